@@ -64,7 +64,7 @@ func TestExplainNetworks(t *testing.T) {
 		require.Equal(t, model, result.Model)
 		require.Equal(t, one.Prediction.Probability, result.Probability)
 		require.Equal(t, one.Prediction.Mean, result.Mean)
-		require.Equal(t, one.Fit, result.Fit)
+		require.Equal(t, asJSON(t, one.Fit), asJSON(t, result.Fit))
 		sum := got.Outputs[0].Networks.Each[k]
 		o := one.Outputs[0]
 		require.Equal(t, []report.Float{o.Network, o.PriorMean, o.ContributionSum, o.Remainder}, []report.Float{sum.Network, sum.PriorMean, sum.ContributionSum, sum.Remainder})

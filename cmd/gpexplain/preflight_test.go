@@ -16,7 +16,7 @@ import (
 // one, and those of the references.
 func TestNoFalseAlarm(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "a.gp")
-	require.Equal(t, "ok", decode[fitReport](t, succeed(t, "fit", "--json", "--strict", "--refit=false", "-o", out)).Fit.Preflight.Verdict)
+	require.Equal(t, "ok", decode[fitReport](t, succeed(t, "fit", "--json", "--strict", "-o", out)).Fit.Preflight.Verdict)
 	for _, name := range toys {
 		r := decode[evidenceReport](t, openReference(t, name).run(t, "evidence", "--json"))
 		require.Equal(t, "ok", r.Preflight.Verdict, name)
@@ -44,9 +44,9 @@ func TestAlarms(t *testing.T) {
 			"its outputs agree with the labels where the classes are in another order: give --classes 0,1"},
 		{"inputs not standardized", outside.args("explain", "--weight-decay", "0.001", "--standardize", "no"), "it fits them with inputs standardized by the training rows: give --standardize yes"},
 		{"inputs standardized twice", oneLogit.args("explain", "--weight-decay", "0.002", "--standardize", "yes"), "it fits them with inputs as they are: give --standardize no"},
-		{"pictures not standardized", picturesOutside.pictures("explain", "--refit=false", "--calibrate", "none", "--weight-decay", "0.002", "--standardize", "no"),
+		{"pictures not standardized", picturesOutside.pictures("explain", "--calibrate", "none", "--weight-decay", "0.002", "--standardize", "no"),
 			"it fits them with mean 0.1307 and deviation 0.3081 (those of MNIST): give --input-mean 0.1307 --input-sd 0.3081"},
-		{"pictures standardized twice", inside.pictures("explain", "--refit=false", "--calibrate", "none", "--weight-decay", "0.002", "--input-mean", ".1307", "--input-sd", ".3081"),
+		{"pictures standardized twice", inside.pictures("explain", "--calibrate", "none", "--weight-decay", "0.002", "--input-mean", ".1307", "--input-sd", ".3081"),
 			"the outputs are saturated"},
 		{"targets not scaled", targets.args("explain", "--weight-decay", "0.0001", "--standardize", "yes", "--target-mean", "0", "--target-sd", "1"),
 			"it was trained on scaled targets: give --target-mean 3.5161 --target-sd 0.116502"},
@@ -81,7 +81,7 @@ func TestNoFalseAlarmOnMNIST(t *testing.T) {
 	for name, classes := range map[string]string{"thesis-cnn": "4,9", "mnist10-mlp": "0,1,2,3,4,5,6,7,8,9"} {
 		ref, dir := testref.Open(t, name), t.TempDir()
 		model := write(t, filepath.Join(dir, "net.onnx"), ref.Model(t))
-		r := decode[fitReport](t, succeed(t, "fit", "--json", "--quiet", "--strict", "--refit=false", "--calibrate", "none", "--method", "subset", "--inducing", "5", "-o", filepath.Join(dir, "a.gp"),
+		r := decode[fitReport](t, succeed(t, "fit", "--json", "--quiet", "--strict", "--calibrate", "none", "--method", "subset", "--inducing", "5", "-o", filepath.Join(dir, "a.gp"),
 			"--model", model, "--data", data, "--classes", classes, "--prior-precision", ref.Meta("delta"), "--train-index", write(t, filepath.Join(dir, "train.txt"), lines(ref.Ints("train_index")))))
 		require.Equal(t, "ok", r.Fit.Preflight.Verdict, name)
 		require.Equal(t, "pixels from 0 to 1", r.Fit.Preprocessing.Inputs, name)

@@ -71,7 +71,7 @@ func requireSameValue(t testing.TB, at string, a, b any, leaveOut []string) {
 func TestMerge(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
-	whole := succeed(t, append([]string{"fit", "--json", "--refit=false", "-o", file("whole.gp")}, inParts...)...)
+	whole := succeed(t, append([]string{"fit", "--json", "-o", file("whole.gp")}, inParts...)...)
 	requireSchema(t, "part", succeed(t, append([]string{"fit", "--json", "--select-only", "-o", file("z.gp")}, inParts...)...))
 	for _, n := range []int{1, 2, 7} {
 		parts := fitParts(t, dir, fmt.Sprint("z", n), n, "--inducing-file", file("z.gp"))
@@ -114,7 +114,7 @@ func TestMergeOfOthers(t *testing.T) {
 		if method[0] == "--select" {
 			one = append(args, "--method", "nystrom")
 		}
-		whole := succeed(t, append([]string{"fit", "--json", "--refit=false", "-o", file("whole.gp")}, one...)...)
+		whole := succeed(t, append([]string{"fit", "--json", "-o", file("whole.gp")}, one...)...)
 		succeed(t, append([]string{"fit", "--select-only", "-o", file("z.gp")}, args...)...)
 		parts := fitParts(t, dir, "z", 3, "--inducing-file", file("z.gp"))
 		requireSameJSON(t, whole, succeed(t, append([]string{"merge", "--json", "--quiet", "-o", file("all.gp")}, parts...)...), "timings", "bytes", "file")
@@ -176,7 +176,7 @@ func TestMergeRefuses(t *testing.T) {
 func TestMergeTerms(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
-	succeed(t, append([]string{"fit", "--refit=false", "-o", file("a.gp")}, inParts...)...)
+	succeed(t, append([]string{"fit", "-o", file("a.gp")}, inParts...)...)
 	asked := []string{"explain", "--quiet", "--posterior", file("a.gp"), "--index", "6,24", "--top", "10"}
 	parts := func(name string, n int, args ...string) []string {
 		var files []string
@@ -207,7 +207,7 @@ func TestMergeTerms(t *testing.T) {
 	bad := []byte(read(t, files[1]))
 	bad[len(bad)/2] ^= 8
 	require.Contains(t, refuse(t, 1, "merge", files[0], write(t, file("bad.terms"), bad), files[2]), file("bad.terms")+": ")
-	succeed(t, append([]string{"fit", "--refit=false", "--seed", "3", "-o", file("a.gp")}, inParts...)...)
+	succeed(t, append([]string{"fit", "--seed", "3", "-o", file("a.gp")}, inParts...)...)
 	require.Contains(t, refuse(t, 1, append([]string{"merge"}, files...)...), "the posterior that the parts explain is not there or has changed")
 	for want, args := range map[string][]string{
 		"--shard needs -o FILE":             {"--shard", "0/2"},

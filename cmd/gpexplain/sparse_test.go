@@ -36,7 +36,7 @@ func TestHeldOutRows(t *testing.T) {
 // The gradient that is reported is that under the chosen precision.
 func TestTunedGradient(t *testing.T) {
 	for _, method := range []string{"subset", "nystrom"} {
-		args := []string{"--data", "digits:1000,50", "--train-count", "60", "--method", method, "--inducing", "20", "--refit=false", "--json", "--out", filepath.Join(t.TempDir(), "a.gp")}
+		args := []string{"--data", "digits:1000,50", "--train-count", "60", "--method", method, "--inducing", "20", "--json", "--out", filepath.Join(t.TempDir(), "a.gp")}
 		r := decode[fitReport](t, succeed(t, append([]string{"fit", "--tune-prior"}, args...)...))
 		require.NotEqual(t, r.Trials[0].PriorPrecision, r.Fit.PriorPrecision)
 		number := strconv.FormatFloat(float64(r.Fit.PriorPrecision), 'g', -1, 64)
@@ -63,7 +63,7 @@ func TestBadTestRowOfReport(t *testing.T) {
 // answers as the fit did.
 func TestInducingRows(t *testing.T) {
 	x := openExported(t, "two-logits") // of two classes by softmax each example has one row
-	common := []string{"--quiet", "--refit=false", "--calibrate", "none", "--standardize", "yes", "--weight-decay", x.decay()}
+	common := []string{"--quiet", "--calibrate", "none", "--standardize", "yes", "--weight-decay", x.decay()}
 	variances := func(args ...string) (v []float64) {
 		for line := range strings.Lines(succeed(t, args...)) {
 			if strings.Contains(line, "funcgp/predict-row/1") {

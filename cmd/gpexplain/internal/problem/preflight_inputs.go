@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -99,8 +98,7 @@ func (w *way) flags(ctx context.Context, p *Problem) string {
 	case err == nil && same(w.inputs, &Scaling{Inputs: rows}):
 		return "--standardize yes"
 	}
-	list := func(v []float64) string { return strings.ReplaceAll(shortNumbers(v), " ", "") }
-	return fmt.Sprintf("--input-mean %s --input-sd %s", list(w.inputs.Mean), list(w.inputs.Scale))
+	return fmt.Sprintf("--input-mean %s --input-sd %s", commas(w.inputs.Mean), commas(w.inputs.Scale))
 }
 
 // largestInput is the largest number of an input, in size, as the network sees it; NaN where
