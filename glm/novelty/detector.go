@@ -64,7 +64,8 @@ type Detector struct {
 
 const (
 	mostRows   = 4096    // most training examples that stand for all of them
-	mostSummed = 1 << 14 // most training examples that v through inducing ones is computed from
+	mostSummed = 1 << 14 // training examples that v through inducing ones is computed from,
+	perInduced = 8       // or as many for each of these
 )
 
 // Fit returns the detector of the training examples of post, whose kernel is k. The
@@ -74,8 +75,8 @@ const (
 // detector is used. Where so much memory is not free, and for posteriors by conjugate
 // gradients, by kept rows, by FITC or of a subset of data, it takes inducing examples,
 // M·C = 2,000 at most, and beside a Nyström posterior those of that one. Then it passes once
-// over the training examples, or over 16,384 of them that are drawn: these determine what
-// so few inducing ones tell. Inputs of at most 4,096 training examples are kept, or of as
+// over the training examples, or over 16,384 of them that are drawn, or eight for each
+// inducing one, which are enough to determine what these tell. Inputs of at most 4,096 training examples are kept, or of as
 // many as fit into a quarter of the memory. Leave-one-out distances are those of these
 // examples, which are no inducing ones unless all are.
 //
@@ -199,7 +200,7 @@ func (d *Detector) condition(ctx context.Context, post gp.Dual, sums *sparse.Sum
 	if sums != nil {
 		err = b.Merge(sums)
 	} else {
-		x := pick(post, d.summed(n, o.Seed))
+		x := pick(post, d.summed(n, len(d.route.inducing(post)), o.Seed))
 		err = b.Add(ctx, x, gp.UniformSites(x.Len(), c, d.noise))
 	}
 	if err != nil {
@@ -211,8 +212,9 @@ func (d *Detector) condition(ctx context.Context, post gp.Dual, sums *sparse.Sum
 
 // summed returns the training examples that v through inducing ones is computed from: those
 // that stand for all, and others.
-func (d *Detector) summed(n int, seed uint64) []int {
-	others := sample(n, max(0, min(n, mostSummed)-len(d.rows)), d.rows, seed)
+func (d *Detector) summed(n, inducing int, seed uint64) []int {
+	most := max(mostSummed, perInduced*inducing)
+	others := sample(n, max(0, min(n, most)-len(d.rows)), d.rows, seed)
 	return slices.Sorted(slices.Values(append(others, d.rows...)))
 }
 
