@@ -26,7 +26,7 @@ func TestTunePriorByEvidence(t *testing.T) {
 		ref := openReference(t, name)
 		r := ref.tuned(t, "--tune-prior", "evidence")
 		require.InDelta(t, c, math.Log(ref.Scalar("delta")/float64(r.Fit.PriorPrecision)), 0.05, name)
-		require.True(t, r.Fit.Refit)
+		require.Equal(t, "tuned", r.Fit.Match.Used)
 		require.Greater(t, float64(*r.Fit.Tuning.Shift), 0.0)
 		require.Nil(t, r.Trials[0].NLL)
 	}
@@ -72,10 +72,8 @@ func TestTunePriorByRefits(t *testing.T) {
 func TestAnswersAtAnOrder(t *testing.T) {
 	ref := openReference(t, "two-moons")
 	fit := func(args ...string) (report.Fit, string) {
-		r := gpexplain(t.Context(), append(append([]string{"predict", "--json"}, ref.args...), args...)...)
-		require.Zero(t, r.code, r.stderr)
-		_, sum := predicted(t, r.stdout)
-		return sum.Fit, r.stderr
+		_, sum := predicted(t, ref.run(t, "predict", append([]string{"--json"}, args...)...))
+		return sum.Fit, strings.Join(sum.Fit.Warnings, "\n")
 	}
 	f, says := fit()
 	require.EqualValues(t, .13, f.PriorPrecision)
