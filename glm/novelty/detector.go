@@ -64,6 +64,7 @@ type Detector struct {
 
 const (
 	mostRows   = 4096    // most training examples that stand for all of them
+	leastRows  = 100     // fewest, where there are more, whose inputs tell distances
 	mostSummed = 1 << 14 // training examples that v through inducing ones is computed from,
 	perInduced = 8       // or as many for each of these
 )
@@ -76,9 +77,10 @@ const (
 // gradients, by kept rows, by FITC or of a subset of data, it takes inducing examples,
 // M·C = 2,000 at most, and beside a Nyström posterior those of that one. Then it passes once
 // over the training examples, or over 16,384 of them that are drawn, or eight for each
-// inducing one, which are enough to determine what these tell. Inputs of at most 4,096 training examples are kept, or of as
-// many as fit into a quarter of the memory. Leave-one-out distances are those of these
-// examples, which are no inducing ones unless all are.
+// inducing one, which are enough to determine what these tell. Inputs of at most 4,096
+// training examples are kept, or of as many as fit into a quarter of the memory; where these
+// are less than a hundred of more, the function stands alone. Leave-one-out distances are
+// those of these examples, which are no inducing ones unless all are.
 //
 // The errors are those of post and its training examples, and ctx.Err(), which may be
 // wrapped.
@@ -94,7 +96,10 @@ func Fit(ctx context.Context, k ntk.Kernel, post gp.Dual, o *Options) (*Detector
 	byInputs := x.X != nil && !o.FunctionAlone
 	if byInputs {
 		_, dims := x.X.Dims()
-		most = max(1, memory.Largest(most, gp.MemoryBudget(o.MaxMemory)/4, func(n int) int64 { return inputBytes(n, dims) }))
+		fit := memory.Largest(most, gp.MemoryBudget(o.MaxMemory)/4, func(n int) int64 { return inputBytes(n, dims) })
+		if byInputs = fit >= min(n, leastRows); byInputs {
+			most = fit
+		}
 	}
 	without := d.route.inducing(post)
 	if len(without) >= n {
