@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/csv"
 	"encoding/json"
 	"math"
@@ -25,6 +26,7 @@ import (
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/store"
 )
 
 // likelihoodOf is the likelihood of a reference.
@@ -214,6 +216,90 @@ func TestNovelty(t *testing.T) {
 		rows, _ := predicted(t, openReference(t, "two-moons").run(t, "predict", append([]string{"--json"}, how...)...))
 		require.False(t, rows[0].Novelty.Score.Finite() || rows[0].Novelty.Rank.Finite(), how)
 		require.True(t, rows[0].Novelty.Entropy.Finite(), how)
+	}
+}
+
+// A file of an older version does not tell novelty, and says what it said otherwise. One whose
+// sections say what cannot be is refused.
+func TestNoveltyOfFiles(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "a.gp")
+	succeed(t, small("fit", "--quiet", "-o", file)...)
+	// with returns a file whose sections are those that change returns.
+	with := func(name string, change func(section string, data []byte) []byte) string {
+		f, err := store.Open(file, problem.SavedKind, problem.SavedVersion)
+		require.NoError(t, err)
+		defer f.Close()
+		path := filepath.Join(dir, name)
+		require.NoError(t, store.Write(path, problem.SavedKind, problem.SavedVersion, func(w *store.Writer) error {
+			for _, section := range f.Sections() {
+				data, err := f.Bytes(section)
+				if err != nil {
+					return err
+				}
+				if data = change(section, data); data != nil {
+					w.Bytes(section, data)
+				}
+			}
+			return nil
+		}))
+		return path
+	}
+	ask := func(path string) []string {
+		return []string{"predict", "--json", "--data", "digits:400,100", "--posterior", path}
+	}
+	older := with("older.gp", func(section string, data []byte) []byte {
+		if strings.HasPrefix(section, "novelty.") {
+			return nil
+		}
+		return data
+	})
+	rows, _ := predicted(t, succeed(t, ask(file)...))
+	old, _ := predicted(t, succeed(t, ask(older)...))
+	for i := range rows {
+		require.True(t, rows[i].Novelty.Score.Finite() && rows[i].Novelty.Rank.Finite())
+		rows[i].Novelty.Score, rows[i].Novelty.Rank = report.Undefined(), report.Undefined()
+		require.Equal(t, asJSON(t, rows[i]), asJSON(t, old[i]))
+	}
+	for what, change := range map[string]func(about map[string]any){
+		"no rows":          func(about map[string]any) { about["Rows"] = []int{} },
+		"rows twice":       func(about map[string]any) { about["Rows"] = make([]int, len(about["Rows"].([]any))) },
+		"rows far out":     func(about map[string]any) { about["Rows"].([]any)[59] = 1 << 40 },
+		"other columns":    func(about map[string]any) { about["Columns"] = 783 },
+		"many columns":     func(about map[string]any) { about["Columns"] = 1 << 60 },
+		"two distances":    func(about map[string]any) { about["Tails"] = []int{60, 60} },
+		"another route":    func(about map[string]any) { about["Route"] = map[string]any{"Reused": true} },
+		"no route":         func(about map[string]any) { about["Route"] = map[string]any{} },
+		"a later version":  func(about map[string]any) { about["Version"] = 2 },
+		"negative columns": func(about map[string]any) { about["Columns"] = -1 },
+	} {
+		path := with("hostile.gp", func(section string, data []byte) []byte {
+			if section != "novelty.about" {
+				return data
+			}
+			var about map[string]any
+			require.NoError(t, json.Unmarshal(data, &about))
+			change(about)
+			data, err := json.Marshal(about)
+			require.NoError(t, err)
+			return data
+		})
+		r := gpexplain(t.Context(), ask(path)...)
+		require.Equal(t, 1, r.code, what)
+		requireOneLine(t, r.stderr)
+		require.Contains(t, r.stderr, path, what)
+	}
+	for section, number := range map[string]float64{"novelty.noise": -1, "novelty.scale": 0, "novelty.mean": math.NaN(), "novelty.distance1": math.NaN()} {
+		path := with("hostile.gp", func(of string, data []byte) []byte {
+			if of == section {
+				data = bytes.Clone(data)
+				binary.LittleEndian.PutUint64(data, math.Float64bits(number))
+			}
+			return data
+		})
+		r := gpexplain(t.Context(), ask(path)...)
+		require.Equal(t, 1, r.code, section)
+		requireOneLine(t, r.stderr)
 	}
 }
 

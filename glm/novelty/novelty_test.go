@@ -252,7 +252,7 @@ func TestVarianceWithinMemory(t *testing.T) {
 	}
 	require.Less(t, len(few.Sorted(0)), len(whole.Sorted(0)))
 	// A hundred inputs do not fit: distances from a few say nothing.
-	alone, err := novelty.Fit(t.Context(), q.Kernel, post, &novelty.Options{MaxMemory: 4 * 8 * (100*3 + 3*3 + 512*(2*3+2*100)) - 1})
+	alone, err := novelty.Fit(t.Context(), q.Kernel, post, &novelty.Options{MaxMemory: 4*8*(100*3+3*3+512*(2*3+2*100)) - 1})
 	require.NoError(t, err)
 	for d, distances := range map[*novelty.Detector]int{whole: 3, alone: 1} {
 		var surprises mat.Dense
@@ -480,6 +480,23 @@ func TestFunctionAlone(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, d.ScoreTo(t.Context(), without, q.Test))
 	require.Equal(t, score, without)
+}
+
+// Inputs whose squares are no numbers say nothing.
+func TestHugeInputs(t *testing.T) {
+	q := problems()[0]
+	q.Train.X.Scale(1e200, q.Train.X)
+	post, err := gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), nil)
+	require.NoError(t, err)
+	d, err := novelty.Fit(t.Context(), q.Kernel, post, nil)
+	require.NoError(t, err)
+	alone, err := novelty.Fit(t.Context(), q.Kernel, post, &novelty.Options{FunctionAlone: true})
+	require.NoError(t, err)
+	require.Equal(t, alone.Training(), d.Training())
+	// Divided by their deviation they do.
+	d, err = novelty.Fit(t.Context(), q.Kernel, post, &novelty.Options{Standardize: true})
+	require.NoError(t, err)
+	require.NotEqual(t, alone.Training(), d.Training())
 }
 
 // A loaded detector gives the numbers of the saved one, whatever the route, and is refused

@@ -3,6 +3,8 @@ package novelty
 import (
 	"cmp"
 	"context"
+	"math"
+	"slices"
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
@@ -83,7 +85,7 @@ func Load(ctx context.Context, f *store.File, k ntk.Kernel, post gp.Dual, o *Opt
 	d.training = glm.SortedScores(d.leftOut)
 	for i, n := range s.Tails {
 		sorted := r.Floats(tailSection("", i), n)
-		if r.Err() == nil && n > 0 {
+		if r.Err() == nil && n > 0 && slices.IsSorted(sorted) && !math.IsNaN(sorted[0]) {
 			d.tails = append(d.tails, newTail(sorted))
 		}
 	}
@@ -114,8 +116,8 @@ func Load(ctx context.Context, f *store.File, k ntk.Kernel, post gp.Dual, o *Opt
 		if ok, err := d.inputs.read(ctx, post.Data(), d.rows); err != nil || !ok {
 			return nil, cmp.Or(err, r.Fail(saved.WriteAgain, saved.Impossible))
 		}
-		if err := d.inputs.factor(ctx); err != nil {
-			return nil, err
+		if ok, err := d.inputs.factor(ctx); err != nil || !ok {
+			return nil, cmp.Or(err, r.Fail(saved.WriteAgain, saved.Impossible))
 		}
 	}
 	return d, d.condition(ctx, post, sums, o)
