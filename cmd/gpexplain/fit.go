@@ -38,7 +38,7 @@ func fitCommand(con *console.Console) *cobra.Command {
 		short: "Fit a posterior and write it to a file",
 		long: `Fit computes the posterior of a model given its training rows and writes it to
 a file, from which explain, predict and importances answer with --posterior.
-With --method nystrom it takes data of any size: one pass over them through
+With --method nystrom it takes data of any size, in passes over them through
 inducing examples. It reports how far that is from exact.
 
 Predictions are the network's own output with the covariance of the refit, the linearized
