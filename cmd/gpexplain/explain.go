@@ -42,6 +42,8 @@ type explainVerb struct {
 
 	part   explainPart
 	merged *mergedTerms // of parts, in place of a pass over the data; nil for a pass
+
+	explainer *explain.Explainer // of all rows, which keeps what it learns of training rows; nil before the first
 }
 
 func explainCommand(con *console.Console) *cobra.Command {
@@ -342,11 +344,13 @@ func (s *explainVerb) explanations(ctx context.Context, by *inference.Posterior,
 	if s.merged != nil {
 		return s.merged.next(o)
 	}
-	ex, err := explain.New(by.Dual, by.Kernel, o)
-	if err != nil {
-		return nil, err
+	if s.explainer == nil {
+		var err error
+		if s.explainer, err = explain.New(by.Dual, by.Kernel, o); err != nil {
+			return nil, err
+		}
 	}
-	rows, err := ex.Explain(ctx, batch)
+	rows, err := s.explainer.ExplainTargets(ctx, batch, nil, o.Targets)
 	if err != nil {
 		return nil, err
 	}

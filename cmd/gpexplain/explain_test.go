@@ -130,7 +130,7 @@ func requireExplained(t *testing.T, ref *reference, r report.Report, row int) {
 		require.InDelta(t, float64(o.ContributionSum), sum(value), 1e-9*scale(o))
 		require.InDelta(t, float64(o.ContributionSum), sum(raw), 1e-9*scale(o)*float64(o.RawCancellation))
 		require.InEpsilon(t, abs/math.Abs(float64(o.ContributionSum)), float64(o.Cancellation), 1e-9)
-		require.InDelta(t, float64(o.Network-o.PriorMean-o.ContributionSum), float64(o.Remainder), 1e-12*scale(o))
+		require.InDelta(t, float64(r.Prediction.Mean[c]-o.PriorMean-o.ContributionSum), float64(o.Remainder), 1e-12*scale(o))
 		require.InDelta(t, ref.head("prior_mean_test", row)[c], float64(o.PriorMean), 1e-8*scale(o))
 		require.InDelta(t, ref.head("f_test", row)[c], float64(o.Network), 1e-10*scale(o))
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -74,18 +75,14 @@ func TestSavedPosterior(t *testing.T) {
 	for name, args := range fitArgs() {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "a.gp")
-			direct := args
-			if !strings.Contains(name, "refit") {
-				direct = append([]string{"--refit=false"}, args...)
-			}
-			text := succeed(t, append(small("fit", "--json", "-o", file), direct...)...)
+			text := succeed(t, append(small("fit", "--json", "-o", file), args...)...)
 			r := decode[fitReport](t, text)
 			require.Equal(t, file, r.File)
 			info, err := os.Stat(file)
 			require.NoError(t, err)
 			require.Equal(t, info.Size(), r.Bytes)
 			for _, verb := range []string{"predict", "explain", "importances"} {
-				want := succeed(t, append(small(verb, "--json"), direct...)...)
+				want := succeed(t, append(small(verb, "--json"), args...)...)
 				got, err := process(t, verb, "--json", "--data", "digits:400,100", "--posterior", file).Output()
 				require.NoError(t, err)
 				require.Equal(t, withoutTimings(t, want), withoutTimings(t, string(got)), verb)
@@ -160,7 +157,7 @@ func TestTunePrior(t *testing.T) {
 		args := []string{"--data", "digits:1000,100", "--train-count", "100", "--method", method, "--inducing", "50"}
 		r := decode[fitReport](t, succeed(t, append([]string{"fit", "--json", "-o", file, "--tune-prior"}, args...)...))
 		require.Greater(t, len(r.Trials), 3)
-		require.Equal(t, report.Float(10), r.Trials[0].PriorPrecision)
+		require.True(t, slices.ContainsFunc(r.Trials, func(x report.Trial) bool { return x.PriorPrecision == 10 }), "where it starts")
 		best := r.Trials[0]
 		for _, x := range r.Trials {
 			if x.Score() < best.Score() {

@@ -82,13 +82,13 @@ func TestInputColumns(t *testing.T) {
 				return append([]string{verb, "--quiet", "--model", model, "--data", data, "--test-data", data, "--id", "id", "--output", "score", "--calibrate", "none"}, more...)
 			}
 			assign := []string{"--input-columns", "user=income,age", "--input-columns", "item=0"}
-			rows, _ := lastLines(t, succeed(t, common("predict", append(assign, "--json", "--standardize", "no", "--refit=false")...)...))
+			rows, _ := lastLines(t, succeed(t, common("predict", append(assign, "--json", "--standardize", "no")...)...))
 			for i, r := range rows {
 				require.InDelta(t, float64(r.Label), float64(r.Mean[0]), 0.05, "row %d", i)
 			}
 			// By positions, by a range, and in a table that has just these columns in order.
 			for _, other := range [][]string{{"--input-columns", "user=3,1", "--input-columns", "item=item"}, {"--input-columns", "item=item:item", "--input-columns", "user=3-3,age"}} {
-				got, _ := lastLines(t, succeed(t, common("predict", append(other, "--json", "--standardize", "no", "--refit=false")...)...))
+				got, _ := lastLines(t, succeed(t, common("predict", append(other, "--json", "--standardize", "no")...)...))
 				require.Len(t, got, len(rows))
 				for i := range got {
 					require.Equal(t, rows[i].Mean, got[i].Mean)
@@ -101,7 +101,7 @@ func TestInputColumns(t *testing.T) {
 				fmt.Fprintln(&b, strings.Join([]string{f[4], f[2], f[1], f[5]}, ","))
 			}
 			ordered := write(t, filepath.Join(dir, "ordered.csv"), []byte(b.String()))
-			r := gpexplain(t.Context(), "predict", "--json", "--model", model, "--data", ordered, "--test-data", ordered, "--output", "score", "--standardize", "no", "--refit=false", "--calibrate", "none")
+			r := gpexplain(t.Context(), "predict", "--json", "--model", model, "--data", ordered, "--test-data", ordered, "--output", "score", "--standardize", "no", "--calibrate", "none")
 			require.Zero(t, r.code, r.stderr)
 			require.Contains(t, r.stderr, "takes user from income to age, item from item, one after another; --input-columns NAME=COLUMNS assigns others")
 			got, _ := lastLines(t, r.stdout)

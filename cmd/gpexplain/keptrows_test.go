@@ -16,13 +16,13 @@ import (
 // which every row is kept here.
 func TestLeaveOneOutThroughFewInducing(t *testing.T) {
 	fit := func(more ...string) fitReport {
-		args := append([]string{"fit", "--json", "--refit=false", "--train-count", "300", "--out", filepath.Join(t.TempDir(), "a.gp")}, more...)
+		args := append([]string{"fit", "--json", "--train-count", "300", "--out", filepath.Join(t.TempDir(), "a.gp")}, more...)
 		return decode[fitReport](t, succeed(t, args...))
 	}
 	exact, few := fit().Fit.Calibration, fit("--method", "nystrom", "--inducing", "5").Fit.Calibration
 	require.InEpsilon(t, float64(exact.Network.NLL), float64(few.Network.NLL), 1e-3)
 	require.InEpsilon(t, float64(exact.LOO.NLL), float64(few.LOO.NLL), .2)
-	r := gpexplain(t.Context(), "fit", "--verbose", "--refit=false", "--train-count", "300", "--method", "nystrom", "--inducing", "5", "--out", filepath.Join(t.TempDir(), "a.gp"))
+	r := gpexplain(t.Context(), "fit", "--verbose", "--train-count", "300", "--method", "nystrom", "--inducing", "5", "--out", filepath.Join(t.TempDir(), "a.gp"))
 	require.Zero(t, r.code, r.stderr)
 	require.Contains(t, r.stderr, "leave-one-out means by 300 rows of the training data, with 100 % of tr Λ")
 	require.False(t, strings.Contains(r.stderr, "too large"), r.stderr)
@@ -41,7 +41,7 @@ func TestKept(t *testing.T) {
 		}
 		return rows
 	}
-	for name, refit := range map[string]string{"at θ*": "--refit=false", "refit": "--refit"} {
+	for name, refit := range map[string]string{"network": "--refit=false", "refit": "--refit"} {
 		t.Run(name, func(t *testing.T) {
 			args := []string{"--data", "digits:1500,200", "--train-count", "300", refit, "--quiet"}
 			run := func(verb string, more ...string) string {
@@ -111,7 +111,7 @@ func TestKeptCertificate(t *testing.T) {
 func TestNystromOfKeptRows(t *testing.T) {
 	run := func(more ...string) []float64 {
 		var v []float64
-		text := succeed(t, slices.Concat([]string{"predict", "--quiet", "--calibrate", "none", "--refit=false", "--data", "digits:1500,60", "--train-count", "300", "--method", "nystrom", "--inducing", "40"}, more)...)
+		text := succeed(t, slices.Concat([]string{"predict", "--quiet", "--calibrate", "none", "--data", "digits:1500,60", "--train-count", "300", "--method", "nystrom", "--inducing", "40"}, more)...)
 		for line := range strings.Lines(text) {
 			if strings.Contains(line, "funcgp/predict-row/1") {
 				v = append(v, float64(decode[prediction](t, line).Covariance[0][0]))
@@ -129,12 +129,12 @@ func TestNystromOfKeptRows(t *testing.T) {
 
 func TestWithinRefusals(t *testing.T) {
 	for line, want := range map[string]string{
-		"fit -o a --within 0":                                   "--within 0 must be above 0, and at most 10",
-		"fit -o a --within 0.1 --method cg":                     "--within is for --method exact, kept or nystrom, not cg",
-		"fit -o a --certify":                                    "--certify is for --method kept, or exact with --within, not exact",
-		"fit -o a --within 0.1 --method nystrom --refit":        "--within is not for a refit by --method nystrom; give --method kept",
-		"fit -o a --within 0.1 --method nystrom --checkpoint b": "--checkpoint is for passes over all rows; leave --within out",
-		"fit -o a --method fitc --tune-prior":                   "--tune-prior is not for --method fitc, whose sums over the data hold for one prior; choose the precision with --method nystrom and give it as --prior-precision",
+		"fit -o a --within 0":                                     "--within 0 must be above 0, and at most 10",
+		"fit -o a --within 0.1 --method cg":                       "--within is for --method exact, kept or nystrom, not cg",
+		"fit -o a --certify":                                      "--certify is for --method kept, or exact with --within, not exact",
+		"fit -o a --within 0.1 --method nystrom --tune-prior loo": "--within with --method nystrom is not for --tune-prior loo; give --method kept",
+		"fit -o a --within 0.1 --method nystrom --checkpoint b":   "--checkpoint is for passes over all rows; leave --within out",
+		"fit -o a --method fitc --tune-prior":                     "--tune-prior is not for --method fitc, whose sums over the data hold for one prior; choose the precision with --method nystrom and give it as --prior-precision",
 	} {
 		require.Equal(t, "gpexplain: "+want+"\n", refuse(t, 2, strings.Fields(line)...), line)
 	}

@@ -355,7 +355,7 @@ func TestNumPyPictures(t *testing.T) {
 		require.Equal(t, []string{"cat", "dog"}, r.Classes)
 		require.Equal(t, "dog", r.Input.LabelName)
 		require.Contains(t, read(t, page), "data:image/png")
-		rows, _ := lastLines(t, succeed(t, "predict", "--quiet", "--json", "--refit=false", "--model", model, "--data", data, "--input", data))
+		rows, _ := lastLines(t, succeed(t, "predict", "--quiet", "--json", "--model", model, "--data", data, "--input", data))
 		require.Len(t, rows, 12)
 		require.InDelta(t, float64(r.Outputs[0].Network), float64(rows[1].Mean[0]), 1e-12)
 	}

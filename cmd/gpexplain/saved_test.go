@@ -39,10 +39,6 @@ func TestSavedPosteriorOfModels(t *testing.T) {
 		for method, way := range ways {
 			for _, inputs := range []string{"--with-inputs=false", "--with-inputs"} {
 				file := filepath.Join(dir, "a.gp")
-				way := way
-				if method != "subset" {
-					way = slices.Concat([]string{"--refit=false"}, way)
-				}
 				succeed(t, slices.Concat([]string{"fit", "--quiet", "--out", file, inputs}, model, way)...)
 				for _, verb := range []string{"predict", "explain", "importances"} {
 					run := func(args []string) (text string, shown []string) {
@@ -72,7 +68,6 @@ func TestImagesInside(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.gp")
 	succeed(t, small("fit", "--quiet", "--out", file, "--with-inputs")...)
 	want := succeed(t, small("explain", "--json")...)
-	succeed(t, small("fit", "--quiet", "--out", file, "--with-inputs", "--refit")...)
 	require.Equal(t, withoutTimings(t, want), withoutTimings(t, succeed(t, "explain", "--json", "--data", "digits:0,100", "--posterior", file)))
 	// Without them, the rows must be there.
 	succeed(t, small("fit", "--quiet", "--out", file)...)

@@ -42,8 +42,6 @@ func (s *shardFlags) check(c *cobra.Command, m *inference.Flags) error {
 	switch {
 	case s.selectOnly && s.text != "":
 		return console.Usagef("--select-only and --shard exclude each other: select once, then compute parts with --inducing-file")
-	case s.text != "" && s.inducing == "":
-		return console.Usagef("--shard needs --inducing-file FILE, which fit --select-only writes once for all parts")
 	case s.inducing != "" && s.text == "":
 		return console.Usagef("--inducing-file is for --shard I/N; give it too")
 	case !s.asked():
@@ -71,8 +69,11 @@ func (s *shardFlags) check(c *cobra.Command, m *inference.Flags) error {
 	if !f.Changed("method") {
 		m.Method = "nystrom"
 	}
-	if !problem.ThroughInducing(m.Method) {
+	switch {
+	case !problem.ThroughInducing(m.Method):
 		return console.Usagef("%s is for --method nystrom or fitc, not %s", flag, m.Method)
+	case s.text != "":
+		return console.Usagef("--shard needs --inducing-file FILE, which fit --select-only writes once for all parts")
 	}
 	return nil
 }

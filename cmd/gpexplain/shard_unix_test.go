@@ -52,7 +52,7 @@ func TestMakeParts(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 	require.True(t, read(t, filepath.Join(whole, "all.gp")) == read(t, filepath.Join(killed, "all.gp")))
 	one := filepath.Join(t.TempDir(), "one.gp")
-	succeed(t, append([]string{"fit", "--quiet", "--method", "nystrom", "--refit=false", "-o", one}, strings.Fields(strings.TrimPrefix(fit, "FIT="))...)...)
+	succeed(t, append([]string{"fit", "--quiet", "--method", "nystrom", "-o", one}, strings.Fields(strings.TrimPrefix(fit, "FIT="))...)...)
 	ask := []string{"explain", "--json", "--index", "24", "--posterior"}
 	requireSameJSON(t, succeed(t, append(ask, one)...), succeed(t, append(ask, filepath.Join(killed, "all.gp"))...), "timings")
 	out, err = makeParts(t, killed, "explain").CombinedOutput()

@@ -85,7 +85,7 @@ func TestCancelAtEveryStage(t *testing.T) {
 		file string // flag of a file that is written
 	}{
 		"explain":             {small("explain"), "--html"},
-		"explain png":         {small("explain", "--refit=false"), "--png"},
+		"explain png":         {small("explain"), "--png"},
 		"explain nystrom":     {small("explain", "--method", "nystrom", "--inducing", "10"), "--html"},
 		"explain cg":          {small("explain", "--method", "cg"), "--html"},
 		"explain saved":       {[]string{"explain", "--data", "digits:400,100", "--posterior", fit}, "--html"},

@@ -26,7 +26,7 @@ func TestTunePriorByEvidence(t *testing.T) {
 		ref := openReference(t, name)
 		r := ref.tuned(t, "--tune-prior", "evidence")
 		require.InDelta(t, c, math.Log(ref.Scalar("delta")/float64(r.Fit.PriorPrecision)), 0.05, name)
-		require.True(t, r.Fit.Refit)
+		require.Equal(t, "tuned", r.Fit.Match.Used)
 		require.Greater(t, float64(*r.Fit.Tuning.Shift), 0.0)
 		require.Nil(t, r.Trials[0].NLL)
 	}
@@ -67,26 +67,28 @@ func TestTunePriorByRefits(t *testing.T) {
 	}
 }
 
-// Where the network was trained at this precision, predictions are those of the
-// network; at another they come from a refit, unless it is refused.
-func TestRefitWhereNoOptimum(t *testing.T) {
+// Where the network was trained at this precision, answers stay there. At another that a flag orders
+// they are there too, and a line names the match.
+func TestAnswersAtAnOrder(t *testing.T) {
 	ref := openReference(t, "two-moons")
-	fit := func(args ...string) report.Fit {
-		_, sum := predicted(t, ref.run(t, "predict", append([]string{"--json", "--quiet"}, args...)...))
-		return sum.Fit
+	fit := func(args ...string) (report.Fit, string) {
+		_, sum := predicted(t, ref.run(t, "predict", append([]string{"--json"}, args...)...))
+		return sum.Fit, strings.Join(sum.Fit.Warnings, "\n")
 	}
-	says := func(f report.Fit, text string) bool { return strings.Contains(strings.Join(f.Warnings, "\n"), text) }
-	f := fit()
-	require.False(t, f.Refit)
-	require.False(t, says(f, "no optimum"))
-	f = fit("--prior-precision", "10")
-	require.True(t, f.Refit)
-	require.True(t, says(f, "mean and covariance are those of a refit"))
-	f = fit("--prior-precision", "10", "--refit=false")
-	require.False(t, f.Refit)
-	require.True(t, says(f, "leave-one-out misleads"))
-	f = fit("--prior-precision", "10", "--refit=false", "--calibrate", "none")
-	require.False(t, says(f, "misleads"))
+	f, says := fit()
+	require.EqualValues(t, .13, f.PriorPrecision)
+	require.NotContains(t, says, "answers are at")
+	f, says = fit("--prior-precision", "10")
+	require.Equal(t, "given", f.Match.Used)
+	require.EqualValues(t, 10, f.PriorPrecision)
+	require.InDelta(t, .13, float64(f.Match.Precision), .02)
+	require.Contains(t, says, "answers are at δ = 10 as given; the linearized model fits the training rows as the network does at δ = 0.1")
+	f, _ = fit("--at", "0.5")
+	require.EqualValues(t, .5, f.PriorPrecision)
+	require.EqualValues(t, .13, *f.StatedPrecision)
+	for _, args := range [][]string{{"--at", "0"}, {"--at", "mtach"}, {"--at", "stated", "--prior-precision", "2"}} {
+		require.Contains(t, refuse(t, 2, append(append([]string{"predict"}, ref.args...), args...)...), "--at")
+	}
 }
 
 // The closed form of leave-one-out is that of refits for a Gaussian, and one Newton

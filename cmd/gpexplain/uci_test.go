@@ -65,7 +65,7 @@ func TestMNIST(t *testing.T) {
 	train, test := ref.Ints("train_index"), ref.Ints("test_index")
 	args := []string{"--model", write(t, filepath.Join(dir, "net.onnx"), b.Bytes()), "--data", data, "--json", "--quiet",
 		"--train-index", write(t, filepath.Join(dir, "train.txt"), lines(train[:250]))}
-	rows, _ := predicted(t, succeed(t, append([]string{"predict", "--refit=false", "--test-index", write(t, filepath.Join(dir, "test.txt"), lines(test[:40]))}, args...)...))
+	rows, _ := predicted(t, succeed(t, append([]string{"predict", "--test-index", write(t, filepath.Join(dir, "test.txt"), lines(test[:40]))}, args...)...))
 	f := ref.Floats("f_test")
 	for i, r := range rows {
 		require.Equal(t, test[i], r.Index)

@@ -31,6 +31,9 @@
 // Drop: Removals.Drops says what the target loses without a share of them, such as one of
 // a hundred.
 //
+// Wrong labels: Detect says how many of them, which FlipLabels made, are found by inspecting the
+// rows that scores suspect most, by OwnScores or OtherScores.
+//
 // Letters and shapes are those of package linearize: T test rows, N training rows, S
 // subsets. Sums run in a fixed order, so results are bit-identical for any GOMAXPROCS.
 package evaluate

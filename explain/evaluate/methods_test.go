@@ -144,25 +144,80 @@ func TestGradientMethods(t *testing.T) {
 	}
 }
 
-// TRAK with as many columns as parameters does not depend on the projection: it is
-// g_t (GᵀG)⁻¹g_i (1 − p_i) of the dense gradients of margins.
-func TestTRAKOfFullRank(t *testing.T) {
-	p := problem(t, 1)
-	margins := gradients(t, p.Network, p.X, p.Y, evaluate.Margin{}.GradientTo)
+// trakAt returns g_t (GᵀG)⁻¹g_i of the dense gradients of margins at net, and 1 − p_i.
+func trakAt(t *testing.T, p *evaluate.Problem, net *network.Network) (terms *mat.Dense, weights []float64) {
+	t.Helper()
+	margins := gradients(t, net, p.X, p.Y, evaluate.Margin{}.GradientTo)
 	n, params := margins.Dims()
 	require.Less(t, params, n)
 	var gram, solved, want mat.Dense
 	gram.Mul(margins.T(), margins)
 	require.NoError(t, solved.Solve(&gram, margins.T()))
-	want.Mul(slow{t, p}.targets(p.Network), &solved)
-	f, err := p.Network.Forward(t.Context(), p.X)
+	want.Mul(slow{t, p}.targets(net), &solved)
+	f, err := net.Forward(t.Context(), p.X)
 	require.NoError(t, err)
-	want.Apply(func(_, i int, v float64) float64 {
-		return v * (1 - math.Exp(p.Likelihood.LogProb(p.Y.RawRowView(i), f.RawRowView(i))))
-	}, &want)
-	for seed := range uint64(2) {
-		requireNear(t, &want, attribute(t, evaluate.TRAK{Dim: params, Seed: seed}, p)["TRAK"], 1e-6)
+	for i := range n {
+		weights = append(weights, 1-math.Exp(p.Likelihood.LogProb(p.Y.RawRowView(i), f.RawRowView(i))))
 	}
+	return &want, weights
+}
+
+// TRAK with as many columns as parameters does not depend on the projection: it is
+// g_t (GᵀG)⁻¹g_i (1 − p_i) of the dense gradients of margins.
+func TestTRAKOfFullRank(t *testing.T) {
+	p := problem(t, 1)
+	want, weights := trakAt(t, p, p.Network)
+	_, _, params := p.Network.Dims()
+	want.Apply(func(_, i int, v float64) float64 { return v * weights[i] }, want)
+	for seed := range uint64(2) {
+		requireNear(t, want, attribute(t, evaluate.TRAK{Dim: params, Seed: seed}, p)["TRAK"], 1e-6)
+	}
+}
+
+// TRAK of several networks is the mean of the first factor times the mean of the second,
+// and not the mean of their products.
+func TestTRAKOfSeveralNetworks(t *testing.T) {
+	p := problem(t, 1)
+	_, _, params := p.Network.Dims()
+	var nets []*network.Network
+	for _, at := range p.Checkpoints {
+		nets = append(nets, at.Network)
+	}
+	require.GreaterOrEqual(t, len(nets), 2)
+	want, products := new(mat.Dense), new(mat.Dense)
+	mean := make([]float64, 40)
+	for k, net := range nets {
+		terms, weights := trakAt(t, p, net)
+		product := mat.DenseCopyOf(terms)
+		product.Apply(func(_, i int, v float64) float64 { return v * weights[i] / float64(len(nets)) }, product)
+		if k == 0 {
+			want.CloneFrom(terms)
+			products.CloneFrom(product)
+		} else {
+			want.Add(want, terms)
+			products.Add(products, product)
+		}
+		for i, w := range weights {
+			mean[i] += w / float64(len(nets)*len(nets))
+		}
+	}
+	want.Apply(func(_, i int, v float64) float64 { return v * mean[i] }, want)
+	got := attribute(t, evaluate.TRAK{Dim: params, Networks: nets}, p)["TRAK"]
+	requireNear(t, want, got, 1e-6)
+	products.Sub(products, want)
+	require.Greater(t, mat.Max(products), 1e-3*mat.Max(want), "the mean of products is another number")
+}
+
+// The projections of two networks differ, those of a seed do not.
+func TestTRAKProjections(t *testing.T) {
+	p := problem(t, 1)
+	at := func(k int) *mat.Dense {
+		terms, _, err := evaluate.TRAK{Dim: 4, Seed: 2}.Factors(t.Context(), p, p.Network, k)
+		require.NoError(t, err)
+		return terms
+	}
+	require.True(t, mat.Equal(at(1), at(1)))
+	require.False(t, mat.EqualApprox(at(0), at(1), 1e-6))
 }
 
 // EK-FAC is g_tᵀU(Λ + damping)⁻¹Uᵀg_i by layers, with U the Kronecker product of the
@@ -336,10 +391,21 @@ func TestRepresenterPointsAddUp(t *testing.T) {
 	}
 }
 
+// several is TRAK of the checkpoints of a problem.
+type several struct{}
+
+func (several) Attribute(ctx context.Context, p *evaluate.Problem) ([]evaluate.Attribution, error) {
+	m := evaluate.TRAK{Dim: 10, Seed: 1}
+	for _, at := range p.Checkpoints {
+		m.Networks = append(m.Networks, at.Network)
+	}
+	return m.Attribute(ctx, p)
+}
+
 // methods are all of them.
 func methods() map[string]evaluate.Method {
 	return map[string]evaluate.Method{
-		"gradient": evaluate.GradientDot{}, "tracin": evaluate.TracIn{}, "trak": evaluate.TRAK{Dim: 10, Seed: 1}, "ekfac": evaluate.EKFAC{},
+		"gradient": evaluate.GradientDot{}, "tracin": evaluate.TracIn{}, "trak": evaluate.TRAK{Dim: 10, Seed: 1}, "several": several{}, "ekfac": evaluate.EKFAC{},
 		"last layer": evaluate.LastLayer{}, "kernel": evaluate.Kernel{Precision: 3}, "kept": evaluate.Kernel{Precision: 3, Strength: 0.05},
 		"initial": evaluate.Kernel{Precision: 3, FromInitial: true}, "network": evaluate.Kernel{Precision: 3, AtTheta: true},
 		"along": evaluate.AlongTraining{Kernel: evaluate.Kernel{Precision: 3, AtTheta: true}},

@@ -49,7 +49,7 @@ type Changed struct {
 // are of another one where Rule is not prior.
 type Attribution struct {
 	Precision Float  `json:"prior_precision"` // δ; NaN where several networks differ
-	Rule      string `json:"rule"`            // prior, given, training, loo, evidence or geometric
+	Rule      string `json:"rule"`            // prior, given, training, removals, loo or evidence
 	Says      string `json:"says"`            // the same in a sentence
 }
 

@@ -213,3 +213,26 @@ func TestStepsOfPyTorch(t *testing.T) {
 		})
 	}
 }
+
+// TestAdamDecay compares the weight decay beside Adam's steps with algorithm 2 of Loshchilov
+// and Hutter (2019) as PyTorch's AdamW has it: θ ← θ − ηλθ first, and then Adam's step from
+// gradients that know nothing of it.
+func TestAdamDecay(t *testing.T) {
+	const eta, lambda, steps = 0.01, 0.3, 20
+	gradient := func(step, i int) float64 { return math.Sin(float64(3*step + 5*i)) }
+	theta, want := []float64{1, -2, 0.5}, []float64{1, -2, 0.5}
+	move := Adam{Decay: lambda}.start(len(theta), 7)
+	grad, m, v := make([]float64, 3), make([]float64, 3), make([]float64, 3)
+	for step := 1; step <= steps; step++ {
+		for i := range grad {
+			grad[i] = gradient(step, i)
+			want[i] *= 1 - eta*lambda
+			m[i] = 0.9*m[i] + 0.1*grad[i]
+			v[i] = 0.999*v[i] + 0.001*grad[i]*grad[i]
+			mHat, vHat := m[i]/(1-math.Pow(0.9, float64(step))), v[i]/(1-math.Pow(0.999, float64(step)))
+			want[i] -= eta * mHat / (math.Sqrt(vHat) + 1e-8)
+		}
+		move(theta, grad, eta)
+		require.InDeltaSlice(t, want, theta, 1e-14)
+	}
+}

@@ -260,6 +260,7 @@ func TestTrainRefuses(t *testing.T) {
 	for want, o := range map[string]*TrainOptions{
 		"one number a channel": {Batch: 1},
 		"decays":               {Optimizer: Adam{Beta1: 1.5}},
+		"weight decay":         {Optimizer: Adam{Decay: -1}},
 		"momentum":             {Optimizer: SGD{Momentum: 1}},
 		"every -1 epochs":      {Schedule: StepDecay{Epochs: -1}},
 		"plateaus":             {Schedule: Plateau{Factor: 1}},

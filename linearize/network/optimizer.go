@@ -19,6 +19,9 @@ type Optimizer interface {
 type Adam struct {
 	Beta1, Beta2 float64 // decays of the two moments; 0 means 0.9 and 0.999
 	Epsilon      float64 // 0 means 1e-8
+	// Decay λ takes the step size times λθ off θ before each step (AdamW, Loshchilov and
+	// Hutter 2019). It is no prior: it is not scaled as the gradient is.
+	Decay float64
 }
 
 var _ Optimizer = Adam{}
@@ -40,6 +43,9 @@ func (a Adam) check() error {
 	if !(a.Beta1 > 0 && a.Beta1 < 1 && a.Beta2 > 0 && a.Beta2 < 1 && a.Epsilon > 0) {
 		return fmt.Errorf("network: Adam with decays %v and %v and epsilon %v; want decays between 0 and 1 and a positive epsilon", a.Beta1, a.Beta2, a.Epsilon)
 	}
+	if !(a.Decay >= 0) || math.IsInf(a.Decay, 1) {
+		return fmt.Errorf("network: Adam with the weight decay %v; it must be 0 or a positive number", a.Decay)
+	}
 	return nil
 }
 
@@ -54,6 +60,7 @@ func (a Adam) start(params, _ int) func(theta, grad []float64, rate float64) {
 		for i, g := range grad {
 			m[i] = a.Beta1*m[i] + (1-a.Beta1)*g
 			v[i] = a.Beta2*v[i] + (1-a.Beta2)*g*g
+			theta[i] -= rate * a.Decay * theta[i]
 			theta[i] -= rate * (m[i] / c1) / (math.Sqrt(v[i]/c2) + a.Epsilon)
 		}
 	}

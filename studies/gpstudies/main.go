@@ -15,7 +15,10 @@ import (
 	"os"
 	"os/signal"
 
+	"github.com/funcgp/funcgp/studies/attribution"
+	"github.com/funcgp/funcgp/studies/dattri"
 	"github.com/funcgp/funcgp/studies/novelty"
+	"github.com/funcgp/funcgp/studies/prediction"
 )
 
 // A study is a protocol with its flags.
@@ -26,7 +29,10 @@ type study struct {
 
 // studies are all of them, in the order in which they are listed.
 var studies = []study{
+	{"attribution", "which precision's terms tell what networks trained on halves of the rows become", attribution.Run},
+	{"prediction", "what the answer at the match predicts, against the network, other precisions, temperatures and ensembles", prediction.Run},
 	{"novelty", "AUROC of novelty scores beside baselines, on tables and pictures", novelty.Run},
+	{"dattri", "dattri's benchmark: a logistic regression, wrong labels, and TRAK of several networks", dattri.Run},
 }
 
 func main() {

@@ -181,7 +181,7 @@ func (f *fit) matchExact(ctx context.Context, dual *gp.Exact) (*gp.Exact, error)
 			return nil, err
 		}
 		dual = moved
-		if err := f.found(m); err != nil {
+		if err := f.found(ctx, m); err != nil {
 			return nil, err
 		}
 	case f.source.Len()*f.problem.Model.Outputs <= namedOutputs:
@@ -198,7 +198,7 @@ func (f *fit) matchExact(ctx context.Context, dual *gp.Exact) (*gp.Exact, error)
 		if err != nil {
 			return nil, err
 		}
-		if err := f.found(m); err != nil {
+		if err := f.found(ctx, m); err != nil {
 			return nil, err
 		}
 	}
@@ -222,9 +222,14 @@ func (f *fit) matchExact(ctx context.Context, dual *gp.Exact) (*gp.Exact, error)
 }
 
 // found takes over what the search for the match found.
-func (f *fit) found(m *gp.Match) error {
+func (f *fit) found(ctx context.Context, m *gp.Match) error {
 	s := f.settled
 	s.match.Network = report.Float(m.Network)
+	if !(math.Abs(math.Log(m.Root)) < gp.MatchKeeps) {
+		if err := f.otherInputs(ctx); err != nil {
+			return err
+		}
+	}
 	if m.End != gp.MatchNone {
 		s.match.Precision = report.Float(f.precision * m.Root)
 	}
@@ -248,6 +253,21 @@ func (f *fit) found(m *gp.Match) error {
 		return nil
 	}
 	return f.setPrecision(f.precision * m.Factor)
+}
+
+// otherInputs warns where the trained parameters are no optimum, and would be with inputs that are scaled
+// otherwise.
+func (f *fit) otherInputs(ctx context.Context) error {
+	text := f.problem.OtherInputs(ctx, f.outputs)
+	if text == "" || f.options.NoReport {
+		return ctx.Err()
+	}
+	text = fmt.Sprintf("the trained parameters are no optimum at δ = %.4g with these inputs: %s", f.precision, text)
+	f.preflight.Verdict, f.preflight.Warnings = "warning", append(f.preflight.Warnings, text)
+	if err := f.con.Alarm([]string{text}); err != nil {
+		return console.Full(err)
+	}
+	return nil
 }
 
 // seeksNoise tells whether the noise variance is chosen by leave-one-out: that of a training whose
@@ -291,14 +311,19 @@ func (f *fit) remark(q *Posterior) {
 	if f.options.NoReport {
 		return
 	}
+	say := func(format string, args ...any) { f.con.Remark(fmt.Errorf(format, args...)) }
 	switch match := float64(s.match.Precision); {
 	case s.match.Used == atMatch:
-		f.con.WarnText(fmt.Sprintf("trained parameters are no optimum at δ = %.4g; answers are at δ = %.4g: %s", s.stated, f.precision, s.match.Why))
-	case s.match.Used == "given" && !math.IsNaN(match):
-		f.con.Note("answers are at δ = %.4g as given; the linearized model fits the training rows as the network does at δ = %.4g", f.precision, match)
+		say("trained parameters are no optimum at δ = %.4g; answers are at δ = %.4g: %s", s.stated, f.precision, s.match.Why)
+	case s.match.Used == "given" && math.Abs(math.Log(match/f.precision)) > gp.MatchKeeps:
+		hint := ""
+		if over := match / f.precision / float64(f.problem.Examples.Train.Len()); over > .5 && over < 2 && f.problem.Task.Prior == nil && !problem.HasNoise(f.problem.Task.Likelihood) {
+			hint = fmt.Sprintf("; if %.4g is the weight decay of the training, give --weight-decay %.4g", f.precision, f.precision)
+		}
+		say("answers are at δ = %.4g as given; the linearized model fits the training rows as the network does at δ = %.4g%s", f.precision, match, hint)
 	}
 	if share := float64(s.match.Remainder); share > unexplained && q.network {
-		f.con.WarnText(fmt.Sprintf("the remainder, what no training example explains of this network, is %.2g of its outputs (RMS over the training rows): the terms are those of the linearized model at δ = %.4g", share, f.precision))
+		say("the remainder, what no training example explains of this network, is %.2g of its outputs (RMS over the training rows): the terms are those of the linearized model at δ = %.4g", share, f.precision)
 	}
 }
 
@@ -361,7 +386,7 @@ func (f *fit) matchMode(ctx context.Context) error {
 		none := (*gp.NoMatchError)(nil)
 		switch {
 		case errors.As(err, &none):
-			err = f.found(&gp.Match{Factor: 1, Network: none.Network, End: gp.MatchNone})
+			err = f.found(ctx, &gp.Match{Factor: 1, Network: none.Network, End: gp.MatchNone})
 		case err != nil:
 		default:
 			f.con.Warn(m.Warnings...)
@@ -372,7 +397,7 @@ func (f *fit) matchMode(ctx context.Context) error {
 			} else if math.Abs(math.Log(m.Factor)) < gp.MatchKeeps {
 				found.Factor, found.End = 1, gp.MatchKept
 			}
-			err = f.found(found)
+			err = f.found(ctx, found)
 		}
 		if err != nil {
 			return err

@@ -54,7 +54,7 @@ func NewPass(ctx context.Context, c *console.Console, p *problem.Problem, flags 
 
 // selected finds the match and the mode of the linearized model, and chooses the inducing examples.
 func (f *fit) selected(ctx context.Context) (*sparse.Inducing, error) {
-	if err := f.prepare(ctx, false); err != nil {
+	if err := f.prepare(ctx, f.problem.KeepsJacobian()); err != nil {
 		return nil, err
 	}
 	if err := f.settle(ctx); err != nil {

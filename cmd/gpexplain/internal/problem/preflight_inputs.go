@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -67,6 +66,18 @@ func (l *look) otherInputs(ctx context.Context) string {
 	return fmt.Sprintf("it fits them with %s: give %s", best.words, best.flags(ctx, p))
 }
 
+// OtherInputs looks for another way to scale the inputs under which the network, with outputs f on the
+// training rows, N×C, was trained on these rows: what to give for it, "" where there is none or it is
+// known how they are scaled. It is for a network whose parameters are no optimum as its inputs are.
+func (p *Problem) OtherInputs(ctx context.Context, f *mat.Dense) string {
+	if s := p.Examples.Scaling; p.Model.takesWholeAlone() || s != nil && s.InputsFrom == fromMetadata {
+		return ""
+	}
+	l := &look{problem: p, at: &AtTheta{F: f}}
+	l.score()
+	return l.otherInputs(ctx)
+}
+
 // orderAt is order for outputs of some of the training rows.
 func (l *look) orderAt(f *mat.Dense, at []int) []int {
 	if l.confusion == nil {
@@ -99,8 +110,7 @@ func (w *way) flags(ctx context.Context, p *Problem) string {
 	case err == nil && same(w.inputs, &Scaling{Inputs: rows}):
 		return "--standardize yes"
 	}
-	list := func(v []float64) string { return strings.ReplaceAll(shortNumbers(v), " ", "") }
-	return fmt.Sprintf("--input-mean %s --input-sd %s", list(w.inputs.Mean), list(w.inputs.Scale))
+	return fmt.Sprintf("--input-mean %s --input-sd %s", commas(w.inputs.Mean), commas(w.inputs.Scale))
 }
 
 // largestInput is the largest number of an input, in size, as the network sees it; NaN where

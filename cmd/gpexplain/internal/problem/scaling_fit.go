@@ -33,11 +33,14 @@ type way struct {
 	words           string
 	loss            float64 // as a share of what the best constant loses
 	cosine          float64 // of Jᵀr and θ*
+	spread          spread  // of a regression
 }
 
 // byFit decides what is still open by how well the network fits its training rows:
 // the smallest loss, and among ways that fit alike the one with which the parameters
-// are an optimum of some weight decay. It says what it chose.
+// are an optimum of some weight decay, or else with which the outputs of a regression
+// have the mean and the deviation of its targets. It says what it chose, and warns where
+// another way to scale the targets is not ruled out.
 func (s *Scaling) byFit(ctx context.Context, c *console.Console, m *Model, t *Task, train *dataset.Subset, y *mat.Dense) error {
 	inputs, targets := []way{{inputs: s.Inputs}}, []way{{targets: s.Targets}}
 	if s.InputsFrom == "" {
@@ -70,9 +73,14 @@ func (s *Scaling) byFit(ctx context.Context, c *console.Console, m *Model, t *Ta
 			ways = append(ways, list...)
 		}
 	}
-	best, why, err := decide(ctx, c, m, t, train, y, ways, s.pictures)
+	best, rival, why, err := decide(ctx, c, m, t, train, y, ways, s.pictures)
 	if err != nil {
 		return err
+	}
+	if rival != nil {
+		if err := c.Alarm([]string{best.doubt(rival)}); err != nil {
+			return err
+		}
 	}
 	from := Origin("chosen by --standardize auto: " + why)
 	if s.InputsFrom == "" {
@@ -185,6 +193,9 @@ func (s *Scaling) losses(ctx context.Context, m *Model, t *Task, train *dataset.
 			if l := lossShare(t, w.targets, f, labels); !math.IsNaN(l) {
 				joined.loss = l
 			}
+			if hasRealTargets(t.Likelihood) {
+				joined.spread = spreadOf(w.targets, f, labels)
+			}
 		}
 		out = append(out, joined)
 	}
@@ -269,8 +280,9 @@ func constantLoss(t *Task, y *mat.Dense) float64 {
 	return max(loss, 1e-9*float64(n))
 }
 
-// decide returns the best of the ways, and why.
-func decide(ctx context.Context, c *console.Console, m *Model, t *Task, train *dataset.Subset, y *mat.Dense, ways []way, pictures bool) (best *way, why string, err error) {
+// decide returns the best of the ways, and why; rival, if not nil, is another way to scale
+// the targets that is not ruled out.
+func decide(ctx context.Context, c *console.Console, m *Model, t *Task, train *dataset.Subset, y *mat.Dense, ways []way, pictures bool) (best, rival *way, why string, err error) {
 	least := 0
 	for i := range ways {
 		if ways[i].loss < ways[least].loss {
@@ -284,34 +296,51 @@ func decide(ctx context.Context, c *console.Console, m *Model, t *Task, train *d
 		}
 	}
 	if math.IsInf(ways[least].loss, 1) || len(near) == 1 {
-		return near[0], near[0].why(ways), nil
+		return near[0], nil, near[0].why(ways), nil
 	}
 	best = near[0]
 	defer c.ClearBar()
 	for i, w := range near {
 		show := func(done int) { c.Show("scalings compared", i*train.Len()+done, len(near)*train.Len()) }
 		if err := w.optimum(ctx, m, t, train, y, show); err != nil {
-			return nil, "", err
+			return nil, nil, "", err
 		}
 		if w.cosine > best.cosine {
 			best = w
 		}
 	}
-	switch {
-	case best.cosine >= optimal:
+	if best.cosine >= optimal {
 		next := near[0]
 		for _, w := range near {
 			if next == best || w != best && w.cosine > next.cosine {
 				next = w
 			}
 		}
-		return best, fmt.Sprintf("the network fits its training rows about as well with %s, but here its parameters are the optimum of a weight decay (cosine of their gradient and themselves %.3f, there %.3f)", next.words, best.cosine, next.cosine), nil
-	case pictures || near[0].targets == nil && ways[least].targets != nil:
-		best = near[0]
-	default:
-		best = &ways[least]
+		if rival = best.otherTargets(near); rival != nil && rival.cosine < optimal && best.spread.misfit() <= rival.spread.misfit() {
+			rival = nil
+		}
+		return best, rival, fmt.Sprintf("the network fits its training rows about as well with %s, but here its parameters are the optimum of a weight decay (cosine of their gradient and themselves %.3f, there %.3f)", next.words, best.cosine, next.cosine), nil
 	}
-	return best, best.why(ways), nil
+	if best = &ways[least]; pictures || near[0].targets == nil && best.targets != nil {
+		best = near[0]
+	}
+	if rival = best.otherTargets(near); rival == nil {
+		return best, nil, best.why(ways), nil
+	}
+	if rival.spread.misfit() < best.spread.misfit() {
+		best, rival = rival, best
+	}
+	return best, rival, best.why(ways) + "; " + best.spread.words(&rival.spread), nil
+}
+
+// otherTargets is the first of near with the same inputs and other targets, or nil.
+func (w *way) otherTargets(near []*way) *way {
+	for _, o := range near {
+		if o.inputs == w.inputs && o.targets != w.targets {
+			return o
+		}
+	}
+	return nil
 }
 
 // optimum finds the cosine of Jᵀr and θ* over all training rows. Of a regression

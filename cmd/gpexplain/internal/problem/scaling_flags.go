@@ -48,7 +48,7 @@ func (s *ScalingFlags) numbers() []*numbersFlag {
 // add defines the flags.
 func (s *ScalingFlags) add(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVar(&s.standardize, "standardize", "auto", "`auto|yes|no`: yes standardizes the inputs by the training rows, by column or by channel; no leaves inputs and targets as they are; auto goes by the model's metadata, else by which of these the network fits its training rows with, and says so")
+	f.StringVar(&s.standardize, "standardize", "auto", "`auto|yes|no`: yes standardizes the inputs by the training rows, by column or by channel; no leaves inputs and targets as they are; auto goes by the model's metadata, else by which of these the network fits its training rows with, and says so, with a warning where two ways to scale the targets are near")
 	f.StringVar(&s.inputMean.text, "input-mean", "", "subtract these means from the inputs before the network: `X,...`, one for all, a channel or a column, or a JSON file; pixels run from 0 to 1")
 	f.StringVar(&s.inputSD.text, "input-sd", "", "divide the inputs by these deviations: `X,...`, or a JSON file")
 	f.StringVar(&s.targetMean.text, "target-mean", "", "mean `X` of the targets that the network was trained on standardized; results are in the units of the data")

@@ -3,15 +3,11 @@ package protocols
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
-
-	"gonum.org/v1/gonum/floats"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/reproduce"
 	"github.com/funcgp/funcgp/explain/audit"
 	"github.com/funcgp/funcgp/explain/evaluate"
 	"github.com/funcgp/funcgp/explain/report"
-	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -58,15 +54,7 @@ func (p *protocol) openWrong(ctx context.Context, seed int) (d *rows, truth []in
 	if d, err = p.open(ctx); err != nil {
 		return nil, nil, nil, err
 	}
-	n := p.train
-	truth, wrong = make([]int, n), make([]bool, n)
-	rng := rand.New(rand.NewPCG(uint64(seed), 10))
-	for k, i := range rng.Perm(n) {
-		truth[i] = int(d.y.At(i, 0))
-		if wrong[i] = k < n/wrongShare; wrong[i] {
-			d.y.Set(i, 0, float64((truth[i]+1+rng.IntN(p.outputs-1))%p.outputs))
-		}
-	}
+	truth, wrong = evaluate.FlipLabels(d.y, p.outputs, p.train/wrongShare, uint64(seed))
 	d.testX, d.testY = d.x, d.y
 	return d, truth, wrong, nil
 }
@@ -102,16 +90,8 @@ func (p *protocol) suspects(ctx context.Context, m int, progress reproduce.Progr
 
 // suspect judges scores N×N of rows for the recorded label of each.
 func suspect(a evaluate.Attribution, wrong []bool) suspicion {
-	var own, others [2][]float64 // of right and of wrong labels
-	for i, w := range wrong {
-		of, self := 0, a.Scores.At(i, i)
-		if w {
-			of = 1
-		}
-		own[of] = append(own[of], self)
-		others[of] = append(others[of], self-floats.Sum(a.Scores.RawRowView(i)))
-	}
-	return suspicion{a.Name, report.Float(glm.AUROC(own[0], own[1])), report.Float(glm.AUROC(others[0], others[1]))}
+	auroc := func(suspicions []float64) report.Float { return report.Float(evaluate.Detect(suspicions, wrong).AUROC) }
+	return suspicion{a.Name, auroc(evaluate.OwnScores(a.Scores)), auroc(evaluate.OtherScores(a.Scores))}
 }
 
 // byLabels audits the labels of network m by a regression on its Jacobian at shuffled
@@ -145,19 +125,14 @@ func (p *protocol) byLabels(ctx context.Context, m int, progress reproduce.Progr
 	if err != nil {
 		return nil, err
 	}
-	var ranks [2][]float64 // of right and of wrong labels, larger where more suspicious
-	right := 0.0
-	for k, at := range found.Mislabelled {
-		x, of := found.Examples[at], 0
-		if wrong[x.Index] {
-			of = 1
-			if x.Suggested == truth[x.Index] {
-				right++
-			}
+	suspicions, right := make([]float64, p.train), 0.0
+	for i, x := range found.Examples {
+		suspicions[i] = -x.LogDensity
+		if wrong[i] && x.Suggested == truth[i] {
+			right++
 		}
-		ranks[of] = append(ranks[of], -float64(k))
 	}
-	return &audited{report.Float(glm.AUROC(ranks[0], ranks[1])), report.Float(right / float64(len(ranks[1])))}, nil
+	return &audited{report.Float(evaluate.Detect(suspicions, wrong).AUROC), report.Float(right / float64(p.train/wrongShare))}, nil
 }
 
 // mislabelledPage shows how well each method finds wrong labels.

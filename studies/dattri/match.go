@@ -1,0 +1,23 @@
+package dattri
+
+import (
+	"context"
+
+	"github.com/funcgp/funcgp/explain/evaluate"
+	"github.com/funcgp/funcgp/glm/weightspace"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// match returns the factor on the precision start at which the linearized model's mode fits the training
+// rows as well as the network does (E21).
+func match(ctx context.Context, q *evaluate.Problem, start float64) (*weightspace.Match, error) {
+	x, err := q.Network.Linearize(ctx, q.X)
+	if err != nil {
+		return nil, err
+	}
+	prior, err := ntk.NewIsotropic(start, nil)
+	if err != nil {
+		return nil, err
+	}
+	return weightspace.FindMatch(ctx, x, q.Y, q.Likelihood, prior, q.Network.Theta(), &weightspace.MatchOptions{Outputs: x.F})
+}
