@@ -32,7 +32,7 @@ const (
 
 // AddAt defines --at.
 func (s *Flags) AddAt(c *cobra.Command) {
-	c.Flags().StringVar(&s.at, "at", atMatch, "answer at the prior precision `WHICH`: match, at which the linearized model fits the training rows as the network does; stated, that of the training; or a number. --prior-precision, --prior and --tune-prior say it too")
+	c.Flags().StringVar(&s.at, "at", atMatch, "answer at the prior precision `WHICH`: match, at which the refit fits the training rows as the network does; stated, that of the training; or a number. --prior-precision, --prior and --tune-prior say it too")
 }
 
 // checkAt refuses a value of --at that is none, and other flags that say a precision.
@@ -314,7 +314,7 @@ func (f *fit) remark(q *Posterior) {
 		say("answers are at δ = %.4g as given; the linearized model fits the training rows as the network does at δ = %.4g%s", f.precision, match, hint)
 	}
 	if share := float64(s.match.Remainder); share > unexplained && q.network {
-		say("the terms leave %.2g of the network's outputs to the remainder (RMS over the training rows): the linearized model at δ = %.4g explains the rest", share, f.precision)
+		say("the remainder, what no training example explains of this network, is %.2g of its outputs (RMS over the training rows): the terms are those of the linearized model at δ = %.4g", share, f.precision)
 	}
 }
 
