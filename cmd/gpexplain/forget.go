@@ -118,7 +118,7 @@ func (s *forgetVerb) run(ctx context.Context, c *console.Console) error {
 		return err
 	}
 	r := &forgetReport{Schema: "funcgp/forget/1", Meanings: forgetMeanings(p), Rows: gone, Fit: q.Report(p, slices.Clone(c.Warnings))}
-	before, err := inference.Answer(ctx, c, old, &s.posterior, "none")
+	before, err := inference.Answer(ctx, c, old, &s.posterior, "")
 	if err != nil {
 		return err
 	}

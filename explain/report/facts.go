@@ -352,10 +352,16 @@ func (g *Grouped) text() string {
 // priorMeaning is the prior mean in plain words.
 const priorMeaning = "what the trained features say before any label is used"
 
+// noveltyMeaning says what novelty is.
+const noveltyMeaning = "How surprising it is that a training row lies so far from the others, by what they leave unknown of the function and by the inputs: about 1 for rows like the training rows, 4.6 for one farther out than 99 % of them. It does not depend on labels."
+
 // guide explains the words that the page uses.
 func (h *htmlWriter) guide() []fact {
 	list := h.terms()
-	if h.novelty() == "" || h.kind == regression {
+	if h.farther() != "" {
+		list = append(list, fact{Name: "Novelty, in nats", Value: noveltyMeaning})
+	}
+	if h.unsure() == "" || h.kind == regression {
 		return list
 	}
 	return append(list, fact{Name: "Entropy, in nats", Value: "How undecided the prediction is before calibration: 0 when certain, 0.69 for an even choice of two. Mutual information is the part of it that more training data could take away."})

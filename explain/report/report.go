@@ -124,12 +124,13 @@ type Prediction struct {
 	Set      []Float  `json:"set,omitempty"`      // labels in the set of classes, if one was asked for
 }
 
-// Novelty says how far a row is from the training data. It is computed with the
-// covariance of the stated prior, before calibration.
+// Novelty says how unlike the training rows a row is, and beside it how unsure its prediction is
+// before calibration. Score and Rank do not depend on targets, and are NaN where they are not known.
 type Novelty struct {
-	Score             Float `json:"score"`              // as glm.Novelty: an entropy in nats; for a regression the predictive variance
-	MutualInformation Float `json:"mutual_information"` // between label and function, in nats
+	Score             Float `json:"score"`              // as glm/novelty (E22): surprise in nats, about 1 for rows like the training rows
 	Rank              Float `json:"rank"`               // share of training rows whose leave-one-out score is smaller, in [0, 1]
+	Entropy           Float `json:"entropy"`            // as glm.Novelty: in nats; for a regression the predictive variance
+	MutualInformation Float `json:"mutual_information"` // between label and function, in nats
 }
 
 // Output is the explanation of one output or contrast.

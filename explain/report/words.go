@@ -119,28 +119,37 @@ func (p *Page) column(k int) string {
 	return fmt.Sprintf("output %d", k)
 }
 
-// novelty says how far the row is from the training data, "" where that is not
-// known.
-func (v *view) novelty() string {
+// novelty says how far the row is from the training data and how undecided its prediction is, ""
+// where neither is known.
+func (v *view) novelty() string { return strings.TrimSpace(v.farther() + " " + v.unsure()) }
+
+// farther says how far the row is from the training data, "" where that is not known.
+func (v *view) farther() string {
 	n := v.page.Report.Prediction.Novelty
-	if n == nil || !n.Score.Finite() {
+	if n == nil || !n.Score.Finite() || !n.Rank.Finite() {
 		return ""
 	}
-	measure := "entropy " + short(float64(n.Score)) + " nats"
+	than := percent(float64(n.Rank)) + " of the training rows are"
+	if n.Rank == 1 {
+		than = "any training row"
+	}
+	return "This row is farther from the training data than " + than + " from the others (novelty " + short(float64(n.Score)) + " nats)."
+}
+
+// unsure says how undecided the prediction is before calibration, "" where that is not known.
+func (v *view) unsure() string {
+	n := v.page.Report.Prediction.Novelty
+	if n == nil || !n.Entropy.Finite() {
+		return ""
+	}
+	measure := "entropy " + short(float64(n.Entropy)) + " nats"
 	if v.kind == regression {
-		measure = "predictive variance " + short(float64(n.Score))
+		measure = "predictive variance " + short(float64(n.Entropy))
 	}
 	if n.MutualInformation.Finite() {
 		measure += ", mutual information " + short(float64(n.MutualInformation)) + " nats"
 	}
-	switch rank := float64(n.Rank); {
-	case math.IsNaN(rank):
-		return "Novelty: " + measure + "."
-	case rank == 1:
-		return "This row is farther from the training data than any training row from the others (" + measure + ")."
-	default:
-		return "This row is farther from the training data than " + percent(rank) + " of the training rows are from the others (" + measure + ")."
-	}
+	return "Before calibration: " + measure + "."
 }
 
 // changes say what would be predicted with other training data, in sentences.

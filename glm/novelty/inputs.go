@@ -14,6 +14,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 const (
@@ -59,6 +60,41 @@ func newInputs(ctx context.Context, x blas64.General, standardize bool) (*inputs
 	}
 	return in, in.factor(ctx)
 }
+
+// read sets z to the inputs of src in these rows, which ascend. ok is false where they have
+// another number of columns or none.
+func (in *inputs) read(ctx context.Context, src linearize.Source, rows []int) (ok bool, err error) {
+	ok = true
+	take := func(first int, x *mat.Dense) {
+		if ok = ok && x != nil && x.RawMatrix().Cols == in.z.Cols; !ok {
+			return
+		}
+		at, _ := slices.BinarySearch(rows, first)
+		for ; at < len(rows) && rows[at] < first+x.RawMatrix().Rows; at++ {
+			copy(dense.Row(in.z, at), x.RawRowView(rows[at]-first))
+			in.standardize(dense.Row(in.z, at))
+		}
+	}
+	s, only := src.(linearize.InputSource)
+	if !only {
+		err = src.Batches(ctx, func(first int, b *linearize.Batch) error {
+			take(first, b.X)
+			return nil
+		})
+		return ok, err
+	}
+	next := 0
+	err = s.Inputs(ctx, func(x *mat.Dense, _ linearize.ModelFingerprint) error {
+		if take(next, x); x != nil {
+			next += x.RawMatrix().Rows
+		}
+		return nil
+	})
+	return ok, err
+}
+
+// positive tells whether inputs can be divided by the scales.
+func (in *inputs) positive() bool { return floats.Min(in.scale) > 0 }
 
 // scaleBy sets the scale of each column of x to its standard deviation, or to a tenth of its
 // range where that is larger. A column that is always the same has the mean scale of the
