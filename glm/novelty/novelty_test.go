@@ -252,7 +252,7 @@ func TestVarianceWithinMemory(t *testing.T) {
 	}
 	require.Less(t, len(few.Sorted(0)), len(whole.Sorted(0)))
 	// A hundred inputs do not fit: distances from a few say nothing.
-	alone, err := novelty.Fit(t.Context(), q.Kernel, post, &novelty.Options{MaxMemory: 4 * 8 * (100*3 + 3*3 + 512*(2*3+2*100)) - 1})
+	alone, err := novelty.Fit(t.Context(), q.Kernel, post, &novelty.Options{MaxMemory: 4*8*(100*3+3*3+512*(2*3+2*100)) - 1})
 	require.NoError(t, err)
 	for d, distances := range map[*novelty.Detector]int{whole: 3, alone: 1} {
 		var surprises mat.Dense

@@ -139,7 +139,7 @@ func (f *fit) settleNoise(ctx context.Context, q *Posterior) (*Posterior, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := f.setNoise(factor); err != nil {
+	if err := f.setNoise(factor, f.byLeaveOneOut()); err != nil {
 		return nil, err
 	}
 	y := f.problem.Examples.Y
@@ -206,7 +206,7 @@ func (f *fit) matchExact(ctx context.Context, dual *gp.Exact) (*gp.Exact, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := f.setNoise(factor); err != nil {
+	if err := f.setNoise(factor, f.byLeaveOneOut()); err != nil {
 		return nil, err
 	}
 	return dual.Rescale(ctx, f.kernel, factor, y, f.problem.Task.Likelihood)
@@ -272,9 +272,14 @@ func (f *fit) seeksNoise() bool {
 	return s.match.Used == atMatch || s.match.Used == atStated && s.match.Network.Finite() && !t.NoiseRecorded()
 }
 
+// byLeaveOneOut is where a noise variance comes from that leave-one-out chose.
+func (f *fit) byLeaveOneOut() string {
+	return fmt.Sprintf("by leave-one-out at δσ² = %.4g", f.precision*f.problem.Task.Noise)
+}
+
 // setNoise multiplies noise variance and prior variances by a factor, which leaves the mode as it is.
-func (f *fit) setNoise(factor float64) error {
-	if err := f.problem.ScaleNoise(factor, fmt.Sprintf("by leave-one-out at δσ² = %.4g", f.precision*f.problem.Task.Noise)); err != nil {
+func (f *fit) setNoise(factor float64, from string) error {
+	if err := f.problem.ScaleNoise(factor, from); err != nil {
 		return err
 	}
 	if f.settled.match.Precision.Finite() {
