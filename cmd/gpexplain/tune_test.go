@@ -32,6 +32,37 @@ func TestTunePriorByEvidence(t *testing.T) {
 	}
 }
 
+// Without a flag, --tune-prior chooses the noise variance of a Gaussian too. By the evidence, both are the
+// reference's maximizer of (E9); by either score, no other noise variance has a better precision.
+func TestTunePriorAndNoise(t *testing.T) {
+	ref := openReference(t, "snelson")
+	for _, how := range []string{"evidence", "loo"} {
+		tuned := func(args ...string) (precision, noise, best float64) {
+			r := ref.tuned(t, append(args, "--tune-prior", how)...)
+			best = math.Inf(1)
+			for _, x := range r.Trials {
+				best = min(best, x.Score())
+			}
+			return float64(r.Fit.PriorPrecision), float64(*r.Fit.NoiseVariance), best
+		}
+		precision, noise, best := tuned()
+		if how == "evidence" {
+			require.InDelta(t, .357, math.Log(ref.Scalar("delta")/precision), .05)
+			require.InDelta(t, -2.484, math.Log(noise), .03)
+		}
+		for _, by := range []float64{.8, 1, 1.25} {
+			at, given, other := tuned("--noise-variance", strconv.FormatFloat(by*noise, 'g', -1, 64))
+			require.InEpsilon(t, by*noise, given, 1e-12)
+			if by == 1 {
+				require.InEpsilon(t, precision, at, 5e-2, how) // the least is flat
+				require.InDelta(t, best, other, 1e-3, how)
+			} else {
+				require.Greater(t, other, best, how)
+			}
+		}
+	}
+}
+
 // Every method and score chooses the best of its trials, and the posterior is the
 // refit at that precision. Nyström through all examples chooses what exact does.
 func TestTunePriorByRefits(t *testing.T) {

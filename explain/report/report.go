@@ -32,8 +32,8 @@ type Report struct {
 }
 
 // Changed is what would be predicted for the row had the training data been others: without
-// some rows, or with other labels. It is the posterior of the linearized model fitted to
-// those data, calibrated as the other.
+// some rows, or with other labels: the prediction, changed by what the linearized model changes
+// by when it is fitted to those data, and calibrated as the other.
 type Changed struct {
 	Rows        []int   `json:"rows"`             // of the original file, as they were given
 	Labels      []Float `json:"labels,omitempty"` // the other label of each row, of a flip
@@ -49,7 +49,7 @@ type Changed struct {
 // are of another one where Rule is not prior.
 type Attribution struct {
 	Precision Float  `json:"prior_precision"` // δ; NaN where several networks differ
-	Rule      string `json:"rule"`            // prior, given, training, loo, evidence or geometric
+	Rule      string `json:"rule"`            // prior, given, training, removals, loo or evidence
 	Says      string `json:"says"`            // the same in a sentence
 }
 

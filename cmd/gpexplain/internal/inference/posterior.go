@@ -117,6 +117,7 @@ type fit struct {
 	outputs      *mat.Dense        // f(x;θ*) of the training examples, N×C
 	sites        *gp.Sites         // at θ*, or at the mode
 	mode         *weightspace.Mode // of the linearized model, where a method takes its sites there; else nil
+	near         []float64         // weights near that mode, P; nil for none
 	gradient     []float64         // Jᵀr at θ*
 	gradientNorm float64           // of the MAP objective at θ* and the stated precision
 	preflight    *report.Preflight

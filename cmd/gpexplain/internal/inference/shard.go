@@ -57,7 +57,7 @@ func (f *fit) selected(ctx context.Context) (*sparse.Inducing, error) {
 	if err := f.prepare(ctx, f.problem.KeepsJacobian()); err != nil {
 		return nil, err
 	}
-	if err := f.settle(ctx); err != nil {
+	if err := f.settleMode(ctx); err != nil {
 		return nil, err
 	}
 	defer f.con.ClearBar()

@@ -38,8 +38,8 @@ const StructureHelp = `
 
 With --structure the answers come from a posterior over the parameters whose
 precision has this structure, at the trained parameters and the stated precision or,
-with --refit, at the optimum of the linearized model. It knows no predictions without a training row, so
-that nothing is calibrated unless --calibrate heldout is given.
+with --refit, at the optimum of the linearized model. It knows no predictions without a
+training row, so that nothing is calibrated unless --calibrate heldout is given.
 
 --predictive bnn draws parameters from that posterior, by default the full one, and
 runs the network with them; mean and covariance are then those of its outputs over
