@@ -177,7 +177,8 @@ func ExamplePage_WriteText() {
 	//   f = prior mean + 4 contributions + remainder, rounded
 	//   3.050 = 0.000 + 2.981 + 0.069
 	//   f: prediction. Prior mean: what the trained features say before any
-	//   label is used.
+	//   label is used. Remainder: the rest of the network's output, which no
+	//   training example explains.
 	//
 	//   row  target      value            - 0 +              removal  similar
 	//    13       4      +2.14              │████████████      -0.70     0.98
