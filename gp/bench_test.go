@@ -10,7 +10,9 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
 )
 
 // givenKernel hands out a matrix that was formed before, so that a benchmark
@@ -125,6 +127,52 @@ func BenchmarkLeaveOneOut(b *testing.B) {
 				if err := e.LeaveOneOutTo(b.Context(), &mean, &cov, dense.Range(n), x); err != nil {
 					b.Fatal(err)
 				}
+			}
+		})
+	}
+}
+
+// BenchmarkMatch compares a refit at the stated precision with what the search for the match takes
+// beside it, on the reference thesis-cnn. Started at a tenth of the precision of the training, the
+// search has a way to go.
+func BenchmarkMatch(b *testing.B) {
+	r := testkit.OpenReference(b, "thesis-cnn")
+	lik := glm.Bernoulli{}
+	theta := r.Net.Theta()
+	for _, start := range []float64{10, 1} {
+		kernel := func(factor float64) (ntk.Kernel, error) {
+			prior, err := ntk.NewIsotropic(start*factor, nil)
+			if err != nil {
+				return nil, err
+			}
+			return ntk.New(prior, theta, nil), nil
+		}
+		refit := func(b *testing.B) *gp.Exact {
+			k, err := kernel(1)
+			if err != nil {
+				b.Fatal(err)
+			}
+			e, err := gp.Refit(b.Context(), k, r.Train, r.Y, lik, nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			return e
+		}
+		b.Run(fmt.Sprintf("refit/δ=%v", start), func(b *testing.B) {
+			for b.Loop() {
+				refit(b)
+			}
+		})
+		b.Run(fmt.Sprintf("match/δ=%v", start), func(b *testing.B) {
+			for b.Loop() {
+				b.StopTimer()
+				e := refit(b)
+				b.StartTimer()
+				_, m, err := e.Match(b.Context(), kernel, r.Y, lik, nil)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.ReportMetric(float64(m.Refits), "refits")
 			}
 		})
 	}

@@ -45,10 +45,9 @@ classes; and rows that fix the function at their own input. --csv writes the sco
 all rows.
 
 A network that was trained until it repeated every label has seen the wrong ones too.
-The refit, which is the default, moves to the optimum of the linearized model; --tune-prior
-loo looks for a prior precision under which the rows predict each other; and --by labels
-takes no posterior but the network's architecture, so that a convolutional network,
-trained or not, suggests better labels for pictures.`,
+--tune-prior loo looks for a prior precision under which the rows predict each other; and
+--by labels takes no posterior but the network's architecture, so that a convolutional
+network, trained or not, suggests better labels for pictures.`,
 		example: `  gpexplain audit
   gpexplain audit --top 50 --html page.html --csv scores.csv
   gpexplain audit --tune-prior loo`,

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"encoding/binary"
 	"encoding/csv"
 	"encoding/json"
 	"math"
@@ -18,8 +20,13 @@ import (
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/novelty"
+	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/testref"
+	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/store"
 )
 
 // likelihoodOf is the likelihood of a reference.
@@ -154,7 +161,7 @@ func TestCalibrateChangesProbabilitiesOnly(t *testing.T) {
 			for i := range raw {
 				require.Equal(t, raw[i].Mean, calibrated[i].Mean)
 				require.Equal(t, raw[i].Covariance, calibrated[i].Covariance)
-				require.Equal(t, raw[i].Novelty.Score, calibrated[i].Novelty.Score, "of the covariance as it is")
+				require.Equal(t, asJSON(t, raw[i].Novelty), asJSON(t, calibrated[i].Novelty), "which does not depend on the calibration")
 			}
 			one := decode[report.Report](t, ref.run(t, "explain", "--json"))
 			bare := decode[report.Report](t, ref.run(t, "explain", "--json", "--calibrate", "none"))
@@ -172,42 +179,152 @@ func TestCalibrateChangesProbabilitiesOnly(t *testing.T) {
 	}
 }
 
-// The novelty is the entropy of the predictive under the covariance as it is, or
-// the predictive variance, and its rank the share of training rows that are less
-// novel when they are left out.
+// The novelty is a detector's of the posterior of the refit, whatever the calibration and whatever
+// the targets; beside it stands the entropy of the predictive under the covariance as it is, or the
+// predictive variance.
 func TestNovelty(t *testing.T) {
 	for _, name := range []string{"two-moons", "snelson", "poisson"} {
 		ref := openReference(t, name)
-		lik, loo := likelihoodOf(t, ref), testref.Open(t, "selection/"+name)
-		train, err := glm.NoveltyOf(t.Context(), nil, lik, mat.NewDense(ref.n, 1, loo.Floats("loo_first_order_mean")), mat.NewDense(ref.n, 1, loo.Floats("loo_first_order_cov")), 0)
-		require.NoError(t, err)
-		sorted := glm.SortedScores(train.Score)
 		rows, _ := predicted(t, ref.run(t, "predict", "--json", "--refit"))
 		raw, _ := predicted(t, ref.run(t, "predict", "--json", "--refit", "--calibrate", "none"))
+		score, training := novelties(t, ref)
 		largest := 0.0
 		for i, r := range rows {
 			switch m, v := float64(r.Mean[0]), float64(r.Covariance[0][0]); name {
 			case "two-moons":
 				p := float64(raw[i].Probability[1])
-				require.InDelta(t, -p*math.Log(p)-(1-p)*math.Log1p(-p), float64(r.Novelty.Score), 1e-9)
+				require.InDelta(t, -p*math.Log(p)-(1-p)*math.Log1p(-p), float64(r.Novelty.Entropy), 1e-9)
 			case "snelson":
-				require.InEpsilon(t, v+ref.Scalar("sigma2"), float64(r.Novelty.Score), 1e-12)
+				require.InEpsilon(t, v+ref.Scalar("sigma2"), float64(r.Novelty.Entropy), 1e-12)
 			case "poisson":
 				// E λ + Var λ of a log-normal rate
 				rate := math.Exp(m + v/2)
-				require.InEpsilon(t, rate+rate*rate*math.Expm1(v), float64(r.Novelty.Score), 1e-8)
+				require.InEpsilon(t, rate+rate*rate*math.Expm1(v), float64(r.Novelty.Entropy), 1e-8)
 			}
-			// Two rows whose scores differ by the rounding of the posterior may change
-			// places.
-			require.InDelta(t, glm.Rank(sorted, float64(r.Novelty.Score)), float64(r.Novelty.Rank), 2.5/float64(ref.n), name)
-			require.False(t, raw[i].Novelty.Rank.Finite(), "nothing was left out")
+			require.InDelta(t, score[i], float64(r.Novelty.Score), 1e-9, name)
+			// Two rows whose scores differ by rounding may change places.
+			require.InDelta(t, glm.Rank(training, score[i]), float64(r.Novelty.Rank), 1.5/float64(ref.n), name)
+			require.Equal(t, asJSON(t, raw[i].Novelty), asJSON(t, r.Novelty))
 			largest = max(largest, float64(r.Novelty.Rank))
 		}
 		require.Greater(t, largest, 0.5, name)
-		text := ref.run(t, "explain", "--refit")
-		require.Regexp(t, `This row is farther from the training data than (any training row|[0-9.]+ % of the training rows are) from the others \((entropy|predictive variance) `, strings.Join(strings.Fields(text), " "))
-		require.NotContains(t, ref.run(t, "explain", "--calibrate", "none"), "is farther")
+		text := ref.run(t, "explain", "--refit", "--calibrate", "none")
+		require.Regexp(t, `This row is farther from the training data than (any training row|[0-9.]+ % of the training rows are) from the others \(novelty [0-9.]+ nats\)\. Before calibration: (entropy|predictive variance) `, strings.Join(strings.Fields(text), " "))
 	}
+	// Of a posterior over the parameters it is not known, and of draws neither.
+	for _, how := range [][]string{{"--structure", "kfac"}, {"--predictive", "bnn"}} {
+		rows, _ := predicted(t, openReference(t, "two-moons").run(t, "predict", append([]string{"--json"}, how...)...))
+		require.False(t, rows[0].Novelty.Score.Finite() || rows[0].Novelty.Rank.Finite(), how)
+		require.True(t, rows[0].Novelty.Entropy.Finite(), how)
+	}
+}
+
+// A file of an older version does not tell novelty, and says what it said otherwise. One whose
+// sections say what cannot be is refused.
+func TestNoveltyOfFiles(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "a.gp")
+	succeed(t, small("fit", "--quiet", "-o", file)...)
+	// with returns a file whose sections are those that change returns.
+	with := func(name string, change func(section string, data []byte) []byte) string {
+		f, err := store.Open(file, problem.SavedKind, problem.SavedVersion)
+		require.NoError(t, err)
+		defer f.Close()
+		path := filepath.Join(dir, name)
+		require.NoError(t, store.Write(path, problem.SavedKind, problem.SavedVersion, func(w *store.Writer) error {
+			for _, section := range f.Sections() {
+				data, err := f.Bytes(section)
+				if err != nil {
+					return err
+				}
+				if data = change(section, data); data != nil {
+					w.Bytes(section, data)
+				}
+			}
+			return nil
+		}))
+		return path
+	}
+	ask := func(path string) []string {
+		return []string{"predict", "--json", "--data", "digits:400,100", "--posterior", path}
+	}
+	older := with("older.gp", func(section string, data []byte) []byte {
+		if strings.HasPrefix(section, "novelty.") {
+			return nil
+		}
+		return data
+	})
+	rows, _ := predicted(t, succeed(t, ask(file)...))
+	old, _ := predicted(t, succeed(t, ask(older)...))
+	for i := range rows {
+		require.True(t, rows[i].Novelty.Score.Finite() && rows[i].Novelty.Rank.Finite())
+		rows[i].Novelty.Score, rows[i].Novelty.Rank = report.Undefined(), report.Undefined()
+		require.Equal(t, asJSON(t, rows[i]), asJSON(t, old[i]))
+	}
+	for what, change := range map[string]func(about map[string]any){
+		"no rows":          func(about map[string]any) { about["Rows"] = []int{} },
+		"rows twice":       func(about map[string]any) { about["Rows"] = make([]int, len(about["Rows"].([]any))) },
+		"rows far out":     func(about map[string]any) { about["Rows"].([]any)[59] = 1 << 40 },
+		"other columns":    func(about map[string]any) { about["Columns"] = 783 },
+		"many columns":     func(about map[string]any) { about["Columns"] = 1 << 60 },
+		"two distances":    func(about map[string]any) { about["Tails"] = []int{60, 60} },
+		"another route":    func(about map[string]any) { about["Route"] = map[string]any{"Reused": true} },
+		"no route":         func(about map[string]any) { about["Route"] = map[string]any{} },
+		"a later version":  func(about map[string]any) { about["Version"] = 2 },
+		"negative columns": func(about map[string]any) { about["Columns"] = -1 },
+	} {
+		path := with("hostile.gp", func(section string, data []byte) []byte {
+			if section != "novelty.about" {
+				return data
+			}
+			var about map[string]any
+			require.NoError(t, json.Unmarshal(data, &about))
+			change(about)
+			data, err := json.Marshal(about)
+			require.NoError(t, err)
+			return data
+		})
+		r := gpexplain(t.Context(), ask(path)...)
+		require.Equal(t, 1, r.code, what)
+		requireOneLine(t, r.stderr)
+		require.Contains(t, r.stderr, path, what)
+	}
+	for section, number := range map[string]float64{"novelty.noise": -1, "novelty.scale": 0, "novelty.mean": math.NaN(), "novelty.distance1": math.NaN()} {
+		path := with("hostile.gp", func(of string, data []byte) []byte {
+			if of == section {
+				data = bytes.Clone(data)
+				binary.LittleEndian.PutUint64(data, math.Float64bits(number))
+			}
+			return data
+		})
+		r := gpexplain(t.Context(), ask(path)...)
+		require.Equal(t, 1, r.code, section)
+		requireOneLine(t, r.stderr)
+	}
+}
+
+// novelties are the scores of the test rows of a reference, and of the training rows without
+// themselves, in ascending order, by a detector of the training examples.
+func novelties(t *testing.T, ref *reference) (score, training []float64) {
+	t.Helper()
+	net, err := network.ReadONNX(bytes.NewReader(ref.Model(t)), nil)
+	require.NoError(t, err)
+	train, err := net.Linearize(t.Context(), ref.Matrix("x_train"))
+	require.NoError(t, err)
+	test, err := net.Linearize(t.Context(), ref.Matrix("x_test"))
+	require.NoError(t, err)
+	prior, err := ntk.NewIsotropic(ref.Scalar("delta"), nil)
+	require.NoError(t, err)
+	kernel := ntk.New(prior, net.Theta(), nil)
+	sites, err := gp.NewSites(mat.NewDense(ref.n, 1, ref.Floats("y_train")), train.F, likelihoodOf(t, ref))
+	require.NoError(t, err)
+	post, err := gp.Fit(t.Context(), kernel, train, sites, nil)
+	require.NoError(t, err)
+	d, err := novelty.Fit(t.Context(), kernel, post, &novelty.Options{Standardize: true})
+	require.NoError(t, err)
+	score = make([]float64, test.Len())
+	require.NoError(t, d.ScoreTo(t.Context(), score, test))
+	return score, d.Training()
 }
 
 // Predictions of the built-in network on digits are not worse for the calibration
@@ -333,7 +450,7 @@ func TestSavedCalibration(t *testing.T) {
 		got, sum := linesOf[prediction](t, ref.run(t, "predict", "--json", "--posterior", file, "--calibrate", "none"))
 		require.Nil(t, sum.Fit.Calibration)
 		for i := range bare {
-			require.Equal(t, way != "none", got[i].Novelty.Rank.Finite(), "the file knows the training rows")
+			require.Equal(t, asJSON(t, bare[i].Novelty), asJSON(t, got[i].Novelty), "the file knows the training rows")
 			require.Equal(t, bare[i].Probability, got[i].Probability)
 			require.Equal(t, bare[i].Mean, got[i].Mean)
 		}

@@ -52,10 +52,15 @@ func explainCommand(con *console.Console) *cobra.Command {
 		name:  "explain",
 		short: "Explain one prediction as a sum over the training examples",
 		long: `Explain writes one prediction as prior mean plus a sum over all training
-examples that adds up exactly, and lists the largest terms with their sign, an error bar,
-the effect of removing each example, and how similar it is. The error bar is how
-much the term would vary had the example's label been drawn anew; a star marks
+examples plus a remainder, which adds up exactly, and lists the largest terms with their
+sign, an error bar, the effect of removing each example, and how similar it is. The error bar
+is how much the term would vary had the example's label been drawn anew; a star marks
 terms more than two of them from 0.
+
+The terms are those of the refit, the linearized model at its optimum for the training
+rows, at the prior precision at which it fits them as the network does (--at). The remainder
+is what the network says beyond the refit, and no training example explains it. The terms
+say which examples hold the prediction together; the removal is for single examples.
 
 It explains the first test row, the test rows --index, or those of a file of your
 own. Of several rows each has an explanation of its own; pages and pictures get

@@ -112,9 +112,9 @@ func number(v report.Float) string {
 func (s *explainVerb) meanings(p *problem.Problem) map[string]string {
 	unit := unitOf(p)
 	m := map[string]string{
-		"value":      fmt.Sprintf("what the training row adds to the output, in its unit: %s; a positive one raises the output", unit),
+		"value":      fmt.Sprintf("what the training row adds to the output, in its unit: %s; a positive one raises the output. Go by it for the rows that hold the prediction together: trained again without those of the largest values, a network changes most", unit),
 		"raw":        "the same in the prior kernel, where the terms of different explained rows are much alike; unit and sign of value",
-		"removal":    "the output without the training row less the output with it, to first order, in the unit of value; a positive one says that the output would rise",
+		"removal":    "the output without the training row less the output with it, to first order, in the unit of value; a positive one says that the output would rise. Go by it for a single row, and for many at once with --attribution-precision removals",
 		"similarity": "posterior correlation of the output at the training row and at the explained one, no unit, from −1 to 1; where negative, what raises the one lowers the other",
 	}
 	if len(s.sources) > 1 {
@@ -127,7 +127,7 @@ func (s *explainVerb) meanings(p *problem.Problem) map[string]string {
 		m["layers"] = "what comes through the parameters of each layer, in the unit and with the sign of value"
 	}
 	if flag := strings.ReplaceAll(strings.TrimPrefix(s.change.flag(), "--"), "-", "_"); flag != "" {
-		m[flag] = fmt.Sprintf("mean is the posterior mean of each output with the changed training data, in its unit: %s; less prediction.mean it is what the change does, positive where the output rises; probability has no unit", unit)
+		m[flag] = fmt.Sprintf("mean is each output plus what the refit changes by with the changed training data, in its unit: %s; less prediction.mean it is what the change does, positive where the output rises; probability has no unit", unit)
 	}
 	return m
 }

@@ -318,7 +318,7 @@ func meanPrediction(p *problem.Problem, list []*report.Prediction, f []float64) 
 	for _, one := range []struct {
 		to *report.Float
 		of func(x *report.Novelty) report.Float
-	}{{&r.Novelty.Score, func(x *report.Novelty) report.Float { return x.Score }}, {&r.Novelty.MutualInformation, func(x *report.Novelty) report.Float { return x.MutualInformation }}, {&r.Novelty.Rank, func(x *report.Novelty) report.Float { return x.Rank }}} {
+	}{{&r.Novelty.Score, func(x *report.Novelty) report.Float { return x.Score }}, {&r.Novelty.Entropy, func(x *report.Novelty) report.Float { return x.Entropy }}, {&r.Novelty.MutualInformation, func(x *report.Novelty) report.Float { return x.MutualInformation }}, {&r.Novelty.Rank, func(x *report.Novelty) report.Float { return x.Rank }}} {
 		v, _ := over(list, func(x *report.Prediction) float64 { return float64(one.of(x.Novelty)) })
 		*one.to = report.Float(v)
 	}

@@ -38,25 +38,23 @@ func fitCommand(con *console.Console) *cobra.Command {
 		short: "Fit a posterior and write it to a file",
 		long: `Fit computes the posterior of a model given its training rows and writes it to
 a file, from which explain, predict and importances answer with --posterior.
-With --method nystrom it takes data of any size: one pass over them through
+With --method nystrom it takes data of any size, in passes over them through
 inducing examples. It reports how far that is from exact.
 
-Where the trained parameters are no optimum at the stated prior precision, as after training
-without weight decay, the posterior is at another: that at which the linearized model fits the
-training rows as the network does.
-
-With --tune-prior the precision suits predictions: --tune-prior loo needs no
-held-out rows. The posterior then differs from the network, which was trained at
-another precision: it says by how much. For explanations of the network itself
-fit at the precision of training.
+Predictions are the network's own output with the covariance of the refit, the linearized
+model at its optimum for the training rows. The prior precision is the match, at which the
+refit fits these rows as the network does: that of the training where it ran to its end, and
+another after training without weight decay or one that was stopped early. --at,
+--prior-precision and --prior say one, and --tune-prior chooses one by the training rows or
+by others; the network then may differ more from the refit.
 
 With --posterior OLD.gp, --without and --append fit the posterior of that file again
-with other training rows: by the same method, at the same prior, with the refit and the
-calibration that it had, as if it had been fitted to these rows.
+with other training rows: by the same method, at the same prior, and calibrated anew. Its
+mean is what it was plus what the refit changes by.
 
-For data that take many processes or machines, --select-only chooses the inducing
-examples once, --shard I/N computes one of N parts of the pass over the training rows,
-and gpexplain merge makes a posterior of all parts.
+For data that take many processes or machines, --select-only finds the match and chooses
+the inducing examples once, --shard I/N with --inducing-file computes one of N parts of the
+one pass over the training rows, and gpexplain merge makes a posterior of all parts.
 
 The file holds no training inputs unless --with-inputs asks for them; the model
 and the data are needed again, and must be the same.`,
@@ -81,7 +79,7 @@ func (s *fitVerb) add(c *cobra.Command) {
 	s.posterior.AddAnswer(c)
 	s.calibration.Add(c)
 	s.posterior.AddTune(c)
-	f.StringVar(&s.checkpoint, "checkpoint", "", "keep the state of --method nystrom or fitc in `FILE` while it passes over the data, or of a refit by --method kept, and go on from there where it exists")
+	f.StringVar(&s.checkpoint, "checkpoint", "", "keep the state of --method nystrom or fitc in `FILE` while it passes over the data, or of the refit of --method kept, and go on from there where it exists")
 	f.BoolVar(&s.inputs, "with-inputs", false, "put the training inputs into the file, so that the training data are not needed again")
 	f.StringVar(&s.posterior.File, "posterior", "", "with --without or --append: fit the posterior of `FILE` again with other training rows")
 	s.shard.add(c)

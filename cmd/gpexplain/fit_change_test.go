@@ -112,9 +112,9 @@ func TestFitAppendsATable(t *testing.T) {
 	with := func(verb, data string, args ...string) []string {
 		return append([]string{verb, "--quiet", "--model", net, "--data", data, "--test-data", test}, args...)
 	}
-	succeed(t, with("fit", first, "--refit", "--train-count", "16", "-o", old)...)
+	succeed(t, with("fit", first, "--refit", "--at", "stated", "--train-count", "16", "-o", old)...)
 	succeed(t, "fit", "--quiet", "--posterior", old, "--append", more, "-o", larger)
-	scratch := with("predict", whole, "--json", "--refit", "--train-count", "24")
+	scratch := with("predict", whole, "--json", "--refit", "--at", "stated", "--train-count", "24")
 	requireSamePredictions(t, 1e-8, scratch, []string{"predict", "--quiet", "--json", "--posterior", larger})
 	f, err := store.Open(larger, problem.SavedKind, problem.SavedVersion)
 	require.NoError(t, err)
@@ -136,7 +136,7 @@ func TestFitAppendsATable(t *testing.T) {
 	require.NoError(t, os.Remove(between))
 	requireSamePredictions(t, 1e-8, scratch, []string{"predict", "--quiet", "--json", "--posterior", larger})
 
-	succeed(t, with("fit", first, "--refit", "--train-count", "16", "-o", old)...)
+	succeed(t, with("fit", first, "--refit", "--at", "stated", "--train-count", "16", "-o", old)...)
 	refuseMore := func(want, name, text string) {
 		line := refuse(t, 1, "fit", "--posterior", old, "-o", larger, "--append", write(t, filepath.Join(dir, name), []byte(text)))
 		require.Contains(t, line, want)

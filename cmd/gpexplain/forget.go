@@ -32,14 +32,16 @@ func forgetCommand(con *console.Console) *cobra.Command {
 		short: "Write a posterior without some training rows, with a proof",
 		long: `Forget fits the posterior of a file again without the training ROWS, a list such as
 12 or 12,99,200-210 or an index file with one row number a line, and writes it to another
-file, in which nothing of these rows is left. It says what proves that: checksums of the
-rows, of both files and of the inputs of both, how far the new posterior can be from the
-mode without these rows, and the largest change of a prediction.
+file. Of a posterior that was fitted with --refit nothing of these rows is left there. It
+says what proves that: checksums of the rows, of both files and of the inputs of both, how
+far the new posterior can be from the mode without these rows, and the largest change of a
+prediction.
 
 It also says what is not covered: the network was trained on these rows, and copies of
 the data and of the old file are not touched. Keep the proof with --json.
 
-The posterior must be refitted: the mean of one at the trained parameters is the network.`,
+Without --refit the new mean is the network's own output plus what the refit changes by, for
+which the new file keeps the parameters of the refit to all rows.`,
 		example: `  gpexplain fit --refit -o digits.gp
   gpexplain forget 1,18 --posterior digits.gp -o fewer.gp
   gpexplain forget wrong.txt --posterior digits.gp -o fewer.gp --json`,
@@ -116,7 +118,7 @@ func (s *forgetVerb) run(ctx context.Context, c *console.Console) error {
 		return err
 	}
 	r := &forgetReport{Schema: "funcgp/forget/1", Meanings: forgetMeanings(p), Rows: gone, Fit: q.Report(p, slices.Clone(c.Warnings))}
-	before, err := inference.Answer(ctx, c, old, &s.posterior, "none")
+	before, err := inference.Answer(ctx, c, old, &s.posterior, "")
 	if err != nil {
 		return err
 	}

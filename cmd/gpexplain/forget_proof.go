@@ -129,7 +129,7 @@ func forgetMeanings(p *problem.Problem) map[string]string {
 	return map[string]string{
 		"distance":                 "how far the posterior is at most from a converged fit without the rows, in prior standard deviations, no unit, not negative",
 		"bound":                    fmt.Sprintf("the same for any output at a training row, in its unit: %s; not negative", unit),
-		"largest_change":           fmt.Sprintf("posterior mean of an output, before and after, in its unit: %s; after less before is positive where it rose", unit),
+		"largest_change":           fmt.Sprintf("output of the refit, before and after, in its unit: %s; after less before, by which the prediction changes, is positive where it rose", unit),
 		"largest_change_forgotten": "the same at a row that was forgotten",
 	}
 }
@@ -148,6 +148,9 @@ func (r *forgetReport) notCovered(old *problem.Problem) []string {
 		list = append(list, "Neither file is calibrated; whatever was calibrated on the old one has seen these rows.")
 	default:
 		list = append(list, "The calibration was computed anew without these rows. Predictions, explanations and scores that the old file gave are not changed.")
+	}
+	if !r.Fit.Refit {
+		list = append(list, "The mean is the network's own output plus what the refit changes by. The new file holds the parameters of the refit to all rows, which these rows had a part in; the file of a posterior that was fitted with --refit does not.")
 	}
 	list = append(list,
 		"Copies of the data and of the old file are not touched: delete them yourself. The new file names the data file and holds its checksum, and the numbers of the rows that are left tell which are not.",

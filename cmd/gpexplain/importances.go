@@ -26,8 +26,9 @@ func importancesCommand(con *console.Console) *cobra.Command {
 	v := &verb{
 		name:  "importances",
 		short: "List the training examples that hold the function in place",
-		long: `Importances lists the training examples with the largest dual vectors |α_i|: the
-ones without which the function would be another, whatever the test row.`,
+		long: `Importances lists the training examples with the largest dual vectors |α_i| of the refit,
+the linearized model at its optimum: the ones without which the function would be another,
+whatever the test row.`,
 		example: "  gpexplain importances --top 12 --html page.html",
 		flags:   s.add, check: s.check, run: s.run,
 		complete: inference.MethodValues(nil),

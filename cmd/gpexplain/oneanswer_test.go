@@ -97,6 +97,7 @@ func TestOneAnswer(t *testing.T) {
 				require.Equal(t, all[i], firstLine(run("predict", at...)), "alone")
 				require.Equal(t, all[i], firstLine(saved("predict", at...)), "alone, from a file")
 				want := decode[answers](t, all[i])
+				require.True(t, want.Novelty.Score.Finite() && want.Novelty.Rank.Finite())
 				explained := run("explain", at...)
 				same := func(text, what string) {
 					got := decode[struct{ Prediction answers }](t, text)

@@ -51,9 +51,15 @@ or with --json as the last line. The summary compares the network alone, the
 calibrated predictions, and what leave-one-out predictions of the training rows
 lead to expect.
 
+The mean is the network's own output, and the covariance that of the refit, the
+linearized model at its optimum for the training rows; --refit takes its mean too. The
+prior precision is the match, at which the refit fits the training rows as the network
+does, unless --at, --prior-precision, --prior or --tune-prior says another.
+
 The covariance is shown as the prior gives it. Probabilities and intervals use it
-times one scale, under which the training rows are likeliest if each is predicted
-without itself; --calibrate none leaves it as it is.
+times one scale, and for classes the mean times one temperature, under which the training
+rows are likeliest if each is predicted without itself; --calibrate none leaves both as
+they are. The class is the most probable one.
 
 Of an autoencoder the lines have scores of how little a row is like the training
 rows, and its code: the sums of the standard deviations of pixels and of the code

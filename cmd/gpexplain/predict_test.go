@@ -53,7 +53,7 @@ func TestPredictLines(t *testing.T) {
 	require.InDelta(t, mapNLL/n, float64(sum.MAPNLL), 1e-12)
 	require.GreaterOrEqual(t, float64(sum.ECE), 0.0)
 	require.LessOrEqual(t, float64(sum.ECE), 1.0)
-	require.True(t, sum.Fit.Refit, "the built-in network was trained on other data")
+	require.Equal(t, "stated", sum.Fit.Match.Used, "the built-in network was trained on other data")
 }
 
 // Without --json: rows on standard output, the summary on standard error.
@@ -106,7 +106,7 @@ func TestPredictReference(t *testing.T) {
 				require.InEpsilon(t, ref.Scalar(evidence), float64(sum.Fit.LogEvidence), 1e-8)
 				require.Equal(t, refit, sum.Fit.Refit)
 			}
-			check(false, "f_test", "posterior_cov_test", "log_evidence")
+			check(false, "f_test", "refit_cov_test", "refit_log_evidence")
 			check(true, "refit_mean_test", "refit_cov_test", "refit_log_evidence")
 		})
 	}
@@ -126,9 +126,9 @@ func TestPredictReferenceByMethod(t *testing.T) {
 				args = append(args, "--inducing", strconv.Itoa(ref.n))
 			}
 			for _, refit := range []bool{false, true} {
-				mean, cov := "f_test", "posterior_cov_test"
+				mean, cov := "f_test", "refit_cov_test"
 				if refit {
-					mean, cov, args = "refit_mean_test", "refit_cov_test", append(args, "--refit")
+					mean, args = "refit_mean_test", append(args, "--refit")
 				}
 				lines := strings.Split(strings.TrimSpace(ref.run(t, "predict", args...)), "\n")
 				var m, v []float64

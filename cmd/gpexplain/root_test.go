@@ -144,7 +144,6 @@ func TestUsage(t *testing.T) {
 		"predict --tune-prior best",
 		"predict --tune-prior=",
 		"explain --posterior a.gp --tune-prior loo",
-		"fit -o a --tune-prior loo --refit=false",
 		"train",
 		"train --model a.onnx --out b.onnx",
 		"train --out a --arch vgg",

@@ -27,7 +27,7 @@ type shardFlags struct {
 
 func (s *shardFlags) add(c *cobra.Command) {
 	f := c.Flags()
-	f.BoolVar(&s.selectOnly, "select-only", false, "write only the inducing examples of --method nystrom or fitc, for --inducing-file")
+	f.BoolVar(&s.selectOnly, "select-only", false, "write only the match, the mode there and the inducing examples of --method nystrom or fitc, once for all parts")
 	f.StringVar(&s.inducing, "inducing-file", "", "with --shard: take the inducing examples, the match and the mode of `FILE`, which --select-only wrote, with its model and data")
 	f.StringVar(&s.text, "shard", "", "write part `I/N` of the sums over the training rows, 0/N to N-1/N, for gpexplain merge")
 }
@@ -42,8 +42,6 @@ func (s *shardFlags) check(c *cobra.Command, m *inference.Flags) error {
 	switch {
 	case s.selectOnly && s.text != "":
 		return console.Usagef("--select-only and --shard exclude each other: select once, then compute parts with --inducing-file")
-	case s.text != "" && s.inducing == "":
-		return console.Usagef("--shard needs --inducing-file FILE, which fit --select-only writes once for all parts")
 	case s.inducing != "" && s.text == "":
 		return console.Usagef("--inducing-file is for --shard I/N; give it too")
 	case !s.asked():
@@ -71,8 +69,11 @@ func (s *shardFlags) check(c *cobra.Command, m *inference.Flags) error {
 	if !f.Changed("method") {
 		m.Method = "nystrom"
 	}
-	if !problem.ThroughInducing(m.Method) {
+	switch {
+	case !problem.ThroughInducing(m.Method):
 		return console.Usagef("%s is for --method nystrom or fitc, not %s", flag, m.Method)
+	case s.text != "":
+		return console.Usagef("--shard needs --inducing-file FILE, which fit --select-only writes once for all parts")
 	}
 	return nil
 }
@@ -177,8 +178,9 @@ explanation that explain prints.
 A part that is missing, there twice, damaged, or of another model, prior, data or inducing set
 is refused by the name of its file. The model and the data are needed again, for the
 calibration and for the dual vector of explanations.`,
-		example: `  gpexplain fit --inducing 200 --shard 0/2 -o part0.sums
-  gpexplain fit --inducing 200 --shard 1/2 -o part1.sums
+		example: `  gpexplain fit --select-only --inducing 200 -o z.gp
+  gpexplain fit --inducing-file z.gp --shard 0/2 -o part0.sums
+  gpexplain fit --inducing-file z.gp --shard 1/2 -o part1.sums
   gpexplain merge part0.sums part1.sums -o all.gp
   gpexplain explain --posterior all.gp --index 24 --shard 0/2 -o part0.terms
   gpexplain explain --posterior all.gp --index 24 --shard 1/2 -o part1.terms
@@ -196,7 +198,7 @@ calibration and for the dual vector of explanations.`,
 func (s *mergeVerb) add(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVarP(&s.out, "out", "o", "", "write the posterior of all parts of a fit to `FILE`; needed for those")
-	f.StringVar(&s.inducing, "inducing-file", "", "the inducing examples that the parts were computed with are in `FILE` (default where they were)")
+	f.StringVar(&s.inducing, "inducing-file", "", "what fit --select-only wrote, with which the parts were computed, is in `FILE` (default where it was)")
 	s.calibration.Add(c)
 }
 

@@ -66,8 +66,7 @@ func requireSameValue(t testing.TB, at string, a, b any, leaveOut []string) {
 }
 
 // Any parts, merged in any order, give the posterior of one process: its predictions,
-// evidence, calibration and explanations. The order of the files and whether the inducing
-// examples come from a file do not change a bit.
+// evidence, calibration and explanations. The order of the files does not change a bit.
 func TestMerge(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
@@ -83,10 +82,10 @@ func TestMerge(t *testing.T) {
 			all := succeed(t, append(args, "--posterior", file("all.gp"))...)
 			requireSameJSON(t, firstLine(one), firstLine(all), "timings")
 		}
-		again := fitParts(t, dir, fmt.Sprint("own", n), n, inParts...)
+		again := slices.Clone(parts)
 		slices.Reverse(again)
 		succeed(t, append([]string{"merge", "--quiet", "-o", file("again.gp")}, again...)...)
-		require.True(t, read(t, file("all.gp")) == read(t, file("again.gp")), "the order of the parts or the file of the inducing examples changes the posterior")
+		require.True(t, read(t, file("all.gp")) == read(t, file("again.gp")), "the order of the parts changes the posterior")
 		// A part that is computed once more does not change.
 		before := read(t, parts[0])
 		fitParts(t, dir, fmt.Sprint("z", n), n, "--inducing-file", file("z.gp"))
@@ -118,10 +117,6 @@ func TestMergeOfOthers(t *testing.T) {
 		succeed(t, append([]string{"fit", "--select-only", "-o", file("z.gp")}, args...)...)
 		parts := fitParts(t, dir, "z", 3, "--inducing-file", file("z.gp"))
 		requireSameJSON(t, whole, succeed(t, append([]string{"merge", "--json", "--quiet", "-o", file("all.gp")}, parts...)...), "timings", "bytes", "file")
-		if method[0] == "--select" {
-			own := fitParts(t, dir, "own", 3, args...)
-			requireSameJSON(t, whole, succeed(t, append([]string{"merge", "--json", "--quiet", "-o", file("own.gp")}, own...)...), "timings", "bytes", "file")
-		}
 	}
 }
 
@@ -129,7 +124,11 @@ func TestMergeOfOthers(t *testing.T) {
 func TestMergeRefuses(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
-	parts := fitParts(t, dir, "a", 3, inParts...)
+	fitIn := func(name string, n int, args ...string) []string {
+		succeed(t, append([]string{"fit", "--quiet", "--select-only", "-o", file(name + ".gp")}, args...)...)
+		return fitParts(t, dir, name, n, "--inducing-file", file(name+".gp"))
+	}
+	parts := fitIn("a", 3, inParts...)
 	merge := func(files ...string) string {
 		return refuse(t, 1, append([]string{"merge", "--quiet", "-o", file("all.gp")}, files...)...)
 	}
@@ -140,7 +139,7 @@ func TestMergeRefuses(t *testing.T) {
 		"the inducing examples":           {"--seed", "2"},
 		"the number of training examples": {"--train-count", "129"},
 	} {
-		other := fitParts(t, dir, "other", 3, append(slices.Clone(inParts), args...)...)
+		other := fitIn("other", 3, append(slices.Clone(inParts), args...)...)
 		require.Contains(t, merge(parts[0], other[1], parts[2]), other[1]+": part 1/3 is of another pass than "+parts[0]+": they differ in "+what)
 	}
 	bad := []byte(read(t, parts[1]))
@@ -164,11 +163,11 @@ func TestMergeRefuses(t *testing.T) {
 	table := write(t, file("t.csv"), []byte("a,y\n1,2\n2,3\n3,5\n4,4\n5,7\n6,6\n"))
 	net := file("net.onnx")
 	succeed(t, "train", "--quiet", "--data", table, "--test-data", table, "--arch", "mlp:2-1", "--epochs", "2", "--lbfgs", "2", "--out", net)
-	rows := fitParts(t, dir, "rows", 2, "--model", net, "--data", table, "--inducing", "3")
+	rows := fitIn("rows", 2, "--model", net, "--data", table, "--inducing", "3")
+	require.Contains(t, refuse(t, 1, "fit", "--quiet", "--inducing-file", file("rows.gp"), "--shard", "0/7", "-o", file("empty")),
+		"--shard 0/7: it has no rows, as there are 6 training rows; split them into at most 6")
 	write(t, table, []byte("a,y\n1,2\n2,3\n3,5\n4,4\n5,7\n6,8\n"))
 	require.Contains(t, merge(rows...), "t.csv has changed since it was fitted")
-	require.Contains(t, refuse(t, 1, "fit", "--quiet", "--model", net, "--data", table, "--inducing", "3", "--shard", "0/7", "-o", file("empty")),
-		"--shard 0/7: it has no rows, as there are 6 training rows; split them into at most 6")
 }
 
 // Explanations by parts of the training rows, merged in any order, are those of one process:
@@ -220,41 +219,6 @@ func TestMergeTerms(t *testing.T) {
 	}
 }
 
-// A refit in rounds over parts ends with the posterior of a refit in one process. A part of
-// another round is refused, and a damaged round too.
-func TestMergeRounds(t *testing.T) {
-	dir := t.TempDir()
-	file := func(name string) string { return filepath.Join(dir, name) }
-	args := []string{"--data", "digits:400,50", "--train-count", "40", "--method", "nystrom", "--inducing", "8", "--prior-precision", "40", "--refit"}
-	whole := succeed(t, append([]string{"fit", "--quiet", "--json", "--calibrate", "none", "-o", file("whole.gp")}, args...)...)
-	from := args
-	var first []string
-	for round := range 40 {
-		parts := fitParts(t, dir, fmt.Sprint("r", round), 2, append(slices.Clone(from), "--round", fmt.Sprint(round))...)
-		if round == 0 {
-			first = parts
-		}
-		if round == 1 {
-			require.Contains(t, refuse(t, 1, "merge", "--quiet", "-o", file("no.gp"), parts[0], first[1]), "the round of the refit, ")
-			require.Contains(t, refuse(t, 1, append([]string{"fit", "--quiet", "-o", file("no"), "--shard", "0/2", "--round", "3"}, from...)...), "--round 3: this is round 1, by "+from[1])
-			bad := []byte(read(t, from[1]))
-			bad[len(bad)/3] ^= 1
-			require.Contains(t, refuse(t, 1, "fit", "--quiet", "-o", file("no"), "--shard", "0/2", "--inducing-file", write(t, file("bad.gp"), bad)), file("bad.gp")+": ")
-		}
-		next := file(fmt.Sprintf("r%d.gp", round))
-		text := succeed(t, append([]string{"merge", "--json", "--quiet", "--calibrate", "none", "--next", next, "-o", file("all.gp")}, parts...)...)
-		if _, err := os.Stat(file("all.gp")); err == nil {
-			requireSameJSON(t, whole, text, "timings", "bytes", "file")
-			requireSameJSON(t, succeed(t, "explain", "--json", "--index", "24", "--posterior", file("whole.gp")), succeed(t, "explain", "--json", "--index", "24", "--posterior", file("all.gp")), "timings")
-			require.Greater(t, round, 1)
-			return
-		}
-		requireSchema(t, "part", text)
-		from = []string{"--inducing-file", next}
-	}
-	require.Fail(t, "the refit does not end")
-}
-
 // Flags that make no part are refused before a file is opened.
 func TestPartUsage(t *testing.T) {
 	for want, args := range map[string][]string{
@@ -266,7 +230,7 @@ func TestPartUsage(t *testing.T) {
 		"--select-only is for a pass over all rows":      {"--select-only", "--tune-prior"},
 		"--calibrate is for gpexplain merge":             {"--shard", "0/1", "--calibrate", "none"},
 		"--prior-precision cannot be given with --induc": {"--shard", "0/1", "--inducing-file", "z.gp", "--prior-precision", "3"},
-		"--round is for --shard":                         {"--round", "1"},
+		"--shard needs --inducing-file FILE":             {"--shard", "0/2"},
 		"--shard is empty":                               {"--shard", ""},
 	} {
 		require.Contains(t, refuse(t, 2, append([]string{"fit", "-o", "a"}, args...)...), want)

@@ -26,9 +26,40 @@ func TestTunePriorByEvidence(t *testing.T) {
 		ref := openReference(t, name)
 		r := ref.tuned(t, "--tune-prior", "evidence")
 		require.InDelta(t, c, math.Log(ref.Scalar("delta")/float64(r.Fit.PriorPrecision)), 0.05, name)
-		require.True(t, r.Fit.Refit)
+		require.Equal(t, "tuned", r.Fit.Match.Used)
 		require.Greater(t, float64(*r.Fit.Tuning.Shift), 0.0)
 		require.Nil(t, r.Trials[0].NLL)
+	}
+}
+
+// Without a flag, --tune-prior chooses the noise variance of a Gaussian too. By the evidence, both are the
+// reference's maximizer of (E9); by either score, no other noise variance has a better precision.
+func TestTunePriorAndNoise(t *testing.T) {
+	ref := openReference(t, "snelson")
+	for _, how := range []string{"evidence", "loo"} {
+		tuned := func(args ...string) (precision, noise, best float64) {
+			r := ref.tuned(t, append(args, "--tune-prior", how)...)
+			best = math.Inf(1)
+			for _, x := range r.Trials {
+				best = min(best, x.Score())
+			}
+			return float64(r.Fit.PriorPrecision), float64(*r.Fit.NoiseVariance), best
+		}
+		precision, noise, best := tuned()
+		if how == "evidence" {
+			require.InDelta(t, .357, math.Log(ref.Scalar("delta")/precision), .05)
+			require.InDelta(t, -2.484, math.Log(noise), .03)
+		}
+		for _, by := range []float64{.8, 1, 1.25} {
+			at, given, other := tuned("--noise-variance", strconv.FormatFloat(by*noise, 'g', -1, 64))
+			require.InEpsilon(t, by*noise, given, 1e-12)
+			if by == 1 {
+				require.InEpsilon(t, precision, at, 5e-2, how) // the least is flat
+				require.InDelta(t, best, other, 1e-3, how)
+			} else {
+				require.Greater(t, other, best, how)
+			}
+		}
 	}
 }
 
@@ -72,10 +103,8 @@ func TestTunePriorByRefits(t *testing.T) {
 func TestAnswersAtAnOrder(t *testing.T) {
 	ref := openReference(t, "two-moons")
 	fit := func(args ...string) (report.Fit, string) {
-		r := gpexplain(t.Context(), append(append([]string{"predict", "--json"}, ref.args...), args...)...)
-		require.Zero(t, r.code, r.stderr)
-		_, sum := predicted(t, r.stdout)
-		return sum.Fit, r.stderr
+		_, sum := predicted(t, ref.run(t, "predict", append([]string{"--json"}, args...)...))
+		return sum.Fit, strings.Join(sum.Fit.Warnings, "\n")
 	}
 	f, says := fit()
 	require.EqualValues(t, .13, f.PriorPrecision)

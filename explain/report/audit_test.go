@@ -31,6 +31,12 @@ func TestForIsPositive(t *testing.T) {
 		require.Equal(t, p.Classes[v.predicted], s.plus)
 		require.InDelta(t, math.Abs(float64(o.Network)), s.f, 0)
 		require.InDelta(t, s.f, s.m+s.s+s.remainder, 1e-12)
+		fit, network := &p.Report.Fit, o.Network
+		fit.Refit, o.Network = true, network+1
+		refitted, err := p.view()
+		require.NoError(t, err)
+		require.InDelta(t, s.f, refitted.sections[0].f, 1e-12, "the sum of a refit is its mean")
+		fit.Refit, o.Network = false, network
 		for _, l := range s.up {
 			require.GreaterOrEqual(t, l.term, 0.0)
 			require.Negative(t, float64(l.Removal)*l.term, "without it the prediction is less certain")

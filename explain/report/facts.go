@@ -116,6 +116,8 @@ func (f *Fit) assumptions() []fact {
 		return append(list, fact{"Posterior", "none: a regression of the labels at parameters that have seen none", ""})
 	case f.Refit:
 		posterior = "at the optimum of the linearized model (refit)"
+	case f.Match != nil:
+		posterior = "mean of the network, covariance of the linearized model at its optimum (refit)"
 	}
 	if how := f.how(); how != "" {
 		posterior = how + ", " + posterior
@@ -144,7 +146,10 @@ func (f *Fit) checks() []fact {
 		}
 		list = append(list, fact{"Largest input", short(float64(p.LargestInput)), "in size, as the network sees it"})
 	}
-	list = append(list, fact{"Gradient norm at θ*", short(float64(f.GradientNorm)), "0 where training has converged under this prior"})
+	list = append(list, fact{"Gradient norm at θ*", short(float64(f.GradientNorm)), "0 where training has converged under its prior"})
+	if m := f.Match; m != nil && m.Remainder.Finite() {
+		list = append(list, fact{"Remainder of the training rows", short(float64(m.Remainder)), "of the network's outputs (RMS): what the contributions do not explain"})
+	}
 	if c := f.Calibration; c != nil {
 		by, scores := c.source()
 		if scores != nil {
@@ -347,10 +352,16 @@ func (g *Grouped) text() string {
 // priorMeaning is the prior mean in plain words.
 const priorMeaning = "what the trained features say before any label is used"
 
+// noveltyMeaning says what novelty is.
+const noveltyMeaning = "How surprising it is that a training row lies so far from the others, by what they leave unknown of the function and by the inputs: about 1 for rows like the training rows, 4.6 for one farther out than 99 % of them. It does not depend on labels."
+
 // guide explains the words that the page uses.
 func (h *htmlWriter) guide() []fact {
 	list := h.terms()
-	if h.novelty() == "" || h.kind == regression {
+	if h.farther() != "" {
+		list = append(list, fact{Name: "Novelty, in nats", Value: noveltyMeaning})
+	}
+	if h.unsure() == "" || h.kind == regression {
 		return list
 	}
 	return append(list, fact{Name: "Entropy, in nats", Value: "How undecided the prediction is before calibration: 0 when certain, 0.69 for an even choice of two. Mutual information is the part of it that more training data could take away."})
@@ -363,11 +374,11 @@ func (h *htmlWriter) terms() []fact {
 		what = "the prior kernel between the example and this row, times the example's dual weight"
 	}
 	list := []fact{
-		{Name: "Contribution", Value: "The prediction is a sum: what the trained features say before any label is used, plus one term for each of the " + n + " training examples. A term is " + what + ". All are counted, the largest are listed."},
+		{Name: "Contribution", Value: "The prediction is a sum: what the trained features say before any label is used, plus one term for each of the " + n + " training examples, plus a remainder. A term is " + what + ". All are counted, the largest are listed: these examples hold the prediction together."},
 		{Name: "Before any label is used", Value: "The prior mean: what the network, linearized where training ended, says with its parameters set back to the prior mean. Its features were learnt from the same data, so it is no view from outside, and it differs from row to row."},
-		{Name: "Without it", Value: "Removal: how far f would move if the example were taken out and the model fitted again, to first order. It is usually smaller than the contribution, because other examples make up for the loss."},
+		{Name: "Without it", Value: "Removal: how far f would move if the example were taken out and the model fitted again, to first order. It is usually smaller than the contribution, because other examples make up for the loss. Go by it for single examples."},
 		{Name: "Similarity", Value: "The posterior correlation, −1 to 1: near 1, whatever is learnt about one row holds for the other. A negative one turns the example's label round."},
-		{Name: "Remainder", Value: "The difference between the trained network and the sum. Where it is large, the sum explains another function than the network."},
+		{Name: "Remainder", Value: "What the trained network says beyond the sum, which is the linearized model at its optimum for the training rows. No training example explains it. Where it is large, the sum explains another function than the network."},
 	}
 	if h.kind == regression {
 		return append(list,
@@ -382,4 +393,4 @@ func (h *htmlWriter) terms() []fact {
 		prior)
 }
 
-var prior = fact{Name: "Prior precision δ", Value: "How strongly the parameters were held near zero in training, as by weight decay. A wrong one makes the error bars wrong: small δ means wide, large δ narrow."}
+var prior = fact{Name: "Prior precision δ", Value: "How strongly the linearized model holds the parameters near zero, as weight decay does in training. Unless another was asked for, it is the precision at which this model fits the training rows as the network does. Small δ means wide error bars, large δ narrow ones."}

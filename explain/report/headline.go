@@ -43,7 +43,7 @@ func (v *view) verdict() (text string, wrong bool) {
 		return "✓ Correct: labelled " + v.label, false
 	case v.agree():
 		return "✗ Misclassified: labelled " + v.label, true
-	case v.correct:
+	case v.label == name[v.predicted]:
 		return "Labelled " + v.label + ": the network is right, the average is not", true
 	case v.label == name[v.average]:
 		return "Labelled " + v.label + ": the average is right, the network is not", true

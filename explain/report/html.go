@@ -167,6 +167,14 @@ func (h *htmlWriter) classes() []htmlClass {
 	return list
 }
 
+// ownMean says what the network says by itself where the mean is another, "" where it is the mean.
+func (h *htmlWriter) ownMean(format, f string) string {
+	if fit := &h.page.Report.Fit; fit.Match != nil && !fit.Refit {
+		return ""
+	}
+	return fmt.Sprintf(format, f, h.themselves())
+}
+
 // lead says in sentences how sure the prediction is.
 func (h *htmlWriter) lead() []string {
 	var say []string
@@ -181,12 +189,12 @@ func (h *htmlWriter) lead() []string {
 	first := &h.sections[0]
 	if mean, sd := h.latent(0); h.kind == binary && !math.IsNaN(mean) {
 		d := decimals(mean, sd)
-		say = append(say, fmt.Sprintf("The number explained below is f, the %s: %s ± %s on average, %s by %s.", first.quantity, typeset(fixed(first.sign*mean, d)), fixed(sd, d), typeset(fixed(first.f, d)), h.themselves()))
+		say = append(say, fmt.Sprintf("The number explained below is f, the %s: %s ± %s%s.", first.quantity, typeset(fixed(first.sign*mean, d)), fixed(sd, d), h.ownMean(" on average, %s by %s", typeset(fixed(first.f, d)))))
 	}
 	if mean, sd := h.latent(0); h.kind == regression && len(h.page.Report.Prediction.ObservationSD) == 1 {
 		d := decimals(mean, sd)
-		say = append(say, fmt.Sprintf("That is what a new observation is expected to be. The function without noise, f, the %s, is %s ± %s on average over the networks that fit the training data, and %s by %s.",
-			first.quantity, grouped(typeset(fixed(mean, d))), grouped(fixed(sd, d)), grouped(typeset(fixed(first.f, d))), h.themselves()))
+		say = append(say, fmt.Sprintf("That is what a new observation is expected to be. The function without noise, f, the %s, is %s ± %s%s.",
+			first.quantity, grouped(typeset(fixed(mean, d))), grouped(fixed(sd, d)), h.ownMean(" on average over the networks that fit the training data, and %s by %s", grouped(typeset(fixed(first.f, d))))))
 	}
 	if text := h.novelty(); text != "" {
 		say = append(say, text)

@@ -98,7 +98,7 @@ func (h *htmlWriter) equation(s *section) []htmlTerm {
 	if n, rest := h.without(s.s, slices.Concat(s.up, s.down)); n > 0 {
 		sum = append(sum, term(rest, "the other "+some(n, "training example", "training examples"), side(rest)))
 	}
-	return append(sum, term(s.remainder, "remainder: the network beyond the sum", ""), htmlTerm{Op: "=", Value: typeset(fixed(s.f, s.digits)), Note: "f, " + strings.ReplaceAll(s.quantity, " of ", " of\u00a0")})
+	return append(sum, term(s.remainder, "remainder: what no training example explains", ""), htmlTerm{Op: "=", Value: typeset(fixed(s.f, s.digits)), Note: "f, " + strings.ReplaceAll(s.quantity, " of ", " of\u00a0")})
 }
 
 // sides returns the listed terms by sign, the positive first.

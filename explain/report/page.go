@@ -234,6 +234,9 @@ func (v *view) section(o *Output) (section, error) {
 		return s, err
 	}
 	s.f, s.m, s.s, s.remainder = s.sign*float64(o.Network), s.sign*float64(o.PriorMean), s.sign*float64(o.ContributionSum), s.sign*float64(o.Remainder)
+	if v.page.Report.Fit.Refit {
+		s.f = s.m + s.s + s.remainder // the sum is f̂, not the network
+	}
 	s.lines, s.similar = v.lines(&s, o.Contributions), v.lines(&s, o.Similar)
 	s.up, s.down = v.lines(&s, o.For), v.lines(&s, o.Against)
 	if s.sign < 0 {

@@ -26,9 +26,9 @@ type CSVLayout struct {
 
 // Header returns the names of the columns. For classes: index, label, class,
 // probability_L, probability_sd_L and map_probability_L for each label L, mean_c for
-// each output c, novelty, mutual_information and novelty_rank. For a regression of one
+// each output c, novelty, novelty_rank, entropy and mutual_information. For a regression of one
 // output: index, target, mean, observation_sd, function_sd, expected, map_expected,
-// novelty, mutual_information and novelty_rank. For one of several outputs mean and
+// novelty, novelty_rank, entropy and mutual_information. For one of several outputs mean and
 // the standard deviations have a column for each, mean_0, mean_1 and so on; where there
 // are fewer targets than outputs, the standard deviations have one for each target. Then
 // follow interval_lo and interval_hi, or set, with its labels separated by spaces.
@@ -66,7 +66,7 @@ func (l *CSVLayout) Header() []string {
 			h = append(h, "expected", "map_expected")
 		}
 	}
-	h = append(h, "novelty", "mutual_information", "novelty_rank")
+	h = append(h, "novelty", "novelty_rank", "entropy", "mutual_information")
 	if l.Intervals {
 		h = append(h, "interval_lo", "interval_hi")
 	}
@@ -125,7 +125,7 @@ func (c *CSVWriter) Write(r *PredictedRow) error {
 			c.line = append(c.line, exact(r.Expected), exact(r.MAPExpected))
 		}
 	}
-	c.line = append(c.line, exact(r.Novelty.Score), exact(r.Novelty.MutualInformation), exact(r.Novelty.Rank))
+	c.line = append(c.line, exact(r.Novelty.Score), exact(r.Novelty.Rank), exact(r.Novelty.Entropy), exact(r.Novelty.MutualInformation))
 	if l.Intervals {
 		c.list(r.Interval, 2)
 	}

@@ -83,7 +83,7 @@ func TestCSVRoundTrip(t *testing.T) {
 	var rows []PredictedRow
 	for i := range 60 {
 		rows = append(rows, PredictedRow{Index: Index(7 * i), Label: any(), Class: labels[i%3], Probability: list(3), ProbabilitySD: list(3), MAPProbability: list(3),
-			Mean: list(3), Novelty: Novelty{any(), any(), any()}, Set: labels[:i%4]})
+			Mean: list(3), Novelty: Novelty{any(), any(), any(), any()}, Set: labels[:i%4]})
 	}
 	text := writeTable(t, CSVLayout{Classes: labels, Outputs: 3, Sets: true}, rows)
 	require.Equal(t, 61, strings.Count(text, "\r\n"))
@@ -102,6 +102,7 @@ func TestCSVRoundTrip(t *testing.T) {
 			requireSame(t, r.Mean[k], number(t, got["mean_"+strconv.Itoa(k)]), "mean")
 		}
 		requireSame(t, r.Novelty.Score, number(t, got["novelty"]), "novelty")
+		requireSame(t, r.Novelty.Entropy, number(t, got["entropy"]), "entropy")
 		requireSame(t, r.Novelty.MutualInformation, number(t, got["mutual_information"]), "information")
 		requireSame(t, r.Novelty.Rank, number(t, got["novelty_rank"]), "rank")
 		require.Equal(t, []string{"", "4", "4 9", "4 9 -2"}[i%4], got["set"])
@@ -111,9 +112,9 @@ func TestCSVRoundTrip(t *testing.T) {
 func TestCSVHeaders(t *testing.T) {
 	for want, l := range map[string]CSVLayout{
 		"index,label,class,probability_4,probability_9,probability_sd_4,probability_sd_9,map_probability_4,map_probability_9,mean_0," +
-			"novelty,mutual_information,novelty_rank": {Classes: []Float{4, 9}, Outputs: 1},
-		"index,target,mean,observation_sd,function_sd,expected,map_expected,novelty,mutual_information,novelty_rank,interval_lo,interval_hi": {Outputs: 1, Intervals: true},
-		"index,target,mean_0,mean_1,observation_sd_0,observation_sd_1,function_sd_0,function_sd_1,novelty,mutual_information,novelty_rank":   {Outputs: 2},
+			"novelty,novelty_rank,entropy,mutual_information": {Classes: []Float{4, 9}, Outputs: 1},
+		"index,target,mean,observation_sd,function_sd,expected,map_expected,novelty,novelty_rank,entropy,mutual_information,interval_lo,interval_hi": {Outputs: 1, Intervals: true},
+		"index,target,mean_0,mean_1,observation_sd_0,observation_sd_1,function_sd_0,function_sd_1,novelty,novelty_rank,entropy,mutual_information":   {Outputs: 2},
 	} {
 		require.Equal(t, want+"\r\n", writeTable(t, l, nil))
 	}
@@ -122,12 +123,12 @@ func TestCSVHeaders(t *testing.T) {
 // A regression writes its columns, and lists that are not known stay empty.
 func TestCSVOfARegression(t *testing.T) {
 	rows := []PredictedRow{
-		{Index: 3, Label: 1.5, Mean: []Float{1.0 / 3}, ObservationSD: []Float{2}, FunctionSD: []Float{0.5}, Expected: 0.25, MAPExpected: 0.125, Novelty: Novelty{4, 5, 0.75}, Interval: []Float{-1, 1e-300}},
-		{Index: 4, Label: Undefined(), Mean: []Float{-7}, Expected: Undefined(), MAPExpected: Undefined(), Novelty: Novelty{Undefined(), Undefined(), Undefined()}},
+		{Index: 3, Label: 1.5, Mean: []Float{1.0 / 3}, ObservationSD: []Float{2}, FunctionSD: []Float{0.5}, Expected: 0.25, MAPExpected: 0.125, Novelty: Novelty{Score: 4, Rank: 0.75, Entropy: 6, MutualInformation: 5}, Interval: []Float{-1, 1e-300}},
+		{Index: 4, Label: Undefined(), Mean: []Float{-7}, Expected: Undefined(), MAPExpected: Undefined(), Novelty: Novelty{Undefined(), Undefined(), Undefined(), Undefined()}},
 	}
 	text := writeTable(t, CSVLayout{Outputs: 1, Intervals: true}, rows)
 	_, body, _ := strings.Cut(text, "\r\n")
-	require.Equal(t, "3,1.5,0.3333333333333333,2,0.5,0.25,0.125,4,5,0.75,-1,1e-300\r\n4,,-7,,,,,,,,,\r\n", body)
+	require.Equal(t, "3,1.5,0.3333333333333333,2,0.5,0.25,0.125,4,0.75,6,5,-1,1e-300\r\n4,,-7,,,,,,,,,,\r\n", body)
 	require.Panics(t, func() { writeTable(t, CSVLayout{Outputs: 2}, rows) })
 }
 
@@ -144,6 +145,6 @@ func TestCSVNames(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, w.Write(&PredictedRow{Index: 7, ID: "A-7", Label: Undefined(), Class: 1, Probability: []Float{.25, .75}, Mean: []Float{1}, Set: []Float{1, 0}}))
 	require.NoError(t, w.Flush())
-	require.Equal(t, "index,id,label,class,probability_default,probability_repaid,probability_sd_default,probability_sd_repaid,map_probability_default,map_probability_repaid,mean_0,novelty,mutual_information,novelty_rank,set\r\n"+
-		"7,A-7,,repaid,0.25,0.75,,,,,1,0,0,0,repaid default\r\n", b.String())
+	require.Equal(t, "index,id,label,class,probability_default,probability_repaid,probability_sd_default,probability_sd_repaid,map_probability_default,map_probability_repaid,mean_0,novelty,novelty_rank,entropy,mutual_information,set\r\n"+
+		"7,A-7,,repaid,0.25,0.75,,,,,1,0,0,0,0,repaid default\r\n", b.String())
 }

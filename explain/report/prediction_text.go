@@ -251,7 +251,7 @@ func (p *PredictionPage) missed() string {
 	if d > 0 {
 		side = "higher"
 	}
-	return fmt.Sprintf("The calibrated NLL is %s than expected by %s, by %s ± %s: the test rows may be unlike the training rows, or the network not trained to an optimum on these training rows.",
+	return fmt.Sprintf("The calibrated NLL is %s than expected by %s, by %s ± %s: the test rows may be unlike the training rows, or the network has fitted the noise of these, which leave-one-out cannot take out of its features.",
 		side, p.source(), fixed(math.Abs(d), k), fixed(se, k))
 }
 

@@ -49,7 +49,7 @@ func (m *drawnModel) predicted(index Index) *PredictedRow {
 	return &PredictedRow{Index: index, Label: m.classes[label], Class: m.classes[largestOf(q)], Probability: Floats(p), ProbabilitySD: Floats(sd), MAPProbability: Floats(q),
 		Mean: Floats(truth), Expected: Undefined(), MAPExpected: Undefined(), CDF: Undefined(), MAPCDF: Undefined(),
 		LogDensity: Float(math.Log(p[label])), MAPLogDensity: Float(math.Log(q[label])),
-		Novelty: Novelty{Float(entropy), Float(0.3 * entropy), Float(math.Min(1, entropy/math.Log(float64(k))))}}
+		Novelty: Novelty{Score: Float(4 * entropy), Rank: Float(math.Min(1, entropy/math.Log(float64(k)))), Entropy: Float(entropy), MutualInformation: Float(0.3 * entropy)}}
 }
 
 // predictedTarget draws the prediction of a regression whose network has error bars
@@ -64,7 +64,7 @@ func predictedTarget(rng *rand.Rand, index Index) *PredictedRow {
 	z, narrow := (y-mean)/sd, 0.5*sd
 	return &PredictedRow{Index: index, Label: Float(y), Class: Undefined(), Mean: Floats([]float64{mean}), ObservationSD: []Float{Float(sd)}, FunctionSD: []Float{Float(sd - 0.25)},
 		Expected: Float(mean), MAPExpected: Float(mean), CDF: normal(z), MAPCDF: normal((y - mean) / narrow), LogDensity: density(z, sd), MAPLogDensity: density((y-mean)/narrow, narrow),
-		Novelty: Novelty{Float(sd * sd), Float(math.Log(sd/0.25) / 2), Float(math.Min(1, x*x/9))}, Interval: []Float{Float(mean - 1.7*sd), Float(mean + 1.7*sd)}}
+		Novelty: Novelty{Score: Float(x * x), Rank: Float(math.Min(1, x*x/9)), Entropy: Float(sd * sd), MutualInformation: Float(math.Log(sd/0.25) / 2)}, Interval: []Float{Float(mean - 1.7*sd), Float(mean + 1.7*sd)}}
 }
 
 // drawnPage is a page on t test rows and n training rows.

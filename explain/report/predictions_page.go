@@ -227,12 +227,8 @@ func (p *PredictionPage) noveltyFigure() *htmlFigure {
 	if len(test) < fewRows {
 		return nil
 	}
-	what := "entropy of the prediction, nats"
-	if r.Classes == nil {
-		what = "variance of the prediction"
-	}
-	f := &htmlFigure{Title: "How far from the training data?", Legend: []htmlKey{{"for", "test rows"}}, Diagrams: []htmlDiagram{histogram(test, training, what)}}
-	f.Notes = []string{"Novelty is the " + strings.TrimSuffix(what, ", nats") + " before calibration, when the covariance is that of the stated prior. Large is far from what the training data determine. It does not say that a prediction is wrong."}
+	f := &htmlFigure{Title: "How far from the training data?", Legend: []htmlKey{{"for", "test rows"}}, Diagrams: []htmlDiagram{histogram(test, training, "novelty, nats")}}
+	f.Notes = []string{noveltyMeaning + " It does not say that a prediction is wrong."}
 	if len(training) > 0 {
 		f.Legend = append(f.Legend, htmlKey{"outline", "training rows, each predicted without itself"})
 		f.Notes = append(f.Notes, "Where test rows come from the same source as the training rows, bars and outline agree. Bars beyond the outline are rows unlike any in training.")
@@ -396,7 +392,7 @@ func (p *PredictionPage) guide() []fact {
 	r := p.Predictions
 	list := []fact{
 		{Name: "Network alone", Value: "What the trained network says by itself, with no uncertainty about its parameters."},
-		{Name: "Calibrated", Value: "Averaged over the networks that fit the training data. How much they may differ, the posterior covariance, is scaled so that rows the model was not fitted to are as probable as possible."},
+		{Name: "Calibrated", Value: "Averaged over the networks that fit the training data. How much they may differ, the posterior covariance, is scaled, and for classes the outputs are taken times a temperature of at most 1, so that rows the model was not fitted to are as probable as possible."},
 	}
 	if len(r.training) > 0 || r.Fit.Calibration != nil {
 		list = append(list, fact{Name: "Expected by " + p.source(), Value: "The calibrated scores on rows that the model has not seen, estimated before any test row is looked at. " +

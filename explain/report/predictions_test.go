@@ -134,8 +134,8 @@ func TestRowsThatCannotBeScored(t *testing.T) {
 	page := drawnPage(60, 30, 4, 9)
 	_, before, _ := page.Predictions.Scores()
 	nan := Undefined()
-	page.Predictions.Add(&PredictedRow{Index: 1, Label: nan, Class: 4, Probability: []Float{.5, .5}, MAPProbability: []Float{.5, .5}, LogDensity: -1, MAPLogDensity: -1, Novelty: Novelty{1, 1, 1}})
-	page.Predictions.Add(&PredictedRow{Index: 2, Label: 9, Class: 4, Probability: []Float{nan, .5}, MAPProbability: []Float{.5, .5}, LogDensity: -1, MAPLogDensity: -1, Novelty: Novelty{nan, nan, nan}})
+	page.Predictions.Add(&PredictedRow{Index: 1, Label: nan, Class: 4, Probability: []Float{.5, .5}, MAPProbability: []Float{.5, .5}, LogDensity: -1, MAPLogDensity: -1, Novelty: Novelty{1, 1, 1, 1}})
+	page.Predictions.Add(&PredictedRow{Index: 2, Label: 9, Class: 4, Probability: []Float{nan, .5}, MAPProbability: []Float{.5, .5}, LogDensity: -1, MAPLogDensity: -1, Novelty: Novelty{nan, nan, nan, nan}})
 	_, after, _ := page.Predictions.Scores()
 	require.Equal(t, fmt.Sprint(before), fmt.Sprint(after))
 	out := predictionText(t, page, 100)
@@ -157,7 +157,7 @@ func TestRowsThatCannotBeScored(t *testing.T) {
 // A density of zero is an infinite score, not a dash and not NaN.
 func TestInfiniteScore(t *testing.T) {
 	page := drawnPage(60, 0, 4, 9)
-	page.Predictions.Add(&PredictedRow{Label: 9, Class: 4, Probability: []Float{.9, .1}, MAPProbability: []Float{1, 0}, LogDensity: Float(math.Log(.1)), MAPLogDensity: Float(math.Inf(-1)), Novelty: Novelty{1, 1, 1}})
+	page.Predictions.Add(&PredictedRow{Label: 9, Class: 4, Probability: []Float{.9, .1}, MAPProbability: []Float{1, 0}, LogDensity: Float(math.Log(.1)), MAPLogDensity: Float(math.Inf(-1)), Novelty: Novelty{1, 1, 1, 1}})
 	network, calibrated, _ := page.Predictions.Scores()
 	require.True(t, math.IsInf(float64(network.NLL), 1))
 	require.True(t, calibrated.NLL.Finite())
@@ -203,7 +203,7 @@ func TestPredictionPagesOfAllKinds(t *testing.T) {
 		"one class":  {same, []string{"share of rows labelled 9"}, 3},
 		"thousand":   {drawnPage(60, 20, thousand...), []string{"The test rows farthest"}, 3},
 		"regression": {drawnPage(200, 100), []string{"Predicted price, RMSE", "90 % coverage", "intervals hold the target of", "rooms"}, 3},
-		"constant":   {constant, []string{"entropy of the prediction"}, 3},
+		"constant":   {constant, []string{"novelty, nats"}, 3},
 	} {
 		page := predictionHTML(t, x.page)
 		for _, want := range x.want {
@@ -399,9 +399,9 @@ func TestIntervalsAndSetsAreShown(t *testing.T) {
 func TestCalibrationIsAFact(t *testing.T) {
 	p := newDemo(1, 30, 9, 4, 9).page(t, 9, nil)
 	p.Report.Fit.Calibration = &Calibration{Method: "loo", Scale: 0.05, Temperature: 0.5, NoiseScale: 1.5, Rows: 30}
-	p.Report.Prediction.Novelty = &Novelty{Score: 0.25, MutualInformation: Undefined(), Rank: 0.945}
+	p.Report.Prediction.Novelty = &Novelty{Score: 2.75, Rank: 0.945, Entropy: 0.25, MutualInformation: Undefined()}
 	page := strings.ReplaceAll(html(t, p), "\u00a0", " ")
-	for _, want := range []string{"Scale of the covariance</th><td>0.05 <small>makes 30 training rows by leave-one-out most probable", "Scale of the noise variance</th><td>1.5", "This row is farther from the training data than 94.5 % of the training rows are from the others (entropy 0.25 nats)."} {
+	for _, want := range []string{"Scale of the covariance</th><td>0.05 <small>makes 30 training rows by leave-one-out most probable", "Scale of the noise variance</th><td>1.5", "This row is farther from the training data than 94.5 % of the training rows are from the others (novelty 2.75 nats). Before calibration: entropy 0.25 nats."} {
 		require.Contains(t, page, want)
 	}
 	b := new(strings.Builder)

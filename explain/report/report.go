@@ -32,8 +32,8 @@ type Report struct {
 }
 
 // Changed is what would be predicted for the row had the training data been others: without
-// some rows, or with other labels. It is the posterior of the linearized model fitted to
-// those data, calibrated as the other.
+// some rows, or with other labels: the prediction, changed by what the linearized model changes
+// by when it is fitted to those data, and calibrated as the other.
 type Changed struct {
 	Rows        []int   `json:"rows"`             // of the original file, as they were given
 	Labels      []Float `json:"labels,omitempty"` // the other label of each row, of a flip
@@ -49,7 +49,7 @@ type Changed struct {
 // are of another one where Rule is not prior.
 type Attribution struct {
 	Precision Float  `json:"prior_precision"` // δ; NaN where several networks differ
-	Rule      string `json:"rule"`            // prior, given, training, loo, evidence or geometric
+	Rule      string `json:"rule"`            // prior, given, training, removals, loo or evidence
 	Says      string `json:"says"`            // the same in a sentence
 }
 
@@ -124,12 +124,13 @@ type Prediction struct {
 	Set      []Float  `json:"set,omitempty"`      // labels in the set of classes, if one was asked for
 }
 
-// Novelty says how far a row is from the training data. It is computed with the
-// covariance of the stated prior, before calibration.
+// Novelty says how unlike the training rows a row is, and beside it how unsure its prediction is
+// before calibration. Score and Rank do not depend on targets, and are NaN where they are not known.
 type Novelty struct {
-	Score             Float `json:"score"`              // as glm.Novelty: an entropy in nats; for a regression the predictive variance
-	MutualInformation Float `json:"mutual_information"` // between label and function, in nats
+	Score             Float `json:"score"`              // as glm/novelty (E22): surprise in nats, about 1 for rows like the training rows
 	Rank              Float `json:"rank"`               // share of training rows whose leave-one-out score is smaller, in [0, 1]
+	Entropy           Float `json:"entropy"`            // as glm.Novelty: in nats; for a regression the predictive variance
+	MutualInformation Float `json:"mutual_information"` // between label and function, in nats
 }
 
 // Output is the explanation of one output or contrast.

@@ -178,7 +178,7 @@ func (t *textWriter) section(s *section) {
 	d := s.digits
 	t.line("  f = prior mean + %d contributions + remainder, rounded", t.page.Report.Fit.Examples)
 	t.line("  %s = %s + %s + %s", fixed(s.f, d), bracketed(s.m, d), bracketed(s.s, d), bracketed(s.remainder, d))
-	t.wrap("  ", fmt.Sprintf("f: %s. Prior mean: %s.", clean(s.quantity), priorMeaning))
+	t.wrap("  ", fmt.Sprintf("f: %s. Prior mean: %s. Remainder: %s.", clean(s.quantity), priorMeaning, remainderMeaning))
 	t.gap()
 	t.table(s)
 	t.gap()

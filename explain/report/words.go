@@ -119,28 +119,37 @@ func (p *Page) column(k int) string {
 	return fmt.Sprintf("output %d", k)
 }
 
-// novelty says how far the row is from the training data, "" where that is not
-// known.
-func (v *view) novelty() string {
+// novelty says how far the row is from the training data and how undecided its prediction is, ""
+// where neither is known.
+func (v *view) novelty() string { return strings.TrimSpace(v.farther() + " " + v.unsure()) }
+
+// farther says how far the row is from the training data, "" where that is not known.
+func (v *view) farther() string {
 	n := v.page.Report.Prediction.Novelty
-	if n == nil || !n.Score.Finite() {
+	if n == nil || !n.Score.Finite() || !n.Rank.Finite() {
 		return ""
 	}
-	measure := "entropy " + short(float64(n.Score)) + " nats"
+	than := percent(float64(n.Rank)) + " of the training rows are"
+	if n.Rank == 1 {
+		than = "any training row"
+	}
+	return "This row is farther from the training data than " + than + " from the others (novelty " + short(float64(n.Score)) + " nats)."
+}
+
+// unsure says how undecided the prediction is before calibration, "" where that is not known.
+func (v *view) unsure() string {
+	n := v.page.Report.Prediction.Novelty
+	if n == nil || !n.Entropy.Finite() {
+		return ""
+	}
+	measure := "entropy " + short(float64(n.Entropy)) + " nats"
 	if v.kind == regression {
-		measure = "predictive variance " + short(float64(n.Score))
+		measure = "predictive variance " + short(float64(n.Entropy))
 	}
 	if n.MutualInformation.Finite() {
 		measure += ", mutual information " + short(float64(n.MutualInformation)) + " nats"
 	}
-	switch rank := float64(n.Rank); {
-	case math.IsNaN(rank):
-		return "Novelty: " + measure + "."
-	case rank == 1:
-		return "This row is farther from the training data than any training row from the others (" + measure + ")."
-	default:
-		return "This row is farther from the training data than " + percent(rank) + " of the training rows are from the others (" + measure + ")."
-	}
+	return "Before calibration: " + measure + "."
 }
 
 // changes say what would be predicted with other training data, in sentences.
@@ -174,7 +183,7 @@ func (v *view) smallestFlip(c *SmallestFlip) string {
 
 // changed says what would be predicted after a change.
 func (v *view) changed(c *Changed, lead string) string {
-	const how = ": the linearized model fitted again to these data, with the trained features as they are."
+	const how = ": changed by what the linearized model changes by when it is fitted again to these data, with the trained features as they are."
 	if v.kind == regression {
 		var list []string
 		for k, m := range c.Mean {
@@ -319,13 +328,28 @@ func ratio(c float64) string { return fixed(c, max(0, decimals(c)-2)) }
 // closing says what the remainder is.
 func (v *view) closing(s *section) string {
 	if k := v.networks(); k > 1 {
-		return fmt.Sprintf("f is the mean output of the %d networks as trained, and every number the mean over them. The remainder is what the trained networks say beyond what the training examples explain.", k)
+		return fmt.Sprintf("f is the mean output of the %d networks as trained, and every number the mean over them. Prior mean and contributions are those of the refits, the linearized models at their optimum for the training rows. The remainder is %s.", k, remainderMeaning)
 	}
-	if v.page.Report.Fit.Refit {
-		return "f is the network as trained. The training examples explain what networks that fit the data say on average; the remainder is what the trained network says beyond that."
+	f := &v.page.Report.Fit
+	if f.Refit {
+		return "Prior mean and contributions add up to the refit, the linearized model at its optimum for the training rows, which is the prediction; the remainder is 0."
 	}
-	return "f is the network as trained. The remainder is how far its parameters are from the optimum at which the contributions would add up to it."
+	if f.Match == nil {
+		return "f is the network as trained. The remainder is how far its parameters are from the optimum at which the contributions would add up to it."
+	}
+	text := "f is the network as trained. Prior mean and contributions are those of the refit, the linearized model at its optimum for the training rows. The remainder is " + remainderMeaning + "."
+	if f.Match.Remainder > largeShare {
+		text += fmt.Sprintf(" Over the training rows the remainders are %s of the outputs (RMS): so much of this network the contributions do not explain.", short(float64(f.Match.Remainder)))
+	}
+	return text
 }
+
+// remainderMeaning is the remainder in plain words.
+const remainderMeaning = "the rest of the network's output, which no training example explains"
+
+// largeShare is the part of the outputs of training rows that remainders may have before the
+// page says so.
+const largeShare = 0.2
 
 // largeRemainder is the ratio of remainder to f, or to the sum of contributions if
 // that is larger, above which the text mentions it.
@@ -346,7 +370,7 @@ func (v *view) posteriorText() string {
 	}
 	for i := range v.sections {
 		if s := &v.sections[i]; !f.Refit && math.Abs(s.remainder) > largeRemainder*math.Max(math.Abs(s.f), math.Abs(s.s)) {
-			return strings.TrimSpace(text + " The remainder is large: the network's parameters are far from the optimum under this prior precision. A refit explains without one.")
+			return strings.TrimSpace(text + " The remainder is large: the contributions explain the linearized model at its optimum for the training rows, and no training example explains the rest of this output.")
 		}
 	}
 	return text

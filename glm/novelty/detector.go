@@ -2,6 +2,7 @@ package novelty
 
 import (
 	"context"
+	"slices"
 
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
@@ -61,8 +62,12 @@ type Detector struct {
 	training []float64 // the same, ascending
 }
 
-// mostRows is the most training examples that stand for all of them.
-const mostRows = 4096
+const (
+	mostRows   = 4096    // most training examples that stand for all of them
+	leastRows  = 100     // fewest, where there are more, whose inputs tell distances
+	mostSummed = 1 << 14 // training examples that v through inducing ones is computed from,
+	perInduced = 8       // or as many for each of these
+)
 
 // Fit returns the detector of the training examples of post, whose kernel is k. The
 // targets do not enter, and post does not change.
@@ -70,11 +75,12 @@ const mostRows = 4096
 // Beside an exact posterior it takes a copy of K and its factor, gp.Bytes, as long as the
 // detector is used. Where so much memory is not free, and for posteriors by conjugate
 // gradients, by kept rows, by FITC or of a subset of data, it takes inducing examples,
-// M·C = 2,000 at most, and passes over all training examples once. Beside a Nyström
-// posterior it passes over them once with the inducing examples of that one. Inputs of at
-// most 4,096 training examples are kept, or of as many as fit into a quarter of the
-// memory. Leave-one-out distances are those of these examples, which are no inducing ones
-// unless all are.
+// M·C = 2,000 at most, and beside a Nyström posterior those of that one. Then it passes once
+// over the training examples, or over 16,384 of them that are drawn, or eight for each
+// inducing one, which are enough to determine what these tell. Inputs of at most 4,096
+// training examples are kept, or of as many as fit into a quarter of the memory; where these
+// are less than a hundred of more, the function stands alone. Leave-one-out distances are
+// those of these examples, which are no inducing ones unless all are.
 //
 // The errors are those of post and its training examples, and ctx.Err(), which may be
 // wrapped.
@@ -90,7 +96,10 @@ func Fit(ctx context.Context, k ntk.Kernel, post gp.Dual, o *Options) (*Detector
 	byInputs := x.X != nil && !o.FunctionAlone
 	if byInputs {
 		_, dims := x.X.Dims()
-		most = max(1, memory.Largest(most, gp.MemoryBudget(o.MaxMemory)/4, func(n int) int64 { return inputBytes(n, dims) }))
+		fit := memory.Largest(most, gp.MemoryBudget(o.MaxMemory)/4, func(n int) int64 { return inputBytes(n, dims) })
+		if byInputs = fit >= min(n, leastRows); byInputs {
+			most = fit
+		}
 	}
 	without := d.route.inducing(post)
 	if len(without) >= n {
@@ -106,28 +115,40 @@ func Fit(ctx context.Context, k ntk.Kernel, post gp.Dual, o *Options) (*Detector
 	return d, d.leaveOut(ctx, post, o)
 }
 
-// eachTile calls do with some training examples after others, which are in these rows.
-func eachTile(ctx context.Context, post gp.Dual, rows []int, do func(lo, hi int, x *linearize.Batch) error) error {
-	_, c := post.Sites().F.Dims()
-	step := linearize.Tile(c)
-	b, whole := post.Data().(*linearize.Batch)
-	if whole = whole && len(rows) == b.Len(); whole {
-		step = len(rows)
+// A picked is the training examples in some rows, tile by tile.
+type picked struct {
+	from linearize.Source
+	rows []int // ascending
+	tile int
+}
+
+var _ linearize.Source = picked{}
+
+// pick returns the training examples in these rows.
+func pick(post gp.Dual, rows []int) linearize.Source {
+	if len(rows) == post.Data().Len() {
+		return post.Data()
 	}
-	for tile := range par.Tiles(len(rows), step) {
-		lo, hi := par.Bounds(tile, len(rows), step)
-		x := b
-		if !whole {
-			var err error
-			if x, err = linearize.Gather(ctx, post.Data(), rows[lo:hi]); err != nil {
-				return err
-			}
+	_, c := post.Sites().F.Dims()
+	return picked{post.Data(), rows, linearize.Tile(c)}
+}
+
+// Len implements linearize.Source.
+func (p picked) Len() int { return len(p.rows) }
+
+// Batches implements linearize.Source.
+func (p picked) Batches(ctx context.Context, yield func(first int, b *linearize.Batch) error) error {
+	for tile := range par.Tiles(len(p.rows), p.tile) {
+		lo, hi := par.Bounds(tile, len(p.rows), p.tile)
+		b, err := linearize.Gather(ctx, p.from, p.rows[lo:hi])
+		if err != nil {
+			return err
 		}
-		if err := do(lo, hi, x); err != nil {
+		if err := yield(lo, b); err != nil {
 			return err
 		}
 	}
-	return nil
+	return ctx.Err()
 }
 
 // look takes the inputs of the examples that stand for all, and ε by the mean diagonal of
@@ -135,7 +156,7 @@ func eachTile(ctx context.Context, post gp.Dual, rows []int, do func(lo, hi int,
 func (d *Detector) look(ctx context.Context, post gp.Dual, byInputs bool, o *Options) error {
 	sum, count := 0.0, 0
 	var z blas64.General
-	err := eachTile(ctx, post, d.rows, func(lo, hi int, x *linearize.Batch) error {
+	err := pick(post, d.rows).Batches(ctx, func(lo int, x *linearize.Batch) error {
 		var prior mat.Dense
 		d.variance.k.DiagTo(&prior, x)
 		c := x.Outputs()
@@ -149,8 +170,8 @@ func (d *Detector) look(ctx context.Context, post gp.Dual, byInputs bool, o *Opt
 			_, dims := x.X.Dims()
 			z = dense.New(len(d.rows), dims)
 		}
-		for i := lo; i < hi; i++ {
-			copy(dense.Row(z, i), x.X.RawRowView(i-lo))
+		for i := range x.Len() {
+			copy(dense.Row(z, lo+i), x.X.RawRowView(i))
 		}
 		return nil
 	})
@@ -184,7 +205,8 @@ func (d *Detector) condition(ctx context.Context, post gp.Dual, sums *sparse.Sum
 	if sums != nil {
 		err = b.Merge(sums)
 	} else {
-		err = b.Add(ctx, post.Data(), gp.UniformSites(n, c, d.noise))
+		x := pick(post, d.summed(n, len(d.route.inducing(post)), o.Seed))
+		err = b.Add(ctx, x, gp.UniformSites(x.Len(), c, d.noise))
 	}
 	if err != nil {
 		return err
@@ -193,11 +215,20 @@ func (d *Detector) condition(ctx context.Context, post gp.Dual, sums *sparse.Sum
 	return err
 }
 
+// summed returns the training examples that v through inducing ones is computed from: those
+// that stand for all, and others.
+func (d *Detector) summed(n, inducing int, seed uint64) []int {
+	most := max(mostSummed, perInduced*inducing)
+	others := sample(n, max(0, min(n, most)-len(d.rows)), d.rows, seed)
+	return slices.Sorted(slices.Values(append(others, d.rows...)))
+}
+
 // leaveOut finds the distributions of the distances by the examples that stand for all.
 func (d *Detector) leaveOut(ctx context.Context, post gp.Dual, o *Options) error {
 	n := len(d.rows)
 	distances := d.newDistances(n)
-	err := eachTile(ctx, post, d.rows, func(lo, hi int, x *linearize.Batch) error {
+	err := pick(post, d.rows).Batches(ctx, func(lo int, x *linearize.Batch) error {
+		hi := lo + x.Len()
 		err := d.variance.leftOutTo(ctx, distances[Function][lo:hi], d.rows[lo:hi], x, d.noise)
 		o.Progress(gp.StageLeaveOneOut, hi, n)
 		return err

@@ -23,3 +23,6 @@ func (d *Detector) InputDistances(ctx context.Context, x *linearize.Batch) (maha
 
 // Sorted returns leave-one-out distances of training examples, ascending.
 func (d *Detector) Sorted(distance int) []float64 { return d.tails[distance].sorted }
+
+// Summed returns the training examples that v is computed from.
+func (d *Detector) Summed(n, inducing int, seed uint64) []int { return d.summed(n, inducing, seed) }

@@ -14,6 +14,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 const (
@@ -44,7 +45,8 @@ func inputBytes(n, d int) int64 {
 	return memory.Mul(8, memory.Add(memory.Add(memory.Mul(int64(n), int64(d)), memory.Mul(side, side)), tile))
 }
 
-// newInputs takes the rows of x, n×D, which become z. Without standardize all scales are 1.
+// newInputs takes the rows of x, n×D, which become z. Without standardize all scales are 1. It
+// returns nil where the products of the inputs are too large to be numbers.
 func newInputs(ctx context.Context, x blas64.General, standardize bool) (*inputs, error) {
 	in := &inputs{z: x, mean: make([]float64, x.Cols), scale: slices.Repeat([]float64{1}, x.Cols)}
 	for i := range x.Rows {
@@ -57,8 +59,46 @@ func newInputs(ctx context.Context, x blas64.General, standardize bool) (*inputs
 	for i := range x.Rows {
 		in.standardize(dense.Row(x, i))
 	}
-	return in, in.factor(ctx)
+	if ok, err := in.factor(ctx); err != nil || !ok {
+		return nil, err
+	}
+	return in, nil
 }
+
+// read sets z to the inputs of src in these rows, which ascend. ok is false where they have
+// another number of columns or none.
+func (in *inputs) read(ctx context.Context, src linearize.Source, rows []int) (ok bool, err error) {
+	ok = true
+	take := func(first int, x *mat.Dense) {
+		if ok = ok && x != nil && x.RawMatrix().Cols == in.z.Cols; !ok {
+			return
+		}
+		at, _ := slices.BinarySearch(rows, first)
+		for ; at < len(rows) && rows[at] < first+x.RawMatrix().Rows; at++ {
+			copy(dense.Row(in.z, at), x.RawRowView(rows[at]-first))
+			in.standardize(dense.Row(in.z, at))
+		}
+	}
+	s, only := src.(linearize.InputSource)
+	if !only {
+		err = src.Batches(ctx, func(first int, b *linearize.Batch) error {
+			take(first, b.X)
+			return nil
+		})
+		return ok, err
+	}
+	next := 0
+	err = s.Inputs(ctx, func(x *mat.Dense, _ linearize.ModelFingerprint) error {
+		if take(next, x); x != nil {
+			next += x.RawMatrix().Rows
+		}
+		return nil
+	})
+	return ok, err
+}
+
+// positive tells whether inputs can be divided by the scales.
+func (in *inputs) positive() bool { return floats.Min(in.scale) > 0 }
 
 // scaleBy sets the scale of each column of x to its standard deviation, or to a tenth of its
 // range where that is larger. A column that is always the same has the mean scale of the
@@ -95,14 +135,17 @@ func (in *inputs) standardize(x []float64) {
 	floats.Div(x, in.scale)
 }
 
-// factor computes what follows from z.
-func (in *inputs) factor(ctx context.Context) error {
+// factor computes what follows from z. ok is false where that overflows.
+func (in *inputs) factor(ctx context.Context) (ok bool, err error) {
 	n, d := in.z.Rows, in.z.Cols
 	in.norm = make([]float64, n)
 	trace := 0.0
 	for i := range in.norm {
 		in.norm[i] = floats.Norm(dense.Row(in.z, i), 2)
 		trace += in.norm[i] * in.norm[i]
+	}
+	if math.IsInf(trace, 0) || math.IsNaN(trace) {
+		return false, nil
 	}
 	if in.ridge = shrinkage * trace / float64(d); in.ridge == 0 {
 		in.ridge = 1
@@ -113,17 +156,14 @@ func (in *inputs) factor(ctx context.Context) error {
 	}
 	s := blas64.Symmetric{Uplo: blas.Upper, N: side, Stride: side, Data: make([]float64, side*side)}
 	if err := fblas.SyrkContext(ctx, 0, t, 1, in.z, 0, s); err != nil {
-		return err
+		return false, err
 	}
 	for i := range side {
 		s.Data[i*side+i] += in.ridge
 	}
-	var ok bool
-	var err error
-	if in.u, ok, err = fblas.PotrfContext(ctx, 0, s); err == nil && !ok {
-		panic("novelty: ZᵀZ + λI has no Cholesky factor") // its condition is at most N·D/shrinkage
-	}
-	return err
+	// A factor exists: the condition is at most N·D/shrinkage.
+	in.u, ok, err = fblas.PotrfContext(ctx, 0, s)
+	return ok, err
 }
 
 // distancesTo writes the Mahalanobis distance √(zᵀS⁻¹z) of each row of x, T×D, and the

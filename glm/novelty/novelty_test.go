@@ -14,7 +14,10 @@ import (
 	"github.com/funcgp/funcgp/glm/novelty"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/cg"
+	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
 	"github.com/funcgp/funcgp/store"
 )
@@ -175,6 +178,60 @@ func TestVarianceThroughInducing(t *testing.T) {
 	}
 }
 
+// Of many training examples v through inducing ones is that of 16,384 of them, among which
+// are those that stand for all.
+func TestVarianceOfMany(t *testing.T) {
+	const n = 17_000
+	rng := rand.New(rand.NewPCG(5, 0))
+	x := gptest.RandomBatch(rng, n, 1, gptest.Layer{In: 3, Out: 2})
+	x.X = nil
+	test := gptest.Another(rng, x, 9)
+	prior, err := ntk.NewIsotropic(2, nil)
+	require.NoError(t, err)
+	k := ntk.New(prior, make([]float64, x.P), nil)
+	y := mat.NewDense(n, 1, nil)
+	s, err := gp.NewSites(y, x.F, glm.Bernoulli{})
+	require.NoError(t, err)
+	rows := []int{5, 600, 16_000}
+	few, err := x.Gather(t.Context(), rows)
+	require.NoError(t, err)
+	z := &sparse.Inducing{Rows: rows, Batch: few}
+	post, err := sparse.Fit(t.Context(), k, x, s, z, nil)
+	require.NoError(t, err)
+	d, err := novelty.Fit(t.Context(), k, post, nil)
+	require.NoError(t, err)
+	got, err := d.Variance(t.Context(), test)
+	require.NoError(t, err)
+
+	summed := d.Summed(n, len(rows), 0)
+	require.Len(t, summed, 16_384)
+	require.True(t, slices.IsSorted(summed))
+	require.Len(t, slices.Compact(slices.Clone(summed)), 16_384)
+	stand, _ := d.LeftOut()
+	require.Len(t, stand, 4096)
+	for _, i := range stand {
+		_, found := slices.BinarySearch(summed, i)
+		require.True(t, found, i)
+		require.NotContains(t, rows, i)
+	}
+	of, err := linearize.Gather(t.Context(), x, summed)
+	require.NoError(t, err)
+	b, err := sparse.NewBuilder(t.Context(), k, z, nil)
+	require.NoError(t, err)
+	require.NoError(t, b.Add(t.Context(), of, gp.UniformSites(len(summed), 1, d.Noise())))
+	p, err := b.Posterior(t.Context())
+	require.NoError(t, err)
+	var v, kappa mat.Dense
+	require.NoError(t, p.PredictTo(t.Context(), nil, &v, test))
+	k.DiagTo(&kappa, test)
+	for i := range got {
+		require.InDelta(t, v.At(i, 0), got[i]*math.Sqrt(kappa.At(i, 0)), 1e-9)
+	}
+	// More inducing examples take more.
+	require.Len(t, d.Summed(n, 2100, 0), 16_800)
+	require.Len(t, d.Summed(n, 9000, 0), n)
+}
+
 // Where a second factor of all examples does not fit into memory, v is that of as many
 // inducing examples as do. It is not smaller, since they leave out some of K.
 func TestVarianceWithinMemory(t *testing.T) {
@@ -194,6 +251,14 @@ func TestVarianceWithinMemory(t *testing.T) {
 		require.Less(t, b[i], math.Sqrt(q.KTest.At(i, i)))
 	}
 	require.Less(t, len(few.Sorted(0)), len(whole.Sorted(0)))
+	// A hundred inputs do not fit: distances from a few say nothing.
+	alone, err := novelty.Fit(t.Context(), q.Kernel, post, &novelty.Options{MaxMemory: 4*8*(100*3+3*3+512*(2*3+2*100)) - 1})
+	require.NoError(t, err)
+	for d, distances := range map[*novelty.Detector]int{whole: 3, alone: 1} {
+		var surprises mat.Dense
+		require.NoError(t, d.SurprisesTo(t.Context(), &surprises, q.Test))
+		require.Equal(t, distances, surprises.RawMatrix().Cols)
+	}
 }
 
 // mean is that of each column of x, without a row if it is ≥ 0.
@@ -417,6 +482,23 @@ func TestFunctionAlone(t *testing.T) {
 	require.Equal(t, score, without)
 }
 
+// Inputs whose squares are no numbers say nothing.
+func TestHugeInputs(t *testing.T) {
+	q := problems()[0]
+	q.Train.X.Scale(1e200, q.Train.X)
+	post, err := gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), nil)
+	require.NoError(t, err)
+	d, err := novelty.Fit(t.Context(), q.Kernel, post, nil)
+	require.NoError(t, err)
+	alone, err := novelty.Fit(t.Context(), q.Kernel, post, &novelty.Options{FunctionAlone: true})
+	require.NoError(t, err)
+	require.Equal(t, alone.Training(), d.Training())
+	// Divided by their deviation they do.
+	d, err = novelty.Fit(t.Context(), q.Kernel, post, &novelty.Options{Standardize: true})
+	require.NoError(t, err)
+	require.NotEqual(t, alone.Training(), d.Training())
+}
+
 // A loaded detector gives the numbers of the saved one, whatever the route, and is refused
 // beside a posterior of another kind.
 func TestSave(t *testing.T) {
@@ -441,6 +523,22 @@ func TestSave(t *testing.T) {
 				var wrong *store.Error
 				_, err = novelty.Load(t.Context(), f, q.Kernel, posts["cg"], nil)
 				require.ErrorAs(t, err, &wrong)
+			}
+		}
+	}
+}
+
+// A score has the same bits whatever rows it is computed with.
+func TestScoreAlone(t *testing.T) {
+	for _, q := range problems() {
+		for name, post := range posteriors(t, q) {
+			d, err := novelty.Fit(t.Context(), q.Kernel, post, nil)
+			require.NoError(t, err)
+			all, one := make([]float64, q.T), make([]float64, 1)
+			require.NoError(t, d.ScoreTo(t.Context(), all, q.Test))
+			for i := range all {
+				require.NoError(t, d.ScoreTo(t.Context(), one, q.Test.Slice(i, i+1)))
+				require.Equal(t, all[i], one[0], "%s, %s, row %d", q.Name, name, i)
 			}
 		}
 	}

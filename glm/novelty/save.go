@@ -1,9 +1,10 @@
 package novelty
 
 import (
+	"cmp"
 	"context"
-
-	"gonum.org/v1/gonum/blas/blas64"
+	"math"
+	"slices"
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
@@ -23,20 +24,21 @@ type savedDetector struct {
 	Route   route
 	Rows    []int // the training examples that stand for all
 	Tails   []int // numbers of each distribution
-	Inputs  []int // rows and columns; nil without inputs
+	Columns int   // of the inputs; 0 without
 }
 
-// Save adds the detector to a store, in sections whose names start with "novelty.": the
-// inputs that it kept, leave-one-out distances, and of a route through inducing examples
-// the sums over the training examples. The factor beside an exact posterior is not saved;
-// Load computes it again from the kernel of the posterior.
+// Save adds the detector to a store, in sections whose names start with "novelty.":
+// leave-one-out distances, and of a route through inducing examples the sums over the training
+// examples. The factor beside an exact posterior is not saved, and neither are inputs: Load
+// computes the one from the kernel of the posterior, and reads the others from its training
+// examples.
 func (d *Detector) Save(w *store.Writer) error {
 	s := savedDetector{Version: savedVersion, Route: d.route, Rows: d.rows}
 	for i := range d.tails {
 		s.Tails = append(s.Tails, len(d.tails[i].sorted))
 	}
 	if d.inputs != nil {
-		s.Inputs = []int{d.inputs.z.Rows, d.inputs.z.Cols}
+		s.Columns = d.inputs.z.Cols
 	}
 	w.JSON("novelty.about", s)
 	w.Floats("novelty.noise", []float64{d.noise})
@@ -47,7 +49,6 @@ func (d *Detector) Save(w *store.Writer) error {
 	if d.inputs != nil {
 		w.Floats("novelty.mean", d.inputs.mean)
 		w.Floats("novelty.scale", d.inputs.scale)
-		w.Floats("novelty.inputs", d.inputs.z.Data)
 	}
 	if p, ok := d.variance.of.(*sparse.Projected); ok {
 		sums, err := p.Sums().MarshalBinary()
@@ -64,8 +65,7 @@ func tailSection(prefix string, i int) string { return prefix + "distance" + str
 
 // Load returns the detector that Save wrote beside post, whose kernel is k. Its scores are
 // those of the saved one bit for bit. It factors a matrix of the size of K beside an exact
-// posterior, or else one of the inducing examples, and one of the inputs, and needs no pass
-// over the training examples. What is damaged or belongs to another posterior is a
+// posterior, or else one of the inducing examples, and one of the inputs, which it reads. What is damaged or belongs to another posterior is a
 // *store.Error.
 func Load(ctx context.Context, f *store.File, k ntk.Kernel, post gp.Dual, o *Options) (*Detector, error) {
 	o = o.withDefaults()
@@ -77,7 +77,7 @@ func Load(ctx context.Context, f *store.File, k ntk.Kernel, post gp.Dual, o *Opt
 		return nil, r.Err()
 	}
 	d := &Detector{route: s.Route, variance: variance{k: k}, rows: s.Rows}
-	if len(s.Tails) != 1 && (len(s.Tails) != 3 || len(s.Inputs) != 2) || !d.route.fits(post) {
+	if len(s.Tails) != 1 && (len(s.Tails) != 3 || s.Columns < 1) || !ascending(s.Rows, post.Data().Len()) || !d.route.fits(post) {
 		return nil, r.Fail(saved.WriteAgain, saved.Impossible)
 	}
 	noise := r.Floats("noise", 1)
@@ -85,18 +85,17 @@ func Load(ctx context.Context, f *store.File, k ntk.Kernel, post gp.Dual, o *Opt
 	d.training = glm.SortedScores(d.leftOut)
 	for i, n := range s.Tails {
 		sorted := r.Floats(tailSection("", i), n)
-		if r.Err() == nil && n > 0 {
+		if r.Err() == nil && n > 0 && slices.IsSorted(sorted) && !math.IsNaN(sorted[0]) {
 			d.tails = append(d.tails, newTail(sorted))
 		}
 	}
 	if len(s.Tails) == 3 {
-		n, cols := s.Inputs[0], s.Inputs[1]
-		d.inputs = &inputs{mean: r.Floats("mean", cols), scale: r.Floats("scale", cols), z: blas64.General{Rows: n, Cols: cols, Stride: cols, Data: r.Floats("inputs", n, cols)}}
+		d.inputs = &inputs{mean: r.Floats("mean", s.Columns), scale: r.Floats("scale", s.Columns)}
 	}
 	if r.Err() != nil {
 		return nil, r.Err()
 	}
-	if d.noise = noise[0]; !(d.noise > 0) || len(d.tails) != len(s.Tails) || d.inputs != nil && dense.NotFinite(d.inputs.z.Data) >= 0 {
+	if d.noise = noise[0]; !(d.noise > 0) || len(d.tails) != len(s.Tails) {
 		return nil, r.Fail(saved.WriteAgain, saved.Impossible)
 	}
 	var sums *sparse.Sums
@@ -111,20 +110,33 @@ func Load(ctx context.Context, f *store.File, k ntk.Kernel, post gp.Dual, o *Opt
 		}
 	}
 	if d.inputs != nil {
-		if err := d.inputs.factor(ctx); err != nil {
-			return nil, err
+		if d.inputs.z = dense.New(len(s.Rows), s.Columns); !d.inputs.positive() {
+			return nil, r.Fail(saved.WriteAgain, saved.Impossible)
+		}
+		if ok, err := d.inputs.read(ctx, post.Data(), d.rows); err != nil || !ok {
+			return nil, cmp.Or(err, r.Fail(saved.WriteAgain, saved.Impossible))
+		}
+		if ok, err := d.inputs.factor(ctx); err != nil || !ok {
+			return nil, cmp.Or(err, r.Fail(saved.WriteAgain, saved.Impossible))
 		}
 	}
 	return d, d.condition(ctx, post, sums, o)
 }
 
-// fits tells whether v of post can be computed on this route.
-func (r route) fits(post gp.Dual) bool {
-	n := post.Data().Len()
-	for i, row := range r.Inducing {
-		if row < 0 || row >= n || i > 0 && row <= r.Inducing[i-1] {
+// ascending tells whether these are different positions below n in ascending order.
+func ascending(rows []int, n int) bool {
+	for i, row := range rows {
+		if row < 0 || row >= n || i > 0 && row <= rows[i-1] {
 			return false
 		}
+	}
+	return true
+}
+
+// fits tells whether v of post can be computed on this route.
+func (r route) fits(post gp.Dual) bool {
+	if !ascending(r.Inducing, post.Data().Len()) {
+		return false
 	}
 	switch p := post.(type) {
 	case *gp.Exact:

@@ -132,7 +132,7 @@ func (r route) inducing(post gp.Dual) []int {
 	return r.Inducing
 }
 
-// builder returns the builder of the sums over all training examples.
+// builder returns the builder of the sums over training examples.
 func (r route) builder(ctx context.Context, k ntk.Kernel, post gp.Dual, o *Options) (*sparse.Builder, error) {
 	if r.Reused {
 		return post.(*sparse.Posterior).Builder(), nil

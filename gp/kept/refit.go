@@ -42,7 +42,7 @@ func Refit(ctx context.Context, x linearize.Source, y *mat.Dense, lik gp.Likelih
 	pre := &preconditioner{p: p, variance: variance}
 	search := &weightspace.ModeOptions{
 		Outputs: p.o.Outputs, Precondition: pre.at, Gradient: gradient,
-		MaxProducts: p.o.MaxProducts, MaxIter: p.o.MaxNewton, Progress: p.o.Progress,
+		MaxProducts: p.o.MaxProducts, MaxIter: p.o.MaxNewton, Progress: p.o.Progress, Start: p.o.Start,
 	}
 	if p.o.Products != nil {
 		search.Products = products

@@ -30,7 +30,7 @@ const (
 // Open reads what the files say of themselves, and returns the set of all parts of one
 // pass, given in any order. It is an *Error, which names the file, if one is damaged,
 // if a part is missing or there twice, or if one is not of the same pass as most: of
-// another model, prior, likelihood, inducing set, data or round.
+// another model, prior, likelihood, inducing set, data or mode.
 func Open(paths []string) (*Set, error) { return open(paths, nil) }
 
 // OpenApart is Open for parts that were written without their sums, which were added

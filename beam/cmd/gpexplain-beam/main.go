@@ -232,8 +232,8 @@ func fitCommand(notes io.Writer) *cobra.Command {
 	var fit pipeline.Fit
 	c := &cobra.Command{Use: "fit", Short: "Fit a posterior in parts and write it to a file",
 		Long: `Fit computes the sums over the training rows by parts, given the inducing examples that
-gpexplain fit --select-only wrote with the model, the data and the prior, and writes the
-posterior that gpexplain fit writes. A fit with --refit takes a pipeline for each round.`,
+gpexplain fit --select-only wrote with the match, the mode, the model, the data and the prior,
+and writes the posterior that gpexplain fit writes, in one pipeline.`,
 		Example: `  gpexplain fit --select-only --inducing 200 -o z.gp
   gpexplain-beam fit --inducing-file z.gp --parts 64 -o all.gp
   gpexplain predict --posterior all.gp --index 24`}

@@ -76,7 +76,7 @@ func (m *moments) tile(lo, hi int) (mean, cov *mat.Dense) {
 }
 
 // Answer loads the posterior of the problem's file with its calibration, or
-// fits and calibrates one. The method "" takes no calibration.
+// fits and calibrates one. The method "" takes no calibration and no novelty.
 func Answer(ctx context.Context, c *console.Console, p *problem.Problem, f *Flags, method string) (*Posterior, error) {
 	if p.Saved != nil {
 		return loadPosterior(ctx, c, p, method)
@@ -85,7 +85,7 @@ func Answer(ctx context.Context, c *console.Console, p *problem.Problem, f *Flag
 }
 
 // FitCalibrated computes the posterior that the flags ask for and calibrates
-// it. The method "" takes no calibration.
+// it, with what tells the novelty of rows. The method "" takes neither.
 func FitCalibrated(ctx context.Context, c *console.Console, p *problem.Problem, f *Flags, o Options, method string) (*Posterior, error) {
 	heldOut, err := heldOutFor(p, method)
 	if err != nil {
@@ -93,10 +93,16 @@ func FitCalibrated(ctx context.Context, c *console.Console, p *problem.Problem, 
 	}
 	o.leaveOneOut = method != "" && method != "none"
 	q, err := Fit(ctx, c, p, f, o)
-	if err != nil || !o.leaveOneOut {
+	if err != nil || method == "" {
 		return q, err
 	}
-	if err := q.calibrate(ctx, c, p, heldOut); err != nil {
+	if err := q.detect(ctx, c, p); err != nil {
+		return nil, err
+	}
+	if o.leaveOneOut {
+		err = q.calibrate(ctx, c, p, heldOut)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return q, c.EndPart(ctx, "factorize")
@@ -230,7 +236,7 @@ type rowSample struct {
 
 // calibrate finds the scales of the covariance, of the mean and of the noise (E18), by
 // leave-one-out predictions of training rows, or by the rows held out where they
-// are not nil, and the novelty of the training rows by leave-one-out.
+// are not nil.
 func (q *Posterior) calibrate(ctx context.Context, c *console.Console, p *problem.Problem, heldOut *dataset.Subset) error {
 	defer c.ClearBar()
 	all := p.TrainNames()
@@ -262,7 +268,8 @@ func (q *Posterior) calibrate(ctx context.Context, c *console.Console, p *proble
 	if err := k.leaveOut(ctx, p, rows, loo.moments); err != nil {
 		return loo.names.ExplainError(err)
 	}
-	q.Calibration, q.novelty = k, rankNovelty(k.LeftOutRows)
+	q.Calibration = k
+	q.scoreLeftOut(p, k.LeftOutRows)
 	if heldOut == nil && rough != "" {
 		k.warnings = append(k.warnings, rough)
 	}
@@ -284,7 +291,7 @@ func (k *Calibration) leaveOut(ctx context.Context, p *problem.Problem, rows []i
 	if err != nil {
 		return err
 	}
-	novelty, err := glm.NoveltyOf(ctx, ScoringLink(lik, p.Model.Outputs), lik, m.mean, m.cov, 0)
+	unsure, err := glm.NoveltyOf(ctx, ScoringLink(lik, p.Model.Outputs), lik, m.mean, m.cov, 0)
 	if err != nil {
 		return err
 	}
@@ -296,7 +303,7 @@ func (k *Calibration) leaveOut(ctx context.Context, p *problem.Problem, rows []i
 	if err != nil {
 		return err
 	}
-	answers := &Predictions{Network: m.mean, Mean: m.mean, Cov: m.cov, Likelihood: scaled, Tempered: mean, Scaled: cov, Novelty: novelty}
+	answers := &Predictions{Network: m.mean, Mean: m.mean, Cov: m.cov, Likelihood: scaled, Tempered: mean, Scaled: cov, Unsure: unsure}
 	if p.Task.Classes != nil {
 		answers.Prob, answers.MAPProb = bothClasses(calibrated.Response), bothClasses(network.Response)
 	} else if err := answers.observe(); err != nil {
@@ -323,21 +330,6 @@ func bothClasses(response *mat.Dense) *mat.Dense {
 	rest := mat.NewDense(t, 1, nil)
 	rest.Apply(func(i, _ int, _ float64) float64 { return 1 - response.At(i, 0) }, rest)
 	return sideBySide(rest, response)
-}
-
-// rankNovelty sets the ranks of the novelty of rows among each other, and returns
-// the scores in ascending order.
-func rankNovelty(rows []report.PredictedRow) []float64 {
-	scores := make([]float64, len(rows))
-	for i := range rows {
-		scores[i] = float64(rows[i].Novelty.Score)
-	}
-	scores = glm.SortedScores(scores)
-	for i := range rows {
-		n := &rows[i].Novelty
-		n.Rank = report.Float(glm.Rank(scores, float64(n.Score)))
-	}
-	return scores
 }
 
 // mostSurprising is how many training rows a calibration lists as those that the
@@ -397,12 +389,6 @@ func (l fewPoints) LogPredictiveTo(dst []float64, lik glm.Likelihood, y, f, cov 
 
 func rowScores(s *glm.Score) *report.RowScores {
 	return &report.RowScores{NLL: report.Float(s.NLL), Accuracy: report.Float(s.Accuracy), ECE: report.Float(s.ECE)}
-}
-
-// Rank returns the share of training rows whose leave-one-out novelty is smaller;
-// NaN where those are not known.
-func (q *Posterior) Rank(novelty report.Float) report.Float {
-	return report.Float(glm.Rank(q.novelty, float64(novelty)))
 }
 
 // Text is the calibration in one line.

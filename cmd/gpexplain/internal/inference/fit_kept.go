@@ -130,7 +130,7 @@ func (f *fit) keptPosterior(ctx context.Context, asked *linearize.Batch, product
 	if err != nil {
 		return nil, nil, err
 	}
-	o := &kept.Options{Mean: f.options.mean, Strength: t.Strength, PriorVariance: t.PriorVariance, Products: products, Outputs: f.outputs, Near: near, MaxMemory: f.problem.Limits.Memory, Progress: f.con.Show}
+	o := &kept.Options{Mean: f.options.mean, Strength: t.Strength, PriorVariance: t.PriorVariance, Products: products, Outputs: f.outputs, Near: near, Start: f.near, MaxMemory: f.problem.Limits.Memory, Progress: f.con.Show}
 	var dual *kept.Posterior
 	if !f.options.AtTheta {
 		set(o)

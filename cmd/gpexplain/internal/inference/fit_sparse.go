@@ -20,7 +20,7 @@ func (f *fit) sparse(ctx context.Context) (*Posterior, error) {
 		return nil, err
 	}
 	if f.flags.tune == "" {
-		if err := f.settle(ctx); err != nil {
+		if err := f.settleMode(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -236,7 +236,7 @@ func (f *fit) tuneNystrom(ctx context.Context, z *sparse.Inducing, o *sparse.Opt
 		if err := f.tune(ctx, try); err != nil {
 			return err
 		}
-		return f.settle(ctx)
+		return f.settleMode(ctx)
 	}
 	dual, err := f.fitNystrom(ctx, z, o)
 	if err != nil {
@@ -245,5 +245,5 @@ func (f *fit) tuneNystrom(ctx context.Context, z *sparse.Inducing, o *sparse.Opt
 	if err := f.tunePrior(ctx, dual.Projected); err != nil {
 		return err
 	}
-	return f.settle(ctx)
+	return f.settleMode(ctx)
 }

@@ -53,7 +53,7 @@ func (s *Flags) Add(c *cobra.Command) {
 // AddAnswer defines --at and --refit, which say what the answers are.
 func (s *Flags) AddAnswer(c *cobra.Command) {
 	s.AddAt(c)
-	c.Flags().BoolVar(&s.Refit, "refit", false, "take the mean of the refit, the linearized model at the optimum for the training rows, in place of the network's own output; the covariance, and the terms of explanations, are the refit's in either case")
+	c.Flags().BoolVar(&s.Refit, "refit", false, "take the mean of the refit, the linearized model at its optimum for the training rows, in place of the network's own output; the covariance, and the terms of explanations, are the refit's in either case")
 }
 
 // AtStated are the same flags for answers at the stated precision.
@@ -66,7 +66,7 @@ func (s *Flags) AtStated() *Flags {
 // AddTune defines --tune-prior.
 func (s *Flags) AddTune(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVar(&s.tune, "tune-prior", "", "choose the prior precision by `HOW`: loo, leave-one-out predictions of training rows; evidence, the log evidence; both refit at every precision; or heldout, rows that were not trained on: validation rows, or the last 5000 training rows that are left (without a value: heldout)")
+	f.StringVar(&s.tune, "tune-prior", "", "answer at a prior precision chosen by `HOW` in place of the match: evidence, the log evidence; loo, leave-one-out predictions of training rows; both refit at every precision; or heldout, rows that were not trained on: validation rows, or the last 5000 training rows that are left (without a value: heldout)")
 	f.Lookup("tune-prior").NoOptDefVal = "heldout"
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/novelty"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/cg"
@@ -65,7 +66,7 @@ type Posterior struct {
 	approximation *report.Approximation
 	certificate   *report.Certificate // of kept rows, else nil
 	Calibration   *Calibration        // nil predicts with the covariance as it is
-	novelty       []float64           // leave-one-out novelty of training rows, ascending; nil where it is not known
+	detector      *novelty.Detector   // how novelty is told; nil where it is not known
 
 	// Of a posterior over the parameters, which has no Dual.
 	weights    weightspace.Weights // nil in function space
@@ -116,6 +117,7 @@ type fit struct {
 	outputs      *mat.Dense        // f(x;θ*) of the training examples, N×C
 	sites        *gp.Sites         // at θ*, or at the mode
 	mode         *weightspace.Mode // of the linearized model, where a method takes its sites there; else nil
+	near         []float64         // weights near that mode, P; nil for none
 	gradient     []float64         // Jᵀr at θ*
 	gradientNorm float64           // of the MAP objective at θ* and the stated precision
 	preflight    *report.Preflight
@@ -308,7 +310,8 @@ type Predictions struct {
 	Likelihood        glm.Likelihood // with calibrated noise
 	Tempered, Scaled  *mat.Dense     // calibrated mean and covariance
 	Prob, SD, MAPProb *mat.Dense     // probabilities, their standard deviations, and those of the network itself: T×classes, nil for a regression
-	Novelty           *glm.Novelty   // with the covariance as it is
+	Unsure            *glm.Novelty   // with the covariance as it is
+	Novelty           []float64      // in nats (E22); nil where it is not known
 	LogDensity        []float64      // log p(y|x) of the targets, calibrated; nil where they were not given
 	CDF               []float64      // of a regression on one target by draws: P(y' ≤ y); nil otherwise
 
@@ -343,7 +346,10 @@ func (q *Posterior) predict(ctx context.Context, function gp.Latent, task *probl
 	if out.Likelihood, out.Tempered, out.Scaled, err = out.calibration.Apply(lik, out.Mean, out.Cov); err != nil {
 		return nil, err
 	}
-	if out.Novelty, err = glm.NoveltyOf(ctx, ScoringLink(lik, c), lik, out.Mean, out.Cov, 0); err != nil {
+	if out.Unsure, err = glm.NoveltyOf(ctx, ScoringLink(lik, c), lik, out.Mean, out.Cov, 0); err != nil {
+		return nil, err
+	}
+	if out.Novelty, err = q.noveltyOf(ctx, b); err != nil {
 		return nil, err
 	}
 	if y != nil {
@@ -445,6 +451,15 @@ func (o *Predictions) observe() error {
 	return nil
 }
 
+// novelty is that of row i as reports show it, whose rank is left to the caller.
+func (o *Predictions) novelty(i int) report.Novelty {
+	n := report.Novelty{Score: report.Undefined(), Rank: report.Undefined(), Entropy: report.Float(o.Unsure.Score[i]), MutualInformation: report.Float(o.Unsure.Mutual[i])}
+	if o.Novelty != nil {
+		n.Score = report.Float(o.Novelty[i])
+	}
+	return n
+}
+
 // Row is prediction i as reports show it, which is of row at of the data. Its
 // densities and the rank of its novelty are left to the caller.
 func (o *Predictions) Row(task *problem.Task, i int, rows *dataset.Subset, at int) *report.PredictedRow {
@@ -452,7 +467,7 @@ func (o *Predictions) Row(task *problem.Task, i int, rows *dataset.Subset, at in
 	r := &report.PredictedRow{Index: report.Index(rows.Rows[at]), Label: report.Float(problem.Label(rows, at)), Several: rows.Set.Width() > 1, Class: o.class(task, i), NetworkClass: o.networkClass(task, i),
 		Probability: RowOf(o.Prob, i), ProbabilitySD: RowOf(o.SD, i), MAPProbability: RowOf(o.MAPProb, i), Mean: RowOf(o.Mean, i),
 		ObservationSD: RowOf(o.ObservationSD, i), FunctionSD: RowOf(o.FunctionSD, i),
-		Novelty: report.Novelty{Score: report.Float(o.Novelty.Score[i]), MutualInformation: report.Float(o.Novelty.Mutual[i]), Rank: report.Undefined()}}
+		Novelty: o.novelty(i)}
 	r.Expected, r.MAPExpected, r.CDF, r.MAPCDF = report.Undefined(), report.Undefined(), report.Undefined(), report.Undefined()
 	if c := len(f); task.Classes == nil && task.Likelihood.Targets(c) == 1 {
 		y, expected := problem.Label(rows, at), make([]float64, c)

@@ -14,7 +14,7 @@ import (
 
 // Prediction is prediction i as the report of one row shows it.
 func (q *Posterior) Prediction(task *problem.Task, o *Predictions, i int) report.Prediction {
-	novelty := report.Novelty{Score: report.Float(o.Novelty.Score[i]), MutualInformation: report.Float(o.Novelty.Mutual[i])}
+	novelty := o.novelty(i)
 	novelty.Rank = q.Rank(novelty.Score)
 	r := report.Prediction{Class: o.class(task, i), NetworkClass: o.networkClass(task, i), Probability: RowOf(o.Prob, i), ProbabilitySD: RowOf(o.SD, i),
 		MAPProbability: RowOf(o.MAPProb, i), Mean: RowOf(o.Mean, i), Covariance: CovarianceOf(o.Cov, i),

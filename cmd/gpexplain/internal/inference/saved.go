@@ -70,6 +70,11 @@ func (q *Posterior) Save(ctx context.Context, path string, p *problem.Problem, r
 		if q.anchor != nil {
 			w.Floats("anchor", q.anchor)
 		}
+		if q.detector != nil {
+			if err := q.detector.Save(w); err != nil {
+				return err
+			}
+		}
 		return q.Dual.Save(w)
 	})
 }
@@ -102,7 +107,12 @@ func loadPosterior(ctx context.Context, c *console.Console, p *problem.Problem, 
 		}
 	}
 	if calibrate != "" {
-		if err := q.loadCalibration(c, p, calibrate == "none"); err != nil {
+		if err := q.loadDetector(ctx, c, p); err != nil {
+			return nil, err
+		}
+	}
+	if calibrate != "" && calibrate != "none" {
+		if err := q.loadCalibration(c, p); err != nil {
 			return nil, err
 		}
 	}
@@ -154,9 +164,8 @@ func load(ctx context.Context, c *console.Console, p *problem.Problem) (*Posteri
 	return q, nil
 }
 
-// loadCalibration reads the calibration of the file, if it has one. unscaled takes
-// only the novelty of training rows and leaves the covariance as it is.
-func (q *Posterior) loadCalibration(c *console.Console, p *problem.Problem, unscaled bool) error {
+// loadCalibration reads the calibration of the file, if it has one.
+func (q *Posterior) loadCalibration(c *console.Console, p *problem.Problem) error {
 	v, k := p.Saved, p.Saved.Header.Fit.Calibration
 	if k == nil {
 		return nil
@@ -169,10 +178,7 @@ func (q *Posterior) loadCalibration(c *console.Console, p *problem.Problem, unsc
 	if !ok {
 		return v.Damaged("its leave-one-out predictions cannot be used")
 	}
-	q.novelty = rankNovelty(rows)
-	if unscaled {
-		return nil
-	}
+	q.scoreLeftOut(p, rows)
 	q.Calibration = &Calibration{Calibration: *k, rateKept: v.Header.RateKept, LeftOutRows: rows, warnings: v.Header.CalibrationWarnings}
 	for _, text := range q.Calibration.warnings {
 		c.WarnText(text)
@@ -191,7 +197,7 @@ func packRows(rows []report.PredictedRow) []float64 {
 	}
 	for i := range rows {
 		r := &rows[i]
-		put(report.Float(r.Index), r.Label, r.Class, r.LogDensity, r.MAPLogDensity, r.Novelty.Score, r.Novelty.MutualInformation)
+		put(report.Float(r.Index), r.Label, r.Class, r.LogDensity, r.MAPLogDensity, r.Novelty.Entropy, r.Novelty.MutualInformation)
 		put(r.Probability...)
 		put(r.MAPProbability...)
 		if r.Probability == nil {
@@ -223,7 +229,7 @@ func unpackRows(v []float64, p *problem.Problem) (rows []report.PredictedRow, ok
 			return nil, false
 		}
 		r.Label, r.Class, r.LogDensity, r.MAPLogDensity = part[1], part[2], part[3], part[4]
-		r.Novelty = report.Novelty{Score: part[5], MutualInformation: part[6]}
+		r.Novelty = report.Novelty{Score: report.Undefined(), Rank: report.Undefined(), Entropy: part[5], MutualInformation: part[6]}
 		if k := len(classes); k > 0 {
 			r.Probability, r.MAPProbability = part[common:common+k], part[common+k:]
 		} else {

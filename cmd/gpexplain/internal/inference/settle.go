@@ -32,7 +32,7 @@ const (
 
 // AddAt defines --at.
 func (s *Flags) AddAt(c *cobra.Command) {
-	c.Flags().StringVar(&s.at, "at", atMatch, "answer at the prior precision `WHICH`: match, at which the linearized model fits the training rows as the network does; stated, that of the training; or a number. --prior-precision, --prior and --tune-prior say it too")
+	c.Flags().StringVar(&s.at, "at", atMatch, "answer at the prior precision `WHICH`: match, at which the refit fits the training rows as the network does; stated, that of the training; or a number. --prior-precision, --prior and --tune-prior say it too")
 }
 
 // checkAt refuses a value of --at that is none, and other flags that say a precision.
@@ -115,15 +115,6 @@ func (f *fit) kernelAt() func(factor float64) (ntk.Kernel, error) {
 	}
 }
 
-// settle goes to the precision of the answers and to the mode of the linearized model there, for
-// methods without a kernel of all training rows.
-func (f *fit) settle(ctx context.Context) error {
-	if f.options.AtTheta {
-		return nil
-	}
-	return f.matchMode(ctx)
-}
-
 // mean is that of a posterior whose sites are at the mode: the network's output, or with --refit the
 // sum over training examples.
 func (f *fit) mean() gp.Mean {
@@ -148,7 +139,7 @@ func (f *fit) settleNoise(ctx context.Context, q *Posterior) (*Posterior, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := f.setNoise(factor); err != nil {
+	if err := f.setNoise(factor, f.byLeaveOneOut()); err != nil {
 		return nil, err
 	}
 	y := f.problem.Examples.Y
@@ -181,7 +172,7 @@ func (f *fit) matchExact(ctx context.Context, dual *gp.Exact) (*gp.Exact, error)
 			return nil, err
 		}
 		dual = moved
-		if err := f.found(m); err != nil {
+		if err := f.found(ctx, m); err != nil {
 			return nil, err
 		}
 	case f.source.Len()*f.problem.Model.Outputs <= namedOutputs:
@@ -198,7 +189,7 @@ func (f *fit) matchExact(ctx context.Context, dual *gp.Exact) (*gp.Exact, error)
 		if err != nil {
 			return nil, err
 		}
-		if err := f.found(m); err != nil {
+		if err := f.found(ctx, m); err != nil {
 			return nil, err
 		}
 	}
@@ -215,16 +206,21 @@ func (f *fit) matchExact(ctx context.Context, dual *gp.Exact) (*gp.Exact, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := f.setNoise(factor); err != nil {
+	if err := f.setNoise(factor, f.byLeaveOneOut()); err != nil {
 		return nil, err
 	}
 	return dual.Rescale(ctx, f.kernel, factor, y, f.problem.Task.Likelihood)
 }
 
 // found takes over what the search for the match found.
-func (f *fit) found(m *gp.Match) error {
+func (f *fit) found(ctx context.Context, m *gp.Match) error {
 	s := f.settled
 	s.match.Network = report.Float(m.Network)
+	if !(math.Abs(math.Log(m.Root)) < gp.MatchKeeps) {
+		if err := f.otherInputs(ctx); err != nil {
+			return err
+		}
+	}
 	if m.End != gp.MatchNone {
 		s.match.Precision = report.Float(f.precision * m.Root)
 	}
@@ -250,6 +246,21 @@ func (f *fit) found(m *gp.Match) error {
 	return f.setPrecision(f.precision * m.Factor)
 }
 
+// otherInputs warns where the trained parameters are no optimum, and would be with inputs that are scaled
+// otherwise.
+func (f *fit) otherInputs(ctx context.Context) error {
+	text := f.problem.OtherInputs(ctx, f.outputs)
+	if text == "" || f.options.NoReport {
+		return ctx.Err()
+	}
+	text = fmt.Sprintf("the trained parameters are no optimum at δ = %.4g with these inputs: %s", f.precision, text)
+	f.preflight.Verdict, f.preflight.Warnings = "warning", append(f.preflight.Warnings, text)
+	if err := f.con.Alarm([]string{text}); err != nil {
+		return console.Full(err)
+	}
+	return nil
+}
+
 // seeksNoise tells whether the noise variance is chosen by leave-one-out: that of a training whose
 // precision is matched, unless a flag says it, or it is known and the trained parameters are an
 // optimum.
@@ -261,9 +272,14 @@ func (f *fit) seeksNoise() bool {
 	return s.match.Used == atMatch || s.match.Used == atStated && s.match.Network.Finite() && !t.NoiseRecorded()
 }
 
+// byLeaveOneOut is where a noise variance comes from that leave-one-out chose.
+func (f *fit) byLeaveOneOut() string {
+	return fmt.Sprintf("by leave-one-out at δσ² = %.4g", f.precision*f.problem.Task.Noise)
+}
+
 // setNoise multiplies noise variance and prior variances by a factor, which leaves the mode as it is.
-func (f *fit) setNoise(factor float64) error {
-	if err := f.problem.ScaleNoise(factor, fmt.Sprintf("by leave-one-out at δσ² = %.4g", f.precision*f.problem.Task.Noise)); err != nil {
+func (f *fit) setNoise(factor float64, from string) error {
+	if err := f.problem.ScaleNoise(factor, from); err != nil {
 		return err
 	}
 	if f.settled.match.Precision.Finite() {
@@ -291,14 +307,19 @@ func (f *fit) remark(q *Posterior) {
 	if f.options.NoReport {
 		return
 	}
+	say := func(format string, args ...any) { f.con.Remark(fmt.Errorf(format, args...)) }
 	switch match := float64(s.match.Precision); {
 	case s.match.Used == atMatch:
-		f.con.WarnText(fmt.Sprintf("trained parameters are no optimum at δ = %.4g; answers are at δ = %.4g: %s", s.stated, f.precision, s.match.Why))
-	case s.match.Used == "given" && !math.IsNaN(match):
-		f.con.Note("answers are at δ = %.4g as given; the linearized model fits the training rows as the network does at δ = %.4g", f.precision, match)
+		say("trained parameters are no optimum at δ = %.4g; answers are at δ = %.4g: %s", s.stated, f.precision, s.match.Why)
+	case s.match.Used == "given" && math.Abs(math.Log(match/f.precision)) > gp.MatchKeeps:
+		hint := ""
+		if over := match / f.precision / float64(f.problem.Examples.Train.Len()); over > .5 && over < 2 && f.problem.Task.Prior == nil && !problem.HasNoise(f.problem.Task.Likelihood) {
+			hint = fmt.Sprintf("; if %.4g is the weight decay of the training, give --weight-decay %.4g", f.precision, f.precision)
+		}
+		say("answers are at δ = %.4g as given; the linearized model fits the training rows as the network does at δ = %.4g%s", f.precision, match, hint)
 	}
 	if share := float64(s.match.Remainder); share > unexplained && q.network {
-		f.con.WarnText(fmt.Sprintf("the terms leave %.2g of the network's outputs to the remainder (RMS over the training rows): the linearized model at δ = %.4g explains the rest", share, f.precision))
+		say("the remainder, what no training example explains of this network, is %.2g of its outputs (RMS over the training rows): the terms are those of the linearized model at δ = %.4g", share, f.precision)
 	}
 }
 
@@ -344,10 +365,15 @@ func center(v []float64) {
 	}
 }
 
-// matchMode finds the match and the mode of the linearized model there, v*, by products with the
-// Jacobian, without a kernel, and makes the sites those at f_lin(x;v*).
-func (f *fit) matchMode(ctx context.Context) error {
-	if f.frozen {
+// roughMode is the gradient at which the search for the mode ends where each product is a pass over the
+// data: f̂ is then within 1e-4 prior standard deviations of the mode (E19), which moves sites by less. Where
+// the Jacobian is in memory it ends at closeMode.
+const roughMode, closeMode = 1e-4, 1e-9
+
+// settle goes to the precision of the answers, for methods without a kernel of all training rows, by
+// products with the Jacobian.
+func (f *fit) settle(ctx context.Context) error {
+	if f.frozen || f.options.AtTheta || !f.seeks() || f.settled.match.Used != atMatch {
 		return nil
 	}
 	products, err := f.products(ctx)
@@ -355,30 +381,39 @@ func (f *fit) matchMode(ctx context.Context) error {
 		return err
 	}
 	y, lik := f.problem.Examples.Y, f.problem.Task.Likelihood
-	o := &weightspace.ModeOptions{Products: products, Outputs: f.outputs, Progress: f.con.Show}
-	if f.seeks() && f.settled.match.Used == atMatch {
-		m, err := weightspace.FindMatch(ctx, f.source, y, lik, f.prior, f.theta, &weightspace.MatchOptions{Products: products, Outputs: f.outputs, MaxMemory: f.problem.Limits.Memory, Progress: f.con.Show})
-		none := (*gp.NoMatchError)(nil)
-		switch {
-		case errors.As(err, &none):
-			err = f.found(&gp.Match{Factor: 1, Network: none.Network, End: gp.MatchNone})
-		case err != nil:
-		default:
-			f.con.Warn(m.Warnings...)
-			o.Start = m.Theta
-			found := &gp.Match{Factor: m.Factor, Root: m.Factor, Network: m.Network}
-			if m.Bounded {
-				found.End = gp.MatchBelow
-			} else if math.Abs(math.Log(m.Factor)) < gp.MatchKeeps {
-				found.Factor, found.End = 1, gp.MatchKept
-			}
-			err = f.found(found)
-		}
-		if err != nil {
-			return err
-		}
+	m, err := weightspace.FindMatch(ctx, f.source, y, lik, f.prior, f.theta, &weightspace.MatchOptions{Products: products, Outputs: f.outputs, MaxMemory: f.problem.Limits.Memory, Progress: f.con.Show})
+	if none := (*gp.NoMatchError)(nil); errors.As(err, &none) {
+		return f.found(ctx, &gp.Match{Factor: 1, Root: math.NaN(), Network: none.Network, End: gp.MatchNone})
 	}
-	if f.mode, err = weightspace.FindMode(ctx, f.source, y, lik, f.prior, f.theta, o); err != nil {
+	if err != nil {
+		return err
+	}
+	f.con.Warn(m.Warnings...)
+	f.near = m.Theta
+	found := &gp.Match{Factor: m.Factor, Root: m.Factor, Network: m.Network}
+	if m.Bounded {
+		found.End = gp.MatchBelow
+	} else if math.Abs(math.Log(m.Factor)) < gp.MatchKeeps {
+		found.Factor, found.End = 1, gp.MatchKept
+	}
+	return f.found(ctx, found)
+}
+
+// settleMode is settle, and makes the sites those at f_lin(x;v*), v* the mode of the linearized model at
+// the precision of the answers.
+func (f *fit) settleMode(ctx context.Context) error {
+	if err := f.settle(ctx); err != nil || f.frozen || f.options.AtTheta {
+		return err
+	}
+	products, err := f.products(ctx)
+	if err != nil {
+		return err
+	}
+	o := &weightspace.ModeOptions{Products: products, Outputs: f.outputs, Start: f.near, Gradient: roughMode, Progress: f.con.Show}
+	if _, ok := f.source.(*linearize.Batch); ok {
+		o.Gradient = closeMode
+	}
+	if f.mode, err = weightspace.FindMode(ctx, f.source, f.problem.Examples.Y, f.problem.Task.Likelihood, f.prior, f.theta, o); err != nil {
 		return err
 	}
 	f.sites = f.mode.Sites

@@ -57,7 +57,7 @@ func (f *fit) selected(ctx context.Context) (*sparse.Inducing, error) {
 	if err := f.prepare(ctx, f.problem.KeepsJacobian()); err != nil {
 		return nil, err
 	}
-	if err := f.settle(ctx); err != nil {
+	if err := f.settleMode(ctx); err != nil {
 		return nil, err
 	}
 	defer f.con.ClearBar()
@@ -371,10 +371,16 @@ func (s *Pass) Merge(ctx context.Context, set *shard.Set, out, calibrate string)
 		}
 	}
 	s.fit.remark(q)
-	if err := c.EndPart(ctx, "factorize"); err != nil || calibrate == "none" {
-		return q, err
+	if err := c.EndPart(ctx, "factorize"); err != nil {
+		return nil, err
 	}
-	if err := q.calibrate(ctx, c, p, heldOut); err != nil {
+	if err := q.detect(ctx, c, p); err != nil {
+		return nil, err
+	}
+	if calibrate != "none" {
+		err = q.calibrate(ctx, c, p, heldOut)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return q, c.EndPart(ctx, "factorize")

@@ -38,8 +38,8 @@ const StructureHelp = `
 
 With --structure the answers come from a posterior over the parameters whose
 precision has this structure, at the trained parameters and the stated precision or,
-with --refit, at the optimum of the linearized model. It knows no predictions without a training row, so
-that nothing is calibrated unless --calibrate heldout is given.
+with --refit, at the optimum of the linearized model. It knows no predictions without a
+training row, so that nothing is calibrated unless --calibrate heldout is given.
 
 --predictive bnn draws parameters from that posterior, by default the full one, and
 runs the network with them; mean and covariance are then those of its outputs over
@@ -259,7 +259,7 @@ func (q *Posterior) drawn(ctx context.Context, task *problem.Task, b *linearize.
 	}
 	t, c := d.F.Dims()
 	out := &Predictions{Network: b.F, Mean: d.F, Cov: d.Cov, Tempered: d.F, Scaled: d.Cov, Likelihood: lik, LogDensity: d.LogDensity, CDF: d.CDF,
-		Novelty: &glm.Novelty{Score: d.Entropy, Mutual: d.Mutual}}
+		Unsure: &glm.Novelty{Score: d.Entropy, Mutual: d.Mutual}}
 	if task.Classes != nil {
 		sd := mat.NewDense(t, c, nil)
 		sd.Apply(func(i, j int, _ float64) float64 { return math.Sqrt(d.Epistemic.At(i, j)) }, sd)
@@ -273,10 +273,10 @@ func (q *Posterior) drawn(ctx context.Context, task *problem.Task, b *linearize.
 	targets := lik.Targets(c)
 	out.Response = d.Mean.Slice(0, t, 0, targets).(*mat.Dense)
 	out.ObservationSD, out.FunctionSD = mat.NewDense(t, targets, nil), mat.NewDense(t, targets, nil)
-	out.Novelty.Score, out.Novelty.Mutual = make([]float64, t), slices.Repeat([]float64{math.NaN()}, t)
+	out.Unsure.Score, out.Unsure.Mutual = make([]float64, t), slices.Repeat([]float64{math.NaN()}, t)
 	for i := range t {
 		variance := floats.AddTo(make([]float64, targets), d.Aleatoric.RawRowView(i)[:targets], d.Epistemic.RawRowView(i)[:targets])
-		out.Novelty.Score[i] = floats.Sum(variance)
+		out.Unsure.Score[i] = floats.Sum(variance)
 		for j, v := range variance {
 			out.ObservationSD.Set(i, j, math.Sqrt(v))
 			out.FunctionSD.Set(i, j, math.Sqrt(d.Cov.At(i*c+j, j)))

@@ -21,7 +21,7 @@ import (
 
 // A candidate is the posterior at one prior precision that --tune-prior tries.
 type candidate struct {
-	evidence    float64
+	evidence    gp.Evidence
 	f           *mat.Dense                                  // f̂ at the training rows
 	rows        []int                                       // positions of those that the posterior is given; nil for all
 	leaveOneOut func(ctx context.Context) (*moments, error) // of training rows (E17)
@@ -44,7 +44,7 @@ func tuneGrid(start float64) []float64 {
 // posterior at a precision; it is called for neighbouring ones after another.
 func (f *fit) tune(ctx context.Context, try func(ctx context.Context, precision float64) (*candidate, error)) error {
 	start, t := f.precision, &report.Tuning{Method: f.flags.tune, Start: report.Float(f.precision)}
-	shift := map[float64]float64{}
+	shift, noise := map[float64]float64{}, map[float64]float64{}
 	one := func(ctx context.Context, x float64) (float64, error) {
 		if err := ctx.Err(); err != nil {
 			return 0, err
@@ -55,7 +55,7 @@ func (f *fit) tune(ctx context.Context, try func(ctx context.Context, precision 
 		score := math.Inf(1)
 		if err == nil {
 			shift[x] = f.shift(c)
-			score, err = f.score(ctx, c)
+			score, noise[x], err = f.score(ctx, c)
 		}
 		if err != nil && (ctx.Err() != nil || !unstable(err)) {
 			return 0, err
@@ -87,7 +87,10 @@ func (f *fit) tune(ctx context.Context, try func(ctx context.Context, precision 
 		t.Shift, t.StartShift = problem.Number(shift[found.X]), problem.Number(shift[0])
 	}
 	t.Edge = found.Edge != minimize.Inside
-	return f.choose(t, start*math.Pow(10, found.X))
+	if err := f.choose(t, start*math.Pow(10, found.X)); err != nil || noise[found.X] == 1 {
+		return err
+	}
+	return f.setNoise(noise[found.X], "chosen with the prior precision by --tune-prior "+f.flags.tune)
 }
 
 // choose sets the precision that was found.
@@ -129,26 +132,47 @@ func unstable(err error) bool {
 // score as it is, at the best scale, by the evidence, and at δ = 3: ionosphere .196
 // .256 .508, .225 .453 1.26, .204 .372 .855, .201 .252 .488; australian .398 .429
 // .409, .428 .512 .484, .406 .536 .507, .372 .381 .367.
-func (f *fit) score(ctx context.Context, c *candidate) (float64, error) {
+//
+// Only λ = δσ² moves the mode of a Gaussian likelihood. Where no flag says σ², noise is the best factor on
+// it at this λ, and the score is that under it; else it is 1.
+func (f *fit) score(ctx context.Context, c *candidate) (score, noise float64, err error) {
 	var m *moments
-	var err error
+	lik := f.problem.Task.Likelihood
+	gaussian, open := lik.(*glm.Gaussian)
+	open = open && !f.problem.Task.NoiseGiven()
+	noise = 1
 	switch f.flags.tune {
 	case "evidence":
-		return -c.evidence, nil
+		if e := c.evidence; open {
+			// Σ log p = best − ½n log t − gap/t and the scatter falls by t.
+			gap, n := glm.MostLogLik(lik, f.problem.Examples.Y)-e.LogLik, float64(len(f.problem.Examples.Y.RawMatrix().Data))
+			noise = (2*gap + e.Scatter) / n
+			return -(e.Value - n/2*math.Log(noise) + (gap+e.Scatter/2)*(1-1/noise)), noise, nil
+		}
+		return -c.evidence.Value, noise, nil
 	case "loo":
 		m, err = c.leaveOneOut(ctx)
 	default:
 		m, err = c.heldOut(ctx)
 	}
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	lik := f.problem.Task.Likelihood
-	s, err := glm.ScoreOfContext(ctx, glm.DefaultLink(lik, f.problem.Model.Outputs), lik, m.y, m.mean, m.cov, 0)
+	cov := m.cov
+	if open {
+		if noise, err = glm.NoiseFactor(gaussian, m.y, m.mean, cov); err != nil {
+			return 0, 0, err
+		}
+		scaled := &glm.Calibration{Scale: noise, NoiseScale: noise}
+		if lik, _, cov, err = scaled.Apply(lik, m.mean, cov); err != nil {
+			return 0, 0, err
+		}
+	}
+	s, err := glm.ScoreOfContext(ctx, glm.DefaultLink(lik, f.problem.Model.Outputs), lik, m.y, m.mean, cov, 0)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return s.NLL, nil
+	return s.NLL, noise, nil
 }
 
 // shift is the root mean square of f̂ − f(x;θ*) over the training outputs that the
@@ -167,7 +191,7 @@ func (f *fit) shift(c *candidate) float64 {
 // candidateOf makes a posterior a candidate.
 func (f *fit) candidateOf(q *Posterior) *candidate {
 	c := &candidate{
-		evidence: q.Evidence.Value,
+		evidence: q.Evidence,
 		f:        q.Dual.Sites().F,
 		leaveOneOut: func(ctx context.Context) (*moments, error) {
 			// A candidate is a refit, whose own means need no warning.
@@ -244,7 +268,7 @@ func (f *fit) nystromCandidates(ctx context.Context, z *sparse.Inducing) (func(c
 		}
 		last = m
 		return &candidate{
-			evidence: m.Evidence().Value,
+			evidence: m.Evidence(),
 			f:        m.F(),
 			leaveOneOut: func(ctx context.Context) (*moments, error) {
 				to := newMoments(problem.RowsAt(p.Examples.Y, rows), p.Model.Outputs)

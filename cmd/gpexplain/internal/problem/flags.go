@@ -100,12 +100,12 @@ func (s *Flags) Add(c *cobra.Command, con *console.Console, withModel bool) {
 	f.StringVar(&s.Data.testFile, "test-data", "", "take the test rows of a CSV file from a second `FILE`")
 	f.StringVar(&s.Data.validFile, "valid-data", "", "take the validation rows of a CSV file from another `FILE`; predictions are calibrated on them with --calibrate heldout")
 	f.StringVar(&s.Task.Likelihood, "likelihood", "", "`NAME` of the likelihood: gaussian, bernoulli, categorical, poisson, or heteroscedastic, whose outputs are the means and then the log noise variances (default the model's, else by the targets)")
-	OptionalFloat(c, &s.Task.Precision, "prior-precision", "precision `X` of the Gaussian prior on every parameter (default the model's, else 1)")
-	OptionalFloat(c, &s.Task.WeightDecay, "weight-decay", "the prior precision by the weight decay `X`, λ, of torch.optim.SGD or Adam on a mean loss of N training rows: N·λ, or N·λ/(2σ²) for MSELoss (AdamW's decay is no such prior)")
+	OptionalFloat(c, &s.Task.Precision, "prior-precision", "precision `X` of the Gaussian prior on every parameter: of a training, of the evidence, or of answers in place of the match (default the model's, else 1; see --at)")
+	OptionalFloat(c, &s.Task.WeightDecay, "weight-decay", "the prior precision of the training by the weight decay `X`, λ, of torch.optim.SGD or Adam on a mean loss of N training rows: N·λ, or N·λ/(2σ²) for MSELoss (AdamW's decay is no such prior)")
 	if withModel {
 		f.StringVar(&s.Task.Prior, "prior", "", "take the prior, and the noise variance of the gaussian likelihood, from `FILE`, which gpexplain evidence --optimize wrote")
 	}
-	OptionalFloat(c, &s.Task.Noise, "noise-variance", "noise variance `X` of the gaussian likelihood (default the model's, else 1)")
+	OptionalFloat(c, &s.Task.Noise, "noise-variance", "noise variance `X` of the gaussian likelihood (default the model's, else 1; of answers at the match by leave-one-out)")
 	f.StringSliceVar(&s.Model.freeze, "freeze", nil, "tensors of the model that are not parameters, as inspect names them: `NAME,...`")
 	f.StringSliceVar(&s.Model.learn, "learn", nil, "tensors of the model that are parameters, though they were taken for constants, as inspect names them: `NAME,...`")
 	s.Scaling.add(c)

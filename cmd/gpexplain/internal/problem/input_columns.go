@@ -193,6 +193,9 @@ func unscaled(s *dataset.Scaling, columns []int) *dataset.Scaling {
 	return out
 }
 
+// TakesWhole reports whether the network takes integers, such as token ids, in some columns.
+func (m *Model) TakesWhole() bool { return len(m.wholeColumns()) > 0 }
+
 // takesWholeAlone reports whether the network takes integers in all columns, so that
 // none can have been scaled in another way.
 func (m *Model) takesWholeAlone() bool {

@@ -66,6 +66,18 @@ func (l *look) otherInputs(ctx context.Context) string {
 	return fmt.Sprintf("it fits them with %s: give %s", best.words, best.flags(ctx, p))
 }
 
+// OtherInputs looks for another way to scale the inputs under which the network, with outputs f on the
+// training rows, N×C, was trained on these rows: what to give for it, "" where there is none or it is
+// known how they are scaled. It is for a network whose parameters are no optimum as its inputs are.
+func (p *Problem) OtherInputs(ctx context.Context, f *mat.Dense) string {
+	if s := p.Examples.Scaling; p.Model.takesWholeAlone() || s != nil && s.InputsFrom == fromMetadata {
+		return ""
+	}
+	l := &look{problem: p, at: &AtTheta{F: f}}
+	l.score()
+	return l.otherInputs(ctx)
+}
+
 // orderAt is order for outputs of some of the training rows.
 func (l *look) orderAt(f *mat.Dense, at []int) []int {
 	if l.confusion == nil {

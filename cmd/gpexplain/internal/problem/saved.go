@@ -41,8 +41,8 @@ type FileKind struct {
 	what    string // that cannot be opened, for a message
 }
 
-// The kinds of files: a posterior; inducing examples, which fit --select-only writes and a
-// round of a refit; and one part of a pass over the training rows.
+// The kinds of files: a posterior; the match, the mode and the
+// inducing examples, which fit --select-only writes; and one part of a pass over the training rows.
 var (
 	PosteriorFile = FileKind{SavedKind, SavedVersion, "the posterior"}
 	InducingFile  = FileKind{"gpexplain inducing", 1, "the inducing examples"}

@@ -17,7 +17,7 @@ import (
 
 // orders say how a prediction without training examples is found.
 var orders = map[string]string{
-	"refit": "This is what the linearized model predicts when it is refitted without them.",
+	"refit": "This is the prediction, changed by what the linearized model changes by when it is fitted again without them.",
 	"first": "This is the sum of what leaving out each of them changes to first order, with the posterior covariance as it was.",
 }
 
