@@ -20,22 +20,24 @@ type CalibrateOptions struct {
 	// little: without them, few rows can choose a scale of almost zero, which takes the
 	// uncertainty away from inputs that are unlike all of them.
 	Spread float64
-	// KeepMean leaves the mean as it is, τ = 1.
+	// KeepMean leaves the mean as it is: τ = 1, and counts are scaled by the densities of f
+	// itself, without RateKept and without strays.
 	KeepMean bool
 	// Progress is called with the number of scales that were tried so far.
 	Progress func(scales int)
 }
 
 // A Calibration is the scale of the predictive covariance, and of classes the temperature of
-// the mean, under which targets are likeliest (E18, E21). It belongs to the posterior whose
-// moments it was found with.
+// the mean, under which targets are likeliest (E18, E21). Counts predict at the rate of the mean,
+// whatever the covariance is. It belongs to the posterior whose moments it was found with.
 type Calibration struct {
 	Scale       float64 // s: predict with s·cov
 	Temperature float64 // τ ≤ 1: predict with τ·mean; 1 but for a Logistic likelihood, and 0 means 1
 	NoiseScale  float64 // t: predict with t·σ²; 1 but for a Gaussian likelihood
+	RateKept    bool    // predict with mean − s·v/2, v the variances, so that E exp f = exp(mean); for Poisson
 	NLL         float64 // mean of −log p(y|x) at these scales
 	StdErr      float64 // standard error of NLL; NaN for one row
-	Unscaled    float64 // NLL at s = τ = t = 1
+	Unscaled    float64 // NLL at s = τ = t = 1, and of the same mean
 	Edge        bool    // a scale is the smallest or the largest one admitted
 	Rows        int     // rows that count
 	LeftOut     int     // rows whose moments are NaN
@@ -107,6 +109,14 @@ func (e *ZeroDensityError) Error() string {
 // features were learnt with them ask for without reason. A *Gaussian likelihood has two scales,
 // s·cov + t·σ², and others have s.
 //
+// Poisson predicts with RateKept: the wide covariances of a log rate would raise its mean
+// e^{mean + s·v/2} far above the rate of the network. Its density of a row is that of a mixture,
+//
+//	.95 p(y_i | mean_i − s·v_i/2, s·cov_i) + .05 q(y_i)
+//
+// where q is geometric with the mean of each target: a few rows whose rates are far off
+// without them do not widen the predictions of all others. NLL is that of p alone.
+//
 // s/τ² and t lie between 10⁻⁴ and 100, τ between 10⁻³ and 1. The objective may have several
 // minima: the best point of a grid, on at most 2,000 of the rows, is the start of Newton's
 // method on all rows, which goes on until no logarithm moves by more than 10⁻¹⁰. For classes
@@ -140,12 +150,17 @@ func Calibrate(ctx context.Context, lik Likelihood, y, mean, cov *mat.Dense, o *
 	} else if link == nil {
 		link = DefaultLink(lik, rows.c)
 	}
-	c := &Calibration{Scale: 1, Temperature: 1, NoiseScale: 1, Rows: len(rows.kept), LeftOut: rows.rows - len(rows.kept)}
+	_, counts := lik.(Poisson)
+	c := &Calibration{Scale: 1, Temperature: 1, NoiseScale: 1, RateKept: counts && !o.KeepMean, Rows: len(rows.kept), LeftOut: rows.rows - len(rows.kept)}
+	var strays strays
+	if c.RateKept {
+		strays = newStrays(rows.y)
+	}
 	unscaled, err := c.logDensities(ctx, link, lik, rows, o.Workers)
 	if err != nil {
 		return nil, err
 	}
-	s, err := newScaleSearch(ctx, link, lik, rows, o)
+	s, err := newScaleSearch(ctx, link, lik, rows, strays, o)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +180,7 @@ func Calibrate(ctx context.Context, lik Likelihood, y, mean, cov *mat.Dense, o *
 	if err != nil {
 		return nil, err
 	}
-	if c.Unscaled = NLL(unscaled); c.Unscaled < NLL(logp) {
+	if c.Unscaled = NLL(unscaled); strays.nll(unscaled, 1) < strays.nll(logp, 1) {
 		c.Scale, c.Temperature, c.NoiseScale, logp = 1, 1, 1, unscaled
 	}
 	c.NLL, c.StdErr = NLL(logp), standardError(logp)
@@ -209,9 +224,10 @@ func (c *Calibration) warn(constant float64, flat bool, rows int) {
 }
 
 // Apply returns what predicts: the likelihood with its noise scaled, and the mean, T×C, and
-// covariance, T·C×C, of some predictions, scaled in new matrices. A nil Calibration returns
-// what it is given, and so do a nil mean and covariance. The error is a *NoiseError,
-// where the noise leaves the range of a float64.
+// covariance, T·C×C, of some predictions, scaled and shifted in new matrices. A nil
+// Calibration returns what it is given, and so do a nil mean and covariance; a mean whose rate
+// is kept needs the covariance. The error is a *NoiseError, where the noise leaves the range
+// of a float64.
 func (c *Calibration) Apply(lik Likelihood, mean, cov *mat.Dense) (Likelihood, *mat.Dense, *mat.Dense, error) {
 	if c == nil {
 		return lik, mean, cov, nil
@@ -226,7 +242,21 @@ func (c *Calibration) Apply(lik Likelihood, mean, cov *mat.Dense) (Likelihood, *
 	if c.Temperature != 0 && c.Temperature != 1 {
 		mean = scaledMatrix(mean, c.Temperature)
 	}
-	return lik, mean, scaledMatrix(cov, c.Scale), nil
+	cov = scaledMatrix(cov, c.Scale)
+	if c.RateKept && mean != nil {
+		if cov == nil {
+			panic("glm: a mean whose rate is kept needs a covariance")
+		}
+		mean = mat.DenseCopyOf(mean)
+		n, outputs := mean.Dims()
+		for i := range n {
+			for j := range outputs {
+				// E exp f = exp(mean) for f ~ N(mean − v/2, v)
+				mean.Set(i, j, mean.At(i, j)-cov.At(i*outputs+j, j)/2)
+			}
+		}
+	}
+	return lik, mean, cov, nil
 }
 
 // scaledMatrix returns s·m in a new matrix; nil stays nil.

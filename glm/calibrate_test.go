@@ -81,7 +81,7 @@ func TestE18CalibrateAgainstBruteForce(t *testing.T) {
 				}
 			}
 		}
-		got, err := Calibrate(t.Context(), lik, y, mean, cov, &CalibrateOptions{Link: link, Spread: spread})
+		got, err := Calibrate(t.Context(), lik, y, mean, cov, &CalibrateOptions{Link: link, Spread: spread, KeepMean: temperatures == 1})
 		require.NoError(t, err)
 		at := func(s, tau float64) float64 {
 			return temperedNLL(t, link, lik, y, mean, cov, s, tau) + penaltyOfBoth(s, tau, spread, n)

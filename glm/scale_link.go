@@ -15,6 +15,7 @@ type linkSurface struct {
 	link        Link
 	lik         Likelihood
 	rows        *scoredRows
+	strays      strays // of counts whose rates are kept, nil of others
 	workers     int
 	temperature bool // whether the mean is scaled
 }
@@ -27,7 +28,7 @@ func (l *linkSurface) values(ctx context.Context, at []scalePoint, every int) ([
 	logp := make([]float64, len(at)*n)
 	err := par.Do(ctx, l.workers, len(at)*tiles, func(i int) error {
 		k, tile := i/tiles, i%tiles
-		c := &Calibration{Scale: math.Exp(at[k].scale), Temperature: math.Exp(at[k].other)}
+		c := &Calibration{Scale: math.Exp(at[k].scale), Temperature: math.Exp(at[k].other), RateKept: l.strays != nil}
 		return rows.tile(tile, func(lo, hi int, y, mean, cov *mat.Dense) error {
 			_, mean, cov, err := c.Apply(l.lik, mean, cov)
 			if err != nil {
@@ -38,7 +39,7 @@ func (l *linkSurface) values(ctx context.Context, at []scalePoint, every int) ([
 	})
 	values := make([]float64, len(at))
 	for k := range values {
-		values[k] = NLL(logp[k*n : (k+1)*n])
+		values[k] = l.strays.nll(logp[k*n:(k+1)*n], every)
 	}
 	return values, err
 }

@@ -68,7 +68,7 @@ type scaleSearch struct {
 // errNowhereFinite reports that the surface is finite nowhere on the grid.
 var errNowhereFinite = errors.New("glm: every scale has a density of zero")
 
-func newScaleSearch(ctx context.Context, link Link, lik Likelihood, rows *scoredRows, o *CalibrateOptions) (s *scaleSearch, err error) {
+func newScaleSearch(ctx context.Context, link Link, lik Likelihood, rows *scoredRows, strays strays, o *CalibrateOptions) (s *scaleSearch, err error) {
 	n, spread := len(rows.kept), o.Spread
 	if spread == 0 {
 		spread = 2
@@ -89,7 +89,7 @@ func newScaleSearch(ctx context.Context, link Link, lik Likelihood, rows *scored
 	}
 	s.surface, err = newClassSurface(ctx, link, lik, rows, o.Workers)
 	if s.surface == nil && err == nil {
-		s.surface = &linkSurface{link: link, lik: lik, rows: rows, workers: o.Workers, temperature: s.temperature}
+		s.surface = &linkSurface{link: link, lik: lik, rows: rows, strays: strays, workers: o.Workers, temperature: s.temperature}
 	}
 	return s, err
 }

@@ -155,7 +155,7 @@ func TestCalibrateChangesProbabilitiesOnly(t *testing.T) {
 				}
 			}
 			k := sum.Fit.Calibration
-			check(calibrated, &glm.Calibration{Scale: float64(k.Scale), Temperature: float64(k.Temperature), NoiseScale: float64(k.NoiseScale)})
+			check(calibrated, &glm.Calibration{Scale: float64(k.Scale), Temperature: float64(k.Temperature), NoiseScale: float64(k.NoiseScale), RateKept: name == "poisson"})
 			check(raw, &glm.Calibration{Scale: 1, NoiseScale: 1})
 			require.NotEqual(t, sum.NLL, rawSum.NLL)
 			for i := range raw {
@@ -557,6 +557,41 @@ func TestSavedCalibrationWithoutTemperature(t *testing.T) {
 	require.Equal(t, want, with(func(k map[string]any) { delete(k, "temperature") }))
 	require.Equal(t, want, with(func(k map[string]any) { k["temperature"] = 0 }))
 	require.NotEqual(t, want, with(func(k map[string]any) { k["temperature"] = 0.5 }))
+}
+
+// Counts are expected at the rate of the mean, and by a file of an older version, whose calibration
+// does not keep it, at that times e^{s·v/2}.
+func TestSavedCalibrationOfCounts(t *testing.T) {
+	ref, file := openReference(t, "poisson"), filepath.Join(t.TempDir(), "a.gp")
+	ref.run(t, "fit", "--quiet", "-o", file)
+	for _, kept := range []bool{true, false} {
+		path := file
+		if !kept {
+			path = remade(t, file, func(h map[string]any) {
+				require.Equal(t, true, h["rate_kept"])
+				delete(h, "rate_kept")
+			}, nil)
+		}
+		rows, sum := predicted(t, ref.run(t, "predict", "--json", "--posterior", path))
+		for i, r := range rows {
+			m, v := float64(r.Mean[0]), float64(sum.Fit.Calibration.Scale)*float64(r.Covariance[0][0])
+			if kept {
+				m -= v / 2
+			}
+			rate := math.Exp(m + v/2)
+			require.InEpsilon(t, rate, float64(r.ObservationMean[0]), 1e-9)
+			require.InEpsilon(t, math.Sqrt(rate+rate*rate*math.Expm1(v)), float64(r.ObservationSD[0]), 1e-9)
+			if i < 5 {
+				ends := regexp.MustCompile(`([0-9.]+) to ([0-9.]+) with probability 95 %`).FindStringSubmatch(ref.run(t, "explain", "--posterior", path, "--index", strconv.Itoa(i)))
+				require.Len(t, ends, 3)
+				for k, level := range []float64{0.025, 0.975} {
+					end, err := strconv.ParseFloat(ends[1+k], 64)
+					require.NoError(t, err)
+					require.Equal(t, glm.Poisson{}.PredictiveQuantile(0, level, m, v), end)
+				}
+			}
+		}
+	}
 }
 
 // A file with a calibration that cannot be used is refused in one line that names

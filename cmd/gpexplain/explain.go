@@ -393,7 +393,7 @@ func interval(ctx context.Context, p *problem.Problem, pred *inference.Predictio
 		return nil, nil
 	}
 	var lo, hi mat.Dense
-	if err := glm.IntervalTo(ctx, &lo, &hi, 0.95, pred.Likelihood, pred.Mean, pred.Scaled, 0); err != nil {
+	if err := glm.IntervalTo(ctx, &lo, &hi, 0.95, pred.Likelihood, pred.Tempered, pred.Scaled, 0); err != nil {
 		return nil, err
 	}
 	return []float64{lo.At(0, 0), hi.At(0, 0)}, nil

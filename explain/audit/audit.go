@@ -279,7 +279,7 @@ func (a *auditor) score(ctx context.Context) error {
 		a.audit.Examples[k].LogDensity = s.LogDensity[k]
 	}
 	if _, classes := lik.(glm.Logistic); !classes {
-		return a.residuals(ctx, lik, s, cov)
+		return a.residuals(ctx, lik, s, mean, cov)
 	}
 	prob, labels := glm.ClassProbabilities(lik, a.y, s.Response)
 	if prob == nil {
@@ -311,8 +311,8 @@ func (a *auditor) classify(prob *mat.Dense, labels []int) {
 	}
 }
 
-// residuals fills in the scores of a regression.
-func (a *auditor) residuals(ctx context.Context, lik glm.Likelihood, s *glm.Score, cov *mat.Dense) error {
+// residuals fills in the scores of a regression, whose calibrated moments are mean and cov.
+func (a *auditor) residuals(ctx context.Context, lik glm.Likelihood, s *glm.Score, mean, cov *mat.Dense) error {
 	targets := lik.Targets(a.c)
 	return par.Do(ctx, a.o.Workers, par.Tiles(len(a.rows), tileRows), func(tile int) error {
 		lo, hi := par.Bounds(tile, len(a.rows), tileRows)
@@ -323,7 +323,7 @@ func (a *auditor) residuals(ctx context.Context, lik glm.Likelihood, s *glm.Scor
 				continue
 			}
 			var noise, unsure mat.Dense
-			if err := (glm.Exact{}).SplitTo(&noise, &unsure, lik, dense.Slice(a.mean, k, k+1), dense.Slice(cov, k*a.c, (k+1)*a.c)); err != nil {
+			if err := (glm.Exact{}).SplitTo(&noise, &unsure, lik, dense.Slice(mean, k, k+1), dense.Slice(cov, k*a.c, (k+1)*a.c)); err != nil {
 				return err
 			}
 			for j := range targets {

@@ -279,6 +279,20 @@ func TestResiduals(t *testing.T) {
 		require.False(t, x.Suspect())
 	}
 	require.Nil(t, found.Boundary)
+	// Of counts with their rates kept it is (y − e^m)/√(e^m + e^{2m}(e^{sv} − 1)).
+	q = problemNamed(t, "poisson")
+	post = refit(t, q)
+	found, err = audit.Of(t.Context(), post, likelihood(q), q.Y, &audit.Options{Calibration: &glm.Calibration{Scale: 0.5, RateKept: true}})
+	require.NoError(t, err)
+	mean.Reset()
+	cov.Reset()
+	require.NoError(t, post.LeaveOneOutTo(t.Context(), &mean, &cov, dense.Range(q.N), q.Train))
+	for i, x := range found.Examples {
+		for j, got := range x.Residual {
+			rate, v := math.Exp(mean.At(i, j)), 0.5*cov.At(i*q.C+j, j)
+			require.InDelta(t, (q.Y.At(i, j)-rate)/math.Sqrt(rate+rate*rate*math.Expm1(v)), got, 1e-9)
+		}
+	}
 	for _, name := range []string{"poisson", "heteroscedastic", "gaussian-full-covariance"} {
 		q := problemNamed(t, name)
 		found, err := audit.Of(t.Context(), refit(t, q), likelihood(q), q.Y, nil)

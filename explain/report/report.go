@@ -269,7 +269,7 @@ type Grouped struct {
 // and how well the scaled posterior predicts rows that it was not fitted to.
 type Calibration struct {
 	Method      string     `json:"method"`            // loo or heldout
-	Scale       Float      `json:"scale"`             // s of s·cov
+	Scale       Float      `json:"scale"`             // s of s·cov; of counts the mean of f is less s·v/2 too
 	Temperature Float      `json:"temperature"`       // τ of τ·mean for classes, 1 for other likelihoods
 	NoiseScale  Float      `json:"noise_scale"`       // t of t·σ² for a Gaussian, 1 for other likelihoods
 	Rows        int        `json:"rows"`              // number of rows behind the scores

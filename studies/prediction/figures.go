@@ -270,7 +270,9 @@ func (s *set) answered(rows []command.Row, sum *command.Summary) figures {
 			if k := sum.Fit.Calibration; k != nil {
 				scale = float64(k.Scale)
 			}
-			rate, m, v = append(rate, r.ObservationMean[0]), append(m, r.Mean[0]), append(v, scale*r.Covariance[0][0])
+			// E exp f = exp(m + v/2)
+			variance := scale * r.Covariance[0][0]
+			rate, m, v = append(rate, r.ObservationMean[0]), append(m, math.Log(r.ObservationMean[0])-variance/2), append(v, variance)
 		}
 	}
 	switch s.likelihood {

@@ -47,6 +47,7 @@ func (s *CalibrationFlags) Check(c *cobra.Command, posteriorFile string) error {
 // tell about it. It belongs to that posterior only.
 type Calibration struct {
 	report.Calibration
+	rateKept    bool                  // as in glm.Calibration
 	LeftOutRows []report.PredictedRow // training rows predicted without themselves, calibrated
 	warnings    []string
 }
@@ -56,7 +57,7 @@ func (k *Calibration) scales() *glm.Calibration {
 	if k == nil {
 		return nil
 	}
-	return &glm.Calibration{Scale: float64(k.Scale), Temperature: float64(k.Temperature), NoiseScale: float64(k.NoiseScale)}
+	return &glm.Calibration{Scale: float64(k.Scale), Temperature: float64(k.Temperature), NoiseScale: float64(k.NoiseScale), RateKept: k.rateKept}
 }
 
 // moments are predictions of rows: the targets, and the mean, T×C, and
@@ -346,6 +347,7 @@ func (k *Calibration) find(ctx context.Context, show func(stage string, done, to
 		k.warnings = append(k.warnings, "calibration: "+strings.TrimPrefix(w.Error(), "glm: "))
 	}
 	k.Scale, k.Temperature, k.NoiseScale = report.Float(found.Scale), report.Float(found.Temperature), report.Float(found.NoiseScale)
+	k.rateKept = found.RateKept
 	k.Rows, k.NLLSE = found.Rows, report.Float(found.StdErr)
 	network, err := glm.ScoreOfContext(ctx, nil, lik, on.y, on.mean, nil, 0)
 	if err != nil {

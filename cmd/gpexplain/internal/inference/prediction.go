@@ -67,7 +67,7 @@ func (o *Predictions) WithMean(ctx context.Context, mean *mat.Dense, link glm.Li
 	other := *o
 	other.Mean = mean
 	var err error
-	if _, other.Tempered, _, err = o.calibration.Apply(o.Likelihood, mean, nil); err != nil {
+	if _, other.Tempered, _, err = o.calibration.Apply(o.Likelihood, mean, o.Cov); err != nil {
 		return nil, err
 	}
 	if o.Prob == nil {

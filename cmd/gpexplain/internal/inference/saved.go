@@ -46,7 +46,7 @@ func (q *Posterior) Save(ctx context.Context, path string, p *problem.Problem, r
 	}
 	head.Inputs = inputs
 	if k := q.Calibration; k != nil {
-		head.CalibrationWarnings = k.warnings
+		head.CalibrationWarnings, head.RateKept = k.warnings, k.rateKept
 		head.Fit.Warnings = slices.DeleteFunc(slices.Clone(r.Warnings), func(text string) bool { return slices.Contains(k.warnings, text) })
 	}
 	var rows *dataset.Stored
@@ -179,7 +179,7 @@ func (q *Posterior) loadCalibration(c *console.Console, p *problem.Problem) erro
 		return v.Damaged("its leave-one-out predictions cannot be used")
 	}
 	q.scoreLeftOut(p, rows)
-	q.Calibration = &Calibration{Calibration: *k, LeftOutRows: rows, warnings: v.Header.CalibrationWarnings}
+	q.Calibration = &Calibration{Calibration: *k, rateKept: v.Header.RateKept, LeftOutRows: rows, warnings: v.Header.CalibrationWarnings}
 	for _, text := range q.Calibration.warnings {
 		c.WarnText(text)
 	}

@@ -76,6 +76,7 @@ type SavedHeader struct {
 	Scaling    SavedScaling `json:"scaling"`
 
 	CalibrationWarnings []string `json:"calibration_warnings"` // those of Fit are others
+	RateKept            bool     `json:"rate_kept,omitempty"`  // the calibration keeps the rates of counts; that of an older version does not
 
 	Grouped *report.Grouped `json:"grouped,omitempty"` // classes that are told apart; Classes are all
 
