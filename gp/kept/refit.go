@@ -34,18 +34,46 @@ func Refit(ctx context.Context, x linearize.Source, y *mat.Dense, lik gp.Likelih
 	if err := p.measure(ctx); err != nil {
 		return nil, err
 	}
-	products, gradient := p.products(), smallGradient
+	gradient := smallGradient
 	if _, ok := lik.(gp.Scored); ok {
 		gradient = 0
 	}
-	variance := p.variance
-	pre := &preconditioner{p: p, variance: variance}
+	mode, err := p.mode(ctx, y, lik, prior, theta, gradient)
+	if err != nil {
+		return nil, err
+	}
+	p.o.Checkpoint, p.o.Resume = nil, nil
+	p.warnings = mode.Warnings
+	p.alpha = dense.Flat(mode.Sites.Residual)
+	if err := p.settle(ctx, p.products(), mode, y, lik, prior, p.variance); err != nil {
+		return nil, err
+	}
+	if err := p.keep(ctx, p.sites); err != nil {
+		return nil, err
+	}
+	return p, p.finish(p.variance)
+}
+
+// FindMode returns the mode at which Refit would be, with no covariance. The search ends where the
+// norm of the gradient is the given one (weightspace.ModeOptions.Gradient), and its errors are those of
+// Refit.
+func FindMode(ctx context.Context, x linearize.Source, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, gradient float64, o *Options) (*weightspace.Mode, error) {
+	p := newPosterior(x, prior, theta, o)
+	if err := p.measure(ctx); err != nil {
+		return nil, err
+	}
+	return p.mode(ctx, y, lik, prior, theta, gradient)
+}
+
+// mode searches for the mode with a preconditioner of the strongest rows.
+func (p *Posterior) mode(ctx context.Context, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, gradient float64) (*weightspace.Mode, error) {
+	pre := &preconditioner{p: p, variance: p.variance}
 	search := &weightspace.ModeOptions{
 		Outputs: p.o.Outputs, Precondition: pre.at, Gradient: gradient,
 		MaxProducts: p.o.MaxProducts, MaxIter: p.o.MaxNewton, Progress: p.o.Progress, Start: p.o.Start,
 	}
 	if p.o.Products != nil {
-		search.Products = products
+		search.Products = p.products()
 	}
 	if p.o.Checkpoint != nil {
 		search.State = func(s *weightspace.ModeState) error {
@@ -64,21 +92,7 @@ func Refit(ctx context.Context, x linearize.Source, y *mat.Dense, lik gp.Likelih
 		prior.MeanTo(search.Start)
 		floats.Add(search.Start, near.weights)
 	}
-	mode, err := weightspace.FindMode(ctx, x, y, lik, prior, theta, search)
-	if err != nil {
-		return nil, err
-	}
-	p.o.Checkpoint, p.o.Resume = nil, nil
-	p.warnings = mode.Warnings
-	pre.thin = nil // its memory is for the covariance
-	p.alpha = dense.Flat(mode.Sites.Residual)
-	if err := p.settle(ctx, products, mode, y, lik, prior, variance); err != nil {
-		return nil, err
-	}
-	if err := p.keep(ctx, p.sites); err != nil {
-		return nil, err
-	}
-	return p, p.finish(variance)
+	return weightspace.FindMode(ctx, p.x, y, lik, prior, theta, search)
 }
 
 // settle makes the weights Jᵀα, with α the residual at the mode, and the sites those at

@@ -18,6 +18,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -409,11 +410,12 @@ func (f *fit) settleMode(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o := &weightspace.ModeOptions{Products: products, Outputs: f.outputs, Start: f.near, Gradient: roughMode, Progress: f.con.Show}
+	gradient := roughMode
 	if _, ok := f.source.(*linearize.Batch); ok {
-		o.Gradient = closeMode
+		gradient = closeMode
 	}
-	if f.mode, err = weightspace.FindMode(ctx, f.source, f.problem.Examples.Y, f.problem.Task.Likelihood, f.prior, f.theta, o); err != nil {
+	o := &kept.Options{Products: products, Outputs: f.outputs, Start: f.near, MaxMemory: f.problem.Limits.Memory, Progress: f.con.Show}
+	if f.mode, err = kept.FindMode(ctx, f.source, f.problem.Examples.Y, f.problem.Task.Likelihood, f.prior, f.theta, gradient, o); err != nil {
 		return err
 	}
 	f.sites = f.mode.Sites
