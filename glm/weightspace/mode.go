@@ -113,18 +113,22 @@ func FindMode(ctx context.Context, src linearize.Source, y *mat.Dense, lik gp.Li
 			start[i] = m.mu0[i]
 		}
 	}
-	f, err := m.exactly(ctx, start)
+	products := m.exact
+	if m.rough {
+		products = m.o.Products
+	}
+	f, err := m.values(ctx, products, start)
 	if err != nil {
 		return nil, err
 	}
 	return m.from(ctx, &iterate{z: whitened(start, m.mu0, m.root), f: f})
 }
 
-// exactly returns f_lin = f + J(v − θ*) at weights v by products with the source.
-func (m *modeSearch) exactly(ctx context.Context, v []float64) ([]float64, error) {
+// values returns f_lin = f + J(v − θ*) at weights v.
+func (m *modeSearch) values(ctx context.Context, products linearize.Products, v []float64) ([]float64, error) {
 	f := make([]float64, len(m.outputs))
 	if moved := newton.Minus(v, m.theta); floats.Norm(moved, 1) > 0 {
-		if err := m.exact.MulVecTo(ctx, f, moved); err != nil {
+		if err := products.MulVecTo(ctx, f, moved); err != nil {
 			return nil, err
 		}
 	}
@@ -241,7 +245,7 @@ func (m *modeSearch) from(ctx context.Context, at *iterate) (*Mode, error) {
 		}
 		if m.rough {
 			// Go on from the exact function values at the same weights.
-			f, err := m.exactly(ctx, r.Theta)
+			f, err := m.values(ctx, m.exact, r.Theta)
 			if err != nil {
 				return nil, err
 			}
