@@ -21,15 +21,23 @@ import (
 // A Command is the program gpexplain.
 type Command struct{ path, version string }
 
-// Build builds the program from the sources of module funcgp, which this module names in
-// its go.mod, to the file gpexplain in dir.
-func Build(ctx context.Context, dir string) (*Command, error) {
+// Root is the folder of the sources of module funcgp, which this module names in its go.mod.
+func Root(ctx context.Context) (string, error) {
 	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/funcgp/funcgp")
 	var said bytes.Buffer
 	list.Stderr = &said
 	root, err := list.Output()
 	if err != nil {
-		return nil, fmt.Errorf("command: the sources of funcgp: %w: %s", err, said.String())
+		return "", fmt.Errorf("command: the sources of funcgp: %w: %s", err, said.String())
+	}
+	return strings.TrimSpace(string(root)), nil
+}
+
+// Build builds the program from the sources of module funcgp to the file gpexplain in dir.
+func Build(ctx context.Context, dir string) (*Command, error) {
+	root, err := Root(ctx)
+	if err != nil {
+		return nil, err
 	}
 	path, err := filepath.Abs(filepath.Join(dir, "gpexplain"))
 	if err != nil {
@@ -38,7 +46,7 @@ func Build(ctx context.Context, dir string) (*Command, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-C", strings.TrimSpace(string(root)), "-buildvcs=false", "-o", path, "./cmd/gpexplain")
+	build := exec.CommandContext(ctx, "go", "build", "-C", root, "-buildvcs=false", "-o", path, "./cmd/gpexplain")
 	if text, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("command: %w: %s", err, text)
 	}

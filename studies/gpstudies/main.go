@@ -1,5 +1,5 @@
 // Command gpstudies measures funcgp against retraining, against published figures and against
-// simple baselines. Each study is resumable and writes its figures to a directory:
+// simple baselines, and tries to break it. Each study is resumable and writes its figures to a directory:
 //
 //	go run ./gpstudies            # lists the studies
 //	go run ./gpstudies NAME -help # the flags of one
@@ -16,6 +16,7 @@ import (
 	"os/signal"
 
 	"github.com/funcgp/funcgp/studies/attribution"
+	"github.com/funcgp/funcgp/studies/campaign"
 	"github.com/funcgp/funcgp/studies/dattri"
 	"github.com/funcgp/funcgp/studies/novelty"
 	"github.com/funcgp/funcgp/studies/prediction"
@@ -33,6 +34,7 @@ var studies = []study{
 	{"prediction", "what the answer at the match predicts, against the network, other precisions, temperatures and ensembles", prediction.Run},
 	{"novelty", "AUROC of novelty scores beside baselines, on tables and pictures", novelty.Run},
 	{"dattri", "dattri's benchmark: a logistic regression, wrong labels, and TRAK of several networks", dattri.Run},
+	{"campaign", "attempts to break the library and the command: fuzzing, damaged files, kills, hostile data", campaign.Run},
 }
 
 func main() {
