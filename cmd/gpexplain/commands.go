@@ -44,7 +44,7 @@ from 9s.`,
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpCommand())
 	for _, command := range []func(*console.Console) *cobra.Command{explainCommand, predictCommand, importancesCommand, auditCommand, acquireCommand, fitCommand, mergeCommand, forgetCommand, evidenceCommand,
-		validateCommand, serveCommand, trainCommand, reconstructCommand, inspectCommand, reproduceCommand, evaluateCommand, versionCommand} {
+		validateCommand, serveCommand, trainCommand, reconstructCommand, inspectCommand, versionCommand} {
 		root.AddCommand(command(con))
 	}
 	root.AddCommand(flagsTopic(), manCommand(con))

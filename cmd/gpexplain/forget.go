@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/funcgp/funcgp/internal/inputfile"
+
 	"github.com/spf13/cobra"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
@@ -128,7 +130,7 @@ func (s *forgetVerb) run(ctx context.Context, c *console.Console) error {
 	if r.Before, err = forgetFileOf(ctx, s.posterior.File, old, before); err != nil {
 		return err
 	}
-	if r.Before.SHA256, err = problem.FileSum(ctx, s.posterior.File); err != nil {
+	if r.Before.SHA256, err = inputfile.Sum(ctx, s.posterior.File); err != nil {
 		return err
 	}
 	if r.After, err = forgetFileOf(ctx, s.out, p, q); err != nil {
@@ -138,7 +140,7 @@ func (s *forgetVerb) run(ctx context.Context, c *console.Console) error {
 		return err
 	}
 	// The file is there: its checksum, which is quick, is not broken off.
-	if r.After.SHA256, err = problem.FileSum(context.WithoutCancel(ctx), s.out); err != nil {
+	if r.After.SHA256, err = inputfile.Sum(context.WithoutCancel(ctx), s.out); err != nil {
 		return err
 	}
 	r.NotCovered = r.notCovered(old)

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/funcgp/funcgp/internal/inputfile"
+
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
@@ -165,7 +167,7 @@ func record(ctx context.Context, p *problem.Problem) (report.Record, error) {
 		return r, err
 	}
 	for _, path := range p.Examples.Data.Files() {
-		sum, err := problem.FileSum(ctx, path)
+		sum, err := inputfile.Sum(ctx, path)
 		if err != nil {
 			return r, err
 		}
@@ -186,7 +188,7 @@ func modelSum(ctx context.Context, m *problem.Model) (string, error) {
 		sum := sha256.Sum256(problem.Builtin)
 		return hex.EncodeToString(sum[:]), nil
 	}
-	return problem.FileSum(ctx, m.Files()...)
+	return inputfile.Sum(ctx, m.Files()...)
 }
 
 // mostTestRows is the largest number of test rows that a page's scores are of.

@@ -131,15 +131,3 @@ func TestAutoencoderUsage(t *testing.T) {
 		require.Contains(t, refuse(t, 2, strings.Fields(args)...), want, args)
 	}
 }
-
-// The study runs at a reduced size, for both rules.
-func TestReproduceAutoencoder(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "out")
-	require.Equal(t, filepath.Join(dir, "autoencoder.html")+"\n", succeed(t, "reproduce", "autoencoder", "--quick", "--out", dir, "--quiet"))
-	page := read(t, filepath.Join(dir, "autoencoder.html"))
-	for _, want := range []string{"The released rule", "The published rule", "each row once", "0.9993"} {
-		require.Contains(t, page, want)
-	}
-	require.FileExists(t, filepath.Join(dir, "autoencoder-released.onnx.posterior"))
-	require.FileExists(t, filepath.Join(dir, "autoencoder-published-labels.csv"))
-}

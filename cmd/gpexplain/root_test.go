@@ -192,7 +192,7 @@ func TestUsageMessages(t *testing.T) {
 	}
 }
 
-var verbs = []string{"explain", "predict", "reconstruct", "importances", "audit", "acquire", "evidence", "validate", "train", "inspect", "fit", "merge", "forget", "serve", "reproduce", "evaluate"}
+var verbs = []string{"explain", "predict", "reconstruct", "importances", "audit", "acquire", "evidence", "validate", "train", "inspect", "fit", "merge", "forget", "serve"}
 
 func TestHelp(t *testing.T) {
 	all := succeed(t, "help")

@@ -155,7 +155,7 @@ func TestServeClients(t *testing.T) {
 		case program == "curl":
 			require.Contains(t, string(out), `"schema":"funcgp/serve-explain/1"`)
 			continue
-		case strings.Contains(line, "testdata/load"):
+		case strings.Contains(line, "gpstudies load"):
 			require.Regexp(t, `^2 clients, \S+: \d+ answers, \S+ a second; status map\[200 OK:\d+\]; median `, string(out))
 			continue
 		}

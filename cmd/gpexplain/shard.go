@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/funcgp/funcgp/internal/inputfile"
+
 	"github.com/spf13/cobra"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
@@ -302,7 +304,7 @@ func (s *mergeVerb) runTerms(ctx context.Context, c *console.Console) error {
 	for _, i := range order {
 		merged.parts = append(merged.parts, all[i])
 	}
-	if sum, err := problem.FileSum(ctx, h.Posterior); err != nil || sum != h.SHA {
+	if sum, err := inputfile.Sum(ctx, h.Posterior); err != nil || sum != h.SHA {
 		return console.FullErrorf("%s: the posterior that the parts explain is not there or has changed; compute the parts again", h.Posterior)
 	}
 	v := &explainVerb{common: s.common, which: h.Asking.Flags(), top: h.Top, terms: h.Terms, contrast: h.Contrast, kernel: h.Kernel(), merged: merged}

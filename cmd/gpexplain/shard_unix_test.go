@@ -32,7 +32,7 @@ func makeParts(t *testing.T, dir string, args ...string) *exec.Cmd {
 
 // The example for make gives the posterior of one process. Killed at any moment and run again to
 // the end, it gives the same bytes, computes no part twice that was finished, and leaves nothing
-// half. testdata/shards/kill.sh does so more often.
+// half. studies/shards/kill.sh does so more often.
 func TestMakeParts(t *testing.T) {
 	if _, err := exec.LookPath("make"); err != nil {
 		t.Skip("needs make")

@@ -13,7 +13,7 @@ import (
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/coder"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
-	"github.com/funcgp/funcgp/explain/evaluate"
+	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/atomicfile"
@@ -187,7 +187,7 @@ func (s *trainVerb) metadata(p *problem.Problem, c *console.Console, r *trainRep
 	kv := p.TrainMetadata(c.Args)
 	d := &s.descent
 	if d.optimizer == "sgd" && d.schedule == "constant" && s.lbfgs == 0 && s.init == "" && d.patience == 0 && r.Steps > 0 {
-		kv[problem.KeyTraining] = problem.FormatTraining(&evaluate.Descent{Rate: d.rate, Momentum: d.momentum, Steps: r.Steps})
+		kv[problem.KeyTraining] = problem.FormatTraining(&explain.Descent{Rate: d.rate, Momentum: d.momentum, Steps: r.Steps})
 	}
 	return kv
 }

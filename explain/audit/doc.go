@@ -31,7 +31,7 @@
 // the labels on the Jacobian of the network with shuffled parameters, which have seen no
 // label. On MNIST's first 1,000 rows with a tenth of the labels flipped it finds more of
 // them than Of under the precisions tried, and suggests the right label for more
-// (testdata/studies).
+// (studies/records/figures).
 //
 // # Unlabelled examples
 //

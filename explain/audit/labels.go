@@ -79,7 +79,7 @@ func Shuffles(theta []float64, params []linearize.Param, draws int, seed uint64,
 // A network that was trained until it repeated wrong labels has Jacobians that know them,
 // so that leave-one-out is too hopeful and chooses too small a power. Take parameters that
 // have seen no label, as Shuffles does: this finds more of the wrong labels and suggests
-// the right one more often (testdata/studies).
+// the right one more often (studies/records/figures).
 //
 // Link, Calibration and LeaveOneOut of the options are not used: probabilities are those
 // of a softmax of the predictions whose temperature makes the recorded labels likeliest.

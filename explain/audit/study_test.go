@@ -40,7 +40,7 @@ var (
 	studyMean   = flag.String("study-mean", "labels", "prior mean of a refit: zero or initial, of the parameters, or function-zero; labels for OfLabels")
 )
 
-// TestStudyOfWrongLabels makes a table of testdata/studies: MNIST's first 1,000
+// TestStudyOfWrongLabels makes a table of studies/records/figures: MNIST's first 1,000
 // training rows with a tenth of their labels flipped at random, dattri's MLP
 // 784-128-64-10 (dropout .1, SGD .01 with momentum .9, minibatches of 64, 50 epochs,
 // inputs normalized by .1307 and .3081), and how the audit finds the flips by OfLabels or

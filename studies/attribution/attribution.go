@@ -17,8 +17,8 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/evaluate"
 	"github.com/funcgp/funcgp/studies/command"
+	"github.com/funcgp/funcgp/studies/evaluate"
 	"github.com/funcgp/funcgp/studies/nearest"
 	"github.com/funcgp/funcgp/studies/steps"
 )

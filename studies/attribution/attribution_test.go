@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/evaluate"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/studies/command"
+	"github.com/funcgp/funcgp/studies/evaluate"
 )
 
 // small is a study of three small networks on synthetic digits and counts.

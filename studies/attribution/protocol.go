@@ -10,7 +10,6 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/evaluate"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/dense"
@@ -18,6 +17,7 @@ import (
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/studies/command"
 	"github.com/funcgp/funcgp/studies/counts"
+	"github.com/funcgp/funcgp/studies/evaluate"
 )
 
 // A protocol is a network, how it is trained, and on which rows.

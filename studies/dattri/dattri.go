@@ -14,8 +14,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/funcgp/funcgp/explain/evaluate"
 	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/studies/evaluate"
 	"github.com/funcgp/funcgp/studies/steps"
 	"github.com/funcgp/funcgp/studies/table"
 )

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/explain/evaluate"
+	"github.com/funcgp/funcgp/studies/evaluate"
 )
 
 // tiny are flags for synthetic digits, so few that all parts take seconds.

@@ -3,9 +3,9 @@ package dattri
 import (
 	"context"
 
-	"github.com/funcgp/funcgp/explain/evaluate"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/studies/evaluate"
 )
 
 // match returns the factor on the precision start at which the linearized model's mode fits the training

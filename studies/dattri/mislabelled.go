@@ -9,10 +9,10 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/funcgp/funcgp/explain/audit"
-	"github.com/funcgp/funcgp/explain/evaluate"
 	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/studies/evaluate"
 	"github.com/funcgp/funcgp/studies/table"
 )
 

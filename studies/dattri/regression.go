@@ -6,8 +6,8 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/evaluate"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/studies/evaluate"
 	"github.com/funcgp/funcgp/studies/table"
 )
 

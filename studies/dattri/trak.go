@@ -6,7 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/evaluate"
+	"github.com/funcgp/funcgp/studies/evaluate"
 	"github.com/funcgp/funcgp/studies/table"
 )
 

@@ -16,10 +16,17 @@ import (
 	"os/signal"
 
 	"github.com/funcgp/funcgp/studies/attribution"
+	"github.com/funcgp/funcgp/studies/bench"
+	"github.com/funcgp/funcgp/studies/calibration"
 	"github.com/funcgp/funcgp/studies/campaign"
 	"github.com/funcgp/funcgp/studies/dattri"
+	"github.com/funcgp/funcgp/studies/lae"
+	"github.com/funcgp/funcgp/studies/load"
 	"github.com/funcgp/funcgp/studies/novelty"
 	"github.com/funcgp/funcgp/studies/prediction"
+	"github.com/funcgp/funcgp/studies/protocols"
+	"github.com/funcgp/funcgp/studies/reproduce"
+	"github.com/funcgp/funcgp/studies/zoo"
 )
 
 // A study is a protocol with its flags.
@@ -28,11 +35,20 @@ type study struct {
 	run         func(ctx context.Context, out io.Writer, args []string) error
 }
 
+// tables are those of the sources.
+var tables = reproduce.Command{Verb: "reproduce", Studies: func() []*reproduce.Study { return append(reproduce.Studies(), lae.Study) }}
+
 // studies are all of them, in the order in which they are listed.
 var studies = []study{
 	{"attribution", "which precision's terms tell what networks trained on halves of the rows become", attribution.Run},
 	{"prediction", "what the answer at the match predicts, against the network, other precisions, temperatures and ensembles", prediction.Run},
 	{"novelty", "AUROC of novelty scores beside baselines, on tables and pictures", novelty.Run},
+	{"reproduce", "tables and figures of the sources", tables.Run},
+	{"evaluate", "attributions judged against networks trained again without a part of the rows", protocols.Command().Run},
+	{"bench", "sparse and kept posteriors of all of MNIST", bench.Run},
+	{"calibration", "calibration without held-out rows, against temperatures and ensembles", calibration.Run},
+	{"zoo", "networks of many kinds as PyTorch exports them", zoo.Run},
+	{"load", "how fast gpexplain serve answers many clients", load.Run},
 	{"dattri", "dattri's benchmark: a logistic regression, wrong labels, and TRAK of several networks", dattri.Run},
 	{"campaign", "attempts to break the library and the command: fuzzing, damaged files, kills, hostile data", campaign.Run},
 }

@@ -301,16 +301,16 @@ func (s *session) reconstruct(ctx context.Context, c *console.Console, which *pr
 	return nil
 }
 
-// Known says which pixels of a picture of this shape are not in the half that is
+// known says which pixels of a picture of this shape are not in the half that is
 // hidden.
-func Known(shape []int, half string) []bool {
+func known(shape []int, half string) []bool {
 	w, h := shape[len(shape)-1], shape[len(shape)-2]
-	known := make([]bool, problem.Elements(shape))
-	for i := range known {
+	shown := make([]bool, problem.Elements(shape))
+	for i := range shown {
 		row, col := i/w%h, i%w
-		known[i] = !map[string]bool{"upper": row < h/2, "lower": row >= h/2, "left": col < w/2, "right": col >= w/2}[half]
+		shown[i] = !map[string]bool{"upper": row < h/2, "lower": row >= h/2, "left": col < w/2, "right": col >= w/2}[half]
 	}
-	return known
+	return shown
 }
 
 // hidden fills in a half of the rows of x.
@@ -318,13 +318,13 @@ func (s *session) hidden(ctx context.Context, c *console.Console, x *mat.Dense, 
 	if !s.Examples.Data.Images() {
 		return nil, fmt.Errorf("--hide is for pictures, but the rows of %s are none; leave it out", s.Examples.Data.Source)
 	}
-	known := Known(s.Examples.Data.Shape, o.Hide)
-	samples, err := s.post.Impute(ctx, x, known, &autoencoder.ImputeOptions{Samples: min(s.flags.samples, 10), Seed: s.Limits.Seed, Progress: func(done, total int) { c.Show("impute", done, total) }})
+	shown := known(s.Examples.Data.Shape, o.Hide)
+	samples, err := s.post.Impute(ctx, x, shown, &autoencoder.ImputeOptions{Samples: min(s.flags.samples, 10), Seed: s.Limits.Seed, Progress: func(done, total int) { c.Show("impute", done, total) }})
 	if err != nil {
 		return nil, err
 	}
 	mean, sd := moments(samples)
-	return &strips{Input: x, Start: autoencoder.Start(x, known, s.Limits.Seed), Mean: mean, SD: sd, Samples: samples[:min(o.Pictures, len(samples))]}, nil
+	return &strips{Input: x, Start: autoencoder.Start(x, shown, s.Limits.Seed), Mean: mean, SD: sd, Samples: samples[:min(o.Pictures, len(samples))]}, nil
 }
 
 // moments are the mean and the standard deviation of samples of rows.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
-	"github.com/funcgp/funcgp/explain/evaluate"
+	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/report"
 )
 
@@ -20,7 +20,7 @@ type AttributionFlags struct {
 	text    string
 	rule    string // one of attributionRules, given or prior
 	given   float64
-	descent *evaluate.Descent // that the flag states; nil takes the model's
+	descent *explain.Descent // that the flag states; nil takes the model's
 }
 
 var attributionRules = []string{"training", "removals", "loo", "evidence"}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/funcgp/funcgp/internal/inputfile"
+
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
@@ -301,7 +303,7 @@ func (s *Pass) origin(ctx context.Context) (origin, error) {
 	if err != nil {
 		return origin{}, err
 	}
-	sum, err := problem.FileSum(ctx, path)
+	sum, err := inputfile.Sum(ctx, path)
 	return origin{path, sum}, err
 }
 
@@ -325,7 +327,7 @@ func MergePass(ctx context.Context, c *console.Console, p *problem.Problem, indu
 	if s.file == "" {
 		return s, s.factor(ctx)
 	}
-	sum, err := problem.FileSum(ctx, s.file)
+	sum, err := inputfile.Sum(ctx, s.file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, console.FullErrorf("%s: the inducing examples of its pass are not there; give --inducing-file with the file that fit --select-only wrote", s.file)

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
-	"github.com/funcgp/funcgp/explain/evaluate"
+	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/internal/dataset"
 )
 
@@ -38,14 +38,14 @@ type Metadata struct {
 	Likelihood       string
 	Precision, Noise float64 // 0 where not said
 	Classes          []int
-	ClassNames       []string          // in the order of the outputs
-	target           []string          // target columns of a table
-	id               string            // column of a table that names the rows
-	Rows             string            // as formatRows writes
-	Data             string            // fingerprint of the training part
-	Scaling          *dataset.Scaling  // of the inputs; nil where not said
-	Targets          *dataset.Scaling  // of the targets; nil where they are as they are in the data
-	Training         *evaluate.Descent // without its decay; nil where not said
+	ClassNames       []string         // in the order of the outputs
+	target           []string         // target columns of a table
+	id               string           // column of a table that names the rows
+	Rows             string           // as formatRows writes
+	Data             string           // fingerprint of the training part
+	Scaling          *dataset.Scaling // of the inputs; nil where not said
+	Targets          *dataset.Scaling // of the targets; nil where they are as they are in the data
+	Training         *explain.Descent // without its decay; nil where not said
 
 	precisionFrom, noiseFrom Origin   // of a saved posterior; "" is the model itself
 	saved                    *Scaling // of a saved posterior; nil is the model itself
@@ -100,12 +100,12 @@ func readMetadata(kv map[string]string) (*Metadata, error) {
 
 // ParseTraining reads the step size, the momentum and the number of steps of SGD, with
 // commas between them.
-func ParseTraining(text string) (*evaluate.Descent, error) {
+func ParseTraining(text string) (*explain.Descent, error) {
 	fields := strings.Split(text, ",")
 	if len(fields) != 3 {
 		return nil, strconv.ErrSyntax
 	}
-	d := &evaluate.Descent{}
+	d := &explain.Descent{}
 	var errs [3]error
 	d.Rate, errs[0] = strconv.ParseFloat(strings.TrimSpace(fields[0]), 64)
 	d.Momentum, errs[1] = strconv.ParseFloat(strings.TrimSpace(fields[1]), 64)
@@ -118,7 +118,7 @@ func ParseTraining(text string) (*evaluate.Descent, error) {
 }
 
 // FormatTraining is what ParseTraining reads.
-func FormatTraining(d *evaluate.Descent) string {
+func FormatTraining(d *explain.Descent) string {
 	return fmt.Sprintf("%s,%s,%d", strconv.FormatFloat(d.Rate, 'g', -1, 64), strconv.FormatFloat(d.Momentum, 'g', -1, 64), d.Steps)
 }
 

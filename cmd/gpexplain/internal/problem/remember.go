@@ -2,11 +2,7 @@ package problem
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -88,7 +84,7 @@ func (p *Problem) Remember(ctx context.Context) (*Remembered, error) {
 
 // checkOf is the check of a file.
 func checkOf(ctx context.Context, path string) (FileCheck, error) {
-	sum, err := FileSum(ctx, path)
+	sum, err := inputfile.Sum(ctx, path)
 	c := FileCheck{Path: path, SHA256: sum}
 	if info, statErr := os.Stat(path); err == nil && statErr == nil {
 		c.Bytes = info.Size()
@@ -123,32 +119,6 @@ func absolute(name string) (string, error) {
 		}
 	}
 	return strings.Join(paths, ","), nil
-}
-
-// FileSum is the SHA-256 in hex of a regular file, or of several one after another, and ""
-// if one of them is another file, which cannot be read a second time.
-func FileSum(ctx context.Context, paths ...string) (string, error) {
-	h := sha256.New()
-	for _, path := range paths {
-		if info, err := os.Stat(path); path == "" || err == nil && !info.Mode().IsRegular() {
-			return "", nil
-		}
-		if err := addFile(ctx, h, path); err != nil {
-			return "", fmt.Errorf("%s: its checksum: %w", path, err)
-		}
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
-// addFile writes the content of a file to w.
-func addFile(ctx context.Context, w io.Writer, path string) error {
-	f, err := inputfile.Open(ctx, path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	_, err = io.Copy(w, f)
-	return err
 }
 
 // recall fills in the flags of model and data that were not given. It is an error,
@@ -229,7 +199,7 @@ func (r *Remembered) check(ctx context.Context, posterior, path, flag string) er
 		if file.Path != path {
 			continue
 		}
-		sum, err := FileSum(ctx, path)
+		sum, err := inputfile.Sum(ctx, path)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()

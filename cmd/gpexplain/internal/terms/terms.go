@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/funcgp/funcgp/internal/inputfile"
+
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/inference"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
@@ -114,7 +116,7 @@ func Open(ctx context.Context, c *console.Console, common *problem.Flags, poster
 	if h.Posterior, err = filepath.Abs(posterior.File); err != nil {
 		return nil, err
 	}
-	h.SHA, err = problem.FileSum(ctx, h.Posterior)
+	h.SHA, err = inputfile.Sum(ctx, h.Posterior)
 	return a, err
 }
 

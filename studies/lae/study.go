@@ -1,0 +1,473 @@
+// Package lae compares Laplacian autoencoders with the tables and figures of their source, [lae].
+package lae
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/funcgp/funcgp/internal/inputfile"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/autoencoder"
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/internal/atomicfile"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/studies/reproduce"
+)
+
+// Study is the comparison of [lae] on MNIST: rows unlike the training rows, missing
+// pixels, and labels from few.
+var Study = &reproduce.Study{
+	Verb: "reproduce", Name: "autoencoder", Short: "an autoencoder of MNIST under its posterior: foreign rows, missing pixels and few labels", Source: "[lae] tables 1, 2 and figure 6",
+	Data: "MNIST's four files in the directory mnist, and the two test files of Kuzushiji-MNIST in kmnist", Sets: autoencoder.RuleNames(),
+	Plan: func(ctx context.Context, o *reproduce.Options) (*reproduce.Plan, error) {
+		s := &study{widths: []int{512, 256, 2}, train: 55000, valid: 5000, test: 5000, fill: 2000, samples: 100, epochs: 60, batch: 50, labels: []int{10, 20, 40, 60, 80, 100, 200, 500}, repeats: 10, classifier: 3, out: o.Out, data: o.Data, rules: o.Only}
+		if o.Quick {
+			s.quick, s.widths, s.train, s.valid, s.test, s.fill, s.samples, s.epochs, s.batch, s.labels, s.repeats, s.classifier = true, []int{12, 2}, 200, 40, 40, 10, 5, 2, 20, []int{10, 20}, 2, 1
+		}
+		var inputs []string
+		if !o.Quick {
+			sum, err := inputfile.Sum(ctx, s.files()...)
+			if err != nil {
+				return nil, err
+			}
+			inputs = []string{"MNIST and Kuzushiji-MNIST " + sum}
+		}
+		p := &reproduce.Plan{Version: 1, Page: s.page}
+		for _, name := range s.rules {
+			for _, step := range []struct {
+				key  string
+				cost int
+				run  func(ctx context.Context, rule autoencoder.Rule, progress reproduce.Progress) (any, error)
+			}{{"train", 40, s.trainStep}, {"scores", 5, s.scoresStep}, {"fill", 4, s.fillStep}, {"labels", 1, s.labelsStep}} {
+				rule, err := autoencoder.ParseRule(name)
+				if err != nil {
+					return nil, err
+				}
+				p.Steps = append(p.Steps, reproduce.Step{Key: step.key + "-" + name, Cost: step.cost, Inputs: inputs, Run: func(ctx context.Context, progress reproduce.Progress) (any, error) {
+					return step.run(ctx, rule, progress)
+				}})
+			}
+		}
+		return p, nil
+	},
+}
+
+// A study is the comparison with its sizes.
+type study struct {
+	widths                   []int
+	train, valid, test, fill int // rows; fill of the test rows have pixels taken away
+	samples, epochs, batch   int
+	labels                   []int // numbers of labelled rows
+	repeats, classifier      int   // choices of labelled rows; epochs of the classifier
+	out, data                string
+	rules                    []string
+	quick                    bool
+}
+
+func (s *study) files() []string {
+	var list []string
+	for _, name := range []string{"mnist/train-images-idx3-ubyte.gz", "mnist/train-labels-idx1-ubyte.gz", "mnist/t10k-images-idx3-ubyte.gz", "mnist/t10k-labels-idx1-ubyte.gz", "kmnist/t10k-images-idx3-ubyte.gz"} {
+		list = append(list, filepath.Join(s.data, filepath.FromSlash(name)))
+	}
+	return list
+}
+
+// pictures are the rows of the study. Foreign rows are letters, in a quick run turned
+// digits.
+type pictures struct {
+	shape                      []int
+	train, valid, test, others *mat.Dense
+	trainY, testY              *mat.Dense // N×1
+}
+
+func (s *study) open(ctx context.Context) (*pictures, error) {
+	name := filepath.Join(s.data, "mnist")
+	if s.quick {
+		name = "digits"
+	}
+	d, err := dataset.Open(ctx, name, nil)
+	if err != nil {
+		return nil, err
+	}
+	train, err := d.Train.Select(&dataset.SelectOptions{Classes: d.Classes(), Count: s.train + s.valid})
+	if err != nil {
+		return nil, err
+	}
+	test, err := d.Test.Select(&dataset.SelectOptions{Classes: d.Classes(), Count: s.test})
+	if err != nil {
+		return nil, err
+	}
+	x := train.Matrix()
+	p := &pictures{shape: d.Shape, train: dense.Slice(x, 0, s.train), valid: dense.Slice(x, s.train, s.train+s.valid), test: test.Matrix(),
+		trainY: dense.Slice(mat.NewDense(train.Len(), 1, train.Targets), 0, s.train), testY: mat.NewDense(test.Len(), 1, test.Targets)}
+	if s.quick {
+		p.others = reproduce.Rotate(p.test, 90)
+		return p, nil
+	}
+	letters, err := dataset.Open(ctx, filepath.Join(s.data, "kmnist"), nil)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := letters.Test.Select(&dataset.SelectOptions{Count: s.test})
+	if err != nil {
+		return nil, err
+	}
+	p.others = rows.Matrix()
+	return p, nil
+}
+
+// file is the path of a file that the study keeps for a rule.
+func (s *study) file(rule autoencoder.Rule, suffix string) string {
+	return filepath.Join(s.out, "autoencoder-"+rule.String()+suffix)
+}
+
+// A trained is the result of a step that trains.
+type trained struct {
+	Parameters int             `json:"parameters"`
+	Best       int             `json:"best_epoch"`
+	Train      []report.Float  `json:"train"` // of each epoch
+	Valid      []report.Float  `json:"validation"`
+	Test       report.Float    `json:"test"`      // by the mean parameters
+	Precision  [3]report.Float `json:"precision"` // smallest, median and largest H
+}
+
+// start returns the untrained autoencoder.
+func (s *study) start(p *pictures) (*autoencoder.Autoencoder, error) {
+	layers, err := autoencoder.Layers(elements(p.shape), s.widths, network.Tanh)
+	if err != nil {
+		return nil, err
+	}
+	net, err := network.Seeded(0, p.shape, layers...)
+	if err != nil {
+		return nil, err
+	}
+	return autoencoder.New(net, "")
+}
+
+// posterior returns the posterior of a rule, which it trains, from its checkpoint on,
+// where the training has not ended.
+func (s *study) posterior(ctx context.Context, rule autoencoder.Rule, p *pictures, progress reproduce.Progress) (*autoencoder.Posterior, *autoencoder.TrainResult, error) {
+	a, err := s.start(p)
+	if err != nil {
+		return nil, nil, err
+	}
+	checkpoint := s.file(rule, ".state")
+	var state *autoencoder.State // nil where there is none yet
+	if _, err := os.Stat(checkpoint); err == nil {
+		if state, err = autoencoder.ReadState(checkpoint); err != nil {
+			return nil, nil, err
+		}
+	}
+	return autoencoder.Train(ctx, a, p.train, &autoencoder.TrainOptions{Rule: rule, Batch: s.batch, Epochs: s.epochs, Validation: p.valid, Resume: state,
+		Progress: func(done, total int) {
+			if done%20 == 0 {
+				progress(done, total)
+			}
+		},
+		Checkpoint: func(s *autoencoder.State) error { return s.Write(checkpoint) }})
+}
+
+// made returns the pictures and the posterior of a rule.
+func (s *study) made(ctx context.Context, rule autoencoder.Rule) (*pictures, *autoencoder.Posterior, error) {
+	p, err := s.open(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	post, _, err := s.posterior(ctx, rule, p, func(int, int) {})
+	return p, post, err
+}
+
+func (s *study) trainStep(ctx context.Context, rule autoencoder.Rule, progress reproduce.Progress) (any, error) {
+	if err := os.MkdirAll(s.out, 0o777); err != nil {
+		return nil, err
+	}
+	p, err := s.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	post, res, err := s.posterior(ctx, rule, p, progress)
+	if err != nil {
+		return nil, err
+	}
+	a := post.Autoencoder()
+	code, _ := a.Code()
+	net := a.Network().WithMetadata(map[string]string{"funcgp.code": code, "funcgp.likelihood": "gaussian"})
+	model := s.file(rule, ".onnx")
+	if err := atomicfile.Write(model, net.WriteONNX); err != nil {
+		return nil, err
+	}
+	if err := post.Save(model+".posterior", "online, the "+rule.String()+" rule"); err != nil {
+		return nil, err
+	}
+	out := &trained{Parameters: len(post.GGN()), Best: res.Best}
+	for _, e := range res.Epochs {
+		out.Train, out.Valid = append(out.Train, report.Float(e.Train)), append(out.Valid, report.Float(e.Validation))
+	}
+	h := slices.Sorted(slices.Values(post.GGN()))
+	out.Precision = [3]report.Float{report.Float(h[0]), report.Float(h[len(h)/2]), report.Float(h[len(h)-1])}
+	f, err := a.Network().Forward(ctx, p.test)
+	if err != nil {
+		return nil, err
+	}
+	n, pixels := f.Dims()
+	out.Test = report.Float(floats.Sum(autoencoder.SquaredErrors(p.test, f)) / float64(n*pixels))
+	return out, nil
+}
+
+// A variant is a posterior that is judged: that of the training, or the same with the
+// diagonal of all training rows once, as a Laplace approximation has it.
+type variant struct {
+	name  string
+	scale float64 // of H
+}
+
+// variants of a rule, with m = .999: the released H is 1/(2(1−m)) times the diagonal of
+// all rows, the published one B/((1−m)N) times.
+func (s *study) variants(rule autoencoder.Rule) []variant {
+	const forgotten = 0.001
+	once := 2 * forgotten
+	if rule == autoencoder.Published {
+		once = forgotten * float64(s.train) / float64(s.batch)
+	}
+	return []variant{{"as trained", 1}, {"each row once", once}}
+}
+
+// with returns a posterior with H scaled.
+func (v variant) with(p *autoencoder.Posterior) *autoencoder.Posterior {
+	h := slices.Clone(p.GGN())
+	floats.Scale(v.scale, h)
+	return autoencoder.NewPosterior(p.Autoencoder(), h, p.Prior(), p.Noise())
+}
+
+// A judged is what a variant's scores say of foreign rows, by AUROC, and their means over
+// test and foreign rows.
+type judged struct {
+	Variant     string          `json:"variant"`
+	OutputSD    report.Float    `json:"output_sd"`
+	LatentSD    report.Float    `json:"latent_sd"`
+	Likelihood  report.Float    `json:"likelihood"`
+	Typicality  report.Float    `json:"typicality"`
+	Error       report.Float    `json:"reconstruction_error"` // of the mean parameters
+	TestMeans   [3]report.Float `json:"test_means"`
+	OthersMeans [3]report.Float `json:"foreign_means"`
+}
+
+func (s *study) scoresStep(ctx context.Context, rule autoencoder.Rule, progress reproduce.Progress) (any, error) {
+	p, post, err := s.made(ctx, rule)
+	if err != nil {
+		return nil, err
+	}
+	errs := make([][]float64, 2)
+	for i, x := range []*mat.Dense{p.test, p.others} {
+		_, f, err := post.Autoencoder().Encode(ctx, x)
+		if err != nil {
+			return nil, err
+		}
+		errs[i] = autoencoder.SquaredErrors(x, f)
+	}
+	var out []judged
+	list := s.variants(rule)
+	const typicalRows = 1000
+	for k, v := range list {
+		var scores [3]*autoencoder.Scores
+		for i, x := range []*mat.Dense{dense.Slice(p.train, 0, min(typicalRows, s.train)), p.test, p.others} {
+			d, err := v.with(post).Draw(ctx, x, &autoencoder.DrawOptions{Samples: s.samples, Progress: func(done, total int) { progress((3*k+i)*total+done, 3*len(list)*total) }})
+			if err != nil {
+				return nil, err
+			}
+			typical := 0.0
+			if i > 0 {
+				typical = scores[0].Typical()
+			}
+			scores[i] = d.Scores(post.Noise(), typical)
+		}
+		auroc := func(of func(*autoencoder.Scores) []float64) report.Float {
+			return report.Float(glm.AUROC(of(scores[1]), of(scores[2])))
+		}
+		j := judged{Variant: v.name, Error: report.Float(glm.AUROC(errs[0], errs[1])),
+			OutputSD:   auroc(func(s *autoencoder.Scores) []float64 { return s.OutputSD }),
+			LatentSD:   auroc(func(s *autoencoder.Scores) []float64 { return s.LatentSD }),
+			Likelihood: auroc(func(s *autoencoder.Scores) []float64 { return s.NegLogLikelihood }),
+			Typicality: auroc(func(s *autoencoder.Scores) []float64 { return s.Typicality })}
+		for i, to := range []*[3]report.Float{&j.TestMeans, &j.OthersMeans} {
+			x := scores[i+1]
+			for k, list := range [][]float64{x.OutputSD, x.LatentSD, x.NegLogLikelihood} {
+				to[k] = report.Float(floats.Sum(list) / float64(len(list)))
+			}
+		}
+		out = append(out, j)
+	}
+	return out, nil
+}
+
+// A filled is how often a classifier finds the digit in pictures that were filled in.
+type filled struct {
+	Plain report.Float            `json:"classifier"` // of the digits themselves
+	From  map[string]report.Float `json:"accuracy"`
+}
+
+// fillSamples is the number of networks that fill in, as in the released code.
+const fillSamples = 10
+
+func (s *study) fillStep(ctx context.Context, rule autoencoder.Rule, progress reproduce.Progress) (any, error) {
+	p, post, err := s.made(ctx, rule)
+	if err != nil {
+		return nil, err
+	}
+	net, err := network.Seeded(1, p.shape, network.Conv2D{Filters: 10, Kernel: 5}, network.MaxPool2D{Size: 2}, network.ReLU, network.Conv2D{Filters: 20, Kernel: 5}, network.MaxPool2D{Size: 2}, network.ReLU,
+		network.Flatten{}, network.Dense{Units: 50}, network.ReLU, network.Dense{Units: 10})
+	if err != nil {
+		return nil, err
+	}
+	net, _, err = net.Train(ctx, p.train, p.trainY, glm.Categorical{}, &network.TrainOptions{Batch: 64, Epochs: s.classifier, LearningRate: 1e-3, LBFGS: -1, Progress: func(_ string, done, total int) { progress(done, 6*total) }})
+	if err != nil {
+		return nil, err
+	}
+	x, y := dense.Slice(p.test, 0, s.fill), dense.Slice(p.testY, 0, s.fill)
+	out := &filled{From: map[string]report.Float{}}
+	if out.Plain, err = accuracy(ctx, net, []*mat.Dense{x}, y); err != nil {
+		return nil, err
+	}
+	all, upper := slices.Repeat([]bool{true}, elements(p.shape)), slices.Repeat([]bool{true}, elements(p.shape))
+	w, h := p.shape[len(p.shape)-1], p.shape[len(p.shape)-2]
+	for i := range upper {
+		upper[i] = i/w%h >= h/2 // is known
+	}
+	fills := []struct {
+		name   string
+		known  []bool
+		rounds int
+	}{{"upper half noise", upper, 1}, {"upper half noise, two rounds", upper, 2}, {"upper half noise, ten rounds", upper, 10},
+		{"full picture", all, 1}, {"noise", make([]bool, len(all)), 1}}
+	for i, from := range fills {
+		samples, err := post.Impute(ctx, x, from.known, &autoencoder.ImputeOptions{Samples: fillSamples, Rounds: from.rounds, Progress: func(done, total int) { progress((i+1)*total+done, (len(fills)+1)*total) }})
+		if err != nil {
+			return nil, err
+		}
+		if out.From[from.name], err = accuracy(ctx, net, samples, y); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// accuracy is that of the mean of the probabilities over samples of rows.
+func accuracy(ctx context.Context, net *network.Network, samples []*mat.Dense, y *mat.Dense) (report.Float, error) {
+	n := dense.Count(y)
+	mean := mat.NewDense(n, 10, nil)
+	for _, x := range samples {
+		f, err := net.Forward(ctx, x)
+		if err != nil {
+			return 0, err
+		}
+		for i := range n {
+			p := f.RawRowView(i)
+			glm.Categorical{}.MeanTo(p, slices.Clone(p))
+			floats.Add(mean.RawRowView(i), p)
+		}
+	}
+	right := 0
+	for i := range n {
+		if floats.MaxIdx(mean.RawRowView(i)) == int(y.At(i, 0)) {
+			right++
+		}
+	}
+	return report.Float(float64(right) / float64(n)), nil
+}
+
+// A labelled is the accuracy by few labels: of each number of labels, over the choices
+// of labelled rows.
+type labelled struct {
+	Variant string               `json:"variant"`
+	Scores  map[string][]float64 `json:"accuracies"` // by "labels"
+}
+
+// labelRows is the number of rows whose labels are chosen from, and of those that are
+// classified.
+const labelRows = 2000
+
+func (s *study) labelsStep(ctx context.Context, rule autoencoder.Rule, progress reproduce.Progress) (any, error) {
+	p, post, err := s.made(ctx, rule)
+	if err != nil {
+		return nil, err
+	}
+	pool, asked := min(labelRows, s.train), min(labelRows, s.test)
+	z, _, err := post.Autoencoder().Encode(ctx, dense.Slice(p.train, 0, pool))
+	if err != nil {
+		return nil, err
+	}
+	test, _, err := post.Autoencoder().Encode(ctx, dense.Slice(p.test, 0, asked))
+	if err != nil {
+		return nil, err
+	}
+	out := []labelled{{Variant: "without", Scores: map[string][]float64{}}}
+	type codes struct{ z, cov, test, testCov *mat.Dense }
+	sets := []codes{{z: z, test: test}}
+	for _, v := range s.variants(rule) {
+		q := v.with(post)
+		var d [2]*autoencoder.Drawn
+		for i, x := range []*mat.Dense{dense.Slice(p.train, 0, pool), dense.Slice(p.test, 0, asked)} {
+			if d[i], err = q.Draw(ctx, x, &autoencoder.DrawOptions{Samples: s.samples}); err != nil {
+				return nil, err
+			}
+		}
+		out = append(out, labelled{Variant: v.name, Scores: map[string][]float64{}})
+		sets = append(sets, codes{d[0].Latent, d[0].LatentCov, d[1].Latent, d[1].LatentCov})
+	}
+	_, l := z.Dims()
+	for r := range s.repeats {
+		progress(r, s.repeats)
+		order := rand.New(rand.NewPCG(uint64(r), 0x1abe1)).Perm(pool)
+		for _, m := range s.labels {
+			chosen := order[:m]
+			label := make([]int, m)
+			for i, row := range chosen {
+				label[i] = int(p.trainY.At(row, 0))
+			}
+			for k, set := range sets {
+				c := mat.NewDense(m, l, nil)
+				var cov *mat.Dense
+				if set.cov != nil {
+					cov = mat.NewDense(m*l, l, nil)
+				}
+				for i, row := range chosen {
+					c.SetRow(i, set.z.RawRowView(row))
+					if cov != nil {
+						dense.Slice(cov, i*l, (i+1)*l).Copy(dense.Slice(set.cov, row*l, (row+1)*l))
+					}
+				}
+				neighbours := 1 // without; with, each code counts by its density
+				if cov != nil {
+					neighbours = m
+				}
+				right := 0
+				for i, class := range autoencoder.NewNeighbours(c, cov, label, neighbours).Classes(set.test, set.testCov) {
+					if class == int(p.testY.At(i, 0)) {
+						right++
+					}
+				}
+				key := labelsKey(m)
+				out[k].Scores[key] = append(out[k].Scores[key], float64(right)/float64(asked))
+			}
+		}
+	}
+	return out, nil
+}
+
+// elements is the number of numbers of a shape.
+func elements(shape []int) int {
+	n := 1
+	for _, k := range shape {
+		n *= k
+	}
+	return n
+}

@@ -1,0 +1,458 @@
+package reproduce
+
+import (
+	"context"
+	_ "embed"
+	"encoding/csv"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/plot"
+
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/weightspace"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/studies/variational"
+)
+
+// A toy is a small data set with held-out rows, and how much work its study does.
+type toy struct {
+	x, y, xTest, yTest *mat.Dense
+	hidden, layers     int // of the network
+	adam, lbfgs        int // full-batch steps of training, iterations after it
+	updates            int // what the updates in toyRuns are divided by
+	samples            int // networks drawn for a prediction
+}
+
+// full and quick set how much work there is.
+func (d *toy) full() *toy {
+	d.hidden, d.layers, d.adam, d.lbfgs, d.updates, d.samples = 25, 5, 1500, 1500, 1, 1000
+	return d
+}
+
+func (d *toy) quick() *toy {
+	d.hidden, d.layers, d.adam, d.lbfgs, d.updates, d.samples = 6, 2, 200, 100, 10, 50
+	return d
+}
+
+//go:embed snelson.csv
+var snelsonText string
+
+// snelsonData returns the points of the clipped one-dimensional data set that [thesis]
+// takes after Snelson and Ghahramani: a smooth function with noise of variance 0.09,
+// without training points between 1.5 and 2.4. They were drawn from the spline of the
+// source's code, which is not at hand, so they are kept as they are.
+func snelsonData() *toy {
+	rows, err := csv.NewReader(strings.NewReader(snelsonText)).ReadAll()
+	if err != nil {
+		panic("reproduce: " + err.Error())
+	}
+	var parts [2][]float64 // x and y of the training and of the held-out rows
+	for _, row := range rows[1:] {
+		part := 0
+		if row[0] == "test" {
+			part = 1
+		}
+		for _, text := range row[1:] {
+			v, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				panic("reproduce: " + err.Error())
+			}
+			parts[part] = append(parts[part], v)
+		}
+	}
+	d := &toy{}
+	split := func(v []float64) (x, y *mat.Dense) {
+		both := mat.NewDense(len(v)/2, 2, v)
+		return mat.DenseCopyOf(both.ColView(0)), mat.DenseCopyOf(both.ColView(1))
+	}
+	d.x, d.y = split(parts[0])
+	d.xTest, d.yTest = split(parts[1])
+	return d
+}
+
+// moonsData returns two interleaved half circles with Gaussian noise of standard
+// deviation 0.3, 150 training and 1,000 held-out points.
+func moonsData() *toy {
+	rng := rand.New(rand.NewPCG(6, 0x600d5))
+	d := &toy{}
+	d.x, d.y = moons(rng, 150)
+	d.xTest, d.yTest = moons(rng, 1000)
+	return d
+}
+
+// moons draws n points, half of them of each class, in random order.
+func moons(rng *rand.Rand, n int) (x, y *mat.Dense) {
+	x, y = mat.NewDense(n, 2, nil), mat.NewDense(n, 1, nil)
+	for to, i := range rng.Perm(n) {
+		class, of := 0, n/2
+		if i >= of {
+			class, i, of = 1, i-of, n-of
+		}
+		angle := math.Pi * float64(i) / float64(of-1)
+		a, b := math.Cos(angle), math.Sin(angle)
+		if class == 1 {
+			a, b = 1-a, 0.5-b
+		}
+		x.SetRow(to, []float64{a + 0.3*rng.NormFloat64(), b + 0.3*rng.NormFloat64()})
+		y.Set(to, 0, float64(class))
+	}
+	return x, y
+}
+
+// network returns an untrained tanh network.
+func (d *toy) network(seed uint64) (*network.Network, error) {
+	_, inputs := d.x.Dims()
+	var layers []network.Layer
+	for range d.layers {
+		layers = append(layers, network.Dense{Units: d.hidden}, network.Tanh)
+	}
+	return network.Seeded(seed, network.Shape{inputs}, append(layers, network.Dense{Units: 1})...)
+}
+
+// A toyModel is a trained network with its prior and its likelihood.
+type toyModel struct {
+	*toy
+	net      *network.Network
+	initial  []float64 // parameters before training
+	prior    *ntk.Isotropic
+	lik      glm.Likelihood
+	train    *linearize.Batch
+	gradient float64 // norm of the MAP objective's gradient
+}
+
+// fit trains a network of prior precision delta by Adam and then L-BFGS.
+func (d *toy) fit(ctx context.Context, lik glm.Likelihood, delta float64, seed uint64, progress Progress) (*toyModel, error) {
+	net, err := d.network(seed)
+	if err != nil {
+		return nil, err
+	}
+	prior, err := ntk.NewIsotropic(delta, nil)
+	if err != nil {
+		return nil, err
+	}
+	initial := net.Theta()
+	_, _, p := net.Dims()
+	precision := make([]float64, p)
+	prior.VarianceTo(precision)
+	for i, v := range precision {
+		precision[i] = 1 / v
+	}
+	n, _ := d.x.Dims()
+	done := func(stage string, at, _ int) {
+		if stage == network.StageLBFGS {
+			at += d.adam
+		}
+		progress(at, d.adam+d.lbfgs)
+	}
+	net, result, err := net.Train(ctx, d.x, d.y, lik, &network.TrainOptions{Precision: precision, Epochs: d.adam, Batch: n, LearningRate: 5e-3, LBFGS: d.lbfgs, Tolerance: 1e-7, Seed: seed, Progress: done})
+	if err != nil {
+		return nil, err
+	}
+	m := &toyModel{toy: d, net: net, initial: initial, prior: prior, lik: lik, gradient: result.GradientNorm}
+	m.train, err = net.Linearize(ctx, d.x)
+	return m, err
+}
+
+// A toyScore is what the evidence and the held-out rows say of a model.
+type toyScore struct {
+	Evidence report.Float // (E7), for each training row
+	Refit    report.Float // (E9), for each training row
+	LogLik   report.Float // mean log density of the held-out rows under the GLM predictive
+	Network  report.Float // the same under the network alone
+	Gradient report.Float // norm at the end of training
+}
+
+// add adds share times the scores of another network.
+func (s *toyScore) add(o *toyScore, share report.Float) {
+	s.Evidence += share * o.Evidence
+	s.Refit += share * o.Refit
+	s.LogLik += share * o.LogLik
+	s.Network += share * o.Network
+	s.Gradient += share * o.Gradient
+}
+
+// score fits the Laplace posterior over functions and scores it.
+func (m *toyModel) score(ctx context.Context) (*toyScore, error) {
+	kernel := ntk.New(m.prior, m.net.Theta(), nil)
+	sites, err := gp.NewSites(m.y, m.train.F, m.lik)
+	if err != nil {
+		return nil, err
+	}
+	e, err := gp.Fit(ctx, kernel, m.train, sites, nil)
+	if err != nil {
+		return nil, err
+	}
+	n := float64(m.train.Len())
+	s := &toyScore{Gradient: report.Float(m.gradient)}
+	s.Evidence = report.Float(e.EvidenceAtTheta(gp.Scatter(m.prior, m.net.Theta())).Value / n)
+	refit, err := e.Refit(ctx, m.y, m.lik)
+	if err != nil {
+		return nil, err
+	}
+	s.Refit = report.Float(refit.EvidenceRefit().Value / n)
+	test, err := m.net.Linearize(ctx, m.xTest)
+	if err != nil {
+		return nil, err
+	}
+	logp, err := m.marginal(ctx, e, test)
+	s.LogLik = report.Float(logp)
+	s.Network = report.Float(m.networkLogLik(test.F))
+	return s, err
+}
+
+// marginal returns the mean log density of the held-out rows under the GLM predictive of
+// a posterior, which integrates over f exactly.
+func (m *toyModel) marginal(ctx context.Context, post gp.Latent, test *linearize.Batch) (float64, error) {
+	var mean, cov mat.Dense
+	if err := post.PredictTo(ctx, &mean, &cov, test); err != nil {
+		return 0, err
+	}
+	sum := 0.0
+	for i := range test.Len() {
+		logp, err := m.lik.(glm.Marginal).LogMarginal(m.yTest.RawRowView(i), mean.RawRowView(i), cov.RawRowView(i))
+		if err != nil {
+			return 0, err
+		}
+		sum += logp
+	}
+	return sum / float64(test.Len()), nil
+}
+
+// networkLogLik returns the mean log density of the held-out rows at outputs f.
+func (m *toyModel) networkLogLik(f *mat.Dense) float64 {
+	n, _ := f.Dims()
+	sum := 0.0
+	for i := range n {
+		sum += m.lik.LogProb(m.yTest.RawRowView(i), f.RawRowView(i))
+	}
+	return sum / float64(n)
+}
+
+// toyAlgorithms are the posteriors of [thesis fig. 5.4 and 5.5], in their order.
+var toyAlgorithms = []string{"Laplace", "OGGN", "LGVA", "VOGGN"}
+
+// laplace returns N(θ*, (H + raised·I)⁻¹). H is the precision after an update of OGGN with
+// rate one.
+func (m *toyModel) laplace(ctx context.Context, raised float64) (*variational.Gaussian, error) {
+	theta := m.net.Theta()
+	variance := make([]float64, len(theta))
+	m.prior.VarianceTo(variance)
+	start, err := variational.NewGaussian(theta, variance)
+	if err != nil {
+		return nil, err
+	}
+	update := variational.NewNatural(variational.OGGN, m.net, m.lik, m.prior, 1)
+	q, err := update.Step(ctx, start, nil, m.x, m.y, 1)
+	if err != nil {
+		return nil, err
+	}
+	precision := mat.NewSymDense(len(theta), nil)
+	precision.CopySym(q.Precision())
+	for i := range theta {
+		precision.SetSym(i, i, precision.At(i, i)+raised)
+	}
+	return variational.NewGaussianOf(theta, precision)
+}
+
+// start returns where a run starts.
+func (m *toyModel) start(ctx context.Context, run toyRun) (*variational.Gaussian, error) {
+	if !run.initial {
+		return m.laplace(ctx, run.raised) // raised by 0 for Laplace, which has no run
+	}
+	variance := make([]float64, len(m.initial))
+	m.prior.VarianceTo(variance)
+	for i, v := range variance {
+		variance[i] = 1 / (1/v + run.raised)
+	}
+	return variational.NewGaussian(m.initial, variance)
+}
+
+// posterior returns the Gaussian over the parameters of an algorithm.
+func (m *toyModel) posterior(ctx context.Context, name string, progress Progress) (*variational.Gaussian, error) {
+	run := toyRuns[name]
+	q, err := m.start(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	before, total := 0, 0
+	for _, phase := range run.phases {
+		total += phase.updates / m.updates
+	}
+	for k, phase := range run.phases {
+		v := variational.NewNatural(run.algorithm, m.net, m.lik, m.prior, phase.rate)
+		q, err = v.Run(ctx, q, m.x, m.y, &variational.RunOptions{Steps: phase.updates / m.updates, Samples: run.draws, Seed: uint64(k),
+			Progress: func(_ string, done, _ int) { progress(before+done, total) }})
+		if err != nil {
+			return nil, err
+		}
+		before += phase.updates / m.updates
+	}
+	return q, nil
+}
+
+// A toyRun is how a variational algorithm is run: in phases of falling rate γ, from the
+// Laplace posterior, or from the prior's variances around the parameters before training,
+// with a precision that is raised, so that the first draws stay near. The last update has
+// forgotten what it was raised by.
+type toyRun struct {
+	algorithm variational.Algorithm
+	initial   bool // from the parameters before training
+	raised    float64
+	draws     int // of the parameters in each update
+	phases    []toyPhase
+}
+
+type toyPhase struct {
+	rate    float64
+	updates int
+}
+
+// toyRuns are the runs of the algorithms. LGVA runs no network at its draws, so it can
+// take many. It starts before training: at θ* its draws under the
+// linearized model are so wide that the first updates leave the trained network.
+var toyRuns = map[string]toyRun{
+	"OGGN":  {variational.OGGN, false, 100, 1, []toyPhase{{0.1, 40}, {0.03, 40}, {0.01, 40}}},
+	"LGVA":  {variational.LGVA, true, 100, 40, []toyPhase{{0.03, 200}, {0.01, 50}}},
+	"VOGGN": {variational.VOGGN, false, 500, 6, []toyPhase{{0.05, 120}, {0.02, 50}, {0.01, 50}}},
+}
+
+// A toyPredictive compares the two predictives of a posterior on the held-out rows and
+// on a grid of inputs.
+type toyPredictive struct {
+	LogLikMAP, LogLikNN, LogLikGLM report.Float // mean log density of the held-out rows
+	NN, GLM                        toySurface
+	Distance                       report.Float // of the mean of the parameters from θ*, relative to its norm
+}
+
+// A toySurface is E g⁻¹(f) and the standard deviation of f at the inputs of a grid.
+type toySurface struct{ Mean, SD []report.Float }
+
+// predict predicts with networks that are drawn from q (NN), and from the network
+// linearized at the mean of q (GLM).
+func (m *toyModel) predict(ctx context.Context, q *variational.Gaussian, grid *mat.Dense) (*toyPredictive, error) {
+	center, err := m.net.WithTheta(q.Mean())
+	if err != nil {
+		return nil, err
+	}
+	r := &toyPredictive{}
+	test, err := center.Linearize(ctx, m.xTest)
+	if err != nil {
+		return nil, err
+	}
+	r.LogLikMAP = report.Float(m.networkLogLik(test.F))
+	latent := q.Linearized(q.Mean())
+	glmLogLik, err := m.marginal(ctx, latent, test)
+	if err != nil {
+		return nil, err
+	}
+	r.LogLikGLM = report.Float(glmLogLik)
+	if r.GLM, err = m.glmSurface(ctx, latent, center, grid); err != nil {
+		return nil, err
+	}
+	drawn, surface, err := m.drawn(ctx, q, grid)
+	r.LogLikNN, r.NN = report.Float(drawn), surface
+	away := mat.NewVecDense(len(q.Mean()), nil)
+	theta := mat.NewVecDense(len(q.Mean()), m.net.Theta())
+	away.SubVec(mat.NewVecDense(len(q.Mean()), q.Mean()), theta)
+	r.Distance = report.Float(mat.Norm(away, 2) / mat.Norm(theta, 2))
+	return r, err
+}
+
+func (m *toyModel) glmSurface(ctx context.Context, latent gp.Latent, center *network.Network, grid *mat.Dense) (s toySurface, err error) {
+	b, err := center.Linearize(ctx, grid)
+	if err != nil {
+		return s, err
+	}
+	var mean, cov, response mat.Dense
+	if err := latent.PredictTo(ctx, &mean, &cov, b); err != nil {
+		return s, err
+	}
+	if err := (glm.Exact{}).PredictTo(&response, nil, m.lik, &mean, &cov); err != nil {
+		return s, err
+	}
+	for i := range b.Len() {
+		s.Mean, s.SD = append(s.Mean, report.Float(response.At(i, 0))), append(s.SD, report.Float(math.Sqrt(cov.At(i, 0))))
+	}
+	return s, nil
+}
+
+// drawn returns the mean log density of the held-out rows under networks drawn from q, and
+// their surface.
+func (m *toyModel) drawn(ctx context.Context, q *variational.Gaussian, grid *mat.Dense) (logLik float64, s toySurface, err error) {
+	bnn := weightspace.NewBNN(m.net, q)
+	bnn.Samples, bnn.Seed = m.samples, 2
+	n, _ := m.xTest.Dims()
+	logs := make([]float64, n)
+	if err := bnn.LogPredictiveTo(ctx, logs, m.lik, m.yTest, m.xTest); err != nil {
+		return 0, s, err
+	}
+	for _, v := range logs {
+		logLik += v / float64(n)
+	}
+	// With an identity for g⁻¹ the predictive has the moments of f.
+	identity, err := glm.NewGaussian(1)
+	if err != nil {
+		return 0, s, err
+	}
+	var response, f, sd mat.Dense
+	if err := bnn.PredictTo(ctx, &response, nil, m.lik, grid); err != nil {
+		return 0, s, err
+	}
+	if err := bnn.PredictTo(ctx, &f, &sd, identity, grid); err != nil {
+		return 0, s, err
+	}
+	for i := range rowsOf(grid) {
+		s.Mean, s.SD = append(s.Mean, report.Float(response.At(i, 0))), append(s.SD, report.Float(sd.At(i, 0)))
+	}
+	return logLik, s, nil
+}
+
+// frameCurves cuts off what is far below the top of curves.
+func frameCurves(p *plot.Plot, top float64) {
+	low := max(p.Y.Min, top-2*heatDepth)
+	p.Y.Min, p.Y.Max = low, top+0.1*(top-low)
+}
+
+// readPredictives reads the results of the four posteriors.
+func readPredictives(r *Results) ([]toyPredictive, error) {
+	all := make([]toyPredictive, len(toyAlgorithms))
+	for i, name := range toyAlgorithms {
+		if err := r.Get(strings.ToLower(name), &all[i]); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// predictiveTable compares the negative log likelihoods, and says what they show.
+func predictiveTable(all []toyPredictive) (*Table, string) {
+	t := &Table{Name: "predictives", Caption: "Negative log likelihood of a held-out row. The source finds NN sampling sound for VOGGN and unsound for Laplace and OGGN, and GLM sampling sound for all.",
+		Head: []string{"posterior", "network at the mean", "NN", "GLM", "distance of the mean from θ*"}}
+	var worse []string
+	for i, name := range toyAlgorithms {
+		a := &all[i]
+		nn, glm := -float64(a.LogLikNN), -float64(a.LogLikGLM)
+		row := []Cell{Text(name), Number(-float64(a.LogLikMAP)), Number(nn), Number(glm), Number(float64(a.Distance))}
+		row[2].Best, row[3].Best = nn < glm, glm <= nn
+		t.Rows = append(t.Rows, row)
+		worse = append(worse, fmt.Sprintf("%+.3f with %s", nn-glm, name))
+	}
+	return t, "The negative log likelihood with NN less that with GLM is " + strings.Join(worse, ", ") + "."
+}
+
+func floatsOf(v []report.Float) []float64 {
+	out := make([]float64, len(v))
+	for i, x := range v {
+		out[i] = float64(x)
+	}
+	return out
+}

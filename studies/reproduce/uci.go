@@ -1,0 +1,182 @@
+package reproduce
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/linearize/network"
+)
+
+// uci compares predictives on tables of classes, as the source does, with its splits.
+var uci = &Study{Verb: "reproduce",
+	Name:   "uci",
+	Short:  "MAP, mean-field, BNN and GLM predictives on tables of classes",
+	Source: "[glm] table 1",
+	Data:   "NAME.csv and NAME.splits.csv of each set",
+	Sets:   uciNames(),
+	Plan:   planUCI,
+}
+
+// A uciSet is a data set of the table.
+type uciSet struct {
+	name      string
+	features  int
+	classes   int
+	splits    int
+	cost      int // relative time of a step
+	published map[string]float64
+}
+
+// uciSets are the sets with the published test NLL [glm table 1], where it is known.
+var uciSets = []uciSet{
+	{"australian", 14, 2, 10, 2, map[string]float64{"map": 0.31, "bnn": 0.42, "glm": 0.32, "refined": 0.32}},
+	{"breast_cancer", 10, 2, 10, 2, map[string]float64{"map": 0.11, "bnn": 0.19, "glm": 0.10, "refined": 0.11}},
+	{"ionosphere", 34, 2, 10, 2, map[string]float64{"map": 0.35, "bnn": 0.50, "glm": 0.29, "refined": 0.35}},
+	{"glass", 9, 6, 10, 2, nil},
+	{"banana", 2, 2, 10, 3, nil},
+	{"digits", 64, 10, 10, 20, map[string]float64{"map": 0.094, "bnn": 0.875, "glm": 0.250, "refined": 0.150}},
+	{"satellite", 36, 6, 2, 20, map[string]float64{"map": 0.230, "bnn": 0.482, "glm": 0.241, "refined": 0.227}},
+}
+
+func uciNames() []string {
+	var names []string
+	for _, s := range uciSets {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// uciSize are the sizes of a run.
+type uciSize struct {
+	hidden     []int
+	precisions []float64
+	splits     int // the most of a set
+	samples    int
+	meanField  int // steps
+	iterations int // of L-BFGS
+}
+
+var (
+	uciFull  = uciSize{hidden: []int{50, 50}, precisions: Logspace(-2, 2, 10), splits: 10, samples: 1000, meanField: 5000, iterations: 5000}
+	uciQuick = uciSize{hidden: []int{4}, precisions: []float64{0.1, 10}, splits: 2, samples: 20, meanField: 20, iterations: 50}
+)
+
+// A uciJob is one step: a network trained on one split at one precision, and every
+// method there.
+type uciJob struct {
+	set       uciSet
+	size      *uciSize
+	split     int
+	precision float64
+	o         *Options
+}
+
+// key names the step of a set, a split and the number of a precision.
+func uciKey(set string, split, precision int) string {
+	return fmt.Sprintf("%s.split-%d.precision-%d", strings.ReplaceAll(set, "_", "-"), split, precision)
+}
+
+func planUCI(ctx context.Context, o *Options) (*Plan, error) {
+	size := &uciFull
+	if o.Quick {
+		size = &uciQuick
+	}
+	p := &Plan{Version: 1}
+	sets := chosenUCI(o.Only)
+	for i, set := range sets {
+		var inputs []string
+		if o.Quick {
+			sets[i].published = nil // of other data
+		} else {
+			sum, err := SplitSum(ctx, o.Data, set.name)
+			if err != nil {
+				return nil, err
+			}
+			inputs = []string{"sha256 " + sum}
+		}
+		for split := range min(set.splits, size.splits) {
+			for k, precision := range size.precisions {
+				job := &uciJob{set, size, split, precision, o}
+				p.Steps = append(p.Steps, Step{Key: uciKey(set.name, split, k), Cost: set.cost, Inputs: inputs, Run: job.run})
+			}
+		}
+	}
+	p.Page = func(r *Results) (*Page, error) { return pageUCI(r, sets, size) }
+	return p, nil
+}
+
+// chosenUCI are the sets with these names.
+func chosenUCI(names []string) []uciSet {
+	var sets []uciSet
+	for _, s := range uciSets {
+		for _, name := range names {
+			if s.name == name {
+				sets = append(sets, s)
+			}
+		}
+	}
+	return sets
+}
+
+// A uciResult is what a step finds.
+type uciResult struct {
+	Precision    report.Float            `json:"precision"`
+	Examples     int                     `json:"examples"`
+	Parameters   int                     `json:"parameters"`
+	GradientNorm report.Float            `json:"gradient_norm"` // of the objective at θ*
+	Iterations   int                     `json:"iterations"`    // of L-BFGS
+	Methods      map[string]methodScores `json:"methods"`
+	LeaveOneOut  leftOutScores           `json:"leave_one_out"`
+	Warnings     []string                `json:"warnings,omitempty"`
+}
+
+// methodScores are those of a method at one precision.
+type methodScores struct {
+	Valid ClassScores `json:"valid"`
+	Test  ClassScores `json:"test"`
+}
+
+// leftOutScores are what leave-one-out says of the calibrated refit.
+type leftOutScores struct {
+	NLL      report.Float `json:"nll"`      // at Scale
+	Unscaled report.Float `json:"unscaled"` // at 1
+	Scale    report.Float `json:"scale"`    // of the covariance
+}
+
+// run trains the network and applies every method.
+func (j *uciJob) run(ctx context.Context, progress Progress) (any, error) {
+	data, err := j.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m, err := newLinearized(ctx, data, j, func(done, total int) { progress(done, 4*total) })
+	if err != nil {
+		return nil, err
+	}
+	return m.scoreAll(ctx, func(done, total int) { progress(total+3*done, 4*total) })
+}
+
+func (j *uciJob) read(ctx context.Context) (*Examples, error) {
+	if j.o.Quick {
+		return Clusters(uint64(j.split), 12*j.set.classes, 3, j.set.classes)
+	}
+	return ReadSplit(ctx, j.o.Data, j.set.name, j.split)
+}
+
+// outputs are 1 for two classes and otherwise the number of classes.
+func (j *uciJob) outputs() int {
+	if j.set.classes == 2 {
+		return 1
+	}
+	return j.set.classes
+}
+
+func (j *uciJob) network(features int) (*network.Network, error) {
+	var layers []network.Layer
+	for _, units := range j.size.hidden {
+		layers = append(layers, network.Dense{Units: units}, network.Tanh)
+	}
+	return network.Seeded(uint64(j.split), network.Shape{features}, append(layers, network.Dense{Units: j.outputs()})...)
+}
