@@ -9,11 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
-	"github.com/funcgp/funcgp/cmd/gpexplain/internal/inference"
-	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/explain/audit"
 	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/problem"
 )
 
 type acquireVerb struct {

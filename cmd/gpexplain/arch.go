@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
-	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
+	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 

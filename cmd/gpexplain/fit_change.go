@@ -5,10 +5,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
-	"github.com/funcgp/funcgp/cmd/gpexplain/internal/inference"
-	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
+	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/problem"
 )
 
 // checkChange refuses flags of a change of the training rows that do not go together.

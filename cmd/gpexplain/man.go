@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 	"github.com/funcgp/funcgp/internal/atomicfile"
+	"github.com/funcgp/funcgp/internal/console"
 )
 
 // manCommand writes manual pages for man(1) from the texts of the help.

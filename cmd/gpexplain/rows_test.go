@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/internal/problem"
 )
 
 // Parts of a CSV file keep the rows of the original file, everywhere.

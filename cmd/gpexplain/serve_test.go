@@ -17,8 +17,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/cmd/gpexplain/internal/console"
 	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/internal/console"
 )
 
 // serving runs gpexplain serve on a free port and returns its address. The stop that it

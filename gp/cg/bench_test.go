@@ -60,7 +60,7 @@ func newBenchJob(b *testing.B, model []byte, data string, count int) *benchJob {
 // estimates the log determinant. K of the largest job would take 3 GB.
 func BenchmarkPosterior(b *testing.B) {
 	thesis := testref.Open(b, "thesis-cnn").Model(b)
-	builtin, err := os.ReadFile("../cmd/gpexplain/internal/problem/builtin.onnx")
+	builtin, err := os.ReadFile("../../internal/problem/builtin.onnx")
 	require.NoError(b, err)
 	for _, c := range []struct {
 		name, data string

@@ -12,9 +12,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/funcgp/funcgp/cmd/gpexplain/internal/problem"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/problem"
 )
 
 //go:embed static/index.html static/app.js static/style.css

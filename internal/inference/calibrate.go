@@ -1,0 +1,408 @@
+package inference
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// CalibrationFlags say how predictions are calibrated.
+type CalibrationFlags struct{ Method string }
+
+var Calibrations = []string{"loo", "heldout", "none"}
+
+// Add defines --calibrate.
+func (s *CalibrationFlags) Add(c *cobra.Command) {
+	c.Flags().StringVar(&s.Method, "calibrate", "loo", "scale the covariance, and the mean of classes, for probabilities and intervals by `HOW`: loo, by leave-one-out predictions of the training rows; heldout, by rows that were not trained on; or none")
+}
+
+// Check refuses a value that is unknown, or other than that of a saved
+// posterior, whose file may be "".
+func (s *CalibrationFlags) Check(c *cobra.Command, posteriorFile string) error {
+	switch {
+	case !slices.Contains(Calibrations, s.Method):
+		return console.NotOneOf("calibrate", s.Method, Calibrations)
+	case posteriorFile != "" && c.Flags().Changed("calibrate") && s.Method != "none":
+		return console.Usagef("--calibrate %s cannot be given with --posterior, whose file already says it; leave it out, give none, or fit another posterior", s.Method)
+	}
+	return nil
+}
+
+// A Calibration is what predictions of rows that the posterior was not fitted to
+// tell about it. It belongs to that posterior only.
+type Calibration struct {
+	report.Calibration
+	rateKept    bool                  // as in glm.Calibration
+	LeftOutRows []report.PredictedRow // training rows predicted without themselves, calibrated
+	warnings    []string
+}
+
+// scales are the calibration as package glm applies it; nil applies none.
+func (k *Calibration) scales() *glm.Calibration {
+	if k == nil {
+		return nil
+	}
+	return &glm.Calibration{Scale: float64(k.Scale), Temperature: float64(k.Temperature), NoiseScale: float64(k.NoiseScale), RateKept: k.rateKept}
+}
+
+// moments are predictions of rows: the targets, and the mean, T×C, and
+// covariance, T·C×C, of the function.
+type moments struct{ y, mean, cov *mat.Dense }
+
+func newMoments(y *mat.Dense, c int) *moments {
+	t, _ := y.Dims()
+	return &moments{y, mat.NewDense(t, c, nil), mat.NewDense(t*c, c, nil)}
+}
+
+// tile is the part of the moments of rows [lo, hi).
+func (m *moments) tile(lo, hi int) (mean, cov *mat.Dense) {
+	_, c := m.mean.Dims()
+	return m.mean.Slice(lo, hi, 0, c).(*mat.Dense), m.cov.Slice(lo*c, hi*c, 0, c).(*mat.Dense)
+}
+
+// Answer loads the posterior of the problem's file with its calibration, or
+// fits and calibrates one. The method "" takes no calibration and no novelty.
+func Answer(ctx context.Context, c *console.Console, p *problem.Problem, f *Flags, method string) (*Posterior, error) {
+	if p.Saved != nil {
+		return loadPosterior(ctx, c, p, method)
+	}
+	return FitCalibrated(ctx, c, p, f, Options{}, method)
+}
+
+// FitCalibrated computes the posterior that the flags ask for and calibrates
+// it, with what tells the novelty of rows. The method "" takes neither.
+func FitCalibrated(ctx context.Context, c *console.Console, p *problem.Problem, f *Flags, o Options, method string) (*Posterior, error) {
+	heldOut, err := heldOutFor(p, method)
+	if err != nil {
+		return nil, err
+	}
+	o.leaveOneOut = method != "" && method != "none"
+	q, err := Fit(ctx, c, p, f, o)
+	if err != nil || method == "" {
+		return q, err
+	}
+	if err := q.detect(ctx, c, p); err != nil {
+		return nil, err
+	}
+	if o.leaveOneOut {
+		err = q.calibrate(ctx, c, p, heldOut)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return q, c.EndPart(ctx, "factorize")
+}
+
+// heldOutFor returns the rows that --calibrate heldout takes, nil for other methods.
+func heldOutFor(p *problem.Problem, method string) (*dataset.Subset, error) {
+	if method != "heldout" {
+		return nil, nil
+	}
+	return p.HeldOut("--calibrate heldout", "calibrate on")
+}
+
+// The most training rows that leave-one-out predictions are made of by a
+// method; of an exact posterior and a subset, all.
+const (
+	mostLeftOut   = 5000
+	mostLeftOutCG = 200
+)
+
+// leftOut returns the positions of the training rows that leave-one-out
+// predictions are made of, ascending: all that an exact posterior has, or a
+// random sample.
+func (q *Posterior) leftOut(p *problem.Problem) []int {
+	n, c := p.Examples.Train.Len(), p.Model.Outputs
+	if q.How.Name == "subset" {
+		// Of other rows the posterior knows nothing, but the network does.
+		n = len(q.How.inducing)
+	}
+	most := n
+	switch q.How.Name {
+	case "nystrom", "fitc", "kept":
+		most = mostLeftOut
+	case "cg":
+		most = mostLeftOutCG
+	}
+	// The covariances, and some copies of them.
+	most = min(most, p.Within(n, func(n int) int64 { return problem.WholeBytes(4 * 8 * float64(n) * float64(c) * float64(c+1)) }))
+	rows := sample(n, most, p.Limits.Seed)
+	if q.How.Name == "subset" {
+		for i, at := range rows {
+			rows[i] = q.How.inducing[at]
+		}
+		slices.Sort(rows)
+	}
+	return rows
+}
+
+// sample draws most of n positions, or all where there are no more, in ascending
+// order.
+func sample(n, most int, seed uint64) []int {
+	rows := make([]int, n)
+	for i := range rows {
+		rows[i] = i
+	}
+	if most >= n {
+		return rows
+	}
+	rng := rand.New(rand.NewPCG(seed, 0))
+	rng.Shuffle(n, func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+	rows = rows[:most]
+	slices.Sort(rows)
+	return rows
+}
+
+// leaveOneOut returns the predictions of training rows, at these ascending
+// positions, by the posterior without the row itself (E17), and a warning where they are
+// rough.
+func (q *Posterior) leaveOneOut(ctx context.Context, c *console.Console, p *problem.Problem, rows []int) (_ *moments, warning string, err error) {
+	leave, warning, err := q.leaver(ctx, c, p)
+	if err != nil {
+		return nil, "", err
+	}
+	m := newMoments(problem.RowsAt(p.Examples.Y, rows), p.Model.Outputs)
+	atOnce, show := q.RowsAtOnce(p), c.Show
+	if q.How.Name == "exact" && len(rows) == p.Examples.Train.Len() {
+		// It divides them itself, and shows its progress.
+		atOnce, show = len(rows), func(string, int, int) {}
+	}
+	for i := range par.Tiles(len(rows), atOnce) {
+		lo, hi := par.Bounds(i, len(rows), atOnce)
+		x, err := trainingRows(ctx, q.Dual.Data(), rows[lo:hi])
+		if err != nil {
+			return nil, "", err
+		}
+		mean, cov := m.tile(lo, hi)
+		if err := leave(ctx, mean, cov, rows[lo:hi], x); err != nil {
+			return nil, "", err
+		}
+		show(gp.StageLeaveOneOut, hi, len(rows))
+	}
+	return m, warning, nil
+}
+
+// trainingRows returns the training examples at ascending positions.
+func trainingRows(ctx context.Context, data linearize.Source, rows []int) (*linearize.Batch, error) {
+	if b, ok := data.(*linearize.Batch); ok && rows[len(rows)-1]-rows[0] == len(rows)-1 {
+		return b.Slice(rows[0], rows[0]+len(rows)), nil
+	}
+	return linearize.Gather(ctx, data, rows)
+}
+
+// heldOutMoments returns the predictions of rows that are no training rows.
+func (q *Posterior) heldOutMoments(ctx context.Context, c *console.Console, p *problem.Problem, rows *dataset.Subset) (*moments, error) {
+	y, err := p.Targets(rows)
+	if err != nil {
+		return nil, &console.FullError{Err: err}
+	}
+	m := newMoments(y, p.Model.Outputs)
+	atOnce := q.RowsAtOnce(p)
+	for i := range par.Tiles(rows.Len(), atOnce) {
+		lo, hi := par.Bounds(i, rows.Len(), atOnce)
+		mean, cov := m.tile(lo, hi)
+		x, err := p.Linearize(ctx, rows, lo, hi)
+		if err == nil {
+			err = q.latent().PredictTo(ctx, mean, cov, x)
+		}
+		if err != nil {
+			return nil, &console.FullError{Err: problem.NamesOf(rows, lo, hi).ExplainError(err)}
+		}
+		c.Show("held-out rows", hi, rows.Len())
+	}
+	return m, nil
+}
+
+// A rowSample is rows with predictions that the posterior was not fitted to.
+type rowSample struct {
+	*moments
+	names problem.RowNames
+}
+
+// calibrate finds the scales of the covariance, of the mean and of the noise (E18), by
+// leave-one-out predictions of training rows, or by the rows held out where they
+// are not nil.
+func (q *Posterior) calibrate(ctx context.Context, c *console.Console, p *problem.Problem, heldOut *dataset.Subset) error {
+	defer c.ClearBar()
+	all := p.TrainNames()
+	rows := q.leftOut(p)
+	m, rough, err := q.leaveOneOut(ctx, c, p, rows)
+	if err != nil {
+		return all.ExplainError(err)
+	}
+	loo := rowSample{m, problem.RowNames{All: all.All, Row: func(i int) string { return all.Row(rows[i]) }}}
+	k := &Calibration{Calibration: report.Calibration{Method: "loo"}}
+	on := loo
+	if heldOut != nil {
+		k.Method = "heldout"
+		if m, err = q.heldOutMoments(ctx, c, p, heldOut); err != nil {
+			return err
+		}
+		on = rowSample{m, problem.NamesOf(heldOut, 0, heldOut.Len())}
+	}
+	if err := k.find(ctx, c.Show, p.Task.Likelihood, on); err != nil {
+		return on.names.ExplainError(err)
+	}
+	if heldOut != nil {
+		score, err := k.score(ctx, p.Task.Likelihood, on)
+		if err != nil {
+			return on.names.ExplainError(err)
+		}
+		k.HeldOut = rowScores(score)
+	}
+	if err := k.leaveOut(ctx, p, rows, loo.moments); err != nil {
+		return loo.names.ExplainError(err)
+	}
+	q.Calibration = k
+	q.scoreLeftOut(p, k.LeftOutRows)
+	if heldOut == nil && rough != "" {
+		k.warnings = append(k.warnings, rough)
+	}
+	for _, text := range k.warnings {
+		c.WarnText(text)
+	}
+	return nil
+}
+
+// leaveOut keeps the calibrated leave-one-out predictions of the training rows at
+// these positions, with their scores. Those without moments are left out.
+func (k *Calibration) leaveOut(ctx context.Context, p *problem.Problem, rows []int, m *moments) error {
+	lik, train := p.Task.Likelihood, p.Examples.Train
+	calibrated, err := k.score(ctx, lik, rowSample{moments: m})
+	if err != nil {
+		return err
+	}
+	network, err := glm.ScoreOfContext(ctx, nil, lik, m.y, m.mean, nil, 0)
+	if err != nil {
+		return err
+	}
+	unsure, err := glm.NoveltyOf(ctx, ScoringLink(lik, p.Model.Outputs), lik, m.mean, m.cov, 0)
+	if err != nil {
+		return err
+	}
+	k.LOO = rowScores(calibrated)
+	for _, i := range calibrated.Surprising(mostSurprising) {
+		k.Surprising = append(k.Surprising, report.SurprisingRow{Index: report.Index(train.Rows[rows[i]]), Label: report.Float(problem.Label(train, rows[i])), LogDensity: report.Float(calibrated.LogDensity[i])})
+	}
+	scaled, mean, cov, err := k.scales().Apply(lik, m.mean, m.cov)
+	if err != nil {
+		return err
+	}
+	answers := &Predictions{Network: m.mean, Mean: m.mean, Cov: m.cov, Likelihood: scaled, Tempered: mean, Scaled: cov, Unsure: unsure}
+	if p.Task.Classes != nil {
+		answers.Prob, answers.MAPProb = bothClasses(calibrated.Response), bothClasses(network.Response)
+	} else if err := answers.observe(); err != nil {
+		return err
+	}
+	for i, at := range rows {
+		if math.IsNaN(calibrated.LogDensity[i]) {
+			continue
+		}
+		r := answers.Row(p.Task, i, train, at)
+		r.LogDensity, r.MAPLogDensity = report.Float(calibrated.LogDensity[i]), report.Float(network.LogDensity[i])
+		k.LeftOutRows = append(k.LeftOutRows, *r)
+	}
+	return nil
+}
+
+// bothClasses returns probabilities with one column a class. One output p speaks
+// for the second class, and 1 − p for the first.
+func bothClasses(response *mat.Dense) *mat.Dense {
+	t, c := response.Dims()
+	if c > 1 {
+		return response
+	}
+	rest := mat.NewDense(t, 1, nil)
+	rest.Apply(func(i, _ int, _ float64) float64 { return 1 - response.At(i, 0) }, rest)
+	return sideBySide(rest, response)
+}
+
+// mostSurprising is how many training rows a calibration lists as those that the
+// others predict worst.
+const mostSurprising = 10
+
+// find sets the scales by some rows, and the scores of their means without a
+// covariance.
+func (k *Calibration) find(ctx context.Context, show func(stage string, done, total int), lik glm.Likelihood, on rowSample) error {
+	found, err := glm.Calibrate(ctx, lik, on.y, on.mean, on.cov, &glm.CalibrateOptions{Link: ScoringLink(lik, on.mean.RawMatrix().Cols), Progress: func(scales int) { show("calibrate", scales, 0) }})
+	if err != nil {
+		return err
+	}
+	for _, w := range found.Warnings {
+		k.warnings = append(k.warnings, "calibration: "+strings.TrimPrefix(w.Error(), "glm: "))
+	}
+	k.Scale, k.Temperature, k.NoiseScale = report.Float(found.Scale), report.Float(found.Temperature), report.Float(found.NoiseScale)
+	k.rateKept = found.RateKept
+	k.Rows, k.NLLSE = found.Rows, report.Float(found.StdErr)
+	network, err := glm.ScoreOfContext(ctx, nil, lik, on.y, on.mean, nil, 0)
+	if err != nil {
+		return err
+	}
+	k.Network = *rowScores(network)
+	return nil
+}
+
+// score scores the calibrated predictions of some rows.
+func (k *Calibration) score(ctx context.Context, lik glm.Likelihood, on rowSample) (*glm.Score, error) {
+	scaled, mean, cov, err := k.scales().Apply(lik, on.mean, on.cov)
+	if err != nil {
+		return nil, err
+	}
+	return glm.ScoreOfContext(ctx, ScoringLink(lik, on.mean.RawMatrix().Cols), scaled, on.y, mean, cov, 0)
+}
+
+// ScoringLink is the default link with fewer points a row where it takes points:
+// the error of an average over many rows, or of a rank among them, is far below
+// that of one row.
+func ScoringLink(lik glm.Likelihood, c int) glm.Link {
+	link := glm.DefaultLink(lik, c)
+	if q, ok := link.(glm.QMC); ok {
+		q.Tol, q.MaxPoints, q.Workers = 1e-3, 4096, 1
+		return fewPoints{q}
+	}
+	return link
+}
+
+// fewPoints takes the points with which scales are compared.
+type fewPoints struct{ glm.QMC }
+
+// LogPredictiveTo implements glm.Link.
+func (l fewPoints) LogPredictiveTo(dst []float64, lik glm.Likelihood, y, f, cov *mat.Dense) error {
+	logp := mat.NewDense(len(dst), 1, dst)
+	return l.LogPredictiveScalesTo(context.Background(), logp, []float64{1}, lik, y, f, cov, l.Workers)
+}
+
+func rowScores(s *glm.Score) *report.RowScores {
+	return &report.RowScores{NLL: report.Float(s.NLL), Accuracy: report.Float(s.Accuracy), ECE: report.Float(s.ECE)}
+}
+
+// Text is the calibration in one line.
+func (k *Calibration) Text() string {
+	by, scores := "leave-one-out over", k.LOO
+	if k.HeldOut != nil {
+		by, scores = "held-out rows,", k.HeldOut
+	}
+	text := fmt.Sprintf("covariance × %.3g", float64(k.Scale))
+	if k.Temperature != 1 {
+		text += fmt.Sprintf(", mean × %.3g", float64(k.Temperature))
+	}
+	if k.NoiseScale != 1 {
+		text += fmt.Sprintf(", noise variance × %.3g", float64(k.NoiseScale))
+	}
+	return fmt.Sprintf("%s by %s %d rows: NLL %.4f ± %.2g (network alone %.4f)", text, by, k.Rows, float64(scores.NLL), float64(k.NLLSE), float64(k.Network.NLL))
+}

@@ -1,0 +1,270 @@
+package inference
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// CoverageFlags ask for an interval or a set of classes for each row.
+type CoverageFlags struct{ Share *float64 } // nil where not given
+
+// Add defines --coverage.
+func (s *CoverageFlags) Add(c *cobra.Command) {
+	problem.OptionalFloat(c, &s.Share, "coverage", "for each row give an interval (a regression) or a set of classes that should hold the target of a share `P` of new rows, by jackknife+ from leave-one-out predictions, or by held-out rows with --calibrate heldout")
+}
+
+// CoverageHelp says what --coverage promises.
+const CoverageHelp = `
+
+With --coverage P, intervals and sets come from predictions without each training
+row in turn. Where training rows and new ones are exchangeable, and all that was
+fitted treats them alike, they hold the target with a probability of at least
+1 − 2(1 − P), and usually close to P. Here the trained parameters have seen all
+rows, so this is approximate: a network that fits its training rows too closely
+gets intervals that are too narrow. The summary says what share they held. With
+--calibrate heldout the rows that were not trained on take the place of the
+training rows, and the probability is at least P, whatever was trained how.`
+
+// Check refuses a share that cannot be one.
+func (s *CoverageFlags) Check() error {
+	if s.Share != nil && !(*s.Share > 0 && *s.Share < 1) {
+		return console.Usagef("--coverage %v must be between 0 and 1", *s.Share)
+	}
+	return nil
+}
+
+// Suits refuses a share that n training rows, which may be a sample of those of
+// the posterior, cannot give.
+func (s *CoverageFlags) Suits(n int, which string) error {
+	if s.Share == nil {
+		return nil
+	}
+	if _, err := glm.JackknifeRank(n, *s.Share); err != nil {
+		return console.FullErrorf("--coverage %v: there are N = %d %s, which give at most N/(N+1) = %.6g; give less, or more training rows", *s.Share, n, which, float64(n)/float64(n+1))
+	}
+	return nil
+}
+
+// A Coverage makes the intervals or sets of test rows, and counts those that hold
+// their target.
+type Coverage struct {
+	Share     float64
+	task      *problem.Task
+	from      string // loo or heldout: the rows that the scores are of
+	scored    int    // their number
+	jackknife *glm.Jackknife
+	// each calls do with the predictions at each row of b that belong to the scores,
+	// scored×C, possibly on several goroutines.
+	each func(ctx context.Context, b *linearize.Batch, do func(t int, mean *mat.Dense) error) error
+
+	rows, held, empty int
+	size              float64 // of all rows: widths of the intervals, or classes
+	sized             int     // rows whose size is finite
+}
+
+// Prepare scores training rows that are left out, or the held-out rows where the
+// posterior was calibrated by them. It returns nil where no coverage was asked for.
+func (s *CoverageFlags) Prepare(ctx context.Context, c *console.Console, p *problem.Problem, q *Posterior) (*Coverage, error) {
+	if s.Share == nil {
+		return nil, nil
+	}
+	defer c.ClearBar()
+	k := &Coverage{Share: *s.Share, task: p.Task, from: "loo"}
+	score := k.leaveOut
+	if q.Calibration != nil && q.Calibration.Method == "heldout" {
+		k.from, score = "heldout", k.holdOut
+	}
+	if err := score(ctx, c, p, q, s); err != nil {
+		return nil, err
+	}
+	return k, c.EndPart(ctx, "factorize")
+}
+
+// leaveOut scores training rows by predictions without themselves: jackknife+.
+func (k *Coverage) leaveOut(ctx context.Context, c *console.Console, p *problem.Problem, q *Posterior, s *CoverageFlags) error {
+	rows := q.leftOut(p)
+	if err := s.Suits(len(rows), "training rows to leave out"); err != nil {
+		return err
+	}
+	e, err := explain.New(q.Dual, q.Kernel, &explain.Options{MaxMemory: p.Limits.Memory, Progress: func(done, total int) { c.Show("leave-one-out", done, total) }})
+	if err != nil {
+		return err
+	}
+	w, err := e.Without(ctx, rows)
+	if err == nil {
+		k.jackknife, err = glm.NewJackknife(p.Task.Likelihood, k.Share, problem.RowsAt(p.Examples.Y, rows), w.Mean())
+	}
+	if err != nil {
+		return p.TrainNames().ExplainError(err)
+	}
+	k.scored, k.each = len(rows), w.Each
+	if n := k.jackknife.Unknown(); n > 0 {
+		c.WarnText(fmt.Sprintf("coverage: %d of %d training rows fix the function by themselves, so that nothing is known without them; they widen every interval or set", n, len(rows)))
+	}
+	return nil
+}
+
+// holdOut scores rows that were not trained on: split conformal prediction, which is
+// jackknife+ where no prediction depends on the scored rows.
+func (k *Coverage) holdOut(ctx context.Context, c *console.Console, p *problem.Problem, q *Posterior, s *CoverageFlags) error {
+	rows, err := p.HeldOut("--coverage with --calibrate heldout", "score")
+	if err != nil {
+		return err
+	}
+	if err := s.Suits(rows.Len(), "held-out rows"); err != nil {
+		return err
+	}
+	y, err := p.Targets(rows)
+	if err != nil {
+		return err
+	}
+	n, outputs, atOnce := rows.Len(), p.Model.Outputs, q.RowsAtOnce(p)
+	mean := mat.NewDense(n, outputs, nil)
+	for i := range par.Tiles(n, atOnce) {
+		lo, hi := par.Bounds(i, n, atOnce)
+		b, err := p.Linearize(ctx, rows, lo, hi)
+		if err == nil {
+			err = q.latent().PredictTo(ctx, mean.Slice(lo, hi, 0, outputs).(*mat.Dense), nil, b)
+		}
+		if err != nil {
+			return problem.NamesOf(rows, lo, hi).ExplainError(err)
+		}
+		c.Show("held-out rows", hi, n)
+	}
+	if k.jackknife, err = glm.NewJackknife(p.Task.Likelihood, k.Share, y, mean); err != nil {
+		return problem.NamesOf(rows, 0, n).ExplainError(err)
+	}
+	k.scored = n
+	k.each = func(ctx context.Context, b *linearize.Batch, do func(t int, mean *mat.Dense) error) error {
+		f := mat.NewDense(b.Len(), outputs, nil)
+		if err := q.latent().PredictTo(ctx, f, nil, b); err != nil {
+			return err
+		}
+		return par.Do(ctx, 0, b.Len(), func(t int) error {
+			same := mat.NewDense(n, outputs, nil)
+			for i := range n {
+				same.SetRow(i, f.RawRowView(t))
+			}
+			return do(t, same)
+		})
+	}
+	return nil
+}
+
+// A Region is the interval or the set of one row; the other is nil.
+type Region struct{ Interval, Set []report.Float }
+
+// Regions returns those of the rows of b; y are their targets, N×1, and nil
+// where they are unknown. A nil coverage has none.
+func (k *Coverage) Regions(ctx context.Context, b *linearize.Batch, y *mat.Dense) ([]Region, error) {
+	all := make([]Region, b.Len())
+	if k == nil {
+		return all, nil
+	}
+	err := k.each(ctx, b, func(t int, mean *mat.Dense) error {
+		all[t] = k.region(mean)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if y == nil {
+		return all, nil
+	}
+	for t := range all {
+		k.count(&all[t], y.At(t, 0))
+	}
+	return all, nil
+}
+
+// region is that of one row, from the predictions that belong to the scores.
+func (k *Coverage) region(mean *mat.Dense) Region {
+	if k.jackknife.Classes() == 0 {
+		lo, hi := k.jackknife.Interval(0, mean)
+		if lo > hi {
+			lo, hi = math.NaN(), math.NaN()
+		}
+		return Region{Interval: []report.Float{report.Float(lo), report.Float(hi)}}
+	}
+	set := []report.Float{}
+	for class, in := range k.jackknife.Set(0, mean) {
+		if in {
+			set = append(set, report.Float(k.task.Classes[class]))
+		}
+	}
+	return Region{Set: set}
+}
+
+// count counts the region of a row with target y, of classes their number.
+func (k *Coverage) count(r *Region, y float64) {
+	k.rows++
+	var holds, empty bool
+	var size float64
+	if r.Set != nil {
+		size, empty = float64(len(r.Set)), len(r.Set) == 0
+		holds = slices.Contains(r.Set, report.Float(k.task.Classes[int(y)]))
+	} else {
+		lo, hi := float64(r.Interval[0]), float64(r.Interval[1])
+		size, holds = hi-lo, lo <= y && y <= hi
+		if empty = math.IsNaN(lo); empty {
+			size = 0
+		}
+	}
+	if holds {
+		k.held++
+	}
+	if empty {
+		k.empty++
+	}
+	if !math.IsInf(size, 0) {
+		k.size += size
+		k.sized++
+	}
+}
+
+// A CoverageReport says how many test rows had their target in their interval or
+// set.
+type CoverageReport struct {
+	Share    report.Float    `json:"share"`    // asked for
+	Measured report.Float    `json:"measured"` // share of the test rows
+	Band     [2]report.Float `json:"band"`     // 95 % confidence interval of that share [Clopper and Pearson]
+	Width    *report.Float   `json:"mean_width,omitempty"`
+	Size     *report.Float   `json:"mean_size,omitempty"`
+	Empty    int             `json:"empty"`     // test rows with an empty interval or set
+	From     string          `json:"from"`      // loo: training rows without themselves; heldout: rows not trained on
+	Scored   int             `json:"scored"`    // number of those rows
+	Unknown  int             `json:"undefined"` // of them, those that count as infinitely far
+}
+
+// Report is nil for a nil coverage.
+func (k *Coverage) Report() *CoverageReport {
+	if k == nil {
+		return nil
+	}
+	lo, hi := math.NaN(), math.NaN() // where no target is known
+	if k.rows > 0 {
+		lo, hi = glm.ClopperPearson(k.held, k.rows, .95)
+	}
+	r := &CoverageReport{Share: report.Float(k.Share), Measured: report.Float(float64(k.held) / float64(k.rows)), Band: [2]report.Float{report.Float(lo), report.Float(hi)},
+		Empty: k.empty, From: k.from, Scored: k.scored, Unknown: k.jackknife.Unknown()}
+	size := problem.Number(k.size / float64(k.sized))
+	if k.jackknife.Classes() > 0 {
+		r.Size = size
+	} else {
+		r.Width = size
+	}
+	return r
+}

@@ -1,0 +1,305 @@
+package inference
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/glm/weightspace"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/evidence"
+	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/minimize"
+	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/sparse"
+)
+
+// Forms are the names of the evidences, as --form takes them. The second starts at the
+// mode of the first where both are computed in this order.
+var Forms = []string{"refit", "held-sites", "linear-gaussian", "at-theta"}
+
+// forms are the evidences of these names.
+var forms = map[string]evidence.Form{"refit": evidence.Refit, "held-sites": evidence.HeldSites, "linear-gaussian": evidence.LinearGaussian, "at-theta": evidence.AtTheta}
+
+// An EvidenceStudy looks at the evidence of an exact posterior over its prior and noise
+// variances.
+type EvidenceStudy struct {
+	con     *console.Console
+	problem *problem.Problem
+	prior   ntk.Prior
+	groups  []problem.PriorGroup // whose variances are looked at apart
+	spans   []ntk.Group
+	common  bool // one factor for all groups is looked for
+	data    *evidence.Problem
+}
+
+// NewEvidenceStudy looks at the prior of a posterior, by these groups.
+func NewEvidenceStudy(con *console.Console, p *problem.Problem, q *Posterior, groups []problem.PriorGroup, common bool) *EvidenceStudy {
+	s := &EvidenceStudy{con: con, problem: p, prior: q.prior, groups: groups, common: common, spans: problem.Spans(p.Model.Net, groups)}
+	if x, ok := q.Dual.Data().(*linearize.Batch); ok {
+		s.data = &evidence.Problem{X: x, Y: p.Examples.Y, Likelihood: p.Task.Likelihood, Theta: p.Model.Net.Theta(), Prior: s.prior, Groups: s.spans}
+	}
+	return s
+}
+
+func (s *EvidenceStudy) options() *evidence.Options {
+	return &evidence.Options{MaxMemory: s.problem.Limits.Memory, Progress: s.con.Show}
+}
+
+// report are the groups without their gradients.
+func (s *EvidenceStudy) report() []report.EvidenceGroup {
+	out := make([]report.EvidenceGroup, len(s.groups))
+	for g, x := range s.groups {
+		out[g] = report.EvidenceGroup{Name: x.Name, Tensors: []string{}, Variance: report.Float(x.Variance), Gradient: noValues()}
+		for _, t := range x.Tensors {
+			out[g].Tensors = append(out[g].Tensors, t.Name)
+		}
+		for _, t := range s.spans[g].Spans {
+			out[g].Parameters += t.Len()
+		}
+	}
+	return out
+}
+
+// Gradient returns the derivatives of the evidences at the posterior's prior, by group
+// and in all. Without inducing examples they are exact. Of a posterior with inducing examples
+// those at the optimum of the linearized model are not known, and of conjugate gradients none.
+func (s *EvidenceStudy) Gradient(ctx context.Context, q *Posterior) ([]report.EvidenceGroup, report.EvidenceGradient, error) {
+	groups, total := s.report(), report.EvidenceGradient{EvidenceValues: noValues()}
+	var by map[string][]float64
+	var noise *report.EvidenceValues
+	var err error
+	switch dual := q.Dual.(type) {
+	case *gp.Exact:
+		by, noise, err = s.exactGradient(ctx)
+	case *sparse.Posterior:
+		by, err = s.sparseGradient(ctx, dual)
+	}
+	if e := (*gp.MemoryError)(nil); errors.As(err, &e) {
+		s.con.Warn(fmt.Errorf("the derivatives of the evidence take %s; raise --max-memory", problem.Takes(e)))
+		by, err = nil, nil
+	}
+	if err != nil {
+		return nil, total, err
+	}
+	total.Noise = noise
+	for form, list := range by {
+		sum := 0.0
+		for g, v := range list {
+			setForm(&groups[g].Gradient, form, v)
+			sum += v
+		}
+		setForm(&total.EvidenceValues, form, sum)
+	}
+	return groups, total, nil
+}
+
+func noValues() report.EvidenceValues {
+	return report.EvidenceValues{AtTheta: report.Undefined(), LinearGaussian: report.Undefined(), Refit: report.Undefined(), HeldSites: report.Undefined()}
+}
+
+// setForm sets the value of one evidence.
+func setForm(v *report.EvidenceValues, form string, x float64) {
+	switch form {
+	case "at-theta":
+		v.AtTheta = report.Float(x)
+	case "linear-gaussian":
+		v.LinearGaussian = report.Float(x)
+	case "held-sites":
+		v.HeldSites = report.Float(x)
+	default:
+		v.Refit = report.Float(x)
+	}
+}
+
+func (s *EvidenceStudy) exactGradient(ctx context.Context) (map[string][]float64, *report.EvidenceValues, error) {
+	o := s.options()
+	o.PerGroup = true
+	m, err := evidence.New(ctx, s.data, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	by, noise := map[string][]float64{}, noValues()
+	for _, form := range Forms {
+		x, err := m.At(ctx, forms[form], make([]float64, len(s.groups)), 0)
+		if err != nil {
+			return nil, nil, err
+		}
+		by[form] = x.Gradient
+		setForm(&noise, form, x.NoiseGradient)
+	}
+	if !problem.HasNoise(s.problem.Task.Likelihood) {
+		return by, nil, nil
+	}
+	return by, &noise, nil
+}
+
+func (s *EvidenceStudy) sparseGradient(ctx context.Context, dual *sparse.Posterior) (map[string][]float64, error) {
+	theta := s.problem.Model.Net.Theta()
+	factor := slices.Repeat([]float64{1}, len(s.groups))
+	prior, err := ntk.NewScaled(s.prior, len(theta), s.spans, factor)
+	if err != nil {
+		return nil, err
+	}
+	mean, variance := make([]float64, len(theta)), make([]float64, len(theta))
+	prior.MeanTo(mean)
+	prior.VarianceTo(variance)
+	k := ntk.New(prior, theta, nil)
+	kernels, scatter := make([]ntk.Kernel, len(s.groups)), make([]float64, len(s.groups))
+	for g := range s.groups {
+		kernels[g] = k.GroupKernel(g)
+		for _, span := range s.spans[g].Spans {
+			for i := span.Offset; i < span.Offset+span.Len(); i++ {
+				if d := theta[i] - mean[i]; d != 0 {
+					scatter[g] += d * d / variance[i]
+				}
+			}
+		}
+	}
+	by := map[string][]float64{}
+	if by["at-theta"], err = dual.GradientAtTheta(ctx, kernels, scatter); err != nil {
+		return nil, err
+	}
+	by["linear-gaussian"], err = dual.GradientLinearGaussian(ctx, kernels)
+	return by, err
+}
+
+// Maximize finds the variances under which an evidence is highest, with one factor for
+// each group, and with the noise variance if asked.
+func (s *EvidenceStudy) Maximize(ctx context.Context, form string, noise bool) (*evidence.Result, error) {
+	o := s.options()
+	if p, ok := s.prior.(*problem.Prior); ok && p.Kind == problem.PriorG {
+		o.Lowest, o.Highest = -16, 12 // g starts at 1 and is often far smaller
+	}
+	o.PerGroup, o.Noise = !s.common, noise
+	r, err := evidence.Maximize(ctx, s.data, forms[form], o)
+	s.con.ClearBar()
+	return r, err
+}
+
+// Optimum is what was found as JSON shows it, and the groups with the variances found.
+func (s *EvidenceStudy) Optimum(form string, r *evidence.Result) (*report.EvidenceOptimum, []problem.PriorGroup) {
+	start := s.problem.Task.Noise
+	point := func(logFactor []float64, logNoise, value float64) report.EvidencePoint {
+		x := report.EvidencePoint{LogEvidence: report.Float(value)}
+		for g := range s.groups {
+			c := logFactor[0]
+			if !s.common {
+				c = logFactor[g]
+			}
+			x.Variances = append(x.Variances, report.Float(s.groups[g].Variance*math.Exp(c)))
+		}
+		if problem.HasNoise(s.problem.Task.Likelihood) {
+			x.Noise = problem.Number(start * math.Exp(logNoise))
+		}
+		return x
+	}
+	o := &report.EvidenceOptimum{Form: form, Start: point(r.Start.LogFactor, 0, r.Start.Evidence.Value), Best: point(r.LogFactor, r.LogNoise, r.Evidence.Value),
+		Iterations: r.Iterations, Settled: r.Settled, Zero: []string{}, Edge: []string{}, Held: s.held()}
+	groups := slices.Clone(s.groups)
+	for g, x := range s.report() {
+		o.Groups, o.Parameters = append(o.Groups, x.Name), append(o.Parameters, x.Parameters)
+		groups[g].Variance = float64(o.Best.Variances[g])
+	}
+	names := o.Groups
+	if s.common && len(names) > 1 {
+		names = []string{"all groups"}
+	}
+	names = append(slices.Clone(names), "noise")
+	for _, g := range r.Zero {
+		o.Zero = append(o.Zero, names[g])
+	}
+	for _, g := range r.AtEdge {
+		o.Edge = append(o.Edge, names[g])
+	}
+	for _, m := range r.Maxima {
+		o.Maxima = append(o.Maxima, point(m.LogFactor, m.LogNoise, m.Evidence))
+	}
+	for _, t := range r.Trials {
+		o.Trajectory = append(o.Trajectory, point(t.LogFactor, t.LogNoise, t.Evidence))
+	}
+	return o, groups
+}
+
+// held is the number of parameters that the prior holds at θ*.
+func (s *EvidenceStudy) held() int {
+	if p, ok := s.prior.(*problem.Prior); ok {
+		return p.Held()
+	}
+	return 0
+}
+
+const (
+	curveReach  = 6  // either way of the prior, in the log of its precision
+	curvePoints = 25 // of the curve
+)
+
+// Curve returns the evidences with all variances of a prior times a common factor, and
+// those at the prior itself, of which precision is the axis.
+func (s *EvidenceStudy) Curve(ctx context.Context, prior ntk.Prior, lik gp.Likelihood, precision float64) (out []report.EvidenceCurvePoint, at report.EvidenceValues, err error) {
+	p := *s.data
+	p.Prior, p.Groups, p.Likelihood = prior, nil, lik
+	o := s.options()
+	o.PerGroup = false
+	m, err := evidence.New(ctx, &p, o)
+	if err != nil {
+		return nil, at, err
+	}
+	for i, x := range minimize.Grid(-curveReach, curveReach, curvePoints) {
+		c := report.EvidenceCurvePoint{PriorPrecision: report.Float(precision * math.Exp(-x)), EvidenceValues: noValues()}
+		for _, form := range Forms {
+			here, err := m.Value(ctx, forms[form], []float64{x}, 0)
+			if ctx.Err() != nil {
+				return nil, at, ctx.Err()
+			}
+			if err != nil {
+				s.con.Detail("log evidence at precision %.4g: %v", float64(c.PriorPrecision), err)
+				continue
+			}
+			setForm(&c.EvidenceValues, form, here.Value)
+		}
+		if x == 0 {
+			at = c.EvidenceValues
+		}
+		out = append(out, c)
+		s.con.Show("curve", i+1, curvePoints)
+	}
+	s.con.ClearBar()
+	return out, at, nil
+}
+
+// WithGPrior returns the problem with the neural g-prior of g = 1: the variance of a
+// parameter is n over the sum of its squared Jacobian, weighted by Λ, over the n training
+// rows, and parameters on which no output depends are held at θ* [gprior 10–13].
+func WithGPrior(ctx context.Context, con *console.Console, p *problem.Problem) (*problem.Problem, error) {
+	theta := p.Model.Net.Theta()
+	x, err := p.TrainingExamples(ctx, p.KeepsJacobian())
+	if err != nil {
+		return nil, err
+	}
+	sites, err := gp.SitesFrom(ctx, x, p.Examples.Y, p.Task.Likelihood)
+	if err != nil {
+		return nil, p.TrainNames().ExplainError(err)
+	}
+	any, err := ntk.NewIsotropic(1, nil)
+	if err != nil {
+		return nil, err
+	}
+	w, err := weightspace.FitStructure(ctx, weightspace.Diagonal, x, sites, any, theta, &weightspace.Options{MaxMemory: p.Limits.Memory, Progress: con.Show})
+	con.ClearBar()
+	if err != nil {
+		return nil, p.TrainNames().ExplainError(err)
+	}
+	g, err := ntk.NewGPrior(w.(*weightspace.DiagonalPosterior).GGN(), x.Len(), theta, 1)
+	if err != nil {
+		return nil, err
+	}
+	scale := make([]float64, len(theta))
+	g.VarianceTo(scale)
+	return p.WithPrior(problem.NewPrior(problem.PriorG, problem.OneGroup(p.Model.Net, 1), scale, p.Model.Net, "the Fisher information of each parameter, from --g-prior")), nil
+}

@@ -1,0 +1,125 @@
+package inference
+
+import (
+	"context"
+	"runtime/debug"
+	"time"
+
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/cg"
+	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// exact conditions on all training rows. A refit moves to the mode of the
+// linearized model (E9).
+func (f *fit) exact(ctx context.Context) (*Posterior, error) {
+	if err := f.prepare(ctx, true); err != nil {
+		return nil, err
+	}
+	batch := f.source.(*linearize.Batch)
+	f.announce(batch)
+	if f.flags.tune != "" {
+		if err := f.tune(ctx, f.exactCandidates(batch)); err != nil {
+			return nil, err
+		}
+		debug.FreeOSMemory() // so that the memory of the candidates counts as free
+	}
+	// What follows the kernel is counted as the factorization.
+	formed := time.Now()
+	dual, err := f.exactDual(ctx, batch, &formed)
+	if err == nil && !f.options.AtTheta {
+		dual, err = f.matchExact(ctx, dual)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	f.con.EndPartAt("kernel", formed)
+	return f.exactPosterior(dual), nil
+}
+
+// exactDual forms the kernel and fits or refits. It writes the time when the
+// kernel was formed to a formed that is not nil.
+func (f *fit) exactDual(ctx context.Context, batch *linearize.Batch, formed *time.Time) (*gp.Exact, error) {
+	o := &gp.Options{Mean: f.options.mean, MaxMemory: f.problem.Limits.Memory, Progress: func(stage string, done, total int) {
+		if stage == gp.StageKernel && done == total && formed != nil {
+			*formed = time.Now()
+		}
+		f.con.Show(stage, done, total)
+	}}
+	if !f.options.AtTheta {
+		return gp.Refit(ctx, f.kernel, batch, f.problem.Examples.Y, f.problem.Task.Likelihood, o)
+	}
+	return gp.Fit(ctx, f.kernel, batch, f.sites, o)
+}
+
+// exactPosterior notes the evidence of an exact posterior.
+func (f *fit) exactPosterior(dual *gp.Exact) *Posterior {
+	q := f.posterior(dual)
+	if !f.options.AtTheta {
+		q.Evidence = dual.EvidenceRefit()
+	} else {
+		q.Evidence = dual.EvidenceAtTheta(gp.Scatter(f.prior, f.theta))
+	}
+	return q
+}
+
+// cg conditions on all training rows by conjugate gradients, without forming
+// their kernel.
+func (f *fit) cg(ctx context.Context) (*Posterior, error) {
+	if err := f.prepare(ctx, f.problem.KeepsJacobian()); err != nil {
+		return nil, err
+	}
+	if f.flags.tune == "" {
+		if err := f.settle(ctx); err != nil {
+			return nil, err
+		}
+	} else if !f.frozen {
+		err := f.tune(ctx, func(ctx context.Context, precision float64) (*candidate, error) {
+			g, err := f.at(precision)
+			if err != nil {
+				return nil, err
+			}
+			dual, err := g.cgDual(ctx)
+			if err != nil {
+				return nil, err
+			}
+			q := g.posterior(dual)
+			if f.flags.tune == "evidence" {
+				q.Evidence, err = dual.EvidenceRefit(ctx)
+			}
+			return f.candidateOf(q), err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	dual, err := f.cgDual(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.con.EndPart(ctx, "kernel"); err != nil {
+		return nil, err
+	}
+	q := f.posterior(dual)
+	if !f.options.AtTheta {
+		q.Evidence, err = dual.EvidenceRefit(ctx)
+	} else {
+		q.Evidence, err = dual.EvidenceAtTheta(ctx, gp.Scatter(f.prior, f.theta))
+	}
+	q.approximation = &report.Approximation{MeanError: problem.Number(dual.MeanError()), EvidenceSE: problem.Number(q.Evidence.StdErr)}
+	return q, err
+}
+
+// cgDual fits or refits.
+func (f *fit) cgDual(ctx context.Context) (*cg.Posterior, error) {
+	o := &cg.Options{Mean: f.options.mean, MaxMemory: f.problem.Limits.Memory, Seed: f.problem.Limits.Seed, Progress: f.con.Show}
+	if !f.options.AtTheta {
+		return cg.Refit(ctx, f.kernel, f.source, f.problem.Examples.Y, f.problem.Task.Likelihood, o)
+	}
+	return cg.Fit(ctx, f.kernel, f.source, f.sites, o)
+}

@@ -1,0 +1,249 @@
+package inference
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/sparse"
+)
+
+// sparse conditions on the training rows through inducing examples, or on
+// those alone.
+func (f *fit) sparse(ctx context.Context) (*Posterior, error) {
+	if err := f.prepare(ctx, f.problem.KeepsJacobian()); err != nil {
+		return nil, err
+	}
+	if f.flags.tune == "" {
+		if err := f.settleMode(ctx); err != nil {
+			return nil, err
+		}
+	}
+	z, err := f.inducing(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var q *Posterior
+	if f.flags.Method == "subset" {
+		q, err = f.subset(ctx, z)
+	} else {
+		q, err = f.nystrom(ctx, z)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f.con.ClearBar()
+	if err := f.con.EndPart(ctx, "kernel"); err != nil {
+		return nil, err
+	}
+	return q, f.compare(ctx, q)
+}
+
+// inducing chooses inducing examples or rows.
+func (f *fit) inducing(ctx context.Context) (*sparse.Inducing, error) {
+	if f.flags.takesRows() {
+		return f.inducingRows(ctx)
+	}
+	chosen, err := f.selector().Choose(ctx, f.kernel, f.source, f.flags.inducing, f.sparseOptions())
+	if err != nil {
+		return nil, err
+	}
+	z, err := f.problem.Inducing(ctx, chosen)
+	if err != nil {
+		return nil, err
+	}
+	f.con.Detail("%d inducing examples with %d outputs, chosen by --select %s", z.Len(), z.Len()*z.Batch.Outputs(), f.flags.selection)
+	return z, nil
+}
+
+// inducingRows chooses the rows (example, direction of Λ) that say most at θ* (E16).
+func (f *fit) inducingRows(ctx context.Context) (*sparse.Inducing, error) {
+	rows, err := gp.Keep(ctx, f.kernel, f.source, f.sites, &gp.KeepOptions{Most: f.flags.inducing, Progress: f.con.Show})
+	if err != nil {
+		return nil, err
+	}
+	if rows.Len() == 0 {
+		return nil, console.FullErrorf("--select %s: Λ of every training row is 0, so that none says anything; give --select stratified", f.flags.selection)
+	}
+	if rows.Len() < f.flags.inducing {
+		f.con.Note("--select %s: only %d rows say anything, and all are taken", f.flags.selection, rows.Len())
+	}
+	chosen, err := sparse.SelectKept(ctx, nil, f.kernel, f.source, rows, rows.Len(), f.sparseOptions())
+	if err != nil {
+		return nil, err
+	}
+	f.con.Detail("%d inducing rows of %d examples, with %.4g %% of tr Λ, chosen by --select %s", rows.Len(), distinct(chosen.Rows), 100*rows.Trace/rows.Total, f.flags.selection)
+	// A posterior that is loaded linearizes them in this way.
+	return f.problem.InducingRows(ctx, chosen.Rows, chosen.Directions)
+}
+
+// distinct is the number of different ones.
+func distinct(positions []int) int {
+	return len(slices.Compact(slices.Sorted(slices.Values(positions))))
+}
+
+// takesRows tells whether the inducing elements are single rows and not examples.
+func (m *Method) takesRows() bool { return m.selection == report.SelectStrength }
+
+// inducingOutputs is the number of rows of the kernel of the inducing elements.
+func (m *Method) inducingOutputs(outputs int) int {
+	if m.takesRows() {
+		return len(m.inducing)
+	}
+	return len(m.inducing) * outputs
+}
+
+// elements names the inducing elements.
+func (m *Method) elements() string {
+	if m.takesRows() {
+		return "rows"
+	}
+	return "examples"
+}
+
+// selector chooses inducing examples as --select says.
+func (f *fit) selector() sparse.Selector {
+	seed := f.problem.Limits.Seed
+	return map[string]sparse.Selector{
+		"uniform":    sparse.Uniform{Seed: seed},
+		"stratified": sparse.Stratified{Labels: f.problem.Examples.Train.Class, Seed: seed},
+		"trace":      sparse.Trace{Sites: f.sites},
+		"greedy":     sparse.Greedy{},
+		"rpcholesky": sparse.RandomCholesky{Seed: seed},
+		"kmeans":     sparse.KMeans{Seed: seed},
+	}[f.flags.selection]
+}
+
+func (f *fit) sparseOptions() *sparse.Options {
+	o := &sparse.Options{Mean: f.mean(), MaxMemory: f.problem.Limits.Memory, Progress: f.con.Show}
+	if f.flags.Method == "fitc" {
+		o.Approximation = sparse.FITC
+	}
+	return o
+}
+
+// sparsePosterior notes the evidence of a posterior with inducing examples and
+// what they leave out.
+func (f *fit) sparsePosterior(dual *sparse.Posterior, z *sparse.Inducing) *Posterior {
+	q := f.posterior(dual)
+	q.How.inducing = z.Rows
+	switch {
+	case f.options.AtTheta:
+		q.Evidence = dual.EvidenceAtTheta(gp.Scatter(f.prior, f.theta))
+	case dual.Refitted():
+		q.Evidence = dual.EvidenceRefit()
+	default:
+		q.Evidence = dual.EvidenceLinearGaussian()
+	}
+	q.traceError = dual.TraceError()
+	return q
+}
+
+// subset conditions on the inducing examples alone.
+func (f *fit) subset(ctx context.Context, z *sparse.Inducing) (*Posterior, error) {
+	if f.flags.tune != "" && !f.frozen {
+		err := f.tune(ctx, func(ctx context.Context, precision float64) (*candidate, error) {
+			g, err := f.at(precision)
+			if err != nil {
+				return nil, err
+			}
+			dual, err := g.subsetDual(ctx, z)
+			if err != nil {
+				return nil, err
+			}
+			return f.candidateOf(g.sparsePosterior(dual, z)), nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	dual, err := f.subsetDual(ctx, z)
+	if err != nil {
+		return nil, err
+	}
+	return f.sparsePosterior(dual, z), nil
+}
+
+// subsetDual fits or refits to the inducing examples alone.
+func (f *fit) subsetDual(ctx context.Context, z *sparse.Inducing) (*sparse.Posterior, error) {
+	o, y, lik := f.sparseOptions(), problem.RowsAt(f.problem.Examples.Y, z.Rows), f.problem.Task.Likelihood
+	if !f.options.AtTheta {
+		return sparse.RefitSubset(ctx, f.kernel, f.source, y, lik, z, o)
+	}
+	sites, err := gp.NewSites(y, problem.RowsAt(f.sites.F, z.Rows), lik)
+	if err != nil {
+		return nil, err
+	}
+	return sparse.FitSubset(ctx, f.kernel, f.source, sites, z, o)
+}
+
+// nystrom conditions on all training rows through the inducing examples. It
+// goes on from a checkpoint where there is one.
+func (f *fit) nystrom(ctx context.Context, z *sparse.Inducing) (*Posterior, error) {
+	o := f.sparseOptions()
+	f.useCheckpoint(o)
+	if err := f.tuneNystrom(ctx, z, o); err != nil {
+		return nil, err
+	}
+	dual, err := f.fitNystrom(ctx, z, o)
+	if e := (*sparse.ResumeError)(nil); errors.As(err, &e) {
+		return nil, console.FullErrorf("--checkpoint %s: it is of another fit, which differs in %s; name another file, or remove it to start anew", f.options.Checkpoint, strings.TrimPrefix(e.What, "their "))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f.sparsePosterior(dual, z), nil
+}
+
+// fitNystrom passes over all rows, or over those that --within keeps.
+func (f *fit) fitNystrom(ctx context.Context, z *sparse.Inducing, o *sparse.Options) (*sparse.Posterior, error) {
+	if f.flags.within == 0 {
+		return sparse.Fit(ctx, f.kernel, f.source, f.sites, z, o)
+	}
+	asked, err := f.askedRows(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t, err := f.threshold(ctx, asked)
+	if err != nil {
+		return nil, err
+	}
+	keep := t.KeepOptions()
+	keep.Progress = f.con.Show
+	rows, err := gp.Keep(ctx, f.kernel, f.source, f.sites, keep)
+	if err != nil {
+		return nil, err
+	}
+	f.con.Detail("%d rows are kept, with %.4g %% of tr Λ", rows.Len(), 100*rows.Trace/rows.Total)
+	return sparse.FitKept(ctx, f.kernel, f.source, f.sites, rows, z, o)
+}
+
+// tuneNystrom chooses the prior precision where --tune-prior asks for it, and goes to the mode there.
+func (f *fit) tuneNystrom(ctx context.Context, z *sparse.Inducing, o *sparse.Options) error {
+	if f.flags.tune == "" {
+		return nil
+	}
+	if f.flags.tunesByRefits() {
+		try, err := f.nystromCandidates(ctx, z)
+		if err != nil {
+			return err
+		}
+		if err := f.tune(ctx, try); err != nil {
+			return err
+		}
+		return f.settleMode(ctx)
+	}
+	dual, err := f.fitNystrom(ctx, z, o)
+	if err != nil {
+		return err
+	}
+	if err := f.tunePrior(ctx, dual.Projected); err != nil {
+		return err
+	}
+	return f.settleMode(ctx)
+}

@@ -1,0 +1,157 @@
+package inference
+
+import (
+	"context"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// latent is the function that answers: its mean is f(x;θ*) or that of the refit, and its covariance
+// that of the refit (E21).
+func (q *Posterior) latent() gp.Latent {
+	switch {
+	case q.weights != nil:
+		return q.weights
+	case q.network:
+		return &answer{q}
+	}
+	return q.Dual
+}
+
+// refits tells whether the mean is that of a refit.
+func (q *Posterior) refits() bool {
+	return q.refitted && !q.network
+}
+
+// An answer is f(x;θ*) with the covariance of a posterior. Where the posterior is of other training
+// rows than the network was matched to, D' in place of D, its mean is f(x;θ*) + f̂_D'(x) − f̂_D(x).
+type answer struct{ q *Posterior }
+
+var _ gp.Latent = (*answer)(nil)
+
+// PredictTo implements gp.Latent.
+func (a *answer) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
+	if err := a.q.Dual.PredictTo(ctx, nil, cov, x); err != nil || mean == nil {
+		return err
+	}
+	return a.meanTo(ctx, mean, x)
+}
+
+// JointTo implements gp.Latent.
+func (a *answer) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
+	if err := a.q.Dual.JointTo(ctx, nil, cov, x); err != nil || mean == nil {
+		return err
+	}
+	return a.meanTo(ctx, mean, x)
+}
+
+// meanTo writes f(x;θ*), or f(x;θ*) + f̂_D'(x) − f̂_D(x) = f̂_D'(x) − J(x)(v_D − θ*).
+func (a *answer) meanTo(ctx context.Context, mean *mat.Dense, x *linearize.Batch) error {
+	if a.q.anchor == nil {
+		dense.SizeTo(mean, x.Len(), x.Outputs())
+		mean.Copy(x.F)
+		return nil
+	}
+	if err := a.q.Dual.PredictTo(ctx, mean, nil, x); err != nil {
+		return err
+	}
+	shift := make([]float64, x.Len()*x.Outputs())
+	x.MulVecTo(shift, a.q.anchor)
+	mean.Apply(func(i, j int, v float64) float64 { return v - shift[i*x.Outputs()+j] }, mean)
+	return nil
+}
+
+// A shifted function is that with other training rows: the answer, and what the refit changes by.
+type shifted struct {
+	q     *Posterior
+	other gp.Latent // of the other training rows
+}
+
+var _ gp.Latent = (*shifted)(nil)
+
+// PredictTo implements gp.Latent.
+func (s *shifted) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
+	if err := s.other.PredictTo(ctx, mean, cov, x); err != nil || mean == nil {
+		return err
+	}
+	return s.shift(ctx, mean, x)
+}
+
+// JointTo implements gp.Latent.
+func (s *shifted) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
+	if err := s.other.JointTo(ctx, mean, cov, x); err != nil || mean == nil {
+		return err
+	}
+	return s.shift(ctx, mean, x)
+}
+
+// shift adds the answer less f̂_D(x) to f̂_D'(x).
+func (s *shifted) shift(ctx context.Context, mean *mat.Dense, x *linearize.Batch) error {
+	t, c := mean.Dims()
+	now, before := mat.NewDense(t, c, nil), mat.NewDense(t, c, nil)
+	if err := s.q.latent().PredictTo(ctx, now, nil, x); err != nil {
+		return err
+	}
+	if err := s.q.Dual.PredictTo(ctx, before, nil, x); err != nil {
+		return err
+	}
+	mean.Add(mean, now)
+	mean.Sub(mean, before)
+	return nil
+}
+
+// Changed is the function with other training rows, of which other is the refit: f(x;θ*) +
+// f̂_D'(x) − f̂_D(x) where the answers are the network's own, else f̂_D'(x).
+func (q *Posterior) Changed(other gp.Latent) gp.Latent {
+	if !q.network {
+		return other
+	}
+	return &shifted{q, other}
+}
+
+// Shift is what the answer for a row is beyond the mean of its posterior, C numbers; nil for nothing.
+func (q *Posterior) Shift(ctx context.Context, x *linearize.Batch) ([]float64, error) {
+	if !q.network {
+		return nil, nil
+	}
+	c := x.Outputs()
+	now, fitted := mat.NewDense(1, c, nil), mat.NewDense(1, c, nil)
+	if err := q.latent().PredictTo(ctx, now, nil, x); err != nil {
+		return nil, err
+	}
+	if err := q.Dual.PredictTo(ctx, fitted, nil, x); err != nil {
+		return nil, err
+	}
+	now.Sub(now, fitted)
+	return now.RawRowView(0), nil
+}
+
+// anchored returns v_D − θ*, P, of a refit to its training rows D: v_D = μ₀ + Σ₀Jᵀα.
+func (q *Posterior) anchored(ctx context.Context, p *problem.Problem) ([]float64, error) {
+	if q.anchor != nil {
+		return q.anchor, nil
+	}
+	theta := p.Model.Net.Theta()
+	sum, part, alpha, c := make([]float64, len(theta)), make([]float64, len(theta)), q.Dual.Alpha(), p.Model.Outputs
+	err := q.Dual.Data().Batches(ctx, func(first int, b *linearize.Batch) error {
+		b.MulTransVecTo(part, alpha[first*c:(first+b.Len())*c])
+		floats.Add(sum, part)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	mean, variance := make([]float64, len(theta)), make([]float64, len(theta))
+	q.prior.MeanTo(mean)
+	q.prior.VarianceTo(variance)
+	for i := range sum {
+		sum[i] = mean[i] + variance[i]*sum[i] - theta[i]
+	}
+	return sum, nil
+}

@@ -1,0 +1,181 @@
+package inference
+
+import (
+	"context"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+const (
+	mostLeftOutRefits = 20   // most training rows that are left out by a refit
+	leftOutWork       = 1e12 // most (N·C)³ of all these refits together
+	leftOutTolerance  = 1e-8 // of a Gaussian likelihood, where the closed form is exact
+)
+
+// A LeftOutComparison compares leave-one-out in closed form (E17) with refits
+// without the row.
+type LeftOutComparison struct {
+	Rows   []int           `json:"rows"`
+	Values []LeftOutValues `json:"values"`
+}
+
+// LeftOutValues are those of the entry that differs most. Difference is relative to
+// the largest entry, and absolute for the log density. Tolerance is null where the
+// closed form is one Newton step and not exact.
+type LeftOutValues struct {
+	Quantity   string       `json:"quantity"`
+	Refit      report.Float `json:"refit"`
+	FirstOrder report.Float `json:"first_order"`
+	Difference report.Float `json:"difference"`
+	Tolerance  report.Float `json:"tolerance"`
+	OK         bool         `json:"ok"`
+}
+
+// leaveOut compares some training rows, spread evenly, at the mode.
+func (v *Validation) leaveOut(ctx context.Context, refit *gp.Exact) (*LeftOutComparison, error) {
+	e, lik, c := v.problem.Examples, v.problem.Task.Likelihood, v.problem.Model.Outputs
+	n := e.Train.Len()
+	size := float64(n * c)
+	count := max(1, min(mostLeftOutRefits, n, int(leftOutWork/(size*size*size))))
+	at, out := make([]int, count), &LeftOutComparison{}
+	for i := range at {
+		at[i] = i * n / count
+		out.Rows = append(out.Rows, e.Train.Rows[at[i]])
+	}
+	batch := refit.Data().(*linearize.Batch)
+	closed, refitted := newMoments(problem.RowsAt(e.Y, at), c), newMoments(problem.RowsAt(e.Y, at), c)
+	x, err := batch.Gather(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	if err := refit.LeaveOneOutTo(ctx, closed.mean, closed.cov, at, x); err != nil {
+		return nil, err
+	}
+	// A column of the targets marks the row that is left out.
+	y := mat.NewDense(n, e.Y.RawMatrix().Cols+1, nil)
+	y.Slice(0, n, 0, e.Y.RawMatrix().Cols).(*mat.Dense).Copy(e.Y)
+	for i, row := range at {
+		y.Set(row, e.Y.RawMatrix().Cols, 1)
+		without, err := refit.Refit(ctx, y, leavingOutOf(lik))
+		if err != nil {
+			return nil, err
+		}
+		mean, cov := refitted.tile(i, i+1)
+		if err := without.PredictTo(ctx, mean, cov, batch.Slice(row, row+1)); err != nil {
+			return nil, err
+		}
+		y.Set(row, e.Y.RawMatrix().Cols, 0)
+		v.con.Show("leave one out", i+1, count)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	tolerance := report.Undefined()
+	if problem.HasNoise(lik) {
+		tolerance = leftOutTolerance
+	}
+	densities := func(m *moments) (*mat.Dense, error) {
+		logp := make([]float64, count)
+		err := glm.DefaultLink(lik, c).LogPredictiveTo(logp, lik, m.y, m.mean, m.cov)
+		return mat.NewDense(count, 1, logp), err
+	}
+	refitLog, err := densities(refitted)
+	if err != nil {
+		return nil, err
+	}
+	closedLog, err := densities(closed)
+	if err != nil {
+		return nil, err
+	}
+	out.add("mean", refitted.mean, closed.mean, largestEntry(refitted.mean), tolerance)
+	out.add("covariance", refitted.cov, closed.cov, largestEntry(refitted.cov), tolerance)
+	out.add("log density", refitLog, closedLog, 1, tolerance)
+	return out, nil
+}
+
+// add compares two matrices, relative to scale.
+func (l *LeftOutComparison) add(name string, refit, closed *mat.Dense, scale float64, tolerance report.Float) {
+	r := LeftOutValues{Quantity: name, Tolerance: tolerance}
+	worst := -1.0
+	for i := range refit.RawMatrix().Rows {
+		for j, a := range refit.RawRowView(i) {
+			b := closed.At(i, j)
+			if d := math.Abs(a - b); d > worst || math.IsNaN(d) {
+				worst, r.Refit, r.FirstOrder = d, report.Float(a), report.Float(b)
+			}
+		}
+	}
+	if scale > 0 {
+		worst /= scale
+	}
+	r.Difference = report.Float(worst)
+	r.OK = !tolerance.Finite() || worst <= float64(tolerance)
+	l.Values = append(l.Values, r)
+}
+
+// largestEntry returns the largest absolute value.
+func largestEntry(m *mat.Dense) float64 {
+	return math.Max(mat.Max(m), -mat.Min(m))
+}
+
+// ok tells whether all differences are within their tolerance; there are none in a
+// nil comparison.
+func (l *LeftOutComparison) ok() bool {
+	if l == nil {
+		return true
+	}
+	for _, r := range l.Values {
+		if !r.OK {
+			return false
+		}
+	}
+	return true
+}
+
+// leavingOut is a likelihood whose targets have one more column. A row that is not
+// 0 there has no part in it.
+type leavingOut struct{ glm.Likelihood }
+
+// leavingOutOf returns the likelihood with a column more.
+func leavingOutOf(lik glm.Likelihood) gp.Likelihood {
+	if scored, ok := lik.(gp.Scored); ok {
+		return leavingOutScored{leavingOut{lik}, scored}
+	}
+	return leavingOut{lik}
+}
+
+// leavingOutScored is leavingOut of a likelihood whose Λ is the Fisher information.
+type leavingOutScored struct {
+	leavingOut
+	scored gp.Scored
+}
+
+// CurvatureTo implements gp.Scored.
+func (l leavingOutScored) CurvatureTo(dst, y, f []float64) {
+	last := len(y) - 1
+	if clear(dst); y[last] == 0 {
+		l.scored.CurvatureTo(dst, y[:last], f)
+	}
+}
+
+// Expand implements gp.Likelihood.
+func (l leavingOut) Expand(residual, lambda, root, y, f []float64) float64 {
+	last := len(y) - 1
+	if y[last] == 0 {
+		return l.Likelihood.Expand(residual, lambda, root, y[:last], f)
+	}
+	clear(residual)
+	clear(lambda)
+	clear(root)
+	return 0
+}
+
+// CheckY checks all columns but the last.
+func (l leavingOut) CheckY(y []float64, c int) error { return l.Likelihood.CheckY(y[:len(y)-1], c) }

@@ -1,0 +1,538 @@
+// Package inference computes the posterior of a problem by the method that the
+// flags ask for, tunes its prior precision, calibrates it, saves and loads it, and
+// checks it against weight space.
+package inference
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/mathext"
+
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/novelty"
+	"github.com/funcgp/funcgp/glm/weightspace"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/cg"
+	"github.com/funcgp/funcgp/gp/kept"
+	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/sparse"
+	"github.com/funcgp/funcgp/store"
+)
+
+// Fitted is implemented by the posteriors of all methods.
+type Fitted interface {
+	gp.Dual
+	Refitted() bool
+	Warnings() []error
+	Save(w *store.Writer) error
+}
+
+var (
+	_ Fitted = (*gp.Exact)(nil)
+	_ Fitted = (*sparse.Posterior)(nil)
+	_ Fitted = (*cg.Posterior)(nil)
+	_ Fitted = (*kept.Posterior)(nil)
+)
+
+// A Posterior is the answer of a fit, by whatever method.
+type Posterior struct {
+	Dual   Fitted
+	Kernel *ntk.NTK
+	How    Method
+
+	prior           ntk.Prior
+	precision       float64 // of the posterior's prior
+	kernelPrecision float64 // of the prior that the kernel is made with
+	factor          float64 // kernelPrecision / precision, which scales the variances of the kernel's prior
+
+	network bool        // the mean is f(x;θ*), and not that of Dual
+	anchor  []float64   // v − θ*, P, of the posterior before training rows were changed: the mean is f̂(x) − J(x)·anchor; nil for none
+	settled *settlement // which precision the answers are at; nil where a posterior is at the stated one
+
+	gradient      float64 // norm of the gradient of the MAP objective at θ*
+	preflight     *report.Preflight
+	Evidence      gp.Evidence
+	traceError    float64
+	Tuning        *report.Tuning // nil without --tune-prior
+	approximation *report.Approximation
+	certificate   *report.Certificate // of kept rows, else nil
+	Calibration   *Calibration        // nil predicts with the covariance as it is
+	detector      *novelty.Detector   // how novelty is told; nil where it is not known
+
+	// Of a posterior over the parameters, which has no Dual.
+	weights    weightspace.Weights // nil in function space
+	structure  weightspace.Structure
+	refitted   bool
+	bnn        *weightspace.BNN // nil where predictions are those of the linearized network
+	predictive string           // other than glm; "" is glm
+}
+
+// A Method says how a posterior was computed.
+type Method struct {
+	Name, selection string
+	inducing        []int   // positions among the training rows
+	mean            gp.Mean // of a posterior without a refit
+}
+
+// Options are what verbs ask of a fit beside its method. The zero value is
+// the default.
+type Options struct {
+	AtTheta    bool               // the posterior is that at the trained parameters and the stated precision, and no refit
+	mean       gp.Mean            // of a posterior at θ*
+	Checkpoint string             // file to keep the state of a pass in; "" for none
+	Resume     *sparse.Checkpoint // state of a pass to go on from; nil starts anew
+	ResumeKept *store.File        // state of a refit by the method kept to go on from; nil starts anew
+	NoReport   bool               // no error report is needed
+
+	shards      bool // the pass over the data is split into parts
+	leaveOneOut bool // leave-one-out predictions of the training rows follow
+}
+
+// A fit holds what the methods compute a posterior from.
+type fit struct {
+	con     *console.Console
+	problem *problem.Problem
+	flags   Flags // with their defaults filled in
+	options Options
+	heldOut *dataset.Subset // rows that choose the prior precision; nil without --tune-prior heldout
+	theta   []float64       // θ*
+	settled *settlement     // nil with Options.AtTheta
+	frozen  bool            // the precision and the mode are settled
+
+	precision float64 // of the prior that the kernel is made with
+	prior     ntk.Prior
+	kernel    *ntk.NTK
+	tuning    *report.Tuning // nil without --tune-prior
+
+	source       linearize.Source  // training examples
+	outputs      *mat.Dense        // f(x;θ*) of the training examples, N×C
+	sites        *gp.Sites         // at θ*, or at the mode
+	mode         *weightspace.Mode // of the linearized model, where a method takes its sites there; else nil
+	near         []float64         // weights near that mode, P; nil for none
+	gradient     []float64         // Jᵀr at θ*
+	gradientNorm float64           // of the MAP objective at θ* and the stated precision
+	preflight    *report.Preflight
+}
+
+// Fit computes the posterior that the flags ask for.
+func Fit(ctx context.Context, c *console.Console, p *problem.Problem, flags *Flags, o Options) (*Posterior, error) {
+	f, err := newFit(c, p, flags, o)
+	if err != nil {
+		return nil, err
+	}
+	q, err := f.byMethod(ctx)
+	if err == nil {
+		q, err = f.settleNoise(ctx, q)
+	}
+	c.ClearBar()
+	if err != nil {
+		return nil, p.TrainNames().ExplainError(err)
+	}
+	c.Warn(q.Dual.Warnings()...)
+	f.remark(q)
+	return q, c.EndPart(ctx, "factorize")
+}
+
+// byMethod computes the posterior by the method of the flags.
+func (f *fit) byMethod(ctx context.Context) (*Posterior, error) {
+	switch f.flags.Method {
+	case "exact":
+		return f.exact(ctx)
+	case "cg":
+		return f.cg(ctx)
+	case "kept":
+		return f.kept(ctx)
+	}
+	return f.sparse(ctx)
+}
+
+// newFit fills in defaults and refuses what cannot work or fit into memory.
+func newFit(c *console.Console, p *problem.Problem, flags *Flags, o Options) (*fit, error) {
+	f := &fit{con: c, problem: p, options: o}
+	var err error
+	if f.flags, err = flags.withDefaults(p); err != nil {
+		return nil, err
+	}
+	d, outputs, params := p.Model.Net.Dims()
+	c.Detail("%d training examples, %d inputs, %d outputs, %d parameters, %s, %s likelihood", p.Examples.Train.Len(), d, outputs, params, problem.PriorText(p.Task.Prior, p.Task.Precision), p.Task.Likelihood.Name())
+	if f.flags.tune == "heldout" {
+		if f.heldOut, err = p.HeldOut("--tune-prior", "choose the precision on"); err != nil {
+			return nil, err
+		}
+	}
+	if f.flags.Method != weights && !o.shards { // weight space plans for itself, and so does each part
+		if err := planPosterior(c, p, &f.flags, f.heldOut); err != nil {
+			return nil, err
+		}
+	}
+	f.theta = p.Model.Net.Theta()
+	if err := f.setPrecision(p.Task.Precision); err != nil || o.AtTheta {
+		return f, err
+	}
+	return f, f.begin()
+}
+
+// setPrecision makes the kernel one of the prior of this precision.
+func (f *fit) setPrecision(precision float64) error {
+	prior, err := f.problem.Task.PriorAt(precision)
+	if err != nil {
+		return err
+	}
+	f.precision, f.prior, f.kernel = precision, prior, ntk.New(prior, f.theta, nil)
+	return nil
+}
+
+// posterior returns what is the same for all methods.
+func (f *fit) posterior(dual Fitted) *Posterior {
+	return &Posterior{Dual: dual, Kernel: f.kernel, How: Method{Name: f.flags.Method, selection: f.flags.selection, mean: f.mean()},
+		prior: f.prior, precision: f.precision, kernelPrecision: f.precision, factor: 1, network: !f.options.AtTheta && !f.flags.Refit, refitted: f.flags.Refit,
+		gradient: f.gradientNorm, Tuning: f.tuning, preflight: f.preflight}
+}
+
+// prepare linearizes the training examples, or makes them a source that does
+// so in each pass, and computes the sites and the gradient at θ*.
+func (f *fit) prepare(ctx context.Context, keep bool) error {
+	if f.source != nil {
+		return nil
+	}
+	if err := f.con.EndPart(ctx, "load"); err != nil {
+		return err
+	}
+	var err error
+	if f.source, err = f.problem.TrainingExamples(ctx, keep); err != nil {
+		return err
+	}
+	if f.sites, err = gp.SitesFrom(ctx, f.source, f.problem.Examples.Y, f.problem.Task.Likelihood); err != nil {
+		return err
+	}
+	f.outputs = f.sites.F
+	if f.gradient, err = f.residualGradient(ctx); err != nil {
+		return err
+	}
+	return f.look(ctx)
+}
+
+// errNotConcave says what does not hold of a heteroscedastic likelihood.
+var errNotConcave = errors.New("the heteroscedastic likelihood is not concave: Λ is its Fisher information, a refit finds one of perhaps several modes, uphill of the trained parameters, and leave-one-out is one step of Fisher scoring")
+
+// gradientRows is how many rows Jᵀr is summed over at a time.
+const gradientRows = 1024
+
+// residualGradient returns Jᵀr over the training rows, length P.
+func (f *fit) residualGradient(ctx context.Context) ([]float64, error) {
+	m, e := f.problem.Model, f.problem.Examples
+	sum := make([]float64, len(f.theta))
+	if b, ok := f.source.(*linearize.Batch); ok {
+		b.MulTransVecTo(sum, mat.DenseCopyOf(f.sites.Residual).RawMatrix().Data)
+		return sum, nil
+	}
+	n := e.Train.Len()
+	part := make([]float64, len(f.theta))
+	for lo := 0; lo < n; lo += gradientRows {
+		hi := min(lo+gradientRows, n)
+		x, err := e.Inputs(ctx, e.Train, lo, hi)
+		if err != nil {
+			return nil, err
+		}
+		if err := m.Net.VJP(ctx, part, x, f.sites.Residual.Slice(lo, hi, 0, m.Outputs).(*mat.Dense)); err != nil {
+			return nil, err
+		}
+		for i, g := range part {
+			sum[i] += g
+		}
+		f.con.Show("gradient", hi, n)
+	}
+	return sum, nil
+}
+
+// Prior is that of the posterior.
+func (q *Posterior) Prior() ntk.Prior { return q.prior }
+
+// PriorScale is what the variances of Kernel are multiplied by for those of the prior.
+func (q *Posterior) PriorScale() float64 { return q.factor }
+
+// Precision stands for the prior: that of all parameters, or the geometric mean.
+func (q *Posterior) Precision() float64 { return q.precision }
+
+// Report is the fit as JSON shows it.
+func (q *Posterior) Report(p *problem.Problem, warnings []string) report.Fit {
+	var calibration *report.Calibration
+	if q.Calibration != nil {
+		calibration = &q.Calibration.Calibration
+	}
+	inducing := report.Index(-1)
+	if problem.IsSparse(q.How.Name) {
+		inducing = report.Index(len(q.How.inducing))
+	}
+	r := report.Fit{Examples: p.Examples.Train.Len(), Outputs: p.Model.Outputs, Parameters: p.Model.Parameters(), PriorPrecision: report.Float(q.precision), Refit: q.refits(),
+		Method: q.How.Name, Inducing: inducing, TraceError: report.Float(q.traceError),
+		GradientNorm: report.Float(q.gradient), LogEvidence: report.Float(q.Evidence.Value), Bound: q.Evidence.Bound.String(), LogDet: report.Float(q.Evidence.LogDet),
+		LogLikelihood: report.Float(q.Evidence.LogLik), Scatter: report.Float(q.Evidence.Scatter), Calibration: calibration, Tuning: q.Tuning, Approximation: q.approximation, Certificate: q.certificate, Warnings: warnings,
+		PriorPrecisionOrigin: string(p.Task.PrecisionFrom), Preflight: q.preflight, Preprocessing: p.Preprocessing(), Grouped: p.Task.Grouping.Report()}
+	q.describe(&r)
+	if s := q.settled; s != nil {
+		r.StatedPrecision, r.Match = problem.Number(s.stated), &s.match
+		switch s.match.Used {
+		case atMatch:
+			r.PriorPrecisionOrigin = "the match: " + s.match.Why
+		case "given":
+			r.PriorPrecisionOrigin = s.match.Why
+		}
+	}
+	if q.Tuning != nil {
+		r.PriorPrecisionOrigin = "chosen by --tune-prior " + q.Tuning.Method
+	}
+	if prior := p.Task.Prior; prior != nil {
+		r.PriorPrecision, r.Prior = report.Undefined(), prior.At(q.precision).Report()
+		if r.PriorPrecisionOrigin = string(prior.From); q.Tuning != nil && p.Saved == nil {
+			r.PriorPrecisionOrigin = fmt.Sprintf("%s, times a factor chosen by --tune-prior %s", prior.From, q.Tuning.Method)
+		}
+	}
+	if problem.HasNoise(p.Task.Likelihood) {
+		r.NoiseVariance, r.NoiseVarianceOrigin = problem.Number(p.Task.Noise), string(p.Task.NoiseFrom)
+	}
+	return r
+}
+
+// Predictions are the answers for a batch of T rows.
+type Predictions struct {
+	Network           *mat.Dense     // outputs of the network alone, T×C
+	Mean, Cov         *mat.Dense     // of the outputs: T×C, T·C×C
+	Likelihood        glm.Likelihood // with calibrated noise
+	Tempered, Scaled  *mat.Dense     // calibrated mean and covariance
+	Prob, SD, MAPProb *mat.Dense     // probabilities, their standard deviations, and those of the network itself: T×classes, nil for a regression
+	Unsure            *glm.Novelty   // with the covariance as it is
+	Novelty           []float64      // in nats (E22); nil where it is not known
+	LogDensity        []float64      // log p(y|x) of the targets, calibrated; nil where they were not given
+	CDF               []float64      // of a regression on one target by draws: P(y' ≤ y); nil otherwise
+
+	// Of a regression, one column for each target: the mean and the standard deviation
+	// of a new observation, and the standard deviation of the function.
+	Response, ObservationSD, FunctionSD *mat.Dense
+
+	calibration *glm.Calibration
+}
+
+// Predict evaluates posterior and link at the rows of b.
+func (q *Posterior) Predict(ctx context.Context, task *problem.Task, b *linearize.Batch, link glm.Link) (*Predictions, error) {
+	return q.predict(ctx, q.latent(), task, b, nil, link)
+}
+
+// PredictBy is Predict with the function of another posterior, which is calibrated as q
+// is.
+func (q *Posterior) PredictBy(ctx context.Context, function gp.Latent, task *problem.Task, b *linearize.Batch, link glm.Link) (*Predictions, error) {
+	return q.predict(ctx, function, task, b, nil, link)
+}
+
+// predict is PredictBy, with LogDensity of the targets y if they are not nil.
+func (q *Posterior) predict(ctx context.Context, function gp.Latent, task *problem.Task, b *linearize.Batch, y *mat.Dense, link glm.Link) (*Predictions, error) {
+	t, c := b.Len(), b.Outputs()
+	out := &Predictions{Network: b.F, Mean: mat.NewDense(t, c, nil), Cov: mat.NewDense(t*c, c, nil)}
+	if err := function.PredictTo(ctx, out.Mean, out.Cov, b); err != nil {
+		return nil, err
+	}
+	lik := task.Likelihood
+	var err error
+	out.calibration = q.Calibration.scales()
+	if out.Likelihood, out.Tempered, out.Scaled, err = out.calibration.Apply(lik, out.Mean, out.Cov); err != nil {
+		return nil, err
+	}
+	if out.Unsure, err = glm.NoveltyOf(ctx, ScoringLink(lik, c), lik, out.Mean, out.Cov, 0); err != nil {
+		return nil, err
+	}
+	if out.Novelty, err = q.noveltyOf(ctx, b); err != nil {
+		return nil, err
+	}
+	if y != nil {
+		out.LogDensity = make([]float64, t)
+	}
+	if task.Classes == nil {
+		if y != nil {
+			if err := link.LogPredictiveTo(out.LogDensity, out.Likelihood, y, out.Tempered, out.Scaled); err != nil {
+				return nil, err
+			}
+		}
+		return out, out.observe()
+	}
+	if err := out.respond(ctx, y, link); err != nil {
+		return nil, err
+	}
+	out.mapOf(lik)
+	return out, nil
+}
+
+// mapOf fills in the probabilities of the classes by the network alone.
+func (o *Predictions) mapOf(lik glm.Likelihood) {
+	t, c := o.Network.Dims()
+	o.MAPProb = mat.NewDense(t, c, nil)
+	for i := range t {
+		lik.MeanTo(o.MAPProb.RawRowView(i), o.Network.RawRowView(i))
+	}
+	if c > 1 {
+		return
+	}
+	// One output p speaks for the second class, and 1 − p for the first.
+	rest := mat.NewDense(t, 1, nil)
+	for i := range t {
+		lik.MeanTo(rest.RawRowView(i), []float64{-o.Network.At(i, 0)})
+	}
+	o.MAPProb = sideBySide(rest, o.MAPProb)
+}
+
+// respond fills in the probabilities and their standard deviations, and the log density of
+// targets that are not nil.
+func (o *Predictions) respond(ctx context.Context, y *mat.Dense, link glm.Link) error {
+	o.Prob, o.SD = new(mat.Dense), new(mat.Dense)
+	if q, ok := link.(glm.QMC); ok && y != nil {
+		if err := q.PredictDensityTo(ctx, o.Prob, o.SD, o.LogDensity, o.Likelihood, y, o.Tempered, o.Scaled); err != nil {
+			return err
+		}
+	} else {
+		if err := link.PredictTo(o.Prob, o.SD, o.Likelihood, o.Tempered, o.Scaled); err != nil {
+			return err
+		}
+		if y != nil {
+			if err := link.LogPredictiveTo(o.LogDensity, o.Likelihood, y, o.Tempered, o.Scaled); err != nil {
+				return err
+			}
+		}
+	}
+	t, c := o.Prob.Dims()
+	if c > 1 {
+		return nil
+	}
+	rest := mat.NewDense(t, 1, nil)
+	switch link.(type) {
+	case glm.Exact, glm.QMC, glm.Probit:
+		// E σ(−f), which keeps its digits where p is 1 to rounding.
+		var minus mat.Dense
+		minus.Scale(-1, o.Tempered)
+		if err := link.PredictTo(rest, nil, o.Likelihood, &minus, o.Scaled); err != nil {
+			return err
+		}
+	default:
+		for i := range t {
+			rest.Set(i, 0, 1-o.Prob.At(i, 0))
+		}
+	}
+	o.Prob, o.SD = sideBySide(rest, o.Prob), sideBySide(o.SD, o.SD)
+	return nil
+}
+
+// observe fills in what a regression says of a new observation.
+func (o *Predictions) observe() error {
+	t, c := o.Mean.Dims()
+	link, targets := glm.Exact{}, o.Likelihood.Targets(c)
+	var response mat.Dense
+	if err := link.PredictTo(&response, nil, o.Likelihood, o.Tempered, o.Scaled); err != nil {
+		return err
+	}
+	o.Response = response.Slice(0, t, 0, targets).(*mat.Dense)
+	var aleatoric, epistemic mat.Dense
+	if err := link.SplitTo(&aleatoric, &epistemic, o.Likelihood, o.Tempered, o.Scaled); err != nil {
+		return err
+	}
+	o.ObservationSD, o.FunctionSD = mat.NewDense(t, targets, nil), mat.NewDense(t, targets, nil)
+	for i := range t {
+		for j := range targets {
+			o.ObservationSD.Set(i, j, math.Sqrt(aleatoric.At(i, j)+epistemic.At(i, j)))
+			o.FunctionSD.Set(i, j, math.Sqrt(max(0, o.Scaled.At(i*c+j, j))))
+		}
+	}
+	return nil
+}
+
+// novelty is that of row i as reports show it, whose rank is left to the caller.
+func (o *Predictions) novelty(i int) report.Novelty {
+	n := report.Novelty{Score: report.Undefined(), Rank: report.Undefined(), Entropy: report.Float(o.Unsure.Score[i]), MutualInformation: report.Float(o.Unsure.Mutual[i])}
+	if o.Novelty != nil {
+		n.Score = report.Float(o.Novelty[i])
+	}
+	return n
+}
+
+// Row is prediction i as reports show it, which is of row at of the data. Its
+// densities and the rank of its novelty are left to the caller.
+func (o *Predictions) Row(task *problem.Task, i int, rows *dataset.Subset, at int) *report.PredictedRow {
+	f := o.Network.RawRowView(i)
+	r := &report.PredictedRow{Index: report.Index(rows.Rows[at]), Label: report.Float(problem.Label(rows, at)), Several: rows.Set.Width() > 1, Class: o.class(task, i), NetworkClass: o.networkClass(task, i),
+		Probability: RowOf(o.Prob, i), ProbabilitySD: RowOf(o.SD, i), MAPProbability: RowOf(o.MAPProb, i), Mean: RowOf(o.Mean, i),
+		ObservationSD: RowOf(o.ObservationSD, i), FunctionSD: RowOf(o.FunctionSD, i),
+		Novelty: o.novelty(i)}
+	r.Expected, r.MAPExpected, r.CDF, r.MAPCDF = report.Undefined(), report.Undefined(), report.Undefined(), report.Undefined()
+	if c := len(f); task.Classes == nil && task.Likelihood.Targets(c) == 1 {
+		y, expected := problem.Label(rows, at), make([]float64, c)
+		task.Likelihood.MeanTo(expected, f)
+		r.Expected, r.MAPExpected = report.Float(o.Response.At(i, 0)), report.Float(expected[0])
+		r.CDF, r.MAPCDF = report.Float(o.distributionAt(i, y)), report.Float(distribution(task.Likelihood, y, f, make([]float64, c*c)))
+	}
+	return r
+}
+
+// distributionAt is distribution for row i.
+func (o *Predictions) distributionAt(i int, y float64) float64 {
+	_, c := o.Mean.Dims()
+	switch _, counts := o.Likelihood.(glm.Poisson); {
+	case o.CDF != nil && counts:
+		return o.CDF[i] - math.Exp(o.LogDensity[i])/2
+	case o.CDF != nil:
+		return o.CDF[i]
+	}
+	return distribution(o.Likelihood, y, o.Tempered.RawRowView(i), mat.DenseCopyOf(o.Scaled.Slice(i*c, (i+1)*c, 0, c)).RawMatrix().Data)
+}
+
+// distribution returns P(Y < y) + P(Y = y)/2 of a new observation Y of the one target
+// of outputs with mean f and covariance cov; NaN where y is.
+func distribution(lik glm.Likelihood, y float64, f, cov []float64) float64 {
+	if math.IsNaN(y) {
+		return y
+	}
+	if _, counts := lik.(glm.Poisson); !counts {
+		d, ok := glm.DistributionOf(lik)
+		if !ok {
+			return math.NaN()
+		}
+		return d.CoupledCDF(0, y, f, cov)
+	}
+	return glm.Expectation(func(f float64) float64 {
+		rate := math.Exp(f)
+		if math.IsInf(rate, 1) {
+			return 0
+		}
+		// P(Y ≤ y) = Q(y+1, rate)
+		return mathext.GammaIncRegComp(y+1, rate) - math.Exp(lik.LogProb([]float64{y}, []float64{f}))/2
+	}, f[0], cov[0])
+}
+
+func sideBySide(a, b *mat.Dense) *mat.Dense {
+	var m mat.Dense
+	m.Augment(a, b)
+	return &m
+}
+
+// RowOf is row i of m, nil for a nil matrix.
+func RowOf(m *mat.Dense, i int) []report.Float {
+	if m == nil {
+		return nil
+	}
+	return report.Floats(m.RawRowView(i))
+}
+
+// CovarianceOf is the C×C covariance of row i.
+func CovarianceOf(cov *mat.Dense, i int) [][]report.Float {
+	_, c := cov.Dims()
+	out := make([][]report.Float, c)
+	for j := range c {
+		out[j] = report.Floats(cov.RawRowView(i*c + j))
+	}
+	return out
+}

@@ -1,0 +1,85 @@
+package inference
+
+import (
+	"context"
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/internal/problem"
+)
+
+// Prediction is prediction i as the report of one row shows it.
+func (q *Posterior) Prediction(task *problem.Task, o *Predictions, i int) report.Prediction {
+	novelty := o.novelty(i)
+	novelty.Rank = q.Rank(novelty.Score)
+	r := report.Prediction{Class: o.class(task, i), NetworkClass: o.networkClass(task, i), Probability: RowOf(o.Prob, i), ProbabilitySD: RowOf(o.SD, i),
+		MAPProbability: RowOf(o.MAPProb, i), Mean: RowOf(o.Mean, i), Covariance: CovarianceOf(o.Cov, i),
+		ObservationMean: RowOf(o.Response, i), ObservationSD: RowOf(o.ObservationSD, i), FunctionSD: RowOf(o.FunctionSD, i), Novelty: &novelty}
+	if task.Classes != nil && r.Class.Finite() {
+		r.ClassName = task.Name(int(r.Class))
+	}
+	return r
+}
+
+// Best is the number of the class of largest probability of row i.
+func (o *Predictions) Best(i int) int { return floats.MaxIdx(o.Prob.RawRowView(i)) }
+
+// class is the label of the class of largest probability; undefined for a regression.
+func (o *Predictions) class(task *problem.Task, i int) report.Float {
+	if task.Classes == nil {
+		return report.Undefined()
+	}
+	return report.Float(task.Classes[o.Best(i)])
+}
+
+// networkClass is the label of the network's largest output where that is another; else nil.
+func (o *Predictions) networkClass(task *problem.Task, i int) *report.Float {
+	if task.Classes == nil {
+		return nil
+	}
+	k := problem.LargestClass(o.Network.RawRowView(i))
+	if k == o.Best(i) {
+		return nil
+	}
+	return problem.Number(float64(task.Classes[k]))
+}
+
+// RunnerUp is the class of largest probability of row i but one; -1 where there is one class
+// alone.
+func (o *Predictions) RunnerUp(i int) int {
+	predicted := o.Best(i)
+	second, best := -1, math.Inf(-1)
+	for k, v := range o.Prob.RawRowView(i) {
+		if k != predicted && v > best {
+			second, best = k, v
+		}
+	}
+	return second
+}
+
+// WithMean is o with another posterior mean, T×C, of the same covariance. Novelty stays
+// that of o.
+func (o *Predictions) WithMean(ctx context.Context, mean *mat.Dense, link glm.Link) (*Predictions, error) {
+	other := *o
+	other.Mean = mean
+	var err error
+	if _, other.Tempered, _, err = o.calibration.Apply(o.Likelihood, mean, o.Cov); err != nil {
+		return nil, err
+	}
+	if o.Prob == nil {
+		return &other, other.observe()
+	}
+	return &other, other.respond(ctx, nil, link)
+}
+
+// ByNetwork are the probabilities of the classes where f, 1×C, are the outputs without
+// uncertainty.
+func ByNetwork(task *problem.Task, f *mat.Dense) []report.Float {
+	o := &Predictions{Network: f}
+	o.mapOf(task.Likelihood)
+	return RowOf(o.MAPProb, 0)
+}

@@ -1,0 +1,285 @@
+package inference
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/cg"
+	"github.com/funcgp/funcgp/gp/kept"
+	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/sparse"
+	"github.com/funcgp/funcgp/store"
+)
+
+// header is what a file says about the posterior, and a function that writes its prior.
+// split is --split, nil where it was not given.
+func (q *Posterior) header(ctx context.Context, p *problem.Problem, r report.Fit, split *int) (problem.SavedHeader, func(w *store.Writer), error) {
+	e, t := p.Examples, p.Task
+	classes, names := t.Ungrouped()
+	head := problem.SavedHeader{Rows: problem.FormatRows(e.Train.Rows), Likelihood: t.Likelihood.Name(), Classes: classes, ClassNames: names, Grouped: t.Grouping.Report(), Noise: t.Noise,
+		Prior: q.kernelPrecision, Factor: q.factor, Seed: p.Limits.Seed, Select: q.How.selection, Inducing: q.How.inducing, Mean: q.How.mean,
+		Bound: q.Evidence.Bound, SE: report.Float(q.Evidence.StdErr), Fit: r, Split: problem.SplitNumber(split), Scaling: e.Scaling.Saved(), Network: q.network}
+	if q.preflight != nil {
+		head.PreflightWarnings = q.preflight.Warnings
+	}
+	prior, writePrior := t.SavedPrior(p.Model, q.kernelPrecision)
+	head.GroupedPrior = prior
+	var err error
+	head.Remembered, err = p.Remember(ctx)
+	return head, writePrior, err
+}
+
+// Save writes the posterior to a file, with the training inputs if asked. split
+// is --split, nil where it was not given.
+func (q *Posterior) Save(ctx context.Context, path string, p *problem.Problem, r report.Fit, inputs bool, split *int) error {
+	e := p.Examples
+	head, writePrior, err := q.header(ctx, p, r, split)
+	if err != nil {
+		return err
+	}
+	head.Inputs = inputs
+	if k := q.Calibration; k != nil {
+		head.CalibrationWarnings, head.RateKept = k.warnings, k.rateKept
+		head.Fit.Warnings = slices.DeleteFunc(slices.Clone(r.Warnings), func(text string) bool { return slices.Contains(k.warnings, text) })
+	}
+	var rows *dataset.Stored
+	if inputs {
+		if rows, err = e.Data.Stored(ctx, e.Train); err != nil {
+			return err
+		}
+	}
+	return problem.PosteriorFile.Write(path, func(w *store.Writer) error {
+		w.JSON("header", head)
+		writePrior(w)
+		if inputs {
+			w.JSON("inputs", problem.StoredRows{Rows: problem.FormatRows(rows.Rows), Shape: rows.Shape, Columns: rows.Columns, Integer: rows.Integer, Names: rows.Names, IDs: rows.IDs})
+			w.Floats("inputs.targets", rows.Targets)
+			w.Bytes("inputs.pixels", rows.Pixels)
+			w.Floats("inputs.features", rows.X)
+		}
+		if q.Calibration != nil {
+			w.Floats("leave-one-out", packRows(q.Calibration.LeftOutRows))
+		}
+		if q.anchor != nil {
+			w.Floats("anchor", q.anchor)
+		}
+		if q.detector != nil {
+			if err := q.detector.Save(w); err != nil {
+				return err
+			}
+		}
+		return q.Dual.Save(w)
+	})
+}
+
+// SavedBytes is about how many bytes a posterior of kept rows takes in a file; 0 for other
+// methods.
+func (q *Posterior) SavedBytes() int64 {
+	if p, ok := q.Dual.(*kept.Posterior); ok {
+		return p.SavedBytes()
+	}
+	return 0
+}
+
+// loadPosterior returns the posterior of the problem's file, with its calibration
+// unless the method of calibration is "" or none.
+func loadPosterior(ctx context.Context, c *console.Console, p *problem.Problem, calibrate string) (*Posterior, error) {
+	q, err := load(ctx, c, p)
+	if err != nil {
+		return nil, err
+	}
+	h := &p.Saved.Header
+	for _, text := range h.Fit.Warnings {
+		c.WarnText(text)
+	}
+	if q.settled == nil {
+		if h.Fit.Refit {
+			c.Note("the file is of an older version: its mean is that of a refit, and not the network's output")
+		} else {
+			c.Note("the file is of an older version: its covariance is that at the trained parameters, and not at the match; fit it again")
+		}
+	}
+	if calibrate != "" {
+		if err := q.loadDetector(ctx, c, p); err != nil {
+			return nil, err
+		}
+	}
+	if calibrate != "" && calibrate != "none" {
+		if err := q.loadCalibration(c, p); err != nil {
+			return nil, err
+		}
+	}
+	return q, c.EndPart(ctx, "factorize")
+}
+
+// load returns the posterior of the problem's file without its calibration.
+func load(ctx context.Context, c *console.Console, p *problem.Problem) (*Posterior, error) {
+	v, h, f := p.Saved, &p.Saved.Header, &p.Saved.Header.Fit
+	how := Method{Name: f.Method, selection: h.Select, inducing: h.Inducing, mean: h.Mean}
+	if !inRange(h.Inducing, p.Examples.Train.Len(), how.takesRows()) {
+		return nil, v.Damaged("its inducing examples cannot be used")
+	}
+	if err := planLoad(p, f.Method, p.Examples.Train.Len(), how.inducingOutputs(p.Model.Outputs), len(h.Inducing)); err != nil {
+		return nil, err
+	}
+	kernelPrior, err := p.Task.PriorAt(h.Prior)
+	if err != nil {
+		return nil, err
+	}
+	prior, err := p.Task.PriorAt(h.Prior / h.Factor)
+	if err != nil {
+		return nil, err
+	}
+	q := &Posterior{network: h.Network, refitted: f.Refit, prior: prior, Kernel: ntk.New(kernelPrior, p.Model.Net.Theta(), nil), How: how,
+		precision: h.Prior / h.Factor, kernelPrecision: h.Prior, factor: h.Factor, gradient: float64(f.GradientNorm),
+		Evidence:   gp.Evidence{Value: float64(f.LogEvidence), LogDet: float64(f.LogDet), LogLik: float64(f.LogLikelihood), Scatter: float64(f.Scatter), StdErr: float64(h.SE), Bound: h.Bound},
+		traceError: float64(f.TraceError), approximation: f.Approximation, certificate: f.Certificate, Tuning: f.Tuning, preflight: f.Preflight}
+	if q.preflight != nil {
+		q.preflight.Warnings = h.PreflightWarnings
+	}
+	if f.Match != nil {
+		q.settled = &settlement{stated: float64(*f.StatedPrecision), match: *f.Match}
+	}
+	if v.File.Has("anchor") {
+		r := v.File.Reader("")
+		if q.anchor = r.Floats("anchor", p.Model.Parameters()); r.Err() != nil {
+			return nil, r.Err()
+		}
+	}
+	if err := c.EndPart(ctx, "load"); err != nil {
+		return nil, err
+	}
+	q.Dual, err = loadDual(ctx, c, p, q.Kernel, kernelPrior)
+	c.ClearBar()
+	if err != nil {
+		return nil, p.TrainNames().ExplainError(err)
+	}
+	return q, nil
+}
+
+// loadCalibration reads the calibration of the file, if it has one.
+func (q *Posterior) loadCalibration(c *console.Console, p *problem.Problem) error {
+	v, k := p.Saved, p.Saved.Header.Fit.Calibration
+	if k == nil {
+		return nil
+	}
+	numbers, err := v.File.Floats("leave-one-out")
+	if err != nil {
+		return err
+	}
+	rows, ok := unpackRows(numbers, p)
+	if !ok {
+		return v.Damaged("its leave-one-out predictions cannot be used")
+	}
+	q.scoreLeftOut(p, rows)
+	q.Calibration = &Calibration{Calibration: *k, rateKept: v.Header.RateKept, LeftOutRows: rows, warnings: v.Header.CalibrationWarnings}
+	for _, text := range q.Calibration.warnings {
+		c.WarnText(text)
+	}
+	return nil
+}
+
+// packRows returns what is saved of leave-one-out predictions: the same number of
+// values for each row.
+func packRows(rows []report.PredictedRow) []float64 {
+	var out []float64
+	put := func(list ...report.Float) {
+		for _, x := range list {
+			out = append(out, float64(x))
+		}
+	}
+	for i := range rows {
+		r := &rows[i]
+		put(report.Float(r.Index), r.Label, r.Class, r.LogDensity, r.MAPLogDensity, r.Novelty.Entropy, r.Novelty.MutualInformation)
+		put(r.Probability...)
+		put(r.MAPProbability...)
+		if r.Probability == nil {
+			put(r.ObservationSD[0], r.FunctionSD[0], r.Expected, r.MAPExpected, r.CDF, r.MAPCDF)
+		}
+	}
+	return out
+}
+
+// unpackRows reads what packRows wrote for the problem; ok is false where it cannot
+// be that.
+func unpackRows(v []float64, p *problem.Problem) (rows []report.PredictedRow, ok bool) {
+	const common, regression = 7, 6
+	classes := p.Task.Classes
+	width := common + regression
+	if classes != nil {
+		width = common + 2*len(classes)
+	}
+	training := map[int]bool{}
+	for _, r := range p.Examples.Train.Rows {
+		training[r] = true
+	}
+	for part := range slices.Chunk(report.Floats(v), width) {
+		r := report.PredictedRow{Index: -1}
+		if part[0] >= 0 && part[0] < math.MaxInt32 {
+			r.Index = report.Index(part[0])
+		}
+		if len(part) < width || !training[int(r.Index)] || classes != nil && !slices.Contains(p.Task.Labels(), part[1]) {
+			return nil, false
+		}
+		r.Label, r.Class, r.LogDensity, r.MAPLogDensity = part[1], part[2], part[3], part[4]
+		r.Novelty = report.Novelty{Score: report.Undefined(), Rank: report.Undefined(), Entropy: part[5], MutualInformation: part[6]}
+		if k := len(classes); k > 0 {
+			r.Probability, r.MAPProbability = part[common:common+k], part[common+k:]
+		} else {
+			r.ObservationSD, r.FunctionSD, r.Expected, r.MAPExpected, r.CDF, r.MAPCDF = part[7:8], part[8:9], part[9], part[10], part[11], part[12]
+		}
+		if r.Several = p.Examples.Train.Set.Width() > 1; r.Several {
+			r.ObservationSD, r.FunctionSD = nil, nil // of which only the first was kept
+		}
+		rows = append(rows, r)
+	}
+	return rows, true
+}
+
+// loadDual linearizes the training examples as the method needs them and reads
+// the posterior.
+func loadDual(ctx context.Context, c *console.Console, p *problem.Problem, kernel *ntk.NTK, prior ntk.Prior) (Fitted, error) {
+	v, name, memory := p.Saved, p.Saved.Header.Fit.Method, p.Limits.Memory
+	x, err := p.TrainingExamples(ctx, name == "exact" || (name == "cg" || name == "kept") && p.KeepsJacobian())
+	if err != nil {
+		return nil, err
+	}
+	var z *sparse.Inducing
+	if problem.IsSparse(name) && v.Header.Select != report.SelectStrength { // rows are linearized as their directions in the file say
+		if z, err = p.Inducing(ctx, v.Header.Inducing); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.EndPart(ctx, "linearize"); err != nil {
+		return nil, err
+	}
+	targets := &gp.Targets{Y: p.Examples.Y, Likelihood: p.Task.Likelihood}
+	switch name {
+	case "exact":
+		return gp.Load(v.File, kernel, x.(*linearize.Batch), &gp.Options{MaxMemory: memory, Targets: targets})
+	case "kept":
+		return kept.Load(ctx, v.File, x, prior, p.Model.Net.Theta(), &kept.Options{Mean: v.Header.Mean, MaxMemory: memory, Targets: targets, Progress: c.Show})
+	case "cg":
+		return cg.Load(ctx, v.File, kernel, x, &cg.Options{MaxMemory: memory, Targets: targets, Progress: c.Show})
+	}
+	return sparse.Load(ctx, v.File, kernel, x, z, &sparse.Options{Mean: v.Header.Mean, MaxMemory: memory, Targets: targets, Progress: c.Show})
+}
+
+// inRange tells whether positions are different ones below n, or where they may repeat any.
+func inRange(positions []int, n int, repeat bool) bool {
+	seen := make([]bool, n)
+	for _, at := range positions {
+		if at < 0 || at >= n || seen[at] && !repeat {
+			return false
+		}
+		seen[at] = true
+	}
+	return true
+}

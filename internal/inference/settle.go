@@ -1,0 +1,428 @@
+package inference
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/weightspace"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/kept"
+	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/sparse"
+)
+
+// The values of --at that are no number.
+const (
+	atMatch  = "match"
+	atStated = "stated"
+)
+
+// AddAt defines --at.
+func (s *Flags) AddAt(c *cobra.Command) {
+	c.Flags().StringVar(&s.at, "at", atMatch, "answer at the prior precision `WHICH`: match, at which the refit fits the training rows as the network does; stated, that of the training; or a number. --prior-precision, --prior and --tune-prior say it too")
+}
+
+// checkAt refuses a value of --at that is none, and other flags that say a precision.
+func (s *Flags) checkAt(c *cobra.Command) error {
+	if !c.Flags().Changed("at") {
+		return nil
+	}
+	for _, name := range []string{"prior-precision", "prior", "tune-prior"} {
+		if c.Flags().Changed(name) {
+			return console.Usagef("--at and --%s both say the prior precision of the answers; leave one of them out", name)
+		}
+	}
+	if s.at == atMatch || s.at == atStated {
+		return nil
+	}
+	if v, err := strconv.ParseFloat(s.at, 64); err != nil || !(v >= 1e-300 && v <= 1e300) {
+		return console.NotOneOf("at", s.at, []string{atMatch, atStated, "a positive number"})
+	}
+	return nil
+}
+
+// A settlement says at which prior precision the answers are, and why (E21).
+type settlement struct {
+	stated float64 // precision of the training
+	match  report.Match
+}
+
+// begin decides which precision to start with, and whether the match is to be found from there.
+func (f *fit) begin() error {
+	s := &settlement{stated: f.precision, match: report.Match{Precision: report.Undefined(), Network: report.Undefined(), Refit: report.Undefined(), Remainder: report.Undefined()}}
+	f.settled = s
+	task := f.problem.Task
+	switch {
+	case f.flags.tune != "":
+		s.match.Used, s.match.Why = "tuned", "--tune-prior says so"
+	case task.PrecisionGiven():
+		s.match.Used, s.match.Why = "given", string(task.PrecisionFrom)
+	case f.flags.at == atStated:
+		s.match.Used, s.match.Why = atStated, "--at stated says so"
+	case f.flags.at != atMatch && f.flags.at != "":
+		v, err := strconv.ParseFloat(f.flags.at, 64)
+		if err != nil {
+			return err
+		}
+		s.match.Used, s.match.Why = "given", "from --at"
+		return f.setPrecision(v)
+	case f.problem.TrainedOnOthers():
+		s.match.Used, s.match.Why = atStated, "the network records that it was trained on other rows"
+	case problem.HasLogVariances(task.Likelihood):
+		s.match.Used, s.match.Why = atStated, "the likelihood is not concave"
+	default:
+		s.match.Used = atMatch
+	}
+	return nil
+}
+
+// seeks tells whether the match is looked for: to answer at it, or to name it beside a precision
+// that was given.
+func (f *fit) seeks() bool {
+	s := f.settled
+	if s == nil || problem.HasLogVariances(f.problem.Task.Likelihood) || f.problem.TrainedOnOthers() {
+		return false
+	}
+	return s.match.Used == atMatch || s.match.Used == "given"
+}
+
+// namedOutputs is the number of outputs of training rows up to which the match is looked for where
+// another precision is given.
+const namedOutputs = 4000
+
+// kernelAt returns the kernel at multiples of the precision that f has now.
+func (f *fit) kernelAt() func(factor float64) (ntk.Kernel, error) {
+	start := f.precision
+	return func(factor float64) (ntk.Kernel, error) {
+		prior, err := f.problem.Task.PriorAt(start * factor)
+		if err != nil {
+			return nil, err
+		}
+		return ntk.New(prior, f.theta, nil), nil
+	}
+}
+
+// mean is that of a posterior whose sites are at the mode: the network's output, or with --refit the
+// sum over training examples.
+func (f *fit) mean() gp.Mean {
+	if !f.options.AtTheta && f.flags.Refit {
+		return gp.LinearGaussian
+	}
+	return f.options.mean
+}
+
+// settleNoise chooses the noise variance by leave-one-out where it is open, and returns the posterior
+// under it.
+func (f *fit) settleNoise(ctx context.Context, q *Posterior) (*Posterior, error) {
+	lik, ok := f.problem.Task.Likelihood.(*glm.Gaussian)
+	if !ok || f.flags.Method == "exact" || !f.seeksNoise() {
+		return q, nil
+	}
+	m, _, err := q.leaveOneOut(ctx, f.con, f.problem, q.leftOut(f.problem))
+	if err != nil {
+		return nil, err
+	}
+	factor, err := glm.NoiseFactor(lik, m.y, m.mean, m.cov)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.setNoise(factor, f.byLeaveOneOut()); err != nil {
+		return nil, err
+	}
+	y := f.problem.Examples.Y
+	if f.mode != nil {
+		if f.sites, err = gp.NewSites(y, f.mode.Sites.F, f.problem.Task.Likelihood); err != nil {
+			return nil, err
+		}
+	}
+	if dual, ok := q.Dual.(*sparse.Posterior); ok && problem.ThroughInducing(f.flags.Method) {
+		if dual, err = dual.ScaleNoise(ctx, f.kernel, factor, f.sites); err != nil {
+			return nil, err
+		}
+		scaled := f.sparsePosterior(dual, dual.Inducing())
+		scaled.approximation = q.approximation
+		return scaled, nil
+	}
+	f.frozen = true
+	return f.byMethod(ctx)
+}
+
+// matchExact moves an exact refit to the match, or finds out where that is.
+func (f *fit) matchExact(ctx context.Context, dual *gp.Exact) (*gp.Exact, error) {
+	y, lik := f.problem.Examples.Y, f.problem.Task.Likelihood
+	o := &gp.MatchOptions{Best: glm.MostLogLik(lik, y)}
+	switch {
+	case !f.seeks():
+	case f.settled.match.Used == atMatch:
+		moved, m, err := dual.Match(ctx, f.kernelAt(), y, lik, o)
+		if err != nil {
+			return nil, err
+		}
+		dual = moved
+		if err := f.found(ctx, m); err != nil {
+			return nil, err
+		}
+	case f.source.Len()*f.problem.Model.Outputs <= namedOutputs:
+		// The match is named alone, so that the answer does not depend on the search for it.
+		o.Root = true
+		beside, err := dual.Refit(ctx, y, lik)
+		if e := (*gp.MemoryError)(nil); errors.As(err, &e) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		_, m, err := beside.Match(ctx, f.kernelAt(), y, lik, o)
+		if err != nil {
+			return nil, err
+		}
+		if err := f.found(ctx, m); err != nil {
+			return nil, err
+		}
+	}
+	gaussian, ok := lik.(*glm.Gaussian)
+	if !ok || !f.seeksNoise() {
+		return dual, nil
+	}
+	train := dual.Data().(*linearize.Batch)
+	var mean, cov mat.Dense
+	if err := dual.LeaveOneOutTo(ctx, &mean, &cov, dense.Range(train.Len()), train); err != nil {
+		return nil, err
+	}
+	factor, err := glm.NoiseFactor(gaussian, y, &mean, &cov)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.setNoise(factor, f.byLeaveOneOut()); err != nil {
+		return nil, err
+	}
+	return dual.Rescale(ctx, f.kernel, factor, y, f.problem.Task.Likelihood)
+}
+
+// found takes over what the search for the match found.
+func (f *fit) found(ctx context.Context, m *gp.Match) error {
+	s := f.settled
+	s.match.Network = report.Float(m.Network)
+	if !(math.Abs(math.Log(m.Root)) < gp.MatchKeeps) {
+		if err := f.otherInputs(ctx); err != nil {
+			return err
+		}
+	}
+	if m.End != gp.MatchNone {
+		s.match.Precision = report.Float(f.precision * m.Root)
+	}
+	if m.End == gp.MatchBelow {
+		s.match.Precision = report.Float(f.precision * m.Factor)
+	}
+	if s.match.Used != atMatch {
+		return nil
+	}
+	switch m.End {
+	case gp.MatchNone:
+		s.match.Used, s.match.Why = atStated, "there is no match: the network fits its training rows no better than the prior mean does"
+	case gp.MatchKept:
+		s.match.Used, s.match.Why = atStated, fmt.Sprintf("the trained parameters are an optimum there: the match, %.4g, is within a tenth in log δ", float64(s.match.Precision))
+	case gp.MatchBelow:
+		s.match.Why = "the network fits its training rows more closely than any refit whose leverages keep their digits: this is the smallest precision of such a refit"
+	default:
+		s.match.Why = "there the linearized model fits the training rows as the network does"
+	}
+	if s.match.Used == atStated {
+		return nil
+	}
+	return f.setPrecision(f.precision * m.Factor)
+}
+
+// otherInputs warns where the trained parameters are no optimum, and would be with inputs that are scaled
+// otherwise.
+func (f *fit) otherInputs(ctx context.Context) error {
+	text := f.problem.OtherInputs(ctx, f.outputs)
+	if text == "" || f.options.NoReport {
+		return ctx.Err()
+	}
+	text = fmt.Sprintf("the trained parameters are no optimum at δ = %.4g with these inputs: %s", f.precision, text)
+	f.preflight.Verdict, f.preflight.Warnings = "warning", append(f.preflight.Warnings, text)
+	if err := f.con.Alarm([]string{text}); err != nil {
+		return console.Full(err)
+	}
+	return nil
+}
+
+// seeksNoise tells whether the noise variance is chosen by leave-one-out: that of a training whose
+// precision is matched, unless a flag says it, or it is known and the trained parameters are an
+// optimum.
+func (f *fit) seeksNoise() bool {
+	s, t := f.settled, f.problem.Task
+	if s == nil || t.NoiseGiven() {
+		return false
+	}
+	return s.match.Used == atMatch || s.match.Used == atStated && s.match.Network.Finite() && !t.NoiseRecorded()
+}
+
+// byLeaveOneOut is where a noise variance comes from that leave-one-out chose.
+func (f *fit) byLeaveOneOut() string {
+	return fmt.Sprintf("by leave-one-out at δσ² = %.4g", f.precision*f.problem.Task.Noise)
+}
+
+// setNoise multiplies noise variance and prior variances by a factor, which leaves the mode as it is.
+func (f *fit) setNoise(factor float64, from string) error {
+	if err := f.problem.ScaleNoise(factor, from); err != nil {
+		return err
+	}
+	if f.settled.match.Precision.Finite() {
+		f.settled.match.Precision /= report.Float(factor)
+	}
+	return f.setPrecision(f.precision / factor)
+}
+
+// remark says at which precision the answers are where that is not the one stated, and how much of
+// the network the refit leaves unexplained.
+func (f *fit) remark(q *Posterior) {
+	s := f.settled
+	if s == nil {
+		return
+	}
+	q.settled = s
+	s.match.Refit = report.Float(q.Dual.Sites().LogLik)
+	if f.outputs != nil { // which parts of a pass do not have
+		rows := dense.Range(f.problem.Examples.Train.Len())
+		if q.How.Name == "subset" {
+			rows = q.How.inducing
+		}
+		f.measure(q.Dual.Sites(), problem.RowsAt(f.outputs, rows))
+	}
+	if f.options.NoReport {
+		return
+	}
+	say := func(format string, args ...any) { f.con.Remark(fmt.Errorf(format, args...)) }
+	switch match := float64(s.match.Precision); {
+	case s.match.Used == atMatch:
+		say("trained parameters are no optimum at δ = %.4g; answers are at δ = %.4g: %s", s.stated, f.precision, s.match.Why)
+	case s.match.Used == "given" && math.Abs(math.Log(match/f.precision)) > gp.MatchKeeps:
+		hint := ""
+		if over := match / f.precision / float64(f.problem.Examples.Train.Len()); over > .5 && over < 2 && f.problem.Task.Prior == nil && !problem.HasNoise(f.problem.Task.Likelihood) {
+			hint = fmt.Sprintf("; if %.4g is the weight decay of the training, give --weight-decay %.4g", f.precision, f.precision)
+		}
+		say("answers are at δ = %.4g as given; the linearized model fits the training rows as the network does at δ = %.4g%s", f.precision, match, hint)
+	}
+	if share := float64(s.match.Remainder); share > unexplained && q.network {
+		say("the remainder, what no training example explains of this network, is %.2g of its outputs (RMS over the training rows): the terms are those of the linearized model at δ = %.4g", share, f.precision)
+	}
+}
+
+// measure compares the refit with the outputs of the network at the same training rows.
+func (f *fit) measure(at *gp.Sites, network *mat.Dense) {
+	f.settled.match.Remainder = report.Float(remainderShare(network, at.F, f.problem.Task.Classes != nil))
+}
+
+// unexplained is the part of the outputs that a refit may differ by from the network before the
+// terms of its explanations need a warning.
+const unexplained = .2
+
+// remainderShare is rms(f − f̂)/rms f over rows, where a softmax has outputs less their mean over
+// classes, which it ignores.
+func remainderShare(f, fitted *mat.Dense, classes bool) float64 {
+	n, c := f.Dims()
+	rest, all := 0.0, 0.0
+	for i := range n {
+		a, b := slices.Clone(f.RawRowView(i)), fitted.RawRowView(i)
+		d := make([]float64, c)
+		for j := range a {
+			d[j] = a[j] - b[j]
+		}
+		if classes && c > 1 {
+			center(a)
+			center(d)
+		}
+		for j := range a {
+			rest += d[j] * d[j]
+			all += a[j] * a[j]
+		}
+	}
+	return math.Sqrt(rest / all)
+}
+
+func center(v []float64) {
+	mean := 0.0
+	for _, x := range v {
+		mean += x / float64(len(v))
+	}
+	for j := range v {
+		v[j] -= mean
+	}
+}
+
+// roughMode is the gradient at which the search for the mode ends where each product is a pass over the
+// data: f̂ is then within 1e-4 prior standard deviations of the mode (E19), which moves sites by less. Where
+// the Jacobian is in memory it ends at closeMode.
+const roughMode, closeMode = 1e-4, 1e-9
+
+// settle goes to the precision of the answers, for methods without a kernel of all training rows, by
+// products with the Jacobian.
+func (f *fit) settle(ctx context.Context) error {
+	if f.frozen || f.options.AtTheta || !f.seeks() || f.settled.match.Used != atMatch {
+		return nil
+	}
+	products, err := f.products(ctx)
+	if err != nil {
+		return err
+	}
+	y, lik := f.problem.Examples.Y, f.problem.Task.Likelihood
+	m, err := weightspace.FindMatch(ctx, f.source, y, lik, f.prior, f.theta, &weightspace.MatchOptions{Products: products, Outputs: f.outputs, MaxMemory: f.problem.Limits.Memory, Progress: f.con.Show})
+	if none := (*gp.NoMatchError)(nil); errors.As(err, &none) {
+		return f.found(ctx, &gp.Match{Factor: 1, Root: math.NaN(), Network: none.Network, End: gp.MatchNone})
+	}
+	if err != nil {
+		return err
+	}
+	f.con.Warn(m.Warnings...)
+	f.near = m.Theta
+	found := &gp.Match{Factor: m.Factor, Root: m.Factor, Network: m.Network}
+	if m.Bounded {
+		found.End = gp.MatchBelow
+	} else if math.Abs(math.Log(m.Factor)) < gp.MatchKeeps {
+		found.Factor, found.End = 1, gp.MatchKept
+	}
+	return f.found(ctx, found)
+}
+
+// settleMode is settle, and makes the sites those at f_lin(x;v*), v* the mode of the linearized model at
+// the precision of the answers.
+func (f *fit) settleMode(ctx context.Context) error {
+	if err := f.settle(ctx); err != nil || f.frozen || f.options.AtTheta {
+		return err
+	}
+	products, err := f.products(ctx)
+	if err != nil {
+		return err
+	}
+	gradient := roughMode
+	if _, ok := f.source.(*linearize.Batch); ok {
+		gradient = closeMode
+	}
+	o := &kept.Options{Products: products, Outputs: f.outputs, Start: f.near, MaxMemory: f.problem.Limits.Memory, Progress: f.con.Show}
+	if f.mode, err = kept.FindMode(ctx, f.source, f.problem.Examples.Y, f.problem.Task.Likelihood, f.prior, f.theta, gradient, o); err != nil {
+		return err
+	}
+	f.sites = f.mode.Sites
+	return nil
+}
+
+// fromTheta is v − θ*.
+func (f *fit) fromTheta(v []float64) []float64 {
+	return floats.SubTo(make([]float64, len(v)), v, f.theta)
+}

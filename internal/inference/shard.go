@@ -1,0 +1,477 @@
+package inference
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/funcgp/funcgp/internal/inputfile"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/glm/weightspace"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/sparse"
+	"github.com/funcgp/funcgp/sparse/shard"
+	"github.com/funcgp/funcgp/store"
+)
+
+// A Pass is a pass over the training rows that is split into parts: the inducing examples
+// with the factor of their kernel, and what all parts have in common.
+type Pass struct {
+	fit      *fit
+	base     *sparse.Projected
+	inducing *sparse.Inducing
+	file     string    // of the inducing examples; "" where they were selected here
+	move     []float64 // v* − θ*, P, at whose function the sites are
+	named    *named    // once a part was written
+}
+
+// NewPass selects the inducing examples and factors their kernel. The same flags, data and
+// seed select the same ones in every process.
+func NewPass(ctx context.Context, c *console.Console, p *problem.Problem, flags *Flags) (*Pass, error) {
+	f, err := newFit(c, p, flags, Options{shards: true})
+	if err != nil {
+		return nil, err
+	}
+	s := &Pass{fit: f}
+	if s.inducing, err = f.selected(ctx); err != nil {
+		return nil, p.TrainNames().ExplainError(err)
+	}
+	s.move = f.fromTheta(f.mode.Theta)
+	f.measure(f.mode.Sites, f.outputs)
+	return s, s.factor(ctx)
+}
+
+// selected finds the match and the mode of the linearized model, and chooses the inducing examples.
+func (f *fit) selected(ctx context.Context) (*sparse.Inducing, error) {
+	if err := f.prepare(ctx, f.problem.KeepsJacobian()); err != nil {
+		return nil, err
+	}
+	if err := f.settleMode(ctx); err != nil {
+		return nil, err
+	}
+	defer f.con.ClearBar()
+	return f.inducing(ctx)
+}
+
+// factor forms and factors the kernel of the inducing examples.
+func (s *Pass) factor(ctx context.Context) error {
+	b, err := sparse.NewBuilder(ctx, s.fit.kernel, s.inducing, s.fit.sparseOptions())
+	if err == nil {
+		s.base, err = b.Posterior(ctx)
+	}
+	s.fit.con.ClearBar()
+	return s.fit.problem.TrainNames().ExplainError(err)
+}
+
+// LoadPass returns the pass with the inducing examples in the problem's file, which fit
+// --select-only wrote.
+func LoadPass(ctx context.Context, c *console.Console, p *problem.Problem) (*Pass, error) {
+	s, err := passOf(c, p)
+	if err != nil {
+		return nil, err
+	}
+	s.file = p.Saved.File.Path()
+	if s.inducing, err = s.fit.recorded(ctx, p.Saved); err != nil {
+		return nil, err
+	}
+	return s, s.load(ctx, p.Saved.File)
+}
+
+// load reads the inducing examples' factor, and the mode.
+func (s *Pass) load(ctx context.Context, file *store.File) (err error) {
+	if s.base, err = sparse.LoadProjected(ctx, file, s.fit.kernel, s.inducing, s.fit.sparseOptions()); err != nil {
+		return err
+	}
+	r := file.Reader("mode.")
+	s.move = r.Floats("move", len(s.fit.theta))
+	return r.Err()
+}
+
+// passOf returns a pass of the method in the problem's file, without its inducing examples.
+func passOf(c *console.Console, p *problem.Problem) (*Pass, error) {
+	h := &p.Saved.Header
+	if !inRange(h.Inducing, p.Examples.Train.Len(), h.Select == report.SelectStrength) {
+		return nil, p.Saved.Damaged("its inducing examples cannot be used")
+	}
+	flags := Flags{Method: h.Fit.Method, selection: h.Select, inducing: len(h.Inducing), Refit: h.Fit.Refit}
+	f, err := newFit(c, p, &flags, Options{shards: true})
+	if err != nil {
+		return nil, err
+	}
+	f.settled = &settlement{match: *h.Fit.Match}
+	if v := h.Fit.StatedPrecision; v != nil {
+		f.settled.stated = float64(*v)
+	}
+	if f.preflight = h.Fit.Preflight; f.preflight != nil {
+		f.preflight.Warnings = h.PreflightWarnings
+	}
+	f.gradientNorm = float64(h.Fit.GradientNorm)
+	return &Pass{fit: f}, nil
+}
+
+// recorded linearizes the inducing examples that a file records.
+func (f *fit) recorded(ctx context.Context, v *problem.SavedFile) (*sparse.Inducing, error) {
+	if !f.flags.takesRows() {
+		return f.problem.Inducing(ctx, v.Header.Inducing)
+	}
+	u, err := v.File.Floats("sparse.directions")
+	if err != nil {
+		return nil, err
+	}
+	m, c := len(v.Header.Inducing), f.problem.Model.Outputs
+	if len(u) != m*c {
+		return nil, v.Damaged("its inducing examples cannot be used")
+	}
+	return f.problem.InducingRows(ctx, v.Header.Inducing, mat.NewDense(m, c, u))
+}
+
+// header is what a file of the pass says of model, data and task.
+func (s *Pass) header(ctx context.Context, split *int) (problem.SavedHeader, func(w *store.Writer), error) {
+	f, t := s.fit, s.fit.problem.Task
+	q := &Posterior{How: Method{Name: f.flags.Method, selection: f.flags.selection, inducing: s.inducing.Rows, mean: f.mean()}, kernelPrecision: f.precision, factor: 1, network: !f.flags.Refit, preflight: f.preflight}
+	r := report.Fit{Method: f.flags.Method, Refit: f.flags.Refit, PriorPrecisionOrigin: string(t.PrecisionFrom), NoiseVarianceOrigin: string(t.NoiseFrom),
+		StatedPrecision: problem.Number(f.settled.stated), Match: &f.settled.match, Preflight: f.preflight, GradientNorm: report.Float(f.gradientNorm)}
+	if t.Prior != nil {
+		r.PriorPrecisionOrigin = string(t.Prior.From)
+	}
+	return q.header(ctx, f.problem, r, split)
+}
+
+// Save writes the inducing examples with the factor of their kernel.
+func (s *Pass) Save(ctx context.Context, path string, split *int) error {
+	head, prior, err := s.header(ctx, split)
+	if err != nil {
+		return err
+	}
+	return problem.InducingFile.Write(path, func(w *store.Writer) error {
+		w.JSON("header", head)
+		prior(w)
+		w.Floats("mode.move", s.move)
+		return s.base.Save(w)
+	})
+}
+
+// Inducing is the number of inducing examples or rows.
+func (s *Pass) Inducing() int { return s.inducing.Len() }
+
+// Rank is that of their kernel, and Rows its number of rows.
+func (s *Pass) Rank() (rank, rows int) {
+	return s.base.Rank(), s.fit.flags.elementRows(s.inducing.Len(), s.fit.problem.Model.Outputs)
+}
+
+// WritePart computes a part of the pass and writes it to a file. It returns the rows [lo, hi)
+// of the training rows that it is of.
+func (s *Pass) WritePart(ctx context.Context, part shard.Part, path string, split *int) (lo, hi int, err error) {
+	done, err := s.part(ctx, part, split)
+	if err != nil {
+		return 0, 0, err
+	}
+	lo, hi = part.Rows(s.Len())
+	return lo, hi, s.write(done, path)
+}
+
+// Len is the number of training rows of all parts.
+func (s *Pass) Len() int { return s.fit.problem.Examples.Train.Len() }
+
+// part computes a part of the pass.
+func (s *Pass) part(ctx context.Context, part shard.Part, split *int) (*shard.Shard, error) {
+	p := s.fit.problem
+	lo, hi := part.Rows(s.Len())
+	if lo == hi {
+		return nil, console.FullErrorf("--shard %v: it has no rows, as there are %d training rows; split them into at most %d", part, s.Len(), s.Len())
+	}
+	of := p.Part(lo, hi)
+	g := *s.fit
+	g.problem = of
+	if err := g.planPart(s.base); err != nil {
+		return nil, err
+	}
+	done, err := g.part(ctx, s)
+	s.fit.con.ClearBar()
+	if err != nil {
+		return nil, of.TrainNames().ExplainError(err)
+	}
+	if err := s.name(ctx, split); err != nil {
+		return nil, err
+	}
+	done.Part, done.Identity = part, s.named.identity
+	return done, nil
+}
+
+// planPart refuses a part whose sums and sites do not fit.
+func (f *fit) planPart(base *sparse.Projected) error {
+	p, z := f.problem, base.Inducing()
+	bytes := p.Model.Net.BatchBytes
+	return gp.CheckMemory("the sums of a part of the training rows", gp.InducingExamples, z.Len(), p.Limits.Memory, func(m int) int64 {
+		n, c := p.Examples.Train.Len(), p.Model.Outputs
+		return problem.WholeBytes(float64(sparse.RowBytes(f.flags.elementRows(m, c), n, c, false)) + float64(bytes(m)) + 2*float64(bytes(min(n, linearize.Tile(c)))))
+	})
+}
+
+// elementRows is the number of rows of the kernel of m inducing elements.
+func (s *Flags) elementRows(m, outputs int) int {
+	if s.takesRows() {
+		return m
+	}
+	return m * outputs
+}
+
+// part computes the sums over the training rows of f, which are those of a part.
+func (f *fit) part(ctx context.Context, s *Pass) (*shard.Shard, error) {
+	if err := f.con.EndPart(ctx, "load"); err != nil {
+		return nil, err
+	}
+	p := f.problem
+	var err error
+	if f.source, err = p.TrainingExamples(ctx, p.KeepsJacobian()); err != nil {
+		return nil, err
+	}
+	if err := f.con.EndPart(ctx, "linearize"); err != nil {
+		return nil, err
+	}
+	done, err := shard.Compute(ctx, s.base, s.move, f.source, p.Examples.Y, p.Task.Likelihood)
+	if err != nil {
+		return nil, err
+	}
+	return done, f.con.EndPart(ctx, "kernel")
+}
+
+// identity says what all parts of the pass have in common. was says where the data are.
+func (s *Pass) identity(ctx context.Context, was *problem.Remembered) (id shard.Identity, err error) {
+	f, p := s.fit, s.fit.problem
+	t, e := p.Task, p.Examples
+	id = shard.Identity{Model: p.Model.Net.Fingerprint(), Prior: f.kernel.Fingerprint(), Method: f.flags.Method, Likelihood: t.Likelihood.Name(),
+		Examples: e.Train.Len(), Targets: linearize.SumOf(mat.DenseCopyOf(e.Y).RawMatrix().Data)}
+	if problem.HasNoise(t.Likelihood) {
+		id.Likelihood += fmt.Sprintf(" with noise variance %v", t.Noise)
+	}
+	id.Mode = linearize.SumOf(s.move)
+	id.Rows = rowsSum(e.Train)
+	id.Files = filesSum(was)
+	z, err := linearize.FingerprintOf(ctx, s.inducing.Batch)
+	id.Inducing = z.Data.Inputs
+	if u := s.inducing.Directions; u != nil {
+		id.Inducing = linearize.SumOf(mat.DenseCopyOf(u).RawMatrix().Data)
+	}
+	return id, err
+}
+
+// filesSum is the checksum of the files of the data, wherever they are; zero for data
+// that come from none.
+func filesSum(r *problem.Remembered) linearize.Sum {
+	var sums []string
+	for _, file := range r.Files {
+		if file.Path != r.Model && !slices.Contains(r.Weight, file.Path) {
+			sums = append(sums, file.SHA256)
+		}
+	}
+	if sums == nil {
+		return linearize.Sum{}
+	}
+	return linearize.Sum(sha256.Sum256([]byte(strings.Join(sums, " "))))
+}
+
+// rowsSum is the checksum of row numbers.
+func rowsSum(rows *dataset.Subset) linearize.Sum {
+	return linearize.Sum(sha256.Sum256([]byte(problem.FormatRows(rows.Rows))))
+}
+
+// An origin says where the inducing examples of a part come from.
+type origin struct {
+	File string `json:"file"` // "" where every part selected them
+	SHA  string `json:"sha256"`
+}
+
+func (s *Pass) origin(ctx context.Context) (origin, error) {
+	if s.file == "" {
+		return origin{}, nil
+	}
+	path, err := filepath.Abs(s.file)
+	if err != nil {
+		return origin{}, err
+	}
+	sum, err := inputfile.Sum(ctx, path)
+	return origin{path, sum}, err
+}
+
+// MergePass returns the pass of which the files are the parts. p is the problem of the first
+// of them, and inducing the file of the inducing examples where it is not where it was.
+func MergePass(ctx context.Context, c *console.Console, p *problem.Problem, inducing string) (*Pass, error) {
+	s, err := passOf(c, p)
+	if err != nil {
+		return nil, err
+	}
+	if s.inducing, err = s.fit.recorded(ctx, p.Saved); err != nil {
+		return nil, err
+	}
+	var from origin
+	if err := p.Saved.File.JSON("origin", &from); err != nil {
+		return nil, err
+	}
+	if s.file = from.File; inducing != "" {
+		s.file = inducing
+	}
+	if s.file == "" {
+		return s, s.factor(ctx)
+	}
+	sum, err := inputfile.Sum(ctx, s.file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, console.FullErrorf("%s: the inducing examples of its pass are not there; give --inducing-file with the file that fit --select-only wrote", s.file)
+	case err != nil:
+		return nil, err
+	case from.File != "" && sum != from.SHA:
+		return nil, console.FullErrorf("%s: these are not the inducing examples of the parts (SHA-256 %.12s…, was %.12s…); give --inducing-file with the file that they were computed with", s.file, sum, from.SHA)
+	}
+	file, err := problem.InducingFile.Open(ctx, s.file, p.Limits.Memory)
+	if err != nil {
+		return nil, err
+	}
+	c.CloseLater(file.Close)
+	return s, s.load(ctx, file)
+}
+
+// Merge returns the posterior of all parts of the pass, calibrated by a method.
+func (s *Pass) Merge(ctx context.Context, set *shard.Set, out, calibrate string) (*Posterior, error) {
+	c, p := s.fit.con, s.fit.problem
+	heldOut, err := heldOutFor(p, calibrate)
+	if err != nil {
+		return nil, err
+	}
+	now, err := s.identity(ctx, p.Saved.Header.Remembered)
+	if err != nil {
+		return nil, err
+	}
+	if d := set.Identity().Difference(now); d != "" {
+		return nil, console.FullErrorf("%s and the other parts are of another pass than model and data as they are now: they differ in %s; compute the parts again", set.Paths()[0], d)
+	}
+	q, err := s.merged(ctx, set, out)
+	if err == nil {
+		q, err = s.fit.settleNoise(ctx, q)
+	}
+	c.ClearBar()
+	if err != nil {
+		return nil, p.TrainNames().ExplainError(err)
+	}
+	c.Warn(q.Dual.Warnings()...)
+	if w := s.fit.preflight; w != nil {
+		for _, text := range w.Warnings {
+			c.WarnText(text)
+		}
+	}
+	s.fit.remark(q)
+	if err := c.EndPart(ctx, "factorize"); err != nil {
+		return nil, err
+	}
+	if err := q.detect(ctx, c, p); err != nil {
+		return nil, err
+	}
+	if calibrate != "none" {
+		err = q.calibrate(ctx, c, p, heldOut)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return q, c.EndPart(ctx, "factorize")
+}
+
+// sitesKind is that of the temporary file of the sites of all parts.
+const sitesKind = "gpexplain sites"
+
+// merged adds up the parts and gives the posterior its training rows. Their sites are in a
+// temporary file beside out, which is mapped into memory.
+func (s *Pass) merged(ctx context.Context, set *shard.Set, out string) (*Posterior, error) {
+	f, p := s.fit, s.fit.problem
+	if err := f.con.EndPart(ctx, "load"); err != nil {
+		return nil, err
+	}
+	if err := set.Check(ctx, func(lo, hi int) linearize.Source {
+		q := p.Part(lo, hi)
+		return q.Examples.Source(ctx, q.Model, q.Examples.Train)
+	}); err != nil {
+		return nil, err
+	}
+	post, err := set.Merge(ctx, s.base)
+	if err != nil {
+		return nil, err
+	}
+	if f.sites, err = f.joined(ctx, set, out); err != nil {
+		return nil, err
+	}
+	f.mode = &weightspace.Mode{Sites: f.sites}
+	if f.source, err = p.TrainingExamples(ctx, p.KeepsJacobian()); err != nil {
+		return nil, err
+	}
+	dual, err := post.WithData(ctx, f.source, f.sites)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.con.EndPart(ctx, "kernel"); err != nil {
+		return nil, err
+	}
+	q := f.sparsePosterior(dual, s.inducing)
+	return q, f.compare(ctx, q)
+}
+
+// joined maps the sites of all parts into memory, from a temporary file beside out.
+func (f *fit) joined(ctx context.Context, set *shard.Set, out string) (*gp.Sites, error) {
+	dir, name := filepath.Split(out)
+	tmp, err := os.CreateTemp(dir, "."+name+".sites-*")
+	if err != nil {
+		return nil, console.FullErrorf("%s: no temporary file can be made beside it: %w; name another folder", out, console.CauseOf(err))
+	}
+	path := tmp.Name()
+	remove := func() error { // a second time does no harm
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	f.con.CloseLater(remove)
+	if err := tmp.Close(); err != nil {
+		return nil, err
+	}
+	err = store.Write(path, sitesKind, 1, func(w *store.Writer) error { return set.SaveSites(ctx, w, "") })
+	if err != nil {
+		return nil, err
+	}
+	file, err := store.Open(path, sitesKind, 1)
+	if err != nil {
+		return nil, err
+	}
+	f.con.CloseLater(file.Close)
+	// What is open stays there on Unix, and elsewhere the file is removed in the end.
+	_ = remove()
+	r := file.Reader("")
+	sites := gp.LoadSites(r, set.Len(), f.problem.Model.Outputs)
+	return sites, r.Err()
+}
+
+// look checks network, data and prior by the sites and the gradient at θ*.
+func (f *fit) look(ctx context.Context) error {
+	f.gradientNorm = gp.GradientNormOf(f.gradient, f.prior, f.theta)
+	f.preflight = f.problem.Preflight(ctx, &problem.AtTheta{F: f.sites.F, Gradient: f.gradientNorm})
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := f.con.Alarm(f.preflight.Warnings); err != nil {
+		return console.Full(err)
+	}
+	if problem.HasLogVariances(f.problem.Task.Likelihood) {
+		f.con.Remark(errNotConcave)
+	}
+	return f.con.EndPart(ctx, "linearize")
+}

@@ -1,0 +1,286 @@
+package inference
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/weightspace"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// WeightFlags ask for a posterior over the parameters, and say how predictions are made
+// from a posterior.
+type WeightFlags struct {
+	Structure  string // "" is function space
+	Predictive string
+	samples    int
+}
+
+// Structures and Predictives are the values of --structure and --predictive.
+var (
+	Structures  = []string{"full", "diag", "block", "kfac", "kfac-damped", "last-layer", "subnetwork", "chain"}
+	Predictives = []string{"glm", "bnn", "linear"}
+)
+
+// StructureHelp says what the flags do.
+const StructureHelp = `
+
+With --structure the answers come from a posterior over the parameters whose
+precision has this structure, at the trained parameters and the stated precision or,
+with --refit, at the optimum of the linearized model. It knows no predictions without a
+training row, so that nothing is calibrated unless --calibrate heldout is given.
+
+--predictive bnn draws parameters from that posterior, by default the full one, and
+runs the network with them; mean and covariance are then those of its outputs over
+the draws, and nothing is calibrated. --predictive linear is the closed form of the
+linear-Gaussian model, whose mean is that of the regression on the linearization.`
+
+// Add defines --structure and --predictive. samples is the flag of the number of draws.
+func (s *WeightFlags) Add(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&s.Structure, "structure", "", "take the posterior over the parameters with the `STRUCTURE` full, diag, block (a block a layer), kfac, kfac-damped, last-layer, subnetwork or chain")
+	f.StringVar(&s.Predictive, "predictive", "glm", "`HOW` predictions are made: glm, of the linearized network; bnn, by drawing parameters and running the network; or linear, the closed form of a gaussian likelihood")
+}
+
+// InWeights tells whether the answers come from a posterior over the parameters.
+func (s *WeightFlags) InWeights() bool { return s.Structure != "" || s.Predictive == "bnn" }
+
+// Check refuses what does not go together, and sets how predictions are calibrated and
+// which structure draws come from where that was left open.
+func (s *WeightFlags) Check(c *cobra.Command, o *Flags, k *CalibrationFlags, samples int, likelihood string) error {
+	f := c.Flags()
+	s.samples = samples
+	switch {
+	case s.Structure != "" && !slices.Contains(Structures, s.Structure):
+		return console.NotOneOf("structure", s.Structure, Structures)
+	case !slices.Contains(Predictives, s.Predictive):
+		return console.NotOneOf("predictive", s.Predictive, Predictives)
+	case s.Predictive == "linear" && s.Structure != "" && s.Structure != "full":
+		return console.Usagef("--predictive linear takes the mean of the whole regression, so that --structure %s has none; leave it out, or give --structure full", s.Structure)
+	case s.Predictive == "linear" && likelihood != "" && !problem.HasNoise(problem.LikelihoodNamed(likelihood)):
+		return console.Usagef("--predictive linear is for the gaussian likelihood, not %s", likelihood)
+	case s.Predictive != "glm" && f.Changed("link"):
+		return console.Usagef("--link is for --predictive glm, not %s", s.Predictive)
+	case s.Predictive != "glm" && o.File != "":
+		return console.Usagef("--predictive %s cannot be given with --posterior, whose predictions are those of the linearized network; leave one of them out", s.Predictive)
+	case !s.InWeights():
+		return nil
+	}
+	asked := "--structure " + s.Structure
+	if s.Structure == "" {
+		asked, s.Structure = "--predictive bnn", "full"
+	}
+	for _, name := range []string{"posterior", "method", "inducing", "within", "certify", "select", "tune-prior"} {
+		if f.Changed(name) {
+			return console.Usagef("--%s is for posteriors over functions, and %s is one over parameters; leave one of them out", name, asked)
+		}
+	}
+	switch given := f.Changed("calibrate"); {
+	case !given:
+		k.Method = "none"
+	case k.Method == "loo":
+		return console.Usagef("--calibrate loo takes a posterior over functions, and %s is one over parameters; give --calibrate heldout or none", asked)
+	case k.Method == "heldout" && s.Predictive == "bnn":
+		return console.Usagef("--calibrate heldout scales a covariance, and --predictive bnn has draws; leave one of them out")
+	}
+	if f.Changed("coverage") && k.Method != "heldout" {
+		return console.Usagef("--coverage takes predictions without each training row, which %s has not; give --calibrate heldout too, or leave it out", asked)
+	}
+	return nil
+}
+
+// Answer loads, or fits and calibrates, the posterior that all flags ask for.
+func (s *WeightFlags) Answer(ctx context.Context, c *console.Console, p *problem.Problem, f *Flags, method string) (*Posterior, error) {
+	if s.Predictive == "linear" && !problem.HasNoise(p.Task.Likelihood) {
+		return nil, console.FullErrorf("--predictive linear is for the gaussian likelihood, but %s has the %s likelihood; leave it out", p.Model.Name, p.Task.Likelihood.Name())
+	}
+	var o Options
+	if s.Predictive == "linear" {
+		o.AtTheta, o.mean = true, gp.LinearGaussian
+	}
+	if !s.InWeights() {
+		if p.Saved != nil {
+			return loadPosterior(ctx, c, p, method)
+		}
+		q, err := FitCalibrated(ctx, c, p, f, o, method)
+		if err == nil && s.Predictive == "linear" {
+			q.predictive = s.Predictive
+		}
+		return q, err
+	}
+	var heldOut *dataset.Subset
+	if method == "heldout" {
+		var err error
+		if heldOut, err = p.HeldOut("--calibrate heldout", "calibrate on"); err != nil {
+			return nil, err
+		}
+	}
+	flags := *f
+	flags.Method = weights
+	q, err := s.fit(ctx, c, p, &flags, o)
+	if err != nil {
+		return nil, err
+	}
+	if heldOut != nil {
+		if err := q.calibrateHeldOut(ctx, c, p, heldOut); err != nil {
+			return nil, err
+		}
+	}
+	return q, c.EndPart(ctx, "factorize")
+}
+
+// weights names the method of posteriors over the parameters.
+const weights = "weights"
+
+// fit computes a posterior over the parameters.
+func (s *WeightFlags) fit(ctx context.Context, c *console.Console, p *problem.Problem, flags *Flags, o Options) (*Posterior, error) {
+	o.AtTheta = true
+	f, err := newFit(c, p, flags, o)
+	if err != nil {
+		return nil, err
+	}
+	structure, err := weightspace.ParseStructure(s.Structure)
+	if err != nil {
+		return nil, err
+	}
+	// Kronecker factors come from batches that a source of the network makes for them.
+	factors := slices.Contains([]weightspace.Structure{weightspace.KFAC, weightspace.KFACDamped, weightspace.KFACDampedMean, weightspace.Chain}, structure)
+	if err := f.prepare(ctx, p.KeepsJacobian() && !factors); err != nil {
+		return nil, err
+	}
+	wo := &weightspace.Options{Mean: o.mean, MaxMemory: p.Limits.Memory, Progress: c.Show}
+	sites := f.sites
+	if f.flags.Refit {
+		mode, err := weightspace.FindMode(ctx, f.source, p.Examples.Y, p.Task.Likelihood, f.prior, f.theta, &weightspace.ModeOptions{Progress: c.Show})
+		if err != nil {
+			return nil, p.TrainNames().ExplainError(err)
+		}
+		c.Warn(mode.Warnings...)
+		// The mean of the linear-Gaussian model at the mode is the mode.
+		sites, wo.Center, wo.Mean = mode.Sites, mode.Theta, gp.Network
+	}
+	w, err := weightspace.FitStructure(ctx, structure, f.source, sites, f.prior, f.theta, wo)
+	c.ClearBar()
+	if err != nil {
+		return nil, p.TrainNames().ExplainError(err)
+	}
+	c.Warn(w.Warnings()...)
+	q := f.posterior(nil)
+	q.weights, q.structure, q.refitted, q.Evidence = w, structure, f.flags.Refit, w.EvidenceAtTheta()
+	if s.Predictive != "glm" {
+		q.predictive = s.Predictive
+	}
+	if s.Predictive == "bnn" {
+		q.bnn = weightspace.NewBNN(p.Model.Net, w)
+		q.bnn.Samples, q.bnn.Seed = s.samples, p.Limits.Seed
+	}
+	return q, c.EndPart(ctx, "kernel")
+}
+
+// calibrateHeldOut finds the scales of the covariance and the noise by rows that were not
+// trained on.
+func (q *Posterior) calibrateHeldOut(ctx context.Context, c *console.Console, p *problem.Problem, heldOut *dataset.Subset) error {
+	defer c.ClearBar()
+	k, names := &Calibration{Calibration: report.Calibration{Method: "heldout"}}, problem.NamesOf(heldOut, 0, heldOut.Len())
+	m, err := q.heldOutMoments(ctx, c, p, heldOut)
+	if err != nil {
+		return err
+	}
+	on := rowSample{m, names}
+	if err := k.find(ctx, c.Show, p.Task.Likelihood, on); err != nil {
+		return names.ExplainError(err)
+	}
+	score, err := k.score(ctx, p.Task.Likelihood, on)
+	if err != nil {
+		return names.ExplainError(err)
+	}
+	k.HeldOut = rowScores(score)
+	q.Calibration = k
+	for _, text := range k.warnings {
+		c.WarnText(text)
+	}
+	return nil
+}
+
+// describe fills in what a report says of a posterior over the parameters.
+func (q *Posterior) describe(r *report.Fit) {
+	if r.Predictive = q.predictive; q.weights == nil {
+		return
+	}
+	r.Structure = q.structure.String()
+	if q.bnn != nil {
+		r.Draws = q.bnn.Samples
+	}
+}
+
+// Rows prepares rows [lo, hi) to be predicted: their linearization, or of draws, which
+// run the network itself, inputs and outputs alone.
+func (q *Posterior) Rows(ctx context.Context, p *problem.Problem, rows *dataset.Subset, lo, hi int) (*linearize.Batch, error) {
+	if q.bnn == nil {
+		return p.Linearize(ctx, rows, lo, hi)
+	}
+	x, err := p.Examples.Inputs(ctx, rows, lo, hi)
+	if err != nil {
+		return nil, err
+	}
+	f, err := p.Model.Net.Forward(ctx, x)
+	if err != nil {
+		return nil, err
+	}
+	return &linearize.Batch{X: x, F: f}, nil
+}
+
+// PredictTargets is Predict, with the log density of the targets y of the rows in
+// LogDensity where they are not nil.
+func (q *Posterior) PredictTargets(ctx context.Context, task *problem.Task, b *linearize.Batch, y *mat.Dense, link glm.Link) (*Predictions, error) {
+	if q.bnn != nil {
+		return q.drawn(ctx, task, b, y)
+	}
+	return q.predict(ctx, q.latent(), task, b, y, link)
+}
+
+// drawn are predictions by draws of the parameters.
+func (q *Posterior) drawn(ctx context.Context, task *problem.Task, b *linearize.Batch, y *mat.Dense) (*Predictions, error) {
+	lik := task.Likelihood
+	d, err := q.bnn.Draw(ctx, lik, y, b.X)
+	if err != nil {
+		return nil, err
+	}
+	t, c := d.F.Dims()
+	out := &Predictions{Network: b.F, Mean: d.F, Cov: d.Cov, Tempered: d.F, Scaled: d.Cov, Likelihood: lik, LogDensity: d.LogDensity, CDF: d.CDF,
+		Unsure: &glm.Novelty{Score: d.Entropy, Mutual: d.Mutual}}
+	if task.Classes != nil {
+		sd := mat.NewDense(t, c, nil)
+		sd.Apply(func(i, j int, _ float64) float64 { return math.Sqrt(d.Epistemic.At(i, j)) }, sd)
+		out.Prob, out.SD = bothClasses(d.Mean), sd
+		if c == 1 {
+			out.SD = sideBySide(sd, sd)
+		}
+		out.mapOf(lik)
+		return out, nil
+	}
+	targets := lik.Targets(c)
+	out.Response = d.Mean.Slice(0, t, 0, targets).(*mat.Dense)
+	out.ObservationSD, out.FunctionSD = mat.NewDense(t, targets, nil), mat.NewDense(t, targets, nil)
+	out.Unsure.Score, out.Unsure.Mutual = make([]float64, t), slices.Repeat([]float64{math.NaN()}, t)
+	for i := range t {
+		variance := floats.AddTo(make([]float64, targets), d.Aleatoric.RawRowView(i)[:targets], d.Epistemic.RawRowView(i)[:targets])
+		out.Unsure.Score[i] = floats.Sum(variance)
+		for j, v := range variance {
+			out.ObservationSD.Set(i, j, math.Sqrt(v))
+			out.FunctionSD.Set(i, j, math.Sqrt(d.Cov.At(i*c+j, j)))
+		}
+	}
+	return out, nil
+}

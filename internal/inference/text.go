@@ -1,0 +1,144 @@
+package inference
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/problem"
+)
+
+// MethodNames are the methods in words.
+var MethodNames = map[string]string{"exact": "exact", "subset": "subset-of-data", "nystrom": "Nyström", "fitc": "FITC", "kept": "exact on kept rows", "cg": "exact (conjugate gradients)", weights: "over the parameters"}
+
+// BoundText says how the evidence stands to the exact one.
+func (q *Posterior) BoundText() string {
+	switch {
+	case q.certificate != nil && q.certificate.Dropped > 0:
+		// The log determinant of all rows is in an interval.
+		d := [2]float64{}
+		for i, v := range q.certificate.LogDet {
+			d[i] = q.Evidence.Value - (float64(v)-q.Evidence.LogDet)/2
+		}
+		return fmt.Sprintf(", of all rows %.6g to %.6g", d[1], d[0])
+	case q.How.Name == "cg":
+		return fmt.Sprintf(" ± %.2g", q.Evidence.StdErr)
+	case q.Evidence.Bound == gp.Upper:
+		return ", not below the exact one"
+	case q.Evidence.Bound == gp.Lower:
+		return ", not above the exact one"
+	case q.How.Name == "subset":
+		return " of the subset"
+	case problem.IsSparse(q.How.Name):
+		return ", above or below the exact one"
+	}
+	return ""
+}
+
+// ApproximationText is the error report.
+func ApproximationText(w io.Writer, f *report.Fit, a *report.Approximation) {
+	if a.MeanError != nil {
+		fmt.Fprintf(w, "mean\tnowhere off by more than %.1e posterior standard deviations\n", float64(*a.MeanError))
+	}
+	if f.Inducing < 0 {
+		return
+	}
+	if a.Select == report.SelectStrength {
+		fmt.Fprintf(w, "inducing rows\t%d by %s, each an example with a direction of its Λ, of rank %d\n", int(f.Inducing), a.Select, a.Rank)
+	} else {
+		fmt.Fprintf(w, "inducing examples\t%d by %s, %d outputs of rank %d\n", int(f.Inducing), a.Select, a.Rows, a.Rank)
+	}
+	if f.TraceError.Finite() {
+		fmt.Fprintf(w, "trace error\t%.3g of the prior variance of the training rows is not explained\n", float64(f.TraceError))
+	}
+	if a.ResidualMean != nil {
+		fmt.Fprintf(w, "residual\t%.3g of the prior variance of %d test rows is not explained, %.3g at most\n", float64(*a.ResidualMean), a.TestRows, float64(*a.ResidualMax))
+	}
+	if s := a.Sample; s != nil {
+		fmt.Fprintf(w, "against exact\ton a sample of %d training rows: mean off by %.2g sd (RMS), %.2g at most; variance × %.3f to %.3f, median %.3f\n", s.Examples,
+			float64(s.ShiftRMS), float64(s.ShiftMax), float64(s.VarianceRatioMin), float64(s.VarianceRatioMax), float64(s.VarianceRatioMedian))
+	}
+}
+
+// Text prints the comparison as part of the table of w.
+func (l *LeftOutComparison) Text(w io.Writer) {
+	if l == nil {
+		fmt.Fprintln(w, "leave-one-out is compared with refits for --method exact alone")
+		return
+	}
+	fmt.Fprintf(w, "leave-one-out, %d rows\trefit without the row\tone step in closed form\tdifference\ttolerance\t\n", len(l.Rows))
+	for _, r := range l.Values {
+		tolerance, verdict := "-", "not exact"
+		if r.Tolerance.Finite() {
+			tolerance, verdict = fmt.Sprintf("%.0e", float64(r.Tolerance)), "ok"
+		}
+		if !r.OK {
+			verdict = "DIFFERS"
+		}
+		fmt.Fprintf(w, "%s\t%.12g\t%.12g\t%.1e\t%s\t%s\n", r.Quantity, float64(r.Refit), float64(r.FirstOrder), float64(r.Difference), tolerance, verdict)
+	}
+}
+
+// AlarmsText prints before a result the warnings of the preflight, which must not be
+// missed.
+func AlarmsText(w io.Writer, f *report.Fit) error {
+	if f.Preflight == nil {
+		return nil
+	}
+	for _, warning := range f.Preflight.Warnings {
+		if _, err := fmt.Fprintf(w, "WARNING: %s\n", console.OneLine(warning)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// WarningsText prints what the numbers of a fit rest on, and the other warnings.
+func WarningsText(w io.Writer, f *report.Fit) (err error) {
+	if text := f.Basis(); text != "" {
+		_, err = fmt.Fprintf(w, "basis: %s\n", text)
+	}
+	for _, warning := range f.Warnings {
+		if f.Preflight != nil && slices.Contains(f.Preflight.Warnings, warning) {
+			continue
+		}
+		_, err = fmt.Fprintf(w, "warning: %s\n", warning)
+	}
+	return err
+}
+
+// NoteTuning says before the text of a result how --tune-prior chose, if it did.
+func NoteTuning(c *console.Console, f *report.Fit) {
+	if f.Tuning != nil {
+		c.Note("prior precision %s", TuningText(f))
+	}
+}
+
+// TuningText says what was chosen, and what explanations lose by it.
+func TuningText(f *report.Fit) string {
+	t, precision := f.Tuning, float64(f.PriorPrecision)
+	if f.Prior != nil {
+		precision = t.Chosen()
+	}
+	how := map[string]string{"loo": "leave-one-out", "evidence": "evidence", "heldout": "held-out rows"}[t.Method]
+	best, start := math.Inf(1), math.NaN()
+	for i := range t.Trials {
+		score := t.Trials[i].Score()
+		best = min(best, score)
+		if t.Trials[i].PriorPrecision == t.Start {
+			start = score
+		}
+	}
+	text := fmt.Sprintf("%.4g, chosen by %s: NLL %.4f, %.4f at %.4g", precision, how, best, start, float64(t.Start))
+	if t.Method == "evidence" {
+		text = fmt.Sprintf("%.4g, chosen by %s: log evidence %.6g, %.6g at %.4g", precision, how, -best, -start, float64(t.Start))
+	}
+	if t.Shift != nil {
+		text += fmt.Sprintf("; the refit explains a function that differs from the network by %.3g (RMS of the training outputs), by %.3g at %.4g", float64(*t.Shift), float64(*t.StartShift), float64(t.Start))
+	}
+	return text
+}

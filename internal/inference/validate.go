@@ -1,0 +1,258 @@
+package inference
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/glm/weightspace"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// closureTolerance is the largest difference allowed between a prediction and
+// the sum of its contributions (E12, E14), relative to the largest prediction.
+const closureTolerance = 1e-9
+
+// cgTolerance is what conjugate gradients may differ by, relative to the
+// largest entry.
+const cgTolerance = 1e-6
+
+// A Validation compares a posterior with that of weight space and with its own
+// sums, and gathers the table.
+type Validation struct {
+	con       *console.Console
+	problem   *problem.Problem
+	Posterior *Posterior
+	test      *dataset.Subset
+	tolerance float64
+	Table     weightspace.Comparison
+	LeftOut   *LeftOutComparison // nil where the method is not exact
+}
+
+// Validate fits the posterior that the flags ask for and compares it on the
+// test rows, with differences up to a tolerance relative to the largest entry.
+func Validate(ctx context.Context, c *console.Console, p *problem.Problem, flags *Flags, tolerance float64) (*Validation, error) {
+	test, err := p.Examples.Test(dataset.SelectOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if flags.Method == "cg" && !p.KeepsJacobian() {
+		return nil, fmt.Errorf("--method cg is compared with weight space, which takes the Jacobian of all %d training rows, more than a quarter of the memory allowed or 1 GiB; give --train-count with fewer", p.Examples.Train.Len())
+	}
+	if !problem.IsSparse(flags.Method) {
+		if err := planTests(p, test.Len()); err != nil {
+			return nil, err
+		}
+	}
+	q, err := Fit(ctx, c, p, flags, Options{AtTheta: true, mean: gp.LinearGaussian})
+	if err != nil {
+		return nil, err
+	}
+	v := &Validation{con: c, problem: p, Posterior: q, test: test, tolerance: tolerance}
+	if dual, ok := q.Dual.(*gp.Exact); ok {
+		err = v.exact(ctx, dual)
+	} else {
+		err = v.approximate(ctx)
+	}
+	c.ClearBar()
+	return v, err
+}
+
+// Verdict is the error of differences above the tolerance, which are marked in
+// the table; nil where there is none.
+func (v *Validation) Verdict() error {
+	switch exact := v.Posterior.How.Name == "exact"; {
+	case !v.Table.OK() && exact:
+		return errors.New("weight space and function space differ by more than the tolerance in the rows marked above")
+	case !v.Table.OK():
+		return errors.New("the posterior differs by more than the tolerance in the rows marked above")
+	case !v.LeftOut.ok():
+		return errors.New("leave-one-out in closed form differs from the refits by more than rounding, although the likelihood is gaussian")
+	}
+	return nil
+}
+
+// exact compares weight space and function space at θ* and at the mode of the
+// linearized model, and checks that the contributions add up there.
+func (v *Validation) exact(ctx context.Context, dual *gp.Exact) error {
+	x, err := v.tile(ctx, 0, v.test.Len())
+	if err != nil {
+		return err
+	}
+	w, err := v.weights(ctx)
+	if err != nil {
+		return err
+	}
+	if err := v.compare(ctx, dual, w, x); err != nil {
+		return err
+	}
+	e, lik := v.problem.Examples, v.problem.Task.Likelihood
+	refit, err := dual.Refit(ctx, e.Y, lik)
+	if err != nil {
+		return err
+	}
+	if w, err = w.Refit(ctx, e.Y, lik); err != nil {
+		return err
+	}
+	if err := v.compare(ctx, refit, w, x); err != nil {
+		return err
+	}
+	if err := v.closure(ctx, refit, "refit ", closureTolerance, func(lo, hi int) (*linearize.Batch, error) { return x.Slice(lo, hi), nil }); err != nil {
+		return err
+	}
+	if v.LeftOut, err = v.leaveOut(ctx, refit); err != nil {
+		return err
+	}
+	v.con.Warn(refit.Warnings()...)
+	for _, err := range w.Warnings() {
+		v.con.Warn(fmt.Errorf("weight space: %w", err))
+	}
+	return nil
+}
+
+// weights fits the posterior over the parameters to the same training examples.
+func (v *Validation) weights(ctx context.Context) (*weightspace.Posterior, error) {
+	q, net := v.Posterior, v.problem.Model.Net
+	// The training examples are in memory: see keepsJacobian for conjugate
+	// gradients.
+	train := q.Dual.Data().(*linearize.Batch)
+	return weightspace.Fit(ctx, train, q.Dual.Sites(), q.prior, net.Theta(), &weightspace.Options{Mean: q.How.mean, MaxMemory: v.problem.Limits.Memory, Progress: v.con.Show})
+}
+
+// compare adds the differences between the two spaces to the table.
+func (v *Validation) compare(ctx context.Context, dual *gp.Exact, w *weightspace.Posterior, x *linearize.Batch) error {
+	table, err := weightspace.Validate(ctx, dual, w, x, v.tolerance)
+	if err != nil {
+		return err
+	}
+	v.Table.Rows = append(v.Table.Rows, table.Rows...)
+	return nil
+}
+
+// approximate checks that the contributions add up, and compares conjugate
+// gradients with weight space.
+func (v *Validation) approximate(ctx context.Context) error {
+	tile := func(lo, hi int) (*linearize.Batch, error) { return v.tile(ctx, lo, hi) }
+	if err := v.closure(ctx, v.Posterior.Dual, "", v.tolerance, tile); err != nil {
+		return err
+	}
+	if v.Posterior.How.Name != "cg" {
+		return nil
+	}
+	x, err := v.tile(ctx, 0, v.test.Len())
+	if err != nil {
+		return err
+	}
+	rows, err := v.againstWeights(ctx, x)
+	v.Table.Rows = append(rows, v.Table.Rows...)
+	return err
+}
+
+// tile linearizes the test examples [lo, hi).
+func (v *Validation) tile(ctx context.Context, lo, hi int) (*linearize.Batch, error) {
+	x, err := v.problem.Linearize(ctx, v.test, lo, hi)
+	return x, problem.NamesOf(v.test, lo, hi).ExplainError(err)
+}
+
+// againstWeights compares mean, covariance and log determinant with those of
+// weight space.
+func (v *Validation) againstWeights(ctx context.Context, x *linearize.Batch) ([]weightspace.ComparisonRow, error) {
+	w, err := v.weights(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var mean, cov, wMean, wCov mat.Dense
+	if err := v.Posterior.Dual.PredictTo(ctx, &mean, &cov, x); err != nil {
+		return nil, err
+	}
+	if err := w.PredictTo(ctx, &wMean, &wCov, x); err != nil {
+		return nil, err
+	}
+	logDet := weightspace.ComparisonRow{Quantity: "log det (stochastic)", WeightSpace: w.EvidenceLinearGaussian().LogDet, FunctionSpace: v.Posterior.Evidence.LogDet}
+	size := math.Max(1, math.Abs(logDet.WeightSpace))
+	// Twice the standard error of the evidence is that of log det.
+	logDet.Difference, logDet.Tolerance = math.Abs(logDet.WeightSpace-logDet.FunctionSpace)/size, 5*2*v.Posterior.Evidence.StdErr/size+cgTolerance
+	logDet.OK = logDet.Difference <= logDet.Tolerance
+	return []weightspace.ComparisonRow{differenceRow("mean", &wMean, &mean), differenceRow("covariance", &wCov, &cov), logDet}, nil
+}
+
+// closure compares the means of a posterior at the test examples with the sums
+// of the prior mean and the contributions, for the posterior kernel C and for
+// the prior kernel κ. The names of the rows begin with prefix; tile linearizes
+// the test examples [lo, hi).
+func (v *Validation) closure(ctx context.Context, dual gp.Dual, prefix string, tolerance float64, tile func(lo, hi int) (*linearize.Batch, error)) error {
+	ex, err := explain.New(dual, v.Posterior.Kernel, &explain.Options{Top: 1})
+	if err != nil {
+		return err
+	}
+	posterior := weightspace.ComparisonRow{Quantity: prefix + "mean against m + Σ C(x,x_i) b_i", Tolerance: tolerance}
+	raw := weightspace.ComparisonRow{Quantity: prefix + "mean against m + Σ κ(x,x_i) α_i", Tolerance: tolerance}
+	scale, n := 0.0, v.test.Len()
+	step := v.problem.Within(min(n, problem.PredictRows), func(t int) int64 { return v.Posterior.explainBytes(v.problem, t) })
+	for lo := 0; lo < n; lo += step {
+		part, err := tile(lo, min(lo+step, n))
+		if err != nil {
+			return err
+		}
+		mean := mat.NewDense(part.Len(), part.Outputs(), nil)
+		if err := dual.PredictTo(ctx, mean, nil, part); err != nil {
+			return err
+		}
+		rows, err := ex.Explain(ctx, part)
+		if err != nil {
+			return err
+		}
+		for t, outputs := range rows {
+			for c, one := range outputs {
+				f := mean.At(t, c)
+				scale = math.Max(scale, math.Abs(f))
+				widen(&posterior, f, one.PriorMean+one.Sum)
+				widen(&raw, f, one.PriorMean+one.RawSum)
+			}
+		}
+		v.con.Show("contributions", lo+part.Len(), n)
+	}
+	judge(&posterior, scale)
+	judge(&raw, scale)
+	v.Table.Rows = append(v.Table.Rows, posterior, raw)
+	return ctx.Err()
+}
+
+// judge divides the row's difference by scale, the size of the largest entry,
+// and compares it with the tolerance.
+func judge(r *weightspace.ComparisonRow, scale float64) {
+	if scale > 0 {
+		r.Difference /= scale
+	}
+	r.OK = r.Difference <= r.Tolerance
+}
+
+// widen puts mean and sum into the row where they differ by more than the pair
+// that is in it.
+func widen(r *weightspace.ComparisonRow, mean, sum float64) {
+	if d := math.Abs(mean - sum); d >= r.Difference || math.IsNaN(d) {
+		r.WeightSpace, r.FunctionSpace, r.Difference = mean, sum, d
+	}
+}
+
+// differenceRow compares two matrices, relative to the largest entry.
+func differenceRow(name string, weight, function *mat.Dense) weightspace.ComparisonRow {
+	r := weightspace.ComparisonRow{Quantity: name, Tolerance: cgTolerance}
+	scale, n := 0.0, weight.RawMatrix().Rows
+	for i := range n {
+		for j, v := range weight.RawRowView(i) {
+			scale = math.Max(scale, math.Abs(v))
+			widen(&r, v, function.At(i, j))
+		}
+	}
+	judge(&r, scale)
+	return r
+}

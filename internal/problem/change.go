@@ -1,0 +1,250 @@
+package problem
+
+import (
+	"context"
+	"math"
+	"path/filepath"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/dataset"
+)
+
+// TrainPositions returns the positions of these rows of the original file among the training
+// rows. An unknown row, or one that is listed twice, is an error that names the flag.
+func (p *Problem) TrainPositions(flag string, rows []int) ([]int, error) {
+	train := p.Examples.Train
+	at := make(map[int]int, train.Len())
+	for i, row := range train.Rows {
+		at[row] = i
+	}
+	out, seen := make([]int, len(rows)), make(map[int]bool, len(rows))
+	for k, row := range rows {
+		i, ok := at[row]
+		switch {
+		case !ok:
+			return nil, console.FullErrorf("%s: %s row %d of %s is not among the %d training rows; name rows of the data that were trained on", flag, train.Set.Part, row, train.Set.File, train.Len())
+		case seen[row]:
+			return nil, console.FullErrorf("%s names training row %d twice; name it once", flag, row)
+		}
+		out[k], seen[row] = i, true
+	}
+	return out, nil
+}
+
+// CheckLeft returns an error unless some training rows are left, and two classes to tell
+// apart where there were two. y are the targets after a change, of all rows, and gone tells
+// which are left out.
+func (p *Problem) CheckLeft(flag string, y *mat.Dense, gone []bool) error {
+	if !slices.Contains(gone, false) {
+		return console.FullErrorf("%s names all %d training rows; leave some to learn from", flag, len(gone))
+	}
+	if p.Task.Classes == nil {
+		return nil
+	}
+	before, after := map[float64]bool{}, map[float64]bool{}
+	for i, g := range gone {
+		before[p.Examples.Y.At(i, 0)] = true
+		if !g {
+			after[y.At(i, 0)] = true
+		}
+	}
+	if len(before) < 2 || len(after) > 1 {
+		return nil
+	}
+	for k := range after {
+		return console.FullErrorf("%s leaves training rows of class %s alone, and the %s likelihood needs two classes to tell apart; leave some of another", flag, p.Task.ClassNames()[int(k)], p.Task.Likelihood.Name())
+	}
+	return nil
+}
+
+// WithoutRows is the problem of a saved posterior without these training rows of the
+// original file, for a fit. Errors name the flag.
+func (p *Problem) WithoutRows(flag string, rows []int) (*Problem, error) {
+	at, err := p.TrainPositions(flag, rows)
+	if err != nil {
+		return nil, err
+	}
+	gone := make([]bool, p.Examples.Train.Len())
+	for _, i := range at {
+		gone[i] = true
+	}
+	if err := p.CheckLeft(flag, p.Examples.Y, gone); err != nil {
+		return nil, err
+	}
+	var left []int
+	for i, g := range gone {
+		if !g {
+			left = append(left, p.Examples.Train.Rows[i])
+		}
+	}
+	return p.changedRows(p.Examples.Data, left, flag)
+}
+
+// changedRows is the problem of a saved posterior with these training rows, for a fit at the
+// posterior's prior.
+func (p *Problem) changedRows(d *dataset.Data, rows []int, flag string) (*Problem, error) {
+	train, err := d.Train.Select(&dataset.SelectOptions{Classes: p.Examples.classes, Rows: rows, From: flag})
+	if err != nil {
+		return nil, err
+	}
+	q, e, t, h := *p, *p.Examples, *p.Task, &p.Saved.Header
+	if t.Precision = h.Prior / h.Factor; t.Prior != nil {
+		t.Prior = t.Prior.At(t.Precision)
+	}
+	e.Data, e.Train = d, e.grouped(train)
+	q.Task, q.Examples = &t, &e
+	if !p.flags.given("seed") {
+		q.Limits.Seed = h.Seed
+	}
+	e.Y, err = q.Targets(e.Train)
+	return &q, err
+}
+
+// WithRows is the problem of a saved posterior with the training rows of other data, for a
+// fit: those of its classes, or those listed in an index file if it is not "". Rows of the
+// data that the posterior is of keep their numbers, of which none may be a training row; the
+// others are counted on from the last one. inside tells whether the rows are of several files, so that the inputs belong into
+// the posterior's file.
+func (p *Problem) WithRows(ctx context.Context, c *console.Console, name, index string) (q *Problem, inside bool, err error) {
+	const flag = "--append"
+	f := p.flags.Data
+	same := !p.Saved.Header.Inputs && sameName(name, f.name)
+	d := p.Examples.Data
+	added := d
+	if !same {
+		f.name, f.testFile, f.validFile, f.Split = name, "", "", nil
+		if added, err = openData(ctx, c, &f, p.Model, p.Limits.Memory); err != nil {
+			return nil, false, err
+		}
+		if err := p.like(added, name); err != nil {
+			return nil, false, err
+		}
+	}
+	o := &dataset.SelectOptions{}
+	if o.Classes, err = p.classesOf(added); err != nil {
+		return nil, false, err
+	}
+	if index != "" {
+		if o.Rows, err = dataset.ReadRows(ctx, index); err != nil {
+			return nil, false, err
+		}
+		o.From = index
+	}
+	rows, err := added.Train.Select(o)
+	if err != nil {
+		return nil, false, err
+	}
+	if !same {
+		q, err := p.joined(ctx, added, rows, name)
+		return q, true, err
+	}
+	all := slices.Clone(p.Examples.Train.Rows)
+	old := map[int]bool{}
+	for _, r := range all {
+		old[r] = true
+	}
+	for _, r := range rows.Rows {
+		switch {
+		case !old[r]:
+			all = append(all, r)
+		case index != "":
+			return nil, false, console.FullErrorf("%s: row %d of %s is a training row already; leave it out", index, r, name)
+		}
+	}
+	if len(all) == len(old) {
+		return nil, false, console.FullErrorf("%s %s: all of its rows are training rows already; name other data", flag, name)
+	}
+	q, err = p.changedRows(d, all, flag)
+	return q, false, err
+}
+
+// sameName tells whether two names are of the same data.
+func sameName(a, b string) bool {
+	x, err := filepath.Abs(a)
+	y, also := filepath.Abs(b)
+	return err == nil && also == nil && x == y
+}
+
+// like returns an error unless other data have the inputs and targets of this problem.
+func (p *Problem) like(added *dataset.Data, name string) error {
+	d := p.Examples.Data
+	switch {
+	case d.Images() != added.Images() || !slices.Equal(added.Shape, d.Shape) && d.Images():
+		return console.FullErrorf("--append %s: a row has the shape %v, but those of %s have %v; give rows like these", name, added.Shape, d.Source, d.Shape)
+	case !slices.Equal(added.Columns, d.Columns):
+		return console.FullErrorf("--append %s: its columns are %s, but those of %s are %s; give rows like these, with --target and --id where the columns are not told apart", name, dataset.QuoteList(added.Columns), d.Source, dataset.QuoteList(d.Columns))
+	case (added.Names != nil) != (d.Names != nil) || p.Task.Classes != nil && !added.IntegerLabels:
+		return console.FullErrorf("--append %s: its labels are of another kind than those of %s; write both in one way", name, d.Source)
+	case (added.Train.IDs != nil) != (d.Train.IDs != nil):
+		return console.FullErrorf("--append %s: either its rows or those of %s have no names; give both an --id, or neither", name, d.Source)
+	}
+	return nil
+}
+
+// classesOf returns the classes whose rows are kept, as other data number them.
+func (p *Problem) classesOf(added *dataset.Data) ([]int, error) {
+	names := p.Examples.Data.Names
+	if names == nil || p.Examples.classes == nil {
+		return p.Examples.classes, nil
+	}
+	var out []int
+	for _, k := range p.Examples.classes {
+		i, ok := slices.BinarySearch(added.Names, names[k])
+		if !ok {
+			return nil, console.FullErrorf("--append: %s does not know the class %s; give --class-names", added.Source, names[k])
+		}
+		out = append(out, i)
+	}
+	return out, nil
+}
+
+// joined is WithRows of other data.
+func (p *Problem) joined(ctx context.Context, added *dataset.Data, rows *dataset.Subset, name string) (*Problem, error) {
+	d := p.Examples.Data
+	all, err := d.Stored(ctx, p.Examples.Train)
+	if err != nil {
+		return nil, err
+	}
+	more, err := added.Stored(ctx, rows)
+	if err != nil {
+		return nil, err
+	}
+	if (all.Pixels != nil) != (more.Pixels != nil) || len(more.Targets)*len(all.Rows) != len(all.Targets)*len(more.Rows) {
+		return nil, console.FullErrorf("--append %s: its inputs or targets are of another kind than those of %s; give rows like these", name, d.Source)
+	}
+	first := d.Train.Row(d.Train.Len()-1) + 1
+	if first > math.MaxInt32-len(more.Rows) {
+		return nil, console.FullErrorf("--append %s: there are too many rows", name)
+	}
+	for i := range more.Rows {
+		all.Rows = append(all.Rows, first+i)
+	}
+	for _, y := range more.Targets {
+		if more.Names != nil {
+			k, ok := slices.BinarySearch(d.Names, more.Names[int(y)])
+			if !ok {
+				return nil, console.FullErrorf("--append %s: its label %s is not one of those of %s; leave such rows out", name, more.Names[int(y)], d.Source)
+			}
+			y = float64(k)
+		}
+		all.Targets = append(all.Targets, y)
+	}
+	all.Integer = all.Integer && more.Integer
+	all.IDs, all.Pixels, all.X = append(all.IDs, more.IDs...), append(all.Pixels, more.Pixels...), append(all.X, more.X...)
+	of := d.Source + " and " + name
+	to, err := d.WithTrain(all, of)
+	if err != nil {
+		return nil, err
+	}
+	// The rows keep their order, to which those of other data are added.
+	order := slices.Concat(p.Examples.Train.Rows, all.Rows[p.Examples.Train.Len():])
+	q, err := p.changedRows(to, order, "--append")
+	if err != nil {
+		return nil, err
+	}
+	q.dataFiles = d.Files()
+	return q, nil
+}

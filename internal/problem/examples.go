@@ -1,0 +1,317 @@
+package problem
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/sparse"
+)
+
+// Pictures finds the pictures of rows by their numbers, for a page. One that cannot be read is
+// empty, and sets err, which is looked at when the page is written.
+func (e *Examples) Pictures(ctx context.Context, rows *dataset.Subset, err *error) func(row report.Index) report.Picture {
+	at := make(map[int]int, rows.Len())
+	for i, r := range rows.Rows {
+		at[r] = i
+	}
+	return func(row report.Index) report.Picture {
+		p, failed := e.Picture(ctx, rows, at[int(row)])
+		*err = cmp.Or(*err, failed)
+		return p
+	}
+}
+
+// Picture shows row i of a subset: its pixels, or its features as they are in
+// the file. The error is that of dataset.Set.Read.
+func (e *Examples) Picture(ctx context.Context, rows *dataset.Subset, i int) (report.Picture, error) {
+	if e.Data.Images() {
+		img, err := rows.Set.ReadImage(ctx, rows.Pos[i])
+		if err != nil {
+			return report.Picture{}, err
+		}
+		return Pixels(e.Data, img), nil
+	}
+	x, err := rows.Set.Read(ctx, rows.Pos[i:i+1])
+	if err != nil {
+		return report.Picture{}, err
+	}
+	return report.Picture{Names: e.Data.Columns, Values: x.RawRowView(0)}, nil
+}
+
+// Grey tells whether the inputs are grey pictures, light on dark as in MNIST, which
+// pages show as dark ink on paper. The error is that of dataset.Set.Read.
+func (e *Examples) Grey(ctx context.Context) (bool, error) {
+	d := e.Data
+	if !d.Images() || Elements(d.Shape) != d.Shape[len(d.Shape)-1]*d.Shape[len(d.Shape)-2] {
+		return false, nil
+	}
+	return d.Dark(ctx)
+}
+
+// Pixels is a picture of the size of the data: in colour of three channels, and of
+// other numbers of channels their mean in grey.
+func Pixels(d *dataset.Data, pixels []byte) report.Picture {
+	w, h := d.Shape[len(d.Shape)-1], d.Shape[len(d.Shape)-2]
+	size := w * h
+	switch channels := len(pixels) / size; channels {
+	case 1:
+		return report.Gray(pixels, w, h)
+	case 3:
+		return report.RGB(pixels, w, h)
+	default:
+		grey := make([]byte, size)
+		for i := range grey {
+			sum := 0
+			for c := range channels {
+				sum += int(pixels[c*size+i])
+			}
+			grey[i] = byte(sum / channels)
+		}
+		return report.Gray(grey, w, h)
+	}
+}
+
+// Inducing linearizes the inducing examples by themselves, so that they are
+// bit for bit the same where a saved posterior is loaded.
+func (p *Problem) Inducing(ctx context.Context, positions []int) (*sparse.Inducing, error) {
+	x, err := p.Examples.inputsOf(ctx, p.Examples.Train, positions)
+	if err != nil {
+		return nil, err
+	}
+	b, err := p.Model.Net.Linearize(ctx, x)
+	if err != nil {
+		return nil, err
+	}
+	return &sparse.Inducing{Rows: positions, Batch: b}, nil
+}
+
+// InducingRows linearizes training rows at these positions as inducing pairs with these
+// directions.
+func (p *Problem) InducingRows(ctx context.Context, positions []int, directions *mat.Dense) (*sparse.Inducing, error) {
+	return sparse.GatherDirections(ctx, p.Examples.Source(ctx, p.Model, p.Examples.Train), positions, directions)
+}
+
+// RowsAt returns the rows of m at these positions.
+func RowsAt(m *mat.Dense, rows []int) *mat.Dense {
+	_, c := m.Dims()
+	out := mat.NewDense(len(rows), c, nil)
+	for i, r := range rows {
+		out.SetRow(i, m.RawRowView(r))
+	}
+	return out
+}
+
+// TrainingExamples are linearized once, or anew in each pass.
+func (p *Problem) TrainingExamples(ctx context.Context, keep bool) (linearize.Source, error) {
+	if !keep {
+		return p.Examples.Source(ctx, p.Model, p.Examples.Train), nil
+	}
+	return p.Linearize(ctx, p.Examples.Train, 0, p.Examples.Train.Len())
+}
+
+// Part is the problem of the training examples [lo, hi) alone, with what was decided by
+// all of them.
+func (p *Problem) Part(lo, hi int) *Problem {
+	q, e := *p, *p.Examples
+	_, width := e.Y.Dims()
+	e.Train, e.Y = e.Train.Slice(lo, hi), e.Y.Slice(lo, hi, 0, width).(*mat.Dense)
+	q.Examples = &e
+	return &q
+}
+
+// Examples are the data as a network sees them.
+type Examples struct {
+	Data    *dataset.Data
+	Train   *dataset.Subset
+	Y       *mat.Dense // training targets
+	Scaling *Scaling   // what is done to inputs and targets outside the network
+	classes []int      // those whose rows are kept; nil keeps all
+
+	grouping *Grouping // of the classes of rows; nil for none
+}
+
+// openData reads the data for a model, or makes them.
+func openData(ctx context.Context, c *console.Console, f *DataFlags, m *Model, memory int64) (*dataset.Data, error) {
+	o := f.options(memory)
+	o.ClassNames = append(slices.Clone(o.ClassNames), m.Meta.ClassNames...)
+	if err := m.Meta.columns(ctx, f.name, o); err != nil {
+		return nil, err
+	}
+	key := *o
+	key.MaxBytes = 0 // of what is free now
+	as := fmt.Sprintf("%q %+v", f.name, key)
+	if f.shared != nil && f.shared.as == as {
+		return f.shared.data, nil
+	}
+	o.Progress = c.Show
+	d, err := dataset.Open(ctx, f.name, o)
+	c.ClearBar()
+	if err != nil {
+		return nil, err
+	}
+	c.CloseLater(d.Close)
+	if f.shared != nil {
+		*f.shared = sharedData{as, d}
+	}
+	for _, note := range d.Notes {
+		c.Note("%s: %s", d.Source, note)
+	}
+	if found := len(d.Classes()); m.Outputs > manyOutputs && m.Net != nil && f.classList == nil && d.CountClasses(m.Outputs) && m.Meta.Classes == nil {
+		c.Note("%s: its labels are %s of the numbers 0 to %d, and are taken for those of the outputs; --classes names others", d.Source, console.Count(found), m.Outputs-1)
+	}
+	return d, nil
+}
+
+// newExamples forms the training targets and decides how inputs and targets are
+// scaled. The model comes back with its outputs in the units of the targets, and
+// the noise variance of the task is in them too.
+func newExamples(ctx context.Context, c *console.Console, f *ScalingFlags, m *Model, t *Task, d *dataset.Data, train *dataset.Subset) (*Model, *Examples, error) {
+	e := &Examples{Data: d, Train: train, classes: t.Classes}
+	var err error
+	if e.Y, err = t.targets(train, m, d); err != nil {
+		return nil, nil, err
+	}
+	if e.Scaling, err = scalingOf(ctx, c, f, m, t, d, train, e.Y); err != nil {
+		return nil, nil, err
+	}
+	if e.Scaling.Targets == nil {
+		return m, e, nil
+	}
+	if m.Net != nil {
+		net, err := e.Scaling.Rescaled(m.Net)
+		if err != nil {
+			return nil, nil, err
+		}
+		m = m.Trained(net)
+	}
+	noise := t.Noise
+	if t.NoiseFrom == fromDefault {
+		noise = e.Scaling.noiseUnit(m.Outputs)
+	}
+	return m, e, e.Scaling.setNoise(t, noise, m.Outputs)
+}
+
+// Preprocessing says what is done to the data before the network sees them.
+func (p *Problem) Preprocessing() *report.Preprocessing { return p.Examples.Scaling.Report() }
+
+// Elements is the product of a shape.
+func Elements(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	return n
+}
+
+// Inputs returns the inputs of the examples [lo, hi) of some rows as the
+// network wants them, (hi−lo)×D. The error is that of dataset.Set.Read.
+func (e *Examples) Inputs(ctx context.Context, rows *dataset.Subset, lo, hi int) (*mat.Dense, error) {
+	return e.read(ctx, rows, rows.Pos[lo:hi])
+}
+
+// read returns the inputs at some positions as the network wants them.
+func (e *Examples) read(ctx context.Context, rows *dataset.Subset, pos []int) (*mat.Dense, error) {
+	x, err := rows.Set.Read(ctx, pos)
+	if err != nil {
+		return nil, console.Full(err)
+	}
+	return e.Scaled(x), nil
+}
+
+// inputsOf returns the inputs of the examples at these positions of some rows,
+// in the order of the positions.
+func (e *Examples) inputsOf(ctx context.Context, rows *dataset.Subset, at []int) (*mat.Dense, error) {
+	pos := make([]int, len(at))
+	for i, r := range at {
+		pos[i] = rows.Pos[r]
+	}
+	return e.read(ctx, rows, pos)
+}
+
+// Scaled scales inputs in place.
+func (e *Examples) Scaled(x *mat.Dense) *mat.Dense {
+	if e.Scaling != nil {
+		e.Scaling.Inputs.Apply(x)
+	}
+	return x
+}
+
+// Source gives rows linearized anew in each pass, until ctx is done.
+func (e *Examples) Source(ctx context.Context, m *Model, rows *dataset.Subset) linearize.Source {
+	return linearize.NewSource(m.Net, rows.Len(), linearize.Tile(m.Outputs), func(lo, hi int) (*mat.Dense, error) { return e.Inputs(ctx, rows, lo, hi) })
+}
+
+// TestPart is the part that predictions are made for: the test rows, or where
+// there are none the validation rows.
+func (e *Examples) TestPart() *dataset.Set {
+	if e.Data.Test.Len() == 0 && e.Data.Valid.Len() > 0 {
+		return e.Data.Valid
+	}
+	return e.Data.Test
+}
+
+// Test picks test rows of the classes.
+func (e *Examples) Test(o dataset.SelectOptions) (*dataset.Subset, error) {
+	part := e.TestPart()
+	if part.Len() == 0 && !e.Data.Images() {
+		return nil, fmt.Errorf("%s: there are no test rows; give --split K or --test-data FILE", e.Data.Source)
+	}
+	o.Classes = e.classes
+	rows, err := part.Select(&o)
+	return e.grouped(rows), err
+}
+
+// Labels are the labels or targets of all rows.
+func Labels(rows *dataset.Subset) []float64 {
+	out := make([]float64, rows.Len())
+	for i := range out {
+		out[i] = Label(rows, i)
+	}
+	return out
+}
+
+// mostHeldOut is the most held-out rows that a choice is made on.
+const mostHeldOut = 5000
+
+// HeldOut returns the rows on which a choice is made for a flag: the validation
+// rows, or the last training rows that neither the posterior nor the network was
+// trained on. An error says for what.
+func (p *Problem) HeldOut(flag, use string) (*dataset.Subset, error) {
+	d := p.Examples.Data
+	part, o := d.Train, &dataset.SelectOptions{Classes: p.Examples.classes}
+	used := slices.Clone(p.Examples.Train.Rows)
+	if d.Valid.Len() > 0 {
+		part, used = d.Valid, nil
+	} else if meta := p.Model.Meta; meta.Rows != "" && meta.Data == Fingerprint(part) {
+		recorded, _ := ParseRows(meta.Rows, part.Len())
+		used = append(used, recorded...)
+	}
+	all, err := part.Select(o)
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(used)
+	for _, r := range all.Rows {
+		if _, ok := slices.BinarySearch(used, r); !ok {
+			o.Rows = append(o.Rows, r)
+		}
+	}
+	if len(o.Rows) == 0 {
+		remedy := ""
+		if !d.Images() {
+			remedy = "give --valid-data FILE, or "
+		}
+		return nil, console.FullErrorf("%s: all %d training rows of %s were trained on, none is left to %s; %strain and fit with --train-count %d", flag, all.Len(), d.Source, use, remedy, max(1, all.Len()*9/10))
+	}
+	o.Rows, o.From = o.Rows[max(0, len(o.Rows)-mostHeldOut):], flag
+	rows, err := part.Select(o)
+	return p.Examples.grouped(rows), err
+}

@@ -1,0 +1,177 @@
+package problem
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/linearize/network"
+)
+
+// appliesHead tells whether a likelihood applies the function of a head to outputs by
+// itself. The softmax of a LogSoftmax is that of what it is applied to.
+func appliesHead(lik glm.Likelihood, h network.Head) bool {
+	switch _, poisson := lik.(glm.Poisson); {
+	case poisson:
+		return h.Function == network.ExpHead
+	case IsSoftmax(lik):
+		return h.Groups == 1 && (h.Function == network.SoftmaxHead || h.Function == network.LogSoftmaxHead)
+	case HasClasses(lik):
+		return h.Function == network.SigmoidHead
+	}
+	return false
+}
+
+// HeadLikelihood is the name of the likelihood that applies the head of a network by
+// itself, "" for none.
+func HeadLikelihood(n *network.Network) string {
+	_, outputs, _ := n.Dims()
+	for _, name := range likelihoods {
+		lik := LikelihoodNamed(name)
+		if one := HasClasses(lik) && !IsSoftmax(lik); appliesHead(lik, n.Head()) && (outputs == 1 || !one) {
+			return name
+		}
+	}
+	return ""
+}
+
+// withHead returns the model whose network ends where the likelihood begins, and tells
+// what was done: its head is removed where the likelihood applies that very function, and
+// is part of f under any other.
+func (m *Model) withHead(c *console.Console, lik glm.Likelihood) (*Model, error) {
+	h := m.Net.Head()
+	if h.Function == network.NoHead {
+		return m, nil
+	}
+	rule := network.KeepHead
+	if appliesHead(lik, h) {
+		rule = network.RemoveHead
+	}
+	net, err := m.Net.WithHead(rule)
+	if err != nil {
+		return nil, modelError(m.Name, err)
+	}
+	out := m.Trained(net)
+	switch {
+	case rule == network.RemoveHead:
+		c.Remark(fmt.Errorf("the final %v was removed: outputs are its inputs, the %s likelihood applies it", h, lik.Name()))
+	case HasNoise(lik):
+		c.Remark(fmt.Errorf("the final %v stays part of the outputs: the gaussian likelihood applies no function to them", h))
+	default:
+		out.wrongHead = wrongHead(lik, h)
+		if err := c.Alarm([]string{out.wrongHead}); err != nil {
+			return nil, console.Full(err)
+		}
+	}
+	return out, nil
+}
+
+// wrongHead says that a likelihood takes for logits or log rates what a head made of them,
+// and what to do about it.
+func wrongHead(lik glm.Likelihood, h network.Head) string {
+	takes := ""
+	switch _, poisson := lik.(glm.Poisson); {
+	case poisson && h.Function == network.LogSoftmaxHead:
+		takes = "takes them for logarithms of rates, and they are those of probabilities: give --likelihood categorical for labels, or gaussian"
+	case HasLogVariances(lik):
+		takes = "takes them for means and logarithms of variances: export the model without it, with the logarithm of the variance as its output"
+	case poisson:
+		takes = "takes them for logarithms of rates: where they are rates, export the model with a Log after it; else give another --likelihood"
+	case h.Groups > 1:
+		takes = fmt.Sprintf("takes all outputs for the logits of one choice, and they are those of %d: export the model with the outputs of one of them, or give --likelihood gaussian", h.Groups)
+	case IsSoftmax(lik) && h.Function == network.SigmoidHead:
+		takes = "applies a softmax to them, and they are probabilities of several labels, each by itself: export the model with the output of one label and give --likelihood bernoulli, or give --likelihood gaussian"
+	case h.Function == network.SigmoidHead || h.Function == network.SoftmaxHead:
+		takes = "takes them for logits, and they are probabilities: export the model without it, or give --likelihood gaussian"
+	default:
+		takes = "takes them for logits: where it is no part of the network that was trained on them, export the model without it; else give --likelihood gaussian or poisson"
+	}
+	return fmt.Sprintf("the final %v stays part of the outputs, and the %s likelihood %s", h, lik.Name(), takes)
+}
+
+// positive tells whether a head that is part of the outputs makes all of them positive.
+func (m *Model) positive() bool {
+	h := m.Net.Head()
+	return h.Function != network.NoHead && h.Function != network.LogSoftmaxHead && !h.Removed
+}
+
+const (
+	// sumsToOne is by how much the probabilities of a row, in single precision or after
+	// a Clip, may sum to another number than 1.
+	sumsToOne = 1e-3
+	// fewProbabilities is the least number of outputs that count as probabilities by
+	// their range alone: logits of trained networks are seldom all between 0 and 1.
+	fewProbabilities = 20
+	// likelier is by how many nats a row the targets must be likelier where outputs are
+	// taken for something else.
+	likelier = .1
+)
+
+// outputs looks at the range of the outputs: where they are what the likelihood makes of
+// logits or logarithms, it applies that twice. It reports whether something was found, which
+// explains what else may be wrong.
+func (l *look) outputs() bool {
+	if text := l.problem.Model.wrongHead; text != "" {
+		l.warn("%s", text)
+		return true
+	}
+	t, f := l.problem.Task, l.at.F
+	n, c := f.Dims()
+	least, most := mat.Min(f), mat.Max(f)
+	between := least >= 0 && most <= 1 && most > least
+	switch _, poisson := t.Likelihood.(glm.Poisson); {
+	case poisson && least > 0 && l.better(math.Log) > likelier:
+		l.warn("the outputs of %d training rows are rates by their values, and the poisson likelihood takes outputs for logarithms of rates: export the model with a Log at its end", n)
+	case !HasClasses(t.Likelihood):
+		return false
+	case c == 1 && most < 0 && l.better(logitOfLog) > likelier:
+		l.warn("the outputs of %d training rows are logarithms of probabilities by their values, and the %s likelihood takes outputs for logits: export the model without what makes them probabilities", n, t.Likelihood.Name())
+	case !between:
+		return false
+	case c > 1 && rowsSumToOne(f):
+		l.warn("the outputs of %d training rows are probabilities by their values (between 0 and 1, and 1 in sum), and the %s likelihood takes outputs for logits: export the model without what makes them probabilities, or with a Log at its end", n, t.Likelihood.Name())
+	case n*c < fewProbabilities:
+		return false
+	case c > 1:
+		l.warn("the outputs of %d training rows are all between %.3g and %.3g, as probabilities are, and the %s likelihood takes outputs for logits: if they are probabilities of one label each, export the model with one of them and log(p/(1−p)) at its end", n, least, most, t.Likelihood.Name())
+	default:
+		l.warn("the outputs of %d training rows are all between %.3g and %.3g, as probabilities are, and the %s likelihood takes outputs for logits: if they are probabilities p, export the model with log(p/(1−p)) at its end", n, least, most, t.Likelihood.Name())
+	}
+	return true
+}
+
+// logitOfLog is the logit of a probability whose logarithm is given.
+func logitOfLog(v float64) float64 { return v - math.Log(-math.Expm1(v)) }
+
+// better is by how many nats a row the targets are likelier with this function of the
+// outputs than with the outputs themselves.
+func (l *look) better(of func(v float64) float64) float64 {
+	y, f, lik := l.problem.Examples.Y, l.at.F, l.problem.Task.Likelihood
+	n, c := f.Dims()
+	other, sum := make([]float64, c), 0.0
+	for i := range n {
+		for j, v := range f.RawRowView(i) {
+			other[j] = of(v)
+		}
+		sum += lik.LogProb(y.RawRowView(i), other) - lik.LogProb(y.RawRowView(i), f.RawRowView(i))
+	}
+	return sum / float64(n)
+}
+
+// rowsSumToOne tells whether every row sums to 1.
+func rowsSumToOne(f *mat.Dense) bool {
+	n, _ := f.Dims()
+	for i := range n {
+		sum := 0.0
+		for _, v := range f.RawRowView(i) {
+			sum += v
+		}
+		if math.Abs(sum-1) > sumsToOne {
+			return false
+		}
+	}
+	return true
+}

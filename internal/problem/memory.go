@@ -1,0 +1,137 @@
+package problem
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/sparse"
+)
+
+var units = map[string]float64{"": 1, "b": 1,
+	"kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40,
+	"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40}
+
+// parseBytes reads "4GiB", "500MB" or a plain number of bytes; "" is 0.
+func parseBytes(text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	at := strings.IndexFunc(text, func(r rune) bool { return (r < '0' || r > '9') && r != '.' })
+	if at < 0 {
+		at = len(text)
+	}
+	v, err := strconv.ParseFloat(text[:at], 64)
+	unit, ok := units[strings.ToLower(strings.TrimSpace(text[at:]))]
+	if b := v * unit; err == nil && ok && b >= 1 && b < math.MaxInt64 {
+		return int64(b), nil
+	}
+	return 0, console.Usagef("--max-memory %q is not a size such as 4GiB", text)
+}
+
+// PlanWhole refuses what cannot fit and of which no smaller number can be
+// taken.
+func PlanWhole(op string, memory, need int64) error {
+	if budget := gp.MemoryBudget(memory); need > budget {
+		return &gp.MemoryError{Op: op, Needed: need, Available: budget}
+	}
+	return nil
+}
+
+// WholeBytes is a number of bytes that an int64 holds.
+func WholeBytes(need float64) int64 { return int64(math.Min(need, math.MaxInt64/2)) }
+
+// Within is how many of n examples to take at a time, at least one, so that
+// what they need stays within a quarter of the memory allowed.
+func (p *Problem) Within(n int, need func(n int) int64) int {
+	quarter := gp.MemoryBudget(p.Limits.Memory) / 4
+	return max(1, sort.Search(n, func(i int) bool { return need(i+1) > quarter }))
+}
+
+// ExactBytes is the memory that the training inputs of n examples, their
+// Jacobian and the posterior take.
+func (p *Problem) ExactBytes(n int) int64 {
+	d, c, _ := p.Model.Net.Dims()
+	return WholeBytes(float64(gp.Bytes(n, c)) + float64(p.Model.Net.BatchBytes(n)) + 8*float64(n)*float64(d))
+}
+
+// SparseBytes is the memory of a posterior with m inducing examples, of their
+// Jacobian and of that of a tile of data.
+func (p *Problem) SparseBytes(m int, refit bool) int64 {
+	n, c, bytes := p.Examples.Train.Len(), p.Model.Outputs, p.Model.Net.BatchBytes
+	return WholeBytes(float64(sparse.Bytes(m, n, c, refit)) + float64(bytes(m)) + 2*float64(bytes(min(n, linearize.Tile(c)))))
+}
+
+// KeepBytes bounds the Jacobian of training examples that are linearized once
+// and kept, rather than anew in each pass, and of rows that are predicted at a
+// time.
+const KeepBytes = 1 << 30
+
+// KeepsJacobian tells whether the training examples are linearized once. With the Jacobian it
+// keeps the inputs, which count where they are not in memory anyway.
+func (p *Problem) KeepsJacobian() bool {
+	n := p.Examples.Train.Len()
+	need := p.Model.Net.BatchBytes(n)
+	if p.Examples.Train.Set.ByRange() {
+		need += 8 * int64(n) * int64(p.Examples.Train.Set.Dim())
+	}
+	return need <= KeepBytes && need <= gp.MemoryBudget(p.Limits.Memory)/4
+}
+
+// PredictRows is how many rows are handled at a time where nothing says more.
+const PredictRows = 256
+
+// InFlags says in the command's own words what a library's limit means. Of a
+// saved posterior nothing can be made smaller.
+func InFlags(err error, saved bool) error {
+	var e *gp.MemoryError
+	if !errors.As(err, &e) {
+		return err
+	}
+	text, most := e.Op+" takes "+Takes(e)+"; ", console.Count(e.Largest)
+	switch {
+	case e.Largest < 1 || saved:
+		return fmt.Errorf("%sraise --max-memory", text)
+	case e.Unit == gp.InducingExamples || e.Unit == gp.InducingPairs:
+		return fmt.Errorf("%sat most %s %s fit: give --inducing %d, or raise --max-memory", text, most, e.Unit, e.Largest)
+	case e.Unit == gp.Parameters:
+		return fmt.Errorf("%sat most %s parameters fit: choose a smaller model, or raise --max-memory", text, most)
+	}
+	return fmt.Errorf("%sat most %s examples fit: give --method nystrom, --train-count %d, or raise --max-memory", text, most, e.Largest)
+}
+
+// Takes says how much memory something takes and how much it may.
+func Takes(e *gp.MemoryError) string {
+	need, have := SizeText(e.Needed), SizeText(e.Available)
+	if need == have {
+		need, have = console.Count(int(e.Needed))+" bytes", console.Count(int(e.Available))
+	}
+	return fmt.Sprintf("%s of memory, of which %s may be used", need, have)
+}
+
+// SizeText is a number of bytes for people.
+func SizeText(bytes int64) string {
+	v := float64(bytes)
+	switch {
+	case v < 1e3:
+		return fmt.Sprintf("%d bytes", bytes)
+	case v < 1e6:
+		return fmt.Sprintf("%.1f kB", v/1e3)
+	case v < 1e9:
+		return fmt.Sprintf("%.1f MB", v/1e6)
+	case v < 1e12:
+		return threeDigits(v/1e9) + " GB"
+	}
+	return threeDigits(v/1e12) + " TB"
+}
+
+// threeDigits is a number from 1 with three digits, or with all before the point.
+func threeDigits(v float64) string {
+	return strconv.FormatFloat(v, 'f', max(0, 2-int(math.Log10(v))), 64)
+}

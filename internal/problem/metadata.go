@@ -1,0 +1,207 @@
+package problem
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/dataset"
+)
+
+// Keys of the metadata that train writes into a model.
+const (
+	KeyLikelihood  = "funcgp.likelihood"
+	KeyPrecision   = "funcgp.prior_precision"
+	KeyNoise       = "funcgp.noise_variance"
+	KeyClasses     = "funcgp.classes"
+	KeyClassNames  = "funcgp.class_names"
+	keyOthersNames = "class_names"
+	keyTarget      = "funcgp.target_columns"
+	keyID          = "funcgp.id_column"
+	KeyRows        = "funcgp.train_rows"
+	keyData        = "funcgp.train_data"
+	KeyScaling     = "funcgp.scaling"
+	keyTargets     = "funcgp.target_scaling"
+	KeyCommand     = "funcgp.command"
+	KeyTraining    = "funcgp.sgd" // step size, momentum and steps of a training by SGD alone
+)
+
+// Metadata is what a model says about its own training.
+type Metadata struct {
+	Likelihood       string
+	Precision, Noise float64 // 0 where not said
+	Classes          []int
+	ClassNames       []string         // in the order of the outputs
+	target           []string         // target columns of a table
+	id               string           // column of a table that names the rows
+	Rows             string           // as formatRows writes
+	Data             string           // fingerprint of the training part
+	Scaling          *dataset.Scaling // of the inputs; nil where not said
+	Targets          *dataset.Scaling // of the targets; nil where they are as they are in the data
+	Training         *explain.Descent // without its decay; nil where not said
+
+	precisionFrom, noiseFrom Origin   // of a saved posterior; "" is the model itself
+	saved                    *Scaling // of a saved posterior; nil is the model itself
+}
+
+// readMetadata parses the pairs stored with a model. A malformed pair is an error
+// that names its key. Of several malformed pairs it always names the same.
+func readMetadata(kv map[string]string) (*Metadata, error) {
+	m := &Metadata{Likelihood: kv[KeyLikelihood], Rows: kv[KeyRows], Data: kv[keyData]}
+	bad := func(key string) error {
+		return fmt.Errorf("its metadata entry %s is %q, which cannot be used; give the flag, or train again", key, console.Cut(kv[key], 40))
+	}
+	if m.Likelihood != "" && !isLikelihood(m.Likelihood) {
+		return nil, bad(KeyLikelihood)
+	}
+	var err error
+	if m.Precision, err = positive(kv[KeyPrecision]); err != nil {
+		return nil, bad(KeyPrecision)
+	}
+	if m.Noise, err = positive(kv[KeyNoise]); err != nil {
+		return nil, bad(KeyNoise)
+	}
+	if m.Classes, err = parseClasses(kv[KeyClasses]); err != nil {
+		return nil, bad(KeyClasses)
+	}
+	if m.ClassNames, err = classNamesOf(kv[KeyClassNames]); err != nil {
+		return nil, bad(KeyClassNames)
+	}
+	if m.ClassNames == nil {
+		m.ClassNames, _ = classNamesOf(kv[keyOthersNames]) // of another program, which may mean something else
+	}
+	m.id = kv[keyID]
+	if m.target, err = splitNames(kv[keyTarget]); err != nil {
+		return nil, bad(keyTarget)
+	}
+	if m.Classes != nil && m.ClassNames != nil && len(m.Classes) != len(m.ClassNames) {
+		return nil, bad(KeyClassNames)
+	}
+	if m.Scaling, err = dataset.ParseScaling(kv[KeyScaling]); err != nil {
+		return nil, bad(KeyScaling)
+	}
+	if text := kv[KeyTraining]; text != "" {
+		if m.Training, err = ParseTraining(text); err != nil {
+			return nil, bad(KeyTraining)
+		}
+	}
+	if m.Targets, err = dataset.ParseScaling(kv[keyTargets]); err != nil {
+		return nil, bad(keyTargets)
+	}
+	return m, nil
+}
+
+// ParseTraining reads the step size, the momentum and the number of steps of SGD, with
+// commas between them.
+func ParseTraining(text string) (*explain.Descent, error) {
+	fields := strings.Split(text, ",")
+	if len(fields) != 3 {
+		return nil, strconv.ErrSyntax
+	}
+	d := &explain.Descent{}
+	var errs [3]error
+	d.Rate, errs[0] = strconv.ParseFloat(strings.TrimSpace(fields[0]), 64)
+	d.Momentum, errs[1] = strconv.ParseFloat(strings.TrimSpace(fields[1]), 64)
+	d.Steps, errs[2] = strconv.Atoi(strings.TrimSpace(fields[2]))
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, err
+	}
+	_, err := d.Precision(1)
+	return d, err
+}
+
+// FormatTraining is what ParseTraining reads.
+func FormatTraining(d *explain.Descent) string {
+	return fmt.Sprintf("%s,%s,%d", strconv.FormatFloat(d.Rate, 'g', -1, 64), strconv.FormatFloat(d.Momentum, 'g', -1, 64), d.Steps)
+}
+
+// positive reads a positive number; "" is 0.
+func positive(text string) (float64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if err == nil && !(v > 0 && v < 1e300) {
+		err = strconv.ErrRange
+	}
+	return v, err
+}
+
+// Fingerprint returns a checksum of the labels or targets of a data set, by which
+// a model knows the data that it was trained on.
+func Fingerprint(s *dataset.Set) string {
+	h := crc32.New(crc32.MakeTable(crc32.Castagnoli))
+	out := bufio.NewWriter(h) // whose writes never fail
+	for _, v := range s.Labels {
+		out.WriteString(s.ClassName(v)) // the numbers of words depend on other rows
+		out.WriteByte('\n')
+	}
+	for _, v := range s.Targets {
+		fmt.Fprintln(out, v)
+	}
+	out.Flush()
+	return fmt.Sprintf("%d:%08x", s.Len(), h.Sum32())
+}
+
+// TrainMetadata says what a network was trained on, and by which command line.
+func (p *Problem) TrainMetadata(args []string) map[string]string {
+	t, e := p.Task, p.Examples
+	kv := map[string]string{
+		KeyLikelihood: t.Likelihood.Name(),
+		KeyPrecision:  strconv.FormatFloat(t.Precision, 'g', -1, 64),
+		KeyRows:       FormatRows(e.Train.Rows),
+		keyData:       Fingerprint(e.Data.Train),
+		KeyCommand:    console.CommandLine(args),
+	}
+	if t.Noise > 0 {
+		kv[KeyNoise] = strconv.FormatFloat(t.Noise, 'g', -1, 64)
+	}
+	if t.Classes != nil {
+		kv[KeyClasses] = FormatInts(t.Classes)
+	}
+	if t.Names != nil {
+		kv[KeyClassNames] = JoinNames(t.Names)
+	}
+	if e.Data.TargetColumns != nil {
+		kv[keyTarget] = JoinNames(e.Data.TargetColumns)
+	}
+	if e.Data.ID != "" {
+		kv[keyID] = e.Data.ID
+	}
+	if s := e.Scaling.Inputs; s != nil {
+		kv[KeyScaling] = s.String()
+	} else if !e.Data.Images() {
+		kv[KeyScaling] = (&dataset.Scaling{Mean: []float64{0}, Scale: []float64{1}}).String()
+	}
+	if s := e.Scaling.Targets; s != nil {
+		kv[keyTargets] = s.String()
+	}
+	return kv
+}
+
+// columns takes the target and the ID of a table from the metadata where the flags
+// do not say them and the table has them.
+func (m *Metadata) columns(ctx context.Context, path string, o *dataset.OpenOptions) error {
+	if !dataset.IsCSV(dataset.FilesOf(path)[0]) || (m.target == nil || o.Target != "") && (m.id == "" || o.ID != "") {
+		return nil
+	}
+	header, err := dataset.Columns(ctx, path)
+	if err != nil {
+		return ctx.Err() // what is wrong with the file, opening it says
+	}
+	has := func(name string) bool { return slices.Contains(header, name) }
+	if o.ID == "" && m.id != "" && has(m.id) {
+		o.ID = m.id
+	}
+	if o.Target == "" && !slices.ContainsFunc(m.target, func(name string) bool { return !has(name) }) {
+		o.Target = strings.Join(m.target, ",")
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+package problem
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize/network"
+)
+
+// Builtin is the network that is used without --model. It was made by
+//
+//	gpexplain train --arch thesis-cnn --data digits --classes 4,9 --train-count 1500 --prior-precision 10 --out internal/problem/builtin.onnx
+//
+//go:embed builtin.onnx
+var Builtin []byte
+
+const builtinName = "the built-in network"
+
+// A Model is a network and what it says about its training. It never changes:
+// train returns a new one.
+type Model struct {
+	Name    string           // the path or "the built-in network", for messages
+	Path    string           // "" for the built-in network
+	Net     *network.Network // nil where it is still to be trained
+	Outputs int              // C
+	Meta    *Metadata
+
+	wrongHead string // what is wrong with a head that is part of the outputs; "" for nothing
+}
+
+// ReadModel reads the network and its metadata. Warnings on reading it go to
+// the console.
+func ReadModel(ctx context.Context, c *console.Console, f *ModelFlags) (*Model, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	m := &Model{Name: builtinName}
+	o := &network.ReadOptions{Freeze: f.freeze, Learn: f.learn, Output: f.output, MaxMemory: f.memory}
+	var err error
+	if f.path == "" {
+		m.Net, err = network.ReadONNX(bytes.NewReader(Builtin), o)
+	} else {
+		m.Name, m.Path = f.path, f.path
+		m.Net, err = network.ReadONNXFile(ctx, f.path, o)
+	}
+	if err != nil {
+		return nil, modelError(m.Name, err)
+	}
+	_, m.Outputs, _ = m.Net.Dims()
+	if m.Meta, err = readMetadata(m.Net.Metadata()); err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Name, err)
+	}
+	for _, w := range m.Net.Warnings() {
+		if !errors.As(w, new(*network.HeadWarning)) { // the likelihood decides: see withHead
+			c.Remark(w)
+		}
+	}
+	return m, nil
+}
+
+// modelError names the file once, and what to do about it.
+func modelError(name string, err error) error {
+	if p := (*fs.PathError)(nil); errors.As(err, &p) {
+		return fmt.Errorf("%s: %w; --model takes an ONNX file, and without it the built-in network is used", name, p.Err)
+	}
+	text, remedy := err.Error(), ""
+	switch f := (*onnx.FormatError)(nil); {
+	case errors.As(err, &f) && !f.Unsupported && strings.Contains(text, "ONNX file"):
+		remedy = "; export the model again"
+	case errors.As(err, &f) && !f.Unsupported:
+		remedy = "; it is damaged or no ONNX file: export the model again"
+	case strings.Contains(text, "; "):
+	case strings.Contains(text, "would mix examples"):
+		remedy = "; every example must be computed by itself, in evaluation mode and with a dynamic batch dimension"
+	default:
+		remedy = "; gpexplain inspect --operators says what is read of each operator"
+	}
+	return fmt.Errorf("%s: %w%s", name, err, remedy)
+}
+
+// Files are the paths of the model and of the files in which it keeps its weights; none
+// for the built-in network.
+func (m *Model) Files() []string {
+	switch {
+	case m.Path == "":
+		return nil
+	case m.Net == nil:
+		return []string{m.Path}
+	}
+	return append([]string{m.Path}, m.Net.ExternalFiles()...)
+}
+
+// Parameters returns P.
+func (m *Model) Parameters() int {
+	_, _, p := m.Net.Dims()
+	return p
+}
+
+// Trained returns the model with a network in the place of the one that was
+// still to be trained.
+func (m *Model) Trained(net *network.Network) *Model {
+	out := *m
+	out.Net = net
+	return &out
+}
+
+// withMetadata returns the model with other metadata.
+func (m *Model) withMetadata(meta *Metadata) *Model {
+	out := *m
+	out.Meta = meta
+	return &out
+}
+
+// Score is the accuracy and the mean negative log likelihood of the network
+// itself on rows with these targets. Both are undefined where the rows are nil,
+// and the accuracy for a regression.
+func (m *Model) Score(ctx context.Context, p *Problem, rows *dataset.Subset, y *mat.Dense) (accuracy, nll report.Float, err error) {
+	accuracy, nll = report.Undefined(), report.Undefined()
+	if rows == nil {
+		return accuracy, nll, nil
+	}
+	right, sum := 0, 0.0
+	for t := range par.Tiles(rows.Len(), PredictRows) {
+		lo, hi := par.Bounds(t, rows.Len(), PredictRows)
+		x, err := p.Examples.Inputs(ctx, rows, lo, hi)
+		if err != nil {
+			return accuracy, nll, err
+		}
+		f, err := m.Net.Forward(ctx, x)
+		if err != nil {
+			return accuracy, nll, NamesOf(rows, lo, hi).ExplainError(err)
+		}
+		for i := range hi - lo {
+			sum -= p.Task.Likelihood.LogProb(y.RawRowView(lo+i), f.RawRowView(i))
+			if p.Task.Classes != nil && LargestClass(f.RawRowView(i)) == rows.Class[lo+i] {
+				right++
+			}
+		}
+	}
+	if p.Task.Classes != nil {
+		accuracy = report.Float(float64(right) / float64(rows.Len()))
+	}
+	return accuracy, report.Float(sum / float64(rows.Len())), nil
+}

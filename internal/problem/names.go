@@ -1,0 +1,321 @@
+package problem
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/dataset"
+)
+
+// splitNames reads names with commas between them; one with a comma stands in double
+// quotes. "" is nil.
+func splitNames(text string) ([]string, error) {
+	if text == "" {
+		return nil, nil
+	}
+	r := csv.NewReader(strings.NewReader(text))
+	r.TrimLeadingSpace = true
+	names, err := r.Read()
+	if err != nil {
+		return nil, fmt.Errorf("%q is not a list of names such as a,b", console.Cut(text, 60))
+	}
+	for i, name := range names {
+		if names[i] = strings.TrimSpace(name); names[i] == "" {
+			return nil, fmt.Errorf("%q has an empty name", console.Cut(text, 60))
+		}
+		if slices.Contains(names[:i], names[i]) {
+			return nil, fmt.Errorf("%q names %s twice", console.Cut(text, 60), names[i])
+		}
+	}
+	if extra, err := r.Read(); err == nil || len(extra) > 0 {
+		return nil, fmt.Errorf("%q has more than one line", console.Cut(text, 60))
+	}
+	return names, nil
+}
+
+// JoinNames is the inverse of splitNames.
+func JoinNames(names []string) string {
+	var b strings.Builder
+	w := csv.NewWriter(&b)
+	_ = w.Write(names) // a strings.Builder takes everything
+	w.Flush()
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// classNamesOf reads the names of a model's metadata: a list as splitNames reads it,
+// or in JSON as Python writes it.
+func classNamesOf(text string) ([]string, error) {
+	if !strings.HasPrefix(strings.TrimSpace(text), "[") {
+		return splitNames(text)
+	}
+	var names []string
+	if err := json.Unmarshal([]byte(text), &names); err != nil {
+		return nil, err
+	}
+	return splitNames(JoinNames(names))
+}
+
+// checkNames parses --classes and --class-names.
+func (s *DataFlags) checkNames() error {
+	var err error
+	if s.classList, err = splitNames(s.ClassText); err != nil {
+		return console.Usagef("--classes %v", err)
+	}
+	if s.classNames, err = splitNames(s.classNameText); err != nil {
+		return console.Usagef("--class-names %v", err)
+	}
+	if s.classList != nil && len(s.classList) < 2 {
+		return console.Usagef("--classes %s must name at least two classes", s.ClassText)
+	}
+	if s.classNames != nil && len(s.classNames) < 2 {
+		return console.Usagef("--class-names %s must name at least two classes", s.classNameText)
+	}
+	if s.classList != nil && s.classNames != nil && len(s.classList) != len(s.classNames) {
+		return console.Usagef("--classes has %d classes, but --class-names names %d", len(s.classList), len(s.classNames))
+	}
+	if s.classNames != nil {
+		return nil
+	}
+	for _, name := range s.classList {
+		if err := s.checkNumber("--classes", name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkNumber refuses a class of built-in data that is no number.
+func (s *DataFlags) checkNumber(flag, class string) error {
+	kind, _, _ := strings.Cut(s.name, ":")
+	if _, err := strconv.Atoi(class); err != nil && !s.remembered && (kind == "digits" || s.name == "mnist") {
+		return console.Usagef("%s %q: the classes of --data %s are digits, such as 4,9", flag, class, s.name)
+	}
+	return nil
+}
+
+// CheckContrast refuses a --contrast that can never be right, and splits it; "" has
+// no parts.
+func (s *DataFlags) CheckContrast(text string) (a, b string, err error) {
+	if text == "" {
+		return "", "", nil
+	}
+	ab, err := splitNames(text)
+	if err != nil || len(ab) != 2 {
+		return "", "", console.Usagef("--contrast %q must be two different classes such as 4,9", text)
+	}
+	for _, class := range ab {
+		if s.classNames == nil {
+			if err := s.checkNumber("--contrast", class); err != nil {
+				return "", "", err
+			}
+		}
+		if s.classList != nil && !slices.Contains(s.classList, class) && !slices.Contains(s.classNames, class) {
+			return "", "", console.Usagef("--contrast %s: %s is not one of --classes %s", text, class, s.ClassText)
+		}
+	}
+	return ab[0], ab[1], nil
+}
+
+// Contrasted returns the outputs of the two classes of a --contrast that
+// CheckContrast has let pass. For a regression they are numbers of outputs, or
+// target columns.
+func (p *Problem) Contrasted(text string) (a, b int, err error) {
+	ab, err := splitNames(text)
+	if err != nil {
+		return 0, 0, err
+	}
+	if a, err = p.outputOf(ab[0]); err != nil {
+		return 0, 0, err
+	}
+	if b, err = p.outputOf(ab[1]); err == nil && a == b {
+		err = fmt.Errorf("--contrast %s: both are the same output; name two", text)
+	}
+	return a, b, err
+}
+
+func (p *Problem) outputOf(name string) (int, error) {
+	t, columns := p.Task, p.Examples.Data.TargetColumns
+	k, notNumber := strconv.Atoi(name)
+	switch {
+	case t.Classes != nil:
+		if i, ok := p.ClassOf(name); ok {
+			return i, nil
+		}
+		return 0, fmt.Errorf("--contrast: %s is not one of the classes %s; choose two of them", name, t.ClassList())
+	case slices.Contains(columns, name) && len(columns) == p.Model.Outputs:
+		return slices.Index(columns, name), nil
+	case notNumber != nil || k < 0 || k >= p.Model.Outputs:
+		return 0, fmt.Errorf("--contrast: there is no output %s; %s has 0 to %d", name, p.Model.Name, p.Model.Outputs-1)
+	}
+	return k, nil
+}
+
+// ClassOf returns the number of the class with this name or label, and whether there is
+// one.
+func (p *Problem) ClassOf(name string) (k int, ok bool) {
+	t := p.Task
+	if i := slices.Index(t.Names, name); i >= 0 {
+		return i, true
+	}
+	label, err := strconv.Atoi(name)
+	if i := slices.Index(t.Classes, label); err == nil && i >= 0 && p.Examples.Data.Names == nil {
+		return i, true
+	}
+	return 0, false
+}
+
+// ClassList is what a message says of the classes.
+func (t *Task) ClassList() string { return console.Cut(t.list(), 60) }
+
+// list formats the classes as the user knows them.
+func (t *Task) list() string {
+	if t.Names != nil {
+		return JoinNames(t.Names)
+	}
+	return FormatInts(t.Classes)
+}
+
+// Name is the name of the class of a label, "" where classes have none.
+func (t *Task) Name(label int) string {
+	if k := slices.Index(t.Classes, label); k >= 0 && k < len(t.Names) {
+		return t.Names[k]
+	}
+	return ""
+}
+
+// ClassNames are the names of the classes in the order of the outputs, or their
+// labels where they have no names; nil for a regression.
+func (t *Task) ClassNames() []string {
+	if t.Names != nil {
+		return t.Names
+	}
+	var list []string
+	for _, k := range t.Classes {
+		list = append(list, strconv.Itoa(k))
+	}
+	return list
+}
+
+// Classes resolves --classes in the data; nil where it was not given.
+func (s *DataFlags) Classes(d *dataset.Data) ([]int, error) {
+	return labelsOf("--classes", s.classList, d)
+}
+
+// labelsOf returns the labels of the data that a list of classes names.
+func labelsOf(from string, list []string, d *dataset.Data) ([]int, error) {
+	var labels []int
+	for _, class := range list {
+		k, err := strconv.Atoi(class)
+		if d.Names != nil {
+			var ok bool
+			if k, ok = slices.BinarySearch(d.Names, class); !ok {
+				return nil, fmt.Errorf("%s: %s is not a class of %s, which are %s", from, class, d.Source, console.Cut(JoinNames(d.Names), 60))
+			}
+		} else if err != nil {
+			return nil, fmt.Errorf("%s: the labels of %s are numbers, and %q is none; give numbers, and names with --class-names", from, d.Source, class)
+		}
+		labels = append(labels, k)
+	}
+	return labels, nil
+}
+
+// wanted are the classes that the flags or the metadata say, by label and by name.
+// Both are nil where they say nothing.
+type wanted struct {
+	classes []int
+	names   []string
+	from    string // where the classes come from
+}
+
+// wantedClasses asks the flags, then the metadata. Where labels are words, names are
+// classes. Flags that contradict the metadata are an error.
+func wantedClasses(f *DataFlags, m *Model, d *dataset.Data) (w wanted, err error) {
+	w.names, w.from = f.classNames, "--classes"
+	if w.names == nil {
+		w.names = m.Meta.ClassNames
+	}
+	if w.classes, err = f.Classes(d); err != nil {
+		return w, err
+	}
+	recorded := m.Meta.Classes
+	if d.Names != nil {
+		recorded = nil
+		if m.Meta.ClassNames != nil {
+			if recorded, err = labelsOf(m.Name+": its metadata entry "+KeyClassNames, m.Meta.ClassNames, d); err != nil {
+				return w, err
+			}
+		}
+		named, err := labelsOf("--class-names", f.classNames, d)
+		if err != nil {
+			return w, err
+		}
+		if err := allNamed(f, named, d); err != nil {
+			return w, err
+		}
+		switch {
+		case w.classes == nil:
+			w.classes = named
+		case named != nil && !slices.Equal(named, w.classes):
+			return w, fmt.Errorf("--class-names %s and --classes %s are different classes; give one of them", f.classNameText, f.ClassText)
+		}
+		w.names = nil // those of the data are the names
+	}
+	if w.classes != nil && recorded != nil && !slices.Equal(w.classes, recorded) {
+		flag, given := "--classes", f.ClassText
+		if given == "" {
+			flag, given = "--class-names", f.classNameText
+		}
+		return w, fmt.Errorf("%s %s contradicts %s, whose outputs are by its metadata for the classes %s; leave %s out", flag, given, m.Name, classText(recorded, d), flag)
+	}
+	if w.classes == nil {
+		w.classes, w.from = recorded, m.Name+": its metadata entry "+KeyClasses
+	}
+	return w, nil
+}
+
+// allNamed refuses --class-names without a word of the data: without --classes they
+// are all the classes.
+func allNamed(f *DataFlags, named []int, d *dataset.Data) error {
+	if named == nil || f.classList != nil {
+		return nil
+	}
+	for k, name := range d.Names {
+		if !slices.Contains(named, k) {
+			return fmt.Errorf("--class-names %s: %s has rows of the class %s too; name it, or keep some classes with --classes", f.classNameText, d.Source, name)
+		}
+	}
+	return nil
+}
+
+// classText formats labels of the data.
+func classText(labels []int, d *dataset.Data) string {
+	if d.Names == nil {
+		return FormatInts(labels)
+	}
+	var names []string
+	for _, k := range labels {
+		names = append(names, d.Train.ClassName(k))
+	}
+	return JoinNames(names)
+}
+
+// nameClasses gives the classes of the task their names: those of the data, else
+// those wanted.
+func (t *Task) nameClasses(w wanted, m *Model, d *dataset.Data) error {
+	switch {
+	case d.Names != nil:
+		for _, k := range t.Classes {
+			t.Names = append(t.Names, d.Train.ClassName(k))
+		}
+	case w.names != nil && len(w.names) != len(t.Classes):
+		return fmt.Errorf("%d names of classes (%s), but %s tells %d apart; give --class-names one for each", len(w.names), console.Cut(JoinNames(w.names), 40), m.Name, len(t.Classes))
+	default:
+		t.Names = w.names
+	}
+	return nil
+}

@@ -1,0 +1,254 @@
+package problem
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize/network"
+)
+
+// Without --outputs, a network of more than manyOutputs classes has fewOutputs of
+// them told apart.
+const manyOutputs, fewOutputs = 100, 10
+
+// OutputFlags say which classes of a network are told apart; the others are taken as
+// one.
+type OutputFlags struct {
+	text string
+	top  int      // K of top:K; 0 for a list
+	list []string // nil for top:K
+}
+
+func (s *OutputFlags) check() error {
+	if s.text == "" || s.text == "all" {
+		return nil
+	}
+	if k, ok := strings.CutPrefix(s.text, "top:"); ok {
+		var err error
+		if s.top, err = strconv.Atoi(k); err != nil || s.top < 1 {
+			return console.Usagef("--outputs %s: want a number of classes, such as top:10", s.text)
+		}
+		return nil
+	}
+	var err error
+	if s.list, err = splitNames(s.text); err != nil {
+		return console.Usagef("--outputs %v", err)
+	}
+	return nil
+}
+
+// A Grouping says which classes are told apart. The classes of the task are those, and
+// a last one for the others.
+type Grouping struct {
+	Kept    []int    // outputs of the network that are told apart, in order
+	Classes []int    // labels of all classes of the network, in the order of its outputs
+	Names   []string // of all classes; nil where they have none
+	Others  float64  // mean probability that the network gives to the others, over the rows it was asked about
+
+	to     []int // by class of the network: its number in the task
+	labels []int // of the classes of the task
+}
+
+// othersName is the class of all that are not told apart.
+const othersName = "others"
+
+// Grouped returns the problem with the classes that --outputs tells apart, by default
+// of more than 100 the ten that are most probable by the network, in the mean over the
+// training rows. Other problems come back as they are, and so does one that answers
+// from a saved posterior, which was grouped as it was opened.
+func (p *Problem) Grouped(ctx context.Context, c *console.Console) (*Problem, error) {
+	return p.groupedBy(ctx, c, p.Examples.Train, "the training rows")
+}
+
+// GroupedFor is Grouped with the most probable classes of these rows, which come back
+// with the classes that are told apart.
+func (p *Problem) GroupedFor(ctx context.Context, c *console.Console, rows *dataset.Subset) (*Problem, *dataset.Subset, error) {
+	g, err := p.groupedBy(ctx, c, rows, "the rows asked for")
+	if err != nil || g == p {
+		return p, rows, err
+	}
+	return g, g.Examples.grouped(rows), nil
+}
+
+// groupedBy is Grouped with the mean over these rows.
+func (p *Problem) groupedBy(ctx context.Context, c *console.Console, rows *dataset.Subset, what string) (*Problem, error) {
+	f, t, m := &p.flags.Outputs, p.Task, p.Model
+	switch {
+	case p.Saved != nil || f.text == "all" || f.text == "" && !p.ManyClasses():
+		return p, nil
+	case !IsSoftmax(t.Likelihood):
+		return nil, fmt.Errorf("--outputs is for classes with an output each, but %s has the %s likelihood; leave it out", m.Name, t.Likelihood.Name())
+	}
+	share, err := m.shares(ctx, p, rows)
+	if err != nil {
+		return nil, err
+	}
+	var kept []int
+	top := f.top
+	if f.text == "" {
+		top = fewOutputs
+	}
+	for _, name := range f.list {
+		k, err := p.outputOf(name)
+		if err != nil {
+			return nil, fmt.Errorf("--outputs: %s is not one of the classes %s; choose among them", name, console.Cut(t.list(), 60))
+		}
+		kept = append(kept, k)
+	}
+	if f.list == nil {
+		kept = largest(share, top)
+	}
+	if len(kept) >= m.Outputs-1 && f.list == nil {
+		return p, nil // none to take together
+	}
+	g, err := p.group(kept)
+	if err != nil {
+		return nil, err
+	}
+	by := g.Task.Grouping
+	for k, v := range share {
+		if by.to[k] == len(kept) {
+			by.Others += v
+		}
+	}
+	if len(kept) < m.Outputs {
+		c.Note("%s tells %s classes apart; %s %s, and the other %s, with probability %.3g in the mean over %s, are one class, %q; --outputs chooses others",
+			m.Name, console.Count(m.Outputs), console.Cut(JoinNames(g.Task.Names[:len(kept)]), 80), areKept(len(kept)), console.Count(m.Outputs-len(kept)), by.Others, what, othersName)
+	}
+	return g, nil
+}
+
+// ManyClasses tells whether more classes are told apart than without --outputs.
+func (p *Problem) ManyClasses() bool {
+	return p.Model.Outputs > manyOutputs && IsSoftmax(p.Task.Likelihood)
+}
+
+func areKept(n int) string {
+	if n == 1 {
+		return "stands alone"
+	}
+	return "stay apart"
+}
+
+// largest returns the positions of the k largest numbers, by falling size.
+func largest(v []float64, k int) []int {
+	at := make([]int, len(v))
+	for i := range at {
+		at[i] = i
+	}
+	slices.SortStableFunc(at, func(a, b int) int { return cmp.Compare(v[b], v[a]) })
+	return at[:min(k, len(at))]
+}
+
+// shares is the mean probability that the network gives to each class over some rows.
+func (m *Model) shares(ctx context.Context, p *Problem, rows *dataset.Subset) ([]float64, error) {
+	sum, own := make([]float64, m.Outputs), make([]float64, m.Outputs)
+	for t := range par.Tiles(rows.Len(), PredictRows) {
+		lo, hi := par.Bounds(t, rows.Len(), PredictRows)
+		x, err := p.Examples.Inputs(ctx, rows, lo, hi)
+		if err != nil {
+			return nil, err
+		}
+		f, err := m.Net.Forward(ctx, x)
+		if err != nil {
+			return nil, NamesOf(rows, lo, hi).ExplainError(err)
+		}
+		for i := range hi - lo {
+			p.Task.Likelihood.MeanTo(own, f.RawRowView(i))
+			for k, v := range own {
+				sum[k] += v
+			}
+		}
+	}
+	for k := range sum {
+		sum[k] /= float64(rows.Len())
+	}
+	return sum, nil
+}
+
+// group returns the problem in which the outputs kept are told apart.
+func (p *Problem) group(kept []int) (*Problem, error) {
+	net, err := p.Model.Net.GroupOutputs(kept)
+	if err != nil {
+		return nil, err
+	}
+	t, e, q := *p.Task, *p.Examples, *p
+	all := t.ClassNames()
+	g := &Grouping{Kept: kept, Classes: t.Classes, Names: t.Names, to: slices.Repeat([]int{len(kept)}, p.Model.Outputs)}
+	t.Classes, t.Names = nil, nil
+	for i, k := range kept {
+		g.to[k] = i
+		t.Classes, t.Names = append(t.Classes, g.Classes[k]), append(t.Names, all[k])
+	}
+	if len(kept) < p.Model.Outputs {
+		t.Classes, t.Names = append(t.Classes, min(0, slices.Min(g.Classes))-1), append(t.Names, unlike(othersName, all))
+	}
+	g.labels = t.Classes
+	t.Grouping = g
+	e.grouping = g
+	e.Train = e.grouped(e.Train)
+	q.Task, q.Examples, q.Model = &t, &e, p.Model.withOutputs(net)
+	e.Y, err = q.Targets(e.Train)
+	return &q, err
+}
+
+// unlike returns a name that is not in the list.
+func unlike(name string, list []string) string {
+	for slices.Contains(list, name) {
+		name = "all " + name
+	}
+	return name
+}
+
+// withOutputs returns the model with a network of other outputs.
+func (m *Model) withOutputs(net *network.Network) *Model {
+	out := m.Trained(net)
+	_, out.Outputs, _ = net.Dims()
+	return out
+}
+
+// grouped returns rows with the classes of the task.
+func (e *Examples) grouped(rows *dataset.Subset) *dataset.Subset {
+	if e.grouping == nil || rows == nil {
+		return rows
+	}
+	return rows.Grouped(e.grouping.to, e.grouping.labels)
+}
+
+// OwnClass is the name of the class of row i of a subset that is among the others, "" of
+// any other row.
+func (t *Task) OwnClass(rows *dataset.Subset, i int) string {
+	g := t.Grouping
+	if g == nil || rows.Class == nil || rows.Class[i] < len(g.Kept) {
+		return ""
+	}
+	k := slices.Index(g.Classes, rows.Set.Labels[rows.Pos[i]])
+	if g.Names != nil {
+		return g.Names[k]
+	}
+	return strconv.Itoa(g.Classes[k])
+}
+
+// Ungrouped are all classes of the network, by which rows are selected.
+func (t *Task) Ungrouped() (classes []int, names []string) {
+	if t.Grouping == nil {
+		return t.Classes, t.Names
+	}
+	return t.Grouping.Classes, t.Grouping.Names
+}
+
+// Report is the grouping as JSON shows it; nil for none.
+func (g *Grouping) Report() *report.Grouped {
+	if g == nil {
+		return nil
+	}
+	return &report.Grouped{Of: len(g.Classes), Kept: g.Kept, Others: report.Float(g.Others)}
+}

@@ -1,0 +1,171 @@
+// Package problem reads what a posterior is computed from: the flags of model,
+// data, task and limits, the network with its metadata, the data with their
+// scaling, what the outputs mean, and which rows to train on.
+package problem
+
+import (
+	"context"
+	"fmt"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// A Problem is what a posterior is computed from. It is made once and never
+// changed.
+type Problem struct {
+	Model    *Model
+	Task     *Task
+	Examples *Examples
+	Saved    *SavedFile // the posterior to answer from; nil where one is fitted
+	Limits   LimitFlags
+
+	dataFiles []string // of the data, where rows of other data are among the training rows
+	flags     *Flags   // from which the problem was read; nil for a model that is still to be trained
+}
+
+// Open reads the model, the saved posterior of a file if it is not "",
+// and the data, and decides what the outputs mean and which rows to train on.
+func Open(ctx context.Context, c *console.Console, f *Flags, posteriorFile string) (*Problem, error) {
+	return OpenFile(ctx, c, f, posteriorFile, PosteriorFile)
+}
+
+// OpenFile is Open with a file of that kind, "" for none, which says of model, data and
+// task what that of a posterior says.
+func OpenFile(ctx context.Context, c *console.Console, f *Flags, path string, kind FileKind) (*Problem, error) {
+	var saved *SavedFile
+	var err error
+	if path != "" {
+		if saved, err = openSaved(ctx, c, path, kind, f); err != nil {
+			return nil, err
+		}
+	}
+	prior, err := readPrior(ctx, f.Task.Prior, f.Limits.Memory)
+	if err != nil {
+		return nil, err
+	}
+	m, err := ReadModel(ctx, c, &f.Model)
+	if err != nil {
+		return nil, err
+	}
+	if err := prior.suits(c, m); err != nil {
+		return nil, err
+	}
+	if saved != nil {
+		m = m.withMetadata(saved.metadata(m.Meta))
+	}
+	var d *dataset.Data
+	if !f.Data.gone {
+		d, err = openData(ctx, c, &f.Data, m, f.Limits.Memory)
+	}
+	if err == nil && saved != nil {
+		d, err = saved.data(d)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if m, err = m.withColumns(c, &f.Model, d); err != nil {
+		return nil, err
+	}
+	if want, _, _ := m.Net.Dims(); Elements(d.Shape) != want {
+		return nil, fmt.Errorf("%s: an input has %d numbers (shape %v), but %s takes %d (shape %v); give --data that the model was trained on%s", d.Source, Elements(d.Shape), d.Shape, m.Name, want, m.Net.InputShape(), columnsHint(d))
+	}
+	t, err := chooseTask(&f.Task, &f.Data, m, d)
+	if err != nil && saved != nil {
+		return nil, fmt.Errorf("%s: its likelihood and classes do not go with %s and %s; give --data that it was fitted on, or fit it again", saved.path, m.Name, d.Source)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := prior.noise(t, m); err != nil {
+		return nil, err
+	}
+	if m, err = m.withHead(c, t.Likelihood); err != nil {
+		return nil, err
+	}
+	train, err := chooseRows(ctx, c, &f.Data, m, t, d, saved)
+	if err != nil {
+		return nil, err
+	}
+	m, e, err := newExamples(ctx, c, &f.Scaling, m, t, d, train)
+	if err != nil {
+		return nil, err
+	}
+	p := &Problem{Model: m, Task: t, Examples: e, Saved: saved, Limits: f.Limits, flags: f}
+	if saved != nil && kind != PosteriorFile && !f.given("seed") {
+		p.Limits.Seed = saved.Header.Seed
+	}
+	prior.set(t, m)
+	if err := saved.setPrior(t, m); err != nil {
+		return nil, err
+	}
+	if err := p.setDecay(ctx, f.Task.WeightDecay); err != nil || saved == nil || saved.Header.Grouped == nil {
+		return p, err
+	}
+	g, err := p.group(saved.Header.Grouped.Kept)
+	if err != nil {
+		return nil, saved.Damaged("the classes that it tells apart cannot be used")
+	}
+	g.Task.Grouping.Others = float64(saved.Header.Grouped.Others)
+	return g, nil
+}
+
+// Linearize linearizes the examples [lo, hi) of some rows.
+func (p *Problem) Linearize(ctx context.Context, rows *dataset.Subset, lo, hi int) (*linearize.Batch, error) {
+	x, err := p.Examples.Inputs(ctx, rows, lo, hi)
+	if err != nil {
+		return nil, err
+	}
+	return p.Model.Net.Linearize(ctx, x)
+}
+
+// Targets returns the targets of rows as the likelihood takes them.
+func (p *Problem) Targets(rows *dataset.Subset) (*mat.Dense, error) {
+	return p.Task.targets(rows, p.Model, p.Examples.Data)
+}
+
+// TrainNames name the training rows, for messages.
+func (p *Problem) TrainNames() RowNames { return NamesOf(p.Examples.Train, 0, p.Examples.Train.Len()) }
+
+// OpenToTrain reads the data for a model that is still to be trained, of this name
+// and with the number of outputs that suits the data. plan refuses what cannot
+// fit before anything large is taken, for n training examples.
+func OpenToTrain(ctx context.Context, c *console.Console, f *Flags, name string, outputs func(d *dataset.Data, classes []int) int, plan func(d *dataset.Data, n int) error) (*Problem, error) {
+	d, err := openData(ctx, c, &f.Data, &Model{Meta: &Metadata{}}, f.Limits.Memory)
+	if err != nil {
+		return nil, err
+	}
+	classes, err := f.Data.Classes(d)
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{Name: name, Meta: &Metadata{}, Outputs: outputs(d, classes)}
+	t, err := chooseTask(&f.Task, &f.Data, m, d)
+	if err != nil {
+		return nil, err
+	}
+	train, err := chooseRows(ctx, c, &f.Data, m, t, d, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := plan(d, train.Len()); err != nil {
+		return nil, err
+	}
+	m, e, err := newExamples(ctx, c, &f.Scaling, m, t, d, train)
+	if err != nil {
+		return nil, err
+	}
+	p := &Problem{Model: m, Task: t, Examples: e, Limits: f.Limits}
+	return p, p.setDecay(ctx, f.Task.WeightDecay)
+}
+
+// columnsHint says how to tell features from other columns of a table.
+func columnsHint(d *dataset.Data) string {
+	if d.Images() {
+		return ""
+	}
+	return ", its target columns with --target, and a column that names the rows with --id"
+}

@@ -1,0 +1,215 @@
+package problem
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/inputfile"
+)
+
+// Remembered says where the model and the data of a saved posterior were, so that no
+// flag needs to say it again. Paths are absolute.
+type Remembered struct {
+	Model  string      `json:"model"` // "" is the built-in network
+	Freeze []string    `json:"freeze,omitempty"`
+	Learn  []string    `json:"learn,omitempty"`
+	Output string      `json:"output,omitempty"` // of several; "" is the only one
+	Column []string    `json:"input_columns,omitempty"`
+	Weight []string    `json:"model_data,omitempty"` // files in which the model keeps its weights
+	Data   string      `json:"data"`                 // a path, or the name of built-in data
+	Target string      `json:"target,omitempty"`
+	ID     string      `json:"id,omitempty"`
+	Test   string      `json:"test_data,omitempty"`
+	Valid  string      `json:"valid_data,omitempty"`
+	Split  *int        `json:"split,omitempty"`
+	Files  []FileCheck `json:"files"` // all files, the model's first
+}
+
+// FileCheck is the SHA-256 of a file in hex, and its size.
+type FileCheck struct {
+	Path   string `json:"path"`
+	SHA256 string `json:"sha256"`
+	Bytes  int64  `json:"bytes,omitempty"` // 0 where an older version wrote it
+}
+
+// Remember says where the model and the data are.
+func (p *Problem) Remember(ctx context.Context) (*Remembered, error) {
+	f := &p.flags.Data
+	r := &Remembered{Freeze: p.flags.Model.freeze, Learn: p.flags.Model.learn, Output: p.flags.Model.output, Column: p.flags.Model.columns, Target: f.target, ID: f.id, Split: f.Split}
+	for _, path := range []struct {
+		from string
+		to   *string
+	}{{p.Model.Path, &r.Model}, {f.name, &r.Data}, {f.testFile, &r.Test}, {f.validFile, &r.Valid}} {
+		var err error
+		if *path.to, err = absolute(path.from); err != nil {
+			return nil, err
+		}
+	}
+	model := p.Model.Files()
+	for i, path := range slices.Concat(model, p.filesOfData()) {
+		full, err := absolute(path)
+		if err != nil {
+			return nil, err
+		}
+		check, known := f.bySize[full]
+		if !known {
+			if check, err = checkOf(ctx, full); err != nil {
+				return nil, err
+			}
+		}
+		if check.SHA256 != "" {
+			r.Files = append(r.Files, check)
+		}
+		if i > 0 && i < len(model) {
+			r.Weight = append(r.Weight, full)
+		}
+	}
+	if f.gone {
+		was := p.Saved.Header.Remembered
+		for _, file := range was.Files {
+			if file.Path != was.Model && !slices.Contains(was.Weight, file.Path) {
+				r.Files = append(r.Files, file)
+			}
+		}
+	}
+	return r, nil
+}
+
+// checkOf is the check of a file.
+func checkOf(ctx context.Context, path string) (FileCheck, error) {
+	sum, err := inputfile.Sum(ctx, path)
+	c := FileCheck{Path: path, SHA256: sum}
+	if info, statErr := os.Stat(path); err == nil && statErr == nil {
+		c.Bytes = info.Size()
+	}
+	return c, err
+}
+
+// filesOfData returns the files of the data, but not that of a posterior with training rows
+// inside.
+func (p *Problem) filesOfData() []string {
+	files := p.dataFiles
+	if files == nil {
+		files = p.Examples.Data.Files()
+	}
+	return slices.DeleteFunc(slices.Clone(files), func(path string) bool { return p.Saved != nil && path == p.Saved.path })
+}
+
+// absolute returns the absolute path of a file or directory, or of each of several, and other
+// names as they are.
+func absolute(name string) (string, error) {
+	if _, err := os.Stat(name); err == nil {
+		return filepath.Abs(name)
+	}
+	if files := dataset.FilesOf(name); len(files) == 1 && files[0] == name {
+		return name, nil
+	}
+	paths := strings.Split(name, ",")
+	for i, path := range paths {
+		var err error
+		if paths[i], err = filepath.Abs(strings.TrimSpace(path)); err != nil {
+			return "", err
+		}
+	}
+	return strings.Join(paths, ","), nil
+}
+
+// recall fills in the flags of model and data that were not given. It is an error,
+// which says what to give, if a file is not what it was. posterior is the file that
+// remembers; if the training inputs are in it, the data may be gone. With bySize, of data that
+// are read by range only the sizes of the files are compared, so that a part reads no other
+// rows than its own: gpexplain merge compares the rest.
+func (r *Remembered) recall(ctx context.Context, posterior string, f *Flags, inputs, bySize bool) error {
+	if r == nil || f.given == nil {
+		return nil
+	}
+	if !f.given("model") && r.Model != "" {
+		for _, path := range append([]string{r.Model}, r.Weight...) {
+			if err := r.check(ctx, posterior, path, "--model"); err != nil {
+				return err
+			}
+		}
+		f.Model.path = r.Model
+	}
+	if !f.given("output") {
+		f.Model.output = r.Output
+	}
+	for _, list := range []struct {
+		flag     string
+		from, to *[]string
+	}{{"freeze", &r.Freeze, &f.Model.freeze}, {"learn", &r.Learn, &f.Model.learn}, {"input-columns", &r.Column, &f.Model.columns}} {
+		if !f.given(list.flag) {
+			*list.to = slices.Clone(*list.from)
+		}
+	}
+	if f.given("data") || r.Data == "" {
+		return nil
+	}
+	d := &f.Data
+	d.name = r.Data
+	parts := !f.given("split") && !f.given("test-data") && !f.given("valid-data")
+	for _, one := range []struct {
+		flag string
+		take bool
+		from string
+		to   *string
+	}{{"target", true, r.Target, &d.target}, {"id", true, r.ID, &d.id}, {"test-data", parts, r.Test, &d.testFile}, {"valid-data", parts, r.Valid, &d.validFile}} {
+		if one.take && !f.given(one.flag) {
+			*one.to = one.from
+		}
+	}
+	if parts {
+		d.Split = r.Split
+	}
+	several := len(dataset.FilesOf(r.Data)) > 1
+	for _, file := range r.Files {
+		if file.Path == r.Model || slices.Contains(r.Weight, file.Path) || !parts && (file.Path == r.Test || file.Path == r.Valid) {
+			continue
+		}
+		info, err := os.Stat(file.Path)
+		if bySize && err == nil && info.Size() == file.Bytes && (several || info.Size() >= ByRange) {
+			if d.bySize == nil {
+				d.bySize = map[string]FileCheck{}
+			}
+			d.bySize[file.Path] = file
+			continue
+		}
+		err = r.check(ctx, posterior, file.Path, "--data")
+		if inputs && errors.Is(err, fs.ErrNotExist) {
+			d.gone = true
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check compares a file with its checksum.
+func (r *Remembered) check(ctx context.Context, posterior, path, flag string) error {
+	for _, file := range r.Files {
+		if file.Path != path {
+			continue
+		}
+		sum, err := inputfile.Sum(ctx, path)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, fs.ErrNotExist):
+			return console.FullErrorf("%s: it was fitted with %s, which is not there (%w); give %s", posterior, path, fs.ErrNotExist, flag)
+		case err != nil:
+			return err
+		case sum != file.SHA256:
+			return console.FullErrorf("%s: %s has changed since it was fitted (SHA-256 %.12s…, was %.12s…); fit it again, or give %s with the file as it was", posterior, path, sum, file.SHA256, flag)
+		}
+	}
+	return nil
+}

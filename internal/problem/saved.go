@@ -1,0 +1,336 @@
+package problem
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/inputfile"
+	"github.com/funcgp/funcgp/sparse/shard"
+	"github.com/funcgp/funcgp/store"
+)
+
+// Methods are those that a posterior is computed by.
+var Methods = []string{"exact", "kept", "subset", "nystrom", "fitc", "cg"}
+
+// IsSparse tells whether posteriors of a method have inducing examples.
+func IsSparse(method string) bool { return method == "subset" || ThroughInducing(method) }
+
+// ThroughInducing tells whether posteriors of a method take all data through inducing examples.
+func ThroughInducing(method string) bool { return method == "nystrom" || method == "fitc" }
+
+// The file of a saved posterior holds a header with its calibration, the
+// leave-one-out predictions of training rows, the sections of the library, whose fingerprints tell the model
+// and the training examples, and with --with-inputs the training inputs.
+const (
+	SavedKind    = "gpexplain posterior"
+	SavedVersion = 5 // with fingerprints since 2, a calibration since 3, the scaling of inputs and targets since 4, a temperature since 5
+)
+
+// A FileKind is a kind of file that begins with a SavedHeader.
+type FileKind struct {
+	name    string
+	version uint32
+	what    string // that cannot be opened, for a message
+}
+
+// The kinds of files: a posterior; the match, the mode and the
+// inducing examples, which fit --select-only writes; and one part of a pass over the training rows.
+var (
+	PosteriorFile = FileKind{SavedKind, SavedVersion, "the posterior"}
+	InducingFile  = FileKind{"gpexplain inducing", 1, "the inducing examples"}
+	ShardFile     = FileKind{shard.Kind, shard.Version, "the part"}
+)
+
+// Write writes a file of the kind.
+func (k FileKind) Write(path string, fill func(w *store.Writer) error) error {
+	return store.Write(path, k.name, k.version, fill)
+}
+
+// SavedHeader is what a file says about its posterior.
+type SavedHeader struct {
+	Rows       string       `json:"rows"` // training rows
+	Likelihood string       `json:"likelihood"`
+	Classes    []int        `json:"classes"`
+	ClassNames []string     `json:"class_names,omitempty"`
+	Noise      float64      `json:"noise_variance"`
+	Prior      float64      `json:"prior_precision"`
+	Factor     float64      `json:"prior_factor"` // chosen by --tune-prior
+	Seed       uint64       `json:"seed"`
+	Select     string       `json:"select"`
+	Inducing   []int        `json:"inducing"` // positions among the training rows
+	Mean       gp.Mean      `json:"mean"`
+	Bound      gp.Bound     `json:"bound"`
+	SE         report.Float `json:"log_evidence_se"`
+	Fit        report.Fit   `json:"fit"`
+	Inputs     bool         `json:"inputs"`  // the training inputs are inside
+	Network    bool         `json:"network"` // the mean is the network's output; files of older versions have the mean of their posterior
+	Split      int          `json:"split"`   // --split, -1 where there was none
+	Scaling    SavedScaling `json:"scaling"`
+
+	CalibrationWarnings []string `json:"calibration_warnings"` // those of Fit are others
+	RateKept            bool     `json:"rate_kept,omitempty"`  // the calibration keeps the rates of counts; that of an older version does not
+
+	Grouped *report.Grouped `json:"grouped,omitempty"` // classes that are told apart; Classes are all
+
+	// GroupedPrior is the kernel's where its variances are not all 1/Prior, without its
+	// scale, which is in a section of its own.
+	GroupedPrior *PriorFile `json:"grouped_prior,omitempty"`
+
+	Remembered        *Remembered `json:"remembered,omitempty"` // nil where an older version wrote the file
+	PreflightWarnings []string    `json:"preflight_warnings"`   // also among those of Fit
+}
+
+// A SavedScaling is what is done to inputs and targets, as dataset.Scaling writes
+// it, and where that came from.
+type SavedScaling struct {
+	Inputs      string `json:"inputs"`
+	Targets     string `json:"targets"`
+	InputsFrom  Origin `json:"inputs_from"`
+	TargetsFrom Origin `json:"targets_from"`
+}
+
+// Saved is the scaling as a posterior's file holds it.
+func (s *Scaling) Saved() SavedScaling {
+	return SavedScaling{Inputs: s.Inputs.String(), Targets: s.Targets.String(), InputsFrom: s.InputsFrom, TargetsFrom: s.TargetsFrom}
+}
+
+// scaling is the inverse of Saved.
+func (s *SavedScaling) scaling() (*Scaling, error) {
+	in, err := dataset.ParseScaling(s.Inputs)
+	if err != nil {
+		return nil, err
+	}
+	out, err := dataset.ParseScaling(s.Targets)
+	return &Scaling{Inputs: in, Targets: out, InputsFrom: s.InputsFrom, TargetsFrom: s.TargetsFrom}, err
+}
+
+// StoredRows describes the training inputs inside the file. Their numbers are in
+// sections of their own.
+type StoredRows struct {
+	Rows    string   `json:"rows"`
+	Shape   []int    `json:"shape"`
+	Columns []string `json:"columns"`
+	Integer bool     `json:"integer"`
+	Names   []string `json:"names,omitempty"` // the labels as words
+	IDs     []string `json:"ids,omitempty"`
+}
+
+// A SavedFile is an open file with a posterior.
+type SavedFile struct {
+	path   string
+	File   *store.File
+	Header SavedHeader
+
+	scaling *Scaling
+}
+
+// openSaved opens the posterior of a file. The console closes the file in the
+// end.
+func openSaved(ctx context.Context, c *console.Console, path string, kind FileKind, f *Flags) (*SavedFile, error) {
+	file, err := kind.Open(ctx, path, f.Limits.Memory)
+	if err != nil {
+		return nil, err
+	}
+	c.CloseLater(file.Close)
+	v := &SavedFile{path: path, File: file}
+	if err := file.JSON("header", &v.Header); err != nil {
+		return nil, err
+	}
+	h := &v.Header
+	if k := h.Fit.Calibration; k != nil && k.Temperature == 0 {
+		k.Temperature = 1 // of an older version
+	}
+	if err := h.Remembered.recall(ctx, path, f, h.Inputs, kind == InducingFile); err != nil {
+		return nil, err
+	}
+	if now := SplitNumber(f.Data.Split); h.Inputs && h.Split != now {
+		return nil, fmt.Errorf("%s: its training rows are those of --split %s, not of %s: some would be test rows; give the same split", path, splitText(h.Split), splitText(now))
+	}
+	if v.scaling, err = h.Scaling.scaling(); err != nil || !h.possible() {
+		return nil, v.Damaged("its header cannot be used")
+	}
+	return v, nil
+}
+
+// Open opens a file of the kind. A pipe is read into memory, of which it takes no
+// more than may be used.
+func (k FileKind) Open(ctx context.Context, path string, memory int64) (*store.File, error) {
+	in, err := inputfile.Open(ctx, path)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, console.FullErrorf("%s: %s cannot be opened: %w; name a file that fit wrote", path, k.what, console.CauseOf(err))
+	}
+	defer in.Close()
+	if in.Size() >= 0 {
+		return store.Open(path, k.name, k.version)
+	}
+	f, err := store.Read(in, path, k.name, k.version, gp.MemoryBudget(memory))
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return f, err
+}
+
+// SplitNumber is --split, -1 for none.
+func SplitNumber(split *int) int {
+	if split == nil {
+		return -1
+	}
+	return *split
+}
+
+func splitText(k int) string {
+	if k < 0 {
+		return "none"
+	}
+	return strconv.Itoa(k)
+}
+
+// possible tells whether the values of the header can be those of a posterior.
+// The data are compared later.
+func (h *SavedHeader) possible() bool {
+	return isLikelihood(h.Likelihood) && slices.Contains(Methods, h.Fit.Method) && h.Prior > 0 && h.Factor > 0 &&
+		(h.Noise > 0 || !HasNoise(LikelihoodNamed(h.Likelihood))) &&
+		possibleCalibration(h.Fit.Calibration) && h.Bound >= gp.None && h.Bound <= gp.Upper && IsSparse(h.Fit.Method) == (len(h.Inducing) > 0) && (h.Fit.Method == "kept") == (h.Fit.Certificate != nil)
+}
+
+// possibleCalibration tells whether predictions can be made with a calibration;
+// nil is none.
+func possibleCalibration(k *report.Calibration) bool {
+	ok := func(scale report.Float) bool { return scale >= 1e-300 && scale <= 1e300 }
+	return k == nil || ok(k.Scale) && ok(k.NoiseScale) && ok(k.Temperature) && k.Temperature <= 1 && k.LOO != nil && (k.HeldOut != nil) == (k.Method == "heldout")
+}
+
+// Damaged is the error of a file that cannot be used.
+func (v *SavedFile) Damaged(problem string) error {
+	return &store.Error{File: v.path, Problem: problem, Remedy: "fit it again"}
+}
+
+// metadata returns the model's metadata with the likelihood, classes, numbers and
+// scaling that the posterior was fitted with.
+func (v *SavedFile) metadata(m *Metadata) *Metadata {
+	out, h := *m, &v.Header
+	out.Likelihood, out.Classes, out.ClassNames, out.Precision, out.Noise = h.Likelihood, h.Classes, h.ClassNames, h.Prior, h.Noise
+	out.precisionFrom, out.noiseFrom = Origin(h.Fit.PriorPrecisionOrigin), Origin(h.Fit.NoiseVarianceOrigin)
+	out.saved = v.scaling
+	return &out
+}
+
+// priorSection holds the scale of a grouped prior.
+const priorSection = "prior.scale"
+
+// SavedPrior returns what the file says of the task's prior at this precision, nil
+// where all variances are the same, and a function that writes its scale.
+func (t *Task) SavedPrior(m *Model, precision float64) (*PriorFile, func(w *store.Writer)) {
+	if t.Prior == nil {
+		return nil, func(*store.Writer) {}
+	}
+	p := t.Prior.At(precision)
+	f := NewPriorFile(p.Kind, p.groups, nil, m.Net, t, t.Noise, nil)
+	return f, func(w *store.Writer) {
+		if p.scale != nil {
+			w.Floats(priorSection, p.scale)
+		}
+	}
+}
+
+// setPrior makes the prior of the file that of the task.
+func (v *SavedFile) setPrior(t *Task, m *Model) error {
+	if v == nil || v.Header.GroupedPrior == nil {
+		return nil
+	}
+	f := *v.Header.GroupedPrior
+	if f.Kind == PriorG {
+		var err error
+		if f.Scale, err = v.File.Floats(priorSection); err != nil {
+			return err
+		}
+	}
+	if f.check() != nil {
+		return v.Damaged("its prior cannot be used")
+	}
+	if why := f.misfit(m.Net); why != "" {
+		return fmt.Errorf("%s: of its prior, %s: it was fitted to another network than %s; give --model with that", v.path, why, m.Name)
+	}
+	t.Prior = NewPrior(f.Kind, f.Groups, f.Scale, m.Net, Origin(v.Header.Fit.PriorPrecisionOrigin))
+	t.Prior.Precision = v.Header.Prior // without the rounding of another mean
+	return nil
+}
+
+// data returns the data with the training rows that the file holds, or the
+// data as they are where it holds none. Nil data have no other rows.
+func (v *SavedFile) data(d *dataset.Data) (*dataset.Data, error) {
+	if !v.Header.Inputs {
+		return d, nil
+	}
+	var rows StoredRows
+	if err := v.File.JSON("inputs", &rows); err != nil {
+		return nil, err
+	}
+	r := &dataset.Stored{Shape: rows.Shape, Columns: rows.Columns, Integer: rows.Integer, Names: rows.Names, IDs: rows.IDs}
+	var err error
+	if r.Targets, err = v.File.Floats("inputs.targets"); err != nil {
+		return nil, err
+	}
+	if r.Pixels, err = v.File.Bytes("inputs.pixels"); err != nil {
+		return nil, err
+	}
+	if r.X, err = v.File.Floats("inputs.features"); err != nil {
+		return nil, err
+	}
+	if len(r.Pixels) == 0 {
+		r.Pixels = nil
+	}
+	var ok bool
+	if r.Rows, ok = rowNumbers(rows.Rows, rowsIn(r)); !ok {
+		return nil, v.Damaged("its training rows cannot be used")
+	}
+	if d == nil {
+		d = r.Data(v.path)
+	}
+	return d.WithTrain(r, v.path)
+}
+
+// trainingRows selects the rows whose numbers the file holds. Whether they are
+// those that the posterior was fitted on is checked when it is loaded.
+func (v *SavedFile) trainingRows(t *Task, d *dataset.Data) (*dataset.Subset, error) {
+	rows, ok := ParseRows(v.Header.Rows, d.Train.Len())
+	if ok {
+		train, err := d.Train.Select(&dataset.SelectOptions{Classes: t.Classes, Rows: rows})
+		if err == nil {
+			return train, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: its posterior is of other training rows than those of %s; give --data that it was fitted on, or fit --with-inputs", v.path, d.Source)
+}
+
+// rowNumbers reads n row numbers that formatRows wrote.
+func rowNumbers(text string, n int) ([]int, bool) {
+	if strings.TrimSpace(text) == "" {
+		return nil, n == 0
+	}
+	rows, ok := ParseRows(text, n)
+	return rows, ok && len(rows) == n
+}
+
+// rowsIn is the number of stored rows by the size of their inputs.
+func rowsIn(r *dataset.Stored) int {
+	d := 1
+	for _, k := range r.Shape {
+		if k < 1 || k > math.MaxInt32/d {
+			return 0
+		}
+		d *= k
+	}
+	return max(len(r.Pixels), len(r.X)) / d
+}

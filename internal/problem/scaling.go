@@ -1,0 +1,276 @@
+package problem
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/linearize/network"
+)
+
+// A Scaling is what is done to inputs and targets outside the network. The network of a
+// Model has its outputs already in the units of the targets. A nil Scaling does nothing.
+type Scaling struct {
+	Inputs, Targets             *dataset.Scaling // nil leaves them as they are
+	InputsFrom, TargetsFrom     Origin
+	inputsInside, outputsInside []string // constants inside the network that do the same
+	scaleInside                 float64  // by which the latter scale the outputs; 0 where that is unknown
+	pictures                    bool
+	logVariances                bool // the second half of the outputs are log noise variances
+}
+
+// scalingOf decides what is done to inputs and targets: by the flags, then by the
+// metadata of the model, then by the data: see fitting. y are the training targets, in the
+// units of the data.
+func scalingOf(ctx context.Context, c *console.Console, f *ScalingFlags, m *Model, t *Task, d *dataset.Data, train *dataset.Subset, y *mat.Dense) (*Scaling, error) {
+	s := &Scaling{pictures: d.Images(), logVariances: HasLogVariances(t.Likelihood)}
+	if m.Net != nil {
+		about := m.Net.Describe()
+		s.inputsInside, s.outputsInside, s.scaleInside = about.InputConstants, about.OutputConstants, about.OutputScale
+	}
+	if was := m.Meta.saved; was != nil {
+		s.Inputs, s.Targets, s.InputsFrom, s.TargetsFrom = was.Inputs, was.Targets, was.InputsFrom, was.TargetsFrom
+		return s, s.check(c, m, d, y)
+	}
+	var err error
+	if s.Inputs, s.InputsFrom, err = scaling(ctx, &f.inputMean, &f.inputSD, func(file *dataset.ScalingFile) (*dataset.Scaling, bool, error) { return file.Inputs(d.Columns) }); err != nil {
+		return nil, err
+	}
+	if s.Targets, s.TargetsFrom, err = scaling(ctx, &f.targetMean, &f.targetSD, func(file *dataset.ScalingFile) (*dataset.Scaling, bool, error) { return file.Targets(d.TargetColumns) }); err != nil {
+		return nil, err
+	}
+	if s.Targets != nil && !hasRealTargets(t.Likelihood) {
+		return nil, fmt.Errorf("%s: standardized targets are for the gaussian likelihood and the heteroscedastic one, but %s has the %s likelihood; leave it out or give --likelihood gaussian", strings.TrimPrefix(string(s.TargetsFrom), "from "), m.Name, t.Likelihood.Name())
+	}
+	if err := s.byValue(ctx, f, m, t, d, train); err != nil {
+		return nil, err
+	}
+	if s.InputsFrom == "" || s.TargetsFrom == "" {
+		if err := s.byFit(ctx, c, m, t, train, y); err != nil {
+			return nil, err
+		}
+	}
+	return s, s.check(c, m, d, y)
+}
+
+// byValue decides what --standardize and the metadata say, and what a network that
+// is still to be trained gets.
+func (s *Scaling) byValue(ctx context.Context, f *ScalingFlags, m *Model, t *Task, d *dataset.Data, train *dataset.Subset) error {
+	meta, untrained := m.Meta, m.Net == nil
+	if s.TargetsFrom == "" {
+		switch {
+		case !hasRealTargets(t.Likelihood):
+			s.TargetsFrom = "they are no real numbers"
+		case f.standardize == "no":
+			s.TargetsFrom = "from --standardize no"
+		case meta.Targets != nil:
+			s.Targets, s.TargetsFrom = meta.Targets, fromMetadata
+		case meta.Scaling != nil || meta.Data != "":
+			s.TargetsFrom = fromMetadata
+		case untrained:
+			s.TargetsFrom = "the default of train"
+		}
+	}
+	if s.InputsFrom != "" {
+		return nil
+	}
+	byRows := false
+	switch {
+	case f.standardize == "no":
+		s.InputsFrom = "from --standardize no"
+	case f.standardize == "yes":
+		byRows, s.InputsFrom = true, "from --standardize yes"
+	case meta.Scaling != nil:
+		s.Inputs, s.InputsFrom = meta.Scaling, fromMetadata
+	case meta.Data != "" && d.Images():
+		s.InputsFrom = fromMetadata
+	case untrained:
+		byRows, s.InputsFrom = !d.Images(), "the default of train"
+	}
+	if !byRows {
+		return nil
+	}
+	var err error
+	if s.Inputs, err = train.Scaling(ctx); err != nil {
+		return fmt.Errorf("%s: %w", d.Source, err)
+	}
+	s.Inputs = unscaled(s.Inputs, m.wholeColumns())
+	return nil
+}
+
+// check refuses numbers that are not for the data, and warns of those that look
+// wrong.
+func (s *Scaling) check(c *console.Console, m *Model, d *dataset.Data, y *mat.Dense) error {
+	if s.Inputs != nil {
+		if err := s.Inputs.Fits(d.Shape); err != nil {
+			if s.InputsFrom == fromMetadata {
+				return fmt.Errorf("%s: its metadata entry %s has %w; give --data that the model was trained on", m.Name, KeyScaling, err)
+			}
+			return fmt.Errorf("%s: %w", strings.TrimPrefix(string(s.InputsFrom), "from "), err)
+		}
+		if err := s.keepsWhole(m, d); err != nil {
+			return err
+		}
+		for _, v := range s.Inputs.Mean {
+			if d.Images() && s.InputsFrom != fromMetadata && math.Abs(v) > 1 {
+				c.Warn(fmt.Errorf("%s: a mean of %v, but pixels run from 0 to 1 here: for numbers of pixels from 0 to 255 divide them by 255", strings.TrimPrefix(string(s.InputsFrom), "from "), v))
+				break
+			}
+		}
+	}
+	if s.Targets != nil {
+		if k, w := len(s.Targets.Mean), y.RawMatrix().Cols; k != 1 && k != w {
+			return fmt.Errorf("%s: %d means and deviations of targets, but the data have %d", strings.TrimPrefix(string(s.TargetsFrom), "from "), k, w)
+		}
+	}
+	return nil
+}
+
+// keepsWhole refuses a scaling of columns that hold integers as the network takes them.
+func (s *Scaling) keepsWhole(m *Model, d *dataset.Data) error {
+	for _, k := range m.wholeColumns() {
+		at := k
+		if len(s.Inputs.Mean) != Elements(d.Shape) {
+			at = 0
+		}
+		if s.Inputs.Mean[at] != 0 || s.Inputs.Scale[at] != 1 {
+			return fmt.Errorf("%s: it scales column %d, which an input of %s takes as whole numbers; give it a mean of 0 and a deviation of 1, or --standardize no", strings.TrimPrefix(string(s.InputsFrom), "from "), k, m.Name)
+		}
+	}
+	return nil
+}
+
+// Rescaled returns the network with its outputs in the units of the targets.
+func (s *Scaling) Rescaled(net *network.Network) (*network.Network, error) {
+	if s.Targets == nil {
+		return net, nil
+	}
+	_, c, _ := net.Dims()
+	out, err := net.Rescaled(s.perOutput(c))
+	if err != nil {
+		return nil, fmt.Errorf("targets %s: %w", s.TargetsFrom, err)
+	}
+	return out, nil
+}
+
+// perOutput are the deviations and means of the targets, one an output. A log variance
+// moves by the log of the squared deviation.
+func (s *Scaling) perOutput(c int) (sd, mean []float64) {
+	sd, mean = make([]float64, c), make([]float64, c)
+	for j := range c {
+		if s.logVariances && j >= c/2 {
+			sd[j], mean[j] = 1, 2*math.Log(sd[j-c/2])
+			continue
+		}
+		k := min(j, len(s.Targets.Mean)-1)
+		sd[j], mean[j] = s.Targets.Scale[k], s.Targets.Mean[k]
+	}
+	return sd, mean
+}
+
+// noiseUnit is a variance of 1 of the network's own outputs in the units of the noise
+// variance. Those are the squared units of the data for one output. Several outputs may
+// have different units; there they are those of the network.
+func (s *Scaling) noiseUnit(outputs int) float64 {
+	if s == nil || s.Targets == nil || outputs != 1 {
+		return 1
+	}
+	return s.Targets.Scale[0] * s.Targets.Scale[0]
+}
+
+// setNoise sets the noise variance of a gaussian task and its likelihood for outputs in
+// the units of the data.
+func (s *Scaling) setNoise(t *Task, variance float64, outputs int) error {
+	if !HasNoise(t.Likelihood) {
+		return nil
+	}
+	t.Noise = variance
+	var err error
+	if s == nil || s.Targets == nil || outputs == 1 {
+		t.Likelihood, err = glm.NewGaussian(variance)
+		return err
+	}
+	sd, _ := s.perOutput(outputs)
+	for j := range sd {
+		sd[j] *= variance * sd[j]
+	}
+	t.Likelihood, err = glm.NewGaussianVector(sd)
+	return err
+}
+
+// ScaleNoise multiplies the noise variance of a gaussian task.
+func (p *Problem) ScaleNoise(factor float64, from string) error {
+	if err := p.Examples.Scaling.setNoise(p.Task, factor*p.Task.Noise, p.Model.Outputs); err != nil {
+		return err
+	}
+	p.Task.NoiseFrom = Origin(from)
+	return nil
+}
+
+// meanSquare is the mean of the squared differences of outputs and targets, in the units
+// of the noise variance.
+func (s *Scaling) meanSquare(f, y *mat.Dense) float64 {
+	if _, c := f.Dims(); s != nil && s.Targets != nil && c > 1 {
+		sd, _ := s.perOutput(c)
+		f, y = mat.DenseCopyOf(f), mat.DenseCopyOf(y)
+		for _, m := range []*mat.Dense{f, y} {
+			m.Apply(func(_, j int, v float64) float64 { return v / sd[j] }, m)
+		}
+	}
+	return meanSquare(f, y)
+}
+
+// Report says it in words.
+func (s *Scaling) Report() *report.Preprocessing {
+	in := "as they are in the data"
+	if s.pictures {
+		in = "pixels from 0 to 1"
+	}
+	if s.Inputs != nil {
+		if s.pictures {
+			in += ", "
+		} else {
+			in = ""
+		}
+		in += inWords(s.Inputs, "columns")
+	}
+	if len(s.inputsInside) > 0 {
+		in += "; the network itself standardizes them by its constants " + strings.Join(s.inputsInside, ", ")
+	}
+	out := "as they are in the data"
+	if s.Targets != nil {
+		out = inWords(s.Targets, "targets") + " (results are in the units of the data)"
+	}
+	if len(s.outputsInside) > 0 {
+		out += "; the network itself scales its outputs by its constants " + strings.Join(s.outputsInside, ", ")
+	}
+	from := string(s.InputsFrom)
+	if s.TargetsFrom != s.InputsFrom && (s.Targets != nil || !strings.HasPrefix(string(s.TargetsFrom), "they")) {
+		from = fmt.Sprintf("inputs: %s; targets: %s", s.InputsFrom, s.TargetsFrom)
+	}
+	return &report.Preprocessing{Inputs: in, Targets: out, Origin: from}
+}
+
+// inWords is a scaling as people read it. many names what the numbers belong to.
+func inWords(s *dataset.Scaling, many string) string {
+	if len(s.Mean) > 4 {
+		return fmt.Sprintf("standardized by means and deviations of %d %s", len(s.Mean), many)
+	}
+	return fmt.Sprintf("minus %s, divided by %s", shortNumbers(s.Mean), shortNumbers(s.Scale))
+}
+
+func shortNumbers(v []float64) string {
+	out := make([]string, len(v))
+	for i, x := range v {
+		out[i] = strconv.FormatFloat(x, 'g', 6, 64)
+	}
+	return strings.Join(out, ", ")
+}

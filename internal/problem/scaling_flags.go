@@ -1,0 +1,150 @@
+package problem
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/dataset"
+)
+
+// ScalingFlags say what was done to inputs and targets outside the network.
+type ScalingFlags struct {
+	standardize                              string
+	inputMean, inputSD, targetMean, targetSD numbersFlag
+}
+
+// A numbersFlag holds numbers, or names a file with them.
+type numbersFlag struct {
+	name, text string
+	numbers    []float64 // nil where a file is named or the flag was not given
+}
+
+func (f *numbersFlag) given() bool { return f.text != "" }
+
+// file is the file that the flag names; "" is none.
+func (f *numbersFlag) file() string {
+	if f.numbers != nil {
+		return ""
+	}
+	return f.text
+}
+
+// standardizations are the values of --standardize.
+var standardizations = []string{"auto", "yes", "no"}
+
+// scalingNames are the flags of what was done outside the network.
+var scalingNames = []string{"standardize", "input-mean", "input-sd", "target-mean", "target-sd"}
+
+func (s *ScalingFlags) numbers() []*numbersFlag {
+	return []*numbersFlag{&s.inputMean, &s.inputSD, &s.targetMean, &s.targetSD}
+}
+
+// add defines the flags.
+func (s *ScalingFlags) add(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&s.standardize, "standardize", "auto", "`auto|yes|no`: yes standardizes the inputs by the training rows, by column or by channel; no leaves inputs and targets as they are; auto goes by the model's metadata, else by which of these the network fits its training rows with, and says so, with a warning where two ways to scale the targets are near")
+	f.StringVar(&s.inputMean.text, "input-mean", "", "subtract these means from the inputs before the network: `X,...`, one for all, a channel or a column, or a JSON file; pixels run from 0 to 1")
+	f.StringVar(&s.inputSD.text, "input-sd", "", "divide the inputs by these deviations: `X,...`, or a JSON file")
+	f.StringVar(&s.targetMean.text, "target-mean", "", "mean `X` of the targets that the network was trained on standardized; results are in the units of the data")
+	f.StringVar(&s.targetSD.text, "target-sd", "", "deviation `X` of those targets")
+	for i, name := range scalingNames[1:] {
+		s.numbers()[i].name = name
+	}
+}
+
+// check parses the lists.
+func (s *ScalingFlags) check() error {
+	if !slices.Contains(standardizations, s.standardize) {
+		return console.NotOneOf("standardize", s.standardize, standardizations)
+	}
+	for i, f := range s.numbers() {
+		if err := f.parse(); err != nil {
+			return err
+		}
+		if i < 2 && f.given() && s.standardize != "auto" {
+			return console.Usagef("--standardize %s and --%s exclude each other: both say how the inputs are scaled", s.standardize, f.name)
+		}
+	}
+	for _, pair := range [][2]*numbersFlag{{&s.inputMean, &s.inputSD}, {&s.targetMean, &s.targetSD}} {
+		if pair[0].file() != "" || pair[1].file() != "" {
+			continue
+		}
+		if _, err := dataset.ScalingBy(pair[0].numbers, pair[1].numbers); err != nil {
+			return console.Usagef("--%s and --%s: %v", pair[0].name, pair[1].name, err)
+		}
+	}
+	return nil
+}
+
+// parse reads the numbers; what ends in .json is a file.
+func (f *numbersFlag) parse() error {
+	f.numbers = nil
+	if f.text == "" || strings.HasSuffix(strings.ToLower(f.text), ".json") {
+		return nil
+	}
+	for field := range strings.SplitSeq(f.text, ",") {
+		v, err := strconv.ParseFloat(strings.TrimSpace(field), 64)
+		if err != nil {
+			return console.Usagef("--%s %q is neither a list of numbers such as 0.5,0.25 nor a .json file", f.name, f.text)
+		}
+		f.numbers = append(f.numbers, v)
+	}
+	return nil
+}
+
+// files are those that the flags name.
+func (s *ScalingFlags) files() []console.FlagPath {
+	var list []console.FlagPath
+	for _, f := range s.numbers() {
+		if f.file() != "" {
+			list = append(list, console.FlagPath{Flag: "--" + f.name, Path: f.file()})
+		}
+	}
+	return list
+}
+
+// scaling is what two flags of means and deviations say; nil where neither was
+// given. of takes what a file holds.
+func scaling(ctx context.Context, mean, sd *numbersFlag, of func(f *dataset.ScalingFile) (*dataset.Scaling, bool, error)) (*dataset.Scaling, Origin, error) {
+	if !mean.given() && !sd.given() {
+		return nil, "", nil
+	}
+	var names []string
+	numbers := [2][]float64{mean.numbers, sd.numbers}
+	for i, f := range []*numbersFlag{mean, sd} {
+		if f.given() {
+			names = append(names, "--"+f.name)
+		}
+		if f.file() == "" {
+			continue
+		}
+		file, err := dataset.ReadScaling(ctx, f.file())
+		if err != nil {
+			return nil, "", err
+		}
+		s, ok, err := of(file)
+		if err != nil {
+			return nil, "", err
+		}
+		if !ok {
+			return nil, "", fmt.Errorf("--%s %s: the file has nothing on them; write \"inputs\" or \"targets\"", f.name, f.file())
+		}
+		// A file has both, where the other flag says nothing else.
+		for j, v := range [2][]float64{s.Mean, s.Scale} {
+			if other := []*numbersFlag{mean, sd}[j]; i == j || !other.given() {
+				numbers[j] = v
+			}
+		}
+	}
+	s, err := dataset.ScalingBy(numbers[0], numbers[1])
+	if err != nil {
+		return nil, "", fmt.Errorf("%s: %w", strings.Join(names, " and "), err)
+	}
+	return s, Origin("from " + strings.Join(names, " and ")), nil
+}

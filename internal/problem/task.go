@@ -1,0 +1,260 @@
+package problem
+
+import (
+	"fmt"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/dataset"
+)
+
+var likelihoods = []string{"gaussian", "bernoulli", "categorical", "poisson", "heteroscedastic"}
+
+func isLikelihood(name string) bool { return slices.Contains(likelihoods, name) }
+
+// LikelihoodNamed returns the likelihood of a known name; gaussian has noise
+// variance 1.
+func LikelihoodNamed(name string) glm.Likelihood {
+	switch name {
+	case "bernoulli":
+		return glm.Bernoulli{}
+	case "categorical":
+		return glm.Categorical{}
+	case "poisson":
+		return glm.Poisson{}
+	case "heteroscedastic":
+		return glm.Heteroscedastic{}
+	}
+	g, err := glm.NewGaussian(1)
+	if err != nil {
+		panic("problem: noise variance 1 is refused")
+	}
+	return g
+}
+
+// HasClasses tells likelihoods of labels from those of numbers.
+func HasClasses(lik glm.Likelihood) bool {
+	_, ok := lik.(glm.Logistic)
+	return ok
+}
+
+// IsSoftmax tells whether each class has an output of its own.
+func IsSoftmax(lik glm.Likelihood) bool {
+	l, ok := lik.(glm.Logistic)
+	return ok && l.Softmax()
+}
+
+// HasNoise tells whether --noise-variance is for the likelihood.
+func HasNoise(lik glm.Likelihood) bool {
+	_, ok := lik.(*glm.Gaussian)
+	return ok
+}
+
+// HasLogVariances tells whether the second half of the outputs are the logarithms of noise
+// variances.
+func HasLogVariances(lik glm.Likelihood) bool {
+	_, ok := lik.(glm.Heteroscedastic)
+	return ok
+}
+
+// hasRealTargets tells likelihoods of real numbers, which may be standardized, from others.
+func hasRealTargets(lik glm.Likelihood) bool { return HasNoise(lik) || HasLogVariances(lik) }
+
+// A Task says what the outputs of a model mean.
+type Task struct {
+	Likelihood glm.Likelihood
+	Classes    []int    // labels of the classes in the order of the outputs; nil for a regression
+	Names      []string // of the classes; nil where they have none
+	Precision  float64  // δ of the prior on every parameter; that of Prior where there is one
+	Prior      *Prior   // nil where all variances are 1/δ
+	FoundPrior bool     // the prior is that of --prior, and not that of the training
+	Noise      float64  // σ² of the gaussian likelihood; 0 for the others
+
+	PrecisionFrom, NoiseFrom Origin
+
+	Grouping *Grouping // nil where all classes are told apart
+}
+
+// An Origin says in a short phrase where a value came from, for people, such as
+// "from --prior-precision".
+type Origin string
+
+// The origins of values that are not computed.
+const (
+	fromMetadata Origin = "from the model's metadata"
+	fromDefault  Origin = "the default: nothing said otherwise"
+
+	fromPrecisionFlag Origin = "from --prior-precision"
+	fromNoiseFlag     Origin = "from --noise-variance"
+)
+
+// PrecisionGiven tells whether a flag orders the prior precision of the answers, beside those that
+// describe a training.
+func (t *Task) PrecisionGiven() bool { return t.PrecisionFrom == fromPrecisionFlag || t.FoundPrior }
+
+// NoiseGiven tells whether a flag says the noise variance, and NoiseRecorded whether the model does.
+func (t *Task) NoiseGiven() bool    { return t.NoiseFrom == fromNoiseFlag }
+func (t *Task) NoiseRecorded() bool { return t.NoiseFrom == fromMetadata }
+
+// chooseTask decides by the flags, then by the metadata of the model, then by
+// the data.
+func chooseTask(f *TaskFlags, data *DataFlags, m *Model, d *dataset.Data) (*Task, error) {
+	w, err := wantedClasses(data, m, d)
+	if err != nil {
+		return nil, err
+	}
+	name := f.Likelihood
+	if name == "" {
+		name = m.Meta.Likelihood
+	}
+	if name == "" {
+		name = defaultLikelihood(d, m.Outputs, w.classes != nil)
+	}
+	t := &Task{Likelihood: LikelihoodNamed(name)}
+	t.Precision, t.PrecisionFrom = firstPositive(f.Precision, "--prior-precision", m.Meta.Precision, m.Meta.precisionFrom)
+	if HasNoise(t.Likelihood) {
+		t.Noise, t.NoiseFrom = firstPositive(f.Noise, "--noise-variance", m.Meta.Noise, m.Meta.noiseFrom)
+		if t.Likelihood, err = glm.NewGaussian(t.Noise); err != nil {
+			return nil, err
+		}
+	} else if f.Noise != nil {
+		return nil, fmt.Errorf("--noise-variance is for the gaussian likelihood, but %s has the %s likelihood; leave it out or give --likelihood gaussian", m.Name, name)
+	}
+	if !HasClasses(t.Likelihood) {
+		if data.classList != nil || data.classNames != nil {
+			return nil, fmt.Errorf("--classes is for labels, but %s has the %s likelihood; leave it out or give --likelihood", m.Name, name)
+		}
+		if HasLogVariances(t.Likelihood) && m.Outputs%2 != 0 {
+			return nil, fmt.Errorf("%s has %d outputs, but the %s likelihood needs two for each target, the means and then the logarithms of the noise variances; give --likelihood gaussian", m.Name, m.Outputs, name)
+		}
+		return t, nil
+	}
+	if t.Classes, err = chooseClasses(t.Likelihood, w, m, d); err != nil {
+		return nil, err
+	}
+	return t, t.nameClasses(w, m, d)
+}
+
+// firstPositive is the number of a flag, else that of the metadata, else 1.
+func firstPositive(flag *float64, name string, recorded float64, from Origin) (float64, Origin) {
+	switch {
+	case flag != nil:
+		return *flag, Origin("from " + name)
+	case recorded > 0 && from != "":
+		return recorded, from
+	case recorded > 0:
+		return recorded, fromMetadata
+	}
+	return 1, fromDefault
+}
+
+// defaultLikelihood is bernoulli or categorical for labels, and gaussian otherwise,
+// for a model with the given number of outputs. More than two whole numbers in a
+// table are no labels for one output, unless classes are named.
+func defaultLikelihood(d *dataset.Data, outputs int, classes bool) string {
+	switch {
+	case !d.IntegerLabels:
+		return "gaussian"
+	case outputs == 1 && !classes && d.Names == nil && !d.Images() && len(d.Classes()) > 2:
+		return "gaussian"
+	case outputs == 1:
+		return "bernoulli"
+	}
+	return "categorical"
+}
+
+// chooseClasses decides which labels the outputs stand for.
+func chooseClasses(lik glm.Likelihood, w wanted, m *Model, d *dataset.Data) ([]int, error) {
+	switch {
+	case !IsSoftmax(lik) && m.Outputs != 1:
+		return nil, fmt.Errorf("%s has %d outputs, but the %s likelihood is for one; give --likelihood categorical", m.Name, m.Outputs, lik.Name())
+	case IsSoftmax(lik) && m.Outputs == 1:
+		return nil, fmt.Errorf("%s has one output, but the %s likelihood needs one for each class; give --likelihood bernoulli", m.Name, lik.Name())
+	case !d.IntegerLabels:
+		return nil, fmt.Errorf("%s: the targets are not all integers, which the %s likelihood needs; give --likelihood gaussian, or --target with a column of labels", d.Source, lik.Name())
+	}
+	classes, from, remedy := w.classes, w.from, "name them with --classes"
+	if classes == nil {
+		classes, from = d.Classes(), d.Source
+		remedy += ", or give --likelihood gaussian or poisson for a regression"
+	}
+	if m.Net == nil {
+		remedy += ", or give --arch one output for each class"
+	}
+	if want := max(m.Outputs, 2); len(classes) != want {
+		return nil, fmt.Errorf("%s: %d classes (%s), but %s tells %d apart; %s", from, len(classes), console.Cut(classText(classes, d), 40), m.Name, want, remedy)
+	}
+	return classes, nil
+}
+
+// targets returns the targets of rows of the data as the likelihood takes
+// them, one row an example.
+func (t *Task) targets(rows *dataset.Subset, m *Model, d *dataset.Data) (*mat.Dense, error) {
+	want := t.Likelihood.Targets(m.Outputs)
+	switch have := rows.Set.Width(); {
+	case have == 0:
+		return nil, fmt.Errorf("%s: the targets of its rows are unknown; add the target column", rows.Set.File)
+	case have != want && want == m.Outputs:
+		return nil, fmt.Errorf("%s: %d targets a row, but the %s likelihood needs one for each of the %d outputs of %s; name as many columns with --target a,b", d.Source, have, t.Likelihood.Name(), want, m.Name)
+	case have != want && HasLogVariances(t.Likelihood):
+		return nil, fmt.Errorf("%s: %d targets a row, but the %s likelihood needs one for every two of the %d outputs of %s; name %d with --target", d.Source, have, t.Likelihood.Name(), m.Outputs, m.Name, want)
+	case have != want:
+		return nil, fmt.Errorf("%s: %d targets a row, but the %s likelihood takes one; name one with --target", d.Source, have, t.Likelihood.Name())
+	}
+	y := mat.NewDense(rows.Len(), want, slices.Clone(rows.Targets))
+	for i := range rows.Len() {
+		if err := t.Likelihood.CheckY(y.RawRowView(i), m.Outputs); err != nil {
+			return nil, fmt.Errorf("%s: row %d: %w; correct it, leave the row out, or give another --likelihood", rows.Set.File, rows.Rows[i], err)
+		}
+	}
+	return y, nil
+}
+
+// Class is the label of the network's largest output; undefined for a
+// regression.
+func (t *Task) Class(f []float64) report.Float {
+	if t.Classes == nil {
+		return report.Undefined()
+	}
+	return report.Float(t.Classes[LargestClass(f)])
+}
+
+// Labels are the classes as reports show them; nil for a regression.
+func (t *Task) Labels() []report.Float {
+	if t.Classes == nil {
+		return nil
+	}
+	out := make([]report.Float, len(t.Classes))
+	for i, k := range t.Classes {
+		out[i] = report.Float(k)
+	}
+	return out
+}
+
+// Quantity is what the output of a regression on a target is.
+func (t *Task) Quantity(target string) string {
+	if _, ok := t.Likelihood.(glm.Poisson); ok {
+		if target != "" {
+			target = " of " + target
+		}
+		target = "log rate" + target
+	}
+	return console.OneLine(console.Cut(target, 40))
+}
+
+// LargestClass is the number of the class with the largest output; one output
+// speaks for the second class where it is positive.
+func LargestClass(f []float64) int {
+	if len(f) == 1 {
+		if f[0] > 0 {
+			return 1
+		}
+		return 0
+	}
+	return floats.MaxIdx(f)
+}
