@@ -58,14 +58,16 @@ for each network.
 	}
 	sum := func(j judged) float64 { return j.Sum.Mean }
 	removal := func(j judged) float64 { return j.Removal.Mean }
-	b.WriteString("\n## Closing sum\n\n")
-	text, _ := s.compared(list, sum, []string{"stated", "match", "nearest"})
-	b.WriteString(text)
-	b.WriteString("\n## Removals of many rows\n\n")
-	text, short := s.compared(list, removal, multiples())
-	b.WriteString(text)
-	least := slices.Index(short, slices.Min(short))
-	fmt.Fprintf(&b, "\nOf the multiples of the match, %s is the least short of the best over all networks: %.3f.\n", multiples()[least], short[least])
+	for _, part := range []struct {
+		title string
+		score func(judged) float64
+		also  []string // precisions beside the multiples of the match
+	}{{"Closing sum", sum, []string{"stated", "nearest"}}, {"Removals of many rows", removal, nil}} {
+		text, short := s.compared(list, part.score, append(slices.Clone(part.also), multiples()...))
+		short = short[len(part.also):]
+		least := slices.Index(short, slices.Min(short))
+		fmt.Fprintf(&b, "\n## %s\n\n%s\nOf the multiples of the match, %s is the least short of the best over all networks: %.3f.\n", part.title, text, multiples()[least], short[least])
+	}
 	b.WriteString("\n## Scores by precision\n\nClosing sum / removals, means over the networks.\n\n")
 	for i := range s.protocols {
 		p := &s.protocols[i]
@@ -100,10 +102,12 @@ func multiple(k float64) string {
 }
 
 // compared is a table of a score by network at some precisions, with the mean over networks of their
-// best one, and as last line the most that any network's mean is short of it, which it returns too.
+// best one and the best mean at one precision of the grid. The last lines are the most that any network's mean
+// is short of the two; it returns the first one too.
 func (s *study) compared(list []judged, score func(judged) float64, at []string) (text string, worst []float64) {
-	t := &table.Table{Header: append(append([]string{"network", "match δ"}, at...), "best", "best δ")}
+	t := &table.Table{Header: append(append([]string{"network", "match δ"}, at...), "best", "best δ", "best of the grid")}
 	worst = make([]float64, len(at))
+	shortOfGrid := make([]float64, len(at))
 	for i := range s.protocols {
 		name := s.protocols[i].name
 		of := func(where string) func(judged) bool {
@@ -121,19 +125,26 @@ func (s *study) compared(list []judged, score func(judged) float64, at []string)
 			best, bestAt, match = append(best, score(top)), append(bestAt, math.Log(top.Precision)), append(match, math.Log(top.Match))
 		}
 		most := stat.Mean(best, nil)
+		grid := math.Inf(-1)
+		for _, precision := range s.protocols[i].grid {
+			at := of("grid")
+			grid = math.Max(grid, mean(list, func(j judged) bool { return at(j) && j.Precision == precision }, score))
+		}
 		row := []any{name, fmt.Sprintf("%.3g", math.Exp(stat.Mean(match, nil)))}
 		for k, where := range at {
 			v := mean(list, of(where), score)
-			worst[k] = math.Max(worst[k], most-v)
+			worst[k], shortOfGrid[k] = math.Max(worst[k], most-v), math.Max(shortOfGrid[k], grid-v)
 			row = append(row, fmt.Sprintf("%.3f", v))
 		}
-		t.Add(append(row, fmt.Sprintf("%.3f", most), fmt.Sprintf("%.3g", math.Exp(stat.Mean(bestAt, nil))))...)
+		t.Add(append(row, fmt.Sprintf("%.3f", most), fmt.Sprintf("%.3g", math.Exp(stat.Mean(bestAt, nil))), fmt.Sprintf("%.3f", grid))...)
 	}
-	row := []any{"most short of the best", ""}
-	for _, v := range worst {
-		row = append(row, fmt.Sprintf("%.3f", v))
+	for k, short := range [][]float64{worst, shortOfGrid} {
+		row := []any{[]string{"most short of the best", "most short of the best of the grid"}[k], ""}
+		for _, v := range short {
+			row = append(row, fmt.Sprintf("%.3f", v))
+		}
+		t.Add(append(row, "", "", "")...)
 	}
-	t.Add(append(row, "", "")...)
 	return t.Markdown(), worst
 }
 
