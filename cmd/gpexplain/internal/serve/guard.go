@@ -8,8 +8,10 @@ import (
 	"net"
 	"net/http"
 	"path"
+	"regexp"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -22,10 +24,6 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 // the check of where a request comes from, counts, and an answer where one panics.
 func (s *Server) guarded(next http.Handler) http.Handler {
 	origin := http.NewCrossOriginProtection()
-	origin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		refusef(http.StatusForbidden, "cross_origin", "the request comes from a page of another site; open the page of this server, or send no Origin").write(w)
-	}))
-	next = origin.Handler(next)
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		began, w := time.Now(), &recorder{ResponseWriter: rw}
 		h := w.Header()
@@ -44,6 +42,8 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 		switch {
 		case !s.knows(r.Host):
 			refusef(http.StatusMisdirectedRequest, "unknown_host", "this server does not go by the name %q; ask for localhost or its address, or start it with --host", r.Host).write(w)
+		case origin.Check(r) != nil || !sameScheme(r):
+			refusef(http.StatusForbidden, "cross_origin", "the request comes from a page of another site; open the page of this server, or send no Origin").write(w)
 		case r.URL.Path != path.Clean(r.URL.Path):
 			notFound(w, r)
 		default:
@@ -66,15 +66,29 @@ func (s *Server) failed(w *recorder, r *http.Request, v any) {
 	}
 }
 
+// sameScheme tells whether a page that asks came by the scheme by which it asks. A browser
+// that says itself whether page and server are the same, as all do where they are not both
+// plain HTTP, knows better: in front of the server there may be a proxy.
+func sameScheme(r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	return origin == "" || r.Header.Get("Sec-Fetch-Site") != "" || strings.HasPrefix(origin, "https:") == (r.TLS != nil)
+}
+
+// hostForm is a host with or without a port, of which an IPv6 address is in brackets.
+var hostForm = regexp.MustCompile(`^(?:\[([0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)\]|([^\[\]:]+))(?::([0-9]{1,5}))?$`)
+
 // knows tells whether the server may be asked by this name: an address, localhost, or one
 // that it was told. A page of another site that makes its own name lead here cannot read
 // answers, since its name is none of these.
 func (s *Server) knows(hostport string) bool {
-	host := hostport
-	if h, _, err := net.SplitHostPort(hostport); err == nil {
-		host = h
+	m := hostForm.FindStringSubmatch(hostport)
+	if m == nil {
+		return false
 	}
-	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	if port, err := strconv.ParseUint(m[3], 10, 16); m[3] != "" && (err != nil || port == 0) {
+		return false
+	}
+	host := m[1] + m[2]
 	return net.ParseIP(host) != nil || strings.EqualFold(host, "localhost") || slices.ContainsFunc(s.limits.Hosts, func(name string) bool { return strings.EqualFold(host, name) })
 }
 

@@ -165,6 +165,16 @@ func (s *Service) read(ctx context.Context, file []byte, invert picture.Choice) 
 	if !picture.Is(file) && bytes.IndexByte(file, 0) >= 0 || bytes.HasPrefix(file, []byte{0x1f, 0x8b}) {
 		return nil, refusef(422, "bad_table", "table: it is no text; send the rows uncompressed, or a picture")
 	}
+	if !picture.Is(file) {
+		// One row and its header, with room for columns that are not used and decimal commas.
+		most, cells := 8*(problem.Elements(e.Data.Shape)+1000), 1
+		for _, end := range []string{",", ";", "\t", "\n"} {
+			cells += bytes.Count(file, []byte(end))
+		}
+		if cells > most {
+			return nil, refusef(422, "bad_table", "table: %d cells, more than the %d that one row may have; send one row", cells, most)
+		}
+	}
 	found, err := dataset.ReadInputs(ctx, "-", &dataset.InputOptions{Like: e.Data, ID: e.Data.ID, Invert: invert, MaxBytes: decodeBytes, Standard: bytes.NewReader(file)})
 	if err != nil {
 		if d := (*dataset.Error)(nil); errors.As(err, &d) {

@@ -1,8 +1,13 @@
 package serve
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
 
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/report"
@@ -32,6 +37,95 @@ type Request struct {
 	Contrast []string `json:"contrast"` // two classes, or outputs of a regression
 	Output   *int     `json:"output"`   // output to explain
 	Without  []int    `json:"without"`  // training rows to take out
+}
+
+// decode reads one JSON object and nothing else. It reads numbers and names one by one, and
+// stops at the first that no request may have, so that it takes memory for what a request
+// may have and not for what the body has. An input has d numbers.
+func (ask *Request) decode(body []byte, d int) error {
+	j := json.NewDecoder(bytes.NewReader(body))
+	bad := func(err error) error {
+		if r := (*Refusal)(nil); errors.As(err, &r) {
+			return err
+		}
+		return refusef(http.StatusBadRequest, "bad_json", "the body is not the JSON that openapi.json describes: %.300s", err)
+	}
+	begin, err := j.Token()
+	if err != nil || begin != nil && begin != json.Delim('{') {
+		return bad(cmp.Or(err, fmt.Errorf("it begins with %.40v, and not with an object", begin)))
+	}
+	seen := map[string]bool{}
+	for begin != nil && j.More() {
+		key, err := j.Token()
+		if err != nil {
+			return bad(err)
+		}
+		name, _ := key.(string) // the decoder allows no other key
+		if seen[name] {
+			return bad(fmt.Errorf("%q is given twice", name))
+		}
+		seen[name] = true
+		switch name {
+		case "row":
+			err = j.Decode(&ask.Row)
+		case "values":
+			ask.Values, err = decodeList[*float64](j, d, refusef(422, "bad_values", "values: more than %d numbers, which is what an input has", d))
+		case "picture":
+			err = j.Decode(&ask.Picture)
+		case "table":
+			err = j.Decode(&ask.Table)
+		case "fit":
+			err = j.Decode(&ask.Fit)
+		case "invert":
+			err = j.Decode(&ask.Invert)
+		case "top":
+			err = j.Decode(&ask.Top)
+		case "contrast":
+			ask.Contrast, err = decodeList[string](j, 2, refusef(422, "bad_contrast", "contrast: more than 2 names; give two"))
+		case "output":
+			err = j.Decode(&ask.Output)
+		case "without":
+			ask.Without, err = decodeList[int](j, mostRemoved, refusef(422, "bad_without", "without: more than %d rows; take out at most so many at a time", mostRemoved))
+		default:
+			err = fmt.Errorf("unknown field %.40q", name)
+		}
+		if err != nil {
+			return bad(err)
+		}
+	}
+	if begin != nil {
+		if _, err := j.Token(); err != nil {
+			return bad(err)
+		}
+	}
+	if _, err := j.Token(); err != io.EOF {
+		return refusef(http.StatusBadRequest, "bad_json", "something follows the JSON object")
+	}
+	return nil
+}
+
+// decodeList reads a list of at most so many elements, or null as nil.
+func decodeList[T any](j *json.Decoder, most int, tooMany *Refusal) ([]T, error) {
+	begin, err := j.Token()
+	if err != nil || begin == nil {
+		return nil, err
+	}
+	if begin != json.Delim('[') {
+		return nil, fmt.Errorf("%.40v is no list", begin)
+	}
+	list := []T{}
+	for j.More() {
+		if len(list) == most {
+			return nil, tooMany
+		}
+		var one T
+		if err := j.Decode(&one); err != nil {
+			return nil, err
+		}
+		list = append(list, one)
+	}
+	_, err = j.Token()
+	return list, err
 }
 
 // An Input says what was asked about.

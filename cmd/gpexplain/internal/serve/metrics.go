@@ -73,6 +73,7 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 		value            any
 	}{
 		{"gpexplain_ready", "gauge", "Whether the posterior is there to answer from.", ready},
+		{"gpexplain_reading_requests", "gauge", "Requests whose bodies are read.", s.bodies.reading()},
 		{"gpexplain_running_requests", "gauge", "Requests that are computed.", running},
 		{"gpexplain_waiting_requests", "gauge", "Requests that wait to be computed.", max(0, inside-int64(running))},
 		{"gpexplain_panics_total", "counter", "Requests that a bug ended.", s.counts.panics.Load()},

@@ -123,10 +123,10 @@ func TestOpenAPIDescribesRequests(t *testing.T) {
 	var want []string
 	for name := range s.Properties {
 		want = append(want, name)
-		require.NoError(t, decode([]byte(fmt.Sprintf(`{%q:null}`, name)), new(Request)))
+		require.NoError(t, new(Request).decode([]byte(fmt.Sprintf(`{%q:null}`, name)), 1))
 	}
 	r := "{" + `"row":1,"values":[1],"picture":"AA==","table":"1","fit":"ink","invert":"no","top":1,"contrast":["a","b"],"output":1,"without":[1]` + "}"
-	require.NoError(t, decode([]byte(r), new(Request)))
+	require.NoError(t, new(Request).decode([]byte(r), 1))
 	v, err := jsonschema.UnmarshalJSON(strings.NewReader(r))
 	require.NoError(t, err)
 	require.NoError(t, s.Validate(v))

@@ -76,6 +76,8 @@ func TestRefusals(t *testing.T) {
 		{400, `{"picture":"%%"}`, "not the JSON"}, {400, `{"rows":1}`, `unknown field "rows"`}, {400, strings.Repeat(`[`, 20000), "not the JSON"},
 		{422, `{}`, "names 0 inputs"}, {422, `null`, "names 0 inputs"}, {422, `{"row":1,"values":[]}`, "names 2 inputs"},
 		{422, `{"row":-1}`, "past the end"}, {422, `{"row":9999999}`, "past the end"}, {422, `{"row":0}`, "not one of the classes"},
+		{400, `{"row":1,"row":1}`, `"row" is given twice`}, {400, `{"Row":1}`, `unknown field "Row"`}, {400, `{"values":1}`, "1 is no list"}, {400, `{"row":1,}`, "not the JSON"}, {400, `{"without":[1,]}`, "not the JSON"}, {400, `{"row":` + strings.Repeat("1", 1000) + `}`, "not the JSON"},
+		{422, `{"values":[` + strings.Repeat("1,", 784) + `1]}`, "more than 784 numbers"}, {422, `{"without":[` + strings.Repeat("1,", mostRemoved) + `1]}`, "more than 200 rows"}, {422, `{"contrast":["4","9","4"]}`, "more than 2 names"},
 		{422, `{"values":[]}`, "0 numbers, but an input has 784"}, {422, `{"values":[` + strings.Repeat("null,", 783) + `1]}`, "number 0 is null"},
 		{422, `{"values":[` + strings.Repeat("0.5,", 783) + `1]}`, "is not a grey level"}, {422, `{"values":[` + strings.Repeat("256,", 783) + `1]}`, "is not a grey level"},
 		{422, picture(nil, ""), "neither PNG nor JPEG"}, {422, picture([]byte("GIF89a"), ""), "neither PNG nor JPEG"}, {422, picture([]byte("\x89PNG\r\n\x1a\nnothing"), ""), "no readable PNG"},
@@ -85,7 +87,7 @@ func TestRefusals(t *testing.T) {
 		{422, picture(plain(t, 280, 280), ""), "blank"}, {422, picture(plain(t, 280, 280), `,"fit":"ink"`), "nothing is drawn"},
 		{422, picture(plain(t, 28, 28), `,"fit":"whole"`), "frame or ink"}, {422, picture(plain(t, 28, 28), `,"invert":"maybe"`), "auto, yes or no"}, {422, picture(plain(t, 28, 28), `,"fit":"ink","invert":"yes"`), "leave one of them out"},
 		{422, `{"row":1,"fit":"ink"}`, "for a picture"},
-		{422, `{"table":""}`, "is empty"}, {422, `{"table":"1,2"}`, "2 numbers, want 784"}, {422, `{"table":"\u0000"}`, "no text"}, {422, `{"table":"` + strings.Repeat("1,", 783) + `1\n` + strings.Repeat("1,", 783) + `1"}`, "2 rows; send one"},
+		{422, `{"table":""}`, "is empty"}, {422, `{"table":"1,2"}`, "2 numbers, want 784"}, {422, `{"table":"\u0000"}`, "no text"}, {422, `{"table":"` + strings.Repeat("1,", 783) + `1\n` + strings.Repeat("1,", 783) + `1"}`, "2 rows; send one"}, {422, `{"table":"` + strings.Repeat("1,", 20_000) + `1"}`, "20001 cells"},
 		{422, `{"table":"` + strings.Repeat("x,", 783) + `1"}`, ""},
 		{422, `{` + row + `,"top":0}`, "from 1 to 100"}, {422, `{` + row + `,"top":101}`, "from 1 to 100"},
 		{422, `{` + row + `,"output":1}`, "outputs 0 to 0"}, {422, `{` + row + `,"output":-1}`, "outputs 0 to 0"}, {422, `{` + row + `,"contrast":["4","9"]}`, "leave contrast out"}, {422, `{` + row + `,"contrast":["4","9"],"output":0}`, "exclude each other"},
@@ -94,9 +96,17 @@ func TestRefusals(t *testing.T) {
 		refused(t, ask(s, "POST", "/v1/explain", "application/json", c.body), c.status, c.says)
 	}
 	refused(t, ask(s, "POST", "/v1/predict", "application/json", `{"values":[`+strings.Repeat("1,", bodyBytes/2)+`1]}`), 413, "8388608 bytes")
-	for _, kind := range []string{"", "text/plain", "multipart/form-data; boundary=x", "application/x-www-form-urlencoded", ";;"} {
+	for _, kind := range []string{"", "text/plain", "multipart/form-data; boundary=x", "application/x-www-form-urlencoded", ";;", "application/json, text/csv"} {
 		refused(t, ask(s, "POST", "/v1/predict", kind, `{"row":1}`), 415, "application/json")
 	}
+	refused(t, ask(s, "POST", "/v1/predict", "application/json; charset=utf-16", `{`+row+`}`), 415, "UTF-8")
+	require.Equal(t, 200, ask(s, "POST", "/v1/predict", "application/json; charset=UTF-8", `{`+row+`}`).Code)
+	packed := httptest.NewRequest("POST", "http://localhost/v1/predict", strings.NewReader(`{`+row+`}`))
+	packed.Header.Set("Content-Type", "application/json")
+	packed.Header.Set("Content-Encoding", "gzip")
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, packed)
+	refused(t, w, 415, "uncompressed")
 	refused(t, ask(s, "POST", "/v1/predict?top=x", "image/png", "x"), 400, "no whole number")
 	refused(t, ask(s, "POST", "/v1/predict?fit=ink&fit=ink", "image/png", "x"), 400, "given 2 times")
 	refused(t, ask(s, "POST", "/v1/predict?row=1", "image/png", "x"), 400, "no parameter")
@@ -109,6 +119,8 @@ func TestRefusals(t *testing.T) {
 	refused(t, ask(s, "GET", "/static/../static/app.js", "", ""), 404, "nothing at")
 	refused(t, ask(s, "GET", "/v1/train/x/picture", "", ""), 404, "nothing at")
 	refused(t, ask(s, "GET", "/v1/rows?from=-1", "", ""), 400, "whole numbers")
+	refused(t, ask(s, "GET", "/v1/rows?from=1;count=2", "", ""), 400, "a=1&b=2")
+	refused(t, ask(s, "POST", "/v1/predict?top=1;fit=ink", "image/png", "x"), 400, "a=1&b=2")
 	table := newServer(t, tableOfNames(t, "x")...)
 	refused(t, ask(table, "POST", "/v1/predict", "application/json", picture(plain(t, 28, 28), "")), 422, "give a CSV or NumPy file")
 	refused(t, ask(table, "POST", "/v1/predict", "application/json", picture(plain(t, 28, 28), `,"fit":"ink"`)), 422, "square grey pictures")
@@ -248,14 +260,15 @@ func TestOtherSites(t *testing.T) {
 	for _, host := range []string{"localhost", "localhost:8080", "LOCALHOST", "127.0.0.1:8080", "[::1]:8080", "[::1]", "192.0.2.7"} {
 		require.Equal(t, 200, try(host).Code, host)
 	}
-	for _, host := range []string{"evil.example", "evil.example:8080", "localhost.evil.example", "127.0.0.1.evil.example", "", ":8080", "127.0.0.1@evil.example"} {
+	for _, host := range []string{"evil.example", "evil.example:8080", "localhost.evil.example", "127.0.0.1.evil.example", "", ":8080", "127.0.0.1@evil.example", "localhost:evil.com", "localhost:", "localhost:0", "localhost:65536", "[::1", "::1]", "::1", "[127.0.0.1]", "[::1]x"} {
 		refused(t, try(host), 421, "--host")
 	}
 	s.limits.Hosts = []string{"Gpu7.Example"}
 	require.Equal(t, 200, try("gpu7.example:80").Code)
 	require.Equal(t, 200, try("localhost:8080", "Origin", "http://localhost:8080").Code)
 	require.Equal(t, 200, try("localhost:8080", "Sec-Fetch-Site", "same-origin").Code)
-	for _, h := range [][]string{{"Origin", "http://evil.example"}, {"Origin", "http://localhost:9999"}, {"Origin", "null"}, {"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}} {
+	require.Equal(t, 200, try("localhost:8080", "Sec-Fetch-Site", "same-origin", "Origin", "https://localhost:8080").Code, "behind a proxy")
+	for _, h := range [][]string{{"Origin", "http://evil.example"}, {"Origin", "https://localhost:8080"}, {"Origin", "http://localhost:9999"}, {"Origin", "null"}, {"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}} {
 		refused(t, try("localhost:8080", h...), 403, "another site")
 	}
 	require.Empty(t, try("localhost").Header().Get("Access-Control-Allow-Origin"))

@@ -1,14 +1,12 @@
 package serve
 
 import (
-	"bytes"
 	"context"
 	"embed"
-	"encoding/json"
-	"errors"
-	"io"
 	"mime"
 	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -156,15 +154,20 @@ func (s *Server) compute(w http.ResponseWriter, r *http.Request, do func(ctx con
 	if err != nil {
 		return nil, err
 	}
+	kind, err := typeOf(r)
+	if err != nil {
+		return nil, err
+	}
+	body, release, err := s.bodies.read(w, r)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	leave, err := s.gate.admit()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	ask, err := readRequest(w, r)
-	if err != nil {
-		return nil, err
-	}
 	ctx, cancel := context.WithTimeout(r.Context(), computeTime)
 	defer cancel()
 	end, err := s.gate.turn(ctx)
@@ -172,48 +175,49 @@ func (s *Server) compute(w http.ResponseWriter, r *http.Request, do func(ctx con
 		return nil, err
 	}
 	defer end()
+	// What a body becomes may be larger than the body, so that it is made within a turn.
+	ask := new(Request)
+	switch kind {
+	case "application/json":
+		err = ask.decode(body, problem.Elements(v.Problem.Examples.Data.Shape))
+	case "text/csv":
+		text := string(body)
+		ask.Table, err = &text, ask.parameters(r)
+	default:
+		ask.Picture, err = body, ask.parameters(r)
+	}
+	if err != nil {
+		return nil, err
+	}
 	return do(ctx, v, ask)
 }
 
-// readRequest reads what is asked: JSON, or a picture or table as it is with the other
-// members as parameters of the address.
-func readRequest(w http.ResponseWriter, r *http.Request) (*Request, error) {
-	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil {
-		kind = ""
+// typeOf is the type of a body: JSON, or a picture or table as it is with the other members
+// as parameters of the address. A body that is compressed or not in UTF-8 is refused.
+func typeOf(r *http.Request) (string, error) {
+	for _, code := range r.Header.Values("Content-Encoding") {
+		if !strings.EqualFold(code, "identity") {
+			return "", refusef(http.StatusUnsupportedMediaType, "bad_encoding", "Content-Encoding %q; send the body uncompressed", code)
+		}
 	}
-	if kind != "application/json" && kind != "image/png" && kind != "image/jpeg" && kind != "text/csv" {
-		return nil, refusef(http.StatusUnsupportedMediaType, "bad_type", "Content-Type %q; send application/json, image/png, image/jpeg or text/csv", r.Header.Get("Content-Type"))
+	text := strings.Join(r.Header.Values("Content-Type"), ", ")
+	kind, more, err := mime.ParseMediaType(text)
+	if err != nil || !slices.Contains([]string{"application/json", "image/png", "image/jpeg", "text/csv"}, kind) {
+		return "", refusef(http.StatusUnsupportedMediaType, "bad_type", "Content-Type %q; send application/json, image/png, image/jpeg or text/csv", text)
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyBytes))
-	if e := (*http.MaxBytesError)(nil); errors.As(err, &e) {
-		return nil, refusef(http.StatusRequestEntityTooLarge, "too_large", "the request has more than %d bytes; send a smaller one", e.Limit)
+	if set, ok := more["charset"]; ok && !strings.EqualFold(set, "utf-8") && !strings.EqualFold(set, "us-ascii") {
+		return "", refusef(http.StatusUnsupportedMediaType, "bad_charset", "Content-Type %q; send the text as UTF-8", text)
 	}
-	if err != nil {
-		return nil, refusef(http.StatusBadRequest, "cut_off", "the request could not be read to its end: %w", err)
-	}
-	ask := new(Request)
-	if kind == "application/json" {
-		return ask, decode(body, ask)
-	}
-	if ask.Picture = body; kind == "text/csv" {
-		text := string(body)
-		ask.Picture, ask.Table = nil, &text
-	}
-	return ask, ask.parameters(r)
+	return kind, nil
 }
 
-// decode reads one JSON object and nothing else.
-func decode(body []byte, ask *Request) error {
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	if err := d.Decode(ask); err != nil {
-		return refusef(http.StatusBadRequest, "bad_json", "the body is not the JSON that openapi.json describes: %w", err)
+// queryOf are the parameters of an address, all of which must be well formed.
+func queryOf(r *http.Request) (url.Values, error) {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, refusef(http.StatusBadRequest, "bad_parameter", "%w; write parameters as a=1&b=2", err)
 	}
-	if _, err := d.Token(); err != io.EOF {
-		return refusef(http.StatusBadRequest, "bad_json", "something follows the JSON object")
-	}
-	return nil
+	return query, nil
 }
 
 // parameters reads the members that an address may have.
@@ -226,7 +230,11 @@ func (ask *Request) parameters(r *http.Request) error {
 		*into = n
 		return nil
 	}
-	for name, list := range r.URL.Query() {
+	query, err := queryOf(r)
+	if err != nil {
+		return err
+	}
+	for name, list := range query {
 		value, n := list[0], 0
 		var err error
 		switch name {
@@ -360,7 +368,11 @@ type Rows struct {
 func (s *Service) rows(r *http.Request) (any, error) {
 	out := &Rows{Schema: "funcgp/serve-rows/1", Rows: []ListedRow{}}
 	count := 24
-	for name, list := range r.URL.Query() {
+	query, err := queryOf(r)
+	if err != nil {
+		return nil, err
+	}
+	for name, list := range query {
 		into := map[string]*int{"from": &out.From, "count": &count}[name]
 		n, err := strconv.Atoi(list[0])
 		if into == nil || err != nil || n < 0 || len(list) > 1 {

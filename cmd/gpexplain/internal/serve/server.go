@@ -14,7 +14,7 @@ import (
 // Limits bound what a server does. Zero values mean the defaults.
 type Limits struct {
 	Running int      // requests that are computed at a time; default GOMAXPROCS
-	Waiting int      // requests that wait for it; default 128
+	Waiting int      // requests that wait for it, with their whole bodies; default 128
 	Hosts   []string // names, beside localhost and addresses, that the Host header may have
 
 	// Failed is told of a request that panicked; nil for nobody.
@@ -23,9 +23,9 @@ type Limits struct {
 
 const (
 	headerTime  = 5 * time.Second  // to read the header of a request
-	readTime    = 20 * time.Second // to read all of it
+	readTime    = 20 * time.Second // to read all of it, where no body is expected
 	computeTime = 30 * time.Second // to answer it, once it was read
-	writeTime   = 90 * time.Second // from the header's end to the last byte of the answer
+	writeTime   = 2 * time.Minute  // from the header's end to the last byte of the answer
 	idleTime    = 2 * time.Minute  // between requests of a connection
 	stopTime    = 15 * time.Second // to answer running requests when the server stops
 	headerBytes = 16 << 10         // of the header of a request
@@ -38,13 +38,14 @@ type Server struct {
 	limits  Limits
 	service atomic.Pointer[Service]
 	gate    *gate
+	bodies  *bodies
 	counts  *counts
 	handler http.Handler
 }
 
 // NewServer returns a server of nothing yet.
 func NewServer(l *Limits) *Server {
-	s := &Server{limits: *l, counts: newCounts()}
+	s := &Server{limits: *l, counts: newCounts(), bodies: newBodies()}
 	if s.limits.Running == 0 {
 		s.limits.Running = runtime.GOMAXPROCS(0)
 	}
