@@ -36,7 +36,25 @@ func drawnRows(rng *rand.Rand, n, c int, part, width float64) (lik Likelihood, y
 	return lik, y, mean, cov
 }
 
-// Moments that differ by 1e-12 of themselves have scales that differ by less than 1e-8:
+// drawnProblem draws rows with a likelihood and a link of every kind of surface.
+func drawnProblem(t *testing.T, rng *rand.Rand, trial int) (lik Likelihood, y, mean, cov *mat.Dense, link Link) {
+	c := []int{1, 2, 3, 5, 10, 1, 1, 3}[trial%8]
+	lik, y, mean, cov = drawnRows(rng, 60, c, []float64{1, 0.3, 0.1}[trial/8%3], math.Exp(rng.NormFloat64()-1))
+	link = DefaultLink(lik, c)
+	switch trial % 8 {
+	case 5:
+		lik = Poisson{}
+		mean.Scale(0.3, mean)
+		link = DefaultLink(lik, c)
+	case 6:
+		lik, link = must[*Gaussian](t)(NewGaussian(0.3)), Exact{}
+	case 7:
+		link = Probit{}
+	}
+	return lik, y, mean, cov, link
+}
+
+// Moments that differ by 1e-12 of themselves have scales that differ by less than 1e-9:
 // the optimum is one of a smooth function (E18, E21).
 func TestE21CalibrationIsASmoothFunctionOfTheMoments(t *testing.T) {
 	rng := newRand(21)
@@ -47,30 +65,48 @@ func TestE21CalibrationIsASmoothFunctionOfTheMoments(t *testing.T) {
 	}
 	tempered := 0
 	for trial := range 24 {
-		c := []int{1, 2, 3, 5, 10, 1, 1, 3}[trial%8]
-		lik, y, mean, cov := drawnRows(rng, 60, c, []float64{1, 0.3, 0.1}[trial/8], math.Exp(rng.NormFloat64()-1))
-		o := &CalibrateOptions{}
-		switch trial % 8 {
-		case 5:
-			lik = Poisson{}
-			mean.Scale(0.3, mean)
-		case 6:
-			lik = must[*Gaussian](t)(NewGaussian(0.3))
-		case 7:
-			o.Link = Probit{}
-		}
-		want, err := Calibrate(t.Context(), lik, y, mean, cov, o)
+		lik, y, mean, cov, link := drawnProblem(t, rng, trial)
+		want, err := Calibrate(t.Context(), lik, y, mean, cov, &CalibrateOptions{Link: link})
 		require.NoError(t, err)
-		got, err := Calibrate(t.Context(), lik, y, near(mean), near(cov), o)
+		got, err := Calibrate(t.Context(), lik, y, near(mean), near(cov), &CalibrateOptions{Link: link})
 		require.NoError(t, err)
-		require.InEpsilon(t, want.Scale, got.Scale, 1e-8, "trial %d", trial)
-		require.InEpsilon(t, want.Temperature, got.Temperature, 1e-8, "trial %d", trial)
-		require.InEpsilon(t, want.NoiseScale, got.NoiseScale, 1e-8, "trial %d", trial)
+		require.InEpsilon(t, want.Scale, got.Scale, 1e-9, "trial %d", trial)
+		require.InEpsilon(t, want.Temperature, got.Temperature, 1e-9, "trial %d", trial)
+		require.InEpsilon(t, want.NoiseScale, got.NoiseScale, 1e-9, "trial %d", trial)
 		if want.Temperature < 1 {
 			tempered++
 		}
 	}
 	require.Greater(t, tempered, 8)
+}
+
+// The search ends at the zero of the slopes by Newton's steps of 1e-10, wherever around it
+// the search began, so that not the path to it but the rows alone decide (E18).
+func TestE18SearchEndsAtTheSameScalesFromAnyStart(t *testing.T) {
+	rng := newRand(26)
+	for trial := range 24 {
+		lik, y, mean, cov, link := drawnProblem(t, rng, trial)
+		rows, err := newScoredRows(lik, y, mean, cov)
+		require.NoError(t, err)
+		var counts strays
+		if _, ok := lik.(Poisson); ok {
+			counts = newStrays(rows.y)
+		}
+		s, err := newScaleSearch(t.Context(), link, lik, rows, counts, &CalibrateOptions{})
+		require.NoError(t, err)
+		want, err := s.find(t.Context())
+		require.NoError(t, err)
+		for _, move := range []scalePoint{{0.3, 0}, {-0.2, -0.1}, {0.01, -0.04}} {
+			if len(s.others) == 1 {
+				move.other = 0
+			}
+			start := scalePoint{min(max(want.scale+move.scale, s.lo.scale), s.hi.scale), min(max(want.other+move.other, s.lo.other), s.hi.other)}
+			got, err := s.descend(t.Context(), start)
+			require.NoError(t, err)
+			require.InDelta(t, want.scale, got.scale, 1e-9, "trial %d, log s from %v", trial, move)
+			require.InDelta(t, want.other, got.other, 1e-9, "trial %d, log τ or log t from %v", trial, move)
+		}
+	}
 }
 
 // Eigenvectors of the covariance with the opposite sign, or in another order where eigenvalues

@@ -225,6 +225,8 @@ func (s *scaleSearch) slopes(ctx context.Context, at scalePoint) (scaleSlopes, e
 const (
 	// smallStep is the move of a logarithm that ends the search.
 	smallStep = 1e-10
+	// shortStep is the longest move that slopes alone may justify.
+	shortStep = differenceStep
 	// longStep is the longest move, about the distance of two points of the grid.
 	longStep = 1.0
 	// descendSteps bounds the steps, of which a search rarely takes ten.
@@ -232,7 +234,10 @@ const (
 )
 
 // descend goes down from a point by Newton's method within the bounds, with steps of a
-// bounded length that shrinks where the value would rise.
+// bounded length that shrinks where the value would rise. Near the end the slopes decide: a
+// short step is good too where Newton's step from its end is shorter than the one from its
+// start. The values there differ by rounding alone, and where the slopes are differences they
+// are lowest some 1e-5 beside the zero of the slopes, which is what is sought.
 func (s *scaleSearch) descend(ctx context.Context, at scalePoint) (scalePoint, error) {
 	here, err := s.slopes(ctx, at)
 	if err != nil {
@@ -243,9 +248,7 @@ func (s *scaleSearch) descend(ctx context.Context, at scalePoint) (scalePoint, e
 	}
 	longest := longStep
 	for range descendSteps {
-		step := s.step(at, here, longest)
-		next := scalePoint{min(max(at.scale+step.scale, s.lo.scale), s.hi.scale), min(max(at.other+step.other, s.lo.other), s.hi.other)}
-		length := max(math.Abs(next.scale-at.scale), math.Abs(next.other-at.other))
+		next, length := s.move(at, here, longest)
 		if !(length > smallStep) { // or NaN
 			if length <= smallStep {
 				at = next
@@ -256,14 +259,27 @@ func (s *scaleSearch) descend(ctx context.Context, at scalePoint) (scalePoint, e
 		if err != nil {
 			return at, err
 		}
-		// Near the end the values differ by rounding alone.
-		if there.value <= here.value+1e-14*math.Abs(here.value) {
+		good := there.value <= here.value
+		if !good && length <= shortStep {
+			_, before := s.move(at, here, longStep)
+			_, after := s.move(next, there, longStep)
+			good = after < before
+		}
+		if good {
 			at, here, longest = next, there, min(2*max(longest, length), longStep)
 		} else if longest = length / 4; longest < smallStep {
 			return at, nil
 		}
 	}
 	return at, nil
+}
+
+// move returns where the step of at most the given length ends, within the bounds, and how far
+// the logarithm goes that goes farther.
+func (s *scaleSearch) move(at scalePoint, d scaleSlopes, longest float64) (next scalePoint, length float64) {
+	step := s.step(at, d, longest)
+	next = scalePoint{min(max(at.scale+step.scale, s.lo.scale), s.hi.scale), min(max(at.other+step.other, s.lo.other), s.hi.other)}
+	return next, max(math.Abs(next.scale-at.scale), math.Abs(next.other-at.other))
 }
 
 // step returns Newton's step of at most the given length in each logarithm. Where the
