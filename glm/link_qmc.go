@@ -16,8 +16,8 @@ import (
 // fixed nodes: the same input gives the same bits, on any number of workers.
 //
 //	C = 2      exact, as σ of the contrast f₁ − f₀
-//	C = 3, 4   tensor trapezoid, to 1e-10, while it has at most 2²² nodes; entropies
-//	           alone to 1e-8, by half of the nodes
+//	C = 3, 4   tensor trapezoid, while it has at most 2²² nodes: E p, E p² and entropies
+//	           are within 1e-10
 //	otherwise  quasi–Monte Carlo, from 1,024 points, doubled until two sequences
 //	           agree to Tol in every E p and E p²
 //
@@ -116,7 +116,6 @@ func (l QMC) IntegralsTo(ctx context.Context, dst *Integrals, lik Likelihood, f,
 	}
 	l.check()
 	wants := softmaxWants{entropy: dst.Mutual != nil, cross: dst.Aleatoric != nil || dst.Epistemic != nil}
-	wants.rough = wants.entropy && !wants.cross && dst.Mean == nil && dst.SD == nil && dst.Error == nil
 	return eachRow(ctx, l.Workers, f, cov, func(t int, f, cov []float64) error {
 		m, err := l.moments(t, f, cov, wants)
 		if err == nil {

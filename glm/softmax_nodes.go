@@ -25,17 +25,10 @@ const (
 	gridNodes    = 1 << 22 // more nodes than that take too long
 )
 
-// Of entropies alone, each node of which takes a logarithm, the step leaves an error of
-// e⁻²¹ = 8e-10 and the ball leaves out 1e-9, with about half of the nodes.
-const (
-	roughExponent = 21.0
-	roughRadius   = 6.7
-)
-
-// gridStep returns the step for a column and an error of e^−exponent.
-func gridStep(reach, exponent float64) float64 {
-	d := min(math.Pi/reach, math.Sqrt(2*exponent))
-	return 2 * math.Pi * d / (exponent + d*d/2)
+// gridStep returns the step for a column.
+func gridStep(reach float64) float64 {
+	d := min(math.Pi/reach, math.Sqrt(2*gridExponent))
+	return 2 * math.Pi * d / (gridExponent + d*d/2)
 }
 
 // A softmaxGrid is a tensor trapezoid.
@@ -45,7 +38,6 @@ type softmaxGrid struct {
 	centre  []float64 // m + √s A z0
 	z0      []float64
 	steps   []float64
-	radius  float64   // nodes lie in |z| ≤ radius
 	scratch []float64 // logits of each level
 	visit   func(l []float64, tilt, w float64, n int)
 }
@@ -57,9 +49,9 @@ func (r *softmaxRow) grid(root, most float64) *softmaxGrid {
 		return nil
 	}
 	g := &softmaxGrid{row: r, root: root, centre: r.m, z0: make([]float64, r.rank), steps: make([]float64, r.rank)}
-	g.refine(gridExponent, gridRadius)
 	nodes := 1.0
 	for k := range g.steps {
+		g.steps[k] = gridStep(root * r.reach(k))
 		nodes *= 2*gridRadius/g.steps[k] + 1
 	}
 	switch r.rank { // the ball's share of the cube
@@ -75,21 +67,13 @@ func (r *softmaxRow) grid(root, most float64) *softmaxGrid {
 	return g
 }
 
-// refine sets the steps for an error of e^−exponent, and the radius.
-func (g *softmaxGrid) refine(exponent, radius float64) {
-	g.radius = radius
-	for k := range g.steps {
-		g.steps[k] = gridStep(g.root*g.row.reach(k), exponent)
-	}
-}
-
 // each passes every line of nodes along column 0 of A to visit: the logits at its
 // middle, z0·z and e^{−½|z|²} there, and the number n of nodes to either side. It
 // may overwrite the logits. The nodes are f = centre + √s A z.
 func (g *softmaxGrid) each(visit func(l []float64, tilt, w float64, n int)) {
 	g.visit = visit
 	copy(g.scratch, g.centre)
-	g.level(g.row.rank-1, g.radius*g.radius, 0, 1)
+	g.level(g.row.rank-1, gridRadius*gridRadius, 0, 1)
 }
 
 func (g *softmaxGrid) level(k int, left, tilt, w float64) {
@@ -125,13 +109,13 @@ func (g *softmaxGrid) line() *softmaxLine {
 	r := g.row
 	tilt := 0.0
 	for _, z := range g.z0 {
-		tilt += math.Abs(z) * g.radius
+		tilt += math.Abs(z) * gridRadius
 	}
-	if g.root*r.reach(0)*g.radius > overflow || tilt > overflow {
+	if g.root*r.reach(0)*gridRadius > overflow || tilt > overflow {
 		return nil
 	}
 	h := g.steps[0]
-	n := int(g.radius / h)
+	n := int(gridRadius / h)
 	s := &softmaxLine{middle: n, weights: make([]float64, 2*n+1), tilts: make([]float64, 2*n+1), factors: make([]float64, (2*n+1)*r.c)}
 	for i := range s.weights {
 		z := float64(i-n) * h
@@ -211,9 +195,6 @@ func (r *softmaxRow) gridMoments(wants softmaxWants) *softmaxMoments {
 	g := r.grid(1, gridNodes)
 	if g == nil {
 		return nil
-	}
-	if wants.rough {
-		g.refine(roughExponent, roughRadius)
 	}
 	line := g.line()
 	if line == nil {

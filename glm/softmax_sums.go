@@ -21,7 +21,6 @@ import (
 type softmaxWants struct {
 	entropy bool // E H[p]
 	cross   bool // Cov p
-	rough   bool // nothing but entropies, to 1e-8
 }
 
 // softmaxSums are weighted sums over values p of softmax(f). Differences to
