@@ -99,6 +99,24 @@ func TestExplainChangesThatCannotBe(t *testing.T) {
 	}
 }
 
+// Of a refit that stopped far from its mode any answer for other training data would be that of
+// rounding. Its warnings are on standard error beside the JSON that holds them, once each, unless
+// --quiet.
+func TestExplainOfARefitThatDidNotArrive(t *testing.T) {
+	args := []string{"explain", "--train-count", "100", "--prior-precision", "1e-12", "--json"}
+	for _, change := range [][]string{{"--without", "1"}, {"--without", "1", "--refit"}, {"--smallest-flip"}} {
+		require.Contains(t, refuse(t, 1, append(args, change...)...), "the refit did not arrive at its mode")
+	}
+	r := gpexplain(t.Context(), args...)
+	require.Equal(t, 0, r.code, r.stderr)
+	warnings := decode[report.Report](t, r.stdout).Fit.Warnings
+	require.NotEmpty(t, warnings)
+	for _, text := range warnings {
+		require.Equal(t, 1, strings.Count(r.stderr, "gpexplain: warning: "+text+"\n"), r.stderr)
+	}
+	require.Empty(t, gpexplain(t.Context(), append(args, "--quiet")...).stderr)
+}
+
 // A regression has a mean and no class, and no labels to flip.
 func TestExplainWithoutOfARegression(t *testing.T) {
 	ref := openReference(t, "snelson")

@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,6 +38,9 @@ func succeed(t testing.TB, args ...string) string {
 	t.Helper()
 	r := gpexplain(t.Context(), args...)
 	require.Equal(t, 0, r.code, "gpexplain %q: %s", args, r.stderr)
+	if slices.Contains(args, "--json") {
+		r.stderr = regexp.MustCompile(`(?m)^gpexplain: warning: .*\n`).ReplaceAllString(r.stderr, "")
+	}
 	require.Empty(t, r.stderr, "gpexplain %q", args)
 	return r.stdout
 }

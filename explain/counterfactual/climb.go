@@ -137,14 +137,20 @@ func (p *problem) finish(ctx context.Context, at *point, s *newton.Search) (*Pos
 		return nil, err
 	}
 	q.distance = distance
-	// Where rounding keeps steps long, the distance tells that they lead nowhere.
-	if _, scored := p.m.lik.(gp.Scored); s.Moves() && (scored || !(q.distance <= nearMode)) {
+	if p.moves(s, q.distance) {
 		q.warnings = append(q.warnings, &gp.IterationWarning{Steps: s.Steps, Move: s.Move})
 	}
 	if gap := floats.Norm(open, 2); !(gap <= newton.SmallGap) {
 		q.warnings = append(q.warnings, &gp.GapWarning{Gap: gap})
 	}
 	return q, nil
+}
+
+// moves tells whether the last step of a search, at this distance from the mode, was too long.
+// Where rounding keeps steps long, the distance tells that they lead nowhere.
+func (p *problem) moves(s *newton.Search, distance float64) bool {
+	_, scored := p.m.lik.(gp.Scored)
+	return s.Moves() && (scored || !(distance <= nearMode))
 }
 
 // open returns α − r, and √((α−r)ᵀK(α−r)) (E19).

@@ -64,6 +64,29 @@ func TestPosteriorsThatAreRefused(t *testing.T) {
 	require.Equal(t, 2, targets.Row)
 }
 
+// A refit that stopped before its mode has a distance from it, and no counterfactuals.
+func TestRefitsThatDidNotArriveAreRefused(t *testing.T) {
+	q := classes()
+	early, err := gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, &gp.Options{MaxIter: 1})
+	require.NoError(t, err)
+	m, err := counterfactual.New(t.Context(), early, q.Kernel, q.Y, q.Likelihood, nil)
+	require.NoError(t, err)
+	one := q.Test.Slice(0, 1)
+	for what, answer := range map[string]func() error{
+		"Step":         func() error { _, err := m.Step(t.Context(), counterfactual.Without(1)); return err },
+		"Fit":          func() error { _, err := m.Fit(t.Context(), counterfactual.Without(1)); return err },
+		"At":           func() error { _, err := m.At(t.Context(), one); return err },
+		"SmallestFlip": func() error { _, err := m.SmallestFlip(t.Context(), one, nil); return err },
+	} {
+		var astray *counterfactual.NotArrivedError
+		require.ErrorAs(t, answer(), &astray, what)
+		require.Greater(t, astray.Move, 1e-3, what)
+	}
+	d, err := m.Distance(t.Context())
+	require.NoError(t, err)
+	require.Greater(t, d, 1e-3)
+}
+
 // Without every example that there was, only added ones decide.
 func TestReplaceAllExamples(t *testing.T) {
 	q := classes()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/newton"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -36,6 +37,18 @@ var _ Base = (*gp.Exact)(nil)
 // learnt from all of them, and a step from there answers another question.
 var ErrNotRefitted = errors.New("counterfactual: the posterior is not refitted; what other training data would predict is defined at the mode of the linearized model")
 
+// NotArrivedError says that the refit of a posterior ended before its mode. Newton's step from
+// there is as long as the changes that other training data would make, or longer, and no
+// answer would be theirs alone.
+type NotArrivedError struct {
+	Move float64 // the step, relative to the largest entry of f̂
+}
+
+func (e *NotArrivedError) Error() string {
+	return fmt.Sprintf("counterfactual: the refit did not arrive at its mode, as a Newton step still moves it by %.3g of the largest output; "+
+		"a larger prior precision or noise variance lets it", e.Move)
+}
+
 // Options are those of New. Nil means the defaults. The posterior bounds the goroutines.
 type Options struct {
 	// MaxIter bounds the Newton steps of Fit; 0 means 100.
@@ -59,11 +72,15 @@ type Model struct {
 	n, c   int
 
 	prior, alpha, f []float64 // m, α and f̂ = m + Kα at the training examples, N·C
+
+	astray error // *NotArrivedError, nil at the mode
 }
 
 // New prepares changes of the training data of a refitted posterior. kernel, the targets y,
 // N rows, and the likelihood are those of its refit. It fails with ErrNotRefitted, with a
-// *gp.TargetsError where y or lik are others, and with ctx.Err(), wrapped.
+// *gp.TargetsError where y or lik are others, and with ctx.Err(), wrapped. Of a posterior
+// whose refit did not arrive at its mode the model has a Distance alone: all that answers for
+// a change fails with a *NotArrivedError.
 func New(ctx context.Context, base Base, kernel ntk.Kernel, y *mat.Dense, lik gp.Likelihood, o *Options) (*Model, error) {
 	if !base.Refitted() {
 		return nil, ErrNotRefitted
@@ -96,7 +113,33 @@ func New(ctx context.Context, base Base, kernel ntk.Kernel, y *mat.Dense, lik gp
 	if m.f, err = m.function(ctx, m.alpha); err != nil {
 		return nil, err
 	}
-	return m, nil
+	return m, m.arrive(ctx)
+}
+
+// arrive sets astray where a Newton step from the posterior is so long that a refit which ends
+// there would warn.
+func (m *Model) arrive(ctx context.Context) error {
+	p, err := m.changed(ctx, Change{})
+	if err != nil {
+		return err
+	}
+	from, err := p.start(ctx)
+	if err != nil {
+		return err
+	}
+	to, err := p.step(ctx, from, chordStep)
+	if err != nil {
+		return err
+	}
+	s := newton.New(m.lik, 1, false)
+	if _, _, err := newton.Next(&s, line{p}, from.f, from, to); err != nil {
+		return err
+	}
+	_, distance, err := p.open(ctx, from)
+	if p.moves(&s, distance) {
+		m.astray = &NotArrivedError{Move: s.Move}
+	}
+	return err
 }
 
 // Distance returns √((α−r)ᵀK(α−r)) of the posterior of all examples, with f = m + Kα computed
@@ -133,6 +176,9 @@ func row(v []float64) *mat.Dense { return mat.NewDense(1, len(v), v) }
 // of all examples, with their sites. It is exact for a Gaussian likelihood, and for one
 // example left out it is (E15).
 func (m *Model) Step(ctx context.Context, ch Change) (*Posterior, error) {
+	if m.astray != nil {
+		return nil, m.astray
+	}
 	p, err := m.changed(ctx, ch)
 	if err != nil {
 		return nil, err
@@ -153,6 +199,9 @@ func (m *Model) Step(ctx context.Context, ch Change) (*Posterior, error) {
 // them. It factors nothing: each step takes products with K and solves with the factor of
 // the posterior. Warnings of the result say where it is less accurate than it should be.
 func (m *Model) Fit(ctx context.Context, ch Change) (*Posterior, error) {
+	if m.astray != nil {
+		return nil, m.astray
+	}
 	p, err := m.changed(ctx, ch)
 	if err != nil {
 		return nil, err

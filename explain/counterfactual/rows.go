@@ -26,6 +26,9 @@ type Rows struct {
 // beside it. It fails with a *gp.MemoryError where that is too much.
 func (m *Model) At(ctx context.Context, x *linearize.Batch) (*Rows, error) {
 	m.outputsOf(x)
+	if m.astray != nil {
+		return nil, m.astray
+	}
 	if err := m.checkRows("test rows beside all training examples", x.Len(), 4); err != nil {
 		return nil, err
 	}

@@ -27,6 +27,7 @@ type Console struct {
 	watch    *stopwatch
 	Warnings []string
 	remarks  []string       // those of Warnings that are no fault
+	alarmed  []string       // those that were written on standard error at once
 	closers  []func() error // of files that answers are read from
 }
 
@@ -83,6 +84,7 @@ func (c *Console) Alarm(warnings []string) error {
 			continue
 		}
 		c.WarnText(text)
+		c.alarmed = append(c.alarmed, text)
 		if !c.Strict {
 			c.Note("gpexplain: warning: %s", text)
 		}
@@ -94,11 +96,17 @@ func (c *Console) Alarm(warnings []string) error {
 }
 
 // Verdict is the error of a command that did its work, but with warnings that
-// --strict does not let pass.
+// --strict does not let pass. Without --strict, warnings that JSON alone holds go to
+// standard error too, unless --quiet: who pipes the JSON on reads them there.
 func (c *Console) Verdict() error {
 	bad := slices.DeleteFunc(slices.Clone(c.Warnings), func(text string) bool { return slices.Contains(c.remarks, text) })
 	if c.Strict && len(bad) > 0 {
 		return &StrictError{bad}
+	}
+	for _, text := range bad {
+		if c.JSON && !slices.Contains(c.alarmed, text) {
+			c.Note("gpexplain: warning: %s", text)
+		}
 	}
 	return nil
 }
