@@ -339,6 +339,14 @@ func TestCalibratedDigits(t *testing.T) {
 	require.Equal(t, 1500, k.Rows)
 	// What leave-one-out expects is what the test rows show.
 	require.InDelta(t, float64(k.LOO.NLL), float64(sum.NLL), 2*float64(k.NLLSE))
+
+	// The network is at its mode, so the answers stay at the precision of its training, with a part of its rows too.
+	require.InDelta(t, 0, math.Log(float64(sum.Fit.Match.Precision)/10), .02)
+	_, part := predicted(t, succeed(t, "predict", "--json", "--train-count", "500", "--index", "24"))
+	for _, f := range []report.Fit{sum.Fit, part.Fit} {
+		require.Equal(t, "stated", f.Match.Used)
+		require.EqualValues(t, 10, f.PriorPrecision)
+	}
 }
 
 // validFile splits the test rows of a reference from validation rows with targets
