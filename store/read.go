@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -48,7 +49,12 @@ func readUpTo(r io.Reader, most int64) ([]byte, error) {
 	if int64(at+length) > most {
 		return nil, fmt.Errorf("it has %d bytes, and only %d bytes of memory may be used; name a file, which is mapped instead of read", at+length, most)
 	}
+	var all bytes.Buffer
+	if f, ok := r.(interface{ Size() int64 }); ok && f.Size() == int64(at+length) {
+		all.Grow(int(at+length) + bytes.MinRead) // known, so that memory is taken once
+	}
+	all.Write(head) // of a buffer, which does not fail
 	// One byte more shows that there is too much.
-	rest, err := io.ReadAll(io.LimitReader(r, int64(at+length)-headerSize+1))
-	return append(head, rest...), err
+	_, err = all.ReadFrom(io.LimitReader(r, int64(at+length)-headerSize+1))
+	return all.Bytes(), err
 }

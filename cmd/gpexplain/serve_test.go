@@ -93,6 +93,25 @@ func TestServeAnswersAsExplain(t *testing.T) {
 	}
 }
 
+// A posterior that was loaded does not change with its file.
+func TestServeKeepsItsPosterior(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "digits.gp")
+	succeed(t, small("fit", "--quiet", "-o", file)...)
+	url, stop := serving(t, "--data", "digits:400,100", "--posterior", file)
+	var want, got any
+	post(t, url+"/v1/explain", map[string]any{"row": 24}, &want)
+	saved, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, bytes.Repeat([]byte{7}, len(saved)), 0o600))
+	post(t, url+"/v1/explain", map[string]any{"row": 24}, &got)
+	require.Equal(t, want, got)
+	require.NoError(t, os.Truncate(file, 0))
+	post(t, url+"/v1/explain", map[string]any{"row": 24}, &got)
+	require.Equal(t, want, got)
+	status, stderr := stop()
+	require.Zero(t, status, stderr)
+}
+
 func asJSON(t *testing.T, v any) string {
 	t.Helper()
 	b, err := json.Marshal(v)

@@ -336,7 +336,7 @@ func MergePass(ctx context.Context, c *console.Console, p *problem.Problem, indu
 	case from.File != "" && sum != from.SHA:
 		return nil, console.FullErrorf("%s: these are not the inducing examples of the parts (SHA-256 %.12s…, was %.12s…); give --inducing-file with the file that they were computed with", s.file, sum, from.SHA)
 	}
-	file, err := problem.InducingFile.Open(ctx, s.file, p.Limits.Memory)
+	file, err := problem.InducingFile.Open(ctx, s.file, p.Limits.Memory, false)
 	if err != nil {
 		return nil, err
 	}

@@ -135,7 +135,7 @@ type SavedFile struct {
 // openSaved opens the posterior of a file. The console closes the file in the
 // end.
 func openSaved(ctx context.Context, c *console.Console, path string, kind FileKind, f *Flags) (*SavedFile, error) {
-	file, err := kind.Open(ctx, path, f.Limits.Memory)
+	file, err := kind.Open(ctx, path, f.Limits.Memory, f.Data.InMemory)
 	if err != nil {
 		return nil, err
 	}
@@ -161,8 +161,9 @@ func openSaved(ctx context.Context, c *console.Console, path string, kind FileKi
 }
 
 // Open opens a file of the kind. A pipe is read into memory, of which it takes no
-// more than may be used.
-func (k FileKind) Open(ctx context.Context, path string, memory int64) (*store.File, error) {
+// more than may be used, and so is a file where inMemory is set: others are mapped, so that
+// whoever writes over one changes what is computed from it, or ends the program.
+func (k FileKind) Open(ctx context.Context, path string, memory int64, inMemory bool) (*store.File, error) {
 	in, err := inputfile.Open(ctx, path)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -171,7 +172,7 @@ func (k FileKind) Open(ctx context.Context, path string, memory int64) (*store.F
 		return nil, console.FullErrorf("%s: %s cannot be opened: %w; name a file that fit wrote", path, k.what, console.CauseOf(err))
 	}
 	defer in.Close()
-	if in.Size() >= 0 {
+	if in.Size() >= 0 && !inMemory {
 		return store.Open(path, k.name, k.version)
 	}
 	f, err := store.Read(in, path, k.name, k.version, gp.MemoryBudget(memory))
