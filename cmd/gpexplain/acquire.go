@@ -164,8 +164,8 @@ func newAcquireReport(p *problem.Problem, pool *problem.Asked, found *audit.Acqu
 // acquired is a row of the pool with the class of the largest mean.
 func acquired(p *problem.Problem, pool *problem.Asked, x *audit.Candidate) acquiredRow {
 	class := p.Task.Class(x.Mean)
-	return acquiredRow{Index: report.Index(pool.Rows[x.Index]), ID: idOf(pool.Subset, x.Index), Information: report.Float(x.Information), Gain: report.Float(x.Gain),
-		Class: class, ClassName: nameOf(p, class), Mean: report.Floats(x.Mean)}
+	return acquiredRow{Index: report.Index(pool.Rows[x.Index]), ID: problem.IDOf(pool.Subset, x.Index), Information: report.Float(x.Information), Gain: report.Float(x.Gain),
+		Class: class, ClassName: p.NameOf(class), Mean: report.Floats(x.Mean)}
 }
 
 // text writes the ranking and the batch for a terminal.

@@ -250,7 +250,7 @@ type leverageRow struct {
 
 // newAuditReport takes the first rows of each list.
 func newAuditReport(p *problem.Problem, found *audit.Audit, top int) *auditReport {
-	rows := trainRows(p)
+	rows := p.TrainingRows()
 	r := &auditReport{Schema: "funcgp/audit/1", Examples: len(found.Examples), Effective: report.Float(found.Effective),
 		Meanings:    map[string]string{"log_density": mislabelledMeaning, "supports": supportMeaning, "correlation": duplicateMeaning, "leverage": leverageMeaning},
 		Mislabelled: []suspectRow{}, Duplicates: []duplicateRows{}, Boundary: []boundaryRow{}, Leverage: []leverageRow{}}
@@ -291,7 +291,7 @@ func newSuspect(p *problem.Problem, rows report.Rows, x *audit.Example) suspectR
 		s.Residual = report.Floats(x.Residual)
 	} else {
 		label, of, own := classLabel(p, x.Suggested), report.Float(x.Probability[x.Suggested]), report.Float(x.Probability[x.Label])
-		s.Suggested, s.SuggestedName, s.SuggestedProbability, s.LabelProbability = &label, nameOf(p, label), &of, &own
+		s.Suggested, s.SuggestedName, s.SuggestedProbability, s.LabelProbability = &label, p.NameOf(label), &of, &own
 	}
 	for _, v := range x.Supports {
 		s.Supports = append(s.Supports, supportRow{rows.Named(v.Index), report.Float(v.Value)})
@@ -311,7 +311,7 @@ func newBoundary(p *problem.Problem, rows report.Rows, x *audit.Example) boundar
 	for _, k := range []int{first, second} {
 		label := classLabel(p, k)
 		b.Between = append(b.Between, label)
-		if name := nameOf(p, label); name != "" {
+		if name := p.NameOf(label); name != "" {
 			b.Names = append(b.Names, name)
 		}
 	}

@@ -212,7 +212,7 @@ var auditColumns = []string{"row", "id", "label", "log_density_nats", "suggested
 
 // auditLines writes the scores of every audited row.
 func auditLines(p *problem.Problem, found *audit.Audit, write func(line ...string) error) error {
-	rows := trainRows(p)
+	rows := p.TrainingRows()
 	float := func(v float64) string { return number(report.Float(v)) }
 	for i := range found.Examples {
 		x := &found.Examples[i]
@@ -224,7 +224,7 @@ func auditLines(p *problem.Problem, found *audit.Audit, write func(line ...strin
 		}
 		if x.Probability != nil {
 			k := classLabel(p, x.Suggested)
-			suggested, of, own = classText(nameOf(p, k), k), float(x.Probability[x.Suggested]), float(x.Probability[x.Label])
+			suggested, of, own = classText(p.NameOf(k), k), float(x.Probability[x.Suggested]), float(x.Probability[x.Label])
 		}
 		for _, z := range x.Residual {
 			if !(math.Abs(z) <= math.Abs(residual)) {

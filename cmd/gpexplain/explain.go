@@ -288,7 +288,7 @@ func explainedRow(ctx context.Context, p *problem.Problem, rows *problem.Asked, 
 		return nil, err
 	}
 	x := &explained{names: problem.NamesOf(rows.Subset, i, i+1), x: inputs, picture: shown,
-		input: report.Input{Split: rows.Set.Part, Index: report.Index(rows.Rows[i]), Label: label, LabelName: labelNameOf(p, rows.Subset, i), ID: idOf(rows.Subset, i), File: rows.File, Targets: severalOf(rows.Subset, i)}}
+		input: report.Input{Split: rows.Set.Part, Index: report.Index(rows.Rows[i]), Label: label, LabelName: p.LabelName(rows.Subset, i), ID: problem.IDOf(rows.Subset, i), File: rows.File, Targets: severalOf(rows.Subset, i)}}
 	if rows.File != "" && rows.Len() == 1 {
 		x.names, x.input.Index, x.input.Notes = problem.NamesOfFile(rows.File), -1, rows.Notes
 	}
@@ -309,8 +309,8 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 	if x.interval, err = interval(ctx, p, pred); err != nil {
 		return nil, x.names.ExplainError(err)
 	}
-	names := trainRows(p)
-	o := s.options(p, terms.Targets(p, pred, asked), names.Groups())
+	names := p.TrainingRows()
+	o := s.options(p, terms.Targets(p, pred, 0, asked), names.Groups())
 	names.ErrorBars = true
 	if s.byLayer {
 		names.Layers, o.Layers = layers(p, by, batch)
@@ -363,7 +363,7 @@ func (s *explainVerb) write(ctx context.Context, c *console.Console, p *problem.
 	e := p.Examples
 	grey, unread := e.Grey(ctx)
 	page := &report.Page{Report: r, Terms: s.kernel, Test: x.picture, Train: e.Pictures(ctx, e.Train, &unread), Quantity: p.Task.Quantity(e.Data.Target), Invert: grey,
-		Model: a.model, Data: e.Data.Source, Command: console.CommandLine(c.Args), Classes: r.Classes, Columns: columns(p), Record: a.record, Spread: a.spread, Interval: x.interval}
+		Model: a.model, Data: e.Data.Source, Command: console.CommandLine(c.Args), Classes: r.Classes, Columns: p.OutputNames(), Record: a.record, Spread: a.spread, Interval: x.interval}
 	r.Timings = c.TimingsSoFar()
 	for _, f := range []struct {
 		path  string

@@ -199,7 +199,7 @@ func told(ctx context.Context, p *problem.Problem, q *inference.Posterior, other
 	says.Mean, says.Probability, says.Class = inference.RowOf(pred.Mean, 0), inference.RowOf(pred.Prob, 0), report.Undefined()
 	if p.Task.Classes != nil {
 		says.Class = report.Float(p.Task.Classes[pred.Best(0)])
-		says.ClassName = nameOf(p, says.Class)
+		says.ClassName = p.NameOf(says.Class)
 	}
 	return &says, nil
 }

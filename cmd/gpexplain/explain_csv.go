@@ -62,7 +62,7 @@ func (t *termTable) add(p *problem.Problem, r *report.Report) error {
 	output := func(k int) string {
 		if len(names) > p.Model.Outputs { // one output speaks for the second class
 			return names[1]
-		} else if names = append(names, columns(p)...); names != nil {
+		} else if names = append(names, p.OutputNames()...); names != nil {
 			return names[k]
 		}
 		return strconv.Itoa(k)

@@ -256,7 +256,7 @@ func (s *explainVerb) meanReport(p *problem.Problem, members []*member, f []floa
 	r.Networks = report.NewNetworks(results)
 	r.Attribution = report.AttributionOf(results)
 	r.Prediction = meanPrediction(p, predictions, f)
-	names := trainRows(p)
+	names := p.TrainingRows()
 	o := &explain.Options{Terms: s.kernel, Top: s.top, Groups: names.Groups()}
 	if s.html != "" || s.png != "" {
 		o.Sides, o.Similar, o.Curve = true, mostSimilar(p), true
@@ -279,7 +279,7 @@ func (s *explainVerb) meanReport(p *problem.Problem, members []*member, f []floa
 // probability without uncertainty, are those of the mean output f.
 func meanPrediction(p *problem.Problem, list []*report.Prediction, f []float64) report.Prediction {
 	row := mat.NewDense(1, len(f), slices.Clone(f))
-	r := report.Prediction{Class: p.Task.Class(f), ClassName: nameOf(p, p.Task.Class(f)), Novelty: &report.Novelty{}}
+	r := report.Prediction{Class: p.Task.Class(f), ClassName: p.NameOf(p.Task.Class(f)), Novelty: &report.Novelty{}}
 	// at is the mean over networks of a list of numbers.
 	at := func(of func(x *report.Prediction) []report.Float) []report.Float {
 		var out []report.Float

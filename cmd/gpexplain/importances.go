@@ -71,7 +71,7 @@ func (s *importancesVerb) run(ctx context.Context, c *console.Console) error {
 		return err
 	}
 	e := p.Examples
-	r := trainRows(p).Importances(explain.Importances(q.Dual), s.top)
+	r := p.TrainingRows().Importances(explain.Importances(q.Dual), s.top)
 	r.Fit = q.Report(p, c.Warnings)
 	if err := c.EndPart(ctx, "predict"); err != nil {
 		return err

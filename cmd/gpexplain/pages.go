@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"io"
 	"math"
 	"path/filepath"
@@ -34,46 +33,6 @@ func classWords(p *problem.Problem) []string {
 	return p.Task.Names
 }
 
-// className is the name of the class with this label, "" where classes have none.
-func className(p *problem.Problem, label int) string {
-	return p.Task.Name(label)
-}
-
-// nameOf is the name of the class of a label of the data, "" for none.
-func nameOf(p *problem.Problem, label report.Float) string {
-	if p.Task.Classes == nil || !label.Finite() {
-		return ""
-	}
-	return className(p, int(label))
-}
-
-// labelNameOf is the name of the label of row i of a subset, "" for none. Of a row among
-// the others of --outputs it is that of its own class.
-func labelNameOf(p *problem.Problem, rows *dataset.Subset, i int) string {
-	name := nameOf(p, report.Float(problem.Label(rows, i)))
-	if own := p.Task.OwnClass(rows, i); own != "" {
-		return fmt.Sprintf("%s (%s)", own, name)
-	}
-	return name
-}
-
-// trainRows names the training rows in reports.
-func trainRows(p *problem.Problem) report.Rows {
-	train := p.Examples.Train
-	r := report.Rows{Index: train.Rows, ID: train.IDs, Classes: p.Task.Labels(), ClassNames: classWords(p)}
-	if train.Set.Width() == 1 {
-		r.Label = problem.Labels(train)
-		for i := range r.Label {
-			if p.Task.Grouping != nil {
-				r.LabelNames = append(r.LabelNames, labelNameOf(p, train, i))
-			}
-		}
-	} else {
-		r.Targets, r.Width = train.Targets, train.Set.Width()
-	}
-	return r
-}
-
 // severalOf are the targets of row i of a subset where it has several, else nil.
 func severalOf(rows *dataset.Subset, i int) []report.Float {
 	width := rows.Set.Width()
@@ -81,46 +40,6 @@ func severalOf(rows *dataset.Subset, i int) []report.Float {
 		return nil
 	}
 	return report.Floats(rows.Targets[i*width : (i+1)*width])
-}
-
-// columns are the names of the outputs where there is a target column for each.
-func columns(p *problem.Problem) []string {
-	list := p.Examples.Data.TargetColumns
-	if problem.HasLogVariances(p.Task.Likelihood) {
-		return withLogVariances(list, p.Model.Outputs/2)
-	}
-	if len(list) > 1 && len(list) == p.Model.Outputs {
-		return list
-	}
-	return nil
-}
-
-// withLogVariances are the names of k targets, which may have none, and of their log
-// noise variances.
-func withLogVariances(list []string, k int) []string {
-	out := make([]string, 2*k)
-	for j := range k {
-		name := "mean"
-		if k > 1 {
-			name = fmt.Sprintf("mean %d", j)
-		}
-		if len(list) == k {
-			name = list[j]
-		}
-		out[j], out[k+j] = name, "log noise variance of "+name
-		if name == "mean" {
-			out[k+j] = "log noise variance"
-		}
-	}
-	return out
-}
-
-// idOf is the name of row i of a subset, "" where rows have none.
-func idOf(rows *dataset.Subset, i int) string {
-	if rows.IDs == nil {
-		return ""
-	}
-	return rows.IDs[i]
 }
 
 // spread are the standard deviations of the features over the training rows, in the

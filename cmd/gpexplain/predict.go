@@ -387,10 +387,10 @@ func predictTile(ctx context.Context, p *problem.Problem, q *inference.Posterior
 		r := pred.Row(p.Task, i, rows, lo+i)
 		r.LogDensity, r.MAPLogDensity = report.Float(total.logp[lo+i]), report.Float(total.mapLogp[lo+i])
 		r.Novelty.Rank = q.Rank(r.Novelty.Score)
-		r.Interval, r.Set, r.ID = regions[i].Interval, regions[i].Set, idOf(rows, lo+i)
+		r.Interval, r.Set, r.ID = regions[i].Interval, regions[i].Set, problem.IDOf(rows, lo+i)
 		line := &prediction{Schema: "funcgp/predict-row/1", Index: rows.Rows[lo+i], Label: r.Label, Class: r.Class, NetworkClass: r.NetworkClass, Probability: r.Probability, MAPProbability: r.MAPProbability,
 			Mean: r.Mean, Covariance: inference.CovarianceOf(pred.Cov, i), ObservationMean: inference.RowOf(pred.Response, i), ObservationSD: r.ObservationSD, FunctionSD: r.FunctionSD, Novelty: r.Novelty, Interval: r.Interval, Set: r.Set,
-			Targets: severalOf(rows, lo+i), ID: r.ID, LabelName: labelNameOf(p, rows, lo+i), ClassName: nameOf(p, r.Class), Classes: total.classes, row: r}
+			Targets: severalOf(rows, lo+i), ID: r.ID, LabelName: p.LabelName(rows, lo+i), ClassName: p.NameOf(r.Class), Classes: total.classes, row: r}
 		total.all.Add(r)
 		if err := take(line); err != nil {
 			return err

@@ -132,8 +132,8 @@ func (s *serveVerb) service(ctx context.Context, c *console.Console) (*serve.Ser
 	if err != nil {
 		return nil, err
 	}
-	service, err := serve.New(ctx, &serve.Config{Problem: p, Posterior: q, Rows: trainRows(p), Columns: columns(p), Version: "gpexplain " + programVersion(), Warnings: c.Warnings, Progress: c.Show,
-		LabelName: func(rows *dataset.Subset, i int) string { return labelNameOf(p, rows, i) }})
+	service, err := serve.New(ctx, &serve.Config{Problem: p, Posterior: q, Rows: p.TrainingRows(), Columns: p.OutputNames(), Version: "gpexplain " + programVersion(), Warnings: c.Warnings, Progress: c.Show,
+		LabelName: func(rows *dataset.Subset, i int) string { return p.LabelName(rows, i) }})
 	c.ClearBar()
 	return service, err
 }

@@ -29,7 +29,7 @@ var level = map[string]int{
 	"internal/jacobian": 5, "ntk": 5, "gp": 6, "internal/sites": 7, "gp/cg": 8, "gp/kept": 10, "gp/kept/certificate": 9, "sparse": 8, "sparse/shard": 9, "gp/evidence": 8,
 	"glm": 7, "glm/novelty": 9, "glm/weightspace": 9, "explain": 10, "explain/report": 11, "explain/audit": 11,
 	"explain/counterfactual": 10, "autoencoder": 10,
-	"internal/console": 12, "internal/problem": 13, "internal/inference": 14, "internal/terms": 15, "cmd/gpexplain/parts": 16, "beam/pipeline": 17, "beam/cmd/gpexplain-beam": 18, "cmd/gpexplain/internal/serve": 15, "cmd/gpexplain/internal/coder": 16, "cmd/gpexplain": 17,
+	"internal/console": 12, "internal/problem": 13, "internal/inference": 14, "internal/terms": 15, ".": 16, "cmd/gpexplain/parts": 16, "beam/pipeline": 17, "beam/cmd/gpexplain-beam": 18, "cmd/gpexplain/internal/serve": 15, "cmd/gpexplain/internal/coder": 16, "cmd/gpexplain": 17,
 	"doc/clients": 0, "doc/examples/own": 13, "doc/examples/probabilities": 13, "doc/examples/saved": 13,
 }
 

@@ -29,7 +29,7 @@ func (q *Posterior) Audit(ctx context.Context, c *console.Console, p *problem.Pr
 	if warning != "" {
 		c.WarnText(warning)
 	}
-	o := &audit.Options{Rows: rows, Calibration: q.Calibration.scales(), Link: ScoringLink(p.Task.Likelihood, p.Model.Outputs), Top: top, MaxMemory: p.Limits.Memory, Progress: c.Show,
+	o := &audit.Options{Rows: rows, Calibration: q.Calibration.Scales(), Link: ScoringLink(p.Task.Likelihood, p.Model.Outputs), Top: top, MaxMemory: p.Limits.Memory, Progress: c.Show,
 		LeaveOneOut: func(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error {
 			return leave(ctx, mean, cov, rows, x)
 		}}

@@ -52,8 +52,8 @@ type Calibration struct {
 	warnings    []string
 }
 
-// scales are the calibration as package glm applies it; nil applies none.
-func (k *Calibration) scales() *glm.Calibration {
+// Scales are the calibration as package glm applies it; nil applies none.
+func (k *Calibration) Scales() *glm.Calibration {
 	if k == nil {
 		return nil
 	}
@@ -299,7 +299,7 @@ func (k *Calibration) leaveOut(ctx context.Context, p *problem.Problem, rows []i
 	for _, i := range calibrated.Surprising(mostSurprising) {
 		k.Surprising = append(k.Surprising, report.SurprisingRow{Index: report.Index(train.Rows[rows[i]]), Label: report.Float(problem.Label(train, rows[i])), LogDensity: report.Float(calibrated.LogDensity[i])})
 	}
-	scaled, mean, cov, err := k.scales().Apply(lik, m.mean, m.cov)
+	scaled, mean, cov, err := k.Scales().Apply(lik, m.mean, m.cov)
 	if err != nil {
 		return err
 	}
@@ -359,7 +359,7 @@ func (k *Calibration) find(ctx context.Context, show func(stage string, done, to
 
 // score scores the calibrated predictions of some rows.
 func (k *Calibration) score(ctx context.Context, lik glm.Likelihood, on rowSample) (*glm.Score, error) {
-	scaled, mean, cov, err := k.scales().Apply(lik, on.mean, on.cov)
+	scaled, mean, cov, err := k.Scales().Apply(lik, on.mean, on.cov)
 	if err != nil {
 		return nil, err
 	}

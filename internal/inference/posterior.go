@@ -342,7 +342,7 @@ func (q *Posterior) predict(ctx context.Context, function gp.Latent, task *probl
 	}
 	lik := task.Likelihood
 	var err error
-	out.calibration = q.Calibration.scales()
+	out.calibration = q.Calibration.Scales()
 	if out.Likelihood, out.Tempered, out.Scaled, err = out.calibration.Apply(lik, out.Mean, out.Cov); err != nil {
 		return nil, err
 	}

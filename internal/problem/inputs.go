@@ -129,7 +129,7 @@ func (s *RowFlags) Select(ctx context.Context, c *console.Console, p *Problem, c
 
 // inputs reads the rows of --input, and says what was done to them.
 func (s *RowFlags) inputs(ctx context.Context, c *console.Console, p *Problem) (*Asked, error) {
-	o := &dataset.InputOptions{Like: p.Examples.Data, ID: p.Examples.Data.ID, MaxBytes: gp.MemoryBudget(p.Limits.Memory)}
+	o := dataset.InputOptions{MaxBytes: gp.MemoryBudget(p.Limits.Memory)}
 	switch s.invert {
 	case "yes":
 		o.Invert = picture.Yes
@@ -139,15 +139,14 @@ func (s *RowFlags) inputs(ctx context.Context, c *console.Console, p *Problem) (
 	if s.input == "-" {
 		o.Standard = inputfile.Standard(ctx)
 	}
-	in, err := dataset.ReadInputs(ctx, s.input, o)
+	in, err := p.Read(ctx, s.input, o)
 	if err != nil {
 		return nil, err
 	}
 	for _, note := range in.Notes {
 		c.Note("%s", note)
 	}
-	rows, err := in.Set.Select(nil)
-	return &Asked{rows, s.input, in.Notes}, err
+	return in, nil
 }
 
 // Label is the data's own label or target of row i; NaN where it is unknown, or where

@@ -171,7 +171,7 @@ func (a *Answer) explain(ctx context.Context, dual gp.Dual, i int, groups []int)
 	if err != nil {
 		return nil, names.ExplainError(err)
 	}
-	o := &explain.Options{Terms: a.header.Kernel(), Top: a.header.Top, Targets: Targets(p, pred, a.about), Groups: groups, ErrorBars: true, MaxMemory: p.Limits.Memory}
+	o := &explain.Options{Terms: a.header.Kernel(), Top: a.header.Top, Targets: Targets(p, pred, 0, a.about), Groups: groups, ErrorBars: true, MaxMemory: p.Limits.Memory}
 	ex, err := explain.New(dual, a.q.Kernel, o)
 	if err != nil {
 		return nil, err
@@ -208,10 +208,10 @@ func Contrasted(p *problem.Problem, contrast string) (*explain.Target, error) {
 	return &t, nil
 }
 
-// Targets are all outputs, then the contrast that was asked for. Without one it is
+// Targets are what is explained of row i: all outputs, then the contrast that was asked for. Without one it is
 // that of the predicted class and the runner-up, where each class has an output:
 // a softmax compares outputs, and by itself none means anything.
-func Targets(p *problem.Problem, pred *inference.Predictions, asked *explain.Target) []explain.Target {
+func Targets(p *problem.Problem, pred *inference.Predictions, i int, asked *explain.Target) []explain.Target {
 	var list []explain.Target
 	for k := range p.Model.Outputs {
 		list = append(list, explain.Single(k))
@@ -220,7 +220,7 @@ func Targets(p *problem.Problem, pred *inference.Predictions, asked *explain.Tar
 	case asked != nil:
 		list = append(list, *asked)
 	case p.Task.Classes != nil && p.Model.Outputs > 1:
-		list = append(list, explain.Contrast(pred.Best(0), pred.RunnerUp(0)))
+		list = append(list, explain.Contrast(pred.Best(i), pred.RunnerUp(i)))
 	}
 	return list
 }

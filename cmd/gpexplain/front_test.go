@@ -1,0 +1,171 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp"
+	"github.com/funcgp/funcgp/explain/report"
+)
+
+// A frontCase is a posterior that the package at the root and the command fit, by the same words.
+type frontCase struct {
+	name  string
+	model funcgp.Model
+	data  funcgp.Data
+	fit   funcgp.FitOptions
+	args  []string
+}
+
+func frontCases(t *testing.T) []frontCase {
+	table := func(name string) frontCase {
+		e := corpus(t, name)
+		c := frontCase{name: name, model: funcgp.Model{File: filepath.Join(e.dir, "model.onnx")}, data: funcgp.Data{Source: filepath.Join(e.dir, e.Train), ID: e.ID}, args: e.args()}
+		if e.Test != "" {
+			c.data.TestFile = filepath.Join(e.dir, e.Test)
+		}
+		if strings.Contains(e.Target, ",") {
+			c.data.Target = e.Target
+		}
+		return c
+	}
+	return []frontCase{
+		{"digits", funcgp.Model{}, funcgp.Data{TrainCount: 120}, funcgp.FitOptions{}, []string{"--train-count", "120"}},
+		{"kept", funcgp.Model{}, funcgp.Data{TrainCount: 200}, funcgp.FitOptions{Method: funcgp.Method{Name: "kept", Within: .1}}, []string{"--train-count", "200", "--method", "kept", "--within", "0.1"}},
+		{"nystrom", funcgp.Model{}, funcgp.Data{TrainCount: 200}, funcgp.FitOptions{Method: funcgp.Method{Name: "nystrom", Inducing: 30}}, []string{"--train-count", "200", "--method", "nystrom", "--inducing", "30"}},
+		{"precision", funcgp.Model{}, funcgp.Data{TrainCount: 120}, funcgp.FitOptions{Prior: funcgp.Precision(3)}, []string{"--train-count", "120", "--prior-precision", "3"}},
+		table("string-labels"),
+		table("house-prices"),
+		table("two-targets"),
+	}
+}
+
+// TestFrontDoor checks that the package at the root answers as the command does, to the last bit: fitted,
+// and opened from the file that the command wrote and that it wrote itself.
+func TestFrontDoor(t *testing.T) {
+	for _, c := range frontCases(t) {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			file := filepath.Join(dir, "a.gp")
+			succeed(t, slices.Concat([]string{"fit", "--quiet", "-o", file}, c.args)...)
+			lines := strings.Split(strings.TrimSpace(succeed(t, "predict", "--posterior", file, "--json", "--quiet")), "\n")
+			first := decode[prediction](t, lines[0])
+			explained := decode[report.Report](t, succeed(t, "explain", "--posterior", file, "--json", "--quiet", "--index", fmt.Sprint(first.Index)))
+
+			fitted, err := funcgp.Fit(t.Context(), c.model, c.data, &c.fit)
+			require.NoError(t, err)
+			own := filepath.Join(dir, "own.gp")
+			require.NoError(t, fitted.Save(t.Context(), own, false))
+			for _, path := range []string{"", file, own} {
+				p := fitted
+				if path != "" {
+					p, err = funcgp.Open(t.Context(), path, nil)
+					require.NoError(t, err, path)
+				}
+				rows, err := p.TestRows(t.Context())
+				require.NoError(t, err)
+				all, err := p.Predict(t.Context(), rows)
+				require.NoError(t, err)
+				require.Len(t, all, len(lines)-1)
+				for i, got := range all {
+					requireFront(t, decode[prediction](t, lines[i]), got)
+				}
+				one, err := p.TestRows(t.Context(), first.Index)
+				require.NoError(t, err)
+				list, err := p.Explain(t.Context(), one, nil)
+				require.NoError(t, err)
+				want := explained.Outputs[0]
+				if last := explained.Outputs[len(explained.Outputs)-1]; last.Contrast != nil {
+					want = last
+				}
+				requireFrontExplains(t, want, list[0])
+				if path == "" {
+					continue
+				}
+				require.NoError(t, p.Close())
+				_, err = p.Predict(t.Context(), one)
+				require.ErrorIs(t, err, funcgp.ErrClosed)
+				_, err = fitted.Predict(t.Context(), one)
+				require.ErrorContains(t, err, "another posterior")
+			}
+			require.NoError(t, fitted.Close())
+		})
+	}
+}
+
+func requireFront(t *testing.T, want prediction, got funcgp.Prediction) {
+	t.Helper()
+	require.Equal(t, want.Index, got.Row)
+	require.Equal(t, asJSON(t, []any{want.Probability, want.MAPProbability, want.Mean, want.ObservationMean, want.ObservationSD, want.FunctionSD, want.Novelty.Score, want.Novelty.Rank, want.Novelty.Entropy}),
+		asJSON(t, []any{report.Floats(got.Probability), report.Floats(got.NetworkProbability), report.Floats(got.Mean), report.Floats(got.ObservationMean), report.Floats(got.ObservationSD), report.Floats(got.FunctionSD),
+			report.Float(got.Novelty.Score), report.Float(got.Novelty.Rank), report.Float(got.Novelty.Entropy)}))
+	for i, line := range want.Covariance {
+		for j, v := range line {
+			if j >= i {
+				require.Equal(t, float64(v), got.Covariance.At(i, j))
+			}
+		}
+	}
+}
+
+func requireFrontExplains(t *testing.T, want report.Output, got funcgp.Explanation) {
+	t.Helper()
+	require.Equal(t, []report.Float{want.PriorMean, want.ContributionSum, want.Remainder}, report.Floats([]float64{got.PriorMean, got.Sum, got.Remainder}))
+	require.InDelta(t, got.Mean, got.PriorMean+got.Sum+got.Remainder, 1e-9*(1+max(got.PriorMean, got.Sum, -got.PriorMean, -got.Sum)))
+	require.Len(t, got.Terms, len(want.Contributions))
+	for i, term := range got.Terms {
+		w := want.Contributions[i]
+		require.Equal(t, int(w.Index), term.Row)
+		require.Equal(t, asJSON(t, []any{w.Value, w.Removal, w.Similarity, w.SD}), asJSON(t, []any{report.Float(term.Value), report.Float(term.Removal), report.Float(term.Similarity), report.Float(term.SD)}))
+	}
+}
+
+// TestFrontDoorOfManyWorkers checks that goroutines that share a posterior get the same bits, and that Close waits
+// for them.
+func TestFrontDoorOfManyWorkers(t *testing.T) {
+	p, err := funcgp.Fit(t.Context(), funcgp.Model{}, funcgp.Data{TrainCount: 60}, nil)
+	require.NoError(t, err)
+	rows, err := p.TestRows(t.Context(), 6, 24)
+	require.NoError(t, err)
+	want, err := p.Explain(t.Context(), rows, nil)
+	require.NoError(t, err)
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() {
+			got, err := p.Explain(t.Context(), rows, nil)
+			if err == funcgp.ErrClosed {
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, fmt.Sprint(want), fmt.Sprint(got))
+		})
+	}
+	require.NoError(t, p.Close())
+	all.Wait()
+}
+
+// TestFrontDoorReads checks rows of one's own by table, matrix and record: one answer.
+func TestFrontDoorReads(t *testing.T) {
+	c := frontCases(t)[4] // string-labels
+	p, err := funcgp.Fit(t.Context(), c.model, c.data, &c.fit)
+	require.NoError(t, err)
+	defer p.Close()
+	f, err := os.Open(c.data.Source)
+	require.NoError(t, err)
+	defer f.Close()
+	rows, err := p.ReadCSV(t.Context(), f)
+	require.NoError(t, err)
+	list, err := p.Predict(t.Context(), rows)
+	require.NoError(t, err)
+	require.Equal(t, -1, list[0].Row)
+	require.NotEmpty(t, list[0].Class)
+	_, err = p.Records(t.Context(), []map[string]float64{{"petal": 1}})
+	require.ErrorContains(t, err, "has no number for column")
+}

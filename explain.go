@@ -1,0 +1,145 @@
+package funcgp
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/internal/terms"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// ExplainOptions are the options of Explain.
+type ExplainOptions struct {
+	Top int // terms to list; 0 is 8
+	// For and Against are the two classes, or outputs of a regression, whose difference is explained: For is
+	// by default the most probable class, and Against the next most probable one. Of a regression without
+	// them Output is explained.
+	For, Against string
+	Output       int
+}
+
+// An Explanation writes a number as a sum over all training rows:
+//
+//	Mean = PriorMean + Sum + Remainder
+type Explanation struct {
+	Prediction Prediction
+	// For and Against are the classes or outputs whose difference is explained: log-odds of classes. Against
+	// is "" where one output is explained.
+	For, Against string
+	Mean         float64 // f(x;θ*), or the difference of two of its outputs
+	PriorMean    float64 // what the trained features say before any label is used
+	Sum          float64 // Σ Value over all training rows
+	Remainder    float64 // the rest, which no training row explains
+	Terms        []Term  // the largest by |Value|
+}
+
+// A Term is what one training row has to do with a prediction, in the unit of Mean.
+type Term struct {
+	Row        int     // number in the file of the data
+	ID, Label  string  // name of the row and its class or target
+	Value      float64 // C(x*,x_i) b_i (E14): positive raises Mean
+	SD         float64 // of Value, had the label been drawn anew; NaN by conjugate gradients
+	Removal    float64 // change of Mean on leaving the row out, to first order (E15); NaN where unknown
+	Similarity float64 // posterior correlation with the row explained, from −1 to 1
+}
+
+// Explain explains each of the rows. With a network of one output for two classes, Mean is the log-odds of the
+// second class against the first, whatever For says.
+func (p *Posterior) Explain(ctx context.Context, rows *Rows, o *ExplainOptions) ([]Explanation, error) {
+	if o == nil {
+		o = &ExplainOptions{}
+	}
+	asked, err := p.asked(o)
+	if err != nil {
+		return nil, err
+	}
+	top := o.Top
+	if top == 0 {
+		top = 8
+	}
+	if top < 0 {
+		panic("funcgp: negative option")
+	}
+	e, err := explain.New(p.post.Dual, p.post.Kernel, &explain.Options{Top: top, ErrorBars: true, MaxMemory: p.problem.Limits.Memory})
+	if err != nil {
+		return nil, fmt.Errorf("funcgp: %w", err)
+	}
+	var out []Explanation
+	err = p.each(ctx, rows, func(lo int, b *linearize.Batch, pred *inference.Predictions) error {
+		for i := range b.Len() {
+			targets, at := terms.Targets(p.problem, pred, i, asked), o.Output
+			if at == 0 && len(targets) > p.problem.Model.Outputs {
+				at = len(targets) - 1
+			}
+			list, err := e.ExplainTargets(ctx, b.Slice(i, i+1), nil, targets)
+			if err != nil {
+				return fmt.Errorf("funcgp: %w", problem.NamesOf(rows.asked.Subset, lo+i, lo+i+1).ExplainError(err))
+			}
+			one := p.explanation(&list[0][at], targets[at].Of(pred.Mean.RawRowView(i)))
+			one.Prediction = p.prediction(rows.asked, lo+i, pred, i)
+			out = append(out, one)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// asked is what options ask to be explained, nil for the default.
+func (p *Posterior) asked(o *ExplainOptions) (*explain.Target, error) {
+	c := p.problem.Model.Outputs
+	switch {
+	case o.Output < 0 || o.Output >= c:
+		return nil, fmt.Errorf("funcgp: there is no output %d; the network has outputs 0 to %d", o.Output, c-1)
+	case o.For == "" && o.Against == "" || c == 1 && p.problem.Task.Classes != nil:
+		return nil, nil
+	case o.For == "" || o.Against == "":
+		return nil, fmt.Errorf("funcgp: For and Against are given together")
+	}
+	plus, minus, err := p.problem.Contrasted(problem.JoinNames([]string{o.For, o.Against}))
+	if err != nil {
+		return nil, fmt.Errorf("funcgp: %w", err)
+	}
+	t := explain.Contrast(plus, minus)
+	return &t, nil
+}
+
+// explanation is what an explanation says of the mean.
+func (p *Posterior) explanation(x *explain.Explanation, mean float64) Explanation {
+	out := Explanation{Mean: mean, PriorMean: x.PriorMean, Sum: x.Sum, Remainder: mean - x.PriorMean - x.Sum}
+	names := p.problem.Task.ClassNames()
+	if names == nil {
+		names = p.problem.OutputNames()
+	}
+	name := func(k int) string {
+		switch {
+		case k >= 0 && k < len(names):
+			return names[k]
+		case k >= 0 && p.problem.Examples.Data.Target != "":
+			return p.problem.Examples.Data.Target
+		}
+		return fmt.Sprintf("output %d", k)
+	}
+	switch out.For = name(x.Target.Plus); {
+	case p.problem.Task.Classes != nil && p.problem.Model.Outputs == 1:
+		out.For, out.Against = names[1], names[0]
+	case x.Target.IsContrast():
+		out.Against = name(x.Target.Minus())
+	}
+	for _, t := range p.names.Output(*x).Contributions {
+		one := Term{Row: int(t.Index), ID: t.ID, Label: t.LabelName, Value: float64(t.Value), Removal: float64(t.Removal), Similarity: float64(t.Similarity), SD: float64(report.Undefined())}
+		if t.SD != nil {
+			one.SD = float64(*t.SD)
+		}
+		if one.Label == "" {
+			one.Label = number(float64(t.Label))
+		}
+		out.Terms = append(out.Terms, one)
+	}
+	out.Terms = slices.Clip(out.Terms)
+	return out
+}

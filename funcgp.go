@@ -1,0 +1,110 @@
+// Package funcgp says of a trained neural network how sure each prediction is and why: it makes a Gaussian
+// process over functions of the network, and writes a prediction as a sum over the training examples that
+// adds up exactly. An ordinary program needs nothing below this package.
+//
+//	p, err := funcgp.Fit(ctx, funcgp.Model{File: "credit.onnx"}, funcgp.Data{Source: "credit.csv"}, nil)
+//	if err != nil {
+//		return err
+//	}
+//	defer p.Close()
+//	rows, err := p.ReadCSV(ctx, file) // by column name, in the units of the data
+//	if err != nil {
+//		return err
+//	}
+//	predictions, err := p.Predict(ctx, rows, nil)
+//	if err != nil {
+//		return err
+//	}
+//	fmt.Println(predictions[0].Class, predictions[0].Probability, predictions[0].Novelty.Rank)
+//	explanations, err := p.Explain(ctx, rows, &funcgp.ExplainOptions{Top: 3})
+//
+// A Posterior is fitted once, or opened from a file that Save or the command gpexplain fit wrote, and then
+// answers from any number of goroutines. Its answers are those of gpexplain predict and explain, to the last
+// bit: the mean is the network's own output, and the covariance and the sums are those of the linearized model
+// at the prior precision at which it fits the training rows as the network does (E21 of doc/equations.md).
+//
+// The packages below are for those who build posteriors of their own: linearize and its network, ntk, gp,
+// sparse, glm and explain. Posterior.Dual, Kernel, Network and Calibration lead there.
+package funcgp
+
+import "errors"
+
+// ErrClosed is the error of a call on a posterior that was closed.
+var ErrClosed = errors.New("funcgp: the posterior is closed")
+
+// Limits bound what a call may take. The zero value bounds nothing but memory.
+type Limits struct {
+	// MaxMemory is the most memory in bytes that a computation may take; 0 is 80 % of what is free. What
+	// needs more is an error that says how much.
+	MaxMemory int64
+	// Progress is told, from any goroutine, that done of total parts of a stage are done; nil tells nobody.
+	Progress func(stage string, done, total int)
+}
+
+// A Model is a trained network. The zero value is the built-in one, which tells the digits 4 and 9 apart.
+type Model struct {
+	File          string   // an ONNX file
+	Freeze, Learn []string // names of tensors that are no parameters, or are though they look like constants
+}
+
+// Data say where rows are. The zero value is the built-in synthetic digits.
+type Data struct {
+	// Source is a CSV file with a header (plain or .gz), NumPy's .npy or .npz, a folder of IDX files,
+	// "digits" or "mnist", which is downloaded once.
+	Source              string
+	TestFile, ValidFile string   // of a CSV file: test rows, and rows that were held out
+	Target, ID          string   // names of the column of targets (default the last) and of names of rows (default none)
+	Classes, ClassNames []string // the classes to keep and their names, in the order of the outputs; default those of the model, else all
+	TrainCount          int      // train on the first kept rows; 0 is all, or those that the model records
+	TrainFile           string   // train on the rows listed in a file, a number a line
+}
+
+// A Prior says at which prior precision answers are. The zero value is the match: the precision at which the
+// linearized model fits the training rows as the network does.
+type Prior struct {
+	kind  string
+	value float64
+}
+
+// WeightDecay says the precision of the training by the weight decay λ of torch.optim.SGD or Adam on a mean
+// loss; answers are at the match, which is that precision where the training ran to its end. AdamW's decay is
+// none of these.
+func WeightDecay(lambda float64) Prior { return Prior{"decay", lambda} }
+
+// Precision is the precision δ of the Gaussian prior on every parameter, used as it is.
+func Precision(delta float64) Prior { return Prior{"precision", delta} }
+
+// Stated is the precision that the model records of its training.
+func Stated() Prior { return Prior{kind: "stated"} }
+
+// Tuned chooses the precision by "loo", leave-one-out predictions of training rows, by "evidence", or by
+// "heldout", rows that were not trained on.
+func Tuned(how string) Prior { return Prior{kind: how} }
+
+// A Method says how a posterior is computed. The zero value is exact.
+type Method struct {
+	// Name is exact; kept, exact for the rows of all data that say something; cg, exact without forming the
+	// kernel; nystrom or fitc, all data through inducing examples; or subset, part of the data.
+	Name     string
+	Inducing int     // number of inducing examples; 0 is as many as have 2000 outputs
+	Within   float64 // of kept: variances are at most this part larger for 99 in 100 rows; 0 is .05
+	Select   string  // how inducing examples are chosen; "" is stratified by class, else uniform
+}
+
+// FitOptions are the options of Fit. The zero value is what gpexplain fit does without flags.
+type FitOptions struct {
+	Limits
+	// Likelihood is gaussian, bernoulli, categorical, poisson or heteroscedastic; "" is the model's, else by
+	// the targets.
+	Likelihood    string
+	Prior         Prior
+	Method        Method
+	NoiseVariance float64 // σ² of a Gaussian; 0 is the model's, else by leave-one-out
+	// Standardize is yes, by the training rows, no, or auto, which the metadata or the network's fit of its
+	// training rows decide; "" is auto.
+	Standardize string
+	// Calibrate is loo, by leave-one-out predictions of training rows; heldout, by rows that were not trained
+	// on; or none. "" is loo.
+	Calibrate string
+	Seed      uint64
+}

@@ -1,0 +1,73 @@
+package problem
+
+import (
+	"context"
+
+	"github.com/funcgp/funcgp/internal/dataset"
+)
+
+// Options say in a program what Flags say on a command line. The zero value is the built-in network
+// and digits.
+type Options struct {
+	Model                           string // an ONNX file; "" is the built-in network
+	Freeze, Learn                   []string
+	Data                            string // as --data; "" is digits
+	TestData, ValidData, Target, ID string
+	Classes, ClassNames             []string // in the order of the outputs
+	TrainCount                      int      // the first kept rows; 0 for all
+	TrainRows                       string   // a file of row numbers; "" for all
+	Likelihood                      string
+	Precision, WeightDecay, Noise   *float64
+	Standardize                     string // auto, yes or no; "" is auto
+	InMemory                        bool
+	Seed                            uint64
+	MaxMemory                       int64
+}
+
+// Flags returns the flags that say the same. An error is a *console.UsageError.
+func (o *Options) Flags() (*Flags, error) {
+	given := map[string]bool{"model": o.Model != "", "data": o.Data != "", "test-data": o.TestData != "", "valid-data": o.ValidData != "",
+		"train-count": o.TrainCount > 0, "train-index": o.TrainRows != "", "freeze": o.Freeze != nil, "learn": o.Learn != nil}
+	f := &Flags{
+		Model: ModelFlags{path: o.Model, freeze: o.Freeze, learn: o.Learn, memory: o.MaxMemory},
+		Data: DataFlags{name: o.Data, target: o.Target, testFile: o.TestData, validFile: o.ValidData, rowsFile: o.TrainRows, count: o.TrainCount, id: o.ID,
+			ClassText: JoinNames(o.Classes), classNameText: JoinNames(o.ClassNames), InMemory: o.InMemory},
+		Task:    TaskFlags{Likelihood: o.Likelihood, Precision: o.Precision, WeightDecay: o.WeightDecay, Noise: o.Noise},
+		Limits:  LimitFlags{Seed: o.Seed, Memory: o.MaxMemory},
+		Scaling: ScalingFlags{standardize: o.Standardize},
+		given:   func(flag string) bool { return given[flag] },
+	}
+	if f.Data.name == "" {
+		f.Data.name = "digits"
+	}
+	if f.Scaling.standardize == "" {
+		f.Scaling.standardize = "auto"
+	}
+	for i, name := range scalingNames[1:] {
+		f.Scaling.numbers()[i].name = name
+	}
+	if err := f.Task.check(); err != nil {
+		return nil, err
+	}
+	if err := f.Scaling.check(); err != nil {
+		return nil, err
+	}
+	return f, f.Data.checkNames()
+}
+
+// Remembers says that the model and the data that were not named are those of a saved posterior.
+func (s *Flags) Remembers() *Flags {
+	s.Data.remembered = !s.given("data")
+	return s
+}
+
+// Read reads the inputs of rows of one's own, as --input does.
+func (p *Problem) Read(ctx context.Context, path string, o dataset.InputOptions) (*Asked, error) {
+	o.Like, o.ID = p.Examples.Data, p.Examples.Data.ID
+	in, err := dataset.ReadInputs(ctx, path, &o)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := in.Set.Select(nil)
+	return &Asked{rows, path, in.Notes}, err
+}

@@ -1,0 +1,186 @@
+package funcgp
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// A Posterior is a Gaussian process over functions that is conditioned on training rows, with the names,
+// units and calibration that its answers need. Several goroutines may use one.
+type Posterior struct {
+	problem *problem.Problem
+	post    *inference.Posterior
+	link    glm.Link
+	fit     report.Fit
+	names   report.Rows
+	con     *console.Console
+
+	use    sync.RWMutex // held for reading by each call, for writing by Close
+	closed bool
+}
+
+// OpenOptions are the options of Open.
+type OpenOptions struct {
+	Limits
+	Model string // an ONNX file in place of the one that the file remembers
+	Data  string // data in place of those that the file remembers
+}
+
+// Open opens a posterior that Save or gpexplain fit wrote, by any method. Model and data are where the file
+// remembers them, or as the options say, and must be what they were. The error names the file.
+func Open(ctx context.Context, path string, o *OpenOptions) (*Posterior, error) {
+	if o == nil {
+		o = &OpenOptions{}
+	}
+	q := &problem.Options{Model: o.Model, Data: o.Data, MaxMemory: o.MaxMemory}
+	return start(ctx, q, path, &o.Limits, func(ctx context.Context, c *console.Console, p *problem.Problem) (*problem.Problem, *inference.Posterior, error) {
+		post, err := inference.Answer(ctx, c, p, nil, "loo")
+		return p, post, err
+	})
+}
+
+// Fit computes the posterior of a model given training rows, and calibrates it. The options may be nil.
+func Fit(ctx context.Context, m Model, d Data, o *FitOptions) (*Posterior, error) {
+	if o == nil {
+		o = &FitOptions{}
+	}
+	q := &problem.Options{Model: m.File, Freeze: m.Freeze, Learn: m.Learn, Data: d.Source, TestData: d.TestFile, ValidData: d.ValidFile, Target: d.Target, ID: d.ID,
+		Classes: d.Classes, ClassNames: d.ClassNames, TrainCount: d.TrainCount, TrainRows: d.TrainFile, Likelihood: o.Likelihood, Standardize: o.Standardize,
+		Seed: o.Seed, MaxMemory: o.MaxMemory}
+	if o.NoiseVariance != 0 {
+		q.Noise = &o.NoiseVariance
+	}
+	at, tune := "", ""
+	switch o.Prior.kind {
+	case "":
+	case "decay":
+		q.WeightDecay = &o.Prior.value
+	case "precision":
+		q.Precision = &o.Prior.value
+	case "stated":
+		at = o.Prior.kind
+	default:
+		tune = o.Prior.kind
+	}
+	flags, err := inference.NewFlags(o.Method.Name, o.Method.Inducing, o.Method.Within, o.Method.Select, at, tune)
+	if err != nil {
+		return nil, fmt.Errorf("funcgp: %w", err)
+	}
+	calibrate := o.Calibrate
+	if calibrate == "" {
+		calibrate = "loo"
+	}
+	return start(ctx, q, "", &o.Limits, func(ctx context.Context, c *console.Console, p *problem.Problem) (*problem.Problem, *inference.Posterior, error) {
+		p, err := p.Grouped(ctx, c)
+		if err != nil {
+			return nil, nil, err
+		}
+		post, err := inference.FitCalibrated(ctx, c, p, flags, inference.Options{}, calibrate)
+		return p, post, err
+	})
+}
+
+// start reads what a posterior is made from and makes it.
+func start(ctx context.Context, o *problem.Options, path string, l *Limits, make func(ctx context.Context, c *console.Console, p *problem.Problem) (*problem.Problem, *inference.Posterior, error)) (_ *Posterior, err error) {
+	flags, err := o.Flags()
+	if err != nil {
+		return nil, fmt.Errorf("funcgp: %w", err)
+	}
+	if path != "" {
+		flags.Remembers()
+	}
+	c := console.New(nil, io.Discard, io.Discard)
+	c.Quiet = true
+	c.Hear(l.Progress)
+	c.Begin()
+	defer func() {
+		if err != nil {
+			c.Close()
+		}
+	}()
+	p, err := problem.Open(ctx, c, flags, path)
+	if err != nil {
+		return nil, fmt.Errorf("funcgp: %w", err)
+	}
+	q := &Posterior{con: c}
+	if q.problem, q.post, err = make(ctx, c, p); err != nil {
+		return nil, fmt.Errorf("funcgp: %w", err)
+	}
+	q.link = glm.DefaultLink(q.problem.Task.Likelihood, q.problem.Model.Outputs)
+	q.fit = q.post.Report(q.problem, c.Warnings)
+	q.names = q.problem.TrainingRows()
+	q.names.ErrorBars = true
+	return q, nil
+}
+
+// begin is called at the start of every call, and what it returns at the end.
+func (p *Posterior) begin() (end func(), err error) {
+	p.use.RLock()
+	if p.closed {
+		p.use.RUnlock()
+		return nil, ErrClosed
+	}
+	return p.use.RUnlock, nil
+}
+
+// Close waits for calls under way and closes the files. Later calls return ErrClosed.
+func (p *Posterior) Close() error {
+	p.use.Lock()
+	defer p.use.Unlock()
+	if !p.closed {
+		p.closed = true
+		p.con.Close()
+	}
+	return nil
+}
+
+// Warnings say what users of the answers should know: a jitter, a network that is no optimum, rows left out.
+func (p *Posterior) Warnings() []string { return append([]string(nil), p.fit.Warnings...) }
+
+// Classes are the names of the classes in the order of probabilities, nil for a regression.
+func (p *Posterior) Classes() []string { return append([]string(nil), p.problem.Task.ClassNames()...) }
+
+// Save writes the posterior to a file for Open and for gpexplain, under a temporary name first. It remembers
+// where model and data are, and holds no training inputs unless inputs asks for them.
+func (p *Posterior) Save(ctx context.Context, path string, inputs bool) error {
+	end, err := p.begin()
+	if err != nil {
+		return err
+	}
+	defer end()
+	if err := p.post.Save(ctx, path, p.problem, p.fit, inputs, nil); err != nil {
+		return fmt.Errorf("funcgp: %w", err)
+	}
+	return nil
+}
+
+// Dual is the posterior of the linearized model, from which explanations come. It must not be used after
+// Close.
+func (p *Posterior) Dual() gp.Dual { return p.post.Dual }
+
+// Kernel is that of the posterior's prior.
+func (p *Posterior) Kernel() *ntk.NTK { return p.post.Kernel }
+
+// Network is the network at its trained parameters.
+func (p *Posterior) Network() *network.Network { return p.problem.Model.Net }
+
+// Calibration is what predictions scale mean and covariance by; nil for nothing.
+func (p *Posterior) Calibration() *glm.Calibration {
+	k := p.post.Calibration.Scales()
+	if k == nil {
+		return nil
+	}
+	copied := *k
+	return &copied
+}

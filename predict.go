@@ -1,0 +1,138 @@
+package funcgp
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// A Prediction is what a posterior says of one row. Numbers that do not exist are NaN, and lists that do not
+// are nil.
+type Prediction struct {
+	Row   int    // number in the file of the data; −1 of rows of one's own
+	ID    string // name of the row, "" for none
+	Label string // class or target in the data, "" where it is unknown
+
+	// Of classes: the most probable one with its place in Probability, whose order is that of
+	// Posterior.Classes; their probabilities, calibrated, with standard deviations; and those of the network
+	// alone.
+	Class                                          string
+	ClassIndex                                     int // −1 for a regression
+	Probability, ProbabilitySD, NetworkProbability []float64
+
+	// The outputs: their mean f(x;θ*), C numbers, and their covariance, C×C, which is not calibrated.
+	Mean       []float64
+	Covariance *mat.SymDense
+
+	// Of a regression, for each target in units: the mean and the standard deviation of a new observation, and
+	// that of the function, calibrated.
+	ObservationMean, ObservationSD, FunctionSD []float64
+
+	Novelty Novelty
+}
+
+// A Novelty says how unlike the training rows a row is, whatever the network is sure of.
+type Novelty struct {
+	Score             float64 // mean surprise of three distances, in nats; about 1 for rows like those of training
+	Rank              float64 // share of the training rows that are less novel without themselves
+	Entropy           float64 // of the predictive before calibration, nats; of a regression its variance
+	MutualInformation float64 // of prediction and parameters, nats
+}
+
+// Predict predicts each of the rows. They must be of this posterior. It returns the error of a context that is
+// done.
+func (p *Posterior) Predict(ctx context.Context, rows *Rows) ([]Prediction, error) {
+	var out []Prediction
+	err := p.each(ctx, rows, func(lo int, b *linearize.Batch, pred *inference.Predictions) error {
+		for i := range b.Len() {
+			out = append(out, p.prediction(rows.asked, lo+i, pred, i))
+		}
+		return nil
+	})
+	return out, err
+}
+
+// each predicts rows in tiles.
+func (p *Posterior) each(ctx context.Context, rows *Rows, do func(lo int, b *linearize.Batch, pred *inference.Predictions) error) error {
+	end, err := p.begin()
+	if err != nil {
+		return err
+	}
+	defer end()
+	if rows == nil || rows.own != p {
+		return fmt.Errorf("funcgp: the rows were read for another posterior; read them with this one")
+	}
+	n, tile := rows.Len(), p.post.RowsAtOnce(p.problem)
+	for t := range par.Tiles(n, tile) {
+		lo, hi := par.Bounds(t, n, tile)
+		names := problem.NamesOf(rows.asked.Subset, lo, hi)
+		b, err := p.post.Rows(ctx, p.problem, rows.asked.Subset, lo, hi)
+		if err != nil {
+			return fmt.Errorf("funcgp: %w", names.ExplainError(err))
+		}
+		pred, err := p.post.Predict(ctx, p.problem.Task, b, p.link)
+		if err != nil {
+			return fmt.Errorf("funcgp: %w", names.ExplainError(err))
+		}
+		if err := do(lo, b, pred); err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prediction is prediction i of a tile, which is row at of those asked for.
+func (p *Posterior) prediction(rows *problem.Asked, at int, pred *inference.Predictions, i int) Prediction {
+	task, c := p.problem.Task, p.problem.Model.Outputs
+	r := p.post.Prediction(task, pred, i)
+	out := Prediction{Row: -1, ID: problem.IDOf(rows.Subset, at), ClassIndex: -1,
+		Probability: row(pred.Prob, i), ProbabilitySD: row(pred.SD, i), NetworkProbability: row(pred.MAPProb, i),
+		Mean: row(pred.Mean, i), Covariance: mat.NewSymDense(c, nil),
+		ObservationMean: row(pred.Response, i), ObservationSD: row(pred.ObservationSD, i), FunctionSD: row(pred.FunctionSD, i),
+		Novelty: Novelty{Score: float64(r.Novelty.Score), Rank: float64(r.Novelty.Rank), Entropy: float64(r.Novelty.Entropy), MutualInformation: float64(r.Novelty.MutualInformation)}}
+	for j := range c {
+		for k := j; k < c; k++ {
+			out.Covariance.SetSym(j, k, pred.Cov.At(i*c+j, k))
+		}
+	}
+	if rows.File == "" {
+		out.Row = rows.Rows[at]
+	}
+	if rows.Set.Labelled() {
+		if out.Label = p.problem.LabelName(rows.Subset, at); out.Label == "" {
+			out.Label = number(problem.Label(rows.Subset, at))
+		}
+	}
+	if task.Classes != nil {
+		out.ClassIndex = pred.Best(i)
+		out.Class = task.ClassNames()[out.ClassIndex]
+	}
+	return out
+}
+
+// number is a number in words, "" for NaN.
+func number(v float64) string {
+	if math.IsNaN(v) {
+		return ""
+	}
+	return fmt.Sprint(v)
+}
+
+// row is a copy of row i of m, nil for a nil matrix.
+func row(m *mat.Dense, i int) []float64 {
+	if m == nil {
+		return nil
+	}
+	return slices.Clone(m.RawRowView(i))
+}

@@ -1,0 +1,120 @@
+package funcgp
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"fmt"
+	"image"
+	"image/png"
+	"io"
+	"math"
+	"strconv"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/problem"
+)
+
+// Rows are inputs in the units of the data, each checked to be what the network takes.
+type Rows struct {
+	asked *problem.Asked
+	own   *Posterior
+}
+
+// Len is the number of rows.
+func (r *Rows) Len() int { return r.asked.Len() }
+
+// Notes say what was done to pictures to fit them to the network.
+func (r *Rows) Notes() []string { return append([]string(nil), r.asked.Notes...) }
+
+// read reads rows of one's own from in.
+func (p *Posterior) read(ctx context.Context, in io.Reader) (*Rows, error) {
+	end, err := p.begin()
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	asked, err := p.problem.Read(ctx, "-", dataset.InputOptions{MaxBytes: gp.MemoryBudget(p.problem.Limits.Memory), Standard: in})
+	if err != nil {
+		return nil, fmt.Errorf("funcgp: %w", err)
+	}
+	asked.File = "rows"
+	return &Rows{asked, p}, nil
+}
+
+// ReadCSV reads rows of a table: a header with the names of the training data's columns, in any order and
+// among others, and numbers in their units; or just D numbers a line.
+func (p *Posterior) ReadCSV(ctx context.Context, r io.Reader) (*Rows, error) { return p.read(ctx, r) }
+
+// ReadPicture reads a PNG or JPEG file, which is fitted to the inputs of the network.
+func (p *Posterior) ReadPicture(ctx context.Context, r io.Reader) (*Rows, error) {
+	return p.read(ctx, r)
+}
+
+// Picture is a picture, which is fitted to the inputs of the network.
+func (p *Posterior) Picture(ctx context.Context, img image.Image) (*Rows, error) {
+	var file bytes.Buffer
+	if err := png.Encode(&file, img); err != nil {
+		return nil, fmt.Errorf("funcgp: %w", err)
+	}
+	return p.read(ctx, &file)
+}
+
+// Rows are the rows of x, N×D, in the units and the order of the columns of the training data; pixels run
+// from 0 to 255.
+func (p *Posterior) Rows(ctx context.Context, x mat.Matrix) (*Rows, error) {
+	n, d := x.Dims()
+	var b bytes.Buffer
+	for i := range n {
+		for j := range d {
+			if j > 0 {
+				b.WriteByte(',')
+			}
+			b.WriteString(strconv.FormatFloat(x.At(i, j), 'g', -1, 64))
+		}
+		b.WriteByte('\n')
+	}
+	return p.read(ctx, &b)
+}
+
+// Records are rows by the names of the columns of the training data, in their units. A column that is
+// missing is an error.
+func (p *Posterior) Records(ctx context.Context, records []map[string]float64) (*Rows, error) {
+	columns := p.problem.Examples.Data.Columns
+	if columns == nil {
+		return nil, fmt.Errorf("funcgp: records are for tables, but the inputs have shape %v; use Picture or Rows", p.problem.Examples.Data.Shape)
+	}
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	_ = w.Write(columns) // a bytes.Buffer takes everything
+	line := make([]string, len(columns))
+	for i, r := range records {
+		for j, name := range columns {
+			v, ok := r[name]
+			if !ok || math.IsNaN(v) || math.IsInf(v, 0) {
+				return nil, fmt.Errorf("funcgp: record %d has no number for column %q; give all of %s", i, name, dataset.QuoteList(columns))
+			}
+			line[j] = strconv.FormatFloat(v, 'g', -1, 64)
+		}
+		_ = w.Write(line)
+	}
+	w.Flush()
+	return p.read(ctx, &b)
+}
+
+// TestRows are test rows of the data by their 0-based numbers in the original file; without numbers all.
+func (p *Posterior) TestRows(ctx context.Context, index ...int) (*Rows, error) {
+	end, err := p.begin()
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	rows, err := p.problem.Examples.Test(dataset.SelectOptions{Rows: index, From: "TestRows"})
+	if err != nil {
+		return nil, fmt.Errorf("funcgp: %w", err)
+	}
+	return &Rows{&problem.Asked{Subset: rows}, p}, nil
+}
