@@ -3,10 +3,13 @@ package explain_test
 import (
 	"context"
 	"math"
+	"math/big"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain"
@@ -14,6 +17,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -75,6 +79,114 @@ func TestRemovalAtFullLeverage(t *testing.T) {
 			testref.RequireClose(t, got, want, 1e-10, "removal") // the refits' own rounding
 		}
 	}
+}
+
+// Where a network divides by a norm that is nearly zero (RMSNorm of hidden units of 1e-2 to 1e-4),
+// kernels are 1e8 times the noise and leverages within 1e-6 of 1, and rounding of the kernel alone
+// moves removals. They are within 1e-8 of the largest, against 400-bit numbers, or the refit has
+// warned.
+func TestRemovalIsWithinItsPromiseOrWarned(t *testing.T) {
+	base, err := network.ReadONNXFile(t.Context(), "../testdata/parameters/rms-norm.onnx", nil)
+	require.NoError(t, err)
+	const n, tests, c, noise = 24, 3, 2, .001
+	lik, err := glm.NewGaussian(noise)
+	require.NoError(t, err)
+	prior, err := ntk.NewIsotropic(.01, nil)
+	require.NoError(t, err)
+	within, warned := 0, 0
+	for _, small := range []float64{1, 1e-2, 1e-3, 1e-4} {
+		theta := slices.Clone(base.Theta())
+		floats.Scale(small, theta[:4*12+12]) // the layer before the norm
+		net, err := base.WithTheta(theta)
+		require.NoError(t, err)
+		rng := rand.New(rand.NewPCG(1, 5))
+		x, err := net.Linearize(t.Context(), normals(rng, n, 4))
+		require.NoError(t, err)
+		test, err := net.Linearize(t.Context(), normals(rng, tests, 4))
+		require.NoError(t, err)
+		y, k := normals(rng, n, c), ntk.New(prior, theta, nil)
+		post, err := gp.Refit(t.Context(), k, x, y, lik, nil)
+		require.NoError(t, err)
+		e, err := explain.New(post, k, &explain.Options{All: true})
+		require.NoError(t, err)
+		rows, err := e.Explain(t.Context(), test)
+		require.NoError(t, err)
+		want := preciseRemovals(k, x, test, y, noise)
+		largest, off := 0.0, 0.0
+		for r := range tests {
+			for l := range c {
+				for i := range n {
+					largest = max(largest, math.Abs(want.At(r*c+l, i)))
+					off = max(off, math.Abs(rows[r][l].All.Removal[i]-want.At(r*c+l, i)))
+				}
+			}
+		}
+		if len(post.Warnings()) > 0 {
+			warned++
+			continue
+		}
+		within++
+		require.LessOrEqual(t, off, 1e-8*largest, "hidden units times %v", small)
+	}
+	require.Positive(t, within)
+	require.Positive(t, warned)
+}
+
+// preciseRemovals returns −K_*n S_·i (S_ii)⁻¹ α_i, S = (K + σ²I)⁻¹ and α = S(y − m), of examples of
+// two outputs, T·2×n, by numbers of 400 bits.
+func preciseRemovals(k ntk.Kernel, x, test *linearize.Batch, y *mat.Dense, noise float64) *mat.Dense {
+	n, rows := 2*x.Len(), 2*test.Len()
+	var kernel, cross mat.Dense
+	kernel.ReuseAs(n, n)
+	cross.ReuseAs(rows, n)
+	k.BlockTo(&kernel, x, x)
+	k.BlockTo(&cross, test, x)
+	mean := make([]float64, n)
+	k.MeanTo(mean, x)
+	number := func(v float64) *big.Float { return new(big.Float).SetPrec(400).SetFloat64(v) }
+	times := func(a, b *big.Float) *big.Float { return new(big.Float).SetPrec(400).Mul(a, b) }
+	less := func(a, b *big.Float) *big.Float { return new(big.Float).SetPrec(400).Sub(a, b) }
+	over := func(a, b *big.Float) *big.Float { return new(big.Float).SetPrec(400).Quo(a, b) }
+	// [K + σ²I, I, y − m] by elimination is [I, S, α].
+	s := make([][]*big.Float, n)
+	for i := range s {
+		s[i] = make([]*big.Float, 2*n+1)
+		for j := range n {
+			s[i][j], s[i][n+j] = number(kernel.At(i, j)), number(0)
+		}
+		s[i][i].Add(s[i][i], number(noise))
+		s[i][n+i] = number(1)
+		s[i][2*n] = less(number(y.At(i/2, i%2)), number(mean[i]))
+	}
+	for i := range s {
+		for j := 2 * n; j >= i; j-- {
+			s[i][j] = over(s[i][j], s[i][i])
+		}
+		for q := range s {
+			if q != i {
+				for j := 2 * n; j >= i; j-- {
+					s[q][j] = less(s[q][j], times(s[q][i], s[i][j]))
+				}
+			}
+		}
+	}
+	out := mat.NewDense(rows, x.Len(), nil)
+	for i := range x.Len() {
+		p, q := 2*i, 2*i+1
+		a, b, d := s[p][n+p], s[p][n+q], s[q][n+q]
+		det := less(times(a, d), times(b, b))
+		u := over(less(times(d, s[p][2*n]), times(b, s[q][2*n])), det)
+		v := over(less(times(a, s[q][2*n]), times(b, s[p][2*n])), det)
+		for r := range rows {
+			sum := number(0)
+			for j := range n {
+				sum = less(sum, times(number(cross.At(r, j)), new(big.Float).SetPrec(400).Add(times(s[j][n+p], u), times(s[j][n+q], v))))
+			}
+			value, _ := sum.Float64()
+			out.Set(r, i, value)
+		}
+	}
+	return out
 }
 
 // leaveOut is the data without example i.

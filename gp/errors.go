@@ -101,13 +101,15 @@ func (w *JitterWarning) Error() string {
 }
 
 // GapWarning says that the refit's dual vector differs from the residual at
-// its mode. At an exact mode both are equal (E9).
+// its mode. At an exact mode both are equal (E9). Where rounding causes it, as with prior
+// variances that are 1e8 times the noise, removals (E15) have fewer than 8 digits; without
+// the warning they are within 1e-8 of the largest.
 type GapWarning struct {
 	Gap float64 // ‖α − r(f̂)‖
 }
 
 func (w *GapWarning) Error() string {
-	return fmt.Sprintf("gp: ‖α − r‖ = %.3g at the mode of the linearized model", w.Gap)
+	return fmt.Sprintf("gp: ‖α − r‖ = %.3g at the mode of the linearized model; removals may have fewer than 8 digits", w.Gap)
 }
 
 // ClosureWarning says that the sums Σ C(x, x_i) b_i over the training examples
