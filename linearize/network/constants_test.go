@@ -125,6 +125,12 @@ func heads() map[string]func(g *graph, z string) string {
 			column := g.op("Unsqueeze", in(z, g.ints(2)))
 			return g.op("Squeeze", in(g.op("MatMul", in(g.param(4, 3), column)), g.ints(2)))
 		},
+		"Einsum": func(g *graph, z string) string {
+			return g.op("Add", in(g.op("Einsum", in(z, g.param(3, 4)), textA("equation", "bi,ij->bj")), g.param(4)))
+		},
+		"Einsum of three": func(g *graph, z string) string {
+			return g.op("Einsum", in(g.param(5, 4), z, g.param(3, 4)), textA("equation", "kj,bi,ij->bk"))
+		},
 		"norm": func(g *graph, z string) string { return g.op("LayerNormalization", in(z, g.param(3), g.param(3))) },
 		"tokens": func(g *graph, z string) string {
 			tokens := g.op("Add", in(g.op("Mul", in(g.op("Unsqueeze", in(z, g.ints(2))), g.param(3, 4))), g.param(3, 4)))
@@ -226,6 +232,12 @@ func TestConstantsAfterLast(t *testing.T) {
 	layers := map[string]func(g *graph) string{
 		"Gemm":   func(g *graph) string { return g.op("Gemm", in("x", g.param(3, 2), g.param(2))) },
 		"MatMul": func(g *graph) string { return g.op("Add", in(g.op("MatMul", in("x", g.param(3, 2))), g.param(2))) },
+		"Einsum": func(g *graph) string {
+			return g.op("Add", in(g.op("Einsum", in(g.param(2, 3), "x"), textA("equation", "ji,bi->bj")), g.param(2)))
+		},
+		"Einsum of three": func(g *graph) string {
+			return g.op("Add", in(g.op("Einsum", in("x", g.param(3, 4), g.param(4, 2)), textA("equation", "bi,ij,jk->bk")), g.param(2)))
+		},
 		"reshaped": func(g *graph) string {
 			return g.op("Reshape", in(g.op("Gemm", in("x", g.param(3, 2), g.param(2))), g.ints(-1, 2)))
 		},

@@ -1,11 +1,9 @@
 package network
 
-import "slices"
+import (
+	"slices"
 
-// layersWithWeight and normalizations are ONNX's operators.
-var (
-	layersWithWeight = []string{"Conv", "ConvTranspose", "Gemm", "MatMul"}
-	normalizations   = []string{"BatchNormalization", "InstanceNormalization", "GroupNormalization", "LayerNormalization"}
+	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
 )
 
 // Normalized returns the names of the parameters of layers whose result only a
@@ -25,14 +23,14 @@ func (n *Network) Normalized() []string {
 	readers[n.prog.OutputName] = append(readers[n.prog.OutputName], "")
 	found := map[string]bool{}
 	for _, nd := range n.graph.Nodes {
-		if !slices.Contains(layersWithWeight, nd.OpType) || len(nd.Outputs) == 0 {
+		if !learnt.Multiplies(nd.OpType) || learnt.Recurrent[nd.OpType] || len(nd.Outputs) == 0 {
 			continue
 		}
 		read := readers[nd.Outputs[0]]
-		if len(read) == 0 || slices.ContainsFunc(read, func(kind string) bool { return !slices.Contains(normalizations, kind) }) {
+		if len(read) == 0 || slices.ContainsFunc(read, func(kind string) bool { return !learnt.Norms[kind] }) {
 			continue
 		}
-		for _, name := range nd.Inputs[1:] {
+		for _, name := range nd.Inputs {
 			found[name] = true
 		}
 	}

@@ -19,8 +19,6 @@ var (
 	// Operators without parameters that are usual before a first layer and are
 	// no activations.
 	preparing = set("Pad", "Resize", "Upsample", "AveragePool", "MaxPool", "GlobalAveragePool", "Clip", "Log", "Sqrt", "Abs", "Neg")
-	products  = set("Gemm", "MatMul", "Conv", "ConvTranspose", "LSTM", "GRU", "RNN")
-	norms     = set("BatchNormalization", "LayerNormalization", "InstanceNormalization", "GroupNormalization")
 )
 
 func set(names ...string) map[string]bool {
@@ -252,12 +250,13 @@ func (s *constants) layer(n *onnx.Node) (name string, ok bool) {
 	switch {
 	case !standard(n) || len(n.Inputs) < 2:
 		return "", false
-	case norms[n.OpType]:
+	case learnt.Norms[n.OpType]:
 		return n.Inputs[0], !s.constant(n.Inputs[0])
-	case !products[n.OpType]:
+	case !learnt.Multiplies(n.OpType):
 		return "", false
-	case n.OpType == "MatMul" && s.constant(n.Inputs[0]):
-		return n.Inputs[1], !s.constant(n.Inputs[1])
+	case learnt.Products[n.OpType] < 0: // the weights may be any of the operands
+		rest := slices.DeleteFunc(slices.Clone(n.Inputs), s.constant)
+		return strings.Join(rest, ""), len(rest) == 1
 	}
 	return n.Inputs[0], s.constant(n.Inputs[1]) && !s.constant(n.Inputs[0])
 }
@@ -355,10 +354,10 @@ func (s *constants) afterLast(output string) map[int]bool {
 			name = n.Inputs[0]
 			continue
 		}
-		if _, ok := s.layer(n); !ok || !products[n.OpType] {
+		if _, ok := s.layer(n); !ok || !learnt.Multiplies(n.OpType) {
 			return nil
 		}
-		if n.OpType == "MatMul" || len(n.Inputs) < 3 || n.Inputs[2] == "" {
+		if bias := learnt.Products[n.OpType]; bias < 0 || len(n.Inputs) <= bias || n.Inputs[bias] == "" {
 			chain = s.withoutBias(chain)
 		}
 		break

@@ -75,7 +75,7 @@ func (u *uses) singular(t *onnx.Tensor) bool {
 		return false
 	}
 	list := u.firsts(t.Name, 0)
-	return u.onlyDivides(list) && !slices.ContainsFunc(list, func(e entry) bool { return !products[e.node.OpType] && e.node.OpType != "Mul" })
+	return u.onlyDivides(list) && !slices.ContainsFunc(list, func(e entry) bool { return !Multiplies(e.node.OpType) && e.node.OpType != "Mul" })
 }
 
 // onlyDivides reports whether the results of nodes that read a tensor become divisors of

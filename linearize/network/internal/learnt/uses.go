@@ -106,12 +106,26 @@ func (u *uses) collect(name string) {
 
 var (
 	moving    = set("Identity", "Dropout", "Cast", "Flatten", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Slice", "Split", "Expand", "Tile", "Pad")
-	products  = set("Gemm", "MatMul", "Conv", "ConvTranspose", "Einsum", "LSTM", "GRU", "RNN")
-	norms     = set("BatchNormalization", "LayerNormalization", "InstanceNormalization", "GroupNormalization")
 	compares  = set("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "And", "Or", "Xor")
 	reshaping = set("Reshape", "Expand", "Tile", "Slice", "Squeeze", "Unsqueeze", "Clip", "Pad", "Resize", "Upsample", "Dropout", "TopK", "Range", "ConstantOfShape", "OneHot", "Gather", "GatherElements", "GatherND",
 		"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceProd", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp", "QuantizeLinear", "DequantizeLinear")
 )
+
+// Products are the operators that multiply by weights, each with the index of the input that is
+// the bias, −1 where it has none.
+var Products = map[string]int{"Gemm": 2, "MatMul": -1, "Einsum": -1, "Conv": 2, "ConvTranspose": 2, "LSTM": 3, "GRU": 3, "RNN": 3}
+
+// Norms are the operators that normalize, whose inputs 1 and 2 are scale and bias.
+var Norms = set("BatchNormalization", "LayerNormalization", "InstanceNormalization", "GroupNormalization")
+
+// Recurrent are those of the Products whose results are not linear in their weights.
+var Recurrent = set("LSTM", "GRU", "RNN")
+
+// Multiplies reports whether the operator multiplies by weights.
+func Multiplies(op string) bool {
+	_, ok := Products[op]
+	return ok
+}
 
 func set(names ...string) map[string]bool {
 	m := map[string]bool{}
@@ -127,9 +141,9 @@ func (e entry) role() role {
 	switch {
 	case compares[op] || op == "Where" && e.index == 0 || op == "Shape":
 		return setting
-	case norms[op] && e.index > 2:
+	case Norms[op] && e.index > 2:
 		return setting
-	case products[op] || norms[op]:
+	case Multiplies(op) || Norms[op]:
 		return layerRole
 	case e.index == 0 && (op == "Gather" || op == "GatherND" || op == "GatherElements"):
 		return layerRole
@@ -149,13 +163,13 @@ func (u *uses) describe(e entry) string {
 	switch op := e.node.OpType; {
 	case e.role() == setting:
 		return "a shape, bound or statistic of" + at
-	case norms[op] && e.index == 1:
+	case Norms[op] && e.index == 1:
 		return "the scale of" + at
-	case norms[op]:
+	case Norms[op]:
 		return "the bias of" + at
 	case e.role() == layerRole && (op == "Gather" || op == "GatherND" || op == "GatherElements"):
 		return "the table from which" + at + " takes rows"
-	case (op == "Gemm" || op == "Conv" || op == "ConvTranspose") && e.index == 2, (op == "LSTM" || op == "GRU" || op == "RNN") && e.index == 3:
+	case Multiplies(op) && e.index == Products[op]:
 		return "the bias of" + at
 	case e.role() == layerRole:
 		return "the weight of" + at
@@ -173,7 +187,7 @@ func (u *uses) shifts(e entry) bool {
 		return false
 	}
 	p := u.producer[e.node.Inputs[1-e.index]]
-	return p != nil && products[p.OpType]
+	return p != nil && Multiplies(p.OpType)
 }
 
 // quoted names a node with its operator.

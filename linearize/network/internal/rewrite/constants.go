@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
 )
 
 // A Literal is a floating point tensor that a Constant node holds.
@@ -141,19 +142,20 @@ func (s *storage) held(n *onnx.Node) *onnx.Tensor {
 	return s.literal[n.Outputs[0]]
 }
 
-// layers are the operators that multiply by a weight.
-var layers = map[string]bool{"Gemm": true, "MatMul": true, "Conv": true, "ConvTranspose": true, "LSTM": true, "GRU": true, "RNN": true, "Einsum": true, "Gather": true}
-
 // weights returns the names of the literals of which weights of layers are made.
 func (s *storage) weights() []string {
 	seen, names := map[string]bool{}, []string(nil)
 	for _, n := range s.graph.Nodes {
-		if !layers[n.OpType] || !slices.ContainsFunc(n.Inputs, func(name string) bool { return s.dynamic[name] }) {
+		bias, ok := learnt.Products[n.OpType]
+		if n.OpType == "Gather" {
+			bias, ok = 1, true // what follows the table
+		}
+		if !ok || !slices.ContainsFunc(n.Inputs, func(name string) bool { return s.dynamic[name] }) {
 			continue
 		}
 		for i, name := range n.Inputs {
-			if i > 2 || i == 2 && (n.OpType == "Gemm" || n.OpType == "Conv" || n.OpType == "ConvTranspose") || n.OpType == "Gather" && i > 0 {
-				break // a bias
+			if i == bias {
+				break
 			}
 			names = append(names, s.leaves(name, seen)...)
 		}
@@ -194,10 +196,10 @@ func (s *storage) learnable(t *onnx.Tensor, name string) bool {
 		for i, in := range n.Inputs {
 			switch {
 			case in != name:
-			case layers[n.OpType] && i > 0, (n.OpType == "BatchNormalization" || n.OpType == "LayerNormalization" || n.OpType == "InstanceNormalization") && (i == 1 || i == 2):
+			case learnt.Multiplies(n.OpType) && (i > 0 || learnt.Products[n.OpType] < 0), learnt.Norms[n.OpType] && (i == 1 || i == 2):
 				return true
 			case n.OpType == "Add" && len(n.Inputs) == 2:
-				if p := s.producer[n.Inputs[1-i]]; p != nil && layers[p.OpType] && s.dynamic[n.Inputs[1-i]] {
+				if p := s.producer[n.Inputs[1-i]]; p != nil && (learnt.Multiplies(p.OpType) || p.OpType == "Gather") && s.dynamic[n.Inputs[1-i]] {
 					return true
 				}
 			}
