@@ -33,7 +33,7 @@ func fuzzing(name, short string, keep func(target) bool) Part {
 		for _, t := range targets {
 			// With -fuzz the program counts branches, which is what leads the fuzzer. go test would keep the corpus
 			// in Go's cache of builds, so the program runs without it.
-			build := exec.CommandContext(ctx, "go", "test", "-c", "-fuzz=Fuzz", "-o", t.program(env), t.pkg)
+			build := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-fuzz=Fuzz", "-o", t.program(env), t.pkg)
 			build.Dir = t.module
 			if _, err := os.Stat(t.program(env)); err == nil {
 				continue
