@@ -1,6 +1,10 @@
 package gp
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/funcgp/funcgp/linearize"
+)
 
 // NotFiniteError reports a NaN or Inf and where it stands.
 type NotFiniteError struct {
@@ -58,37 +62,11 @@ const (
 	InducingExamples = "inducing examples"
 	InducingPairs    = "inducing pairs" // of example and output
 	KeptRows         = "kept rows"      // of example and eigen-direction of Λ
-	Parameters       = "parameters"
+	Parameters       = linearize.Parameters
 )
 
 // MemoryError reports that an operation would take more memory than allowed.
-type MemoryError struct {
-	Op                string // what was asked
-	Needed, Available int64  // bytes
-	Largest           int    // the most that fit
-	Unit              string // what Largest counts
-}
-
-func (e *MemoryError) Error() string {
-	remedy := "use fewer, or raise the memory limit"
-	if e.Unit == Parameters {
-		remedy = "raise the memory limit, or work in function space, whose memory grows with the examples"
-	}
-	return fmt.Sprintf("gp: %s takes %s of memory and %s may be used; at most %d %s fit; %s",
-		e.Op, bytesText(e.Needed), bytesText(e.Available), e.Largest, e.Unit, remedy)
-}
-
-func bytesText(b int64) string {
-	const unit = "KMGTPE"
-	v, at := float64(b), -1
-	for v >= 1024 && at < len(unit)-1 {
-		v, at = v/1024, at+1
-	}
-	if at < 0 {
-		return fmt.Sprintf("%d B", b)
-	}
-	return fmt.Sprintf("%.1f %ciB", v, unit[at])
-}
+type MemoryError = linearize.MemoryError
 
 // JitterWarning says that B had a Cholesky factor only with Jitter added to
 // its diagonal.

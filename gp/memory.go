@@ -1,6 +1,9 @@
 package gp
 
-import "github.com/funcgp/funcgp/internal/memory"
+import (
+	"github.com/funcgp/funcgp/internal/memory"
+	"github.com/funcgp/funcgp/linearize"
+)
 
 // tileBytes bounds the cross-kernel between a tile of test examples and the
 // training examples.
@@ -29,9 +32,5 @@ func MemoryBudget(max int64) int64 { return memory.Budget(max) }
 // MemoryBudget(maxMemory). op names the operation for the error, and unit says
 // what n counts. need must grow with n.
 func CheckMemory(op, unit string, n int, maxMemory int64, need func(n int) int64) error {
-	budget := MemoryBudget(maxMemory)
-	if need(n) <= budget {
-		return nil
-	}
-	return &MemoryError{Op: op, Needed: need(n), Available: budget, Largest: memory.Largest(n, budget, need), Unit: unit}
+	return linearize.CheckMemory(op, unit, n, maxMemory, need)
 }

@@ -28,6 +28,6 @@ func TestCheckMemory(t *testing.T) {
 	require.NoError(t, CheckMemory("it", TestExamples, 7, 70, need))
 	err := CheckMemory("it", TestExamples, 1<<40, 79, need)
 	require.Equal(t, &MemoryError{Op: "it", Needed: 10 << 40, Available: 79, Largest: 7, Unit: TestExamples}, err)
-	require.EqualError(t, err, "gp: it takes 10.0 TiB of memory and 79 B may be used; at most 7 test examples fit; use fewer, or raise the memory limit")
+	require.EqualError(t, err, "it takes 10.0 TiB of memory and 79 B may be used; at most 7 test examples fit; use fewer, or raise the memory limit")
 	require.Zero(t, CheckMemory("it", TestExamples, 5, 9, need).(*MemoryError).Largest)
 }

@@ -1,13 +1,23 @@
 package network
 
-import "math"
+import (
+	"fmt"
+	"math"
+
+	"github.com/funcgp/funcgp/internal/memory"
+	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize"
+)
 
 // BatchBytes returns the bytes of the Batch that Linearize makes for a number of
 // examples, without the inputs, which belong to the caller. A result too large
 // for an int64 is returned as the largest int64.
-func (n *Network) BatchBytes(examples int) int64 {
+func (n *Network) BatchBytes(examples int) int64 { return n.batchBytes(examples, n.prog.C) }
+
+// batchBytes is BatchBytes for c outputs, or sums of them, an example.
+func (n *Network) batchBytes(examples, c int) int64 {
 	p := n.prog
-	perExample := p.C                               // F
+	perExample := c                                 // F
 	width := 0                                      // columns of the Full block
 	nodes, inputs := map[int]bool{}, map[int]bool{} // whose gradients and values are counted
 	for k := range p.Sites {
@@ -20,7 +30,7 @@ func (n *Network) BatchBytes(examples int) int64 {
 			continue
 		}
 		if !nodes[st.Node] {
-			perExample += p.C * p.Slots[p.Nodes[st.Node].Out].Size
+			perExample += c * p.Slots[p.Nodes[st.Node].Out].Size
 		}
 		nodes[st.Node] = true
 		switch {
@@ -34,9 +44,35 @@ func (n *Network) BatchBytes(examples int) int64 {
 	for _, slot := range p.Full {
 		width += p.Slots[slot].Size
 	}
-	bytes := 8 * (float64(perExample) + float64(p.C)*float64(width)) * float64(examples)
+	bytes := 8 * (float64(perExample) + float64(c)*float64(width)) * float64(examples)
 	if bytes >= math.MaxInt64 {
 		return math.MaxInt64
 	}
 	return int64(bytes)
+}
+
+// fewBytes are taken without asking how much is free, which takes longer than they do.
+const fewBytes = 64 << 20
+
+// checkBatch returns a *linearize.MemoryError where the Batch of c outputs, or sums of
+// them, an example, and what is kept while it is made, takes more than 80 % of what is free.
+func (n *Network) checkBatch(rows, c int) error {
+	stacked := 0 // gradients that finishColumns waits for, of all outputs of an example
+	j := &jacobian{prog: n.prog, c: c}
+	for k := range n.prog.Sites {
+		if st := &n.prog.Sites[k]; st.Full && j.stacks(st) {
+			stacked += n.prog.Slots[n.prog.Nodes[st.Node].Out].Size
+		}
+	}
+	need := func(rows int) int64 {
+		atOnce := min(rows, memory.MulInt(par.Workers(0), n.prog.Chunk))
+		return memory.Add(n.batchBytes(rows, c), memory.Mul(8*int64(atOnce), memory.Mul(int64(c), int64(stacked))))
+	}
+	if need(rows) <= fewBytes {
+		return nil
+	}
+	if err := linearize.CheckMemory(fmt.Sprintf("the Jacobian of %d examples with %d outputs", rows, c), linearize.Examples, rows, 0, need); err != nil {
+		return fmt.Errorf("network: %w", err)
+	}
+	return nil
 }

@@ -55,3 +55,23 @@ func TestBatchBytes(t *testing.T) {
 		require.EqualValues(t, total, net.BatchBytes(7), name)
 	}
 }
+
+// TestTooManyOutputs checks that what takes petabytes is refused before it is taken, with
+// the bytes and the most examples that fit.
+func TestTooManyOutputs(t *testing.T) {
+	const outputs, rows = 21_853, 200_000 // 21,853² gradients an example
+	wide, err := network.Sequential(network.Shape{2}, &network.Dense{Units: outputs})
+	require.NoError(t, err)
+	x := gaussianMatrix(rand.New(rand.NewPCG(1, 2)), rows, 2)
+	_, err = wide.Linearize(t.Context(), x)
+	var e *linearize.MemoryError
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, linearize.Examples, e.Unit)
+	require.Less(t, e.Largest, rows)
+	require.Equal(t, wide.BatchBytes(rows), e.Needed)
+	require.LessOrEqual(t, wide.BatchBytes(e.Largest), e.Available)
+	require.Greater(t, wide.BatchBytes(e.Largest+1), e.Available)
+	b, err := wide.LinearizeCombined(t.Context(), x.Slice(0, 1, 0, 2).(*mat.Dense), mat.NewDense(2, outputs, nil))
+	require.NoError(t, err, "two sums of the outputs are few")
+	require.Equal(t, 2, b.Outputs())
+}

@@ -85,7 +85,8 @@ func (n *Network) Forward(ctx context.Context, x *mat.Dense) (*mat.Dense, error)
 // Linearize returns the outputs and the Jacobian at the rows of x, N×D, by one
 // forward pass and C backward passes. The Batch keeps x, which must not change
 // afterwards. Empty x is an error, and so is a NaN or Inf in x, in an output or
-// in a derivative.
+// in a derivative. A Batch that takes more than 80 % of the memory that the machine has
+// free is a *linearize.MemoryError before anything is allocated; BatchBytes plans.
 func (n *Network) Linearize(ctx context.Context, x *mat.Dense) (*linearize.Batch, error) {
 	c := n.prog.C
 	return n.linearize(ctx, x, c, "output", func(seed, f []float64, example, k int) float64 {
@@ -118,6 +119,9 @@ func (n *Network) linearize(ctx context.Context, x *mat.Dense, c int, what strin
 		return nil, fmt.Errorf("network: no examples to linearize at")
 	}
 	if err := n.checkInput(x); err != nil {
+		return nil, err
+	}
+	if err := n.checkBatch(dense.Count(x), c); err != nil {
 		return nil, err
 	}
 	j, outputs := newJacobian(n.prog, x, c), n.prog.C
