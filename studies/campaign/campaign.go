@@ -48,6 +48,8 @@ var parts = []Part{
 	fuzzing("graphs", "fuzzing of ONNX files, graphs and their integers, and of weights beside a file", target.graph),
 	fuzzing("parsers", "fuzzing of everything else that is read: data, posteriors, parts, flags, requests", func(t target) bool { return !t.graph() }),
 	serve,
+	flips,
+	kills,
 }
 
 // An Env is what a part works with.

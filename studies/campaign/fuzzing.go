@@ -141,7 +141,10 @@ func fuzz(ctx context.Context, env *Env, r *Result, t target, turn time.Duration
 	test.Dir = filepath.Join(t.module, t.pkg)
 	test.Cancel = func() error { return test.Process.Signal(os.Interrupt) }
 	test.WaitDelay = 10 * time.Second
-	text, failed := test.CombinedOutput()
+	text, err := test.CombinedOutput()
+	if test.ProcessState == nil {
+		return err
+	}
 	if all := executions.FindAllSubmatch(text, -1); len(all) > 0 {
 		n, err := strconv.ParseInt(string(all[len(all)-1][1]), 10, 64)
 		if err != nil {
@@ -150,7 +153,8 @@ func fuzz(ctx context.Context, env *Env, r *Result, t target, turn time.Duration
 		r.Count(kind, n)
 	}
 	fmt.Fprintf(env.Log, "%s: %s, %d executions in all\n", kind, turn.Round(time.Second), r.Trials[kind])
-	if failed == nil || ctx.Err() != nil {
+	if test.ProcessState.Success() || ctx.Err() != nil {
+		// A worker that still has its input when the test ends keeps the output open for a while: that is no failure.
 		return nil
 	}
 	after, err := names(inputs)
