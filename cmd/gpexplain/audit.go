@@ -87,7 +87,7 @@ func (s *auditVerb) check(c *cobra.Command) error {
 	if err := s.posterior.Check(c); err != nil {
 		return err
 	}
-	if err := s.calibration.Check(c, s.posterior.File); err != nil {
+	if err := s.calibration.Check(); err != nil {
 		return err
 	}
 	return console.Distinct([]console.FlagPath{{Flag: "--html", Path: s.html}, {Flag: "--csv", Path: s.csv}}, append(s.common.Files(), console.FlagPath{Flag: "--posterior", Path: s.posterior.File}))

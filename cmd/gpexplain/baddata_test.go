@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/binary"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -311,4 +312,60 @@ func TestUnwritable(t *testing.T) {
 	require.NoError(t, os.Chmod(dir, 0o500))
 	require.Contains(t, refuse(t, 1, small("explain", "--html", filepath.Join(dir, "a"))...), "choose a place you may write to")
 	require.NoError(t, os.Chmod(dir, 0o700))
+}
+
+// Rows whose labels are no class of the model are counted and named: few are left out with a
+// warning, and more are an error. A label is the same in whichever normal form of Unicode, and
+// one class is none to tell from another.
+func TestLabelsOfNoClass(t *testing.T) {
+	dir := t.TempDir()
+	table := func(name string, n int, label func(i int) string) string {
+		var b strings.Builder
+		b.WriteString("a,b,y\n")
+		for i := range n {
+			fmt.Fprintf(&b, "%d.5,%d,%q\n", i*7%13, i*5%11, label(i))
+		}
+		return write(t, filepath.Join(dir, name), []byte(b.String()))
+	}
+	known := func(i int) string { return []string{"no", "caf\u00e9"}[i%2] }
+	other := func(at, from string) func(i int) string {
+		return func(i int) string { return strings.Replace(known(i), at, from, 1) }
+	}
+	extra := func(row int) func(i int) string {
+		return func(i int) string {
+			if i == row {
+				return "may,be"
+			}
+			return known(i)
+		}
+	}
+	net, out := filepath.Join(dir, "net.onnx"), filepath.Join(dir, "a.gp")
+	good := table("good.csv", 60, known)
+	succeed(t, "train", "--quiet", "--data", good, "--arch", "mlp:4-1", "--epochs", "2", "--lbfgs", "5", "--out", net)
+	fit := func(data string, args ...string) []string {
+		return append([]string{"fit", "--model", net, "--data", data, "-o", out, "--train-count", "60"}, args...)
+	}
+	for name, c := range map[string]struct {
+		data string
+		want string
+	}{
+		"all of a class":  {table("all.csv", 60, other("caf\u00e9", "y,es")), `: 30 of the 60 train rows are of no class that ` + net + ` tells apart (café,no): their labels are "y,es", and no row is of class café; correct the labels, or give --classes`},
+		"a class":         {table("some.csv", 60, extra(7)), `: 1 of the 60 train rows are of no class`},
+		"one class alone": {table("one.csv", 60, func(int) string { return "no" }), "has training rows of class no alone, and the bernoulli likelihood needs two classes to tell apart"},
+	} {
+		require.Contains(t, refuse(t, 1, fit(c.data)...), c.want, name)
+	}
+	few := table("few.csv", 200, extra(7))
+	r := gpexplain(t.Context(), fit(few)...)
+	require.Equal(t, 0, r.code, r.stderr)
+	require.Contains(t, r.stdout, `few.csv: 1 of the 200 train rows are of no class that `+net+` tells apart (café,no): their labels are "may,be"; they are left out`)
+	require.NotContains(t, succeed(t, fit(few, "--classes", "café,no")...), "may,be")
+	require.NotContains(t, succeed(t, "predict", "--json", "--quiet", "--posterior", out, "--test-data", few), "may,be", "as the fit was told")
+	require.Contains(t, refuse(t, 1, "predict", "--model", net, "--data", good, "--test-data", table("test.csv", 20, extra(3))), "1 of the 20 test rows are of no class")
+
+	want := decode[fitReport](t, succeed(t, fit(good, "--json", "--quiet")...)).Fit
+	for _, args := range [][]string{{}, {"--classes", "cafe\u0301,no"}, {"--class-names", "cafe\u0301,no"}} {
+		got := decode[fitReport](t, succeed(t, fit(table("decomposed.csv", 60, other("\u00e9", "e\u0301")), append(args, "--json", "--quiet")...)...)).Fit
+		require.Equal(t, want.LogEvidence, got.LogEvidence, args)
+	}
 }

@@ -428,8 +428,6 @@ func TestCalibrateUsage(t *testing.T) {
 		{`--calibrate "x" must be loo, heldout or none`, []string{"predict", "--calibrate", "x"}},
 		{`--calibrate "x" must be loo, heldout or none`, []string{"fit", "-o", file, "--calibrate", "x"}},
 		{"--calibrate is empty", []string{"explain", "--calibrate="}},
-		{"--calibrate loo cannot be given with --posterior, whose file already says it", []string{"predict", "--posterior", file, "--calibrate", "loo"}},
-		{"--calibrate heldout cannot be given with --posterior", []string{"explain", "--posterior", file, "--calibrate", "heldout"}},
 		{"--split and --valid-data exclude each other", []string{"predict", "--data", csv, "--split", "0", "--valid-data", csv}},
 		{"--valid-data is for a CSV file, not --data mnist", []string{"predict", "--data", "mnist", "--valid-data", csv}},
 		{"--valid-data is empty", []string{"predict", "--valid-data="}},

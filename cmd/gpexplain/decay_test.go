@@ -81,5 +81,4 @@ func TestWeightDecayUsage(t *testing.T) {
 	require.Contains(t, refuse(t, 2, "explain", "--weight-decay", "0"), "training without decay has none that would be known")
 	require.Contains(t, refuse(t, 2, "explain", "--weight-decay", "-1"), "must be a positive number")
 	require.Contains(t, refuse(t, 2, "explain", "--weight-decay", "1e-3", "--prior-precision", "2"), "exclude each other")
-	require.Contains(t, refuse(t, 2, "explain", "--weight-decay", "1e-3", "--posterior", "a.gp"), "whose file already says it")
 }

@@ -147,7 +147,7 @@ func (s *explainVerb) check(c *cobra.Command) error {
 	if err := s.change.check(c); err != nil {
 		return err
 	}
-	if err := s.calibration.Check(c, s.posterior.File); err != nil {
+	if err := s.calibration.Check(); err != nil {
 		return err
 	}
 	_, _, err = s.common.Data.CheckContrast(s.contrast)

@@ -104,7 +104,7 @@ func (s *fitVerb) check(c *cobra.Command) error {
 	if err := s.posterior.Check(c); err != nil {
 		return err
 	}
-	if err := s.calibration.Check(c, s.posterior.File); err != nil {
+	if err := s.calibration.Check(); err != nil {
 		return err
 	}
 	return console.Distinct([]console.FlagPath{{Flag: "--out", Path: s.out}, {Flag: "--checkpoint", Path: s.checkpoint}},

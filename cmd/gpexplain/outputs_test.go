@@ -108,7 +108,7 @@ func TestOutputsOfAList(t *testing.T) {
 	saved, savedSum := lastLines(t, succeed(t, "predict", "--posterior", file, "--json", "--quiet"))
 	require.Equal(t, sum.Fit.Grouped, savedSum.Fit.Grouped)
 	require.Equal(t, rows, saved)
-	require.Contains(t, refuse(t, 2, "predict", "--posterior", file, "--outputs", "7,110"), "--outputs cannot be given with --posterior")
+	require.Contains(t, refuse(t, 1, "predict", "--posterior", file, "--outputs", "7,110"), "--outputs 7,110 is not what it was fitted with")
 	succeed(t, append([]string{"validate", "--outputs", "top:4"}, args...)...)
 
 	// Held-out rows have the same classes.

@@ -123,7 +123,7 @@ func (s *predictVerb) check(c *cobra.Command) error {
 	if err := s.posterior.Check(c); err != nil {
 		return err
 	}
-	if err := s.calibration.Check(c, s.posterior.File); err != nil {
+	if err := s.calibration.Check(); err != nil {
 		return err
 	}
 	if err := s.coverage.Check(); err != nil {

@@ -171,7 +171,6 @@ func TestPriorRefused(t *testing.T) {
 	for _, flag := range []string{"--prior-precision", "--weight-decay", "--noise-variance"} {
 		require.Contains(t, refuse(t, 2, "fit", "-o", "a.gp", "--prior", path, flag, "1"), "exclude each other")
 	}
-	require.Contains(t, refuse(t, 2, "predict", "--posterior", "a.gp", "--prior", path), "--prior cannot be given with --posterior")
 	require.Contains(t, refuse(t, 2, "predict", "--prior", ""), "--prior is empty")
 	require.Contains(t, refuse(t, 2, "importances", "--prior", path, "--html", path), "both name")
 	require.Contains(t, refuse(t, 1, slices.Concat([]string{"explain", "--prior", path}, other.args)...), "--prior "+path+": ")

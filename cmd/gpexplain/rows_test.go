@@ -80,8 +80,8 @@ func TestTrainingRows(t *testing.T) {
 	require.Equal(t, first, all[:5])
 	require.Equal(t, all, rows(), "all kept rows without a flag, for data the model does not know")
 	require.Equal(t, first, rows("--train-count", "5", "--model", untold(t), "--classes", "9,4", "--quiet"))
-	index := write(t, filepath.Join(t.TempDir(), "rows"), lines([]int{first[3], first[1]}))
-	require.Equal(t, []int{first[1], first[3]}, rows("--train-index", index))
+	index := write(t, filepath.Join(t.TempDir(), "rows"), lines([]int{first[4], first[1], first[3], first[2], first[0]}))
+	require.Equal(t, first, rows("--train-index", index))
 }
 
 // lines writes an index file.

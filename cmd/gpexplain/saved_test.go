@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"path/filepath"
 	"regexp"
@@ -82,6 +83,66 @@ func TestColumnsInside(t *testing.T) {
 	header, rest, _ := strings.Cut(read(t, data), "\n")
 	other := write(t, filepath.Join(dir, "other.csv"), []byte("renamed_"+header+"\n"+rest))
 	require.Contains(t, refuse(t, 1, "predict", "--posterior", file, "--model", model, "--data", other, "--test-data", other), "have columns")
+}
+
+// A flag that says what the file of a posterior says changes nothing, and one that says another
+// thing is refused by its name.
+func TestFlagsOfSavedPosterior(t *testing.T) {
+	dir := t.TempDir()
+	file, inside := filepath.Join(dir, "a.gp"), filepath.Join(dir, "inside.gp")
+	fit := small("fit", "--quiet", "--method", "nystrom", "--inducing", "10", "--prior-precision", "3")
+	succeed(t, append(fit, "--out", file)...)
+	succeed(t, append(fit, "--out", inside, "--with-inputs")...)
+	header := func(path string) (h problem.SavedHeader) {
+		f, err := store.Open(path, problem.SavedKind, problem.SavedVersion)
+		require.NoError(t, err)
+		defer f.Close()
+		require.NoError(t, f.JSON("header", &h))
+		return h
+	}
+	rows, ok := problem.ParseRows(header(file).Rows, 400)
+	require.True(t, ok)
+	var lines strings.Builder
+	for _, row := range rows {
+		fmt.Fprintln(&lines, row)
+	}
+	index, other := rowsFile(t, lines.String()), rowsFile(t, strings.Replace(lines.String(), "\n", "\n\n", 1)+"399\n")
+	predict := []string{"predict", "--json", "--posterior"}
+	for _, path := range []string{file, inside} {
+		want := withoutTimings(t, succeed(t, append(predict, path)...))
+		for _, c := range []struct {
+			flag, same, other string
+		}{
+			{"train-count", "60", "59"},
+			{"train-index", index, other},
+			{"method", "nystrom", "exact"},
+			{"inducing", "10", "11"},
+			{"select", "stratified", "uniform"},
+			{"likelihood", "bernoulli", "categorical"},
+			{"classes", "4, 9", "9,4"},
+			{"prior-precision", "3.0", "4"},
+			{"at", "match", "stated"},
+			{"refit", "false", "true"},
+			{"calibrate", "loo", "heldout"},
+			{"standardize", "auto", "yes"},
+			{"outputs", "", "all"},
+			{"weight-decay", "", "0.001"},
+			{"tune-prior", "", "evidence"},
+			{"within", "", "0.1"},
+			{"input-mean", "", "1"},
+		} {
+			flag := "--" + c.flag + "="
+			if c.same != "" {
+				require.Equal(t, want, withoutTimings(t, succeed(t, append(predict, path, flag+c.same)...)), flag)
+			}
+			line := refuse(t, 1, append(predict, path, flag+c.other)...)
+			require.Contains(t, line, path+": --"+c.flag+" "+c.other+" is not what it was fitted with", flag)
+		}
+	}
+	// Nobody knows the flags of a file that an older version wrote, but what was fitted.
+	old := remade(t, file, func(h map[string]any) { delete(h, "flags") }, nil)
+	require.NotEmpty(t, succeed(t, append(predict, old, "--method", "nystrom", "--train-count", "60")...))
+	require.Contains(t, refuse(t, 1, append(predict, old, "--tune-prior=loo")...), "--tune-prior loo is not what it was fitted with; ")
 }
 
 // remade writes a saved posterior again with another header or rows.

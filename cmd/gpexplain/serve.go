@@ -65,7 +65,7 @@ func (s *serveVerb) check(c *cobra.Command) error {
 	if err := s.posterior.Check(c); err != nil {
 		return err
 	}
-	return s.calibration.Check(c, s.posterior.File)
+	return s.calibration.Check()
 }
 
 func (s *serveVerb) run(ctx context.Context, c *console.Console) error {

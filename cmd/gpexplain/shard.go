@@ -66,7 +66,7 @@ func (s *shardFlags) check(c *cobra.Command, m *inference.Flags) error {
 		return console.Usagef("--calibrate is for gpexplain merge, which has all parts; give it there")
 	}
 	if s.inducing != "" {
-		return inference.CheckSaid(c, "inducing-file")
+		return nil
 	}
 	if !f.Changed("method") {
 		m.Method = "nystrom"
@@ -205,10 +205,7 @@ func (s *mergeVerb) add(c *cobra.Command) {
 }
 
 func (s *mergeVerb) check(c *cobra.Command) error {
-	if err := inference.CheckSaid(c, ""); err != nil {
-		return err
-	}
-	if err := s.calibration.Check(c, ""); err != nil {
+	if err := s.calibration.Check(); err != nil {
 		return err
 	}
 	inputs := append(s.common.Files(), console.FlagPath{Flag: "--inducing-file", Path: s.inducing})

@@ -222,16 +222,15 @@ func TestMergeTerms(t *testing.T) {
 // Flags that make no part are refused before a file is opened.
 func TestPartUsage(t *testing.T) {
 	for want, args := range map[string][]string{
-		"--shard 4/3: the parts of 3 are 0/3 to 2/3":     {"--shard", "4/3"},
-		`--shard "x" is no part`:                         {"--shard", "x"},
-		"--inducing-file is for --shard":                 {"--inducing-file", "z.gp"},
-		"--select-only and --shard exclude":              {"--select-only", "--shard", "0/1"},
-		"--shard is for --method nystrom or fitc":        {"--shard", "0/1", "--method", "exact"},
-		"--select-only is for a pass over all rows":      {"--select-only", "--tune-prior"},
-		"--calibrate is for gpexplain merge":             {"--shard", "0/1", "--calibrate", "none"},
-		"--prior-precision cannot be given with --induc": {"--shard", "0/1", "--inducing-file", "z.gp", "--prior-precision", "3"},
-		"--shard needs --inducing-file FILE":             {"--shard", "0/2"},
-		"--shard is empty":                               {"--shard", ""},
+		"--shard 4/3: the parts of 3 are 0/3 to 2/3": {"--shard", "4/3"},
+		`--shard "x" is no part`:                     {"--shard", "x"},
+		"--inducing-file is for --shard":             {"--inducing-file", "z.gp"},
+		"--select-only and --shard exclude":          {"--select-only", "--shard", "0/1"},
+		"--shard is for --method nystrom or fitc":    {"--shard", "0/1", "--method", "exact"},
+		"--select-only is for a pass over all rows":  {"--select-only", "--tune-prior"},
+		"--calibrate is for gpexplain merge":         {"--shard", "0/1", "--calibrate", "none"},
+		"--shard needs --inducing-file FILE":         {"--shard", "0/2"},
+		"--shard is empty":                           {"--shard", ""},
 	} {
 		require.Contains(t, refuse(t, 2, append([]string{"fit", "-o", "a"}, args...)...), want)
 	}
@@ -239,5 +238,4 @@ func TestPartUsage(t *testing.T) {
 	require.Contains(t, refuse(t, 1, "merge", "a.sums"), "a.sums: cannot be opened")
 	require.Contains(t, refuse(t, 2, "merge", write(t, filepath.Join(t.TempDir(), "a.sums"), nil)), "-o FILE is needed")
 	require.Contains(t, refuse(t, 2, "merge", "a.sums", "-o", "a.sums"), "both name a.sums")
-	require.Contains(t, refuse(t, 2, "merge", "a.sums", "-o", "b", "--prior-precision", "3"), "--prior-precision cannot be given to merge")
 }

@@ -33,7 +33,8 @@ func TestTrainMetadata(t *testing.T) {
 	require.Equal(t, "9,4", meta[problem.KeyClasses])
 	require.Equal(t, "3", meta[problem.KeyPrecision])
 	require.Equal(t, "bernoulli", meta[problem.KeyLikelihood])
-	require.Equal(t, "gpexplain "+strings.Join(append(args, "--json"), " "), meta[problem.KeyCommand])
+	named := strings.Join(append(args, "--json"), " ")
+	require.Equal(t, "gpexplain "+strings.Replace(named, model, "net.onnx", 1), meta[problem.KeyCommand], "without the folders of this machine")
 
 	explained := decode[report.Report](t, succeed(t, append([]string{"explain", "--json", "--calibrate", "none", "--model", model, "--html", page}, data...)...))
 	require.Equal(t, 100, explained.Fit.Examples, "the rows it was trained on")

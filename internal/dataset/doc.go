@@ -15,8 +15,8 @@
 // A CSV file begins with column names. Its fields are separated by commas,
 // semicolons or tabs, and it may be gzipped. Targets that are words are labels: they
 // are numbered in sorted order, as scikit-learn's LabelEncoder and torchvision's
-// ImageFolder do, and Data.Names has the words. Targets that look like numbers stay
-// numbers, in quotes or not. A number with a decimal comma is read where it cannot be
+// ImageFolder do, and Data.Names has the words, in Unicode's normal form C. Targets that
+// look like numbers stay numbers, in quotes or not. A number with a decimal comma is read where it cannot be
 // one with a separator of thousands.
 //
 // Row numbers are 0-based rows of the original file, before any selection.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // Stored holds rows of a data set without the files from which they were read.
@@ -109,7 +111,7 @@ func (d *Data) WithTrain(r *Stored, file string) (*Data, error) {
 			if r.Names == nil {
 				continue
 			}
-			k, ok := slices.BinarySearch(d.Names, r.Names[s.Labels[i]])
+			k, ok := slices.BinarySearch(d.Names, norm.NFC.String(r.Names[s.Labels[i]]))
 			if !ok {
 				return fail("have the label %s, which those of %s do not have", quote(r.Names[s.Labels[i]]), d.Source)
 			}

@@ -31,14 +31,10 @@ func (s *CalibrationFlags) Add(c *cobra.Command) {
 	c.Flags().StringVar(&s.Method, "calibrate", "loo", "scale the covariance, and the mean of classes, for probabilities and intervals by `HOW`: loo, by leave-one-out predictions of the training rows; heldout, by rows that were not trained on; or none")
 }
 
-// Check refuses a value that is unknown, or other than that of a saved
-// posterior, whose file may be "".
-func (s *CalibrationFlags) Check(c *cobra.Command, posteriorFile string) error {
-	switch {
-	case !slices.Contains(Calibrations, s.Method):
+// Check refuses a value that is unknown.
+func (s *CalibrationFlags) Check() error {
+	if !slices.Contains(Calibrations, s.Method) {
 		return console.NotOneOf("calibrate", s.Method, Calibrations)
-	case posteriorFile != "" && c.Flags().Changed("calibrate") && s.Method != "none":
-		return console.Usagef("--calibrate %s cannot be given with --posterior, whose file already says it; leave it out, give none, or fit another posterior", s.Method)
 	}
 	return nil
 }

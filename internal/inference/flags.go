@@ -93,37 +93,14 @@ func (s *Flags) AddFile(c *cobra.Command) {
 	c.Flags().StringVar(&s.File, "posterior", "", "answer from the posterior in `FILE`, which gpexplain fit wrote, instead of fitting one")
 }
 
-// inFile are the flags whose values the file of a saved posterior holds.
-var inFile = []string{"outputs", "method", "inducing", "within", "certify", "select", "at", "refit", "tune-prior", "train-count", "train-index", "classes", "likelihood", "prior-precision", "weight-decay", "prior", "noise-variance",
-	"standardize", "input-mean", "input-sd", "target-mean", "target-sd"}
-
-// CheckSaid refuses flags whose values a file already says: that of a flag, or where it is "",
-// the parts of a fit.
-func CheckSaid(c *cobra.Command, flag string) error {
-	for _, name := range inFile {
-		switch {
-		case !c.Flags().Changed(name):
-		case flag == "":
-			return console.Usagef("--%s cannot be given to merge, as the parts already say it; leave it out, or compute other parts", name)
-		case flag == "posterior":
-			return console.Usagef("--%s cannot be given with --posterior, whose file already says it; leave it out, or fit another posterior", name)
-		default:
-			return console.Usagef("--%s cannot be given with --%s, whose file already says it; leave it out, or select other inducing examples", name, flag)
-		}
-	}
-	return nil
-}
-
 // flagMethods are the methods that a flag is for.
 var flagMethods = map[string]string{"inducing": "subset, nystrom or fitc", "select": "subset, nystrom or fitc", "checkpoint": "kept, nystrom or fitc"}
 
 // Check refuses flags that do not go together.
 func (s *Flags) Check(c *cobra.Command) error {
 	f := c.Flags()
-	if s.File != "" {
-		return CheckSaid(c, "posterior")
-	}
-	if f.Changed("inducing-file") {
+	if s.File != "" || f.Changed("inducing-file") {
+		*s = Flags{Method: "exact", File: s.File} // the file says the rest, which problem.Open compares with the flags
 		return nil
 	}
 	if err := s.checkAt(c); err != nil {

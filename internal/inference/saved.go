@@ -32,7 +32,9 @@ func (q *Posterior) header(ctx context.Context, p *problem.Problem, r report.Fit
 	prior, writePrior := t.SavedPrior(p.Model, q.kernelPrecision)
 	head.GroupedPrior = prior
 	var err error
-	head.Remembered, err = p.Remember(ctx)
+	if head.Flags, err = p.SavedFlags(ctx); err == nil {
+		head.Remembered, err = p.Remember(ctx)
+	}
 	return head, writePrior, err
 }
 

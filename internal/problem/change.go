@@ -55,7 +55,7 @@ func (p *Problem) CheckLeft(flag string, y *mat.Dense, gone []bool) error {
 		return nil
 	}
 	for k := range after {
-		return console.FullErrorf("%s leaves training rows of class %s alone, and the %s likelihood needs two classes to tell apart; leave some of another", flag, p.Task.ClassNames()[int(k)], p.Task.Likelihood.Name())
+		return p.Task.oneClass(flag+" leaves", int(k))
 	}
 	return nil
 }
@@ -132,6 +132,10 @@ func (p *Problem) WithRows(ctx context.Context, c *console.Console, name, index 
 			return nil, false, err
 		}
 		o.From = index
+	} else if o.Classes != nil && !leftOutKnown(&f, p.Model, added, p.Saved) {
+		if err := checkLeftOut(c, p.Model, added, o.Classes, added.Train); err != nil {
+			return nil, false, err
+		}
 	}
 	rows, err := added.Train.Select(o)
 	if err != nil {

@@ -2,7 +2,9 @@ package problem
 
 import (
 	"context"
+	"fmt"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 
@@ -26,6 +28,7 @@ type Flags struct {
 	Outputs OutputFlags
 
 	given func(flag string) bool // set by Check: whether a flag was given
+	texts map[string]string      // set by Check: the values of the flags that the file of a posterior says
 }
 
 // ModelFlags name the network.
@@ -128,7 +131,7 @@ func (s *LimitFlags) Add(c *cobra.Command) {
 // Check refuses values that are wrong without opening any file, and parses
 // lists and sizes.
 func (s *Flags) Check(c *cobra.Command) error {
-	s.given = c.Flags().Changed
+	s.given, s.texts = c.Flags().Changed, savedTexts(c.Flags())
 	s.Data.remembered = (s.given("posterior") || s.given("inducing-file")) && !s.given("data")
 	if err := checkEmpty(c); err != nil {
 		return err
@@ -285,6 +288,11 @@ func (s *LimitFlags) Apply() (end func(), err error) {
 		p := profile.Start(profileMode(s.profile), profile.ProfilePath("."), profile.NoShutdownHook, profile.Quiet)
 		end = p.Stop
 	}
+	if s.Memory > 0 {
+		// What garbage takes counts too.
+		before, stop := debug.SetMemoryLimit(s.Memory), end
+		end = func() { stop(); debug.SetMemoryLimit(before) }
+	}
 	if s.workers > 0 {
 		before, stop := runtime.GOMAXPROCS(s.workers), end
 		end = func() { stop(); runtime.GOMAXPROCS(before) }
@@ -302,22 +310,40 @@ func profileMode(name string) func(*profile.Profile) {
 
 // OptionalInt defines a flag whose integer is nil where it is not given.
 func OptionalInt(c *cobra.Command, value **int, name, usage string) {
-	c.Flags().Func(name, usage, func(text string) error {
+	c.Flags().Var(optional[int]{value, func(text string) (int, error) {
 		v, err := strconv.ParseInt(text, 0, strconv.IntSize)
-		k := int(v)
-		*value = &k
-		return err
-	})
+		return int(v), err
+	}}, name, usage)
 }
 
 // OptionalFloat defines a flag whose number is nil where it is not given.
 func OptionalFloat(c *cobra.Command, value **float64, name, usage string) {
-	c.Flags().Func(name, usage, func(text string) error {
-		v, err := strconv.ParseFloat(text, 64)
-		*value = &v
-		return err
-	})
+	c.Flags().Var(optional[float64]{value, func(text string) (float64, error) { return strconv.ParseFloat(text, 64) }}, name, usage)
 }
+
+// optional is the value of a flag that is nil where it is not given.
+type optional[T any] struct {
+	to    **T
+	parse func(text string) (T, error)
+}
+
+// Set implements pflag.Value.
+func (o optional[T]) Set(text string) error {
+	v, err := o.parse(text)
+	*o.to = &v
+	return err
+}
+
+// String implements pflag.Value.
+func (o optional[T]) String() string {
+	if o.to == nil || *o.to == nil {
+		return ""
+	}
+	return fmt.Sprint(**o.to)
+}
+
+// Type implements pflag.Value.
+func (o optional[T]) Type() string { return "func" }
 
 // parseClasses reads the labels of a model's metadata, such as 4,9; "" is nil.
 func parseClasses(text string) ([]int, error) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +23,7 @@ const (
 	KeyNoise       = "funcgp.noise_variance"
 	KeyClasses     = "funcgp.classes"
 	KeyClassNames  = "funcgp.class_names"
+	keyOthers      = "funcgp.other_classes"
 	keyOthersNames = "class_names"
 	keyTarget      = "funcgp.target_columns"
 	keyID          = "funcgp.id_column"
@@ -39,6 +41,7 @@ type Metadata struct {
 	Precision, Noise float64 // 0 where not said
 	Classes          []int
 	ClassNames       []string         // in the order of the outputs
+	others           []string         // labels whose rows were left out of the training; nil where not said
 	target           []string         // target columns of a table
 	id               string           // column of a table that names the rows
 	Rows             string           // as formatRows writes
@@ -76,6 +79,12 @@ func readMetadata(kv map[string]string) (*Metadata, error) {
 	}
 	if m.ClassNames == nil {
 		m.ClassNames, _ = classNamesOf(kv[keyOthersNames]) // of another program, which may mean something else
+	}
+	if text, said := kv[keyOthers]; said {
+		if m.others, err = classNamesOf(text); err != nil {
+			return nil, bad(keyOthers)
+		}
+		m.others = append([]string{}, m.others...)
 	}
 	m.id = kv[keyID]
 	if m.target, err = splitNames(kv[keyTarget]); err != nil {
@@ -150,6 +159,26 @@ func Fingerprint(s *dataset.Set) string {
 	return fmt.Sprintf("%d:%08x", s.Len(), h.Sum32())
 }
 
+// withoutFolders returns a command line with the last elements of its paths alone, as a model
+// is passed on to people whom the folders of a machine do not concern.
+func withoutFolders(args []string) []string {
+	out := slices.Clone(args)
+	for i, arg := range out {
+		flag, value := "", arg
+		if name, rest, ok := strings.Cut(arg, "="); ok && strings.HasPrefix(name, "-") {
+			flag, value = name+"=", rest
+		}
+		paths := strings.Split(value, ",")
+		for k, path := range paths {
+			if strings.ContainsRune(path, filepath.Separator) {
+				paths[k] = filepath.Base(path)
+			}
+		}
+		out[i] = flag + strings.Join(paths, ",")
+	}
+	return out
+}
+
 // TrainMetadata says what a network was trained on, and by which command line.
 func (p *Problem) TrainMetadata(args []string) map[string]string {
 	t, e := p.Task, p.Examples
@@ -158,13 +187,20 @@ func (p *Problem) TrainMetadata(args []string) map[string]string {
 		KeyPrecision:  strconv.FormatFloat(t.Precision, 'g', -1, 64),
 		KeyRows:       FormatRows(e.Train.Rows),
 		keyData:       Fingerprint(e.Data.Train),
-		KeyCommand:    console.CommandLine(args),
+		KeyCommand:    console.CommandLine(withoutFolders(args)),
 	}
 	if t.Noise > 0 {
 		kv[KeyNoise] = strconv.FormatFloat(t.Noise, 'g', -1, 64)
 	}
 	if t.Classes != nil {
 		kv[KeyClasses] = FormatInts(t.Classes)
+		var others []string
+		for _, k := range e.Data.Classes() {
+			if !slices.Contains(t.Classes, k) {
+				others = append(others, e.Data.Train.ClassName(k))
+			}
+		}
+		kv[keyOthers] = JoinNames(others)
 	}
 	if t.Names != nil {
 		kv[KeyClassNames] = JoinNames(t.Names)

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
 )
@@ -50,6 +52,7 @@ func JoinNames(names []string) string {
 // classNamesOf reads the names of a model's metadata: a list as splitNames reads it,
 // or in JSON as Python writes it.
 func classNamesOf(text string) ([]string, error) {
+	text = norm.NFC.String(text)
 	if !strings.HasPrefix(strings.TrimSpace(text), "[") {
 		return splitNames(text)
 	}
@@ -63,10 +66,10 @@ func classNamesOf(text string) ([]string, error) {
 // checkNames parses --classes and --class-names.
 func (s *DataFlags) checkNames() error {
 	var err error
-	if s.classList, err = splitNames(s.ClassText); err != nil {
+	if s.classList, err = splitNames(norm.NFC.String(s.ClassText)); err != nil {
 		return console.Usagef("--classes %v", err)
 	}
-	if s.classNames, err = splitNames(s.classNameText); err != nil {
+	if s.classNames, err = splitNames(norm.NFC.String(s.classNameText)); err != nil {
 		return console.Usagef("--class-names %v", err)
 	}
 	if s.classList != nil && len(s.classList) < 2 {
@@ -114,7 +117,7 @@ func (s *DataFlags) CheckContrast(text string) (a, b string, err error) {
 				return "", "", err
 			}
 		}
-		if s.classList != nil && !slices.Contains(s.classList, class) && !slices.Contains(s.classNames, class) {
+		if name := norm.NFC.String(class); s.classList != nil && !slices.Contains(s.classList, name) && !slices.Contains(s.classNames, name) {
 			return "", "", console.Usagef("--contrast %s: %s is not one of --classes %s", text, class, s.ClassText)
 		}
 	}
@@ -159,7 +162,7 @@ func (p *Problem) outputOf(name string) (int, error) {
 // one.
 func (p *Problem) ClassOf(name string) (k int, ok bool) {
 	t := p.Task
-	if i := slices.Index(t.Names, name); i >= 0 {
+	if i := slices.Index(t.Names, norm.NFC.String(name)); i >= 0 {
 		return i, true
 	}
 	label, err := strconv.Atoi(name)

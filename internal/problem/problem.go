@@ -86,6 +86,15 @@ func OpenFile(ctx context.Context, c *console.Console, f *Flags, path string, ki
 	if m, err = m.withHead(c, t.Likelihood); err != nil {
 		return nil, err
 	}
+	if t.Classes != nil && !leftOutKnown(&f.Data, m, d, saved) {
+		parts := []*dataset.Set{d.Train, d.Valid, d.Test}
+		if saved != nil {
+			parts = parts[1:] // the training rows are those that were fitted
+		}
+		if err := checkLeftOut(c, m, d, t.Classes, parts...); err != nil {
+			return nil, err
+		}
+	}
 	train, err := chooseRows(ctx, c, &f.Data, m, t, d, saved)
 	if err != nil {
 		return nil, err

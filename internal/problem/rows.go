@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,7 +21,11 @@ import (
 // records if it was trained on these data, else all.
 func chooseRows(ctx context.Context, c *console.Console, f *DataFlags, m *Model, t *Task, d *dataset.Data, saved *SavedFile) (*dataset.Subset, error) {
 	if saved != nil {
-		return saved.trainingRows(t, d)
+		train, err := saved.trainingRows(t, d)
+		if err == nil {
+			err = saved.agreeRows(ctx, f, t, d, train)
+		}
+		return train, err
 	}
 	o := &dataset.SelectOptions{Classes: t.Classes, Count: f.count}
 	var err error
@@ -44,7 +50,66 @@ func chooseRows(ctx context.Context, c *console.Console, f *DataFlags, m *Model,
 	if e := (*dataset.Error)(nil); recorded && errors.As(err, &e) {
 		e.Remedy = "the model records it as a training row; give --train-count or --train-index for others"
 	}
-	return train, err
+	if err != nil || t.Classes == nil || train.Class == nil || slices.ContainsFunc(train.Class, func(k int) bool { return k != train.Class[0] }) {
+		return train, err
+	}
+	return nil, t.oneClass(fmt.Sprintf("%s has", d.Source), train.Class[0])
+}
+
+// oneClass is the error where all training rows are of one class. What comes before says what
+// makes it so.
+func (t *Task) oneClass(before string, k int) error {
+	return console.FullErrorf("%s training rows of class %s alone, and the %s likelihood needs two classes to tell apart; take some of another", before, t.ClassNames()[k], t.Likelihood.Name())
+}
+
+// mostLeftOut is the largest share of the rows of a part whose labels may be no class.
+const mostLeftOut = .01
+
+// leftOutKnown tells whether rows of other labels are left out on purpose: by --classes, also of the
+// fit whose posterior is saved, or by a training of an older version, which does not say what it
+// left out, of these data or of numbers for labels.
+func leftOutKnown(f *DataFlags, m *Model, d *dataset.Data, saved *SavedFile) bool {
+	return f.classList != nil || m.Path == "" ||
+		saved != nil && (saved.Header.Flags == nil || saved.Header.Flags["classes"] != "") ||
+		m.Meta.others == nil && m.Meta.Data != "" && (d.Names == nil || m.Meta.Data == Fingerprint(d.Train))
+}
+
+// checkLeftOut warns of rows whose labels are none of the classes, and refuses more of them than
+// mostLeftOut of a part, or training rows that lack a class beside them: a label may be that of
+// a class in another spelling. The labels that the training of the model left out do not count.
+func checkLeftOut(c *console.Console, m *Model, d *dataset.Data, classes []int, parts ...*dataset.Set) error {
+	for _, part := range parts {
+		count := map[int]int{}
+		for _, label := range part.Labels {
+			count[label]++
+		}
+		var unknown []string
+		left, rows, empty := 0, 0, ""
+		for _, label := range slices.Sorted(maps.Keys(count)) {
+			switch n := count[label]; {
+			case slices.Contains(classes, label):
+				rows += n
+			case !slices.Contains(m.Meta.others, part.ClassName(label)):
+				unknown, left, rows = append(unknown, part.ClassName(label)), left+n, rows+n
+			}
+		}
+		if left == 0 {
+			continue
+		}
+		for _, label := range classes {
+			if part == d.Train && count[label] == 0 && empty == "" {
+				empty = ", and no row is of class " + part.ClassName(label)
+			}
+		}
+		text := fmt.Sprintf("%s of the %s %s rows are of no class that %s tells apart (%s): their labels are %s%s",
+			console.Count(left), console.Count(rows), part.Part, m.Name, console.Cut(classText(classes, d), 60), dataset.QuoteList(unknown), empty)
+		remedy := "correct the labels, or give --classes, which leaves other rows out"
+		if empty != "" || float64(left) > mostLeftOut*float64(rows) {
+			return fmt.Errorf("%s: %s; %s", part.File, text, remedy)
+		}
+		c.Warn(fmt.Errorf("%s: %s; they are left out: %s", part.File, text, remedy))
+	}
+	return nil
 }
 
 // RowNames name examples as the user knows them, for messages.

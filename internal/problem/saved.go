@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/console"
@@ -84,6 +86,8 @@ type SavedHeader struct {
 	// scale, which is in a section of its own.
 	GroupedPrior *PriorFile `json:"grouped_prior,omitempty"`
 
+	Flags map[string]string `json:"flags,omitempty"` // of the fit, as savedFlags has them; nil where an older version wrote the file
+
 	Remembered        *Remembered `json:"remembered,omitempty"` // nil where an older version wrote the file
 	PreflightWarnings []string    `json:"preflight_warnings"`   // also among those of Fit
 }
@@ -157,7 +161,7 @@ func openSaved(ctx context.Context, c *console.Console, path string, kind FileKi
 	if v.scaling, err = h.Scaling.scaling(); err != nil || !h.possible() {
 		return nil, v.Damaged("its header cannot be used")
 	}
-	return v, nil
+	return v, v.agree(ctx, f, kind)
 }
 
 // Open opens a file of the kind. A pipe is read into memory, of which it takes no
@@ -221,7 +225,10 @@ func (v *SavedFile) Damaged(problem string) error {
 // scaling that the posterior was fitted with.
 func (v *SavedFile) metadata(m *Metadata) *Metadata {
 	out, h := *m, &v.Header
-	out.Likelihood, out.Classes, out.ClassNames, out.Precision, out.Noise = h.Likelihood, h.Classes, h.ClassNames, h.Prior, h.Noise
+	out.Likelihood, out.Classes, out.ClassNames, out.Precision, out.Noise = h.Likelihood, h.Classes, slices.Clone(h.ClassNames), h.Prior, h.Noise
+	for k, name := range out.ClassNames {
+		out.ClassNames[k] = norm.NFC.String(name) // which older versions did not write
+	}
 	out.precisionFrom, out.noiseFrom = Origin(h.Fit.PriorPrecisionOrigin), Origin(h.Fit.NoiseVarianceOrigin)
 	out.saved = v.scaling
 	return &out

@@ -73,7 +73,7 @@ func OpenFit(ctx context.Context, args []string, notes io.Writer) (*Fit, error) 
 			if file == "" {
 				return console.Usagef("--inducing-file FILE is needed: what gpexplain fit --select-only wrote")
 			}
-			return inference.CheckSaid(c, "inducing-file")
+			return nil
 		})
 	if err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func Merge(ctx context.Context, args []string, notes io.Writer, files []string, 
 		c.Flags().StringVar(&inducing, "inducing-file", "", "")
 		calibration.Add(c)
 	}, func(c *cobra.Command) error {
-		return errors.Join(inference.CheckSaid(c, ""), calibration.Check(c, ""))
+		return calibration.Check()
 	})
 	if err != nil {
 		return err
@@ -182,7 +182,7 @@ func OpenTerms(ctx context.Context, args []string, notes io.Writer) (*Terms, err
 				return console.NotOneOf("terms", q.Terms, []string{"posterior", "raw"})
 			}
 			_, _, err := common.Data.CheckContrast(q.Contrast)
-			return errors.Join(err, which.Check(c), posterior.Check(c), calibration.Check(c, posterior.File))
+			return errors.Join(err, which.Check(c), posterior.Check(c), calibration.Check())
 		})
 	if err != nil {
 		return nil, err
