@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/funcgp/funcgp/internal/npy"
 )
 
@@ -91,7 +93,7 @@ func openNumPy(ctx context.Context, path string, o *OpenOptions) (*Data, error) 
 // the first.
 func (o *OpenOptions) readArrays(ctx context.Context, path string, l layout, endings []string) (*table, error) {
 	if !isArchive(path) {
-		if files, far, err := o.far(path); err != nil {
+		if files, far, err := o.far(ctx, path); err != nil {
 			return nil, err
 		} else if far {
 			t, err := storage{o.FS}.arraysByRange(ctx, path, files, l, o.MaxBytes)
@@ -192,6 +194,9 @@ func arraysOfArchive(ctx context.Context, path string, l layout, endings []strin
 	}
 	ids, _ := findArray(z, []string{l.id}, own)
 	columns, _ := findArray(z, columnNames, []string{""})
+	if err := planArchive(path, z, x, a.target, ids, most); err != nil {
+		return nil, err
+	}
 	for _, f := range []struct {
 		name string
 		to   **npy.Array
@@ -204,6 +209,33 @@ func arraysOfArchive(ctx context.Context, path string, l layout, endings []strin
 		}
 	}
 	return a, nil
+}
+
+// planArchive refuses inputs that with their targets and names take more memory than they may,
+// by the headers of the arrays.
+func planArchive(path string, z *npy.Archive, x, target, ids string, most int64) error {
+	rows, need, targets := 0, 0., 1.
+	for _, name := range []string{x, target, ids} {
+		if name == "" {
+			continue
+		}
+		shape, bytes, err := z.Header(name)
+		if err != nil {
+			return numpyError(path, err)
+		}
+		if name == x && len(shape) > 0 {
+			rows = shape[0]
+		}
+		if name == target && len(shape) > 1 {
+			targets = float64(shape[1])
+		}
+		need += bytes
+	}
+	if need += float64(rows) * rowBytes(int(targets)); most > 0 && need > float64(most) {
+		return &Error{File: path, Problem: fmt.Sprintf("its %d rows take %.0f bytes of memory, of which %d may be used", rows, need, most),
+			Remedy: "save the inputs and the targets as x.npy and y.npy, whose rows are read where they are needed, give fewer rows, or allow more memory"}
+	}
+	return nil
 }
 
 // findArray returns the first array of these names and endings with its ending,
@@ -369,7 +401,7 @@ func (t *table) fillTargets(y *npy.Array, name string) error {
 			return t.errorf("save one word a row", "targets are words of shape %v", y.Shape)
 		}
 		for i, w := range y.Text {
-			if y.Text[i] = strings.TrimSpace(w); y.Text[i] == "" {
+			if y.Text[i] = norm.NFC.String(strings.TrimSpace(w)); y.Text[i] == "" {
 				return &Error{File: t.file, Place: fmt.Sprintf("row %d", i), Problem: "its target is empty", Remedy: "fill it in or leave the row out"}
 			}
 		}

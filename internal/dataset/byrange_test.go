@@ -316,7 +316,7 @@ func TestByRangeErrors(t *testing.T) {
 	_, err = Open(ctx, "a-*.csv", &OpenOptions{FS: files, ByRange: 1})
 	require.ErrorIs(t, err, context.Canceled)
 	_, err = Open(t.Context(), "x-*.npy", &OpenOptions{FS: fstest.MapFS{"x-0.npy": array("|u1", []int{2, 3}, 6), "y-0.npy": array("|u1", []int{2}, 2)}, MaxBytes: 40})
-	require.ErrorContains(t, err, "x-*.npy: its 2 rows of 3 numbers take 48 bytes of memory, of which 40 may be used")
+	require.ErrorContains(t, err, "x-*.npy: what is kept of its 2 rows takes 96 bytes of memory, of which 40 may be used")
 }
 
 // The rows of files that are no one's parts are not numbered.

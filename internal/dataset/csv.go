@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // csvStem returns the path of a CSV file without .csv or .csv.gz; ok is false for
@@ -116,7 +118,10 @@ func classNames(parts []*part, names []string) ([]string, error) {
 		}
 		return nil, nil
 	}
-	all := slices.Clone(names)
+	var all []string
+	for _, name := range names {
+		all = append(all, norm.NFC.String(name))
+	}
 	for _, p := range parts {
 		if p.table.y != nil {
 			return nil, &Error{File: p.table.file, Problem: fmt.Sprintf("its targets are numbers, but those of %s are words", first.file), Remedy: "write both in one way"}
@@ -158,6 +163,9 @@ func (p *part) set(d *Data) *Set {
 		s.n = t.n
 	}
 	width := len(t.targets)
+	if t.words != nil || d.IntegerLabels && t.y != nil {
+		s.Labels = make([]int, s.n)
+	}
 	for i := range s.n {
 		r := s.Row(i)
 		if p.rows != nil {
@@ -174,9 +182,9 @@ func (p *part) set(d *Data) *Set {
 		switch {
 		case t.words != nil:
 			k, _ := slices.BinarySearch(d.Names, t.words[r])
-			s.Labels = append(s.Labels, k)
+			s.Labels[i] = k
 		case d.IntegerLabels && t.y != nil:
-			s.Labels = append(s.Labels, int(t.y[r]))
+			s.Labels[i] = int(t.y[r])
 		}
 	}
 	if p.rows == nil {

@@ -87,14 +87,12 @@ func (d *Data) finish() (*Data, error) {
 			Remedy:  "take both files from the same source",
 		}
 	}
-	var labels []int
 	for _, s := range d.parts() {
 		if s.Len() > 0 {
 			d.Shape = s.Shape
 		}
-		labels = append(labels, s.Labels...)
 	}
-	known := distinct(labels)
+	known := distinct(d.Train.Labels, d.Valid.Labels, d.Test.Labels)
 	if d.Names != nil {
 		known = make([]int, len(d.Names))
 		for k := range known {

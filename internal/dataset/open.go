@@ -19,11 +19,12 @@ type OpenOptions struct {
 	Split     *int   // CSV: number of the split in FILE.splits.csv; nil means none
 	TestFile  string // CSV: a second file with the test rows, with targets or without; default none
 	ValidFile string // CSV: another file with the validation rows; default none
-	MaxBytes  int64  // CSV: the most memory that the numbers of a file may take; default no limit
+	MaxBytes  int64  // the most memory that the rows of a file may take; default no limit
 
 	// ByRange, where positive, leaves the inputs of CSV and .npy files in their files, of
 	// which rows are read where they are needed: those of several files, and those of one
-	// of at least ByRange bytes. Set.Read reads them; Set.Matrix and Set.Image panic.
+	// of at least ByRange bytes, or that would take a quarter of MaxBytes. Set.Read reads
+	// them; Set.Matrix and Set.Image panic.
 	ByRange int64
 	FS      fs.FS // CSV and .npy: where the files are; default the operating system's
 
@@ -142,14 +143,21 @@ func (o *OpenOptions) openSeveral(ctx context.Context, name string, files []stri
 func isTable(name string) bool { return IsCSV(name) || formatOf(name) != nil }
 
 // far returns the files of a name, and tells whether they are read by range.
-func (o *OpenOptions) far(name string) (files []string, far bool, err error) {
+func (o *OpenOptions) far(ctx context.Context, name string) (files []string, far bool, err error) {
 	files, far, err = storage{o.FS}.list(name)
 	if err != nil || far || o.FS != nil || formatOf(files[0]) != nil {
 		return files, true, err
 	}
 	info, err := os.Stat(name)
-	zipped := strings.EqualFold(filepath.Ext(name), ".gz")
-	return files, err == nil && info.Mode().IsRegular() && !zipped && o.ByRange > 0 && info.Size() >= o.ByRange, nil
+	if o.ByRange <= 0 || err != nil || !info.Mode().IsRegular() || strings.EqualFold(filepath.Ext(name), ".gz") {
+		return files, false, nil
+	}
+	need := 8 * float64(info.Size()) // of a .npy file at most
+	if !isNumPyFile(name) {
+		g := storage{}.guess(ctx, files)
+		need = 8 * g.rows * float64(g.fields)
+	}
+	return files, info.Size() >= o.ByRange || o.MaxBytes > 0 && need > float64(o.MaxBytes)/4, nil
 }
 
 // held reads the inputs of a table into memory where they are not to be read by range.
@@ -162,7 +170,7 @@ func (o *OpenOptions) held(ctx context.Context, t *table, err error) (*table, er
 
 // readTable reads a CSV file, or several that are joined.
 func (o *OpenOptions) readTable(ctx context.Context, name string, l layout) (*table, error) {
-	files, far, err := o.far(name)
+	files, far, err := o.far(ctx, name)
 	if err != nil {
 		return nil, err
 	}

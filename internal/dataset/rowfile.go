@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/funcgp/funcgp/internal/npy"
 )
 
@@ -95,6 +97,9 @@ func (p storage) arraysByRange(ctx context.Context, source string, names []strin
 	b, first, err := p.inputsByRange(ctx, names)
 	if err != nil {
 		return nil, err
+	}
+	if need := float64(b.len()) * rowBytes(l.width()); most > 0 && need > float64(most) {
+		return nil, &Error{File: source, Problem: fmt.Sprintf("what is kept of its %d rows takes %.0f bytes of memory, of which %d may be used", b.len(), need, most), Remedy: "give fewer rows, or allow more memory"}
 	}
 	t := &table{file: source, files: names, far: b, n: b.len()}
 	shape := slices.Clone(first.Shape)
@@ -276,6 +281,9 @@ func (f *csvFile) readFrom(ctx context.Context, dst []float64, lo int) error {
 
 // tablesByRange reads CSV files once, and keeps all but their features.
 func (p storage) tablesByRange(ctx context.Context, source string, names []string, l layout, most int64) (*table, error) {
+	if err := p.guess(ctx, names).plan(source, l.width(), true, most); err != nil {
+		return nil, err
+	}
 	b := newByRange(p.openPlain)
 	var t *table
 	words := map[string]string{}
@@ -426,7 +434,7 @@ func (t *table) fillFromFormat(ctx context.Context, name, first string, f TableF
 		return fail("give all files the same columns", "the target or the ID column of %s is missing", first)
 	case t.n > 0 && width > 0 && text != (t.words != nil):
 		return fail("write all of them as numbers, or all of them as words", "its targets are not of the kind of those of %s", first)
-	case most > 0 && 8*float64(t.n+n)*float64(width+1) > float64(most):
+	case most > 0 && float64(t.n+n)*rowBytes(width) > float64(most):
 		return fail("give fewer rows, or allow more memory", "the targets up to here take more than the %d bytes of memory that may be used", most)
 	}
 	if text {
@@ -434,7 +442,9 @@ func (t *table) fillFromFormat(ctx context.Context, name, first string, f TableF
 		if err != nil {
 			return fileError(name, err)
 		}
-		t.words = append(t.words, words...)
+		for _, word := range words {
+			t.words = append(t.words, norm.NFC.String(word))
+		}
 	} else {
 		var y []float64
 		for k, j := range c.target {

@@ -122,9 +122,18 @@ func (s *Set) checkClasses(classes []int) error {
 
 // kept returns the first o.Count positions of the selected classes.
 func (s *Set) kept(o *SelectOptions) ([]int, error) {
-	var pos []int
+	keep := func(p int) bool {
+		return o.Classes == nil || s.Labels == nil || slices.Contains(o.Classes, s.Labels[p])
+	}
+	n := 0
 	for p := range s.Len() {
-		if o.Classes == nil || s.Labels == nil || slices.Contains(o.Classes, s.Labels[p]) {
+		if keep(p) {
+			n++
+		}
+	}
+	pos := make([]int, 0, n)
+	for p := range s.Len() {
+		if keep(p) {
 			pos = append(pos, p)
 		}
 	}
@@ -184,36 +193,61 @@ func (s *Set) listed(o *SelectOptions) ([]int, error) {
 	return pos, nil
 }
 
-// subset returns the Subset of these positions.
+// subset returns the Subset of these positions. There may be many: what is the same as in the
+// Set, or as another field, shares its memory.
 func (s *Set) subset(pos, classes []int) *Subset {
-	sub := &Subset{Set: s, Pos: pos, Rows: make([]int, len(pos)), Classes: slices.Clone(classes)}
+	sub := &Subset{Set: s, Pos: pos, Rows: pos, Classes: slices.Clone(classes)}
+	all := len(pos) == s.n && slices.IsSorted(pos)
+	if s.rows != nil {
+		sub.Rows = gather(s.rows, pos, 1)
+	}
 	width := s.Width()
-	for i, p := range pos {
-		sub.Rows[i] = s.Row(p)
-		if s.IDs != nil {
-			sub.IDs = append(sub.IDs, s.IDs[p])
-		}
+	switch {
+	case all:
+		sub.IDs, sub.Labels, sub.Targets = slices.Clip(s.IDs), slices.Clip(s.Labels), slices.Clip(s.Targets)
+	default:
+		sub.IDs, sub.Labels = gather(s.IDs, pos, 1), gather(s.Labels, pos, 1)
 		if s.Labels == nil {
-			sub.Targets = append(sub.Targets, s.Targets[p*width:(p+1)*width]...)
-			continue
+			sub.Targets = gather(s.Targets, pos, width)
 		}
-		label := s.Labels[p]
-		sub.Labels = append(sub.Labels, label)
-		if classes == nil {
-			sub.Targets = append(sub.Targets, float64(label))
-			continue
-		}
-		k := slices.Index(classes, label)
-		sub.Class, sub.Targets = append(sub.Class, k), append(sub.Targets, float64(k))
+	}
+	if s.Labels == nil {
+		return sub
+	}
+	sub.Targets = make([]float64, len(pos))
+	for i, label := range sub.Labels {
+		sub.Targets[i] = float64(label)
+	}
+	if classes == nil {
+		return sub
+	}
+	sub.Class = make([]int, len(pos))
+	for i, label := range sub.Labels {
+		sub.Class[i] = slices.Index(classes, label)
+		sub.Targets[i] = float64(sub.Class[i])
 	}
 	return sub
 }
 
-// distinct returns the values of v, ascending, each once.
-func distinct(v []int) []int {
+// gather returns the rows at these positions of a table of a width; nil of nil.
+func gather[T any](v []T, pos []int, width int) []T {
+	if v == nil {
+		return nil
+	}
+	out := make([]T, 0, len(pos)*width)
+	for _, p := range pos {
+		out = append(out, v[p*width:(p+1)*width]...)
+	}
+	return out
+}
+
+// distinct returns the values of all v, ascending, each once.
+func distinct(v ...[]int) []int {
 	seen := map[int]bool{}
-	for _, n := range v {
-		seen[n] = true
+	for _, part := range v {
+		for _, n := range part {
+			seen[n] = true
+		}
 	}
 	out := make([]int, 0, len(seen))
 	for n := range seen {

@@ -6,6 +6,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // table is what one file holds: features or pictures, and targets that are numbers,
@@ -32,6 +34,15 @@ type layout struct {
 	target string // "" is the last column; several are separated by commas
 	id     string // "" is none
 	like   *table
+	rows   float64 // about how many there are; 0 where nobody knows
+}
+
+// width is the number of targets of a row, of which a table without says nothing.
+func (l *layout) width() int {
+	if l.like != nil {
+		return len(l.like.targets)
+	}
+	return 1 + strings.Count(l.target, ",")
 }
 
 // columns are the positions of the columns in a header.
@@ -47,6 +58,11 @@ func readCSVFile(ctx context.Context, path string, l layout, most int64) (*table
 		return nil, err
 	}
 	defer f.Close()
+	g := storage{}.guess(ctx, []string{path})
+	if err := g.plan(path, l.width(), false, most); err != nil {
+		return nil, err
+	}
+	l.rows = g.rows
 	return readCSV(f, path, l, most)
 }
 
@@ -59,6 +75,11 @@ func readCSV(r io.Reader, name string, l layout, most int64) (*table, error) {
 		return nil, err
 	}
 	t := c.table(name)
+	rows := 1.02 * l.rows // room for all, so that none is copied
+	if d := float64(len(c.features)); most > 0 {
+		rows = min(rows, float64(most)/(8*d+rowBytes(len(c.target))))
+	}
+	t.x = make([]float64, 0, int(rows)*len(c.features))
 	return t, t.fillFrom(in, c, map[string]string{}, most, nil)
 }
 
@@ -97,17 +118,17 @@ func (t *table) fillFrom(in *records, c *columns, words map[string]string, most 
 		if err := t.add(in, rec, c, words); err != nil {
 			return err
 		}
-		kept := len(rec)
-		if f != nil {
-			kept = len(c.target)
+		kept := 0
+		if f == nil {
+			kept = len(c.features)
 		}
-		bytes += 8 * int64(kept)
+		bytes += 8*int64(kept) + int64(rowBytes(len(c.target)))
 		if c.id >= 0 {
 			bytes += 16 + int64(len(rec[c.id]))
 		}
 		if most > 0 && bytes > most {
 			return &Error{
-				File: in.name, Line: in.line(0), Problem: fmt.Sprintf("the numbers up to here take more than the %d bytes of memory that may be used", most),
+				File: in.name, Line: in.line(0), Problem: fmt.Sprintf("the rows up to here take more than the %d bytes of memory that may be used", most),
 				Remedy: "give fewer rows, or allow more memory",
 			}
 		}
@@ -176,6 +197,7 @@ func (t *table) addTarget(in *records, j int, c *columns, field string, words ma
 			Remedy: "write all of them as numbers, or all of them as words"}
 	}
 	if word {
+		field = norm.NFC.String(field)
 		if _, ok := words[field]; !ok {
 			field = strings.Clone(field)
 			words[field] = field

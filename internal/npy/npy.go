@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -55,19 +56,11 @@ const maxHeader = 1 << 20
 // Read reads one array, which may take at most the given bytes of memory; 0 is no
 // limit. The error says what is wrong with the file, or is that of the reader.
 func Read(r io.Reader, most int64) (*Array, error) {
-	h, err := readHeader(r)
+	h, n, e, err := readStart(r)
 	if err != nil {
 		return nil, err
 	}
 	a := &Array{Type: h.descr, Shape: h.shape}
-	n, err := h.elements()
-	if err != nil {
-		return nil, err
-	}
-	e, err := elementOf(h.descr)
-	if err != nil {
-		return nil, err
-	}
 	if need := float64(n) * float64(e.memory); most > 0 && need > float64(most) {
 		return nil, fmt.Errorf("an array of shape %v takes %.0f bytes of memory, of which %d may be used", h.shape, need, most)
 	}
@@ -84,6 +77,18 @@ func Read(r io.Reader, most int64) (*Array, error) {
 		a.Floats, a.Bytes, a.Text = rowMajor(a.Floats, h.shape), rowMajor(a.Bytes, h.shape), rowMajor(a.Text, h.shape)
 	}
 	return a, nil
+}
+
+// readStart reads what comes before the elements, of which there are n.
+func readStart(r io.Reader) (h *header, n int, e *element, err error) {
+	if h, err = readHeader(r); err != nil {
+		return nil, 0, nil, err
+	}
+	if n, err = h.elements(); err != nil {
+		return nil, 0, nil, err
+	}
+	e, err = elementOf(h.descr)
+	return h, n, e, err
 }
 
 // rowMajor reorders the elements of an array whose first index runs fastest.
@@ -145,6 +150,9 @@ func (e *element) read(a *Array, r io.Reader, n int) error {
 	}
 	buf := make([]byte, max(chunk/e.size, 1)*e.size)
 	for done := 0; done < n; {
+		if done >= n/16 { // by then the header is believed: room for all saves copies
+			a.Floats, a.Bytes, a.Text = room(a.Floats, n), room(a.Bytes, n), room(a.Text, n)
+		}
 		p := buf[:min(len(buf)/e.size, n-done)*e.size]
 		if k, err := io.ReadFull(r, p); err == io.EOF || err == io.ErrUnexpectedEOF {
 			return fmt.Errorf("it ends after %d of %d elements", done+k/e.size, n)
@@ -164,6 +172,14 @@ func (e *element) read(a *Array, r io.Reader, n int) error {
 		}
 	}
 	return nil
+}
+
+// room returns v with room for n elements, nil where it is nil.
+func room[T any](v []T, n int) []T {
+	if v == nil {
+		return nil
+	}
+	return slices.Grow(v, n-len(v))
 }
 
 func (e *element) add(a *Array, p []byte) error {

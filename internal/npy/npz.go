@@ -53,19 +53,40 @@ func Open(r io.ReaderAt, size int64) (*Archive, error) {
 func (a *Archive) Has(name string) bool { return a.files[name] != nil }
 
 // Read reads the array of a name, which must be there: see the function Read.
-func (a *Archive) Read(name string, most int64) (*Array, error) {
+func (a *Archive) Read(name string, most int64) (out *Array, err error) {
+	err = a.open(name, func(r io.Reader) error {
+		out, err = Read(r, most)
+		return err
+	})
+	return out, err
+}
+
+// Header returns the shape of the array of a name, which must be there, and the bytes of memory
+// that Read takes.
+func (a *Archive) Header(name string) (shape []int, bytes float64, err error) {
+	err = a.open(name, func(r io.Reader) error {
+		h, n, e, err := readStart(r)
+		if err == nil {
+			shape, bytes = h.shape, float64(n)*float64(e.memory)
+		}
+		return err
+	})
+	return shape, bytes, err
+}
+
+// open calls read with the file of an array, which the error names.
+func (a *Archive) open(name string, read func(r io.Reader) error) error {
 	f := a.files[name]
 	if f == nil {
 		panic("npy: no such array")
 	}
 	r, err := f.Open()
-	if err != nil {
-		return nil, fmt.Errorf("array %.60q: %w", name, err)
+	if err == nil {
+		defer r.Close()
+		err = read(r)
 	}
-	defer r.Close()
-	out, err := Read(r, most)
 	if err != nil {
-		return nil, fmt.Errorf("array %.60q: %w", name, err)
+		return fmt.Errorf("array %.60q: %w", name, err)
 	}
-	return out, nil
+	return nil
 }

@@ -1,0 +1,91 @@
+package dataset
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// rowBytes is about how many bytes a row with T targets takes beside its inputs: its number, its
+// label and class, and its targets in the Set, in a Subset and as a likelihood takes them.
+func rowBytes(targets int) float64 { return 8 * float64(3+3*targets) }
+
+// A guess is about how many rows there are in CSV files, and how many fields a row has.
+type guess struct {
+	rows   float64 // 0 where nothing can be told
+	fields int
+}
+
+// sampledRows is how much of a file is looked at for a guess, decompressed.
+const sampledRows = 1 << 20
+
+// guess tells how many rows the files have by their sizes and the first rows of the first one. It
+// says nothing of pipes, and of what cannot be read, which reading it says.
+func (p storage) guess(ctx context.Context, files []string) (g guess) {
+	size := int64(0)
+	for _, name := range files {
+		info, err := p.stat(name)
+		if err != nil || !info.Mode().IsRegular() || ctx.Err() != nil {
+			return g
+		}
+		size += info.Size()
+	}
+	f, err := p.open(files[0])
+	if err != nil {
+		return g
+	}
+	defer f.Close()
+	count := &counted{Reader: f}
+	in, err := unzipped(count)
+	if err != nil {
+		return g
+	}
+	head := make([]byte, sampledRows)
+	n, err := io.ReadFull(in, head)
+	if n == 0 || err == nil && count.n == 0 {
+		return g
+	}
+	header, err := newRecords(bytes.NewReader(head[:n]), files[0]).next()
+	if err != nil {
+		return g
+	}
+	return guess{float64(bytes.Count(head[:n], []byte{'\n'})) * float64(size) / float64(count.n), len(header)}
+}
+
+// counted counts the bytes that are read.
+type counted struct {
+	io.Reader
+	n int64
+}
+
+// Read implements io.Reader.
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// surely is the part of a guess that is taken for certain: later rows may be longer than the
+// first ones.
+const surely = .75
+
+// plan refuses files whose rows, with this many targets, take more memory than they may by the
+// guess. Of an input file each row takes its fields too, unless they stay there.
+func (g guess) plan(name string, targets int, stay bool, most int64) error {
+	need := rowBytes(targets)
+	if !stay {
+		need += 8 * float64(g.fields)
+	}
+	if need *= g.rows; most <= 0 || surely*need <= float64(most) {
+		return nil
+	}
+	what, remedy := fmt.Sprintf("its about %.2g million rows of %d fields take", g.rows/1e6, g.fields), "give fewer rows, or allow more memory"
+	if stay {
+		what = fmt.Sprintf("what is kept of its about %.2g million rows takes", g.rows/1e6)
+	} else if strings.HasSuffix(strings.ToLower(name), ".gz") {
+		remedy = "decompress it, so that its rows are read where they are needed, " + remedy
+	}
+	return &Error{File: name, Problem: fmt.Sprintf("%s %.3g GB of memory, of which %.3g GB may be used", what, need/1e9, float64(most)/1e9), Remedy: remedy}
+}
