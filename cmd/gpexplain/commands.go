@@ -106,6 +106,7 @@ func (v *verb) command(con *console.Console, common *problem.Flags) *cobra.Comma
 			return err
 		}
 		con.Begin()
+		common.Data.Beside = v.name != "train" && v.name != "serve"
 		end, err := common.Limits.Apply()
 		if err != nil {
 			return err
@@ -113,6 +114,9 @@ func (v *verb) command(con *console.Console, common *problem.Flags) *cobra.Comma
 		defer end()
 		if err := v.run(c.Context(), con); err != nil {
 			return problem.InFlags(err, c.Flags().Changed("posterior"))
+		}
+		if err := con.Complete(c.Context()); err != nil {
+			return err
 		}
 		return con.Verdict()
 	}

@@ -29,6 +29,8 @@ type Console struct {
 	remarks  []string       // those of Warnings that are no fault
 	alarmed  []string       // those that were written on standard error at once
 	closers  []func() error // of files that answers are read from
+
+	completions []func(ctx context.Context) error // of files that are still read
 }
 
 // New speaks for the command line args on these streams.
@@ -54,6 +56,22 @@ func (c *Console) Close() {
 		// They were only read from, so an error loses nothing.
 		_ = f()
 	}
+}
+
+// CompleteLater keeps what waits for files that are still read, and says what is wrong with them.
+func (c *Console) CompleteLater(f func(ctx context.Context) error) {
+	c.completions = append(c.completions, f)
+}
+
+// Complete waits for all files that are still read. EndPart of the predictions does, so that no
+// answer is of damaged data.
+func (c *Console) Complete(ctx context.Context) error {
+	for _, f := range c.completions {
+		if err := f(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // CloseLater keeps the file of an answer open until close.
@@ -146,6 +164,11 @@ func (c *Console) ClearBar() { c.bar.clear() }
 func (c *Console) EndPart(ctx context.Context, part string) error {
 	if err := ctx.Err(); err != nil {
 		return err
+	}
+	if part == "predict" {
+		if err := c.Complete(ctx); err != nil {
+			return err
+		}
 	}
 	c.EndPartAt(part, time.Now())
 	return ctx.Err()

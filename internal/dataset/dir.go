@@ -20,7 +20,14 @@ var idxStems = [4]string{
 
 // openDir reads the IDX files of a directory. The training or the test pair may
 // be missing.
-func openDir(ctx context.Context, dir string) (*Data, error) { return openDirBy(ctx, dir, readIDXFile) }
+func openDir(ctx context.Context, dir string, o *OpenOptions) (*Data, error) {
+	if !o.Beside {
+		return openDirBy(ctx, dir, readIDXFile)
+	}
+	return openDirBy(ctx, dir, func(ctx context.Context, path string, rank int) (*idx, error) {
+		return readArriving(ctx, path, rank, o.MaxBytes)
+	})
+}
 
 // openDirBy is openDir by a function that reads a file.
 func openDirBy(ctx context.Context, dir string, read readIDXFunc) (*Data, error) {
@@ -114,7 +121,9 @@ func newPair(dir, part string, files [2]idxFile) (*Set, error) {
 	for i, b := range y.data {
 		s.Labels[i] = int(b)
 	}
-	s.px = storedPixels{x.data, x.dims[1] * x.dims[2]}
+	if s.px = x.images; x.images == nil {
+		s.px = storedPixels{x.data, x.dims[1] * x.dims[2]}
+	}
 	return s, nil
 }
 

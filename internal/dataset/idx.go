@@ -19,8 +19,9 @@ const (
 
 // idx is the content of an IDX file of unsigned bytes.
 type idx struct {
-	dims []int  // rows first
-	data []byte // the product of dims
+	dims   []int  // rows first
+	data   []byte // the product of dims; nil where images is not
+	images *arriving
 }
 
 // readIDXFile reads the IDX file at path; rank is 3 for images, 1 for labels.
@@ -40,39 +41,59 @@ func readIDXFile(ctx context.Context, path string, rank int) (*idx, error) {
 // readIDX reads an IDX stream of unsigned bytes, which may be compressed with
 // gzip. It takes memory only as the data arrive, since a header may be false.
 func readIDX(r io.Reader, name string, rank int) (*idx, error) {
-	b := bufio.NewReaderSize(r, 1<<16)
-	if magic, _ := b.Peek(2); len(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b {
-		z, err := gzip.NewReader(b)
-		if err != nil {
-			return nil, &Error{File: name, Problem: "not a readable gzip stream", Err: err, Remedy: again}
-		}
-		b = bufio.NewReaderSize(z, 1<<16)
-	}
 	x := &idx{}
-	rowBytes, err := x.readHeader(b, name, rank)
+	b, rowBytes, err := x.begin(r, name, rank)
 	if err != nil {
 		return nil, err
 	}
-	want := x.dims[0] * rowBytes
-	x.data, err = readBody(b, want)
+	x.data, err = readBody(b, x.dims[0]*rowBytes)
 	if err != nil {
-		return nil, &Error{
-			File: name, Place: fmt.Sprintf("row %d, byte %d", len(x.data)/rowBytes, 4+4*rank+len(x.data)),
-			Problem: fmt.Sprintf("the data end after %d of the %d bytes the header states (%d rows)", len(x.data), want, x.dims[0]),
-			Err:     notEOF(err), Remedy: again,
-		}
+		return nil, bodyError(name, rank, rowBytes, x.dims[0], len(x.data), err)
 	}
-	if _, err := b.ReadByte(); err != io.EOF {
-		e := &Error{
-			File: name, Place: fmt.Sprintf("byte %d", 4+4*rank+want), Remedy: again,
-			Problem: fmt.Sprintf("data go on after the %d rows the header states", x.dims[0]),
-		}
-		if err != nil {
-			e.Problem, e.Err = "the end of the stream is damaged", err
-		}
-		return nil, e
+	if err := endError(b, name, rank, rowBytes, x.dims[0]); err != nil {
+		return nil, err
 	}
 	return x, nil
+}
+
+// begin reads the header, and returns a reader of what comes after it, decompressed, and the
+// bytes of one row.
+func (x *idx) begin(r io.Reader, name string, rank int) (b *bufio.Reader, rowBytes int, err error) {
+	b = bufio.NewReaderSize(r, 1<<16)
+	if magic, _ := b.Peek(2); len(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b {
+		z, err := gzip.NewReader(b)
+		if err != nil {
+			return nil, 0, &Error{File: name, Problem: "not a readable gzip stream", Err: err, Remedy: again}
+		}
+		b = bufio.NewReaderSize(z, 1<<16)
+	}
+	rowBytes, err = x.readHeader(b, name, rank)
+	return b, rowBytes, err
+}
+
+// bodyError is the error of a file that ends, or cannot be read, after some bytes of its rows.
+func bodyError(name string, rank, rowBytes, rows, have int, err error) error {
+	return &Error{
+		File: name, Place: fmt.Sprintf("row %d, byte %d", have/rowBytes, 4+4*rank+have),
+		Problem: fmt.Sprintf("the data end after %d of the %d bytes the header states (%d rows)", have, rows*rowBytes, rows),
+		Err:     notEOF(err), Remedy: again,
+	}
+}
+
+// endError is the error of a file that does not end after its rows.
+func endError(b *bufio.Reader, name string, rank, rowBytes, rows int) error {
+	_, err := b.ReadByte()
+	if err == io.EOF {
+		return nil
+	}
+	e := &Error{
+		File: name, Place: fmt.Sprintf("byte %d", 4+4*rank+rows*rowBytes), Remedy: again,
+		Problem: fmt.Sprintf("data go on after the %d rows the header states", rows),
+	}
+	if err != nil {
+		e.Problem, e.Err = "the end of the stream is damaged", err
+	}
+	return e
 }
 
 // again is the remedy for a damaged file.

@@ -19,7 +19,7 @@ func TestReadCopied(t *testing.T) {
 		for range 2 {
 			x, err := readCopied(t.Context(), path, 3)
 			require.NoError(t, err)
-			require.Equal(t, idx{[]int{rows, 2, 2}, want}, *x)
+			require.Equal(t, idx{dims: []int{rows, 2, 2}, data: want}, *x)
 		}
 	}
 	write(t, dir, name, zipped(t, idxBytes(count(12), 3, 2, 2)))

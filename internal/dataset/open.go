@@ -26,7 +26,13 @@ type OpenOptions struct {
 	// of at least ByRange bytes, or that would take a quarter of MaxBytes. Set.Read reads
 	// them; Set.Matrix and Set.Image panic.
 	ByRange int64
-	FS      fs.FS // CSV and .npy: where the files are; default the operating system's
+
+	// Beside lets Open of a directory of IDX files return while the images are still read.
+	// Set.Read and Set.ReadImage wait for the rows that they return, Data.Complete for all;
+	// the other methods panic where a row has not come.
+	Beside bool
+
+	FS fs.FS // CSV and .npy: where the files are; default the operating system's
 
 	// ClassNames are words that labels may be beside those that occur, for example
 	// classes of a network of which the data have no row. They count only where the
@@ -74,7 +80,7 @@ func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
 	if o.Split != nil && (o.TestFile != "" || o.ValidFile != "") {
 		return nil, &Error{File: name, Problem: "a split and a test or validation file were both asked for", Remedy: "name one of them"}
 	}
-	open := func() (*Data, error) { return openDir(ctx, name) }
+	open := func() (*Data, error) { return openDir(ctx, name, o) }
 	kind, sizes, _ := strings.Cut(name, ":")
 	switch {
 	case name == "" || kind == "digits":

@@ -178,6 +178,9 @@ func (s *Set) inMemory() {
 // ReadImage is Image for a Set whose inputs may be read where they are needed. The error is
 // an *Error or that of the context.
 func (s *Set) ReadImage(ctx context.Context, pos int) ([]byte, error) {
+	if err := s.wait(ctx, []int{pos}); err != nil {
+		return nil, err
+	}
 	if s.far == nil || !s.Images() {
 		return s.Image(pos), nil
 	}
@@ -227,6 +230,9 @@ func (s *Set) span(ctx context.Context) (lo, hi float64, err error) {
 // Read is Matrix for a Set whose inputs may be read where they are needed. The error is an
 // *Error or that of the context.
 func (s *Set) Read(ctx context.Context, pos []int) (*mat.Dense, error) {
+	if err := s.wait(ctx, pos); err != nil {
+		return nil, err
+	}
 	if s.far == nil {
 		return s.Matrix(pos), nil
 	}

@@ -158,6 +158,7 @@ func openData(ctx context.Context, c *console.Console, f *DataFlags, m *Model, m
 		return nil, err
 	}
 	c.CloseLater(d.Close)
+	c.CompleteLater(d.Complete)
 	if f.shared != nil {
 		*f.shared = sharedData{as, d}
 	}

@@ -42,6 +42,9 @@ type FileCheck struct {
 // Remember says where the model and the data are.
 func (p *Problem) Remember(ctx context.Context) (*Remembered, error) {
 	f := &p.flags.Data
+	if err := p.Examples.Data.Complete(ctx); err != nil {
+		return nil, err
+	}
 	r := &Remembered{Freeze: p.flags.Model.freeze, Learn: p.flags.Model.learn, Output: p.flags.Model.output, Column: p.flags.Model.columns, Target: f.target, ID: f.id, Split: f.Split}
 	for _, path := range []struct {
 		from string

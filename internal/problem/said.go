@@ -10,6 +10,7 @@ import (
 
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/inputfile"
 )
 
 // savedFlags are the flags whose values the file of a posterior says. One that is given beside
@@ -52,7 +53,7 @@ func (p *Problem) SavedFlags(ctx context.Context) (map[string]string, error) {
 func canonical(ctx context.Context, name, text string) (string, error) {
 	scaled := slices.Contains(scalingNames[1:], name)
 	if text != "" && (name == "prior" || scaled && strings.HasSuffix(strings.ToLower(text), ".json")) {
-		return FileSum(ctx, text)
+		return inputfile.Sum(ctx, text)
 	}
 	fields := strings.Split(text, ",")
 	for i, field := range fields {
