@@ -27,7 +27,13 @@
 // sparse, glm and explain. Posterior.Dual, Kernel, Network and Calibration lead there.
 package funcgp
 
-import "errors"
+import (
+	"errors"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/linearize/network"
+)
 
 // ErrClosed is the error of a call on a posterior that was closed.
 var ErrClosed = errors.New("funcgp: the posterior is closed")
@@ -43,12 +49,17 @@ type Limits struct {
 
 // A Model is a trained network. The zero value is the built-in one, which tells the digits 4 and 9 apart.
 type Model struct {
-	File          string   // an ONNX file
-	Freeze, Learn []string // names of tensors that are no parameters, or are though they look like constants
+	File          string           // an ONNX file
+	Network       *network.Network // in place of a file, which network.ReadONNX or Sequential makes
+	Freeze, Learn []string         // names of tensors that are no parameters, or are though they look like constants
 }
 
 // Data say where rows are. The zero value is the built-in synthetic digits.
 type Data struct {
+	// X and Y are the training rows in memory, N×D and N×targets, in place of Source; labels are whole numbers.
+	// Columns name the columns of X, nil for numbers. All rows are trained on, and there are no test rows.
+	X, Y    *mat.Dense
+	Columns []string
 	// Source is a CSV file with a header (plain or .gz), NumPy's .npy or .npz, a folder of IDX files,
 	// "digits" or "mnist", which is downloaded once.
 	Source              string

@@ -2,6 +2,7 @@ package funcgp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -25,6 +26,7 @@ type Posterior struct {
 	fit     report.Fit
 	names   report.Rows
 	con     *console.Console
+	held    bool // the network or the rows were in memory
 
 	use    sync.RWMutex // held for reading by each call, for writing by Close
 	closed bool
@@ -57,7 +59,13 @@ func Fit(ctx context.Context, m Model, d Data, o *FitOptions) (*Posterior, error
 	}
 	q := &problem.Options{Model: m.File, Freeze: m.Freeze, Learn: m.Learn, Data: d.Source, TestData: d.TestFile, ValidData: d.ValidFile, Target: d.Target, ID: d.ID,
 		Classes: d.Classes, ClassNames: d.ClassNames, TrainCount: d.TrainCount, TrainRows: d.TrainFile, Likelihood: o.Likelihood, Standardize: o.Standardize,
-		Seed: o.Seed, MaxMemory: o.MaxMemory}
+		Seed: o.Seed, MaxMemory: o.MaxMemory, Network: m.Network}
+	if d.X != nil {
+		var err error
+		if q.Rows, err = d.held(m.Network); err != nil {
+			return nil, err
+		}
+	}
 	if o.NoiseVariance != 0 {
 		q.Noise = &o.NoiseVariance
 	}
@@ -113,7 +121,7 @@ func start(ctx context.Context, o *problem.Options, path string, l *Limits, make
 	if err != nil {
 		return nil, fmt.Errorf("funcgp: %w", err)
 	}
-	q := &Posterior{con: c}
+	q := &Posterior{con: c, held: o.Network != nil || o.Rows != nil}
 	if q.problem, q.post, err = make(ctx, c, p); err != nil {
 		return nil, fmt.Errorf("funcgp: %w", err)
 	}
@@ -151,15 +159,28 @@ func (p *Posterior) Warnings() []string { return append([]string(nil), p.fit.War
 // Classes are the names of the classes in the order of probabilities, nil for a regression.
 func (p *Posterior) Classes() []string { return append([]string(nil), p.problem.Task.ClassNames()...) }
 
-// Save writes the posterior to a file for Open and for gpexplain, under a temporary name first. It remembers
-// where model and data are, and holds no training inputs unless inputs asks for them.
-func (p *Posterior) Save(ctx context.Context, path string, inputs bool) error {
+// SaveOptions say what a file holds beside the posterior. The zero value is nothing: the file remembers where
+// model and data are, and needs both.
+type SaveOptions struct {
+	Inputs bool // the training inputs
+	Bundle bool // the training inputs and the network, so that Open needs nothing else
+}
+
+// Save writes the posterior to a file for Open and for gpexplain, under a temporary name first. The options
+// may be nil. Training inputs may be personal data.
+func (p *Posterior) Save(ctx context.Context, path string, o *SaveOptions) error {
+	if o == nil {
+		o = &SaveOptions{}
+	}
+	if p.held && !o.Bundle {
+		return errors.New("funcgp: no file is there to remember of a network or rows in memory; save with Bundle")
+	}
 	end, err := p.begin()
 	if err != nil {
 		return err
 	}
 	defer end()
-	if err := p.post.Save(ctx, path, p.problem, p.fit, inputs, nil); err != nil {
+	if err := p.post.Save(ctx, path, p.problem, p.fit, inference.SaveOptions{Inputs: o.Inputs, Bundle: o.Bundle || p.problem.Saved != nil && p.problem.Saved.Header.Bundle}); err != nil {
 		return fmt.Errorf("funcgp: %w", err)
 	}
 	return nil

@@ -9,13 +9,16 @@ import (
 	"image/png"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/linearize/network"
 )
 
 // Rows are inputs in the units of the data, each checked to be what the network takes.
@@ -29,6 +32,36 @@ func (r *Rows) Len() int { return r.asked.Len() }
 
 // Notes say what was done to pictures to fit them to the network.
 func (r *Rows) Notes() []string { return append([]string(nil), r.asked.Notes...) }
+
+// held are the rows of d in memory, whose inputs have the shape of those of the network if it is known.
+func (d *Data) held(net *network.Network) (*dataset.Data, error) {
+	n, dim := d.X.Dims()
+	if d.Y == nil || d.Y.RawMatrix().Rows != n {
+		return nil, fmt.Errorf("funcgp: X has %d rows, and Y must have as many", n)
+	}
+	r := &dataset.Stored{Shape: []int{dim}, Columns: d.Columns, X: dense.Contiguous(mat.DenseCopyOf(d.X)), Targets: dense.Contiguous(mat.DenseCopyOf(d.Y))}
+	for i := range n {
+		r.Rows = append(r.Rows, i)
+	}
+	if net != nil && len(net.InputShape()) > 1 {
+		r.Shape = net.InputShape()
+	} else if r.Columns == nil {
+		for j := range dim {
+			r.Columns = append(r.Columns, fmt.Sprint(j))
+		}
+	}
+	r.Integer = len(r.Targets) == n && !slices.ContainsFunc(r.Targets, func(y float64) bool { return y != math.Trunc(y) })
+	for _, v := range slices.Concat(r.X, r.Targets) {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil, fmt.Errorf("funcgp: X or Y has %v; leave such rows out", v)
+		}
+	}
+	out, err := r.Data("the rows").WithTrain(r, "the rows")
+	if err != nil {
+		return nil, fmt.Errorf("funcgp: %w", err)
+	}
+	return out, nil
+}
 
 // read reads rows of one's own from in.
 func (p *Posterior) read(ctx context.Context, in io.Reader) (*Rows, error) {

@@ -24,7 +24,7 @@ type fitVerb struct {
 	calibration inference.CalibrationFlags
 
 	out, checkpoint string
-	inputs          bool
+	inputs, bundle  bool
 
 	shard shardFlags
 
@@ -81,6 +81,7 @@ func (s *fitVerb) add(c *cobra.Command) {
 	s.posterior.AddTune(c)
 	f.StringVar(&s.checkpoint, "checkpoint", "", "keep the state of --method nystrom or fitc in `FILE` while it passes over the data, or of the refit of --method kept, and go on from there where it exists")
 	f.BoolVar(&s.inputs, "with-inputs", false, "put the training inputs into the file, so that the training data are not needed again")
+	f.BoolVar(&s.bundle, "bundle", false, "put the network and the training inputs into the file, so that it answers on a machine that has nothing else; it then holds personal data if the training rows do, but no paths")
 	f.StringVar(&s.posterior.File, "posterior", "", "with --without or --append: fit the posterior of `FILE` again with other training rows")
 	s.shard.add(c)
 	f.StringVar(&s.without, "without", "", "leave out the training rows listed in `FILE`, one row number a line, of the posterior of --posterior")
@@ -157,7 +158,7 @@ func (s *fitVerb) run(ctx context.Context, c *console.Console) error {
 	if size := q.SavedBytes(); size >= largeFile {
 		c.Note("writing %s to %s, most of it the factor of the rows kept", problem.SizeText(size), s.out)
 	}
-	if err := q.Save(ctx, s.out, p, r.Fit, s.inputs, s.common.Data.Split); err != nil {
+	if err := q.Save(ctx, s.out, p, r.Fit, inference.SaveOptions{Inputs: s.inputs, Bundle: s.bundle || p.Saved != nil && p.Saved.Header.Bundle, Split: s.common.Data.Split}); err != nil {
 		return err
 	}
 	if err := inference.RemoveCheckpoint(s.checkpoint); err != nil {

@@ -10,9 +10,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/linearize/network"
 )
 
 // A frontCase is a posterior that the package at the root and the command fit, by the same words.
@@ -62,7 +64,7 @@ func TestFrontDoor(t *testing.T) {
 			fitted, err := funcgp.Fit(t.Context(), c.model, c.data, &c.fit)
 			require.NoError(t, err)
 			own := filepath.Join(dir, "own.gp")
-			require.NoError(t, fitted.Save(t.Context(), own, false))
+			require.NoError(t, fitted.Save(t.Context(), own, nil))
 			for _, path := range []string{"", file, own} {
 				p := fitted
 				if path != "" {
@@ -149,6 +151,68 @@ func TestFrontDoorOfManyWorkers(t *testing.T) {
 	}
 	require.NoError(t, p.Close())
 	all.Wait()
+}
+
+// TestBundle checks that a bundle answers as before where model and data are gone, by the package at the root
+// and by the command, and that one of a network and rows in memory does.
+func TestBundle(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range frontCases(t)[4:] {
+		move := func(path string) string {
+			to := filepath.Join(dir, c.name, filepath.Base(path))
+			require.NoError(t, os.MkdirAll(filepath.Dir(to), 0o755))
+			require.NoError(t, os.WriteFile(to, []byte(read(t, path)), 0o644))
+			return to
+		}
+		input := move(c.data.TestFile)
+		c.model.File, c.data.Source, c.data.TestFile = move(c.model.File), move(c.data.Source), ""
+		file := filepath.Join(dir, c.name+".gp")
+		args := []string{"--model", c.model.File, "--data", c.data.Source}
+		for _, f := range [][2]string{{"--target", c.data.Target}, {"--id", c.data.ID}} {
+			if f[1] != "" {
+				args = append(args, f[:]...)
+			}
+		}
+		want := succeed(t, slices.Concat([]string{"predict", "--json", "--quiet", "--input", input}, args)...)
+		succeed(t, slices.Concat([]string{"fit", "--quiet", "--bundle", "-o", file}, args)...)
+		require.NoError(t, os.Remove(c.model.File))
+		require.NoError(t, os.Remove(c.data.Source))
+		require.Equal(t, firstLine(want), firstLine(succeed(t, "predict", "--json", "--quiet", "--input", input, "--posterior", file)))
+		require.NotContains(t, read(t, file), dir)
+		p, err := funcgp.Open(t.Context(), file, nil)
+		require.NoError(t, err)
+		again := filepath.Join(dir, "again.gp")
+		require.NoError(t, p.Save(t.Context(), again, nil))
+		require.NoError(t, p.Close())
+		require.Equal(t, firstLine(want), firstLine(succeed(t, "predict", "--json", "--quiet", "--input", input, "--posterior", again)))
+	}
+}
+
+// TestFrontDoorInMemory fits a network and rows in memory, and opens the bundle.
+func TestFrontDoorInMemory(t *testing.T) {
+	net, err := network.Seeded(1, network.Shape{2}, network.Dense{Units: 5}, network.Tanh, network.Dense{Units: 1})
+	require.NoError(t, err)
+	x, y := mat.NewDense(30, 2, nil), mat.NewDense(30, 1, nil)
+	for i := range 30 {
+		x.SetRow(i, []float64{float64(i % 5), float64(i) / 10})
+		y.Set(i, 0, float64(i)/7+float64(i%3))
+	}
+	p, err := funcgp.Fit(t.Context(), funcgp.Model{Network: net}, funcgp.Data{X: x, Y: y, Columns: []string{"a", "b"}}, &funcgp.FitOptions{Likelihood: "gaussian", Standardize: "no", Prior: funcgp.Precision(1)})
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "a.gp")
+	require.ErrorContains(t, p.Save(t.Context(), file, nil), "Bundle")
+	require.NoError(t, p.Save(t.Context(), file, &funcgp.SaveOptions{Bundle: true}))
+	again, err := funcgp.Open(t.Context(), file, nil)
+	require.NoError(t, err)
+	var got []string
+	for _, q := range []*funcgp.Posterior{p, again} {
+		rows, err := q.Records(t.Context(), []map[string]float64{{"b": 2, "a": 1}})
+		require.NoError(t, err)
+		list, err := q.Explain(t.Context(), rows, nil)
+		require.NoError(t, err)
+		got = append(got, fmt.Sprintf("%v %v %v", list[0].Prediction.Mean, list[0].Prediction.ObservationSD, list[0].Terms))
+	}
+	require.Equal(t, got[0], got[1])
 }
 
 // TestFrontDoorReads checks rows of one's own by table, matrix and record: one answer.

@@ -234,7 +234,7 @@ func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
 		return err
 	}
 	r := &fitReport{Schema: "funcgp/fit/1", File: s.out, Fit: q.Report(p, c.Warnings)}
-	if err := q.Save(ctx, s.out, p, r.Fit, false, s.common.Data.Split); err != nil {
+	if err := q.Save(ctx, s.out, p, r.Fit, inference.SaveOptions{Split: s.common.Data.Split}); err != nil {
 		return err
 	}
 	return r.print(c, q)

@@ -3,6 +3,7 @@ package house
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -10,35 +11,31 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/glm"
-	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/testref"
-	"github.com/funcgp/funcgp/linearize/network"
-	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp"
 )
 
-func posterior(ctx context.Context, model io.Reader, x, y, xTest *mat.Dense) (mean, cov *mat.Dense, err error) {
-	net, err := network.ReadONNX(model, nil)
+func why(ctx context.Context, out io.Writer) error {
+	p, err := funcgp.Fit(ctx, funcgp.Model{}, funcgp.Data{}, nil) // built in; or Model{File: "net.onnx"}, Data{Source: "train.csv"}
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	train, err := net.Linearize(ctx, x) // outputs and Jacobian, N×C and N·C×P in structured blocks
+	defer p.Close()
+	rows, err := p.TestRows(ctx, 6) // or p.ReadCSV, p.Records, p.Picture
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	prior, _ := ntk.NewIsotropic(10, nil) // N(0, I/10) on every parameter
-	post, err := gp.Refit(ctx, ntk.New(prior, net.Theta(), nil), train, y, glm.Bernoulli{}, nil)
+	list, err := p.Explain(ctx, rows, &funcgp.ExplainOptions{Top: 3})
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	test, err := net.Linearize(ctx, xTest)
-	if err != nil {
-		return nil, nil, err
+	x := list[0]
+	fmt.Fprintf(out, "P(%s) = %.3f; %s against %s: %.2f = %.2f + %.2f + %.2f\n", x.Prediction.Class,
+		x.Prediction.Probability[x.Prediction.ClassIndex], x.For, x.Against, x.Mean, x.PriorMean, x.Sum, x.Remainder)
+	for _, t := range x.Terms {
+		fmt.Fprintf(out, "training row %d, a %s: %+.2f ± %.2f\n", t.Row, t.Label, t.Value, t.SD)
 	}
-	mean, cov = new(mat.Dense), new(mat.Dense)
-	return mean, cov, post.PredictTo(ctx, mean, cov, test)
+	return nil
 }
 
 // TestReadmeExample checks that the README shows the function above, and runs
@@ -48,18 +45,14 @@ func TestReadmeExample(t *testing.T) {
 	require.NoError(t, err)
 	self, err := os.ReadFile("readme_test.go")
 	require.NoError(t, err)
-	_, rest, ok := strings.Cut(string(self), "\nfunc posterior(")
+	_, rest, ok := strings.Cut(string(self), "\nfunc why(")
 	require.True(t, ok)
 	body, _, ok := strings.Cut(rest, "\n}\n")
 	require.True(t, ok)
 	require.Equal(t, 1, strings.Count(string(readme), "```go\n"), "another one is not run")
-	require.Contains(t, string(readme), "```go\nfunc posterior("+body+"\n}\n```")
+	require.Contains(t, string(readme), "```go\nfunc why("+body+"\n}\n```")
 
-	ref := testref.Open(t, "two-moons")
-	mean, cov, err := posterior(t.Context(), bytes.NewReader(ref.Model(t)), ref.Matrix("x_train"), ref.Matrix("y_train"), ref.Matrix("x_test"))
-	require.NoError(t, err)
-	n, c := mean.Dims()
-	require.Equal(t, []int{200, 1}, []int{n, c})
-	n, c = cov.Dims()
-	require.Equal(t, []int{200, 1}, []int{n, c})
+	var out bytes.Buffer
+	require.NoError(t, why(t.Context(), &out))
+	require.Regexp(t, `^P\(4\) = 0\.993; 9 against 4: -5\.45 = 21\.51 \+ -27\.25 \+ 0\.29\ntraining row 1696, a 4: -1\.70 ± 0\.63\n`, out.String())
 }

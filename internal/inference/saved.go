@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/gp"
@@ -38,15 +39,29 @@ func (q *Posterior) header(ctx context.Context, p *problem.Problem, r report.Fit
 	return head, writePrior, err
 }
 
-// Save writes the posterior to a file, with the training inputs if asked. split
-// is --split, nil where it was not given.
-func (q *Posterior) Save(ctx context.Context, path string, p *problem.Problem, r report.Fit, inputs bool, split *int) error {
+// SaveOptions say what a file holds beside the posterior.
+type SaveOptions struct {
+	Inputs bool // the training inputs
+	Bundle bool // the training inputs and the network, so that nothing else is needed
+	Split  *int // --split; nil where it was not given
+}
+
+// Save writes the posterior to a file.
+func (q *Posterior) Save(ctx context.Context, path string, p *problem.Problem, r report.Fit, o SaveOptions) error {
 	e := p.Examples
-	head, writePrior, err := q.header(ctx, p, r, split)
+	head, writePrior, err := q.header(ctx, p, r, o.Split)
 	if err != nil {
 		return err
 	}
-	head.Inputs = inputs
+	inputs := o.Inputs || o.Bundle
+	head.Inputs, head.Bundle = inputs, o.Bundle
+	if o.Bundle && head.Remembered != nil { // no path of this machine
+		r := head.Remembered
+		r.Model, r.Weight, r.Files, r.Test, r.Valid = "", nil, nil, "", ""
+		if kind, _, _ := strings.Cut(r.Data, ":"); kind != "digits" {
+			r.Data = "rows"
+		}
+	}
 	if k := q.Calibration; k != nil {
 		head.CalibrationWarnings, head.RateKept = k.warnings, k.rateKept
 		head.Fit.Warnings = slices.DeleteFunc(slices.Clone(r.Warnings), func(text string) bool { return slices.Contains(k.warnings, text) })
@@ -60,8 +75,13 @@ func (q *Posterior) Save(ctx context.Context, path string, p *problem.Problem, r
 	return problem.PosteriorFile.Write(path, func(w *store.Writer) error {
 		w.JSON("header", head)
 		writePrior(w)
+		if o.Bundle {
+			if err := p.Model.AddNetwork(w); err != nil {
+				return err
+			}
+		}
 		if inputs {
-			w.JSON("inputs", problem.StoredRows{Rows: problem.FormatRows(rows.Rows), Shape: rows.Shape, Columns: rows.Columns, Integer: rows.Integer, Names: rows.Names, IDs: rows.IDs})
+			w.JSON("inputs", problem.StoredRows{Rows: problem.FormatRows(rows.Rows), Shape: rows.Shape, Columns: rows.Columns, Integer: rows.Integer, Names: rows.Names, IDs: rows.IDs, Target: e.Data.Target, TargetColumns: e.Data.TargetColumns, ID: e.Data.ID})
 			w.Floats("inputs.targets", rows.Targets)
 			w.Bytes("inputs.pixels", rows.Pixels)
 			w.Floats("inputs.features", rows.X)
@@ -203,7 +223,11 @@ func packRows(rows []report.PredictedRow) []float64 {
 		put(r.Probability...)
 		put(r.MAPProbability...)
 		if r.Probability == nil {
-			put(r.ObservationSD[0], r.FunctionSD[0], r.Expected, r.MAPExpected, r.CDF, r.MAPCDF)
+			observation, function := report.Undefined(), report.Undefined() // of several targets that were read from a file
+			if r.ObservationSD != nil {
+				observation, function = r.ObservationSD[0], r.FunctionSD[0]
+			}
+			put(observation, function, r.Expected, r.MAPExpected, r.CDF, r.MAPCDF)
 		}
 	}
 	return out

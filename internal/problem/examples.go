@@ -140,6 +140,9 @@ type Examples struct {
 
 // openData reads the data for a model, or makes them.
 func openData(ctx context.Context, c *console.Console, f *DataFlags, m *Model, memory int64) (*dataset.Data, error) {
+	if f.held != nil {
+		return f.held, nil
+	}
 	o := f.options(memory)
 	o.ClassNames = append(slices.Clone(o.ClassNames), m.Meta.ClassNames...)
 	if err := m.Meta.columns(ctx, f.name, o); err != nil {

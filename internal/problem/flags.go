@@ -14,6 +14,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/linearize/network"
 )
 
 // Flags are the flags that every verb takes. They are read only after
@@ -38,6 +39,10 @@ type ModelFlags struct {
 	output        string   // "" is the only one
 	columns       []string // of inputs, NAME=COLUMNS
 	memory        int64    // that of the limits
+
+	net    *network.Network // in place of a file; nil for none
+	held   []byte           // an ONNX file that a posterior's file holds; nil for none
+	heldIn string           // the name of that file
 }
 
 // DataFlags name the data and the training rows among them.
@@ -49,6 +54,7 @@ type DataFlags struct {
 	id                            string
 	ClassText, classNameText      string
 	classList, classNames         []string             // parsed from the texts by check
+	held                          *dataset.Data        // in place of a source; nil for none
 	gone                          bool                 // the data of a saved posterior are not there, but its training rows are
 	shared                        *sharedData          // of several networks; nil for one
 	remembered                    bool                 // the data may be those of a saved posterior

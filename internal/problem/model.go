@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"strings"
 
 	"gonum.org/v1/gonum/mat"
@@ -37,7 +38,8 @@ type Model struct {
 	Outputs int              // C
 	Meta    *Metadata
 
-	wrongHead string // what is wrong with a head that is part of the outputs; "" for nothing
+	read      *network.Network // as it was read, before heads and scalings
+	wrongHead string           // what is wrong with a head that is part of the outputs; "" for nothing
 }
 
 // ReadModel reads the network and its metadata. Warnings on reading it go to
@@ -47,17 +49,25 @@ func ReadModel(ctx context.Context, c *console.Console, f *ModelFlags) (*Model, 
 		return nil, err
 	}
 	m := &Model{Name: builtinName}
+	held := Builtin
+	if f.held != nil {
+		m.Name, held = f.heldIn, f.held
+	}
 	o := &network.ReadOptions{Freeze: f.freeze, Learn: f.learn, Output: f.output, MaxMemory: f.memory}
 	var err error
-	if f.path == "" {
-		m.Net, err = network.ReadONNX(bytes.NewReader(Builtin), o)
-	} else {
+	switch {
+	case f.net != nil:
+		m.Name, m.Net = "the network", f.net
+	case f.path == "":
+		m.Net, err = network.ReadONNX(bytes.NewReader(held), o)
+	default:
 		m.Name, m.Path = f.path, f.path
 		m.Net, err = network.ReadONNXFile(ctx, f.path, o)
 	}
 	if err != nil {
 		return nil, modelError(m.Name, err)
 	}
+	m.read = m.Net
 	_, m.Outputs, _ = m.Net.Dims()
 	if m.Meta, err = readMetadata(m.Net.Metadata()); err != nil {
 		return nil, fmt.Errorf("%s: %w", m.Name, err)
@@ -100,6 +110,16 @@ func (m *Model) Files() []string {
 		return []string{m.Path}
 	}
 	return append([]string{m.Path}, m.Net.ExternalFiles()...)
+}
+
+// ONNX is the network as it was read, as an ONNX file with the weights inside.
+func (m *Model) ONNX() ([]byte, error) {
+	if m.Path != "" && len(m.read.ExternalFiles()) == 0 {
+		return os.ReadFile(m.Path)
+	}
+	var b bytes.Buffer
+	err := m.read.WriteONNX(&b)
+	return b.Bytes(), err
 }
 
 // Parameters returns P.

@@ -4,12 +4,15 @@ import (
 	"context"
 
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/linearize/network"
 )
 
 // Options say in a program what Flags say on a command line. The zero value is the built-in network
 // and digits.
 type Options struct {
-	Model                           string // an ONNX file; "" is the built-in network
+	Model                           string           // an ONNX file; "" is the built-in network
+	Network                         *network.Network // in place of Model; nil for none
+	Rows                            *dataset.Data    // in place of Data; nil for none
 	Freeze, Learn                   []string
 	Data                            string // as --data; "" is digits
 	TestData, ValidData, Target, ID string
@@ -26,18 +29,21 @@ type Options struct {
 
 // Flags returns the flags that say the same. An error is a *console.UsageError.
 func (o *Options) Flags() (*Flags, error) {
-	given := map[string]bool{"model": o.Model != "", "data": o.Data != "", "test-data": o.TestData != "", "valid-data": o.ValidData != "",
+	given := map[string]bool{"model": o.Model != "" || o.Network != nil, "data": o.Data != "" || o.Rows != nil, "test-data": o.TestData != "", "valid-data": o.ValidData != "",
 		"train-count": o.TrainCount > 0, "train-index": o.TrainRows != "", "freeze": o.Freeze != nil, "learn": o.Learn != nil}
 	f := &Flags{
-		Model: ModelFlags{path: o.Model, freeze: o.Freeze, learn: o.Learn, memory: o.MaxMemory},
+		Model: ModelFlags{path: o.Model, net: o.Network, freeze: o.Freeze, learn: o.Learn, memory: o.MaxMemory},
 		Data: DataFlags{name: o.Data, target: o.Target, testFile: o.TestData, validFile: o.ValidData, rowsFile: o.TrainRows, count: o.TrainCount, id: o.ID,
-			ClassText: JoinNames(o.Classes), classNameText: JoinNames(o.ClassNames), InMemory: o.InMemory},
+			held: o.Rows, ClassText: JoinNames(o.Classes), classNameText: JoinNames(o.ClassNames), InMemory: o.InMemory},
 		Task:    TaskFlags{Likelihood: o.Likelihood, Precision: o.Precision, WeightDecay: o.WeightDecay, Noise: o.Noise},
 		Limits:  LimitFlags{Seed: o.Seed, Memory: o.MaxMemory},
 		Scaling: ScalingFlags{standardize: o.Standardize},
 		given:   func(flag string) bool { return given[flag] },
 	}
-	if f.Data.name == "" {
+	switch {
+	case o.Rows != nil:
+		f.Data.name = o.Rows.Name
+	case f.Data.name == "":
 		f.Data.name = "digits"
 	}
 	if f.Scaling.standardize == "" {

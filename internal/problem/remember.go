@@ -133,7 +133,8 @@ func (r *Remembered) recall(ctx context.Context, posterior string, f *Flags, inp
 	if r == nil || f.given == nil {
 		return nil
 	}
-	if !f.given("model") && r.Model != "" {
+	bundled := f.Model.held != nil
+	if !f.given("model") && r.Model != "" && !bundled {
 		for _, path := range append([]string{r.Model}, r.Weight...) {
 			if err := r.check(ctx, posterior, path, "--model"); err != nil {
 				return err
@@ -153,6 +154,10 @@ func (r *Remembered) recall(ctx context.Context, posterior string, f *Flags, inp
 		}
 	}
 	if f.given("data") || r.Data == "" {
+		return nil
+	}
+	if kind, _, _ := strings.Cut(r.Data, ":"); bundled && kind != "digits" {
+		f.Data.gone, f.Data.name, f.Data.id, f.Data.target = true, r.Data, r.ID, r.Target
 		return nil
 	}
 	d := &f.Data

@@ -72,9 +72,10 @@ type SavedHeader struct {
 	Bound      gp.Bound     `json:"bound"`
 	SE         report.Float `json:"log_evidence_se"`
 	Fit        report.Fit   `json:"fit"`
-	Inputs     bool         `json:"inputs"`  // the training inputs are inside
-	Network    bool         `json:"network"` // the mean is the network's output; files of older versions have the mean of their posterior
-	Split      int          `json:"split"`   // --split, -1 where there was none
+	Inputs     bool         `json:"inputs"`           // the training inputs are inside
+	Bundle     bool         `json:"bundle,omitempty"` // the network is inside too, and nothing else is needed
+	Network    bool         `json:"network"`          // the mean is the network's output; files of older versions have the mean of their posterior
+	Split      int          `json:"split"`            // --split, -1 where there was none
 	Scaling    SavedScaling `json:"scaling"`
 
 	CalibrationWarnings []string `json:"calibration_warnings"` // those of Fit are others
@@ -90,6 +91,18 @@ type SavedHeader struct {
 
 	Remembered        *Remembered `json:"remembered,omitempty"` // nil where an older version wrote the file
 	PreflightWarnings []string    `json:"preflight_warnings"`   // also among those of Fit
+}
+
+// networkSection holds the ONNX file of a bundle.
+const networkSection = "network"
+
+// AddNetwork puts the network of a bundle into its file.
+func (m *Model) AddNetwork(w *store.Writer) error {
+	text, err := m.ONNX()
+	if err == nil {
+		w.Bytes(networkSection, text)
+	}
+	return err
 }
 
 // A SavedScaling is what is done to inputs and targets, as dataset.Scaling writes
@@ -125,6 +138,11 @@ type StoredRows struct {
 	Integer bool     `json:"integer"`
 	Names   []string `json:"names,omitempty"` // the labels as words
 	IDs     []string `json:"ids,omitempty"`
+
+	// Names of the columns of targets and of IDs, "" and nil where there are none or an older version wrote the file.
+	Target        string   `json:"target,omitempty"`
+	TargetColumns []string `json:"target_columns,omitempty"`
+	ID            string   `json:"id,omitempty"`
 }
 
 // A SavedFile is an open file with a posterior.
@@ -151,6 +169,12 @@ func openSaved(ctx context.Context, c *console.Console, path string, kind FileKi
 	h := &v.Header
 	if k := h.Fit.Calibration; k != nil && k.Temperature == 0 {
 		k.Temperature = 1 // of an older version
+	}
+	if h.Bundle && !f.given("model") {
+		if f.Model.held, err = file.Bytes(networkSection); err != nil {
+			return nil, err
+		}
+		f.Model.heldIn = path
 	}
 	if err := h.Remembered.recall(ctx, path, f, h.Inputs, kind == InducingFile); err != nil {
 		return nil, err
@@ -305,6 +329,7 @@ func (v *SavedFile) data(d *dataset.Data) (*dataset.Data, error) {
 	}
 	if d == nil {
 		d = r.Data(v.path)
+		d.Target, d.TargetColumns, d.ID = rows.Target, rows.TargetColumns, rows.ID
 	}
 	return d.WithTrain(r, v.path)
 }

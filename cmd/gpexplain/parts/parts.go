@@ -137,7 +137,7 @@ func Merge(ctx context.Context, args []string, notes io.Writer, files []string, 
 		return problem.InFlags(err, false)
 	}
 	report := q.Report(p, con.Warnings)
-	if err := q.Save(ctx, out, p, report, false, common.Data.Split); err != nil {
+	if err := q.Save(ctx, out, p, report, inference.SaveOptions{Split: common.Data.Split}); err != nil {
 		return err
 	}
 	if con.Quiet {

@@ -1,6 +1,5 @@
-// Command probabilities reads a network from an ONNX file and prints class
-// probabilities with their uncertainty. moons.csv are the examples that the
-// network was trained on, with weight decay 0.3.
+// Command probabilities reads a network from an ONNX file and prints calibrated class probabilities with
+// their uncertainty. moons.csv are the examples that the network was trained on.
 package main
 
 import (
@@ -12,10 +11,8 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/glm"
-	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/linearize/network"
-	"github.com/funcgp/funcgp/ntk"
 )
 
 //go:embed moons.onnx
@@ -34,24 +31,18 @@ func main() {
 		x.SetRow(i, []float64{a, b})
 		y.Set(i, 0, class)
 	}
-	train := must(net.Linearize(ctx, x))
-	prior := must(ntk.NewIsotropic(0.3, nil)) // the weight decay
-	post := must(gp.Refit(ctx, ntk.New(prior, net.Theta(), nil), train, y, glm.Bernoulli{}, nil))
-
+	p := must(funcgp.Fit(ctx, funcgp.Model{Network: net}, funcgp.Data{X: x, Y: y}, nil))
+	defer p.Close()
 	// Two points in the moons, one between them, one far away.
-	test := must(net.Linearize(ctx, mat.NewDense(4, 2, []float64{0, 1, 1, -0.5, 0.5, 0.25, 6, 5})))
-	var f, cov, p, sd mat.Dense
-	check(post.PredictTo(ctx, &f, &cov, test))
-	check(glm.DefaultLink(glm.Bernoulli{}, 1).PredictTo(&p, &sd, glm.Bernoulli{}, &f, &cov))
-	for i := range 4 {
-		fmt.Printf("x = %4v: p(y=1) = %.3f ± %.3f\n", test.X.RawRowView(i), p.At(i, 0), sd.At(i, 0))
+	rows := must(p.Rows(ctx, mat.NewDense(4, 2, []float64{0, 1, 1, -0.5, 0.5, 0.25, 6, 5})))
+	for i, one := range must(p.Predict(ctx, rows)) {
+		fmt.Printf("x %d: p(y=1) = %.3f ± %.3f, less like the training rows than %.0f %% of them\n", i, one.Probability[1], one.ProbabilitySD[1], 100*one.Novelty.Rank)
 	}
 }
 
-func must[T any](v T, err error) T { check(err); return v }
-
-func check(err error) {
+func must[T any](v T, err error) T {
 	if err != nil {
 		log.Fatal(err)
 	}
+	return v
 }
