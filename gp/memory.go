@@ -29,7 +29,7 @@ func Bytes(n, c int) int64 {
 func MemoryBudget(max int64) int64 { return memory.Budget(max) }
 
 // CheckMemory returns a *MemoryError where need(n) bytes are more than
-// MemoryBudget(maxMemory). op names the operation for the error, and unit says
+// MemoryBudget(maxMemory), with what garbage holds given back. op names the operation for the error, and unit says
 // what n counts. need must grow with n.
 func CheckMemory(op, unit string, n int, maxMemory int64, need func(n int) int64) error {
 	return linearize.CheckMemory(op, unit, n, maxMemory, need)

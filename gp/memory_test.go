@@ -2,6 +2,8 @@ package gp
 
 import (
 	"math"
+	"runtime"
+	"runtime/debug"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -30,4 +32,21 @@ func TestCheckMemory(t *testing.T) {
 	require.Equal(t, &MemoryError{Op: "it", Needed: 10 << 40, Available: 79, Largest: 7, Unit: TestExamples}, err)
 	require.EqualError(t, err, "it takes 10.0 TiB of memory and 79 B may be used; at most 7 test examples fit; use fewer, or raise the memory limit")
 	require.Zero(t, CheckMemory("it", TestExamples, 5, 9, need).(*MemoryError).Largest)
+}
+
+// What is garbage does not count against a plan: it is given back before one is refused.
+func TestCheckMemoryWithoutGarbage(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	const size = 64 << 20
+	released := func() uint64 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapReleased
+	}
+	garbage := make([]byte, size)
+	garbage[0] = 1
+	runtime.KeepAlive(garbage)
+	before := released()
+	require.Error(t, CheckMemory("it", TestExamples, 1, 0, func(int) int64 { return math.MaxInt64 }))
+	require.GreaterOrEqual(t, released(), before+size/2)
 }

@@ -45,12 +45,12 @@ func bytesText(b int64) string {
 }
 
 // CheckMemory returns a *MemoryError where need(n) bytes are more than maxMemory, which 0
-// makes 80 % of the memory that the machine has free. op names the operation for the
+// makes 80 % of the memory that the machine has free, with that of garbage given back. op names the operation for the
 // error, and unit says what n counts. need must grow with n.
 func CheckMemory(op, unit string, n int, maxMemory int64, need func(n int) int64) error {
-	budget := memory.Budget(maxMemory)
+	fits, budget := memory.Fit(n, maxMemory, need)
 	if need(n) <= budget {
 		return nil
 	}
-	return &MemoryError{Op: op, Needed: need(n), Available: budget, Largest: memory.Largest(n, budget, need), Unit: unit}
+	return &MemoryError{Op: op, Needed: need(n), Available: budget, Largest: fits, Unit: unit}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/explain/report"
 )
 
 // checkpointed is a fit that was interrupted after its first checkpoint.
@@ -58,9 +60,8 @@ func TestKeptCheckpoint(t *testing.T) {
 	}
 	report, rows := fit("--quiet")
 	for what, args := range map[string][]string{
-		"the prior is another":               {"--prior-precision", "3"},
-		"with 1 outputs and 4587 parameters": {"--train-count", "100"},
-		"it is of a refit to 150 training":   {"--train-count", "100"},
+		"the prior is another":          {"--prior-precision", "3"},
+		"the posterior does not belong": {"--train-count", "100"},
 	} {
 		line := refuse(t, 1, append(append([]string{"fit", "--quiet", "--refit", "--out", filepath.Join(t.TempDir(), "b.gp"), "--checkpoint", path}, common...), args...)...)
 		require.Contains(t, line, "gpexplain: --checkpoint "+path+": ")
@@ -73,6 +74,46 @@ func TestKeptCheckpoint(t *testing.T) {
 	require.Equal(t, report, r)
 	require.Equal(t, rows, p)
 	require.NoFileExists(t, path)
+}
+
+// Where memory is short, rows are kept that fit, and the certificate says what they give. The
+// checkpoint stays, from which a fit with more memory goes on to the posterior of one that had enough.
+func TestKeptShortMemory(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.check")
+	fit := func(more ...string) report.Fit {
+		args := []string{"fit", "--json", "--quiet", "--data", "digits:1500,200", "--train-count", "300", "--within", "0.001", "--calibrate", "none", "--out", filepath.Join(t.TempDir(), "a.gp")}
+		return decode[fitReport](t, succeed(t, append(args, more...)...)).Fit
+	}
+	enough := fit("--max-memory", "1GB")
+	require.LessOrEqual(t, float64(enough.Certificate.Ratio), 1.001)
+	short := fit("--max-memory", "1500kB", "--checkpoint", path)
+	require.Less(t, short.Certificate.Kept, enough.Certificate.Kept/2)
+	require.Greater(t, float64(short.Certificate.Ratio), 1.1)
+	require.Contains(t, strings.Join(short.Warnings, "\n"), "Raise --max-memory with --checkpoint "+path+", which goes on from here")
+	require.FileExists(t, path)
+	require.Contains(t, refuse(t, 1, "fit", "--quiet", "--data", "digits:1500,200", "--train-count", "200", "--within", "0.001", "--checkpoint", path, "--out", "a"), "--checkpoint "+path+": ")
+	more := fit("--max-memory", "1GB", "--checkpoint", path)
+	require.Equal(t, enough.Certificate.Kept, more.Certificate.Kept)
+	require.Equal(t, enough.Certificate.Ratio, more.Certificate.Ratio)
+	require.InEpsilon(t, float64(enough.LogEvidence), float64(more.LogEvidence), 1e-9) // short memory has another preconditioner
+	require.NoFileExists(t, path)
+}
+
+// Auto takes the exact posterior where it fits, else kept rows where these fit, else inducing examples,
+// and says why.
+func TestMethodAuto(t *testing.T) {
+	for _, c := range []struct{ memory, within, method, why string }{
+		{"1GB", "0.05", "exact", "--method auto takes exact: the training rows have 300 outputs"},
+		{"3MB", "0.1", "kept", "are enough for --within 0.1"},
+		{"1500kB", "0.001", "nystrom", "--method auto takes nystrom: --within 0.001 takes about 2"},
+	} {
+		r := gpexplain(t.Context(), "fit", "--json", "--data", "digits:1500,200", "--train-count", "300", "--method", "auto", "--within", c.within,
+			"--calibrate", "none", "--max-memory", c.memory, "--out", filepath.Join(t.TempDir(), "a.gp"))
+		require.Zero(t, r.code, r.stderr)
+		fit := decode[fitReport](t, r.stdout).Fit
+		require.Equal(t, c.method, fit.Method)
+		require.Contains(t, strings.Join(fit.Warnings, "\n"), c.why)
+	}
 }
 
 // What is no checkpoint is found before the model is read.

@@ -79,7 +79,7 @@ func (s *fitVerb) add(c *cobra.Command) {
 	s.posterior.AddAnswer(c)
 	s.calibration.Add(c)
 	s.posterior.AddTune(c)
-	f.StringVar(&s.checkpoint, "checkpoint", "", "keep the state of --method nystrom or fitc in `FILE` while it passes over the data, or of the refit of --method kept, and go on from there where it exists")
+	f.StringVar(&s.checkpoint, "checkpoint", "", "keep the state of --method nystrom or fitc in `FILE` while it passes over the data, or the choice of rows and the refit of --method kept, and go on from there where it exists; where memory was short of the rows that --within takes, it stays for a fit with more")
 	f.BoolVar(&s.inputs, "with-inputs", false, "put the training inputs into the file, so that the training data are not needed again")
 	f.BoolVar(&s.bundle, "bundle", false, "put the network and the training inputs into the file, so that it answers on a machine that has nothing else; it then holds personal data if the training rows do, but no paths")
 	f.StringVar(&s.posterior.File, "posterior", "", "with --without or --append: fit the posterior of `FILE` again with other training rows")
@@ -161,8 +161,10 @@ func (s *fitVerb) run(ctx context.Context, c *console.Console) error {
 	if err := q.Save(ctx, s.out, p, r.Fit, inference.SaveOptions{Inputs: s.inputs, Bundle: s.bundle || p.Saved != nil && p.Saved.Header.Bundle, Split: s.common.Data.Split}); err != nil {
 		return err
 	}
-	if err := inference.RemoveCheckpoint(s.checkpoint); err != nil {
-		return err
+	if !q.Short { // with more memory a fit goes on from there
+		if err := inference.RemoveCheckpoint(s.checkpoint); err != nil {
+			return err
+		}
 	}
 	return r.print(c, q)
 }

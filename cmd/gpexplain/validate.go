@@ -75,7 +75,7 @@ func (s *validateVerb) run(ctx context.Context, c *console.Console) error {
 // print writes the table, and for a method that is not exact the report of the
 // fit.
 func (s *validateVerb) print(c *console.Console, p *problem.Problem, v *inference.Validation) error {
-	exact, f := s.posterior.Method == "exact", v.Posterior.Report(p, c.Warnings)
+	exact, f := v.Posterior.How.Name == "exact", v.Posterior.Report(p, c.Warnings)
 	if c.JSON {
 		table := tableJSON{Schema: "funcgp/validate/1", OK: v.Table.OK(), Warnings: c.Warnings}
 		for _, r := range v.Table.Rows {

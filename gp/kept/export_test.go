@@ -8,3 +8,6 @@ func SetFirstMost(t *testing.T, n int) {
 	firstMost = n
 	t.Cleanup(func() { firstMost = before })
 }
+
+// RowBytes is the memory of a row of an example, linearized.
+var RowBytes = rowBytes

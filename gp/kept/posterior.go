@@ -3,7 +3,9 @@ package kept
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -49,13 +51,28 @@ type Posterior struct {
 
 var _ gp.Dual = (*Posterior)(nil)
 
+// ShortWarning says that memory did not hold all rows above Options.Strength, so that the strongest
+// alone are kept.
+type ShortWarning struct {
+	Kept, Above       int
+	Needed, Available int64 // bytes, with all rows above the threshold
+}
+
+func (w *ShortWarning) Error() string {
+	const gib = 1 << 30
+	return fmt.Sprintf("kept: the %d strongest of %d rows above the threshold are kept; all take %.3g GiB of memory and %.3g GiB may be used: raise the memory limit for smaller variances",
+		w.Kept, w.Above, float64(w.Needed)/gib, float64(w.Available)/gib)
+}
+
 // Fit returns the posterior given the sites s of the training examples x under a prior,
 // where theta is θ*. Of one quasi-Newton step from the sites it has the mean, with
 // (Σ₀⁻¹ + J_kᵀΛJ_k)⁻¹ of the kept rows in place of the inverse Hessian; with all rows it is
 // gp.Fit's.
 //
-// It takes one product with Jᵀ and a backward pass a row. It fails with a *gp.MemoryError
-// before anything large is allocated, and otherwise as gp.Keep and gp.FitKept do. Where no
+// It takes one product with Jᵀ and a backward pass a row. Where the rows above
+// Options.Strength do not fit into memory, it keeps the strongest of them, and Warnings holds a
+// *ShortWarning. Where not one fits, it fails with a *gp.MemoryError before anything large is
+// allocated, and otherwise it fails as gp.Keep and gp.FitKept do. Where no
 // row is above Options.Strength, the error is gp.ErrNoExamples.
 func Fit(ctx context.Context, x linearize.Source, s *gp.Sites, prior ntk.Prior, theta []float64, o *Options) (*Posterior, error) {
 	p := newPosterior(x, prior, theta, o)
@@ -117,14 +134,19 @@ func (p *Posterior) measure(ctx context.Context) error {
 	if p.c = one.Outputs(); one.P != p.p {
 		panic("kept: the length of theta is not the number of parameters of the examples")
 	}
-	err = linearize.Combine(one, mat.NewDense(1, p.c, nil)).Batches(ctx, func(_ int, row *linearize.Batch) error {
-		p.each = jacobian.Bytes(row)
-		return nil
-	})
-	if err != nil {
+	if p.each, err = rowBytes(ctx, one); err != nil {
 		return err
 	}
 	return gp.CheckMemory("a posterior of kept rows", gp.TrainingExamples, p.x.Len(), p.o.MaxMemory, func(n int) int64 { return Bytes(n, p.c, p.p, 0) })
+}
+
+// rowBytes returns the memory of a row of an example, linearized.
+func rowBytes(ctx context.Context, one *linearize.Batch) (bytes int64, err error) {
+	err = linearize.Combine(one, mat.NewDense(1, one.Outputs(), nil)).Batches(ctx, func(_ int, row *linearize.Batch) error {
+		bytes = jacobian.Bytes(row)
+		return nil
+	})
+	return bytes, err
 }
 
 // firstExample returns the first example of x.
@@ -162,14 +184,21 @@ func Bytes(n, c, p, rows int) int64 {
 	return memory.Add(memory.Mul(8, vectors), gp.Bytes(rows, 1))
 }
 
-// keep chooses the rows at the sites s and conditions the posterior on them.
+// keep chooses the rows at the sites s, as many as fit into memory, and conditions the posterior on
+// them.
 func (p *Posterior) keep(ctx context.Context, s *gp.Sites) error {
 	k, err := gp.Keep(ctx, p.kernel, p.x, s, &gp.KeepOptions{Strength: p.o.Strength, PriorVariance: p.o.PriorVariance, Workers: p.o.Workers, Progress: p.o.Progress})
 	if err != nil {
 		return err
 	}
-	if err := gp.CheckMemory("an exact posterior of kept rows", gp.KeptRows, k.Len(), p.o.MaxMemory, p.need); err != nil {
-		return err
+	fits, budget := memory.Fit(k.Len(), p.o.MaxMemory, p.need)
+	if fits < k.Len() {
+		short := &ShortWarning{Kept: fits, Above: k.Len(), Needed: p.need(k.Len()), Available: budget}
+		if fits == 0 {
+			return &gp.MemoryError{Op: "an exact posterior of kept rows", Needed: short.Needed, Available: budget, Unit: gp.KeptRows}
+		}
+		p.warnings = append(p.warnings, short)
+		k = pick(k, slices.Sorted(slices.Values(byStrength(k)[:fits])))
 	}
 	p.sites = s
 	p.thin, err = gp.FitKept(ctx, p.kernel, p.x, s, k, p.exactOptions())
@@ -284,7 +313,7 @@ func (p *Posterior) Refitted() bool { return p.refit }
 func (p *Posterior) Distance() float64 { return p.distance }
 
 // Warnings says where the result is less accurate than it should be: it holds
-// *gp.JitterWarning and after a refit *gp.GapWarning, *gp.IterationWarning and
+// *gp.JitterWarning, *ShortWarning and after a refit *gp.GapWarning, *gp.IterationWarning and
 // *weightspace.GradientWarning. A loaded posterior has their texts alone.
 func (p *Posterior) Warnings() []error { return p.warnings }
 

@@ -72,7 +72,7 @@ func (c *preconditioner) build(ctx context.Context, s *gp.Sites) error {
 	c.thin = nil // its memory is free before the next is made
 	c.f = dense.Flat(s.F)
 	pays := int(rootPreconditioning * math.Sqrt(float64(c.p.x.Len()*c.p.c)))
-	c.most = memory.Largest(min(mostPreconditioning, pays), gp.MemoryBudget(o.MaxMemory), c.p.need)
+	c.most, _ = memory.Fit(min(mostPreconditioning, pays), o.MaxMemory, c.p.need)
 	return c.fill(ctx, s)
 }
 

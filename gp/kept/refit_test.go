@@ -265,7 +265,7 @@ func TestStops(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	q := testkit.Problems(t)[5]
 	var memory *gp.MemoryError
-	for _, most := range []int64{1000, kept.Bytes(q.N, q.C, q.Train.P, 5)} {
+	for _, most := range []int64{1000, kept.Bytes(q.N, q.C, q.Train.P, 0) + 8} {
 		_, err := kept.Fit(t.Context(), q.Train, q.Sites(t), q.Prior, q.Theta, &kept.Options{MaxMemory: most})
 		require.ErrorAs(t, err, &memory)
 		_, err = kept.Refit(t.Context(), q.Train, q.Y, q.Likelihood, q.Prior, q.Theta, &kept.Options{MaxMemory: most})

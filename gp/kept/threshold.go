@@ -14,6 +14,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -30,8 +32,15 @@ type ThresholdOptions struct {
 	// Most is the number of rows of these examples that stand for all of their rows, the
 	// strongest. 0 begins with 4000 and takes more until what the weaker ones would change,
 	// by a sample of them, leaves room for a threshold. Short memory bounds them.
-	Most      int
-	MaxMemory int64  // bytes; 0 means what gp.MemoryBudget says
+	Most int
+	// Before, if not nil, is a search of the same examples that ended because its memory was short.
+	// This one goes on from there, and returns it where there is no memory for more rows.
+	Before *Threshold
+	// Worth, if not nil, is asked whether to go on after a threshold that more rows would change.
+	Worth func(t *Threshold) bool
+	// MaxMemory is the number of bytes that the search, and a posterior of the rows above the
+	// threshold, may take; 0 means what gp.MemoryBudget says.
+	MaxMemory int64
 	Seed      uint64 // of the choice of the examples
 	Workers   int    // 0 means GOMAXPROCS; results do not depend on it
 	Progress  func(stage string, done, total int)
@@ -57,6 +66,11 @@ func (o *ThresholdOptions) withDefaults() ThresholdOptions {
 	return d
 }
 
+// allowed returns for how many of the asked examples the variance may be larger.
+func (o *ThresholdOptions) allowed(asked *linearize.Batch) int {
+	return int(float64(asked.Len()) * (1 - o.Share))
+}
+
 // A Threshold is a τ with what was found of it on a sample of training examples.
 type Threshold struct {
 	// Strength is τ: rows with s > τ are to be kept.
@@ -71,6 +85,12 @@ type Threshold struct {
 	Examples int // that were looked at
 	Rows     int // of theirs above τ
 	Of       int // rows that stood for all of theirs, but for what the weaker ones change
+	// Wanted is Rows where Ratio is at most 1+Within. Otherwise it is about how many rows that
+	// takes, by what each of a sample of the weaker rows would change alone: rather too many.
+	Wanted int
+	// Needed and Available are the bytes that as many take and that may be used, where memory was
+	// short; else 0.
+	Needed, Available int64
 }
 
 // KeepOptions returns the options with which gp.Keep keeps the rows above the threshold.
@@ -99,30 +119,67 @@ func FindThreshold(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.
 	if opt.Examples > 0 && opt.Examples < x.Len() {
 		among = sample(x.Len(), opt.Examples, opt.Seed)
 	}
-	most := opt.Most
-	if most == 0 {
-		most = firstMost
+	each, err := rowBytes(ctx, asked.Slice(0, 1))
+	if err != nil {
+		return nil, err
+	}
+	// The rows with their posterior, and what they share with the asked examples and a tile of others.
+	need := func(rows int) int64 {
+		shared := memory.Mul(8*int64(rows), int64(asked.Len()*asked.Outputs()+2*weakerTile))
+		return memory.Add(shared, memory.Add(Bytes(x.Len(), asked.Outputs(), asked.P, rows), memory.Mul(int64(rows), each)))
+	}
+	most := cmp.Or(opt.Most, firstMost)
+	if opt.Before != nil {
+		most = larger(opt.Before.Of, opt.Before.Wanted)
 	}
 	for {
-		fits := mostThatFit(most, opt.MaxMemory)
-		t, err := findThreshold(ctx, k, x, s, asked, &opt, among, fits)
+		fits, budget := memory.Fit(most, opt.MaxMemory, need)
+		if fits == 0 {
+			return nil, &gp.MemoryError{Op: "a search for rows to keep", Needed: need(1), Available: budget, Unit: gp.KeptRows}
+		}
+		if opt.Before != nil && fits <= opt.Before.Of {
+			return opt.Before, nil
+		}
+		t, err := findThreshold(ctx, k, x, s, asked, &opt, among, fits, fits < most)
+		if err == nil && fits < most && t.Of == fits && t.Ratio > 1+opt.Within {
+			t.Needed, t.Available = need(max(t.Wanted, fits+1)), budget
+		}
 		if err != nil || opt.Most > 0 || fits < most || t.Of < most || t.Ratio <= 1+opt.Within {
 			return t, err
 		}
-		most += most * 3 / 5
+		if opt.Worth != nil && !opt.Worth(t) {
+			return t, nil
+		}
+		most = larger(most, t.Wanted)
 	}
 }
 
-// mostThatFit returns how many of these rows have a factor that fits into memory.
-func mostThatFit(rows int, maxMemory int64) int {
-	for budget := gp.MemoryBudget(maxMemory); rows > 1 && gp.Bytes(rows, 1) > budget; {
-		rows -= max(1, rows/16)
-	}
-	return rows
+// larger returns the number of rows to look at after most were too few, where about wanted will do.
+func larger(most, wanted int) int {
+	return min(max(wanted, most+most*3/5), most*5/2)
 }
 
-// findThreshold compares with the posterior of the most strongest rows.
-func findThreshold(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Sites, asked *linearize.Batch, opt *ThresholdOptions, among []int, most int) (*Threshold, error) {
+// RatioAt returns v_k/v with the rows that p keeps and with all, as Threshold.Ratio does for a
+// threshold: by what a sample of the others would change.
+func (p *Posterior) RatioAt(ctx context.Context, asked *linearize.Batch, o *ThresholdOptions) (float64, error) {
+	opt := o.withDefaults()
+	e, err := excessOf(ctx, p.thin, asked)
+	if err != nil {
+		return 0, err
+	}
+	rest, err := p.Kept().Dropped(ctx, p.sites, opt.Workers)
+	if err != nil {
+		return 0, err
+	}
+	if err := e.addWeaker(ctx, p.kernel, p.x, p.thin, asked, rest, &opt); err != nil {
+		return 0, err
+	}
+	return 1 + e.quantile(p.Kept().Len(), opt.allowed(asked)), nil
+}
+
+// findThreshold compares with the posterior of the most strongest rows. Where memory bounds these, no
+// threshold is below them.
+func findThreshold(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Sites, asked *linearize.Batch, opt *ThresholdOptions, among []int, most int, bounded bool) (*Threshold, error) {
 	all, err := gp.Keep(ctx, k, x, s, &gp.KeepOptions{Most: most, Among: among, Workers: opt.Workers, Progress: opt.Progress})
 	if err != nil {
 		return nil, err
@@ -134,7 +191,7 @@ func findThreshold(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.
 	if all.Len() == 0 {
 		return nil, fmt.Errorf("kept: the sites of %d examples say nothing: %w", t.Examples, gp.ErrNoExamples)
 	}
-	all = strongestFirst(all)
+	all = pick(all, byStrength(all))
 	post, err := gp.FitKept(ctx, k, x, s, all, &gp.Options{MaxMemory: opt.MaxMemory, Workers: opt.Workers, Progress: opt.Progress})
 	if err != nil {
 		return nil, err
@@ -152,16 +209,20 @@ func findThreshold(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.
 			return nil, err
 		}
 	}
-	allowed := int(float64(asked.Len()) * (1 - opt.Share))
+	allowed := opt.allowed(asked)
 	t.Rows = excess.fewest(opt.Within, allowed)
 	// Rows of the same strength are kept together.
 	for t.Rows < all.Len() && all.Strength[t.Rows] == all.Strength[t.Rows-1] {
 		t.Rows++
 	}
-	if t.Rows < all.Len() {
+	switch {
+	case t.Rows < all.Len():
 		t.Strength = all.Strength[t.Rows]
+	case bounded && t.Of == most:
+		t.Strength = math.Nextafter(all.Strength[most-1], 0)
 	}
 	t.Ratio = 1 + excess.quantile(t.Rows, allowed)
+	t.Wanted = t.Rows + excess.more(opt.Within, allowed)
 	for i, v := range all.Strength {
 		t.PriorVariance = max(t.PriorVariance, 2*v/all.Lambda[i])
 	}
@@ -176,18 +237,21 @@ func sample(of, n int, seed uint64) []int {
 	return picked
 }
 
-// strongestFirst returns the rows in the order of falling strength.
-func strongestFirst(k *gp.Kept) *gp.Kept {
-	order := make([]int, k.Len())
-	for i := range order {
-		order[i] = i
-	}
+// byStrength returns the positions of the rows in the order of falling strength.
+func byStrength(k *gp.Kept) []int {
+	order := dense.Range(k.Len())
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(k.Strength[b], k.Strength[a]) })
+	return order
+}
+
+// pick returns the rows at these positions.
+func pick(k *gp.Kept, at []int) *gp.Kept {
 	_, c := k.Directions.Dims()
-	to := &gp.Kept{Directions: mat.NewDense(k.Len(), c, nil), Trace: k.Trace, Total: k.Total}
-	for i, at := range order {
+	to := &gp.Kept{Directions: mat.NewDense(len(at), c, nil), Total: k.Total}
+	for i, at := range at {
 		to.Examples, to.Lambda, to.Strength = append(to.Examples, k.Examples[at]), append(to.Lambda, k.Lambda[at]), append(to.Strength, k.Strength[at])
 		to.Directions.SetRow(i, k.Directions.RawRowView(at))
+		to.Trace += k.Lambda[at]
 	}
 	return to
 }
@@ -196,9 +260,17 @@ func strongestFirst(k *gp.Kept) *gp.Kept {
 type excess struct {
 	outputs int
 	half    *mat.Dense // H of Thinned.HalfTo, T·C×n
-	lost    *mat.Dense // T·C×n: with the first j rows alone, in column j
 	v       []float64  // with all rows, T·C
 	weaker  []float64  // what rows that are weaker than all of these would take from v, T·C
+	rest    int        // number of these
+	sample  []weaker   // of them
+}
+
+// A weaker row is one of a sample of those that a posterior does not have.
+type weaker struct {
+	strength float64
+	count    float64   // of such rows
+	takes    []float64 // from v, T·C
 }
 
 // excessOf computes the excess for the examples x.
@@ -208,33 +280,26 @@ func excessOf(ctx context.Context, post *gp.Thinned, x *linearize.Batch) (*exces
 	if err := post.HalfTo(ctx, e.half, x); err != nil {
 		return nil, err
 	}
-	e.lost = mat.DenseCopyOf(e.half)
 	var cov mat.Dense
 	if err := post.PredictTo(ctx, nil, &cov, x); err != nil {
 		return nil, err
 	}
 	for i := range e.v {
 		e.v[i] = cov.At(i, i%e.outputs)
-		// With the first j columns of H the variance is κ − Σ h².
-		row, sum := e.lost.RawRowView(i), 0.0
-		for j := len(row) - 1; j >= 0; j-- {
-			sum += row[j] * row[j]
-			row[j] = sum
-		}
 	}
 	return e, nil
 }
 
-// weakerRows is how many of the weaker rows are looked at, at most.
-const weakerRows = 2000
+// weakerRows is how many of the weaker rows are looked at, at most, and weakerTile how many at once.
+const weakerRows, weakerTile = 2000, 250
 
 // addWeaker estimates cᵀc of the rows that post does not have, each of which is drawn with a
 // probability in proportion to λ; where they are few, all are taken.
 func (e *excess) addWeaker(ctx context.Context, k ntk.Kernel, x linearize.Source, post *gp.Thinned, asked *linearize.Batch, rest *gp.Kept, o *ThresholdOptions) error {
-	examples, directions, weights := draw(rest, weakerRows, o.Seed)
-	const tile = 250
-	for lo := 0; lo < len(examples); lo += tile {
-		hi := min(lo+tile, len(examples))
+	e.rest = rest.Len()
+	examples, directions, lambda, counts := draw(rest, weakerRows, o.Seed)
+	for lo := 0; lo < len(examples); lo += weakerTile {
+		hi := min(lo+weakerTile, len(examples))
 		b, err := linearize.GatherCombined(ctx, x, examples[lo:hi], directions.Slice(lo, hi, 0, e.outputs).(*mat.Dense))
 		if err != nil {
 			return err
@@ -248,20 +313,44 @@ func (e *excess) addWeaker(ctx context.Context, k ntk.Kernel, x linearize.Source
 		k.BlockTo(prior, asked, b)
 		c.Mul(e.half, half.T())
 		c.Sub(prior, &c)
-		for i := range e.v {
-			for j, v := range c.RawRowView(i) {
-				e.weaker[i] += weights[lo+j] * v * v
+		own := mat.NewDense(hi-lo, 1, nil)
+		k.DiagTo(own, b)
+		for j := range hi - lo {
+			w := weaker{strength: lambda[lo+j] * own.At(j, 0), count: counts[lo+j], takes: make([]float64, len(e.v))}
+			for i := range w.takes {
+				w.takes[i] = w.count * lambda[lo+j] * c.At(i, j) * c.At(i, j)
 			}
+			floats.Add(e.weaker, w.takes)
+			e.sample = append(e.sample, w)
 		}
 	}
 	return nil
 }
 
-// draw returns n rows, in the order of their examples, with weights such that Σ w c² is an
-// unbiased estimate of Σ λc² over all rows. Where there are no more than n, it is exact.
-func draw(rows *gp.Kept, n int, seed uint64) (examples []int, directions *mat.Dense, weights []float64) {
+// more estimates how many of the weaker rows, the strongest first, it takes beside all rows of the
+// posterior for an excess of within.
+func (e *excess) more(within float64, allowed int) int {
+	_, n := e.half.Dims()
+	slices.SortFunc(e.sample, func(a, b weaker) int { return cmp.Compare(b.strength, a.strength) })
+	left, count := slices.Clone(e.weaker), 0.0
+	for _, w := range e.sample {
+		if e.quantileOf(n, left, allowed) <= within {
+			break
+		}
+		floats.Sub(left, w.takes)
+		count += w.count
+	}
+	return min(int(math.Ceil(count)), e.rest)
+}
+
+// draw returns n rows, in the order of their examples, with their λ and for how many rows each
+// stands: Σ count λc² is an unbiased estimate of Σ λc² over all rows. Where there are no more than n,
+// it is exact.
+func draw(rows *gp.Kept, n int, seed uint64) (examples []int, directions *mat.Dense, lambda, counts []float64) {
 	if rows.Len() <= n {
-		return rows.Examples, rows.Directions, rows.Lambda
+		counts = make([]float64, rows.Len())
+		floats.AddConst(1, counts)
+		return rows.Examples, rows.Directions, rows.Lambda, counts
 	}
 	times := make(map[int]int, n)
 	for _, row := range rows.Draw(n, rand.New(rand.NewPCG(seed, 0x7765616b))) {
@@ -274,22 +363,21 @@ func draw(rows *gp.Kept, n int, seed uint64) (examples []int, directions *mat.De
 	for i, row := range at {
 		examples = append(examples, rows.Examples[row])
 		directions.SetRow(i, rows.Directions.RawRowView(row))
-		weights = append(weights, total/float64(n)*float64(times[row]))
+		lambda = append(lambda, rows.Lambda[row])
+		counts = append(counts, total/float64(n)*float64(times[row])/rows.Lambda[row])
 	}
-	return examples, directions, weights
+	return examples, directions, lambda, counts
 }
 
 // largest returns the largest excess of the outputs of example t with the first rows
-// alone, as a part of the variance with all. An output that is known exactly has none.
-func (e *excess) largest(t, rows int) float64 {
+// alone and all but some weaker rows, as a part of the variance with all. An output that is known
+// exactly has none.
+func (e *excess) largest(t, rows int, weaker []float64) float64 {
 	top := 0.0
-	_, n := e.lost.Dims()
 	for i := t * e.outputs; i < (t+1)*e.outputs; i++ {
-		lost := e.weaker[i]
-		if rows < n {
-			lost += e.lost.At(i, rows)
-		}
-		if lost > 0 {
+		// With the first columns of H alone the variance is κ − Σ h².
+		rest := e.half.RawRowView(i)[rows:]
+		if lost := weaker[i] + floats.Dot(rest, rest); lost > 0 {
 			top = max(top, lost/math.Max(e.v[i]-e.weaker[i], 0))
 		}
 	}
@@ -299,16 +387,19 @@ func (e *excess) largest(t, rows int) float64 {
 // fewest returns the smallest number of rows, at least 1, with which no more than
 // allowed examples have an excess over within.
 func (e *excess) fewest(within float64, allowed int) int {
-	_, n := e.lost.Dims()
+	_, n := e.half.Dims()
 	return 1 + sort.Search(n-1, func(j int) bool { return e.quantile(j+1, allowed) <= within })
 }
 
 // quantile returns the excess with the first rows alone that no more than allowed examples
 // are over.
-func (e *excess) quantile(rows, allowed int) float64 {
+func (e *excess) quantile(rows, allowed int) float64 { return e.quantileOf(rows, e.weaker, allowed) }
+
+// quantileOf is quantile where only these weaker rows are missing.
+func (e *excess) quantileOf(rows int, weaker []float64, allowed int) float64 {
 	all := make([]float64, len(e.v)/e.outputs)
 	for t := range all {
-		all[t] = e.largest(t, rows)
+		all[t] = e.largest(t, rows, weaker)
 	}
 	slices.Sort(all)
 	return all[len(all)-1-allowed]

@@ -2,6 +2,7 @@ package kept_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -118,7 +119,80 @@ func TestThresholdOfSample(t *testing.T) {
 	require.Equal(t, one, find(kept.ThresholdOptions{Workers: 5}))
 	require.NotEqual(t, one, find(kept.ThresholdOptions{Seed: 1}))
 	require.Equal(t, 10, find(kept.ThresholdOptions{Most: 10}).Of)
-	require.Less(t, find(kept.ThresholdOptions{MaxMemory: gp.Bytes(20, 1)}).Of, 21)
+	require.Equal(t, 20, find(kept.ThresholdOptions{MaxMemory: searchBytes(t, q, 20)}).Of)
+}
+
+// searchBytes is the memory of a search among n rows.
+func searchBytes(t *testing.T, q *testkit.Problem, n int) int64 {
+	t.Helper()
+	each, err := kept.RowBytes(t.Context(), q.Train.Slice(0, 1))
+	require.NoError(t, err)
+	return kept.Bytes(q.N, q.C, len(q.Theta), n) + int64(n)*(each+8*int64(q.T*q.C+500))
+}
+
+// Short memory bounds the rows above the threshold. The answer says the ratio that these give and
+// about how many rows what was asked takes; with more memory a search goes on from there and ends
+// where one with enough memory does. A posterior keeps as many of the rows above a threshold as fit,
+// the strongest, and its ratio is measured.
+func TestE16ShortMemory(t *testing.T) {
+	kept.SetFirstMost(t, 40)
+	q := testkit.NewProblem("many", 11, 60, 3, glm.Categorical{}, 3)
+	s, err := gp.NewSites(q.Y, q.Train.F, q.Likelihood)
+	require.NoError(t, err)
+	find := func(o kept.ThresholdOptions) *kept.Threshold {
+		o.Within, o.Share = .05, 1
+		found, err := kept.FindThreshold(t.Context(), q.Kernel, q.Train, s, q.Test, &o)
+		require.NoError(t, err)
+		return found
+	}
+	enough := find(kept.ThresholdOptions{})
+	require.LessOrEqual(t, enough.Ratio, 1.05)
+	require.Equal(t, enough.Rows, enough.Wanted)
+	const fit = 30
+	require.Greater(t, enough.Rows, fit)
+	short := find(kept.ThresholdOptions{MaxMemory: searchBytes(t, q, fit)})
+	rows, err := gp.Keep(t.Context(), q.Kernel, q.Train, s, short.KeepOptions())
+	require.NoError(t, err)
+	require.Equal(t, []int{fit, fit, fit}, []int{short.Rows, short.Of, rows.Len()})
+	require.GreaterOrEqual(t, short.Wanted, enough.Rows)
+	require.LessOrEqual(t, short.Wanted, 2*q.N)
+	top := 1.0
+	for _, r := range ratios(t, q, s, short.KeepOptions()) {
+		top = max(top, r)
+	}
+	require.Greater(t, top, 1.05)
+	require.GreaterOrEqual(t, short.Ratio, top-1e-9)
+	require.Equal(t, short, find(kept.ThresholdOptions{Before: short, MaxMemory: searchBytes(t, q, fit)}))
+	more := find(kept.ThresholdOptions{Before: short})
+	require.Greater(t, more.Of, fit)
+	require.LessOrEqual(t, more.Ratio, 1.05)
+	require.InDelta(t, enough.Rows, more.Rows, 5)
+
+	o := &kept.Options{Strength: enough.Strength, MaxMemory: searchBytes(t, q, fit) - 8*fit*int64(q.T*q.C+500)}
+	all, err := kept.Fit(t.Context(), q.Train, s, q.Prior, q.Theta, &kept.Options{Strength: enough.Strength})
+	require.NoError(t, err)
+	some, err := kept.Fit(t.Context(), q.Train, s, q.Prior, q.Theta, o)
+	require.NoError(t, err)
+	var warning *kept.ShortWarning
+	require.ErrorAs(t, some.Warnings()[0], &warning)
+	require.Equal(t, kept.ShortWarning{Kept: some.Kept().Len(), Above: all.Kept().Len(), Needed: warning.Needed, Available: o.MaxMemory}, *warning)
+	require.Greater(t, warning.Needed, warning.Available)
+	require.Equal(t, fit, some.Kept().Len())
+	require.True(t, slices.IsSorted(some.Kept().Examples))
+	require.Equal(t, slices.Sorted(slices.Values(all.Kept().Strength))[all.Kept().Len()-some.Kept().Len():], slices.Sorted(slices.Values(some.Kept().Strength)))
+	ratio, err := some.RatioAt(t.Context(), q.Test, &kept.ThresholdOptions{Share: 1})
+	require.NoError(t, err)
+	top = 1
+	for _, r := range ratios(t, q, s, &gp.KeepOptions{Strength: slices.Min(some.Kept().Strength) * (1 - 1e-12)}) {
+		top = max(top, r)
+	}
+	require.GreaterOrEqual(t, ratio, top-1e-9)
+
+	_, err = kept.Fit(t.Context(), q.Train, s, q.Prior, q.Theta, &kept.Options{MaxMemory: kept.Bytes(q.N, q.C, len(q.Theta), 0) + 8})
+	var refused *gp.MemoryError
+	require.ErrorAs(t, err, &refused)
+	_, err = kept.FindThreshold(t.Context(), q.Kernel, q.Train, s, q.Test, &kept.ThresholdOptions{MaxMemory: 8})
+	require.ErrorAs(t, err, &refused)
 }
 
 // Few rows stand for all where what the others change leaves room for a threshold, and the

@@ -8,7 +8,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -71,21 +70,6 @@ func badCheckpoint(path string, err error) error {
 		return console.FullErrorf("--checkpoint %s: %s; name another file, or remove it to start anew", path, e.Problem)
 	}
 	return console.FullErrorf("--checkpoint %s: %w; name another file, or remove it to start anew", path, console.CauseOf(err))
-}
-
-// useKeptCheckpoint makes a refit with these options go on from --checkpoint and write
-// there.
-func (f *fit) useKeptCheckpoint(o *kept.Options) {
-	path := f.options.Checkpoint
-	if path == "" {
-		return
-	}
-	if o.Resume = f.options.ResumeKept; o.Resume != nil {
-		f.con.Note("going on from %s with the refit", path)
-	}
-	o.Checkpoint = func(save func(w *store.Writer) error) error {
-		return store.Write(path, checkpointKind, checkpointVersion, save)
-	}
 }
 
 // useCheckpoint makes a fit with these options go on from --checkpoint and

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/gp/kept/certificate"
+	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
@@ -26,6 +28,11 @@ const sampledRows = 6000
 // kept conditions on the rows of all training data that say something (E16).
 func (f *fit) kept(ctx context.Context) (*Posterior, error) {
 	if err := f.prepare(ctx, f.problem.KeepsJacobian()); err != nil {
+		return nil, err
+	}
+	stated := f.precision
+	var err error
+	if f.choice, err = f.readChoice(); err != nil {
 		return nil, err
 	}
 	if f.flags.tune == "" {
@@ -48,7 +55,11 @@ func (f *fit) kept(ctx context.Context) (*Posterior, error) {
 			if err != nil {
 				return nil, err
 			}
-			q, _, err := g.keptPosterior(ctx, asked, products, near, func(*kept.Options) {})
+			t, err := g.threshold(ctx, asked, nil)
+			if err != nil {
+				return nil, err
+			}
+			q, err := g.keptPosterior(ctx, asked, t, &kept.Options{Products: products, Near: near})
 			if err != nil {
 				return nil, err
 			}
@@ -62,7 +73,41 @@ func (f *fit) kept(ctx context.Context) (*Posterior, error) {
 		}
 	}
 	// Only the refit at the precision that is settled goes through --checkpoint.
-	q, threshold, err := f.keptPosterior(ctx, asked, products, nil, f.useKeptCheckpoint)
+	var before *kept.Threshold
+	if c := f.choice; c != nil {
+		if err := f.checkChoice(ctx); err != nil {
+			return nil, err
+		}
+		if c.Within == f.flags.within && c.Seed == f.problem.Limits.Seed {
+			before = &c.Threshold
+		}
+	}
+	threshold, err := f.threshold(ctx, asked, before)
+	if err != nil {
+		return nil, err
+	}
+	if why := f.losing(threshold); why != "" {
+		f.con.Remark(fmt.Errorf("--method auto takes nystrom: %s", why))
+		f.chooses, f.flags.Method, f.flags.within = false, "nystrom", 0
+		if f.flags, err = f.flags.withDefaults(f.problem); err != nil {
+			return nil, err
+		}
+		err := planMethod(f.con, f.problem, &f.flags, f.heldOut)
+		if e := (*gp.MemoryError)(nil); errors.As(err, &e) && e.Largest > 0 {
+			f.flags.inducing = e.Largest
+		} else if err != nil {
+			return nil, err
+		}
+		return f.sparse(ctx)
+	}
+	o := &kept.Options{Products: products}
+	if !f.options.AtTheta && !f.frozen {
+		c := &choice{Stated: stated, Match: f.matched, Within: f.flags.within, Seed: f.problem.Limits.Seed, Threshold: *threshold, near: f.near}
+		if err := f.useKeptCheckpoint(ctx, o, c); err != nil {
+			return nil, err
+		}
+	}
+	q, err := f.keptPosterior(ctx, asked, threshold, o)
 	if e := (*store.Error)(nil); errors.As(err, &e) && f.options.ResumeKept != nil {
 		return nil, badCheckpoint(f.options.Checkpoint, err)
 	}
@@ -71,6 +116,9 @@ func (f *fit) kept(ctx context.Context) (*Posterior, error) {
 	}
 	if err := f.con.EndPart(ctx, "kernel"); err != nil {
 		return nil, err
+	}
+	if q.Short = threshold.Needed > threshold.Available; q.Short {
+		f.warnShort(q.Dual.(*kept.Posterior).Kept().Len(), threshold)
 	}
 	return q, f.certify(ctx, q, threshold, products)
 }
@@ -104,9 +152,19 @@ func (f *fit) askedRows(ctx context.Context) (*linearize.Batch, error) {
 	return x, problem.NamesOf(rows, 0, n).ExplainError(err)
 }
 
-// threshold finds τ for --within at θ*.
-func (f *fit) threshold(ctx context.Context, asked *linearize.Batch) (*kept.Threshold, error) {
-	o := &kept.ThresholdOptions{Within: f.flags.within, MaxMemory: f.problem.Limits.Memory, Seed: f.problem.Limits.Seed, Progress: f.con.Show}
+// thresholdOptions say what to ask of rows that are kept.
+func (f *fit) thresholdOptions() *kept.ThresholdOptions {
+	return &kept.ThresholdOptions{Within: f.flags.within, MaxMemory: f.problem.Limits.Memory, Seed: f.problem.Limits.Seed, Progress: f.con.Show}
+}
+
+// threshold finds τ for --within at θ*. before, if not nil, is what a checkpoint has of it.
+func (f *fit) threshold(ctx context.Context, asked *linearize.Batch, before *kept.Threshold) (*kept.Threshold, error) {
+	if before != nil && before.Ratio <= 1+f.flags.within {
+		return before, nil
+	}
+	o := f.thresholdOptions()
+	o.Before = before
+	o.Worth = func(t *kept.Threshold) bool { return f.losing(t) == "" }
 	if f.flags.Method == "nystrom" {
 		// A pass through inducing examples is not to wait for a factor of many rows.
 		o.Examples, o.Most = sampledRows, sampledRows
@@ -116,30 +174,82 @@ func (f *fit) threshold(ctx context.Context, asked *linearize.Batch) (*kept.Thre
 		return nil, err
 	}
 	f.con.ClearBar()
-	if t.Ratio > 1+f.flags.within {
-		f.con.Warn(fmt.Errorf("--within %v: the rows that fit into memory leave variances up to %.3g times those of all rows; raise --max-memory", f.flags.within, t.Ratio))
+	if t.Needed > t.Available {
+		f.con.Note("--within %v takes about %s rows and %s, of which %s may be used: %s rows give variances up to %.3g times those of all rows",
+			f.flags.within, console.Count(t.Wanted), problem.SizeText(t.Needed), problem.SizeText(t.Available), console.Count(t.Rows), t.Ratio)
 	}
 	f.con.Detail("rows with s > %.3g are kept: %d, which give variances up to %.4g times those of all rows, by the %d strongest", t.Strength, t.Rows, t.Ratio, t.Of)
 	return t, nil
 }
 
-// keptPosterior fits or refits with the rows above the threshold of --within. near, if not
-// nil, is a refit at another precision. set makes the last choices among the options.
-func (f *fit) keptPosterior(ctx context.Context, asked *linearize.Batch, products linearize.Products, near *kept.Posterior, set func(o *kept.Options)) (*Posterior, *kept.Threshold, error) {
-	t, err := f.threshold(ctx, asked)
-	if err != nil {
-		return nil, nil, err
+// auto takes the exact posterior where it fits and is quick, and else that of kept rows or through
+// inducing examples.
+func (f *fit) auto(ctx context.Context) (*Posterior, error) {
+	p, n := f.problem, f.problem.Examples.Train.Len()
+	if n*p.Model.Outputs <= quickOutputs && p.ExactBytes(n) <= gp.MemoryBudget(p.Limits.Memory) {
+		f.flags.Method, f.flags.within = "exact", 0
+		f.con.Remark(fmt.Errorf("--method auto takes exact: the training rows have %s outputs", console.Count(n*p.Model.Outputs)))
+		return f.exact(ctx)
 	}
-	o := &kept.Options{Mean: f.options.mean, Strength: t.Strength, PriorVariance: t.PriorVariance, Products: products, Outputs: f.outputs, Near: near, Start: f.near, MaxMemory: f.problem.Limits.Memory, Progress: f.con.Show}
+	f.flags.Method, f.chooses = "kept", true
+	q, err := f.kept(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if k, ok := q.Dual.(*kept.Posterior); ok {
+		f.con.Remark(fmt.Errorf("--method auto takes kept: %s of the rows (example, direction of Λ) are enough for --within %v", console.Count(k.Kept().Len()), f.flags.within))
+	}
+	return q, nil
+}
+
+// quickOutputs is the number of outputs of training rows up to which --method auto takes exact.
+const quickOutputs = 5000
+
+// keptCosts is how many times the multiplications of a pass through inducing examples --method auto
+// spends on kept rows, which say how far they are from all rows.
+const keptCosts = 4
+
+// losing says why --method auto does not keep the rows above a threshold: they do not fit into memory,
+// or take much longer than a pass through inducing examples. Otherwise, and for other methods, it is "".
+func (f *fit) losing(t *kept.Threshold) string {
+	if !f.chooses {
+		return ""
+	}
+	rows, examples, c := float64(t.Wanted), float64(f.problem.Examples.Train.Len()), float64(f.problem.Model.Outputs)
+	// The factor twice, and the half-solves of rows that are asked about, left out or predicted without themselves.
+	work := 2./3*rows*rows*rows + rows*rows*(2*askedRows*c+8000+c*math.Min(examples, mostLeftOut))
+	pass := 1.5 * examples * c * inducingOutputs * inducingOutputs
+	switch {
+	case t.Needed > t.Available:
+		return fmt.Sprintf("--within %v takes about %s rows (example, direction of Λ) and %s, of which %s may be used", f.flags.within, console.Count(t.Wanted), problem.SizeText(t.Needed), problem.SizeText(t.Available))
+	case work > keptCosts*pass:
+		return fmt.Sprintf("--within %v takes about %s rows (example, direction of Λ) and some %.2g times as long", f.flags.within, console.Count(t.Wanted), work/pass)
+	}
+	return ""
+}
+
+// keptPosterior fits or refits with the rows above the threshold t, and completes the options o. Where
+// memory holds fewer, it measures what these give.
+func (f *fit) keptPosterior(ctx context.Context, asked *linearize.Batch, t *kept.Threshold, o *kept.Options) (*Posterior, error) {
+	o.Mean, o.Strength, o.PriorVariance, o.Outputs, o.Start = f.options.mean, t.Strength, t.PriorVariance, f.outputs, f.near
+	o.MaxMemory, o.Progress = f.problem.Limits.Memory, f.con.Show
 	var dual *kept.Posterior
+	var err error
 	if !f.options.AtTheta {
-		set(o)
 		dual, err = kept.Refit(ctx, f.source, f.problem.Examples.Y, f.problem.Task.Likelihood, f.prior, f.theta, o)
 	} else {
 		dual, err = kept.Fit(ctx, f.source, f.sites, f.prior, f.theta, o)
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
+	}
+	for _, warning := range dual.Warnings() {
+		if short := (*kept.ShortWarning)(nil); errors.As(warning, &short) {
+			t.Wanted, t.Needed, t.Available = max(t.Wanted, short.Above), max(t.Needed, short.Needed), short.Available
+			if t.Ratio, err = dual.RatioAt(ctx, asked, f.thresholdOptions()); err != nil {
+				return nil, err
+			}
+		}
 	}
 	q := f.posterior(dual)
 	if !f.options.AtTheta {
@@ -147,7 +257,20 @@ func (f *fit) keptPosterior(ctx context.Context, asked *linearize.Batch, product
 	} else {
 		q.Evidence = dual.EvidenceAtTheta(gp.Scatter(f.prior, f.theta))
 	}
-	return q, t, nil
+	return q, nil
+}
+
+// warnShort says what the rows give that memory holds where --within takes more.
+func (f *fit) warnShort(rows int, t *kept.Threshold) {
+	more := ""
+	if f.options.Checkpoint != "" {
+		more = fmt.Sprintf(" with --checkpoint %s, which goes on from here", f.options.Checkpoint)
+	}
+	if less := t.Ratio - 1; less < mostWithin/2 {
+		more += fmt.Sprintf(", or give --within %.2g", 1.05*less)
+	}
+	f.con.Warn(fmt.Errorf("--within %v takes about %s rows and %s, of which %s may be used. With the %s rows that are kept, variances are up to %.3g times those of all rows for 99 %% of the rows asked about. Raise --max-memory%s",
+		f.flags.within, console.Count(t.Wanted), problem.SizeText(t.Needed), problem.SizeText(t.Available), console.Count(rows), t.Ratio, more))
 }
 
 // certify says how much the rows that were left out could change.

@@ -209,7 +209,7 @@ func (f *fit) fitNystrom(ctx context.Context, z *sparse.Inducing, o *sparse.Opti
 	if err != nil {
 		return nil, err
 	}
-	t, err := f.threshold(ctx, asked)
+	t, err := f.threshold(ctx, asked, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -218,6 +218,9 @@ func (f *fit) fitNystrom(ctx context.Context, z *sparse.Inducing, o *sparse.Opti
 	rows, err := gp.Keep(ctx, f.kernel, f.source, f.sites, keep)
 	if err != nil {
 		return nil, err
+	}
+	if t.Needed > t.Available {
+		f.warnShort(rows.Len(), t)
 	}
 	f.con.Detail("%d rows are kept, with %.4g %% of tr Λ", rows.Len(), 100*rows.Trace/rows.Total)
 	return sparse.FitKept(ctx, f.kernel, f.source, f.sites, rows, z, o)

@@ -27,13 +27,17 @@ type Flags struct {
 }
 
 var (
+	methods    = append(slices.Clone(problem.Methods), methodAuto)
 	selections = []string{"uniform", "stratified", "trace", "greedy", "rpcholesky", "kmeans", report.SelectStrength}
 	tunings    = []string{"loo", "evidence", "heldout"}
 )
 
+// methodAuto is the --method that chooses one of the others.
+const methodAuto = "auto"
+
 // MethodValues are what a shell completes, with more values of a verb's own.
 func MethodValues(more map[string][]string) map[string][]string {
-	all := map[string][]string{"method": problem.Methods, "select": selections, "tune-prior": tunings}
+	all := map[string][]string{"method": methods, "select": selections, "tune-prior": tunings}
 	for name, values := range more {
 		all[name] = values
 	}
@@ -43,7 +47,7 @@ func MethodValues(more map[string][]string) map[string][]string {
 // Add defines the flags of a method.
 func (s *Flags) Add(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVar(&s.Method, "method", "exact", "`METHOD` of the posterior: exact; kept, exact for the rows of all data that say something; subset, which takes part of the data; nystrom, which takes all data through inducing examples; fitc, likewise, with what those leave unexplained as noise; or cg, exact without forming the kernel")
+	f.StringVar(&s.Method, "method", "exact", "`METHOD` of the posterior: exact; kept, exact for the rows of all data that say something; subset, which takes part of the data; nystrom, which takes all data through inducing examples; fitc, likewise, with what those leave unexplained as noise; cg, exact without forming the kernel; or auto, which takes exact where that is quick, and else kept or nystrom, and says why")
 	f.IntVar(&s.inducing, "inducing", 0, "`M` inducing examples of --method subset, nystrom or fitc, or with --select strength inducing rows (default as many as have 2000 outputs)")
 	f.Float64Var(&s.within, "within", 0, "leave out rows that say nothing, so that for 99 % of a sample of test rows the variance is at most 1+`PART` times that of all rows; --method exact becomes kept, whose default is 0.05, and nystrom passes over the rows kept alone")
 	f.BoolVar(&s.certify, "certify", false, "of --method kept: pass over all rows left out once more, for bounds of what they would change instead of estimates from a sample")
@@ -112,18 +116,20 @@ func (s *Flags) Check(c *cobra.Command) error {
 	switch {
 	case f.Changed("tune-prior") && !slices.Contains(tunings, s.tune):
 		return console.NotOneOf("tune-prior", s.tune, tunings)
-	case !slices.Contains(problem.Methods, s.Method):
-		return console.NotOneOf("method", s.Method, problem.Methods)
+	case !slices.Contains(methods, s.Method):
+		return console.NotOneOf("method", s.Method, methods)
 	case f.Changed("within") && !(s.within > 0 && s.within <= mostWithin):
 		return console.Usagef("--within %v must be above 0, and at most %d", s.within, mostWithin)
-	case f.Changed("within") && s.Method != "kept" && s.Method != "nystrom":
-		return console.Usagef("--within is for --method exact, kept or nystrom, not %s", s.Method)
+	case f.Changed("within") && s.Method != "kept" && s.Method != "nystrom" && s.Method != methodAuto:
+		return console.Usagef("--within is for --method exact, kept, nystrom or auto, not %s", s.Method)
 	case f.Changed("within") && s.Method == "nystrom" && s.tunesByRefits():
 		return console.Usagef("--within with --method nystrom is not for --tune-prior %s; give --method kept", s.tune)
 	case f.Changed("within") && f.Changed("checkpoint") && s.Method != "kept":
 		return console.Usagef("--checkpoint is for passes over all rows; leave --within out")
 	case s.certify && s.Method != "kept":
 		return console.Usagef("--certify is for --method kept, or exact with --within, not %s", s.Method)
+	case s.tune != "" && s.Method == methodAuto:
+		return console.Usagef("--tune-prior is not for --method auto; give exact, kept or nystrom")
 	case s.tune != "" && s.Method == "fitc":
 		return console.Usagef("--tune-prior is not for --method fitc, whose sums over the data hold for one prior; choose the precision with --method nystrom and give it as --prior-precision")
 	case f.Changed("inducing") && s.inducing < 1:
@@ -165,7 +171,7 @@ const inducingOutputs = 2000
 // withDefaults returns the flags with the inducing examples that they leave
 // open.
 func (s Flags) withDefaults(p *problem.Problem) (Flags, error) {
-	if s.Method == "kept" && s.within == 0 {
+	if (s.Method == "kept" || s.Method == methodAuto) && s.within == 0 {
 		s.within = defaultWithin
 	}
 	if !problem.IsSparse(s.Method) {

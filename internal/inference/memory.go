@@ -36,7 +36,7 @@ func planMethod(c *console.Console, p *problem.Problem, f *Flags, heldOut *datas
 		c.Detail("memory: %.1f MiB of %.0f MiB allowed: kernel and factor %.1f MiB, Jacobian %.1f MiB", float64(p.ExactBytes(n))/mib, float64(gp.MemoryBudget(memory))/mib,
 			float64(gp.Bytes(n, p.Model.Outputs))/mib, float64(p.Model.Net.BatchBytes(n))/mib)
 		return rowsCure(c, p, f, heldOut, gp.CheckMemory("an exact posterior", gp.TrainingExamples, n, memory, p.ExactBytes))
-	case "kept":
+	case "kept", methodAuto:
 		return gp.CheckMemory("a posterior of kept rows", gp.TrainingExamples, n, memory, func(n int) int64 {
 			return kept.Bytes(n, p.Model.Outputs, p.Model.Parameters(), 1)
 		})

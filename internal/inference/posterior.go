@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/mathext"
@@ -65,6 +66,7 @@ type Posterior struct {
 	Tuning        *report.Tuning // nil without --tune-prior
 	approximation *report.Approximation
 	certificate   *report.Certificate // of kept rows, else nil
+	Short         bool                // memory held fewer rows than --within takes
 	Calibration   *Calibration        // nil predicts with the covariance as it is
 	detector      *novelty.Detector   // how novelty is told; nil where it is not known
 
@@ -118,6 +120,9 @@ type fit struct {
 	sites        *gp.Sites         // at θ*, or at the mode
 	mode         *weightspace.Mode // of the linearized model, where a method takes its sites there; else nil
 	near         []float64         // weights near that mode, P; nil for none
+	matched      *gp.Match         // what settle found; nil for none
+	choice       *choice           // of --checkpoint; nil for none
+	chooses      bool              // --method auto may leave kept rows for inducing examples
 	gradient     []float64         // Jᵀr at θ*
 	gradientNorm float64           // of the MAP objective at θ* and the stated precision
 	preflight    *report.Preflight
@@ -137,7 +142,9 @@ func Fit(ctx context.Context, c *console.Console, p *problem.Problem, flags *Fla
 	if err != nil {
 		return nil, p.TrainNames().ExplainError(err)
 	}
-	c.Warn(q.Dual.Warnings()...)
+	c.Warn(slices.DeleteFunc(slices.Clone(q.Dual.Warnings()), func(err error) bool {
+		return errors.As(err, new(*kept.ShortWarning)) // which warnShort has said in the words of flags
+	})...)
 	f.remark(q)
 	return q, c.EndPart(ctx, "factorize")
 }
@@ -151,6 +158,8 @@ func (f *fit) byMethod(ctx context.Context) (*Posterior, error) {
 		return f.cg(ctx)
 	case "kept":
 		return f.kept(ctx)
+	case methodAuto:
+		return f.auto(ctx)
 	}
 	return f.sparse(ctx)
 }

@@ -377,6 +377,13 @@ func (f *fit) settle(ctx context.Context) error {
 	if f.frozen || f.options.AtTheta || !f.seeks() || f.settled.match.Used != atMatch {
 		return nil
 	}
+	if f.matched != nil {
+		return nil
+	}
+	if c := f.choice; c != nil && c.Match != nil {
+		f.matched, f.near = c.Match, c.near
+		return f.found(ctx, c.Match)
+	}
 	products, err := f.products(ctx)
 	if err != nil {
 		return err
@@ -397,6 +404,7 @@ func (f *fit) settle(ctx context.Context) error {
 	} else if math.Abs(math.Log(m.Factor)) < gp.MatchKeeps {
 		found.Factor, found.End = 1, gp.MatchKept
 	}
+	f.matched = found
 	return f.found(ctx, found)
 }
 

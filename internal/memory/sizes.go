@@ -6,6 +6,7 @@ package memory
 import (
 	"math"
 	"math/bits"
+	"runtime/debug"
 	"sort"
 )
 
@@ -43,6 +44,17 @@ func Budget(limit int64) int64 {
 		return limit
 	}
 	return freeMemory() / 10 * 8
+}
+
+// Fit returns the largest number up to n whose need, which grows, is within Budget(limit), and this budget.
+// Where that is less than n, it gives the memory of garbage back first, which otherwise counts as taken.
+func Fit(n int, limit int64, need func(int) int64) (fits int, budget int64) {
+	budget = Budget(limit)
+	if limit <= 0 && need(n) > budget {
+		debug.FreeOSMemory()
+		budget = Budget(limit)
+	}
+	return Largest(n, budget, need), budget
 }
 
 // assumedFree stands for the free memory of a machine that does not tell.
