@@ -99,15 +99,16 @@ func TestKeptShortMemory(t *testing.T) {
 	require.NoFileExists(t, path)
 }
 
-// Auto takes the exact posterior where it fits, else kept rows where these fit, else inducing examples,
-// and says why.
+// Auto takes the exact posterior where it fits, else kept rows where these fit, else inducing examples, or
+// the kept rows that fit where those do not, and says why.
 func TestMethodAuto(t *testing.T) {
-	for _, c := range []struct{ memory, within, method, why string }{
-		{"1GB", "0.05", "exact", "--method auto takes exact: the training rows have 300 outputs"},
-		{"3MB", "0.1", "kept", "are enough for --within 0.1"},
-		{"1500kB", "0.001", "nystrom", "--method auto takes nystrom: --within 0.001 takes about 2"},
+	for _, c := range []struct{ rows, memory, within, method, why string }{
+		{"300", "1GB", "0.05", "exact", "--method auto takes exact: the training rows have 300 outputs"},
+		{"300", "3MB", "0.1", "kept", "are enough for --within 0.1"},
+		{"900", "15MB", "0.0001", "nystrom", "--method auto takes nystrom: --within 0.0001 takes about "},
+		{"300", "1500kB", "0.001", "kept", "--within 0.001 takes about 2"},
 	} {
-		r := gpexplain(t.Context(), "fit", "--json", "--data", "digits:1500,200", "--train-count", "300", "--method", "auto", "--within", c.within,
+		r := gpexplain(t.Context(), "fit", "--json", "--data", "digits:5000,200", "--train-count", c.rows, "--method", "auto", "--within", c.within,
 			"--calibrate", "none", "--max-memory", c.memory, "--out", filepath.Join(t.TempDir(), "a.gp"))
 		require.Zero(t, r.code, r.stderr)
 		fit := decode[fitReport](t, r.stdout).Fit

@@ -29,20 +29,26 @@ const smallGradient = 1e-9
 // step of conjugate gradients. Warnings holds a *gp.GapWarning where α differs from the
 // residual at m + Kα. The errors are those of weightspace.FindMode and Fit.
 func Refit(ctx context.Context, x linearize.Source, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, o *Options) (*Posterior, error) {
+	gradient := smallGradient
+	if _, ok := lik.(gp.Scored); ok {
+		gradient = 0
+	}
+	mode, err := FindMode(ctx, x, y, lik, prior, theta, gradient, o)
+	if err != nil {
+		return nil, err
+	}
+	return AtMode(ctx, x, y, lik, prior, theta, mode, o)
+}
+
+// AtMode is what Refit returns where FindMode has found the mode: no part of the search for it depends on
+// Options.Strength, so that this may be chosen by the sites there.
+func AtMode(ctx context.Context, x linearize.Source, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, mode *weightspace.Mode, o *Options) (*Posterior, error) {
 	p := newPosterior(x, prior, theta, o)
 	p.refit = true
 	if err := p.measure(ctx); err != nil {
 		return nil, err
 	}
-	gradient := smallGradient
-	if _, ok := lik.(gp.Scored); ok {
-		gradient = 0
-	}
-	mode, err := p.mode(ctx, y, lik, prior, theta, gradient)
-	if err != nil {
-		return nil, err
-	}
-	p.o.Checkpoint, p.o.Resume = nil, nil
+	p.o.Checkpoint, p.o.Resume, p.o.Near = nil, nil, nil
 	p.warnings = mode.Warnings
 	p.alpha = dense.Flat(mode.Sites.Residual)
 	if err := p.settle(ctx, p.products(), mode, y, lik, prior, p.variance); err != nil {

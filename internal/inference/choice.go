@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strings"
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/kept"
@@ -38,7 +39,7 @@ func (f *fit) readChoice() (*choice, error) {
 	t := &c.Threshold
 	switch {
 	case r.Err() != nil:
-	case c.Weights != 0 && c.Weights != len(f.theta), !(t.Strength >= 0 && t.PriorVariance >= 0), t.Of < 1 || t.Of > math.MaxInt32, t.Wanted < 0 || t.Wanted > math.MaxInt32,
+	case c.Weights != 0 && c.Weights != len(f.theta), !(t.Strength >= 0 && t.PriorVariance >= 0), t.Of < 0 || t.Of > math.MaxInt32, t.Wanted < 0 || t.Wanted > math.MaxInt32,
 		c.Match != nil && !(c.Match.Factor > 0 && c.Match.Root > 0 && c.Match.End >= gp.MatchFound && c.Match.End <= gp.MatchNone):
 		_ = r.Fail(otherFit, "it is of another fit, or not possible")
 	case c.Stated != f.precision:
@@ -79,9 +80,6 @@ func (c *choice) save(ctx context.Context, f *fit, w *store.Writer) error {
 // choice that it starts from.
 func (f *fit) useKeptCheckpoint(ctx context.Context, o *kept.Options, c *choice) error {
 	path := f.options.Checkpoint
-	if path == "" {
-		return nil
-	}
 	write := func(save func(w *store.Writer) error) error {
 		return store.Write(path, checkpointKind, checkpointVersion, func(w *store.Writer) error {
 			if err := c.save(ctx, f, w); err != nil {
@@ -97,4 +95,27 @@ func (f *fit) useKeptCheckpoint(ctx context.Context, o *kept.Options, c *choice)
 		return nil
 	}
 	return write(func(*store.Writer) error { return nil })
+}
+
+// saveThreshold writes the choice to the checkpoint, beside the state of the refit that is there.
+func (f *fit) saveThreshold(ctx context.Context, c *choice) error {
+	path := f.options.Checkpoint
+	was, err := store.Open(path, checkpointKind, checkpointVersion)
+	if err != nil {
+		return badCheckpoint(path, err)
+	}
+	defer was.Close()
+	return store.Write(path, checkpointKind, checkpointVersion, func(w *store.Writer) error {
+		for _, name := range was.Sections() {
+			if !strings.HasPrefix(name, "checkpoint.") {
+				continue
+			}
+			data, err := was.Bytes(name)
+			if err != nil {
+				return err
+			}
+			w.Bytes(name, data)
+		}
+		return c.save(ctx, f, w)
+	})
 }

@@ -55,11 +55,7 @@ func (f *fit) kept(ctx context.Context) (*Posterior, error) {
 			if err != nil {
 				return nil, err
 			}
-			t, err := g.threshold(ctx, asked, nil)
-			if err != nil {
-				return nil, err
-			}
-			q, err := g.keptPosterior(ctx, asked, t, &kept.Options{Products: products, Near: near})
+			q, _, err := g.keptPosterior(ctx, asked, nil, &kept.Options{Products: products, Near: near})
 			if err != nil {
 				return nil, err
 			}
@@ -82,34 +78,27 @@ func (f *fit) kept(ctx context.Context) (*Posterior, error) {
 			before = &c.Threshold
 		}
 	}
-	threshold, err := f.threshold(ctx, asked, before)
-	if err != nil {
-		return nil, err
-	}
-	if why := f.losing(threshold); why != "" {
-		f.con.Remark(fmt.Errorf("--method auto takes nystrom: %s", why))
-		f.chooses, f.flags.Method, f.flags.within = false, "nystrom", 0
-		if f.flags, err = f.flags.withDefaults(f.problem); err != nil {
-			return nil, err
+	o, c := &kept.Options{Products: products}, (*choice)(nil)
+	if f.options.Checkpoint != "" && !f.options.AtTheta && !f.frozen {
+		c = &choice{Stated: stated, Match: f.matched, Within: f.flags.within, Seed: f.problem.Limits.Seed, near: f.near}
+		if before != nil {
+			c.Threshold = *before
 		}
-		err := planMethod(f.con, f.problem, &f.flags, f.heldOut)
-		if e := (*gp.MemoryError)(nil); errors.As(err, &e) && e.Largest > 0 {
-			f.flags.inducing = e.Largest
-		} else if err != nil {
-			return nil, err
-		}
-		return f.sparse(ctx)
-	}
-	o := &kept.Options{Products: products}
-	if !f.options.AtTheta && !f.frozen {
-		c := &choice{Stated: stated, Match: f.matched, Within: f.flags.within, Seed: f.problem.Limits.Seed, Threshold: *threshold, near: f.near}
 		if err := f.useKeptCheckpoint(ctx, o, c); err != nil {
 			return nil, err
 		}
 	}
-	q, err := f.keptPosterior(ctx, asked, threshold, o)
+	q, threshold, err := f.keptPosterior(ctx, asked, c, o)
 	if e := (*store.Error)(nil); errors.As(err, &e) && f.options.ResumeKept != nil {
 		return nil, badCheckpoint(f.options.Checkpoint, err)
+	}
+	if why := (*losing)(nil); errors.As(err, &why) {
+		f.con.Remark(fmt.Errorf("--method auto takes nystrom: %w", why))
+		f.chooses = false
+		if f.flags, err = f.throughInducing(); err != nil {
+			return nil, err
+		}
+		return f.sparse(ctx)
 	}
 	if err != nil {
 		return nil, err
@@ -157,19 +146,23 @@ func (f *fit) thresholdOptions() *kept.ThresholdOptions {
 	return &kept.ThresholdOptions{Within: f.flags.within, MaxMemory: f.problem.Limits.Memory, Seed: f.problem.Limits.Seed, Progress: f.con.Show}
 }
 
-// threshold finds τ for --within at θ*. before, if not nil, is what a checkpoint has of it.
-func (f *fit) threshold(ctx context.Context, asked *linearize.Batch, before *kept.Threshold) (*kept.Threshold, error) {
-	if before != nil && before.Ratio <= 1+f.flags.within {
-		return before, nil
+// threshold finds τ for --within at the sites s. c, if not nil, has what a checkpoint knows of it, and
+// takes what is found.
+func (f *fit) threshold(ctx context.Context, asked *linearize.Batch, s *gp.Sites, c *choice) (*kept.Threshold, error) {
+	var before *kept.Threshold
+	if c != nil && c.Threshold.Of > 0 {
+		if before = &c.Threshold; before.Ratio <= 1+f.flags.within {
+			return before, nil
+		}
 	}
 	o := f.thresholdOptions()
 	o.Before = before
-	o.Worth = func(t *kept.Threshold) bool { return f.losing(t) == "" }
+	o.Worth = func(t *kept.Threshold) bool { return f.losing(t) == nil }
 	if f.flags.Method == "nystrom" {
 		// A pass through inducing examples is not to wait for a factor of many rows.
 		o.Examples, o.Most = sampledRows, sampledRows
 	}
-	t, err := kept.FindThreshold(ctx, f.kernel, f.source, f.sites, asked, o)
+	t, err := kept.FindThreshold(ctx, f.kernel, f.source, s, asked, o)
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +189,7 @@ func (f *fit) auto(ctx context.Context) (*Posterior, error) {
 	if err != nil {
 		return nil, err
 	}
-	if k, ok := q.Dual.(*kept.Posterior); ok {
+	if k, ok := q.Dual.(*kept.Posterior); ok && !q.Short {
 		f.con.Remark(fmt.Errorf("--method auto takes kept: %s of the rows (example, direction of Λ) are enough for --within %v", console.Count(k.Kept().Len()), f.flags.within))
 	}
 	return q, nil
@@ -209,45 +202,92 @@ const quickOutputs = 5000
 // spends on kept rows, which say how far they are from all rows.
 const keptCosts = 4
 
-// losing says why --method auto does not keep the rows above a threshold: they do not fit into memory,
-// or take much longer than a pass through inducing examples. Otherwise, and for other methods, it is "".
-func (f *fit) losing(t *kept.Threshold) string {
+// A losing error says why --method auto does not keep the rows above a threshold.
+type losing struct{ why string }
+
+func (e *losing) Error() string { return e.why }
+
+// losing tells whether --method auto does not keep the rows above a threshold: they do not fit into
+// memory, or take much longer than a pass through inducing examples.
+func (f *fit) losing(t *kept.Threshold) error {
 	if !f.chooses {
-		return ""
+		return nil
 	}
 	rows, examples, c := float64(t.Wanted), float64(f.problem.Examples.Train.Len()), float64(f.problem.Model.Outputs)
 	// The factor twice, and the half-solves of rows that are asked about, left out or predicted without themselves.
 	work := 2./3*rows*rows*rows + rows*rows*(2*askedRows*c+8000+c*math.Min(examples, mostLeftOut))
 	pass := 1.5 * examples * c * inducingOutputs * inducingOutputs
+	about := fmt.Sprintf("--within %v takes about %s rows (example, direction of Λ) and ", f.flags.within, console.Count(t.Wanted))
+	_, err := f.throughInducing()
 	switch {
+	case err != nil: // inducing examples do not fit at all
 	case t.Needed > t.Available:
-		return fmt.Sprintf("--within %v takes about %s rows (example, direction of Λ) and %s, of which %s may be used", f.flags.within, console.Count(t.Wanted), problem.SizeText(t.Needed), problem.SizeText(t.Available))
+		return &losing{fmt.Sprintf("%s%s, of which %s may be used", about, problem.SizeText(t.Needed), problem.SizeText(t.Available))}
 	case work > keptCosts*pass:
-		return fmt.Sprintf("--within %v takes about %s rows (example, direction of Λ) and some %.2g times as long", f.flags.within, console.Count(t.Wanted), work/pass)
+		return &losing{fmt.Sprintf("%ssome %.2g times as long", about, work/pass)}
 	}
-	return ""
+	return nil
 }
 
-// keptPosterior fits or refits with the rows above the threshold t, and completes the options o. Where
-// memory holds fewer, it measures what these give.
-func (f *fit) keptPosterior(ctx context.Context, asked *linearize.Batch, t *kept.Threshold, o *kept.Options) (*Posterior, error) {
-	o.Mean, o.Strength, o.PriorVariance, o.Outputs, o.Start = f.options.mean, t.Strength, t.PriorVariance, f.outputs, f.near
-	o.MaxMemory, o.Progress = f.problem.Limits.Memory, f.con.Show
-	var dual *kept.Posterior
-	var err error
+// throughInducing returns the flags of a pass through inducing examples, as many as fit.
+func (f *fit) throughInducing() (Flags, error) {
+	flags := f.flags
+	flags.Method, flags.within = "nystrom", 0
+	flags, err := flags.withDefaults(f.problem)
+	if err != nil {
+		return flags, err
+	}
+	err = planMethod(f.con, f.problem, &flags, f.heldOut)
+	if e := (*gp.MemoryError)(nil); errors.As(err, &e) && e.Largest > 0 {
+		flags.inducing, err = e.Largest, nil
+	}
+	return flags, err
+}
+
+// keptPosterior fits, or refits at the mode, with the rows that --within takes by the sites there, and
+// completes the options o. c is that of threshold. Where memory holds fewer rows, it measures what these
+// give.
+func (f *fit) keptPosterior(ctx context.Context, asked *linearize.Batch, c *choice, o *kept.Options) (*Posterior, *kept.Threshold, error) {
+	y, lik, s := f.problem.Examples.Y, f.problem.Task.Likelihood, f.sites
+	o.Mean, o.Outputs, o.Start, o.MaxMemory, o.Progress = f.options.mean, f.outputs, f.near, f.problem.Limits.Memory, f.con.Show
 	if !f.options.AtTheta {
-		dual, err = kept.Refit(ctx, f.source, f.problem.Examples.Y, f.problem.Task.Likelihood, f.prior, f.theta, o)
+		gradient := closeMode
+		if _, ok := lik.(gp.Scored); ok {
+			gradient = 0
+		}
+		var err error
+		if f.mode, err = kept.FindMode(ctx, f.source, y, lik, f.prior, f.theta, gradient, o); err != nil {
+			return nil, nil, err
+		}
+		s = f.mode.Sites
+	}
+	t, err := f.threshold(ctx, asked, s, c)
+	if err == nil {
+		err = f.losing(t)
+	}
+	if err == nil && c != nil {
+		c.Threshold = *t
+		err = f.saveThreshold(ctx, c)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	o.Strength, o.PriorVariance = t.Strength, t.PriorVariance
+	var dual *kept.Posterior
+	if !f.options.AtTheta {
+		dual, err = kept.AtMode(ctx, f.source, y, lik, f.prior, f.theta, f.mode, o)
+		f.mode = nil
 	} else {
 		dual, err = kept.Fit(ctx, f.source, f.sites, f.prior, f.theta, o)
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, warning := range dual.Warnings() {
 		if short := (*kept.ShortWarning)(nil); errors.As(warning, &short) {
 			t.Wanted, t.Needed, t.Available = max(t.Wanted, short.Above), max(t.Needed, short.Needed), short.Available
 			if t.Ratio, err = dual.RatioAt(ctx, asked, f.thresholdOptions()); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 		}
 	}
@@ -257,7 +297,7 @@ func (f *fit) keptPosterior(ctx context.Context, asked *linearize.Batch, t *kept
 	} else {
 		q.Evidence = dual.EvidenceAtTheta(gp.Scatter(f.prior, f.theta))
 	}
-	return q, nil
+	return q, t, nil
 }
 
 // warnShort says what the rows give that memory holds where --within takes more.

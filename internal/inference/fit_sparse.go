@@ -209,7 +209,7 @@ func (f *fit) fitNystrom(ctx context.Context, z *sparse.Inducing, o *sparse.Opti
 	if err != nil {
 		return nil, err
 	}
-	t, err := f.threshold(ctx, asked, nil)
+	t, err := f.threshold(ctx, asked, f.sites, nil)
 	if err != nil {
 		return nil, err
 	}

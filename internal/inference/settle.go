@@ -414,6 +414,10 @@ func (f *fit) settleMode(ctx context.Context) error {
 	if err := f.settle(ctx); err != nil || f.frozen || f.options.AtTheta {
 		return err
 	}
+	if f.mode != nil { // of a search for kept rows
+		f.sites = f.mode.Sites
+		return nil
+	}
 	products, err := f.products(ctx)
 	if err != nil {
 		return err
