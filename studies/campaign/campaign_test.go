@@ -49,3 +49,21 @@ func TestFindTargets(t *testing.T) {
 	require.Contains(t, list, target{"../..", "./linearize/network", "FuzzReadONNX"})
 	require.Contains(t, list, target{"../../parquet", "./.", "FuzzOpen"})
 }
+
+// TestWrong checks which ends of a program that was given something damaged are findings.
+func TestWrong(t *testing.T) {
+	for _, x := range []struct {
+		stderr string
+		exit   int
+		found  bool
+	}{
+		{"", 0, false},
+		{"gpexplain: a.gp: it is damaged\n", 1, false},
+		{"", 1, true},
+		{"gpexplain: a.gp: it is damaged\nand more\n", 1, true},
+		{"panic: index out of range\n\ngoroutine 1 [running]:\n", 2, true},
+		{"", -1, true},
+	} {
+		require.Equal(t, x.found, wrong(x.stderr, x.exit) != "", "%q, status %d", x.stderr, x.exit)
+	}
+}

@@ -45,9 +45,9 @@ func fuzzing(name, short string, keep func(target) bool) Part {
 		}
 		return nil
 	}, func(ctx context.Context, env *Env, r *Result) error {
-		// Turns of a target grow from five seconds, so that a short run meets all of them; the seed
-		// says with which one it begins.
-		for turn := 5 * time.Second; ; turn = min(2*turn, time.Minute) {
+		// Turns of a target grow, so that a short run meets all of them; the seed says with which one it
+		// begins. Each turn first runs the whole corpus, which a busy machine does not do in ten seconds.
+		for turn := 20 * time.Second; ; turn = min(2*turn, 3*time.Minute) {
 			for i := range targets {
 				t := targets[(uint64(i)+env.Seed)%uint64(len(targets))]
 				if deadline, ok := ctx.Deadline(); ok {
