@@ -13,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
@@ -34,6 +35,7 @@ var vallaGroups = []vallaGroup{
 	{"last-layer", 4, []vallaMethod{vallaLastLayer}},
 	{"inducing", 4, []vallaMethod{vallaNystrom}},
 	{"cautious", 2, []vallaMethod{vallaNoWorse}},
+	{"match", 8, []vallaMethod{vallaMatch, vallaMatchNystrom}},
 }
 
 // vallaGroupsOf are the groups that are judged on the networks of a set. All are judged on
@@ -56,6 +58,8 @@ const (
 	nameDiagonal  = "diagonal"
 	nameLastLayer = "last layer"
 	nameNystrom   = "nystrom"
+	nameMatch     = "match"
+	nameMatchZ    = "match, nystrom"
 )
 
 // A vallaFit is what posteriors are computed from.
@@ -70,6 +74,7 @@ type vallaFit struct {
 	calibration  *vallaChoice // of the posterior with Kronecker factors, with the seconds that it took
 	calibrating  float64
 	factorTime   float64 // of processor time, of the first posterior with Kronecker factors
+	match        float64 // precision of the match; 0 before it is found
 }
 
 // A predictor writes the covariance of the outputs of the examples of a batch, T·C×C.
@@ -422,11 +427,20 @@ func vallaLastLayer(ctx context.Context, f *vallaFit) (*vallaScores, error) {
 // θ* is a mode for no precision (E18).
 func vallaNystrom(ctx context.Context, f *vallaFit) (*vallaScores, error) {
 	start := cpuSeconds()
+	c, err := f.nystrom(ctx, 1)
+	if err != nil {
+		return nil, err
+	}
+	return f.fitted(ctx, nameNystrom, c, cpuSeconds()-start)
+}
+
+// nystrom returns the posterior through inducing examples with the scale that is best for it.
+func (f *vallaFit) nystrom(ctx context.Context, delta float64) (*vallaChoice, error) {
 	labels := make([]int, f.study.rows)
 	for i := range labels {
 		labels[i] = int(f.data.train.Y.At(i, 0))
 	}
-	c, err := f.chosen(ctx, []float64{1}, true, func(delta float64) (predictor, error) {
+	return f.chosen(ctx, []float64{delta}, true, func(delta float64) (predictor, error) {
 		prior, err := ntk.NewIsotropic(delta, nil)
 		if err != nil {
 			return nil, err
@@ -442,8 +456,57 @@ func vallaNystrom(ctx context.Context, f *vallaFit) (*vallaScores, error) {
 		}
 		return of(post), nil
 	})
+}
+
+// vallaMatch has the Kronecker factors of the refit at the match (E21), the precision at which the
+// linearized model fits the training rows as the network does, and the scale that is best for them.
+func vallaMatch(ctx context.Context, f *vallaFit) (*vallaScores, error) {
+	start := cpuSeconds()
+	if err := f.settle(ctx); err != nil {
+		return nil, err
+	}
+	c, err := f.chosen(ctx, []float64{f.match}, true, func(delta float64) (predictor, error) { return f.kfac(ctx, delta) })
 	if err != nil {
 		return nil, err
 	}
-	return f.fitted(ctx, nameNystrom, c, cpuSeconds()-start)
+	return f.fitted(ctx, nameMatch, c, cpuSeconds()-start)
+}
+
+// vallaMatchNystrom goes through inducing examples in place of Kronecker factors. Its seconds are
+// without those of the search for the match.
+func vallaMatchNystrom(ctx context.Context, f *vallaFit) (*vallaScores, error) {
+	start := cpuSeconds()
+	c, err := f.nystrom(ctx, f.match)
+	if err != nil {
+		return nil, err
+	}
+	return f.fitted(ctx, nameMatchZ, c, cpuSeconds()-start)
+}
+
+// settle finds the match, in multiples of a precision of 1, and makes the sites those of the refit there.
+func (f *vallaFit) settle(ctx context.Context) error {
+	products, err := f.net.Products(f.data.train.X)
+	if err != nil {
+		return err
+	}
+	prior, err := ntk.NewIsotropic(1, nil)
+	if err != nil {
+		return err
+	}
+	y, theta := f.data.train.Y, f.net.Theta()
+	m, err := weightspace.FindMatch(ctx, f.source, y, glm.Categorical{}, prior, theta, &weightspace.MatchOptions{Products: products, Outputs: f.sites.F})
+	if err != nil {
+		return err
+	}
+	f.match = m.Factor
+	if prior, err = ntk.NewIsotropic(f.match, nil); err != nil {
+		return err
+	}
+	const gradient = 1e-4 // f̂ is within as many prior standard deviations of the mode (E19)
+	mode, err := kept.FindMode(ctx, f.source, y, glm.Categorical{}, prior, theta, gradient, &kept.Options{Products: products, Outputs: f.sites.F, Start: m.Theta})
+	if err != nil {
+		return err
+	}
+	f.sites, f.factors = mode.Sites, nil
+	return nil
 }

@@ -37,6 +37,8 @@ var vallaShown = []struct{ name, long string }{
 	{nameKFAC, "Kronecker factors"},
 	{nameDiagonal, "diagonal"},
 	{nameLastLayer, "last layer"},
+	{nameMatch, "Kronecker factors at the match, calibrated"},
+	{nameMatchZ, "Nyström, M = 100, at the match, calibrated"},
 }
 
 // vallaGoal is what the calibrated posterior should reach: the best published figure of
@@ -52,7 +54,7 @@ func (s *vallaStudy) page(r *Results) (*Page, error) {
 			"and AUROC is that of telling Kuzushiji-MNIST's letters from the test digits by the entropy of the same predictive.", s.width, s.width, s.rows, s.steps, s.batch, s.seeds, s.test),
 		fmt.Sprintf("Ours is one posterior for all columns: Kronecker factors of all rows around the trained network. Its prior precision, of %v, and the scale s of its covariance are those "+
 			"under which the %d digits after the training rows are likeliest (E18). The cautious scale is the largest one that these digits do not tell from the best: it costs them less than a standard error. Twice the scale is there to show what a larger one trades. As wide as the network allows is the smallest of the precisions with the largest scale under which these digits are as likely as under the network alone. The others have a precision that the same digits choose from %v (last layer: %v), and no scale; "+
-			"Nyström goes through inducing digits at a precision of 1, and the held-out digits choose its scale too.", s.flat, s.held, s.deltas, s.last),
+			"Nyström goes through inducing digits at a precision of 1, and the held-out digits choose its scale too. At the match the precision is that at which the linearized model, at its mode, fits the training digits as the network does (E21), and the covariance is that of this mode.", s.flat, s.held, s.deltas, s.last),
 	}}
 	for _, set := range s.sets {
 		section, err := s.section(r, set)
