@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 
@@ -24,16 +28,35 @@ type Output struct {
 
 var _ io.Writer = (*Output)(nil)
 
-// Write implements io.Writer.
+// Write implements io.Writer. What could steer a terminal or hide text comes as \u and four
+// hexadecimal digits, which in JSON is the same string.
 func (o *Output) Write(p []byte) (int, error) {
 	if o.Err != nil {
 		return 0, o.Err
 	}
-	n, err := o.w.Write(p)
-	if err != nil {
-		o.Err = &outputError{err}
+	safe := p
+	if bytes.ContainsFunc(p, steers) {
+		safe = nil
+		for _, c := range string(p) {
+			if !steers(c) {
+				safe = utf8.AppendRune(safe, c)
+				continue
+			}
+			for _, unit := range utf16.AppendRune(nil, c) {
+				safe = fmt.Appendf(safe, "\\u%04x", unit)
+			}
+		}
 	}
-	return n, o.Err
+	if _, err := o.w.Write(safe); err != nil {
+		o.Err = &outputError{err}
+		return 0, o.Err
+	}
+	return len(p), nil
+}
+
+// steers tells the characters of unprintable from others, the ends of lines and tabs.
+func steers(c rune) bool {
+	return c != '\n' && c != '\t' && unicode.In(c, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
 // ErrClosed is the error of JSON for which there is no standard output.

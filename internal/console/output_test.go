@@ -1,9 +1,12 @@
 package console
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -79,4 +82,21 @@ func TestCount(t *testing.T) {
 	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 4805: "4,805", 1234567: "1,234,567", -100: "-100", -1000: "-1,000"} {
 		require.Equal(t, want, Count(n))
 	}
+}
+
+// What could steer a terminal or hide text is escaped, so that JSON is what it was.
+func TestOutputEscapes(t *testing.T) {
+	var b bytes.Buffer
+	out := &Output{w: &b}
+	names := []string{"\u202eleft", "\x1b[2J", "\u2028", "\u009b31m", "\U000e0041", "\ufeff", "caf\u00e9 <b>"}
+	require.NoError(t, json.NewEncoder(out).Encode(names))
+	_, err := out.Write([]byte("a\tb\rc\x1b[1m\n"))
+	require.NoError(t, err)
+	line, text, _ := strings.Cut(b.String(), "\n")
+	require.NotContains(t, line, "\u202e")
+	require.Contains(t, line, `\udb40\udc41`)
+	var got []string
+	require.NoError(t, json.Unmarshal([]byte(line), &got))
+	require.Equal(t, names, got)
+	require.Equal(t, "a\tb\\u000dc\\u001b[1m\n", text)
 }

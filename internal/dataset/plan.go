@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 )
 
@@ -81,11 +82,17 @@ func (g guess) plan(name string, targets int, stay bool, most int64) error {
 	if need *= g.rows; most <= 0 || surely*need <= float64(most) {
 		return nil
 	}
-	what, remedy := fmt.Sprintf("its about %.2g million rows of %d fields take", g.rows/1e6, g.fields), "give fewer rows, or allow more memory"
+	what, remedy := fmt.Sprintf("its about %.0f rows of %d fields take", about(g.rows), g.fields), "give fewer rows, or allow more memory"
 	if stay {
-		what = fmt.Sprintf("what is kept of its about %.2g million rows takes", g.rows/1e6)
+		what = fmt.Sprintf("what is kept of its about %.0f rows takes", about(g.rows))
 	} else if strings.HasSuffix(strings.ToLower(name), ".gz") {
 		remedy = "decompress it, so that its rows are read where they are needed, " + remedy
 	}
-	return &Error{File: name, Problem: fmt.Sprintf("%s %.3g GB of memory, of which %.3g GB may be used", what, need/1e9, float64(most)/1e9), Remedy: remedy}
+	return &Error{File: name, Problem: fmt.Sprintf("%s %.0f bytes of memory, of which %d may be used", what, about(need), most), Remedy: remedy}
+}
+
+// about rounds a positive number to two digits.
+func about(v float64) float64 {
+	unit := math.Pow(10, math.Floor(math.Log10(v))-1)
+	return math.Round(v/unit) * unit
 }

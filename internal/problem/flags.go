@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 	"strconv"
 	"strings"
 
@@ -294,11 +293,6 @@ func (s *LimitFlags) Apply() (end func(), err error) {
 		}
 		p := profile.Start(profileMode(s.profile), profile.ProfilePath("."), profile.NoShutdownHook, profile.Quiet)
 		end = p.Stop
-	}
-	if s.Memory > 0 {
-		// What garbage takes counts too.
-		before, stop := debug.SetMemoryLimit(s.Memory), end
-		end = func() { stop(); debug.SetMemoryLimit(before) }
 	}
 	if s.workers > 0 {
 		before, stop := runtime.GOMAXPROCS(s.workers), end

@@ -50,6 +50,7 @@ var parts = []Part{
 	serve,
 	flips,
 	kills,
+	hostileNames(),
 }
 
 // An Env is what a part works with.
