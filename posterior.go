@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/funcgp/funcgp/explain/report"
@@ -154,7 +155,8 @@ func (p *Posterior) Close() error {
 }
 
 // Warnings say what users of the answers should know: a jitter, a network that is no optimum, rows left out.
-func (p *Posterior) Warnings() []string { return append([]string(nil), p.fit.Warnings...) }
+// They are *linearize.Warning, whose codes doc/warnings.md explains.
+func (p *Posterior) Warnings() []error { return slices.Clone(p.fit.Warnings) }
 
 // Classes are the names of the classes in the order of probabilities, nil for a regression.
 func (p *Posterior) Classes() []string { return append([]string(nil), p.problem.Task.ClassNames()...) }

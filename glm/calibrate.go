@@ -8,6 +8,8 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/linearize"
 )
 
 // CalibrateOptions are options of Calibrate. Nil and zero mean the defaults.
@@ -41,52 +43,9 @@ type Calibration struct {
 	Edge        bool    // a scale is the smallest or the largest one admitted
 	Rows        int     // rows that count
 	LeftOut     int     // rows whose moments are NaN
-	// Warnings holds *WorseThanConstantWarning, *ScaleEdgeWarning, *ScaleFlatWarning and
-	// *RowsWarning, in this order.
+	// Warnings holds those of worse-than-constant, scale-edge, scale-flat and rows-left-out,
+	// in this order.
 	Warnings []error
-}
-
-// WorseThanConstantWarning reports that calibrated predictions score worse than one that
-// does not look at the inputs, in nats a row. Constant is for classes the entropy of their
-// frequencies plus (K−1)/T, or log K where that is less; for a regression the score of a
-// Gaussian with the mean and variance of each target plus 2/T, and for counts that of their mean
-// rate plus 1/T, T being the number of rows. What is added is what leave-one-out would add
-// for each number that is taken from the rows.
-type WorseThanConstantWarning struct{ NLL, Constant float64 }
-
-func (e *WorseThanConstantWarning) Error() string {
-	return fmt.Sprintf("glm: the predictions are worse than a constant that knows no inputs (NLL %.4g; constant %.4g)", e.NLL, e.Constant)
-}
-
-// ScaleEdgeWarning reports that the best scale is the smallest or the largest one
-// that Calibrate admits.
-type ScaleEdgeWarning struct {
-	What          string  // "covariance", "mean" or "noise variance"
-	Scale         float64 // of the covariance s/τ², where there is a temperature
-	NLL, Unscaled float64
-}
-
-func (e *ScaleEdgeWarning) Error() string {
-	text := fmt.Sprintf("glm: the best scale of the %s is %.3g, the %s that is tried (NLL %.4g; unscaled %.4g)",
-		e.What, e.Scale, map[bool]string{true: "smallest", false: "largest"}[e.Scale < 1], e.NLL, e.Unscaled)
-	switch {
-	case e.What == "covariance" && e.Scale < 1:
-		text += "; where these rows lie, the network alone predicts best"
-	case e.What == "covariance":
-		text += "; the posterior is far too narrow, and a smaller prior precision may predict better"
-	case e.What == "mean":
-		text += "; the outputs say nothing of the classes"
-	}
-	return text
-}
-
-// ScaleFlatWarning reports that the density of the targets is the same at every
-// scale, as where the covariance is zero or the link does not use it. The scale
-// stays 1.
-type ScaleFlatWarning struct{ NLL float64 }
-
-func (e *ScaleFlatWarning) Error() string {
-	return fmt.Sprintf("glm: every scale of the covariance predicts as well (NLL %.4g); it stays unscaled", e.NLL)
 }
 
 // ZeroDensityError reports a target whose density is zero in float64 at every scale of
@@ -200,10 +159,17 @@ func (c *Calibration) logDensities(ctx context.Context, link Link, lik Likelihoo
 	})
 }
 
-// warn sets Edge and Warnings. constant is what a constant scores, NaN where there is none.
+// warn sets Edge and Warnings. constant is what a constant scores that does not look at the
+// inputs, in nats a row, and NaN where there is none: for classes the entropy of their
+// frequencies plus (K−1)/T, or log K where that is less; for a regression the score of a
+// Gaussian with the mean and variance of each target plus 2/T, and for counts that of their mean
+// rate plus 1/T, T being the number of rows. What is added is what leave-one-out would add
+// for each number that is taken from the rows. flat says that the density of the targets is
+// the same at every scale.
 func (c *Calibration) warn(constant float64, flat bool, rows int) {
 	if c.NLL > constant {
-		c.Warnings = append(c.Warnings, &WorseThanConstantWarning{NLL: c.NLL, Constant: constant})
+		c.Warnings = append(c.Warnings, linearize.NewWarning("worse-than-constant", c.NLL, constant, "Check targets and scaling of inputs, or train the model further.",
+			"Calibrated predictions are worse than a constant that knows no inputs: %.4g nats a row against %.4g. Their probabilities and intervals say little of single rows.", c.NLL, constant))
 	}
 	const rounding = 1 + 1e-12
 	for k, scale := range [3]float64{c.Scale / (c.Temperature * c.Temperature), c.Temperature, c.NoiseScale} {
@@ -211,16 +177,19 @@ func (c *Calibration) warn(constant float64, flat bool, rows int) {
 			continue
 		}
 		c.Edge = true
-		c.Warnings = append(c.Warnings, &ScaleEdgeWarning{
-			What: [3]string{"covariance", "mean", "noise variance"}[k], Scale: scale, NLL: c.NLL, Unscaled: c.Unscaled,
-		})
+		end, limit := "largest", maxScale
+		means := [3]string{"The posterior is far too narrow.", "The outputs say nothing of the classes.", "Intervals are still too narrow."}[k]
+		if scale < 1 {
+			end, limit = "smallest", [3]float64{minScale, minTemperature, minScale}[k]
+			means = [3]string{"Where these rows lie, the network alone predicts best.", means, "Intervals are still too wide."}[k]
+		}
+		c.Warnings = append(c.Warnings, linearize.NewWarning("scale-edge", scale, limit, "Choose another prior precision.",
+			"The best scale of the %s is %.3g, the %s that is tried (%.4g nats a row, and %.4g unscaled). %s", [3]string{"covariance", "mean", "noise variance"}[k], scale, end, c.NLL, c.Unscaled, means))
 	}
 	if flat {
-		c.Warnings = append(c.Warnings, &ScaleFlatWarning{NLL: c.NLL})
+		c.Warnings = append(c.Warnings, linearize.NewWarning("scale-flat", c.NLL, math.NaN(), "", "Every scale of the covariance predicts as well (%.4g nats a row). It stays unscaled.", c.NLL))
 	}
-	if c.LeftOut > 0 {
-		c.Warnings = append(c.Warnings, &RowsWarning{LeftOut: c.LeftOut, Rows: rows})
-	}
+	c.Warnings = append(c.Warnings, leftOutWarnings(c.LeftOut, rows)...)
 }
 
 // Apply returns what predicts: the likelihood with its noise scaled, and the mean, T×C, and

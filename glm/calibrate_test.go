@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/linearize"
 )
 
 // randomMoments returns means and covariances of n rows with c outputs.
@@ -210,18 +212,19 @@ func TestCalibrateAtTheEdges(t *testing.T) {
 		require.NoError(t, err)
 		require.InEpsilon(t, e.scale, c.Scale/(c.Temperature*c.Temperature), 1e-12)
 		require.True(t, c.Edge)
-		var edge *ScaleEdgeWarning
 		at := 0
 		if e.scale == maxScale { // what is worse than no prediction is said first, and no temperature helps
 			at = 1
 			require.Equal(t, minTemperature, c.Temperature)
-			require.Equal(t, &WorseThanConstantWarning{NLL: c.NLL, Constant: math.Ln2}, c.Warnings[0])
-			require.Equal(t, &ScaleEdgeWarning{"mean", minTemperature, c.NLL, c.Unscaled}, c.Warnings[2])
+			worse, mean := linearize.WarningOf(c.Warnings[0]), linearize.WarningOf(c.Warnings[2])
+			require.Equal(t, []any{"worse-than-constant", c.NLL, math.Ln2}, []any{worse.Code, worse.Value, worse.Limit})
+			require.Equal(t, []any{"scale-edge", minTemperature, minTemperature}, []any{mean.Code, mean.Value, mean.Limit})
 		}
 		require.Len(t, c.Warnings, 1+2*at)
-		require.ErrorAs(t, c.Warnings[at], &edge)
-		require.InEpsilon(t, e.scale, edge.Scale, 1e-12)
-		require.Equal(t, ScaleEdgeWarning{"covariance", edge.Scale, c.NLL, c.Unscaled}, *edge)
+		edge := linearize.WarningOf(c.Warnings[at])
+		require.Equal(t, "scale-edge", edge.Code)
+		require.Equal(t, e.scale, edge.Limit)
+		require.InEpsilon(t, e.scale, edge.Value, 1e-12)
 		require.ErrorContains(t, edge, e.says)
 		// So few rows move the scales only so far against their priors.
 		c = calibrated(t, Bernoulli{}, e.y, mean, cov)
@@ -249,9 +252,7 @@ func TestCalibrateWithoutCovariance(t *testing.T) {
 		c := calibrated(t, lik, y, mean, zero)
 		require.InDelta(t, 1, c.Scale/(c.Temperature*c.Temperature), 1e-15, lik.Name())
 		require.False(t, c.Edge)
-		var flat *ScaleFlatWarning
-		require.ErrorAs(t, c.Warnings[len(c.Warnings)-1], &flat)
-		require.Equal(t, c.NLL, flat.NLL)
+		require.Equal(t, c.NLL, linearize.FindWarning(c.Warnings, "scale-flat").Value)
 	}
 	c := calibrated(t, lik, y, mean, zero)
 	require.InDelta(t, (0+4+0.25)/3.0/2, c.NoiseScale, 1e-12) // the mean squared error over σ²
@@ -288,9 +289,7 @@ func TestCalibrateFewRows(t *testing.T) {
 		wide, wideMean, wideY = append(wide, cov.At(i, 0), math.NaN()), append(wideMean, mean.At(i, 0), 1), append(wideY, 1, 0)
 	}
 	c = calibrated(t, Bernoulli{}, mat.NewDense(100, 1, wideY), mat.NewDense(100, 1, wideMean), mat.NewDense(100, 1, wide))
-	var rows *RowsWarning
-	require.ErrorAs(t, c.Warnings[len(c.Warnings)-1], &rows)
-	require.Equal(t, RowsWarning{50, 100}, *rows)
+	require.ErrorContains(t, linearize.FindWarning(c.Warnings, "rows-left-out"), "50 of 100 rows")
 	require.Equal(t, []int{50, 50}, []int{c.Rows, c.LeftOut})
 	require.Equal(t, all.Scale, c.Scale)
 	require.Equal(t, all.NLL, c.NLL)

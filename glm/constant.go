@@ -7,7 +7,7 @@ import (
 )
 
 // constantNLL returns what the best prediction without inputs scores, as
-// WorseThanConstantWarning says; NaN for a likelihood that is none of those there, for targets
+// Calibration.warn says; NaN for a likelihood that is none of those there, for targets
 // that are no classes, and for a regression whose targets do not vary.
 func constantNLL(lik Likelihood, y *mat.Dense, c int) float64 {
 	_, targets := y.Dims()

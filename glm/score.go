@@ -13,6 +13,7 @@ import (
 
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 // A Score says how well the predictive of each row agrees with its target. What is
@@ -42,12 +43,16 @@ func (e *RowsError) Error() string {
 	return fmt.Sprintf("glm: the mean or the covariance is NaN in each of the %d rows; there is none to score", e.Rows)
 }
 
-// RowsWarning reports rows that are left out because their moments are NaN, as those
-// of leave-one-out are where rounding leaves no digits.
-type RowsWarning struct{ LeftOut, Rows int }
+// Warnings holds one of rows-left-out where the moments of rows are NaN, as those of
+// leave-one-out are where rounding leaves no digits.
+func (s *Score) Warnings() []error { return leftOutWarnings(s.LeftOut, len(s.LogDensity)) }
 
-func (e *RowsWarning) Error() string {
-	return fmt.Sprintf("glm: %d of %d rows are left out: their mean or covariance is NaN", e.LeftOut, e.Rows)
+func leftOutWarnings(leftOut, rows int) []error {
+	if leftOut == 0 {
+		return nil
+	}
+	return []error{linearize.NewWarning("rows-left-out", float64(leftOut), 0, "Raise the prior precision or the noise variance.",
+		"%d of %d rows are left out: their mean or covariance without themselves is not known. Scores are those of the others.", leftOut, rows)}
 }
 
 // ScoreOf scores the predictive of T rows with the moments of f, mean T×C and cov

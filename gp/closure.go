@@ -50,8 +50,6 @@ func (e *Exact) warnClosure(ctx context.Context) error {
 	for t, i := range rows {
 		gap = math.Max(gap, math.Abs(floats.Dot(rowOf(raw, t), e.alpha)-e.kalpha[i])) // the rounding error of the sum Σ κ α
 	}
-	if gap /= scale; !(gap <= newton.SmallOpen) {
-		e.warnings = append(e.warnings, &ClosureWarning{Gap: gap})
-	}
+	e.warnings = append(e.warnings, newton.OpenWarnings(gap/scale)...)
 	return nil
 }

@@ -68,53 +68,6 @@ const (
 // MemoryError reports that an operation would take more memory than allowed.
 type MemoryError = linearize.MemoryError
 
-// JitterWarning says that B had a Cholesky factor only with Jitter added to
-// its diagonal.
-type JitterWarning struct {
-	Jitter, MeanDiagonal float64 // absolute
-}
-
-func (w *JitterWarning) Error() string {
-	return fmt.Sprintf("gp: added %.3g to the diagonal of I + RᵀKR, whose mean is %.3g, to factor it", w.Jitter, w.MeanDiagonal)
-}
-
-// GapWarning says that the refit's dual vector differs from the residual at
-// its mode. At an exact mode both are equal (E9). Where rounding causes it, as with prior
-// variances that are 1e8 times the noise, removals (E15) have fewer than 8 digits; without
-// the warning they are within 1e-8 of the largest.
-type GapWarning struct {
-	Gap float64 // ‖α − r(f̂)‖
-}
-
-func (w *GapWarning) Error() string {
-	return fmt.Sprintf("gp: ‖α − r‖ = %.3g at the mode of the linearized model; removals may have fewer than 8 digits", w.Gap)
-}
-
-// ClosureWarning says that the sums Σ C(x, x_i) b_i over the training examples
-// (E14) miss the posterior mean less the prior mean. This happens where examples
-// nearly or wholly repeat one another and the prior variance is large against
-// the noise.
-type ClosureWarning struct {
-	Gap float64 // largest found at training examples, relative to the largest output
-}
-
-func (w *ClosureWarning) Error() string {
-	return fmt.Sprintf("gp: the contributions of the training examples miss their sum by %.3g of the largest output; raise the prior precision or the noise variance, or drop repeated examples", w.Gap)
-}
-
-// IterationWarning says that the refit ended while its Newton steps were still
-// long: it made as many as it may, or no part of the last one raised the
-// objective. A long step that promises no gain beyond rounding is no reason to
-// warn.
-type IterationWarning struct {
-	Steps int     // Newton steps made
-	Move  float64 // the last step, relative to the largest entry of f̂
-}
-
-func (w *IterationWarning) Error() string {
-	return fmt.Sprintf("gp: the refit stopped after %d Newton steps while still moving by %.3g of the largest output", w.Steps, w.Move)
-}
-
 // stopped wraps the error of a cancelled context with what it interrupted.
 func stopped(what string, err error) error {
 	return fmt.Errorf("gp: stopped while %s: %w", what, err)

@@ -184,7 +184,9 @@ func (e *Exact) refineDual(ctx context.Context, d dualVector, b []float64) (dual
 // warnJitter warns where B was factored with jitter.
 func (e *Exact) warnJitter() {
 	if e.f.jitter > 0 {
-		e.warnings = append(e.warnings, &JitterWarning{Jitter: e.f.jitter, MeanDiagonal: e.f.mean})
+		// B + εI = (1+ε)(I + RᵀKR/(1+ε)), in which Λ is divided by 1+ε.
+		e.warnings = append(e.warnings, linearize.NewWarning("jitter", e.f.jitter, 0, "Raise the prior precision or the noise variance, or leave out repeated examples.",
+			"The matrix I + RᵀKR, of mean diagonal %.3g, could be factored only with %.3g added to its diagonal. The result is that of noise 1 + %[2]v times as large.", e.f.mean, e.f.jitter))
 	}
 }
 
@@ -207,7 +209,7 @@ func (e *Exact) PriorMean() []float64 { return e.prior }
 func (e *Exact) Refitted() bool { return e.refit }
 
 // Warnings says where the result is less accurate than it should be: it holds
-// *JitterWarning, *ClosureWarning, *GapWarning and *IterationWarning. A loaded
+// *linearize.Warning of jitter, sums-open, refit-gap and refit-steps. A loaded
 // posterior has their texts alone.
 func (e *Exact) Warnings() []error { return e.warnings }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/gptest"
+	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -298,10 +299,8 @@ func TestJitter(t *testing.T) {
 
 	e, err = fit(1e-6)
 	require.NoError(t, err)
-	var used *gp.JitterWarning
-	require.Len(t, e.Warnings(), 1)
-	require.ErrorAs(t, e.Warnings()[0], &used)
-	require.InDelta(t, 1e-5, used.Jitter, 1e-9) // 1e-11 of the mean diagonal
+	used := testkit.RequireWarnings(t, e.Warnings(), "jitter")[0]
+	require.InDelta(t, 1e-5, used.Value, 1e-9) // 1e-11 of the mean diagonal
 
 	_, err = fit(1e3)
 	var failed *gp.NotPDError

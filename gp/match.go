@@ -11,6 +11,7 @@ import (
 
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/newton"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -241,13 +242,7 @@ func (e *Exact) matchTrial(ctx context.Context) (MatchTrial, error) {
 	if err != nil {
 		return MatchTrial{}, err
 	}
-	r := MatchTrial{LogLik: e.sites.LogLik, Slope: slope, Arrived: true}
-	for _, w := range e.warnings {
-		if _, ok := w.(*IterationWarning); ok {
-			r.Arrived = false
-		}
-	}
-	return r, nil
+	return MatchTrial{LogLik: e.sites.LogLik, Slope: slope, Arrived: linearize.FindWarning(e.warnings, "refit-steps") == nil}, nil
 }
 
 // leveragesCertain tells whether the leverages of all training examples, the eigenvalues of

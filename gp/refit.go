@@ -105,12 +105,8 @@ func (e *Exact) newton(ctx context.Context, y *mat.Dense, lik Likelihood, start 
 	if err := e.checkScatter(); err != nil {
 		return nil, err
 	}
-	if s.Moves() {
-		e.warnings = append(e.warnings, &IterationWarning{Steps: s.Steps, Move: s.Move})
-	}
-	if gap := floats.Distance(e.alpha, dense.Flat(e.sites.Residual), 2); !(gap <= newton.SmallGap) {
-		e.warnings = append(e.warnings, &GapWarning{Gap: gap})
-	}
+	e.warnings = append(e.warnings, s.Warnings()...)
+	e.warnings = append(e.warnings, newton.GapWarnings(floats.Distance(e.alpha, dense.Flat(e.sites.Residual), 2))...)
 	if err := e.warnClosure(ctx); err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package gp
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"math"
 	"slices"
@@ -26,12 +25,12 @@ type savedExact struct {
 	N, C     int
 	Refit    bool
 	Mean     Mean
-	Warnings []string
+	Warnings linearize.Warnings
 }
 
 // Save adds the posterior to a store, in sections whose names start with
 // "exact.". It saves the kernel and its factor (E4), the sites, the dual vectors
-// (E5) and the text of the warnings, 8·N·C·(N·C + 2·C + 7) bytes, and the
+// (E5) and the warnings, 8·N·C·(N·C + 2·C + 7) bytes, and the
 // fingerprints of the training examples, their model and the prior. It does not
 // save the examples and the kernel, which Load must be given.
 //
@@ -41,10 +40,7 @@ type savedExact struct {
 // store.Write returns the errors of writing.
 func (e *Exact) Save(w *store.Writer) error {
 	n, c := e.sites.F.Dims()
-	s := savedExact{Version: savedVersion, N: n, C: c, Refit: e.refit, Mean: e.o.Mean}
-	for _, warning := range e.warnings {
-		s.Warnings = append(s.Warnings, warning.Error())
-	}
+	s := savedExact{Version: savedVersion, N: n, C: c, Refit: e.refit, Mean: e.o.Mean, Warnings: e.warnings}
 	w.JSON("exact.about", s)
 	e.saveNumbers(w, "exact.")
 	e.sites.Save(w, "exact.")
@@ -116,9 +112,7 @@ func Load(f *store.File, k ntk.Kernel, x *linearize.Batch, o *Options) (*Exact, 
 	if r.Err() != nil {
 		return nil, r.Err()
 	}
-	for _, text := range s.Warnings {
-		e.warnings = append(e.warnings, errors.New(text))
-	}
+	e.warnings = append(e.warnings, s.Warnings...)
 	e.identity().Check(context.Background(), r, "")
 	e.checkVariances(r, func(i int) int { return i })
 	e.o.Targets.CheckSaved(r, e.sites)
@@ -156,21 +150,18 @@ type savedThinned struct {
 	Version  int
 	N, C     int
 	Examples []int
-	Warnings []string
+	Warnings linearize.Warnings
 }
 
 // savedThinnedVersion is the version of the sections that Thinned.Save writes.
 const savedThinnedVersion = 1
 
 // Save adds the posterior to a store, in sections whose names start with "thinned.": the
-// rows, their kernel and its factor (E4), 8·n·(n + C + 7) bytes for n rows, and the text
-// of the warnings. It does not save the training examples and their sites.
+// rows, their kernel and its factor (E4), 8·n·(n + C + 7) bytes for n rows, and the
+// warnings. It does not save the training examples and their sites.
 func (t *Thinned) Save(w *store.Writer) error {
 	n, c := t.sites.F.Dims()
-	s := savedThinned{Version: savedThinnedVersion, N: n, C: c, Examples: t.kept.Examples}
-	for _, warning := range t.e.warnings {
-		s.Warnings = append(s.Warnings, warning.Error())
-	}
+	s := savedThinned{Version: savedThinnedVersion, N: n, C: c, Examples: t.kept.Examples, Warnings: t.e.warnings}
 	w.JSON("thinned.about", s)
 	w.FloatRows("thinned.directions", rows(t.kept.Directions))
 	w.Floats("thinned.lambda", t.kept.Lambda)
@@ -216,9 +207,7 @@ func LoadThinned(ctx context.Context, f *store.File, k ntk.Kernel, x linearize.S
 	if e.loadNumbers(r, rows, func() *Sites { return kept.sites(s) }); r.Err() != nil {
 		return nil, r.Err()
 	}
-	for _, text := range about.Warnings {
-		e.warnings = append(e.warnings, errors.New(text))
-	}
+	e.warnings = append(e.warnings, about.Warnings...)
 	if e.checkVariances(r, func(i int) int { return kept.Examples[i] }); r.Err() != nil {
 		return nil, r.Err()
 	}

@@ -94,7 +94,7 @@ func (t *Thinned) Kept() *Kept { return t.kept }
 // Kernel returns the kernel that the posterior is of.
 func (t *Thinned) Kernel() ntk.Kernel { return t.e.k }
 
-// Warnings holds *JitterWarning.
+// Warnings holds one of jitter, if any.
 func (t *Thinned) Warnings() []error { return t.e.Warnings() }
 
 // LogDet returns log det B of the kept rows, a lower bound of that of all rows (E16).

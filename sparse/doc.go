@@ -87,7 +87,7 @@
 //
 // The features are φ = L⁻¹k_Z with K_ZZ = L Lᵀ, factored without jitter. Where
 // K_ZZ is singular to working precision, pivoted Cholesky finds its rank by
-// dropping pivots below 1e-15 of the largest, and a *RankWarning reports it;
+// dropping pivots below 1e-15 of the largest, and a warning of inducing-rank reports it;
 // nothing but rounding is lost. All else follows from one factor of
 // A' = I + ΦΛΦᵀ, which exists for any Λ, singular or zero.
 package sparse

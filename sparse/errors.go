@@ -34,17 +34,6 @@ func (e *MismatchError) Error() string {
 	return "sparse: the sums differ in " + e.What + "; build all of them with the same inducing examples, prior and approximation"
 }
 
-// RankWarning says that K_ZZ was singular to working precision, and that the
-// posterior uses fewer rows of it than there are. Nothing is lost: the rows
-// left out are sums of the others.
-type RankWarning struct {
-	Rank, Rows int // rows of K_ZZ that are used, and all of them
-}
-
-func (w *RankWarning) Error() string {
-	return fmt.Sprintf("sparse: the kernel of the inducing examples has %d rows and rank %d to working precision", w.Rows, w.Rank)
-}
-
 // errFITCScale reports a change of prior variance of a FITC posterior.
 var errFITCScale = errors.New("sparse: the FITC correction depends on the prior variance; pass over the data again under the other prior")
 

@@ -33,7 +33,7 @@ func (p *Projected) GradientScale() (float64, error) {
 // the cross-kernel of every group, and fails with a *gp.MemoryError where its
 // scratch passes Options.MaxMemory.
 //
-// Where K_ZZ is singular to working precision (*RankWarning), the derivative of
+// Where K_ZZ is singular to working precision (a warning of inducing-rank), the derivative of
 // K_ZZ⁻¹ loses digits.
 func (p *Posterior) GradientLinearGaussian(ctx context.Context, groups []ntk.Kernel) ([]float64, error) {
 	t := none

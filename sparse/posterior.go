@@ -248,8 +248,8 @@ func (p *Posterior) Alpha() []float64 { return p.alpha }
 // FITC it is b̃. It must not be changed.
 func (p *Posterior) PseudoTargets() []float64 { return p.pseudo }
 
-// Warnings returns a *RankWarning where K_ZZ is singular to working precision, and
-// after a refit *gp.GapWarning, *gp.IterationWarning and *gp.ClosureWarning where
+// Warnings returns a warning of inducing-rank where K_ZZ is singular to working precision, and
+// after a refit of refit-gap, refit-steps and sums-open where
 // they apply.
 func (p *Posterior) Warnings() []error { return p.warnings }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/gptest"
+	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
 )
@@ -218,11 +219,7 @@ func TestRefitSurvivesOverflow(t *testing.T) {
 func TestRefitStopsAtMaxIter(t *testing.T) {
 	q := problems(t)[5]
 	p := q.refit(t, q.some(t), &sparse.Options{MaxIter: 1})
-	require.Len(t, p.Warnings(), 2)
-	var it *gp.IterationWarning
-	require.ErrorAs(t, p.Warnings()[0], &it)
-	var gap *gp.GapWarning
-	require.ErrorAs(t, p.Warnings()[1], &gap)
+	testkit.RequireWarnings(t, p.Warnings(), "refit-steps", "refit-gap")
 }
 
 func TestInvalidOptionsPanic(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 // A Projected is the posterior over functions given the sums of all training
@@ -194,10 +195,11 @@ func (p *Projected) At(ctx context.Context, factor float64) (*Projected, error) 
 	return q, nil
 }
 
-// Warnings returns a *RankWarning where K_ZZ is singular to working precision.
+// Warnings returns a warning of inducing-rank where K_ZZ is singular to working precision.
 func (p *Projected) Warnings() []error {
 	if p.b.rank() < p.b.rows() {
-		return []error{&RankWarning{Rank: p.b.rank(), Rows: p.b.rows()}}
+		return []error{linearize.NewWarning("inducing-rank", float64(p.b.rank()), float64(p.b.rows()), "",
+			"The kernel of the inducing examples has %d rows and rank %d to working precision. Nothing is lost: the other rows are sums of these.", p.b.rows(), p.b.rank())}
 	}
 	return nil
 }

@@ -336,9 +336,7 @@ func (r *refit) posterior(ctx context.Context, last *pass) (*Posterior, error) {
 	post, at, next := last.post, last.before, last.to.point
 	post.refit = true
 	p := &Posterior{Projected: post, x: r.x, sites: at.sites, local: at.local, warnings: post.Warnings()}
-	if r.search.Moves() {
-		p.warnings = append(p.warnings, &gp.IterationWarning{Steps: r.search.Steps, Move: r.search.Move})
-	}
+	p.warnings = append(p.warnings, r.search.Warnings()...)
 	if r.spec.fitc {
 		p.pseudo, p.alpha, p.noise = at.pseudo, next.alpha, next.noise(r.prior)
 	} else {
@@ -346,17 +344,13 @@ func (r *refit) posterior(ctx context.Context, last *pass) (*Posterior, error) {
 		at.local.PseudoTargets(p.pseudo, r.prior)
 		at.local.SubtractLambda(p.alpha, p.pseudo, next.q)
 	}
-	if gap := floats.Distance(p.alpha, at.local.R, 2); !(gap <= newton.SmallGap) {
-		p.warnings = append(p.warnings, &gp.GapWarning{Gap: gap})
-	}
+	p.warnings = append(p.warnings, newton.GapWarnings(floats.Distance(p.alpha, at.local.R, 2))...)
 	if last.sum == nil {
 		if err := r.sumAgain(ctx, last); err != nil {
 			return nil, err
 		}
 	}
-	if open := r.open(last); !(open <= newton.SmallOpen) {
-		p.warnings = append(p.warnings, &gp.ClosureWarning{Gap: open})
-	}
+	p.warnings = append(p.warnings, newton.OpenWarnings(r.open(last))...)
 	return p, nil
 }
 

@@ -2,7 +2,6 @@ package sparse
 
 import (
 	"context"
-	"errors"
 	"math"
 	"slices"
 
@@ -42,7 +41,7 @@ type savedProjected struct {
 // savedData is a further JSON section of a stored Posterior.
 type savedData struct {
 	N        int // of Data; with a subset of data, all training examples too
-	Warnings []string
+	Warnings linearize.Warnings
 }
 
 // Save adds the posterior to a store, in sections whose names start with
@@ -369,8 +368,8 @@ func unscaled(k ntk.Kernel) ntk.Kernel {
 }
 
 // Save adds the posterior to a store. Besides what Projected.Save writes, it writes
-// the sites, b and α (E5) of the training examples, 8·N·C·(4 + 2·C) bytes, the text
-// of the warnings, and the fingerprints of the training examples and their model.
+// the sites, b and α (E5) of the training examples, 8·N·C·(4 + 2·C) bytes, the
+// warnings, and the fingerprints of the training examples and their model.
 // For a subset of data it writes the sites, b and α of the subset alone. It does not
 // write the training examples, for which Load asks.
 //
@@ -381,10 +380,7 @@ func (p *Posterior) Save(w *store.Writer) error {
 	if err := p.Projected.Save(w); err != nil {
 		return err
 	}
-	s := savedData{N: p.x.Len()}
-	for _, warning := range p.warnings[len(p.Projected.Warnings()):] {
-		s.Warnings = append(s.Warnings, warning.Error())
-	}
+	s := savedData{N: p.x.Len(), Warnings: p.warnings[len(p.Projected.Warnings()):]}
 	from := p
 	if p.subset != nil {
 		from = p.subset
@@ -424,9 +420,7 @@ func Load(ctx context.Context, f *store.File, k ntk.Kernel, x linearize.Source, 
 		return nil, l.Err()
 	}
 	q := l.posterior(p, x)
-	for _, text := range s.Warnings {
-		q.warnings = append(q.warnings, errors.New(text))
-	}
+	q.warnings = append(q.warnings, s.Warnings...)
 	l.checkTargets(q)
 	switch {
 	case l.Err() != nil:

@@ -356,7 +356,7 @@ func TestLabelsOfNoClass(t *testing.T) {
 	few := table("few.csv", 200, extra(7))
 	r := gpexplain(t.Context(), fit(few)...)
 	require.Equal(t, 0, r.code, r.stderr)
-	require.Contains(t, r.stdout, `few.csv: 1 of the 200 train rows are of no class that `+net+` tells apart (café,no): their labels are "may,be"; they are left out`)
+	require.Contains(t, r.stdout, `few.csv: 1 of the 200 train rows are of no class that `+net+` tells apart (café,no): their labels are "may,be". They are left out.`)
 	require.NotContains(t, succeed(t, fit(few, "--classes", "café,no")...), "may,be")
 	require.NotContains(t, succeed(t, "predict", "--json", "--quiet", "--posterior", out, "--test-data", few), "may,be", "as the fit was told")
 	require.Contains(t, refuse(t, 1, "predict", "--model", net, "--data", good, "--test-data", table("test.csv", 20, extra(3))), "1 of the 20 test rows are of no class")

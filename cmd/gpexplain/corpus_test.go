@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -264,7 +265,7 @@ func TestCorpusMistakes(t *testing.T) {
 				require.InDelta(t, want.TrainAccuracy, float64(*at.TrainAccuracy), 1e-12)
 			}
 			require.Equal(t, "warning", at.Verdict)
-			require.Contains(t, strings.Join(got.Warnings, "\n"), c.warning)
+			require.Contains(t, fmt.Sprint(got.Warnings), c.warning)
 			require.Contains(t, r.stderr, "warning: ")
 			require.Equal(t, 1, gpexplain(t.Context(), append(args, "--strict")...).code)
 		})
@@ -278,9 +279,9 @@ func TestCorpusPrecisionWithoutN(t *testing.T) {
 		e := corpus(t, name)
 		decay := strconv.FormatFloat(e.WeightDecay, 'g', -1, 64)
 		_, sum := predictions(t, append([]string{"--index", "0", "--calibrate", "none", "--prior-precision", decay}, e.args()...)...)
-		says := strings.Join(sum.Fit.Warnings, "\n")
-		require.Contains(t, says, "answers are at δ = "+decay+" as given", name)
-		require.Contains(t, says, "if "+decay+" is the weight decay of the training, give --weight-decay "+decay, name)
+		says := fmt.Sprint(sum.Fit.Warnings)
+		require.Contains(t, says, "Answers are at δ = "+decay+" as given", name)
+		require.Contains(t, says, "If "+decay+" is the weight decay of the training, give --weight-decay "+decay, name)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
 )
 
@@ -56,19 +57,19 @@ of --html shows the evidence over the prior precision.`,
 }
 
 type evidenceReport struct {
-	Schema         string          `json:"schema"`
-	AtTheta        report.Float    `json:"at_theta"`
-	LinearGaussian report.Float    `json:"linear_gaussian"`
-	Refit          report.Float    `json:"refit"`
-	HeldSites      report.Float    `json:"held_sites"`
-	LogLikelihood  report.Float    `json:"log_likelihood"`
-	Scatter        report.Float    `json:"scatter"`
-	LogDet         report.Float    `json:"log_det"`
-	PriorPrecision report.Float    `json:"prior_precision"`
-	NoiseVariance  report.Float    `json:"noise_variance"` // null where the likelihood has none
-	Method         string          `json:"method"`
-	Bound          string          `json:"bound"` // of at_theta
-	Warnings       report.Warnings `json:"warnings"`
+	Schema         string             `json:"schema"`
+	AtTheta        report.Float       `json:"at_theta"`
+	LinearGaussian report.Float       `json:"linear_gaussian"`
+	Refit          report.Float       `json:"refit"`
+	HeldSites      report.Float       `json:"held_sites"`
+	LogLikelihood  report.Float       `json:"log_likelihood"`
+	Scatter        report.Float       `json:"scatter"`
+	LogDet         report.Float       `json:"log_det"`
+	PriorPrecision report.Float       `json:"prior_precision"`
+	NoiseVariance  report.Float       `json:"noise_variance"` // null where the likelihood has none
+	Method         string             `json:"method"`
+	Bound          string             `json:"bound"` // of at_theta
+	Warnings       linearize.Warnings `json:"warnings"`
 
 	PriorPrecisionOrigin string                `json:"prior_precision_origin"`
 	Prior                *report.Prior         `json:"prior,omitempty"` // nil where PriorPrecision is that of all parameters

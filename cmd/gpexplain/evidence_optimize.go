@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -16,6 +17,7 @@ import (
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -80,7 +82,8 @@ func (s *evidenceVerb) study(ctx context.Context, c *console.Console, p *problem
 		return nil, err
 	}
 	if len(r.Normalized) > 0 {
-		c.Warn(fmt.Errorf("the outputs do not depend on the scale of %s, as before a normalization: the trained parameters are a mode for no Gaussian prior, and the evidence at them says nothing; take one at the optimum of the linearized model, and choose a precision by --optimize --form held-sites", console.Cut(strings.Join(r.Normalized, ", "), 200)))
+		c.Warn(linearize.NewWarning("scale-free-layers", math.NaN(), math.NaN(), "Choose a precision by --optimize --form held-sites.",
+			"The outputs do not depend on the scale of %s, as before a normalization. The trained parameters are a mode for no Gaussian prior, and the evidence at them says nothing.", console.Cut(strings.Join(r.Normalized, ", "), 200)))
 	}
 	groups, common, err := s.optimize.groups(p, q, r.Normalized)
 	if err != nil {

@@ -66,7 +66,7 @@ func TestAttributionPrecision(t *testing.T) {
 	require.InEpsilon(t, 8*float64(removals.Fit.PriorPrecision), float64(removals.Attribution.Precision), 1e-12, "the network saw other rows, so that there is no match")
 	evidence := explained("--attribution-precision", "evidence")
 	require.InEpsilon(t, chosen["evidence"], float64(evidence.Attribution.Precision), 1e-12)
-	require.Contains(t, strings.Join(evidence.Fit.Warnings, "; "), "--attribution-precision evidence: the best prior precision")
+	require.Contains(t, fmt.Sprint(evidence.Fit.Warnings), "The best prior precision of --attribution-precision evidence")
 	same := explained("--attribution-precision", "10")
 	require.Equal(t, explained().Outputs, same.Outputs)
 	require.Equal(t, "given", same.Attribution.Rule)

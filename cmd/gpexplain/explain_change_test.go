@@ -112,7 +112,7 @@ func TestExplainOfARefitThatDidNotArrive(t *testing.T) {
 	warnings := decode[report.Report](t, r.stdout).Fit.Warnings
 	require.NotEmpty(t, warnings)
 	for _, text := range warnings {
-		require.Equal(t, 1, strings.Count(r.stderr, "gpexplain: warning: "+text+"\n"), r.stderr)
+		require.Equal(t, 1, strings.Count(r.stderr, "gpexplain: warning: "+text.Error()+"\n"), r.stderr)
 	}
 	require.Empty(t, gpexplain(t.Context(), append(args, "--quiet")...).stderr)
 }

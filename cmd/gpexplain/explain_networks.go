@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
@@ -18,6 +17,7 @@ import (
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/terms"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 // checkSeveral refuses flags that have no meaning for the mean of several networks.
@@ -81,7 +81,7 @@ func (s *explainVerb) runSeveral(ctx context.Context, c *console.Console) error 
 		return err
 	}
 	var members []*member
-	all := c.Warnings
+	said := c.Warnings
 	for k, one := range list {
 		c.Detail("network %d of %d: %s", k+1, len(list), one.Model.Name)
 		c.Warnings = warned[k]
@@ -90,13 +90,10 @@ func (s *explainVerb) runSeveral(ctx context.Context, c *console.Console) error 
 			return err
 		}
 		members = append(members, m)
-		for _, text := range c.Warnings {
-			if !slices.Contains(all, text) {
-				all = append(all, text)
-			}
-		}
+		said = append(said, c.Warnings...)
 	}
-	c.Warnings = all
+	c.Warnings = nil
+	c.Warn(said...)
 	return s.writeAll(ctx, c, list, rows, func(i int, x *explained) (*report.Report, error) {
 		r := s.meanReport(p, members, outputs.RawRowView(i), i)
 		r.Input = x.input
@@ -236,22 +233,15 @@ func (s *explainVerb) meanReport(p *problem.Problem, members []*member, f []floa
 	var results []report.NetworkResult
 	var predictions []*report.Prediction
 	r.Fit.Calibration, r.Fit.Warnings = nil, nil
-	var alarms []string
 	for _, m := range members {
 		one, said := m.result, &m.predictions[i]
 		one.Class, one.Probability, one.Mean = said.Class, said.Probability, said.Mean
 		results, predictions = append(results, one), append(predictions, said)
-		for _, text := range one.Fit.Warnings {
-			text := one.Model + ": " + text
-			r.Fit.Warnings = append(r.Fit.Warnings, text)
-			if one.Fit.Preflight != nil && slices.Contains(one.Fit.Preflight.Warnings, strings.TrimPrefix(text, one.Model+": ")) {
-				alarms = append(alarms, text)
-			}
+		for _, w := range one.Fit.Warnings {
+			w := *linearize.WarningOf(w)
+			w.Text = one.Model + ": " + w.Text
+			r.Fit.Warnings = append(r.Fit.Warnings, &w)
 		}
-	}
-	if before := r.Fit.Preflight; before != nil {
-		after := *before
-		after.Warnings, r.Fit.Preflight = alarms, &after
 	}
 	r.Networks = report.NewNetworks(results)
 	r.Attribution = report.AttributionOf(results)

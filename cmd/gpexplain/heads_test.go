@@ -142,10 +142,10 @@ func TestHeads(t *testing.T) {
 				}
 				require.Equal(t, 0, r.code, r.stderr)
 				lines := strings.Split(strings.TrimSpace(r.stdout), "\n")
-				said := strings.Join(decode[predictSummary](t, lines[len(lines)-1]).Fit.Warnings, "\n")
+				said := fmt.Sprint(decode[predictSummary](t, lines[len(lines)-1]).Fit.Warnings)
 				require.Equal(t, cells[1+k], outcome(said), said)
 				if cells[1+k] == "W" {
-					require.Contains(t, r.stderr, "gpexplain: warning: the ")
+					require.Contains(t, r.stderr, "gpexplain: warning: The ")
 					return
 				}
 				for i, text := range lines[:len(lines)-1] {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -58,23 +58,23 @@ read of any model.`,
 
 // inspection is what inspect prints with --json.
 type inspection struct {
-	Schema     string            `json:"schema"`
-	Model      string            `json:"model"`
-	Producer   string            `json:"producer"`
-	Opset      int64             `json:"opset"`
-	Input      []int             `json:"input"`
-	Inputs     []inputInfo       `json:"inputs"`
-	Files      []string          `json:"external_files,omitempty"`
-	Outputs    int               `json:"outputs"`
-	Parameters int               `json:"parameters"`
-	Head       *headInfo         `json:"head,omitempty"`
-	Operators  map[string]int    `json:"operators"`
-	Tensors    []tensorInfo      `json:"tensors"`
-	Fixed      []string          `json:"fixed"`
-	Decisions  []decisionInfo    `json:"decisions"`
-	Metadata   map[string]string `json:"metadata"`
-	Warnings   []string          `json:"warnings"`
-	Normalized []string          `json:"normalized_layers"` // nil where they were not looked for
+	Schema     string             `json:"schema"`
+	Model      string             `json:"model"`
+	Producer   string             `json:"producer"`
+	Opset      int64              `json:"opset"`
+	Input      []int              `json:"input"`
+	Inputs     []inputInfo        `json:"inputs"`
+	Files      []string           `json:"external_files,omitempty"`
+	Outputs    int                `json:"outputs"`
+	Parameters int                `json:"parameters"`
+	Head       *headInfo          `json:"head,omitempty"`
+	Operators  map[string]int     `json:"operators"`
+	Tensors    []tensorInfo       `json:"tensors"`
+	Fixed      []string           `json:"fixed"`
+	Decisions  []decisionInfo     `json:"decisions"`
+	Metadata   map[string]string  `json:"metadata"`
+	Warnings   linearize.Warnings `json:"warnings"`
+	Normalized []string           `json:"normalized_layers"` // nil where they were not looked for
 }
 
 // A headInfo is the function at the end of a network.
@@ -136,12 +136,8 @@ func inspect(ctx context.Context, c *console.Console, f *problem.ModelFlags) err
 	}
 	d := m.Net.Describe()
 	out := inspection{Schema: "funcgp/inspect/1", Model: m.Name, Producer: d.Producer, Opset: d.Opset, Input: m.Net.InputShape(), Outputs: m.Outputs, Parameters: m.Parameters(), Head: headOf(m.Net), Operators: map[string]int{},
-		Inputs: []inputInfo{}, Files: m.Net.ExternalFiles(), Tensors: []tensorInfo{}, Fixed: append([]string{}, d.Fixed...), Decisions: []decisionInfo{}, Metadata: m.Net.Metadata(), Warnings: []string{}}
-	for _, w := range m.Net.Warnings() {
-		if !errors.As(w, new(*network.HeadWarning)) { // the likelihood decides
-			out.Warnings = append(out.Warnings, w.Error())
-		}
-	}
+		Inputs: []inputInfo{}, Files: m.Net.ExternalFiles(), Tensors: []tensorInfo{}, Fixed: append([]string{}, d.Fixed...), Decisions: []decisionInfo{}, Metadata: m.Net.Metadata()}
+	out.Warnings = c.Warnings // but for the head, of which the likelihood decides
 	for _, in := range m.Net.Inputs() {
 		out.Inputs = append(out.Inputs, inputInfo{in.Name, append([]int{}, in.Shape...), in.Offset, in.Integer})
 	}
@@ -213,7 +209,7 @@ func (x *inspection) text(stdout io.Writer, d network.Description) error {
 		fmt.Fprintf(w, "normalized\t%s: the outputs do not depend on its scale, so that the trained parameters are a mode for no Gaussian prior\n", console.OneLine(name))
 	}
 	for _, warning := range x.Warnings {
-		fmt.Fprintf(w, "warning\t%s\n", console.OneLine(warning))
+		fmt.Fprintf(w, "warning\t%s\n", console.OneLine(warning.Error()))
 	}
 	return w.Flush()
 }

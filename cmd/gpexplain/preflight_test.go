@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -34,19 +35,19 @@ func TestAlarms(t *testing.T) {
 		want string
 	}{
 		{"classes in another order", twoLogits.args("explain", "--standardize", "yes", "--weight-decay", "0.002", "--classes", "1,0"),
-			"its outputs agree with the labels where the classes are in another order: give --classes 0,1"},
+			"its outputs agree with the labels where the classes are in another order. Give --classes 0,1."},
 		{"classes in another order, inputs open", twoLogits.args("explain", "--weight-decay", "0.002", "--classes", "1,0"),
-			"its outputs agree with the labels where the classes are in another order: give --classes 0,1"},
-		{"inputs not standardized", outside.args("explain", "--weight-decay", "0.001", "--standardize", "no"), "it fits them with inputs standardized by the training rows: give --standardize yes"},
-		{"inputs standardized twice", oneLogit.args("explain", "--weight-decay", "0.002", "--standardize", "yes"), "it fits them with inputs as they are: give --standardize no"},
+			"its outputs agree with the labels where the classes are in another order. Give --classes 0,1."},
+		{"inputs not standardized", outside.args("explain", "--weight-decay", "0.001", "--standardize", "no"), "it fits them with inputs standardized by the training rows. Give --standardize yes."},
+		{"inputs standardized twice", oneLogit.args("explain", "--weight-decay", "0.002", "--standardize", "yes"), "it fits them with inputs as they are. Give --standardize no."},
 		{"pictures not standardized", picturesOutside.pictures("explain", "--calibrate", "none", "--weight-decay", "0.002", "--standardize", "no"),
-			"it fits them with mean 0.1307 and deviation 0.3081 (those of MNIST): give --input-mean 0.1307 --input-sd 0.3081"},
+			"it fits them with mean 0.1307 and deviation 0.3081 (those of MNIST). Give --input-mean 0.1307 --input-sd 0.3081."},
 		{"pictures standardized twice", inside.pictures("explain", "--calibrate", "none", "--weight-decay", "0.002", "--input-mean", ".1307", "--input-sd", ".3081"),
-			"give --standardize no"},
+			"Give --standardize no."},
 		{"targets not scaled", targets.args("explain", "--weight-decay", "0.0001", "--standardize", "yes", "--target-mean", "0", "--target-sd", "1"),
-			"it was trained on scaled targets: give --target-mean 3.5161 --target-sd 0.116502"},
+			"it was trained on scaled targets. Give --target-mean 3.5161 --target-sd 0.116502."},
 		{"targets not scaled, inputs open", targets.args("explain", "--weight-decay", "0.0001", "--target-mean", "0", "--target-sd", "1"),
-			"it was trained on scaled targets and with inputs standardized by the training rows: give --standardize yes --target-mean 3.5161 --target-sd 0.116502"},
+			"it was trained on scaled targets and with inputs standardized by the training rows. Give --standardize yes --target-mean 3.5161 --target-sd 0.116502."},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := gpexplain(t.Context(), append(c.args, "--json")...)
@@ -55,7 +56,7 @@ func TestAlarms(t *testing.T) {
 			require.Contains(t, r.stderr, c.want)
 			fit := decode[report.Report](t, r.stdout).Fit
 			require.Equal(t, "warning", fit.Preflight.Verdict)
-			require.Contains(t, strings.Join(fit.Warnings, "\n"), c.want)
+			require.Contains(t, fmt.Sprint(fit.Warnings), c.want)
 			text := gpexplain(t.Context(), append(c.args, "--quiet")...)
 			require.Empty(t, text.stderr)
 			require.True(t, strings.HasPrefix(text.stdout, "WARNING: "), text.stdout)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"image"
 	"image/color"
 	"image/png"
@@ -51,12 +52,12 @@ func TestOwnInput(t *testing.T) {
 		require.Equal(t, "file", got.Input.Split, name)
 		require.EqualValues(t, -1, got.Input.Index, name)
 		require.False(t, got.Input.Label.Finite(), name)
-		require.Equal(t, want.Fit.Warnings, got.Fit.Warnings, name)
+		require.Equal(t, fmt.Sprint(want.Fit.Warnings), fmt.Sprint(got.Fit.Warnings), name)
 	}
 	// Dark ink on paper is noticed and said, here and in the JSON, unless forbidden.
 	got := own(t, paper, "--quiet")
 	require.Equal(t, want.Outputs, got.Outputs)
-	require.Equal(t, want.Fit.Warnings, got.Fit.Warnings)
+	require.Equal(t, fmt.Sprint(want.Fit.Warnings), fmt.Sprint(got.Fit.Warnings))
 	note := paper + ": inverted, since its border has grey level 255, that of the training pictures 0"
 	require.Equal(t, []string{note}, got.Input.Notes)
 	require.Equal(t, note+"\n", gpexplain(t.Context(), small("explain", "--json", "--input", paper)...).stderr)

@@ -18,6 +18,7 @@ import (
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -292,23 +293,23 @@ func orNone(k int) int {
 
 // trainReport is what train prints with --json.
 type trainReport struct {
-	Schema        string          `json:"schema"`
-	Out           string          `json:"out"`
-	Parameters    int             `json:"parameters"`
-	Examples      int             `json:"examples"`
-	Objective     report.Float    `json:"objective"`
-	LogLikelihood report.Float    `json:"log_likelihood"`
-	GradientNorm  report.Float    `json:"gradient_norm"`
-	Epochs        int             `json:"epochs"`
-	Steps         int             `json:"steps"`
-	BestEpoch     int             `json:"best_epoch,omitempty"`
-	ValidationNLL *report.Float   `json:"validation_nll,omitempty"`
-	TrainAccuracy report.Float    `json:"train_accuracy"`
-	TestAccuracy  report.Float    `json:"test_accuracy"`
-	TrainNLL      report.Float    `json:"train_nll"`
-	TestNLL       report.Float    `json:"test_nll"`
-	Warnings      report.Warnings `json:"warnings"`
-	Seconds       report.Float    `json:"seconds"`
+	Schema        string             `json:"schema"`
+	Out           string             `json:"out"`
+	Parameters    int                `json:"parameters"`
+	Examples      int                `json:"examples"`
+	Objective     report.Float       `json:"objective"`
+	LogLikelihood report.Float       `json:"log_likelihood"`
+	GradientNorm  report.Float       `json:"gradient_norm"`
+	Epochs        int                `json:"epochs"`
+	Steps         int                `json:"steps"`
+	BestEpoch     int                `json:"best_epoch,omitempty"`
+	ValidationNLL *report.Float      `json:"validation_nll,omitempty"`
+	TrainAccuracy report.Float       `json:"train_accuracy"`
+	TestAccuracy  report.Float       `json:"test_accuracy"`
+	TrainNLL      report.Float       `json:"train_nll"`
+	TestNLL       report.Float       `json:"test_nll"`
+	Warnings      linearize.Warnings `json:"warnings"`
+	Seconds       report.Float       `json:"seconds"`
 }
 
 func (r *trainReport) text(stdout io.Writer) error {
@@ -330,7 +331,7 @@ func (r *trainReport) text(stdout io.Writer) error {
 	line("training", r.TrainAccuracy, r.TrainNLL)
 	line("test", r.TestAccuracy, r.TestNLL)
 	for _, w := range r.Warnings {
-		fmt.Fprintf(stdout, "warning: %s\n", console.OneLine(w))
+		fmt.Fprintf(stdout, "warning: %s\n", console.OneLine(w.Error()))
 	}
 	_, err := fmt.Fprintf(stdout, "wrote %s\n", r.Out)
 	return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"path/filepath"
 	"strconv"
@@ -104,16 +105,16 @@ func TestAnswersAtAnOrder(t *testing.T) {
 	ref := openReference(t, "two-moons")
 	fit := func(args ...string) (report.Fit, string) {
 		_, sum := predicted(t, ref.run(t, "predict", append([]string{"--json"}, args...)...))
-		return sum.Fit, strings.Join(sum.Fit.Warnings, "\n")
+		return sum.Fit, fmt.Sprint(sum.Fit.Warnings)
 	}
 	f, says := fit()
 	require.EqualValues(t, .13, f.PriorPrecision)
-	require.NotContains(t, says, "answers are at")
+	require.NotContains(t, says, "Answers are at")
 	f, says = fit("--prior-precision", "10")
 	require.Equal(t, "given", f.Match.Used)
 	require.EqualValues(t, 10, f.PriorPrecision)
 	require.InDelta(t, .13, float64(f.Match.Precision), .02)
-	require.Contains(t, says, "answers are at δ = 10 as given; the linearized model fits the training rows as the network does at δ = 0.1")
+	require.Contains(t, says, "Answers are at δ = 10 as given. The linearized model fits the training rows as the network does at δ = 0.1")
 	f, _ = fit("--at", "0.5")
 	require.EqualValues(t, .5, f.PriorPrecision)
 	require.EqualValues(t, .13, *f.StatedPrecision)

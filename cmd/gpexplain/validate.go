@@ -13,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 type validateVerb struct {
@@ -118,11 +119,11 @@ func (s *validateVerb) print(c *console.Console, p *problem.Problem, v *inferenc
 
 // tableJSON is the table of validate --json.
 type tableJSON struct {
-	Schema   string          `json:"schema"`
-	OK       bool            `json:"ok"`
-	Rows     []comparisonRow `json:"rows"`
-	Warnings report.Warnings `json:"warnings"`
-	Fit      *report.Fit     `json:"fit,omitempty"` // nil for the exact method
+	Schema   string             `json:"schema"`
+	OK       bool               `json:"ok"`
+	Rows     []comparisonRow    `json:"rows"`
+	Warnings linearize.Warnings `json:"warnings"`
+	Fit      *report.Fit        `json:"fit,omitempty"` // nil for the exact method
 
 	LeaveOneOut *inference.LeftOutComparison `json:"leave_one_out,omitempty"` // of the exact method
 	Preflight   *report.Preflight            `json:"preflight"`

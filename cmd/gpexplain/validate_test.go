@@ -92,5 +92,5 @@ func TestValidateWarnsOfWeightSpace(t *testing.T) {
 	ref := openReference(t, "poisson")
 	r := gpexplain(t.Context(), append([]string{"validate", "--prior-precision", "1e-12"}, ref.args...)...)
 	require.Equal(t, 1, r.code)
-	require.Contains(t, r.stdout, "warning: weight space: weightspace: where the refit ended")
+	require.Contains(t, r.stdout, "warning: At the end of the refit the gradient of the log posterior has norm ")
 }

@@ -56,7 +56,7 @@ type Acquisition struct {
 	Pool     []Candidate
 	Ranking  []int    // by Information, the highest first
 	Batch    []Chosen // in the order in which they were chosen
-	Warnings []error  // *CandidatesWarning
+	Warnings []error  // of batch-rough
 }
 
 // Acquire ranks the rows of a pool by what their labels would tell about the function of
@@ -68,7 +68,7 @@ type Acquisition struct {
 //
 // The joint covariance is that of the rows with the largest gains by themselves, twice as
 // many again until no other row could have been chosen. Where that does not fit into
-// memory, a *CandidatesWarning says so.
+// memory, a warning of batch-rough says so.
 //
 // The error is a *BatchError for an empty pool or too large a batch, an
 // *UnsupportedError for a likelihood whose Λ is not known to be free of y, or one of the
@@ -216,7 +216,8 @@ func (q *acquirer) choose(ctx context.Context) error {
 		if step == q.o.Batch {
 			return nil
 		}
-		q.found.Warnings = []error{&CandidatesWarning{Candidates: m, Pool: len(byGain), Step: step, Gain: batch[step].Gain, Bound: bound}}
+		q.found.Warnings = []error{linearize.NewWarning("batch-rough", bound, batch[step].Gain, "Raise AcquireOptions.MaxMemory.",
+			"The batch was chosen among %d of %d rows, whose joint covariance fits into memory. From its row %d on, which adds %.3g nats, another row could add up to %.3g.", m, len(byGain), step+1, batch[step].Gain, bound)}
 	}
 }
 

@@ -3,6 +3,7 @@ package audit_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -209,12 +210,11 @@ func TestFewCandidatesGiveTheWholePoolsBatch(t *testing.T) {
 	some, err := audit.Acquire(t.Context(), post, likelihood(q), pool, &limited)
 	require.NoError(t, err)
 	require.Len(t, some.Batch, 6)
-	require.Len(t, some.Warnings, 1)
-	w := some.Warnings[0].(*audit.CandidatesWarning)
-	require.Equal(t, 64, w.Candidates)
-	require.Less(t, w.Step, 6)
-	require.Less(t, w.Gain, w.Bound)
-	for k := range w.Step {
+	w := testkit.RequireWarnings(t, some.Warnings, "batch-rough")[0]
+	require.Less(t, w.Limit, w.Value)
+	step := slices.IndexFunc(some.Batch, func(x audit.Chosen) bool { return x.Gain == w.Limit })
+	require.Contains(t, w.Text, fmt.Sprintf("64 of 300 rows, whose joint covariance fits into memory. From its row %d on", step+1))
+	for k := range step {
 		require.Equal(t, got.Batch[k].Index, some.Batch[k].Index)
 	}
 	limited.MaxMemory /= 2

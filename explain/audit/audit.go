@@ -112,7 +112,7 @@ type Audit struct {
 	// Effective is Σ Leverage of the examples: with all rows, the effective number of
 	// parameters.
 	Effective float64
-	Warnings  []error // *glm.RowsWarning, *PairsWarning
+	Warnings  []error // of rows-left-out and only-equal-pairs
 }
 
 // Of audits training examples of a posterior with targets y, N×Targets(C). It takes
@@ -148,7 +148,8 @@ func (a *auditor) finish(ctx context.Context) error {
 	case a.o.MostPaired < 0:
 		near = nil
 	case outputs > a.o.MostPaired:
-		a.audit.Warnings = append(a.audit.Warnings, &PairsWarning{Outputs: outputs, Most: a.o.MostPaired})
+		a.audit.Warnings = append(a.audit.Warnings, linearize.NewWarning("only-equal-pairs", float64(outputs), float64(a.o.MostPaired), "Raise Options.MostPaired.",
+			"%d training outputs are more than the %d that are compared in pairs. Duplicates are listed only where their inputs are equal.", outputs, a.o.MostPaired))
 		near = nil
 	}
 	return a.pair(ctx, a.dual.Data(), near)
@@ -272,9 +273,7 @@ func (a *auditor) score(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.LeftOut > 0 {
-		a.audit.Warnings = append(a.audit.Warnings, &glm.RowsWarning{LeftOut: s.LeftOut, Rows: len(a.rows)})
-	}
+	a.audit.Warnings = append(a.audit.Warnings, s.Warnings()...)
 	for k := range a.audit.Examples {
 		a.audit.Examples[k].LogDensity = s.LogDensity[k]
 	}

@@ -440,7 +440,7 @@ func TestDuplicates(t *testing.T) {
 	few, err := audit.Of(t.Context(), post, likelihood(q), q.Y, &audit.Options{MostPaired: 10})
 	require.NoError(t, err)
 	require.Len(t, few.Duplicates, 2, "equal inputs alone")
-	require.IsType(t, &audit.PairsWarning{}, few.Warnings[0])
+	testkit.RequireWarnings(t, few.Warnings, "only-equal-pairs")
 }
 
 // All kept rows are the exact posterior, so the audit is the same, from a stream too.

@@ -138,11 +138,9 @@ func (p *problem) finish(ctx context.Context, at *point, s *newton.Search) (*Pos
 	}
 	q.distance = distance
 	if p.moves(s, q.distance) {
-		q.warnings = append(q.warnings, &gp.IterationWarning{Steps: s.Steps, Move: s.Move})
+		q.warnings = s.Warnings()
 	}
-	if gap := floats.Norm(open, 2); !(gap <= newton.SmallGap) {
-		q.warnings = append(q.warnings, &gp.GapWarning{Gap: gap})
-	}
+	q.warnings = append(q.warnings, newton.GapWarnings(floats.Norm(open, 2))...)
 	return q, nil
 }
 

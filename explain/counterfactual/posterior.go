@@ -44,8 +44,8 @@ func (q *Posterior) Steps() int { return q.steps }
 // f. It is 0 for a Step, which does not compute it.
 func (q *Posterior) Distance() float64 { return q.distance }
 
-// Warnings says where a Fit is less accurate than it should be: it holds *gp.GapWarning and
-// *gp.IterationWarning.
+// Warnings says where a Fit is less accurate than it should be: it holds warnings of refit-gap and
+// refit-steps.
 func (q *Posterior) Warnings() []error { return q.warnings }
 
 // tileFloats bounds the matrices of test examples against training examples that are held

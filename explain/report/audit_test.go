@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -16,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 // Two classes are explained so that what speaks for the predicted one is positive,
@@ -116,8 +118,8 @@ func TestAlarmsComeFirst(t *testing.T) {
 	accuracy := Float(0.61)
 	fit := Fit{Examples: 30, Outputs: 1, PriorPrecision: 1.5, PriorPrecisionOrigin: "N·λ = 1500 × 0.001, from --weight-decay",
 		Preprocessing: &Preprocessing{Inputs: "(x − 0.1307)/0.3081", Targets: "as they are", Origin: "from --input-mean"},
-		Preflight:     &Preflight{Verdict: "warning", TrainNLL: 1.25, TrainAccuracy: &accuracy, GradientNorm: 213, LargestInput: 9, Warnings: []string{"fits its rows badly"}},
-		Warnings:      Warnings{"a jitter", "fits its rows badly"}}
+		Preflight:     &Preflight{Verdict: "warning", TrainNLL: 1.25, TrainAccuracy: &accuracy, GradientNorm: 213, LargestInput: 9},
+		Warnings:      linearize.Warnings{errors.New("a jitter"), &linearize.Warning{Code: "bad-fit", Text: "fits its rows badly"}}}
 	p := newDemo(1, 30, 9, 4, 9).page(t, 9, nil)
 	p.Report.Fit = fit
 	i := newDemo(1, 30, 9, 4, 9).importances(3)
@@ -144,6 +146,7 @@ func TestAlarmsComeFirst(t *testing.T) {
 	}
 	require.NoError(t, p.WritePNG(io.Discard))
 	p.Report.Fit.Preflight = &Preflight{Verdict: "ok", TrainNLL: 0.1, GradientNorm: 1, LargestInput: 2}
+	p.Report.Fit.Warnings = p.Report.Fit.Warnings[:1]
 	require.Contains(t, html(t, p), "✓ passed")
 	require.NotContains(t, html(t, p), "class=\"alarm\"")
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"html/template"
 	"os"
 	"os/exec"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 // findBrowser returns the command of a browser. It skips the test if none is
@@ -104,7 +106,7 @@ func TestPagesInBrowser(t *testing.T) {
 	long := newDemo(1, 30, 9, 4, 9).page(t, 9, &explain.Options{Similar: 2})
 	long.Classes = []string{"a class with quite a long name", strings.Repeat("unbroken", 12)}
 	long.Model, long.Command = strings.Repeat("path/", 60), strings.Repeat("x", 300)
-	long.Report.Fit.Warnings = Warnings{strings.Repeat("warning", 40)}
+	long.Report.Fit.Warnings = linearize.Warnings{errors.New(strings.Repeat("warning", 40))}
 	all["long"] = html(t, long)
 	var b strings.Builder
 	require.NoError(t, newDemo(2, 60, 4, 4, 9).importances(24).WriteHTML(&b))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 // A factGroup is a table of facts under a heading.
@@ -282,17 +283,20 @@ func (f *Fit) Basis() string {
 	return strings.Join(parts, "; ") + "."
 }
 
-// alarms are the warnings that come before everything else, and others the rest.
-func (f *Fit) alarms() (alarms, others []string) {
-	if f.Preflight != nil {
-		alarms = f.Preflight.Warnings
-	}
+// alarms are the codes of warnings that the network does not suit the data or the prior.
+var alarms = []string{"bad-fit", "not-optimum", "overconfident", "targets-scaled", "wrong-outputs"}
+
+// Alarms are the texts of the warnings that the network does not suit the data or the prior,
+// which come before everything else, and others are those of the rest.
+func (f *Fit) Alarms() (first, others []string) {
 	for _, w := range f.Warnings {
-		if !slices.Contains(alarms, w) {
-			others = append(others, w)
+		if slices.Contains(alarms, linearize.WarningOf(w).Code) {
+			first = append(first, w.Error())
+		} else {
+			others = append(others, w.Error())
 		}
 	}
-	return alarms, others
+	return first, others
 }
 
 // how names the method by which a posterior was computed, "" for the exact one.

@@ -246,7 +246,7 @@ func (h *htmlWriter) intervalBar() *htmlInterval {
 func (h *htmlWriter) foot() htmlFoot {
 	p := h.page
 	f := htmlFoot{Groups: h.groups()}
-	f.Alarms, f.Warnings = p.Report.Fit.alarms()
+	f.Alarms, f.Warnings = p.Report.Fit.Alarms()
 	f.Alarms = slices.Clone(f.Alarms)
 	for i, w := range f.Alarms {
 		f.Alarms[i] = capital(w)

@@ -59,7 +59,7 @@ func (p *ImportancePage) WriteText(w io.Writer, columns int) error {
 		columns = 80
 	}
 	t := &textWriter{columns: max(60, columns)}
-	alarms, others := p.Report.Fit.alarms()
+	alarms, others := p.Report.Fit.Alarms()
 	t.alarms(alarms)
 	width, largest := len("row"), 0.0
 	for _, x := range p.Report.Importances {

@@ -17,6 +17,7 @@ import (
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 func text(t *testing.T, p *Page, columns int) string {
@@ -119,7 +120,7 @@ func TestNamesAreEscaped(t *testing.T) {
 	p.Classes = []string{evil + "a", evil + "b"}
 	p.Model, p.Data, p.Command = evil, evil, evil
 	p.Report.Input = Input{Split: evil, Index: -1, File: evil}
-	p.Report.Fit.Warnings = Warnings{evil}
+	p.Report.Fit.Warnings = linearize.Warnings{errors.New(evil)}
 	page := html(t, p)
 	require.NotContains(t, page, "<script")
 	require.Contains(t, page, "&lt;script&gt;")

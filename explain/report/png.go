@@ -55,7 +55,7 @@ func (p *Page) WritePNG(w io.Writer) error {
 
 // alarms writes the warnings that must not be missed and returns where they end.
 func (s *sheet) alarms(v *view, y float64) float64 {
-	list, _ := v.page.Report.Fit.alarms()
+	list, _ := v.page.Report.Fit.Alarms()
 	if list == nil {
 		return y
 	}

@@ -19,7 +19,7 @@ func (p *PredictionPage) WriteText(w io.Writer, columns int) error {
 		columns = 80
 	}
 	t := &textWriter{columns: max(60, columns)}
-	alarms, others := p.Predictions.Fit.alarms()
+	alarms, others := p.Predictions.Fit.Alarms()
 	t.alarms(alarms)
 	p.textTable(t)
 	t.gap()

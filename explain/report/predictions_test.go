@@ -1,6 +1,7 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -15,6 +16,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 func predictionHTML(t *testing.T, p *PredictionPage) string {
@@ -318,7 +320,7 @@ func TestPredictionNamesAreEscaped(t *testing.T) {
 	evil := "<script>alert('x')</script>\x1b[31m\u202e\"&"
 	p := drawnPage(40, 30)
 	p.Quantity, p.Model, p.Data, p.Command = evil, evil, evil, evil
-	p.Predictions.Fit.Warnings = Warnings{evil}
+	p.Predictions.Fit.Warnings = linearize.Warnings{errors.New(evil)}
 	p.Test = func(Index) Picture { return Picture{Names: []string{evil}, Values: []float64{1}} }
 	page := predictionHTML(t, p)
 	require.NotContains(t, page, "<script")

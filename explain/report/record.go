@@ -41,8 +41,4 @@ type Preflight struct {
 	TrainRMSE     *Float `json:"train_rmse,omitempty"`     // of a regression, in the target's units
 	GradientNorm  Float  `json:"gradient_norm"`            // of the MAP objective at θ*
 	LargestInput  Float  `json:"largest_input"`            // in size, as the network sees it
-
-	// Warnings are those among Fit.Warnings that this check raised. Pages show them
-	// first, in red.
-	Warnings []string `json:"-"`
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 // A Report is the result of `gpexplain explain`. Other programs read its JSON, so
@@ -210,21 +211,21 @@ const MethodLabels = "labels"
 
 // Fit describes the posterior.
 type Fit struct {
-	Examples       int      `json:"examples"`
-	Outputs        int      `json:"outputs"`
-	Parameters     int      `json:"parameters"`
-	PriorPrecision Float    `json:"prior_precision"` // NaN if parameters have different ones
-	Refit          bool     `json:"refit"`
-	Method         string   `json:"method"`        // exact, kept, subset, nystrom, fitc, cg, weights or labels
-	Inducing       Index    `json:"inducing"`      // M; -1 without inducing examples
-	TraceError     Float    `json:"trace_error"`   // tr(K − Q)/tr K over the training examples; NaN for a subset
-	GradientNorm   Float    `json:"gradient_norm"` // of the MAP objective at θ*
-	LogEvidence    Float    `json:"log_evidence"`
-	Bound          string   `json:"bound"` // whether log_evidence bounds the exact one: lower, upper or none
-	LogDet         Float    `json:"log_det"`
-	LogLikelihood  Float    `json:"log_likelihood"`
-	Scatter        Float    `json:"scatter"`
-	Warnings       Warnings `json:"warnings"`
+	Examples       int                `json:"examples"`
+	Outputs        int                `json:"outputs"`
+	Parameters     int                `json:"parameters"`
+	PriorPrecision Float              `json:"prior_precision"` // NaN if parameters have different ones
+	Refit          bool               `json:"refit"`
+	Method         string             `json:"method"`        // exact, kept, subset, nystrom, fitc, cg, weights or labels
+	Inducing       Index              `json:"inducing"`      // M; -1 without inducing examples
+	TraceError     Float              `json:"trace_error"`   // tr(K − Q)/tr K over the training examples; NaN for a subset
+	GradientNorm   Float              `json:"gradient_norm"` // of the MAP objective at θ*
+	LogEvidence    Float              `json:"log_evidence"`
+	Bound          string             `json:"bound"` // whether log_evidence bounds the exact one: lower, upper or none
+	LogDet         Float              `json:"log_det"`
+	LogLikelihood  Float              `json:"log_likelihood"`
+	Scatter        Float              `json:"scatter"`
+	Warnings       linearize.Warnings `json:"warnings"`
 
 	Structure  string `json:"structure,omitempty"`  // of the precision of the parameters, with the method weights
 	Predictive string `json:"predictive,omitempty"` // bnn or linear; empty is glm, that of the linearized network
@@ -336,17 +337,6 @@ type Timings struct {
 	Predict   Float `json:"predict"`
 	Write     Float `json:"write"`
 	Total     Float `json:"total"`
-}
-
-// Warnings are the warnings of a fit. JSON shows none as [].
-type Warnings []string
-
-// MarshalJSON implements json.Marshaler.
-func (w Warnings) MarshalJSON() ([]byte, error) {
-	if w == nil {
-		return []byte("[]"), nil
-	}
-	return json.Marshal([]string(w))
 }
 
 // WriteJSON writes the report as one object on one line, with the name of its schema,

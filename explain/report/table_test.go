@@ -1,6 +1,7 @@
 package report
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 // tablePage explains a regression on feature values: no image and no class.
@@ -44,7 +46,7 @@ func tablePage(t testing.TB) *Page {
 			Prediction: Prediction{Class: Undefined(), Mean: Floats([]float64{mean}), Covariance: [][]Float{{0.04}}},
 			Outputs:    []Output{r.Output(rows[0][0])},
 			Fit: Fit{Examples: n, Outputs: 1, Parameters: p, PriorPrecision: Undefined(), GradientNorm: 3,
-				Warnings: Warnings{"the kernel matrix was factored with jitter 1e-10", "θ* is no mode: gradient norm 3"}},
+				Warnings: linearize.Warnings{errors.New("the kernel matrix was factored with jitter 1e-10"), errors.New("θ* is no mode: gradient norm 3")}},
 		},
 		Test:  Picture{Names: names, Values: features[0]},
 		Train: func(row Index) Picture { return Picture{Names: names, Values: features[row]} },

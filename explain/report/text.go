@@ -19,7 +19,7 @@ func (p *Page) WriteText(w io.Writer, columns int) error {
 		columns = 80
 	}
 	t := &textWriter{view: v, columns: max(60, columns)}
-	alarms, others := p.Report.Fit.alarms()
+	alarms, others := p.Report.Fit.Alarms()
 	t.alarms(alarms)
 	t.head()
 	for i := range v.sections {

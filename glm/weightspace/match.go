@@ -3,7 +3,6 @@ package weightspace
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 
@@ -30,7 +29,7 @@ type Match struct {
 	Prior   float64   // ℓ of the prior mean
 	Theta   []float64 // about the mode v under the precisions times Factor, P
 	Passes  int       // products with J and with Jᵀ
-	// Warnings holds a *MatchWarning where the search ended before Error was as small as
+	// Warnings holds a warning of match-rough where the search ended before Error was as small as
 	// was asked.
 	Warnings []error
 }
@@ -68,17 +67,6 @@ const StageMatch = "match"
 // near is |log Factor| below which the stated precisions are kept (E21). A search ends where
 // this is certain.
 const near = .1
-
-// MatchWarning says that FindMatch ended before it knew the factor as well as was asked.
-type MatchWarning struct {
-	Missed, Allowed float64 // of log Factor
-	Passes          int
-}
-
-func (w *MatchWarning) Error() string {
-	return fmt.Sprintf("weightspace: the match is known to a factor of %.3g and not %.3g after %d passes over the training examples; allow more, or a larger least factor",
-		math.Exp(w.Missed), math.Exp(w.Allowed), w.Passes)
-}
 
 func (o *MatchOptions) withDefaults(src linearize.Source) MatchOptions {
 	var d MatchOptions
@@ -292,7 +280,8 @@ func (m *matchSearch) find(ctx context.Context) (*Match, error) {
 			Theta: unwhitened(z, m.mu0, m.root), Passes: m.passes,
 		}
 		if !ends {
-			found.Warnings = append(found.Warnings, &MatchWarning{Missed: missed, Allowed: m.tolerance, Passes: m.passes})
+			found.Warnings = append(found.Warnings, linearize.NewWarning("match-rough", math.Exp(missed), math.Exp(m.tolerance), "Raise MatchOptions.MaxPasses or MatchOptions.Least.",
+				"The match is known to a factor of %.3g and not %.3g after %d passes over the training examples. Answers are at a precision off by as much.", math.Exp(missed), math.Exp(m.tolerance), m.passes))
 		}
 		return found, nil
 	}

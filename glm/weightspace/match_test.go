@@ -430,10 +430,7 @@ func TestMatchStops(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, done, m.Passes)
 	require.LessOrEqual(t, m.Passes, 7)
-	var few *weightspace.MatchWarning
-	require.Len(t, m.Warnings, 1)
-	require.ErrorAs(t, m.Warnings[0], &few)
-	require.Equal(t, m.Error, few.Missed)
+	require.Equal(t, math.Exp(m.Error), testkit.RequireWarnings(t, m.Warnings, "match-rough")[0].Value)
 	testkit.Stops(t, "FindMatch", 20, func(ctx context.Context) error {
 		_, err := find(ctx, &weightspace.MatchOptions{Workers: 1})
 		return err

@@ -27,7 +27,7 @@ type Mode struct {
 	GradientNorm float64   // of the objective, in the Σ₀ norm: for a likelihood that is concave in f it bounds what v* lacks
 	Newton       int       // steps
 	Products     int       // H̃v, each a J v and a Jᵀu, that the steps took
-	Warnings     []error   // a *gp.IterationWarning and a *GradientWarning, as in Posterior.Warnings
+	Warnings     []error   // of refit-steps and refit-gap, as in Posterior.Warnings
 }
 
 // Evidence returns the evidence (E9) with logDet = log det B at the Sites, from any
@@ -256,12 +256,7 @@ func (m *modeSearch) from(ctx context.Context, at *iterate) (*Mode, error) {
 		}
 		// The step that ends the search moves nothing; sites and v* are those before it.
 		r.Products = m.products
-		if search.Moves() {
-			r.Warnings = append(r.Warnings, &gp.IterationWarning{Steps: search.Steps, Move: search.Move})
-		}
-		if !(r.GradientNorm <= smallGradient) {
-			r.Warnings = append(r.Warnings, &GradientWarning{Norm: r.GradientNorm, Gain: floats.Dot(gradient, newton.Minus(next.z, at.z)) / 2})
-		}
+		r.Warnings = append(search.Warnings(), gradientWarnings(r.GradientNorm, floats.Dot(gradient, newton.Minus(next.z, at.z))/2)...)
 		return r, nil
 	}
 }

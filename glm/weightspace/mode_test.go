@@ -134,8 +134,5 @@ func TestModeStops(t *testing.T) {
 	require.NoError(t, err)
 	m, err := weightspace.FindMode(t.Context(), b, q.y, q.lik, q.prior, far, &weightspace.ModeOptions{MaxIter: 1, MaxProducts: 2})
 	require.NoError(t, err)
-	var steps *gp.IterationWarning
-	require.NotEmpty(t, m.Warnings)
-	require.ErrorAs(t, m.Warnings[0], &steps)
-	require.Equal(t, 1, steps.Steps)
+	require.ErrorContains(t, linearize.FindWarning(m.Warnings, "refit-steps"), "after 1 Newton steps")
 }

@@ -1,9 +1,8 @@
 package weightspace
 
 import (
-	"fmt"
-
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 // Stages that Options.Progress and BNN.Progress report. A refit also reports
@@ -68,14 +67,13 @@ func (o *Options) withDefaults() Options {
 	return d
 }
 
-// GradientWarning says that the gradient of the log posterior in the whitened
-// parameters is not zero where the refit ended. At the mode it is zero.
-type GradientWarning struct {
-	Norm float64 // ‖Σ₀^½ Jᵀr − z‖
-	Gain float64 // increase of the log posterior in one more Newton step, if it were quadratic
-}
-
-func (w *GradientWarning) Error() string {
-	return fmt.Sprintf("weightspace: where the refit ended, the gradient of the log posterior has norm %.3g instead of 0, and one more step may raise the log posterior by %.3g; "+
-		"scale the targets or raise the prior precision", w.Norm, w.Gain)
+// gradientWarnings holds a warning where the gradient of the log posterior in the whitened
+// parameters, Σ₀^½ Jᵀr − z of this norm, is not zero where the refit ended. gain is the
+// increase of the log posterior in one more Newton step, if it were quadratic.
+func gradientWarnings(norm, gain float64) []error {
+	if norm <= smallGradient {
+		return nil
+	}
+	return []error{linearize.NewWarning("refit-gap", norm, smallGradient, "Raise the prior precision, or scale the targets.",
+		"At the end of the refit the gradient of the log posterior has norm %.3g, and at a mode it is 0. One more step may raise the log posterior by %.3g.", norm, gain)}
 }

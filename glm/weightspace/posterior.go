@@ -187,8 +187,8 @@ func (w *Posterior) Sites() *gp.Sites { return w.sites }
 // Refitted tells whether the posterior came from a refit (E9).
 func (w *Posterior) Refitted() bool { return w.refit }
 
-// Warnings returns a *gp.IterationWarning where the refit ended before it
-// converged, and a *GradientWarning where it ended with a gradient that is not
+// Warnings returns a warning of refit-steps where the refit ended before it
+// converged, and one of refit-gap where it ended with a gradient that is not
 // zero. After Load they are plain errors with the same text.
 func (w *Posterior) Warnings() []error { return w.warnings }
 

@@ -138,12 +138,7 @@ func (w *Posterior) newton(ctx context.Context, y *mat.Dense, lik gp.Likelihood)
 		}
 		w.z, w.mean = next.z, w.thetaAt(next.z)
 		w.gradient = floats.Norm(d.gradient, 2)
-		if search.Moves() {
-			w.warnings = append(w.warnings, &gp.IterationWarning{Steps: search.Steps, Move: search.Move})
-		}
-		if !(w.gradient <= smallGradient) {
-			w.warnings = append(w.warnings, &GradientWarning{Norm: w.gradient, Gain: d.gain})
-		}
+		w.warnings = append(search.Warnings(), gradientWarnings(w.gradient, d.gain)...)
 		return w, nil
 	}
 }

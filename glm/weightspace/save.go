@@ -2,7 +2,6 @@ package weightspace
 
 import (
 	"context"
-	"errors"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
@@ -23,7 +22,7 @@ type savedPosterior struct {
 	N, C, P  int
 	Refit    bool
 	Mean     gp.Mean
-	Warnings []string
+	Warnings linearize.Warnings
 }
 
 // Save adds the posterior to a store, in sections whose names start with
@@ -35,10 +34,7 @@ type savedPosterior struct {
 // w.Save can be passed to store.Write, which returns the errors of writing.
 func (w *Posterior) Save(to *store.Writer) error {
 	n, c := w.sites.F.Dims()
-	s := savedPosterior{Version: savedVersion, N: n, C: c, P: len(w.theta), Refit: w.refit, Mean: w.o.Mean}
-	for _, warning := range w.warnings {
-		s.Warnings = append(s.Warnings, warning.Error())
-	}
+	s := savedPosterior{Version: savedVersion, N: n, C: c, P: len(w.theta), Refit: w.refit, Mean: w.o.Mean, Warnings: w.warnings}
 	to.JSON("weights.about", s)
 	to.Floats("weights.scalars", []float64{w.h.logDet, w.gradient})
 	to.Floats("weights.factor", w.h.data)
@@ -89,9 +85,7 @@ func Load(f *store.File, b *linearize.Batch, prior ntk.Prior, o *Options) (*Post
 	w.h.shared, w.h.sites = true, w.sites
 	w.h.logDet, w.gradient = scalars[0], scalars[1]
 	w.h.u = triangle(w.h.symmetric(s.P))
-	for _, text := range s.Warnings {
-		w.warnings = append(w.warnings, errors.New(text))
-	}
+	w.warnings = append(w.warnings, s.Warnings...)
 	w.setPrior()
 	w.identity().Check(context.Background(), r, "")
 	w.o.Targets.CheckSaved(r, w.sites)

@@ -2,7 +2,6 @@ package weightspace
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -26,7 +25,7 @@ type savedStructure struct {
 	Structure string
 	N, C, P   int
 	Blocks    []savedBlock `json:",omitempty"`
-	Warnings  []string
+	Warnings  linearize.Warnings
 }
 
 // A savedBlock says of a block of the precision what it is called and how many
@@ -41,10 +40,7 @@ type savedBlock struct {
 // (8·N·C·(2 + 2·C) bytes), the texts of the warnings, and fingerprints of the
 // training examples, their model and the prior.
 func (w *structured) save(to *store.Writer, blocks ...savedBlock) error {
-	s := savedStructure{Version: structureVersion, Structure: w.structure.String(), N: w.n, C: w.c, P: len(w.theta), Blocks: blocks}
-	for _, warning := range w.warnings {
-		s.Warnings = append(s.Warnings, warning.Error())
-	}
+	s := savedStructure{Version: structureVersion, Structure: w.structure.String(), N: w.n, C: w.c, P: len(w.theta), Blocks: blocks, Warnings: w.warnings}
 	to.JSON("structure.about", s)
 	to.Floats("structure.scalars", []float64{w.logDet})
 	to.Floats("structure.theta", w.theta)
@@ -125,9 +121,7 @@ func loadStructured(r *store.Reader, x linearize.Source, prior ntk.Prior, o *Opt
 		w.center = w.theta
 	}
 	w.logDet = scalars[0]
-	for _, text := range s.Warnings {
-		w.warnings = append(w.warnings, errors.New(text))
-	}
+	w.warnings = append(w.warnings, s.Warnings...)
 	if w.identity().Check(context.Background(), r, ""); r.Err() != nil {
 		return nil, nil
 	}

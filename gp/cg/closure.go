@@ -6,7 +6,6 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/newton"
 )
 
@@ -30,8 +29,6 @@ func (p *Posterior) warnClosure(ctx context.Context) error {
 	if err := p.data.mulTo(ctx, column(ke), column(e), &s.sum); err != nil {
 		return err
 	}
-	if open := newton.RelativeTo(floats.Norm(ke, math.Inf(1)), f); !(open <= newton.SmallOpen) {
-		p.warnings = append(p.warnings, &gp.ClosureWarning{Gap: open})
-	}
+	p.warnings = append(p.warnings, newton.OpenWarnings(newton.RelativeTo(floats.Norm(ke, math.Inf(1)), f))...)
 	return nil
 }

@@ -5,33 +5,6 @@ import (
 	"fmt"
 )
 
-// ConvergenceWarning says that a solve by conjugate gradients did not reach
-// its tolerance: it used all its steps, or rounding allowed no further gain.
-type ConvergenceWarning struct {
-	What     string  // what was solved for
-	Steps    int     // of conjugate gradients
-	Residual float64 // the relative residual reached
-	Allowed  float64 // the tolerance
-}
-
-func (w *ConvergenceWarning) Error() string {
-	return fmt.Sprintf("cg: conjugate gradients for %s reached the relative residual %.3g, not %.3g, in %d steps; allow more steps or a larger rank of the preconditioner",
-		w.What, w.Residual, w.Allowed, w.Steps)
-}
-
-// QuadratureWarning says that after MaxSteps Lanczos steps the quadrature of the
-// log determinant still has a larger error than the choice of probes.
-type QuadratureWarning struct {
-	Steps  int
-	Width  float64 // of the interval that holds the quadrature
-	StdErr float64 // standard error of the probes
-}
-
-func (w *QuadratureWarning) Error() string {
-	return fmt.Sprintf("cg: the quadrature of the log determinant is known to %.3g after %d Lanczos steps, the probes' standard error is %.3g; allow more steps or a larger rank of the preconditioner",
-		w.Width, w.Steps, w.StdErr)
-}
-
 // RangeError reports that a solve by conjugate gradients, or a Lanczos step,
 // met a number that is NaN or Inf.
 type RangeError struct {

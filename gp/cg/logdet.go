@@ -11,6 +11,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/quadrature"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 // A LogDet is an estimate of log det B.
@@ -58,7 +59,7 @@ func (p *Posterior) LogDet(ctx context.Context) (*LogDet, error) {
 	return p.det, nil
 }
 
-// estimateLogDet computes LogDet, and a *QuadratureWarning or nil.
+// estimateLogDet computes LogDet, and a warning or nil.
 func (p *Posterior) estimateLogDet(ctx context.Context) (*LogDet, error, error) {
 	_, left := p.features.left(p.local.Lambda)
 	det := &LogDet{Lower: p.sys.pre.logDet, Probes: p.o.Probes}
@@ -84,7 +85,8 @@ func (p *Posterior) estimateLogDet(ctx context.Context) (*LogDet, error, error) 
 	det.Value = math.Min(math.Max(det.Lower+mean, det.Lower), det.Upper)
 	det.StdErr = math.Hypot(probes, width/2)
 	if width > math.Max(probes, smallLogDet*float64(p.data.n)) {
-		return det, &QuadratureWarning{Steps: det.Steps, Width: width, StdErr: probes}, nil
+		return det, linearize.NewWarning("log-det", width, probes, "Raise Options.MaxSteps or Options.Rank.",
+			"The log determinant is known to %.3g after %d Lanczos steps, and by its random probes to %.3g. The log evidence is uncertain by about %.3g.", width, det.Steps, probes, det.StdErr/2), nil
 	}
 	return det, nil, nil
 }

@@ -75,7 +75,7 @@ var _ gp.Dual = (*Posterior)(nil)
 // *gp.NotFiniteError where a number given is NaN or Inf, with a *RangeError where
 // a number becomes so in a solve, and with ctx.Err(), which it checks in every
 // step. The dual vector takes at most 2·MaxSteps steps. Warnings holds a
-// *ConvergenceWarning where it did not reach the tolerance.
+// warning of solve-residual where it did not reach the tolerance.
 func Fit(ctx context.Context, k MulKernel, x linearize.Source, s *gp.Sites, o *Options) (*Posterior, error) {
 	d := o.withDefaults()
 	p, _, err := newPosterior(ctx, k, x, &d)
@@ -179,7 +179,7 @@ func (p *Posterior) finish(ctx context.Context) error {
 		p.solve.Residual = p.meanBound / norm
 	}
 	if !(p.solve.Residual <= p.o.Tolerance) {
-		p.warnings = append(p.warnings, &ConvergenceWarning{What: "the dual vector", Steps: p.solve.Steps, Residual: p.solve.Residual, Allowed: p.o.Tolerance})
+		p.warnings = append(p.warnings, p.solve.warning("the dual vector", p.o.Tolerance))
 	}
 	var err error
 	p.jacobianAlpha, err = p.data.jacobianOf(ctx, &sum, column(p.alpha))
@@ -225,15 +225,14 @@ func (p *Posterior) Solved() Solve { return p.solve }
 func (p *Posterior) MeanError() float64 { return p.meanBound }
 
 // Warnings says where results are less accurate than they should be. It holds
-// *ConvergenceWarning for the dual vector and for the worst prediction so far,
-// *QuadratureWarning, and after a refit *gp.GapWarning, *gp.IterationWarning and
-// *gp.ClosureWarning. A loaded posterior has the texts alone of those saved.
+// *linearize.Warning of solve-residual for the dual vector and for the worst prediction so
+// far, of log-det, and after a refit of refit-gap, refit-steps and sums-open.
 func (p *Posterior) Warnings() []error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w := append([]error(nil), p.warnings...)
 	if s := p.predicted; s.Residual > p.o.Tolerance {
-		w = append(w, &ConvergenceWarning{What: "predictions", Steps: s.Steps, Residual: s.Residual, Allowed: p.o.Tolerance})
+		w = append(w, s.warning("predictions", p.o.Tolerance))
 	}
 	return w
 }

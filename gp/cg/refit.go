@@ -21,7 +21,7 @@ import (
 // Each Newton step solves only roughly, for the change of α; the mode does not
 // depend on this. All Newton steps together take at most 20·MaxSteps steps of
 // conjugate gradients. Where these are used up before the mode is found, Warnings
-// holds a *gp.IterationWarning. One more solve may check that the sums over
+// holds one of refit-steps. One more solve may check that the sums over
 // training examples close. The errors are those of gp.NewSites and Fit; a scatter
 // αᵀKα that overflows is a *gp.NotFiniteError.
 func Refit(ctx context.Context, k MulKernel, x linearize.Source, y *mat.Dense, lik gp.Likelihood, o *Options) (*Posterior, error) {
@@ -92,12 +92,8 @@ func (r *refit) newton(ctx context.Context, f []float64) error {
 		}
 		f = from.f
 	}
-	if s.Moves() {
-		p.warnings = append(p.warnings, &gp.IterationWarning{Steps: s.Steps, Move: s.Move})
-	}
-	if gap := floats.Distance(p.alpha, p.local.R, 2); !(gap <= newton.SmallGap) {
-		p.warnings = append(p.warnings, &gp.GapWarning{Gap: gap})
-	}
+	p.warnings = append(p.warnings, s.Warnings()...)
+	p.warnings = append(p.warnings, newton.GapWarnings(floats.Distance(p.alpha, p.local.R, 2))...)
 	return nil
 }
 

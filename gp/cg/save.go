@@ -36,13 +36,13 @@ type savedPosterior struct {
 	Kept             bool // the Jacobian of the training examples is in memory
 	Steps            int  // of the dual vector's solves
 	LogDet           *LogDet
-	Warnings         []string
+	Warnings         linearize.Warnings
 }
 
 // Save adds the posterior to a store, in sections whose names start with
 // "cg.". It saves the sites, dual vectors and preconditioner,
 // 8·N·C·(6 + 3·C + Rank) bytes and 8·(Rank² + P) more, the log determinant if it
-// is known, the text of the warnings except those of predictions, and the
+// is known, the warnings except those of predictions, and the
 // fingerprints of the training examples, their model and the prior. It does not
 // save the examples and the kernel, which Load must be given.
 //
@@ -59,10 +59,7 @@ func (p *Posterior) Save(w *store.Writer) error {
 	f, pre := p.features, p.sys.pre
 	s := savedPosterior{Version: savedVersion, N: p.data.n, C: p.data.c, P: p.data.p, Refit: p.refit, Mean: p.o.Mean,
 		Tolerance: p.o.Tolerance, MaxSteps: p.o.MaxSteps, Probes: p.o.Probes, Seed: p.o.Seed,
-		Rank: f.phi.Cols, MostRank: f.most, Columns: p.columns, Kept: p.data.whole != nil, Steps: p.solve.Steps, LogDet: det}
-	for _, warning := range warnings {
-		s.Warnings = append(s.Warnings, warning.Error())
-	}
+		Rank: f.phi.Cols, MostRank: f.most, Columns: p.columns, Kept: p.data.whole != nil, Steps: p.solve.Steps, LogDet: det, Warnings: warnings}
 	w.JSON("cg.about", s)
 	w.Floats("cg.scalars", []float64{p.meanBound, p.solve.Residual, pre.logDet})
 	w.Floats("cg.prior", p.prior)
@@ -174,9 +171,7 @@ func (p *Posterior) read(r *store.Reader, s *savedPosterior) {
 		pre.u = blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: s.Rank, Stride: s.Rank, Data: u}
 	}
 	p.sys = &system{root: newSiteBlocks(p.local.Root, s.C), pre: pre}
-	for _, text := range s.Warnings {
-		p.warnings = append(p.warnings, errors.New(text))
-	}
+	p.warnings = append(p.warnings, s.Warnings...)
 }
 
 // attach passes over the training examples and connects the posterior with them.

@@ -8,12 +8,20 @@ import (
 
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/jacobian"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 // A Solve tells how well B x = v was solved.
 type Solve struct {
 	Steps    int     // steps of conjugate gradients
 	Residual float64 // ‖v − Bx‖/‖v‖, computed from x; the largest of several v
+}
+
+// warning says that the solve for what ended before it reached the tolerance: it used all its
+// steps, or rounding allowed no further gain.
+func (s *Solve) warning(what string, tolerance float64) error {
+	return linearize.NewWarning("solve-residual", s.Residual, tolerance, "Raise Options.MaxSteps or Options.Rank.",
+		"Conjugate gradients for %s reached the relative residual %.3g, not %.3g, in %d steps. Its numbers have a relative error of about this size.", what, s.Residual, tolerance, s.Steps)
 }
 
 // worst makes s the worse of s and t in steps and in residual.

@@ -9,6 +9,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -164,10 +165,8 @@ func (e *exact) warnings() []error {
 	}
 	// At the sites of θ* only the factor of B is used, and not the mean.
 	all := slices.Clone(e.mode.warnings)
-	for _, w := range e.Warnings() {
-		if _, jitter := w.(*gp.JitterWarning); jitter {
-			all = append(all, w)
-		}
+	if w := linearize.FindWarning(e.Warnings(), "jitter"); w != nil {
+		all = append(all, w)
 	}
 	return all
 }

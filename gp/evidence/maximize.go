@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/newton"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -40,7 +42,7 @@ type Result struct {
 	Trials  []Trial   // all evaluations in their order
 	// Iterations is the number of quasi-Newton and Newton steps of all starts.
 	Iterations int
-	// Warnings holds *ZeroWarning, *EdgeWarning, *MaximaWarning and *UnsettledWarning,
+	// Warnings holds those of variance-zero, variance-edge, maxima and unsettled,
 	// and those of the posterior at the maximum.
 	Warnings []error
 }
@@ -239,14 +241,16 @@ func (s *search) result(start *Point, ends []*end) (*Result, error) {
 		switch f {
 		case atZero:
 			r.Zero = append(r.Zero, j)
-			r.Warnings = append(r.Warnings, &ZeroWarning{Group: r.Groups[j].Name, Slope: r.Slope[j]})
+			r.Warnings = append(r.Warnings, linearize.NewWarning("variance-zero", r.Slope[j], 0, "",
+				"The evidence is highest where the prior variance of group %q is 0: it changes by %.3g times the variance's factor there. The data want these parameters at their prior mean.", r.Groups[j].Name, r.Slope[j]))
 		case atLowest, atHighest:
 			r.AtEdge = append(r.AtEdge, j)
-			w := &EdgeWarning{Noise: j == s.groups, LogFactor: best.x[j]}
+			what := "noise variance"
 			if j < s.groups {
-				w.Name = r.Groups[j].Name
+				what = fmt.Sprintf("prior variance of group %q", r.Groups[j].Name)
 			}
-			r.Warnings = append(r.Warnings, w)
+			r.Warnings = append(r.Warnings, linearize.NewWarning("variance-edge", math.Exp(best.x[j]), math.NaN(), "Widen Options.Lowest and Options.Highest, or keep the given variance.",
+				"The %s ended at %.3g times the given one, the end of the range. The data do not determine it.", what, math.Exp(best.x[j])))
 		}
 	}
 	for _, e := range ends {
@@ -258,10 +262,12 @@ func (s *search) result(start *Point, ends []*end) (*Result, error) {
 		r.Maxima[i].Starts++
 	}
 	if !r.Settled {
-		r.Warnings = append(r.Warnings, &UnsettledWarning{Step: best.step})
+		r.Warnings = append(r.Warnings, linearize.NewWarning("unsettled", best.step, math.NaN(), "Raise Options.MaxIter, or begin elsewhere.",
+			"The variances found are not known to be a maximum of the evidence: the last step was %.3g in their logarithms. Better ones may be near.", best.step))
 	}
 	if others := r.others(); len(others) > 0 {
-		r.Warnings = append(r.Warnings, &MaximaWarning{Best: best.value, Others: others})
+		r.Warnings = append(r.Warnings, linearize.NewWarning("maxima", others[0], best.value, "Compare Result.Maxima.",
+			"The evidence has %d maxima: the highest is %.6g, the next %.6g. Where they are near, the data do not choose.", len(others)+1, best.value, others[0]))
 	}
 	r.Warnings = append(r.Warnings, x.Warnings...)
 	return r, nil

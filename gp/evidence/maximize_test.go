@@ -2,7 +2,6 @@ package evidence_test
 
 import (
 	"context"
-	"errors"
 	"math"
 	"testing"
 
@@ -37,10 +36,9 @@ func TestEdge(t *testing.T) {
 	require.EqualValues(t, 2.5, r.LogFactor[2])
 	require.Greater(t, r.Gradient[2], 0.)
 	require.True(t, r.Settled)
-	var edge *evidence.EdgeWarning
-	require.ErrorAs(t, errors.Join(r.Warnings...), &edge)
-	require.Equal(t, "c", edge.Name)
-	require.ErrorContains(t, edge, `the prior variance of group "c" ended at 12.2 times the given one`)
+	edge := linearize.FindWarning(r.Warnings, "variance-edge")
+	require.InEpsilon(t, math.Exp(2.5), edge.Value, 1e-12)
+	require.ErrorContains(t, edge, `prior variance of group "c" ended at 12.2 times the given one`)
 	rows, _ := r.Curvature.Dims()
 	require.Equal(t, 2-len(r.Zero), rows)
 }
@@ -59,9 +57,7 @@ func TestNoVariance(t *testing.T) {
 		require.True(t, math.IsInf(r.LogFactor[0], -1))
 		require.Zero(t, r.Gradient[0])
 		require.Less(t, r.Slope[0], 0.)
-		var zero *evidence.ZeroWarning
-		require.ErrorAs(t, r.Warnings[0], &zero)
-		require.ErrorContains(t, zero, `the prior variance of group "all parameters" runs to 0`)
+		require.ErrorContains(t, linearize.FindWarning(r.Warnings, "variance-zero"), `the prior variance of group "all parameters" is 0`)
 		variance := make([]float64, len(p.Theta))
 		r.Prior.VarianceTo(variance)
 		require.Equal(t, make([]float64, len(p.Theta)), variance)
@@ -76,10 +72,9 @@ func TestSeveralMaxima(t *testing.T) {
 	require.Len(t, r.Maxima, 2)
 	require.Equal(t, r.Maxima[0].LogFactor, r.LogFactor)
 	require.InDelta(t, 7.88, r.Maxima[1].LogFactor[0], 0.01)
-	var several *evidence.MaximaWarning
-	require.ErrorAs(t, r.Warnings[0], &several)
-	require.ErrorContains(t, several, "2 maxima were found")
-	require.Equal(t, r.Maxima[1].Evidence, several.Others[0])
+	several := linearize.FindWarning(r.Warnings, "maxima")
+	require.ErrorContains(t, several, "has 2 maxima")
+	require.Equal(t, r.Maxima[1].Evidence, several.Value)
 }
 
 // The prior and the likelihood of a result have the evidence of the result.

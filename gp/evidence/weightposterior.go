@@ -188,9 +188,7 @@ func (q *weightPosterior) refit(ctx context.Context, lik gp.Likelihood) error {
 			return err
 		}
 	}
-	if search.Moves() {
-		q.warn = append(q.warn, &gp.IterationWarning{Steps: search.Steps, Move: search.Move})
-	}
+	q.warn = append(q.warn, search.Warnings()...)
 	q.v, q.f = q.parameters(from.z), from.f
 	q.w.last = q.v
 	return nil

@@ -3,7 +3,6 @@ package kept
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 
@@ -47,22 +46,20 @@ type Posterior struct {
 	scatter       float64   // αᵀKα
 	distance      float64   // √((α−r)ᵀK(α−r))
 	warnings      []error
+	short         *Short // nil where memory held all rows above the threshold
 }
 
 var _ gp.Dual = (*Posterior)(nil)
 
-// ShortWarning says that memory did not hold all rows above Options.Strength, so that the strongest
-// alone are kept.
-type ShortWarning struct {
+// A Short says that memory did not hold all rows above Options.Strength, so that the strongest alone are
+// kept.
+type Short struct {
 	Kept, Above       int
 	Needed, Available int64 // bytes, with all rows above the threshold
 }
 
-func (w *ShortWarning) Error() string {
-	const gib = 1 << 30
-	return fmt.Sprintf("kept: the %d strongest of %d rows above the threshold are kept; all take %.3g GiB of memory and %.3g GiB may be used: raise the memory limit for smaller variances",
-		w.Kept, w.Above, float64(w.Needed)/gib, float64(w.Available)/gib)
-}
+// Short returns what memory did not hold, nil where all rows above the threshold are kept.
+func (p *Posterior) Short() *Short { return p.short }
 
 // Fit returns the posterior given the sites s of the training examples x under a prior,
 // where theta is θ*. Of one quasi-Newton step from the sites it has the mean, with
@@ -70,8 +67,7 @@ func (w *ShortWarning) Error() string {
 // gp.Fit's.
 //
 // It takes one product with Jᵀ and a backward pass a row. Where the rows above
-// Options.Strength do not fit into memory, it keeps the strongest of them, and Warnings holds a
-// *ShortWarning. Where not one fits, it fails with a *gp.MemoryError before anything large is
+// Options.Strength do not fit into memory, it keeps the strongest of them, and Warnings holds one of kept-short. Where not one fits, it fails with a *gp.MemoryError before anything large is
 // allocated, and otherwise it fails as gp.Keep and gp.FitKept do. Where no
 // row is above Options.Strength, the error is gp.ErrNoExamples.
 func Fit(ctx context.Context, x linearize.Source, s *gp.Sites, prior ntk.Prior, theta []float64, o *Options) (*Posterior, error) {
@@ -193,11 +189,12 @@ func (p *Posterior) keep(ctx context.Context, s *gp.Sites) error {
 	}
 	fits, budget := memory.Fit(k.Len(), p.o.MaxMemory, p.need)
 	if fits < k.Len() {
-		short := &ShortWarning{Kept: fits, Above: k.Len(), Needed: p.need(k.Len()), Available: budget}
+		short := &Short{Kept: fits, Above: k.Len(), Needed: p.need(k.Len()), Available: budget}
 		if fits == 0 {
 			return &gp.MemoryError{Op: "an exact posterior of kept rows", Needed: short.Needed, Available: budget, Unit: gp.KeptRows}
 		}
-		p.warnings = append(p.warnings, short)
+		p.short = short
+		p.warnings = append(p.warnings, linearize.NewWarning("kept-short", float64(fits), float64(k.Len()), "Raise the memory limit.", "Memory holds the %d strongest of the %d rows above the threshold, and variances are larger for it. All take %d bytes, of which %d may be used.", fits, k.Len(), short.Needed, budget))
 		k = pick(k, slices.Sorted(slices.Values(byStrength(k)[:fits])))
 	}
 	p.sites = s
@@ -313,8 +310,7 @@ func (p *Posterior) Refitted() bool { return p.refit }
 func (p *Posterior) Distance() float64 { return p.distance }
 
 // Warnings says where the result is less accurate than it should be: it holds
-// *gp.JitterWarning, *ShortWarning and after a refit *gp.GapWarning, *gp.IterationWarning and
-// *weightspace.GradientWarning. A loaded posterior has their texts alone.
+// *linearize.Warning of jitter, kept-short and, after a refit, of refit-gap and refit-steps.
 func (p *Posterior) Warnings() []error { return p.warnings }
 
 // hasDualMean tells whether the predictive mean is m + K_*n α rather than x.F.

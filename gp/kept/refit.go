@@ -26,7 +26,7 @@ const smallGradient = 1e-9
 // Sites, kept rows and b̃ all belong to the mode.
 //
 // Each Newton step takes one product with J of the source, one with Jᵀ, and two for each
-// step of conjugate gradients. Warnings holds a *gp.GapWarning where α differs from the
+// step of conjugate gradients. Warnings holds a warning of refit-gap where α differs from the
 // residual at m + Kα. The errors are those of weightspace.FindMode and Fit.
 func Refit(ctx context.Context, x linearize.Source, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, o *Options) (*Posterior, error) {
 	gradient := smallGradient
@@ -123,9 +123,7 @@ func (p *Posterior) settle(ctx context.Context, products linearize.Products, mod
 		return err
 	}
 	off := floats.SubTo(make([]float64, len(p.alpha)), p.alpha, dense.Flat(p.sites.Residual))
-	if gap := floats.Norm(off, 2); !(gap <= newton.SmallGap) {
-		p.warnings = append(p.warnings, &gp.GapWarning{Gap: gap})
-	}
+	p.warnings = append(p.warnings, newton.GapWarnings(floats.Norm(off, 2))...)
 	left := make([]float64, p.p)
 	if err := products.MulTransVecTo(ctx, left, off); err != nil {
 		return err

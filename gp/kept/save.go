@@ -2,7 +2,6 @@ package kept
 
 import (
 	"context"
-	"errors"
 	"math"
 
 	"github.com/funcgp/funcgp/gp"
@@ -21,7 +20,7 @@ type savedPosterior struct {
 	N, C, P  int
 	Refit    bool
 	Mean     gp.Mean
-	Warnings []string
+	Warnings linearize.Warnings
 }
 
 // Save adds the posterior to a store, in sections whose names start with "kept." and
@@ -40,10 +39,7 @@ type savedPosterior struct {
 // returns the errors of writing. Save reads the inputs once. For training examples that
 // are neither a linearize.InputSource nor in memory, it linearizes them.
 func (p *Posterior) Save(w *store.Writer) error {
-	s := savedPosterior{Version: savedVersion, N: p.x.Len(), C: p.c, P: p.p, Refit: p.refit, Mean: p.o.Mean}
-	for _, warning := range p.warnings {
-		s.Warnings = append(s.Warnings, warning.Error())
-	}
+	s := savedPosterior{Version: savedVersion, N: p.x.Len(), C: p.c, P: p.p, Refit: p.refit, Mean: p.o.Mean, Warnings: p.warnings}
 	w.JSON("kept.about", s)
 	w.Floats("kept.scalars", []float64{p.scatter, p.distance})
 	w.Floats("kept.alpha", p.alpha)
@@ -103,9 +99,7 @@ func Load(ctx context.Context, f *store.File, x linearize.Source, prior ntk.Prio
 		return nil, r.Err()
 	}
 	p.scatter, p.distance, p.o.Targets = scalars[0], scalars[1], nil
-	for _, text := range s.Warnings {
-		p.warnings = append(p.warnings, errors.New(text))
-	}
+	p.warnings = append(p.warnings, s.Warnings...)
 	var err error
 	if p.thin, err = gp.LoadThinned(ctx, f, p.kernel, x, p.sites, p.exactOptions()); err != nil {
 		return nil, err

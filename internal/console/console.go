@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 // A Console is where one run of the command speaks: results go to standard
@@ -25,9 +26,9 @@ type Console struct {
 	Running  bool // a verb has been found and has begun to check its flags
 	bar      *progress
 	watch    *stopwatch
-	Warnings []string
-	remarks  []string       // those of Warnings that are no fault
-	alarmed  []string       // those that were written on standard error at once
+	Warnings linearize.Warnings
+	remarks  []string       // texts of those that are no fault
+	alarmed  []string       // texts of those that were written on standard error at once
 	closers  []func() error // of files that answers are read from
 
 	completions []func(ctx context.Context) error // of files that are still read
@@ -96,12 +97,12 @@ func (c *Console) Detail(format string, args ...any) {
 // Alarm keeps warnings for the report, and writes each that is new on standard error
 // at once, unless --quiet: they are about something that long work would waste its
 // time on. With --strict the first of them is an error.
-func (c *Console) Alarm(warnings []string) error {
-	for _, text := range warnings {
-		if slices.Contains(c.Warnings, text) {
+func (c *Console) Alarm(warnings ...error) error {
+	for _, w := range warnings {
+		if !c.keep(w) {
 			continue
 		}
-		c.WarnText(text)
+		text := translated(w).Error()
 		c.alarmed = append(c.alarmed, text)
 		if !c.Strict {
 			c.Note("gpexplain: warning: %s", text)
@@ -117,13 +118,13 @@ func (c *Console) Alarm(warnings []string) error {
 // --strict does not let pass. Without --strict, warnings that JSON alone holds go to
 // standard error too, unless --quiet: who pipes the JSON on reads them there.
 func (c *Console) Verdict() error {
-	bad := slices.DeleteFunc(slices.Clone(c.Warnings), func(text string) bool { return slices.Contains(c.remarks, text) })
+	bad := slices.DeleteFunc(slices.Clone(c.Warnings), func(w error) bool { return slices.Contains(c.remarks, w.Error()) })
 	if c.Strict && len(bad) > 0 {
 		return &StrictError{bad}
 	}
-	for _, text := range bad {
-		if c.JSON && !slices.Contains(c.alarmed, text) {
-			c.Note("gpexplain: warning: %s", text)
+	for _, w := range bad {
+		if c.JSON && !slices.Contains(c.alarmed, w.Error()) {
+			c.Note("gpexplain: warning: %v", w)
 		}
 	}
 	return nil
@@ -132,24 +133,27 @@ func (c *Console) Verdict() error {
 // Remark keeps what was understood of a model for the report. It is no reason for
 // --strict to fail.
 func (c *Console) Remark(list ...error) {
-	for _, err := range list {
-		c.remarks = append(c.remarks, err.Error())
-		c.WarnText(err.Error())
+	for _, w := range list {
+		c.keep(w)
+		c.remarks = append(c.remarks, translated(w).Error())
 	}
 }
 
 // Warn keeps warnings for the report, each text once.
 func (c *Console) Warn(list ...error) {
-	for _, err := range list {
-		c.WarnText(err.Error())
+	for _, w := range list {
+		c.keep(w)
 	}
 }
 
-// WarnText keeps a warning for the report.
-func (c *Console) WarnText(text string) {
-	if !slices.Contains(c.Warnings, text) {
-		c.Warnings = append(c.Warnings, text)
+// keep keeps a warning for the report, and tells whether it is new.
+func (c *Console) keep(err error) bool {
+	w := translated(err)
+	if slices.ContainsFunc(c.Warnings, func(o error) bool { return o.Error() == w.Error() }) {
+		return false
 	}
+	c.Warnings = append(c.Warnings, w)
+	return true
 }
 
 // Show reports progress. Every long call of the library gets it as its

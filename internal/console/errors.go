@@ -13,6 +13,7 @@ import (
 
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/store"
 )
 
@@ -33,14 +34,14 @@ func (e *UsageError) Error() string { return e.msg }
 func Usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
 
 // A StrictError holds the warnings that --strict turns into an error.
-type StrictError struct{ Warnings []string }
+type StrictError struct{ Warnings linearize.Warnings }
 
 func (e *StrictError) Error() string {
 	more := ""
 	if n := len(e.Warnings) - 1; n > 0 {
 		more = fmt.Sprintf(" (and %d more)", n)
 	}
-	return "--strict: " + e.Warnings[0] + more
+	return "--strict: " + e.Warnings[0].Error() + more
 }
 
 // Exit statuses other than 0 and 1.

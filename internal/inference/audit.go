@@ -20,14 +20,14 @@ import (
 func (q *Posterior) Audit(ctx context.Context, c *console.Console, p *problem.Problem, top int) (*audit.Audit, error) {
 	rows, n := q.leftOut(p), p.Examples.Train.Len()
 	if len(rows) < n {
-		c.Warn(fmt.Errorf("%d of %d training rows are audited, drawn by --seed: leaving out each takes too long by --method %s", len(rows), n, q.How.Name))
+		c.Warn(linearize.NewWarning("rows-sampled", float64(len(rows)), float64(n), "Give --method exact to audit all.", "%d of %d training rows are audited, drawn by --seed, as leaving out each takes too long by --method %s. The others are not ranked.", len(rows), n, q.How.Name))
 	}
 	leave, warning, err := q.leaver(ctx, c, p)
 	if err != nil {
 		return nil, p.TrainNames().ExplainError(err)
 	}
-	if warning != "" {
-		c.WarnText(warning)
+	if warning != nil {
+		c.Warn(warning)
 	}
 	o := &audit.Options{Rows: rows, Calibration: q.Calibration.Scales(), Link: ScoringLink(p.Task.Likelihood, p.Model.Outputs), Top: top, MaxMemory: p.Limits.Memory, Progress: c.Show,
 		LeaveOneOut: func(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error {
@@ -86,7 +86,7 @@ func AuditLabels(ctx context.Context, c *console.Console, p *problem.Problem, to
 }
 
 // LabelsReport describes a result of AuditLabels, which rests on no posterior.
-func LabelsReport(p *problem.Problem, warnings []string) report.Fit {
+func LabelsReport(p *problem.Problem, warnings linearize.Warnings) report.Fit {
 	none := report.Undefined()
 	r := report.Fit{Examples: p.Examples.Train.Len(), Outputs: p.Model.Outputs, Parameters: p.Model.Parameters(), Method: report.MethodLabels, Inducing: -1, Bound: gp.None.String(),
 		PriorPrecision: none, TraceError: none, GradientNorm: none, LogEvidence: none, LogDet: none, LogLikelihood: none, Scatter: none,

@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
@@ -45,7 +44,7 @@ type Calibration struct {
 	report.Calibration
 	rateKept    bool                  // as in glm.Calibration
 	LeftOutRows []report.PredictedRow // training rows predicted without themselves, calibrated
-	warnings    []string
+	warnings    linearize.Warnings
 }
 
 // Scales are the calibration as package glm applies it; nil applies none.
@@ -167,10 +166,10 @@ func sample(n, most int, seed uint64) []int {
 // leaveOneOut returns the predictions of training rows, at these ascending
 // positions, by the posterior without the row itself (E17), and a warning where they are
 // rough.
-func (q *Posterior) leaveOneOut(ctx context.Context, c *console.Console, p *problem.Problem, rows []int) (_ *moments, warning string, err error) {
+func (q *Posterior) leaveOneOut(ctx context.Context, c *console.Console, p *problem.Problem, rows []int) (_ *moments, warning, err error) {
 	leave, warning, err := q.leaver(ctx, c, p)
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
 	m := newMoments(problem.RowsAt(p.Examples.Y, rows), p.Model.Outputs)
 	atOnce, show := q.RowsAtOnce(p), c.Show
@@ -182,11 +181,11 @@ func (q *Posterior) leaveOneOut(ctx context.Context, c *console.Console, p *prob
 		lo, hi := par.Bounds(i, len(rows), atOnce)
 		x, err := trainingRows(ctx, q.Dual.Data(), rows[lo:hi])
 		if err != nil {
-			return nil, "", err
+			return nil, nil, err
 		}
 		mean, cov := m.tile(lo, hi)
 		if err := leave(ctx, mean, cov, rows[lo:hi], x); err != nil {
-			return nil, "", err
+			return nil, nil, err
 		}
 		show(gp.StageLeaveOneOut, hi, len(rows))
 	}
@@ -266,12 +265,10 @@ func (q *Posterior) calibrate(ctx context.Context, c *console.Console, p *proble
 	}
 	q.Calibration = k
 	q.scoreLeftOut(p, k.LeftOutRows)
-	if heldOut == nil && rough != "" {
+	if heldOut == nil && rough != nil {
 		k.warnings = append(k.warnings, rough)
 	}
-	for _, text := range k.warnings {
-		c.WarnText(text)
-	}
+	c.Warn(k.warnings...)
 	return nil
 }
 
@@ -339,9 +336,7 @@ func (k *Calibration) find(ctx context.Context, show func(stage string, done, to
 	if err != nil {
 		return err
 	}
-	for _, w := range found.Warnings {
-		k.warnings = append(k.warnings, "calibration: "+strings.TrimPrefix(w.Error(), "glm: "))
-	}
+	k.warnings = append(k.warnings, found.Warnings...)
 	k.Scale, k.Temperature, k.NoiseScale = report.Float(found.Scale), report.Float(found.Temperature), report.Float(found.NoiseScale)
 	k.rateKept = found.RateKept
 	k.Rows, k.NLLSE = found.Rows, report.Float(found.StdErr)

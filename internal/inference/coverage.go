@@ -2,7 +2,6 @@ package inference
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 
@@ -112,7 +111,7 @@ func (k *Coverage) leaveOut(ctx context.Context, c *console.Console, p *problem.
 	}
 	k.scored, k.each = len(rows), w.Each
 	if n := k.jackknife.Unknown(); n > 0 {
-		c.WarnText(fmt.Sprintf("coverage: %d of %d training rows fix the function by themselves, so that nothing is known without them; they widen every interval or set", n, len(rows)))
+		c.Warn(linearize.NewWarning("coverage-wide", float64(n), 0, "Raise --prior-precision.", "%d of %d training rows fix the function by themselves, so that nothing is known without them. They widen every interval or set.", n, len(rows)))
 	}
 	return nil
 }

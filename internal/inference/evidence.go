@@ -3,7 +3,6 @@ package inference
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 
@@ -81,7 +80,7 @@ func (s *EvidenceStudy) Gradient(ctx context.Context, q *Posterior) ([]report.Ev
 		by, err = s.sparseGradient(ctx, dual)
 	}
 	if e := (*gp.MemoryError)(nil); errors.As(err, &e) {
-		s.con.Warn(fmt.Errorf("the derivatives of the evidence take %s; raise --max-memory", problem.Takes(e)))
+		s.con.Warn(linearize.NewWarning("skipped", math.NaN(), math.NaN(), "Raise --max-memory.", "The derivatives of the evidence take %s. They are not known.", problem.Takes(e)))
 		by, err = nil, nil
 	}
 	if err != nil {

@@ -2,12 +2,13 @@ package inference
 
 import (
 	"context"
-	"fmt"
+	"math"
 
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
 )
 
@@ -43,7 +44,7 @@ func (f *fit) compare(ctx context.Context, q *Posterior) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		f.con.Warn(fmt.Errorf("there is no error report: %w", problem.NamesOf(test, 0, n).ExplainError(err)))
+		f.con.Warn(linearize.NewWarning("skipped", math.NaN(), math.NaN(), "", "There is no error report, as of this: %v. Answers are the same.", problem.NamesOf(test, 0, n).ExplainError(err)))
 		return nil
 	}
 	a := q.approximation

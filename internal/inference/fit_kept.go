@@ -93,7 +93,7 @@ func (f *fit) kept(ctx context.Context) (*Posterior, error) {
 		return nil, badCheckpoint(f.options.Checkpoint, err)
 	}
 	if why := (*losing)(nil); errors.As(err, &why) {
-		f.con.Remark(fmt.Errorf("--method auto takes nystrom: %w", why))
+		f.con.Remark(linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "", "--method auto takes nystrom: %v", why))
 		f.chooses = false
 		if f.flags, err = f.throughInducing(); err != nil {
 			return nil, err
@@ -181,7 +181,7 @@ func (f *fit) auto(ctx context.Context) (*Posterior, error) {
 	p, n := f.problem, f.problem.Examples.Train.Len()
 	if n*p.Model.Outputs <= quickOutputs && p.ExactBytes(n) <= gp.MemoryBudget(p.Limits.Memory) {
 		f.flags.Method, f.flags.within = "exact", 0
-		f.con.Remark(fmt.Errorf("--method auto takes exact: the training rows have %s outputs", console.Count(n*p.Model.Outputs)))
+		f.con.Remark(linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "", "--method auto takes exact: the training rows have %s outputs", console.Count(n*p.Model.Outputs)))
 		return f.exact(ctx)
 	}
 	f.flags.Method, f.chooses = "kept", true
@@ -190,7 +190,7 @@ func (f *fit) auto(ctx context.Context) (*Posterior, error) {
 		return nil, err
 	}
 	if k, ok := q.Dual.(*kept.Posterior); ok && !q.Short {
-		f.con.Remark(fmt.Errorf("--method auto takes kept: %s of the rows (example, direction of Λ) are enough for --within %v", console.Count(k.Kept().Len()), f.flags.within))
+		f.con.Remark(linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "", "--method auto takes kept: %s of the rows (example, direction of Λ) are enough for --within %v", console.Count(k.Kept().Len()), f.flags.within))
 	}
 	return q, nil
 }
@@ -283,12 +283,10 @@ func (f *fit) keptPosterior(ctx context.Context, asked *linearize.Batch, c *choi
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, warning := range dual.Warnings() {
-		if short := (*kept.ShortWarning)(nil); errors.As(warning, &short) {
-			t.Wanted, t.Needed, t.Available = max(t.Wanted, short.Above), max(t.Needed, short.Needed), short.Available
-			if t.Ratio, err = dual.RatioAt(ctx, asked, f.thresholdOptions()); err != nil {
-				return nil, nil, err
-			}
+	if short := dual.Short(); short != nil {
+		t.Wanted, t.Needed, t.Available = max(t.Wanted, short.Above), max(t.Needed, short.Needed), short.Available
+		if t.Ratio, err = dual.RatioAt(ctx, asked, f.thresholdOptions()); err != nil {
+			return nil, nil, err
 		}
 	}
 	q := f.posterior(dual)
@@ -309,8 +307,9 @@ func (f *fit) warnShort(rows int, t *kept.Threshold) {
 	if less := t.Ratio - 1; less < mostWithin/2 {
 		more += fmt.Sprintf(", or give --within %.2g", 1.05*less)
 	}
-	f.con.Warn(fmt.Errorf("--within %v takes about %s rows and %s, of which %s may be used. With the %s rows that are kept, variances are up to %.3g times those of all rows for 99 %% of the rows asked about. Raise --max-memory%s",
-		f.flags.within, console.Count(t.Wanted), problem.SizeText(t.Needed), problem.SizeText(t.Available), console.Count(rows), t.Ratio, more))
+	f.con.Warn(linearize.NewWarning("within-missed", t.Ratio, 1+f.flags.within, "Raise --max-memory"+more+".",
+		"--within %v takes about %s rows and %s, of which %s may be used. With the %s rows that are kept, variances are up to %.3g times those of all rows for 99 %% of the rows asked about.",
+		f.flags.within, console.Count(t.Wanted), problem.SizeText(t.Needed), problem.SizeText(t.Available), console.Count(rows), t.Ratio))
 }
 
 // certify says how much the rows that were left out could change.

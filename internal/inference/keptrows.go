@@ -2,7 +2,6 @@ package inference
 
 import (
 	"context"
-	"fmt"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -35,10 +34,10 @@ type leaver func(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linea
 // leaver returns what predicts training rows without themselves: the posterior alone,
 // or, through few inducing examples at θ*, with means by kept rows (E16). warning says
 // where the means are only rough.
-func (q *Posterior) leaver(ctx context.Context, c *console.Console, p *problem.Problem) (l leaver, warning string, err error) {
+func (q *Posterior) leaver(ctx context.Context, c *console.Console, p *problem.Problem) (l leaver, warning, err error) {
 	s, ok := q.Dual.(*sparse.Posterior)
 	if !ok || !problem.ThroughInducing(q.How.Name) || s.Refitted() || q.How.mean != gp.Network || q.traceError <= looseTrace { // that of kept rows is not known
-		return q.Dual.LeaveOneOutTo, "", nil
+		return q.Dual.LeaveOneOutTo, nil, nil
 	}
 	kernel := ntk.New(q.prior, p.Model.Net.Theta(), nil)
 	// The Jacobian of combined outputs takes no more than that of all.
@@ -47,20 +46,20 @@ func (q *Posterior) leaver(ctx context.Context, c *console.Console, p *problem.P
 	})
 	rows, err := gp.Keep(ctx, kernel, q.Dual.Data(), q.Dual.Sites(), &gp.KeepOptions{Most: most, Progress: c.Show})
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
 	if rows.Len() == 0 {
-		return s.LeaveOneOutTo, "", nil // every row is saturated, and none moves another
+		return s.LeaveOneOutTo, nil, nil // every row is saturated, and none moves another
 	}
 	kept, err := gp.FitKept(ctx, kernel, q.Dual.Data(), q.Dual.Sites(), rows, &gp.Options{MaxMemory: p.Limits.Memory, Progress: c.Show})
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
 	part := rows.Trace / rows.Total
 	c.Detail("leave-one-out means by %d rows of the training data, with %.4g %% of tr Λ", rows.Len(), 100*part)
 	if part < fewKept {
-		warning = fmt.Sprintf("calibration: %d inducing %s leave out %.2g %% of the prior variance, so leave-one-out takes its means from the %d rows that say most, which have only %.2g %% of the information: the scale may be too large; more --inducing, or --calibrate heldout, helps",
-			len(q.How.inducing), q.How.elements(), 100*q.traceError, rows.Len(), 100*part)
+		warning = linearize.NewWarning("leave-one-out-rough", part, fewKept, "Give more --inducing, or --calibrate heldout.",
+			"%d inducing %s leave out %.2g %% of the prior variance, and the %d rows that leave-one-out takes its means from have only %.2g %% of the information. The calibrated scale may be too large.", len(q.How.inducing), q.How.elements(), 100*q.traceError, rows.Len(), 100*part)
 	}
 	return func(ctx context.Context, mean, cov *mat.Dense, at []int, x *linearize.Batch) error {
 		return s.LeaveOneOutBy(ctx, kept, mean, cov, at, x)

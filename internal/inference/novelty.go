@@ -3,7 +3,7 @@ package inference
 import (
 	"context"
 	"errors"
-	"fmt"
+	"math"
 
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm"
@@ -30,7 +30,7 @@ func (q *Posterior) setDetector(c *console.Console, p *problem.Problem, d *novel
 		return nil
 	}
 	if e := (*gp.MemoryError)(nil); errors.As(err, &e) {
-		c.WarnText(fmt.Sprintf("the novelty of rows is not known, as it takes %s; raise --max-memory", problem.Takes(e)))
+		c.Warn(linearize.NewWarning("skipped", math.NaN(), math.NaN(), "Raise --max-memory.", "The novelty of rows takes %s. It is not known.", problem.Takes(e)))
 		return nil
 	}
 	return p.TrainNames().ExplainError(err)

@@ -5,7 +5,6 @@ package inference
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -126,6 +125,7 @@ type fit struct {
 	gradient     []float64         // Jᵀr at θ*
 	gradientNorm float64           // of the MAP objective at θ* and the stated precision
 	preflight    *report.Preflight
+	alarms       linearize.Warnings // that the network does not suit data or prior
 }
 
 // Fit computes the posterior that the flags ask for.
@@ -143,7 +143,7 @@ func Fit(ctx context.Context, c *console.Console, p *problem.Problem, flags *Fla
 		return nil, p.TrainNames().ExplainError(err)
 	}
 	c.Warn(slices.DeleteFunc(slices.Clone(q.Dual.Warnings()), func(err error) bool {
-		return errors.As(err, new(*kept.ShortWarning)) // which warnShort has said in the words of flags
+		return linearize.WarningOf(err).Code == "kept-short" // which warnShort has said in the words of flags
 	})...)
 	f.remark(q)
 	return q, c.EndPart(ctx, "factorize")
@@ -231,7 +231,7 @@ func (f *fit) prepare(ctx context.Context, keep bool) error {
 }
 
 // errNotConcave says what does not hold of a heteroscedastic likelihood.
-var errNotConcave = errors.New("the heteroscedastic likelihood is not concave: Λ is its Fisher information, a refit finds one of perhaps several modes, uphill of the trained parameters, and leave-one-out is one step of Fisher scoring")
+var errNotConcave = linearize.NewWarning("not-concave", math.NaN(), math.NaN(), "", "The heteroscedastic likelihood is not concave, and Λ is its Fisher information. A refit finds one of perhaps several modes, uphill of the trained parameters, and leave-one-out is one step of Fisher scoring.")
 
 // gradientRows is how many rows Jᵀr is summed over at a time.
 const gradientRows = 1024
@@ -273,7 +273,7 @@ func (q *Posterior) PriorScale() float64 { return q.factor }
 func (q *Posterior) Precision() float64 { return q.precision }
 
 // Report is the fit as JSON shows it.
-func (q *Posterior) Report(p *problem.Problem, warnings []string) report.Fit {
+func (q *Posterior) Report(p *problem.Problem, warnings linearize.Warnings) report.Fit {
 	var calibration *report.Calibration
 	if q.Calibration != nil {
 		calibration = &q.Calibration.Calibration

@@ -27,9 +27,6 @@ func (q *Posterior) header(ctx context.Context, p *problem.Problem, r report.Fit
 	head := problem.SavedHeader{Rows: problem.FormatRows(e.Train.Rows), Likelihood: t.Likelihood.Name(), Classes: classes, ClassNames: names, Grouped: t.Grouping.Report(), Noise: t.Noise,
 		Prior: q.kernelPrecision, Factor: q.factor, Seed: p.Limits.Seed, Select: q.How.selection, Inducing: q.How.inducing, Mean: q.How.mean,
 		Bound: q.Evidence.Bound, SE: report.Float(q.Evidence.StdErr), Fit: r, Split: problem.SplitNumber(split), Scaling: e.Scaling.Saved(), Network: q.network}
-	if q.preflight != nil {
-		head.PreflightWarnings = q.preflight.Warnings
-	}
 	prior, writePrior := t.SavedPrior(p.Model, q.kernelPrecision)
 	head.GroupedPrior = prior
 	var err error
@@ -64,7 +61,9 @@ func (q *Posterior) Save(ctx context.Context, path string, p *problem.Problem, r
 	}
 	if k := q.Calibration; k != nil {
 		head.CalibrationWarnings, head.RateKept = k.warnings, k.rateKept
-		head.Fit.Warnings = slices.DeleteFunc(slices.Clone(r.Warnings), func(text string) bool { return slices.Contains(k.warnings, text) })
+		head.Fit.Warnings = slices.DeleteFunc(slices.Clone(r.Warnings), func(w error) bool {
+			return slices.ContainsFunc(k.warnings, func(of error) bool { return linearize.WarningOf(of).Text == linearize.WarningOf(w).Text })
+		})
 	}
 	var rows *dataset.Stored
 	if inputs {
@@ -118,9 +117,7 @@ func loadPosterior(ctx context.Context, c *console.Console, p *problem.Problem, 
 		return nil, err
 	}
 	h := &p.Saved.Header
-	for _, text := range h.Fit.Warnings {
-		c.WarnText(text)
-	}
+	c.Warn(h.Fit.Warnings...)
 	if q.settled == nil {
 		if h.Fit.Refit {
 			c.Note("the file is of an older version: its mean is that of a refit, and not the network's output")
@@ -163,9 +160,6 @@ func load(ctx context.Context, c *console.Console, p *problem.Problem) (*Posteri
 		precision: h.Prior / h.Factor, kernelPrecision: h.Prior, factor: h.Factor, gradient: float64(f.GradientNorm),
 		Evidence:   gp.Evidence{Value: float64(f.LogEvidence), LogDet: float64(f.LogDet), LogLik: float64(f.LogLikelihood), Scatter: float64(f.Scatter), StdErr: float64(h.SE), Bound: h.Bound},
 		traceError: float64(f.TraceError), approximation: f.Approximation, certificate: f.Certificate, Tuning: f.Tuning, preflight: f.Preflight}
-	if q.preflight != nil {
-		q.preflight.Warnings = h.PreflightWarnings
-	}
 	if f.Match != nil {
 		q.settled = &settlement{stated: float64(*f.StatedPrecision), match: *f.Match}
 	}
@@ -202,9 +196,7 @@ func (q *Posterior) loadCalibration(c *console.Console, p *problem.Problem) erro
 	}
 	q.scoreLeftOut(p, rows)
 	q.Calibration = &Calibration{Calibration: *k, rateKept: v.Header.RateKept, LeftOutRows: rows, warnings: v.Header.CalibrationWarnings}
-	for _, text := range q.Calibration.warnings {
-		c.WarnText(text)
-	}
+	c.Warn(q.Calibration.warnings...)
 	return nil
 }
 

@@ -250,13 +250,14 @@ func (f *fit) found(ctx context.Context, m *gp.Match) error {
 // otherInputs warns where the trained parameters are no optimum, and would be with inputs that are scaled
 // otherwise.
 func (f *fit) otherInputs(ctx context.Context) error {
-	text := f.problem.OtherInputs(ctx, f.outputs)
-	if text == "" || f.options.NoReport {
+	cause, give := f.problem.OtherInputs(ctx, f.outputs)
+	if give == "" || f.options.NoReport {
 		return ctx.Err()
 	}
-	text = fmt.Sprintf("the trained parameters are no optimum at δ = %.4g with these inputs: %s", f.precision, text)
-	f.preflight.Verdict, f.preflight.Warnings = "warning", append(f.preflight.Warnings, text)
-	if err := f.con.Alarm([]string{text}); err != nil {
+	f.preflight.Verdict = "warning"
+	f.alarms = append(f.alarms, linearize.NewWarning("not-optimum", math.NaN(), math.NaN(), give,
+		"The trained parameters are no optimum at δ = %.4g with these inputs. No answer is to be trusted, as %s.", f.precision, cause))
+	if err := f.con.Alarm(f.alarms...); err != nil {
 		return console.Full(err)
 	}
 	return nil
@@ -308,19 +309,18 @@ func (f *fit) remark(q *Posterior) {
 	if f.options.NoReport {
 		return
 	}
-	say := func(format string, args ...any) { f.con.Remark(fmt.Errorf(format, args...)) }
 	switch match := float64(s.match.Precision); {
 	case s.match.Used == atMatch:
-		say("trained parameters are no optimum at δ = %.4g; answers are at δ = %.4g: %s", s.stated, f.precision, s.match.Why)
+		f.con.Remark(linearize.NewWarning("at-match", f.precision, s.stated, "Give --at stated for answers at the former.", "The trained parameters are no optimum at δ = %.4g. Answers are at δ = %.4g: %s.", s.stated, f.precision, s.match.Why))
 	case s.match.Used == "given" && math.Abs(math.Log(match/f.precision)) > gp.MatchKeeps:
-		hint := ""
+		hint := "Give --at match for answers there."
 		if over := match / f.precision / float64(f.problem.Examples.Train.Len()); over > .5 && over < 2 && f.problem.Task.Prior == nil && !problem.HasNoise(f.problem.Task.Likelihood) {
-			hint = fmt.Sprintf("; if %.4g is the weight decay of the training, give --weight-decay %.4g", f.precision, f.precision)
+			hint = fmt.Sprintf("If %.4g is the weight decay of the training, give --weight-decay %.4g.", f.precision, f.precision)
 		}
-		say("answers are at δ = %.4g as given; the linearized model fits the training rows as the network does at δ = %.4g%s", f.precision, match, hint)
+		f.con.Remark(linearize.NewWarning("given-precision", f.precision, match, hint, "Answers are at δ = %.4g as given. The linearized model fits the training rows as the network does at δ = %.4g.", f.precision, match))
 	}
 	if share := float64(s.match.Remainder); share > unexplained && q.network {
-		say("the remainder, what no training example explains of this network, is %.2g of its outputs (RMS over the training rows): the terms are those of the linearized model at δ = %.4g", share, f.precision)
+		f.con.Remark(linearize.NewWarning("remainder", share, unexplained, "", "The remainder, what no training example explains of this network, is %.2g of its outputs (RMS over the training rows). The terms are those of the linearized model at δ = %.4g.", share, f.precision))
 	}
 }
 

@@ -115,9 +115,7 @@ func passOf(c *console.Console, p *problem.Problem) (*Pass, error) {
 	if v := h.Fit.StatedPrecision; v != nil {
 		f.settled.stated = float64(*v)
 	}
-	if f.preflight = h.Fit.Preflight; f.preflight != nil {
-		f.preflight.Warnings = h.PreflightWarnings
-	}
+	f.preflight, f.alarms = h.Fit.Preflight, h.Fit.Warnings
 	f.gradientNorm = float64(h.Fit.GradientNorm)
 	return &Pass{fit: f}, nil
 }
@@ -143,7 +141,7 @@ func (s *Pass) header(ctx context.Context, split *int) (problem.SavedHeader, fun
 	f, t := s.fit, s.fit.problem.Task
 	q := &Posterior{How: Method{Name: f.flags.Method, selection: f.flags.selection, inducing: s.inducing.Rows, mean: f.mean()}, kernelPrecision: f.precision, factor: 1, network: !f.flags.Refit, preflight: f.preflight}
 	r := report.Fit{Method: f.flags.Method, Refit: f.flags.Refit, PriorPrecisionOrigin: string(t.PrecisionFrom), NoiseVarianceOrigin: string(t.NoiseFrom),
-		StatedPrecision: problem.Number(f.settled.stated), Match: &f.settled.match, Preflight: f.preflight, GradientNorm: report.Float(f.gradientNorm)}
+		StatedPrecision: problem.Number(f.settled.stated), Match: &f.settled.match, Preflight: f.preflight, GradientNorm: report.Float(f.gradientNorm), Warnings: f.alarms}
 	if t.Prior != nil {
 		r.PriorPrecisionOrigin = string(t.Prior.From)
 	}
@@ -367,11 +365,7 @@ func (s *Pass) Merge(ctx context.Context, set *shard.Set, out, calibrate string)
 		return nil, p.TrainNames().ExplainError(err)
 	}
 	c.Warn(q.Dual.Warnings()...)
-	if w := s.fit.preflight; w != nil {
-		for _, text := range w.Warnings {
-			c.WarnText(text)
-		}
-	}
+	c.Warn(s.fit.alarms...)
 	s.fit.remark(q)
 	if err := c.EndPart(ctx, "factorize"); err != nil {
 		return nil, err
@@ -463,11 +457,11 @@ func (f *fit) joined(ctx context.Context, set *shard.Set, out string) (*gp.Sites
 // look checks network, data and prior by the sites and the gradient at θ*.
 func (f *fit) look(ctx context.Context) error {
 	f.gradientNorm = gp.GradientNormOf(f.gradient, f.prior, f.theta)
-	f.preflight = f.problem.Preflight(ctx, &problem.AtTheta{F: f.sites.F, Gradient: f.gradientNorm})
+	f.preflight, f.alarms = f.problem.Preflight(ctx, &problem.AtTheta{F: f.sites.F, Gradient: f.gradientNorm})
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := f.con.Alarm(f.preflight.Warnings); err != nil {
+	if err := f.con.Alarm(f.alarms...); err != nil {
 		return console.Full(err)
 	}
 	if problem.HasLogVariances(f.problem.Task.Likelihood) {

@@ -207,9 +207,7 @@ func (q *Posterior) calibrateHeldOut(ctx context.Context, c *console.Console, p 
 	}
 	k.HeldOut = rowScores(score)
 	q.Calibration = k
-	for _, text := range k.warnings {
-		c.WarnText(text)
-	}
+	c.Warn(k.warnings...)
 	return nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/gp"
@@ -86,11 +85,9 @@ func (l *LeftOutComparison) Text(w io.Writer) {
 // AlarmsText prints before a result the warnings of the preflight, which must not be
 // missed.
 func AlarmsText(w io.Writer, f *report.Fit) error {
-	if f.Preflight == nil {
-		return nil
-	}
-	for _, warning := range f.Preflight.Warnings {
-		if _, err := fmt.Fprintf(w, "WARNING: %s\n", console.OneLine(warning)); err != nil {
+	alarms, _ := f.Alarms()
+	for _, text := range alarms {
+		if _, err := fmt.Fprintf(w, "WARNING: %s\n", console.OneLine(text)); err != nil {
 			return err
 		}
 	}
@@ -102,11 +99,9 @@ func WarningsText(w io.Writer, f *report.Fit) (err error) {
 	if text := f.Basis(); text != "" {
 		_, err = fmt.Fprintf(w, "basis: %s\n", text)
 	}
-	for _, warning := range f.Warnings {
-		if f.Preflight != nil && slices.Contains(f.Preflight.Warnings, warning) {
-			continue
-		}
-		_, err = fmt.Fprintf(w, "warning: %s\n", warning)
+	_, others := f.Alarms()
+	for _, text := range others {
+		_, err = fmt.Fprintf(w, "warning: %s\n", console.OneLine(text))
 	}
 	return err
 }

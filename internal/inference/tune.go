@@ -3,7 +3,6 @@ package inference
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/mat"
@@ -97,7 +96,7 @@ func (f *fit) tune(ctx context.Context, try func(ctx context.Context, precision 
 func (f *fit) choose(t *report.Tuning, precision float64) error {
 	f.tuning = t
 	if t.Edge {
-		f.con.Warn(fmt.Errorf("%s %s: the best prior precision, %.3g, is at the end of those searched: the data do not determine it; check the network, or begin elsewhere with --prior-precision", f.flags.tunedBy(), t.Method, precision))
+		f.con.Warn(linearize.NewWarning("precision-edge", precision, math.NaN(), "Check the network, or begin elsewhere with --prior-precision.", "The best prior precision of %s %s, %.3g, is at the end of those searched. The data do not determine it.", f.flags.tunedBy(), t.Method, precision))
 	}
 	return f.setPrecision(precision)
 }

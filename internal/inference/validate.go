@@ -112,9 +112,7 @@ func (v *Validation) exact(ctx context.Context, dual *gp.Exact) error {
 		return err
 	}
 	v.con.Warn(refit.Warnings()...)
-	for _, err := range w.Warnings() {
-		v.con.Warn(fmt.Errorf("weight space: %w", err))
-	}
+	v.con.Warn(w.Warnings()...)
 	return nil
 }
 

@@ -8,6 +8,8 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/linearize"
 )
 
 const (
@@ -84,9 +86,42 @@ type Search struct {
 // Newton step depends on. Fisher scoring also looks at earlier steps.
 func (s *Search) Resumable() bool { return !s.fisher }
 
-// Moves tells whether the refit, now ended, should warn that its last step was
-// still long.
+// Moves tells whether the last step of the refit, now ended, was still long. A long step that
+// promises no gain beyond rounding is not.
 func (s *Search) Moves() bool { return !(s.Move <= SmallOpen) && !(s.gain <= noGain) }
+
+// Warnings holds a warning where the refit, now ended, still moves.
+func (s *Search) Warnings() []error {
+	if !s.Moves() {
+		return nil
+	}
+	return []error{linearize.NewWarning("refit-steps", s.Move, SmallOpen, "Raise the prior precision or Options.MaxIter.",
+		"The refit stopped after %d Newton steps while it still moved by %.3g of the largest output. Its mean is off by about as much.", s.Steps, s.Move)}
+}
+
+// GapWarnings holds a warning where the dual vector of a refit is farther from the residual at
+// its mode than SmallGap: at an exact mode both are equal (E9). Where rounding causes it, as with
+// prior variances that are 1e8 times the noise, removals (E15) have fewer than 8 digits; without
+// the warning they are within 1e-8 of the largest.
+func GapWarnings(gap float64) []error {
+	if gap <= SmallGap {
+		return nil
+	}
+	return []error{linearize.NewWarning("refit-gap", gap, SmallGap, "Raise the prior precision, or scale the targets.",
+		"At the end of the refit ‖α − r‖ is %.3g, and at a mode it is 0. Contributions and removals (E15) may have fewer than 8 digits.", gap)}
+}
+
+// OpenWarnings holds a warning where the sums Σ C(x, x_i) b_i over the training examples (E14)
+// miss the posterior mean less the prior mean by more than SmallOpen of the largest output.
+// This happens where examples nearly or wholly repeat one another and the prior variance is
+// large against the noise.
+func OpenWarnings(gap float64) []error {
+	if gap <= SmallOpen {
+		return nil
+	}
+	return []error{linearize.NewWarning("sums-open", gap, SmallOpen, "Raise the prior precision or the noise variance, or leave out repeated examples.",
+		"The contributions of the training examples miss their sum by %.3g of the largest output. Each of them is uncertain by about as much.", gap)}
+}
 
 // Next returns the point from which the next Newton step starts. sites is f at the
 // sites of the last step, to is the point to which that step leads, and from is

@@ -8,6 +8,7 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -56,13 +57,11 @@ func (m *Model) withHead(c *console.Console, lik glm.Likelihood) (*Model, error)
 	}
 	out := m.Trained(net)
 	switch {
-	case rule == network.RemoveHead:
-		c.Remark(fmt.Errorf("the final %v was removed: outputs are its inputs, the %s likelihood applies it", h, lik.Name()))
-	case HasNoise(lik):
-		c.Remark(fmt.Errorf("the final %v stays part of the outputs: the gaussian likelihood applies no function to them", h))
+	case rule == network.RemoveHead, HasNoise(lik):
+		c.Remark(net.Head().Warning())
 	default:
 		out.wrongHead = wrongHead(lik, h)
-		if err := c.Alarm([]string{out.wrongHead}); err != nil {
+		if err := c.Alarm(out.wrongHead); err != nil {
 			return nil, console.Full(err)
 		}
 	}
@@ -71,25 +70,27 @@ func (m *Model) withHead(c *console.Console, lik glm.Likelihood) (*Model, error)
 
 // wrongHead says that a likelihood takes for logits or log rates what a head made of them,
 // and what to do about it.
-func wrongHead(lik glm.Likelihood, h network.Head) string {
-	takes := ""
+func wrongHead(lik glm.Likelihood, h network.Head) error {
+	takes, remedy := "", ""
 	switch _, poisson := lik.(glm.Poisson); {
 	case poisson && h.Function == network.LogSoftmaxHead:
-		takes = "takes them for logarithms of rates, and they are those of probabilities: give --likelihood categorical for labels, or gaussian"
+		takes, remedy = "takes them for logarithms of rates, and they are those of probabilities", "Give --likelihood categorical for labels, or gaussian."
 	case HasLogVariances(lik):
-		takes = "takes them for means and logarithms of variances: export the model without it, with the logarithm of the variance as its output"
+		takes, remedy = "takes them for means and logarithms of variances", "Export the model without it, with the logarithm of the variance as its output."
 	case poisson:
-		takes = "takes them for logarithms of rates: where they are rates, export the model with a Log after it; else give another --likelihood"
+		takes, remedy = "takes them for logarithms of rates", "Where they are rates, export the model with a Log after it, else give another --likelihood."
 	case h.Groups > 1:
-		takes = fmt.Sprintf("takes all outputs for the logits of one choice, and they are those of %d: export the model with the outputs of one of them, or give --likelihood gaussian", h.Groups)
+		takes = fmt.Sprintf("takes all outputs for the logits of one choice, and they are those of %d", h.Groups)
+		remedy = "Export the model with the outputs of one of them, or give --likelihood gaussian."
 	case IsSoftmax(lik) && h.Function == network.SigmoidHead:
-		takes = "applies a softmax to them, and they are probabilities of several labels, each by itself: export the model with the output of one label and give --likelihood bernoulli, or give --likelihood gaussian"
+		takes = "applies a softmax to them, and they are probabilities of several labels, each by itself"
+		remedy = "Export the model with the output of one label and give --likelihood bernoulli, or give --likelihood gaussian."
 	case h.Function == network.SigmoidHead || h.Function == network.SoftmaxHead:
-		takes = "takes them for logits, and they are probabilities: export the model without it, or give --likelihood gaussian"
+		takes, remedy = "takes them for logits, and they are probabilities", "Export the model without it, or give --likelihood gaussian."
 	default:
-		takes = "takes them for logits: where it is no part of the network that was trained on them, export the model without it; else give --likelihood gaussian or poisson"
+		takes, remedy = "takes them for logits", "Where it is no part of the network that was trained, export the model without it, else give --likelihood gaussian or poisson."
 	}
-	return fmt.Sprintf("the final %v stays part of the outputs, and the %s likelihood %s", h, lik.Name(), takes)
+	return linearize.NewWarning("wrong-outputs", math.NaN(), math.NaN(), remedy, "The final %v stays part of the outputs, and the %s likelihood %s. All answers are wrong.", h, lik.Name(), takes)
 }
 
 // positive tells whether a head that is part of the outputs makes all of them positive.
@@ -114,32 +115,35 @@ const (
 // logits or logarithms, it applies that twice. It reports whether something was found, which
 // explains what else may be wrong.
 func (l *look) outputs() bool {
-	if text := l.problem.Model.wrongHead; text != "" {
-		l.warn("%s", text)
+	if w := l.problem.Model.wrongHead; w != nil {
+		l.warn(w)
 		return true
 	}
 	t, f := l.problem.Task, l.at.F
 	n, c := f.Dims()
 	least, most := mat.Min(f), mat.Max(f)
 	between := least >= 0 && most <= 1 && most > least
+	says, takes, remedy := "probabilities", "logits", "Export the model without what makes them probabilities."
 	switch _, poisson := t.Likelihood.(glm.Poisson); {
 	case poisson && least > 0 && l.better(math.Log) > likelier:
-		l.warn("the outputs of %d training rows are rates by their values, and the poisson likelihood takes outputs for logarithms of rates: export the model with a Log at its end", n)
+		says, takes, remedy = "rates", "logarithms of rates", "Export the model with a Log at its end."
 	case !HasClasses(t.Likelihood):
 		return false
 	case c == 1 && most < 0 && l.better(logitOfLog) > likelier:
-		l.warn("the outputs of %d training rows are logarithms of probabilities by their values, and the %s likelihood takes outputs for logits: export the model without what makes them probabilities", n, t.Likelihood.Name())
+		says = "logarithms of probabilities"
 	case !between:
 		return false
 	case c > 1 && rowsSumToOne(f):
-		l.warn("the outputs of %d training rows are probabilities by their values (between 0 and 1, and 1 in sum), and the %s likelihood takes outputs for logits: export the model without what makes them probabilities, or with a Log at its end", n, t.Likelihood.Name())
+		says, remedy = "probabilities, 1 in sum", "Export the model without what makes them probabilities, or with a Log at its end."
 	case n*c < fewProbabilities:
 		return false
 	case c > 1:
-		l.warn("the outputs of %d training rows are all between %.3g and %.3g, as probabilities are, and the %s likelihood takes outputs for logits: if they are probabilities of one label each, export the model with one of them and log(p/(1−p)) at its end", n, least, most, t.Likelihood.Name())
+		remedy = "If they are probabilities of one label each, export the model with one of them and log(p/(1−p)) at its end."
 	default:
-		l.warn("the outputs of %d training rows are all between %.3g and %.3g, as probabilities are, and the %s likelihood takes outputs for logits: if they are probabilities p, export the model with log(p/(1−p)) at its end", n, least, most, t.Likelihood.Name())
+		remedy = "If they are probabilities p, export the model with log(p/(1−p)) at its end."
 	}
+	l.warn(linearize.NewWarning("wrong-outputs", math.NaN(), math.NaN(), remedy, "The outputs of %d training rows look like %s, all between %.3g and %.3g, and the %s likelihood takes them for %s. If they are, all answers are wrong.",
+		n, says, least, most, t.Likelihood.Name(), takes))
 	return true
 }
 

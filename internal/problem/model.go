@@ -17,6 +17,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -39,7 +40,7 @@ type Model struct {
 	Meta    *Metadata
 
 	read      *network.Network // as it was read, before heads and scalings
-	wrongHead string           // what is wrong with a head that is part of the outputs; "" for nothing
+	wrongHead error            // what is wrong with a head that is part of the outputs; nil for nothing
 }
 
 // ReadModel reads the network and its metadata. Warnings on reading it go to
@@ -73,7 +74,7 @@ func ReadModel(ctx context.Context, c *console.Console, f *ModelFlags) (*Model, 
 		return nil, fmt.Errorf("%s: %w", m.Name, err)
 	}
 	for _, w := range m.Net.Warnings() {
-		if !errors.As(w, new(*network.HeadWarning)) { // the likelihood decides: see withHead
+		if linearize.WarningOf(w).Code != "head" { // the likelihood decides: see withHead
 			c.Remark(w)
 		}
 	}

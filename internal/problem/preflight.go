@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 // AtTheta is what the network does on its training rows, and how the parameters
@@ -36,7 +37,8 @@ const (
 
 // Preflight tells whether the network is one that was trained on these rows, with
 // this preprocessing and this prior: it looks at what a fitted network cannot do. Each
-// warning names the likely cause and the flag that mends it.
+// warning names the likely cause and the flag that mends it. A posterior with an alarm of
+// these codes is one that report.Fit.Alarms puts first.
 //
 //   - Its outputs are not what the likelihood makes of logits or logarithms of rates.
 //   - It does not predict its own training rows worse than a constant does, which its last
@@ -44,7 +46,7 @@ const (
 //   - It is not surer than right there: see sureExcess.
 //
 // The third is skipped where the network records that it was trained on other rows.
-func (p *Problem) Preflight(ctx context.Context, at *AtTheta) *report.Preflight {
+func (p *Problem) Preflight(ctx context.Context, at *AtTheta) (*report.Preflight, []error) {
 	l := &look{problem: p, at: at}
 	l.score()
 	l.known = !p.TrainedOnOthers()
@@ -58,10 +60,10 @@ func (p *Problem) Preflight(ctx context.Context, at *AtTheta) *report.Preflight 
 	if !l.outputs() {
 		l.fits(ctx)
 	}
-	if r.Warnings = l.warnings; len(r.Warnings) > 0 {
+	if len(l.warnings) > 0 {
 		r.Verdict = "warning"
 	}
-	return r
+	return r, l.warnings
 }
 
 // Number is a number that a report may leave out.
@@ -82,7 +84,7 @@ type look struct {
 	problem  *Problem
 	at       *AtTheta
 	known    bool // the network may have been trained on these rows
-	warnings []string
+	warnings []error
 
 	worse            []float64 // −log p(y) of each row, less that under the best constant
 	bias             float64   // norm of the outputs of that constant
@@ -94,9 +96,7 @@ type look struct {
 
 }
 
-func (l *look) warn(format string, args ...any) {
-	l.warnings = append(l.warnings, fmt.Sprintf(format, args...))
-}
+func (l *look) warn(w error) { l.warnings = append(l.warnings, w) }
 
 // score compares the network with the best constant on the training rows.
 func (l *look) score() {
@@ -198,15 +198,21 @@ func (l *look) fits(ctx context.Context) {
 	}
 	// Rows of one class say nothing of the others.
 	worse := l.nll-l.constant > l.slack() && l.constant != 0
+	sure := l.known && l.excess > max(sureExcess, 4*l.excessSE)
+	scaled := HasNoise(t.Likelihood) && l.slope().better > otherScale
+	if !worse && !sure && !scaled {
+		return
+	}
+	cause, remedy := l.cause(ctx)
 	switch {
 	case t.Classes != nil && worse:
-		l.warn("on %s the network predicts worse than the shares of the classes do (accuracy %.3g, NLL %.4g, shares %.4g): %s", rows, l.accuracy, l.nll, l.constant, l.cause(ctx))
+		l.warn(linearize.NewWarning("bad-fit", l.nll, l.constant, remedy, "On %s the network predicts worse than the shares of the classes do: %.4g nats a row against %.4g, with accuracy %.3g. No answer is to be trusted, as %s.", rows, l.nll, l.constant, l.accuracy, cause))
 	case worse:
-		l.warn("on %s the network predicts worse than their mean does (RMSE %.4g, NLL %.4g, mean %.4g): %s", rows, l.rmse, l.nll, l.constant, l.cause(ctx))
-	case l.known && l.excess > max(sureExcess, 4*l.excessSE):
-		l.warn("on %s the network is surer than right (accuracy %.3g, NLL %.4g, by its own probabilities %.4g), which a trained network is not: %s", rows, l.accuracy, l.nll, l.nll-l.excess, l.cause(ctx))
-	case HasNoise(t.Likelihood) && l.slope().better > otherScale:
-		l.warn("on %s the network's outputs follow the targets on another scale (RMSE %.4g): %s", rows, l.rmse, l.cause(ctx))
+		l.warn(linearize.NewWarning("bad-fit", l.nll, l.constant, remedy, "On %s the network predicts worse than their mean does: %.4g nats a row against %.4g, with RMSE %.4g. No answer is to be trusted, as %s.", rows, l.nll, l.constant, l.rmse, cause))
+	case sure:
+		l.warn(linearize.NewWarning("overconfident", l.nll, l.nll-l.excess, remedy, "On %s the network is surer than right: %.4g nats a row, where its own probabilities expect %.4g. No answer is to be trusted, as %s.", rows, l.nll, l.nll-l.excess, cause))
+	default:
+		l.warn(linearize.NewWarning("targets-scaled", l.rmse, math.NaN(), remedy, "On %s the network's outputs follow the targets on another scale, with RMSE %.4g. No answer is to be trusted, as %s.", rows, l.rmse, cause))
 	}
 }
 
@@ -224,24 +230,24 @@ func (l *look) slack() float64 {
 	return slack + 2*sd/math.Sqrt(n)
 }
 
-// cause is what may have gone wrong with inputs and targets.
-func (l *look) cause(ctx context.Context) string {
+// cause is what may have gone wrong with inputs and targets, a clause, and what to do about it.
+func (l *look) cause(ctx context.Context) (cause, remedy string) {
 	t := l.problem.Task
 	if order := l.order(); order != nil {
-		return fmt.Sprintf("its outputs agree with the labels where the classes are in another order: give --classes %s", l.problem.classList(order))
+		return "its outputs agree with the labels where the classes are in another order", fmt.Sprintf("Give --classes %s.", l.problem.classList(order))
 	}
 	if HasNoise(t.Likelihood) {
 		if s := l.slope(); s.better > otherScale {
-			return fmt.Sprintf("it was trained on scaled targets: give --target-mean %.6g --target-sd %.6g", s.mean, s.sd)
+			return "it was trained on scaled targets", fmt.Sprintf("Give --target-mean %.6g --target-sd %.6g.", s.mean, s.sd)
 		}
 	}
-	if text := l.otherInputs(ctx); text != "" {
-		return text
+	if cause, give := l.otherInputs(ctx); give != "" {
+		return cause, give
 	}
 	if l.problem.Model.takesWholeAlone() {
-		return "inputs or labels are not those that it was trained on; perhaps the ids were numbered in another way"
+		return "inputs or labels are not those that it was trained on", "Check how the ids are numbered."
 	}
-	return "inputs or labels are not those that it was trained on; most likely the inputs are scaled otherwise: see --standardize, --input-mean and --input-sd"
+	return "inputs or labels are not those that it was trained on, or are scaled otherwise", "See --standardize, --input-mean and --input-sd."
 }
 
 // classList are classes as --classes takes them: words where the data have words.

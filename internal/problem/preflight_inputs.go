@@ -16,22 +16,22 @@ import (
 // otherInputs looks for another way to scale the inputs under which the network fits its
 // training rows: where θ* is an optimum of some weight decay, where the labels agree
 // with the outputs in another order, or where it loses less than half and differs by more
-// than decides nothing. It returns what to give for it, "" where there is none.
-func (l *look) otherInputs(ctx context.Context) string {
+// than decides nothing. It returns what it found and what to give for it, "" where there is none.
+func (l *look) otherInputs(ctx context.Context) (cause, give string) {
 	p := l.problem
 	if p.Model.Net == nil {
-		return ""
+		return "", ""
 	}
 	ways, err := inputWays(ctx, p.Examples.Train, p.Model.wholeColumns())
 	if err != nil {
-		return ""
+		return "", ""
 	}
 	now := l.nll / l.constant
 	if HasNoise(p.Task.Likelihood) {
 		now = lossShare(p.Task, nil, l.at.F, p.Examples.Y)
 	}
 	var best *way
-	scaled, found := "", otherScale
+	found := otherScale
 	for i := range ways {
 		w := &ways[i]
 		f, at, err := w.outputs(ctx, p.Model, p.Examples.Train)
@@ -41,10 +41,11 @@ func (l *look) otherInputs(ctx context.Context) string {
 		y := RowsAt(p.Examples.Y, at)
 		w.loss = lossShare(p.Task, nil, f, y)
 		if order := l.orderAt(f, at); order != nil {
-			return fmt.Sprintf("its outputs agree with the labels with %s and the classes in another order: give %s --classes %s", w.words, w.flags(ctx, p), l.problem.classList(order))
+			return fmt.Sprintf("its outputs agree with the labels with %s and the classes in another order", w.words), fmt.Sprintf("Give %s --classes %s.", w.flags(ctx, p), l.problem.classList(order))
 		}
 		if s := slopeOf(f, y); HasNoise(p.Task.Likelihood) && s.better > found {
-			scaled, found = fmt.Sprintf("it was trained on scaled targets and with %s: give %s --target-mean %.6g --target-sd %.6g", w.words, w.flags(ctx, p), s.mean, s.sd), s.better
+			cause, found = fmt.Sprintf("it was trained on scaled targets and with %s", w.words), s.better
+			give = fmt.Sprintf("Give %s --target-mean %.6g --target-sd %.6g.", w.flags(ctx, p), s.mean, s.sd)
 		}
 		if !(w.loss <= now+alike) || w.optimum(ctx, p.Model, p.Task, p.Examples.Train, p.Examples.Y, func(int) {}) != nil {
 			continue
@@ -61,17 +62,17 @@ func (l *look) otherInputs(ctx context.Context) string {
 		}
 	}
 	if best == nil || same(best.inputs, p.Examples.Scaling) {
-		return scaled
+		return cause, give
 	}
-	return fmt.Sprintf("it fits them with %s: give %s", best.words, best.flags(ctx, p))
+	return fmt.Sprintf("it fits them with %s", best.words), fmt.Sprintf("Give %s.", best.flags(ctx, p))
 }
 
 // OtherInputs looks for another way to scale the inputs under which the network, with outputs f on the
 // training rows, N×C, was trained on these rows: what to give for it, "" where there is none or it is
 // known how they are scaled. It is for a network whose parameters are no optimum as its inputs are.
-func (p *Problem) OtherInputs(ctx context.Context, f *mat.Dense) string {
+func (p *Problem) OtherInputs(ctx context.Context, f *mat.Dense) (cause, give string) {
 	if s := p.Examples.Scaling; p.Model.takesWholeAlone() || s != nil && s.InputsFrom == fromMetadata {
-		return ""
+		return "", ""
 	}
 	l := &look{problem: p, at: &AtTheta{F: f}}
 	l.score()

@@ -145,13 +145,13 @@ func (l *linearCase) problem(t *testing.T, delta float64, from Origin) *Problem 
 }
 
 // warnings are those of the preflight.
-func (l *linearCase) warnings(t *testing.T, delta float64, from Origin) []string {
+func (l *linearCase) warnings(t *testing.T, delta float64, from Origin) []error {
 	t.Helper()
 	l.pull() // the outputs at θ*
 	p := l.problem(t, delta, from)
-	r := p.Preflight(t.Context(), &AtTheta{F: l.f})
-	require.Equal(t, len(r.Warnings) > 0, r.Verdict == "warning")
-	return r.Warnings
+	r, warnings := p.Preflight(t.Context(), &AtTheta{F: l.f})
+	require.Equal(t, len(warnings) > 0, r.Verdict == "warning")
+	return warnings
 }
 
 func gaussian(t *testing.T, noise float64) glm.Likelihood {
@@ -197,10 +197,10 @@ func TestPreflightFindsOrder(t *testing.T) {
 			p.Examples.Train.Class[i] = (c + 1) % k
 			p.Examples.Y.Set(i, 0, float64((c+1)%k))
 		}
-		r := p.Preflight(t.Context(), &AtTheta{F: l.f})
-		require.Len(t, r.Warnings, 1)
-		require.Contains(t, r.Warnings[0], "predicts worse than the shares of the classes do")
-		require.Contains(t, r.Warnings[0], "where the classes are in another order: give --classes "+want)
+		_, warnings := p.Preflight(t.Context(), &AtTheta{F: l.f})
+		require.Len(t, warnings, 1)
+		require.ErrorContains(t, warnings[0], "predicts worse than the shares of the classes do")
+		require.ErrorContains(t, warnings[0], "where the classes are in another order. Give --classes "+want)
 	}
 }
 
@@ -214,13 +214,13 @@ func TestPreflightFindsTargetScale(t *testing.T) {
 	mean, sd := stat.PopMeanStdDev(y, nil)
 	f := mat.DenseCopyOf(l.f)
 	f.Apply(func(_, _ int, v float64) float64 { return (v - mean) / sd }, f)
-	r := p.Preflight(t.Context(), &AtTheta{F: f})
-	require.NotEmpty(t, r.Warnings)
-	require.Contains(t, r.Warnings[0], fmt.Sprintf("it was trained on scaled targets: give --target-mean %.6g --target-sd %.6g", mean, sd))
+	_, warnings := p.Preflight(t.Context(), &AtTheta{F: f})
+	require.NotEmpty(t, warnings)
+	require.ErrorContains(t, warnings[0], fmt.Sprintf("it was trained on scaled targets. Give --target-mean %.6g --target-sd %.6g", mean, sd))
 	// Outputs of the right mean but a tenth of the size.
 	f.Apply(func(i, _ int, _ float64) float64 { return mean + (l.f.At(i, 0)-mean)/10 }, f)
-	r = p.Preflight(t.Context(), &AtTheta{F: f})
-	require.Contains(t, r.Warnings[0], "follow the targets on another scale")
+	_, warnings = p.Preflight(t.Context(), &AtTheta{F: f})
+	require.ErrorContains(t, warnings[0], "follow the targets on another scale")
 }
 
 // A network that is surer than it is right on its own rows is not at a mode under any
@@ -232,11 +232,12 @@ func TestPreflightOfSureNetwork(t *testing.T) {
 	f := mat.DenseCopyOf(l.f)
 	f.Scale(12, f)
 	at := &AtTheta{F: f}
-	r := p.Preflight(t.Context(), at)
-	require.Len(t, r.Warnings, 1)
-	require.Contains(t, r.Warnings[0], "surer than right")
+	_, warnings := p.Preflight(t.Context(), at)
+	require.Len(t, warnings, 1)
+	require.ErrorContains(t, warnings[0], "surer than right")
 	p.Model.Meta.Rows, p.Model.Meta.Data = "1-3", "other"
-	require.Empty(t, p.Preflight(t.Context(), at).Warnings)
+	_, warnings = p.Preflight(t.Context(), at)
+	require.Empty(t, warnings)
 }
 
 // The mean excess of −log p over the entropy, and the best constant, from their definitions.
@@ -282,7 +283,7 @@ func TestPreflightOfProbabilities(t *testing.T) {
 		says string
 	}{
 		"sigmoid":    {glm.Bernoulli{}, 1, func(f []float64) { f[0] = sigmoid(f[0]) }, "log(p/(1−p)) at its end"},
-		"logsigmoid": {glm.Bernoulli{}, 1, func(f []float64) { f[0] = math.Log(sigmoid(f[0])) }, "logarithms of probabilities by their values"},
+		"logsigmoid": {glm.Bernoulli{}, 1, func(f []float64) { f[0] = math.Log(sigmoid(f[0])) }, "look like logarithms of probabilities"},
 		"softmax": {glm.Categorical{}, 3, func(f []float64) {
 			sum := floats.LogSumExp(f)
 			for j := range f {
@@ -294,7 +295,7 @@ func TestPreflightOfProbabilities(t *testing.T) {
 				f[j] = sigmoid(f[j])
 			}
 		}, "probabilities of one label each"},
-		"rate": {glm.Poisson{}, 1, func(f []float64) { f[0] = math.Exp(f[0]) }, "rates by their values"},
+		"rate": {glm.Poisson{}, 1, func(f []float64) { f[0] = math.Exp(f[0]) }, "look like rates"},
 	} {
 		l := newLinear(t, c.lik, c.c, 1, 3)
 		l.pull()
@@ -304,9 +305,9 @@ func TestPreflightOfProbabilities(t *testing.T) {
 		for i := range n {
 			c.of(f.RawRowView(i))
 		}
-		r := p.Preflight(t.Context(), &AtTheta{F: f})
-		require.NotEmpty(t, r.Warnings, name)
-		require.Contains(t, r.Warnings[0], c.says, name)
-		require.NotContains(t, strings.Join(r.Warnings, "\n"), "--input-mean", name)
+		_, warnings := p.Preflight(t.Context(), &AtTheta{F: f})
+		require.NotEmpty(t, warnings, name)
+		require.ErrorContains(t, warnings[0], c.says, name)
+		require.NotContains(t, fmt.Sprint(warnings), "--input-mean", name)
 	}
 }

@@ -207,7 +207,8 @@ func (f *PriorFile) suits(c *console.Console, m *Model) error {
 		return console.FullErrorf("--prior %s: %s: it is not of %s; find one with gpexplain evidence --optimize -o", f.path, why, m.Name)
 	}
 	if f.Theta != linearize.SumOf(m.Net.Theta()) {
-		c.Warn(fmt.Errorf("--prior %s: the parameters of %s have other values than those for which it was found", f.path, m.Name))
+		c.Warn(linearize.NewWarning("prior-of-other-parameters", math.NaN(), math.NaN(), "Find one again by gpexplain evidence --optimize -o.",
+			"The parameters of %s have other values than those for which --prior %s was found. The evidence is highest under another prior.", m.Name, f.path))
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -38,7 +40,8 @@ func chooseRows(ctx context.Context, c *console.Console, f *DataFlags, m *Model,
 		o.From = f.rowsFile
 	case f.count == 0 && m.Meta.Rows != "":
 		if m.Meta.Data != Fingerprint(d.Train) {
-			c.Warn(fmt.Errorf("%s was trained on other data than %s: the training rows it records are not used", m.Name, d.Source))
+			c.Warn(linearize.NewWarning("other-data", math.NaN(), math.NaN(), "Choose rows by --train-count or --train-index.",
+				"%s was trained on other data than %s. The training rows it records are not used.", m.Name, d.Source))
 			break
 		}
 		if o.Rows, recorded = ParseRows(m.Meta.Rows, d.Train.Len()); !recorded {
@@ -103,11 +106,11 @@ func checkLeftOut(c *console.Console, m *Model, d *dataset.Data, classes []int, 
 		}
 		text := fmt.Sprintf("%s of the %s %s rows are of no class that %s tells apart (%s): their labels are %s%s",
 			console.Count(left), console.Count(rows), part.Part, m.Name, console.Cut(classText(classes, d), 60), dataset.QuoteList(unknown), empty)
-		remedy := "correct the labels, or give --classes, which leaves other rows out"
 		if empty != "" || float64(left) > mostLeftOut*float64(rows) {
-			return fmt.Errorf("%s: %s; %s", part.File, text, remedy)
+			return fmt.Errorf("%s: %s; correct the labels, or give --classes, which leaves other rows out", part.File, text)
 		}
-		c.Warn(fmt.Errorf("%s: %s; they are left out: %s", part.File, text, remedy))
+		c.Warn(linearize.NewWarning("unknown-labels", float64(left), mostLeftOut*float64(rows), "Correct the labels, or give --classes, which leaves other rows out.",
+			"%s: %s. They are left out.", part.File, text))
 	}
 	return nil
 }

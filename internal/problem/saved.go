@@ -15,6 +15,7 @@ import (
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inputfile"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse/shard"
 	"github.com/funcgp/funcgp/store"
 )
@@ -78,8 +79,8 @@ type SavedHeader struct {
 	Split      int          `json:"split"`            // --split, -1 where there was none
 	Scaling    SavedScaling `json:"scaling"`
 
-	CalibrationWarnings []string `json:"calibration_warnings"` // those of Fit are others
-	RateKept            bool     `json:"rate_kept,omitempty"`  // the calibration keeps the rates of counts; that of an older version does not
+	CalibrationWarnings linearize.Warnings `json:"calibration_warnings"` // those of Fit are others
+	RateKept            bool               `json:"rate_kept,omitempty"`  // the calibration keeps the rates of counts; that of an older version does not
 
 	Grouped *report.Grouped `json:"grouped,omitempty"` // classes that are told apart; Classes are all
 
@@ -89,8 +90,7 @@ type SavedHeader struct {
 
 	Flags map[string]string `json:"flags,omitempty"` // of the fit, as savedFlags has them; nil where an older version wrote the file
 
-	Remembered        *Remembered `json:"remembered,omitempty"` // nil where an older version wrote the file
-	PreflightWarnings []string    `json:"preflight_warnings"`   // also among those of Fit
+	Remembered *Remembered `json:"remembered,omitempty"` // nil where an older version wrote the file
 }
 
 // networkSection holds the ONNX file of a bundle.

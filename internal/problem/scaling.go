@@ -13,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -121,7 +122,8 @@ func (s *Scaling) check(c *console.Console, m *Model, d *dataset.Data, y *mat.De
 		}
 		for _, v := range s.Inputs.Mean {
 			if d.Images() && s.InputsFrom != fromMetadata && math.Abs(v) > 1 {
-				c.Warn(fmt.Errorf("%s: a mean of %v, but pixels run from 0 to 1 here: for numbers of pixels from 0 to 255 divide them by 255", strings.TrimPrefix(string(s.InputsFrom), "from "), v))
+				c.Warn(linearize.NewWarning("pixel-mean", v, 1, "For pixels from 0 to 255 divide it by 255.",
+					"%s has a mean of %v, but pixels run from 0 to 1 here. The network sees inputs unlike those of its training.", strings.TrimPrefix(string(s.InputsFrom), "from "), v))
 				break
 			}
 		}

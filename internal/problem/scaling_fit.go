@@ -78,7 +78,7 @@ func (s *Scaling) byFit(ctx context.Context, c *console.Console, m *Model, t *Ta
 		return err
 	}
 	if rival != nil {
-		if err := c.Alarm([]string{best.doubt(rival)}); err != nil {
+		if err := c.Alarm(best.doubt(rival)); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 // A spread compares a regression's predictions of training rows with their targets, both in
@@ -94,8 +95,9 @@ func (w *way) targetFlags() string {
 func commas(v []float64) string { return strings.ReplaceAll(shortNumbers(v), " ", "") }
 
 // doubt warns that another way to scale the targets is not ruled out.
-func (w *way) doubt(rival *way) string {
+func (w *way) doubt(rival *way) error {
 	rms, factor := w.spread.moved(&rival.spread)
-	return fmt.Sprintf("whether the network was trained on its targets as they are or standardized is not sure: it loses %s of what a constant loses on its training rows with %s, which is taken, and %s with %s. The latter would change predictions by %.3g of a deviation of the targets (root mean square over the training rows), and multiply their deviations by %s. Give %s to keep what is taken, or %s for the other; --standardize no is for inputs and targets as they are",
-		percent(w.loss), w.words, percent(rival.loss), rival.words, rms, shortNumbers(factor), w.targetFlags(), rival.targetFlags())
+	return linearize.NewWarning("target-scaling-unsure", rival.loss, w.loss, fmt.Sprintf("Give %s to keep what is taken, or %s for the other.", w.targetFlags(), rival.targetFlags()),
+		"It is not sure how targets were scaled in training: with %s, which is taken, the network loses %s of what a constant loses on its training rows, and with %s %s. The latter would move predictions by %.3g of a deviation of the targets (RMS over the training rows) and multiply their deviations by %s.",
+		w.words, percent(w.loss), rival.words, percent(rival.loss), rms, shortNumbers(factor))
 }

@@ -190,9 +190,9 @@ func TestScalingOfNearTargets(t *testing.T) {
 		}
 		require.Contains(t, said, "--standardize auto chose "+taken)
 		require.Contains(t, said, "predictions have "+c.predictions)
-		require.Contains(t, said, fmt.Sprintf("warning: whether the network was trained on its targets as they are or standardized is not sure: it loses %s of what a constant loses on its training rows with %s, which is taken, and %s with %s",
-			c.losses[0], taken, c.losses[1], other))
-		require.Contains(t, said, "change predictions by "+c.moved+" of a deviation of the targets (root mean square over the training rows), and multiply their deviations by "+c.factor)
+		require.Contains(t, said, fmt.Sprintf("warning: It is not sure how targets were scaled in training: with %s, which is taken, the network loses %s of what a constant loses on its training rows, and with %s %s.",
+			taken, c.losses[0], other, c.losses[1]))
+		require.Contains(t, said, "move predictions by "+c.moved+" of a deviation of the targets (RMS over the training rows) and multiply their deviations by "+c.factor)
 		require.Contains(t, said, flags)
 
 		_, said = m.scaling(t, &ScalingFlags{standardize: "auto", inputMean: zero, inputSD: one, targetMean: numbersFlag{name: "target-mean", text: "0.03"}, targetSD: numbersFlag{name: "target-sd", text: "1"}})

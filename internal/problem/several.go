@@ -10,6 +10,7 @@ import (
 
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 // sharedData are the data that the problems of several networks share where they read them
@@ -99,7 +100,7 @@ func sameFile(a, b string) bool {
 
 // OpenSeveral opens the problems of several networks, which must be about the same
 // function of the same rows. warned are what is said on reading each.
-func OpenSeveral(ctx context.Context, c *console.Console, sources []Source) (list []*Problem, warned [][]string, err error) {
+func OpenSeveral(ctx context.Context, c *console.Console, sources []Source) (list []*Problem, warned []linearize.Warnings, err error) {
 	for _, s := range sources {
 		before := c.Warnings
 		c.Warnings = nil

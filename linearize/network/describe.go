@@ -31,7 +31,7 @@ type TensorInfo struct {
 	Shape     []int
 	Parameter bool
 	Reason    string // a clause without a subject: "is the weight of …"
-	Doubtful  bool   // the evidence is thin or contradictory; a DoubtWarning names the tensor
+	Doubtful  bool   // the evidence is thin or contradictory; a warning names the tensor
 	Node      bool   // stored in a Constant node
 }
 

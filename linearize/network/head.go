@@ -1,10 +1,10 @@
 package network
 
 import (
-	"errors"
 	"maps"
 	"slices"
 
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network/internal/head"
 )
 
@@ -41,9 +41,6 @@ const (
 	RemoveHead = head.Remove // f is what it is applied to
 )
 
-// A HeadWarning says that a network's head was removed, or that it was not.
-type HeadWarning = head.Warning
-
 // Head returns what the file ends with, and whether that was removed.
 func (n *Network) Head() Head { return n.head }
 
@@ -56,7 +53,7 @@ func (n *Network) WithHead(rule HeadRule) (*Network, error) {
 		m := *n
 		m.read.Head = rule
 		if rule == KeepHead {
-			m.warnings = slices.DeleteFunc(n.Warnings(), func(err error) bool { return errors.As(err, new(*HeadWarning)) })
+			m.warnings = slices.DeleteFunc(n.Warnings(), func(err error) bool { return linearize.WarningOf(err).Code == "head" })
 		}
 		return &m, nil
 	}

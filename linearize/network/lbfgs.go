@@ -8,6 +8,8 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/optimize"
+
+	"github.com/funcgp/funcgp/linearize"
 )
 
 // lbfgs improves theta in place until the gradient is small, the iterations
@@ -55,7 +57,8 @@ func (o *objective) lbfgs(ctx context.Context, theta []float64, x, y *mat.Dense,
 		return fmt.Errorf("network: L-BFGS: %w", err)
 	}
 	if err != nil {
-		res.Warnings = append(res.Warnings, fmt.Errorf("L-BFGS stopped early: %w", err))
+		res.Warnings = append(res.Warnings, linearize.NewWarning("training-stopped", math.NaN(), math.NaN(), "Train on, or begin with more epochs of Adam.",
+			"L-BFGS stopped early: %v. The network may not be at an optimum.", err))
 	}
 	res.Iterations = result.MajorIterations
 	copy(theta, bestAt)

@@ -2,11 +2,14 @@ package network
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network/internal/compile"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 	"github.com/funcgp/funcgp/linearize/network/internal/rewrite"
 )
@@ -53,9 +56,10 @@ func (w *nodeTensors) list(p *graph.Program) (warnings []error) {
 		if len(names) > 4 {
 			names, more = names[:4], fmt.Sprintf(" and %d more", len(names)-4)
 		}
-		warnings = append(warnings, fmt.Errorf("%s%s: weights in Constant nodes, taken for parameters; what was not learnt is to be named in --freeze (ReadOptions.Freeze), inspect lists all", strings.Join(names, ", "), more))
+		warnings = append(warnings, linearize.NewWarning("taken-for-parameters", math.NaN(), math.NaN(), "Name what was not learnt in ReadOptions.Freeze.",
+			"%s%s: weights in Constant nodes, taken for parameters. The posterior lets them vary.", strings.Join(names, ", "), more))
 	}
-	doubt := &DoubtWarning{}
+	var doubts []graph.Tensor
 	for _, l := range w.left {
 		if graph.Product(l.Shape) < 2 {
 			continue
@@ -63,16 +67,13 @@ func (w *nodeTensors) list(p *graph.Program) (warnings []error) {
 		t := graph.Tensor{Name: l.Name, Shape: l.Shape, Doubtful: l.Weight, Node: true, Reason: "is a literal in a Constant node"}
 		if l.Weight {
 			t.Reason += ", while the file stores other tensors as initializers"
-			doubt.Names, doubt.Reasons = append(doubt.Names, t.Name), append(doubt.Reasons, t.Reason)
+			doubts = append(doubts, t)
 		}
 		p.Tensors = append(p.Tensors, t)
 	}
 	for _, c := range w.copies {
 		p.Tensors = append(p.Tensors, graph.Tensor{Name: c.Name, Shape: c.Shape, Reason: "repeats " + strconv.Quote(c.Of) + ", from which it is computed, so that both are one parameter"})
-		warnings = append(warnings, fmt.Errorf("tensor %s repeats %s, as the exporter stores one weight in two places: they are one parameter", strconv.Quote(c.Name), strconv.Quote(c.Of)))
+		warnings = append(warnings, linearize.NewWarning("shared-tensor", math.NaN(), math.NaN(), "", "Tensor %s repeats %s, as an exporter stores one weight in two places. They are one parameter.", strconv.Quote(c.Name), strconv.Quote(c.Of)))
 	}
-	if len(doubt.Names) > 0 {
-		warnings = append(warnings, doubt)
-	}
-	return warnings
+	return append(warnings, compile.Doubts(doubts)...)
 }

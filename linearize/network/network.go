@@ -57,14 +57,6 @@ type ReadOptions struct {
 	width   int
 }
 
-// A ConstantsWarning names initializers that ReadONNX took for constants, because they
-// standardize inputs before the first layer or scale outputs after the last one.
-type ConstantsWarning = compile.ConstantsWarning
-
-// A DoubtWarning names initializers of which ReadONNX could not tell with certainty
-// whether they were learnt.
-type DoubtWarning = compile.DoubtWarning
-
 // MaxModelBytes is the largest ONNX file that is read: protobuf's own limit.
 const MaxModelBytes = onnx.MaxSize
 
@@ -83,7 +75,7 @@ const MaxModelBytes = onnx.MaxSize
 // is no weight of a layer, with a warning; and scalars of rank 0, unless their name is usual for a
 // parameter. Describe has the decision and the reason for each tensor.
 //
-// A final Sigmoid, Softmax or LogSoftmax is removed, with a HeadWarning, because the
+// A final Sigmoid, Softmax or LogSoftmax is removed, with a warning, because the
 // likelihoods of classes apply it to f by themselves; a final Exp or Softplus stays, with
 // one too. o.Head decides otherwise, and WithHead later: what is right depends on the
 // likelihood, which a file does not say. See Head for how they are recognized.

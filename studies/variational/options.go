@@ -1,8 +1,6 @@
 package variational
 
 import (
-	"fmt"
-
 	"github.com/funcgp/funcgp/internal/lattice"
 )
 
@@ -50,16 +48,6 @@ func (o *Options) withDefaults() Options {
 		d.Progress = func(string, int, int) {}
 	}
 	return d
-}
-
-// An IterationWarning says that a refinement ended before it reached the tolerance.
-type IterationWarning struct {
-	Iterations int
-	Residual   float64 // largest distance of a site from its condition, in posterior standard deviations
-}
-
-func (w *IterationWarning) Error() string {
-	return fmt.Sprintf("variational: after %d iterations a site is still %.3g posterior standard deviations from its condition; allow more iterations or raise the prior precision", w.Iterations, w.Residual)
 }
 
 // An ELBO is the evidence lower bound, Value = ExpectedLogLik − KL ≤ log p(y), of the

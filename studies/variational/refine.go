@@ -38,7 +38,7 @@ type Function struct {
 	*gp.Exact
 }
 
-// Warnings holds an *IterationWarning where the bound is not at its largest, and the
+// Warnings holds a warning of sites-unsettled where the bound is not at its largest, and the
 // warnings of the posterior.
 func (f *Function) Warnings() []error { return slices.Concat(f.warnings, f.Exact.Warnings()) }
 
@@ -195,7 +195,8 @@ func (s *solver) refine(ctx context.Context, sites *gp.Sites) (*Refinement, erro
 	}
 	r := &Refinement{ELBO: it.elbo, TrainMean: mat.NewDense(n/s.c, s.c, it.f), TrainCov: it.cov, Iterations: steps}
 	if !(it.size <= s.o.Tolerance) {
-		r.warnings = append(r.warnings, &IterationWarning{Iterations: steps, Residual: it.size})
+		r.warnings = append(r.warnings, linearize.NewWarning("sites-unsettled", it.size, s.o.Tolerance, "Raise Options.MaxIter or the prior precision.",
+			"After %d iterations a site is still %.3g posterior standard deviations from its condition. The bound is not at its largest, and means are off by about as much.", steps, it.size))
 	}
 	last, _ := s.sites(it.x, it.f)
 	last.LogLik = it.elbo.ExpectedLogLik

@@ -95,7 +95,7 @@ func TestParts(t *testing.T) {
 	z := filepath.Join(dir, "z.gp")
 	selectInducing(t, z)
 	evidence := func(path string) float64 {
-		f, err := problem.PosteriorFile.Open(t.Context(), path, 0)
+		f, err := problem.PosteriorFile.Open(t.Context(), path, 0, false)
 		require.NoError(t, err)
 		defer f.Close()
 		var h problem.SavedHeader

@@ -16,6 +16,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 // A Row is a line of output about one row.
@@ -43,19 +44,19 @@ type RowScores struct {
 
 // A Summary is the last line with --json.
 type Summary struct {
-	Schema    string          `json:"schema"`
-	Rows      int             `json:"rows"`
-	Posterior string          `json:"posterior"`
-	Samples   int             `json:"samples"`
-	Code      string          `json:"code"`
-	Latent    int             `json:"latent"`
-	Prior     report.Float    `json:"prior_precision"`
-	Noise     report.Float    `json:"noise_variance"`
-	Typical   report.Float    `json:"typical_neg_log_likelihood"` // mean of training rows
-	MSE       report.Float    `json:"mse"`                        // mean over rows and pixels, by the mean parameters
-	Means     RowScores       `json:"mean_scores"`
-	Warnings  report.Warnings `json:"warnings"`
-	Timings   report.Timings  `json:"timings"`
+	Schema    string             `json:"schema"`
+	Rows      int                `json:"rows"`
+	Posterior string             `json:"posterior"`
+	Samples   int                `json:"samples"`
+	Code      string             `json:"code"`
+	Latent    int                `json:"latent"`
+	Prior     report.Float       `json:"prior_precision"`
+	Noise     report.Float       `json:"noise_variance"`
+	Typical   report.Float       `json:"typical_neg_log_likelihood"` // mean of training rows
+	MSE       report.Float       `json:"mse"`                        // mean over rows and pixels, by the mean parameters
+	Means     RowScores          `json:"mean_scores"`
+	Warnings  linearize.Warnings `json:"warnings"`
+	Timings   report.Timings     `json:"timings"`
 }
 
 // atOnce is the number of rows that drawn networks run on together.

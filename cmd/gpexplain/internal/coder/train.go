@@ -20,6 +20,7 @@ import (
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -106,20 +107,20 @@ type Descent struct {
 
 // A TrainReport is what train prints of an autoencoder with --json.
 type TrainReport struct {
-	Schema     string          `json:"schema"`
-	Out        string          `json:"out"`
-	Posterior  string          `json:"posterior,omitempty"` // of --online
-	Parameters int             `json:"parameters"`
-	Code       string          `json:"code"`
-	Latent     int             `json:"latent"`
-	Examples   int             `json:"examples"`
-	Epochs     int             `json:"epochs"`
-	BestEpoch  int             `json:"best_epoch,omitempty"`
-	TrainMSE   report.Float    `json:"train_mse"` // mean over pixels, of the last epoch or of all rows
-	ValidMSE   *report.Float   `json:"validation_mse,omitempty"`
-	TestMSE    report.Float    `json:"test_mse"` // by the mean parameters
-	Warnings   report.Warnings `json:"warnings"`
-	Seconds    report.Float    `json:"seconds"`
+	Schema     string             `json:"schema"`
+	Out        string             `json:"out"`
+	Posterior  string             `json:"posterior,omitempty"` // of --online
+	Parameters int                `json:"parameters"`
+	Code       string             `json:"code"`
+	Latent     int                `json:"latent"`
+	Examples   int                `json:"examples"`
+	Epochs     int                `json:"epochs"`
+	BestEpoch  int                `json:"best_epoch,omitempty"`
+	TrainMSE   report.Float       `json:"train_mse"` // mean over pixels, of the last epoch or of all rows
+	ValidMSE   *report.Float      `json:"validation_mse,omitempty"`
+	TestMSE    report.Float       `json:"test_mse"` // by the mean parameters
+	Warnings   linearize.Warnings `json:"warnings"`
+	Seconds    report.Float       `json:"seconds"`
 }
 
 func (r *TrainReport) text(c *console.Console) error {
@@ -133,7 +134,7 @@ func (r *TrainReport) text(c *console.Console) error {
 	}
 	fmt.Fprintln(c.Out)
 	for _, w := range r.Warnings {
-		fmt.Fprintf(c.Out, "warning: %s\n", console.OneLine(w))
+		fmt.Fprintf(c.Out, "warning: %s\n", console.OneLine(w.Error()))
 	}
 	_, err := fmt.Fprintf(c.Out, "wrote %s\n", strings.Join(slices.DeleteFunc([]string{r.Out, r.Posterior}, func(s string) bool { return s == "" }), " and "))
 	return err

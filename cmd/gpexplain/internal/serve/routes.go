@@ -13,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 //go:embed static/index.html static/app.js static/style.css
@@ -322,7 +323,7 @@ type Model struct {
 	Refit  bool         `json:"refit"`
 	Scale  report.Float `json:"scale"` // by which calibration multiplies the covariance; null without one
 
-	Warnings report.Warnings `json:"warnings"`
+	Warnings linearize.Warnings `json:"warnings"`
 
 	Orders map[string]string `json:"orders"` // what the kinds of a prediction without examples mean, in a sentence
 }

@@ -23,7 +23,7 @@ type Config struct {
 	LabelName func(rows *dataset.Subset, i int) string // name of the label of row i, "" for none
 	Columns   []string                                 // names of the outputs of a regression, nil for none
 	Version   string                                   // of the program
-	Warnings  []string                                 // of the fit
+	Warnings  linearize.Warnings                       // of the fit
 	Progress  func(stage string, done, total int)      // nil for none
 }
 

@@ -181,7 +181,7 @@ func Compile(m *onnx.Model, o Options) (*Result, error) {
 		h.Removed = true
 	}
 	if h.Function != head.None && o.Head != head.Keep {
-		c.warns = append(c.warns, &head.Warning{Head: h})
+		c.warns = append(c.warns, h.Warning())
 	}
 	return &Result{Program: c.prog, Theta: c.theta(), Warnings: c.warns, Head: h, Graph: c.graph}, nil
 }

@@ -3,10 +3,12 @@ package compile
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
 )
@@ -152,62 +154,39 @@ func (c *compiler) fix(names map[string]bool, outputs bool) []string {
 		}
 	}
 	if len(list) > 0 {
-		c.warns = append(c.warns, &ConstantsWarning{Names: list, Outputs: outputs})
+		quoted := make([]string, len(list))
+		for i, n := range list {
+			quoted[i] = quote(n)
+		}
+		what := "standardize the inputs before the first layer"
+		if outputs {
+			what = "scale the outputs after the last layer"
+		}
+		c.warns = append(c.warns, linearize.NewWarning("taken-for-constants", math.NaN(), math.NaN(), "Name what was learnt in ReadOptions.Learn.",
+			"%s: they %s, and are taken for constants and not for parameters. The posterior holds them fixed.", brief(strings.Join(quoted, ", "), 400), what))
 	}
 	return list
 }
 
-// A ConstantsWarning names stored tensors that were taken for constants and not for
-// parameters, because of where they enter.
-type ConstantsWarning struct {
-	Names   []string
-	Outputs bool // they scale the outputs after the last layer, and do not standardize the inputs before the first
-}
-
-var _ error = (*ConstantsWarning)(nil)
-
-// Error names the tensors and says how they are learnt.
-func (w *ConstantsWarning) Error() string {
-	quoted := make([]string, len(w.Names))
-	for i, n := range w.Names {
-		quoted[i] = quote(n)
-	}
-	what := "the inputs are standardized before the first layer"
-	if w.Outputs {
-		what = "the outputs are scaled after the last layer"
-	}
-	return fmt.Sprintf("%s by %s, taken for constants and not for parameters; what was learnt is to be named in --learn (ReadOptions.Learn)", what, brief(strings.Join(quoted, ", "), 400))
-}
-
-// A DoubtWarning names stored tensors of which it is uncertain whether they were learnt,
-// and what they were taken for.
-type DoubtWarning struct {
-	Names      []string
-	Reasons    []string // for each, a clause without a subject
-	Parameters bool     // they were taken for parameters, and not for constants
-}
-
-var _ error = (*DoubtWarning)(nil)
-
-func (w *DoubtWarning) add(t graph.Tensor) {
-	w.Names, w.Reasons = append(w.Names, t.Name), append(w.Reasons, t.Reason)
-}
-
-// Error names the tensors with the reasons, and says how to decide otherwise.
-func (w *DoubtWarning) Error() string {
+// Doubts warns of stored tensors of which it is uncertain whether they were learnt. All were
+// taken for parameters, or all for constants.
+func Doubts(tensors []graph.Tensor) []error {
 	var list []string
-	for i, n := range w.Names {
-		if i == 4 && len(w.Names) > 5 {
-			list = append(list, fmt.Sprintf("and %d more", len(w.Names)-i))
+	for i, t := range tensors {
+		if i == 4 && len(tensors) > 5 {
+			list = append(list, fmt.Sprintf("and %d more", len(tensors)-i))
 			break
 		}
-		list = append(list, fmt.Sprintf("%s (it %s)", quote(n), brief(w.Reasons[i], 200)))
+		list = append(list, fmt.Sprintf("%s (it %s)", quote(t.Name), brief(t.Reason, 200)))
 	}
-	text := strings.Join(list, ", ")
-	if w.Parameters {
-		return fmt.Sprintf("taken for parameters, uncertainly: %s; what was not learnt is to be named in --freeze (ReadOptions.Freeze), inspect lists all", text)
+	switch text := strings.Join(list, ", "); {
+	case len(tensors) == 0:
+		return nil
+	case tensors[0].Parameter:
+		return []error{linearize.NewWarning("taken-for-parameters", math.NaN(), math.NaN(), "Name what was not learnt in ReadOptions.Freeze.", "Taken for parameters, uncertainly: %s. The posterior lets them vary.", text)}
+	default:
+		return []error{linearize.NewWarning("taken-for-constants", math.NaN(), math.NaN(), "Name what was learnt in ReadOptions.Learn.", "Taken for constants, uncertainly: %s. The posterior holds them fixed.", text)}
 	}
-	return fmt.Sprintf("taken for constants, uncertainly: %s; what was learnt is to be named in --learn (ReadOptions.Learn), inspect lists all", text)
 }
 
 // checkLearnt returns an error if a tensor that was to be learnt is no parameter.

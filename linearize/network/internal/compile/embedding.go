@@ -3,9 +3,11 @@ package compile
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
@@ -151,7 +153,7 @@ func (c *compiler) padding(in *initializer, o *graph.Lookup) int {
 		found = r + 1
 	}
 	if found > 0 {
-		c.warns = append(c.warns, fmt.Errorf("row %d of table %s holds zeros and is taken for padding, which is not learnt; if it was, name the table in --learn (ReadOptions.Learn)", found-1, quote(in.t.Name)))
+		c.warns = append(c.warns, linearize.NewWarning("taken-for-constants", math.NaN(), math.NaN(), "Name what was learnt in ReadOptions.Learn.", "Row %d of table %s holds zeros and is taken for padding. The posterior holds it fixed.", found-1, quote(in.t.Name)))
 	}
 	return found
 }

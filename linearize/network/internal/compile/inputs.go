@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
@@ -100,7 +101,7 @@ func (c *compiler) influential(inputs []*onnx.ValueInfo) []*onnx.ValueInfo {
 		if c.uses[in.Name] > 0 {
 			used = append(used, in)
 		} else {
-			c.warns = append(c.warns, fmt.Errorf("input %s does not influence the output and is left out", quote(in.Name)))
+			c.warns = append(c.warns, linearize.NewWarning("unused-input", math.NaN(), math.NaN(), "", "Input %s does not influence the output. It is left out.", quote(in.Name)))
 		}
 	}
 	return used

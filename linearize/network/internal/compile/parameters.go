@@ -3,6 +3,7 @@ package compile
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/funcgp/funcgp/internal/onnx"
@@ -98,7 +99,7 @@ func (c *compiler) orderParams() {
 func (c *compiler) warnShared() {
 	for _, in := range c.order {
 		if in.known {
-			c.warns = append(c.warns, fmt.Errorf("initializer %s is a parameter and also a statistic, scale or bound, which keeps its value", quote(in.t.Name)))
+			c.warns = append(c.warns, linearize.NewWarning("shared-tensor", math.NaN(), math.NaN(), "", "Initializer %s is a parameter, and also a statistic, scale or bound. In the latter place it keeps its value.", quote(in.t.Name)))
 		}
 	}
 }
@@ -138,7 +139,7 @@ func (c *compiler) silentTensors() []string {
 // listTensors lists the decisions for all floating point initializers, and warns of
 // those that are doubtful.
 func (c *compiler) listTensors() {
-	doubts := [2]DoubtWarning{{}, {Parameters: true}}
+	var doubts [2][]graph.Tensor
 	for _, t := range c.graph.Initializers {
 		if !t.Type.IsFloat() {
 			continue
@@ -163,14 +164,11 @@ func (c *compiler) listTensors() {
 		}
 		c.prog.Tensors = append(c.prog.Tensors, out)
 		if out.Doubtful {
-			doubts[int(graph.Step(out.Parameter))].add(out)
+			i := int(graph.Step(out.Parameter))
+			doubts[i] = append(doubts[i], out)
 		}
 	}
-	for i := range doubts {
-		if len(doubts[i].Names) > 0 {
-			c.warns = append(c.warns, &doubts[i])
-		}
-	}
+	c.warns = append(append(c.warns, Doubts(doubts[0])...), Doubts(doubts[1])...)
 }
 
 func dims(t *onnx.Tensor) []int {

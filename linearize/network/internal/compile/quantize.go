@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
@@ -113,7 +114,7 @@ func (c *compiler) quantize() error {
 	}
 	if c.needsGrad(x) && !c.quantized.straight {
 		c.quantized.straight = true
-		c.warns = append(c.warns, errors.New("the network rounds to steps (QuantizeLinear), which has no derivative; it is passed straight through, 1 inside the range and 0 outside, as in quantization-aware training by PyTorch"))
+		c.warns = append(c.warns, linearize.NewWarning("rounding-steps", math.NaN(), math.NaN(), "", "The network rounds to steps (QuantizeLinear), which has no derivative. It is passed straight through, 1 inside the range and 0 outside, as in quantization-aware training by PyTorch."))
 	}
 	return c.result(ofType(y, t), nil)
 }
@@ -149,7 +150,7 @@ func (c *compiler) dequantize() error {
 // integers.
 func (c *compiler) warnIntegers() {
 	if len(c.quantized.integers) > 0 {
-		c.warns = append(c.warns, fmt.Errorf("stored as integers, with a scale, and taken for constants: %s; --learn NAME (ReadOptions.Learn) makes one a parameter by its numbers", c.integerNames()))
+		c.warns = append(c.warns, linearize.NewWarning("taken-for-constants", math.NaN(), math.NaN(), "Name what was learnt in ReadOptions.Learn.", "%s: stored as integers with a scale, and taken for constants. The posterior holds them fixed.", c.integerNames()))
 	}
 }
 

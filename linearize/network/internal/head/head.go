@@ -5,8 +5,10 @@ package head
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 // A Function is a function that likelihoods apply to outputs.
@@ -73,18 +75,13 @@ func (h Head) String() string {
 	return s + " (" + h.Nodes + ")"
 }
 
-// A Warning says what became of the head of a network that was read without
-// saying what is to become of it, or that it was removed.
-type Warning struct{ Head Head }
-
-var _ error = (*Warning)(nil)
-
-// Error says whether the head was removed.
-func (w *Warning) Error() string {
-	if w.Head.Removed {
-		return fmt.Sprintf("the final %v was removed: outputs are its inputs, the likelihood applies it", w.Head)
+// Warning says what became of the head of a network that was read without saying what is to
+// become of it, or that it was removed.
+func (h Head) Warning() error {
+	if h.Removed {
+		return linearize.NewWarning("head", math.NaN(), math.NaN(), "", "The final %v was removed. Outputs are its inputs, and the likelihood applies it.", h)
 	}
-	return fmt.Sprintf("the final %v stays part of the outputs", w.Head)
+	return linearize.NewWarning("head", math.NaN(), math.NaN(), "", "The final %v stays part of the outputs. The posterior is of what it gives.", h)
 }
 
 // Found is the Head of a graph and where it is.

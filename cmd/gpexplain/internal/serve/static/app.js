@@ -519,7 +519,7 @@ async function begin() {
 	if (model.warnings.length) {
 		$("warnings").hidden = false;
 		$("warnings").querySelector("summary").textContent = model.warnings.length === 1 ? "A warning about this model" : model.warnings.length + " warnings about this model";
-		$("warnings").querySelector("ul").replaceChildren(...model.warnings.map(t => make("li", "", t)));
+		$("warnings").querySelector("ul").replaceChildren(...model.warnings.map(w => make("li", "", (w.text + " " + w.remedy).trim())));
 	}
 	const api = make("a", "", "/openapi.json");
 	api.href = "/openapi.json";

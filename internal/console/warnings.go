@@ -1,0 +1,35 @@
+package console
+
+import "github.com/funcgp/funcgp/linearize"
+
+// remedies is what to type where a warning of the library says which option to set.
+var remedies = map[string]string{
+	"batch-rough":          "Raise --max-memory.",
+	"jitter":               "Raise --prior-precision or --noise-variance, or leave out repeated rows.",
+	"kept-short":           "Raise --max-memory.",
+	"log-det":              "Take --method exact or nystrom for the evidence.",
+	"match-rough":          "State the prior precision by --at.",
+	"maxima":               "Compare optimum.maxima of --json.",
+	"only-equal-pairs":     "Audit fewer rows by --train-count.",
+	"refit-gap":            "Raise --prior-precision, or give --standardize yes.",
+	"refit-steps":          "Raise --prior-precision, or give --standardize yes.",
+	"rows-left-out":        "Raise --prior-precision or --noise-variance.",
+	"scale-edge":           "Choose another precision by --prior-precision or --tune-prior.",
+	"solve-residual":       "Raise --prior-precision, or take --method exact or nystrom.",
+	"sums-open":            "Raise --prior-precision or --noise-variance, or leave out repeated rows.",
+	"taken-for-constants":  "Name what was learnt in --learn (gpexplain inspect lists all).",
+	"taken-for-parameters": "Name what was not learnt in --freeze (gpexplain inspect lists all).",
+	"training-stopped":     "Train on from the file by --init, or with more --epochs.",
+	"unsettled":            "Begin elsewhere with --prior-precision.",
+	"variance-edge":        "State it by --prior-precision or --noise-variance.",
+	"worse-than-constant":  "Check --standardize, --classes and --target, or train the model further.",
+}
+
+// translated is a warning that says what to type.
+func translated(err error) *linearize.Warning {
+	w := *linearize.WarningOf(err)
+	if remedy, ok := remedies[w.Code]; ok && w.Remedy != "" {
+		w.Remedy = remedy
+	}
+	return &w
+}
