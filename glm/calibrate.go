@@ -178,10 +178,10 @@ func (c *Calibration) warn(constant float64, flat bool, rows int) {
 		}
 		c.Edge = true
 		end, limit := "largest", maxScale
-		means := [3]string{"The posterior is far too narrow.", "The outputs say nothing of the classes.", "Intervals are still too narrow."}[k]
+		means := [3]string{"The posterior is far too narrow.", "The outputs say nothing of the classes.", "Intervals may still be too narrow."}[k]
 		if scale < 1 {
 			end, limit = "smallest", [3]float64{minScale, minTemperature, minScale}[k]
-			means = [3]string{"Where these rows lie, the network alone predicts best.", means, "Intervals are still too wide."}[k]
+			means = [3]string{"Where these rows lie, the network alone predicts best.", means, "Intervals may still be too wide."}[k]
 		}
 		c.Warnings = append(c.Warnings, linearize.NewWarning("scale-edge", scale, limit, "Choose another prior precision.",
 			"The best scale of the %s is %.3g, the %s that is tried (%.4g nats a row, and %.4g unscaled). %s", [3]string{"covariance", "mean", "noise variance"}[k], scale, end, c.NLL, c.Unscaled, means))

@@ -395,5 +395,12 @@ func (k *Calibration) Text() string {
 	if k.NoiseScale != 1 {
 		text += fmt.Sprintf(", noise variance × %.3g", float64(k.NoiseScale))
 	}
-	return fmt.Sprintf("%s by %s %d rows: NLL %.4f ± %.2g (network alone %.4f)", text, by, k.Rows, float64(scores.NLL), float64(k.NLLSE), float64(k.Network.NLL))
+	rows, se := "rows", ""
+	if k.Rows == 1 {
+		rows = "row"
+	}
+	if k.NLLSE.Finite() { // that of one row is not known
+		se = fmt.Sprintf(" ± %.2g", float64(k.NLLSE))
+	}
+	return fmt.Sprintf("%s by %s %d %s: NLL %.4f%s (network alone %.4f)", text, by, k.Rows, rows, float64(scores.NLL), se, float64(k.Network.NLL))
 }
