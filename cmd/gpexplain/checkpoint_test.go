@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -89,7 +90,7 @@ func TestKeptShortMemory(t *testing.T) {
 	short := fit("--max-memory", "1500kB", "--checkpoint", path)
 	require.Less(t, short.Certificate.Kept, enough.Certificate.Kept/2)
 	require.Greater(t, float64(short.Certificate.Ratio), 1.1)
-	require.Contains(t, strings.Join(short.Warnings, "\n"), "Raise --max-memory with --checkpoint "+path+", which goes on from here")
+	require.Contains(t, fmt.Sprint(short.Warnings), "Raise --max-memory with --checkpoint "+path+", which goes on from here")
 	require.FileExists(t, path)
 	require.Contains(t, refuse(t, 1, "fit", "--quiet", "--data", "digits:1500,200", "--train-count", "200", "--within", "0.001", "--checkpoint", path, "--out", "a"), "--checkpoint "+path+": ")
 	more := fit("--max-memory", "1GB", "--checkpoint", path)
@@ -115,7 +116,7 @@ func TestMethodAuto(t *testing.T) {
 		require.Zero(t, r.code, r.stderr)
 		fit := decode[fitReport](t, r.stdout).Fit
 		require.Equal(t, c.method, fit.Method)
-		require.Contains(t, strings.Join(fit.Warnings, "\n"), c.why)
+		require.Contains(t, fmt.Sprint(fit.Warnings), c.why)
 	}
 }
 

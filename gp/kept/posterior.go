@@ -67,9 +67,10 @@ func (p *Posterior) Short() *Short { return p.short }
 // gp.Fit's.
 //
 // It takes one product with Jᵀ and a backward pass a row. Where the rows above
-// Options.Strength do not fit into memory, it keeps the strongest of them, and Warnings holds one of kept-short. Where not one fits, it fails with a *gp.MemoryError before anything large is
-// allocated, and otherwise it fails as gp.Keep and gp.FitKept do. Where no
-// row is above Options.Strength, the error is gp.ErrNoExamples.
+// Options.Strength do not fit into memory, it keeps the strongest of them, and Warnings holds one of
+// kept-short. Where not one fits, it fails with a *gp.MemoryError before anything large is
+// allocated, and otherwise it fails as gp.Keep and gp.FitKept do. Where no row is above
+// Options.Strength, the error is gp.ErrNoExamples.
 func Fit(ctx context.Context, x linearize.Source, s *gp.Sites, prior ntk.Prior, theta []float64, o *Options) (*Posterior, error) {
 	p := newPosterior(x, prior, theta, o)
 	p.o.Near = nil
@@ -194,7 +195,8 @@ func (p *Posterior) keep(ctx context.Context, s *gp.Sites) error {
 			return &gp.MemoryError{Op: "an exact posterior of kept rows", Needed: short.Needed, Available: budget, Unit: gp.KeptRows}
 		}
 		p.short = short
-		p.warnings = append(p.warnings, linearize.NewWarning("kept-short", float64(fits), float64(k.Len()), "Raise the memory limit.", "Memory holds the %d strongest of the %d rows above the threshold, and variances are larger for it. All take %d bytes, of which %d may be used.", fits, k.Len(), short.Needed, budget))
+		p.warnings = append(p.warnings, linearize.NewWarning("kept-short", float64(fits), float64(k.Len()), "Raise Options.MaxMemory.",
+			"Memory holds the %d strongest of the %d rows above the threshold, and variances are larger for it. All take %.3g GiB, of which %.3g may be used.", fits, k.Len(), float64(short.Needed)/(1<<30), float64(budget)/(1<<30)))
 		k = pick(k, slices.Sorted(slices.Values(byStrength(k)[:fits])))
 	}
 	p.sites = s

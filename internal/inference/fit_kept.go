@@ -93,7 +93,7 @@ func (f *fit) kept(ctx context.Context) (*Posterior, error) {
 		return nil, badCheckpoint(f.options.Checkpoint, err)
 	}
 	if why := (*losing)(nil); errors.As(err, &why) {
-		f.con.Remark(linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "", "--method auto takes nystrom: %v", why))
+		f.con.Remark(linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "", "--method auto takes nystrom: %v.", why))
 		f.chooses = false
 		if f.flags, err = f.throughInducing(); err != nil {
 			return nil, err
@@ -181,7 +181,7 @@ func (f *fit) auto(ctx context.Context) (*Posterior, error) {
 	p, n := f.problem, f.problem.Examples.Train.Len()
 	if n*p.Model.Outputs <= quickOutputs && p.ExactBytes(n) <= gp.MemoryBudget(p.Limits.Memory) {
 		f.flags.Method, f.flags.within = "exact", 0
-		f.con.Remark(linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "", "--method auto takes exact: the training rows have %s outputs", console.Count(n*p.Model.Outputs)))
+		f.con.Remark(linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "", "--method auto takes exact: the training rows have %s outputs.", console.Count(n*p.Model.Outputs)))
 		return f.exact(ctx)
 	}
 	f.flags.Method, f.chooses = "kept", true
@@ -190,7 +190,7 @@ func (f *fit) auto(ctx context.Context) (*Posterior, error) {
 		return nil, err
 	}
 	if k, ok := q.Dual.(*kept.Posterior); ok && !q.Short {
-		f.con.Remark(linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "", "--method auto takes kept: %s of the rows (example, direction of Λ) are enough for --within %v", console.Count(k.Kept().Len()), f.flags.within))
+		f.con.Remark(linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "", "--method auto takes kept: %s of the rows (example, direction of Λ) are enough for --within %v.", console.Count(k.Kept().Len()), f.flags.within))
 	}
 	return q, nil
 }
