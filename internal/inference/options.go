@@ -20,11 +20,11 @@ func NewFlags(method string, inducing int, within float64, selection, at, tune s
 		s.at = atMatch
 	}
 	switch {
-	case !slices.Contains(problem.Methods, s.Method):
-		return nil, fmt.Errorf("there is no method %q; take one of %v", s.Method, problem.Methods)
-	case inducing < 0 || inducing > 0 && !problem.IsSparse(s.Method):
+	case !slices.Contains(methods, s.Method):
+		return nil, fmt.Errorf("there is no method %q; take one of %v", s.Method, methods)
+	case inducing < 0 || inducing > 0 && !problem.IsSparse(s.Method) && s.Method != methodAuto:
 		return nil, fmt.Errorf("%d inducing examples are not for the method %s", inducing, s.Method)
-	case within < 0 || within > mostWithin || within > 0 && s.Method != "kept" && s.Method != "nystrom":
+	case within < 0 || within > mostWithin || within > 0 && s.Method != "kept" && s.Method != "nystrom" && s.Method != methodAuto:
 		return nil, fmt.Errorf("rows cannot be left out within %v by the method %s", within, s.Method)
 	case selection != "" && !(slices.Contains(selections, selection) && problem.IsSparse(s.Method)):
 		return nil, fmt.Errorf("there is no selection %q for the method %s; take one of %v with nystrom, fitc or subset", selection, s.Method, selections)
