@@ -151,7 +151,7 @@ func TestTransposedCopies(t *testing.T) {
 		requireDifferences(t, net)
 		require.Equal(t, net.Theta(), roundTrip(t, net).Theta())
 		if c.p == 21 {
-			require.ErrorContains(t, net.Warnings()[0], `tensor "onnx::MatMul_9" repeats "w1"`)
+			require.ErrorContains(t, net.Warnings()[0], `Tensor "onnx::MatMul_9" repeats "w1"`)
 			require.Equal(t, "Full", net.Describe().Params[0].Block)
 		}
 	}

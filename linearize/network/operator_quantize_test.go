@@ -171,7 +171,7 @@ func TestStoredIntegers(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, net.Params(), 1)
 	require.Len(t, net.Warnings(), 1)
-	require.ErrorContains(t, net.Warnings()[0], `taken for constants: "`+w+`"`)
+	require.ErrorContains(t, net.Warnings()[0], `"`+w+`": stored as integers with a scale, and taken for constants`)
 	m, _ = model(false)
 	_, err = readModel(m, nil)
 	require.ErrorContains(t, err, "name them in --learn")

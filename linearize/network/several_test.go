@@ -42,7 +42,7 @@ func TestSeveralInputs(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []network.Input{{Name: "x", Shape: network.Shape{3}}, {Name: "picture", Shape: network.Shape{2, 2, 2}, Offset: 3}, {Name: "age", Shape: network.Shape{}, Offset: 11}}, several.Inputs())
 	require.Equal(t, network.Shape{12}, several.InputShape())
-	require.ErrorContains(t, several.Warnings()[0], `input "unused" does not influence the output`)
+	require.ErrorContains(t, several.Warnings()[0], `Input "unused" does not influence the output`)
 
 	g := severalInputs()
 	one := g.model.Graph.Inputs[0]
