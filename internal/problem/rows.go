@@ -70,9 +70,9 @@ const mostLeftOut = .01
 
 // leftOutKnown tells whether rows of other labels are left out on purpose: by --classes, also of the
 // fit whose posterior is saved, or by a training of an older version, which does not say what it
-// left out, of these data or of numbers for labels.
+// left out, of these data or of numbers for labels; and of pictures, whose labels are numbers of a known set.
 func leftOutKnown(f *DataFlags, m *Model, d *dataset.Data, saved *SavedFile) bool {
-	return f.classList != nil || m.Path == "" ||
+	return f.classList != nil || m.Path == "" || d.Images() && d.Names == nil && m.Meta.Classes != nil ||
 		saved != nil && (saved.Header.Flags == nil || saved.Header.Flags["classes"] != "") ||
 		m.Meta.others == nil && m.Meta.Data != "" && (d.Names == nil || m.Meta.Data == Fingerprint(d.Train))
 }
