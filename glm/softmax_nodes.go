@@ -200,35 +200,85 @@ func (r *softmaxRow) gridMoments(wants softmaxWants) *softmaxMoments {
 	if line == nil {
 		return nil
 	}
-	nodes, c, p, at := 0, r.c, make([]float64, r.c), make([]float64, r.c)
+	nodes, c, p := 0, r.c, make([]float64, r.c)
+	entropy := newLineEntropy(g, line)
 	g.each(func(l []float64, _, w float64, n int) {
 		nodes += 2*n + 1
-		copy(at, l)
-		top := expTo(l)
+		if wants.entropy {
+			entropy.begin(l)
+		}
+		expTo(l)
 		for i := line.middle - n; i <= line.middle+n; i++ {
 			total, factors := 0.0, line.factors[i*c:(i+1)*c]
 			for j, e := range l {
 				p[j] = e * factors[j]
 				total += p[j]
 			}
-			inverse, h := 1/total, 0.0
+			inverse := 1 / total
 			for j := range p {
 				p[j] *= inverse
 			}
+			s.addProbabilities(p, w*line.weights[i], 0)
 			if wants.entropy {
-				// H = log Σ eˡ − Σ p l
-				h = math.Log(total)
-				z := g.root * float64(i-line.middle) * g.steps[0]
-				for j, v := range p {
-					h -= v * (at[j] - top + z*r.a[j*r.rank])
-				}
+				entropy.add(i, p, total)
 			}
-			s.addProbabilities(p, w*line.weights[i], h)
+		}
+		if wants.entropy {
+			s.entropy += w * entropy.end(n)
 		}
 	})
 	m := r.moments(s)
 	m.nodes, m.err = nodes, m.err+gridError
 	return m
+}
+
+// A lineEntropy sums the entropies of the nodes of a line, H = log Σ eˡ − Σ p l. The
+// logits are l_j = b_j + √s z a_j, so that the sum of w p l over the nodes takes those of
+// w p and of w z p. The nodes at z and −z have one weight, and one logarithm.
+type lineEntropy struct {
+	grid         *softmaxGrid
+	line         *softmaxLine
+	from         []float64 // b, whose largest is 0
+	mass, moment []float64 // Σ w p and Σ w z p
+	totals       []float64 // Σ eˡ of each node
+}
+
+func newLineEntropy(g *softmaxGrid, line *softmaxLine) *lineEntropy {
+	c := g.row.c
+	return &lineEntropy{grid: g, line: line, from: make([]float64, c), mass: make([]float64, c), moment: make([]float64, c), totals: make([]float64, len(line.weights))}
+}
+
+// begin takes the logits at the middle of a line.
+func (e *lineEntropy) begin(l []float64) {
+	copy(e.from, l)
+	fromTop(e.from)
+	clear(e.mass)
+	clear(e.moment)
+}
+
+// add takes the probabilities of a node.
+func (e *lineEntropy) add(i int, p []float64, total float64) {
+	e.totals[i] = total
+	w := e.line.weights[i]
+	wz := w * float64(i-e.line.middle) * e.grid.steps[0]
+	mass, moment := e.mass[:len(p)], e.moment[:len(p)]
+	for j, v := range p {
+		mass[j] += w * v
+		moment[j] += wz * v
+	}
+}
+
+// end returns the sum over a line of n nodes to either side.
+func (e *lineEntropy) end(n int) float64 {
+	middle, w, r := e.line.middle, e.line.weights, e.grid.row
+	h := w[middle] * math.Log(e.totals[middle])
+	for k := 1; k <= n; k++ {
+		h += w[middle+k] * math.Log(e.totals[middle+k]*e.totals[middle-k]) // at most e^600
+	}
+	for j, b := range e.from {
+		h -= e.mass[j]*b + e.grid.root*r.a[j*r.rank]*e.moment[j]
+	}
+	return h
 }
 
 // gridError is the error that is reported for the trapezoid.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -141,7 +142,7 @@ func fuzzFiles(t testing.TB) {
 	write(t, "junk.onnx", []byte("\x08\x07\x12\x02xx"))
 	write(t, "rows.txt", []byte("3\n0\n"))
 	write(t, "digit.png", []byte("\x89PNG\r\n\x1a\n"))
-	require.NoError(t, mkdir("idx"))
+	require.NoError(t, os.Mkdir("idx", 0o700))
 	for name, content := range idxFiles(20, 10) {
 		write(t, filepath.Join("idx", name), content)
 	}

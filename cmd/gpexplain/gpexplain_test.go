@@ -105,6 +105,10 @@ func listing(t testing.TB, dir string) []string {
 	return names
 }
 
+// repository is the root of the repository. Tests change their directory, so it is
+// made absolute before any runs; an error would show in each path.
+var repository, _ = filepath.Abs(filepath.Join("..", ".."))
+
 // sharedData is a path below ../shared/data beside the repository; without it
 // the test is skipped: real data sets are no part of the project.
 func sharedData(t testing.TB, elem ...string) string {

@@ -128,7 +128,8 @@ func TestServeRefuses(t *testing.T) {
 	defer taken.Close()
 	require.Regexp(t, `^gpexplain: --addr 127\.0\.0\.1:\d+: bind: address already in use; give another one\n$`, refuse(t, 1, "serve", "--addr", taken.Addr().String()))
 	require.Contains(t, refuse(t, 1, "serve", "--addr", "127.0.0.1:0", "--data", filepath.Join(t.TempDir(), "none.csv")), "none.csv")
-	ctx, _ := canceled(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
 	require.Equal(t, console.StatusInterrupted, gpexplain(ctx, small("serve", "--addr", "127.0.0.1:0")...).code)
 }
 

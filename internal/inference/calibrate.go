@@ -284,10 +284,6 @@ func (k *Calibration) leaveOut(ctx context.Context, p *problem.Problem, rows []i
 	if err != nil {
 		return err
 	}
-	unsure, err := glm.NoveltyOf(ctx, ScoringLink(lik, p.Model.Outputs), lik, m.mean, m.cov, 0)
-	if err != nil {
-		return err
-	}
 	k.LOO = rowScores(calibrated)
 	for _, i := range calibrated.Surprising(mostSurprising) {
 		k.Surprising = append(k.Surprising, report.SurprisingRow{Index: report.Index(train.Rows[rows[i]]), Label: report.Float(problem.Label(train, rows[i])), LogDensity: report.Float(calibrated.LogDensity[i])})
@@ -296,6 +292,8 @@ func (k *Calibration) leaveOut(ctx context.Context, p *problem.Problem, rows []i
 	if err != nil {
 		return err
 	}
+	unknown := slices.Repeat([]float64{math.NaN()}, m.mean.RawMatrix().Rows) // no page shows how unsure a training row is
+	unsure := &glm.Novelty{Score: unknown, Mutual: unknown}
 	answers := &Predictions{Network: m.mean, Mean: m.mean, Cov: m.cov, Likelihood: scaled, Tempered: mean, Scaled: cov, Unsure: unsure}
 	if p.Task.Classes != nil {
 		answers.Prob, answers.MAPProb = bothClasses(calibrated.Response), bothClasses(network.Response)

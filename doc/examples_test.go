@@ -1,8 +1,9 @@
-package main
+// Package doc_test runs every example of the documentation and of the help.
+package doc_test
 
 import (
 	"bytes"
-	"context"
+	"flag"
 	"fmt"
 	"image"
 	"image/color"
@@ -11,19 +12,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/stretchr/testify/require"
 )
-
-func mkdir(path string) error { return os.Mkdir(path, 0o700) }
-
-func canceled(t testing.TB) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	return ctx, cancel
-}
 
 // A standIn is what a test runs for part of an example that takes a download, another
 // program or minutes.
@@ -97,24 +92,56 @@ func script(text string, used map[string]int, ran map[string]bool) string {
 	return strings.Join(out, "\n") + "\n"
 }
 
-// runExamples runs a script in the current directory, where gpexplain is this binary.
-func runExamples(t *testing.T, interpreter, text string) {
-	t.Helper()
-	bin := t.TempDir()
-	self, err := os.Executable()
-	require.NoError(t, err)
-	require.NoError(t, os.Symlink(self, filepath.Join(bin, "gpexplain")))
-	c := exec.CommandContext(t.Context(), interpreter)
-	c.Env = append(os.Environ(), asCommand+"=1", "REPOSITORY="+repository, "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
-	c.Stdin = strings.NewReader(text)
-	out, err := c.CombinedOutput()
-	require.NoError(t, err, "%s\n%s", text, out)
-	require.NotContains(t, string(out), "panic:")
-}
-
 // repository is the root of the repository. Tests change their directory, so it is
 // made absolute before any runs; an error would show in each path.
-var repository, _ = filepath.Abs(filepath.Join("..", ".."))
+var repository, _ = filepath.Abs("..")
+
+// bin holds the command, built from this repository.
+var bin string
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if testing.Short() {
+		os.Exit(m.Run())
+	}
+	dir, err := os.MkdirTemp("", "gpexplain")
+	if err == nil {
+		bin = dir
+		build := exec.Command("go", "build", "-o", filepath.Join(bin, "gpexplain"), "./cmd/gpexplain")
+		build.Dir, build.Stderr = repository, os.Stderr
+		err = build.Run()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	os.RemoveAll(bin)
+	os.Exit(code)
+}
+
+// run runs a script in the current directory and returns what it writes. Examples call the
+// command gpexplain.
+func run(t *testing.T, script string, interpreter ...string) string {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), interpreter[0], interpreter[1:]...)
+	c.Env = append(os.Environ(), "REPOSITORY="+repository, "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	c.Stdin = strings.NewReader(script)
+	out, err := c.CombinedOutput()
+	require.NoError(t, err, "%s\n%s", script, out)
+	require.NotContains(t, string(out), "panic:")
+	return string(out)
+}
+
+func read(t *testing.T, path ...string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(path...))
+	require.NoError(t, err)
+	return string(text)
+}
+
+// verb finds the verbs in the command's help.
+var verb = regexp.MustCompile(`(?m)^  ([a-z]+) +[A-Z]`)
 
 // examplePages are all pages with examples.
 func examplePages(t *testing.T) map[string]string {
@@ -124,30 +151,32 @@ func examplePages(t *testing.T) map[string]string {
 	for _, file := range append(files, filepath.Join(repository, "README.md")) {
 		pages[filepath.Base(file)] = read(t, file)
 	}
-	pages["package documentation"], _, _ = strings.Cut(read(t, "main.go"), "\npackage main")
-	pages["help"] = succeed(t, "help")
-	for _, verb := range verbs {
-		pages["help "+verb] = succeed(t, "help", verb)
+	pages["package documentation"], _, _ = strings.Cut(read(t, repository, "cmd", "gpexplain", "main.go"), "\npackage main")
+	pages["help"] = run(t, "gpexplain help", "bash")
+	for _, m := range verb.FindAllStringSubmatch(pages["help"], -1) {
+		pages["help "+m[1]] = run(t, "gpexplain help "+m[1], "bash")
 	}
 	return pages
 }
 
 // ownFiles writes what the examples on the page of a verb take as the user's own.
 func ownFiles(t *testing.T, page string) {
-	train := []string{"train", "--quiet", "--data", "digits:400,100", "--epochs", "1", "--lbfgs", "5", "--out"}
+	train := func(out string, more ...string) {
+		run(t, "gpexplain train --quiet --data digits:400,100 --epochs 1 --lbfgs 5 --out "+out+" "+strings.Join(more, " "), "bash")
+	}
 	if strings.Contains(page, "encoder.onnx") {
-		succeed(t, append(train, "net.onnx", "--arch", "autoencoder:8-2", "--lbfgs", "0", "--train-count", "60")...)
-		writeCoder(t, ".")
+		train("net.onnx", "--arch autoencoder:8-2 --lbfgs 0 --train-count 60")
+		writeCoder(t)
 	} else if strings.Contains(page, "--model net.onnx") {
-		succeed(t, append(train, "net.onnx", "--classes", "4,9")...)
+		train("net.onnx", "--classes 4,9")
 	}
 	if strings.Contains(page, "a.onnx,b.onnx,c.onnx") {
-		for k, path := range nearby(t, 3) {
-			write(t, string('a'+rune(k))+".onnx", []byte(read(t, path)))
+		for _, name := range []string{"a", "b", "c"} {
+			train(name+".onnx", "--classes 4,9 --seed", strconv.Itoa(int(name[0])))
 		}
 	}
 	if strings.Contains(page, "lenet.onnx") {
-		succeed(t, append(train, "lenet.onnx", "--data", "digits:110,30", "--train-count", "100", "--arch", "lenet5", "--lbfgs", "0")...)
+		train("lenet.onnx", "--data digits:110,30 --train-count 100 --arch lenet5 --lbfgs 0")
 	}
 	var table, splits strings.Builder
 	fmt.Fprintln(&table, "x,y")
@@ -173,6 +202,29 @@ func ownFiles(t *testing.T, page string) {
 	write(t, "digit.png", picture.Bytes())
 }
 
+// writeCoder writes an autoencoder without training, encoder.onnx and decoder.onnx.
+func writeCoder(t *testing.T) {
+	t.Helper()
+	image, code := network.Shape{1, 28, 28}, network.Shape{2}
+	for name, net := range map[string]func() (*network.Network, error){
+		"encoder.onnx": func() (*network.Network, error) {
+			return network.Sequential(image, network.Flatten{}, network.Dense{Units: 2})
+		},
+		"decoder.onnx": func() (*network.Network, error) { return network.Sequential(code, network.Dense{Units: 784}) },
+	} {
+		net, err := net()
+		require.NoError(t, err)
+		var b bytes.Buffer
+		require.NoError(t, net.WriteONNX(&b))
+		write(t, name, b.Bytes())
+	}
+}
+
+func write(t *testing.T, path string, text []byte) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(path, text, 0o600))
+}
+
 // Every example of README.md, doc, the package's documentation and the help works, one
 // after the other in a directory of the page's own.
 func TestExamples(t *testing.T) {
@@ -191,15 +243,15 @@ func TestExamples(t *testing.T) {
 				}
 				lines := shownBy(page)
 				count += strings.Count(lines, "\n")
-				runExamples(t, "bash", script(lines, used, once))
+				run(t, script(lines, used, once), "bash")
 				return
 			}
 			for _, m := range block.FindAllStringSubmatch(page, -1) {
 				if m[1] == "sh" {
 					count += strings.Count(m[2], "\n")
-					runExamples(t, "bash", script(m[2], used, once))
+					run(t, script(m[2], used, once), "bash")
 				} else if _, err := exec.LookPath("python3"); err == nil {
-					runExamples(t, "python3", m[2])
+					run(t, m[2], "python3")
 				} else {
 					t.Log("examples in Python are not run: there is no python3")
 				}
