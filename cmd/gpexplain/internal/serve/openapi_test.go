@@ -17,12 +17,39 @@ import (
 
 // api is openapi.json.
 type api struct {
-	Paths map[string]map[string]struct {
-		Summary   string
-		Responses map[string]struct {
-			Content map[string]struct{ Schema any }
-		}
+	Info struct {
+		License struct{ Identifier string }
 	}
+	Servers    []struct{ URL string }
+	Security   []any
+	Tags       []struct{ Name, Description string }
+	Paths      map[string]map[string]operation
+	Components struct{ Responses map[string]response }
+}
+
+type operation struct {
+	OperationID          string
+	Tags                 []string
+	Summary, Description string
+	Responses            map[string]response
+}
+
+// A response has its content, or says which of the components it is.
+type response struct {
+	Ref         string `json:"$ref"`
+	Description string
+	Content     map[string]struct{ Schema any }
+}
+
+// response is an answer of an operation, and where in the file it is, as the fragment of an address.
+func (a *api) response(path, method, status string) (r response, at string, ok bool) {
+	r, ok = a.Paths[path][method].Responses[status]
+	if at = r.Ref; at != "" {
+		r, ok = a.Components.Responses[strings.TrimPrefix(at, "#/components/responses/")]
+		return r, at, ok
+	}
+	path = strings.NewReplacer("/", "~1", "{", "%7B", "}", "%7D").Replace(path)
+	return r, "#/paths/" + path + "/" + method + "/responses/" + status, ok
 }
 
 func readAPI(t *testing.T) (api, *jsonschema.Compiler) {
@@ -53,6 +80,46 @@ func TestOpenAPIHasAllPaths(t *testing.T) {
 	require.ElementsMatch(t, want, have)
 }
 
+// Every operation has what generators of clients and of pages go by: a name of its own, a known tag, a sentence, the
+// refusals that every path may give, and the JSON of each refusal. Nobody is asked who they are, and the file says so.
+func TestOpenAPISuitsGenerators(t *testing.T) {
+	a, _ := readAPI(t)
+	require.Equal(t, "BSD-3-Clause", a.Info.License.Identifier)
+	require.Equal(t, "/", a.Servers[0].URL)
+	require.Equal(t, []any{}, a.Security)
+	names, tags, used := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, tag := range a.Tags {
+		require.NotEmpty(t, tag.Description, tag.Name)
+		tags[tag.Name] = false
+	}
+	for path, methods := range a.Paths {
+		for method, o := range methods {
+			require.Regexp(t, "^[a-z][A-Za-z]+$", o.OperationID, path)
+			require.False(t, names[o.OperationID], o.OperationID)
+			names[o.OperationID] = true
+			require.NotEmpty(t, o.Description, path)
+			require.Len(t, o.Tags, 1, path)
+			require.Contains(t, tags, o.Tags[0])
+			tags[o.Tags[0]] = true
+			for _, status := range []string{"403", "421", "500"} {
+				require.Contains(t, o.Responses, status, path)
+			}
+			for status, r := range o.Responses {
+				used[r.Ref] = true
+				r, _, ok := a.response(path, method, status)
+				require.True(t, ok, "%s %s", path, status)
+				if status != "200" {
+					require.Equal(t, map[string]any{"$ref": "#/components/schemas/Error"}, r.Content["application/json"].Schema, "%s %s", path, status)
+				}
+			}
+		}
+	}
+	require.NotContains(t, slices.Collect(maps.Values(tags)), false, "a tag is on no operation")
+	for name := range a.Components.Responses {
+		require.True(t, used["#/components/responses/"+name], "no operation answers %s", name)
+	}
+}
+
 // described checks an answer against what the file says of it: the status, the type and
 // the JSON, of which it knows every member.
 func described(t *testing.T, h *Server, method, path, kind, body string) {
@@ -60,15 +127,13 @@ func described(t *testing.T, h *Server, method, path, kind, body string) {
 	a, c := readAPI(t)
 	at := regexp.MustCompile(`\d+/picture`).ReplaceAllString(strings.SplitN(path, "?", 2)[0], "{row}/picture")
 	w := ask(h, method, path, kind, body)
-	where := fmt.Sprintf("paths/%s/%s/responses/%d", at, strings.ToLower(method), w.Code)
-	r, ok := a.Paths[at][strings.ToLower(method)].Responses[strconv.Itoa(w.Code)]
+	r, where, ok := a.response(at, strings.ToLower(method), strconv.Itoa(w.Code))
 	require.True(t, ok, "%s is not described: %s", where, w.Body)
 	require.Contains(t, slices.Collect(maps.Keys(r.Content)), strings.SplitN(w.Header().Get("Content-Type"), ";", 2)[0], where)
 	if w.Header().Get("Content-Type") != "application/json" {
 		return
 	}
-	pointer := "openapi.json#/" + strings.NewReplacer("{", "%7B", "}", "%7D").Replace("paths/"+strings.ReplaceAll(at, "/", "~1")) + "/" + strings.ToLower(method) + "/responses/" + strconv.Itoa(w.Code) + "/content/application~1json/schema"
-	s, err := c.Compile(pointer)
+	s, err := c.Compile("openapi.json" + where + "/content/application~1json/schema")
 	require.NoError(t, err)
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(w.Body.Bytes()))
 	require.NoError(t, err)
