@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
@@ -142,7 +143,9 @@ type Explanation struct {
 }
 
 // New prepares explanations of the predictions of d, whose prior mean is
-// given by prior. It fails where a target names an output that does not exist.
+// given by prior. It fails where a target names an output that does not exist, and where
+// prior is seen to be another than that of d: a kernel of other parameters, or with another
+// mean at the first training example.
 func New(d gp.Dual, prior PriorMean, o *Options) (*Explainer, error) {
 	if o == nil {
 		o = &Options{}
@@ -179,7 +182,54 @@ func New(d gp.Dual, prior PriorMean, o *Options) (*Explainer, error) {
 			return nil, err
 		}
 	}
+	if b, ok := d.Data().(*linearize.Batch); ok && b.Len() > 0 {
+		if err := e.checkPrior(b); err != nil {
+			return nil, err
+		}
+		if err := e.checkPriorMean(b.Slice(0, 1)); err != nil {
+			return nil, err
+		}
+	}
 	return e, nil
+}
+
+// errOtherPrior says why prior is not the prior of the posterior.
+func errOtherPrior(why string) error {
+	return fmt.Errorf("explain: the prior mean is not that of the posterior: %s; give New the kernel that the posterior was fitted with", why)
+}
+
+// checkPrior refuses a kernel of other parameters than those at which b is linearized, as an
+// ntk.NTK knows.
+func (e *Explainer) checkPrior(b *linearize.Batch) error {
+	if k, ok := e.prior.(interface {
+		Mismatch(b *linearize.Batch) string
+	}); ok {
+		if d := k.Mismatch(b); d != "" {
+			return errOtherPrior(d)
+		}
+	}
+	return nil
+}
+
+// samePrior is how near prior means must be, relative to the largest, to be the same.
+const samePrior = 1e-9
+
+// checkPriorMean refuses a prior with another mean at the first training example than the
+// posterior has there, where that tells it, as a gp.Exact does.
+func (e *Explainer) checkPriorMean(first *linearize.Batch) error {
+	d, ok := e.dual.(interface{ PriorMean() []float64 })
+	if !ok {
+		return nil
+	}
+	want, got := d.PriorMean()[:e.c], make([]float64, e.c)
+	e.prior.MeanTo(got, first)
+	scale := math.Max(floats.Norm(want, math.Inf(1)), floats.Norm(got, math.Inf(1)))
+	for c := range got {
+		if math.Abs(got[c]-want[c]) > samePrior*scale {
+			return errOtherPrior(fmt.Sprintf("at training example 0, output %d, it is %.6g, and the posterior's is %.6g", c, got[c], want[c]))
+		}
+	}
+	return nil
 }
 
 // Explain explains the outputs of every row of x. The result has one slice per
@@ -199,6 +249,9 @@ func (e *Explainer) explain(ctx context.Context, x *linearize.Batch, cov *mat.De
 	}
 	if x.Outputs() != e.c {
 		panic("explain: test batch has another number of outputs")
+	}
+	if err := e.checkPrior(x); err != nil {
+		return nil, err
 	}
 	if e.options.All || e.options.Similar > 0 {
 		if err := e.knowAll(ctx); err != nil {

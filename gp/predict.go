@@ -196,6 +196,9 @@ func (e *Exact) checkInputs(x *linearize.Batch) (t, c int) {
 	if t = x.Len(); t > 0 && (x.Outputs() != e.predicted() || x.P != e.x.P) {
 		panic("gp: inputs do not fit the training examples")
 	}
+	if d := e.x.Model.Mismatch(x.Model); t > 0 && d != "" {
+		panic("gp: inputs and training examples are of two models: " + d + "; linearize both with one network")
+	}
 	return t, e.predicted()
 }
 

@@ -59,7 +59,20 @@ func (s *Sum) UnmarshalText(text []byte) error {
 // linearized. The zero value is that of a model that is not Fingerprinted.
 type ModelFingerprint struct {
 	Graph      Sum // operations, shapes, constants, and which tensors are parameters
-	Parameters Sum // θ*
+	Parameters Sum // SumOf(θ*)
+}
+
+// Mismatch says in words how the model with fingerprint given differs from that with
+// fingerprint m. It compares what is known of both, and is empty where that is the same.
+func (m ModelFingerprint) Mismatch(given ModelFingerprint) string {
+	differ := func(a, b Sum) bool { return a != b && a != Sum{} && b != Sum{} }
+	switch {
+	case differ(m.Graph, given.Graph):
+		return "the graph of the network is another"
+	case differ(m.Parameters, given.Parameters):
+		return "the parameters of the network are others"
+	}
+	return ""
 }
 
 // A Fingerprinted is a Model that identifies itself. The batches that its

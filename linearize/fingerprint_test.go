@@ -119,6 +119,17 @@ func TestFingerprintDifference(t *testing.T) {
 	require.Equal(t, 13, unknown.Data.N)
 }
 
+// Mismatch compares what is known of two models.
+func TestModelMismatch(t *testing.T) {
+	m := linearize.ModelFingerprint{Graph: linearize.Sum{1}, Parameters: linearize.Sum{2}}
+	for _, same := range []linearize.ModelFingerprint{m, {}, {Graph: m.Graph}, {Parameters: m.Parameters}} {
+		require.Empty(t, m.Mismatch(same))
+		require.Empty(t, same.Mismatch(m))
+	}
+	require.Contains(t, m.Mismatch(linearize.ModelFingerprint{Graph: linearize.Sum{3}}), "graph")
+	require.Contains(t, m.Mismatch(linearize.ModelFingerprint{Parameters: linearize.Sum{3}}), "parameters")
+}
+
 // A fingerprint goes through JSON, and other text is refused.
 func TestFingerprintJSON(t *testing.T) {
 	want := printOf(t, inputs(t))

@@ -6,6 +6,11 @@ import "github.com/funcgp/funcgp/linearize"
 // Saved posteriors compare it.
 func (k *NTK) Fingerprint() linearize.Sum { return linearize.SumOf(k.variance, k.shift) }
 
+// Mismatch says in words how the parameters at which b is linearized differ from the θ* that
+// New was given. It is empty where they are the same, and where b has no fingerprint of its
+// model.
+func (k *NTK) Mismatch(b *linearize.Batch) string { return k.model.Mismatch(b.Model) }
+
 // A Difference is a parameter for which two kernels have different priors.
 type Difference struct {
 	Parameter int

@@ -29,6 +29,7 @@ func linearized(t testing.TB, net *network.Network, x *mat.Dense) *linearize.Bat
 	t.Helper()
 	b, err := net.Linearize(t.Context(), x)
 	require.NoError(t, err)
+	b.Model = linearize.ModelFingerprint{} // tests draw θ
 	return b
 }
 

@@ -27,7 +27,8 @@ type NTK struct {
 	steps    []int     // indices where the variance differs from the one before
 	groups   []Group   // of the prior; empty where it is one group
 	workers  int
-	budget   int // bytes of columns held at a time
+	budget   int                        // bytes of columns held at a time
+	model    linearize.ModelFingerprint // θ* alone
 }
 
 var (
@@ -54,6 +55,7 @@ func New(prior Prior, theta []float64, o *Options) *NTK {
 		mean[i] -= theta[i]
 	}
 	k := newNTK(variance, mean, o.Workers)
+	k.model.Parameters = linearize.SumOf(theta)
 	if g, ok := prior.(Grouped); ok {
 		k.groups = g.Groups()
 	}
@@ -95,13 +97,17 @@ func (k *NTK) GroupKernel(g int) Kernel {
 		copy(shift[lo:hi], k.shift[lo:hi])
 	}
 	one := newNTK(variance, shift, k.workers)
-	one.budget = k.budget
+	one.budget, one.model = k.budget, k.model
 	return one
 }
 
-// MeanTo implements Kernel: m = F + J(μ₀−θ*) (E2).
+// MeanTo implements Kernel: m = F + J(μ₀−θ*) (E2). It panics where b is not linearized at
+// θ* (see Mismatch).
 func (k *NTK) MeanTo(dst []float64, b *linearize.Batch) {
 	k.checkBatch(b)
+	if d := k.Mismatch(b); d != "" {
+		panic("ntk: the examples are not linearized at θ* of the kernel: " + d + "; give New the parameters of the network")
+	}
 	c := b.Outputs()
 	if len(dst) != b.Len()*c {
 		panic("ntk: mean has wrong length")

@@ -310,6 +310,9 @@ func (p *Projected) checkInputs(x *linearize.Batch) (t, c int) {
 	if t = x.Len(); t > 0 && (x.Outputs() != p.b.c || x.P != p.b.z.Batch.P) {
 		panic("sparse: inputs do not fit the inducing examples")
 	}
+	if d := p.b.z.Batch.Model.Mismatch(x.Model); t > 0 && d != "" {
+		panic("sparse: inputs and inducing examples are of two models: " + d + "; linearize both with one network")
+	}
 	return t, p.b.c
 }
 

@@ -42,6 +42,7 @@ func newStructureProblem(t testing.TB, name string, train, test *linearize.Batch
 	t.Helper()
 	rng := rand.New(rand.NewPCG(6, uint64(len(name))))
 	q := &structureProblem{name: name, train: train, test: test, layer: layer}
+	train.Model, test.Model = linearize.ModelFingerprint{}, linearize.ModelFingerprint{} // theta is drawn
 	z := zeros{}
 	for p := range train.P {
 		q.theta = append(q.theta, 0.3*rng.NormFloat64())

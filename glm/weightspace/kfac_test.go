@@ -34,6 +34,7 @@ func newKroneckerProblem(t testing.TB, name string, train, test *linearize.Batch
 	t.Helper()
 	rng := rand.New(rand.NewPCG(5, uint64(len(name))))
 	q := &kroneckerProblem{name: name, train: train, test: test, theta: make([]float64, train.P)}
+	train.Model, test.Model = linearize.ModelFingerprint{}, linearize.ModelFingerprint{} // theta is drawn
 	for i := range q.theta {
 		q.theta[i] = 0.3 * rng.NormFloat64()
 	}
@@ -419,6 +420,7 @@ func TestKroneckerOfColumns(t *testing.T) {
 	gptest.RequireBits(t, "a source", weightAnswers(t, w, q.test), weightAnswers(t, q.fit(t, weightspace.KFAC, prior, nil), q.test))
 	test, err := net.Linearize(t.Context(), q.test.X)
 	require.NoError(t, err)
+	test.Model = linearize.ModelFingerprint{} // theta is drawn
 	var cov, want mat.Dense
 	require.NoError(t, w.JointTo(t.Context(), nil, &cov, test))
 	require.NoError(t, w.JointTo(t.Context(), nil, &want, q.test))

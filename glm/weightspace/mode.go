@@ -183,10 +183,12 @@ func (m *modeSearch) setOutputs(ctx context.Context, src linearize.Source, p int
 		m.outputs = dense.Flat(m.o.Outputs)
 		return nil
 	}
+	model := linearize.ModelFingerprint{Parameters: linearize.SumOf(m.theta)}
 	err := src.Batches(ctx, func(_ int, b *linearize.Batch) error {
 		if b.P != p {
 			panic("weightspace: the length of theta is not the batch's number of parameters")
 		}
+		checkModel(model, b)
 		m.c = b.Outputs()
 		m.outputs = append(m.outputs, dense.Flat(b.F)...)
 		return nil

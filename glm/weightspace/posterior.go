@@ -83,6 +83,7 @@ func newPosterior(b *linearize.Batch, prior ntk.Prior, theta []float64, o *Optio
 	if p != b.P || p == 0 {
 		panic("weightspace: the length of theta is not the batch's number of parameters")
 	}
+	checkModel(linearize.ModelFingerprint{Parameters: linearize.SumOf(theta)}, b)
 	w := &Posterior{x: b, prior: prior, o: o.withDefaults(), theta: slices.Clone(theta)}
 	if b.Len() == 0 {
 		return nil, errors.New("weightspace: there are no training examples")
@@ -96,6 +97,13 @@ func newPosterior(b *linearize.Batch, prior ntk.Prior, theta []float64, o *Optio
 	w.setPrior()
 	w.h.data = make([]float64, p*p)
 	return w, nil
+}
+
+// checkModel panics where b is of another model than m, as far as they are known.
+func checkModel(m linearize.ModelFingerprint, b *linearize.Batch) {
+	if d := m.Mismatch(b.Model); d != "" {
+		panic("weightspace: the examples are not of the posterior's model: " + d + "; linearize all with one network, at theta")
+	}
 }
 
 // setPrior sets μ₀ and Σ₀^½.

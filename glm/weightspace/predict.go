@@ -193,5 +193,6 @@ func (w *Posterior) checkInputs(x *linearize.Batch) (t, c int) {
 	if t = x.Len(); t > 0 && (x.Outputs() != w.x.Outputs() || x.P != w.x.P) {
 		panic("weightspace: inputs do not fit the training examples")
 	}
+	checkModel(w.x.Model, x)
 	return t, w.x.Outputs()
 }

@@ -25,8 +25,9 @@ type structured struct {
 	o         Options
 	n, c      int // training examples, outputs
 
-	theta, center []float64 // θ*; the mean of the parameters
-	mu0, root     []float64 // μ₀; the diagonal of Σ₀^½
+	model         linearize.ModelFingerprint // θ* and, where a pass has shown it, the graph
+	theta, center []float64                  // θ*; the mean of the parameters
+	mu0, root     []float64                  // μ₀; the diagonal of Σ₀^½
 	sites         *gp.Sites
 	logDet        float64 // log det Q + log det Σ₀
 	warnings      []error
@@ -56,6 +57,7 @@ func newFitting(structure Structure, x linearize.Source, s *gp.Sites, prior ntk.
 		return nil, err
 	}
 	f := &fitting{roots: a, structured: structured{structure: structure, x: x, prior: prior, o: o.withDefaults(), n: n, c: c, theta: slices.Clone(theta), sites: s}}
+	f.model.Parameters = linearize.SumOf(theta)
 	f.setCenter()
 	f.mu0, f.root = moments(prior, len(theta))
 	return f, nil
@@ -84,6 +86,8 @@ func (f *fitting) eachBatch(ctx context.Context, stage string, do func(first int
 		if b.P != len(f.theta) || b.Outputs() != f.c {
 			panic("weightspace: the batches have another number of parameters than theta, or of outputs than the sites")
 		}
+		checkModel(f.model, b)
+		f.model.Graph = b.Model.Graph
 		if err := checkMatrix("network output", b.F, first); err != nil {
 			return err
 		}
@@ -184,6 +188,7 @@ func (w *structured) checkInputs(x *linearize.Batch) int {
 	if x.Len() > 0 && (x.Outputs() != w.c || x.P != len(w.theta)) {
 		panic("weightspace: inputs do not fit the training examples")
 	}
+	checkModel(w.model, x)
 	return x.Len()
 }
 

@@ -33,6 +33,7 @@ type data struct {
 	chunks  linearize.Source // in batches of a size that depends on C alone
 	whole   *linearize.Batch // all of them, where they are in memory
 	n, c, p int
+	model   linearize.ModelFingerprint // of the first batch
 	w       columnwise
 	pass    *sync.Mutex // held during a pass over examples that are not in memory; nil where they are
 }
@@ -60,7 +61,7 @@ func newData(ctx context.Context, k MulKernel, x linearize.Source, o *Options) (
 			if plan, err = planMemory(d.n, b, d.whole == nil, o); err != nil {
 				return err
 			}
-			d.c, d.p = b.Outputs(), b.P
+			d.c, d.p, d.model = b.Outputs(), b.P, b.Model
 			s = &firstPass{f: make([]float64, d.n*d.c), prior: make([]float64, d.n*d.c), diag: make([]float64, d.n*d.c*d.c)}
 		}
 		if plan.keep {

@@ -246,5 +246,8 @@ func (p *Posterior) checkInputs(x *linearize.Batch) (t, c int) {
 	if t = x.Len(); t > 0 && (x.Outputs() != p.data.c || x.P != p.data.p) {
 		panic("cg: inputs do not fit the training examples")
 	}
+	if d := p.data.model.Mismatch(x.Model); t > 0 && d != "" {
+		panic("cg: inputs and training examples are of two models: " + d + "; linearize both with one network")
+	}
 	return t, p.data.c
 }

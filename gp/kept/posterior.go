@@ -131,6 +131,9 @@ func (p *Posterior) measure(ctx context.Context) error {
 	if p.c = one.Outputs(); one.P != p.p {
 		panic("kept: the length of theta is not the number of parameters of the examples")
 	}
+	if d := p.kernel.Mismatch(one); d != "" {
+		panic("kept: the examples are not linearized at theta: " + d)
+	}
 	if p.each, err = rowBytes(ctx, one); err != nil {
 		return err
 	}

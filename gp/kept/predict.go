@@ -168,6 +168,9 @@ func (p *Posterior) checkInputs(x *linearize.Batch) (t, c int) {
 	if t = x.Len(); t > 0 && (x.Outputs() != p.c || x.P != p.p) {
 		panic("kept: inputs do not fit the training examples")
 	}
+	if d := p.thin.Rows().Model.Mismatch(x.Model); t > 0 && d != "" {
+		panic("kept: inputs and training examples are of two models: " + d + "; linearize both with one network")
+	}
 	return t, p.c
 }
 

@@ -1,0 +1,19 @@
+package cg_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/gp/cg"
+	"github.com/funcgp/funcgp/gp/gptest"
+	"github.com/funcgp/funcgp/internal/testkit"
+)
+
+// The posterior of a network is latent, and refuses inputs of another network.
+func TestConformanceOfNetwork(t *testing.T) {
+	r := testkit.OpenReference(t, "snelson")
+	p, err := cg.Fit(t.Context(), r.Kernel, r.Train, r.Sites(t), nil)
+	require.NoError(t, err)
+	gptest.Latent(t, gptest.LatentCase{Latent: p, Kernel: r.Kernel, Test: r.Test.Slice(0, 6), Tol: 1e-9})
+}

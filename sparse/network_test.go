@@ -1,0 +1,23 @@
+package sparse_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/gp/gptest"
+	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/sparse"
+)
+
+// The posterior of a network is latent, and refuses inputs of another network.
+func TestConformanceOfNetwork(t *testing.T) {
+	r := testkit.OpenReference(t, "snelson")
+	rows := []int{0, 40, 90}
+	some, err := r.Train.Gather(t.Context(), rows)
+	require.NoError(t, err)
+	z := &sparse.Inducing{Rows: rows, Batch: some}
+	p, err := sparse.Fit(t.Context(), r.Kernel, r.Train, r.Sites(t), z, nil)
+	require.NoError(t, err)
+	gptest.Latent(t, gptest.LatentCase{Latent: p, Kernel: r.Kernel, Test: r.Test.Slice(0, 6), Tol: 1e-9})
+}
