@@ -41,9 +41,9 @@ type Scored interface {
 }
 
 // A Latent is a Gaussian posterior over function values. Inputs must have as
-// many outputs and parameters as the training examples, and be linearized with the same
-// model at the same parameters; a wrong size panics, and so does a batch of another model
-// (see linearize.ModelFingerprint.Mismatch).
+// many outputs and parameters as the training examples, and be linearized at the same
+// parameters; a wrong size panics, and so do other parameters, where fingerprints tell
+// (see linearize.ModelFingerprint.Mismatch). Function-space posteriors refuse another graph, too.
 // An empty destination is sized, a nil one is skipped. A cancelled context
 // ends a call with ctx.Err(), which may be wrapped.
 type Latent interface {

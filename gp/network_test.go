@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/gptest"
@@ -25,6 +26,9 @@ func TestConformanceOfNetwork(t *testing.T) {
 			gptest.Latent(t, gptest.LatentCase{Latent: l, Kernel: r.Kernel, Test: r.Test.Slice(0, 6), Tol: 1e-9})
 		})
 	}
+	other := *r.Test
+	other.Model.Graph[0]++
+	require.Panics(t, func() { _ = e.PredictTo(t.Context(), new(mat.Dense), nil, &other) }, "another graph")
 }
 
 // A kernel of other parameters than those at which the examples are linearized is refused.

@@ -99,10 +99,11 @@ func newPosterior(b *linearize.Batch, prior ntk.Prior, theta []float64, o *Optio
 	return w, nil
 }
 
-// checkModel panics where b is of another model than m, as far as they are known.
+// checkModel panics where b is not linearized at the parameters of m, as far as they are
+// known. It may be of another graph: the posterior over θ is one of any function of θ.
 func checkModel(m linearize.ModelFingerprint, b *linearize.Batch) {
-	if d := m.Mismatch(b.Model); d != "" {
-		panic("weightspace: the examples are not of the posterior's model: " + d + "; linearize all with one network, at theta")
+	if d := (linearize.ModelFingerprint{Parameters: m.Parameters}).Mismatch(b.Model); d != "" {
+		panic("weightspace: the examples are not linearized at θ* of the posterior: " + d + "; linearize all with one network, at theta")
 	}
 }
 

@@ -120,7 +120,7 @@ func loadStructured(r *store.Reader, x linearize.Source, prior ntk.Prior, o *Opt
 	if slices.Equal(w.center, w.theta) {
 		w.center = w.theta
 	}
-	w.logDet, w.model = scalars[0], b.Model
+	w.logDet, w.model.Parameters = scalars[0], b.Model.Parameters
 	w.warnings = append(w.warnings, s.Warnings...)
 	if w.identity().Check(context.Background(), r, ""); r.Err() != nil {
 		return nil, nil

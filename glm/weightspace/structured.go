@@ -25,7 +25,7 @@ type structured struct {
 	o         Options
 	n, c      int // training examples, outputs
 
-	model         linearize.ModelFingerprint // θ* and, where a pass has shown it, the graph
+	model         linearize.ModelFingerprint // θ* alone
 	theta, center []float64                  // θ*; the mean of the parameters
 	mu0, root     []float64                  // μ₀; the diagonal of Σ₀^½
 	sites         *gp.Sites
@@ -87,7 +87,6 @@ func (f *fitting) eachBatch(ctx context.Context, stage string, do func(first int
 			panic("weightspace: the batches have another number of parameters than theta, or of outputs than the sites")
 		}
 		checkModel(f.model, b)
-		f.model.Graph = b.Model.Graph
 		if err := checkMatrix("network output", b.F, first); err != nil {
 			return err
 		}

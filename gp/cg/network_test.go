@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/gp/gptest"
@@ -16,4 +17,7 @@ func TestConformanceOfNetwork(t *testing.T) {
 	p, err := cg.Fit(t.Context(), r.Kernel, r.Train, r.Sites(t), nil)
 	require.NoError(t, err)
 	gptest.Latent(t, gptest.LatentCase{Latent: p, Kernel: r.Kernel, Test: r.Test.Slice(0, 6), Tol: 1e-9})
+	other := *r.Test
+	other.Model.Graph[0]++
+	require.Panics(t, func() { _ = p.PredictTo(t.Context(), new(mat.Dense), nil, &other) }, "another graph")
 }

@@ -26,7 +26,7 @@ type LatentCase struct {
 }
 
 // Latent checks what every gp.Latent promises: destinations of any content
-// and stride, sizes, a panic on examples of another model, nil destinations, agreement of slices with the whole and
+// and stride, sizes, a panic on examples at other parameters, nil destinations, agreement of slices with the whole and
 // of marginals with the joint, symmetry, positive semidefiniteness, inputs
 // unchanged, bit-identical results for any GOMAXPROCS and in concurrent calls,
 // and context.Canceled from a cancelled context.
@@ -39,7 +39,7 @@ type LatentCase struct {
 func Latent(t *testing.T, c LatentCase) {
 	t.Run("Destinations", c.destinations)
 	t.Run("WrongSize", c.wrongSize)
-	t.Run("OtherModel", c.otherModel)
+	t.Run("OtherParameters", c.otherParameters)
 	t.Run("Nil", c.nilSkips)
 	t.Run("Empty", c.empty)
 	t.Run("Slices", c.slices)
@@ -151,19 +151,16 @@ func (c LatentCase) wrongSize(t *testing.T) {
 	}
 }
 
-// otherModel checks that examples of another model are refused where both models are known.
-func (c LatentCase) otherModel(t *testing.T) {
+// otherParameters checks that examples at other parameters are refused, where these are known.
+func (c LatentCase) otherParameters(t *testing.T) {
 	if c.Test.Model == (linearize.ModelFingerprint{}) {
 		t.Skip("the model of the examples is not known")
 	}
-	graph, theta := *c.Test, *c.Test
-	graph.Model.Graph[0]++
-	theta.Model.Parameters[0]++
-	for name, x := range map[string]*linearize.Batch{"another graph": &graph, "other parameters": &theta} {
-		requirePanic(t, "PredictTo at "+name, func() { c.Latent.PredictTo(t.Context(), new(mat.Dense), nil, x) })
-		requirePanic(t, "PredictTo of covariances at "+name, func() { c.Latent.PredictTo(t.Context(), nil, new(mat.Dense), x) })
-		requirePanic(t, "JointTo at "+name, func() { c.Latent.JointTo(t.Context(), new(mat.Dense), new(mat.Dense), x) })
-	}
+	x := *c.Test
+	x.Model.Parameters[0]++
+	requirePanic(t, "PredictTo of the mean", func() { c.Latent.PredictTo(t.Context(), new(mat.Dense), nil, &x) })
+	requirePanic(t, "PredictTo of the covariance", func() { c.Latent.PredictTo(t.Context(), nil, new(mat.Dense), &x) })
+	requirePanic(t, "JointTo", func() { c.Latent.JointTo(t.Context(), new(mat.Dense), new(mat.Dense), &x) })
 }
 
 func (c LatentCase) nilSkips(t *testing.T) {
