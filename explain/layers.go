@@ -12,6 +12,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
 )
 
 // A Splitter is a posterior whose terms can be split by groups of parameters. A gp.Exact
@@ -93,7 +94,9 @@ func (e *Explainer) layerKernels(ctx context.Context, x *linearize.Batch, work [
 	err := e.tiles(ctx, e.dual.Data(), min(size, e.n), func(first int, b *linearize.Batch) error {
 		for g, kernel := range e.options.Layers {
 			var tile mat.Dense
-			kernel.BlockTo(&tile, x, b)
+			if err := ntk.BlockContextTo(ctx, kernel, &tile, x, b); err != nil {
+				return err
+			}
 			for t := range work {
 				for k := range work[t] {
 					to := rows[t][k].RawRowView(g)[first*e.c : (first+b.Len())*e.c]

@@ -45,7 +45,9 @@ func (e *Exact) Cross(ctx context.Context, x *linearize.Batch) (Cross, error) {
 	if t == 0 {
 		return q, nil
 	}
-	e.k.BlockTo(dense.View(q.raw), x, e.x)
+	if err := blockTo(ctx, e.k, dense.View(q.raw), x, e.x); err != nil {
+		return nil, err
+	}
 	if err := checkFinite("cross-kernel", dense.View(q.raw)); err != nil {
 		at := err.(*NotFiniteError)
 		at.Row, at.Output = at.Row/c, at.Row%c

@@ -82,22 +82,9 @@ func (g gram) form(ctx context.Context, k ntk.Kernel, x *linearize.Batch, o *Opt
 	return nil
 }
 
-// A contextKernel is a kernel that can stop within a block, between tiles.
-type contextKernel interface {
-	BlockContextTo(ctx context.Context, dst *mat.Dense, a, b *linearize.Batch) error
-}
-
 // blockTo writes κ(a, b) unless ctx is done.
 func blockTo(ctx context.Context, k ntk.Kernel, dst *mat.Dense, a, b *linearize.Batch) error {
-	err := ctx.Err()
-	if err == nil {
-		if s, ok := k.(contextKernel); ok {
-			err = s.BlockContextTo(ctx, dst, a, b)
-		} else {
-			k.BlockTo(dst, a, b)
-		}
-	}
-	if err != nil {
+	if err := ntk.BlockContextTo(ctx, k, dst, a, b); err != nil {
 		return stopped("forming the kernel", err)
 	}
 	return nil

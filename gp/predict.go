@@ -57,7 +57,9 @@ func (e *Exact) predictTile(ctx context.Context, mean, cov *mat.Dense, x *linear
 	}
 	v := blas64.General{Rows: x.Len() * e.predicted(), Cols: e.g.n, Stride: e.g.n, Data: scratch}
 	if cov != nil || mean != nil && e.hasDualMean() {
-		e.k.BlockTo(dense.View(truncated(v)), x, e.x)
+		if err := blockTo(ctx, e.k, dense.View(truncated(v)), x, e.x); err != nil {
+			return err
+		}
 	}
 	if mean != nil {
 		if err := e.meanTo(mean, x, v); err != nil {
@@ -145,7 +147,9 @@ func (e *Exact) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.
 	}
 	dense.SizeTo(cov, t*c, t*c)
 	v := dense.New(t*c, e.g.n)
-	e.k.BlockTo(dense.View(v), x, e.x)
+	if err := blockTo(ctx, e.k, dense.View(v), x, e.x); err != nil {
+		return err
+	}
 	if err := checkFinite("network output", x.F); err != nil {
 		return err
 	}
@@ -157,7 +161,9 @@ func (e *Exact) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.
 	if err := e.f.half(ctx, v); err != nil {
 		return stopped("predicting", err)
 	}
-	e.k.BlockTo(cov, x, x)
+	if err := blockTo(ctx, e.k, cov, x, x); err != nil {
+		return err
+	}
 	return e.subtractGram(ctx, cov, v)
 }
 

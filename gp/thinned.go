@@ -123,7 +123,9 @@ func (t *Thinned) HalfTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch
 	if rows == 0 {
 		return ctx.Err()
 	}
-	t.e.k.BlockTo(dst, x, t.e.x)
+	if err := blockTo(ctx, t.e.k, dst, x, t.e.x); err != nil {
+		return err
+	}
 	if err := t.e.f.half(ctx, dst.RawMatrix()); err != nil {
 		return stopped("predicting", err)
 	}
@@ -164,7 +166,9 @@ func (t *Thinned) GainTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch
 		return ctx.Err()
 	}
 	raw := dense.New(rows, n)
-	t.e.k.BlockTo(dense.View(raw), x, t.e.x)
+	if err := blockTo(ctx, t.e.k, dense.View(raw), x, t.e.x); err != nil {
+		return err
+	}
 	e := *t.e
 	if move != nil {
 		// Refinement compares C_*k b with K_*k α for α = Λ move and b = (I + ΛK) α.
@@ -257,7 +261,9 @@ func (t *Thinned) JointRemovalTo(ctx context.Context, q *mat.Dense, rows []int, 
 		return err
 	}
 	v := dense.New(n*c, t.e.g.n)
-	t.e.k.BlockTo(dense.View(v), x, t.e.x)
+	if err := blockTo(ctx, t.e.k, dense.View(v), x, t.e.x); err != nil {
+		return err
+	}
 	if err := t.e.f.half(ctx, v); err != nil {
 		return stopped("leaving out examples", err)
 	}
@@ -368,7 +374,9 @@ func (t *Thinned) eachOwn(ctx context.Context, rows []int, x *linearize.Batch, d
 	}
 	e, c := t.e, t.e.predicted()
 	v := dense.New(len(rows)*c, e.g.n)
-	e.k.BlockTo(dense.View(v), x, e.x)
+	if err := blockTo(ctx, e.k, dense.View(v), x, e.x); err != nil {
+		return err
+	}
 	if err := e.f.half(ctx, v); err != nil {
 		return stopped("leaving out examples", err)
 	}

@@ -1,6 +1,8 @@
 package ntk
 
 import (
+	"context"
+
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/linearize"
@@ -16,6 +18,22 @@ type Kernel interface {
 	BlockTo(dst *mat.Dense, a, b *linearize.Batch)
 	// DiagTo writes κ(x_n, x_n) for each example, N·C × C.
 	DiagTo(dst *mat.Dense, b *linearize.Batch)
+}
+
+// BlockContextTo writes κ(a, b) by k, and stops when ctx is done: between tiles where k has
+// a method BlockContextTo, as an NTK has, and else before the block. It then returns
+// ctx.Err() and leaves dst undefined.
+func BlockContextTo(ctx context.Context, k Kernel, dst *mat.Dense, a, b *linearize.Batch) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if s, ok := k.(interface {
+		BlockContextTo(ctx context.Context, dst *mat.Dense, a, b *linearize.Batch) error
+	}); ok {
+		return s.BlockContextTo(ctx, dst, a, b)
+	}
+	k.BlockTo(dst, a, b)
+	return nil
 }
 
 // A MulToer is a Kernel that multiplies without forming κ: dst = κ(a, b) v,

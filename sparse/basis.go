@@ -104,10 +104,14 @@ func (b *basis) gram(ctx context.Context, o *Options) (blas64.Symmetric, error) 
 		panel := dense.Rows(a, lo*per, hi*per)
 		if lo > 0 {
 			left := dense.Cols(panel, 0, lo*per)
-			b.k.BlockTo(dense.View(left), rows, b.z.Batch.Slice(0, lo))
+			if err := ntk.BlockContextTo(ctx, b.k, dense.View(left), rows, b.z.Batch.Slice(0, lo)); err != nil {
+				return blas64.Symmetric{}, err
+			}
 			dense.TransposeTo(dense.Cols(dense.Rows(a, 0, lo*per), lo*per, hi*per), left)
 		}
-		b.k.BlockTo(dense.View(dense.Cols(panel, lo*per, hi*per)), rows, rows)
+		if err := ntk.BlockContextTo(ctx, b.k, dense.View(dense.Cols(panel, lo*per, hi*per)), rows, rows); err != nil {
+			return blas64.Symmetric{}, err
+		}
 		if err := sites.NotFiniteRows("kernel of inducing examples", dense.View(dense.Cols(panel, 0, hi*per)), lo, per); err != nil {
 			return blas64.Symmetric{}, b.z.named(err)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
 )
 
 // PredictTo writes the posterior mean of the T examples of x, T×C, and the
@@ -270,7 +271,9 @@ func (p *Projected) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linear
 	if err != nil {
 		return err
 	}
-	p.b.k.BlockTo(cov, x, x)
+	if err := ntk.BlockContextTo(ctx, p.b.k, cov, x, x); err != nil {
+		return err
+	}
 	return p.joint(ctx, cov, phi)
 }
 

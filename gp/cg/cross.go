@@ -13,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
 )
 
 // Cross computes the posterior Jacobian of x, J(x) − K_*n R B⁻¹ Rᵀ J, with two
@@ -118,10 +119,14 @@ func (q *cross) TileTo(ctx context.Context, dst *mat.Dense, first int, train *li
 	dense.SizeTo(dst, q.rows, n*d.c)
 	switch t {
 	case gp.Raw:
-		d.k.BlockTo(dst, q.x, train)
+		if err := ntk.BlockContextTo(ctx, d.k, dst, q.x, train); err != nil {
+			return err
+		}
 	case gp.Posterior:
 		// C_*n = K_*n − K_*n R B⁻¹ Rᵀ K_nn (E14)
-		d.k.BlockTo(dst, q.posterior, train)
+		if err := ntk.BlockContextTo(ctx, d.k, dst, q.posterior, train); err != nil {
+			return err
+		}
 	default:
 		panic("cg: unknown terms")
 	}

@@ -189,7 +189,9 @@ func (d *data) rowsFor(v blas64.General, first int, b *linearize.Batch) blas64.G
 func (d *data) crossTo(ctx context.Context, dst blas64.General, z *linearize.Batch) error {
 	return d.each(ctx, func(first int, b *linearize.Batch) error {
 		rows := dense.View(d.rowsFor(dst, first, b))
-		d.k.BlockTo(rows, b, z)
+		if err := ntk.BlockContextTo(ctx, d.k, rows, b, z); err != nil {
+			return err
+		}
 		return sites.NotFiniteRows("cross-kernel", rows, first, d.c)
 	})
 }
@@ -221,7 +223,9 @@ func (d *data) mulTo(ctx context.Context, dst, v blas64.General, sum *jacobian.S
 		return err
 	}
 	return d.each(ctx, func(first int, b *linearize.Batch) error {
-		d.k.BlockTo(dense.View(d.rowsFor(dst, first, b)), b, u)
+		if err := ntk.BlockContextTo(ctx, d.k, dense.View(d.rowsFor(dst, first, b)), b, u); err != nil {
+			return err
+		}
 		return nil
 	})
 }

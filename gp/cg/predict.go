@@ -14,6 +14,7 @@ import (
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
 )
 
 // Bounds tell how far predictions may be from those of the exact posterior; see
@@ -273,6 +274,8 @@ func (p *Posterior) jointTo(ctx context.Context, cov *mat.Dense, x *linearize.Ba
 	if err := fblas.GemmContext(ctx, p.o.Workers, blas.Trans, blas.NoTrans, 1, both, all, 0, q); err != nil {
 		return err
 	}
-	p.data.k.BlockTo(cov, x, x)
+	if err := ntk.BlockContextTo(ctx, p.data.k, cov, x, x); err != nil {
+		return err
+	}
 	return subtract(cov.RawMatrix(), q, 0, c)
 }

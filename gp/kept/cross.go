@@ -10,6 +10,7 @@ import (
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
 )
 
 // Cross computes the posterior Jacobian of x, J(x) − K_*k R B⁻¹ Rᵀ J_k. The kernel κ
@@ -67,10 +68,14 @@ func (q *cross) CombinedTo(ctx context.Context, dst *mat.Dense, train *linearize
 	dense.SizeTo(dst, q.rows, train.Len()*train.Outputs())
 	switch t {
 	case gp.Raw:
-		q.p.kernel.BlockTo(dst, q.x, train)
+		if err := ntk.BlockContextTo(ctx, q.p.kernel, dst, q.x, train); err != nil {
+			return err
+		}
 	case gp.Posterior:
 		// C_*n = K_*n − K_*k R B⁻¹ Rᵀ K_kn (E14)
-		q.p.kernel.BlockTo(dst, q.posterior, train)
+		if err := ntk.BlockContextTo(ctx, q.p.kernel, dst, q.posterior, train); err != nil {
+			return err
+		}
 	default:
 		panic("kept: unknown terms")
 	}

@@ -310,7 +310,9 @@ func (e *excess) addWeaker(ctx context.Context, k ntk.Kernel, x linearize.Source
 		}
 		// C_k = κ − H Hᵀ
 		prior := mat.NewDense(len(e.v), hi-lo, nil)
-		k.BlockTo(prior, asked, b)
+		if err := ntk.BlockContextTo(ctx, k, prior, asked, b); err != nil {
+			return err
+		}
 		c.Mul(e.half, half.T())
 		c.Sub(prior, &c)
 		own := mat.NewDense(hi-lo, 1, nil)

@@ -20,6 +20,7 @@ import (
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
 )
 
 // tile is how many dropped rows are linearized at once.
@@ -56,7 +57,9 @@ func (d *dropped) covariance(ctx context.Context, at []int) (*mat.SymDense, erro
 	}
 	b := linearize.Concat(parts...)
 	c := mat.NewDense(m, m, nil)
-	d.kernel.BlockTo(c, b, b)
+	if err := ntk.BlockContextTo(ctx, d.kernel, c, b, b); err != nil {
+		return nil, err
+	}
 	raw := c.RawMatrix()
 	// C_k = κ − H Hᵀ
 	err = fblas.SyrkContext(ctx, d.o.Workers, blas.NoTrans, -1, half.RawMatrix(), 1, blas64.Symmetric{Uplo: blas.Upper, N: m, Stride: raw.Stride, Data: raw.Data})
