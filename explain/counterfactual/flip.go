@@ -56,11 +56,13 @@ const (
 	// enough is how many times the margin they lower without it, so that those that lower
 	// it most are among them.
 	enough = 4
+	// tie is what two fits of the same mode may differ by, relative to f.
+	tie = 1e-9
 )
 
 // SmallestFlip looks for a small set of training examples without which the class of x, one
 // row, is another: that of the largest output, or for one output its sign, 1 where it is
-// positive. It chooses greedily: the examples whose removal by (E15) lowers the margin of f
+// positive. A tie, but for rounding, is no other class. It chooses greedily: the examples whose removal by (E15) lowers the margin of f
 // most, until together they take it away, checks the set by Fit, goes on from the posterior
 // without it where that was too few, and then puts back what is not needed. The set is
 // minimal in that no one of its examples can be put back, unless FlipOptions.Tries ran out;
@@ -169,8 +171,11 @@ func (m *Model) newSearch(ctx context.Context, x *linearize.Batch, o *FlipOption
 	return s, nil
 }
 
-// flips tells whether the class is another.
-func (s *flipSearch) flips(t *trial) bool { return classOf(t.f) != s.from }
+// flips tells whether the class is another, by more than rounding: a tie is none.
+func (s *flipSearch) flips(t *trial) bool {
+	margin, _ := marginOf(t.f, s.from)
+	return margin < -tie*max(floats.Norm(s.before, math.Inf(1)), floats.Norm(t.f, math.Inf(1)))
+}
 
 // try fits without these examples, from the posterior of another trial on, if not nil.
 func (s *flipSearch) try(ctx context.Context, near *trial, rows []int) (*trial, error) {

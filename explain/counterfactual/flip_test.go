@@ -109,6 +109,29 @@ func TestSmallestFlip(t *testing.T) {
 	require.GreaterOrEqual(t, together, 3, "most are no single examples")
 }
 
+// A tie is no other class, whichever side of it rounding is on.
+func TestNoFlipAtATie(t *testing.T) {
+	q := testkit.NewProblem("bernoulli", 3, 30, 1, glm.Bernoulli{}, 1)
+	m, x := model(t, q), q.Test.Slice(0, 1)
+	f := make([]float64, q.N)
+	for i := range f {
+		p, err := m.Fit(t.Context(), counterfactual.Without(i))
+		require.NoError(t, err)
+		var mean mat.Dense
+		require.NoError(t, p.PredictTo(t.Context(), &mean, nil, x))
+		f[i] = mean.At(0, 0)
+	}
+	for beyond, flips := range map[float64]bool{0: false, 1e-13: false, 1e-6: true} {
+		got, err := m.SmallestFlip(t.Context(), x, &counterfactual.FlipOptions{Most: 1, Shift: []float64{-slices.Min(f) - beyond}})
+		if none := (*counterfactual.NoFlipError)(nil); !flips {
+			require.ErrorAs(t, err, &none, "%v beyond the tie", beyond)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, []int{slices.Index(f, slices.Min(f))}, got.Rows)
+	}
+}
+
 // Where the bound is too small, the error says how far the margin went down.
 func TestNoFlip(t *testing.T) {
 	q := testkit.NewProblem("bernoulli", 3, 30, 1, glm.Bernoulli{}, 1)
