@@ -51,6 +51,8 @@ var parts = []Part{
 	flips,
 	kills,
 	hostileNames(),
+	changes,
+	others,
 }
 
 // An Env is what a part works with.

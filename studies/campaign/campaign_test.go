@@ -2,12 +2,16 @@ package campaign
 
 import (
 	"context"
+	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/explain/report"
 )
 
 // TestRecordsAddUp checks that runs add up in the file, that a finding is recorded once until it is
@@ -66,4 +70,90 @@ func TestWrong(t *testing.T) {
 	} {
 		require.Equal(t, x.found, wrong(x.stderr, x.exit) != "", "%q, status %d", x.stderr, x.exit)
 	}
+}
+
+// TestDamage checks that a damaged file differs from the whole one, which stays as it is.
+func TestDamage(t *testing.T) {
+	whole := []byte("a posterior")
+	env, kinds := &Env{Seed: 3}, map[string]bool{}
+	for n := range uint64(100) {
+		text, what := damage(env.Rand(n), whole)
+		again, _ := damage(env.Rand(n), whole)
+		require.Equal(t, text, again)
+		require.LessOrEqual(t, len(text), len(whole), what)
+		kinds[strings.Fields(what)[0]] = true
+	}
+	require.Equal(t, "a posterior", string(whole))
+	require.Equal(t, map[string]bool{"byte": true, "cut": true, "random": true}, kinds)
+}
+
+// TestStructures checks that every structure is written and answers the same each time, and that a damaged
+// file and another network are errors of the file.
+func TestStructures(t *testing.T) {
+	env, r := &Env{Temp: t.TempDir(), Seed: 1}, new(Result)
+	require.NoError(t, otherStructures(t.Context(), env, r, env.Rand(0)))
+	require.Empty(t, r.Findings)
+	require.Len(t, r.Trials, len(structures()))
+	for _, f := range structures() {
+		path := filepath.Join(env.Temp, f.kind)
+		want, _, exit, err := f.asked(t.Context(), env, path, "")
+		require.NoError(t, err)
+		require.Zero(t, exit)
+		got, _, _, err := f.asked(t.Context(), env, path, "")
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		text[len(text)/2] ^= 1
+		require.NoError(t, os.WriteFile(path, text, 0o600))
+		_, stderr, exit, err := f.asked(t.Context(), env, path, "")
+		require.NoError(t, err)
+		require.Empty(t, wrong(stderr, exit))
+		require.Equal(t, 1, exit)
+	}
+}
+
+// TestNear checks what counts as another prediction than that of a fit.
+func TestNear(t *testing.T) {
+	want := &report.Prediction{Mean: []report.Float{0.5, -20}, Probability: []report.Float{0.9, 0.1}}
+	for _, x := range []struct {
+		mean, probability float64
+		says              string
+	}{
+		{-20.00001, 0.1, ""}, {-20.0001, 0.1, "mean 1"}, {-20, 0.101, "probability 1"}, {math.NaN(), 0.1, "mean 1"},
+	} {
+		err := near(&report.Changed{Mean: []report.Float{0.5, report.Float(x.mean)}, Probability: []report.Float{0.9, report.Float(x.probability)}}, want)
+		if x.says == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, x.says)
+	}
+	require.Error(t, near(nil, want))
+	require.True(t, ahead([]report.Float{-1e-3}))
+	require.False(t, ahead([]report.Float{0.5, 0.2, 0.5 + 1e-12}))
+	require.Equal(t, 1, largest([]report.Float{0.1}))
+}
+
+// TestNewSmall checks that tables have equal rows, every class, and few training rows of 1,000 classes.
+func TestNewSmall(t *testing.T) {
+	env, equal := &Env{Seed: 2}, 0
+	for n := range uint64(40) {
+		s := newSmall(env.Rand(n), n)
+		seen, classes := map[[2]float64]bool{}, map[float64]bool{}
+		for _, row := range s.rows {
+			if seen[[2]float64(row[:2])] {
+				equal++
+			}
+			seen[[2]float64(row[:2])] = true
+			classes[row[2]] = true
+		}
+		if s.c > 0 && len(s.rows) >= s.c {
+			require.Len(t, classes, s.c, s.what)
+		}
+		if s.c == 1000 {
+			require.LessOrEqual(t, len(s.train), 6)
+		}
+	}
+	require.Positive(t, equal)
 }

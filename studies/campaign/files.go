@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -22,20 +24,33 @@ type file struct {
 	make []string // arguments of the verb that writes it to OUT
 	read []string // arguments of one that reads it, IN, and perhaps writes to OUT
 	text bool     // without a checksum, so that another number in it is another answer
+	// The verb is killed once the file is there, which is a checkpoint, as it would remove it at its end.
+	killed bool
+	// What the library writes and reads itself, in place of verbs.
+	save func(ctx context.Context, path string) error
+	load func(ctx context.Context, path string) (answer []byte, err error)
 }
 
 // damaged are the kinds of files whose bytes are flipped. A word with a slash before it names the
 // file of an earlier kind.
 func damaged() []file {
-	rows := []string{"--quiet", "--data", "digits:300,20"}
+	rows := []string{"--quiet", "--data", "digits:300,20"} // 3 test rows, of two classes
 	data := append(slices.Clone(rows), "--train-count", "40")
 	fit := func(kind string, more ...string) file {
 		return file{kind: kind, make: append(append([]string{"fit", "--out", "OUT"}, data...), more...), read: []string{"predict", "--quiet", "--posterior", "IN"}}
 	}
-	return []file{
+	// A verb goes on from the checkpoint IN and writes its result.
+	goesOn := func(kind string, more ...string) file {
+		args := append(append([]string{"fit"}, data...), more...)
+		return file{kind: kind, make: append(slices.Clone(args), "--checkpoint", "OUT", "--out", "/ended"), read: append(args, "--checkpoint", "IN", "--out", "OUT"), killed: true}
+	}
+	online := []string{"train", "--quiet", "--data", "digits:60,20", "--arch", "autoencoder:8-2", "--online"}
+	list := []file{
 		fit("exact"), fit("refit", "--refit"), fit("kept", "--method", "kept"), fit("subset", "--method", "subset", "--inducing", "20"),
 		fit("nystrom", "--method", "nystrom", "--inducing", "10"), fit("fitc", "--method", "fitc", "--inducing", "10"), fit("cg", "--method", "cg"),
-		fit("with-inputs", "--with-inputs"),
+		fit("with-inputs", "--with-inputs"), fit("bundle", "--bundle"),
+		goesOn("checkpoint-nystrom", "--method", "nystrom", "--inducing", "10"), goesOn("checkpoint-fitc", "--method", "fitc", "--inducing", "10"), goesOn("checkpoint-kept", "--method", "kept", "--within", "0.2", "--refit"),
+		{kind: "checkpoint-online", make: append(slices.Clone(online), "--epochs", "1", "--checkpoint", "OUT", "--out", "/net.onnx"), read: append(slices.Clone(online), "--epochs", "2", "--checkpoint", "IN", "--out", "OUT")},
 		{kind: "inducing", make: append([]string{"fit", "--select-only", "--inducing", "10", "--out", "OUT"}, data...), read: append([]string{"fit", "--inducing-file", "IN", "--shard", "0/2", "--out", "OUT"}, rows...)},
 		{kind: "part", make: append([]string{"fit", "--inducing-file", "/inducing", "--shard", "0/2", "--out", "OUT"}, rows...), read: []string{"merge", "--quiet", "IN", "/other-part", "--out", "OUT"}},
 		{kind: "other-part", make: append([]string{"fit", "--inducing-file", "/inducing", "--shard", "1/2", "--out", "OUT"}, rows...)},
@@ -44,6 +59,60 @@ func damaged() []file {
 		{kind: "prior", make: append([]string{"evidence", "--optimize", "--out", "OUT"}, data...), read: append([]string{"fit", "--prior", "IN", "--out", "OUT"}, data...), text: true},
 		{kind: "model", make: []string{"train", "--quiet", "--data", "digits:300,20", "--epochs", "1", "--out", "OUT"}, read: append([]string{"evidence", "--json", "--model", "IN"}, data...), text: true},
 	}
+	return append(list, structures()...)
+}
+
+// write makes the file of the kind in the run's folder.
+func (f *file) write(ctx context.Context, env *Env) error {
+	path := filepath.Join(env.Temp, f.kind)
+	if f.save != nil {
+		return f.save(ctx, path)
+	}
+	if !f.killed {
+		if _, stderr, exit := env.Gpexplain(ctx, env.fill(f.make, "", path)...); exit != 0 {
+			return fmt.Errorf("%s: %s", f.kind, stderr)
+		}
+		return nil
+	}
+	for range 100 { // the verb may end first
+		p := exec.CommandContext(ctx, env.Program, env.fill(f.make, "", path)...)
+		p.Dir = env.Temp
+		if err := p.Start(); err != nil {
+			return err
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- p.Wait() }()
+		for running := true; running; {
+			select {
+			case <-ended:
+				running = false
+			case <-time.After(time.Millisecond):
+				if _, err := os.Stat(path); err == nil {
+					_ = p.Process.Kill()
+				}
+			}
+		}
+		if _, err := os.Stat(path); err == nil || ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return fmt.Errorf("%s: no checkpoint was there when the verb was killed", f.kind)
+}
+
+// asked is what the reader of the file at in answers, in the way of Gpexplain.
+func (f *file) asked(ctx context.Context, env *Env, in, out string) (said []byte, stderr string, exit int, err error) {
+	if f.load == nil {
+		return env.answer(ctx, env.fill(f.read, in, out), out)
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			said, stderr, exit = nil, fmt.Sprintf("panic: %v", p), 3
+		}
+	}()
+	if said, err = f.load(ctx, in); err != nil {
+		return nil, err.Error(), 1, nil
+	}
+	return said, "", 0, nil
 }
 
 // fill writes the names of files into arguments.
@@ -98,76 +167,110 @@ func wrong(stderr string, exit int) string {
 var flips = Part{"flips", "a byte, a run or the end of every kind of file damaged: refused in one line, or the same answer",
 	func(ctx context.Context, env *Env) error {
 		for _, f := range damaged() {
-			if _, stderr, exit := env.Gpexplain(ctx, env.fill(f.make, "", filepath.Join(env.Temp, f.kind))...); exit != 0 {
-				return fmt.Errorf("%s: %s", f.kind, stderr)
+			if err := f.write(ctx, env); err != nil {
+				return err
 			}
 		}
 		return nil
 	},
 	func(ctx context.Context, env *Env, r *Result) error {
-		out, in := filepath.Join(env.Temp, "out"), filepath.Join(env.Temp, "in")
-		want := map[string][]byte{}
-		for n := uint64(0); ; n++ {
-			for _, f := range damaged() {
-				if f.read == nil {
-					continue
+		ctx, stop := context.WithCancel(ctx)
+		defer stop()
+		errs := make([]error, 2) // two trials side by side
+		var all sync.WaitGroup
+		for i := range errs {
+			all.Go(func() {
+				if errs[i] = flip(ctx, env, r, i, len(errs)); errs[i] != nil {
+					stop()
 				}
+			})
+		}
+		all.Wait()
+		return errors.Join(errs...)
+	},
+}
+
+// flip does the trials of which every step-th is first, in a folder of its own.
+func flip(ctx context.Context, env *Env, r *Result, first, step int) error {
+	dir := filepath.Join(env.Temp, fmt.Sprint("flip-", first))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	out, in := filepath.Join(dir, "out"), filepath.Join(dir, "in")
+	want, list := map[string][]byte{}, damaged()
+	for n := uint64(first); ; n += uint64(step) {
+		for _, f := range list {
+			if f.read == nil && f.load == nil {
+				continue
+			}
+			if ctx.Err() != nil {
+				return nil
+			}
+			whole, err := os.ReadFile(filepath.Join(env.Temp, f.kind))
+			if err != nil {
+				return err
+			}
+			if want[f.kind] == nil {
+				if err := os.WriteFile(in, whole, 0o644); err != nil { // a verb that goes on from a checkpoint removes it
+					return err
+				}
+				said, stderr, exit, err := f.asked(ctx, env, in, out)
 				if ctx.Err() != nil {
 					return nil
 				}
-				whole, err := os.ReadFile(filepath.Join(env.Temp, f.kind))
-				if err != nil {
-					return err
+				if err != nil || exit != 0 {
+					return errors.Join(err, fmt.Errorf("%s: %s", f.kind, stderr))
 				}
-				if want[f.kind] == nil {
-					said, stderr, exit, err := env.answer(ctx, env.fill(f.read, filepath.Join(env.Temp, f.kind), out), out)
-					if err != nil || exit != 0 {
-						return errors.Join(err, fmt.Errorf("%s: %s", f.kind, stderr))
-					}
-					want[f.kind] = said
-				}
-				rng, text, what := env.Rand(n), bytes.Clone(whole), ""
-				switch at := rng.IntN(len(text)); rng.IntN(10) {
-				case 0:
-					text, what = text[:at], fmt.Sprintf("cut at %d", at)
-				case 1:
-					end := min(len(text), at+1+rng.IntN(64))
-					for i := at; i < end; i++ {
-						text[i] = byte(rng.Uint32())
-					}
-					what = fmt.Sprintf("random bytes %d to %d", at, end)
-				default:
-					mask := byte(1 + rng.IntN(255))
-					text[at] ^= mask
-					what = fmt.Sprintf("byte %d xor %d", at, mask)
-				}
-				if err := os.WriteFile(in, text, 0o644); err != nil {
-					return err
-				}
-				within, stop := context.WithTimeout(ctx, time.Minute)
-				start := time.Now()
-				said, stderr, exit, err := env.answer(within, env.fill(f.read, in, out), out)
-				stop()
-				if err != nil {
-					return err
-				}
-				if ctx.Err() != nil {
-					return nil
-				}
-				r.Count(f.kind, 1)
-				switch {
-				case exit == -1 && time.Since(start) >= time.Minute:
-					r.Find("%s with %s takes more than a minute", f.kind, what)
-				case wrong(stderr, exit) != "":
-					r.Find("%s with %s: %s", f.kind, what, wrong(stderr, exit))
-				case exit == 0 && !f.text && !bytes.Equal(said, want[f.kind]):
-					r.Find("%s with %s gives another answer", f.kind, what)
-				case exit != 0 && len(said) > 0:
-					r.Find("%s with %s is refused and leaves %d bytes of an answer", f.kind, what, len(said))
-				}
+				want[f.kind] = said
+			}
+			text, what := damage(env.Rand(n), whole)
+			if err := os.WriteFile(in, text, 0o644); err != nil {
+				return err
+			}
+			within, stop := context.WithTimeout(ctx, time.Minute)
+			start := time.Now()
+			said, stderr, exit, err := f.asked(within, env, in, out)
+			stop()
+			if err != nil {
+				return err
+			}
+			if ctx.Err() != nil {
+				return nil
+			}
+			r.Count(f.kind, 1)
+			switch {
+			case exit == -1 && time.Since(start) >= time.Minute:
+				r.Find("%s with %s takes more than a minute", f.kind, what)
+			case wrong(stderr, exit) != "":
+				r.Find("%s with %s: %s", f.kind, what, wrong(stderr, exit))
+			case exit == 0 && !f.text && !bytes.Equal(said, want[f.kind]):
+				r.Find("%s with %s gives another answer", f.kind, what)
+			case exit != 0 && len(said) > 0:
+				r.Find("%s with %s is refused and leaves %d bytes of an answer", f.kind, what, len(said))
 			}
 		}
-	},
+	}
+}
+
+// damage returns a file that differs from whole in a byte, in a run of bytes or in its end, and says in
+// what.
+func damage(rng *rand.Rand, whole []byte) (text []byte, what string) {
+	text = bytes.Clone(whole)
+	switch at := rng.IntN(len(text)); rng.IntN(10) {
+	case 0:
+		text, what = text[:at], fmt.Sprintf("cut at %d", at)
+	case 1:
+		end := min(len(text), at+1+rng.IntN(64))
+		for i := at; i < end; i++ {
+			text[i] = byte(rng.Uint32())
+		}
+		what = fmt.Sprintf("random bytes %d to %d", at, end)
+	default:
+		mask := byte(1 + rng.IntN(255))
+		text[at] ^= mask
+		what = fmt.Sprintf("byte %d xor %d", at, mask)
+	}
+	return text, what
 }
 
 // A long is a verb that keeps a checkpoint.

@@ -7,6 +7,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"html"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -83,17 +84,21 @@ func nameTurn(ctx context.Context, env *Env, r *Result, rnd *rand.Rand) error {
 	if !run(append([]string{"train", "--arch", "mlp:3-1", "--epochs", "1", "--lbfgs", "3", "--out", "names.onnx"}, data...)...) {
 		return nil
 	}
-	for _, verb := range []string{"explain", "predict", "importances", "audit", "inspect"} {
+	for _, verb := range []string{"explain", "predict", "importances", "audit", "evidence", "acquire", "validate", "inspect"} {
 		args := append([]string{verb, "--model", "names.onnx"}, data...)
-		if verb == "explain" || verb == "predict" {
+		switch verb {
+		case "explain", "predict", "validate":
 			args = append(args, "--test-data", "names.csv")
-		}
-		if verb == "inspect" {
-			run(verb, "--model", "names.onnx")
-			run(verb, "--model", "names.onnx", "--json")
-			continue
+		case "acquire":
+			args = append(args, "--pool", "names.csv", "--batch", "2")
+		case "inspect":
+			args = args[:3]
 		}
 		run(append(args, "--json")...)
+		if verb == "acquire" || verb == "validate" || verb == "inspect" { // which have no page
+			run(args...)
+			continue
+		}
 		if !run(append(args, "--html", "names.html")...) {
 			continue
 		}
@@ -101,7 +106,12 @@ func nameTurn(ctx context.Context, env *Env, r *Result, rnd *rand.Rand) error {
 		if err != nil {
 			return err
 		}
-		r.Count("pages", 1)
+		r.Count("page of "+verb, 1)
+		for _, name := range []string{names[0], names[1], names[3], names[4]} { // columns and classes
+			if verb != "evidence" && plain(name) && !strings.Contains(strings.ReplaceAll(html.UnescapeString(string(page)), "\u00a0", " "), name) {
+				r.Find("the page of %s does not hold the name %q", verb, name)
+			}
+		}
 		for _, mark := range marks {
 			if bytes.Contains(page, []byte(mark)) {
 				r.Find("the page of %s holds %q as it is, of the names %.60q", verb, mark, names[:13])
@@ -109,6 +119,14 @@ func nameTurn(ctx context.Context, env *Env, r *Result, rnd *rand.Rand) error {
 		}
 	}
 	return headerTurn(env, r, rnd, run)
+}
+
+// plain tells whether a page shows the name as it is: without what no page shows or a table's words do not
+// keep, and not so long that it is cut.
+func plain(name string) bool {
+	return len(name) < 60 && name == strings.TrimSpace(name) && !strings.ContainsFunc(name, func(c rune) bool {
+		return unicode.IsControl(c) || unicode.Is(unicode.Mn, c) || c == '\ufeff' || c == unicode.ReplacementChar
+	})
 }
 
 // headerTurn gives predict files whose headers are damaged.
