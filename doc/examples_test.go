@@ -35,7 +35,7 @@ var standIns = []standIn{
 	{regexp.MustCompile(`^gpexplain serve`), "bash $REPOSITORY/cmd/gpexplain/testdata/serve_once.sh", "it answers until it is told to end"},
 	{regexp.MustCompile(`^go test \./\.\.\.`), "true", "it is what runs this test"},
 	{regexp.MustCompile(`^go run \./doc/examples.*`), "true", "the tests of doc/examples run it"},
-	{regexp.MustCompile(`^git clone https://github.com/funcgp/funcgp`), "mkdir funcgp && cp -r $REPOSITORY/doc $REPOSITORY/testdata/corpus funcgp", "it takes the network"},
+	{regexp.MustCompile(`^git clone https://github.com/funcgp/funcgp`), "mkdir -p funcgp/testdata && cp -r $REPOSITORY/doc funcgp && cp -r $REPOSITORY/testdata/corpus funcgp/testdata", "it takes the network"},
 	{regexp.MustCompile(`^python3 train\.py`), "cp $REPOSITORY/testdata/corpus/string-labels/model.onnx loans.onnx", "PyTorch is not needed to run the tests: its export of a like network is"},
 	{regexp.MustCompile(`--data mnist\b`), "--data digits:110,30", "MNIST is downloaded, and takes minutes"},
 	{regexp.MustCompile(`--train-count 55000\b`), "--train-count 100", "the same"},

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -79,15 +80,20 @@ x 3: p(y=1) = 0.981 ± 0.068, less like the training rows than 100 % of them
 	}
 }
 
-// Each program has fewer than 60 lines of code, comments and blank lines not
+// Each program has fewer than 60 lines of code, and the service fewer than 120, comments and blank lines not
 // counted.
 func TestProgramsAreShort(t *testing.T) {
 	files, err := filepath.Glob("*/main.go")
 	require.NoError(t, err)
-	require.Len(t, files, 3)
+	require.Len(t, files, 4)
 	for _, name := range files {
 		text, err := os.ReadFile(name)
 		require.NoError(t, err)
-		require.Less(t, bytes.Count(text, []byte("\n")), 60, name)
+		most := 60
+		if name == filepath.Join("service", "main.go") {
+			most = 120
+		}
+		code := regexp.MustCompile(`(?m)^\s*(//.*)?\n`).ReplaceAll(text, nil)
+		require.Less(t, bytes.Count(code, []byte("\n")), most, name)
 	}
 }
