@@ -1,11 +1,23 @@
 package funcgp_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"image"
+	"image/color"
+	"image/png"
 	"log"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
 )
 
 // Why the built-in network says of a test row that it is a 4.
@@ -36,4 +48,366 @@ func Example() {
 	// training row 1388, a 9: +3.97
 	// training row 330, a 9: +2.93
 	// training row 172, a 4: -2.85
+}
+
+func must[T any](v T, err error) T {
+	check(err)
+	return v
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+// digits is the posterior of the built-in network given a few of its digits.
+func digits(ctx context.Context) *funcgp.Posterior {
+	return must(funcgp.Fit(ctx, funcgp.Model{}, funcgp.Data{TrainCount: 60}, nil))
+}
+
+// table is a posterior given rows of a table with the columns a and b, for a regression.
+func table(ctx context.Context) *funcgp.Posterior {
+	net := must(network.Seeded(1, network.Shape{2}, network.Dense{Units: 5}, network.Tanh, network.Dense{Units: 1}))
+	x, y := mat.NewDense(30, 2, nil), mat.NewDense(30, 1, nil)
+	for i := range 30 {
+		x.SetRow(i, []float64{float64(i % 5), float64(i) / 10})
+		y.Set(i, 0, float64(i)/7+float64(i%3))
+	}
+	data := funcgp.Data{X: x, Y: y, Columns: []string{"a", "b"}}
+	return must(funcgp.Fit(ctx, funcgp.Model{Network: net}, data,
+		&funcgp.FitOptions{Likelihood: "gaussian", Standardize: "no", Prior: funcgp.Precision(1), NoiseVariance: .1}))
+}
+
+// drawn is a picture of a vertical line, dark on light.
+func drawn() image.Image {
+	img := image.NewGray(image.Rect(0, 0, 28, 28))
+	for at := range img.Pix {
+		img.Pix[at] = 255
+	}
+	for y := 4; y < 24; y++ {
+		img.SetGray(14, y, color.Gray{})
+		img.SetGray(15, y, color.Gray{})
+	}
+	return img
+}
+
+// A posterior through 20 inducing examples, at a precision of one's own.
+func ExampleFit() {
+	ctx := context.Background()
+	p, err := funcgp.Fit(ctx, funcgp.Model{}, funcgp.Data{TrainCount: 100}, &funcgp.FitOptions{
+		Method: funcgp.Method{Name: "nystrom", Inducing: 20},
+		Prior:  funcgp.Precision(10),
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer p.Close()
+	fmt.Println(p.Classes())
+	// Output: [4 9]
+}
+
+// What Save or gpexplain fit wrote is opened in another process.
+func ExampleOpen() {
+	ctx := context.Background()
+	dir := must(os.MkdirTemp("", "funcgp"))
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "digits.gp")
+	first := digits(ctx)
+	check(first.Save(ctx, path, nil))
+	check(first.Close())
+
+	p, err := funcgp.Open(ctx, path, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer p.Close()
+	list := must(p.Predict(ctx, must(p.TestRows(ctx, 6))))
+	fmt.Println(list[0].Class)
+	// Output: 4
+}
+
+// The variance falls as the precision rises.
+func ExamplePrecision() {
+	ctx := context.Background()
+	p := must(funcgp.Fit(ctx, funcgp.Model{}, funcgp.Data{TrainCount: 60}, &funcgp.FitOptions{Prior: funcgp.Precision(3)}))
+	defer p.Close()
+	list := must(p.Predict(ctx, must(p.TestRows(ctx, 6))))
+	fmt.Printf("variance %.1f\n", list[0].Covariance.At(0, 0))
+	// Output:
+	// variance 124.9
+}
+
+// The built-in network records the precision of its training, 10.
+func ExampleStated() {
+	ctx := context.Background()
+	p := must(funcgp.Fit(ctx, funcgp.Model{}, funcgp.Data{TrainCount: 60}, &funcgp.FitOptions{Prior: funcgp.Stated()}))
+	defer p.Close()
+	list := must(p.Predict(ctx, must(p.TestRows(ctx, 6))))
+	fmt.Printf("variance %.1f\n", list[0].Covariance.At(0, 0))
+	// Output:
+	// variance 37.4
+}
+
+// The precision under which the training rows are likeliest, each predicted without itself.
+func ExampleTuned() {
+	ctx := context.Background()
+	p := must(funcgp.Fit(ctx, funcgp.Model{}, funcgp.Data{TrainCount: 60}, &funcgp.FitOptions{Prior: funcgp.Tuned("loo")}))
+	defer p.Close()
+	list := must(p.Predict(ctx, must(p.TestRows(ctx, 6))))
+	fmt.Printf("variance %.1f\n", list[0].Covariance.At(0, 0))
+	// Output:
+	// variance 122.1
+}
+
+// The weight decay of a training with a mean loss over these 60 rows, whose precision is 60 times that.
+func ExampleWeightDecay() {
+	ctx := context.Background()
+	p := must(funcgp.Fit(ctx, funcgp.Model{}, funcgp.Data{TrainCount: 60}, &funcgp.FitOptions{Prior: funcgp.WeightDecay(.1)}))
+	defer p.Close()
+	list := must(p.Predict(ctx, must(p.TestRows(ctx, 6))))
+	fmt.Printf("variance %.1f\n", list[0].Covariance.At(0, 0))
+	// Output:
+	// variance 62.3
+}
+
+// The covariance is scaled before it makes probabilities.
+func ExamplePosterior_Calibration() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	c := p.Calibration()
+	fmt.Printf("covariance × %.2f, mean × %.2f\n", c.Scale, c.Temperature)
+	// Output:
+	// covariance × 1.79, mean × 1.00
+}
+
+func ExamplePosterior_Classes() {
+	p := digits(context.Background())
+	defer p.Close()
+	fmt.Println(p.Classes())
+	// Output: [4 9]
+}
+
+func ExamplePosterior_Close() {
+	ctx := context.Background()
+	p := digits(ctx)
+	check(p.Close())
+	_, err := p.TestRows(ctx, 6)
+	fmt.Println(errors.Is(err, funcgp.ErrClosed))
+	// Output: true
+}
+
+// The posterior itself, for the packages below.
+func ExamplePosterior_Dual() {
+	p := digits(context.Background())
+	defer p.Close()
+	d := p.Dual()
+	fmt.Println(d.Data().Len(), "training rows")
+	// Output: 60 training rows
+}
+
+// The two classes may be named; without names they are the most probable ones.
+func ExamplePosterior_Explain() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	list, err := p.Explain(ctx, must(p.TestRows(ctx, 6)), &funcgp.ExplainOptions{Top: 2})
+	if err != nil {
+		log.Fatal(err)
+	}
+	x := list[0]
+	fmt.Printf("%s against %s: %.2f = %.2f + %.2f + %.2f\n", x.For, x.Against, x.Mean, x.PriorMean, x.Sum, x.Remainder)
+	for _, t := range x.Terms {
+		fmt.Printf("training row %d, a %s: %+.2f ± %.2f; without it %+.2f; similarity %.2f\n",
+			t.Row, t.Label, t.Value, t.SD, t.Removal, t.Similarity)
+	}
+	// Output:
+	// 9 against 4: -5.45 = 21.51 + -25.22 + -1.74
+	// training row 172, a 4: -10.55 ± 2.39; without it +1.79; similarity 0.18
+	// training row 4, a 4: -6.69 ± 1.00; without it +0.40; similarity 0.14
+}
+
+// The prior variance of the network's output at a row.
+func ExamplePosterior_Kernel() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	b := must(p.Network().Linearize(ctx, mat.NewDense(1, 784, nil)))
+	v := mat.NewDense(1, 1, nil)
+	p.Kernel().DiagTo(v, b)
+	fmt.Printf("%.2f\n", v.At(0, 0))
+	// Output:
+	// 10.15
+}
+
+func ExamplePosterior_Network() {
+	p := digits(context.Background())
+	defer p.Close()
+	inputs, outputs, parameters := p.Network().Dims()
+	fmt.Println(inputs, outputs, parameters)
+	// Output:
+	// 784 1 4587
+}
+
+func ExamplePosterior_Picture() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	rows, err := p.Picture(ctx, drawn())
+	if err != nil {
+		log.Fatal(err)
+	}
+	list := must(p.Predict(ctx, rows))
+	fmt.Printf("%s, but more novel than %.0f %% of the training rows\n", list[0].Class, 100*list[0].Novelty.Rank)
+	// Output:
+	// 9, but more novel than 100 % of the training rows
+}
+
+func ExamplePosterior_Predict() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	list, err := p.Predict(ctx, must(p.TestRows(ctx, 6, 24)))
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, x := range list {
+		at := x.ClassIndex
+		fmt.Printf("row %d: %s with probability %.2f ± %.2f, by the network alone %.2f; novelty %.2f\n",
+			x.Row, x.Class, x.Probability[at], x.ProbabilitySD[at], x.NetworkProbability[at], x.Novelty.Rank)
+	}
+	// Output:
+	// row 6: 4 with probability 0.74 ± 0.39, by the network alone 1.00; novelty 0.82
+	// row 24: 9 with probability 0.74 ± 0.40, by the network alone 1.00; novelty 0.80
+}
+
+// A table with a header, whose columns may be in any order and among others.
+func ExamplePosterior_ReadCSV() {
+	ctx := context.Background()
+	p := table(ctx)
+	defer p.Close()
+	rows, err := p.ReadCSV(ctx, strings.NewReader("b,name,a\n2,first,1\n.5,second,3\n"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, x := range must(p.Predict(ctx, rows)) {
+		fmt.Printf("%.2f ± %.2f, the function ± %.2f\n", x.ObservationMean[0], x.ObservationSD[0], x.FunctionSD[0])
+	}
+	// Output:
+	// 0.26 ± 1.05, the function ± 0.13
+	// -0.60 ± 1.05, the function ± 0.12
+}
+
+func ExamplePosterior_ReadPicture() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	var file bytes.Buffer
+	check(png.Encode(&file, drawn()))
+	rows, err := p.ReadPicture(ctx, &file)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(must(p.Predict(ctx, rows))[0].Class)
+	// Output:
+	// 9
+}
+
+func ExamplePosterior_Records() {
+	ctx := context.Background()
+	p := table(ctx)
+	defer p.Close()
+	rows, err := p.Records(ctx, []map[string]float64{{"a": 1, "b": 2}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%.2f\n", must(p.Predict(ctx, rows))[0].ObservationMean)
+
+	_, err = p.Records(ctx, []map[string]float64{{"a": 1}})
+	fmt.Println(err)
+	// Output:
+	// [0.26]
+	// funcgp: record 0 has no number for column "b"; give all of "a", "b"
+}
+
+func ExamplePosterior_Rows() {
+	ctx := context.Background()
+	p := table(ctx)
+	defer p.Close()
+	rows, err := p.Rows(ctx, mat.NewDense(2, 2, []float64{1, 2, 3, .5}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, x := range must(p.Predict(ctx, rows)) {
+		fmt.Printf("%.2f\n", x.ObservationMean)
+	}
+	// Output:
+	// [0.26]
+	// [-0.60]
+}
+
+// A bundle answers where neither network nor data are.
+func ExamplePosterior_Save() {
+	ctx := context.Background()
+	dir := must(os.MkdirTemp("", "funcgp"))
+	defer os.RemoveAll(dir)
+	p := table(ctx)
+	defer p.Close()
+	path := filepath.Join(dir, "table.gp")
+	fmt.Println(p.Save(ctx, path, nil))
+	fmt.Println(p.Save(ctx, path, &funcgp.SaveOptions{Bundle: true}))
+	// Output:
+	// funcgp: no file is there to remember of a network or rows in memory; save with Bundle
+	// <nil>
+}
+
+func ExamplePosterior_TestRows() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	all, err := p.TestRows(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	list := must(p.Predict(ctx, all))
+	right := 0
+	for _, x := range list {
+		if x.Class == x.Label {
+			right++
+		}
+	}
+	fmt.Println(right, "of", len(list), "are right")
+	// Output:
+	// 793 of 800 are right
+}
+
+// A program may go by the code of a warning.
+func ExamplePosterior_Warnings() {
+	p := digits(context.Background())
+	defer p.Close()
+	for _, err := range p.Warnings() {
+		if w := (*linearize.Warning)(nil); errors.As(err, &w) {
+			fmt.Printf("%s: %.2f is more than %.2f\n", w.Code, w.Value, w.Limit)
+		}
+	}
+	// Output:
+	// remainder: 0.52 is more than 0.20
+}
+
+func ExampleRows_Len() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	fmt.Println(must(p.TestRows(ctx, 6, 24)).Len())
+	// Output: 2
+}
+
+func ExampleRows_Notes() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	fmt.Println(must(p.Picture(ctx, drawn())).Notes())
+	// Output:
+	// [the picture: inverted, since its border has grey level 255, that of the training pictures 0]
 }

@@ -63,14 +63,14 @@ func (d *Data) held(net *network.Network) (*dataset.Data, error) {
 	return out, nil
 }
 
-// read reads rows of one's own from in.
-func (p *Posterior) read(ctx context.Context, in io.Reader) (*Rows, error) {
+// read reads rows of one's own from in, which errors and notes call name.
+func (p *Posterior) read(ctx context.Context, in io.Reader, name string) (*Rows, error) {
 	end, err := p.begin()
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	asked, err := p.problem.Read(ctx, "-", dataset.InputOptions{MaxBytes: gp.MemoryBudget(p.problem.Limits.Memory), Standard: in})
+	asked, err := p.problem.Read(ctx, "-", dataset.InputOptions{MaxBytes: gp.MemoryBudget(p.problem.Limits.Memory), Standard: in, Name: name})
 	if err != nil {
 		return nil, fmt.Errorf("funcgp: %w", err)
 	}
@@ -80,11 +80,13 @@ func (p *Posterior) read(ctx context.Context, in io.Reader) (*Rows, error) {
 
 // ReadCSV reads rows of a table: a header with the names of the training data's columns, in any order and
 // among others, and numbers in their units; or just D numbers a line.
-func (p *Posterior) ReadCSV(ctx context.Context, r io.Reader) (*Rows, error) { return p.read(ctx, r) }
+func (p *Posterior) ReadCSV(ctx context.Context, r io.Reader) (*Rows, error) {
+	return p.read(ctx, r, "the table")
+}
 
 // ReadPicture reads a PNG or JPEG file, which is fitted to the inputs of the network.
 func (p *Posterior) ReadPicture(ctx context.Context, r io.Reader) (*Rows, error) {
-	return p.read(ctx, r)
+	return p.read(ctx, r, "the picture")
 }
 
 // Picture is a picture, which is fitted to the inputs of the network.
@@ -93,7 +95,7 @@ func (p *Posterior) Picture(ctx context.Context, img image.Image) (*Rows, error)
 	if err := png.Encode(&file, img); err != nil {
 		return nil, fmt.Errorf("funcgp: %w", err)
 	}
-	return p.read(ctx, &file)
+	return p.read(ctx, &file, "the picture")
 }
 
 // Rows are the rows of x, N×D, in the units and the order of the columns of the training data; pixels run
@@ -110,7 +112,7 @@ func (p *Posterior) Rows(ctx context.Context, x mat.Matrix) (*Rows, error) {
 		}
 		b.WriteByte('\n')
 	}
-	return p.read(ctx, &b)
+	return p.read(ctx, &b, "the rows")
 }
 
 // Records are rows by the names of the columns of the training data, in their units. A column that is
@@ -135,7 +137,7 @@ func (p *Posterior) Records(ctx context.Context, records []map[string]float64) (
 		_ = w.Write(line)
 	}
 	w.Flush()
-	return p.read(ctx, &b)
+	return p.read(ctx, &b, "the records")
 }
 
 // TestRows are test rows of the data by their 0-based numbers in the original file; without numbers all.

@@ -3,6 +3,7 @@ package dataset
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,8 +25,10 @@ type InputOptions struct {
 	Invert   picture.Choice // whether to invert pictures
 	MaxBytes int64          // the most memory that the inputs may take; default no limit
 
-	// Standard is what is read in place of a file named "-".
+	// Standard is what is read in place of a file named "-", and Name what errors and notes call it; default standard
+	// input.
 	Standard io.Reader
+	Name     string
 }
 
 // Inputs are rows to predict, whose targets are unknown.
@@ -52,7 +55,7 @@ func ReadInputs(ctx context.Context, path string, o *InputOptions) (*Inputs, err
 	}
 	name, in := path, io.Reader(nil)
 	if path == "-" {
-		name, in = "standard input", o.Standard
+		name, in = cmp.Or(o.Name, "standard input"), o.Standard
 	} else {
 		f, err := openFile(ctx, path)
 		if err != nil {
