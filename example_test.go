@@ -163,7 +163,8 @@ func ExampleTuned() {
 // The weight decay of a training with a mean loss over these 60 rows, whose precision is 60 times that.
 func ExampleWeightDecay() {
 	ctx := context.Background()
-	p := must(funcgp.Fit(ctx, funcgp.Model{}, funcgp.Data{TrainCount: 60}, &funcgp.FitOptions{Prior: funcgp.WeightDecay(.1)}))
+	o := &funcgp.FitOptions{Prior: funcgp.WeightDecay(.1)}
+	p := must(funcgp.Fit(ctx, funcgp.Model{}, funcgp.Data{TrainCount: 60}, o))
 	defer p.Close()
 	list := must(p.Predict(ctx, must(p.TestRows(ctx, 6))))
 	fmt.Printf("variance %.1f\n", list[0].Covariance.At(0, 0))

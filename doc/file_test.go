@@ -69,7 +69,8 @@ func rowsInMemory(t *testing.T) (funcgp.Model, funcgp.Data, *funcgp.FitOptions) 
 		y.Set(i, 0, float64(i)/7)
 	}
 	data := funcgp.Data{X: x, Y: y, Columns: []string{"a", "b"}}
-	return funcgp.Model{Network: net}, data, &funcgp.FitOptions{Likelihood: "gaussian", Standardize: "no", Prior: funcgp.Precision(1)}
+	o := &funcgp.FitOptions{Likelihood: "gaussian", Standardize: "no", Prior: funcgp.Precision(1)}
+	return funcgp.Model{Network: net}, data, o
 }
 
 // savedCases writes files by every method, and by the command those that only it writes.
@@ -91,9 +92,11 @@ func savedCases(t *testing.T) (cases []savedCase) {
 		if m.Inducing > 0 {
 			table = "sparse"
 		}
-		add(savedCase{name: m.Name, table: table, classes: 2, targets: 1}, funcgp.Model{}, digits, &funcgp.FitOptions{Method: m}, funcgp.SaveOptions{})
+		add(savedCase{name: m.Name, table: table, classes: 2, targets: 1}, funcgp.Model{}, digits,
+			&funcgp.FitOptions{Method: m}, funcgp.SaveOptions{})
 	}
-	add(savedCase{name: "inputs", table: "exact", classes: 2, targets: 1}, funcgp.Model{}, digits, nil, funcgp.SaveOptions{Inputs: true})
+	add(savedCase{name: "inputs", table: "exact", classes: 2, targets: 1}, funcgp.Model{}, digits, nil,
+		funcgp.SaveOptions{Inputs: true})
 	m, d, o := rowsInMemory(t)
 	o.Method = funcgp.Method{Name: "nystrom", Inducing: 25}
 	add(savedCase{name: "singular", table: "sparse", targets: 1}, m, d, o, funcgp.SaveOptions{Bundle: true})
@@ -109,7 +112,8 @@ func savedCases(t *testing.T) (cases []savedCase) {
 		fit + name("g.gp") + " --train-count 60 --prior " + name("prior.json"),
 		fit + name("all.gp") + " --train-count 40",
 		fit + name("less.gp") + " --posterior " + name("all.gp") + " --without " + name("rows.txt"),
-		fit + name("words.gp") + " --id id --model " + filepath.Join(words, "model.onnx") + " --data " + filepath.Join(words, "train.csv"),
+		fit + name("words.gp") + " --id id --model " + filepath.Join(words, "model.onnx") +
+			" --data " + filepath.Join(words, "train.csv"),
 	}, "\n"), "bash")
 	for _, c := range []string{"g", "less"} {
 		cases = append(cases, savedCase{name: c, path: name(c + ".gp"), table: "exact", classes: 2, targets: 1})
@@ -137,12 +141,9 @@ func value(t *testing.T, formula string, of map[string]int) int {
 
 // about is what sections say of the sizes of a posterior.
 type about struct {
-	N, C, P, M, Rank  int
-	Columns           int
-	Examples, Outputs []int
-	Rows              []int
-	Directions        bool
-	Approximation     int
+	M, Rank, Columns int
+	Examples, Rows   []int
+	Directions       bool
 }
 
 // sizesOf are the values of the letters of the page.
@@ -161,8 +162,9 @@ func sizesOf(t *testing.T, f *store.File, c *savedCase) map[string]int {
 	if c.table == "kept" {
 		require.NoError(t, f.JSON("thinned.about", &thin))
 	}
-	of := map[string]int{"N": head.Fit.Examples, "C": head.Fit.Outputs, "P": head.Fit.Parameters, "R": a.Rank, "M": a.M, "m": a.M * head.Fit.Outputs,
-		"n": len(thin.Examples), "D": novel.Columns, "S": len(novel.Rows), "L": head.Fit.Calibration.Rows, "W": 13, "T": c.targets}
+	of := map[string]int{"N": head.Fit.Examples, "C": head.Fit.Outputs, "P": head.Fit.Parameters, "R": a.Rank, "M": a.M,
+		"m": a.M * head.Fit.Outputs, "n": len(thin.Examples), "D": novel.Columns, "S": len(novel.Rows),
+		"L": head.Fit.Calibration.Rows, "W": 13, "T": c.targets}
 	if c.classes > 0 {
 		of["W"] = 7 + 2*c.classes
 	}
@@ -189,8 +191,8 @@ func sizesOf(t *testing.T, f *store.File, c *savedCase) map[string]int {
 	return of
 }
 
-// The tables of doc/file.md name the sections of files of every method, in their order, and say how long they are; and they
-// name the members of headers.
+// The tables of doc/file.md name the sections of files of every method, in their order, and say how long they are;
+// and they name the members of headers.
 func TestFilePage(t *testing.T) {
 	tables := fileTables(t)
 	for _, c := range savedCases(t) {
@@ -283,7 +285,10 @@ func TestFileRefusals(t *testing.T) {
 	container := slices.Clone(good)
 	container[8] = 2
 	binary.LittleEndian.PutUint32(container[60:], crc32.Checksum(container[:60], crc32.MakeTable(crc32.Castagnoli)))
-	for i, b := range [][]byte{container, again("gpexplain inducing", 1, same), again(savedKind, savedVersion+1, same), older, damaged} {
+	files := [][]byte{container, again("gpexplain inducing", 1, same), again(savedKind, savedVersion+1, same),
+		older, damaged}
+	require.Len(t, shown, len(files))
+	for i, b := range files {
 		write(t, path+"x", b)
 		_, err := funcgp.Open(t.Context(), path+"x", nil)
 		require.ErrorContains(t, err, shown[i], fmt.Sprint(i))

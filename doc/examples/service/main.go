@@ -86,7 +86,8 @@ func (s *service) answer(ctx context.Context, rows *funcgp.Rows, explain bool) (
 	}
 	list, err := s.now.Predict(ctx, rows)
 	for _, p := range list {
-		one := map[string]any{"class": p.Class, "probability": p.Probability, "mean": p.ObservationMean, "sd": p.ObservationSD}
+		one := map[string]any{"class": p.Class, "probability": p.Probability,
+			"mean": p.ObservationMean, "sd": p.ObservationSD}
 		if !math.IsNaN(p.Novelty.Rank) {
 			one["novelty"] = p.Novelty.Rank
 		}
