@@ -31,11 +31,12 @@ type CalibrateOptions struct {
 
 // A Calibration is the scale of the predictive covariance, and of classes the temperature of
 // the mean, under which targets are likeliest (E18, E21). Counts predict at the rate of the mean,
-// whatever the covariance is. It belongs to the posterior whose moments it was found with.
+// whatever the covariance is. It belongs to the posterior whose moments it was found with. The
+// zero value scales nothing.
 type Calibration struct {
-	Scale       float64 // s: predict with s·cov
+	Scale       float64 // s: predict with s·cov; 0 means 1
 	Temperature float64 // τ ≤ 1: predict with τ·mean; 1 but for a Logistic likelihood, and 0 means 1
-	NoiseScale  float64 // t: predict with t·σ²; 1 but for a Gaussian likelihood
+	NoiseScale  float64 // t: predict with t·σ²; 1 but for a Gaussian likelihood, and 0 means 1
 	RateKept    bool    // predict with mean − s·v/2, v the variances, so that E exp f = exp(mean); for Poisson
 	NLL         float64 // mean of −log p(y|x) at these scales
 	StdErr      float64 // standard error of NLL; NaN for one row
@@ -202,7 +203,7 @@ func (c *Calibration) Apply(lik Likelihood, mean, cov *mat.Dense) (Likelihood, *
 		return lik, mean, cov, nil
 	}
 	if g, ok := lik.(*Gaussian); ok {
-		noisy, err := g.ScaleNoise(c.NoiseScale)
+		noisy, err := g.ScaleNoise(orOne(c.NoiseScale))
 		if err != nil {
 			return nil, nil, nil, err
 		}
@@ -211,7 +212,7 @@ func (c *Calibration) Apply(lik Likelihood, mean, cov *mat.Dense) (Likelihood, *
 	if c.Temperature != 0 && c.Temperature != 1 {
 		mean = scaledMatrix(mean, c.Temperature)
 	}
-	cov = scaledMatrix(cov, c.Scale)
+	cov = scaledMatrix(cov, orOne(c.Scale))
 	if c.RateKept && mean != nil {
 		if cov == nil {
 			panic("glm: a mean whose rate is kept needs a covariance")
@@ -226,6 +227,14 @@ func (c *Calibration) Apply(lik Likelihood, mean, cov *mat.Dense) (Likelihood, *
 		}
 	}
 	return lik, mean, cov, nil
+}
+
+// orOne returns the scale s, where 0 stands for 1.
+func orOne(s float64) float64 {
+	if s == 0 {
+		return 1
+	}
+	return s
 }
 
 // scaledMatrix returns s·m in a new matrix; nil stays nil.

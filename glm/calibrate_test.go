@@ -54,6 +54,24 @@ func penaltyOfBoth(s, tau, spread float64, n int) float64 {
 
 // The scale and the temperature are the best of a fine grid of pairs, for each likelihood
 // and by other links, with priors and without (E18, E21).
+// The zero value scales nothing, and the other scales of a partly filled one stay 1.
+func TestZeroCalibration(t *testing.T) {
+	gauss, err := NewGaussian(.25)
+	require.NoError(t, err)
+	mean, cov := mat.NewDense(1, 1, []float64{3}), mat.NewDense(1, 1, []float64{2})
+	for _, c := range []*Calibration{{}, {NoiseScale: 1}, {Scale: 1}, {Scale: 1, Temperature: 1, NoiseScale: 1}} {
+		lik, m, v, err := c.Apply(gauss, mean, cov)
+		require.NoError(t, err)
+		require.Equal(t, 3.0, m.At(0, 0))
+		require.Equal(t, 2.0, v.At(0, 0))
+		require.Equal(t, gauss.LogProb([]float64{1}, []float64{3}), lik.LogProb([]float64{1}, []float64{3}))
+	}
+	lik, _, v, err := (&Calibration{Scale: .5}).Apply(gauss, mean, cov)
+	require.NoError(t, err)
+	require.Equal(t, 1.0, v.At(0, 0))
+	require.Equal(t, gauss.LogProb([]float64{1}, []float64{3}), lik.LogProb([]float64{1}, []float64{3}))
+}
+
 func TestE18CalibrateAgainstBruteForce(t *testing.T) {
 	rng := newRand(3)
 	below := 0
