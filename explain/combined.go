@@ -96,10 +96,14 @@ func (e *Explainer) complete(ctx context.Context, cross gp.Cross, work [][]tally
 		return e.know(ctx, need)
 	}
 	return e.visit(ctx, need, func(rows []int, b *linearize.Batch) error {
-		if slices.ContainsFunc(rows, func(i int) bool { return e.known == nil || !e.known[i] }) {
-			if err := e.learn(ctx, rows, b); err != nil {
-				return err
+		err := e.locked(ctx, func() error {
+			if slices.ContainsFunc(rows, func(i int) bool { return e.known == nil || !e.known[i] }) {
+				return e.learn(ctx, rows, b)
 			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 		var post mat.Dense
 		if err := q.CombinedTo(ctx, &post, b, gp.Posterior); err != nil {

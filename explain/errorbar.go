@@ -55,7 +55,7 @@ func (e *Explainer) knowSpread(ctx context.Context, need []bool) error {
 	if !e.options.ErrorBars {
 		return nil
 	}
-	return e.fill(ctx, need, e.spreadKnown, e.learnSpread)
+	return e.fill(ctx, need, &e.spreadKnown, e.learnSpread)
 }
 
 // learnSpread fills the cache for the training examples b at these rows. V_i is NaN where
@@ -83,6 +83,9 @@ func (e *Explainer) learnSpread(ctx context.Context, rows []int, b *linearize.Ba
 		}
 	}
 	for j, i := range rows {
+		if e.spreadKnown[i] { // and other goroutines read it
+			continue
+		}
 		copy(e.spreads[i*e.c*e.c:(i+1)*e.c*e.c], rowsOf(v, j*e.c, e.c))
 		e.spreadKnown[i] = true
 	}

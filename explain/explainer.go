@@ -72,7 +72,8 @@ type PriorMean interface {
 }
 
 // An Explainer explains predictions of one posterior. It caches the posterior
-// covariances of training examples and must be used by one goroutine at a time.
+// covariances of training examples. It is safe for concurrent use: while one goroutine
+// computes what the cache lacks, others that need it wait; see Prepare.
 type Explainer struct {
 	dual    gp.Dual
 	prior   PriorMean
@@ -81,13 +82,15 @@ type Explainer struct {
 	groups  int // number of groups of Options.Groups
 	alpha   []float64
 	pseudo  []float64
-	influence
-	spread
+	*cache
 }
 
 // A Term is one training example's part in one prediction.
 type Term struct {
-	Index        int       // position of the example in the training data
+	// Index is the position of the example in gp.Dual.Data, from 0. That is its row in a file
+	// only where Data has all rows of the file in their order: explain knows of no files. The
+	// command prints the row of the file, which it looks up by Index.
+	Index        int
 	Value        float64   // C(x*,x_i) b_i (E14)
 	Raw          float64   // κ(x*,x_i) α_i (E12)
 	Similarity   float64   // posterior correlation with the test row; NaN where a variance is zero
@@ -114,10 +117,12 @@ type Columns struct {
 }
 
 // An Explanation writes one number as a sum over all N training examples:
-// Network = PriorMean + Sum + Remainder.
+// Network = PriorMean + Sum + Remainder. Mean is PriorMean + Sum up to rounding after a
+// refit and with gp.LinearGaussian, and Network otherwise.
 type Explanation struct {
 	Target          Target
-	Network         float64 // f(x*;θ*)
+	Network         float64 // f(x*;θ*), which is not what a refit predicts: see Mean
+	Mean            float64 // posterior mean of f(x*), as gp.Latent.PredictTo gives it: the prediction
 	PriorMean       float64 // m(x*)
 	Sum             float64 // Σ Value over all N
 	RawSum          float64 // Σ Raw over all N; Sum up to rounding
@@ -150,7 +155,7 @@ func New(d gp.Dual, prior PriorMean, o *Options) (*Explainer, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	e := &Explainer{dual: d, prior: prior, options: *o, n: d.Data().Len(), alpha: d.Alpha(), pseudo: d.PseudoTargets()}
+	e := &Explainer{dual: d, prior: prior, options: *o, n: d.Data().Len(), alpha: d.Alpha(), pseudo: d.PseudoTargets(), cache: newCache()}
 	_, e.c = d.Sites().F.Dims()
 	if len(e.alpha) != e.n*e.c || len(e.pseudo) != e.n*e.c {
 		panic("explain: dual vectors do not match the training data")
@@ -258,11 +263,13 @@ func (e *Explainer) explain(ctx context.Context, x *linearize.Batch, cov *mat.De
 			return nil, err
 		}
 	}
+	predicted, unknown := mat.NewDense(rows, e.c, nil), (*mat.Dense)(nil)
 	if cov == nil {
 		cov = mat.NewDense(rows*e.c, e.c, nil)
-		if err := e.dual.PredictTo(ctx, nil, cov, x); err != nil {
-			return nil, fmt.Errorf("explain: posterior covariance of the test rows: %w", err)
-		}
+		unknown = cov
+	}
+	if err := e.dual.PredictTo(ctx, predicted, unknown, x); err != nil {
+		return nil, fmt.Errorf("explain: posterior mean and covariance of the test rows: %w", err)
 	}
 	mean := make([]float64, rows*e.c)
 	e.prior.MeanTo(mean, x)
@@ -286,7 +293,9 @@ func (e *Explainer) explain(ctx context.Context, x *linearize.Batch, cov *mat.De
 	err = par.Do(ctx, e.options.Workers, rows, func(t int) error {
 		f, m := x.F.RawRowView(t), mean[t*e.c:(t+1)*e.c]
 		for i := range work[t] {
-			out[t] = append(out[t], e.finish(&work[t][i], f, m))
+			one := e.finish(&work[t][i], f, m)
+			one.Mean = one.Target.Of(predicted.RawRowView(t))
+			out[t] = append(out[t], one)
 		}
 		return nil
 	})

@@ -577,3 +577,34 @@ func explainers(t *testing.T, o Options, test func(t *testing.T, d *testkit.Dual
 		test(t, d, e, x)
 	}
 }
+
+// Mean is what the posterior predicts: the mean of the linearized model after a refit, where
+// Network is not, and f(x;θ*) of a posterior at θ*.
+func TestMeanIsThePrediction(t *testing.T) {
+	r := testkit.OpenReference(t, "two-moons")
+	x := r.Test.Slice(0, 3)
+	refit, err := gp.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, nil)
+	require.NoError(t, err)
+	fit, err := gp.Fit(t.Context(), r.Kernel, r.Train, r.Sites(t), nil)
+	require.NoError(t, err)
+	for name, d := range map[string]*gp.Exact{"refit": refit, "fit": fit} {
+		e, err := New(d, r.Kernel, nil)
+		require.NoError(t, err)
+		rows, err := e.Explain(t.Context(), x)
+		require.NoError(t, err)
+		var mean, cov mat.Dense
+		require.NoError(t, d.PredictTo(t.Context(), &mean, &cov, x))
+		given, err := e.ExplainTargets(t.Context(), x, &cov, []Target{Single(0)})
+		require.NoError(t, err)
+		for i := range rows {
+			one := rows[i][0]
+			require.Equal(t, mean.At(i, 0), one.Mean, name)
+			require.Equal(t, one.Mean, given[i][0].Mean, name)
+			require.Equal(t, x.F.At(i, 0), one.Network)
+			if d.Refitted() {
+				require.InDelta(t, one.PriorMean+one.Sum, one.Mean, 1e-8)
+				require.NotEqual(t, one.Network, one.Mean)
+			}
+		}
+	}
+}

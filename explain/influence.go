@@ -20,6 +20,27 @@ type influence struct {
 	step  []float64 // (I − Λ_i h_i)⁻¹ r_i, N·C; NaN where undefined
 }
 
+// A cache holds what was computed of training examples. The numbers of an example are written
+// once, by the goroutine that holds the lock, and read by those that held it since.
+type cache struct {
+	lock chan struct{} // holds a value while a goroutine fills the cache
+	influence
+	spread
+}
+
+func newCache() *cache { return &cache{lock: make(chan struct{}, 1)} }
+
+// locked calls do while no other goroutine fills the cache. A cancelled context ends the wait.
+func (c *cache) locked(ctx context.Context, do func() error) error {
+	select {
+	case c.lock <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-c.lock }()
+	return do()
+}
+
 // similarity is the posterior correlation of the target between the test row
 // and example i, C(x*,x_i)/√(C(x*,x*) C(x_i,x_i)).
 func (e *Explainer) similarity(w *tally, i int, cross []float64) float64 {
@@ -44,12 +65,16 @@ func (e *Explainer) knowAll(ctx context.Context) error {
 
 // know fills the cache for the examples i with need[i] that it does not hold yet.
 func (e *Explainer) know(ctx context.Context, need []bool) error {
-	return e.fill(ctx, need, e.known, e.learn)
+	return e.fill(ctx, need, &e.known, e.learn)
 }
 
-// fill calls learn for the examples i with need[i] that are not known, a few at a time.
-// known may be nil.
-func (e *Explainer) fill(ctx context.Context, need, known []bool, learn func(ctx context.Context, rows []int, b *linearize.Batch) error) error {
+// fill calls learn for the examples i with need[i] that are not known, a few at a time, while
+// it holds the lock of the cache. known may be nil.
+func (e *Explainer) fill(ctx context.Context, need []bool, known *[]bool, learn func(ctx context.Context, rows []int, b *linearize.Batch) error) error {
+	return e.locked(ctx, func() error { return e.fillLocked(ctx, need, *known, learn) })
+}
+
+func (e *Explainer) fillLocked(ctx context.Context, need, known []bool, learn func(ctx context.Context, rows []int, b *linearize.Batch) error) error {
 	need = slices.Clone(need)
 	for i := range known {
 		need[i] = need[i] && !known[i]
@@ -152,7 +177,7 @@ func span(lo, hi int) []int {
 }
 
 // learn fills cov and step for the training examples b at these rows. They are NaN
-// for an example whose variance is lost to rounding.
+// for an example whose variance is lost to rounding. The cache must be locked.
 func (e *Explainer) learn(ctx context.Context, rows []int, b *linearize.Batch) error {
 	if e.known == nil {
 		e.known = make([]bool, e.n)
@@ -164,6 +189,9 @@ func (e *Explainer) learn(ctx context.Context, rows []int, b *linearize.Batch) e
 		return fmt.Errorf("explain: influence of training example %d and others: %w", rows[0], err)
 	}
 	for j, i := range rows {
+		if e.known[i] { // and other goroutines read it
+			continue
+		}
 		copy(e.cov[i*e.c*e.c:(i+1)*e.c*e.c], rowsOf(cov, j*e.c, e.c))
 		copy(e.step[i*e.c:(i+1)*e.c], step.RawRowView(j))
 		e.known[i] = true

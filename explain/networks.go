@@ -66,13 +66,14 @@ type TermSpread struct{ Value, Raw, Removal Spread }
 // Output = PriorMean + Sum + Remainder.
 type Network struct {
 	Output, PriorMean, Sum, RawSum, Remainder float64
+	Mean                                      float64 // posterior mean: the prediction
 }
 
 // MeanOf explains the mean output of K networks at a test row, from the explanation of the
 // same row and target by each of them with Options.All, over the same N training examples.
 // Of o it takes Terms, Top, Sides, Similar, Groups and Curve, and nil means the defaults.
 //
-// Every number of the result is the mean over the networks: Network, PriorMean, Sum and
+// Every number of the result is the mean over the networks: Network, Mean, PriorMean, Sum and
 // Remainder, and Value, Raw, Removal and Similarity of each term, of which the largest are
 // listed. So the sum closes as those of the networks do. Term.Networks holds the error
 // bars, Explanation.Networks the networks one by one. What belongs to one posterior alone is
@@ -133,6 +134,7 @@ func (m *meanOf) explain(o *Options) Explanation {
 	}
 	x := Explanation{Target: m.target, All: all}
 	x.Network, _ = m.over(func(x *Explanation) float64 { return x.Network })
+	x.Mean, _ = m.over(func(x *Explanation) float64 { return x.Mean })
 	x.PriorMean, _ = m.over(func(x *Explanation) float64 { return x.PriorMean })
 	x.Sum, _ = m.over(func(x *Explanation) float64 { return x.Sum })
 	x.RawSum, _ = m.over(func(x *Explanation) float64 { return x.RawSum })
@@ -140,7 +142,7 @@ func (m *meanOf) explain(o *Options) Explanation {
 	x.Remainder = x.Network - x.PriorMean - x.Sum
 	for k := range m.networks {
 		one := &m.networks[k]
-		x.Networks = append(x.Networks, Network{Output: one.Network, PriorMean: one.PriorMean, Sum: one.Sum, RawSum: one.RawSum, Remainder: one.Remainder})
+		x.Networks = append(x.Networks, Network{Output: one.Network, PriorMean: one.PriorMean, Sum: one.Sum, RawSum: one.RawSum, Remainder: one.Remainder, Mean: one.Mean})
 	}
 	terms := all.Value
 	if o.Terms == gp.Raw {

@@ -51,7 +51,7 @@ func TestMeanOfNetworksCloses(t *testing.T) {
 		output, value, raw := 0.0, 0.0, 0.0
 		for k := range list {
 			output += list[k].Network / 5
-			require.Equal(t, Network{list[k].Network, list[k].PriorMean, list[k].Sum, list[k].RawSum, list[k].Remainder}, x.Networks[k])
+			require.Equal(t, Network{list[k].Network, list[k].PriorMean, list[k].Sum, list[k].RawSum, list[k].Remainder, list[k].Mean}, x.Networks[k])
 		}
 		scale := 0.0
 		for i := range x.All.Value {

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"context"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -10,12 +11,12 @@ import (
 
 // Prepare computes the posterior variance of every training example, as
 // Options.Similar does, and with Options.ErrorBars what these take of every example.
-// Afterwards Explain and ExplainTargets may be called by several goroutines at a time.
+// Afterwards goroutines that call Explain and ExplainTargets do not wait for one another.
 func (e *Explainer) Prepare(ctx context.Context) error {
 	if err := e.knowAll(ctx); err != nil {
 		return err
 	}
-	return e.knowSpread(ctx, e.known)
+	return e.knowSpread(ctx, slices.Repeat([]bool{true}, e.n))
 }
 
 // ExplainTargets is Explain with targets in place of Options.Targets. cov is the posterior

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"context"
 	"sync"
 	"testing"
 
@@ -50,4 +51,43 @@ func TestExplainTargets(t *testing.T) {
 			_, _ = e.ExplainTargets(t.Context(), x, mat.NewDense(1, e.c, nil), []Target{Single(0)})
 		})
 	})
+}
+
+// An explainer that is not prepared explains for many goroutines at a time what it explains
+// for one. The race detector watches.
+func TestExplainConcurrently(t *testing.T) {
+	o := Options{Top: 2, Sides: true, ErrorBars: true}
+	explainers(t, o, func(t *testing.T, d *testkit.Dual, e *Explainer, x *linearize.Batch) {
+		one, err := New(d, d, &o)
+		require.NoError(t, err)
+		var all sync.WaitGroup
+		got := make([][][]Explanation, 2*x.Len())
+		for k := range got {
+			all.Go(func() {
+				i := k % x.Len()
+				var err error
+				if got[k], err = e.Explain(t.Context(), x.Slice(i, i+1)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		for k := range got {
+			i := k % x.Len()
+			want, err := one.Explain(t.Context(), x.Slice(i, i+1))
+			require.NoError(t, err)
+			requireSame(t, want, got[k])
+		}
+	})
+}
+
+// A goroutine that waits for another's part of the cache stops when its context is cancelled.
+func TestCacheStops(t *testing.T) {
+	c := newCache()
+	ctx, cancel := context.WithCancel(t.Context())
+	require.NoError(t, c.locked(t.Context(), func() error {
+		cancel()
+		require.ErrorIs(t, c.locked(ctx, func() error { return nil }), context.Canceled)
+		return nil
+	}))
 }

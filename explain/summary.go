@@ -57,7 +57,6 @@ func (e *Explainer) Summarize(ctx context.Context, x linearize.Source, classes *
 	if err := full.knowAll(ctx); err != nil {
 		return nil, err
 	}
-	e.influence = full.influence
 	s := newStatistics(e.n, e.options.Top, classes)
 	// Four columns and two tiles, so that a chunk stays near 64 MiB.
 	chunk := max(1, 8*tileFloats/(6*e.n*e.c*e.c))

@@ -17,7 +17,7 @@ import (
 // Without predicts what the posterior would predict without one training example,
 // for each of n training examples in turn. It is a step from the posterior of all
 // examples (E15), which is exact for a Gaussian likelihood. It shares the cache of
-// its Explainer and must be used by one goroutine at a time.
+// its Explainer and, like it, is safe for concurrent use.
 type Without struct {
 	e     *Explainer
 	rows  []int  // ascending positions in the training data

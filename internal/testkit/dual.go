@@ -49,10 +49,19 @@ func (d *Dual) MeanTo(dst []float64, b *linearize.Batch) {
 }
 
 func (d *Dual) PredictTo(_ context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
-	if mean != nil {
-		panic("testkit: the mean is not used by explain")
-	}
 	j, c := Jacobian(x), x.Outputs()
+	if dense.SizeTo(mean, x.Len(), c); mean != nil {
+		// m + K_*n α (E6)
+		m := make([]float64, x.Len()*c)
+		d.MeanTo(m, x)
+		move := Product(j, d.Prior, d.J.T(), Vec(d.DualVector))
+		for i, v := range m {
+			mean.Set(i/c, i%c, v+move.At(i, 0))
+		}
+	}
+	if cov == nil {
+		return nil
+	}
 	all := Product(j, d.Sigma, j.T())
 	for t := range x.Len() {
 		cov.Slice(t*c, (t+1)*c, 0, c).(*mat.Dense).Copy(all.Slice(t*c, (t+1)*c, t*c, (t+1)*c))
