@@ -106,8 +106,9 @@ func main() {
 	http.Handle("POST /predict", s)
 	http.Handle("POST /explain", s)
 	server := &http.Server{Addr: *addr, ReadTimeout: 10 * time.Second}
+	signal.Notify(again, syscall.SIGHUP)
 	go func() { ended <- server.ListenAndServe() }()
-	for signal.Notify(again, syscall.SIGHUP); ctx.Err() == nil; {
+	for ctx.Err() == nil {
 		select {
 		case err := <-ended:
 			check(err)

@@ -1,15 +1,21 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -140,4 +146,40 @@ func TestReloadUnderLoad(t *testing.T) {
 		require.ErrorIs(t, err, funcgp.ErrClosed)
 	}
 	require.NotEqual(t, before, counts.Get("loads").String())
+}
+
+// The program itself: it answers, loads again on SIGHUP, shows counts, and ends with status 0 on SIGTERM.
+func TestProgram(t *testing.T) {
+	if testing.Short() || runtime.GOOS == "windows" {
+		t.Skip("it builds the program, and sends it signals")
+	}
+	program := filepath.Join(t.TempDir(), "service")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	addr := l.Addr().String()
+	require.NoError(t, l.Close())
+	c := exec.CommandContext(t.Context(), program, "-file", posteriors(t)[0], "-addr", addr)
+	var says bytes.Buffer
+	c.Stderr = &says
+	require.NoError(t, c.Start())
+	shows := func(what string) func() bool {
+		return func() bool {
+			r, err := http.Get("http://" + addr + "/debug/vars")
+			if err != nil {
+				return false
+			}
+			defer r.Body.Close()
+			text, err := io.ReadAll(r.Body)
+			return err == nil && strings.Contains(string(text), what)
+		}
+	}
+	require.Eventually(t, shows(`"loads": 1`), time.Minute, 20*time.Millisecond)
+	status, text := post(t, "http://"+addr+"/explain", loan)
+	require.Equal(t, http.StatusOK, status, text)
+	require.NoError(t, c.Process.Signal(syscall.SIGHUP))
+	require.Eventually(t, shows(`"loads": 2`), time.Minute, 20*time.Millisecond)
+	require.NoError(t, c.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, c.Wait(), "%s", &says)
 }
