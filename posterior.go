@@ -4,16 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"sync"
 
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -26,7 +26,7 @@ type Posterior struct {
 	link    glm.Link
 	fit     report.Fit
 	names   report.Rows
-	con     *console.Console
+	job     *job.Job
 	held    bool // the network or the rows were in memory
 
 	use    sync.RWMutex // held for reading by each call, for writing by Close
@@ -47,7 +47,7 @@ func Open(ctx context.Context, path string, o *OpenOptions) (*Posterior, error) 
 		o = &OpenOptions{}
 	}
 	q := &problem.Options{Model: o.Model, Data: o.Data, MaxMemory: o.MaxMemory}
-	return start(ctx, q, path, &o.Limits, func(ctx context.Context, c *console.Console, p *problem.Problem) (*problem.Problem, *inference.Posterior, error) {
+	return start(ctx, q, path, &o.Limits, func(ctx context.Context, c *job.Job, p *problem.Problem) (*problem.Problem, *inference.Posterior, error) {
 		post, err := inference.Answer(ctx, c, p, nil, "loo")
 		return p, post, err
 	})
@@ -90,7 +90,7 @@ func Fit(ctx context.Context, m Model, d Data, o *FitOptions) (*Posterior, error
 	if calibrate == "" {
 		calibrate = "loo"
 	}
-	return start(ctx, q, "", &o.Limits, func(ctx context.Context, c *console.Console, p *problem.Problem) (*problem.Problem, *inference.Posterior, error) {
+	return start(ctx, q, "", &o.Limits, func(ctx context.Context, c *job.Job, p *problem.Problem) (*problem.Problem, *inference.Posterior, error) {
 		p, err := p.Grouped(ctx, c)
 		if err != nil {
 			return nil, nil, err
@@ -101,7 +101,7 @@ func Fit(ctx context.Context, m Model, d Data, o *FitOptions) (*Posterior, error
 }
 
 // start reads what a posterior is made from and makes it.
-func start(ctx context.Context, o *problem.Options, path string, l *Limits, make func(ctx context.Context, c *console.Console, p *problem.Problem) (*problem.Problem, *inference.Posterior, error)) (_ *Posterior, err error) {
+func start(ctx context.Context, o *problem.Options, path string, l *Limits, make func(ctx context.Context, c *job.Job, p *problem.Problem) (*problem.Problem, *inference.Posterior, error)) (_ *Posterior, err error) {
 	flags, err := o.Flags()
 	if err != nil {
 		return nil, fmt.Errorf("funcgp: %w", err)
@@ -109,10 +109,7 @@ func start(ctx context.Context, o *problem.Options, path string, l *Limits, make
 	if path != "" {
 		flags.Remembers()
 	}
-	c := console.New(nil, io.Discard, io.Discard)
-	c.Quiet = true
-	c.Hear(l.Progress)
-	c.Begin()
+	c := job.New(hearer{l.Progress})
 	defer func() {
 		if err != nil {
 			c.Close()
@@ -122,7 +119,7 @@ func start(ctx context.Context, o *problem.Options, path string, l *Limits, make
 	if err != nil {
 		return nil, fmt.Errorf("funcgp: %w", err)
 	}
-	q := &Posterior{con: c, held: o.Network != nil || o.Rows != nil}
+	q := &Posterior{job: c, held: o.Network != nil || o.Rows != nil}
 	if q.problem, q.post, err = make(ctx, c, p); err != nil {
 		return nil, fmt.Errorf("funcgp: %w", err)
 	}
@@ -149,7 +146,7 @@ func (p *Posterior) Close() error {
 	defer p.use.Unlock()
 	if !p.closed {
 		p.closed = true
-		p.con.Close()
+		p.job.Close()
 	}
 	return nil
 }
@@ -207,3 +204,30 @@ func (p *Posterior) Calibration() *glm.Calibration {
 	copied := *k
 	return &copied
 }
+
+// A hearer tells of the progress of a job, whose warnings are in Warnings.
+type hearer struct {
+	progress func(stage string, done, total int) // nil tells nobody
+}
+
+// Show implements job.Listener.
+func (h hearer) Show(stage string, done, total int) {
+	if h.progress != nil {
+		h.progress(stage, done, total)
+	}
+}
+
+// Ended implements job.Listener.
+func (h hearer) Ended(part string) { h.Show(part, 1, 1) }
+
+// Clear implements job.Listener.
+func (hearer) Clear() {}
+
+// Note implements job.Listener.
+func (hearer) Note(string) {}
+
+// Detail implements job.Listener.
+func (hearer) Detail(string) {}
+
+// Alarm implements job.Listener.
+func (hearer) Alarm(*linearize.Warning) {}

@@ -9,10 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain/audit"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 )
 
@@ -48,50 +50,50 @@ func (s *acquireVerb) add(c *cobra.Command) {
 	f.IntVar(&s.top, "top", 20, "list the first `K` rows")
 	f.IntVar(&s.batch, "batch", 0, "choose a batch of `B` rows; 0 for none")
 	f.StringVar(&s.csv, "csv", "", "write the scores of all rows as a table to `FILE`")
-	s.posterior.Add(c)
-	s.posterior.AddAnswer(c)
-	s.posterior.AddTune(c)
-	s.posterior.AddFile(c)
+	flags.Method(c, &s.posterior)
+	flags.Answer(c, &s.posterior)
+	flags.Tune(c, &s.posterior)
+	flags.Posterior(c, &s.posterior)
 }
 
 func (s *acquireVerb) check(c *cobra.Command) error {
 	switch {
 	case s.pool == "":
-		return console.Usagef("--pool is needed: the rows that a label may be asked for")
+		return job.Usagef("--pool is needed: the rows that a label may be asked for")
 	case s.top < 1:
-		return console.Usagef("--top %d must be at least 1", s.top)
+		return job.Usagef("--top %d must be at least 1", s.top)
 	case s.batch < 0:
-		return console.Usagef("--batch %d must be 0 or more", s.batch)
+		return job.Usagef("--batch %d must be 0 or more", s.batch)
 	}
-	if err := s.posterior.Check(c); err != nil {
+	if err := s.posterior.Check(c.Flags().Changed); err != nil {
 		return err
 	}
-	return console.Distinct([]console.FlagPath{{Flag: "--csv", Path: s.csv}}, append(s.common.Files(), console.FlagPath{Flag: "--posterior", Path: s.posterior.File}, console.FlagPath{Flag: "--pool", Path: s.pool}))
+	return console.Distinct([]job.FlagPath{{Flag: "--csv", Path: s.csv}}, append(s.common.Files(), job.FlagPath{Flag: "--posterior", Path: s.posterior.File}, job.FlagPath{Flag: "--pool", Path: s.pool}))
 }
 
 func (s *acquireVerb) run(ctx context.Context, c *console.Console) error {
 	if err := console.Writable(s.csv); err != nil {
 		return err
 	}
-	p, err := problem.Open(ctx, c, &s.common, s.posterior.File)
+	p, err := problem.Open(ctx, c.Job, &s.common, s.posterior.File)
 	if err != nil {
 		return err
 	}
-	pool, err := p.Pool(ctx, c, s.pool)
+	pool, err := p.Pool(ctx, c.Job, s.pool)
 	if err != nil {
 		return err
 	}
 	if s.batch > pool.Len() {
 		return fmt.Errorf("--batch %d: --pool %s has %d rows; give at most that many", s.batch, s.pool, pool.Len())
 	}
-	if p, pool.Subset, err = p.GroupedFor(ctx, c, pool.Subset); err != nil {
+	if p, pool.Subset, err = p.GroupedFor(ctx, c.Job, pool.Subset); err != nil {
 		return err
 	}
-	q, err := inference.Answer(ctx, c, p, &s.posterior, "")
+	q, err := inference.Answer(ctx, c.Job, p, &s.posterior, "")
 	if err != nil {
 		return err
 	}
-	found, err := q.Acquire(ctx, c, p, p.Examples.Source(ctx, p.Model, pool.Subset), s.batch, problem.NamesOf(pool.Subset, 0, pool.Len()))
+	found, err := q.Acquire(ctx, c.Job, p, p.Examples.Source(ctx, p.Model, pool.Subset), s.batch, problem.NamesOf(pool.Subset, 0, pool.Len()))
 	if err != nil {
 		return err
 	}
@@ -109,7 +111,7 @@ func (s *acquireVerb) run(ctx context.Context, c *console.Console) error {
 	if c.JSON {
 		return json.NewEncoder(c.Out).Encode(r)
 	}
-	inference.NoteTuning(c, &r.Fit)
+	inference.NoteTuning(c.Job, &r.Fit)
 	return r.text(c.Out)
 }
 
@@ -181,7 +183,7 @@ func (r *acquireReport) text(out io.Writer) error {
 		}
 		return x
 	}
-	ranking := report.List{Title: fmt.Sprintf("The first %s of %s rows", console.Count(len(r.Ranking)), console.Count(r.Pool)), Label: "predicted", Columns: []string{"information", "gain"},
+	ranking := report.List{Title: fmt.Sprintf("The first %s of %s rows", job.Count(len(r.Ranking)), job.Count(r.Pool)), Label: "predicted", Columns: []string{"information", "gain"},
 		Note: sentence(informationMeaning, gainMeaning), Empty: "No row has a score."}
 	for _, x := range r.Ranking {
 		ranking.Items = append(ranking.Items, item(x.Index, x.ID, x.ClassName, x.Class, fmt.Sprintf("%.4g", float64(x.Information)), fmt.Sprintf("%.4g", float64(x.Gain))))

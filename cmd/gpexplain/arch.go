@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -33,10 +33,10 @@ const widest = 1 << 20
 func parseArch(name, activation string, drop float64) (*arch, error) {
 	act, ok := activations[activation]
 	if !ok {
-		return nil, console.NotOneOf("activation", activation, activationNames)
+		return nil, job.NotOneOf("activation", activation, activationNames)
 	}
 	if !(drop >= 0 && drop < 1) {
-		return nil, console.Usagef("--dropout %v must be at least 0 and below 1", drop)
+		return nil, job.Usagef("--dropout %v must be at least 0 and below 1", drop)
 	}
 	a := &arch{name: name, act: act, drop: drop}
 	if slices.Contains(archNames, name) {
@@ -44,12 +44,12 @@ func parseArch(name, activation string, drop float64) (*arch, error) {
 	}
 	list, ok := strings.CutPrefix(name, "mlp:")
 	if !ok {
-		return nil, console.NotOneOf("arch", name, append(slices.Clone(archNames), "mlp:WIDTHS"))
+		return nil, job.NotOneOf("arch", name, append(slices.Clone(archNames), "mlp:WIDTHS"))
 	}
 	for field := range strings.SplitSeq(list, "-") {
 		k, err := strconv.Atoi(field)
 		if err != nil || k < 1 || k > widest {
-			return nil, console.Usagef("--arch %q: widths are numbers from 1 to %d, such as mlp:128-64-10", name, widest)
+			return nil, job.Usagef("--arch %q: widths are numbers from 1 to %d, such as mlp:128-64-10", name, widest)
 		}
 		a.widths = append(a.widths, k)
 	}

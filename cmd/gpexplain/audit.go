@@ -8,11 +8,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain/audit"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 )
 
@@ -63,34 +65,34 @@ func (s *auditVerb) add(c *cobra.Command) {
 	f.StringVar(&s.by, "by", "posterior", "predict each row without it by `WHAT`: the posterior, or labels, a regression of the labels on the Jacobian of the network with shuffled parameters, which finds more of the wrong ones where the network was trained until it repeated them; it takes all training rows at once")
 	f.StringVar(&s.html, "html", "", "write the lists as a page to `FILE`")
 	f.StringVar(&s.csv, "csv", "", "write the scores of all training rows as a table to `FILE`")
-	s.posterior.Add(c)
-	s.posterior.AddAnswer(c)
-	s.posterior.AddTune(c)
-	s.posterior.AddFile(c)
-	s.calibration.Add(c)
+	flags.Method(c, &s.posterior)
+	flags.Answer(c, &s.posterior)
+	flags.Tune(c, &s.posterior)
+	flags.Posterior(c, &s.posterior)
+	flags.Calibration(c, &s.calibration)
 }
 
 func (s *auditVerb) check(c *cobra.Command) error {
 	if s.top < 1 {
-		return console.Usagef("--top %d must be at least 1", s.top)
+		return job.Usagef("--top %d must be at least 1", s.top)
 	}
 	if !slices.Contains(audits, s.by) {
-		return console.NotOneOf("by", s.by, audits)
+		return job.NotOneOf("by", s.by, audits)
 	}
 	if s.by == "labels" {
 		for _, name := range ofPosterior {
 			if c.Flags().Changed(name) {
-				return console.Usagef("--%s is for a posterior, and --by labels takes none; leave one of them out", name)
+				return job.Usagef("--%s is for a posterior, and --by labels takes none; leave one of them out", name)
 			}
 		}
 	}
-	if err := s.posterior.Check(c); err != nil {
+	if err := s.posterior.Check(c.Flags().Changed); err != nil {
 		return err
 	}
 	if err := s.calibration.Check(); err != nil {
 		return err
 	}
-	return console.Distinct([]console.FlagPath{{Flag: "--html", Path: s.html}, {Flag: "--csv", Path: s.csv}}, append(s.common.Files(), console.FlagPath{Flag: "--posterior", Path: s.posterior.File}))
+	return console.Distinct([]job.FlagPath{{Flag: "--html", Path: s.html}, {Flag: "--csv", Path: s.csv}}, append(s.common.Files(), job.FlagPath{Flag: "--posterior", Path: s.posterior.File}))
 }
 
 func (s *auditVerb) run(ctx context.Context, c *console.Console) error {
@@ -99,11 +101,11 @@ func (s *auditVerb) run(ctx context.Context, c *console.Console) error {
 			return err
 		}
 	}
-	p, err := problem.Open(ctx, c, &s.common, s.posterior.File)
+	p, err := problem.Open(ctx, c.Job, &s.common, s.posterior.File)
 	if err != nil {
 		return err
 	}
-	if p, err = p.Grouped(ctx, c); err != nil {
+	if p, err = p.Grouped(ctx, c.Job); err != nil {
 		return err
 	}
 	audited := s.byPosterior
@@ -129,17 +131,17 @@ func (s *auditVerb) run(ctx context.Context, c *console.Console) error {
 	if c.JSON {
 		return json.NewEncoder(c.Out).Encode(r)
 	}
-	inference.NoteTuning(c, &r.Fit)
+	inference.NoteTuning(c.Job, &r.Fit)
 	return r.text(c.Out)
 }
 
 // byPosterior predicts each row by the posterior without it.
 func (s *auditVerb) byPosterior(ctx context.Context, c *console.Console, p *problem.Problem) (*audit.Audit, *auditReport, error) {
-	q, err := inference.Answer(ctx, c, p, &s.posterior, s.calibration.Method)
+	q, err := inference.Answer(ctx, c.Job, p, &s.posterior, s.calibration.Method)
 	if err != nil {
 		return nil, nil, err
 	}
-	found, err := q.Audit(ctx, c, p, s.top)
+	found, err := q.Audit(ctx, c.Job, p, s.top)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -153,7 +155,7 @@ func (s *auditVerb) byLabels(ctx context.Context, c *console.Console, p *problem
 	if err := c.EndPart(ctx, "load"); err != nil {
 		return nil, nil, err
 	}
-	found, err := inference.AuditLabels(ctx, c, p, s.top)
+	found, err := inference.AuditLabels(ctx, c.Job, p, s.top)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -172,8 +174,8 @@ func (s *auditVerb) page(ctx context.Context, c *console.Console, p *problem.Pro
 	// The page shows the time until it is written.
 	r.Timings = c.TimingsSoFar()
 	grey, unread := e.Grey(ctx)
-	page := &report.ListPage{Title: "Training rows worth a look", Eyebrow: fmt.Sprintf("%s training rows, each predicted by the others", console.Count(r.Examples)), Lists: r.lists(),
-		Picture: e.Pictures(ctx, e.Train, &unread), Invert: grey, Fit: &r.Fit, Timings: &r.Timings, Model: p.Model.Name, Data: e.Data.Source, Command: console.CommandLine(c.Args)}
+	page := &report.ListPage{Title: "Training rows worth a look", Eyebrow: fmt.Sprintf("%s training rows, each predicted by the others", job.Count(r.Examples)), Lists: r.lists(),
+		Picture: e.Pictures(ctx, e.Train, &unread), Invert: grey, Fit: &r.Fit, Timings: &r.Timings, Model: p.Model.Name, Data: e.Data.Source, Command: job.CommandLine(c.Args)}
 	if page.Record, err = record(ctx, p); err != nil {
 		return err
 	}

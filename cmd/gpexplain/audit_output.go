@@ -15,6 +15,7 @@ import (
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 )
 
@@ -171,7 +172,7 @@ func listText(out io.Writer, l *report.List) error {
 			cells = append(cells, strings.Join(rows, ", "))
 		}
 		for i := range cells {
-			cells[i] = console.OneLine(cells[i])
+			cells[i] = job.OneLine(cells[i])
 		}
 		fmt.Fprintf(w, "  %s\n", strings.Join(cells, "\t"))
 	}

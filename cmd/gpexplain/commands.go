@@ -12,8 +12,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/internal/console"
-	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 )
 
@@ -37,7 +38,7 @@ from 9s.`,
 	}
 	root.SetVersionTemplate(versionText())
 	root.Flags().Bool("version", false, "print the version")
-	root.SetArgs(inference.JoinTune(con.Args))
+	root.SetArgs(flags.JoinTune(con.Args))
 	root.SetOut(con.Out)
 	root.SetErr(con.Stderr)
 	root.CompletionOptions.DisableDescriptions = true
@@ -79,7 +80,7 @@ func (v *verb) command(con *console.Console, common *problem.Flags) *cobra.Comma
 	if v.flags != nil {
 		v.flags(c)
 	}
-	common.Add(c, con, v.name != "train")
+	flags.Problem(c, con, common, v.name != "train")
 	if v.only != nil {
 		c.Flags().VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(v.only, f.Name) })
 	}
@@ -95,7 +96,7 @@ func (v *verb) command(con *console.Console, common *problem.Flags) *cobra.Comma
 	c.RunE = func(c *cobra.Command, args []string) error {
 		con.Running = true
 		if v.operand != "" && (len(args) == 0 || len(args) > 1 && !v.several) {
-			return console.Usagef("%s needs %s; see %s --help", v.name, v.operands(), c.CommandPath())
+			return job.Usagef("%s needs %s; see %s --help", v.name, v.operands(), c.CommandPath())
 		}
 		for _, operand := range args {
 			if err := v.take(operand); err != nil {
@@ -107,7 +108,7 @@ func (v *verb) command(con *console.Console, common *problem.Flags) *cobra.Comma
 		}
 		con.Begin()
 		common.Data.Beside = v.name != "train" && v.name != "serve"
-		end, err := common.Limits.Apply()
+		end, err := flags.Apply(&common.Limits)
 		if err != nil {
 			return err
 		}
@@ -133,11 +134,11 @@ func (v *verb) operands() string {
 
 // checkAll refuses a wrong command line.
 func (v *verb) checkAll(c *cobra.Command, con *console.Console, common *problem.Flags) error {
-	if err := common.Check(c); err != nil {
+	if err := flags.CheckProblem(c, common); err != nil {
 		return err
 	}
 	if con.Quiet && con.Verbose {
-		return console.Usagef("--quiet and --verbose exclude each other")
+		return job.Usagef("--quiet and --verbose exclude each other")
 	}
 	if v.check != nil {
 		if err := v.check(c); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
@@ -97,19 +98,19 @@ func (s *evidenceVerb) run(ctx context.Context, c *console.Console) error {
 			return err
 		}
 	}
-	p, err := problem.Open(ctx, c, &s.common, "")
+	p, err := problem.Open(ctx, c.Job, &s.common, "")
 	if err != nil {
 		return err
 	}
-	if p, err = p.Grouped(ctx, c); err != nil {
+	if p, err = p.Grouped(ctx, c.Job); err != nil {
 		return err
 	}
 	if s.optimize.gPrior {
-		if p, err = inference.WithGPrior(ctx, c, p); err != nil {
+		if p, err = inference.WithGPrior(ctx, c.Job, p); err != nil {
 			return err
 		}
 	}
-	q, err := inference.Fit(ctx, c, p, &s.posterior, inference.Options{NoReport: true, AtTheta: true})
+	q, err := inference.Fit(ctx, c.Job, p, &s.posterior, inference.Options{NoReport: true, AtTheta: true})
 	if err != nil {
 		return err
 	}
@@ -126,7 +127,7 @@ func (s *evidenceVerb) run(ctx context.Context, c *console.Console) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	c.ClearBar()
+	c.Clear()
 	r.Warnings = c.Warnings
 	f := q.Report(p, c.Warnings)
 	r.PriorPrecision, r.Prior = f.PriorPrecision, f.Prior
@@ -176,7 +177,7 @@ func (s *evidenceVerb) others(ctx context.Context, c *console.Console, p *proble
 	case *kept.Posterior:
 		r.LinearGaussian, r.Certificate = report.Undefined(), q.Report(p, nil).Certificate
 	}
-	refit, err := inference.Fit(ctx, c, p, s.posterior.AtStated(), inference.Options{NoReport: true})
+	refit, err := inference.Fit(ctx, c.Job, p, s.posterior.AtStated(), inference.Options{NoReport: true})
 	if err != nil {
 		return err
 	}
@@ -203,7 +204,7 @@ func (r *evidenceReport) text(stdout io.Writer) error {
 		}
 	}
 	if r.Prior != nil {
-		fmt.Fprintf(w, "prior variances\t%s\n", console.OneLine(r.Prior.String()))
+		fmt.Fprintf(w, "prior variances\t%s\n", job.OneLine(r.Prior.String()))
 	} else {
 		fmt.Fprintf(w, "prior precision\t%.6g\n", float64(r.PriorPrecision))
 	}

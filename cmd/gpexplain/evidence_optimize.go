@@ -11,11 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/gp/evidence"
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -37,33 +39,33 @@ func (s *evidenceVerb) add(c *cobra.Command) {
 	f.BoolVar(&o.keepNoise, "keep-noise", false, "with --optimize: keep the noise variance of the gaussian likelihood")
 	f.StringVarP(&o.out, "out", "o", "", "with --optimize: write the prior that was found to `FILE`, for --prior")
 	f.StringVar(&o.html, "html", "", "write the evidence over the prior precision as a page to `FILE`")
-	s.posterior.Add(c)
+	flags.Method(c, &s.posterior)
 }
 
 func (s *evidenceVerb) check(c *cobra.Command) error {
-	if err := s.posterior.Check(c); err != nil {
+	if err := s.posterior.Check(c.Flags().Changed); err != nil {
 		return err
 	}
 	o := &s.optimize
 	if !slices.Contains(inference.Forms, o.form) {
-		return console.NotOneOf("form", o.form, inference.Forms)
+		return job.NotOneOf("form", o.form, inference.Forms)
 	}
 	for _, name := range []string{"per-layer", "normalized-apart", "form", "keep-noise", "out"} {
 		if c.Flags().Changed(name) && !o.asked {
-			return console.Usagef("--%s is for --optimize", name)
+			return job.Usagef("--%s is for --optimize", name)
 		}
 	}
 	switch {
 	case o.perLayer && o.apart:
-		return console.Usagef("--per-layer and --normalized-apart exclude each other: both say which variances are found")
+		return job.Usagef("--per-layer and --normalized-apart exclude each other: both say which variances are found")
 	case o.gPrior && s.common.Task.Prior != "":
-		return console.Usagef("--g-prior and --prior exclude each other: both say the prior")
+		return job.Usagef("--g-prior and --prior exclude each other: both say the prior")
 	case o.asked && s.posterior.Method != "exact":
-		return console.Usagef("--optimize is for --method exact, not %s; fit --tune-prior evidence finds one precision by every method", s.posterior.Method)
+		return job.Usagef("--optimize is for --method exact, not %s; fit --tune-prior evidence finds one precision by every method", s.posterior.Method)
 	case o.html != "" && s.posterior.Method != "exact":
-		return console.Usagef("--html is for --method exact, not %s", s.posterior.Method)
+		return job.Usagef("--html is for --method exact, not %s", s.posterior.Method)
 	}
-	return console.Distinct([]console.FlagPath{{Flag: "--out", Path: o.out}, {Flag: "--html", Path: o.html}}, s.common.Files())
+	return console.Distinct([]job.FlagPath{{Flag: "--out", Path: o.out}, {Flag: "--html", Path: o.html}}, s.common.Files())
 }
 
 // A foundPrior is what --optimize found.
@@ -78,12 +80,12 @@ type foundPrior struct {
 // study fills in the derivatives, the layers before a normalization, and the optimum.
 func (s *evidenceVerb) study(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, r *evidenceReport) (*foundPrior, error) {
 	var err error
-	if r.Normalized, err = p.Normalized(ctx, c); err != nil {
+	if r.Normalized, err = p.Normalized(ctx, c.Job); err != nil {
 		return nil, err
 	}
 	if len(r.Normalized) > 0 {
 		c.Warn(linearize.NewWarning("scale-free-layers", math.NaN(), math.NaN(), "Choose a precision by --optimize --form held-sites.",
-			"The outputs do not depend on the scale of %s, as before a normalization. The trained parameters are a mode for no Gaussian prior, and the evidence at them says nothing.", console.Cut(strings.Join(r.Normalized, ", "), 200)))
+			"The outputs do not depend on the scale of %s, as before a normalization. The trained parameters are a mode for no Gaussian prior, and the evidence at them says nothing.", job.Cut(strings.Join(r.Normalized, ", "), 200)))
 	}
 	groups, common, err := s.optimize.groups(p, q, r.Normalized)
 	if err != nil {
@@ -94,14 +96,14 @@ func (s *evidenceVerb) study(ctx context.Context, c *console.Console, p *problem
 		if err != nil {
 			return nil, err
 		}
-		if r.Groups, r.Gradient, err = inference.NewEvidenceStudy(c, p, q, by, false).Gradient(ctx, q); err != nil {
+		if r.Groups, r.Gradient, err = inference.NewEvidenceStudy(c.Job, p, q, by, false).Gradient(ctx, q); err != nil {
 			return nil, err
 		}
 	}
 	if !s.optimize.asked {
 		return nil, nil
 	}
-	study := inference.NewEvidenceStudy(c, p, q, groups, common)
+	study := inference.NewEvidenceStudy(c.Job, p, q, groups, common)
 	noise := problem.HasNoise(p.Task.Likelihood) && !s.optimize.keepNoise
 	f := &foundPrior{}
 	if f.result, err = study.Maximize(ctx, s.optimize.form, noise); err != nil {
@@ -122,9 +124,9 @@ func (o *optimizeFlags) groups(p *problem.Problem, q *inference.Posterior, norma
 	}
 	switch {
 	case o.apart && len(groups) > 1:
-		return nil, false, console.FullErrorf("--normalized-apart: the file of --prior has groups of its own; leave one of the two out")
+		return nil, false, job.FullErrorf("--normalized-apart: the file of --prior has groups of its own; leave one of the two out")
 	case o.apart && len(normalized) == 0:
-		return nil, false, console.FullErrorf("--normalized-apart: the outputs of %s depend on the scale of every layer, so that none lies before a normalization; leave it out", p.Model.Name)
+		return nil, false, job.FullErrorf("--normalized-apart: the outputs of %s depend on the scale of every layer, so that none lies before a normalization; leave it out", p.Model.Name)
 	case len(groups) > 1:
 		return groups, !o.perLayer, nil
 	case o.perLayer:
@@ -151,7 +153,7 @@ func (f *foundPrior) priorFile(p *problem.Problem, o *report.EvidenceOptimum) er
 	o.Kind = kind
 	if kind == problem.PriorIsotropic {
 		if f.groups[0].Variance == 0 {
-			return console.FullErrorf("--optimize: the evidence is highest with all parameters held at 0, under no prior: the network says nothing of the targets; check model and data")
+			return job.FullErrorf("--optimize: the evidence is highest with all parameters held at 0, under no prior: the network says nothing of the targets; check model and data")
 		}
 		f.precision = 1 / f.groups[0].Variance
 		var err error
@@ -171,8 +173,8 @@ func (s *evidenceVerb) write(ctx context.Context, c *console.Console, p *problem
 	if s.optimize.html != "" {
 		page := &report.EvidencePage{Fit: fit, Groups: r.Groups, Optimum: r.Optimum, Normalized: r.Normalized, Several: p.Task.Prior != nil,
 			Values: report.EvidenceValues{AtTheta: r.AtTheta, LinearGaussian: r.LinearGaussian, Refit: r.Refit, HeldSites: r.HeldSites}, At: report.Float(q.Precision()),
-			Model: p.Model.Name, Data: p.Examples.Data.Source, Command: console.CommandLine(c.Args)}
-		study := inference.NewEvidenceStudy(c, p, q, problem.OneGroup(p.Model.Net, 1), true)
+			Model: p.Model.Name, Data: p.Examples.Data.Source, Command: job.CommandLine(c.Args)}
+		study := inference.NewEvidenceStudy(c.Job, p, q, problem.OneGroup(p.Model.Net, 1), true)
 		var err error
 		if found != nil {
 			page.At, page.Several = report.Float(found.precision), len(found.groups) > 1 || page.Several
@@ -231,7 +233,7 @@ func optimumText(stdout io.Writer, o *report.EvidenceOptimum) error {
 			remark = "at the edge of the range"
 		}
 		v := float64(o.Best.Variances[g])
-		fmt.Fprintf(w, "%s\t%d\t%.4g\t%.4g\t%s\t%s\n", console.OneLine(name), o.Parameters[g], float64(o.Start.Variances[g]), v, inverse(v), remark)
+		fmt.Fprintf(w, "%s\t%d\t%.4g\t%.4g\t%s\t%s\n", job.OneLine(name), o.Parameters[g], float64(o.Start.Variances[g]), v, inverse(v), remark)
 	}
 	if o.Best.Noise != nil {
 		remark := ""

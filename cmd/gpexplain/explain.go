@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm"
@@ -17,6 +18,7 @@ import (
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/terms"
 	"github.com/funcgp/funcgp/linearize"
@@ -88,14 +90,14 @@ error bar of a term is its standard error over the networks, which were trained 
 
 func (s *explainVerb) add(c *cobra.Command) {
 	f := c.Flags()
-	s.which.Add(c, "explain", "the first kept one")
+	flags.Rows(c, &s.which, "explain", "the first kept one")
 	f.IntVar(&s.top, "top", 8, "list the `K` largest terms")
-	s.posterior.Add(c)
-	s.posterior.AddAnswer(c)
-	s.posterior.AddTune(c)
-	s.posterior.AddFile(c)
-	s.calibration.Add(c)
-	s.attribution.Add(c)
+	flags.Method(c, &s.posterior)
+	flags.Answer(c, &s.posterior)
+	flags.Tune(c, &s.posterior)
+	flags.Posterior(c, &s.posterior)
+	flags.Calibration(c, &s.calibration)
+	flags.Attribution(c, &s.attribution)
 	s.change.add(c)
 	f.StringVar(&s.terms, "terms", "posterior", "list the terms of this `KERNEL`: posterior or raw")
 	f.StringVar(&s.contrast, "contrast", "", "for two classes `A,B`, explain why A rather than B (default the predicted class and the next most probable); for a regression, two outputs")
@@ -107,11 +109,11 @@ func (s *explainVerb) add(c *cobra.Command) {
 }
 
 func (s *explainVerb) check(c *cobra.Command) error {
-	if err := s.which.Check(c); err != nil {
+	if err := s.which.Check(c.Flags().Changed); err != nil {
 		return err
 	}
 	if s.top < 1 {
-		return console.Usagef("--top %d must be at least 1", s.top)
+		return job.Usagef("--top %d must be at least 1", s.top)
 	}
 	switch s.terms {
 	case "posterior":
@@ -119,7 +121,7 @@ func (s *explainVerb) check(c *cobra.Command) error {
 	case "raw":
 		s.kernel = gp.Raw
 	default:
-		return console.NotOneOf("terms", s.terms, []string{"posterior", "raw"})
+		return job.NotOneOf("terms", s.terms, []string{"posterior", "raw"})
 	}
 	var err error
 	if s.sources, err = s.common.Several(s.posterior.File); err != nil {
@@ -127,9 +129,9 @@ func (s *explainVerb) check(c *cobra.Command) error {
 	}
 	files := s.which.Files()
 	for _, one := range s.sources {
-		files = append(append(files, one.Flags.Files()...), console.FlagPath{Flag: "--posterior", Path: one.Posterior})
+		files = append(append(files, one.Flags.Files()...), job.FlagPath{Flag: "--posterior", Path: one.Posterior})
 	}
-	if err := console.Distinct([]console.FlagPath{{Flag: "--html", Path: s.html}, {Flag: "--png", Path: s.png}, {Flag: "--csv", Path: s.csv}}, files); err != nil {
+	if err := console.Distinct([]job.FlagPath{{Flag: "--html", Path: s.html}, {Flag: "--png", Path: s.png}, {Flag: "--csv", Path: s.csv}}, files); err != nil {
 		return err
 	}
 	if err := s.part.check(c, files); err != nil {
@@ -138,10 +140,10 @@ func (s *explainVerb) check(c *cobra.Command) error {
 	if err := s.checkSeveral(c); err != nil {
 		return err
 	}
-	if err := s.posterior.Check(c); err != nil {
+	if err := s.posterior.Check(c.Flags().Changed); err != nil {
 		return err
 	}
-	if err := s.attribution.Check(c, &s.posterior, s.posterior.File); err != nil {
+	if err := s.attribution.Check(c.Flags().Changed, &s.posterior, s.posterior.File); err != nil {
 		return err
 	}
 	if err := s.change.check(c); err != nil {
@@ -166,15 +168,15 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 	if s.part.text != "" {
 		return s.writePart(ctx, c)
 	}
-	p, err := problem.Open(ctx, c, &s.common, s.posterior.File)
+	p, err := problem.Open(ctx, c.Job, &s.common, s.posterior.File)
 	if err != nil {
 		return err
 	}
-	rows, err := s.which.Select(ctx, c, p, 1)
+	rows, err := s.which.Select(ctx, c.Job, p, 1)
 	if err != nil {
 		return err
 	}
-	if p, rows.Subset, err = p.GroupedFor(ctx, c, rows.Subset); err != nil {
+	if p, rows.Subset, err = p.GroupedFor(ctx, c.Job, rows.Subset); err != nil {
 		return err
 	}
 	asked, err := terms.Contrasted(p, s.contrast)
@@ -185,14 +187,14 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	q, err := inference.Answer(ctx, c, p, &s.posterior, s.calibration.Method)
+	q, err := inference.Answer(ctx, c.Job, p, &s.posterior, s.calibration.Method)
 	if err != nil {
 		return err
 	}
 	if _, ok := q.Dual.(explain.Splitter); s.byLayer && !ok {
 		return fmt.Errorf("--by-layer needs a posterior of all training rows, which --method %s is not; give --method exact or kept", q.How.Name)
 	}
-	by, says, err := s.attribution.Posterior(ctx, c, p, &s.posterior, q)
+	by, says, err := s.attribution.Posterior(ctx, c.Job, p, &s.posterior, q)
 	if err != nil {
 		return err
 	}
@@ -238,7 +240,7 @@ func (s *explainVerb) writeAll(ctx context.Context, c *console.Console, list []*
 				c.Show("explain", i+1, rows.Len())
 			}
 		}
-		c.ClearBar()
+		c.Clear()
 		return nil
 	})
 }
@@ -363,7 +365,7 @@ func (s *explainVerb) write(ctx context.Context, c *console.Console, p *problem.
 	e := p.Examples
 	grey, unread := e.Grey(ctx)
 	page := &report.Page{Report: r, Terms: s.kernel, Test: x.picture, Train: e.Pictures(ctx, e.Train, &unread), Quantity: p.Task.Quantity(e.Data.Target), Invert: grey,
-		Model: a.model, Data: e.Data.Source, Command: console.CommandLine(c.Args), Classes: r.Classes, Columns: p.OutputNames(), Record: a.record, Spread: a.spread, Interval: x.interval}
+		Model: a.model, Data: e.Data.Source, Command: job.CommandLine(c.Args), Classes: r.Classes, Columns: p.OutputNames(), Record: a.record, Spread: a.spread, Interval: x.interval}
 	r.Timings = c.TimingsSoFar()
 	for _, f := range []struct {
 		path  string
@@ -382,7 +384,7 @@ func (s *explainVerb) write(ctx context.Context, c *console.Console, p *problem.
 	if c.JSON {
 		return r.WriteJSON(c.Out)
 	}
-	inference.NoteTuning(c, &r.Fit)
+	inference.NoteTuning(c.Job, &r.Fit)
 	return page.WriteText(c.Out, c.Out.Columns())
 }
 
@@ -456,26 +458,26 @@ func (s *explainPart) add(c *cobra.Command) {
 }
 
 // check refuses flags that do not go with a part.
-func (s *explainPart) check(c *cobra.Command, files []console.FlagPath) error {
+func (s *explainPart) check(c *cobra.Command, files []job.FlagPath) error {
 	f := c.Flags()
 	switch {
 	case s.text == "" && s.out == "":
 		return nil
 	case s.text == "":
-		return console.Usagef("-o FILE is for --shard; give --html, --png or --csv")
+		return job.Usagef("-o FILE is for --shard; give --html, --png or --csv")
 	case s.out == "":
-		return console.Usagef("--shard needs -o FILE: where to write the part")
+		return job.Usagef("--shard needs -o FILE: where to write the part")
 	case !f.Changed("posterior"):
-		return console.Usagef("--shard needs --posterior FILE, which all parts have in common")
+		return job.Usagef("--shard needs --posterior FILE, which all parts have in common")
 	}
 	for _, name := range []string{"html", "png", "csv", "by-layer", "without", "flip", "smallest-flip", "attribution-precision", "json"} {
 		if f.Changed(name) {
-			return console.Usagef("--%s is not for a part of an explanation; leave it out", name)
+			return job.Usagef("--%s is not for a part of an explanation; leave it out", name)
 		}
 	}
 	var err error
 	if s.part, err = shard.ParsePart(s.text); err != nil {
-		return console.Usagef("--shard %s", strings.TrimPrefix(err.Error(), "shard: "))
+		return job.Usagef("--shard %s", strings.TrimPrefix(err.Error(), "shard: "))
 	}
-	return console.Distinct([]console.FlagPath{{Flag: "--out", Path: s.out}}, files)
+	return console.Distinct([]job.FlagPath{{Flag: "--out", Path: s.out}}, files)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -61,23 +62,23 @@ func (s *changeFlags) check(c *cobra.Command) error {
 	}
 	for _, name := range []string{"without", "flip"} {
 		if c.Flags().Changed(name) && c.Flags().Lookup(name).Value.String() == "" {
-			return console.Usagef("--%s names no training rows", name)
+			return job.Usagef("--%s names no training rows", name)
 		}
 	}
 	switch {
 	case s.without != "" && s.flip != "":
-		return console.Usagef("--without and --flip exclude each other; ask one after the other")
+		return job.Usagef("--without and --flip exclude each other; ask one after the other")
 	case s.without != "":
 		var ok bool
 		if s.rows, ok = problem.ParseRows(s.without, mostChanged); !ok {
-			return console.Usagef("--without %q must list training rows such as 12 or 12,99,200-210", s.without)
+			return job.Usagef("--without %q must list training rows such as 12 or 12,99,200-210", s.without)
 		}
 	case s.flip != "":
 		for part := range strings.SplitSeq(s.flip, ",") {
 			row, label, ok := strings.Cut(part, "=")
 			i, err := strconv.Atoi(strings.TrimSpace(row))
 			if label = strings.TrimSpace(label); !ok || err != nil || i < 0 || label == "" {
-				return console.Usagef("--flip %q must give training rows other labels, such as 12=4 or 12=4,99=9", s.flip)
+				return job.Usagef("--flip %q must give training rows other labels, such as 12=4 or 12=4,99=9", s.flip)
 			}
 			s.rows, s.labels = append(s.rows, i), append(s.labels, label)
 		}
@@ -85,7 +86,7 @@ func (s *changeFlags) check(c *cobra.Command) error {
 	sorted := slices.Sorted(slices.Values(s.rows))
 	for k := 1; k < len(sorted); k++ {
 		if sorted[k] == sorted[k-1] {
-			return console.Usagef("%s names training row %d twice", s.flag(), sorted[k])
+			return job.Usagef("%s names training row %d twice", s.flag(), sorted[k])
 		}
 	}
 	return nil
@@ -107,7 +108,7 @@ func (to *changedData) fit(ctx context.Context, c *console.Console, p *problem.P
 	if to == nil {
 		return nil
 	}
-	m, err := inference.Counterfactual(ctx, c, p, q, to.flag)
+	m, err := inference.Counterfactual(ctx, c.Job, p, q, to.flag)
 	if err != nil {
 		return err
 	}
@@ -117,7 +118,7 @@ func (to *changedData) fit(ctx context.Context, c *console.Console, p *problem.P
 		return nil
 	}
 	to.posterior, err = m.Fit(ctx, to.change)
-	c.ClearBar()
+	c.Clear()
 	if err != nil {
 		return p.TrainNames().ExplainError(err)
 	}
@@ -213,14 +214,14 @@ func (s *changeFlags) checkSearch(c *cobra.Command) error {
 		switch {
 		case !c.Flags().Changed(flag.name):
 		case !s.smallest:
-			return console.Usagef("--%s is for --smallest-flip", flag.name)
+			return job.Usagef("--%s is for --smallest-flip", flag.name)
 		case flag.value < 1:
-			return console.Usagef("--%s %d must be at least 1", flag.name, flag.value)
+			return job.Usagef("--%s %d must be at least 1", flag.name, flag.value)
 		}
 	}
 	for _, name := range []string{"without", "flip"} {
 		if s.smallest && c.Flags().Changed(name) {
-			return console.Usagef("--smallest-flip and --%s exclude each other; ask one after the other", name)
+			return job.Usagef("--smallest-flip and --%s exclude each other; ask one after the other", name)
 		}
 	}
 	return nil
@@ -246,7 +247,7 @@ func (to *changedData) tellSmallest(ctx context.Context, c *console.Console, p *
 		return err
 	}
 	flip, err := to.model.SmallestFlip(ctx, batch, &o)
-	c.ClearBar()
+	c.Clear()
 	if none := (*counterfactual.NoFlipError)(nil); errors.As(err, &none) {
 		r.SmallestFlip = &report.SmallestFlip{Changed: report.Changed{Rows: []int{}, Class: report.Undefined()}, Tried: none.Tried,
 			Left: none.Left, Margin: []report.Float{report.Float(none.Before), report.Float(none.After)}}
@@ -256,7 +257,7 @@ func (to *changedData) tellSmallest(ctx context.Context, c *console.Console, p *
 		return err
 	}
 	without, err := to.model.Fit(ctx, counterfactual.Without(flip.Rows...))
-	c.ClearBar()
+	c.Clear()
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/terms"
 	"github.com/funcgp/funcgp/linearize"
@@ -27,7 +28,7 @@ func (s *explainVerb) checkSeveral(c *cobra.Command) error {
 	}
 	for _, name := range []string{"without", "flip", "smallest-flip", "by-layer", "shard"} {
 		if c.Flags().Changed(name) {
-			return console.Usagef("--%s is for one network, not for the mean of %d; give it with one of them", name, len(s.sources))
+			return job.Usagef("--%s is for one network, not for the mean of %d; give it with one of them", name, len(s.sources))
 		}
 	}
 	return nil
@@ -43,18 +44,18 @@ type member struct {
 // runSeveral explains the mean output of several networks. Their posteriors are made one
 // after another, so that one is in memory at a time.
 func (s *explainVerb) runSeveral(ctx context.Context, c *console.Console) error {
-	list, warned, err := problem.OpenSeveral(ctx, c, s.sources)
+	list, warned, err := problem.OpenSeveral(ctx, c.Job, s.sources)
 	if err != nil {
 		return err
 	}
 	p := list[0]
-	rows, err := s.which.Select(ctx, c, p, 1)
+	rows, err := s.which.Select(ctx, c.Job, p, 1)
 	if err != nil {
 		return err
 	}
 	asked := rows.Subset
 	for k := range list {
-		q, subset, err := list[k].GroupedFor(ctx, c, asked)
+		q, subset, err := list[k].GroupedFor(ctx, c.Job, asked)
 		if err != nil {
 			return err
 		}
@@ -186,11 +187,11 @@ func planSeveral(p *problem.Problem, networks, rows, targets int) error {
 
 // member fits one network and explains each row by it.
 func (s *explainVerb) member(ctx context.Context, c *console.Console, p *problem.Problem, rows *problem.Asked, targets [][]explain.Target, name string) (*member, error) {
-	q, err := inference.Answer(ctx, c, p, &s.posterior, s.calibration.Method)
+	q, err := inference.Answer(ctx, c.Job, p, &s.posterior, s.calibration.Method)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.Model.Name, err)
 	}
-	by, says, err := s.attribution.Posterior(ctx, c, p, &s.posterior, q)
+	by, says, err := s.attribution.Posterior(ctx, c.Job, p, &s.posterior, q)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.Model.Name, err)
 	}
@@ -222,7 +223,7 @@ func (s *explainVerb) member(ctx context.Context, c *console.Console, p *problem
 			c.Show("explain", i+1, rows.Len())
 		}
 	}
-	c.ClearBar()
+	c.Clear()
 	m.result = report.NetworkResult{Model: name, Fit: q.Report(p, c.Warnings), Attribution: says}
 	return m, nil
 }

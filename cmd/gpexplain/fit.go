@@ -10,10 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 )
 
@@ -75,10 +77,10 @@ and the data are needed again, and must be the same.`,
 func (s *fitVerb) add(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVarP(&s.out, "out", "o", "", "write the posterior to `FILE`; needed")
-	s.posterior.Add(c)
-	s.posterior.AddAnswer(c)
-	s.calibration.Add(c)
-	s.posterior.AddTune(c)
+	flags.Method(c, &s.posterior)
+	flags.Answer(c, &s.posterior)
+	flags.Calibration(c, &s.calibration)
+	flags.Tune(c, &s.posterior)
 	f.StringVar(&s.checkpoint, "checkpoint", "", "keep the state of --method nystrom or fitc in `FILE` while it passes over the data, or the choice of rows and the refit of --method kept, and go on from there where it exists; where memory was short of the rows that --within takes, it stays for a fit with more")
 	f.BoolVar(&s.inputs, "with-inputs", false, "put the training inputs into the file, so that the training data are not needed again")
 	f.BoolVar(&s.bundle, "bundle", false, "put the network and the training inputs into the file, so that it answers on a machine that has nothing else; it then holds personal data if the training rows do, but no paths")
@@ -92,9 +94,9 @@ func (s *fitVerb) add(c *cobra.Command) {
 func (s *fitVerb) check(c *cobra.Command) error {
 	switch {
 	case s.out == "":
-		return console.Usagef("-o FILE is needed: where to write the posterior")
+		return job.Usagef("-o FILE is needed: where to write the posterior")
 	case s.checkpoint != "" && s.posterior.Method == "subset":
-		return console.Usagef("--checkpoint is for --method kept, nystrom or fitc, not subset")
+		return job.Usagef("--checkpoint is for --method kept, nystrom or fitc, not subset")
 	}
 	if err := s.checkChange(c); err != nil {
 		return err
@@ -102,14 +104,14 @@ func (s *fitVerb) check(c *cobra.Command) error {
 	if err := s.shard.check(c, &s.posterior); err != nil {
 		return err
 	}
-	if err := s.posterior.Check(c); err != nil {
+	if err := s.posterior.Check(c.Flags().Changed); err != nil {
 		return err
 	}
 	if err := s.calibration.Check(); err != nil {
 		return err
 	}
-	return console.Distinct([]console.FlagPath{{Flag: "--out", Path: s.out}, {Flag: "--checkpoint", Path: s.checkpoint}},
-		append(s.common.Files(), console.FlagPath{Flag: "--posterior", Path: s.posterior.File}, console.FlagPath{Flag: "--without", Path: s.without}, console.FlagPath{Flag: "--append", Path: s.more}, console.FlagPath{Flag: "--append-index", Path: s.moreIndex}, console.FlagPath{Flag: "--inducing-file", Path: s.shard.inducing}))
+	return console.Distinct([]job.FlagPath{{Flag: "--out", Path: s.out}, {Flag: "--checkpoint", Path: s.checkpoint}},
+		append(s.common.Files(), job.FlagPath{Flag: "--posterior", Path: s.posterior.File}, job.FlagPath{Flag: "--without", Path: s.without}, job.FlagPath{Flag: "--append", Path: s.more}, job.FlagPath{Flag: "--append-index", Path: s.moreIndex}, job.FlagPath{Flag: "--inducing-file", Path: s.shard.inducing}))
 }
 
 // largeFile is the size in bytes from which fit says beforehand how large its file will be.
@@ -135,18 +137,18 @@ func (s *fitVerb) run(ctx context.Context, c *console.Console) error {
 		return s.runShard(ctx, c)
 	}
 	o := inference.Options{Checkpoint: s.checkpoint}
-	if err := o.ReadCheckpoint(c, s.posterior.Method, gp.MemoryBudget(s.common.Limits.Memory)); err != nil {
+	if err := o.ReadCheckpoint(c.Job, s.posterior.Method, gp.MemoryBudget(s.common.Limits.Memory)); err != nil {
 		return err
 	}
-	p, err := problem.Open(ctx, c, &s.common, s.posterior.File)
+	p, err := problem.Open(ctx, c.Job, &s.common, s.posterior.File)
 	if err != nil {
 		return err
 	}
 	var q *inference.Posterior
 	if s.posterior.File != "" {
 		p, q, err = s.again(ctx, c, p)
-	} else if p, err = p.Grouped(ctx, c); err == nil {
-		q, err = inference.FitCalibrated(ctx, c, p, &s.posterior, o, s.calibration.Method)
+	} else if p, err = p.Grouped(ctx, c.Job); err == nil {
+		q, err = inference.FitCalibrated(ctx, c.Job, p, &s.posterior, o, s.calibration.Method)
 	}
 	if err != nil {
 		return err
@@ -195,7 +197,7 @@ func (r *fitReport) text(out io.Writer, q *inference.Posterior) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "posterior\t%s, of %d training rows, %d outputs, %d parameters\n", inference.MethodNames[f.Method], f.Examples, f.Outputs, f.Parameters)
 	if f.Prior != nil {
-		fmt.Fprintf(w, "prior variances\t%s\n", console.OneLine(f.Prior.String()))
+		fmt.Fprintf(w, "prior variances\t%s\n", job.OneLine(f.Prior.String()))
 	}
 	switch {
 	case f.Tuning != nil:

@@ -8,6 +8,7 @@ import (
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 )
 
@@ -18,22 +19,22 @@ func (s *fitVerb) checkChange(c *cobra.Command) error {
 		switch {
 		case !f.Changed(name):
 		case f.Lookup(name).Value.String() == "":
-			return console.Usagef("--%s is empty; give it a value or leave it out", name)
+			return job.Usagef("--%s is empty; give it a value or leave it out", name)
 		case s.posterior.File == "":
-			return console.Usagef("--%s changes the training rows of a saved posterior; give --posterior FILE", name)
+			return job.Usagef("--%s changes the training rows of a saved posterior; give --posterior FILE", name)
 		}
 	}
 	switch {
 	case s.posterior.File == "":
 		return nil
 	case s.without == "" && s.more == "":
-		return console.Usagef("--posterior is for --without or --append, which change its training rows; give one of them")
+		return job.Usagef("--posterior is for --without or --append, which change its training rows; give one of them")
 	case s.without != "" && s.more != "":
-		return console.Usagef("--without and --append exclude each other; do one after the other")
+		return job.Usagef("--without and --append exclude each other; do one after the other")
 	case s.moreIndex != "" && s.more == "":
-		return console.Usagef("--append-index is for --append")
+		return job.Usagef("--append-index is for --append")
 	case s.checkpoint != "":
-		return console.Usagef("--checkpoint is not for --posterior; leave it out")
+		return job.Usagef("--checkpoint is not for --posterior; leave it out")
 	}
 	return nil
 }
@@ -46,7 +47,7 @@ func (s *fitVerb) again(ctx context.Context, c *console.Console, p *problem.Prob
 	var err error
 	if s.more != "" {
 		var inside bool
-		if p, inside, err = p.WithRows(ctx, c, s.more, s.moreIndex); err != nil {
+		if p, inside, err = p.WithRows(ctx, c.Job, s.more, s.moreIndex); err != nil {
 			return nil, nil, err
 		}
 		if inside && !s.inputs {
@@ -63,6 +64,6 @@ func (s *fitVerb) again(ctx context.Context, c *console.Console, p *problem.Prob
 			return nil, nil, err
 		}
 	}
-	q, err := inference.FitAgain(ctx, c, old, p, flag, s.calibration.Method)
+	q, err := inference.FitAgain(ctx, c.Job, old, p, flag, s.calibration.Method)
 	return p, q, err
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/funcgp/funcgp/internal/inputfile"
+	"github.com/funcgp/funcgp/internal/job"
 
 	"github.com/spf13/cobra"
 
@@ -66,7 +67,7 @@ func (s *forgetVerb) take(rows string) error {
 		return nil
 	}
 	if strings.Trim(rows, "0123456789,- ") == "" {
-		return console.Usagef("%q must list training rows such as 12 or 12,99,200-210, or be an index file", rows)
+		return job.Usagef("%q must list training rows such as 12 or 12,99,200-210, or be an index file", rows)
 	}
 	s.index = rows
 	return nil
@@ -75,21 +76,21 @@ func (s *forgetVerb) take(rows string) error {
 func (s *forgetVerb) check(c *cobra.Command) error {
 	switch {
 	case s.posterior.File == "":
-		return console.Usagef("--posterior FILE is needed: the posterior that is to forget rows")
+		return job.Usagef("--posterior FILE is needed: the posterior that is to forget rows")
 	case s.out == "":
-		return console.Usagef("-o FILE is needed: where to write the posterior without the rows")
+		return job.Usagef("-o FILE is needed: where to write the posterior without the rows")
 	}
 	sorted := slices.Sorted(slices.Values(s.rows))
 	for k := 1; k < len(sorted); k++ {
 		if sorted[k] == sorted[k-1] {
-			return console.Usagef("training row %d is named twice", sorted[k])
+			return job.Usagef("training row %d is named twice", sorted[k])
 		}
 	}
 	// A flag of the method is refused by its name.
-	if err := s.posterior.Check(c); err != nil {
+	if err := s.posterior.Check(c.Flags().Changed); err != nil {
 		return err
 	}
-	return console.Distinct([]console.FlagPath{{Flag: "--out", Path: s.out}}, append(s.common.Files(), console.FlagPath{Flag: "--posterior", Path: s.posterior.File}, console.FlagPath{Flag: "ROWS", Path: s.index}))
+	return console.Distinct([]job.FlagPath{{Flag: "--out", Path: s.out}}, append(s.common.Files(), job.FlagPath{Flag: "--posterior", Path: s.posterior.File}, job.FlagPath{Flag: "ROWS", Path: s.index}))
 }
 
 func (s *forgetVerb) run(ctx context.Context, c *console.Console) error {
@@ -102,7 +103,7 @@ func (s *forgetVerb) run(ctx context.Context, c *console.Console) error {
 			return err
 		}
 	}
-	old, err := problem.Open(ctx, c, &s.common, s.posterior.File)
+	old, err := problem.Open(ctx, c.Job, &s.common, s.posterior.File)
 	if err != nil {
 		return err
 	}
@@ -110,7 +111,7 @@ func (s *forgetVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	q, err := inference.FitAgain(ctx, c, old, p, "forget", "")
+	q, err := inference.FitAgain(ctx, c.Job, old, p, "forget", "")
 	if err != nil {
 		return err
 	}
@@ -120,7 +121,7 @@ func (s *forgetVerb) run(ctx context.Context, c *console.Console) error {
 		return err
 	}
 	r := &forgetReport{Schema: "funcgp/forget/1", Meanings: forgetMeanings(p), Rows: gone, Fit: q.Report(p, slices.Clone(c.Warnings))}
-	before, err := inference.Answer(ctx, c, old, &s.posterior, "")
+	before, err := inference.Answer(ctx, c.Job, old, &s.posterior, "")
 	if err != nil {
 		return err
 	}

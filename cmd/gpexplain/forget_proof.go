@@ -17,6 +17,7 @@ import (
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -69,7 +70,7 @@ func forgetFileOf(ctx context.Context, path string, p *problem.Problem, q *infer
 // prove fills in how far the posterior is from the mode without the rows (E19), and the
 // largest changes of its mean.
 func (r *forgetReport) prove(ctx context.Context, c *console.Console, old, p *problem.Problem, before, after *inference.Posterior) error {
-	m, err := inference.Counterfactual(ctx, c, p, after, "forget")
+	m, err := inference.Counterfactual(ctx, c.Job, p, after, "forget")
 	if err != nil {
 		return err
 	}
@@ -111,7 +112,7 @@ func (r *forgetReport) prove(ctx context.Context, c *console.Console, old, p *pr
 		c.Show("changes", first+n, old.Examples.Train.Len())
 		return ctx.Err()
 	})
-	c.ClearBar()
+	c.Clear()
 	if err != nil {
 		return old.TrainNames().ExplainError(err)
 	}
@@ -213,7 +214,7 @@ func countOf(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
-	return console.Count(n) + " " + noun + "s"
+	return job.Count(n) + " " + noun + "s"
 }
 
 // rowsText lists the first few of some rows.

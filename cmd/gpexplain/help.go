@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/job"
 )
 
 // helpWidth is where help wraps.
@@ -162,10 +162,10 @@ func knownVerb(root *cobra.Command, args []string) error {
 
 func noVerb(root *cobra.Command, args []string) error {
 	name := strings.Join(args, " ")
-	if hint := console.DidYouMean(name, helpPages(root)); hint != "" {
-		return console.Usagef("there is no verb %q%s", name, hint)
+	if hint := job.DidYouMean(name, helpPages(root)); hint != "" {
+		return job.Usagef("there is no verb %q%s", name, hint)
 	}
-	return console.Usagef("there is no verb %q; see gpexplain help", name)
+	return job.Usagef("there is no verb %q; see gpexplain help", name)
 }
 
 // flagError says what is wrong with a flag, which flag was meant, and where its help
@@ -184,9 +184,9 @@ func flagError(c *cobra.Command, err error) error {
 		if letters := e.GetSpecifiedShortnames(); letters != "" {
 			what, name = "unknown flag: -"+letters, letters
 		}
-		if near := strings.Replace(console.DidYouMean(name, names), "mean ", "mean --", 1); near != "" {
-			return console.Usagef("%s%s", what, near)
+		if near := strings.Replace(job.DidYouMean(name, names), "mean ", "mean --", 1); near != "" {
+			return job.Usagef("%s%s", what, near)
 		}
 	}
-	return console.Usagef("%s; see %s --help", what, c.CommandPath())
+	return job.Usagef("%s; see %s --help", what, c.CommandPath())
 }

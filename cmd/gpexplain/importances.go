@@ -5,11 +5,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 )
 
@@ -40,33 +42,33 @@ func (s *importancesVerb) add(c *cobra.Command) {
 	f := c.Flags()
 	f.IntVar(&s.top, "top", 20, "list `K` training examples")
 	f.StringVar(&s.html, "html", "", "write the list and the sorted curve as a page to `FILE`")
-	s.posterior.Add(c)
-	s.posterior.AddAnswer(c)
-	s.posterior.AddFile(c)
+	flags.Method(c, &s.posterior)
+	flags.Answer(c, &s.posterior)
+	flags.Posterior(c, &s.posterior)
 }
 
 func (s *importancesVerb) check(c *cobra.Command) error {
 	if s.top < 1 {
-		return console.Usagef("--top %d must be at least 1", s.top)
+		return job.Usagef("--top %d must be at least 1", s.top)
 	}
-	if err := s.posterior.Check(c); err != nil {
+	if err := s.posterior.Check(c.Flags().Changed); err != nil {
 		return err
 	}
-	return console.Distinct([]console.FlagPath{{Flag: "--html", Path: s.html}}, append(s.common.Files(), console.FlagPath{Flag: "--posterior", Path: s.posterior.File}))
+	return console.Distinct([]job.FlagPath{{Flag: "--html", Path: s.html}}, append(s.common.Files(), job.FlagPath{Flag: "--posterior", Path: s.posterior.File}))
 }
 
 func (s *importancesVerb) run(ctx context.Context, c *console.Console) error {
 	if err := console.Writable(s.html); err != nil {
 		return err
 	}
-	p, err := problem.Open(ctx, c, &s.common, s.posterior.File)
+	p, err := problem.Open(ctx, c.Job, &s.common, s.posterior.File)
 	if err != nil {
 		return err
 	}
-	if p, err = p.Grouped(ctx, c); err != nil {
+	if p, err = p.Grouped(ctx, c.Job); err != nil {
 		return err
 	}
-	q, err := inference.Answer(ctx, c, p, &s.posterior, "")
+	q, err := inference.Answer(ctx, c.Job, p, &s.posterior, "")
 	if err != nil {
 		return err
 	}
@@ -78,7 +80,7 @@ func (s *importancesVerb) run(ctx context.Context, c *console.Console) error {
 	}
 	grey, unread := e.Grey(ctx)
 	page := &report.ImportancePage{Report: r, Train: e.Pictures(ctx, e.Train, &unread), Invert: grey,
-		Model: p.Model.Name, Data: e.Data.Source, Command: console.CommandLine(c.Args)}
+		Model: p.Model.Name, Data: e.Data.Source, Command: job.CommandLine(c.Args)}
 	if s.html != "" {
 		if page.Record, err = record(ctx, p); err != nil {
 			return err

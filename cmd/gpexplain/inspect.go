@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
@@ -40,7 +41,7 @@ read of any model.`,
 		check: func(c *cobra.Command) error {
 			for _, name := range []string{"model", "freeze", "learn", "output"} {
 				if operators && c.Flags().Changed(name) {
-					return console.Usagef("--operators lists what is read of any model; leave --%s out", name)
+					return job.Usagef("--operators lists what is read of any model; leave --%s out", name)
 				}
 			}
 			return nil
@@ -130,7 +131,7 @@ type decisionInfo struct {
 }
 
 func inspect(ctx context.Context, c *console.Console, f *problem.ModelFlags) error {
-	m, err := problem.ReadModel(ctx, c, f)
+	m, err := problem.ReadModel(ctx, c.Job, f)
 	if err != nil {
 		return err
 	}
@@ -150,7 +151,7 @@ func inspect(ctx context.Context, c *console.Console, f *problem.ModelFlags) err
 	for _, t := range d.Tensors {
 		out.Decisions = append(out.Decisions, decisionInfo{t.Name, append([]int{}, t.Shape...), t.Parameter, t.Reason, t.Doubtful, t.Node})
 	}
-	if out.Normalized, err = m.Normalized(ctx, c); err != nil {
+	if out.Normalized, err = m.Normalized(ctx, c.Job); err != nil {
 		return err
 	}
 	if c.JSON {
@@ -161,10 +162,10 @@ func inspect(ctx context.Context, c *console.Console, f *problem.ModelFlags) err
 
 func (x *inspection) text(stdout io.Writer, d network.Description) error {
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "model\t%s\n", console.OneLine(x.Model))
-	fmt.Fprintf(w, "written by\t%s, opset %d\n", console.OneLine(x.Producer), x.Opset)
+	fmt.Fprintf(w, "model\t%s\n", job.OneLine(x.Model))
+	fmt.Fprintf(w, "written by\t%s, opset %d\n", job.OneLine(x.Producer), x.Opset)
 	for _, name := range x.Files {
-		fmt.Fprintf(w, "weights in\t%s\n", console.OneLine(name))
+		fmt.Fprintf(w, "weights in\t%s\n", job.OneLine(name))
 	}
 	for _, in := range x.Inputs {
 		place, kind := "", ""
@@ -174,15 +175,15 @@ func (x *inspection) text(stdout io.Writer, d network.Description) error {
 		if in.Integer {
 			kind = ", whole numbers"
 		}
-		fmt.Fprintf(w, "input\t%s %v%s%s\n", console.OneLine(in.Name), in.Shape, kind, place)
+		fmt.Fprintf(w, "input\t%s %v%s%s\n", job.OneLine(in.Name), in.Shape, kind, place)
 	}
 	fmt.Fprintf(w, "outputs C\t%d\n", x.Outputs)
 	fmt.Fprintf(w, "parameters P\t%d\n", x.Parameters)
 	if x.Head != nil {
-		fmt.Fprintf(w, "ends with\t%s\n", console.OneLine(x.Head.text))
+		fmt.Fprintf(w, "ends with\t%s\n", job.OneLine(x.Head.text))
 	}
 	for _, o := range d.Operators {
-		fmt.Fprintf(w, "operator\t%s × %d\n", console.OneLine(o.Name), o.Count)
+		fmt.Fprintf(w, "operator\t%s × %d\n", job.OneLine(o.Name), o.Count)
 	}
 	blocks := map[string]tensorInfo{}
 	for _, t := range x.Tensors {
@@ -200,16 +201,16 @@ func (x *inspection) text(stdout io.Writer, d network.Description) error {
 		if t.Uncertain {
 			uncertain = " (uncertain)"
 		}
-		fmt.Fprintf(w, "%s\t%s %v%s: it %s%s\n", kind, console.OneLine(t.Name), t.Shape, at, console.OneLine(t.Reason), uncertain)
+		fmt.Fprintf(w, "%s\t%s %v%s: it %s%s\n", kind, job.OneLine(t.Name), t.Shape, at, job.OneLine(t.Reason), uncertain)
 	}
 	for _, k := range slices.Sorted(maps.Keys(x.Metadata)) {
-		fmt.Fprintf(w, "metadata\t%s = %s\n", console.OneLine(k), console.Cut(console.OneLine(x.Metadata[k]), 40))
+		fmt.Fprintf(w, "metadata\t%s = %s\n", job.OneLine(k), job.Cut(job.OneLine(x.Metadata[k]), 40))
 	}
 	for _, name := range x.Normalized {
-		fmt.Fprintf(w, "normalized\t%s: the outputs do not depend on its scale, so that the trained parameters are a mode for no Gaussian prior\n", console.OneLine(name))
+		fmt.Fprintf(w, "normalized\t%s: the outputs do not depend on its scale, so that the trained parameters are a mode for no Gaussian prior\n", job.OneLine(name))
 	}
 	for _, warning := range x.Warnings {
-		fmt.Fprintf(w, "warning\t%s\n", console.OneLine(warning.Error()))
+		fmt.Fprintf(w, "warning\t%s\n", job.OneLine(warning.Error()))
 	}
 	return w.Flush()
 }

@@ -24,6 +24,7 @@ import (
 	"syscall"
 
 	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/job"
 )
 
 func main() {
@@ -54,13 +55,13 @@ func runOn(ctx context.Context, c *console.Console) error {
 	root := newRoot(c)
 	defer c.Close()
 	err := root.ExecuteContext(ctx)
-	c.ClearBar()
+	c.Clear()
 	if c.Out.Err != nil {
 		return c.Out.Err
 	}
-	if _, ok := errors.AsType[*console.UsageError](err); err == nil || c.Running || ok {
+	if _, ok := errors.AsType[*job.UsageError](err); err == nil || c.Running || ok {
 		return err
 	}
 	// Cobra refuses only wrong command lines before a verb runs.
-	return console.Usagef("%v; see gpexplain help", err)
+	return job.Usagef("%v; see gpexplain help", err)
 }

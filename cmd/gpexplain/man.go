@@ -12,6 +12,7 @@ import (
 
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/job"
 )
 
 // manCommand writes manual pages for man(1) from the texts of the help.
@@ -32,7 +33,7 @@ func manCommand(con *console.Console) *cobra.Command {
 // writeManual writes the page of the command and those of its verbs.
 func writeManual(root *cobra.Command, dir string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return &atomicfile.Error{Path: dir, Err: console.CauseOf(err)}
+		return &atomicfile.Error{Path: dir, Err: job.CauseOf(err)}
 	}
 	write := func(name string, page *manPage) error {
 		return atomicfile.Write(filepath.Join(dir, name+".1"), func(w io.Writer) error {

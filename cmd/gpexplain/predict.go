@@ -13,12 +13,14 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/coder"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/problem"
 )
@@ -75,14 +77,14 @@ distance from that of training rows (typicality).` + inference.StructureHelp + i
 
 func (s *predictVerb) add(c *cobra.Command) {
 	f := c.Flags()
-	s.which.Add(c, "predict", "all")
-	s.posterior.Add(c)
-	s.posterior.AddAnswer(c)
-	s.posterior.AddTune(c)
-	s.posterior.AddFile(c)
-	s.weights.Add(c)
-	s.calibration.Add(c)
-	s.coverage.Add(c)
+	flags.Rows(c, &s.which, "predict", "all")
+	flags.Method(c, &s.posterior)
+	flags.Answer(c, &s.posterior)
+	flags.Tune(c, &s.posterior)
+	flags.Posterior(c, &s.posterior)
+	flags.Weights(c, &s.weights)
+	flags.Calibration(c, &s.calibration)
+	flags.Coverage(c, &s.coverage)
 	s.coder.Add(c, false)
 	f.StringVar(&s.link, "link", "", "`METHOD` from outputs to probabilities: exact, qmc (quasi–Monte Carlo over the whole covariance of a softmax), probit, mc or bridge (default exact for one output, otherwise qmc)")
 	f.StringVar(&s.html, "html", "", "write a page with reliability, scores and surprising rows to `FILE`")
@@ -91,7 +93,7 @@ func (s *predictVerb) add(c *cobra.Command) {
 }
 
 func (s *predictVerb) check(c *cobra.Command) error {
-	if err := s.which.Check(c); err != nil {
+	if err := s.which.Check(c.Flags().Changed); err != nil {
 		return err
 	}
 	samples := 0
@@ -104,23 +106,23 @@ func (s *predictVerb) check(c *cobra.Command) error {
 	}
 	switch {
 	case s.samples < 1:
-		return console.Usagef("--samples %d must be at least 1", s.samples)
+		return job.Usagef("--samples %d must be at least 1", s.samples)
 	case s.link != "" && !slices.Contains(links, s.link):
-		return console.NotOneOf("link", s.link, links)
+		return job.NotOneOf("link", s.link, links)
 	case c.Flags().Changed("samples") && s.link != "mc" && s.weights.Predictive != "bnn" && !s.coder.Asked():
-		return console.Usagef("--samples is for --link mc and --predictive bnn, and for autoencoders with --latent or --decoder")
+		return job.Usagef("--samples is for --link mc and --predictive bnn, and for autoencoders with --latent or --decoder")
 	}
-	if err := s.weights.Check(c, &s.posterior, &s.calibration, s.samples, s.common.Task.Likelihood); err != nil {
+	if err := s.weights.Check(c.Flags().Changed, &s.posterior, &s.calibration, s.samples, s.common.Task.Likelihood); err != nil {
 		return err
 	}
 	if name := s.common.Task.Likelihood; name != "" {
 		// Where it matters for the link that there is more than one output, the
 		// likelihood is for more than one.
 		if lik := problem.LikelihoodNamed(name); !linkSuits(s.link, lik, 2) {
-			return console.Usagef("--link %s is not for --likelihood %s", s.link, name)
+			return job.Usagef("--link %s is not for --likelihood %s", s.link, name)
 		}
 	}
-	if err := s.posterior.Check(c); err != nil {
+	if err := s.posterior.Check(c.Flags().Changed); err != nil {
 		return err
 	}
 	if err := s.calibration.Check(); err != nil {
@@ -129,7 +131,7 @@ func (s *predictVerb) check(c *cobra.Command) error {
 	if err := s.coverage.Check(); err != nil {
 		return err
 	}
-	return console.Distinct([]console.FlagPath{{Flag: "--html", Path: s.html}, {Flag: "--csv", Path: s.csv}}, append(append(s.common.Files(), s.which.Files()...), console.FlagPath{Flag: "--posterior", Path: s.posterior.File}))
+	return console.Distinct([]job.FlagPath{{Flag: "--html", Path: s.html}, {Flag: "--csv", Path: s.csv}}, append(append(s.common.Files(), s.which.Files()...), job.FlagPath{Flag: "--posterior", Path: s.posterior.File}))
 }
 
 // linkSuits tells whether a link can be computed for a likelihood of c
@@ -175,15 +177,15 @@ func (s *predictVerb) run(ctx context.Context, c *console.Console) error {
 	if s.coder.Asked() || problem.IsAutoencoder(ctx, &s.common) {
 		return coder.Predict(ctx, c, &s.common, &s.coder, &s.which)
 	}
-	p, err := problem.Open(ctx, c, &s.common, s.posterior.File)
+	p, err := problem.Open(ctx, c.Job, &s.common, s.posterior.File)
 	if err != nil {
 		return err
 	}
-	asked, err := s.which.Select(ctx, c, p, 0)
+	asked, err := s.which.Select(ctx, c.Job, p, 0)
 	if err != nil {
 		return err
 	}
-	p, rows, err := p.GroupedFor(ctx, c, asked.Subset)
+	p, rows, err := p.GroupedFor(ctx, c.Job, asked.Subset)
 	if err != nil {
 		return err
 	}
@@ -200,11 +202,11 @@ func (s *predictVerb) run(ctx context.Context, c *console.Console) error {
 	if err := s.coverage.Suits(p.Examples.Train.Len(), "training rows"); err != nil {
 		return err
 	}
-	q, err := s.weights.Answer(ctx, c, p, &s.posterior, s.calibration.Method)
+	q, err := s.weights.Answer(ctx, c.Job, p, &s.posterior, s.calibration.Method)
 	if err != nil {
 		return err
 	}
-	cover, err := s.coverage.Prepare(ctx, c, p, q)
+	cover, err := s.coverage.Prepare(ctx, c.Job, p, q)
 	if err != nil {
 		return err
 	}
@@ -229,7 +231,7 @@ func (s *predictVerb) predict(ctx context.Context, c *console.Console, p *proble
 			}
 			c.Show("predict", hi, rows.Len())
 		}
-		c.ClearBar()
+		c.Clear()
 		return c.EndPart(ctx, "predict")
 	}
 	err := s.tabulate(p, rows, func(table func(*report.PredictedRow) error) error {
@@ -278,8 +280,8 @@ func (s *predictVerb) write(ctx context.Context, c *console.Console, p *problem.
 	e := p.Examples
 	total.all.Fit = sum.Fit
 	grey, unread := e.Grey(ctx)
-	page := &report.PredictionPage{Predictions: total.all, Quantity: console.OneLine(console.Cut(e.Data.Target, 40)), Test: e.Pictures(ctx, rows, &unread), Train: e.Pictures(ctx, e.Train, &unread), Invert: grey,
-		Model: p.Model.Name, Data: e.Data.Source, Command: console.CommandLine(c.Args)}
+	page := &report.PredictionPage{Predictions: total.all, Quantity: job.OneLine(job.Cut(e.Data.Target, 40)), Test: e.Pictures(ctx, rows, &unread), Train: e.Pictures(ctx, e.Train, &unread), Invert: grey,
+		Model: p.Model.Name, Data: e.Data.Source, Command: job.CommandLine(c.Args)}
 	if s.csv != "" {
 		c.Detail("wrote %s", s.csv)
 	}
@@ -301,7 +303,7 @@ func (s *predictVerb) write(ctx context.Context, c *console.Console, p *problem.
 	if c.Quiet {
 		return nil
 	}
-	inference.NoteTuning(c, &sum.Fit)
+	inference.NoteTuning(c.Job, &sum.Fit)
 	return page.WriteText(c.Stderr, 0)
 }
 

@@ -7,7 +7,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/coder"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 )
 
@@ -47,7 +49,7 @@ new pictures.`,
 
 func (s *reconstructVerb) add(c *cobra.Command) {
 	f := c.Flags()
-	s.which.Add(c, "show", "the first test row")
+	flags.Rows(c, &s.which, "show", "the first test row")
 	s.coder.Add(c, true)
 	f.StringVar(&s.shown.HTML, "html", "", "write a page with the pictures to `FILE`")
 	f.StringVar(&s.shown.PNG, "png", "", "write a picture of them to `FILE`")
@@ -58,7 +60,7 @@ func (s *reconstructVerb) add(c *cobra.Command) {
 }
 
 func (s *reconstructVerb) check(c *cobra.Command) error {
-	if err := s.which.Check(c); err != nil {
+	if err := s.which.Check(c.Flags().Changed); err != nil {
 		return err
 	}
 	if err := s.coder.Check(c); err != nil {
@@ -66,15 +68,15 @@ func (s *reconstructVerb) check(c *cobra.Command) error {
 	}
 	switch {
 	case s.shown.Hide != "" && !slices.Contains(coder.Halves, s.shown.Hide):
-		return console.NotOneOf("hide", s.shown.Hide, coder.Halves)
+		return job.NotOneOf("hide", s.shown.Hide, coder.Halves)
 	case s.shown.Pictures < 0 || s.shown.Generate < 0:
-		return console.Usagef("--pictures and --generate must not be negative")
+		return job.Usagef("--pictures and --generate must not be negative")
 	case s.shown.Linearized && (s.shown.Hide != "" || s.shown.Generate > 0):
-		return console.Usagef("--linearized is for reconstructions, not for --hide and --generate")
+		return job.Usagef("--linearized is for reconstructions, not for --hide and --generate")
 	case s.shown.Generate > 0 && (s.shown.Hide != "" || c.Flags().Changed("index") || c.Flags().Changed("input") || c.Flags().Changed("test-index") || c.Flags().Changed("all")):
-		return console.Usagef("--generate makes pictures of no row; leave the flags of rows and --hide out")
+		return job.Usagef("--generate makes pictures of no row; leave the flags of rows and --hide out")
 	}
-	return console.Distinct([]console.FlagPath{{Flag: "--html", Path: s.shown.HTML}, {Flag: "--png", Path: s.shown.PNG}}, slices.Concat(s.common.Files(), s.which.Files(), s.coder.Files()))
+	return console.Distinct([]job.FlagPath{{Flag: "--html", Path: s.shown.HTML}, {Flag: "--png", Path: s.shown.PNG}}, slices.Concat(s.common.Files(), s.which.Files(), s.coder.Files()))
 }
 
 func (s *reconstructVerb) run(ctx context.Context, c *console.Console) error {

@@ -8,10 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/serve"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 )
 
@@ -51,18 +53,18 @@ func (s *serveVerb) add(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&s.addr, "addr", "127.0.0.1:8080", "listen on this `HOST:PORT`; port 0 takes a free one, which is said")
 	f.StringSliceVar(&s.hosts, "host", nil, "`NAMES`, beside localhost and addresses, by which pages and programs ask for this server")
-	s.posterior.Add(c)
-	s.posterior.AddAnswer(c)
-	s.posterior.AddTune(c)
-	s.posterior.AddFile(c)
-	s.calibration.Add(c)
+	flags.Method(c, &s.posterior)
+	flags.Answer(c, &s.posterior)
+	flags.Tune(c, &s.posterior)
+	flags.Posterior(c, &s.posterior)
+	flags.Calibration(c, &s.calibration)
 }
 
 func (s *serveVerb) check(c *cobra.Command) error {
 	if _, port, err := net.SplitHostPort(s.addr); err != nil || port == "" {
-		return console.Usagef("--addr %q must be a host and a port, such as 127.0.0.1:8080", s.addr)
+		return job.Usagef("--addr %q must be a host and a port, such as 127.0.0.1:8080", s.addr)
 	}
-	if err := s.posterior.Check(c); err != nil {
+	if err := s.posterior.Check(c.Flags().Changed); err != nil {
 		return err
 	}
 	return s.calibration.Check()
@@ -121,19 +123,19 @@ func (s *serveVerb) announce(c *console.Console, addr net.Addr) error {
 // service computes the posterior, and what the first answers would otherwise wait for.
 func (s *serveVerb) service(ctx context.Context, c *console.Console) (*serve.Service, error) {
 	s.common.Data.InMemory = true
-	p, err := problem.Open(ctx, c, &s.common, s.posterior.File)
+	p, err := problem.Open(ctx, c.Job, &s.common, s.posterior.File)
 	if err != nil {
 		return nil, err
 	}
-	if p, err = p.Grouped(ctx, c); err != nil {
+	if p, err = p.Grouped(ctx, c.Job); err != nil {
 		return nil, err
 	}
-	q, err := inference.Answer(ctx, c, p, &s.posterior, s.calibration.Method)
+	q, err := inference.Answer(ctx, c.Job, p, &s.posterior, s.calibration.Method)
 	if err != nil {
 		return nil, err
 	}
 	service, err := serve.New(ctx, &serve.Config{Problem: p, Posterior: q, Rows: p.TrainingRows(), Columns: p.OutputNames(), Version: "gpexplain " + programVersion(), Warnings: c.Warnings, Progress: c.Show,
 		LabelName: func(rows *dataset.Subset, i int) string { return p.LabelName(rows, i) }})
-	c.ClearBar()
+	c.Clear()
 	return service, err
 }

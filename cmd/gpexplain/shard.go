@@ -7,7 +7,9 @@ import (
 	"os"
 	"strings"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/internal/inputfile"
+	"github.com/funcgp/funcgp/internal/job"
 
 	"github.com/spf13/cobra"
 
@@ -43,9 +45,9 @@ func (s *shardFlags) check(c *cobra.Command, m *inference.Flags) error {
 	f := c.Flags()
 	switch {
 	case s.selectOnly && s.text != "":
-		return console.Usagef("--select-only and --shard exclude each other: select once, then compute parts with --inducing-file")
+		return job.Usagef("--select-only and --shard exclude each other: select once, then compute parts with --inducing-file")
 	case s.inducing != "" && s.text == "":
-		return console.Usagef("--inducing-file is for --shard I/N; give it too")
+		return job.Usagef("--inducing-file is for --shard I/N; give it too")
 	case !s.asked():
 		return nil
 	}
@@ -54,16 +56,16 @@ func (s *shardFlags) check(c *cobra.Command, m *inference.Flags) error {
 		flag = "--shard"
 		var err error
 		if s.part, err = shard.ParsePart(s.text); err != nil {
-			return console.Usagef("--shard %s", strings.TrimPrefix(err.Error(), "shard: "))
+			return job.Usagef("--shard %s", strings.TrimPrefix(err.Error(), "shard: "))
 		}
 	}
 	for _, name := range []string{"posterior", "without", "append", "checkpoint", "tune-prior", "within", "with-inputs"} {
 		if f.Changed(name) {
-			return console.Usagef("%s is for a pass over all rows through inducing examples in parts, which --%s is not for; leave one of them out", flag, name)
+			return job.Usagef("%s is for a pass over all rows through inducing examples in parts, which --%s is not for; leave one of them out", flag, name)
 		}
 	}
 	if f.Changed("calibrate") {
-		return console.Usagef("--calibrate is for gpexplain merge, which has all parts; give it there")
+		return job.Usagef("--calibrate is for gpexplain merge, which has all parts; give it there")
 	}
 	if s.inducing != "" {
 		return nil
@@ -73,9 +75,9 @@ func (s *shardFlags) check(c *cobra.Command, m *inference.Flags) error {
 	}
 	switch {
 	case !problem.ThroughInducing(m.Method):
-		return console.Usagef("%s is for --method nystrom or fitc, not %s", flag, m.Method)
+		return job.Usagef("%s is for --method nystrom or fitc, not %s", flag, m.Method)
 	case s.text != "":
-		return console.Usagef("--shard needs --inducing-file FILE, which fit --select-only writes once for all parts")
+		return job.Usagef("--shard needs --inducing-file FILE, which fit --select-only writes once for all parts")
 	}
 	return nil
 }
@@ -96,7 +98,7 @@ type partReport struct {
 
 // runShard selects inducing examples, or computes a part of the sums.
 func (s *fitVerb) runShard(ctx context.Context, c *console.Console) error {
-	p, err := problem.OpenFile(ctx, c, &s.common, s.shard.inducing, problem.InducingFile)
+	p, err := problem.OpenFile(ctx, c.Job, &s.common, s.shard.inducing, problem.InducingFile)
 	if err != nil {
 		return err
 	}
@@ -137,13 +139,13 @@ func newPartReport(file string, p *problem.Problem, pass *inference.Pass) *partR
 // pass selects the inducing examples, or reads them from the problem's file.
 func (s *fitVerb) pass(ctx context.Context, c *console.Console, p *problem.Problem) (*inference.Pass, error) {
 	if p.Saved != nil {
-		return inference.LoadPass(ctx, c, p)
+		return inference.LoadPass(ctx, c.Job, p)
 	}
-	p, err := p.Grouped(ctx, c)
+	p, err := p.Grouped(ctx, c.Job)
 	if err != nil {
 		return nil, err
 	}
-	return inference.NewPass(ctx, c, p, &s.posterior)
+	return inference.NewPass(ctx, c.Job, p, &s.posterior)
 }
 
 // text prints the report.
@@ -201,18 +203,18 @@ func (s *mergeVerb) add(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVarP(&s.out, "out", "o", "", "write the posterior of all parts of a fit to `FILE`; needed for those")
 	f.StringVar(&s.inducing, "inducing-file", "", "what fit --select-only wrote, with which the parts were computed, is in `FILE` (default where it was)")
-	s.calibration.Add(c)
+	flags.Calibration(c, &s.calibration)
 }
 
 func (s *mergeVerb) check(c *cobra.Command) error {
 	if err := s.calibration.Check(); err != nil {
 		return err
 	}
-	inputs := append(s.common.Files(), console.FlagPath{Flag: "--inducing-file", Path: s.inducing})
+	inputs := append(s.common.Files(), job.FlagPath{Flag: "--inducing-file", Path: s.inducing})
 	for _, part := range s.parts {
-		inputs = append(inputs, console.FlagPath{Flag: "PARTS", Path: part})
+		inputs = append(inputs, job.FlagPath{Flag: "PARTS", Path: part})
 	}
-	return console.Distinct([]console.FlagPath{{Flag: "--out", Path: s.out}}, inputs)
+	return console.Distinct([]job.FlagPath{{Flag: "--out", Path: s.out}}, inputs)
 }
 
 func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
@@ -220,7 +222,7 @@ func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
 		return s.runTerms(ctx, c)
 	}
 	if _, err := os.Stat(s.parts[0]); s.out == "" && err == nil { // which may be a part of either
-		return console.Usagef("-o FILE is needed: where to write the posterior of all parts")
+		return job.Usagef("-o FILE is needed: where to write the posterior of all parts")
 	}
 	if err := console.Writable(s.out); err != nil {
 		return err
@@ -229,7 +231,7 @@ func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	p, q, err := inference.MergeSet(ctx, c, &s.common, set, s.inducing, s.out, s.calibration.Method)
+	p, q, err := inference.MergeSet(ctx, c.Job, &s.common, set, s.inducing, s.out, s.calibration.Method)
 	if err != nil {
 		return err
 	}
@@ -242,7 +244,7 @@ func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
 
 // writePart writes what a part of the training rows contributes to predictions.
 func (s *explainVerb) writePart(ctx context.Context, c *console.Console) error {
-	a, err := terms.Open(ctx, c, &s.common, &s.posterior, &s.which, terms.Question{Top: s.top, Terms: s.terms, Contrast: s.contrast, Calibrate: s.calibration.Method})
+	a, err := terms.Open(ctx, c.Job, &s.common, &s.posterior, &s.which, terms.Question{Top: s.top, Terms: s.terms, Contrast: s.contrast, Calibrate: s.calibration.Method})
 	if err != nil {
 		return err
 	}
@@ -283,7 +285,7 @@ func (m *mergedTerms) next(o *explain.Options) ([]explain.Explanation, error) {
 // runTerms prints the explanation of all parts.
 func (s *mergeVerb) runTerms(ctx context.Context, c *console.Console) error {
 	if s.out != "" || s.inducing != "" {
-		return console.Usagef("-o and --inducing-file are for parts of a fit; those of an explanation are printed")
+		return job.Usagef("-o and --inducing-file are for parts of a fit; those of an explanation are printed")
 	}
 	all, parts := make([]*terms.Part, len(s.parts)), make([]shard.Part, len(s.parts))
 	for i, path := range s.parts {
@@ -302,7 +304,7 @@ func (s *mergeVerb) runTerms(ctx context.Context, c *console.Console) error {
 		merged.parts = append(merged.parts, all[i])
 	}
 	if sum, err := inputfile.Sum(ctx, h.Posterior); err != nil || sum != h.SHA {
-		return console.FullErrorf("%s: the posterior that the parts explain is not there or has changed; compute the parts again", h.Posterior)
+		return job.FullErrorf("%s: the posterior that the parts explain is not there or has changed; compute the parts again", h.Posterior)
 	}
 	v := &explainVerb{common: s.common, which: h.Asking.Flags(), top: h.Top, terms: h.Terms, contrast: h.Contrast, kernel: h.Kernel(), merged: merged}
 	v.posterior.File, v.calibration.Method = h.Posterior, h.Calibrate

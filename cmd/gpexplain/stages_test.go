@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/job"
 )
 
 // A step is one report of progress.
@@ -37,10 +38,20 @@ func steps(t *testing.T, stop int, args []string) ([]step, result) {
 	}
 	var stdout, stderr bytes.Buffer
 	c := console.New(args, &stdout, &stderr)
-	c.Hear(hear)
+	c.Listener = heard{c.Listener, hear}
 	code := console.Status(&stderr, runOn(ctx, c))
 	return all, result{code, stdout.String(), stderr.String()}
 }
+
+// heard listens to a job in place of the screen.
+type heard struct {
+	job.Listener
+	show func(stage string, done, total int)
+}
+
+func (h heard) Show(stage string, done, total int) { h.show(stage, done, total) }
+
+func (h heard) Ended(part string) { h.show(part, 1, 1) }
 
 // breaks are the first and the last step of each stage, of the first and the
 // last time that it comes.

@@ -17,6 +17,7 @@ import (
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
@@ -81,9 +82,9 @@ func (s *trainVerb) check(c *cobra.Command) error {
 	s.given = c.Flags().Changed
 	switch {
 	case s.out == "":
-		return console.Usagef("--out FILE.onnx is needed")
+		return job.Usagef("--out FILE.onnx is needed")
 	case s.lbfgs < 0:
-		return console.Usagef("--lbfgs must not be negative")
+		return job.Usagef("--lbfgs must not be negative")
 	}
 	if err := s.descent.check(c.Flags()); err != nil {
 		return err
@@ -101,7 +102,7 @@ func (s *trainVerb) check(c *cobra.Command) error {
 	if s.arch, err = parseArch(s.archName, s.activation, s.dropout); err != nil {
 		return err
 	}
-	return console.Distinct([]console.FlagPath{{Flag: "--out", Path: s.out}}, append(s.common.Files(), console.FlagPath{Flag: "--init", Path: s.init}))
+	return console.Distinct([]job.FlagPath{{Flag: "--out", Path: s.out}}, append(s.common.Files(), job.FlagPath{Flag: "--init", Path: s.init}))
 }
 
 // checkCoder looks at the flags of an autoencoder.
@@ -110,9 +111,9 @@ func (s *trainVerb) checkCoder(f *pflag.FlagSet) error {
 		s.activation = "tanh"
 	}
 	if _, ok := activations[s.activation]; !ok {
-		return console.NotOneOf("activation", s.activation, activationNames)
+		return job.NotOneOf("activation", s.activation, activationNames)
 	}
-	return console.Distinct([]console.FlagPath{{Flag: "--out", Path: s.out}, {Flag: "--checkpoint", Path: s.coder.Checkpoint()}}, s.common.Files())
+	return console.Distinct([]job.FlagPath{{Flag: "--out", Path: s.out}, {Flag: "--checkpoint", Path: s.coder.Checkpoint()}}, s.common.Files())
 }
 
 // runCoder trains an autoencoder.
@@ -144,7 +145,7 @@ func (s *trainVerb) run(ctx context.Context, c *console.Console) error {
 	}
 	f := &s.common
 	outputs := func(d *dataset.Data, classes []int) int { return s.arch.outputs(d, f.Task.Likelihood, classes) }
-	p, err := problem.OpenToTrain(ctx, c, f, "the "+s.archName+" network", outputs, s.plan)
+	p, err := problem.OpenToTrain(ctx, c.Job, f, "the "+s.archName+" network", outputs, s.plan)
 	if err != nil {
 		return err
 	}
@@ -249,7 +250,7 @@ func (s *trainVerb) train(ctx context.Context, c *console.Console, p *problem.Pr
 		return nil, nil, nil, err
 	}
 	trained, res, err := inUnits.Train(ctx, x, e.Y, p.Task.Likelihood, o)
-	c.ClearBar()
+	c.Clear()
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("training on %s: %w; try a smaller --lr, fewer --epochs or another --prior-precision", e.Data.Source, err)
 	}
@@ -331,7 +332,7 @@ func (r *trainReport) text(stdout io.Writer) error {
 	line("training", r.TrainAccuracy, r.TrainNLL)
 	line("test", r.TestAccuracy, r.TestNLL)
 	for _, w := range r.Warnings {
-		fmt.Fprintf(stdout, "warning: %s\n", console.OneLine(w.Error()))
+		fmt.Fprintf(stdout, "warning: %s\n", job.OneLine(w.Error()))
 	}
 	_, err := fmt.Fprintf(stdout, "wrote %s\n", r.Out)
 	return err

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -42,27 +42,27 @@ func (d *descentFlags) add(f *pflag.FlagSet) {
 func (d *descentFlags) check(f *pflag.FlagSet) error {
 	switch {
 	case d.epochs < 0 || d.steps < 0 || d.patience < 0 || d.scheduleEpochs < 0:
-		return console.Usagef("--epochs, --steps, --early-stopping and --schedule-epochs must not be negative")
+		return job.Usagef("--epochs, --steps, --early-stopping and --schedule-epochs must not be negative")
 	case f.Changed("epochs") && f.Changed("steps"):
-		return console.Usagef("--epochs and --steps exclude each other")
+		return job.Usagef("--epochs and --steps exclude each other")
 	case d.batch < 1:
-		return console.Usagef("--batch %d must be at least 1", d.batch)
+		return job.Usagef("--batch %d must be at least 1", d.batch)
 	case !(d.rate > 0 && d.rate < 1e6):
-		return console.Usagef("--lr %v must be a positive number", d.rate)
+		return job.Usagef("--lr %v must be a positive number", d.rate)
 	case !slices.Contains(optimizerNames, d.optimizer):
-		return console.NotOneOf("optimizer", d.optimizer, optimizerNames)
+		return job.NotOneOf("optimizer", d.optimizer, optimizerNames)
 	case !slices.Contains(scheduleNames, d.schedule):
-		return console.NotOneOf("schedule", d.schedule, scheduleNames)
+		return job.NotOneOf("schedule", d.schedule, scheduleNames)
 	case f.Changed("momentum") && d.optimizer != "sgd":
-		return console.Usagef("--momentum needs --optimizer sgd")
+		return job.Usagef("--momentum needs --optimizer sgd")
 	case !(d.momentum >= 0 && d.momentum < 1):
-		return console.Usagef("--momentum %v must be at least 0 and below 1", d.momentum)
+		return job.Usagef("--momentum %v must be at least 0 and below 1", d.momentum)
 	case !(d.scheduleBy >= 0 && d.scheduleBy < 1):
-		return console.Usagef("--schedule-factor %v must be at least 0 and below 1", d.scheduleBy)
+		return job.Usagef("--schedule-factor %v must be at least 0 and below 1", d.scheduleBy)
 	}
 	for _, flag := range []string{"schedule-epochs", "schedule-factor"} {
 		if f.Changed(flag) && (d.schedule == "cosine" || d.schedule == "constant") {
-			return console.Usagef("--%s needs --schedule step or plateau", flag)
+			return job.Usagef("--%s needs --schedule step or plateau", flag)
 		}
 	}
 	return nil
@@ -104,7 +104,7 @@ func (d *descentFlags) precision(net *network.Network, delta float64) ([]float64
 		case slices.Contains(names, name):
 			free = append(free, name)
 		default:
-			return nil, console.FullErrorf("--no-decay %s: the network has no parameter of this name; it has %s", console.Cut(name, 60), strings.Join(names, ", "))
+			return nil, job.FullErrorf("--no-decay %s: the network has no parameter of this name; it has %s", job.Cut(name, 60), strings.Join(names, ", "))
 		}
 	}
 	for _, p := range net.Params() {

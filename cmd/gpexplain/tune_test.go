@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain/report"
-	"github.com/funcgp/funcgp/internal/inference"
 )
 
 // tuned fits the reference with --tune-prior.
@@ -152,6 +152,6 @@ func TestJoinTune(t *testing.T) {
 		"fit -- --tune-prior loo":     "fit -- --tune-prior loo",
 		"fit --tune-prior=loo --json": "fit --tune-prior=loo --json",
 	} {
-		require.Equal(t, strings.Fields(want), inference.JoinTune(strings.Fields(in)), in)
+		require.Equal(t, strings.Fields(want), flags.JoinTune(strings.Fields(in)), in)
 	}
 }

@@ -8,10 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -44,26 +46,26 @@ tolerance.`,
 }
 
 func (s *validateVerb) add(c *cobra.Command) {
-	s.posterior.Add(c)
+	flags.Method(c, &s.posterior)
 	c.Flags().Float64Var(&s.tolerance, "tolerance", weightspace.DefaultTolerance, "largest difference `X` allowed, relative to the largest entry")
 }
 
 func (s *validateVerb) check(c *cobra.Command) error {
 	if !(s.tolerance > 0 && s.tolerance < 1) {
-		return console.Usagef("--tolerance %v must be between 0 and 1", s.tolerance)
+		return job.Usagef("--tolerance %v must be between 0 and 1", s.tolerance)
 	}
-	return s.posterior.Check(c)
+	return s.posterior.Check(c.Flags().Changed)
 }
 
 func (s *validateVerb) run(ctx context.Context, c *console.Console) error {
-	p, err := problem.Open(ctx, c, &s.common, "")
+	p, err := problem.Open(ctx, c.Job, &s.common, "")
 	if err != nil {
 		return err
 	}
-	if p, err = p.Grouped(ctx, c); err != nil {
+	if p, err = p.Grouped(ctx, c.Job); err != nil {
 		return err
 	}
-	v, err := inference.Validate(ctx, c, p, &s.posterior, s.tolerance)
+	v, err := inference.Validate(ctx, c.Job, p, &s.posterior, s.tolerance)
 	if err != nil {
 		return err
 	}

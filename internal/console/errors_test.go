@@ -5,10 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/job"
 )
 
 func TestStatus(t *testing.T) {
@@ -19,8 +20,8 @@ func TestStatus(t *testing.T) {
 	}{
 		{nil, 0, ""},
 		{errors.New("broken"), 1, "gpexplain: broken\n"},
-		{Usagef("--top %d", 0), 2, "gpexplain: --top 0\n"},
-		{fmt.Errorf("reading: %w", Usagef("no")), 2, "gpexplain: reading: no\n"},
+		{job.Usagef("--top %d", 0), 2, "gpexplain: --top 0\n"},
+		{fmt.Errorf("reading: %w", job.Usagef("no")), 2, "gpexplain: reading: no\n"},
 		{fmt.Errorf("kernel: %w", context.Canceled), 130, "gpexplain: interrupted\n"},
 		{errors.New("a\r\n\tb\x1b[2Jc\u202ed\xff"), 1, "gpexplain: a b [2Jc d\uFFFD\n"},
 		{errors.New("two  spaces.onnx"), 1, "gpexplain: two  spaces.onnx\n"},
@@ -29,11 +30,4 @@ func TestStatus(t *testing.T) {
 		require.Equal(t, x.code, Status(&b, x.err))
 		require.Equal(t, x.line, b.String())
 	}
-}
-
-func TestOneLine(t *testing.T) {
-	long := OneLine(strings.Repeat("é", 5000))
-	require.Len(t, []rune(long), mostRunes+1)
-	require.Equal(t, "abc…", Cut("abcd", 3))
-	require.Equal(t, "abc", Cut("abc", 3))
 }

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"unicode"
 	"unicode/utf16"
@@ -17,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/funcgp/funcgp/internal/atomicfile"
+	"github.com/funcgp/funcgp/internal/job"
 )
 
 // Output is standard output. It keeps the first error, so that no result is
@@ -117,27 +117,24 @@ func Writable(path string) error {
 	}
 	probe, err := os.CreateTemp(dir, ".gpexplain-*.tmp")
 	if err != nil {
-		return &atomicfile.Error{Path: path, Err: CauseOf(err)}
+		return &atomicfile.Error{Path: path, Err: job.CauseOf(err)}
 	}
 	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
-// A FlagPath is a flag that names a file.
-type FlagPath struct{ Flag, Path string }
-
 // Distinct refuses to write a result over another or over what is read, and
 // to standard output.
-func Distinct(outputs, inputs []FlagPath) error {
+func Distinct(outputs, inputs []job.FlagPath) error {
 	for i, o := range outputs {
 		switch o.Path {
 		case "":
 			continue
 		case "-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1":
-			return Usagef("%s %s: standard output is for text and JSON; name a file, ./- for one of that name", o.Flag, o.Path)
+			return job.Usagef("%s %s: standard output is for text and JSON; name a file, ./- for one of that name", o.Flag, o.Path)
 		}
 		for _, x := range append(outputs[:i:i], inputs...) {
 			if x.Path != "" && sameFile(x.Path, o.Path) {
-				return Usagef("%s and %s both name %s", x.Flag, o.Flag, o.Path)
+				return job.Usagef("%s and %s both name %s", x.Flag, o.Flag, o.Path)
 			}
 		}
 	}
@@ -159,33 +156,3 @@ func sameFile(a, b string) bool {
 	y, errY := os.Stat(b)
 	return errX == nil && errY == nil && x.Mode().IsRegular() && os.SameFile(x, y)
 }
-
-// CommandLine is the command as a shell takes it.
-func CommandLine(args []string) string {
-	words := []string{"gpexplain"}
-	for _, a := range args {
-		if a == "" || strings.ContainsFunc(a, func(r rune) bool { return !strings.ContainsRune(plain, r) }) {
-			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
-		}
-		words = append(words, a)
-	}
-	return strings.Join(words, " ")
-}
-
-// With returns a command line with a flag of this value, in place of one that it may
-// have.
-func With(args []string, flag, value string) []string {
-	var out []string
-	for i := 0; i < len(args); i++ {
-		switch {
-		case args[i] == flag:
-			i++ // its value
-		case !strings.HasPrefix(args[i], flag+"="):
-			out = append(out, args[i])
-		}
-	}
-	return append(out, flag, value)
-}
-
-// plain are the characters that need no quotes in a shell.
-const plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789%+,-./:=@_"

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/job"
 )
 
 // full is a disk that is full after two bytes.
@@ -50,41 +52,22 @@ func TestWritable(t *testing.T) {
 }
 
 func TestDistinct(t *testing.T) {
-	require.NoError(t, Distinct([]FlagPath{{"--html", ""}, {"--png", ""}}, []FlagPath{{"--model", ""}}))
-	require.NoError(t, Distinct([]FlagPath{{"--html", "a"}, {"--png", "b"}}, []FlagPath{{"--model", "c"}}))
-	var usage *UsageError
-	require.True(t, errors.As(Distinct([]FlagPath{{"--html", "x/../a"}, {"--png", "a"}}, nil), &usage))
+	require.NoError(t, Distinct([]job.FlagPath{{Flag: "--html", Path: ""}, {Flag: "--png", Path: ""}}, []job.FlagPath{{Flag: "--model", Path: ""}}))
+	require.NoError(t, Distinct([]job.FlagPath{{Flag: "--html", Path: "a"}, {Flag: "--png", Path: "b"}}, []job.FlagPath{{Flag: "--model", Path: "c"}}))
+	var usage *job.UsageError
+	require.True(t, errors.As(Distinct([]job.FlagPath{{Flag: "--html", Path: "x/../a"}, {Flag: "--png", Path: "a"}}, nil), &usage))
 	require.EqualError(t, usage, "--html and --png both name a")
 	for _, path := range []string{"-", "/dev/stdout", "/dev/fd/1"} {
-		require.ErrorContains(t, Distinct([]FlagPath{{"--out", path}}, nil), "--out "+path+": standard output is for text and JSON")
+		require.ErrorContains(t, Distinct([]job.FlagPath{{Flag: "--out", Path: path}}, nil), "--out "+path+": standard output is for text and JSON")
 	}
 	dir := t.TempDir()
 	file, link := filepath.Join(dir, "a.gp"), filepath.Join(dir, "link")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	require.NoError(t, os.Symlink(file, link))
-	require.ErrorContains(t, Distinct([]FlagPath{{"--html", link}}, []FlagPath{{"--posterior", file}}), "--posterior and --html both name "+link)
-	require.NoError(t, Distinct([]FlagPath{{"--html", filepath.Join(dir, "new")}}, []FlagPath{{"--posterior", file}}))
+	require.ErrorContains(t, Distinct([]job.FlagPath{{Flag: "--html", Path: link}}, []job.FlagPath{{Flag: "--posterior", Path: file}}), "--posterior and --html both name "+link)
+	require.NoError(t, Distinct([]job.FlagPath{{Flag: "--html", Path: filepath.Join(dir, "new")}}, []job.FlagPath{{Flag: "--posterior", Path: file}}))
 }
 
-func TestCommandLine(t *testing.T) {
-	require.Equal(t, "gpexplain explain --html page.html --classes 4,9", CommandLine([]string{"explain", "--html", "page.html", "--classes", "4,9"}))
-	require.Equal(t, `gpexplain --html 'my page.html' 'it'\''s' '' '$HOME'`, CommandLine([]string{"--html", "my page.html", "it's", "", "$HOME"}))
-}
-
-func TestWith(t *testing.T) {
-	args := []string{"explain", "--method", "exact", "--top=3", "--data", "a b"}
-	require.Equal(t, []string{"explain", "--top=3", "--data", "a b", "--method", "nystrom"}, With(args, "--method", "nystrom"))
-	require.Equal(t, []string{"explain", "--method", "exact", "--data", "a b", "--top", "5"}, With(args, "--top", "5"))
-	require.Equal(t, []string{"explain", "--method", "exact", "--top=3", "--data", "a b"}, args)
-}
-
-func TestCount(t *testing.T) {
-	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 4805: "4,805", 1234567: "1,234,567", -100: "-100", -1000: "-1,000"} {
-		require.Equal(t, want, Count(n))
-	}
-}
-
-// What could steer a terminal or hide text is escaped, so that JSON is what it was.
 func TestOutputEscapes(t *testing.T) {
 	var b bytes.Buffer
 	out := &Output{w: &b}

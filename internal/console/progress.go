@@ -4,51 +4,16 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"sync/atomic"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
-
-	"github.com/funcgp/funcgp/explain/report"
 )
-
-// A stopwatch divides the time since the process started into consecutive
-// parts, so that they sum to the total.
-type stopwatch struct {
-	start, last time.Time
-	parts       map[string]time.Duration
-}
-
-// startTaken is set by the first command that a process runs, which counts
-// from the start of the process.
-var startTaken atomic.Bool
-
-func newStopwatch() *stopwatch {
-	from := time.Now()
-	if startTaken.CompareAndSwap(false, true) {
-		from = started
-	}
-	return &stopwatch{start: from, last: from, parts: map[string]time.Duration{}}
-}
-
-// lap adds the time since the last call to a part.
-func (w *stopwatch) lap(part string, at time.Time) {
-	w.parts[part] += at.Sub(w.last)
-	w.last = at
-}
-
-func (w *stopwatch) timings() report.Timings {
-	s := func(part string) report.Float { return report.Float(w.parts[part].Seconds()) }
-	return report.Timings{Load: s("load"), Linearize: s("linearize"), Kernel: s("kernel"), Factorize: s("factorize"),
-		Predict: s("predict"), Write: s("write"), Total: report.Float(w.last.Sub(w.start).Seconds())}
-}
 
 // A progress shows a bar with an estimate of the time left on a terminal, and
 // nothing elsewhere. A nil progress shows nothing.
 type progress struct {
-	out   io.Writer                           // nil shows nothing
-	told  func(stage string, done, total int) // where not nil, it is called instead of showing a bar
+	out   io.Writer // nil shows nothing
 	stage string
 	bar   *progressbar.ProgressBar
 }
@@ -64,10 +29,6 @@ func newProgress(stderr io.Writer, quiet bool) *progress {
 // show reports that done of total steps of a stage are done; a total of 0 is
 // unknown. It is called from one goroutine.
 func (p *progress) show(stage string, done, total int) {
-	if p != nil && p.told != nil {
-		p.told(stage, done, total)
-		return
-	}
 	if p == nil || p.out == nil {
 		return
 	}

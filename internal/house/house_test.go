@@ -29,7 +29,8 @@ var level = map[string]int{
 	"internal/jacobian": 5, "ntk": 5, "gp": 6, "internal/sites": 7, "gp/cg": 8, "gp/kept": 10, "gp/kept/certificate": 9, "sparse": 8, "sparse/shard": 9, "gp/evidence": 8,
 	"glm": 7, "glm/novelty": 9, "glm/weightspace": 9, "explain": 10, "explain/report": 11, "explain/audit": 11,
 	"explain/counterfactual": 10, "autoencoder": 10,
-	"internal/console": 12, "internal/problem": 13, "internal/inference": 14, "internal/terms": 15, ".": 16, "cmd/gpexplain/parts": 16, "beam/pipeline": 17, "beam/cmd/gpexplain-beam": 18, "cmd/gpexplain/internal/serve": 15, "cmd/gpexplain/internal/coder": 16, "cmd/gpexplain": 17,
+	"internal/job": 12, "internal/problem": 13, "internal/inference": 14, "internal/terms": 15, ".": 16, "internal/console": 16,
+	"cmd/gpexplain/internal/flags": 17, "cmd/gpexplain/parts": 18, "cmd/gpexplain/internal/serve": 18, "cmd/gpexplain/internal/coder": 18, "cmd/gpexplain": 19, "beam/pipeline": 19, "beam/cmd/gpexplain-beam": 20,
 	"doc/clients": 0, "doc/examples/own": 13, "doc/examples/probabilities": 13, "doc/examples/saved": 13,
 }
 
@@ -149,5 +150,20 @@ func TestLibraryIsQuiet(t *testing.T) {
 			require.False(t, bad && x.Obj == nil, "%v: %s.%s", s.set.Position(sel.Pos()), x.Name, sel.Sel.Name)
 			return true
 		})
+	})
+}
+
+// The console and the flags of a command line are the command's: no package that a program may import,
+// or that such a package needs, knows them.
+func TestCommandLineIsTheCommands(t *testing.T) {
+	eachSource(t, func(s source) {
+		if s.isTest() || s.isCommand() || strings.HasPrefix(s.pkg, "beam/cmd/") {
+			return
+		}
+		for _, i := range s.file.Imports {
+			for _, theirs := range []string{"internal/console", "github.com/spf13/", "github.com/schollz/progressbar"} {
+				require.NotContains(t, i.Path.Value, theirs, s.path)
+			}
+		}
 	})
 }

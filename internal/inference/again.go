@@ -3,7 +3,7 @@ package inference
 import (
 	"context"
 
-	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 )
 
@@ -11,17 +11,17 @@ import (
 // file, by the method of that file and at its prior, and calibrates it as that one was, or
 // not where the method of calibration is none. flag says what asked for it, and old is the problem of
 // the file as it is.
-func FitAgain(ctx context.Context, c *console.Console, old, p *problem.Problem, flag, calibrate string) (*Posterior, error) {
+func FitAgain(ctx context.Context, c *job.Job, old, p *problem.Problem, flag, calibrate string) (*Posterior, error) {
 	h := &p.Saved.Header
 	was := &h.Fit
 	if err := Changeable(flag, was.Method, h.Network || was.Refit); err != nil && was.Method != "cg" {
 		return nil, err
 	}
-	f := Flags{Method: was.Method, Refit: was.Refit, at: atStated}
+	f := Flags{Method: was.Method, Refit: was.Refit, At: atStated}
 	switch was.Method {
 	case "exact", "cg":
 	case "kept":
-		f.within, f.certify = float64(was.Certificate.Within), !was.Certificate.Sampled
+		f.Within, f.Certify = float64(was.Certificate.Within), !was.Certificate.Sampled
 	}
 	if was.Calibration == nil {
 		calibrate = "none"

@@ -7,17 +7,15 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/report"
-	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 )
 
 // AttributionFlags say at which prior precision the terms of an explanation are computed.
 type AttributionFlags struct {
-	text    string
+	Text    string
 	rule    string // one of attributionRules, given or prior
 	given   float64
 	descent *explain.Descent // that the flag states; nil takes the model's
@@ -30,40 +28,35 @@ var attributionRules = []string{"training", "removals", "loo", "evidence"}
 // precision over six kinds of networks, by .015 of the linear datamodeling score (studies/records/attribution.md).
 const removalsOver = 8
 
-// Add defines --attribution-precision.
-func (s *AttributionFlags) Add(c *cobra.Command) {
-	c.Flags().StringVar(&s.text, "attribution-precision", "", "compute the terms at another prior precision than predictions, a positive number or by a `RULE`: training, rows·(1 − momentum)/(step size·steps) of a training by SGD that train recorded, or training:RATE,MOMENTUM,STEPS of any other; removals, at which the removal of many rows at once tells best what a network trained without them becomes; or loo or evidence, as of --tune-prior (default that of predictions)")
-}
-
 // Check refuses what is no precision, or does not go with other flags. posteriorFile may be "".
-func (s *AttributionFlags) Check(c *cobra.Command, f *Flags, posteriorFile string) error {
+func (s *AttributionFlags) Check(given func(flag string) bool, f *Flags, posteriorFile string) error {
 	s.rule = "prior"
-	if !c.Flags().Changed("attribution-precision") {
+	if !given("attribution-precision") {
 		return nil
 	}
 	if posteriorFile != "" {
-		return console.Usagef("--attribution-precision fits another posterior than that of --posterior; leave one of them out")
+		return job.Usagef("--attribution-precision fits another posterior than that of --posterior; leave one of them out")
 	}
 	if f.Method == "fitc" {
-		return console.Usagef("--attribution-precision is not for --method fitc; give --method nystrom, or leave it out")
+		return job.Usagef("--attribution-precision is not for --method fitc; give --method nystrom, or leave it out")
 	}
-	rule, values, stated := strings.Cut(s.text, ":")
+	rule, values, stated := strings.Cut(s.Text, ":")
 	switch {
 	case stated && rule == "training":
 		d, err := problem.ParseTraining(values)
 		if err != nil {
-			return console.Usagef("--attribution-precision %s must give step size, momentum and steps, as in training:0.01,0.9,3950", s.text)
+			return job.Usagef("--attribution-precision %s must give step size, momentum and steps, as in training:0.01,0.9,3950", s.Text)
 		}
 		s.rule, s.descent = rule, d
-	case slices.Contains(attributionRules, s.text):
-		s.rule = s.text
+	case slices.Contains(attributionRules, s.Text):
+		s.rule = s.Text
 	default:
-		v, err := strconv.ParseFloat(s.text, 64)
+		v, err := strconv.ParseFloat(s.Text, 64)
 		if err != nil {
-			return console.NotOneOf("attribution-precision", s.text, append([]string{"a number"}, attributionRules...))
+			return job.NotOneOf("attribution-precision", s.Text, append([]string{"a number"}, attributionRules...))
 		}
 		if !(v >= 1e-300 && v <= 1e300) {
-			return console.Usagef("--attribution-precision %s must be a positive number", s.text)
+			return job.Usagef("--attribution-precision %s must be a positive number", s.Text)
 		}
 		s.rule, s.given = "given", v
 	}
@@ -72,7 +65,7 @@ func (s *AttributionFlags) Check(c *cobra.Command, f *Flags, posteriorFile strin
 
 // Posterior returns the posterior whose terms are to be listed, which is q where nothing else was
 // asked for, and what reports say of it. flags are those by which q was fitted.
-func (s *AttributionFlags) Posterior(ctx context.Context, c *console.Console, p *problem.Problem, flags *Flags, q *Posterior) (*Posterior, *report.Attribution, error) {
+func (s *AttributionFlags) Posterior(ctx context.Context, c *job.Job, p *problem.Problem, flags *Flags, q *Posterior) (*Posterior, *report.Attribution, error) {
 	if s.rule == "prior" || s.rule == "" {
 		return q, report.NewAttribution("prior", q.precision, q.precision, ""), nil
 	}
@@ -101,15 +94,15 @@ func (s *AttributionFlags) Posterior(ctx context.Context, c *console.Console, p 
 		return q, says, nil
 	}
 	other := *flags
-	other.tune, other.at = "", atStated
+	other.Tune, other.At = "", atStated
 	a, err := Fit(ctx, c, p.WithPrecision(precision), &other, Options{NoReport: true})
 	return a, says, err
 }
 
 // tunedBy is the posterior at the precision that a rule of --tune-prior chooses.
-func tunedBy(ctx context.Context, c *console.Console, p *problem.Problem, flags *Flags, rule string) (*Posterior, error) {
+func tunedBy(ctx context.Context, c *job.Job, p *problem.Problem, flags *Flags, rule string) (*Posterior, error) {
 	other := *flags
-	other.tune, other.tuneFlag = rule, "--attribution-precision"
+	other.Tune, other.tuneFlag = rule, "--attribution-precision"
 	a, err := Fit(ctx, c, p, &other, Options{NoReport: true})
 	return a, err
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/funcgp/funcgp/explain/audit"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -17,7 +17,7 @@ import (
 
 // Audit ranks the training rows of which leave-one-out predictions are made: all that
 // an exact posterior has, or a random sample, which is said.
-func (q *Posterior) Audit(ctx context.Context, c *console.Console, p *problem.Problem, top int) (*audit.Audit, error) {
+func (q *Posterior) Audit(ctx context.Context, c *job.Job, p *problem.Problem, top int) (*audit.Audit, error) {
 	rows, n := q.leftOut(p), p.Examples.Train.Len()
 	if len(rows) < n {
 		c.Warn(linearize.NewWarning("rows-sampled", float64(len(rows)), float64(n), "Give --method exact to audit all.", "%d of %d training rows are audited, drawn by --seed, as leaving out each takes too long by --method %s. The others are not ranked.", len(rows), n, q.How.Name))
@@ -34,7 +34,7 @@ func (q *Posterior) Audit(ctx context.Context, c *console.Console, p *problem.Pr
 			return leave(ctx, mean, cov, rows, x)
 		}}
 	found, err := audit.Of(ctx, q.Dual, p.Task.Likelihood, p.Examples.Y, o)
-	c.ClearBar()
+	c.Clear()
 	if err != nil {
 		return nil, p.TrainNames().ExplainError(err)
 	}
@@ -48,7 +48,7 @@ const shuffles = 4
 // AuditLabels ranks all training rows by a regression of their labels on the Jacobian at
 // shuffled parameters. It needs no posterior; of the prior, only the ratios of its
 // variances matter.
-func AuditLabels(ctx context.Context, c *console.Console, p *problem.Problem, top int) (*audit.LabelAudit, error) {
+func AuditLabels(ctx context.Context, c *job.Job, p *problem.Problem, top int) (*audit.LabelAudit, error) {
 	n, net := p.Examples.Train.Len(), p.Model.Net
 	if p.Task.Classes == nil {
 		return nil, fmt.Errorf("--by labels is for classes, but %s has the %s likelihood; leave it out", p.Model.Name, p.Task.Likelihood.Name())
@@ -77,7 +77,7 @@ func AuditLabels(ctx context.Context, c *console.Console, p *problem.Problem, to
 		return moved.Linearize(ctx, x)
 	})
 	found, err := audit.OfLabels(ctx, ntk.New(prior, net.Theta(), nil), draws, labels, &audit.Options{Top: top, MaxMemory: p.Limits.Memory, Progress: c.Show})
-	c.ClearBar()
+	c.Clear()
 	if err != nil {
 		return nil, p.TrainNames().ExplainError(err)
 	}
@@ -99,10 +99,10 @@ func LabelsReport(p *problem.Problem, warnings linearize.Warnings) report.Fit {
 
 // Acquire ranks the rows of a pool by what their labels would tell, and chooses a batch of
 // them; names name the rows in errors.
-func (q *Posterior) Acquire(ctx context.Context, c *console.Console, p *problem.Problem, pool linearize.Source, batch int, names problem.RowNames) (*audit.Acquisition, error) {
+func (q *Posterior) Acquire(ctx context.Context, c *job.Job, p *problem.Problem, pool linearize.Source, batch int, names problem.RowNames) (*audit.Acquisition, error) {
 	o := &audit.AcquireOptions{Batch: batch, Link: ScoringLink(p.Task.Likelihood, p.Model.Outputs), MaxMemory: p.Limits.Memory, Progress: c.Show}
 	found, err := audit.Acquire(ctx, q.latent(), p.Task.Likelihood, pool, o)
-	c.ClearBar()
+	c.Clear()
 	if err != nil {
 		return nil, names.ExplainError(err)
 	}

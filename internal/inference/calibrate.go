@@ -7,14 +7,13 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
@@ -25,15 +24,10 @@ type CalibrationFlags struct{ Method string }
 
 var Calibrations = []string{"loo", "heldout", "none"}
 
-// Add defines --calibrate.
-func (s *CalibrationFlags) Add(c *cobra.Command) {
-	c.Flags().StringVar(&s.Method, "calibrate", "loo", "scale the covariance, and the mean of classes, for probabilities and intervals by `HOW`: loo, by leave-one-out predictions of the training rows; heldout, by rows that were not trained on; or none")
-}
-
 // Check refuses a value that is unknown.
 func (s *CalibrationFlags) Check() error {
 	if !slices.Contains(Calibrations, s.Method) {
-		return console.NotOneOf("calibrate", s.Method, Calibrations)
+		return job.NotOneOf("calibrate", s.Method, Calibrations)
 	}
 	return nil
 }
@@ -72,7 +66,7 @@ func (m *moments) tile(lo, hi int) (mean, cov *mat.Dense) {
 
 // Answer loads the posterior of the problem's file with its calibration, or
 // fits and calibrates one. The method "" takes no calibration and no novelty.
-func Answer(ctx context.Context, c *console.Console, p *problem.Problem, f *Flags, method string) (*Posterior, error) {
+func Answer(ctx context.Context, c *job.Job, p *problem.Problem, f *Flags, method string) (*Posterior, error) {
 	if p.Saved != nil {
 		return loadPosterior(ctx, c, p, method)
 	}
@@ -81,7 +75,7 @@ func Answer(ctx context.Context, c *console.Console, p *problem.Problem, f *Flag
 
 // FitCalibrated computes the posterior that the flags ask for and calibrates
 // it, with what tells the novelty of rows. The method "" takes neither.
-func FitCalibrated(ctx context.Context, c *console.Console, p *problem.Problem, f *Flags, o Options, method string) (*Posterior, error) {
+func FitCalibrated(ctx context.Context, c *job.Job, p *problem.Problem, f *Flags, o Options, method string) (*Posterior, error) {
 	heldOut, err := heldOutFor(p, method)
 	if err != nil {
 		return nil, err
@@ -166,7 +160,7 @@ func sample(n, most int, seed uint64) []int {
 // leaveOneOut returns the predictions of training rows, at these ascending
 // positions, by the posterior without the row itself (E17), and a warning where they are
 // rough.
-func (q *Posterior) leaveOneOut(ctx context.Context, c *console.Console, p *problem.Problem, rows []int) (_ *moments, warning, err error) {
+func (q *Posterior) leaveOneOut(ctx context.Context, c *job.Job, p *problem.Problem, rows []int) (_ *moments, warning, err error) {
 	leave, warning, err := q.leaver(ctx, c, p)
 	if err != nil {
 		return nil, nil, err
@@ -201,10 +195,10 @@ func trainingRows(ctx context.Context, data linearize.Source, rows []int) (*line
 }
 
 // heldOutMoments returns the predictions of rows that are no training rows.
-func (q *Posterior) heldOutMoments(ctx context.Context, c *console.Console, p *problem.Problem, rows *dataset.Subset) (*moments, error) {
+func (q *Posterior) heldOutMoments(ctx context.Context, c *job.Job, p *problem.Problem, rows *dataset.Subset) (*moments, error) {
 	y, err := p.Targets(rows)
 	if err != nil {
-		return nil, &console.FullError{Err: err}
+		return nil, &job.FullError{Err: err}
 	}
 	m := newMoments(y, p.Model.Outputs)
 	atOnce := q.RowsAtOnce(p)
@@ -216,7 +210,7 @@ func (q *Posterior) heldOutMoments(ctx context.Context, c *console.Console, p *p
 			err = q.latent().PredictTo(ctx, mean, cov, x)
 		}
 		if err != nil {
-			return nil, &console.FullError{Err: problem.NamesOf(rows, lo, hi).ExplainError(err)}
+			return nil, &job.FullError{Err: problem.NamesOf(rows, lo, hi).ExplainError(err)}
 		}
 		c.Show("held-out rows", hi, rows.Len())
 	}
@@ -232,8 +226,8 @@ type rowSample struct {
 // calibrate finds the scales of the covariance, of the mean and of the noise (E18), by
 // leave-one-out predictions of training rows, or by the rows held out where they
 // are not nil.
-func (q *Posterior) calibrate(ctx context.Context, c *console.Console, p *problem.Problem, heldOut *dataset.Subset) error {
-	defer c.ClearBar()
+func (q *Posterior) calibrate(ctx context.Context, c *job.Job, p *problem.Problem, heldOut *dataset.Subset) error {
+	defer c.Clear()
 	all := p.TrainNames()
 	rows := q.leftOut(p)
 	m, rough, err := q.leaveOneOut(ctx, c, p, rows)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/funcgp/funcgp/internal/atomicfile"
-	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/sparse"
 	"github.com/funcgp/funcgp/store"
@@ -28,7 +28,7 @@ const (
 // ReadCheckpoint reads the file of Checkpoint where it exists, so that what is no
 // checkpoint of the method is found before the long work. budget bounds the size of the
 // file.
-func (o *Options) ReadCheckpoint(c *console.Console, method string, budget int64) error {
+func (o *Options) ReadCheckpoint(c *job.Job, method string, budget int64) error {
 	path := o.Checkpoint
 	if path == "" {
 		return nil
@@ -41,9 +41,9 @@ func (o *Options) ReadCheckpoint(c *console.Console, method string, budget int64
 		return badCheckpoint(path, err)
 	case !info.Mode().IsRegular():
 		// It could not be replaced as a whole, and is deleted in the end.
-		return console.FullErrorf("--checkpoint %s: it is no regular file; name another file", path)
+		return job.FullErrorf("--checkpoint %s: it is no regular file; name another file", path)
 	case info.Size() > budget:
-		return console.FullErrorf("--checkpoint %s: it is %s, more than --max-memory allows; name another file, or raise --max-memory", path, problem.SizeText(info.Size()))
+		return job.FullErrorf("--checkpoint %s: it is %s, more than --max-memory allows; name another file, or raise --max-memory", path, problem.SizeText(info.Size()))
 	}
 	if method == "kept" {
 		if o.ResumeKept, err = store.Open(path, checkpointKind, checkpointVersion); err != nil {
@@ -67,9 +67,9 @@ func (o *Options) ReadCheckpoint(c *console.Console, method string, budget int64
 func badCheckpoint(path string, err error) error {
 	var e *store.Error
 	if errors.As(err, &e) {
-		return console.FullErrorf("--checkpoint %s: %s; name another file, or remove it to start anew", path, e.Problem)
+		return job.FullErrorf("--checkpoint %s: %s; name another file, or remove it to start anew", path, e.Problem)
 	}
-	return console.FullErrorf("--checkpoint %s: %w; name another file, or remove it to start anew", path, console.CauseOf(err))
+	return job.FullErrorf("--checkpoint %s: %w; name another file, or remove it to start anew", path, job.CauseOf(err))
 }
 
 // useCheckpoint makes a fit with these options go on from --checkpoint and
@@ -107,7 +107,7 @@ func RemoveCheckpoint(path string) error {
 		err = os.Remove(target)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("--checkpoint %s: the posterior is written, but this file cannot be deleted: %w; delete it yourself", path, console.CauseOf(err))
+		return fmt.Errorf("--checkpoint %s: the posterior is written, but this file cannot be deleted: %w; delete it yourself", path, job.CauseOf(err))
 	}
 	return nil
 }

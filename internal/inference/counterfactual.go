@@ -7,7 +7,7 @@ import (
 	"github.com/funcgp/funcgp/explain/counterfactual"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/kept"
-	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -19,7 +19,7 @@ var (
 
 // Counterfactual returns what answers for a posterior with other training data. Where there
 // is none, the error names the flag or verb that needs it.
-func Counterfactual(ctx context.Context, c *console.Console, p *problem.Problem, q *Posterior, flag string) (*counterfactual.Model, error) {
+func Counterfactual(ctx context.Context, c *job.Job, p *problem.Problem, q *Posterior, flag string) (*counterfactual.Model, error) {
 	if err := Changeable(flag, q.How.Name, q.Dual.Refitted()); err != nil {
 		return nil, err
 	}

@@ -5,13 +5,12 @@ import (
 	"math"
 	"slices"
 
-	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm"
-	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
@@ -19,11 +18,6 @@ import (
 
 // CoverageFlags ask for an interval or a set of classes for each row.
 type CoverageFlags struct{ Share *float64 } // nil where not given
-
-// Add defines --coverage.
-func (s *CoverageFlags) Add(c *cobra.Command) {
-	problem.OptionalFloat(c, &s.Share, "coverage", "for each row give an interval (a regression) or a set of classes that should hold the target of a share `P` of new rows, by jackknife+ from leave-one-out predictions, or by held-out rows with --calibrate heldout")
-}
 
 // CoverageHelp says what --coverage promises.
 const CoverageHelp = `
@@ -40,7 +34,7 @@ training rows, and the probability is at least P, whatever was trained how.`
 // Check refuses a share that cannot be one.
 func (s *CoverageFlags) Check() error {
 	if s.Share != nil && !(*s.Share > 0 && *s.Share < 1) {
-		return console.Usagef("--coverage %v must be between 0 and 1", *s.Share)
+		return job.Usagef("--coverage %v must be between 0 and 1", *s.Share)
 	}
 	return nil
 }
@@ -52,7 +46,7 @@ func (s *CoverageFlags) Suits(n int, which string) error {
 		return nil
 	}
 	if _, err := glm.JackknifeRank(n, *s.Share); err != nil {
-		return console.FullErrorf("--coverage %v: there are N = %d %s, which give at most N/(N+1) = %.6g; give less, or more training rows", *s.Share, n, which, float64(n)/float64(n+1))
+		return job.FullErrorf("--coverage %v: there are N = %d %s, which give at most N/(N+1) = %.6g; give less, or more training rows", *s.Share, n, which, float64(n)/float64(n+1))
 	}
 	return nil
 }
@@ -76,11 +70,11 @@ type Coverage struct {
 
 // Prepare scores training rows that are left out, or the held-out rows where the
 // posterior was calibrated by them. It returns nil where no coverage was asked for.
-func (s *CoverageFlags) Prepare(ctx context.Context, c *console.Console, p *problem.Problem, q *Posterior) (*Coverage, error) {
+func (s *CoverageFlags) Prepare(ctx context.Context, c *job.Job, p *problem.Problem, q *Posterior) (*Coverage, error) {
 	if s.Share == nil {
 		return nil, nil
 	}
-	defer c.ClearBar()
+	defer c.Clear()
 	k := &Coverage{Share: *s.Share, task: p.Task, from: "loo"}
 	score := k.leaveOut
 	if q.Calibration != nil && q.Calibration.Method == "heldout" {
@@ -93,7 +87,7 @@ func (s *CoverageFlags) Prepare(ctx context.Context, c *console.Console, p *prob
 }
 
 // leaveOut scores training rows by predictions without themselves: jackknife+.
-func (k *Coverage) leaveOut(ctx context.Context, c *console.Console, p *problem.Problem, q *Posterior, s *CoverageFlags) error {
+func (k *Coverage) leaveOut(ctx context.Context, c *job.Job, p *problem.Problem, q *Posterior, s *CoverageFlags) error {
 	rows := q.leftOut(p)
 	if err := s.Suits(len(rows), "training rows to leave out"); err != nil {
 		return err
@@ -118,7 +112,7 @@ func (k *Coverage) leaveOut(ctx context.Context, c *console.Console, p *problem.
 
 // holdOut scores rows that were not trained on: split conformal prediction, which is
 // jackknife+ where no prediction depends on the scored rows.
-func (k *Coverage) holdOut(ctx context.Context, c *console.Console, p *problem.Problem, q *Posterior, s *CoverageFlags) error {
+func (k *Coverage) holdOut(ctx context.Context, c *job.Job, p *problem.Problem, q *Posterior, s *CoverageFlags) error {
 	rows, err := p.HeldOut("--coverage with --calibrate heldout", "score")
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/evidence"
-	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/minimize"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
@@ -28,7 +28,7 @@ var forms = map[string]evidence.Form{"refit": evidence.Refit, "held-sites": evid
 // An EvidenceStudy looks at the evidence of an exact posterior over its prior and noise
 // variances.
 type EvidenceStudy struct {
-	con     *console.Console
+	con     *job.Job
 	problem *problem.Problem
 	prior   ntk.Prior
 	groups  []problem.PriorGroup // whose variances are looked at apart
@@ -38,7 +38,7 @@ type EvidenceStudy struct {
 }
 
 // NewEvidenceStudy looks at the prior of a posterior, by these groups.
-func NewEvidenceStudy(con *console.Console, p *problem.Problem, q *Posterior, groups []problem.PriorGroup, common bool) *EvidenceStudy {
+func NewEvidenceStudy(con *job.Job, p *problem.Problem, q *Posterior, groups []problem.PriorGroup, common bool) *EvidenceStudy {
 	s := &EvidenceStudy{con: con, problem: p, prior: q.prior, groups: groups, common: common, spans: problem.Spans(p.Model.Net, groups)}
 	if x, ok := q.Dual.Data().(*linearize.Batch); ok {
 		s.data = &evidence.Problem{X: x, Y: p.Examples.Y, Likelihood: p.Task.Likelihood, Theta: p.Model.Net.Theta(), Prior: s.prior, Groups: s.spans}
@@ -177,7 +177,7 @@ func (s *EvidenceStudy) Maximize(ctx context.Context, form string, noise bool) (
 	}
 	o.PerGroup, o.Noise = !s.common, noise
 	r, err := evidence.Maximize(ctx, s.data, forms[form], o)
-	s.con.ClearBar()
+	s.con.Clear()
 	return r, err
 }
 
@@ -268,14 +268,14 @@ func (s *EvidenceStudy) Curve(ctx context.Context, prior ntk.Prior, lik gp.Likel
 		out = append(out, c)
 		s.con.Show("curve", i+1, curvePoints)
 	}
-	s.con.ClearBar()
+	s.con.Clear()
 	return out, at, nil
 }
 
 // WithGPrior returns the problem with the neural g-prior of g = 1: the variance of a
 // parameter is n over the sum of its squared Jacobian, weighted by Λ, over the n training
 // rows, and parameters on which no output depends are held at θ* [gprior 10–13].
-func WithGPrior(ctx context.Context, con *console.Console, p *problem.Problem) (*problem.Problem, error) {
+func WithGPrior(ctx context.Context, con *job.Job, p *problem.Problem) (*problem.Problem, error) {
 	theta := p.Model.Net.Theta()
 	x, err := p.TrainingExamples(ctx, p.KeepsJacobian())
 	if err != nil {
@@ -290,7 +290,7 @@ func WithGPrior(ctx context.Context, con *console.Console, p *problem.Problem) (
 		return nil, err
 	}
 	w, err := weightspace.FitStructure(ctx, weightspace.Diagonal, x, sites, any, theta, &weightspace.Options{MaxMemory: p.Limits.Memory, Progress: con.Show})
-	con.ClearBar()
+	con.Clear()
 	if err != nil {
 		return nil, p.TrainNames().ExplainError(err)
 	}

@@ -19,8 +19,7 @@ func (f *fit) exact(ctx context.Context) (*Posterior, error) {
 		return nil, err
 	}
 	batch := f.source.(*linearize.Batch)
-	f.announce(batch)
-	if f.flags.tune != "" {
+	if f.flags.Tune != "" {
 		if err := f.tune(ctx, f.exactCandidates(batch)); err != nil {
 			return nil, err
 		}
@@ -74,7 +73,7 @@ func (f *fit) cg(ctx context.Context) (*Posterior, error) {
 	if err := f.prepare(ctx, f.problem.KeepsJacobian()); err != nil {
 		return nil, err
 	}
-	if f.flags.tune == "" {
+	if f.flags.Tune == "" {
 		if err := f.settle(ctx); err != nil {
 			return nil, err
 		}
@@ -89,7 +88,7 @@ func (f *fit) cg(ctx context.Context) (*Posterior, error) {
 				return nil, err
 			}
 			q := g.posterior(dual)
-			if f.flags.tune == "evidence" {
+			if f.flags.Tune == "evidence" {
 				q.Evidence, err = dual.EvidenceRefit(ctx)
 			}
 			return f.candidateOf(q), err

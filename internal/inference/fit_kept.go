@@ -10,8 +10,8 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/gp/kept/certificate"
-	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/store"
@@ -35,7 +35,7 @@ func (f *fit) kept(ctx context.Context) (*Posterior, error) {
 	if f.choice, err = f.readChoice(); err != nil {
 		return nil, err
 	}
-	if f.flags.tune == "" {
+	if f.flags.Tune == "" {
 		if err := f.settle(ctx); err != nil {
 			return nil, err
 		}
@@ -48,7 +48,7 @@ func (f *fit) kept(ctx context.Context) (*Posterior, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.flags.tune != "" && !f.frozen {
+	if f.flags.Tune != "" && !f.frozen {
 		var near *kept.Posterior // of the precision before
 		err := f.tune(ctx, func(ctx context.Context, precision float64) (*candidate, error) {
 			g, err := f.at(precision)
@@ -74,13 +74,13 @@ func (f *fit) kept(ctx context.Context) (*Posterior, error) {
 		if err := f.checkChoice(ctx); err != nil {
 			return nil, err
 		}
-		if c.Within == f.flags.within && c.Seed == f.problem.Limits.Seed {
+		if c.Within == f.flags.Within && c.Seed == f.problem.Limits.Seed {
 			before = &c.Threshold
 		}
 	}
 	o, c := &kept.Options{Products: products}, (*choice)(nil)
 	if f.options.Checkpoint != "" && !f.options.AtTheta && !f.frozen {
-		c = &choice{Stated: stated, Match: f.matched, Within: f.flags.within, Seed: f.problem.Limits.Seed, near: f.near}
+		c = &choice{Stated: stated, Match: f.matched, Within: f.flags.Within, Seed: f.problem.Limits.Seed, near: f.near}
 		if before != nil {
 			c.Threshold = *before
 		}
@@ -143,7 +143,7 @@ func (f *fit) askedRows(ctx context.Context) (*linearize.Batch, error) {
 
 // thresholdOptions say what to ask of rows that are kept.
 func (f *fit) thresholdOptions() *kept.ThresholdOptions {
-	return &kept.ThresholdOptions{Within: f.flags.within, MaxMemory: f.problem.Limits.Memory, Seed: f.problem.Limits.Seed, Progress: f.con.Show}
+	return &kept.ThresholdOptions{Within: f.flags.Within, MaxMemory: f.problem.Limits.Memory, Seed: f.problem.Limits.Seed, Progress: f.con.Show}
 }
 
 // threshold finds τ for --within at the sites s. c, if not nil, has what a checkpoint knows of it, and
@@ -151,7 +151,7 @@ func (f *fit) thresholdOptions() *kept.ThresholdOptions {
 func (f *fit) threshold(ctx context.Context, asked *linearize.Batch, s *gp.Sites, c *choice) (*kept.Threshold, error) {
 	var before *kept.Threshold
 	if c != nil && c.Threshold.Of > 0 {
-		if before = &c.Threshold; before.Ratio <= 1+f.flags.within {
+		if before = &c.Threshold; before.Ratio <= 1+f.flags.Within {
 			return before, nil
 		}
 	}
@@ -166,10 +166,10 @@ func (f *fit) threshold(ctx context.Context, asked *linearize.Batch, s *gp.Sites
 	if err != nil {
 		return nil, err
 	}
-	f.con.ClearBar()
+	f.con.Clear()
 	if t.Needed > t.Available {
 		f.con.Note("--within %v takes about %s rows and %s, of which %s may be used: %s rows give variances up to %.3g times those of all rows",
-			f.flags.within, console.Count(t.Wanted), problem.SizeText(t.Needed), problem.SizeText(t.Available), console.Count(t.Rows), t.Ratio)
+			f.flags.Within, job.Count(t.Wanted), problem.SizeText(t.Needed), problem.SizeText(t.Available), job.Count(t.Rows), t.Ratio)
 	}
 	f.con.Detail("rows with s > %.3g are kept: %d, which give variances up to %.4g times those of all rows, by the %d strongest", t.Strength, t.Rows, t.Ratio, t.Of)
 	return t, nil
@@ -180,8 +180,8 @@ func (f *fit) threshold(ctx context.Context, asked *linearize.Batch, s *gp.Sites
 func (f *fit) auto(ctx context.Context) (*Posterior, error) {
 	p, n := f.problem, f.problem.Examples.Train.Len()
 	if n*p.Model.Outputs <= quickOutputs && p.ExactBytes(n) <= gp.MemoryBudget(p.Limits.Memory) {
-		f.flags.Method, f.flags.within = "exact", 0
-		f.con.Remark(linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "", "--method auto takes exact: the training rows have %s outputs.", console.Count(n*p.Model.Outputs)))
+		f.flags.Method, f.flags.Within = "exact", 0
+		f.con.Remark(linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "", "--method auto takes exact: the training rows have %s outputs.", job.Count(n*p.Model.Outputs)))
 		return f.exact(ctx)
 	}
 	f.flags.Method, f.chooses = "kept", true
@@ -190,7 +190,7 @@ func (f *fit) auto(ctx context.Context) (*Posterior, error) {
 		return nil, err
 	}
 	if k, ok := q.Dual.(*kept.Posterior); ok && !q.Short {
-		f.con.Remark(linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "", "--method auto takes kept: %s of the rows (example, direction of Λ) are enough for --within %v.", console.Count(k.Kept().Len()), f.flags.within))
+		f.con.Remark(linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "", "--method auto takes kept: %s of the rows (example, direction of Λ) are enough for --within %v.", job.Count(k.Kept().Len()), f.flags.Within))
 	}
 	return q, nil
 }
@@ -217,7 +217,7 @@ func (f *fit) losing(t *kept.Threshold) error {
 	// The factor twice, and the half-solves of rows that are asked about, left out or predicted without themselves.
 	work := 2./3*rows*rows*rows + rows*rows*(2*askedRows*c+8000+c*math.Min(examples, mostLeftOut))
 	pass := 1.5 * examples * c * inducingOutputs * inducingOutputs
-	about := fmt.Sprintf("--within %v takes about %s rows (example, direction of Λ) and ", f.flags.within, console.Count(t.Wanted))
+	about := fmt.Sprintf("--within %v takes about %s rows (example, direction of Λ) and ", f.flags.Within, job.Count(t.Wanted))
 	_, err := f.throughInducing()
 	switch {
 	case err != nil: // inducing examples do not fit at all
@@ -232,14 +232,14 @@ func (f *fit) losing(t *kept.Threshold) error {
 // throughInducing returns the flags of a pass through inducing examples, as many as fit.
 func (f *fit) throughInducing() (Flags, error) {
 	flags := f.flags
-	flags.Method, flags.within = "nystrom", 0
+	flags.Method, flags.Within = "nystrom", 0
 	flags, err := flags.withDefaults(f.problem)
 	if err != nil {
 		return flags, err
 	}
 	err = planMethod(f.con, f.problem, &flags, f.heldOut)
 	if e := (*gp.MemoryError)(nil); errors.As(err, &e) && e.Largest > 0 {
-		flags.inducing, err = e.Largest, nil
+		flags.Inducing, err = e.Largest, nil
 	}
 	return flags, err
 }
@@ -307,21 +307,21 @@ func (f *fit) warnShort(rows int, t *kept.Threshold) {
 	if less := t.Ratio - 1; less < mostWithin/2 {
 		more += fmt.Sprintf(", or give --within %.2g", 1.05*less)
 	}
-	f.con.Warn(linearize.NewWarning("within-missed", t.Ratio, 1+f.flags.within, "Raise --max-memory"+more+".",
+	f.con.Warn(linearize.NewWarning("within-missed", t.Ratio, 1+f.flags.Within, "Raise --max-memory"+more+".",
 		"--within %v takes about %s rows and %s, of which %s may be used. With the %s rows that are kept, variances are up to %.3g times those of all rows for 99 %% of the rows asked about.",
-		f.flags.within, console.Count(t.Wanted), problem.SizeText(t.Needed), problem.SizeText(t.Available), console.Count(rows), t.Ratio))
+		f.flags.Within, job.Count(t.Wanted), problem.SizeText(t.Needed), problem.SizeText(t.Available), job.Count(rows), t.Ratio))
 }
 
 // certify says how much the rows that were left out could change.
 func (f *fit) certify(ctx context.Context, q *Posterior, t *kept.Threshold, products linearize.Products) error {
 	dual := q.Dual.(*kept.Posterior)
 	k, err := certificate.Certify(ctx, dual.Thinned(), f.source, dual.Sites(), f.prior, f.theta, &certificate.Options{
-		All: f.flags.certify, Seed: f.problem.Limits.Seed, MaxMemory: f.problem.Limits.Memory, Products: products, Progress: f.con.Show})
+		All: f.flags.Certify, Seed: f.problem.Limits.Seed, MaxMemory: f.problem.Limits.Memory, Products: products, Progress: f.con.Show})
 	if err != nil {
 		return err
 	}
-	f.con.ClearBar()
-	q.certificate = &report.Certificate{Within: report.Float(f.flags.within), Threshold: report.Float(t.Strength), Against: t.Of, Ratio: report.Float(t.Ratio),
+	f.con.Clear()
+	q.certificate = &report.Certificate{Within: report.Float(f.flags.Within), Threshold: report.Float(t.Strength), Against: t.Of, Ratio: report.Float(t.Ratio),
 		Kept: k.Kept, Dropped: k.Dropped, Trace: report.Float(k.Trace), DroppedTrace: report.Float(k.TraceM), DroppedTraceError: report.Float(k.TraceMError),
 		VarianceAtMost: report.Float(k.VarianceAtMost), Failure: report.Float(k.Failure), Sampled: k.Sampled, Rows: k.Rows}
 	for i := range k.Norm {

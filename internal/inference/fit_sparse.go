@@ -8,7 +8,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/sparse"
 )
@@ -19,7 +19,7 @@ func (f *fit) sparse(ctx context.Context) (*Posterior, error) {
 	if err := f.prepare(ctx, f.problem.KeepsJacobian()); err != nil {
 		return nil, err
 	}
-	if f.flags.tune == "" {
+	if f.flags.Tune == "" {
 		if err := f.settleMode(ctx); err != nil {
 			return nil, err
 		}
@@ -37,7 +37,7 @@ func (f *fit) sparse(ctx context.Context) (*Posterior, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.con.ClearBar()
+	f.con.Clear()
 	if err := f.con.EndPart(ctx, "kernel"); err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func (f *fit) inducing(ctx context.Context) (*sparse.Inducing, error) {
 	if f.flags.takesRows() {
 		return f.inducingRows(ctx)
 	}
-	chosen, err := f.selector().Choose(ctx, f.kernel, f.source, f.flags.inducing, f.sparseOptions())
+	chosen, err := f.selector().Choose(ctx, f.kernel, f.source, f.flags.Inducing, f.sparseOptions())
 	if err != nil {
 		return nil, err
 	}
@@ -57,27 +57,27 @@ func (f *fit) inducing(ctx context.Context) (*sparse.Inducing, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.con.Detail("%d inducing examples with %d outputs, chosen by --select %s", z.Len(), z.Len()*z.Batch.Outputs(), f.flags.selection)
+	f.con.Detail("%d inducing examples with %d outputs, chosen by --select %s", z.Len(), z.Len()*z.Batch.Outputs(), f.flags.Selection)
 	return z, nil
 }
 
 // inducingRows chooses the rows (example, direction of Λ) that say most at θ* (E16).
 func (f *fit) inducingRows(ctx context.Context) (*sparse.Inducing, error) {
-	rows, err := gp.Keep(ctx, f.kernel, f.source, f.sites, &gp.KeepOptions{Most: f.flags.inducing, Progress: f.con.Show})
+	rows, err := gp.Keep(ctx, f.kernel, f.source, f.sites, &gp.KeepOptions{Most: f.flags.Inducing, Progress: f.con.Show})
 	if err != nil {
 		return nil, err
 	}
 	if rows.Len() == 0 {
-		return nil, console.FullErrorf("--select %s: Λ of every training row is 0, so that none says anything; give --select stratified", f.flags.selection)
+		return nil, job.FullErrorf("--select %s: Λ of every training row is 0, so that none says anything; give --select stratified", f.flags.Selection)
 	}
-	if rows.Len() < f.flags.inducing {
-		f.con.Note("--select %s: only %d rows say anything, and all are taken", f.flags.selection, rows.Len())
+	if rows.Len() < f.flags.Inducing {
+		f.con.Note("--select %s: only %d rows say anything, and all are taken", f.flags.Selection, rows.Len())
 	}
 	chosen, err := sparse.SelectKept(ctx, nil, f.kernel, f.source, rows, rows.Len(), f.sparseOptions())
 	if err != nil {
 		return nil, err
 	}
-	f.con.Detail("%d inducing rows of %d examples, with %.4g %% of tr Λ, chosen by --select %s", rows.Len(), distinct(chosen.Rows), 100*rows.Trace/rows.Total, f.flags.selection)
+	f.con.Detail("%d inducing rows of %d examples, with %.4g %% of tr Λ, chosen by --select %s", rows.Len(), distinct(chosen.Rows), 100*rows.Trace/rows.Total, f.flags.Selection)
 	// A posterior that is loaded linearizes them in this way.
 	return f.problem.InducingRows(ctx, chosen.Rows, chosen.Directions)
 }
@@ -116,7 +116,7 @@ func (f *fit) selector() sparse.Selector {
 		"greedy":     sparse.Greedy{},
 		"rpcholesky": sparse.RandomCholesky{Seed: seed},
 		"kmeans":     sparse.KMeans{Seed: seed},
-	}[f.flags.selection]
+	}[f.flags.Selection]
 }
 
 func (f *fit) sparseOptions() *sparse.Options {
@@ -146,7 +146,7 @@ func (f *fit) sparsePosterior(dual *sparse.Posterior, z *sparse.Inducing) *Poste
 
 // subset conditions on the inducing examples alone.
 func (f *fit) subset(ctx context.Context, z *sparse.Inducing) (*Posterior, error) {
-	if f.flags.tune != "" && !f.frozen {
+	if f.flags.Tune != "" && !f.frozen {
 		err := f.tune(ctx, func(ctx context.Context, precision float64) (*candidate, error) {
 			g, err := f.at(precision)
 			if err != nil {
@@ -192,7 +192,7 @@ func (f *fit) nystrom(ctx context.Context, z *sparse.Inducing) (*Posterior, erro
 	}
 	dual, err := f.fitNystrom(ctx, z, o)
 	if e := (*sparse.ResumeError)(nil); errors.As(err, &e) {
-		return nil, console.FullErrorf("--checkpoint %s: it is of another fit, which differs in %s; name another file, or remove it to start anew", f.options.Checkpoint, strings.TrimPrefix(e.What, "their "))
+		return nil, job.FullErrorf("--checkpoint %s: it is of another fit, which differs in %s; name another file, or remove it to start anew", f.options.Checkpoint, strings.TrimPrefix(e.What, "their "))
 	}
 	if err != nil {
 		return nil, err
@@ -202,7 +202,7 @@ func (f *fit) nystrom(ctx context.Context, z *sparse.Inducing) (*Posterior, erro
 
 // fitNystrom passes over all rows, or over those that --within keeps.
 func (f *fit) fitNystrom(ctx context.Context, z *sparse.Inducing, o *sparse.Options) (*sparse.Posterior, error) {
-	if f.flags.within == 0 {
+	if f.flags.Within == 0 {
 		return sparse.Fit(ctx, f.kernel, f.source, f.sites, z, o)
 	}
 	asked, err := f.askedRows(ctx)
@@ -228,7 +228,7 @@ func (f *fit) fitNystrom(ctx context.Context, z *sparse.Inducing, o *sparse.Opti
 
 // tuneNystrom chooses the prior precision where --tune-prior asks for it, and goes to the mode there.
 func (f *fit) tuneNystrom(ctx context.Context, z *sparse.Inducing, o *sparse.Options) error {
-	if f.flags.tune == "" {
+	if f.flags.Tune == "" {
 		return nil
 	}
 	if f.flags.tunesByRefits() {

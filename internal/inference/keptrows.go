@@ -6,7 +6,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -34,7 +34,7 @@ type leaver func(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linea
 // leaver returns what predicts training rows without themselves: the posterior alone,
 // or, through few inducing examples at θ*, with means by kept rows (E16). warning says
 // where the means are only rough.
-func (q *Posterior) leaver(ctx context.Context, c *console.Console, p *problem.Problem) (l leaver, warning, err error) {
+func (q *Posterior) leaver(ctx context.Context, c *job.Job, p *problem.Problem) (l leaver, warning, err error) {
 	s, ok := q.Dual.(*sparse.Posterior)
 	if !ok || !problem.ThroughInducing(q.How.Name) || s.Refitted() || q.How.mean != gp.Network || q.traceError <= looseTrace { // that of kept rows is not known
 		return q.Dual.LeaveOneOutTo, nil, nil

@@ -9,8 +9,8 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/gp/kept"
-	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
@@ -19,16 +19,16 @@ import (
 // planPosterior refuses what cannot fit before anything large is taken: flags
 // with their defaults, and the rows that choose the prior precision, if any. What
 // conjugate gradients do with more than they need, they plan themselves.
-func planPosterior(c *console.Console, p *problem.Problem, f *Flags, heldOut *dataset.Subset) error {
+func planPosterior(c *job.Job, p *problem.Problem, f *Flags, heldOut *dataset.Subset) error {
 	err := planMethod(c, p, f, heldOut)
 	if e := (*gp.MemoryError)(nil); errors.As(err, &e) && p.ManyClasses() {
-		return console.FullErrorf("%s that tells %s classes apart takes %s; leave --outputs out, or give --outputs top:10", e.Op, console.Count(p.Model.Outputs), problem.Takes(e))
+		return job.FullErrorf("%s that tells %s classes apart takes %s; leave --outputs out, or give --outputs top:10", e.Op, job.Count(p.Model.Outputs), problem.Takes(e))
 	}
 	return err
 }
 
 // planMethod is planPosterior without the remedy for many classes.
-func planMethod(c *console.Console, p *problem.Problem, f *Flags, heldOut *dataset.Subset) error {
+func planMethod(c *job.Job, p *problem.Problem, f *Flags, heldOut *dataset.Subset) error {
 	n, memory := p.Examples.Train.Len(), p.Limits.Memory
 	switch f.Method {
 	case "exact":
@@ -47,7 +47,7 @@ func planMethod(c *console.Console, p *problem.Problem, f *Flags, heldOut *datas
 	if f.takesRows() {
 		unit = gp.InducingPairs
 	}
-	return gp.CheckMemory("a sparse posterior", unit, f.inducing, memory, sparseBytes(p, f, heldOut))
+	return gp.CheckMemory("a sparse posterior", unit, f.Inducing, memory, sparseBytes(p, f, heldOut))
 }
 
 // sparseBytes is the memory of a posterior with m inducing examples, or rows: these count
@@ -75,36 +75,36 @@ func sparseBytes(p *problem.Problem, f *Flags, heldOut *dataset.Subset) func(m i
 // rowsCure adds to the error of a posterior of all training rows that does not fit what
 // to do: through as many inducing examples as fit, 2000 outputs at most, by the line to
 // type, or with fewer rows. Many classes have a remedy of their own.
-func rowsCure(c *console.Console, p *problem.Problem, f *Flags, heldOut *dataset.Subset, err error) error {
+func rowsCure(c *job.Job, p *problem.Problem, f *Flags, heldOut *dataset.Subset, err error) error {
 	e := (*gp.MemoryError)(nil)
 	if !errors.As(err, &e) || p.ManyClasses() {
 		return err
 	}
 	nystrom := *f
-	nystrom.Method, nystrom.inducing = "nystrom", 0
+	nystrom.Method, nystrom.Inducing = "nystrom", 0
 	if nystrom, err = nystrom.withDefaults(p); err != nil {
-		return console.Full(err)
+		return job.Full(err)
 	}
-	most, need := nystrom.inducing, sparseBytes(p, &nystrom, heldOut)
+	most, need := nystrom.Inducing, sparseBytes(p, &nystrom, heldOut)
 	fits := sort.Search(most, func(i int) bool { return need(i+1) > e.Available })
-	text := fmt.Sprintf("%s of %s training rows takes %s; ", e.Op, console.Count(p.Examples.Train.Len()), problem.Takes(e))
+	text := fmt.Sprintf("%s of %s training rows takes %s; ", e.Op, job.Count(p.Examples.Train.Len()), problem.Takes(e))
 	if fits == 0 && e.Largest < 1 {
-		return console.Full(errors.New(text + "raise --max-memory"))
+		return job.Full(errors.New(text + "raise --max-memory"))
 	}
 	if e.Largest > 0 {
-		text += fmt.Sprintf("at most %s rows fit; ", console.Count(e.Largest))
+		text += fmt.Sprintf("at most %s rows fit; ", job.Count(e.Largest))
 	}
 	if fits > 0 {
-		line := console.With(c.Args, "--method", "nystrom")
+		line := job.With(c.Args, "--method", "nystrom")
 		if fits < most {
-			line = console.With(line, "--inducing", strconv.Itoa(fits))
+			line = job.With(line, "--inducing", strconv.Itoa(fits))
 		}
-		text += fmt.Sprintf("take all rows through inducing examples: %s; or ", console.CommandLine(line))
+		text += fmt.Sprintf("take all rows through inducing examples: %s; or ", job.CommandLine(line))
 	}
 	if e.Largest > 0 {
 		text += fmt.Sprintf("give --train-count %d, or ", e.Largest)
 	}
-	return console.Full(errors.New(text + "raise --max-memory"))
+	return job.Full(errors.New(text + "raise --max-memory"))
 }
 
 // planLoad refuses what cannot fit before the examples that a saved posterior

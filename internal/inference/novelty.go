@@ -9,22 +9,22 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/novelty"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
 
 // detect finds what tells how unlike the training rows a row is (E22).
-func (q *Posterior) detect(ctx context.Context, c *console.Console, p *problem.Problem) error {
+func (q *Posterior) detect(ctx context.Context, c *job.Job, p *problem.Problem) error {
 	d, err := novelty.Fit(ctx, q.priorKernel(p), q.Dual, q.noveltyOptions(c, p))
 	return q.setDetector(c, p, d, err)
 }
 
 // setDetector takes a detector, or warns where it takes more memory than may be taken: the
 // posterior answers without it.
-func (q *Posterior) setDetector(c *console.Console, p *problem.Problem, d *novelty.Detector, err error) error {
-	c.ClearBar()
+func (q *Posterior) setDetector(c *job.Job, p *problem.Problem, d *novelty.Detector, err error) error {
+	c.Clear()
 	if err == nil {
 		q.detector = d
 		return nil
@@ -37,7 +37,7 @@ func (q *Posterior) setDetector(c *console.Console, p *problem.Problem, d *novel
 }
 
 // loadDetector reads what the file has of it; files of older versions have none.
-func (q *Posterior) loadDetector(ctx context.Context, c *console.Console, p *problem.Problem) error {
+func (q *Posterior) loadDetector(ctx context.Context, c *job.Job, p *problem.Problem) error {
 	if !p.Saved.File.Has("novelty.about") {
 		return nil
 	}
@@ -52,7 +52,7 @@ func (q *Posterior) priorKernel(p *problem.Problem) *ntk.NTK {
 
 // noveltyOptions are those of detectors. They get what an exact posterior leaves of --max-memory, and
 // a quarter of it at least.
-func (q *Posterior) noveltyOptions(c *console.Console, p *problem.Problem) *novelty.Options {
+func (q *Posterior) noveltyOptions(c *job.Job, p *problem.Problem) *novelty.Options {
 	o := &novelty.Options{FunctionAlone: p.Model.TakesWhole(), Standardize: !p.Examples.Data.Images(), Seed: p.Limits.Seed, Progress: c.Show}
 	if most := p.Limits.Memory; most > 0 {
 		o.MaxMemory = max(1, most/4)

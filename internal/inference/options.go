@@ -12,12 +12,12 @@ import (
 // left out within a part; 0 is the default of either. at is match, stated or a number, "" for match, and
 // tune one of the ways to choose the precision, "" for none.
 func NewFlags(method string, inducing int, within float64, selection, at, tune string) (*Flags, error) {
-	s := &Flags{Method: method, inducing: inducing, within: within, selection: selection, at: at, tune: tune}
+	s := &Flags{Method: method, Inducing: inducing, Within: within, Selection: selection, At: at, Tune: tune}
 	if s.Method == "" {
 		s.Method = "exact"
 	}
-	if s.at == "" {
-		s.at = atMatch
+	if s.At == "" {
+		s.At = AtMatch
 	}
 	switch {
 	case !slices.Contains(methods, s.Method):
@@ -31,9 +31,9 @@ func NewFlags(method string, inducing int, within float64, selection, at, tune s
 	case tune != "" && !slices.Contains(tunings, tune):
 		return nil, fmt.Errorf("there is no way %q to choose the prior precision; take one of %v", tune, tunings)
 	}
-	if s.at != atMatch && s.at != atStated {
-		if v, err := strconv.ParseFloat(s.at, 64); err != nil || !(v >= 1e-300 && v <= 1e300) {
-			return nil, fmt.Errorf("the precision %s must be a positive number", s.at)
+	if s.At != AtMatch && s.At != atStated {
+		if v, err := strconv.ParseFloat(s.At, 64); err != nil || !(v >= 1e-300 && v <= 1e300) {
+			return nil, fmt.Errorf("the precision %s must be a positive number", s.At)
 		}
 	}
 	return s, nil

@@ -5,7 +5,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/sparse"
 	"github.com/funcgp/funcgp/sparse/shard"
@@ -75,7 +75,7 @@ func (s *Pass) write(done *shard.Shard, path string) error {
 
 // MergeSet returns the posterior of all parts of a set, calibrated by a method, and its problem.
 // inducing is the file of the inducing examples where it is not where it was.
-func MergeSet(ctx context.Context, c *console.Console, f *problem.Flags, set *shard.Set, inducing, out, calibrate string) (*problem.Problem, *Posterior, error) {
+func MergeSet(ctx context.Context, c *job.Job, f *problem.Flags, set *shard.Set, inducing, out, calibrate string) (*problem.Problem, *Posterior, error) {
 	p, err := problem.OpenFile(ctx, c, f, set.Paths()[0], problem.ShardFile)
 	if err != nil {
 		return nil, nil, err

@@ -19,8 +19,8 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/gp/kept"
-	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -100,7 +100,7 @@ type Options struct {
 
 // A fit holds what the methods compute a posterior from.
 type fit struct {
-	con     *console.Console
+	con     *job.Job
 	problem *problem.Problem
 	flags   Flags // with their defaults filled in
 	options Options
@@ -129,7 +129,7 @@ type fit struct {
 }
 
 // Fit computes the posterior that the flags ask for.
-func Fit(ctx context.Context, c *console.Console, p *problem.Problem, flags *Flags, o Options) (*Posterior, error) {
+func Fit(ctx context.Context, c *job.Job, p *problem.Problem, flags *Flags, o Options) (*Posterior, error) {
 	f, err := newFit(c, p, flags, o)
 	if err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func Fit(ctx context.Context, c *console.Console, p *problem.Problem, flags *Fla
 	if err == nil {
 		q, err = f.settleNoise(ctx, q)
 	}
-	c.ClearBar()
+	c.Clear()
 	if err != nil {
 		return nil, p.TrainNames().ExplainError(err)
 	}
@@ -165,7 +165,7 @@ func (f *fit) byMethod(ctx context.Context) (*Posterior, error) {
 }
 
 // newFit fills in defaults and refuses what cannot work or fit into memory.
-func newFit(c *console.Console, p *problem.Problem, flags *Flags, o Options) (*fit, error) {
+func newFit(c *job.Job, p *problem.Problem, flags *Flags, o Options) (*fit, error) {
 	f := &fit{con: c, problem: p, options: o}
 	var err error
 	if f.flags, err = flags.withDefaults(p); err != nil {
@@ -173,7 +173,7 @@ func newFit(c *console.Console, p *problem.Problem, flags *Flags, o Options) (*f
 	}
 	d, outputs, params := p.Model.Net.Dims()
 	c.Detail("%d training examples, %d inputs, %d outputs, %d parameters, %s, %s likelihood", p.Examples.Train.Len(), d, outputs, params, problem.PriorText(p.Task.Prior, p.Task.Precision), p.Task.Likelihood.Name())
-	if f.flags.tune == "heldout" {
+	if f.flags.Tune == "heldout" {
 		if f.heldOut, err = p.HeldOut("--tune-prior", "choose the precision on"); err != nil {
 			return nil, err
 		}
@@ -202,7 +202,7 @@ func (f *fit) setPrecision(precision float64) error {
 
 // posterior returns what is the same for all methods.
 func (f *fit) posterior(dual Fitted) *Posterior {
-	return &Posterior{Dual: dual, Kernel: f.kernel, How: Method{Name: f.flags.Method, selection: f.flags.selection, mean: f.mean()},
+	return &Posterior{Dual: dual, Kernel: f.kernel, How: Method{Name: f.flags.Method, selection: f.flags.Selection, mean: f.mean()},
 		prior: f.prior, precision: f.precision, kernelPrecision: f.precision, factor: 1, network: !f.options.AtTheta && !f.flags.Refit, refitted: f.flags.Refit,
 		gradient: f.gradientNorm, Tuning: f.tuning, preflight: f.preflight}
 }
@@ -291,7 +291,7 @@ func (q *Posterior) Report(p *problem.Problem, warnings linearize.Warnings) repo
 	if s := q.settled; s != nil {
 		r.StatedPrecision, r.Match = problem.Number(s.stated), &s.match
 		switch s.match.Used {
-		case atMatch:
+		case AtMatch:
 			r.PriorPrecisionOrigin = "the match: " + s.match.Why
 		case "given":
 			r.PriorPrecisionOrigin = s.match.Why

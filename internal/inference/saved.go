@@ -10,8 +10,8 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/gp/kept"
-	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -111,7 +111,7 @@ func (q *Posterior) SavedBytes() int64 {
 
 // loadPosterior returns the posterior of the problem's file, with its calibration
 // unless the method of calibration is "" or none.
-func loadPosterior(ctx context.Context, c *console.Console, p *problem.Problem, calibrate string) (*Posterior, error) {
+func loadPosterior(ctx context.Context, c *job.Job, p *problem.Problem, calibrate string) (*Posterior, error) {
 	q, err := load(ctx, c, p)
 	if err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func loadPosterior(ctx context.Context, c *console.Console, p *problem.Problem, 
 }
 
 // load returns the posterior of the problem's file without its calibration.
-func load(ctx context.Context, c *console.Console, p *problem.Problem) (*Posterior, error) {
+func load(ctx context.Context, c *job.Job, p *problem.Problem) (*Posterior, error) {
 	v, h, f := p.Saved, &p.Saved.Header, &p.Saved.Header.Fit
 	how := Method{Name: f.Method, selection: h.Select, inducing: h.Inducing, mean: h.Mean}
 	if !inRange(h.Inducing, p.Examples.Train.Len(), how.takesRows()) {
@@ -173,7 +173,7 @@ func load(ctx context.Context, c *console.Console, p *problem.Problem) (*Posteri
 		return nil, err
 	}
 	q.Dual, err = loadDual(ctx, c, p, q.Kernel, kernelPrior)
-	c.ClearBar()
+	c.Clear()
 	if err != nil {
 		return nil, p.TrainNames().ExplainError(err)
 	}
@@ -181,7 +181,7 @@ func load(ctx context.Context, c *console.Console, p *problem.Problem) (*Posteri
 }
 
 // loadCalibration reads the calibration of the file, if it has one.
-func (q *Posterior) loadCalibration(c *console.Console, p *problem.Problem) error {
+func (q *Posterior) loadCalibration(c *job.Job, p *problem.Problem) error {
 	v, k := p.Saved, p.Saved.Header.Fit.Calibration
 	if k == nil {
 		return nil
@@ -263,7 +263,7 @@ func unpackRows(v []float64, p *problem.Problem) (rows []report.PredictedRow, ok
 
 // loadDual linearizes the training examples as the method needs them and reads
 // the posterior.
-func loadDual(ctx context.Context, c *console.Console, p *problem.Problem, kernel *ntk.NTK, prior ntk.Prior) (Fitted, error) {
+func loadDual(ctx context.Context, c *job.Job, p *problem.Problem, kernel *ntk.NTK, prior ntk.Prior) (Fitted, error) {
 	v, name, memory := p.Saved, p.Saved.Header.Fit.Method, p.Limits.Memory
 	x, err := p.TrainingExamples(ctx, name == "exact" || (name == "cg" || name == "kept") && p.KeepsJacobian())
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
@@ -17,8 +16,8 @@ import (
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/kept"
-	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -27,30 +26,25 @@ import (
 
 // The values of --at that are no number.
 const (
-	atMatch  = "match"
+	AtMatch  = "match"
 	atStated = "stated"
 )
 
-// AddAt defines --at.
-func (s *Flags) AddAt(c *cobra.Command) {
-	c.Flags().StringVar(&s.at, "at", atMatch, "answer at the prior precision `WHICH`: match, at which the refit fits the training rows as the network does; stated, that of the training; or a number. --prior-precision, --prior and --tune-prior say it too")
-}
-
 // checkAt refuses a value of --at that is none, and other flags that say a precision.
-func (s *Flags) checkAt(c *cobra.Command) error {
-	if !c.Flags().Changed("at") {
+func (s *Flags) checkAt(given func(flag string) bool) error {
+	if !given("at") {
 		return nil
 	}
 	for _, name := range []string{"prior-precision", "prior", "tune-prior"} {
-		if c.Flags().Changed(name) {
-			return console.Usagef("--at and --%s both say the prior precision of the answers; leave one of them out", name)
+		if given(name) {
+			return job.Usagef("--at and --%s both say the prior precision of the answers; leave one of them out", name)
 		}
 	}
-	if s.at == atMatch || s.at == atStated {
+	if s.At == AtMatch || s.At == atStated {
 		return nil
 	}
-	if v, err := strconv.ParseFloat(s.at, 64); err != nil || !(v >= 1e-300 && v <= 1e300) {
-		return console.NotOneOf("at", s.at, []string{atMatch, atStated, "a positive number"})
+	if v, err := strconv.ParseFloat(s.At, 64); err != nil || !(v >= 1e-300 && v <= 1e300) {
+		return job.NotOneOf("at", s.At, []string{AtMatch, atStated, "a positive number"})
 	}
 	return nil
 }
@@ -67,14 +61,14 @@ func (f *fit) begin() error {
 	f.settled = s
 	task := f.problem.Task
 	switch {
-	case f.flags.tune != "":
+	case f.flags.Tune != "":
 		s.match.Used, s.match.Why = "tuned", "--tune-prior says so"
 	case task.PrecisionGiven():
 		s.match.Used, s.match.Why = "given", string(task.PrecisionFrom)
-	case f.flags.at == atStated:
+	case f.flags.At == atStated:
 		s.match.Used, s.match.Why = atStated, "--at stated says so"
-	case f.flags.at != atMatch && f.flags.at != "":
-		v, err := strconv.ParseFloat(f.flags.at, 64)
+	case f.flags.At != AtMatch && f.flags.At != "":
+		v, err := strconv.ParseFloat(f.flags.At, 64)
 		if err != nil {
 			return err
 		}
@@ -85,7 +79,7 @@ func (f *fit) begin() error {
 	case problem.HasLogVariances(task.Likelihood):
 		s.match.Used, s.match.Why = atStated, "the likelihood is not concave"
 	default:
-		s.match.Used = atMatch
+		s.match.Used = AtMatch
 	}
 	return nil
 }
@@ -97,7 +91,7 @@ func (f *fit) seeks() bool {
 	if s == nil || problem.HasLogVariances(f.problem.Task.Likelihood) || f.problem.TrainedOnOthers() {
 		return false
 	}
-	return s.match.Used == atMatch || s.match.Used == "given"
+	return s.match.Used == AtMatch || s.match.Used == "given"
 }
 
 // namedOutputs is the number of outputs of training rows up to which the match is looked for where
@@ -167,7 +161,7 @@ func (f *fit) matchExact(ctx context.Context, dual *gp.Exact) (*gp.Exact, error)
 	o := &gp.MatchOptions{Best: glm.MostLogLik(lik, y)}
 	switch {
 	case !f.seeks():
-	case f.settled.match.Used == atMatch:
+	case f.settled.match.Used == AtMatch:
 		moved, m, err := dual.Match(ctx, f.kernelAt(), y, lik, o)
 		if err != nil {
 			return nil, err
@@ -228,7 +222,7 @@ func (f *fit) found(ctx context.Context, m *gp.Match) error {
 	if m.End == gp.MatchBelow {
 		s.match.Precision = report.Float(f.precision * m.Factor)
 	}
-	if s.match.Used != atMatch {
+	if s.match.Used != AtMatch {
 		return nil
 	}
 	switch m.End {
@@ -258,7 +252,7 @@ func (f *fit) otherInputs(ctx context.Context) error {
 	f.alarms = append(f.alarms, linearize.NewWarning("not-optimum", math.NaN(), math.NaN(), give,
 		"The trained parameters are no optimum at δ = %.4g with these inputs. No answer is to be trusted, as %s.", f.precision, cause))
 	if err := f.con.Alarm(f.alarms...); err != nil {
-		return console.Full(err)
+		return job.Full(err)
 	}
 	return nil
 }
@@ -271,7 +265,7 @@ func (f *fit) seeksNoise() bool {
 	if s == nil || t.NoiseGiven() {
 		return false
 	}
-	return s.match.Used == atMatch || s.match.Used == atStated && s.match.Network.Finite() && !t.NoiseRecorded()
+	return s.match.Used == AtMatch || s.match.Used == atStated && s.match.Network.Finite() && !t.NoiseRecorded()
 }
 
 // byLeaveOneOut is where a noise variance comes from that leave-one-out chose.
@@ -310,7 +304,7 @@ func (f *fit) remark(q *Posterior) {
 		return
 	}
 	switch match := float64(s.match.Precision); {
-	case s.match.Used == atMatch:
+	case s.match.Used == AtMatch:
 		f.con.Remark(linearize.NewWarning("at-match", f.precision, s.stated, "Give --at stated for answers at the former.", "The trained parameters are no optimum at δ = %.4g. Answers are at δ = %.4g: %s.", s.stated, f.precision, s.match.Why))
 	case s.match.Used == "given" && math.Abs(math.Log(match/f.precision)) > gp.MatchKeeps:
 		hint := "Give --at match for answers there."
@@ -374,7 +368,7 @@ const roughMode, closeMode = 1e-4, 1e-9
 // settle goes to the precision of the answers, for methods without a kernel of all training rows, by
 // products with the Jacobian.
 func (f *fit) settle(ctx context.Context) error {
-	if f.frozen || f.options.AtTheta || !f.seeks() || f.settled.match.Used != atMatch {
+	if f.frozen || f.options.AtTheta || !f.seeks() || f.settled.match.Used != AtMatch {
 		return nil
 	}
 	if f.matched != nil {

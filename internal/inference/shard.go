@@ -12,13 +12,13 @@ import (
 	"strings"
 
 	"github.com/funcgp/funcgp/internal/inputfile"
+	"github.com/funcgp/funcgp/internal/job"
 
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
@@ -40,7 +40,7 @@ type Pass struct {
 
 // NewPass selects the inducing examples and factors their kernel. The same flags, data and
 // seed select the same ones in every process.
-func NewPass(ctx context.Context, c *console.Console, p *problem.Problem, flags *Flags) (*Pass, error) {
+func NewPass(ctx context.Context, c *job.Job, p *problem.Problem, flags *Flags) (*Pass, error) {
 	f, err := newFit(c, p, flags, Options{shards: true})
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func (f *fit) selected(ctx context.Context) (*sparse.Inducing, error) {
 	if err := f.settleMode(ctx); err != nil {
 		return nil, err
 	}
-	defer f.con.ClearBar()
+	defer f.con.Clear()
 	return f.inducing(ctx)
 }
 
@@ -72,13 +72,13 @@ func (s *Pass) factor(ctx context.Context) error {
 	if err == nil {
 		s.base, err = b.Posterior(ctx)
 	}
-	s.fit.con.ClearBar()
+	s.fit.con.Clear()
 	return s.fit.problem.TrainNames().ExplainError(err)
 }
 
 // LoadPass returns the pass with the inducing examples in the problem's file, which fit
 // --select-only wrote.
-func LoadPass(ctx context.Context, c *console.Console, p *problem.Problem) (*Pass, error) {
+func LoadPass(ctx context.Context, c *job.Job, p *problem.Problem) (*Pass, error) {
 	s, err := passOf(c, p)
 	if err != nil {
 		return nil, err
@@ -101,12 +101,12 @@ func (s *Pass) load(ctx context.Context, file *store.File) (err error) {
 }
 
 // passOf returns a pass of the method in the problem's file, without its inducing examples.
-func passOf(c *console.Console, p *problem.Problem) (*Pass, error) {
+func passOf(c *job.Job, p *problem.Problem) (*Pass, error) {
 	h := &p.Saved.Header
 	if !inRange(h.Inducing, p.Examples.Train.Len(), h.Select == report.SelectStrength) {
 		return nil, p.Saved.Damaged("its inducing examples cannot be used")
 	}
-	flags := Flags{Method: h.Fit.Method, selection: h.Select, inducing: len(h.Inducing), Refit: h.Fit.Refit}
+	flags := Flags{Method: h.Fit.Method, Selection: h.Select, Inducing: len(h.Inducing), Refit: h.Fit.Refit}
 	f, err := newFit(c, p, &flags, Options{shards: true})
 	if err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func (f *fit) recorded(ctx context.Context, v *problem.SavedFile) (*sparse.Induc
 // header is what a file of the pass says of model, data and task.
 func (s *Pass) header(ctx context.Context, split *int) (problem.SavedHeader, func(w *store.Writer), error) {
 	f, t := s.fit, s.fit.problem.Task
-	q := &Posterior{How: Method{Name: f.flags.Method, selection: f.flags.selection, inducing: s.inducing.Rows, mean: f.mean()}, kernelPrecision: f.precision, factor: 1, network: !f.flags.Refit, preflight: f.preflight}
+	q := &Posterior{How: Method{Name: f.flags.Method, selection: f.flags.Selection, inducing: s.inducing.Rows, mean: f.mean()}, kernelPrecision: f.precision, factor: 1, network: !f.flags.Refit, preflight: f.preflight}
 	r := report.Fit{Method: f.flags.Method, Refit: f.flags.Refit, PriorPrecisionOrigin: string(t.PrecisionFrom), NoiseVarianceOrigin: string(t.NoiseFrom),
 		StatedPrecision: problem.Number(f.settled.stated), Match: &f.settled.match, Preflight: f.preflight, GradientNorm: report.Float(f.gradientNorm), Warnings: f.alarms}
 	if t.Prior != nil {
@@ -189,7 +189,7 @@ func (s *Pass) part(ctx context.Context, part shard.Part, split *int) (*shard.Sh
 	p := s.fit.problem
 	lo, hi := part.Rows(s.Len())
 	if lo == hi {
-		return nil, console.FullErrorf("--shard %v: it has no rows, as there are %d training rows; split them into at most %d", part, s.Len(), s.Len())
+		return nil, job.FullErrorf("--shard %v: it has no rows, as there are %d training rows; split them into at most %d", part, s.Len(), s.Len())
 	}
 	of := p.Part(lo, hi)
 	g := *s.fit
@@ -198,7 +198,7 @@ func (s *Pass) part(ctx context.Context, part shard.Part, split *int) (*shard.Sh
 		return nil, err
 	}
 	done, err := g.part(ctx, s)
-	s.fit.con.ClearBar()
+	s.fit.con.Clear()
 	if err != nil {
 		return nil, of.TrainNames().ExplainError(err)
 	}
@@ -307,7 +307,7 @@ func (s *Pass) origin(ctx context.Context) (origin, error) {
 
 // MergePass returns the pass of which the files are the parts. p is the problem of the first
 // of them, and inducing the file of the inducing examples where it is not where it was.
-func MergePass(ctx context.Context, c *console.Console, p *problem.Problem, inducing string) (*Pass, error) {
+func MergePass(ctx context.Context, c *job.Job, p *problem.Problem, inducing string) (*Pass, error) {
 	s, err := passOf(c, p)
 	if err != nil {
 		return nil, err
@@ -328,11 +328,11 @@ func MergePass(ctx context.Context, c *console.Console, p *problem.Problem, indu
 	sum, err := inputfile.Sum(ctx, s.file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, console.FullErrorf("%s: the inducing examples of its pass are not there; give --inducing-file with the file that fit --select-only wrote", s.file)
+		return nil, job.FullErrorf("%s: the inducing examples of its pass are not there; give --inducing-file with the file that fit --select-only wrote", s.file)
 	case err != nil:
 		return nil, err
 	case from.File != "" && sum != from.SHA:
-		return nil, console.FullErrorf("%s: these are not the inducing examples of the parts (SHA-256 %.12s…, was %.12s…); give --inducing-file with the file that they were computed with", s.file, sum, from.SHA)
+		return nil, job.FullErrorf("%s: these are not the inducing examples of the parts (SHA-256 %.12s…, was %.12s…); give --inducing-file with the file that they were computed with", s.file, sum, from.SHA)
 	}
 	file, err := problem.InducingFile.Open(ctx, s.file, p.Limits.Memory, false)
 	if err != nil {
@@ -354,13 +354,13 @@ func (s *Pass) Merge(ctx context.Context, set *shard.Set, out, calibrate string)
 		return nil, err
 	}
 	if d := set.Identity().Difference(now); d != "" {
-		return nil, console.FullErrorf("%s and the other parts are of another pass than model and data as they are now: they differ in %s; compute the parts again", set.Paths()[0], d)
+		return nil, job.FullErrorf("%s and the other parts are of another pass than model and data as they are now: they differ in %s; compute the parts again", set.Paths()[0], d)
 	}
 	q, err := s.merged(ctx, set, out)
 	if err == nil {
 		q, err = s.fit.settleNoise(ctx, q)
 	}
-	c.ClearBar()
+	c.Clear()
 	if err != nil {
 		return nil, p.TrainNames().ExplainError(err)
 	}
@@ -425,7 +425,7 @@ func (f *fit) joined(ctx context.Context, set *shard.Set, out string) (*gp.Sites
 	dir, name := filepath.Split(out)
 	tmp, err := os.CreateTemp(dir, "."+name+".sites-*")
 	if err != nil {
-		return nil, console.FullErrorf("%s: no temporary file can be made beside it: %w; name another folder", out, console.CauseOf(err))
+		return nil, job.FullErrorf("%s: no temporary file can be made beside it: %w; name another folder", out, job.CauseOf(err))
 	}
 	path := tmp.Name()
 	remove := func() error { // a second time does no harm
@@ -462,7 +462,7 @@ func (f *fit) look(ctx context.Context) error {
 		return err
 	}
 	if err := f.con.Alarm(f.alarms...); err != nil {
-		return console.Full(err)
+		return job.Full(err)
 	}
 	if problem.HasLogVariances(f.problem.Task.Likelihood) {
 		f.con.Remark(errNotConcave)

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
@@ -13,8 +12,8 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -46,34 +45,26 @@ runs the network with them; mean and covariance are then those of its outputs ov
 the draws, and nothing is calibrated. --predictive linear is the closed form of the
 linear-Gaussian model, whose mean is that of the regression on the linearization.`
 
-// Add defines --structure and --predictive. samples is the flag of the number of draws.
-func (s *WeightFlags) Add(c *cobra.Command) {
-	f := c.Flags()
-	f.StringVar(&s.Structure, "structure", "", "take the posterior over the parameters with the `STRUCTURE` full, diag, block (a block a layer), kfac, kfac-damped, last-layer, subnetwork or chain")
-	f.StringVar(&s.Predictive, "predictive", "glm", "`HOW` predictions are made: glm, of the linearized network; bnn, by drawing parameters and running the network; or linear, the closed form of a gaussian likelihood")
-}
-
 // InWeights tells whether the answers come from a posterior over the parameters.
 func (s *WeightFlags) InWeights() bool { return s.Structure != "" || s.Predictive == "bnn" }
 
 // Check refuses what does not go together, and sets how predictions are calibrated and
 // which structure draws come from where that was left open.
-func (s *WeightFlags) Check(c *cobra.Command, o *Flags, k *CalibrationFlags, samples int, likelihood string) error {
-	f := c.Flags()
+func (s *WeightFlags) Check(given func(flag string) bool, o *Flags, k *CalibrationFlags, samples int, likelihood string) error {
 	s.samples = samples
 	switch {
 	case s.Structure != "" && !slices.Contains(Structures, s.Structure):
-		return console.NotOneOf("structure", s.Structure, Structures)
+		return job.NotOneOf("structure", s.Structure, Structures)
 	case !slices.Contains(Predictives, s.Predictive):
-		return console.NotOneOf("predictive", s.Predictive, Predictives)
+		return job.NotOneOf("predictive", s.Predictive, Predictives)
 	case s.Predictive == "linear" && s.Structure != "" && s.Structure != "full":
-		return console.Usagef("--predictive linear takes the mean of the whole regression, so that --structure %s has none; leave it out, or give --structure full", s.Structure)
+		return job.Usagef("--predictive linear takes the mean of the whole regression, so that --structure %s has none; leave it out, or give --structure full", s.Structure)
 	case s.Predictive == "linear" && likelihood != "" && !problem.HasNoise(problem.LikelihoodNamed(likelihood)):
-		return console.Usagef("--predictive linear is for the gaussian likelihood, not %s", likelihood)
-	case s.Predictive != "glm" && f.Changed("link"):
-		return console.Usagef("--link is for --predictive glm, not %s", s.Predictive)
+		return job.Usagef("--predictive linear is for the gaussian likelihood, not %s", likelihood)
+	case s.Predictive != "glm" && given("link"):
+		return job.Usagef("--link is for --predictive glm, not %s", s.Predictive)
 	case s.Predictive != "glm" && o.File != "":
-		return console.Usagef("--predictive %s cannot be given with --posterior, whose predictions are those of the linearized network; leave one of them out", s.Predictive)
+		return job.Usagef("--predictive %s cannot be given with --posterior, whose predictions are those of the linearized network; leave one of them out", s.Predictive)
 	case !s.InWeights():
 		return nil
 	}
@@ -82,28 +73,28 @@ func (s *WeightFlags) Check(c *cobra.Command, o *Flags, k *CalibrationFlags, sam
 		asked, s.Structure = "--predictive bnn", "full"
 	}
 	for _, name := range []string{"posterior", "method", "inducing", "within", "certify", "select", "tune-prior"} {
-		if f.Changed(name) {
-			return console.Usagef("--%s is for posteriors over functions, and %s is one over parameters; leave one of them out", name, asked)
+		if given(name) {
+			return job.Usagef("--%s is for posteriors over functions, and %s is one over parameters; leave one of them out", name, asked)
 		}
 	}
-	switch given := f.Changed("calibrate"); {
-	case !given:
+	switch {
+	case !given("calibrate"):
 		k.Method = "none"
 	case k.Method == "loo":
-		return console.Usagef("--calibrate loo takes a posterior over functions, and %s is one over parameters; give --calibrate heldout or none", asked)
+		return job.Usagef("--calibrate loo takes a posterior over functions, and %s is one over parameters; give --calibrate heldout or none", asked)
 	case k.Method == "heldout" && s.Predictive == "bnn":
-		return console.Usagef("--calibrate heldout scales a covariance, and --predictive bnn has draws; leave one of them out")
+		return job.Usagef("--calibrate heldout scales a covariance, and --predictive bnn has draws; leave one of them out")
 	}
-	if f.Changed("coverage") && k.Method != "heldout" {
-		return console.Usagef("--coverage takes predictions without each training row, which %s has not; give --calibrate heldout too, or leave it out", asked)
+	if given("coverage") && k.Method != "heldout" {
+		return job.Usagef("--coverage takes predictions without each training row, which %s has not; give --calibrate heldout too, or leave it out", asked)
 	}
 	return nil
 }
 
 // Answer loads, or fits and calibrates, the posterior that all flags ask for.
-func (s *WeightFlags) Answer(ctx context.Context, c *console.Console, p *problem.Problem, f *Flags, method string) (*Posterior, error) {
+func (s *WeightFlags) Answer(ctx context.Context, c *job.Job, p *problem.Problem, f *Flags, method string) (*Posterior, error) {
 	if s.Predictive == "linear" && !problem.HasNoise(p.Task.Likelihood) {
-		return nil, console.FullErrorf("--predictive linear is for the gaussian likelihood, but %s has the %s likelihood; leave it out", p.Model.Name, p.Task.Likelihood.Name())
+		return nil, job.FullErrorf("--predictive linear is for the gaussian likelihood, but %s has the %s likelihood; leave it out", p.Model.Name, p.Task.Likelihood.Name())
 	}
 	var o Options
 	if s.Predictive == "linear" {
@@ -144,7 +135,7 @@ func (s *WeightFlags) Answer(ctx context.Context, c *console.Console, p *problem
 const weights = "weights"
 
 // fit computes a posterior over the parameters.
-func (s *WeightFlags) fit(ctx context.Context, c *console.Console, p *problem.Problem, flags *Flags, o Options) (*Posterior, error) {
+func (s *WeightFlags) fit(ctx context.Context, c *job.Job, p *problem.Problem, flags *Flags, o Options) (*Posterior, error) {
 	o.AtTheta = true
 	f, err := newFit(c, p, flags, o)
 	if err != nil {
@@ -171,7 +162,7 @@ func (s *WeightFlags) fit(ctx context.Context, c *console.Console, p *problem.Pr
 		sites, wo.Center, wo.Mean = mode.Sites, mode.Theta, gp.Network
 	}
 	w, err := weightspace.FitStructure(ctx, structure, f.source, sites, f.prior, f.theta, wo)
-	c.ClearBar()
+	c.Clear()
 	if err != nil {
 		return nil, p.TrainNames().ExplainError(err)
 	}
@@ -190,8 +181,8 @@ func (s *WeightFlags) fit(ctx context.Context, c *console.Console, p *problem.Pr
 
 // calibrateHeldOut finds the scales of the covariance and the noise by rows that were not
 // trained on.
-func (q *Posterior) calibrateHeldOut(ctx context.Context, c *console.Console, p *problem.Problem, heldOut *dataset.Subset) error {
-	defer c.ClearBar()
+func (q *Posterior) calibrateHeldOut(ctx context.Context, c *job.Job, p *problem.Problem, heldOut *dataset.Subset) error {
+	defer c.Clear()
 	k, names := &Calibration{Calibration: report.Calibration{Method: "heldout"}}, problem.NamesOf(heldOut, 0, heldOut.Len())
 	m, err := q.heldOutMoments(ctx, c, p, heldOut)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 )
 
@@ -87,7 +87,7 @@ func (l *LeftOutComparison) Text(w io.Writer) {
 func AlarmsText(w io.Writer, f *report.Fit) error {
 	alarms, _ := f.Alarms()
 	for _, text := range alarms {
-		if _, err := fmt.Fprintf(w, "WARNING: %s\n", console.OneLine(text)); err != nil {
+		if _, err := fmt.Fprintf(w, "WARNING: %s\n", job.OneLine(text)); err != nil {
 			return err
 		}
 	}
@@ -101,13 +101,13 @@ func WarningsText(w io.Writer, f *report.Fit) (err error) {
 	}
 	_, others := f.Alarms()
 	for _, text := range others {
-		_, err = fmt.Fprintf(w, "warning: %s\n", console.OneLine(text))
+		_, err = fmt.Fprintf(w, "warning: %s\n", job.OneLine(text))
 	}
 	return err
 }
 
 // NoteTuning says before the text of a result how --tune-prior chose, if it did.
-func NoteTuning(c *console.Console, f *report.Fit) {
+func NoteTuning(c *job.Job, f *report.Fit) {
 	if f.Tuning != nil {
 		c.Note("prior precision %s", TuningText(f))
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/minimize"
 	"github.com/funcgp/funcgp/internal/newton"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -42,7 +42,7 @@ func tuneGrid(start float64) []float64 {
 // tune chooses the prior precision of f by --tune-prior. try computes the
 // posterior at a precision; it is called for neighbouring ones after another.
 func (f *fit) tune(ctx context.Context, try func(ctx context.Context, precision float64) (*candidate, error)) error {
-	start, t := f.precision, &report.Tuning{Method: f.flags.tune, Start: report.Float(f.precision)}
+	start, t := f.precision, &report.Tuning{Method: f.flags.Tune, Start: report.Float(f.precision)}
 	shift, noise := map[float64]float64{}, map[float64]float64{}
 	one := func(ctx context.Context, x float64) (float64, error) {
 		if err := ctx.Err(); err != nil {
@@ -77,7 +77,7 @@ func (f *fit) tune(ctx context.Context, try func(ctx context.Context, precision 
 		return score, nil
 	})
 	if e := (*minimize.NoMinimumError)(nil); errors.As(err, &e) {
-		return console.FullErrorf("%s %s: no prior precision from %.3g to %.3g gives a finite score; check the targets, or start elsewhere with --prior-precision", f.flags.tunedBy(), t.Method, start*math.Pow(10, e.Lo), start*math.Pow(10, e.Hi))
+		return job.FullErrorf("%s %s: no prior precision from %.3g to %.3g gives a finite score; check the targets, or start elsewhere with --prior-precision", f.flags.tunedBy(), t.Method, start*math.Pow(10, e.Lo), start*math.Pow(10, e.Hi))
 	}
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (f *fit) tune(ctx context.Context, try func(ctx context.Context, precision 
 	if err := f.choose(t, start*math.Pow(10, found.X)); err != nil || noise[found.X] == 1 {
 		return err
 	}
-	return f.setNoise(noise[found.X], "chosen with the prior precision by --tune-prior "+f.flags.tune)
+	return f.setNoise(noise[found.X], "chosen with the prior precision by --tune-prior "+f.flags.Tune)
 }
 
 // choose sets the precision that was found.
@@ -104,7 +104,7 @@ func (f *fit) choose(t *report.Tuning, precision float64) error {
 // trial is a precision with its score, of which less is better.
 func (f *fit) trial(precision, score float64) report.Trial {
 	t := report.Trial{PriorPrecision: report.Float(precision)}
-	if f.flags.tune == "evidence" {
+	if f.flags.Tune == "evidence" {
 		t.LogEvidence = problem.Number(-score)
 	} else {
 		t.NLL = problem.Number(score)
@@ -140,7 +140,7 @@ func (f *fit) score(ctx context.Context, c *candidate) (score, noise float64, er
 	gaussian, open := lik.(*glm.Gaussian)
 	open = open && !f.problem.Task.NoiseGiven()
 	noise = 1
-	switch f.flags.tune {
+	switch f.flags.Tune {
 	case "evidence":
 		if e := c.evidence; open {
 			// Σ log p = best − ½n log t − gap/t and the scatter falls by t.
@@ -276,7 +276,7 @@ func (f *fit) nystromCandidates(ctx context.Context, z *sparse.Inducing) (func(c
 			heldOut: func(ctx context.Context) (*moments, error) {
 				y, err := p.Targets(f.heldOut)
 				if err != nil {
-					return nil, &console.FullError{Err: err}
+					return nil, &job.FullError{Err: err}
 				}
 				to := newMoments(y, p.Model.Outputs)
 				return to, m.PredictPreparedTo(ctx, to.mean, to.cov, heldOut)
@@ -292,7 +292,7 @@ func (f *fit) prepareHeldOut(ctx context.Context, p *sparse.Projected) (*sparse.
 	f.con.Detail("prior precision chosen on %d rows: %s", rows.Len(), names.All)
 	prepared, err := p.Prepare(ctx, f.problem.Examples.Source(ctx, f.problem.Model, rows))
 	if err != nil {
-		return nil, &console.FullError{Err: names.ExplainError(err)}
+		return nil, &job.FullError{Err: names.ExplainError(err)}
 	}
 	return prepared, nil
 }
@@ -318,7 +318,7 @@ func (f *fit) tunePrior(ctx context.Context, dual *sparse.Projected) error {
 	if err != nil {
 		return err
 	}
-	t := &report.Tuning{Method: f.flags.tune, Start: report.Float(f.precision), Edge: math.Abs(math.Log10(tuned.Factor)) > 5.9}
+	t := &report.Tuning{Method: f.flags.Tune, Start: report.Float(f.precision), Edge: math.Abs(math.Log10(tuned.Factor)) > 5.9}
 	for _, one := range tuned.Trials {
 		t.Trials = append(t.Trials, f.trial(f.precision/one.Factor, one.Score))
 	}

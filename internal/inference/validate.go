@@ -11,8 +11,8 @@ import (
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -28,7 +28,7 @@ const cgTolerance = 1e-6
 // A Validation compares a posterior with that of weight space and with its own
 // sums, and gathers the table.
 type Validation struct {
-	con       *console.Console
+	con       *job.Job
 	problem   *problem.Problem
 	Posterior *Posterior
 	test      *dataset.Subset
@@ -39,7 +39,7 @@ type Validation struct {
 
 // Validate fits the posterior that the flags ask for and compares it on the
 // test rows, with differences up to a tolerance relative to the largest entry.
-func Validate(ctx context.Context, c *console.Console, p *problem.Problem, flags *Flags, tolerance float64) (*Validation, error) {
+func Validate(ctx context.Context, c *job.Job, p *problem.Problem, flags *Flags, tolerance float64) (*Validation, error) {
 	test, err := p.Examples.Test(dataset.SelectOptions{})
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func Validate(ctx context.Context, c *console.Console, p *problem.Problem, flags
 	} else {
 		err = v.approximate(ctx)
 	}
-	c.ClearBar()
+	c.Clear()
 	return v, err
 }
 

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -19,10 +19,10 @@ func (m *Model) Code() string { return m.Net.Metadata()[KeyCode] }
 // IsAutoencoder tells whether the file of the model records that it is an autoencoder.
 // What is wrong with the file, opening the problem says.
 func IsAutoencoder(ctx context.Context, f *Flags) bool {
-	if f.Model.path == "" {
+	if f.Model.Path == "" {
 		return false
 	}
-	net, err := network.ReadONNXFile(ctx, f.Model.path, &network.ReadOptions{MaxMemory: f.Model.memory})
+	net, err := network.ReadONNXFile(ctx, f.Model.Path, &network.ReadOptions{MaxMemory: f.Model.memory})
 	return err == nil && net.Metadata()[KeyCode] != ""
 }
 
@@ -38,7 +38,7 @@ type AutoencoderSource struct {
 
 // OpenAutoencoder reads the data of an autoencoder, whose targets are its inputs, and its
 // network, whose head is part of it.
-func OpenAutoencoder(ctx context.Context, c *console.Console, f *Flags, src AutoencoderSource) (*Problem, error) {
+func OpenAutoencoder(ctx context.Context, c *job.Job, f *Flags, src AutoencoderSource) (*Problem, error) {
 	m := &Model{Name: src.Name, Meta: &Metadata{}}
 	var err error
 	if src.Build == nil {
@@ -74,7 +74,7 @@ func OpenAutoencoder(ctx context.Context, c *console.Console, f *Flags, src Auto
 }
 
 // readAutoencoder reads the model, and the decoder after it if that is not "".
-func readAutoencoder(ctx context.Context, c *console.Console, f *Flags, decoder string) (*Model, error) {
+func readAutoencoder(ctx context.Context, c *job.Job, f *Flags, decoder string) (*Model, error) {
 	m, err := ReadModel(ctx, c, &f.Model)
 	if err != nil {
 		return nil, err

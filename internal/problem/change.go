@@ -8,8 +8,8 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/job"
 )
 
 // TrainPositions returns the positions of these rows of the original file among the training
@@ -25,9 +25,9 @@ func (p *Problem) TrainPositions(flag string, rows []int) ([]int, error) {
 		i, ok := at[row]
 		switch {
 		case !ok:
-			return nil, console.FullErrorf("%s: %s row %d of %s is not among the %d training rows; name rows of the data that were trained on", flag, train.Set.Part, row, train.Set.File, train.Len())
+			return nil, job.FullErrorf("%s: %s row %d of %s is not among the %d training rows; name rows of the data that were trained on", flag, train.Set.Part, row, train.Set.File, train.Len())
 		case seen[row]:
-			return nil, console.FullErrorf("%s names training row %d twice; name it once", flag, row)
+			return nil, job.FullErrorf("%s names training row %d twice; name it once", flag, row)
 		}
 		out[k], seen[row] = i, true
 	}
@@ -39,7 +39,7 @@ func (p *Problem) TrainPositions(flag string, rows []int) ([]int, error) {
 // which are left out.
 func (p *Problem) CheckLeft(flag string, y *mat.Dense, gone []bool) error {
 	if !slices.Contains(gone, false) {
-		return console.FullErrorf("%s names all %d training rows; leave some to learn from", flag, len(gone))
+		return job.FullErrorf("%s names all %d training rows; leave some to learn from", flag, len(gone))
 	}
 	if p.Task.Classes == nil {
 		return nil
@@ -108,14 +108,14 @@ func (p *Problem) changedRows(d *dataset.Data, rows []int, flag string) (*Proble
 // data that the posterior is of keep their numbers, of which none may be a training row; the
 // others are counted on from the last one. inside tells whether the rows are of several files, so that the inputs belong into
 // the posterior's file.
-func (p *Problem) WithRows(ctx context.Context, c *console.Console, name, index string) (q *Problem, inside bool, err error) {
+func (p *Problem) WithRows(ctx context.Context, c *job.Job, name, index string) (q *Problem, inside bool, err error) {
 	const flag = "--append"
 	f := p.flags.Data
-	same := !p.Saved.Header.Inputs && sameName(name, f.name)
+	same := !p.Saved.Header.Inputs && sameName(name, f.Name)
 	d := p.Examples.Data
 	added := d
 	if !same {
-		f.name, f.testFile, f.validFile, f.Split = name, "", "", nil
+		f.Name, f.TestFile, f.ValidFile, f.Split = name, "", "", nil
 		if added, err = openData(ctx, c, &f, p.Model, p.Limits.Memory); err != nil {
 			return nil, false, err
 		}
@@ -155,11 +155,11 @@ func (p *Problem) WithRows(ctx context.Context, c *console.Console, name, index 
 		case !old[r]:
 			all = append(all, r)
 		case index != "":
-			return nil, false, console.FullErrorf("%s: row %d of %s is a training row already; leave it out", index, r, name)
+			return nil, false, job.FullErrorf("%s: row %d of %s is a training row already; leave it out", index, r, name)
 		}
 	}
 	if len(all) == len(old) {
-		return nil, false, console.FullErrorf("%s %s: all of its rows are training rows already; name other data", flag, name)
+		return nil, false, job.FullErrorf("%s %s: all of its rows are training rows already; name other data", flag, name)
 	}
 	q, err = p.changedRows(d, all, flag)
 	return q, false, err
@@ -177,13 +177,13 @@ func (p *Problem) like(added *dataset.Data, name string) error {
 	d := p.Examples.Data
 	switch {
 	case d.Images() != added.Images() || !slices.Equal(added.Shape, d.Shape) && d.Images():
-		return console.FullErrorf("--append %s: a row has the shape %v, but those of %s have %v; give rows like these", name, added.Shape, d.Source, d.Shape)
+		return job.FullErrorf("--append %s: a row has the shape %v, but those of %s have %v; give rows like these", name, added.Shape, d.Source, d.Shape)
 	case !slices.Equal(added.Columns, d.Columns):
-		return console.FullErrorf("--append %s: its columns are %s, but those of %s are %s; give rows like these, with --target and --id where the columns are not told apart", name, dataset.QuoteList(added.Columns), d.Source, dataset.QuoteList(d.Columns))
+		return job.FullErrorf("--append %s: its columns are %s, but those of %s are %s; give rows like these, with --target and --id where the columns are not told apart", name, dataset.QuoteList(added.Columns), d.Source, dataset.QuoteList(d.Columns))
 	case (added.Names != nil) != (d.Names != nil) || p.Task.Classes != nil && !added.IntegerLabels:
-		return console.FullErrorf("--append %s: its labels are of another kind than those of %s; write both in one way", name, d.Source)
+		return job.FullErrorf("--append %s: its labels are of another kind than those of %s; write both in one way", name, d.Source)
 	case (added.Train.IDs != nil) != (d.Train.IDs != nil):
-		return console.FullErrorf("--append %s: either its rows or those of %s have no names; give both an --id, or neither", name, d.Source)
+		return job.FullErrorf("--append %s: either its rows or those of %s have no names; give both an --id, or neither", name, d.Source)
 	}
 	return nil
 }
@@ -198,7 +198,7 @@ func (p *Problem) classesOf(added *dataset.Data) ([]int, error) {
 	for _, k := range p.Examples.classes {
 		i, ok := slices.BinarySearch(added.Names, names[k])
 		if !ok {
-			return nil, console.FullErrorf("--append: %s does not know the class %s; give --class-names", added.Source, names[k])
+			return nil, job.FullErrorf("--append: %s does not know the class %s; give --class-names", added.Source, names[k])
 		}
 		out = append(out, i)
 	}
@@ -217,11 +217,11 @@ func (p *Problem) joined(ctx context.Context, added *dataset.Data, rows *dataset
 		return nil, err
 	}
 	if (all.Pixels != nil) != (more.Pixels != nil) || len(more.Targets)*len(all.Rows) != len(all.Targets)*len(more.Rows) {
-		return nil, console.FullErrorf("--append %s: its inputs or targets are of another kind than those of %s; give rows like these", name, d.Source)
+		return nil, job.FullErrorf("--append %s: its inputs or targets are of another kind than those of %s; give rows like these", name, d.Source)
 	}
 	first := d.Train.Row(d.Train.Len()-1) + 1
 	if first > math.MaxInt32-len(more.Rows) {
-		return nil, console.FullErrorf("--append %s: there are too many rows", name)
+		return nil, job.FullErrorf("--append %s: there are too many rows", name)
 	}
 	for i := range more.Rows {
 		all.Rows = append(all.Rows, first+i)
@@ -230,7 +230,7 @@ func (p *Problem) joined(ctx context.Context, added *dataset.Data, rows *dataset
 		if more.Names != nil {
 			k, ok := slices.BinarySearch(d.Names, more.Names[int(y)])
 			if !ok {
-				return nil, console.FullErrorf("--append %s: its label %s is not one of those of %s; leave such rows out", name, more.Names[int(y)], d.Source)
+				return nil, job.FullErrorf("--append %s: its label %s is not one of those of %s; leave such rows out", name, more.Names[int(y)], d.Source)
 			}
 			y = float64(k)
 		}

@@ -9,8 +9,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/report"
-	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
 )
@@ -139,24 +139,24 @@ type Examples struct {
 }
 
 // openData reads the data for a model, or makes them.
-func openData(ctx context.Context, c *console.Console, f *DataFlags, m *Model, memory int64) (*dataset.Data, error) {
+func openData(ctx context.Context, c *job.Job, f *DataFlags, m *Model, memory int64) (*dataset.Data, error) {
 	if f.held != nil {
 		return f.held, nil
 	}
 	o := f.options(memory)
 	o.ClassNames = append(slices.Clone(o.ClassNames), m.Meta.ClassNames...)
-	if err := m.Meta.columns(ctx, f.name, o); err != nil {
+	if err := m.Meta.columns(ctx, f.Name, o); err != nil {
 		return nil, err
 	}
 	key := *o
 	key.MaxBytes = 0 // of what is free now
-	as := fmt.Sprintf("%q %+v", f.name, key)
+	as := fmt.Sprintf("%q %+v", f.Name, key)
 	if f.shared != nil && f.shared.as == as {
 		return f.shared.data, nil
 	}
 	o.Progress = c.Show
-	d, err := dataset.Open(ctx, f.name, o)
-	c.ClearBar()
+	d, err := dataset.Open(ctx, f.Name, o)
+	c.Clear()
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func openData(ctx context.Context, c *console.Console, f *DataFlags, m *Model, m
 		c.Note("%s: %s", d.Source, note)
 	}
 	if found := len(d.Classes()); m.Outputs > manyOutputs && m.Net != nil && f.classList == nil && d.CountClasses(m.Outputs) && m.Meta.Classes == nil {
-		c.Note("%s: its labels are %s of the numbers 0 to %d, and are taken for those of the outputs; --classes names others", d.Source, console.Count(found), m.Outputs-1)
+		c.Note("%s: its labels are %s of the numbers 0 to %d, and are taken for those of the outputs; --classes names others", d.Source, job.Count(found), m.Outputs-1)
 	}
 	return d, nil
 }
@@ -177,7 +177,7 @@ func openData(ctx context.Context, c *console.Console, f *DataFlags, m *Model, m
 // newExamples forms the training targets and decides how inputs and targets are
 // scaled. The model comes back with its outputs in the units of the targets, and
 // the noise variance of the task is in them too.
-func newExamples(ctx context.Context, c *console.Console, f *ScalingFlags, m *Model, t *Task, d *dataset.Data, train *dataset.Subset) (*Model, *Examples, error) {
+func newExamples(ctx context.Context, c *job.Job, f *ScalingFlags, m *Model, t *Task, d *dataset.Data, train *dataset.Subset) (*Model, *Examples, error) {
 	e := &Examples{Data: d, Train: train, classes: t.Classes}
 	var err error
 	if e.Y, err = t.targets(train, m, d); err != nil {
@@ -225,7 +225,7 @@ func (e *Examples) Inputs(ctx context.Context, rows *dataset.Subset, lo, hi int)
 func (e *Examples) read(ctx context.Context, rows *dataset.Subset, pos []int) (*mat.Dense, error) {
 	x, err := rows.Set.Read(ctx, pos)
 	if err != nil {
-		return nil, console.Full(err)
+		return nil, job.Full(err)
 	}
 	return e.Scaled(x), nil
 }
@@ -313,7 +313,7 @@ func (p *Problem) HeldOut(flag, use string) (*dataset.Subset, error) {
 		if !d.Images() {
 			remedy = "give --valid-data FILE, or "
 		}
-		return nil, console.FullErrorf("%s: all %d training rows of %s were trained on, none is left to %s; %strain and fit with --train-count %d", flag, all.Len(), d.Source, use, remedy, max(1, all.Len()*9/10))
+		return nil, job.FullErrorf("%s: all %d training rows of %s were trained on, none is left to %s; %strain and fit with --train-count %d", flag, all.Len(), d.Source, use, remedy, max(1, all.Len()*9/10))
 	}
 	o.Rows, o.From = o.Rows[max(0, len(o.Rows)-mostHeldOut):], flag
 	rows, err := part.Select(o)

@@ -7,7 +7,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
-	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -42,7 +42,7 @@ func HeadLikelihood(n *network.Network) string {
 // withHead returns the model whose network ends where the likelihood begins, and tells
 // what was done: its head is removed where the likelihood applies that very function, and
 // is part of f under any other.
-func (m *Model) withHead(c *console.Console, lik glm.Likelihood) (*Model, error) {
+func (m *Model) withHead(c *job.Job, lik glm.Likelihood) (*Model, error) {
 	h := m.Net.Head()
 	if h.Function == network.NoHead {
 		return m, nil
@@ -62,7 +62,7 @@ func (m *Model) withHead(c *console.Console, lik glm.Likelihood) (*Model, error)
 	default:
 		out.wrongHead = wrongHead(lik, h)
 		if err := c.Alarm(out.wrongHead); err != nil {
-			return nil, console.Full(err)
+			return nil, job.Full(err)
 		}
 	}
 	return out, nil

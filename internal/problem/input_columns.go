@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -19,9 +19,9 @@ func checkInputColumns(list []string) error {
 		name, columns, ok := strings.Cut(text, "=")
 		switch {
 		case !ok || name == "" || slices.Contains(strings.Split(columns, ","), ""):
-			return console.Usagef("--input-columns %q must be an input and its columns, such as x=age,income or x=0-9", text)
+			return job.Usagef("--input-columns %q must be an input and its columns, such as x=age,income or x=0-9", text)
 		case seen[name]:
-			return console.Usagef("--input-columns %q: the columns of %s are given twice", text, name)
+			return job.Usagef("--input-columns %q: the columns of %s are given twice", text, name)
 		}
 		seen[name] = true
 	}
@@ -31,17 +31,17 @@ func checkInputColumns(list []string) error {
 // withColumns returns the model that takes the rows of the data, with the columns of each
 // input as --input-columns says. Several inputs without it take the columns of their
 // names, or all columns one after another, which is said.
-func (m *Model) withColumns(c *console.Console, f *ModelFlags, d *dataset.Data) (*Model, error) {
+func (m *Model) withColumns(c *job.Job, f *ModelFlags, d *dataset.Data) (*Model, error) {
 	inputs := m.Net.Inputs()
-	if len(f.columns) == 0 && len(inputs) == 1 {
+	if len(f.Columns) == 0 && len(inputs) == 1 {
 		return m, nil
 	}
 	width := Elements(d.Shape)
-	if len(f.columns) > 0 && d.Columns == nil {
+	if len(f.Columns) > 0 && d.Columns == nil {
 		return nil, fmt.Errorf("--input-columns: %s holds pictures, which have no columns; leave it out, or give --data with a table", d.Source)
 	}
 	columns := map[string][]int{}
-	for _, text := range f.columns {
+	for _, text := range f.Columns {
 		name, list, _ := strings.Cut(text, "=")
 		at, err := columnList(list, d.Columns)
 		if err != nil {
@@ -49,7 +49,7 @@ func (m *Model) withColumns(c *console.Console, f *ModelFlags, d *dataset.Data) 
 		}
 		columns[name] = at
 	}
-	if len(f.columns) == 0 {
+	if len(f.Columns) == 0 {
 		var how string
 		if columns, how = defaultColumns(inputs, d); columns == nil {
 			return nil, fmt.Errorf("%s: an input has %d numbers, but the inputs of %s take %s; say with --input-columns NAME=COLUMNS, one for each, which columns they are%s", d.Source, width, m.Name, sizes(inputs), columnsHint(d))
@@ -135,7 +135,7 @@ func assigned(inputs []network.Input, columns map[string][]int, names []string) 
 	parts := make([]string, len(inputs))
 	for i, in := range inputs {
 		list := columns[in.Name]
-		text := "the next " + console.Count(len(list))
+		text := "the next " + job.Count(len(list))
 		if first, last := list[0], list[len(list)-1]; names != nil && len(list) == 1 {
 			text = names[first]
 		} else if names != nil {

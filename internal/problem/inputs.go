@@ -5,66 +5,53 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/spf13/cobra"
-
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inputfile"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/picture"
 )
 
 // RowFlags say which rows to predict or explain.
 type RowFlags struct {
-	index     string
-	testIndex string
-	all       bool
-	input     string
-	invert    string
+	Index     string
+	TestIndex string
+	All       bool
+	Input     string
+	Invert    string
 	rows      []int // parsed from index by Check
 }
 
 // mostListed bounds the rows of --index.
 const mostListed = 1 << 20
 
-// Add defines the flags for a verb, which takes fallback where none is given.
-func (s *RowFlags) Add(c *cobra.Command, verb, fallback string) {
-	f := c.Flags()
-	f.StringVar(&s.index, "index", "", verb+" the test rows of this `LIST`, such as 24 or 1,2,5-9, counted from 0 in the original file (default "+fallback+")")
-	f.StringVar(&s.testIndex, "test-index", "", verb+" the test rows listed in `FILE`, one row number a line, in that order")
-	f.BoolVar(&s.all, "all", false, verb+" all test rows")
-	f.StringVar(&s.input, "input", "", verb+" rows of your own from `FILE`, a folder of pictures, or - for standard input: a PNG or JPEG picture, CSV (.gz or not) or NumPy's .npy and .npz, with any number of rows")
-	f.StringVar(&s.invert, "invert", "", "`yes|no`: pictures of --input are dark ink on light paper or not (default found by their borders, and said)")
-	f.Lookup("invert").NoOptDefVal = "yes"
-}
-
 // Check refuses flags that are wrong without opening a file.
-func (s *RowFlags) Check(c *cobra.Command) error {
-	given := ""
+func (s *RowFlags) Check(given func(flag string) bool) error {
+	first := ""
 	for _, name := range []string{"index", "test-index", "all", "input"} {
-		if !c.Flags().Changed(name) {
+		if !given(name) {
 			continue
 		}
-		if given != "" {
-			return console.Usagef("--%s and --%s exclude each other", given, name)
+		if first != "" {
+			return job.Usagef("--%s and --%s exclude each other", first, name)
 		}
-		given = name
+		first = name
 	}
-	if s.invert != "" && s.input == "" {
-		return console.Usagef("--invert is for --input")
+	if s.Invert != "" && s.Input == "" {
+		return job.Usagef("--invert is for --input")
 	}
-	if s.invert != "" && s.invert != "yes" && s.invert != "no" {
-		return console.Usagef("--invert=%s must be yes or no", s.invert)
+	if s.Invert != "" && s.Invert != "yes" && s.Invert != "no" {
+		return job.Usagef("--invert=%s must be yes or no", s.Invert)
 	}
-	if !c.Flags().Changed("index") {
+	if !given("index") {
 		return nil
 	}
-	if k, err := strconv.Atoi(s.index); err == nil && k < 0 {
-		return console.Usagef("--index %d must be 0 or more", k)
+	if k, err := strconv.Atoi(s.Index); err == nil && k < 0 {
+		return job.Usagef("--index %d must be 0 or more", k)
 	}
 	var ok bool
-	if s.rows, ok = ParseRows(s.index, mostListed); !ok {
-		return console.Usagef("--index %q must list rows such as 24 or 1,2,5-9", s.index)
+	if s.rows, ok = ParseRows(s.Index, mostListed); !ok {
+		return job.Usagef("--index %q must list rows such as 24 or 1,2,5-9", s.Index)
 	}
 	return nil
 }
@@ -77,16 +64,16 @@ type Asking struct {
 
 // Asking returns what the flags ask for.
 func (s *RowFlags) Asking() (a Asking, err error) {
-	a = Asking{Index: s.index, All: s.all, Invert: s.invert}
-	if a.TestIndex, err = absolute(s.testIndex); err == nil {
-		a.Input, err = absolute(s.input)
+	a = Asking{Index: s.Index, All: s.All, Invert: s.Invert}
+	if a.TestIndex, err = absolute(s.TestIndex); err == nil {
+		a.Input, err = absolute(s.Input)
 	}
 	return a, err
 }
 
 // Flags returns flags that ask for the same.
 func (a *Asking) Flags() RowFlags {
-	s := RowFlags{index: a.Index, testIndex: a.TestIndex, all: a.All, input: a.Input, invert: a.Invert}
+	s := RowFlags{Index: a.Index, TestIndex: a.TestIndex, All: a.All, Input: a.Input, Invert: a.Invert}
 	if a.Index != "" {
 		s.rows, _ = ParseRows(a.Index, mostListed)
 	}
@@ -94,8 +81,8 @@ func (a *Asking) Flags() RowFlags {
 }
 
 // Files are the files that the flags name, which no result may replace.
-func (s *RowFlags) Files() []console.FlagPath {
-	return []console.FlagPath{{Flag: "--test-index", Path: s.testIndex}, {Flag: "--input", Path: s.input}}
+func (s *RowFlags) Files() []job.FlagPath {
+	return []job.FlagPath{{Flag: "--test-index", Path: s.TestIndex}, {Flag: "--input", Path: s.Input}}
 }
 
 // Asked are the rows that flags ask for.
@@ -107,20 +94,20 @@ type Asked struct {
 
 // Select returns the rows that the flags ask for, and where they ask for none the
 // first count kept test rows, 0 for all.
-func (s *RowFlags) Select(ctx context.Context, c *console.Console, p *Problem, count int) (*Asked, error) {
+func (s *RowFlags) Select(ctx context.Context, c *job.Job, p *Problem, count int) (*Asked, error) {
 	o := dataset.SelectOptions{Count: count}
 	switch {
-	case s.input != "":
+	case s.Input != "":
 		return s.inputs(ctx, c, p)
 	case s.rows != nil:
 		o = dataset.SelectOptions{Rows: s.rows, From: "--index"}
-	case s.testIndex != "":
-		rows, err := dataset.ReadRows(ctx, s.testIndex)
+	case s.TestIndex != "":
+		rows, err := dataset.ReadRows(ctx, s.TestIndex)
 		if err != nil {
 			return nil, err
 		}
-		o = dataset.SelectOptions{Rows: rows, From: s.testIndex}
-	case s.all:
+		o = dataset.SelectOptions{Rows: rows, From: s.TestIndex}
+	case s.All:
 		o.Count = 0
 	}
 	rows, err := p.Examples.Test(o)
@@ -128,18 +115,18 @@ func (s *RowFlags) Select(ctx context.Context, c *console.Console, p *Problem, c
 }
 
 // inputs reads the rows of --input, and says what was done to them.
-func (s *RowFlags) inputs(ctx context.Context, c *console.Console, p *Problem) (*Asked, error) {
+func (s *RowFlags) inputs(ctx context.Context, c *job.Job, p *Problem) (*Asked, error) {
 	o := dataset.InputOptions{MaxBytes: gp.MemoryBudget(p.Limits.Memory)}
-	switch s.invert {
+	switch s.Invert {
 	case "yes":
 		o.Invert = picture.Yes
 	case "no":
 		o.Invert = picture.No
 	}
-	if s.input == "-" {
+	if s.Input == "-" {
 		o.Standard = inputfile.Standard(ctx)
 	}
-	in, err := p.Read(ctx, s.input, o)
+	in, err := p.Read(ctx, s.Input, o)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
 )
@@ -32,7 +32,7 @@ func parseBytes(text string) (int64, error) {
 	if b := v * unit; err == nil && ok && b >= 1 && b < math.MaxInt64 {
 		return int64(b), nil
 	}
-	return 0, console.Usagef("--max-memory %q is not a size such as 4GiB", text)
+	return 0, job.Usagef("--max-memory %q is not a size such as 4GiB", text)
 }
 
 // PlanWhole refuses what cannot fit and of which no smaller number can be
@@ -94,7 +94,7 @@ func InFlags(err error, saved bool) error {
 	if !errors.As(err, &e) {
 		return err
 	}
-	text, most := e.Op+" takes "+Takes(e)+"; ", console.Count(e.Largest)
+	text, most := e.Op+" takes "+Takes(e)+"; ", job.Count(e.Largest)
 	switch {
 	case e.Largest < 1 || saved:
 		return fmt.Errorf("%sraise --max-memory", text)
@@ -110,7 +110,7 @@ func InFlags(err error, saved bool) error {
 func Takes(e *gp.MemoryError) string {
 	need, have := SizeText(e.Needed), SizeText(e.Available)
 	if need == have {
-		need, have = console.Count(int(e.Needed))+" bytes", console.Count(int(e.Available))
+		need, have = job.Count(int(e.Needed))+" bytes", job.Count(int(e.Available))
 	}
 	return fmt.Sprintf("%s of memory, of which %s may be used", need, have)
 }

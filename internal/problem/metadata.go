@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"github.com/funcgp/funcgp/explain"
-	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/job"
 )
 
 // Keys of the metadata that train writes into a model.
@@ -59,7 +59,7 @@ type Metadata struct {
 func readMetadata(kv map[string]string) (*Metadata, error) {
 	m := &Metadata{Likelihood: kv[KeyLikelihood], Rows: kv[KeyRows], Data: kv[keyData]}
 	bad := func(key string) error {
-		return fmt.Errorf("its metadata entry %s is %q, which cannot be used; give the flag, or train again", key, console.Cut(kv[key], 40))
+		return fmt.Errorf("its metadata entry %s is %q, which cannot be used; give the flag, or train again", key, job.Cut(kv[key], 40))
 	}
 	if m.Likelihood != "" && !isLikelihood(m.Likelihood) {
 		return nil, bad(KeyLikelihood)
@@ -187,7 +187,7 @@ func (p *Problem) TrainMetadata(args []string) map[string]string {
 		KeyPrecision:  strconv.FormatFloat(t.Precision, 'g', -1, 64),
 		KeyRows:       FormatRows(e.Train.Rows),
 		keyData:       Fingerprint(e.Data.Train),
-		KeyCommand:    console.CommandLine(withoutFolders(args)),
+		KeyCommand:    job.CommandLine(withoutFolders(args)),
 	}
 	if t.Noise > 0 {
 		kv[KeyNoise] = strconv.FormatFloat(t.Noise, 'g', -1, 64)

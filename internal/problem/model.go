@@ -13,8 +13,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/report"
-	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
@@ -45,7 +45,7 @@ type Model struct {
 
 // ReadModel reads the network and its metadata. Warnings on reading it go to
 // the console.
-func ReadModel(ctx context.Context, c *console.Console, f *ModelFlags) (*Model, error) {
+func ReadModel(ctx context.Context, c *job.Job, f *ModelFlags) (*Model, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -54,16 +54,16 @@ func ReadModel(ctx context.Context, c *console.Console, f *ModelFlags) (*Model, 
 	if f.held != nil {
 		m.Name, held = f.heldIn, f.held
 	}
-	o := &network.ReadOptions{Freeze: f.freeze, Learn: f.learn, Output: f.output, MaxMemory: f.memory}
+	o := &network.ReadOptions{Freeze: f.Freeze, Learn: f.Learn, Output: f.Output, MaxMemory: f.memory}
 	var err error
 	switch {
 	case f.net != nil:
 		m.Name, m.Net = "the network", f.net
-	case f.path == "":
+	case f.Path == "":
 		m.Net, err = network.ReadONNX(bytes.NewReader(held), o)
 	default:
-		m.Name, m.Path = f.path, f.path
-		m.Net, err = network.ReadONNXFile(ctx, f.path, o)
+		m.Name, m.Path = f.Path, f.Path
+		m.Net, err = network.ReadONNXFile(ctx, f.Path, o)
 	}
 	if err != nil {
 		return nil, modelError(m.Name, err)

@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
-	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/job"
 )
 
 // splitNames reads names with commas between them; one with a comma stands in double
@@ -24,18 +24,18 @@ func splitNames(text string) ([]string, error) {
 	r.TrimLeadingSpace = true
 	names, err := r.Read()
 	if err != nil {
-		return nil, fmt.Errorf("%q is not a list of names such as a,b", console.Cut(text, 60))
+		return nil, fmt.Errorf("%q is not a list of names such as a,b", job.Cut(text, 60))
 	}
 	for i, name := range names {
 		if names[i] = strings.TrimSpace(name); names[i] == "" {
-			return nil, fmt.Errorf("%q has an empty name", console.Cut(text, 60))
+			return nil, fmt.Errorf("%q has an empty name", job.Cut(text, 60))
 		}
 		if slices.Contains(names[:i], names[i]) {
-			return nil, fmt.Errorf("%q names %s twice", console.Cut(text, 60), names[i])
+			return nil, fmt.Errorf("%q names %s twice", job.Cut(text, 60), names[i])
 		}
 	}
 	if extra, err := r.Read(); err == nil || len(extra) > 0 {
-		return nil, fmt.Errorf("%q has more than one line", console.Cut(text, 60))
+		return nil, fmt.Errorf("%q has more than one line", job.Cut(text, 60))
 	}
 	return names, nil
 }
@@ -67,19 +67,19 @@ func classNamesOf(text string) ([]string, error) {
 func (s *DataFlags) checkNames() error {
 	var err error
 	if s.classList, err = splitNames(norm.NFC.String(s.ClassText)); err != nil {
-		return console.Usagef("--classes %v", err)
+		return job.Usagef("--classes %v", err)
 	}
-	if s.classNames, err = splitNames(norm.NFC.String(s.classNameText)); err != nil {
-		return console.Usagef("--class-names %v", err)
+	if s.classNames, err = splitNames(norm.NFC.String(s.ClassNameText)); err != nil {
+		return job.Usagef("--class-names %v", err)
 	}
 	if s.classList != nil && len(s.classList) < 2 {
-		return console.Usagef("--classes %s must name at least two classes", s.ClassText)
+		return job.Usagef("--classes %s must name at least two classes", s.ClassText)
 	}
 	if s.classNames != nil && len(s.classNames) < 2 {
-		return console.Usagef("--class-names %s must name at least two classes", s.classNameText)
+		return job.Usagef("--class-names %s must name at least two classes", s.ClassNameText)
 	}
 	if s.classList != nil && s.classNames != nil && len(s.classList) != len(s.classNames) {
-		return console.Usagef("--classes has %d classes, but --class-names names %d", len(s.classList), len(s.classNames))
+		return job.Usagef("--classes has %d classes, but --class-names names %d", len(s.classList), len(s.classNames))
 	}
 	if s.classNames != nil {
 		return nil
@@ -94,9 +94,9 @@ func (s *DataFlags) checkNames() error {
 
 // checkNumber refuses a class of built-in data that is no number.
 func (s *DataFlags) checkNumber(flag, class string) error {
-	kind, _, _ := strings.Cut(s.name, ":")
-	if _, err := strconv.Atoi(class); err != nil && !s.remembered && (kind == "digits" || s.name == "mnist") {
-		return console.Usagef("%s %q: the classes of --data %s are digits, such as 4,9", flag, class, s.name)
+	kind, _, _ := strings.Cut(s.Name, ":")
+	if _, err := strconv.Atoi(class); err != nil && !s.remembered && (kind == "digits" || s.Name == "mnist") {
+		return job.Usagef("%s %q: the classes of --data %s are digits, such as 4,9", flag, class, s.Name)
 	}
 	return nil
 }
@@ -109,7 +109,7 @@ func (s *DataFlags) CheckContrast(text string) (a, b string, err error) {
 	}
 	ab, err := splitNames(text)
 	if err != nil || len(ab) != 2 {
-		return "", "", console.Usagef("--contrast %q must be two different classes such as 4,9", text)
+		return "", "", job.Usagef("--contrast %q must be two different classes such as 4,9", text)
 	}
 	for _, class := range ab {
 		if s.classNames == nil {
@@ -118,7 +118,7 @@ func (s *DataFlags) CheckContrast(text string) (a, b string, err error) {
 			}
 		}
 		if name := norm.NFC.String(class); s.classList != nil && !slices.Contains(s.classList, name) && !slices.Contains(s.classNames, name) {
-			return "", "", console.Usagef("--contrast %s: %s is not one of --classes %s", text, class, s.ClassText)
+			return "", "", job.Usagef("--contrast %s: %s is not one of --classes %s", text, class, s.ClassText)
 		}
 	}
 	return ab[0], ab[1], nil
@@ -173,7 +173,7 @@ func (p *Problem) ClassOf(name string) (k int, ok bool) {
 }
 
 // ClassList is what a message says of the classes.
-func (t *Task) ClassList() string { return console.Cut(t.list(), 60) }
+func (t *Task) ClassList() string { return job.Cut(t.list(), 60) }
 
 // list formats the classes as the user knows them.
 func (t *Task) list() string {
@@ -217,7 +217,7 @@ func labelsOf(from string, list []string, d *dataset.Data) ([]int, error) {
 		if d.Names != nil {
 			var ok bool
 			if k, ok = slices.BinarySearch(d.Names, class); !ok {
-				return nil, fmt.Errorf("%s: %s is not a class of %s, which are %s", from, class, d.Source, console.Cut(JoinNames(d.Names), 60))
+				return nil, fmt.Errorf("%s: %s is not a class of %s, which are %s", from, class, d.Source, job.Cut(JoinNames(d.Names), 60))
 			}
 		} else if err != nil {
 			return nil, fmt.Errorf("%s: the labels of %s are numbers, and %q is none; give numbers, and names with --class-names", from, d.Source, class)
@@ -264,14 +264,14 @@ func wantedClasses(f *DataFlags, m *Model, d *dataset.Data) (w wanted, err error
 		case w.classes == nil:
 			w.classes = named
 		case named != nil && !slices.Equal(named, w.classes):
-			return w, fmt.Errorf("--class-names %s and --classes %s are different classes; give one of them", f.classNameText, f.ClassText)
+			return w, fmt.Errorf("--class-names %s and --classes %s are different classes; give one of them", f.ClassNameText, f.ClassText)
 		}
 		w.names = nil // those of the data are the names
 	}
 	if w.classes != nil && recorded != nil && !slices.Equal(w.classes, recorded) {
 		flag, given := "--classes", f.ClassText
 		if given == "" {
-			flag, given = "--class-names", f.classNameText
+			flag, given = "--class-names", f.ClassNameText
 		}
 		return w, fmt.Errorf("%s %s contradicts %s, whose outputs are by its metadata for the classes %s; leave %s out", flag, given, m.Name, classText(recorded, d), flag)
 	}
@@ -289,7 +289,7 @@ func allNamed(f *DataFlags, named []int, d *dataset.Data) error {
 	}
 	for k, name := range d.Names {
 		if !slices.Contains(named, k) {
-			return fmt.Errorf("--class-names %s: %s has rows of the class %s too; name it, or keep some classes with --classes", f.classNameText, d.Source, name)
+			return fmt.Errorf("--class-names %s: %s has rows of the class %s too; name it, or keep some classes with --classes", f.ClassNameText, d.Source, name)
 		}
 	}
 	return nil
@@ -316,7 +316,7 @@ func (t *Task) nameClasses(w wanted, m *Model, d *dataset.Data) error {
 			t.Names = append(t.Names, d.Train.ClassName(k))
 		}
 	case w.names != nil && len(w.names) != len(t.Classes):
-		return fmt.Errorf("%d names of classes (%s), but %s tells %d apart; give --class-names one for each", len(w.names), console.Cut(JoinNames(w.names), 40), m.Name, len(t.Classes))
+		return fmt.Errorf("%d names of classes (%s), but %s tells %d apart; give --class-names one for each", len(w.names), job.Cut(JoinNames(w.names), 40), m.Name, len(t.Classes))
 	default:
 		t.Names = w.names
 	}

@@ -6,7 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -23,7 +23,7 @@ const (
 // Normalized are the layers on whose scale the outputs do not depend, as before a
 // normalization; then θ* is a mode for no prior. They are looked for on the first training
 // rows.
-func (p *Problem) Normalized(ctx context.Context, con *console.Console) ([]string, error) {
+func (p *Problem) Normalized(ctx context.Context, con *job.Job) ([]string, error) {
 	n := p.Within(min(p.Examples.Train.Len(), invarianceRows), p.Model.Net.BatchBytes)
 	x, err := p.Examples.Inputs(ctx, p.Examples.Train, 0, n)
 	if err != nil {
@@ -38,7 +38,7 @@ func (p *Problem) Normalized(ctx context.Context, con *console.Console) ([]strin
 
 // Normalized is that of a problem without data, on rows of normal numbers. It is nil where
 // the network takes whole numbers, or is too large.
-func (m *Model) Normalized(ctx context.Context, con *console.Console) ([]string, error) {
+func (m *Model) Normalized(ctx context.Context, con *job.Job) ([]string, error) {
 	for _, in := range m.Net.Inputs() {
 		if in.Integer {
 			return nil, nil
@@ -56,7 +56,7 @@ func (m *Model) Normalized(ctx context.Context, con *console.Console) ([]string,
 }
 
 // normalizedAt looks at as many of the rows as the work allows, and is nil for fewer than two.
-func normalizedAt(ctx context.Context, con *console.Console, net *network.Network, x *mat.Dense, work float64) ([]string, error) {
+func normalizedAt(ctx context.Context, con *job.Job, net *network.Network, x *mat.Dense, work float64) ([]string, error) {
 	_, c, p := net.Dims()
 	rows, d := x.Dims()
 	if rows = int(min(float64(rows), work/float64(c*max(1, p)))); rows < 2 {

@@ -27,30 +27,27 @@ type Options struct {
 	MaxMemory                       int64
 }
 
-// Flags returns the flags that say the same. An error is a *console.UsageError.
+// Flags returns the flags that say the same. An error is a *job.UsageError.
 func (o *Options) Flags() (*Flags, error) {
 	given := map[string]bool{"model": o.Model != "" || o.Network != nil, "data": o.Data != "" || o.Rows != nil, "test-data": o.TestData != "", "valid-data": o.ValidData != "",
 		"train-count": o.TrainCount > 0, "train-index": o.TrainRows != "", "freeze": o.Freeze != nil, "learn": o.Learn != nil}
 	f := &Flags{
-		Model: ModelFlags{path: o.Model, net: o.Network, freeze: o.Freeze, learn: o.Learn, memory: o.MaxMemory},
-		Data: DataFlags{name: o.Data, target: o.Target, testFile: o.TestData, validFile: o.ValidData, rowsFile: o.TrainRows, count: o.TrainCount, id: o.ID,
-			held: o.Rows, ClassText: JoinNames(o.Classes), classNameText: JoinNames(o.ClassNames), InMemory: o.InMemory},
+		Model: ModelFlags{Path: o.Model, net: o.Network, Freeze: o.Freeze, Learn: o.Learn, memory: o.MaxMemory},
+		Data: DataFlags{Name: o.Data, Target: o.Target, TestFile: o.TestData, ValidFile: o.ValidData, RowsFile: o.TrainRows, Count: o.TrainCount, ID: o.ID,
+			held: o.Rows, ClassText: JoinNames(o.Classes), ClassNameText: JoinNames(o.ClassNames), InMemory: o.InMemory},
 		Task:    TaskFlags{Likelihood: o.Likelihood, Precision: o.Precision, WeightDecay: o.WeightDecay, Noise: o.Noise},
 		Limits:  LimitFlags{Seed: o.Seed, Memory: o.MaxMemory},
-		Scaling: ScalingFlags{standardize: o.Standardize},
+		Scaling: ScalingFlags{Standardize: o.Standardize},
 		given:   func(flag string) bool { return given[flag] },
 	}
 	switch {
 	case o.Rows != nil:
-		f.Data.name = o.Rows.Name
-	case f.Data.name == "":
-		f.Data.name = "digits"
+		f.Data.Name = o.Rows.Name
+	case f.Data.Name == "":
+		f.Data.Name = "digits"
 	}
-	if f.Scaling.standardize == "" {
-		f.Scaling.standardize = "auto"
-	}
-	for i, name := range scalingNames[1:] {
-		f.Scaling.numbers()[i].name = name
+	if f.Scaling.Standardize == "" {
+		f.Scaling.Standardize = "auto"
 	}
 	if err := f.Task.check(); err != nil {
 		return nil, err

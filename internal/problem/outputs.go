@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/funcgp/funcgp/explain/report"
-	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -22,25 +22,25 @@ const manyOutputs, fewOutputs = 100, 10
 // OutputFlags say which classes of a network are told apart; the others are taken as
 // one.
 type OutputFlags struct {
-	text string
+	Text string
 	top  int      // K of top:K; 0 for a list
 	list []string // nil for top:K
 }
 
 func (s *OutputFlags) check() error {
-	if s.text == "" || s.text == "all" {
+	if s.Text == "" || s.Text == "all" {
 		return nil
 	}
-	if k, ok := strings.CutPrefix(s.text, "top:"); ok {
+	if k, ok := strings.CutPrefix(s.Text, "top:"); ok {
 		var err error
 		if s.top, err = strconv.Atoi(k); err != nil || s.top < 1 {
-			return console.Usagef("--outputs %s: want a number of classes, such as top:10", s.text)
+			return job.Usagef("--outputs %s: want a number of classes, such as top:10", s.Text)
 		}
 		return nil
 	}
 	var err error
-	if s.list, err = splitNames(s.text); err != nil {
-		return console.Usagef("--outputs %v", err)
+	if s.list, err = splitNames(s.Text); err != nil {
+		return job.Usagef("--outputs %v", err)
 	}
 	return nil
 }
@@ -64,13 +64,13 @@ const othersName = "others"
 // of more than 100 the ten that are most probable by the network, in the mean over the
 // training rows. Other problems come back as they are, and so does one that answers
 // from a saved posterior, which was grouped as it was opened.
-func (p *Problem) Grouped(ctx context.Context, c *console.Console) (*Problem, error) {
+func (p *Problem) Grouped(ctx context.Context, c *job.Job) (*Problem, error) {
 	return p.groupedBy(ctx, c, p.Examples.Train, "the training rows")
 }
 
 // GroupedFor is Grouped with the most probable classes of these rows, which come back
 // with the classes that are told apart.
-func (p *Problem) GroupedFor(ctx context.Context, c *console.Console, rows *dataset.Subset) (*Problem, *dataset.Subset, error) {
+func (p *Problem) GroupedFor(ctx context.Context, c *job.Job, rows *dataset.Subset) (*Problem, *dataset.Subset, error) {
 	g, err := p.groupedBy(ctx, c, rows, "the rows asked for")
 	if err != nil || g == p {
 		return p, rows, err
@@ -79,10 +79,10 @@ func (p *Problem) GroupedFor(ctx context.Context, c *console.Console, rows *data
 }
 
 // groupedBy is Grouped with the mean over these rows.
-func (p *Problem) groupedBy(ctx context.Context, c *console.Console, rows *dataset.Subset, what string) (*Problem, error) {
+func (p *Problem) groupedBy(ctx context.Context, c *job.Job, rows *dataset.Subset, what string) (*Problem, error) {
 	f, t, m := &p.flags.Outputs, p.Task, p.Model
 	switch {
-	case p.Saved != nil || f.text == "all" || f.text == "" && !p.ManyClasses():
+	case p.Saved != nil || f.Text == "all" || f.Text == "" && !p.ManyClasses():
 		return p, nil
 	case !IsSoftmax(t.Likelihood):
 		return nil, fmt.Errorf("--outputs is for classes with an output each, but %s has the %s likelihood; leave it out", m.Name, t.Likelihood.Name())
@@ -93,13 +93,13 @@ func (p *Problem) groupedBy(ctx context.Context, c *console.Console, rows *datas
 	}
 	var kept []int
 	top := f.top
-	if f.text == "" {
+	if f.Text == "" {
 		top = fewOutputs
 	}
 	for _, name := range f.list {
 		k, err := p.outputOf(name)
 		if err != nil {
-			return nil, fmt.Errorf("--outputs: %s is not one of the classes %s; choose among them", name, console.Cut(t.list(), 60))
+			return nil, fmt.Errorf("--outputs: %s is not one of the classes %s; choose among them", name, job.Cut(t.list(), 60))
 		}
 		kept = append(kept, k)
 	}
@@ -121,7 +121,7 @@ func (p *Problem) groupedBy(ctx context.Context, c *console.Console, rows *datas
 	}
 	if len(kept) < m.Outputs {
 		c.Note("%s tells %s classes apart; %s %s, and the other %s, with probability %.3g in the mean over %s, are one class, %q; --outputs chooses others",
-			m.Name, console.Count(m.Outputs), console.Cut(JoinNames(g.Task.Names[:len(kept)]), 80), areKept(len(kept)), console.Count(m.Outputs-len(kept)), by.Others, what, othersName)
+			m.Name, job.Count(m.Outputs), job.Cut(JoinNames(g.Task.Names[:len(kept)]), 80), areKept(len(kept)), job.Count(m.Outputs-len(kept)), by.Others, what, othersName)
 	}
 	return g, nil
 }

@@ -9,27 +9,27 @@ import (
 	"strings"
 
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/job"
 )
 
 // Pool reads rows whose labels are not used: a file or folder as --input takes it, or
 // the training rows of data as --data names them, but those of this problem where it is
 // trained on the same data.
-func (p *Problem) Pool(ctx context.Context, c *console.Console, name string) (*Asked, error) {
+func (p *Problem) Pool(ctx context.Context, c *job.Job, name string) (*Asked, error) {
 	var pool *Asked
 	var err error
 	if isDataName(name) {
 		pool, err = p.poolOfData(ctx, c, name)
 	} else {
-		f := RowFlags{input: name}
+		f := RowFlags{Input: name}
 		pool, err = f.inputs(ctx, c, p)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if pool.Len() == 0 {
-		return nil, console.FullErrorf("--pool %s: there is no row that the posterior is not trained on; give another pool", name)
+		return nil, job.FullErrorf("--pool %s: there is no row that the posterior is not trained on; give another pool", name)
 	}
 	return pool, nil
 }
@@ -47,14 +47,14 @@ func isDataName(name string) bool {
 	return len(idx) > 0
 }
 
-func (p *Problem) poolOfData(ctx context.Context, c *console.Console, name string) (*Asked, error) {
+func (p *Problem) poolOfData(ctx context.Context, c *job.Job, name string) (*Asked, error) {
 	d, err := dataset.Open(ctx, name, &dataset.OpenOptions{Seed: p.Limits.Seed, MaxBytes: gp.MemoryBudget(p.Limits.Memory), Progress: c.Show})
-	c.ClearBar()
+	c.Clear()
 	if err != nil {
 		return nil, err
 	}
 	if !slices.Equal(d.Shape, p.Examples.Data.Shape) {
-		return nil, console.FullErrorf("--pool %s: a row has the shape %v, but those of %s have %v; give rows like these", name, d.Shape, p.Examples.Data.Source, p.Examples.Data.Shape)
+		return nil, job.FullErrorf("--pool %s: a row has the shape %v, but those of %s have %v; give rows like these", name, d.Shape, p.Examples.Data.Source, p.Examples.Data.Shape)
 	}
 	o := &dataset.SelectOptions{Classes: p.Examples.classes, From: "--pool"}
 	rows, err := d.Train.Select(o)
@@ -70,5 +70,5 @@ func (p *Problem) poolOfData(ctx context.Context, c *console.Console, name strin
 		return &Asked{Subset: &dataset.Subset{Set: d.Train}, File: name}, nil
 	}
 	rows, err = d.Train.Select(o)
-	return &Asked{Subset: rows, File: name, Notes: []string{fmt.Sprintf("%s: %s rows that are no training rows", name, console.Count(len(o.Rows)))}}, err
+	return &Asked{Subset: rows, File: name, Notes: []string{fmt.Sprintf("%s: %s rows that are no training rows", name, job.Count(len(o.Rows)))}}, err
 }

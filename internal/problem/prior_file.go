@@ -14,8 +14,8 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/atomicfile"
-	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inputfile"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -64,7 +64,7 @@ func readPrior(ctx context.Context, path string, memory int64) (*PriorFile, erro
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		return nil, console.FullErrorf("--prior %s: it cannot be opened: %w; name a file that gpexplain evidence --optimize -o wrote", path, console.CauseOf(err))
+		return nil, job.FullErrorf("--prior %s: it cannot be opened: %w; name a file that gpexplain evidence --optimize -o wrote", path, job.CauseOf(err))
 	}
 	defer in.Close()
 	most := gp.MemoryBudget(memory) / 4
@@ -73,13 +73,13 @@ func readPrior(ctx context.Context, path string, memory int64) (*PriorFile, erro
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case err != nil:
-		return nil, console.FullErrorf("--prior %s: it cannot be read: %w", path, console.CauseOf(err))
+		return nil, job.FullErrorf("--prior %s: it cannot be read: %w", path, job.CauseOf(err))
 	case int64(len(text)) > most:
-		return nil, console.FullErrorf("--prior %s: it has more than %s, a quarter of the memory that may be used; raise --max-memory", path, SizeText(most))
+		return nil, job.FullErrorf("--prior %s: it has more than %s, a quarter of the memory that may be used; raise --max-memory", path, SizeText(most))
 	}
 	f, err := ParsePrior(text)
 	if err != nil {
-		return nil, console.FullErrorf("--prior %s: %w; find it again with gpexplain evidence --optimize -o", path, err)
+		return nil, job.FullErrorf("--prior %s: %w; find it again with gpexplain evidence --optimize -o", path, err)
 	}
 	f.path = path
 	return f, nil
@@ -91,7 +91,7 @@ func ParsePrior(text []byte) (*PriorFile, error) {
 	d.DisallowUnknownFields()
 	f := &PriorFile{}
 	if err := d.Decode(f); err != nil {
-		return nil, fmt.Errorf("it is no prior in JSON: %s", console.Cut(console.OneLine(err.Error()), 120))
+		return nil, fmt.Errorf("it is no prior in JSON: %s", job.Cut(job.OneLine(err.Error()), 120))
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("something follows the prior")
@@ -104,11 +104,11 @@ func (f *PriorFile) check() error {
 	usable := func(v float64) bool { return v >= 1e-300 && v <= 1e300 }
 	switch {
 	case f.Schema != PriorSchema:
-		return fmt.Errorf("its schema is %q, not %q", console.Cut(f.Schema, 40), PriorSchema)
+		return fmt.Errorf("its schema is %q, not %q", job.Cut(f.Schema, 40), PriorSchema)
 	case !slices.Contains([]string{PriorIsotropic, PriorGroups, PriorG}, f.Kind):
-		return fmt.Errorf("its kind is %q, not isotropic, groups or g", console.Cut(f.Kind, 40))
+		return fmt.Errorf("its kind is %q, not isotropic, groups or g", job.Cut(f.Kind, 40))
 	case !isLikelihood(f.Likelihood):
-		return fmt.Errorf("its likelihood is %q, which is none", console.Cut(f.Likelihood, 40))
+		return fmt.Errorf("its likelihood is %q, which is none", job.Cut(f.Likelihood, 40))
 	case HasNoise(LikelihoodNamed(f.Likelihood)) != (f.Noise != nil):
 		return fmt.Errorf("its noise_variance must be there for the gaussian likelihood, and for no other")
 	case f.Noise != nil && !usable(*f.Noise):
@@ -128,17 +128,17 @@ func (f *PriorFile) check() error {
 	tensors, parameters := map[string]bool{}, 0
 	for _, g := range f.Groups {
 		if !usable(g.Variance) && (g.Variance != 0 || f.Kind == PriorIsotropic) {
-			return fmt.Errorf("the variance of group %q is %v, which is none", console.Cut(g.Name, 40), g.Variance)
+			return fmt.Errorf("the variance of group %q is %v, which is none", job.Cut(g.Name, 40), g.Variance)
 		}
 		for _, t := range g.Tensors {
 			if tensors[t.Name] {
-				return fmt.Errorf("its tensor %q is there twice", console.Cut(t.Name, 40))
+				return fmt.Errorf("its tensor %q is there twice", job.Cut(t.Name, 40))
 			}
 			tensors[t.Name] = true
 			size := 1
 			for _, d := range t.Shape {
 				if d < 1 || size > math.MaxInt32/d {
-					return fmt.Errorf("the shape of its tensor %q is %v, which is none", console.Cut(t.Name, 40), t.Shape)
+					return fmt.Errorf("the shape of its tensor %q is %v, which is none", job.Cut(t.Name, 40), t.Shape)
 				}
 				size *= d
 			}
@@ -189,7 +189,7 @@ func (f *PriorFile) misfit(net *network.Network) string {
 		delete(have, x.Name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(have)) {
-		return fmt.Sprintf("there is no tensor %s", console.Cut(console.OneLine(name), 40))
+		return fmt.Sprintf("there is no tensor %s", job.Cut(job.OneLine(name), 40))
 	}
 	if f.Kind == PriorG && f.Theta != linearize.SumOf(net.Theta()) {
 		return "it was found for other values of the parameters"
@@ -199,12 +199,12 @@ func (f *PriorFile) misfit(net *network.Network) string {
 
 // suits refuses a prior that is of another model. It warns where that has been trained
 // on since the prior was found. A nil file suits all.
-func (f *PriorFile) suits(c *console.Console, m *Model) error {
+func (f *PriorFile) suits(c *job.Job, m *Model) error {
 	if f == nil {
 		return nil
 	}
 	if why := f.misfit(m.Net); why != "" {
-		return console.FullErrorf("--prior %s: %s: it is not of %s; find one with gpexplain evidence --optimize -o", f.path, why, m.Name)
+		return job.FullErrorf("--prior %s: %s: it is not of %s; find one with gpexplain evidence --optimize -o", f.path, why, m.Name)
 	}
 	if f.Theta != linearize.SumOf(m.Net.Theta()) {
 		c.Warn(linearize.NewWarning("prior-of-other-parameters", math.NaN(), math.NaN(), "Find one again by gpexplain evidence --optimize -o.",
@@ -219,7 +219,7 @@ func (f *PriorFile) noise(t *Task, m *Model) error {
 		return nil
 	}
 	if f.Likelihood != t.Likelihood.Name() {
-		return console.FullErrorf("--prior %s: it was found for the %s likelihood, but %s has %s; find one with gpexplain evidence --optimize -o", f.path, f.Likelihood, m.Name, t.Likelihood.Name())
+		return job.FullErrorf("--prior %s: it was found for the %s likelihood, but %s has %s; find one with gpexplain evidence --optimize -o", f.path, f.Likelihood, m.Name, t.Likelihood.Name())
 	}
 	if f.Noise == nil {
 		return nil

@@ -9,8 +9,8 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -29,13 +29,13 @@ type Problem struct {
 
 // Open reads the model, the saved posterior of a file if it is not "",
 // and the data, and decides what the outputs mean and which rows to train on.
-func Open(ctx context.Context, c *console.Console, f *Flags, posteriorFile string) (*Problem, error) {
+func Open(ctx context.Context, c *job.Job, f *Flags, posteriorFile string) (*Problem, error) {
 	return OpenFile(ctx, c, f, posteriorFile, PosteriorFile)
 }
 
 // OpenFile is Open with a file of that kind, "" for none, which says of model, data and
 // task what that of a posterior says.
-func OpenFile(ctx context.Context, c *console.Console, f *Flags, path string, kind FileKind) (*Problem, error) {
+func OpenFile(ctx context.Context, c *job.Job, f *Flags, path string, kind FileKind) (*Problem, error) {
 	var saved *SavedFile
 	var err error
 	if path != "" {
@@ -142,7 +142,7 @@ func (p *Problem) TrainNames() RowNames { return NamesOf(p.Examples.Train, 0, p.
 // OpenToTrain reads the data for a model that is still to be trained, of this name
 // and with the number of outputs that suits the data. plan refuses what cannot
 // fit before anything large is taken, for n training examples.
-func OpenToTrain(ctx context.Context, c *console.Console, f *Flags, name string, outputs func(d *dataset.Data, classes []int) int, plan func(d *dataset.Data, n int) error) (*Problem, error) {
+func OpenToTrain(ctx context.Context, c *job.Job, f *Flags, name string, outputs func(d *dataset.Data, classes []int) int, plan func(d *dataset.Data, n int) error) (*Problem, error) {
 	d, err := openData(ctx, c, &f.Data, &Model{Meta: &Metadata{}}, f.Limits.Memory)
 	if err != nil {
 		return nil, err

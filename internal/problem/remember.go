@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inputfile"
+	"github.com/funcgp/funcgp/internal/job"
 )
 
 // Remembered says where the model and the data of a saved posterior were, so that no
@@ -45,11 +45,11 @@ func (p *Problem) Remember(ctx context.Context) (*Remembered, error) {
 	if err := p.Examples.Data.Complete(ctx); err != nil {
 		return nil, err
 	}
-	r := &Remembered{Freeze: p.flags.Model.freeze, Learn: p.flags.Model.learn, Output: p.flags.Model.output, Column: p.flags.Model.columns, Target: f.target, ID: f.id, Split: f.Split}
+	r := &Remembered{Freeze: p.flags.Model.Freeze, Learn: p.flags.Model.Learn, Output: p.flags.Model.Output, Column: p.flags.Model.Columns, Target: f.Target, ID: f.ID, Split: f.Split}
 	for _, path := range []struct {
 		from string
 		to   *string
-	}{{p.Model.Path, &r.Model}, {f.name, &r.Data}, {f.testFile, &r.Test}, {f.validFile, &r.Valid}} {
+	}{{p.Model.Path, &r.Model}, {f.Name, &r.Data}, {f.TestFile, &r.Test}, {f.ValidFile, &r.Valid}} {
 		var err error
 		if *path.to, err = absolute(path.from); err != nil {
 			return nil, err
@@ -140,15 +140,15 @@ func (r *Remembered) recall(ctx context.Context, posterior string, f *Flags, inp
 				return err
 			}
 		}
-		f.Model.path = r.Model
+		f.Model.Path = r.Model
 	}
 	if !f.given("output") {
-		f.Model.output = r.Output
+		f.Model.Output = r.Output
 	}
 	for _, list := range []struct {
 		flag     string
 		from, to *[]string
-	}{{"freeze", &r.Freeze, &f.Model.freeze}, {"learn", &r.Learn, &f.Model.learn}, {"input-columns", &r.Column, &f.Model.columns}} {
+	}{{"freeze", &r.Freeze, &f.Model.Freeze}, {"learn", &r.Learn, &f.Model.Learn}, {"input-columns", &r.Column, &f.Model.Columns}} {
 		if !f.given(list.flag) {
 			*list.to = slices.Clone(*list.from)
 		}
@@ -157,18 +157,18 @@ func (r *Remembered) recall(ctx context.Context, posterior string, f *Flags, inp
 		return nil
 	}
 	if kind, _, _ := strings.Cut(r.Data, ":"); bundled && kind != "digits" {
-		f.Data.gone, f.Data.name, f.Data.id, f.Data.target = true, r.Data, r.ID, r.Target
+		f.Data.gone, f.Data.Name, f.Data.ID, f.Data.Target = true, r.Data, r.ID, r.Target
 		return nil
 	}
 	d := &f.Data
-	d.name = r.Data
+	d.Name = r.Data
 	parts := !f.given("split") && !f.given("test-data") && !f.given("valid-data")
 	for _, one := range []struct {
 		flag string
 		take bool
 		from string
 		to   *string
-	}{{"target", true, r.Target, &d.target}, {"id", true, r.ID, &d.id}, {"test-data", parts, r.Test, &d.testFile}, {"valid-data", parts, r.Valid, &d.validFile}} {
+	}{{"target", true, r.Target, &d.Target}, {"id", true, r.ID, &d.ID}, {"test-data", parts, r.Test, &d.TestFile}, {"valid-data", parts, r.Valid, &d.ValidFile}} {
 		if one.take && !f.given(one.flag) {
 			*one.to = one.from
 		}
@@ -212,11 +212,11 @@ func (r *Remembered) check(ctx context.Context, posterior, path, flag string) er
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.Is(err, fs.ErrNotExist):
-			return console.FullErrorf("%s: it was fitted with %s, which is not there (%w); give %s", posterior, path, fs.ErrNotExist, flag)
+			return job.FullErrorf("%s: it was fitted with %s, which is not there (%w); give %s", posterior, path, fs.ErrNotExist, flag)
 		case err != nil:
 			return err
 		case sum != file.SHA256:
-			return console.FullErrorf("%s: %s has changed since it was fitted (SHA-256 %.12s…, was %.12s…); fit it again, or give %s with the file as it was", posterior, path, sum, file.SHA256, flag)
+			return job.FullErrorf("%s: %s has changed since it was fitted (SHA-256 %.12s…, was %.12s…); fit it again, or give %s with the file as it was", posterior, path, sum, file.SHA256, flag)
 		}
 	}
 	return nil

@@ -12,8 +12,8 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -21,7 +21,7 @@ import (
 // chooseRows picks the training rows of the data: those of the saved posterior
 // where there is one, else those of the flags, else those that the model
 // records if it was trained on these data, else all.
-func chooseRows(ctx context.Context, c *console.Console, f *DataFlags, m *Model, t *Task, d *dataset.Data, saved *SavedFile) (*dataset.Subset, error) {
+func chooseRows(ctx context.Context, c *job.Job, f *DataFlags, m *Model, t *Task, d *dataset.Data, saved *SavedFile) (*dataset.Subset, error) {
 	if saved != nil {
 		train, err := saved.trainingRows(t, d)
 		if err == nil {
@@ -29,16 +29,16 @@ func chooseRows(ctx context.Context, c *console.Console, f *DataFlags, m *Model,
 		}
 		return train, err
 	}
-	o := &dataset.SelectOptions{Classes: t.Classes, Count: f.count}
+	o := &dataset.SelectOptions{Classes: t.Classes, Count: f.Count}
 	var err error
 	recorded := false
 	switch {
-	case f.rowsFile != "":
-		if o.Rows, err = dataset.ReadRows(ctx, f.rowsFile); err != nil {
+	case f.RowsFile != "":
+		if o.Rows, err = dataset.ReadRows(ctx, f.RowsFile); err != nil {
 			return nil, err
 		}
-		o.From = f.rowsFile
-	case f.count == 0 && m.Meta.Rows != "":
+		o.From = f.RowsFile
+	case f.Count == 0 && m.Meta.Rows != "":
 		if m.Meta.Data != Fingerprint(d.Train) {
 			c.Warn(linearize.NewWarning("other-data", math.NaN(), math.NaN(), "Choose rows by --train-count or --train-index.",
 				"%s was trained on other data than %s. The training rows it records are not used.", m.Name, d.Source))
@@ -62,7 +62,7 @@ func chooseRows(ctx context.Context, c *console.Console, f *DataFlags, m *Model,
 // oneClass is the error where all training rows are of one class. What comes before says what
 // makes it so.
 func (t *Task) oneClass(before string, k int) error {
-	return console.FullErrorf("%s training rows of class %s alone, and the %s likelihood needs two classes to tell apart; take some of another", before, t.ClassNames()[k], t.Likelihood.Name())
+	return job.FullErrorf("%s training rows of class %s alone, and the %s likelihood needs two classes to tell apart; take some of another", before, t.ClassNames()[k], t.Likelihood.Name())
 }
 
 // mostLeftOut is the largest share of the rows of a part whose labels may be no class.
@@ -80,7 +80,7 @@ func leftOutKnown(f *DataFlags, m *Model, d *dataset.Data, saved *SavedFile) boo
 // checkLeftOut warns of rows whose labels are none of the classes, and refuses more of them than
 // mostLeftOut of a part, or training rows that lack a class beside them: a label may be that of
 // a class in another spelling. The labels that the training of the model left out do not count.
-func checkLeftOut(c *console.Console, m *Model, d *dataset.Data, classes []int, parts ...*dataset.Set) error {
+func checkLeftOut(c *job.Job, m *Model, d *dataset.Data, classes []int, parts ...*dataset.Set) error {
 	for _, part := range parts {
 		count := map[int]int{}
 		for _, label := range part.Labels {
@@ -105,7 +105,7 @@ func checkLeftOut(c *console.Console, m *Model, d *dataset.Data, classes []int, 
 			}
 		}
 		text := fmt.Sprintf("%s of the %s %s rows are of no class that %s tells apart (%s): their labels are %s%s",
-			console.Count(left), console.Count(rows), part.Part, m.Name, console.Cut(classText(classes, d), 60), dataset.QuoteList(unknown), empty)
+			job.Count(left), job.Count(rows), part.Part, m.Name, job.Cut(classText(classes, d), 60), dataset.QuoteList(unknown), empty)
 		if empty != "" || float64(left) > mostLeftOut*float64(rows) {
 			return fmt.Errorf("%s: %s; correct the labels, or give --classes, which leaves other rows out", part.File, text)
 		}
@@ -176,7 +176,7 @@ func ParseRows(text string, limit int) (rows []int, ok bool) {
 // what helps. Errors that are about another file or flag stay as they are.
 func (n RowNames) ExplainError(err error) error {
 	const remedy = "check the numbers there, or give another --prior-precision"
-	if err == nil || console.IsFull(err) {
+	if err == nil || job.IsFull(err) {
 		return err
 	}
 	if e := (*gp.NotFiniteError)(nil); errors.As(err, &e) {

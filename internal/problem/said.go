@@ -6,28 +6,15 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/pflag"
-
-	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inputfile"
+	"github.com/funcgp/funcgp/internal/job"
 )
 
-// savedFlags are the flags whose values the file of a posterior says. One that is given beside
+// SavedFlagNames are the flags whose values the file of a posterior says. One that is given beside
 // the file must agree with it.
-var savedFlags = []string{"outputs", "method", "inducing", "within", "certify", "select", "at", "refit", "tune-prior", "train-count", "train-index", "classes", "likelihood", "prior-precision", "weight-decay", "prior", "noise-variance",
+var SavedFlagNames = []string{"outputs", "method", "inducing", "within", "certify", "select", "at", "refit", "tune-prior", "train-count", "train-index", "classes", "likelihood", "prior-precision", "weight-decay", "prior", "noise-variance",
 	"standardize", "input-mean", "input-sd", "target-mean", "target-sd", "calibrate"}
-
-// savedTexts are the values of those of the flags that a verb has.
-func savedTexts(set *pflag.FlagSet) map[string]string {
-	texts := map[string]string{}
-	for _, name := range savedFlags {
-		if f := set.Lookup(name); f != nil {
-			texts[name] = f.Value.String()
-		}
-	}
-	return texts
-}
 
 // SavedFlags are the flags of the fit as the file of its posterior keeps them: those of the file
 // that the problem was read from, where there is one.
@@ -112,7 +99,7 @@ func (h *SavedHeader) value(flag string) string {
 // training rows are compared when the data are read, by agreeRows; --calibrate none leaves out
 // what the file has, and the calibration of parts is that of their merger.
 func (v *SavedFile) agree(ctx context.Context, f *Flags, kind FileKind) error {
-	for _, name := range savedFlags {
+	for _, name := range SavedFlagNames {
 		text := f.texts[name]
 		if f.given == nil || !f.given(name) || name == "train-count" || name == "train-index" || name == "calibrate" && (text == "none" || kind != PosteriorFile) {
 			continue
@@ -129,7 +116,7 @@ func (v *SavedFile) agree(ctx context.Context, f *Flags, kind FileKind) error {
 			return v.differs(name, text, said)
 		}
 	}
-	f.Task, f.Scaling, f.Outputs = TaskFlags{}, ScalingFlags{standardize: "auto"}, OutputFlags{}
+	f.Task, f.Scaling, f.Outputs = TaskFlags{}, ScalingFlags{Standardize: "auto"}, OutputFlags{}
 	f.Data.ClassText, f.Data.classList = "", nil
 	return nil
 }
@@ -137,20 +124,20 @@ func (v *SavedFile) agree(ctx context.Context, f *Flags, kind FileKind) error {
 // agreeRows refuses flags that name other training rows than those of the file. Of a file with
 // the training rows inside there are no others, among which they would be the first.
 func (v *SavedFile) agreeRows(ctx context.Context, f *DataFlags, t *Task, d *dataset.Data, train *dataset.Subset) error {
-	said := "its " + console.Count(train.Len()) + " training rows"
-	if f.rowsFile != "" {
-		if rows, err := dataset.ReadRows(ctx, f.rowsFile); err != nil || slices.Equal(rows, train.Rows) {
+	said := "its " + job.Count(train.Len()) + " training rows"
+	if f.RowsFile != "" {
+		if rows, err := dataset.ReadRows(ctx, f.RowsFile); err != nil || slices.Equal(rows, train.Rows) {
 			return err
 		}
-		return v.differs("train-index", f.rowsFile, said)
+		return v.differs("train-index", f.RowsFile, said)
 	}
-	if f.count == 0 || v.Header.Inputs && v.Header.Flags["train-count"] == strconv.Itoa(f.count) {
+	if f.Count == 0 || v.Header.Inputs && v.Header.Flags["train-count"] == strconv.Itoa(f.Count) {
 		return nil
 	}
-	if first, err := d.Train.Select(&dataset.SelectOptions{Classes: t.Classes, Count: f.count}); err == nil && !v.Header.Inputs && slices.Equal(first.Rows, train.Rows) {
+	if first, err := d.Train.Select(&dataset.SelectOptions{Classes: t.Classes, Count: f.Count}); err == nil && !v.Header.Inputs && slices.Equal(first.Rows, train.Rows) {
 		return nil
 	}
-	return v.differs("train-count", strconv.Itoa(f.count), said)
+	return v.differs("train-count", strconv.Itoa(f.Count), said)
 }
 
 // differs is the error of a flag that says other than the file, "" where that has no words.
@@ -158,5 +145,5 @@ func (v *SavedFile) differs(flag, text, said string) error {
 	if said != "" {
 		said = ", which says " + said
 	}
-	return console.FullErrorf("%s: --%s %s is not what it was fitted with%s; leave the flag out, or fit another posterior", v.path, flag, console.Cut(text, 60), said)
+	return job.FullErrorf("%s: --%s %s is not what it was fitted with%s; leave the flag out, or fit another posterior", v.path, flag, job.Cut(text, 60), said)
 }

@@ -12,9 +12,9 @@ import (
 
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inputfile"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse/shard"
 	"github.com/funcgp/funcgp/store"
@@ -156,7 +156,7 @@ type SavedFile struct {
 
 // openSaved opens the posterior of a file. The console closes the file in the
 // end.
-func openSaved(ctx context.Context, c *console.Console, path string, kind FileKind, f *Flags) (*SavedFile, error) {
+func openSaved(ctx context.Context, c *job.Job, path string, kind FileKind, f *Flags) (*SavedFile, error) {
 	file, err := kind.Open(ctx, path, f.Limits.Memory, f.Data.InMemory)
 	if err != nil {
 		return nil, err
@@ -197,7 +197,7 @@ func (k FileKind) Open(ctx context.Context, path string, memory int64, inMemory 
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		return nil, console.FullErrorf("%s: %s cannot be opened: %w; name a file that fit wrote", path, k.what, console.CauseOf(err))
+		return nil, job.FullErrorf("%s: %s cannot be opened: %w; name a file that fit wrote", path, k.what, job.CauseOf(err))
 	}
 	defer in.Close()
 	if in.Size() >= 0 && !inMemory {

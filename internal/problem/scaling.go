@@ -11,8 +11,8 @@ import (
 
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm"
-	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -31,7 +31,7 @@ type Scaling struct {
 // scalingOf decides what is done to inputs and targets: by the flags, then by the
 // metadata of the model, then by the data: see fitting. y are the training targets, in the
 // units of the data.
-func scalingOf(ctx context.Context, c *console.Console, f *ScalingFlags, m *Model, t *Task, d *dataset.Data, train *dataset.Subset, y *mat.Dense) (*Scaling, error) {
+func scalingOf(ctx context.Context, c *job.Job, f *ScalingFlags, m *Model, t *Task, d *dataset.Data, train *dataset.Subset, y *mat.Dense) (*Scaling, error) {
 	s := &Scaling{pictures: d.Images(), logVariances: HasLogVariances(t.Likelihood)}
 	if m.Net != nil {
 		about := m.Net.Describe()
@@ -42,10 +42,10 @@ func scalingOf(ctx context.Context, c *console.Console, f *ScalingFlags, m *Mode
 		return s, s.check(c, m, d, y)
 	}
 	var err error
-	if s.Inputs, s.InputsFrom, err = scaling(ctx, &f.inputMean, &f.inputSD, func(file *dataset.ScalingFile) (*dataset.Scaling, bool, error) { return file.Inputs(d.Columns) }); err != nil {
+	if s.Inputs, s.InputsFrom, err = scaling(ctx, &f.InputMean, &f.InputSD, func(file *dataset.ScalingFile) (*dataset.Scaling, bool, error) { return file.Inputs(d.Columns) }); err != nil {
 		return nil, err
 	}
-	if s.Targets, s.TargetsFrom, err = scaling(ctx, &f.targetMean, &f.targetSD, func(file *dataset.ScalingFile) (*dataset.Scaling, bool, error) { return file.Targets(d.TargetColumns) }); err != nil {
+	if s.Targets, s.TargetsFrom, err = scaling(ctx, &f.TargetMean, &f.TargetSD, func(file *dataset.ScalingFile) (*dataset.Scaling, bool, error) { return file.Targets(d.TargetColumns) }); err != nil {
 		return nil, err
 	}
 	if s.Targets != nil && !hasRealTargets(t.Likelihood) {
@@ -70,7 +70,7 @@ func (s *Scaling) byValue(ctx context.Context, f *ScalingFlags, m *Model, t *Tas
 		switch {
 		case !hasRealTargets(t.Likelihood):
 			s.TargetsFrom = "they are no real numbers"
-		case f.standardize == "no":
+		case f.Standardize == "no":
 			s.TargetsFrom = "from --standardize no"
 		case meta.Targets != nil:
 			s.Targets, s.TargetsFrom = meta.Targets, fromMetadata
@@ -85,9 +85,9 @@ func (s *Scaling) byValue(ctx context.Context, f *ScalingFlags, m *Model, t *Tas
 	}
 	byRows := false
 	switch {
-	case f.standardize == "no":
+	case f.Standardize == "no":
 		s.InputsFrom = "from --standardize no"
-	case f.standardize == "yes":
+	case f.Standardize == "yes":
 		byRows, s.InputsFrom = true, "from --standardize yes"
 	case meta.Scaling != nil:
 		s.Inputs, s.InputsFrom = meta.Scaling, fromMetadata
@@ -109,7 +109,7 @@ func (s *Scaling) byValue(ctx context.Context, f *ScalingFlags, m *Model, t *Tas
 
 // check refuses numbers that are not for the data, and warns of those that look
 // wrong.
-func (s *Scaling) check(c *console.Console, m *Model, d *dataset.Data, y *mat.Dense) error {
+func (s *Scaling) check(c *job.Job, m *Model, d *dataset.Data, y *mat.Dense) error {
 	if s.Inputs != nil {
 		if err := s.Inputs.Fits(d.Shape); err != nil {
 			if s.InputsFrom == fromMetadata {

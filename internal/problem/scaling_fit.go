@@ -10,8 +10,8 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/par"
 )
 
@@ -41,7 +41,7 @@ type way struct {
 // are an optimum of some weight decay, or else with which the outputs of a regression
 // have the mean and the deviation of its targets. It says what it chose, and warns where
 // another way to scale the targets is not ruled out.
-func (s *Scaling) byFit(ctx context.Context, c *console.Console, m *Model, t *Task, train *dataset.Subset, y *mat.Dense) error {
+func (s *Scaling) byFit(ctx context.Context, c *job.Job, m *Model, t *Task, train *dataset.Subset, y *mat.Dense) error {
 	inputs, targets := []way{{inputs: s.Inputs}}, []way{{targets: s.Targets}}
 	if s.InputsFrom == "" {
 		var err error
@@ -282,7 +282,7 @@ func constantLoss(t *Task, y *mat.Dense) float64 {
 
 // decide returns the best of the ways, and why; rival, if not nil, is another way to scale
 // the targets that is not ruled out.
-func decide(ctx context.Context, c *console.Console, m *Model, t *Task, train *dataset.Subset, y *mat.Dense, ways []way, pictures bool) (best, rival *way, why string, err error) {
+func decide(ctx context.Context, c *job.Job, m *Model, t *Task, train *dataset.Subset, y *mat.Dense, ways []way, pictures bool) (best, rival *way, why string, err error) {
 	least := 0
 	for i := range ways {
 		if ways[i].loss < ways[least].loss {
@@ -299,7 +299,7 @@ func decide(ctx context.Context, c *console.Console, m *Model, t *Task, train *d
 		return near[0], nil, near[0].why(ways), nil
 	}
 	best = near[0]
-	defer c.ClearBar()
+	defer c.Clear()
 	for i, w := range near {
 		show := func(done int) { c.Show("scalings compared", i*train.Len()+done, len(near)*train.Len()) }
 		if err := w.optimum(ctx, m, t, train, y, show); err != nil {

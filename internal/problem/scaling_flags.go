@@ -7,32 +7,30 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
-
-	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/job"
 )
 
 // ScalingFlags say what was done to inputs and targets outside the network.
 type ScalingFlags struct {
-	standardize                              string
-	inputMean, inputSD, targetMean, targetSD numbersFlag
+	Standardize                              string
+	InputMean, InputSD, TargetMean, TargetSD numbersFlag
 }
 
 // A numbersFlag holds numbers, or names a file with them.
 type numbersFlag struct {
-	name, text string
+	name, Text string
 	numbers    []float64 // nil where a file is named or the flag was not given
 }
 
-func (f *numbersFlag) given() bool { return f.text != "" }
+func (f *numbersFlag) given() bool { return f.Text != "" }
 
 // file is the file that the flag names; "" is none.
 func (f *numbersFlag) file() string {
 	if f.numbers != nil {
 		return ""
 	}
-	return f.text
+	return f.Text
 }
 
 // standardizations are the values of --standardize.
@@ -42,41 +40,29 @@ var standardizations = []string{"auto", "yes", "no"}
 var scalingNames = []string{"standardize", "input-mean", "input-sd", "target-mean", "target-sd"}
 
 func (s *ScalingFlags) numbers() []*numbersFlag {
-	return []*numbersFlag{&s.inputMean, &s.inputSD, &s.targetMean, &s.targetSD}
-}
-
-// add defines the flags.
-func (s *ScalingFlags) add(c *cobra.Command) {
-	f := c.Flags()
-	f.StringVar(&s.standardize, "standardize", "auto", "`auto|yes|no`: yes standardizes the inputs by the training rows, by column or by channel; no leaves inputs and targets as they are; auto goes by the model's metadata, else by which of these the network fits its training rows with, and says so, with a warning where two ways to scale the targets are near")
-	f.StringVar(&s.inputMean.text, "input-mean", "", "subtract these means from the inputs before the network: `X,...`, one for all, a channel or a column, or a JSON file; pixels run from 0 to 1")
-	f.StringVar(&s.inputSD.text, "input-sd", "", "divide the inputs by these deviations: `X,...`, or a JSON file")
-	f.StringVar(&s.targetMean.text, "target-mean", "", "mean `X` of the targets that the network was trained on standardized; results are in the units of the data")
-	f.StringVar(&s.targetSD.text, "target-sd", "", "deviation `X` of those targets")
-	for i, name := range scalingNames[1:] {
-		s.numbers()[i].name = name
-	}
+	return []*numbersFlag{&s.InputMean, &s.InputSD, &s.TargetMean, &s.TargetSD}
 }
 
 // check parses the lists.
 func (s *ScalingFlags) check() error {
-	if !slices.Contains(standardizations, s.standardize) {
-		return console.NotOneOf("standardize", s.standardize, standardizations)
+	if !slices.Contains(standardizations, s.Standardize) {
+		return job.NotOneOf("standardize", s.Standardize, standardizations)
 	}
 	for i, f := range s.numbers() {
+		f.name = scalingNames[1+i]
 		if err := f.parse(); err != nil {
 			return err
 		}
-		if i < 2 && f.given() && s.standardize != "auto" {
-			return console.Usagef("--standardize %s and --%s exclude each other: both say how the inputs are scaled", s.standardize, f.name)
+		if i < 2 && f.given() && s.Standardize != "auto" {
+			return job.Usagef("--standardize %s and --%s exclude each other: both say how the inputs are scaled", s.Standardize, f.name)
 		}
 	}
-	for _, pair := range [][2]*numbersFlag{{&s.inputMean, &s.inputSD}, {&s.targetMean, &s.targetSD}} {
+	for _, pair := range [][2]*numbersFlag{{&s.InputMean, &s.InputSD}, {&s.TargetMean, &s.TargetSD}} {
 		if pair[0].file() != "" || pair[1].file() != "" {
 			continue
 		}
 		if _, err := dataset.ScalingBy(pair[0].numbers, pair[1].numbers); err != nil {
-			return console.Usagef("--%s and --%s: %v", pair[0].name, pair[1].name, err)
+			return job.Usagef("--%s and --%s: %v", pair[0].name, pair[1].name, err)
 		}
 	}
 	return nil
@@ -85,13 +71,13 @@ func (s *ScalingFlags) check() error {
 // parse reads the numbers; what ends in .json is a file.
 func (f *numbersFlag) parse() error {
 	f.numbers = nil
-	if f.text == "" || strings.HasSuffix(strings.ToLower(f.text), ".json") {
+	if f.Text == "" || strings.HasSuffix(strings.ToLower(f.Text), ".json") {
 		return nil
 	}
-	for field := range strings.SplitSeq(f.text, ",") {
+	for field := range strings.SplitSeq(f.Text, ",") {
 		v, err := strconv.ParseFloat(strings.TrimSpace(field), 64)
 		if err != nil {
-			return console.Usagef("--%s %q is neither a list of numbers such as 0.5,0.25 nor a .json file", f.name, f.text)
+			return job.Usagef("--%s %q is neither a list of numbers such as 0.5,0.25 nor a .json file", f.name, f.Text)
 		}
 		f.numbers = append(f.numbers, v)
 	}
@@ -99,11 +85,11 @@ func (f *numbersFlag) parse() error {
 }
 
 // files are those that the flags name.
-func (s *ScalingFlags) files() []console.FlagPath {
-	var list []console.FlagPath
+func (s *ScalingFlags) files() []job.FlagPath {
+	var list []job.FlagPath
 	for _, f := range s.numbers() {
 		if f.file() != "" {
-			list = append(list, console.FlagPath{Flag: "--" + f.name, Path: f.file()})
+			list = append(list, job.FlagPath{Flag: "--" + f.name, Path: f.file()})
 		}
 	}
 	return list

@@ -1,7 +1,6 @@
 package problem
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -16,8 +15,9 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/funcgp/funcgp/glm"
-	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -93,15 +93,29 @@ func trainedWith(t *testing.T, seed uint64, likelihood string, inputs, targets b
 
 func (m *trained) scaling(t *testing.T, f *ScalingFlags) (*Scaling, string) {
 	t.Helper()
-	var said bytes.Buffer
-	c := console.New(nil, &bytes.Buffer{}, &said)
+	var said listener
 	require.NoError(t, f.check())
-	s, err := scalingOf(t.Context(), c, f, m.model, m.task, m.data, m.rows, m.y)
+	s, err := scalingOf(t.Context(), job.New(&said), f, m.model, m.task, m.data, m.rows, m.y)
 	require.NoError(t, err)
 	return s, said.String()
 }
 
-func automatic() *ScalingFlags { return &ScalingFlags{standardize: "auto"} }
+// A listener keeps what a job says.
+type listener struct{ strings.Builder }
+
+func (*listener) Show(string, int, int) {}
+
+func (*listener) Clear() {}
+
+func (*listener) Ended(string) {}
+
+func (l *listener) Note(text string) { l.WriteString(text + "\n") }
+
+func (*listener) Detail(string) {}
+
+func (l *listener) Alarm(w *linearize.Warning) { l.Note("warning: " + w.Error()) }
+
+func automatic() *ScalingFlags { return &ScalingFlags{Standardize: "auto"} }
 
 // Auto finds how a network was trained, and says so; also where the other way is close.
 func TestScalingByFit(t *testing.T) {
@@ -165,7 +179,7 @@ func nearlyStandardized(t *testing.T, deviation, mean, sd float64) *trained {
 // decide and not which error is smaller, and a warning names both and the flags that
 // settle it.
 func TestScalingOfNearTargets(t *testing.T) {
-	zero, one := numbersFlag{name: "input-mean", text: "0"}, numbersFlag{name: "input-sd", text: "1"}
+	zero, one := numbersFlag{name: "input-mean", Text: "0"}, numbersFlag{name: "input-sd", Text: "1"}
 	for _, c := range []struct {
 		name                string
 		deviation, mean, sd float64
@@ -180,7 +194,7 @@ func TestScalingOfNearTargets(t *testing.T) {
 		{"as they are", .95, .03, .95, false, [2]string{"14 %", "13.6 %"}, "mean 0.03 and deviation 0.95, otherwise 0.0585 and 0.9025", "0.0583", "0.95"},
 	} {
 		m := nearlyStandardized(t, c.deviation, c.mean, c.sd)
-		s, said := m.scaling(t, &ScalingFlags{standardize: "auto", inputMean: zero, inputSD: one})
+		s, said := m.scaling(t, &ScalingFlags{Standardize: "auto", InputMean: zero, InputSD: one})
 		require.Equal(t, c.standardized, s.Targets != nil, "%s: %s", c.name, said)
 		taken, other := "targets as they are", "standardized targets"
 		flags := "Give --target-mean 0 --target-sd 1 to keep what is taken, or --target-mean 0.03 --target-sd 0.95 for the other"
@@ -195,12 +209,12 @@ func TestScalingOfNearTargets(t *testing.T) {
 		require.Contains(t, said, "move predictions by "+c.moved+" of a deviation of the targets (RMS over the training rows) and multiply their deviations by "+c.factor)
 		require.Contains(t, said, flags)
 
-		_, said = m.scaling(t, &ScalingFlags{standardize: "auto", inputMean: zero, inputSD: one, targetMean: numbersFlag{name: "target-mean", text: "0.03"}, targetSD: numbersFlag{name: "target-sd", text: "1"}})
+		_, said = m.scaling(t, &ScalingFlags{Standardize: "auto", InputMean: zero, InputSD: one, TargetMean: numbersFlag{name: "target-mean", Text: "0.03"}, TargetSD: numbersFlag{name: "target-sd", Text: "1"}})
 		require.Empty(t, said)
 	}
 	// Targets of another size are told apart without a doubt.
 	m := nearlyStandardized(t, 3, 0, 1)
-	s, said := m.scaling(t, &ScalingFlags{standardize: "auto", inputMean: zero, inputSD: one})
+	s, said := m.scaling(t, &ScalingFlags{Standardize: "auto", InputMean: zero, InputSD: one})
 	require.NotNil(t, s.Targets)
 	require.NotContains(t, said, "warning")
 }
@@ -254,7 +268,7 @@ func TestScalingPrecedence(t *testing.T) {
 	byRows, err := m.rows.Scaling(t.Context())
 	require.NoError(t, err)
 	meta := &Metadata{Scaling: &dataset.Scaling{Mean: []float64{1}, Scale: []float64{2}}, Targets: &dataset.Scaling{Mean: []float64{3}, Scale: []float64{4}}}
-	five, six := numbersFlag{name: "input-mean", text: "5"}, numbersFlag{name: "target-sd", text: "6"}
+	five, six := numbersFlag{name: "input-mean", Text: "5"}, numbersFlag{name: "target-sd", Text: "6"}
 	for _, c := range []struct {
 		name            string
 		meta            *Metadata
@@ -262,13 +276,13 @@ func TestScalingPrecedence(t *testing.T) {
 		inputs, targets *dataset.Scaling
 		from            Origin
 	}{
-		{"metadata", meta, ScalingFlags{standardize: "auto"}, meta.Scaling, meta.Targets, fromMetadata},
-		{"metadata without targets", &Metadata{Scaling: meta.Scaling}, ScalingFlags{standardize: "auto"}, meta.Scaling, nil, fromMetadata},
-		{"no", meta, ScalingFlags{standardize: "no"}, nil, nil, "from --standardize no"},
-		{"yes", meta, ScalingFlags{standardize: "yes"}, byRows, meta.Targets, "from --standardize yes"},
-		{"numbers", meta, ScalingFlags{standardize: "auto", inputMean: five, targetSD: six}, &dataset.Scaling{Mean: []float64{5}, Scale: []float64{1}}, &dataset.Scaling{Mean: []float64{0}, Scale: []float64{6}}, "from --input-mean"},
-		{"no and a target", meta, ScalingFlags{standardize: "no", targetSD: six}, nil, &dataset.Scaling{Mean: []float64{0}, Scale: []float64{6}}, "from --standardize no"},
-		{"a saved posterior", &Metadata{saved: &Scaling{Inputs: byRows, InputsFrom: "x", TargetsFrom: "y"}}, ScalingFlags{standardize: "auto"}, byRows, nil, "x"},
+		{"metadata", meta, ScalingFlags{Standardize: "auto"}, meta.Scaling, meta.Targets, fromMetadata},
+		{"metadata without targets", &Metadata{Scaling: meta.Scaling}, ScalingFlags{Standardize: "auto"}, meta.Scaling, nil, fromMetadata},
+		{"no", meta, ScalingFlags{Standardize: "no"}, nil, nil, "from --standardize no"},
+		{"yes", meta, ScalingFlags{Standardize: "yes"}, byRows, meta.Targets, "from --standardize yes"},
+		{"numbers", meta, ScalingFlags{Standardize: "auto", InputMean: five, TargetSD: six}, &dataset.Scaling{Mean: []float64{5}, Scale: []float64{1}}, &dataset.Scaling{Mean: []float64{0}, Scale: []float64{6}}, "from --input-mean"},
+		{"no and a target", meta, ScalingFlags{Standardize: "no", TargetSD: six}, nil, &dataset.Scaling{Mean: []float64{0}, Scale: []float64{6}}, "from --standardize no"},
+		{"a saved posterior", &Metadata{saved: &Scaling{Inputs: byRows, InputsFrom: "x", TargetsFrom: "y"}}, ScalingFlags{Standardize: "auto"}, byRows, nil, "x"},
 	} {
 		m.model.Meta = c.meta
 		s, said := m.scaling(t, &c.flags)

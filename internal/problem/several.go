@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -34,7 +34,7 @@ type Source struct {
 // commas between them. A file whose name has commas is one. A file that is named twice is
 // an error.
 func (s *Flags) Several(posterior string) ([]Source, error) {
-	models, err := listed("--model", s.Model.path)
+	models, err := listed("--model", s.Model.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -43,10 +43,10 @@ func (s *Flags) Several(posterior string) ([]Source, error) {
 		return nil, err
 	}
 	switch {
-	case len(posteriors) > 1 && s.Model.path != "":
-		return nil, console.Usagef("--posterior with several files and --model exclude each other: each posterior remembers its network; leave --model out")
+	case len(posteriors) > 1 && s.Model.Path != "":
+		return nil, job.Usagef("--posterior with several files and --model exclude each other: each posterior remembers its network; leave --model out")
 	case len(models) > 1 && len(posteriors) == 1 && posterior != "":
-		return nil, console.Usagef("--model with several networks and --posterior exclude each other: a posterior is of one network; give --posterior a file for each, or leave it out")
+		return nil, job.Usagef("--model with several networks and --posterior exclude each other: a posterior is of one network; give --posterior a file for each, or leave it out")
 	}
 	var list []Source
 	var shared sharedData
@@ -55,7 +55,7 @@ func (s *Flags) Several(posterior string) ([]Source, error) {
 		f.Data.shared = &shared
 		one := Source{Flags: &f, Posterior: posterior}
 		if len(models) > 1 {
-			f.Model.path = models[k]
+			f.Model.Path = models[k]
 		}
 		if len(posteriors) > 1 {
 			one.Posterior = posteriors[k]
@@ -72,16 +72,16 @@ func listed(flag, text string) ([]string, error) {
 	}
 	names := strings.Split(text, ",")
 	if len(names) > mostNetworks {
-		return nil, console.Usagef("%s lists %d files; give at most %d", flag, len(names), mostNetworks)
+		return nil, job.Usagef("%s lists %d files; give at most %d", flag, len(names), mostNetworks)
 	}
 	for k, name := range names {
 		names[k] = strings.TrimSpace(name)
 		if names[k] == "" {
-			return nil, console.Usagef("%s %s has an empty name between its commas", flag, console.Cut(text, 60))
+			return nil, job.Usagef("%s %s has an empty name between its commas", flag, job.Cut(text, 60))
 		}
 		for _, other := range names[:k] {
 			if sameFile(other, names[k]) {
-				return nil, console.Usagef("%s names %s twice; a network counts once in a mean", flag, console.Cut(names[k], 60))
+				return nil, job.Usagef("%s names %s twice; a network counts once in a mean", flag, job.Cut(names[k], 60))
 			}
 		}
 	}
@@ -100,7 +100,7 @@ func sameFile(a, b string) bool {
 
 // OpenSeveral opens the problems of several networks, which must be about the same
 // function of the same rows. warned are what is said on reading each.
-func OpenSeveral(ctx context.Context, c *console.Console, sources []Source) (list []*Problem, warned []linearize.Warnings, err error) {
+func OpenSeveral(ctx context.Context, c *job.Job, sources []Source) (list []*Problem, warned []linearize.Warnings, err error) {
 	for _, s := range sources {
 		before := c.Warnings
 		c.Warnings = nil

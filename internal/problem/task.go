@@ -9,8 +9,8 @@ import (
 
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm"
-	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/job"
 )
 
 var likelihoods = []string{"gaussian", "bernoulli", "categorical", "poisson", "heteroscedastic"}
@@ -187,7 +187,7 @@ func chooseClasses(lik glm.Likelihood, w wanted, m *Model, d *dataset.Data) ([]i
 		remedy += ", or give --arch one output for each class"
 	}
 	if want := max(m.Outputs, 2); len(classes) != want {
-		return nil, fmt.Errorf("%s: %d classes (%s), but %s tells %d apart; %s", from, len(classes), console.Cut(classText(classes, d), 40), m.Name, want, remedy)
+		return nil, fmt.Errorf("%s: %d classes (%s), but %s tells %d apart; %s", from, len(classes), job.Cut(classText(classes, d), 40), m.Name, want, remedy)
 	}
 	return classes, nil
 }
@@ -244,7 +244,7 @@ func (t *Task) Quantity(target string) string {
 		}
 		target = "log rate" + target
 	}
-	return console.OneLine(console.Cut(target, 40))
+	return job.OneLine(job.Cut(target, 40))
 }
 
 // LargestClass is the number of the class with the largest output; one output

@@ -11,12 +11,12 @@ import (
 	"slices"
 
 	"github.com/funcgp/funcgp/internal/inputfile"
+	"github.com/funcgp/funcgp/internal/job"
 
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/sparse/shard"
@@ -78,7 +78,7 @@ type Part struct {
 
 // An Answer computes the parts of a question about a posterior.
 type Answer struct {
-	con    *console.Console
+	con    *job.Job
 	p      *problem.Problem
 	q      *inference.Posterior
 	asked  *problem.Asked
@@ -89,7 +89,7 @@ type Answer struct {
 
 // Open opens the posterior that the flags name, with its model and data, to answer a question
 // about rows that others flags ask for.
-func Open(ctx context.Context, c *console.Console, common *problem.Flags, posterior *inference.Flags, which *problem.RowFlags, question Question) (*Answer, error) {
+func Open(ctx context.Context, c *job.Job, common *problem.Flags, posterior *inference.Flags, which *problem.RowFlags, question Question) (*Answer, error) {
 	p, err := problem.Open(ctx, c, common, posterior.File)
 	if err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (a *Answer) Part(ctx context.Context, part shard.Part) (*Part, error) {
 	n := a.header.Examples
 	lo, hi := part.Rows(n)
 	if lo == hi {
-		return nil, console.FullErrorf("--shard %v: it has no rows, as there are %d training rows; split them into at most %d", part, n, n)
+		return nil, job.FullErrorf("--shard %v: it has no rows, as there are %d training rows; split them into at most %d", part, n, n)
 	}
 	own := a.groups
 	if own != nil {
@@ -151,7 +151,7 @@ func (a *Answer) Part(ctx context.Context, part shard.Part) (*Part, error) {
 		out.Rows = append(out.Rows, list)
 		a.con.Show("explain", i+1, a.asked.Len())
 	}
-	a.con.ClearBar()
+	a.con.Clear()
 	return out, nil
 }
 

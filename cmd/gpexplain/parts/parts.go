@@ -19,8 +19,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/terms"
 	"github.com/funcgp/funcgp/sparse"
@@ -35,14 +37,14 @@ func parse(verb string, args []string, notes io.Writer, common *problem.Flags, a
 	con := console.New(args, io.Discard, notes)
 	c := &cobra.Command{Use: verb}
 	add(c)
-	common.Add(c, con, true)
+	flags.Problem(c, con, common, true)
 	if err := c.ParseFlags(args); err != nil {
-		return nil, console.Usagef("%v", err)
+		return nil, job.Usagef("%v", err)
 	}
 	if left := c.Flags().Args(); len(left) > 0 {
-		return nil, console.Usagef("%s takes no argument %s", verb, left[0])
+		return nil, job.Usagef("%s takes no argument %s", verb, left[0])
 	}
-	if err := common.Check(c); err != nil {
+	if err := flags.CheckProblem(c, common); err != nil {
 		return nil, err
 	}
 	if err := check(c); err != nil {
@@ -71,7 +73,7 @@ func OpenFit(ctx context.Context, args []string, notes io.Writer) (*Fit, error) 
 			c.Flags().StringVar(&file, "inducing-file", "", "")
 		}, func(c *cobra.Command) error {
 			if file == "" {
-				return console.Usagef("--inducing-file FILE is needed: what gpexplain fit --select-only wrote")
+				return job.Usagef("--inducing-file FILE is needed: what gpexplain fit --select-only wrote")
 			}
 			return nil
 		})
@@ -79,9 +81,9 @@ func OpenFit(ctx context.Context, args []string, notes io.Writer) (*Fit, error) 
 		return nil, err
 	}
 	f := &Fit{con: con, split: common.Data.Split}
-	p, err := problem.OpenFile(ctx, con, &common, file, problem.InducingFile)
+	p, err := problem.OpenFile(ctx, con.Job, &common, file, problem.InducingFile)
 	if err == nil {
-		f.pass, err = inference.LoadPass(ctx, con, p)
+		f.pass, err = inference.LoadPass(ctx, con.Job, p)
 	}
 	if err != nil {
 		con.Close()
@@ -120,7 +122,7 @@ func Merge(ctx context.Context, args []string, notes io.Writer, files []string, 
 	var inducing string
 	con, err := parse("merge", args, notes, &common, func(c *cobra.Command) {
 		c.Flags().StringVar(&inducing, "inducing-file", "", "")
-		calibration.Add(c)
+		flags.Calibration(c, &calibration)
 	}, func(c *cobra.Command) error {
 		return calibration.Check()
 	})
@@ -132,7 +134,7 @@ func Merge(ctx context.Context, args []string, notes io.Writer, files []string, 
 	if err != nil {
 		return err
 	}
-	p, q, err := inference.MergeSet(ctx, con, &common, set, inducing, out, calibration.Method)
+	p, q, err := inference.MergeSet(ctx, con.Job, &common, set, inducing, out, calibration.Method)
 	if err != nil {
 		return problem.InFlags(err, false)
 	}
@@ -165,9 +167,9 @@ func OpenTerms(ctx context.Context, args []string, notes io.Writer) (*Terms, err
 	var q terms.Question
 	con, err := parse("explain", args, notes, &common,
 		func(c *cobra.Command) {
-			posterior.AddFile(c)
-			calibration.Add(c)
-			which.Add(c, "explain", "")
+			flags.Posterior(c, &posterior)
+			flags.Calibration(c, &calibration)
+			flags.Rows(c, &which, "explain", "")
 			f := c.Flags()
 			f.IntVar(&q.Top, "top", 8, "")
 			f.StringVar(&q.Terms, "terms", "posterior", "")
@@ -175,21 +177,21 @@ func OpenTerms(ctx context.Context, args []string, notes io.Writer) (*Terms, err
 		}, func(c *cobra.Command) error {
 			switch {
 			case posterior.File == "":
-				return console.Usagef("--posterior FILE is needed: what gpexplain fit or merge wrote")
+				return job.Usagef("--posterior FILE is needed: what gpexplain fit or merge wrote")
 			case q.Top < 1:
-				return console.Usagef("--top %d must be at least 1", q.Top)
+				return job.Usagef("--top %d must be at least 1", q.Top)
 			case q.Terms != "posterior" && q.Terms != "raw":
-				return console.NotOneOf("terms", q.Terms, []string{"posterior", "raw"})
+				return job.NotOneOf("terms", q.Terms, []string{"posterior", "raw"})
 			}
 			_, _, err := common.Data.CheckContrast(q.Contrast)
-			return errors.Join(err, which.Check(c), posterior.Check(c), calibration.Check())
+			return errors.Join(err, which.Check(c.Flags().Changed), posterior.Check(c.Flags().Changed), calibration.Check())
 		})
 	if err != nil {
 		return nil, err
 	}
 	q.Calibrate = calibration.Method
 	t := &Terms{con: con}
-	if t.answer, err = terms.Open(ctx, con, &common, &posterior, &which, q); err != nil {
+	if t.answer, err = terms.Open(ctx, con.Job, &common, &posterior, &which, q); err != nil {
 		con.Close()
 		return nil, problem.InFlags(err, true)
 	}
@@ -249,10 +251,10 @@ func (a *TermsPart) UnmarshalBinary(data []byte) error {
 func (a *TermsPart) Write(path string) error { return a.part.Write(path) }
 
 // Message is an error in one line as the command writes it.
-func Message(err error) string { return console.OneLine(console.WithoutPackages(err.Error())) }
+func Message(err error) string { return job.OneLine(console.WithoutPackages(err.Error())) }
 
 // IsUsage tells whether an error is one of wrong arguments, found without opening a file.
 func IsUsage(err error) bool {
-	_, ok := errors.AsType[*console.UsageError](err)
+	_, ok := errors.AsType[*job.UsageError](err)
 	return ok
 }

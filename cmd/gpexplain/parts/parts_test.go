@@ -6,8 +6,10 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/terms"
@@ -19,13 +21,14 @@ import (
 func selectInducing(t *testing.T, path string) {
 	t.Helper()
 	var common problem.Flags
-	var flags inference.Flags
-	con, err := parse("fit", []string{"--data", "digits:300,40", "--train-count", "60", "--method", "nystrom", "--inducing", "8"}, nil, &common, flags.Add, flags.Check)
+	var posterior inference.Flags
+	con, err := parse("fit", []string{"--data", "digits:300,40", "--train-count", "60", "--method", "nystrom", "--inducing", "8"}, nil, &common,
+		func(c *cobra.Command) { flags.Method(c, &posterior) }, func(c *cobra.Command) error { return posterior.Check(c.Flags().Changed) })
 	require.NoError(t, err)
 	defer con.Close()
-	p, err := problem.Open(t.Context(), con, &common, "")
+	p, err := problem.Open(t.Context(), con.Job, &common, "")
 	require.NoError(t, err)
-	pass, err := inference.NewPass(t.Context(), con, p, &flags)
+	pass, err := inference.NewPass(t.Context(), con.Job, p, &posterior)
 	require.NoError(t, err)
 	require.NoError(t, pass.Save(t.Context(), path, nil))
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/funcgp/funcgp/autoencoder"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 )
 
@@ -53,16 +54,16 @@ func (f *Flags) Check(c *cobra.Command) error {
 	f.given = c.Flags().Changed
 	for _, name := range []string{"latent", "decoder"} {
 		if f.given(name) && c.Flags().Lookup(name).Value.String() == "" {
-			return console.Usagef("--%s is empty; give it a value or leave it out", name)
+			return job.Usagef("--%s is empty; give it a value or leave it out", name)
 		}
 	}
 	switch {
 	case f.samples < 1:
-		return console.Usagef("--samples %d must be at least 1", f.samples)
+		return job.Usagef("--samples %d must be at least 1", f.samples)
 	case f.latent != "" && f.decoder != "":
-		return console.Usagef("--latent and --decoder exclude each other: the code is what the encoder gives")
+		return job.Usagef("--latent and --decoder exclude each other: the code is what the encoder gives")
 	case !slices.Contains(autoencoder.CurvatureNames(), f.curvature):
-		return console.NotOneOf("curvature", f.curvature, autoencoder.CurvatureNames())
+		return job.NotOneOf("curvature", f.curvature, autoencoder.CurvatureNames())
 	}
 	return nil
 }
@@ -76,8 +77,8 @@ func (f *Flags) SetPosterior(file string, samples int) {
 }
 
 // Files are the files that the flags name, which no result may replace.
-func (f *Flags) Files() []console.FlagPath {
-	return []console.FlagPath{{Flag: "--decoder", Path: f.decoder}, {Flag: "--posterior", Path: f.posterior}}
+func (f *Flags) Files() []job.FlagPath {
+	return []job.FlagPath{{Flag: "--decoder", Path: f.decoder}, {Flag: "--posterior", Path: f.posterior}}
 }
 
 // Curvatures are the values of --curvature.
@@ -94,7 +95,7 @@ type session struct {
 
 // open reads model, data and posterior, or fits the posterior to the training rows.
 func open(ctx context.Context, c *console.Console, common *problem.Flags, f *Flags) (*session, error) {
-	p, err := problem.OpenAutoencoder(ctx, c, common, problem.AutoencoderSource{Decoder: f.decoder})
+	p, err := problem.OpenAutoencoder(ctx, c.Job, common, problem.AutoencoderSource{Decoder: f.decoder})
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +152,7 @@ func (s *session) fit(ctx context.Context, c *console.Console, a *autoencoder.Au
 		return err
 	}
 	s.post, err = autoencoder.Fit(ctx, a, x, &autoencoder.FitOptions{Curvature: curvature, Prior: s.Task.Precision, Noise: s.Task.Noise, Progress: func(done, total int) { c.Show("curvature", done, total) }})
-	c.ClearBar()
+	c.Clear()
 	s.made = fmt.Sprintf("fitted to %d training rows, %s diagonal of the GGN", rows.Len(), curvature)
 	return err
 }
@@ -191,7 +192,7 @@ func (s *session) measure(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	c.ClearBar()
+	c.Clear()
 	s.typical = d.Scores(s.post.Noise(), 0).Typical()
 	return nil
 }

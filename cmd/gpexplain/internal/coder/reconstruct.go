@@ -68,7 +68,7 @@ func Predict(ctx context.Context, c *console.Console, common *problem.Flags, f *
 	if err != nil {
 		return err
 	}
-	asked, err := which.Select(ctx, c, s.Problem, 0)
+	asked, err := which.Select(ctx, c.Job, s.Problem, 0)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func Predict(ctx context.Context, c *console.Console, common *problem.Flags, f *
 			}
 		}
 	}
-	c.ClearBar()
+	c.Clear()
 	if err := c.EndPart(ctx, "predict"); err != nil {
 		return err
 	}
@@ -242,7 +242,7 @@ func Reconstruct(ctx context.Context, c *console.Console, common *problem.Flags,
 	if err != nil {
 		return err
 	}
-	c.ClearBar()
+	c.Clear()
 	if err := page.write(o); err != nil {
 		return err
 	}
@@ -256,7 +256,7 @@ func Reconstruct(ctx context.Context, c *console.Console, common *problem.Flags,
 const mostShown = 200
 
 func (s *session) reconstruct(ctx context.Context, c *console.Console, which *problem.RowFlags, o *Shown, page *page, sum *Summary, out *bufio.Writer) error {
-	asked, err := which.Select(ctx, c, s.Problem, 1)
+	asked, err := which.Select(ctx, c.Job, s.Problem, 1)
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
@@ -59,36 +60,36 @@ var (
 func (t *TrainFlags) Check(c *cobra.Command, arch string) error {
 	for _, name := range onlineFlags {
 		if c.Flags().Changed(name) && !t.online {
-			return console.Usagef("--%s is for --online", name)
+			return job.Usagef("--%s is for --online", name)
 		}
 	}
 	if t.online && !IsArch(arch) {
-		return console.Usagef("--online is for --arch %sWIDTHS", archPrefix)
+		return job.Usagef("--online is for --arch %sWIDTHS", archPrefix)
 	}
 	if !IsArch(arch) {
 		return nil
 	}
 	for _, name := range otherFlags {
 		if c.Flags().Changed(name) && (t.online || name == "dropout" || name == "init") {
-			return console.Usagef("--%s is not for --arch %s%s", name, arch, map[bool]string{true: " with --online"}[t.online])
+			return job.Usagef("--%s is not for --arch %s%s", name, arch, map[bool]string{true: " with --online"}[t.online])
 		}
 	}
 	t.name = arch
 	for field := range strings.SplitSeq(strings.TrimPrefix(arch, archPrefix), "-") {
 		k, err := strconv.Atoi(field)
 		if err != nil || k < 0 || k > 1<<20 {
-			return console.Usagef("--arch %q: widths of the encoder, the code last, are numbers such as %s512-256-2", arch, archPrefix)
+			return job.Usagef("--arch %q: widths of the encoder, the code last, are numbers such as %s512-256-2", arch, archPrefix)
 		}
 		t.widths = append(t.widths, k)
 	}
 	if _, err := autoencoder.Layers(1, t.widths, network.Tanh); err != nil {
-		return console.Usagef("--arch %q: %s", arch, strings.TrimPrefix(err.Error(), "autoencoder: "))
+		return job.Usagef("--arch %q: %s", arch, strings.TrimPrefix(err.Error(), "autoencoder: "))
 	}
 	switch {
 	case !slices.Contains(autoencoder.RuleNames(), t.rule):
-		return console.NotOneOf("rule", t.rule, autoencoder.RuleNames())
+		return job.NotOneOf("rule", t.rule, autoencoder.RuleNames())
 	case !slices.Contains(autoencoder.CurvatureNames(), t.curvature):
-		return console.NotOneOf("curvature", t.curvature, autoencoder.CurvatureNames())
+		return job.NotOneOf("curvature", t.curvature, autoencoder.CurvatureNames())
 	}
 	return nil
 }
@@ -134,7 +135,7 @@ func (r *TrainReport) text(c *console.Console) error {
 	}
 	fmt.Fprintln(c.Out)
 	for _, w := range r.Warnings {
-		fmt.Fprintf(c.Out, "warning: %s\n", console.OneLine(w.Error()))
+		fmt.Fprintf(c.Out, "warning: %s\n", job.OneLine(w.Error()))
 	}
 	_, err := fmt.Fprintf(c.Out, "wrote %s\n", strings.Join(slices.DeleteFunc([]string{r.Out, r.Posterior}, func(s string) bool { return s == "" }), " and "))
 	return err
@@ -148,7 +149,7 @@ func Train(ctx context.Context, c *console.Console, common *problem.Flags, t *Tr
 			return nil, err
 		}
 	}
-	p, err := problem.OpenAutoencoder(ctx, c, common, problem.AutoencoderSource{Name: "the " + t.name + " network", Build: func(data *dataset.Data) (*network.Network, error) {
+	p, err := problem.OpenAutoencoder(ctx, c.Job, common, problem.AutoencoderSource{Name: "the " + t.name + " network", Build: func(data *dataset.Data) (*network.Network, error) {
 		n, memory := problem.Elements(data.Shape), common.Limits.Memory
 		layers, err := autoencoder.Layers(n, t.widths, d.Activation)
 		if err != nil {
@@ -264,7 +265,7 @@ func plain(ctx context.Context, c *console.Console, p *problem.Problem, a *autoe
 		return nil, err
 	}
 	net, res, err := a.Network().Train(ctx, x, x, lik, &o)
-	c.ClearBar()
+	c.Clear()
 	if err != nil {
 		return nil, fmt.Errorf("training on %s: %w; try a smaller --lr", p.Examples.Data.Source, err)
 	}
@@ -312,7 +313,7 @@ func (t *TrainFlags) trainOnline(ctx context.Context, c *console.Console, p *pro
 		}
 	}
 	post, res, err := autoencoder.Train(ctx, a, x, o)
-	c.ClearBar()
+	c.Clear()
 	if e := (*autoencoder.ResumeError)(nil); errors.As(err, &e) {
 		return nil, fmt.Errorf("--checkpoint %s: %w", t.checkpoint, err)
 	}

@@ -14,8 +14,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/report"
-	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/picture"
 	"github.com/funcgp/funcgp/internal/problem"
 )
@@ -243,7 +243,7 @@ func (s *Service) removed(rows []int) ([]int, error) {
 		i, ok := s.position[row]
 		switch {
 		case !ok:
-			return nil, refusef(422, "bad_without", "without: row %d is none of the %s training rows", row, console.Count(len(s.position)))
+			return nil, refusef(422, "bad_without", "without: row %d is none of the %s training rows", row, job.Count(len(s.position)))
 		case slices.Contains(list, i):
 			return nil, refusef(422, "bad_without", "without: row %d is listed twice", row)
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/report"
-	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 )
 
@@ -253,7 +253,7 @@ func (s *Service) question(r *Request, a *answer) (*question, error) {
 		q.odds(names[plus], names[minus], n)
 	case names != nil:
 		q.Score = Score{Title: "What speaks for and against " + names[plus], Quantity: "score of " + names[plus], Unit: "nats", Positive: "for " + names[plus], Negative: "against " + names[plus]}
-		q.Says = fmt.Sprintf("A score is what one training example adds to the network's output for %s, in nats: positive speaks for it, negative against it. The scores of all %s examples, the prior mean and the remainder add up to that output.", names[plus], console.Count(n))
+		q.Says = fmt.Sprintf("A score is what one training example adds to the network's output for %s, in nats: positive speaks for it, negative against it. The scores of all %s examples, the prior mean and the remainder add up to that output.", names[plus], job.Count(n))
 	default:
 		quantity := cmp.Or(t.Quantity(s.Problem.Examples.Data.Target), "prediction")
 		if outputs > 1 {
@@ -263,7 +263,7 @@ func (s *Service) question(r *Request, a *answer) (*question, error) {
 			quantity = s.output(plus) + " minus " + s.output(minus)
 		}
 		q.Score = Score{Title: "What raises and lowers " + quantity, Quantity: quantity, Unit: "the units of " + quantity, Positive: "raises it", Negative: "lowers it"}
-		q.Says = fmt.Sprintf("A score is what one training example adds to the predicted %s, in its own units: positive raises it, negative lowers it. The scores of all %s examples, the prior mean and the remainder add up to the network's prediction.", quantity, console.Count(n))
+		q.Says = fmt.Sprintf("A score is what one training example adds to the predicted %s, in its own units: positive raises it, negative lowers it. The scores of all %s examples, the prior mean and the remainder add up to the network's prediction.", quantity, job.Count(n))
 	}
 	return q, nil
 }
@@ -271,7 +271,7 @@ func (s *Service) question(r *Request, a *answer) (*question, error) {
 // odds says that the scores are of the log-odds of one class against another.
 func (q *question) odds(plus, minus string, n int) {
 	q.Score = Score{Title: fmt.Sprintf("Why %s rather than %s", plus, minus), Quantity: fmt.Sprintf("log-odds of %s against %s", plus, minus), Unit: "nats", Positive: "for " + plus, Negative: "for " + minus}
-	q.Says = fmt.Sprintf("A score is what one training example adds to the log-odds of %s against %s, in nats: positive speaks for %s, negative for %s. The scores of all %s examples, the prior mean and the remainder add up to the network's log-odds.", plus, minus, plus, minus, console.Count(n))
+	q.Says = fmt.Sprintf("A score is what one training example adds to the log-odds of %s against %s, in nats: positive speaks for %s, negative for %s. The scores of all %s examples, the prior mean and the remainder add up to the network's log-odds.", plus, minus, plus, minus, job.Count(n))
 }
 
 // output names an output of a regression.

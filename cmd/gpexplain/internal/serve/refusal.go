@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/job"
 )
 
 // A Refusal is why a request is not answered.
@@ -30,7 +31,7 @@ func refusef(status int, code, format string, args ...any) *Refusal {
 
 // refuse makes a refusal of an error, in one line without the names of packages.
 func refuse(status int, code string, err error) *Refusal {
-	return &Refusal{Status: status, Code: code, Message: console.OneLine(console.WithoutPackages(err.Error())), err: err}
+	return &Refusal{Status: status, Code: code, Message: job.OneLine(console.WithoutPackages(err.Error())), err: err}
 }
 
 // refusalOf is why a request ended with an error.

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
@@ -24,8 +25,8 @@ import (
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
-// flags are those of the verb that fit a posterior.
-type flags struct {
+// fitted are the flags of the verb that fit a posterior.
+type fitted struct {
 	common      problem.Flags
 	posterior   inference.Flags
 	calibration inference.CalibrationFlags
@@ -43,21 +44,21 @@ func newService(t testing.TB, args ...string) *Service {
 		return s
 	}
 	con := console.New(args, io.Discard, io.Discard)
-	var f flags
+	var f fitted
 	c := &cobra.Command{}
-	f.common.Add(c, con, true)
-	f.posterior.Add(c)
-	f.posterior.AddAnswer(c)
-	f.posterior.AddTune(c)
-	f.posterior.AddFile(c)
-	f.calibration.Add(c)
+	flags.Problem(c, con, &f.common, true)
+	flags.Method(c, &f.posterior)
+	flags.Answer(c, &f.posterior)
+	flags.Tune(c, &f.posterior)
+	flags.Posterior(c, &f.posterior)
+	flags.Calibration(c, &f.calibration)
 	require.NoError(t, c.ParseFlags(args))
-	require.NoError(t, f.common.Check(c))
-	require.NoError(t, f.posterior.Check(c))
+	require.NoError(t, flags.CheckProblem(c, &f.common))
+	require.NoError(t, f.posterior.Check(c.Flags().Changed))
 	con.Begin()
-	p, err := problem.Open(t.Context(), con, &f.common, f.posterior.File)
+	p, err := problem.Open(t.Context(), con.Job, &f.common, f.posterior.File)
 	require.NoError(t, err)
-	q, err := inference.Answer(t.Context(), con, p, &f.posterior, f.calibration.Method)
+	q, err := inference.Answer(t.Context(), con.Job, p, &f.posterior, f.calibration.Method)
 	require.NoError(t, err)
 	rows := report.Rows{Index: p.Examples.Train.Rows, ID: p.Examples.Train.IDs, Classes: p.Task.Labels(), ClassNames: p.Task.Names, Label: problem.Labels(p.Examples.Train)}
 	s, err := New(t.Context(), &Config{Problem: p, Posterior: q, Rows: rows, LabelName: func(rows *dataset.Subset, i int) string {

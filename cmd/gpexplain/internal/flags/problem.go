@@ -1,0 +1,154 @@
+// Package flags defines the flags of the command line that say what a problem, its posterior and the rows
+// in question are.
+package flags
+
+import (
+	"runtime"
+	"strings"
+
+	"github.com/pkg/profile"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/problem"
+)
+
+// Problem defines the flags of model, data, prior and scaling, those of what is written, and the limits;
+// the words in back quotes are the names of values.
+func Problem(c *cobra.Command, con *console.Console, s *problem.Flags, withModel bool) {
+	f := c.Flags()
+	if withModel {
+		f.StringVar(&s.Model.Path, "model", "", "trained network, an ONNX `FILE` (default the built-in network); explain takes several, A,B,...")
+		f.StringVar(&s.Model.Output, "output", "", "output `NAME` of a model with several")
+		f.StringArrayVar(&s.Model.Columns, "input-columns", nil, "`INPUT=COLUMNS` of the data that an input of the model takes, by name, a:c or 0-9, for example x=age,income; once for each input (default the columns in order)")
+		f.StringVar(&s.Outputs.Text, "outputs", "", "of many classes, tell apart those of this `LIST`, such as 3,17 or cat,dog, or the K most probable with top:K, and take the others as one class; all takes every class (default top:10 of more than 100 classes)")
+	}
+	f.StringVar(&s.Data.Name, "data", "digits", "rows from `NAME|DIR|FILE`: digits (synthetic; digits:TRAIN,TEST sets how many), mnist (downloaded once), a directory of IDX files, a CSV file with a header, plain or .gz, or NumPy's .npy or .npz; CSV and .npy files also by a pattern in quotes, 'x-*.npy', or a list a.csv,b.csv (default digits)")
+	f.Lookup("data").DefValue = "" // the text says it
+	f.StringVar(&s.Data.ClassText, "classes", "", "keep the rows of these classes, in this `ORDER`, for example 4,9 or no,yes")
+	f.StringVar(&s.Data.ClassNameText, "class-names", "", "`NAMES` of the classes in the order of the outputs, for example repaid,default (default the model's, else the words of the data, sorted)")
+	f.StringVar(&s.Data.ID, "id", "", "`COLUMN` of a CSV file that names the rows and is no feature, or array of a .npz file")
+	f.IntVar(&s.Data.Count, "train-count", 0, "train on the first `N` kept rows (default all, or those that the model records)")
+	f.StringVar(&s.Data.RowsFile, "train-index", "", "train on the rows listed in `FILE`, one row number a line")
+	f.StringVar(&s.Data.Target, "target", "", "target `COLUMN` of a CSV file, or several as a,b, one for each output (default the last); of .npz the array, of .npy the file")
+	OptionalInt(c, &s.Data.Split, "split", "take the parts of a CSV file from split `K` of FILE.splits.csv")
+	f.StringVar(&s.Data.TestFile, "test-data", "", "take the test rows of a CSV file from a second `FILE`")
+	f.StringVar(&s.Data.ValidFile, "valid-data", "", "take the validation rows of a CSV file from another `FILE`; predictions are calibrated on them with --calibrate heldout")
+	f.StringVar(&s.Task.Likelihood, "likelihood", "", "`NAME` of the likelihood: gaussian, bernoulli, categorical, poisson, or heteroscedastic, whose outputs are the means and then the log noise variances (default the model's, else by the targets)")
+	OptionalFloat(c, &s.Task.Precision, "prior-precision", "precision `X` of the Gaussian prior on every parameter: of a training, of the evidence, or of answers in place of the match (default the model's, else 1; see --at)")
+	OptionalFloat(c, &s.Task.WeightDecay, "weight-decay", "the prior precision of the training by the weight decay `X`, λ, of torch.optim.SGD or Adam on a mean loss of N training rows: N·λ, or N·λ/(2σ²) for MSELoss (AdamW's decay is no such prior)")
+	if withModel {
+		f.StringVar(&s.Task.Prior, "prior", "", "take the prior, and the noise variance of the gaussian likelihood, from `FILE`, which gpexplain evidence --optimize wrote")
+	}
+	OptionalFloat(c, &s.Task.Noise, "noise-variance", "noise variance `X` of the gaussian likelihood (default the model's, else 1; of answers at the match by leave-one-out)")
+	f.StringSliceVar(&s.Model.Freeze, "freeze", nil, "tensors of the model that are not parameters, as inspect names them: `NAME,...`")
+	f.StringSliceVar(&s.Model.Learn, "learn", nil, "tensors of the model that are parameters, though they were taken for constants, as inspect names them: `NAME,...`")
+	scaling(c, &s.Scaling)
+	f.Uint64Var(&s.Limits.Seed, "seed", 0, "seed `N` of training, of --select, --method cg, the error report, and of predict --link mc and --predictive bnn (default 0)")
+	f.BoolVar(&con.JSON, "json", false, "write JSON to standard output")
+	f.BoolVar(&con.Strict, "strict", false, "exit with status 1 on a warning, and at once on one that the network does not suit the data or the prior; what is said on reading the model does not count")
+	f.BoolVar(&con.Quiet, "quiet", false, "write nothing to standard error but an error")
+	f.BoolVar(&con.Verbose, "verbose", false, "say on standard error what is done")
+	Limits(c, &s.Limits)
+}
+
+// scaling defines the flags of what was done to inputs and targets outside the network.
+func scaling(c *cobra.Command, s *problem.ScalingFlags) {
+	f := c.Flags()
+	f.StringVar(&s.Standardize, "standardize", "auto", "`auto|yes|no`: yes standardizes the inputs by the training rows, by column or by channel; no leaves inputs and targets as they are; auto goes by the model's metadata, else by which of these the network fits its training rows with, and says so, with a warning where two ways to scale the targets are near")
+	f.StringVar(&s.InputMean.Text, "input-mean", "", "subtract these means from the inputs before the network: `X,...`, one for all, a channel or a column, or a JSON file; pixels run from 0 to 1")
+	f.StringVar(&s.InputSD.Text, "input-sd", "", "divide the inputs by these deviations: `X,...`, or a JSON file")
+	f.StringVar(&s.TargetMean.Text, "target-mean", "", "mean `X` of the targets that the network was trained on standardized; results are in the units of the data")
+	f.StringVar(&s.TargetSD.Text, "target-sd", "", "deviation `X` of those targets")
+}
+
+// Rows defines the flags of which rows a verb takes; it takes fallback where none is given.
+func Rows(c *cobra.Command, s *problem.RowFlags, verb, fallback string) {
+	f := c.Flags()
+	f.StringVar(&s.Index, "index", "", verb+" the test rows of this `LIST`, such as 24 or 1,2,5-9, counted from 0 in the original file (default "+fallback+")")
+	f.StringVar(&s.TestIndex, "test-index", "", verb+" the test rows listed in `FILE`, one row number a line, in that order")
+	f.BoolVar(&s.All, "all", false, verb+" all test rows")
+	f.StringVar(&s.Input, "input", "", verb+" rows of your own from `FILE`, a folder of pictures, or - for standard input: a PNG or JPEG picture, CSV (.gz or not) or NumPy's .npy and .npz, with any number of rows")
+	f.StringVar(&s.Invert, "invert", "", "`yes|no`: pictures of --input are dark ink on light paper or not (default found by their borders, and said)")
+	f.Lookup("invert").NoOptDefVal = "yes"
+}
+
+// Limits defines the flags that bound what the process takes.
+func Limits(c *cobra.Command, s *problem.LimitFlags) {
+	f := c.Flags()
+	f.StringVar(&s.Profile, "profile", "", "write a `KIND` of profile, cpu, mem or trace, to the current directory")
+	f.IntVar(&s.Workers, "workers", 0, "let `N` goroutines work at a time (default one a processor)")
+	f.StringVar(&s.MemoryText, "max-memory", "", "take at most this much memory, a `SIZE` such as 4GiB (default 80 % of what is free)")
+}
+
+// Apply sets what concerns the whole process and returns what undoes it.
+func Apply(s *problem.LimitFlags) (end func(), err error) {
+	end = func() {}
+	if s.Profile != "" {
+		// The package that Profiles ends the process where it cannot write.
+		if err := console.Writable(profileFile[s.Profile]); err != nil {
+			return nil, err
+		}
+		p := profile.Start(profileMode(s.Profile), profile.ProfilePath("."), profile.NoShutdownHook, profile.Quiet)
+		end = p.Stop
+	}
+	if s.Workers > 0 {
+		before, stop := runtime.GOMAXPROCS(s.Workers), end
+		end = func() { stop(); runtime.GOMAXPROCS(before) }
+	}
+	return end, nil
+}
+
+// Profiles are the values of --profile.
+var Profiles = []string{"cpu", "mem", "trace"}
+
+var profileFile = map[string]string{"cpu": "cpu.pprof", "mem": "mem.pprof", "trace": "trace.out"}
+
+func profileMode(name string) func(*profile.Profile) {
+	return map[string]func(*profile.Profile){"cpu": profile.CPUProfile, "mem": profile.MemProfile, "trace": profile.TraceProfile}[name]
+}
+
+// checkEmpty refuses "", which comes from a shell variable that is not set.
+func checkEmpty(c *cobra.Command) error {
+	for _, name := range []string{"model", "data", "classes", "class-names", "id", "index", "train-index", "target", "test-data", "valid-data", "likelihood", "profile", "max-memory", "freeze", "learn", "output", "outputs",
+		"standardize", "input-mean", "input-sd", "target-mean", "target-sd",
+		"input", "terms", "contrast", "html", "png", "csv", "calibrate", "test-index", "link", "arch", "activation", "out",
+		"method", "select", "posterior", "inducing-file", "shard", "checkpoint", "tune-prior", "attribution-precision", "prior", "form"} {
+		if f := c.Flags().Lookup(name); f != nil && f.Changed && strings.Trim(f.Value.String(), "[]") == "" {
+			return job.Usagef("--%s is empty; give it a value or leave it out", name)
+		}
+	}
+	return nil
+}
+
+// savedTexts are the values of those of the flags that a verb has.
+func savedTexts(set *pflag.FlagSet) map[string]string {
+	texts := map[string]string{}
+	for _, name := range problem.SavedFlagNames {
+		if f := set.Lookup(name); f != nil {
+			texts[name] = f.Value.String()
+		}
+	}
+	return texts
+}
+
+// CheckProblem refuses values that are wrong without opening any file, and parses lists and sizes.
+func CheckProblem(c *cobra.Command, s *problem.Flags) error {
+	if err := checkEmpty(c); err != nil {
+		return err
+	}
+	if err := CheckLimits(c, &s.Limits); err != nil {
+		return err
+	}
+	return s.Check(c.Flags().Changed, savedTexts(c.Flags()))
+}
+
+// CheckLimits refuses limits that are wrong.
+func CheckLimits(c *cobra.Command, s *problem.LimitFlags) error {
+	if s.Profile != "" && profileMode(s.Profile) == nil {
+		return job.NotOneOf("profile", s.Profile, Profiles)
+	}
+	return s.Check(c.Flags().Changed)
+}

@@ -1,0 +1,213 @@
+// Package job is what a piece of work says of itself while it goes on, and what it keeps to the end:
+// progress, notes, warnings, the time of each part and files that stay open. A command shows it on a
+// terminal, and a program hears of progress.
+package job
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// A Listener hears what a job says while it goes on.
+type Listener interface {
+	// Show says that done of total steps of a stage are done; a total of 0 is unknown.
+	Show(stage string, done, total int)
+	// Clear says that the stage is over, and that something else may be said.
+	Clear()
+	// Ended says that a part of the work is done.
+	Ended(part string)
+	// Note says in a line what users should know, and Detail what is done.
+	Note(text string)
+	Detail(text string)
+	// Alarm says at once what long work would waste its time on.
+	Alarm(w *linearize.Warning)
+}
+
+// A Job is one piece of work. Make it with New.
+type Job struct {
+	// Args are the command line that the job is, for files that remember how they were made; nil in a
+	// program.
+	Args []string
+	// Strict makes an error of the first alarm.
+	Strict bool
+	// Word, where it is not nil, puts a warning into the words of who asked.
+	Word func(error) *linearize.Warning
+
+	Listener Listener // nil hears nothing
+
+	Warnings linearize.Warnings
+	Remarks  []string // texts of those that are no fault
+
+	watch       stopwatch
+	closers     []func() error                    // of files that answers are read from
+	completions []func(ctx context.Context) error // of files that are still read
+}
+
+// New returns a job whose time counts from now. The listener may be nil.
+func New(l Listener) *Job {
+	j := &Job{Listener: l}
+	j.Begin(time.Now())
+	return j
+}
+
+// Begin begins to take the time.
+func (j *Job) Begin(at time.Time) {
+	j.watch = stopwatch{start: at, last: at, parts: map[string]time.Duration{}}
+}
+
+// Close closes the files that the job still has open.
+func (j *Job) Close() {
+	for _, f := range j.closers {
+		// They were only read from, so an error loses nothing.
+		_ = f()
+	}
+}
+
+// CloseLater keeps the file of an answer open until Close.
+func (j *Job) CloseLater(f func() error) { j.closers = append(j.closers, f) }
+
+// CompleteLater keeps what waits for files that are still read, and says what is wrong with them.
+func (j *Job) CompleteLater(f func(ctx context.Context) error) {
+	j.completions = append(j.completions, f)
+}
+
+// Complete waits for all files that are still read. EndPart of the predictions does, so that no
+// answer is of damaged data.
+func (j *Job) Complete(ctx context.Context) error {
+	for _, f := range j.completions {
+		if err := f(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Note says in one line what users should know.
+func (j *Job) Note(format string, args ...any) {
+	if j.Listener != nil {
+		j.Listener.Note(OneLine(fmt.Sprintf(format, args...)))
+	}
+}
+
+// Detail says in one line what is done.
+func (j *Job) Detail(format string, args ...any) {
+	if j.Listener != nil {
+		j.Listener.Detail(OneLine(fmt.Sprintf(format, args...)))
+	}
+}
+
+// Alarm keeps warnings, and says each that is new at once: they are about something that long work
+// would waste its time on. If the job is strict the first of them is an error.
+func (j *Job) Alarm(warnings ...error) error {
+	for _, err := range warnings {
+		if w := j.keep(err); w != nil && j.Listener != nil && !j.Strict {
+			j.Listener.Alarm(w)
+		}
+	}
+	if j.Strict && len(warnings) > 0 {
+		return &StrictError{warnings}
+	}
+	return nil
+}
+
+// Remark keeps what was understood of a model. It is no reason for a strict job to fail.
+func (j *Job) Remark(list ...error) {
+	for _, err := range list {
+		j.keep(err)
+		j.Remarks = append(j.Remarks, j.word(err).Error())
+	}
+}
+
+// Warn keeps warnings, each text once.
+func (j *Job) Warn(list ...error) {
+	for _, err := range list {
+		j.keep(err)
+	}
+}
+
+// keep keeps a warning and returns it, or nil where it is known already.
+func (j *Job) keep(err error) *linearize.Warning {
+	w := j.word(err)
+	if slices.ContainsFunc(j.Warnings, func(o error) bool { return o.Error() == w.Error() }) {
+		return nil
+	}
+	j.Warnings = append(j.Warnings, w)
+	return w
+}
+
+func (j *Job) word(err error) *linearize.Warning {
+	if j.Word != nil {
+		return j.Word(err)
+	}
+	return linearize.WarningOf(err)
+}
+
+// Show says that done of total steps of a stage are done. Every long call of the library gets it as
+// its Progress.
+func (j *Job) Show(stage string, done, total int) {
+	if j.Listener != nil {
+		j.Listener.Show(stage, done, total)
+	}
+}
+
+// Clear says that the stage of the last Show is over.
+func (j *Job) Clear() {
+	if j.Listener != nil {
+		j.Listener.Clear()
+	}
+}
+
+// EndPart ends a part of the work. It returns the error of a context that is done, so that the next
+// part does not begin.
+func (j *Job) EndPart(ctx context.Context, part string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if part == "predict" {
+		if err := j.Complete(ctx); err != nil {
+			return err
+		}
+	}
+	j.EndPartAt(part, time.Now())
+	return ctx.Err()
+}
+
+// EndPartAt ends a part of the work at a time that may have passed already.
+func (j *Job) EndPartAt(part string, at time.Time) {
+	j.watch.lap(part, at)
+	if j.Listener != nil {
+		j.Listener.Ended(part)
+	}
+}
+
+// Timings ends the part in which results were written, and returns the time that each part took.
+func (j *Job) Timings() report.Timings {
+	j.EndPartAt("write", time.Now())
+	return j.TimingsSoFar()
+}
+
+// TimingsSoFar is the time that each part took that has ended.
+func (j *Job) TimingsSoFar() report.Timings { return j.watch.timings() }
+
+// A stopwatch divides the time since its start into consecutive parts, which sum to the total.
+type stopwatch struct {
+	start, last time.Time
+	parts       map[string]time.Duration
+}
+
+// lap adds the time since the last call to a part.
+func (w *stopwatch) lap(part string, at time.Time) {
+	w.parts[part] += at.Sub(w.last)
+	w.last = at
+}
+
+func (w *stopwatch) timings() report.Timings {
+	s := func(part string) report.Float { return report.Float(w.parts[part].Seconds()) }
+	return report.Timings{Load: s("load"), Linearize: s("linearize"), Kernel: s("kernel"), Factorize: s("factorize"),
+		Predict: s("predict"), Write: s("write"), Total: report.Float(w.last.Sub(w.start).Seconds())}
+}

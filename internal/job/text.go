@@ -1,0 +1,68 @@
+package job
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// unprintable is what could break a line, steer a terminal or hide text.
+var unprintable = regexp.MustCompile(`[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+`)
+
+// mostRunes is the longest line of a message; a name in a hostile file may
+// have any length.
+const mostRunes = 1000
+
+// OneLine makes text of any origin fit for one line of a terminal.
+func OneLine(s string) string {
+	s = strings.TrimSpace(unprintable.ReplaceAllString(strings.ToValidUTF8(s, "\uFFFD"), " "))
+	return Cut(s, mostRunes)
+}
+
+// Count is a number with a comma before every three digits.
+func Count(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// Cut shortens s to at most the given number of runes.
+func Cut(s string, most int) string {
+	if utf8.RuneCountInString(s) <= most {
+		return s
+	}
+	return string([]rune(s)[:most]) + "…"
+}
+
+// CommandLine is the command as a shell takes it.
+func CommandLine(args []string) string {
+	words := []string{"gpexplain"}
+	for _, a := range args {
+		if a == "" || strings.ContainsFunc(a, func(r rune) bool { return !strings.ContainsRune(plain, r) }) {
+			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+		words = append(words, a)
+	}
+	return strings.Join(words, " ")
+}
+
+// With returns a command line with a flag of this value, in place of one that it may
+// have.
+func With(args []string, flag, value string) []string {
+	var out []string
+	for i := 0; i < len(args); i++ {
+		switch {
+		case args[i] == flag:
+			i++ // its value
+		case !strings.HasPrefix(args[i], flag+"="):
+			out = append(out, args[i])
+		}
+	}
+	return append(out, flag, value)
+}
+
+// plain are the characters that need no quotes in a shell.
+const plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789%+,-./:=@_"
