@@ -67,7 +67,7 @@ func (p *Posterior) Explain(ctx context.Context, rows *Rows, o *ExplainOptions) 
 	}
 	e, err := explain.New(p.post.Dual, p.post.Kernel, &explain.Options{Top: top, ErrorBars: true, MaxMemory: p.problem.Limits.Memory})
 	if err != nil {
-		return nil, fmt.Errorf("funcgp: %w", err)
+		return nil, named(err)
 	}
 	var out []Explanation
 	err = p.each(ctx, rows, func(lo int, b *linearize.Batch, pred *inference.Predictions) error {
@@ -78,7 +78,7 @@ func (p *Posterior) Explain(ctx context.Context, rows *Rows, o *ExplainOptions) 
 			}
 			list, err := e.ExplainTargets(ctx, b.Slice(i, i+1), nil, targets)
 			if err != nil {
-				return fmt.Errorf("funcgp: %w", problem.NamesOf(rows.asked.Subset, lo+i, lo+i+1).ExplainError(err))
+				return named(problem.NamesOf(rows.asked.Subset, lo+i, lo+i+1).ExplainError(err))
 			}
 			one := p.explanation(&list[0][at], targets[at].Of(pred.Mean.RawRowView(i)))
 			one.Prediction = p.prediction(rows.asked, lo+i, pred, i)
@@ -102,7 +102,7 @@ func (p *Posterior) asked(o *ExplainOptions) (*explain.Target, error) {
 	}
 	plus, minus, err := p.problem.Contrasted(problem.JoinNames([]string{o.For, o.Against}))
 	if err != nil {
-		return nil, fmt.Errorf("funcgp: %w", err)
+		return nil, named(err)
 	}
 	t := explain.Contrast(plus, minus)
 	return &t, nil

@@ -3,8 +3,6 @@ package funcgp
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/funcgp/funcgp/explain/report"
@@ -84,7 +82,7 @@ func Fit(ctx context.Context, m Model, d Data, o *FitOptions) (*Posterior, error
 	}
 	flags, err := inference.NewFlags(o.Method.Name, o.Method.Inducing, o.Method.Within, o.Method.Select, at, tune)
 	if err != nil {
-		return nil, fmt.Errorf("funcgp: %w", err)
+		return nil, named(err)
 	}
 	calibrate := o.Calibrate
 	if calibrate == "" {
@@ -104,7 +102,7 @@ func Fit(ctx context.Context, m Model, d Data, o *FitOptions) (*Posterior, error
 func start(ctx context.Context, o *problem.Options, path string, l *Limits, make func(ctx context.Context, c *job.Job, p *problem.Problem) (*problem.Problem, *inference.Posterior, error)) (_ *Posterior, err error) {
 	flags, err := o.Flags()
 	if err != nil {
-		return nil, fmt.Errorf("funcgp: %w", err)
+		return nil, named(err)
 	}
 	if path != "" {
 		flags.Remembers()
@@ -117,11 +115,11 @@ func start(ctx context.Context, o *problem.Options, path string, l *Limits, make
 	}()
 	p, err := problem.Open(ctx, c, flags, path)
 	if err != nil {
-		return nil, fmt.Errorf("funcgp: %w", err)
+		return nil, named(err)
 	}
 	q := &Posterior{job: c, held: o.Network != nil || o.Rows != nil}
 	if q.problem, q.post, err = make(ctx, c, p); err != nil {
-		return nil, fmt.Errorf("funcgp: %w", err)
+		return nil, named(err)
 	}
 	q.link = glm.DefaultLink(q.problem.Task.Likelihood, q.problem.Model.Outputs)
 	q.fit = q.post.Report(q.problem, c.Warnings)
@@ -153,7 +151,7 @@ func (p *Posterior) Close() error {
 
 // Warnings say what users of the answers should know: a jitter, a network that is no optimum, rows left out.
 // They are *linearize.Warning, whose codes doc/warnings.md explains.
-func (p *Posterior) Warnings() []error { return slices.Clone(p.fit.Warnings) }
+func (p *Posterior) Warnings() []error { return warningsInGo(p.fit.Warnings) }
 
 // Classes are the names of the classes in the order of probabilities, nil for a regression.
 func (p *Posterior) Classes() []string { return append([]string(nil), p.problem.Task.ClassNames()...) }
@@ -180,7 +178,7 @@ func (p *Posterior) Save(ctx context.Context, path string, o *SaveOptions) error
 	}
 	defer end()
 	if err := p.post.Save(ctx, path, p.problem, p.fit, inference.SaveOptions{Inputs: o.Inputs, Bundle: o.Bundle || p.problem.Saved != nil && p.problem.Saved.Header.Bundle}); err != nil {
-		return fmt.Errorf("funcgp: %w", err)
+		return named(err)
 	}
 	return nil
 }

@@ -76,11 +76,11 @@ func (p *Posterior) each(ctx context.Context, rows *Rows, do func(lo int, b *lin
 		names := problem.NamesOf(rows.asked.Subset, lo, hi)
 		b, err := p.post.Rows(ctx, p.problem, rows.asked.Subset, lo, hi)
 		if err != nil {
-			return fmt.Errorf("funcgp: %w", names.ExplainError(err))
+			return named(names.ExplainError(err))
 		}
 		pred, err := p.post.Predict(ctx, p.problem.Task, b, p.link)
 		if err != nil {
-			return fmt.Errorf("funcgp: %w", names.ExplainError(err))
+			return named(names.ExplainError(err))
 		}
 		if err := do(lo, b, pred); err != nil {
 			return err

@@ -58,7 +58,7 @@ func (d *Data) held(net *network.Network) (*dataset.Data, error) {
 	}
 	out, err := r.Data("the rows").WithTrain(r, "the rows")
 	if err != nil {
-		return nil, fmt.Errorf("funcgp: %w", err)
+		return nil, named(err)
 	}
 	return out, nil
 }
@@ -72,7 +72,7 @@ func (p *Posterior) read(ctx context.Context, in io.Reader, name string) (*Rows,
 	defer end()
 	asked, err := p.problem.Read(ctx, "-", dataset.InputOptions{MaxBytes: gp.MemoryBudget(p.problem.Limits.Memory), Standard: in, Name: name})
 	if err != nil {
-		return nil, fmt.Errorf("funcgp: %w", err)
+		return nil, named(err)
 	}
 	asked.File = "rows"
 	return &Rows{asked, p}, nil
@@ -93,7 +93,7 @@ func (p *Posterior) ReadPicture(ctx context.Context, r io.Reader) (*Rows, error)
 func (p *Posterior) Picture(ctx context.Context, img image.Image) (*Rows, error) {
 	var file bytes.Buffer
 	if err := png.Encode(&file, img); err != nil {
-		return nil, fmt.Errorf("funcgp: %w", err)
+		return nil, named(err)
 	}
 	return p.read(ctx, &file, "the picture")
 }
@@ -149,7 +149,7 @@ func (p *Posterior) TestRows(ctx context.Context, index ...int) (*Rows, error) {
 	defer end()
 	rows, err := p.problem.Examples.Test(dataset.SelectOptions{Rows: index, From: "TestRows"})
 	if err != nil {
-		return nil, fmt.Errorf("funcgp: %w", err)
+		return nil, named(err)
 	}
 	return &Rows{&problem.Asked{Subset: rows}, p}, nil
 }

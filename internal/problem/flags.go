@@ -207,6 +207,9 @@ func (s *LimitFlags) Check(given func(flag string) bool) error {
 	case given("workers") && (s.Workers < 1 || s.Workers > mostWorkers):
 		return job.Usagef("--workers %d must be 1 to %d", s.Workers, mostWorkers)
 	}
+	if s.MemoryText == "" {
+		return nil
+	}
 	var err error
 	s.Memory, err = parseBytes(s.MemoryText)
 	return err

@@ -30,7 +30,7 @@ type Options struct {
 // Flags returns the flags that say the same. An error is a *job.UsageError.
 func (o *Options) Flags() (*Flags, error) {
 	given := map[string]bool{"model": o.Model != "" || o.Network != nil, "data": o.Data != "" || o.Rows != nil, "test-data": o.TestData != "", "valid-data": o.ValidData != "",
-		"train-count": o.TrainCount > 0, "train-index": o.TrainRows != "", "freeze": o.Freeze != nil, "learn": o.Learn != nil}
+		"train-count": o.TrainCount != 0, "train-index": o.TrainRows != "", "freeze": o.Freeze != nil, "learn": o.Learn != nil}
 	f := &Flags{
 		Model: ModelFlags{Path: o.Model, net: o.Network, Freeze: o.Freeze, Learn: o.Learn, memory: o.MaxMemory},
 		Data: DataFlags{Name: o.Data, Target: o.Target, TestFile: o.TestData, ValidFile: o.ValidData, RowsFile: o.TrainRows, Count: o.TrainCount, ID: o.ID,
@@ -38,7 +38,6 @@ func (o *Options) Flags() (*Flags, error) {
 		Task:    TaskFlags{Likelihood: o.Likelihood, Precision: o.Precision, WeightDecay: o.WeightDecay, Noise: o.Noise},
 		Limits:  LimitFlags{Seed: o.Seed, Memory: o.MaxMemory},
 		Scaling: ScalingFlags{Standardize: o.Standardize},
-		given:   func(flag string) bool { return given[flag] },
 	}
 	switch {
 	case o.Rows != nil:
@@ -49,13 +48,7 @@ func (o *Options) Flags() (*Flags, error) {
 	if f.Scaling.Standardize == "" {
 		f.Scaling.Standardize = "auto"
 	}
-	if err := f.Task.check(); err != nil {
-		return nil, err
-	}
-	if err := f.Scaling.check(); err != nil {
-		return nil, err
-	}
-	return f, f.Data.checkNames()
+	return f, f.Check(func(flag string) bool { return given[flag] }, nil)
 }
 
 // Remembers says that the model and the data that were not named are those of a saved posterior.

@@ -1,0 +1,57 @@
+package funcgp
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// Errors and warnings name what a program writes, and not the flags of the command.
+func TestErrorsNameGo(t *testing.T) {
+	for what, fit := range map[string]struct {
+		model   Model
+		data    Data
+		options FitOptions
+		want    string
+	}{
+		"likelihood":   {options: FitOptions{Likelihood: "normal"}, want: `funcgp: Likelihood "normal" must be gaussian, bernoulli`},
+		"decay":        {options: FitOptions{Prior: WeightDecay(-1)}, want: "funcgp: WeightDecay -1 must be a positive number"},
+		"no decay":     {options: FitOptions{Prior: WeightDecay(0)}, want: "leave it out, and choose a precision with Tuned loo"},
+		"precision":    {options: FitOptions{Prior: Precision(-1)}, want: "funcgp: Precision -1 must be a positive number"},
+		"classes":      {data: Data{Classes: []string{"4"}}, want: "funcgp: Data.Classes 4 must name at least two classes"},
+		"names":        {data: Data{Classes: []string{"4", "9"}, ClassNames: []string{"a", "b", "c"}}, want: "Data.Classes has 2 classes, but Data.ClassNames names 3"},
+		"rows":         {data: Data{Source: "mnist", TestFile: "a.csv"}, want: "funcgp: Data.TestFile is for a CSV file, not Data.Source mnist"},
+		"count, file":  {data: Data{TrainCount: 10, TrainFile: "rows.txt"}, want: "Data.TrainCount and Data.TrainFile exclude each other"},
+		"model":        {model: Model{File: "none.onnx"}, want: "funcgp: none.onnx: "},
+		"data":         {data: Data{Source: "none.csv"}, want: "funcgp: none.csv: "},
+		"too inducing": {options: FitOptions{Method: Method{Name: "nystrom", Inducing: 100000}}, want: "Method.Inducing 100000: there are"},
+	} {
+		_, err := Fit(t.Context(), fit.model, fit.data, &fit.options)
+		require.ErrorContains(t, err, fit.want, what)
+		require.NotContains(t, err.Error(), "--", what)
+	}
+	for flag, name := range goNames {
+		require.Equal(t, "give "+name+" 3 and "+name, inGo("give --"+flag+" 3 and --"+flag))
+		where, field, ok := strings.Cut(name, ".")
+		if !ok {
+			where, field = "", name
+		}
+		found := false
+		for _, of := range []any{Model{}, Data{}, Method{}, FitOptions{}, SaveOptions{}, ExplainOptions{}} {
+			ty := reflect.TypeOf(of)
+			if _, has := ty.FieldByName(field); has && (where == "" || where == ty.Name()) {
+				found = true
+			}
+		}
+		require.True(t, found || name == "Precision" || name == "WeightDecay" || name == "Tuned", "no %s", name)
+	}
+	require.Equal(t, "name the split by --split", inGo("name the split by --split"))
+	list := warningsInGo([]error{errors.New("raise --max-memory"), linearize.NewWarning("c", 1, 2, "Give --tune-prior.", "it is --within.")})
+	require.Equal(t, "raise MaxMemory", list[0].Error())
+	require.Equal(t, "it is Method.Within. Give Tuned.", list[1].Error())
+}
