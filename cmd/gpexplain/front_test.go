@@ -7,8 +7,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
@@ -129,28 +132,37 @@ func requireFrontExplains(t *testing.T, want report.Output, got funcgp.Explanati
 	}
 }
 
-// TestFrontDoorOfManyWorkers checks that goroutines that share a posterior get the same bits, and that Close waits
-// for them.
+// TestFrontDoorOfManyWorkers checks of each kind of posterior that goroutines that share it get the same bits, and
+// that Close waits for them.
 func TestFrontDoorOfManyWorkers(t *testing.T) {
-	p, err := funcgp.Fit(t.Context(), funcgp.Model{}, funcgp.Data{TrainCount: 60}, nil)
-	require.NoError(t, err)
-	rows, err := p.TestRows(t.Context(), 6, 24)
-	require.NoError(t, err)
-	want, err := p.Explain(t.Context(), rows, nil)
-	require.NoError(t, err)
-	var all sync.WaitGroup
-	for range 16 {
-		all.Go(func() {
-			got, err := p.Explain(t.Context(), rows, nil)
-			if err == funcgp.ErrClosed {
-				return
-			}
-			require.NoError(t, err)
-			require.Equal(t, fmt.Sprint(want), fmt.Sprint(got))
-		})
+	for _, method := range []string{"exact", "kept", "cg", "subset", "nystrom", "fitc"} {
+		p, err := funcgp.Fit(t.Context(), funcgp.Model{}, funcgp.Data{TrainCount: 60}, &funcgp.FitOptions{Method: funcgp.Method{Name: method}})
+		require.NoError(t, err)
+		rows, err := p.TestRows(t.Context(), 6, 24)
+		require.NoError(t, err)
+		want, err := p.Explain(t.Context(), rows, nil)
+		require.NoError(t, err)
+		var all sync.WaitGroup
+		var answers atomic.Int32
+		for range 16 {
+			all.Go(func() {
+				for err := error(nil); ; answers.Add(1) {
+					var got []funcgp.Explanation
+					if got, err = p.Explain(t.Context(), rows, nil); err == funcgp.ErrClosed {
+						return
+					}
+					if !assert.NoError(t, err) || !assert.Equal(t, want, got, method) {
+						return
+					}
+				}
+			})
+		}
+		for answers.Load() < 16 && !t.Failed() {
+			time.Sleep(time.Millisecond)
+		}
+		require.NoError(t, p.Close())
+		all.Wait()
 	}
-	require.NoError(t, p.Close())
-	all.Wait()
 }
 
 // TestBundle checks that a bundle answers as before where model and data are gone, by the package at the root
