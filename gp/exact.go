@@ -2,8 +2,10 @@ package gp
 
 import (
 	"context"
+	"math"
 
 	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/newton"
@@ -64,6 +66,7 @@ func Fit(ctx context.Context, k ntk.Kernel, x *linearize.Batch, s *Sites, o *Opt
 		return nil, err
 	}
 	e.warnJitter()
+	e.warnUntrained()
 	return e, nil
 }
 
@@ -181,6 +184,23 @@ func (e *Exact) refineDual(ctx context.Context, d dualVector, b []float64) (dual
 	return to, nil
 }
 
+// sameOutput is how far outputs may be from the prior mean, relative to the largest, to be it.
+const sameOutput = 1e-9
+
+// warnUntrained warns where the mean is f(x;θ*), in which the targets enter by training
+// alone, and that is the prior mean at every training example, as where θ* is still μ₀.
+func (e *Exact) warnUntrained() {
+	if e.o.Mean != Network || mat.Norm(e.sites.Residual, math.Inf(1)) == 0 {
+		return
+	}
+	off, limit := floats.Distance(e.prior, dense.Flat(e.x.F), math.Inf(1)), sameOutput*floats.Norm(e.prior, math.Inf(1))
+	if off > limit {
+		return
+	}
+	e.warnings = append(e.warnings, linearize.NewWarning("untrained", off, limit, "Train the model, or take Refit or Options.Mean = LinearGaussian, whose means are fitted to the targets.",
+		"At every training example the output at θ* is the prior mean (to %.3g), as of a model that was not trained. The posterior mean is that output, whatever the targets are.", off))
+}
+
 // warnJitter warns where B was factored with jitter.
 func (e *Exact) warnJitter() {
 	if e.f.jitter > 0 {
@@ -209,7 +229,7 @@ func (e *Exact) PriorMean() []float64 { return e.prior }
 func (e *Exact) Refitted() bool { return e.refit }
 
 // Warnings says where the result is less accurate than it should be: it holds
-// *linearize.Warning of jitter, sums-open, refit-gap and refit-steps. A loaded
+// *linearize.Warning of jitter, sums-open, untrained, refit-gap and refit-steps. A loaded
 // posterior has their texts alone.
 func (e *Exact) Warnings() []error { return e.warnings }
 

@@ -2,6 +2,8 @@ package gp
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -13,11 +15,13 @@ import (
 // LeaveOneOutTo implements Dual. It takes the moments from the factor, so that
 // they keep their digits where an example nearly fixes the function by itself. For
 // all examples it takes about as long as a factorization; each direction in which a
-// root of Λ_i is nearly zero takes a solve more. It uses only the length of x.
+// root of Λ_i is nearly zero takes a solve more. It panics where x has other inputs than
+// the training examples at these rows, if both show them.
 func (e *Exact) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error {
 	if x.Len() != len(rows) {
 		panic("gp: rows and examples differ in number")
 	}
+	e.checkOwn(rows, x)
 	n, c := len(rows), e.outputs()
 	dense.SizeTo(mean, n, c)
 	dense.SizeTo(cov, n*c, c)
@@ -43,6 +47,18 @@ func (e *Exact) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []
 		}
 		return nil
 	})
+}
+
+// checkOwn panics where x has other inputs than the training examples at these rows.
+func (e *Exact) checkOwn(rows []int, x *linearize.Batch) {
+	if e.x.X == nil || x.X == nil {
+		return
+	}
+	for at, i := range rows {
+		if !slices.Equal(x.X.RawRowView(at), e.x.X.RawRowView(i)) {
+			panic(fmt.Sprintf("gp: example %d given is not training example %d: their inputs differ; give the examples of Data at these rows", at, i))
+		}
+	}
 }
 
 // withoutTo writes cov_−i. It returns false where rounding leaves no digits.

@@ -6,8 +6,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/gptest"
+	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -42,4 +45,47 @@ func TestFitRefusesOtherParameters(t *testing.T) {
 	require.PanicsWithValue(t, "ntk: the examples are not linearized at θ* of the kernel: the parameters of the network are others; give New the parameters of the network", func() {
 		_, _ = gp.Fit(t.Context(), other, r.Train, r.Sites(t), nil)
 	})
+}
+
+// A model at μ₀ has the prior's mean, whatever the targets: Fit says so, and not of a trained
+// network, of a mean that is fitted, or where there is nothing to fit.
+func TestWarnsOfUntrainedModel(t *testing.T) {
+	prior, err := ntk.NewIsotropic(.01, nil)
+	require.NoError(t, err)
+	lik, err := glm.NewGaussian(.01)
+	require.NoError(t, err)
+	k, x, y := ntk.New(prior, []float64{0, 0}, nil), line(0, 1, 2), mat.NewDense(3, 1, []float64{1, 3, 5})
+	fit := func(y *mat.Dense, o *gp.Options) *linearize.Warning {
+		s, err := gp.NewSites(y, x.F, lik)
+		require.NoError(t, err)
+		e, err := gp.Fit(t.Context(), k, x, s, o)
+		require.NoError(t, err)
+		return linearize.FindWarning(e.Warnings(), "untrained")
+	}
+	w := fit(y, nil)
+	require.NotNil(t, w)
+	require.Zero(t, w.Value)
+	require.Nil(t, fit(y, &gp.Options{Mean: gp.LinearGaussian}))
+	require.Nil(t, fit(mat.NewDense(3, 1, nil), nil), "the targets are the prior mean")
+	for _, name := range []string{"snelson", "two-moons", "categorical", "poisson"} {
+		r := testkit.OpenReference(t, name)
+		require.Empty(t, r.Exact(t).Warnings())
+		e, err := gp.Fit(t.Context(), r.Kernel, r.Train, r.Sites(t), nil)
+		require.NoError(t, err)
+		require.Empty(t, e.Warnings(), name)
+	}
+}
+
+// Leave-one-out and influence take the training examples at the rows, and no others.
+func TestRefusesOtherRows(t *testing.T) {
+	r := testkit.OpenReference(t, "snelson")
+	e := r.Exact(t)
+	rows := []int{2, 5}
+	own, err := r.Train.Gather(t.Context(), rows)
+	require.NoError(t, err)
+	require.NoError(t, e.LeaveOneOutTo(t.Context(), new(mat.Dense), nil, rows, own))
+	for _, x := range []*linearize.Batch{r.Test.Slice(0, 2), r.Train.Slice(2, 4)} {
+		require.Panics(t, func() { _ = e.LeaveOneOutTo(t.Context(), new(mat.Dense), nil, rows, x) })
+		require.Panics(t, func() { _ = e.InfluenceTo(t.Context(), new(mat.Dense), new(mat.Dense), rows, x) })
+	}
 }

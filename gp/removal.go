@@ -43,11 +43,12 @@ func (e *Exact) RemovalTo(ctx context.Context, dst []float64) error {
 
 // InfluenceTo implements Dual. It takes h and q from the factor and the kernel,
 // so that they keep their digits also where an example nearly fixes the function
-// by itself. It uses only the length of x.
+// by itself. It panics where LeaveOneOutTo does.
 func (e *Exact) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x *linearize.Batch) error {
 	if x.Len() != len(rows) {
 		panic("gp: rows and examples differ in number")
 	}
+	e.checkOwn(rows, x)
 	c := e.outputs()
 	dense.SizeTo(h, len(rows)*c, c)
 	dense.SizeTo(q, len(rows), c)

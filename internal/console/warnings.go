@@ -21,6 +21,7 @@ var remedies = map[string]string{
 	"taken-for-parameters": "Name what was not learnt in --freeze (gpexplain inspect lists all).",
 	"training-stopped":     "Train on from the file by --init, or with more --epochs.",
 	"unsettled":            "Begin elsewhere with --prior-precision.",
+	"untrained":            "Train the model, or give --refit.",
 	"variance-edge":        "State it by --prior-precision or --noise-variance.",
 	"worse-than-constant":  "Check --standardize, --classes and --target, or train the model further.",
 }
