@@ -70,7 +70,7 @@ func (p *Posterior) Explain(ctx context.Context, rows *Rows, o *ExplainOptions) 
 		return nil, named(err)
 	}
 	var out []Explanation
-	err = p.each(ctx, rows, func(lo int, b *linearize.Batch, pred *inference.Predictions) error {
+	err = p.each(ctx, rows, nil, func(lo int, b *linearize.Batch, pred *inference.Predictions) error {
 		for i := range b.Len() {
 			targets, at := terms.Targets(p.problem, pred, i, asked), o.Output
 			if at == 0 && len(targets) > p.problem.Model.Outputs {

@@ -8,6 +8,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -50,8 +51,13 @@ type Novelty struct {
 // Predict predicts each of the rows. They must be of this posterior. It returns the error of a context that is
 // done.
 func (p *Posterior) Predict(ctx context.Context, rows *Rows) ([]Prediction, error) {
+	return p.predict(ctx, rows, nil)
+}
+
+// predict predicts rows by a function, nil for the posterior's own.
+func (p *Posterior) predict(ctx context.Context, rows *Rows, function gp.Latent) ([]Prediction, error) {
 	var out []Prediction
-	err := p.each(ctx, rows, func(lo int, b *linearize.Batch, pred *inference.Predictions) error {
+	err := p.each(ctx, rows, function, func(lo int, b *linearize.Batch, pred *inference.Predictions) error {
 		for i := range b.Len() {
 			out = append(out, p.prediction(rows.asked, lo+i, pred, i))
 		}
@@ -60,8 +66,8 @@ func (p *Posterior) Predict(ctx context.Context, rows *Rows) ([]Prediction, erro
 	return out, err
 }
 
-// each predicts rows in tiles.
-func (p *Posterior) each(ctx context.Context, rows *Rows, do func(lo int, b *linearize.Batch, pred *inference.Predictions) error) error {
+// each predicts rows in tiles by a function, nil for the posterior's own.
+func (p *Posterior) each(ctx context.Context, rows *Rows, function gp.Latent, do func(lo int, b *linearize.Batch, pred *inference.Predictions) error) error {
 	end, err := p.begin()
 	if err != nil {
 		return err
@@ -78,7 +84,12 @@ func (p *Posterior) each(ctx context.Context, rows *Rows, do func(lo int, b *lin
 		if err != nil {
 			return named(names.ExplainError(err))
 		}
-		pred, err := p.post.Predict(ctx, p.problem.Task, b, p.link)
+		var pred *inference.Predictions
+		if function == nil {
+			pred, err = p.post.Predict(ctx, p.problem.Task, b, p.link)
+		} else {
+			pred, err = p.post.PredictBy(ctx, function, p.problem.Task, b, p.link)
+		}
 		if err != nil {
 			return named(names.ExplainError(err))
 		}

@@ -1,0 +1,152 @@
+package funcgp
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/funcgp/funcgp/explain/counterfactual"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// Without predicts the rows as Predict would had the training rows with these numbers, as of the file of the
+// data, not been there: the linearized model is fitted again without them, and the network's answer moves by
+// what its mean does. The posterior must be exact or kept. The trained parameters, at which the network is
+// linearized, have seen all rows.
+func (p *Posterior) Without(ctx context.Context, rows *Rows, training ...int) ([]Prediction, error) {
+	end, err := p.begin()
+	if err != nil {
+		return nil, err
+	}
+	at, err := p.problem.TrainPositions("Without", training)
+	if err != nil {
+		end()
+		return nil, named(err)
+	}
+	gone := make([]bool, p.problem.Examples.Train.Len())
+	for _, i := range at {
+		gone[i] = true
+	}
+	err = p.problem.CheckLeft("Without", p.problem.Examples.Y, gone)
+	var latent gp.Latent
+	if err == nil && len(at) > 0 {
+		latent, err = p.without(ctx, at)
+	}
+	end()
+	if err != nil {
+		return nil, named(err)
+	}
+	return p.predict(ctx, rows, latent)
+}
+
+// without is the function without training rows at these positions.
+func (p *Posterior) without(ctx context.Context, at []int) (gp.Latent, error) {
+	m, err := inference.Counterfactual(ctx, p.job, p.problem, p.post, "Without")
+	if err != nil {
+		return nil, err
+	}
+	q, err := m.Fit(ctx, counterfactual.Without(at...))
+	if err != nil {
+		return nil, p.problem.TrainNames().ExplainError(err)
+	}
+	return p.post.Changed(q), nil
+}
+
+// A Flip is a set of training rows without which the mean of a row is largest for another class.
+type Flip struct {
+	Found bool  // whether there is one within the bounds; where not, the rest but Tried is zero
+	Rows  []int // their numbers in the file of the data, ascending
+	Tried int   // sets that were tried
+	// Confirmed says that a fit without Rows that shares nothing with the posterior has the other class too.
+	Confirmed bool
+	Without   Prediction // as of Posterior.Without
+}
+
+// FlipOptions are the options of SmallestFlip.
+type FlipOptions struct {
+	Most  int // training rows to leave out at most; 0 is a tenth
+	Tries int // sets to try at most; 0 is 100
+}
+
+// SmallestFlip looks for each of the rows for a small set of training rows without which its class is another.
+// A smaller set may exist. The posterior must be exact or kept, and of classes. The options may be nil.
+func (p *Posterior) SmallestFlip(ctx context.Context, rows *Rows, o *FlipOptions) ([]Flip, error) {
+	if o == nil {
+		o = &FlipOptions{}
+	}
+	if p.problem.Task.Classes == nil {
+		return nil, errors.New("funcgp: SmallestFlip looks for another class, and a regression has none; use Without")
+	}
+	var m *counterfactual.Model
+	var out []Flip
+	err := p.each(ctx, rows, nil, func(lo int, b *linearize.Batch, _ *inference.Predictions) (err error) {
+		if m == nil {
+			if m, err = inference.Counterfactual(ctx, p.job, p.problem, p.post, "SmallestFlip"); err != nil {
+				return named(err)
+			}
+		}
+		for i := range b.Len() {
+			x := b.Slice(i, i+1)
+			q := counterfactual.FlipOptions{Most: o.Most, Tries: o.Tries, NoRefit: p.post.How.Name != "exact"}
+			if q.Shift, err = p.post.Shift(ctx, x); err != nil {
+				return named(err)
+			}
+			found, err := m.SmallestFlip(ctx, x, &q)
+			if none := (*counterfactual.NoFlipError)(nil); errors.As(err, &none) {
+				out = append(out, Flip{Tried: none.Tried})
+				continue
+			}
+			if err != nil {
+				return named(err)
+			}
+			flip := Flip{Found: true, Tried: found.Tried, Confirmed: found.Confirmed}
+			for _, at := range found.Rows {
+				flip.Rows = append(flip.Rows, p.problem.Examples.Train.Rows[at])
+			}
+			slices.Sort(flip.Rows)
+			other, err := m.Fit(ctx, counterfactual.Without(found.Rows...))
+			if err != nil {
+				return named(err)
+			}
+			pred, err := p.post.PredictBy(ctx, p.post.Changed(other), p.problem.Task, x, p.link)
+			if err != nil {
+				return named(err)
+			}
+			flip.Without = p.prediction(rows.asked, lo+i, pred, 0)
+			out = append(out, flip)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// Info says what a posterior is of.
+type Info struct {
+	Method     string  // as of Method.Name
+	Likelihood string  // as of FitOptions.Likelihood
+	Precision  float64 // δ of the answers; NaN where parameters have different ones
+	Noise      float64 // σ² of a Gaussian likelihood, NaN of others
+	// LogEvidence is that of the training rows in nats; NaN where the method has none.
+	LogEvidence float64
+
+	TrainingRows, Parameters, Outputs int
+	InputShape                        []int    // of one row
+	Columns                           []string // of the inputs of a table, nil of others
+	Target                            string   // name of the target, "" where it has none
+	Classes                           []string // as of Posterior.Classes
+}
+
+// Info says what the posterior is of.
+func (p *Posterior) Info() Info {
+	d := p.problem.Examples.Data
+	out := Info{Method: p.fit.Method, Likelihood: p.problem.Task.Likelihood.Name(), Precision: float64(p.fit.PriorPrecision), Noise: math.NaN(),
+		LogEvidence: float64(p.fit.LogEvidence), TrainingRows: p.fit.Examples, Parameters: p.fit.Parameters, Outputs: p.fit.Outputs,
+		InputShape: slices.Clone(d.Shape), Columns: slices.Clone(d.Columns), Target: d.Target, Classes: p.Classes()}
+	if p.fit.NoiseVariance != nil {
+		out.Noise = float64(*p.fit.NoiseVariance)
+	}
+	return out
+}
