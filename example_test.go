@@ -3,12 +3,14 @@ package funcgp_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"image"
 	"image/color"
 	"image/png"
 	"log"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -227,6 +229,59 @@ func ExamplePosterior_Explain() {
 	// 9 against 4: -5.45 = 21.51 + -25.22 + -1.74
 	// training row 172, a 4: -10.55 ± 2.39; without it +1.79; similarity 0.18
 	// training row 4, a 4: -6.69 ± 1.00; without it +0.40; similarity 0.14
+}
+
+// What the posterior is of, for a service that describes its model.
+func ExamplePosterior_Info() {
+	p := digits(context.Background())
+	defer p.Close()
+	about := p.Info()
+	fmt.Printf("%s, %s, of %d rows of %v numbers; %d parameters, %d outputs\n",
+		about.Method, about.Likelihood, about.TrainingRows, about.InputShape, about.Parameters, about.Outputs)
+	fmt.Printf("classes %v; precision %.2f, log evidence %.1f\n", about.Classes, about.Precision, about.LogEvidence)
+	// Output:
+	// exact, bernoulli, of 60 rows of [1 28 28] numbers; 4587 parameters, 1 outputs
+	// classes [4 9]; precision 10.00, log evidence -51.7
+}
+
+// What would be predicted had two training rows not been there.
+func ExamplePosterior_Without() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	rows := must(p.TestRows(ctx, 6))
+	with, without := must(p.Predict(ctx, rows))[0], must(p.Without(ctx, rows, 172, 4))[0]
+	fmt.Printf("probability of a 4: %.2f with all rows, %.2f without two\n", with.Probability[0], without.Probability[0])
+	// Output:
+	// probability of a 4: 0.74 with all rows, 0.65 without two
+}
+
+// A small set of training rows without which a row is of another class.
+func ExamplePosterior_SmallestFlip() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	flip := must(p.SmallestFlip(ctx, must(p.TestRows(ctx, 24)), nil))[0]
+	fmt.Println(flip.Found, len(flip.Rows), flip.Without.Class)
+	// Output:
+	// true 1 4
+}
+
+// Answers in JSON, for a service.
+func ExamplePrediction_MarshalJSON() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	x := must(p.Predict(ctx, must(p.TestRows(ctx, 6))))[0]
+	x.Covariance, x.Novelty = nil, funcgp.Novelty{}
+	for _, list := range [][]float64{x.Probability, x.ProbabilitySD, x.NetworkProbability, x.Mean} {
+		for i := range list {
+			list[i] = math.Round(100*list[i]) / 100
+		}
+	}
+	fmt.Println(string(must(json.Marshal(x))))
+	// Output:
+	// {"index":6,"label":"4","class":"4","probability":[0.74,0.26],"probability_sd":[0.39,0.39],"map_probability":[1,0],"mean":[-5.45],"covariance":null,"novelty":{"score":0,"rank":0,"entropy":0,"mutual_information":0}}
 }
 
 // The prior variance of the network's output at a row.

@@ -245,3 +245,74 @@ func TestFrontDoorReads(t *testing.T) {
 	_, err = p.Records(t.Context(), []map[string]float64{{"petal": 1}})
 	require.ErrorContains(t, err, "has no number for column")
 }
+
+// TestFrontDoorChanges checks that a program and the command say the same of other training rows.
+func TestFrontDoorChanges(t *testing.T) {
+	p, err := funcgp.Fit(t.Context(), funcgp.Model{}, funcgp.Data{TrainCount: 120}, nil)
+	require.NoError(t, err)
+	defer p.Close()
+	rows, err := p.TestRows(t.Context(), 6)
+	require.NoError(t, err)
+	said := func(args ...string) report.Report {
+		return decode[report.Report](t, succeed(t, append([]string{"explain", "--json", "--quiet", "--train-count", "120", "--index", "6"}, args...)...))
+	}
+	without, err := p.Without(t.Context(), rows, 172, 4)
+	require.NoError(t, err)
+	want := said("--without", "172,4").Without
+	require.Equal(t, want.Mean, report.Floats(without[0].Mean))
+	require.Equal(t, want.Probability, report.Floats(without[0].Probability))
+	require.Equal(t, fmt.Sprint(want.Class), without[0].Class)
+	plain, err := p.Predict(t.Context(), rows)
+	require.NoError(t, err)
+	same, err := p.Without(t.Context(), rows)
+	require.NoError(t, err)
+	require.Equal(t, plain, same)
+	for _, bad := range [][]int{{1, 1}, {999999}} {
+		_, err = p.Without(t.Context(), rows, bad...)
+		require.ErrorContains(t, err, "funcgp: Without")
+	}
+
+	flips, err := p.SmallestFlip(t.Context(), rows, &funcgp.FlipOptions{Most: 60})
+	require.NoError(t, err)
+	smallest := said("--smallest-flip", "--flip-most", "60").SmallestFlip
+	require.Equal(t, smallest.Found, flips[0].Found)
+	require.Equal(t, smallest.Tried, flips[0].Tried)
+	if smallest.Found {
+		require.Equal(t, smallest.Rows, flips[0].Rows)
+		require.Equal(t, smallest.Mean, report.Floats(flips[0].Without.Mean))
+	}
+	info := p.Info()
+	require.Equal(t, "exact", info.Method)
+	require.Equal(t, 120, info.TrainingRows)
+	require.Equal(t, []int{1, 28, 28}, info.InputShape)
+	fit := said().Fit
+	require.Equal(t, []report.Float{fit.PriorPrecision, fit.LogEvidence}, report.Floats([]float64{info.Precision, info.LogEvidence}))
+}
+
+// TestFrontDoorJSON checks that the JSON of answers has the members of the command's, with the same numbers.
+func TestFrontDoorJSON(t *testing.T) {
+	for _, c := range frontCases(t) {
+		if c.name != "digits" && c.name != "house-prices" {
+			continue
+		}
+		p, err := funcgp.Fit(t.Context(), c.model, c.data, &c.fit)
+		require.NoError(t, err)
+		rows, err := p.TestRows(t.Context())
+		require.NoError(t, err)
+		list, err := p.Predict(t.Context(), rows)
+		require.NoError(t, err)
+		got := decode[map[string]any](t, asJSON(t, list[0]))
+		want := decode[map[string]any](t, firstLine(succeed(t, append([]string{"predict", "--json", "--quiet"}, c.args...)...)))
+		same := 0
+		for name, value := range got {
+			switch name {
+			case "class", "label", "id", "probability_sd": // by name here, and by number there; of serve alone
+			default:
+				require.Equal(t, want[name], value, name)
+				same++
+			}
+		}
+		require.Greater(t, same, 4)
+		require.NoError(t, p.Close())
+	}
+}

@@ -105,7 +105,7 @@ func TestPriorByLayer(t *testing.T) {
 			require.InEpsilon(t, e.EvidenceLinearGaussian().Value, float64(r.LinearGaussian), tolerance, "%s %s", name, method)
 			require.InEpsilon(t, refit.EvidenceRefit().Value, float64(r.Refit), tolerance, "%s %s", name, method)
 			require.Contains(t, text, `"prior_precision":null`)
-			require.Contains(t, text, "from --prior "+path)
+			require.Contains(t, text, "from --prior "+filepath.Base(path))
 			if name == "snelson" {
 				require.EqualValues(t, noise, r.NoiseVariance)
 			}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"math"
+	"path/filepath"
 	"slices"
 
 	"github.com/funcgp/funcgp/glm"
@@ -167,7 +168,7 @@ func (f *PriorFile) Write(path string) error {
 
 // origin says where a prior came from.
 func (f *PriorFile) origin() Origin {
-	return Origin("from --prior " + f.path)
+	return Origin("from --prior " + filepath.Base(f.path)) // which files keep that people pass on
 }
 
 // misfit says why the prior is of another network; "" where it is not.
