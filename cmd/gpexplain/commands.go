@@ -48,7 +48,7 @@ from 9s.`,
 		validateCommand, serveCommand, trainCommand, reconstructCommand, inspectCommand, versionCommand} {
 		root.AddCommand(command(con))
 	}
-	root.AddCommand(flagsTopic(), manCommand(con))
+	root.AddCommand(manCommand(con))
 	root.InitDefaultCompletionCmd()
 	if shells, _, err := root.Find([]string{"completion"}); err == nil {
 		shells.RunE = func(c *cobra.Command, args []string) error { return c.Help() }

@@ -15,50 +15,91 @@ import (
 // helpWidth is where help wraps.
 const helpWidth = 100
 
-// usage lists a verb's own flags, and names those that other verbs have too.
+// A group is a part of the help on flags. Short help shows the usual ones.
+type group struct {
+	title       string
+	usual, more string // names with spaces between them
+}
+
+// groups are all of them in the order of the help. What none of them names is of the verb's own group.
+var groups = []group{
+	{"The model and its data",
+		"model data target weight-decay",
+		"output input-columns outputs classes class-names id train-count train-index split test-data valid-data likelihood noise-variance prior-precision prior freeze learn " +
+			"standardize input-mean input-sd target-mean target-sd"},
+	{"The rows", "index input", "test-index all invert"},
+	{"The posterior", "posterior method", "inducing within certify select at refit tune-prior calibrate structure predictive inducing-file select-only"},
+	{"What is written", "out html csv json", "png quiet verbose strict"},
+	{"The run", "", "seed shard checkpoint workers max-memory profile"},
+}
+
+// usualOwn are the flags of one verb or of a few that its short help shows.
+const usualOwn = "top without smallest-flip coverage by batch pool bundle append arch epochs optimizer lr operators optimize samples hide generate addr host"
+
+// everything marks a verb whose help shows all flags.
+const everything = "everything"
+
+// usage lists a verb's flags by groups: those that most people need, or all of them.
 func usage(c *cobra.Command) error {
 	w := c.OutOrStderr()
 	fmt.Fprintf(w, "Usage:\n  %s%s [flags]\n", c.CommandPath(), strings.TrimPrefix(c.Use, c.Name()))
 	if c.HasExample() {
 		fmt.Fprintf(w, "\nExamples:\n%s\n", c.Example)
 	}
-	own, shared := ownFlags(c)
-	if own.HasFlags() {
-		fmt.Fprintf(w, "\nFlags of %s:\n%s", c.Name(), own.FlagUsagesWrapped(helpWidth))
+	all := c.Annotations[everything] != ""
+	left := 0
+	for _, g := range groupsOf(c) {
+		shown := g.usual
+		if all {
+			shown = g.all
+		}
+		left += count(g.all) - count(shown)
+		if shown.HasFlags() {
+			fmt.Fprintf(w, "\n%s:\n%s", g.title, shown.FlagUsagesWrapped(helpWidth))
+		}
 	}
-	_, err := fmt.Fprintf(w, "\nFlags of several verbs, which gpexplain help flags describes:\n%s", wrapped(shared))
+	if left == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "\n%d more: gpexplain help %s --all\n", left, c.Name())
 	return err
 }
 
-// wrapped writes words one after the other, indented.
-func wrapped(words []string) string {
-	var b strings.Builder
-	line := " "
-	for _, w := range words {
-		if len(line)+1+len(w) > helpWidth {
-			fmt.Fprintln(&b, line)
-			line = " "
-		}
-		line += " " + w
-	}
-	fmt.Fprintln(&b, line)
-	return b.String()
+func count(set *pflag.FlagSet) (n int) {
+	set.VisitAll(func(*pflag.Flag) { n++ })
+	return n
 }
 
-// ownFlags returns the flags of a verb that no other verb has in the same meaning, and
-// the names of the others.
-func ownFlags(c *cobra.Command) (own *pflag.FlagSet, shared []string) {
-	own = newFlagSet()
+// A flagGroup has the flags of a verb in a group.
+type flagGroup struct {
+	title      string
+	usual, all *pflag.FlagSet
+}
+
+// groupsOf returns the flags of a verb by groups, its own first.
+func groupsOf(c *cobra.Command) []flagGroup {
+	list := []flagGroup{{title: strings.ToUpper(c.Name()[:1]) + c.Name()[1:]}}
+	for _, g := range groups {
+		list = append(list, flagGroup{title: g.title})
+	}
+	for i := range list {
+		list[i].usual, list[i].all = newFlagSet(), newFlagSet()
+	}
 	c.Flags().VisitAll(func(f *pflag.Flag) {
-		switch {
-		case f.Hidden || f.Name == "help":
-		case len(verbsWith(c.Root(), f)) > 1:
-			shared = append(shared, "--"+f.Name)
-		default:
-			own.AddFlag(f)
+		if f.Hidden || f.Name == "help" {
+			return
+		}
+		named := func(names string) bool { return slices.Contains(strings.Fields(names), f.Name) }
+		at := 1 + slices.IndexFunc(groups, func(g group) bool { return named(g.usual + " " + g.more) })
+		list[at].all.AddFlag(f)
+		if named(usualOwn) || at > 0 && named(groups[at-1].usual) {
+			list[at].usual.AddFlag(f)
 		}
 	})
-	return own, shared
+	if count(list[0].all) <= 5 { // a few flags of its own are all worth a look
+		list[0].usual = list[0].all
+	}
+	return list
 }
 
 func newFlagSet() *pflag.FlagSet {
@@ -72,65 +113,21 @@ func verbsOf(root *cobra.Command) []*cobra.Command {
 	return slices.DeleteFunc(slices.Clone(root.Commands()), func(c *cobra.Command) bool { return c.Flags().Lookup("workers") == nil })
 }
 
-// verbsWith returns the names of the verbs that have a flag of the same name and
-// meaning.
-func verbsWith(root *cobra.Command, flag *pflag.Flag) []string {
-	var names []string
-	for _, c := range verbsOf(root) {
-		if f := c.Flags().Lookup(flag.Name); f != nil && !f.Hidden && f.Usage == flag.Usage {
-			names = append(names, c.Name())
-		}
-	}
-	return names
-}
-
-// sharedFlags returns each flag that several verbs have once: first those of all
-// verbs, then those of verbs with a posterior, with the names of these if they are
-// few.
-func sharedFlags(root *cobra.Command) (all, some *pflag.FlagSet) {
-	all, some = newFlagSet(), newFlagSet()
-	verbs := verbsOf(root)
-	for _, c := range verbs {
-		c.Flags().VisitAll(func(f *pflag.Flag) {
-			with := verbsWith(root, f)
-			switch {
-			case len(with) < 2 || f.Hidden || all.Lookup(f.Name) != nil || some.Lookup(f.Name) != nil:
-			case slices.Contains(with, "inspect") || slices.Contains(with, "train"):
-				all.AddFlag(f)
-			default:
-				g := *f
-				if 2*len(with) <= len(verbs) {
-					g.Usage += " [" + strings.Join(with, ", ") + "]"
-				}
-				some.AddFlag(&g)
-			}
-		})
-	}
-	return all, some
-}
-
-// flagsTopic is the page of help on the flags that several verbs have.
-func flagsTopic() *cobra.Command {
-	c := &cobra.Command{Use: "flags", Short: "Flags of several verbs"}
-	c.SetHelpFunc(func(c *cobra.Command, _ []string) {
-		all, some := sharedFlags(c.Root())
-		fmt.Fprintf(c.OutOrStdout(), "Flags of the model, the data and the run:\n%s\nFlags of the posterior, for all verbs or those in brackets:\n%s",
-			all.FlagUsagesWrapped(helpWidth), some.FlagUsagesWrapped(helpWidth))
-	})
-	return c
-}
-
 // helpCommand is cobra's own, but it fails where there is no such verb.
 func helpCommand() *cobra.Command {
-	return &cobra.Command{
+	all := false
+	c := &cobra.Command{
 		Use:   "help [verb]",
-		Short: "Show the flags of a verb",
+		Short: "Show the flags of a verb, with --all those that few need too",
 		RunE: func(c *cobra.Command, args []string) error {
 			about, rest, err := c.Root().Find(args)
 			if err != nil || len(rest) > 0 {
 				return noVerb(c.Root(), args)
 			}
 			about.InitDefaultHelpFlag()
+			if all {
+				about.Annotations = map[string]string{everything: "yes"}
+			}
 			return about.Help()
 		},
 		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -140,12 +137,14 @@ func helpCommand() *cobra.Command {
 			return helpPages(c.Root()), cobra.ShellCompDirectiveNoFileComp
 		},
 	}
+	c.Flags().BoolVar(&all, "all", false, "list all flags of the verb")
+	return c
 }
 
 // helpPages are the names that gpexplain help knows.
 func helpPages(root *cobra.Command) (names []string) {
 	for _, c := range root.Commands() {
-		if c.IsAvailableCommand() || c.IsAdditionalHelpTopicCommand() {
+		if c.IsAvailableCommand() {
 			names = append(names, c.Name())
 		}
 	}

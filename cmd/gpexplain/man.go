@@ -62,12 +62,6 @@ func rootPage(root *cobra.Command) *manPage {
 	for _, c := range verbsOf(root) {
 		p.item(`\fBgpexplain\-`+roff(c.Name())+`\fR(1)`, c.Short)
 	}
-	all, some := sharedFlags(root)
-	p.section("FLAGS OF THE MODEL, THE DATA AND THE RUN")
-	p.flags(all)
-	p.section("FLAGS OF THE POSTERIOR")
-	p.prose("For all verbs, or those in brackets.")
-	p.flags(some)
 	p.section("EXIT STATUS")
 	for _, x := range [][2]string{{"0", "The answer is complete."}, {"1", "Something went wrong, which one line on standard error says."}, {"2", "The command line is wrong."}, {"130, 143", "Interrupted by Ctrl-C, or by SIGTERM."}} {
 		p.item(x[0], x[1])
@@ -83,10 +77,12 @@ func verbPage(c *cobra.Command) *manPage {
 	p.line(`\fBgpexplain ` + roff(c.Name()) + `\fR [\fIflags\fR]`)
 	p.section("DESCRIPTION")
 	p.prose(c.Long)
-	own, shared := ownFlags(c)
-	p.section("FLAGS")
-	p.flags(own)
-	p.prose("Flags of several verbs, which gpexplain(1) describes: " + strings.Join(shared, ", ") + ".")
+	for _, g := range groupsOf(c) {
+		if g.all.HasFlags() {
+			p.section("FLAGS: " + strings.ToUpper(g.title))
+			p.flags(g.all)
+		}
+	}
 	p.section("EXAMPLES")
 	p.example(c.Example)
 	p.section("SEE ALSO")
