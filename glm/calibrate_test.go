@@ -52,8 +52,6 @@ func penaltyOfBoth(s, tau, spread float64, n int) float64 {
 	return penaltyOf(s/(tau*tau), spread, n) + penaltyOf(tau, spread, n)
 }
 
-// The scale and the temperature are the best of a fine grid of pairs, for each likelihood
-// and by other links, with priors and without (E18, E21).
 // The zero value scales nothing, and the other scales of a partly filled one stay 1.
 func TestZeroCalibration(t *testing.T) {
 	gauss, err := NewGaussian(.25)
@@ -72,6 +70,8 @@ func TestZeroCalibration(t *testing.T) {
 	require.Equal(t, gauss.LogProb([]float64{1}, []float64{3}), lik.LogProb([]float64{1}, []float64{3}))
 }
 
+// The scale and the temperature are the best of a fine grid of pairs, for each likelihood
+// and by other links, with priors and without (E18, E21).
 func TestE18CalibrateAgainstBruteForce(t *testing.T) {
 	rng := newRand(3)
 	below := 0

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -23,6 +24,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
 		main()
 	}
+	// Hundreds of small jobs in one process leave little that is alive: collecting it less often takes a
+	// sixth less time.
+	debug.SetGCPercent(400)
 	os.Exit(m.Run())
 }
 

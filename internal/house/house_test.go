@@ -31,7 +31,7 @@ var level = map[string]int{
 	"explain/counterfactual": 10, "autoencoder": 10,
 	"internal/job": 12, "internal/problem": 13, "internal/inference": 14, "internal/terms": 15, ".": 16, "internal/console": 16,
 	"cmd/gpexplain/internal/flags": 17, "cmd/gpexplain/parts": 18, "cmd/gpexplain/internal/serve": 18, "cmd/gpexplain/internal/coder": 18, "cmd/gpexplain": 19, "beam/pipeline": 19, "beam/cmd/gpexplain-beam": 20,
-	"doc/clients": 0, "doc/examples/own": 13, "doc/examples/probabilities": 13, "doc/examples/saved": 13,
+	"doc/clients": 0, "doc/examples/own": 13, "doc/examples/probabilities": 13, "doc/examples/saved": 13, "doc/examples/service": 17,
 }
 
 // testOnly lists the packages that only tests import. They may import all but
