@@ -16,9 +16,9 @@ import (
 // ExplainOptions are the options of Explain.
 type ExplainOptions struct {
 	Top int // terms to list; 0 is 8
-	// For and Against are the two classes, or outputs of a regression, whose difference is explained: For is
-	// by default the most probable class, and Against the next most probable one. Of a regression without
-	// them Output is explained.
+	// For and Against are the two classes, or outputs of a regression, whose difference is explained; give both
+	// or neither. By default they are the most probable class and the next, of a network with one output for two
+	// classes the second class and the first, and of a regression Output is explained.
 	For, Against string
 	Output       int
 }
@@ -48,8 +48,7 @@ type Term struct {
 	Similarity float64 // posterior correlation with the row explained, from −1 to 1
 }
 
-// Explain explains each of the rows. With a network of one output for two classes, Mean is the log-odds of the
-// second class against the first, whatever For says.
+// Explain explains each of the rows. The options may be nil.
 func (p *Posterior) Explain(ctx context.Context, rows *Rows, o *ExplainOptions) ([]Explanation, error) {
 	if o == nil {
 		o = &ExplainOptions{}
@@ -63,7 +62,7 @@ func (p *Posterior) Explain(ctx context.Context, rows *Rows, o *ExplainOptions) 
 		top = 8
 	}
 	if top < 0 {
-		panic("funcgp: negative option")
+		return nil, fmt.Errorf("funcgp: ExplainOptions.Top is %d; give how many terms to list, or 0 for 8", top)
 	}
 	e, err := explain.New(p.post.Dual, p.post.Kernel, &explain.Options{Top: top, ErrorBars: true, MaxMemory: p.problem.Limits.Memory})
 	if err != nil {
@@ -82,11 +81,25 @@ func (p *Posterior) Explain(ctx context.Context, rows *Rows, o *ExplainOptions) 
 			}
 			one := p.explanation(&list[0][at], targets[at].Of(pred.Mean.RawRowView(i)))
 			one.Prediction = p.prediction(rows.asked, lo+i, pred, i)
+			if o.For != "" && o.For != one.For {
+				one.turn() // of one output for two classes
+			}
 			out = append(out, one)
 		}
 		return nil
 	})
 	return out, err
+}
+
+// turn explains the opposite of a difference.
+func (x *Explanation) turn() {
+	x.For, x.Against = x.Against, x.For
+	for _, v := range []*float64{&x.Mean, &x.PriorMean, &x.Sum, &x.Remainder} {
+		*v = -*v
+	}
+	for i := range x.Terms {
+		x.Terms[i].Value, x.Terms[i].Removal = -x.Terms[i].Value, -x.Terms[i].Removal
+	}
 }
 
 // asked is what options ask to be explained, nil for the default.
@@ -95,14 +108,17 @@ func (p *Posterior) asked(o *ExplainOptions) (*explain.Target, error) {
 	switch {
 	case o.Output < 0 || o.Output >= c:
 		return nil, fmt.Errorf("funcgp: there is no output %d; the network has outputs 0 to %d", o.Output, c-1)
-	case o.For == "" && o.Against == "" || c == 1 && p.problem.Task.Classes != nil:
+	case o.For == "" && o.Against == "":
 		return nil, nil
 	case o.For == "" || o.Against == "":
-		return nil, fmt.Errorf("funcgp: For and Against are given together")
+		return nil, fmt.Errorf("funcgp: ExplainOptions.For and Against are given together")
 	}
 	plus, minus, err := p.problem.Contrasted(problem.JoinNames([]string{o.For, o.Against}))
 	if err != nil {
 		return nil, named(err)
+	}
+	if c == 1 && p.problem.Task.Classes != nil {
+		return nil, nil
 	}
 	t := explain.Contrast(plus, minus)
 	return &t, nil

@@ -11,7 +11,7 @@
 //	if err != nil {
 //		return err
 //	}
-//	predictions, err := p.Predict(ctx, rows, nil)
+//	predictions, err := p.Predict(ctx, rows)
 //	if err != nil {
 //		return err
 //	}
@@ -112,8 +112,10 @@ type FitOptions struct {
 	Prior         Prior
 	Method        Method
 	NoiseVariance float64 // σ² of a Gaussian; 0 is the model's, else by leave-one-out
-	// Standardize is yes, by the training rows, no, or auto, which the metadata or the network's fit of its
-	// training rows decide; "" is auto.
+	// Standardize says what is done to the inputs before the network: yes, by the training rows, which is wrong
+	// for a network that does so itself; no; or auto, by the model's metadata, else by which of these the network
+	// fits its training rows with, targets too. "" is auto. Other means and deviations can be given to
+	// gpexplain fit alone, whose file Open reads.
 	Standardize string
 	// Calibrate is loo, by leave-one-out predictions of training rows; heldout, by rows that were not trained
 	// on; or none. "" is loo.

@@ -8,8 +8,8 @@ import (
 	"github.com/funcgp/funcgp/explain/report"
 )
 
-// MarshalJSON implements json.Marshaler: names in small letters, as in the JSON of the command, and null for
-// NaN. Row is there for rows of the data alone, and what does not apply is left out.
+// MarshalJSON implements json.Marshaler: members as in the rows of gpexplain predict --json, with null for NaN,
+// but label and class are names. Row is there for rows of the data alone, and what does not apply is left out.
 func (x Prediction) MarshalJSON() ([]byte, error) {
 	type numbers = []report.Float
 	out := struct {
@@ -44,8 +44,8 @@ func (n Novelty) MarshalJSON() ([]byte, error) {
 	return json.Marshal(report.Novelty{Score: report.Float(n.Score), Rank: report.Float(n.Rank), Entropy: report.Float(n.Entropy), MutualInformation: report.Float(n.MutualInformation)})
 }
 
-// MarshalJSON implements json.Marshaler: names in small letters, as in the JSON of the command, and null for
-// NaN.
+// MarshalJSON implements json.Marshaler: members as those of an output in gpexplain explain --json beside the
+// prediction, with null for NaN.
 func (x Explanation) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Prediction Prediction   `json:"prediction"`
@@ -59,8 +59,8 @@ func (x Explanation) MarshalJSON() ([]byte, error) {
 	}{x.Prediction, x.For, x.Against, report.Float(x.Mean), report.Float(x.PriorMean), report.Float(x.Sum), report.Float(x.Remainder), append([]Term{}, x.Terms...)})
 }
 
-// MarshalJSON implements json.Marshaler: names in small letters, as in the JSON of the command, and null for
-// NaN.
+// MarshalJSON implements json.Marshaler: members as in gpexplain explain --json, with null for NaN, but label is
+// a name.
 func (t Term) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Row        int          `json:"index"`

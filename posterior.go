@@ -38,7 +38,7 @@ type OpenOptions struct {
 	Data  string // data in place of those that the file remembers
 }
 
-// Open opens a posterior that Save or gpexplain fit wrote, by any method. Model and data are where the file
+// Open opens a posterior that Save or gpexplain fit wrote, by any method. The options may be nil. Model and data are where the file
 // remembers them, or as the options say, and must be what they were. The error names the file.
 func Open(ctx context.Context, path string, o *OpenOptions) (*Posterior, error) {
 	if o == nil {
@@ -51,7 +51,8 @@ func Open(ctx context.Context, path string, o *OpenOptions) (*Posterior, error) 
 	})
 }
 
-// Fit computes the posterior of a model given training rows, and calibrates it. The options may be nil.
+// Fit computes the posterior of a model given training rows, and calibrates it. The options may be nil. Look at
+// Warnings before you trust its answers: a network that does not suit the data is no error.
 func Fit(ctx context.Context, m Model, d Data, o *FitOptions) (*Posterior, error) {
 	if o == nil {
 		o = &FitOptions{}

@@ -29,7 +29,8 @@ type Prediction struct {
 	ClassIndex                                     int // −1 for a regression
 	Probability, ProbabilitySD, NetworkProbability []float64
 
-	// The outputs: their mean f(x;θ*), C numbers, and their covariance, C×C, which is not calibrated.
+	// The outputs: their mean f(x;θ*), C numbers, and their covariance, C×C, which is not calibrated;
+	// Covariance.At(i, j) reads it.
 	Mean       []float64
 	Covariance *mat.SymDense
 

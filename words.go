@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/internal/job"
 )
 
 // goNames are the names in this package of what a flag of the command says. What a program cannot say
@@ -52,7 +52,7 @@ func named(err error) error {
 func warningsInGo(list []error) []error {
 	out := make([]error, len(list))
 	for i, err := range list {
-		w := *linearize.WarningOf(err)
+		w := *job.InFlags(err)
 		w.Text, w.Remedy = inGo(w.Text), inGo(w.Remedy)
 		out[i] = &w
 	}

@@ -52,6 +52,8 @@ func TestErrorsNameGo(t *testing.T) {
 	}
 	require.Equal(t, "name the split by --split", inGo("name the split by --split"))
 	list := warningsInGo([]error{errors.New("raise --max-memory"), linearize.NewWarning("c", 1, 2, "Give --tune-prior.", "it is --within.")})
+	library := warningsInGo([]error{linearize.NewWarning("taken-for-constants", 1, 2, "Name what was learnt in ReadOptions.Learn.", "a tensor was.")})
+	require.Equal(t, "a tensor was. Name what was learnt in Model.Learn (gpexplain inspect lists all).", library[0].Error())
 	require.Equal(t, "raise MaxMemory", list[0].Error())
 	require.Equal(t, "it is Method.Within. Give Tuned.", list[1].Error())
 }

@@ -289,6 +289,34 @@ func TestFrontDoorChanges(t *testing.T) {
 	require.Equal(t, []report.Float{fit.PriorPrecision, fit.LogEvidence}, report.Floats([]float64{info.Precision, info.LogEvidence}))
 }
 
+// TestFrontDoorContrast checks that a program which asks why one class rather than the other gets the signs of that,
+// of one output for two classes too.
+func TestFrontDoorContrast(t *testing.T) {
+	p, err := funcgp.Fit(t.Context(), funcgp.Model{}, funcgp.Data{TrainCount: 60}, nil)
+	require.NoError(t, err)
+	defer p.Close()
+	rows, err := p.TestRows(t.Context(), 6)
+	require.NoError(t, err)
+	ask := func(o funcgp.ExplainOptions) funcgp.Explanation {
+		list, err := p.Explain(t.Context(), rows, &o)
+		require.NoError(t, err)
+		return list[0]
+	}
+	plain, nine, four := ask(funcgp.ExplainOptions{}), ask(funcgp.ExplainOptions{For: "9", Against: "4"}), ask(funcgp.ExplainOptions{For: "4", Against: "9"})
+	require.Equal(t, plain, nine)
+	require.Equal(t, []string{"9", "4", "4", "9"}, []string{nine.For, nine.Against, four.For, four.Against})
+	require.Equal(t, []float64{-nine.Mean, -nine.PriorMean, -nine.Sum, -nine.Remainder}, []float64{four.Mean, four.PriorMean, four.Sum, four.Remainder})
+	for i, x := range four.Terms {
+		y := nine.Terms[i]
+		require.Equal(t, []float64{-y.Value, -y.Removal, y.SD, y.Similarity}, []float64{x.Value, x.Removal, x.SD, x.Similarity})
+	}
+	require.Equal(t, nine.Prediction, four.Prediction)
+	for want, o := range map[string]funcgp.ExplainOptions{"given together": {For: "4"}, "ExplainOptions.Top is -1": {Top: -1}, "names 4 twice": {For: "4", Against: "4"}} {
+		_, err := p.Explain(t.Context(), rows, &o)
+		require.ErrorContains(t, err, want)
+	}
+}
+
 // TestFrontDoorJSON checks that the JSON of answers has the members of the command's, with the same numbers.
 func TestFrontDoorJSON(t *testing.T) {
 	for _, c := range frontCases(t) {

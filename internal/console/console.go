@@ -32,7 +32,7 @@ type Console struct {
 func New(args []string, stdout, stderr io.Writer) *Console {
 	c := &Console{Out: &Output{w: stdout}, Stderr: stderr}
 	c.Job = job.New((*screen)(c))
-	c.Args, c.Word = args, translated
+	c.Args, c.Word = args, job.InFlags
 	return c
 }
 

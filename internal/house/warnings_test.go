@@ -37,7 +37,7 @@ func TestWarnings(t *testing.T) {
 			return text, true
 		}
 		ast.Inspect(s.file, func(n ast.Node) bool {
-			if spec, ok := n.(*ast.ValueSpec); ok && spec.Names[0].Name == "remedies" && s.pkg == "internal/console" {
+			if spec, ok := n.(*ast.ValueSpec); ok && spec.Names[0].Name == "remedies" && s.pkg == "internal/job" {
 				for _, e := range spec.Values[0].(*ast.CompositeLit).Elts {
 					code, _ := literal(e.(*ast.KeyValueExpr).Key)
 					remedies[code] = true

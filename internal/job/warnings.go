@@ -1,4 +1,4 @@
-package console
+package job
 
 import "github.com/funcgp/funcgp/linearize"
 
@@ -26,8 +26,8 @@ var remedies = map[string]string{
 	"worse-than-constant":  "Check --standardize, --classes and --target, or train the model further.",
 }
 
-// translated is a warning that says what to type.
-func translated(err error) *linearize.Warning {
+// InFlags is a warning that says what to type.
+func InFlags(err error) *linearize.Warning {
 	w := *linearize.WarningOf(err)
 	if remedy, ok := remedies[w.Code]; ok && w.Remedy != "" {
 		w.Remedy = remedy
