@@ -12,23 +12,9 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/ntk"
 )
-
-// A countdown is a context that is cancelled once it has been asked left
-// times. It counts how often it is asked, from any goroutine.
-type countdown struct {
-	context.Context
-	left  int64
-	asked atomic.Int64
-}
-
-func (c *countdown) Err() error {
-	if c.asked.Add(1) > c.left {
-		return context.Canceled
-	}
-	return nil
-}
 
 // snapshot is what a posterior answers, and the data it was given.
 func (q *problem) snapshot(t *testing.T, e *gp.Exact) []*mat.Dense {
@@ -53,12 +39,12 @@ func TestRefitLeavesItsReceiver(t *testing.T) {
 	q := newProblem("categorical", 6, 4, glm.Categorical{}, 1)
 	e := q.fit(t, nil)
 	before := q.snapshot(t, e)
-	whole := &countdown{Context: t.Context(), left: 1 << 30}
+	whole := &testkit.Countdown{Context: t.Context(), Left: 1 << 30}
 	want, err := e.Refit(whole, q.y, q.lik)
 	require.NoError(t, err)
 	require.Equal(t, before, q.snapshot(t, e))
-	for left, asked := int64(0), whole.asked.Load(); left < asked; left += 1 + asked/23 {
-		_, err := e.Refit(&countdown{Context: t.Context(), left: left}, q.y, q.lik)
+	for left, asked := int64(0), whole.Asked.Load(); left < asked; left += 1 + asked/23 {
+		_, err := e.Refit(&testkit.Countdown{Context: t.Context(), Left: left}, q.y, q.lik)
 		require.ErrorIs(t, err, context.Canceled)
 		require.NotEqual(t, context.Canceled, err, "it is wrapped")
 	}
@@ -106,12 +92,12 @@ func TestFitStopsBetweenPanels(t *testing.T) {
 	}
 	rng := rand.New(rand.NewPCG(3, 4))
 	for name, call := range long {
-		whole := &countdown{Context: t.Context(), left: 1 << 30}
+		whole := &testkit.Countdown{Context: t.Context(), Left: 1 << 30}
 		require.NoError(t, call(whole))
 		for range 4 {
-			ctx := &countdown{Context: t.Context(), left: rng.Int64N(whole.asked.Load())}
+			ctx := &testkit.Countdown{Context: t.Context(), Left: rng.Int64N(whole.Asked.Load())}
 			require.ErrorIs(t, call(ctx), context.Canceled, name)
-			require.LessOrEqual(t, ctx.asked.Load(), ctx.left+16, "%s of %d", name, whole.asked.Load())
+			require.LessOrEqual(t, ctx.Asked.Load(), ctx.Left+16, "%s of %d", name, whole.Asked.Load())
 		}
 	}
 }

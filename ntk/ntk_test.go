@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp/gptest"
+	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -432,21 +432,6 @@ func make1(n int) []float64 {
 	return v
 }
 
-// A countdown is a context that is cancelled once it has been asked left
-// times. It counts how often it is asked, from any goroutine.
-type countdown struct {
-	context.Context
-	left  int64
-	asked atomic.Int64
-}
-
-func (c *countdown) Err() error {
-	if c.asked.Add(1) > c.left {
-		return context.Canceled
-	}
-	return nil
-}
-
 // A block stops between tiles when its context is done, and has the bits of
 // BlockTo when it is not.
 func TestBlockContextTo(t *testing.T) {
@@ -458,14 +443,14 @@ func TestBlockContextTo(t *testing.T) {
 		for _, other := range []*linearize.Batch{a, b} {
 			var want, got mat.Dense
 			k.BlockTo(&want, b, other)
-			whole := &countdown{Context: t.Context(), left: 1 << 30}
+			whole := &testkit.Countdown{Context: t.Context(), Left: 1 << 30}
 			require.NoError(t, k.BlockContextTo(whole, &got, b, other))
 			require.Equal(t, want.RawMatrix().Data, got.RawMatrix().Data, name)
-			require.Greater(t, whole.asked.Load(), int64(8), name)
-			for _, left := range []int64{0, whole.asked.Load() / 2} {
-				ctx := &countdown{Context: t.Context(), left: left}
+			require.Greater(t, whole.Asked.Load(), int64(8), name)
+			for _, left := range []int64{0, whole.Asked.Load() / 2} {
+				ctx := &testkit.Countdown{Context: t.Context(), Left: left}
 				require.ErrorIs(t, k.BlockContextTo(ctx, new(mat.Dense), b, other), context.Canceled)
-				require.LessOrEqual(t, ctx.asked.Load(), left+12, name)
+				require.LessOrEqual(t, ctx.Asked.Load(), left+12, name)
 			}
 		}
 	}

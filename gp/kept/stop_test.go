@@ -2,7 +2,6 @@ package kept_test
 
 import (
 	"context"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,20 +12,6 @@ import (
 	"github.com/funcgp/funcgp/internal/testkit"
 )
 
-// A countdown is a context that is cancelled once it was asked left times.
-type countdown struct {
-	context.Context
-	left  int64
-	asked atomic.Int64
-}
-
-func (c *countdown) Err() error {
-	if c.asked.Add(1) > c.left {
-		return context.Canceled
-	}
-	return nil
-}
-
 // A tile asks its context between parts of the kernel, and forms none after it is cancelled.
 func TestTileStops(t *testing.T) {
 	q := testkit.NewProblemOf("tile", 3, 700, 2, glm.Categorical{}, 1, 4)
@@ -34,16 +19,6 @@ func TestTileStops(t *testing.T) {
 	cross, err := p.Cross(t.Context(), q.Test)
 	require.NoError(t, err)
 	for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
-		tile := func(left int64) (int64, error) {
-			ctx := &countdown{Context: t.Context(), left: left}
-			err := cross.TileTo(ctx, new(mat.Dense), 0, q.Train, terms)
-			return ctx.asked.Load(), err
-		}
-		whole, err := tile(1 << 30)
-		require.NoError(t, err)
-		require.Greater(t, whole, int64(8))
-		asked, err := tile(whole / 2)
-		require.ErrorIs(t, err, context.Canceled)
-		require.LessOrEqual(t, asked, whole/2+8, "of %d", whole)
+		testkit.Stops(t, "tile", 8, func(ctx context.Context) error { return cross.TileTo(ctx, new(mat.Dense), 0, q.Train, terms) })
 	}
 }

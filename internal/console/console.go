@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/funcgp/funcgp/internal/job"
-
 	"github.com/funcgp/funcgp/linearize"
 )
 
