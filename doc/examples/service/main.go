@@ -7,7 +7,6 @@ import (
 	"expvar"
 	"flag"
 	"log"
-	"math"
 	"net/http"
 	"os"
 	"os/signal"
@@ -69,31 +68,12 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(out) // whoever asked may be gone
 }
 
-// answer is a list of what JSON can say of each row: no NaN, which is left out.
+// answer explains or predicts each row.
 func (s *service) answer(ctx context.Context, rows *funcgp.Rows, explain bool) (any, error) {
-	var out []map[string]any
 	if explain {
-		list, err := s.now.Explain(ctx, rows, nil)
-		for _, e := range list {
-			terms := []any{}
-			for _, t := range e.Terms {
-				terms = append(terms, map[string]any{"row": t.Row, "id": t.ID, "label": t.Label, "value": t.Value})
-			}
-			out = append(out, map[string]any{"for": e.For, "against": e.Against, "mean": e.Mean, "prior_mean": e.PriorMean,
-				"sum": e.Sum, "remainder": e.Remainder, "terms": terms})
-		}
-		return out, err
+		return s.now.Explain(ctx, rows, nil)
 	}
-	list, err := s.now.Predict(ctx, rows)
-	for _, p := range list {
-		one := map[string]any{"class": p.Class, "probability": p.Probability,
-			"mean": p.ObservationMean, "sd": p.ObservationSD}
-		if !math.IsNaN(p.Novelty.Rank) {
-			one["novelty"] = p.Novelty.Rank
-		}
-		out = append(out, one)
-	}
-	return out, err
+	return s.now.Predict(ctx, rows)
 }
 
 func main() {

@@ -70,23 +70,24 @@ func TestAnswers(t *testing.T) {
 	var predicted []struct {
 		Class       string
 		Probability []float64
-		Novelty     *float64
+		Novelty     struct{ Rank *float64 }
 	}
 	require.NoError(t, json.Unmarshal([]byte(text), &predicted))
 	require.Len(t, predicted, 1)
 	require.NotEmpty(t, predicted[0].Class)
 	require.InDelta(t, 1, predicted[0].Probability[0]+predicted[0].Probability[1], 1e-9)
-	require.NotNil(t, predicted[0].Novelty)
+	require.NotNil(t, predicted[0].Novelty.Rank)
 
 	status, text = post(t, url+"/explain", loan)
 	require.Equal(t, http.StatusOK, status, text)
 	var explained []struct {
-		Mean, Sum, Remainder float64
-		PriorMean            float64 `json:"prior_mean"`
-		Terms                []struct {
+		Mean, Remainder float64
+		PriorMean       float64 `json:"prior_mean"`
+		Sum             float64 `json:"contribution_sum"`
+		Terms           []struct {
 			ID, Label string
 			Value     float64
-		}
+		} `json:"contributions"`
 	}
 	require.NoError(t, json.Unmarshal([]byte(text), &explained))
 	require.InDelta(t, explained[0].Mean, explained[0].PriorMean+explained[0].Sum+explained[0].Remainder, 1e-9)
