@@ -6,7 +6,6 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/lattice"
 	"github.com/funcgp/funcgp/internal/vector"
@@ -89,7 +88,7 @@ func (n *classNodes) take(w *classRow) {
 		n.mu[j] = m - w.mean[w.y]
 	}
 	if w.rank > 0 {
-		fblas.Gemm1(blas.NoTrans, blas.Trans, 1, n.u, dense.Of(w.a, w.c, w.rank), 0, dense.Of(n.d, n.pairs, w.c))
+		dense.Gemm1(blas.NoTrans, blas.Trans, 1, n.u, dense.Of(w.a, w.c, w.rank), 0, dense.Of(n.d, n.pairs, w.c))
 	}
 }
 

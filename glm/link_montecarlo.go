@@ -7,7 +7,6 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/mat"
 
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/logsum"
 )
@@ -177,7 +176,7 @@ func (l MonteCarlo) drawMany(t int, f, cov []float64, yield func(g []float64)) e
 		}
 		if p.rank > 0 {
 			// f + L z
-			fblas.Gemm1(blas.NoTrans, blas.Trans, 1, dense.Cols(z, 0, p.rank), a, 1, g)
+			dense.Gemm1(blas.NoTrans, blas.Trans, 1, dense.Cols(z, 0, p.rank), a, 1, g)
 		}
 		for i := range n {
 			yield(dense.Row(g, i))

@@ -6,7 +6,6 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/lattice"
 	"github.com/funcgp/funcgp/internal/logsum"
@@ -333,7 +332,7 @@ func (r *softmaxRow) qmcBlocks(centre []float64, rank, shift, lo, hi int, visit 
 			copy(dense.Row(ln, i), centre)
 		}
 		if rank > 0 {
-			fblas.Gemm1(blas.NoTrans, blas.Trans, 1, z, a, 1, ln)
+			dense.Gemm1(blas.NoTrans, blas.Trans, 1, z, a, 1, ln)
 		}
 		visit(ln, z)
 	}

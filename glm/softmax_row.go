@@ -7,7 +7,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/lattice"
 )
@@ -137,7 +136,7 @@ func (r *softmaxRow) leading(t int, cov []float64, scale float64) error {
 	}
 	l := dense.Cols(dense.Of(p.l, c, p.stride), 0, p.rank)
 	gram := dense.New(p.rank, p.rank)
-	fblas.Gemm1(blas.Trans, blas.NoTrans, 1, l, l, 0, gram)
+	dense.Gemm1(blas.Trans, blas.NoTrans, 1, l, l, 0, gram)
 	var eig mat.EigenSym
 	if !eig.Factorize(mat.NewSymDense(p.rank, gram.Data), true) {
 		return &NotPDError{N: c, Row: t}

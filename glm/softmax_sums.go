@@ -10,7 +10,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/lapack/lapack64"
 
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/largest"
 	"github.com/funcgp/funcgp/internal/lattice"
@@ -463,11 +462,11 @@ func (s *smoothRow) add(shift, lo, hi int) {
 			}
 		}
 		if points, stride, ok := lattice.Columns(rank, shift, lo, lo+n); ok {
-			fblas.Gemm1(blas.NoTrans, blas.NoTrans, 1, s.b, blas64.General{Rows: rank, Cols: n, Stride: stride, Data: points}, 1, f)
+			dense.Gemm1(blas.NoTrans, blas.NoTrans, 1, s.b, blas64.General{Rows: rank, Cols: n, Stride: stride, Data: points}, 1, f)
 		} else {
 			z := dense.New(n, rank)
 			lattice.NormalsTo(z.Data, rank, shift, lo, lo+n)
-			fblas.Gemm1(blas.NoTrans, blas.Trans, 1, s.b, z, 1, f)
+			dense.Gemm1(blas.NoTrans, blas.Trans, 1, s.b, z, 1, f)
 		}
 		s.parts[shift].Add(f)
 	}

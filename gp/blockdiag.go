@@ -9,7 +9,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 )
@@ -97,7 +96,7 @@ func (b blockDiag) mulWide(ctx context.Context, workers int, a blas64.General, t
 		for n := range a.Cols / b.c {
 			part := dense.Cols(dense.Rows(a, lo, hi), n*b.c, (n+1)*b.c)
 			dense.Copy(before, part)
-			fblas.Gemm1(blas.NoTrans, t, 1, before, b.matrix(n), 0, part)
+			dense.Gemm1(blas.NoTrans, t, 1, before, b.matrix(n), 0, part)
 		}
 		return nil
 	})
@@ -157,7 +156,7 @@ func (b blockDiag) leftMul(a blas64.General, n int) {
 		lo, hi := par.Bounds(p, a.Cols, tile)
 		to, part := dense.Cols(a, lo, hi), dense.Cols(before, 0, hi-lo)
 		dense.Copy(part, to)
-		fblas.Gemm1(blas.NoTrans, blas.NoTrans, 1, b.matrix(n), part, 0, to)
+		dense.Gemm1(blas.NoTrans, blas.NoTrans, 1, b.matrix(n), part, 0, to)
 	}
 }
 

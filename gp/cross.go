@@ -9,7 +9,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/par"
@@ -190,7 +189,7 @@ func (e *Exact) subtractSolved(ctx context.Context, a, work blas64.General) erro
 
 // subtractProduct subtracts W K from dst.
 func (e *Exact) subtractProduct(ctx context.Context, dst, w blas64.General) error {
-	if err := fblas.SymmContext(ctx, e.o.Workers, blas.Right, -1, e.g.kernel(), w, 1, dst); err != nil {
+	if err := dense.SymmContext(ctx, e.o.Workers, blas.Right, -1, e.g.kernel(), w, 1, dst); err != nil {
 		return stopped("solving for a cross-kernel", err)
 	}
 	return nil

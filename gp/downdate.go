@@ -9,7 +9,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
 )
@@ -116,26 +115,26 @@ func (d *Downdate) solve(ctx context.Context, a blas64.General) error {
 	one := a.Rows == 1 // which is a matter of reading U, as Trsv does
 	if one {
 		d.f.r.mulRow(dense.Row(a, 0), 0)
-		fblas.Trsv(blas.Trans, d.f.u, dense.Vector(dense.Row(a, 0)))
+		dense.Trsv(blas.Trans, d.f.u, dense.Vector(dense.Row(a, 0)))
 	} else if err := d.f.half(ctx, a); err != nil {
 		return err
 	}
 	if d.q.Rows > 0 {
 		part := dense.Cols(a, d.f.u.N-d.q.Cols, d.f.u.N)
 		s := dense.New(a.Rows, d.q.Rows)
-		if err := fblas.GemmContext(ctx, d.f.workers, blas.NoTrans, blas.Trans, 1, part, d.q, 0, s); err != nil {
+		if err := dense.GemmContext(ctx, d.f.workers, blas.NoTrans, blas.Trans, 1, part, d.q, 0, s); err != nil {
 			return err
 		}
-		if err := fblas.GemmContext(ctx, d.f.workers, blas.NoTrans, blas.NoTrans, -1, s, d.q, 1, part); err != nil {
+		if err := dense.GemmContext(ctx, d.f.workers, blas.NoTrans, blas.NoTrans, -1, s, d.q, 1, part); err != nil {
 			return err
 		}
 	}
 	if one {
-		fblas.Trsv(blas.NoTrans, d.f.u, dense.Vector(dense.Row(a, 0)))
+		dense.Trsv(blas.NoTrans, d.f.u, dense.Vector(dense.Row(a, 0)))
 		d.f.r.mulTransRow(dense.Row(a, 0), 0)
 		return ctx.Err()
 	}
-	if err := fblas.TrsmContext(ctx, d.f.workers, blas.Right, blas.Trans, 1, d.f.u, a); err != nil {
+	if err := dense.TrsmContext(ctx, d.f.workers, blas.Right, blas.Trans, 1, d.f.u, a); err != nil {
 		return err
 	}
 	return d.f.r.mulTrans(ctx, d.f.workers, a)
@@ -198,7 +197,7 @@ func (e *Exact) MulKernelTo(ctx context.Context, dst, a *mat.Dense) error {
 	}
 	if rows == 1 {
 		e.g.mulVecTo(dst.RawRowView(0), a.RawRowView(0))
-	} else if err := fblas.SymmContext(ctx, e.o.Workers, blas.Right, 1, e.g.kernel(), a.RawMatrix(), 0, dst.RawMatrix()); err != nil {
+	} else if err := dense.SymmContext(ctx, e.o.Workers, blas.Right, 1, e.g.kernel(), a.RawMatrix(), 0, dst.RawMatrix()); err != nil {
 		return stopped("multiplying with the kernel", err)
 	}
 	for i := range rows {

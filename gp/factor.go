@@ -8,7 +8,6 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 )
@@ -42,7 +41,7 @@ func factorize(ctx context.Context, g gram, r blockDiag, workers int) (*factor, 
 		f.mean = meanDiagonal(b)
 		f.jitter = rel * f.mean
 		addDiagonal(b, f.jitter)
-		u, ok, err := fblas.PotrfContext(ctx, workers, b)
+		u, ok, err := dense.PotrfContext(ctx, workers, b)
 		if err != nil {
 			return nil, stopped("factoring I + RᵀKR", err)
 		}
@@ -120,11 +119,11 @@ func buildWide(ctx context.Context, g gram, r blockDiag, workers int) error {
 					k.Data[a*c+b] = k.Data[b*c+a]
 				}
 			}
-			if err := fblas.GemmContext(ctx, workers, blas.NoTrans, blas.NoTrans, 1, k, r.matrix(i), 0, kr); err != nil {
+			if err := dense.GemmContext(ctx, workers, blas.NoTrans, blas.NoTrans, 1, k, r.matrix(i), 0, kr); err != nil {
 				return err
 			}
 			// (K_ji R_i)ᵀ R_j
-			if err := fblas.GemmContext(ctx, workers, blas.Trans, blas.NoTrans, 1, kr, r.matrix(j), 0, k); err != nil {
+			if err := dense.GemmContext(ctx, workers, blas.Trans, blas.NoTrans, 1, kr, r.matrix(j), 0, k); err != nil {
 				return err
 			}
 			for a := range c {
@@ -185,7 +184,7 @@ func (f *factor) half(ctx context.Context, a blas64.General) error {
 	if err := f.r.mul(ctx, f.workers, a); err != nil {
 		return err
 	}
-	return fblas.TrsmContext(ctx, f.workers, blas.Right, blas.NoTrans, 1, f.u, a)
+	return dense.TrsmContext(ctx, f.workers, blas.Right, blas.NoTrans, 1, f.u, a)
 }
 
 // full replaces A by A R B⁻¹ Rᵀ.
@@ -193,7 +192,7 @@ func (f *factor) full(ctx context.Context, a blas64.General) error {
 	if err := f.half(ctx, a); err != nil {
 		return err
 	}
-	if err := fblas.TrsmContext(ctx, f.workers, blas.Right, blas.Trans, 1, f.u, a); err != nil {
+	if err := dense.TrsmContext(ctx, f.workers, blas.Right, blas.Trans, 1, f.u, a); err != nil {
 		return err
 	}
 	return f.r.mulTrans(ctx, f.workers, a)
@@ -208,8 +207,8 @@ func (f *factor) fullVec(v []float64) {
 
 // solveVec replaces v by (UᵀU)⁻¹v.
 func solveVec(u blas64.Triangular, v []float64) {
-	fblas.Trsv(blas.Trans, u, dense.Vector(v))
-	fblas.Trsv(blas.NoTrans, u, dense.Vector(v))
+	dense.Trsv(blas.Trans, u, dense.Vector(v))
+	dense.Trsv(blas.NoTrans, u, dense.Vector(v))
 }
 
 // inverseRowsTo writes the given rows of U⁻¹; rows[0] is the smallest.
@@ -230,7 +229,7 @@ func (f *factor) inverseTailTo(ctx context.Context, dst blas64.General, diag []f
 		dst.Data[i*dst.Stride+i] = 1
 	}
 	tail := f.tail(lo)
-	if err := fblas.TrsmContext(ctx, f.workers, blas.Right, blas.NoTrans, 1, tail, dst); err != nil {
+	if err := dense.TrsmContext(ctx, f.workers, blas.Right, blas.NoTrans, 1, tail, dst); err != nil {
 		return err
 	}
 	for i := range diag {
@@ -238,7 +237,7 @@ func (f *factor) inverseTailTo(ctx context.Context, dst blas64.General, diag []f
 		diag[i] = floats.Dot(row, row)
 	}
 	// Column j of U⁻¹U⁻ᵀ takes only columns k ≥ j of U⁻¹.
-	return fblas.TrsmContext(ctx, f.workers, blas.Right, blas.Trans, 1, tail, dst)
+	return dense.TrsmContext(ctx, f.workers, blas.Right, blas.Trans, 1, tail, dst)
 }
 
 // tail returns the factor's rows and columns from lo on.
@@ -250,8 +249,8 @@ func (f *factor) tail(lo int) blas64.Triangular {
 func (f *factor) halfTail(ctx context.Context, a blas64.General, lo int) error {
 	// A U⁻¹ has the same zeros, because U is upper triangular.
 	if a.Rows == 1 { // which is a matter of reading U, as Trsv does
-		fblas.Trsv(blas.Trans, f.tail(lo), dense.Vector(dense.Row(a, 0)[lo:]))
+		dense.Trsv(blas.Trans, f.tail(lo), dense.Vector(dense.Row(a, 0)[lo:]))
 		return ctx.Err()
 	}
-	return fblas.TrsmContext(ctx, f.workers, blas.Right, blas.NoTrans, 1, f.tail(lo), dense.Cols(a, lo, a.Cols))
+	return dense.TrsmContext(ctx, f.workers, blas.Right, blas.NoTrans, 1, f.tail(lo), dense.Cols(a, lo, a.Cols))
 }

@@ -9,7 +9,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/ntk"
@@ -175,9 +174,9 @@ func (e *Exact) panelTrace(w, kg blas64.General) float64 {
 // on both sides of the diagonal.
 func addPanel(kalpha []float64, kg blas64.General, alpha []float64, lo int) {
 	rows := kg.Rows
-	fblas.Gemv(blas.NoTrans, 1, kg, dense.Vector(alpha[lo:]), 1, dense.Vector(kalpha[lo:lo+rows]))
+	dense.Gemv(blas.NoTrans, 1, kg, dense.Vector(alpha[lo:]), 1, dense.Vector(kalpha[lo:lo+rows]))
 	if rows < kg.Cols {
-		fblas.Gemv(blas.Trans, 1, dense.Cols(kg, rows, kg.Cols), dense.Vector(alpha[lo:lo+rows]), 1, dense.Vector(kalpha[lo+rows:]))
+		dense.Gemv(blas.Trans, 1, dense.Cols(kg, rows, kg.Cols), dense.Vector(alpha[lo:lo+rows]), 1, dense.Vector(kalpha[lo+rows:]))
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
@@ -134,5 +133,5 @@ func (g gram) rowTo(dst []float64, i int) {
 // mulVecTo writes K v. The speed of memory bounds products with one vector, so
 // gonum's routines for them are as fast as any.
 func (g gram) mulVecTo(dst, v []float64) {
-	fblas.Symv(1, g.kernel(), dense.Vector(v), 0, dense.Vector(dst))
+	dense.Symv(1, g.kernel(), dense.Vector(v), 0, dense.Vector(dst))
 }

@@ -9,7 +9,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 )
@@ -166,7 +165,7 @@ func (s rootSplit) divide(g blas64.General) {
 		to := dense.Cols(g, lo, hi)
 		part := dense.Cols(before, 0, hi-lo)
 		dense.Copy(part, to)
-		fblas.Gemm1(blas.NoTrans, blas.NoTrans, 1, s.inverse.RawMatrix(), part, 0, to)
+		dense.Gemm1(blas.NoTrans, blas.NoTrans, 1, s.inverse.RawMatrix(), part, 0, to)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 )
@@ -99,8 +98,8 @@ func orthonormalize(t, l blas64.General) bool {
 			before, block := dense.Rows(t, 0, lo), dense.Rows(t, lo, hi)
 			s := dense.New(hi-lo, lo)
 			for range 2 {
-				fblas.Gemm1(blas.NoTrans, blas.Trans, 1, block, before, 0, s)
-				fblas.Gemm1(blas.NoTrans, blas.NoTrans, -1, s, before, 1, block)
+				dense.Gemm1(blas.NoTrans, blas.Trans, 1, block, before, 0, s)
+				dense.Gemm1(blas.NoTrans, blas.NoTrans, -1, s, before, 1, block)
 				for a := range s.Rows {
 					floats.Add(dense.Row(l, lo+a)[:lo], dense.Row(s, a))
 				}

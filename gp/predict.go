@@ -8,7 +8,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/linearize"
@@ -185,7 +184,7 @@ func (e *Exact) subtractGram(ctx context.Context, cov *mat.Dense, v blas64.Gener
 	}
 	// cov = K_** − K_*n R B⁻¹ Rᵀ K_n* (E6)
 	lower := blas64.Symmetric{Uplo: blas.Lower, N: g.Rows, Stride: g.Stride, Data: g.Data}
-	if err := fblas.SyrkContext(ctx, e.o.Workers, blas.NoTrans, -1, v, 1, lower); err != nil {
+	if err := dense.SyrkContext(ctx, e.o.Workers, blas.NoTrans, -1, v, 1, lower); err != nil {
 		return stopped("predicting", err)
 	}
 	for i := range prior {

@@ -10,7 +10,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -100,7 +99,7 @@ func (e *Exact) JointRemovalTo(ctx context.Context, q *mat.Dense, rows []int) er
 			floats.AddScaled(v, ra, dense.Row(y, k*c+a))
 		}
 	}
-	fblas.Trsv(blas.Trans, lowerOf(l), dense.Vector(v))
+	dense.Trsv(blas.Trans, lowerOf(l), dense.Vector(v))
 	for k, i := range rows {
 		// r_S + R_S [B⁻¹]_SS⁻¹ R_Sᵀ C_SS r_S
 		part := v[k*c : (k+1)*c]
@@ -186,7 +185,7 @@ func (e *Exact) removalTo(q []float64, i int, o own) (ok bool) {
 	for a, ra := range r {
 		floats.AddScaled(v, ra, dense.Row(y, a))
 	}
-	fblas.Trsv(blas.Trans, lowerOf(l), dense.Vector(v))
+	dense.Trsv(blas.Trans, lowerOf(l), dense.Vector(v))
 	e.f.r.mulTransRow(v, i)
 	// (I − Λ_i h_i)⁻¹ r_i = r_i + R_i [B⁻¹]_ii⁻¹ R_iᵀ h_i r_i (E15)
 	floats.AddTo(q, r, v)

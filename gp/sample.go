@@ -9,7 +9,6 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -44,7 +43,7 @@ func (e *Exact) SampleTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch
 	}
 	if root.Cols > 0 {
 		// f = mean + L z, L Lᵀ = cov
-		return fblas.GemmContext(ctx, e.o.Workers, blas.NoTrans, blas.Trans, 1, z, root, 1, dst.RawMatrix())
+		return dense.GemmContext(ctx, e.o.Workers, blas.NoTrans, blas.Trans, 1, z, root, 1, dst.RawMatrix())
 	}
 	return nil
 }
@@ -54,7 +53,7 @@ func pivotedRoot(ctx context.Context, workers int, cov *mat.Dense, tol float64) 
 	g := cov.RawMatrix()
 	piv := make([]int, g.Rows)
 	// Pᵀ cov P = L Lᵀ
-	_, rank, err := fblas.PstrfContext(ctx, workers, blas64.Symmetric{Uplo: blas.Lower, N: g.Rows, Stride: g.Stride, Data: g.Data}, piv, tol)
+	_, rank, err := dense.PstrfContext(ctx, workers, blas64.Symmetric{Uplo: blas.Lower, N: g.Rows, Stride: g.Stride, Data: g.Data}, piv, tol)
 	if err != nil {
 		return blas64.General{}, err
 	}

@@ -10,7 +10,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/jacobian"
 	"github.com/funcgp/funcgp/internal/par"
@@ -276,7 +275,7 @@ func (t *Thinned) JointRemovalTo(ctx context.Context, q *mat.Dense, rows []int, 
 	for i := range n * c {
 		floats.AddScaled(w, r.At(i/c, i%c), dense.Row(y, i))
 	}
-	fblas.Trsv(blas.Trans, lowerOf(l), dense.Vector(w))
+	dense.Trsv(blas.Trans, lowerOf(l), dense.Vector(w))
 	for k, i := range rows {
 		at, _ := slices.BinarySearch(t.kept.Examples, i)
 		for j := range first[k+1] - first[k] {
@@ -304,7 +303,7 @@ func (t *Thinned) removalTo(q []float64, i int, o own, r []float64) {
 	for a, ra := range r {
 		floats.AddScaled(v, ra, dense.Row(y, a))
 	}
-	fblas.Trsv(blas.Trans, lowerOf(l), dense.Vector(v))
+	dense.Trsv(blas.Trans, lowerOf(l), dense.Vector(v))
 	from, _ := slices.BinarySearch(t.kept.Examples, i)
 	// (I − Λ_i h_i)⁻¹ r_i = r_i + R_i [B⁻¹]_ii⁻¹ R_iᵀ h_i r_i (E15)
 	for j, w := range v {

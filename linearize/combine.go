@@ -8,7 +8,6 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
@@ -261,7 +260,7 @@ func combineRows(m, w *mat.Dense, n, c, k int) *mat.Dense {
 		return dense.Slice(m, i*rows, (i+1)*rows).RawMatrix()
 	}
 	for i := range n {
-		fblas.Gemm1(blas.NoTrans, blas.NoTrans, 1, part(w, i, k), part(m, i, c), 0, part(out, i, k))
+		dense.Gemm1(blas.NoTrans, blas.NoTrans, 1, part(w, i, k), part(m, i, c), 0, part(out, i, k))
 	}
 	return out
 }

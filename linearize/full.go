@@ -5,7 +5,6 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
@@ -62,7 +61,7 @@ func (f *Full) gemv(t blas.Transpose, at, width int, x, y []float64) {
 	if t == blas.Trans {
 		nx, ny = ny, nx
 	}
-	fblas.Gemv(t, 1, cols, blas64.Vector{N: nx, Inc: 1, Data: x}, 1, blas64.Vector{N: ny, Inc: 1, Data: y})
+	dense.Gemv(t, 1, cols, blas64.Vector{N: nx, Inc: 1, Data: x}, 1, blas64.Vector{N: ny, Inc: 1, Data: y})
 }
 
 // Slice implements Block.

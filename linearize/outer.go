@@ -5,7 +5,6 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
@@ -74,7 +73,7 @@ func (o *Outer) AddMulVec(dst, v []float64) {
 	}
 	z := mat.NewDense(rows/o.C, out, nil)
 	if o.Weight != nil {
-		fblas.Gemm(blas.NoTrans, transIf(!o.Weight.Transposed), 1, o.A.RawMatrix(), o.Weight.of(v), 0, z.RawMatrix())
+		dense.Gemm(blas.NoTrans, transIf(!o.Weight.Transposed), 1, o.A.RawMatrix(), o.Weight.of(v), 0, z.RawMatrix())
 	}
 	for i := range rows / o.C {
 		if o.Bias != nil {
@@ -102,7 +101,7 @@ func (o *Outer) AddMulTransVec(dst, u []float64) {
 		if w.Transposed {
 			l, r = o.A, z
 		}
-		fblas.Gemm(blas.Trans, blas.NoTrans, 1, l.RawMatrix(), r.RawMatrix(), 1, w.of(dst))
+		dense.Gemm(blas.Trans, blas.NoTrans, 1, l.RawMatrix(), r.RawMatrix(), 1, w.of(dst))
 	}
 	if b := o.Bias; b != nil {
 		for i := range dense.Count(z) {

@@ -8,7 +8,6 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -110,10 +109,10 @@ func (ps *pass) wholeProduct(alpha float64, x, y blas64.General, beta float64, d
 	// The only error is that of the context, which the caller checks.
 	if ps.a == ps.b {
 		upper := blas64.Symmetric{N: dst.Rows, Stride: dst.Stride, Data: dst.Data, Uplo: blas.Upper}
-		_ = fblas.SyrkContext(ps.ctx, ps.k.workers, blas.NoTrans, alpha, x, beta, upper)
+		_ = dense.SyrkContext(ps.ctx, ps.k.workers, blas.NoTrans, alpha, x, beta, upper)
 		return
 	}
-	_ = fblas.GemmContext(ps.ctx, ps.k.workers, blas.NoTrans, blas.Trans, alpha, x, y, beta, dst)
+	_ = dense.GemmContext(ps.ctx, ps.k.workers, blas.NoTrans, blas.Trans, alpha, x, y, beta, dst)
 }
 
 // blockPlan is the plan of κ(a, b). The choice of its methods does not depend on the number of
@@ -316,7 +315,7 @@ func (ps *pass) addColumns(dst blas64.General, i, j examples) {
 func addProduct(dst blas64.General, alpha float64, x, y blas64.General, diagonal bool) {
 	if diagonal {
 		upper := blas64.Symmetric{N: dst.Rows, Stride: dst.Stride, Data: dst.Data, Uplo: blas.Upper}
-		fblas.Syrk1(blas.NoTrans, alpha, x, 1, upper)
+		dense.Syrk1(blas.NoTrans, alpha, x, 1, upper)
 		return
 	}
 	mulTrans(alpha, x, y, 1, dst)

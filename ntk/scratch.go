@@ -7,7 +7,6 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
@@ -74,15 +73,15 @@ func (s *scratch) dense(slot, rows, cols int) *mat.Dense {
 
 // mulTrans computes dst = α a bᵀ + β dst inside a worker.
 func mulTrans(alpha float64, a, b blas64.General, beta float64, dst blas64.General) {
-	fblas.Gemm1(blas.NoTrans, blas.Trans, alpha, a, b, beta, dst)
+	dense.Gemm1(blas.NoTrans, blas.Trans, alpha, a, b, beta, dst)
 }
 
 // transMul computes dst = aᵀ b + β dst inside a worker.
 func transMul(a, b blas64.General, beta float64, dst blas64.General) {
-	fblas.Gemm1(blas.Trans, blas.NoTrans, 1, a, b, beta, dst)
+	dense.Gemm1(blas.Trans, blas.NoTrans, 1, a, b, beta, dst)
 }
 
 // mul computes dst = a b + β dst inside a worker.
 func mul(a, b blas64.General, beta float64, dst blas64.General) {
-	fblas.Gemm1(blas.NoTrans, blas.NoTrans, 1, a, b, beta, dst)
+	dense.Gemm1(blas.NoTrans, blas.NoTrans, 1, a, b, beta, dst)
 }

@@ -13,7 +13,6 @@ import (
 	"gonum.org/v1/gonum/lapack/lapack64"
 	"gonum.org/v1/gonum/mat"
 
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/sites"
@@ -124,7 +123,7 @@ func (b *basis) gram(ctx context.Context, o *Options) (blas64.Symmetric, error) 
 // all pivots are large enough. It leaves the upper triangle of a as it is. It
 // fails with ctx.Err() only.
 func (b *basis) factor(ctx context.Context, a blas64.Symmetric, largest float64) (bool, error) {
-	l, ok, err := fblas.PotrfContext(ctx, b.workers, a)
+	l, ok, err := dense.PotrfContext(ctx, b.workers, a)
 	if err != nil || !ok {
 		return false, err
 	}
@@ -146,7 +145,7 @@ func (b *basis) factorPivoted(ctx context.Context, a blas64.Symmetric, largest f
 	n := a.N
 	piv := make([]int, n)
 	// Pᵀ K_ZZ P = T Tᵀ
-	_, rank, err := fblas.PstrfContext(ctx, b.workers, a, piv, dropPivot*largest)
+	_, rank, err := dense.PstrfContext(ctx, b.workers, a, piv, dropPivot*largest)
 	if err != nil || rank == 0 {
 		return err
 	}
@@ -169,7 +168,7 @@ func (b *basis) factorPivoted(ctx context.Context, a blas64.Symmetric, largest f
 	lapack64.Orgqr(t, tau, work, len(work))
 	b.g = t
 	// G Rᵀ = Q
-	return fblas.TrsmContext(ctx, b.workers, blas.Right, blas.Trans, 1, r, t)
+	return dense.TrsmContext(ctx, b.workers, blas.Right, blas.Trans, 1, r, t)
 }
 
 // rank returns the number of features.
@@ -216,9 +215,9 @@ func (b *basis) crossTo(dst blas64.General, p chunk) error {
 func (b *basis) solve(ctx context.Context, p chunk, k, phi blas64.General) (blas64.General, error) {
 	if b.g.Rows == 0 {
 		// φᵀ = k L⁻ᵀ
-		return k, fblas.TrsmContext(ctx, b.workers, blas.Right, blas.Trans, 1, b.l, k)
+		return k, dense.TrsmContext(ctx, b.workers, blas.Right, blas.Trans, 1, b.l, k)
 	}
-	err := fblas.GemmContext(ctx, b.workers, blas.NoTrans, blas.NoTrans, 1, k, b.g, 0, phi)
+	err := dense.GemmContext(ctx, b.workers, blas.NoTrans, blas.NoTrans, 1, k, b.g, 0, phi)
 	if err == nil {
 		b.known.set(phi, p)
 	}
@@ -230,10 +229,10 @@ func (b *basis) solve(ctx context.Context, p chunk, k, phi blas64.General) (blas
 // overwrite w. It fails with ctx.Err() only.
 func (b *basis) weights(ctx context.Context, w blas64.General) (blas64.General, error) {
 	if b.g.Rows == 0 {
-		return w, fblas.TrsmContext(ctx, b.workers, blas.Right, blas.NoTrans, 1, b.l, w)
+		return w, dense.TrsmContext(ctx, b.workers, blas.Right, blas.NoTrans, 1, b.l, w)
 	}
 	out := dense.New(w.Rows, b.rows())
-	return out, fblas.GemmContext(ctx, b.workers, blas.NoTrans, blas.Trans, 1, w, b.g, 0, out)
+	return out, dense.GemmContext(ctx, b.workers, blas.NoTrans, blas.Trans, 1, w, b.g, 0, out)
 }
 
 // A knownFeatures holds the features of the inducing elements, taken from the

@@ -11,7 +11,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/linearize"
@@ -115,7 +114,7 @@ func (f kernelProduct) MulTo(dst *mat.Dense, a *linearize.Batch) {
 	var cross mat.Dense
 	f.k.BlockTo(&cross, a, f.z)
 	// A context without a deadline gives no error.
-	_ = fblas.GemmContext(context.Background(), f.workers, blas.NoTrans, blas.NoTrans, 1, cross.RawMatrix(), f.w.RawMatrix(), 0, dst.RawMatrix())
+	_ = dense.GemmContext(context.Background(), f.workers, blas.NoTrans, blas.NoTrans, 1, cross.RawMatrix(), f.w.RawMatrix(), 0, dst.RawMatrix())
 }
 
 // A cross computes k_*Z A⁻¹ k_Zi for the posterior terms (E13), and q_*i for the
@@ -197,7 +196,7 @@ func (q *cross) product(ctx context.Context, train *linearize.Batch) (*mat.Dense
 		if err != nil {
 			return nil, err
 		}
-		if err := fblas.GemmContext(ctx, q.p.o.Workers, blas.NoTrans, blas.Trans, 1, phi, q.weights, 0, prod.RawMatrix()); err != nil {
+		if err := dense.GemmContext(ctx, q.p.o.Workers, blas.NoTrans, blas.Trans, 1, phi, q.weights, 0, prod.RawMatrix()); err != nil {
 			return nil, err
 		}
 	} else {

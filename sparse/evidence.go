@@ -5,8 +5,6 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
-
-	fblas "github.com/funcgp/funcgp/internal/blas"
 )
 
 // bounded returns the evidence with these parts and the sign of its error.
@@ -24,7 +22,7 @@ func bounded(logLik, scatter, logDet float64, b gp.Bound) gp.Evidence {
 func (p *Projected) EvidenceLinearGaussian() gp.Evidence {
 	// Σ[log p + rᵀe − ½eᵀΛe] + cᵀw − ½wᵀ(A' − I)w, e = m − f
 	gw := make([]float64, len(p.w))
-	fblas.Symv(1, p.sums.symmetric(), dense.Vector(p.w), 0, dense.Vector(gw))
+	dense.Symv(1, p.sums.symmetric(), dense.Vector(p.w), 0, dense.Vector(gw))
 	s := &p.sums.scalars
 	logLik := s.logLik + s.expansion + s.siteQuad/2 + floats.Dot(p.sums.rhs, p.w) - floats.Dot(p.w, gw)/2
 	return gp.NewEvidence(logLik, floats.Dot(p.w, p.w), p.logDet+s.siteLogDet)

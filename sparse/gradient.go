@@ -8,7 +8,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/par"
@@ -141,7 +140,7 @@ func (g *gradient) add(ctx context.Context, t chunk, phi blas64.General) error {
 		return err
 	}
 	// 2(H−T)U = fit·αv − (Λ̃φA'⁻¹ + 2Tφ)Gᵀ
-	if err := fblas.TrsmContext(ctx, p.o.Workers, blas.Right, blas.Trans, 1, p.u, x); err != nil {
+	if err := dense.TrsmContext(ctx, p.o.Workers, blas.Right, blas.Trans, 1, p.u, x); err != nil {
 		return err
 	}
 	if g.terms.diagonal != none {
@@ -186,7 +185,7 @@ func (g *gradient) weight(ctx context.Context, t chunk, phi, x blas64.General) e
 				return err
 			}
 			root := dense.In(w.root, c, c)
-			fblas.Gemm1(blas.NoTrans, blas.Trans, 1, root, root, 0, dense.In(li, c, c))
+			dense.Gemm1(blas.NoTrans, blas.Trans, 1, root, root, 0, dense.In(li, c, c))
 		}
 		mulTransRoot(dense.Rows(x, i*c, (i+1)*c), own, li)
 		return nil
@@ -203,7 +202,7 @@ func (g *gradient) weight(ctx context.Context, t chunk, phi, x blas64.General) e
 		for i := range t.x.Len() {
 			mulTransRoot(dense.Rows(tphi, i*c, (i+1)*c), dense.Rows(phi, i*c, (i+1)*c), g.t[i*c*c:(i+1)*c*c])
 		}
-		return fblas.GemmContext(ctx, p.o.Workers, blas.Trans, blas.NoTrans, 1, phi, tphi, 1, dense.In(g.mid, phi.Cols, phi.Cols))
+		return dense.GemmContext(ctx, p.o.Workers, blas.Trans, blas.NoTrans, 1, phi, tphi, 1, dense.In(g.mid, phi.Cols, phi.Cols))
 	}
 	return nil
 }

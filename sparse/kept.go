@@ -13,7 +13,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/sites"
@@ -147,12 +146,12 @@ func (a *keptAdder) addRows(ctx context.Context) error {
 			// b = r + Λ̃(f − m) (E5)
 			w[i] = l * ahead[i]
 		}
-		fblas.Gemv(blas.Trans, 1, phi, dense.Vector(w), 1, dense.Vector(a.sums.rhs))
+		dense.Gemv(blas.Trans, 1, phi, dense.Vector(w), 1, dense.Vector(a.sums.rhs))
 		for i, l := range lambda {
 			floats.Scale(math.Sqrt(l), dense.Row(phi, i))
 		}
 		// A' − I += Σ λ φφᵀ (E13)
-		return fblas.SyrkContext(ctx, a.b.workers, blas.Trans, 1, phi, 1, a.sums.symmetric())
+		return dense.SyrkContext(ctx, a.b.workers, blas.Trans, 1, phi, 1, a.sums.symmetric())
 	})
 }
 

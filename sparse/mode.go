@@ -9,7 +9,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/newton"
 	"github.com/funcgp/funcgp/internal/par"
@@ -110,7 +109,7 @@ type modePoint struct {
 func (l *modeLine) point(w []float64) *modePoint {
 	t := l.train
 	p := &modePoint{w: w, f: append([]float64(nil), t.mean...)}
-	fblas.Gemv(blas.NoTrans, l.root, dense.Cols(t.phi, 0, len(w)), dense.Vector(w), 1, dense.Vector(p.f))
+	dense.Gemv(blas.NoTrans, l.root, dense.Cols(t.phi, 0, len(w)), dense.Vector(w), 1, dense.Vector(p.f))
 	return p
 }
 
@@ -134,10 +133,10 @@ func (l *modeLine) sums(ctx context.Context, s *gp.Sites) (*Sums, error) {
 			return nil, err
 		}
 		// A' − I = ΦΛΦᵀ, c = Φb (E13)
-		if err := fblas.SyrkContext(ctx, l.workers, blas.Trans, l.root*l.root, weighted, 1, sums.symmetric()); err != nil {
+		if err := dense.SyrkContext(ctx, l.workers, blas.Trans, l.root*l.root, weighted, 1, sums.symmetric()); err != nil {
 			return nil, err
 		}
-		fblas.Gemv(blas.Trans, l.root, phi, dense.Vector(b[lo*c:hi*c]), 1, dense.Vector(sums.rhs))
+		dense.Gemv(blas.Trans, l.root, phi, dense.Vector(b[lo*c:hi*c]), 1, dense.Vector(sums.rhs))
 	}
 	return sums, nil
 }

@@ -10,7 +10,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/par"
@@ -181,7 +180,7 @@ func (b *basis) product(ctx context.Context, w []float64) (func(dst *mat.Dense, 
 		if err != nil {
 			return err
 		}
-		return fblas.GemmContext(ctx, b.workers, blas.NoTrans, blas.NoTrans, 1, phi, dense.In(w, len(w), 1), 0, dst.RawMatrix())
+		return dense.GemmContext(ctx, b.workers, blas.NoTrans, blas.NoTrans, 1, phi, dense.In(w, len(w), 1), 0, dst.RawMatrix())
 	}, nil
 }
 

@@ -10,7 +10,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/par"
@@ -137,7 +136,7 @@ func (p *Projected) timesExplained(ctx context.Context, phi blas64.General) (bla
 	if err != nil {
 		return out, err
 	}
-	return out, fblas.GemmContext(ctx, p.o.Workers, blas.NoTrans, blas.NoTrans, 1, phi, h, 0, out)
+	return out, dense.GemmContext(ctx, p.o.Workers, blas.NoTrans, blas.NoTrans, 1, phi, h, 0, out)
 }
 
 // explainedPanel is how many columns of φT are computed at a time.
@@ -154,13 +153,13 @@ func (p *Projected) timesTriangle(ctx context.Context, phi blas64.General) (blas
 	for i := range par.Tiles(h.Cols, explainedPanel) {
 		lo, hi := par.Bounds(i, h.Cols, explainedPanel)
 		to := dense.Cols(out, lo, hi)
-		if err := fblas.GemmContext(ctx, p.o.Workers, blas.NoTrans, blas.NoTrans, 1, dense.Cols(phi, lo, hi), halved(h, lo, hi), 0, to); err != nil {
+		if err := dense.GemmContext(ctx, p.o.Workers, blas.NoTrans, blas.NoTrans, 1, dense.Cols(phi, lo, hi), halved(h, lo, hi), 0, to); err != nil {
 			return out, err
 		}
 		if lo == 0 {
 			continue
 		}
-		if err := fblas.GemmContext(ctx, p.o.Workers, blas.NoTrans, blas.NoTrans, 1, dense.Cols(phi, 0, lo), dense.Cols(dense.Rows(h, 0, lo), lo, hi), 1, to); err != nil {
+		if err := dense.GemmContext(ctx, p.o.Workers, blas.NoTrans, blas.NoTrans, 1, dense.Cols(phi, 0, lo), dense.Cols(dense.Rows(h, 0, lo), lo, hi), 1, to); err != nil {
 			return out, err
 		}
 	}
@@ -297,7 +296,7 @@ func (p *Projected) joint(ctx context.Context, cov *mat.Dense, phi blas64.Genera
 		return err
 	}
 	// K_** − K_*Z (K_ZZ⁻¹ − A⁻¹) K_Z* (E13)
-	if err := fblas.GemmContext(ctx, p.o.Workers, blas.NoTrans, blas.Trans, -1, hphi, phi, 1, g); err != nil {
+	if err := dense.GemmContext(ctx, p.o.Workers, blas.NoTrans, blas.Trans, -1, hphi, phi, 1, g); err != nil {
 		return err
 	}
 	for i := range prior {

@@ -12,7 +12,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/funcgp/funcgp/gp"
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -54,7 +53,7 @@ func newProjected(ctx context.Context, b *basis, sums *Sums, o *Options) (*Proje
 	for i := range r {
 		a.Data[i*a.Stride+i]++
 	}
-	u, ok, err := fblas.PotrfContext(ctx, o.Workers, a)
+	u, ok, err := dense.PotrfContext(ctx, o.Workers, a)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +78,7 @@ func (p *Projected) solveRHS() []float64 {
 		floats.Add(w, step)
 		// c − (I + ΦΛΦᵀ)w
 		floats.SubTo(rest, p.sums.rhs, w)
-		fblas.Symv(-1, p.sums.symmetric(), dense.Vector(w), 1, dense.Vector(rest))
+		dense.Symv(-1, p.sums.symmetric(), dense.Vector(w), 1, dense.Vector(rest))
 	}
 	return w
 }
@@ -126,14 +125,14 @@ func (p *Projected) explain(ctx context.Context) (blas64.General, error) {
 
 // solveVec replaces v by A'⁻¹v.
 func (p *Projected) solveVec(v []float64) {
-	fblas.Trsv(blas.Trans, p.u, dense.Vector(v))
-	fblas.Trsv(blas.NoTrans, p.u, dense.Vector(v))
+	dense.Trsv(blas.Trans, p.u, dense.Vector(v))
+	dense.Trsv(blas.NoTrans, p.u, dense.Vector(v))
 }
 
 // half replaces rows φ by φU⁻¹, so that φA'⁻¹φᵀ is the product of the result
 // with its transpose.
 func (p *Projected) half(ctx context.Context, phi blas64.General) error {
-	return fblas.TrsmContext(ctx, p.o.Workers, blas.Right, blas.NoTrans, 1, p.u, phi)
+	return dense.TrsmContext(ctx, p.o.Workers, blas.Right, blas.NoTrans, 1, p.u, phi)
 }
 
 // full replaces rows φ by φA'⁻¹.
@@ -141,7 +140,7 @@ func (p *Projected) full(ctx context.Context, phi blas64.General) error {
 	if err := p.half(ctx, phi); err != nil {
 		return err
 	}
-	return fblas.TrsmContext(ctx, p.o.Workers, blas.Right, blas.Trans, 1, p.u, phi)
+	return dense.TrsmContext(ctx, p.o.Workers, blas.Right, blas.Trans, 1, p.u, phi)
 }
 
 // Inducing returns the inducing examples.

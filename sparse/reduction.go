@@ -8,7 +8,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/vector"
@@ -57,24 +56,24 @@ func (p *Projected) reduce(ctx context.Context) (s blas64.General, ok bool, err 
 		lo, hi := par.Bounds(i, n, explainedPanel)
 		rows := dense.Cols(dense.Rows(s, lo, hi), lo, n) // left of lo are zeros
 		rest := blas64.Symmetric{Uplo: blas.Lower, N: n - lo, Stride: n, Data: f.Data[lo*n+lo:]}
-		if err := fblas.SyrkContext(ctx, p.o.Workers, blas.Trans, 1, rows, 1, rest); err != nil {
+		if err := dense.SyrkContext(ctx, p.o.Workers, blas.Trans, 1, rows, 1, rest); err != nil {
 			return s, false, err
 		}
 	}
-	t, ok, err := fblas.PotrfContext(ctx, p.o.Workers, blas64.Symmetric{Uplo: blas.Lower, N: n, Stride: n, Data: f.Data})
+	t, ok, err := dense.PotrfContext(ctx, p.o.Workers, blas64.Symmetric{Uplo: blas.Lower, N: n, Stride: n, Data: f.Data})
 	if err != nil || !ok {
 		return s, ok, err
 	}
 	// Rows from lo on of RF⁻ᵀ have zeros left of lo, and columns up to hi of S zeros below hi.
 	for i := range par.Tiles(n, explainedPanel) {
 		lo, hi := par.Bounds(i, n, explainedPanel)
-		if err := fblas.TrsmContext(ctx, p.o.Workers, blas.Right, blas.Trans, 1, part(t, lo, n), dense.Cols(dense.Rows(s, lo, hi), lo, n)); err != nil {
+		if err := dense.TrsmContext(ctx, p.o.Workers, blas.Right, blas.Trans, 1, part(t, lo, n), dense.Cols(dense.Rows(s, lo, hi), lo, n)); err != nil {
 			return s, false, err
 		}
 	}
 	for i := range par.Tiles(n, explainedPanel) {
 		lo, hi := par.Bounds(i, n, explainedPanel)
-		if err := fblas.TrsmContext(ctx, p.o.Workers, blas.Left, blas.Trans, 1, part(p.b.l, 0, hi), dense.Cols(dense.Rows(s, 0, hi), lo, hi)); err != nil {
+		if err := dense.TrsmContext(ctx, p.o.Workers, blas.Left, blas.Trans, 1, part(p.b.l, 0, hi), dense.Cols(dense.Rows(s, 0, hi), lo, hi)); err != nil {
 			return s, false, err
 		}
 	}
@@ -98,7 +97,7 @@ func upperRoot(ctx context.Context, workers int, a blas64.Symmetric) (r blas64.G
 			r.Data[(n-1-i)*n+n-1-i-j] = v
 		}
 	}
-	if _, ok, err = fblas.PotrfContext(ctx, workers, blas64.Symmetric{Uplo: blas.Lower, N: n, Stride: n, Data: r.Data}); err != nil || !ok {
+	if _, ok, err = dense.PotrfContext(ctx, workers, blas64.Symmetric{Uplo: blas.Lower, N: n, Stride: n, Data: r.Data}); err != nil || !ok {
 		return r, ok, err
 	}
 	for i, j := 0, len(r.Data)-1; i < j; i, j = i+1, j-1 {
@@ -111,7 +110,7 @@ func upperRoot(ctx context.Context, workers int, a blas64.Symmetric) (r blas64.G
 // k holds k_*Z. Errors count examples from first.
 func (p *Projected) reduced(ctx context.Context, cov *mat.Dense, k, s blas64.General, first int) error {
 	c, ks := p.b.c, dense.New(k.Rows, k.Cols)
-	if err := fblas.GemmUpperContext(ctx, p.o.Workers, k, s, ks); err != nil {
+	if err := dense.GemmUpperContext(ctx, p.o.Workers, k, s, ks); err != nil {
 		return err
 	}
 	return par.Do(ctx, p.o.Workers, k.Rows/c, func(i int) error {

@@ -11,7 +11,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/newton"
 	"github.com/funcgp/funcgp/internal/par"
@@ -371,7 +370,7 @@ func (r *refit) addToSum(p *pass, t chunk, phi blas64.General) {
 		alpha = make([]float64, t.rows)
 		s.SubtractLambda(alpha, b, p.to.point.q[lo:hi])
 	}
-	fblas.Gemv(blas.Trans, 1, phi, dense.Vector(alpha), 1, dense.Vector(p.sum))
+	dense.Gemv(blas.Trans, 1, phi, dense.Vector(alpha), 1, dense.Vector(p.sum))
 }
 
 // sumAgain computes the sum of a step that was resumed, in another pass.
@@ -410,7 +409,7 @@ func (b *basis) largestValue(w []float64) float64 {
 		return largest
 	case b.known != nil:
 		values := make([]float64, b.known.phi.Rows)
-		fblas.Gemv(blas.NoTrans, 1, b.known.phi, dense.Vector(w), 0, dense.Vector(values))
+		dense.Gemv(blas.NoTrans, 1, b.known.phi, dense.Vector(w), 0, dense.Vector(values))
 		return floats.Norm(values, math.Inf(1))
 	}
 	return math.Sqrt(b.trace/float64(b.rows())) * floats.Norm(w, 2)

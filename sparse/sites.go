@@ -7,7 +7,6 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
@@ -59,12 +58,12 @@ func (s *fitcSite) set(root, b []float64) error {
 	r, d, g := dense.In(root, c, c), dense.In(s.d, c, c), dense.In(s.g, c, c)
 	// G Gᵀ = I + RᵀDR
 	rd := dense.In(s.rd, c, c)
-	fblas.Gemm1(blas.NoTrans, blas.NoTrans, 1, d, r, 0, rd)
-	fblas.Gemm1(blas.Trans, blas.NoTrans, 1, r, rd, 0, g)
+	dense.Gemm1(blas.NoTrans, blas.NoTrans, 1, d, r, 0, rd)
+	dense.Gemm1(blas.Trans, blas.NoTrans, 1, r, rd, 0, g)
 	for i := range c {
 		g.Data[i*c+i]++
 	}
-	l, ok := fblas.Potrf1(blas64.Symmetric{Uplo: blas.Lower, N: c, Stride: g.Stride, Data: g.Data})
+	l, ok := dense.Potrf1(blas64.Symmetric{Uplo: blas.Lower, N: c, Stride: g.Stride, Data: g.Data})
 	if !ok {
 		return errNotResidual
 	}
@@ -75,7 +74,7 @@ func (s *fitcSite) set(root, b []float64) error {
 	// R̃ = R G⁻ᵀ
 	copy(s.root, root)
 	to := dense.In(s.root, c, c)
-	fblas.Trsm1(blas.Right, blas.Trans, 1, l, to)
+	dense.Trsm1(blas.Right, blas.Trans, 1, l, to)
 	// b̃ = b − R̃R̃ᵀDb
 	db := s.scratch
 	for i := range c {

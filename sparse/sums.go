@@ -16,7 +16,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/par"
@@ -183,10 +182,10 @@ func (a *adder) addWith(ctx context.Context, p chunk, phi blas64.General, s site
 		return err
 	}
 	// A' − I += Φ Λ Φᵀ, c += Φ b (E13)
-	if err := fblas.SyrkContext(ctx, a.b.workers, blas.Trans, a.sign, root, 1, a.sums.symmetric()); err != nil {
+	if err := dense.SyrkContext(ctx, a.b.workers, blas.Trans, a.sign, root, 1, a.sums.symmetric()); err != nil {
 		return err
 	}
-	fblas.Gemv(blas.Trans, a.sign, phi, dense.Vector(b), 1, dense.Vector(a.sums.rhs))
+	dense.Gemv(blas.Trans, a.sign, phi, dense.Vector(b), 1, dense.Vector(a.sums.rhs))
 	a.squares(phi)
 	for i := range n {
 		a.sums.add(&a.each[i], a.sign)

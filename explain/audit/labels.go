@@ -14,7 +14,6 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/par"
@@ -283,22 +282,22 @@ func (l *labelAuditor) try(ctx context.Context, r Regression) (Regression, error
 	if err != nil {
 		return r, err
 	}
-	u, ok, err := fblas.PotrfContext(ctx, l.o.Workers, l.work)
+	u, ok, err := dense.PotrfContext(ctx, l.o.Workers, l.work)
 	if err != nil {
 		return r, err
 	}
 	if !ok {
 		return r, &gp.NotPDError{What: "the kernel of the labels", N: l.n}
 	}
-	if err := fblas.TrsmContext(ctx, l.o.Workers, blas.Left, blas.NoTrans, 1, u, l.inverse); err != nil {
+	if err := dense.TrsmContext(ctx, l.o.Workers, blas.Left, blas.NoTrans, 1, u, l.inverse); err != nil {
 		return r, err
 	}
 	// Qt = U⁻¹(U⁻ᵀt)
 	half, alpha := dense.New(l.n, l.c), dense.New(l.n, l.c)
-	if err := fblas.GemmContext(ctx, l.o.Workers, blas.Trans, blas.NoTrans, 1, l.inverse, l.target.RawMatrix(), 0, half); err != nil {
+	if err := dense.GemmContext(ctx, l.o.Workers, blas.Trans, blas.NoTrans, 1, l.inverse, l.target.RawMatrix(), 0, half); err != nil {
 		return r, err
 	}
-	if err := fblas.GemmContext(ctx, l.o.Workers, blas.NoTrans, blas.NoTrans, 1, l.inverse, half, 0, alpha); err != nil {
+	if err := dense.GemmContext(ctx, l.o.Workers, blas.NoTrans, blas.NoTrans, 1, l.inverse, half, 0, alpha); err != nil {
 		return r, err
 	}
 	l.mean = mat.NewDense(l.n, l.c, nil)
@@ -316,7 +315,7 @@ func (l *labelAuditor) try(ctx context.Context, r Regression) (Regression, error
 
 // judge scores the labels by the predictions of the chosen regression.
 func (l *labelAuditor) judge(ctx context.Context) error {
-	if err := fblas.SyrkContext(ctx, l.o.Workers, blas.NoTrans, 1, l.inverse, 0, l.work); err != nil {
+	if err := dense.SyrkContext(ctx, l.o.Workers, blas.NoTrans, 1, l.inverse, 0, l.work); err != nil {
 		return err
 	}
 	all := l.mean

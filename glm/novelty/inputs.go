@@ -10,7 +10,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/par"
@@ -155,14 +154,14 @@ func (in *inputs) factor(ctx context.Context) (ok bool, err error) {
 		side, t = n, blas.NoTrans
 	}
 	s := blas64.Symmetric{Uplo: blas.Upper, N: side, Stride: side, Data: make([]float64, side*side)}
-	if err := fblas.SyrkContext(ctx, 0, t, 1, in.z, 0, s); err != nil {
+	if err := dense.SyrkContext(ctx, 0, t, 1, in.z, 0, s); err != nil {
 		return false, err
 	}
 	for i := range side {
 		s.Data[i*side+i] += in.ridge
 	}
 	// A factor exists: the condition is at most N·D/shrinkage.
-	in.u, ok, err = fblas.PotrfContext(ctx, 0, s)
+	in.u, ok, err = dense.PotrfContext(ctx, 0, s)
 	return ok, err
 }
 
@@ -195,7 +194,7 @@ func (in *inputs) tileTo(ctx context.Context, mahalanobis, angle []float64, x *m
 		norm[i] = floats.Norm(dense.Row(z, i), 2)
 	}
 	products := dense.New(t, n) // z Zᵀ
-	if err := fblas.GemmContext(ctx, 0, blas.NoTrans, blas.Trans, 1, z, in.z, 0, products); err != nil {
+	if err := dense.GemmContext(ctx, 0, blas.NoTrans, blas.Trans, 1, z, in.z, 0, products); err != nil {
 		return err
 	}
 	for i := range t {
@@ -211,7 +210,7 @@ func (in *inputs) tileTo(ctx context.Context, mahalanobis, angle []float64, x *m
 	if n < in.z.Cols {
 		half = products
 	}
-	if err := fblas.TrsmContext(ctx, 0, blas.Right, blas.NoTrans, 1, in.u, half); err != nil {
+	if err := dense.TrsmContext(ctx, 0, blas.Right, blas.NoTrans, 1, in.u, half); err != nil {
 		return err
 	}
 	for i := range t {

@@ -10,7 +10,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/par"
@@ -77,7 +76,7 @@ func (f *fitting) addBlocks(ctx context.Context, w *BlockPosterior, first int, b
 				return err
 			}
 			// H̃ = I + Σ (RᵀJ̃)ᵀ(RᵀJ̃)
-			if err := fblas.SyrkContext(ctx, f.o.Workers, blas.Trans, 1, panel, 1, h); err != nil {
+			if err := dense.SyrkContext(ctx, f.o.Workers, blas.Trans, 1, panel, 1, h); err != nil {
 				return err
 			}
 		}
@@ -199,7 +198,7 @@ func (w *BlockPosterior) JointTo(ctx context.Context, mean, cov *mat.Dense, x *l
 			if err != nil {
 				return err
 			}
-			if err := fblas.SyrkContext(ctx, w.o.Workers, blas.NoTrans, 1, v, 1, lower(cov)); err != nil {
+			if err := dense.SyrkContext(ctx, w.o.Workers, blas.NoTrans, 1, v, 1, lower(cov)); err != nil {
 				return err
 			}
 		}

@@ -9,7 +9,6 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 
 	"github.com/funcgp/funcgp/gp"
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -127,7 +126,7 @@ func newSide(s blas64.Symmetric, cross blas64.General, ratio, scale, next float6
 
 // factor factors M.
 func (d *side) factor(ctx context.Context, workers int) error {
-	u, ok, err := fblas.PotrfContext(ctx, workers, d.m)
+	u, ok, err := dense.PotrfContext(ctx, workers, d.m)
 	if err != nil {
 		return err
 	}
@@ -152,20 +151,20 @@ func (d *side) basis(ctx context.Context, workers int, after *side) (k, psi blas
 		for i := range n {
 			k.Data[i*n+i] = 1
 		}
-		return k, psi, fblas.TrsmContext(ctx, workers, blas.Left, blas.NoTrans, 1, d.u, k)
+		return k, psi, dense.TrsmContext(ctx, workers, blas.Left, blas.NoTrans, 1, d.u, k)
 	}
 	// Z = U'⁻ᵀ M_{l+1,l} with the factor U' of M_{l+1}, so that C = ZᵀZ
 	z := dense.New(d.cross.Cols, n)
 	dense.TransposeTo(z, d.cross)
-	if err := fblas.TrsmContext(ctx, workers, blas.Left, blas.Trans, 1, after.u, z); err != nil {
+	if err := dense.TrsmContext(ctx, workers, blas.Left, blas.Trans, 1, after.u, z); err != nil {
 		return k, psi, err
 	}
 	half := dense.Of(slices.Clone(z.Data), z.Rows, n)
-	if err := fblas.TrsmContext(ctx, workers, blas.Right, blas.NoTrans, 1, d.u, half); err != nil {
+	if err := dense.TrsmContext(ctx, workers, blas.Right, blas.NoTrans, 1, d.u, half); err != nil {
 		return k, psi, err
 	}
 	c := symmetric(n)
-	if err := fblas.SyrkContext(ctx, workers, blas.Trans, 1, half, 0, c); err != nil {
+	if err := dense.SyrkContext(ctx, workers, blas.Trans, 1, half, 0, c); err != nil {
 		return k, psi, err
 	}
 	e, err := spectrumOf(c, filled(n, 1))
@@ -173,15 +172,15 @@ func (d *side) basis(ctx context.Context, workers int, after *side) (k, psi blas
 		return k, psi, err
 	}
 	k, d.values = e.u, e.values
-	if err := fblas.TrsmContext(ctx, workers, blas.Left, blas.NoTrans, 1, d.u, k); err != nil {
+	if err := dense.TrsmContext(ctx, workers, blas.Left, blas.NoTrans, 1, d.u, k); err != nil {
 		return k, psi, err
 	}
 	// Ψᵀ = M_{l+1}⁻¹ M_{l+1,l} = U'⁻¹Z
-	if err := fblas.TrsmContext(ctx, workers, blas.Left, blas.NoTrans, 1, after.u, z); err != nil {
+	if err := dense.TrsmContext(ctx, workers, blas.Left, blas.NoTrans, 1, after.u, z); err != nil {
 		return k, psi, err
 	}
 	psi = dense.New(z.Rows, n)
-	return k, psi, fblas.GemmContext(ctx, workers, blas.NoTrans, blas.NoTrans, 1, z, k, 0, psi)
+	return k, psi, dense.GemmContext(ctx, workers, blas.NoTrans, blas.NoTrans, 1, z, k, 0, psi)
 }
 
 func scaleAll(v []float64, s float64) {

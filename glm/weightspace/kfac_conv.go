@@ -7,7 +7,6 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
@@ -82,9 +81,9 @@ func (f *Factors) addSmallConv(ctx context.Context, layers []*factorSum, v *line
 			rootTimes(rooted, dense.Slice(root, i*f.c, (i+1)*f.c), dense.Slice(v.G, i*f.c, (i+1)*f.c))
 			for k, s := range layers {
 				s.patchesTo(a, v, i)
-				fblas.Syrk1(blas.Trans, 1, a, 1, p.a[k])
+				dense.Syrk1(blas.Trans, 1, a, 1, p.a[k])
 				s.gradientsTo(g, v.Layout, rooted)
-				fblas.Syrk1(blas.Trans, 1, g, 1, p.g[k])
+				dense.Syrk1(blas.Trans, 1, g, 1, p.g[k])
 			}
 		}
 		return nil
@@ -144,13 +143,13 @@ func each(workers, n int, do func(i int)) {
 func addGram(ctx context.Context, workers int, x blas64.General, sum blas64.Symmetric) error {
 	const small, rows = 128, 2048
 	if x.Cols > small || x.Rows <= rows {
-		return fblas.SyrkContext(ctx, workers, blas.Trans, 1, x, 1, sum)
+		return dense.SyrkContext(ctx, workers, blas.Trans, 1, x, 1, sum)
 	}
 	parts := make([]blas64.Symmetric, par.Tiles(x.Rows, rows))
 	err := par.Do(ctx, workers, len(parts), func(i int) error {
 		lo, hi := par.Bounds(i, x.Rows, rows)
 		parts[i] = symmetric(x.Cols)
-		fblas.Syrk1(blas.Trans, 1, dense.Rows(x, lo, hi), 0, parts[i])
+		dense.Syrk1(blas.Trans, 1, dense.Rows(x, lo, hi), 0, parts[i])
 		return nil
 	})
 	if err != nil {

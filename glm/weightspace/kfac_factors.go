@@ -10,7 +10,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/par"
@@ -230,10 +229,10 @@ func (f *Factors) add(ctx context.Context, first int, b *linearize.Batch) error 
 	}
 	for i := range len(inputs) - 1 {
 		s := f.layers[i]
-		if err := fblas.GemmContext(ctx, f.o.Workers, blas.Trans, blas.NoTrans, 1, inputs[i], inputs[i+1], 1, s.nextA); err != nil {
+		if err := dense.GemmContext(ctx, f.o.Workers, blas.Trans, blas.NoTrans, 1, inputs[i], inputs[i+1], 1, s.nextA); err != nil {
 			return err
 		}
-		if err := fblas.GemmContext(ctx, f.o.Workers, blas.Trans, blas.NoTrans, 1, gradients[i], gradients[i+1], 1, s.nextG); err != nil {
+		if err := dense.GemmContext(ctx, f.o.Workers, blas.Trans, blas.NoTrans, 1, gradients[i], gradients[i+1], 1, s.nextG); err != nil {
 			return err
 		}
 	}
@@ -325,7 +324,7 @@ func rootTimes(dst blas64.General, r, m *mat.Dense) {
 		scaleRows(dense.View(dst), r)
 		return
 	}
-	fblas.Gemm1(blas.Trans, blas.NoTrans, 1, r.RawMatrix(), m.RawMatrix(), 0, dst)
+	dense.Gemm1(blas.Trans, blas.NoTrans, 1, r.RawMatrix(), m.RawMatrix(), 0, dst)
 }
 
 // addExact adds the blocks of H of the vector layers.

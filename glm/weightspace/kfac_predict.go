@@ -9,7 +9,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
@@ -114,7 +113,7 @@ func (w *Kronecker) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linear
 			if err != nil {
 				return err
 			}
-			if err := fblas.SyrkContext(ctx, w.o.Workers, blas.NoTrans, 1, v, 1, lower(cov)); err != nil {
+			if err := dense.SyrkContext(ctx, w.o.Workers, blas.NoTrans, 1, v, 1, lower(cov)); err != nil {
 				return err
 			}
 		}
@@ -180,8 +179,8 @@ func (l *kroneckerLayer) isIn(x *linearize.Batch) bool {
 func (w *Kronecker) projectFactors(ctx context.Context, l *matrixLayer, o *linearize.Outer, ba, bg blas64.General) (a, g blas64.General, err error) {
 	in, grad := l.inputs(o), o.G.RawMatrix()
 	a, g = dense.New(in.Rows, ba.Cols), dense.New(grad.Rows, bg.Cols)
-	if err = fblas.GemmContext(ctx, w.o.Workers, blas.NoTrans, blas.NoTrans, 1, in, ba, 0, a); err == nil {
-		err = fblas.GemmContext(ctx, w.o.Workers, blas.NoTrans, blas.NoTrans, 1, grad, bg, 0, g)
+	if err = dense.GemmContext(ctx, w.o.Workers, blas.NoTrans, blas.NoTrans, 1, in, ba, 0, a); err == nil {
+		err = dense.GemmContext(ctx, w.o.Workers, blas.NoTrans, blas.NoTrans, 1, grad, bg, 0, g)
 	}
 	return a, g, err
 }
@@ -219,9 +218,9 @@ func (w *Kronecker) eachRows(ctx context.Context, l *matrixLayer, x *linearize.B
 			*s = memory{dense.New(w.c, l.size()), dense.New(w.c, l.size()), dense.New(w.c*l.out, ba.Cols), dense.New(w.c, bg.Cols*ba.Cols)}
 		}
 		r.to(s.m, s.m2, x.Slice(n, n+1))
-		fblas.Gemm1(blas.NoTrans, blas.NoTrans, 1, dense.Of(s.m.Data, w.c*l.out, l.cols()), ba, 0, s.right)
+		dense.Gemm1(blas.NoTrans, blas.NoTrans, 1, dense.Of(s.m.Data, w.c*l.out, l.cols()), ba, 0, s.right)
 		for c := range w.c {
-			fblas.Gemm1(blas.Trans, blas.NoTrans, 1, bg, dense.Rows(s.right, c*l.out, (c+1)*l.out), 0, dense.Of(dense.Row(s.rows, c), bg.Cols, ba.Cols))
+			dense.Gemm1(blas.Trans, blas.NoTrans, 1, bg, dense.Rows(s.right, c*l.out, (c+1)*l.out), 0, dense.Of(dense.Row(s.rows, c), bg.Cols, ba.Cols))
 		}
 		do(n, s.rows)
 		return nil
@@ -306,7 +305,7 @@ func (p *projection) weighted(ctx context.Context, workers int, a, b blas64.Gene
 	product := dense.New(a.Rows, a.Cols)
 	floats.MulTo(product.Data, a.Data, b.Data)
 	h := dense.New(a.Rows, p.l.d.Rows)
-	return h, fblas.GemmContext(ctx, workers, blas.NoTrans, blas.Trans, 1, product, p.l.d, 0, h)
+	return h, dense.GemmContext(ctx, workers, blas.NoTrans, blas.Trans, 1, product, p.l.d, 0, h)
 }
 
 // addJoint adds the layer's part of the joint covariance, some rows of the layer's
@@ -324,7 +323,7 @@ func (p *projection) addJoint(ctx context.Context, workers int, cov *mat.Dense, 
 				p.entries(dst[(i-lo)*cols:(i-lo+1)*cols], r, i, c)
 			}
 		})
-		if err := fblas.SyrkContext(ctx, workers, blas.NoTrans, 1, z, 1, lower(cov)); err != nil {
+		if err := dense.SyrkContext(ctx, workers, blas.NoTrans, 1, z, 1, lower(cov)); err != nil {
 			return err
 		}
 	}
@@ -353,8 +352,8 @@ func (p *projection) entries(dst []float64, r, i, c int) {
 // sandwich returns B_G U B_Aᵀ.
 func (w *Kronecker) sandwich(ctx context.Context, bg, u, ba blas64.General) (blas64.General, error) {
 	left, out := dense.New(bg.Rows, u.Cols), dense.New(bg.Rows, ba.Rows)
-	if err := fblas.GemmContext(ctx, w.o.Workers, blas.NoTrans, blas.NoTrans, 1, bg, u, 0, left); err != nil {
+	if err := dense.GemmContext(ctx, w.o.Workers, blas.NoTrans, blas.NoTrans, 1, bg, u, 0, left); err != nil {
 		return out, err
 	}
-	return out, fblas.GemmContext(ctx, w.o.Workers, blas.NoTrans, blas.Trans, 1, left, ba, 0, out)
+	return out, dense.GemmContext(ctx, w.o.Workers, blas.NoTrans, blas.Trans, 1, left, ba, 0, out)
 }

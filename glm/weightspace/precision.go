@@ -10,7 +10,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/par"
@@ -65,7 +64,7 @@ func (h *precision) symmetric(n int) blas64.Symmetric {
 
 // factor replaces H̃ of n parameters by its factor.
 func (h *precision) factor(ctx context.Context, workers, n int) error {
-	u, ok, err := fblas.PotrfContext(ctx, workers, h.symmetric(n))
+	u, ok, err := dense.PotrfContext(ctx, workers, h.symmetric(n))
 	if err != nil {
 		return err
 	}
@@ -102,7 +101,7 @@ func (w *Posterior) accumulate(ctx context.Context, h blas64.Symmetric) error {
 			return err
 		}
 		// H̃ = I + Σ (RᵀJ̃)ᵀ(RᵀJ̃)
-		if err := fblas.SyrkContext(ctx, w.o.Workers, blas.Trans, 1, a, 1, h); err != nil {
+		if err := dense.SyrkContext(ctx, w.o.Workers, blas.Trans, 1, a, 1, h); err != nil {
 			return err
 		}
 		w.o.Progress(StagePrecision, hi, n)
@@ -157,20 +156,20 @@ func (w *Posterior) panel(ctx context.Context, dst blas64.General, x *linearize.
 // solve replaces v by H̃⁻¹ v.
 func (h *precision) solve(v []float64) {
 	x := blas64.Vector{N: len(v), Inc: 1, Data: v}
-	fblas.Trsv(blas.Trans, h.u, x)
-	fblas.Trsv(blas.NoTrans, h.u, x)
+	dense.Trsv(blas.Trans, h.u, x)
+	dense.Trsv(blas.NoTrans, h.u, x)
 }
 
 // half replaces A, P columns, by V = A U⁻¹, so that A H̃⁻¹ Aᵀ = V Vᵀ. It looks
 // at the context between panels.
 func (h *precision) half(ctx context.Context, workers int, a blas64.General) error {
-	return fblas.TrsmContext(ctx, workers, blas.Right, blas.NoTrans, 1, h.u, a)
+	return dense.TrsmContext(ctx, workers, blas.Right, blas.NoTrans, 1, h.u, a)
 }
 
 // draw replaces A, P columns, by A U⁻ᵀ. Standard normal rows then have the
 // covariance H̃⁻¹.
 func (h *precision) draw(ctx context.Context, workers int, a blas64.General) error {
-	return fblas.TrsmContext(ctx, workers, blas.Right, blas.Trans, 1, h.u, a)
+	return dense.TrsmContext(ctx, workers, blas.Right, blas.Trans, 1, h.u, a)
 }
 
 // panelExamples returns the number of examples whose Jacobian is held at once:

@@ -10,7 +10,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 
-	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
 )
 
 // An asked context is cancelled after its error was asked for left times.
@@ -45,7 +45,7 @@ func TestPrecisionHalfStops(t *testing.T) {
 	}
 	h := &precision{u: u}
 	want, got := randomRows(40, p), randomRows(40, p)
-	fblas.Trsm(blas.Right, blas.NoTrans, 1, u, want)
+	dense.Trsm(blas.Right, blas.NoTrans, 1, u, want)
 	require.NoError(t, h.half(t.Context(), 1, got))
 	require.Equal(t, want.Data, got.Data)
 	for left := range 3 {

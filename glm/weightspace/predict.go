@@ -10,7 +10,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/par"
@@ -126,7 +125,7 @@ func (w *Posterior) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linear
 	if err != nil {
 		return err
 	}
-	if err := fblas.SyrkContext(ctx, w.o.Workers, blas.NoTrans, 1, v, 0, lower(cov)); err != nil {
+	if err := dense.SyrkContext(ctx, w.o.Workers, blas.NoTrans, 1, v, 0, lower(cov)); err != nil {
 		return err
 	}
 	mirrorLower(cov)

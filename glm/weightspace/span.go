@@ -10,7 +10,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 )
@@ -89,7 +88,7 @@ func (s *span) rotate(ctx context.Context, u [][]float64) error {
 		w := dense.Rows(s.w, lo*s.c, hi*s.c)
 		all := dense.New(w.Rows, k)
 		dense.Copy(all, w)
-		fblas.Gemm1(blas.NoTrans, blas.NoTrans, 1, all, to, 0, dense.Cols(w, 0, len(u)))
+		dense.Gemm1(blas.NoTrans, blas.NoTrans, 1, all, to, 0, dense.Cols(w, 0, len(u)))
 	})
 	s.v.Rows, s.w.Cols = len(u), len(u)
 	dense.Copy(s.v, v)
@@ -112,7 +111,7 @@ func (s *span) each(ctx context.Context, do func(tile, lo, hi int)) error {
 func (s *span) values(a []float64, lo, hi int) []float64 {
 	f := append([]float64(nil), s.mean[lo*s.c:hi*s.c]...)
 	if len(a) > 0 {
-		fblas.Gemv(blas.NoTrans, 1, dense.Rows(s.w, lo*s.c, hi*s.c), dense.Vector(a), 1, dense.Vector(f))
+		dense.Gemv(blas.NoTrans, 1, dense.Rows(s.w, lo*s.c, hi*s.c), dense.Vector(a), 1, dense.Vector(f))
 	}
 	return f
 }
@@ -166,9 +165,9 @@ func (s *span) expand(ctx context.Context, a []float64, derivatives bool) (*expa
 			}
 		}
 		gradient[t] = make([]float64, k)
-		fblas.Gemv(blas.Trans, 1, w, dense.Vector(r), 0, dense.Vector(gradient[t]))
+		dense.Gemv(blas.Trans, 1, w, dense.Vector(r), 0, dense.Vector(gradient[t]))
 		curvature[t] = blas64.Symmetric{Uplo: blas.Upper, N: k, Stride: max(1, k), Data: make([]float64, k*k)}
-		fblas.Syrk1(blas.Trans, 1, scaled, 0, curvature[t])
+		dense.Syrk1(blas.Trans, 1, scaled, 0, curvature[t])
 	})
 	if err != nil {
 		return nil, err
@@ -191,14 +190,14 @@ func (x *expansion) shifted(rho float64) (func(b []float64) []float64, error) {
 	for i := range k {
 		a.Data[i*k+i] += rho
 	}
-	u, ok := fblas.Potrf1(a)
+	u, ok := dense.Potrf1(a)
 	if !ok {
 		return nil, notPD(k)
 	}
 	return func(b []float64) []float64 {
 		v := dense.Vector(append([]float64(nil), b...))
-		fblas.Trsv(blas.Trans, u, v)
-		fblas.Trsv(blas.NoTrans, u, v)
+		dense.Trsv(blas.Trans, u, v)
+		dense.Trsv(blas.NoTrans, u, v)
 		return v.Data
 	}, nil
 }
@@ -207,7 +206,7 @@ func (x *expansion) shifted(rho float64) (func(b []float64) []float64, error) {
 func (x *expansion) curvatureTimes(a []float64) []float64 {
 	k := len(a)
 	out := make([]float64, k)
-	fblas.Symv(1, blas64.Symmetric{Uplo: blas.Upper, N: k, Stride: max(1, k), Data: x.g.Data}, dense.Vector(a), 0, dense.Vector(out))
+	dense.Symv(1, blas64.Symmetric{Uplo: blas.Upper, N: k, Stride: max(1, k), Data: x.g.Data}, dense.Vector(a), 0, dense.Vector(out))
 	return out
 }
 

@@ -7,7 +7,6 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
@@ -124,7 +123,7 @@ func (s *outerSquares) addTo(ctx context.Context, workers int, h []float64) erro
 			l, r = s.a, s.g
 		}
 		dst := dense.Of(h[w.Offset:w.Offset+w.Len()], w.Rows, w.Cols)
-		if err := fblas.GemmContext(ctx, workers, blas.Trans, blas.NoTrans, 1, l, r, 1, dst); err != nil {
+		if err := dense.GemmContext(ctx, workers, blas.Trans, blas.NoTrans, 1, l, r, 1, dst); err != nil {
 			return err
 		}
 	}

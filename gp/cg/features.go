@@ -10,7 +10,6 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
@@ -140,7 +139,7 @@ func (f *features) add(ctx context.Context, pivots []int) error {
 	if f.phi.Cols > 0 {
 		s := dense.New(g.Cols, f.phi.Cols)
 		f.rowsTo(s, f.phi, pivots)
-		if err := fblas.GemmContext(ctx, f.d.w.workers, blas.NoTrans, blas.Trans, -1, f.phi, s, 1, g); err != nil {
+		if err := dense.GemmContext(ctx, f.d.w.workers, blas.NoTrans, blas.Trans, -1, f.phi, s, 1, g); err != nil {
 			return err
 		}
 	}
@@ -148,7 +147,7 @@ func (f *features) add(ctx context.Context, pivots []int) error {
 	h := dense.New(g.Cols, g.Cols)
 	f.rowsTo(h, g, pivots)
 	piv := make([]int, h.Rows)
-	l, rank, err := fblas.PstrfContext(ctx, f.d.w.workers, blas64.Symmetric{Uplo: blas.Lower, N: h.Rows, Stride: h.Stride, Data: h.Data}, piv, smallFeature*f.largest)
+	l, rank, err := dense.PstrfContext(ctx, f.d.w.workers, blas64.Symmetric{Uplo: blas.Lower, N: h.Rows, Stride: h.Stride, Data: h.Data}, piv, smallFeature*f.largest)
 	if err != nil {
 		return err
 	}
@@ -182,7 +181,7 @@ func (f *features) append(ctx context.Context, g blas64.General, piv []int, l bl
 			to[j] = from[p]
 		}
 	}
-	if err := fblas.TrsmContext(ctx, f.d.w.workers, blas.Right, blas.Trans, 1, l, fresh); err != nil {
+	if err := dense.TrsmContext(ctx, f.d.w.workers, blas.Right, blas.Trans, 1, l, fresh); err != nil {
 		return err
 	}
 	f.d.w.each(f.d.n, func(lo, hi int) {

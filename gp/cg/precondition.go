@@ -9,7 +9,6 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 
 	"github.com/funcgp/funcgp/gp"
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
@@ -39,14 +38,14 @@ func newPreconditioner(ctx context.Context, w columnwise, root siteBlocks, phi b
 		f := dense.Rows(part, 0, (hi-lo)*root.c)
 		dense.Copy(f, dense.Rows(phi, lo*root.c, hi*root.c))
 		root.mul(w, f, lo, true)
-		if err := fblas.SyrkContext(ctx, w.workers, blas.Trans, 1, f, 1, a); err != nil {
+		if err := dense.SyrkContext(ctx, w.workers, blas.Trans, 1, f, 1, a); err != nil {
 			return nil, err
 		}
 	}
 	for i := range r {
 		a.Data[i*a.Stride+i]++
 	}
-	u, ok, err := fblas.PotrfContext(ctx, w.workers, a)
+	u, ok, err := dense.PotrfContext(ctx, w.workers, a)
 	if err != nil {
 		return nil, err
 	}
@@ -73,16 +72,16 @@ func (p *preconditioner) correct(ctx context.Context, dst, v blas64.General, a, 
 	}
 	p.root.mul(p.w, dst, 0, false)
 	s := dense.New(p.phi.Cols, v.Cols)
-	if err := fblas.GemmContext(ctx, p.w.workers, blas.Trans, blas.NoTrans, 1, p.phi, dst, 0, s); err != nil {
+	if err := dense.GemmContext(ctx, p.w.workers, blas.Trans, blas.NoTrans, 1, p.phi, dst, 0, s); err != nil {
 		return err
 	}
-	if err := fblas.TrsmContext(ctx, p.w.workers, blas.Left, blas.Trans, 1, a, s); err != nil {
+	if err := dense.TrsmContext(ctx, p.w.workers, blas.Left, blas.Trans, 1, a, s); err != nil {
 		return err
 	}
-	if err := fblas.TrsmContext(ctx, p.w.workers, blas.Left, blas.NoTrans, 1, b, s); err != nil {
+	if err := dense.TrsmContext(ctx, p.w.workers, blas.Left, blas.NoTrans, 1, b, s); err != nil {
 		return err
 	}
-	if err := fblas.GemmContext(ctx, p.w.workers, blas.NoTrans, blas.NoTrans, 1, p.phi, s, 0, dst); err != nil {
+	if err := dense.GemmContext(ctx, p.w.workers, blas.NoTrans, blas.NoTrans, 1, p.phi, s, 0, dst); err != nil {
 		return err
 	}
 	p.root.mul(p.w, dst, 0, true)

@@ -9,7 +9,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/sites"
@@ -185,7 +184,7 @@ func (s *predictor) blocks(ctx context.Context, dst, v, y blas64.General) error 
 		return nil
 	}
 	for i := range v.Cols / c {
-		err := fblas.GemmContext(ctx, s.w.workers, blas.Trans, blas.NoTrans, 1, dense.Cols(both, i*c, (i+1)*c), dense.Cols(y, i*c, (i+1)*c), 0, dense.Rows(dst, i*c, (i+1)*c))
+		err := dense.GemmContext(ctx, s.w.workers, blas.Trans, blas.NoTrans, 1, dense.Cols(both, i*c, (i+1)*c), dense.Cols(y, i*c, (i+1)*c), 0, dense.Rows(dst, i*c, (i+1)*c))
 		if err != nil {
 			return err
 		}
@@ -271,7 +270,7 @@ func (p *Posterior) jointTo(ctx context.Context, cov *mat.Dense, x *linearize.Ba
 	}
 	p.note(s.worst)
 	q := dense.New(t*c, t*c)
-	if err := fblas.GemmContext(ctx, p.o.Workers, blas.Trans, blas.NoTrans, 1, both, all, 0, q); err != nil {
+	if err := dense.GemmContext(ctx, p.o.Workers, blas.Trans, blas.NoTrans, 1, both, all, 0, q); err != nil {
 		return err
 	}
 	if err := ntk.BlockContextTo(ctx, p.data.k, cov, x, x); err != nil {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/newton"
 	"github.com/funcgp/funcgp/internal/par"
@@ -296,7 +295,7 @@ func (q *weightPosterior) leverage(ctx context.Context, unit []float64) ([]float
 			rows.Data[i*rows.Stride+i] = 1
 		}
 		tail := blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: p - lo, Stride: q.u.Stride, Data: q.u.Data[lo*q.u.Stride+lo:]}
-		if err := fblas.TrsmContext(ctx, q.w.m.o.Workers, blas.Right, blas.NoTrans, 1, tail, rows); err != nil {
+		if err := dense.TrsmContext(ctx, q.w.m.o.Workers, blas.Right, blas.NoTrans, 1, tail, rows); err != nil {
 			return nil, err
 		}
 		for i := range rows.Rows {
@@ -327,7 +326,7 @@ func (q *weightPosterior) zeroLeverage(ctx context.Context, out, unit, data []fl
 				row[j] = q.root[j] * q.w.scale * h.Data[max(at, j)*h.Stride+min(at, j)]
 			}
 		}
-		if err := fblas.TrsmContext(ctx, q.w.m.o.Workers, blas.Right, blas.NoTrans, 1, q.u, rows); err != nil {
+		if err := dense.TrsmContext(ctx, q.w.m.o.Workers, blas.Right, blas.NoTrans, 1, q.u, rows); err != nil {
 			return err
 		}
 		for i, at := range zero[lo:hi] {
@@ -346,7 +345,7 @@ func (q *weightPosterior) moving(ctx context.Context, lik gp.Likelihood) ([]floa
 	err := q.w.eachTile(ctx, func(lo int, j blas64.General) error {
 		dense.EachRow(q.w.m.o.Workers, j, func(_ int, row []float64) { floats.Mul(row, q.root) })
 		// C_ii = ΦA⁻¹Φᵀ
-		if err := fblas.TrsmContext(ctx, q.w.m.o.Workers, blas.Right, blas.NoTrans, 1, q.u, j); err != nil {
+		if err := dense.TrsmContext(ctx, q.w.m.o.Workers, blas.Right, blas.NoTrans, 1, q.u, j); err != nil {
 			return err
 		}
 		return par.Do(ctx, q.w.m.o.Workers, j.Rows/c, func(i int) error {
@@ -371,6 +370,6 @@ func (q *weightPosterior) moving(ctx context.Context, lik gp.Likelihood) ([]floa
 	solve(q.u, z)
 	floats.Mul(z, q.root)
 	h := q.w.ggn()
-	fblas.Symv(-1, h, dense.Vector(z), 1, dense.Vector(jq))
+	dense.Symv(-1, h, dense.Vector(z), 1, dense.Vector(jq))
 	return jq, nil
 }

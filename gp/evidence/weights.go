@@ -11,7 +11,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/par"
@@ -98,7 +97,7 @@ func (w *weightSpace) form(ctx context.Context, s *gp.Sites) error {
 		if err := w.rootTrans(ctx, j, s, lo); err != nil {
 			return err
 		}
-		return fblas.SyrkContext(ctx, w.m.o.Workers, blas.Trans, 1, j, 1, h)
+		return dense.SyrkContext(ctx, w.m.o.Workers, blas.Trans, 1, j, 1, h)
 	})
 	if err != nil {
 		return fmt.Errorf("evidence: stopped while forming JᵀΛJ: %w", err)
@@ -155,7 +154,7 @@ func (w *weightSpace) rootTrans(ctx context.Context, j blas64.General, s *gp.Sit
 		}
 		before := dense.New(c, j.Cols)
 		dense.Copy(before, rows)
-		fblas.Gemm1(blas.Trans, blas.NoTrans, 1, root.RawMatrix(), before, 0, rows)
+		dense.Gemm1(blas.Trans, blas.NoTrans, 1, root.RawMatrix(), before, 0, rows)
 		return nil
 	})
 }
@@ -174,7 +173,7 @@ func (w *weightSpace) factorize(ctx context.Context, root []float64) (blas64.Tri
 	if err != nil {
 		return blas64.Triangular{}, fmt.Errorf("evidence: stopped while factoring I + ΦᵀΛΦ: %w", err)
 	}
-	u, ok, err := fblas.PotrfContext(ctx, w.m.o.Workers, a)
+	u, ok, err := dense.PotrfContext(ctx, w.m.o.Workers, a)
 	if err != nil {
 		return u, fmt.Errorf("evidence: stopped while factoring I + ΦᵀΛΦ: %w", err)
 	}
@@ -186,8 +185,8 @@ func (w *weightSpace) factorize(ctx context.Context, root []float64) (blas64.Tri
 
 // solve replaces v by A⁻¹v.
 func solve(u blas64.Triangular, v []float64) {
-	fblas.Trsv(blas.Trans, u, dense.Vector(v))
-	fblas.Trsv(blas.NoTrans, u, dense.Vector(v))
+	dense.Trsv(blas.Trans, u, dense.Vector(v))
+	dense.Trsv(blas.NoTrans, u, dense.Vector(v))
 }
 
 // outputsTo writes f = m + J(v − μ₀) for parameters v.

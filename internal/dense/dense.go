@@ -1,6 +1,3 @@
-// Package dense makes and cuts dense matrices: views of rows and columns,
-// destinations of the right size, and the few loops over rows that every
-// package needs. The products are in internal/blas.
 package dense
 
 import (

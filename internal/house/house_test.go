@@ -22,7 +22,7 @@ const module = "github.com/funcgp/funcgp/"
 // level orders the packages: data flow upwards, imports go downwards. A package
 // imports only packages of lower levels.
 var level = map[string]int{
-	"internal/par": 0, "internal/blas": 1, "internal/dense": 2, "internal/memory": 0, "internal/logsum": 0, "internal/minimize": 0, "internal/lattice": 0, "internal/quadrature": 0, "internal/vector": 0,
+	"internal/par": 0, "internal/dense": 1, "internal/memory": 0, "internal/logsum": 0, "internal/minimize": 0, "internal/lattice": 0, "internal/quadrature": 0, "internal/vector": 0,
 	"internal/atomicfile": 0, "internal/inputfile": 0, "internal/npy": 0, "internal/picture": 0, "internal/onnx": 0, "internal/saved": 5, "internal/newton": 5, "internal/largest": 3,
 	"store": 3, "internal/dataset": 4, "rowfile": 5, "parquet": 6,
 	"linearize": 4, "linearize/network/internal/graph": 5, "linearize/network/internal/head": 5, "linearize/network/internal/rewrite": 5, "linearize/network/internal/learnt": 4, "linearize/network/internal/compile": 6, "linearize/network": 7,

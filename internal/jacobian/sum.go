@@ -9,7 +9,6 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
@@ -69,7 +68,7 @@ func (m *Sum) Add(ctx context.Context, b *linearize.Batch, v blas64.General) err
 		for lo := 0; lo < b.Len(); lo += step {
 			hi := min(lo+step, b.Len())
 			// Σ_i v_iᵀJ_i
-			err := fblas.GemmContext(ctx, m.Workers, blas.Trans, blas.NoTrans, 1, dense.Rows(v, lo*c, hi*c), m.tileOf(block, lo, hi, c, width), 1, m.Parts[i])
+			err := dense.GemmContext(ctx, m.Workers, blas.Trans, blas.NoTrans, 1, dense.Rows(v, lo*c, hi*c), m.tileOf(block, lo, hi, c, width), 1, m.Parts[i])
 			if err != nil {
 				return err
 			}

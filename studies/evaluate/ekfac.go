@@ -12,7 +12,6 @@ import (
 
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
@@ -142,7 +141,7 @@ func (l *ekfacLayer) rotated(o *linearize.Outer) blas64.General {
 // product returns A B.
 func product(a, b blas64.General) blas64.General {
 	c := dense.New(a.Rows, b.Cols)
-	fblas.Gemm(blas.NoTrans, blas.NoTrans, 1, a, b, 0, c)
+	dense.Gemm(blas.NoTrans, blas.NoTrans, 1, a, b, 0, c)
 	return c
 }
 
@@ -172,7 +171,7 @@ func (l *ekfacLayer) correct(ctx context.Context, o *linearize.Outer, root *mat.
 		a.Data[i] = v * v
 	}
 	l.inverse = dense.New(g.Cols, a.Cols)
-	fblas.Gemm(blas.Trans, blas.NoTrans, 1, squares, a, 0, l.inverse)
+	dense.Gemm(blas.Trans, blas.NoTrans, 1, squares, a, 0, l.inverse)
 	width, _ := l.ua.Dims() // the eigenvalues of vectors that are not there are 0
 	damping := l.damping * floats.Sum(l.inverse.Data) / float64(g.Cols*width)
 	if !(damping > 0) {
@@ -197,7 +196,7 @@ func (l *ekfacLayer) add(ctx context.Context, scores *mat.Dense, x, r *linearize
 			}
 		}
 		moved := dense.New(an.Rows, gt.Cols)
-		fblas.Gemm1(blas.NoTrans, blas.Trans, 1, an, step, 0, moved)
+		dense.Gemm1(blas.NoTrans, blas.Trans, 1, an, step, 0, moved)
 		to := scores.RawRowView(t)
 		for n := range to {
 			to[n] += dense.Dot(dense.Row(moved, n), dense.Row(gn, n))

@@ -13,7 +13,6 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/kept"
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
@@ -165,7 +164,7 @@ func (f *KernelFit) Attribute(ctx context.Context) ([]Attribution, error) {
 		}
 		post := mat.DenseCopyOf(&prior)
 		// C(x*,x_i) = κ(x*,x_i) − H(x*)H(x_i)ᵀ (E14)
-		fblas.Gemm(blas.NoTrans, blas.Trans, -1, half.RawMatrix(), own.RawMatrix(), 1, post.RawMatrix())
+		dense.Gemm(blas.NoTrans, blas.Trans, -1, half.RawMatrix(), own.RawMatrix(), 1, post.RawMatrix())
 		for t := range x.Len() {
 			for i := range hi - lo {
 				// v = C b (E14), κ α (E12), and f with the example minus f without it, C q (E15)

@@ -12,7 +12,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/par"
@@ -102,16 +101,16 @@ func (m TRAK) Factors(ctx context.Context, p *Problem, net *network.Network, k i
 		return nil, nil, err
 	}
 	gram := blas64.Symmetric{N: m.Dim, Stride: m.Dim, Uplo: blas.Upper, Data: make([]float64, m.Dim*m.Dim)}
-	fblas.Syrk(blas.Trans, 1, train, 0, gram)
-	factor, ok := fblas.Potrf(gram)
+	dense.Syrk(blas.Trans, 1, train, 0, gram)
+	factor, ok := dense.Potrf(gram)
 	if !ok {
 		return nil, nil, fmt.Errorf("evaluate: the projected gradients of the %d training rows do not have rank %d; take a smaller projection", n, m.Dim)
 	}
 	// Φ(ΦᵀΦ)⁻¹, with ΦᵀΦ = UᵀU
-	fblas.Trsm(blas.Right, blas.NoTrans, 1, factor, test)
-	fblas.Trsm(blas.Right, blas.Trans, 1, factor, test)
+	dense.Trsm(blas.Right, blas.NoTrans, 1, factor, test)
+	dense.Trsm(blas.Right, blas.Trans, 1, factor, test)
 	terms = mat.NewDense(x.Len(), n, nil)
-	fblas.Gemm(blas.NoTrans, blas.Trans, 1, test, train, 0, terms.RawMatrix())
+	dense.Gemm(blas.NoTrans, blas.Trans, 1, test, train, 0, terms.RawMatrix())
 	return terms, weights, nil
 }
 
@@ -142,7 +141,7 @@ func project(ctx context.Context, dst blas64.General, b *linearize.Batch, signs 
 		lo, hi := par.Bounds(k, b.Len(), projectedRows)
 		var j mat.Dense
 		b.Slice(lo, hi).JacobianTo(&j)
-		if err := fblas.GemmContext(ctx, 0, blas.NoTrans, blas.NoTrans, 1, j.RawMatrix(), signs, 0, dense.Rows(dst, lo, hi)); err != nil {
+		if err := dense.GemmContext(ctx, 0, blas.NoTrans, blas.NoTrans, 1, j.RawMatrix(), signs, 0, dense.Rows(dst, lo, hi)); err != nil {
 			return err
 		}
 	}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/linearize"
@@ -80,7 +79,7 @@ func (q *Gaussian) factor(ctx context.Context) error {
 	copy(u.Data, q.precision.Data)
 	var ok bool
 	var err error
-	if q.u, ok, err = fblas.PotrfContext(ctx, q.workers, u); err != nil {
+	if q.u, ok, err = dense.PotrfContext(ctx, q.workers, u); err != nil {
 		return err
 	}
 	for i := range p {
@@ -121,7 +120,7 @@ func (q *Gaussian) SampleTo(ctx context.Context, dst *mat.Dense, rng *rand.Rand)
 		}
 	}
 	// θ = μ + U⁻¹ε
-	if err := fblas.TrsmContext(ctx, q.workers, blas.Right, blas.Trans, 1, q.u, dst.RawMatrix()); err != nil {
+	if err := dense.TrsmContext(ctx, q.workers, blas.Right, blas.Trans, 1, q.u, dst.RawMatrix()); err != nil {
 		return err
 	}
 	for i := range s {
@@ -164,7 +163,7 @@ func (l *latent) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *lineari
 		}
 		for i := range hi - lo {
 			rows := dense.Rows(v, i*c, (i+1)*c)
-			fblas.Gemm1(blas.NoTrans, blas.Trans, 1, rows, rows, 0, dense.Slice(cov, (lo+i)*c, (lo+i+1)*c).RawMatrix())
+			dense.Gemm1(blas.NoTrans, blas.Trans, 1, rows, rows, 0, dense.Slice(cov, (lo+i)*c, (lo+i+1)*c).RawMatrix())
 		}
 	}
 	return ctx.Err()
@@ -185,7 +184,7 @@ func (l *latent) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize
 	if err != nil {
 		return err
 	}
-	return fblas.GemmContext(ctx, l.q.workers, blas.NoTrans, blas.Trans, 1, v, v, 0, cov.RawMatrix())
+	return dense.GemmContext(ctx, l.q.workers, blas.NoTrans, blas.Trans, 1, v, v, 0, cov.RawMatrix())
 }
 
 // half returns J U⁻¹, T·C×P.
@@ -193,7 +192,7 @@ func (l *latent) half(ctx context.Context, x *linearize.Batch) (blas64.General, 
 	var j mat.Dense
 	x.JacobianTo(&j)
 	v := j.RawMatrix()
-	return v, fblas.TrsmContext(ctx, l.q.workers, blas.Right, blas.NoTrans, 1, l.q.u, v)
+	return v, dense.TrsmContext(ctx, l.q.workers, blas.Right, blas.NoTrans, 1, l.q.u, v)
 }
 
 func (l *latent) meanTo(mean *mat.Dense, x *linearize.Batch) {

@@ -10,7 +10,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -131,8 +130,8 @@ func (v *Natural) Step(ctx context.Context, q *Gaussian, samples, x, y *mat.Dens
 		return nil, err
 	}
 	// Σ times the gradient
-	fblas.Trsv(blas.Trans, to.u, dense.Vector(gradient))
-	fblas.Trsv(blas.NoTrans, to.u, dense.Vector(gradient))
+	dense.Trsv(blas.Trans, to.u, dense.Vector(gradient))
+	dense.Trsv(blas.NoTrans, to.u, dense.Vector(gradient))
 	floats.AddScaled(to.mean, v.Rate, gradient)
 	if i := dense.NotFinite(to.mean); i >= 0 {
 		return nil, fmt.Errorf("variational: the mean of parameter %d is %v after an update; take a smaller rate", i, to.mean[i])
@@ -228,10 +227,10 @@ func (v *Natural) addGGN(ctx context.Context, q *Gaussian, part naturalPart, fac
 		part.x.Slice(lo, hi).JacobianTo(tile)
 		for i := range hi - lo {
 			// R_iᵀ Ĵ_i
-			fblas.Gemm1(blas.Trans, blas.NoTrans, 1, dense.Slice(part.root, (lo+i)*c, (lo+i+1)*c).RawMatrix(),
+			dense.Gemm1(blas.Trans, blas.NoTrans, 1, dense.Slice(part.root, (lo+i)*c, (lo+i+1)*c).RawMatrix(),
 				dense.Slice(tile, i*c, (i+1)*c).RawMatrix(), 0, dense.Rows(rj, i*c, (i+1)*c))
 		}
-		if err := fblas.SyrkContext(ctx, v.Workers, blas.Trans, factor, dense.Rows(rj, 0, (hi-lo)*c), 1, q.precision); err != nil {
+		if err := dense.SyrkContext(ctx, v.Workers, blas.Trans, factor, dense.Rows(rj, 0, (hi-lo)*c), 1, q.precision); err != nil {
 			return err
 		}
 	}

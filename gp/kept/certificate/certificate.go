@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
-	fblas "github.com/funcgp/funcgp/internal/blas"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -192,7 +192,7 @@ func (d *dropped) exactly(ctx context.Context, c *Certificate) error {
 	for i := range one {
 		m.SetSym(i, i, 1+m.At(i, i))
 	}
-	u, ok, err := fblas.PotrfContext(ctx, d.o.Workers, m.RawSymmetric())
+	u, ok, err := dense.PotrfContext(ctx, d.o.Workers, m.RawSymmetric())
 	if err != nil {
 		return err
 	}

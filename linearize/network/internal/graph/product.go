@@ -4,7 +4,6 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
@@ -23,10 +22,10 @@ func gemm(team, tA, tB bool, a, b blas64.General, beta float64, c blas64.General
 		return blas.NoTrans
 	}
 	if team {
-		fblas.Gemm(tr(tA), tr(tB), 1, a, b, beta, c)
+		dense.Gemm(tr(tA), tr(tB), 1, a, b, beta, c)
 		return
 	}
-	fblas.Gemm1(tr(tA), tr(tB), 1, a, b, beta, c)
+	dense.Gemm1(tr(tA), tr(tB), 1, a, b, beta, c)
 }
 
 // gramTo writes beta·dst + GᵀA, m×k, with G t×m and A t×k. If transposed, it

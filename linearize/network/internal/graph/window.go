@@ -3,7 +3,6 @@ package graph
 import (
 	"gonum.org/v1/gonum/blas/blas64"
 
-	fblas "github.com/funcgp/funcgp/internal/blas"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/vector"
 	"github.com/funcgp/funcgp/linearize"
@@ -25,8 +24,8 @@ type Window struct {
 	ofTap  []int  // runs[ofTap[k]:ofTap[k+1]] belong to tap k
 	padded []bool // taps that read the padding somewhere
 
-	shifts *fblas.Shifts // the patches of a group read in place, or nil where they are gathered
-	planes *fblas.Shifts // the output of a group read in place, or nil
+	shifts *dense.Shifts // the patches of a group read in place, or nil where they are gathered
+	planes *dense.Shifts // the output of a group read in place, or nil
 	pairs  []pair        // of a pool of squares of 2×2 elements
 }
 
@@ -74,7 +73,7 @@ func (w *Window) findShifts() {
 	if first.rows == 1 {
 		first.rowIn = first.n
 	}
-	w.shifts = usable(fblas.NewShifts(offset, first.rows, first.n, first.rowIn))
+	w.shifts = usable(dense.NewShifts(offset, first.rows, first.n, first.rowIn))
 	if w.shifts == nil {
 		return
 	}
@@ -82,10 +81,10 @@ func (w *Window) findShifts() {
 	for i := range planes {
 		planes[i] = i * w.Out
 	}
-	w.planes = usable(fblas.NewShifts(planes, 1, w.Out, w.Out))
+	w.planes = usable(dense.NewShifts(planes, 1, w.Out, w.Out))
 }
 
-func usable(s *fblas.Shifts) *fblas.Shifts {
+func usable(s *dense.Shifts) *dense.Shifts {
 	if !s.Usable() {
 		return nil
 	}
@@ -106,7 +105,7 @@ func (w *Window) weights(all []float64, group int) blas64.General {
 
 // pack writes the weights of all groups, or their transposes, to dst as the left factors
 // of s.
-func (w *Window) pack(dst []float64, s *fblas.Shifts, weights []float64, trans bool) {
+func (w *Window) pack(dst []float64, s *dense.Shifts, weights []float64, trans bool) {
 	size := len(dst) / w.NumGroups
 	for g := range w.NumGroups {
 		s.Pack(dst[g*size:(g+1)*size], w.weights(weights, g), trans)

@@ -1,0 +1,67 @@
+package dense
+
+// isa is a set of micro-kernels.
+type isa int
+
+const (
+	portable isa = iota
+	avx2
+	avx512
+)
+
+// active is the set in use. Only tests change it.
+var active = isas()[0]
+
+// shape returns the rows and columns of the tile of C that a kernel updates.
+func (s isa) shape() (mr, nr int) {
+	switch s {
+	case avx512:
+		return 8, 24
+	case avx2:
+		return 4, 12
+	}
+	return 4, 4
+}
+
+const maxTile = 8 * 24
+
+// span says which elements of a tile of C belong to the result: the first
+// rows × cols, and of those, when part is not whole, the ones in a triangle.
+// first is the row of the tile's first element minus its column.
+type span struct {
+	rows, cols int
+	part       part
+	first      int
+}
+
+// columns returns the half-open range of columns of row r.
+func (s span) columns(r int) (lo, hi int) {
+	switch d := s.first + r; s.part {
+	case lower:
+		return 0, max(0, min(s.cols, d+1))
+	case upper:
+		return min(s.cols, max(0, d)), s.cols
+	}
+	return 0, s.cols
+}
+
+// patch updates the elements of a tile of C that span names, through a copy
+// of the tile, and touches no other.
+func (s isa) patch(k int, a []float64, ars, acs int, b []float64, brs int, c []float64, ldc int, alpha, beta float64, sp span) {
+	var tile [maxTile]float64
+	mr, nr := s.shape()
+	t := tile[:mr*nr]
+	if beta != 0 {
+		for r := range sp.rows {
+			if lo, hi := sp.columns(r); lo < hi {
+				copy(t[r*nr+lo:r*nr+hi], c[r*ldc+lo:])
+			}
+		}
+	}
+	s.full(k, a, ars, acs, b, brs, t, nr, alpha, beta)
+	for r := range sp.rows {
+		if lo, hi := sp.columns(r); lo < hi {
+			copy(c[r*ldc+lo:r*ldc+hi], t[r*nr+lo:])
+		}
+	}
+}
