@@ -30,13 +30,13 @@ func run(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// shown are the lines of README.md that run programs of this folder.
+// shown are the lines of doc/library.md that run programs of this folder.
 func shown(t *testing.T) [][]string {
 	t.Helper()
-	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	page, err := os.ReadFile(filepath.Join("..", "library.md"))
 	require.NoError(t, err)
 	var lines [][]string
-	for line := range strings.Lines(string(readme)) {
+	for line := range strings.Lines(string(page)) {
 		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "go run ./doc/examples/"); ok {
 			lines = append(lines, strings.Fields(rest))
 		}
@@ -44,7 +44,7 @@ func shown(t *testing.T) [][]string {
 	return lines
 }
 
-// The commands of README.md, one after the other in an empty directory, so
+// The commands of doc/library.md, one after the other in an empty directory, so
 // that one process reads the file that another one wrote.
 func TestShownCommands(t *testing.T) {
 	lines, programs := shown(t), map[string]string{}
