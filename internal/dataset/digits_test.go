@@ -76,7 +76,7 @@ func TestDigitsInk(t *testing.T) {
 		peak, edge := byte(0), byte(0)
 		for j, b := range d.Train.Image(i) {
 			peak = max(peak, b)
-			if x, y := j%side, j/side; x == 0 || y == 0 || x == side-1 || y == side-1 {
+			if x, y := j%28, j/28; x == 0 || y == 0 || x == 27 || y == 27 {
 				edge = max(edge, b)
 			}
 			if b > 0 {
@@ -113,7 +113,7 @@ func accuracy(t *testing.T, d *Data, classes []int, count int) (row, mean float6
 	test, err := d.Test.Select(&SelectOptions{Classes: classes})
 	require.NoError(t, err)
 	x, v := train.Matrix(), test.Matrix()
-	means, known := mat.NewDense(10, side*side, nil), []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}
+	means, known := mat.NewDense(10, 784, nil), []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}
 	var n [10]float64
 	for i, l := range train.Labels {
 		n[l]++
@@ -172,26 +172,9 @@ func TestDigitsUnchanged(t *testing.T) {
 	}
 }
 
-// Uniform and normal draws have the moments they are named for.
-func TestHandMoments(t *testing.T) {
-	h := newHand(1, 2, 3)
-	const n = 200000
-	var u, u2, z, z2 float64
-	for range n {
-		a, b := h.uniform(0, 1), h.normal()
-		require.True(t, a >= 0 && a < 1 && math.Abs(b) < 3.5)
-		u, u2, z, z2 = u+a, u2+a*a, z+b, z2+b*b
-	}
-	// Five standard errors of each mean at n draws.
-	require.InDelta(t, 0.5, u/n, 5*0.29/math.Sqrt(n))
-	require.InDelta(t, 1./3, u2/n, 5*0.30/math.Sqrt(n))
-	require.InDelta(t, 0, z/n, 5/math.Sqrt(n))
-	require.InDelta(t, 1, z2/n, 5*1.3/math.Sqrt(n))
-}
-
 func BenchmarkDigits(b *testing.B) {
 	d := Digits(0, DigitsTrain, 0)
-	img := make([]byte, side*side)
+	img := make([]byte, 784)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		d.Train.px.imageTo(img, i%DigitsTrain)

@@ -29,10 +29,10 @@ func pngBytes(t testing.TB, img image.Image) []byte {
 
 // scaled returns a digit with z×z pixels for each pixel.
 func scaled(pixels []byte, z int) *image.Gray {
-	img := image.NewGray(image.Rect(0, 0, side*z, side*z))
+	img := image.NewGray(image.Rect(0, 0, 28*z, 28*z))
 	for i := range img.Pix {
-		x, y := i%(side*z), i/(side*z)
-		img.Pix[i] = pixels[y/z*side+x/z]
+		x, y := i%(28*z), i/(28*z)
+		img.Pix[i] = pixels[y/z*28+x/z]
 	}
 	return img
 }
@@ -82,12 +82,12 @@ func TestReadInputsPhotograph(t *testing.T) {
 	d := Digits(1, 50, 0)
 	want := d.Train.Image(0)
 	const z = 12
-	paper := image.NewGray(image.Rect(0, 0, side*z, side*z+120))
+	paper := image.NewGray(image.Rect(0, 0, 28*z, 28*z+120))
 	for i := range paper.Pix {
-		x, y := i%(side*z), i/(side*z)-60
+		x, y := i%(28*z), i/(28*z)-60
 		paper.Pix[i] = 240
-		if y >= 0 && y < side*z {
-			paper.Pix[i] = 240 - want[y/z*side+x/z]/16*15
+		if y >= 0 && y < 28*z {
+			paper.Pix[i] = 240 - want[y/z*28+x/z]/16*15
 		}
 	}
 	var file bytes.Buffer
@@ -102,8 +102,8 @@ func TestReadInputsPhotograph(t *testing.T) {
 	// Where the digit is bright, so is the input, nearly.
 	var inside, n float64
 	for i, v := range got {
-		x, y := i%side, i/side
-		if sx, sy := (float64(x)+.5-3.5)*16, (float64(y)+.5)*456/28-60; sx > 0 && sx < 336 && sy > 0 && sy < 336 && want[int(sy)/z*side+int(sx)/z] > 200 {
+		x, y := i%28, i/28
+		if sx, sy := (float64(x)+.5-3.5)*16, (float64(y)+.5)*456/28-60; sx > 0 && sx < 336 && sy > 0 && sy < 336 && want[int(sy)/z*28+int(sx)/z] > 200 {
 			inside += float64(v)
 			n++
 		}
