@@ -1,8 +1,6 @@
 package compile
 
 import (
-	"fmt"
-
 	"github.com/funcgp/funcgp/internal/onnx"
 )
 
@@ -90,7 +88,7 @@ var attributeTypes = map[string]onnx.AttrType{
 
 // checkAttributes verifies that each attribute has the type as which it is read
 // and occurs once.
-func checkAttributes(n *onnx.Node) error {
+func checkAttributes(n *onnx.Node) {
 	seen := map[string]bool{}
 	for _, a := range n.Attributes {
 		want, ok := attributeTypes[a.Name]
@@ -100,26 +98,24 @@ func checkAttributes(n *onnx.Node) error {
 			}
 		}
 		if ok && a.Type != want {
-			return fmt.Errorf("its attribute %s is of type %v, not %v; %s", a.Name, a.Type, want, invalid)
+			panic(refuse("its attribute %s is of type %v, not %v; %s", a.Name, a.Type, want, invalid))
 		}
 		if seen[a.Name] {
-			return fmt.Errorf("its attribute %s is given twice; %s", quote(a.Name), invalid)
+			panic(refuse("its attribute %s is given twice; %s", quote(a.Name), invalid))
 		}
 		seen[a.Name] = true
 	}
-	return nil
 }
 
 // The versions of ONNX's operators that are read. Before opset 7 operators
 // broadcast in a different way; opset 25 is that of ONNX 1.20.
 const MinOpset, MaxOpset = 7, 25
 
-func (c *compiler) setOpset(m *onnx.Model) error {
+func (c *compiler) setOpset(m *onnx.Model) {
 	c.opset = StandardOpset(m)
 	if c.opset < MinOpset || c.opset > MaxOpset {
-		return fmt.Errorf("network: the model's opset is %d; opsets %d to %d are read, export the model with one of them", c.opset, MinOpset, MaxOpset)
+		panic(refuse("network: the model's opset is %d; opsets %d to %d are read, export the model with one of them", c.opset, MinOpset, MaxOpset))
 	}
-	return nil
 }
 
 // StandardOpset returns the version of ONNX's own operators that a model

@@ -7,68 +7,51 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
-func (c *compiler) expand() error {
-	v, err := c.input(0)
-	if err != nil {
-		return err
-	}
-	to, err := c.intsAt(1)
-	if err != nil {
-		return err
-	}
+func (c *compiler) expand() {
+	v := c.input(0)
+	to := c.intsAt(1)
 	target := &value{}
-	if target.shape, target.batch, err = known(to); err != nil {
-		return err
-	}
-	if _, err := Count(target.shape); err != nil {
-		return err
-	}
+	target.shape, target.batch = known(to)
+	count(target.shape)
 	lead := len(target.shape) - len(v.shape)
 	if i := target.batch - lead; v.batch < 0 && c.batch > 1 && target.batch >= 0 && i >= 0 && v.shape[i] == c.batch {
-		if v, err = c.sameForAll(v, i); err != nil { // as the initial states of a recurrent layer
-			return err
-		}
+		v = c.sameForAll(v, i) // as the initial states of a recurrent layer
 	}
 	switch i := v.batch + lead; {
 	case target.batch >= 0:
 	case v.batch >= 0 && i >= 0 && target.shape[i] != 1:
 		if !c.isBatchSize(to.ints[i], v.shape[v.batch]) {
-			return errMixes
+			panic(errMixes)
 		}
 		target.shape[i], target.batch = v.shape[v.batch], i
 	case v.batch < 0 && !v.isInt && c.batch > 1 && len(to.ints) > 1 && lead >= 0 && to.ints[0] == affine{k: c.batch} && (lead > 0 || v.shape[0] == 1):
 		// A class token repeated for the examples of a model with a fixed batch size.
 		target.shape[0], target.batch = 1, 0
 	}
-	shape, batch, err := broadcastShape(v, target, 0)
-	if err != nil {
-		return err
-	}
-	table, err := c.broadcastTable(shape, v.shape)
-	if err != nil {
-		return err
-	}
+	shape, batch := broadcastShape(v, target, 0)
+	table := c.broadcastTable(shape, v.shape)
 	if table == nil {
 		w := *v
 		w.batch = batch
-		return c.result(&w, nil)
+		c.result(&w)
+		return
 	}
-	return c.result(c.apply(v, shape, batch, table, 0))
+	c.result(c.apply(v, shape, batch, table, 0))
 }
 
 // sameForAll returns the first example of a tensor that a model exported with a
 // fixed batch size holds for every example: a constant, or copies of the same
 // elements.
-func (c *compiler) sameForAll(v *value, batch int) (*value, error) {
+func (c *compiler) sameForAll(v *value, batch int) *value {
 	if v.isInt {
-		return nil, fmt.Errorf("integers of shape %v for %d examples", v.shape, c.batch)
+		panic(refuse("integers of shape %v for %d examples", v.shape, c.batch))
 	}
 	data, from := c.static[v.slot], c.copied(v.slot)
 	inner := graph.Product(v.shape[batch+1:])
 	for i := range graph.Product(v.shape) {
 		first := i - i/inner%v.shape[batch]*inner
 		if first != i && (data == nil || data[i] != data[first]) && (from == nil || from[i] != from[first]) {
-			return nil, fmt.Errorf("a tensor of shape %v may differ between the %d examples", v.shape, c.batch)
+			panic(refuse("a tensor of shape %v may differ between the %d examples", v.shape, c.batch))
 		}
 	}
 	return c.takeAxis(v, batch, []int{0}, nil)
@@ -109,27 +92,21 @@ func (c *compiler) isBatchSize(a affine, d int) bool {
 
 // broadcast returns the shape and batch axis to which two operands broadcast, and
 // for each the table of the elements that the result reads.
-func (c *compiler) broadcast(a, b *value) (shape []int, batch int, ia, ib []int32, err error) {
-	shape, batch, err = broadcastShape(a, b, 0)
-	if err != nil {
-		return nil, 0, nil, nil, err
-	}
-	if ia, err = c.broadcastTable(shape, a.shape); err == nil {
-		ib, err = c.broadcastTable(shape, b.shape)
-	}
-	return shape, batch, ia, ib, err
+func (c *compiler) broadcast(a, b *value) (shape []int, batch int, ia, ib []int32) {
+	shape, batch = broadcastShape(a, b, 0)
+	return shape, batch, c.broadcastTable(shape, a.shape), c.broadcastTable(shape, b.shape)
 }
 
 // broadcastShape returns the shape and batch axis to which two operands
 // broadcast, without the last skip dimensions of each.
-func broadcastShape(a, b *value, skip int) (shape []int, batch int, err error) {
+func broadcastShape(a, b *value, skip int) (shape []int, batch int) {
 	ra, rb := len(a.shape)-skip, len(b.shape)-skip
 	rank := max(ra, rb)
 	shape, batch = make([]int, rank), -1
 	for i := range rank {
 		da, db := dimFromEnd(a.shape[:ra], rank-i), dimFromEnd(b.shape[:rb], rank-i)
 		if da != db && da != 1 && db != 1 || da == 0 || db == 0 {
-			return nil, 0, fmt.Errorf("shapes %v and %v do not broadcast", a.shape, b.shape)
+			panic(refuse("shapes %v and %v do not broadcast", a.shape, b.shape))
 		}
 		shape[i] = max(da, db)
 		inA, inB := a.batch >= 0 && a.batch == i-(rank-ra), b.batch >= 0 && b.batch == i-(rank-rb)
@@ -138,11 +115,11 @@ func broadcastShape(a, b *value, skip int) (shape []int, batch int, err error) {
 		}
 		// A batch dimension goes with another of the same length or with 1.
 		if batch >= 0 || inA && db != 1 && !(inB && da == db) || inB && da != 1 && !(inA && da == db) || inA && inB && da != db {
-			return nil, 0, fmt.Errorf("shapes %v and %v meet along the batch dimension, which would mix examples", a.shape, b.shape)
+			panic(refuse("shapes %v and %v meet along the batch dimension, which would mix examples", a.shape, b.shape))
 		}
 		batch = i
 	}
-	return shape, batch, nil
+	return shape, batch
 }
 
 // dimFromEnd returns a dimension counted from the end, 1 beyond the first.
@@ -155,38 +132,32 @@ func dimFromEnd(shape []int, fromEnd int) int {
 
 // broadcastTable returns which element of a tensor of shape of each element of
 // the broadcast result reads, or nil if the shapes are equal.
-func (c *compiler) broadcastTable(shape, of []int) ([]int32, error) {
+func (c *compiler) broadcastTable(shape, of []int) []int32 {
 	if slices.Equal(shape, of) {
-		return nil, nil
+		return nil
 	}
 	key := fmt.Sprint(shape, of)
 	if t := c.tables[key]; t != nil {
-		return t, nil
+		return t
 	}
 	st := strides(of)
 	lead := len(shape) - len(of)
-	t, err := c.table(shape, func(d, i int) int {
+	t := c.table(shape, func(d, i int) int {
 		if d < lead || of[d-lead] == 1 {
 			return 0
 		}
 		return i * st[d-lead]
 	})
 	c.tables[key] = t
-	return t, err
+	return t
 }
 
 // tile repeats a tensor along its axes; a repeat for every example is the batch axis.
-func (c *compiler) tile() error {
-	v, err := c.input(0)
-	if err != nil {
-		return err
-	}
-	repeats, err := c.intsAt(1)
-	if err != nil {
-		return err
-	}
+func (c *compiler) tile() {
+	v := c.input(0)
+	repeats := c.intsAt(1)
 	if len(repeats.shape) != 1 || len(repeats.ints) != len(v.shape) {
-		return fmt.Errorf("%d repeats for %d dimensions", len(repeats.ints), len(v.shape))
+		panic(refuse("%d repeats for %d dimensions", len(repeats.ints), len(v.shape)))
 	}
 	shape, batch := slices.Clone(v.shape), v.batch
 	for i, r := range repeats.ints {
@@ -194,26 +165,23 @@ func (c *compiler) tile() error {
 		case r == one:
 			continue
 		case v.isBatch(i):
-			return errMixes
+			panic(errMixes)
 		case r.n > 0 && r.k == 0 && batch < 0:
 			r.k, batch = r.n, i
 		case !r.constant():
-			return errMixes
+			panic(errMixes)
 		case i == 0 && c.batch > 1 && r.k == c.batch && v.batch < 0 && !v.isInt && v.shape[0] == 1:
 			// A class token repeated for the examples of a model with a fixed batch size.
 			r, batch = one, 0
 		}
 		if r.k < 1 || r.k > maxElements {
-			return fmt.Errorf("%d repeats of dimension %d", r.k, i)
+			panic(refuse("%d repeats of dimension %d", r.k, i))
 		}
 		shape[i] *= r.k
 	}
 	st := strides(v.shape)
-	table, err := c.table(shape, func(d, i int) int { return i % v.shape[d] * st[d] })
-	if err != nil {
-		return err
-	}
-	return c.result(c.apply(v, shape, batch, table, 0))
+	table := c.table(shape, func(d, i int) int { return i % v.shape[d] * st[d] })
+	c.result(c.apply(v, shape, batch, table, 0))
 }
 
 // aligned returns values that are broadcast together. In a model with a fixed batch
@@ -244,7 +212,7 @@ func (c *compiler) perExample(v *value, ax int, numbered bool) *value {
 	shape := slices.Clone(v.shape)
 	shape[ax] /= c.batch
 	size := graph.Product(shape[ax:])
-	if c.spend(intBytes*graph.Product(shape)) != nil {
+	if attempt(func() { c.spend(intBytes * graph.Product(shape)) }) != nil {
 		return v
 	}
 	w := *v

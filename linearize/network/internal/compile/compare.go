@@ -1,9 +1,6 @@
 package compile
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
@@ -26,50 +23,35 @@ func init() {
 const knownOnly = "of numbers that do not depend on the input"
 
 func comparison(is func(sign int) bool) operator {
-	return operator{translate: func(c *compiler) error { return c.compare(is) }, inputs: 2, note: "no derivative"}
+	return operator{translate: func(c *compiler) { c.compare(is) }, inputs: 2, note: "no derivative"}
 }
 
 func logical(f func(a, b bool) bool) operator {
-	return operator{translate: func(c *compiler) error { return c.logic(f) }, inputs: 2}
+	return operator{translate: func(c *compiler) { c.logic(f) }, inputs: 2}
 }
 
 // compare translates a comparison. The result is truth values, and where neither
 // tensor depends on the input they are the integers 0 and 1.
-func (c *compiler) compare(is func(sign int) bool) error {
-	a, err := c.input(0)
-	if err != nil {
-		return err
-	}
-	b, err := c.input(1)
-	if err != nil {
-		return err
-	}
+func (c *compiler) compare(is func(sign int) bool) {
+	a := c.input(0)
+	b := c.input(1)
 	switch {
 	case c.depends(a) || c.depends(b):
-		return c.compareDepending(graph.Comparison(is))
+		c.compareDepending(graph.Comparison(is))
+		return
 	case a.isInt && b.isInt:
-		return c.result(c.zipInts(a, b, func(x, y affine) (affine, error) { return x.compare(y, is) }))
+		c.result(c.zipInts(a, b, func(x, y affine) affine { return x.compare(y, is) }))
+		return
 	}
-	x, err := c.numbers(a)
-	if err != nil {
-		return err
-	}
-	y, err := c.numbers(b)
-	if err != nil {
-		return err
-	}
-	shape, batch, ia, ib, err := c.broadcast(a, b)
-	if err != nil {
-		return err
-	}
-	out, err := c.newInts(shape, batch, a, b)
-	if err != nil {
-		return err
-	}
+	x := c.numbers(a)
+	y := c.numbers(b)
+	shape, batch, ia, ib := c.broadcast(a, b)
+	out := c.newInts(shape, batch, a, b)
 	for i := range out.ints {
 		out.ints[i].k = int(graph.Step(is(signOf(x[graph.Pick(ia, i)], y[graph.Pick(ib, i)]))))
 	}
-	return c.result(out, nil)
+	c.result(out)
+	return
 }
 
 // signOf returns the sign of a − b, neither of which is NaN.
@@ -80,24 +62,21 @@ func signOf(a, b float64) int {
 // numbers returns the elements of a tensor that does not depend on the input, for
 // one example. The value of a parameter among what it is computed from is the
 // trained one, and marked known.
-func (c *compiler) numbers(v *value) ([]float64, error) {
+func (c *compiler) numbers(v *value) []float64 {
 	switch {
 	case v.isInt:
-		f, err := c.toFloat(v)
-		if err != nil {
-			return nil, err
-		}
-		return c.static[f.slot], nil
+		f := c.toFloat(v)
+		return c.static[f.slot]
 	case c.static[v.slot] != nil:
-		return c.static[v.slot], nil
+		return c.static[v.slot]
 	case c.bySlot[v.slot] != nil:
 		in := c.bySlot[v.slot]
 		in.known = true
-		return in.t.Floats, nil
+		return in.t.Floats
 	case !c.isStatic(v):
-		return nil, errors.New("it compares numbers that depend on the input")
+		panic(refuse("it compares numbers that depend on the input"))
 	}
-	return c.evaluated(v.slot), nil
+	return c.evaluated(v.slot)
 }
 
 // evaluated returns the value that a static slot has at the trained parameters.
@@ -134,108 +113,75 @@ func (c *compiler) evaluated(slot int) []float64 {
 }
 
 // logic translates a function of two tensors of truth values.
-func (c *compiler) logic(f func(a, b bool) bool) error {
+func (c *compiler) logic(f func(a, b bool) bool) {
 	if c.integerType() != 0 {
-		return c.compareDepending(graph.Logical(f))
+		c.compareDepending(graph.Logical(f))
+		return
 	}
-	a, err := c.truth(0)
-	if err != nil {
-		return err
-	}
-	b, err := c.truth(1)
-	if err != nil {
-		return err
-	}
-	return c.result(c.zipInts(a, b, func(x, y affine) (affine, error) {
-		return affine{k: int(graph.Step(f(x.k != 0, y.k != 0)))}, nil
+	a := c.truth(0)
+	b := c.truth(1)
+	c.result(c.zipInts(a, b, func(x, y affine) affine {
+		return affine{k: int(graph.Step(f(x.k != 0, y.k != 0)))}
 	}))
 }
 
-func (c *compiler) not() error {
+func (c *compiler) not() {
 	if c.integerType() != 0 {
-		return c.elementwise(graph.Not)
+		c.elementwise(graph.Not)
+		return
 	}
-	v, err := c.truth(0)
-	if err != nil {
-		return err
-	}
-	return c.result(c.mapInts(v, func(a affine) (affine, error) { return affine{k: int(graph.Step(a.k == 0))}, nil }))
+	v := c.truth(0)
+	c.result(c.mapInts(v, func(a affine) affine { return affine{k: int(graph.Step(a.k == 0))} }))
 }
 
 // truth returns input i, which must be known truth values: a zero or another
 // integer each.
-func (c *compiler) truth(i int) (*value, error) {
-	v, err := c.input(i)
-	if err != nil {
-		return nil, err
-	}
+func (c *compiler) truth(i int) *value {
+	v := c.input(i)
 	if !v.isInt {
-		return nil, fmt.Errorf("input %d (%s) must be truth values that do not depend on the input", i, quote(c.node.Inputs[i]))
+		panic(refuse("input %d (%s) must be truth values that do not depend on the input", i, quote(c.node.Inputs[i])))
 	}
 	for _, a := range v.ints {
 		if !a.constant() {
-			return nil, fmt.Errorf("input %d depends on the batch size, which would mix examples", i)
+			panic(refuse("input %d depends on the batch size, which would mix examples", i))
 		}
 	}
-	return v, nil
+	return v
 }
 
 // where translates Where.
-func (c *compiler) where() error {
-	if v, err := c.input(0); err == nil && v.integer != 0 {
-		return c.whereDepending(v)
+func (c *compiler) where() {
+	if v := c.input(0); v.integer != 0 {
+		c.whereDepending(v)
+		return
 	}
-	cond, err := c.truth(0)
-	if err != nil {
-		return err
-	}
-	a, err := c.input(1)
-	if err != nil {
-		return err
-	}
-	b, err := c.input(2)
-	if err != nil {
-		return err
-	}
+	cond := c.truth(0)
+	a := c.input(1)
+	b := c.input(2)
 	if a.isInt && b.isInt && len(cond.ints)*len(a.ints)*len(b.ints) == 0 {
-		return c.result(c.emptyInts(a, b))
+		c.result(c.emptyInts(a, b))
+		return
 	}
 	if !(a.isInt && b.isInt) {
-		if a, err = c.float(1); err != nil {
-			return err
-		}
-		if b, err = c.float(2); err != nil {
-			return err
-		}
+		a = c.float(1)
+		b = c.float(2)
 	}
-	return c.result(c.choose(cond, a, b))
+	c.result(c.choose(cond, a, b))
 }
 
 // choose returns the elements of a where cond holds and those of b elsewhere, with
 // broadcasting. Both are floating point tensors, or both integers.
-func (c *compiler) choose(cond, a, b *value) (*value, error) {
+func (c *compiler) choose(cond, a, b *value) *value {
 	all := c.aligned(false, cond, a, b)
 	cond, a, b = all[0], all[1], all[2]
-	shape, batch, err := broadcastShape(a, b, 0)
-	if err != nil {
-		return nil, err
-	}
-	if shape, batch, err = broadcastShape(&value{shape: shape, batch: batch}, cond, 0); err != nil {
-		return nil, err
-	}
+	shape, batch := broadcastShape(a, b, 0)
+	shape, batch = broadcastShape(&value{shape: shape, batch: batch}, cond, 0)
 	var from [3][]int32
 	for i, v := range []*value{cond, a, b} {
-		if from[i], err = c.broadcastTable(shape, v.shape); err != nil {
-			return nil, err
-		}
+		from[i] = c.broadcastTable(shape, v.shape)
 	}
-	if _, err := commonLead(cond, a, b); err != nil {
-		return nil, err
-	}
-	n, err := c.entries(shape)
-	if err != nil {
-		return nil, err
-	}
+	commonLead(cond, a, b)
+	n := c.entries(shape)
 	table := make([]int32, n)
 	for i := range table {
 		if cond.ints[graph.Pick(from[0], i)].k != 0 {
@@ -244,23 +190,20 @@ func (c *compiler) choose(cond, a, b *value) (*value, error) {
 			table[i] = ^int32(graph.Pick(from[2], i))
 		}
 	}
-	out, err := c.selected(a, b, shape, batch, table)
-	if err == nil && out.batch >= 0 && out.lead == 0 {
+	out := c.selected(a, b, shape, batch, table)
+	if out.batch >= 0 && out.lead == 0 {
 		out.lead = cond.lead
 	}
-	return out, err
+	return out
 }
 
 // selected returns the elements of a, or of b, that the Source of a graph.Select
 // lists.
-func (c *compiler) selected(a, b *value, shape []int, batch int, table []int32) (*value, error) {
+func (c *compiler) selected(a, b *value, shape []int, batch int, table []int32) *value {
 	if !a.isInt {
 		return c.emit(&graph.Select{Source: table}, shape, batch, a, b)
 	}
-	out, err := c.newInts(shape, batch, a, b)
-	if err != nil {
-		return nil, err
-	}
+	out := c.newInts(shape, batch, a, b)
 	out.real = a.real || b.real
 	for i, j := range table {
 		if j < 0 {
@@ -269,52 +212,40 @@ func (c *compiler) selected(a, b *value, shape []int, batch int, table []int32) 
 			out.ints[i] = a.ints[j]
 		}
 	}
-	return out, nil
+	return out
 }
 
 // trilu translates Trilu: the elements on one side of a diagonal, and zeros.
-func (c *compiler) trilu() error {
-	v, err := c.input(0)
-	if err != nil {
-		return err
-	}
-	k, err := c.scalarInt(1, 0)
-	if err != nil {
-		return err
-	}
+func (c *compiler) trilu() {
+	v := c.input(0)
+	k := c.scalarInt(1, 0)
 	rank := len(v.shape)
 	if rank < 2 {
-		return fmt.Errorf("a tensor of shape %v is no matrix", v.shape)
+		panic(refuse("a tensor of shape %v is no matrix", v.shape))
 	}
 	if v.batch >= rank-2 {
-		return errMixes
+		panic(errMixes)
 	}
 	upper := c.attrInt("upper", 1) != 0
 	at := 0
-	table, err := c.tableOf(v.shape, func(idx []int) int {
+	table := c.tableOf(v.shape, func(idx []int) int {
 		at++
 		if d := idx[rank-1] - idx[rank-2]; upper && d >= k || !upper && d <= k {
 			return at - 1
 		}
 		return -1
 	})
-	if err != nil {
-		return err
-	}
-	return c.result(c.apply(v, v.shape, v.batch, table, 0))
+	c.result(c.apply(v, v.shape, v.batch, table, 0))
 }
 
 // scalarInt returns the only integer of input i, or def if the input is missing.
-func (c *compiler) scalarInt(i, def int) (int, error) {
+func (c *compiler) scalarInt(i, def int) int {
 	if !c.has(i) {
-		return def, nil
+		return def
 	}
-	list, err := c.constants(i)
-	if err != nil {
-		return 0, err
-	}
+	list := c.constants(i)
 	if len(list) != 1 {
-		return 0, fmt.Errorf("input %d has %d numbers, one is expected", i, len(list))
+		panic(refuse("input %d has %d numbers, one is expected", i, len(list)))
 	}
-	return list[0], nil
+	return list[0]
 }

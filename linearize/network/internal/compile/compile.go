@@ -5,7 +5,6 @@
 package compile
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -156,76 +155,84 @@ type Result struct {
 	Graph    *onnx.Graph // what was translated: that of the model, perhaps with nodes in the place of a head
 }
 
+// A refusal is what the functions of this package panic with where a model cannot be
+// translated. It never leaves the package: attempt turns it into an error.
+type refusal struct{ error }
+
+func refuse(format string, args ...any) refusal { return refusal{fmt.Errorf(format, args...)} }
+
+// attempt returns the error by which f refuses, or nil.
+func attempt(f func()) (err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case refusal:
+			err = r.error
+		default:
+			panic(r)
+		}
+	}()
+	f()
+	return nil
+}
+
 // Compile checks and translates a model. All of it is translated, also where its head
 // is removed.
-func Compile(m *onnx.Model, o Options) (*Result, error) {
+func Compile(m *onnx.Model, o Options) (r *Result, err error) {
+	err = attempt(func() { r = compileModel(m, o) })
+	return r, err
+}
+
+func compileModel(m *onnx.Model, o Options) *Result {
 	if o.Training {
 		o.silent = map[string]bool{}
 	}
 	if m.Graph == nil {
-		return nil, errors.New("network: the ONNX file has no graph; export the model again")
+		panic(refuse("network: the ONNX file has no graph; export the model again"))
 	}
-	c, err := compileGraph(m, m.Graph, &o, "")
-	if err != nil {
-		return nil, err
-	}
+	c := compileGraph(m, m.Graph, &o, "")
 	h := head.Head{}
 	if c.head != nil {
 		h = c.head.Head
 	}
 	if h.Removes(o.Head) {
 		g, output := c.head.Without(m.Graph)
-		if c, err = compileGraph(m, g, &o, output); err != nil {
-			return nil, err
-		}
+		c = compileGraph(m, g, &o, output)
 		h.Removed = true
 	}
 	if h.Function != head.None && o.Head != head.Keep {
 		c.warns = append(c.warns, h.Warning())
 	}
-	return &Result{Program: c.prog, Theta: c.theta(), Warnings: c.warns, Head: h, Graph: c.graph}, nil
+	return &Result{Program: c.prog, Theta: c.theta(), Warnings: c.warns, Head: h, Graph: c.graph}
 }
 
 // compileGraph compiles a graph of the model. The output is a result in it or, where it
 // is "", that of the graph, whose head is then looked for.
-func compileGraph(m *onnx.Model, g *onnx.Graph, o *Options, output string) (*compiler, error) {
+func compileGraph(m *onnx.Model, g *onnx.Graph, o *Options, output string) *compiler {
 	c := &compiler{graph: g, training: o.Training, number: o.Number, freeze: set(o.Freeze...), learn: set(o.Learn...), fixed: map[string]bool{}, scalars: map[string]bool{}, silent: o.silent, inits: map[string]*initializer{},
 		env: map[string]*value{}, uses: map[string]int{}, prog: &graph.Program{}, bySlot: map[int]*initializer{}, tables: map[string][]int32{}, masks: map[int]*mask{}}
-	if err := c.setOpset(m); err != nil {
-		return nil, err
-	}
-	if err := c.readInitializers(); err != nil {
-		return nil, err
-	}
+	c.setOpset(m)
+	c.readInitializers()
 	given := output
-	output, nodes, err := c.plan(output)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.checkOperators(nodes); err != nil {
-		return nil, err
-	}
-	if err := c.declareInputs(o); err != nil {
-		return nil, err
-	}
-	if err := c.findConstants(nodes, output); err != nil {
-		return nil, err
-	}
+	output, nodes := c.plan(output)
+	c.checkOperators(nodes)
+	c.declareInputs(o)
+	c.findConstants(nodes, output)
 	for _, i := range nodes {
 		c.node = c.graph.Nodes[i]
 		c.prog.Operators = append(c.prog.Operators, c.node.OpType)
 		if c.undecided.skip(c.node) {
 			continue
 		}
-		if err := c.translate(); err != nil {
-			return nil, fmt.Errorf("network: %s, opset %d: %s", c.label(i), c.opset, brief(err.Error(), 400))
+		if err := attempt(c.translate); err != nil {
+			panic(refuse("network: %s, opset %d: %s", c.label(i), c.opset, brief(err.Error(), 400)))
 		}
 	}
 	if c.undecided.conditions != nil {
-		return nil, &ConditionsError{c.undecided.conditions}
+		panic(refusal{&ConditionsError{c.undecided.conditions}})
 	}
-	if err := c.finish(output); err != nil || o.silent != nil {
-		return c, err
+	if c.finish(output); o.silent != nil {
+		return c
 	}
 	return c.withoutSilent(m, g, o, given)
 }
@@ -241,38 +248,34 @@ func (c *compiler) setBudgets() {
 }
 
 // spend takes bytes from the memory that compiling may use.
-func (c *compiler) spend(bytes int) error {
+func (c *compiler) spend(bytes int) {
 	if c.memory -= bytes; c.memory < 0 {
-		return errors.New("it and the nodes before it need more memory than a file of this size may ask for")
+		panic(refuse("it and the nodes before it need more memory than a file of this size may ask for"))
 	}
-	return nil
 }
 
 // charge takes the memory of a result and the work of computing it from the
 // budgets of one example or, for a static node, of what all examples share.
-func (c *compiler) charge(o graph.Op, size int, static bool) error {
+func (c *compiler) charge(o graph.Op, size int, static bool) {
 	if static {
-		if err := c.spend(numberBytes * size); err != nil {
-			return err
-		}
+		c.spend(numberBytes * size)
 	} else if c.width -= size; c.width < 0 {
-		return fmt.Errorf("one example takes more than %d numbers", widthBudget)
+		panic(refuse("one example takes more than %d numbers", widthBudget))
 	}
 	left := &c.effort[int(graph.Step(static))]
 	if *left -= graph.Multiplications(o); *left < 0 {
-		return errors.New("its size makes it too much work")
+		panic(refuse("its size makes it too much work"))
 	}
-	return nil
 }
 
-func (c *compiler) readInitializers() error {
+func (c *compiler) readInitializers() {
 	c.setBudgets()
 	for i, t := range c.graph.Initializers {
 		if t.Name == "" {
-			return fmt.Errorf("network: initializer %d has no name; %s", i, invalid)
+			panic(refuse("network: initializer %d has no name; %s", i, invalid))
 		}
 		if c.inits[t.Name] != nil {
-			return fmt.Errorf("network: initializer %s is defined twice; %s", quote(t.Name), invalid)
+			panic(refuse("network: initializer %s is defined twice; %s", quote(t.Name), invalid))
 		}
 		in := &initializer{t: t, param: -1}
 		for j, v := range t.Floats {
@@ -285,17 +288,16 @@ func (c *compiler) readInitializers() error {
 			}
 			in.mask = fmt.Errorf("initializer %s holds %v at element %d%s; if it is a weight, its training diverged or the file is damaged", quote(t.Name), v, j, mask)
 			if !math.IsInf(v, -1) {
-				return fmt.Errorf("network: %w", in.mask)
+				panic(refuse("network: %w", in.mask))
 			}
 		}
 		c.inits[t.Name] = in
 	}
-	return nil
 }
 
 // plan finds the nodes that influence the output, in an order in which they can run,
 // and counts the uses of every name. Where no output is given it is that of the graph.
-func (c *compiler) plan(wanted string) (output string, order []int, err error) {
+func (c *compiler) plan(wanted string) (output string, order []int) {
 	producer, inputs := map[string]int{}, map[string]bool{}
 	for _, in := range c.graph.Inputs {
 		inputs[in.Name] = true
@@ -306,27 +308,26 @@ func (c *compiler) plan(wanted string) (output string, order []int, err error) {
 				continue
 			}
 			if _, twice := producer[name]; twice {
-				return "", nil, fmt.Errorf("network: %s is the output of two nodes, the second is %s; %s", quote(name), c.label(i), invalid)
+				panic(refuse("network: %s is the output of two nodes, the second is %s; %s", quote(name), c.label(i), invalid))
 			}
 			if inputs[name] || c.inits[name] != nil {
-				return "", nil, fmt.Errorf("network: %s is an output of %s and also an input or initializer; %s", quote(name), c.label(i), invalid)
+				panic(refuse("network: %s is an output of %s and also an input or initializer; %s", quote(name), c.label(i), invalid))
 			}
 			producer[name] = i
 		}
 	}
 	if len(c.graph.Outputs) != 1 {
-		return "", nil, fmt.Errorf("network: the model has %d outputs; export it with exactly one", len(c.graph.Outputs))
+		panic(refuse("network: the model has %d outputs; export it with exactly one", len(c.graph.Outputs)))
 	}
 	if output = wanted; output == "" {
 		output = c.graph.Outputs[0].Name
 		c.head = head.Find(c.graph, output, c.learn)
 	}
-	order, err = c.sort(output, producer)
-	return output, order, err
+	return output, c.sort(output, producer)
 }
 
 // sort visits the nodes behind the output depth first, without recursion.
-func (c *compiler) sort(output string, producer map[string]int) ([]int, error) {
+func (c *compiler) sort(output string, producer map[string]int) []int {
 	const open, done = 1, 2
 	mark := make([]int, len(c.graph.Nodes))
 	var order []int
@@ -338,15 +339,13 @@ func (c *compiler) sort(output string, producer map[string]int) ([]int, error) {
 		case !ok || mark[i] == done:
 			return nil
 		case mark[i] == open:
-			return fmt.Errorf("network: the graph has a cycle through %s; %s", c.label(i), invalid)
+			panic(refuse("network: the graph has a cycle through %s; %s", c.label(i), invalid))
 		}
 		mark[i] = open
 		stack = append(stack, frame{node: i})
 		return nil
 	}
-	if err := push(output); err != nil {
-		return nil, err
-	}
+	push(output)
 	for len(stack) > 0 {
 		f := &stack[len(stack)-1]
 		n := c.graph.Nodes[f.node]
@@ -362,30 +361,37 @@ func (c *compiler) sort(output string, producer map[string]int) ([]int, error) {
 			continue
 		}
 		c.uses[name]++
-		if err := push(name); err != nil {
-			return nil, err
-		}
+		push(name)
 	}
-	return order, nil
+	return order
 }
 
 // Count returns the number of elements of a shape. A shape with no elements, or
 // with too many elements or dimensions, is an error.
 func Count(shape []int) (int, error) {
 	if len(shape) > maxRank {
-		return 0, fmt.Errorf("a tensor of %d dimensions; at most %d are allowed", len(shape), maxRank)
+		panic(refuse("a tensor of %d dimensions; at most %d are allowed", len(shape), maxRank))
 	}
 	n := 1
 	for _, d := range shape {
 		if d <= 0 {
-			return 0, fmt.Errorf("a tensor of shape %v has no elements", shape)
+			panic(refuse("a tensor of shape %v has no elements", shape))
 		}
 		if d > maxElements/n {
-			return 0, fmt.Errorf("a tensor of shape %v is larger than the %d elements an example may have", shape, maxElements)
+			panic(refuse("a tensor of shape %v is larger than the %d elements an example may have", shape, maxElements))
 		}
 		n *= d
 	}
 	return n, nil
+}
+
+// count is Count, and refuses such a shape.
+func count(shape []int) int {
+	n, err := Count(shape)
+	if err != nil {
+		panic(refusal{err})
+	}
+	return n
 }
 
 func (c *compiler) addSlot(s graph.Slot) int {
@@ -404,11 +410,8 @@ func (c *compiler) addConstant(data []float64, shape []int) *value {
 // emit adds a node with the given result shape and returns its result. A node
 // that depends neither on a parameter nor on the input runs at once and becomes
 // a constant.
-func (c *compiler) emit(o graph.Op, shape []int, batch int, in ...*value) (*value, error) {
-	size, err := Count(shape)
-	if err != nil {
-		return nil, err
-	}
+func (c *compiler) emit(o graph.Op, shape []int, batch int, in ...*value) *value {
+	size := count(shape)
 	sl, known := graph.Slot{Size: size, Static: true, Param: -1}, true
 	nd := graph.Node{Op: o}
 	for _, v := range in {
@@ -417,52 +420,42 @@ func (c *compiler) emit(o graph.Op, shape []int, batch int, in ...*value) (*valu
 		sl.NeedsGrad = sl.NeedsGrad || c.prog.Slots[v.slot].NeedsGrad && !graph.Stepwise(o)
 		known = known && c.static[v.slot] != nil
 	}
-	lead, err := commonLead(in...)
-	if err != nil {
-		return nil, err
-	}
+	lead := commonLead(in...)
 	if len(in) > 0 && !slices.ContainsFunc(in, func(v *value) bool { return !v.fromInts }) {
-		return nil, errors.New("integer tensors are supported in the arithmetic of shapes only")
+		panic(refuse("integer tensors are supported in the arithmetic of shapes only"))
 	}
-	if err := c.charge(o, size, sl.Static); err != nil {
-		return nil, err
-	}
-	hidden, err := c.maskAfter(&nd, size)
-	if err != nil {
-		return nil, err
-	}
+	c.charge(o, size, sl.Static)
+	hidden := c.maskAfter(&nd, size)
 	if known {
-		v, err := c.fold(nd, size, shape, hidden)
-		if err == nil {
-			v.batch, v.lead = batch, lead
-		}
-		return v, err
+		v := c.fold(nd, size, shape, hidden)
+		v.batch, v.lead = batch, lead
+		return v
 	}
 	nd.Out = c.addSlot(sl)
 	c.prog.Nodes = append(c.prog.Nodes, nd)
 	if hidden != nil {
 		c.masks[nd.Out] = hidden
 	}
-	return &value{slot: nd.Out, shape: shape, batch: batch, lead: lead}, nil
+	return &value{slot: nd.Out, shape: shape, batch: batch, lead: lead}
 }
 
 // commonLead returns the lead of the values that have a batch axis, 0 if none has.
-func commonLead(in ...*value) (int, error) {
+func commonLead(in ...*value) int {
 	lead := 0
 	for _, v := range in {
 		if v.batch < 0 {
 			continue
 		}
 		if lead > 0 && lead != v.leading() {
-			return 0, errMixes // T·N rows in one input, N·T in another
+			panic(errMixes) // T·N rows in one input, N·T in another
 		}
 		lead = v.leading()
 	}
-	return lead, nil
+	return lead
 }
 
 // fold runs a node on constants. hidden is the mask of the result.
-func (c *compiler) fold(nd graph.Node, size int, shape []int, hidden *mask) (*value, error) {
+func (c *compiler) fold(nd graph.Node, size int, shape []int, hidden *mask) *value {
 	v := c.addConstant(make([]float64, size), shape)
 	nd.Out = v.slot
 	// All slots of the node are static, so the state needs no memory of its own.
@@ -472,8 +465,8 @@ func (c *compiler) fold(nd graph.Node, size int, shape []int, hidden *mask) (*va
 	}
 	for i, x := range c.static[v.slot] {
 		if (math.IsNaN(x) || math.IsInf(x, 0)) && !(hidden != nil && math.IsInf(hidden.at[i], -1)) {
-			return nil, fmt.Errorf("its constant result holds %v at element %d", x, i)
+			panic(refuse("its constant result holds %v at element %d", x, i))
 		}
 	}
-	return v, nil
+	return v
 }

@@ -49,13 +49,13 @@ type constants struct {
 // findConstants decides which initializers standardize inputs or scale outputs,
 // takes those that are not to be learnt for constants, and warns of them. order
 // lists the nodes in the order in which they run.
-func (c *compiler) findConstants(order []int, output string) error {
+func (c *compiler) findConstants(order []int, output string) {
 	for _, name := range slices.Sorted(maps.Keys(c.learn)) {
 		switch in := c.inits[name]; {
 		case in == nil || !in.t.Type.IsFloat():
-			return fmt.Errorf("network: cannot learn %s: no tensor of numbers of that name; inspect lists them", quote(name))
+			panic(refuse("network: cannot learn %s: no tensor of numbers of that name; inspect lists them", quote(name)))
 		case c.freeze[name]:
-			return fmt.Errorf("network: %s is to be learnt and to be frozen; choose one", quote(name))
+			panic(refuse("network: %s is to be learnt and to be frozen; choose one", quote(name)))
 		}
 	}
 	s := &constants{nodes: c.graph.Nodes, order: order, inits: map[string]bool{}, consumers: map[string][]int{}, static: map[string]bool{}, tensors: map[string]bool{}, large: map[string]bool{}, input: map[string]bool{}}
@@ -73,7 +73,6 @@ func (c *compiler) findConstants(order []int, output string) error {
 		c.prog.OutputScale = c.factor(after)
 	}
 	c.decide(order, first, last)
-	return nil
 }
 
 // decide asks which of the other tensors were learnt. first and last are those that
@@ -190,13 +189,12 @@ func Doubts(tensors []graph.Tensor) []error {
 }
 
 // checkLearnt returns an error if a tensor that was to be learnt is no parameter.
-func (c *compiler) checkLearnt() error {
+func (c *compiler) checkLearnt() {
 	for _, name := range slices.Sorted(maps.Keys(c.learn)) {
 		if in := c.inits[name]; in.param < 0 || c.prog.Slots[in.param].Param < 0 {
-			return fmt.Errorf("network: cannot learn %s: it is a statistic, a shape or a bound, or does not influence the output", quote(name))
+			panic(refuse("network: cannot learn %s: it is a statistic, a shape or a bound, or does not influence the output", quote(name)))
 		}
 	}
-	return nil
 }
 
 // constant reports whether a value does not depend on the input.

@@ -1,8 +1,6 @@
 package compile
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
@@ -17,72 +15,49 @@ func init() {
 
 // image checks that a value has a batch dimension first, then channels, then
 // at least one spatial dimension.
-func image(v *value) error {
+func image(v *value) {
 	if len(v.shape) < 3 {
-		return fmt.Errorf("its input of shape %v has no spatial dimensions", v.shape)
+		panic(refuse("its input of shape %v has no spatial dimensions", v.shape))
 	}
 	if v.batch > 0 || v.shape[0] != 1 {
-		return fmt.Errorf("its input of shape %v does not have the batch dimension first", v.shape)
+		panic(refuse("its input of shape %v does not have the batch dimension first", v.shape))
 	}
-	return nil
 }
 
-func (c *compiler) conv() error {
-	x, w, err := c.imageAndWeight()
-	if err != nil {
-		return err
-	}
+func (c *compiler) conv() {
+	x, w := c.imageAndWeight()
 	group := c.attrInt("group", 1)
 	cin, cout := x.shape[1], w.shape[0]
 	if group < 1 || cin%group != 0 || cout%group != 0 || w.shape[1] != cin/group {
-		return fmt.Errorf("a weight of shape %v in %d groups does not fit %d input channels", w.shape, group, cin)
+		panic(refuse("a weight of shape %v in %d groups does not fit %d input channels", w.shape, group, cin))
 	}
-	s, err := c.readSpatial(w.shape[2:], x.shape[2:])
-	if err != nil {
-		return err
-	}
-	out, err := s.output(x.shape[2:], false)
-	if err != nil {
-		return err
-	}
-	win, err := c.window(s, x.shape[2:], out)
-	if err != nil {
-		return err
-	}
+	s := c.readSpatial(w.shape[2:], x.shape[2:])
+	out := s.output(x.shape[2:], false)
+	win := c.window(s, x.shape[2:], out)
 	win.NumGroups, win.Cin, win.Cout = group, cin, cout
-	if _, err := Count([]int{win.Out, cin / group, win.Taps}); err != nil {
-		return err
-	}
-	return c.result(c.convolution(x, w, win, &graph.Convolve{Window: win}, slices.Concat([]int{1, cout}, out)))
+	count([]int{win.Out, cin / group, win.Taps})
+	c.result(c.convolution(x, w, win, &graph.Convolve{Window: win}, slices.Concat([]int{1, cout}, out)))
 }
 
 // imageAndWeight returns the first two inputs of a convolution.
-func (c *compiler) imageAndWeight() (x, w *value, err error) {
-	if x, err = c.float(0); err != nil {
-		return nil, nil, err
-	}
-	if err = image(x); err != nil {
-		return nil, nil, err
-	}
-	if w, err = c.float(1); err != nil {
-		return nil, nil, err
-	}
+func (c *compiler) imageAndWeight() (x, w *value) {
+	x = c.float(0)
+	image(x)
+	w = c.float(1)
 	if !c.isStatic(w) {
-		return nil, nil, errors.New("its weight depends on the input")
+		panic(refuse("its weight depends on the input"))
 	}
 	if len(w.shape) != len(x.shape) || w.batch >= 0 {
-		return nil, nil, fmt.Errorf("a weight of shape %v over an input of shape %v", w.shape, x.shape)
+		panic(refuse("a weight of shape %v over an input of shape %v", w.shape, x.shape))
 	}
-	return x, w, nil
+	return x, w
 }
 
 // convolution emits o, a Convolve or ConvolveTranspose with window win, whose
 // result has this shape.
-func (c *compiler) convolution(x, w *value, win *graph.Window, o graph.Op, shape []int) (*value, error) {
+func (c *compiler) convolution(x, w *value, win *graph.Window, o graph.Op, shape []int) *value {
 	st := graph.Site{Input: x.slot, Layout: win, Weight: -1, Bias: -1, Transposed: win.Transposed}
-	if err := c.spend(runBytes * len(win.Source)); err != nil {
-		return nil, err
-	}
+	c.spend(runBytes * len(win.Source))
 	win.FindRuns()
 	tied := c.isStatic(x)
 	args := []*value{x, w}
@@ -91,12 +66,9 @@ func (c *compiler) convolution(x, w *value, win *graph.Window, o graph.Op, shape
 		tied = tied || !c.private(w, 1) || w.transposed
 	}
 	if c.has(2) {
-		bias, err := c.float(2)
-		if err != nil {
-			return nil, err
-		}
+		bias := c.float(2)
 		if len(bias.shape) != 1 || bias.shape[0] != shape[1] || !c.isStatic(bias) {
-			return nil, fmt.Errorf("a bias of shape %v for %d channels", bias.shape, shape[1])
+			panic(refuse("a bias of shape %v for %d channels", bias.shape, shape[1]))
 		}
 		if c.needsGrad(bias) {
 			st.Bias = bias.slot
@@ -110,64 +82,50 @@ func (c *compiler) convolution(x, w *value, win *graph.Window, o graph.Op, shape
 	case *graph.ConvolveTranspose:
 		o.Tied = tied
 	}
-	y, err := c.emit(o, shape, x.batch, args...)
-	if err != nil || tied || c.isStatic(y) {
-		return y, err
+	y := c.emit(o, shape, x.batch, args...)
+	if tied || c.isStatic(y) {
+		return y
 	}
 	st.Node = len(c.prog.Nodes) - 1
 	c.prog.Sites = append(c.prog.Sites, st)
-	return y, nil
+	return y
 }
 
-func (c *compiler) convTranspose() error {
-	x, w, err := c.imageAndWeight()
-	if err != nil {
-		return err
-	}
+func (c *compiler) convTranspose() {
+	x, w := c.imageAndWeight()
 	group := c.attrInt("group", 1)
 	channels := x.shape[1]
 	if group < 1 || channels%group != 0 || w.shape[0] != channels {
-		return fmt.Errorf("a weight of shape %v in %d groups does not fit %d input channels", w.shape, group, channels)
+		panic(refuse("a weight of shape %v in %d groups does not fit %d input channels", w.shape, group, channels))
 	}
 	in := x.shape[2:]
-	s, err := c.readSpatial(w.shape[2:], in)
-	if err != nil {
-		return err
-	}
-	out, err := c.transposedOutput(s, in)
-	if err != nil {
-		return err
-	}
-	win, err := c.window(s, out, in)
-	if err != nil {
-		return err
-	}
+	s := c.readSpatial(w.shape[2:], in)
+	out := c.transposedOutput(s, in)
+	win := c.window(s, out, in)
 	if w.shape[1] > maxElements/group {
-		return fmt.Errorf("a weight of shape %v in %d groups", w.shape, group)
+		panic(refuse("a weight of shape %v in %d groups", w.shape, group))
 	}
 	win.NumGroups, win.Cin, win.Cout, win.Transposed = group, w.shape[1]*group, channels, true
-	if _, err := Count([]int{win.Out, w.shape[1], win.Taps}); err != nil {
-		return err
-	}
-	return c.result(c.convolution(x, w, win, &graph.ConvolveTranspose{Window: win}, slices.Concat([]int{1, win.Cin}, out)))
+	count([]int{win.Out, w.shape[1], win.Taps})
+	c.result(c.convolution(x, w, win, &graph.ConvolveTranspose{Window: win}, slices.Concat([]int{1, win.Cin}, out)))
 }
 
 // transposedOutput returns the spatial shape of a ConvTranspose's result. It
 // changes the pads of s if output_shape or auto_pad decide them.
-func (c *compiler) transposedOutput(s *spatial, in []int) ([]int, error) {
+func (c *compiler) transposedOutput(s *spatial, in []int) []int {
 	extra := c.attrInts("output_padding")
 	if extra == nil {
 		extra = make([]int, len(in))
 	}
 	want := c.attrInts("output_shape")
 	if len(extra) != len(in) || want != nil && len(want) != len(in) {
-		return nil, errors.New("output_padding or output_shape has the wrong length")
+		panic(refuse("output_padding or output_shape has the wrong length"))
 	}
 	mode := c.attrString("auto_pad", "NOTSET")
 	out := make([]int, len(in))
 	for i, d := range in {
 		if extra[i] < 0 || extra[i] > maxElements || d > maxElements/s.stride[i] {
-			return nil, errors.New("its sizes are out of range")
+			panic(refuse("its sizes are out of range"))
 		}
 		full := (d-1)*s.stride[i] + extra[i] + s.extent(i)
 		switch {
@@ -188,8 +146,8 @@ func (c *compiler) transposedOutput(s *spatial, in []int) ([]int, error) {
 	}
 	for _, d := range out {
 		if d < 1 {
-			return nil, fmt.Errorf("its result has the spatial shape %v", out)
+			panic(refuse("its result has the spatial shape %v", out))
 		}
 	}
-	return out, nil
+	return out
 }

@@ -1,8 +1,6 @@
 package compile
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
@@ -26,47 +24,28 @@ func (c *compiler) needsGrad(v *value) bool { return c.prog.Slots[v.slot].NeedsG
 
 func (c *compiler) isStatic(v *value) bool { return c.prog.Slots[v.slot].Static }
 
-func (c *compiler) matMul() error {
-	a, err := c.float(0)
-	if err != nil {
-		return err
-	}
-	b, err := c.float(1)
-	if err != nil {
-		return err
-	}
+func (c *compiler) matMul() {
+	a := c.float(0)
+	b := c.float(1)
 	if len(b.shape) == 2 && len(a.shape) >= 2 && !c.isStatic(a) && c.isStatic(b) && a.batch != len(a.shape)-1 {
-		return c.result(c.dense(a, b, 1, true, nil, 0))
+		c.result(c.dense(a, b, 1, true, nil, 0))
+		return
 	}
-	return c.result(c.product(a, b))
+	c.result(c.product(a, b))
 }
 
-func (c *compiler) gemm() error {
-	a, err := c.float(0)
-	if err != nil {
-		return err
-	}
-	b, err := c.float(1)
-	if err != nil {
-		return err
-	}
+func (c *compiler) gemm() {
+	a := c.float(0)
+	b := c.float(1)
 	if len(a.shape) != 2 || len(b.shape) != 2 {
-		return fmt.Errorf("shapes %v and %v are not matrices", a.shape, b.shape)
+		panic(refuse("shapes %v and %v are not matrices", a.shape, b.shape))
 	}
 	var bias *value
 	if c.has(2) {
-		if bias, err = c.float(2); err != nil {
-			return err
-		}
+		bias = c.float(2)
 	}
-	alpha, err := c.attrFloat("alpha", 1)
-	if err != nil {
-		return err
-	}
-	beta, err := c.attrFloat("beta", 1)
-	if err != nil {
-		return err
-	}
+	alpha := c.attrFloat("alpha", 1)
+	beta := c.attrFloat("beta", 1)
 	transA, transB := c.attrInt("transA", 0) != 0, c.attrInt("transB", 0) != 0
 	var out *value
 	if !transA && !c.isStatic(a) && c.isStatic(b) && a.batch == 0 {
@@ -74,42 +53,32 @@ func (c *compiler) gemm() error {
 		if alpha != 1 || beta != 1 {
 			inner = nil
 		}
-		if out, err = c.dense(a, b, 1, !transB, inner, 2); err != nil || inner != nil {
-			return c.result(out, err)
+		if out = c.dense(a, b, 1, !transB, inner, 2); inner != nil {
+			c.result(out)
+			return
 		}
 	} else {
 		if transA {
-			if a, err = c.transpose(a, []int{1, 0}); err != nil {
-				return err
-			}
+			a = c.transpose(a, []int{1, 0})
 		}
 		if transB {
-			if b, err = c.transpose(b, []int{1, 0}); err != nil {
-				return err
-			}
+			b = c.transpose(b, []int{1, 0})
 		}
-		if out, err = c.product(a, b); err != nil {
-			return err
-		}
+		out = c.product(a, b)
 	}
-	return c.result(c.gemmRest(out, bias, alpha, beta))
+	c.result(c.gemmRest(out, bias, alpha, beta))
 }
 
 // gemmRest returns α·A·B + β·C, given A·B; bias is C and may be nil.
-func (c *compiler) gemmRest(out, bias *value, alpha, beta float64) (*value, error) {
-	var err error
+func (c *compiler) gemmRest(out, bias *value, alpha, beta float64) *value {
 	if alpha != 1 {
-		if out, err = c.combine(graph.Mul, out, c.addConstant([]float64{alpha}, []int{})); err != nil {
-			return nil, err
-		}
+		out = c.combine(graph.Mul, out, c.addConstant([]float64{alpha}, []int{}))
 	}
 	if bias == nil {
-		return out, nil
+		return out
 	}
 	if beta != 1 {
-		if bias, err = c.combine(graph.Mul, bias, c.addConstant([]float64{beta}, []int{})); err != nil {
-			return nil, err
-		}
+		bias = c.combine(graph.Mul, bias, c.addConstant([]float64{beta}, []int{}))
 	}
 	return c.combineInto(graph.Add, out, bias)
 }
@@ -117,14 +86,14 @@ func (c *compiler) gemmRest(out, bias *value, alpha, beta float64) (*value, erro
 // dense emits x W + β for a static matrix w, whose shape is in×out or, unless
 // inByOut, out×in. bias may be nil. wi and bi are the inputs of the node that
 // name w and bias.
-func (c *compiler) dense(x, w *value, wi int, inByOut bool, bias *value, bi int) (*value, error) {
+func (c *compiler) dense(x, w *value, wi int, inByOut bool, bias *value, bi int) *value {
 	in, out := w.shape[0], w.shape[1]
 	if !inByOut {
 		in, out = out, in
 	}
 	last := len(x.shape) - 1
 	if x.shape[last] != in {
-		return nil, fmt.Errorf("the input has %d columns, the weight takes %d", x.shape[last], in)
+		panic(refuse("the input has %d columns, the weight takes %d", x.shape[last], in))
 	}
 	o := &graph.Dense{T: graph.Product(x.shape[:last]), In: in, Out: out, InByOut: inByOut}
 	st := graph.Site{Input: x.slot, Weight: -1, Bias: -1}
@@ -157,10 +126,7 @@ func (c *compiler) dense(x, w *value, wi int, inByOut bool, bias *value, bi int)
 			after = bias
 		}
 	}
-	y, err := c.emit(o, slices.Concat(x.shape[:last], []int{out}), x.batch, args...)
-	if err != nil {
-		return nil, err
-	}
+	y := c.emit(o, slices.Concat(x.shape[:last], []int{out}), x.batch, args...)
 	st.Node = len(c.prog.Nodes) - 1
 	if o.T > 1 {
 		st.Layout = graph.PerPosition{T: o.T, K: in, M: out}
@@ -172,7 +138,7 @@ func (c *compiler) dense(x, w *value, wi int, inByOut bool, bias *value, bi int)
 	if after != nil {
 		return c.combineInto(graph.Add, y, after)
 	}
-	return y, nil
+	return y
 }
 
 // shapeOfWeight is the shape of the tensor that a weight is stored as.
@@ -213,9 +179,9 @@ func (c *compiler) fuseBias(x, bias *value, i int) *value {
 
 // product emits a product of matrices, the last two dimensions of each tensor;
 // the others are broadcast.
-func (c *compiler) product(a, b *value) (*value, error) {
+func (c *compiler) product(a, b *value) *value {
 	if len(a.shape) == 0 || len(b.shape) == 0 {
-		return nil, errors.New("a scalar is not a matrix")
+		panic(refuse("a scalar is not a matrix"))
 	}
 	dropRow, dropCol := len(a.shape) == 1, len(b.shape) == 1
 	if dropRow {
@@ -229,19 +195,16 @@ func (c *compiler) product(a, b *value) (*value, error) {
 	}
 	ra, rb := len(a.shape), len(b.shape)
 	if a.batch == ra-1 || b.batch >= 0 && b.batch == rb-2 {
-		return nil, errMixes
+		panic(errMixes)
 	}
 	if a.batch == ra-2 && b.batch >= 0 || b.batch >= 0 && b.batch == rb-1 && a.batch >= 0 {
-		return nil, errMixes
+		panic(errMixes)
 	}
 	m, k, n := a.shape[ra-2], a.shape[ra-1], b.shape[rb-1]
 	if b.shape[rb-2] != k {
-		return nil, fmt.Errorf("shapes %v and %v do not multiply", a.shape, b.shape)
+		panic(refuse("shapes %v and %v do not multiply", a.shape, b.shape))
 	}
-	lead, batch, err := broadcastShape(a, b, 2)
-	if err != nil {
-		return nil, err
-	}
+	lead, batch := broadcastShape(a, b, 2)
 	switch {
 	case a.batch == ra-2:
 		batch = len(lead)
@@ -249,23 +212,15 @@ func (c *compiler) product(a, b *value) (*value, error) {
 		batch = len(lead) + 1
 	}
 	o := &graph.MatMul{M: m, K: k, N: n}
-	ia, err := c.broadcastTable(lead, a.shape[:ra-2])
-	if err != nil {
-		return nil, err
-	}
-	ib, err := c.broadcastTable(lead, b.shape[:rb-2])
-	if err != nil {
-		return nil, err
-	}
-	if err := c.spend(24 * graph.Product(lead)); err != nil {
-		return nil, err
-	}
+	ia := c.broadcastTable(lead, a.shape[:ra-2])
+	ib := c.broadcastTable(lead, b.shape[:rb-2])
+	c.spend(24 * graph.Product(lead))
 	for i := range graph.Product(lead) {
 		o.Offsets = append(o.Offsets, [3]int{graph.Pick(ia, i) * m * k, graph.Pick(ib, i) * k * n, i * m * n})
 	}
-	out, err := c.emit(o, slices.Concat(lead, []int{m, n}), batch, a, b)
-	if err != nil || !dropRow && !dropCol {
-		return out, err
+	out := c.emit(o, slices.Concat(lead, []int{m, n}), batch, a, b)
+	if !dropRow && !dropCol {
+		return out
 	}
 	shape := slices.Clone(lead)
 	if !dropRow {

@@ -1,8 +1,6 @@
 package compile
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -36,42 +34,27 @@ func (t *term) size(label int) int {
 	return 1
 }
 
-func (c *compiler) einsum() error {
+func (c *compiler) einsum() {
 	n := len(c.node.Inputs)
 	if n == 0 || n > maxOperands {
-		return fmt.Errorf("it has %d operands, 1 to %d are allowed", n, maxOperands)
+		panic(refuse("it has %d operands, 1 to %d are allowed", n, maxOperands))
 	}
 	terms := make([]*term, n)
 	for i := range terms {
-		v, err := c.float(i)
-		if err != nil {
-			return err
-		}
+		v := c.float(i)
 		terms[i] = &term{v: v, input: i}
 	}
-	result, err := parseEinsum(c.attrString("equation", ""), terms)
-	if err != nil {
-		return err
-	}
+	result := parseEinsum(c.attrString("equation", ""), terms)
 	for _, t := range terms {
-		if err := c.diagonal(t); err != nil {
-			return err
-		}
+		c.diagonal(t)
 	}
-	if err := c.checkLabels(terms, result); err != nil {
-		return err
-	}
+	c.checkLabels(terms, result)
 	for i, t := range terms {
 		others := slices.Concat(terms[:i], terms[i+1:])
-		if err := c.sumOut(t, func(label int) bool { return needed(label, result, others) }); err != nil {
-			return err
-		}
+		c.sumOut(t, func(label int) bool { return needed(label, result, others) })
 	}
-	out, err := c.contractAll(terms, result)
-	if err != nil {
-		return err
-	}
-	return c.result(c.permuted(out, result))
+	out := c.contractAll(terms, result)
+	c.result(c.permuted(out, result))
 }
 
 // needed reports whether a label is in the result or in one of the terms.
@@ -82,18 +65,18 @@ func needed(label int, result []int, terms []*term) bool {
 // parseEinsum sets the labels of the terms and returns those of the result. An
 // equation without a right side has first the axes of the ellipsis and then the
 // letters that occur once, sorted.
-func parseEinsum(equation string, terms []*term) ([]int, error) {
+func parseEinsum(equation string, terms []*term) []int {
 	equation = strings.ReplaceAll(equation, " ", "")
 	left, right, explicit := strings.Cut(equation, "->")
 	parts := strings.Split(left, ",")
 	if len(parts) != len(terms) {
-		return nil, fmt.Errorf("its equation %s has %d terms for %d inputs", quote(equation), len(parts), len(terms))
+		panic(refuse("its equation %s has %d terms for %d inputs", quote(equation), len(parts), len(terms)))
 	}
 	occurs, dots := map[int]int{}, 0
 	for i, t := range terms {
-		labels, err := parseTerm(parts[i], len(t.v.shape))
-		if err != nil {
-			return nil, fmt.Errorf("its equation %s: term %d: %w", quote(equation), i, err)
+		var labels []int
+		if err := attempt(func() { labels = parseTerm(parts[i], len(t.v.shape)) }); err != nil {
+			panic(refuse("its equation %s: term %d: %w", quote(equation), i, err))
 		}
 		t.labels = labels
 		for _, label := range labels {
@@ -106,18 +89,18 @@ func parseEinsum(equation string, terms []*term) ([]int, error) {
 		if strings.Contains(right, "...") {
 			rank += dots
 		} else if dots > 0 {
-			return nil, fmt.Errorf("its equation %s leaves the axes of the ellipsis out of the result", quote(equation))
+			panic(refuse("its equation %s leaves the axes of the ellipsis out of the result", quote(equation)))
 		}
-		result, err := parseTerm(right, rank)
-		if err != nil {
-			return nil, fmt.Errorf("its equation %s: result: %w", quote(equation), err)
+		var result []int
+		if err := attempt(func() { result = parseTerm(right, rank) }); err != nil {
+			panic(refuse("its equation %s: result: %w", quote(equation), err))
 		}
 		for i, label := range result {
 			if slices.Contains(result[:i], label) || occurs[label] == 0 {
-				return nil, fmt.Errorf("its equation %s has a label in the result twice or in no term", quote(equation))
+				panic(refuse("its equation %s has a label in the result twice or in no term", quote(equation)))
 			}
 		}
-		return result, nil
+		return result
 	}
 	result := []int{}
 	for label := -dots; label < 128; label++ {
@@ -125,81 +108,76 @@ func parseEinsum(equation string, terms []*term) ([]int, error) {
 			result = append(result, label)
 		}
 	}
-	return result, nil
+	return result
 }
 
 // parseTerm returns the labels of a term with this number of axes.
-func parseTerm(s string, rank int) ([]int, error) {
+func parseTerm(s string, rank int) []int {
 	before, after, dots := strings.Cut(s, "...")
 	labels := []int{}
 	add := func(letters string) error {
 		for _, r := range letters {
 			if (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') {
-				return fmt.Errorf("%q is no letter", r)
+				panic(refuse("%q is no letter", r))
 			}
 			labels = append(labels, int(r))
 		}
 		return nil
 	}
-	if err := add(before); err != nil {
-		return nil, err
-	}
+	add(before)
 	covered := rank - len(before) - len(after)
 	if covered < 0 || covered > 0 && !dots {
-		return nil, fmt.Errorf("%d letters for %d axes", len(before)+len(after), rank)
+		panic(refuse("%d letters for %d axes", len(before)+len(after), rank))
 	}
 	for k := covered; k > 0; k-- {
 		labels = append(labels, -k)
 	}
-	err := add(after)
-	return labels, err
+	add(after)
+	return labels
 }
 
 // checkLabels checks that axes with the same label have the same length, or 1, and
 // that the batch axis has one label, which stays in the result.
-func (c *compiler) checkLabels(terms []*term, result []int) error {
+func (c *compiler) checkLabels(terms []*term, result []int) {
 	size, batch, found := map[int]int{}, 0, false
 	for _, t := range terms {
 		for i, label := range t.labels {
 			d := t.v.shape[i]
 			if size[label] > 1 && d > 1 && d != size[label] {
-				return fmt.Errorf("axes of lengths %d and %d have the same label", size[label], d)
+				panic(refuse("axes of lengths %d and %d have the same label", size[label], d))
 			}
 			size[label] = max(size[label], d)
 			if t.v.isBatch(i) {
 				if found && batch != label {
-					return errMixes
+					panic(errMixes)
 				}
 				batch, found = label, true
 			}
 		}
 	}
 	if !found {
-		return nil
+		return
 	}
 	if !slices.Contains(result, batch) {
-		return errMixes
+		panic(errMixes)
 	}
 	for _, t := range terms {
 		for i, label := range t.labels {
 			if label == batch && !t.v.isBatch(i) && t.v.shape[i] != 1 || t.v.isBatch(i) && t.v.shape[i] != size[label] {
-				return errMixes
+				panic(errMixes)
 			}
 		}
 	}
 	// What has length 1 beside longer axes or the batch is read as often as they are long.
 	for _, t := range terms {
-		if err := c.squeezeLabels(t, func(i int) bool {
+		c.squeezeLabels(t, func(i int) bool {
 			return !t.v.isBatch(i) && t.v.shape[i] == 1 && (size[t.labels[i]] > 1 || t.labels[i] == batch)
-		}); err != nil {
-			return err
-		}
+		})
 	}
-	return nil
 }
 
 // squeezeLabels removes axes of length 1.
-func (c *compiler) squeezeLabels(t *term, drop func(i int) bool) error {
+func (c *compiler) squeezeLabels(t *term, drop func(i int) bool) {
 	shape, labels, batch := []int{}, []int{}, t.v.batch
 	for i, d := range t.v.shape {
 		if !drop(i) {
@@ -209,15 +187,13 @@ func (c *compiler) squeezeLabels(t *term, drop func(i int) bool) error {
 		}
 	}
 	if len(labels) == len(t.labels) {
-		return nil
+		return
 	}
-	v, err := c.alias(t.v, shape, batch)
-	t.v, t.labels = v, labels
-	return err
+	t.v, t.labels = c.alias(t.v, shape, batch), labels
 }
 
 // diagonal makes the axes of a term that have the same label one.
-func (c *compiler) diagonal(t *term) error {
+func (c *compiler) diagonal(t *term) {
 	shape, labels, batch, steps, st := []int{}, []int{}, -1, []int{}, strides(t.v.shape)
 	for i, label := range t.labels {
 		k := slices.Index(labels, label)
@@ -229,44 +205,38 @@ func (c *compiler) diagonal(t *term) error {
 			continue
 		}
 		if k == batch || t.v.isBatch(i) {
-			return errMixes
+			panic(errMixes)
 		}
 		if shape[k] != t.v.shape[i] {
-			return fmt.Errorf("a diagonal of axes of lengths %d and %d", shape[k], t.v.shape[i])
+			panic(refuse("a diagonal of axes of lengths %d and %d", shape[k], t.v.shape[i]))
 		}
 		steps[k] += st[i]
 	}
 	if len(labels) == len(t.labels) {
-		return nil
+		return
 	}
-	table, err := c.table(shape, func(d, i int) int { return i * steps[d] })
-	if err != nil {
-		return err
-	}
+	table := c.table(shape, func(d, i int) int { return i * steps[d] })
 	t.labels = labels
-	t.v, err = c.apply(t.v, shape, batch, table, 0)
-	return err
+	t.v = c.apply(t.v, shape, batch, table, 0)
 }
 
 // sumOut sums over the labels that are not to be kept.
-func (c *compiler) sumOut(t *term, keep func(label int) bool) error {
+func (c *compiler) sumOut(t *term, keep func(label int) bool) {
 	drop := make([]bool, len(t.labels))
 	for i, label := range t.labels {
 		drop[i] = !keep(label)
 	}
 	if !slices.Contains(drop, true) {
-		return nil
+		return
 	}
-	v, err := c.reduceAxes(t.v, drop, false, sumOf)
-	t.v = v
+	t.v = c.reduceAxes(t.v, drop, false, sumOf)
 	t.labels = slices.DeleteFunc(slices.Clone(t.labels), func(label int) bool { return !keep(label) })
-	return err
 }
 
 // contractAll multiplies the terms, starting with the first that depends on the
 // input: next comes the one with the smallest result, where a stored weight that
 // would be no layer counts as if it were four times as large.
-func (c *compiler) contractAll(terms []*term, result []int) (*term, error) {
+func (c *compiler) contractAll(terms []*term, result []int) *term {
 	first := max(slices.IndexFunc(terms, func(t *term) bool { return !c.isStatic(t.v) }), 0)
 	acc, rest := terms[first], slices.Concat(terms[:first], terms[first+1:])
 	for len(rest) > 0 {
@@ -283,12 +253,9 @@ func (c *compiler) contractAll(terms []*term, result []int) (*term, error) {
 		}
 		p := pairing(acc, rest[best], result, slices.Concat(rest[:best], rest[best+1:]))
 		rest = slices.Delete(rest, best, best+1)
-		var err error
-		if acc, err = c.contract(p); err != nil {
-			return nil, err
-		}
+		acc = c.contract(p)
 	}
-	return acc, nil
+	return acc
 }
 
 // saturated is the product of a shape, or a number beyond maxElements.
@@ -359,71 +326,49 @@ func sameLabels(a, b []int) bool {
 }
 
 // contract multiplies two terms.
-func (c *compiler) contract(p *pair) (*term, error) {
+func (c *compiler) contract(p *pair) *term {
 	out := &term{labels: slices.Concat(p.batch, p.left, p.right), input: -1}
 	shape := p.shape(p.batch, p.left, p.right)
 	if len(shape) > maxRank {
-		return nil, fmt.Errorf("a product of %d dimensions; at most %d are allowed", len(shape), maxRank)
+		panic(refuse("a product of %d dimensions; at most %d are allowed", len(shape), maxRank))
 	}
-	y, err := c.contracted(p)
-	if err != nil {
-		return nil, err
-	}
+	y := c.contracted(p)
 	batch := -1
 	if p.a.v.batch >= 0 {
 		batch = slices.Index(out.labels, p.a.labels[p.a.v.batch])
 	}
-	if out.v, err = c.alias(y, shape, batch); err != nil {
-		return nil, err
-	}
-	return out, nil
+	out.v = c.alias(y, shape, batch)
+	return out
 }
 
 // contracted returns the product of two terms, the axes of each list of labels
 // perhaps merged.
-func (c *compiler) contracted(p *pair) (*value, error) {
+func (c *compiler) contracted(p *pair) *value {
 	if c.isLayer(p) {
 		return c.einsumLayer(p)
 	}
 	if len(p.sum) == 0 {
 		// Nothing is summed over: numbers are multiplied with broadcasting.
-		a, err := c.grouped(p.a, p.batch, p.left, slices.Repeat([]int{0}, len(p.right)))
-		if err != nil {
-			return nil, err
-		}
-		b, err := c.grouped(p.b, p.batch, slices.Repeat([]int{0}, len(p.left)), p.right)
-		if err != nil {
-			return nil, err
-		}
+		a := c.grouped(p.a, p.batch, p.left, slices.Repeat([]int{0}, len(p.right)))
+		b := c.grouped(p.b, p.batch, slices.Repeat([]int{0}, len(p.left)), p.right)
 		return c.combine(graph.Mul, a, b)
 	}
-	a, err := c.merged(p.a, p.batch, p.left, p.sum)
-	if err != nil {
-		return nil, err
-	}
-	b, err := c.merged(p.b, p.batch, p.sum, p.right)
-	if err != nil {
-		return nil, err
-	}
+	a := c.merged(p.a, p.batch, p.left, p.sum)
+	b := c.merged(p.b, p.batch, p.sum, p.right)
 	return c.product(a, b)
 }
 
 // einsumLayer emits a product with a matrix as a layer. The matrix is stored as
 // in×out or out×in with several axes for each.
-func (c *compiler) einsumLayer(p *pair) (*value, error) {
+func (c *compiler) einsumLayer(p *pair) *value {
 	inByOut := sameLabels(p.b.labels[:len(p.sum)], p.sum)
 	sum := p.b.labels[len(p.right):]
 	if inByOut {
 		sum = p.b.labels[:len(p.sum)]
 	}
-	x, err := c.grouped(p.a, p.left, sum)
-	if err != nil {
-		return nil, err
-	}
+	x := c.grouped(p.a, p.left, sum)
 	in, out := graph.Product(p.shape(sum)), graph.Product(p.shape(p.right))
-	if x, err = c.alias(x, append(p.shape(p.left), in), 0); err != nil {
-		return nil, err
-	}
+	x = c.alias(x, append(p.shape(p.left), in), 0)
 	w := &value{slot: p.b.v.slot, shape: []int{in, out}, batch: -1, fromInts: p.b.v.fromInts}
 	if !inByOut {
 		w.shape = []int{out, in}
@@ -435,14 +380,14 @@ func (c *compiler) einsumLayer(p *pair) (*value, error) {
 }
 
 // permuted returns a term with its axes in this order.
-func (c *compiler) permuted(t *term, labels []int) (*value, error) {
+func (c *compiler) permuted(t *term, labels []int) *value {
 	if slices.Equal(t.labels, labels) {
-		return t.v, nil
+		return t.v
 	}
 	perm := make([]int, len(labels))
 	for i, label := range labels {
 		if perm[i] = slices.Index(t.labels, label); perm[i] < 0 {
-			return nil, errors.New("a label of the result has no axis")
+			panic(refuse("a label of the result has no axis"))
 		}
 	}
 	return c.transpose(t.v, perm)
@@ -450,12 +395,12 @@ func (c *compiler) permuted(t *term, labels []int) (*value, error) {
 
 // grouped returns a term with its axes in the order of these lists. Label 0, which
 // no axis has, adds one of length 1.
-func (c *compiler) grouped(t *term, lists ...[]int) (*value, error) {
+func (c *compiler) grouped(t *term, lists ...[]int) *value {
 	all := slices.Concat(lists...)
 	order := slices.DeleteFunc(slices.Clone(all), func(label int) bool { return label == 0 })
-	v, err := c.permuted(t, order)
-	if err != nil || len(order) == len(all) {
-		return v, err
+	v := c.permuted(t, order)
+	if len(order) == len(all) {
+		return v
 	}
 	shape, batch, k := []int{}, -1, 0
 	for i, label := range all {
@@ -474,11 +419,8 @@ func (c *compiler) grouped(t *term, lists ...[]int) (*value, error) {
 
 // merged returns a term as matrices: the axes of batch, then those of rows and of
 // columns, each merged to one.
-func (c *compiler) merged(t *term, batch, rows, cols []int) (*value, error) {
-	v, err := c.grouped(t, batch, rows, cols)
-	if err != nil {
-		return nil, err
-	}
+func (c *compiler) merged(t *term, batch, rows, cols []int) *value {
+	v := c.grouped(t, batch, rows, cols)
 	nb, nr := len(batch), len(batch)+len(rows)
 	shape := slices.Concat(v.shape[:nb], []int{graph.Product(v.shape[nb:nr]), graph.Product(v.shape[nr:])})
 	at := v.batch

@@ -1,8 +1,6 @@
 package compile
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"slices"
 
@@ -12,15 +10,15 @@ import (
 
 func init() {
 	register("Elementwise", map[string]operator{
-		"Add":             {translate: func(c *compiler) error { return c.arithmetic(graph.Add, addInt) }, inputs: 2},
-		"Sub":             {translate: func(c *compiler) error { return c.arithmetic(graph.Sub, subInt) }, inputs: 2},
-		"Mul":             {translate: func(c *compiler) error { return c.arithmetic(graph.Mul, mulInt) }, inputs: 2},
-		"Div":             {translate: func(c *compiler) error { return c.arithmetic(graph.Div, divInt) }, inputs: 2},
+		"Add":             {translate: func(c *compiler) { c.arithmetic(graph.Add, addInt) }, inputs: 2},
+		"Sub":             {translate: func(c *compiler) { c.arithmetic(graph.Sub, subInt) }, inputs: 2},
+		"Mul":             {translate: func(c *compiler) { c.arithmetic(graph.Mul, mulInt) }, inputs: 2},
+		"Div":             {translate: func(c *compiler) { c.arithmetic(graph.Div, divInt) }, inputs: 2},
 		"Pow":             {translate: (*compiler).pow, inputs: 2, note: "a stored exponent of whole numbers is a constant unless it is to be learnt"},
-		"PRelu":           {translate: func(c *compiler) error { return c.arithmetic(graph.PRelu, nil) }, inputs: 2},
-		"Min":             {translate: func(c *compiler) error { return c.variadic(graph.Min) }, inputs: anyNumber, note: "two equal numbers share the derivative"},
-		"Max":             {translate: func(c *compiler) error { return c.variadic(graph.Max) }, inputs: anyNumber, note: "two equal numbers share the derivative"},
-		"Sum":             {translate: func(c *compiler) error { return c.variadic(graph.Add) }, inputs: anyNumber},
+		"PRelu":           {translate: func(c *compiler) { c.arithmetic(graph.PRelu, nil) }, inputs: 2},
+		"Min":             {translate: func(c *compiler) { c.variadic(graph.Min) }, inputs: anyNumber, note: "two equal numbers share the derivative"},
+		"Max":             {translate: func(c *compiler) { c.variadic(graph.Max) }, inputs: anyNumber, note: "two equal numbers share the derivative"},
+		"Sum":             {translate: func(c *compiler) { c.variadic(graph.Add) }, inputs: anyNumber},
 		"Relu":            unaryOperator(graph.Relu{}),
 		"Tanh":            unaryOperator(graph.Tanh),
 		"Sigmoid":         unaryOperator(graph.Sigmoid),
@@ -68,28 +66,27 @@ func init() {
 
 // unaryOperator returns an elementwise operator of one tensor, without attributes.
 func unaryOperator(o graph.Op) operator {
-	return operator{translate: func(c *compiler) error { return c.elementwise(o) }, inputs: 1}
+	return operator{translate: func(c *compiler) { c.elementwise(o) }, inputs: 1}
 }
 
-func (c *compiler) elementwise(o graph.Op) error {
-	if v, err := c.input(0); err == nil && v.isInt && intFunctions[c.node.OpType] != nil {
-		return c.result(c.mapInts(v, intFunctions[c.node.OpType]))
+func (c *compiler) elementwise(o graph.Op) {
+	if v := c.input(0); v.isInt && intFunctions[c.node.OpType] != nil {
+		c.result(c.mapInts(v, intFunctions[c.node.OpType]))
+		return
 	}
-	v, err := c.float(0)
-	if err != nil {
-		return err
-	}
-	return c.result(c.emit(o, v.shape, v.batch, v))
+	v := c.float(0)
+	c.result(c.emit(o, v.shape, v.batch, v))
 }
 
 // rounding returns the operator of a function that rounds. Shapes computed from
 // the batch size are whole already.
 func rounding(o graph.Op) operator {
-	return operator{inputs: 1, note: "its derivative is 0: a tensor that acts through nothing else is no parameter", translate: func(c *compiler) error {
-		if v, err := c.input(0); err == nil && v.real {
-			return c.result(v, nil)
+	return operator{inputs: 1, note: "its derivative is 0: a tensor that acts through nothing else is no parameter", translate: func(c *compiler) {
+		if v := c.input(0); v.real {
+			c.result(v)
+			return
 		}
-		return c.elementwise(o)
+		c.elementwise(o)
 	}}
 }
 
@@ -100,16 +97,13 @@ type floatAttr struct {
 }
 
 // withFloats builds an elementwise operator from its float attributes.
-func (c *compiler) withFloats(o attrOp) error {
+func (c *compiler) withFloats(o attrOp) {
 	var args []float64
 	for _, a := range o.attrs {
-		v, err := c.attrFloat(a.name, a.def)
-		if err != nil {
-			return err
-		}
+		v := c.attrFloat(a.name, a.def)
 		args = append(args, v)
 	}
-	return c.elementwise(o.make(args))
+	c.elementwise(o.make(args))
 }
 
 // An attrOp is an elementwise operator with float attributes.
@@ -119,7 +113,7 @@ type attrOp struct {
 }
 
 func (o attrOp) operator() operator {
-	return operator{translate: func(c *compiler) error { return c.withFloats(o) }, inputs: 1}
+	return operator{translate: func(c *compiler) { c.withFloats(o) }, inputs: 1}
 }
 
 var (
@@ -133,31 +127,31 @@ var (
 	hardSigmoidAttr = attrOp{[]floatAttr{{"alpha", 0.2}, {"beta", 0.5}}, func(a []float64) graph.Op { return graph.HardSigmoid(a[0], a[1]) }}
 )
 
-func (c *compiler) gelu() error {
+func (c *compiler) gelu() {
 	switch a := c.attrString("approximate", "none"); a {
 	case "none":
-		return c.elementwise(graph.Gelu)
+		c.elementwise(graph.Gelu)
+		return
 	case "tanh":
-		return c.elementwise(graph.GeluTanh())
+		c.elementwise(graph.GeluTanh())
+		return
 	default:
-		return fmt.Errorf("approximate=%q is not known", a)
+		panic(refuse("approximate=%q is not known", a))
 	}
 }
 
-func (c *compiler) celu() error {
-	alpha, err := c.attrFloat("alpha", 1)
-	if err != nil {
-		return err
-	}
+func (c *compiler) celu() {
+	alpha := c.attrFloat("alpha", 1)
 	if alpha <= 0 {
-		return fmt.Errorf("alpha is %v, not positive", alpha)
+		panic(refuse("alpha is %v, not positive", alpha))
 	}
-	return c.elementwise(graph.Celu(alpha))
+	c.elementwise(graph.Celu(alpha))
 }
 
-func (c *compiler) clip() error {
-	if v, err := c.input(0); err == nil && v.isInt {
-		return c.result(c.clipInts(v))
+func (c *compiler) clip() {
+	if v := c.input(0); v.isInt {
+		c.result(c.clipInts(v))
+		return
 	}
 	lo, hi := math.Inf(-1), math.Inf(1)
 	if a := c.node.Attr("min"); a != nil {
@@ -166,77 +160,60 @@ func (c *compiler) clip() error {
 	if a := c.node.Attr("max"); a != nil {
 		hi = float64(a.F)
 	}
-	lo, err := c.scalar(1, lo)
-	if err != nil {
-		return err
-	}
-	if hi, err = c.scalar(2, hi); err != nil {
-		return err
-	}
+	lo = c.scalar(1, lo)
+	hi = c.scalar(2, hi)
 	if math.IsNaN(lo) || math.IsNaN(hi) {
-		return fmt.Errorf("its bounds are %v and %v", lo, hi)
+		panic(refuse("its bounds are %v and %v", lo, hi))
 	}
-	return c.elementwise(graph.Clip(lo, hi))
+	c.elementwise(graph.Clip(lo, hi))
 }
 
 // combine emits an elementwise function of two tensors, with broadcasting.
-func (c *compiler) combine(fn graph.BinaryFunc, a, b *value) (*value, error) {
+func (c *compiler) combine(fn graph.BinaryFunc, a, b *value) *value {
 	both := c.aligned(false, a, b)
 	a, b = both[0], both[1]
-	shape, batch, ia, ib, err := c.broadcast(a, b)
-	if err != nil {
-		return nil, err
-	}
+	shape, batch, ia, ib := c.broadcast(a, b)
 	return c.emit(&graph.Binary{Fn: fn, Left: ia, Right: ib}, shape, batch, a, b)
 }
 
 // combineInto is combine with the condition that the result has the shape of a.
-func (c *compiler) combineInto(fn graph.BinaryFunc, a, b *value) (*value, error) {
-	shape, batch, err := broadcastShape(a, b, 0)
-	if err != nil {
-		return nil, err
-	}
+func (c *compiler) combineInto(fn graph.BinaryFunc, a, b *value) *value {
+	shape, batch := broadcastShape(a, b, 0)
 	if !slices.Equal(shape, a.shape) || batch != a.batch {
-		return nil, fmt.Errorf("a tensor of shape %v does not broadcast to %v", b.shape, a.shape)
+		panic(refuse("a tensor of shape %v does not broadcast to %v", b.shape, a.shape))
 	}
 	return c.combine(fn, a, b)
 }
 
 // arithmetic translates a function of two tensors, or of known integers if
 // onInts is not nil. An Add after a dense layer may become its bias.
-func (c *compiler) arithmetic(fn graph.BinaryFunc, onInts func(a, b affine) (affine, error)) error {
-	a, err := c.input(0)
-	if err != nil {
-		return err
-	}
-	b, err := c.input(1)
-	if err != nil {
-		return err
-	}
+func (c *compiler) arithmetic(fn graph.BinaryFunc, onInts func(a, b affine) affine) {
+	a := c.input(0)
+	b := c.input(1)
 	if a.isInt && b.isInt && onInts != nil {
-		return c.result(c.combineInts(a, b, onInts))
+		c.result(c.combineInts(a, b, onInts))
+		return
 	}
-	if a, err = c.float(0); err != nil {
-		return err
-	}
-	if b, err = c.float(1); err != nil {
-		return err
-	}
+	a = c.float(0)
+	b = c.float(1)
 	if c.node.OpType == "Div" && c.integerType() != 0 {
 		fn = graph.DivTrunc
 	}
 	if c.node.OpType == "Add" {
 		if v := c.fuseBias(a, b, 0); v != nil {
-			return c.result(v, nil)
+			c.result(v)
+			return
 		}
 		if v := c.fuseBias(b, a, 1); v != nil {
-			return c.result(v, nil)
+			c.result(v)
+			return
 		}
 	}
 	if c.node.OpType == "PRelu" {
-		return c.result(c.combineInto(fn, a, b))
+		c.result(c.combineInto(fn, a, b))
+		return
 	}
-	return c.result(c.combine(fn, a, b))
+	c.result(c.combine(fn, a, b))
 }
 
 func fractional(v float64) bool { return v != math.Trunc(v) }
@@ -244,7 +221,7 @@ func fractional(v float64) bool { return v != math.Trunc(v) }
 // pow translates Pow. A stored exponent of whole numbers is no parameter unless
 // it is to be learnt: the power of a negative number has no derivative with
 // respect to its exponent.
-func (c *compiler) pow() error {
+func (c *compiler) pow() {
 	if c.has(1) {
 		name := c.node.Inputs[1]
 		in := c.inits[name]
@@ -253,84 +230,65 @@ func (c *compiler) pow() error {
 			c.decisions[name] = learnt.Decision{Reason: "is an exponent of whole numbers", Doubtful: true}
 		}
 	}
-	return c.arithmetic(graph.Pow, nil)
+	c.arithmetic(graph.Pow, nil)
 }
 
 // variadic combines any number of inputs from left to right.
-func (c *compiler) variadic(fn graph.BinaryFunc) error { return c.result(c.combineAll(fn)) }
+func (c *compiler) variadic(fn graph.BinaryFunc) { c.result(c.combineAll(fn)) }
 
-func (c *compiler) combineAll(fn graph.BinaryFunc) (*value, error) {
+func (c *compiler) combineAll(fn graph.BinaryFunc) *value {
 	if f := intFunctions2[c.node.OpType]; f != nil && c.allInts() {
 		return c.combineAllInts(f)
 	}
-	acc, err := c.float(0)
-	for i := 1; i < len(c.node.Inputs) && err == nil; i++ {
-		var v *value
-		if v, err = c.float(i); err == nil {
-			acc, err = c.combine(fn, acc, v)
-		}
+	acc := c.float(0)
+	for i := 1; i < len(c.node.Inputs); i++ {
+		acc = c.combine(fn, acc, c.float(i))
 	}
-	return acc, err
+	return acc
 }
 
-func (c *compiler) mean() error {
-	sum, err := c.combineAll(graph.Add)
-	if err != nil {
-		return err
-	}
-	return c.result(c.combine(graph.Div, sum, c.addConstant([]float64{float64(len(c.node.Inputs))}, []int{})))
+func (c *compiler) mean() {
+	sum := c.combineAll(graph.Add)
+	c.result(c.combine(graph.Div, sum, c.addConstant([]float64{float64(len(c.node.Inputs))}, []int{})))
 }
 
-func (c *compiler) identity() error {
-	v, err := c.input(0)
-	if err != nil {
-		return err
-	}
-	return c.result(v, nil)
+func (c *compiler) identity() {
+	v := c.input(0)
+	c.result(v)
 }
 
 // dropout is the identity outside of training.
-func (c *compiler) dropout() error {
+func (c *compiler) dropout() {
 	if c.training {
-		return c.trainingDropout()
+		c.trainingDropout()
+		return
 	}
 	if c.has(2) {
-		training, err := c.constants(2)
-		if err != nil {
-			return err
-		}
-		ratio, err := c.scalar(1, 0.5)
-		if err != nil {
-			return err
-		}
+		training := c.constants(2)
+		ratio := c.scalar(1, 0.5)
 		if ratio != 0 && slices.ContainsFunc(training, func(k int) bool { return k != 0 }) {
-			return errors.New("training_mode is on; export the model in evaluation mode")
+			panic(refuse("training_mode is on; export the model in evaluation mode"))
 		}
 	}
-	return c.identity()
+	c.identity()
 }
 
 // trainingDropout drops elements at random. Its ratio is an attribute before opset 12.
-func (c *compiler) trainingDropout() error {
-	ratio, err := c.attrFloat("ratio", 0.5)
-	if err == nil && c.opset >= 12 {
-		ratio, err = c.scalar(1, 0.5)
+func (c *compiler) trainingDropout() {
+	ratio := c.attrFloat("ratio", 0.5)
+	if c.opset >= 12 {
+		ratio = c.scalar(1, 0.5)
 	}
-	if err != nil {
-		return err
-	}
-	x, err := c.float(0)
-	if err != nil {
-		return err
-	}
+	x := c.float(0)
 	switch {
 	case !(ratio >= 0 && ratio < 1):
-		return fmt.Errorf("its ratio is %v, but must be at least 0 and below 1", ratio)
+		panic(refuse("its ratio is %v, but must be at least 0 and below 1", ratio))
 	case ratio == 0:
-		return c.identity()
+		c.identity()
+		return
 	case c.prog.Slots[x.slot].Static:
-		return errors.New("it drops elements of what does not depend on the input, and cannot be trained")
+		panic(refuse("it drops elements of what does not depend on the input, and cannot be trained"))
 	}
 	c.prog.Dropouts++
-	return c.result(c.emit(&graph.Dropout{Ratio: ratio, Layer: c.prog.Dropouts - 1}, x.shape, x.batch, x))
+	c.result(c.emit(&graph.Dropout{Ratio: ratio, Layer: c.prog.Dropouts - 1}, x.shape, x.batch, x))
 }

@@ -1,8 +1,6 @@
 package compile
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"slices"
 
@@ -13,8 +11,8 @@ import (
 
 func init() {
 	register("Comparisons and masks", map[string]operator{
-		"ArgMax": {translate: func(c *compiler) error { return c.argMax(false) }, inputs: 1, note: "no derivative"},
-		"ArgMin": {translate: func(c *compiler) error { return c.argMax(true) }, inputs: 1, note: "no derivative"},
+		"ArgMax": {translate: func(c *compiler) { c.argMax(false) }, inputs: 1, note: "no derivative"},
+		"ArgMin": {translate: func(c *compiler) { c.argMax(true) }, inputs: 1, note: "no derivative"},
 	})
 }
 
@@ -59,19 +57,18 @@ func (c *compiler) integerType() onnx.DataType {
 
 // checkIntegers returns an error if the node cannot be applied to integers of type t
 // that depend on the input.
-func (c *compiler) checkIntegers(t onnx.DataType) error {
+func (c *compiler) checkIntegers(t onnx.DataType) {
 	if t == 0 || !standard(c.node) {
-		return nil
+		return
 	}
 	switch integerRules[c.node.OpType] {
 	case 0:
-		return fmt.Errorf("it is applied to %v numbers that depend on the input, which is not supported; cast them to floating point before it", t)
+		panic(refuse("it is applied to %v numbers that depend on the input, which is not supported; cast them to floating point before it", t))
 	case computes:
 		if t != onnx.Int64 && t != onnx.Int32 {
-			return fmt.Errorf("it computes with %v numbers that depend on the input, which would overflow; only int32 and int64 are supported", t)
+			panic(refuse("it computes with %v numbers that depend on the input, which would overflow; only int32 and int64 are supported", t))
 		}
 	}
-	return nil
 }
 
 // setIntegers marks the results of a node that was applied to integers of type t.
@@ -109,29 +106,23 @@ func typeOf(v *value) onnx.DataType {
 
 // lookUp takes the rows of v along an axis that the integers in at say, which depend
 // on the input.
-func (c *compiler) lookUp(v *value, ax int, at *value) (*value, error) {
+func (c *compiler) lookUp(v *value, ax int, at *value) *value {
 	t := typeOf(v)
 	if at.integer == 0 || at.integer == onnx.Bool {
-		return nil, errors.New("its indices are neither integers known without running the network nor integers computed from integer inputs")
+		panic(refuse("its indices are neither integers known without running the network nor integers computed from integer inputs"))
 	}
 	if v.isInt {
-		var err error
-		if v, err = c.toFloat(v); err != nil {
-			return nil, err
-		}
+		v = c.toFloat(v)
 	}
 	if v.batch >= 0 || !c.isStatic(v) {
-		return nil, errors.New("both its tensor and its indices depend on the input, which would mix examples")
+		panic(refuse("both its tensor and its indices depend on the input, which would mix examples"))
 	}
 	o := &graph.Lookup{Name: brief(c.node.Inputs[0], 80), Outer: graph.Product(v.shape[:ax]), Rows: v.shape[ax], Inner: graph.Product(v.shape[ax+1:])}
 	if v.weight != nil && !v.transposed && o.Outer == 1 {
 		o.Padding = c.padding(v.weight, o)
 	}
-	out, err := c.emit(o, slices.Concat(v.shape[:ax], at.shape, v.shape[ax+1:]), at.batch+ax, at, v)
-	if err != nil {
-		return nil, err
-	}
-	return ofType(out, t), nil
+	out := c.emit(o, slices.Concat(v.shape[:ax], at.shape, v.shape[ax+1:]), at.batch+ax, at, v)
+	return ofType(out, t)
 }
 
 // padding returns the number, plus one, of the row of a table that was not learnt, or
@@ -160,48 +151,36 @@ func (c *compiler) padding(in *initializer, o *graph.Lookup) int {
 
 // castDepending casts numbers that depend on the input. The result of a cast to
 // integers has no derivative: it is constant between jumps.
-func (c *compiler) castDepending(to onnx.DataType, v *value) (*value, error) {
+func (c *compiler) castDepending(to onnx.DataType, v *value) *value {
 	from := v.integer
 	switch {
 	case !to.IsFloat() && !to.IsInt():
-		return nil, fmt.Errorf("a cast to %v", to)
+		panic(refuse("a cast to %v", to))
 	case to.IsFloat():
-		return ofType(v, 0), nil
+		return ofType(v, 0)
 	case to == onnx.Bool && from != onnx.Bool:
 		zero := c.addConstant([]float64{0}, []int{})
-		out, err := c.combine(graph.NotEqual, v, zero)
-		if err != nil {
-			return nil, err
-		}
-		return ofType(out, onnx.Bool), nil
+		out := c.combine(graph.NotEqual, v, zero)
+		return ofType(out, onnx.Bool)
 	case from == 0: // ONNX casts to integers by truncation
-		out, err := c.emit(graph.Trunc, v.shape, v.batch, v)
-		if err != nil {
-			return nil, err
-		}
-		return ofType(out, to), nil
+		out := c.emit(graph.Trunc, v.shape, v.batch, v)
+		return ofType(out, to)
 	case from == onnx.Bool || to == from || to == onnx.Int64 || to == onnx.Int32:
 		// Integers that do not fit into 32 bits would be past every table.
-		return ofType(v, to), nil
+		return ofType(v, to)
 	}
-	return nil, fmt.Errorf("a cast of %v numbers that depend on the input to %v, which may not hold them, is not supported", from, to)
+	panic(refuse("a cast of %v numbers that depend on the input to %v, which may not hold them, is not supported", from, to))
 }
 
 // modDepending translates Mod of integers that depend on the input.
-func (c *compiler) modDepending() error {
-	a, err := c.float(0)
-	if err != nil {
-		return err
-	}
-	b, err := c.float(1)
-	if err != nil {
-		return err
-	}
+func (c *compiler) modDepending() {
+	a := c.float(0)
+	b := c.float(1)
 	fn := graph.Mod
 	if c.attrInt("fmod", 0) != 0 {
 		fn = graph.Rem
 	}
-	return c.result(c.combine(fn, a, b))
+	c.result(c.combine(fn, a, b))
 }
 
 // depends reports whether the numbers of v depend on the input.
@@ -209,170 +188,109 @@ func (c *compiler) depends(v *value) bool { return !v.isInt && !c.isStatic(v) }
 
 // compareDepending translates a function that is constant between jumps, of two tensors
 // of which one depends on the input.
-func (c *compiler) compareDepending(fn graph.BinaryFunc) error {
-	a, err := c.float(0)
-	if err != nil {
-		return err
-	}
-	b, err := c.float(1)
-	if err != nil {
-		return err
-	}
-	out, err := c.combine(fn, a, b)
-	if err != nil {
-		return err
-	}
-	return c.result(ofType(out, onnx.Bool), nil)
+func (c *compiler) compareDepending(fn graph.BinaryFunc) {
+	a := c.float(0)
+	b := c.float(1)
+	out := c.combine(fn, a, b)
+	c.result(ofType(out, onnx.Bool))
 }
 
 // whereDepending translates Where with a condition that depends on the input.
-func (c *compiler) whereDepending(cond *value) error {
+func (c *compiler) whereDepending(cond *value) {
 	in := []*value{cond, nil, nil}
 	var t onnx.DataType
 	for i := 1; i <= 2; i++ {
-		v, err := c.input(i)
-		if err != nil {
-			return err
-		}
+		v := c.input(i)
 		t = max(t, typeOf(v))
-		if in[i], err = c.float(i); err != nil {
-			return err
-		}
+		in[i] = c.float(i)
 	}
-	out, err := c.choice(in)
-	if err != nil {
-		return err
-	}
-	return c.result(ofType(out, t), nil)
+	out := c.choice(in)
+	c.result(ofType(out, t))
 }
 
 // choice emits a graph.Where of a condition and two tensors, with broadcasting.
-func (c *compiler) choice(in []*value) (*value, error) {
-	shape, batch, err := broadcastShape(in[1], in[2], 0)
-	if err == nil {
-		shape, batch, err = broadcastShape(&value{shape: shape, batch: batch}, in[0], 0)
-	}
-	if err != nil {
-		return nil, err
-	}
+func (c *compiler) choice(in []*value) *value {
+	shape, batch := broadcastShape(in[1], in[2], 0)
+	shape, batch = broadcastShape(&value{shape: shape, batch: batch}, in[0], 0)
 	var from [3][]int32
 	for i, v := range in {
-		if from[i], err = c.broadcastTable(shape, v.shape); err != nil {
-			return nil, err
-		}
+		from[i] = c.broadcastTable(shape, v.shape)
 	}
 	return c.emit(&graph.Where{Cond: from[0], Left: from[1], Right: from[2]}, shape, batch, in...)
 }
 
 // oneHotDepending returns the one-hot vectors, along a new axis, of integers that depend
 // on the input. values holds the number for the other classes and that for the one.
-func (c *compiler) oneHotDepending(at *value, ax, depth int, values *value) (*value, error) {
+func (c *compiler) oneHotDepending(at *value, ax, depth int, values *value) *value {
 	t := typeOf(values)
 	if values.isInt {
-		var err error
-		if values, err = c.toFloat(values); err != nil {
-			return nil, err
-		}
+		values = c.toFloat(values)
 	}
 	batch := at.batch
 	if batch >= ax {
 		batch++
 	}
-	column, err := c.alias(at, slices.Insert(slices.Clone(at.shape), ax, 1), batch)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.spend(numberBytes * depth); err != nil {
-		return nil, err
-	}
+	column := c.alias(at, slices.Insert(slices.Clone(at.shape), ax, 1), batch)
+	c.spend(numberBytes * depth)
 	classes := make([]float64, depth)
 	for k := range classes {
 		classes[k] = float64(k)
 	}
-	is, err := c.combine(graph.Indicator(depth), column, c.addConstant(classes, append([]int{depth}, slices.Repeat([]int{1}, len(at.shape)-ax)...)))
-	if err != nil {
-		return nil, err
-	}
-	values, err = c.alias(values, []int{2}, -1)
-	if err != nil {
-		return nil, err
-	}
-	off, err := c.takeAxis(values, 0, []int{0}, nil)
-	if err != nil {
-		return nil, err
-	}
-	on, err := c.takeAxis(values, 0, []int{1}, nil)
-	if err != nil {
-		return nil, err
-	}
-	out, err := c.choice([]*value{is, on, off})
-	if err != nil {
-		return nil, err
-	}
-	return ofType(out, t), nil
+	is := c.combine(graph.Indicator(depth), column, c.addConstant(classes, append([]int{depth}, slices.Repeat([]int{1}, len(at.shape)-ax)...)))
+	values = c.alias(values, []int{2}, -1)
+	off := c.takeAxis(values, 0, []int{0}, nil)
+	on := c.takeAxis(values, 0, []int{1}, nil)
+	out := c.choice([]*value{is, on, off})
+	return ofType(out, t)
 }
 
 // gatherDepending translates GatherElements with indices that depend on the input.
-func (c *compiler) gatherDepending(v, at *value, ax int) (*value, error) {
+func (c *compiler) gatherDepending(v, at *value, ax int) *value {
 	t := typeOf(v)
 	if v.isInt {
-		var err error
-		if v, err = c.toFloat(v); err != nil {
-			return nil, err
-		}
+		v = c.toFloat(v)
 	}
 	if len(at.shape) != len(v.shape) {
-		return nil, fmt.Errorf("indices of shape %v for a tensor of shape %v", at.shape, v.shape)
+		panic(refuse("indices of shape %v for a tensor of shape %v", at.shape, v.shape))
 	}
 	for d, n := range at.shape {
 		if d != ax && n > v.shape[d] {
-			return nil, fmt.Errorf("indices of shape %v for a tensor of shape %v", at.shape, v.shape)
+			panic(refuse("indices of shape %v for a tensor of shape %v", at.shape, v.shape))
 		}
 	}
 	if at.isBatch(ax) || v.batch != at.batch || at.shape[v.batch] != v.shape[v.batch] || at.leading() != v.leading() {
-		return nil, errMixes
+		panic(errMixes)
 	}
 	st := strides(v.shape)
-	base, err := c.table(at.shape, func(d, i int) int {
+	base := c.table(at.shape, func(d, i int) int {
 		if d == ax {
 			return 0
 		}
 		return i * st[d]
 	})
-	if err != nil {
-		return nil, err
-	}
 	o := &graph.Pickup{Base: base, Length: v.shape[ax], Stride: st[ax], Name: brief(c.node.Inputs[0], 80)}
-	out, err := c.emit(o, at.shape, at.batch, v, at)
-	if err != nil {
-		return nil, err
-	}
-	return ofType(out, t), nil
+	out := c.emit(o, at.shape, at.batch, v, at)
+	return ofType(out, t)
 }
 
 // argMax translates ArgMax and ArgMin.
-func (c *compiler) argMax(smallest bool) error {
-	x, err := c.float(0)
-	if err != nil {
-		return err
-	}
-	ax, err := axis(c.attrInt("axis", 0), len(x.shape))
-	if err != nil {
-		return err
-	}
+func (c *compiler) argMax(smallest bool) {
+	x := c.float(0)
+	ax := axis(c.attrInt("axis", 0), len(x.shape))
 	if x.isBatch(ax) {
-		return errMixes
+		panic(errMixes)
 	}
 	o := &graph.ArgMax{Outer: graph.Product(x.shape[:ax]), Length: x.shape[ax], Inner: graph.Product(x.shape[ax+1:]), Min: smallest, Last: c.attrInt("select_last_index", 0) != 0}
 	kept := slices.Clone(x.shape)
 	kept[ax] = 1
-	out, err := c.emit(o, kept, x.batch, x)
-	if err != nil || c.attrInt("keepdims", 1) != 0 {
-		return c.result(out, err)
+	out := c.emit(o, kept, x.batch, x)
+	if c.attrInt("keepdims", 1) != 0 {
+		c.result(out)
+		return
 	}
 	batch := out.batch
 	if batch > ax {
 		batch--
 	}
-	return c.result(c.alias(out, slices.Delete(slices.Clone(kept), ax, ax+1), batch))
+	c.result(c.alias(out, slices.Delete(slices.Clone(kept), ax, ax+1), batch))
 }

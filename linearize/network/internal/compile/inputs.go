@@ -1,7 +1,6 @@
 package compile
 
 import (
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -14,7 +13,7 @@ import (
 
 // declareInputs makes the slot that holds the network's inputs one after another, and a
 // value for each. Of several, those that do not influence the output are left out.
-func (c *compiler) declareInputs(o *Options) error {
+func (c *compiler) declareInputs(o *Options) {
 	var inputs []*onnx.ValueInfo
 	for _, in := range c.graph.Inputs {
 		if c.inits[in.Name] == nil {
@@ -27,36 +26,30 @@ func (c *compiler) declareInputs(o *Options) error {
 		inputs = c.influential(inputs)
 	}
 	if len(inputs) == 0 {
-		return fmt.Errorf("network: none of the model's %d inputs besides its weights influences the output; export it again", declared)
+		panic(refuse("network: none of the model's %d inputs besides its weights influences the output; export it again", declared))
 	}
 	p := c.prog
 	for _, in := range inputs {
-		shape, err := c.inputShape(in, several)
-		if err != nil {
-			return err
-		}
+		shape := c.inputShape(in, several)
 		p.Inputs = append(p.Inputs, graph.Input{Name: in.Name, Shape: shape, Offset: p.D})
 		p.D += graph.Product(shape)
 	}
 	if o.Columns != nil {
-		if err := c.setColumns(o); err != nil {
-			return err
-		}
+		c.setColumns(o)
 	}
 	if p.D > maxElements {
-		return fmt.Errorf("network: the %d inputs have %d elements an example; at most %d are allowed", len(inputs), p.D, maxElements)
+		panic(refuse("network: the %d inputs have %d elements an example; at most %d are allowed", len(inputs), p.D, maxElements))
 	}
 	p.Input = c.addSlot(graph.Slot{Size: p.D, Param: -1})
 	for i, in := range inputs {
-		if err := c.declareInput(in, &p.Inputs[i]); err != nil {
-			return fmt.Errorf("network: input %s: %w", quote(in.Name), err)
+		if err := attempt(func() { c.declareInput(in, &p.Inputs[i]) }); err != nil {
+			panic(refuse("network: input %s: %w", quote(in.Name), err))
 		}
 	}
-	return nil
 }
 
 // setColumns makes the inputs those columns of a row that the options say.
-func (c *compiler) setColumns(o *Options) error {
+func (c *compiler) setColumns(o *Options) {
 	p := c.prog
 	known := map[string]bool{}
 	for i := range p.Inputs {
@@ -65,24 +58,23 @@ func (c *compiler) setColumns(o *Options) error {
 		list, ok := o.Columns[in.Name]
 		switch want := graph.Product(in.Shape); {
 		case !ok:
-			return fmt.Errorf("network: input %s of %d numbers has no columns", quote(in.Name), want)
+			panic(refuse("network: input %s of %d numbers has no columns", quote(in.Name), want))
 		case len(list) != want:
-			return fmt.Errorf("network: input %s takes %d numbers (shape %v), and is given %d columns", quote(in.Name), want, in.Shape, len(list))
+			panic(refuse("network: input %s takes %d numbers (shape %v), and is given %d columns", quote(in.Name), want, in.Shape, len(list)))
 		}
 		for _, k := range list {
 			if k < 0 || k >= o.Width {
-				return fmt.Errorf("network: column %d of input %s is not among the %d of a row", k, quote(in.Name), o.Width)
+				panic(refuse("network: column %d of input %s is not among the %d of a row", k, quote(in.Name), o.Width))
 			}
 		}
 		in.Columns = slices.Clone(list)
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Columns)) {
 		if !known[name] {
-			return fmt.Errorf("network: no input %s influences the output; the inputs are %s", quote(name), names(p.Inputs))
+			panic(refuse("network: no input %s influences the output; the inputs are %s", quote(name), names(p.Inputs)))
 		}
 	}
 	p.D = o.Width
-	return nil
 }
 
 // names lists the names of inputs for an error.
@@ -108,39 +100,39 @@ func (c *compiler) influential(inputs []*onnx.ValueInfo) []*onnx.ValueInfo {
 }
 
 // inputShape returns the shape of one example of an input, without the batch dimension.
-func (c *compiler) inputShape(in *onnx.ValueInfo, several bool) ([]int, error) {
+func (c *compiler) inputShape(in *onnx.ValueInfo, several bool) []int {
 	if !in.Type.IsFloat() && !in.Type.IsInt() {
-		return nil, fmt.Errorf("network: input %s has type %v; only numbers and truth values are read", quote(in.Name), in.Type)
+		panic(refuse("network: input %s has type %v; only numbers and truth values are read", quote(in.Name), in.Type))
 	}
 	// Of several inputs, one may be a number an example, and a single one an index.
 	if !in.HasShape || len(in.Dims) == 0 || len(in.Dims) == 1 && (in.Dims[0].HasValue || !several && in.Type.IsFloat()) {
-		return nil, fmt.Errorf("network: input %s must have a declared shape of a batch dimension and at least one more, it has %d dimensions", quote(in.Name), len(in.Dims))
+		panic(refuse("network: input %s must have a declared shape of a batch dimension and at least one more, it has %d dimensions", quote(in.Name), len(in.Dims)))
 	}
 	shape := []int{}
 	for i, d := range in.Dims[1:] {
 		if d.Value <= 0 || d.Param != "" {
-			return nil, fmt.Errorf("network: dimension %d of input %s is not a fixed number; only the first (batch) dimension may be open, export with the others fixed", i+1, quote(in.Name))
+			panic(refuse("network: dimension %d of input %s is not a fixed number; only the first (batch) dimension may be open, export with the others fixed", i+1, quote(in.Name)))
 		}
 		if d.Value > maxElements {
-			return nil, fmt.Errorf("network: dimension %d of input %s is %d; at most %d elements an example are allowed", i+1, quote(in.Name), d.Value, maxElements)
+			panic(refuse("network: dimension %d of input %s is %d; at most %d elements an example are allowed", i+1, quote(in.Name), d.Value, maxElements))
 		}
 		shape = append(shape, int(d.Value))
 	}
 	if d := in.Dims[0]; d.HasValue && d.Value >= 1 {
 		batch := int(min(d.Value, math.MaxInt32))
 		if c.batch > 0 && c.batch != batch {
-			return nil, fmt.Errorf("network: input %s is declared for a batch of %d examples and another for %d; export all with an open batch dimension", quote(in.Name), batch, c.batch)
+			panic(refuse("network: input %s is declared for a batch of %d examples and another for %d; export all with an open batch dimension", quote(in.Name), batch, c.batch))
 		}
 		c.batch = batch
 	}
 	if _, err := Count(append([]int{1}, shape...)); err != nil {
-		return nil, fmt.Errorf("network: input %s: %w", quote(in.Name), err)
+		panic(refuse("network: input %s: %w", quote(in.Name), err))
 	}
-	return shape, nil
+	return shape
 }
 
 // declareInput makes the value of an input: the slot itself if there is no other.
-func (c *compiler) declareInput(info *onnx.ValueInfo, in *graph.Input) error {
+func (c *compiler) declareInput(info *onnx.ValueInfo, in *graph.Input) {
 	p := c.prog
 	shape := append([]int{1}, in.Shape...)
 	all := &value{slot: p.Input, shape: shape, batch: 0}
@@ -151,16 +143,9 @@ func (c *compiler) declareInput(info *onnx.ValueInfo, in *graph.Input) error {
 	}
 	if len(p.Inputs) == 1 && in.Columns == nil {
 		c.env[info.Name] = all
-		return nil
+		return
 	}
-	table, err := c.table([]int{graph.Product(shape)}, func(_, i int) int { return in.Column(i) })
-	if err != nil {
-		return err
-	}
-	v, err := c.emit(&graph.Index{Source: table}, shape, 0, all)
-	if err != nil {
-		return err
-	}
+	table := c.table([]int{graph.Product(shape)}, func(_, i int) int { return in.Column(i) })
+	v := c.emit(&graph.Index{Source: table}, shape, 0, all)
 	c.env[info.Name] = ofType(v, all.integer)
-	return nil
 }

@@ -1,8 +1,6 @@
 package compile
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -24,235 +22,161 @@ func init() {
 
 // perChannel returns input i, a vector with one number for each channel, in the
 // shape that broadcasts over an image with rank dimensions.
-func (c *compiler) perChannel(i int, channels, rank int) (*value, error) {
-	v, err := c.float(i)
-	if err != nil {
-		return nil, err
-	}
+func (c *compiler) perChannel(i int, channels, rank int) *value {
+	v := c.float(i)
 	if len(v.shape) != 1 || v.shape[0] != channels || v.batch >= 0 {
-		return nil, fmt.Errorf("input %d has shape %v for %d channels", i, v.shape, channels)
+		panic(refuse("input %d has shape %v for %d channels", i, v.shape, channels))
 	}
-	return &value{slot: v.slot, shape: slices.Concat([]int{channels}, slices.Repeat([]int{1}, rank-2)), batch: -1}, nil
+	return &value{slot: v.slot, shape: slices.Concat([]int{channels}, slices.Repeat([]int{1}, rank-2)), batch: -1}
 }
 
 // scaleAndShift emits x·scale + shift; shift may be nil.
-func (c *compiler) scaleAndShift(x, scale, shift *value) (*value, error) {
-	y, err := c.combineInto(graph.Mul, x, scale)
-	if err != nil || shift == nil {
-		return y, err
+func (c *compiler) scaleAndShift(x, scale, shift *value) *value {
+	y := c.combineInto(graph.Mul, x, scale)
+	if shift == nil {
+		return y
 	}
 	return c.combineInto(graph.Add, y, shift)
 }
 
-func (c *compiler) batchNorm() error {
-	x, err := c.float(0)
-	if err != nil {
-		return err
-	}
+func (c *compiler) batchNorm() {
+	x := c.float(0)
 	if len(x.shape) < 2 || x.batch > 0 {
-		return fmt.Errorf("its input of shape %v does not have the batch dimension first", x.shape)
+		panic(refuse("its input of shape %v does not have the batch dimension first", x.shape))
 	}
 	// Before opset 14, further outputs say that it is in training mode.
 	if c.attrInt("training_mode", 0) != 0 || len(c.node.Outputs) > 1 && c.opset < 14 {
-		return errors.New("it is in training mode, which would mix examples; export the model in evaluation mode")
+		panic(refuse("it is in training mode, which would mix examples; export the model in evaluation mode"))
 	}
 	if c.attrInt("spatial", 1) != 1 {
-		return errors.New("spatial=0 is not supported")
+		panic(refuse("spatial=0 is not supported"))
 	}
-	eps, err := c.attrFloat("epsilon", 1e-5)
-	if err != nil {
-		return err
-	}
+	eps := c.attrFloat("epsilon", 1e-5)
 	channels := x.shape[1]
-	mean, err := c.floats(3)
-	if err != nil {
-		return err
-	}
-	variance, err := c.floats(4)
-	if err != nil {
-		return err
-	}
+	mean := c.floats(3)
+	variance := c.floats(4)
 	if len(mean) != channels || len(variance) != channels {
-		return fmt.Errorf("%d means and %d variances for %d channels", len(mean), len(variance), channels)
+		panic(refuse("%d means and %d variances for %d channels", len(mean), len(variance), channels))
 	}
 	shift, inv := make([]float64, channels), make([]float64, channels)
 	for i, v := range variance {
 		if inv[i] = 1 / math.Sqrt(v+eps); !(v+eps > 0) || math.IsInf(v, 0) || math.IsInf(mean[i], 0) {
-			return fmt.Errorf("the running mean and variance of channel %d are %v and %v", i, mean[i], v)
+			panic(refuse("the running mean and variance of channel %d are %v and %v", i, mean[i], v))
 		}
 		shift[i] = -mean[i] * inv[i]
 	}
 	if c.training {
-		return c.trainingNorm(x, eps, mean, variance)
+		c.trainingNorm(x, eps, mean, variance)
+		return
 	}
 	shape := slices.Concat([]int{channels}, slices.Repeat([]int{1}, len(x.shape)-2))
-	y, err := c.scaleAndShift(x, c.addConstant(inv, shape), c.addConstant(shift, shape))
-	if err != nil {
-		return err
-	}
-	return c.result(c.channelAffine(y, 1, 2, channels))
+	y := c.scaleAndShift(x, c.addConstant(inv, shape), c.addConstant(shift, shape))
+	c.result(c.channelAffine(y, 1, 2, channels))
 }
 
 // trainingNorm normalizes by the moments of the minibatch.
-func (c *compiler) trainingNorm(x *value, eps float64, mean, variance []float64) error {
+func (c *compiler) trainingNorm(x *value, eps float64, mean, variance []float64) {
 	channels := len(mean)
-	scale, err := c.perChannel(1, channels, len(x.shape))
-	if err != nil {
-		return err
-	}
-	shift, err := c.perChannel(2, channels, len(x.shape))
-	if err != nil {
-		return err
-	}
+	scale := c.perChannel(1, channels, len(x.shape))
+	shift := c.perChannel(2, channels, len(x.shape))
 	// The file has a float32; what was meant is the decimal number that it is printed as.
-	momentum, err := c.attrFloat("momentum", 0.9)
-	if err == nil {
-		momentum, err = strconv.ParseFloat(strconv.FormatFloat(momentum, 'g', -1, 32), 64)
-	}
+	momentum, err := strconv.ParseFloat(strconv.FormatFloat(c.attrFloat("momentum", 0.9), 'g', -1, 32), 64)
 	if err != nil {
-		return err
+		panic(refusal{err})
 	}
 	p := c.prog
 	for _, name := range c.node.Inputs[3:5] {
 		if c.inits[name] == nil {
-			return fmt.Errorf("its running statistic %s is not stored as an initializer, so that training cannot write it", quote(name))
+			panic(refuse("its running statistic %s is not stored as an initializer, so that training cannot write it", quote(name)))
 		}
 	}
 	if p.Slots[x.slot].Static || !p.Slots[scale.slot].Static || !p.Slots[shift.slot].Static {
-		return errors.New("it does not normalize what depends on the input by a scale and shift that do not, and cannot be trained")
+		panic(refuse("it does not normalize what depends on the input by a scale and shift that do not, and cannot be trained"))
 	}
 	o := &graph.BatchNorm{Channels: channels, Inner: graph.Product(x.shape[2:]), Eps: eps, Layer: len(p.Norms)}
 	p.Norms = append(p.Norms, graph.Norm{Mean: c.node.Inputs[3], Variance: c.node.Inputs[4], Momentum: momentum, Start: [2][]float64{mean, variance}})
-	return c.result(c.emit(o, x.shape, x.batch, x, scale, shift))
+	c.result(c.emit(o, x.shape, x.batch, x, scale, shift))
 }
 
 // channelAffine multiplies each channel of y by a scale and adds a bias, inputs
 // i and j of the node.
-func (c *compiler) channelAffine(y *value, i, j, channels int) (*value, error) {
-	scale, err := c.perChannel(i, channels, len(y.shape))
-	if err != nil {
-		return nil, err
-	}
-	bias, err := c.perChannel(j, channels, len(y.shape))
-	if err != nil {
-		return nil, err
-	}
+func (c *compiler) channelAffine(y *value, i, j, channels int) *value {
+	scale := c.perChannel(i, channels, len(y.shape))
+	bias := c.perChannel(j, channels, len(y.shape))
 	return c.scaleAndShift(y, scale, bias)
 }
 
-func (c *compiler) layerNorm() error {
-	x, err := c.float(0)
-	if err != nil {
-		return err
-	}
-	ax, err := axis(c.attrInt("axis", -1), len(x.shape))
-	if err != nil {
-		return err
-	}
+func (c *compiler) layerNorm() {
+	x := c.float(0)
+	ax := axis(c.attrInt("axis", -1), len(x.shape))
 	if x.batch >= ax {
-		return errMixes
+		panic(errMixes)
 	}
-	eps, err := c.attrFloat("epsilon", 1e-5)
-	if err != nil {
-		return err
-	}
-	y, err := c.emit(&graph.Normalize{Length: graph.Product(x.shape[ax:]), Eps: eps}, x.shape, x.batch, x)
-	if err != nil {
-		return err
-	}
-	scale, err := c.float(1)
-	if err != nil {
-		return err
-	}
+	eps := c.attrFloat("epsilon", 1e-5)
+	y := c.emit(&graph.Normalize{Length: graph.Product(x.shape[ax:]), Eps: eps}, x.shape, x.batch, x)
+	scale := c.float(1)
 	var bias *value
 	if c.has(2) {
-		if bias, err = c.float(2); err != nil {
-			return err
-		}
+		bias = c.float(2)
 	}
-	return c.result(c.scaleAndShift(y, scale, bias))
+	c.result(c.scaleAndShift(y, scale, bias))
 }
 
 // segments normalizes the image of input 0 over groups of channels; 0 groups
 // means that each channel is one.
-func (c *compiler) segments(groups int) (*value, error) {
-	x, err := c.float(0)
-	if err != nil {
-		return nil, err
-	}
-	if err := image(x); err != nil {
-		return nil, err
-	}
+func (c *compiler) segments(groups int) *value {
+	x := c.float(0)
+	image(x)
 	channels := x.shape[1]
 	if groups == 0 {
 		groups = channels
 	}
 	if groups < 1 || channels%groups != 0 {
-		return nil, fmt.Errorf("%d channels do not split into %d groups", channels, groups)
+		panic(refuse("%d channels do not split into %d groups", channels, groups))
 	}
-	eps, err := c.attrFloat("epsilon", 1e-5)
-	if err != nil {
-		return nil, err
-	}
+	eps := c.attrFloat("epsilon", 1e-5)
 	return c.emit(&graph.Normalize{Length: graph.Product(x.shape[1:]) / groups, Eps: eps}, x.shape, x.batch, x)
 }
 
-func (c *compiler) instanceNorm() error {
-	y, err := c.segments(0)
-	if err != nil {
-		return err
-	}
-	return c.result(c.channelAffine(y, 1, 2, y.shape[1]))
+func (c *compiler) instanceNorm() {
+	y := c.segments(0)
+	c.result(c.channelAffine(y, 1, 2, y.shape[1]))
 }
 
-func (c *compiler) groupNorm() error {
+func (c *compiler) groupNorm() {
 	groups := c.attrInt("num_groups", 0)
 	if groups < 1 {
-		return fmt.Errorf("num_groups is %d", groups)
+		panic(refuse("num_groups is %d", groups))
 	}
-	y, err := c.segments(groups)
-	if err != nil {
-		return err
-	}
+	y := c.segments(groups)
 	if c.opset >= 21 {
-		return c.result(c.channelAffine(y, 1, 2, y.shape[1]))
+		c.result(c.channelAffine(y, 1, 2, y.shape[1]))
+		return
 	}
 	// Until opset 20 scale and bias hold one number for each group.
 	split := slices.Concat([]int{1, groups, y.shape[1] / groups}, y.shape[2:])
-	z, err := c.alias(y, split, y.batch)
-	if err != nil {
-		return err
-	}
-	if z, err = c.channelAffine(z, 1, 2, groups); err != nil {
-		return err
-	}
-	return c.result(c.alias(z, y.shape, z.batch))
+	z := c.alias(y, split, y.batch)
+	z = c.channelAffine(z, 1, 2, groups)
+	c.result(c.alias(z, y.shape, z.batch))
 }
 
 // localResponse translates LRN: x·(bias + α/size·Σx²)^(−β), with the sum over size
 // neighbouring channels.
-func (c *compiler) localResponse() error {
-	x, err := c.float(0)
-	if err != nil {
-		return err
-	}
+func (c *compiler) localResponse() {
+	x := c.float(0)
 	var arg [3]float64
 	for i, a := range []floatAttr{{"alpha", 1e-4}, {"beta", 0.75}, {"bias", 1}} {
-		if arg[i], err = c.attrFloat(a.name, a.def); err != nil {
-			return err
-		}
+		arg[i] = c.attrFloat(a.name, a.def)
 	}
 	size := c.attrInt("size", 0)
 	if len(x.shape) < 2 || size < 1 || size > maxElements {
-		return fmt.Errorf("size %d over an input of shape %v", size, x.shape)
+		panic(refuse("size %d over an input of shape %v", size, x.shape))
 	}
 	if x.isBatch(1) {
-		return errMixes
+		panic(errMixes)
 	}
 	channels := x.shape[1]
-	if err := c.spend((tableBytes + numberBytes) * channels * (2 + min(size, channels))); err != nil {
-		return err
-	}
+	c.spend((tableBytes + numberBytes) * channels * (2 + min(size, channels)))
 	o := &graph.AxisMap{Outer: x.shape[0], In: channels, Inner: graph.Product(x.shape[2:]), First: make([]int32, 1, channels+1), Offset: slices.Repeat([]float64{arg[2]}, channels)}
 	for i := range channels {
 		for k := max(i-(size-1)/2, 0); k <= min(i+size/2, channels-1); k++ {
@@ -260,88 +184,46 @@ func (c *compiler) localResponse() error {
 		}
 		o.First = append(o.First, int32(len(o.Source)))
 	}
-	square, err := c.combine(graph.Mul, x, x)
-	if err != nil {
-		return err
-	}
-	sum, err := c.emit(o, x.shape, x.batch, square)
-	if err != nil {
-		return err
-	}
-	scale, err := c.combine(graph.Pow, sum, c.addConstant([]float64{-arg[1]}, []int{}))
-	if err != nil {
-		return err
-	}
-	return c.result(c.combine(graph.Mul, x, scale))
+	square := c.combine(graph.Mul, x, x)
+	sum := c.emit(o, x.shape, x.batch, square)
+	scale := c.combine(graph.Pow, sum, c.addConstant([]float64{-arg[1]}, []int{}))
+	c.result(c.combine(graph.Mul, x, scale))
 }
 
 // lpNormalization divides by the norm along an axis. Zeros stay zeros, with
 // derivative 0.
-func (c *compiler) lpNormalization() error {
-	x, err := c.float(0)
-	if err != nil {
-		return err
-	}
-	ax, err := axis(c.attrInt("axis", -1), len(x.shape))
-	if err != nil {
-		return err
-	}
+func (c *compiler) lpNormalization() {
+	x := c.float(0)
+	ax := axis(c.attrInt("axis", -1), len(x.shape))
 	p := c.attrInt("p", 2)
 	if p != 1 && p != 2 {
-		return fmt.Errorf("p is %d; 1 and 2 are defined", p)
+		panic(refuse("p is %d; 1 and 2 are defined", p))
 	}
 	drop := make([]bool, len(x.shape))
 	drop[ax] = true
-	norm, err := c.reduceAxes(x, drop, true, groupOf(graph.GroupLp(p)))
-	if err != nil {
-		return err
-	}
-	inverse, err := c.emit(graph.ReciprocalOrZero, norm.shape, norm.batch, norm)
-	if err != nil {
-		return err
-	}
-	return c.result(c.combine(graph.Mul, x, inverse))
+	norm := c.reduceAxes(x, drop, true, groupOf(graph.GroupLp(p)))
+	inverse := c.emit(graph.ReciprocalOrZero, norm.shape, norm.batch, norm)
+	c.result(c.combine(graph.Mul, x, inverse))
 }
 
 // meanVariance subtracts the mean and divides by the standard deviation plus 1e-9,
 // the number in ONNX's definition.
-func (c *compiler) meanVariance() error {
-	x, err := c.float(0)
-	if err != nil {
-		return err
-	}
+func (c *compiler) meanVariance() {
+	x := c.float(0)
 	axes := c.attrInts("axes")
 	if axes == nil {
 		axes = []int{0, 2, 3}
 	}
 	drop := make([]bool, len(x.shape))
 	for _, a := range axes {
-		if a, err = axis(a, len(drop)); err != nil {
-			return err
-		}
+		a = axis(a, len(drop))
 		drop[a] = true
 	}
-	mean, err := c.reduceAxes(x, drop, true, meanOf)
-	if err != nil {
-		return err
-	}
-	centred, err := c.combine(graph.Sub, x, mean)
-	if err != nil {
-		return err
-	}
-	square, err := c.combine(graph.Mul, centred, centred)
-	if err != nil {
-		return err
-	}
-	deviation, err := c.reduceAxes(square, drop, true, meanOf)
-	if err != nil {
-		return err
-	}
-	if deviation, err = c.emit(graph.Sqrt, deviation.shape, deviation.batch, deviation); err != nil {
-		return err
-	}
-	if deviation, err = c.combine(graph.Add, deviation, c.addConstant([]float64{float64(float32(1e-9))}, []int{})); err != nil {
-		return err
-	}
-	return c.result(c.combine(graph.Div, centred, deviation))
+	mean := c.reduceAxes(x, drop, true, meanOf)
+	centred := c.combine(graph.Sub, x, mean)
+	square := c.combine(graph.Mul, centred, centred)
+	deviation := c.reduceAxes(square, drop, true, meanOf)
+	deviation = c.emit(graph.Sqrt, deviation.shape, deviation.batch, deviation)
+	deviation = c.combine(graph.Add, deviation, c.addConstant([]float64{float64(float32(1e-9))}, []int{}))
+	c.result(c.combine(graph.Div, centred, deviation))
 }

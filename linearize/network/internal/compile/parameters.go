@@ -13,55 +13,53 @@ import (
 
 // finish checks the output and completes the program: the order of the
 // parameters in θ, the sites, and the size of a chunk.
-func (c *compiler) finish(output string) error {
-	out, err := c.lookup(output)
-	if err != nil {
-		return fmt.Errorf("network: output %s: %w", quote(output), err)
+func (c *compiler) finish(output string) {
+	var out *value
+	if err := attempt(func() { out = c.lookup(output) }); err != nil {
+		panic(refuse("network: output %s: %w", quote(output), err))
 	}
 	if out.integer != 0 {
-		return fmt.Errorf("network: output %s holds integers or truth values (%v), which have no derivative; export what they are computed from", quote(output), out.integer)
+		panic(refuse("network: output %s holds integers or truth values (%v), which have no derivative; export what they are computed from", quote(output), out.integer))
 	}
 	if out.isInt {
-		return fmt.Errorf("network: output %s is an integer tensor", quote(output))
+		panic(refuse("network: output %s is an integer tensor", quote(output)))
 	}
 	p := c.prog
 	p.Output, p.OutputName = out.slot, output
 	p.C = p.Slots[out.slot].Size
 	if !p.Slots[out.slot].NeedsGrad {
-		return c.noParameter(output)
+		c.noParameter(output)
+		return
 	}
 	if p.Slots[out.slot].Static {
-		return fmt.Errorf("network: output %s does not depend on the input", quote(output))
+		panic(refuse("network: output %s does not depend on the input", quote(output)))
 	}
 	if m := c.masks[out.slot]; m != nil {
-		return fmt.Errorf("network: output %s is masked: %w", quote(output), m.from)
+		panic(refuse("network: output %s is masked: %w", quote(output), m.from))
 	}
 	if out.before() != 1 {
-		return fmt.Errorf("network: output %s has the batch dimension at axis %d; export it with the batch first", quote(output), out.batch)
+		panic(refuse("network: output %s has the batch dimension at axis %d; export it with the batch first", quote(output), out.batch))
 	}
 	if c.head != nil {
 		c.measureHead(out)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.freeze)) {
 		if c.inits[name] == nil || !c.inits[name].t.Type.IsFloat() {
-			return fmt.Errorf("network: cannot freeze %s: no parameter of that name; inspect lists them", quote(name))
+			panic(refuse("network: cannot freeze %s: no parameter of that name; inspect lists them", quote(name)))
 		}
 	}
 	isParam := func(slot int) bool { return c.bySlot[slot] != nil && c.bySlot[slot].param == slot }
-	if err := p.AddRecurrentSites(isParam, c.take); err != nil {
-		return fmt.Errorf("network: the weights of recurrent layers: %w", err)
+	if err := attempt(func() { p.AddRecurrentSites(isParam, c.take) }); err != nil {
+		panic(refuse("network: the weights of recurrent layers: %w", err))
 	}
 	c.orderParams()
-	if err := c.checkLearnt(); err != nil {
-		return err
-	}
+	c.checkLearnt()
 	c.warnShared()
 	c.warnIntegers()
 	c.findSites()
 	c.listTensors()
 	c.listValues()
 	p.SetChunk()
-	return nil
 }
 
 // listValues lists the results that can be looked at beside the output.
@@ -106,10 +104,10 @@ func (c *compiler) warnShared() {
 
 // withoutSilent returns the compiler or, where tensors were taken for parameters that do not
 // influence the outputs, one that has taken them for constants.
-func (c *compiler) withoutSilent(m *onnx.Model, g *onnx.Graph, o *Options, output string) (*compiler, error) {
+func (c *compiler) withoutSilent(m *onnx.Model, g *onnx.Graph, o *Options, output string) *compiler {
 	names := c.silentTensors()
 	if len(names) == 0 {
-		return c, nil
+		return c
 	}
 	again := *o
 	again.silent = set(names...)
@@ -227,8 +225,8 @@ func (c *compiler) measureHead(out *value) {
 	if h.Groups = 1; h.Node >= 0 {
 		c.node = c.graph.Nodes[h.Node]
 		shape := c.env[c.node.Outputs[0]].shape
-		ax, err := c.softmaxAxis(len(shape))
-		if err != nil {
+		var ax int
+		if attempt(func() { ax = c.softmaxAxis(len(shape)) }) != nil {
 			c.head = nil
 			return
 		}
@@ -251,8 +249,8 @@ func (c *compiler) measureHead(out *value) {
 			return
 		}
 	}
-	in, err := c.lookup(h.Input)
-	if err != nil || in.isInt {
+	var in *value
+	if attempt(func() { in = c.lookup(h.Input) }) != nil || in.isInt {
 		c.head = nil
 		return
 	}

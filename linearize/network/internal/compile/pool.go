@@ -1,8 +1,6 @@
 package compile
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
@@ -20,77 +18,55 @@ func init() {
 }
 
 // pool reads the geometry of a pooling node.
-func (c *compiler) pool() (x *value, s *spatial, win *graph.Window, shape []int, err error) {
-	if x, err = c.float(0); err != nil {
-		return
-	}
-	if err = image(x); err != nil {
-		return
-	}
+func (c *compiler) pool() (x *value, s *spatial, win *graph.Window, shape []int) {
+	x = c.float(0)
+	image(x)
 	if c.node.Attr("kernel_shape") == nil {
-		err = errors.New("it has no kernel_shape")
-		return
+		panic(refuse("it has no kernel_shape"))
 	}
-	if s, err = c.readSpatial(nil, x.shape[2:]); err != nil {
-		return
-	}
+	s = c.readSpatial(nil, x.shape[2:])
 	for i := range s.kernel {
 		if s.begin[i] >= s.extent(i) || s.end[i] >= s.extent(i) {
-			err = fmt.Errorf("pads %v %v reach beyond the kernel %v", s.begin, s.end, s.kernel)
-			return
+			panic(refuse("pads %v %v reach beyond the kernel %v", s.begin, s.end, s.kernel))
 		}
 	}
-	out, err := s.output(x.shape[2:], c.attrInt("ceil_mode", 0) != 0)
-	if err != nil {
-		return
-	}
-	if win, err = c.window(s, x.shape[2:], out); err != nil {
-		return
-	}
+	out := s.output(x.shape[2:], c.attrInt("ceil_mode", 0) != 0)
+	win = c.window(s, x.shape[2:], out)
 	win.Cin, win.Cout = x.shape[1], x.shape[1]
-	return x, s, win, slices.Concat(x.shape[:2], out), nil
+	return x, s, win, slices.Concat(x.shape[:2], out)
 }
 
-func (c *compiler) maxPool() error {
-	x, _, win, shape, err := c.pool()
-	if err != nil {
-		return err
-	}
+func (c *compiler) maxPool() {
+	x, _, win, shape := c.pool()
 	if c.attrInt("storage_order", 0) != 0 {
-		return errors.New("storage_order=1 is not supported")
+		panic(refuse("storage_order=1 is not supported"))
 	}
 	for t := range win.Out {
 		if !slices.ContainsFunc(win.Source[t*win.Taps:(t+1)*win.Taps], func(s int32) bool { return s >= 0 }) {
-			return errors.New("a window lies wholly in the padding")
+			panic(refuse("a window lies wholly in the padding"))
 		}
 	}
 	win.FindPairs()
-	return c.result(c.emit(&graph.MaxPool{Window: win}, shape, x.batch, x))
+	c.result(c.emit(&graph.MaxPool{Window: win}, shape, x.batch, x))
 }
 
-func (c *compiler) averagePool() error {
-	x, s, win, shape, err := c.pool()
-	if err != nil {
-		return err
-	}
+func (c *compiler) averagePool() {
+	x, s, win, shape := c.pool()
 	padded := c.attrInt("count_include_pad", 0) != 0
 	o := &graph.AveragePool{Window: win, Share: make([]float64, win.Out)}
-	counts, err := c.counted(s, x.shape[2:], shape[2:], padded)
-	if err != nil {
-		return err
-	}
+	counts := c.counted(s, x.shape[2:], shape[2:], padded)
 	for t, n := range counts {
 		if n == 0 {
-			return errors.New("a window lies wholly in the padding")
+			panic(refuse("a window lies wholly in the padding"))
 		}
 		o.Share[t] = 1 / float64(n)
 	}
-	return c.result(c.emit(o, shape, x.batch, x))
+	c.result(c.emit(o, shape, x.batch, x))
 }
 
 // counted returns how many positions of each window an average pool counts:
 // those inside the input or, if padded, inside the padded input.
-func (c *compiler) counted(s *spatial, in, out []int, padded bool) ([]int32, error) {
+func (c *compiler) counted(s *spatial, in, out []int, padded bool) []int32 {
 	return c.tableOf(out, func(idx []int) int {
 		n := 1
 		for i := range in {
@@ -110,64 +86,42 @@ func (c *compiler) counted(s *spatial, in, out []int, padded bool) ([]int32, err
 	})
 }
 
-func (c *compiler) globalAveragePool() error {
-	x, err := c.float(0)
-	if err != nil {
-		return err
-	}
-	if err := image(x); err != nil {
-		return err
-	}
+func (c *compiler) globalAveragePool() {
+	x := c.float(0)
+	image(x)
 	axes := make([]bool, len(x.shape))
 	for i := 2; i < len(axes); i++ {
 		axes[i] = true
 	}
-	return c.result(c.reduceAxes(x, axes, true, meanOf))
+	c.result(c.reduceAxes(x, axes, true, meanOf))
 }
 
-func (c *compiler) globalMaxPool() error {
-	x, err := c.float(0)
-	if err != nil {
-		return err
-	}
-	if err := image(x); err != nil {
-		return err
-	}
+func (c *compiler) globalMaxPool() {
+	x := c.float(0)
+	image(x)
 	n := len(x.shape) - 2
 	s := &spatial{kernel: x.shape[2:], stride: slices.Repeat([]int{1}, n), dilation: slices.Repeat([]int{1}, n), begin: make([]int, n), end: make([]int, n)}
 	ones := slices.Repeat([]int{1}, n)
-	win, err := c.window(s, x.shape[2:], ones)
-	if err != nil {
-		return err
-	}
+	win := c.window(s, x.shape[2:], ones)
 	win.Cin, win.Cout = x.shape[1], x.shape[1]
-	return c.result(c.emit(&graph.MaxPool{Window: win}, slices.Concat(x.shape[:2], ones), x.batch, x))
+	c.result(c.emit(&graph.MaxPool{Window: win}, slices.Concat(x.shape[:2], ones), x.batch, x))
 }
 
 // normOrder returns the order of a norm.
-func (c *compiler) normOrder() (int, error) {
+func (c *compiler) normOrder() int {
 	p := c.attrInt("p", 2)
 	if p < 1 || p > maxElements {
-		return 0, fmt.Errorf("p is %d", p)
+		panic(refuse("p is %d", p))
 	}
-	return p, nil
+	return p
 }
 
 // lpPool takes the norm of each window: the elements of each are laid out in a row.
-func (c *compiler) lpPool() error {
-	p, err := c.normOrder()
-	if err != nil {
-		return err
-	}
-	x, _, win, shape, err := c.pool()
-	if err != nil {
-		return err
-	}
+func (c *compiler) lpPool() {
+	p := c.normOrder()
+	x, _, win, shape := c.pool()
 	rows := []int{1, win.Cin, win.Out, win.Taps}
-	n, err := c.entries(rows)
-	if err != nil {
-		return err
-	}
+	n := c.entries(rows)
 	table := make([]int32, 0, n)
 	for ch := range win.Cin {
 		for _, s := range win.Source {
@@ -177,29 +131,16 @@ func (c *compiler) lpPool() error {
 			table = append(table, s)
 		}
 	}
-	y, err := c.apply(x, rows, x.batch, table, 0)
-	if err != nil {
-		return err
-	}
-	if y, err = c.reduceAxes(y, []bool{3: true}, false, groupOf(graph.GroupLp(p))); err != nil {
-		return err
-	}
-	return c.result(c.alias(y, shape, y.batch))
+	y := c.apply(x, rows, x.batch, table, 0)
+	y = c.reduceAxes(y, []bool{3: true}, false, groupOf(graph.GroupLp(p)))
+	c.result(c.alias(y, shape, y.batch))
 }
 
-func (c *compiler) globalLpPool() error {
-	p, err := c.normOrder()
-	if err != nil {
-		return err
-	}
-	x, err := c.float(0)
-	if err != nil {
-		return err
-	}
-	if err := image(x); err != nil {
-		return err
-	}
+func (c *compiler) globalLpPool() {
+	p := c.normOrder()
+	x := c.float(0)
+	image(x)
 	drop := slices.Repeat([]bool{true}, len(x.shape))
 	drop[0], drop[1] = false, false
-	return c.result(c.reduceAxes(x, drop, true, groupOf(graph.GroupLp(p))))
+	c.result(c.reduceAxes(x, drop, true, groupOf(graph.GroupLp(p))))
 }

@@ -1,8 +1,6 @@
 package compile
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"strings"
 
@@ -32,118 +30,84 @@ var quantizedRanges = map[onnx.DataType][2]float64{
 
 // quantization reads scale and zero point for a tensor of this shape: inputs 1 and 2,
 // one number of each or one for each element of an axis.
-func (c *compiler) quantization(v *value) (q graph.Quantization, err error) {
+func (c *compiler) quantization(v *value) (q graph.Quantization) {
 	if c.attrInt("block_size", 0) != 0 {
-		return q, errors.New("a scale for each block of numbers is not supported")
+		panic(refuse("a scale for each block of numbers is not supported"))
 	}
-	if q.Scale, err = c.floats(1); err != nil {
-		return q, err
-	}
+	q.Scale = c.floats(1)
 	q.Outer, q.Channels, q.Inner = 1, 1, graph.Product(v.shape)
 	if n := len(q.Scale); n != 1 {
-		ax, err := axis(c.attrInt("axis", 1), len(v.shape))
-		if err != nil {
-			return q, err
-		}
+		ax := axis(c.attrInt("axis", 1), len(v.shape))
 		if v.isBatch(ax) {
-			return q, errMixes
+			panic(errMixes)
 		}
 		if n != v.shape[ax] {
-			return q, fmt.Errorf("%d scales for an axis of %d", n, v.shape[ax])
+			panic(refuse("%d scales for an axis of %d", n, v.shape[ax]))
 		}
 		q.Outer, q.Channels, q.Inner = graph.Product(v.shape[:ax]), n, graph.Product(v.shape[ax+1:])
 	}
 	for i, s := range q.Scale {
 		if !(s > 0) || math.IsInf(s, 0) {
-			return q, fmt.Errorf("scale %d is %v", i, s)
+			panic(refuse("scale %d is %v", i, s))
 		}
 	}
 	q.Zero = make([]float64, len(q.Scale))
 	if !c.has(2) {
-		return q, nil
+		return q
 	}
-	zero, err := c.constants(2)
-	if err != nil {
-		return q, err
-	}
+	zero := c.constants(2)
 	if len(zero) != len(q.Zero) {
-		return q, fmt.Errorf("%d zero points for %d scales", len(zero), len(q.Zero))
+		panic(refuse("%d zero points for %d scales", len(zero), len(q.Zero)))
 	}
 	for i, z := range zero {
 		q.Zero[i] = float64(z)
 	}
-	return q, nil
+	return q
 }
 
 // quantizedType returns the type of the result: that of the zero point or of
 // output_dtype, otherwise uint8.
-func (c *compiler) quantizedType() (onnx.DataType, error) {
+func (c *compiler) quantizedType() onnx.DataType {
 	t := onnx.DataType(c.attrInt("output_dtype", 0))
 	if c.has(2) {
-		zero, err := c.input(2)
-		if err != nil {
-			return 0, err
-		}
+		zero := c.input(2)
 		t = zero.stored
 	} else if t == 0 {
 		t = onnx.Uint8
 	}
 	if _, ok := quantizedRanges[t]; !ok {
-		return 0, fmt.Errorf("a quantization to %v is not supported", t)
+		panic(refuse("a quantization to %v is not supported", t))
 	}
-	return t, nil
+	return t
 }
 
-func (c *compiler) quantize() error {
-	x, err := c.float(0)
-	if err != nil {
-		return err
-	}
-	q, err := c.quantization(x)
-	if err != nil {
-		return err
-	}
-	t, err := c.quantizedType()
-	if err != nil {
-		return err
-	}
+func (c *compiler) quantize() {
+	x := c.float(0)
+	q := c.quantization(x)
+	t := c.quantizedType()
 	o := &graph.Quantize{Quantization: q, Lo: quantizedRanges[t][0], Hi: quantizedRanges[t][1]}
-	y, err := c.emit(o, x.shape, x.batch, x)
-	if err != nil {
-		return err
-	}
+	y := c.emit(o, x.shape, x.batch, x)
 	if c.needsGrad(x) && !c.quantized.straight {
 		c.quantized.straight = true
 		c.warns = append(c.warns, linearize.NewWarning("rounding-steps", math.NaN(), math.NaN(), "", "The network rounds to steps (QuantizeLinear), which has no derivative. It is passed straight through, 1 inside the range and 0 outside, as in quantization-aware training by PyTorch."))
 	}
-	return c.result(ofType(y, t), nil)
+	c.result(ofType(y, t))
 }
 
-func (c *compiler) dequantize() error {
-	v, err := c.input(0)
-	if err != nil {
-		return err
-	}
+func (c *compiler) dequantize() {
+	v := c.input(0)
 	stored := v.isInt
 	if stored {
-		if v, err = c.toFloat(v); err != nil {
-			return err
-		}
+		v = c.toFloat(v)
 	} else if v.integer == 0 {
-		return fmt.Errorf("input 0 (%s) holds no integers", quote(c.node.Inputs[0]))
+		panic(refuse("input 0 (%s) holds no integers", quote(c.node.Inputs[0])))
 	}
-	q, err := c.quantization(v)
-	if err != nil {
-		return err
-	}
-	y, err := c.emit(&graph.Dequantize{Quantization: q}, v.shape, v.batch, v)
-	if err != nil {
-		return err
-	}
+	q := c.quantization(v)
+	y := c.emit(&graph.Dequantize{Quantization: q}, v.shape, v.batch, v)
 	if name := c.node.Inputs[0]; stored && c.inits[name] != nil {
 		c.quantized.integers = append(c.quantized.integers, quote(name))
 	}
-	return c.result(ofType(y, 0), nil)
+	c.result(ofType(y, 0))
 }
 
 // warnIntegers warns of weights that are constants because they are stored as
@@ -157,9 +121,9 @@ func (c *compiler) warnIntegers() {
 func (c *compiler) integerNames() string { return brief(strings.Join(c.quantized.integers, ", "), 400) }
 
 // noParameter is the error for an output that depends on no parameter.
-func (c *compiler) noParameter(output string) error {
+func (c *compiler) noParameter(output string) {
 	if len(c.quantized.integers) > 0 {
-		return fmt.Errorf("network: output %s does not depend on any parameter: weights are stored as integers, %s; name them in --learn (ReadOptions.Learn) to make them parameters by their numbers", quote(output), c.integerNames())
+		panic(refuse("network: output %s does not depend on any parameter: weights are stored as integers, %s; name them in --learn (ReadOptions.Learn) to make them parameters by their numbers", quote(output), c.integerNames()))
 	}
-	return fmt.Errorf("network: output %s does not depend on any parameter; check --freeze and the export", quote(output))
+	panic(refuse("network: output %s does not depend on any parameter; check --freeze and the export", quote(output)))
 }

@@ -1,8 +1,6 @@
 package compile
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -42,77 +40,62 @@ func (r *recurrent) width() int { return r.dirs() * r.gates() * r.op.H }
 // timeAxis is that of the sequence in X and Y.
 func (r *recurrent) timeAxis() int { return int(graph.Step(r.batchFirst)) }
 
-func (c *compiler) lstm() error {
-	f, err := c.activations("Sigmoid", "Tanh", "Tanh")
-	if err != nil {
-		return err
-	}
+func (c *compiler) lstm() {
+	f := c.activations("Sigmoid", "Tanh", "Tanh")
 	cells := make([]graph.Cell, len(f))
 	for d, a := range f {
 		cells[d] = &graph.LSTM{F: a[0], G: a[1], H: a[2], Coupled: c.attrInt("input_forget", 0) != 0}
 	}
-	return c.recurrent(cells)
+	c.recurrent(cells)
 }
 
-func (c *compiler) gru() error {
-	f, err := c.activations("Sigmoid", "Tanh")
-	if err != nil {
-		return err
-	}
+func (c *compiler) gru() {
+	f := c.activations("Sigmoid", "Tanh")
 	cells := make([]graph.Cell, len(f))
 	for d, a := range f {
 		cells[d] = &graph.GRU{F: a[0], G: a[1], ResetAfter: c.attrInt("linear_before_reset", 0) != 0}
 	}
-	return c.recurrent(cells)
+	c.recurrent(cells)
 }
 
-func (c *compiler) rnn() error {
-	f, err := c.activations("Tanh")
-	if err != nil {
-		return err
-	}
+func (c *compiler) rnn() {
+	f := c.activations("Tanh")
 	cells := make([]graph.Cell, len(f))
 	for d, a := range f {
 		cells[d] = &graph.RNN{F: a[0]}
 	}
-	return c.recurrent(cells)
+	c.recurrent(cells)
 }
 
 // directions returns which directions run in reverse.
-func (c *compiler) directions() ([]bool, error) {
+func (c *compiler) directions() []bool {
 	switch name := c.attrString("direction", "forward"); name {
 	case "forward":
-		return []bool{false}, nil
+		return []bool{false}
 	case "reverse":
-		return []bool{true}, nil
+		return []bool{true}
 	case "bidirectional":
-		return []bool{false, true}, nil
+		return []bool{false, true}
 	default:
-		return nil, fmt.Errorf("direction is %s, not forward, reverse or bidirectional", quote(name))
+		panic(refuse("direction is %s, not forward, reverse or bidirectional", quote(name)))
 	}
 }
 
 // activations returns the functions of a cell for each direction.
-func (c *compiler) activations(defaults ...string) ([][]graph.Activation, error) {
-	reverse, err := c.directions()
-	if err != nil {
-		return nil, err
-	}
+func (c *compiler) activations(defaults ...string) [][]graph.Activation {
+	reverse := c.directions()
 	names := slices.Repeat(defaults, len(reverse))
 	if a := c.node.Attr("activations"); a != nil {
 		if len(a.Strings) != len(names) {
-			return nil, fmt.Errorf("it names %d activations, %d are expected", len(a.Strings), len(names))
+			panic(refuse("it names %d activations, %d are expected", len(a.Strings), len(names)))
 		}
 		for i, s := range a.Strings {
 			names[i] = string(s)
 		}
 	}
-	limit, err := c.attrFloat("clip", math.MaxFloat32)
-	if err != nil {
-		return nil, err
-	}
+	limit := c.attrFloat("clip", math.MaxFloat32)
 	if limit <= 0 {
-		return nil, fmt.Errorf("clip is %v, which is not positive", limit)
+		panic(refuse("clip is %v, which is not positive", limit))
 	}
 	var alphas, betas []float32
 	if a := c.node.Attr("activation_alpha"); a != nil {
@@ -125,14 +108,14 @@ func (c *compiler) activations(defaults ...string) ([][]graph.Activation, error)
 	for _, name := range names {
 		kind, ok := graph.Activations[strings.ToLower(name)]
 		if !ok {
-			return nil, fmt.Errorf("activation %s is none of those that ONNX has", quote(name))
+			panic(refuse("activation %s is none of those that ONNX has", quote(name)))
 		}
 		var number [2]float64
-		if number[0], alphas, err = parameter(kind.Alpha, alphas, kind.Uses > 0); err == nil {
-			number[1], betas, err = parameter(kind.Beta, betas, kind.Uses > 1)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("activation %s: %w", quote(name), err)
+		if err := attempt(func() {
+			number[0], alphas = parameter(kind.Alpha, alphas, kind.Uses > 0)
+			number[1], betas = parameter(kind.Beta, betas, kind.Uses > 1)
+		}); err != nil {
+			panic(refuse("activation %s: %w", quote(name), err))
 		}
 		f := kind.Make(number[0], number[1])
 		if c.node.Attr("clip") != nil {
@@ -141,198 +124,163 @@ func (c *compiler) activations(defaults ...string) ([][]graph.Activation, error)
 		list = append(list, f)
 	}
 	if len(alphas) > 0 || len(betas) > 0 {
-		return nil, errors.New("it has more activation_alpha or activation_beta than its activations take")
+		panic(refuse("it has more activation_alpha or activation_beta than its activations take"))
 	}
-	return slices.Collect(slices.Chunk(list, len(defaults))), nil
+	return slices.Collect(slices.Chunk(list, len(defaults)))
 }
 
 // parameter returns the first number of a list, or def for an empty one, and the
 // rest of the list.
-func parameter(def float64, list []float32, used bool) (float64, []float32, error) {
+func parameter(def float64, list []float32, used bool) (float64, []float32) {
 	v := def
 	if used && len(list) > 0 {
 		v, list = float64(list[0]), list[1:]
 	}
 	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return 0, nil, errors.New("its alpha or beta is not given or no number")
+		panic(refuse("its alpha or beta is not given or no number"))
 	}
-	return v, list, nil
+	return v, list
 }
 
 // recurrent translates a recurrent layer with a cell for each direction.
-func (c *compiler) recurrent(cells []graph.Cell) error {
-	reverse, err := c.directions()
-	if err != nil {
-		return err
-	}
+func (c *compiler) recurrent(cells []graph.Cell) {
+	reverse := c.directions()
 	op := &graph.Recurrent{Cells: cells, Reverse: reverse, Work: -1, Addend: -1, Initial: -1, InitialCell: -1, Peepholes: -1, Tied: true}
 	r := &recurrent{op: op, batchFirst: c.attrInt("layout", 0) != 0}
-	for _, read := range []func(*recurrent) error{c.recurrentSequence, c.recurrentWeights, c.recurrentLength, c.recurrentStates} {
-		if err := read(r); err != nil {
-			return err
-		}
+	for _, read := range []func(*recurrent){c.recurrentSequence, c.recurrentWeights, c.recurrentLength, c.recurrentStates} {
+		read(r)
 	}
-	states, err := c.emitRecurrent(r)
-	if err != nil {
-		return err
-	}
-	return c.recurrentOutputs(r, states)
+	states := c.emitRecurrent(r)
+	c.recurrentOutputs(r, states)
 }
 
 // recurrentSequence reads the input X.
-func (c *compiler) recurrentSequence(r *recurrent) (err error) {
-	if r.x, err = c.float(0); err != nil {
-		return err
-	}
+func (c *compiler) recurrentSequence(r *recurrent) {
+	r.x = c.float(0)
 	if len(r.x.shape) != 3 {
-		return fmt.Errorf("its input of shape %v is not three-dimensional", r.x.shape)
+		panic(refuse("its input of shape %v is not three-dimensional", r.x.shape))
 	}
 	batch := 1 - r.timeAxis()
 	if r.x.shape[batch] != 1 || r.x.batch >= 0 && r.x.batch != batch {
-		return fmt.Errorf("its input of shape %v does not have the batch dimension at axis %d, where layout %d has it", r.x.shape, batch, r.timeAxis())
+		panic(refuse("its input of shape %v does not have the batch dimension at axis %d, where layout %d has it", r.x.shape, batch, r.timeAxis()))
 	}
 	r.steps, r.inputs = r.x.shape[r.timeAxis()], r.x.shape[2]
-	return r.join(r.x)
+	r.join(r.x)
 }
 
 // join notes whether an input, the sequence or an initial state, has the examples
 // of the batch.
-func (r *recurrent) join(v *value) error {
+func (r *recurrent) join(v *value) {
 	if v.batch < 0 {
-		return nil
+		return
 	}
 	if v.leading() != 1 {
-		return errMixes
+		panic(errMixes)
 	}
 	r.batch = true
-	return nil
 }
 
 // recurrentWeights reads the weights, biases and peepholes.
-func (c *compiler) recurrentWeights(r *recurrent) (err error) {
-	if r.w, err = c.recurrentWeight(1, "input weights"); err != nil {
-		return err
-	}
-	if r.r, err = c.recurrentWeight(2, "recurrent weights"); err != nil {
-		return err
-	}
+func (c *compiler) recurrentWeights(r *recurrent) {
+	r.w = c.recurrentWeight(1, "input weights")
+	r.r = c.recurrentWeight(2, "recurrent weights")
 	d, g := r.dirs(), r.gates()
 	if len(r.r.shape) != 3 {
-		return fmt.Errorf("recurrent weights of shape %v are not three-dimensional", r.r.shape)
+		panic(refuse("recurrent weights of shape %v are not three-dimensional", r.r.shape))
 	}
 	h := r.r.shape[2]
 	r.op.H = h
 	if hidden := c.attrInt("hidden_size", h); hidden != h {
-		return fmt.Errorf("hidden_size is %d, and recurrent weights of shape %v have %d hidden units", hidden, r.r.shape, h)
+		panic(refuse("hidden_size is %d, and recurrent weights of shape %v have %d hidden units", hidden, r.r.shape, h))
 	}
 	if !slices.Equal(r.r.shape, []int{d, g * h, h}) {
-		return fmt.Errorf("recurrent weights of shape %v are not %d×%d×%d", r.r.shape, d, g*h, h)
+		panic(refuse("recurrent weights of shape %v are not %d×%d×%d", r.r.shape, d, g*h, h))
 	}
 	if !slices.Equal(r.w.shape, []int{d, g * h, r.inputs}) {
-		return fmt.Errorf("input weights of shape %v are not %d×%d×%d", r.w.shape, d, g*h, r.inputs)
+		panic(refuse("input weights of shape %v are not %d×%d×%d", r.w.shape, d, g*h, r.inputs))
 	}
 	if c.has(3) {
-		if r.b, err = c.recurrentWeight(3, "biases"); err != nil {
-			return err
-		}
+		r.b = c.recurrentWeight(3, "biases")
 		if !slices.Equal(r.b.shape, []int{d, 2 * g * h}) {
-			return fmt.Errorf("biases of shape %v are not %d×%d", r.b.shape, d, 2*g*h)
+			panic(refuse("biases of shape %v are not %d×%d", r.b.shape, d, 2*g*h))
 		}
 	}
 	if c.has(7) {
-		if r.peepholes, err = c.recurrentWeight(7, "peephole weights"); err != nil {
-			return err
-		}
+		r.peepholes = c.recurrentWeight(7, "peephole weights")
 		if !slices.Equal(r.peepholes.shape, []int{d, 3 * h}) {
-			return fmt.Errorf("peephole weights of shape %v are not %d×%d", r.peepholes.shape, d, 3*h)
+			panic(refuse("peephole weights of shape %v are not %d×%d", r.peepholes.shape, d, 3*h))
 		}
 	}
-	return nil
 }
 
 // recurrentWeight returns input i, which must not depend on the network's input.
-func (c *compiler) recurrentWeight(i int, what string) (*value, error) {
-	v, err := c.float(i)
-	if err != nil {
-		return nil, err
-	}
+func (c *compiler) recurrentWeight(i int, what string) *value {
+	v := c.float(i)
 	if !c.isStatic(v) || v.batch >= 0 {
-		return nil, fmt.Errorf("its %s depend on the input", what)
+		panic(refuse("its %s depend on the input", what))
 	}
-	return v, nil
+	return v
 }
 
 // recurrentLength reads the lengths of the sequences.
-func (c *compiler) recurrentLength(r *recurrent) error {
+func (c *compiler) recurrentLength(r *recurrent) {
 	r.op.T = r.steps
 	if !c.has(4) {
-		return nil
+		return
 	}
-	v, err := c.input(4)
-	if err != nil {
-		return err
-	}
+	v := c.input(4)
 	if !v.isInt || v.real {
-		return errors.New("sequence_lens depends on the input; only one constant length for all examples is supported")
+		panic(refuse("sequence_lens depends on the input; only one constant length for all examples is supported"))
 	}
 	for _, l := range v.ints {
 		if l != v.ints[0] || !l.constant() {
-			return errors.New("sequence_lens gives examples of different lengths; only one constant length for all is supported")
+			panic(refuse("sequence_lens gives examples of different lengths; only one constant length for all is supported"))
 		}
 	}
 	if len(v.ints) == 0 || v.ints[0].k < 1 || v.ints[0].k > r.steps {
-		return fmt.Errorf("sequence_lens has %d lengths that are not in the %d positions", len(v.ints), r.steps)
+		panic(refuse("sequence_lens has %d lengths that are not in the %d positions", len(v.ints), r.steps))
 	}
 	r.op.T = v.ints[0].k
-	return nil
 }
 
 // recurrentStates reads the initial states.
-func (c *compiler) recurrentStates(r *recurrent) error {
+func (c *compiler) recurrentStates(r *recurrent) {
 	for i, in := range []*int{&r.op.Initial, &r.op.InitialCell} {
 		if !c.has(5 + i) {
 			continue
 		}
-		v, err := c.initialState(r, 5+i)
-		if err != nil {
-			return err
-		}
+		v := c.initialState(r, 5+i)
 		if v != nil {
 			*in = len(r.states)
 			r.states = append(r.states, v)
 		}
 	}
-	return nil
 }
 
 // initialState returns input i, the initial states of all directions, or nil if
 // they are zero. Zeros stored in the file count as such unless they are to be
 // learnt: no training leaves them all zero.
-func (c *compiler) initialState(r *recurrent, i int) (*value, error) {
+func (c *compiler) initialState(r *recurrent, i int) *value {
 	if in := c.inits[c.node.Inputs[i]]; in != nil && in.value == nil && in.t.Type.IsFloat() && !c.learn[in.t.Name] && zeros(in.t.Floats) {
-		return nil, nil
+		return nil
 	}
-	v, err := c.float(i)
-	if err != nil {
-		return nil, err
-	}
+	v := c.float(i)
 	batch := 1 - r.timeAxis()
 	want := []int{r.dirs(), 1, r.op.H}
 	if r.batchFirst {
 		want = []int{1, r.dirs(), r.op.H}
 	}
 	if data := c.static[v.slot]; data != nil && zeros(data) {
-		return nil, nil
+		return nil
 	}
 	if v.batch < 0 && c.batch > 1 && len(v.shape) == 3 && v.shape[batch] == c.batch {
-		if v, err = c.sameForAll(v, batch); err != nil {
-			return nil, err
-		}
+		v = c.sameForAll(v, batch)
 	}
 	if !slices.Equal(v.shape, want) || v.batch >= 0 && v.batch != batch {
-		return nil, fmt.Errorf("an initial state of shape %v is not %v", v.shape, want)
+		panic(refuse("an initial state of shape %v is not %v", v.shape, want))
 	}
-	return v, r.join(v)
+	r.join(v)
+	return v
 }
 
 func zeros(data []float64) bool {
@@ -341,18 +289,12 @@ func zeros(data []float64) bool {
 
 // emitRecurrent emits the products with the input weights and the recurrence, and
 // returns the result of the latter.
-func (c *compiler) emitRecurrent(r *recurrent) (*value, error) {
-	products, err := c.inputProducts(r)
-	if err != nil {
-		return nil, err
-	}
+func (c *compiler) emitRecurrent(r *recurrent) *value {
+	products := c.inputProducts(r)
 	op := r.op
 	in := []*value{products, r.r}
 	if cell, ok := op.Cells[0].(*graph.GRU); ok && cell.ResetAfter {
-		bias, err := c.recurrentBias(r)
-		if err != nil {
-			return nil, err
-		}
+		bias := c.recurrentBias(r)
 		op.Addend, in = len(in), append(in, bias)
 	}
 	for _, i := range []*int{&op.Initial, &op.InitialCell} {
@@ -364,41 +306,29 @@ func (c *compiler) emitRecurrent(r *recurrent) (*value, error) {
 	if r.peepholes != nil {
 		op.Peepholes, in = len(in), append(in, r.peepholes)
 	}
-	if _, err := Count([]int{op.WorkSize()}); err != nil {
-		return nil, err
+	count([]int{op.WorkSize()})
+	states := c.emit(op, []int{op.Size()}, -1, in...)
+	if c.static[states.slot] != nil {
+		return states
 	}
-	states, err := c.emit(op, []int{op.Size()}, -1, in...)
-	if err != nil || c.static[states.slot] != nil {
-		return states, err
-	}
-	if err := c.charge(nil, op.WorkSize(), c.isStatic(states)); err != nil {
-		return nil, err
-	}
+	c.charge(nil, op.WorkSize(), c.isStatic(states))
 	op.Work = c.addSlot(graph.Slot{Size: op.WorkSize(), Static: c.isStatic(states), Param: -1})
-	return states, nil
+	return states
 }
 
 // inputProducts emits the products of the sequence with the input weights, with
 // the biases added.
-func (c *compiler) inputProducts(r *recurrent) (*value, error) {
+func (c *compiler) inputProducts(r *recurrent) *value {
 	x := r.x
 	if r.op.T < r.steps {
-		var err error
-		if x, err = c.sliceAxis(x, r.timeAxis(), 0, r.op.T, 1); err != nil {
-			return nil, err
-		}
+		x = c.sliceAxis(x, r.timeAxis(), 0, r.op.T, 1)
 	}
 	args := []*value{x, {slot: r.w.slot, batch: -1}}
 	if r.b != nil {
-		bias, err := c.inputBias(r)
-		if err != nil {
-			return nil, err
-		}
+		bias := c.inputBias(r)
 		args = append(args, bias)
 	}
-	if _, err := Count([]int{r.op.T, r.dirs(), r.gates(), r.op.H}); err != nil {
-		return nil, err
-	}
+	count([]int{r.op.T, r.dirs(), r.gates(), r.op.H})
 	o := &graph.Dense{T: r.op.T, In: r.inputs, Out: r.width(), Tied: true, TiedBias: true}
 	return c.emit(o, []int{r.op.T, r.width()}, -1, args...)
 }
@@ -406,25 +336,19 @@ func (c *compiler) inputProducts(r *recurrent) (*value, error) {
 // inputBias returns what is added to the products with the input weights: their
 // biases and, unless a GRU adds those itself, the ones of the products with the
 // recurrent weights.
-func (c *compiler) inputBias(r *recurrent) (*value, error) {
+func (c *compiler) inputBias(r *recurrent) *value {
 	n := r.gates() * r.op.H
 	if cell, ok := r.op.Cells[0].(*graph.GRU); ok && cell.ResetAfter {
-		table, err := c.tableOf([]int{r.dirs(), n}, func(idx []int) int { return 2*idx[0]*n + idx[1] })
-		if err != nil {
-			return nil, err
-		}
+		table := c.tableOf([]int{r.dirs(), n}, func(idx []int) int { return 2*idx[0]*n + idx[1] })
 		return c.emit(&graph.Index{Source: table}, []int{r.width()}, -1, r.b)
 	}
-	table, err := c.tableOf([]int{r.dirs(), 2, n}, func(idx []int) int { return idx[0]*n + idx[2] })
-	if err != nil {
-		return nil, err
-	}
+	table := c.tableOf([]int{r.dirs(), 2, n}, func(idx []int) int { return idx[0]*n + idx[2] })
 	return c.emit(&graph.Reduce{Target: table, Scale: 1}, []int{r.width()}, -1, r.b)
 }
 
 // recurrentBias emits the biases of the products with the recurrent weights of a
 // GRU that resets after them.
-func (c *compiler) recurrentBias(r *recurrent) (*value, error) {
+func (c *compiler) recurrentBias(r *recurrent) *value {
 	in := []*value{{slot: r.r.slot, batch: -1}}
 	if r.b != nil {
 		in = append(in, r.b)
@@ -434,65 +358,50 @@ func (c *compiler) recurrentBias(r *recurrent) (*value, error) {
 }
 
 // recurrentOutputs sets the results Y, Y_h and Y_c from the states.
-func (c *compiler) recurrentOutputs(r *recurrent, states *value) error {
+func (c *compiler) recurrentOutputs(r *recurrent, states *value) {
 	op, d, h := r.op, r.dirs(), r.op.H
 	n := 2
 	if _, ok := op.Cells[0].(*graph.LSTM); ok {
 		n = 3
 	}
-	if err := c.only(n); err != nil {
-		return err
-	}
+	c.only(n)
 	last := func(memory bool) func(idx []int) int {
 		return func(idx []int) int { return op.State(idx[0], op.Last(idx[0]), memory) + idx[1] }
 	}
-	if err := c.recurrentOutput(r, 0, states, []int{r.steps, d, h}, func(idx []int) int {
+	c.recurrentOutput(r, 0, states, []int{r.steps, d, h}, func(idx []int) int {
 		if idx[0] >= op.T {
 			return -1
 		}
 		return op.State(idx[1], idx[0], false) + idx[2]
-	}); err != nil {
-		return err
-	}
+	})
 	for i := 1; i < n; i++ {
-		if err := c.recurrentOutput(r, i, states, []int{d, h}, last(i == 2)); err != nil {
-			return err
-		}
+		c.recurrentOutput(r, i, states, []int{d, h}, last(i == 2))
 	}
-	return nil
 }
 
 // recurrentOutput sets output i, whose shape for one example is given without the
 // batch dimension. Results that nothing reads are left out, unless all are: then
 // one of them is the network's output.
-func (c *compiler) recurrentOutput(r *recurrent, i int, states *value, shape []int, source func(idx []int) int) error {
+func (c *compiler) recurrentOutput(r *recurrent, i int, states *value, shape []int, source func(idx []int) int) {
 	read := func(name string) bool { return name != "" && c.uses[name] > 0 }
 	if i >= len(c.node.Outputs) || !read(c.node.Outputs[i]) && slices.ContainsFunc(c.node.Outputs, read) {
-		return nil
+		return
 	}
-	table, err := c.tableOf(shape, source)
-	if err != nil {
-		return err
-	}
+	table := c.tableOf(shape, source)
 	axis := len(shape) - 1 // of the batch, before H
 	if r.batchFirst {
 		axis = 0
 	}
-	v, err := c.emit(&graph.Index{Source: table}, slices.Insert(slices.Clone(shape), axis, 1), -1, states)
-	if err != nil {
-		return err
-	}
+	v := c.emit(&graph.Index{Source: table}, slices.Insert(slices.Clone(shape), axis, 1), -1, states)
 	if r.batch {
 		v.batch = axis
 	}
-	return c.set(i, v)
+	c.set(i, v)
 }
 
 // take takes bytes from the memory that compiling may use, and numbers from that
 // of one example.
-func (c *compiler) take(bytes, numbers int) error {
-	if err := c.spend(bytes); err != nil {
-		return err
-	}
-	return c.charge(nil, numbers, false)
+func (c *compiler) take(bytes, numbers int) {
+	c.spend(bytes)
+	c.charge(nil, numbers, false)
 }

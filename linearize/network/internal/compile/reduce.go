@@ -1,7 +1,6 @@
 package compile
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
@@ -46,68 +45,55 @@ func groupOf(fn graph.GroupFunc) reducer {
 
 // reduction returns the operator that reduces axes by what make makes.
 func reduction(make reducer) operator {
-	return operator{translate: func(c *compiler) error { return c.reduce(make) }, inputs: 2, note: "of each example by itself"}
+	return operator{translate: func(c *compiler) { c.reduce(make) }, inputs: 2, note: "of each example by itself"}
 }
 
-func (c *compiler) reduce(make reducer) error {
-	if v, err := c.input(0); err == nil && v.isInt && intReductions[c.node.OpType] != nil {
-		return c.result(c.reduceInts(v))
+func (c *compiler) reduce(make reducer) {
+	if v := c.input(0); v.isInt && intReductions[c.node.OpType] != nil {
+		c.result(c.reduceInts(v))
+		return
 	}
-	x, err := c.float(0)
-	if err != nil {
-		return err
-	}
-	drop, err := c.reducedAxes(len(x.shape))
-	if err != nil {
-		return err
-	}
-	return c.result(c.reduceAxes(x, drop, c.attrInt("keepdims", 1) != 0, make))
+	x := c.float(0)
+	drop := c.reducedAxes(len(x.shape))
+	c.result(c.reduceAxes(x, drop, c.attrInt("keepdims", 1) != 0, make))
 }
 
 // reducedAxes marks the axes over which a node reduces: those of its input or
 // attribute axes or, where it lists none, all of them or, with
 // noop_with_empty_axes, none.
-func (c *compiler) reducedAxes(rank int) ([]bool, error) {
-	axes, _, err := c.intsOr(1, "axes")
-	if err != nil {
-		return nil, err
-	}
+func (c *compiler) reducedAxes(rank int) []bool {
+	axes, _ := c.intsOr(1, "axes")
 	drop := slices.Repeat([]bool{len(axes) == 0 && c.attrInt("noop_with_empty_axes", 0) == 0}, rank)
 	for _, a := range axes {
-		if a, err = axis(a, rank); err != nil {
-			return nil, err
-		}
+		a = axis(a, rank)
 		drop[a] = true
 	}
-	return drop, nil
+	return drop
 }
 
 // reduceAxes reduces over the axes marked in drop.
-func (c *compiler) reduceAxes(x *value, drop []bool, keep bool, make reducer) (*value, error) {
+func (c *compiler) reduceAxes(x *value, drop []bool, keep bool, make reducer) *value {
 	kept := slices.Clone(x.shape)
 	items := 1
 	for i, d := range drop {
 		if d {
 			if x.isBatch(i) {
-				return nil, errMixes
+				panic(errMixes)
 			}
 			items *= x.shape[i]
 			kept[i] = 1
 		}
 	}
 	st := strides(kept)
-	table, err := c.table(x.shape, func(d, i int) int {
+	table := c.table(x.shape, func(d, i int) int {
 		if drop[d] {
 			return 0
 		}
 		return i * st[d]
 	})
-	if err != nil {
-		return nil, err
-	}
-	y, err := c.emit(make(table, items), kept, x.batch, x)
-	if err != nil || keep {
-		return y, err
+	y := c.emit(make(table, items), kept, x.batch, x)
+	if keep {
+		return y
 	}
 	shape, batch := []int{}, x.batch
 	for i, d := range drop {
@@ -122,21 +108,13 @@ func (c *compiler) reduceAxes(x *value, drop []bool, keep bool, make reducer) (*
 }
 
 // cumSum translates CumSum, the sums of the elements up to each along an axis.
-func (c *compiler) cumSum() error {
-	v, err := c.input(0)
-	if err != nil {
-		return err
-	}
-	ax, err := c.scalarInt(1, 0)
-	if err != nil {
-		return err
-	}
+func (c *compiler) cumSum() {
+	v := c.input(0)
+	ax := c.scalarInt(1, 0)
 	rank := len(v.shape)
-	if ax, err = axis(ax, rank); err != nil {
-		return err
-	}
+	ax = axis(ax, rank)
 	if v.isBatch(ax) {
-		return errMixes
+		panic(errMixes)
 	}
 	// Element i of the sums counts element j of the terms.
 	exclusive, reverse := c.attrInt("exclusive", 0) != 0, c.attrInt("reverse", 0) != 0
@@ -147,12 +125,11 @@ func (c *compiler) cumSum() error {
 		return j < i || j == i && !exclusive
 	}
 	if v.isInt {
-		return c.result(c.sumInts(v, ax, counts))
+		c.result(c.sumInts(v, ax, counts))
+		return
 	}
 	n := v.shape[ax]
-	if err := c.spend(numberBytes * n * n); err != nil {
-		return err
-	}
+	c.spend(numberBytes * n * n)
 	sums := make([]float64, n*n)
 	for i := range n {
 		for j := range n {
@@ -164,33 +141,23 @@ func (c *compiler) cumSum() error {
 		perm[i] = i
 	}
 	perm[ax], perm[rank-1] = rank-1, ax
-	if v, err = c.transpose(v, perm); err != nil {
-		return err
-	}
+	v = c.transpose(v, perm)
 	if rank == 1 {
-		v, err = c.alias(v, []int{1, n}, v.batch)
+		v = c.alias(v, []int{1, n}, v.batch)
 	}
-	if err == nil {
-		v, err = c.product(v, c.addConstant(sums, []int{n, n}))
+	v = c.product(v, c.addConstant(sums, []int{n, n}))
+	if rank == 1 {
+		v = c.alias(v, []int{n}, v.batch)
 	}
-	if err == nil && rank == 1 {
-		v, err = c.alias(v, []int{n}, v.batch)
-	}
-	if err != nil {
-		return err
-	}
-	return c.result(c.transpose(v, perm))
+	c.result(c.transpose(v, perm))
 }
 
 // sumInts adds up those integers along an axis that counts names for each place.
-func (c *compiler) sumInts(v *value, ax int, counts func(i, j int) bool) (*value, error) {
+func (c *compiler) sumInts(v *value, ax int, counts func(i, j int) bool) *value {
 	n, inner := v.shape[ax], graph.Product(v.shape[ax+1:])
-	out, err := c.newInts(v.shape, v.batch, v)
-	if err != nil {
-		return nil, err
-	}
+	out := c.newInts(v.shape, v.batch, v)
 	if len(v.ints)*n > maxElements {
-		return nil, errors.New("its size makes it too much work")
+		panic(refuse("its size makes it too much work"))
 	}
 	out.real = v.real
 	for at := range out.ints {
@@ -199,10 +166,8 @@ func (c *compiler) sumInts(v *value, ax int, counts func(i, j int) bool) (*value
 			if !counts(i, j) {
 				continue
 			}
-			if out.ints[at], err = addInt(out.ints[at], v.ints[at+(j-i)*inner]); err != nil {
-				return nil, err
-			}
+			out.ints[at] = addInt(out.ints[at], v.ints[at+(j-i)*inner])
 		}
 	}
-	return out, nil
+	return out
 }

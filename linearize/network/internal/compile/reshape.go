@@ -1,8 +1,6 @@
 package compile
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
@@ -19,52 +17,35 @@ func init() {
 	})
 }
 
-func (c *compiler) reshapeOp() error {
-	v, err := c.input(0)
-	if err != nil {
-		return err
-	}
-	to, err := c.intsAt(1)
-	if err != nil {
-		return err
-	}
+func (c *compiler) reshapeOp() {
+	v := c.input(0)
+	to := c.intsAt(1)
 	if len(to.shape) != 1 {
-		return errors.New("its shape is not a vector")
+		panic(refuse("its shape is not a vector"))
 	}
-	return c.result(c.reshape(v, to.ints, c.attrInt("allowzero", 0) != 0))
+	c.result(c.reshape(v, to.ints, c.attrInt("allowzero", 0) != 0))
 }
 
-func (c *compiler) flatten() error {
-	v, err := c.input(0)
-	if err != nil {
-		return err
-	}
+func (c *compiler) flatten() {
+	v := c.input(0)
 	ax := c.attrInt("axis", 1)
 	if ax < -len(v.shape) || ax > len(v.shape) {
-		return fmt.Errorf("axis %d is out of range for %d dimensions", ax, len(v.shape))
+		panic(refuse("axis %d is out of range for %d dimensions", ax, len(v.shape)))
 	}
 	if ax < 0 {
 		ax += len(v.shape)
 	}
-	return c.result(c.alias(v, []int{graph.Product(v.shape[:ax]), graph.Product(v.shape[ax:])}, int(graph.Step(v.batch >= ax))))
+	c.result(c.alias(v, []int{graph.Product(v.shape[:ax]), graph.Product(v.shape[ax:])}, int(graph.Step(v.batch >= ax))))
 }
 
-func (c *compiler) squeeze() error {
-	v, err := c.input(0)
-	if err != nil {
-		return err
-	}
-	axes, given, err := c.intsOr(1, "axes")
-	if err != nil {
-		return err
-	}
+func (c *compiler) squeeze() {
+	v := c.input(0)
+	axes, given := c.intsOr(1, "axes")
 	drop := make([]bool, len(v.shape))
 	for _, a := range axes {
-		if a, err = axis(a, len(v.shape)); err != nil {
-			return err
-		}
+		a = axis(a, len(v.shape))
 		if v.shape[a] != 1 || v.isBatch(a) {
-			return fmt.Errorf("axis %d of %v cannot be removed", a, v.shape)
+			panic(refuse("axis %d of %v cannot be removed", a, v.shape))
 		}
 		drop[a] = true
 	}
@@ -79,29 +60,21 @@ func (c *compiler) squeeze() error {
 		}
 		shape = append(shape, d)
 	}
-	return c.result(c.alias(v, shape, batch))
+	c.result(c.alias(v, shape, batch))
 }
 
-func (c *compiler) unsqueeze() error {
-	v, err := c.input(0)
-	if err != nil {
-		return err
-	}
-	axes, _, err := c.intsOr(1, "axes")
-	if err != nil {
-		return err
-	}
+func (c *compiler) unsqueeze() {
+	v := c.input(0)
+	axes, _ := c.intsOr(1, "axes")
 	rank := len(v.shape) + len(axes)
 	if rank > 16 {
-		return fmt.Errorf("%d dimensions are too many", rank)
+		panic(refuse("%d dimensions are too many", rank))
 	}
 	insert := make([]bool, rank)
 	for _, a := range axes {
-		if a, err = axis(a, rank); err != nil {
-			return err
-		}
+		a = axis(a, rank)
 		if insert[a] {
-			return fmt.Errorf("axis %d is inserted twice", a)
+			panic(refuse("axis %d is inserted twice", a))
 		}
 		insert[a] = true
 	}
@@ -117,24 +90,24 @@ func (c *compiler) unsqueeze() error {
 		shape[i] = v.shape[from]
 		from++
 	}
-	return c.result(c.alias(v, shape, batch))
+	c.result(c.alias(v, shape, batch))
 }
 
 // reshape applies ONNX Reshape: a dimension of −1 is inferred, and 0 copies the
 // dimension of v unless allowZero.
-func (c *compiler) reshape(v *value, target []affine, allowZero bool) (*value, error) {
+func (c *compiler) reshape(v *value, target []affine, allowZero bool) *value {
 	target = slices.Clone(target)
 	open, batch := -1, -1
 	for i, a := range target {
 		switch {
 		case a == affine{k: -1}:
 			if open >= 0 {
-				return nil, errors.New("its shape has two dimensions of −1")
+				panic(refuse("its shape has two dimensions of −1"))
 			}
 			open = i
 		case a == affine{} && !allowZero:
 			if i >= len(v.shape) {
-				return nil, fmt.Errorf("its shape copies dimension %d of %v, which does not exist", i, v.shape)
+				panic(refuse("its shape copies dimension %d of %v, which does not exist", i, v.shape))
 			}
 			target[i] = affine{k: v.shape[i]}
 			if v.isBatch(i) {
@@ -143,7 +116,7 @@ func (c *compiler) reshape(v *value, target []affine, allowZero bool) (*value, e
 		}
 		if target[i].n != 0 {
 			if batch >= 0 || target[i].k != 0 {
-				return nil, errors.New("its shape combines batch sizes in a way that would mix examples")
+				panic(refuse("its shape combines batch sizes in a way that would mix examples"))
 			}
 			batch = i
 		}
@@ -152,7 +125,7 @@ func (c *compiler) reshape(v *value, target []affine, allowZero bool) (*value, e
 		batch = c.findBatch(v, target, open)
 	}
 	if v.batch < 0 && batch >= 0 && c.batch != 1 {
-		return nil, errors.New("its shape holds the batch size and its tensor does not")
+		panic(refuse("its shape holds the batch size and its tensor does not"))
 	}
 	return c.reshapeKnown(v, target, open, batch)
 }
@@ -203,9 +176,9 @@ func (c *compiler) batchAxis(v *value, target []affine, open int, inside, last b
 
 // reshapeKnown reshapes v to target, whose axes of the inferred dimension and of
 // the examples are known.
-func (c *compiler) reshapeKnown(v *value, target []affine, open, batch int) (*value, error) {
+func (c *compiler) reshapeKnown(v *value, target []affine, open, batch int) *value {
 	if v.batch >= 0 && batch < 0 {
-		return nil, errors.New("its shape fixes the batch size; export the model with a dynamic batch dimension")
+		panic(refuse("its shape fixes the batch size; export the model with a dynamic batch dimension"))
 	}
 	shape := make([]int, len(target))
 	known := 1
@@ -214,13 +187,13 @@ func (c *compiler) reshapeKnown(v *value, target []affine, open, batch int) (*va
 			continue
 		}
 		if shape[i] <= 0 || shape[i] > maxElements/known {
-			return nil, fmt.Errorf("cannot reshape %v: dimension %d of the new shape is %d", v.shape, i, shape[i])
+			panic(refuse("cannot reshape %v: dimension %d of the new shape is %d", v.shape, i, shape[i]))
 		}
 		known *= shape[i]
 	}
 	if open >= 0 {
 		if shape[open] = graph.Product(v.shape) / known; shape[open] < 1 {
-			return nil, fmt.Errorf("cannot reshape %v: its %d elements do not fill the new shape", v.shape, graph.Product(v.shape))
+			panic(refuse("cannot reshape %v: its %d elements do not fill the new shape", v.shape, graph.Product(v.shape)))
 		}
 	}
 	return c.alias(v, shape, batch)
@@ -230,21 +203,21 @@ func (c *compiler) reshapeKnown(v *value, target []affine, open, batch int) (*va
 // batch of the new shape holds the examples, perhaps together with elements that
 // came before or after them, but as many elements as before must precede them in
 // memory.
-func (c *compiler) alias(v *value, shape []int, batch int) (*value, error) {
+func (c *compiler) alias(v *value, shape []int, batch int) *value {
 	if graph.Product(shape) != graph.Product(v.shape) || len(shape) > maxRank {
-		return nil, fmt.Errorf("cannot reshape %v to %v", v.shape, shape)
+		panic(refuse("cannot reshape %v to %v", v.shape, shape))
 	}
 	out := *v
 	out.shape, out.weight = shape, nil
 	if v.batch < 0 {
-		return &out, nil
+		return &out
 	}
 	if out.batch = batch; batch < 0 {
-		return nil, fmt.Errorf("reshaping %v to %v leaves no batch dimension, which would mix examples", v.shape, shape)
+		panic(refuse("reshaping %v to %v leaves no batch dimension, which would mix examples", v.shape, shape))
 	}
 	before := graph.Product(shape[:batch])
 	if out.lead = v.before() / before; out.before() != v.before() || shape[batch]%out.lead != 0 {
-		return nil, fmt.Errorf("reshaping %v to %v moves elements across the batch dimension, which would mix examples", v.shape, shape)
+		panic(refuse("reshaping %v to %v moves elements across the batch dimension, which would mix examples", v.shape, shape))
 	}
-	return &out, nil
+	return &out
 }

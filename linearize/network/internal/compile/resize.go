@@ -2,7 +2,6 @@ package compile
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 
@@ -16,69 +15,50 @@ func init() {
 	})
 }
 
-func (c *compiler) pad() error {
-	x, err := c.float(0)
-	if err != nil {
-		return err
-	}
-	pads, given, err := c.intsOr(1, "pads")
-	if err != nil {
-		return err
-	}
+func (c *compiler) pad() {
+	x := c.float(0)
+	pads, given := c.intsOr(1, "pads")
 	axes := make([]int, len(x.shape))
 	for i := range axes {
 		axes[i] = i
 	}
 	if c.has(3) {
-		if axes, err = c.constants(3); err != nil {
-			return err
-		}
+		axes = c.constants(3)
 	}
 	if !given || len(pads) != 2*len(axes) {
-		return fmt.Errorf("%d pads for %d axes", len(pads), len(axes))
+		panic(refuse("%d pads for %d axes", len(pads), len(axes)))
 	}
 	fill := 0.0
 	if c.has(2) {
-		fill, err = c.scalar(2, 0)
+		fill = c.scalar(2, 0)
 	} else {
-		fill, err = c.attrFloat("value", 0)
-	}
-	if err != nil {
-		return err
+		fill = c.attrFloat("value", 0)
 	}
 	begin, shape := make([]int, len(x.shape)), slices.Clone(x.shape)
 	for i, a := range axes {
-		if a, err = axis(a, len(x.shape)); err != nil {
-			return err
-		}
+		a = axis(a, len(x.shape))
 		lo, hi := pads[i], pads[len(axes)+i]
 		if x.isBatch(a) && (lo != 0 || hi != 0) {
-			return errMixes
+			panic(errMixes)
 		}
 		begin[a] = lo
 		shape[a] += lo + hi
 	}
-	source, err := padSource(c.attrString("mode", "constant"))
-	if err != nil {
-		return err
-	}
+	source := padSource(c.attrString("mode", "constant"))
 	st := strides(x.shape)
-	table, err := c.table(shape, func(d, i int) int {
+	table := c.table(shape, func(d, i int) int {
 		p := source(i-begin[d], x.shape[d])
 		if p < 0 {
 			return outside
 		}
 		return p * st[d]
 	})
-	if err != nil {
-		return err
-	}
-	return c.result(c.apply(x, shape, x.batch, table, fill))
+	c.result(c.apply(x, shape, x.batch, table, fill))
 }
 
 // padSource returns a function of a position i, counted from the first element
 // of a dimension of n: the element that it reads, or −1 for the fill value.
-func padSource(mode string) (func(i, n int) int, error) {
+func padSource(mode string) func(i, n int) int {
 	switch mode {
 	case "constant", "":
 		return func(i, n int) int {
@@ -86,11 +66,11 @@ func padSource(mode string) (func(i, n int) int, error) {
 				return -1
 			}
 			return i
-		}, nil
+		}
 	case "edge":
-		return func(i, n int) int { return min(max(i, 0), n-1) }, nil
+		return func(i, n int) int { return min(max(i, 0), n-1) }
 	case "wrap":
-		return func(i, n int) int { return ((i % n) + n) % n }, nil
+		return func(i, n int) int { return ((i % n) + n) % n }
 	case "reflect":
 		return func(i, n int) int {
 			if n == 1 {
@@ -99,9 +79,9 @@ func padSource(mode string) (func(i, n int) int, error) {
 			period := 2 * (n - 1)
 			i = ((i % period) + period) % period
 			return min(i, period-i)
-		}, nil
+		}
 	}
-	return nil, fmt.Errorf("mode=%q is not known", mode)
+	panic(refuse("mode=%q is not known", mode))
 }
 
 // A resizing holds what the attributes of a Resize say.
@@ -126,31 +106,24 @@ type resizedAxis struct {
 
 // resize translates Resize and Upsample: nearest copies elements; linear and
 // cubic are a sparse linear map along each axis.
-func (c *compiler) resize() error {
-	x, err := c.float(0)
-	if err != nil {
-		return err
-	}
-	r, err := c.readResize(x)
-	if err != nil {
-		return err
-	}
+func (c *compiler) resize() {
+	x := c.float(0)
+	r := c.readResize(x)
 	if r.mode == "nearest" {
-		return c.result(c.nearest(x, r))
+		c.result(c.nearest(x, r))
+		return
 	}
 	// What shrinks comes first, so that less is computed and kept.
 	slices.SortStableFunc(r.axes, func(a, b resizedAxis) int { return cmp.Compare(a.out*b.in, b.out*a.in) })
 	for _, a := range r.axes {
-		if x, err = c.interpolate(x, r, a); err != nil {
-			return err
-		}
+		x = c.interpolate(x, r, a)
 	}
-	return c.result(x, nil)
+	c.result(x)
 }
 
 func (c *compiler) oldResize() bool { return c.node.OpType == "Upsample" || c.opset < 11 }
 
-func (c *compiler) readResize(x *value) (r *resizing, err error) {
+func (c *compiler) readResize(x *value) (r *resizing) {
 	coordinates, rounding := "half_pixel", "round_prefer_floor"
 	if c.oldResize() {
 		coordinates, rounding = "asymmetric", "floor"
@@ -158,29 +131,24 @@ func (c *compiler) readResize(x *value) (r *resizing, err error) {
 	r = &resizing{mode: c.attrString("mode", "nearest"), coordinates: c.attrString("coordinate_transformation_mode", coordinates),
 		rounding: c.attrString("nearest_mode", rounding), exclude: c.attrInt("exclude_outside", 0) != 0, antialias: c.attrInt("antialias", 0) != 0}
 	if r.mode != "nearest" && r.mode != "linear" && (r.mode != "cubic" || c.oldResize()) {
-		return nil, fmt.Errorf("mode=%q is not known", r.mode)
+		panic(refuse("mode=%q is not known", r.mode))
 	}
 	if rounded[r.rounding] == nil {
-		return nil, fmt.Errorf("nearest_mode=%q is not known", r.rounding)
+		panic(refuse("nearest_mode=%q is not known", r.rounding))
 	}
 	if !coordinateModes[r.coordinates] {
-		return nil, fmt.Errorf("coordinate_transformation_mode=%q is not known", r.coordinates)
+		panic(refuse("coordinate_transformation_mode=%q is not known", r.coordinates))
 	}
-	if r.a, err = c.attrFloat("cubic_coeff_a", -0.75); err != nil {
-		return nil, err
-	}
-	if r.extrapolation, err = c.attrFloat("extrapolation_value", 0); err != nil {
-		return nil, err
-	}
-	if err = c.resizedAxes(r, x); err != nil {
-		return nil, err
-	}
-	return r, c.cropped(r, x)
+	r.a = c.attrFloat("cubic_coeff_a", -0.75)
+	r.extrapolation = c.attrFloat("extrapolation_value", 0)
+	c.resizedAxes(r, x)
+	c.cropped(r, x)
+	return r
 }
 
 // resizedAxes reads the axes and their lengths in the result. The batch axis must
 // keep its length.
-func (c *compiler) resizedAxes(r *resizing, x *value) error {
+func (c *compiler) resizedAxes(r *resizing, x *value) {
 	axes := c.attrInts("axes")
 	if c.node.Attr("axes") == nil {
 		for i := range x.shape {
@@ -189,96 +157,81 @@ func (c *compiler) resizedAxes(r *resizing, x *value) error {
 	}
 	seen := map[int]bool{}
 	for i, a := range axes {
-		a, err := axis(a, len(x.shape))
-		if err != nil {
-			return err
-		}
+		a := axis(a, len(x.shape))
 		if seen[a] {
-			return fmt.Errorf("axis %d is resized twice", a)
+			panic(refuse("axis %d is resized twice", a))
 		}
 		axes[i], seen[a] = a, true
 	}
-	scales, sizes, err := c.resizeArgs(len(axes))
-	if err != nil {
-		return err
-	}
+	scales, sizes := c.resizeArgs(len(axes))
 	for i, a := range axes {
 		d := x.shape[a]
 		out := resizedAxis{axis: a, in: d, end: 1}
 		switch {
 		case x.isBatch(a):
 			if sizes != nil && !c.isBatchSize(sizes[i], d) || sizes == nil && scales[i] != 1 {
-				return errMixes
+				panic(errMixes)
 			}
 			out.out, out.scale = d, 1
 		case sizes == nil:
 			// Scales are float32, and runtimes multiply in it: ten times 0.7 is seven.
 			out.out, out.scale = int(math.Floor(float64(float32(d)*float32(scales[i])))), scales[i]
 		case !sizes[i].constant():
-			return errMixes
+			panic(errMixes)
 		default:
 			out.out = sizes[i].k
 			out.scale = float64(out.out) / float64(d)
 		}
 		r.axes = append(r.axes, out)
 	}
-	if err := c.keepAspect(r, x, sizes != nil); err != nil {
-		return err
-	}
+	c.keepAspect(r, x, sizes != nil)
 	for _, a := range r.axes {
 		if a.out < 1 || a.out > maxElements {
-			return fmt.Errorf("dimension %d of the result is %d", a.axis, a.out)
+			panic(refuse("dimension %d of the result is %d", a.axis, a.out))
 		}
 	}
-	return nil
 }
 
 // keepAspect replaces the scales by one for all axes, as keep_aspect_ratio_policy
 // asks where sizes are given: the smallest or the largest.
-func (c *compiler) keepAspect(r *resizing, x *value, sizes bool) error {
+func (c *compiler) keepAspect(r *resizing, x *value, sizes bool) {
 	var compare func(a, b resizedAxis) int
 	switch policy := c.attrString("keep_aspect_ratio_policy", "stretch"); policy {
 	case "stretch":
-		return nil
+		return
 	case "not_larger":
 		compare = func(a, b resizedAxis) int { return cmp.Compare(a.scale, b.scale) }
 	case "not_smaller":
 		compare = func(a, b resizedAxis) int { return cmp.Compare(b.scale, a.scale) }
 	default:
-		return fmt.Errorf("keep_aspect_ratio_policy=%q is not known", policy)
+		panic(refuse("keep_aspect_ratio_policy=%q is not known", policy))
 	}
 	if !sizes || len(r.axes) == 0 {
-		return nil
+		return
 	}
 	scale := slices.MinFunc(r.axes, compare).scale
 	for i := range r.axes {
 		a := &r.axes[i]
 		if x.isBatch(a.axis) && scale != 1 {
-			return errMixes
+			panic(errMixes)
 		}
 		a.scale, a.out = scale, int(math.Floor(min(scale*float64(a.in)+0.5, 2*maxElements)))
 	}
-	return nil
 }
 
 // resizeArgs reads the scales and the sizes of n axes, of which one is given.
 // sizes is nil if the scales are.
-func (c *compiler) resizeArgs(n int) (scales []float64, sizes []affine, err error) {
+func (c *compiler) resizeArgs(n int) (scales []float64, sizes []affine) {
 	at, given := 2, 0
 	if c.oldResize() {
 		at = 1
 	}
 	switch {
 	case c.has(3) && !c.oldResize():
-		v, err := c.intsAt(3)
-		if err != nil {
-			return nil, nil, err
-		}
+		v := c.intsAt(3)
 		sizes, given = v.ints, len(v.ints)
 	case c.has(at):
-		if scales, err = c.floats(at); err != nil {
-			return nil, nil, err
-		}
+		scales = c.floats(at)
 		given = len(scales)
 	default:
 		if a := c.node.Attr("scales"); a != nil {
@@ -289,39 +242,35 @@ func (c *compiler) resizeArgs(n int) (scales []float64, sizes []affine, err erro
 		given = len(scales)
 	}
 	if given != n {
-		return nil, nil, fmt.Errorf("%d scales or sizes for %d dimensions", given, n)
+		panic(refuse("%d scales or sizes for %d dimensions", given, n))
 	}
 	for _, s := range scales {
 		if !(s > 0 && s < maxElements) {
-			return nil, nil, fmt.Errorf("scales %v", scales)
+			panic(refuse("scales %v", scales))
 		}
 	}
-	return scales, sizes, nil
+	return scales, sizes
 }
 
 // cropped reads the part of each axis that tf_crop_and_resize takes.
-func (c *compiler) cropped(r *resizing, x *value) error {
+func (c *compiler) cropped(r *resizing, x *value) {
 	if r.coordinates != "tf_crop_and_resize" {
-		return nil
+		return
 	}
-	roi, err := c.floats(1)
-	if err != nil {
-		return err
-	}
+	roi := c.floats(1)
 	n := len(r.axes)
 	if len(roi) != 2*n {
-		return fmt.Errorf("a region of %d numbers for %d axes", len(roi), n)
+		panic(refuse("a region of %d numbers for %d axes", len(roi), n))
 	}
 	for i := range r.axes {
 		a := &r.axes[i]
 		if a.start, a.end = roi[i], roi[n+i]; a.start-a.start != 0 || a.end-a.end != 0 {
-			return fmt.Errorf("its region goes from %v to %v", a.start, a.end)
+			panic(refuse("its region goes from %v to %v", a.start, a.end))
 		}
 		if x.isBatch(a.axis) && (a.start != 0 || a.end != 1) {
-			return errMixes
+			panic(errMixes)
 		}
 	}
-	return nil
 }
 
 var coordinateModes = set("asymmetric", "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "tf_half_pixel_for_nn", "tf_crop_and_resize")
@@ -363,7 +312,7 @@ func (r *resizing) position(a *resizedAxis, i int) (x float64, inside bool) {
 }
 
 // nearest copies the element next to each position.
-func (c *compiler) nearest(x *value, r *resizing) (*value, error) {
+func (c *compiler) nearest(x *value, r *resizing) *value {
 	shape, st := slices.Clone(x.shape), strides(x.shape)
 	of := make([]*resizedAxis, len(shape))
 	for i := range r.axes {
@@ -371,10 +320,10 @@ func (c *compiler) nearest(x *value, r *resizing) (*value, error) {
 		if !x.isBatch(a.axis) {
 			shape[a.axis], of[a.axis] = a.out, a
 		} else if r.coordinates == "tf_half_pixel_for_nn" && rounded[r.rounding](0.5) != 0 {
-			return nil, fmt.Errorf("%s with nearest_mode=%s takes the next example for each, which would mix examples", r.coordinates, r.rounding)
+			panic(refuse("%s with nearest_mode=%s takes the next example for each, which would mix examples", r.coordinates, r.rounding))
 		}
 	}
-	table, err := c.table(shape, func(d, i int) int {
+	table := c.table(shape, func(d, i int) int {
 		a := of[d]
 		if a == nil {
 			return i * st[d]
@@ -385,26 +334,19 @@ func (c *compiler) nearest(x *value, r *resizing) (*value, error) {
 		}
 		return int(graph.Clamp(rounded[r.rounding](at), 0, float64(a.in-1))) * st[d]
 	})
-	if err != nil {
-		return nil, err
-	}
 	return c.apply(x, shape, x.batch, table, r.extrapolation)
 }
 
 // interpolate maps one axis by a linear or cubic filter.
-func (c *compiler) interpolate(x *value, r *resizing, a resizedAxis) (*value, error) {
+func (c *compiler) interpolate(x *value, r *resizing, a resizedAxis) *value {
 	if x.isBatch(a.axis) {
-		return x, nil
+		return x
 	}
 	shape := slices.Clone(x.shape)
 	shape[a.axis] = a.out
-	if _, err := Count(shape); err != nil {
-		return nil, err
-	}
+	count(shape)
 	reach := r.reach(&a)
-	if err := c.spend((tableBytes + numberBytes) * (a.out + 1) * int(2*reach+1)); err != nil {
-		return nil, err
-	}
+	c.spend((tableBytes + numberBytes) * (a.out + 1) * int(2*reach+1))
 	o := &graph.AxisMap{Outer: graph.Product(x.shape[:a.axis]), In: a.in, Inner: graph.Product(x.shape[a.axis+1:]), First: make([]int32, 1, a.out+1)}
 	if r.coordinates == "tf_crop_and_resize" {
 		o.Offset = make([]float64, a.out)
@@ -415,13 +357,13 @@ func (c *compiler) interpolate(x *value, r *resizing, a resizedAxis) (*value, er
 		unchanged = unchanged && inside && at == float64(i)
 		if !inside {
 			o.Offset[i] = r.extrapolation
-		} else if err := r.filter(o, &a, at, reach); err != nil {
-			return nil, err
+		} else {
+			r.filter(o, &a, at, reach)
 		}
 		o.First = append(o.First, int32(len(o.Source)))
 	}
 	if unchanged {
-		return x, nil
+		return x
 	}
 	return c.emit(o, shape, x.batch, x)
 }
@@ -441,10 +383,10 @@ func (r *resizing) reach(a *resizedAxis) float64 {
 // filter appends the weights of the elements around a position. Those outside of
 // the input read its first or last element, or are left out and the others scaled
 // to a sum of 1.
-func (r *resizing) filter(o *graph.AxisMap, a *resizedAxis, at, reach float64) error {
+func (r *resizing) filter(o *graph.AxisMap, a *resizedAxis, at, reach float64) {
 	if at == math.Trunc(at) && at >= 0 && at < float64(a.in) && !r.antialias {
 		o.Source, o.Weight = append(o.Source, int32(at)), append(o.Weight, 1)
-		return nil
+		return
 	}
 	at = graph.Clamp(at, -reach-1, float64(a.in)+reach)
 	stretch := 1.0
@@ -461,14 +403,13 @@ func (r *resizing) filter(o *graph.AxisMap, a *resizedAxis, at, reach float64) e
 		o.Source, o.Weight = append(o.Source, int32(graph.Clamp(j, 0, float64(a.in-1)))), append(o.Weight, w)
 	}
 	if sum == 0 {
-		return fmt.Errorf("position %g of axis %d has no element of the input next to it", at, a.axis)
+		panic(refuse("position %g of axis %d has no element of the input next to it", at, a.axis))
 	}
 	if r.exclude || r.antialias {
 		for k := range o.Weight[first:] {
 			o.Weight[first+k] /= sum
 		}
 	}
-	return nil
 }
 
 // kernel is the weight at a distance: the triangle, or the cubic of Keys with

@@ -1,8 +1,6 @@
 package compile
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
@@ -21,31 +19,28 @@ func init() {
 }
 
 // indices returns input i, integers that are known or number the examples.
-func (c *compiler) indices(i int) (*value, error) {
-	v, err := c.input(i)
-	if err != nil {
-		return nil, err
-	}
+func (c *compiler) indices(i int) *value {
+	v := c.input(i)
 	if v.isInt && !v.real {
-		return v, nil
+		return v
 	}
-	return nil, fmt.Errorf("input %d (%s) must be integers known without running the network", i, quote(c.node.Inputs[i]))
+	panic(refuse("input %d (%s) must be integers known without running the network", i, quote(c.node.Inputs[i])))
 }
 
 // place returns which element along an axis of v an index means, for one example.
 // Along the batch axis it must be one of the example's own.
-func (c *compiler) place(v *value, ax int, a affine) (int, error) {
+func (c *compiler) place(v *value, ax int, a affine) int {
 	dim := v.shape[ax]
 	if !v.isBatch(ax) || c.batch == 1 && a.constant() {
 		switch {
 		case !a.constant():
-			return 0, errors.New("an index depends on the batch size, which would mix examples")
+			panic(refuse("an index depends on the batch size, which would mix examples"))
 		case a.k < -dim || a.k >= dim:
-			return 0, fmt.Errorf("index %d is out of range for a dimension of %d", a.k, dim)
+			panic(refuse("index %d is out of range for a dimension of %d", a.k, dim))
 		case a.k < 0:
-			return a.k + dim, nil
+			return a.k + dim
 		}
-		return a.k, nil
+		return a.k
 	}
 	// Element e·dim + k belongs to example e, and counting from the end does not
 	// change whose it is.
@@ -53,9 +48,9 @@ func (c *compiler) place(v *value, ax int, a affine) (int, error) {
 		a.n = 0
 	}
 	if v.leading() != 1 || a.n != 0 || a.row != dim || a.k < 0 || a.k >= dim {
-		return 0, errMixes
+		panic(errMixes)
 	}
-	return a.k, nil
+	return a.k
 }
 
 // matched returns v with the batch axis of another tensor of the same rank, where
@@ -72,69 +67,51 @@ func (c *compiler) matched(v *value, axis int) *value {
 	return &w
 }
 
-func (c *compiler) gatherElements() error {
-	v, err := c.input(0)
-	if err != nil {
-		return err
-	}
-	at, err := c.input(1)
-	if err != nil {
-		return err
-	}
-	ax, err := axis(c.attrInt("axis", 0), len(v.shape))
-	if err != nil {
-		return err
-	}
+func (c *compiler) gatherElements() {
+	v := c.input(0)
+	at := c.input(1)
+	ax := axis(c.attrInt("axis", 0), len(v.shape))
 	if at.integer != 0 {
-		return c.result(c.gatherDepending(v, at, ax))
+		c.result(c.gatherDepending(v, at, ax))
+		return
 	}
-	if at, err = c.indices(1); err != nil {
-		return err
-	}
+	at = c.indices(1)
 	batch := max(v.batch, at.batch)
 	v, at = c.matched(v, batch), c.matched(at, batch)
-	table, err := c.elements(v, at, ax)
-	if err != nil {
-		return err
-	}
+	table := c.elements(v, at, ax)
 	if v.batch < 0 && at.batch >= 0 {
 		if at.batch != ax {
-			return errMixes // a row of a constant for each example
+			panic(errMixes) // a row of a constant for each example
 		}
 		w := *v
 		w.batch, w.lead, w.weight = at.batch, at.lead, nil
 		v = &w
 	}
-	out, err := c.apply(v, at.shape, at.batch, table, 0)
-	if err == nil && !out.isInt {
+	out := c.apply(v, at.shape, at.batch, table, 0)
+	if !out.isInt {
 		out = ofType(out, v.integer)
 	}
-	return c.result(out, err)
+	c.result(out)
 }
 
 // elements returns which element of v each index of a GatherElements or
 // ScatterElements means.
-func (c *compiler) elements(v, at *value, ax int) ([]int32, error) {
+func (c *compiler) elements(v, at *value, ax int) []int32 {
 	if len(at.shape) != len(v.shape) {
-		return nil, fmt.Errorf("indices of shape %v for a tensor of shape %v", at.shape, v.shape)
+		panic(refuse("indices of shape %v for a tensor of shape %v", at.shape, v.shape))
 	}
 	for d, n := range at.shape {
 		if d != ax && n > v.shape[d] {
-			return nil, fmt.Errorf("indices of shape %v for a tensor of shape %v", at.shape, v.shape)
+			panic(refuse("indices of shape %v for a tensor of shape %v", at.shape, v.shape))
 		}
 	}
 	if v.batch >= 0 && (at.batch != v.batch || v.isBatch(ax) || at.shape[v.batch] != v.shape[v.batch] || at.leading() != v.leading()) {
-		return nil, errMixes
+		panic(errMixes)
 	}
 	st, i := strides(v.shape), -1
-	var failed error
-	table, err := c.tableOf(at.shape, func(idx []int) int {
+	return c.tableOf(at.shape, func(idx []int) int {
 		i++
-		p, err := c.place(v, ax, at.ints[i])
-		if err != nil {
-			failed = err
-		}
-		from := p * st[ax]
+		from := c.place(v, ax, at.ints[i]) * st[ax]
 		for d, k := range idx {
 			if d != ax {
 				from += k * st[d]
@@ -142,10 +119,6 @@ func (c *compiler) elements(v, at *value, ax int) ([]int32, error) {
 		}
 		return from
 	})
-	if err == nil {
-		err = failed
-	}
-	return table, err
 }
 
 // windows describes the indices of a GatherND or ScatterND, which are tuples of the
@@ -160,31 +133,29 @@ type windows struct {
 
 // windows reads the indices of a GatherND or ScatterND on v. The first skip axes of
 // both count the same examples and positions.
-func (c *compiler) windows(v, at *value, skip int) (*windows, error) {
+func (c *compiler) windows(v, at *value, skip int) *windows {
 	rank := len(at.shape)
 	if rank == 0 || skip < 0 || skip >= min(rank, len(v.shape)) || !slices.Equal(at.shape[:skip], v.shape[:skip]) {
-		return nil, fmt.Errorf("indices of shape %v for a tensor of shape %v", at.shape, v.shape)
+		panic(refuse("indices of shape %v for a tensor of shape %v", at.shape, v.shape))
 	}
 	last := at.shape[rank-1]
 	if last < 1 || skip+last > len(v.shape) || at.batch == rank-1 {
-		return nil, fmt.Errorf("indices of shape %v for a tensor of shape %v", at.shape, v.shape)
+		panic(refuse("indices of shape %v for a tensor of shape %v", at.shape, v.shape))
 	}
 	w := &windows{tuples: at.shape[:rank-1], size: graph.Product(v.shape[skip+last:]), batch: at.batch, lead: at.lead}
 	switch {
 	case v.batch >= skip+last: // the examples are inside the blocks
 		if at.batch >= 0 {
-			return nil, errMixes
+			panic(errMixes)
 		}
 		w.batch, w.lead = rank-1+v.batch-skip-last, v.lead
 	case v.batch >= 0 && at.batch < 0 || v.batch >= 0 && v.batch < skip && at.batch != v.batch || at.batch >= 0 && at.batch < skip && at.batch != v.batch:
-		return nil, errMixes
+		panic(errMixes)
 	case v.batch >= 0 && (at.leading() != 1 || v.leading() != 1):
-		return nil, errMixes
+		panic(errMixes)
 	}
 	n := len(at.ints) / last
-	if err := c.spend(numberBytes * n); err != nil {
-		return nil, err
-	}
+	c.spend(numberBytes * n)
 	st := strides(v.shape)
 	for t := range n {
 		start := 0
@@ -194,60 +165,42 @@ func (c *compiler) windows(v, at *value, skip int) (*windows, error) {
 			rest /= v.shape[d]
 		}
 		for j := range last {
-			p, err := c.place(v, skip+j, at.ints[t*last+j])
-			if err != nil {
-				return nil, err
-			}
+			p := c.place(v, skip+j, at.ints[t*last+j])
 			start += p * st[skip+j]
 		}
 		w.starts = append(w.starts, start)
 	}
-	return w, nil
+	return w
 }
 
 // covered returns the elements of all blocks, one after the other.
-func (c *compiler) covered(w *windows) ([]int32, error) {
-	n, err := c.entries([]int{max(len(w.starts), 1), w.size})
-	if err != nil {
-		return nil, err
-	}
+func (c *compiler) covered(w *windows) []int32 {
+	n := c.entries([]int{max(len(w.starts), 1), w.size})
 	table := make([]int32, 0, n)
 	for _, start := range w.starts {
 		for i := range w.size {
 			table = append(table, int32(start+i))
 		}
 	}
-	return table, nil
+	return table
 }
 
-func (c *compiler) gatherND() error {
-	v, err := c.input(0)
-	if err != nil {
-		return err
-	}
-	at, err := c.indices(1)
-	if err != nil {
-		return err
-	}
+func (c *compiler) gatherND() {
+	v := c.input(0)
+	at := c.indices(1)
 	skip := c.attrInt("batch_dims", 0)
 	if v.batch >= 0 && v.batch < skip+lastOf(at.shape) && v.batch < len(at.shape)-1 {
 		at = c.matched(at, v.batch)
 	}
-	w, err := c.windows(v, at, skip)
-	if err != nil {
-		return err
-	}
-	table, err := c.covered(w)
-	if err != nil {
-		return err
-	}
+	w := c.windows(v, at, skip)
+	table := c.covered(w)
 	shape := slices.Concat(w.tuples, v.shape[skip+lastOf(at.shape):])
 	if v.batch < 0 && w.batch >= 0 {
 		u := *v
 		u.batch, u.lead, u.weight = w.batch, w.lead, nil
 		v = &u
 	}
-	return c.result(c.apply(v, shape, w.batch, table, 0))
+	c.result(c.apply(v, shape, w.batch, table, 0))
 }
 
 func lastOf(shape []int) int {
@@ -257,101 +210,72 @@ func lastOf(shape []int) int {
 	return shape[len(shape)-1]
 }
 
-func (c *compiler) scatterElements() error {
-	v, at, from, err := c.scatterInputs()
-	if err != nil {
-		return err
-	}
-	ax, err := axis(c.attrInt("axis", 0), len(v.shape))
-	if err != nil {
-		return err
-	}
+func (c *compiler) scatterElements() {
+	v, at, from := c.scatterInputs()
+	ax := axis(c.attrInt("axis", 0), len(v.shape))
 	batch := max(v.batch, from.batch, at.batch)
 	v, at, from = c.matched(v, batch), c.matched(at, batch), c.matched(from, batch)
 	if !slices.Equal(at.shape, from.shape) {
-		return fmt.Errorf("%v indices for updates of shape %v", at.shape, from.shape)
+		panic(refuse("%v indices for updates of shape %v", at.shape, from.shape))
 	}
 	if from.batch >= 0 && from.batch != v.batch || v.batch >= 0 && from.batch < 0 && v.shape[v.batch] != 1 {
-		return errMixes
+		panic(errMixes)
 	}
-	table, err := c.elements(v, at, ax)
-	if err != nil {
-		return err
-	}
-	return c.result(c.scatter(v, from, table))
+	table := c.elements(v, at, ax)
+	c.result(c.scatter(v, from, table))
 }
 
 // scatterInputs returns the tensor, the indices and the updates of a node, the first
 // and the last both floating point or both integers.
-func (c *compiler) scatterInputs() (v, at, from *value, err error) {
-	if v, err = c.input(0); err == nil {
-		if at, err = c.indices(1); err == nil {
-			from, err = c.input(2)
-		}
+func (c *compiler) scatterInputs() (v, at, from *value) {
+	v, at, from = c.input(0), c.indices(1), c.input(2)
+	if !(v.isInt && from.isInt) {
+		v, from = c.float(0), c.float(2)
 	}
-	if err == nil && !(v.isInt && from.isInt) {
-		if v, err = c.float(0); err == nil {
-			from, err = c.float(2)
-		}
-	}
-	return v, at, from, err
+	return v, at, from
 }
 
 // scatter writes or adds each element of from to the element of v that the table
 // names.
-func (c *compiler) scatter(v, from *value, table []int32) (*value, error) {
+func (c *compiler) scatter(v, from *value, table []int32) *value {
 	size := graph.Product(v.shape)
 	switch r := c.attrString("reduction", "none"); {
 	case r == "none":
 		source := make([]int32, size)
-		if err := c.spend(tableBytes * size); err != nil {
-			return nil, err
-		}
+		c.spend(tableBytes * size)
 		for i := range source {
 			source[i] = int32(i)
 		}
 		for i, p := range table {
 			if source[p] < 0 {
-				return nil, fmt.Errorf("two updates of element %d, and no reduction that adds them", p)
+				panic(refuse("two updates of element %d, and no reduction that adds them", p))
 			}
 			source[p] = ^int32(i)
 		}
 		return c.selected(v, from, v.shape, v.batch, source)
 	case r != "add":
-		return nil, fmt.Errorf("reduction=%q is not supported", r)
+		panic(refuse("reduction=%q is not supported", r))
 	case v.isInt:
-		return nil, errors.New("integers that are added at their places are not supported")
+		panic(refuse("integers that are added at their places are not supported"))
 	}
-	sums, err := c.emit(&graph.Reduce{Target: table, Scale: 1}, v.shape, from.batch, from)
-	if err != nil {
-		return nil, err
-	}
+	sums := c.emit(&graph.Reduce{Target: table, Scale: 1}, v.shape, from.batch, from)
 	return c.combine(graph.Add, v, sums)
 }
 
-func (c *compiler) scatterND() error {
-	v, at, from, err := c.scatterInputs()
-	if err != nil {
-		return err
-	}
+func (c *compiler) scatterND() {
+	v, at, from := c.scatterInputs()
 	v, at = c.matchedND(v, at, from)
-	w, err := c.windows(v, at, 0)
-	if err != nil {
-		return err
-	}
+	w := c.windows(v, at, 0)
 	last := lastOf(at.shape)
 	if want := slices.Concat(w.tuples, v.shape[last:]); !slices.Equal(want, from.shape) {
-		return fmt.Errorf("updates of shape %v where %v fit", from.shape, want)
+		panic(refuse("updates of shape %v where %v fit", from.shape, want))
 	}
 	// Each example writes to itself.
 	if v.batch < 0 && (w.batch >= 0 || from.batch >= 0) || from.batch >= 0 && from.batch != w.batch || from.batch < 0 && w.batch >= 0 && from.shape[w.batch] != 1 {
-		return errMixes
+		panic(errMixes)
 	}
-	table, err := c.covered(w)
-	if err != nil {
-		return err
-	}
-	return c.result(c.scatter(v, from, table))
+	table := c.covered(w)
+	c.result(c.scatter(v, from, table))
 }
 
 // matchedND gives the tensor and the indices of a ScatterND the batch axis that the

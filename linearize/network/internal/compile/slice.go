@@ -1,8 +1,6 @@
 package compile
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 )
 
@@ -15,29 +13,14 @@ func init() {
 	})
 }
 
-func (c *compiler) slice() error {
-	v, err := c.input(0)
-	if err != nil {
-		return err
-	}
-	starts, _, err := c.intsOr(1, "starts")
-	if err != nil {
-		return err
-	}
-	ends, _, err := c.intsOr(2, "ends")
-	if err != nil {
-		return err
-	}
-	axes, given, err := c.intsOr(3, "axes")
-	if err != nil {
-		return err
-	}
-	steps, stepped, err := c.intsOr(4, "steps")
-	if err != nil {
-		return err
-	}
+func (c *compiler) slice() {
+	v := c.input(0)
+	starts, _ := c.intsOr(1, "starts")
+	ends, _ := c.intsOr(2, "ends")
+	axes, given := c.intsOr(3, "axes")
+	steps, stepped := c.intsOr(4, "steps")
 	if len(starts) != len(ends) || given && len(axes) != len(starts) || stepped && len(steps) != len(starts) {
-		return errors.New("starts, ends, axes and steps differ in length")
+		panic(refuse("starts, ends, axes and steps differ in length"))
 	}
 	for i := range starts {
 		ax, by := i, 1
@@ -47,27 +30,23 @@ func (c *compiler) slice() error {
 		if stepped {
 			by = steps[i]
 		}
-		if ax, err = axis(ax, len(v.shape)); err != nil {
-			return err
-		}
-		if v, err = c.sliceAxis(v, ax, starts[i], ends[i], by); err != nil {
-			return err
-		}
+		ax = axis(ax, len(v.shape))
+		v = c.sliceAxis(v, ax, starts[i], ends[i], by)
 	}
-	return c.result(v, nil)
+	c.result(v)
 }
 
-func (c *compiler) sliceAxis(v *value, ax, start, end, by int) (*value, error) {
+func (c *compiler) sliceAxis(v *value, ax, start, end, by int) *value {
 	dim := v.shape[ax]
 	if by == 0 {
-		return nil, errors.New("a step of zero")
+		panic(refuse("a step of zero"))
 	}
 	// The batch axis can only be taken as a whole.
 	if v.isBatch(ax) {
 		if whole := end >= 1<<30 || c.batch > 0 && end >= c.batch*dim; start != 0 || by != 1 || !whole {
-			return nil, errMixes
+			panic(errMixes)
 		}
-		return v, nil
+		return v
 	}
 	if start < 0 {
 		start += dim
@@ -80,38 +59,27 @@ func (c *compiler) sliceAxis(v *value, ax, start, end, by int) (*value, error) {
 	} else {
 		start, end = min(max(start, 0), dim-1), min(max(end, -1), dim-1)
 	}
-	if err := c.spend(numberBytes * max(0, (end-start)/by)); err != nil {
-		return nil, err
-	}
+	c.spend(numberBytes * max(0, (end-start)/by))
 	positions := make([]int, 0, max(0, (end-start)/by)+1)
 	for p := start; by > 0 && p < end || by < 0 && p > end; p += by {
 		positions = append(positions, p)
 	}
 	if by == 1 && start == 0 && end == dim {
-		return v, nil
+		return v
 	}
 	if v.isInt && len(positions) == 0 {
-		return &value{shape: slices.Concat(v.shape[:ax], []int{0}, v.shape[ax+1:]), batch: v.batch, lead: v.lead, isInt: true}, nil
+		return &value{shape: slices.Concat(v.shape[:ax], []int{0}, v.shape[ax+1:]), batch: v.batch, lead: v.lead, isInt: true}
 	}
 	return c.takeAxis(v, ax, positions, nil)
 }
 
-func (c *compiler) split() error {
-	v, err := c.input(0)
-	if err != nil {
-		return err
-	}
-	ax, err := axis(c.attrInt("axis", 0), len(v.shape))
-	if err != nil {
-		return err
-	}
-	sizes, given, err := c.intsOr(1, "split")
-	if err != nil {
-		return err
-	}
+func (c *compiler) split() {
+	v := c.input(0)
+	ax := axis(c.attrInt("axis", 0), len(v.shape))
+	sizes, given := c.intsOr(1, "split")
 	n := len(c.node.Outputs)
 	if parts := c.attrInt("num_outputs", n); parts != n {
-		return fmt.Errorf("num_outputs is %d, and it has %d", parts, n)
+		panic(refuse("num_outputs is %d, and it has %d", parts, n))
 	}
 	if !given {
 		each := (v.shape[ax] + n - 1) / max(n, 1)
@@ -120,96 +88,75 @@ func (c *compiler) split() error {
 		}
 	}
 	if len(sizes) != n {
-		return fmt.Errorf("%d sizes for %d outputs", len(sizes), n)
+		panic(refuse("%d sizes for %d outputs", len(sizes), n))
 	}
 	at := 0
 	for i, size := range sizes {
 		if size <= 0 || size > v.shape[ax]-at {
-			return fmt.Errorf("sizes %v do not split %d", sizes, v.shape[ax])
+			panic(refuse("sizes %v do not split %d", sizes, v.shape[ax]))
 		}
-		part, err := c.sliceAxis(v, ax, at, at+size, 1)
-		if err != nil {
-			return err
-		}
-		if err := c.set(i, part); err != nil {
-			return err
-		}
+		part := c.sliceAxis(v, ax, at, at+size, 1)
+		c.set(i, part)
 		at += size
 	}
 	if at != v.shape[ax] {
-		return fmt.Errorf("sizes %v do not split %d", sizes, v.shape[ax])
+		panic(refuse("sizes %v do not split %d", sizes, v.shape[ax]))
 	}
-	return nil
 }
 
-func (c *compiler) gather() error {
-	v, err := c.input(0)
-	if err != nil {
-		return err
-	}
-	ax, err := axis(c.attrInt("axis", 0), len(v.shape))
-	if err != nil {
-		return err
-	}
-	at, err := c.input(1)
-	if err != nil {
-		return err
-	}
+func (c *compiler) gather() {
+	v := c.input(0)
+	ax := axis(c.attrInt("axis", 0), len(v.shape))
+	at := c.input(1)
 	if !at.isInt {
-		return c.result(c.lookUp(v, ax, at))
+		c.result(c.lookUp(v, ax, at))
+		return
 	}
-	if at, err = c.indices(1); err != nil {
-		return err
-	}
+	at = c.indices(1)
 	if v.batch < 0 && len(at.shape) > 1 && at.shape[0] == c.batch {
 		// Positions that a model with a fixed batch size repeats for its examples.
 		at = c.perExample(at, 0, false)
 	}
 	positions := make([]int, len(at.ints))
 	for i, a := range at.ints {
-		if positions[i], err = c.place(v, ax, a); err != nil {
-			return err
-		}
+		positions[i] = c.place(v, ax, a)
 	}
 	newDims := at.shape
 	if newDims == nil {
 		newDims = []int{}
 	}
 	if at.batch >= 0 && v.batch >= 0 {
-		return errMixes // the examples of the indices beside those of the tensor
+		panic(errMixes) // the examples of the indices beside those of the tensor
 	}
-	out, err := c.takeAxis(v, ax, positions, newDims)
-	if err == nil && at.batch >= 0 {
+	out := c.takeAxis(v, ax, positions, newDims)
+	if at.batch >= 0 {
 		w := *out
 		w.batch, w.lead, w.weight = ax+at.batch, at.lead, nil
 		out = &w
 	}
-	if err == nil && !out.isInt {
+	if !out.isInt {
 		out = ofType(out, v.integer)
 	}
-	return c.result(out, err)
+	c.result(out)
 }
 
 // takeAxis takes the listed positions along axis ax. If newDims is not nil, they
 // replace the axis in the result's shape.
-func (c *compiler) takeAxis(v *value, ax int, positions []int, newDims []int) (*value, error) {
+func (c *compiler) takeAxis(v *value, ax int, positions []int, newDims []int) *value {
 	if v.isBatch(ax) {
-		return nil, errMixes
+		panic(errMixes)
 	}
 	shape := slices.Concat(v.shape[:ax], []int{len(positions)}, v.shape[ax+1:])
 	st := strides(v.shape)
-	table, err := c.table(shape, func(d, i int) int {
+	table := c.table(shape, func(d, i int) int {
 		if d == ax {
 			i = positions[i]
 		}
 		return i * st[d]
 	})
-	if err != nil {
-		return nil, err
-	}
-	out, err := c.apply(v, shape, v.batch, table, 0)
-	if err != nil || newDims == nil {
-		return out, err
+	out := c.apply(v, shape, v.batch, table, 0)
+	if newDims == nil {
+		return out
 	}
 	batch := v.batch
 	if batch > ax {

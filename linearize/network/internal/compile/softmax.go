@@ -10,35 +10,29 @@ import (
 
 func init() {
 	register("Normalization", map[string]operator{
-		"Softmax":    {translate: func(c *compiler) error { return c.softmax(false) }, inputs: 1, note: "of each example by itself; at the end of the network the likelihood may apply it"},
-		"LogSoftmax": {translate: func(c *compiler) error { return c.softmax(true) }, inputs: 1, note: "of each example by itself; at the end of the network the likelihood may apply it"},
+		"Softmax":    {translate: func(c *compiler) { c.softmax(false) }, inputs: 1, note: "of each example by itself; at the end of the network the likelihood may apply it"},
+		"LogSoftmax": {translate: func(c *compiler) { c.softmax(true) }, inputs: 1, note: "of each example by itself; at the end of the network the likelihood may apply it"},
 	})
 }
 
-func (c *compiler) softmax(log bool) error {
-	x, err := c.float(0)
-	if err != nil {
-		return err
-	}
-	ax, err := c.softmaxAxis(len(x.shape))
-	if err != nil {
-		return err
-	}
+func (c *compiler) softmax(log bool) {
+	x := c.float(0)
+	ax := c.softmaxAxis(len(x.shape))
 	o := &graph.Softmax{Outer: graph.Product(x.shape[:ax]), Length: x.shape[ax], Inner: graph.Product(x.shape[ax+1:]), Log: log}
 	if c.opset < 13 { // older versions normalize over all axes from axis on
 		o.Length, o.Inner = o.Length*o.Inner, 1
 		if x.batch > ax {
-			return errMixes
+			panic(errMixes)
 		}
 	}
 	if x.isBatch(ax) {
-		return errMixes
+		panic(errMixes)
 	}
-	return c.result(c.emit(o, x.shape, x.batch, x))
+	c.result(c.emit(o, x.shape, x.batch, x))
 }
 
 // softmaxAxis returns the axis of a Softmax or LogSoftmax.
-func (c *compiler) softmaxAxis(rank int) (int, error) {
+func (c *compiler) softmaxAxis(rank int) int {
 	def := -1
 	if c.opset < 13 {
 		def = 1
@@ -78,28 +72,31 @@ func onlyInf(data []float64) []float64 {
 
 // maskAfter returns the mask of a node's result, of size elements, or nil if it has
 // no −Inf. A node that cannot read the −Inf of its inputs is an error.
-func (c *compiler) maskAfter(nd *graph.Node, size int) (*mask, error) {
+func (c *compiler) maskAfter(nd *graph.Node, size int) *mask {
 	i := slices.IndexFunc(nd.In, func(slot int) bool { return c.masks[slot] != nil })
 	if i < 0 {
-		return nil, nil
+		return nil
 	}
 	from := c.masks[nd.In[i]].from
 	switch o := nd.Op.(type) {
 	case *graph.Index, *graph.Select, *graph.Concat, *graph.Where:
 	case *graph.Softmax:
 		if o.Log {
-			return nil, from
+			panic(refusal{from})
 		}
 		if c.masks[nd.In[0]].may {
-			return nil, nil // a row that is wholly masked is an error when the network runs
+			return nil // a row that is wholly masked is an error when the network runs
 		}
-		return nil, o.CheckMask(c.masks[nd.In[0]].at)
+		if err := o.CheckMask(c.masks[nd.In[0]].at); err != nil {
+			panic(refusal{err})
+		}
+		return nil
 	case *graph.Binary:
 		if !masking[c.node.OpType] {
-			return nil, from
+			panic(refusal{from})
 		}
 	default:
-		return nil, from
+		panic(refusal{from})
 	}
 	// The same node runs on the masks, and on constants as they are.
 	p, own := &graph.Program{}, graph.Node{Op: nd.Op, Out: len(nd.In)}
@@ -113,22 +110,18 @@ func (c *compiler) maskAfter(nd *graph.Node, size int) (*mask, error) {
 			at = m.at
 		case at != nil:
 		case scaling[c.node.OpType]:
-			return nil, from
+			panic(refusal{from})
 		default:
-			if err := c.spend(numberBytes * n); err != nil {
-				return nil, err
-			}
+			c.spend(numberBytes * n)
 			at = make([]float64, n)
 		}
 		values = append(values, at)
 	}
-	if err := c.spend(numberBytes * size); err != nil {
-		return nil, err
-	}
+	c.spend(numberBytes * size)
 	p.Slots, values = append(p.Slots, graph.Slot{Size: size, Static: true}), append(values, make([]float64, size))
 	nd.Op.Forward(&graph.State{Program: p, Static: values, N: 1}, &own)
 	if slices.ContainsFunc(values[own.Out], func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 1) }) {
-		return nil, from // a mask times zero or a negative number
+		panic(refusal{from}) // a mask times zero or a negative number
 	}
 	at, may := onlyInf(values[own.Out]), false
 	if _, ok := nd.Op.(*graph.Where); ok && c.static[nd.In[0]] == nil {
@@ -146,9 +139,9 @@ func (c *compiler) maskAfter(nd *graph.Node, size int) (*mask, error) {
 		may = may || c.masks[slot] != nil && c.masks[slot].may
 	}
 	if !slices.Contains(at, math.Inf(-1)) {
-		return nil, nil
+		return nil
 	}
-	return &mask{at: at, may: may, from: from}, nil
+	return &mask{at: at, may: may, from: from}
 }
 
 // Operators of two numbers that may read the −Inf of a mask, and among them those that

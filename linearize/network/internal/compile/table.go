@@ -22,26 +22,21 @@ const outside = -1 << 30
 // table returns the Source of a graph.Index for a result of this shape. The
 // element that a multi-index reads is Σ_d source(d, i_d), or the padding (−1) if
 // one of the terms is outside.
-func (c *compiler) table(shape []int, source func(d, i int) int) ([]int32, error) {
-	n, err := Count(shape)
-	if err != nil {
-		return nil, err
-	}
+func (c *compiler) table(shape []int, source func(d, i int) int) []int32 {
+	n := count(shape)
 	base := []int32{0}
 	for d, length := range shape {
-		if err := c.spend(tableBytes * length * (1 + len(base))); err != nil {
-			return nil, err
-		}
+		c.spend(tableBytes * length * (1 + len(base)))
 		at := make([]int32, length)
 		for i := range at {
 			at[i] = int32(source(d, i))
 		}
 		if d == len(shape)-1 {
-			return leaves(make([]int32, 0, n), base, at), nil
+			return leaves(make([]int32, 0, n), base, at)
 		}
 		base = sums(make([]int32, 0, len(base)*length), base, at)
 	}
-	return base, nil
+	return base
 }
 
 // sums appends the sums of every element of base with every element of at.
@@ -66,21 +61,16 @@ func leaves(table []int32, base, at []int32) []int32 {
 
 // entries returns the number of elements of a shape and takes the memory of a
 // table of that length from the budget.
-func (c *compiler) entries(shape []int) (int, error) {
-	n, err := Count(shape)
-	if err != nil {
-		return 0, err
-	}
-	return n, c.spend(tableBytes * n)
+func (c *compiler) entries(shape []int) int {
+	n := count(shape)
+	c.spend(tableBytes * n)
+	return n
 }
 
 // tableOf returns source(idx) for every multi-index of a shape in row-major
 // order. idx is reused between calls.
-func (c *compiler) tableOf(shape []int, source func(idx []int) int) ([]int32, error) {
-	n, err := c.entries(shape)
-	if err != nil {
-		return nil, err
-	}
+func (c *compiler) tableOf(shape []int, source func(idx []int) int) []int32 {
+	n := c.entries(shape)
 	table := make([]int32, n)
 	idx := make([]int, len(shape))
 	for i := range table {
@@ -92,7 +82,7 @@ func (c *compiler) tableOf(shape []int, source func(idx []int) int) ([]int32, er
 			idx[d] = 0
 		}
 	}
-	return table, nil
+	return table
 }
 
 // identity reports whether a table copies all n elements of a tensor in
@@ -110,11 +100,9 @@ func identity(table []int32, n int) bool {
 }
 
 // apply returns the elements of v that a table lists, or fill for −1.
-func (c *compiler) apply(v *value, shape []int, batch int, table []int32, fill float64) (*value, error) {
+func (c *compiler) apply(v *value, shape []int, batch int, table []int32, fill float64) *value {
 	if v.isInt {
-		if err := c.spend(intBytes * len(table)); err != nil {
-			return nil, err
-		}
+		c.spend(intBytes * len(table))
 		out := &value{shape: shape, batch: batch, lead: v.lead, isInt: true, real: v.real, ints: make([]affine, len(table))}
 		for i, j := range table {
 			if j < 0 {
@@ -123,10 +111,10 @@ func (c *compiler) apply(v *value, shape []int, batch int, table []int32, fill f
 				out.ints[i] = v.ints[j]
 			}
 		}
-		return out, nil
+		return out
 	}
 	if identity(table, graph.Product(v.shape)) {
-		return &value{slot: v.slot, shape: shape, batch: batch, lead: v.lead}, nil
+		return &value{slot: v.slot, shape: shape, batch: batch, lead: v.lead}
 	}
 	return c.emit(&graph.Index{Source: table, Fill: fill}, shape, batch, v)
 }

@@ -2,7 +2,6 @@ package compile
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,10 +14,10 @@ import (
 
 // An operator says how the nodes of one ONNX operator are translated.
 type operator struct {
-	translate func(c *compiler) error // translates c.node
-	inputs    int                     // the most it has in any version, or anyNumber
-	note      string                  // for the list of operators: what of it is not read, or read in a special way
-	group     string                  // in that list
+	translate func(c *compiler) // translates c.node
+	inputs    int               // the most it has in any version, or anyNumber
+	note      string            // for the list of operators: what of it is not read, or read in a special way
+	group     string            // in that list
 }
 
 // anyNumber is the number of inputs of an operator that takes any.
@@ -134,7 +133,7 @@ func (e *UnsupportedError) list(nodes int) string {
 }
 
 // checkOperators returns an error if some nodes have operators that are not read.
-func (c *compiler) checkOperators(order []int) error {
+func (c *compiler) checkOperators(order []int) {
 	at, list := map[string]int{}, []UnsupportedOperator(nil)
 	for _, i := range slices.Sorted(slices.Values(order)) {
 		n := c.graph.Nodes[i]
@@ -151,49 +150,38 @@ func (c *compiler) checkOperators(order []int) error {
 		o.Nodes = append(o.Nodes, fmt.Sprintf("node %d %s", c.numberOf(i), strconv.Quote(brief(n.Name, 60))))
 	}
 	if list == nil {
-		return nil
+		return
 	}
-	return &UnsupportedError{Opset: c.opset, Operators: list}
+	panic(refusal{&UnsupportedError{Opset: c.opset, Operators: list}})
 }
 
 // invalid ends messages about files that are not as ONNX has them.
 const invalid = "this is no valid ONNX model, export it again"
 
 // translate translates c.node.
-func (c *compiler) translate() error {
+func (c *compiler) translate() {
 	o := operators[operatorName(c.node)]
 	if n := len(c.node.Inputs); n > o.inputs && o.inputs != anyNumber {
-		return fmt.Errorf("it has %d inputs, at most %d are allowed; %s", n, o.inputs, invalid)
+		panic(refuse("it has %d inputs, at most %d are allowed; %s", n, o.inputs, invalid))
 	}
 	if _, ok := rewrite.FusedOperators[operatorName(c.node)]; ok {
-		return o.translate(c) // the nodes in its place are checked
+		o.translate(c) // the nodes in its place are checked
+		return
 	}
-	if err := checkAttributes(c.node); err != nil {
-		return err
-	}
+	checkAttributes(c.node)
 	integers := c.integerType()
-	if err := c.checkIntegers(integers); err != nil {
-		return err
-	}
-	if err := o.translate(c); err != nil {
-		return err
-	}
+	c.checkIntegers(integers)
+	o.translate(c)
 	c.setIntegers(integers)
-	return nil
 }
 
 // standard reports whether a node's operator is one of ONNX itself.
 func standard(n *onnx.Node) bool { return n.Standard() }
 
 // result makes v the result of the node, whose further outputs must be unused.
-func (c *compiler) result(v *value, err error) error {
-	if err != nil {
-		return err
-	}
-	if err := c.only(1); err != nil {
-		return err
-	}
-	return c.set(0, v)
+func (c *compiler) result(v *value) {
+	c.only(1)
+	c.set(0, v)
 }
 
 func init() {
@@ -246,17 +234,13 @@ func (u *undecided) add(n *onnx.Node) {
 }
 
 // condition decides which branch a node If takes.
-func (c *compiler) condition() error {
-	v, err := c.input(0)
-	if err != nil {
-		return err
-	}
+func (c *compiler) condition() {
+	v := c.input(0)
 	if !v.isInt || len(v.ints) != 1 || !v.ints[0].constant() {
-		return errors.New("its condition depends on the values of the input or the batch size, so that examples may take different branches; export the model with the branch that is meant")
+		panic(refuse("its condition depends on the values of the input or the batch size, so that examples may take different branches; export the model with the branch that is meant"))
 	}
 	c.undecided.conditions = append(c.undecided.conditions, rewrite.Condition{Result: rewrite.FirstResult(c.node), Then: v.ints[0].k != 0})
 	c.undecided.add(c.node)
-	return nil
 }
 
 // label names a node of the file for messages.
@@ -285,22 +269,19 @@ func brief(s string, most int) string {
 }
 
 // fused translates a node that does what several of ONNX's own operators do.
-func (c *compiler) fused() error {
+func (c *compiler) fused() {
 	n := c.node
 	shapes := make([][]int, len(n.Inputs))
 	for i := range n.Inputs {
 		if !c.has(i) {
 			continue
 		}
-		v, err := c.input(i)
-		if err != nil {
-			return err
-		}
+		v := c.input(i)
 		shapes[i] = v.shape
 	}
 	nodes, err := rewrite.Expand(operatorName(n), n, shapes)
 	if err != nil {
-		return err
+		panic(refusal{err})
 	}
 	// The nodes read its inputs in its place.
 	for _, name := range n.Inputs {
@@ -314,22 +295,19 @@ func (c *compiler) fused() error {
 			if a.T == nil {
 				continue
 			}
-			if err := c.spend(numberBytes * a.T.Len()); err != nil {
-				return err
-			}
+			c.spend(numberBytes * a.T.Len())
 		}
 	}
 	defer func() { c.node = n }()
 	for _, part := range nodes {
 		c.node = part
-		if err := c.translate(); err != nil {
-			return fmt.Errorf("as %s: %w", part.OpType, err)
+		if err := attempt(c.translate); err != nil {
+			panic(refuse("as %s: %w", part.OpType, err))
 		}
 	}
 	for i, name := range n.Outputs {
 		if name != "" && c.uses[name] > 0 && c.env[name] == nil {
-			return fmt.Errorf("its output %d (%s) is used, which is not supported", i, quote(name))
+			panic(refuse("its output %d (%s) is used, which is not supported", i, quote(name)))
 		}
 	}
-	return nil
 }

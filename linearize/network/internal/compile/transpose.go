@@ -1,7 +1,6 @@
 package compile
 
 import (
-	"fmt"
 	"slices"
 )
 
@@ -13,11 +12,8 @@ func init() {
 	})
 }
 
-func (c *compiler) transposeOp() error {
-	v, err := c.input(0)
-	if err != nil {
-		return err
-	}
+func (c *compiler) transposeOp() {
+	v := c.input(0)
 	perm := c.attrInts("perm")
 	if perm == nil {
 		for i := range v.shape {
@@ -26,22 +22,22 @@ func (c *compiler) transposeOp() error {
 	}
 	sorted := slices.Sorted(slices.Values(perm))
 	if len(perm) != len(v.shape) {
-		return fmt.Errorf("perm %v does not permute %d dimensions", perm, len(v.shape))
+		panic(refuse("perm %v does not permute %d dimensions", perm, len(v.shape)))
 	}
 	for i := range v.shape {
 		if sorted[i] != i {
-			return fmt.Errorf("perm %v does not permute %d dimensions", perm, len(v.shape))
+			panic(refuse("perm %v does not permute %d dimensions", perm, len(v.shape)))
 		}
 	}
-	out, err := c.transpose(v, perm)
-	if err == nil && slices.Equal(perm, []int{1, 0}) {
+	out := c.transpose(v, perm)
+	if slices.Equal(perm, []int{1, 0}) {
 		out.weight, out.transposed = v.weight, !v.transposed
 	}
-	return c.result(out, err)
+	c.result(out)
 }
 
 // transpose permutes the dimensions of a value.
-func (c *compiler) transpose(v *value, perm []int) (*value, error) {
+func (c *compiler) transpose(v *value, perm []int) *value {
 	shape, batch := make([]int, len(perm)), -1
 	for i, p := range perm {
 		shape[i] = v.shape[p]
@@ -50,38 +46,30 @@ func (c *compiler) transpose(v *value, perm []int) (*value, error) {
 		}
 	}
 	st := strides(v.shape)
-	table, err := c.table(shape, func(d, i int) int { return i * st[perm[d]] })
-	if err != nil {
-		return nil, err
-	}
+	table := c.table(shape, func(d, i int) int { return i * st[perm[d]] })
 	return c.apply(v, shape, batch, table, 0)
 }
 
 // blocks returns the input of DepthToSpace and SpaceToDepth, N×C×H×W, and their
 // block size.
-func (c *compiler) blocks() (x *value, b int, err error) {
-	if x, err = c.float(0); err != nil {
-		return nil, 0, err
-	}
+func (c *compiler) blocks() (x *value, b int) {
+	x = c.float(0)
 	if len(x.shape) != 4 || x.batch > 0 || x.shape[0] != 1 {
-		return nil, 0, fmt.Errorf("its input of shape %v is not a batch of images", x.shape)
+		panic(refuse("its input of shape %v is not a batch of images", x.shape))
 	}
 	if b = c.attrInt("blocksize", 0); b < 1 || b > maxElements {
-		return nil, 0, fmt.Errorf("blocksize is %d", b)
+		panic(refuse("blocksize is %d", b))
 	}
-	return x, b, nil
+	return x, b
 }
 
 // depthToSpace moves b² channels to the pixels of b×b blocks. The channel of
 // pixel (i,j) of a block comes from (i·b+j)·C+c by mode DCR, and from
 // c·b²+i·b+j by CRD.
-func (c *compiler) depthToSpace() error {
-	x, b, err := c.blocks()
-	if err != nil {
-		return err
-	}
+func (c *compiler) depthToSpace() {
+	x, b := c.blocks()
 	if x.shape[1]%b != 0 || x.shape[1]/b%b != 0 {
-		return fmt.Errorf("%d channels for blocks of %d×%d", x.shape[1], b, b)
+		panic(refuse("%d channels for blocks of %d×%d", x.shape[1], b, b))
 	}
 	channels := x.shape[1] / b / b
 	each, pixel := 1, channels // steps in the input's channels
@@ -90,10 +78,10 @@ func (c *compiler) depthToSpace() error {
 	case "CRD":
 		each, pixel = b*b, 1
 	default:
-		return fmt.Errorf("mode=%q is not known", mode)
+		panic(refuse("mode=%q is not known", mode))
 	}
 	shape, st := []int{1, channels, x.shape[2] * b, x.shape[3] * b}, strides(x.shape)
-	table, err := c.table(shape, func(d, i int) int {
+	table := c.table(shape, func(d, i int) int {
 		switch d {
 		case 1:
 			return i * each * st[1]
@@ -104,24 +92,18 @@ func (c *compiler) depthToSpace() error {
 		}
 		return 0
 	})
-	if err != nil {
-		return err
-	}
-	return c.result(c.apply(x, shape, x.batch, table, 0))
+	c.result(c.apply(x, shape, x.batch, table, 0))
 }
 
 // spaceToDepth moves the pixels of b×b blocks to channels, (i·b+j)·C+c for pixel
 // (i,j).
-func (c *compiler) spaceToDepth() error {
-	x, b, err := c.blocks()
-	if err != nil {
-		return err
-	}
+func (c *compiler) spaceToDepth() {
+	x, b := c.blocks()
 	if x.shape[2]%b != 0 || x.shape[3]%b != 0 {
-		return fmt.Errorf("images of %d×%d for blocks of %d×%d", x.shape[2], x.shape[3], b, b)
+		panic(refuse("images of %d×%d for blocks of %d×%d", x.shape[2], x.shape[3], b, b))
 	}
 	shape, st := []int{1, x.shape[1] * b * b, x.shape[2] / b, x.shape[3] / b}, strides(x.shape)
-	table, err := c.table(shape, func(d, i int) int {
+	table := c.table(shape, func(d, i int) int {
 		switch d {
 		case 1:
 			pixel := i / x.shape[1]
@@ -133,8 +115,5 @@ func (c *compiler) spaceToDepth() error {
 		}
 		return 0
 	})
-	if err != nil {
-		return err
-	}
-	return c.result(c.apply(x, shape, x.batch, table, 0))
+	c.result(c.apply(x, shape, x.batch, table, 0))
 }

@@ -1,7 +1,6 @@
 package compile
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
@@ -16,28 +15,23 @@ type spatial struct {
 // readSpatial reads kernel_shape, strides, dilations and pads of a window that
 // moves over the spatial dimensions in. kernel is that of the weight, nil for a
 // pool.
-func (c *compiler) readSpatial(kernel, in []int) (*spatial, error) {
+func (c *compiler) readSpatial(kernel, in []int) *spatial {
 	n := len(in)
 	s := &spatial{kernel: kernel}
 	if k := c.attrInts("kernel_shape"); k != nil {
 		if kernel != nil && !slices.Equal(k, kernel) {
-			return nil, fmt.Errorf("kernel_shape %v differs from the weight's %v", k, kernel)
+			panic(refuse("kernel_shape %v differs from the weight's %v", k, kernel))
 		}
 		s.kernel = k
 	}
-	var err error
-	if s.stride, err = c.positiveInts("strides", n); err != nil {
-		return nil, err
-	}
-	if s.dilation, err = c.positiveInts("dilations", n); err != nil {
-		return nil, err
-	}
+	s.stride = c.positiveInts("strides", n)
+	s.dilation = c.positiveInts("dilations", n)
 	if len(s.kernel) != n {
-		return nil, fmt.Errorf("a kernel of %d dimensions over %d", len(s.kernel), n)
+		panic(refuse("a kernel of %d dimensions over %d", len(s.kernel), n))
 	}
 	for _, k := range s.kernel {
 		if k < 1 || k > maxElements {
-			return nil, fmt.Errorf("kernel %v", s.kernel)
+			panic(refuse("kernel %v", s.kernel))
 		}
 	}
 	pads := c.attrInts("pads")
@@ -45,47 +39,48 @@ func (c *compiler) readSpatial(kernel, in []int) (*spatial, error) {
 		pads = make([]int, 2*n)
 	}
 	if len(pads) != 2*n {
-		return nil, fmt.Errorf("pads %v for %d dimensions", pads, n)
+		panic(refuse("pads %v for %d dimensions", pads, n))
 	}
 	for _, p := range pads {
 		if p < 0 || p > maxElements {
-			return nil, fmt.Errorf("pads %v", pads)
+			panic(refuse("pads %v", pads))
 		}
 	}
 	s.begin, s.end = slices.Clone(pads[:n]), slices.Clone(pads[n:])
-	return s, c.autoPad(s, in)
+	c.autoPad(s, in)
+	return s
 }
 
 // positiveInts reads an attribute of n positive integers, by default ones.
-func (c *compiler) positiveInts(name string, n int) ([]int, error) {
+func (c *compiler) positiveInts(name string, n int) []int {
 	v := c.attrInts(name)
 	if v == nil {
-		return slices.Repeat([]int{1}, n), nil
+		return slices.Repeat([]int{1}, n)
 	}
 	for _, k := range v {
 		if len(v) != n || k < 1 || k > maxElements {
-			return nil, fmt.Errorf("%s %v for %d dimensions", name, v, n)
+			panic(refuse("%s %v for %d dimensions", name, v, n))
 		}
 	}
 	if len(v) != n {
-		return nil, fmt.Errorf("%s %v for %d dimensions", name, v, n)
+		panic(refuse("%s %v for %d dimensions", name, v, n))
 	}
-	return v, nil
+	return v
 }
 
 // autoPad replaces the pads by those for which auto_pad asks.
-func (c *compiler) autoPad(s *spatial, in []int) error {
+func (c *compiler) autoPad(s *spatial, in []int) {
 	mode := c.attrString("auto_pad", "NOTSET")
 	switch mode {
 	case "NOTSET", "":
-		return nil
+		return
 	case "VALID":
 		clear(s.begin)
 		clear(s.end)
-		return nil
+		return
 	case "SAME_UPPER", "SAME_LOWER":
 	default:
-		return fmt.Errorf("auto_pad=%q is not known", mode)
+		panic(refuse("auto_pad=%q is not known", mode))
 	}
 	for i, d := range in {
 		out := (d + s.stride[i] - 1) / s.stride[i]
@@ -96,7 +91,6 @@ func (c *compiler) autoPad(s *spatial, in []int) error {
 		}
 		s.end[i] = total - s.begin[i]
 	}
-	return nil
 }
 
 // extent is the length that the kernel covers along an axis.
@@ -104,40 +98,33 @@ func (s *spatial) extent(i int) int { return (s.kernel[i]-1)*s.dilation[i] + 1 }
 
 // output returns the number of window positions along each axis; ceil is
 // ceil_mode.
-func (s *spatial) output(in []int, ceil bool) ([]int, error) {
+func (s *spatial) output(in []int, ceil bool) []int {
 	out := make([]int, len(in))
 	for i, d := range in {
 		room := d + s.begin[i] + s.end[i] - s.extent(i)
 		if room < 0 {
-			return nil, fmt.Errorf("the kernel covers %d positions along axis %d, the padded input has %d", s.extent(i), i+2, d+s.begin[i]+s.end[i])
+			panic(refuse("the kernel covers %d positions along axis %d, the padded input has %d", s.extent(i), i+2, d+s.begin[i]+s.end[i]))
 		}
 		out[i] = room/s.stride[i] + 1
 		if ceil && room%s.stride[i] != 0 && out[i]*s.stride[i] < d+s.begin[i] {
 			out[i]++ // the last window starts inside the input or its left padding
 		}
 	}
-	return out, nil
+	return out
 }
 
 // window returns the Window of this geometry with one group; the caller sets
 // the channels. Its Source is a table of the spatial positions of input and
 // output, in and out.
-func (c *compiler) window(s *spatial, in, out []int) (*graph.Window, error) {
+func (c *compiler) window(s *spatial, in, out []int) *graph.Window {
 	for _, shape := range [][]int{in, out, s.kernel} {
-		if _, err := Count(shape); err != nil {
-			return nil, err
-		}
+		count(shape)
 	}
-	n, err := c.entries([]int{graph.Product(out), graph.Product(s.kernel)})
-	if err != nil {
-		return nil, err
-	}
+	n := c.entries([]int{graph.Product(out), graph.Product(s.kernel)})
 	w := &graph.Window{NumGroups: 1, Taps: graph.Product(s.kernel), In: graph.Product(in), Out: graph.Product(out), Source: make([]int32, 0, n)}
 	axes := make([][]int32, len(in)) // out×kernel of each
 	for i, st := range strides(in) {
-		if err := c.spend(tableBytes * out[i] * s.kernel[i]); err != nil {
-			return nil, err
-		}
+		c.spend(tableBytes * out[i] * s.kernel[i])
 		axes[i] = s.taps(i, in[i], out[i], st)
 	}
 	idx, base, next := make([]int, len(in)), []int32{}, []int32{}
@@ -157,7 +144,7 @@ func (c *compiler) window(s *spatial, in, out []int) (*graph.Window, error) {
 		}
 	}
 	w.ReachesPadding = slices.Min(w.Source) < 0
-	return w, nil
+	return w
 }
 
 // taps returns the input index that each of n positions and each tap along axis

@@ -12,14 +12,14 @@ type siteFinder struct {
 	read      map[int][]int // the nodes that read a slot
 	made      map[int]int   // the node that writes a slot
 	parameter func(slot int) bool
-	take      func(bytes, numbers int) error
+	take      func(bytes, numbers int)
 }
 
 // AddRecurrentSites makes sites of the weights of recurrent layers that nothing
 // else reads, whose gradients are ordinary ones until then. parameter says which
 // slots are parameters, and take asks for bytes of the compiler's memory and for
-// numbers of that of one example.
-func (p *Program) AddRecurrentSites(parameter func(slot int) bool, take func(bytes, numbers int) error) error {
+// numbers of that of one example; it panics to refuse them.
+func (p *Program) AddRecurrentSites(parameter func(slot int) bool, take func(bytes, numbers int)) {
 	f := &siteFinder{prog: p, read: map[int][]int{}, made: map[int]int{}, parameter: parameter, take: take}
 	var layers []int
 	for i := range p.Nodes {
@@ -33,35 +33,28 @@ func (p *Program) AddRecurrentSites(parameter func(slot int) bool, take func(byt
 		}
 	}
 	for _, i := range layers {
-		if err := f.addInputWeights(i); err != nil {
-			return err
-		}
-		if err := f.addRecurrentWeights(i); err != nil {
-			return err
-		}
+		f.addInputWeights(i)
+		f.addRecurrentWeights(i)
 	}
-	return nil
 }
 
 // addInputWeights makes sites of the weights of a layer's inputs.
-func (f *siteFinder) addInputWeights(layer int) error {
+func (f *siteFinder) addInputWeights(layer int) {
 	nd := f.prog.Nodes[layer]
 	o := nd.Op.(*Recurrent)
 	at := f.made[nd.In[0]]
 	in := f.prog.Nodes[at].In
 	products := f.prog.Nodes[at].Op.(*Dense)
-	sites, err := f.sites(o, in[1], products.In, func(int) int { return 0 }, at)
-	for _, st := range sites {
+	for _, st := range f.sites(o, in[1], products.In, func(int) int { return 0 }, at) {
 		st.Node, st.Input = at, in[0]
 		f.prog.Sites = append(f.prog.Sites, st)
 		products.Tied = false
 	}
-	return err
 }
 
 // addRecurrentWeights makes sites of a layer's recurrent weights, at the node to
 // whose result their products are added.
-func (f *siteFinder) addRecurrentWeights(layer int) error {
+func (f *siteFinder) addRecurrentWeights(layer int) {
 	p := f.prog
 	nd := p.Nodes[layer]
 	o := nd.Op.(*Recurrent)
@@ -71,14 +64,12 @@ func (f *siteFinder) addRecurrentWeights(layer int) error {
 			at, readers = i, append(readers, i)
 		}
 	}
-	sites, err := f.sites(o, nd.In[1], o.H, o.sequence, readers...)
-	if err != nil || len(sites) == 0 {
-		return err
+	sites := f.sites(o, nd.In[1], o.H, o.sequence, readers...)
+	if len(sites) == 0 {
+		return
 	}
 	table := o.before()
-	if err := f.take(4*len(table), len(table)); err != nil {
-		return err
-	}
+	f.take(4*len(table), len(table))
 	states := len(p.Slots)
 	p.Slots = append(p.Slots, Slot{Size: len(table), Param: -1})
 	p.Nodes = append(p.Nodes, Node{Op: &Index{Source: table}, In: []int{nd.Out}, Out: states})
@@ -89,7 +80,6 @@ func (f *siteFinder) addRecurrentWeights(layer int) error {
 		st.Node, st.Input = at, states
 		p.Sites = append(p.Sites, st)
 	}
-	return nil
 }
 
 // before lists the elements of the result that R multiplies: for each direction
@@ -133,13 +123,13 @@ type element struct{ slot, at int32 }
 // weight in a slot, D·G·H rows of cols numbers, or none if it is made of anything
 // else or read by nodes other than the readers. sequence says which sequence a
 // row multiplies. Node and Input of the sites are not set.
-func (f *siteFinder) sites(o *Recurrent, slot, cols int, sequence func(row int) int, readers ...int) ([]Site, error) {
+func (f *siteFinder) sites(o *Recurrent, slot, cols int, sequence func(row int) int, readers ...int) []Site {
 	if !f.prog.Slots[slot].NeedsGrad {
-		return nil, nil
+		return nil
 	}
-	elements, err := f.joined(slot, readers)
-	if err != nil || elements == nil {
-		return nil, err
+	elements := f.joined(slot, readers)
+	if elements == nil {
+		return nil
 	}
 	rowsOf := map[int32][]int{} // by slot of a parameter: the row that each of its rows is
 	var order []int32
@@ -147,7 +137,7 @@ func (f *siteFinder) sites(o *Recurrent, slot, cols int, sequence func(row int) 
 		first := elements[row*cols]
 		for k, e := range elements[row*cols : (row+1)*cols] {
 			if e.slot != first.slot || e.at != first.at+int32(k) || int(first.at)%cols != 0 {
-				return nil, nil
+				return nil
 			}
 		}
 		if rowsOf[first.slot] == nil {
@@ -156,7 +146,7 @@ func (f *siteFinder) sites(o *Recurrent, slot, cols int, sequence func(row int) 
 		}
 		to := &rowsOf[first.slot][int(first.at)/cols]
 		if *to >= 0 {
-			return nil, nil // used twice
+			return nil // used twice
 		}
 		*to = row
 	}
@@ -164,11 +154,11 @@ func (f *siteFinder) sites(o *Recurrent, slot, cols int, sequence func(row int) 
 	for _, p := range order {
 		layout, ok := o.stacked(rowsOf[p], cols, sequence)
 		if !ok || len(rowsOf[p])*cols != f.prog.Slots[p].Size {
-			return nil, nil
+			return nil
 		}
 		sites = append(sites, Site{Layout: layout, Weight: int(p), Bias: -1})
 	}
-	return sites, nil
+	return sites
 }
 
 // stacked lays out a parameter whose rows are the given rows of a weight, as few
@@ -199,54 +189,52 @@ func (o *Recurrent) stacked(rows []int, cols int, sequence func(row int) int) (S
 // joined returns which element of a parameter each element of a slot is, or nil if
 // some are computed, or if nodes other than the readers use the parameters or what
 // is joined of them.
-func (f *siteFinder) joined(slot int, readers []int) ([]element, error) {
+func (f *siteFinder) joined(slot int, readers []int) []element {
 	done := map[int][]element{}
-	elements, err := f.trace(slot, done)
-	if err != nil || elements == nil {
-		return nil, err
+	elements := f.trace(slot, done)
+	if elements == nil {
+		return nil
 	}
 	for s := range done {
 		if s == f.prog.Output {
-			return nil, nil
+			return nil
 		}
 		for _, i := range f.read[s] {
 			_, leads := done[f.prog.Nodes[i].Out]
 			if s == slot && !slices.Contains(readers, i) || s != slot && !leads {
-				return nil, nil
+				return nil
 			}
 		}
 	}
-	return elements, nil
+	return elements
 }
 
 // trace returns which element of a parameter each element of a slot is, or nil if
 // some are computed. done holds the slots on the way.
-func (f *siteFinder) trace(slot int, done map[int][]element) ([]element, error) {
+func (f *siteFinder) trace(slot int, done map[int][]element) []element {
 	if out, ok := done[slot]; ok {
-		return out, nil
+		return out
 	}
 	size := f.prog.Slots[slot].Size
-	if err := f.take(8*size, 0); err != nil {
-		return nil, err
-	}
+	f.take(8*size, 0)
 	out := make([]element, size)
 	i, made := f.made[slot]
 	if !made && !f.parameter(slot) {
-		return nil, nil
+		return nil
 	}
 	if !made {
 		for k := range out {
 			out[k] = element{int32(slot), int32(k)}
 		}
 		done[slot] = out
-		return out, nil
+		return out
 	}
 	nd := &f.prog.Nodes[i]
 	var parts [][]element
 	for _, in := range nd.In {
-		part, err := f.trace(in, done)
-		if err != nil || part == nil {
-			return nil, err
+		part := f.trace(in, done)
+		if part == nil {
+			return nil
 		}
 		parts = append(parts, part)
 	}
@@ -254,7 +242,7 @@ func (f *siteFinder) trace(slot int, done map[int][]element) ([]element, error) 
 	case *Index:
 		for k, at := range op.Source {
 			if at < 0 {
-				return nil, nil
+				return nil
 			}
 			out[k] = parts[0][at]
 		}
@@ -267,8 +255,8 @@ func (f *siteFinder) trace(slot int, done map[int][]element) ([]element, error) 
 			}
 		}
 	default:
-		return nil, nil
+		return nil
 	}
 	done[slot] = out
-	return out, nil
+	return out
 }
