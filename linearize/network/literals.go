@@ -27,7 +27,7 @@ func weightsOnce(r *rewrite.Rewritten, o *ReadOptions) (m *onnx.Model, w nodeTen
 	if r.Model.Graph == nil {
 		return r.Model, w
 	}
-	m, w.moved, w.left = rewrite.Constants(r.Model, o.Freeze, o.Learn)
+	m, w.moved, w.left = rewrite.Constants(r.Model, o.Freeze, o.Learn, compile.Facts)
 	m, w.copies = rewrite.Copies(m, r.Number, slices.Concat(o.Freeze, o.Learn))
 	return m, w
 }

@@ -3,6 +3,7 @@ package network
 import (
 	"slices"
 
+	"github.com/funcgp/funcgp/linearize/network/internal/compile"
 	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
 )
 
@@ -23,11 +24,12 @@ func (n *Network) Normalized() []string {
 	readers[n.prog.OutputName] = append(readers[n.prog.OutputName], "")
 	found := map[string]bool{}
 	for _, nd := range n.graph.Nodes {
-		if !learnt.Multiplies(nd.OpType) || learnt.Recurrent[nd.OpType] || len(nd.Outputs) == 0 {
+		facts := compile.Facts(nd.OpType)
+		if !facts.Has(learnt.Multiplies) || facts.Has(learnt.Recurs) || len(nd.Outputs) == 0 {
 			continue
 		}
 		read := readers[nd.Outputs[0]]
-		if len(read) == 0 || slices.ContainsFunc(read, func(kind string) bool { return !learnt.Norms[kind] }) {
+		if len(read) == 0 || slices.ContainsFunc(read, func(kind string) bool { return !compile.Facts(kind).Has(learnt.Normalizes) }) {
 			continue
 		}
 		for _, name := range nd.Inputs {

@@ -1,7 +1,9 @@
 package compile
 
 import (
+	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
 )
 
 func init() {
@@ -14,20 +16,20 @@ func init() {
 		"And":            logical(func(a, b bool) bool { return a && b }),
 		"Or":             logical(func(a, b bool) bool { return a || b }),
 		"Xor":            logical(func(a, b bool) bool { return a != b }),
-		"Not":            {translate: (*compiler).not, inputs: 1},
-		"Where":          {translate: (*compiler).where, inputs: 3, note: "no derivative through the condition"},
-		"Trilu":          {translate: (*compiler).trilu, inputs: 2},
+		"Not":            {translate: (*compiler).not, inputs: 1, integers: isTruth, roles: learnt.Compares},
+		"Where":          {translate: (*compiler).where, inputs: 3, integers: ownType, note: "no derivative through the condition"},
+		"Trilu":          {translate: (*compiler).trilu, inputs: 2, integers: keepsType},
 	})
 }
 
 const knownOnly = "of numbers that do not depend on the input"
 
 func comparison(is func(sign int) bool) operator {
-	return operator{translate: func(c *compiler) { c.compare(is) }, inputs: 2, note: "no derivative"}
+	return operator{translate: func(c *compiler) { c.compare(is) }, inputs: 2, integers: isTruth, roles: learnt.Compares, note: "no derivative"}
 }
 
 func logical(f func(a, b bool) bool) operator {
-	return operator{translate: func(c *compiler) { c.logic(f) }, inputs: 2}
+	return operator{translate: func(c *compiler) { c.logic(f) }, inputs: 2, integers: isTruth, roles: learnt.Compares}
 }
 
 // compare translates a comparison. The result is truth values, and where neither
@@ -37,7 +39,7 @@ func (c *compiler) compare(is func(sign int) bool) {
 	b := c.input(1)
 	switch {
 	case c.depends(a) || c.depends(b):
-		c.compareDepending(graph.Comparison(is))
+		c.result(ofType(c.combine(graph.Comparison(is), c.float(0), c.float(1)), onnx.Bool))
 		return
 	case a.isInt && b.isInt:
 		c.result(c.zipInts(a, b, func(x, y affine) affine { return x.compare(y, is) }))
@@ -115,7 +117,7 @@ func (c *compiler) evaluated(slot int) []float64 {
 // logic translates a function of two tensors of truth values.
 func (c *compiler) logic(f func(a, b bool) bool) {
 	if c.integerType() != 0 {
-		c.compareDepending(graph.Logical(f))
+		c.result(ofType(c.combine(graph.Logical(f), c.float(0), c.float(1)), onnx.Bool))
 		return
 	}
 	a := c.truth(0)
@@ -151,8 +153,9 @@ func (c *compiler) truth(i int) *value {
 
 // where translates Where.
 func (c *compiler) where() {
-	if v := c.input(0); v.integer != 0 {
-		c.whereDepending(v)
+	if cond := c.input(0); cond.integer != 0 { // it depends on the input
+		t := max(typeOf(c.input(1)), typeOf(c.input(2)))
+		c.result(ofType(c.choice([]*value{cond, c.float(1), c.float(2)}), t))
 		return
 	}
 	cond := c.truth(0)
@@ -167,6 +170,17 @@ func (c *compiler) where() {
 		b = c.float(2)
 	}
 	c.result(c.choose(cond, a, b))
+}
+
+// choice emits a graph.Where of a condition and two tensors, with broadcasting.
+func (c *compiler) choice(in []*value) *value {
+	shape, batch := broadcastShape(in[1], in[2], 0)
+	shape, batch = broadcastShape(&value{shape: shape, batch: batch}, in[0], 0)
+	var from [3][]int32
+	for i, v := range in {
+		from[i] = c.broadcastTable(shape, v.shape)
+	}
+	return c.emit(&graph.Where{Cond: from[0], Left: from[1], Right: from[2]}, shape, batch, in...)
 }
 
 // choose returns the elements of a where cond holds and those of b elsewhere, with

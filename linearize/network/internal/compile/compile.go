@@ -2,6 +2,13 @@
 // shapes, decides which initializers are parameters, and refuses what cannot be
 // linearized. Sizes in a file are not trusted: what a graph may ask for is
 // bounded.
+//
+// A family of operators is a file: how its attributes and inputs are read and checked,
+// the shape of its result, and which graph.Op it becomes. To add an operator is an entry
+// in the table of its family (register) with the function that translates it and the
+// facts that the rest of the program needs: how many inputs it has, what it makes of
+// integers, and how it treats its inputs, by which initializers are parameters. Where no
+// graph.Op computes it, its mathematics is a new one: Forward and Backward.
 package compile
 
 import (
@@ -370,15 +377,15 @@ func (c *compiler) sort(output string, producer map[string]int) []int {
 // with too many elements or dimensions, is an error.
 func Count(shape []int) (int, error) {
 	if len(shape) > maxRank {
-		panic(refuse("a tensor of %d dimensions; at most %d are allowed", len(shape), maxRank))
+		return 0, fmt.Errorf("a tensor of %d dimensions; at most %d are allowed", len(shape), maxRank)
 	}
 	n := 1
 	for _, d := range shape {
 		if d <= 0 {
-			panic(refuse("a tensor of shape %v has no elements", shape))
+			return 0, fmt.Errorf("a tensor of shape %v has no elements", shape)
 		}
 		if d > maxElements/n {
-			panic(refuse("a tensor of shape %v is larger than the %d elements an example may have", shape, maxElements))
+			return 0, fmt.Errorf("a tensor of shape %v is larger than the %d elements an example may have", shape, maxElements)
 		}
 		n *= d
 	}

@@ -8,7 +8,7 @@ import (
 
 func init() {
 	register("Shapes", map[string]operator{
-		"Concat": {translate: (*compiler).concat, inputs: anyNumber},
+		"Concat": {translate: (*compiler).concat, inputs: anyNumber, integers: keepsType},
 	})
 }
 

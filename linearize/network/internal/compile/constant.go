@@ -6,18 +6,19 @@ import (
 
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
 )
 
 func init() {
 	register("Shapes", map[string]operator{
-		"Cast": {translate: (*compiler).cast, inputs: 1},
+		"Cast": {translate: (*compiler).cast, inputs: 1, integers: ownType, roles: learnt.Moves | learnt.Passes},
 	})
 	register("Constants", map[string]operator{
 		"Constant":        {translate: (*compiler).constant, inputs: 1, note: "strings and sparse tensors are not read; which stored tensors are parameters, inspect says"},
-		"ConstantOfShape": {translate: (*compiler).constantOfShape, inputs: 1, note: "the shape is known up to the batch size"},
-		"Range":           {translate: (*compiler).rangeOp, inputs: 3, note: "the bounds are known without running the network, or count the examples"},
+		"ConstantOfShape": {translate: (*compiler).constantOfShape, inputs: 1, roles: learnt.Sets, note: "the shape is known up to the batch size"},
+		"Range":           {translate: (*compiler).rangeOp, inputs: 3, roles: learnt.Sets, note: "the bounds are known without running the network, or count the examples"},
 		"EyeLike":         {translate: (*compiler).eyeLike, inputs: 1},
-		"OneHot":          {translate: (*compiler).oneHot, inputs: 3, note: "no derivative in the indices"},
+		"OneHot":          {translate: (*compiler).oneHot, inputs: 3, integers: ownType, roles: learnt.Sets, note: "no derivative in the indices"},
 		"NonZero":         {translate: (*compiler).nonZero, inputs: 1, note: knownOnly},
 	})
 }
@@ -224,6 +225,29 @@ func (c *compiler) oneHot() {
 	c.result(c.apply(&w, shape, batch, table, 0))
 }
 
+// oneHotDepending returns the one-hot vectors, along a new axis, of integers that depend
+// on the input. values holds the number for the other classes and that for the one.
+func (c *compiler) oneHotDepending(at *value, ax, depth int, values *value) *value {
+	t := typeOf(values)
+	values = c.asFloat(values)
+	batch := at.batch
+	if batch >= ax {
+		batch++
+	}
+	column := c.alias(at, slices.Insert(slices.Clone(at.shape), ax, 1), batch)
+	c.spend(numberBytes * depth)
+	classes := make([]float64, depth)
+	for k := range classes {
+		classes[k] = float64(k)
+	}
+	is := c.combine(graph.Indicator(depth), column, c.addConstant(classes, append([]int{depth}, slices.Repeat([]int{1}, len(at.shape)-ax)...)))
+	values = c.alias(values, []int{2}, -1)
+	off := c.takeAxis(values, 0, []int{0}, nil)
+	on := c.takeAxis(values, 0, []int{1}, nil)
+	out := c.choice([]*value{is, on, off})
+	return ofType(out, t)
+}
+
 // floatsOrInts returns input i, numbers that are known without running the network.
 func (c *compiler) floatsOrInts(i int) []float64 {
 	v := c.input(i)
@@ -254,33 +278,38 @@ func (c *compiler) nonZero() {
 	c.result(out)
 }
 
+// cast translates Cast. Integers that depend on the batch size stay integers and are only
+// marked as real, so that a shape that the graph computes in floating point remains known.
+// The result of a cast to integers of numbers that depend on the input has no derivative:
+// it is constant between jumps.
 func (c *compiler) cast() {
-	v := c.input(0)
-	to := onnx.DataType(c.attrInt("to", 0))
-	switch {
+	v, to := c.input(0), onnx.DataType(c.attrInt("to", 0))
+	switch from := v.integer; {
 	case to.IsFloat() && v.isInt:
-		c.result(c.castInts(v))
-		return
+		if len(v.ints) > 0 && !slices.ContainsFunc(v.ints, func(a affine) bool { return !a.constant() }) {
+			v = c.toFloat(v)
+		} else {
+			w := *v
+			w.real = true
+			v = &w
+		}
 	case to.IsFloat():
-		c.result(ofType(v, 0))
-		return
+		v = ofType(v, 0)
 	case to.IsInt() && (v.isInt || c.isStatic(v)):
-		c.result(c.castTo(to, v))
-		return
+		v = c.castTo(to, v)
+	case !to.IsInt():
+		panic(refuse("a cast to %v", to))
+	case to == onnx.Bool && from != onnx.Bool:
+		v = ofType(c.combine(graph.NotEqual, v, c.addConstant([]float64{0}, []int{})), onnx.Bool)
+	case from == 0: // ONNX casts to integers by truncation
+		v = ofType(c.emit(graph.Trunc, v.shape, v.batch, v), to)
+	case from == onnx.Bool || to == from || to == onnx.Int64 || to == onnx.Int32:
+		// Integers that do not fit into 32 bits would be past every table.
+		v = ofType(v, to)
+	default:
+		panic(refuse("a cast of %v numbers that depend on the input to %v, which may not hold them, is not supported", from, to))
 	}
-	c.result(c.castDepending(to, v))
-}
-
-// castInts casts integers to floating point. Integers that depend on the batch
-// size stay integers and are only marked, so that a shape that the graph
-// computes in floating point remains known.
-func (c *compiler) castInts(v *value) *value {
-	if len(v.ints) > 0 && !slices.ContainsFunc(v.ints, func(a affine) bool { return !a.constant() }) {
-		return c.toFloat(v)
-	}
-	out := *v
-	out.real = true
-	return &out
+	c.result(v)
 }
 
 // castTo casts known numbers to integers or truth values.

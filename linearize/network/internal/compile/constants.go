@@ -13,16 +13,6 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
 )
 
-// The operators between the input and the first layer, and between the last
-// layer and the output.
-var (
-	pointwise = set("Add", "Sub", "Mul", "Div")
-	reshaping = set("Identity", "Dropout", "Cast", "Flatten", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Slice", "Split", "Gather", "Expand")
-	// Operators without parameters that are usual before a first layer and are
-	// no activations.
-	preparing = set("Pad", "Resize", "Upsample", "AveragePool", "MaxPool", "GlobalAveragePool", "Clip", "Log", "Sqrt", "Abs", "Neg")
-)
-
 func set(names ...string) map[string]bool {
 	m := map[string]bool{}
 	for _, n := range names {
@@ -78,7 +68,7 @@ func (c *compiler) findConstants(order []int, output string) {
 // decide asks which of the other tensors were learnt. first and last are those that
 // standardize inputs and scale outputs.
 func (c *compiler) decide(order []int, first, last map[string]bool) {
-	g := &learnt.Graph{Nodes: c.graph.Nodes, Order: order}
+	g := &learnt.Graph{Nodes: c.graph.Nodes, Order: order, Facts: Facts}
 	for _, in := range c.prog.Inputs {
 		g.Inputs = append(g.Inputs, in.Name)
 	}
@@ -203,7 +193,7 @@ func (s *constants) constant(name string) bool { return s.inits[name] || s.stati
 // operand returns the one input of a pointwise node that is not constant; ok is
 // false if there is none, or two.
 func (s *constants) operand(n *onnx.Node) (name string, ok bool) {
-	if !standard(n) || !pointwise[n.OpType] || len(n.Inputs) != 2 {
+	if !standard(n) || !Facts(n.OpType).Has(learnt.Shifts) || len(n.Inputs) != 2 {
 		return "", false
 	}
 	a, b := n.Inputs[0], n.Inputs[1]
@@ -224,14 +214,14 @@ func (s *constants) layer(n *onnx.Node) (name string, ok bool) {
 	if name, ok = s.operand(n); ok {
 		return name, s.spreads(n)
 	}
-	switch {
+	switch facts := Facts(n.OpType); {
 	case !standard(n) || len(n.Inputs) < 2:
 		return "", false
-	case learnt.Norms[n.OpType]:
+	case facts.Has(learnt.Normalizes):
 		return n.Inputs[0], !s.constant(n.Inputs[0])
-	case !learnt.Multiplies(n.OpType):
+	case !facts.Has(learnt.Multiplies):
 		return "", false
-	case learnt.Products[n.OpType] < 0: // the weights may be any of the operands
+	case facts.Bias == 0: // the weights may be any of the operands
 		rest := slices.DeleteFunc(slices.Clone(n.Inputs), s.constant)
 		return strings.Join(rest, ""), len(rest) == 1
 	}
@@ -257,7 +247,7 @@ func (s *constants) follow() {
 		prepared := false
 		switch {
 		case !standard(n) || len(n.Inputs) == 0:
-		case reshaping[n.OpType] || preparing[n.OpType]:
+		case Facts(n.OpType).Has(learnt.Passes | learnt.Prepares):
 			prepared = s.input[n.Inputs[0]]
 		case n.OpType == "Concat":
 			prepared = input && !other
@@ -327,14 +317,15 @@ func (s *constants) afterLast(output string) map[int]bool {
 			chain, name = append(chain, i), other
 			continue
 		}
-		if standard(n) && reshaping[n.OpType] && len(n.Inputs) > 0 && !s.constant(n.Inputs[0]) {
+		if standard(n) && Facts(n.OpType).Has(learnt.Passes) && len(n.Inputs) > 0 && !s.constant(n.Inputs[0]) {
 			name = n.Inputs[0]
 			continue
 		}
-		if _, ok := s.layer(n); !ok || !learnt.Multiplies(n.OpType) {
+		facts := Facts(n.OpType)
+		if _, ok := s.layer(n); !ok || !facts.Has(learnt.Multiplies) {
 			return nil
 		}
-		if bias := learnt.Products[n.OpType]; bias < 0 || len(n.Inputs) <= bias || n.Inputs[bias] == "" {
+		if bias := facts.Bias; bias == 0 || len(n.Inputs) <= bias || n.Inputs[bias] == "" {
 			chain = s.withoutBias(chain)
 		}
 		break
@@ -378,7 +369,7 @@ func (s *constants) only(found map[int]bool, output string) map[string]bool {
 	for _, i := range slices.Backward(s.order) {
 		if n := s.nodes[i]; len(n.Outputs) > 0 && s.static[n.Outputs[0]] {
 			// What is learnt by its logarithm is no mean or deviation of the data.
-			leads[i] = !learnt.Positive[n.OpType] && !slices.ContainsFunc(n.Outputs, func(name string) bool { return name == output || len(s.consumers[name]) > 0 && !all(name) })
+			leads[i] = !Facts(n.OpType).Has(learnt.Positive) && !slices.ContainsFunc(n.Outputs, func(name string) bool { return name == output || len(s.consumers[name]) > 0 && !all(name) })
 		}
 	}
 	names := map[string]bool{}

@@ -4,12 +4,13 @@ import (
 	"slices"
 
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
 )
 
 func init() {
 	register("Convolutions", map[string]operator{
-		"Conv":          {translate: (*compiler).conv, inputs: 3, note: "the weight must not depend on the input"},
-		"ConvTranspose": {translate: (*compiler).convTranspose, inputs: 3, note: "the weight must not depend on the input"},
+		"Conv":          {translate: (*compiler).conv, inputs: 3, roles: learnt.Multiplies, bias: 2, note: "the weight must not depend on the input"},
+		"ConvTranspose": {translate: (*compiler).convTranspose, inputs: 3, roles: learnt.Multiplies, bias: 2, note: "the weight must not depend on the input"},
 	})
 }
 

@@ -4,12 +4,13 @@ import (
 	"slices"
 
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
 )
 
 func init() {
 	register("Products", map[string]operator{
-		"Gemm":   {translate: (*compiler).gemm, inputs: 3},
-		"MatMul": {translate: (*compiler).matMul, inputs: 2},
+		"Gemm":   {translate: (*compiler).gemm, inputs: 3, roles: learnt.Multiplies, bias: 2},
+		"MatMul": {translate: (*compiler).matMul, inputs: 2, roles: learnt.Multiplies},
 	})
 }
 

@@ -5,11 +5,12 @@ import (
 	"strings"
 
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
 )
 
 func init() {
 	register("Products", map[string]operator{
-		"Einsum": {translate: (*compiler).einsum, inputs: anyNumber, note: "in pairs; a stored weight that multiplies each position is a layer"},
+		"Einsum": {translate: (*compiler).einsum, inputs: anyNumber, roles: learnt.Multiplies, note: "in pairs; a stored weight that multiplies each position is a layer"},
 	})
 }
 

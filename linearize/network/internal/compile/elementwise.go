@@ -10,25 +10,25 @@ import (
 
 func init() {
 	register("Elementwise", map[string]operator{
-		"Add":             {translate: func(c *compiler) { c.arithmetic(graph.Add, addInt) }, inputs: 2},
-		"Sub":             {translate: func(c *compiler) { c.arithmetic(graph.Sub, subInt) }, inputs: 2},
-		"Mul":             {translate: func(c *compiler) { c.arithmetic(graph.Mul, mulInt) }, inputs: 2},
-		"Div":             {translate: func(c *compiler) { c.arithmetic(graph.Div, divInt) }, inputs: 2},
+		"Add":             {translate: func(c *compiler) { c.arithmetic(graph.Add, addInt) }, inputs: 2, integers: computes, roles: learnt.Shifts},
+		"Sub":             {translate: func(c *compiler) { c.arithmetic(graph.Sub, subInt) }, inputs: 2, integers: computes, roles: learnt.Shifts},
+		"Mul":             {translate: func(c *compiler) { c.arithmetic(graph.Mul, mulInt) }, inputs: 2, integers: computes, roles: learnt.Shifts},
+		"Div":             {translate: func(c *compiler) { c.arithmetic(graph.Div, divInt) }, inputs: 2, integers: computes, roles: learnt.Shifts},
 		"Pow":             {translate: (*compiler).pow, inputs: 2, note: "a stored exponent of whole numbers is a constant unless it is to be learnt"},
 		"PRelu":           {translate: func(c *compiler) { c.arithmetic(graph.PRelu, nil) }, inputs: 2},
-		"Min":             {translate: func(c *compiler) { c.variadic(graph.Min) }, inputs: anyNumber, note: "two equal numbers share the derivative"},
-		"Max":             {translate: func(c *compiler) { c.variadic(graph.Max) }, inputs: anyNumber, note: "two equal numbers share the derivative"},
-		"Sum":             {translate: func(c *compiler) { c.variadic(graph.Add) }, inputs: anyNumber},
-		"Relu":            unaryOperator(graph.Relu{}),
+		"Min":             {translate: func(c *compiler) { c.variadic(graph.Min, minInt) }, inputs: anyNumber, integers: computes, note: "two equal numbers share the derivative"},
+		"Max":             {translate: func(c *compiler) { c.variadic(graph.Max, maxInt) }, inputs: anyNumber, integers: computes, note: "two equal numbers share the derivative"},
+		"Sum":             {translate: func(c *compiler) { c.variadic(graph.Add, addInt) }, inputs: anyNumber, integers: computes},
+		"Relu":            {translate: elementwise(graph.Relu{}, nil), inputs: 1, integers: computes},
 		"Tanh":            unaryOperator(graph.Tanh),
-		"Sigmoid":         unaryOperator(graph.Sigmoid),
-		"Softplus":        unaryOperator(graph.Softplus),
+		"Sigmoid":         {translate: elementwise(graph.Sigmoid, nil), inputs: 1, roles: learnt.Positive},
+		"Softplus":        {translate: elementwise(graph.Softplus, nil), inputs: 1, roles: learnt.Positive},
 		"Erf":             unaryOperator(graph.Erf),
-		"Sqrt":            unaryOperator(graph.Sqrt),
-		"Exp":             unaryOperator(graph.Exp),
-		"Log":             unaryOperator(graph.Log),
-		"Abs":             unaryOperator(graph.Abs),
-		"Neg":             unaryOperator(graph.Neg),
+		"Sqrt":            {translate: elementwise(graph.Sqrt, nil), inputs: 1, roles: learnt.Prepares},
+		"Exp":             {translate: elementwise(graph.Exp, nil), inputs: 1, roles: learnt.Positive},
+		"Log":             {translate: elementwise(graph.Log, nil), inputs: 1, roles: learnt.Prepares},
+		"Abs":             {translate: elementwise(graph.Abs, absInt), inputs: 1, integers: computes, roles: learnt.Prepares},
+		"Neg":             {translate: elementwise(graph.Neg, negInt), inputs: 1, integers: computes, roles: learnt.Prepares},
 		"Reciprocal":      unaryOperator(graph.Reciprocal),
 		"Mish":            unaryOperator(graph.Mish),
 		"HardSwish":       unaryOperator(graph.HardSwish),
@@ -44,7 +44,7 @@ func init() {
 		"Acosh":           unaryOperator(graph.Acosh),
 		"Atanh":           unaryOperator(graph.Atanh),
 		"Softsign":        unaryOperator(graph.Softsign),
-		"Sign":            {translate: unaryOperator(graph.Sign).translate, inputs: 1, note: "its derivative is 0: a tensor that acts through nothing else is no parameter"},
+		"Sign":            {translate: elementwise(graph.Sign, signInt), inputs: 1, integers: computes, note: "its derivative is 0: a tensor that acts through nothing else is no parameter"},
 		"Floor":           rounding(graph.Floor),
 		"Ceil":            rounding(graph.Ceil),
 		"Round":           rounding(graph.Round),
@@ -54,26 +54,33 @@ func init() {
 		"Shrink":          shrinkAttr.operator(),
 		"Swish":           swishAttr.operator(),
 		"Gelu":            {translate: (*compiler).gelu, inputs: 1},
-		"Clip":            {translate: (*compiler).clip, inputs: 3, note: "the bounds must be constants; at them the derivative is 1, as of PyTorch's clamp, while ReLU6 and Hardtanh, which are exported the same, take 0"},
+		"Clip":            {translate: (*compiler).clip, inputs: 3, integers: keepsType, roles: learnt.Sets | learnt.Prepares, note: "the bounds must be constants; at them the derivative is 1, as of PyTorch's clamp, while ReLU6 and Hardtanh, which are exported the same, take 0"},
 		"LeakyRelu":       leakyAttr.operator(),
 		"Elu":             eluAttr.operator(),
 		"Selu":            seluAttr.operator(),
 		"HardSigmoid":     hardSigmoidAttr.operator(),
-		"Identity":        {translate: (*compiler).identity, inputs: 1},
-		"Dropout":         {translate: (*compiler).dropout, inputs: 3, note: "the identity: training_mode must be off"},
+		"Identity":        {translate: (*compiler).identity, inputs: 1, integers: keepsType, roles: learnt.Moves | learnt.Passes},
+		"Dropout":         {translate: (*compiler).dropout, inputs: 3, integers: keepsType, roles: learnt.Moves | learnt.Passes | learnt.Sets, note: "the identity: training_mode must be off"},
 	})
 }
 
 // unaryOperator returns an elementwise operator of one tensor, without attributes.
 func unaryOperator(o graph.Op) operator {
-	return operator{translate: func(c *compiler) { c.elementwise(o) }, inputs: 1}
+	return operator{translate: elementwise(o, nil), inputs: 1}
+}
+
+// elementwise translates a function of each element, which known integers may have too.
+func elementwise(o graph.Op, onInts func(a affine) affine) func(c *compiler) {
+	return func(c *compiler) {
+		if v := c.input(0); v.isInt && onInts != nil {
+			c.result(c.mapInts(v, onInts))
+			return
+		}
+		c.elementwise(o)
+	}
 }
 
 func (c *compiler) elementwise(o graph.Op) {
-	if v := c.input(0); v.isInt && intFunctions[c.node.OpType] != nil {
-		c.result(c.mapInts(v, intFunctions[c.node.OpType]))
-		return
-	}
 	v := c.float(0)
 	c.result(c.emit(o, v.shape, v.batch, v))
 }
@@ -233,13 +240,24 @@ func (c *compiler) pow() {
 	c.arithmetic(graph.Pow, nil)
 }
 
-// variadic combines any number of inputs from left to right.
-func (c *compiler) variadic(fn graph.BinaryFunc) { c.result(c.combineAll(fn)) }
+// variadic combines any number of inputs from left to right, known integers by onInts.
+func (c *compiler) variadic(fn graph.BinaryFunc, onInts func(a, b affine) affine) {
+	all := len(c.node.Inputs) > 0
+	for i := range c.node.Inputs {
+		all = all && c.input(i).isInt
+	}
+	if !all {
+		c.result(c.combineAll(fn))
+		return
+	}
+	acc := c.input(0)
+	for i := 1; i < len(c.node.Inputs); i++ {
+		acc = c.zipInts(acc, c.input(i), onInts)
+	}
+	c.result(acc)
+}
 
 func (c *compiler) combineAll(fn graph.BinaryFunc) *value {
-	if f := intFunctions2[c.node.OpType]; f != nil && c.allInts() {
-		return c.combineAllInts(f)
-	}
 	acc := c.float(0)
 	for i := 1; i < len(c.node.Inputs); i++ {
 		acc = c.combine(fn, acc, c.float(i))

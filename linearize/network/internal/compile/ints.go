@@ -8,9 +8,9 @@ import (
 
 func init() {
 	register("Integer arithmetic", map[string]operator{
-		"Shape": {translate: (*compiler).shape, inputs: 1, note: "with the batch size as a symbol, of which sums and multiples are known"},
+		"Shape": {translate: (*compiler).shape, inputs: 1, integers: ownType, note: "with the batch size as a symbol, of which sums and multiples are known"},
 		"Size":  {translate: (*compiler).size, inputs: 1},
-		"Mod":   {translate: (*compiler).mod, inputs: 2},
+		"Mod":   {translate: (*compiler).mod, inputs: 2, integers: computes},
 	})
 }
 
@@ -89,8 +89,12 @@ func remInt(a, b affine) affine {
 }
 
 func (c *compiler) mod() {
-	if c.integerType() != 0 {
-		c.modDepending()
+	if c.integerType() != 0 { // they depend on the input
+		fn := graph.Mod
+		if c.attrInt("fmod", 0) != 0 {
+			fn = graph.Rem
+		}
+		c.result(c.combine(fn, c.float(0), c.float(1)))
 		return
 	}
 	if v := c.input(0); !v.isInt {
@@ -261,24 +265,17 @@ func (c *compiler) size() {
 	c.result(&value{shape: []int{}, batch: -1, isInt: true, ints: []affine{size}})
 }
 
-// Functions of one known integer, and of two, which a node of several inputs takes
-// from left to right.
-var (
-	intFunctions = map[string]func(a affine) affine{
-		"Abs": absInt,
-		"Neg": func(a affine) affine { return subInt(affine{}, a) },
-		"Sign": func(a affine) affine {
-			sign, ok, _, _ := a.sign()
-			if !ok {
-				panic(refuse("the sign of the batch size, which would mix examples"))
-			}
-			return affine{k: sign}
-		},
+// Functions of one known integer, and of two.
+
+func negInt(a affine) affine { return subInt(affine{}, a) }
+
+func signInt(a affine) affine {
+	sign, ok, _, _ := a.sign()
+	if !ok {
+		panic(refuse("the sign of the batch size, which would mix examples"))
 	}
-	intFunctions2 = map[string]func(a, b affine) affine{"Sum": addInt, "Max": maxInt, "Min": minInt}
-	// intReductions combine the elements of known integers.
-	intReductions = map[string]func(a, b affine) affine{"ReduceSum": addInt, "ReduceProd": mulInt, "ReduceMax": maxInt, "ReduceMin": minInt}
-)
+	return affine{k: sign}
+}
 
 func absInt(a affine) affine {
 	negative := a.compare(affine{}, func(sign int) bool { return sign < 0 })
@@ -304,24 +301,6 @@ func minInt(a, b affine) affine {
 	return a
 }
 
-// allInts reports whether all inputs of the node are known integers.
-func (c *compiler) allInts() bool {
-	for i := range c.node.Inputs {
-		if !c.input(i).isInt {
-			return false
-		}
-	}
-	return len(c.node.Inputs) > 0
-}
-
-func (c *compiler) combineAllInts(f func(a, b affine) affine) *value {
-	acc := c.input(0)
-	for i := 1; i < len(c.node.Inputs); i++ {
-		acc = c.zipInts(acc, c.input(i), f)
-	}
-	return acc
-}
-
 // clipInts is Clip of integers, whose bounds are integers too.
 func (c *compiler) clipInts(v *value) *value {
 	for i, f := range []func(a, b affine) affine{maxInt, minInt} {
@@ -337,8 +316,8 @@ func (c *compiler) clipInts(v *value) *value {
 	return v
 }
 
-// reduceInts is a reduction of known integers.
-func (c *compiler) reduceInts(v *value) *value {
+// reduceInts is a reduction of known integers, which f combines.
+func (c *compiler) reduceInts(v *value, f func(a, b affine) affine) *value {
 	drop := c.reducedAxes(len(v.shape))
 	kept, out := slices.Clone(v.shape), &value{shape: []int{}, batch: v.batch, lead: v.lead, isInt: true, real: v.real}
 	for i, d := range drop {
@@ -372,7 +351,7 @@ func (c *compiler) reduceInts(v *value) *value {
 	for i, a := range v.ints {
 		at := graph.Pick(table, i)
 		if a = bounded(a); seen[at] {
-			a = intReductions[c.node.OpType](out.ints[at], a)
+			a = f(out.ints[at], a)
 		}
 		out.ints[at], seen[at] = a, true
 	}

@@ -114,6 +114,14 @@ func (c *compiler) toFloat(v *value) *value {
 	return out
 }
 
+// asFloat returns v as a floating point tensor.
+func (c *compiler) asFloat(v *value) *value {
+	if v.isInt {
+		return c.toFloat(v)
+	}
+	return v
+}
+
 // floats returns the numbers of input i, a statistic, scale or bound, which must
 // be constant. If it is a parameter too, its trained value is used and marked
 // known.
@@ -267,3 +275,32 @@ func (v *value) leading() int { return max(v.lead, 1) }
 func (v *value) before() int { return graph.Product(v.shape[:v.batch]) * v.leading() }
 
 var errMixes = refuse("it works along the batch dimension, which would mix examples")
+
+// integerType returns the type of the first input of the node that holds integers or
+// truth values that depend on the input of the network, or 0 if there is none.
+func (c *compiler) integerType() onnx.DataType {
+	for _, name := range c.node.Inputs {
+		if v := c.env[name]; v != nil && v.integer != 0 {
+			return v.integer
+		}
+	}
+	return 0
+}
+
+// ofType returns v as integers of type t, or as floating point for 0.
+func ofType(v *value, t onnx.DataType) *value {
+	w := *v
+	w.integer = t
+	return &w
+}
+
+// typeOf returns the type of the integers that v holds, and 0 for floating point.
+func typeOf(v *value) onnx.DataType {
+	if v.isInt && !v.real {
+		return onnx.Int64
+	}
+	return v.integer
+}
+
+// depends reports whether the numbers of v depend on the input.
+func (c *compiler) depends(v *value) bool { return !v.isInt && !c.isStatic(v) }

@@ -6,14 +6,15 @@ import (
 	"strconv"
 
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
 )
 
 func init() {
 	register("Normalization", map[string]operator{
-		"BatchNormalization":        {translate: (*compiler).batchNorm, inputs: 5, note: "in evaluation mode, its running mean and variance are no parameters; spatial=0 is not read"},
-		"LayerNormalization":        {translate: (*compiler).layerNorm, inputs: 3, note: "its mean and deviation (further results) are not read"},
-		"InstanceNormalization":     {translate: (*compiler).instanceNorm, inputs: 3, note: "of the channels of each example"},
-		"GroupNormalization":        {translate: (*compiler).groupNorm, inputs: 3},
+		"BatchNormalization":        {translate: (*compiler).batchNorm, inputs: 5, roles: learnt.Normalizes, note: "in evaluation mode, its running mean and variance are no parameters; spatial=0 is not read"},
+		"LayerNormalization":        {translate: (*compiler).layerNorm, inputs: 3, roles: learnt.Normalizes, note: "its mean and deviation (further results) are not read"},
+		"InstanceNormalization":     {translate: (*compiler).instanceNorm, inputs: 3, roles: learnt.Normalizes, note: "of the channels of each example"},
+		"GroupNormalization":        {translate: (*compiler).groupNorm, inputs: 3, roles: learnt.Normalizes},
 		"LRN":                       {translate: (*compiler).localResponse, inputs: 1},
 		"LpNormalization":           {translate: (*compiler).lpNormalization, inputs: 1},
 		"MeanVarianceNormalization": {translate: (*compiler).meanVariance, inputs: 1, note: "axes without the batch"},

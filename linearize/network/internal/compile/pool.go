@@ -4,13 +4,14 @@ import (
 	"slices"
 
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
 )
 
 func init() {
 	register("Pooling", map[string]operator{
-		"MaxPool":           {translate: (*compiler).maxPool, inputs: 1, note: "the positions of the maxima (its second result) and storage_order=1 are not read; no window may lie wholly in the padding"},
-		"AveragePool":       {translate: (*compiler).averagePool, inputs: 1, note: "no window may lie wholly in the padding"},
-		"GlobalAveragePool": {translate: (*compiler).globalAveragePool, inputs: 1},
+		"MaxPool":           {translate: (*compiler).maxPool, inputs: 1, integers: keepsType, roles: learnt.Prepares, note: "the positions of the maxima (its second result) and storage_order=1 are not read; no window may lie wholly in the padding"},
+		"AveragePool":       {translate: (*compiler).averagePool, inputs: 1, roles: learnt.Prepares, note: "no window may lie wholly in the padding"},
+		"GlobalAveragePool": {translate: (*compiler).globalAveragePool, inputs: 1, roles: learnt.Prepares},
 		"GlobalMaxPool":     {translate: (*compiler).globalMaxPool, inputs: 1},
 		"LpPool":            {translate: (*compiler).lpPool, inputs: 1},
 		"GlobalLpPool":      {translate: (*compiler).globalLpPool, inputs: 1},

@@ -7,12 +7,13 @@ import (
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
 )
 
 func init() {
 	register("Quantization", map[string]operator{
-		"QuantizeLinear":   {translate: (*compiler).quantize, inputs: 3, note: "8 and 16 bits, by tensor or by axis; the derivative passes straight through inside the range and is 0 outside"},
-		"DequantizeLinear": {translate: (*compiler).dequantize, inputs: 3, note: "weights stored as integers are constants unless they are to be learnt"},
+		"QuantizeLinear":   {translate: (*compiler).quantize, inputs: 3, roles: learnt.Sets, note: "8 and 16 bits, by tensor or by axis; the derivative passes straight through inside the range and is 0 outside"},
+		"DequantizeLinear": {translate: (*compiler).dequantize, inputs: 3, integers: ownType, roles: learnt.Sets, note: "weights stored as integers are constants unless they are to be learnt"},
 	})
 }
 

@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
 )
 
 func init() {
 	register("Recurrent layers", map[string]operator{
-		"LSTM": {translate: (*compiler).lstm, inputs: 8, note: recurrentNote},
-		"GRU":  {translate: (*compiler).gru, inputs: 6, note: recurrentNote},
-		"RNN":  {translate: (*compiler).rnn, inputs: 6, note: recurrentNote},
+		"LSTM": {translate: (*compiler).lstm, inputs: 8, roles: learnt.Multiplies | learnt.Recurs, bias: 3, note: recurrentNote},
+		"GRU":  {translate: (*compiler).gru, inputs: 6, roles: learnt.Multiplies | learnt.Recurs, bias: 3, note: recurrentNote},
+		"RNN":  {translate: (*compiler).rnn, inputs: 6, roles: learnt.Multiplies | learnt.Recurs, bias: 3, note: recurrentNote},
 	})
 }
 

@@ -4,27 +4,34 @@ import (
 	"slices"
 
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
 )
 
 func init() {
+	register("Comparisons and masks", map[string]operator{
+		"ArgMax": {translate: func(c *compiler) { c.argMax(false) }, inputs: 1, integers: isPosition, note: "no derivative"},
+		"ArgMin": {translate: func(c *compiler) { c.argMax(true) }, inputs: 1, integers: isPosition, note: "no derivative"},
+	})
+	prod := reduction(func(target []int32, _ int) graph.Op { return &graph.GroupProduct{Target: target} }, mulInt)
+	prod.integers = 0 // a product of integers that depend on the input would overflow
 	register("Reductions", map[string]operator{
-		"ReduceMean":      reduction(meanOf),
-		"ReduceSum":       reduction(sumOf),
-		"ReduceMax":       extreme(graph.GroupMax),
-		"ReduceMin":       extreme(graph.GroupMin),
-		"ReduceL1":        reduction(groupOf(graph.GroupL1)),
-		"ReduceL2":        reduction(groupOf(graph.GroupL2)),
-		"ReduceLogSum":    reduction(groupOf(graph.GroupLogSum)),
-		"ReduceSumSquare": reduction(groupOf(graph.GroupSumSquare)),
-		"ReduceLogSumExp": reduction(func(target []int32, _ int) graph.Op { return &graph.LogSumExp{Target: target} }),
-		"ReduceProd":      reduction(func(target []int32, _ int) graph.Op { return &graph.GroupProduct{Target: target} }),
+		"ReduceMean":      reduction(meanOf, nil),
+		"ReduceSum":       reduction(sumOf, addInt),
+		"ReduceMax":       extreme(graph.GroupMax, maxInt),
+		"ReduceMin":       extreme(graph.GroupMin, minInt),
+		"ReduceL1":        reduction(groupOf(graph.GroupL1), nil),
+		"ReduceL2":        reduction(groupOf(graph.GroupL2), nil),
+		"ReduceLogSum":    reduction(groupOf(graph.GroupLogSum), nil),
+		"ReduceSumSquare": reduction(groupOf(graph.GroupSumSquare), nil),
+		"ReduceLogSumExp": reduction(func(target []int32, _ int) graph.Op { return &graph.LogSumExp{Target: target} }, nil),
+		"ReduceProd":      prod,
 		"CumSum":          {translate: (*compiler).cumSum, inputs: 2},
 	})
 }
 
 // extreme returns the operator for the largest or smallest elements.
-func extreme(fn graph.GroupFunc) operator {
-	o := reduction(groupOf(fn))
+func extreme(fn graph.GroupFunc, onInts func(a, b affine) affine) operator {
+	o := reduction(groupOf(fn), onInts)
 	o.note = "equal elements share the derivative, as of PyTorch's amax; max of one axis, exported the same, takes one of them there"
 	return o
 }
@@ -43,19 +50,22 @@ func groupOf(fn graph.GroupFunc) reducer {
 	return func(target []int32, _ int) graph.Op { return &graph.Group{Target: target, Fn: fn} }
 }
 
-// reduction returns the operator that reduces axes by what make makes.
-func reduction(make reducer) operator {
-	return operator{translate: func(c *compiler) { c.reduce(make) }, inputs: 2, note: "of each example by itself"}
-}
-
-func (c *compiler) reduce(make reducer) {
-	if v := c.input(0); v.isInt && intReductions[c.node.OpType] != nil {
-		c.result(c.reduceInts(v))
-		return
+// reduction returns the operator that reduces axes by what make makes, and known integers
+// by onInts.
+func reduction(make reducer, onInts func(a, b affine) affine) operator {
+	o := operator{inputs: 2, roles: learnt.Sets, note: "of each example by itself"}
+	if onInts != nil {
+		o.integers = computes
 	}
-	x := c.float(0)
-	drop := c.reducedAxes(len(x.shape))
-	c.result(c.reduceAxes(x, drop, c.attrInt("keepdims", 1) != 0, make))
+	o.translate = func(c *compiler) {
+		if v := c.input(0); v.isInt && onInts != nil {
+			c.result(c.reduceInts(v, onInts))
+			return
+		}
+		x := c.float(0)
+		c.result(c.reduceAxes(x, c.reducedAxes(len(x.shape)), c.attrInt("keepdims", 1) != 0, make))
+	}
+	return o
 }
 
 // reducedAxes marks the axes over which a node reduces: those of its input or
@@ -170,4 +180,26 @@ func (c *compiler) sumInts(v *value, ax int, counts func(i, j int) bool) *value 
 		}
 	}
 	return out
+}
+
+// argMax translates ArgMax and ArgMin.
+func (c *compiler) argMax(smallest bool) {
+	x := c.float(0)
+	ax := axis(c.attrInt("axis", 0), len(x.shape))
+	if x.isBatch(ax) {
+		panic(errMixes)
+	}
+	o := &graph.ArgMax{Outer: graph.Product(x.shape[:ax]), Length: x.shape[ax], Inner: graph.Product(x.shape[ax+1:]), Min: smallest, Last: c.attrInt("select_last_index", 0) != 0}
+	kept := slices.Clone(x.shape)
+	kept[ax] = 1
+	out := c.emit(o, kept, x.batch, x)
+	if c.attrInt("keepdims", 1) != 0 {
+		c.result(out)
+		return
+	}
+	batch := out.batch
+	if batch > ax {
+		batch--
+	}
+	c.result(c.alias(out, slices.Delete(slices.Clone(kept), ax, ax+1), batch))
 }

@@ -4,16 +4,17 @@ import (
 	"slices"
 
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
 )
 
 func init() {
 	register("Shapes", map[string]operator{
-		"Flatten":   {translate: (*compiler).flatten, inputs: 1},
-		"Reshape":   {translate: (*compiler).reshapeOp, inputs: 2, note: "the shape is known up to the batch size, and must keep examples apart"},
-		"Squeeze":   {translate: (*compiler).squeeze, inputs: 2, note: "the axes are known without running the network"},
-		"Unsqueeze": {translate: (*compiler).unsqueeze, inputs: 2, note: "the axes are known without running the network"},
-		"Expand":    {translate: (*compiler).expand, inputs: 2, note: "the shape is known up to the batch size"},
-		"Tile":      {translate: (*compiler).tile, inputs: 2, note: "the repeats are known without running the network"},
+		"Flatten":   {translate: (*compiler).flatten, inputs: 1, integers: keepsType, roles: learnt.Moves | learnt.Passes},
+		"Reshape":   {translate: (*compiler).reshapeOp, inputs: 2, integers: keepsType, roles: learnt.Moves | learnt.Passes | learnt.Sets, note: "the shape is known up to the batch size, and must keep examples apart"},
+		"Squeeze":   {translate: (*compiler).squeeze, inputs: 2, integers: keepsType, roles: learnt.Moves | learnt.Passes | learnt.Sets, note: "the axes are known without running the network"},
+		"Unsqueeze": {translate: (*compiler).unsqueeze, inputs: 2, integers: keepsType, roles: learnt.Moves | learnt.Passes | learnt.Sets, note: "the axes are known without running the network"},
+		"Expand":    {translate: (*compiler).expand, inputs: 2, integers: keepsType, roles: learnt.Moves | learnt.Passes | learnt.Sets, note: "the shape is known up to the batch size"},
+		"Tile":      {translate: (*compiler).tile, inputs: 2, integers: keepsType, roles: learnt.Moves | learnt.Sets, note: "the repeats are known without running the network"},
 	})
 }
 

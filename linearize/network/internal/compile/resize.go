@@ -6,12 +6,13 @@ import (
 	"slices"
 
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
 )
 
 func init() {
 	register("Shapes", map[string]operator{
-		"Resize":   {translate: (*compiler).resize, inputs: 4},
-		"Upsample": {translate: (*compiler).resize, inputs: 2, note: "linear by asymmetric coordinates, which PyTorch does not use"},
+		"Resize":   {translate: (*compiler).resize, inputs: 4, roles: learnt.Sets | learnt.Prepares},
+		"Upsample": {translate: (*compiler).resize, inputs: 2, roles: learnt.Sets | learnt.Prepares, note: "linear by asymmetric coordinates, which PyTorch does not use"},
 	})
 }
 

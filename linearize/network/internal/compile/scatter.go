@@ -4,14 +4,15 @@ import (
 	"slices"
 
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
 )
 
 const constantIndices = "the indices must not depend on the input"
 
 func init() {
 	register("Shapes", map[string]operator{
-		"GatherElements":  {translate: (*compiler).gatherElements, inputs: 2},
-		"GatherND":        {translate: (*compiler).gatherND, inputs: 2, note: constantIndices},
+		"GatherElements":  {translate: (*compiler).gatherElements, inputs: 2, integers: ownType, roles: learnt.Sets},
+		"GatherND":        {translate: (*compiler).gatherND, inputs: 2, integers: keepsType, roles: learnt.Sets, note: constantIndices},
 		"ScatterElements": {translate: (*compiler).scatterElements, inputs: 3, note: constantIndices + "; reduction none or add"},
 		"Scatter":         {translate: (*compiler).scatterElements, inputs: 3, note: constantIndices},
 		"ScatterND":       {translate: (*compiler).scatterND, inputs: 3, note: constantIndices + "; reduction none or add"},
@@ -92,6 +93,33 @@ func (c *compiler) gatherElements() {
 		out = ofType(out, v.integer)
 	}
 	c.result(out)
+}
+
+// gatherDepending translates GatherElements with indices that depend on the input.
+func (c *compiler) gatherDepending(v, at *value, ax int) *value {
+	t := typeOf(v)
+	v = c.asFloat(v)
+	if len(at.shape) != len(v.shape) {
+		panic(refuse("indices of shape %v for a tensor of shape %v", at.shape, v.shape))
+	}
+	for d, n := range at.shape {
+		if d != ax && n > v.shape[d] {
+			panic(refuse("indices of shape %v for a tensor of shape %v", at.shape, v.shape))
+		}
+	}
+	if at.isBatch(ax) || v.batch != at.batch || at.shape[v.batch] != v.shape[v.batch] || at.leading() != v.leading() {
+		panic(errMixes)
+	}
+	st := strides(v.shape)
+	base := c.table(at.shape, func(d, i int) int {
+		if d == ax {
+			return 0
+		}
+		return i * st[d]
+	})
+	o := &graph.Pickup{Base: base, Length: v.shape[ax], Stride: st[ax], Name: brief(c.node.Inputs[0], 80)}
+	out := c.emit(o, at.shape, at.batch, v, at)
+	return ofType(out, t)
 }
 
 // elements returns which element of v each index of a GatherElements or

@@ -1,15 +1,21 @@
 package compile
 
 import (
+	"math"
 	"slices"
+
+	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
 )
 
 func init() {
 	register("Shapes", map[string]operator{
-		"Slice":  {translate: (*compiler).slice, inputs: 5, note: "starts, ends, axes and steps are known without running the network; not along the batch"},
-		"Split":  {translate: (*compiler).split, inputs: 2, note: "the sizes are known without running the network; not along the batch"},
-		"Gather": {translate: (*compiler).gather, inputs: 2, note: "not along the batch; with indices of the input an embedding"},
-		"Pad":    {translate: (*compiler).pad, inputs: 4, note: "by known numbers of elements; mode constant, reflect, edge or wrap"},
+		"Slice":  {translate: (*compiler).slice, inputs: 5, integers: keepsType, roles: learnt.Moves | learnt.Passes | learnt.Sets, note: "starts, ends, axes and steps are known without running the network; not along the batch"},
+		"Split":  {translate: (*compiler).split, inputs: 2, integers: keepsType, roles: learnt.Moves | learnt.Passes, note: "the sizes are known without running the network; not along the batch"},
+		"Gather": {translate: (*compiler).gather, inputs: 2, integers: ownType, roles: learnt.Passes | learnt.Sets, note: "not along the batch; with indices of the input an embedding"},
+		"Pad":    {translate: (*compiler).pad, inputs: 4, integers: keepsType, roles: learnt.Moves | learnt.Sets | learnt.Prepares, note: "by known numbers of elements; mode constant, reflect, edge or wrap"},
 	})
 }
 
@@ -138,6 +144,49 @@ func (c *compiler) gather() {
 		out = ofType(out, v.integer)
 	}
 	c.result(out)
+}
+
+// lookUp takes the rows of v along an axis that the integers in at say, which depend
+// on the input.
+func (c *compiler) lookUp(v *value, ax int, at *value) *value {
+	t := typeOf(v)
+	if at.integer == 0 || at.integer == onnx.Bool {
+		panic(refuse("its indices are neither integers known without running the network nor integers computed from integer inputs"))
+	}
+	v = c.asFloat(v)
+	if v.batch >= 0 || !c.isStatic(v) {
+		panic(refuse("both its tensor and its indices depend on the input, which would mix examples"))
+	}
+	o := &graph.Lookup{Name: brief(c.node.Inputs[0], 80), Outer: graph.Product(v.shape[:ax]), Rows: v.shape[ax], Inner: graph.Product(v.shape[ax+1:])}
+	if v.weight != nil && !v.transposed && o.Outer == 1 {
+		o.Padding = c.padding(v.weight, o)
+	}
+	out := c.emit(o, slices.Concat(v.shape[:ax], at.shape, v.shape[ax+1:]), at.batch+ax, at, v)
+	return ofType(out, t)
+}
+
+// padding returns the number, plus one, of the row of a table that was not learnt, or
+// 0. PyTorch leaves the row padding_idx of an embedding at zero, and a file does not
+// say which one that is: it is taken to be the only row of zeros among several
+// numbers. Its gradient is zero, as PyTorch's is.
+func (c *compiler) padding(in *initializer, o *graph.Lookup) int {
+	if c.learn[in.t.Name] || o.Inner < 2 {
+		return 0
+	}
+	found := 0
+	for r := range o.Rows {
+		if slices.ContainsFunc(in.t.Floats[r*o.Inner:(r+1)*o.Inner], func(x float64) bool { return x != 0 }) {
+			continue
+		}
+		if found > 0 {
+			return 0
+		}
+		found = r + 1
+	}
+	if found > 0 {
+		c.warns = append(c.warns, linearize.NewWarning("taken-for-constants", math.NaN(), math.NaN(), "Name what was learnt in ReadOptions.Learn.", "Row %d of table %s holds zeros and is taken for padding. The posterior holds it fixed.", found-1, quote(in.t.Name)))
+	}
+	return found
 }
 
 // takeAxis takes the listed positions along axis ax. If newDims is not nil, they

@@ -9,16 +9,32 @@ import (
 	"strings"
 
 	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
 	"github.com/funcgp/funcgp/linearize/network/internal/rewrite"
 )
 
 // An operator says how the nodes of one ONNX operator are translated.
 type operator struct {
 	translate func(c *compiler) // translates c.node
+	integers  integerRule       // what it makes of integers that depend on the input
+	roles     learnt.Roles      // how it treats its inputs, for the decision what was learnt
+	bias      int               // the input that is a bias, of one that multiplies by a weight
 	inputs    int               // the most it has in any version, or anyNumber
 	note      string            // for the list of operators: what of it is not read, or read in a special way
 	group     string            // in that list
 }
+
+// An integerRule says what an operator makes of integers or truth values that depend
+// on the input.
+type integerRule int
+
+const (
+	keepsType  integerRule = iota + 1 // it moves them: the result is of the same type
+	computes                          // it computes with integers; a narrow type would overflow
+	ownType                           // its translation gives the result its type
+	isTruth                           // the result are truth values
+	isPosition                        // the result are positions, 64-bit integers
+)
 
 // anyNumber is the number of inputs of an operator that takes any.
 const anyNumber = 0
@@ -56,6 +72,12 @@ func List() []Operator {
 		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Name, b.Name))
 	})
 	return list
+}
+
+// Facts says how an operator of ONNX itself treats its inputs.
+func Facts(op string) learnt.Facts {
+	o := operators[op]
+	return learnt.Facts{Roles: o.roles, Bias: o.bias}
 }
 
 // Operators returns the names of the operators that are read, sorted.
@@ -158,21 +180,41 @@ func (c *compiler) checkOperators(order []int) {
 // invalid ends messages about files that are not as ONNX has them.
 const invalid = "this is no valid ONNX model, export it again"
 
-// translate translates c.node.
+// translate translates c.node. Where it is applied to integers or truth values that depend
+// on the input, its operator's integerRule says whether it may be, and of which type its
+// results are.
 func (c *compiler) translate() {
-	o := operators[operatorName(c.node)]
-	if n := len(c.node.Inputs); n > o.inputs && o.inputs != anyNumber {
-		panic(refuse("it has %d inputs, at most %d are allowed; %s", n, o.inputs, invalid))
+	n, o := c.node, operators[operatorName(c.node)]
+	if len(n.Inputs) > o.inputs && o.inputs != anyNumber {
+		panic(refuse("it has %d inputs, at most %d are allowed; %s", len(n.Inputs), o.inputs, invalid))
 	}
-	if _, ok := rewrite.FusedOperators[operatorName(c.node)]; ok {
+	if _, ok := rewrite.FusedOperators[operatorName(n)]; ok {
 		o.translate(c) // the nodes in its place are checked
 		return
 	}
-	checkAttributes(c.node)
-	integers := c.integerType()
-	c.checkIntegers(integers)
+	checkAttributes(n)
+	t := c.integerType()
+	switch rule := operators[n.OpType].integers; {
+	case t == 0 || !standard(n):
+	case rule == 0:
+		panic(refuse("it is applied to %v numbers that depend on the input, which is not supported; cast them to floating point before it", t))
+	case rule == computes && t != onnx.Int64 && t != onnx.Int32:
+		panic(refuse("it computes with %v numbers that depend on the input, which would overflow; only int32 and int64 are supported", t))
+	}
 	o.translate(c)
-	c.setIntegers(integers)
+	switch rule := operators[n.OpType].integers; {
+	case rule == isTruth:
+		t = onnx.Bool
+	case rule == isPosition:
+		t = onnx.Int64
+	case rule == ownType:
+		t = 0
+	}
+	for _, name := range n.Outputs {
+		if v := c.env[name]; t != 0 && v != nil && !v.isInt {
+			v.integer = t
+		}
+	}
 }
 
 // standard reports whether a node's operator is one of ONNX itself.

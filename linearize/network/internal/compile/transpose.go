@@ -2,13 +2,15 @@ package compile
 
 import (
 	"slices"
+
+	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
 )
 
 func init() {
 	register("Shapes", map[string]operator{
 		"DepthToSpace": {translate: (*compiler).depthToSpace, inputs: 1},
 		"SpaceToDepth": {translate: (*compiler).spaceToDepth, inputs: 1},
-		"Transpose":    {translate: (*compiler).transposeOp, inputs: 1},
+		"Transpose":    {translate: (*compiler).transposeOp, inputs: 1, integers: keepsType, roles: learnt.Moves | learnt.Passes},
 	})
 }
 

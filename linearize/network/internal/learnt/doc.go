@@ -17,6 +17,7 @@ type Graph struct {
 	Order   []int          // numbers of the nodes that influence the output, in the order in which they run
 	Inputs  []string       // of the network
 	Tensors []*onnx.Tensor // the floating point initializers
+	Facts   func(op string) Facts
 }
 
 // A Decision says of one tensor whether it is a parameter.
@@ -85,7 +86,7 @@ func (u *uses) decide(t *onnx.Tensor, list []entry) Decision {
 	}
 	use, firsts := u.describe(list[0]), u.firsts(t.Name, 0)
 	direct := func(e entry) bool { return slices.Contains(list, e) }
-	layer := slices.ContainsFunc(firsts, func(e entry) bool { return e.role() == layerRole && direct(e) })
+	layer := slices.ContainsFunc(firsts, func(e entry) bool { return u.role(e) == layerRole && direct(e) })
 	if !slices.ContainsFunc(firsts, direct) {
 		use = "a part of what is " + use
 	}
@@ -122,7 +123,7 @@ func (u *uses) decide(t *onnx.Tensor, list []entry) Decision {
 	case u.besideInput(list):
 		return Decision{Parameter: true, Reason: "is " + use + ", as coordinates and learnt tokens are", Doubtful: kind != learntName}
 	}
-	return Decision{Parameter: true, Reason: "is " + use, Layer: slices.ContainsFunc(list, func(e entry) bool { return e.role() == layerRole || u.shifts(e) })}
+	return Decision{Parameter: true, Reason: "is " + use, Layer: slices.ContainsFunc(list, func(e entry) bool { return u.role(e) == layerRole || u.shifts(e) })}
 }
 
 // decideScalar decides for a tensor of rank 0: exporters store literals so, and PyTorch
@@ -130,7 +131,7 @@ func (u *uses) decide(t *onnx.Tensor, list []entry) Decision {
 func (u *uses) decideScalar(name string, kind kindOfName, list []entry) Decision {
 	use := u.describe(list[0])
 	for _, e := range list {
-		if r := e.role(); r != pointwiseRole {
+		if r := u.role(e); r != pointwiseRole {
 			return Decision{Reason: "is a single number of rank 0, " + use}
 		}
 	}

@@ -44,7 +44,7 @@ func (u *uses) mask(t *onnx.Tensor, list []entry) string {
 func (u *uses) firsts(name string, depth int) []entry {
 	var list []entry
 	for _, e := range u.consumers[name] {
-		if (moving[e.node.OpType] || e.node.OpType == "Gather") && e.index == 0 && depth < maxEntries && len(e.node.Outputs) > 0 {
+		if (u.is(e.node, Moves) || e.node.OpType == "Gather") && e.index == 0 && depth < maxEntries && len(e.node.Outputs) > 0 {
 			list = append(list, u.firsts(e.node.Outputs[0], depth+1)...)
 		} else {
 			list = append(list, e)
@@ -75,7 +75,7 @@ func (u *uses) singular(t *onnx.Tensor) bool {
 		return false
 	}
 	list := u.firsts(t.Name, 0)
-	return u.onlyDivides(list) && !slices.ContainsFunc(list, func(e entry) bool { return !Multiplies(e.node.OpType) && e.node.OpType != "Mul" })
+	return u.onlyDivides(list) && !slices.ContainsFunc(list, func(e entry) bool { return !u.is(e.node, Multiplies) && e.node.OpType != "Mul" })
 }
 
 // onlyDivides reports whether the results of nodes that read a tensor become divisors of

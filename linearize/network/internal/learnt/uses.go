@@ -60,7 +60,7 @@ func (g *Graph) uses() *uses {
 				continue
 			}
 			dynamic[name] = true
-			if moving[n.OpType] && u.input[n.Inputs[0]] {
+			if g.Facts(n.OpType).Has(Moves) && u.input[n.Inputs[0]] {
 				u.input[name] = true
 			}
 		}
@@ -91,7 +91,7 @@ func (u *uses) collect(name string) {
 		switch {
 		case len(e.node.Outputs) == 0:
 			continue
-		case !u.static[e.node.Outputs[0]] || e.role() == setting:
+		case !u.static[e.node.Outputs[0]] || u.role(e) == setting:
 			add(e)
 			continue
 		}
@@ -104,50 +104,47 @@ func (u *uses) collect(name string) {
 	u.entries[name] = slices.Clone(list)
 }
 
-var (
-	moving    = set("Identity", "Dropout", "Cast", "Flatten", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Slice", "Split", "Expand", "Tile", "Pad")
-	compares  = set("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "And", "Or", "Xor")
-	reshaping = set("Reshape", "Expand", "Tile", "Slice", "Squeeze", "Unsqueeze", "Clip", "Pad", "Resize", "Upsample", "Dropout", "TopK", "Range", "ConstantOfShape", "OneHot", "Gather", "GatherElements", "GatherND",
-		"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceProd", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp", "QuantizeLinear", "DequantizeLinear")
+// Facts say how an operator treats its inputs.
+type Facts struct {
+	Roles Roles
+	Bias  int // of one that Multiplies, the input that is a bias, or 0
+}
+
+// Has reports whether the operator has one of these roles.
+func (f Facts) Has(r Roles) bool { return f.Roles&r != 0 }
+
+// Roles are a set of the following.
+type Roles int
+
+const (
+	Multiplies Roles = 1 << iota // by a weight, in any of its inputs or, with a bias, in those between the first and the bias
+	Recurs                       // it is not linear in its weights either
+	Normalizes                   // inputs 1 and 2 are its scale and bias, further ones statistics
+	Moves                        // the numbers of its first input, without a change
+	Passes                       // the same, where the input is on its way to a first layer
+	Prepares                     // the input before a first layer, as no activation does
+	Shifts                       // or scales its only input that is not stored
+	Compares                     // or combines truth values
+	Sets                         // its inputs after the first are shapes, bounds, places or statistics
+	Positive                     // it makes a scale of any number that is learnt
 )
 
-// Products are the operators that multiply by weights, each with the index of the input that is
-// the bias, −1 where it has none.
-var Products = map[string]int{"Gemm": 2, "MatMul": -1, "Einsum": -1, "Conv": 2, "ConvTranspose": 2, "LSTM": 3, "GRU": 3, "RNN": 3}
-
-// Norms are the operators that normalize, whose inputs 1 and 2 are scale and bias.
-var Norms = set("BatchNormalization", "LayerNormalization", "InstanceNormalization", "GroupNormalization")
-
-// Recurrent are those of the Products whose results are not linear in their weights.
-var Recurrent = set("LSTM", "GRU", "RNN")
-
-// Multiplies reports whether the operator multiplies by weights.
-func Multiplies(op string) bool {
-	_, ok := Products[op]
-	return ok
-}
-
-func set(names ...string) map[string]bool {
-	m := map[string]bool{}
-	for _, n := range names {
-		m[n] = true
-	}
-	return m
-}
+// is reports whether the operator of a node has one of these roles.
+func (u *uses) is(n *onnx.Node, r Roles) bool { return u.graph.Facts(n.OpType).Has(r) }
 
 // role returns how a tensor enters.
-func (e entry) role() role {
-	op := e.node.OpType
+func (u *uses) role(e entry) role {
+	op, facts := e.node.OpType, u.graph.Facts(e.node.OpType)
 	switch {
-	case compares[op] || op == "Where" && e.index == 0 || op == "Shape":
+	case facts.Has(Compares) || op == "Where" && e.index == 0 || op == "Shape":
 		return setting
-	case Norms[op] && e.index > 2:
+	case facts.Has(Normalizes) && e.index > 2:
 		return setting
-	case Multiplies(op) || Norms[op]:
+	case facts.Has(Multiplies | Normalizes):
 		return layerRole
 	case e.index == 0 && (op == "Gather" || op == "GatherND" || op == "GatherElements"):
 		return layerRole
-	case e.index > 0 && reshaping[op] && (op != "OneHot" || e.index == 1):
+	case e.index > 0 && facts.Has(Sets) && (op != "OneHot" || e.index == 1):
 		return setting
 	case op == "Concat" || op == "ScatterND" || op == "ScatterElements":
 		return besideRole
@@ -160,20 +157,20 @@ func (e entry) role() role {
 // describe says where a tensor enters, as a noun clause.
 func (u *uses) describe(e entry) string {
 	at := " " + quoted(e.node)
-	switch op := e.node.OpType; {
-	case e.role() == setting:
+	switch op, facts := e.node.OpType, u.graph.Facts(e.node.OpType); {
+	case u.role(e) == setting:
 		return "a shape, bound or statistic of" + at
-	case Norms[op] && e.index == 1:
+	case facts.Has(Normalizes) && e.index == 1:
 		return "the scale of" + at
-	case Norms[op]:
+	case facts.Has(Normalizes):
 		return "the bias of" + at
-	case e.role() == layerRole && (op == "Gather" || op == "GatherND" || op == "GatherElements"):
+	case u.role(e) == layerRole && (op == "Gather" || op == "GatherND" || op == "GatherElements"):
 		return "the table from which" + at + " takes rows"
-	case Multiplies(op) && e.index == Products[op]:
+	case facts.Bias > 0 && e.index == facts.Bias:
 		return "the bias of" + at
-	case e.role() == layerRole:
+	case u.role(e) == layerRole:
 		return "the weight of" + at
-	case e.role() == besideRole:
+	case u.role(e) == besideRole:
 		return "put beside values that depend on the input by" + at
 	case u.shifts(e):
 		return "added to the result of " + quoted(u.producer[e.node.Inputs[1-e.index]]) + " by" + at
@@ -187,7 +184,7 @@ func (u *uses) shifts(e entry) bool {
 		return false
 	}
 	p := u.producer[e.node.Inputs[1-e.index]]
-	return p != nil && Multiplies(p.OpType)
+	return p != nil && u.is(p, Multiplies)
 }
 
 // quoted names a node with its operator.
@@ -219,7 +216,7 @@ func (u *uses) waves(list []entry) bool {
 		name := e.node.Outputs[0]
 		for range maxEntries {
 			next := u.consumers[name]
-			if len(next) == 1 && (next[0].node.OpType == "Mul" || next[0].node.OpType == "Concat" || moving[next[0].node.OpType]) && len(next[0].node.Outputs) > 0 {
+			if len(next) == 1 && (next[0].node.OpType == "Mul" || next[0].node.OpType == "Concat" || u.is(next[0].node, Moves)) && len(next[0].node.Outputs) > 0 {
 				name = next[0].node.Outputs[0]
 			}
 		}
@@ -231,13 +228,10 @@ func (u *uses) waves(list []entry) bool {
 	return len(list) > 0
 }
 
-// Positive are the functions by which a number that is learnt is made a scale.
-var Positive = set("Exp", "Softplus", "Sigmoid")
-
-// positive reports whether a tensor enters such a function before it meets the input.
+// positive reports whether a tensor enters a function that makes scales before it meets the input.
 func (u *uses) positive(name string) bool {
 	list := u.firsts(name, 0)
-	return len(list) > 0 && !slices.ContainsFunc(list, func(e entry) bool { return !Positive[e.node.OpType] })
+	return len(list) > 0 && !slices.ContainsFunc(list, func(e entry) bool { return !u.is(e.node, Positive) })
 }
 
 // variance reports whether the square root of a tensor is taken, perhaps with a small number

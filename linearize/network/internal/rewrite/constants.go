@@ -19,11 +19,13 @@ type Literal struct {
 // Some exporters store all weights in Constant nodes. Where a file has floating point
 // initializers too, a Constant node holds what the program had as a literal, and stays.
 // Tensors named in learn become initializers anyway, and those named in freeze do not.
-func Constants(m *onnx.Model, freeze, learn []string) (out *onnx.Model, moved []string, left []Literal) {
+// facts says how an operator treats its inputs.
+func Constants(m *onnx.Model, freeze, learn []string, facts func(op string) learnt.Facts) (out *onnx.Model, moved []string, left []Literal) {
 	if !slices.ContainsFunc(m.Graph.Nodes, func(n *onnx.Node) bool { return literal(n) != nil }) {
 		return m, nil, nil
 	}
 	s := newStorage(m.Graph)
+	s.facts = facts
 	weights := s.weights()
 	model, g := *m, *m.Graph
 	model.Graph = &g
@@ -62,6 +64,7 @@ func shape(t *onnx.Tensor) []int {
 // A storage says where a graph has its tensors.
 type storage struct {
 	graph    *onnx.Graph
+	facts    func(op string) learnt.Facts
 	mixed    bool                    // a node reads a floating point initializer of rank one or more
 	literal  map[string]*onnx.Tensor // of Constant nodes, by name
 	producer map[string]*onnx.Node
@@ -146,15 +149,15 @@ func (s *storage) held(n *onnx.Node) *onnx.Tensor {
 func (s *storage) weights() []string {
 	seen, names := map[string]bool{}, []string(nil)
 	for _, n := range s.graph.Nodes {
-		bias, ok := learnt.Products[n.OpType]
+		facts := s.facts(n.OpType)
 		if n.OpType == "Gather" {
-			bias, ok = 1, true // what follows the table
+			facts = learnt.Facts{Roles: learnt.Multiplies, Bias: 1} // what follows the table
 		}
-		if !ok || !slices.ContainsFunc(n.Inputs, func(name string) bool { return s.dynamic[name] }) {
+		if !facts.Has(learnt.Multiplies) || !slices.ContainsFunc(n.Inputs, func(name string) bool { return s.dynamic[name] }) {
 			continue
 		}
 		for i, name := range n.Inputs {
-			if i == bias {
+			if facts.Bias > 0 && i == facts.Bias {
 				break
 			}
 			names = append(names, s.leaves(name, seen)...)
@@ -194,12 +197,12 @@ func (s *storage) learnable(t *onnx.Tensor, name string) bool {
 	}
 	for _, n := range s.graph.Nodes {
 		for i, in := range n.Inputs {
-			switch {
+			switch facts := s.facts(n.OpType); {
 			case in != name:
-			case learnt.Multiplies(n.OpType) && (i > 0 || learnt.Products[n.OpType] < 0), learnt.Norms[n.OpType] && (i == 1 || i == 2):
+			case facts.Has(learnt.Multiplies) && (i > 0 || facts.Bias == 0), facts.Has(learnt.Normalizes) && (i == 1 || i == 2):
 				return true
 			case n.OpType == "Add" && len(n.Inputs) == 2:
-				if p := s.producer[n.Inputs[1-i]]; p != nil && (learnt.Multiplies(p.OpType) || p.OpType == "Gather") && s.dynamic[n.Inputs[1-i]] {
+				if p := s.producer[n.Inputs[1-i]]; p != nil && (s.facts(p.OpType).Has(learnt.Multiplies) || p.OpType == "Gather") && s.dynamic[n.Inputs[1-i]] {
 					return true
 				}
 			}
