@@ -35,8 +35,7 @@ func logical(f func(a, b bool) bool) operator {
 // compare translates a comparison. The result is truth values, and where neither
 // tensor depends on the input they are the integers 0 and 1.
 func (c *compiler) compare(is func(sign int) bool) {
-	a := c.input(0)
-	b := c.input(1)
+	a, b := c.input(0), c.input(1)
 	switch {
 	case c.depends(a) || c.depends(b):
 		c.result(ofType(c.combine(graph.Comparison(is), c.float(0), c.float(1)), onnx.Bool))
@@ -120,8 +119,7 @@ func (c *compiler) logic(f func(a, b bool) bool) {
 		c.result(ofType(c.combine(graph.Logical(f), c.float(0), c.float(1)), onnx.Bool))
 		return
 	}
-	a := c.truth(0)
-	b := c.truth(1)
+	a, b := c.truth(0), c.truth(1)
 	c.result(c.zipInts(a, b, func(x, y affine) affine {
 		return affine{k: int(graph.Step(f(x.k != 0, y.k != 0)))}
 	}))

@@ -244,8 +244,7 @@ func (c *compiler) oneHotDepending(at *value, ax, depth int, values *value) *val
 	values = c.alias(values, []int{2}, -1)
 	off := c.takeAxis(values, 0, []int{0}, nil)
 	on := c.takeAxis(values, 0, []int{1}, nil)
-	out := c.choice([]*value{is, on, off})
-	return ofType(out, t)
+	return ofType(c.choice([]*value{is, on, off}), t)
 }
 
 // floatsOrInts returns input i, numbers that are known without running the network.

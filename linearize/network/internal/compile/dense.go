@@ -26,8 +26,7 @@ func (c *compiler) needsGrad(v *value) bool { return c.prog.Slots[v.slot].NeedsG
 func (c *compiler) isStatic(v *value) bool { return c.prog.Slots[v.slot].Static }
 
 func (c *compiler) matMul() {
-	a := c.float(0)
-	b := c.float(1)
+	a, b := c.float(0), c.float(1)
 	if len(b.shape) == 2 && len(a.shape) >= 2 && !c.isStatic(a) && c.isStatic(b) && a.batch != len(a.shape)-1 {
 		c.result(c.dense(a, b, 1, true, nil, 0))
 		return
@@ -36,8 +35,7 @@ func (c *compiler) matMul() {
 }
 
 func (c *compiler) gemm() {
-	a := c.float(0)
-	b := c.float(1)
+	a, b := c.float(0), c.float(1)
 	if len(a.shape) != 2 || len(b.shape) != 2 {
 		panic(refuse("shapes %v and %v are not matrices", a.shape, b.shape))
 	}
@@ -45,8 +43,7 @@ func (c *compiler) gemm() {
 	if c.has(2) {
 		bias = c.float(2)
 	}
-	alpha := c.attrFloat("alpha", 1)
-	beta := c.attrFloat("beta", 1)
+	alpha, beta := c.attrFloat("alpha", 1), c.attrFloat("beta", 1)
 	transA, transB := c.attrInt("transA", 0) != 0, c.attrInt("transB", 0) != 0
 	var out *value
 	if !transA && !c.isStatic(a) && c.isStatic(b) && a.batch == 0 {
@@ -67,21 +64,17 @@ func (c *compiler) gemm() {
 		}
 		out = c.product(a, b)
 	}
-	c.result(c.gemmRest(out, bias, alpha, beta))
-}
-
-// gemmRest returns α·A·B + β·C, given A·B; bias is C and may be nil.
-func (c *compiler) gemmRest(out, bias *value, alpha, beta float64) *value {
+	// α·A·B + β·C
 	if alpha != 1 {
 		out = c.combine(graph.Mul, out, c.addConstant([]float64{alpha}, []int{}))
 	}
-	if bias == nil {
-		return out
-	}
-	if beta != 1 {
+	if bias != nil && beta != 1 {
 		bias = c.combine(graph.Mul, bias, c.addConstant([]float64{beta}, []int{}))
 	}
-	return c.combineInto(graph.Add, out, bias)
+	if bias != nil {
+		out = c.combineInto(graph.Add, out, bias)
+	}
+	c.result(out)
 }
 
 // dense emits x W + β for a static matrix w, whose shape is in×out or, unless

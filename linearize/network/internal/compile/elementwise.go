@@ -195,8 +195,7 @@ func (c *compiler) combineInto(fn graph.BinaryFunc, a, b *value) *value {
 // arithmetic translates a function of two tensors, or of known integers if
 // onInts is not nil. An Add after a dense layer may become its bias.
 func (c *compiler) arithmetic(fn graph.BinaryFunc, onInts func(a, b affine) affine) {
-	a := c.input(0)
-	b := c.input(1)
+	a, b := c.input(0), c.input(1)
 	if a.isInt && b.isInt && onInts != nil {
 		c.result(c.combineInts(a, b, onInts))
 		return
@@ -271,8 +270,7 @@ func (c *compiler) mean() {
 }
 
 func (c *compiler) identity() {
-	v := c.input(0)
-	c.result(v)
+	c.result(c.input(0))
 }
 
 // dropout is the identity outside of training.

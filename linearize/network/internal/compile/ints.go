@@ -104,8 +104,7 @@ func (c *compiler) mod() {
 		c.arithmetic(graph.Fmod, nil)
 		return
 	}
-	a := c.indices(0)
-	b := c.indices(1)
+	a, b := c.indices(0), c.indices(1)
 	if c.attrInt("fmod", 0) != 0 {
 		c.result(c.combineInts(a, b, remInt))
 		return

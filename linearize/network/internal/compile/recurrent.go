@@ -11,9 +11,9 @@ import (
 
 func init() {
 	register("Recurrent layers", map[string]operator{
-		"LSTM": {translate: (*compiler).lstm, inputs: 8, roles: learnt.Multiplies | learnt.Recurs, bias: 3, note: recurrentNote},
-		"GRU":  {translate: (*compiler).gru, inputs: 6, roles: learnt.Multiplies | learnt.Recurs, bias: 3, note: recurrentNote},
-		"RNN":  {translate: (*compiler).rnn, inputs: 6, roles: learnt.Multiplies | learnt.Recurs, bias: 3, note: recurrentNote},
+		"LSTM": {translate: recurrentLayer(lstm, "Sigmoid", "Tanh", "Tanh"), inputs: 8, roles: learnt.Multiplies | learnt.Recurs, bias: 3, note: recurrentNote},
+		"GRU":  {translate: recurrentLayer(gru, "Sigmoid", "Tanh"), inputs: 6, roles: learnt.Multiplies | learnt.Recurs, bias: 3, note: recurrentNote},
+		"RNN":  {translate: recurrentLayer(rnn, "Tanh"), inputs: 6, roles: learnt.Multiplies | learnt.Recurs, bias: 3, note: recurrentNote},
 	})
 }
 
@@ -40,33 +40,6 @@ func (r *recurrent) width() int { return r.dirs() * r.gates() * r.op.H }
 
 // timeAxis is that of the sequence in X and Y.
 func (r *recurrent) timeAxis() int { return int(graph.Step(r.batchFirst)) }
-
-func (c *compiler) lstm() {
-	f := c.activations("Sigmoid", "Tanh", "Tanh")
-	cells := make([]graph.Cell, len(f))
-	for d, a := range f {
-		cells[d] = &graph.LSTM{F: a[0], G: a[1], H: a[2], Coupled: c.attrInt("input_forget", 0) != 0}
-	}
-	c.recurrent(cells)
-}
-
-func (c *compiler) gru() {
-	f := c.activations("Sigmoid", "Tanh")
-	cells := make([]graph.Cell, len(f))
-	for d, a := range f {
-		cells[d] = &graph.GRU{F: a[0], G: a[1], ResetAfter: c.attrInt("linear_before_reset", 0) != 0}
-	}
-	c.recurrent(cells)
-}
-
-func (c *compiler) rnn() {
-	f := c.activations("Tanh")
-	cells := make([]graph.Cell, len(f))
-	for d, a := range f {
-		cells[d] = &graph.RNN{F: a[0]}
-	}
-	c.recurrent(cells)
-}
 
 // directions returns which directions run in reverse.
 func (c *compiler) directions() []bool {
@@ -143,20 +116,40 @@ func parameter(def float64, list []float32, used bool) (float64, []float32) {
 	return v, list
 }
 
-// recurrent translates a recurrent layer with a cell for each direction.
-func (c *compiler) recurrent(cells []graph.Cell) {
-	reverse := c.directions()
-	op := &graph.Recurrent{Cells: cells, Reverse: reverse, Work: -1, Addend: -1, Initial: -1, InitialCell: -1, Peepholes: -1, Tied: true}
-	r := &recurrent{op: op, batchFirst: c.attrInt("layout", 0) != 0}
-	for _, read := range []func(*recurrent){c.recurrentSequence, c.recurrentWeights, c.recurrentLength, c.recurrentStates} {
-		read(r)
-	}
-	states := c.emitRecurrent(r)
-	c.recurrentOutputs(r, states)
+// The cells of ONNX's recurrent layers, with their activations.
+
+func lstm(c *compiler, a []graph.Activation) graph.Cell {
+	return &graph.LSTM{F: a[0], G: a[1], H: a[2], Coupled: c.attrInt("input_forget", 0) != 0}
 }
 
-// recurrentSequence reads the input X.
-func (c *compiler) recurrentSequence(r *recurrent) {
+func gru(c *compiler, a []graph.Activation) graph.Cell {
+	return &graph.GRU{F: a[0], G: a[1], ResetAfter: c.attrInt("linear_before_reset", 0) != 0}
+}
+
+func rnn(_ *compiler, a []graph.Activation) graph.Cell { return &graph.RNN{F: a[0]} }
+
+// recurrentLayer translates a recurrent layer with a cell for each direction, whose
+// activations are the given ones if the node names none.
+//
+// The products of the sequence with the input weights do not depend on the states, and are
+// computed at once, by a Dense; the Recurrent adds those with the recurrent weights
+// position by position. Its result holds all states, from which the outputs are taken.
+func recurrentLayer(cell func(c *compiler, a []graph.Activation) graph.Cell, defaults ...string) func(c *compiler) {
+	return func(c *compiler) {
+		op := &graph.Recurrent{Work: -1, Addend: -1, Initial: -1, InitialCell: -1, Peepholes: -1, Tied: true}
+		for _, a := range c.activations(defaults...) {
+			op.Cells = append(op.Cells, cell(c, a))
+		}
+		op.Reverse = c.directions()
+		r := &recurrent{op: op, batchFirst: c.attrInt("layout", 0) != 0}
+		c.readRecurrent(r)
+		c.recurrentOutputs(r, c.emitRecurrent(r))
+	}
+}
+
+// readRecurrent reads the sequence X, the weights, biases and peepholes, the lengths of the
+// sequences and the initial states.
+func (c *compiler) readRecurrent(r *recurrent) {
 	r.x = c.float(0)
 	if len(r.x.shape) != 3 {
 		panic(refuse("its input of shape %v is not three-dimensional", r.x.shape))
@@ -167,22 +160,7 @@ func (c *compiler) recurrentSequence(r *recurrent) {
 	}
 	r.steps, r.inputs = r.x.shape[r.timeAxis()], r.x.shape[2]
 	r.join(r.x)
-}
 
-// join notes whether an input, the sequence or an initial state, has the examples
-// of the batch.
-func (r *recurrent) join(v *value) {
-	if v.batch < 0 {
-		return
-	}
-	if v.leading() != 1 {
-		panic(errMixes)
-	}
-	r.batch = true
-}
-
-// recurrentWeights reads the weights, biases and peepholes.
-func (c *compiler) recurrentWeights(r *recurrent) {
 	r.w = c.recurrentWeight(1, "input weights")
 	r.r = c.recurrentWeight(2, "recurrent weights")
 	d, g := r.dirs(), r.gates()
@@ -212,6 +190,44 @@ func (c *compiler) recurrentWeights(r *recurrent) {
 			panic(refuse("peephole weights of shape %v are not %d×%d", r.peepholes.shape, d, 3*h))
 		}
 	}
+
+	r.op.T = r.steps
+	if c.has(4) {
+		v := c.input(4)
+		if !v.isInt || v.real {
+			panic(refuse("sequence_lens depends on the input; only one constant length for all examples is supported"))
+		}
+		for _, l := range v.ints {
+			if l != v.ints[0] || !l.constant() {
+				panic(refuse("sequence_lens gives examples of different lengths; only one constant length for all is supported"))
+			}
+		}
+		if len(v.ints) == 0 || v.ints[0].k < 1 || v.ints[0].k > r.steps {
+			panic(refuse("sequence_lens has %d lengths that are not in the %d positions", len(v.ints), r.steps))
+		}
+		r.op.T = v.ints[0].k
+	}
+	for i, in := range []*int{&r.op.Initial, &r.op.InitialCell} {
+		if !c.has(5 + i) {
+			continue
+		}
+		if v := c.initialState(r, 5+i); v != nil {
+			*in = len(r.states)
+			r.states = append(r.states, v)
+		}
+	}
+}
+
+// join notes whether an input, the sequence or an initial state, has the examples
+// of the batch.
+func (r *recurrent) join(v *value) {
+	if v.batch < 0 {
+		return
+	}
+	if v.leading() != 1 {
+		panic(errMixes)
+	}
+	r.batch = true
 }
 
 // recurrentWeight returns input i, which must not depend on the network's input.
@@ -221,41 +237,6 @@ func (c *compiler) recurrentWeight(i int, what string) *value {
 		panic(refuse("its %s depend on the input", what))
 	}
 	return v
-}
-
-// recurrentLength reads the lengths of the sequences.
-func (c *compiler) recurrentLength(r *recurrent) {
-	r.op.T = r.steps
-	if !c.has(4) {
-		return
-	}
-	v := c.input(4)
-	if !v.isInt || v.real {
-		panic(refuse("sequence_lens depends on the input; only one constant length for all examples is supported"))
-	}
-	for _, l := range v.ints {
-		if l != v.ints[0] || !l.constant() {
-			panic(refuse("sequence_lens gives examples of different lengths; only one constant length for all is supported"))
-		}
-	}
-	if len(v.ints) == 0 || v.ints[0].k < 1 || v.ints[0].k > r.steps {
-		panic(refuse("sequence_lens has %d lengths that are not in the %d positions", len(v.ints), r.steps))
-	}
-	r.op.T = v.ints[0].k
-}
-
-// recurrentStates reads the initial states.
-func (c *compiler) recurrentStates(r *recurrent) {
-	for i, in := range []*int{&r.op.Initial, &r.op.InitialCell} {
-		if !c.has(5 + i) {
-			continue
-		}
-		v := c.initialState(r, 5+i)
-		if v != nil {
-			*in = len(r.states)
-			r.states = append(r.states, v)
-		}
-	}
 }
 
 // initialState returns input i, the initial states of all directions, or nil if
@@ -288,14 +269,34 @@ func zeros(data []float64) bool {
 	return !slices.ContainsFunc(data, func(v float64) bool { return v != 0 })
 }
 
-// emitRecurrent emits the products with the input weights and the recurrence, and
-// returns the result of the latter.
+// emitRecurrent emits the products with the input weights, with the biases added, and the
+// recurrence, and returns the result of the latter.
 func (c *compiler) emitRecurrent(r *recurrent) *value {
-	products := c.inputProducts(r)
-	op := r.op
+	op, x, n := r.op, r.x, r.gates()*r.op.H
+	if op.T < r.steps {
+		x = c.sliceAxis(x, r.timeAxis(), 0, op.T, 1)
+	}
+	cell, ok := op.Cells[0].(*graph.GRU)
+	resetAfter := ok && cell.ResetAfter
+	args := []*value{x, {slot: r.w.slot, batch: -1}}
+	switch {
+	case r.b == nil:
+	case resetAfter: // the biases of the products with the recurrent weights are added to those
+		table := c.tableOf([]int{r.dirs(), n}, func(idx []int) int { return 2*idx[0]*n + idx[1] })
+		args = append(args, c.emit(&graph.Index{Source: table}, []int{r.width()}, -1, r.b))
+	default:
+		table := c.tableOf([]int{r.dirs(), 2, n}, func(idx []int) int { return idx[0]*n + idx[2] })
+		args = append(args, c.emit(&graph.Reduce{Target: table, Scale: 1}, []int{r.width()}, -1, r.b))
+	}
+	count([]int{op.T, r.dirs(), r.gates(), op.H})
+	products := c.emit(&graph.Dense{T: op.T, In: r.inputs, Out: r.width(), Tied: true, TiedBias: true}, []int{op.T, r.width()}, -1, args...)
 	in := []*value{products, r.r}
-	if cell, ok := op.Cells[0].(*graph.GRU); ok && cell.ResetAfter {
-		bias := c.recurrentBias(r)
+	if resetAfter {
+		args := []*value{{slot: r.r.slot, batch: -1}}
+		if r.b != nil {
+			args = append(args, r.b)
+		}
+		bias := c.emit(&graph.RecurrentBias{T: op.T, Dirs: r.dirs(), Width: n}, []int{op.T, r.width()}, -1, args...)
 		op.Addend, in = len(in), append(in, bias)
 	}
 	for _, i := range []*int{&op.Initial, &op.InitialCell} {
@@ -309,53 +310,11 @@ func (c *compiler) emitRecurrent(r *recurrent) *value {
 	}
 	count([]int{op.WorkSize()})
 	states := c.emit(op, []int{op.Size()}, -1, in...)
-	if c.static[states.slot] != nil {
-		return states
+	if c.static[states.slot] == nil {
+		c.charge(nil, op.WorkSize(), c.isStatic(states))
+		op.Work = c.addSlot(graph.Slot{Size: op.WorkSize(), Static: c.isStatic(states), Param: -1})
 	}
-	c.charge(nil, op.WorkSize(), c.isStatic(states))
-	op.Work = c.addSlot(graph.Slot{Size: op.WorkSize(), Static: c.isStatic(states), Param: -1})
 	return states
-}
-
-// inputProducts emits the products of the sequence with the input weights, with
-// the biases added.
-func (c *compiler) inputProducts(r *recurrent) *value {
-	x := r.x
-	if r.op.T < r.steps {
-		x = c.sliceAxis(x, r.timeAxis(), 0, r.op.T, 1)
-	}
-	args := []*value{x, {slot: r.w.slot, batch: -1}}
-	if r.b != nil {
-		bias := c.inputBias(r)
-		args = append(args, bias)
-	}
-	count([]int{r.op.T, r.dirs(), r.gates(), r.op.H})
-	o := &graph.Dense{T: r.op.T, In: r.inputs, Out: r.width(), Tied: true, TiedBias: true}
-	return c.emit(o, []int{r.op.T, r.width()}, -1, args...)
-}
-
-// inputBias returns what is added to the products with the input weights: their
-// biases and, unless a GRU adds those itself, the ones of the products with the
-// recurrent weights.
-func (c *compiler) inputBias(r *recurrent) *value {
-	n := r.gates() * r.op.H
-	if cell, ok := r.op.Cells[0].(*graph.GRU); ok && cell.ResetAfter {
-		table := c.tableOf([]int{r.dirs(), n}, func(idx []int) int { return 2*idx[0]*n + idx[1] })
-		return c.emit(&graph.Index{Source: table}, []int{r.width()}, -1, r.b)
-	}
-	table := c.tableOf([]int{r.dirs(), 2, n}, func(idx []int) int { return idx[0]*n + idx[2] })
-	return c.emit(&graph.Reduce{Target: table, Scale: 1}, []int{r.width()}, -1, r.b)
-}
-
-// recurrentBias emits the biases of the products with the recurrent weights of a
-// GRU that resets after them.
-func (c *compiler) recurrentBias(r *recurrent) *value {
-	in := []*value{{slot: r.r.slot, batch: -1}}
-	if r.b != nil {
-		in = append(in, r.b)
-	}
-	o := &graph.RecurrentBias{T: r.op.T, Dirs: r.dirs(), Width: r.gates() * r.op.H}
-	return c.emit(o, []int{r.op.T, r.width()}, -1, in...)
 }
 
 // recurrentOutputs sets the results Y, Y_h and Y_c from the states.

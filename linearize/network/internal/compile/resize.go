@@ -143,12 +143,27 @@ func (c *compiler) readResize(x *value) (r *resizing) {
 	r.a = c.attrFloat("cubic_coeff_a", -0.75)
 	r.extrapolation = c.attrFloat("extrapolation_value", 0)
 	c.resizedAxes(r, x)
-	c.cropped(r, x)
+	if r.coordinates == "tf_crop_and_resize" { // it takes a part of each axis
+		roi := c.floats(1)
+		n := len(r.axes)
+		if len(roi) != 2*n {
+			panic(refuse("a region of %d numbers for %d axes", len(roi), n))
+		}
+		for i := range r.axes {
+			a := &r.axes[i]
+			if a.start, a.end = roi[i], roi[n+i]; a.start-a.start != 0 || a.end-a.end != 0 {
+				panic(refuse("its region goes from %v to %v", a.start, a.end))
+			}
+			if x.isBatch(a.axis) && (a.start != 0 || a.end != 1) {
+				panic(errMixes)
+			}
+		}
+	}
 	return r
 }
 
-// resizedAxes reads the axes and their lengths in the result. The batch axis must
-// keep its length.
+// resizedAxes reads the axes and their scales or lengths in the result, of which one is
+// given. The batch axis must keep its length.
 func (c *compiler) resizedAxes(r *resizing, x *value) {
 	axes := c.attrInts("axes")
 	if c.node.Attr("axes") == nil {
@@ -164,7 +179,35 @@ func (c *compiler) resizedAxes(r *resizing, x *value) {
 		}
 		axes[i], seen[a] = a, true
 	}
-	scales, sizes := c.resizeArgs(len(axes))
+	var scales []float64
+	var sizes []affine
+	at, given := 2, 0
+	if c.oldResize() {
+		at = 1
+	}
+	switch {
+	case c.has(3) && !c.oldResize():
+		v := c.intsAt(3)
+		sizes, given = v.ints, len(v.ints)
+	case c.has(at):
+		scales = c.floats(at)
+		given = len(scales)
+	default:
+		if a := c.node.Attr("scales"); a != nil {
+			for _, f := range a.Floats {
+				scales = append(scales, float64(f))
+			}
+		}
+		given = len(scales)
+	}
+	if given != len(axes) {
+		panic(refuse("%d scales or sizes for %d dimensions", given, len(axes)))
+	}
+	for _, s := range scales {
+		if !(s > 0 && s < maxElements) {
+			panic(refuse("scales %v", scales))
+		}
+	}
 	for i, a := range axes {
 		d := x.shape[a]
 		out := resizedAxis{axis: a, in: d, end: 1}
@@ -185,21 +228,9 @@ func (c *compiler) resizedAxes(r *resizing, x *value) {
 		}
 		r.axes = append(r.axes, out)
 	}
-	c.keepAspect(r, x, sizes != nil)
-	for _, a := range r.axes {
-		if a.out < 1 || a.out > maxElements {
-			panic(refuse("dimension %d of the result is %d", a.axis, a.out))
-		}
-	}
-}
-
-// keepAspect replaces the scales by one for all axes, as keep_aspect_ratio_policy
-// asks where sizes are given: the smallest or the largest.
-func (c *compiler) keepAspect(r *resizing, x *value, sizes bool) {
 	var compare func(a, b resizedAxis) int
 	switch policy := c.attrString("keep_aspect_ratio_policy", "stretch"); policy {
 	case "stretch":
-		return
 	case "not_larger":
 		compare = func(a, b resizedAxis) int { return cmp.Compare(a.scale, b.scale) }
 	case "not_smaller":
@@ -207,69 +238,19 @@ func (c *compiler) keepAspect(r *resizing, x *value, sizes bool) {
 	default:
 		panic(refuse("keep_aspect_ratio_policy=%q is not known", policy))
 	}
-	if !sizes || len(r.axes) == 0 {
-		return
-	}
-	scale := slices.MinFunc(r.axes, compare).scale
-	for i := range r.axes {
-		a := &r.axes[i]
-		if x.isBatch(a.axis) && scale != 1 {
-			panic(errMixes)
-		}
-		a.scale, a.out = scale, int(math.Floor(min(scale*float64(a.in)+0.5, 2*maxElements)))
-	}
-}
-
-// resizeArgs reads the scales and the sizes of n axes, of which one is given.
-// sizes is nil if the scales are.
-func (c *compiler) resizeArgs(n int) (scales []float64, sizes []affine) {
-	at, given := 2, 0
-	if c.oldResize() {
-		at = 1
-	}
-	switch {
-	case c.has(3) && !c.oldResize():
-		v := c.intsAt(3)
-		sizes, given = v.ints, len(v.ints)
-	case c.has(at):
-		scales = c.floats(at)
-		given = len(scales)
-	default:
-		if a := c.node.Attr("scales"); a != nil {
-			for _, f := range a.Floats {
-				scales = append(scales, float64(f))
+	if compare != nil && sizes != nil && len(r.axes) > 0 { // one scale for all axes, the smallest or the largest
+		scale := slices.MinFunc(r.axes, compare).scale
+		for i := range r.axes {
+			a := &r.axes[i]
+			if x.isBatch(a.axis) && scale != 1 {
+				panic(errMixes)
 			}
-		}
-		given = len(scales)
-	}
-	if given != n {
-		panic(refuse("%d scales or sizes for %d dimensions", given, n))
-	}
-	for _, s := range scales {
-		if !(s > 0 && s < maxElements) {
-			panic(refuse("scales %v", scales))
+			a.scale, a.out = scale, int(math.Floor(min(scale*float64(a.in)+0.5, 2*maxElements)))
 		}
 	}
-	return scales, sizes
-}
-
-// cropped reads the part of each axis that tf_crop_and_resize takes.
-func (c *compiler) cropped(r *resizing, x *value) {
-	if r.coordinates != "tf_crop_and_resize" {
-		return
-	}
-	roi := c.floats(1)
-	n := len(r.axes)
-	if len(roi) != 2*n {
-		panic(refuse("a region of %d numbers for %d axes", len(roi), n))
-	}
-	for i := range r.axes {
-		a := &r.axes[i]
-		if a.start, a.end = roi[i], roi[n+i]; a.start-a.start != 0 || a.end-a.end != 0 {
-			panic(refuse("its region goes from %v to %v", a.start, a.end))
-		}
-		if x.isBatch(a.axis) && (a.start != 0 || a.end != 1) {
-			panic(errMixes)
+	for _, a := range r.axes {
+		if a.out < 1 || a.out > maxElements {
+			panic(refuse("dimension %d of the result is %d", a.axis, a.out))
 		}
 	}
 }

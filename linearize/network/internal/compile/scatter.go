@@ -118,8 +118,7 @@ func (c *compiler) gatherDepending(v, at *value, ax int) *value {
 		return i * st[d]
 	})
 	o := &graph.Pickup{Base: base, Length: v.shape[ax], Stride: st[ax], Name: brief(c.node.Inputs[0], 80)}
-	out := c.emit(o, at.shape, at.batch, v, at)
-	return ofType(out, t)
+	return ofType(c.emit(o, at.shape, at.batch, v, at), t)
 }
 
 // elements returns which element of v each index of a GatherElements or

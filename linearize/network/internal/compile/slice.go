@@ -14,6 +14,7 @@ func init() {
 	register("Shapes", map[string]operator{
 		"Slice":  {translate: (*compiler).slice, inputs: 5, integers: keepsType, roles: learnt.Moves | learnt.Passes | learnt.Sets, note: "starts, ends, axes and steps are known without running the network; not along the batch"},
 		"Split":  {translate: (*compiler).split, inputs: 2, integers: keepsType, roles: learnt.Moves | learnt.Passes, note: "the sizes are known without running the network; not along the batch"},
+		"Concat": {translate: (*compiler).concat, inputs: anyNumber, integers: keepsType},
 		"Gather": {translate: (*compiler).gather, inputs: 2, integers: ownType, roles: learnt.Passes | learnt.Sets, note: "not along the batch; with indices of the input an embedding"},
 		"Pad":    {translate: (*compiler).pad, inputs: 4, integers: keepsType, roles: learnt.Moves | learnt.Sets | learnt.Prepares, note: "by known numbers of elements; mode constant, reflect, edge or wrap"},
 	})
@@ -110,6 +111,71 @@ func (c *compiler) split() {
 	}
 }
 
+// concat translates Concat. Vectors of integers, as the parts of a shape are, may be empty.
+func (c *compiler) concat() {
+	if len(c.node.Inputs) == 0 {
+		panic(refuse("it has no inputs"))
+	}
+	in, ints, vectors := make([]*value, len(c.node.Inputs)), true, true
+	for i := range in {
+		v := c.input(i)
+		in[i], ints, vectors = v, ints && v.isInt, vectors && len(v.shape) == 1 && v.batch < 0
+	}
+	if ints && vectors {
+		out := &value{batch: -1, isInt: true}
+		for _, v := range in {
+			c.spend(intBytes * len(v.ints))
+			out.ints, out.real = append(out.ints, v.ints...), out.real || v.real
+		}
+		out.shape = []int{len(out.ints)}
+		c.result(out)
+		return
+	}
+	for i := range in {
+		if !ints {
+			in[i] = c.float(i)
+		}
+	}
+	a := c.node.Attr("axis")
+	if a == nil {
+		panic(refuse("it has no axis"))
+	}
+	ax := axis(clampInt(a.I), len(in[0].shape))
+	in = c.aligned(true, in...)
+	shape, batch := slices.Clone(in[0].shape), -1
+	o := &graph.Concat{Outer: graph.Product(shape[:ax])}
+	shape[ax] = 0
+	for i, v := range in {
+		if len(v.shape) != len(shape) || !slices.Equal(v.shape[:ax], shape[:ax]) || !slices.Equal(v.shape[ax+1:], shape[ax+1:]) {
+			panic(refuse("input %d has shape %v, which does not fit %v beside axis %d", i, v.shape, in[0].shape, ax))
+		}
+		if v.isBatch(ax) || v.batch >= 0 && batch >= 0 && v.batch != batch {
+			panic(errMixes)
+		}
+		batch = max(batch, v.batch)
+		shape[ax] += v.shape[ax]
+		if shape[ax] > maxElements {
+			panic(refuse("the result is too large"))
+		}
+		o.Width = append(o.Width, graph.Product(v.shape[ax:]))
+	}
+	if batch >= 0 && shape[batch] != 1 && slices.ContainsFunc(in, func(v *value) bool { return v.batch < 0 }) {
+		panic(errMixes)
+	}
+	if !in[0].isInt {
+		c.result(c.emit(o, shape, batch, in...))
+		return
+	}
+	out, at := c.newInts(shape, batch, in...), 0
+	for i := range o.Outer {
+		for k, v := range in {
+			at += copy(out.ints[at:], v.ints[i*o.Width[k]:(i+1)*o.Width[k]])
+			out.real = out.real || v.real
+		}
+	}
+	c.result(out)
+}
+
 func (c *compiler) gather() {
 	v := c.input(0)
 	ax := axis(c.attrInt("axis", 0), len(v.shape))
@@ -161,8 +227,7 @@ func (c *compiler) lookUp(v *value, ax int, at *value) *value {
 	if v.weight != nil && !v.transposed && o.Outer == 1 {
 		o.Padding = c.padding(v.weight, o)
 	}
-	out := c.emit(o, slices.Concat(v.shape[:ax], at.shape, v.shape[ax+1:]), at.batch+ax, at, v)
-	return ofType(out, t)
+	return ofType(c.emit(o, slices.Concat(v.shape[:ax], at.shape, v.shape[ax+1:]), at.batch+ax, at, v), t)
 }
 
 // padding returns the number, plus one, of the row of a table that was not learnt, or
