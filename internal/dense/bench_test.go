@@ -60,6 +60,20 @@ func BenchmarkSyrk(b *testing.B) {
 	}
 }
 
+// A few vectors: the product is bound by reading the triangle.
+func BenchmarkSymmNarrow(b *testing.B) {
+	rnd := source(1)
+	for _, n := range []int{1000, 4000} {
+		a := asSymmetric(general(rnd, n, n, 0), blas.Upper)
+		for _, rows := range []int{1, 2, 4, 8, 16} {
+			x, y := general(rnd, rows, n, 0), general(rnd, rows, n, 0)
+			benchmark(b, fmt.Sprintf("n=%d,rows=%d", n, rows), 2*float64(n*n*rows),
+				func() { Symm(blas.Right, 1, a, x, 0, y) },
+				func() { blas64.Symm(blas.Right, 1, a, x, 0, y) })
+		}
+	}
+}
+
 func BenchmarkTrsm(b *testing.B) {
 	rnd := source(1)
 	for _, n := range []int{100, 300, 1000, 2000} {

@@ -35,7 +35,8 @@
 //
 // Shifts multiplies by a matrix whose rows are pieces of one array, such as the patches
 // of a convolution, where they lie. A convolution of few channels would otherwise spend
-// more time on gathering and packing its patches than on multiplying.
+// more time on gathering and packing its patches than on multiplying. Symm of few vectors
+// reads the stored triangle where it lies, once.
 //
 // The build tag noasm leaves the assembly out. Where the caller has given
 // gonum's blas64 an implementation of its own (blas64.Use), that one does the

@@ -1,6 +1,8 @@
 package dense
 
 import (
+	"math"
+
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 )
@@ -36,5 +38,113 @@ func symm(s blas.Side, alpha float64, a blas64.Symmetric, b blas64.General, beta
 	if b.Rows != c.Rows || b.Cols != c.Cols {
 		panic(badShape)
 	}
-	return g.run(l)
+	vectors := c.Cols
+	if s == blas.Right {
+		vectors = c.Rows
+	}
+	if vectors == 0 || vectors > narrowCols || a.N <= depth || alpha == 0 {
+		return g.run(l)
+	}
+	if s == blas.Left {
+		return symmNarrow(alpha, a, b, beta, c, l)
+	}
+	buf := getBuffer(2 * a.N * vectors)
+	defer buf.free()
+	bt := blas64.General{Rows: a.N, Cols: vectors, Stride: vectors, Data: buf.s[:a.N*vectors]}
+	ct := blas64.General{Rows: a.N, Cols: vectors, Stride: vectors, Data: buf.s[a.N*vectors : 2*a.N*vectors]}
+	transpose(bt, b)
+	if beta != 0 {
+		transpose(ct, c)
+	}
+	err := symmNarrow(alpha, a, bt, beta, ct, l)
+	transpose(c, ct)
+	return err
+}
+
+// transpose computes dst = srcᵀ.
+func transpose(dst, src blas64.General) {
+	for i := range dst.Rows {
+		for j := range dst.Cols {
+			dst.Data[i*dst.Stride+j] = src.Data[j*src.Stride+i]
+		}
+	}
+}
+
+// narrowCols is the number of vectors that are as quick to multiply as one, by reading A.
+const narrowCols = 8
+
+// symmNarrow computes C = α A B + β C for few columns with each stored element of A read
+// from memory once, where the product of packed operands would mirror A.
+//
+// It takes the stored triangle depth rows at a time, in squares of depth columns. A square
+// A_PJ serves twice while it is in the cache: A_PJᵀ B_P goes to C_J, and A_PJ B_J to a
+// buffer, from where it is added to C_P when all squares of these rows are done. The
+// squares of the same rows change different parts of C, so that workers share them. Each
+// element of C is the sum of the same runs of depth terms as in a product of packed
+// operands, in the same order: those before the diagonal, the diagonal's, those after it.
+// The bits are therefore those of Gemm.
+func symmNarrow(alpha float64, a blas64.Symmetric, b blas64.General, beta float64, c blas64.General, l limit) error {
+	n, cols, lower := a.N, c.Cols, a.Uplo == blas.Lower
+	buf := getBuffer(n * cols)
+	defer buf.free()
+	for p := 0; p < n; p += depth {
+		if err := l.err(); err != nil {
+			return err
+		}
+		k := min(depth, n-p)
+		lo, hi, first := p+k, n, 1. // the columns of the squares, and the β of A_PJᵀ B_P
+		if lower {
+			lo, hi = 0, p
+		}
+		if p == 0 {
+			first = beta
+		}
+		// multiply multiplies with the rows of B from j on, on this goroutine. Without a
+		// context it has no error.
+		multiply := func(a operand, j int, c []float64, ldc, m, k int, alpha, beta float64) {
+			right := operand{data: b.Data[j*b.Stride:], rs: 1, cs: b.Stride}
+			_ = product{a: a, b: right, c: c, ldc: ldc, m: m, n: cols, k: k, alpha: alpha, beta: beta}.run(limit{workers: 1})
+		}
+		squares := (hi - lo + depth - 1) / depth
+		share(squares, workersFor(2*float64(k)*float64(hi-lo)*float64(cols), l.workers), func(t int) {
+			j := lo + t*depth
+			w, square := min(depth, hi-j), a.Data[p*a.Stride+j:]
+			multiply(operand{data: square, rs: 1, cs: a.Stride}, p, c.Data[j*c.Stride:], c.Stride, w, k, alpha, first)
+			multiply(operand{data: square, rs: a.Stride, cs: 1}, j, buf.s[t*depth*cols:], cols, k, w, 1, 0)
+		})
+		diagonal := func() {
+			corner := operand{data: a.Data[p*a.Stride+p:], rs: a.Stride, cs: 1, part: partOf(a.Uplo)}
+			multiply(corner, p, c.Data[p*c.Stride:], c.Stride, k, k, alpha, first)
+		}
+		if !lower {
+			diagonal()
+		}
+		for t := range squares {
+			was := 1.
+			if lower && t == 0 {
+				was = beta
+			}
+			for i := range k {
+				addRun(c.Data[(p+i)*c.Stride:][:cols], buf.s[(t*depth+i)*cols:], alpha, was)
+			}
+		}
+		if lower {
+			diagonal()
+		}
+	}
+	return nil
+}
+
+// addRun computes C = α acc + β C as the kernels do.
+func addRun(c, acc []float64, alpha, beta float64) {
+	for j := range c {
+		switch x := acc[j]; {
+		case beta == 0:
+			c[j] = alpha * x
+		case active == portable:
+			c[j] = alpha*x + float64(beta*c[j])
+		default:
+			c[j] = math.FMA(alpha, x, beta*c[j])
+		}
+	}
 }

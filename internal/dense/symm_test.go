@@ -56,30 +56,42 @@ func TestSymm(t *testing.T) {
 	})
 }
 
-// Symm has the bits of Gemm on the mirrored matrix.
+// Symm has the bits of Gemm on the mirrored matrix, also for the few vectors that do not
+// go through packed operands.
 func TestSymmBits(t *testing.T) {
 	eachISA(t, func(t *testing.T) {
 		rnd := source(2)
-		const n = 230
-		full, b, c := general(rnd, n, n, 0), general(rnd, n, n, 0), general(rnd, n, n, 0)
-		for i := range n {
-			for j := range i {
-				full.Data[i*n+j] = full.Data[j*n+i]
+		for _, size := range []struct{ n, vectors int }{
+			{230, 230}, {2*depth + 57, 1}, {2 * depth, 2}, {3*depth + 1, narrowCols}, {2*depth + 57, narrowCols + 1},
+		} {
+			n := size.n
+			full := general(rnd, n, n, 0)
+			for i := range n {
+				for j := range i {
+					full.Data[i*n+j] = full.Data[j*n+i]
+				}
 			}
-		}
-		for _, s := range sides {
-			want := clone(c)
-			if s == blas.Left {
-				Gemm1(blas.NoTrans, blas.NoTrans, 1, full, b, 1, want)
-			} else {
-				Gemm1(blas.NoTrans, blas.NoTrans, 1, b, full, 1, want)
-			}
-			for _, u := range uplos {
-				a := poisonedSymmetric(clone(full), u)
-				for _, procs := range []int{1, 2, 7} {
-					got := clone(c)
-					withProcs(procs, func() { Symm(s, 1, a, b, 1, got) })
-					sameBits(t, "Symm", got.Data, want.Data)
+			for _, s := range sides {
+				rows, cols := n, size.vectors
+				if s == blas.Right {
+					rows, cols = cols, rows
+				}
+				b, c := general(rnd, rows, cols, 1), general(rnd, rows, cols, 2)
+				for _, scale := range []struct{ alpha, beta float64 }{{1, 1}, {-1, 0}, {.3, -.7}} {
+					want := clone(c)
+					if s == blas.Left {
+						Gemm1(blas.NoTrans, blas.NoTrans, scale.alpha, full, b, scale.beta, want)
+					} else {
+						Gemm1(blas.NoTrans, blas.NoTrans, scale.alpha, b, full, scale.beta, want)
+					}
+					for _, u := range uplos {
+						a := poisonedSymmetric(clone(full), u)
+						for _, procs := range []int{1, 2, 7} {
+							got := clone(c)
+							withProcs(procs, func() { Symm(s, scale.alpha, a, b, scale.beta, got) })
+							sameBits(t, "Symm", got.Data, want.Data)
+						}
+					}
 				}
 			}
 		}
