@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -189,6 +190,7 @@ func FuzzExternal(f *testing.F) {
 	f.Add("w", "-1", "96")
 	f.Add("w", "9223372036854775807", "96")
 	f.Add("w", "105", "")
+	f.Add(strings.Repeat("\x81", 250), "", "")
 	dir := f.TempDir()
 	content := make([]byte, 200)
 	for i := range content {

@@ -215,11 +215,16 @@ func loadFile(ctx context.Context, folder *inputfile.Folder, name string, list [
 	return nil
 }
 
-// quote quotes a name from the file and cuts one that would fill the message.
+// quote quotes a name from the file and cuts one that would fill the message, of which a
+// byte may take four.
 func quote(name string) string {
 	const most = 200
-	if len(name) > most {
-		name = name[:most] + "…"
+	if len(strconv.Quote(name)) <= most {
+		return strconv.Quote(name)
 	}
-	return strconv.Quote(name)
+	cut := name[:min(len(name), most)]
+	for len(strconv.Quote(cut)) > most {
+		cut = cut[:len(cut)*3/4]
+	}
+	return strconv.Quote(cut + "…")
 }
