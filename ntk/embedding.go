@@ -144,6 +144,60 @@ func (p *plan) embedding(i int, a, b *linearize.Embedding) {
 	p.add(t, cost)
 }
 
+// A lookupTerm is the term of a table whose Jacobian is formed on one side, as that of a sum
+// over examples is: entry (nc, m) is Σ_t g_nctᵀ diag(σ²_v) j_mv, where v is the row that
+// example n reads at position t and j_mv the part of row m of the formed Jacobian that
+// belongs to it.
+type lookupTerm struct {
+	table    *linearize.Embedding
+	formed   *linearize.Full
+	variance blas64.General // rows×E
+	swapped  bool           // a has the formed Jacobian, and b the table
+}
+
+var _ term = (*lookupTerm)(nil)
+
+func (t *lookupTerm) addTile(dst blas64.General, i, j examples, s *scratch) {
+	if t.swapped {
+		i, j = j, i
+	}
+	e, c := t.table.Table.Cols, t.table.C
+	formed, scaled := j.of(t.formed.J, t.formed.C), s.general(slotLeft, 1, e)
+	for n := range i.len() * c {
+		from := i.lo*c + n
+		t.table.Each(from/c, func(at, row int) {
+			g := dense.Row(scaled, 0)
+			floats.MulTo(g, t.table.Gradient(from, at), dense.Row(t.variance, row))
+			for m := range formed.Rows {
+				product := dense.Dot(g, dense.Row(formed, m)[row*e:(row+1)*e])
+				if t.swapped {
+					dst.Data[m*dst.Stride+n] += product
+				} else {
+					dst.Data[n*dst.Stride+m] += product
+				}
+			}
+		})
+	}
+}
+
+func (t *lookupTerm) addDiag(blas64.General, examples, *scratch) {
+	panic("ntk: blocks of two kinds have no diagonal")
+}
+
+// lookup plans a table whose Jacobian is formed on one side, and reports whether that is
+// cheaper than columns.
+func (p *plan) lookup(table *linearize.Embedding, formed *linearize.Full, swapped bool) bool {
+	_, positions := table.Index.Dims()
+	cost := float64(positions*table.Table.Cols) * dotCost * p.extent.entries()
+	if len(formed.Params) != 1 || cost > columnsCost(table.Table.Len(), p.extent) {
+		return false
+	}
+	if level, one := p.k.level(&table.Table); !one || level > 0 {
+		p.add(&lookupTerm{table, formed, p.k.tableVariance(&table.Table), swapped}, cost)
+	}
+	return true
+}
+
 // tableVariance returns the variances of a table, rows×E.
 func (k *NTK) tableVariance(s *linearize.Span) blas64.General {
 	return dense.Of(k.variance[s.Offset:s.Offset+s.Len()], s.Rows, s.Cols)

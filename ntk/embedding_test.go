@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp/gptest"
+	"github.com/funcgp/funcgp/internal/jacobian"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -27,24 +28,30 @@ func TestEmbeddingIsDense(t *testing.T) {
 		rng := newRand(seed)
 		b := gptest.RandomBatch(rng, 1+rng.IntN(30), 1+rng.IntN(3), append(embeddings, gptest.Layer{In: 3, Out: 2})...)
 		a := gptest.Another(rng, b, 1+rng.IntN(30))
-		full := *a
-		full.Blocks = nil
-		for _, block := range a.Blocks {
-			j := mat.NewDense(a.Len()*a.Outputs(), linearize.Width(block), nil)
-			block.TileTo(j)
-			full.Blocks = append(full.Blocks, &linearize.Full{J: j, Params: block.Spans(), C: a.Outputs()})
-		}
+		full := formed(a)
 		for name, prior := range priors(t, rng, b) {
 			t.Run(fmt.Sprintf("%d/%s", seed, name), func(t *testing.T) {
 				theta := normal(rng, b.P)
 				k, want := ntk.New(prior, theta, nil), ntk.Dense(prior, theta)
 				requireSame(t, k, want, a, b)
 				requireSame(t, k.WithBudget(1<<(8+seed)), want, a, b)
-				requireSame(t, k, want, &full, b)
-				requireSame(t, k, want, b, &full)
+				requireSame(t, k, want, full, b)
+				requireSame(t, k, want, b, full)
 			})
 		}
 	}
+}
+
+// formed is a with its Jacobian as dense columns.
+func formed(a *linearize.Batch) *linearize.Batch {
+	full := *a
+	full.Blocks = nil
+	for _, block := range a.Blocks {
+		j := mat.NewDense(a.Len()*a.Outputs(), linearize.Width(block), nil)
+		block.TileTo(j)
+		full.Blocks = append(full.Blocks, &linearize.Full{J: j, Params: block.Spans(), C: a.Outputs()})
+	}
+	return &full
 }
 
 // TestEmbeddingWorkers checks that the kernel of tables does not depend on the number
@@ -84,6 +91,8 @@ func TestEmbeddingFormsNoColumns(t *testing.T) {
 			}
 			_, _, _, _, columns := ntk.New(prior, make([]float64, b.P), nil).Ways(b, b)
 			require.Equal(t, c.columns, columns)
+			_, _, _, _, columns = ntk.New(prior, make([]float64, b.P), nil).Ways(b, formed(b))
+			require.Equal(t, c.columns, columns)
 		}
 	}
 }
@@ -100,7 +109,20 @@ func BenchmarkEmbedding(b *testing.B) {
 			k.BlockTo(new(mat.Dense), batch, batch)
 		}
 	})
+	sums := formed(batch.Slice(0, 4))
+	b.Run("Formed/N=1000", func(b *testing.B) {
+		for b.Loop() {
+			k.BlockTo(new(mat.Dense), batch, sums)
+		}
+	})
 	v := mat.NewDense(2000, 8, normal(newRand(2), 16000))
+	b.Run("Sum/N=1000", func(b *testing.B) {
+		var sum jacobian.Sum
+		for b.Loop() {
+			sum.Reset(batch, 8)
+			require.NoError(b, sum.Add(b.Context(), batch, v.RawMatrix()))
+		}
+	})
 	b.Run("Mul/N=1000", func(b *testing.B) {
 		for b.Loop() {
 			k.MulTo(new(mat.Dense), batch, batch, v)

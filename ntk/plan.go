@@ -46,7 +46,13 @@ func (k *NTK) newPlan(a, b *linearize.Batch, x extent) *plan {
 				p.embedding(i, v, w)
 				continue
 			}
+			if w, ok := b.Blocks[i].(*linearize.Full); ok && p.lookup(v, w, false) {
+				continue
+			}
 		case *linearize.Full:
+			if w, ok := b.Blocks[i].(*linearize.Embedding); ok && p.lookup(w, v, true) {
+				continue
+			}
 			if w, ok := b.Blocks[i].(*linearize.Full); ok {
 				p.full(i, v, w)
 				continue
