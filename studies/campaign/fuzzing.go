@@ -174,6 +174,10 @@ func fuzz(ctx context.Context, env *Env, r *Result, t target, turn time.Duration
 			return err
 		}
 	}
+	if kept == "" && bytes.Contains(text, []byte("context deadline exceeded")) {
+		// Go's fuzzer says so, and names no input, where the end of its time meets a worker of a busy machine.
+		return nil
+	}
 	if kept == "" {
 		r.Find("%s fails: %s", kind, tail(text))
 		return nil
