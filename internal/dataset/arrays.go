@@ -372,17 +372,7 @@ func (t *table) fillInputs(x *npy.Array) error {
 			t.x[i] = float64(b)
 		}
 	}
-	return t.finite(t.x, len(t.x)/t.n, "feature")
-}
-
-// finite refuses a number that is none, naming its row and column.
-func (t *table) finite(v []float64, width int, column string) error {
-	for i, x := range v {
-		if bad(x) {
-			return notFinite(t.file, i/width, column, i%width, x)
-		}
-	}
-	return nil
+	return finite(t.file, t.x, len(t.x)/t.n, 0, "feature")
 }
 
 // fillTargets takes the targets: N or N×T numbers, N words, or N×K rows with a
@@ -412,7 +402,7 @@ func (t *table) fillTargets(y *npy.Array, name string) error {
 	for i := range t.y {
 		t.y[i] = y.Float(i)
 	}
-	if err := t.finite(t.y, width, "target"); err != nil {
+	if err := finite(t.file, t.y, width, 0, "target"); err != nil {
 		return err
 	}
 	if width == 1 {

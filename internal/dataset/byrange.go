@@ -3,7 +3,6 @@ package dataset
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"slices"
@@ -81,16 +80,6 @@ func (b *byRange) read(ctx context.Context, dst []float64, lo int) error {
 	return nil
 }
 
-// all reads all rows into memory, of which they may take most bytes.
-func (b *byRange) all(ctx context.Context, source string, most int64) ([]float64, error) {
-	if need := 8 * float64(b.len()) * float64(b.dim); most > 0 && need > float64(most) {
-		return nil, &Error{File: source, Problem: fmt.Sprintf("its %d rows of %d numbers take %.0f bytes of memory, of which %d may be used", b.len(), b.dim, need, most),
-			Remedy: "give fewer rows, or allow more memory"}
-	}
-	x := make([]float64, b.len()*b.dim)
-	return x, b.raw(ctx, x, 0)
-}
-
 // readTo writes the inputs at these positions of s into the rows of dst, which are of length
 // D: each run of rows that follow one another at once, and the runs in the order of the
 // files.
@@ -160,23 +149,4 @@ func (p storage) openStream(ctx context.Context, name string) (io.ReadCloser, er
 		io.Reader
 		io.Closer
 	}{contextReader{ctx, f}, f}, nil
-}
-
-// inMemory reads the inputs of all files into memory.
-func (t *table) inMemory(ctx context.Context, most int64) error {
-	x, err := t.far.all(ctx, t.file, most)
-	if err == nil {
-		err = t.far.pool.Close()
-	}
-	if err != nil {
-		return err
-	}
-	if t.x = x; t.far.grey {
-		t.px, t.x = make([]byte, len(x)), nil
-		for i, v := range x {
-			t.px[i] = byte(v)
-		}
-	}
-	t.far = nil
-	return nil
 }

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"fmt"
+	"os"
 	"slices"
 )
 
@@ -80,7 +81,7 @@ func (d *Data) parts() [3]*Set { return [3]*Set{d.Train, d.Valid, d.Test} }
 // finish checks that the inputs of all parts have one shape, and fills in the
 // shape and the labels of all parts.
 func (d *Data) finish() (*Data, error) {
-	if !sameShape(d.Train, d.Test) {
+	if d.Train.Len() > 0 && d.Test.Len() > 0 && !slices.Equal(d.Train.Shape, d.Test.Shape) {
 		return nil, &Error{
 			File:    d.Source,
 			Problem: fmt.Sprintf("training inputs have shape %v, test inputs %v", d.Train.Shape, d.Test.Shape),
@@ -103,4 +104,25 @@ func (d *Data) finish() (*Data, error) {
 		s.known, s.Names, s.Shape = known, d.Names, d.Shape
 	}
 	return d, nil
+}
+
+// Files returns the paths of the files that the rows and labels of all parts were
+// read from, each once. Data that were made, or read from a pipe, have none.
+func (d *Data) Files() []string {
+	var list []string
+	for _, s := range d.parts() {
+		files := s.files
+		if files == nil {
+			files = []string{s.File}
+		}
+		for _, path := range append(slices.Clone(files), s.labelFile) {
+			if path == "" || slices.Contains(list, path) {
+				continue
+			}
+			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+				list = append(list, path)
+			}
+		}
+	}
+	return list
 }

@@ -18,34 +18,29 @@ var idxStems = [4]string{
 	"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte",
 }
 
-// openDir reads the IDX files of a directory. The training or the test pair may
-// be missing.
-func openDir(ctx context.Context, dir string, o *OpenOptions) (*Data, error) {
-	if !o.Beside {
-		return openDirBy(ctx, dir, readIDXFile)
-	}
-	return openDirBy(ctx, dir, func(ctx context.Context, path string, rank int) (*idx, error) {
-		return readArriving(ctx, path, rank, o.MaxBytes)
-	})
-}
-
-// openDirBy is openDir by a function that reads a file.
-func openDirBy(ctx context.Context, dir string, read readIDXFunc) (*Data, error) {
-	var path [4]string
+// openDir reads the IDX files of a directory side by side, each by read. The training or the test pair
+// may be missing.
+func openDir(ctx context.Context, dir string, read readIDXFunc) (*Data, error) {
+	var files [4]idxFile
 	for i, stem := range idxStems {
-		path[i] = findIDX(dir, stem)
+		files[i] = idxFile{stem: stem, path: findIDX(dir, stem)}
 	}
-	if path == [4]string{} {
+	if !slices.ContainsFunc(files[:], func(f idxFile) bool { return f.path != "" }) {
 		return nil, &Error{
 			File: dir, Problem: "holds no IDX files",
 			Remedy: "it should hold " + strings.Join(idxStems[:], ", ") + ", plain or .gz",
 		}
 	}
-	files, err := readIDXFiles(ctx, path, read)
-	if err != nil {
+	if err := par.Do(ctx, 0, len(files), func(i int) error {
+		if f := &files[i]; f.path != "" {
+			f.idx, f.err = read(ctx, f.path, []int{3, 1}[i%2])
+		}
+		return nil
+	}); err != nil {
 		return nil, err
 	}
 	d := &Data{Name: filepath.Base(dir), Source: dir, IntegerLabels: true, Valid: &Set{Part: "valid", File: dir}}
+	var err error
 	if d.Train, err = newPair(dir, "train", [2]idxFile(files[:2])); err != nil {
 		return nil, err
 	}
@@ -65,19 +60,6 @@ type idxFile struct {
 
 // A readIDXFunc reads the IDX file at path; rank is 3 for images, 1 for labels.
 type readIDXFunc func(ctx context.Context, path string, rank int) (*idx, error)
-
-// readIDXFiles reads the files side by side. It fails with ctx.Err() only.
-func readIDXFiles(ctx context.Context, path [4]string, read readIDXFunc) (files [4]idxFile, err error) {
-	err = par.Do(ctx, 0, len(path), func(i int) error {
-		f := idxFile{stem: idxStems[i], path: path[i]}
-		if f.path != "" {
-			f.idx, f.err = read(ctx, f.path, []int{3, 1}[i%2])
-		}
-		files[i] = f
-		return nil
-	})
-	return files, err
-}
 
 // findIDX returns the path of a file under one of its usual names, or "".
 func findIDX(dir, stem string) string {
@@ -136,9 +118,3 @@ type storedPixels struct {
 var _ pixels = storedPixels{}
 
 func (p storedPixels) imageTo(dst []byte, pos int) { copy(dst, p.data[pos*p.d:(pos+1)*p.d]) }
-
-// sameShape reports whether the inputs of two parts have the same shape, which an
-// empty part has with any other.
-func sameShape(a, b *Set) bool {
-	return a.Len() == 0 || b.Len() == 0 || slices.Equal(a.Shape, b.Shape)
-}

@@ -29,7 +29,14 @@ func (e *Error) Error() string {
 	if e.Line > 0 {
 		s += ":" + strconv.Itoa(e.Line)
 	}
-	for _, part := range []string{e.Place, e.Problem, e.cause()} {
+	cause := ""
+	if e.Err != nil {
+		cause = e.Err.Error()
+	}
+	if p := (*fs.PathError)(nil); errors.As(e.Err, &p) && p.Path == e.File {
+		cause = p.Err.Error() // the path is named already
+	}
+	for _, part := range []string{e.Place, e.Problem, cause} {
 		if part == "" {
 			continue
 		}
@@ -42,18 +49,6 @@ func (e *Error) Error() string {
 		s += "; " + e.Remedy
 	}
 	return strings.NewReplacer("\n", " ", "\r", " ").Replace(s)
-}
-
-// cause is the text of Err without the path that File already names.
-func (e *Error) cause() string {
-	var p *fs.PathError
-	if errors.As(e.Err, &p) && p.Path == e.File {
-		return p.Err.Error()
-	}
-	if e.Err == nil {
-		return ""
-	}
-	return e.Err.Error()
 }
 
 // Unwrap returns the cause.
@@ -82,9 +77,6 @@ func quote(s string) string {
 	}
 	return strconv.Quote(s)
 }
-
-// list formats numbers as 4,9 and cuts a long list.
-func list(v []int) string { return listOf(v, strconv.Itoa) }
 
 // listOf formats values with commas between them and cuts a long list.
 func listOf[T any](v []T, text func(T) string) string {

@@ -3,6 +3,7 @@ package dataset
 import (
 	"errors"
 	"io/fs"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,6 +32,6 @@ func TestErrorCause(t *testing.T) {
 func TestQuoteAndList(t *testing.T) {
 	require.Equal(t, `"a\nb"`, quote("a\nb"))
 	require.Len(t, quote(string(make([]byte, 1000))), 2+4*40+3)
-	require.Equal(t, "4,9", list([]int{4, 9}))
-	require.Contains(t, list(make([]int, 1000)), "...")
+	require.Equal(t, "4,9", listOf([]int{4, 9}, strconv.Itoa))
+	require.Contains(t, listOf(make([]int, 1000), strconv.Itoa), "...")
 }

@@ -39,42 +39,33 @@ var (
 	errSum     = errors.New("wrong checksum")              // a clean start may help
 )
 
-// fetch downloads dir/name. The error names every mirror that was tried.
+// fetch downloads dir/name. A mirror is tried a few times, of which each continues the one before. The
+// error names every mirror that was tried.
 func (f *fetcher) fetch(ctx context.Context, dir, name, sum string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("%w: %w", errLocal, err)
 	}
 	var failures []string
-	var last error
 	for _, base := range f.mirrors {
-		url := strings.TrimSuffix(base, "/") + "/" + name
-		if last = f.fromMirror(ctx, url, dir, name, sum); last == nil {
-			return nil
+		url, pause := strings.TrimSuffix(base, "/")+"/"+name, f.pause
+		for try := 1; ; try++ {
+			err := f.once(ctx, url, dir, name, sum)
+			if err == nil || ctx.Err() != nil || errors.Is(err, errLocal) {
+				return err
+			}
+			if errors.Is(err, errRefused) || try == tries {
+				failures = append(failures, fmt.Sprintf("%s: %v", url, err))
+				break
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(pause):
+				pause *= 2
+			}
 		}
-		if ctx.Err() != nil || errors.Is(last, errLocal) {
-			return last
-		}
-		failures = append(failures, fmt.Sprintf("%s: %v", url, last))
 	}
 	return errors.New(strings.Join(failures, "; "))
-}
-
-// fromMirror tries one mirror a few times. Each try continues the one before.
-func (f *fetcher) fromMirror(ctx context.Context, url, dir, name, sum string) error {
-	pause := f.pause
-	for i := 1; ; i++ {
-		err := f.once(ctx, url, dir, name, sum)
-		final := err == nil || errors.Is(err, errLocal) || errors.Is(err, errRefused)
-		if final || ctx.Err() != nil || i == tries {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(pause):
-			pause *= 2
-		}
-	}
 }
 
 // once makes one request and renames the file if it is complete and right.
@@ -93,12 +84,16 @@ func (f *fetcher) once(ctx context.Context, url, dir, name, sum string) (err err
 	if err := f.fill(ctx, part, url, name); err != nil {
 		return err
 	}
-	if err := checkSum(part, sum); err != nil {
-		if errors.Is(err, errSum) {
-			// The next try must not continue from wrong bytes.
-			err = errors.Join(err, part.Truncate(0))
-		}
-		return err
+	h := md5.New()
+	if _, err = part.Seek(0, io.SeekStart); err == nil {
+		_, err = io.Copy(h, part)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", errLocal, err)
+	}
+	if got := hex.EncodeToString(h.Sum(nil)); got != sum {
+		// The next try must not continue from wrong bytes.
+		return errors.Join(fmt.Errorf("%w: MD5 %s, want %s", errSum, got, sum), part.Truncate(0))
 	}
 	open = false
 	if err := errors.Join(part.Sync(), part.Close()); err != nil {
@@ -181,7 +176,7 @@ func (f *fetcher) request(ctx context.Context, url string, have int64) (body io.
 	switch {
 	case resp.StatusCode == http.StatusOK:
 		return resp.Body, 0, resp.ContentLength, nil
-	case resp.StatusCode == http.StatusPartialContent && startsAt(resp, have):
+	case resp.StatusCode == http.StatusPartialContent && strings.HasPrefix(resp.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", have)):
 		if resp.ContentLength >= 0 {
 			return resp.Body, have, have + resp.ContentLength, nil
 		}
@@ -195,24 +190,4 @@ func (f *fetcher) request(ctx context.Context, url string, have int64) (body io.
 		return nil, 0, 0, fmt.Errorf("%w: %s", errRefused, resp.Status)
 	}
 	return nil, 0, 0, fmt.Errorf("the server answered %s", resp.Status)
-}
-
-// startsAt reports whether a partial answer begins at byte have.
-func startsAt(resp *http.Response, have int64) bool {
-	return strings.HasPrefix(resp.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", have))
-}
-
-// checkSum compares the MD5 of a file with sum, in hex.
-func checkSum(file *os.File, sum string) error {
-	h := md5.New()
-	if _, err := file.Seek(0, io.SeekStart); err != nil {
-		return fmt.Errorf("%w: %w", errLocal, err)
-	}
-	if _, err := io.Copy(h, file); err != nil {
-		return fmt.Errorf("%w: %w", errLocal, err)
-	}
-	if got := hex.EncodeToString(h.Sum(nil)); got != sum {
-		return fmt.Errorf("%w: MD5 %s, want %s", errSum, got, sum)
-	}
-	return nil
 }

@@ -6,9 +6,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"github.com/klauspost/compress/gzip"
 	"io"
 	"slices"
+
+	"github.com/klauspost/compress/gzip"
 )
 
 // Limits of an IDX file. Larger files are refused before memory is allocated.
@@ -39,24 +40,38 @@ func readIDXFile(ctx context.Context, path string, rank int) (*idx, error) {
 }
 
 // readIDX reads an IDX stream of unsigned bytes, which may be compressed with
-// gzip. It takes memory only as the data arrive, since a header may be false.
+// gzip. As a header may be false, the memory starts small and doubles until a sixteenth of the
+// bytes have come, after which there is room for all.
 func readIDX(r io.Reader, name string, rank int) (*idx, error) {
 	x := &idx{}
 	b, rowBytes, err := x.begin(r, name, rank)
 	if err != nil {
 		return nil, err
 	}
-	x.data, err = readBody(b, x.dims[0]*rowBytes)
-	if err != nil {
-		return nil, bodyError(name, rank, rowBytes, x.dims[0], len(x.data), err)
+	n := x.dims[0] * rowBytes
+	buf := make([]byte, 0, min(n, 1<<16))
+	for len(buf) < n {
+		if len(buf) == cap(buf) {
+			more := n - len(buf)
+			if len(buf) < n/16 {
+				more = min(more, len(buf))
+			}
+			buf = slices.Grow(buf, more)
+		}
+		k, err := b.Read(buf[len(buf):min(cap(buf), n)])
+		buf = buf[:len(buf)+k]
+		if err != nil && len(buf) < n {
+			return nil, bodyError(name, rank, rowBytes, x.dims[0], len(buf), err)
+		}
 	}
+	x.data = buf
 	if err := endError(b, name, rank, rowBytes, x.dims[0]); err != nil {
 		return nil, err
 	}
 	return x, nil
 }
 
-// begin reads the header, and returns a reader of what comes after it, decompressed, and the
+// begin reads the header, the magic number and the dimensions, and returns a reader of what comes after it, decompressed, and the
 // bytes of one row.
 func (x *idx) begin(r io.Reader, name string, rank int) (b *bufio.Reader, rowBytes int, err error) {
 	b = bufio.NewReaderSize(r, 1<<16)
@@ -67,8 +82,45 @@ func (x *idx) begin(r io.Reader, name string, rank int) (b *bufio.Reader, rowByt
 		}
 		b = bufio.NewReaderSize(z, 1<<16)
 	}
-	rowBytes, err = x.readHeader(b, name, rank)
-	return b, rowBytes, err
+	head := make([]byte, 4+4*rank)
+	n, err := io.ReadFull(b, head)
+	if want := uint32(0x800 + rank); n >= 4 && binary.BigEndian.Uint32(head) != want {
+		return nil, 0, &Error{
+			File: name, Place: "byte 0",
+			Problem: fmt.Sprintf("magic number %#08x, want %#08x for %s of unsigned bytes",
+				binary.BigEndian.Uint32(head), want, map[int]string{1: "labels", 3: "images"}[rank]),
+			Remedy: "give an IDX file; images and labels must not be swapped",
+		}
+	}
+	if err != nil {
+		return nil, 0, &Error{
+			File: name, Place: fmt.Sprintf("byte %d", n), Err: notEOF(err), Remedy: again,
+			Problem: fmt.Sprintf("the header ends after %d of %d bytes", n, len(head)),
+		}
+	}
+	total := uint64(1)
+	rowBytes = 1
+	for i := range rank {
+		d := binary.BigEndian.Uint32(head[4+4*i:])
+		if i > 0 && (d == 0 || d > maxIDXSide) || d == 0 {
+			return nil, 0, &Error{
+				File: name, Place: fmt.Sprintf("byte %d", 4+4*i), Remedy: again,
+				Problem: fmt.Sprintf("dimension %d is %d", i, d),
+			}
+		}
+		if i > 0 {
+			rowBytes *= int(d)
+		}
+		total *= uint64(d) // ≤ 2^32·2^14·2^14
+		x.dims = append(x.dims, int(d))
+	}
+	if total > maxIDXBytes {
+		return nil, 0, &Error{
+			File: name, Place: "byte 4", Remedy: "split the file",
+			Problem: fmt.Sprintf("dimensions %v ask for %d bytes, more than the %d this reader takes", x.dims, total, maxIDXBytes),
+		}
+	}
+	return b, rowBytes, nil
 }
 
 // bodyError is the error of a file that ends, or cannot be read, after some bytes of its rows.
@@ -105,68 +157,4 @@ func notEOF(err error) error {
 		return nil
 	}
 	return err
-}
-
-// readHeader reads the magic number and the dimensions and returns the bytes of
-// one row.
-func (x *idx) readHeader(r io.Reader, name string, rank int) (rowBytes int, err error) {
-	head := make([]byte, 4+4*rank)
-	n, err := io.ReadFull(r, head)
-	if want := uint32(0x800 + rank); n >= 4 && binary.BigEndian.Uint32(head) != want {
-		return 0, &Error{
-			File: name, Place: "byte 0",
-			Problem: fmt.Sprintf("magic number %#08x, want %#08x for %s of unsigned bytes",
-				binary.BigEndian.Uint32(head), want, map[int]string{1: "labels", 3: "images"}[rank]),
-			Remedy: "give an IDX file; images and labels must not be swapped",
-		}
-	}
-	if err != nil {
-		return 0, &Error{
-			File: name, Place: fmt.Sprintf("byte %d", n), Err: notEOF(err), Remedy: again,
-			Problem: fmt.Sprintf("the header ends after %d of %d bytes", n, len(head)),
-		}
-	}
-	total, rowBytes := uint64(1), 1
-	for i := range rank {
-		d := binary.BigEndian.Uint32(head[4+4*i:])
-		if i > 0 && (d == 0 || d > maxIDXSide) || d == 0 {
-			return 0, &Error{
-				File: name, Place: fmt.Sprintf("byte %d", 4+4*i), Remedy: again,
-				Problem: fmt.Sprintf("dimension %d is %d", i, d),
-			}
-		}
-		if i > 0 {
-			rowBytes *= int(d)
-		}
-		total *= uint64(d) // ≤ 2^32·2^14·2^14
-		x.dims = append(x.dims, int(d))
-	}
-	if total > maxIDXBytes {
-		return 0, &Error{
-			File: name, Place: "byte 4", Remedy: "split the file",
-			Problem: fmt.Sprintf("dimensions %v ask for %d bytes, more than the %d this reader takes", x.dims, total, maxIDXBytes),
-		}
-	}
-	return rowBytes, nil
-}
-
-// readBody reads n bytes into a buffer that starts small and doubles until a sixteenth of
-// them have come, after which it has room for all. With an error it returns what was read.
-func readBody(r io.Reader, n int) ([]byte, error) {
-	buf := make([]byte, 0, min(n, 1<<16))
-	for len(buf) < n {
-		if len(buf) == cap(buf) {
-			more := n - len(buf)
-			if len(buf) < n/16 {
-				more = min(more, len(buf))
-			}
-			buf = slices.Grow(buf, more)
-		}
-		k, err := r.Read(buf[len(buf):min(cap(buf), n)])
-		buf = buf[:len(buf)+k]
-		if err != nil && len(buf) < n {
-			return buf, err
-		}
-	}
-	return buf, nil
 }

@@ -81,9 +81,17 @@ func ReadInputs(ctx context.Context, path string, o *InputOptions) (*Inputs, err
 		if err != nil {
 			return nil, err
 		}
-		return o.inputs(&table{file: name, n: 1, px: pixels, notes: notes, ids: o.fileName(name)}), nil
+		t := &table{file: name, n: 1, px: pixels, notes: notes}
+		if o.ID != "" {
+			t.ids = []string{filepath.Base(name)}
+		}
+		return o.inputs(t), nil
 	case npy.Is(head):
-		return o.arrays(b, name)
+		x, err := npy.Read(b, o.MaxBytes)
+		if err != nil {
+			return nil, numpyError(name, err)
+		}
+		return o.fromArray(x, nil, name)
 	case npy.IsArchive(head):
 		r, err := seekable(in, b, name, o.MaxBytes)
 		if err != nil {
@@ -96,14 +104,6 @@ func ReadInputs(ctx context.Context, path string, o *InputOptions) (*Inputs, err
 		return nil, err
 	}
 	return o.inputs(t), nil
-}
-
-// fileName is the name of the row that a picture is, where rows have names.
-func (o *InputOptions) fileName(path string) []string {
-	if o.ID == "" {
-		return nil
-	}
-	return []string{filepath.Base(path)}
 }
 
 // seeker is what archives and pictures are read from.
@@ -277,7 +277,16 @@ func readFolder(ctx context.Context, dir string, o *InputOptions) (*Inputs, erro
 			continue
 		}
 		path := filepath.Join(dir, e.Name())
-		pixels, note, err := o.pictureFile(ctx, path)
+		f, err := openFile(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		if f.Size() < 0 {
+			f.Close()
+			return nil, &Error{File: path, Problem: "is not a regular file", Remedy: "take it out of the folder"}
+		}
+		pixels, note, err := o.picture(ctx, f, path)
+		f.Close()
 		if err != nil {
 			return nil, err
 		}
@@ -302,19 +311,6 @@ func readFolder(ctx context.Context, dir string, o *InputOptions) (*Inputs, erro
 		t.notes = append(t.notes, fmt.Sprintf("%s: left out what is no picture (%d of %d)", dir, others, others+t.n))
 	}
 	return o.inputs(t), nil
-}
-
-// pictureFile reads a picture from a file.
-func (o *InputOptions) pictureFile(ctx context.Context, path string) ([]byte, []string, error) {
-	f, err := openFile(ctx, path)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer f.Close()
-	if f.Size() < 0 {
-		return nil, nil, &Error{File: path, Problem: "is not a regular file", Remedy: "take it out of the folder"}
-	}
-	return o.picture(ctx, f, path)
 }
 
 // archive reads the inputs of a .npz file.
@@ -345,15 +341,6 @@ func (o *InputOptions) archive(r seeker, name string) (*Inputs, error) {
 	return o.fromArray(x, ids, name)
 }
 
-// arrays reads inputs from a .npy file.
-func (o *InputOptions) arrays(r io.Reader, name string) (*Inputs, error) {
-	x, err := npy.Read(r, o.MaxBytes)
-	if err != nil {
-		return nil, numpyError(name, err)
-	}
-	return o.fromArray(x, nil, name)
-}
-
 // fromArray returns the rows of an array, or its one row.
 func (o *InputOptions) fromArray(x, ids *npy.Array, name string) (*Inputs, error) {
 	d := size(o.Like.Shape)
@@ -369,7 +356,7 @@ func (o *InputOptions) fromArray(x, ids *npy.Array, name string) (*Inputs, error
 		for i := range t.x {
 			t.x[i] = x.Float(i)
 		}
-		if err := t.finite(t.x, d, "feature"); err != nil {
+		if err := finite(t.file, t.x, d, 0, "feature"); err != nil {
 			return nil, err
 		}
 	}
@@ -423,7 +410,7 @@ func (o *InputOptions) columns(in *records, rec []string) (*inputColumns, error)
 	for j := range d {
 		c.features = append(c.features, j)
 	}
-	if noNumbers(rec, in.Comma) {
+	if numbers(rec, in.Comma) == 0 {
 		c.header, c.named = trimAll(rec), true
 		if o.ID != "" {
 			c.id = slices.Index(c.header, o.ID)

@@ -43,10 +43,15 @@ func openMNIST(ctx context.Context, o *OpenOptions) (*Data, error) {
 			continue
 		}
 		if err := f.fetch(ctx, dir, stem+".gz", f.sums[stem+".gz"]); err != nil {
-			return nil, offline(ctx, dir, stem+".gz", err)
+			e := &Error{File: "mnist", Place: stem + ".gz", Problem: "cannot be downloaded", Err: err}
+			e.Remedy = "without a network, put the four files " + strings.Join(idxStems[:], ", ") + " (.gz or not) into " + dir + ", or " + byHand
+			if ctx.Err() != nil {
+				e.Problem, e.Err, e.Remedy = "the download was stopped", ctx.Err(), "run again to go on where it stopped"
+			}
+			return nil, e
 		}
 	}
-	d, err := openDirBy(ctx, dir, readCopied)
+	d, err := openDir(ctx, dir, readCopied)
 	var e *Error
 	if errors.As(err, &e) && e.Remedy == again {
 		e.Remedy = "delete the file, and it is downloaded again"
@@ -59,18 +64,6 @@ func openMNIST(ctx context.Context, o *OpenOptions) (*Data, error) {
 }
 
 const byHand = "name a directory that holds the four files with --data DIR"
-
-// offline returns the error for a failed download, with what the user can do.
-func offline(ctx context.Context, dir, file string, err error) error {
-	e := &Error{File: "mnist", Place: file, Problem: "cannot be downloaded", Err: err}
-	if ctx.Err() != nil {
-		e.Problem, e.Err = "the download was stopped", ctx.Err()
-		e.Remedy = "run again to go on where it stopped"
-		return e
-	}
-	e.Remedy = "without a network, put the four files " + strings.Join(idxStems[:], ", ") + " (.gz or not) into " + dir + ", or " + byHand
-	return e
-}
 
 // newFetcher takes the download's settings from the options.
 func newFetcher(o *OpenOptions) *fetcher {

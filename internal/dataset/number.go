@@ -29,24 +29,14 @@ func parseFloat(field string, comma rune) (float64, error) {
 	return strconv.ParseFloat(field, 64)
 }
 
-// allNumbers reports whether every field is a number.
-func allNumbers(fields []string, comma rune) bool {
-	for _, f := range fields {
-		if _, err := parseFloat(strings.TrimSpace(f), comma); err != nil {
-			return false
-		}
-	}
-	return true
-}
-
-// noNumbers reports whether no field is a number, as in a header.
-func noNumbers(fields []string, comma rune) bool {
+// numbers returns how many of the fields are numbers; none in a header.
+func numbers(fields []string, comma rune) (n int) {
 	for _, f := range fields {
 		if _, err := parseFloat(strings.TrimSpace(f), comma); err == nil {
-			return false
+			n++
 		}
 	}
-	return true
+	return n
 }
 
 // decimalCommas says how the numbers of a file are written. Numbers with a comma

@@ -80,7 +80,14 @@ func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
 	if o.Split != nil && (o.TestFile != "" || o.ValidFile != "") {
 		return nil, &Error{File: name, Problem: "a split and a test or validation file were both asked for", Remedy: "name one of them"}
 	}
-	open := func() (*Data, error) { return openDir(ctx, name, o) }
+	open := func() (*Data, error) {
+		if !o.Beside {
+			return openDir(ctx, name, readIDXFile)
+		}
+		return openDir(ctx, name, func(ctx context.Context, path string, rank int) (*idx, error) {
+			return readArriving(ctx, path, rank, o.MaxBytes)
+		})
+	}
 	kind, sizes, _ := strings.Cut(name, ":")
 	switch {
 	case name == "" || kind == "digits":
@@ -166,12 +173,30 @@ func (o *OpenOptions) far(ctx context.Context, name string) (files []string, far
 	return files, info.Size() >= o.ByRange || o.MaxBytes > 0 && need > float64(o.MaxBytes)/4, nil
 }
 
-// held reads the inputs of a table into memory where they are not to be read by range.
+// held reads the inputs of the files of a table into memory where they are not to be read by range.
 func (o *OpenOptions) held(ctx context.Context, t *table, err error) (*table, error) {
-	if err == nil && o.ByRange <= 0 {
-		err = t.inMemory(ctx, o.MaxBytes)
+	if err != nil || o.ByRange > 0 {
+		return t, err
 	}
-	return t, err
+	b := t.far
+	if need := 8 * float64(b.len()) * float64(b.dim); o.MaxBytes > 0 && need > float64(o.MaxBytes) {
+		return nil, &Error{File: t.file, Problem: fmt.Sprintf("its %d rows of %d numbers take %.0f bytes of memory, of which %d may be used", b.len(), b.dim, need, o.MaxBytes),
+			Remedy: "give fewer rows, or allow more memory"}
+	}
+	x := make([]float64, b.len()*b.dim)
+	if err = b.raw(ctx, x, 0); err == nil {
+		err = b.pool.Close()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if t.x, t.far = x, nil; b.grey {
+		t.px, t.x = make([]byte, len(x)), nil
+		for i, v := range x {
+			t.px[i] = byte(v)
+		}
+	}
+	return t, nil
 }
 
 // readTable reads a CSV file, or several that are joined.
@@ -188,7 +213,17 @@ func (o *OpenOptions) readTable(ctx context.Context, name string, l layout) (*ta
 		t, err := read(ctx, name, files, l, o.MaxBytes)
 		return o.held(ctx, t, err)
 	}
-	return readCSVFile(ctx, name, l, o.MaxBytes)
+	f, err := openFile(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	g := storage{}.guess(ctx, files)
+	if err := g.plan(name, l.width(), false, o.MaxBytes); err != nil {
+		return nil, err
+	}
+	l.rows = g.rows
+	return readCSV(f, name, l, o.MaxBytes)
 }
 
 // openDigits reads the sizes TRAIN and TRAIN,TEST from the name.

@@ -6,9 +6,10 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
-	"github.com/klauspost/compress/gzip"
 	"io"
 	"strings"
+
+	"github.com/klauspost/compress/gzip"
 )
 
 // records reads the records of a CSV file, gzipped or not. Its errors say where
@@ -110,7 +111,8 @@ func separator(head []byte) rune {
 		}
 	}
 	for _, c := range []byte{'\t', ';'} {
-		if count[c] > 0 && (count[c] >= count[','] || allNumbers(strings.Split(string(head[:end]), string(c)), rune(c))) {
+		fields := strings.Split(string(head[:end]), string(c))
+		if count[c] > 0 && (count[c] >= count[','] || numbers(fields, rune(c)) == len(fields)) {
 			return rune(c)
 		}
 	}

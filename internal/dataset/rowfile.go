@@ -29,53 +29,47 @@ func (f *numpyFile) read(_ context.Context, dst []float64, lo int) error {
 	if err := f.rows.ReadRows(dst, lo); err != nil {
 		return numpyError(f.name, err)
 	}
-	return finiteRows(f.name, dst, f.rows.Dim(), lo)
+	return finite(f.name, dst, f.rows.Dim(), lo, "feature")
 }
 
-// finiteRows refuses a feature that is no finite number, naming its row and column. v are the
-// rows of a file from lo.
-func finiteRows(file string, v []float64, width, lo int) error {
+// finite refuses a number that is none, naming its row and column. v are the rows of a file from lo.
+func finite(file string, v []float64, width, lo int, column string) error {
 	for i, x := range v {
 		if bad(x) {
-			return notFinite(file, lo+i/width, "feature", i%width, x)
+			return notFinite(file, lo+i/width, fmt.Sprintf("%s %d", column, i%width), x)
 		}
 	}
 	return nil
 }
 
 // notFinite is the error of a number that is none.
-func notFinite(file string, row int, column string, j int, x float64) error {
-	return &Error{File: file, Place: fmt.Sprintf("row %d, %s %d", row, column, j), Problem: fmt.Sprintf("%v is not finite", x), Remedy: "fill it in or leave the row out"}
+func notFinite(file string, row int, column string, x float64) error {
+	return &Error{File: file, Place: fmt.Sprintf("row %d, %s", row, column), Problem: fmt.Sprintf("%v is not finite", x), Remedy: "fill it in or leave the row out"}
 }
 
-// notFiniteIn is the error of a number in a column with a name.
-func notFiniteIn(file string, row, j int, column string, x float64) error {
-	return &Error{File: file, Place: fmt.Sprintf("row %d, %s", row, place(j, column)), Problem: fmt.Sprintf("%v is not finite", x), Remedy: "fill it in or leave the row out"}
-}
-
-// inputsByRange reads the headers of .npy files of inputs, which are alike but for their
-// number of rows.
-func (p storage) inputsByRange(ctx context.Context, names []string) (*byRange, *npy.Rows, error) {
+// arraysByRange returns the table of .npy files of inputs, of which no row is read yet, with
+// all of its targets. The headers of the files are alike but for their number of rows.
+func (p storage) arraysByRange(ctx context.Context, source string, names []string, l layout, most int64) (*table, error) {
 	b := newByRange(p.open)
 	var first *npy.Rows
 	for _, name := range names {
 		if err := ctx.Err(); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		file := b.pool.File(name)
 		info, err := file.Stat()
 		if err != nil {
-			return nil, nil, fileError(name, err)
+			return nil, fileError(name, err)
 		}
 		rows, err := npy.OpenRows(file, info.Size())
 		if err != nil {
-			return nil, nil, numpyError(name, err)
+			return nil, numpyError(name, err)
 		}
 		if first == nil {
 			first = rows
 		}
-		fail := func(format string, a ...any) (*byRange, *npy.Rows, error) {
-			return nil, nil, &Error{File: name, Problem: fmt.Sprintf(format, a...), Remedy: "save all files of the inputs alike, and those of the targets under other names"}
+		fail := func(format string, a ...any) (*table, error) {
+			return nil, &Error{File: name, Problem: fmt.Sprintf(format, a...), Remedy: "save all files of the inputs alike, and those of the targets under other names"}
 		}
 		switch {
 		case !slices.Equal(rows.Shape[1:], first.Shape[1:]):
@@ -88,16 +82,6 @@ func (p storage) inputsByRange(ctx context.Context, names []string) (*byRange, *
 		b.add(&numpyFile{name, rows}, rows.Len())
 	}
 	b.dim = first.Dim()
-	return b, first, nil
-}
-
-// arraysByRange returns the table of .npy files of inputs, of which no row is read yet, with
-// all of its targets.
-func (p storage) arraysByRange(ctx context.Context, source string, names []string, l layout, most int64) (*table, error) {
-	b, first, err := p.inputsByRange(ctx, names)
-	if err != nil {
-		return nil, err
-	}
 	if need := float64(b.len()) * rowBytes(l.width()); most > 0 && need > float64(most) {
 		return nil, &Error{File: source, Problem: fmt.Sprintf("what is kept of its %d rows takes %.0f bytes of memory, of which %d may be used", b.len(), need, most), Remedy: "give fewer rows, or allow more memory"}
 	}
@@ -121,7 +105,11 @@ func (p storage) arraysByRange(ctx context.Context, source string, names []strin
 		return nil, t.errorf(noTargetsRemedy, "there are no targets")
 	}
 	if l.id != "" && l.like == nil {
-		ids, err := p.joined(ctx, l.id, most)
+		files, _, err := p.list(l.id)
+		if err != nil {
+			return nil, err
+		}
+		ids, err := p.joinFiles(ctx, files, most)
 		if err != nil {
 			return nil, err
 		}
@@ -184,15 +172,7 @@ func arrayName(files []string) string {
 	return name
 }
 
-// joined reads the arrays of the files that a name stands for, one below the other.
-func (p storage) joined(ctx context.Context, name string, most int64) (*npy.Array, error) {
-	files, _, err := p.list(name)
-	if err != nil {
-		return nil, err
-	}
-	return p.joinFiles(ctx, files, most)
-}
-
+// joinFiles reads the arrays of files, one below the other.
 func (p storage) joinFiles(ctx context.Context, files []string, most int64) (*npy.Array, error) {
 	var all *npy.Array
 	for _, name := range files {
@@ -238,15 +218,12 @@ type csvFile struct {
 type csvMark struct{ offset, line int64 }
 
 // read implements rowFile.
-func (f *csvFile) read(ctx context.Context, dst []float64, lo int) error {
-	if err := f.readFrom(ctx, dst, lo); err != nil {
-		f.in = nil
-		return err
-	}
-	return nil
-}
-
-func (f *csvFile) readFrom(ctx context.Context, dst []float64, lo int) error {
+func (f *csvFile) read(ctx context.Context, dst []float64, lo int) (err error) {
+	defer func() {
+		if err != nil {
+			f.in = nil
+		}
+	}()
 	if at := lo / markEvery * markEvery; f.in == nil || lo < f.next || f.next < at {
 		mark := f.marks[lo/markEvery]
 		f.in = plainRecords(io.NewSectionReader(f.file, mark.offset, math.MaxInt64-mark.offset), f.name, f.comma)
@@ -369,7 +346,7 @@ func (f *tableRows) read(ctx context.Context, dst []float64, lo int) error {
 		}
 		for i, v := range f.buf {
 			if bad(v) {
-				return notFiniteIn(f.name, lo+i, column, f.file.Columns()[column], v)
+				return notFinite(f.name, lo+i, place(column, f.file.Columns()[column]), v)
 			}
 			dst[i*d+j] = v
 		}
@@ -406,86 +383,81 @@ func (p storage) formatsByRange(ctx context.Context, source string, names []stri
 			t = c.table(source)
 			t.far, t.files = b, names
 		}
-		if err := t.fillFromFormat(ctx, name, names[0], f, c, most); err != nil {
-			return nil, err
+		// Its targets and names of rows are read, its features later.
+		fail := func(remedy, format string, a ...any) (*table, error) {
+			return nil, &Error{File: name, Problem: fmt.Sprintf(format, a...), Remedy: remedy}
+		}
+		n, width := f.Len(), len(c.target)
+		for _, j := range c.features {
+			if f.IsText(j) {
+				return fail("code words as numbers, name a column of row names as the ID, or leave the column out", "column %s is text", quote(c.header[j]))
+			}
+		}
+		text := width == 1 && f.IsText(c.target[0])
+		switch {
+		case n == 0:
+			return fail("add data, or leave the file out", "there are no rows")
+		case width != len(t.targets) || t.n > 0 && (c.id < 0) != (t.ids == nil):
+			return fail("give all files the same columns", "the target or the ID column of %s is missing", names[0])
+		case t.n > 0 && width > 0 && text != (t.words != nil):
+			return fail("write all of them as numbers, or all of them as words", "its targets are not of the kind of those of %s", names[0])
+		case most > 0 && float64(t.n+n)*rowBytes(width) > float64(most):
+			return fail("give fewer rows, or allow more memory", "the targets up to here take more than the %d bytes of memory that may be used", most)
+		}
+		if text {
+			words, err := inPieces(n, func(dst []string, lo int) error { return f.ReadText(ctx, dst, c.target[0], lo) })
+			if err != nil {
+				return nil, fileError(name, err)
+			}
+			for _, word := range words {
+				t.words = append(t.words, norm.NFC.String(word))
+			}
+		} else {
+			var y []float64
+			for k, j := range c.target {
+				if f.IsText(j) {
+					return fail("name targets that are numbers, or one of words", "column %s is text", quote(c.header[j]))
+				}
+				column, err := inPieces(n, func(dst []float64, lo int) error { return f.ReadFloats(ctx, dst, j, lo) })
+				if err != nil {
+					return nil, fileError(name, err)
+				}
+				if k == 0 {
+					y = make([]float64, n*width)
+				}
+				for i, v := range column {
+					if bad(v) {
+						return nil, notFinite(name, i, place(j, c.header[j]), v)
+					}
+					y[i*width+k] = v
+				}
+			}
+			if width > 0 {
+				t.y = append(t.y, y...)
+			}
+		}
+		t.n += n
+		switch {
+		case c.id < 0:
+		case f.IsText(c.id):
+			ids, err := inPieces(n, func(dst []string, lo int) error { return f.ReadText(ctx, dst, c.id, lo) })
+			if err != nil {
+				return nil, fileError(name, err)
+			}
+			t.ids = append(t.ids, ids...)
+		default:
+			numbers, err := inPieces(n, func(dst []float64, lo int) error { return f.ReadFloats(ctx, dst, c.id, lo) })
+			if err != nil {
+				return nil, fileError(name, err)
+			}
+			for _, v := range numbers {
+				t.ids = append(t.ids, strconv.FormatFloat(v, 'f', -1, 64))
+			}
 		}
 		b.add(&tableRows{name: name, file: f, features: c.features}, f.Len())
 	}
 	b.dim = len(t.columns)
 	return t, nil
-}
-
-// fillFromFormat appends the targets and names of the rows of a file.
-func (t *table) fillFromFormat(ctx context.Context, name, first string, f TableFile, c *columns, most int64) error {
-	fail := func(remedy, format string, a ...any) error {
-		return &Error{File: name, Problem: fmt.Sprintf(format, a...), Remedy: remedy}
-	}
-	n, width := f.Len(), len(c.target)
-	for _, j := range c.features {
-		if f.IsText(j) {
-			return fail("code words as numbers, name a column of row names as the ID, or leave the column out", "column %s is text", quote(c.header[j]))
-		}
-	}
-	text := width == 1 && f.IsText(c.target[0])
-	switch {
-	case n == 0:
-		return fail("add data, or leave the file out", "there are no rows")
-	case width != len(t.targets) || t.n > 0 && (c.id < 0) != (t.ids == nil):
-		return fail("give all files the same columns", "the target or the ID column of %s is missing", first)
-	case t.n > 0 && width > 0 && text != (t.words != nil):
-		return fail("write all of them as numbers, or all of them as words", "its targets are not of the kind of those of %s", first)
-	case most > 0 && float64(t.n+n)*rowBytes(width) > float64(most):
-		return fail("give fewer rows, or allow more memory", "the targets up to here take more than the %d bytes of memory that may be used", most)
-	}
-	if text {
-		words, err := inPieces(n, func(dst []string, lo int) error { return f.ReadText(ctx, dst, c.target[0], lo) })
-		if err != nil {
-			return fileError(name, err)
-		}
-		for _, word := range words {
-			t.words = append(t.words, norm.NFC.String(word))
-		}
-	} else {
-		var y []float64
-		for k, j := range c.target {
-			if f.IsText(j) {
-				return fail("name targets that are numbers, or one of words", "column %s is text", quote(c.header[j]))
-			}
-			column, err := inPieces(n, func(dst []float64, lo int) error { return f.ReadFloats(ctx, dst, j, lo) })
-			if err != nil {
-				return fileError(name, err)
-			}
-			if k == 0 {
-				y = make([]float64, n*width)
-			}
-			for i, v := range column {
-				if bad(v) {
-					return notFiniteIn(name, i, j, c.header[j], v)
-				}
-				y[i*width+k] = v
-			}
-		}
-		if width > 0 {
-			t.y = append(t.y, y...)
-		}
-	}
-	t.n += n
-	if c.id < 0 {
-		return nil
-	}
-	if f.IsText(c.id) {
-		ids, err := inPieces(n, func(dst []string, lo int) error { return f.ReadText(ctx, dst, c.id, lo) })
-		t.ids = append(t.ids, ids...)
-		return fileError(name, err)
-	}
-	numbers, err := inPieces(n, func(dst []float64, lo int) error { return f.ReadFloats(ctx, dst, c.id, lo) })
-	if err != nil {
-		return fileError(name, err)
-	}
-	for _, v := range numbers {
-		t.ids = append(t.ids, strconv.FormatFloat(v, 'f', -1, 64))
-	}
-	return nil
 }
 
 // inPieces reads n values, and takes memory for them as they arrive.

@@ -36,7 +36,11 @@ type Set struct {
 	lo, hi   float64   // range of x for images
 	files    []string  // that File stands for; nil where it is one
 
-	once spanOnce // of images of real numbers that are read where they are needed
+	once struct { // range of images of real numbers that are read where they are needed, found in one pass
+		sync.Mutex
+		known  bool
+		lo, hi float64
+	}
 
 	labelFile string // file of the labels, where it is not File
 }
@@ -197,13 +201,6 @@ func (s *Set) ReadImage(ctx context.Context, pos int) ([]byte, error) {
 	}
 	lo, hi, err := s.span(ctx)
 	return greyLevels(x, lo, hi), err
-}
-
-// A spanOnce is the range of numbers that was found in one pass over them.
-type spanOnce struct {
-	sync.Mutex
-	known  bool
-	lo, hi float64
 }
 
 // span returns the range of the numbers of images.

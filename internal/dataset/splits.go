@@ -11,16 +11,11 @@ import (
 	"github.com/funcgp/funcgp/internal/inputfile"
 )
 
-// splitsPath returns the path of the splits of FILE.csv.
-func splitsPath(csvPath string) string {
-	stem, _ := csvStem(csvPath)
-	return stem + ".splits.csv"
-}
-
-// readSplit reads split k from the splits file beside csvPath. It returns the
+// readSplit reads split k from the splits file beside csvPath, FILE.splits.csv. It returns the
 // rows of each part, ascending. n is the number of rows in the CSV file.
 func readSplit(ctx context.Context, csvPath string, k, n int) (map[string][]int, error) {
-	path := splitsPath(csvPath)
+	stem, _ := csvStem(csvPath)
+	path := stem + ".splits.csv"
 	f, err := inputfile.Open(ctx, path)
 	if interrupted(err) {
 		return nil, err
@@ -35,6 +30,7 @@ func readSplit(ctx context.Context, csvPath string, k, n int) (map[string][]int,
 	return readSplits(f, path, k, n)
 }
 
+// readSplits reads the lines split,row,part of a file, and keeps those of split k.
 func readSplits(r io.Reader, name string, k, n int) (map[string][]int, error) {
 	in := newRecords(r, name)
 	header, err := in.next()
@@ -46,7 +42,7 @@ func readSplits(r io.Reader, name string, k, n int) (map[string][]int, error) {
 	}
 	parts := map[string][]int{}
 	seen := make([]bool, n)
-	others := map[int]bool{}
+	var others []int
 	for {
 		rec, err := in.next()
 		if err == io.EOF {
@@ -58,71 +54,45 @@ func readSplits(r io.Reader, name string, k, n int) (map[string][]int, error) {
 		if len(rec) != 3 {
 			return nil, &Error{File: name, Line: in.line(0), Problem: fmt.Sprintf("%d fields, want split,row,part", len(rec))}
 		}
-		split, row, part, err := in.splitLine(rec, n)
-		if err != nil {
-			return nil, err
+		fail := func(j int, problem, remedy string) (map[string][]int, error) {
+			return nil, &Error{File: name, Line: in.line(j), Place: place(j, ""), Problem: problem, Remedy: remedy}
 		}
-		if split != k {
-			others[split] = true
+		split, noSplit := strconv.Atoi(strings.TrimSpace(rec[0]))
+		row, noRow := strconv.Atoi(strings.TrimSpace(rec[1]))
+		part := strings.TrimSpace(rec[2])
+		switch {
+		case noSplit != nil || split < 0:
+			return fail(0, quote(rec[0])+" is not a split number", "write 0 or more")
+		case noRow != nil || row < 0:
+			return fail(1, quote(rec[1])+" is not a row number", "write the 0-based row of the data file")
+		case row >= n:
+			return fail(1, fmt.Sprintf("row %d is past the end: the data have rows 0 to %d", row, n-1), "take both files from the same source")
+		case part != "train" && part != "valid" && part != "test":
+			return fail(2, quote(rec[2])+" is not a part", "write train, valid or test")
+		case split != k:
+			if !slices.Contains(others, split) {
+				others = append(others, split)
+			}
 			continue
-		}
-		if seen[row] {
+		case seen[row]:
 			return nil, &Error{File: name, Line: in.line(1), Problem: fmt.Sprintf("row %d is in split %d twice", row, k), Remedy: "list each row once"}
 		}
 		seen[row] = true
 		parts[part] = append(parts[part], row)
 	}
-	if len(parts["train"]) == 0 {
-		return nil, noSplit(name, k, parts, others)
-	}
-	for _, rows := range parts {
-		slices.Sort(rows)
+	switch {
+	case len(parts) > 0 && len(parts["train"]) == 0:
+		return nil, &Error{File: name, Problem: fmt.Sprintf("split %d has no training rows", k), Remedy: "choose another split"}
+	case len(parts) == 0 && len(others) == 0:
+		return nil, &Error{File: name, Problem: fmt.Sprintf("there is no split %d", k), Remedy: "the file has no rows"}
+	case len(parts) == 0:
+		slices.Sort(others)
+		return nil, &Error{File: name, Problem: fmt.Sprintf("there is no split %d", k), Remedy: "choose from " + listOf(others, strconv.Itoa)}
 	}
 	// An empty part must not be nil, which would mean the whole file.
-	for _, p := range []string{"valid", "test"} {
-		if parts[p] == nil {
-			parts[p] = []int{}
-		}
+	for _, p := range []string{"train", "valid", "test"} {
+		parts[p] = append([]int{}, parts[p]...)
+		slices.Sort(parts[p])
 	}
 	return parts, nil
-}
-
-// splitLine reads the split, row and part of one line.
-func (in *records) splitLine(rec []string, n int) (split, row int, part string, err error) {
-	fail := func(j int, problem, remedy string) (int, int, string, error) {
-		return 0, 0, "", &Error{File: in.name, Line: in.line(j), Place: fmt.Sprintf("column %d", j+1), Problem: problem, Remedy: remedy}
-	}
-	split, err = strconv.Atoi(strings.TrimSpace(rec[0]))
-	if err != nil || split < 0 {
-		return fail(0, quote(rec[0])+" is not a split number", "write 0 or more")
-	}
-	row, err = strconv.Atoi(strings.TrimSpace(rec[1]))
-	if err != nil || row < 0 {
-		return fail(1, quote(rec[1])+" is not a row number", "write the 0-based row of the data file")
-	}
-	if row >= n {
-		return fail(1, fmt.Sprintf("row %d is past the end: the data have rows 0 to %d", row, n-1), "take both files from the same source")
-	}
-	switch part = strings.TrimSpace(rec[2]); part {
-	case "train", "valid", "test":
-		return split, row, part, nil
-	}
-	return fail(2, quote(rec[2])+" is not a part", "write train, valid or test")
-}
-
-// noSplit returns the error for a split that has no training rows.
-func noSplit(name string, k int, parts map[string][]int, others map[int]bool) error {
-	if len(parts) > 0 {
-		return &Error{File: name, Problem: fmt.Sprintf("split %d has no training rows", k), Remedy: "choose another split"}
-	}
-	have := make([]int, 0, len(others))
-	for s := range others {
-		have = append(have, s)
-	}
-	slices.Sort(have)
-	e := &Error{File: name, Problem: fmt.Sprintf("there is no split %d", k), Remedy: "choose from " + list(have)}
-	if len(have) == 0 {
-		e.Remedy = "the file has no rows"
-	}
-	return e
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"gonum.org/v1/gonum/mat"
 )
@@ -68,62 +69,40 @@ func (s *Set) Select(o *SelectOptions) (*Subset, error) {
 	if o == nil {
 		o = &SelectOptions{}
 	}
-	if o.Count < 0 || o.Count > 0 && o.Rows != nil {
-		return nil, s.errorf("ask for a positive count of rows or a list of rows, not both", "count of rows %d", o.Count)
+	fail := func(remedy, format string, a ...any) (*Subset, error) {
+		return nil, &Error{File: s.File, Problem: fmt.Sprintf(format, a...), Remedy: remedy}
 	}
-	if s.Len() == 0 {
-		return nil, s.errorf("name data that have them", "there are no %s rows in these data", s.Part)
+	switch {
+	case o.Count < 0 || o.Count > 0 && o.Rows != nil:
+		return fail("ask for a positive count of rows or a list of rows, not both", "count of rows %d", o.Count)
+	case s.Len() == 0:
+		return fail("name data that have them", "there are no %s rows in these data", s.Part)
+	case o.Classes != nil && s.Labels == nil && s.Labelled():
+		return fail("leave the classes out", "classes asked for, but the targets are real numbers")
 	}
-	if err := s.checkClasses(o.Classes); err != nil {
-		return nil, err
-	}
-	var pos []int
-	var err error
-	if o.Rows != nil {
-		pos, err = s.listed(o)
-	} else {
-		pos, err = s.kept(o)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return s.subset(pos, o.Classes), nil
-}
-
-func (s *Set) errorf(remedy, format string, a ...any) *Error {
-	return &Error{File: s.File, Problem: fmt.Sprintf(format, a...), Remedy: remedy}
-}
-
-// checkClasses looks for repeated and unknown classes.
-func (s *Set) checkClasses(classes []int) error {
-	if classes == nil {
-		return nil
-	}
-	if s.Labels == nil {
-		if !s.Labelled() {
-			return nil
-		}
-		return s.errorf("leave the classes out", "classes asked for, but the targets are real numbers")
-	}
-	known := s.known
-	if known == nil {
-		known = distinct(s.Labels)
-	}
-	for i, c := range classes {
-		if slices.Contains(classes[:i], c) {
-			return s.errorf("name each class once", "class %s is in the list of classes twice", s.ClassName(c))
-		}
-		if _, ok := slices.BinarySearch(known, c); !ok {
-			return s.errorf("choose from these", "class %s is not in the data, which have classes %s", s.ClassName(c), s.classList(known))
-		}
-	}
-	return nil
-}
-
-// kept returns the first o.Count positions of the selected classes.
-func (s *Set) kept(o *SelectOptions) ([]int, error) {
 	keep := func(p int) bool {
 		return o.Classes == nil || s.Labels == nil || slices.Contains(o.Classes, s.Labels[p])
+	}
+	if o.Classes != nil && s.Labels != nil {
+		known := s.known
+		if known == nil {
+			known = distinct(s.Labels)
+		}
+		for i, c := range o.Classes {
+			if slices.Contains(o.Classes[:i], c) {
+				return fail("name each class once", "class %s is in the list of classes twice", s.ClassName(c))
+			}
+			if _, ok := slices.BinarySearch(known, c); !ok {
+				return fail("choose from these", "class %s is not in the data, which have classes %s", s.ClassName(c), s.classList(known))
+			}
+		}
+	}
+	if o.Rows != nil {
+		pos, err := s.listed(o, keep)
+		if err != nil {
+			return nil, err
+		}
+		return s.subset(pos, o.Classes), nil
 	}
 	n := 0
 	for p := range s.Len() {
@@ -131,40 +110,37 @@ func (s *Set) kept(o *SelectOptions) ([]int, error) {
 			n++
 		}
 	}
+	of := ""
+	if o.Classes != nil {
+		of = " of the classes " + s.classList(o.Classes)
+	}
+	switch {
+	case n == 0:
+		return fail("choose other classes", "no %s row has a class in %s", s.Part, s.classList(o.Classes))
+	case o.Count > n:
+		return fail("ask for fewer", "%d %s rows asked for, but there are %d%s", o.Count, s.Part, n, of)
+	case o.Count > 0:
+		n = o.Count
+	}
 	pos := make([]int, 0, n)
-	for p := range s.Len() {
+	for p := 0; len(pos) < n; p++ {
 		if keep(p) {
 			pos = append(pos, p)
 		}
 	}
-	switch {
-	case len(pos) == 0:
-		return nil, s.errorf("choose other classes", "no %s row has a class in %s", s.Part, s.classList(o.Classes))
-	case o.Count > len(pos):
-		return nil, s.errorf("ask for fewer", "%d %s rows asked for, but there are %d%s", o.Count, s.Part, len(pos), s.ofClasses(o.Classes))
-	case o.Count > 0:
-		pos = pos[:o.Count:o.Count]
-	}
-	return pos, nil
-}
-
-func (s *Set) ofClasses(classes []int) string {
-	if classes == nil {
-		return ""
-	}
-	return " of the classes " + s.classList(classes)
+	return s.subset(pos, o.Classes), nil
 }
 
 // classList formats classes as 4,9 or setosa,virginica and cuts a long list.
 func (s *Set) classList(classes []int) string {
 	if s.Names == nil {
-		return list(classes)
+		return listOf(classes, strconv.Itoa)
 	}
 	return listOf(classes, s.ClassName)
 }
 
-// listed returns the positions of o.Rows.
-func (s *Set) listed(o *SelectOptions) ([]int, error) {
+// listed returns the positions of o.Rows, of which each must be one to keep.
+func (s *Set) listed(o *SelectOptions, keep func(pos int) bool) ([]int, error) {
 	if len(o.Rows) == 0 {
 		return nil, &Error{File: o.From, Problem: "the list of rows is empty", Remedy: "name at least one row"}
 	}
@@ -184,7 +160,7 @@ func (s *Set) listed(o *SelectOptions) ([]int, error) {
 		if seen[p] {
 			return nil, fail("is listed twice")
 		}
-		if o.Classes != nil && s.Labels != nil && !slices.Contains(o.Classes, s.Labels[p]) {
+		if !keep(p) {
 			return nil, fail(fmt.Sprintf("has label %s, which is not one of the classes %s", s.ClassName(s.Labels[p]), s.classList(o.Classes)))
 		}
 		seen[p] = true

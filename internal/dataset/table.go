@@ -1,7 +1,6 @@
 package dataset
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -50,20 +49,6 @@ type columns struct {
 	header           []string
 	features, target []int
 	id               int // -1 where there is none
-}
-
-func readCSVFile(ctx context.Context, path string, l layout, most int64) (*table, error) {
-	f, err := openFile(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	g := storage{}.guess(ctx, []string{path})
-	if err := g.plan(path, l.width(), false, most); err != nil {
-		return nil, err
-	}
-	l.rows = g.rows
-	return readCSV(f, path, l, most)
 }
 
 // readCSV reads a header line and rows, which may take at most the given bytes of
@@ -162,7 +147,7 @@ func (c *columns) table(name string) *table {
 	return t
 }
 
-// add appends a record to all but the number of rows.
+// add appends a record to all but the number of rows. The first target says whether all are words.
 func (t *table) add(in *records, rec []string, c *columns, words map[string]string) error {
 	for _, j := range c.features {
 		v, err := in.number(j, c.header[j], rec[j])
@@ -174,42 +159,34 @@ func (t *table) add(in *records, rec []string, c *columns, words map[string]stri
 		}
 	}
 	for _, j := range c.target {
-		if err := t.addTarget(in, j, c, rec[j], words); err != nil {
+		field := strings.TrimSpace(rec[j])
+		word := len(c.target) == 1 && isWord(field, in.Comma)
+		if t.n > 0 && field != "" && word != (t.words != nil) && (word || numbers([]string{field}, in.Comma) == 1) {
+			kind, others := "is a number", "words"
+			if word {
+				kind, others = "is not a number", "numbers"
+			}
+			return &Error{File: in.name, Line: in.line(j), Place: place(j, c.header[j]), Problem: fmt.Sprintf("%s %s, but the targets above it are %s", quote(field), kind, others),
+				Remedy: "write all of them as numbers, or all of them as words"}
+		}
+		if word {
+			field = norm.NFC.String(field)
+			if _, ok := words[field]; !ok {
+				field = strings.Clone(field)
+				words[field] = field
+			}
+			t.words = append(t.words, words[field])
+			continue
+		}
+		v, err := in.number(j, c.header[j], field)
+		if err != nil {
 			return err
 		}
+		t.y = append(t.y, v)
 	}
 	if c.id >= 0 {
 		t.ids = append(t.ids, strings.Clone(strings.TrimSpace(rec[c.id]))) // rec keeps the whole line
 	}
-	return nil
-}
-
-// addTarget appends one target. The first one says whether all are words.
-func (t *table) addTarget(in *records, j int, c *columns, field string, words map[string]string) error {
-	field = strings.TrimSpace(field)
-	word := len(c.target) == 1 && isWord(field, in.Comma)
-	if t.n > 0 && field != "" && word != (t.words != nil) && (word || allNumbers([]string{field}, in.Comma)) {
-		kind, others := "is a number", "words"
-		if word {
-			kind, others = "is not a number", "numbers"
-		}
-		return &Error{File: in.name, Line: in.line(j), Place: place(j, c.header[j]), Problem: fmt.Sprintf("%s %s, but the targets above it are %s", quote(field), kind, others),
-			Remedy: "write all of them as numbers, or all of them as words"}
-	}
-	if word {
-		field = norm.NFC.String(field)
-		if _, ok := words[field]; !ok {
-			field = strings.Clone(field)
-			words[field] = field
-		}
-		t.words = append(t.words, words[field])
-		return nil
-	}
-	v, err := in.number(j, c.header[j], field)
-	if err != nil {
-		return err
-	}
-	t.y = append(t.y, v)
 	return nil
 }
 
@@ -221,26 +198,51 @@ func trimAll(fields []string) []string {
 	return out
 }
 
-// find returns the columns of a file with this header.
+// find returns the columns of a file with this header: like those of another table, or as the layout
+// says. The targets are the column named so, else those in a list, else the last that is not the ID.
 func (l *layout) find(name string, header []string, comma rune) (*columns, error) {
-	if err := checkHeader(name, header, comma); err != nil {
-		return nil, err
+	fail := func(remedy, format string, a ...any) (*columns, error) {
+		return nil, &Error{File: name, Line: 1, Problem: fmt.Sprintf(format, a...), Remedy: remedy}
+	}
+	if numbers(header, comma) == len(header) {
+		return fail("begin the file with a header line", "numbers where the column names should be")
+	}
+	seen := map[string]int{}
+	for j, h := range header {
+		if i, ok := seen[h]; ok {
+			return fail("rename one", "columns %d and %d have the same name %s", i+1, j+1, quote(h))
+		}
+		seen[h] = j
 	}
 	if l.like != nil {
 		return l.findLike(name, header)
 	}
 	if len(header) < 2 {
-		return nil, &Error{File: name, Line: 1, Problem: "one column only", Remedy: "give at least one feature and a target, separated by commas, semicolons or tabs"}
+		return fail("give at least one feature and a target, separated by commas, semicolons or tabs", "one column only")
 	}
 	c := &columns{header: header, id: -1}
-	var err error
 	if l.id != "" {
-		if c.id, err = column(name, header, l.id); err != nil {
-			return nil, err
+		if c.id = slices.Index(header, l.id); c.id < 0 {
+			return fail("choose from "+QuoteList(header), "there is no column %s", quote(l.id))
 		}
 	}
-	if c.target, err = l.findTargets(name, header, c.id); err != nil {
-		return nil, err
+	if j := slices.Index(header, l.target); l.target != "" && j >= 0 && j != c.id {
+		c.target = []int{j}
+	} else if last := len(header) - 1; l.target == "" && last != c.id {
+		c.target = []int{last}
+	} else if l.target == "" {
+		c.target = []int{last - 1}
+	} else {
+		for field := range strings.SplitSeq(l.target, ",") {
+			j := slices.Index(header, strings.TrimSpace(field))
+			if j < 0 {
+				return fail("choose from "+QuoteList(header), "there is no column %s", quote(strings.TrimSpace(field)))
+			}
+			if j == c.id || slices.Contains(c.target, j) {
+				return fail("name each column once", "column %s is asked for twice, as a target and as a target or the ID", quote(header[j]))
+			}
+			c.target = append(c.target, j)
+		}
 	}
 	for j := range header {
 		if j != c.id && !slices.Contains(c.target, j) {
@@ -248,35 +250,9 @@ func (l *layout) find(name string, header []string, comma rune) (*columns, error
 		}
 	}
 	if len(c.features) == 0 {
-		return nil, &Error{File: name, Line: 1, Problem: "no column is left for the features", Remedy: "name fewer targets"}
+		return fail("name fewer targets", "no column is left for the features")
 	}
 	return c, nil
-}
-
-// findTargets returns the target columns: the one named so, else those in a list,
-// else the last that is not the ID.
-func (l *layout) findTargets(name string, header []string, id int) ([]int, error) {
-	if l.target == "" {
-		if last := len(header) - 1; last != id {
-			return []int{last}, nil
-		}
-		return []int{len(header) - 2}, nil
-	}
-	if j := slices.Index(header, l.target); j >= 0 && j != id {
-		return []int{j}, nil
-	}
-	var targets []int
-	for field := range strings.SplitSeq(l.target, ",") {
-		j, err := column(name, header, strings.TrimSpace(field))
-		if err != nil {
-			return nil, err
-		}
-		if j == id || slices.Contains(targets, j) {
-			return nil, &Error{File: name, Line: 1, Problem: fmt.Sprintf("column %s is asked for twice, as a target and as a target or the ID", quote(header[j])), Remedy: "name each column once"}
-		}
-		targets = append(targets, j)
-	}
-	return targets, nil
 }
 
 // findLike returns the columns of a file that has those of another table.
@@ -314,31 +290,6 @@ func (l *layout) findLike(name string, header []string) (*columns, error) {
 		return fail(remedy, "column %s is not in %s", quote(h), l.like.file)
 	}
 	return c, nil
-}
-
-// checkHeader refuses a file without column names.
-func checkHeader(name string, header []string, comma rune) error {
-	fail := func(problem, remedy string) error {
-		return &Error{File: name, Line: 1, Problem: problem, Remedy: remedy}
-	}
-	if allNumbers(header, comma) {
-		return fail("numbers where the column names should be", "begin the file with a header line")
-	}
-	seen := map[string]int{}
-	for j, h := range header {
-		if i, ok := seen[h]; ok {
-			return fail(fmt.Sprintf("columns %d and %d have the same name %s", i+1, j+1, quote(h)), "rename one")
-		}
-		seen[h] = j
-	}
-	return nil
-}
-
-func column(name string, header []string, want string) (int, error) {
-	if j := slices.Index(header, want); j >= 0 {
-		return j, nil
-	}
-	return 0, &Error{File: name, Line: 1, Problem: "there is no column " + quote(want), Remedy: "choose from " + QuoteList(header)}
 }
 
 // QuoteList quotes the first names of a list.
