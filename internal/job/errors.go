@@ -60,3 +60,18 @@ func IsFull(err error) bool {
 
 // A FlagPath is a flag that names a file.
 type FlagPath struct{ Flag, Path string }
+
+// Exclusive is the usage error of flags of which more than one is given; nil for none.
+func Exclusive(given func(flag string) bool, names ...string) error {
+	first := ""
+	for _, name := range names {
+		switch {
+		case !given(name):
+		case first != "":
+			return Usagef("--%s and --%s exclude each other", first, name)
+		default:
+			first = name
+		}
+	}
+	return nil
+}

@@ -42,9 +42,27 @@ func OpenAutoencoder(ctx context.Context, c *job.Job, f *Flags, src AutoencoderS
 	m := &Model{Name: src.Name, Meta: &Metadata{}}
 	var err error
 	if src.Build == nil {
-		if m, err = readAutoencoder(ctx, c, f, src.Decoder); err != nil {
+		if m, err = ReadModel(ctx, c, &f.Model); err != nil {
 			return nil, err
 		}
+		net, err := m.Net.WithHead(network.KeepHead)
+		if err != nil {
+			return nil, err
+		}
+		if src.Decoder != "" {
+			second, err := network.ReadONNXFile(ctx, src.Decoder, &network.ReadOptions{Head: network.KeepHead, MaxMemory: f.Limits.Memory})
+			if err != nil {
+				return nil, modelError(src.Decoder, err)
+			}
+			metadata := net.Metadata()
+			joined, code, err := network.Join(net, second)
+			if err != nil {
+				return nil, fmt.Errorf("%s and %s: %w", m.Name, src.Decoder, err)
+			}
+			metadata[KeyCode] = code
+			net = joined.WithMetadata(metadata)
+		}
+		m = m.Trained(net)
 	}
 	d, err := openData(ctx, c, &f.Data, &Model{Meta: m.Meta}, f.Limits.Memory)
 	if err != nil {
@@ -71,39 +89,6 @@ func OpenAutoencoder(ctx context.Context, c *job.Job, f *Flags, src AutoencoderS
 		return nil, err
 	}
 	return &Problem{Model: m, Task: t, Examples: &Examples{Data: d, Train: rows, classes: classes, Scaling: &Scaling{}}, Limits: f.Limits, flags: f}, nil
-}
-
-// readAutoencoder reads the model, and the decoder after it if that is not "".
-func readAutoencoder(ctx context.Context, c *job.Job, f *Flags, decoder string) (*Model, error) {
-	m, err := ReadModel(ctx, c, &f.Model)
-	if err != nil {
-		return nil, err
-	}
-	net, err := m.Net.WithHead(network.KeepHead)
-	if err != nil {
-		return nil, err
-	}
-	if decoder == "" {
-		return m.Trained(net), nil
-	}
-	second, err := network.ReadONNXFile(ctx, decoder, &network.ReadOptions{Head: network.KeepHead, MaxMemory: f.Limits.Memory})
-	if err != nil {
-		return nil, modelError(decoder, err)
-	}
-	metadata := net.Metadata()
-	net, code, err := network.Join(net, second)
-	if err != nil {
-		return nil, fmt.Errorf("%s and %s: %w", m.Name, decoder, err)
-	}
-	metadata[KeyCode] = code
-	return m.Trained(net.WithMetadata(metadata)), nil
-}
-
-// WithNetwork returns the problem with another network of the same inputs.
-func (p *Problem) WithNetwork(net *network.Network) *Problem {
-	q := *p
-	q.Model = p.Model.Trained(net)
-	return &q
 }
 
 // AutoencoderMetadata says what an autoencoder was trained on, by which command line, and

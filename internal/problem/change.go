@@ -111,7 +111,9 @@ func (p *Problem) changedRows(d *dataset.Data, rows []int, flag string) (*Proble
 func (p *Problem) WithRows(ctx context.Context, c *job.Job, name, index string) (q *Problem, inside bool, err error) {
 	const flag = "--append"
 	f := p.flags.Data
-	same := !p.Saved.Header.Inputs && sameName(name, f.Name)
+	own, err := filepath.Abs(f.Name)
+	other, also := filepath.Abs(name)
+	same := !p.Saved.Header.Inputs && err == nil && also == nil && own == other
 	d := p.Examples.Data
 	added := d
 	if !same {
@@ -119,13 +121,27 @@ func (p *Problem) WithRows(ctx context.Context, c *job.Job, name, index string) 
 		if added, err = openData(ctx, c, &f, p.Model, p.Limits.Memory); err != nil {
 			return nil, false, err
 		}
-		if err := p.like(added, name); err != nil {
-			return nil, false, err
+		switch {
+		case d.Images() != added.Images() || !slices.Equal(added.Shape, d.Shape) && d.Images():
+			return nil, false, job.FullErrorf("--append %s: a row has the shape %v, but those of %s have %v; give rows like these", name, added.Shape, d.Source, d.Shape)
+		case !slices.Equal(added.Columns, d.Columns):
+			return nil, false, job.FullErrorf("--append %s: its columns are %s, but those of %s are %s; give rows like these, with --target and --id where the columns are not told apart", name, dataset.QuoteList(added.Columns), d.Source, dataset.QuoteList(d.Columns))
+		case (added.Names != nil) != (d.Names != nil) || p.Task.Classes != nil && !added.IntegerLabels:
+			return nil, false, job.FullErrorf("--append %s: its labels are of another kind than those of %s; write both in one way", name, d.Source)
+		case (added.Train.IDs != nil) != (d.Train.IDs != nil):
+			return nil, false, job.FullErrorf("--append %s: either its rows or those of %s have no names; give both an --id, or neither", name, d.Source)
 		}
 	}
-	o := &dataset.SelectOptions{}
-	if o.Classes, err = p.classesOf(added); err != nil {
-		return nil, false, err
+	o := &dataset.SelectOptions{Classes: p.Examples.classes}
+	if d.Names != nil && o.Classes != nil { // other data may number them in another way
+		o.Classes = nil
+		for _, k := range p.Examples.classes {
+			i, ok := slices.BinarySearch(added.Names, d.Names[k])
+			if !ok {
+				return nil, false, job.FullErrorf("--append: %s does not know the class %s; give --class-names", added.Source, d.Names[k])
+			}
+			o.Classes = append(o.Classes, i)
+		}
 	}
 	if index != "" {
 		if o.Rows, err = dataset.ReadRows(ctx, index); err != nil {
@@ -163,46 +179,6 @@ func (p *Problem) WithRows(ctx context.Context, c *job.Job, name, index string) 
 	}
 	q, err = p.changedRows(d, all, flag)
 	return q, false, err
-}
-
-// sameName tells whether two names are of the same data.
-func sameName(a, b string) bool {
-	x, err := filepath.Abs(a)
-	y, also := filepath.Abs(b)
-	return err == nil && also == nil && x == y
-}
-
-// like returns an error unless other data have the inputs and targets of this problem.
-func (p *Problem) like(added *dataset.Data, name string) error {
-	d := p.Examples.Data
-	switch {
-	case d.Images() != added.Images() || !slices.Equal(added.Shape, d.Shape) && d.Images():
-		return job.FullErrorf("--append %s: a row has the shape %v, but those of %s have %v; give rows like these", name, added.Shape, d.Source, d.Shape)
-	case !slices.Equal(added.Columns, d.Columns):
-		return job.FullErrorf("--append %s: its columns are %s, but those of %s are %s; give rows like these, with --target and --id where the columns are not told apart", name, dataset.QuoteList(added.Columns), d.Source, dataset.QuoteList(d.Columns))
-	case (added.Names != nil) != (d.Names != nil) || p.Task.Classes != nil && !added.IntegerLabels:
-		return job.FullErrorf("--append %s: its labels are of another kind than those of %s; write both in one way", name, d.Source)
-	case (added.Train.IDs != nil) != (d.Train.IDs != nil):
-		return job.FullErrorf("--append %s: either its rows or those of %s have no names; give both an --id, or neither", name, d.Source)
-	}
-	return nil
-}
-
-// classesOf returns the classes whose rows are kept, as other data number them.
-func (p *Problem) classesOf(added *dataset.Data) ([]int, error) {
-	names := p.Examples.Data.Names
-	if names == nil || p.Examples.classes == nil {
-		return p.Examples.classes, nil
-	}
-	var out []int
-	for _, k := range p.Examples.classes {
-		i, ok := slices.BinarySearch(added.Names, names[k])
-		if !ok {
-			return nil, job.FullErrorf("--append: %s does not know the class %s; give --class-names", added.Source, names[k])
-		}
-		out = append(out, i)
-	}
-	return out, nil
 }
 
 // joined is WithRows of other data.

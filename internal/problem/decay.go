@@ -7,8 +7,6 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
-
-	"github.com/funcgp/funcgp/internal/par"
 )
 
 // setDecay sets the prior precision δ by the weight decay λ of the training, nil for
@@ -45,8 +43,10 @@ func (p *Problem) setDecay(ctx context.Context, decay *float64) error {
 		return nil
 	}
 	if t.NoiseFrom == fromDefault && p.Model.Net != nil {
-		f, err := p.outputs(ctx)
-		if err != nil {
+		f := mat.NewDense(n, p.Model.Outputs, nil)
+		if err := p.Model.forward(ctx, p.Examples, p.Examples.Train, func(lo int, part *mat.Dense) {
+			f.Slice(lo, lo+part.RawMatrix().Rows, 0, p.Model.Outputs).(*mat.Dense).Copy(part)
+		}); err != nil {
 			return err
 		}
 		if s := p.Examples.Scaling.meanSquare(f, p.Examples.Y); s > 0 {
@@ -60,14 +60,9 @@ func (p *Problem) setDecay(ctx context.Context, decay *float64) error {
 	noise := t.Noise / p.Examples.Scaling.noiseUnit(p.Model.Outputs) // the loss was that of the network's own outputs
 	t.Precision = float64(numbers) * lambda / (2 * noise)
 	t.PrecisionFrom = Origin(fmt.Sprintf("N·λ/(2σ²) = %d × %.4g / (2 × %.4g), from --weight-decay and a mean of squares", numbers, lambda, noise))
-	return p.decayInside(ctx, lambda, numbers, noise)
-}
-
-// decayInside decides where the loss was taken of a network that scales its outputs
-// itself: as they come out, or before, as where the scaling was added for the export. Of
-// the two precisions it takes the one at which the gradient is smaller.
-func (p *Problem) decayInside(ctx context.Context, lambda float64, numbers int, noise float64) error {
-	t, e := p.Task, p.Examples
+	// A network that scales its outputs itself may have had its loss taken as they come out, or before, as
+	// where the scaling was added for the export. The precision is the one at which the gradient is smaller.
+	e := p.Examples
 	if e.Scaling == nil || e.Scaling.scaleInside == 0 || p.Model.Net == nil {
 		return nil
 	}
@@ -87,25 +82,6 @@ func (p *Problem) decayInside(ctx context.Context, lambda float64, numbers int, 
 		t.PrecisionFrom = Origin(fmt.Sprintf("N·λ/(2σ²) = %d × %.4g / (2 × %.4g), from --weight-decay and a mean of squares before the network scales its outputs by %s", numbers, lambda, noise, strings.Join(e.Scaling.outputsInside, ", ")))
 	}
 	return nil
-}
-
-// outputs are those of the network on the training rows, N×C.
-func (p *Problem) outputs(ctx context.Context) (*mat.Dense, error) {
-	e, n := p.Examples, p.Examples.Train.Len()
-	f := mat.NewDense(n, p.Model.Outputs, nil)
-	for i := range par.Tiles(n, PredictRows) {
-		lo, hi := par.Bounds(i, n, PredictRows)
-		x, err := e.Inputs(ctx, e.Train, lo, hi)
-		if err != nil {
-			return nil, err
-		}
-		part, err := p.Model.Net.Forward(ctx, x)
-		if err != nil {
-			return nil, NamesOf(e.Train, lo, hi).ExplainError(err)
-		}
-		f.Slice(lo, hi, 0, p.Model.Outputs).(*mat.Dense).Copy(part)
-	}
-	return f, nil
 }
 
 // meanSquare is the mean of the squared differences of two matrices.

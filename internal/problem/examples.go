@@ -82,7 +82,11 @@ func Pixels(d *dataset.Data, pixels []byte) report.Picture {
 // Inducing linearizes the inducing examples by themselves, so that they are
 // bit for bit the same where a saved posterior is loaded.
 func (p *Problem) Inducing(ctx context.Context, positions []int) (*sparse.Inducing, error) {
-	x, err := p.Examples.inputsOf(ctx, p.Examples.Train, positions)
+	pos := make([]int, len(positions))
+	for i, r := range positions {
+		pos[i] = p.Examples.Train.Pos[r]
+	}
+	x, err := p.Examples.read(ctx, p.Examples.Train, pos)
 	if err != nil {
 		return nil, err
 	}
@@ -228,16 +232,6 @@ func (e *Examples) read(ctx context.Context, rows *dataset.Subset, pos []int) (*
 		return nil, job.Full(err)
 	}
 	return e.Scaled(x), nil
-}
-
-// inputsOf returns the inputs of the examples at these positions of some rows,
-// in the order of the positions.
-func (e *Examples) inputsOf(ctx context.Context, rows *dataset.Subset, at []int) (*mat.Dense, error) {
-	pos := make([]int, len(at))
-	for i, r := range at {
-		pos[i] = rows.Pos[r]
-	}
-	return e.read(ctx, rows, pos)
 }
 
 // Scaled scales inputs in place.

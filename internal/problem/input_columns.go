@@ -58,21 +58,29 @@ func (m *Model) withColumns(c *job.Job, f *ModelFlags, d *dataset.Data) (*Model,
 	}
 	net, err := m.Net.WithColumns(width, columns)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w; --input-columns NAME=COLUMNS says which columns of %s each input takes: %s", m.Name, trimmed(err), d.Source, sizes(inputs))
+		return nil, fmt.Errorf("%s: %w; --input-columns NAME=COLUMNS says which columns of %s each input takes: %s", m.Name, errors.New(strings.TrimPrefix(err.Error(), "network: ")), d.Source, sizes(inputs))
 	}
 	return m.Trained(net), nil
 }
-
-// trimmed is the text of an error of the network without the name of its package.
-func trimmed(err error) error { return errors.New(strings.TrimPrefix(err.Error(), "network: ")) }
 
 // columnList returns the positions of columns: names, ranges of names such as a:c, and
 // numbers counted from 0 and ranges of them such as 0-9.
 func columnList(text string, names []string) (list []int, err error) {
 	for _, item := range strings.Split(text, ",") {
-		from, to := slices.Index(names, item), 0
-		if to = from; from < 0 {
-			from, to = columnRange(item, names)
+		from := slices.Index(names, item)
+		to := from
+		if a, b, ok := strings.Cut(item, ":"); from < 0 && ok {
+			from, to = slices.Index(names, a), slices.Index(names, b)
+		} else if a, b, ok := strings.Cut(item, "-"); from < 0 {
+			if !ok {
+				b = a
+			}
+			var wrong [2]error
+			from, wrong[0] = strconv.Atoi(a)
+			to, wrong[1] = strconv.Atoi(b)
+			if errors.Join(wrong[:]...) != nil {
+				from = -1
+			}
 		}
 		if from < 0 || to < from || to >= len(names) {
 			return nil, fmt.Errorf("there is no column or range of columns %q", item)
@@ -82,25 +90,6 @@ func columnList(text string, names []string) (list []int, err error) {
 		}
 	}
 	return list, nil
-}
-
-// columnRange returns the first and last column of a range; −1 where it is none.
-func columnRange(item string, names []string) (from, to int) {
-	if a, b, ok := strings.Cut(item, ":"); ok {
-		return slices.Index(names, a), slices.Index(names, b)
-	}
-	a, b, ok := strings.Cut(item, "-")
-	if !ok {
-		b = a
-	}
-	from, err := strconv.Atoi(a)
-	if err != nil || from < 0 {
-		return -1, -1
-	}
-	if to, err = strconv.Atoi(b); err != nil {
-		return -1, -1
-	}
-	return from, to
 }
 
 // defaultColumns returns the columns of several inputs where nothing is given, and how they

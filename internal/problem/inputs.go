@@ -27,15 +27,8 @@ const mostListed = 1 << 20
 
 // Check refuses flags that are wrong without opening a file.
 func (s *RowFlags) Check(given func(flag string) bool) error {
-	first := ""
-	for _, name := range []string{"index", "test-index", "all", "input"} {
-		if !given(name) {
-			continue
-		}
-		if first != "" {
-			return job.Usagef("--%s and --%s exclude each other", first, name)
-		}
-		first = name
+	if err := job.Exclusive(given, "index", "test-index", "all", "input"); err != nil {
+		return err
 	}
 	if s.Invert != "" && s.Input == "" {
 		return job.Usagef("--invert is for --input")

@@ -137,11 +137,21 @@ func (m *Model) Trained(net *network.Network) *Model {
 	return &out
 }
 
-// withMetadata returns the model with other metadata.
-func (m *Model) withMetadata(meta *Metadata) *Model {
-	out := *m
-	out.Meta = meta
-	return &out
+// forward calls do with the network's outputs at tiles of rows, and the number of the first row of each.
+func (m *Model) forward(ctx context.Context, e *Examples, rows *dataset.Subset, do func(lo int, f *mat.Dense)) error {
+	for t := range par.Tiles(rows.Len(), PredictRows) {
+		lo, hi := par.Bounds(t, rows.Len(), PredictRows)
+		x, err := e.Inputs(ctx, rows, lo, hi)
+		if err != nil {
+			return err
+		}
+		f, err := m.Net.Forward(ctx, x)
+		if err != nil {
+			return NamesOf(rows, lo, hi).ExplainError(err)
+		}
+		do(lo, f)
+	}
+	return nil
 }
 
 // Score is the accuracy and the mean negative log likelihood of the network
@@ -153,22 +163,15 @@ func (m *Model) Score(ctx context.Context, p *Problem, rows *dataset.Subset, y *
 		return accuracy, nll, nil
 	}
 	right, sum := 0, 0.0
-	for t := range par.Tiles(rows.Len(), PredictRows) {
-		lo, hi := par.Bounds(t, rows.Len(), PredictRows)
-		x, err := p.Examples.Inputs(ctx, rows, lo, hi)
-		if err != nil {
-			return accuracy, nll, err
-		}
-		f, err := m.Net.Forward(ctx, x)
-		if err != nil {
-			return accuracy, nll, NamesOf(rows, lo, hi).ExplainError(err)
-		}
-		for i := range hi - lo {
+	if err := m.forward(ctx, p.Examples, rows, func(lo int, f *mat.Dense) {
+		for i := range f.RawMatrix().Rows {
 			sum -= p.Task.Likelihood.LogProb(y.RawRowView(lo+i), f.RawRowView(i))
 			if p.Task.Classes != nil && LargestClass(f.RawRowView(i)) == rows.Class[lo+i] {
 				right++
 			}
 		}
+	}); err != nil {
+		return accuracy, nll, err
 	}
 	if p.Task.Classes != nil {
 		accuracy = report.Float(float64(right) / float64(rows.Len()))

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
 )
@@ -257,8 +258,10 @@ func wantedClasses(f *DataFlags, m *Model, d *dataset.Data) (w wanted, err error
 		if err != nil {
 			return w, err
 		}
-		if err := allNamed(f, named, d); err != nil {
-			return w, err
+		for k, name := range d.Names { // without --classes the words are all the classes
+			if named != nil && f.classList == nil && !slices.Contains(named, k) {
+				return w, fmt.Errorf("--class-names %s: %s has rows of the class %s too; name it, or keep some classes with --classes", f.ClassNameText, d.Source, name)
+			}
 		}
 		switch {
 		case w.classes == nil:
@@ -281,20 +284,6 @@ func wantedClasses(f *DataFlags, m *Model, d *dataset.Data) (w wanted, err error
 	return w, nil
 }
 
-// allNamed refuses --class-names without a word of the data: without --classes they
-// are all the classes.
-func allNamed(f *DataFlags, named []int, d *dataset.Data) error {
-	if named == nil || f.classList != nil {
-		return nil
-	}
-	for k, name := range d.Names {
-		if !slices.Contains(named, k) {
-			return fmt.Errorf("--class-names %s: %s has rows of the class %s too; name it, or keep some classes with --classes", f.ClassNameText, d.Source, name)
-		}
-	}
-	return nil
-}
-
 // classText formats labels of the data.
 func classText(labels []int, d *dataset.Data) string {
 	if d.Names == nil {
@@ -307,18 +296,77 @@ func classText(labels []int, d *dataset.Data) string {
 	return JoinNames(names)
 }
 
-// nameClasses gives the classes of the task their names: those of the data, else
-// those wanted.
-func (t *Task) nameClasses(w wanted, m *Model, d *dataset.Data) error {
-	switch {
-	case d.Names != nil:
-		for _, k := range t.Classes {
-			t.Names = append(t.Names, d.Train.ClassName(k))
+// NameOf is the name of the class of a label of the data, "" for none.
+func (p *Problem) NameOf(label report.Float) string {
+	if p.Task.Classes == nil || !label.Finite() {
+		return ""
+	}
+	return p.Task.Name(int(label))
+}
+
+// LabelName is the name of the label of row i of a subset, "" for none. Of a row among
+// the others of --outputs it is that of its own class.
+func (p *Problem) LabelName(rows *dataset.Subset, i int) string {
+	name := p.NameOf(report.Float(Label(rows, i)))
+	if own := p.Task.OwnClass(rows, i); own != "" {
+		return fmt.Sprintf("%s (%s)", own, name)
+	}
+	return name
+}
+
+// TrainingRows names the training rows in reports.
+func (p *Problem) TrainingRows() report.Rows {
+	train := p.Examples.Train
+	r := report.Rows{Index: train.Rows, ID: train.IDs, Classes: p.Task.Labels(), ClassNames: p.Task.Names}
+	if train.Set.Width() == 1 {
+		r.Label = Labels(train)
+		for i := range r.Label {
+			if p.Task.Grouping != nil {
+				r.LabelNames = append(r.LabelNames, p.LabelName(train, i))
+			}
 		}
-	case w.names != nil && len(w.names) != len(t.Classes):
-		return fmt.Errorf("%d names of classes (%s), but %s tells %d apart; give --class-names one for each", len(w.names), job.Cut(JoinNames(w.names), 40), m.Name, len(t.Classes))
-	default:
-		t.Names = w.names
+	} else {
+		r.Targets, r.Width = train.Targets, train.Set.Width()
+	}
+	return r
+}
+
+// OutputNames are the names of the outputs where there is a target column for each.
+func (p *Problem) OutputNames() []string {
+	list := p.Examples.Data.TargetColumns
+	if HasLogVariances(p.Task.Likelihood) {
+		return withLogVariances(list, p.Model.Outputs/2)
+	}
+	if len(list) > 1 && len(list) == p.Model.Outputs {
+		return list
 	}
 	return nil
+}
+
+// withLogVariances are the names of k targets, which may have none, and of their log
+// noise variances.
+func withLogVariances(list []string, k int) []string {
+	out := make([]string, 2*k)
+	for j := range k {
+		name := "mean"
+		if k > 1 {
+			name = fmt.Sprintf("mean %d", j)
+		}
+		if len(list) == k {
+			name = list[j]
+		}
+		out[j], out[k+j] = name, "log noise variance of "+name
+		if name == "mean" {
+			out[k+j] = "log noise variance"
+		}
+	}
+	return out
+}
+
+// IDOf is the name of row i of a subset, "" where rows have none.
+func IDOf(rows *dataset.Subset, i int) string {
+	if rows.IDs == nil {
+		return ""
+	}
+	return rows.IDs[i]
 }

@@ -8,11 +8,12 @@ import (
 	"strconv"
 	"strings"
 
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/internal/par"
-	"github.com/funcgp/funcgp/linearize/network"
 )
 
 // Without --outputs, a network of more than manyOutputs classes has fewOutputs of
@@ -87,9 +88,17 @@ func (p *Problem) groupedBy(ctx context.Context, c *job.Job, rows *dataset.Subse
 	case !IsSoftmax(t.Likelihood):
 		return nil, fmt.Errorf("--outputs is for classes with an output each, but %s has the %s likelihood; leave it out", m.Name, t.Likelihood.Name())
 	}
-	share, err := m.shares(ctx, p, rows)
-	if err != nil {
+	share, own := make([]float64, m.Outputs), make([]float64, m.Outputs) // mean probability of each class over the rows
+	if err := m.forward(ctx, p.Examples, rows, func(_ int, f *mat.Dense) {
+		for i := range f.RawMatrix().Rows {
+			t.Likelihood.MeanTo(own, f.RawRowView(i))
+			floats.Add(share, own)
+		}
+	}); err != nil {
 		return nil, err
+	}
+	for k := range share {
+		share[k] /= float64(rows.Len())
 	}
 	var kept []int
 	top := f.top
@@ -120,8 +129,12 @@ func (p *Problem) groupedBy(ctx context.Context, c *job.Job, rows *dataset.Subse
 		}
 	}
 	if len(kept) < m.Outputs {
+		are := "stay apart"
+		if len(kept) == 1 {
+			are = "stands alone"
+		}
 		c.Note("%s tells %s classes apart; %s %s, and the other %s, with probability %.3g in the mean over %s, are one class, %q; --outputs chooses others",
-			m.Name, job.Count(m.Outputs), job.Cut(JoinNames(g.Task.Names[:len(kept)]), 80), areKept(len(kept)), job.Count(m.Outputs-len(kept)), by.Others, what, othersName)
+			m.Name, job.Count(m.Outputs), job.Cut(JoinNames(g.Task.Names[:len(kept)]), 80), are, job.Count(m.Outputs-len(kept)), by.Others, what, othersName)
 	}
 	return g, nil
 }
@@ -129,13 +142,6 @@ func (p *Problem) groupedBy(ctx context.Context, c *job.Job, rows *dataset.Subse
 // ManyClasses tells whether more classes are told apart than without --outputs.
 func (p *Problem) ManyClasses() bool {
 	return p.Model.Outputs > manyOutputs && IsSoftmax(p.Task.Likelihood)
-}
-
-func areKept(n int) string {
-	if n == 1 {
-		return "stands alone"
-	}
-	return "stay apart"
 }
 
 // largest returns the positions of the k largest numbers, by falling size.
@@ -146,32 +152,6 @@ func largest(v []float64, k int) []int {
 	}
 	slices.SortStableFunc(at, func(a, b int) int { return cmp.Compare(v[b], v[a]) })
 	return at[:min(k, len(at))]
-}
-
-// shares is the mean probability that the network gives to each class over some rows.
-func (m *Model) shares(ctx context.Context, p *Problem, rows *dataset.Subset) ([]float64, error) {
-	sum, own := make([]float64, m.Outputs), make([]float64, m.Outputs)
-	for t := range par.Tiles(rows.Len(), PredictRows) {
-		lo, hi := par.Bounds(t, rows.Len(), PredictRows)
-		x, err := p.Examples.Inputs(ctx, rows, lo, hi)
-		if err != nil {
-			return nil, err
-		}
-		f, err := m.Net.Forward(ctx, x)
-		if err != nil {
-			return nil, NamesOf(rows, lo, hi).ExplainError(err)
-		}
-		for i := range hi - lo {
-			p.Task.Likelihood.MeanTo(own, f.RawRowView(i))
-			for k, v := range own {
-				sum[k] += v
-			}
-		}
-	}
-	for k := range sum {
-		sum[k] /= float64(rows.Len())
-	}
-	return sum, nil
 }
 
 // group returns the problem in which the outputs kept are told apart.
@@ -189,30 +169,20 @@ func (p *Problem) group(kept []int) (*Problem, error) {
 		t.Classes, t.Names = append(t.Classes, g.Classes[k]), append(t.Names, all[k])
 	}
 	if len(kept) < p.Model.Outputs {
-		t.Classes, t.Names = append(t.Classes, min(0, slices.Min(g.Classes))-1), append(t.Names, unlike(othersName, all))
+		others := othersName
+		for slices.Contains(all, others) {
+			others = "all " + others
+		}
+		t.Classes, t.Names = append(t.Classes, min(0, slices.Min(g.Classes))-1), append(t.Names, others)
 	}
 	g.labels = t.Classes
 	t.Grouping = g
 	e.grouping = g
 	e.Train = e.grouped(e.Train)
-	q.Task, q.Examples, q.Model = &t, &e, p.Model.withOutputs(net)
+	q.Task, q.Examples, q.Model = &t, &e, p.Model.Trained(net)
+	_, q.Model.Outputs, _ = net.Dims()
 	e.Y, err = q.Targets(e.Train)
 	return &q, err
-}
-
-// unlike returns a name that is not in the list.
-func unlike(name string, list []string) string {
-	for slices.Contains(list, name) {
-		name = "all " + name
-	}
-	return name
-}
-
-// withOutputs returns the model with a network of other outputs.
-func (m *Model) withOutputs(net *network.Network) *Model {
-	out := m.Trained(net)
-	_, out.Outputs, _ = net.Dims()
-	return out
 }
 
 // grouped returns rows with the classes of the task.

@@ -17,13 +17,18 @@ import (
 // the training rows of data as --data names them, but those of this problem where it is
 // trained on the same data.
 func (p *Problem) Pool(ctx context.Context, c *job.Job, name string) (*Asked, error) {
+	kind, _, _ := strings.Cut(name, ":")
+	isData := kind == "digits" || name == "mnist"
+	if info, err := os.Stat(name); !isData && err == nil && info.IsDir() {
+		idx, _ := filepath.Glob(filepath.Join(name, "*-ubyte*"))
+		isData = len(idx) > 0
+	}
 	var pool *Asked
 	var err error
-	if isDataName(name) {
+	if isData {
 		pool, err = p.poolOfData(ctx, c, name)
 	} else {
-		f := RowFlags{Input: name}
-		pool, err = f.inputs(ctx, c, p)
+		pool, err = (&RowFlags{Input: name}).inputs(ctx, c, p)
 	}
 	if err != nil {
 		return nil, err
@@ -32,19 +37,6 @@ func (p *Problem) Pool(ctx context.Context, c *job.Job, name string) (*Asked, er
 		return nil, job.FullErrorf("--pool %s: there is no row that the posterior is not trained on; give another pool", name)
 	}
 	return pool, nil
-}
-
-// isDataName tells data sets from files and folders of rows.
-func isDataName(name string) bool {
-	if kind, _, _ := strings.Cut(name, ":"); kind == "digits" || name == "mnist" {
-		return true
-	}
-	info, err := os.Stat(name)
-	if err != nil || !info.IsDir() {
-		return false
-	}
-	idx, _ := filepath.Glob(filepath.Join(name, "*-ubyte*"))
-	return len(idx) > 0
 }
 
 func (p *Problem) poolOfData(ctx context.Context, c *job.Job, name string) (*Asked, error) {

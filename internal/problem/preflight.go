@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -109,7 +110,36 @@ func (l *look) score() {
 		l.nll += l.worse[i] / float64(n)
 	}
 	if p.Task.Classes != nil {
-		l.scoreClasses()
+		e, k := p.Examples, len(p.Task.Classes)
+		l.confusion, l.logp = confusionOf(f, e.Train.Class, k), make([][]float64, n)
+		variance := 0.0
+		for i := range n {
+			lp, y := logProbabilities(f.RawRowView(i)), e.Train.Class[i]
+			l.logp[i] = lp
+			entropy, square := 0.0, 0.0
+			for _, v := range lp {
+				if q := math.Exp(v); q > 0 {
+					entropy -= q * v
+					square += q * v * v
+				}
+			}
+			l.excess += (-lp[y] - entropy) / float64(n)
+			variance += square - entropy*entropy
+		}
+		l.excessSE = math.Sqrt(max(0, variance)) / float64(n)
+		l.accuracy = mat.Trace(l.confusion) / float64(n)
+		best := make([]float64, k)
+		for y := range k {
+			if s := mat.Sum(l.confusion.RowView(y)) / float64(n); s > 0 {
+				best[y] = -math.Log(s)
+				l.constant += s * best[y]
+			}
+		}
+		for i, y := range e.Train.Class {
+			l.worse[i] -= best[y]
+		}
+		_, sd := stat.PopMeanStdDev(best, nil)
+		l.bias = sd * math.Sqrt(float64(k)) // of outputs with mean 0, the least
 		return
 	}
 	_, c := f.Dims()
@@ -138,41 +168,14 @@ func (l *look) score() {
 // smallestVariance is that of the best constant for targets that are all the same.
 const smallestVariance = 1e-12
 
-// scoreClasses fills in what is known of classes.
-func (l *look) scoreClasses() {
-	f, e := l.at.F, l.problem.Examples
-	n, _ := f.Dims()
-	k := len(l.problem.Task.Classes)
-	l.confusion, l.logp = mat.NewDense(k, k, nil), make([][]float64, n)
-	variance := 0.0
-	for i := range n {
-		lp, y := logProbabilities(f.RawRowView(i)), e.Train.Class[i]
-		l.logp[i] = lp
-		l.confusion.Set(y, LargestClass(f.RawRowView(i)), 1+l.confusion.At(y, LargestClass(f.RawRowView(i))))
-		entropy, square := 0.0, 0.0
-		for _, v := range lp {
-			if q := math.Exp(v); q > 0 {
-				entropy -= q * v
-				square += q * v * v
-			}
-		}
-		l.excess += (-lp[y] - entropy) / float64(n)
-		variance += square - entropy*entropy
+// confusionOf counts rows by their label, a number of k classes, and the largest of their outputs.
+func confusionOf(f *mat.Dense, label []int, k int) *mat.Dense {
+	confusion := mat.NewDense(k, k, nil)
+	for i, y := range label {
+		j := LargestClass(f.RawRowView(i))
+		confusion.Set(y, j, 1+confusion.At(y, j))
 	}
-	l.excessSE = math.Sqrt(max(0, variance)) / float64(n)
-	l.accuracy = mat.Trace(l.confusion) / float64(n)
-	best := make([]float64, k)
-	for y := range k {
-		if s := mat.Sum(l.confusion.RowView(y)) / float64(n); s > 0 {
-			best[y] = -math.Log(s)
-			l.constant += s * best[y]
-		}
-	}
-	for i, y := range e.Train.Class {
-		l.worse[i] -= best[y]
-	}
-	_, sd := stat.PopMeanStdDev(best, nil)
-	l.bias = sd * math.Sqrt(float64(k)) // of outputs with mean 0, the least
+	return confusion
 }
 
 // logProbabilities are those of the classes at outputs f: one output is the log-odds
@@ -221,8 +224,14 @@ func (l *look) fits(ctx context.Context) {
 // bias b, by unfinished where training has not come to its end, and by two standard errors
 // where the rows may be others than those of the training, or a part of them.
 func (l *look) slack() float64 {
-	n := float64(len(l.worse))
-	slack := unfinished + l.problem.Task.leastPrecision()*l.bias*l.bias/(2*n)
+	n, t := float64(len(l.worse)), l.problem.Task
+	least := t.Precision // the smallest of the prior
+	if t.Prior != nil {
+		variance := make([]float64, len(t.Prior.theta))
+		t.Prior.VarianceTo(variance)
+		least = 1 / slices.Max(variance)
+	}
+	slack := unfinished + least*l.bias*l.bias/(2*n)
 	if l.known && l.problem.Model.Meta.Rows != "" || n < 2 {
 		return slack
 	}

@@ -85,13 +85,11 @@ func (l *look) orderAt(f *mat.Dense, at []int) []int {
 		return nil
 	}
 	k := len(l.problem.Task.Classes)
-	confusion, logp, label := mat.NewDense(k, k, nil), make([][]float64, len(at)), make([]int, len(at))
+	logp, label := make([][]float64, len(at)), make([]int, len(at))
 	for i, row := range at {
 		label[i], logp[i] = l.problem.Examples.Train.Class[row], logProbabilities(f.RawRowView(i))
-		j := LargestClass(f.RawRowView(i))
-		confusion.Set(label[i], j, 1+confusion.At(label[i], j))
 	}
-	return orderOf(confusion, logp, label, l.problem.Task.Classes, l.constant)
+	return orderOf(confusionOf(f, label, k), logp, label, l.problem.Task.Classes, l.constant)
 }
 
 // same tells whether inputs scaled by a are those that the network gets.

@@ -254,16 +254,6 @@ func (t *Task) PriorAt(precision float64) (ntk.Prior, error) {
 	return t.Prior.At(precision), nil
 }
 
-// leastPrecision is the smallest of the task's prior.
-func (t *Task) leastPrecision() float64 {
-	if t.Prior == nil {
-		return t.Precision
-	}
-	variance := make([]float64, len(t.Prior.theta))
-	t.Prior.VarianceTo(variance)
-	return 1 / slices.Max(variance)
-}
-
 // PriorText names a prior of this precision for messages; nil is one precision for all
 // parameters.
 func PriorText(prior *Prior, precision float64) string {

@@ -55,7 +55,8 @@ func OpenFile(ctx context.Context, c *job.Job, f *Flags, path string, kind FileK
 		return nil, err
 	}
 	if saved != nil {
-		m = m.withMetadata(saved.metadata(m.Meta))
+		out := *m
+		out.Meta, m = saved.metadata(m.Meta), &out
 	}
 	var d *dataset.Data
 	if !f.Data.gone {

@@ -55,16 +55,26 @@ func (p *Problem) Remember(ctx context.Context) (*Remembered, error) {
 			return nil, err
 		}
 	}
-	model := p.Model.Files()
-	for i, path := range slices.Concat(model, p.filesOfData()) {
+	model, data := p.Model.Files(), p.dataFiles
+	if data == nil {
+		data = p.Examples.Data.Files()
+	}
+	for i, path := range slices.Concat(model, data) {
+		if i >= len(model) && p.Saved != nil && path == p.Saved.path {
+			continue // the training rows are inside
+		}
 		full, err := absolute(path)
 		if err != nil {
 			return nil, err
 		}
 		check, known := f.bySize[full]
 		if !known {
-			if check, err = checkOf(ctx, full); err != nil {
+			if check.SHA256, err = inputfile.Sum(ctx, full); err != nil {
 				return nil, err
+			}
+			check.Path = full
+			if info, err := os.Stat(full); err == nil {
+				check.Bytes = info.Size()
 			}
 		}
 		if check.SHA256 != "" {
@@ -83,26 +93,6 @@ func (p *Problem) Remember(ctx context.Context) (*Remembered, error) {
 		}
 	}
 	return r, nil
-}
-
-// checkOf is the check of a file.
-func checkOf(ctx context.Context, path string) (FileCheck, error) {
-	sum, err := inputfile.Sum(ctx, path)
-	c := FileCheck{Path: path, SHA256: sum}
-	if info, statErr := os.Stat(path); err == nil && statErr == nil {
-		c.Bytes = info.Size()
-	}
-	return c, err
-}
-
-// filesOfData returns the files of the data, but not that of a posterior with training rows
-// inside.
-func (p *Problem) filesOfData() []string {
-	files := p.dataFiles
-	if files == nil {
-		files = p.Examples.Data.Files()
-	}
-	return slices.DeleteFunc(slices.Clone(files), func(path string) bool { return p.Saved != nil && path == p.Saved.path })
 }
 
 // absolute returns the absolute path of a file or directory, or of each of several, and other

@@ -23,11 +23,14 @@ import (
 // records if it was trained on these data, else all.
 func chooseRows(ctx context.Context, c *job.Job, f *DataFlags, m *Model, t *Task, d *dataset.Data, saved *SavedFile) (*dataset.Subset, error) {
 	if saved != nil {
-		train, err := saved.trainingRows(t, d)
-		if err == nil {
-			err = saved.agreeRows(ctx, f, t, d, train)
+		// Whether they are those that the posterior was fitted on is checked when it is loaded.
+		rows, ok := ParseRows(saved.Header.Rows, d.Train.Len())
+		if ok {
+			if train, err := d.Train.Select(&dataset.SelectOptions{Classes: t.Classes, Rows: rows}); err == nil {
+				return train, saved.agreeRows(ctx, f, t, d, train)
+			}
 		}
-		return train, err
+		return nil, fmt.Errorf("%s: its posterior is of other training rows than those of %s; give --data that it was fitted on, or fit --with-inputs", saved.path, d.Source)
 	}
 	o := &dataset.SelectOptions{Classes: t.Classes, Count: f.Count}
 	var err error

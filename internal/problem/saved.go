@@ -225,19 +225,15 @@ func splitText(k int) string {
 	return strconv.Itoa(k)
 }
 
-// possible tells whether the values of the header can be those of a posterior.
-// The data are compared later.
+// possible tells whether the values of the header can be those of a posterior, and predictions be made
+// with its calibration. The data are compared later.
 func (h *SavedHeader) possible() bool {
-	return isLikelihood(h.Likelihood) && slices.Contains(Methods, h.Fit.Method) && h.Prior > 0 && h.Factor > 0 &&
-		(h.Noise > 0 || !HasNoise(LikelihoodNamed(h.Likelihood))) &&
-		possibleCalibration(h.Fit.Calibration) && h.Bound >= gp.None && h.Bound <= gp.Upper && IsSparse(h.Fit.Method) == (len(h.Inducing) > 0) && (h.Fit.Method == "kept") == (h.Fit.Certificate != nil)
-}
-
-// possibleCalibration tells whether predictions can be made with a calibration;
-// nil is none.
-func possibleCalibration(k *report.Calibration) bool {
+	k, fit := h.Fit.Calibration, &h.Fit
 	ok := func(scale report.Float) bool { return scale >= 1e-300 && scale <= 1e300 }
-	return k == nil || ok(k.Scale) && ok(k.NoiseScale) && ok(k.Temperature) && k.Temperature <= 1 && k.LOO != nil && (k.HeldOut != nil) == (k.Method == "heldout")
+	return isLikelihood(h.Likelihood) && slices.Contains(Methods, fit.Method) && h.Prior > 0 && h.Factor > 0 &&
+		(h.Noise > 0 || !HasNoise(LikelihoodNamed(h.Likelihood))) &&
+		h.Bound >= gp.None && h.Bound <= gp.Upper && IsSparse(fit.Method) == (len(h.Inducing) > 0) && (fit.Method == "kept") == (fit.Certificate != nil) &&
+		(k == nil || ok(k.Scale) && ok(k.NoiseScale) && ok(k.Temperature) && k.Temperature <= 1 && k.LOO != nil && (k.HeldOut != nil) == (k.Method == "heldout"))
 }
 
 // Damaged is the error of a file that cannot be used.
@@ -323,8 +319,20 @@ func (v *SavedFile) data(d *dataset.Data) (*dataset.Data, error) {
 	if len(r.Pixels) == 0 {
 		r.Pixels = nil
 	}
-	var ok bool
-	if r.Rows, ok = rowNumbers(rows.Rows, rowsIn(r)); !ok {
+	n, size := max(len(r.Pixels), len(r.X)), 1 // rows by the size of their inputs
+	for _, k := range r.Shape {
+		if k < 1 || k > math.MaxInt32/size {
+			n = 0
+			break
+		}
+		size *= k
+	}
+	n /= size
+	ok := strings.TrimSpace(rows.Rows) == ""
+	if !ok {
+		r.Rows, ok = ParseRows(rows.Rows, n)
+	}
+	if !ok || len(r.Rows) != n {
 		return nil, v.Damaged("its training rows cannot be used")
 	}
 	if d == nil {
@@ -332,38 +340,4 @@ func (v *SavedFile) data(d *dataset.Data) (*dataset.Data, error) {
 		d.Target, d.TargetColumns, d.ID = rows.Target, rows.TargetColumns, rows.ID
 	}
 	return d.WithTrain(r, v.path)
-}
-
-// trainingRows selects the rows whose numbers the file holds. Whether they are
-// those that the posterior was fitted on is checked when it is loaded.
-func (v *SavedFile) trainingRows(t *Task, d *dataset.Data) (*dataset.Subset, error) {
-	rows, ok := ParseRows(v.Header.Rows, d.Train.Len())
-	if ok {
-		train, err := d.Train.Select(&dataset.SelectOptions{Classes: t.Classes, Rows: rows})
-		if err == nil {
-			return train, nil
-		}
-	}
-	return nil, fmt.Errorf("%s: its posterior is of other training rows than those of %s; give --data that it was fitted on, or fit --with-inputs", v.path, d.Source)
-}
-
-// rowNumbers reads n row numbers that formatRows wrote.
-func rowNumbers(text string, n int) ([]int, bool) {
-	if strings.TrimSpace(text) == "" {
-		return nil, n == 0
-	}
-	rows, ok := ParseRows(text, n)
-	return rows, ok && len(rows) == n
-}
-
-// rowsIn is the number of stored rows by the size of their inputs.
-func rowsIn(r *dataset.Stored) int {
-	d := 1
-	for _, k := range r.Shape {
-		if k < 1 || k > math.MaxInt32/d {
-			return 0
-		}
-		d *= k
-	}
-	return max(len(r.Pixels), len(r.X)) / d
 }

@@ -51,20 +51,7 @@ func scalingOf(ctx context.Context, c *job.Job, f *ScalingFlags, m *Model, t *Ta
 	if s.Targets != nil && !hasRealTargets(t.Likelihood) {
 		return nil, fmt.Errorf("%s: standardized targets are for the gaussian likelihood and the heteroscedastic one, but %s has the %s likelihood; leave it out or give --likelihood gaussian", strings.TrimPrefix(string(s.TargetsFrom), "from "), m.Name, t.Likelihood.Name())
 	}
-	if err := s.byValue(ctx, f, m, t, d, train); err != nil {
-		return nil, err
-	}
-	if s.InputsFrom == "" || s.TargetsFrom == "" {
-		if err := s.byFit(ctx, c, m, t, train, y); err != nil {
-			return nil, err
-		}
-	}
-	return s, s.check(c, m, d, y)
-}
-
-// byValue decides what --standardize and the metadata say, and what a network that
-// is still to be trained gets.
-func (s *Scaling) byValue(ctx context.Context, f *ScalingFlags, m *Model, t *Task, d *dataset.Data, train *dataset.Subset) error {
+	// Then --standardize and the metadata say it, and what a network that is still to be trained gets.
 	meta, untrained := m.Meta, m.Net == nil
 	if s.TargetsFrom == "" {
 		switch {
@@ -80,11 +67,9 @@ func (s *Scaling) byValue(ctx context.Context, f *ScalingFlags, m *Model, t *Tas
 			s.TargetsFrom = "the default of train"
 		}
 	}
-	if s.InputsFrom != "" {
-		return nil
-	}
 	byRows := false
 	switch {
+	case s.InputsFrom != "":
 	case f.Standardize == "no":
 		s.InputsFrom = "from --standardize no"
 	case f.Standardize == "yes":
@@ -96,15 +81,18 @@ func (s *Scaling) byValue(ctx context.Context, f *ScalingFlags, m *Model, t *Tas
 	case untrained:
 		byRows, s.InputsFrom = !d.Images(), "the default of train"
 	}
-	if !byRows {
-		return nil
+	if byRows {
+		if s.Inputs, err = train.Scaling(ctx); err != nil {
+			return nil, fmt.Errorf("%s: %w", d.Source, err)
+		}
+		s.Inputs = unscaled(s.Inputs, m.wholeColumns())
 	}
-	var err error
-	if s.Inputs, err = train.Scaling(ctx); err != nil {
-		return fmt.Errorf("%s: %w", d.Source, err)
+	if s.InputsFrom == "" || s.TargetsFrom == "" {
+		if err := s.byFit(ctx, c, m, t, train, y); err != nil {
+			return nil, err
+		}
 	}
-	s.Inputs = unscaled(s.Inputs, m.wholeColumns())
-	return nil
+	return s, s.check(c, m, d, y)
 }
 
 // check refuses numbers that are not for the data, and warns of those that look
@@ -117,8 +105,15 @@ func (s *Scaling) check(c *job.Job, m *Model, d *dataset.Data, y *mat.Dense) err
 			}
 			return fmt.Errorf("%s: %w", strings.TrimPrefix(string(s.InputsFrom), "from "), err)
 		}
-		if err := s.keepsWhole(m, d); err != nil {
-			return err
+		// Columns that hold integers as the network takes them stay as they are.
+		for _, k := range m.wholeColumns() {
+			at := k
+			if len(s.Inputs.Mean) != Elements(d.Shape) {
+				at = 0
+			}
+			if s.Inputs.Mean[at] != 0 || s.Inputs.Scale[at] != 1 {
+				return fmt.Errorf("%s: it scales column %d, which an input of %s takes as whole numbers; give it a mean of 0 and a deviation of 1, or --standardize no", strings.TrimPrefix(string(s.InputsFrom), "from "), k, m.Name)
+			}
 		}
 		for _, v := range s.Inputs.Mean {
 			if d.Images() && s.InputsFrom != fromMetadata && math.Abs(v) > 1 {
@@ -131,20 +126,6 @@ func (s *Scaling) check(c *job.Job, m *Model, d *dataset.Data, y *mat.Dense) err
 	if s.Targets != nil {
 		if k, w := len(s.Targets.Mean), y.RawMatrix().Cols; k != 1 && k != w {
 			return fmt.Errorf("%s: %d means and deviations of targets, but the data have %d", strings.TrimPrefix(string(s.TargetsFrom), "from "), k, w)
-		}
-	}
-	return nil
-}
-
-// keepsWhole refuses a scaling of columns that hold integers as the network takes them.
-func (s *Scaling) keepsWhole(m *Model, d *dataset.Data) error {
-	for _, k := range m.wholeColumns() {
-		at := k
-		if len(s.Inputs.Mean) != Elements(d.Shape) {
-			at = 0
-		}
-		if s.Inputs.Mean[at] != 0 || s.Inputs.Scale[at] != 1 {
-			return fmt.Errorf("%s: it scales column %d, which an input of %s takes as whole numbers; give it a mean of 0 and a deviation of 1, or --standardize no", strings.TrimPrefix(string(s.InputsFrom), "from "), k, m.Name)
 		}
 	}
 	return nil

@@ -205,21 +205,19 @@ func (s *Scaling) losses(ctx context.Context, m *Model, t *Task, train *dataset.
 // reorder replaces each label by the class that outputs f give most of its rows, if
 // these are different ones.
 func reorder(y, f *mat.Dense, classes int) {
-	n, _ := f.Dims()
-	confusion := mat.NewDense(classes, classes, nil)
-	for i := range n {
-		k, j := int(y.At(i, 0)), LargestClass(f.RawRowView(i))
-		confusion.Set(k, j, 1+confusion.At(k, j))
+	label, to := make([]int, y.RawMatrix().Rows), make([]int, classes)
+	for i := range label {
+		label[i] = int(y.At(i, 0))
 	}
-	to := make([]int, classes)
+	confusion := confusionOf(f, label, classes)
 	for k := range to {
 		to[k] = floats.MaxIdx(confusion.RawRowView(k))
 		if slices.Contains(to[:k], to[k]) {
 			return
 		}
 	}
-	for i := range n {
-		y.Set(i, 0, float64(to[int(y.At(i, 0))]))
+	for i, k := range label {
+		y.Set(i, 0, float64(to[k]))
 	}
 }
 
@@ -252,21 +250,16 @@ func lossShare(t *Task, targets *dataset.Scaling, f, y *mat.Dense) float64 {
 	for i := range n {
 		loss -= t.Likelihood.LogProb(y.RawRowView(i), f.RawRowView(i))
 	}
-	return loss / constantLoss(t, y)
-}
-
-// constantLoss is the negative log likelihood of the best constant for labels or
-// counts, and at least a small positive number.
-func constantLoss(t *Task, y *mat.Dense) float64 {
-	n, c := y.Dims()
-	loss := 0.0
+	// That of the best constant for labels or counts is at least a small positive number.
+	_, c := y.Dims()
+	constant := 0.0
 	if t.Classes != nil {
 		count := map[float64]float64{}
 		for i := range n {
 			count[y.At(i, 0)]++
 		}
 		for _, k := range slices.Sorted(maps.Keys(count)) {
-			loss -= count[k] * math.Log(count[k]/float64(n))
+			constant -= count[k] * math.Log(count[k]/float64(n))
 		}
 	} else {
 		rate := make([]float64, c)
@@ -274,10 +267,10 @@ func constantLoss(t *Task, y *mat.Dense) float64 {
 			rate[j] = math.Log(max(mat.Sum(y.ColView(j))/float64(n), 1/float64(n)))
 		}
 		for i := range n {
-			loss -= t.Likelihood.LogProb(y.RawRowView(i), rate)
+			constant -= t.Likelihood.LogProb(y.RawRowView(i), rate)
 		}
 	}
-	return max(loss, 1e-9*float64(n))
+	return loss / max(constant, 1e-9*float64(n))
 }
 
 // decide returns the best of the ways, and why; rival, if not nil, is another way to scale

@@ -23,8 +23,6 @@ type numbersFlag struct {
 	numbers    []float64 // nil where a file is named or the flag was not given
 }
 
-func (f *numbersFlag) given() bool { return f.Text != "" }
-
 // file is the file that the flag names; "" is none.
 func (f *numbersFlag) file() string {
 	if f.numbers != nil {
@@ -50,10 +48,17 @@ func (s *ScalingFlags) check() error {
 	}
 	for i, f := range s.numbers() {
 		f.name = scalingNames[1+i]
-		if err := f.parse(); err != nil {
-			return err
+		f.numbers = nil
+		if f.Text != "" && !strings.HasSuffix(strings.ToLower(f.Text), ".json") { // that is a file
+			for field := range strings.SplitSeq(f.Text, ",") {
+				v, err := strconv.ParseFloat(strings.TrimSpace(field), 64)
+				if err != nil {
+					return job.Usagef("--%s %q is neither a list of numbers such as 0.5,0.25 nor a .json file", f.name, f.Text)
+				}
+				f.numbers = append(f.numbers, v)
+			}
 		}
-		if i < 2 && f.given() && s.Standardize != "auto" {
+		if i < 2 && f.Text != "" && s.Standardize != "auto" {
 			return job.Usagef("--standardize %s and --%s exclude each other: both say how the inputs are scaled", s.Standardize, f.name)
 		}
 	}
@@ -64,22 +69,6 @@ func (s *ScalingFlags) check() error {
 		if _, err := dataset.ScalingBy(pair[0].numbers, pair[1].numbers); err != nil {
 			return job.Usagef("--%s and --%s: %v", pair[0].name, pair[1].name, err)
 		}
-	}
-	return nil
-}
-
-// parse reads the numbers; what ends in .json is a file.
-func (f *numbersFlag) parse() error {
-	f.numbers = nil
-	if f.Text == "" || strings.HasSuffix(strings.ToLower(f.Text), ".json") {
-		return nil
-	}
-	for field := range strings.SplitSeq(f.Text, ",") {
-		v, err := strconv.ParseFloat(strings.TrimSpace(field), 64)
-		if err != nil {
-			return job.Usagef("--%s %q is neither a list of numbers such as 0.5,0.25 nor a .json file", f.name, f.Text)
-		}
-		f.numbers = append(f.numbers, v)
 	}
 	return nil
 }
@@ -98,13 +87,13 @@ func (s *ScalingFlags) files() []job.FlagPath {
 // scaling is what two flags of means and deviations say; nil where neither was
 // given. of takes what a file holds.
 func scaling(ctx context.Context, mean, sd *numbersFlag, of func(f *dataset.ScalingFile) (*dataset.Scaling, bool, error)) (*dataset.Scaling, Origin, error) {
-	if !mean.given() && !sd.given() {
+	if mean.Text == "" && sd.Text == "" {
 		return nil, "", nil
 	}
 	var names []string
 	numbers := [2][]float64{mean.numbers, sd.numbers}
 	for i, f := range []*numbersFlag{mean, sd} {
-		if f.given() {
+		if f.Text != "" {
 			names = append(names, "--"+f.name)
 		}
 		if f.file() == "" {
@@ -123,7 +112,7 @@ func scaling(ctx context.Context, mean, sd *numbersFlag, of func(f *dataset.Scal
 		}
 		// A file has both, where the other flag says nothing else.
 		for j, v := range [2][]float64{s.Mean, s.Scale} {
-			if other := []*numbersFlag{mean, sd}[j]; i == j || !other.given() {
+			if other := []*numbersFlag{mean, sd}[j]; i == j || other.Text == "" {
 				numbers[j] = v
 			}
 		}

@@ -113,7 +113,16 @@ func chooseTask(f *TaskFlags, data *DataFlags, m *Model, d *dataset.Data) (*Task
 		name = m.Meta.Likelihood
 	}
 	if name == "" {
-		name = defaultLikelihood(d, m.Outputs, w.classes != nil)
+		// Labels are bernoulli or categorical, other targets gaussian. More than two whole numbers in a
+		// table are no labels for one output, unless classes are named.
+		switch {
+		case !d.IntegerLabels || m.Outputs == 1 && w.classes == nil && d.Names == nil && !d.Images() && len(d.Classes()) > 2:
+			name = "gaussian"
+		case m.Outputs == 1:
+			name = "bernoulli"
+		default:
+			name = "categorical"
+		}
 	}
 	t := &Task{Likelihood: LikelihoodNamed(name)}
 	t.Precision, t.PrecisionFrom = firstPositive(f.Precision, "--prior-precision", m.Meta.Precision, m.Meta.precisionFrom)
@@ -137,7 +146,18 @@ func chooseTask(f *TaskFlags, data *DataFlags, m *Model, d *dataset.Data) (*Task
 	if t.Classes, err = chooseClasses(t.Likelihood, w, m, d); err != nil {
 		return nil, err
 	}
-	return t, t.nameClasses(w, m, d)
+	// Their names are those of the data, else those wanted.
+	switch {
+	case d.Names != nil:
+		for _, k := range t.Classes {
+			t.Names = append(t.Names, d.Train.ClassName(k))
+		}
+	case w.names != nil && len(w.names) != len(t.Classes):
+		return nil, fmt.Errorf("%d names of classes (%s), but %s tells %d apart; give --class-names one for each", len(w.names), job.Cut(JoinNames(w.names), 40), m.Name, len(t.Classes))
+	default:
+		t.Names = w.names
+	}
+	return t, nil
 }
 
 // firstPositive is the number of a flag, else that of the metadata, else 1.
@@ -151,21 +171,6 @@ func firstPositive(flag *float64, name string, recorded float64, from Origin) (f
 		return recorded, fromMetadata
 	}
 	return 1, fromDefault
-}
-
-// defaultLikelihood is bernoulli or categorical for labels, and gaussian otherwise,
-// for a model with the given number of outputs. More than two whole numbers in a
-// table are no labels for one output, unless classes are named.
-func defaultLikelihood(d *dataset.Data, outputs int, classes bool) string {
-	switch {
-	case !d.IntegerLabels:
-		return "gaussian"
-	case outputs == 1 && !classes && d.Names == nil && !d.Images() && len(d.Classes()) > 2:
-		return "gaussian"
-	case outputs == 1:
-		return "bernoulli"
-	}
-	return "categorical"
 }
 
 // chooseClasses decides which labels the outputs stand for.
