@@ -24,7 +24,7 @@ const module = "github.com/funcgp/funcgp/"
 var level = map[string]int{
 	"internal/par": 0, "internal/dense": 1, "internal/memory": 0, "internal/logsum": 0, "internal/minimize": 0, "internal/lattice": 0, "internal/quadrature": 0, "internal/vector": 0,
 	"internal/atomicfile": 0, "internal/inputfile": 0, "internal/npy": 0, "internal/picture": 0, "internal/onnx": 0, "internal/saved": 5, "internal/newton": 5, "internal/largest": 3,
-	"store": 3, "internal/digits": 0, "internal/dataset": 4, "rowfile": 5, "parquet": 6,
+	"store": 3, "internal/digits": 0, "internal/dataset": 4, "linearize/rowfile": 5, "linearize/rowfile/parquet": 6,
 	"linearize": 4, "linearize/network/internal/graph": 5, "linearize/network/internal/head": 5, "linearize/network/internal/rewrite": 5, "linearize/network/internal/learnt": 4, "linearize/network/internal/compile": 6, "linearize/network": 7,
 	"internal/jacobian": 5, "ntk": 5, "gp": 6, "internal/sites": 7, "gp/cg": 8, "gp/kept": 10, "gp/kept/certificate": 9, "sparse": 8, "sparse/shard": 9, "gp/evidence": 8,
 	"glm": 7, "glm/novelty": 9, "glm/weightspace": 9, "explain": 10, "explain/report": 11, "explain/audit": 11,

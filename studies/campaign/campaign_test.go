@@ -51,7 +51,7 @@ func TestFindTargets(t *testing.T) {
 	list, err := findTargets("../..", func(target) bool { return true })
 	require.NoError(t, err)
 	require.Contains(t, list, target{"../..", "./linearize/network", "FuzzReadONNX"})
-	require.Contains(t, list, target{"../../parquet", "./.", "FuzzOpen"})
+	require.Contains(t, list, target{"../../linearize/rowfile/parquet", "./.", "FuzzOpen"})
 }
 
 // TestWrong checks which ends of a program that was given something damaged are findings.

@@ -15,8 +15,8 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/rowfile"
 	"github.com/funcgp/funcgp/ntk"
-	"github.com/funcgp/funcgp/rowfile"
 	"github.com/funcgp/funcgp/sparse"
 	"github.com/funcgp/funcgp/sparse/shard"
 )

@@ -1,7 +1,7 @@
 // Package parquet reads rows of Apache Parquet files by range. A program that imports it reads
 // them by rowfile.Open, and in parts of a fit by gpexplain's own packages:
 //
-//	import _ "github.com/funcgp/funcgp/parquet"
+//	import _ "github.com/funcgp/funcgp/linearize/rowfile/parquet"
 //
 //	files, err := rowfile.Open(ctx, os.DirFS("data"), "part-*.parquet", &rowfile.Options{Target: "price"})
 //
@@ -26,7 +26,7 @@ import (
 	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/format"
 
-	"github.com/funcgp/funcgp/rowfile"
+	"github.com/funcgp/funcgp/linearize/rowfile"
 )
 
 func init() { rowfile.Register(".parquet", Open) }

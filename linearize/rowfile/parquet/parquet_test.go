@@ -13,7 +13,7 @@ import (
 	"github.com/parquet-go/parquet-go/compress"
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/rowfile"
+	"github.com/funcgp/funcgp/linearize/rowfile"
 )
 
 type row struct {

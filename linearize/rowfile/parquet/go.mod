@@ -1,8 +1,8 @@
-module github.com/funcgp/funcgp/parquet
+module github.com/funcgp/funcgp/linearize/rowfile/parquet
 
 go 1.26.0
 
-replace github.com/funcgp/funcgp => ../
+replace github.com/funcgp/funcgp => ../../../
 
 require (
 	github.com/funcgp/funcgp v0.0.0-00010101000000-000000000000
