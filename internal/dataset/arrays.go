@@ -100,13 +100,11 @@ func (o *OpenOptions) readArrays(ctx context.Context, path string, l layout, end
 			return o.held(ctx, t, err)
 		}
 	}
-	var a *arrays
-	var err error
-	if isArchive(path) {
-		a, err = arraysOfArchive(ctx, path, l, endings, o.MaxBytes)
-	} else {
-		a, err = arraysOfFiles(ctx, path, l, o.MaxBytes)
+	read := arraysOfArchive
+	if !isArchive(path) {
+		read = arraysOfFiles
 	}
+	a, err := read(ctx, path, l, endings, o.MaxBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +125,7 @@ type arrays struct {
 }
 
 // arraysOfFiles reads inputs from a .npy file, and the rest from files beside it.
-func arraysOfFiles(ctx context.Context, path string, l layout, most int64) (*arrays, error) {
+func arraysOfFiles(ctx context.Context, path string, l layout, _ []string, most int64) (*arrays, error) {
 	target := l.target
 	if target == "" || l.like != nil {
 		target = storage{}.neighbour(path)
@@ -194,8 +192,27 @@ func arraysOfArchive(ctx context.Context, path string, l layout, endings []strin
 	}
 	ids, _ := findArray(z, []string{l.id}, own)
 	columns, _ := findArray(z, columnNames, []string{""})
-	if err := planArchive(path, z, x, a.target, ids, most); err != nil {
-		return nil, err
+	// By the headers of the arrays the inputs with their targets and names take no more memory than they may.
+	rows, need, targets := 0, 0., 1.
+	for _, name := range []string{x, a.target, ids} {
+		if name == "" {
+			continue
+		}
+		shape, bytes, err := z.Header(name)
+		if err != nil {
+			return nil, numpyError(path, err)
+		}
+		if name == x && len(shape) > 0 {
+			rows = shape[0]
+		}
+		if name == a.target && len(shape) > 1 {
+			targets = float64(shape[1])
+		}
+		need += bytes
+	}
+	if need += float64(rows) * rowBytes(int(targets)); most > 0 && need > float64(most) {
+		return nil, &Error{File: path, Problem: fmt.Sprintf("its %d rows take %.0f bytes of memory, of which %d may be used", rows, need, most),
+			Remedy: "save the inputs and the targets as x.npy and y.npy, whose rows are read where they are needed, give fewer rows, or allow more memory"}
 	}
 	for _, f := range []struct {
 		name string
@@ -209,33 +226,6 @@ func arraysOfArchive(ctx context.Context, path string, l layout, endings []strin
 		}
 	}
 	return a, nil
-}
-
-// planArchive refuses inputs that with their targets and names take more memory than they may,
-// by the headers of the arrays.
-func planArchive(path string, z *npy.Archive, x, target, ids string, most int64) error {
-	rows, need, targets := 0, 0., 1.
-	for _, name := range []string{x, target, ids} {
-		if name == "" {
-			continue
-		}
-		shape, bytes, err := z.Header(name)
-		if err != nil {
-			return numpyError(path, err)
-		}
-		if name == x && len(shape) > 0 {
-			rows = shape[0]
-		}
-		if name == target && len(shape) > 1 {
-			targets = float64(shape[1])
-		}
-		need += bytes
-	}
-	if need += float64(rows) * rowBytes(int(targets)); most > 0 && need > float64(most) {
-		return &Error{File: path, Problem: fmt.Sprintf("its %d rows take %.0f bytes of memory, of which %d may be used", rows, need, most),
-			Remedy: "save the inputs and the targets as x.npy and y.npy, whose rows are read where they are needed, give fewer rows, or allow more memory"}
-	}
-	return nil
 }
 
 // findArray returns the first array of these names and endings with its ending,
@@ -272,24 +262,36 @@ func (p storage) neighbour(path string) string {
 
 // fill takes the table from its arrays.
 func (t *table) fill(a *arrays) error {
-	if err := t.fillInputs(a.x); err != nil {
+	x := a.x
+	if x.Len() == 0 || x.Text != nil {
+		return t.errorf(inputsRemedy, "inputs have shape %v and the type %s", x.Shape, x.Type)
+	}
+	if err := t.shapeInputs(x.Shape, x.Type, x.Bytes != nil); err != nil {
 		return err
 	}
-	if t.shape == nil {
-		d := len(t.x) / t.n
-		t.nameColumns(d)
-		if columns := a.columns; columns != nil {
-			if len(columns.Text) != d {
-				return t.errorf("save one name a column", "%d names of columns, but %d columns", len(columns.Text), d)
+	if t.shape != nil && x.Bytes != nil {
+		t.px = x.Bytes
+	} else {
+		if t.x = x.Floats; x.Bytes != nil {
+			t.x = make([]float64, len(x.Bytes))
+			for i, b := range x.Bytes {
+				t.x[i] = float64(b)
 			}
-			t.columns = columns.Text
+		}
+		if err := finite(t.file, t.x, len(t.x)/t.n, 0, "feature"); err != nil {
+			return err
 		}
 	}
-	if err := t.fillIDs(a.ids); err != nil {
-		return err
+	d := len(t.x) / t.n
+	t.nameColumns(d)
+	if t.shape == nil && a.columns != nil {
+		if len(a.columns.Text) != d {
+			return t.errorf("save one name a column", "%d names of columns, but %d columns", len(a.columns.Text), d)
+		}
+		t.columns = a.columns.Text
 	}
-	if a.y == nil {
-		return nil
+	if err := t.fillIDs(a.ids); err != nil || a.y == nil {
+		return err
 	}
 	return t.fillTargets(a.y, a.target)
 }
@@ -354,27 +356,6 @@ func (t *table) shapeInputs(shape []int, kind string, isBytes bool) error {
 
 const inputsRemedy = "save N×D features, or N×H×W or N×C×H×W pictures, as numbers"
 
-// fillInputs takes the inputs: see shapeInputs.
-func (t *table) fillInputs(x *npy.Array) error {
-	if x.Len() == 0 || x.Text != nil {
-		return t.errorf(inputsRemedy, "inputs have shape %v and the type %s", x.Shape, x.Type)
-	}
-	if err := t.shapeInputs(x.Shape, x.Type, x.Bytes != nil); err != nil {
-		return err
-	}
-	if t.shape != nil && x.Bytes != nil {
-		t.px = x.Bytes
-		return nil
-	}
-	if t.x = x.Floats; x.Bytes != nil {
-		t.x = make([]float64, len(x.Bytes))
-		for i, b := range x.Bytes {
-			t.x[i] = float64(b)
-		}
-	}
-	return finite(t.file, t.x, len(t.x)/t.n, 0, "feature")
-}
-
 // fillTargets takes the targets: N or N×T numbers, N words, or N×K rows with a
 // single one, which is at the label.
 func (t *table) fillTargets(y *npy.Array, name string) error {
@@ -408,7 +389,19 @@ func (t *table) fillTargets(y *npy.Array, name string) error {
 	if width == 1 {
 		return nil
 	}
-	if labels := oneHot(t.y, width); labels != nil {
+	var labels []float64 // the place of the one in rows of zeros with a single one; nil where some row is different
+	for row := range slices.Chunk(t.y, width) {
+		at, sum := slices.Index(row, 1), 0.0
+		for _, v := range row {
+			sum += math.Abs(v)
+		}
+		if at < 0 || sum != 1 {
+			labels = nil
+			break
+		}
+		labels = append(labels, float64(at))
+	}
+	if labels != nil {
 		t.y = labels
 		t.notes = append(t.notes, "each row of targets has a single one, which is taken as the label")
 		return nil
@@ -418,22 +411,4 @@ func (t *table) fillTargets(y *npy.Array, name string) error {
 		t.targets = append(t.targets, name+strconv.Itoa(j))
 	}
 	return nil
-}
-
-// oneHot returns the place of the one in each row of zeros, or nil if some row is
-// different.
-func oneHot(y []float64, width int) []float64 {
-	var labels []float64
-	for row := range slices.Chunk(y, width) {
-		at := slices.Index(row, 1)
-		sum := 0.0
-		for _, v := range row {
-			sum += math.Abs(v)
-		}
-		if at < 0 || sum != 1 {
-			return nil
-		}
-		labels = append(labels, float64(at))
-	}
-	return labels
 }

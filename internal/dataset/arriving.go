@@ -84,34 +84,6 @@ func (a *arriving) read(b *bufio.Reader, path string, rank int) error {
 	return nil
 }
 
-// wait waits for a row, or for the end of the file where it is the number of rows.
-func (a *arriving) wait(ctx context.Context, row int) error {
-	_, err := a.chunk(ctx, row/a.tile, row < a.rows)
-	return err
-}
-
-// chunk waits for a chunk, or for the end of the file.
-func (a *arriving) chunk(ctx context.Context, i int, there bool) ([]byte, error) {
-	stop := context.AfterFunc(ctx, func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.more.Broadcast()
-	})
-	defer stop()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for !(there && i < len(a.chunks)) && !a.ended && ctx.Err() == nil {
-		a.more.Wait()
-	}
-	switch {
-	case there && i < len(a.chunks):
-		return a.chunks[i], nil
-	case a.ended:
-		return nil, a.err
-	}
-	return nil, ctx.Err()
-}
-
 // imageTo implements pixels. Rows are waited for before, where an error has a place to go.
 func (a *arriving) imageTo(dst []byte, pos int) {
 	a.mu.Lock()
@@ -140,7 +112,25 @@ func (s *Set) wait(ctx context.Context, pos []int) error {
 			last = max(last, p)
 		}
 	}
-	return a.wait(ctx, last)
+	i, there := last/a.tile, last < a.rows // else the end of the file is waited for
+	stop := context.AfterFunc(ctx, func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.more.Broadcast()
+	})
+	defer stop()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for !(there && i < len(a.chunks)) && !a.ended && ctx.Err() == nil {
+		a.more.Wait()
+	}
+	switch {
+	case there && i < len(a.chunks):
+		return nil
+	case a.ended:
+		return a.err
+	}
+	return ctx.Err()
 }
 
 // Complete waits until all files have been read, and says what is wrong with them: see

@@ -76,13 +76,6 @@ type unzippedFile struct {
 // Read implements fs.File.
 func (f unzippedFile) Read(p []byte) (int, error) { return f.z.Read(p) }
 
-func (p storage) glob(pattern string) ([]string, error) {
-	if p.fsys != nil {
-		return fs.Glob(p.fsys, pattern)
-	}
-	return filepath.Glob(pattern)
-}
-
 // list returns the files that a name stands for: one, those of a list with commas between
 // them in that order, or those of a pattern as path.Match has it in the order of their names.
 // several is false where it is the name of one.
@@ -100,7 +93,10 @@ func (p storage) list(name string) (files []string, several bool, err error) {
 			files = append(files, field)
 			continue
 		}
-		found, err := p.glob(field)
+		found, err := filepath.Glob(field)
+		if p.fsys != nil {
+			found, err = fs.Glob(p.fsys, field)
+		}
 		if err != nil {
 			return nil, true, &Error{File: field, Problem: "is no pattern of file names", Err: err, Remedy: "write for example 'train-*.npy'"}
 		}

@@ -93,13 +93,28 @@ func (p storage) arraysByRange(ctx context.Context, source string, names []strin
 	}
 	b.grey = t.shape != nil && first.IsBytes()
 	t.nameColumns(b.dim)
-	target := l.target
-	if l.like != nil {
-		target = ""
-	}
-	targets, err := p.targetFiles(target, names)
-	if err != nil {
-		return nil, err
+	// The targets are in the files that are named, else in those beside the inputs.
+	var targets []string
+	if l.target != "" && l.like == nil {
+		var err error
+		if targets, _, err = p.list(l.target); err != nil {
+			return nil, err
+		}
+	} else {
+		for i, name := range names {
+			y := p.neighbour(name)
+			if y == "" && len(targets) == 0 {
+				continue
+			}
+			if y == "" || len(targets) < i {
+				lacking := name
+				if y != "" {
+					lacking = names[0]
+				}
+				return nil, &Error{File: lacking, Problem: "there is no file of its targets beside it, but there is one for others", Remedy: "put it there, or name the files of the targets"}
+			}
+			targets = append(targets, y)
+		}
 	}
 	if targets == nil && l.like == nil {
 		return nil, t.errorf(noTargetsRemedy, "there are no targets")
@@ -128,31 +143,6 @@ func (p storage) arraysByRange(ctx context.Context, source string, names []strin
 }
 
 const noTargetsRemedy = "call the inputs x and the targets y, or name the targets"
-
-// targetFiles returns the files of the targets, which are named or beside those of the inputs;
-// nil where there are none.
-func (p storage) targetFiles(target string, inputs []string) ([]string, error) {
-	if target != "" {
-		files, _, err := p.list(target)
-		return files, err
-	}
-	var files []string
-	for i, name := range inputs {
-		y := p.neighbour(name)
-		if y == "" && len(files) == 0 {
-			continue
-		}
-		if y == "" || len(files) < i {
-			lacking := name
-			if y != "" {
-				lacking = inputs[0]
-			}
-			return nil, &Error{File: lacking, Problem: "there is no file of its targets beside it, but there is one for others", Remedy: "put it there, or name the files of the targets"}
-		}
-		files = append(files, y)
-	}
-	return files, nil
-}
 
 // arrayName is the name of targets: that of their file, or what the names of several have at
 // their beginning.

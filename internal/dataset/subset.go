@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -98,9 +99,29 @@ func (s *Set) Select(o *SelectOptions) (*Subset, error) {
 		}
 	}
 	if o.Rows != nil {
-		pos, err := s.listed(o, keep)
-		if err != nil {
-			return nil, err
+		if len(o.Rows) == 0 {
+			return nil, &Error{File: o.From, Problem: "the list of rows is empty", Remedy: "name at least one row"}
+		}
+		pos, seen := make([]int, 0, min(len(o.Rows), s.Len())), make([]bool, s.Len())
+		for _, row := range o.Rows {
+			p, err := s.Lookup(row)
+			if e := (*Error)(nil); o.From != "" && errors.As(err, &e) {
+				e.Place, e.File = e.Place+" of "+e.File, o.From
+			}
+			if err != nil {
+				return nil, err
+			}
+			wrong := ""
+			if seen[p] {
+				wrong = "is listed twice"
+			} else if !keep(p) {
+				wrong = fmt.Sprintf("has label %s, which is not one of the classes %s", s.ClassName(s.Labels[p]), s.classList(o.Classes))
+			}
+			if wrong != "" {
+				return nil, &Error{File: o.From, Place: fmt.Sprintf("row %d of %s", row, s.File), Problem: wrong, Remedy: "name another row"}
+			}
+			seen[p] = true
+			pos = append(pos, p)
 		}
 		return s.subset(pos, o.Classes), nil
 	}
@@ -137,36 +158,6 @@ func (s *Set) classList(classes []int) string {
 		return listOf(classes, strconv.Itoa)
 	}
 	return listOf(classes, s.ClassName)
-}
-
-// listed returns the positions of o.Rows, of which each must be one to keep.
-func (s *Set) listed(o *SelectOptions, keep func(pos int) bool) ([]int, error) {
-	if len(o.Rows) == 0 {
-		return nil, &Error{File: o.From, Problem: "the list of rows is empty", Remedy: "name at least one row"}
-	}
-	pos := make([]int, 0, min(len(o.Rows), s.Len()))
-	seen := make([]bool, s.Len())
-	for _, row := range o.Rows {
-		p, err := s.Lookup(row)
-		if err != nil {
-			if e := err.(*Error); o.From != "" {
-				e.Place, e.File = e.Place+" of "+e.File, o.From
-			}
-			return nil, err
-		}
-		fail := func(problem string) error {
-			return &Error{File: o.From, Place: fmt.Sprintf("row %d of %s", row, s.File), Problem: problem, Remedy: "name another row"}
-		}
-		if seen[p] {
-			return nil, fail("is listed twice")
-		}
-		if !keep(p) {
-			return nil, fail(fmt.Sprintf("has label %s, which is not one of the classes %s", s.ClassName(s.Labels[p]), s.classList(o.Classes)))
-		}
-		seen[p] = true
-		pos = append(pos, p)
-	}
-	return pos, nil
 }
 
 // subset returns the Subset of these positions. There may be many: what is the same as in the

@@ -8,7 +8,10 @@ package inputfile
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -136,4 +139,24 @@ func (f *File) Seek(offset int64, whence int) (int64, error) { return f.file.See
 func (f *File) Close() error {
 	f.stop()
 	return f.file.Close()
+}
+
+// Sum is the SHA-256 in hex of a regular file, or of several one after another, and ""
+// if one of them is another file, which cannot be read a second time.
+func Sum(ctx context.Context, paths ...string) (string, error) {
+	h := sha256.New()
+	for _, path := range paths {
+		if info, err := os.Stat(path); path == "" || err == nil && !info.Mode().IsRegular() {
+			return "", nil
+		}
+		f, err := Open(ctx, path)
+		if err == nil {
+			_, err = io.Copy(h, f)
+			f.Close()
+		}
+		if err != nil {
+			return "", fmt.Errorf("%s: its checksum: %w", path, err)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }

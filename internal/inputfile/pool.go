@@ -54,7 +54,18 @@ func (f *PoolFile) Stat() (info fs.FileInfo, err error) {
 // positioned is read from where it is, or again from its beginning.
 func (f *PoolFile) ReadAt(b []byte, offset int64) (n int, err error) {
 	err = f.pool.with(f.name, func(h *handle) error {
-		n, err = h.readAt(f.pool, b, offset)
+		if r, ok := h.file.(io.ReaderAt); ok {
+			n, err = r.ReadAt(b, offset)
+			return err
+		}
+		if err := h.move(f.pool, offset); err != nil {
+			return err
+		}
+		n, err = io.ReadFull(h.file, b)
+		h.at += int64(n)
+		if err == io.ErrUnexpectedEOF {
+			err = io.EOF
+		}
 		return err
 	})
 	return n, err
@@ -84,21 +95,6 @@ func (p *Pool) with(name string, do func(h *handle) error) error {
 	h := &handle{name: name, file: file}
 	p.kept = append(p.kept, h)
 	return do(h)
-}
-
-func (h *handle) readAt(p *Pool, b []byte, offset int64) (int, error) {
-	if r, ok := h.file.(io.ReaderAt); ok {
-		return r.ReadAt(b, offset)
-	}
-	if err := h.move(p, offset); err != nil {
-		return 0, err
-	}
-	n, err := io.ReadFull(h.file, b)
-	h.at += int64(n)
-	if err == io.ErrUnexpectedEOF {
-		err = io.EOF
-	}
-	return n, err
 }
 
 // move makes offset that of the next read.

@@ -12,32 +12,27 @@ func NotOneOf(flag, value string, list []string) error {
 	return Usagef("--%s %q must be %s or %s%s", flag, value, strings.Join(list[:last], ", "), list[last], DidYouMean(value, list))
 }
 
-// DidYouMean returns "; did you mean X?" for the word of a list that is nearest to
-// a misspelt one, and "" where none is near.
+// DidYouMean returns "; did you mean X?" for the word of a list that has the fewest typing errors, at most
+// one in three letters, or else is the only one that begins with the word, and "" where there is none.
 func DidYouMean(word string, list []string) string {
-	if near := nearest(strings.ToLower(word), list); near != "" {
-		return fmt.Sprintf("; did you mean %s?", near)
-	}
-	return ""
-}
-
-// nearest returns the word of a list with the fewest typing errors in between, at
-// most one in three letters, else the only one that begins with word, else "".
-func nearest(word string, list []string) string {
-	best, fewest := "", len([]rune(word))/3+1
+	word = strings.ToLower(word)
+	near, fewest := "", len([]rune(word))/3+1
 	var longer []string
 	for _, w := range list {
 		if d := typingErrors(word, w); d < fewest {
-			best, fewest = w, d
+			near, fewest = w, d
 		}
 		if strings.HasPrefix(w, word) && len(word) > 1 {
 			longer = append(longer, w)
 		}
 	}
-	if best == "" && len(longer) == 1 {
-		return longer[0]
+	if near == "" && len(longer) == 1 {
+		near = longer[0]
 	}
-	return best
+	if near == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %s?", near)
 }
 
 // typingErrors counts the letters that are missing, too many, wrong or swapped with

@@ -108,21 +108,15 @@ func (a *Rows) run(first int, dst []float64, step int) error {
 			return err
 		}
 		for ; len(p) > 0; p = p[size:] {
-			v, err := a.e.number(p)
-			if err != nil {
+			if a.e.bytes {
+				dst[done*step] = float64(p[0])
+			} else if v, err := a.e.float(p[:size]); err == nil {
+				dst[done*step] = v
+			} else {
 				return fmt.Errorf("element %d: %w", first+done, err)
 			}
-			dst[done*step] = v
 			done++
 		}
 	}
 	return nil
-}
-
-// number is the value of the element at the beginning of p.
-func (e *element) number(p []byte) (float64, error) {
-	if e.bytes {
-		return float64(p[0]), nil
-	}
-	return e.float(p[:e.size])
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"image"
 	"math"
+	"slices"
 
 	"golang.org/x/image/draw"
 )
@@ -48,98 +49,65 @@ const opposite = 96
 
 // Fit turns a picture into an input. Its proportions are kept: a larger picture is
 // averaged down, each pixel counting by its area in every box it touches; a smaller
-// one is enlarged bilinearly; and the rest is filled with the mean of its border.
-// The error is ErrBlank where all pixels come out alike.
+// one is enlarged bilinearly; and the rest is filled with the mean of its border. It is
+// inverted where Options.Invert says so, or where its border is then clearly nearer to that of the
+// training pictures. The error is ErrBlank where all pixels come out alike.
 func Fit(p *Picture, o *Options) (*Input, error) {
 	if o.Channels != 1 && o.Channels != 3 || o.Height < 1 || o.Width < 1 || o.Border != nil && len(o.Border) != o.Channels {
 		panic("picture: impossible input")
 	}
-	size := p.Image.Bounds().Size()
-	w, h := fitted(size, o)
-	var s *samples
-	if w > size.X || h > size.Y {
-		s = enlarge(p.Image, w, h)
-	} else {
-		s = shrink(p.Image, w, h)
-	}
 	in := &Input{Pixels: make([]byte, o.Channels*o.Height*o.Width), Notes: append([]string(nil), p.Notes...)}
-	if o.Channels == 1 && s.coloured() {
-		in.note("colours turned to grey")
+	note := func(format string, a ...any) { in.Notes = append(in.Notes, fmt.Sprintf(format, a...)) }
+
+	// The size of the picture within the input.
+	size := p.Image.Bounds().Size()
+	scale := min(float64(o.Width)/float64(size.X), float64(o.Height)/float64(size.Y))
+	fit := func(n, most int) int { return min(max(int(math.Round(float64(n)*scale)), 1), most) }
+	w, h := fit(size.X, o.Width), fit(size.Y, o.Height)
+	img := p.Image
+	if w > size.X || h > size.Y {
+		big := image.NewRGBA64(image.Rect(0, 0, w, h))
+		draw.BiLinear.Scale(big, big.Rect, img, img.Bounds(), draw.Src, nil)
+		img = big
+	}
+	s := shrink(img, w, h)
+
+	const eye = 4 * 257 // up to which a difference of colours is a shade of grey, to the eye
+	if o.Channels == 1 && slices.ContainsFunc(s.v, func(p [4]float64) bool { return max(p[0], p[1], p[2])-min(p[0], p[1], p[2]) > eye }) {
+		note("colours turned to grey")
 	}
 	levels := s.levels(o, false)
 	border := ring(levels, w, h, o.Channels)
-	if in.choose(o, border) {
+	invert := o.Invert == Yes
+	if o.Border != nil {
+		own, train := mean(border), mean(o.Border)
+		why := fmt.Sprintf("its border has grey level %.0f, that of the training pictures %.0f", own, train)
+		switch far := math.Abs(own-train)-math.Abs(255-own-train) > opposite; {
+		case o.Invert == No && far:
+			note("not inverted, as asked, though %s", why)
+		case o.Invert == Auto && far:
+			note("inverted, since %s", why)
+			invert = true
+		}
+	}
+	if invert {
 		levels = s.levels(o, true)
 		border = ring(levels, w, h, o.Channels)
 	}
-	in.noteSize(size, w, h, o, border)
-	in.place(levels, w, h, o, border)
-	if o.Border != nil && oneSided(mean(o.Border)) && math.Abs(mean(border)-mean(o.Border)) > 32 {
-		in.note("its background has grey level %.0f, that of the training pictures %.0f: more contrast may help", mean(border), mean(o.Border))
-	}
-	for _, v := range in.Pixels {
-		if v != in.Pixels[0] {
-			return in, nil
+	if w != o.Width || h != o.Height || size.X != w || size.Y != h {
+		text := fmt.Sprintf("%d×%d pixels averaged down to %d×%d", size.X, size.Y, w, h)
+		if w > size.X || h > size.Y {
+			text = fmt.Sprintf("%d×%d pixels enlarged to %d×%d", size.X, size.Y, w, h)
+		} else if size.X == w && size.Y == h {
+			text = fmt.Sprintf("%d×%d pixels", w, h)
 		}
-	}
-	return nil, fmt.Errorf("%w: every pixel has grey level %d", ErrBlank, in.Pixels[0])
-}
-
-func (in *Input) note(format string, a ...any) {
-	in.Notes = append(in.Notes, fmt.Sprintf(format, a...))
-}
-
-// fitted is the size of a picture within the input.
-func fitted(size image.Point, o *Options) (w, h int) {
-	scale := min(float64(o.Width)/float64(size.X), float64(o.Height)/float64(size.Y))
-	fit := func(n, most int) int { return min(max(int(math.Round(float64(n)*scale)), 1), most) }
-	return fit(size.X, o.Width), fit(size.Y, o.Height)
-}
-
-// oneSided reports whether a mean grey level is that of a plain dark or light
-// background.
-func oneSided(level float64) bool { return level < 64 || level > 191 }
-
-// choose decides whether to invert a picture with this border, and says so.
-func (in *Input) choose(o *Options, border []float64) bool {
-	b := mean(border)
-	far := false
-	if o.Border != nil {
-		t := mean(o.Border)
-		far = math.Abs(b-t)-math.Abs(255-b-t) > opposite
-	}
-	why := func() string {
-		return fmt.Sprintf("its border has grey level %.0f, that of the training pictures %.0f", b, mean(o.Border))
-	}
-	switch {
-	case o.Invert == No && far:
-		in.note("not inverted, as asked, though %s", why())
-	case o.Invert == Auto && far:
-		in.note("inverted, since %s", why())
-		return true
-	}
-	return o.Invert == Yes
-}
-
-func (in *Input) noteSize(size image.Point, w, h int, o *Options, border []float64) {
-	text := fmt.Sprintf("%d×%d pixels averaged down to %d×%d", size.X, size.Y, w, h)
-	switch {
-	case w > size.X || h > size.Y:
-		text = fmt.Sprintf("%d×%d pixels enlarged to %d×%d", size.X, size.Y, w, h)
-	case size.X == w && size.Y == h:
-		text = fmt.Sprintf("%d×%d pixels", w, h)
-		if w == o.Width && h == o.Height {
-			return
+		if w < o.Width || h < o.Height {
+			text += fmt.Sprintf(", with a border of grey level %.0f to fill %d×%d", mean(border), o.Width, o.Height)
 		}
+		note("%s", text)
 	}
-	if w < o.Width || h < o.Height {
-		text += fmt.Sprintf(", with a border of grey level %.0f to fill %d×%d", mean(border), o.Width, o.Height)
-	}
-	in.note("%s", text)
-}
 
-// place writes the levels into the middle of the input.
-func (in *Input) place(levels []float64, w, h int, o *Options, border []float64) {
+	// The levels go into the middle of the input.
 	left, top := (o.Width-w)/2, (o.Height-h)/2
 	for c := range o.Channels {
 		plane := in.Pixels[c*o.Height*o.Width : (c+1)*o.Height*o.Width]
@@ -151,6 +119,16 @@ func (in *Input) place(levels []float64, w, h int, o *Options, border []float64)
 			plane[i] = byte(min(max(v, 0), 255) + 0.5)
 		}
 	}
+	if o.Border != nil {
+		plain := mean(o.Border) < 64 || mean(o.Border) > 191 // a plain dark or light background
+		if plain && math.Abs(mean(border)-mean(o.Border)) > 32 {
+			note("its background has grey level %.0f, that of the training pictures %.0f: more contrast may help", mean(border), mean(o.Border))
+		}
+	}
+	if slices.ContainsFunc(in.Pixels, func(v byte) bool { return v != in.Pixels[0] }) {
+		return in, nil
+	}
+	return nil, fmt.Errorf("%w: every pixel has grey level %d", ErrBlank, in.Pixels[0])
 }
 
 // ring returns the mean of the outermost pixels of each channel.
@@ -184,13 +162,6 @@ func mean(v []float64) float64 {
 type samples struct {
 	w, h int
 	v    [][4]float64
-}
-
-// enlarge interpolates a picture bilinearly.
-func enlarge(img image.Image, w, h int) *samples {
-	big := image.NewRGBA64(image.Rect(0, 0, w, h))
-	draw.BiLinear.Scale(big, big.Rect, img, img.Bounds(), draw.Src, nil)
-	return shrink(big, w, h)
 }
 
 // shrink averages a picture down. A pixel that lies in several boxes counts in each
@@ -252,17 +223,6 @@ func weights(big, small int) [][]share {
 		}
 	}
 	return out
-}
-
-// coloured reports whether some pixel is no shade of grey, to the eye.
-func (s *samples) coloured() bool {
-	const eye = 4 * 257
-	for _, p := range s.v {
-		if max(p[0], p[1], p[2])-min(p[0], p[1], p[2]) > eye {
-			return true
-		}
-	}
-	return false
 }
 
 // levels returns grey levels from 0 to 255, one plane a channel. Transparent pixels

@@ -2,8 +2,11 @@ package problem
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
@@ -94,8 +97,16 @@ func (s *Flags) Check(given func(flag string) bool, texts map[string]string) err
 		return err
 	}
 	s.Model.memory = s.Limits.Memory
-	if err := checkInputColumns(s.Model.Columns); err != nil {
-		return err
+	seen := map[string]bool{}
+	for _, text := range s.Model.Columns {
+		name, columns, ok := strings.Cut(text, "=")
+		switch {
+		case !ok || name == "" || slices.Contains(strings.Split(columns, ","), ""):
+			return job.Usagef("--input-columns %q must be an input and its columns, such as x=age,income or x=0-9", text)
+		case seen[name]:
+			return job.Usagef("--input-columns %q: the columns of %s are given twice", text, name)
+		}
+		seen[name] = true
 	}
 	if err := s.Scaling.check(); err != nil {
 		return err
@@ -151,8 +162,29 @@ func (s *DataFlags) check(given func(flag string) bool, likelihood string, memor
 	case s.Split != nil && *s.Split < 0:
 		return job.Usagef("--split %d must be 0 or more", *s.Split)
 	}
-	if err := s.checkNames(); err != nil {
-		return err
+	var err error
+	if s.classList, err = splitNames(norm.NFC.String(s.ClassText)); err != nil {
+		return job.Usagef("--classes %v", err)
+	}
+	if s.classNames, err = splitNames(norm.NFC.String(s.ClassNameText)); err != nil {
+		return job.Usagef("--class-names %v", err)
+	}
+	if s.classList != nil && len(s.classList) < 2 {
+		return job.Usagef("--classes %s must name at least two classes", s.ClassText)
+	}
+	if s.classNames != nil && len(s.classNames) < 2 {
+		return job.Usagef("--class-names %s must name at least two classes", s.ClassNameText)
+	}
+	if s.classList != nil && s.classNames != nil && len(s.classList) != len(s.classNames) {
+		return job.Usagef("--classes has %d classes, but --class-names names %d", len(s.classList), len(s.classNames))
+	}
+	for _, name := range s.classList {
+		if s.classNames != nil {
+			break
+		}
+		if err := s.checkNumber("--classes", name); err != nil {
+			return err
+		}
 	}
 	if s.classList != nil && likelihood != "" {
 		lik := LikelihoodNamed(likelihood)

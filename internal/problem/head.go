@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
@@ -121,7 +122,12 @@ func (l *look) outputs() bool {
 	}
 	t, f := l.problem.Task, l.at.F
 	n, c := f.Dims()
+	logitOfLog := func(v float64) float64 { return v - math.Log(-math.Expm1(v)) } // of a probability whose logarithm is given
 	least, most := mat.Min(f), mat.Max(f)
+	sums := true // every row to 1
+	for i := range n {
+		sums = sums && !(math.Abs(floats.Sum(f.RawRowView(i))-1) > sumsToOne)
+	}
 	between := least >= 0 && most <= 1 && most > least
 	says, takes, remedy := "probabilities", "logits", "Export the model without what makes them probabilities."
 	switch _, poisson := t.Likelihood.(glm.Poisson); {
@@ -133,7 +139,7 @@ func (l *look) outputs() bool {
 		says = "logarithms of probabilities"
 	case !between:
 		return false
-	case c > 1 && rowsSumToOne(f):
+	case c > 1 && sums:
 		says, remedy = "probabilities, 1 in sum", "Export the model without what makes them probabilities, or with a Log at its end."
 	case n*c < fewProbabilities:
 		return false
@@ -146,9 +152,6 @@ func (l *look) outputs() bool {
 		n, says, least, most, t.Likelihood.Name(), takes))
 	return true
 }
-
-// logitOfLog is the logit of a probability whose logarithm is given.
-func logitOfLog(v float64) float64 { return v - math.Log(-math.Expm1(v)) }
 
 // better is by how many nats a row the targets are likelier with this function of the
 // outputs than with the outputs themselves.
@@ -163,19 +166,4 @@ func (l *look) better(of func(v float64) float64) float64 {
 		sum += lik.LogProb(y.RawRowView(i), other) - lik.LogProb(y.RawRowView(i), f.RawRowView(i))
 	}
 	return sum / float64(n)
-}
-
-// rowsSumToOne tells whether every row sums to 1.
-func rowsSumToOne(f *mat.Dense) bool {
-	n, _ := f.Dims()
-	for i := range n {
-		sum := 0.0
-		for _, v := range f.RawRowView(i) {
-			sum += v
-		}
-		if math.Abs(sum-1) > sumsToOne {
-			return false
-		}
-	}
-	return true
 }

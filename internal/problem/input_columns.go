@@ -12,22 +12,6 @@ import (
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
-// checkInputColumns refuses values of --input-columns that no data could make right.
-func checkInputColumns(list []string) error {
-	seen := map[string]bool{}
-	for _, text := range list {
-		name, columns, ok := strings.Cut(text, "=")
-		switch {
-		case !ok || name == "" || slices.Contains(strings.Split(columns, ","), ""):
-			return job.Usagef("--input-columns %q must be an input and its columns, such as x=age,income or x=0-9", text)
-		case seen[name]:
-			return job.Usagef("--input-columns %q: the columns of %s are given twice", text, name)
-		}
-		seen[name] = true
-	}
-	return nil
-}
-
 // withColumns returns the model that takes the rows of the data, with the columns of each
 // input as --input-columns says. Several inputs without it take the columns of their
 // names, or all columns one after another, which is said.
@@ -54,7 +38,18 @@ func (m *Model) withColumns(c *job.Job, f *ModelFlags, d *dataset.Data) (*Model,
 		if columns, how = defaultColumns(inputs, d); columns == nil {
 			return nil, fmt.Errorf("%s: an input has %d numbers, but the inputs of %s take %s; say with --input-columns NAME=COLUMNS, one for each, which columns they are%s", d.Source, width, m.Name, sizes(inputs), columnsHint(d))
 		}
-		c.Note("%s takes %s, %s; --input-columns NAME=COLUMNS assigns others", m.Name, assigned(inputs, columns, d.Columns), how)
+		parts := make([]string, len(inputs))
+		for i, in := range inputs {
+			list := columns[in.Name]
+			text := "the next " + job.Count(len(list))
+			if first, last := list[0], list[len(list)-1]; d.Columns != nil && len(list) == 1 {
+				text = d.Columns[first]
+			} else if d.Columns != nil {
+				text = fmt.Sprintf("%s to %s", d.Columns[first], d.Columns[last])
+			}
+			parts[i] = fmt.Sprintf("%s from %s", in.Name, text)
+		}
+		c.Note("%s takes %s, %s; --input-columns NAME=COLUMNS assigns others", m.Name, strings.Join(parts, ", "), how)
 	}
 	net, err := m.Net.WithColumns(width, columns)
 	if err != nil {
@@ -117,22 +112,6 @@ func defaultColumns(inputs []network.Input, d *dataset.Data) (columns map[string
 		return nil, ""
 	}
 	return columns, "one after another"
-}
-
-// assigned says which columns each input takes.
-func assigned(inputs []network.Input, columns map[string][]int, names []string) string {
-	parts := make([]string, len(inputs))
-	for i, in := range inputs {
-		list := columns[in.Name]
-		text := "the next " + job.Count(len(list))
-		if first, last := list[0], list[len(list)-1]; names != nil && len(list) == 1 {
-			text = names[first]
-		} else if names != nil {
-			text = fmt.Sprintf("%s to %s", names[first], names[last])
-		}
-		parts[i] = fmt.Sprintf("%s from %s", in.Name, text)
-	}
-	return strings.Join(parts, ", ")
 }
 
 // sizes lists inputs with the numbers that they take.

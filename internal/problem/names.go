@@ -64,35 +64,6 @@ func classNamesOf(text string) ([]string, error) {
 	return splitNames(JoinNames(names))
 }
 
-// checkNames parses --classes and --class-names.
-func (s *DataFlags) checkNames() error {
-	var err error
-	if s.classList, err = splitNames(norm.NFC.String(s.ClassText)); err != nil {
-		return job.Usagef("--classes %v", err)
-	}
-	if s.classNames, err = splitNames(norm.NFC.String(s.ClassNameText)); err != nil {
-		return job.Usagef("--class-names %v", err)
-	}
-	if s.classList != nil && len(s.classList) < 2 {
-		return job.Usagef("--classes %s must name at least two classes", s.ClassText)
-	}
-	if s.classNames != nil && len(s.classNames) < 2 {
-		return job.Usagef("--class-names %s must name at least two classes", s.ClassNameText)
-	}
-	if s.classList != nil && s.classNames != nil && len(s.classList) != len(s.classNames) {
-		return job.Usagef("--classes has %d classes, but --class-names names %d", len(s.classList), len(s.classNames))
-	}
-	if s.classNames != nil {
-		return nil
-	}
-	for _, name := range s.classList {
-		if err := s.checkNumber("--classes", name); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // checkNumber refuses a class of built-in data that is no number.
 func (s *DataFlags) checkNumber(flag, class string) error {
 	kind, _, _ := strings.Cut(s.Name, ":")
@@ -334,33 +305,28 @@ func (p *Problem) TrainingRows() report.Rows {
 // OutputNames are the names of the outputs where there is a target column for each.
 func (p *Problem) OutputNames() []string {
 	list := p.Examples.Data.TargetColumns
-	if HasLogVariances(p.Task.Likelihood) {
-		return withLogVariances(list, p.Model.Outputs/2)
+	if HasLogVariances(p.Task.Likelihood) { // targets, which may have no names, and their log noise variances
+		k := p.Model.Outputs / 2
+		out := make([]string, 2*k)
+		for j := range k {
+			name := "mean"
+			if k > 1 {
+				name = fmt.Sprintf("mean %d", j)
+			}
+			if len(list) == k {
+				name = list[j]
+			}
+			out[j], out[k+j] = name, "log noise variance of "+name
+			if name == "mean" {
+				out[k+j] = "log noise variance"
+			}
+		}
+		return out
 	}
 	if len(list) > 1 && len(list) == p.Model.Outputs {
 		return list
 	}
 	return nil
-}
-
-// withLogVariances are the names of k targets, which may have none, and of their log
-// noise variances.
-func withLogVariances(list []string, k int) []string {
-	out := make([]string, 2*k)
-	for j := range k {
-		name := "mean"
-		if k > 1 {
-			name = fmt.Sprintf("mean %d", j)
-		}
-		if len(list) == k {
-			name = list[j]
-		}
-		out[j], out[k+j] = name, "log noise variance of "+name
-		if name == "mean" {
-			out[k+j] = "log noise variance"
-		}
-	}
-	return out
 }
 
 // IDOf is the name of row i of a subset, "" where rows have none.

@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -51,19 +52,61 @@ func (p *Problem) Preflight(ctx context.Context, at *AtTheta) (*report.Preflight
 	l := &look{problem: p, at: at}
 	l.score()
 	l.known = !p.TrainedOnOthers()
-	r := &report.Preflight{Verdict: "ok", TrainNLL: report.Float(l.nll), LargestInput: report.Float(p.largestInput(ctx))}
+	// The largest number of an input, in size, as the network sees it; NaN where some cannot be read.
+	e, n := p.Examples, p.Examples.Train.Len()
+	of := make([]float64, par.Tiles(n, PredictRows))
+	if par.Do(ctx, 0, len(of), func(i int) error {
+		lo, hi := par.Bounds(i, n, PredictRows)
+		x, err := e.Inputs(ctx, e.Train, lo, hi)
+		if err != nil {
+			return err
+		}
+		largest := 0.0
+		for _, v := range x.RawMatrix().Data {
+			if v = math.Abs(v); v > largest {
+				largest = v
+			}
+		}
+		of[i] = largest
+		return nil
+	}) != nil {
+		of = []float64{math.NaN()}
+	}
+	r := &report.Preflight{Verdict: "ok", TrainNLL: report.Float(l.nll), LargestInput: report.Float(floats.Max(of))}
 	if p.Task.Classes != nil {
 		r.TrainAccuracy = Number(l.accuracy)
 	} else {
 		r.TrainRMSE = Number(l.rmse)
 	}
 	r.GradientNorm = report.Float(at.Gradient)
-	if !l.outputs() {
-		l.fits(ctx)
-	}
-	if len(l.warnings) > 0 {
+	if l.outputs() {
 		r.Verdict = "warning"
+		return r, l.warnings
 	}
+	t := p.Task
+	rows := fmt.Sprintf("its own %d training rows", l.at.F.RawMatrix().Rows)
+	if !l.known {
+		rows = fmt.Sprintf("these %d training rows", l.at.F.RawMatrix().Rows)
+	}
+	// Rows of one class say nothing of the others.
+	worse := l.nll-l.constant > l.slack() && l.constant != 0
+	sure := l.known && l.excess > max(sureExcess, 4*l.excessSE)
+	scaled := HasNoise(t.Likelihood) && l.slope().better > otherScale
+	if !worse && !sure && !scaled {
+		return r, nil
+	}
+	cause, remedy := l.cause(ctx)
+	switch {
+	case t.Classes != nil && worse:
+		l.warn(linearize.NewWarning("bad-fit", l.nll, l.constant, remedy, "On %s the network predicts worse than the shares of the classes do: %.4g nats a row against %.4g, with accuracy %.3g. No answer is to be trusted, as %s.", rows, l.nll, l.constant, l.accuracy, cause))
+	case worse:
+		l.warn(linearize.NewWarning("bad-fit", l.nll, l.constant, remedy, "On %s the network predicts worse than their mean does: %.4g nats a row against %.4g, with RMSE %.4g. No answer is to be trusted, as %s.", rows, l.nll, l.constant, l.rmse, cause))
+	case sure:
+		l.warn(linearize.NewWarning("overconfident", l.nll, l.nll-l.excess, remedy, "On %s the network is surer than right: %.4g nats a row, where its own probabilities expect %.4g. No answer is to be trusted, as %s.", rows, l.nll, l.nll-l.excess, cause))
+	default:
+		l.warn(linearize.NewWarning("targets-scaled", l.rmse, math.NaN(), remedy, "On %s the network's outputs follow the targets on another scale, with RMSE %.4g. No answer is to be trusted, as %s.", rows, l.rmse, cause))
+	}
+	r.Verdict = "warning"
 	return r, l.warnings
 }
 
@@ -192,33 +235,6 @@ func logProbabilities(f []float64) []float64 {
 	return out
 }
 
-// fits looks at the predictions.
-func (l *look) fits(ctx context.Context) {
-	t := l.problem.Task
-	rows := fmt.Sprintf("its own %d training rows", l.at.F.RawMatrix().Rows)
-	if !l.known {
-		rows = fmt.Sprintf("these %d training rows", l.at.F.RawMatrix().Rows)
-	}
-	// Rows of one class say nothing of the others.
-	worse := l.nll-l.constant > l.slack() && l.constant != 0
-	sure := l.known && l.excess > max(sureExcess, 4*l.excessSE)
-	scaled := HasNoise(t.Likelihood) && l.slope().better > otherScale
-	if !worse && !sure && !scaled {
-		return
-	}
-	cause, remedy := l.cause(ctx)
-	switch {
-	case t.Classes != nil && worse:
-		l.warn(linearize.NewWarning("bad-fit", l.nll, l.constant, remedy, "On %s the network predicts worse than the shares of the classes do: %.4g nats a row against %.4g, with accuracy %.3g. No answer is to be trusted, as %s.", rows, l.nll, l.constant, l.accuracy, cause))
-	case worse:
-		l.warn(linearize.NewWarning("bad-fit", l.nll, l.constant, remedy, "On %s the network predicts worse than their mean does: %.4g nats a row against %.4g, with RMSE %.4g. No answer is to be trusted, as %s.", rows, l.nll, l.constant, l.rmse, cause))
-	case sure:
-		l.warn(linearize.NewWarning("overconfident", l.nll, l.nll-l.excess, remedy, "On %s the network is surer than right: %.4g nats a row, where its own probabilities expect %.4g. No answer is to be trusted, as %s.", rows, l.nll, l.nll-l.excess, cause))
-	default:
-		l.warn(linearize.NewWarning("targets-scaled", l.rmse, math.NaN(), remedy, "On %s the network's outputs follow the targets on another scale, with RMSE %.4g. No answer is to be trusted, as %s.", rows, l.rmse, cause))
-	}
-}
-
 // slack is by how many nats a row a network may predict worse than the best constant,
 // on which training could have settled: by ½δ‖b‖² that the prior charges the constant's
 // bias b, by unfinished where training has not come to its end, and by two standard errors
@@ -242,8 +258,12 @@ func (l *look) slack() float64 {
 // cause is what may have gone wrong with inputs and targets, a clause, and what to do about it.
 func (l *look) cause(ctx context.Context) (cause, remedy string) {
 	t := l.problem.Task
-	if order := l.order(); order != nil {
-		return "its outputs agree with the labels where the classes are in another order", fmt.Sprintf("Give --classes %s.", l.problem.classList(order))
+	var order []int
+	if l.confusion != nil {
+		order = orderOf(l.confusion, l.logp, l.problem.Examples.Train.Class, t.Classes, l.constant)
+	}
+	if order != nil {
+		return "its outputs agree with the labels where the classes are in another order", fmt.Sprintf("Give --classes %s.", classText(order, l.problem.Examples.Data))
 	}
 	if HasNoise(t.Likelihood) {
 		if s := l.slope(); s.better > otherScale {
@@ -257,28 +277,6 @@ func (l *look) cause(ctx context.Context) (cause, remedy string) {
 		return "inputs or labels are not those that it was trained on", "Check how the ids are numbered."
 	}
 	return "inputs or labels are not those that it was trained on, or are scaled otherwise", "See --standardize, --input-mean and --input-sd."
-}
-
-// classList are classes as --classes takes them: words where the data have words.
-func (p *Problem) classList(classes []int) string {
-	d := p.Examples.Data
-	if d.Names == nil {
-		return FormatInts(classes)
-	}
-	names := make([]string, len(classes))
-	for i, k := range classes {
-		names[i] = d.Names[k]
-	}
-	return JoinNames(names)
-}
-
-// order returns the classes in the order in which the labels agree with the largest
-// outputs; nil where that is the order of the task or there is none.
-func (l *look) order() []int {
-	if l.confusion == nil {
-		return nil
-	}
-	return orderOf(l.confusion, l.logp, l.problem.Examples.Train.Class, l.problem.Task.Classes, l.constant)
 }
 
 // orderOf returns the classes in the order in which the labels of rows, numbers of classes,

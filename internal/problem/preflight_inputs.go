@@ -3,14 +3,11 @@ package problem
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/dataset"
-	"github.com/funcgp/funcgp/internal/par"
 )
 
 // otherInputs looks for another way to scale the inputs under which the network fits its
@@ -40,8 +37,16 @@ func (l *look) otherInputs(ctx context.Context) (cause, give string) {
 		}
 		y := RowsAt(p.Examples.Y, at)
 		w.loss = lossShare(p.Task, nil, f, y)
-		if order := l.orderAt(f, at); order != nil {
-			return fmt.Sprintf("its outputs agree with the labels with %s and the classes in another order", w.words), fmt.Sprintf("Give %s --classes %s.", w.flags(ctx, p), l.problem.classList(order))
+		var order []int
+		if l.confusion != nil {
+			logp, label := make([][]float64, len(at)), make([]int, len(at))
+			for i, row := range at {
+				label[i], logp[i] = p.Examples.Train.Class[row], logProbabilities(f.RawRowView(i))
+			}
+			order = orderOf(confusionOf(f, label, len(p.Task.Classes)), logp, label, p.Task.Classes, l.constant)
+		}
+		if order != nil {
+			return fmt.Sprintf("its outputs agree with the labels with %s and the classes in another order", w.words), fmt.Sprintf("Give %s --classes %s.", w.flags(ctx, p), classText(order, p.Examples.Data))
 		}
 		if s := slopeOf(f, y); HasNoise(p.Task.Likelihood) && s.better > found {
 			cause, found = fmt.Sprintf("it was trained on scaled targets and with %s", w.words), s.better
@@ -79,19 +84,6 @@ func (p *Problem) OtherInputs(ctx context.Context, f *mat.Dense) (cause, give st
 	return l.otherInputs(ctx)
 }
 
-// orderAt is order for outputs of some of the training rows.
-func (l *look) orderAt(f *mat.Dense, at []int) []int {
-	if l.confusion == nil {
-		return nil
-	}
-	k := len(l.problem.Task.Classes)
-	logp, label := make([][]float64, len(at)), make([]int, len(at))
-	for i, row := range at {
-		label[i], logp[i] = l.problem.Examples.Train.Class[row], logProbabilities(f.RawRowView(i))
-	}
-	return orderOf(confusionOf(f, label, k), logp, label, l.problem.Task.Classes, l.constant)
-}
-
 // same tells whether inputs scaled by a are those that the network gets.
 func same(a *dataset.Scaling, now *Scaling) bool {
 	if now == nil || now.Inputs == nil || a == nil {
@@ -110,29 +102,4 @@ func (w *way) flags(ctx context.Context, p *Problem) string {
 		return "--standardize yes"
 	}
 	return fmt.Sprintf("--input-mean %s --input-sd %s", commas(w.inputs.Mean), commas(w.inputs.Scale))
-}
-
-// largestInput is the largest number of an input, in size, as the network sees it; NaN where
-// some cannot be read.
-func (p *Problem) largestInput(ctx context.Context) float64 {
-	e, n := p.Examples, p.Examples.Train.Len()
-	of := make([]float64, par.Tiles(n, PredictRows))
-	if par.Do(ctx, 0, len(of), func(i int) error {
-		lo, hi := par.Bounds(i, n, PredictRows)
-		x, err := e.Inputs(ctx, e.Train, lo, hi)
-		if err != nil {
-			return err
-		}
-		largest := 0.0
-		for _, v := range x.RawMatrix().Data {
-			if v = math.Abs(v); v > largest {
-				largest = v
-			}
-		}
-		of[i] = largest
-		return nil
-	}) != nil {
-		return math.NaN()
-	}
-	return floats.Max(of)
 }

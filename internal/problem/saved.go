@@ -182,7 +182,15 @@ func openSaved(ctx context.Context, c *job.Job, path string, kind FileKind, f *F
 	if now := SplitNumber(f.Data.Split); h.Inputs && h.Split != now {
 		return nil, fmt.Errorf("%s: its training rows are those of --split %s, not of %s: some would be test rows; give the same split", path, splitText(h.Split), splitText(now))
 	}
-	if v.scaling, err = h.Scaling.scaling(); err != nil || !h.possible() {
+	// The values of the header must be those of a posterior whose calibration makes predictions. The data
+	// are compared later.
+	k, fit := h.Fit.Calibration, &h.Fit
+	ok := func(scale report.Float) bool { return scale >= 1e-300 && scale <= 1e300 }
+	possible := isLikelihood(h.Likelihood) && slices.Contains(Methods, fit.Method) && h.Prior > 0 && h.Factor > 0 &&
+		(h.Noise > 0 || !HasNoise(LikelihoodNamed(h.Likelihood))) && h.Bound >= gp.None && h.Bound <= gp.Upper &&
+		IsSparse(fit.Method) == (len(h.Inducing) > 0) && (fit.Method == "kept") == (fit.Certificate != nil) &&
+		(k == nil || ok(k.Scale) && ok(k.NoiseScale) && ok(k.Temperature) && k.Temperature <= 1 && k.LOO != nil && (k.HeldOut != nil) == (k.Method == "heldout"))
+	if v.scaling, err = h.Scaling.scaling(); err != nil || !possible {
 		return nil, v.Damaged("its header cannot be used")
 	}
 	return v, v.agree(ctx, f, kind)
@@ -223,17 +231,6 @@ func splitText(k int) string {
 		return "none"
 	}
 	return strconv.Itoa(k)
-}
-
-// possible tells whether the values of the header can be those of a posterior, and predictions be made
-// with its calibration. The data are compared later.
-func (h *SavedHeader) possible() bool {
-	k, fit := h.Fit.Calibration, &h.Fit
-	ok := func(scale report.Float) bool { return scale >= 1e-300 && scale <= 1e300 }
-	return isLikelihood(h.Likelihood) && slices.Contains(Methods, fit.Method) && h.Prior > 0 && h.Factor > 0 &&
-		(h.Noise > 0 || !HasNoise(LikelihoodNamed(h.Likelihood))) &&
-		h.Bound >= gp.None && h.Bound <= gp.Upper && IsSparse(fit.Method) == (len(h.Inducing) > 0) && (fit.Method == "kept") == (fit.Certificate != nil) &&
-		(k == nil || ok(k.Scale) && ok(k.NoiseScale) && ok(k.Temperature) && k.Temperature <= 1 && k.LOO != nil && (k.HeldOut != nil) == (k.Method == "heldout"))
 }
 
 // Damaged is the error of a file that cannot be used.

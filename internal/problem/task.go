@@ -143,9 +143,27 @@ func chooseTask(f *TaskFlags, data *DataFlags, m *Model, d *dataset.Data) (*Task
 		}
 		return t, nil
 	}
-	if t.Classes, err = chooseClasses(t.Likelihood, w, m, d); err != nil {
-		return nil, err
+	// The outputs stand for the classes that are wanted, else for all labels of the data.
+	switch {
+	case !IsSoftmax(t.Likelihood) && m.Outputs != 1:
+		return nil, fmt.Errorf("%s has %d outputs, but the %s likelihood is for one; give --likelihood categorical", m.Name, m.Outputs, name)
+	case IsSoftmax(t.Likelihood) && m.Outputs == 1:
+		return nil, fmt.Errorf("%s has one output, but the %s likelihood needs one for each class; give --likelihood bernoulli", m.Name, name)
+	case !d.IntegerLabels:
+		return nil, fmt.Errorf("%s: the targets are not all integers, which the %s likelihood needs; give --likelihood gaussian, or --target with a column of labels", d.Source, name)
 	}
+	classes, from, remedy := w.classes, w.from, "name them with --classes"
+	if classes == nil {
+		classes, from = d.Classes(), d.Source
+		remedy += ", or give --likelihood gaussian or poisson for a regression"
+	}
+	if m.Net == nil {
+		remedy += ", or give --arch one output for each class"
+	}
+	if want := max(m.Outputs, 2); len(classes) != want {
+		return nil, fmt.Errorf("%s: %d classes (%s), but %s tells %d apart; %s", from, len(classes), job.Cut(classText(classes, d), 40), m.Name, want, remedy)
+	}
+	t.Classes = classes
 	// Their names are those of the data, else those wanted.
 	switch {
 	case d.Names != nil:
@@ -171,30 +189,6 @@ func firstPositive(flag *float64, name string, recorded float64, from Origin) (f
 		return recorded, fromMetadata
 	}
 	return 1, fromDefault
-}
-
-// chooseClasses decides which labels the outputs stand for.
-func chooseClasses(lik glm.Likelihood, w wanted, m *Model, d *dataset.Data) ([]int, error) {
-	switch {
-	case !IsSoftmax(lik) && m.Outputs != 1:
-		return nil, fmt.Errorf("%s has %d outputs, but the %s likelihood is for one; give --likelihood categorical", m.Name, m.Outputs, lik.Name())
-	case IsSoftmax(lik) && m.Outputs == 1:
-		return nil, fmt.Errorf("%s has one output, but the %s likelihood needs one for each class; give --likelihood bernoulli", m.Name, lik.Name())
-	case !d.IntegerLabels:
-		return nil, fmt.Errorf("%s: the targets are not all integers, which the %s likelihood needs; give --likelihood gaussian, or --target with a column of labels", d.Source, lik.Name())
-	}
-	classes, from, remedy := w.classes, w.from, "name them with --classes"
-	if classes == nil {
-		classes, from = d.Classes(), d.Source
-		remedy += ", or give --likelihood gaussian or poisson for a regression"
-	}
-	if m.Net == nil {
-		remedy += ", or give --arch one output for each class"
-	}
-	if want := max(m.Outputs, 2); len(classes) != want {
-		return nil, fmt.Errorf("%s: %d classes (%s), but %s tells %d apart; %s", from, len(classes), job.Cut(classText(classes, d), 40), m.Name, want, remedy)
-	}
-	return classes, nil
 }
 
 // targets returns the targets of rows of the data as the likelihood takes

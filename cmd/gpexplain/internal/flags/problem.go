@@ -8,7 +8,6 @@ import (
 
 	"github.com/pkg/profile"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/job"
@@ -110,8 +109,9 @@ func profileMode(name string) func(*profile.Profile) {
 	return map[string]func(*profile.Profile){"cpu": profile.CPUProfile, "mem": profile.MemProfile, "trace": profile.TraceProfile}[name]
 }
 
-// checkEmpty refuses "", which comes from a shell variable that is not set.
-func checkEmpty(c *cobra.Command) error {
+// CheckProblem refuses values that are wrong without opening any file, and parses lists and sizes. A
+// value of "" comes from a shell variable that is not set.
+func CheckProblem(c *cobra.Command, s *problem.Flags) error {
 	for _, name := range []string{"model", "data", "classes", "class-names", "id", "index", "train-index", "target", "test-data", "valid-data", "likelihood", "profile", "max-memory", "freeze", "learn", "output", "outputs",
 		"standardize", "input-mean", "input-sd", "target-mean", "target-sd",
 		"input", "terms", "contrast", "html", "png", "csv", "calibrate", "test-index", "link", "arch", "activation", "out",
@@ -120,29 +120,16 @@ func checkEmpty(c *cobra.Command) error {
 			return job.Usagef("--%s is empty; give it a value or leave it out", name)
 		}
 	}
-	return nil
-}
-
-// savedTexts are the values of those of the flags that a verb has.
-func savedTexts(set *pflag.FlagSet) map[string]string {
-	texts := map[string]string{}
-	for _, name := range problem.SavedFlagNames {
-		if f := set.Lookup(name); f != nil {
-			texts[name] = f.Value.String()
-		}
-	}
-	return texts
-}
-
-// CheckProblem refuses values that are wrong without opening any file, and parses lists and sizes.
-func CheckProblem(c *cobra.Command, s *problem.Flags) error {
-	if err := checkEmpty(c); err != nil {
-		return err
-	}
 	if err := CheckLimits(c, &s.Limits); err != nil {
 		return err
 	}
-	return s.Check(c.Flags().Changed, savedTexts(c.Flags()))
+	texts := map[string]string{} // of those of the saved flags that the verb has
+	for _, name := range problem.SavedFlagNames {
+		if f := c.Flags().Lookup(name); f != nil {
+			texts[name] = f.Value.String()
+		}
+	}
+	return s.Check(c.Flags().Changed, texts)
 }
 
 // CheckLimits refuses limits that are wrong.
