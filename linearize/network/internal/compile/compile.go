@@ -244,16 +244,6 @@ func compileGraph(m *onnx.Model, g *onnx.Graph, o *Options, output string) *comp
 	return c.withoutSilent(m, g, o, given)
 }
 
-// setBudgets sets what a file of this size may ask for.
-func (c *compiler) setBudgets() {
-	numbers := 0
-	for _, t := range c.graph.Initializers {
-		numbers += t.Len()
-	}
-	c.memory, c.width = memoryBudget+memoryPer*numbers, widthBudget+widthPer*numbers
-	c.effort = [2]int{effortBudget + effortPer*numbers, staticBudget + staticPer*numbers}
-}
-
 // spend takes bytes from the memory that compiling may use.
 func (c *compiler) spend(bytes int) {
 	if c.memory -= bytes; c.memory < 0 {
@@ -276,7 +266,12 @@ func (c *compiler) charge(o graph.Op, size int, static bool) {
 }
 
 func (c *compiler) readInitializers() {
-	c.setBudgets()
+	numbers := 0
+	for _, t := range c.graph.Initializers {
+		numbers += t.Len()
+	}
+	c.memory, c.width = memoryBudget+memoryPer*numbers, widthBudget+widthPer*numbers
+	c.effort = [2]int{effortBudget + effortPer*numbers, staticBudget + staticPer*numbers}
 	for i, t := range c.graph.Initializers {
 		if t.Name == "" {
 			panic(refuse("network: initializer %d has no name; %s", i, invalid))
@@ -434,8 +429,18 @@ func (c *compiler) emit(o graph.Op, shape []int, batch int, in ...*value) *value
 	c.charge(o, size, sl.Static)
 	hidden := c.maskAfter(&nd, size)
 	if known {
-		v := c.fold(nd, size, shape, hidden)
-		v.batch, v.lead = batch, lead
+		v := c.addConstant(make([]float64, size), shape)
+		nd.Out, v.batch, v.lead = v.slot, batch, lead
+		// All slots of the node are static, so the state needs no memory of its own.
+		nd.Op.Forward(&graph.State{Program: c.prog, Static: c.static, N: 1}, &nd)
+		if hidden != nil {
+			c.masks[v.slot] = hidden
+		}
+		for i, x := range c.static[v.slot] {
+			if (math.IsNaN(x) || math.IsInf(x, 0)) && !(hidden != nil && math.IsInf(hidden.at[i], -1)) {
+				panic(refuse("its constant result holds %v at element %d", x, i))
+			}
+		}
 		return v
 	}
 	nd.Out = c.addSlot(sl)
@@ -459,21 +464,4 @@ func commonLead(in ...*value) int {
 		lead = v.leading()
 	}
 	return lead
-}
-
-// fold runs a node on constants. hidden is the mask of the result.
-func (c *compiler) fold(nd graph.Node, size int, shape []int, hidden *mask) *value {
-	v := c.addConstant(make([]float64, size), shape)
-	nd.Out = v.slot
-	// All slots of the node are static, so the state needs no memory of its own.
-	nd.Op.Forward(&graph.State{Program: c.prog, Static: c.static, N: 1}, &nd)
-	if hidden != nil {
-		c.masks[v.slot] = hidden
-	}
-	for i, x := range c.static[v.slot] {
-		if (math.IsNaN(x) || math.IsInf(x, 0)) && !(hidden != nil && math.IsInf(hidden.at[i], -1)) {
-			panic(refuse("its constant result holds %v at element %d", x, i))
-		}
-	}
-	return v
 }

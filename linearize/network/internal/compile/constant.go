@@ -95,13 +95,38 @@ func (c *compiler) constantOfShape() {
 	c.result(v)
 }
 
+// rangeOp translates Range: of floating point numbers, of integers, or from 0 to a multiple of
+// the batch size, which numbers the examples or elements of theirs.
 func (c *compiler) rangeOp() {
 	if v := c.input(0); !v.isInt {
-		c.rangeOfFloats()
+		var arg [3]float64
+		for i := range arg {
+			arg[i] = c.scalar(i, 0)
+		}
+		n := math.Ceil((arg[1] - arg[0]) / arg[2])
+		if !(n >= 1 && n <= maxElements) {
+			panic(refuse("a range from %v to %v by %v", arg[0], arg[1], arg[2]))
+		}
+		c.spend(numberBytes * int(n))
+		data := make([]float64, int(n))
+		for i := range data {
+			data[i] = arg[0] + float64(i)*arg[2]
+		}
+		c.result(c.addConstant(data, []int{len(data)}))
 		return
 	}
 	if v := c.intsAt(1); len(v.ints) == 1 && !v.ints[0].constant() {
-		c.rangeOfExamples(v.ints[0])
+		limit := v.ints[0]
+		start := c.scalarInt(0, 0)
+		delta := c.scalarInt(2, 1)
+		if start != 0 || delta != 1 || limit.k != 0 || limit.n < 1 {
+			panic(errMixes)
+		}
+		out := c.newInts([]int{limit.n}, 0)
+		for i := range out.ints {
+			out.ints[i] = affine{row: limit.n, k: i}
+		}
+		c.result(out)
 		return
 	}
 	var arg [3]int
@@ -123,39 +148,6 @@ func (c *compiler) rangeOp() {
 	}
 	out.shape = []int{len(out.ints)}
 	c.result(out)
-}
-
-// rangeOfExamples translates Range from 0 to a multiple of the batch size, which
-// numbers the examples or elements of theirs.
-func (c *compiler) rangeOfExamples(limit affine) {
-	start := c.scalarInt(0, 0)
-	delta := c.scalarInt(2, 1)
-	if start != 0 || delta != 1 || limit.k != 0 || limit.n < 1 {
-		panic(errMixes)
-	}
-	out := c.newInts([]int{limit.n}, 0)
-	for i := range out.ints {
-		out.ints[i] = affine{row: limit.n, k: i}
-	}
-	c.result(out)
-}
-
-// rangeOfFloats translates Range with floating point inputs.
-func (c *compiler) rangeOfFloats() {
-	var arg [3]float64
-	for i := range arg {
-		arg[i] = c.scalar(i, 0)
-	}
-	n := math.Ceil((arg[1] - arg[0]) / arg[2])
-	if !(n >= 1 && n <= maxElements) {
-		panic(refuse("a range from %v to %v by %v", arg[0], arg[1], arg[2]))
-	}
-	c.spend(numberBytes * int(n))
-	data := make([]float64, int(n))
-	for i := range data {
-		data[i] = arg[0] + float64(i)*arg[2]
-	}
-	c.result(c.addConstant(data, []int{len(data)}))
 }
 
 // eyeLike translates EyeLike: ones on a diagonal of a matrix with the shape of another.
@@ -189,7 +181,7 @@ func (c *compiler) oneHot() {
 	if !at.isInt && !c.depends(at) {
 		at = c.castTo(onnx.Int64, at)
 	}
-	sizes := c.floatsOrInts(1)
+	sizes := c.numbers(c.input(1))
 	if len(sizes) != 1 || !(sizes[0] >= 1 && sizes[0] <= maxElements) {
 		panic(refuse("its depth is %v", sizes))
 	}
@@ -245,12 +237,6 @@ func (c *compiler) oneHotDepending(at *value, ax, depth int, values *value) *val
 	off := c.takeAxis(values, 0, []int{0}, nil)
 	on := c.takeAxis(values, 0, []int{1}, nil)
 	return ofType(c.choice([]*value{is, on, off}), t)
-}
-
-// floatsOrInts returns input i, numbers that are known without running the network.
-func (c *compiler) floatsOrInts(i int) []float64 {
-	v := c.input(i)
-	return c.numbers(v)
 }
 
 // nonZero translates NonZero of known numbers: the indices of those that are not zero.

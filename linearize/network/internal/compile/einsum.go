@@ -333,30 +333,23 @@ func (c *compiler) contract(p *pair) *term {
 	if len(shape) > maxRank {
 		panic(refuse("a product of %d dimensions; at most %d are allowed", len(shape), maxRank))
 	}
-	y := c.contracted(p)
+	var y *value // the axes of each list of labels perhaps merged
+	switch {
+	case c.isLayer(p):
+		y = c.einsumLayer(p)
+	case len(p.sum) == 0: // numbers are multiplied with broadcasting
+		a := c.grouped(p.a, p.batch, p.left, slices.Repeat([]int{0}, len(p.right)))
+		b := c.grouped(p.b, p.batch, slices.Repeat([]int{0}, len(p.left)), p.right)
+		y = c.combine(graph.Mul, a, b)
+	default:
+		y = c.product(c.merged(p.a, p.batch, p.left, p.sum), c.merged(p.b, p.batch, p.sum, p.right))
+	}
 	batch := -1
 	if p.a.v.batch >= 0 {
 		batch = slices.Index(out.labels, p.a.labels[p.a.v.batch])
 	}
 	out.v = c.alias(y, shape, batch)
 	return out
-}
-
-// contracted returns the product of two terms, the axes of each list of labels
-// perhaps merged.
-func (c *compiler) contracted(p *pair) *value {
-	if c.isLayer(p) {
-		return c.einsumLayer(p)
-	}
-	if len(p.sum) == 0 {
-		// Nothing is summed over: numbers are multiplied with broadcasting.
-		a := c.grouped(p.a, p.batch, p.left, slices.Repeat([]int{0}, len(p.right)))
-		b := c.grouped(p.b, p.batch, slices.Repeat([]int{0}, len(p.left)), p.right)
-		return c.combine(graph.Mul, a, b)
-	}
-	a := c.merged(p.a, p.batch, p.left, p.sum)
-	b := c.merged(p.b, p.batch, p.sum, p.right)
-	return c.product(a, b)
 }
 
 // einsumLayer emits a product with a matrix as a layer. The matrix is stored as

@@ -11,10 +11,10 @@ func init() {
 	register("Pooling", map[string]operator{
 		"MaxPool":           {translate: (*compiler).maxPool, inputs: 1, integers: keepsType, roles: learnt.Prepares, note: "the positions of the maxima (its second result) and storage_order=1 are not read; no window may lie wholly in the padding"},
 		"AveragePool":       {translate: (*compiler).averagePool, inputs: 1, roles: learnt.Prepares, note: "no window may lie wholly in the padding"},
-		"GlobalAveragePool": {translate: (*compiler).globalAveragePool, inputs: 1, roles: learnt.Prepares},
+		"GlobalAveragePool": {translate: func(c *compiler) { c.globalPool(meanOf) }, inputs: 1, roles: learnt.Prepares},
 		"GlobalMaxPool":     {translate: (*compiler).globalMaxPool, inputs: 1},
 		"LpPool":            {translate: (*compiler).lpPool, inputs: 1},
-		"GlobalLpPool":      {translate: (*compiler).globalLpPool, inputs: 1},
+		"GlobalLpPool":      {translate: func(c *compiler) { c.globalPool(groupOf(graph.GroupLp(c.normOrder()))) }, inputs: 1},
 	})
 }
 
@@ -51,24 +51,12 @@ func (c *compiler) maxPool() {
 	c.result(c.emit(&graph.MaxPool{Window: win}, shape, x.batch, x))
 }
 
+// averagePool counts the positions of each window that are inside the input or, with
+// count_include_pad, inside the padded input.
 func (c *compiler) averagePool() {
 	x, s, win, shape := c.pool()
-	padded := c.attrInt("count_include_pad", 0) != 0
-	o := &graph.AveragePool{Window: win, Share: make([]float64, win.Out)}
-	counts := c.counted(s, x.shape[2:], shape[2:], padded)
-	for t, n := range counts {
-		if n == 0 {
-			panic(refuse("a window lies wholly in the padding"))
-		}
-		o.Share[t] = 1 / float64(n)
-	}
-	c.result(c.emit(o, shape, x.batch, x))
-}
-
-// counted returns how many positions of each window an average pool counts:
-// those inside the input or, if padded, inside the padded input.
-func (c *compiler) counted(s *spatial, in, out []int, padded bool) []int32 {
-	return c.tableOf(out, func(idx []int) int {
+	padded, in := c.attrInt("count_include_pad", 0) != 0, x.shape[2:]
+	counts := c.tableOf(shape[2:], func(idx []int) int {
 		n := 1
 		for i := range in {
 			lo, hi := 0, in[i]
@@ -85,16 +73,23 @@ func (c *compiler) counted(s *spatial, in, out []int, padded bool) []int32 {
 		}
 		return n
 	})
+	o := &graph.AveragePool{Window: win, Share: make([]float64, win.Out)}
+	for t, n := range counts {
+		if n == 0 {
+			panic(refuse("a window lies wholly in the padding"))
+		}
+		o.Share[t] = 1 / float64(n)
+	}
+	c.result(c.emit(o, shape, x.batch, x))
 }
 
-func (c *compiler) globalAveragePool() {
+// globalPool reduces all positions of each channel.
+func (c *compiler) globalPool(make reducer) {
 	x := c.float(0)
 	image(x)
-	axes := make([]bool, len(x.shape))
-	for i := 2; i < len(axes); i++ {
-		axes[i] = true
-	}
-	c.result(c.reduceAxes(x, axes, true, meanOf))
+	drop := slices.Repeat([]bool{true}, len(x.shape))
+	drop[0], drop[1] = false, false
+	c.result(c.reduceAxes(x, drop, true, make))
 }
 
 func (c *compiler) globalMaxPool() {
@@ -135,13 +130,4 @@ func (c *compiler) lpPool() {
 	y := c.apply(x, rows, x.batch, table, 0)
 	y = c.reduceAxes(y, []bool{3: true}, false, groupOf(graph.GroupLp(p)))
 	c.result(c.alias(y, shape, y.batch))
-}
-
-func (c *compiler) globalLpPool() {
-	p := c.normOrder()
-	x := c.float(0)
-	image(x)
-	drop := slices.Repeat([]bool{true}, len(x.shape))
-	drop[0], drop[1] = false, false
-	c.result(c.reduceAxes(x, drop, true, groupOf(graph.GroupLp(p))))
 }

@@ -66,9 +66,10 @@ func (c *compiler) quantization(v *value) (q graph.Quantization) {
 	return q
 }
 
-// quantizedType returns the type of the result: that of the zero point or of
-// output_dtype, otherwise uint8.
-func (c *compiler) quantizedType() onnx.DataType {
+func (c *compiler) quantize() {
+	x := c.float(0)
+	q := c.quantization(x)
+	// The type of the result is that of the zero point or of output_dtype, otherwise uint8.
 	t := onnx.DataType(c.attrInt("output_dtype", 0))
 	if c.has(2) {
 		zero := c.input(2)
@@ -79,13 +80,6 @@ func (c *compiler) quantizedType() onnx.DataType {
 	if _, ok := quantizedRanges[t]; !ok {
 		panic(refuse("a quantization to %v is not supported", t))
 	}
-	return t
-}
-
-func (c *compiler) quantize() {
-	x := c.float(0)
-	q := c.quantization(x)
-	t := c.quantizedType()
 	o := &graph.Quantize{Quantization: q, Lo: quantizedRanges[t][0], Hi: quantizedRanges[t][1]}
 	y := c.emit(o, x.shape, x.batch, x)
 	if c.needsGrad(x) && !c.quantized.straight {

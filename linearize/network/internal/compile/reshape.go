@@ -128,7 +128,26 @@ func (c *compiler) reshape(v *value, target []affine, allowZero bool) *value {
 	if v.batch < 0 && batch >= 0 && c.batch != 1 {
 		panic(refuse("its shape holds the batch size and its tensor does not"))
 	}
-	return c.reshapeKnown(v, target, open, batch)
+	if v.batch >= 0 && batch < 0 {
+		panic(refuse("its shape fixes the batch size; export the model with a dynamic batch dimension"))
+	}
+	shape := make([]int, len(target))
+	known := 1
+	for i, a := range target {
+		if shape[i] = a.one(); i == open {
+			continue
+		}
+		if shape[i] <= 0 || shape[i] > maxElements/known {
+			panic(refuse("cannot reshape %v: dimension %d of the new shape is %d", v.shape, i, shape[i]))
+		}
+		known *= shape[i]
+	}
+	if open >= 0 {
+		if shape[open] = graph.Product(v.shape) / known; shape[open] < 1 {
+			panic(refuse("cannot reshape %v: its %d elements do not fill the new shape", v.shape, graph.Product(v.shape)))
+		}
+	}
+	return c.alias(v, shape, batch)
 }
 
 // findBatch decides which axis of a target shape that does not name the batch
@@ -173,31 +192,6 @@ func (c *compiler) batchAxis(v *value, target []affine, open int, inside, last b
 		before *= a.k
 	}
 	return -1
-}
-
-// reshapeKnown reshapes v to target, whose axes of the inferred dimension and of
-// the examples are known.
-func (c *compiler) reshapeKnown(v *value, target []affine, open, batch int) *value {
-	if v.batch >= 0 && batch < 0 {
-		panic(refuse("its shape fixes the batch size; export the model with a dynamic batch dimension"))
-	}
-	shape := make([]int, len(target))
-	known := 1
-	for i, a := range target {
-		if shape[i] = a.one(); i == open {
-			continue
-		}
-		if shape[i] <= 0 || shape[i] > maxElements/known {
-			panic(refuse("cannot reshape %v: dimension %d of the new shape is %d", v.shape, i, shape[i]))
-		}
-		known *= shape[i]
-	}
-	if open >= 0 {
-		if shape[open] = graph.Product(v.shape) / known; shape[open] < 1 {
-			panic(refuse("cannot reshape %v: its %d elements do not fill the new shape", v.shape, graph.Product(v.shape)))
-		}
-	}
-	return c.alias(v, shape, batch)
 }
 
 // alias gives a value another shape; the elements and their order stay. Axis

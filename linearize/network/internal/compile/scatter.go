@@ -291,23 +291,8 @@ func (c *compiler) scatter(v, from *value, table []int32) *value {
 
 func (c *compiler) scatterND() {
 	v, at, from := c.scatterInputs()
-	v, at = c.matchedND(v, at, from)
-	w := c.windows(v, at, 0)
-	last := lastOf(at.shape)
-	if want := slices.Concat(w.tuples, v.shape[last:]); !slices.Equal(want, from.shape) {
-		panic(refuse("updates of shape %v where %v fit", from.shape, want))
-	}
-	// Each example writes to itself.
-	if v.batch < 0 && (w.batch >= 0 || from.batch >= 0) || from.batch >= 0 && from.batch != w.batch || from.batch < 0 && w.batch >= 0 && from.shape[w.batch] != 1 {
-		panic(errMixes)
-	}
-	table := c.covered(w)
-	c.result(c.scatter(v, from, table))
-}
-
-// matchedND gives the tensor and the indices of a ScatterND the batch axis that the
-// others have, where the file fixes the batch size at one.
-func (c *compiler) matchedND(v, at, from *value) (*value, *value) {
+	// Where the file fixes the batch size, the tensor and the indices get the batch axis that the
+	// others have.
 	tuples, last := len(at.shape)-1, lastOf(at.shape)
 	if tuples >= 0 && v.batch < 0 && from.batch >= tuples {
 		v = c.matched(v, from.batch-tuples+last)
@@ -318,5 +303,14 @@ func (c *compiler) matchedND(v, at, from *value) (*value, *value) {
 	if v.batch >= 0 && v.batch < last && from.batch >= 0 && from.batch < tuples {
 		at = c.matched(at, from.batch)
 	}
-	return v, at
+	w := c.windows(v, at, 0)
+	if want := slices.Concat(w.tuples, v.shape[last:]); !slices.Equal(want, from.shape) {
+		panic(refuse("updates of shape %v where %v fit", from.shape, want))
+	}
+	// Each example writes to itself.
+	if v.batch < 0 && (w.batch >= 0 || from.batch >= 0) || from.batch >= 0 && from.batch != w.batch || from.batch < 0 && w.batch >= 0 && from.shape[w.batch] != 1 {
+		panic(errMixes)
+	}
+	table := c.covered(w)
+	c.result(c.scatter(v, from, table))
 }

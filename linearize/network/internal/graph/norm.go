@@ -25,7 +25,23 @@ func (o *Softmax) lines(do func(start int)) {
 func (o *Softmax) Forward(s *State, nd *Node) {
 	for e := range s.copies(nd.Out) {
 		x, y := s.At(nd.In[0], e), s.At(nd.Out, e)
-		o.lines(func(start int) { o.line(y[start:], x[start:]) })
+		o.lines(func(start int) {
+			x, y := x[start:], y[start:]
+			top, sum := math.Inf(-1), 0.0
+			for k := range o.Length {
+				top = max(top, x[k*o.Inner])
+			}
+			for k := range o.Length {
+				sum += math.Exp(x[k*o.Inner] - top)
+			}
+			lse := top + math.Log(sum)
+			for k := range o.Length {
+				y[k*o.Inner] = x[k*o.Inner] - lse
+				if !o.Log {
+					y[k*o.Inner] = math.Exp(y[k*o.Inner])
+				}
+			}
+		})
 	}
 }
 
@@ -43,46 +59,28 @@ func (o *Softmax) CheckMask(x []float64) error {
 	return err
 }
 
-func (o *Softmax) line(y, x []float64) {
-	top, sum := math.Inf(-1), 0.0
-	for k := range o.Length {
-		top = max(top, x[k*o.Inner])
-	}
-	for k := range o.Length {
-		sum += math.Exp(x[k*o.Inner] - top)
-	}
-	lse := top + math.Log(sum)
-	for k := range o.Length {
-		y[k*o.Inner] = x[k*o.Inner] - lse
-		if !o.Log {
-			y[k*o.Inner] = math.Exp(y[k*o.Inner])
-		}
-	}
-}
-
 // Backward implements Op.
 func (o *Softmax) Backward(s *State, nd *Node) {
 	for e := range s.N {
 		y, dx, dy := s.At(nd.Out, e), s.GradAt(nd.In[0], e), s.GradAt(nd.Out, e)
-		o.lines(func(start int) { o.lineGrad(dx[start:], y[start:], dy[start:]) })
-	}
-}
-
-func (o *Softmax) lineGrad(dx, y, dy []float64) {
-	sum := 0.0
-	for k := 0; k < o.Length*o.Inner; k += o.Inner {
-		if o.Log {
-			sum += dy[k]
-		} else {
-			sum += dy[k] * y[k]
-		}
-	}
-	for k := 0; k < o.Length*o.Inner; k += o.Inner {
-		if o.Log {
-			dx[k] += dy[k] - math.Exp(y[k])*sum
-		} else {
-			dx[k] += y[k] * (dy[k] - sum)
-		}
+		o.lines(func(start int) {
+			y, dx, dy := y[start:], dx[start:], dy[start:]
+			sum := 0.0
+			for k := 0; k < o.Length*o.Inner; k += o.Inner {
+				if o.Log {
+					sum += dy[k]
+				} else {
+					sum += dy[k] * y[k]
+				}
+			}
+			for k := 0; k < o.Length*o.Inner; k += o.Inner {
+				if o.Log {
+					dx[k] += dy[k] - math.Exp(y[k])*sum
+				} else {
+					dx[k] += y[k] * (dy[k] - sum)
+				}
+			}
+		})
 	}
 }
 
@@ -98,15 +96,12 @@ func (o *Normalize) Forward(s *State, nd *Node) {
 	for e := range s.copies(nd.Out) {
 		x, y := s.At(nd.In[0], e), s.At(nd.Out, e)
 		for at := 0; at < len(x); at += o.Length {
-			o.segment(y[at:at+o.Length], x[at:at+o.Length])
+			x, y := x[at:at+o.Length], y[at:at+o.Length]
+			mean, inv := o.moments(x)
+			for i, v := range x {
+				y[i] = (v - mean) * inv
+			}
 		}
-	}
-}
-
-func (o *Normalize) segment(y, x []float64) {
-	mean, inv := o.moments(x)
-	for i, v := range x {
-		y[i] = (v - mean) * inv
 	}
 }
 
@@ -123,7 +118,7 @@ func (o *Normalize) moments(x []float64) (mean, inv float64) {
 	return mean, 1 / math.Sqrt(variance/float64(len(x))+o.Eps)
 }
 
-// Backward implements Op.
+// Backward implements Op: it adds inv·(dy − mean(dy) − y·mean(dy∘y)) to dx.
 func (o *Normalize) Backward(s *State, nd *Node) {
 	for e := range s.N {
 		x, y := s.At(nd.In[0], e), s.At(nd.Out, e)
@@ -131,20 +126,15 @@ func (o *Normalize) Backward(s *State, nd *Node) {
 		for lo := 0; lo < len(x); lo += o.Length {
 			hi := lo + o.Length
 			_, inv := o.moments(x[lo:hi])
-			normalizeGrad(dx[lo:hi], y[lo:hi], dy[lo:hi], inv)
+			y, dx, dy := y[lo:hi], dx[lo:hi], dy[lo:hi]
+			n, mean, proj := float64(len(y)), 0.0, 0.0
+			for i, g := range dy {
+				mean += g / n
+				proj += g * y[i] / n
+			}
+			for i, g := range dy {
+				dx[i] += inv * (g - mean - y[i]*proj)
+			}
 		}
-	}
-}
-
-// normalizeGrad adds inv·(dy − mean(dy) − y·mean(dy∘y)) to dx.
-func normalizeGrad(dx, y, dy []float64, inv float64) {
-	n := float64(len(y))
-	mean, proj := 0.0, 0.0
-	for i, g := range dy {
-		mean += g / n
-		proj += g * y[i] / n
-	}
-	for i, g := range dy {
-		dx[i] += inv * (g - mean - y[i]*proj)
 	}
 }
