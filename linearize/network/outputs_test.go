@@ -1,6 +1,7 @@
 package network_test
 
 import (
+	"context"
 	"math/rand/v2"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -139,4 +141,14 @@ func TestGroupedLabelsSayLess(t *testing.T) {
 			require.Greater(t, v[len(v)-1], 1e-3*scale)
 		}
 	}
+}
+
+// TestLinearizeStopsBetweenOutputs holds that one example with very many outputs does not
+// keep a cancelled Linearize waiting.
+func TestLinearizeStopsBetweenOutputs(t *testing.T) {
+	net, x := classifier(t), gaussianMatrix(rand.New(rand.NewPCG(3, 4)), 1, 3)
+	testkit.Stops(t, "Linearize", 5, func(ctx context.Context) error {
+		_, err := net.Linearize(ctx, x)
+		return err
+	})
 }

@@ -131,7 +131,10 @@ func (n *Network) linearize(ctx context.Context, x *mat.Dense, c int, what strin
 			return err
 		}
 		seed := make([]float64, len(f))
-		for k := range c {
+		for k := range c { // a pass for each, of which there may be very many
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			for e := range hi - lo {
 				at, to := e*outputs, (e+1)*outputs
 				j.batch.F.Set(lo+e, k, weigh(seed[at:to], f[at:to], lo+e, k))
