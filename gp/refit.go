@@ -52,44 +52,29 @@ func (e *Exact) Refit(ctx context.Context, y *mat.Dense, lik Likelihood) (*Exact
 	return r.newton(ctx, y, lik, nil, nil)
 }
 
-// A point is a function in the span of the training examples: f = m + Kα.
-type point struct {
-	alpha, f  []float64
-	objective float64 // Σ log p(y|f) − ½ αᵀKα, 0 where it was not computed
-}
-
-// A line is the objective of a refit, Σ log p(y|f) − ½ αᵀKα.
-type line struct {
-	e   *Exact
-	y   *mat.Dense
-	lik Likelihood
-}
-
-var _ newton.Line[*point] = line{}
-
 // newton conditions e on the sites at the mode, which it finds, and returns e. It
 // begins at start, or where that is nil with the sites at the function values f. A
 // nil f stands for those at θ*.
-func (e *Exact) newton(ctx context.Context, y *mat.Dense, lik Likelihood, start *point, f []float64) (*Exact, error) {
+func (e *Exact) newton(ctx context.Context, y *mat.Dense, lik Likelihood, start *newton.Point, f []float64) (*Exact, error) {
 	e.refit = true
-	l := line{e, y, lik}
 	s := newton.New(lik, e.o.MaxIter, start == nil)
 	from := start
 	if start == nil {
 		from = e.point(make([]float64, e.g.n), make([]float64, e.g.n)) // the prior mean
 	}
-	sitesAt := from.f
+	sitesAt := from.F
 	switch {
 	case start == nil && f != nil:
 		sitesAt = f // nor need a function under another kernel
 	case start == nil:
 		sitesAt = dense.Flat(e.x.F) // θ* need not lie in the span
 	}
-	for end := newton.GoesOn; end == newton.GoesOn; {
+	l := &newton.Objective{Lik: lik, Y: y, Prior: e.prior}
+	_, err := newton.Find(&s, l, sitesAt, from, func(f []float64, _ *newton.Point) (*newton.Point, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, stopped("refitting", err)
 		}
-		sites, err := expand(y, e.matrix(sitesAt), lik)
+		sites, err := expand(y, e.matrix(f), lik)
 		if err != nil {
 			return nil, err
 		}
@@ -97,13 +82,15 @@ func (e *Exact) newton(ctx context.Context, y *mat.Dense, lik Likelihood, start 
 			return nil, err
 		}
 		e.o.Progress(StageNewton, s.Steps+1, 0)
-		if from, end, err = newton.Next(&s, l, sitesAt, from, e.point(e.alpha, e.kalpha)); err != nil {
-			return nil, err
-		}
-		sitesAt = from.f
-	}
-	if err := e.checkScatter(); err != nil {
+		return e.point(e.alpha, e.kalpha), nil
+	})
+	if err != nil {
 		return nil, err
+	}
+	// The evidence has the scatter αᵀKα.
+	if i, sum := newton.Overflow(e.alpha, e.kalpha); i >= 0 {
+		c := e.outputs()
+		return nil, &NotFiniteError{What: "scatter αᵀKα", Row: i / c, Output: i % c, Value: sum, Remedy: tooLarge}
 	}
 	e.warnings = append(e.warnings, s.Warnings()...)
 	e.warnings = append(e.warnings, newton.GapWarnings(floats.Distance(e.alpha, dense.Flat(e.sites.Residual), 2))...)
@@ -114,47 +101,10 @@ func (e *Exact) newton(ctx context.Context, y *mat.Dense, lik Likelihood, start 
 	return e, nil
 }
 
-// checkScatter returns a *NotFiniteError where the scatter αᵀKα overflows, and
-// with it the evidence. The error names the example at which the sum does.
-func (e *Exact) checkScatter() error {
-	if i, sum := newton.Overflow(e.alpha, e.kalpha); i >= 0 {
-		c := e.outputs()
-		return &NotFiniteError{What: "scatter αᵀKα", Row: i / c, Output: i % c, Value: sum, Remedy: tooLarge}
-	}
-	return nil
-}
-
 // point returns the point m + Kα.
-func (e *Exact) point(alpha, kalpha []float64) *point {
-	p := &point{alpha: alpha, f: make([]float64, e.g.n)}
-	floats.AddTo(p.f, e.prior, kalpha)
-	return p
+func (e *Exact) point(alpha, kalpha []float64) *newton.Point {
+	return &newton.Point{Dual: alpha, F: floats.AddTo(make([]float64, e.g.n), e.prior, kalpha)}
 }
-
-// Between returns the point t of the way from a to b; f is linear in α.
-func (l line) Between(a, b *point, t float64) *point {
-	return &point{alpha: newton.Mix(a.alpha, b.alpha, t), f: newton.Mix(a.f, b.f, t)}
-}
-
-// Objective returns Σ log p(y|f) − ½ αᵀKα, −Inf where it is not finite.
-func (l line) Objective(p *point) float64 {
-	if p.objective == 0 {
-		scatter := 0.0
-		for i, a := range p.alpha {
-			scatter += a * (p.f[i] - l.e.prior[i])
-		}
-		p.objective = newton.Finite(newton.LogLik(l.lik, l.y, p.f) - scatter/2)
-	}
-	return p.objective
-}
-
-// Slope returns (r(f) − α)ᵀ(f_b − f_a), with f and α of p.
-func (l line) Slope(p, a, b *point) float64 {
-	return newton.Slope(l.lik, l.y, p.f, p.alpha, a.f, b.f)
-}
-
-// Values returns f.
-func (l line) Values(p *point) []float64 { return p.f }
 
 // matrix returns the stacked f as N×C.
 func (e *Exact) matrix(f []float64) *mat.Dense {

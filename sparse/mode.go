@@ -23,9 +23,9 @@ import (
 type Mode struct {
 	p     *Projected
 	train *Prepared
-	at    *modePoint // the mode
-	sites *gp.Sites  // those of the last Newton step
-	alpha []float64  // b − ΛΦᵀw
+	at    *newton.Point // the mode
+	sites *gp.Sites     // those of the last Newton step
+	alpha []float64     // b − ΛΦᵀw
 }
 
 // Mode returns the mode under the prior variances of p multiplied by factor, without
@@ -43,23 +43,23 @@ func (p *Projected) Mode(ctx context.Context, train *Prepared, factor float64, y
 	if err := gp.CheckTargets(y, train.Len(), p.b.c, lik); err != nil {
 		return nil, err
 	}
-	l := &modeLine{b: p.b.scaled(factor), train: train, y: y, lik: lik, workers: p.o.Workers}
+	l := &modeSums{b: p.b.scaled(factor), train: train, workers: p.o.Workers}
 	l.root = math.Sqrt(factor * p.preparedRatio(train))
 	l.spec = p.sums.spec
 	l.spec.trace = l.b.trace
 	at, sitesAt := l.point(make([]float64, l.b.rank())), dense.Flat(train.f)
 	if from != nil {
 		// The same function under another prior.
-		w := make([]float64, len(from.at.w))
-		floats.ScaleTo(w, math.Sqrt(from.p.b.ratio/l.b.ratio), from.at.w)
-		at = &modePoint{w: w, f: from.at.f}
-		sitesAt = at.f
+		w := make([]float64, len(from.at.Weights))
+		floats.ScaleTo(w, math.Sqrt(from.p.b.ratio/l.b.ratio), from.at.Weights)
+		at = &newton.Point{Weights: w, F: from.at.F}
+		sitesAt = at.F
 	}
 	s := newton.New(lik, p.o.MaxIter, from == nil)
 	m := &Mode{train: train}
-	for end := newton.GoesOn; end == newton.GoesOn; {
+	at, err := newton.Find(&s, &newton.Objective{Lik: lik, Y: y}, sitesAt, at, func(f []float64, _ *newton.Point) (*newton.Point, error) {
 		var err error
-		if m.sites, err = gp.NewSites(y, l.matrix(sitesAt), lik); err != nil {
+		if m.sites, err = gp.NewSites(y, mat.NewDense(train.Len(), l.b.c, f), lik); err != nil {
 			return nil, err
 		}
 		sums, err := l.sums(ctx, m.sites)
@@ -70,51 +70,40 @@ func (p *Projected) Mode(ctx context.Context, train *Prepared, factor float64, y
 			return nil, err
 		}
 		p.o.Progress(StageNewton, s.Steps+1, 0)
-		to := l.point(m.p.w)
-		if at, end, err = newton.Next(&s, l, sitesAt, at, to); err != nil {
-			return nil, err
-		}
-		sitesAt = at.f
+		return l.point(m.p.w), nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	m.p.refit, m.at = true, at
 	local := sites.Of(m.sites)
 	m.alpha = make([]float64, len(train.mean))
 	local.PseudoTargets(m.alpha, train.mean)
 	q := make([]float64, len(train.mean))
-	floats.SubTo(q, at.f, train.mean)
+	floats.SubTo(q, at.F, train.mean)
 	local.SubtractLambda(m.alpha, m.alpha, q)
 	return m, nil
 }
 
-// A modeLine is the objective of Mode, Σ log p(y|f) − ½wᵀw with f = m + Φᵀw.
-type modeLine struct {
+// modeSums makes the points f = m + Φᵀw of a Mode, and their sums.
+type modeSums struct {
 	b       *basis
 	train   *Prepared
 	root    float64 // Φ is root times the features of train
-	y       *mat.Dense
-	lik     gp.Likelihood
 	spec    sumsSpec
 	workers int
 }
 
-var _ newton.Line[*modePoint] = (*modeLine)(nil)
-
-// A modePoint is a function in the span of the inducing examples.
-type modePoint struct {
-	w, f      []float64
-	objective float64 // 0 where it was not computed
-}
-
 // point returns f = m + Φᵀw.
-func (l *modeLine) point(w []float64) *modePoint {
+func (l *modeSums) point(w []float64) *newton.Point {
 	t := l.train
-	p := &modePoint{w: w, f: append([]float64(nil), t.mean...)}
-	dense.Gemv(blas.NoTrans, l.root, dense.Cols(t.phi, 0, len(w)), dense.Vector(w), 1, dense.Vector(p.f))
+	p := &newton.Point{Weights: w, F: append([]float64(nil), t.mean...)}
+	dense.Gemv(blas.NoTrans, l.root, dense.Cols(t.phi, 0, len(w)), dense.Vector(w), 1, dense.Vector(p.F))
 	return p
 }
 
 // sums returns the sums of all examples with these sites.
-func (l *modeLine) sums(ctx context.Context, s *gp.Sites) (*Sums, error) {
+func (l *modeSums) sums(ctx context.Context, s *gp.Sites) (*Sums, error) {
 	t, c, r := l.train, l.b.c, l.b.rank()
 	sums, local := newSums(l.spec), sites.Of(s)
 	sums.n, sums.logLik = t.Len(), s.LogLik
@@ -141,32 +130,9 @@ func (l *modeLine) sums(ctx context.Context, s *gp.Sites) (*Sums, error) {
 	return sums, nil
 }
 
-func (l *modeLine) matrix(f []float64) *mat.Dense { return mat.NewDense(len(f)/l.b.c, l.b.c, f) }
-
-// Between returns the point t of the way from a to b.
-func (l *modeLine) Between(a, b *modePoint, t float64) *modePoint {
-	return &modePoint{w: newton.Mix(a.w, b.w, t), f: newton.Mix(a.f, b.f, t)}
-}
-
-// Objective returns Σ log p(y|f) − ½wᵀw, −Inf where it is not finite.
-func (l *modeLine) Objective(p *modePoint) float64 {
-	if p.objective == 0 {
-		p.objective = newton.Finite(newton.LogLik(l.lik, l.y, p.f) - floats.Dot(p.w, p.w)/2)
-	}
-	return p.objective
-}
-
-// Slope returns r(f)ᵀ(f_b − f_a) − wᵀ(w_b − w_a), with f and w of p.
-func (l *modeLine) Slope(p, a, b *modePoint) float64 {
-	return newton.Slope(l.lik, l.y, p.f, nil, a.f, b.f) - floats.Dot(p.w, newton.Minus(b.w, a.w))
-}
-
-// Values returns f.
-func (l *modeLine) Values(p *modePoint) []float64 { return p.f }
-
 // F returns f̂ at the training examples, N×C.
 func (m *Mode) F() *mat.Dense {
-	return mat.NewDense(len(m.at.f)/m.p.b.c, m.p.b.c, append([]float64(nil), m.at.f...))
+	return mat.NewDense(len(m.at.F)/m.p.b.c, m.p.b.c, append([]float64(nil), m.at.F...))
 }
 
 // Evidence is the Laplace evidence at the mode (E9), as Posterior.EvidenceRefit.
@@ -203,7 +169,7 @@ func (m *Mode) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []i
 			}
 			residualTo(o.d.RawMatrix().Data, o.prior.RawMatrix().Data, dense.Rows(phi, i*c, (i+1)*c))
 			o.root = mat.NewDense(c, c, local.Block(local.Root, row))
-			o.f, o.r = m.at.f[row*c:(row+1)*c], m.alpha[row*c:(row+1)*c]
+			o.f, o.r = m.at.F[row*c:(row+1)*c], m.alpha[row*c:(row+1)*c]
 		}
 		if err := m.p.half(ctx, phi); err != nil {
 			return err

@@ -37,40 +37,30 @@ func Refit(ctx context.Context, k ntk.Kernel, x linearize.Source, y *mat.Dense, 
 	if err != nil {
 		return nil, err
 	}
-	r := &refit{b: b.b, o: &d, x: x, y: y, lik: lik, save: b.save, spec: b.sums.spec,
-		prior:  make([]float64, x.Len()*b.b.c),
-		search: newton.New(lik, d.MaxIter, true)}
+	r := &refit{b: b.b, o: &d, x: x, lik: lik, save: b.save, spec: b.sums.spec,
+		objective: newton.Objective{Lik: lik, Y: y, Prior: make([]float64, x.Len()*b.b.c)},
+		search:    newton.New(lik, d.MaxIter, true)}
 	return r.run(ctx)
 }
 
-// A refit is the Newton iteration, and the objective of its search.
+// A refit is the Newton iteration. Its points are f = m + Φᵀw, or with FITC m + Φᵀw + Dα.
 type refit struct {
 	b         *basis
 	o         *Options
 	x         linearize.Source
-	y         *mat.Dense
 	lik       gp.Likelihood
+	objective newton.Objective // whose prior mean m the first pass writes
 	save      checkpointer
 	spec      sumsSpec
-	prior     []float64 // m, N·C
 	search    newton.Search
 	identity  fitIdentity // with checkpoints
 	checksums []float64   // with checkpoints: those of f(x;θ*), two numbers for each chunk
 }
 
-var _ newton.Line[*point] = (*refit)(nil)
-
-// A point is a function in the span: f = m + Φᵀw, or with FITC m + Φᵀw + Dα.
-type point struct {
-	w, f, q   []float64 // q = Φᵀw
-	alpha     []float64 // with FITC
-	objective float64   // Σ log p(y|f) − ½wᵀw − ½αᵀDα, 0 where it was not computed
-}
-
 // An expansion is the second-order expansion of the likelihood at a point: the
 // sites and their sums.
 type expansion struct {
-	point  *point
+	point  *newton.Point
 	sites  *gp.Sites
 	local  sites.Arrays
 	pseudo []float64 // b̃, with FITC
@@ -114,7 +104,7 @@ func (r *refit) run(ctx context.Context) (*Posterior, error) {
 // begin returns the first pass, or the one that was interrupted.
 func (r *refit) begin(ctx context.Context) (*pass, error) {
 	if r.save.active() {
-		r.identity = r.b.fitIdentity(r.spec, r.x.Len(), true, checksumOf(dense.Contiguous(r.y)))
+		r.identity = r.b.fitIdentity(r.spec, r.x.Len(), true, checksumOf(dense.Contiguous(r.objective.Y)))
 	}
 	if r.save.resume != nil {
 		return r.resume(ctx, r.save.resume)
@@ -129,7 +119,7 @@ func (r *refit) stepFrom(ctx context.Context, at *expansion) (*pass, error) {
 		return nil, err
 	}
 	if r.spec.fitc {
-		at.pseudo = make([]float64, len(r.prior))
+		at.pseudo = make([]float64, len(r.objective.Prior))
 	}
 	return &pass{kind: stepping, before: at, post: post, to: r.expansion(r.newPoint(post.w), newSums(r.spec)), sum: make([]float64, r.b.rank())}, nil
 }
@@ -148,7 +138,7 @@ func (r *refit) after(ctx context.Context, p *pass) (*pass, *Posterior, error) {
 	if r.search.Steps == 0 {
 		from = r.priorPoint()
 	}
-	to, end, err := newton.Next(&r.search, r, p.before.point.f, from, next)
+	to, end, err := newton.Next(&r.search, &r.objective, p.before.point.F, from, next)
 	switch {
 	case err != nil:
 		return nil, nil, err
@@ -163,7 +153,7 @@ func (r *refit) after(ctx context.Context, p *pass) (*pass, *Posterior, error) {
 }
 
 // expansion returns an expansion at a point, with its sites not yet computed.
-func (r *refit) expansion(at *point, sums *Sums) *expansion {
+func (r *refit) expansion(at *newton.Point, sums *Sums) *expansion {
 	e := &expansion{point: at, sums: sums, sites: emptySites(r.x.Len(), r.b.c)}
 	e.local = sites.Of(e.sites)
 	return e
@@ -196,7 +186,7 @@ func (r *refit) pass(ctx context.Context, p *pass) error {
 			return p.fatal()
 		}
 		lo := t.first * r.b.c
-		err = a.addWith(r.save.uninterrupted(ctx), t, phi, e.local.Slice(t.first, t.first+t.x.Len()), r.prior[lo:lo+t.rows])
+		err = a.addWith(r.save.uninterrupted(ctx), t, phi, e.local.Slice(t.first, t.first+t.x.Len()), r.objective.Prior[lo:lo+t.rows])
 		if p.kind == stepping && errors.Is(err, errNotResidual) {
 			e.err = err // Λ is too large here; a shorter step can help
 			return nil
@@ -217,11 +207,11 @@ func (p *pass) fatal() error {
 }
 
 // start sets f(x;θ*) and the prior mean.
-func (r *refit) start(to *point, p chunk) error {
+func (r *refit) start(to *newton.Point, p chunk) error {
 	lo := p.first * r.b.c
-	m := r.prior[lo : lo+p.rows]
-	copy(to.f[lo:], dense.Contiguous(p.x.F))
-	if err := sites.NotFinite("network output", to.f[lo:lo+p.rows], p.first, r.b.c); err != nil {
+	m := r.objective.Prior[lo : lo+p.rows]
+	copy(to.F[lo:], dense.Contiguous(p.x.F))
+	if err := sites.NotFinite("network output", to.F[lo:lo+p.rows], p.first, r.b.c); err != nil {
 		return err
 	}
 	r.b.k.MeanTo(m, p.x)
@@ -230,30 +220,30 @@ func (r *refit) start(to *point, p chunk) error {
 
 // makeStep sets f = m + Φᵀw of a chunk. With FITC it adds Dα, where α = b̃ − Λ̃Φᵀw has
 // the sites of before.
-func (r *refit) makeStep(before *expansion, to *point, p chunk, phi blas64.General) error {
+func (r *refit) makeStep(before *expansion, to *newton.Point, p chunk, phi blas64.General) error {
 	c, lo := r.b.c, p.first*r.b.c
 	dense.EachRow(r.o.Workers, phi, func(i int, row []float64) {
-		to.q[lo+i] = floats.Dot(row, to.w)
-		to.f[lo+i] = r.prior[lo+i] + to.q[lo+i]
+		to.Span[lo+i] = floats.Dot(row, to.Weights)
+		to.F[lo+i] = r.objective.Prior[lo+i] + to.Span[lo+i]
 	})
 	if !r.spec.fitc {
 		return nil
 	}
-	before.local.Slice(p.first, p.first+p.x.Len()).PseudoTargets(before.pseudo[lo:lo+p.rows], r.prior[lo:lo+p.rows])
+	before.local.Slice(p.first, p.first+p.x.Len()).PseudoTargets(before.pseudo[lo:lo+p.rows], r.objective.Prior[lo:lo+p.rows])
 	diag := mat.NewDense(p.rows, c, nil)
 	r.b.k.DiagTo(diag, p.x)
 	return par.Do(context.Background(), r.o.Workers, p.x.Len(), func(i int) error {
 		s := newFITCSite(c)
 		residualTo(s.d, dense.Contiguous(dense.Slice(diag, i*c, (i+1)*c)), dense.Rows(phi, i*c, (i+1)*c))
 		at := lo + i*c
-		b, q, alpha := before.pseudo[at:at+c], to.q[at:at+c], to.alpha[at:at+c]
+		b, q, alpha := before.pseudo[at:at+c], to.Span[at:at+c], to.Dual[at:at+c]
 		if err := s.set(before.local.Block(before.local.Root, p.first+i), b); err != nil {
 			return err
 		}
 		copy(b, s.b)
 		s.dual(alpha, q)
 		for j := range c {
-			to.f[at+j] += floats.Dot(s.d[j*c:(j+1)*c], alpha)
+			to.F[at+j] += floats.Dot(s.d[j*c:(j+1)*c], alpha)
 		}
 		return nil
 	})
@@ -263,7 +253,7 @@ func (r *refit) makeStep(before *expansion, to *point, p chunk, phi blas64.Gener
 func (r *refit) expand(e *expansion, first, n int) error {
 	c := r.b.c
 	lo, hi := first*c, (first+n)*c
-	s, err := gp.NewSites(dense.Slice(r.y, first, first+n), mat.NewDense(n, c, e.point.f[lo:hi]), r.lik)
+	s, err := gp.NewSites(dense.Slice(r.objective.Y, first, first+n), mat.NewDense(n, c, e.point.F[lo:hi]), r.lik)
 	if err != nil {
 		if at, ok := err.(*gp.NotFiniteError); ok {
 			at.Row += first
@@ -278,55 +268,20 @@ func (r *refit) expand(e *expansion, first, n int) error {
 	return nil
 }
 
-// Objective returns Σ log p(y|f) − ½wᵀw − ½αᵀDα, −Inf where it is not finite.
-func (r *refit) Objective(p *point) float64 {
-	if p.objective == 0 {
-		p.objective = newton.Finite(newton.LogLik(r.lik, r.y, p.f) - floats.Dot(p.w, p.w)/2 - p.noise(r.prior)/2)
-	}
-	return p.objective
-}
-
-// Slope returns (r(f) − α)ᵀ(f_b − f_a) − wᵀ(w_b − w_a) + αᵀ(q_b − q_a), with f, α
-// and w of p: D(α_b − α_a) = f_b − f_a − (q_b − q_a).
-func (r *refit) Slope(p, a, b *point) float64 {
-	slope := newton.Slope(r.lik, r.y, p.f, p.alpha, a.f, b.f) - floats.Dot(p.w, newton.Minus(b.w, a.w))
-	for i, v := range p.alpha {
-		slope += v * (b.q[i] - a.q[i])
-	}
-	return slope
-}
-
-// Values returns f.
-func (r *refit) Values(p *point) []float64 { return p.f }
-
-// noise returns αᵀDα, Dα = f − m − Φᵀw.
-func (p *point) noise(prior []float64) float64 {
-	sum := 0.0
-	for i, a := range p.alpha {
-		sum += a * (p.f[i] - prior[i] - p.q[i])
-	}
-	return sum
-}
-
-func (r *refit) newPoint(w []float64) *point {
-	n := len(r.prior)
-	p := &point{w: w, f: make([]float64, n), q: make([]float64, n)}
+func (r *refit) newPoint(w []float64) *newton.Point {
+	n := len(r.objective.Prior)
+	p := &newton.Point{Weights: w, F: make([]float64, n), Span: make([]float64, n)}
 	if r.spec.fitc {
-		p.alpha = make([]float64, n)
+		p.Dual = make([]float64, n)
 	}
 	return p
 }
 
 // priorPoint returns the prior mean.
-func (r *refit) priorPoint() *point {
+func (r *refit) priorPoint() *newton.Point {
 	p := r.newPoint(make([]float64, r.b.rank()))
-	copy(p.f, r.prior)
+	copy(p.F, r.objective.Prior)
 	return p
-}
-
-// Between returns the point a + t(b − a).
-func (r *refit) Between(a, b *point, t float64) *point {
-	return &point{w: newton.Mix(a.w, b.w, t), f: newton.Mix(a.f, b.f, t), q: newton.Mix(a.q, b.q, t), alpha: newton.Mix(a.alpha, b.alpha, t)}
 }
 
 // posterior returns the posterior of the sites at the start of the step last. Its
@@ -337,11 +292,11 @@ func (r *refit) posterior(ctx context.Context, last *pass) (*Posterior, error) {
 	p := &Posterior{Projected: post, x: r.x, sites: at.sites, local: at.local, warnings: post.Warnings()}
 	p.warnings = append(p.warnings, r.search.Warnings()...)
 	if r.spec.fitc {
-		p.pseudo, p.alpha, p.noise = at.pseudo, next.alpha, next.noise(r.prior)
+		p.pseudo, p.alpha, p.noise = at.pseudo, next.Dual, r.objective.Scatter(next)
 	} else {
-		p.pseudo, p.alpha = make([]float64, len(r.prior)), make([]float64, len(r.prior))
-		at.local.PseudoTargets(p.pseudo, r.prior)
-		at.local.SubtractLambda(p.alpha, p.pseudo, next.q)
+		p.pseudo, p.alpha = make([]float64, len(r.objective.Prior)), make([]float64, len(r.objective.Prior))
+		at.local.PseudoTargets(p.pseudo, r.objective.Prior)
+		at.local.SubtractLambda(p.alpha, p.pseudo, next.Span)
 	}
 	p.warnings = append(p.warnings, newton.GapWarnings(floats.Distance(p.alpha, at.local.R, 2))...)
 	if last.sum == nil {
@@ -363,12 +318,12 @@ func (r *refit) addToSum(p *pass, t chunk, phi blas64.General) {
 	lo, hi := t.first*r.b.c, t.first*r.b.c+t.rows
 	var alpha []float64
 	if r.spec.fitc {
-		alpha = p.to.point.alpha[lo:hi]
+		alpha = p.to.point.Dual[lo:hi]
 	} else {
 		s, b := p.before.local.Slice(t.first, t.first+t.x.Len()), make([]float64, t.rows)
-		s.PseudoTargets(b, r.prior[lo:hi])
+		s.PseudoTargets(b, r.objective.Prior[lo:hi])
 		alpha = make([]float64, t.rows)
-		s.SubtractLambda(alpha, b, p.to.point.q[lo:hi])
+		s.SubtractLambda(alpha, b, p.to.point.Span[lo:hi])
 	}
 	dense.Gemv(blas.Trans, 1, phi, dense.Vector(alpha), 1, dense.Vector(p.sum))
 }
@@ -393,7 +348,7 @@ func (r *refit) sumAgain(ctx context.Context, p *pass) error {
 func (r *refit) open(last *pass) float64 {
 	d := make([]float64, len(last.sum))
 	floats.SubTo(d, last.sum, last.post.w)
-	return newton.RelativeTo(r.b.largestValue(d), last.to.point.f)
+	return newton.RelativeTo(r.b.largestValue(d), last.to.point.F)
 }
 
 // largestValue returns the largest |φ(z)ᵀw| of the inducing examples z. Where

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/newton"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -20,31 +21,26 @@ type refitState struct {
 	logLik    float64 // Σ log p(y|f) of the pass
 	prior     []float64
 	checksums []float64
-	to        point
-	before    point     // stepping: the start of the step
-	sums      *Sums     // stepping: those at the start
-	pseudo    []float64 // stepping, with FITC: b̃ at the start
+	to        newton.Point
+	before    newton.Point // stepping: the start of the step
+	sums      *Sums        // stepping: those at the start
+	pseudo    []float64    // stepping, with FITC: b̃ at the start
 }
 
 // numbers returns pointers to all scalars.
 func (s *refitState) numbers() [newtonNumbers]*float64 {
-	return [...]*float64{&s.move, &s.logLik, &s.to.objective, &s.before.objective}
+	return [...]*float64{&s.move, &s.logLik, &s.to.Value, &s.before.Value}
 }
 
 const newtonNumbers = 4
 
 // vectors returns pointers to all vectors.
 func (s *refitState) vectors() []*[]float64 {
-	return append(append([]*[]float64{&s.prior, &s.checksums, &s.pseudo}, s.to.vectors()...), s.before.vectors()...)
+	return append(append([]*[]float64{&s.prior, &s.checksums, &s.pseudo}, pointVectors(&s.to)...), pointVectors(&s.before)...)
 }
 
-func (p *point) vectors() []*[]float64 { return []*[]float64{&p.w, &p.f, &p.q, &p.alpha} }
-
-// upTo returns a view of the first n outputs of p.
-func (p *point) upTo(n int) point {
-	q := *p
-	q.f, q.q, q.alpha = p.f[:n], p.q[:n], p.alpha[:min(n, len(p.alpha))]
-	return q
+func pointVectors(p *newton.Point) []*[]float64 {
+	return []*[]float64{&p.Weights, &p.F, &p.Span, &p.Dual}
 }
 
 // chunkCount returns the number of chunks of n examples with c outputs.
@@ -57,13 +53,14 @@ func (r *refit) checkpoint(p *pass, next int) *Checkpoint {
 		return nil
 	}
 	c := r.b.c
-	s := &refitState{kind: p.kind, step: r.search.Steps, move: r.search.Move, logLik: p.to.sites.LogLik, prior: r.prior, checksums: r.checksums, to: *p.to.point}
+	s := &refitState{kind: p.kind, step: r.search.Steps, move: r.search.Move, logLik: p.to.sites.LogLik, prior: r.objective.Prior, checksums: r.checksums, to: *p.to.point}
 	if p.kind != atPoint {
-		s.to = p.to.point.upTo(next * c)
+		s.to.F, s.to.Span = s.to.F[:next*c], s.to.Span[:next*c]
+		s.to.Dual = s.to.Dual[:min(next*c, len(s.to.Dual))]
 	}
 	switch p.kind {
 	case atTheta:
-		s.prior, s.checksums = r.prior[:next*c], r.checksums[:2*chunkCount(next, c)]
+		s.prior, s.checksums = r.objective.Prior[:next*c], r.checksums[:2*chunkCount(next, c)]
 	case stepping:
 		s.before, s.sums = *p.before.point, p.before.sums
 		s.pseudo = p.before.pseudo[:min(next*c, len(p.before.pseudo))]
@@ -78,12 +75,12 @@ func (r *refit) resume(ctx context.Context, c *Checkpoint) (*pass, error) {
 	}
 	s := c.newton
 	r.search.Steps, r.search.Move, r.checksums = s.step, s.move, slices.Clone(s.checksums)
-	copy(r.prior, s.prior)
+	copy(r.objective.Prior, s.prior)
 	p := &pass{kind: s.kind, to: r.restored(&s.to, c.sums), next: c.next}
 	if s.kind == stepping {
 		p.before = r.restored(&s.before, s.sums)
 		if r.spec.fitc {
-			p.before.pseudo = make([]float64, len(r.prior))
+			p.before.pseudo = make([]float64, len(r.objective.Prior))
 			copy(p.before.pseudo, s.pseudo)
 		}
 		if err := r.expandAgain(p.before, c.n, s.sums.logLik); err != nil {
@@ -104,12 +101,12 @@ func (r *refit) resume(ctx context.Context, c *Checkpoint) (*pass, error) {
 }
 
 // restored returns an expansion with copies of a point and its sums.
-func (r *refit) restored(at *point, sums *Sums) *expansion {
-	p := r.newPoint(slices.Clone(at.w))
-	p.objective = at.objective
-	copy(p.f, at.f)
-	copy(p.q, at.q)
-	copy(p.alpha, at.alpha)
+func (r *refit) restored(at *newton.Point, sums *Sums) *expansion {
+	p := r.newPoint(slices.Clone(at.Weights))
+	p.Value = at.Value
+	copy(p.F, at.F)
+	copy(p.Span, at.Span)
+	copy(p.Dual, at.Dual)
 	return r.expansion(p, sums.Clone())
 }
 

@@ -8,7 +8,6 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
@@ -103,47 +102,16 @@ func mulLambda(v []float64, s *gp.Sites, c int) {
 	}
 }
 
-// A place is a point of a refit.
-type place struct {
-	z, f      []float64 // whitened parameters and function values
-	objective float64   // 0 where it was not computed
-}
-
-// A climbLine is the objective Σ log p(y|f) − ½‖z‖².
-type climbLine struct {
-	y   *mat.Dense
-	lik gp.Likelihood
-}
-
-var _ newton.Line[*place] = climbLine{}
-
-func (climbLine) Between(a, b *place, t float64) *place {
-	return &place{z: newton.Mix(a.z, b.z, t), f: newton.Mix(a.f, b.f, t)}
-}
-
-func (l climbLine) Objective(p *place) float64 {
-	if p.objective == 0 {
-		p.objective = newton.Finite(newton.LogLik(l.lik, l.y, p.f) - floats.Dot(p.z, p.z)/2)
-	}
-	return p.objective
-}
-
-func (l climbLine) Slope(p, a, b *place) float64 {
-	return newton.Slope(l.lik, l.y, p.f, nil, a.f, b.f) - floats.Dot(p.z, newton.Minus(b.z, a.z))
-}
-
-func (climbLine) Values(p *place) []float64 { return p.f }
-
 // place returns the place of whitened parameters z.
-func (q *weightPosterior) place(z []float64) *place {
-	p := &place{z: z, f: make([]float64, len(q.w.mean))}
-	q.w.outputsTo(p.f, q.parameters(z))
+func (q *weightPosterior) place(z []float64) *newton.Point {
+	p := &newton.Point{Weights: z, F: make([]float64, len(q.w.mean))}
+	q.w.outputsTo(p.F, q.parameters(z))
 	return p
 }
 
 // start returns where a refit starts: the parameters of the last mode, else θ*, in so
 // far as the prior has them.
-func (q *weightPosterior) start() *place {
+func (q *weightPosterior) start() *newton.Point {
 	from := q.w.last
 	if from == nil {
 		from = q.w.m.p.Theta
@@ -160,35 +128,36 @@ func (q *weightPosterior) start() *place {
 // refit finds the mode of the linearized model (E9) by Newton steps.
 func (q *weightPosterior) refit(ctx context.Context, lik gp.Likelihood) error {
 	p := q.w.m.p
-	l := climbLine{p.Y, lik}
+	l := &newton.Objective{Lik: lik, Y: p.Y}
 	from := q.start()
 	// Where f cannot be reached under this prior, the prior mean is the better start.
 	if origin := q.place(make([]float64, len(q.root))); l.Objective(origin) > l.Objective(from) {
 		from = origin
 	}
 	search := newton.Search{MaxIter: 100, Move: math.Inf(1)}
-	for end := newton.GoesOn; end == newton.GoesOn; {
+	from, err := newton.Find(&search, l, from.F, from, func(f []float64, from *newton.Point) (*newton.Point, error) {
 		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("evidence: stopped while refitting: %w", err)
+			return nil, fmt.Errorf("evidence: stopped while refitting: %w", err)
 		}
-		s, err := gp.NewSites(p.Y, dense.View(dense.Of(from.f, p.X.Len(), p.X.Outputs())), lik)
+		s, err := gp.NewSites(p.Y, dense.View(dense.Of(f, p.X.Len(), p.X.Outputs())), lik)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if err := q.condition(ctx, s); err != nil {
-			return err
+			return nil, err
 		}
 		// z + A⁻¹(Φᵀr − z)
 		z := q.whitened(flat(s.Residual))
-		floats.Sub(z, from.z)
+		floats.Sub(z, from.Weights)
 		solve(q.u, z)
-		floats.Add(z, from.z)
-		if from, end, err = newton.Next(&search, l, from.f, from, q.place(z)); err != nil {
-			return err
-		}
+		floats.Add(z, from.Weights)
+		return q.place(z), nil
+	})
+	if err != nil {
+		return err
 	}
 	q.warn = append(q.warn, search.Warnings()...)
-	q.v, q.f = q.parameters(from.z), from.f
+	q.v, q.f = q.parameters(from.Weights), from.F
 	q.w.last = q.v
 	return nil
 }

@@ -209,6 +209,22 @@ func climb[P any](l Line[P], a, b P, slope float64, contracts bool) (p P, ok boo
 	return p, false
 }
 
+// Find makes Newton steps until the refit ends, and returns its last point. The first step has its sites at
+// the function values sites and its search starts at from; every other step has both at the point that the
+// one before has reached. step returns the point to which the Newton step of the sites at f leads.
+func Find[P any](s *Search, l Line[P], sites []float64, from P, step func(f []float64, from P) (P, error)) (P, error) {
+	for end := GoesOn; end == GoesOn; sites = l.Values(from) {
+		to, err := step(sites, from)
+		if err != nil {
+			return from, err
+		}
+		if from, end, err = Next(s, l, sites, from, to); err != nil {
+			return from, err
+		}
+	}
+	return from, nil
+}
+
 // RelativeMove returns the largest change from a to b over b's largest entry.
 func RelativeMove(a, b []float64) float64 {
 	move := floats.Distance(a, b, math.Inf(1))

@@ -1,0 +1,78 @@
+package newton
+
+import (
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+)
+
+// A Point is a function f = m + Φᵀw + Kα, where m is the prior mean, with one of the two sums or both. w are
+// coefficients of features Φ, or parameters in units of their prior standard deviation, and α is a dual vector.
+type Point struct {
+	F       []float64 // f at the training examples, N·C
+	Weights []float64 // w; nil without that sum
+	Span    []float64 // Φᵀw at the training examples; needed only beside α
+	Dual    []float64 // α, N·C; nil without that sum
+	KDual   []float64 // Kα, or nil where it is f − m − Φᵀw
+	Value   float64   // the objective, 0 where it was not computed
+}
+
+// An Objective is what a refit of the targets Y, N rows, makes largest among its points (E9):
+// Σ log p(y|f) − ½wᵀw − ½αᵀKα.
+type Objective struct {
+	Lik   Expander
+	Y     *mat.Dense
+	Prior []float64 // m, N·C; needed only where points have α
+}
+
+var _ Line[*Point] = (*Objective)(nil)
+
+// Between returns the point t of the way from a to b; f is linear in w and α.
+func (o *Objective) Between(a, b *Point, t float64) *Point {
+	p := &Point{Weights: Mix(a.Weights, b.Weights, t), Span: Mix(a.Span, b.Span, t), Dual: Mix(a.Dual, b.Dual, t)}
+	if a.KDual == nil {
+		p.F = Mix(a.F, b.F, t)
+		return p
+	}
+	p.KDual = Mix(a.KDual, b.KDual, t)
+	p.F = floats.AddTo(make([]float64, len(a.F)), o.Prior, p.KDual)
+	return p
+}
+
+// Objective returns the objective, or −Inf where it is not finite.
+func (o *Objective) Objective(p *Point) float64 {
+	if p.Value == 0 {
+		p.Value = Finite(LogLik(o.Lik, o.Y, p.F) - floats.Dot(p.Weights, p.Weights)/2 - o.Scatter(p)/2)
+	}
+	return p.Value
+}
+
+// Scatter returns αᵀKα.
+func (o *Objective) Scatter(p *Point) float64 {
+	if p.KDual != nil {
+		return floats.Dot(p.Dual, p.KDual)
+	}
+	sum := 0.0
+	for i, a := range p.Dual {
+		d := p.F[i] - o.Prior[i]
+		if len(p.Span) > 0 {
+			d -= p.Span[i]
+		}
+		sum += a * d
+	}
+	return sum
+}
+
+// Slope returns (r(f) − α)ᵀ(f_b − f_a) − wᵀ(w_b − w_a) + αᵀΦᵀ(w_b − w_a), with f, w and α of p:
+// K(α_b − α_a) = f_b − f_a − Φᵀ(w_b − w_a).
+func (o *Objective) Slope(p, a, b *Point) float64 {
+	slope := Slope(o.Lik, o.Y, p.F, p.Dual, a.F, b.F) - floats.Dot(p.Weights, Minus(b.Weights, a.Weights))
+	if len(p.Span) > 0 {
+		for i, v := range p.Dual {
+			slope += v * (b.Span[i] - a.Span[i])
+		}
+	}
+	return slope
+}
+
+// Values returns f.
+func (o *Objective) Values(p *Point) []float64 { return p.F }
