@@ -15,17 +15,6 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// GradientScale returns the derivative of EvidenceLinearGaussian in the log
-// of a common factor on all prior variances, at fixed sites. It needs no pass
-// over the data. It fails for FITC; use GradientLinearGaussian there.
-func (p *Projected) GradientScale() (float64, error) {
-	if p.sums.spec.fitc {
-		return 0, errFITCScale
-	}
-	// ½wᵀw − ½ tr(A'⁻¹ΦΛΦᵀ)
-	return floats.Dot(p.w, p.w)/2 - p.effective()/2, nil
-}
-
 // GradientLinearGaussian returns the derivatives of EvidenceLinearGaussian in
 // log s_g, the log prior variance of each group, at fixed sites (E10). groups
 // are the kernels K_g = s_g J_g J_gᵀ. It takes one pass over the data, with
@@ -35,18 +24,7 @@ func (p *Projected) GradientScale() (float64, error) {
 // Where K_ZZ is singular to working precision (a warning of inducing-rank), the derivative of
 // K_ZZ⁻¹ loses digits.
 func (p *Posterior) GradientLinearGaussian(ctx context.Context, groups []ntk.Kernel) ([]float64, error) {
-	t := none
-	if p.sums.spec.fitc {
-		t = residualNoise
-	}
-	return p.gradient(ctx, groups, gradientTerms{fit: 1, diagonal: t})
-}
-
-// GradientLowerBound returns the derivatives of EvidenceLowerBound, as
-// GradientLinearGaussian does. It panics unless the posterior is Nystrom.
-func (p *Posterior) GradientLowerBound(ctx context.Context, groups []ntk.Kernel) ([]float64, error) {
-	p.needNystrom()
-	return p.gradient(ctx, groups, gradientTerms{fit: 1, diagonal: trace})
+	return p.gradient(ctx, groups, 1)
 }
 
 // GradientAtTheta returns the derivatives of EvidenceAtTheta with θ* held fixed, as
@@ -55,11 +33,7 @@ func (p *Posterior) GradientAtTheta(ctx context.Context, groups []ntk.Kernel, sc
 	if len(groups) != len(scatter) {
 		panic("sparse: groups and scatter differ in length")
 	}
-	t := none
-	if p.sums.spec.fitc {
-		t = residualNoise
-	}
-	grad, err := p.gradient(ctx, groups, gradientTerms{diagonal: t})
+	grad, err := p.gradient(ctx, groups, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -69,29 +43,16 @@ func (p *Posterior) GradientAtTheta(ctx context.Context, groups []ntk.Kernel, sc
 	return grad, nil
 }
 
-// gradientTerms say which parts of an evidence are differentiated. With
-// H = ½(fit·ααᵀ − W), W = (Λ̃⁻¹ + Q)⁻¹, and T a block for each example,
+// A gradient accumulates the derivatives of an evidence,
 //
-//	d = tr((H − T) dQ) + Σ tr(T_i dk_ii).
-type gradientTerms struct {
-	fit      float64 // 1: the data term is differentiated; 0: the log det alone
-	diagonal diagonal
-}
-
-// diagonal chooses T.
-type diagonal int
-
-const (
-	none          diagonal = iota // 0
-	trace                         // −½Λ_i: the trace term of the lower bound
-	residualNoise                 // H_ii: the residual is independent noise (FITC)
-)
-
-// A gradient accumulates tr((H−T)dQ) with dQ = V_gᵀU + UᵀV_g − UᵀS_gU,
+//	d = tr((H − T) dQ) + Σ tr(T_i dk_ii),
+//
+// with H = ½(fit·ααᵀ − W) and W = (Λ̃⁻¹ + Q)⁻¹. T is a block for each example: that of H with
+// FITC, where the residual is independent noise, and otherwise 0. It has dQ = V_gᵀU + UᵀV_g − UᵀS_gU,
 // V_g = K^g_Zn, S_g = K^g_ZZ, U = K_ZZ⁻¹K_Zn = GΦ.
 type gradient struct {
 	p      *Posterior
-	terms  gradientTerms
+	fit    float64 // 1: the data term is differentiated; 0: the log det alone
 	groups []ntk.Kernel
 	grad   []float64
 	mid    []float64 // Σ φT_iφᵀ, rank×rank
@@ -101,9 +62,9 @@ type gradient struct {
 	diag   []float64 // scratch, rows×C
 }
 
-func (p *Posterior) gradient(ctx context.Context, groups []ntk.Kernel, t gradientTerms) ([]float64, error) {
+func (p *Posterior) gradient(ctx context.Context, groups []ntk.Kernel, fit float64) ([]float64, error) {
 	if p.subset != nil {
-		return p.subset.gradient(ctx, groups, t)
+		return p.subset.gradient(ctx, groups, fit)
 	}
 	r, c := p.Rank(), p.b.c
 	err := p.b.z.checkMemory("a gradient", p.o.MaxMemory, func(m int) int64 {
@@ -116,7 +77,7 @@ func (p *Posterior) gradient(ctx context.Context, groups []ntk.Kernel, t gradien
 	}
 	rows := min(p.x.Len(), linearize.Tile(c)) * c
 	buf := func(cols int) []float64 { return make([]float64, rows*cols) }
-	g := &gradient{p: p, terms: t, groups: groups, grad: make([]float64, len(groups)), mid: make([]float64, r*r),
+	g := &gradient{p: p, fit: fit, groups: groups, grad: make([]float64, len(groups)), mid: make([]float64, r*r),
 		t: buf(c), x: buf(r), u: buf(r), cross: buf(p.b.rows()), diag: buf(c)}
 	f := newFeatures(p.b, p.x.Len())
 	err = p.b.eachChunk(ctx, p.x, &p.o, StageData, func(t chunk) error {
@@ -143,7 +104,7 @@ func (g *gradient) add(ctx context.Context, t chunk, phi blas64.General) error {
 	if err := dense.TrsmContext(ctx, p.o.Workers, blas.Right, blas.Trans, 1, p.u, x); err != nil {
 		return err
 	}
-	if g.terms.diagonal != none {
+	if g.p.sums.spec.fitc {
 		dense.EachRow(p.o.Workers, x, func(i int, row []float64) {
 			for a, v := range g.t[i*c : (i+1)*c] {
 				floats.AddScaled(row, 2*v, phi.Data[(i/c*c+a)*phi.Stride:][:phi.Cols])
@@ -157,7 +118,7 @@ func (g *gradient) add(ctx context.Context, t chunk, phi blas64.General) error {
 	alpha := p.alpha[t.first*c:]
 	dense.EachRow(p.o.Workers, x, func(i int, row []float64) {
 		floats.Scale(-1, row)
-		floats.AddScaled(row, g.terms.fit*alpha[i], p.v)
+		floats.AddScaled(row, g.fit*alpha[i], p.v)
 	})
 	for n, k := range g.groups {
 		g.grad[n] += g.sumCross(k, t, x) + g.sumDiag(k, t)
@@ -196,34 +157,22 @@ func (g *gradient) weight(ctx context.Context, t chunk, phi, x blas64.General) e
 	if err := p.half(ctx, x); err != nil {
 		return err
 	}
-	g.diagonals(t, lambda, x)
-	if g.terms.diagonal == residualNoise {
-		tphi := dense.In(g.u, t.rows, phi.Cols)
-		for i := range t.x.Len() {
-			mulTransRoot(dense.Rows(tphi, i*c, (i+1)*c), dense.Rows(phi, i*c, (i+1)*c), g.t[i*c*c:(i+1)*c*c])
-		}
-		return dense.GemmContext(ctx, p.o.Workers, blas.Trans, blas.NoTrans, 1, phi, tphi, 1, dense.In(g.mid, phi.Cols, phi.Cols))
+	if !p.sums.spec.fitc {
+		return nil
 	}
-	return nil
-}
-
-// diagonals writes T_i; half holds Λ̃φU⁻¹.
-func (g *gradient) diagonals(t chunk, lambda []float64, half blas64.General) {
-	c := g.p.b.c
-	alpha := g.p.alpha[t.first*c:]
+	alpha, tphi := p.alpha[t.first*c:], dense.In(g.u, t.rows, phi.Cols)
 	for i := range t.rows {
 		for b := range c {
 			j := i/c*c + b
-			switch g.terms.diagonal {
-			case trace:
-				g.t[i*c+b] = -lambda[i*c+b] / 2
-			case residualNoise:
-				// H_ii = ½(ααᵀ − Λ̃ + Λ̃φA'⁻¹φᵀΛ̃)
-				v := floats.Dot(half.Data[i*half.Stride:][:half.Cols], half.Data[j*half.Stride:][:half.Cols])
-				g.t[i*c+b] = (g.terms.fit*alpha[i]*alpha[j] - lambda[i*c+b] + v) / 2
-			}
+			// H_ii = ½(ααᵀ − Λ̃ + Λ̃φA'⁻¹φᵀΛ̃)
+			v := floats.Dot(x.Data[i*x.Stride:][:x.Cols], x.Data[j*x.Stride:][:x.Cols])
+			g.t[i*c+b] = (g.fit*alpha[i]*alpha[j] - lambda[i*c+b] + v) / 2
 		}
 	}
+	for i := range t.x.Len() {
+		mulTransRoot(dense.Rows(tphi, i*c, (i+1)*c), dense.Rows(phi, i*c, (i+1)*c), g.t[i*c*c:(i+1)*c*c])
+	}
+	return dense.GemmContext(ctx, p.o.Workers, blas.Trans, blas.NoTrans, 1, phi, tphi, 1, dense.In(g.mid, phi.Cols, phi.Cols))
 }
 
 // sumCross returns Σ X ∘ K^g_nZ.
@@ -240,7 +189,7 @@ func (g *gradient) sumCross(k ntk.Kernel, t chunk, x blas64.General) float64 {
 
 // sumDiag returns Σ T_i : k^g_ii.
 func (g *gradient) sumDiag(k ntk.Kernel, t chunk) float64 {
-	if g.terms.diagonal == none {
+	if !g.p.sums.spec.fitc {
 		return 0
 	}
 	c := g.p.b.c
@@ -260,11 +209,8 @@ func (g *gradient) addInducing(ctx context.Context) error {
 	mid := dense.In(g.mid, r, r)
 	for i := range r {
 		for j := range r {
-			// ½(I − A'⁻¹) + Σ φTφᵀ; with T = −½Λ the sum is −½(A' − I).
+			// ½(I − A'⁻¹) + Σ φTφᵀ
 			mid.Data[i*r+j] += h.Data[i*r+j] / 2
-			if g.terms.diagonal == trace {
-				mid.Data[i*r+j] -= p.sums.gram[min(i, j)*r+max(i, j)] / 2
-			}
 		}
 	}
 	// G(…)Gᵀ: the rows, then, the middle being symmetric, the columns.
@@ -287,7 +233,7 @@ func (g *gradient) addInducing(ctx context.Context) error {
 		for i, v := range p.v {
 			row, m := s.RawRowView(i), both.Data[i*both.Stride:]
 			for j, u := range p.v {
-				g.grad[n] -= (g.terms.fit*v*u/2 - m[j]) * row[j]
+				g.grad[n] -= (g.fit*v*u/2 - m[j]) * row[j]
 			}
 		}
 	}

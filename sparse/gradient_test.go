@@ -37,13 +37,6 @@ func TestE10Gradients(t *testing.T) {
 		scatter := make([]float64, len(linearGaussian))
 		atTheta, err := p.GradientAtTheta(t.Context(), q.groups(), scatter)
 		require.NoError(t, err)
-		var bound []float64
-		if a == sparse.Nystrom {
-			bound, err = p.GradientLowerBound(t.Context(), q.groups())
-			require.NoError(t, err)
-		} else {
-			require.Panics(t, func() { p.GradientLowerBound(t.Context(), q.groups()) })
-		}
 		for g := range linearGaussian {
 			difference := func(f func(p *sparse.Posterior) float64) float64 {
 				var v [2]float64
@@ -56,36 +49,7 @@ func TestE10Gradients(t *testing.T) {
 			}
 			requireNumber(t, "evidence", linearGaussian[g], difference(func(p *sparse.Posterior) float64 { return p.EvidenceLinearGaussian().Value }), tol)
 			requireNumber(t, "at θ*", atTheta[g], difference(func(p *sparse.Posterior) float64 { return p.EvidenceAtTheta(0).Value }), tol)
-			if bound != nil {
-				requireNumber(t, "lower bound", bound[g], difference(func(p *sparse.Posterior) float64 { return p.EvidenceLowerBound().Value }), tol)
-			}
 		}
-	})
-}
-
-// A common factor is the sum over the groups, needs no pass, and is the
-// slope of At.
-func TestE10GradientScale(t *testing.T) {
-	each(t, func(t *testing.T, q *problem) {
-		p := q.fit(t, q.some(t), linear(sparse.Nystrom))
-		got, err := p.GradientScale()
-		require.NoError(t, err)
-		groups, err := p.GradientLinearGaussian(t.Context(), q.groups())
-		require.NoError(t, err)
-		sum := 0.0
-		for _, g := range groups {
-			sum += g
-		}
-		requireNumber(t, "sum of groups", sum, got, 1e-9)
-		var v [2]float64
-		for i, h := range []float64{1e-4, -1e-4} {
-			at, err := p.At(t.Context(), math.Exp(h))
-			require.NoError(t, err)
-			v[i] = at.EvidenceLinearGaussian().Value
-		}
-		requireNumber(t, "slope of At", (v[0]-v[1])/2e-4, got, 2e-6)
-		_, err = q.fit(t, q.some(t), linear(sparse.FITC)).GradientScale()
-		require.Error(t, err)
 	})
 }
 

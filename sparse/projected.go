@@ -206,17 +206,6 @@ func (p *Projected) Warnings() []error {
 // linearMean tells whether the predictive mean is m + K_*Z A⁻¹c rather than x.F.
 func (p *Projected) linearMean() bool { return p.refit || p.o.Mean == gp.LinearGaussian }
 
-// effective returns tr H, the number of features that the data determine.
-func (p *Projected) effective() float64 {
-	// A context without a deadline gives no error.
-	h, _ := p.explained(context.Background())
-	sum := 0.0
-	for i := range h.Rows {
-		sum += h.Data[i*h.Stride+i]
-	}
-	return sum
-}
-
 var (
 	errLeadingFITC = errors.New("sparse: the FITC correction depends on all inducing examples; pass over the data again with fewer")
 	errLeadingRank = errors.New("sparse: the kernel of the inducing examples is singular to working precision, and their order is lost; pass over the data again with fewer")

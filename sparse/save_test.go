@@ -77,9 +77,6 @@ func (q *problem) projectedAnswers(t *testing.T, p *sparse.Projected) []float64 
 	for _, b := range sums {
 		out = append(out, float64(b))
 	}
-	if g, err := p.GradientScale(); err == nil {
-		out = append(out, g)
-	}
 	return append(out, p.EvidenceLinearGaussian().Value, p.TraceError(), float64(p.Approximation()))
 }
 

@@ -30,10 +30,4 @@ func BenchmarkCertify(b *testing.B) {
 			}
 		})
 	}
-	b.Run(fmt.Sprintf("N=%d/P=%d/lower", n, q.Train.P), func(b *testing.B) {
-		for b.Loop() {
-			_, err := certificate.LowerVariances(b.Context(), post, q.Train, s, q.Prior, q.Theta, q.Test, nil)
-			require.NoError(b, err)
-		}
-	})
 }

@@ -58,10 +58,9 @@ type Options struct {
 
 // Stages of Options.Progress.
 const (
-	StageSample = "dropped rows"             // rows of the sample
-	StageNorm   = "norm of dropped rows"     // products with M
-	StageTrace  = "trace of dropped rows"    // random vectors
-	StageLower  = "lower bounds of variance" // training examples, or examples asked
+	StageSample = "dropped rows"          // rows of the sample
+	StageNorm   = "norm of dropped rows"  // products with M
+	StageTrace  = "trace of dropped rows" // random vectors
 )
 
 const defaultSample = 2000

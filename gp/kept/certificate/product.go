@@ -41,18 +41,12 @@ func (m *product) to(ctx context.Context, dst, v []float64) error {
 	if err := m.products.MulTransVecTo(ctx, m.params, m.outputs); err != nil {
 		return err
 	}
-	return m.toRows(ctx, dst)
-}
-
-// toRows writes S J C params. It overwrites params.
-func (m *product) toRows(ctx context.Context, dst []float64) error {
 	if err := m.spread(ctx); err != nil {
 		return err
 	}
 	if err := m.products.MulVecTo(ctx, m.outputs, m.params); err != nil {
 		return err
 	}
-	c := m.d.outputs()
 	for j, i := range m.d.rows.Examples {
 		dst[j] = m.d.root[j] * floats.Dot(m.d.rows.Directions.RawRowView(j), m.outputs[i*c:(i+1)*c])
 	}
