@@ -112,7 +112,7 @@ func (b *basis) gram(ctx context.Context, o *Options) (blas64.Symmetric, error) 
 			return blas64.Symmetric{}, err
 		}
 		if err := sites.NotFiniteRows("kernel of inducing examples", dense.View(dense.Cols(panel, 0, hi*per)), lo, per); err != nil {
-			return blas64.Symmetric{}, b.z.named(err)
+			return blas64.Symmetric{}, err
 		}
 		o.Progress(StageInducing, hi, m)
 	}
@@ -242,8 +242,7 @@ func (b *basis) weights(ctx context.Context, w blas64.General) (blas64.General, 
 // recognized by its inputs and outputs.
 type knownFeatures struct {
 	c     int        // outputs of the data
-	of    []int      // the outputs of pairs; nil for examples
-	u     *mat.Dense // the directions of pairs
+	u     *mat.Dense // the directions of pairs; nil for examples
 	x, f  *mat.Dense // inputs and outputs
 	phi   blas64.General
 	seed  maphash.Seed
@@ -256,7 +255,7 @@ func newKnownFeatures(z *Inducing, phi blas64.General) *knownFeatures {
 	if x == nil {
 		return nil
 	}
-	o := &knownFeatures{c: z.outputs(), of: z.Outputs, u: z.Directions, x: x, f: f, phi: phi, seed: maphash.MakeSeed(), index: make(map[uint64][]int, z.Len())}
+	o := &knownFeatures{c: z.outputs(), u: z.Directions, x: x, f: f, phi: phi, seed: maphash.MakeSeed(), index: make(map[uint64][]int, z.Len())}
 	for i := range z.Len() {
 		h := o.hash(x.RawRowView(i))
 		o.index[h] = append(o.index[h], i)
@@ -296,7 +295,7 @@ func (o *knownFeatures) set(phi blas64.General, p chunk) {
 			} else {
 				set = o.setFrom(phi, i, z, p.x.F.RawRowView(i))
 			}
-			if set && o.of == nil {
+			if set {
 				break
 			}
 		}
@@ -307,17 +306,11 @@ func (o *knownFeatures) set(phi blas64.General, p chunk) {
 // of the inducing element z where z has the outputs of that sum.
 func (o *knownFeatures) setSum(phi []float64, z int, w []float64, f float64) bool {
 	lo, n := z*o.c, o.c
-	switch {
-	case o.u != nil:
+	if o.u != nil {
 		if !slices.Equal(w, o.u.RawRowView(z)) {
 			return false
 		}
 		w, lo, n = []float64{1}, z, 1
-	case o.of != nil:
-		if floats.Count(func(v float64) bool { return v != 0 }, w) > 1 || w[o.of[z]] == 0 {
-			return false
-		}
-		w, lo, n = w[o.of[z]:][:1], z, 1
 	}
 	if !floats.EqualApprox([]float64{f}, []float64{floats.Dot(w, o.f.RawRowView(z))}, sameOutput) {
 		return false
@@ -330,21 +323,14 @@ func (o *knownFeatures) setSum(phi []float64, z int, w []float64, f float64) boo
 }
 
 // setFrom overwrites the features of example i of a batch with those of the
-// inducing element z: for a pair, those of its output alone. It returns false, and
-// does nothing, where the outputs f of the example differ from the element's.
+// inducing example z. It returns false, and does nothing, where z is a pair or the
+// outputs f of the example differ from the element's.
 func (o *knownFeatures) setFrom(phi blas64.General, i, z int, f []float64) bool {
-	lo, n := i*o.c, o.c
-	if o.u != nil {
+	if o.u != nil || !floats.EqualApprox(f, o.f.RawRowView(z), sameOutput) {
 		return false
 	}
-	if o.of != nil {
-		f, lo, n = f[o.of[z]:][:1], lo+o.of[z], 1
-	}
-	if !floats.EqualApprox(f, o.f.RawRowView(z), sameOutput) {
-		return false
-	}
-	for a := range n {
-		copy(phi.Data[(lo+a)*phi.Stride:][:phi.Cols], o.phi.Data[(z*n+a)*o.phi.Stride:])
+	for a := range o.c {
+		copy(phi.Data[(i*o.c+a)*phi.Stride:][:phi.Cols], o.phi.Data[(z*o.c+a)*o.phi.Stride:])
 	}
 	return true
 }

@@ -76,7 +76,7 @@ func (b *basis) sumsSpec(o *Options) sumsSpec {
 }
 
 // fingerprint is a checksum of the inputs of the inducing examples, and of the
-// outputs or directions of pairs.
+// directions of pairs.
 func (b *basis) fingerprint() uint64 {
 	var buf []byte
 	add := func(v uint64) {
@@ -93,13 +93,9 @@ func (b *basis) fingerprint() uint64 {
 		}
 	}
 	if b.z.Pairs() {
-		for _, a := range append([]int{b.z.outputs()}, b.z.Outputs...) {
-			add(uint64(a))
-		}
-		if u := b.z.Directions; u != nil {
-			for _, v := range dense.Contiguous(u) {
-				add(math.Float64bits(v))
-			}
+		add(uint64(b.z.outputs()))
+		for _, v := range dense.Contiguous(b.z.Directions) {
+			add(math.Float64bits(v))
 		}
 	}
 	return crc64.Checksum(buf, crc64.MakeTable(crc64.ECMA))

@@ -78,7 +78,7 @@ func TestWorkersBoundGoroutines(t *testing.T) {
 	k := ntk.New(q.Prior, q.Theta, &ntk.Options{Workers: 1})
 	s, o := q.Sites(t), &sparse.Options{Workers: 1}
 	testkit.NoGoroutines(t, func() {
-		z, err := sparse.Select(t.Context(), sparse.Pairs(sparse.Greedy{}), k, q.Train, 400, o)
+		z, err := sparse.Select(t.Context(), sparse.Greedy{}, k, q.Train, 400, o)
 		require.NoError(t, err)
 		p, err := sparse.Fit(t.Context(), k, q.Train, s, z, o)
 		require.NoError(t, err)

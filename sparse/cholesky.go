@@ -20,7 +20,6 @@ import (
 // Greedy chooses one example after another, each with the largest residual
 // tr(k − q) given those before. This is pivoted Cholesky on K, with the C rows of
 // an example as one pivot. It keeps the columns of the factor, N·C×M·C numbers.
-// With Pairs the pivots are single rows of K, and it keeps N·C×M numbers.
 type Greedy struct{}
 
 // RandomCholesky chooses one example after another, each with probability
@@ -43,7 +42,7 @@ func (Greedy) Choose(ctx context.Context, k ntk.Kernel, x linearize.Source, m in
 		return nil, err
 	}
 	for len(f.left.rows) < m {
-		pool, next := f.left.largest(poolSize(f.per))
+		pool, next := f.left.largest(poolSize(f.c))
 		if len(pool) == 0 {
 			break
 		}
@@ -62,7 +61,7 @@ func (r RandomCholesky) Choose(ctx context.Context, k ntk.Kernel, x linearize.So
 	}
 	rng := rand.New(rand.NewPCG(r.Seed, choleskyStream))
 	for len(f.left.rows) < m {
-		pool := f.left.draw(poolSize(f.per), rng)
+		pool := f.left.draw(poolSize(f.c), rng)
 		if len(pool) == 0 {
 			break
 		}
@@ -74,64 +73,40 @@ func (r RandomCholesky) Choose(ctx context.Context, k ntk.Kernel, x linearize.So
 }
 
 // A cholesky is a partial Cholesky factor of K, whose columns are added in passes
-// over the data. A candidate for a pivot is the block of C rows of an example, or
-// with Pairs a single row.
+// over the data. A candidate for a pivot is the block of C rows of an example.
 type cholesky struct {
 	k       ntk.Kernel
 	x       linearize.Source
 	o       Options
 	c       int            // outputs of an example
-	per     int            // rows of a candidate: c or 1
 	m       int            // candidates to choose
 	left    *candidates    // tr(k − q) of each candidate
 	prior   []float64      // tr k
 	largest float64        // of prior
-	factor  blas64.General // N·C×m·per, the first width columns valid
+	factor  blas64.General // N·C×m·C, the first width columns valid
 	width   int
 }
 
-// newCholesky computes the diagonal of K. Where x holds pairs, it works on the
-// examples that they belong to, as each pair is a row of their K.
+// newCholesky computes the diagonal of K.
 func newCholesky(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, o *Options) (*cholesky, error) {
 	f := &cholesky{k: k, x: x, o: o.withDefaults(), m: m}
-	of := traces
-	all, single := x.(pairSource)
-	if single {
-		of, f.x = variances, all.of
-	}
 	var err error
-	if f.prior, f.c, err = of(ctx, k, f.x); err != nil {
+	if f.prior, f.c, err = traces(ctx, k, x); err != nil {
 		return nil, err
-	}
-	f.per = f.c
-	if single {
-		f.per = 1
 	}
 	f.left = newCandidates(len(f.prior))
 	copy(f.left.w, f.prior)
 	f.largest = slices.Max(f.prior)
-	rows := len(f.prior) * f.per
-	err = gp.CheckMemory("pivoted Cholesky over the data", unit(single), m, f.o.MaxMemory, func(m int) int64 {
-		width := memory.Mul(int64(m), int64(f.per))
+	rows := len(f.prior) * f.c
+	err = gp.CheckMemory("pivoted Cholesky over the data", gp.InducingExamples, m, f.o.MaxMemory, func(m int) int64 {
+		width := memory.Mul(int64(m), int64(f.c))
 		return memory.Mul(8, memory.Add(memory.Mul(int64(rows), width), memory.Mul(int64(linearize.Tile(f.c)*f.c), width)))
 	})
 	if err != nil {
 		return nil, err
 	}
-	f.factor = dense.New(rows, m*f.per)
+	f.factor = dense.New(rows, m*f.c)
 	return f, nil
-}
-
-// gather returns the candidates of a pool as a batch of per outputs each.
-func (f *cholesky) gather(ctx context.Context, pool []int) (*linearize.Batch, error) {
-	if f.per == f.c {
-		return linearize.Gather(ctx, f.x, pool)
-	}
-	z, err := gatherPairsAt(ctx, f.x, pool, f.c)
-	if err != nil {
-		return nil, err
-	}
-	return z.Batch, nil
 }
 
 // exhausted is the fraction of a candidate's prior trace below which its residual
@@ -189,7 +164,7 @@ func thinned(rng *rand.Rand) chooser {
 // advance accepts candidates of the pool as next chooses them, and then adds their
 // columns to the factor.
 func (f *cholesky) advance(ctx context.Context, pool []int, next chooser) error {
-	batch, err := f.gather(ctx, pool)
+	batch, err := linearize.Gather(ctx, f.x, pool)
 	if err != nil {
 		return err
 	}
@@ -209,14 +184,14 @@ func (f *cholesky) advance(ctx context.Context, pool []int, next chooser) error 
 			break
 		}
 		accepted = append(accepted, at)
-		eliminate(left, at, f.per, dropPivot*f.largest)
+		eliminate(left, at, f.c, dropPivot*f.largest)
 		for i, row := range pool {
 			if now[i] == 0 || row == pool[at] {
 				now[i] = 0 // for good
 				continue
 			}
 			sum := 0.0
-			for a := i * f.per; a < (i+1)*f.per; a++ {
+			for a := i * f.c; a < (i+1)*f.c; a++ {
 				sum += math.Max(0, left.Data[a*left.Stride+a])
 			}
 			now[i] = f.residual(sum, row)
@@ -227,7 +202,7 @@ func (f *cholesky) advance(ctx context.Context, pool []int, next chooser) error 
 
 // poolResidual returns k − q between the candidates of a pool.
 func (f *cholesky) poolResidual(ctx context.Context, batch *linearize.Batch, pool []int) (blas64.General, error) {
-	n := len(pool) * f.per
+	n := len(pool) * f.c
 	h := dense.New(n, n)
 	f.k.BlockTo(dense.View(h), batch, batch)
 	if f.width == 0 {
@@ -239,16 +214,16 @@ func (f *cholesky) poolResidual(ctx context.Context, batch *linearize.Batch, poo
 
 // rowsOf copies the factor's rows of some candidates.
 func (f *cholesky) rowsOf(candidates []int) blas64.General {
-	out := dense.New(len(candidates)*f.per, f.width)
+	out := dense.New(len(candidates)*f.c, f.width)
 	for i, e := range candidates {
-		for a := range f.per {
-			copy(out.Data[(i*f.per+a)*out.Stride:][:f.width], f.factor.Data[(e*f.per+a)*f.factor.Stride:])
+		for a := range f.c {
+			copy(out.Data[(i*f.c+a)*out.Stride:][:f.width], f.factor.Data[(e*f.c+a)*f.factor.Stride:])
 		}
 	}
 	return out
 }
 
-// eliminate conditions the residual h on the per rows of candidate at. It skips
+// eliminate conditions the residual h on the rows of candidate at. It skips
 // rows whose residual is at most drop.
 func eliminate(h blas64.General, at, per int, drop float64) {
 	for a := at * per; a < (at+1)*per; a++ {
@@ -279,7 +254,7 @@ func (f *cholesky) addColumns(ctx context.Context, batch *linearize.Batch, pool,
 	if f.width > 0 {
 		before = f.rowsOf(chosen)
 	}
-	lo, hi := f.width, f.width+len(accepted)*f.per
+	lo, hi := f.width, f.width+len(accepted)*f.c
 	err = eachColumns(ctx, f.k, f.x, f.c, s, func(p chunk, block blas64.General) error {
 		rows := dense.Rows(f.factor, p.first*f.c, p.first*f.c+p.rows)
 		if f.width > 0 {
@@ -299,7 +274,7 @@ func (f *cholesky) addColumns(ctx context.Context, batch *linearize.Batch, pool,
 		for i := range block.Rows {
 			row := block.Data[i*block.Stride:][:block.Cols]
 			copy(rows.Data[i*rows.Stride+lo:], row)
-			e := (p.first*f.c + i) / f.per
+			e := (p.first*f.c + i) / f.c
 			f.left.w[e] = f.residual(f.left.w[e]-floats.Dot(row, row), e)
 		}
 		return nil
@@ -319,13 +294,13 @@ func (f *cholesky) addColumns(ctx context.Context, batch *linearize.Batch, pool,
 // candidates. dead lists the rows with no residual given the rows before them; in
 // the factor they are rows of the identity.
 func (f *cholesky) pivotFactor(h blas64.General, accepted []int) (l blas64.Triangular, dead []int) {
-	n := len(accepted) * f.per
+	n := len(accepted) * f.c
 	l = blas64.Triangular{Uplo: blas.Lower, Diag: blas.NonUnit, N: n, Stride: n, Data: make([]float64, n*n)}
 	for i := range n {
-		row, from := l.Data[i*n:], h.Data[(accepted[i/f.per]*f.per+i%f.per)*h.Stride:]
+		row, from := l.Data[i*n:], h.Data[(accepted[i/f.c]*f.c+i%f.c)*h.Stride:]
 		for j := range i + 1 {
 			before := l.Data[j*n : j*n+j]
-			v := from[accepted[j/f.per]*f.per+j%f.per] - floats.Dot(row[:j], before)
+			v := from[accepted[j/f.c]*f.c+j%f.c] - floats.Dot(row[:j], before)
 			switch {
 			case j < i && l.Data[j*n+j] != 0:
 				row[j] = v / l.Data[j*n+j]

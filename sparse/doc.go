@@ -32,12 +32,10 @@
 //
 // # Pairs
 //
-// Pairs, as a Selector, and GatherPairs make (example, output) pairs inducing
-// elements in place of whole examples. K_ZZ then has one row for each pair
-// instead of C rows for each example, so that the rows go to the outputs that
-// need them. The documentation speaks of M inducing examples and M·C rows; with
-// pairs, read M pairs and M rows. All N·C pairs give the exact posterior, and
-// all C pairs of some examples give the posterior of those examples. A subset of
+// SelectKept and GatherDirections make pairs of an example and a direction u inducing
+// elements, which stand for uᵀf of the example, in place of whole examples. K_ZZ then
+// has one row for each pair instead of C rows for each example. The documentation speaks
+// of M inducing examples and M·C rows; with pairs, read M pairs and M rows. A subset of
 // data has no pairs.
 //
 // # Data

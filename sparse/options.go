@@ -118,7 +118,7 @@ func (o *Options) withDefaults() Options {
 func Bytes(m, n, c int, refit bool) int64 { return RowBytes(memory.MulInt(m, c), n, c, refit) }
 
 // RowBytes is Bytes for a K_ZZ of that many rows: M·C, or the number of
-// inducing (example, output) pairs.
+// inducing pairs.
 func RowBytes(rows, n, c int, refit bool) int64 {
 	mc, nc := int64(rows), memory.Mul(int64(n), int64(c))
 	squares := int64(5)

@@ -1,7 +1,6 @@
 package sparse_test
 
 import (
-	"context"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -16,24 +15,34 @@ import (
 	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/linearize"
-	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
 	"github.com/funcgp/funcgp/store"
 )
 
-// pairs are the pairs at places i·C + a.
+// pairs are the pairs at places i·C + a, each in the direction of output a.
 func (q *problem) pairs(t *testing.T, places ...int) *sparse.Inducing {
 	t.Helper()
-	var rows, outputs []int
-	for _, p := range places {
-		rows, outputs = append(rows, p/q.C), append(outputs, p%q.C)
+	rows, u := make([]int, len(places)), mat.NewDense(len(places), q.C, nil)
+	for i, p := range places {
+		rows[i] = p / q.C
+		u.Set(i, p%q.C, 1)
 	}
-	z, err := sparse.GatherPairs(t.Context(), q.Train, rows, outputs)
+	z, err := sparse.GatherDirections(t.Context(), q.Train, rows, u)
 	require.NoError(t, err)
 	require.True(t, z.Pairs())
 	require.Equal(t, len(places), z.Len())
 	require.Equal(t, q.C, z.DataOutputs)
 	return z
+}
+
+// turned is z with the direction of its first pair another one.
+func (q *problem) turned(t *testing.T, z *sparse.Inducing) *sparse.Inducing {
+	t.Helper()
+	u := mat.DenseCopyOf(z.Directions)
+	u.Set(0, 0, u.At(0, 0)+1)
+	other, err := sparse.GatherDirections(t.Context(), q.Train, z.Rows, u)
+	require.NoError(t, err)
+	return other
 }
 
 // shuffledPairs are all of them, out of order.
@@ -140,61 +149,6 @@ func TestPairsOfSingularKernel(t *testing.T) {
 	requireSame(t, twice, q.fit(t, q.pairs(t, 4, 50, 7, 33), linear(sparse.Nystrom)), q)
 }
 
-// On a trained classifier with its test data all pairs are exact too.
-func TestAllPairsOfReference(t *testing.T) {
-	r := openReference(t, "categorical")
-	n, c := r.Train.Len(), r.Train.Outputs()
-	require.Greater(t, c, 1)
-	z, err := sparse.Select(t.Context(), sparse.Pairs(sparse.Uniform{Seed: 1}), nil, r.Train, n*c, nil)
-	require.NoError(t, err)
-	x := r.Exact(t)
-	want := r.ask(t, x, x.PseudoTargets(), x.Alpha(), x.EvidenceLinearGaussian())
-	for _, a := range approximations {
-		p := r.fit(t, z, a)
-		got := r.ask(t, p, p.PseudoTargets(), p.Alpha(), p.EvidenceLinearGaussian())
-		acceptance{name: "categorical", mean: 1e-8, rest: 1e-8}.requireAnswers(t, "all pairs", got, want)
-		t.Logf("%s: mean %.1e, covariance %.1e, terms %.1e, raw terms %.1e", a, relative(got.mean, want.mean),
-			relative(got.covariance, want.covariance), relative(got.terms, want.terms), relative(got.raw, want.raw))
-	}
-}
-
-// Pairs of a network that is linearized as its examples are asked for are those
-// of a batch, and for as many rows of K_ZZ greedy ones leave no more of the
-// trace of a trained classifier than greedy examples.
-func TestPairsOfStreamedReference(t *testing.T) {
-	r := openReference(t, "categorical")
-	n, d := r.X.Dims()
-	c := r.Train.Outputs()
-	stream := linearize.NewSource(r.Net, n, 17, func(lo, hi int) (*mat.Dense, error) { return r.X.Slice(lo, hi, 0, d).(*mat.Dense), nil })
-	for _, rows := range []int{2 * c, 5 * c, 10 * c} {
-		z, err := sparse.Select(t.Context(), sparse.Pairs(sparse.Greedy{}), r.Kernel, stream, rows, nil)
-		require.NoError(t, err)
-		of, err := sparse.GatherPairs(t.Context(), r.Train, z.Rows, z.Outputs)
-		require.NoError(t, err)
-		require.True(t, mat.Equal(of.Batch.X, z.Batch.X))
-		require.True(t, mat.EqualApprox(of.Batch.F, z.Batch.F, 1e-12))
-		p, err := sparse.Fit(t.Context(), r.Kernel, stream, r.Sites(t), z, linear(sparse.Nystrom))
-		require.NoError(t, err)
-		whole := r.fit(t, r.choose(t, sparse.Greedy{}, rows/c), sparse.Nystrom)
-		var got, want mat.Dense
-		require.NoError(t, p.PredictTo(t.Context(), nil, &got, r.Test))
-		require.NoError(t, r.fit(t, of, sparse.Nystrom).PredictTo(t.Context(), nil, &want, r.Test))
-		requireClose(t, "covariance", &got, &want, 1e-9)
-		require.LessOrEqual(t, p.TraceError(), whole.TraceError())
-		t.Logf("%d rows: greedy pairs leave %.2e of the trace, greedy examples %.2e", rows, p.TraceError(), whole.TraceError())
-	}
-}
-
-// A kernel that is no number is reported with its pair.
-func TestPairsNotFinite(t *testing.T) {
-	q := problems(t)[5]
-	z := q.pairs(t, 4, 50, 7)
-	_, err := sparse.Fit(t.Context(), scaledKernel{q.Kernel, math.NaN()}, q.Train, q.Sites(t), z, nil)
-	var e *gp.NotFiniteError
-	require.ErrorAs(t, err, &e)
-	require.Equal(t, [2]int{0, z.Outputs[0]}, [2]int{e.Row, e.Output})
-}
-
 // The C pairs of each of some examples are the examples.
 func TestPairsOfWholeExamples(t *testing.T) {
 	bothPairs(t, func(t *testing.T, q *problem, a sparse.Approximation) {
@@ -249,7 +203,7 @@ func TestLeadingPairs(t *testing.T) {
 		for _, m := range []int{1, 4, z.Len()} {
 			got, err := all.Leading(t.Context(), m)
 			require.NoError(t, err)
-			own := q.fit(t, &sparse.Inducing{Rows: z.Rows[:m], Batch: z.Batch.Slice(0, m), Outputs: z.Outputs[:m], DataOutputs: q.C}, linear(sparse.Nystrom))
+			own := q.fit(t, &sparse.Inducing{Rows: z.Rows[:m], Batch: z.Batch.Slice(0, m), Directions: mat.DenseCopyOf(z.Directions.Slice(0, m, 0, q.C)), DataOutputs: q.C}, linear(sparse.Nystrom))
 			requireSamePosterior(t, q, got, own.Projected, 1e-11)
 			requireNumber(t, "trace error", got.TraceError(), own.TraceError(), 1e-11)
 			at, err := got.At(t.Context(), 0.3)
@@ -323,180 +277,10 @@ func TestPairsMerge(t *testing.T) {
 		require.NoError(t, err)
 		q.requireSamePosterior(t, more, want)
 
-		outputs := slices.Clone(z.Outputs)
-		outputs[0] = (outputs[0] + 1) % q.C
 		var mismatch *sparse.MismatchError
-		if q.C > 1 {
-			other, err := sparse.GatherPairs(t.Context(), q.Train, z.Rows, outputs)
-			require.NoError(t, err)
-			require.ErrorAs(t, total.Merge(q.builder(t, other, o).Sums()), &mismatch)
-		}
+		require.ErrorAs(t, total.Merge(q.builder(t, q.turned(t, z), o).Sums()), &mismatch)
 		require.ErrorAs(t, total.Merge(q.builder(t, q.inducing(t, z.Rows...), o).Sums()), &mismatch)
 	})
-}
-
-// pairSelectors are one of each.
-func (q *problem) pairSelectors(t *testing.T, seed uint64) map[string]sparse.Selector {
-	return map[string]sparse.Selector{
-		"uniform":    sparse.Uniform{Seed: seed},
-		"trace":      sparse.Trace{Sites: q.Sites(t)},
-		"greedy":     sparse.Greedy{},
-		"rpcholesky": sparse.RandomCholesky{Seed: seed},
-	}
-}
-
-// places are those of chosen pairs.
-func (q *problem) places(t *testing.T, how sparse.Selector, x linearize.Source, m int) []int {
-	t.Helper()
-	z, err := sparse.Select(t.Context(), sparse.Pairs(how), q.Kernel, x, m, nil)
-	require.NoError(t, err)
-	require.Equal(t, m, z.Len())
-	var places []int
-	for i, r := range z.Rows {
-		require.Equal(t, q.Train.F.At(r, z.Outputs[i]), z.Batch.F.At(i, 0))
-		places = append(places, r*q.C+z.Outputs[i])
-	}
-	return places
-}
-
-// Every selection is one of distinct pairs, all of them at M = N·C, nested in
-// M, and the same for any batches.
-func TestPairSelections(t *testing.T) {
-	for _, q := range append(pairProblems(t), newProblemOf("singular", 31, 20, 3, glm.Categorical{}, 1, 4), newProblem("large", 32, 150, 2, glm.Categorical{}, 1)) {
-		for name, how := range q.pairSelectors(t, 5) {
-			t.Run(q.Name+"/"+name, func(t *testing.T) {
-				all := q.places(t, how, q.Train, q.N*q.C)
-				require.Equal(t, seq(0, q.N*q.C), slices.Sorted(slices.Values(all)))
-				for _, m := range []int{1, 2, 7, q.N*q.C - 1} {
-					require.Equal(t, all[:m], q.places(t, how, q.Train, m), "M = %d", m)
-				}
-				require.Equal(t, all, q.places(t, q.pairSelectors(t, 5)[name], testkit.InTiles(q.Train, 8), q.N*q.C))
-				if name != "greedy" && name != "trace" {
-					require.NotEqual(t, all, q.places(t, q.pairSelectors(t, 6)[name], q.Train, q.N*q.C))
-				}
-			})
-		}
-	}
-}
-
-// A plain Selector sees examples of one output: what Greedy and RandomCholesky
-// choose of them is what they choose of rows of K, and KMeans chooses pairs too.
-func TestPairsOfAnySelector(t *testing.T) {
-	q := newProblem("three", 52, 30, 3, glm.Categorical{}, 1)
-	for _, how := range []sparse.Selector{sparse.Greedy{}, sparse.RandomCholesky{Seed: 2}} {
-		require.Equal(t, q.places(t, how, q.Train, 12), q.places(t, plain{how}, q.Train, 12))
-	}
-	all := q.places(t, sparse.KMeans{Seed: 1}, testkit.InTiles(q.Train, 7), q.N*q.C)
-	require.Equal(t, seq(0, q.N*q.C), slices.Sorted(slices.Values(all)))
-	var batches []int
-	require.NoError(t, shown{func(x linearize.Source) error {
-		return x.Batches(t.Context(), func(first int, b *linearize.Batch) error {
-			batches = append(batches, first, b.Len(), b.Outputs())
-			return nil
-		})
-	}}.choose(t, q))
-	require.Equal(t, []int{0, 90, 1}, batches)
-}
-
-// plain hides from a Selector whose pairs its examples are.
-type plain struct{ of sparse.Selector }
-
-func (p plain) Choose(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, o *sparse.Options) ([]int, error) {
-	return p.of.Choose(ctx, k, struct{ linearize.Source }{x}, m, o)
-}
-
-// shown shows the source that a Selector of pairs is given.
-type shown struct {
-	show func(x linearize.Source) error
-}
-
-func (w shown) Choose(_ context.Context, _ ntk.Kernel, x linearize.Source, m int, _ *sparse.Options) ([]int, error) {
-	return seq(0, m), w.show(x)
-}
-
-func (w shown) choose(t *testing.T, q *problem) error {
-	_, err := sparse.Pairs(w).Choose(t.Context(), q.Kernel, q.Train, 1, nil)
-	return err
-}
-
-// With one output pairs are examples.
-func TestPairsOfOneOutput(t *testing.T) {
-	q := problems(t)[2]
-	require.Equal(t, choose(t, sparse.Greedy{}, q, q.Train, 9), q.places(t, sparse.Greedy{}, q.Train, 9))
-	require.Equal(t, choose(t, sparse.RandomCholesky{Seed: 2}, q, q.Train, 9), q.places(t, sparse.RandomCholesky{Seed: 2}, q.Train, 9))
-}
-
-// Greedy takes the row of K with the largest residual, ties aside.
-func TestGreedyPairsAgainstDense(t *testing.T) {
-	q := newProblem("three", 52, 90, 3, glm.Categorical{}, 1)
-	got, left := q.places(t, sparse.Greedy{}, q.Train, 40), mat.DenseCopyOf(q.KTrain)
-	for step, place := range got {
-		best := 0
-		for i := range q.N * q.C {
-			if left.At(i, i) > left.At(best, best) {
-				best = i
-			}
-		}
-		require.Equal(t, best, place, "step %d", step)
-		row := mat.DenseCopyOf(left.Slice(best, best+1, 0, q.N*q.C))
-		left = plus(left, -1/row.At(0, best), product(row.T(), row))
-	}
-}
-
-// RandomCholesky draws the second pair by the residuals that the first leaves.
-func TestRandomPairsFrequencies(t *testing.T) {
-	if testing.Short() {
-		t.Skip("hundreds of selections that other tests make once")
-	}
-	const runs = 800
-	q := newProblem("small", 71, 4, 2, glm.Categorical{}, 1)
-	n := q.N * q.C
-	count, prob := mat.NewDense(n, n, nil), mat.NewDense(n, n, nil)
-	for seed := range runs {
-		p := sparse.Pairs(sparse.RandomCholesky{Seed: uint64(seed)})
-		places, err := p.Choose(t.Context(), q.Kernel, q.Train, 2, nil)
-		require.NoError(t, err)
-		count.Set(places[0], places[1], count.At(places[0], places[1])+1)
-	}
-	for i := range n {
-		first, left := q.KTrain.At(i, i)/mat.Trace(q.KTrain), make([]float64, n)
-		total := 0.0
-		for j := range n {
-			if j != i {
-				left[j] = q.KTrain.At(j, j) - q.KTrain.At(i, j)*q.KTrain.At(i, j)/q.KTrain.At(i, i)
-				total += left[j]
-			}
-		}
-		for j := range n {
-			prob.Set(i, j, first*left[j]/total)
-		}
-	}
-	requireFrequencies(t, count, prob, runs)
-}
-
-// The trace error falls in M, and for as many rows of K_ZZ greedy pairs leave
-// no more of the trace than greedy examples.
-func TestPairsReduceTrace(t *testing.T) {
-	q := newProblem("large", 61, 120, 3, glm.Categorical{}, 1)
-	sizes := []int{6, 15, 30, 60, 120, 360}
-	left := map[string][]float64{}
-	for name, how := range q.pairSelectors(t, 1) {
-		places, last := q.places(t, how, q.Train, q.N*q.C), 1.0
-		for _, m := range sizes {
-			e := q.fit(t, q.pairs(t, places[:m]...), nil).TraceError()
-			require.LessOrEqual(t, e, last, "%s, M = %d", name, m)
-			left[name], last = append(left[name], e), e
-		}
-		require.Less(t, last, 1e-12, name)
-	}
-	rows := choose(t, sparse.Greedy{}, q, q.Train, q.N)
-	for i, m := range sizes {
-		e := q.fit(t, q.inducing(t, rows[:m/q.C]...), nil).TraceError()
-		require.LessOrEqual(t, left["greedy"][i], e+1e-14, "M = %d", m)
-		t.Logf("%d rows: greedy pairs leave %.4f of the trace, random ones %.4f, rpcholesky %.4f; greedy examples %.4f", m,
-			left["greedy"][i], left["uniform"][i], left["rpcholesky"][i], e)
-	}
-	require.Less(t, left["greedy"][2], left["uniform"][2])
 }
 
 // Everything goes through a file, with pairs that are gathered or given.
@@ -509,13 +293,13 @@ func TestSavedPairs(t *testing.T) {
 				t.Run("fit", func(t *testing.T) { gptest.Saved(t, q.saved(t.Context(), p, nil)) })
 				r := q.refit(t, z, &sparse.Options{Approximation: a, MaxIter: 2})
 				t.Run("refit", func(t *testing.T) {
-					gptest.Saved(t, q.saved(t.Context(), r, &sparse.Inducing{Batch: z.Batch, Outputs: z.Outputs, DataOutputs: q.C}))
+					gptest.Saved(t, q.saved(t.Context(), r, &sparse.Inducing{Batch: z.Batch, Directions: z.Directions, DataOutputs: q.C}))
 				})
 				t.Run("projected", func(t *testing.T) { gptest.Saved(t, q.savedProjected(t.Context(), r.Projected, z)) })
 				back, err := sparse.Load(t.Context(), written(t, p.Save), q.Kernel, q.Train, nil, nil)
 				require.NoError(t, err)
 				require.Equal(t, z.Rows, back.Inducing().Rows)
-				require.Equal(t, z.Outputs, back.Inducing().Outputs)
+				require.True(t, mat.Equal(z.Directions, back.Inducing().Directions))
 				require.Equal(t, q.C, back.Inducing().DataOutputs)
 			})
 		}
@@ -534,37 +318,19 @@ func TestSavedPairsRefused(t *testing.T) {
 	z := q.somePairs(t)
 	p := q.fit(t, z, nil)
 	f := written(t, p.Save)
-	outputs := slices.Clone(z.Outputs)
-	outputs[0] = (outputs[0] + 1) % q.C
-	other, err := sparse.GatherPairs(t.Context(), q.Train, z.Rows, outputs)
-	require.NoError(t, err)
 	for name, z := range map[string]*sparse.Inducing{
-		"other outputs": other, "examples": q.inducing(t, z.Rows...),
-		"of data with more outputs": {Rows: z.Rows, Batch: z.Batch, Outputs: z.Outputs, DataOutputs: q.C + 1},
+		"other directions": q.turned(t, z), "examples": q.inducing(t, z.Rows...),
 	} {
 		_, err := sparse.Load(t.Context(), f, q.Kernel, q.Train, z, nil)
 		require.ErrorAs(t, err, new(*store.Error), name)
 		_, err = sparse.LoadProjected(t.Context(), f, q.Kernel, z, nil)
 		require.ErrorAs(t, err, new(*store.Error), name)
 	}
-	_, err = sparse.Load(t.Context(), written(t, q.fit(t, q.some(t), nil).Save), q.Kernel, q.Train, q.pairs(t, 1, 2, 3, 4, 5, 6, 7), nil)
+	_, err := sparse.Load(t.Context(), written(t, q.fit(t, q.some(t), nil).Save), q.Kernel, q.Train, q.pairs(t, 1, 2, 3, 4, 5, 6, 7), nil)
 	require.ErrorAs(t, err, new(*store.Error), "pairs for examples")
 
 	var about map[string]any
 	require.NoError(t, f.JSON("sparse.about", &about))
-	for name, v := range map[string]any{"negative": []int{-1, 0}, "too large": append(slices.Clone(outputs[1:]), q.C), "none": nil, "a number": 3} {
-		edited := map[string]any{}
-		for k, v := range about {
-			edited[k] = v
-		}
-		edited["Outputs"] = v
-		g := written(t, func(w *store.Writer) error {
-			w.JSON("sparse.about", edited)
-			return nil
-		})
-		_, err := sparse.LoadProjected(t.Context(), g, q.Kernel, z, nil)
-		require.ErrorAs(t, err, new(*store.Error), name)
-	}
 	about["Approximation"] = int(subsetOfData)
 	_, err = sparse.LoadProjected(t.Context(), written(t, func(w *store.Writer) error {
 		w.JSON("sparse.about", about)
@@ -612,8 +378,7 @@ func TestPairsResume(t *testing.T) {
 func TestPairsBitIdentical(t *testing.T) {
 	q := large()
 	run := func(x linearize.Source, workers int) []float64 {
-		z, err := sparse.Select(t.Context(), sparse.Pairs(sparse.RandomCholesky{Seed: 3}), q.Kernel, x, 60, nil)
-		require.NoError(t, err)
+		z := q.pairs(t, seq(30, 90)...)
 		p, err := sparse.Fit(t.Context(), q.Kernel, x, q.Sites(t), z, &sparse.Options{Workers: workers})
 		require.NoError(t, err)
 		return q.everything(t, p)
@@ -625,22 +390,13 @@ func TestPairsBitIdentical(t *testing.T) {
 func TestPairCounts(t *testing.T) {
 	q := problems(t)[5]
 	n := q.N * q.C
-	for _, m := range []int{-1, 0, n + 1} {
-		_, err := sparse.Select(t.Context(), sparse.Pairs(sparse.Uniform{}), nil, q.Train, m, nil)
-		require.Equal(t, &sparse.CountError{M: m, N: n, Pairs: true}, err)
-		require.NotEmpty(t, err.Error())
-	}
 	many := q.pairs(t, append(seq(0, n), 0)...)
 	_, err := sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), many, nil)
 	require.Equal(t, &sparse.CountError{M: n + 1, N: n, Pairs: true}, err)
 	require.ErrorContains(t, err, "61 inducing pairs of 60 outputs")
-	_, err = sparse.GatherPairs(t.Context(), q.Train, []int{0, 1}, []int{0, q.C})
-	require.ErrorContains(t, err, "pair 1")
-	require.Panics(t, func() { _, _ = sparse.GatherPairs(t.Context(), q.Train, []int{q.N}, []int{0}) })
-	require.Panics(t, func() { _, _ = sparse.GatherPairs(t.Context(), q.Train, []int{1}, nil) })
-	require.Panics(t, func() { _, _ = sparse.GatherPairs(t.Context(), q.Train, nil, nil) })
+	require.Panics(t, func() { _, _ = sparse.GatherDirections(t.Context(), q.Train, []int{q.N}, mat.NewDense(1, q.C, nil)) })
 	bad := q.pairs(t, 1, 2)
-	bad.Outputs[1] = q.C
+	bad.DataOutputs = q.C + 1
 	require.Panics(t, func() { _, _ = sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), bad, nil) })
 }
 
@@ -668,7 +424,4 @@ func TestPairsMemory(t *testing.T) {
 	require.ErrorContains(t, err, "inducing pairs fit")
 	_, err = sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), z, &sparse.Options{MaxMemory: need})
 	require.NoError(t, err)
-	_, err = sparse.Select(t.Context(), sparse.Pairs(sparse.Greedy{}), q.Kernel, q.Train, 20, &sparse.Options{MaxMemory: 1 << 14})
-	require.ErrorAs(t, err, &e)
-	require.Equal(t, gp.InducingPairs, e.Unit)
 }

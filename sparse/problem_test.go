@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
@@ -127,7 +128,7 @@ func (q *problem) dense(t *testing.T, s *gp.Sites, z *sparse.Inducing, fitc bool
 	var rows []int
 	for i, r := range z.Rows {
 		if z.Pairs() {
-			rows = append(rows, r*q.C+z.Outputs[i])
+			rows = append(rows, r*q.C+floats.MaxIdx(z.Directions.RawRowView(i)))
 			continue
 		}
 		for a := range q.C {

@@ -31,7 +31,6 @@ type savedProjected struct {
 	M, C, P, Rank int
 	N             int   // examples in the sums
 	Rows          []int // of the inducing examples; nil where they come from elsewhere
-	Outputs       []int `json:",omitempty"` // of inducing pairs
 	Directions    bool  `json:",omitempty"` // inducing pairs have directions, which are saved
 	Inputs        uint64
 	Pivoted       bool // K_ZZ is singular to working precision, and G is saved instead of L
@@ -48,7 +47,7 @@ type savedData struct {
 // "sparse.". It writes the factors of K_ZZ and A' and the sums (E13), which take 16
 // bytes for each number of K_ZZ (32 where K_ZZ is singular to working precision).
 // It also writes the rows of the inducing examples in the training data, the
-// outputs of pairs, and the fingerprints of the inducing examples, their model and
+// directions of pairs, and the fingerprints of the inducing examples, their model and
 // the prior. It does not write the inducing examples and the kernel, for which
 // LoadProjected asks, nor I − A'⁻¹, which the first covariance computes in about
 // (M·C)³ multiplications.
@@ -58,7 +57,7 @@ type savedData struct {
 func (p *Projected) Save(w *store.Writer) error {
 	b, o := p.b, p.sums.spec
 	w.JSON("sparse.about", savedProjected{Version: savedVersion, Approximation: p.o.Approximation, Mean: p.o.Mean, Refit: p.refit,
-		M: b.z.Len(), C: b.c, P: b.z.Batch.P, Rank: b.rank(), N: p.sums.n, Rows: b.z.Rows, Outputs: b.z.Outputs, Inputs: o.inputs,
+		M: b.z.Len(), C: b.c, P: b.z.Batch.P, Rank: b.rank(), N: p.sums.n, Rows: b.z.Rows, Inputs: o.inputs,
 		Directions: b.z.Directions != nil, Pivoted: b.g.Rows > 0, Known: b.known != nil})
 	var scalars []float64
 	for _, v := range p.scalars() {
@@ -164,20 +163,12 @@ func (s *savedProjected) possible() bool {
 	size := func(v int) bool { return v >= 1 && v <= math.MaxInt32 }
 	return s.Approximation >= Nystrom && s.Approximation <= subsetOfData && s.Mean >= gp.Network && s.Mean <= gp.LinearGaussian &&
 		size(s.M) && size(s.C) && size(s.P) && size(s.Rank) && s.N >= 0 && s.Rank <= s.M*s.per() &&
-		(s.Pivoted || s.Rank == s.M*s.per() && !s.Known) && (s.Rows == nil || len(s.Rows) == s.M) && s.possiblePairs()
-}
-
-// possiblePairs tells whether inducing pairs can have these outputs.
-func (s *savedProjected) possiblePairs() bool {
-	if s.Directions {
-		return s.Outputs == nil && s.Approximation != subsetOfData
-	}
-	return s.Outputs == nil || s.Approximation != subsetOfData && len(s.Outputs) == s.M && slices.Min(s.Outputs) >= 0 && slices.Max(s.Outputs) < s.C
+		(s.Pivoted || s.Rank == s.M*s.per() && !s.Known) && (s.Rows == nil || len(s.Rows) == s.M) && !(s.Directions && s.Approximation == subsetOfData)
 }
 
 // per returns the number of rows that an inducing element has in K_ZZ.
 func (s *savedProjected) per() int {
-	if s.Outputs != nil || s.Directions {
+	if s.Directions {
 		return 1
 	}
 	return s.C
@@ -200,11 +191,10 @@ func (l *loader) inducing(ctx context.Context, z *Inducing, x linearize.Source) 
 		if z.Rows != nil && s.Rows != nil && !slices.Equal(z.Rows, s.Rows) {
 			l.Fail(saved.OtherInducing, "the saved posterior's inducing examples are in other rows of the data than those given")
 		}
-		if !slices.Equal(z.Outputs, s.Outputs) || (z.Outputs != nil) != (s.Outputs != nil) || (z.Directions != nil) != s.Directions ||
-			s.Directions && !slices.Equal(dense.Contiguous(z.Directions), l.directions()) {
-			l.Fail(saved.OtherInducing, "the saved posterior's inducing (example, output) pairs are of other outputs than those given")
+		if z.Pairs() != s.Directions || s.Directions && !slices.Equal(dense.Contiguous(z.Directions), l.directions()) {
+			l.Fail(saved.OtherInducing, "the saved posterior's inducing pairs have other directions than those given")
 		}
-		z = &Inducing{Rows: s.Rows, Batch: z.Batch, Outputs: s.Outputs, Directions: z.Directions, DataOutputs: z.DataOutputs}
+		z = &Inducing{Rows: s.Rows, Batch: z.Batch, Directions: z.Directions, DataOutputs: z.DataOutputs}
 	}
 	if l.Err() != nil {
 		return nil
@@ -234,34 +224,21 @@ func (l *loader) gather(ctx context.Context, x linearize.Source) *Inducing {
 		l.Fail(saved.OtherInducing, "the saved posterior's inducing examples are in rows %d to %d, the data have %d", slices.Min(rows), slices.Max(rows), x.Len())
 		return nil
 	}
-	if l.about.Outputs != nil || l.about.Directions {
-		return l.gatherPairs(ctx, x)
+	if !l.about.Directions {
+		batch, err := linearize.Gather(ctx, x, rows)
+		l.Stop(err)
+		return &Inducing{Rows: rows, Batch: batch}
 	}
-	batch, err := linearize.Gather(ctx, x, rows)
+	u := l.directions()
+	first, err := linearize.Gather(ctx, x, rows[:1])
 	l.Stop(err)
-	return &Inducing{Rows: rows, Batch: batch}
-}
-
-// gatherPairs gathers the inducing pairs from the training examples x.
-func (l *loader) gatherPairs(ctx context.Context, x linearize.Source) *Inducing {
-	s := &l.about
-	c, err := outputsOf(ctx, x)
-	if err == nil && c != s.C {
-		l.Fail(saved.OtherInducing, "the saved posterior has %d outputs, the data %d", s.C, c)
+	if l.Err() == nil && first.Outputs() != l.about.C {
+		l.Fail(saved.OtherInducing, "the saved posterior has %d outputs, the data %d", l.about.C, first.Outputs())
+	}
+	if l.Err() != nil {
 		return nil
 	}
-	var z *Inducing
-	switch {
-	case err != nil:
-	case s.Directions:
-		var u []float64
-		if u = l.directions(); l.Err() != nil {
-			return nil
-		}
-		z, err = GatherDirections(ctx, x, s.Rows, mat.NewDense(s.M, s.C, u))
-	default:
-		z, err = gatherPairs(ctx, x, s.Rows, s.Outputs, c)
-	}
+	z, err := GatherDirections(ctx, x, rows, mat.NewDense(l.about.M, l.about.C, u))
 	l.Stop(err)
 	return z
 }

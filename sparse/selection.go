@@ -20,8 +20,7 @@ import (
 
 // A Selector chooses m distinct training examples and returns their indices in
 // order of choice. The first m' of them are the choice for m' < m. k may be nil
-// for a Selector that does not use it. Pairs turns a Selector into one of
-// (example, output) pairs.
+// for a Selector that does not use it.
 type Selector interface {
 	Choose(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, o *Options) ([]int, error)
 }
@@ -36,13 +35,9 @@ const (
 	sampleStream
 )
 
-// Select chooses m inducing examples of x, or with Pairs m inducing pairs, and
-// gathers them. It fails with a *CountError where m is less than 1 or more than x
+// Select chooses m inducing examples of x and gathers them. It fails with a *CountError where m is less than 1 or more than x
 // has.
 func Select(ctx context.Context, how Selector, k ntk.Kernel, x linearize.Source, m int, o *Options) (*Inducing, error) {
-	if p, ok := how.(pairs); ok {
-		return p.selectPairs(ctx, k, x, m, o)
-	}
 	if m < 1 || m > x.Len() {
 		return nil, &CountError{M: m, N: x.Len()}
 	}
@@ -110,8 +105,7 @@ func (s Stratified) Choose(_ context.Context, _ ntk.Kernel, x linearize.Source, 
 	return rows, nil
 }
 
-// Trace chooses the examples with the largest tr Λ, or the pairs with the largest
-// Λ_aa. Equal ones are taken in the order of the data. It does not use the kernel.
+// Trace chooses the examples with the largest tr Λ. Equal ones are taken in the order of the data. It does not use the kernel.
 type Trace struct {
 	Sites *gp.Sites // of all training examples
 }
@@ -124,16 +118,13 @@ func (t Trace) Choose(_ context.Context, _ ntk.Kernel, x linearize.Source, m int
 		panic("sparse: the sites of the examples are missing")
 	}
 	_, c := t.Sites.F.Dims()
-	n, per := x.Len(), c // rows of a candidate
-	if p, ok := x.(pairSource); ok {
-		n, per = p.of.Len(), 1
-	}
+	n := x.Len()
 	if _, err := sites.New(t.Sites, n, c); err != nil {
 		return nil, err
 	}
-	traces := make([]float64, n*c/per)
+	traces := make([]float64, n)
 	for i := range n * c {
-		traces[i/per] += t.Sites.Lambda.At(i, i%c)
+		traces[i/c] += t.Sites.Lambda.At(i, i%c)
 	}
 	rows := dense.Range(len(traces))
 	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(traces[b], traces[a]) })
@@ -242,25 +233,6 @@ func eachColumns(ctx context.Context, k ntk.Kernel, x linearize.Source, c int, s
 // example.
 func traces(ctx context.Context, k ntk.Kernel, x linearize.Source) (t []float64, c int, err error) {
 	t = make([]float64, x.Len())
-	c, err = eachVariance(ctx, k, x, func(row, c int, k float64) { t[row/c] += k })
-	return t, c, err
-}
-
-// variances returns the diagonal of κ(x, x), and the number of outputs of an
-// example.
-func variances(ctx context.Context, k ntk.Kernel, x linearize.Source) (v []float64, c int, err error) {
-	c, err = eachVariance(ctx, k, x, func(row, c int, k float64) {
-		if v == nil {
-			v = make([]float64, x.Len()*c)
-		}
-		v[row] = k
-	})
-	return v, c, err
-}
-
-// eachVariance calls do with the prior variance of every output: row i·c + a
-// is output a of example i.
-func eachVariance(ctx context.Context, k ntk.Kernel, x linearize.Source, do func(row, c int, k float64)) (c int, err error) {
 	err = x.Batches(ctx, func(first int, b *linearize.Batch) error {
 		c = b.Outputs()
 		diag := new(mat.Dense)
@@ -269,11 +241,11 @@ func eachVariance(ctx context.Context, k ntk.Kernel, x linearize.Source, do func
 			return err
 		}
 		for i := range b.Len() * c {
-			do(first*c+i, c, diag.At(i, i%c))
+			t[first+i/c] += diag.At(i, i%c)
 		}
 		return nil
 	})
-	return c, err
+	return t, c, err
 }
 
 // KMeans chooses the first example at random and each further one with

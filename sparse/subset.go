@@ -15,7 +15,7 @@ import (
 // FitSubset returns the exact posterior given the inducing examples z alone; s are
 // their sites. x holds all training examples, of which z.Rows are the inducing
 // ones; none is read. Predictions are explained over all of x, and the terms of
-// examples outside the subset are zero. Inducing (example, output) pairs are an
+// examples outside the subset are zero. Inducing pairs are an
 // error, because a site couples the outputs of an example.
 func FitSubset(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Sites, z *Inducing, o *Options) (*Posterior, error) {
 	d, k, err := subsetOptions(k, x, z, o)
