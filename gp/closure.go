@@ -38,17 +38,17 @@ func (e *Exact) warnClosure(ctx context.Context) error {
 	slices.Sort(rows)
 	raw, post := dense.New(len(rows), e.g.n), dense.New(len(rows), e.g.n)
 	for t, i := range rows {
-		e.g.rowTo(rowOf(raw, t), i)
+		e.g.rowTo(dense.Row(raw, t), i)
 		// Outputs that are 0 to rounding, as those of a network that has not learnt
 		// anything, are compared with what they could have been.
-		scale = math.Max(scale, smallOutput*math.Min(noticed, math.Sqrt(rowOf(raw, t)[i])))
+		scale = math.Max(scale, smallOutput*math.Min(noticed, math.Sqrt(dense.Row(raw, t)[i])))
 	}
 	gap, err := e.posteriorTo(ctx, post, raw)
 	if err != nil {
 		return err
 	}
 	for t, i := range rows {
-		gap = math.Max(gap, math.Abs(floats.Dot(rowOf(raw, t), e.alpha)-e.kalpha[i])) // the rounding error of the sum Σ κ α
+		gap = math.Max(gap, math.Abs(floats.Dot(dense.Row(raw, t), e.alpha)-e.kalpha[i])) // the rounding error of the sum Σ κ α
 	}
 	e.warnings = append(e.warnings, newton.OpenWarnings(gap/scale)...)
 	return nil

@@ -72,9 +72,9 @@ func (q *exactCross) TileTo(ctx context.Context, dst *mat.Dense, first int, trai
 	}
 	switch t {
 	case Raw:
-		dst.Copy(dense.View(truncated(dense.Cols(q.raw, j0, j1))))
+		dst.Copy(dense.View(dense.Cols(q.raw, j0, j1)))
 	case Posterior:
-		dst.Copy(dense.View(truncated(dense.Cols(q.post, j0, j1))))
+		dst.Copy(dense.View(dense.Cols(q.post, j0, j1)))
 	default:
 		panic("gp: unknown terms")
 	}
@@ -97,7 +97,7 @@ func (e *Exact) posteriorTo(ctx context.Context, dst, a blas64.General) (gap flo
 	for p := range par.Tiles(a.Rows, step) {
 		lo, hi := par.Bounds(p, a.Rows, step)
 		rest.Rows, work.Rows = hi-lo, hi-lo
-		one, err := e.posteriorRowsTo(ctx, rowsView(dst, lo, hi), rowsView(a, lo, hi), rest, work)
+		one, err := e.posteriorRowsTo(ctx, dense.Rows(dst, lo, hi), dense.Rows(a, lo, hi), rest, work)
 		if err != nil {
 			return 0, err
 		}
@@ -110,7 +110,7 @@ func (e *Exact) posteriorTo(ctx context.Context, dst, a blas64.General) (gap flo
 // and work of the size of a.
 func (e *Exact) posteriorRowsTo(ctx context.Context, dst, a, rest, work blas64.General) (gap float64, err error) {
 	for i := range a.Rows {
-		copy(rowOf(dst, i), rowOf(a, i))
+		copy(dense.Row(dst, i), dense.Row(a, i))
 	}
 	// C_*n = K_*n − K_*n R B⁻¹ Rᵀ K_nn (E14)
 	if err := e.subtractSolved(ctx, dst, work); err != nil {
@@ -119,9 +119,9 @@ func (e *Exact) posteriorRowsTo(ctx context.Context, dst, a, rest, work blas64.G
 	for step := 0; ; step++ {
 		open, worst := false, 0.0
 		for i := range dst.Rows {
-			gap, closed := e.gap(rowOf(dst, i), rowOf(a, i))
+			gap, closed := e.gap(dense.Row(dst, i), dense.Row(a, i))
 			worst = math.Max(worst, gap)
-			open = open || !(gap <= closed) || step == 0 && floats.Norm(rowOf(dst, i), math.Inf(1)) < cancels*floats.Norm(rowOf(a, i), math.Inf(1))
+			open = open || !(gap <= closed) || step == 0 && floats.Norm(dense.Row(dst, i), math.Inf(1)) < cancels*floats.Norm(dense.Row(a, i), math.Inf(1))
 		}
 		if !open || step == refining {
 			return worst, nil
@@ -151,8 +151,8 @@ func (e *Exact) gap(post, raw []float64) (gap, closed float64) {
 func (e *Exact) refine(ctx context.Context, dst, a, rest, work blas64.General) (better bool, err error) {
 	// A − C − CΛK
 	for i := range dst.Rows {
-		floats.SubTo(rowOf(rest, i), rowOf(a, i), rowOf(dst, i))
-		copy(rowOf(work, i), rowOf(dst, i))
+		floats.SubTo(dense.Row(rest, i), dense.Row(a, i), dense.Row(dst, i))
+		copy(dense.Row(work, i), dense.Row(dst, i))
 	}
 	if err := e.lambda.mul(ctx, e.o.Workers, work); err != nil {
 		return false, err
@@ -165,11 +165,11 @@ func (e *Exact) refine(ctx context.Context, dst, a, rest, work blas64.General) (
 		return false, err
 	}
 	for i := range dst.Rows {
-		c, d := rowOf(dst, i), rowOf(rest, i)
-		was, closed := e.gap(c, rowOf(a, i))
-		floats.AddTo(rowOf(step, i), c, d)
-		if now, _ := e.gap(rowOf(step, i), rowOf(a, i)); now < was || now <= closed {
-			copy(c, rowOf(step, i))
+		c, d := dense.Row(dst, i), dense.Row(rest, i)
+		was, closed := e.gap(c, dense.Row(a, i))
+		floats.AddTo(dense.Row(step, i), c, d)
+		if now, _ := e.gap(dense.Row(step, i), dense.Row(a, i)); now < was || now <= closed {
+			copy(c, dense.Row(step, i))
 			better = true
 		}
 	}
@@ -179,7 +179,7 @@ func (e *Exact) refine(ctx context.Context, dst, a, rest, work blas64.General) (
 // subtractSolved replaces A by A − A R B⁻¹ RᵀK, which is A (I + ΛK)⁻¹.
 func (e *Exact) subtractSolved(ctx context.Context, a, work blas64.General) error {
 	for i := range a.Rows {
-		copy(rowOf(work, i), rowOf(a, i))
+		copy(dense.Row(work, i), dense.Row(a, i))
 	}
 	if err := e.f.full(ctx, work); err != nil {
 		return stopped("solving for a cross-kernel", err)
@@ -193,12 +193,4 @@ func (e *Exact) subtractProduct(ctx context.Context, dst, w blas64.General) erro
 		return stopped("solving for a cross-kernel", err)
 	}
 	return nil
-}
-
-func rowOf(g blas64.General, i int) []float64 { return g.Data[i*g.Stride:][:g.Cols] }
-
-// rowsView returns rows [lo, hi) of g as a view; lo < hi.
-func rowsView(g blas64.General, lo, hi int) blas64.General {
-	g.Data, g.Rows = g.Data[lo*g.Stride:], hi-lo
-	return g
 }

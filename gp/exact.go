@@ -129,59 +129,45 @@ const (
 	refining = 6     // most steps of refinement
 )
 
-// A dualVector is an approximate solution of (I + ΛK) α = b.
-type dualVector struct {
-	alpha, kalpha, rest []float64 // α, K α and b − (I + ΛK) α
-}
-
 // dual returns α = b − R B⁻¹ RᵀK b (E5), K α, and K α before refinement. K
-// magnifies the rounding error of the solve; one step of iterative refinement
-// gains two digits in K α on a kernel that is numerically singular. Where a step
-// changed K α by more than rounding, further steps follow as long as each halves
-// the rest.
+// magnifies the rounding error of the solve; one step of iterative refinement,
+// α += (I + ΛK)⁻¹(b − (I + ΛK) α), gains two digits in K α on a kernel that is numerically
+// singular. Where a step changed K α by more than rounding, further steps follow as long
+// as each halves the rest b − (I + ΛK) α.
 func (e *Exact) dual(ctx context.Context, b []float64) (alpha, kalpha, plain []float64, err error) {
-	d := dualVector{alpha: make([]float64, len(b)), kalpha: make([]float64, len(b)), rest: b}
-	for step := range refining {
-		next, err := e.refineDual(ctx, d, b)
-		if err != nil {
-			return nil, nil, nil, err
-		}
-		if step > 1 && !(floats.Norm(next.rest, 2) < floats.Norm(d.rest, 2)/2) {
-			break
-		}
-		if step == 0 {
-			plain = next.kalpha
-		}
-		move := newton.RelativeMove(d.kalpha, next.kalpha)
-		if d = next; step > 0 && move <= settled {
-			break
-		}
-	}
-	return d.alpha, d.kalpha, plain, nil
-}
-
-// refineDual adds (I + ΛK)⁻¹ times the rest to α.
-func (e *Exact) refineDual(ctx context.Context, d dualVector, b []float64) (dualVector, error) {
-	if err := ctx.Err(); err != nil {
-		return d, stopped("solving for the dual vector", err)
-	}
 	n := len(b)
-	to := dualVector{alpha: make([]float64, n), kalpha: make([]float64, n), rest: make([]float64, n)}
-	// (I + ΛK)⁻¹ = I − R B⁻¹ RᵀK
-	step := make([]float64, n)
-	e.g.mulVecTo(step, d.rest)
-	e.f.fullVec(step)
-	for i, v := range d.rest {
-		to.alpha[i] = d.alpha[i] + (v - step[i])
+	alpha, kalpha = make([]float64, n), make([]float64, n)
+	rest, step := b, make([]float64, n)
+	for count := range refining {
+		if err := ctx.Err(); err != nil {
+			return nil, nil, nil, stopped("solving for the dual vector", err)
+		}
+		next, knext, left := make([]float64, n), make([]float64, n), make([]float64, n)
+		// (I + ΛK)⁻¹ = I − R B⁻¹ RᵀK
+		e.g.mulVecTo(step, rest)
+		e.f.fullVec(step)
+		for i, v := range rest {
+			next[i] = alpha[i] + (v - step[i])
+		}
+		// b − (I + ΛK) α
+		e.g.mulVecTo(knext, next)
+		copy(step, knext)
+		e.lambda.mulRow(step, 0)
+		for i := range left {
+			left[i] = b[i] - next[i] - step[i]
+		}
+		if count > 1 && !(floats.Norm(left, 2) < floats.Norm(rest, 2)/2) {
+			break
+		}
+		if count == 0 {
+			plain = knext
+		}
+		move := newton.RelativeMove(kalpha, knext)
+		if alpha, kalpha, rest = next, knext, left; count > 0 && move <= settled {
+			break
+		}
 	}
-	// b − (I + ΛK) α
-	e.g.mulVecTo(to.kalpha, to.alpha)
-	copy(step, to.kalpha)
-	e.lambda.mulRow(step, 0)
-	for i := range to.rest {
-		to.rest[i] = b[i] - to.alpha[i] - step[i]
-	}
-	return to, nil
+	return alpha, kalpha, plain, nil
 }
 
 // sameOutput is how far outputs may be from the prior mean, relative to the largest, to be it.

@@ -38,9 +38,17 @@ func factorize(ctx context.Context, g gram, r blockDiag, workers int) (*factor, 
 		if err := checkDiagonal(b, r.c); err != nil {
 			return nil, err
 		}
-		f.mean = meanDiagonal(b)
+		sum := 0.0
+		for i := range b.N {
+			sum += b.Data[i*b.Stride+i]
+		}
+		if f.mean = sum / float64(b.N); math.IsInf(sum, 0) {
+			f.mean = math.MaxFloat64 / float64(b.N) // the sum has overflowed: a lower bound
+		}
 		f.jitter = rel * f.mean
-		addDiagonal(b, f.jitter)
+		for i := range b.N {
+			b.Data[i*b.Stride+i] += f.jitter
+		}
 		u, ok, err := dense.PotrfContext(ctx, workers, b)
 		if err != nil {
 			return nil, stopped("factoring I + RᵀKR", err)
@@ -63,45 +71,43 @@ func buildB(ctx context.Context, g gram, r blockDiag, workers int) error {
 	tiles := par.Tiles(g.n, step)
 	workers = min(par.Workers(workers), tiles)
 	scratch := make([]float64, workers*2*step*step)
+	// block writes rows of tile i and columns of tile j ≥ i of B.
+	block := func(i, j int, k, kt []float64) {
+		i0, i1 := par.Bounds(i, g.n, step)
+		j0, j1 := par.Bounds(j, g.n, step)
+		// K_ji R_i, with K_ij on both sides of the diagonal where i = j.
+		for a := range j1 - j0 {
+			row := k[a*step:][:i1-i0]
+			copy(row, g.data[(j0+a)*(g.n+1)+i0:])
+			if i == j {
+				for b := a + 1; b < len(row); b++ {
+					row[b] = g.data[(i0+b)*(g.n+1)+j0+a]
+				}
+			}
+			r.mulRow(row, i0/r.c)
+		}
+		// (R_iᵀ K_ij) R_j, row by row, into place.
+		for b := range i1 - i0 {
+			row := kt[:j1-j0]
+			for a := range row {
+				row[a] = k[a*step+b]
+			}
+			r.mulRow(row, j0/r.c)
+			first := 0
+			if i == j {
+				first = b
+				row[b]++
+			}
+			copy(g.data[1+(i0+b)*(g.n+1)+j0+first:], row[first:])
+		}
+	}
 	return par.DoWorker(ctx, workers, tiles, func(w, i int) error {
 		s := scratch[w*2*step*step:][: 2*step*step : 2*step*step]
 		for j := i; j < tiles; j++ {
-			buildTile(g, r, i, j, step, s)
+			block(i, j, s[:step*step], s[step*step:])
 		}
 		return nil
 	})
-}
-
-// buildTile writes rows of tile i and columns of tile j ≥ i of B.
-func buildTile(g gram, r blockDiag, i, j, step int, scratch []float64) {
-	i0, i1 := par.Bounds(i, g.n, step)
-	j0, j1 := par.Bounds(j, g.n, step)
-	k, kt := scratch[:step*step], scratch[step*step:]
-	// K_ji R_i, with K_ij on both sides of the diagonal where i = j.
-	for a := range j1 - j0 {
-		row := k[a*step:][:i1-i0]
-		copy(row, g.data[(j0+a)*(g.n+1)+i0:])
-		if i == j {
-			for b := a + 1; b < len(row); b++ {
-				row[b] = g.data[(i0+b)*(g.n+1)+j0+a]
-			}
-		}
-		r.mulRow(row, i0/r.c)
-	}
-	// (R_iᵀ K_ij) R_j, row by row, into place.
-	for b := range i1 - i0 {
-		row := kt[:j1-j0]
-		for a := range row {
-			row[a] = k[a*step+b]
-		}
-		r.mulRow(row, j0/r.c)
-		first := 0
-		if i == j {
-			first = b
-			row[b]++
-		}
-		copy(g.data[1+(i0+b)*(g.n+1)+j0+first:], row[first:])
-	}
 }
 
 // buildWide is buildB by products of blocks, each on all workers.
@@ -112,7 +118,7 @@ func buildWide(ctx context.Context, g gram, r blockDiag, workers int) error {
 		for j := i; j < g.n/c; j++ {
 			// K_ji, of which the buffer holds only the lower triangle where i = j.
 			for a := range c {
-				copy(rowOf(k, a), g.data[(j*c+a)*(g.n+1)+i*c:])
+				copy(dense.Row(k, a), g.data[(j*c+a)*(g.n+1)+i*c:])
 			}
 			for a := range c {
 				for b := a + 1; i == j && b < c; b++ {
@@ -132,24 +138,11 @@ func buildWide(ctx context.Context, g gram, r blockDiag, workers int) error {
 					first = a
 					k.Data[a*c+a]++
 				}
-				copy(g.data[1+(i*c+a)*(g.n+1)+j*c+first:], rowOf(k, a)[first:])
+				copy(g.data[1+(i*c+a)*(g.n+1)+j*c+first:], dense.Row(k, a)[first:])
 			}
 		}
 	}
 	return nil
-}
-
-// meanDiagonal returns the mean of b's diagonal, finite also where the sum
-// overflows.
-func meanDiagonal(b blas64.Symmetric) float64 {
-	sum := 0.0
-	for i := range b.N {
-		sum += b.Data[i*b.Stride+i]
-	}
-	if math.IsInf(sum, 0) {
-		return math.MaxFloat64 / float64(b.N) // the sum has overflowed: a lower bound
-	}
-	return sum / float64(b.N)
 }
 
 // checkDiagonal returns a *NotFiniteError where B or its factor, which lies in
@@ -161,12 +154,6 @@ func checkDiagonal(b blas64.Symmetric, c int) error {
 		}
 	}
 	return nil
-}
-
-func addDiagonal(b blas64.Symmetric, v float64) {
-	for i := range b.N {
-		b.Data[i*b.Stride+i] += v
-	}
 }
 
 // logDet returns log det UᵀU.
@@ -201,14 +188,9 @@ func (f *factor) full(ctx context.Context, a blas64.General) error {
 // fullVec replaces v by R B⁻¹ Rᵀv.
 func (f *factor) fullVec(v []float64) {
 	f.r.mulRow(v, 0)
-	solveVec(f.u, v)
+	dense.Trsv(blas.Trans, f.u, dense.Vector(v))
+	dense.Trsv(blas.NoTrans, f.u, dense.Vector(v))
 	f.r.mulTransRow(v, 0)
-}
-
-// solveVec replaces v by (UᵀU)⁻¹v.
-func solveVec(u blas64.Triangular, v []float64) {
-	dense.Trsv(blas.Trans, u, dense.Vector(v))
-	dense.Trsv(blas.NoTrans, u, dense.Vector(v))
 }
 
 // inverseRowsTo writes the given rows of U⁻¹; rows[0] is the smallest.
@@ -218,7 +200,13 @@ func (f *factor) inverseRowsTo(ctx context.Context, dst blas64.General, rows []i
 		clear(row)
 		row[at] = 1
 	}
-	return f.halfTail(ctx, dst, rows[0])
+	// Each row of U⁻¹ has the zeros before its first number that the row of I has, because U is upper triangular.
+	lo := rows[0]
+	if dst.Rows == 1 { // which is a matter of reading U, as Trsv does
+		dense.Trsv(blas.Trans, f.tail(lo), dense.Vector(dense.Row(dst, 0)[lo:]))
+		return ctx.Err()
+	}
+	return dense.TrsmContext(ctx, f.workers, blas.Right, blas.NoTrans, 1, f.tail(lo), dense.Cols(dst, lo, dst.Cols))
 }
 
 // inverseTailTo writes rows [lo, lo+dst.Rows) of B⁻¹ from column lo on, and the squared
@@ -243,14 +231,4 @@ func (f *factor) inverseTailTo(ctx context.Context, dst blas64.General, diag []f
 // tail returns the factor's rows and columns from lo on.
 func (f *factor) tail(lo int) blas64.Triangular {
 	return blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: f.u.N - lo, Stride: f.u.Stride, Data: f.u.Data[lo*f.u.Stride+lo:]}
-}
-
-// halfTail replaces A, whose first lo columns are zero, by A U⁻¹.
-func (f *factor) halfTail(ctx context.Context, a blas64.General, lo int) error {
-	// A U⁻¹ has the same zeros, because U is upper triangular.
-	if a.Rows == 1 { // which is a matter of reading U, as Trsv does
-		dense.Trsv(blas.Trans, f.tail(lo), dense.Vector(dense.Row(a, 0)[lo:]))
-		return ctx.Err()
-	}
-	return dense.TrsmContext(ctx, f.workers, blas.Right, blas.NoTrans, 1, f.tail(lo), dense.Cols(a, lo, a.Cols))
 }

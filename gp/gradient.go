@@ -119,11 +119,11 @@ func (e *Exact) GroupTermsOf(ctx context.Context, groups []ntk.Kernel, alpha []f
 			return nil, stopped("inverting I + RᵀKR", err)
 		}
 		for g, k := range groups {
-			if err := tileTo(ctx, k, dense.View(truncated(dense.Cols(kg, 0, rows))), e.x, lo, hi, lo, hi); err != nil {
+			if err := tileTo(ctx, k, dense.View(dense.Cols(kg, 0, rows)), e.x, lo, hi, lo, hi); err != nil {
 				return nil, err
 			}
 			if hi < n {
-				if err := tileTo(ctx, k, dense.View(truncated(dense.Cols(kg, rows, tail))), e.x, lo, hi, hi, n); err != nil {
+				if err := tileTo(ctx, k, dense.View(dense.Cols(kg, rows, tail)), e.x, lo, hi, hi, n); err != nil {
 					return nil, err
 				}
 			}

@@ -3,6 +3,7 @@ package gp
 import (
 	"context"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -16,44 +17,27 @@ import (
 // halfRowsTo writes the given rows of K R U⁻¹, whole examples of them, where t holds
 // those of U⁻¹. Because RᵀKR = B − I and B = UᵀU,
 //
-//	R_iᵀ [K R U⁻¹]_i = [Uᵀ]_i − [U⁻¹]_i,
+//	R_iᵀ [K R U⁻¹]_i = [Uᵀ]_i − (1 + jitter)[U⁻¹]_i,
 //
-// so that the rows need no solve but in directions that R_iᵀ maps to zero, or nearly
-// so: saturated sites, and for a softmax the common shift of all outputs. Both terms
-// are proportional to R_i beside the diagonal, so their quotient keeps its digits
-// where R_i is small.
+// so that the rows need no solve but in the dead directions, which R_iᵀ maps to zero or
+// nearly so: saturated sites, and for a softmax the common shift of all outputs. It
+// writes the right side, divides by R_iᵀ in the live directions, and adds the part in
+// the dead ones by a solve for each. Both terms of the difference are proportional to
+// R_i beside the diagonal, so their quotient keeps its digits where R_i is small.
 func (e *Exact) halfRowsTo(ctx context.Context, v, t blas64.General, rows []int) error {
-	c := e.outputs()
-	if c >= wide && e.f.r.diag == nil {
+	c, f := e.outputs(), e.f
+	if c >= wide && f.r.diag == nil {
 		for k, i := range rows {
 			e.g.rowTo(dense.Row(v, k), i)
 		}
-		return e.f.half(ctx, v)
+		return f.half(ctx, v)
 	}
-	if err := e.f.differenceTo(ctx, v, t, rows); err != nil {
-		return err
-	}
-	split := make([]rootSplit, len(rows)/c)
-	err := par.Do(ctx, e.o.Workers, len(split), func(k int) error {
-		split[k] = newRootSplit(e.f.r.block(rows[k*c]/c), c)
-		split[k].divide(dense.Rows(v, k*c, (k+1)*c))
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return e.addDead(ctx, v, rows, split)
-}
-
-// differenceTo writes the given rows of Uᵀ − (1 + jitter) U⁻¹, where t holds those of
-// U⁻¹.
-func (f *factor) differenceTo(ctx context.Context, dst, t blas64.General, rows []int) error {
-	const tile = 64 // columns of dst for which a part of U stays in the cache
+	const tile = 64 // columns of v for which a part of U stays in the cache
 	one := 1 + f.jitter
-	return par.Do(ctx, f.workers, par.Tiles(dst.Cols, tile), func(p int) error {
-		lo, hi := par.Bounds(p, dst.Cols, tile)
+	err := par.Do(ctx, f.workers, par.Tiles(v.Cols, tile), func(p int) error {
+		lo, hi := par.Bounds(p, v.Cols, tile)
 		for k, i := range rows {
-			to, inverse := dense.Row(dst, k), dense.Row(t, k)
+			to, inverse := dense.Row(v, k), dense.Row(t, k)
 			for j := lo; j < min(i, hi); j++ {
 				to[j] = f.u.Data[j*f.u.Stride+i]
 			}
@@ -69,6 +53,56 @@ func (f *factor) differenceTo(ctx context.Context, dst, t blas64.General, rows [
 				to[i] += u
 			} else {
 				to[i] = 0
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	split := make([]rootSplit, len(rows)/c)
+	err = par.Do(ctx, e.o.Workers, len(split), func(k int) error {
+		split[k] = newRootSplit(f.r.block(rows[k*c]/c), c)
+		split[k].divide(dense.Rows(v, k*c, (k+1)*c))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	var dead []int // the direction of each solve, as its example's place
+	first := make([]int, len(split))
+	for k, s := range split {
+		if first[k] = len(dead); s.dead != nil {
+			_, n := s.dead.Dims()
+			dead = append(dead, slices.Repeat([]int{k}, n)...)
+		}
+	}
+	if len(dead) == 0 {
+		return nil
+	}
+	some := slices.Compact(slices.Clone(dead)) // the examples with dead directions
+	x := dense.New(len(dead), e.g.n)
+	err = par.Do(ctx, e.o.Workers, len(some), func(p int) error {
+		k, row := some[p], make([]float64, e.g.n)
+		for a := range c {
+			e.g.rowTo(row, rows[k*c+a])
+			for j, q := range split[k].dead.RawRowView(a) {
+				floats.AddScaled(dense.Row(x, first[k]+j), q, row)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := f.half(ctx, x); err != nil {
+		return err
+	}
+	return par.Do(ctx, e.o.Workers, len(some), func(p int) error {
+		k := some[p]
+		for a := range c {
+			for j, q := range split[k].dead.RawRowView(a) {
+				floats.AddScaled(dense.Row(v, k*c+a), q, dense.Row(x, first[k]+j))
 			}
 		}
 		return nil
@@ -167,51 +201,4 @@ func (s rootSplit) divide(g blas64.General) {
 		dense.Copy(part, to)
 		dense.Gemm1(blas.NoTrans, blas.NoTrans, 1, s.inverse.RawMatrix(), part, 0, to)
 	}
-}
-
-// addDead adds to the given rows of K R U⁻¹ their part in the dead directions, by a
-// solve for each of these.
-func (e *Exact) addDead(ctx context.Context, v blas64.General, rows []int, split []rootSplit) error {
-	c := e.outputs()
-	first, total := make([]int, len(split)), 0
-	for k, s := range split {
-		if first[k] = total; s.dead != nil {
-			_, dead := s.dead.Dims()
-			total += dead
-		}
-	}
-	if total == 0 {
-		return nil
-	}
-	x := dense.New(total, e.g.n)
-	err := par.Do(ctx, e.o.Workers, len(split), func(k int) error {
-		if split[k].dead == nil {
-			return nil
-		}
-		row := make([]float64, e.g.n)
-		for a := range c {
-			e.g.rowTo(row, rows[k*c+a])
-			for j, q := range split[k].dead.RawRowView(a) {
-				floats.AddScaled(dense.Row(x, first[k]+j), q, row)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	if err := e.f.half(ctx, x); err != nil {
-		return err
-	}
-	return par.Do(ctx, e.o.Workers, len(split), func(k int) error {
-		if split[k].dead == nil {
-			return nil
-		}
-		for a := range c {
-			for j, q := range split[k].dead.RawRowView(a) {
-				floats.AddScaled(dense.Row(v, k*c+a), q, dense.Row(x, first[k]+j))
-			}
-		}
-		return nil
-	})
 }

@@ -56,7 +56,7 @@ func (e *Exact) predictTile(ctx context.Context, mean, cov *mat.Dense, x *linear
 	}
 	v := blas64.General{Rows: x.Len() * e.predicted(), Cols: e.g.n, Stride: e.g.n, Data: scratch}
 	if cov != nil || mean != nil && e.hasDualMean() {
-		if err := blockTo(ctx, e.k, dense.View(truncated(v)), x, e.x); err != nil {
+		if err := blockTo(ctx, e.k, dense.View(v), x, e.x); err != nil {
 			return err
 		}
 	}
@@ -205,12 +205,6 @@ func (e *Exact) checkInputs(x *linearize.Batch) (t, c int) {
 		panic("gp: inputs and training examples are of two models: " + d + "; linearize both with one network")
 	}
 	return t, e.predicted()
-}
-
-// truncated returns g with its data cut off behind its last entry.
-func truncated(g blas64.General) blas64.General {
-	g.Data = g.Data[:(g.Rows-1)*g.Stride+g.Cols]
-	return g
 }
 
 // shifted adds rows, the number of the first example of a tile, to the example

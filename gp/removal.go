@@ -149,14 +149,14 @@ func (e *Exact) refinedSelfTo(ctx context.Context, h *mat.Dense, i int) error {
 	c := e.outputs()
 	raw, post := dense.New(c, e.g.n), dense.New(c, e.g.n)
 	for j := range c {
-		e.g.rowTo(rowOf(raw, j), i*c+j)
+		e.g.rowTo(dense.Row(raw, j), i*c+j)
 	}
 	if _, err := e.posteriorTo(ctx, post, raw); err != nil {
 		return err
 	}
 	for j := range c {
 		for k := range c {
-			h.Set(j, k, (rowOf(post, j)[i*c+k]+rowOf(post, k)[i*c+j])/2)
+			h.Set(j, k, (dense.Row(post, j)[i*c+k]+dense.Row(post, k)[i*c+j])/2)
 		}
 	}
 	for j := range c {

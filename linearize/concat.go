@@ -14,11 +14,14 @@ func Concat(batches ...*Batch) *Batch {
 		panic("linearize: no batches")
 	}
 	first := batches[0]
-	out := &Batch{P: first.P, Model: commonModel(batches)}
+	out := &Batch{P: first.P, Model: first.Model}
 	var xs, fs []*mat.Dense
 	for _, b := range batches {
 		if b.P != first.P || b.Outputs() != first.Outputs() || len(b.Blocks) != len(first.Blocks) {
 			panic("linearize: batches of different networks")
+		}
+		if b.Model != first.Model {
+			out.Model = ModelFingerprint{}
 		}
 		xs, fs = append(xs, b.X), append(fs, b.F)
 	}

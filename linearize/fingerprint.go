@@ -303,13 +303,3 @@ func (m ModelFingerprint) ofOutput(c int) ModelFingerprint {
 	buf := binary.LittleEndian.AppendUint64(append([]byte("output "), m.Graph[:]...), uint64(c))
 	return ModelFingerprint{Graph: sha256.Sum256(buf), Parameters: m.Parameters}
 }
-
-// commonModel returns the model's fingerprint of all batches, zero if they differ.
-func commonModel(batches []*Batch) ModelFingerprint {
-	for _, b := range batches {
-		if b.Model != batches[0].Model {
-			return ModelFingerprint{}
-		}
-	}
-	return batches[0].Model
-}

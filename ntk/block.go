@@ -54,7 +54,19 @@ func (p *plan) to(dst blas64.General) {
 	ca, cb := p.extent.ca, p.extent.cb
 	p.eachPass(func(ps *pass) {
 		all := dense.Cols(dense.Rows(dst, ps.i.lo*ca, ps.i.hi*ca), ps.j.lo*cb, ps.j.hi*cb)
-		started := ps.wholeDirect(all)
+		started := false // whether dst holds the products of many columns in memory
+		for _, t := range ps.direct {
+			if !ps.first || t.w < wideProduct {
+				continue
+			}
+			beta := 0.0
+			if started {
+				beta = 1
+			}
+			x, y := t.columns(ps.i, ps.j)
+			ps.wholeProduct(t.variance, x, y, beta, all)
+			started = true
+		}
 		tiles := ps.tiles()
 		p.k.runUntil(p.ctx, len(tiles), func(s *scratch, n int) {
 			i, j := tiles[n].i, tiles[n].j
@@ -85,23 +97,6 @@ func (p *plan) to(dst blas64.General) {
 
 // wideProduct is the number of columns from which a product is that of the whole block.
 const wideProduct = 256
-
-// wholeDirect writes the products of many columns in memory to the pass's part of the
-// kernel, and tells whether there were any.
-func (ps *pass) wholeDirect(dst blas64.General) (started bool) {
-	if !ps.first {
-		return false
-	}
-	beta := 0.0
-	for _, t := range ps.direct {
-		if t.w >= wideProduct {
-			x, y := t.columns(ps.i, ps.j)
-			ps.wholeProduct(t.variance, x, y, beta, dst)
-			started, beta = true, 1
-		}
-	}
-	return started
-}
 
 // wholeProduct writes dst = α x yᵀ + β dst on all workers. Where a is b, x is y and only
 // the upper triangle is written.
@@ -162,9 +157,9 @@ type pass struct {
 
 // eachPass calls do with passes that add up to the plan. All columns are computed
 // once. Those of the batch with more rows are computed for ranges of examples as
-// large as the budget allows.
+// large as the budget allows, against the whole of the other.
 func (p *plan) eachPass(do func(*pass)) {
-	ps := &pass{plan: p}
+	ps, x := &pass{plan: p}, p.extent
 	chunks := p.chunks()
 	for n, pieces := range chunks {
 		width := 0
@@ -172,35 +167,26 @@ func (p *plan) eachPass(do func(*pass)) {
 			width += pc.width()
 		}
 		ps.pieces, ps.first, ps.last = pieces, n == 0, n == len(chunks)-1
-		if p.a == p.b {
-			ps.i, ps.j = examples{0, p.extent.na}, examples{0, p.extent.nb}
+		ps.i, ps.j = examples{0, x.na}, examples{0, x.nb}
+		switch {
+		case p.a == p.b:
 			ps.left = p.fill(ps.left.Data, pieces, width, p.a, ps.i)
 			ps.right = ps.left
 			do(ps)
-			continue
+		case x.na*x.ca <= x.nb*x.cb:
+			ps.left = p.fill(ps.left.Data, pieces, width, p.a, ps.i)
+			ps.j.split(p.panel(width, x.nb, x.cb), func(part examples) {
+				ps.j, ps.right = part, p.fill(ps.right.Data, pieces, width, p.b, part)
+				do(ps)
+			})
+		default:
+			ps.right = p.fill(ps.right.Data, pieces, width, p.b, ps.j)
+			ps.i.split(p.panel(width, x.na, x.ca), func(part examples) {
+				ps.i, ps.left = part, p.fill(ps.left.Data, pieces, width, p.a, part)
+				do(ps)
+			})
 		}
-		p.eachPanel(ps, width, do)
 	}
-}
-
-// eachPanel calls do for ranges of the batch with more rows against the whole
-// of the other.
-func (p *plan) eachPanel(ps *pass, width int, do func(*pass)) {
-	x := p.extent
-	ps.i, ps.j = examples{0, x.na}, examples{0, x.nb}
-	if x.na*x.ca <= x.nb*x.cb {
-		ps.left = p.fill(ps.left.Data, ps.pieces, width, p.a, ps.i)
-		ps.j.split(p.panel(width, x.nb, x.cb), func(part examples) {
-			ps.j, ps.right = part, p.fill(ps.right.Data, ps.pieces, width, p.b, part)
-			do(ps)
-		})
-		return
-	}
-	ps.right = p.fill(ps.right.Data, ps.pieces, width, p.b, ps.j)
-	ps.i.split(p.panel(width, x.na, x.ca), func(part examples) {
-		ps.i, ps.left = part, p.fill(ps.left.Data, ps.pieces, width, p.a, part)
-		do(ps)
-	})
 }
 
 // panel returns how many of n examples with c outputs have columns that fit in
@@ -344,18 +330,13 @@ func (ps *pass) tiles() []tile {
 func tileExamples(n, c int) int {
 	rows := (n*c/8 + 47) / 48 * 48
 	examples := max(1, min(max(rows, fewRows), mostRows)/c)
-	if whole := wholePanels(c); examples >= whole {
-		return min((examples+whole-1)/whole*whole, max(mostRows/c/whole, 1)*whole)
-	}
-	return examples
-}
-
-// wholePanels returns how many examples have rows for whole panels of the kernels of
-// products, whose height divides panelRows.
-func wholePanels(c int) int {
+	// Examples that have rows for whole panels of the kernels of products, whose height divides panelRows.
 	a, b := panelRows, c
 	for b > 0 {
 		a, b = b, a%b
 	}
-	return panelRows / a
+	if whole := panelRows / a; examples >= whole {
+		return min((examples+whole-1)/whole*whole, max(mostRows/c/whole, 1)*whole)
+	}
+	return examples
 }

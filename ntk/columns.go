@@ -78,19 +78,16 @@ func fillOuter(dst blas64.General, o *linearize.Outer, at int, e examples) {
 		if o.Weight.Transposed {
 			left, right = right, left
 		}
-		outerRange(dense.Row(dst, i), left, right, at)
-	}
-}
-
-// outerRange writes elements at, at+1, … of the row-major left rightᵀ.
-func outerRange(dst, left, right []float64, at int) {
-	for r, j := at/len(right), at%len(right); len(dst) > 0; r, j = r+1, 0 {
-		n := min(len(right)-j, len(dst))
-		l := left[r]
-		for i, v := range right[j : j+n] {
-			dst[i] = l * v
+		// Elements at, at+1, … of the row-major left rightᵀ.
+		to := dense.Row(dst, i)
+		for r, j := at/len(right), at%len(right); len(to) > 0; r, j = r+1, 0 {
+			n := min(len(right)-j, len(to))
+			l := left[r]
+			for k, v := range right[j : j+n] {
+				to[k] = l * v
+			}
+			to = to[n:]
 		}
-		dst = dst[n:]
 	}
 }
 
