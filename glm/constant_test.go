@@ -30,8 +30,16 @@ func TestConstantNLL(t *testing.T) {
 	}
 	best := func(value func(x float64) float64, lo, hi float64) float64 {
 		least := math.Inf(1)
-		for k := range 4001 {
-			least = min(least, value(lo+(hi-lo)*float64(k)/4000))
+		for range 4 { // the value falls and then rises: look again beside the best of the grid
+			const steps = 40
+			at, from, step := 0.0, lo, (hi-lo)/steps
+			for k := range steps + 1 {
+				if x := from + step*float64(k); k == 0 || value(x) < value(at) {
+					at = x
+				}
+			}
+			least = min(least, value(at))
+			lo, hi = max(lo, at-step), min(hi, at+step)
 		}
 		return least
 	}
