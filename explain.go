@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/funcgp/funcgp/explain"
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/terms"
@@ -147,7 +147,7 @@ func (p *Posterior) explanation(x *explain.Explanation, mean float64) Explanatio
 		out.Against = name(x.Target.Minus())
 	}
 	for _, t := range p.names.Output(*x).Contributions {
-		one := Term{Row: int(t.Index), ID: t.ID, Label: t.LabelName, Value: float64(t.Value), Removal: float64(t.Removal), Similarity: float64(t.Similarity), SD: float64(report.Undefined())}
+		one := Term{Row: int(t.Index), ID: t.ID, Label: t.LabelName, Value: float64(t.Value), Removal: float64(t.Removal), Similarity: float64(t.Similarity), SD: float64(result.Undefined())}
 		if t.SD != nil {
 			one.SD = float64(*t.SD)
 		}

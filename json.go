@@ -5,13 +5,13 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 // MarshalJSON implements json.Marshaler: members as in the rows of gpexplain predict --json, with null for NaN,
 // but label and class are names. Row is there for rows of the data alone, and what does not apply is left out.
 func (x Prediction) MarshalJSON() ([]byte, error) {
-	type numbers = []report.Float
+	type numbers = []result.Float
 	out := struct {
 		Row                *int      `json:"index,omitempty"`
 		ID                 string    `json:"id,omitempty"`
@@ -26,14 +26,14 @@ func (x Prediction) MarshalJSON() ([]byte, error) {
 		ObservationSD      numbers   `json:"observation_sd,omitempty"`
 		FunctionSD         numbers   `json:"function_sd,omitempty"`
 		Novelty            Novelty   `json:"novelty"`
-	}{nil, x.ID, x.Label, x.Class, report.Floats(x.Probability), report.Floats(x.ProbabilitySD), report.Floats(x.NetworkProbability),
-		report.Floats(x.Mean), nil, report.Floats(x.ObservationMean), report.Floats(x.ObservationSD), report.Floats(x.FunctionSD), x.Novelty}
+	}{nil, x.ID, x.Label, x.Class, result.Floats(x.Probability), result.Floats(x.ProbabilitySD), result.Floats(x.NetworkProbability),
+		result.Floats(x.Mean), nil, result.Floats(x.ObservationMean), result.Floats(x.ObservationSD), result.Floats(x.FunctionSD), x.Novelty}
 	if x.Row >= 0 {
 		out.Row = &x.Row
 	}
 	if x.Covariance != nil {
 		for i := range x.Covariance.SymmetricDim() {
-			out.Covariance = append(out.Covariance, report.Floats(mat.Row(nil, i, x.Covariance)))
+			out.Covariance = append(out.Covariance, result.Floats(mat.Row(nil, i, x.Covariance)))
 		}
 	}
 	return json.Marshal(out)
@@ -41,7 +41,7 @@ func (x Prediction) MarshalJSON() ([]byte, error) {
 
 // MarshalJSON implements json.Marshaler: names in small letters, and null for NaN.
 func (n Novelty) MarshalJSON() ([]byte, error) {
-	return json.Marshal(report.Novelty{Score: report.Float(n.Score), Rank: report.Float(n.Rank), Entropy: report.Float(n.Entropy), MutualInformation: report.Float(n.MutualInformation)})
+	return json.Marshal(result.Novelty{Score: result.Float(n.Score), Rank: result.Float(n.Rank), Entropy: result.Float(n.Entropy), MutualInformation: result.Float(n.MutualInformation)})
 }
 
 // MarshalJSON implements json.Marshaler: members as those of an output in gpexplain explain --json beside the
@@ -51,12 +51,12 @@ func (x Explanation) MarshalJSON() ([]byte, error) {
 		Prediction Prediction   `json:"prediction"`
 		For        string       `json:"for"`
 		Against    string       `json:"against,omitempty"`
-		Mean       report.Float `json:"mean"`
-		PriorMean  report.Float `json:"prior_mean"`
-		Sum        report.Float `json:"contribution_sum"`
-		Remainder  report.Float `json:"remainder"`
+		Mean       result.Float `json:"mean"`
+		PriorMean  result.Float `json:"prior_mean"`
+		Sum        result.Float `json:"contribution_sum"`
+		Remainder  result.Float `json:"remainder"`
 		Terms      []Term       `json:"contributions"`
-	}{x.Prediction, x.For, x.Against, report.Float(x.Mean), report.Float(x.PriorMean), report.Float(x.Sum), report.Float(x.Remainder), append([]Term{}, x.Terms...)})
+	}{x.Prediction, x.For, x.Against, result.Float(x.Mean), result.Float(x.PriorMean), result.Float(x.Sum), result.Float(x.Remainder), append([]Term{}, x.Terms...)})
 }
 
 // MarshalJSON implements json.Marshaler: members as in gpexplain explain --json, with null for NaN, but label is
@@ -66,9 +66,9 @@ func (t Term) MarshalJSON() ([]byte, error) {
 		Row        int          `json:"index"`
 		ID         string       `json:"id,omitempty"`
 		Label      string       `json:"label"`
-		Value      report.Float `json:"value"`
-		SD         report.Float `json:"sd"`
-		Removal    report.Float `json:"removal"`
-		Similarity report.Float `json:"similarity"`
-	}{t.Row, t.ID, t.Label, report.Float(t.Value), report.Float(t.SD), report.Float(t.Removal), report.Float(t.Similarity)})
+		Value      result.Float `json:"value"`
+		SD         result.Float `json:"sd"`
+		Removal    result.Float `json:"removal"`
+		Similarity result.Float `json:"similarity"`
+	}{t.Row, t.ID, t.Label, result.Float(t.Value), result.Float(t.SD), result.Float(t.Removal), result.Float(t.Similarity)})
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/inference"
@@ -22,8 +22,8 @@ type Posterior struct {
 	problem *problem.Problem
 	post    *inference.Posterior
 	link    glm.Link
-	fit     report.Fit
-	names   report.Rows
+	fit     result.Fit
+	names   result.Rows
 	job     *job.Job
 	held    bool // the network or the rows were in memory
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
@@ -160,11 +161,11 @@ func ExamplePage_WriteText() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	points := report.Rows{Index: []int{10, 11, 12, 13}, Label: []float64{0.1, 1.2, 1.9, 4}}
-	page := &report.Page{Report: &report.Report{
-		Input:   report.Input{Split: "test", Index: 7, Label: report.Undefined()},
-		Outputs: []report.Output{points.Output(rows[0][0])},
-		Fit:     report.Fit{Examples: 4, Outputs: 1, Parameters: 2, Refit: true},
+	points := result.Rows{Index: []int{10, 11, 12, 13}, Label: []float64{0.1, 1.2, 1.9, 4}}
+	page := &report.Page{Report: &result.Report{
+		Input:   result.Input{Split: "test", Index: 7, Label: result.Undefined()},
+		Outputs: []result.Output{points.Output(rows[0][0])},
+		Fit:     result.Fit{Examples: 4, Outputs: 1, Parameters: 2, Refit: true},
 	}}
 	if err := page.WriteText(os.Stdout, 72); err != nil {
 		log.Fatal(err)

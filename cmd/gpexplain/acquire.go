@@ -12,6 +12,7 @@ import (
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain/audit"
 	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
@@ -111,7 +112,7 @@ func (s *acquireVerb) run(ctx context.Context, c *console.Console) error {
 	if c.JSON {
 		return json.NewEncoder(c.Out).Encode(r)
 	}
-	inference.NoteTuning(c.Job, &r.Fit)
+	console.NoteTuning(c.Job, &r.Fit)
 	return r.text(c.Out)
 }
 
@@ -128,27 +129,27 @@ type acquireReport struct {
 	Pool     int               `json:"pool"`
 	Ranking  []acquiredRow     `json:"ranking"`
 	Batch    []chosenRow       `json:"batch"`
-	Fit      report.Fit        `json:"fit"`
-	Timings  report.Timings    `json:"timings"`
+	Fit      result.Fit        `json:"fit"`
+	Timings  result.Timings    `json:"timings"`
 }
 
 type acquiredRow struct {
-	Index       report.Index   `json:"index"`
+	Index       result.Index   `json:"index"`
 	ID          string         `json:"id,omitempty"`
-	Information report.Float   `json:"information"`
-	Gain        report.Float   `json:"gain"`
-	Class       report.Float   `json:"class"`
+	Information result.Float   `json:"information"`
+	Gain        result.Float   `json:"gain"`
+	Class       result.Float   `json:"class"`
 	ClassName   string         `json:"class_name,omitempty"`
-	Mean        []report.Float `json:"mean"`
+	Mean        []result.Float `json:"mean"`
 }
 
 type chosenRow struct {
-	Index     report.Index `json:"index"`
+	Index     result.Index `json:"index"`
 	ID        string       `json:"id,omitempty"`
-	Class     report.Float `json:"class"`
+	Class     result.Float `json:"class"`
 	ClassName string       `json:"class_name,omitempty"`
-	Gain      report.Float `json:"gain"`
-	Total     report.Float `json:"total"`
+	Gain      result.Float `json:"gain"`
+	Total     result.Float `json:"total"`
 }
 
 func newAcquireReport(p *problem.Problem, pool *problem.Asked, found *audit.Acquisition, top int) *acquireReport {
@@ -158,7 +159,7 @@ func newAcquireReport(p *problem.Problem, pool *problem.Asked, found *audit.Acqu
 	}
 	for _, x := range found.Batch {
 		row := acquired(p, pool, &found.Pool[x.Index])
-		r.Batch = append(r.Batch, chosenRow{row.Index, row.ID, row.Class, row.ClassName, report.Float(x.Gain), report.Float(x.Total)})
+		r.Batch = append(r.Batch, chosenRow{row.Index, row.ID, row.Class, row.ClassName, result.Float(x.Gain), result.Float(x.Total)})
 	}
 	return r
 }
@@ -166,17 +167,17 @@ func newAcquireReport(p *problem.Problem, pool *problem.Asked, found *audit.Acqu
 // acquired is a row of the pool with the class of the largest mean.
 func acquired(p *problem.Problem, pool *problem.Asked, x *audit.Candidate) acquiredRow {
 	class := p.Task.Class(x.Mean)
-	return acquiredRow{Index: report.Index(pool.Rows[x.Index]), ID: problem.IDOf(pool.Subset, x.Index), Information: report.Float(x.Information), Gain: report.Float(x.Gain),
-		Class: class, ClassName: p.NameOf(class), Mean: report.Floats(x.Mean)}
+	return acquiredRow{Index: result.Index(pool.Rows[x.Index]), ID: problem.IDOf(pool.Subset, x.Index), Information: result.Float(x.Information), Gain: result.Float(x.Gain),
+		Class: class, ClassName: p.NameOf(class), Mean: result.Floats(x.Mean)}
 }
 
 // text writes the ranking and the batch for a terminal.
 func (r *acquireReport) text(out io.Writer) error {
-	if err := inference.AlarmsText(out, &r.Fit); err != nil {
+	if err := console.AlarmsText(out, &r.Fit); err != nil {
 		return err
 	}
 	classes := len(r.Ranking) > 0 && r.Ranking[0].Class.Finite()
-	item := func(index report.Index, id, name string, class report.Float, values ...string) report.ListItem {
+	item := func(index result.Index, id, name string, class result.Float, values ...string) report.ListItem {
 		x := report.ListItem{Row: report.ListedRow{Index: index, ID: id}, Values: values}
 		if classes {
 			x.Row.Label = classText(name, class)
@@ -200,7 +201,7 @@ func (r *acquireReport) text(out io.Writer) error {
 			return err
 		}
 	}
-	return inference.WarningsText(out, &r.Fit)
+	return console.WarningsText(out, &r.Fit)
 }
 
 // acquireColumns are the columns of --csv, with their units. batch is the place in the
@@ -216,7 +217,7 @@ func (r *acquireReport) lines(p *problem.Problem, pool *problem.Asked, found *au
 	for _, t := range found.Ranking {
 		x, at, gain, class := acquired(p, pool, &found.Pool[t]), "", "", ""
 		if k := place[t]; k > 0 {
-			at, gain = strconv.Itoa(k), number(report.Float(found.Batch[k-1].Gain))
+			at, gain = strconv.Itoa(k), number(result.Float(found.Batch[k-1].Gain))
 		}
 		if x.Class.Finite() {
 			class = classText(x.ClassName, x.Class)

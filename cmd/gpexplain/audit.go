@@ -11,6 +11,7 @@ import (
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain/audit"
 	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
@@ -131,7 +132,7 @@ func (s *auditVerb) run(ctx context.Context, c *console.Console) error {
 	if c.JSON {
 		return json.NewEncoder(c.Out).Encode(r)
 	}
-	inference.NoteTuning(c.Job, &r.Fit)
+	console.NoteTuning(c.Job, &r.Fit)
 	return r.text(c.Out)
 }
 
@@ -160,7 +161,7 @@ func (s *auditVerb) byLabels(ctx context.Context, c *console.Console, p *problem
 		return nil, nil, err
 	}
 	r := newAuditReport(p, &found.Audit, s.top)
-	noise := report.Float(found.Regression.Noise)
+	noise := result.Float(found.Regression.Noise)
 	r.By, r.Noise, r.Fit = s.by, &noise, inference.LabelsReport(p, c.Warnings)
 	return &found.Audit, r, nil
 }
@@ -201,59 +202,59 @@ type auditReport struct {
 	Schema      string            `json:"schema"`
 	Meanings    map[string]string `json:"meanings"`
 	By          string            `json:"by"`
-	Noise       *report.Float     `json:"noise"`
+	Noise       *result.Float     `json:"noise"`
 	Examples    int               `json:"examples"`
-	Effective   report.Float      `json:"effective_parameters"`
+	Effective   result.Float      `json:"effective_parameters"`
 	Suspects    *int              `json:"suspects"`
 	Mislabelled []suspectRow      `json:"mislabelled"`
 	Duplicates  []duplicateRows   `json:"duplicates"`
 	Boundary    []boundaryRow     `json:"boundary"`
 	Leverage    []leverageRow     `json:"leverage"`
-	Fit         report.Fit        `json:"fit"`
-	Timings     report.Timings    `json:"timings"`
+	Fit         result.Fit        `json:"fit"`
+	Timings     result.Timings    `json:"timings"`
 }
 
 type suspectRow struct {
-	report.NamedRow
-	LogDensity           report.Float   `json:"log_density"`
-	Suggested            *report.Float  `json:"suggested,omitempty"`
+	result.NamedRow
+	LogDensity           result.Float   `json:"log_density"`
+	Suggested            *result.Float  `json:"suggested,omitempty"`
 	SuggestedName        string         `json:"suggested_name,omitempty"`
-	SuggestedProbability *report.Float  `json:"suggested_probability,omitempty"`
-	LabelProbability     *report.Float  `json:"label_probability,omitempty"`
-	Residual             []report.Float `json:"residual,omitempty"`
+	SuggestedProbability *result.Float  `json:"suggested_probability,omitempty"`
+	LabelProbability     *result.Float  `json:"label_probability,omitempty"`
+	Residual             []result.Float `json:"residual,omitempty"`
 	Supports             []supportRow   `json:"supports"`
 }
 
 type supportRow struct {
-	report.NamedRow
-	Value report.Float `json:"value"`
+	result.NamedRow
+	Value result.Float `json:"value"`
 }
 
 type duplicateRows struct {
-	First       report.NamedRow `json:"first"`
-	Second      report.NamedRow `json:"second"`
-	Correlation report.Float    `json:"correlation"`
+	First       result.NamedRow `json:"first"`
+	Second      result.NamedRow `json:"second"`
+	Correlation result.Float    `json:"correlation"`
 	Equal       bool            `json:"equal"`
 	Conflict    bool            `json:"conflict"`
 }
 
 type boundaryRow struct {
-	report.NamedRow
-	Entropy report.Float   `json:"entropy"`
-	Margin  report.Float   `json:"margin"`
-	Between []report.Float `json:"between"`
+	result.NamedRow
+	Entropy result.Float   `json:"entropy"`
+	Margin  result.Float   `json:"margin"`
+	Between []result.Float `json:"between"`
 	Names   []string       `json:"between_names,omitempty"`
 }
 
 type leverageRow struct {
-	report.NamedRow
-	Leverage report.Float `json:"leverage"`
+	result.NamedRow
+	Leverage result.Float `json:"leverage"`
 }
 
 // newAuditReport takes the first rows of each list.
 func newAuditReport(p *problem.Problem, found *audit.Audit, top int) *auditReport {
 	rows := p.TrainingRows()
-	r := &auditReport{Schema: "funcgp/audit/1", Examples: len(found.Examples), Effective: report.Float(found.Effective),
+	r := &auditReport{Schema: "funcgp/audit/1", Examples: len(found.Examples), Effective: result.Float(found.Effective),
 		Meanings:    map[string]string{"log_density": mislabelledMeaning, "supports": supportMeaning, "correlation": duplicateMeaning, "leverage": leverageMeaning},
 		Mislabelled: []suspectRow{}, Duplicates: []duplicateRows{}, Boundary: []boundaryRow{}, Leverage: []leverageRow{}}
 	if p.Task.Classes == nil {
@@ -275,41 +276,41 @@ func newAuditReport(p *problem.Problem, found *audit.Audit, top int) *auditRepor
 		r.Suspects = &suspects
 	}
 	for _, d := range found.Duplicates {
-		r.Duplicates = append(r.Duplicates, duplicateRows{rows.Named(d.First), rows.Named(d.Second), report.Float(d.Correlation), d.Equal, d.Conflict})
+		r.Duplicates = append(r.Duplicates, duplicateRows{rows.Named(d.First), rows.Named(d.Second), result.Float(d.Correlation), d.Equal, d.Conflict})
 	}
 	for _, k := range found.Boundary[:min(top, len(found.Boundary))] {
 		r.Boundary = append(r.Boundary, newBoundary(p, rows, &found.Examples[k]))
 	}
 	for _, k := range found.Leverage[:min(top, len(found.Leverage))] {
 		x := &found.Examples[k]
-		r.Leverage = append(r.Leverage, leverageRow{rows.Named(x.Index), report.Float(x.Leverage)})
+		r.Leverage = append(r.Leverage, leverageRow{rows.Named(x.Index), result.Float(x.Leverage)})
 	}
 	return r
 }
 
-func newSuspect(p *problem.Problem, rows report.Rows, x *audit.Example) suspectRow {
-	s := suspectRow{NamedRow: rows.Named(x.Index), LogDensity: report.Float(x.LogDensity), Supports: []supportRow{}}
+func newSuspect(p *problem.Problem, rows result.Rows, x *audit.Example) suspectRow {
+	s := suspectRow{NamedRow: rows.Named(x.Index), LogDensity: result.Float(x.LogDensity), Supports: []supportRow{}}
 	if x.Residual != nil {
-		s.Residual = report.Floats(x.Residual)
+		s.Residual = result.Floats(x.Residual)
 	} else {
-		label, of, own := classLabel(p, x.Suggested), report.Float(x.Probability[x.Suggested]), report.Float(x.Probability[x.Label])
+		label, of, own := classLabel(p, x.Suggested), result.Float(x.Probability[x.Suggested]), result.Float(x.Probability[x.Label])
 		s.Suggested, s.SuggestedName, s.SuggestedProbability, s.LabelProbability = &label, p.NameOf(label), &of, &own
 	}
 	for _, v := range x.Supports {
-		s.Supports = append(s.Supports, supportRow{rows.Named(v.Index), report.Float(v.Value)})
+		s.Supports = append(s.Supports, supportRow{rows.Named(v.Index), result.Float(v.Value)})
 	}
 	return s
 }
 
 // newBoundary names the two most probable classes, the most probable first.
-func newBoundary(p *problem.Problem, rows report.Rows, x *audit.Example) boundaryRow {
+func newBoundary(p *problem.Problem, rows result.Rows, x *audit.Example) boundaryRow {
 	first, second := x.Suggested, -1
 	for k, v := range x.Probability {
 		if k != first && (second < 0 || v > x.Probability[second]) {
 			second = k
 		}
 	}
-	b := boundaryRow{NamedRow: rows.Named(x.Index), Entropy: report.Float(x.Entropy), Margin: report.Float(x.Margin)}
+	b := boundaryRow{NamedRow: rows.Named(x.Index), Entropy: result.Float(x.Entropy), Margin: result.Float(x.Margin)}
 	for _, k := range []int{first, second} {
 		label := classLabel(p, k)
 		b.Between = append(b.Between, label)
@@ -321,4 +322,4 @@ func newBoundary(p *problem.Problem, rows report.Rows, x *audit.Example) boundar
 }
 
 // classLabel is the label of the class of this number.
-func classLabel(p *problem.Problem, k int) report.Float { return report.Float(p.Task.Classes[k]) }
+func classLabel(p *problem.Problem, k int) result.Float { return result.Float(p.Task.Classes[k]) }

@@ -12,9 +12,9 @@ import (
 
 	"github.com/funcgp/funcgp/explain/audit"
 	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/console"
-	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 )
@@ -111,12 +111,12 @@ func sentence(notes ...string) string {
 	return strings.Join(notes, " ")
 }
 
-func listed(r *report.NamedRow) report.ListedRow {
-	return report.ListedRow{Index: r.Index, ID: r.ID, Label: r.LabelText()}
+func listed(r *result.NamedRow) report.ListedRow {
+	return report.ListedRow{Index: r.Index, ID: r.ID, Label: report.LabelText(r)}
 }
 
 // classText is the name of a class, or else its label.
-func classText(name string, label report.Float) string {
+func classText(name string, label result.Float) string {
 	return cmp.Or(name, strconv.FormatFloat(float64(label), 'g', -1, 64))
 }
 
@@ -130,7 +130,7 @@ func small3(p float64) string {
 
 // text writes the lists for a terminal.
 func (r *auditReport) text(out io.Writer) error {
-	if err := inference.AlarmsText(out, &r.Fit); err != nil {
+	if err := console.AlarmsText(out, &r.Fit); err != nil {
 		return err
 	}
 	for _, l := range r.lists() {
@@ -138,7 +138,7 @@ func (r *auditReport) text(out io.Writer) error {
 			return err
 		}
 	}
-	return inference.WarningsText(out, &r.Fit)
+	return console.WarningsText(out, &r.Fit)
 }
 
 // listText writes a list as a table under a line that says what its numbers are.
@@ -214,7 +214,7 @@ var auditColumns = []string{"row", "id", "label", "log_density_nats", "suggested
 // auditLines writes the scores of every audited row.
 func auditLines(p *problem.Problem, found *audit.Audit, write func(line ...string) error) error {
 	rows := p.TrainingRows()
-	float := func(v float64) string { return number(report.Float(v)) }
+	float := func(v float64) string { return number(result.Float(v)) }
 	for i := range found.Examples {
 		x := &found.Examples[i]
 		name := rows.Named(x.Index)

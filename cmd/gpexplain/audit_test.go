@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -80,7 +80,7 @@ func TestAudit(t *testing.T) {
 				require.NotEqual(t, x.Label, *x.Suggested)
 				require.Greater(t, *x.SuggestedProbability, *x.LabelProbability)
 			} else {
-				largest := slices.MaxFunc(x.Residual, func(a, b report.Float) int { return int(math.Copysign(1, math.Abs(float64(a))-math.Abs(float64(b)))) })
+				largest := slices.MaxFunc(x.Residual, func(a, b result.Float) int { return int(math.Copysign(1, math.Abs(float64(a))-math.Abs(float64(b)))) })
 				require.Equal(t, float(t, own["residual_sd"]), float64(largest))
 			}
 			for k, s := range x.Supports {
@@ -135,7 +135,7 @@ func TestAuditByLabels(t *testing.T) {
 		require.Equal(t, "labels", r.By)
 		require.Positive(t, float64(*r.Noise))
 		require.Equal(t, ref.n, r.Examples)
-		require.Equal(t, report.MethodLabels, r.Fit.Method)
+		require.Equal(t, result.MethodLabels, r.Fit.Method)
 		require.Zero(t, r.Timings.Factorize) // of a posterior
 		page := filepath.Join(t.TempDir(), "page.html")
 		require.Contains(t, ref.run(t, "audit", "--by", "labels", "--html", page), "regression of label indicators")
@@ -194,7 +194,7 @@ func TestAcquire(t *testing.T) {
 	r := decode[acquireReport](t, text)
 	scores := scoresOf(t, table, acquireColumns)
 	require.Len(t, scores, r.Pool)
-	trained := decode[report.ImportanceReport](t, succeed(t, small("importances", "--json", "--top", "60")...))
+	trained := decode[result.ImportanceReport](t, succeed(t, small("importances", "--json", "--top", "60")...))
 	for _, x := range trained.Importances {
 		require.NotContains(t, scores, int(x.Index), "a training row is no candidate")
 	}
@@ -244,7 +244,7 @@ func TestAcquireErrors(t *testing.T) {
 
 // allFoursAndNines are the training rows of the built-in model's classes.
 func allFoursAndNines(t *testing.T) []byte {
-	r := decode[report.ImportanceReport](t, succeed(t, "importances", "--json", "--data", "digits:100,20", "--top", "1000"))
+	r := decode[result.ImportanceReport](t, succeed(t, "importances", "--json", "--data", "digits:100,20", "--top", "1000"))
 	var b strings.Builder
 	for _, x := range r.Importances {
 		b.WriteString(strconv.Itoa(int(x.Index)) + "\n")

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/dataset"
 )
 
@@ -59,8 +59,8 @@ func TestIDX(t *testing.T) {
 	require.NoError(t, w.Close())
 	delete(files, "train-images-idx3-ubyte")
 	files["train-images-idx3-ubyte.gz"] = zipped.Bytes()
-	want := decode[report.Report](t, succeed(t, small("explain", "--json")...))
-	got := decode[report.Report](t, succeed(t, "explain", "--json", "--data", directory(t, files), "--train-count", "60"))
+	want := decode[result.Report](t, succeed(t, small("explain", "--json")...))
+	got := decode[result.Report](t, succeed(t, "explain", "--json", "--data", directory(t, files), "--train-count", "60"))
 	require.Equal(t, want.Outputs, got.Outputs)
 	require.Equal(t, want.Input, got.Input)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/novelty"
 	"github.com/funcgp/funcgp/gp"
@@ -80,7 +80,7 @@ func TestCalibrationReference(t *testing.T) {
 			network, err := glm.ScoreOf(nil, lik, y, mean, nil)
 			require.NoError(t, err)
 			require.InDelta(t, network.NLL, float64(got.Network.NLL), 1e-6)
-			require.Equal(t, report.Float(network.Accuracy).Finite(), got.Network.Accuracy.Finite())
+			require.Equal(t, result.Float(network.Accuracy).Finite(), got.Network.Accuracy.Finite())
 			if problem.HasClasses(lik) {
 				require.InDelta(t, network.Accuracy, float64(got.Network.Accuracy), 1e-12)
 				require.InDelta(t, network.ECE, float64(got.Network.ECE), 1e-6)
@@ -165,10 +165,10 @@ func TestCalibrateChangesProbabilitiesOnly(t *testing.T) {
 				require.Equal(t, raw[i].Covariance, calibrated[i].Covariance)
 				require.Equal(t, asJSON(t, raw[i].Novelty), asJSON(t, calibrated[i].Novelty), "which does not depend on the calibration")
 			}
-			one := decode[report.Report](t, ref.run(t, "explain", "--json"))
-			bare := decode[report.Report](t, ref.run(t, "explain", "--json", "--calibrate", "none"))
+			one := decode[result.Report](t, ref.run(t, "explain", "--json"))
+			bare := decode[result.Report](t, ref.run(t, "explain", "--json", "--calibrate", "none"))
 			// As text, since NaN is not itself: subtotals of a regression have no label.
-			text := func(o []report.Output) string {
+			text := func(o []result.Output) string {
 				b, err := json.Marshal(o)
 				require.NoError(t, err)
 				return string(b)
@@ -260,7 +260,7 @@ func TestNoveltyOfFiles(t *testing.T) {
 	old, _ := predicted(t, succeed(t, ask(older)...))
 	for i := range rows {
 		require.True(t, rows[i].Novelty.Score.Finite() && rows[i].Novelty.Rank.Finite())
-		rows[i].Novelty.Score, rows[i].Novelty.Rank = report.Undefined(), report.Undefined()
+		rows[i].Novelty.Score, rows[i].Novelty.Rank = result.Undefined(), result.Undefined()
 		require.Equal(t, asJSON(t, rows[i]), asJSON(t, old[i]))
 	}
 	for what, change := range map[string]func(about map[string]any){
@@ -345,7 +345,7 @@ func TestCalibratedDigits(t *testing.T) {
 	// The network is at its mode, so the answers stay at the precision of its training, with a part of its rows too.
 	require.InDelta(t, 0, math.Log(float64(sum.Fit.Match.Precision)/10), .02)
 	_, part := predicted(t, succeed(t, "predict", "--json", "--train-count", "500", "--index", "24"))
-	for _, f := range []report.Fit{sum.Fit, part.Fit} {
+	for _, f := range []result.Fit{sum.Fit, part.Fit} {
 		require.Equal(t, "stated", f.Match.Used)
 		require.EqualValues(t, 10, f.PriorPrecision)
 	}
@@ -526,10 +526,10 @@ func TestPredictFiles(t *testing.T) {
 			require.GreaterOrEqual(t, at, 0, "%s in %v", name, records[0])
 			return at
 		}
-		number := func(i int, name string) report.Float {
+		number := func(i int, name string) result.Float {
 			v, err := strconv.ParseFloat(records[i+1][column(name)], 64)
 			require.NoError(t, err)
-			return report.Float(v)
+			return result.Float(v)
 		}
 		for i, r := range rows {
 			require.EqualValues(t, r.Index, number(i, "index"))

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 // checkpointed is a fit that was interrupted after its first checkpoint.
@@ -81,7 +81,7 @@ func TestKeptCheckpoint(t *testing.T) {
 // checkpoint stays, from which a fit with more memory goes on to the posterior of one that had enough.
 func TestKeptShortMemory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.check")
-	fit := func(more ...string) report.Fit {
+	fit := func(more ...string) result.Fit {
 		args := []string{"fit", "--json", "--quiet", "--data", "digits:1500,200", "--train-count", "300", "--within", "0.001", "--calibrate", "none", "--out", filepath.Join(t.TempDir(), "a.gp")}
 		return decode[fitReport](t, succeed(t, append(args, more...)...)).Fit
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 // A corpusCase is a folder of testdata/corpus: a network as PyTorch exports it, data,
@@ -198,7 +198,7 @@ func (e *corpusCase) ended() float64 {
 }
 
 // requireFit compares what is said of the network and its training rows.
-func (e *corpusCase) requireFit(t *testing.T, f *report.Fit) {
+func (e *corpusCase) requireFit(t *testing.T, f *result.Fit) {
 	t.Helper()
 	require.Equal(t, e.TrainRows, f.Examples)
 	require.Equal(t, e.Parameters, f.Parameters)
@@ -255,7 +255,7 @@ func TestCorpusMistakes(t *testing.T) {
 			args = append([]string{"explain", "--json", "--calibrate", "none"}, append(args, c.flags...)...)
 			r := gpexplain(t.Context(), args...)
 			require.Equal(t, 0, r.code, r.stderr)
-			got := decode[report.Report](t, r.stdout).Fit
+			got := decode[result.Report](t, r.stdout).Fit
 			at := got.Preflight
 			require.InEpsilon(t, want.TrainNLL, float64(at.TrainNLL), 1e-6)
 			require.InEpsilon(t, want.GradientNorm, float64(at.GradientNorm), 1e-6)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/problem"
 )
 
@@ -41,7 +41,7 @@ func TestPredictCoverageSets(t *testing.T) {
 		for i, r := range rows {
 			require.NotNil(t, r.Set)
 			for _, label := range r.Set {
-				require.Contains(t, []report.Float{4, 9}, label)
+				require.Contains(t, []result.Float{4, 9}, label)
 			}
 			if slices.Contains(r.Set, r.Label) {
 				held++
@@ -60,7 +60,7 @@ func TestPredictCoverageSets(t *testing.T) {
 		require.InDelta(t, held/n, float64(c.Measured), 1e-15)
 		require.InDelta(t, size/n, float64(*c.Size), 1e-15)
 		require.Equal(t, empty, c.Empty)
-		require.Equal(t, report.Float(share), c.Share)
+		require.Equal(t, result.Float(share), c.Share)
 		require.Equal(t, 60, c.Scored)
 		require.Equal(t, "loo", c.From)
 		require.Zero(t, c.Unknown)
@@ -130,7 +130,7 @@ func TestPredictCoverageHeldOut(t *testing.T) {
 	// The score of rank ⌈.9 · 21⌉ = 19 lies between those of classes in and out.
 	least, most := math.Inf(1), math.Inf(-1)
 	for _, r := range rows {
-		for k, label := range []report.Float{4, 9} {
+		for k, label := range []result.Float{4, 9} {
 			// −log σ(−f) of the first class and −log σ(f) of the second
 			s := math.Log1p(math.Exp(float64(1-2*k) * float64(r.Mean[0])))
 			if slices.Contains(r.Set, label) {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/gp/kept"
@@ -59,37 +60,37 @@ of --html shows the evidence over the prior precision.`,
 
 type evidenceReport struct {
 	Schema         string             `json:"schema"`
-	AtTheta        report.Float       `json:"at_theta"`
-	LinearGaussian report.Float       `json:"linear_gaussian"`
-	Refit          report.Float       `json:"refit"`
-	HeldSites      report.Float       `json:"held_sites"`
-	LogLikelihood  report.Float       `json:"log_likelihood"`
-	Scatter        report.Float       `json:"scatter"`
-	LogDet         report.Float       `json:"log_det"`
-	PriorPrecision report.Float       `json:"prior_precision"`
-	NoiseVariance  report.Float       `json:"noise_variance"` // null where the likelihood has none
+	AtTheta        result.Float       `json:"at_theta"`
+	LinearGaussian result.Float       `json:"linear_gaussian"`
+	Refit          result.Float       `json:"refit"`
+	HeldSites      result.Float       `json:"held_sites"`
+	LogLikelihood  result.Float       `json:"log_likelihood"`
+	Scatter        result.Float       `json:"scatter"`
+	LogDet         result.Float       `json:"log_det"`
+	PriorPrecision result.Float       `json:"prior_precision"`
+	NoiseVariance  result.Float       `json:"noise_variance"` // null where the likelihood has none
 	Method         string             `json:"method"`
 	Bound          string             `json:"bound"` // of at_theta
 	Warnings       linearize.Warnings `json:"warnings"`
 
 	PriorPrecisionOrigin string                `json:"prior_precision_origin"`
-	Prior                *report.Prior         `json:"prior,omitempty"` // nil where PriorPrecision is that of all parameters
+	Prior                *result.Prior         `json:"prior,omitempty"` // nil where PriorPrecision is that of all parameters
 	NoiseVarianceOrigin  string                `json:"noise_variance_origin,omitempty"`
-	Preprocessing        *report.Preprocessing `json:"preprocessing"`
-	Grouped              *report.Grouped       `json:"grouped,omitempty"`
-	Preflight            *report.Preflight     `json:"preflight"`
+	Preprocessing        *result.Preprocessing `json:"preprocessing"`
+	Grouped              *result.Grouped       `json:"grouped,omitempty"`
+	Preflight            *result.Preflight     `json:"preflight"`
 
-	Gradient   report.EvidenceGradient `json:"gradient"`
-	Groups     []report.EvidenceGroup  `json:"groups"`
+	Gradient   result.EvidenceGradient `json:"gradient"`
+	Groups     []result.EvidenceGroup  `json:"groups"`
 	Normalized []string                `json:"normalized_layers"`
-	Optimum    *report.EvidenceOptimum `json:"optimum,omitempty"` // of --optimize
+	Optimum    *result.EvidenceOptimum `json:"optimum,omitempty"` // of --optimize
 
 	// Never above the exact ones, of nystrom.
-	AtThetaLower        *report.Float `json:"at_theta_lower,omitempty"`
-	LinearGaussianLower *report.Float `json:"linear_gaussian_lower,omitempty"`
-	SE                  *report.Float `json:"standard_error,omitempty"` // of cg
+	AtThetaLower        *result.Float `json:"at_theta_lower,omitempty"`
+	LinearGaussianLower *result.Float `json:"linear_gaussian_lower,omitempty"`
+	SE                  *result.Float `json:"standard_error,omitempty"` // of cg
 
-	Certificate *report.Certificate `json:"certificate,omitempty"` // of kept
+	Certificate *result.Certificate `json:"certificate,omitempty"` // of kept
 }
 
 func (s *evidenceVerb) run(ctx context.Context, c *console.Console) error {
@@ -115,8 +116,8 @@ func (s *evidenceVerb) run(ctx context.Context, c *console.Console) error {
 		return err
 	}
 	at := q.Evidence
-	r := &evidenceReport{Schema: "funcgp/evidence/1", AtTheta: report.Float(at.Value), LogLikelihood: report.Float(at.LogLik), Scatter: report.Float(at.Scatter), LogDet: report.Float(at.LogDet),
-		NoiseVariance: report.Undefined(), Method: q.How.Name, Bound: at.Bound.String()}
+	r := &evidenceReport{Schema: "funcgp/evidence/1", AtTheta: result.Float(at.Value), LogLikelihood: result.Float(at.LogLik), Scatter: result.Float(at.Scatter), LogDet: result.Float(at.LogDet),
+		NoiseVariance: result.Undefined(), Method: q.How.Name, Bound: at.Bound.String()}
 	if err := s.others(ctx, c, p, q, r); err != nil {
 		return err
 	}
@@ -133,7 +134,7 @@ func (s *evidenceVerb) run(ctx context.Context, c *console.Console) error {
 	r.PriorPrecision, r.Prior = f.PriorPrecision, f.Prior
 	r.PriorPrecisionOrigin, r.NoiseVarianceOrigin, r.Preprocessing, r.Preflight, r.Grouped = f.PriorPrecisionOrigin, f.NoiseVarianceOrigin, f.Preprocessing, f.Preflight, f.Grouped
 	if p.Task.Noise > 0 {
-		r.NoiseVariance = report.Float(p.Task.Noise)
+		r.NoiseVariance = result.Float(p.Task.Noise)
 	}
 	if err := s.write(ctx, c, p, q, r, found, f); err != nil {
 		return err
@@ -141,13 +142,13 @@ func (s *evidenceVerb) run(ctx context.Context, c *console.Console) error {
 	if c.JSON {
 		return json.NewEncoder(c.Out).Encode(r)
 	}
-	if err := inference.AlarmsText(c.Out, &f); err != nil {
+	if err := console.AlarmsText(c.Out, &f); err != nil {
 		return err
 	}
 	if err := r.text(c.Out); err != nil {
 		return err
 	}
-	return inference.WarningsText(c.Out, &f)
+	return console.WarningsText(c.Out, &f)
 }
 
 // others fills in the other evidences: that of the linear-Gaussian model at θ*, and
@@ -155,7 +156,7 @@ func (s *evidenceVerb) run(ctx context.Context, c *console.Console) error {
 func (s *evidenceVerb) others(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, r *evidenceReport) error {
 	switch dual := q.Dual.(type) {
 	case *gp.Exact:
-		r.LinearGaussian = report.Float(dual.EvidenceLinearGaussian().Value)
+		r.LinearGaussian = result.Float(dual.EvidenceLinearGaussian().Value)
 		refit, err := dual.Refit(ctx, p.Examples.Y, p.Task.Likelihood)
 		if err != nil {
 			return err
@@ -164,7 +165,7 @@ func (s *evidenceVerb) others(ctx context.Context, c *console.Console, p *proble
 		r.atMode(refit.EvidenceRefit(), q.Evidence)
 		return nil
 	case *sparse.Posterior:
-		r.LinearGaussian = report.Float(dual.EvidenceLinearGaussian().Value)
+		r.LinearGaussian = result.Float(dual.EvidenceLinearGaussian().Value)
 		if q.How.Name == "nystrom" {
 			r.AtThetaLower, r.LinearGaussianLower = problem.Number(dual.EvidenceAtThetaLowerBound(q.Evidence.Scatter).Value), problem.Number(dual.EvidenceLowerBound().Value)
 		}
@@ -173,9 +174,9 @@ func (s *evidenceVerb) others(ctx context.Context, c *console.Console, p *proble
 		if err != nil {
 			return err
 		}
-		r.LinearGaussian, r.SE = report.Float(lg.Value), problem.Number(lg.StdErr)
+		r.LinearGaussian, r.SE = result.Float(lg.Value), problem.Number(lg.StdErr)
 	case *kept.Posterior:
-		r.LinearGaussian, r.Certificate = report.Undefined(), q.Report(p, nil).Certificate
+		r.LinearGaussian, r.Certificate = result.Undefined(), q.Report(p, nil).Certificate
 	}
 	refit, err := inference.Fit(ctx, c.Job, p, s.posterior.AtStated(), inference.Options{NoReport: true})
 	if err != nil {
@@ -188,15 +189,15 @@ func (s *evidenceVerb) others(ctx context.Context, c *console.Console, p *proble
 // atMode fills in the evidences at the optimum of the linearized model, of which one has
 // the log determinant at θ*.
 func (r *evidenceReport) atMode(refit, theta gp.Evidence) {
-	r.Refit = report.Float(refit.Value)
-	r.HeldSites = report.Float(gp.NewEvidence(refit.LogLik, refit.Scatter, theta.LogDet).Value)
+	r.Refit = result.Float(refit.Value)
+	r.HeldSites = result.Float(gp.NewEvidence(refit.LogLik, refit.Scatter, theta.LogDet).Value)
 }
 
 func (r *evidenceReport) text(stdout io.Writer) error {
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	for _, row := range []struct {
 		name string
-		v    report.Float
+		v    result.Float
 	}{{"log evidence at θ*", r.AtTheta}, {"  log likelihood", r.LogLikelihood}, {"  scatter", r.Scatter}, {"  log det B", r.LogDet},
 		{"log evidence, linear-Gaussian", r.LinearGaussian}, {"log evidence, refit", r.Refit}, {"log evidence, refit, sites held", r.HeldSites}} {
 		if !math.IsNaN(float64(row.v)) {
@@ -204,13 +205,13 @@ func (r *evidenceReport) text(stdout io.Writer) error {
 		}
 	}
 	if r.Prior != nil {
-		fmt.Fprintf(w, "prior variances\t%s\n", job.OneLine(r.Prior.String()))
+		fmt.Fprintf(w, "prior variances\t%s\n", job.OneLine(report.PriorText(r.Prior)))
 	} else {
 		fmt.Fprintf(w, "prior precision\t%.6g\n", float64(r.PriorPrecision))
 	}
 	for _, row := range []struct {
 		name string
-		v    *report.Float
+		v    *result.Float
 	}{{"lower bound of that at θ*", r.AtThetaLower}, {"lower bound, linear-Gaussian", r.LinearGaussianLower}, {"standard error", r.SE}} {
 		if row.v != nil {
 			fmt.Fprintf(w, "%s\t%.6g\n", row.name, float64(*row.v))
@@ -218,7 +219,7 @@ func (r *evidenceReport) text(stdout io.Writer) error {
 	}
 	if k := r.Certificate; k != nil && k.Dropped > 0 {
 		// The evidences have log det B of the kept rows.
-		of := func(logDet report.Float) float64 { return float64(r.AtTheta) - float64(logDet-r.LogDet)/2 }
+		of := func(logDet result.Float) float64 { return float64(r.AtTheta) - float64(logDet-r.LogDet)/2 }
 		fmt.Fprintf(w, "that at θ* of all rows\t%.6g to %.6g\n", of(k.LogDet[1]), of(k.LogDet[0]))
 	}
 	if r.NoiseVariance.Finite() {

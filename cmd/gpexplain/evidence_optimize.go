@@ -13,6 +13,7 @@ import (
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp/evidence"
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/console"
@@ -138,7 +139,7 @@ func (o *optimizeFlags) groups(p *problem.Problem, q *inference.Posterior, norma
 }
 
 // priorFile makes the prior that was found a file.
-func (f *foundPrior) priorFile(p *problem.Problem, o *report.EvidenceOptimum) error {
+func (f *foundPrior) priorFile(p *problem.Problem, o *result.EvidenceOptimum) error {
 	kind, scale := problem.PriorIsotropic, []float64(nil)
 	if len(f.groups) > 1 {
 		kind = problem.PriorGroups
@@ -169,15 +170,15 @@ func (f *foundPrior) priorFile(p *problem.Problem, o *report.EvidenceOptimum) er
 }
 
 // write writes the prior and the page.
-func (s *evidenceVerb) write(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, r *evidenceReport, found *foundPrior, fit report.Fit) error {
+func (s *evidenceVerb) write(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, r *evidenceReport, found *foundPrior, fit result.Fit) error {
 	if s.optimize.html != "" {
 		page := &report.EvidencePage{Fit: fit, Groups: r.Groups, Optimum: r.Optimum, Normalized: r.Normalized, Several: p.Task.Prior != nil,
-			Values: report.EvidenceValues{AtTheta: r.AtTheta, LinearGaussian: r.LinearGaussian, Refit: r.Refit, HeldSites: r.HeldSites}, At: report.Float(q.Precision()),
+			Values: result.EvidenceValues{AtTheta: r.AtTheta, LinearGaussian: r.LinearGaussian, Refit: r.Refit, HeldSites: r.HeldSites}, At: result.Float(q.Precision()),
 			Model: p.Model.Name, Data: p.Examples.Data.Source, Command: job.CommandLine(c.Args)}
 		study := inference.NewEvidenceStudy(c.Job, p, q, problem.OneGroup(p.Model.Net, 1), true)
 		var err error
 		if found != nil {
-			page.At, page.Several = report.Float(found.precision), len(found.groups) > 1 || page.Several
+			page.At, page.Several = result.Float(found.precision), len(found.groups) > 1 || page.Several
 			if page.Curve, page.Values, err = study.Curve(ctx, found.prior, found.result.Likelihood, found.precision); err != nil {
 				return err
 			}
@@ -212,7 +213,7 @@ func inverse(v float64) string {
 const mostGroups = 40
 
 // optimumText prints what was found.
-func optimumText(stdout io.Writer, o *report.EvidenceOptimum) error {
+func optimumText(stdout io.Writer, o *result.EvidenceOptimum) error {
 	fmt.Fprintf(stdout, "\nlog evidence (%s) %.6g at the optimum, %.6g at the start, after %d steps and %d evaluations\n", o.Form, float64(o.Best.LogEvidence), float64(o.Start.LogEvidence), o.Iterations, len(o.Trajectory))
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	what := "variance"

@@ -11,14 +11,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 )
 
 // of returns one number of each group.
-func of(groups []report.EvidenceGroup, value func(g *report.EvidenceGroup) report.Float) []float64 {
+func of(groups []result.EvidenceGroup, value func(g *result.EvidenceGroup) result.Float) []float64 {
 	var out []float64
 	for i := range groups {
 		out = append(out, float64(value(&groups[i])))
@@ -42,13 +42,13 @@ func TestEvidenceGradient(t *testing.T) {
 			require.Empty(t, r.Normalized)
 			for _, c := range []struct {
 				by, all string
-				of      func(v *report.EvidenceValues) report.Float
+				of      func(v *result.EvidenceValues) result.Float
 			}{
-				{"d_evidence_d_log_s", "d_evidence_d_log_factor", func(v *report.EvidenceValues) report.Float { return v.AtTheta }},
-				{"d_linear_d_log_s", "d_linear_d_log_factor", func(v *report.EvidenceValues) report.Float { return v.LinearGaussian }},
-				{"d_refit_d_log_s", "d_refit_d_log_factor", func(v *report.EvidenceValues) report.Float { return v.Refit }},
+				{"d_evidence_d_log_s", "d_evidence_d_log_factor", func(v *result.EvidenceValues) result.Float { return v.AtTheta }},
+				{"d_linear_d_log_s", "d_linear_d_log_factor", func(v *result.EvidenceValues) result.Float { return v.LinearGaussian }},
+				{"d_refit_d_log_s", "d_refit_d_log_factor", func(v *result.EvidenceValues) result.Float { return v.Refit }},
 			} {
-				got := of(r.Groups, func(g *report.EvidenceGroup) report.Float { return c.of(&g.Gradient) })
+				got := of(r.Groups, func(g *result.EvidenceGroup) result.Float { return c.of(&g.Gradient) })
 				if method == "cg" || method != "exact" && c.by == "d_refit_d_log_s" {
 					require.NotContains(t, got, func(v float64) bool { return !math.IsNaN(v) })
 					require.False(t, c.of(&r.Gradient.EvidenceValues).Finite())
@@ -61,7 +61,7 @@ func TestEvidenceGradient(t *testing.T) {
 				closeTo(t, got, want.Floats(c.by), tolerance, name+" "+method+" "+c.by)
 				require.InDelta(t, want.Scalar(c.all), float64(c.of(&r.Gradient.EvidenceValues)), tolerance*math.Max(1, math.Abs(sum(want.Floats(c.by)))+10), name+" "+c.all)
 			}
-			held := of(r.Groups, func(g *report.EvidenceGroup) report.Float { return g.Gradient.HeldSites })
+			held := of(r.Groups, func(g *result.EvidenceGroup) result.Float { return g.Gradient.HeldSites })
 			if method != "exact" {
 				require.NotContains(t, held, func(v float64) bool { return !math.IsNaN(v) })
 			} else {

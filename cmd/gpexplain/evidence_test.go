@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 func TestEvidence(t *testing.T) {
@@ -17,7 +17,7 @@ func TestEvidence(t *testing.T) {
 		requireSchema(t, "evidence", text)
 		r := decode[evidenceReport](t, text)
 		for _, x := range []struct {
-			got  report.Float
+			got  result.Float
 			want string
 		}{
 			{r.AtTheta, "log_evidence"}, {r.LinearGaussian, "log_evidence_linear_gaussian"}, {r.Refit, "refit_log_evidence"},
@@ -69,7 +69,7 @@ func TestEvidenceByMethod(t *testing.T) {
 			if r.SE != nil {
 				se = float64(*r.SE)
 			}
-			got := map[string]report.Float{"log_evidence": r.AtTheta, "log_evidence_linear_gaussian": r.LinearGaussian, "refit_log_evidence": r.Refit}
+			got := map[string]result.Float{"log_evidence": r.AtTheta, "log_evidence_linear_gaussian": r.LinearGaussian, "refit_log_evidence": r.Refit}
 			for what, v := range got {
 				want := ref.Scalar(what)
 				require.InDelta(t, want, float64(v), 1e-7*max(1, math.Abs(want))+5*se, name+" "+method+" "+what)

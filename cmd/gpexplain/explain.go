@@ -13,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/atomicfile"
@@ -201,7 +202,7 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 	if err := other.fit(ctx, c, p, q); err != nil {
 		return err
 	}
-	return s.writeAll(ctx, c, []*problem.Problem{p}, rows, func(i int, x *explained) (*report.Report, error) {
+	return s.writeAll(ctx, c, []*problem.Problem{p}, rows, func(i int, x *explained) (*result.Report, error) {
 		r, err := s.report(ctx, c, p, q, by, other, x, asked)
 		if err == nil {
 			r.Attribution = says
@@ -211,7 +212,7 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 }
 
 // writeAll shows the report of each row in every form that was asked for.
-func (s *explainVerb) writeAll(ctx context.Context, c *console.Console, list []*problem.Problem, rows *problem.Asked, of func(i int, x *explained) (*report.Report, error)) error {
+func (s *explainVerb) writeAll(ctx context.Context, c *console.Console, list []*problem.Problem, rows *problem.Asked, of func(i int, x *explained) (*result.Report, error)) error {
 	p := list[0]
 	about, err := s.about(ctx, list)
 	if err != nil {
@@ -272,15 +273,15 @@ func (s *explainVerb) about(ctx context.Context, list []*problem.Problem) (a abo
 type explained struct {
 	names   problem.RowNames
 	x       *mat.Dense // 1×D
-	input   report.Input
-	picture report.Picture
+	input   result.Input
+	picture result.Picture
 
 	interval []float64 // where 95 % of new observations lie, set by report; nil for classes
 }
 
 // explainedRow is row i of those asked for.
 func explainedRow(ctx context.Context, p *problem.Problem, rows *problem.Asked, i int) (*explained, error) {
-	e, label := p.Examples, report.Float(problem.Label(rows.Subset, i))
+	e, label := p.Examples, result.Float(problem.Label(rows.Subset, i))
 	inputs, err := e.Inputs(ctx, rows.Subset, i, i+1)
 	if err != nil {
 		return nil, err
@@ -290,7 +291,7 @@ func explainedRow(ctx context.Context, p *problem.Problem, rows *problem.Asked, 
 		return nil, err
 	}
 	x := &explained{names: problem.NamesOf(rows.Subset, i, i+1), x: inputs, picture: shown,
-		input: report.Input{Split: rows.Set.Part, Index: report.Index(rows.Rows[i]), Label: label, LabelName: p.LabelName(rows.Subset, i), ID: problem.IDOf(rows.Subset, i), File: rows.File, Targets: severalOf(rows.Subset, i)}}
+		input: result.Input{Split: rows.Set.Part, Index: result.Index(rows.Rows[i]), Label: label, LabelName: p.LabelName(rows.Subset, i), ID: problem.IDOf(rows.Subset, i), File: rows.File, Targets: severalOf(rows.Subset, i)}}
 	if rows.File != "" && rows.Len() == 1 {
 		x.names, x.input.Index, x.input.Notes = problem.NamesOfFile(rows.File), -1, rows.Notes
 	}
@@ -299,7 +300,7 @@ func explainedRow(ctx context.Context, p *problem.Problem, rows *problem.Asked, 
 
 // report predicts the example by q and explains the prediction by the terms of another
 // posterior, which may be q.
-func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem.Problem, q, by *inference.Posterior, other *changedData, x *explained, asked *explain.Target) (*report.Report, error) {
+func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem.Problem, q, by *inference.Posterior, other *changedData, x *explained, asked *explain.Target) (*result.Report, error) {
 	batch, err := p.Model.Net.Linearize(ctx, x.x)
 	if err != nil {
 		return nil, x.names.ExplainError(err)
@@ -324,7 +325,7 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 	if err != nil {
 		return nil, x.names.ExplainError(err)
 	}
-	r := &report.Report{Input: x.input, Classes: classNames(p), Meanings: s.meanings(p), Fit: q.Report(p, c.Warnings)}
+	r := &result.Report{Input: x.input, Classes: classNames(p), Meanings: s.meanings(p), Fit: q.Report(p, c.Warnings)}
 	r.Prediction = q.Prediction(p.Task, pred, 0)
 	for _, one := range list {
 		one.Remainder = one.Target.Of(pred.Mean.RawRowView(0)) - one.PriorMean - one.Sum
@@ -361,7 +362,7 @@ func (s *explainVerb) explanations(ctx context.Context, by *inference.Posterior,
 
 // write shows the report of row i in every form that was asked for; that on
 // standard output last, so that its timings cover the rest.
-func (s *explainVerb) write(ctx context.Context, c *console.Console, p *problem.Problem, a about, rows *problem.Asked, i int, x *explained, r *report.Report) error {
+func (s *explainVerb) write(ctx context.Context, c *console.Console, p *problem.Problem, a about, rows *problem.Asked, i int, x *explained, r *result.Report) error {
 	e := p.Examples
 	grey, unread := e.Grey(ctx)
 	page := &report.Page{Report: r, Terms: s.kernel, Test: x.picture, Train: e.Pictures(ctx, e.Train, &unread), Quantity: p.Task.Quantity(e.Data.Target), Invert: grey,
@@ -384,7 +385,7 @@ func (s *explainVerb) write(ctx context.Context, c *console.Console, p *problem.
 	if c.JSON {
 		return r.WriteJSON(c.Out)
 	}
-	inference.NoteTuning(c.Job, &r.Fit)
+	console.NoteTuning(c.Job, &r.Fit)
 	return page.WriteText(c.Out, c.Out.Columns())
 }
 

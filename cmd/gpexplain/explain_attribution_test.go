@@ -10,14 +10,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
 // requireTermsAt checks that an explanation closes, that its terms are those of a fit at this
 // precision, and its prediction that without --attribution-precision.
-func requireTermsAt(t *testing.T, got report.Report, precision float64, args ...string) {
+func requireTermsAt(t *testing.T, got result.Report, precision float64, args ...string) {
 	t.Helper()
 	require.InEpsilon(t, precision, float64(got.Attribution.Precision), 1e-9)
 	o, sum := got.Outputs[0], 0.0
@@ -27,14 +27,14 @@ func requireTermsAt(t *testing.T, got report.Report, precision float64, args ...
 	require.Len(t, o.Contributions, got.Fit.Examples)
 	require.InDelta(t, float64(o.Network), float64(o.PriorMean)+sum+float64(o.Remainder), 1e-8)
 	ordered := strings.Split(strings.Replace(strings.Join(args, "\n"), "--at\nstated\n", "", 1), "\n") // an order says the precision too
-	there := decode[report.Report](t, succeed(t, append(ordered, "--prior-precision", fmt.Sprint(float64(got.Attribution.Precision)))...))
+	there := decode[result.Report](t, succeed(t, append(ordered, "--prior-precision", fmt.Sprint(float64(got.Attribution.Precision)))...))
 	for i, x := range there.Outputs[0].Contributions {
 		y := o.Contributions[i]
 		require.Equal(t, x.Index, y.Index)
 		require.InDelta(t, float64(x.Value), float64(y.Value), 1e-6)
 		require.InDelta(t, float64(x.Removal), float64(y.Removal), 1e-6)
 	}
-	plain := decode[report.Report](t, succeed(t, args...))
+	plain := decode[result.Report](t, succeed(t, args...))
 	require.Equal(t, plain.Prediction, got.Prediction)
 	require.Equal(t, plain.Fit.PriorPrecision, got.Fit.PriorPrecision)
 	require.Equal(t, "prior", plain.Attribution.Rule)
@@ -44,10 +44,10 @@ func requireTermsAt(t *testing.T, got report.Report, precision float64, args ...
 // Every rule gives the precision of a plain computation, and the explanation still closes.
 func TestAttributionPrecision(t *testing.T) {
 	args := small("explain", "--quiet", "--json", "--top", "100")
-	explained := func(extra ...string) report.Report {
+	explained := func(extra ...string) result.Report {
 		text := succeed(t, append(args, extra...)...)
 		requireSchema(t, "explain", text)
-		return decode[report.Report](t, text)
+		return decode[result.Report](t, text)
 	}
 	chosen := map[string]float64{}
 	for _, rule := range []string{"loo", "evidence"} {
@@ -80,7 +80,7 @@ func TestAttributionPrecisionOfTraining(t *testing.T) {
 	train := []string{"train", "--quiet", "--arch", "mlp:784-3-1", "--data", "digits:400,20", "--classes", "4,9", "--optimizer", "sgd", "--lbfgs", "0", "--epochs", "3", "--batch", "10", "--train-count", "30", "--out"}
 	succeed(t, append(train, model, "--schedule", "constant", "--lr", "0.02", "--momentum", "0.5")...)
 	args := []string{"explain", "--quiet", "--json", "--at", "stated", "--top", "100", "--data", "digits:400,20", "--model", model}
-	got := decode[report.Report](t, succeed(t, append(args, "--attribution-precision", "training")...))
+	got := decode[result.Report](t, succeed(t, append(args, "--attribution-precision", "training")...))
 	length := 30 * 0.5 / (0.02 * 9) // three epochs of three steps
 	require.Equal(t, "training", got.Attribution.Rule)
 	requireTermsAt(t, got, 1/(1-math.Exp(-1/length)), args...)
@@ -99,12 +99,12 @@ func TestAttributionPrecisionOfTraining(t *testing.T) {
 	require.Contains(t, says, other+" does not say how it was trained by SGD; give training:RATE,MOMENTUM,STEPS")
 
 	// Of several networks each has its own.
-	both := decode[report.Report](t, succeed(t, append(args[:3:3], "--data", "digits:400,20", "--model", model+","+other, "--attribution-precision", "training:0.02,0.5,9", "--html", page)...))
+	both := decode[result.Report](t, succeed(t, append(args[:3:3], "--data", "digits:400,20", "--model", model+","+other, "--attribution-precision", "training:0.02,0.5,9", "--html", page)...))
 	require.Equal(t, got.Attribution.Precision, both.Attribution.Precision)
 	for k := range both.Networks.Models {
 		require.Equal(t, both.Attribution.Precision, both.Networks.Models[k].Attribution.Precision)
 	}
-	apart := decode[report.Report](t, succeed(t, append(args[:3:3], "--data", "digits:400,20", "--model", model+","+other, "--attribution-precision", "loo", "--html", page)...))
+	apart := decode[result.Report](t, succeed(t, append(args[:3:3], "--data", "digits:400,20", "--model", model+","+other, "--attribution-precision", "loo", "--html", page)...))
 	require.False(t, apart.Attribution.Precision.Finite(), "null")
 	require.Contains(t, read(t, page), "a prior precision of each network")
 }

@@ -12,7 +12,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/counterfactual"
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
@@ -97,7 +97,7 @@ type changedData struct {
 	flag      string
 	change    counterfactual.Change
 	posterior *counterfactual.Posterior
-	says      report.Changed // what is the same for every prediction
+	says      result.Changed // what is the same for every prediction
 
 	search *counterfactual.FlipOptions // nil but of --smallest-flip, which has a set for each prediction
 	model  *counterfactual.Model       // of the search
@@ -134,7 +134,7 @@ func (s *changeFlags) find(p *problem.Problem) (*changedData, error) {
 	if s.smallest {
 		return s.findSearch(p)
 	}
-	to := &changedData{flag: s.flag(), says: report.Changed{Rows: s.rows}}
+	to := &changedData{flag: s.flag(), says: result.Changed{Rows: s.rows}}
 	ch, flip := &to.change, s.flip != ""
 	if flip && p.Task.Classes == nil {
 		return nil, fmt.Errorf("--flip is for labels, but %s has the %s likelihood; use --without", p.Model.Name, p.Task.Likelihood.Name())
@@ -163,7 +163,7 @@ func (s *changeFlags) find(p *problem.Problem) (*changedData, error) {
 		}
 		left.Set(i, 0, float64(class))
 		ch.Relabel = append(ch.Relabel, counterfactual.Label{Row: i, Y: []float64{float64(class)}})
-		to.says.Labels = append(to.says.Labels, report.Float(p.Task.Classes[class]))
+		to.says.Labels = append(to.says.Labels, result.Float(p.Task.Classes[class]))
 		if names := p.Task.Names; names != nil {
 			to.says.LabelNames = append(to.says.LabelNames, names[class])
 		}
@@ -172,7 +172,7 @@ func (s *changeFlags) find(p *problem.Problem) (*changedData, error) {
 }
 
 // tell adds to a report what would be predicted for its row.
-func (to *changedData) tell(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, batch *linearize.Batch, r *report.Report) error {
+func (to *changedData) tell(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, batch *linearize.Batch, r *result.Report) error {
 	if to == nil {
 		return nil
 	}
@@ -192,14 +192,14 @@ func (to *changedData) tell(ctx context.Context, c *console.Console, p *problem.
 }
 
 // told fills in what another posterior predicts for a row.
-func told(ctx context.Context, p *problem.Problem, q *inference.Posterior, other *counterfactual.Posterior, batch *linearize.Batch, says report.Changed) (*report.Changed, error) {
+func told(ctx context.Context, p *problem.Problem, q *inference.Posterior, other *counterfactual.Posterior, batch *linearize.Batch, says result.Changed) (*result.Changed, error) {
 	pred, err := q.PredictBy(ctx, q.Changed(other), p.Task, batch, glm.DefaultLink(p.Task.Likelihood, p.Model.Outputs))
 	if err != nil {
 		return nil, err
 	}
-	says.Mean, says.Probability, says.Class = inference.RowOf(pred.Mean, 0), inference.RowOf(pred.Prob, 0), report.Undefined()
+	says.Mean, says.Probability, says.Class = inference.RowOf(pred.Mean, 0), inference.RowOf(pred.Prob, 0), result.Undefined()
 	if p.Task.Classes != nil {
-		says.Class = report.Float(p.Task.Classes[pred.Best(0)])
+		says.Class = result.Float(p.Task.Classes[pred.Best(0)])
 		says.ClassName = p.NameOf(says.Class)
 	}
 	return &says, nil
@@ -240,7 +240,7 @@ func (s *changeFlags) findSearch(p *problem.Problem) (*changedData, error) {
 
 // tellSmallest looks for the rows without which the class of a row is another, and adds
 // to its report what would be predicted then.
-func (to *changedData) tellSmallest(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, batch *linearize.Batch, r *report.Report) error {
+func (to *changedData) tellSmallest(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, batch *linearize.Batch, r *result.Report) error {
 	o := *to.search
 	var err error
 	if o.Shift, err = q.Shift(ctx, batch); err != nil {
@@ -249,8 +249,8 @@ func (to *changedData) tellSmallest(ctx context.Context, c *console.Console, p *
 	flip, err := to.model.SmallestFlip(ctx, batch, &o)
 	c.Clear()
 	if none := (*counterfactual.NoFlipError)(nil); errors.As(err, &none) {
-		r.SmallestFlip = &report.SmallestFlip{Changed: report.Changed{Rows: []int{}, Class: report.Undefined()}, Tried: none.Tried,
-			Left: none.Left, Margin: []report.Float{report.Float(none.Before), report.Float(none.After)}}
+		r.SmallestFlip = &result.SmallestFlip{Changed: result.Changed{Rows: []int{}, Class: result.Undefined()}, Tried: none.Tried,
+			Left: none.Left, Margin: []result.Float{result.Float(none.Before), result.Float(none.After)}}
 		return nil
 	}
 	if err != nil {
@@ -262,7 +262,7 @@ func (to *changedData) tellSmallest(ctx context.Context, c *console.Console, p *
 		return err
 	}
 	c.Warn(without.Warnings()...)
-	says := report.Changed{Rows: make([]int, len(flip.Rows))}
+	says := result.Changed{Rows: make([]int, len(flip.Rows))}
 	for i, at := range flip.Rows {
 		says.Rows[i] = p.Examples.Train.Rows[at]
 	}
@@ -271,6 +271,6 @@ func (to *changedData) tellSmallest(ctx context.Context, c *console.Console, p *
 	if err != nil {
 		return err
 	}
-	r.SmallestFlip = &report.SmallestFlip{Changed: *changed, Found: true, Confirmed: flip.Confirmed, Tried: flip.Tried, Left: len(flip.Rows)}
+	r.SmallestFlip = &result.SmallestFlip{Changed: *changed, Found: true, Confirmed: flip.Confirmed, Tried: flip.Tried, Left: len(flip.Rows)}
 	return nil
 }

@@ -10,12 +10,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 // trained returns the training rows of the small problem, and those of label 9.
 func trained(t *testing.T) (rows, nines []string) {
-	r := decode[report.Report](t, succeed(t, small("explain", "--json", "--top", "1000")...))
+	r := decode[result.Report](t, succeed(t, small("explain", "--json", "--top", "1000")...))
 	for _, c := range r.Outputs[0].Contributions {
 		rows = append(rows, fmt.Sprint(c.Index))
 		if c.Label == 9 {
@@ -29,7 +29,7 @@ func trained(t *testing.T) (rows, nines []string) {
 func TestExplainWithout(t *testing.T) {
 	rows, _ := trained(t)
 	out := []string{rows[0], rows[5]}
-	got := decode[report.Report](t, succeed(t, small("explain", "--json", "--refit", "--calibrate", "none", "--without", strings.Join(out, ","))...))
+	got := decode[result.Report](t, succeed(t, small("explain", "--json", "--refit", "--calibrate", "none", "--without", strings.Join(out, ","))...))
 	require.NotNil(t, got.Without)
 	require.Nil(t, got.Flip)
 
@@ -37,13 +37,13 @@ func TestExplainWithout(t *testing.T) {
 	stay := slices.DeleteFunc(slices.Clone(rows), func(r string) bool { return slices.Contains(out, r) })
 	slices.Sort(stay)
 	require.NoError(t, os.WriteFile(left, []byte(strings.Join(stay, "\n")+"\n"), 0o600))
-	want := decode[report.Report](t, succeed(t, "explain", "--json", "--refit", "--data", "digits:400,100", "--train-index", left, "--calibrate", "none"))
+	want := decode[result.Report](t, succeed(t, "explain", "--json", "--refit", "--data", "digits:400,100", "--train-index", left, "--calibrate", "none"))
 	require.InDelta(t, float64(want.Prediction.Mean[0]), float64(got.Without.Mean[0]), 1e-6)
 	for k, p := range want.Prediction.Probability {
 		require.InDelta(t, float64(p), float64(got.Without.Probability[k]), 1e-6)
 	}
 	require.EqualValues(t, 4, got.Without.Class)
-	few := decode[report.Report](t, succeed(t, small("explain", "--json", "--quiet", "--refit", "--calibrate", "none", "--method", "kept", "--without", strings.Join(out, ","))...))
+	few := decode[result.Report](t, succeed(t, small("explain", "--json", "--quiet", "--refit", "--calibrate", "none", "--method", "kept", "--without", strings.Join(out, ","))...))
 	require.InDelta(t, float64(got.Without.Mean[0]), float64(few.Without.Mean[0]), 1e-5)
 	require.Equal(t, fmt.Sprint(got.Without.Rows), "["+strings.Join(out, " ")+"]")
 }
@@ -53,9 +53,9 @@ func TestExplainWithout(t *testing.T) {
 func TestExplainFlip(t *testing.T) {
 	_, nines := trained(t)
 	args := []string{"--flip", nines[0] + "=4," + nines[1] + "=4"}
-	got := decode[report.Report](t, succeed(t, small("explain", append(args, "--json")...)...))
+	got := decode[result.Report](t, succeed(t, small("explain", append(args, "--json")...)...))
 	require.Nil(t, got.Without)
-	require.Equal(t, []report.Float{4, 4}, got.Flip.Labels)
+	require.Equal(t, []result.Float{4, 4}, got.Flip.Labels)
 	require.Less(t, float64(got.Flip.Mean[0]), float64(got.Prediction.Mean[0]), "more fours speak for 4")
 
 	page := filepath.Join(t.TempDir(), "page.html")
@@ -68,7 +68,7 @@ func TestExplainFlip(t *testing.T) {
 	// A saved posterior answers the same.
 	saved := filepath.Join(t.TempDir(), "a.gp")
 	succeed(t, small("fit", "--quiet", "-o", saved)...)
-	loaded := decode[report.Report](t, succeed(t, append([]string{"explain", "--json", "--data", "digits:400,100", "--posterior", saved}, args...)...))
+	loaded := decode[result.Report](t, succeed(t, append([]string{"explain", "--json", "--data", "digits:400,100", "--posterior", saved}, args...)...))
 	require.InDelta(t, float64(got.Flip.Mean[0]), float64(loaded.Flip.Mean[0]), 1e-6)
 }
 
@@ -109,7 +109,7 @@ func TestExplainOfARefitThatDidNotArrive(t *testing.T) {
 	}
 	r := gpexplain(t.Context(), args...)
 	require.Equal(t, 0, r.code, r.stderr)
-	warnings := decode[report.Report](t, r.stdout).Fit.Warnings
+	warnings := decode[result.Report](t, r.stdout).Fit.Warnings
 	require.NotEmpty(t, warnings)
 	for _, text := range warnings {
 		require.Equal(t, 1, strings.Count(r.stderr, "gpexplain: warning: "+text.Error()+"\n"), r.stderr)
@@ -122,7 +122,7 @@ func TestExplainWithoutOfARegression(t *testing.T) {
 	ref := openReference(t, "snelson")
 	text := ref.run(t, "explain", "--json", "--without", "3-5")
 	requireSchema(t, "explain", text)
-	got := decode[report.Report](t, text)
+	got := decode[result.Report](t, text)
 	require.Len(t, got.Without.Rows, 3)
 	require.Nil(t, got.Without.Probability)
 	require.False(t, got.Without.Class.Finite())

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -50,7 +50,7 @@ func (s *explainVerb) tabulate(c *console.Console, do func(table *termTable) err
 }
 
 // add writes the terms of a report.
-func (t *termTable) add(p *problem.Problem, r *report.Report) error {
+func (t *termTable) add(p *problem.Problem, r *result.Report) error {
 	if t == nil {
 		return nil
 	}
@@ -89,7 +89,7 @@ func (t *termTable) add(p *problem.Problem, r *report.Report) error {
 }
 
 // errorBars are the last columns of a line.
-func errorBars(v *report.Contribution) []string {
+func errorBars(v *result.Contribution) []string {
 	switch {
 	case v.Networks != nil:
 		n := v.Networks
@@ -101,7 +101,7 @@ func errorBars(v *report.Contribution) []string {
 }
 
 // number writes a number exactly, and what is undefined as nothing.
-func number(v report.Float) string {
+func number(v result.Float) string {
 	if !v.Finite() {
 		return ""
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 // Without the rows of --smallest-flip the class is another, as --without says too, and with
@@ -16,7 +16,7 @@ import (
 func TestExplainSmallestFlip(t *testing.T) {
 	text := succeed(t, small("explain", "--json", "--index", "6", "--smallest-flip")...)
 	requireSchema(t, "explain", text)
-	got := decode[report.Report](t, text)
+	got := decode[result.Report](t, text)
 	flip := got.SmallestFlip
 	require.True(t, flip.Found)
 	require.True(t, flip.Confirmed)
@@ -28,10 +28,10 @@ func TestExplainSmallestFlip(t *testing.T) {
 		if len(left) == 0 {
 			continue
 		}
-		put := decode[report.Report](t, succeed(t, small("explain", "--json", "--index", "6", "--without", strings.Join(left, ","))...))
+		put := decode[result.Report](t, succeed(t, small("explain", "--json", "--index", "6", "--without", strings.Join(left, ","))...))
 		require.Greater(t, float64(got.Prediction.Mean[0])*float64(put.Without.Mean[0]), 0., "row %s is not needed", rows[out])
 	}
-	same := decode[report.Report](t, succeed(t, small("explain", "--json", "--index", "6", "--without", strings.Join(rows, ","))...))
+	same := decode[result.Report](t, succeed(t, small("explain", "--json", "--index", "6", "--without", strings.Join(rows, ","))...))
 	require.InDelta(t, float64(same.Without.Mean[0]), float64(flip.Mean[0]), 1e-6)
 	require.Equal(t, same.Without.Class, flip.Class)
 
@@ -41,7 +41,7 @@ func TestExplainSmallestFlip(t *testing.T) {
 		require.Contains(t, words, say)
 		require.Contains(t, strings.ReplaceAll(read(t, page), "\u00a0", " "), say)
 	}
-	kept := decode[report.Report](t, succeed(t, small("explain", "--json", "--quiet", "--method", "kept", "--index", "6", "--smallest-flip")...))
+	kept := decode[result.Report](t, succeed(t, small("explain", "--json", "--quiet", "--method", "kept", "--index", "6", "--smallest-flip")...))
 	require.Equal(t, flip.Rows, kept.SmallestFlip.Rows)
 	require.False(t, kept.SmallestFlip.Confirmed)
 }
@@ -53,7 +53,7 @@ func TestExplainNoFlip(t *testing.T) {
 	found := map[bool]int{}
 	for line := range strings.Lines(succeed(t, append(args, "--json")...)) {
 		requireSchema(t, "explain", line)
-		flip := decode[report.Report](t, line).SmallestFlip
+		flip := decode[result.Report](t, line).SmallestFlip
 		found[flip.Found]++
 		if !flip.Found {
 			require.Empty(t, flip.Rows)

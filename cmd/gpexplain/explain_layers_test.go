@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 // Every term has an error bar whose square is what the example takes off the variance, and
@@ -17,8 +17,8 @@ import (
 func TestExplainByLayer(t *testing.T) {
 	text := succeed(t, small("explain", "--json", "--by-layer", "--top", "1000")...)
 	requireSchema(t, "explain", text)
-	got := decode[report.Report](t, text)
-	plain := decode[report.Report](t, succeed(t, small("explain", "--json", "--top", "1000")...))
+	got := decode[result.Report](t, text)
+	plain := decode[result.Report](t, succeed(t, small("explain", "--json", "--top", "1000")...))
 	for k, o := range got.Outputs {
 		require.Nil(t, plain.Outputs[k].Layers)
 		require.Greater(t, len(o.Layers), 1)
@@ -66,7 +66,7 @@ func TestExplainByLayer(t *testing.T) {
 	raw := succeed(t, small("explain", "--by-layer", "--terms", "raw")...)
 	require.NotContains(t, raw, "± sd")
 	require.Contains(t, raw, "\n  layer ")
-	kept := decode[report.Report](t, succeed(t, small("explain", "--json", "--by-layer", "--method", "kept")...))
+	kept := decode[result.Report](t, succeed(t, small("explain", "--json", "--by-layer", "--method", "kept")...))
 	require.InDelta(t, float64(got.Outputs[0].Layers[0].Sum), float64(kept.Outputs[0].Layers[0].Sum), 1e-4)
 }
 

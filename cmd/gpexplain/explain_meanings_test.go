@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 // Every output of explain says what a score is, its unit and its sign; the table has the
@@ -22,7 +22,7 @@ func TestExplainSaysWhatScoresAre(t *testing.T) {
 	table := filepath.Join(t.TempDir(), "terms.csv")
 	text := succeed(t, small("explain", "--json", "--by-layer", "--without", rows[0], "--csv", table)...)
 	requireSchema(t, "explain", text)
-	r := decode[report.Report](t, text)
+	r := decode[result.Report](t, text)
 	for _, score := range []string{"value", "raw", "removal", "similarity", "sd", "variance_reduction", "layers", "without"} {
 		require.NotEmpty(t, r.Meanings[score], score)
 	}
@@ -51,9 +51,9 @@ func TestExplainSaysWhatScoresAre(t *testing.T) {
 		require.Equal(t, []string{"", "", fmt.Sprint(*x.Distinguishable)}, line[12:])
 	}
 
-	flip := decode[report.Report](t, succeed(t, small("explain", "--json", "--flip", rows[0]+"=9")...))
+	flip := decode[result.Report](t, succeed(t, small("explain", "--json", "--flip", rows[0]+"=9")...))
 	require.NotEmpty(t, flip.Meanings["flip"])
-	smallest := decode[report.Report](t, succeed(t, small("explain", "--json", "--smallest-flip", "--flip-tries", "3")...))
+	smallest := decode[result.Report](t, succeed(t, small("explain", "--json", "--smallest-flip", "--flip-tries", "3")...))
 	require.NotEmpty(t, smallest.Meanings["smallest_flip"])
 
 	page := filepath.Join(t.TempDir(), "page.html")

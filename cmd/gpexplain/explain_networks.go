@@ -12,6 +12,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
@@ -36,8 +37,8 @@ func (s *explainVerb) checkSeveral(c *cobra.Command) error {
 
 // A member is one of several networks, with what it says of each row.
 type member struct {
-	result       report.NetworkResult // but for the prediction
-	predictions  []report.Prediction
+	result       result.NetworkResult // but for the prediction
+	predictions  []result.Prediction
 	explanations [][]explain.Explanation // by row and target
 }
 
@@ -95,7 +96,7 @@ func (s *explainVerb) runSeveral(ctx context.Context, c *console.Console) error 
 	}
 	c.Warnings = nil
 	c.Warn(said...)
-	return s.writeAll(ctx, c, list, rows, func(i int, x *explained) (*report.Report, error) {
+	return s.writeAll(ctx, c, list, rows, func(i int, x *explained) (*result.Report, error) {
 		r := s.meanReport(p, members, outputs.RawRowView(i), i)
 		r.Input = x.input
 		return r, c.EndPart(ctx, "predict")
@@ -208,7 +209,7 @@ func (s *explainVerb) member(ctx context.Context, c *console.Console, p *problem
 		}
 		one := q.Prediction(p.Task, pred, 0)
 		for j := range p.Model.Outputs {
-			one.LatentSD = append(one.LatentSD, report.Float(math.Sqrt(pred.Scaled.At(j, j))))
+			one.LatentSD = append(one.LatentSD, result.Float(math.Sqrt(pred.Scaled.At(j, j))))
 		}
 		ex, err := explain.New(by.Dual, by.Kernel, &explain.Options{Terms: s.kernel, Targets: targets[i], All: true, MaxMemory: p.Limits.Memory})
 		if err != nil {
@@ -224,15 +225,15 @@ func (s *explainVerb) member(ctx context.Context, c *console.Console, p *problem
 		}
 	}
 	c.Clear()
-	m.result = report.NetworkResult{Model: name, Fit: q.Report(p, c.Warnings), Attribution: says}
+	m.result = result.NetworkResult{Model: name, Fit: q.Report(p, c.Warnings), Attribution: says}
 	return m, nil
 }
 
 // meanReport is the report of row i on the mean output f.
-func (s *explainVerb) meanReport(p *problem.Problem, members []*member, f []float64, i int) *report.Report {
-	r := &report.Report{Classes: classNames(p), Meanings: s.meanings(p), Fit: members[0].result.Fit}
-	var results []report.NetworkResult
-	var predictions []*report.Prediction
+func (s *explainVerb) meanReport(p *problem.Problem, members []*member, f []float64, i int) *result.Report {
+	r := &result.Report{Classes: classNames(p), Meanings: s.meanings(p), Fit: members[0].result.Fit}
+	var results []result.NetworkResult
+	var predictions []*result.Prediction
 	r.Fit.Calibration, r.Fit.Warnings = nil, nil
 	for _, m := range members {
 		one, said := m.result, &m.predictions[i]
@@ -244,8 +245,8 @@ func (s *explainVerb) meanReport(p *problem.Problem, members []*member, f []floa
 			r.Fit.Warnings = append(r.Fit.Warnings, &w)
 		}
 	}
-	r.Networks = report.NewNetworks(results)
-	r.Attribution = report.AttributionOf(results)
+	r.Networks = result.NewNetworks(results)
+	r.Attribution = result.AttributionOf(results)
 	r.Prediction = meanPrediction(p, predictions, f)
 	names := p.TrainingRows()
 	o := &explain.Options{Terms: s.kernel, Top: s.top, Groups: names.Groups()}
@@ -268,50 +269,50 @@ func (s *explainVerb) meanReport(p *problem.Problem, members []*member, f []floa
 // meanPrediction is that of the mixture of the networks' posteriors: means of means and
 // probabilities, and variances within networks and between them. The class, and the
 // probability without uncertainty, are those of the mean output f.
-func meanPrediction(p *problem.Problem, list []*report.Prediction, f []float64) report.Prediction {
+func meanPrediction(p *problem.Problem, list []*result.Prediction, f []float64) result.Prediction {
 	row := mat.NewDense(1, len(f), slices.Clone(f))
-	r := report.Prediction{Class: p.Task.Class(f), ClassName: p.NameOf(p.Task.Class(f)), Novelty: &report.Novelty{}}
+	r := result.Prediction{Class: p.Task.Class(f), ClassName: p.NameOf(p.Task.Class(f)), Novelty: &result.Novelty{}}
 	// at is the mean over networks of a list of numbers.
-	at := func(of func(x *report.Prediction) []report.Float) []report.Float {
-		var out []report.Float
+	at := func(of func(x *result.Prediction) []result.Float) []result.Float {
+		var out []result.Float
 		for j := range of(list[0]) {
-			v, _ := over(list, func(x *report.Prediction) float64 { return float64(of(x)[j]) })
-			out = append(out, report.Float(v))
+			v, _ := over(list, func(x *result.Prediction) float64 { return float64(of(x)[j]) })
+			out = append(out, result.Float(v))
 		}
 		return out
 	}
 	// sd is √(mean of squares of sd + variance of mean over networks).
-	sd := func(mean, sd func(x *report.Prediction) []report.Float) []report.Float {
-		var out []report.Float
+	sd := func(mean, sd func(x *result.Prediction) []result.Float) []result.Float {
+		var out []result.Float
 		for j := range sd(list[0]) {
-			within, _ := over(list, func(x *report.Prediction) float64 { v := float64(sd(x)[j]); return v * v })
-			out = append(out, report.Float(math.Sqrt(within+between(list, func(x *report.Prediction) (a, b report.Float) { return mean(x)[j], mean(x)[j] }))))
+			within, _ := over(list, func(x *result.Prediction) float64 { v := float64(sd(x)[j]); return v * v })
+			out = append(out, result.Float(math.Sqrt(within+between(list, func(x *result.Prediction) (a, b result.Float) { return mean(x)[j], mean(x)[j] }))))
 		}
 		return out
 	}
-	mean := func(x *report.Prediction) []report.Float { return x.Mean }
-	probability := func(x *report.Prediction) []report.Float { return x.Probability }
+	mean := func(x *result.Prediction) []result.Float { return x.Mean }
+	probability := func(x *result.Prediction) []result.Float { return x.Probability }
 	r.Mean, r.Probability = at(mean), at(probability)
-	r.ProbabilitySD = sd(probability, func(x *report.Prediction) []report.Float { return x.ProbabilitySD })
-	r.LatentSD = sd(mean, func(x *report.Prediction) []report.Float { return x.LatentSD })
+	r.ProbabilitySD = sd(probability, func(x *result.Prediction) []result.Float { return x.ProbabilitySD })
+	r.LatentSD = sd(mean, func(x *result.Prediction) []result.Float { return x.LatentSD })
 	for j := range f {
-		var line []report.Float
+		var line []result.Float
 		for l := range f {
-			within, _ := over(list, func(x *report.Prediction) float64 { return float64(x.Covariance[j][l]) })
-			line = append(line, report.Float(within+between(list, func(x *report.Prediction) (a, b report.Float) { return x.Mean[j], x.Mean[l] })))
+			within, _ := over(list, func(x *result.Prediction) float64 { return float64(x.Covariance[j][l]) })
+			line = append(line, result.Float(within+between(list, func(x *result.Prediction) (a, b result.Float) { return x.Mean[j], x.Mean[l] })))
 		}
 		r.Covariance = append(r.Covariance, line)
 	}
-	response := func(x *report.Prediction) []report.Float { return x.ObservationMean }
+	response := func(x *result.Prediction) []result.Float { return x.ObservationMean }
 	r.ObservationMean = at(response)
-	r.ObservationSD = sd(response, func(x *report.Prediction) []report.Float { return x.ObservationSD })
-	r.FunctionSD = sd(mean, func(x *report.Prediction) []report.Float { return x.FunctionSD })
+	r.ObservationSD = sd(response, func(x *result.Prediction) []result.Float { return x.ObservationSD })
+	r.FunctionSD = sd(mean, func(x *result.Prediction) []result.Float { return x.FunctionSD })
 	for _, one := range []struct {
-		to *report.Float
-		of func(x *report.Novelty) report.Float
-	}{{&r.Novelty.Score, func(x *report.Novelty) report.Float { return x.Score }}, {&r.Novelty.Entropy, func(x *report.Novelty) report.Float { return x.Entropy }}, {&r.Novelty.MutualInformation, func(x *report.Novelty) report.Float { return x.MutualInformation }}, {&r.Novelty.Rank, func(x *report.Novelty) report.Float { return x.Rank }}} {
-		v, _ := over(list, func(x *report.Prediction) float64 { return float64(one.of(x.Novelty)) })
-		*one.to = report.Float(v)
+		to *result.Float
+		of func(x *result.Novelty) result.Float
+	}{{&r.Novelty.Score, func(x *result.Novelty) result.Float { return x.Score }}, {&r.Novelty.Entropy, func(x *result.Novelty) result.Float { return x.Entropy }}, {&r.Novelty.MutualInformation, func(x *result.Novelty) result.Float { return x.MutualInformation }}, {&r.Novelty.Rank, func(x *result.Novelty) result.Float { return x.Rank }}} {
+		v, _ := over(list, func(x *result.Prediction) float64 { return float64(one.of(x.Novelty)) })
+		*one.to = result.Float(v)
 	}
 	if p.Task.Classes != nil {
 		r.MAPProbability = inference.ByNetwork(p.Task, row)
@@ -320,10 +321,10 @@ func meanPrediction(p *problem.Problem, list []*report.Prediction, f []float64) 
 }
 
 // between is the covariance of two numbers over networks, of which it takes all that there are.
-func between(list []*report.Prediction, of func(x *report.Prediction) (a, b report.Float)) float64 {
-	meanA, _ := over(list, func(x *report.Prediction) float64 { a, _ := of(x); return float64(a) })
-	meanB, _ := over(list, func(x *report.Prediction) float64 { _, b := of(x); return float64(b) })
-	v, _ := over(list, func(x *report.Prediction) float64 {
+func between(list []*result.Prediction, of func(x *result.Prediction) (a, b result.Float)) float64 {
+	meanA, _ := over(list, func(x *result.Prediction) float64 { a, _ := of(x); return float64(a) })
+	meanB, _ := over(list, func(x *result.Prediction) float64 { _, b := of(x); return float64(b) })
+	v, _ := over(list, func(x *result.Prediction) float64 {
 		a, b := of(x)
 		return (float64(a) - meanA) * (float64(b) - meanB)
 	})

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -53,23 +53,23 @@ func TestExplainNetworks(t *testing.T) {
 	models := nearby(t, 3)
 	text := succeed(t, small("explain", "--quiet", "--json", "--top", "1000", "--model", strings.Join(models, ","))...)
 	requireSchema(t, "explain", text)
-	got := decode[report.Report](t, text)
+	got := decode[result.Report](t, text)
 	require.Len(t, got.Networks.Models, 3)
 	require.Contains(t, got.Networks.Says, "mean over 3 networks. se is the standard error")
-	var each []report.Report
+	var each []result.Report
 	for k, model := range models {
-		one := decode[report.Report](t, succeed(t, small("explain", "--quiet", "--json", "--top", "1000", "--model", model)...))
+		one := decode[result.Report](t, succeed(t, small("explain", "--quiet", "--json", "--top", "1000", "--model", model)...))
 		each = append(each, one)
-		result := got.Networks.Models[k]
-		require.Equal(t, model, result.Model)
-		require.Equal(t, one.Prediction.Probability, result.Probability)
-		require.Equal(t, one.Prediction.Mean, result.Mean)
-		require.Equal(t, asJSON(t, one.Fit), asJSON(t, result.Fit))
+		its := got.Networks.Models[k]
+		require.Equal(t, model, its.Model)
+		require.Equal(t, one.Prediction.Probability, its.Probability)
+		require.Equal(t, one.Prediction.Mean, its.Mean)
+		require.Equal(t, asJSON(t, one.Fit), asJSON(t, its.Fit))
 		sum := got.Outputs[0].Networks.Each[k]
 		o := one.Outputs[0]
-		require.Equal(t, []report.Float{o.Network, o.PriorMean, o.ContributionSum, o.Remainder}, []report.Float{sum.Network, sum.PriorMean, sum.ContributionSum, sum.Remainder})
+		require.Equal(t, []result.Float{o.Network, o.PriorMean, o.ContributionSum, o.Remainder}, []result.Float{sum.Network, sum.PriorMean, sum.ContributionSum, sum.Remainder})
 	}
-	average := func(of func(r *report.Report) report.Float) (mean, sd float64) {
+	average := func(of func(r *result.Report) result.Float) (mean, sd float64) {
 		var v []float64
 		for k := range each {
 			v = append(v, float64(of(&each[k])))
@@ -84,7 +84,7 @@ func TestExplainNetworks(t *testing.T) {
 		if i > 0 {
 			require.GreaterOrEqual(t, math.Abs(float64(o.Contributions[i-1].Value)), math.Abs(float64(x.Value)))
 		}
-		of := func(r *report.Report) report.Contribution {
+		of := func(r *result.Report) result.Contribution {
 			for _, y := range r.Outputs[0].Contributions {
 				if y.Index == x.Index {
 					return y
@@ -93,11 +93,11 @@ func TestExplainNetworks(t *testing.T) {
 			panic("no such row")
 		}
 		for _, one := range []struct {
-			mean  report.Float
-			have  report.Spread
-			value func(r *report.Report) report.Float
-		}{{x.Value, x.Networks.Value, func(r *report.Report) report.Float { return of(r).Value }}, {x.Raw, x.Networks.Raw, func(r *report.Report) report.Float { return of(r).Raw }},
-			{x.Removal, x.Networks.Removal, func(r *report.Report) report.Float { return of(r).Removal }}} {
+			mean  result.Float
+			have  result.Spread
+			value func(r *result.Report) result.Float
+		}{{x.Value, x.Networks.Value, func(r *result.Report) result.Float { return of(r).Value }}, {x.Raw, x.Networks.Raw, func(r *result.Report) result.Float { return of(r).Raw }},
+			{x.Removal, x.Networks.Removal, func(r *result.Report) result.Float { return of(r).Removal }}} {
 			mean, sd := average(one.value)
 			require.InDelta(t, mean, float64(one.mean), 1e-9)
 			require.InDelta(t, sd, float64(one.have.SD), 1e-9)
@@ -107,13 +107,13 @@ func TestExplainNetworks(t *testing.T) {
 	}
 	require.InDelta(t, float64(o.Network), float64(o.PriorMean)+sum+float64(o.Remainder), 1e-8)
 	require.InDelta(t, float64(got.Prediction.Mean[0]), float64(o.Network), 1e-12)
-	mean, sd := average(func(r *report.Report) report.Float { return r.Outputs[0].Network })
+	mean, sd := average(func(r *result.Report) result.Float { return r.Outputs[0].Network })
 	require.InDelta(t, mean, float64(o.Network), 1e-12)
 	require.InDelta(t, sd, float64(o.Networks.Spread.Network.SD), 1e-12)
 	require.InDelta(t, sigmoid(mean), float64(got.Prediction.MAPProbability[1]), 1e-12, "of the mean output")
-	p, between := average(func(r *report.Report) report.Float { return r.Prediction.Probability[1] })
+	p, between := average(func(r *result.Report) result.Float { return r.Prediction.Probability[1] })
 	require.InDelta(t, p, float64(got.Prediction.Probability[1]), 1e-12)
-	within, _ := average(func(r *report.Report) report.Float {
+	within, _ := average(func(r *result.Report) result.Float {
 		return r.Prediction.ProbabilitySD[1] * r.Prediction.ProbabilitySD[1]
 	})
 	require.InDelta(t, math.Sqrt(within+between*between*2/3), float64(got.Prediction.ProbabilitySD[1]), 1e-12, "the variance of a mixture")
@@ -166,10 +166,10 @@ func TestExplainNetworksOfClasses(t *testing.T) {
 		models = append(models, writeNetwork(t, net, filepath.Join(dir, fmt.Sprintf("net%d.onnx", seed))))
 	}
 	args := []string{"explain", "--quiet", "--data", "digits:30,5", "--all", "--json", "--top", "30"}
-	var rows []report.Report
+	var rows []result.Report
 	for line := range strings.Lines(succeed(t, append(args, "--model", strings.Join(models, ","))...)) {
 		requireSchema(t, "explain", line)
-		rows = append(rows, decode[report.Report](t, line))
+		rows = append(rows, decode[result.Report](t, line))
 	}
 	require.Len(t, rows, 5)
 	for _, r := range rows {
@@ -199,8 +199,8 @@ func TestExplainNetworksSaved(t *testing.T) {
 		saved = append(saved, filepath.Join(dir, fmt.Sprintf("%d.gp", k)))
 		succeed(t, small("fit", "--quiet", "--model", model, "-o", saved[k])...)
 	}
-	want := decode[report.Report](t, succeed(t, small("explain", "--quiet", "--json", "--model", strings.Join(models, ","))...))
-	got := decode[report.Report](t, succeed(t, "explain", "--quiet", "--json", "--posterior", strings.Join(saved, ",")))
+	want := decode[result.Report](t, succeed(t, small("explain", "--quiet", "--json", "--model", strings.Join(models, ","))...))
+	got := decode[result.Report](t, succeed(t, "explain", "--quiet", "--json", "--posterior", strings.Join(saved, ",")))
 	require.Equal(t, want.Outputs, got.Outputs)
 	require.Equal(t, want.Prediction, got.Prediction)
 	require.Equal(t, saved[1], got.Networks.Models[1].Model)
@@ -261,5 +261,5 @@ func TestExplainNetworksRefused(t *testing.T) {
 	// A file whose name has a comma is one network.
 	comma := filepath.Join(dir, "a,b.onnx")
 	require.NoError(t, os.WriteFile(comma, []byte(read(t, models[0])), 0o600))
-	require.Nil(t, decode[report.Report](t, succeed(t, small("explain", "--quiet", "--json", "--model", comma)...)).Networks)
+	require.Nil(t, decode[result.Report](t, succeed(t, small("explain", "--quiet", "--json", "--model", comma)...)).Networks)
 }

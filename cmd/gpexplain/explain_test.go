@@ -10,13 +10,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 func TestExplainFields(t *testing.T) {
 	text := succeed(t, small("explain", "--json")...)
 	requireSchema(t, "explain", text)
-	r := decode[report.Report](t, text)
+	r := decode[result.Report](t, text)
 	require.Equal(t, "test", r.Input.Split)
 	require.EqualValues(t, 6, r.Input.Index, "the first test row that is a 4 or a 9")
 	require.EqualValues(t, 4, r.Input.Label)
@@ -35,7 +35,7 @@ func TestExplainFields(t *testing.T) {
 func TestExplainProbabilities(t *testing.T) {
 	model := untold(t)
 	for _, classes := range []string{"4,9", "9,4"} {
-		r := decode[report.Report](t, succeed(t, small("explain", "--model", model, "--json", "--classes", classes, "--index", "24", "--quiet")...))
+		r := decode[result.Report](t, succeed(t, small("explain", "--model", model, "--json", "--classes", classes, "--index", "24", "--quiet")...))
 		p, f := r.Prediction, float64(r.Outputs[0].Network)
 		require.Len(t, p.Probability, 2)
 		// g⁻¹(f) is the probability of the second class.
@@ -56,7 +56,7 @@ func TestExplainReference(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ref := openReference(t, name)
 			for _, row := range []int{0, 7} {
-				r := decode[report.Report](t, ref.run(t, "explain", "--json", "--refit", "--index", strconv.Itoa(row), "--top", strconv.Itoa(ref.n+5)))
+				r := decode[result.Report](t, ref.run(t, "explain", "--json", "--refit", "--index", strconv.Itoa(row), "--top", strconv.Itoa(ref.n+5)))
 				requireExplained(t, ref, r, row)
 				closeTo(t, floats(r.Prediction.Mean), ref.head("refit_mean_test", row), 1e-7, "mean")
 				require.InEpsilon(t, ref.Scalar("refit_log_evidence"), float64(r.Fit.LogEvidence), 1e-8)
@@ -72,7 +72,7 @@ func TestExplainReference(t *testing.T) {
 
 // single returns the explanations of single outputs. Where each class has an output,
 // the contrast of the predicted class with the next most probable follows them.
-func single(t *testing.T, r report.Report) []report.Output {
+func single(t *testing.T, r result.Report) []result.Output {
 	t.Helper()
 	c := r.Fit.Outputs
 	if c == 1 || r.Classes == nil {
@@ -91,10 +91,10 @@ func single(t *testing.T, r report.Report) []report.Output {
 		}
 	}
 	x, a, b := r.Outputs[c], r.Outputs[first], r.Outputs[second]
-	require.Equal(t, &report.Contrasted{Plus: first, Minus: second}, x.Contrast)
+	require.Equal(t, &result.Contrasted{Plus: first, Minus: second}, x.Contrast)
 	require.Equal(t, x.Network, a.Network-b.Network)
 	require.InDelta(t, float64(a.ContributionSum-b.ContributionSum), float64(x.ContributionSum), 1e-9*scale(a))
-	var sum report.Float
+	var sum result.Float
 	examples := 0
 	for _, s := range x.Subtotals {
 		sum, examples = sum+s.Positive+s.Negative, examples+s.Examples
@@ -105,12 +105,12 @@ func single(t *testing.T, r report.Report) []report.Output {
 }
 
 // requireExplained compares the list of all terms with the reference's.
-func requireExplained(t *testing.T, ref *reference, r report.Report, row int) {
+func requireExplained(t *testing.T, ref *reference, r result.Report, row int) {
 	t.Helper()
 	require.Len(t, single(t, r), ref.c)
 	for c, o := range single(t, r) {
 		require.Len(t, o.Contributions, ref.n, "--top above N prints all N")
-		require.True(t, slices.IsSortedFunc(o.Contributions, func(a, b report.Contribution) int {
+		require.True(t, slices.IsSortedFunc(o.Contributions, func(a, b result.Contribution) int {
 			return -compare(math.Abs(float64(a.Value)), math.Abs(float64(b.Value)))
 		}), "largest first")
 		value, raw, pseudo := make([]float64, ref.n), make([]float64, ref.n), make([]float64, ref.n*ref.c)
@@ -137,7 +137,7 @@ func requireExplained(t *testing.T, ref *reference, r report.Report, row int) {
 }
 
 // scale is the largest number in an output's sum.
-func scale(o report.Output) float64 {
+func scale(o result.Output) float64 {
 	return max(1, math.Abs(float64(o.Network)), math.Abs(float64(o.PriorMean)), math.Abs(float64(o.ContributionSum)))
 }
 
@@ -151,7 +151,7 @@ func compare(a, b float64) int {
 	return 0
 }
 
-func floats(v []report.Float) []float64 {
+func floats(v []result.Float) []float64 {
 	out := make([]float64, len(v))
 	for i, x := range v {
 		out[i] = float64(x)
@@ -163,7 +163,7 @@ func floats(v []report.Float) []float64 {
 func TestExplainWithoutRefit(t *testing.T) {
 	for _, name := range toys {
 		ref := openReference(t, name)
-		r := decode[report.Report](t, ref.run(t, "explain", "--json", "--index", "3", "--top", "1"))
+		r := decode[result.Report](t, ref.run(t, "explain", "--json", "--index", "3", "--top", "1"))
 		closeTo(t, floats(r.Prediction.Mean), ref.head("f_test", 3), 1e-10, name+" mean")
 		require.False(t, r.Fit.Refit)
 		require.InEpsilon(t, ref.Scalar("refit_log_evidence"), float64(r.Fit.LogEvidence), 1e-8)
@@ -178,15 +178,15 @@ func TestExplainWithoutRefit(t *testing.T) {
 
 // --terms chooses the order of the list and changes no number.
 func TestExplainRawTerms(t *testing.T) {
-	list := func(terms string) map[int]report.Contribution {
-		r := decode[report.Report](t, succeed(t, small("explain", "--json", "--top", "60", "--terms", terms)...))
-		key := func(x report.Contribution) float64 {
+	list := func(terms string) map[int]result.Contribution {
+		r := decode[result.Report](t, succeed(t, small("explain", "--json", "--top", "60", "--terms", terms)...))
+		key := func(x result.Contribution) float64 {
 			if terms == "raw" {
 				return math.Abs(float64(x.Raw))
 			}
 			return math.Abs(float64(x.Value))
 		}
-		all := map[int]report.Contribution{}
+		all := map[int]result.Contribution{}
 		for i, x := range r.Outputs[0].Contributions {
 			all[int(x.Index)] = x
 			if i > 0 {
@@ -201,15 +201,15 @@ func TestExplainRawTerms(t *testing.T) {
 func TestExplainContrast(t *testing.T) {
 	ref := openReference(t, "categorical")
 	text := ref.run(t, "explain", "--json", "--contrast", "3,1", "--top", "4")
-	r := decode[report.Report](t, text)
+	r := decode[result.Report](t, text)
 	require.Len(t, r.Outputs, 5, "every output, then the contrast")
 	o := r.Outputs[4]
 	require.Contains(t, text, `{"output":null,"contrast":{"plus":3,"minus":1},`)
 	require.InDelta(t, float64(r.Outputs[3].Network-r.Outputs[1].Network), float64(o.Network), 1e-12)
 	require.InDelta(t, float64(r.Outputs[3].ContributionSum-r.Outputs[1].ContributionSum), float64(o.ContributionSum), 1e-9)
 	// --classes relabels: outputs 0 to 3 stand for 3, 2, 1, 0.
-	r = decode[report.Report](t, ref.run(t, "explain", "--json", "--classes", "3,2,1,0", "--quiet", "--contrast", "3,1", "--top", "4"))
-	require.Equal(t, &report.Contrasted{Plus: 0, Minus: 2}, r.Outputs[4].Contrast)
+	r = decode[result.Report](t, ref.run(t, "explain", "--json", "--classes", "3,2,1,0", "--quiet", "--contrast", "3,1", "--top", "4"))
+	require.Equal(t, &result.Contrasted{Plus: 0, Minus: 2}, r.Outputs[4].Contrast)
 
 	text = ref.run(t, "explain", "--contrast", "3,1")
 	require.Contains(t, text, "Why 3 rather than 1")
@@ -248,10 +248,10 @@ func TestExplainWorkers(t *testing.T) {
 
 // The parts sum to the total; DESIGN allows 5 %.
 func TestTimings(t *testing.T) {
-	x := decode[report.Report](t, succeed(t, small("explain", "--json")...)).Timings
+	x := decode[result.Report](t, succeed(t, small("explain", "--json")...)).Timings
 	parts := x.Load + x.Linearize + x.Kernel + x.Factorize + x.Predict + x.Write
 	require.InEpsilon(t, float64(x.Total), float64(parts), 1e-6)
-	for _, part := range []report.Float{x.Load, x.Linearize, x.Kernel, x.Factorize, x.Predict, x.Write} {
+	for _, part := range []result.Float{x.Load, x.Linearize, x.Kernel, x.Factorize, x.Predict, x.Write} {
 		require.GreaterOrEqual(t, float64(part), 0.0)
 	}
 }

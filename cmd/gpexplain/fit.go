@@ -12,6 +12,7 @@ import (
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
@@ -122,9 +123,9 @@ type fitReport struct {
 	Schema  string         `json:"schema"`
 	File    string         `json:"file"`
 	Bytes   int64          `json:"bytes"`
-	Trials  []report.Trial `json:"trials,omitempty"` // of --tune-prior
-	Fit     report.Fit     `json:"fit"`
-	Timings report.Timings `json:"timings"`
+	Trials  []result.Trial `json:"trials,omitempty"` // of --tune-prior
+	Fit     result.Fit     `json:"fit"`
+	Timings result.Timings `json:"timings"`
 }
 
 func (s *fitVerb) run(ctx context.Context, c *console.Console) error {
@@ -191,23 +192,23 @@ func regularSize(path string) int64 {
 // text prints the report.
 func (r *fitReport) text(out io.Writer, q *inference.Posterior) error {
 	f := &r.Fit
-	if err := inference.AlarmsText(out, f); err != nil {
+	if err := console.AlarmsText(out, f); err != nil {
 		return err
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "posterior\t%s, of %d training rows, %d outputs, %d parameters\n", inference.MethodNames[f.Method], f.Examples, f.Outputs, f.Parameters)
+	fmt.Fprintf(w, "posterior\t%s, of %d training rows, %d outputs, %d parameters\n", console.MethodNames[f.Method], f.Examples, f.Outputs, f.Parameters)
 	if f.Prior != nil {
-		fmt.Fprintf(w, "prior variances\t%s\n", job.OneLine(f.Prior.String()))
+		fmt.Fprintf(w, "prior variances\t%s\n", job.OneLine(report.PriorText(f.Prior)))
 	}
 	switch {
 	case f.Tuning != nil:
-		fmt.Fprintf(w, "prior precision\t%s\n", inference.TuningText(f))
+		fmt.Fprintf(w, "prior precision\t%s\n", console.TuningText(f))
 	case f.Prior == nil:
 		fmt.Fprintf(w, "prior precision\t%.4g\n", float64(f.PriorPrecision))
 	}
 	fmt.Fprintf(w, "log evidence\t%.6g%s\n", float64(f.LogEvidence), q.BoundText())
 	if a := f.Approximation; a != nil {
-		inference.ApproximationText(w, f, a)
+		console.ApproximationText(w, f, a)
 	}
 	if k := q.Calibration; k != nil {
 		fmt.Fprintf(w, "calibration\t%s\n", k.Text())
@@ -220,5 +221,5 @@ func (r *fitReport) text(out io.Writer, q *inference.Posterior) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	return inference.WarningsText(out, f)
+	return console.WarningsText(out, f)
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/store"
 )
@@ -26,7 +26,7 @@ func requireSamePredictions(t *testing.T, tol float64, a, b []string) {
 	want, got := slices.Collect(strings.Lines(succeed(t, a...))), slices.Collect(strings.Lines(succeed(t, b...)))
 	require.Len(t, got, len(want))
 	for i := range want[:len(want)-1] {
-		x, y := decode[report.PredictedRow](t, want[i]), decode[report.PredictedRow](t, got[i])
+		x, y := decode[result.PredictedRow](t, want[i]), decode[result.PredictedRow](t, got[i])
 		for k := range x.Mean {
 			require.InDelta(t, float64(x.Mean[k]), float64(y.Mean[k]), tol)
 		}
@@ -75,7 +75,7 @@ func TestFitChangesRows(t *testing.T) {
 	for i := range network {
 		require.InDelta(t, network[i]+after[i]-before[i], changed[i], 1e-7)
 	}
-	without := decode[report.Report](t, succeed(t, "explain", "--json", "--quiet", "--data", "digits:400,100", "--posterior", all, "--without", rows[3]+","+rows[40]))
+	without := decode[result.Report](t, succeed(t, "explain", "--json", "--quiet", "--data", "digits:400,100", "--posterior", all, "--without", rows[3]+","+rows[40]))
 	require.InDelta(t, changed[0], float64(without.Without.Mean[0]), 1e-6, "the file without the rows, and the answer without them")
 	refuseFit := func(code int, want string, args ...string) {
 		require.Contains(t, refuse(t, code, append([]string{"fit", "-o", back}, args...)...), want)

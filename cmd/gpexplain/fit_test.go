@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 // asCommand is the variable under which the test binary is the command.
@@ -161,7 +161,7 @@ func TestTunePrior(t *testing.T) {
 		args := []string{"--data", "digits:1000,100", "--train-count", "100", "--method", method, "--inducing", "50"}
 		r := decode[fitReport](t, succeed(t, append([]string{"fit", "--json", "-o", file, "--tune-prior"}, args...)...))
 		require.Greater(t, len(r.Trials), 3)
-		require.True(t, slices.ContainsFunc(r.Trials, func(x report.Trial) bool { return x.PriorPrecision == 10 }), "where it starts")
+		require.True(t, slices.ContainsFunc(r.Trials, func(x result.Trial) bool { return x.PriorPrecision == 10 }), "where it starts")
 		best := r.Trials[0]
 		for _, x := range r.Trials {
 			if x.Score() < best.Score() {

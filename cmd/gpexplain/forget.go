@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inference"
@@ -159,14 +159,14 @@ type forgetReport struct {
 	Rows       []forgottenRow    `json:"rows"`
 	Before     forgetFile        `json:"before"`
 	After      forgetFile        `json:"after"`
-	Distance   report.Float      `json:"distance"`
-	PriorSD    report.Float      `json:"prior_sd"`
-	Bound      report.Float      `json:"bound"`
+	Distance   result.Float      `json:"distance"`
+	PriorSD    result.Float      `json:"prior_sd"`
+	Bound      result.Float      `json:"bound"`
 	Staying    *changedRow       `json:"largest_change"`
 	Forgotten  *changedRow       `json:"largest_change_forgotten"`
 	NotCovered []string          `json:"not_covered"`
-	Fit        report.Fit        `json:"fit"`
-	Timings    report.Timings    `json:"timings"`
+	Fit        result.Fit        `json:"fit"`
+	Timings    result.Timings    `json:"timings"`
 }
 
 // A forgottenRow is a training row that the new posterior does not have, with SHA-256
@@ -189,6 +189,6 @@ type forgetFile struct {
 type changedRow struct {
 	Row    int          `json:"row"`
 	Output int          `json:"output"`
-	Before report.Float `json:"before"`
-	After  report.Float `json:"after"`
+	Before result.Float `json:"before"`
+	After  result.Float `json:"after"`
 }

@@ -14,7 +14,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
@@ -78,7 +78,7 @@ func (r *forgetReport) prove(ctx context.Context, c *console.Console, old, p *pr
 	if err != nil {
 		return p.TrainNames().ExplainError(err)
 	}
-	r.Distance = report.Float(d)
+	r.Distance = result.Float(d)
 	gone := make(map[int]bool, len(r.Rows))
 	for _, row := range r.Rows {
 		gone[row.Row] = true
@@ -103,7 +103,7 @@ func (r *forgetReport) prove(ctx context.Context, c *console.Console, old, p *pr
 			}
 			for k := range outputs {
 				largest = max(largest, prior.At(i*outputs+k, k))
-				x := &changedRow{Row: row, Output: k, Before: report.Float(was.At(i, k)), After: report.Float(is.At(i, k))}
+				x := &changedRow{Row: row, Output: k, Before: result.Float(was.At(i, k)), After: result.Float(is.At(i, k))}
 				if *to == nil || x.size() > (*to).size() {
 					*to = x
 				}
@@ -117,9 +117,9 @@ func (r *forgetReport) prove(ctx context.Context, c *console.Console, old, p *pr
 		return old.TrainNames().ExplainError(err)
 	}
 	// The kernel is that of the posterior's prior times a factor.
-	r.PriorSD = report.Float(math.Sqrt(largest * after.PriorScale()))
+	r.PriorSD = result.Float(math.Sqrt(largest * after.PriorScale()))
 	if r.Bound = r.Distance * r.PriorSD; problem.HasLogVariances(p.Task.Likelihood) {
-		r.Bound = report.Undefined()
+		r.Bound = result.Undefined()
 	}
 	return c.EndPart(ctx, "predict")
 }
@@ -164,7 +164,7 @@ func (r *forgetReport) notCovered(old *problem.Problem) []string {
 
 // text prints the proof.
 func (r *forgetReport) text(out io.Writer) error {
-	if err := inference.AlarmsText(out, &r.Fit); err != nil {
+	if err := console.AlarmsText(out, &r.Fit); err != nil {
 		return err
 	}
 	numbers := make([]int, len(r.Rows))
@@ -206,7 +206,7 @@ func (r *forgetReport) text(out io.Writer) error {
 	for _, text := range r.NotCovered {
 		fmt.Fprintf(out, "- %s\n", text)
 	}
-	return inference.WarningsText(out, &r.Fit)
+	return console.WarningsText(out, &r.Fit)
 }
 
 // countOf is a number of things with their noun.

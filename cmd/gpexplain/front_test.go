@@ -16,7 +16,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp"
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -62,7 +62,7 @@ func TestFrontDoor(t *testing.T) {
 			succeed(t, slices.Concat([]string{"fit", "--quiet", "-o", file}, c.args)...)
 			lines := strings.Split(strings.TrimSpace(succeed(t, "predict", "--posterior", file, "--json", "--quiet")), "\n")
 			first := decode[prediction](t, lines[0])
-			explained := decode[report.Report](t, succeed(t, "explain", "--posterior", file, "--json", "--quiet", "--index", fmt.Sprint(first.Index)))
+			explained := decode[result.Report](t, succeed(t, "explain", "--posterior", file, "--json", "--quiet", "--index", fmt.Sprint(first.Index)))
 
 			fitted, err := funcgp.Fit(t.Context(), c.model, c.data, &c.fit)
 			require.NoError(t, err)
@@ -109,8 +109,8 @@ func requireFront(t *testing.T, want prediction, got funcgp.Prediction) {
 	t.Helper()
 	require.Equal(t, want.Index, got.Row)
 	require.Equal(t, asJSON(t, []any{want.Probability, want.MAPProbability, want.Mean, want.ObservationMean, want.ObservationSD, want.FunctionSD, want.Novelty.Score, want.Novelty.Rank, want.Novelty.Entropy}),
-		asJSON(t, []any{report.Floats(got.Probability), report.Floats(got.NetworkProbability), report.Floats(got.Mean), report.Floats(got.ObservationMean), report.Floats(got.ObservationSD), report.Floats(got.FunctionSD),
-			report.Float(got.Novelty.Score), report.Float(got.Novelty.Rank), report.Float(got.Novelty.Entropy)}))
+		asJSON(t, []any{result.Floats(got.Probability), result.Floats(got.NetworkProbability), result.Floats(got.Mean), result.Floats(got.ObservationMean), result.Floats(got.ObservationSD), result.Floats(got.FunctionSD),
+			result.Float(got.Novelty.Score), result.Float(got.Novelty.Rank), result.Float(got.Novelty.Entropy)}))
 	for i, line := range want.Covariance {
 		for j, v := range line {
 			if j >= i {
@@ -120,15 +120,15 @@ func requireFront(t *testing.T, want prediction, got funcgp.Prediction) {
 	}
 }
 
-func requireFrontExplains(t *testing.T, want report.Output, got funcgp.Explanation) {
+func requireFrontExplains(t *testing.T, want result.Output, got funcgp.Explanation) {
 	t.Helper()
-	require.Equal(t, []report.Float{want.PriorMean, want.ContributionSum, want.Remainder}, report.Floats([]float64{got.PriorMean, got.Sum, got.Remainder}))
+	require.Equal(t, []result.Float{want.PriorMean, want.ContributionSum, want.Remainder}, result.Floats([]float64{got.PriorMean, got.Sum, got.Remainder}))
 	require.InDelta(t, got.Mean, got.PriorMean+got.Sum+got.Remainder, 1e-9*(1+max(got.PriorMean, got.Sum, -got.PriorMean, -got.Sum)))
 	require.Len(t, got.Terms, len(want.Contributions))
 	for i, term := range got.Terms {
 		w := want.Contributions[i]
 		require.Equal(t, int(w.Index), term.Row)
-		require.Equal(t, asJSON(t, []any{w.Value, w.Removal, w.Similarity, w.SD}), asJSON(t, []any{report.Float(term.Value), report.Float(term.Removal), report.Float(term.Similarity), report.Float(term.SD)}))
+		require.Equal(t, asJSON(t, []any{w.Value, w.Removal, w.Similarity, w.SD}), asJSON(t, []any{result.Float(term.Value), result.Float(term.Removal), result.Float(term.Similarity), result.Float(term.SD)}))
 	}
 }
 
@@ -253,14 +253,14 @@ func TestFrontDoorChanges(t *testing.T) {
 	defer p.Close()
 	rows, err := p.TestRows(t.Context(), 6)
 	require.NoError(t, err)
-	said := func(args ...string) report.Report {
-		return decode[report.Report](t, succeed(t, append([]string{"explain", "--json", "--quiet", "--train-count", "120", "--index", "6"}, args...)...))
+	said := func(args ...string) result.Report {
+		return decode[result.Report](t, succeed(t, append([]string{"explain", "--json", "--quiet", "--train-count", "120", "--index", "6"}, args...)...))
 	}
 	without, err := p.Without(t.Context(), rows, 172, 4)
 	require.NoError(t, err)
 	want := said("--without", "172,4").Without
-	require.Equal(t, want.Mean, report.Floats(without[0].Mean))
-	require.Equal(t, want.Probability, report.Floats(without[0].Probability))
+	require.Equal(t, want.Mean, result.Floats(without[0].Mean))
+	require.Equal(t, want.Probability, result.Floats(without[0].Probability))
 	require.Equal(t, fmt.Sprint(want.Class), without[0].Class)
 	plain, err := p.Predict(t.Context(), rows)
 	require.NoError(t, err)
@@ -279,14 +279,14 @@ func TestFrontDoorChanges(t *testing.T) {
 	require.Equal(t, smallest.Tried, flips[0].Tried)
 	if smallest.Found {
 		require.Equal(t, smallest.Rows, flips[0].Rows)
-		require.Equal(t, smallest.Mean, report.Floats(flips[0].Without.Mean))
+		require.Equal(t, smallest.Mean, result.Floats(flips[0].Without.Mean))
 	}
 	info := p.Info()
 	require.Equal(t, "exact", info.Method)
 	require.Equal(t, 120, info.TrainingRows)
 	require.Equal(t, []int{1, 28, 28}, info.InputShape)
 	fit := said().Fit
-	require.Equal(t, []report.Float{fit.PriorPrecision, fit.LogEvidence}, report.Floats([]float64{info.Precision, info.LogEvidence}))
+	require.Equal(t, []result.Float{fit.PriorPrecision, fit.LogEvidence}, result.Floats([]float64{info.Precision, info.LogEvidence}))
 }
 
 // TestFrontDoorContrast checks that a program which asks why one class rather than the other gets the signs of that,

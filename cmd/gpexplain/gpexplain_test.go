@@ -19,17 +19,17 @@ import (
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
-// A result is what a user sees of one run.
-type result struct {
+// A ran command is what a user sees of one run.
+type ran struct {
 	code           int
 	stdout, stderr string
 }
 
 // gpexplain runs a command line as main does.
-func gpexplain(ctx context.Context, args ...string) result {
+func gpexplain(ctx context.Context, args ...string) ran {
 	var stdout, stderr bytes.Buffer
 	code := console.Status(&stderr, run(ctx, &stdout, &stderr, args))
-	return result{code, stdout.String(), stderr.String()}
+	return ran{code, stdout.String(), stderr.String()}
 }
 
 // succeed returns standard output of a command that must work, and work in

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 // noisySine is a table in which the noise of a sine grows along the axis, in units in
@@ -65,7 +65,7 @@ func TestHeteroscedasticCSV(t *testing.T) {
 	_, other := predicted(t, run("predict", "--model", plain))
 	require.Less(t, float64(sum.NLL), float64(other.NLL)-.1)
 
-	r := decode[report.Report](t, run("explain", "--model", model, "--top", "1", "--html", filepath.Join(dir, "page.html")))
+	r := decode[result.Report](t, run("explain", "--model", model, "--top", "1", "--html", filepath.Join(dir, "page.html")))
 	require.Len(t, r.Outputs, 2)
 	for _, o := range r.Outputs {
 		require.InDelta(t, float64(o.Network), float64(o.PriorMean+o.ContributionSum+o.Remainder), 1e-9*500)

@@ -7,14 +7,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 func TestImportances(t *testing.T) {
 	ref := openReference(t, "two-moons")
 	text := ref.run(t, "importances", "--json", "--top", "10")
 	requireSchema(t, "importances", text)
-	r := decode[report.ImportanceReport](t, text)
+	r := decode[result.ImportanceReport](t, text)
 	require.Len(t, r.Importances, 10)
 	require.Len(t, r.Curve, ref.n, "the curve is of all N whatever --top is")
 	for i, x := range r.Importances {
@@ -23,7 +23,7 @@ func TestImportances(t *testing.T) {
 		require.InDelta(t, ref.Floats("refit_residual")[x.Index], float64(x.Alpha[0]), 1e-6)
 		require.Equal(t, ref.Floats("y_train")[x.Index], float64(x.Label))
 	}
-	all := decode[report.ImportanceReport](t, ref.run(t, "importances", "--json", "--top", "1000"))
+	all := decode[result.ImportanceReport](t, ref.run(t, "importances", "--json", "--top", "1000"))
 	require.Len(t, all.Importances, ref.n, "--top above N lists all N")
 }
 

@@ -60,7 +60,7 @@ func TestPipesAreInterrupted(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(20*time.Millisecond, cancel)
 			r := gpexplain(ctx, args...)
-			require.Equal(t, result{console.StatusInterrupted, "", "gpexplain: interrupted\n"}, r, "%s, writer %v", name, writer)
+			require.Equal(t, ran{console.StatusInterrupted, "", "gpexplain: interrupted\n"}, r, "%s, writer %v", name, writer)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 // Through few inducing examples the network seems to predict every training row as well
@@ -73,7 +73,7 @@ func TestKept(t *testing.T) {
 				}
 			}
 			require.LessOrEqual(t, over, len(exact)/50)
-			r := decode[report.Report](t, run("explain", "--json", "--within", "0.05", "--top", "300"))
+			r := decode[result.Report](t, run("explain", "--json", "--within", "0.05", "--top", "300"))
 			for _, out := range r.Outputs {
 				sum, raw := 0.0, 0.0
 				for _, c := range out.Contributions {

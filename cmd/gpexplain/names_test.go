@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -57,7 +57,7 @@ func lastLines(t *testing.T, text string) (rows []prediction, sum predictSummary
 func TestNames(t *testing.T) {
 	dir, data, model := loans(t)
 	args := []string{"--model", model, "--data", data, "--test-data", data}
-	r := decode[report.Report](t, succeed(t, append([]string{"explain", "--json", "--index", "3"}, args...)...))
+	r := decode[result.Report](t, succeed(t, append([]string{"explain", "--json", "--index", "3"}, args...)...))
 	require.Equal(t, []string{"default", "repaid"}, r.Classes)
 	require.Equal(t, "C-3", r.Input.ID)
 	require.Equal(t, r.Classes[int(r.Input.Label)], r.Input.LabelName)
@@ -84,7 +84,7 @@ func TestNames(t *testing.T) {
 	// A model from elsewhere says the names in its metadata, as Python writes a list.
 	require.Equal(t, "default,repaid", metadataOf(t, model)["funcgp.class_names"])
 	other := withMetadata(t, model, map[string]string{"funcgp.class_names": `["default", "repaid"]`, "funcgp.likelihood": "bernoulli"})
-	again := decode[report.Report](t, succeed(t, "explain", "--json", "--quiet", "--prior-precision", "1", "--index", "3", "--model", other, "--id", "client", "--data", data, "--test-data", data, "--standardize", "yes"))
+	again := decode[result.Report](t, succeed(t, "explain", "--json", "--quiet", "--prior-precision", "1", "--index", "3", "--model", other, "--id", "client", "--data", data, "--test-data", data, "--standardize", "yes"))
 	require.Equal(t, r.Outputs[0].Network, again.Outputs[0].Network)
 	require.Equal(t, r.Classes, again.Classes)
 
@@ -102,8 +102,8 @@ func TestNames(t *testing.T) {
 func TestClassNames(t *testing.T) {
 	_, data, model := loans(t)
 	bare := withMetadata(t, model, nil)
-	explained := func(args ...string) report.Report {
-		return decode[report.Report](t, succeed(t, append([]string{"explain", "--json", "--quiet", "--model", bare, "--id", "client", "--data", data, "--test-data", data, "--index", "3", "--standardize", "yes"}, args...)...))
+	explained := func(args ...string) result.Report {
+		return decode[result.Report](t, succeed(t, append([]string{"explain", "--json", "--quiet", "--model", bare, "--id", "client", "--data", data, "--test-data", data, "--index", "3", "--standardize", "yes"}, args...)...))
 	}
 	sorted := explained()
 	require.Equal(t, []string{"default", "repaid"}, sorted.Classes)
@@ -127,7 +127,7 @@ func TestClassNames(t *testing.T) {
 	small := func(args ...string) []string {
 		return append([]string{"explain", "--json", "--data", "digits:400,100", "--train-count", "60", "--index", "24"}, args...)
 	}
-	r := decode[report.Report](t, succeed(t, small("--class-names", "four,nine")...))
+	r := decode[result.Report](t, succeed(t, small("--class-names", "four,nine")...))
 	require.Equal(t, []string{"four", "nine"}, r.Classes)
 	require.Equal(t, "nine", r.Input.LabelName)
 	require.EqualValues(t, 9, r.Input.Label)
@@ -153,19 +153,19 @@ func TestContrastByName(t *testing.T) {
 	data, model := write(t, filepath.Join(dir, "kinds.csv"), []byte(kinds.String())), filepath.Join(dir, "kinds.onnx")
 	succeed(t, "train", "--data", data, "--arch", "mlp:4-3", "--activation", "tanh", "--epochs", "10", "--lbfgs", "20", "--out", model)
 	args := []string{"explain", "--json", "--quiet", "--model", model, "--data", data, "--test-data", data}
-	got := decode[report.Report](t, succeed(t, append(args, "--contrast", `rose,"aster, wild"`)...))
+	got := decode[result.Report](t, succeed(t, append(args, "--contrast", `rose,"aster, wild"`)...))
 	require.Equal(t, []string{"aster, wild", "iris", "rose"}, got.Classes)
 	last := got.Outputs[len(got.Outputs)-1]
-	require.Equal(t, &report.Contrasted{Plus: 2, Minus: 0}, last.Contrast)
+	require.Equal(t, &result.Contrasted{Plus: 2, Minus: 0}, last.Contrast)
 	require.InDelta(t, float64(got.Outputs[2].Network-got.Outputs[0].Network), float64(last.Network), 1e-12)
 	require.Contains(t, refuse(t, 1, append(args, "--contrast", "rose,tulip")...), `tulip is not one of the classes "aster, wild",iris,rose`)
 
 	data, model = write(t, filepath.Join(dir, "targets.csv"), []byte(targets.String())), filepath.Join(dir, "targets.onnx")
 	succeed(t, "train", "--data", data, "--target", "north,east", "--arch", "mlp:4-2", "--activation", "tanh", "--epochs", "10", "--lbfgs", "20", "--out", model)
 	args = []string{"explain", "--json", "--quiet", "--index", "4", "--model", model, "--data", data, "--test-data", data}
-	got = decode[report.Report](t, succeed(t, append(args, "--contrast", "east,north")...))
-	require.Equal(t, &report.Contrasted{Plus: 1, Minus: 0}, got.Outputs[2].Contrast)
-	require.Equal(t, []report.Float{0, 1}, got.Input.Targets, "north, then east, as the model was trained")
+	got = decode[result.Report](t, succeed(t, append(args, "--contrast", "east,north")...))
+	require.Equal(t, &result.Contrasted{Plus: 1, Minus: 0}, got.Outputs[2].Contrast)
+	require.Equal(t, []result.Float{0, 1}, got.Input.Targets, "north, then east, as the model was trained")
 	require.Nil(t, got.Classes)
 	require.Contains(t, refuse(t, 1, append(args, "--contrast", "east,south")...), "there is no output south")
 	require.Contains(t, refuse(t, 1, append(args, "--target", "east")...), "an input has 3 numbers")
@@ -180,10 +180,10 @@ func TestWholeNumbersAreARegression(t *testing.T) {
 	succeed(t, "train", "--data", data, "--arch", "mlp:3-1", "--activation", "tanh", "--epochs", "0", "--lbfgs", "50", "--quiet", "--out", model)
 	require.Equal(t, "gaussian", metadataOf(t, model)["funcgp.likelihood"])
 	bare := withMetadata(t, model, nil)
-	r := decode[report.Report](t, succeed(t, "explain", "--json", "--quiet", "--model", bare, "--data", data, "--test-data", data, "--standardize", "yes"))
+	r := decode[result.Report](t, succeed(t, "explain", "--json", "--quiet", "--model", bare, "--data", data, "--test-data", data, "--standardize", "yes"))
 	require.Nil(t, r.Prediction.Probability)
 	require.NotEmpty(t, r.Prediction.ObservationMean)
-	r = decode[report.Report](t, succeed(t, "explain", "--json", "--quiet", "--model", bare, "--data", data, "--test-data", data, "--standardize", "yes", "--classes", "130,140"))
+	r = decode[result.Report](t, succeed(t, "explain", "--json", "--quiet", "--model", bare, "--data", data, "--test-data", data, "--standardize", "yes", "--classes", "130,140"))
 	require.Len(t, r.Prediction.Probability, 2)
 }
 
@@ -220,7 +220,7 @@ func TestInputs(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(succeed(t, append([]string{"explain", "--json", "--top", "2", "--html", page, "--csv", terms, "--input", own}, args...)...)), "\n")
 	require.Len(t, lines, 4)
 	for i, line := range lines {
-		r := decode[report.Report](t, line)
+		r := decode[result.Report](t, line)
 		require.EqualValues(t, i, r.Input.Index)
 		require.Equal(t, "file", r.Input.Split)
 		require.Equal(t, want[i].ID, r.Input.ID)
@@ -231,7 +231,7 @@ func TestInputs(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, table, 1+4*2)
 	require.Equal(t, termColumns, table[0])
-	first := decode[report.Report](t, lines[0])
+	first := decode[result.Report](t, lines[0])
 	require.Equal(t, []string{"0", "C-3", "repaid", "", fmt.Sprint(first.Outputs[0].Contributions[0].Index), first.Outputs[0].Contributions[0].ID, first.Outputs[0].Contributions[0].LabelName}, table[1][:7])
 	require.Equal(t, number(first.Outputs[0].Contributions[0].Value), table[1][7])
 
@@ -302,9 +302,9 @@ func TestPosteriorWithoutData(t *testing.T) {
 	file, own := filepath.Join(dir, "a.gp"), write(t, filepath.Join(dir, "own.csv"), []byte("income,debt\n30,20\n"))
 	succeed(t, "fit", "--quiet", "--with-inputs", "--model", model, "--data", data, "-o", file)
 	args := []string{"explain", "--json", "--posterior", file, "--input", own}
-	want := decode[report.Report](t, succeed(t, args...))
+	want := decode[result.Report](t, succeed(t, args...))
 	require.NoError(t, os.Remove(data))
-	got := decode[report.Report](t, succeed(t, args...))
+	got := decode[result.Report](t, succeed(t, args...))
 	require.Equal(t, want.Outputs, got.Outputs)
 	require.Equal(t, want.Prediction, got.Prediction)
 	require.Equal(t, []string{"default", "repaid"}, got.Classes)
@@ -351,7 +351,7 @@ func TestNumPyPictures(t *testing.T) {
 		data, model, page := write(t, filepath.Join(dir, "x.npy"), x), filepath.Join(dir, "net.onnx"), filepath.Join(dir, "p.html")
 		write(t, filepath.Join(dir, "y.npy"), y)
 		succeed(t, "train", "--quiet", "--data", data, "--arch", "mlp:3-1", "--epochs", "5", "--lbfgs", "5", "--out", model)
-		r := decode[report.Report](t, succeed(t, "explain", "--quiet", "--json", "--model", model, "--data", data, "--test-data", data, "--index", "1", "--html", page))
+		r := decode[result.Report](t, succeed(t, "explain", "--quiet", "--json", "--model", model, "--data", data, "--test-data", data, "--index", "1", "--html", page))
 		require.Equal(t, []string{"cat", "dog"}, r.Classes)
 		require.Equal(t, "dog", r.Input.LabelName)
 		require.Contains(t, read(t, page), "data:image/png")

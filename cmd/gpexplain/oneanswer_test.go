@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 // An asked is a network with its data, as flags.
@@ -55,15 +55,15 @@ func everyNetwork(t *testing.T) []asked {
 
 // answers are what every door says of a row.
 type answers struct {
-	Class          report.Float
-	NetworkClass   *report.Float `json:"network_class"`
-	Probability    []report.Float
-	MAPProbability []report.Float `json:"map_probability"`
-	Mean           []report.Float
-	Covariance     [][]report.Float
-	Novelty        report.Novelty
-	ObservationSD  []report.Float `json:"observation_sd"`
-	FunctionSD     []report.Float `json:"function_sd"`
+	Class          result.Float
+	NetworkClass   *result.Float `json:"network_class"`
+	Probability    []result.Float
+	MAPProbability []result.Float `json:"map_probability"`
+	Mean           []result.Float
+	Covariance     [][]result.Float
+	Novelty        result.Novelty
+	ObservationSD  []result.Float `json:"observation_sd"`
+	FunctionSD     []result.Float `json:"function_sd"`
 }
 
 // TestOneAnswer checks that one row has one answer, to the last bit, whichever verb gives it: predict
@@ -102,7 +102,7 @@ func TestOneAnswer(t *testing.T) {
 			same(explained, "explain")
 			fromFile := saved("explain", at...)
 			same(fromFile, "explain from a file")
-			require.Equal(t, asJSON(t, decode[report.Report](t, explained).Outputs), asJSON(t, decode[report.Report](t, fromFile).Outputs))
+			require.Equal(t, asJSON(t, decode[result.Report](t, explained).Outputs), asJSON(t, decode[result.Report](t, fromFile).Outputs))
 			var served struct{ Prediction answers }
 			post(t, url+"/v1/predict", map[string]any{"row": index}, &served)
 			require.Equal(t, asJSON(t, want), asJSON(t, served.Prediction), "serve predicts")

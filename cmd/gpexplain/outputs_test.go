@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -54,7 +54,7 @@ func TestOutputsByDefault(t *testing.T) {
 	require.Contains(t, r.stderr, `tells 120 classes apart`)
 	require.Contains(t, r.stderr, `are one class, "others"; --outputs chooses others`)
 	require.Contains(t, r.stderr, "are taken for those of the outputs; --classes names others")
-	x := decode[report.Report](t, r.stdout)
+	x := decode[result.Report](t, r.stdout)
 	g := x.Fit.Grouped
 	require.Equal(t, 120, g.Of)
 	require.Len(t, g.Kept, 10)

@@ -17,6 +17,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -34,12 +35,12 @@ func classWords(p *problem.Problem) []string {
 }
 
 // severalOf are the targets of row i of a subset where it has several, else nil.
-func severalOf(rows *dataset.Subset, i int) []report.Float {
+func severalOf(rows *dataset.Subset, i int) []result.Float {
 	width := rows.Set.Width()
 	if width < 2 {
 		return nil
 	}
-	return report.Floats(rows.Targets[i*width : (i+1)*width])
+	return result.Floats(rows.Targets[i*width : (i+1)*width])
 }
 
 // spread are the standard deviations of the features over the training rows, in the
@@ -132,7 +133,7 @@ func testScores(ctx context.Context, p *problem.Problem) (*report.TestScores, er
 	if err != nil {
 		return nil, nil // targets that the likelihood does not take are no scores
 	}
-	s := &report.TestScores{Rows: rows.Len(), RMSE: report.Undefined()}
+	s := &report.TestScores{Rows: rows.Len(), RMSE: result.Undefined()}
 	if s.Accuracy, s.NLL, err = p.Model.Score(ctx, p, rows, y); err != nil || p.Task.Classes != nil {
 		return s, err
 	}
@@ -152,17 +153,17 @@ func readable(write func(w io.Writer) error, unread *error) func(w io.Writer) er
 
 // rootMeanSquare is that of the distances between targets and what the network alone
 // expects.
-func rootMeanSquare(ctx context.Context, p *problem.Problem, rows *dataset.Subset, y *mat.Dense) (report.Float, error) {
+func rootMeanSquare(ctx context.Context, p *problem.Problem, rows *dataset.Subset, y *mat.Dense) (result.Float, error) {
 	square, expected := 0.0, make([]float64, p.Model.Outputs)
 	for t := range par.Tiles(rows.Len(), problem.PredictRows) {
 		lo, hi := par.Bounds(t, rows.Len(), problem.PredictRows)
 		x, err := p.Examples.Inputs(ctx, rows, lo, hi)
 		if err != nil {
-			return report.Undefined(), err
+			return result.Undefined(), err
 		}
 		f, err := p.Model.Net.Forward(ctx, x)
 		if err != nil {
-			return report.Undefined(), problem.NamesOf(rows, lo, hi).ExplainError(err)
+			return result.Undefined(), problem.NamesOf(rows, lo, hi).ExplainError(err)
 		}
 		for i := range hi - lo {
 			p.Task.Likelihood.MeanTo(expected, f.RawRowView(i))
@@ -172,7 +173,7 @@ func rootMeanSquare(ctx context.Context, p *problem.Problem, rows *dataset.Subse
 		}
 	}
 	_, targets := y.Dims()
-	return report.Float(math.Sqrt(square / float64(rows.Len()*targets))), nil
+	return result.Float(math.Sqrt(square / float64(rows.Len()*targets))), nil
 }
 
 // programVersion is the version of the module, with the revision if it is known.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 // writeTable writes n rows of a table whose label is a word.
@@ -44,7 +44,7 @@ func TestPagesHaveNamesAndChecksums(t *testing.T) {
 
 	out := succeed(t, with("explain", "--json", "--html", page)...)
 	requireSchema(t, "explain", out)
-	r := decode[report.Report](t, out)
+	r := decode[result.Report](t, out)
 	require.Equal(t, []string{"default", "repaid"}, r.Classes)
 	require.Equal(t, r.Classes[int(r.Prediction.Class)], r.Prediction.ClassName)
 	require.Equal(t, r.Classes[int(r.Input.Label)], r.Input.LabelName)

@@ -15,6 +15,7 @@ import (
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/coder"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/console"
@@ -234,7 +235,7 @@ func (s *predictVerb) predict(ctx context.Context, c *console.Console, p *proble
 		c.Clear()
 		return c.EndPart(ctx, "predict")
 	}
-	err := s.tabulate(p, rows, func(table func(*report.PredictedRow) error) error {
+	err := s.tabulate(p, rows, func(table func(*result.PredictedRow) error) error {
 		return all(func(r *prediction) error {
 			if err := table(r.row); err != nil {
 				return err
@@ -250,9 +251,9 @@ func (s *predictVerb) predict(ctx context.Context, c *console.Console, p *proble
 
 // tabulate calls do with what adds a row to the table of --csv, which replaces
 // the file once do has ended without error.
-func (s *predictVerb) tabulate(p *problem.Problem, rows *dataset.Subset, do func(table func(*report.PredictedRow) error) error) error {
+func (s *predictVerb) tabulate(p *problem.Problem, rows *dataset.Subset, do func(table func(*result.PredictedRow) error) error) error {
 	if s.csv == "" {
-		return do(func(*report.PredictedRow) error { return nil })
+		return do(func(*result.PredictedRow) error { return nil })
 	}
 	return atomicfile.Write(s.csv, func(w io.Writer) error {
 		table, err := report.NewCSVWriter(w, report.CSVLayout{Classes: p.Task.Labels(), ClassNames: classWords(p), IDs: rows.IDs != nil, Outputs: p.Model.Outputs, Targets: targetsOf(p), Intervals: s.coverage.Share != nil && p.Task.Classes == nil, Sets: s.coverage.Share != nil && p.Task.Classes != nil})
@@ -303,7 +304,7 @@ func (s *predictVerb) write(ctx context.Context, c *console.Console, p *problem.
 	if c.Quiet {
 		return nil
 	}
-	inference.NoteTuning(c.Job, &sum.Fit)
+	console.NoteTuning(c.Job, &sum.Fit)
 	return page.WriteText(c.Stderr, 0)
 }
 
@@ -318,23 +319,23 @@ func lineEncoder(w io.Writer) *json.Encoder {
 type prediction struct {
 	Schema         string           `json:"schema"`
 	Index          int              `json:"index"`
-	Label          report.Float     `json:"label"`
-	Class          report.Float     `json:"class"`
-	NetworkClass   *report.Float    `json:"network_class,omitempty"` // where the network's largest output is of another class
-	Probability    []report.Float   `json:"probability"`
-	MAPProbability []report.Float   `json:"map_probability"`
-	Mean           []report.Float   `json:"mean"`
-	Covariance     [][]report.Float `json:"covariance"` // not scaled by the calibration
+	Label          result.Float     `json:"label"`
+	Class          result.Float     `json:"class"`
+	NetworkClass   *result.Float    `json:"network_class,omitempty"` // where the network's largest output is of another class
+	Probability    []result.Float   `json:"probability"`
+	MAPProbability []result.Float   `json:"map_probability"`
+	Mean           []result.Float   `json:"mean"`
+	Covariance     [][]result.Float `json:"covariance"` // not scaled by the calibration
 
 	// Of a regression: the expected value and the standard deviation of a new
 	// observation, and the standard deviation of the function, calibrated.
-	ObservationMean []report.Float `json:"observation_mean,omitempty"`
-	ObservationSD   []report.Float `json:"observation_sd,omitempty"`
-	FunctionSD      []report.Float `json:"function_sd,omitempty"`
+	ObservationMean []result.Float `json:"observation_mean,omitempty"`
+	ObservationSD   []result.Float `json:"observation_sd,omitempty"`
+	FunctionSD      []result.Float `json:"function_sd,omitempty"`
 
-	Novelty report.Novelty `json:"novelty"`
+	Novelty result.Novelty `json:"novelty"`
 
-	Targets []report.Float `json:"targets,omitempty"` // where a row has several
+	Targets []result.Float `json:"targets,omitempty"` // where a row has several
 
 	// Where classes or rows have names.
 	ID        string   `json:"id,omitempty"`
@@ -344,10 +345,10 @@ type prediction struct {
 
 	// Of --coverage: the ends of an interval for a new observation, or the labels of a
 	// set of classes, which may be empty.
-	Interval []report.Float `json:"interval,omitzero"`
-	Set      []report.Float `json:"set,omitzero"`
+	Interval []result.Float `json:"interval,omitzero"`
+	Set      []result.Float `json:"set,omitzero"`
 
-	row *report.PredictedRow // the same for pages and tables
+	row *result.PredictedRow // the same for pages and tables
 }
 
 // predictTile predicts the rows [lo, hi), whose targets are those rows of y or
@@ -387,7 +388,7 @@ func predictTile(ctx context.Context, p *problem.Problem, q *inference.Posterior
 			}
 		}
 		r := pred.Row(p.Task, i, rows, lo+i)
-		r.LogDensity, r.MAPLogDensity = report.Float(total.logp[lo+i]), report.Float(total.mapLogp[lo+i])
+		r.LogDensity, r.MAPLogDensity = result.Float(total.logp[lo+i]), result.Float(total.mapLogp[lo+i])
 		r.Novelty.Rank = q.Rank(r.Novelty.Score)
 		r.Interval, r.Set, r.ID = regions[i].Interval, regions[i].Set, problem.IDOf(rows, lo+i)
 		line := &prediction{Schema: "funcgp/predict-row/1", Index: rows.Rows[lo+i], Label: r.Label, Class: r.Class, NetworkClass: r.NetworkClass, Probability: r.Probability, MAPProbability: r.MAPProbability,
@@ -430,21 +431,21 @@ func newScore(n int, p *problem.Problem, q *inference.Posterior, cover *inferenc
 // predictSummary is the last line with --json.
 type predictSummary struct {
 	Schema   string                    `json:"schema"`
-	Accuracy report.Float              `json:"accuracy"`
-	NLL      report.Float              `json:"nll"`
-	MAPNLL   report.Float              `json:"map_nll"`
-	ECE      report.Float              `json:"ece"`
+	Accuracy result.Float              `json:"accuracy"`
+	NLL      result.Float              `json:"nll"`
+	MAPNLL   result.Float              `json:"map_nll"`
+	ECE      result.Float              `json:"ece"`
 	Coverage *inference.CoverageReport `json:"coverage,omitempty"`
-	Fit      report.Fit                `json:"fit"`
-	Timings  report.Timings            `json:"timings"`
+	Fit      result.Fit                `json:"fit"`
+	Timings  result.Timings            `json:"timings"`
 	Classes  []string                  `json:"classes,omitempty"` // where classes have names
 }
 
-func (s *score) summary(rows *dataset.Subset, fit report.Fit) *predictSummary {
-	sum := &predictSummary{Schema: "funcgp/predict-summary/1", Accuracy: report.Undefined(), ECE: report.Undefined(), NLL: report.Float(glm.NLL(s.logp)), MAPNLL: report.Float(glm.NLL(s.mapLogp)), Coverage: s.coverage.Report(), Fit: fit, Classes: s.classes}
+func (s *score) summary(rows *dataset.Subset, fit result.Fit) *predictSummary {
+	sum := &predictSummary{Schema: "funcgp/predict-summary/1", Accuracy: result.Undefined(), ECE: result.Undefined(), NLL: result.Float(glm.NLL(s.logp)), MAPNLL: result.Float(glm.NLL(s.mapLogp)), Coverage: s.coverage.Report(), Fit: fit, Classes: s.classes}
 	if s.prob != nil && rows.Class != nil {
-		sum.Accuracy = report.Float(float64(s.right) / float64(len(s.logp)))
-		sum.ECE = report.Float(glm.ECE(s.prob, rows.Class))
+		sum.Accuracy = result.Float(float64(s.right) / float64(len(s.logp)))
+		sum.ECE = result.Float(glm.ECE(s.prob, rows.Class))
 	}
 	return sum
 }

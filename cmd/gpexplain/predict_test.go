@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 // predicted splits the output of predict --json into rows and summary.
@@ -34,7 +34,7 @@ func TestPredictLines(t *testing.T) {
 		if i > 0 {
 			require.Greater(t, r.Index, rows[i-1].Index, "in the order of the file")
 		}
-		require.Contains(t, []report.Float{4, 9}, r.Label)
+		require.Contains(t, []result.Float{4, 9}, r.Label)
 		y := 0
 		if r.Label == 9 {
 			y = 1

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/testref"
 )
 
@@ -54,7 +54,7 @@ func TestAlarms(t *testing.T) {
 			require.Equal(t, 0, r.code, r.stderr)
 			require.Contains(t, r.stderr, "gpexplain: warning: ")
 			require.Contains(t, r.stderr, c.want)
-			fit := decode[report.Report](t, r.stdout).Fit
+			fit := decode[result.Report](t, r.stdout).Fit
 			require.Equal(t, "warning", fit.Preflight.Verdict)
 			require.Contains(t, fmt.Sprint(fit.Warnings), c.want)
 			text := gpexplain(t.Context(), append(c.args, "--quiet")...)

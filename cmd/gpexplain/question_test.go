@@ -13,14 +13,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/dataset"
 )
 
 // own asks for a file of the user's.
-func own(t *testing.T, path string, args ...string) report.Report {
+func own(t *testing.T, path string, args ...string) result.Report {
 	t.Helper()
-	return decode[report.Report](t, succeed(t, small("explain", append([]string{"--json", "--input", path}, args...)...)...))
+	return decode[result.Report](t, succeed(t, small("explain", append([]string{"--json", "--input", path}, args...)...)...))
 }
 
 // A test digit, saved as a file, gets the explanation of its row, whichever
@@ -42,8 +42,8 @@ func TestOwnInput(t *testing.T) {
 		return write(t, filepath.Join(dir, name), b.Bytes())
 	}
 	paper := encode("paper.png", dark)
-	want := decode[report.Report](t, succeed(t, small("explain", "--json", "--index", "24")...))
-	for name, got := range map[string]report.Report{
+	want := decode[result.Report](t, succeed(t, small("explain", "--json", "--index", "24")...))
+	for name, got := range map[string]result.Report{
 		"light on dark": own(t, encode("black.png", light)),
 		"inverted":      own(t, paper, "--invert"),
 		"csv":           own(t, write(t, filepath.Join(dir, "row.csv"), []byte(row.String()))),
@@ -74,8 +74,8 @@ func TestOwnFeatures(t *testing.T) {
 	data := write(t, filepath.Join(dir, "data.csv"), []byte("a,b,y\n1,10,0\n2,30,1\n3,20,0\n4,60,1\n5,50,1\n6,40,0\n"))
 	model := filepath.Join(dir, "net.onnx")
 	succeed(t, "train", "--data", data, "--arch", "mlp:3-1", "--activation", "tanh", "--epochs", "0", "--lbfgs", "20", "--out", model)
-	explained := func(args ...string) report.Report {
-		return decode[report.Report](t, succeed(t, append([]string{"explain", "--json", "--model", model, "--data", data}, args...)...))
+	explained := func(args ...string) result.Report {
+		return decode[result.Report](t, succeed(t, append([]string{"explain", "--json", "--model", model, "--data", data}, args...)...))
 	}
 	want := explained("--test-data", data, "--index", "3")
 	plain := write(t, filepath.Join(dir, "own.csv"), []byte("4,60\n"))

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/problem"
 )
 
@@ -28,7 +28,7 @@ func TestSplitRows(t *testing.T) {
 	}
 	succeed(t, run("train", "--arch", "mlp:4-1", "--epochs", "0", "--lbfgs", "5", "--out", model)...)
 
-	importances := decode[report.ImportanceReport](t, succeed(t, run("importances", "--model", model, "--top", "99")...))
+	importances := decode[result.ImportanceReport](t, succeed(t, run("importances", "--model", model, "--top", "99")...))
 	require.Len(t, importances.Importances, 24)
 	for _, x := range importances.Importances {
 		require.Contains(t, []int{0, 1, 3}, int(x.Index)%5)
@@ -39,7 +39,7 @@ func TestSplitRows(t *testing.T) {
 	for i, x := range predictions {
 		require.Equal(t, 5*i+4, x.Index)
 	}
-	require.EqualValues(t, 9, decode[report.Report](t, succeed(t, run("explain", "--model", model, "--index", "9")...)).Input.Index)
+	require.EqualValues(t, 9, decode[result.Report](t, succeed(t, run("explain", "--model", model, "--index", "9")...)).Input.Index)
 	for _, row := range []string{"0", "2"} {
 		require.Contains(t, refuse(t, 1, run("explain", "--model", model, "--index", row)...), "is not one of the 8 test rows")
 	}
@@ -47,7 +47,7 @@ func TestSplitRows(t *testing.T) {
 
 	// --train-index takes rows of the original file too, in order.
 	index := write(t, filepath.Join(dir, "rows.txt"), []byte("13\n0\n31\n"))
-	few := decode[report.Report](t, succeed(t, run("explain", "--model", model, "--train-index", index, "--top", "9")...))
+	few := decode[result.Report](t, succeed(t, run("explain", "--model", model, "--train-index", index, "--top", "9")...))
 	require.Equal(t, 3, few.Fit.Examples)
 	write(t, index, []byte("13\n4\n"))
 	require.Contains(t, refuse(t, 1, run("explain", "--model", model, "--train-index", index)...), "row 4")
@@ -57,7 +57,7 @@ func TestSplitRows(t *testing.T) {
 func TestValidationRows(t *testing.T) {
 	dir, data, model := csvModel(t)
 	write(t, filepath.Join(dir, "data.splits.csv"), []byte("split,row,part\n0,0,train\n0,1,train\n0,2,train\n0,3,valid\n0,4,valid\n"))
-	r := decode[report.Report](t, succeed(t, "explain", "--json", "--model", model, "--data", data, "--split", "0", "--index", "4"))
+	r := decode[result.Report](t, succeed(t, "explain", "--json", "--model", model, "--data", data, "--split", "0", "--index", "4"))
 	require.Equal(t, "valid", r.Input.Split)
 	require.EqualValues(t, 4, r.Input.Index)
 }
@@ -66,7 +66,7 @@ func TestValidationRows(t *testing.T) {
 // their order, whatever --classes says about the labels.
 func TestTrainingRows(t *testing.T) {
 	rows := func(args ...string) []int {
-		r := decode[report.ImportanceReport](t, succeed(t, append([]string{"importances", "--json", "--top", "999", "--data", "digits:400,100"}, args...)...))
+		r := decode[result.ImportanceReport](t, succeed(t, append([]string{"importances", "--json", "--top", "999", "--data", "digits:400,100"}, args...)...))
 		var list []int
 		for _, x := range r.Importances {
 			list = append(list, int(x.Index))

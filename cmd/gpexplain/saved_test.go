@@ -184,7 +184,7 @@ func TestHostileHeader(t *testing.T) {
 	succeed(t, small("fit", "--quiet", "--out", sparse, "--method", "nystrom", "--inducing", "5")...)
 	succeed(t, small("fit", "--quiet", "--out", exact)...)
 	succeed(t, small("fit", "--quiet", "--out", inside, "--with-inputs", "--method", "nystrom", "--inducing", "5")...)
-	ask := func(path string) result {
+	ask := func(path string) ran {
 		return gpexplain(t.Context(), "predict", "--json", "--data", "digits:400,100", "--posterior", path)
 	}
 	require.Zero(t, ask(remade(t, inside, nil, nil)).code)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 // TestTargetsInUnits checks that results do not depend on the units in which the targets
@@ -28,14 +28,14 @@ func TestTargetsInUnits(t *testing.T) {
 		}
 		write(t, filepath.Join(mv, part), []byte(strings.Join(lines, "\n")+"\n"))
 	}
-	run := func(dir string, unit float64) *report.Report {
+	run := func(dir string, unit float64) *result.Report {
 		args := []string{"explain", "--json", "--model", filepath.Join(e.dir, "model.onnx"), "--data", filepath.Join(dir, e.Train), "--test-data", filepath.Join(dir, e.Test), "--standardize", "yes",
 			"--weight-decay", "1e-4", "--target-mean", strconv.FormatFloat(unit*e.TargetMean[0], 'g', -1, 64), "--target-sd", strconv.FormatFloat(unit*e.TargetSD[0], 'g', -1, 64)}
-		r := decode[report.Report](t, succeed(t, args...))
+		r := decode[result.Report](t, succeed(t, args...))
 		return &r
 	}
 	volts, milli := run(e.dir, 1), run(mv, 1000)
-	near := func(want, got report.Float, what string) {
+	near := func(want, got result.Float, what string) {
 		t.Helper()
 		require.InEpsilon(t, float64(want), float64(got), 1e-7, what)
 	}
@@ -61,10 +61,10 @@ func TestTargetsInUnits(t *testing.T) {
 	near(1e6**f.NoiseVariance, *g.NoiseVariance, "noise")
 	near(1000**f.Preflight.TrainRMSE, *g.Preflight.TrainRMSE, "RMSE")
 	n := float64(f.Examples)
-	near(f.LogEvidence-report.Float(n*math.Log(1000)), g.LogEvidence, "evidence: a density a millivolt")
+	near(f.LogEvidence-result.Float(n*math.Log(1000)), g.LogEvidence, "evidence: a density a millivolt")
 	near(f.LogDet, g.LogDet, "log det")
 	near(f.Calibration.Scale, g.Calibration.Scale, "calibration")
-	near(f.Calibration.LOO.NLL+report.Float(math.Log(1000)), g.Calibration.LOO.NLL, "NLL")
+	near(f.Calibration.LOO.NLL+result.Float(math.Log(1000)), g.Calibration.LOO.NLL, "NLL")
 }
 
 // TestTrainOnStandardizedTargets checks that a network trained on standardized targets is
@@ -96,7 +96,7 @@ func TestTrainOnStandardizedTargets(t *testing.T) {
 	require.InEpsilon(t, float64(want.TrainNLL)+math.Log(e.TargetSD[0]), float64(got.TrainNLL), 1e-4)
 	meta := decode[inspection](t, succeed(t, "inspect", "--json", "--model", model)).Metadata
 	require.Equal(t, mean+";"+sd, meta["funcgp.target_scaling"])
-	r := decode[report.Report](t, succeed(t, "explain", "--json", "--calibrate", "none", "--model", model, "--data", data, "--test-data", data, "--index", "3"))
+	r := decode[result.Report](t, succeed(t, "explain", "--json", "--calibrate", "none", "--model", model, "--data", data, "--test-data", data, "--index", "3"))
 	require.InDelta(t, float64(r.Input.Label), float64(r.Prediction.Mean[0]), e.TargetSD[0])
 	require.Greater(t, float64(r.Outputs[0].PriorMean), 1e4)
 	require.Equal(t, "ok", r.Fit.Preflight.Verdict, r.Fit.Warnings)

@@ -17,7 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/console"
 )
 
@@ -63,16 +63,16 @@ func TestServeAnswersAsExplain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			url, stop := serving(t, args...)
 			for _, row := range []int{6, 24} {
-				want := decode[report.Report](t, succeed(t, append([]string{"explain", "--json", "--top", "60", "--index", fmt.Sprint(row)}, args...)...))
+				want := decode[result.Report](t, succeed(t, append([]string{"explain", "--json", "--top", "60", "--index", fmt.Sprint(row)}, args...)...))
 				var got struct {
-					Prediction report.Prediction
-					For        []report.Contribution
-					Against    []report.Contribution
+					Prediction result.Prediction
+					For        []result.Contribution
+					Against    []result.Contribution
 				}
 				post(t, url+"/v1/explain", map[string]any{"row": row, "top": 100}, &got)
 				require.Equal(t, asJSON(t, want.Prediction), asJSON(t, got.Prediction))
 				require.Len(t, append(got.For, got.Against...), 60)
-				sign := report.Float(1)
+				sign := result.Float(1)
 				if got.Prediction.Class == 4 {
 					sign = -1
 				}

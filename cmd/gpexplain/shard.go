@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/funcgp/funcgp/explain"
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -93,7 +93,7 @@ type partReport struct {
 	Inducing int            `json:"inducing"`
 	Rows     int            `json:"rows"`
 	Rank     int            `json:"rank"`
-	Timings  report.Timings `json:"timings"`
+	Timings  result.Timings `json:"timings"`
 }
 
 // runShard selects inducing examples, or computes a part of the sums.

@@ -21,7 +21,7 @@ type step struct {
 
 // steps runs a command line and tells its progress. The context is cancelled
 // at the step of number stop; -1 is never.
-func steps(t *testing.T, stop int, args []string) ([]step, result) {
+func steps(t *testing.T, stop int, args []string) ([]step, ran) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -40,7 +40,7 @@ func steps(t *testing.T, stop int, args []string) ([]step, result) {
 	c := console.New(args, &stdout, &stderr)
 	c.Listener = heard{c.Listener, hear}
 	code := console.Status(&stderr, runOn(ctx, c))
-	return all, result{code, stdout.String(), stderr.String()}
+	return all, ran{code, stdout.String(), stderr.String()}
 }
 
 // heard listens to a job in place of the screen.
@@ -161,7 +161,7 @@ func TestCancelBeforeTheFirstStage(t *testing.T) {
 		{"inspect"}, {"explain", "--html", filepath.Join(dir, "a")}, {"predict"}, {"importances", "--html", filepath.Join(dir, "a")}, {"evidence"}, {"validate"},
 		{"fit", "-o", filepath.Join(dir, "a")}, {"train", "--out", filepath.Join(dir, "a")},
 	} {
-		require.Equal(t, result{console.StatusInterrupted, "", "gpexplain: interrupted\n"}, gpexplain(ctx, args...), "%q", args)
+		require.Equal(t, ran{console.StatusInterrupted, "", "gpexplain: interrupted\n"}, gpexplain(ctx, args...), "%q", args)
 		require.Empty(t, listing(t, dir))
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/coder"
 	"github.com/funcgp/funcgp/explain"
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/console"
@@ -259,10 +259,10 @@ func (s *trainVerb) train(ctx context.Context, c *console.Console, p *problem.Pr
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	r := &trainReport{Schema: "funcgp/train/1", Out: s.out, Parameters: params, Examples: e.Train.Len(), Objective: report.Float(res.Objective),
-		LogLikelihood: report.Float(res.LogLik), GradientNorm: report.Float(res.GradientNorm), Epochs: res.Epochs, Steps: res.Steps}
+	r := &trainReport{Schema: "funcgp/train/1", Out: s.out, Parameters: params, Examples: e.Train.Len(), Objective: result.Float(res.Objective),
+		LogLikelihood: result.Float(res.LogLik), GradientNorm: result.Float(res.GradientNorm), Epochs: res.Epochs, Steps: res.Steps}
 	if o.Validation != nil {
-		nll := report.Float(res.ValidationNLL)
+		nll := result.Float(res.ValidationNLL)
 		r.BestEpoch, r.ValidationNLL = res.BestEpoch, &nll
 	}
 	return p.Model.Trained(trained), own, r, nil
@@ -298,19 +298,19 @@ type trainReport struct {
 	Out           string             `json:"out"`
 	Parameters    int                `json:"parameters"`
 	Examples      int                `json:"examples"`
-	Objective     report.Float       `json:"objective"`
-	LogLikelihood report.Float       `json:"log_likelihood"`
-	GradientNorm  report.Float       `json:"gradient_norm"`
+	Objective     result.Float       `json:"objective"`
+	LogLikelihood result.Float       `json:"log_likelihood"`
+	GradientNorm  result.Float       `json:"gradient_norm"`
 	Epochs        int                `json:"epochs"`
 	Steps         int                `json:"steps"`
 	BestEpoch     int                `json:"best_epoch,omitempty"`
-	ValidationNLL *report.Float      `json:"validation_nll,omitempty"`
-	TrainAccuracy report.Float       `json:"train_accuracy"`
-	TestAccuracy  report.Float       `json:"test_accuracy"`
-	TrainNLL      report.Float       `json:"train_nll"`
-	TestNLL       report.Float       `json:"test_nll"`
+	ValidationNLL *result.Float      `json:"validation_nll,omitempty"`
+	TrainAccuracy result.Float       `json:"train_accuracy"`
+	TestAccuracy  result.Float       `json:"test_accuracy"`
+	TrainNLL      result.Float       `json:"train_nll"`
+	TestNLL       result.Float       `json:"test_nll"`
 	Warnings      linearize.Warnings `json:"warnings"`
-	Seconds       report.Float       `json:"seconds"`
+	Seconds       result.Float       `json:"seconds"`
 }
 
 func (r *trainReport) text(stdout io.Writer) error {
@@ -319,7 +319,7 @@ func (r *trainReport) text(stdout io.Writer) error {
 	if r.ValidationNLL != nil {
 		fmt.Fprintf(stdout, "stopped after epoch %d; kept the network of epoch %d, with a validation NLL of %.5f\n", r.Epochs, r.BestEpoch, float64(*r.ValidationNLL))
 	}
-	line := func(name string, accuracy, nll report.Float) {
+	line := func(name string, accuracy, nll result.Float) {
 		if !nll.Finite() {
 			return
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -37,7 +37,7 @@ func TestTrainMetadata(t *testing.T) {
 	named := strings.Join(append(args, "--json"), " ")
 	require.Equal(t, "gpexplain "+strings.Replace(named, model, "net.onnx", 1), meta[problem.KeyCommand], "without the folders of this machine")
 
-	explained := decode[report.Report](t, succeed(t, append([]string{"explain", "--json", "--calibrate", "none", "--model", model, "--html", page}, data...)...))
+	explained := decode[result.Report](t, succeed(t, append([]string{"explain", "--json", "--calibrate", "none", "--model", model, "--html", page}, data...)...))
 	require.Equal(t, 100, explained.Fit.Examples, "the rows it was trained on")
 	require.EqualValues(t, 3, explained.Fit.PriorPrecision)
 	f := float64(explained.Outputs[0].Network)
@@ -47,7 +47,7 @@ func TestTrainMetadata(t *testing.T) {
 	require.InEpsilon(t, float64(r.LogLikelihood), float64(decode[evidenceReport](t, succeed(t, append([]string{"evidence", "--json", "--model", model}, data...)...)).LogLikelihood), 1e-9)
 
 	// Other data: the recorded rows mean nothing there.
-	other := decode[report.Report](t, succeed(t, "explain", "--json", "--calibrate", "none", "--model", model, "--data", "digits:300,100"))
+	other := decode[result.Report](t, succeed(t, "explain", "--json", "--calibrate", "none", "--model", model, "--data", "digits:300,100"))
 	require.NotNil(t, linearize.FindWarning(other.Fit.Warnings, "other-data"))
 	require.Equal(t, 60, other.Fit.Examples)
 }
@@ -102,7 +102,7 @@ func TestRegressionCSV(t *testing.T) {
 			require.Equal(t, 4, r.Index%5, "test rows of the split")
 			require.Equal(t, targets[r.Index], float64(r.Label))
 		}
-		r := decode[report.Report](t, run("explain", "--model", model, "--top", "100"))
+		r := decode[result.Report](t, run("explain", "--model", model, "--top", "100"))
 		require.EqualValues(t, 4, r.Input.Index)
 		require.Len(t, r.Outputs[0].Contributions, 72)
 		for _, x := range r.Outputs[0].Contributions {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 // tuned fits the reference with --tune-prior.
@@ -103,7 +103,7 @@ func TestTunePriorByRefits(t *testing.T) {
 // they are there too, and a line names the match.
 func TestAnswersAtAnOrder(t *testing.T) {
 	ref := openReference(t, "two-moons")
-	fit := func(args ...string) (report.Fit, string) {
+	fit := func(args ...string) (result.Fit, string) {
 		_, sum := predicted(t, ref.run(t, "predict", append([]string{"--json"}, args...)...))
 		return sum.Fit, fmt.Sprint(sum.Fit.Warnings)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
@@ -43,7 +43,7 @@ func TestUCI(t *testing.T) {
 			if x.widths != "20-1" {
 				args = append(args, "--contrast", "0,1")
 			}
-			r := decode[report.Report](t, run("explain", args...))
+			r := decode[result.Report](t, run("explain", args...))
 			for _, o := range r.Outputs {
 				require.Len(t, o.Contributions, 5)
 				require.InDelta(t, float64(o.Network), float64(o.PriorMean+o.ContributionSum+o.Remainder), 1e-9*scale(o))
@@ -72,11 +72,11 @@ func TestMNIST(t *testing.T) {
 		// float32 weights, pixels divided by 255: 1e-10 as for every network.
 		require.InDelta(t, f[i], float64(r.Mean[0]), 1e-10*max(1, f[i], -f[i]))
 	}
-	r := decode[report.Report](t, succeed(t, append([]string{"explain", "--top", "250"}, args...)...))
+	r := decode[result.Report](t, succeed(t, append([]string{"explain", "--top", "250"}, args...)...))
 	require.EqualValues(t, test[0], r.Input.Index, "the first 4 or 9 among the test rows")
 	require.Equal(t, 250, r.Fit.Examples)
 	for _, x := range r.Outputs[0].Contributions {
 		require.Contains(t, train[:250], int(x.Index))
-		require.Contains(t, []report.Float{4, 9}, x.Label)
+		require.Contains(t, []result.Float{4, 9}, x.Label)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
@@ -82,7 +82,7 @@ func (s *validateVerb) print(c *console.Console, p *problem.Problem, v *inferenc
 	if c.JSON {
 		table := tableJSON{Schema: "funcgp/validate/1", OK: v.Table.OK(), Warnings: c.Warnings}
 		for _, r := range v.Table.Rows {
-			table.Rows = append(table.Rows, comparisonRow{r.Quantity, report.Float(r.WeightSpace), report.Float(r.FunctionSpace), report.Float(r.Difference), report.Float(r.Tolerance), r.OK})
+			table.Rows = append(table.Rows, comparisonRow{r.Quantity, result.Float(r.WeightSpace), result.Float(r.FunctionSpace), result.Float(r.Difference), result.Float(r.Tolerance), r.OK})
 		}
 		if !exact {
 			table.Fit = &f
@@ -90,12 +90,12 @@ func (s *validateVerb) print(c *console.Console, p *problem.Problem, v *inferenc
 		table.LeaveOneOut, table.Preflight = v.LeftOut, f.Preflight
 		return json.NewEncoder(c.Out).Encode(table)
 	}
-	if err := inference.AlarmsText(c.Out, &f); err != nil {
+	if err := console.AlarmsText(c.Out, &f); err != nil {
 		return err
 	}
 	w := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
 	if !exact && f.Approximation != nil {
-		inference.ApproximationText(w, &f, f.Approximation)
+		console.ApproximationText(w, &f, f.Approximation)
 		// The columns of the table have widths of their own.
 		if err := w.Flush(); err != nil {
 			return err
@@ -116,7 +116,7 @@ func (s *validateVerb) print(c *console.Console, p *problem.Problem, v *inferenc
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	return inference.WarningsText(c.Out, &f)
+	return console.WarningsText(c.Out, &f)
 }
 
 // tableJSON is the table of validate --json.
@@ -125,17 +125,17 @@ type tableJSON struct {
 	OK       bool               `json:"ok"`
 	Rows     []comparisonRow    `json:"rows"`
 	Warnings linearize.Warnings `json:"warnings"`
-	Fit      *report.Fit        `json:"fit,omitempty"` // nil for the exact method
+	Fit      *result.Fit        `json:"fit,omitempty"` // nil for the exact method
 
 	LeaveOneOut *inference.LeftOutComparison `json:"leave_one_out,omitempty"` // of the exact method
-	Preflight   *report.Preflight            `json:"preflight"`
+	Preflight   *result.Preflight            `json:"preflight"`
 }
 
 type comparisonRow struct {
 	Quantity      string       `json:"quantity"`
-	WeightSpace   report.Float `json:"weight_space"`
-	FunctionSpace report.Float `json:"function_space"`
-	Difference    report.Float `json:"difference"`
-	Tolerance     report.Float `json:"tolerance"`
+	WeightSpace   result.Float `json:"weight_space"`
+	FunctionSpace result.Float `json:"function_space"`
+	Difference    result.Float `json:"difference"`
+	Tolerance     result.Float `json:"tolerance"`
 	OK            bool         `json:"ok"`
 }

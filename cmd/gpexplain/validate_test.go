@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/console"
 )
 
@@ -49,7 +49,7 @@ func TestValidateByMethod(t *testing.T) {
 			r := decode[struct {
 				OK   bool
 				Rows []comparisonRow
-				Fit  report.Fit
+				Fit  result.Fit
 			}](t, ref.run(t, "validate", append(args, "--json")...))
 			require.True(t, r.OK)
 			require.Len(t, r.Rows, quantities)

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -75,10 +76,10 @@ func TestUnlistedAddUp(t *testing.T) {
 // Of many groups, those that matter least are shown as one, and nothing is lost.
 func TestManyGroupsAreFolded(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 8))
-	s := &section{sign: -1, out: &Output{}}
+	s := &section{sign: -1, out: &result.Output{}}
 	var want bulk
 	for k := range 40 {
-		g := Subtotal{Label: Float(k), Examples: 1 + k, Positive: Float(rng.Float64()), Negative: Float(-rng.Float64())}
+		g := result.Subtotal{Label: result.Float(k), Examples: 1 + k, Positive: result.Float(rng.Float64()), Negative: result.Float(-rng.Float64())}
 		s.out.Subtotals = append(s.out.Subtotals, g)
 		want.n, want.up, want.down = want.n+g.Examples, want.up-float64(g.Negative), want.down-float64(g.Positive)
 	}
@@ -98,8 +99,8 @@ func TestDisagreementComesFirst(t *testing.T) {
 	p := newDemo(1, 60, 9, 4, 9).page(t, 4, nil)
 	p.Classes = []string{"default", "repaid"}
 	p.Report.Input.LabelName = "default"
-	require.Equal(t, Float(9), p.Report.Prediction.Class)
-	p.Report.Prediction.Probability = []Float{0.6, 0.4}
+	require.Equal(t, result.Float(9), p.Report.Prediction.Class)
+	p.Report.Prediction.Probability = []result.Float{0.6, 0.4}
 	out := text(t, p, 200)
 	require.True(t, strings.HasPrefix(out, "test row 247, label default: UNDECIDED, repaid by the network, default on average\n"), out)
 	require.Less(t, strings.Index(out, "Take the prediction as undecided."), strings.Index(out, "P(default)"))
@@ -109,16 +110,16 @@ func TestDisagreementComesFirst(t *testing.T) {
 	require.Contains(t, page, "Labelled default: the average is right, the network is not")
 	require.NotContains(t, page, "Correct")
 	require.NoError(t, p.WritePNG(io.Discard))
-	p.Report.Prediction.Probability = []Float{0.5, 0.5}
+	p.Report.Prediction.Probability = []result.Float{0.5, 0.5}
 	require.NotContains(t, text(t, p, 0), "UNDECIDED", "an even average does not disagree")
 }
 
 // The warnings of the check of network and data come before everything else, once.
 func TestAlarmsComeFirst(t *testing.T) {
-	accuracy := Float(0.61)
-	fit := Fit{Examples: 30, Outputs: 1, PriorPrecision: 1.5, PriorPrecisionOrigin: "N·λ = 1500 × 0.001, from --weight-decay",
-		Preprocessing: &Preprocessing{Inputs: "(x − 0.1307)/0.3081", Targets: "as they are", Origin: "from --input-mean"},
-		Preflight:     &Preflight{Verdict: "warning", TrainNLL: 1.25, TrainAccuracy: &accuracy, GradientNorm: 213, LargestInput: 9},
+	accuracy := result.Float(0.61)
+	fit := result.Fit{Examples: 30, Outputs: 1, PriorPrecision: 1.5, PriorPrecisionOrigin: "N·λ = 1500 × 0.001, from --weight-decay",
+		Preprocessing: &result.Preprocessing{Inputs: "(x − 0.1307)/0.3081", Targets: "as they are", Origin: "from --input-mean"},
+		Preflight:     &result.Preflight{Verdict: "warning", TrainNLL: 1.25, TrainAccuracy: &accuracy, GradientNorm: 213, LargestInput: 9},
 		Warnings:      linearize.Warnings{errors.New("a jitter"), &linearize.Warning{Code: "bad-fit", Text: "fits its rows badly"}}}
 	p := newDemo(1, 30, 9, 4, 9).page(t, 9, nil)
 	p.Report.Fit = fit
@@ -145,7 +146,7 @@ func TestAlarmsComeFirst(t *testing.T) {
 		}
 	}
 	require.NoError(t, p.WritePNG(io.Discard))
-	p.Report.Fit.Preflight = &Preflight{Verdict: "ok", TrainNLL: 0.1, GradientNorm: 1, LargestInput: 2}
+	p.Report.Fit.Preflight = &result.Preflight{Verdict: "ok", TrainNLL: 0.1, GradientNorm: 1, LargestInput: 2}
 	p.Report.Fit.Warnings = p.Report.Fit.Warnings[:1]
 	require.Contains(t, html(t, p), "✓ passed")
 	require.NotContains(t, html(t, p), "class=\"alarm\"")
@@ -156,7 +157,7 @@ func TestRecord(t *testing.T) {
 	p := newDemo(1, 30, 9, 4, 9).page(t, 9, nil)
 	sum := strings.Repeat("0123456789abcdef", 4)
 	p.Record = Record{Date: time.Date(2026, 3, 9, 14, 5, 0, 0, time.FixedZone("", -5400)), Version: "gpexplain v1.2.3", ModelSHA256: sum,
-		DataSHA256: []FileSum{{"a.csv", sum}, {"b.csv", sum}}, Test: &TestScores{Rows: 1991, Accuracy: 0.992, RMSE: Undefined(), NLL: 0.0189}}
+		DataSHA256: []FileSum{{"a.csv", sum}, {"b.csv", sum}}, Test: &TestScores{Rows: 1991, Accuracy: 0.992, RMSE: result.Undefined(), NLL: 0.0189}}
 	page := html(t, p)
 	for _, want := range []string{"9 March 2026, 14:05 UTC−01:30", "gpexplain v1.2.3", "<td>demo.onnx <small>SHA-256 " + sum, "<td>a.csv <small>SHA-256 " + sum, "<td>b.csv <small>SHA-256 " + sum,
 		"Test accuracy</th><td>99.2 % <small>the network alone, on 1991 test rows, NLL 0.0189"} {
@@ -164,15 +165,15 @@ func TestRecord(t *testing.T) {
 	}
 	p.Record.DataSHA256 = p.Record.DataSHA256[:1]
 	require.Contains(t, html(t, p), "<td>drawn digits <small>SHA-256 "+sum)
-	p.Record.Test = &TestScores{Rows: 5, Accuracy: Undefined(), RMSE: 12.5, NLL: 3}
+	p.Record.Test = &TestScores{Rows: 5, Accuracy: result.Undefined(), RMSE: 12.5, NLL: 3}
 	require.Contains(t, html(t, p), "Test RMSE</th><td>12.5")
 }
 
 // A regression shows whether the target lies in the 95 % interval.
 func TestInterval(t *testing.T) {
 	p := tablePage(t)
-	p.Report.Prediction.ObservationMean, p.Report.Prediction.ObservationSD, p.Report.Prediction.FunctionSD = []Float{1}, []Float{2}, []Float{0.5}
-	p.Report.Prediction.Mean = []Float{1}
+	p.Report.Prediction.ObservationMean, p.Report.Prediction.ObservationSD, p.Report.Prediction.FunctionSD = []result.Float{1}, []result.Float{2}, []result.Float{0.5}
+	p.Report.Prediction.Mean = []result.Float{1}
 	p.Interval = []float64{-2.92, 4.92}
 	v, err := p.view()
 	require.NoError(t, err)
@@ -185,7 +186,7 @@ func TestInterval(t *testing.T) {
 	require.Contains(t, html(t, p), "Target 5, outside the 95 % interval")
 	p.Interval = nil
 	require.NotContains(t, html(t, p), "95 % interval of")
-	p.Quantity, p.Interval, p.Report.Prediction.Mean = "log rate of visits", []float64{0, 7}, []Float{0}
+	p.Quantity, p.Interval, p.Report.Prediction.Mean = "log rate of visits", []float64{0, 7}, []result.Float{0}
 	require.NotContains(t, html(t, p), "inner band")
 	require.Contains(t, html(t, p), "95 % interval of a new observation: 0.00 to 7.00.")
 	require.NoError(t, p.WritePNG(io.Discard))
@@ -227,8 +228,8 @@ func TestComparison(t *testing.T) {
 			}
 		}
 	}
-	p.Test = Picture{Names: names, Values: values[0]}
-	p.Train = func(row Index) Picture { return Picture{Names: names, Values: values[row]} }
+	p.Test = result.Picture{Names: names, Values: values[0]}
+	p.Train = func(row result.Index) result.Picture { return result.Picture{Names: names, Values: values[row]} }
 	v, err = p.view()
 	require.NoError(t, err)
 	c := (&htmlWriter{view: v}).comparison(&v.sections[0])
@@ -246,9 +247,9 @@ func TestNamesAreShown(t *testing.T) {
 	p := newDemo(1, 60, 9, 4, 9).page(t, 9, &explain.Options{Sides: true, Similar: 3})
 	p.Classes = []string{"default", "covid-19"}
 	p.Report.Input.LabelName, p.Report.Input.ID = "covid-19", "A-1031"
-	for _, list := range [][]Contribution{p.Report.Outputs[0].Contributions, p.Report.Outputs[0].For, p.Report.Outputs[0].Against, p.Report.Outputs[0].Similar} {
+	for _, list := range [][]result.Contribution{p.Report.Outputs[0].Contributions, p.Report.Outputs[0].For, p.Report.Outputs[0].Against, p.Report.Outputs[0].Similar} {
 		for i := range list {
-			list[i].LabelName, list[i].ID = map[Float]string{4: "default", 9: "covid-19"}[list[i].Label], "B-7"
+			list[i].LabelName, list[i].ID = map[result.Float]string{4: "default", 9: "covid-19"}[list[i].Label], "B-7"
 		}
 	}
 	out := text(t, p, 0)
@@ -273,14 +274,14 @@ func TestRowsOfFeaturesAreATable(t *testing.T) {
 	page := predictionHTML(t, p)
 	require.Equal(t, 3, strings.Count(page, `<table class="rows">`), "two lists of test rows, one of training rows")
 	require.NotContains(t, page, "<figcaption>")
-	rows := []Picture{{Values: []float64{1, 2, 3, 4, 5, 6, 7}, Names: []string{"a"}}, {Values: []float64{-1.5}}}
+	rows := []result.Picture{{Values: []float64{1, 2, 3, 4, 5, 6, 7}, Names: []string{"a"}}, {Values: []float64{-1.5}}}
 	table := newRowTable(rows, "Row")
 	table.add(rows[0], htmlCell{Value: "row 3"})
 	require.Len(t, table.Columns, 1+tableFeatures)
 	require.Len(t, table.Rows[0], 1+tableFeatures)
 	require.Equal(t, "and 2 other features", table.Columns[tableFeatures].Says)
-	require.Nil(t, newRowTable([]Picture{Gray([]byte{1}, 1, 1)}))
-	require.Nil(t, newRowTable([]Picture{{}}))
+	require.Nil(t, newRowTable([]result.Picture{result.Gray([]byte{1}, 1, 1)}))
+	require.Nil(t, newRowTable([]result.Picture{{}}))
 }
 
 var (

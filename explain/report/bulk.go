@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 // A bulk is what the training examples of one class, or of a range of targets,
@@ -24,12 +25,12 @@ const bulkLines = 12
 func (s *section) bulk(listed []line) []bulk {
 	var list []bulk
 	for _, g := range s.out.Subtotals {
-		b := bulk{name: g.name(), n: g.Examples, up: float64(g.Positive), down: float64(g.Negative)}
+		b := bulk{name: subtotalName(&g), n: g.Examples, up: float64(g.Positive), down: float64(g.Negative)}
 		if s.sign < 0 {
 			b.up, b.down = -b.down, -b.up
 		}
 		for _, l := range listed {
-			if !g.has(l.Label) {
+			if !subtotalHas(&g, l.Label) {
 				continue
 			}
 			b.n--
@@ -53,8 +54,8 @@ func (s *section) bulk(listed []line) []bulk {
 	return append(list[:bulkLines-1:bulkLines-1], rest)
 }
 
-// name describes the examples of a subtotal.
-func (t *Subtotal) name() string {
+// subtotalName describes the examples of a subtotal.
+func subtotalName(t *result.Subtotal) string {
 	switch {
 	case t.Label.Finite():
 		return "labelled " + labelNamed(t.LabelName, t.Label)
@@ -66,8 +67,8 @@ func (t *Subtotal) name() string {
 	return "no example"
 }
 
-// has tells whether an example with this label belongs to the subtotal.
-func (t *Subtotal) has(label Float) bool {
+// subtotalHas tells whether an example with this label belongs to the subtotal.
+func subtotalHas(t *result.Subtotal, label result.Float) bool {
 	if len(t.Range) == 2 {
 		return t.Range[0] <= label && label <= t.Range[1]
 	}
@@ -93,9 +94,9 @@ func (s *section) concentration(listed []line) string {
 	for _, l := range listed {
 		size += math.Abs(l.term)
 	}
-	text := fmt.Sprintf("Half of all pull comes from %s%s of the %s examples", about, count(curve[k].Terms), count(last.Terms))
+	text := fmt.Sprintf("Half of all pull comes from %s%s of the %s examples", about, result.Count(curve[k].Terms), result.Count(last.Terms))
 	if n := len(listed); n > 0 && n < last.Terms {
-		text += fmt.Sprintf("; the %s listed carry %s of it", count(n), percent(min(1, size/last.Abs)))
+		text += fmt.Sprintf("; the %s listed carry %s of it", result.Count(n), percent(min(1, size/last.Abs)))
 	}
 	return text + "."
 }
@@ -123,7 +124,7 @@ func (v *view) curveDiagram(s *section) *htmlDiagram {
 	scale := func(k int) float64 { return math.Log1p(float64(k)) / math.Log1p(float64(n)) }
 	ticks := map[float64]string{0: "0"}
 	for k := 1; k <= n; k *= 10 {
-		ticks[scale(k)] = count(k)
+		ticks[scale(k)] = result.Count(k)
 	}
 	f := curveFrame
 	d := &htmlDiagram{Class: "for", Height: "276", XName: "number of training examples counted, the largest first", YName: "f with them alone",
@@ -136,7 +137,7 @@ func (v *view) curveDiagram(s *section) *htmlDiagram {
 	d.Line = path(px, py)
 	d.Guide = path([]float64{f.x(0), f.x(1)}, []float64{f.y(y.at(s.f)), f.y(y.at(s.f))})
 	d.Label = fmt.Sprintf("Curve of f with the largest contributions alone, from %s with none, the prior mean, to %s with all %s; dashed: the network, %s",
-		fixed(s.m, s.digits), fixed(s.m+s.s, s.digits), count(n), fixed(s.f, s.digits))
+		fixed(s.m, s.digits), fixed(s.m+s.s, s.digits), result.Count(n), fixed(s.f, s.digits))
 	return d
 }
 

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 // The data of the template that shows this row beside training rows.
@@ -63,7 +65,7 @@ func (h *htmlWriter) comparison(s *section) *htmlComparison {
 	}
 	shown := h.telling(rows)
 	for _, i := range shown {
-		f := htmlFeature{Name: test.name(i), This: h.feature(test.Values[i], i)}
+		f := htmlFeature{Name: featureName(test, i), This: h.feature(test.Values[i], i)}
 		for k, l := range rows {
 			f.Cells = append(f.Cells, h.cell(test.Values[i], l.picture.Values[i], i, c.Columns[k].Extra))
 		}
@@ -71,7 +73,7 @@ func (h *htmlWriter) comparison(s *section) *htmlComparison {
 	}
 	for i, v := range test.Values {
 		if !slices.Contains(shown, i) {
-			c.More = append(c.More, fact{Name: test.name(i), Value: h.feature(v, i)})
+			c.More = append(c.More, fact{Name: featureName(test, i), Value: h.feature(v, i)})
 		}
 	}
 	c.Label = h.labelled(h.label)
@@ -82,7 +84,7 @@ func (h *htmlWriter) comparison(s *section) *htmlComparison {
 func (h *htmlWriter) comparisonNote(shown, all, rows int) string {
 	text := ""
 	if shown < all {
-		text = "The " + count(shown) + " of " + count(all) + " features in which these rows differ most. "
+		text = "The " + result.Count(shown) + " of " + result.Count(all) + " features in which these rows differ most. "
 	}
 	if rows > 0 && h.page.Spread != nil {
 		text += "▲ and ▼: higher or lower than in this row by half a standard deviation of the training rows or more; doubled from two on. Grey: the same."

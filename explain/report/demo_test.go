@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/linearize"
@@ -191,10 +192,10 @@ func softmax(f []float64) []float64 {
 }
 
 // rows numbers the training digits as if they were some of a larger file.
-func (d *demo) rows() Rows {
-	names := Rows{Label: d.labels}
+func (d *demo) rows() result.Rows {
+	names := result.Rows{Label: d.labels}
 	for _, k := range d.classes {
-		names.Classes = append(names.Classes, Float(k))
+		names.Classes = append(names.Classes, result.Float(k))
 	}
 	for i := range d.images {
 		names.Index = append(names.Index, 1000+7*i)
@@ -202,11 +203,13 @@ func (d *demo) rows() Rows {
 	return names
 }
 
-func (d *demo) picture(row Index) Picture { return Gray(d.images[(row-1000)/7], d.side, d.side) }
+func (d *demo) picture(row result.Index) result.Picture {
+	return result.Gray(d.images[(row-1000)/7], d.side, d.side)
+}
 
-func (d *demo) fit() Fit {
+func (d *demo) fit() result.Fit {
 	n, c := d.post.Train.F.Dims()
-	return Fit{Examples: n, Outputs: c, Parameters: d.test.P, PriorPrecision: 1, Refit: true, GradientNorm: 0.0213,
+	return result.Fit{Examples: n, Outputs: c, Parameters: d.test.P, PriorPrecision: 1, Refit: true, GradientNorm: 0.0213,
 		LogEvidence: -83.1234, LogDet: 61.2, LogLikelihood: -22.9, Scatter: 59.3}
 }
 
@@ -230,10 +233,10 @@ func (d *demo) page(t testing.TB, label float64, o *explain.Options) *Page {
 	rows, err := e.Explain(context.Background(), d.test)
 	require.NoError(t, err)
 	c := fit.Outputs
-	r := &Report{
-		Input:   Input{Split: "test", Index: 247, Label: Float(label)},
+	r := &result.Report{
+		Input:   result.Input{Split: "test", Index: 247, Label: result.Float(label)},
 		Fit:     fit,
-		Timings: Timings{Load: .05, Linearize: .61, Kernel: .7, Factorize: .25, Predict: .02, Write: .01, Total: 1.64},
+		Timings: result.Timings{Load: .05, Linearize: .61, Kernel: .7, Factorize: .25, Predict: .02, Write: .01, Total: 1.64},
 	}
 	for _, x := range rows[0] {
 		r.Outputs = append(r.Outputs, names.Output(x))
@@ -245,14 +248,14 @@ func (d *demo) page(t testing.TB, label float64, o *explain.Options) *Page {
 	}
 	return &Page{
 		Report: r, Classes: classes, Invert: true,
-		Test:  Gray(d.testPix, d.side, d.side),
+		Test:  result.Gray(d.testPix, d.side, d.side),
 		Train: d.picture,
 		Model: "demo.onnx", Data: "drawn digits", Command: fmt.Sprintf("gpexplain explain --index %d --html page.html", r.Input.Index),
 	}
 }
 
 // predict averages the class probabilities over draws of f.
-func (d *demo) predict(p *Prediction, outputs []Output) {
+func (d *demo) predict(p *result.Prediction, outputs []result.Output) {
 	c := len(outputs)
 	cov := mat.NewDense(c, c, nil)
 	if err := d.post.PredictTo(context.Background(), nil, cov, d.test); err != nil {
@@ -262,7 +265,7 @@ func (d *demo) predict(p *Prediction, outputs []Output) {
 	var mean, f []float64
 	for i, o := range outputs {
 		mean, f = append(mean, float64(o.PriorMean+o.ContributionSum)), append(f, float64(o.Network))
-		p.Covariance = append(p.Covariance, Floats(mat.Row(nil, i, cov)))
+		p.Covariance = append(p.Covariance, result.Floats(mat.Row(nil, i, cov)))
 		for k := range c {
 			sym.SetSym(i, k, cov.At(i, k))
 		}
@@ -294,12 +297,12 @@ func (d *demo) predict(p *Prediction, outputs []Output) {
 		}
 	}
 	for k := range sum {
-		p.Probability = append(p.Probability, Float(sum[k]))
-		p.ProbabilitySD = append(p.ProbabilitySD, Float(math.Sqrt(max(0, square[k]-sum[k]*sum[k]))))
+		p.Probability = append(p.Probability, result.Float(sum[k]))
+		p.ProbabilitySD = append(p.ProbabilitySD, result.Float(math.Sqrt(max(0, square[k]-sum[k]*sum[k]))))
 	}
 	alone := both(f)
-	p.MAPProbability, p.Mean = Floats(alone), Floats(mean)
-	p.Class = Float(d.classes[largestOf(alone)])
+	p.MAPProbability, p.Mean = result.Floats(alone), result.Floats(mean)
+	p.Class = result.Float(d.classes[largestOf(alone)])
 }
 
 func largestOf(v []float64) int {

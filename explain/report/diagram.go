@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 )
 
@@ -126,7 +127,7 @@ func reliabilityDiagram(title, class string, bins []glm.ReliabilityBin, x, y str
 		if b.Count == 0 {
 			continue
 		}
-		what := fmt.Sprintf("%s between %s and %s: mean %s, share %s", some(b.Count, "row", "rows"), fixed(b.Lo, 2), fixed(b.Hi, 2), fixed(b.Confidence, 3), fixed(b.Accuracy, 3))
+		what := fmt.Sprintf("%s between %s and %s: mean %s, share %s", result.Some(b.Count, "row", "rows"), fixed(b.Lo, 2), fixed(b.Hi, 2), fixed(b.Confidence, 3), fixed(b.Accuracy, 3))
 		px, py = append(px, plot.x(b.Confidence)), append(py, plot.y(b.Accuracy))
 		lo, hi = append(lo, plot.y(b.BandLo)), append(hi, plot.y(b.BandHi))
 		h := logHeight(b.Count, most)
@@ -135,7 +136,7 @@ func reliabilityDiagram(title, class string, bins []glm.ReliabilityBin, x, y str
 		d.Bars = append(d.Bars, htmlBox{X: coordinate(left), W: coordinate(right - left), Y: coordinate(strip.y(h)), H: coordinate(strip.height * h), Title: what})
 	}
 	d.Line, d.Faint, d.Band = path(px, py), true, bandPath(px, lo, hi)
-	d.Label = fmt.Sprintf("Reliability diagram, %s, %s", strings.ToLower(title), some(rows, "row", "rows"))
+	d.Label = fmt.Sprintf("Reliability diagram, %s, %s", strings.ToLower(title), result.Some(rows, "row", "rows"))
 	return d
 }
 
@@ -152,7 +153,7 @@ func logHeight(n, most int) float64 {
 func powers(most int) map[float64]string {
 	t := map[float64]string{}
 	if most > 1 && most < 10 {
-		t[1] = count(most)
+		t[1] = result.Count(most)
 	}
 	step := 1
 	for top := most; top >= 10000; top /= 1000 {
@@ -160,7 +161,7 @@ func powers(most int) map[float64]string {
 	}
 	for n, k := 1, 0; n <= most; n, k = n*10, k+1 {
 		if k%step == 0 {
-			t[logHeight(n, most)] = count(n)
+			t[logHeight(n, most)] = result.Count(n)
 		}
 	}
 	return t
@@ -181,13 +182,13 @@ func coverageDiagram(title, class string, cdf []float64) htmlDiagram {
 		px, py, lo, hi = append(px, plot.x(c.Nominal)), append(py, plot.y(c.Empirical)), append(lo, plot.y(c.BandLo)), append(hi, plot.y(c.BandHi))
 		if k%2 == 1 {
 			d.Points = append(d.Points, htmlPoint{X: coordinate(px[k+1]), Y: coordinate(py[k+1]), R: "3.5",
-				Title: fmt.Sprintf("the %s interval holds %s of %s", percent(c.Nominal), percent(c.Empirical), some(n, "target", "targets"))})
+				Title: fmt.Sprintf("the %s interval holds %s of %s", percent(c.Nominal), percent(c.Empirical), result.Some(n, "target", "targets"))})
 		}
 	}
 	px, py, lo, hi = append(px, plot.x(1)), append(py, plot.y(1)), append(lo, plot.y(1)), append(hi, plot.y(1))
 	d.Line, d.Band = path(px, py), bandPath(px, lo, hi)
 	d.integral(cdf)
-	d.Label = fmt.Sprintf("Coverage, %s, %s", strings.ToLower(title), some(n, "row", "rows"))
+	d.Label = fmt.Sprintf("Coverage, %s, %s", strings.ToLower(title), result.Some(n, "row", "rows"))
 	return d
 }
 
@@ -211,12 +212,12 @@ func (d *htmlDiagram) integral(cdf []float64) {
 		most = max(most, rows[b])
 	}
 	top := 1.05 * math.Max(float64(most), 1.5*float64(len(cdf))/bars)
-	d.frame(strip, shares, map[float64]string{0: "0", float64(most) / top: count(most)})
+	d.frame(strip, shares, map[float64]string{0: "0", float64(most) / top: result.Count(most)})
 	for b, n := range rows {
 		h := float64(n) / top
 		lo, hi := float64(b)/bars, float64(b+1)/bars
 		d.Bars = append(d.Bars, htmlBox{X: coordinate(strip.x(lo) + 1), W: coordinate(strip.x(hi) - strip.x(lo) - 2), Y: coordinate(strip.y(h)), H: coordinate(strip.height * h),
-			Title: fmt.Sprintf("%s between %s and %s", some(n, "target", "targets"), fixed(lo, 2), fixed(hi, 2))})
+			Title: fmt.Sprintf("%s between %s and %s", result.Some(n, "target", "targets"), fixed(lo, 2), fixed(hi, 2))})
 	}
 	flat := strip.y(float64(len(cdf)) / bars / top)
 	d.Guide += path([]float64{strip.x(0), strip.x(1)}, []float64{flat, flat})
@@ -254,7 +255,7 @@ func histogram(test, training []float64, x string) htmlDiagram {
 	if len(training) > 0 {
 		d.Outline = path(px, py)
 	}
-	d.Label = fmt.Sprintf("Histogram of novelty: %s as bars, %s as an outline", some(len(test), "test row", "test rows"), some(len(training), "training row", "training rows"))
+	d.Label = fmt.Sprintf("Histogram of novelty: %s as bars, %s as an outline", result.Some(len(test), "test row", "test rows"), result.Some(len(training), "training row", "training rows"))
 	return d
 }
 
@@ -334,9 +335,9 @@ func (a axis) ticks() map[float64]string {
 		at := (v - a.lo) / (a.hi - a.lo)
 		switch {
 		case !a.log:
-			t[at] = typeset(short(v))
+			t[at] = typeset(result.Short(v))
 		case v >= -3 && v <= 4:
-			t[at] = short(math.Pow(10, v))
+			t[at] = result.Short(math.Pow(10, v))
 		default:
 			t[at] = "1e" + typeset(strconv.Itoa(int(v)))
 		}

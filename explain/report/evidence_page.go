@@ -9,62 +9,9 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/funcgp/funcgp/explain/result"
 )
-
-// EvidenceValues has one number for each of the four evidences.
-type EvidenceValues struct {
-	AtTheta        Float `json:"at_theta"`        // at the trained parameters (E7)
-	LinearGaussian Float `json:"linear_gaussian"` // of the linear-Gaussian model there (E8)
-	Refit          Float `json:"refit"`           // at the optimum of the linearized model (E9)
-	HeldSites      Float `json:"held_sites"`      // there, with log det B at the sites of the trained parameters
-}
-
-// EvidenceGradient are the derivatives of the evidences in the log of a common factor on
-// all prior variances.
-type EvidenceGradient struct {
-	EvidenceValues
-	Noise *EvidenceValues `json:"noise_variance,omitempty"` // in the log of the noise variance; nil where there is none
-}
-
-// EvidenceGroup is a group of parameter tensors that share a prior variance.
-type EvidenceGroup struct {
-	Name       string         `json:"name"`
-	Tensors    []string       `json:"tensors"`
-	Parameters int            `json:"parameters"`
-	Variance   Float          `json:"variance"` // 0 holds the parameters at their prior mean
-	Gradient   EvidenceValues `json:"gradient"` // in the log of the variance
-}
-
-// EvidencePoint is a choice of the variances with its evidence.
-type EvidencePoint struct {
-	Variances   []Float `json:"variances"` // of each group
-	Noise       *Float  `json:"noise_variance,omitempty"`
-	LogEvidence Float   `json:"log_evidence"`
-}
-
-// EvidenceOptimum is the choice of the variances under which an evidence is highest.
-type EvidenceOptimum struct {
-	Form       string          `json:"form"` // at-theta, linear-gaussian, refit or held-sites
-	Kind       string          `json:"kind"` // of the prior: isotropic, groups or g
-	Start      EvidencePoint   `json:"start"`
-	Best       EvidencePoint   `json:"best"`
-	Groups     []string        `json:"groups"`
-	Parameters []int           `json:"parameters"` // of each group
-	Zero       []string        `json:"at_zero"`    // groups whose variance runs to 0
-	Edge       []string        `json:"at_edge"`    // groups, and noise, that ended at an end of the range
-	Iterations int             `json:"iterations"`
-	Settled    bool            `json:"settled"` // the last Newton step was short, and the curvature negative
-	Maxima     []EvidencePoint `json:"maxima"`  // at which starts ended, the highest first
-	Trajectory []EvidencePoint `json:"trajectory"`
-	Held       int             `json:"held"` // parameters that no training output depends on, of a g-prior
-	File       string          `json:"file,omitempty"`
-}
-
-// EvidenceCurvePoint are the evidences with all prior variances times a common factor.
-type EvidenceCurvePoint struct {
-	PriorPrecision Float `json:"prior_precision"` // where variances differ, their geometric mean, inverted
-	EvidenceValues
-}
 
 //go:embed evidence.html
 var evidenceHTML string
@@ -73,19 +20,19 @@ var evidenceTemplate = template.Must(template.Must(predictionsTemplate.Clone()).
 
 // An EvidencePage shows the evidences of a model over the precision of its prior.
 type EvidencePage struct {
-	Fit     Fit // at the prior shown
-	Values  EvidenceValues
-	Groups  []EvidenceGroup
-	Optimum *EvidenceOptimum // nil where nothing was optimized
-	Curve   []EvidenceCurvePoint
-	At      Float // precision of the prior at which Values are, on the axis of Curve
-	Several bool  // whether parameters have different variances
+	Fit     result.Fit // at the prior shown
+	Values  result.EvidenceValues
+	Groups  []result.EvidenceGroup
+	Optimum *result.EvidenceOptimum // nil where nothing was optimized
+	Curve   []result.EvidenceCurvePoint
+	At      result.Float // precision of the prior at which Values are, on the axis of Curve
+	Several bool         // whether parameters have different variances
 	// Normalized are the layers on whose scale the outputs do not depend.
 	Normalized []string
 	// The origin of the report, shown as given; empty strings are left out.
 	Model, Data, Command string
 	Record               Record
-	Timings              Timings
+	Timings              result.Timings
 }
 
 type htmlEvidence struct {
@@ -102,9 +49,9 @@ type htmlEvidence struct {
 
 // WriteHTML writes the page as one self-contained HTML document.
 func (p *EvidencePage) WriteHTML(w io.Writer) error {
-	v := &view{page: &Page{Report: &Report{Fit: p.Fit, Timings: p.Timings}, Model: p.Model, Data: p.Data, Command: p.Command, Record: p.Record}}
-	v.timings = p.Timings.facts()
-	h := &htmlEvidence{Style: template.CSS(styleCSS), Eyebrow: some(p.Fit.Examples, "training example", "training examples"), Head: p.heading(),
+	v := &view{page: &Page{Report: &result.Report{Fit: p.Fit, Timings: p.Timings}, Model: p.Model, Data: p.Data, Command: p.Command, Record: p.Record}}
+	v.timings = timingFacts(&p.Timings)
+	h := &htmlEvidence{Style: template.CSS(styleCSS), Eyebrow: result.Some(p.Fit.Examples, "training example", "training examples"), Head: p.heading(),
 		Sentences: p.sentences(), Figure: p.figure(), Guide: evidenceGuide, htmlFoot: (&htmlWriter{view: v}).foot()}
 	h.Table, h.TableNote = p.table()
 	if err := evidenceTemplate.Execute(w, h); err != nil {
@@ -120,13 +67,13 @@ func (p *EvidencePage) heading() string {
 	o := p.Optimum
 	switch {
 	case o == nil:
-		return "Log evidence " + typeset(short(float64(p.Values.Refit)))
+		return "Log evidence " + typeset(result.Short(float64(p.Values.Refit)))
 	case len(o.Groups) > 1 || p.Several:
-		return "Log evidence " + typeset(short(float64(o.Best.LogEvidence))) + " at the best prior"
+		return "Log evidence " + typeset(result.Short(float64(o.Best.LogEvidence))) + " at the best prior"
 	}
-	text := "Prior precision " + typeset(short(1/float64(o.Best.Variances[0])))
+	text := "Prior precision " + typeset(result.Short(1/float64(o.Best.Variances[0])))
 	if o.Best.Noise != nil {
-		text += ", noise variance " + typeset(short(float64(*o.Best.Noise)))
+		text += ", noise variance " + typeset(result.Short(float64(*o.Best.Noise)))
 	}
 	return text
 }
@@ -136,7 +83,7 @@ func (p *EvidencePage) sentences() []string {
 	var list []string
 	say := func(format string, args ...any) { list = append(list, typeset(fmt.Sprintf(format, args...))) }
 	if o := p.Optimum; o != nil {
-		say("The log evidence %s is highest here: %s, against %s at the start. %s", formNames[o.Form], short(float64(o.Best.LogEvidence)), short(float64(o.Start.LogEvidence)), p.found())
+		say("The log evidence %s is highest here: %s, against %s at the start. %s", formNames[o.Form], result.Short(float64(o.Best.LogEvidence)), result.Short(float64(o.Start.LogEvidence)), p.found())
 		if len(o.Zero) > 0 {
 			say("The prior variance of %s runs to 0: the evidence is highest with these parameters at their prior mean, where they add no uncertainty. It says that the data do not ask for their freedom under this prior, not that the layer is useless.", names(o.Zero))
 		}
@@ -147,7 +94,7 @@ func (p *EvidencePage) sentences() []string {
 			say("The last steps did not settle, so that this need not be the maximum.")
 		}
 		if len(o.Maxima) > 1 {
-			say("%s were found; the next has log evidence %s.", capital(some(len(o.Maxima), "maximum", "maxima")), short(float64(o.Maxima[1].LogEvidence)))
+			say("%s were found; the next has log evidence %s.", capital(result.Some(len(o.Maxima), "maximum", "maxima")), result.Short(float64(o.Maxima[1].LogEvidence)))
 		}
 	}
 	if len(p.Normalized) > 0 {
@@ -167,32 +114,32 @@ func names(list []string) string {
 // found says how much was computed.
 func (p *EvidencePage) found() string {
 	o := p.Optimum
-	return fmt.Sprintf("It took %s and %s of the evidence.", some(o.Iterations, "step", "steps"), some(len(o.Trajectory), "evaluation", "evaluations"))
+	return fmt.Sprintf("It took %s and %s of the evidence.", result.Some(o.Iterations, "step", "steps"), result.Some(len(o.Trajectory), "evaluation", "evaluations"))
 }
 
 // An evidenceLine is one of the curves of the figure.
 type evidenceLine struct {
 	form, class, dash, name string
-	of                      func(v *EvidenceValues) Float
+	of                      func(v *result.EvidenceValues) result.Float
 }
 
 var evidenceLines = []evidenceLine{
-	{"refit", "for", "", "at the optimum of the linearized model (refit)", func(v *EvidenceValues) Float { return v.Refit }},
-	{"held-sites", "for", "dashed", "there with the curvature of the likelihood at the trained parameters (sites held), dashed", func(v *EvidenceValues) Float { return v.HeldSites }},
-	{"linear-gaussian", "ink", "dashed", "of the linear-Gaussian model at the trained parameters, dashed", func(v *EvidenceValues) Float { return v.LinearGaussian }},
-	{"at-theta", "against", "dotted", "at the trained parameters, dotted", func(v *EvidenceValues) Float { return v.AtTheta }},
+	{"refit", "for", "", "at the optimum of the linearized model (refit)", func(v *result.EvidenceValues) result.Float { return v.Refit }},
+	{"held-sites", "for", "dashed", "there with the curvature of the likelihood at the trained parameters (sites held), dashed", func(v *result.EvidenceValues) result.Float { return v.HeldSites }},
+	{"linear-gaussian", "ink", "dashed", "of the linear-Gaussian model at the trained parameters, dashed", func(v *result.EvidenceValues) result.Float { return v.LinearGaussian }},
+	{"at-theta", "against", "dotted", "at the trained parameters, dotted", func(v *result.EvidenceValues) result.Float { return v.AtTheta }},
 }
 
 // figure draws the evidences over the precision.
 func (p *EvidencePage) figure() *htmlFigure {
-	var points []EvidenceCurvePoint
+	var points []result.EvidenceCurvePoint
 	var all []float64
 	for _, c := range p.Curve {
 		if c.PriorPrecision > 0 && c.PriorPrecision.Finite() {
 			points = append(points, c)
 		}
 	}
-	slices.SortFunc(points, func(a, b EvidenceCurvePoint) int { return cmp.Compare(a.PriorPrecision, b.PriorPrecision) })
+	slices.SortFunc(points, func(a, b result.EvidenceCurvePoint) int { return cmp.Compare(a.PriorPrecision, b.PriorPrecision) })
 	for i := range points {
 		for _, l := range evidenceLines {
 			if v := l.of(&points[i].EvidenceValues); v.Finite() {
@@ -266,7 +213,7 @@ func (p *EvidencePage) marks(d *htmlDiagram, f plotFrame, x, y axis) {
 			continue
 		}
 		d.Points = append(d.Points, htmlPoint{X: coordinate(f.x(at)), Y: coordinate(f.y(y.at(float64(v)))), R: "5",
-			Title: fmt.Sprintf("%s: precision %s, log evidence %s", what, short(float64(p.At)), short(float64(v)))})
+			Title: fmt.Sprintf("%s: precision %s, log evidence %s", what, result.Short(float64(p.At)), result.Short(float64(v)))})
 	}
 }
 
@@ -277,7 +224,7 @@ func (p *EvidencePage) notes() []string {
 		mark = "The dashed line and the point mark the optimum of the evidence " + formNames[p.Optimum.Form] + "."
 	}
 	list := []string{mark, "Higher is better. A difference of 1 nat is a factor of 2.7 in the probability of the training targets; differences of less decide little."}
-	if !slices.ContainsFunc(p.Curve, func(c EvidenceCurvePoint) bool { return c.AtTheta.Finite() }) {
+	if !slices.ContainsFunc(p.Curve, func(c result.EvidenceCurvePoint) bool { return c.AtTheta.Finite() }) {
 		list = append(list, "The evidence at the trained parameters is −∞ under this prior, which holds parameters elsewhere.")
 	}
 	if p.Several {
@@ -347,14 +294,14 @@ func (p *EvidencePage) table() (*htmlRows, string) {
 			case slices.Contains(o.Edge, name):
 				remark = "at the edge of the range"
 			}
-			row(name, count(o.Parameters[i]), short(float64(o.Start.Variances[i])), short(float64(o.Best.Variances[i])), remark)
+			row(name, result.Count(o.Parameters[i]), result.Short(float64(o.Start.Variances[i])), result.Short(float64(o.Best.Variances[i])), remark)
 		}
 		if o.Best.Noise != nil {
 			remark := ""
 			if slices.Contains(o.Edge, "noise") {
 				remark = "at the edge of the range"
 			}
-			row("noise σ²", "", short(float64(*o.Start.Noise)), short(float64(*o.Best.Noise)), remark)
+			row("noise σ²", "", result.Short(float64(*o.Start.Noise)), result.Short(float64(*o.Best.Noise)), remark)
 		}
 		return t, note
 	}
@@ -363,7 +310,7 @@ func (p *EvidencePage) table() (*htmlRows, string) {
 	}
 	head("Group", "Size", "Variance", "Refit", "At θ*")
 	for _, g := range p.Groups {
-		cells(g.Name, count(g.Parameters), short(float64(g.Variance)), short(float64(g.Gradient.Refit)), short(float64(g.Gradient.AtTheta)))
+		cells(g.Name, result.Count(g.Parameters), result.Short(float64(g.Variance)), result.Short(float64(g.Gradient.Refit)), result.Short(float64(g.Gradient.AtTheta)))
 	}
 	return t, "Size is the number of parameters. The last two columns are derivatives of the evidence of the refit and of that at the trained parameters in the logarithm of the variance: positive where a larger one would be better."
 }

@@ -8,19 +8,21 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 // evidencePage is a page of two layers, of which one runs to 0 and one to the edge.
 func evidencePage() *EvidencePage {
-	noise := Float(.1)
-	start := EvidencePoint{Variances: []Float{1, 1}, Noise: &noise, LogEvidence: -30}
-	best := EvidencePoint{Variances: []Float{0, 40}, Noise: &noise, LogEvidence: -12}
-	p := &EvidencePage{Fit: Fit{Examples: 40, Outputs: 1, Parameters: 12, PriorPrecision: 1}, Values: EvidenceValues{AtTheta: Float(math.Inf(-1)), LinearGaussian: -14, Refit: -12, HeldSites: -13}, At: .025, Several: true,
-		Optimum: &EvidenceOptimum{Form: "refit", Kind: "groups", Start: start, Best: best, Groups: []string{"one", "two"}, Parameters: []int{8, 4}, Zero: []string{"one"}, Edge: []string{"two", "noise"},
-			Iterations: 3, Settled: true, Maxima: []EvidencePoint{best, start}, Trajectory: []EvidencePoint{start, best}}, Normalized: []string{"one"}, Model: "<b>net</b>"}
+	noise := result.Float(.1)
+	start := result.EvidencePoint{Variances: []result.Float{1, 1}, Noise: &noise, LogEvidence: -30}
+	best := result.EvidencePoint{Variances: []result.Float{0, 40}, Noise: &noise, LogEvidence: -12}
+	p := &EvidencePage{Fit: result.Fit{Examples: 40, Outputs: 1, Parameters: 12, PriorPrecision: 1}, Values: result.EvidenceValues{AtTheta: result.Float(math.Inf(-1)), LinearGaussian: -14, Refit: -12, HeldSites: -13}, At: .025, Several: true,
+		Optimum: &result.EvidenceOptimum{Form: "refit", Kind: "groups", Start: start, Best: best, Groups: []string{"one", "two"}, Parameters: []int{8, 4}, Zero: []string{"one"}, Edge: []string{"two", "noise"},
+			Iterations: 3, Settled: true, Maxima: []result.EvidencePoint{best, start}, Trajectory: []result.EvidencePoint{start, best}}, Normalized: []string{"one"}, Model: "<b>net</b>"}
 	for k := range 13 {
 		x := float64(k-6) / 2
-		p.Curve = append(p.Curve, EvidenceCurvePoint{PriorPrecision: Float(.025 * math.Exp(x)), EvidenceValues: EvidenceValues{AtTheta: Float(math.Inf(-1)), LinearGaussian: Float(-14 - 30*x*x), Refit: Float(-12 - x*x), HeldSites: Float(-13 - 2*x*x)}})
+		p.Curve = append(p.Curve, result.EvidenceCurvePoint{PriorPrecision: result.Float(.025 * math.Exp(x)), EvidenceValues: result.EvidenceValues{AtTheta: result.Float(math.Inf(-1)), LinearGaussian: result.Float(-14 - 30*x*x), Refit: result.Float(-12 - x*x), HeldSites: result.Float(-13 - 2*x*x)}})
 	}
 	return p
 }
@@ -48,7 +50,7 @@ func TestEvidencePage(t *testing.T) {
 	}
 
 	p.Optimum, p.Several, p.Curve = nil, false, nil
-	p.Groups = []EvidenceGroup{{Name: "layer", Parameters: 8, Variance: 1, Gradient: EvidenceValues{AtTheta: 3, LinearGaussian: 2, Refit: -1.5, HeldSites: 1}}}
+	p.Groups = []result.EvidenceGroup{{Name: "layer", Parameters: 8, Variance: 1, Gradient: result.EvidenceValues{AtTheta: 3, LinearGaussian: 2, Refit: -1.5, HeldSites: 1}}}
 	b.Reset()
 	require.NoError(t, p.WriteHTML(&b))
 	require.Contains(t, b.String(), "Log evidence −12")

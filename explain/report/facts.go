@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/linearize"
 )
 
 // A factGroup is a table of facts under a heading.
@@ -19,13 +19,13 @@ type factGroup struct {
 // groups are the facts of a page: what it was made from, what was assumed, what was
 // checked, which rows were left out, and numbers for specialists. Facts without a value are left out.
 func (v *view) groups() []factGroup {
-	of := func(facts func(f *Fit) []fact) []fact { return v.page.Report.factsOf(facts) }
+	of := func(facts func(f *result.Fit) []fact) []fact { return factsOf(v.page.Report, facts) }
 	list := []factGroup{
 		{"What it was made from", v.madeFrom()},
-		{"What was assumed", append(of((*Fit).assumptions), v.page.Report.attributionFacts()...)},
-		{"What was checked", append(of((*Fit).checks), v.page.Record.Test.facts()...)},
-		{"What was left out of the data", of(func(f *Fit) []fact { return f.Certificate.facts() })},
-		{"For specialists", of((*Fit).numbers)},
+		{"What was assumed", append(of(assumptions), attributionFacts(v.page.Report)...)},
+		{"What was checked", append(of(checks), v.page.Record.Test.facts()...)},
+		{"What was left out of the data", of(func(f *result.Fit) []fact { return certificateFacts(f.Certificate) })},
+		{"For specialists", of(numbersOf)},
 	}
 	for i := range list {
 		if i > 0 { // the first has names of files and a command, which stay as they are
@@ -54,12 +54,12 @@ func (v *view) madeFrom() []fact {
 		list = append(list, fact{"File of the data", x.Name, digits(x.SHA256)})
 	}
 	if n := p.Report.Fit.Examples; n > 0 {
-		list = append(list, fact{"Training rows", count(n), ""})
+		list = append(list, fact{"Training rows", result.Count(n), ""})
 	}
 	if x := p.Report.Fit.Preprocessing; x != nil {
 		list = append(list, fact{"Inputs", x.Inputs, x.Origin}, fact{"Targets", x.Targets, ""})
 	}
-	list = append(list, fact{"Classes", p.Report.Fit.Grouped.text(), ""})
+	list = append(list, fact{"Classes", groupedText(p.Report.Fit.Grouped), ""})
 	for _, note := range p.Report.Input.Notes {
 		list = append(list, fact{"The row's file", note, ""})
 	}
@@ -87,15 +87,15 @@ func zone(t time.Time) string {
 }
 
 // attributionFacts are the precision of the terms, network by network.
-func (r *Report) attributionFacts() []fact {
+func attributionFacts(r *result.Report) []fact {
 	if r.Attribution == nil {
 		return nil
 	}
-	x := fact{"Prior precision of the terms", short(float64(r.Attribution.Precision)), r.Attribution.Says}
+	x := fact{"Prior precision of the terms", result.Short(float64(r.Attribution.Precision)), r.Attribution.Says}
 	if !r.Attribution.Precision.Finite() {
 		var list []string
 		for k := range r.Networks.Models {
-			list = append(list, short(float64(r.Networks.Models[k].Attribution.Precision)))
+			list = append(list, result.Short(float64(r.Networks.Models[k].Attribution.Precision)))
 		}
 		x.Value = strings.Join(list, "; ")
 	}
@@ -103,35 +103,35 @@ func (r *Report) attributionFacts() []fact {
 }
 
 // assumptions are what the numbers of the page rest on.
-func (f *Fit) assumptions() []fact {
-	list := []fact{{"Prior precision δ", short(float64(f.PriorPrecision)), f.PriorPrecisionOrigin}}
+func assumptions(f *result.Fit) []fact {
+	list := []fact{{"Prior precision δ", result.Short(float64(f.PriorPrecision)), f.PriorPrecisionOrigin}}
 	if f.Prior != nil {
-		list[0] = fact{"Prior variances", f.Prior.String(), f.PriorPrecisionOrigin}
+		list[0] = fact{"Prior variances", PriorText(f.Prior), f.PriorPrecisionOrigin}
 	}
 	if f.NoiseVariance != nil {
-		list = append(list, fact{"Noise variance σ²", short(float64(*f.NoiseVariance)), f.NoiseVarianceOrigin})
+		list = append(list, fact{"Noise variance σ²", result.Short(float64(*f.NoiseVariance)), f.NoiseVarianceOrigin})
 	}
 	posterior := "at the trained parameters (Laplace)"
 	switch {
-	case f.Method == MethodLabels:
+	case f.Method == result.MethodLabels:
 		return append(list, fact{"Posterior", "none: a regression of the labels at parameters that have seen none", ""})
 	case f.Refit:
 		posterior = "at the optimum of the linearized model (refit)"
 	case f.Match != nil:
 		posterior = "mean of the network, covariance of the linearized model at its optimum (refit)"
 	}
-	if how := f.how(); how != "" {
+	if how := fittedBy(f); how != "" {
 		posterior = how + ", " + posterior
 	}
 	list = append(list, fact{"Posterior", posterior, ""})
 	if f.Calibration != nil {
-		list = append(list, f.Calibration.scales()...)
+		list = append(list, scalesOf(f.Calibration)...)
 	}
 	return list
 }
 
 // checks are what speaks for or against trusting the numbers.
-func (f *Fit) checks() []fact {
+func checks(f *result.Fit) []fact {
 	var list []fact
 	if p := f.Preflight; p != nil {
 		verdict := "✓ passed"
@@ -143,16 +143,16 @@ func (f *Fit) checks() []fact {
 			list = append(list, fact{"Accuracy on the training rows", percent(float64(*p.TrainAccuracy)), "the network alone, NLL " + score(p.TrainNLL)})
 		}
 		if p.TrainRMSE != nil {
-			list = append(list, fact{"RMSE on the training rows", short(float64(*p.TrainRMSE)), "the network alone, NLL " + score(p.TrainNLL)})
+			list = append(list, fact{"RMSE on the training rows", result.Short(float64(*p.TrainRMSE)), "the network alone, NLL " + score(p.TrainNLL)})
 		}
-		list = append(list, fact{"Largest input", short(float64(p.LargestInput)), "in size, as the network sees it"})
+		list = append(list, fact{"Largest input", result.Short(float64(p.LargestInput)), "in size, as the network sees it"})
 	}
-	list = append(list, fact{"Gradient norm at θ*", short(float64(f.GradientNorm)), "0 where training has converged under its prior"})
+	list = append(list, fact{"Gradient norm at θ*", result.Short(float64(f.GradientNorm)), "0 where training has converged under its prior"})
 	if m := f.Match; m != nil && m.Remainder.Finite() {
-		list = append(list, fact{"Remainder of the training rows", short(float64(m.Remainder)), "of the network's outputs (RMS): what the contributions do not explain"})
+		list = append(list, fact{"Remainder of the training rows", result.Short(float64(m.Remainder)), "of the network's outputs (RMS): what the contributions do not explain"})
 	}
 	if c := f.Calibration; c != nil {
-		by, scores := c.source()
+		by, scores := calibratedBy(c)
 		if scores != nil {
 			note := "NLL " + score(scores.NLL) + ", network alone " + score(c.Network.NLL)
 			if scores.Accuracy.Finite() {
@@ -170,21 +170,21 @@ func (t *TestScores) facts() []fact {
 	if t == nil {
 		return nil
 	}
-	on := "the network alone, on " + some(t.Rows, "test row", "test rows") + ", NLL " + score(t.NLL)
+	on := "the network alone, on " + result.Some(t.Rows, "test row", "test rows") + ", NLL " + score(t.NLL)
 	if t.Accuracy.Finite() {
 		return []fact{{"Test accuracy", percent(float64(t.Accuracy)), on}}
 	}
-	return []fact{{"Test RMSE", short(float64(t.RMSE)), on}}
+	return []fact{{"Test RMSE", result.Short(float64(t.RMSE)), on}}
 }
 
-// numbers are for readers who know the theory.
-func (f *Fit) numbers() []fact {
-	g := func(x Float) string { return short(float64(x)) }
+// numbersOf are for readers who know the theory.
+func numbersOf(f *result.Fit) []fact {
+	g := func(x result.Float) string { return result.Short(float64(x)) }
 	list := []fact{
-		{"Outputs C, parameters P", count(f.Outputs) + ", " + count(f.Parameters), ""},
+		{"Outputs C, parameters P", result.Count(f.Outputs) + ", " + result.Count(f.Parameters), ""},
 	}
-	if f.Method != MethodLabels {
-		list = append(list, fact{"Log evidence", g(f.LogEvidence), "higher is a better model for the data" + f.bounded()},
+	if f.Method != result.MethodLabels {
+		list = append(list, fact{"Log evidence", g(f.LogEvidence), "higher is a better model for the data" + bounded(f)},
 			fact{"its parts", fmt.Sprintf("log likelihood %s, scatter %s, log determinant %s", g(f.LogLikelihood), g(f.Scatter), g(f.LogDet)), ""})
 	}
 	if f.TraceError.Finite() && f.TraceError > 0 {
@@ -193,38 +193,38 @@ func (f *Fit) numbers() []fact {
 	return list
 }
 
-// source names the rows of a calibration and their scores.
-func (c *Calibration) source() (rows string, scores *RowScores) {
+// calibratedBy names the rows of a calibration and their scores.
+func calibratedBy(c *result.Calibration) (rows string, scores *result.RowScores) {
 	if c.Method == "heldout" {
-		return some(c.Rows, "held-out row", "held-out rows"), c.HeldOut
+		return result.Some(c.Rows, "held-out row", "held-out rows"), c.HeldOut
 	}
-	return some(c.Rows, "training row", "training rows") + " by leave-one-out", c.LOO
+	return result.Some(c.Rows, "training row", "training rows") + " by leave-one-out", c.LOO
 }
 
 // tempered tells whether the mean is scaled.
-func (c *Calibration) tempered() bool {
+func tempered(c *result.Calibration) bool {
 	return c.Temperature.Finite() && c.Temperature != 0 && c.Temperature != 1
 }
 
-// scales are the factors of a calibration.
-func (c *Calibration) scales() []fact {
-	by, _ := c.source()
-	list := []fact{{"Scale of the covariance", short(float64(c.Scale)), "makes " + by + " most probable"}}
-	if c.tempered() {
-		list = append(list, fact{"Temperature of the mean", short(float64(c.Temperature)), "probabilities are those of the outputs times this"})
+// scalesOf are the factors of a calibration.
+func scalesOf(c *result.Calibration) []fact {
+	by, _ := calibratedBy(c)
+	list := []fact{{"Scale of the covariance", result.Short(float64(c.Scale)), "makes " + by + " most probable"}}
+	if tempered(c) {
+		list = append(list, fact{"Temperature of the mean", result.Short(float64(c.Temperature)), "probabilities are those of the outputs times this"})
 	}
 	if c.NoiseScale != 1 {
-		list = append(list, fact{"Scale of the noise variance", short(float64(c.NoiseScale)), ""})
+		list = append(list, fact{"Scale of the noise variance", result.Short(float64(c.NoiseScale)), ""})
 	}
 	return list
 }
 
-// facts are the timings that are known.
-func (t *Timings) facts() []fact {
+// timingFacts are the timings that are known.
+func timingFacts(t *result.Timings) []fact {
 	var list []fact
 	for _, x := range []struct {
 		name string
-		s    Float
+		s    result.Float
 	}{{"load", t.Load}, {"linearize", t.Linearize}, {"kernel", t.Kernel}, {"factorize", t.Factorize}, {"predict", t.Predict}, {"write", t.Write}, {"total", t.Total}} {
 		if x.s.Finite() && x.s > 0 {
 			list = append(list, fact{Name: x.name, Value: fixed(float64(x.s), 2) + " s"})
@@ -235,12 +235,12 @@ func (t *Timings) facts() []fact {
 
 // Basis says in sentences what the numbers of a fit rest on: the prior and where it
 // came from, the preprocessing, and how well the network fits its training rows.
-func (f *Fit) Basis() string {
-	of := func(name string, value Float, origin string) string {
+func Basis(f *result.Fit) string {
+	of := func(name string, value result.Float, origin string) string {
 		if !(value > 0) {
 			return "" // not said
 		}
-		text := name + " = " + short(float64(value))
+		text := name + " = " + result.Short(float64(value))
 		if origin != "" {
 			text += " (" + origin + ")"
 		}
@@ -248,7 +248,7 @@ func (f *Fit) Basis() string {
 	}
 	parts := []string{of("δ", f.PriorPrecision, f.PriorPrecisionOrigin)}
 	if f.Prior != nil {
-		parts[0] = fmt.Sprintf("prior variances %s (%s)", f.Prior, f.PriorPrecisionOrigin)
+		parts[0] = fmt.Sprintf("prior variances %s (%s)", PriorText(f.Prior), f.PriorPrecisionOrigin)
 	}
 	if f.NoiseVariance != nil {
 		parts = append(parts, of("σ²", *f.NoiseVariance, f.NoiseVarianceOrigin))
@@ -263,7 +263,7 @@ func (f *Fit) Basis() string {
 			parts = append(parts, "targets: "+x.Targets)
 		}
 	}
-	if text := f.Grouped.text(); text != "" {
+	if text := groupedText(f.Grouped); text != "" {
 		parts = append(parts, text)
 	}
 	if p := f.Preflight; p != nil {
@@ -272,9 +272,9 @@ func (f *Fit) Basis() string {
 			fits += "accuracy " + percent(float64(*p.TrainAccuracy)) + ", "
 		}
 		if p.TrainRMSE != nil {
-			fits += "RMSE " + short(float64(*p.TrainRMSE)) + ", "
+			fits += "RMSE " + result.Short(float64(*p.TrainRMSE)) + ", "
 		}
-		parts = append(parts, fits+"NLL "+score(p.TrainNLL)+", gradient norm "+short(float64(p.GradientNorm)))
+		parts = append(parts, fits+"NLL "+score(p.TrainNLL)+", gradient norm "+result.Short(float64(p.GradientNorm)))
 	}
 	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
 	if len(parts) == 0 {
@@ -283,59 +283,39 @@ func (f *Fit) Basis() string {
 	return strings.Join(parts, "; ") + "."
 }
 
-// alarms are the codes of warnings that the network does not suit the data or the prior.
-var alarms = []string{"bad-fit", "not-optimum", "overconfident", "targets-scaled", "wrong-outputs"}
-
-// Alarms are the texts of the warnings that the network does not suit the data or the prior,
-// which come before everything else, and others are those of the rest.
-func (f *Fit) Alarms() (first, others []string) {
-	for _, w := range f.Warnings {
-		if slices.Contains(alarms, linearize.WarningOf(w).Code) {
-			first = append(first, w.Error())
-		} else {
-			others = append(others, w.Error())
-		}
-	}
-	return first, others
-}
-
-// how names the method by which a posterior was computed, "" for the exact one.
-func (f *Fit) how() string {
+// fittedBy names the method by which a posterior was computed, "" for the exact one.
+func fittedBy(f *result.Fit) string {
 	switch f.Method {
 	case "subset":
-		return fmt.Sprintf("exact for a subset of %s", some(int(f.Inducing), "example", "examples"))
+		return fmt.Sprintf("exact for a subset of %s", result.Some(int(f.Inducing), "example", "examples"))
 	case "kept":
-		return fmt.Sprintf("exact for the %s of the training data that say most", some(f.Certificate.Kept, "row", "rows"))
+		return fmt.Sprintf("exact for the %s of the training data that say most", result.Some(f.Certificate.Kept, "row", "rows"))
 	case "nystrom":
-		return fmt.Sprintf("a Nyström approximation with %s", f.inducing())
+		return fmt.Sprintf("a Nyström approximation with %s", inducingOf(f))
 	case "fitc":
-		return fmt.Sprintf("a FITC approximation with %s", f.inducing())
+		return fmt.Sprintf("a FITC approximation with %s", inducingOf(f))
 	case "cg":
 		return "exact, by conjugate gradients"
 	case "weights":
 		text := fmt.Sprintf("over the parameters, with the structure %s", f.Structure)
 		if f.Draws > 0 {
-			text += fmt.Sprintf(" and %s of networks", some(f.Draws, "draw", "draws"))
+			text += fmt.Sprintf(" and %s of networks", result.Some(f.Draws, "draw", "draws"))
 		}
 		return text
 	}
 	return ""
 }
 
-// SelectStrength is the Approximation.Select under which inducing elements are single rows,
-// each a training example with a direction of its Λ, and not examples.
-const SelectStrength = "strength"
-
-// inducing counts the inducing elements.
-func (f *Fit) inducing() string {
-	if f.Approximation != nil && f.Approximation.Select == SelectStrength {
-		return some(int(f.Inducing), "inducing row", "inducing rows") + " (an example with a direction of its Λ)"
+// inducingOf counts the inducing elements.
+func inducingOf(f *result.Fit) string {
+	if f.Approximation != nil && f.Approximation.Select == result.SelectStrength {
+		return result.Some(int(f.Inducing), "inducing row", "inducing rows") + " (an example with a direction of its Λ)"
 	}
-	return some(int(f.Inducing), "inducing example", "inducing examples")
+	return result.Some(int(f.Inducing), "inducing example", "inducing examples")
 }
 
 // bounded says on which side of the exact evidence a bound lies.
-func (f *Fit) bounded() string {
+func bounded(f *result.Fit) string {
 	switch f.Bound {
 	case "upper":
 		return "; not below the exact one"
@@ -345,12 +325,12 @@ func (f *Fit) bounded() string {
 	return ""
 }
 
-// text says how many classes are told apart; "" where all are.
-func (g *Grouped) text() string {
+// groupedText says how many classes are told apart; "" where all are.
+func groupedText(g *result.Grouped) string {
 	if g == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s of %s classes told apart; the others, with probability %s in the mean, are one", count(len(g.Kept)), count(g.Of), short(float64(g.Others)))
+	return fmt.Sprintf("%s of %s classes told apart; the others, with probability %s in the mean, are one", result.Count(len(g.Kept)), result.Count(g.Of), result.Short(float64(g.Others)))
 }
 
 // priorMeaning is the prior mean in plain words.
@@ -372,7 +352,7 @@ func (h *htmlWriter) guide() []fact {
 }
 
 func (h *htmlWriter) terms() []fact {
-	n := count(h.page.Report.Fit.Examples)
+	n := result.Count(h.page.Report.Fit.Examples)
 	what := "the covariance of what is still unknown at the example and at this row, times what the example's label asks of the function there"
 	if h.page.Terms == gp.Raw {
 		what = "the prior kernel between the example and this row, times the example's dual weight"

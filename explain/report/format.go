@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 // decimals returns the number of decimals, 0 to 6, that shows the largest of v
@@ -47,17 +49,6 @@ func signed(v float64, d int) string {
 	return "+" + s
 }
 
-// short formats a number with at most four figures, or as an integer.
-func short(v float64) string {
-	switch a := math.Abs(v); {
-	case math.IsNaN(v) || math.IsInf(v, 0):
-		return "–"
-	case a >= 1e4 && a < 1e9:
-		return strconv.FormatFloat(v, 'f', 0, 64)
-	}
-	return strconv.FormatFloat(v, 'g', 4, 64)
-}
-
 // datum formats a number of the data as it would be written down: in full up to eight
 // characters, else with six figures, and with an exponent only far from 1.
 func datum(v float64) string {
@@ -92,7 +83,7 @@ func grouped(s string) string {
 	if err != nil {
 		return s
 	}
-	out := strings.TrimSuffix(whole, digits) + count(n)
+	out := strings.TrimSuffix(whole, digits) + result.Count(n)
 	if rest != "" {
 		out += "." + rest
 	}
@@ -122,7 +113,7 @@ func probability(p float64) string {
 }
 
 // name formats a label; an integer has no decimals.
-func name(label Float) string {
+func name(label result.Float) string {
 	if v := float64(label); v == math.Trunc(v) && math.Abs(v) < 1e15 {
 		return strconv.FormatFloat(v, 'f', 0, 64)
 	}
@@ -130,25 +121,11 @@ func name(label Float) string {
 }
 
 // label is name, or "" for an unknown label.
-func label(l Float) string {
+func label(l result.Float) string {
 	if !l.Finite() {
 		return ""
 	}
 	return name(l)
-}
-
-// count formats an integer, with thin spaces between thousands if it has five
-// digits or more.
-func count(n int) string {
-	s := strconv.Itoa(n)
-	if len(s) < 5 {
-		return s
-	}
-	var parts []string
-	for ; len(s) > 3; s = s[:len(s)-3] {
-		parts = append([]string{s[len(s)-3:]}, parts...)
-	}
-	return strings.Join(append([]string{s}, parts...), "\u202f")
 }
 
 // typeset replaces the hyphens that are signs of numbers by minus signs. Those after a
@@ -175,14 +152,6 @@ func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 // isWord tells letters, digits and hyphens from what may stand before a sign.
 func isWord(c byte) bool {
 	return isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'z' || c == '-' || c >= utf8.RuneSelf
-}
-
-// some formats a count with its noun in singular or plural.
-func some(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return count(n) + " " + many
 }
 
 // portion returns |x|/largest, at most 1, for a bar, or 0 if that is not finite.

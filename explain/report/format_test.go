@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 func TestNumbersAsText(t *testing.T) {
@@ -16,7 +18,7 @@ func TestNumbersAsText(t *testing.T) {
 		{signed(0, 2), "+0.00"},
 		{signed(-3, 0), "-3"},
 		{signed(math.Inf(1), 0), "–"},
-		{short(0.00012345678), "0.0001235"},
+		{result.Short(0.00012345678), "0.0001235"},
 		{probability(0.5), "0.500"},
 		{probability(0), "0"},
 		{probability(1), "1"},
@@ -27,12 +29,12 @@ func TestNumbersAsText(t *testing.T) {
 		{probability(math.NaN()), "–"},
 		{name(9), "9"},
 		{name(1.5), "1.5"},
-		{label(Undefined()), ""},
-		{count(3000), "3000"},
-		{count(60000), "60\u202f000"},
-		{count(1234567), "1\u202f234\u202f567"},
-		{some(1, "row", "rows"), "1 row"},
-		{some(2, "row", "rows"), "2 rows"},
+		{label(result.Undefined()), ""},
+		{result.Count(3000), "3000"},
+		{result.Count(60000), "60\u202f000"},
+		{result.Count(1234567), "1\u202f234\u202f567"},
+		{result.Some(1, "row", "rows"), "1 row"},
+		{result.Some(2, "row", "rows"), "2 rows"},
 		{ratio(2.058), "2.1"},
 		{ratio(87.8), "88"},
 		{ratio(1379.2), "1379"},
@@ -47,7 +49,7 @@ func TestNumbersAsText(t *testing.T) {
 		{datum(-123456.789), "-123457"},
 		{datum(7e-9), "7e-09"},
 		{datum(250000), "250000"},
-		{short(182345.6), "182346"},
+		{result.Short(182345.6), "182346"},
 	} {
 		require.Equal(t, c.want, c.got)
 	}

@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 //go:embed page.html
@@ -263,8 +265,8 @@ func (h *htmlWriter) foot() htmlFoot {
 }
 
 // picture returns the data with which a template shows a row.
-func (h *htmlWriter) picture(p Picture, alt, class string) (htmlPicture, error) {
-	uri, err := p.dataURI()
+func (h *htmlWriter) picture(p result.Picture, alt, class string) (htmlPicture, error) {
+	uri, err := dataURI(p)
 	if err != nil {
 		return htmlPicture{}, err
 	}

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 func (h *htmlWriter) section(s *section, at int) (*htmlSection, error) {
@@ -53,7 +55,7 @@ func (h *htmlWriter) bulkTable(t *htmlSection, s *section) {
 	if n == 0 || len(list) == 0 {
 		return
 	}
-	t.BulkTitle = "The other " + some(n, "training example", "training examples")
+	t.BulkTitle = "The other " + result.Some(n, "training example", "training examples")
 	d := decimals(s.s, rest)
 	d = max(0, d-1)
 	all := bulk{name: "together", n: n}
@@ -75,7 +77,7 @@ func bulkLine(b bulk, d int) htmlBulk {
 	if strings.HasPrefix(name, "target ") {
 		name = typeset(name)
 	}
-	return htmlBulk{Name: name, N: count(b.n), Up: typeset(signed(b.up, d)), Down: typeset(signed(b.down, d)), Sum: typeset(signed(b.up+b.down, d))}
+	return htmlBulk{Name: name, N: result.Count(b.n), Up: typeset(signed(b.up, d)), Down: typeset(signed(b.down, d)), Sum: typeset(signed(b.up+b.down, d))}
 }
 
 // equation returns the sum from the prior mean to f, with the listed terms of each
@@ -90,13 +92,13 @@ func (h *htmlWriter) equation(s *section) []htmlTerm {
 		return htmlTerm{Op: op, Value: fixed(x, s.digits), Note: note, Class: class}
 	}
 	if n := len(s.up); n > 0 {
-		sum = append(sum, term(total(s.up), "the "+count(n)+" largest "+h.pull(s, +1), "for"))
+		sum = append(sum, term(total(s.up), "the "+result.Count(n)+" largest "+h.pull(s, +1), "for"))
 	}
 	if n := len(s.down); n > 0 {
-		sum = append(sum, term(total(s.down), "the "+count(n)+" largest "+h.pull(s, -1), "against"))
+		sum = append(sum, term(total(s.down), "the "+result.Count(n)+" largest "+h.pull(s, -1), "against"))
 	}
 	if n, rest := h.without(s.s, slices.Concat(s.up, s.down)); n > 0 {
-		sum = append(sum, term(rest, "the other "+some(n, "training example", "training examples"), side(rest)))
+		sum = append(sum, term(rest, "the other "+result.Some(n, "training example", "training examples"), side(rest)))
 	}
 	return append(sum, term(s.remainder, "remainder: what no training example explains", ""), htmlTerm{Op: "=", Value: typeset(fixed(s.f, s.digits)), Note: "f, " + strings.ReplaceAll(s.quantity, " of ", " of\u00a0")})
 }
@@ -162,7 +164,7 @@ func (h *htmlWriter) layers(s *section) *htmlLayers {
 	if s.out.Layers == nil {
 		return nil
 	}
-	t := &htmlLayers{Heads: []string{"all " + count(h.page.Report.Fit.Examples)}, Note: layerMeaning}
+	t := &htmlLayers{Heads: []string{"all " + result.Count(h.page.Report.Fit.Examples)}, Note: layerMeaning}
 	listed := slices.Concat(head(s.up, layerColumns), head(s.down, layerColumns))
 	for _, l := range listed {
 		t.Heads = append(t.Heads, l.row)
@@ -222,7 +224,7 @@ func labelled(list []line) string {
 		case i == 0:
 			parts = append(parts, fmt.Sprintf("%d of these %d are labelled %s", n, len(list), name))
 		default:
-			parts = append(parts, some(n, "is", "are")+" labelled "+name)
+			parts = append(parts, result.Some(n, "is", "are")+" labelled "+name)
 		}
 	}
 	return strings.Join(parts, ", ") + "."

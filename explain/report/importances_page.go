@@ -8,6 +8,8 @@ import (
 	"math"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 //go:embed importances.html
@@ -17,9 +19,9 @@ var importancesTemplate = template.Must(template.Must(pageTemplate.Clone()).New(
 
 // An ImportancePage shows an ImportanceReport as text or HTML.
 type ImportancePage struct {
-	Report *ImportanceReport
+	Report *result.ImportanceReport
 	// Train returns the picture of a training row; nil shows none.
-	Train func(row Index) Picture
+	Train func(row result.Index) result.Picture
 	// Invert says that 255 is ink, as in MNIST.
 	Invert bool
 	// The origin of the report, shown as given; empty strings are left out.
@@ -35,10 +37,6 @@ type htmlImportances struct {
 	Table                                        *htmlRows // in place of Rows where rows have features
 	htmlFoot
 }
-
-// meaning explains |α|.
-const meaning = "|α| is how strongly an example pulls the model to its label: the slope of the example's log likelihood at the fitted model, in nats per unit of f, never negative. " +
-	"It is near zero for an example that the model predicts well without it; examples with a large one are hard, unusual or wrongly labelled, and worth a look first."
 
 // WriteHTML writes the page as one self-contained HTML document.
 func (p *ImportancePage) WriteHTML(w io.Writer) error {
@@ -77,8 +75,8 @@ func (p *ImportancePage) WriteText(w io.Writer, columns int) error {
 	t.line("")
 	_, share := p.share()
 	t.wrap("", share)
-	t.wrap("", meaning)
-	if text := p.Report.Fit.Basis(); text != "" {
+	t.wrap("", result.ImportanceMeaning)
+	if text := Basis(&p.Report.Fit); text != "" {
 		t.wrap("", clean(text))
 	}
 	t.warnings(others)
@@ -89,20 +87,20 @@ func (p *ImportancePage) WriteText(w io.Writer, columns int) error {
 }
 
 func (p *ImportancePage) build() (*htmlImportances, error) {
-	v := &view{page: &Page{Report: &Report{Fit: p.Report.Fit, Timings: p.Report.Timings}, Model: p.Model, Data: p.Data, Command: p.Command, Record: p.Record, Invert: p.Invert}}
-	v.timings = p.Report.Timings.facts()
+	v := &view{page: &Page{Report: &result.Report{Fit: p.Report.Fit, Timings: p.Report.Timings}, Model: p.Model, Data: p.Data, Command: p.Command, Record: p.Record, Invert: p.Invert}}
+	v.timings = timingFacts(&p.Report.Timings)
 	n := len(p.Report.Curve)
 	h := &htmlImportances{
 		Style:    template.CSS(styleCSS),
-		Eyebrow:  some(n, "training example", "training examples"),
-		Meaning:  meaning,
-		N:        count(n),
-		Listed:   count(len(p.Report.Importances)),
+		Eyebrow:  result.Some(n, "training example", "training examples"),
+		Meaning:  result.ImportanceMeaning,
+		N:        result.Count(n),
+		Listed:   result.Count(len(p.Report.Importances)),
 		Path:     area(p.Report.Curve),
 		htmlFoot: (&htmlWriter{view: v}).foot(),
 	}
 	if n > 0 {
-		h.Highest, h.Lowest = short(float64(p.Report.Curve[0])), short(float64(p.Report.Curve[n-1]))
+		h.Highest, h.Lowest = result.Short(float64(p.Report.Curve[0])), result.Short(float64(p.Report.Curve[n-1]))
 	}
 	half, share := p.share()
 	h.Share, h.Half = share, fixed(1000*float64(half)/float64(max(1, n)), 2)
@@ -111,7 +109,7 @@ func (p *ImportancePage) build() (*htmlImportances, error) {
 
 func (p *ImportancePage) fill(h *htmlImportances, v *view) error {
 	largest := 0.0
-	pictures := make([]Picture, len(p.Report.Importances))
+	pictures := make([]result.Picture, len(p.Report.Importances))
 	for i, x := range p.Report.Importances {
 		largest = math.Max(largest, float64(x.Norm))
 		if p.Train != nil {
@@ -126,7 +124,7 @@ func (p *ImportancePage) fill(h *htmlImportances, v *view) error {
 			return err
 		}
 		if h.Table != nil {
-			h.Table.add(pictures[i], htmlCell{Value: row}, htmlCell{Value: (&line{Contribution: Contribution{LabelName: x.LabelName}, label: label(x.Label)}).shown(), Class: "text"},
+			h.Table.add(pictures[i], htmlCell{Value: row}, htmlCell{Value: (&line{Contribution: result.Contribution{LabelName: x.LabelName}, label: label(x.Label)}).shown(), Class: "text"},
 				htmlCell{Value: fixed(float64(x.Norm), listDecimals(largest)), Class: "text"})
 			continue
 		}
@@ -150,14 +148,14 @@ func (p *ImportancePage) share() (half int, say string) {
 		half++
 	}
 	return half, fmt.Sprintf("Half of the sum of all |α| comes from %s, %s %% of the training data.",
-		some(half, "example", "examples"), short(math.Round(1000*float64(half)/float64(len(p.Report.Curve)))/10))
+		result.Some(half, "example", "examples"), result.Short(math.Round(1000*float64(half)/float64(len(p.Report.Curve)))/10))
 }
 
 // curvePoints is the largest number of points of the curve.
 const curvePoints = 500
 
 // area returns the SVG path of the area under a sorted curve, 1000×240.
-func area(curve []Float) string {
+func area(curve []result.Float) string {
 	n := len(curve)
 	if n == 0 || !(curve[0] > 0) {
 		return ""

@@ -7,6 +7,8 @@ import (
 	"html/template"
 	"io"
 	"strings"
+
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 //go:embed list.html
@@ -20,12 +22,12 @@ type ListPage struct {
 	Note           string // a paragraph that says what the lists are
 	Lists          []List
 	// Picture returns the picture of a row; nil shows none.
-	Picture func(row Index) Picture
+	Picture func(row result.Index) result.Picture
 	// Invert says that 255 is ink, as in MNIST.
 	Invert bool
 
-	Fit     *Fit
-	Timings *Timings
+	Fit     *result.Fit
+	Timings *result.Timings
 	// The origin of the lists, shown as given; empty strings are left out.
 	Model, Data, Command string
 	Record               Record
@@ -51,7 +53,7 @@ type ListItem struct {
 
 // A ListedRow is a row of the data on a page.
 type ListedRow struct {
-	Index     Index
+	Index     result.Index
 	ID, Label string
 	Value     string // a number about it, "" for none
 }
@@ -77,8 +79,8 @@ type htmlItem struct {
 
 // WriteHTML writes the page as one self-contained HTML document.
 func (p *ListPage) WriteHTML(w io.Writer) error {
-	v := &view{page: &Page{Report: &Report{Fit: *p.Fit, Timings: *p.Timings}, Model: p.Model, Data: p.Data, Command: p.Command, Record: p.Record, Invert: p.Invert}}
-	v.timings = p.Timings.facts()
+	v := &view{page: &Page{Report: &result.Report{Fit: *p.Fit, Timings: *p.Timings}, Model: p.Model, Data: p.Data, Command: p.Command, Record: p.Record, Invert: p.Invert}}
+	v.timings = timingFacts(p.Timings)
 	h := &htmlList{Style: template.CSS(styleCSS), Title: p.Title, Eyebrow: p.Eyebrow, Note: p.Note, htmlFoot: (&htmlWriter{view: v}).foot()}
 	for i := range p.Lists {
 		l, err := p.list(&p.Lists[i], &htmlWriter{view: v})
@@ -100,7 +102,7 @@ func (p *ListPage) list(l *List, h *htmlWriter) (*htmlListed, error) {
 		out.Empty = l.Empty
 		return out, nil
 	}
-	pictures := make([]Picture, len(l.Items))
+	pictures := make([]result.Picture, len(l.Items))
 	for i := range l.Items {
 		pictures[i] = p.picture(l.Items[i].Row.Index)
 	}
@@ -129,9 +131,9 @@ func (p *ListPage) list(l *List, h *htmlWriter) (*htmlListed, error) {
 	return out, nil
 }
 
-func (p *ListPage) picture(row Index) Picture {
+func (p *ListPage) picture(row result.Index) result.Picture {
 	if p.Picture == nil {
-		return Picture{}
+		return result.Picture{}
 	}
 	return p.Picture(row)
 }
@@ -149,7 +151,7 @@ func (p *ListPage) line(x *ListedRow, h *htmlWriter) (htmlLine, error) {
 func (l *List) LabelName() string { return cmp.Or(l.Label, "label") }
 
 // table is the list as a table with the first features of its rows.
-func (l *List) table(pictures []Picture) *htmlRows {
+func (l *List) table(pictures []result.Picture) *htmlRows {
 	columns := append([]string{"Row", capital(l.LabelName())}, l.Columns...)
 	if l.Beside != "" {
 		columns = append(columns, capital(l.Beside))
@@ -196,7 +198,7 @@ const tableFeatures = 5
 
 // newRowTable is a table with these columns and the first features of the rows, nil
 // where a row has a picture or none has features.
-func newRowTable(rows []Picture, columns ...string) *htmlRows {
+func newRowTable(rows []result.Picture, columns ...string) *htmlRows {
 	t := &htmlRows{}
 	most := 0
 	for _, p := range rows {
@@ -212,16 +214,16 @@ func newRowTable(rows []Picture, columns ...string) *htmlRows {
 		t.Columns = append(t.Columns, htmlCell{Value: name, Class: "text"})
 	}
 	for i := range min(most, tableFeatures) {
-		t.Columns = append(t.Columns, htmlCell{Value: rows[0].name(i), Extra: true})
+		t.Columns = append(t.Columns, htmlCell{Value: featureName(rows[0], i), Extra: true})
 	}
 	if most > tableFeatures {
-		t.Columns[len(t.Columns)-1].Says = "and " + some(most-tableFeatures, "other feature", "other features")
+		t.Columns[len(t.Columns)-1].Says = "and " + result.Some(most-tableFeatures, "other feature", "other features")
 	}
 	return t
 }
 
 // add appends a row with the given cells and its features.
-func (t *htmlRows) add(p Picture, cells ...htmlCell) {
+func (t *htmlRows) add(p result.Picture, cells ...htmlCell) {
 	cells[0].Value = strings.Replace(cells[0].Value, "row ", "row\u00a0", 1)
 	for i, v := range p.Values {
 		if i < tableFeatures {

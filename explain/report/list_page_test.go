@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 // listPage has rows with pictures, with others beside them or not, and an empty list.
@@ -14,13 +16,13 @@ func listPage() *ListPage {
 	for i := range pixels {
 		pixels[i] = byte(4 * i)
 	}
-	row := func(i Index, label string) ListedRow { return ListedRow{Index: i, Label: label, Value: "+1.25"} }
+	row := func(i result.Index, label string) ListedRow { return ListedRow{Index: i, Label: label, Value: "+1.25"} }
 	long := strings.Repeat("unbroken", 12)
-	p := &ListPage{Title: "Rows worth a look", Eyebrow: "12 rows", Note: "What the lists are.", Invert: true, Fit: &Fit{Examples: 12, Outputs: 1}, Timings: &Timings{},
-		Picture: func(Index) Picture { return Gray(pixels, 8, 8) }, Model: strings.Repeat("path/", 60)}
+	p := &ListPage{Title: "Rows worth a look", Eyebrow: "12 rows", Note: "What the lists are.", Invert: true, Fit: &result.Fit{Examples: 12, Outputs: 1}, Timings: &result.Timings{},
+		Picture: func(result.Index) result.Picture { return result.Gray(pixels, 8, 8) }, Model: strings.Repeat("path/", 60)}
 	beside := List{Title: "With others", Note: "In nats.", Columns: []string{"suggested", "log density"}, Beside: "the rows that say so"}
 	alone := List{Title: "Alone", Note: "No unit.", Columns: []string{"leverage"}}
-	for i := range Index(9) {
+	for i := range result.Index(9) {
 		beside.Items = append(beside.Items, ListItem{Row: row(i, "<script>alert(1)</script>"), Values: []string{long, "-3.2"}, Beside: []ListedRow{row(i+1, "a"), row(i+2, long), row(i+3, "c"), row(i+4, "d")}})
 		alone.Items = append(alone.Items, ListItem{Row: ListedRow{Index: i, ID: long}, Values: []string{"0.93"}})
 	}
@@ -40,7 +42,9 @@ func TestListPage(t *testing.T) {
 	pictures := listHTMLOf(t, listPage())
 	require.Equal(t, 9*5+9, strings.Count(pictures, "<img "))
 	tabled := listPage()
-	tabled.Picture = func(i Index) Picture { return Picture{Names: []string{"x", "<b>"}, Values: []float64{float64(i), -2}} }
+	tabled.Picture = func(i result.Index) result.Picture {
+		return result.Picture{Names: []string{"x", "<b>"}, Values: []float64{float64(i), -2}}
+	}
 	table := listHTMLOf(t, tabled)
 	require.Zero(t, strings.Count(table, "<img "))
 	require.Equal(t, 2, strings.Count(table, `<table class="rows">`))

@@ -5,122 +5,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
 )
-
-// Networks are several networks that were trained apart, whose mean output a Report
-// explains.
-type Networks struct {
-	Says   string          `json:"says"` // what the spreads are, in a sentence
-	Models []NetworkResult `json:"models"`
-}
-
-// NetworkResult is what one of several networks predicts for the row, with the fields of
-// Prediction and Fit.
-type NetworkResult struct {
-	Model       string  `json:"model"` // its file
-	Class       Float   `json:"class"`
-	Probability []Float `json:"probability"`
-	Mean        []Float `json:"mean"`
-	Fit         Fit     `json:"fit"`
-
-	Attribution *Attribution `json:"attribution,omitempty"`
-}
-
-// NetworkSums are an output's sums by each network, in the order of Networks.Models, and
-// how they vary, in the unit of f.
-type NetworkSums struct {
-	Each   []NetworkSum `json:"each"`
-	Spread SumSpread    `json:"spread"`
-}
-
-// NetworkSum is the sum of one network, with the fields of Output.
-type NetworkSum struct {
-	Network         Float `json:"network"`
-	PriorMean       Float `json:"prior_mean"`
-	ContributionSum Float `json:"contribution_sum"`
-	Remainder       Float `json:"remainder"`
-}
-
-// SumSpread says how the parts of a sum vary over networks.
-type SumSpread struct {
-	Network         Spread `json:"network"`
-	PriorMean       Spread `json:"prior_mean"`
-	ContributionSum Spread `json:"contribution_sum"`
-	Remainder       Spread `json:"remainder"`
-}
-
-// TermSpread says how a term varies over networks.
-type TermSpread struct {
-	Value   Spread `json:"value"`
-	Raw     Spread `json:"raw"`
-	Removal Spread `json:"removal"`
-	// Whether 0 is outside of the 95 % interval of the mean of Value (explain.Spread).
-	Distinguishable    bool `json:"distinguishable"`
-	rawDistinguishable bool
-}
-
-// Spread is how a number varies over networks, in its unit (explain.Spread).
-type Spread struct {
-	SD Float `json:"sd"` // standard deviation of one network's number
-	SE Float `json:"se"` // standard error of the mean over the networks
-}
-
-func spreadOf(s explain.Spread) Spread { return Spread{SD: Float(s.SD), SE: Float(s.SE)} }
-
-// termSpread is nil for a term of one network.
-func termSpread(t *explain.Term) *TermSpread {
-	if t.Networks == nil {
-		return nil
-	}
-	n := t.Networks
-	return &TermSpread{Value: spreadOf(n.Value), Raw: spreadOf(n.Raw), Removal: spreadOf(n.Removal),
-		Distinguishable: n.Value.Distinguishable(t.Value), rawDistinguishable: n.Raw.Distinguishable(t.Raw)}
-}
-
-// networkSums is nil for one network.
-func networkSums(list []explain.Network) *NetworkSums {
-	if list == nil {
-		return nil
-	}
-	sums := &NetworkSums{}
-	for _, x := range list {
-		sums.Each = append(sums.Each, NetworkSum{Network: Float(x.Output), PriorMean: Float(x.PriorMean), ContributionSum: Float(x.Sum), Remainder: Float(x.Remainder)})
-	}
-	over := func(of func(x *NetworkSum) Float) Spread {
-		values := make([]float64, len(sums.Each))
-		for k := range sums.Each {
-			values[k] = float64(of(&sums.Each[k]))
-		}
-		_, s := explain.SpreadOf(values)
-		return spreadOf(s)
-	}
-	sums.Spread = SumSpread{
-		Network:         over(func(x *NetworkSum) Float { return x.Network }),
-		PriorMean:       over(func(x *NetworkSum) Float { return x.PriorMean }),
-		ContributionSum: over(func(x *NetworkSum) Float { return x.ContributionSum }),
-		Remainder:       over(func(x *NetworkSum) Float { return x.Remainder }),
-	}
-	return sums
-}
-
-// NewNetworks describes networks with what each of them predicts.
-func NewNetworks(models []NetworkResult) *Networks {
-	k := len(models)
-	return &Networks{Models: models, Says: fmt.Sprintf("Every number is the mean over %d networks. se is the standard error of that mean and sd the standard deviation of one network's number, √%d times as much; both have the unit of the number, terms and their sum that of f.", k, k)}
-}
-
-// AttributionOf is the precision of the terms of several networks, NaN where they differ.
-func AttributionOf(models []NetworkResult) *Attribution {
-	first := *models[0].Attribution
-	for k := range models {
-		if models[k].Attribution.Precision != first.Precision {
-			return &Attribution{Precision: Undefined(), Rule: first.Rule, Says: fmt.Sprintf("The terms are those of a prior precision of each network's own, by the rule %s.", first.Rule)}
-		}
-	}
-	return &first
-}
 
 // networks is the number of networks of whose mean the page is; 1 for one.
 func (v *view) networks() int {
@@ -176,7 +63,7 @@ func (l *line) bars(terms gp.Terms) {
 	n := l.Networks
 	l.spread, l.Distinguishable = &n.Value.SE, &n.Distinguishable
 	if terms == gp.Raw {
-		l.spread, l.Distinguishable = &n.Raw.SE, &n.rawDistinguishable
+		l.spread, l.Distinguishable = &n.Raw.SE, &n.RawDistinguishable
 	}
 }
 
@@ -191,14 +78,14 @@ func (v *view) byNetwork(s *section) *htmlLayers {
 		return nil
 	}
 	t := &htmlLayers{Heads: []string{"f", "prior mean", "contributions", "remainder"}, Note: networkMeaning}
-	signed := func(x Float) string { return fixed(s.sign*float64(x), s.digits) }
+	signed := func(x result.Float) string { return fixed(s.sign*float64(x), s.digits) }
 	for k, x := range sums.Each {
 		t.Rows = append(t.Rows, []string{v.page.Report.Networks.Models[k].Model, signed(x.Network), signed(x.PriorMean), signed(x.ContributionSum), signed(x.Remainder)})
 	}
 	of := sums.Spread
 	t.Rows = append(t.Rows, []string{"mean", fixed(s.f, s.digits), fixed(s.m, s.digits), fixed(s.s, s.digits), fixed(s.remainder, s.digits)})
 	se := []string{"se"}
-	for _, x := range []Spread{of.Network, of.PriorMean, of.ContributionSum, of.Remainder} {
+	for _, x := range []result.Spread{of.Network, of.PriorMean, of.ContributionSum, of.Remainder} {
 		se = append(se, fixed(float64(x.SE), s.digits))
 	}
 	t.Rows = append(t.Rows, se)
@@ -246,7 +133,7 @@ func (t *htmlLayers) typeset() *htmlLayers {
 
 // factsOf are facts of the fit, or of those of several networks: one line where they agree,
 // else with the value of each network in their order.
-func (r *Report) factsOf(facts func(f *Fit) []fact) []fact {
+func factsOf(r *result.Report, facts func(f *result.Fit) []fact) []fact {
 	if r.Networks == nil {
 		return facts(&r.Fit)
 	}
@@ -287,10 +174,10 @@ func (r *Report) factsOf(facts func(f *Fit) []fact) []fact {
 // mostBases is how many networks the text says what they rest on.
 const mostBases = 4
 
-// basis says what the numbers rest on, network by network.
-func (r *Report) basis() []string {
+// bases says what the numbers rest on, network by network.
+func bases(r *result.Report) []string {
 	if r.Networks == nil {
-		if text := r.Fit.Basis(); text != "" {
+		if text := Basis(&r.Fit); text != "" {
 			return []string{text}
 		}
 		return nil
@@ -300,8 +187,8 @@ func (r *Report) basis() []string {
 		if k == mostBases {
 			return append(list, fmt.Sprintf("The JSON says it of the other %d networks.", len(r.Networks.Models)-k))
 		}
-		if m := &r.Networks.Models[k]; m.Fit.Basis() != "" {
-			list = append(list, m.Model+": "+m.Fit.Basis())
+		if m := &r.Networks.Models[k]; Basis(&m.Fit) != "" {
+			list = append(list, m.Model+": "+Basis(&m.Fit))
 		}
 	}
 	return list

@@ -6,13 +6,14 @@ import (
 	"math"
 	"slices"
 
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
 )
 
 // A Page shows a Report to people: WriteText for a terminal, WriteHTML for a
 // browser or a printer, WritePNG for a slide.
 type Page struct {
-	Report *Report
+	Report *result.Report
 	// Classes are the names of the classes in the order of the probabilities,
 	// one for each output. A model with one output has two classes, and a
 	// positive output speaks for the second. Nil means a regression.
@@ -27,8 +28,8 @@ type Page struct {
 	Terms gp.Terms
 	// Test is the picture of the explained row, and Train returns that of a
 	// training row. A nil Train and an empty Picture show nothing.
-	Test  Picture
-	Train func(row Index) Picture
+	Test  result.Picture
+	Train func(row result.Index) result.Picture
 	// Invert says that 255 is ink, as in MNIST. A light page then shows the
 	// pictures inverted, as ink on paper.
 	Invert bool
@@ -84,17 +85,17 @@ type section struct {
 	digits      int     // decimals for the section's numbers
 	f, m, s     float64 // network, prior mean, sum of contributions
 	remainder   float64
-	out         *Output
+	out         *result.Output
 }
 
 // A line is one listed training example.
 type line struct {
-	Contribution
-	term    float64 // Value or Raw, whichever is listed
-	spread  *Float  // standard deviation of term, nil where it has none
+	result.Contribution
+	term    float64       // Value or Raw, whichever is listed
+	spread  *result.Float // standard deviation of term, nil where it has none
 	row     string
 	label   string
-	picture Picture
+	picture result.Picture
 }
 
 // shown is the label on pages: the name of a class as it is, or a typeset number.
@@ -113,7 +114,7 @@ func (p *Page) view() (*view, error) {
 	if c < 1 || len(r.Outputs) < 1 {
 		return nil, fmt.Errorf("report: the report explains no output")
 	}
-	v := &view{page: p, row: r.Input.name(), label: labelNamed(r.Input.LabelName, r.Input.Label), predicted: -1, average: -1}
+	v := &view{page: p, row: inputName(r.Input), label: labelNamed(r.Input.LabelName, r.Input.Label), predicted: -1, average: -1}
 	switch {
 	case p.Classes == nil:
 	case c == 1 && len(p.Classes) == 2:
@@ -136,12 +137,12 @@ func (p *Page) view() (*view, error) {
 		// The scores of single classes say little: a softmax compares them.
 		v.sections = slices.DeleteFunc(v.sections, func(s section) bool { return v.place(&s) > first })
 	}
-	v.timings = r.Timings.facts()
+	v.timings = timingFacts(&r.Timings)
 	return v, nil
 }
 
-// name names the input in messages and headings.
-func (i Input) name() string {
+// inputName names the input in messages and headings.
+func inputName(i result.Input) string {
 	if i.Index >= 0 {
 		return named(i.ID, fmt.Sprintf("%s row %d", i.Split, i.Index))
 	}
@@ -158,7 +159,7 @@ func named(id, number string) string {
 
 // labelNamed is the name of a class if it has one, else the label, or "" for an
 // unknown one.
-func labelNamed(name string, l Float) string {
+func labelNamed(name string, l result.Float) string {
 	if name != "" {
 		return name
 	}
@@ -196,7 +197,7 @@ func (v *view) agree() bool { return v.average == v.predicted }
 // if the report has no probabilities, the largest output.
 func (v *view) argmax() int {
 	r, best, k := v.page.Report, math.Inf(-1), 0
-	better := func(c int, x Float) {
+	better := func(c int, x result.Float) {
 		if float64(x) > best && c >= 0 && c < len(v.page.Classes) {
 			best, k = float64(x), c
 		}
@@ -228,7 +229,7 @@ func (v *view) place(s *section) int {
 }
 
 // section returns the section of one output.
-func (v *view) section(o *Output) (section, error) {
+func (v *view) section(o *result.Output) (section, error) {
 	s := section{out: o, sign: 1}
 	if err := v.words(&s); err != nil {
 		return s, err
@@ -288,7 +289,7 @@ func split(list []line) (up, down []line) {
 }
 
 // lines returns the lines of a list of contributions.
-func (v *view) lines(s *section, list []Contribution) []line {
+func (v *view) lines(s *section, list []result.Contribution) []line {
 	var lines []line
 	for _, x := range list {
 		l := line{Contribution: x, term: s.sign * float64(x.Value), row: named(x.ID, fmt.Sprintf("row %d", x.Index)), label: labelNamed(x.LabelName, x.Label)}
@@ -299,7 +300,7 @@ func (v *view) lines(s *section, list []Contribution) []line {
 		if x.Networks != nil {
 			l.bars(v.page.Terms)
 		}
-		l.Removal *= Float(s.sign)
+		l.Removal *= result.Float(s.sign)
 		if v.page.Train != nil {
 			l.picture = v.page.Train(x.Index)
 		}
@@ -311,7 +312,7 @@ func (v *view) lines(s *section, list []Contribution) []line {
 // certainty returns the probability of class k, its standard deviation, and the
 // probability that the network alone gives; NaN if the report has none.
 func (v *view) certainty(k int) (p, sd, network float64) {
-	at := func(list []Float) float64 {
+	at := func(list []result.Float) float64 {
 		if k < 0 || k >= len(list) {
 			return math.NaN()
 		}

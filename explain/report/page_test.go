@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/linearize"
@@ -119,7 +120,7 @@ func TestNamesAreEscaped(t *testing.T) {
 	p := newDemo(1, 30, 9, 4, 9).page(t, 9, &explain.Options{Similar: 2})
 	p.Classes = []string{evil + "a", evil + "b"}
 	p.Model, p.Data, p.Command = evil, evil, evil
-	p.Report.Input = Input{Split: evil, Index: -1, File: evil}
+	p.Report.Input = result.Input{Split: evil, Index: -1, File: evil}
 	p.Report.Fit.Warnings = linearize.Warnings{errors.New(evil)}
 	page := html(t, p)
 	require.NotContains(t, page, "<script")
@@ -203,10 +204,10 @@ func TestUndefinedNumbers(t *testing.T) {
 	p := newDemo(1, 30, 9, 4, 9).page(t, 9, &explain.Options{Top: 4})
 	o := &p.Report.Outputs[0]
 	for i := range o.Contributions {
-		o.Contributions[i].Value, o.Contributions[i].Removal, o.Contributions[i].Similarity = 0, Undefined(), Undefined()
+		o.Contributions[i].Value, o.Contributions[i].Removal, o.Contributions[i].Similarity = 0, result.Undefined(), result.Undefined()
 	}
-	o.Cancellation, o.RawCancellation, o.Remainder = Float(math.Inf(1)), Undefined(), Undefined()
-	p.Report.Prediction = Prediction{Class: 9}
+	o.Cancellation, o.RawCancellation, o.Remainder = result.Float(math.Inf(1)), result.Undefined(), result.Undefined()
+	p.Report.Prediction = result.Prediction{Class: 9}
 	require.Contains(t, text(t, p, 0), "sum to zero")
 	require.NotContains(t, html(t, p), "NaN")
 	require.NoError(t, p.WritePNG(io.Discard))
@@ -223,7 +224,7 @@ func TestReportsThatCannotBeShown(t *testing.T) {
 		"explains no output":                   func(p *Page) { p.Report.Outputs = nil },
 		"3 class names for a model of 4":       func(p *Page) { p.Classes = p.Classes[:3] },
 		"explains output 9 of 4":               func(p *Page) { p.Report.Outputs[0].Output = 9 },
-		"contrasts outputs 1 and 4 of 4":       func(p *Page) { p.Report.Outputs[0].Contrast = &Contrasted{Plus: 1, Minus: 4} },
+		"contrasts outputs 1 and 4 of 4":       func(p *Page) { p.Report.Outputs[0].Contrast = &result.Contrasted{Plus: 1, Minus: 4} },
 		"the report explains output -1 of 4":   func(p *Page) { p.Report.Outputs[0].Output = -1 },
 		"2 class names for a model of 4 outpu": func(p *Page) { p.Classes = []string{"a", "b"} },
 	} {
@@ -265,7 +266,7 @@ func TestImportancePage(t *testing.T) {
 
 	// Nothing to show: no example, or a dual vector of zeros.
 	for _, list := range [][]explain.Importance{nil, {{Index: 0, Alpha: []float64{0}}}} {
-		p := &ImportancePage{Report: Rows{}.Importances(list, 5)}
+		p := &ImportancePage{Report: result.Rows{}.Importances(list, 5)}
 		require.NoError(t, p.WriteHTML(io.Discard))
 		require.NoError(t, p.WriteText(io.Discard, 0))
 	}
@@ -273,11 +274,11 @@ func TestImportancePage(t *testing.T) {
 
 // half holds half of Σ|α| and half−1 does not; the curve is thinned, not cut.
 func TestSortedCurve(t *testing.T) {
-	curve := make([]Float, 10000)
+	curve := make([]result.Float, 10000)
 	for i := range curve {
-		curve[i] = Float(math.Exp(-float64(i) / 1000))
+		curve[i] = result.Float(math.Exp(-float64(i) / 1000))
 	}
-	half, _ := (&ImportancePage{Report: &ImportanceReport{Curve: curve}}).share()
+	half, _ := (&ImportancePage{Report: &result.ImportanceReport{Curve: curve}}).share()
 	sum := func(n int) (s float64) {
 		for _, v := range curve[:n] {
 			s += float64(v)
@@ -294,15 +295,15 @@ func TestSortedCurve(t *testing.T) {
 // The table of rows that were left out says what they could change and whether that is
 // exact, a bound or an estimate.
 func TestCertificateTable(t *testing.T) {
-	k := &Certificate{Threshold: .25, Ratio: 1.04, Kept: 18298, Dropped: 581702, Trace: .99, DroppedTrace: 312.5, DroppedTraceError: 4.5, Norm: [2]Float{.4, .75}, VarianceAtMost: 1.75, LogDet: [2]Float{1000, 1012}, Failure: .05, Sampled: true, Rows: 2000}
+	k := &result.Certificate{Threshold: .25, Ratio: 1.04, Kept: 18298, Dropped: 581702, Trace: .99, DroppedTrace: 312.5, DroppedTraceError: 4.5, Norm: [2]result.Float{.4, .75}, VarianceAtMost: 1.75, LogDet: [2]result.Float{1000, 1012}, Failure: .05, Sampled: true, Rows: 2000}
 	value := func(name string) string {
-		list := k.facts()
+		list := certificateFacts(k)
 		at := slices.IndexFunc(list, func(f fact) bool { return f.Name == name })
 		require.GreaterOrEqual(t, at, 0, name)
 		return list[at].Value
 	}
-	require.Equal(t, count(18298), value("Rows kept"))
-	require.Equal(t, count(581702), value("Rows left out"))
+	require.Equal(t, result.Count(18298), value("Rows kept"))
+	require.Equal(t, result.Count(581702), value("Rows left out"))
 	require.Equal(t, "312.5 ± 4.5", value("What they could still tell, tr M"))
 	require.Equal(t, "0.4 to 0.75", value("of it in one direction, ‖M‖₂"))
 	require.Equal(t, "1.75 times", value("Variance, at most"))
@@ -310,15 +311,15 @@ func TestCertificateTable(t *testing.T) {
 	require.Contains(t, value("How sure this is"), "intervals of 95 %, from a sample of 2000 of the rows left out. They are no bounds")
 	k.Sampled, k.Failure = false, 1e-6
 	require.Equal(t, "Bounds from all rows left out; the probability that one does not hold is 1e-06.", value("How sure this is"))
-	k.Failure, k.DroppedTraceError, k.Norm = 0, 0, [2]Float{.5, .5}
+	k.Failure, k.DroppedTraceError, k.Norm = 0, 0, [2]result.Float{.5, .5}
 	require.Equal(t, "Exact, from all rows left out.", value("How sure this is"))
 	require.Equal(t, "312.5", value("What they could still tell, tr M"))
 	require.Equal(t, "0.5", value("of it in one direction, ‖M‖₂"))
 	k.Dropped = 0
-	require.Equal(t, "the posterior is exact", k.facts()[1].Note)
+	require.Equal(t, "the posterior is exact", certificateFacts(k)[1].Note)
 	k = nil
-	require.Empty(t, k.facts())
+	require.Empty(t, certificateFacts(k))
 	page := newDemo(1, 40, 4, 4, 9).page(t, 4, nil)
-	page.Report.Fit.Method, page.Report.Fit.Certificate = "kept", &Certificate{Kept: 30, Dropped: 10, Sampled: true, Rows: 10}
+	page.Report.Fit.Method, page.Report.Fit.Certificate = "kept", &result.Certificate{Kept: 30, Dropped: 10, Sampled: true, Rows: 10}
 	require.Contains(t, html(t, page), "What was left out of the data")
 }

@@ -5,44 +5,15 @@ import (
 	"encoding/base64"
 	"fmt"
 	"html/template"
-	"image"
 	"image/png"
 	"strconv"
 	"strings"
+
+	"github.com/funcgp/funcgp/explain/result"
 )
 
-// A Picture shows a row as an image or as feature values. The zero Picture shows
-// nothing.
-type Picture struct {
-	Image  image.Image
-	Names  []string // of the features; may be shorter than Values
-	Values []float64
-}
-
-// Gray returns the picture of h×w grey values, row-major, which it does not copy.
-// It panics if their number is not h·w.
-func Gray(pix []byte, w, h int) Picture {
-	if w <= 0 || h <= 0 || len(pix) != w*h {
-		panic("report: grey values do not fill the picture")
-	}
-	return Picture{Image: &image.Gray{Pix: pix, Stride: w, Rect: image.Rect(0, 0, w, h)}}
-}
-
-// RGB returns the picture of h×w pixels whose red, green and blue values are three
-// planes, each row-major. It panics if their number is not 3·h·w.
-func RGB(pix []byte, w, h int) Picture {
-	if w <= 0 || h <= 0 || len(pix) != 3*w*h {
-		panic("report: values of colours do not fill the picture")
-	}
-	img := image.NewNRGBA(image.Rect(0, 0, w, h))
-	for i := range w * h {
-		copy(img.Pix[4*i:], []byte{pix[i], pix[w*h+i], pix[2*w*h+i], 255})
-	}
-	return Picture{Image: img}
-}
-
 // dataURI returns the image as a PNG inside a URL, or "" without an image.
-func (p Picture) dataURI() (template.URL, error) {
+func dataURI(p result.Picture) (template.URL, error) {
 	if p.Image == nil {
 		return "", nil
 	}
@@ -55,7 +26,7 @@ func (p Picture) dataURI() (template.URL, error) {
 	return template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(b.Bytes())), nil
 }
 
-func (p Picture) name(i int) string {
+func featureName(p result.Picture, i int) string {
 	if i < len(p.Names) {
 		return p.Names[i]
 	}
@@ -63,7 +34,7 @@ func (p Picture) name(i int) string {
 }
 
 // brief lists the first n feature values.
-func (p Picture) brief(n int) string {
+func brief(p result.Picture, n int) string {
 	var b strings.Builder
 	for i, v := range p.Values {
 		if i == n {
@@ -73,7 +44,7 @@ func (p Picture) brief(n int) string {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		fmt.Fprintf(&b, "%s %s", p.name(i), datum(v))
+		fmt.Fprintf(&b, "%s %s", featureName(p, i), datum(v))
 	}
 	return b.String()
 }

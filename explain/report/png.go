@@ -7,6 +7,8 @@ import (
 	"io"
 	"math"
 	"strings"
+
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 // The chart is laid out in points and drawn at 144 dots an inch.
@@ -46,7 +48,7 @@ func (p *Page) WritePNG(w io.Writer) error {
 	y = s.bars(v, section, rows, y+34)
 	y = s.comparison(v, section, y)
 	y = s.paragraph(pngEdge, y+8, pngText, pngWidth-2*pngEdge, 5, pngSoft, typeset(v.cancellation(section)))
-	y = s.paragraph(pngEdge, y+6, pngText, pngWidth-2*pngEdge, 4, pngSoft, strings.Join(p.Report.basis(), " "))
+	y = s.paragraph(pngEdge, y+6, pngText, pngWidth-2*pngEdge, 4, pngSoft, strings.Join(bases(p.Report), " "))
 	if err := png.Encode(w, s.upTo(y+pngEdge)); err != nil {
 		return fmt.Errorf("report: writing PNG: %w", err)
 	}
@@ -99,7 +101,7 @@ func (s *sheet) head(v *view, t *section, top float64) float64 {
 	}
 	y = s.paragraph(x, y+10, 14, limit, 1, pngInk, typeset(fmt.Sprintf("%s = %s + %s + %s", fixed(t.f, t.digits),
 		bracketed(t.m, t.digits), bracketed(t.s, t.digits), bracketed(t.remainder, t.digits))))
-	y = s.paragraph(x, y+3, pngText, limit, 3, pngSoft, fmt.Sprintf("f, %s = prior mean, %s + %s contributions + remainder", t.quantity, priorMeaning, count(v.page.Report.Fit.Examples)))
+	y = s.paragraph(x, y+3, pngText, limit, 3, pngSoft, fmt.Sprintf("f, %s = prior mean, %s + %s contributions + remainder", t.quantity, priorMeaning, result.Count(v.page.Report.Fit.Examples)))
 	if v.page.Test.Image != nil {
 		y = math.Max(y, top+pngDigit)
 	}
@@ -147,7 +149,7 @@ func (s *sheet) bars(v *view, t *section, rows int, y float64) float64 {
 		y += pngRow
 	}
 	if n, rest := v.without(t.s, lines); n > 0 {
-		s.text(names, y+22, pngText, pngSoft, "the other "+some(n, "training example", "training examples")+" together")
+		s.text(names, y+22, pngText, pngSoft, "the other "+result.Some(n, "training example", "training examples")+" together")
 		s.right(value, y+22, 12, pngSoft, typeset(signed(rest, d)))
 		y += pngRow
 	}
@@ -178,7 +180,7 @@ func (s *sheet) comparison(v *view, t *section, y float64) float64 {
 	for i, f := range c.Rows {
 		if i == pngFeatures {
 			y += 18
-			s.text(pngEdge, y, pngText, pngSoft, "and "+some(len(c.Rows)+len(c.More)-i, "other feature", "other features"))
+			s.text(pngEdge, y, pngText, pngSoft, "and "+result.Some(len(c.Rows)+len(c.More)-i, "other feature", "other features"))
 			break
 		}
 		y += 18

@@ -15,6 +15,8 @@ import (
 	"golang.org/x/image/font/opentype"
 	fixedpoint "golang.org/x/image/math/fixed"
 	"golang.org/x/image/vector"
+
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 // A sheet is a white picture that is drawn in points; y runs downwards.
@@ -126,7 +128,7 @@ func (s *sheet) box(x, y, w, h float64, c color.Color) {
 
 // picture draws the image of p into a framed square of the given size, without
 // smoothing.
-func (s *sheet) picture(p Picture, invert bool, x, y, size float64) {
+func (s *sheet) picture(p result.Picture, invert bool, x, y, size float64) {
 	if p.Image == nil {
 		return
 	}

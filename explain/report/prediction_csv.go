@@ -9,11 +9,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 // A CSVLayout says which columns a table of predictions has.
 type CSVLayout struct {
-	Classes []Float // labels in the order of the probabilities; nil for a regression
+	Classes []result.Float // labels in the order of the probabilities; nil for a regression
 	// ClassNames are the names of Classes, which then stand for their labels; nil
 	// means none.
 	ClassNames []string
@@ -79,7 +81,7 @@ func (l *CSVLayout) Header() []string {
 func (l *CSVLayout) targets() int { return cmp.Or(l.Targets, l.Outputs) }
 
 // class names a label by its class if classes have names, else exactly.
-func (l *CSVLayout) class(label Float) string {
+func (l *CSVLayout) class(label result.Float) string {
 	if k := slices.Index(l.Classes, label); k >= 0 && k < len(l.ClassNames) {
 		return l.ClassNames[k]
 	}
@@ -104,7 +106,7 @@ func NewCSVWriter(w io.Writer, layout CSVLayout) (*CSVWriter, error) {
 
 // Write appends one row. A list of r that does not have as many numbers as the
 // layout has columns for it panics, except that a nil list leaves them empty.
-func (c *CSVWriter) Write(r *PredictedRow) error {
+func (c *CSVWriter) Write(r *result.PredictedRow) error {
 	l, k := &c.layout, len(c.layout.Classes)
 	c.line = append(c.line[:0], strconv.Itoa(int(r.Index)))
 	if l.IDs {
@@ -139,7 +141,7 @@ func (c *CSVWriter) Write(r *PredictedRow) error {
 	return c.write(c.line)
 }
 
-func (c *CSVWriter) list(v []Float, n int) {
+func (c *CSVWriter) list(v []result.Float, n int) {
 	if v != nil && len(v) != n {
 		panic("report: a prediction does not have as many numbers as the table has columns")
 	}
@@ -170,7 +172,7 @@ func (c *CSVWriter) Flush() error {
 
 // exact formats a number so that it reads back as itself, and NaN as nothing.
 // Integers below 1e15 have no exponent.
-func exact(f Float) string {
+func exact(f result.Float) string {
 	switch v := float64(f); {
 	case math.IsNaN(v):
 		return ""

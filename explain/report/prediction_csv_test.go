@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 // readTable reads a table back, as numbers by the name of the column.
@@ -28,18 +30,18 @@ func readTable(t *testing.T, text string) []map[string]string {
 	return table
 }
 
-func number(t *testing.T, s string) Float {
+func number(t *testing.T, s string) result.Float {
 	t.Helper()
 	if s == "" {
-		return Undefined()
+		return result.Undefined()
 	}
 	v, err := strconv.ParseFloat(s, 64)
 	require.NoError(t, err)
-	return Float(v)
+	return result.Float(v)
 }
 
 // requireSame compares bits, with every NaN the same. Minus zero is zero.
-func requireSame(t *testing.T, want, got Float, name string) {
+func requireSame(t *testing.T, want, got result.Float, name string) {
 	t.Helper()
 	if math.IsNaN(float64(want)) {
 		require.True(t, math.IsNaN(float64(got)), name)
@@ -48,7 +50,7 @@ func requireSame(t *testing.T, want, got Float, name string) {
 	require.Equal(t, want, got, name)
 }
 
-func writeTable(t *testing.T, layout CSVLayout, rows []PredictedRow) string {
+func writeTable(t *testing.T, layout CSVLayout, rows []result.PredictedRow) string {
 	t.Helper()
 	var b strings.Builder
 	w, err := NewCSVWriter(&b, layout)
@@ -63,27 +65,27 @@ func writeTable(t *testing.T, layout CSVLayout, rows []PredictedRow) string {
 // Every number of every row reads back as itself, and lines end as RFC 4180 says.
 func TestCSVRoundTrip(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 4))
-	any := func() Float {
+	any := func() result.Float {
 		switch rng.IntN(6) {
 		case 0:
-			return Undefined()
+			return result.Undefined()
 		case 1:
-			return Float(rng.IntN(2000) - 1000)
+			return result.Float(rng.IntN(2000) - 1000)
 		}
-		return Float(math.Float64frombits(rng.Uint64()))
+		return result.Float(math.Float64frombits(rng.Uint64()))
 	}
-	list := func(n int) []Float {
-		v := make([]Float, n)
+	list := func(n int) []result.Float {
+		v := make([]result.Float, n)
 		for i := range v {
 			v[i] = any()
 		}
 		return v
 	}
-	labels := []Float{4, 9, -2}
-	var rows []PredictedRow
+	labels := []result.Float{4, 9, -2}
+	var rows []result.PredictedRow
 	for i := range 60 {
-		rows = append(rows, PredictedRow{Index: Index(7 * i), Label: any(), Class: labels[i%3], Probability: list(3), ProbabilitySD: list(3), MAPProbability: list(3),
-			Mean: list(3), Novelty: Novelty{any(), any(), any(), any()}, Set: labels[:i%4]})
+		rows = append(rows, result.PredictedRow{Index: result.Index(7 * i), Label: any(), Class: labels[i%3], Probability: list(3), ProbabilitySD: list(3), MAPProbability: list(3),
+			Mean: list(3), Novelty: result.Novelty{Score: any(), Rank: any(), Entropy: any(), MutualInformation: any()}, Set: labels[:i%4]})
 	}
 	text := writeTable(t, CSVLayout{Classes: labels, Outputs: 3, Sets: true}, rows)
 	require.Equal(t, 61, strings.Count(text, "\r\n"))
@@ -112,7 +114,7 @@ func TestCSVRoundTrip(t *testing.T) {
 func TestCSVHeaders(t *testing.T) {
 	for want, l := range map[string]CSVLayout{
 		"index,label,class,probability_4,probability_9,probability_sd_4,probability_sd_9,map_probability_4,map_probability_9,mean_0," +
-			"novelty,novelty_rank,entropy,mutual_information": {Classes: []Float{4, 9}, Outputs: 1},
+			"novelty,novelty_rank,entropy,mutual_information": {Classes: []result.Float{4, 9}, Outputs: 1},
 		"index,target,mean,observation_sd,function_sd,expected,map_expected,novelty,novelty_rank,entropy,mutual_information,interval_lo,interval_hi": {Outputs: 1, Intervals: true},
 		"index,target,mean_0,mean_1,observation_sd_0,observation_sd_1,function_sd_0,function_sd_1,novelty,novelty_rank,entropy,mutual_information":   {Outputs: 2},
 	} {
@@ -122,9 +124,9 @@ func TestCSVHeaders(t *testing.T) {
 
 // A regression writes its columns, and lists that are not known stay empty.
 func TestCSVOfARegression(t *testing.T) {
-	rows := []PredictedRow{
-		{Index: 3, Label: 1.5, Mean: []Float{1.0 / 3}, ObservationSD: []Float{2}, FunctionSD: []Float{0.5}, Expected: 0.25, MAPExpected: 0.125, Novelty: Novelty{Score: 4, Rank: 0.75, Entropy: 6, MutualInformation: 5}, Interval: []Float{-1, 1e-300}},
-		{Index: 4, Label: Undefined(), Mean: []Float{-7}, Expected: Undefined(), MAPExpected: Undefined(), Novelty: Novelty{Undefined(), Undefined(), Undefined(), Undefined()}},
+	rows := []result.PredictedRow{
+		{Index: 3, Label: 1.5, Mean: []result.Float{1.0 / 3}, ObservationSD: []result.Float{2}, FunctionSD: []result.Float{0.5}, Expected: 0.25, MAPExpected: 0.125, Novelty: result.Novelty{Score: 4, Rank: 0.75, Entropy: 6, MutualInformation: 5}, Interval: []result.Float{-1, 1e-300}},
+		{Index: 4, Label: result.Undefined(), Mean: []result.Float{-7}, Expected: result.Undefined(), MAPExpected: result.Undefined(), Novelty: result.Novelty{Score: result.Undefined(), Rank: result.Undefined(), Entropy: result.Undefined(), MutualInformation: result.Undefined()}},
 	}
 	text := writeTable(t, CSVLayout{Outputs: 1, Intervals: true}, rows)
 	_, body, _ := strings.Cut(text, "\r\n")
@@ -141,9 +143,9 @@ func TestCSVErrorsAreReported(t *testing.T) {
 // Names of classes stand for their labels in every column, and rows have their names.
 func TestCSVNames(t *testing.T) {
 	var b strings.Builder
-	w, err := NewCSVWriter(&b, CSVLayout{Classes: []Float{0, 1}, ClassNames: []string{"default", "repaid"}, IDs: true, Outputs: 1, Sets: true})
+	w, err := NewCSVWriter(&b, CSVLayout{Classes: []result.Float{0, 1}, ClassNames: []string{"default", "repaid"}, IDs: true, Outputs: 1, Sets: true})
 	require.NoError(t, err)
-	require.NoError(t, w.Write(&PredictedRow{Index: 7, ID: "A-7", Label: Undefined(), Class: 1, Probability: []Float{.25, .75}, Mean: []Float{1}, Set: []Float{1, 0}}))
+	require.NoError(t, w.Write(&result.PredictedRow{Index: 7, ID: "A-7", Label: result.Undefined(), Class: 1, Probability: []result.Float{.25, .75}, Mean: []result.Float{1}, Set: []result.Float{1, 0}}))
 	require.NoError(t, w.Flush())
 	require.Equal(t, "index,id,label,class,probability_default,probability_repaid,probability_sd_default,probability_sd_repaid,map_probability_default,map_probability_repaid,mean_0,novelty,novelty_rank,entropy,mutual_information,set\r\n"+
 		"7,A-7,,repaid,0.25,0.75,,,,,1,0,0,0,0,repaid default\r\n", b.String())

@@ -3,22 +3,23 @@ package report
 import (
 	"math"
 
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 )
 
 // Scores are averages over rows with labels. Those that do not apply, or have no
 // row, are NaN.
 type Scores struct {
-	Rows     int   // number of rows scored
-	NLL      Float // negative log likelihood of a row, in nats
-	NLLSE    Float // its standard error
-	Accuracy Float
-	ECE      Float // expected calibration error of the largest probability
-	Brier    Float // Σ_c (p_c − 1[y=c])²
-	AUROC    Float // of two classes, by the probability of the second
-	RMSE     Float // of the expected target of a regression
-	Covered  Float // share of targets in the central interval of Level
-	Level    Float // Predictions.Coverage, or 0.9
+	Rows     int          // number of rows scored
+	NLL      result.Float // negative log likelihood of a row, in nats
+	NLLSE    result.Float // its standard error
+	Accuracy result.Float
+	ECE      result.Float // expected calibration error of the largest probability
+	Brier    result.Float // Σ_c (p_c − 1[y=c])²
+	AUROC    result.Float // of two classes, by the probability of the second
+	RMSE     result.Float // of the expected target of a regression
+	Covered  result.Float // share of targets in the central interval of Level
+	Level    result.Float // Predictions.Coverage, or 0.9
 }
 
 // Scores returns the scores of the test rows by the network alone and calibrated, and
@@ -74,21 +75,21 @@ func (p *Predictions) scores(rows []digest, of func(*digest) *outcome) Scores {
 		brier.add(o.brier)
 	}
 	s.Rows, s.NLL, s.NLLSE = nll.n, nll.value(), nll.standardError()
-	s.Accuracy, s.Brier, s.Covered, s.RMSE = accuracy.value(), brier.value(), covered.value(), Float(math.Sqrt(float64(square.value())))
-	s.AUROC, s.ECE = Undefined(), Undefined()
+	s.Accuracy, s.Brier, s.Covered, s.RMSE = accuracy.value(), brier.value(), covered.value(), result.Float(math.Sqrt(float64(square.value())))
+	s.AUROC, s.ECE = result.Undefined(), result.Undefined()
 	if len(p.Classes) == 2 {
-		s.AUROC = Float(glm.AUROC(first, second))
+		s.AUROC = result.Float(glm.AUROC(first, second))
 	}
 	if p.Classes != nil {
-		s.ECE = Float(glm.ECEOf(p.hits(rows, of)))
+		s.ECE = result.Float(glm.ECEOf(p.hits(rows, of)))
 	}
 	return s
 }
 
 // level is the level of the intervals whose coverage is scored.
-func (p *Predictions) level() Float {
+func (p *Predictions) level() result.Float {
 	if p.Coverage > 0 {
-		return Float(p.Coverage)
+		return result.Float(p.Coverage)
 	}
 	return 0.9
 }
@@ -120,19 +121,19 @@ func (m *mean) add(x float64) {
 	m.square += d * (x - m.at)
 }
 
-func (m *mean) value() Float {
+func (m *mean) value() result.Float {
 	if m.n == 0 {
-		return Undefined()
+		return result.Undefined()
 	}
-	return Float(m.sum / float64(m.n))
+	return result.Float(m.sum / float64(m.n))
 }
 
 // standardError is that of the mean, NaN for fewer than two numbers.
-func (m *mean) standardError() Float {
+func (m *mean) standardError() result.Float {
 	if m.n < 2 {
-		return Undefined()
+		return result.Undefined()
 	}
-	return Float(math.Sqrt(m.square / float64(m.n-1) / float64(m.n)))
+	return result.Float(math.Sqrt(m.square / float64(m.n-1) / float64(m.n)))
 }
 
 // hits are the largest probabilities of the scored rows, and whether that class is
@@ -148,7 +149,7 @@ func (p *Predictions) hits(rows []digest, of func(*digest) *outcome) (confidence
 
 // saving is the mean over the test rows of the calibrated minus the network's
 // negative log likelihood, with the standard error of this difference.
-func (p *Predictions) saving() (difference, se Float) {
+func (p *Predictions) saving() (difference, se result.Float) {
 	var m mean
 	for i := range p.test {
 		if d := p.test[i].network.logDensity - p.test[i].calibrated.logDensity; !math.IsNaN(d) {

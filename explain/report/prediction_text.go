@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 )
 
@@ -26,11 +27,11 @@ func (p *PredictionPage) WriteText(w io.Writer, columns int) error {
 	for _, say := range p.sentences() {
 		t.wrap("", clean(say))
 	}
-	v := &view{page: &Page{Report: &Report{Fit: p.Predictions.Fit}}}
+	v := &view{page: &Page{Report: &result.Report{Fit: p.Predictions.Fit}}}
 	if text := v.posteriorText(); text != "" {
 		t.wrap("", text)
 	}
-	if text := p.Predictions.Fit.Basis(); text != "" {
+	if text := Basis(&p.Predictions.Fit); text != "" {
 		t.wrap("", clean(text))
 	}
 	t.warnings(others)
@@ -42,7 +43,7 @@ func (p *PredictionPage) WriteText(w io.Writer, columns int) error {
 
 func (p *PredictionPage) textTable(t *textWriter) {
 	table := p.table()
-	lines := [][]string{append([]string{some(p.Predictions.Len(), "test row", "test rows")}, table.columns...)}
+	lines := [][]string{append([]string{result.Some(p.Predictions.Len(), "test row", "test rows")}, table.columns...)}
 	for _, m := range table.lines {
 		lines = append(lines, append([]string{"  " + m.name}, m.values...))
 	}
@@ -121,27 +122,27 @@ func (p *PredictionPage) table() scoreTable {
 			t.lines = append(t.lines, l)
 		}
 	}
-	plain := func(of func(*Scores) Float) func(*Scores) (string, bool) {
+	plain := func(of func(*Scores) result.Float) func(*Scores) (string, bool) {
 		return func(s *Scores) (string, bool) { return score(of(s)), !math.IsNaN(float64(of(s))) }
 	}
-	line("accuracy", "share of rows whose most probable class is the label", plain(func(s *Scores) Float { return s.Accuracy }))
-	line("RMSE", "root mean squared distance of the target from the one expected", plain(func(s *Scores) Float { return s.RMSE }))
+	line("accuracy", "share of rows whose most probable class is the label", plain(func(s *Scores) result.Float { return s.Accuracy }))
+	line("RMSE", "root mean squared distance of the target from the one expected", plain(func(s *Scores) result.Float { return s.RMSE }))
 	line("NLL", "mean negative log likelihood, in nats: the lower the better", func(s *Scores) (string, bool) {
 		if !s.NLLSE.Finite() {
 			return score(s.NLL), !math.IsNaN(float64(s.NLL))
 		}
 		return score(s.NLL) + " ± " + fixed(float64(s.NLLSE), scoreDecimals(float64(s.NLL))), true
 	})
-	line("ECE", "how far confidence and accuracy are apart on average, 0 at best", plain(func(s *Scores) Float { return s.ECE }))
-	line("Brier", "mean squared distance of the probabilities from 0 and 1", plain(func(s *Scores) Float { return s.Brier }))
-	line("AUROC", "probability that a row of the second class ranks above one of the first", plain(func(s *Scores) Float { return s.AUROC }))
-	line(percent(float64(calibrated.Level))+" coverage", "share of targets inside the central interval of that probability", plain(func(s *Scores) Float { return s.Covered }))
+	line("ECE", "how far confidence and accuracy are apart on average, 0 at best", plain(func(s *Scores) result.Float { return s.ECE }))
+	line("Brier", "mean squared distance of the probabilities from 0 and 1", plain(func(s *Scores) result.Float { return s.Brier }))
+	line("AUROC", "probability that a row of the second class ranks above one of the first", plain(func(s *Scores) result.Float { return s.AUROC }))
+	line(percent(float64(calibrated.Level))+" coverage", "share of targets inside the central interval of that probability", plain(func(s *Scores) result.Float { return s.Covered }))
 	return t
 }
 
 // score formats a score with four decimals, or with four figures where it is above
 // ten.
-func score(f Float) string {
+func score(f result.Float) string {
 	if math.IsInf(float64(f), 0) {
 		return strings.TrimPrefix(fmt.Sprint(float64(f)), "+")
 	}
@@ -194,23 +195,23 @@ func (p *PredictionPage) sentences() []string {
 	case n == 1:
 		say = append(say, "1 row without a label is not scored.")
 	case n > 1:
-		say = append(say, count(n)+" rows without a label are not scored.")
+		say = append(say, result.Count(n)+" rows without a label are not scored.")
 	}
 	switch n := r.undefined(); {
 	case n == 1:
 		say = append(say, "The prediction of 1 row is not a number; it is not scored.")
 	case n > 1:
-		say = append(say, "The predictions of "+count(n)+" rows are not numbers; they are not scored.")
+		say = append(say, "The predictions of "+result.Count(n)+" rows are not numbers; they are not scored.")
 	}
 	if d, se := r.saving(); d.Finite() && se.Finite() {
 		word := p.averaged()
 		say = append(say, strings.Replace(verdict(float64(d), float64(se)), "Calibrated", strings.ToUpper(word[:1])+word[1:], 1))
 	}
-	if text := r.Fit.Calibration.text(); text != "" {
+	if text := calibrationText(r.Fit.Calibration); text != "" {
 		say = append(say, "Calibration: "+text+".")
 	}
 	if r.Fit.Method == "weights" {
-		say = append(say, "The posterior is "+r.Fit.how()+".")
+		say = append(say, "The posterior is "+fittedBy(&r.Fit)+".")
 	}
 	if text := p.missed(); text != "" {
 		say = append(say, text)
@@ -227,7 +228,7 @@ func (p *PredictionPage) sentences() []string {
 
 // coverage says how many targets the intervals or sets hold.
 func (p *PredictionPage) coverage(c measuredCoverage) string {
-	kind, size := "intervals", "their mean width is "+short(float64(c.size.value()))
+	kind, size := "intervals", "their mean width is "+result.Short(float64(c.size.value()))
 	if p.Predictions.Classes != nil {
 		kind, size = "sets", "they have "+fixed(float64(c.size.value()), 2)+" classes on average"
 	}
@@ -235,7 +236,7 @@ func (p *PredictionPage) coverage(c measuredCoverage) string {
 	text := fmt.Sprintf("The %s %s hold the %s of %s of the rows (95 %% band %s to %s); %s", percent(p.Predictions.Coverage), kind, p.truth(),
 		percent(float64(c.held)/float64(c.rows)), percent(lo), percent(hi), size)
 	if c.empty > 0 {
-		text += ", " + some(c.empty, "is empty", "are empty")
+		text += ", " + result.Some(c.empty, "is empty", "are empty")
 	}
 	return text + "."
 }
@@ -275,21 +276,21 @@ func verdict(d, se float64) string {
 	return "Calibrated predictions are as good as the network alone, up to chance: " + text
 }
 
-// text says how the covariance was scaled, or "" without a calibration.
-func (c *Calibration) text() string {
+// calibrationText says how the covariance was scaled, or "" without a calibration.
+func calibrationText(c *result.Calibration) string {
 	if c == nil {
 		return ""
 	}
-	by := "by leave-one-out over " + some(c.Rows, "training row", "training rows")
+	by := "by leave-one-out over " + result.Some(c.Rows, "training row", "training rows")
 	if c.Method == "heldout" {
-		by = "on " + some(c.Rows, "held-out row", "held-out rows")
+		by = "on " + result.Some(c.Rows, "held-out row", "held-out rows")
 	}
-	text := "posterior covariance × " + short(float64(c.Scale))
-	if c.tempered() {
-		text += ", mean × " + short(float64(c.Temperature))
+	text := "posterior covariance × " + result.Short(float64(c.Scale))
+	if tempered(c) {
+		text += ", mean × " + result.Short(float64(c.Temperature))
 	}
 	if c.NoiseScale.Finite() && c.NoiseScale != 1 {
-		text += ", noise variance × " + short(float64(c.NoiseScale))
+		text += ", noise variance × " + result.Short(float64(c.NoiseScale))
 	}
 	return text + ", " + by
 }

@@ -3,6 +3,8 @@ package report
 import (
 	"math"
 	"slices"
+
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 // Predictions summarizes what `gpexplain predict` found on T test rows, for a
@@ -10,11 +12,11 @@ import (
 // training rows predicted without themselves, from which the scores to expect on new
 // rows come. A row takes some 150 bytes, whatever the number of classes.
 type Predictions struct {
-	Classes []Float // labels in the order of the probabilities; nil for a regression
+	Classes []result.Float // labels in the order of the probabilities; nil for a regression
 	// ClassNames are the names of Classes; nil names them by their labels.
 	ClassNames []string
-	Fit        Fit
-	Timings    Timings
+	Fit        result.Fit
+	Timings    result.Timings
 	// Coverage is the share of targets that the rows' intervals or sets should hold,
 	// between 0 and 1; 0 if the rows have none.
 	Coverage float64
@@ -22,68 +24,31 @@ type Predictions struct {
 	test, training []digest
 }
 
-// A PredictedRow is the prediction of one row.
-type PredictedRow struct {
-	Index Index  // row of the original file
-	ID    string // name of the row; "" for none
-	Label Float  // label or target in the data; NaN if unknown
-	Class Float  // label of the largest probability; NaN for a regression
-
-	NetworkClass *Float // label of the network's largest output, where that is another
-
-	// Several says that the row has several targets, which Label cannot be.
-	Several bool
-
-	// Of each class, in order; nil for a regression. The first two use the calibrated
-	// covariance, the third is the network alone, g⁻¹(f(x;θ*)).
-	Probability    []Float
-	ProbabilitySD  []Float
-	MAPProbability []Float
-
-	Mean []Float // posterior mean of the function, length C
-
-	// Only for a regression: standard deviations of a new observation, noise
-	// included, and of the function, both calibrated, one for each target.
-	ObservationSD []Float
-	FunctionSD    []Float
-	// Only for a regression of one target: the expected target E[y|x], and what the
-	// network alone expects, both in the units of the target.
-	Expected, MAPExpected Float
-	// Only for a regression of one target: P(Y < y) + P(Y = y)/2 of a new observation
-	// Y at the target y, calibrated and by the network alone.
-	CDF, MAPCDF Float
-
-	LogDensity    Float // log p(y|x) of the label or target, calibrated; NaN if it is unknown
-	MAPLogDensity Float // the same by the network alone
-
-	Novelty  Novelty
-	Interval []Float // its two ends, if an interval was asked for
-	Set      []Float // labels in the set of classes, if one was asked for
-}
-
 // Add takes up a test row. It keeps nothing of r. A number of probabilities other
 // than that of the classes panics, as does a label that is none of them.
-func (p *Predictions) Add(r *PredictedRow) { p.test = append(p.test, p.digest(r)) }
+func (p *Predictions) Add(r *result.PredictedRow) { p.test = append(p.test, p.digest(r)) }
 
 // AddLeaveOneOut takes up a training row that was predicted without itself. Its
 // MAPProbability, MAPExpected, MAPCDF and MAPLogDensity are those of the
 // leave-one-out mean without a covariance.
-func (p *Predictions) AddLeaveOneOut(r *PredictedRow) { p.training = append(p.training, p.digest(r)) }
+func (p *Predictions) AddLeaveOneOut(r *result.PredictedRow) {
+	p.training = append(p.training, p.digest(r))
+}
 
 // Len returns T, the number of test rows.
 func (p *Predictions) Len() int { return len(p.test) }
 
 // A digest is what a page and the scores need of a row.
 type digest struct {
-	index               Index
+	index               result.Index
 	id                  string
-	label, class        Float
+	label, class        result.Float
 	scored              bool // the targets are known
 	calibrated, network outcome
-	novelty             Novelty
-	lo, hi, in          float64 // interval; in: 1 if it or the set holds the label, 0 if not, NaN if unknown
-	size                int     // number of classes in the set; -1 without a set
-	set                 []Float // its first labels, setLabels at most
+	novelty             result.Novelty
+	lo, hi, in          float64        // interval; in: 1 if it or the set holds the label, 0 if not, NaN if unknown
+	size                int            // number of classes in the set; -1 without a set
+	set                 []result.Float // its first labels, setLabels at most
 }
 
 // setLabels is the number of labels of a set that a page shows.
@@ -103,7 +68,7 @@ type outcome struct {
 	sd         float64 // standard deviation of an observation
 }
 
-func (p *Predictions) digest(r *PredictedRow) digest {
+func (p *Predictions) digest(r *result.PredictedRow) digest {
 	truth, nan := p.position(r.Label), math.NaN()
 	d := digest{index: r.Index, id: r.ID, label: r.Label, class: r.Class, scored: r.Label.Finite() || r.Several, novelty: r.Novelty, lo: nan, hi: nan, in: nan, size: -1}
 	d.calibrated = outcome{logDensity: float64(r.LogDensity), top: -1, confidence: nan, truth: nan, second: nan, brier: nan, expected: float64(r.Expected), cdf: float64(r.CDF), sd: nan}
@@ -132,7 +97,7 @@ func (p *Predictions) digest(r *PredictedRow) digest {
 }
 
 // within is 1 or 0, or NaN without a label.
-func within(label Float, is bool) float64 {
+func within(label result.Float, is bool) float64 {
 	switch {
 	case !label.Finite():
 		return math.NaN()
@@ -143,7 +108,7 @@ func within(label Float, is bool) float64 {
 }
 
 // nameOf names a label by its class, if classes have names, and "" for none.
-func (p *Predictions) nameOf(l Float) string {
+func (p *Predictions) nameOf(l result.Float) string {
 	if k := slices.Index(p.Classes, l); k >= 0 && k < len(p.ClassNames) {
 		return p.ClassNames[k]
 	}
@@ -151,7 +116,7 @@ func (p *Predictions) nameOf(l Float) string {
 }
 
 // position returns the class of a label, -1 if there is none.
-func (p *Predictions) position(label Float) int {
+func (p *Predictions) position(label result.Float) int {
 	if p.Classes == nil || !label.Finite() {
 		return -1
 	}
@@ -164,7 +129,7 @@ func (p *Predictions) position(label Float) int {
 
 // classify fills in what follows from k probabilities. A NaN among them leaves all
 // undefined.
-func (o *outcome) classify(prob []Float, truth, k int) {
+func (o *outcome) classify(prob []result.Float, truth, k int) {
 	if len(prob) != k {
 		panic("report: a prediction does not have one probability for each class")
 	}

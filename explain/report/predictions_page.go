@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 )
 
@@ -26,7 +27,7 @@ type PredictionPage struct {
 	Quantity string
 	// Test and Train return the pictures of a test and of a training row; nil shows
 	// none.
-	Test, Train func(row Index) Picture
+	Test, Train func(row result.Index) result.Picture
 	// Invert says that 255 is ink, as in MNIST.
 	Invert bool
 	// The origin of the report, shown as given; empty strings are left out.
@@ -96,11 +97,11 @@ func (p *PredictionPage) WriteHTML(w io.Writer) error {
 
 func (p *PredictionPage) build() (*htmlPredictions, error) {
 	r := p.Predictions
-	v := &view{page: &Page{Report: &Report{Fit: r.Fit, Timings: r.Timings}, Model: p.Model, Data: p.Data, Command: p.Command, Record: p.Record, Invert: p.Invert}}
-	v.timings = r.Timings.facts()
+	v := &view{page: &Page{Report: &result.Report{Fit: r.Fit, Timings: r.Timings}, Model: p.Model, Data: p.Data, Command: p.Command, Record: p.Record, Invert: p.Invert}}
+	v.timings = timingFacts(&r.Timings)
 	table := p.table()
 	h := &htmlPredictions{
-		Style: template.CSS(styleCSS), Eyebrow: some(r.Len(), "test row", "test rows"), Head: p.heading(), Columns: table.columns,
+		Style: template.CSS(styleCSS), Eyebrow: result.Some(r.Len(), "test row", "test rows"), Head: p.heading(), Columns: table.columns,
 		Sentences: p.sentences(), Diagrams: p.diagrams(), Novelty: p.noveltyFigure(), Guide: p.guide(), htmlFoot: (&htmlWriter{view: v}).foot(),
 	}
 	for _, l := range table.lines {
@@ -176,7 +177,7 @@ func (p *PredictionPage) diagrams() *htmlFigure {
 	_, s, _ := r.Scores()
 	if s.Rows < fewRows {
 		if s.Rows > 0 {
-			f.Notes = []string{fmt.Sprintf("Whether they are shows in how often predictions come true. With %s that cannot be told, so no diagram is drawn.", some(s.Rows, "row", "rows"))}
+			f.Notes = []string{fmt.Sprintf("Whether they are shows in how often predictions come true. With %s that cannot be told, so no diagram is drawn.", result.Some(s.Rows, "row", "rows"))}
 			return f
 		}
 		return nil
@@ -256,10 +257,10 @@ func (p *PredictionPage) galleries(h *htmlPredictions, v *view) error {
 	type gallery struct {
 		title, note string
 		rows        []*digest
-		picture     func(Index) Picture
+		picture     func(result.Index) result.Picture
 	}
 	var list []gallery
-	add := func(title, note string, rows []*digest, picture func(Index) Picture) {
+	add := func(title, note string, rows []*digest, picture func(result.Index) result.Picture) {
 		if len(rows) > 0 {
 			list = append(list, gallery{title, note, rows, picture})
 		}
@@ -271,9 +272,9 @@ func (p *PredictionPage) galleries(h *htmlPredictions, v *view) error {
 		add("The test rows farthest from the training data", "The rows of largest novelty. What the model says of them rests on little.", least(r.test, func(d *digest) float64 { return -float64(d.novelty.Score) }), p.Test)
 	}
 	add("The most surprising training rows", fmt.Sprintf("The training rows that the model predicts worst when it is fitted without them. Look here first for wrong %ss and for examples that are one of a kind.", p.truth()), least(r.training, surprise), p.Train)
-	pictures := make([][]Picture, len(list))
+	pictures := make([][]result.Picture, len(list))
 	for i, g := range list {
-		pictures[i] = make([]Picture, len(g.rows))
+		pictures[i] = make([]result.Picture, len(g.rows))
 		for k, d := range g.rows {
 			if g.picture != nil {
 				pictures[i][k] = g.picture(d.index)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -36,7 +37,7 @@ func predictionText(t *testing.T, p *PredictionPage, columns int) string {
 // The scores are those of package glm on the matrices of the same rows, to the order
 // of the sums.
 func TestPredictionScores(t *testing.T) {
-	for _, classes := range [][]Float{{4, 9}, {3, 1, 2}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}} {
+	for _, classes := range [][]result.Float{{4, 9}, {3, 1, 2}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}} {
 		m, k := newDrawnModel(3, classes...), len(classes)
 		p := &Predictions{Classes: classes}
 		prob, network := mat.NewDense(300, k, nil), mat.NewDense(300, k, nil)
@@ -44,7 +45,7 @@ func TestPredictionScores(t *testing.T) {
 		var logp, mapLogp []float64
 		var one, two []float64
 		for i := range 300 {
-			r := m.predicted(Index(i))
+			r := m.predicted(result.Index(i))
 			for c := range classes {
 				prob.Set(i, c, float64(r.Probability[c]))
 				network.Set(i, c, float64(r.MAPProbability[c]))
@@ -91,7 +92,7 @@ func TestRegressionScores(t *testing.T) {
 	p := &Predictions{Coverage: 0.8}
 	square, inside, held, width, n := 0.0, 0.0, 0.0, 0.0, 400.0
 	for i := range 400 {
-		r := predictedTarget(rng, Index(i))
+		r := predictedTarget(rng, result.Index(i))
 		square += math.Pow(float64(r.Expected-r.Label), 2)
 		if r.CDF >= 0.1 && r.CDF <= 0.9 {
 			inside++
@@ -105,7 +106,7 @@ func TestRegressionScores(t *testing.T) {
 	alone, s, expected := p.Scores()
 	require.InDelta(t, math.Sqrt(square/n), float64(s.RMSE), 1e-14)
 	require.InDelta(t, inside/n, float64(s.Covered), 1e-15)
-	require.Equal(t, Float(0.8), s.Level)
+	require.Equal(t, result.Float(0.8), s.Level)
 	require.Less(t, alone.Covered, s.Covered, "the network's error bars are too narrow")
 	require.Zero(t, expected.Rows)
 	c := p.covered()
@@ -117,14 +118,14 @@ func TestRegressionScores(t *testing.T) {
 func TestExpectedScoresOfTheCalibration(t *testing.T) {
 	page := drawnPage(50, 0, 4, 9)
 	_, _, expected := page.Predictions.Scores()
-	require.Equal(t, Float(0.0243), expected.NLL)
+	require.Equal(t, result.Float(0.0243), expected.NLL)
 	require.Zero(t, expected.Rows, "a calibration on no rows")
 	c := page.Predictions.Fit.Calibration
 	c.Rows = 600
 	_, _, expected = page.Predictions.Scores()
-	require.Equal(t, []Float{0.0243, 0.002, 0.9927, 0.004}, []Float{expected.NLL, expected.NLLSE, expected.Accuracy, expected.ECE})
+	require.Equal(t, []result.Float{0.0243, 0.002, 0.9927, 0.004}, []result.Float{expected.NLL, expected.NLLSE, expected.Accuracy, expected.ECE})
 	require.Contains(t, predictionText(t, page, 0), "expected by leave-one-out")
-	c.Method, c.HeldOut, c.LOO = "heldout", &RowScores{NLL: 0.5, Accuracy: 0.75, ECE: 0.125}, nil
+	c.Method, c.HeldOut, c.LOO = "heldout", &result.RowScores{NLL: 0.5, Accuracy: 0.75, ECE: 0.125}, nil
 	out := predictionText(t, page, 0)
 	require.Contains(t, out, "expected by held-out rows")
 	require.Contains(t, out, "0.5000 ± 0.0020")
@@ -135,31 +136,31 @@ func TestExpectedScoresOfTheCalibration(t *testing.T) {
 func TestRowsThatCannotBeScored(t *testing.T) {
 	page := drawnPage(60, 30, 4, 9)
 	_, before, _ := page.Predictions.Scores()
-	nan := Undefined()
-	page.Predictions.Add(&PredictedRow{Index: 1, Label: nan, Class: 4, Probability: []Float{.5, .5}, MAPProbability: []Float{.5, .5}, LogDensity: -1, MAPLogDensity: -1, Novelty: Novelty{1, 1, 1, 1}})
-	page.Predictions.Add(&PredictedRow{Index: 2, Label: 9, Class: 4, Probability: []Float{nan, .5}, MAPProbability: []Float{.5, .5}, LogDensity: -1, MAPLogDensity: -1, Novelty: Novelty{nan, nan, nan, nan}})
+	nan := result.Undefined()
+	page.Predictions.Add(&result.PredictedRow{Index: 1, Label: nan, Class: 4, Probability: []result.Float{.5, .5}, MAPProbability: []result.Float{.5, .5}, LogDensity: -1, MAPLogDensity: -1, Novelty: result.Novelty{Score: 1, Rank: 1, Entropy: 1, MutualInformation: 1}})
+	page.Predictions.Add(&result.PredictedRow{Index: 2, Label: 9, Class: 4, Probability: []result.Float{nan, .5}, MAPProbability: []result.Float{.5, .5}, LogDensity: -1, MAPLogDensity: -1, Novelty: result.Novelty{Score: nan, Rank: nan, Entropy: nan, MutualInformation: nan}})
 	_, after, _ := page.Predictions.Scores()
 	require.Equal(t, fmt.Sprint(before), fmt.Sprint(after))
 	out := predictionText(t, page, 100)
 	require.Contains(t, out, "1 row without a label is not scored.")
 	require.Contains(t, out, "The prediction of 1 row is not a number; it is not scored.")
-	page = &PredictionPage{Predictions: &Predictions{Classes: []Float{4, 9}}}
-	page.Predictions.Add(&PredictedRow{Label: nan, Class: 4, Probability: []Float{.75, .25}, MAPProbability: []Float{.5, .5}, LogDensity: nan, MAPLogDensity: nan})
+	page = &PredictionPage{Predictions: &Predictions{Classes: []result.Float{4, 9}}}
+	page.Predictions.Add(&result.PredictedRow{Label: nan, Class: 4, Probability: []result.Float{.75, .25}, MAPProbability: []result.Float{.5, .5}, LogDensity: nan, MAPLogDensity: nan})
 	require.Contains(t, predictionText(t, page, 0), "No label is known")
 	require.Contains(t, predictionHTML(t, page), "Predicted 4")
 	require.NotContains(t, predictionHTML(t, page), "<table class=\"scores\">")
 	require.Panics(t, func() {
-		page.Predictions.Add(&PredictedRow{Label: 5, Probability: []Float{.75, .25}, MAPProbability: []Float{.5, .5}})
+		page.Predictions.Add(&result.PredictedRow{Label: 5, Probability: []result.Float{.75, .25}, MAPProbability: []result.Float{.5, .5}})
 	})
 	require.Panics(t, func() {
-		page.Predictions.Add(&PredictedRow{Label: 4, Probability: []Float{1}, MAPProbability: []Float{.5, .5}})
+		page.Predictions.Add(&result.PredictedRow{Label: 4, Probability: []result.Float{1}, MAPProbability: []result.Float{.5, .5}})
 	})
 }
 
 // A density of zero is an infinite score, not a dash and not NaN.
 func TestInfiniteScore(t *testing.T) {
 	page := drawnPage(60, 0, 4, 9)
-	page.Predictions.Add(&PredictedRow{Label: 9, Class: 4, Probability: []Float{.9, .1}, MAPProbability: []Float{1, 0}, LogDensity: Float(math.Log(.1)), MAPLogDensity: Float(math.Inf(-1)), Novelty: Novelty{1, 1, 1, 1}})
+	page.Predictions.Add(&result.PredictedRow{Label: 9, Class: 4, Probability: []result.Float{.9, .1}, MAPProbability: []result.Float{1, 0}, LogDensity: result.Float(math.Log(.1)), MAPLogDensity: result.Float(math.Inf(-1)), Novelty: result.Novelty{Score: 1, Rank: 1, Entropy: 1, MutualInformation: 1}})
 	network, calibrated, _ := page.Predictions.Scores()
 	require.True(t, math.IsInf(float64(network.NLL), 1))
 	require.True(t, calibrated.NLL.Finite())
@@ -175,16 +176,16 @@ var (
 // Pages of all sizes and kinds can be written, load nothing, have no script, and
 // show no NaN.
 func TestPredictionPagesOfAllKinds(t *testing.T) {
-	digits := []Float{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}
-	thousand := make([]Float, 1000)
+	digits := []result.Float{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}
+	thousand := make([]result.Float, 1000)
 	for k := range thousand {
-		thousand[k] = Float(k)
+		thousand[k] = result.Float(k)
 	}
 	few := drawnPage(300, 50, 4, 9)
-	same := &PredictionPage{Predictions: &Predictions{Classes: []Float{4, 9}}}
+	same := &PredictionPage{Predictions: &Predictions{Classes: []result.Float{4, 9}}}
 	m := newDrawnModel(1, 4, 9)
 	for i := 0; same.Predictions.Len() < 80; i++ {
-		if r := m.predicted(Index(i)); r.Label == 9 {
+		if r := m.predicted(result.Index(i)); r.Label == 9 {
 			same.Predictions.Add(r)
 		}
 	}
@@ -237,9 +238,9 @@ func TestTablesHaveTheScores(t *testing.T) {
 	for _, p := range []*PredictionPage{drawnPage(500, 200, 4, 9), drawnPage(500, 200)} {
 		network, calibrated, expected := p.Predictions.Scores()
 		page, out := predictionHTML(t, p), strings.Join(strings.Fields(predictionText(t, p, 0)), " ")
-		for _, of := range []func(Scores) Float{
-			func(s Scores) Float { return s.NLL }, func(s Scores) Float { return s.Accuracy }, func(s Scores) Float { return s.ECE }, func(s Scores) Float { return s.Brier },
-			func(s Scores) Float { return s.AUROC }, func(s Scores) Float { return s.RMSE }, func(s Scores) Float { return s.Covered },
+		for _, of := range []func(Scores) result.Float{
+			func(s Scores) result.Float { return s.NLL }, func(s Scores) result.Float { return s.Accuracy }, func(s Scores) result.Float { return s.ECE }, func(s Scores) result.Float { return s.Brier },
+			func(s Scores) result.Float { return s.AUROC }, func(s Scores) result.Float { return s.RMSE }, func(s Scores) result.Float { return s.Covered },
 		} {
 			var cells, plain []string
 			for _, s := range []Scores{network, calibrated, expected} {
@@ -321,7 +322,7 @@ func TestPredictionNamesAreEscaped(t *testing.T) {
 	p := drawnPage(40, 30)
 	p.Quantity, p.Model, p.Data, p.Command = evil, evil, evil, evil
 	p.Predictions.Fit.Warnings = linearize.Warnings{errors.New(evil)}
-	p.Test = func(Index) Picture { return Picture{Names: []string{evil}, Values: []float64{1}} }
+	p.Test = func(result.Index) result.Picture { return result.Picture{Names: []string{evil}, Values: []float64{1}} }
 	page := predictionHTML(t, p)
 	require.NotContains(t, page, "<script")
 	require.Contains(t, page, "&lt;script&gt;")
@@ -356,7 +357,7 @@ func TestMissedExpectation(t *testing.T) {
 	require.Contains(t, predictionText(t, p, 0), "The calibrated NLL is higher than expected by leave-one-out, by")
 	c.LOO.NLL = test.NLL + 4*test.NLLSE
 	require.Contains(t, predictionText(t, p, 0), "The calibrated NLL is lower than expected by leave-one-out, by")
-	c.LOO.NLL = Undefined()
+	c.LOO.NLL = result.Undefined()
 	require.NotContains(t, predictionText(t, p, 0), "than expected by")
 }
 
@@ -371,9 +372,9 @@ func TestPercent(t *testing.T) {
 func TestIntervalsAndSetsAreShown(t *testing.T) {
 	targets := drawnPage(2, 0)
 	r := predictedTarget(rand.New(rand.NewPCG(1, 1)), 3)
-	r.Interval = []Float{-1.25, 2.5}
+	r.Interval = []result.Float{-1.25, 2.5}
 	targets.Predictions.Add(r)
-	for _, ends := range [][]Float{{Float(math.Inf(-1)), 2}, {3, 1}} {
+	for _, ends := range [][]result.Float{{result.Float(math.Inf(-1)), 2}, {3, 1}} {
 		r.Interval = ends
 		targets.Predictions.Add(r)
 	}
@@ -381,9 +382,9 @@ func TestIntervalsAndSetsAreShown(t *testing.T) {
 		require.Contains(t, strings.ReplaceAll(predictionHTML(t, targets), "\u00a0", " "), want)
 	}
 	require.Contains(t, strings.Join(strings.Fields(predictionText(t, targets, 0)), " "), ", 1 is empty.")
-	p := &PredictionPage{Predictions: &Predictions{Classes: []Float{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, Coverage: 0.95}}
+	p := &PredictionPage{Predictions: &Predictions{Classes: []result.Float{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, Coverage: 0.95}}
 	m := newDrawnModel(1, p.Predictions.Classes...)
-	for _, set := range [][]Float{{}, {3, 7}, p.Predictions.Classes} {
+	for _, set := range [][]result.Float{{}, {3, 7}, p.Predictions.Classes} {
 		r := m.predicted(1)
 		r.Set = set
 		p.Predictions.Add(r)
@@ -400,8 +401,8 @@ func TestIntervalsAndSetsAreShown(t *testing.T) {
 // The calibration is among the facts of every page.
 func TestCalibrationIsAFact(t *testing.T) {
 	p := newDemo(1, 30, 9, 4, 9).page(t, 9, nil)
-	p.Report.Fit.Calibration = &Calibration{Method: "loo", Scale: 0.05, Temperature: 0.5, NoiseScale: 1.5, Rows: 30}
-	p.Report.Prediction.Novelty = &Novelty{Score: 2.75, Rank: 0.945, Entropy: 0.25, MutualInformation: Undefined()}
+	p.Report.Fit.Calibration = &result.Calibration{Method: "loo", Scale: 0.05, Temperature: 0.5, NoiseScale: 1.5, Rows: 30}
+	p.Report.Prediction.Novelty = &result.Novelty{Score: 2.75, Rank: 0.945, Entropy: 0.25, MutualInformation: result.Undefined()}
 	page := strings.ReplaceAll(html(t, p), "\u00a0", " ")
 	for _, want := range []string{"Scale of the covariance</th><td>0.05 <small>makes 30 training rows by leave-one-out most probable", "Scale of the noise variance</th><td>1.5", "This row is farther from the training data than 94.5 % of the training rows are from the others (novelty 2.75 nats). Before calibration: entropy 0.25 nats."} {
 		require.Contains(t, page, want)

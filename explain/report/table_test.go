@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -30,7 +31,7 @@ func tablePage(t testing.TB) *Page {
 			features[i] = append(features[i], 10*rng.NormFloat64())
 		}
 	}
-	r := Rows{Label: labels}
+	r := result.Rows{Label: labels}
 	e, err := explain.New(d, d, &explain.Options{Sides: true, Similar: 6, Groups: r.Groups(), Curve: true})
 	require.NoError(t, err)
 	rows, err := e.Explain(t.Context(), test)
@@ -41,15 +42,15 @@ func tablePage(t testing.TB) *Page {
 	}
 	mean := rows[0][0].PriorMean + rows[0][0].Sum
 	return &Page{
-		Report: &Report{
-			Input:      Input{Split: "test", Index: 5, Label: 1.25},
-			Prediction: Prediction{Class: Undefined(), Mean: Floats([]float64{mean}), Covariance: [][]Float{{0.04}}},
-			Outputs:    []Output{r.Output(rows[0][0])},
-			Fit: Fit{Examples: n, Outputs: 1, Parameters: p, PriorPrecision: Undefined(), GradientNorm: 3,
+		Report: &result.Report{
+			Input:      result.Input{Split: "test", Index: 5, Label: 1.25},
+			Prediction: result.Prediction{Class: result.Undefined(), Mean: result.Floats([]float64{mean}), Covariance: [][]result.Float{{0.04}}},
+			Outputs:    []result.Output{r.Output(rows[0][0])},
+			Fit: result.Fit{Examples: n, Outputs: 1, Parameters: p, PriorPrecision: result.Undefined(), GradientNorm: 3,
 				Warnings: linearize.Warnings{errors.New("the kernel matrix was factored with jitter 1e-10"), errors.New("θ* is no mode: gradient norm 3")}},
 		},
-		Test:  Picture{Names: names, Values: features[0]},
-		Train: func(row Index) Picture { return Picture{Names: names, Values: features[row]} },
+		Test:  result.Picture{Names: names, Values: features[0]},
+		Train: func(row result.Index) result.Picture { return result.Picture{Names: names, Values: features[row]} },
 		Data:  "wine.csv", Spread: spread,
 	}
 }
@@ -68,9 +69,9 @@ func pages(t testing.TB) map[string]*Page {
 func makePages(t testing.TB) map[string]*Page {
 	contrast := &explain.Options{Sides: true, Similar: 8, Targets: []explain.Target{explain.Single(0), explain.Single(1), explain.Single(2), explain.Single(3), explain.Contrast(1, 3)}}
 	unlabelled := newDemo(4, 40, 9, 4, 9).page(t, math.NaN(), &explain.Options{Top: 1})
-	unlabelled.Report.Input = Input{Split: "file", Index: -1, Label: Undefined(), File: "mine.png"}
+	unlabelled.Report.Input = result.Input{Split: "file", Index: -1, Label: result.Undefined(), File: "mine.png"}
 	bare := newDemo(5, 30, 4, 4, 9).page(t, 4, &explain.Options{Top: 30})
-	bare.Train, bare.Test = nil, Picture{}
+	bare.Train, bare.Test = nil, result.Picture{}
 	return map[string]*Page{
 		"right":      newDemo(1, 200, 9, 4, 9).page(t, 9, &explain.Options{Sides: true, Similar: 8}),
 		"wrong":      newDemo(2, 200, 4, 4, 9).page(t, 9, &explain.Options{Sides: true, Similar: 8, Top: 12}),

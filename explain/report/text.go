@@ -125,7 +125,7 @@ func (t *textWriter) head() {
 		t.wrap("  ", clean(text))
 	}
 	if x := p.Test; x.Image == nil && len(x.Values) > 0 {
-		t.wrap("  ", clean(x.brief(8)))
+		t.wrap("  ", clean(brief(x, 8)))
 	}
 }
 
@@ -312,10 +312,10 @@ func (t *textWriter) rest() {
 	if text := t.posteriorText(); text != "" {
 		t.wrap("", text)
 	}
-	if text := t.page.Report.Attribution.text(); text != "" {
+	if text := attributionText(t.page.Report.Attribution); text != "" {
 		t.wrap("", clean(text))
 	}
-	for _, text := range t.page.Report.basis() {
+	for _, text := range bases(t.page.Report) {
 		t.wrap("", clean(text))
 	}
 	if n := t.page.Report.Fit.Outputs; t.kind == classes {

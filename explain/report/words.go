@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
 )
 
@@ -133,7 +134,7 @@ func (v *view) farther() string {
 	if n.Rank == 1 {
 		than = "any training row"
 	}
-	return "This row is farther from the training data than " + than + " from the others (novelty " + short(float64(n.Score)) + " nats)."
+	return "This row is farther from the training data than " + than + " from the others (novelty " + result.Short(float64(n.Score)) + " nats)."
 }
 
 // unsure says how undecided the prediction is before calibration, "" where that is not known.
@@ -142,12 +143,12 @@ func (v *view) unsure() string {
 	if n == nil || !n.Entropy.Finite() {
 		return ""
 	}
-	measure := "entropy " + short(float64(n.Entropy)) + " nats"
+	measure := "entropy " + result.Short(float64(n.Entropy)) + " nats"
 	if v.kind == regression {
-		measure = "predictive variance " + short(float64(n.Entropy))
+		measure = "predictive variance " + result.Short(float64(n.Entropy))
 	}
 	if n.MutualInformation.Finite() {
-		measure += ", mutual information " + short(float64(n.MutualInformation)) + " nats"
+		measure += ", mutual information " + result.Short(float64(n.MutualInformation)) + " nats"
 	}
 	return "Before calibration: " + measure + "."
 }
@@ -168,10 +169,10 @@ func (v *view) changes() []string {
 }
 
 // smallestFlip says without which rows the class is another.
-func (v *view) smallestFlip(c *SmallestFlip) string {
+func (v *view) smallestFlip(c *result.SmallestFlip) string {
 	if !c.Found {
 		return fmt.Sprintf("No set of training examples was found without which the class is another: without %s chosen greedily f is %s from another class, instead of %s.",
-			some(c.Left, "example", "examples"), short(float64(c.Margin[1])), short(float64(c.Margin[0])))
+			result.Some(c.Left, "example", "examples"), result.Short(float64(c.Margin[1])), result.Short(float64(c.Margin[0])))
 	}
 	lead := fmt.Sprintf("Without %s, row%s %s, the smallest set found whose removal changes the class,", examples(len(c.Rows)), plural(len(c.Rows)), rowList(c.Rows))
 	text := v.changed(&c.Changed, lead)
@@ -182,7 +183,7 @@ func (v *view) smallestFlip(c *SmallestFlip) string {
 }
 
 // changed says what would be predicted after a change.
-func (v *view) changed(c *Changed, lead string) string {
+func (v *view) changed(c *result.Changed, lead string) string {
 	const how = ": changed by what the linearized model changes by when it is fitted again to these data, with the trained features as they are."
 	if v.kind == regression {
 		var list []string
@@ -244,7 +245,7 @@ func rowList(rows []int) string {
 }
 
 // labelList lists the labels of a flip, one where all are the same.
-func labelList(c *Changed) string {
+func labelList(c *result.Changed) string {
 	var list []string
 	for i, l := range c.Labels {
 		if c.LabelNames != nil {
@@ -302,13 +303,13 @@ func (v *view) cancellation(s *section) string {
 	}
 	n := v.page.Report.Fit.Examples
 	if math.IsNaN(c) || math.IsInf(c, 0) {
-		return fmt.Sprintf("The %s contributions sum to zero, so the ratio by which they cancel is not defined.", count(n))
+		return fmt.Sprintf("The %s contributions sum to zero, so the ratio by which they cancel is not defined.", result.Count(n))
 	}
 	// Σ|v| = c|s| = up + down, s = up − down
 	up, down := (c*math.Abs(s.s)+s.s)/2, (c*math.Abs(s.s)-s.s)/2
 	d := decimals(up, down)
 	text := fmt.Sprintf("All %s contributions pull %s by %s and %s by %s, which leaves %s: they cancel %s to 1. ",
-		count(n), v.pull(s, +1), fixed(up, d), v.pull(s, -1), fixed(down, d), signed(s.s, d), ratio(c))
+		result.Count(n), v.pull(s, +1), fixed(up, d), v.pull(s, -1), fixed(down, d), signed(s.s, d), ratio(c))
 	switch {
 	case c <= 3:
 		text += "That is little, so the terms listed can be read one by one."
@@ -339,7 +340,7 @@ func (v *view) closing(s *section) string {
 	}
 	text := "f is the network as trained. Prior mean and contributions are those of the refit, the linearized model at its optimum for the training rows. The remainder is " + remainderMeaning + "."
 	if f.Match.Remainder > largeShare {
-		text += fmt.Sprintf(" Over the training rows the remainders are %s of the outputs (RMS): so much of this network the contributions do not explain.", short(float64(f.Match.Remainder)))
+		text += fmt.Sprintf(" Over the training rows the remainders are %s of the outputs (RMS): so much of this network the contributions do not explain.", result.Short(float64(f.Match.Remainder)))
 	}
 	return text
 }
@@ -359,7 +360,7 @@ const largeRemainder = 0.25
 // or nothing.
 func (v *view) posteriorText() string {
 	f, text := &v.page.Report.Fit, ""
-	if how := f.how(); how != "" && (f.Inducing >= 0 || f.Certificate != nil) {
+	if how := fittedBy(f); how != "" && (f.Inducing >= 0 || f.Certificate != nil) {
 		text = "The posterior is " + how + "."
 		if k := f.Certificate; k != nil {
 			text += " " + k.Text()

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 // The text and the page say by which method the posterior was computed, whether
@@ -19,7 +21,7 @@ func TestPagesNameTheMethod(t *testing.T) {
 	require.Contains(t, page, "a Nyström approximation with 200 inducing examples")
 	require.Contains(t, page, "not below the exact one")
 	require.Contains(t, page, "Trace error")
-	f.Method, f.Inducing, f.TraceError, f.Bound = "subset", 1, Undefined(), "none"
+	f.Method, f.Inducing, f.TraceError, f.Bound = "subset", 1, result.Undefined(), "none"
 	require.Contains(t, text(t, p, 200), "The posterior is exact for a subset of 1 example.")
 	f.Method, f.Inducing = "cg", -1
 	require.Contains(t, html(t, p), "exact, by conjugate gradients")

@@ -73,6 +73,16 @@ func TestExplainDrawsNothing(t *testing.T) {
 	require.NotEmpty(t, reaches(t, "explain/report", drawing...), "the test finds what is there")
 }
 
+// TestAnswersDrawNothing checks that the root package and all below it have their answers as plain
+// data, without the package that draws them.
+func TestAnswersDrawNothing(t *testing.T) {
+	report := module + "explain/report"
+	for _, pkg := range []string{".", "explain/result", "internal/inference"} {
+		require.Empty(t, reaches(t, pkg, report, "html/template"), pkg)
+	}
+	require.NotEmpty(t, reaches(t, "cmd/gpexplain", report), "the test finds what is there")
+}
+
 // TestInferenceReadsNoONNX checks that inference needs no reader of files of
 // networks.
 func TestInferenceReadsNoONNX(t *testing.T) {

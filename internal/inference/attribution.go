@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/funcgp/funcgp/explain"
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 )
@@ -65,9 +65,9 @@ func (s *AttributionFlags) Check(given func(flag string) bool, f *Flags, posteri
 
 // Posterior returns the posterior whose terms are to be listed, which is q where nothing else was
 // asked for, and what reports say of it. flags are those by which q was fitted.
-func (s *AttributionFlags) Posterior(ctx context.Context, c *job.Job, p *problem.Problem, flags *Flags, q *Posterior) (*Posterior, *report.Attribution, error) {
+func (s *AttributionFlags) Posterior(ctx context.Context, c *job.Job, p *problem.Problem, flags *Flags, q *Posterior) (*Posterior, *result.Attribution, error) {
 	if s.rule == "prior" || s.rule == "" {
-		return q, report.NewAttribution("prior", q.precision, q.precision, ""), nil
+		return q, result.NewAttribution("prior", q.precision, q.precision, ""), nil
 	}
 	precision, how := s.given, "--attribution-precision"
 	switch s.rule {
@@ -81,7 +81,7 @@ func (s *AttributionFlags) Posterior(ctx context.Context, c *job.Job, p *problem
 		if err != nil {
 			return nil, nil, err
 		}
-		return a, report.NewAttribution(s.rule, a.precision, q.precision, "chosen as by --tune-prior "+s.rule), nil
+		return a, result.NewAttribution(s.rule, a.precision, q.precision, "chosen as by --tune-prior "+s.rule), nil
 	case "removals":
 		match, which := q.precision, "of predictions"
 		if s := q.settled; s != nil && s.match.Precision.Finite() {
@@ -89,7 +89,7 @@ func (s *AttributionFlags) Posterior(ctx context.Context, c *job.Job, p *problem
 		}
 		precision, how = removalsOver*match, fmt.Sprintf("%d times that %s, %.4g", removalsOver, which, match)
 	}
-	says := report.NewAttribution(s.rule, precision, q.precision, how)
+	says := result.NewAttribution(s.rule, precision, q.precision, how)
 	if precision == q.precision {
 		return q, says, nil
 	}

@@ -7,7 +7,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/audit"
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -86,9 +86,9 @@ func AuditLabels(ctx context.Context, c *job.Job, p *problem.Problem, top int) (
 }
 
 // LabelsReport describes a result of AuditLabels, which rests on no posterior.
-func LabelsReport(p *problem.Problem, warnings linearize.Warnings) report.Fit {
-	none := report.Undefined()
-	r := report.Fit{Examples: p.Examples.Train.Len(), Outputs: p.Model.Outputs, Parameters: p.Model.Parameters(), Method: report.MethodLabels, Inducing: -1, Bound: gp.None.String(),
+func LabelsReport(p *problem.Problem, warnings linearize.Warnings) result.Fit {
+	none := result.Undefined()
+	r := result.Fit{Examples: p.Examples.Train.Len(), Outputs: p.Model.Outputs, Parameters: p.Model.Parameters(), Method: result.MethodLabels, Inducing: -1, Bound: gp.None.String(),
 		PriorPrecision: none, TraceError: none, GradientNorm: none, LogEvidence: none, LogDet: none, LogLikelihood: none, Scatter: none,
 		Warnings: warnings, Preprocessing: p.Preprocessing(), Grouped: p.Task.Grouping.Report()}
 	if prior := p.Task.Prior; prior != nil {

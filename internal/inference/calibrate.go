@@ -9,7 +9,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
@@ -35,9 +35,9 @@ func (s *CalibrationFlags) Check() error {
 // A Calibration is what predictions of rows that the posterior was not fitted to
 // tell about it. It belongs to that posterior only.
 type Calibration struct {
-	report.Calibration
+	result.Calibration
 	rateKept    bool                  // as in glm.Calibration
-	LeftOutRows []report.PredictedRow // training rows predicted without themselves, calibrated
+	LeftOutRows []result.PredictedRow // training rows predicted without themselves, calibrated
 	warnings    linearize.Warnings
 }
 
@@ -235,7 +235,7 @@ func (q *Posterior) calibrate(ctx context.Context, c *job.Job, p *problem.Proble
 		return all.ExplainError(err)
 	}
 	loo := rowSample{m, problem.RowNames{All: all.All, Row: func(i int) string { return all.Row(rows[i]) }}}
-	k := &Calibration{Calibration: report.Calibration{Method: "loo"}}
+	k := &Calibration{Calibration: result.Calibration{Method: "loo"}}
 	on := loo
 	if heldOut != nil {
 		k.Method = "heldout"
@@ -280,7 +280,7 @@ func (k *Calibration) leaveOut(ctx context.Context, p *problem.Problem, rows []i
 	}
 	k.LOO = rowScores(calibrated)
 	for _, i := range calibrated.Surprising(mostSurprising) {
-		k.Surprising = append(k.Surprising, report.SurprisingRow{Index: report.Index(train.Rows[rows[i]]), Label: report.Float(problem.Label(train, rows[i])), LogDensity: report.Float(calibrated.LogDensity[i])})
+		k.Surprising = append(k.Surprising, result.SurprisingRow{Index: result.Index(train.Rows[rows[i]]), Label: result.Float(problem.Label(train, rows[i])), LogDensity: result.Float(calibrated.LogDensity[i])})
 	}
 	scaled, mean, cov, err := k.Scales().Apply(lik, m.mean, m.cov)
 	if err != nil {
@@ -299,7 +299,7 @@ func (k *Calibration) leaveOut(ctx context.Context, p *problem.Problem, rows []i
 			continue
 		}
 		r := answers.Row(p.Task, i, train, at)
-		r.LogDensity, r.MAPLogDensity = report.Float(calibrated.LogDensity[i]), report.Float(network.LogDensity[i])
+		r.LogDensity, r.MAPLogDensity = result.Float(calibrated.LogDensity[i]), result.Float(network.LogDensity[i])
 		k.LeftOutRows = append(k.LeftOutRows, *r)
 	}
 	return nil
@@ -329,9 +329,9 @@ func (k *Calibration) find(ctx context.Context, show func(stage string, done, to
 		return err
 	}
 	k.warnings = append(k.warnings, found.Warnings...)
-	k.Scale, k.Temperature, k.NoiseScale = report.Float(found.Scale), report.Float(found.Temperature), report.Float(found.NoiseScale)
+	k.Scale, k.Temperature, k.NoiseScale = result.Float(found.Scale), result.Float(found.Temperature), result.Float(found.NoiseScale)
 	k.rateKept = found.RateKept
-	k.Rows, k.NLLSE = found.Rows, report.Float(found.StdErr)
+	k.Rows, k.NLLSE = found.Rows, result.Float(found.StdErr)
 	network, err := glm.ScoreOfContext(ctx, nil, lik, on.y, on.mean, nil, 0)
 	if err != nil {
 		return err
@@ -370,8 +370,8 @@ func (l fewPoints) LogPredictiveTo(dst []float64, lik glm.Likelihood, y, f, cov 
 	return l.LogPredictiveScalesTo(context.Background(), logp, []float64{1}, lik, y, f, cov, l.Workers)
 }
 
-func rowScores(s *glm.Score) *report.RowScores {
-	return &report.RowScores{NLL: report.Float(s.NLL), Accuracy: report.Float(s.Accuracy), ECE: report.Float(s.ECE)}
+func rowScores(s *glm.Score) *result.RowScores {
+	return &result.RowScores{NLL: result.Float(s.NLL), Accuracy: result.Float(s.Accuracy), ECE: result.Float(s.ECE)}
 }
 
 // Text is the calibration in one line.

@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain"
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/par"
@@ -158,7 +158,7 @@ func (k *Coverage) holdOut(ctx context.Context, c *job.Job, p *problem.Problem, 
 }
 
 // A Region is the interval or the set of one row; the other is nil.
-type Region struct{ Interval, Set []report.Float }
+type Region struct{ Interval, Set []result.Float }
 
 // Regions returns those of the rows of b; y are their targets, N×1, and nil
 // where they are unknown. A nil coverage has none.
@@ -190,12 +190,12 @@ func (k *Coverage) region(mean *mat.Dense) Region {
 		if lo > hi {
 			lo, hi = math.NaN(), math.NaN()
 		}
-		return Region{Interval: []report.Float{report.Float(lo), report.Float(hi)}}
+		return Region{Interval: []result.Float{result.Float(lo), result.Float(hi)}}
 	}
-	set := []report.Float{}
+	set := []result.Float{}
 	for class, in := range k.jackknife.Set(0, mean) {
 		if in {
-			set = append(set, report.Float(k.task.Classes[class]))
+			set = append(set, result.Float(k.task.Classes[class]))
 		}
 	}
 	return Region{Set: set}
@@ -208,7 +208,7 @@ func (k *Coverage) count(r *Region, y float64) {
 	var size float64
 	if r.Set != nil {
 		size, empty = float64(len(r.Set)), len(r.Set) == 0
-		holds = slices.Contains(r.Set, report.Float(k.task.Classes[int(y)]))
+		holds = slices.Contains(r.Set, result.Float(k.task.Classes[int(y)]))
 	} else {
 		lo, hi := float64(r.Interval[0]), float64(r.Interval[1])
 		size, holds = hi-lo, lo <= y && y <= hi
@@ -231,11 +231,11 @@ func (k *Coverage) count(r *Region, y float64) {
 // A CoverageReport says how many test rows had their target in their interval or
 // set.
 type CoverageReport struct {
-	Share    report.Float    `json:"share"`    // asked for
-	Measured report.Float    `json:"measured"` // share of the test rows
-	Band     [2]report.Float `json:"band"`     // 95 % confidence interval of that share [Clopper and Pearson]
-	Width    *report.Float   `json:"mean_width,omitempty"`
-	Size     *report.Float   `json:"mean_size,omitempty"`
+	Share    result.Float    `json:"share"`    // asked for
+	Measured result.Float    `json:"measured"` // share of the test rows
+	Band     [2]result.Float `json:"band"`     // 95 % confidence interval of that share [Clopper and Pearson]
+	Width    *result.Float   `json:"mean_width,omitempty"`
+	Size     *result.Float   `json:"mean_size,omitempty"`
 	Empty    int             `json:"empty"`     // test rows with an empty interval or set
 	From     string          `json:"from"`      // loo: training rows without themselves; heldout: rows not trained on
 	Scored   int             `json:"scored"`    // number of those rows
@@ -251,7 +251,7 @@ func (k *Coverage) Report() *CoverageReport {
 	if k.rows > 0 {
 		lo, hi = glm.ClopperPearson(k.held, k.rows, .95)
 	}
-	r := &CoverageReport{Share: report.Float(k.Share), Measured: report.Float(float64(k.held) / float64(k.rows)), Band: [2]report.Float{report.Float(lo), report.Float(hi)},
+	r := &CoverageReport{Share: result.Float(k.Share), Measured: result.Float(float64(k.held) / float64(k.rows)), Band: [2]result.Float{result.Float(lo), result.Float(hi)},
 		Empty: k.empty, From: k.from, Scored: k.scored, Unknown: k.jackknife.Unknown()}
 	size := problem.Number(k.size / float64(k.sized))
 	if k.jackknife.Classes() > 0 {

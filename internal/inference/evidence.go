@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/evidence"
@@ -51,10 +51,10 @@ func (s *EvidenceStudy) options() *evidence.Options {
 }
 
 // report are the groups without their gradients.
-func (s *EvidenceStudy) report() []report.EvidenceGroup {
-	out := make([]report.EvidenceGroup, len(s.groups))
+func (s *EvidenceStudy) report() []result.EvidenceGroup {
+	out := make([]result.EvidenceGroup, len(s.groups))
 	for g, x := range s.groups {
-		out[g] = report.EvidenceGroup{Name: x.Name, Tensors: []string{}, Variance: report.Float(x.Variance), Gradient: noValues()}
+		out[g] = result.EvidenceGroup{Name: x.Name, Tensors: []string{}, Variance: result.Float(x.Variance), Gradient: noValues()}
 		for _, t := range x.Tensors {
 			out[g].Tensors = append(out[g].Tensors, t.Name)
 		}
@@ -68,10 +68,10 @@ func (s *EvidenceStudy) report() []report.EvidenceGroup {
 // Gradient returns the derivatives of the evidences at the posterior's prior, by group
 // and in all. Without inducing examples they are exact. Of a posterior with inducing examples
 // those at the optimum of the linearized model are not known, and of conjugate gradients none.
-func (s *EvidenceStudy) Gradient(ctx context.Context, q *Posterior) ([]report.EvidenceGroup, report.EvidenceGradient, error) {
-	groups, total := s.report(), report.EvidenceGradient{EvidenceValues: noValues()}
+func (s *EvidenceStudy) Gradient(ctx context.Context, q *Posterior) ([]result.EvidenceGroup, result.EvidenceGradient, error) {
+	groups, total := s.report(), result.EvidenceGradient{EvidenceValues: noValues()}
 	var by map[string][]float64
-	var noise *report.EvidenceValues
+	var noise *result.EvidenceValues
 	var err error
 	switch dual := q.Dual.(type) {
 	case *gp.Exact:
@@ -98,25 +98,25 @@ func (s *EvidenceStudy) Gradient(ctx context.Context, q *Posterior) ([]report.Ev
 	return groups, total, nil
 }
 
-func noValues() report.EvidenceValues {
-	return report.EvidenceValues{AtTheta: report.Undefined(), LinearGaussian: report.Undefined(), Refit: report.Undefined(), HeldSites: report.Undefined()}
+func noValues() result.EvidenceValues {
+	return result.EvidenceValues{AtTheta: result.Undefined(), LinearGaussian: result.Undefined(), Refit: result.Undefined(), HeldSites: result.Undefined()}
 }
 
 // setForm sets the value of one evidence.
-func setForm(v *report.EvidenceValues, form string, x float64) {
+func setForm(v *result.EvidenceValues, form string, x float64) {
 	switch form {
 	case "at-theta":
-		v.AtTheta = report.Float(x)
+		v.AtTheta = result.Float(x)
 	case "linear-gaussian":
-		v.LinearGaussian = report.Float(x)
+		v.LinearGaussian = result.Float(x)
 	case "held-sites":
-		v.HeldSites = report.Float(x)
+		v.HeldSites = result.Float(x)
 	default:
-		v.Refit = report.Float(x)
+		v.Refit = result.Float(x)
 	}
 }
 
-func (s *EvidenceStudy) exactGradient(ctx context.Context) (map[string][]float64, *report.EvidenceValues, error) {
+func (s *EvidenceStudy) exactGradient(ctx context.Context) (map[string][]float64, *result.EvidenceValues, error) {
 	o := s.options()
 	o.PerGroup = true
 	m, err := evidence.New(ctx, s.data, o)
@@ -182,23 +182,23 @@ func (s *EvidenceStudy) Maximize(ctx context.Context, form string, noise bool) (
 }
 
 // Optimum is what was found as JSON shows it, and the groups with the variances found.
-func (s *EvidenceStudy) Optimum(form string, r *evidence.Result) (*report.EvidenceOptimum, []problem.PriorGroup) {
+func (s *EvidenceStudy) Optimum(form string, r *evidence.Result) (*result.EvidenceOptimum, []problem.PriorGroup) {
 	start := s.problem.Task.Noise
-	point := func(logFactor []float64, logNoise, value float64) report.EvidencePoint {
-		x := report.EvidencePoint{LogEvidence: report.Float(value)}
+	point := func(logFactor []float64, logNoise, value float64) result.EvidencePoint {
+		x := result.EvidencePoint{LogEvidence: result.Float(value)}
 		for g := range s.groups {
 			c := logFactor[0]
 			if !s.common {
 				c = logFactor[g]
 			}
-			x.Variances = append(x.Variances, report.Float(s.groups[g].Variance*math.Exp(c)))
+			x.Variances = append(x.Variances, result.Float(s.groups[g].Variance*math.Exp(c)))
 		}
 		if problem.HasNoise(s.problem.Task.Likelihood) {
 			x.Noise = problem.Number(start * math.Exp(logNoise))
 		}
 		return x
 	}
-	o := &report.EvidenceOptimum{Form: form, Start: point(r.Start.LogFactor, 0, r.Start.Evidence.Value), Best: point(r.LogFactor, r.LogNoise, r.Evidence.Value),
+	o := &result.EvidenceOptimum{Form: form, Start: point(r.Start.LogFactor, 0, r.Start.Evidence.Value), Best: point(r.LogFactor, r.LogNoise, r.Evidence.Value),
 		Iterations: r.Iterations, Settled: r.Settled, Zero: []string{}, Edge: []string{}, Held: s.held()}
 	groups := slices.Clone(s.groups)
 	for g, x := range s.report() {
@@ -240,7 +240,7 @@ const (
 
 // Curve returns the evidences with all variances of a prior times a common factor, and
 // those at the prior itself, of which precision is the axis.
-func (s *EvidenceStudy) Curve(ctx context.Context, prior ntk.Prior, lik gp.Likelihood, precision float64) (out []report.EvidenceCurvePoint, at report.EvidenceValues, err error) {
+func (s *EvidenceStudy) Curve(ctx context.Context, prior ntk.Prior, lik gp.Likelihood, precision float64) (out []result.EvidenceCurvePoint, at result.EvidenceValues, err error) {
 	p := *s.data
 	p.Prior, p.Groups, p.Likelihood = prior, nil, lik
 	o := s.options()
@@ -250,7 +250,7 @@ func (s *EvidenceStudy) Curve(ctx context.Context, prior ntk.Prior, lik gp.Likel
 		return nil, at, err
 	}
 	for i, x := range minimize.Grid(-curveReach, curveReach, curvePoints) {
-		c := report.EvidenceCurvePoint{PriorPrecision: report.Float(precision * math.Exp(-x)), EvidenceValues: noValues()}
+		c := result.EvidenceCurvePoint{PriorPrecision: result.Float(precision * math.Exp(-x)), EvidenceValues: noValues()}
 		for _, form := range Forms {
 			here, err := m.Value(ctx, forms[form], []float64{x}, 0)
 			if ctx.Err() != nil {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"math"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -24,7 +24,7 @@ const (
 func (f *fit) compare(ctx context.Context, q *Posterior) error {
 	p, dual := f.problem, q.Dual.(*sparse.Posterior)
 	c := p.Model.Outputs
-	q.approximation = &report.Approximation{Select: q.How.selection, Rows: q.How.inducingOutputs(c), Rank: dual.Rank()}
+	q.approximation = &result.Approximation{Select: q.How.selection, Rows: q.How.inducingOutputs(c), Rank: dual.Rank()}
 	if f.options.NoReport || p.Examples.TestPart().Len() == 0 {
 		return nil
 	}
@@ -50,8 +50,8 @@ func (f *fit) compare(ctx context.Context, q *Posterior) error {
 	a := q.approximation
 	a.TestRows, a.ResidualMean, a.ResidualMax = n, problem.Number(r.ResidualMean), problem.Number(r.ResidualMax)
 	if s := r.Sample; s != nil {
-		a.Sample = &report.SampleError{Examples: s.Examples, ShiftRMS: report.Float(s.ShiftRMS), ShiftMax: report.Float(s.ShiftMax),
-			VarianceRatioMin: report.Float(s.RatioMin), VarianceRatioMedian: report.Float(s.RatioMedian), VarianceRatioMax: report.Float(s.RatioMax)}
+		a.Sample = &result.SampleError{Examples: s.Examples, ShiftRMS: result.Float(s.ShiftRMS), ShiftMax: result.Float(s.ShiftMax),
+			VarianceRatioMin: result.Float(s.RatioMin), VarianceRatioMedian: result.Float(s.RatioMedian), VarianceRatioMax: result.Float(s.RatioMax)}
 	}
 	return nil
 }

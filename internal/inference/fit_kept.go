@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/gp/kept/certificate"
@@ -321,11 +321,11 @@ func (f *fit) certify(ctx context.Context, q *Posterior, t *kept.Threshold, prod
 		return err
 	}
 	f.con.Clear()
-	q.certificate = &report.Certificate{Within: report.Float(f.flags.Within), Threshold: report.Float(t.Strength), Against: t.Of, Ratio: report.Float(t.Ratio),
-		Kept: k.Kept, Dropped: k.Dropped, Trace: report.Float(k.Trace), DroppedTrace: report.Float(k.TraceM), DroppedTraceError: report.Float(k.TraceMError),
-		VarianceAtMost: report.Float(k.VarianceAtMost), Failure: report.Float(k.Failure), Sampled: k.Sampled, Rows: k.Rows}
+	q.certificate = &result.Certificate{Within: result.Float(f.flags.Within), Threshold: result.Float(t.Strength), Against: t.Of, Ratio: result.Float(t.Ratio),
+		Kept: k.Kept, Dropped: k.Dropped, Trace: result.Float(k.Trace), DroppedTrace: result.Float(k.TraceM), DroppedTraceError: result.Float(k.TraceMError),
+		VarianceAtMost: result.Float(k.VarianceAtMost), Failure: result.Float(k.Failure), Sampled: k.Sampled, Rows: k.Rows}
 	for i := range k.Norm {
-		q.certificate.Norm[i], q.certificate.LogDet[i] = report.Float(k.Norm[i]), report.Float(k.LogDet[i])
+		q.certificate.Norm[i], q.certificate.LogDet[i] = result.Float(k.Norm[i]), result.Float(k.LogDet[i])
 	}
 	f.con.Detail("%s", q.certificate.Text())
 	return nil

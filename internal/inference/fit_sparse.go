@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -88,7 +88,7 @@ func distinct(positions []int) int {
 }
 
 // takesRows tells whether the inducing elements are single rows and not examples.
-func (m *Method) takesRows() bool { return m.selection == report.SelectStrength }
+func (m *Method) takesRows() bool { return m.selection == result.SelectStrength }
 
 // inducingOutputs is the number of rows of the kernel of the inducing elements.
 func (m *Method) inducingOutputs(outputs int) int {

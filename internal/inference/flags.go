@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 )
@@ -25,7 +25,7 @@ type Flags struct {
 
 var (
 	methods    = append(slices.Clone(problem.Methods), methodAuto)
-	selections = []string{"uniform", "stratified", "trace", "greedy", "rpcholesky", "kmeans", report.SelectStrength}
+	selections = []string{"uniform", "stratified", "trace", "greedy", "rpcholesky", "kmeans", result.SelectStrength}
 	tunings    = []string{"loo", "evidence", "heldout"}
 )
 
@@ -112,7 +112,7 @@ func (s *Flags) tunesByRefits() bool { return s.Tune == "loo" || s.Tune == "evid
 
 // takesRows tells whether the inducing elements are single rows (example, direction of Λ),
 // which --inducing counts, and not examples with all of their outputs.
-func (s *Flags) takesRows() bool { return s.Selection == report.SelectStrength }
+func (s *Flags) takesRows() bool { return s.Selection == result.SelectStrength }
 
 // inducingOutputs is the number of outputs that inducing examples have where
 // --inducing is not given.

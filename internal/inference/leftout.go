@@ -6,7 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -31,10 +31,10 @@ type LeftOutComparison struct {
 // closed form is one Newton step and not exact.
 type LeftOutValues struct {
 	Quantity   string       `json:"quantity"`
-	Refit      report.Float `json:"refit"`
-	FirstOrder report.Float `json:"first_order"`
-	Difference report.Float `json:"difference"`
-	Tolerance  report.Float `json:"tolerance"`
+	Refit      result.Float `json:"refit"`
+	FirstOrder result.Float `json:"first_order"`
+	Difference result.Float `json:"difference"`
+	Tolerance  result.Float `json:"tolerance"`
 	OK         bool         `json:"ok"`
 }
 
@@ -77,7 +77,7 @@ func (v *Validation) leaveOut(ctx context.Context, refit *gp.Exact) (*LeftOutCom
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	tolerance := report.Undefined()
+	tolerance := result.Undefined()
 	if problem.HasNoise(lik) {
 		tolerance = leftOutTolerance
 	}
@@ -101,21 +101,21 @@ func (v *Validation) leaveOut(ctx context.Context, refit *gp.Exact) (*LeftOutCom
 }
 
 // add compares two matrices, relative to scale.
-func (l *LeftOutComparison) add(name string, refit, closed *mat.Dense, scale float64, tolerance report.Float) {
+func (l *LeftOutComparison) add(name string, refit, closed *mat.Dense, scale float64, tolerance result.Float) {
 	r := LeftOutValues{Quantity: name, Tolerance: tolerance}
 	worst := -1.0
 	for i := range refit.RawMatrix().Rows {
 		for j, a := range refit.RawRowView(i) {
 			b := closed.At(i, j)
 			if d := math.Abs(a - b); d > worst || math.IsNaN(d) {
-				worst, r.Refit, r.FirstOrder = d, report.Float(a), report.Float(b)
+				worst, r.Refit, r.FirstOrder = d, result.Float(a), result.Float(b)
 			}
 		}
 	}
 	if scale > 0 {
 		worst /= scale
 	}
-	r.Difference = report.Float(worst)
+	r.Difference = result.Float(worst)
 	r.OK = !tolerance.Finite() || worst <= float64(tolerance)
 	l.Values = append(l.Values, r)
 }

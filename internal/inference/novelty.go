@@ -5,7 +5,7 @@ import (
 	"errors"
 	"math"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/novelty"
 	"github.com/funcgp/funcgp/gp"
@@ -74,28 +74,28 @@ func (q *Posterior) noveltyOf(ctx context.Context, b *linearize.Batch) ([]float6
 
 // Rank returns the share of training rows that are less novel when they are left out; NaN
 // where that is not known.
-func (q *Posterior) Rank(novelty report.Float) report.Float {
+func (q *Posterior) Rank(novelty result.Float) result.Float {
 	if q.detector == nil {
-		return report.Undefined()
+		return result.Undefined()
 	}
-	return report.Float(glm.Rank(q.detector.Training(), float64(novelty)))
+	return result.Float(glm.Rank(q.detector.Training(), float64(novelty)))
 }
 
 // scoreLeftOut sets the novelty of training rows, each without itself. That of rows that do not stand
 // for all stays undefined.
-func (q *Posterior) scoreLeftOut(p *problem.Problem, rows []report.PredictedRow) {
+func (q *Posterior) scoreLeftOut(p *problem.Problem, rows []result.PredictedRow) {
 	if q.detector == nil {
 		return
 	}
-	score := map[report.Index]float64{}
+	score := map[result.Index]float64{}
 	positions, scores := q.detector.LeftOut()
 	for i, at := range positions {
-		score[report.Index(p.Examples.Train.Rows[at])] = scores[i]
+		score[result.Index(p.Examples.Train.Rows[at])] = scores[i]
 	}
 	for i := range rows {
 		n := &rows[i].Novelty
 		if v, ok := score[rows[i].Index]; ok {
-			n.Score = report.Float(v)
+			n.Score = result.Float(v)
 			n.Rank = q.Rank(n.Score)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/mathext"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/novelty"
 	"github.com/funcgp/funcgp/glm/weightspace"
@@ -59,12 +59,12 @@ type Posterior struct {
 	settled *settlement // which precision the answers are at; nil where a posterior is at the stated one
 
 	gradient      float64 // norm of the gradient of the MAP objective at θ*
-	preflight     *report.Preflight
+	preflight     *result.Preflight
 	Evidence      gp.Evidence
 	traceError    float64
-	Tuning        *report.Tuning // nil without --tune-prior
-	approximation *report.Approximation
-	certificate   *report.Certificate // of kept rows, else nil
+	Tuning        *result.Tuning // nil without --tune-prior
+	approximation *result.Approximation
+	certificate   *result.Certificate // of kept rows, else nil
 	Short         bool                // memory held fewer rows than --within takes
 	Calibration   *Calibration        // nil predicts with the covariance as it is
 	detector      *novelty.Detector   // how novelty is told; nil where it is not known
@@ -112,7 +112,7 @@ type fit struct {
 	precision float64 // of the prior that the kernel is made with
 	prior     ntk.Prior
 	kernel    *ntk.NTK
-	tuning    *report.Tuning // nil without --tune-prior
+	tuning    *result.Tuning // nil without --tune-prior
 
 	source       linearize.Source  // training examples
 	outputs      *mat.Dense        // f(x;θ*) of the training examples, N×C
@@ -124,7 +124,7 @@ type fit struct {
 	chooses      bool              // --method auto may leave kept rows for inducing examples
 	gradient     []float64         // Jᵀr at θ*
 	gradientNorm float64           // of the MAP objective at θ* and the stated precision
-	preflight    *report.Preflight
+	preflight    *result.Preflight
 	alarms       linearize.Warnings // that the network does not suit data or prior
 }
 
@@ -273,19 +273,19 @@ func (q *Posterior) PriorScale() float64 { return q.factor }
 func (q *Posterior) Precision() float64 { return q.precision }
 
 // Report is the fit as JSON shows it.
-func (q *Posterior) Report(p *problem.Problem, warnings linearize.Warnings) report.Fit {
-	var calibration *report.Calibration
+func (q *Posterior) Report(p *problem.Problem, warnings linearize.Warnings) result.Fit {
+	var calibration *result.Calibration
 	if q.Calibration != nil {
 		calibration = &q.Calibration.Calibration
 	}
-	inducing := report.Index(-1)
+	inducing := result.Index(-1)
 	if problem.IsSparse(q.How.Name) {
-		inducing = report.Index(len(q.How.inducing))
+		inducing = result.Index(len(q.How.inducing))
 	}
-	r := report.Fit{Examples: p.Examples.Train.Len(), Outputs: p.Model.Outputs, Parameters: p.Model.Parameters(), PriorPrecision: report.Float(q.precision), Refit: q.refits(),
-		Method: q.How.Name, Inducing: inducing, TraceError: report.Float(q.traceError),
-		GradientNorm: report.Float(q.gradient), LogEvidence: report.Float(q.Evidence.Value), Bound: q.Evidence.Bound.String(), LogDet: report.Float(q.Evidence.LogDet),
-		LogLikelihood: report.Float(q.Evidence.LogLik), Scatter: report.Float(q.Evidence.Scatter), Calibration: calibration, Tuning: q.Tuning, Approximation: q.approximation, Certificate: q.certificate, Warnings: warnings,
+	r := result.Fit{Examples: p.Examples.Train.Len(), Outputs: p.Model.Outputs, Parameters: p.Model.Parameters(), PriorPrecision: result.Float(q.precision), Refit: q.refits(),
+		Method: q.How.Name, Inducing: inducing, TraceError: result.Float(q.traceError),
+		GradientNorm: result.Float(q.gradient), LogEvidence: result.Float(q.Evidence.Value), Bound: q.Evidence.Bound.String(), LogDet: result.Float(q.Evidence.LogDet),
+		LogLikelihood: result.Float(q.Evidence.LogLik), Scatter: result.Float(q.Evidence.Scatter), Calibration: calibration, Tuning: q.Tuning, Approximation: q.approximation, Certificate: q.certificate, Warnings: warnings,
 		PriorPrecisionOrigin: string(p.Task.PrecisionFrom), Preflight: q.preflight, Preprocessing: p.Preprocessing(), Grouped: p.Task.Grouping.Report()}
 	q.describe(&r)
 	if s := q.settled; s != nil {
@@ -301,7 +301,7 @@ func (q *Posterior) Report(p *problem.Problem, warnings linearize.Warnings) repo
 		r.PriorPrecisionOrigin = "chosen by --tune-prior " + q.Tuning.Method
 	}
 	if prior := p.Task.Prior; prior != nil {
-		r.PriorPrecision, r.Prior = report.Undefined(), prior.At(q.precision).Report()
+		r.PriorPrecision, r.Prior = result.Undefined(), prior.At(q.precision).Report()
 		if r.PriorPrecisionOrigin = string(prior.From); q.Tuning != nil && p.Saved == nil {
 			r.PriorPrecisionOrigin = fmt.Sprintf("%s, times a factor chosen by --tune-prior %s", prior.From, q.Tuning.Method)
 		}
@@ -461,28 +461,28 @@ func (o *Predictions) observe() error {
 }
 
 // novelty is that of row i as reports show it, whose rank is left to the caller.
-func (o *Predictions) novelty(i int) report.Novelty {
-	n := report.Novelty{Score: report.Undefined(), Rank: report.Undefined(), Entropy: report.Float(o.Unsure.Score[i]), MutualInformation: report.Float(o.Unsure.Mutual[i])}
+func (o *Predictions) novelty(i int) result.Novelty {
+	n := result.Novelty{Score: result.Undefined(), Rank: result.Undefined(), Entropy: result.Float(o.Unsure.Score[i]), MutualInformation: result.Float(o.Unsure.Mutual[i])}
 	if o.Novelty != nil {
-		n.Score = report.Float(o.Novelty[i])
+		n.Score = result.Float(o.Novelty[i])
 	}
 	return n
 }
 
 // Row is prediction i as reports show it, which is of row at of the data. Its
 // densities and the rank of its novelty are left to the caller.
-func (o *Predictions) Row(task *problem.Task, i int, rows *dataset.Subset, at int) *report.PredictedRow {
+func (o *Predictions) Row(task *problem.Task, i int, rows *dataset.Subset, at int) *result.PredictedRow {
 	f := o.Network.RawRowView(i)
-	r := &report.PredictedRow{Index: report.Index(rows.Rows[at]), Label: report.Float(problem.Label(rows, at)), Several: rows.Set.Width() > 1, Class: o.class(task, i), NetworkClass: o.networkClass(task, i),
+	r := &result.PredictedRow{Index: result.Index(rows.Rows[at]), Label: result.Float(problem.Label(rows, at)), Several: rows.Set.Width() > 1, Class: o.class(task, i), NetworkClass: o.networkClass(task, i),
 		Probability: RowOf(o.Prob, i), ProbabilitySD: RowOf(o.SD, i), MAPProbability: RowOf(o.MAPProb, i), Mean: RowOf(o.Mean, i),
 		ObservationSD: RowOf(o.ObservationSD, i), FunctionSD: RowOf(o.FunctionSD, i),
 		Novelty: o.novelty(i)}
-	r.Expected, r.MAPExpected, r.CDF, r.MAPCDF = report.Undefined(), report.Undefined(), report.Undefined(), report.Undefined()
+	r.Expected, r.MAPExpected, r.CDF, r.MAPCDF = result.Undefined(), result.Undefined(), result.Undefined(), result.Undefined()
 	if c := len(f); task.Classes == nil && task.Likelihood.Targets(c) == 1 {
 		y, expected := problem.Label(rows, at), make([]float64, c)
 		task.Likelihood.MeanTo(expected, f)
-		r.Expected, r.MAPExpected = report.Float(o.Response.At(i, 0)), report.Float(expected[0])
-		r.CDF, r.MAPCDF = report.Float(o.distributionAt(i, y)), report.Float(distribution(task.Likelihood, y, f, make([]float64, c*c)))
+		r.Expected, r.MAPExpected = result.Float(o.Response.At(i, 0)), result.Float(expected[0])
+		r.CDF, r.MAPCDF = result.Float(o.distributionAt(i, y)), result.Float(distribution(task.Likelihood, y, f, make([]float64, c*c)))
 	}
 	return r
 }
@@ -529,19 +529,19 @@ func sideBySide(a, b *mat.Dense) *mat.Dense {
 }
 
 // RowOf is row i of m, nil for a nil matrix.
-func RowOf(m *mat.Dense, i int) []report.Float {
+func RowOf(m *mat.Dense, i int) []result.Float {
 	if m == nil {
 		return nil
 	}
-	return report.Floats(m.RawRowView(i))
+	return result.Floats(m.RawRowView(i))
 }
 
 // CovarianceOf is the C×C covariance of row i.
-func CovarianceOf(cov *mat.Dense, i int) [][]report.Float {
+func CovarianceOf(cov *mat.Dense, i int) [][]result.Float {
 	_, c := cov.Dims()
-	out := make([][]report.Float, c)
+	out := make([][]result.Float, c)
 	for j := range c {
-		out[j] = report.Floats(cov.RawRowView(i*c + j))
+		out[j] = result.Floats(cov.RawRowView(i*c + j))
 	}
 	return out
 }

@@ -7,16 +7,16 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/problem"
 )
 
 // Prediction is prediction i as the report of one row shows it.
-func (q *Posterior) Prediction(task *problem.Task, o *Predictions, i int) report.Prediction {
+func (q *Posterior) Prediction(task *problem.Task, o *Predictions, i int) result.Prediction {
 	novelty := o.novelty(i)
 	novelty.Rank = q.Rank(novelty.Score)
-	r := report.Prediction{Class: o.class(task, i), NetworkClass: o.networkClass(task, i), Probability: RowOf(o.Prob, i), ProbabilitySD: RowOf(o.SD, i),
+	r := result.Prediction{Class: o.class(task, i), NetworkClass: o.networkClass(task, i), Probability: RowOf(o.Prob, i), ProbabilitySD: RowOf(o.SD, i),
 		MAPProbability: RowOf(o.MAPProb, i), Mean: RowOf(o.Mean, i), Covariance: CovarianceOf(o.Cov, i),
 		ObservationMean: RowOf(o.Response, i), ObservationSD: RowOf(o.ObservationSD, i), FunctionSD: RowOf(o.FunctionSD, i), Novelty: &novelty}
 	if task.Classes != nil && r.Class.Finite() {
@@ -29,15 +29,15 @@ func (q *Posterior) Prediction(task *problem.Task, o *Predictions, i int) report
 func (o *Predictions) Best(i int) int { return floats.MaxIdx(o.Prob.RawRowView(i)) }
 
 // class is the label of the class of largest probability; undefined for a regression.
-func (o *Predictions) class(task *problem.Task, i int) report.Float {
+func (o *Predictions) class(task *problem.Task, i int) result.Float {
 	if task.Classes == nil {
-		return report.Undefined()
+		return result.Undefined()
 	}
-	return report.Float(task.Classes[o.Best(i)])
+	return result.Float(task.Classes[o.Best(i)])
 }
 
 // networkClass is the label of the network's largest output where that is another; else nil.
-func (o *Predictions) networkClass(task *problem.Task, i int) *report.Float {
+func (o *Predictions) networkClass(task *problem.Task, i int) *result.Float {
 	if task.Classes == nil {
 		return nil
 	}
@@ -78,7 +78,7 @@ func (o *Predictions) WithMean(ctx context.Context, mean *mat.Dense, link glm.Li
 
 // ByNetwork are the probabilities of the classes where f, 1×C, are the outputs without
 // uncertainty.
-func ByNetwork(task *problem.Task, f *mat.Dense) []report.Float {
+func ByNetwork(task *problem.Task, f *mat.Dense) []result.Float {
 	o := &Predictions{Network: f}
 	o.mapOf(task.Likelihood)
 	return RowOf(o.MAPProb, 0)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/gp/kept"
@@ -21,12 +21,12 @@ import (
 
 // header is what a file says about the posterior, and a function that writes its prior.
 // split is --split, nil where it was not given.
-func (q *Posterior) header(ctx context.Context, p *problem.Problem, r report.Fit, split *int) (problem.SavedHeader, func(w *store.Writer), error) {
+func (q *Posterior) header(ctx context.Context, p *problem.Problem, r result.Fit, split *int) (problem.SavedHeader, func(w *store.Writer), error) {
 	e, t := p.Examples, p.Task
 	classes, names := t.Ungrouped()
 	head := problem.SavedHeader{Rows: problem.FormatRows(e.Train.Rows), Likelihood: t.Likelihood.Name(), Classes: classes, ClassNames: names, Grouped: t.Grouping.Report(), Noise: t.Noise,
 		Prior: q.kernelPrecision, Factor: q.factor, Seed: p.Limits.Seed, Select: q.How.selection, Inducing: q.How.inducing, Mean: q.How.mean,
-		Bound: q.Evidence.Bound, SE: report.Float(q.Evidence.StdErr), Fit: r, Split: problem.SplitNumber(split), Scaling: e.Scaling.Saved(), Network: q.network}
+		Bound: q.Evidence.Bound, SE: result.Float(q.Evidence.StdErr), Fit: r, Split: problem.SplitNumber(split), Scaling: e.Scaling.Saved(), Network: q.network}
 	prior, writePrior := t.SavedPrior(p.Model, q.kernelPrecision)
 	head.GroupedPrior = prior
 	var err error
@@ -44,7 +44,7 @@ type SaveOptions struct {
 }
 
 // Save writes the posterior to a file.
-func (q *Posterior) Save(ctx context.Context, path string, p *problem.Problem, r report.Fit, o SaveOptions) error {
+func (q *Posterior) Save(ctx context.Context, path string, p *problem.Problem, r result.Fit, o SaveOptions) error {
 	e := p.Examples
 	head, writePrior, err := q.header(ctx, p, r, o.Split)
 	if err != nil {
@@ -202,20 +202,20 @@ func (q *Posterior) loadCalibration(c *job.Job, p *problem.Problem) error {
 
 // packRows returns what is saved of leave-one-out predictions: the same number of
 // values for each row.
-func packRows(rows []report.PredictedRow) []float64 {
+func packRows(rows []result.PredictedRow) []float64 {
 	var out []float64
-	put := func(list ...report.Float) {
+	put := func(list ...result.Float) {
 		for _, x := range list {
 			out = append(out, float64(x))
 		}
 	}
 	for i := range rows {
 		r := &rows[i]
-		put(report.Float(r.Index), r.Label, r.Class, r.LogDensity, r.MAPLogDensity, r.Novelty.Entropy, r.Novelty.MutualInformation)
+		put(result.Float(r.Index), r.Label, r.Class, r.LogDensity, r.MAPLogDensity, r.Novelty.Entropy, r.Novelty.MutualInformation)
 		put(r.Probability...)
 		put(r.MAPProbability...)
 		if r.Probability == nil {
-			observation, function := report.Undefined(), report.Undefined() // of several targets that were read from a file
+			observation, function := result.Undefined(), result.Undefined() // of several targets that were read from a file
 			if r.ObservationSD != nil {
 				observation, function = r.ObservationSD[0], r.FunctionSD[0]
 			}
@@ -227,7 +227,7 @@ func packRows(rows []report.PredictedRow) []float64 {
 
 // unpackRows reads what packRows wrote for the problem; ok is false where it cannot
 // be that.
-func unpackRows(v []float64, p *problem.Problem) (rows []report.PredictedRow, ok bool) {
+func unpackRows(v []float64, p *problem.Problem) (rows []result.PredictedRow, ok bool) {
 	const common, regression = 7, 6
 	classes := p.Task.Classes
 	width := common + regression
@@ -238,16 +238,16 @@ func unpackRows(v []float64, p *problem.Problem) (rows []report.PredictedRow, ok
 	for _, r := range p.Examples.Train.Rows {
 		training[r] = true
 	}
-	for part := range slices.Chunk(report.Floats(v), width) {
-		r := report.PredictedRow{Index: -1}
+	for part := range slices.Chunk(result.Floats(v), width) {
+		r := result.PredictedRow{Index: -1}
 		if part[0] >= 0 && part[0] < math.MaxInt32 {
-			r.Index = report.Index(part[0])
+			r.Index = result.Index(part[0])
 		}
 		if len(part) < width || !training[int(r.Index)] || classes != nil && !slices.Contains(p.Task.Labels(), part[1]) {
 			return nil, false
 		}
 		r.Label, r.Class, r.LogDensity, r.MAPLogDensity = part[1], part[2], part[3], part[4]
-		r.Novelty = report.Novelty{Score: report.Undefined(), Rank: report.Undefined(), Entropy: part[5], MutualInformation: part[6]}
+		r.Novelty = result.Novelty{Score: result.Undefined(), Rank: result.Undefined(), Entropy: part[5], MutualInformation: part[6]}
 		if k := len(classes); k > 0 {
 			r.Probability, r.MAPProbability = part[common:common+k], part[common+k:]
 		} else {
@@ -270,7 +270,7 @@ func loadDual(ctx context.Context, c *job.Job, p *problem.Problem, kernel *ntk.N
 		return nil, err
 	}
 	var z *sparse.Inducing
-	if problem.IsSparse(name) && v.Header.Select != report.SelectStrength { // rows are linearized as their directions in the file say
+	if problem.IsSparse(name) && v.Header.Select != result.SelectStrength { // rows are linearized as their directions in the file say
 		if z, err = p.Inducing(ctx, v.Header.Inducing); err != nil {
 			return nil, err
 		}

@@ -11,7 +11,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
@@ -52,12 +52,12 @@ func (s *Flags) checkAt(given func(flag string) bool) error {
 // A settlement says at which prior precision the answers are, and why (E21).
 type settlement struct {
 	stated float64 // precision of the training
-	match  report.Match
+	match  result.Match
 }
 
 // begin decides which precision to start with, and whether the match is to be found from there.
 func (f *fit) begin() error {
-	s := &settlement{stated: f.precision, match: report.Match{Precision: report.Undefined(), Network: report.Undefined(), Refit: report.Undefined(), Remainder: report.Undefined()}}
+	s := &settlement{stated: f.precision, match: result.Match{Precision: result.Undefined(), Network: result.Undefined(), Refit: result.Undefined(), Remainder: result.Undefined()}}
 	f.settled = s
 	task := f.problem.Task
 	switch {
@@ -210,17 +210,17 @@ func (f *fit) matchExact(ctx context.Context, dual *gp.Exact) (*gp.Exact, error)
 // found takes over what the search for the match found.
 func (f *fit) found(ctx context.Context, m *gp.Match) error {
 	s := f.settled
-	s.match.Network = report.Float(m.Network)
+	s.match.Network = result.Float(m.Network)
 	if !(math.Abs(math.Log(m.Root)) < gp.MatchKeeps) {
 		if err := f.otherInputs(ctx); err != nil {
 			return err
 		}
 	}
 	if m.End != gp.MatchNone {
-		s.match.Precision = report.Float(f.precision * m.Root)
+		s.match.Precision = result.Float(f.precision * m.Root)
 	}
 	if m.End == gp.MatchBelow {
-		s.match.Precision = report.Float(f.precision * m.Factor)
+		s.match.Precision = result.Float(f.precision * m.Factor)
 	}
 	if s.match.Used != AtMatch {
 		return nil
@@ -279,7 +279,7 @@ func (f *fit) setNoise(factor float64, from string) error {
 		return err
 	}
 	if f.settled.match.Precision.Finite() {
-		f.settled.match.Precision /= report.Float(factor)
+		f.settled.match.Precision /= result.Float(factor)
 	}
 	return f.setPrecision(f.precision / factor)
 }
@@ -292,7 +292,7 @@ func (f *fit) remark(q *Posterior) {
 		return
 	}
 	q.settled = s
-	s.match.Refit = report.Float(q.Dual.Sites().LogLik)
+	s.match.Refit = result.Float(q.Dual.Sites().LogLik)
 	if f.outputs != nil { // which parts of a pass do not have
 		rows := dense.Range(f.problem.Examples.Train.Len())
 		if q.How.Name == "subset" {
@@ -320,7 +320,7 @@ func (f *fit) remark(q *Posterior) {
 
 // measure compares the refit with the outputs of the network at the same training rows.
 func (f *fit) measure(at *gp.Sites, network *mat.Dense) {
-	f.settled.match.Remainder = report.Float(remainderShare(network, at.F, f.problem.Task.Classes != nil))
+	f.settled.match.Remainder = result.Float(remainderShare(network, at.F, f.problem.Task.Classes != nil))
 }
 
 // unexplained is the part of the outputs that a refit may differ by from the network before the

@@ -16,7 +16,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
@@ -103,7 +103,7 @@ func (s *Pass) load(ctx context.Context, file *store.File) (err error) {
 // passOf returns a pass of the method in the problem's file, without its inducing examples.
 func passOf(c *job.Job, p *problem.Problem) (*Pass, error) {
 	h := &p.Saved.Header
-	if !inRange(h.Inducing, p.Examples.Train.Len(), h.Select == report.SelectStrength) {
+	if !inRange(h.Inducing, p.Examples.Train.Len(), h.Select == result.SelectStrength) {
 		return nil, p.Saved.Damaged("its inducing examples cannot be used")
 	}
 	flags := Flags{Method: h.Fit.Method, Selection: h.Select, Inducing: len(h.Inducing), Refit: h.Fit.Refit}
@@ -140,8 +140,8 @@ func (f *fit) recorded(ctx context.Context, v *problem.SavedFile) (*sparse.Induc
 func (s *Pass) header(ctx context.Context, split *int) (problem.SavedHeader, func(w *store.Writer), error) {
 	f, t := s.fit, s.fit.problem.Task
 	q := &Posterior{How: Method{Name: f.flags.Method, selection: f.flags.Selection, inducing: s.inducing.Rows, mean: f.mean()}, kernelPrecision: f.precision, factor: 1, network: !f.flags.Refit, preflight: f.preflight}
-	r := report.Fit{Method: f.flags.Method, Refit: f.flags.Refit, PriorPrecisionOrigin: string(t.PrecisionFrom), NoiseVarianceOrigin: string(t.NoiseFrom),
-		StatedPrecision: problem.Number(f.settled.stated), Match: &f.settled.match, Preflight: f.preflight, GradientNorm: report.Float(f.gradientNorm), Warnings: f.alarms}
+	r := result.Fit{Method: f.flags.Method, Refit: f.flags.Refit, PriorPrecisionOrigin: string(t.PrecisionFrom), NoiseVarianceOrigin: string(t.NoiseFrom),
+		StatedPrecision: problem.Number(f.settled.stated), Match: &f.settled.match, Preflight: f.preflight, GradientNorm: result.Float(f.gradientNorm), Warnings: f.alarms}
 	if t.Prior != nil {
 		r.PriorPrecisionOrigin = string(t.Prior.From)
 	}

@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
@@ -183,7 +183,7 @@ func (s *WeightFlags) fit(ctx context.Context, c *job.Job, p *problem.Problem, f
 // trained on.
 func (q *Posterior) calibrateHeldOut(ctx context.Context, c *job.Job, p *problem.Problem, heldOut *dataset.Subset) error {
 	defer c.Clear()
-	k, names := &Calibration{Calibration: report.Calibration{Method: "heldout"}}, problem.NamesOf(heldOut, 0, heldOut.Len())
+	k, names := &Calibration{Calibration: result.Calibration{Method: "heldout"}}, problem.NamesOf(heldOut, 0, heldOut.Len())
 	m, err := q.heldOutMoments(ctx, c, p, heldOut)
 	if err != nil {
 		return err
@@ -203,7 +203,7 @@ func (q *Posterior) calibrateHeldOut(ctx context.Context, c *job.Job, p *problem
 }
 
 // describe fills in what a report says of a posterior over the parameters.
-func (q *Posterior) describe(r *report.Fit) {
+func (q *Posterior) describe(r *result.Fit) {
 	if r.Predictive = q.predictive; q.weights == nil {
 		return
 	}

@@ -7,7 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/job"
@@ -42,7 +42,7 @@ func tuneGrid(start float64) []float64 {
 // tune chooses the prior precision of f by --tune-prior. try computes the
 // posterior at a precision; it is called for neighbouring ones after another.
 func (f *fit) tune(ctx context.Context, try func(ctx context.Context, precision float64) (*candidate, error)) error {
-	start, t := f.precision, &report.Tuning{Method: f.flags.Tune, Start: report.Float(f.precision)}
+	start, t := f.precision, &result.Tuning{Method: f.flags.Tune, Start: result.Float(f.precision)}
 	shift, noise := map[float64]float64{}, map[float64]float64{}
 	one := func(ctx context.Context, x float64) (float64, error) {
 		if err := ctx.Err(); err != nil {
@@ -93,7 +93,7 @@ func (f *fit) tune(ctx context.Context, try func(ctx context.Context, precision 
 }
 
 // choose sets the precision that was found.
-func (f *fit) choose(t *report.Tuning, precision float64) error {
+func (f *fit) choose(t *result.Tuning, precision float64) error {
 	f.tuning = t
 	if t.Edge {
 		f.con.Warn(linearize.NewWarning("precision-edge", precision, math.NaN(), "Check the network, or begin elsewhere with --prior-precision.", "The best prior precision of %s %s, %.3g, is at the end of those searched. The data do not determine it.", f.flags.tunedBy(), t.Method, precision))
@@ -102,8 +102,8 @@ func (f *fit) choose(t *report.Tuning, precision float64) error {
 }
 
 // trial is a precision with its score, of which less is better.
-func (f *fit) trial(precision, score float64) report.Trial {
-	t := report.Trial{PriorPrecision: report.Float(precision)}
+func (f *fit) trial(precision, score float64) result.Trial {
+	t := result.Trial{PriorPrecision: result.Float(precision)}
 	if f.flags.Tune == "evidence" {
 		t.LogEvidence = problem.Number(-score)
 	} else {
@@ -318,7 +318,7 @@ func (f *fit) tunePrior(ctx context.Context, dual *sparse.Projected) error {
 	if err != nil {
 		return err
 	}
-	t := &report.Tuning{Method: f.flags.Tune, Start: report.Float(f.precision), Edge: math.Abs(math.Log10(tuned.Factor)) > 5.9}
+	t := &result.Tuning{Method: f.flags.Tune, Start: result.Float(f.precision), Edge: math.Abs(math.Log10(tuned.Factor)) > 5.9}
 	for _, one := range tuned.Trials {
 		t.Trials = append(t.Trials, f.trial(f.precision/one.Factor, one.Score))
 	}

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -186,13 +186,13 @@ func (j *Job) EndPartAt(part string, at time.Time) {
 }
 
 // Timings ends the part in which results were written, and returns the time that each part took.
-func (j *Job) Timings() report.Timings {
+func (j *Job) Timings() result.Timings {
 	j.EndPartAt("write", time.Now())
 	return j.TimingsSoFar()
 }
 
 // TimingsSoFar is the time that each part took that has ended.
-func (j *Job) TimingsSoFar() report.Timings { return j.watch.timings() }
+func (j *Job) TimingsSoFar() result.Timings { return j.watch.timings() }
 
 // A stopwatch divides the time since its start into consecutive parts, which sum to the total.
 type stopwatch struct {
@@ -206,8 +206,8 @@ func (w *stopwatch) lap(part string, at time.Time) {
 	w.last = at
 }
 
-func (w *stopwatch) timings() report.Timings {
-	s := func(part string) report.Float { return report.Float(w.parts[part].Seconds()) }
-	return report.Timings{Load: s("load"), Linearize: s("linearize"), Kernel: s("kernel"), Factorize: s("factorize"),
-		Predict: s("predict"), Write: s("write"), Total: report.Float(w.last.Sub(w.start).Seconds())}
+func (w *stopwatch) timings() result.Timings {
+	s := func(part string) result.Float { return result.Float(w.parts[part].Seconds()) }
+	return result.Timings{Load: s("load"), Linearize: s("linearize"), Kernel: s("kernel"), Factorize: s("factorize"),
+		Predict: s("predict"), Write: s("write"), Total: result.Float(w.last.Sub(w.start).Seconds())}
 }

@@ -8,7 +8,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/linearize"
@@ -17,12 +17,12 @@ import (
 
 // Pictures finds the pictures of rows by their numbers, for a page. One that cannot be read is
 // empty, and sets err, which is looked at when the page is written.
-func (e *Examples) Pictures(ctx context.Context, rows *dataset.Subset, err *error) func(row report.Index) report.Picture {
+func (e *Examples) Pictures(ctx context.Context, rows *dataset.Subset, err *error) func(row result.Index) result.Picture {
 	at := make(map[int]int, rows.Len())
 	for i, r := range rows.Rows {
 		at[r] = i
 	}
-	return func(row report.Index) report.Picture {
+	return func(row result.Index) result.Picture {
 		p, failed := e.Picture(ctx, rows, at[int(row)])
 		*err = cmp.Or(*err, failed)
 		return p
@@ -31,19 +31,19 @@ func (e *Examples) Pictures(ctx context.Context, rows *dataset.Subset, err *erro
 
 // Picture shows row i of a subset: its pixels, or its features as they are in
 // the file. The error is that of dataset.Set.Read.
-func (e *Examples) Picture(ctx context.Context, rows *dataset.Subset, i int) (report.Picture, error) {
+func (e *Examples) Picture(ctx context.Context, rows *dataset.Subset, i int) (result.Picture, error) {
 	if e.Data.Images() {
 		img, err := rows.Set.ReadImage(ctx, rows.Pos[i])
 		if err != nil {
-			return report.Picture{}, err
+			return result.Picture{}, err
 		}
 		return Pixels(e.Data, img), nil
 	}
 	x, err := rows.Set.Read(ctx, rows.Pos[i:i+1])
 	if err != nil {
-		return report.Picture{}, err
+		return result.Picture{}, err
 	}
-	return report.Picture{Names: e.Data.Columns, Values: x.RawRowView(0)}, nil
+	return result.Picture{Names: e.Data.Columns, Values: x.RawRowView(0)}, nil
 }
 
 // Grey tells whether the inputs are grey pictures, light on dark as in MNIST, which
@@ -58,14 +58,14 @@ func (e *Examples) Grey(ctx context.Context) (bool, error) {
 
 // Pixels is a picture of the size of the data: in colour of three channels, and of
 // other numbers of channels their mean in grey.
-func Pixels(d *dataset.Data, pixels []byte) report.Picture {
+func Pixels(d *dataset.Data, pixels []byte) result.Picture {
 	w, h := d.Shape[len(d.Shape)-1], d.Shape[len(d.Shape)-2]
 	size := w * h
 	switch channels := len(pixels) / size; channels {
 	case 1:
-		return report.Gray(pixels, w, h)
+		return result.Gray(pixels, w, h)
 	case 3:
-		return report.RGB(pixels, w, h)
+		return result.RGB(pixels, w, h)
 	default:
 		grey := make([]byte, size)
 		for i := range grey {
@@ -75,7 +75,7 @@ func Pixels(d *dataset.Data, pixels []byte) report.Picture {
 			}
 			grey[i] = byte(sum / channels)
 		}
-		return report.Gray(grey, w, h)
+		return result.Gray(grey, w, h)
 	}
 }
 
@@ -208,7 +208,7 @@ func newExamples(ctx context.Context, c *job.Job, f *ScalingFlags, m *Model, t *
 }
 
 // Preprocessing says what is done to the data before the network sees them.
-func (p *Problem) Preprocessing() *report.Preprocessing { return p.Examples.Scaling.Report() }
+func (p *Problem) Preprocessing() *result.Preprocessing { return p.Examples.Scaling.Report() }
 
 // Elements is the product of a shape.
 func Elements(shape []int) int {

@@ -12,7 +12,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/onnx"
@@ -157,8 +157,8 @@ func (m *Model) forward(ctx context.Context, e *Examples, rows *dataset.Subset, 
 // Score is the accuracy and the mean negative log likelihood of the network
 // itself on rows with these targets. Both are undefined where the rows are nil,
 // and the accuracy for a regression.
-func (m *Model) Score(ctx context.Context, p *Problem, rows *dataset.Subset, y *mat.Dense) (accuracy, nll report.Float, err error) {
-	accuracy, nll = report.Undefined(), report.Undefined()
+func (m *Model) Score(ctx context.Context, p *Problem, rows *dataset.Subset, y *mat.Dense) (accuracy, nll result.Float, err error) {
+	accuracy, nll = result.Undefined(), result.Undefined()
 	if rows == nil {
 		return accuracy, nll, nil
 	}
@@ -174,7 +174,7 @@ func (m *Model) Score(ctx context.Context, p *Problem, rows *dataset.Subset, y *
 		return accuracy, nll, err
 	}
 	if p.Task.Classes != nil {
-		accuracy = report.Float(float64(right) / float64(rows.Len()))
+		accuracy = result.Float(float64(right) / float64(rows.Len()))
 	}
-	return accuracy, report.Float(sum / float64(rows.Len())), nil
+	return accuracy, result.Float(sum / float64(rows.Len())), nil
 }

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
 )
@@ -268,7 +268,7 @@ func classText(labels []int, d *dataset.Data) string {
 }
 
 // NameOf is the name of the class of a label of the data, "" for none.
-func (p *Problem) NameOf(label report.Float) string {
+func (p *Problem) NameOf(label result.Float) string {
 	if p.Task.Classes == nil || !label.Finite() {
 		return ""
 	}
@@ -278,7 +278,7 @@ func (p *Problem) NameOf(label report.Float) string {
 // LabelName is the name of the label of row i of a subset, "" for none. Of a row among
 // the others of --outputs it is that of its own class.
 func (p *Problem) LabelName(rows *dataset.Subset, i int) string {
-	name := p.NameOf(report.Float(Label(rows, i)))
+	name := p.NameOf(result.Float(Label(rows, i)))
 	if own := p.Task.OwnClass(rows, i); own != "" {
 		return fmt.Sprintf("%s (%s)", own, name)
 	}
@@ -286,9 +286,9 @@ func (p *Problem) LabelName(rows *dataset.Subset, i int) string {
 }
 
 // TrainingRows names the training rows in reports.
-func (p *Problem) TrainingRows() report.Rows {
+func (p *Problem) TrainingRows() result.Rows {
 	train := p.Examples.Train
-	r := report.Rows{Index: train.Rows, ID: train.IDs, Classes: p.Task.Labels(), ClassNames: p.Task.Names}
+	r := result.Rows{Index: train.Rows, ID: train.IDs, Classes: p.Task.Labels(), ClassNames: p.Task.Names}
 	if train.Set.Width() == 1 {
 		r.Label = Labels(train)
 		for i := range r.Label {

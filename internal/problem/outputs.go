@@ -11,7 +11,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
 )
@@ -216,9 +216,9 @@ func (t *Task) Ungrouped() (classes []int, names []string) {
 }
 
 // Report is the grouping as JSON shows it; nil for none.
-func (g *Grouping) Report() *report.Grouped {
+func (g *Grouping) Report() *result.Grouped {
 	if g == nil {
 		return nil
 	}
-	return &report.Grouped{Of: len(g.Classes), Kept: g.Kept, Others: report.Float(g.Others)}
+	return &result.Grouped{Of: len(g.Classes), Kept: g.Kept, Others: result.Float(g.Others)}
 }

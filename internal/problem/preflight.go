@@ -10,7 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -40,7 +40,7 @@ const (
 // Preflight tells whether the network is one that was trained on these rows, with
 // this preprocessing and this prior: it looks at what a fitted network cannot do. Each
 // warning names the likely cause and the flag that mends it. A posterior with an alarm of
-// these codes is one that report.Fit.Alarms puts first.
+// these codes is one that result.Fit.Alarms puts first.
 //
 //   - Its outputs are not what the likelihood makes of logits or logarithms of rates.
 //   - It does not predict its own training rows worse than a constant does, which its last
@@ -48,7 +48,7 @@ const (
 //   - It is not surer than right there: see sureExcess.
 //
 // The third is skipped where the network records that it was trained on other rows.
-func (p *Problem) Preflight(ctx context.Context, at *AtTheta) (*report.Preflight, []error) {
+func (p *Problem) Preflight(ctx context.Context, at *AtTheta) (*result.Preflight, []error) {
 	l := &look{problem: p, at: at}
 	l.score()
 	l.known = !p.TrainedOnOthers()
@@ -72,13 +72,13 @@ func (p *Problem) Preflight(ctx context.Context, at *AtTheta) (*report.Preflight
 	}) != nil {
 		of = []float64{math.NaN()}
 	}
-	r := &report.Preflight{Verdict: "ok", TrainNLL: report.Float(l.nll), LargestInput: report.Float(floats.Max(of))}
+	r := &result.Preflight{Verdict: "ok", TrainNLL: result.Float(l.nll), LargestInput: result.Float(floats.Max(of))}
 	if p.Task.Classes != nil {
 		r.TrainAccuracy = Number(l.accuracy)
 	} else {
 		r.TrainRMSE = Number(l.rmse)
 	}
-	r.GradientNorm = report.Float(at.Gradient)
+	r.GradientNorm = result.Float(at.Gradient)
 	if l.outputs() {
 		r.Verdict = "warning"
 		return r, l.warnings
@@ -111,8 +111,8 @@ func (p *Problem) Preflight(ctx context.Context, at *AtTheta) (*report.Preflight
 }
 
 // Number is a number that a report may leave out.
-func Number(v float64) *report.Float {
-	f := report.Float(v)
+func Number(v float64) *result.Float {
+	f := result.Float(v)
 	return &f
 }
 

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
@@ -160,17 +160,17 @@ func (p *Prior) Held() int {
 }
 
 // Report is the prior as JSON shows it; nil for a nil prior.
-func (p *Prior) Report() *report.Prior {
+func (p *Prior) Report() *result.Prior {
 	if p == nil {
 		return nil
 	}
-	r := &report.Prior{Kind: p.Kind, Held: p.Held()}
+	r := &result.Prior{Kind: p.Kind, Held: p.Held()}
 	for g, x := range p.groups {
 		n := 0
 		for _, s := range p.spans[g] {
 			n += s.Len()
 		}
-		r.Groups = append(r.Groups, report.PriorGroup{Name: x.Name, Parameters: n, Variance: report.Float(x.Variance)})
+		r.Groups = append(r.Groups, result.PriorGroup{Name: x.Name, Parameters: n, Variance: result.Float(x.Variance)})
 	}
 	return r
 }

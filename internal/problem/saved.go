@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inputfile"
@@ -71,8 +71,8 @@ type SavedHeader struct {
 	Inducing   []int        `json:"inducing"` // positions among the training rows
 	Mean       gp.Mean      `json:"mean"`
 	Bound      gp.Bound     `json:"bound"`
-	SE         report.Float `json:"log_evidence_se"`
-	Fit        report.Fit   `json:"fit"`
+	SE         result.Float `json:"log_evidence_se"`
+	Fit        result.Fit   `json:"fit"`
 	Inputs     bool         `json:"inputs"`           // the training inputs are inside
 	Bundle     bool         `json:"bundle,omitempty"` // the network is inside too, and nothing else is needed
 	Network    bool         `json:"network"`          // the mean is the network's output; files of older versions have the mean of their posterior
@@ -82,7 +82,7 @@ type SavedHeader struct {
 	CalibrationWarnings linearize.Warnings `json:"calibration_warnings"` // those of Fit are others
 	RateKept            bool               `json:"rate_kept,omitempty"`  // the calibration keeps the rates of counts; that of an older version does not
 
-	Grouped *report.Grouped `json:"grouped,omitempty"` // classes that are told apart; Classes are all
+	Grouped *result.Grouped `json:"grouped,omitempty"` // classes that are told apart; Classes are all
 
 	// GroupedPrior is the kernel's where its variances are not all 1/Prior, without its
 	// scale, which is in a section of its own.
@@ -185,7 +185,7 @@ func openSaved(ctx context.Context, c *job.Job, path string, kind FileKind, f *F
 	// The values of the header must be those of a posterior whose calibration makes predictions. The data
 	// are compared later.
 	k, fit := h.Fit.Calibration, &h.Fit
-	ok := func(scale report.Float) bool { return scale >= 1e-300 && scale <= 1e300 }
+	ok := func(scale result.Float) bool { return scale >= 1e-300 && scale <= 1e300 }
 	possible := isLikelihood(h.Likelihood) && slices.Contains(Methods, fit.Method) && h.Prior > 0 && h.Factor > 0 &&
 		(h.Noise > 0 || !HasNoise(LikelihoodNamed(h.Likelihood))) && h.Bound >= gp.None && h.Bound <= gp.Upper &&
 		IsSparse(fit.Method) == (len(h.Inducing) > 0) && (fit.Method == "kept") == (fit.Certificate != nil) &&

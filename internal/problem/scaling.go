@@ -9,7 +9,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
@@ -212,7 +212,7 @@ func (s *Scaling) meanSquare(f, y *mat.Dense) float64 {
 }
 
 // Report says it in words.
-func (s *Scaling) Report() *report.Preprocessing {
+func (s *Scaling) Report() *result.Preprocessing {
 	in := "as they are in the data"
 	if s.pictures {
 		in = "pixels from 0 to 1"
@@ -239,7 +239,7 @@ func (s *Scaling) Report() *report.Preprocessing {
 	if s.TargetsFrom != s.InputsFrom && (s.Targets != nil || !strings.HasPrefix(string(s.TargetsFrom), "they")) {
 		from = fmt.Sprintf("inputs: %s; targets: %s", s.InputsFrom, s.TargetsFrom)
 	}
-	return &report.Preprocessing{Inputs: in, Targets: out, Origin: from}
+	return &result.Preprocessing{Inputs: in, Targets: out, Origin: from}
 }
 
 // inWords is a scaling as people read it. many names what the numbers belong to.

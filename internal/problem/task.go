@@ -7,7 +7,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
@@ -216,21 +216,21 @@ func (t *Task) targets(rows *dataset.Subset, m *Model, d *dataset.Data) (*mat.De
 
 // Class is the label of the network's largest output; undefined for a
 // regression.
-func (t *Task) Class(f []float64) report.Float {
+func (t *Task) Class(f []float64) result.Float {
 	if t.Classes == nil {
-		return report.Undefined()
+		return result.Undefined()
 	}
-	return report.Float(t.Classes[LargestClass(f)])
+	return result.Float(t.Classes[LargestClass(f)])
 }
 
 // Labels are the classes as reports show them; nil for a regression.
-func (t *Task) Labels() []report.Float {
+func (t *Task) Labels() []result.Float {
 	if t.Classes == nil {
 		return nil
 	}
-	out := make([]report.Float, len(t.Classes))
+	out := make([]result.Float, len(t.Classes))
 	for i, k := range t.Classes {
-		out[i] = report.Float(k)
+		out[i] = result.Float(k)
 	}
 	return out
 }

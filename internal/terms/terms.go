@@ -14,7 +14,7 @@ import (
 	"github.com/funcgp/funcgp/internal/job"
 
 	"github.com/funcgp/funcgp/explain"
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/inference"
@@ -189,7 +189,7 @@ func groups(p *problem.Problem) []int {
 	if train.Set.Width() != 1 {
 		return nil
 	}
-	return report.Rows{Label: problem.Labels(train), Classes: p.Task.Labels()}.Groups()
+	return result.Rows{Label: problem.Labels(train), Classes: p.Task.Labels()}.Groups()
 }
 
 // Contrasted is the contrast that was asked for, nil for none.

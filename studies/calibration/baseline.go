@@ -7,7 +7,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -31,7 +31,7 @@ func forward(ctx context.Context, net *network.Network, x *mat.Dense) (*mat.Dens
 
 // baselines are what the posteriors are compared with: the network alone, at a
 // temperature, and the mean of several.
-func (p *problem) baselines(ctx context.Context, nets []*network.Network, r *result) (*glm.Score, error) {
+func (p *problem) baselines(ctx context.Context, nets []*network.Network, r *outcome) (*glm.Score, error) {
 	var outputs []*mat.Dense
 	for _, net := range nets {
 		f, err := forward(ctx, net, p.test.x)
@@ -106,7 +106,7 @@ func (p *problem) temper(held, test *mat.Dense) (*tempered, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tempered{Rows: p.valid.len(), Temperature: report.Float(t), score: scoreOf(s)}, nil
+	return &tempered{Rows: p.valid.len(), Temperature: result.Float(t), score: scoreOf(s)}, nil
 }
 
 // golden returns the minimum of a function with one minimum in [lo, hi], to 1e-4.
@@ -143,13 +143,13 @@ func (p *problem) mean(outputs []*mat.Dense) (*ensemble, error) {
 		logp[i] = floats.LogSumExp(each) - math.Log(k)
 	}
 	mean, se := moments(logp)
-	s := score{NLL: report.Float(-mean), StdErr: report.Float(se), ECE: report.Undefined(), Accuracy: report.Undefined(), RMSE: report.Undefined()}
+	s := score{NLL: result.Float(-mean), StdErr: result.Float(se), ECE: result.Undefined(), Accuracy: result.Undefined(), RMSE: result.Undefined()}
 	if prob, l := glm.ClassProbabilities(p.lik, p.test.y, response); prob != nil {
-		s.ECE, s.Accuracy = report.Float(glm.ECE(prob, l)), report.Float(glm.Accuracy(prob, l))
+		s.ECE, s.Accuracy = result.Float(glm.ECE(prob, l)), result.Float(glm.Accuracy(prob, l))
 	} else {
 		var d mat.Dense
 		d.Sub(response, p.test.y)
-		s.RMSE = report.Float(mat.Norm(&d, 2) / math.Sqrt(float64(n*c)))
+		s.RMSE = result.Float(mat.Norm(&d, 2) / math.Sqrt(float64(n*c)))
 	}
 	return &ensemble{Networks: len(outputs), score: s}, nil
 }

@@ -14,7 +14,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -120,18 +120,18 @@ type coverageResult struct {
 	Split      int            `json:"split"`
 	Without    string         `json:"without"`  // network or refit: whose mean, less a step that leaves out a row; folds: networks trained without it
 	Examples   int            `json:"examples"` // N
-	Precision  report.Float   `json:"precision"`
-	Gradient   report.Float   `json:"gradient_norm"`
-	Wanted     report.Float   `json:"wanted"`
+	Precision  result.Float   `json:"precision"`
+	Gradient   result.Float   `json:"gradient_norm"`
+	Wanted     result.Float   `json:"wanted"`
 	Test       int            `json:"test"`
 	Held       int            `json:"held"`
-	Share      report.Float   `json:"share"`
-	Band       []report.Float `json:"band"`      // of the share, 95 % [Clopper and Pearson]
-	MeanSize   report.Float   `json:"mean_size"` // width of intervals or number of classes
+	Share      result.Float   `json:"share"`
+	Band       []result.Float `json:"band"`      // of the share, 95 % [Clopper and Pearson]
+	MeanSize   result.Float   `json:"mean_size"` // width of intervals or number of classes
 	Empty      int            `json:"empty"`
 	Unknown    int            `json:"unknown"` // training rows without a prediction of their own
-	FitSeconds report.Float   `json:"fit_seconds"`
-	Seconds    report.Float   `json:"seconds"` // of the predictions without each row
+	FitSeconds result.Float   `json:"fit_seconds"`
+	Seconds    result.Float   `json:"seconds"` // of the predictions without each row
 }
 
 // path is where the cache keeps what belongs to a split of a case.
@@ -192,7 +192,7 @@ func readCoverage(file string) ([]coverageResult, error) {
 func coverageTable(all []coverageResult) string {
 	type key struct {
 		name, without string
-		wanted        report.Float
+		wanted        result.Float
 	}
 	var keys []key
 	groups := map[key][]coverageResult{}

@@ -12,7 +12,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain"
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize/network"
@@ -58,8 +58,8 @@ func (k *coverageCase) measure(ctx context.Context, o *options, split int) ([]co
 		if name == "folds" && (k.folds == 0 || split >= k.foldSplits) {
 			continue
 		}
-		r := coverageResult{Case: k.name, What: k.what, Split: split, Without: name, Examples: p.train.len(), Precision: report.Float(k.delta),
-			Gradient: report.Float(gp.GradientNorm(x, sites, prior, nets[0].Theta()))}
+		r := coverageResult{Case: k.name, What: k.what, Split: split, Without: name, Examples: p.train.len(), Precision: result.Float(k.delta),
+			Gradient: result.Float(gp.GradientNorm(x, sites, prior, nets[0].Theta()))}
 		from := time.Now()
 		var post *gp.Exact
 		var left *leftOut
@@ -74,7 +74,7 @@ func (k *coverageCase) measure(ctx context.Context, o *options, split int) ([]co
 		if err != nil {
 			return nil, err
 		}
-		r.FitSeconds = report.Float(time.Since(from).Seconds())
+		r.FitSeconds = result.Float(time.Since(from).Seconds())
 		from = time.Now()
 		if post != nil {
 			if left, err = oneStep(ctx, p, nets[0], post, kernel); err != nil {
@@ -86,7 +86,7 @@ func (k *coverageCase) measure(ctx context.Context, o *options, split int) ([]co
 			return nil, err
 		}
 		for _, r := range rows {
-			r.Seconds = report.Float(time.Since(from).Seconds())
+			r.Seconds = result.Float(time.Since(from).Seconds())
 			all = append(all, r)
 			fmt.Fprintf(os.Stderr, "%s %d %s: %g wanted, %.4f of %d in [%.4f, %.4f], mean size %.4f, %d empty, %.1f s\n", r.Case, r.Split, r.Without, r.Wanted, r.Share, r.Test, r.Band[0], r.Band[1], r.MeanSize, r.Empty, r.Seconds)
 		}
@@ -196,7 +196,7 @@ func (k *coverageCase) count(ctx context.Context, p *problem, left *leftOut, r c
 			return nil, err
 		}
 		all[i], sizes[i] = r, make([]float64, p.test.len())
-		all[i].Wanted, all[i].Unknown, all[i].Test = report.Float(wanted), made[i].Unknown(), p.test.len()
+		all[i].Wanted, all[i].Unknown, all[i].Test = result.Float(wanted), made[i].Unknown(), p.test.len()
 	}
 	var mu sync.Mutex
 	err := left.each(ctx, func(t int, mean *mat.Dense) error {
@@ -217,10 +217,10 @@ func (k *coverageCase) count(ctx context.Context, p *problem, left *leftOut, r c
 	for i := range all {
 		a := &all[i]
 		for _, v := range sizes[i] {
-			a.MeanSize += report.Float(v / float64(a.Test))
+			a.MeanSize += result.Float(v / float64(a.Test))
 		}
 		lo, hi := glm.ClopperPearson(a.Held, a.Test, .95)
-		a.Share, a.Band = report.Float(float64(a.Held)/float64(a.Test)), []report.Float{report.Float(lo), report.Float(hi)}
+		a.Share, a.Band = result.Float(float64(a.Held)/float64(a.Test)), []result.Float{result.Float(lo), result.Float(hi)}
 	}
 	return all, err
 }

@@ -6,18 +6,18 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 )
 
 // A point is one scale of the covariance, with the best scale of the noise where
 // there is one.
 type point struct {
-	Scale      report.Float `json:"scale"`
-	NoiseScale report.Float `json:"noise_scale"`
-	LOO        report.Float `json:"loo_nll"`
-	Behind     report.Float `json:"behind_se"` // standard error of LOO less that of the chosen scale
-	NLL        report.Float `json:"nll"`
+	Scale      result.Float `json:"scale"`
+	NoiseScale result.Float `json:"noise_scale"`
+	LOO        result.Float `json:"loo_nll"`
+	Behind     result.Float `json:"behind_se"` // standard error of LOO less that of the chosen scale
+	NLL        result.Float `json:"nll"`
 }
 
 // curve returns points over all scales, two to a factor of e.
@@ -45,7 +45,7 @@ func (p *problem) curve(ctx context.Context, c *glm.Calibration, y, mean, cov, t
 		if err != nil {
 			return nil, err
 		}
-		points = append(points, point{report.Float(s), report.Float(t), report.Float(score.NLL), report.Float(se), report.Float(test.NLL)})
+		points = append(points, point{result.Float(s), result.Float(t), result.Float(score.NLL), result.Float(se), result.Float(test.NLL)})
 	}
 	return points, nil
 }

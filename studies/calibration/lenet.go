@@ -6,7 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize/network"
@@ -70,8 +70,8 @@ func (post *posterior) novelty(ctx context.Context, p *problem, dual gp.Latent, 
 			return err
 		}
 		n := novelty{Set: o.name}
-		for i, to := range []*report.Float{&n.Score, &n.Unscaled, &n.Mutual, &n.Calibrated, &n.Network, &n.Probit} {
-			*to = report.Float(glm.AUROC(test[i], out[i]))
+		for i, to := range []*result.Float{&n.Score, &n.Unscaled, &n.Mutual, &n.Calibrated, &n.Network, &n.Probit} {
+			*to = result.Float(glm.AUROC(test[i], out[i]))
 		}
 		post.Others = append(post.Others, n)
 	}

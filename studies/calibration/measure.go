@@ -31,7 +31,7 @@ func (k *kase) measure(ctx context.Context, o *options, split int) error {
 		return err
 	}
 	_, c, params := nets[0].Dims()
-	r := &result{Case: k.name, Split: split, Likelihood: p.lik.Name(), Examples: p.train.len(), Outputs: c, Parameters: params, Test: p.test.len()}
+	r := &outcome{Case: k.name, Split: split, Likelihood: p.lik.Name(), Examples: p.train.len(), Outputs: c, Parameters: params, Test: p.test.len()}
 	alone, err := p.baselines(ctx, nets, r)
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
@@ -67,13 +67,13 @@ func (p *problem) condition(ctx context.Context, net *network.Network, f fit, pa
 	if err != nil {
 		return nil, err
 	}
-	post.GradientNorm = report.Float(gp.GradientNorm(x, sites, prior, net.Theta()))
+	post.GradientNorm = result.Float(gp.GradientNorm(x, sites, prior, net.Theta()))
 	if f.kept > 0 {
 		rows, err := gp.Keep(ctx, k, x, sites, &gp.KeepOptions{Most: f.kept})
 		if err != nil {
 			return nil, err
 		}
-		post.Kept, post.KeptTrace = rows.Len(), report.Float(rows.Trace/rows.Total)
+		post.Kept, post.KeptTrace = rows.Len(), result.Float(rows.Trace/rows.Total)
 		return gp.FitKept(ctx, k, x, sites, rows, nil)
 	}
 	var e *gp.Exact
@@ -112,7 +112,7 @@ func (p *problem) nystrom(ctx context.Context, net *network.Network, k ntk.Kerne
 	if err != nil {
 		return nil, err
 	}
-	post.GradientNorm = report.Float(gp.GradientNormOf(jr, prior, net.Theta()))
+	post.GradientNorm = result.Float(gp.GradientNormOf(jr, prior, net.Theta()))
 	so := &sparse.Options{Progress: progress()}
 	z, err := sparse.Select(ctx, sparse.Stratified{Labels: labels(p.train.y)}, k, x, f.inducing, so)
 	if err != nil {
@@ -146,7 +146,7 @@ func loadPosterior(ctx context.Context, path string, k ntk.Kernel, x linearize.S
 	if err != nil {
 		return nil, err
 	}
-	post.GradientNorm = report.Undefined()
+	post.GradientNorm = result.Undefined()
 	post.Warnings = append(post.Warnings, "the posterior was read from the cache: its fit is not timed, and the gradient norm is not computed again")
 	return sparse.Load(ctx, file, k, x, nil, nil)
 }
@@ -270,12 +270,12 @@ func (p *problem) sampled(n int) []int {
 // judge fits one posterior, calibrates it by leave-one-out and judges it on the
 // test rows. alone is the score of the network.
 func (p *problem) judge(ctx context.Context, net *network.Network, f fit, path string, alone *glm.Score) (*posterior, error) {
-	post := &posterior{Name: f.name, Precision: report.Float(f.delta), Refit: f.refit, Inducing: f.inducing}
+	post := &posterior{Name: f.name, Precision: result.Float(f.delta), Refit: f.refit, Inducing: f.inducing}
 	from := time.Now()
-	lap := func() report.Float {
+	lap := func() result.Float {
 		s := time.Since(from).Seconds()
 		from = time.Now()
-		return report.Float(s)
+		return result.Float(s)
 	}
 	dual, err := p.condition(ctx, net, f, path, post)
 	if err != nil {
@@ -321,7 +321,7 @@ func (p *problem) judge(ctx context.Context, net *network.Network, f fit, path s
 // calibrated notes the calibration and the scores by leave-one-out.
 func (post *posterior) calibrated(ctx context.Context, p *problem, c *glm.Calibration, y, mean, cov *mat.Dense) error {
 	post.Scale, post.NoiseScale, post.Edge, post.LOORows, post.LeftOut, post.LOOBy =
-		report.Float(c.Scale), report.Float(c.NoiseScale), c.Edge, c.Rows, c.LeftOut, report.Float(c.Unscaled)
+		result.Float(c.Scale), result.Float(c.NoiseScale), c.Edge, c.Rows, c.LeftOut, result.Float(c.Unscaled)
 	post.warn(c.Warnings)
 	lik, tempered, scaled, err := c.Apply(p.lik, mean, cov)
 	if err != nil {
@@ -364,7 +364,7 @@ func (post *posterior) onTest(ctx context.Context, p *problem, c *glm.Calibratio
 		gain[i] = v - alone.LogDensity[i]
 	}
 	m, se := moments(gain)
-	post.Gain, post.GainSE = report.Float(m), report.Float(se)
+	post.Gain, post.GainSE = result.Float(m), result.Float(se)
 	n := p.test.len()
 	if p.link() != nil {
 		n = min(n, bestRows)
@@ -375,10 +375,10 @@ func (post *posterior) onTest(ctx context.Context, p *problem, c *glm.Calibratio
 	if err != nil {
 		return err
 	}
-	post.BestScale, post.BestNoiseScale, post.BestNLL = report.Float(best.Scale), report.Float(best.NoiseScale), report.Float(best.NLL)
+	post.BestScale, post.BestNoiseScale, post.BestNLL = result.Float(best.Scale), result.Float(best.NoiseScale), result.Float(best.NLL)
 	// The regret is that of the rows which the best scale was found on.
 	here, _ := moments(s.LogDensity[:n])
-	post.Regret = report.Float(-here) - post.BestNLL
+	post.Regret = result.Float(-here) - post.BestNLL
 	post.Gap = max(post.LOO.NLL-post.Calibrated.NLL, post.Calibrated.NLL-post.LOO.NLL)
 	return nil
 }
@@ -401,6 +401,6 @@ func (post *posterior) byHeldOut(ctx context.Context, p *problem, dual gp.Latent
 	if err != nil {
 		return err
 	}
-	post.HeldOut = &heldOut{report.Float(c.Scale), report.Float(c.NoiseScale), report.Float(s.NLL)}
+	post.HeldOut = &heldOut{result.Float(c.Scale), result.Float(c.NoiseScale), result.Float(s.NLL)}
 	return nil
 }

@@ -5,15 +5,15 @@ import (
 
 	"gonum.org/v1/gonum/interp"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 // A penalized scale maximizes the likelihood of the training rows by leave-one-out
 // times a normal density of log s around 0.
 type penalized struct {
-	Deviation report.Float `json:"deviation"` // of the prior on log s
-	Scale     report.Float `json:"scale"`
-	NLL       report.Float `json:"nll"` // of the test rows
+	Deviation result.Float `json:"deviation"` // of the prior on log s
+	Scale     result.Float `json:"scale"`
+	NLL       result.Float `json:"nll"` // of the test rows
 }
 
 // penalize returns the penalized scales of a curve over log s, which it
@@ -42,7 +42,7 @@ func penalize(curve []point, n int) ([]penalized, error) {
 				best, least = logS, v
 			}
 		}
-		all = append(all, penalized{report.Float(deviation), report.Float(math.Exp(best)), report.Float(atTest.Predict(best))})
+		all = append(all, penalized{result.Float(deviation), result.Float(math.Exp(best)), result.Float(atTest.Predict(best))})
 	}
 	return all, nil
 }

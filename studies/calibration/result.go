@@ -8,12 +8,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 )
 
-// A result is what was measured on one split of a case.
-type result struct {
+// An outcome is what was measured on one split of a case.
+type outcome struct {
 	Case       string       `json:"case"`
 	Split      int          `json:"split"`
 	Likelihood string       `json:"likelihood"`
@@ -30,22 +30,22 @@ type result struct {
 
 // A score judges predictions of the test rows, or of others where it says so.
 type score struct {
-	NLL      report.Float `json:"nll"`
-	StdErr   report.Float `json:"nll_se"`
-	ECE      report.Float `json:"ece"`
-	Accuracy report.Float `json:"accuracy"`
-	RMSE     report.Float `json:"rmse"`
+	NLL      result.Float `json:"nll"`
+	StdErr   result.Float `json:"nll_se"`
+	ECE      result.Float `json:"ece"`
+	Accuracy result.Float `json:"accuracy"`
+	RMSE     result.Float `json:"rmse"`
 }
 
 func scoreOf(s *glm.Score) score {
-	return score{report.Float(s.NLL), report.Float(s.StdErr), report.Float(s.ECE), report.Float(s.Accuracy), report.Float(s.RMSE)}
+	return score{result.Float(s.NLL), result.Float(s.StdErr), result.Float(s.ECE), result.Float(s.Accuracy), result.Float(s.RMSE)}
 }
 
 // tempered is the network with logits divided by a temperature that the held-out
 // rows choose; for a Gaussian the noise variance is multiplied by it.
 type tempered struct {
 	Rows        int          `json:"rows"`
-	Temperature report.Float `json:"temperature"`
+	Temperature result.Float `json:"temperature"`
 	score
 }
 
@@ -58,35 +58,35 @@ type ensemble struct {
 // A posterior is one posterior of a case, calibrated.
 type posterior struct {
 	Name         string       `json:"name"`
-	Precision    report.Float `json:"precision"`
+	Precision    result.Float `json:"precision"`
 	Refit        bool         `json:"refit"`
 	Inducing     int          `json:"inducing,omitempty"`
 	Kept         int          `json:"kept,omitempty"`       // rows of an exact posterior of kept rows
-	KeptTrace    report.Float `json:"kept_trace,omitempty"` // their part of tr Λ
-	GradientNorm report.Float `json:"gradient_norm"`        // at θ*, under this precision
+	KeptTrace    result.Float `json:"kept_trace,omitempty"` // their part of tr Λ
+	GradientNorm result.Float `json:"gradient_norm"`        // at θ*, under this precision
 
-	Scale      report.Float `json:"scale"`
-	NoiseScale report.Float `json:"noise_scale"`
+	Scale      result.Float `json:"scale"`
+	NoiseScale result.Float `json:"noise_scale"`
 	Edge       bool         `json:"edge"`
 	Unscaled   score        `json:"unscaled"`   // s = 1
 	Calibrated score        `json:"calibrated"` // at the scale that leave-one-out chose
 	Plain      score        `json:"plain"`      // the posterior mean without covariance
 	// Gain is the network's NLL less the calibrated one, and GainSE its standard
 	// error from the paired differences of the test rows.
-	Gain   report.Float `json:"gain"`
-	GainSE report.Float `json:"gain_se"`
+	Gain   result.Float `json:"gain"`
+	GainSE result.Float `json:"gain_se"`
 
-	BestScale      report.Float `json:"best_scale"` // the scale that the test rows like best, the first 2,000 for C > 2
-	BestNoiseScale report.Float `json:"best_noise_scale"`
-	BestNLL        report.Float `json:"best_nll"`
-	Regret         report.Float `json:"regret"`
+	BestScale      result.Float `json:"best_scale"` // the scale that the test rows like best, the first 2,000 for C > 2
+	BestNoiseScale result.Float `json:"best_noise_scale"`
+	BestNLL        result.Float `json:"best_nll"`
+	Regret         result.Float `json:"regret"`
 
 	LOO        score        `json:"loo"`         // by leave-one-out, calibrated
 	LOONetwork score        `json:"loo_network"` // its means without covariance
-	LOOBy      report.Float `json:"loo_unscaled_nll"`
+	LOOBy      result.Float `json:"loo_unscaled_nll"`
 	LOORows    int          `json:"loo_rows"`
 	LeftOut    int          `json:"loo_left_out"`
-	Gap        report.Float `json:"loo_gap"` // |leave-one-out − test| of the calibrated NLL
+	Gap        result.Float `json:"loo_gap"` // |leave-one-out − test| of the calibrated NLL
 
 	HeldOut *heldOut `json:"held_out,omitempty"`
 	// Curve is the leave-one-out and test NLL over scales, for one or two outputs;
@@ -94,37 +94,37 @@ type posterior struct {
 	Curve     []point     `json:"curve,omitempty"`
 	Penalized []penalized `json:"penalized,omitempty"`
 
-	FitSeconds report.Float `json:"fit_seconds"`
-	LOOSeconds report.Float `json:"loo_seconds"`
-	ScaleTime  report.Float `json:"scale_seconds"`
+	FitSeconds result.Float `json:"fit_seconds"`
+	LOOSeconds result.Float `json:"loo_seconds"`
+	ScaleTime  result.Float `json:"scale_seconds"`
 	Others     []novelty    `json:"novelty,omitempty"`
 	Warnings   []string     `json:"warnings,omitempty"`
 }
 
 // heldOut is the same posterior with the scale that the held-out rows choose.
 type heldOut struct {
-	Scale      report.Float `json:"scale"`
-	NoiseScale report.Float `json:"noise_scale"`
-	NLL        report.Float `json:"nll"`
+	Scale      result.Float `json:"scale"`
+	NoiseScale result.Float `json:"noise_scale"`
+	NLL        result.Float `json:"nll"`
 }
 
 // novelty is the AUROC by which inputs of another kind are told from test rows.
 type novelty struct {
 	Set        string       `json:"set"`
-	Score      report.Float `json:"score"`      // by the novelty of package glm
-	Unscaled   report.Float `json:"unscaled"`   // by the entropy of the unscaled predictive
-	Mutual     report.Float `json:"mutual"`     // by its mutual information
-	Calibrated report.Float `json:"calibrated"` // by the entropy of the calibrated predictive
-	Network    report.Float `json:"network"`    // by the network's entropy
-	Probit     report.Float `json:"probit"`     // by the entropy of the unscaled predictive, by the multi-class probit
+	Score      result.Float `json:"score"`      // by the novelty of package glm
+	Unscaled   result.Float `json:"unscaled"`   // by the entropy of the unscaled predictive
+	Mutual     result.Float `json:"mutual"`     // by its mutual information
+	Calibrated result.Float `json:"calibrated"` // by the entropy of the calibrated predictive
+	Network    result.Float `json:"network"`    // by the network's entropy
+	Probit     result.Float `json:"probit"`     // by the entropy of the unscaled predictive, by the multi-class probit
 }
 
-func readResults(path string) ([]*result, error) {
+func readResults(path string) ([]*outcome, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	var all []*result
+	var all []*outcome
 	if err := json.Unmarshal(data, &all); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -132,18 +132,18 @@ func readResults(path string) ([]*result, error) {
 }
 
 // cachedResults returns the results of all cases in the cache, by case and split.
-func cachedResults(cache string) ([]*result, error) {
+func cachedResults(cache string) ([]*outcome, error) {
 	files, err := filepath.Glob(filepath.Join(cache, "*.json"))
 	if err != nil {
 		return nil, err
 	}
-	var all []*result
+	var all []*outcome
 	for _, f := range files {
 		data, err := os.ReadFile(f)
 		if err != nil {
 			return nil, err
 		}
-		r := new(result)
+		r := new(outcome)
 		if err := json.Unmarshal(data, r); err != nil {
 			return nil, fmt.Errorf("%s: %w", f, err)
 		}
@@ -155,7 +155,7 @@ func cachedResults(cache string) ([]*result, error) {
 		}
 		all = append(all, r)
 	}
-	slices.SortStableFunc(all, func(a, b *result) int {
+	slices.SortStableFunc(all, func(a, b *outcome) int {
 		if c := strings.Compare(a.Case, b.Case); c != 0 {
 			return c
 		}

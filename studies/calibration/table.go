@@ -7,17 +7,17 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 // A column is one number of a result and one of its posteriors.
 type column struct {
 	head   string
 	format string
-	value  func(r *result, p *posterior) report.Float
+	value  func(r *outcome, p *posterior) result.Float
 }
 
-var undefined = report.Undefined()
+var undefined = result.Undefined()
 
 // median marks the columns whose splits are summarized by their median: scales.
 const median = "%.2g"
@@ -25,28 +25,28 @@ const median = "%.2g"
 // likelihoods are the columns of the first table, reliability those of the second.
 var (
 	likelihoods = []column{
-		{"network", "%.4f", func(r *result, _ *posterior) report.Float { return r.Network.NLL }},
-		{"s = 1", "%.4f", func(_ *result, p *posterior) report.Float { return p.Unscaled.NLL }},
-		{"calibrated", "%.4f", func(_ *result, p *posterior) report.Float { return p.Calibrated.NLL }},
-		{gainHead, "%+.4f", func(_ *result, p *posterior) report.Float { return p.Gain }},
-		{"s", median, func(_ *result, p *posterior) report.Float { return p.Scale }},
-		{"best s", median, func(_ *result, p *posterior) report.Float { return p.BestScale }},
-		{"regret", "%.4f", func(_ *result, p *posterior) report.Float { return p.Regret }},
-		{"prior, deviation 2", "%.4f", func(_ *result, p *posterior) report.Float { return p.penalizedNLL(0) }},
-		{"1", "%.4f", func(_ *result, p *posterior) report.Float { return p.penalizedNLL(1) }},
-		{"s by held-out rows", "%.4f", func(_ *result, p *posterior) report.Float {
+		{"network", "%.4f", func(r *outcome, _ *posterior) result.Float { return r.Network.NLL }},
+		{"s = 1", "%.4f", func(_ *outcome, p *posterior) result.Float { return p.Unscaled.NLL }},
+		{"calibrated", "%.4f", func(_ *outcome, p *posterior) result.Float { return p.Calibrated.NLL }},
+		{gainHead, "%+.4f", func(_ *outcome, p *posterior) result.Float { return p.Gain }},
+		{"s", median, func(_ *outcome, p *posterior) result.Float { return p.Scale }},
+		{"best s", median, func(_ *outcome, p *posterior) result.Float { return p.BestScale }},
+		{"regret", "%.4f", func(_ *outcome, p *posterior) result.Float { return p.Regret }},
+		{"prior, deviation 2", "%.4f", func(_ *outcome, p *posterior) result.Float { return p.penalizedNLL(0) }},
+		{"1", "%.4f", func(_ *outcome, p *posterior) result.Float { return p.penalizedNLL(1) }},
+		{"s by held-out rows", "%.4f", func(_ *outcome, p *posterior) result.Float {
 			if p.HeldOut == nil {
 				return undefined
 			}
 			return p.HeldOut.NLL
 		}},
-		{"temperature", "%.4f", func(r *result, _ *posterior) report.Float {
+		{"temperature", "%.4f", func(r *outcome, _ *posterior) result.Float {
 			if r.Tempered == nil {
 				return undefined
 			}
 			return r.Tempered.NLL
 		}},
-		{"mean of networks", "%.4f", func(r *result, _ *posterior) report.Float {
+		{"mean of networks", "%.4f", func(r *outcome, _ *posterior) result.Float {
 			if r.Mean == nil {
 				return undefined
 			}
@@ -54,30 +54,30 @@ var (
 		}},
 	}
 	reliability = []column{
-		{"test", "%.4f", func(_ *result, p *posterior) report.Float { return p.Calibrated.NLL }},
-		{"leave-one-out", "%.4f", func(_ *result, p *posterior) report.Float { return p.LOO.NLL }},
-		{"difference", "%.4f", func(_ *result, p *posterior) report.Float { return p.Gap }},
-		{"network: test", "%.4f", func(r *result, _ *posterior) report.Float { return r.Network.NLL }},
-		{"leave-one-out", "%.4f", func(_ *result, p *posterior) report.Float { return p.LOONetwork.NLL }},
-		{"ECE network", "%.4f", func(r *result, _ *posterior) report.Float { return r.Network.ECE }},
-		{"ECE calibrated", "%.4f", func(_ *result, p *posterior) report.Float { return p.Calibrated.ECE }},
-		{"accuracy or RMSE: network", "%.4f", func(r *result, _ *posterior) report.Float { return either(r.Network) }},
-		{"calibrated", "%.4f", func(_ *result, p *posterior) report.Float { return either(p.Calibrated) }},
-		{"gradient norm", median, func(_ *result, p *posterior) report.Float { return p.GradientNorm }},
+		{"test", "%.4f", func(_ *outcome, p *posterior) result.Float { return p.Calibrated.NLL }},
+		{"leave-one-out", "%.4f", func(_ *outcome, p *posterior) result.Float { return p.LOO.NLL }},
+		{"difference", "%.4f", func(_ *outcome, p *posterior) result.Float { return p.Gap }},
+		{"network: test", "%.4f", func(r *outcome, _ *posterior) result.Float { return r.Network.NLL }},
+		{"leave-one-out", "%.4f", func(_ *outcome, p *posterior) result.Float { return p.LOONetwork.NLL }},
+		{"ECE network", "%.4f", func(r *outcome, _ *posterior) result.Float { return r.Network.ECE }},
+		{"ECE calibrated", "%.4f", func(_ *outcome, p *posterior) result.Float { return p.Calibrated.ECE }},
+		{"accuracy or RMSE: network", "%.4f", func(r *outcome, _ *posterior) result.Float { return either(r.Network) }},
+		{"calibrated", "%.4f", func(_ *outcome, p *posterior) result.Float { return either(p.Calibrated) }},
+		{"gradient norm", median, func(_ *outcome, p *posterior) result.Float { return p.GradientNorm }},
 	}
 )
 
 const gainHead = "network − calibrated"
 
 // penalizedNLL is the NLL with the i-th prior on the scale.
-func (p *posterior) penalizedNLL(i int) report.Float {
+func (p *posterior) penalizedNLL(i int) result.Float {
 	if len(p.Penalized) == 0 {
 		return undefined
 	}
 	return p.Penalized[i].NLL
 }
 
-func either(s score) report.Float {
+func either(s score) result.Float {
 	if s.Accuracy.Finite() {
 		return s.Accuracy
 	}
@@ -87,12 +87,12 @@ func either(s score) report.Float {
 // A group is all splits of a case under one posterior.
 type group struct {
 	name       string
-	results    []*result
+	results    []*outcome
 	posteriors []*posterior
 }
 
 // groups returns the splits of each case by posterior, in the order of the results.
-func groups(all []*result) []*group {
+func groups(all []*outcome) []*group {
 	var out []*group
 	at := map[string]*group{}
 	for _, r := range all {
@@ -139,7 +139,7 @@ func (g *group) cell(c column) string {
 
 // writeTables writes all results as tables in Markdown, to standard output where
 // path is "".
-func writeTables(path string, all []*result) error {
+func writeTables(path string, all []*outcome) error {
 	text := table(all, likelihoods) + "\n" + table(all, reliability) + "\n" + noveltyTable(all)
 	if path == "" {
 		_, err := os.Stdout.WriteString(text)
@@ -149,7 +149,7 @@ func writeTables(path string, all []*result) error {
 }
 
 // table has one row for each posterior of each case.
-func table(all []*result, columns []column) string {
+func table(all []*outcome, columns []column) string {
 	var b strings.Builder
 	b.WriteString("| case, posterior | N | splits |")
 	rule := "|---|---|---|"
@@ -169,7 +169,7 @@ func table(all []*result, columns []column) string {
 }
 
 // noveltyTable shows how well inputs of another kind are told from test rows.
-func noveltyTable(all []*result) string {
+func noveltyTable(all []*outcome) string {
 	var b strings.Builder
 	b.WriteString("| case | inputs | novelty | entropy, s = 1 | mutual information, s = 1 | entropy, calibrated | entropy of the network | entropy by probit, s = 1 |\n|---|---|---|---|---|---|---|---|\n")
 	for _, g := range groups(all) {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 // TestRecordsAddUp checks that runs add up in the file, that a finding is recorded once until it is
@@ -115,14 +115,14 @@ func TestStructures(t *testing.T) {
 
 // TestNear checks what counts as another prediction than that of a fit.
 func TestNear(t *testing.T) {
-	want := &report.Prediction{Mean: []report.Float{0.5, -20}, Probability: []report.Float{0.9, 0.1}}
+	want := &result.Prediction{Mean: []result.Float{0.5, -20}, Probability: []result.Float{0.9, 0.1}}
 	for _, x := range []struct {
 		mean, probability float64
 		says              string
 	}{
 		{-20.00001, 0.1, ""}, {-20.0001, 0.1, "mean 1"}, {-20, 0.101, "probability 1"}, {math.NaN(), 0.1, "mean 1"},
 	} {
-		err := near(&report.Changed{Mean: []report.Float{0.5, report.Float(x.mean)}, Probability: []report.Float{0.9, report.Float(x.probability)}}, want)
+		err := near(&result.Changed{Mean: []result.Float{0.5, result.Float(x.mean)}, Probability: []result.Float{0.9, result.Float(x.probability)}}, want)
 		if x.says == "" {
 			require.NoError(t, err)
 			continue
@@ -130,9 +130,9 @@ func TestNear(t *testing.T) {
 		require.ErrorContains(t, err, x.says)
 	}
 	require.Error(t, near(nil, want))
-	require.True(t, ahead([]report.Float{-1e-3}))
-	require.False(t, ahead([]report.Float{0.5, 0.2, 0.5 + 1e-12}))
-	require.Equal(t, 1, largest([]report.Float{0.1}))
+	require.True(t, ahead([]result.Float{-1e-3}))
+	require.False(t, ahead([]result.Float{0.5, 0.2, 0.5 + 1e-12}))
+	require.Equal(t, 1, largest([]result.Float{0.1}))
 }
 
 // TestNewSmall checks that tables have equal rows, every class, and few training rows of 1,000 classes.

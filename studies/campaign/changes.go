@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 const (
@@ -104,7 +104,7 @@ func (t *small) write(env *Env, name string, train []int, flip map[int]float64) 
 }
 
 // explain is the report of the table of this name; why says why there is none.
-func (t *small) explain(ctx context.Context, env *Env, name string, more ...string) (a *report.Report, why string, err error) {
+func (t *small) explain(ctx context.Context, env *Env, name string, more ...string) (a *result.Report, why string, err error) {
 	args := append([]string{"explain", "--json", "--quiet", "--refit", "--calibrate", "none", "--model", "changes.onnx", "--target", "y", "--data", name + ".csv", "--train-index", name + ".txt", "--test-data", "whole.csv"}, t.words...)
 	stdout, stderr, exit := env.Gpexplain(ctx, append(args, more...)...)
 	if ctx.Err() != nil {
@@ -116,7 +116,7 @@ func (t *small) explain(ctx context.Context, env *Env, name string, more ...stri
 		}
 		return nil, strings.TrimSpace(stderr), nil
 	}
-	a = new(report.Report)
+	a = new(result.Report)
 	return a, "", json.Unmarshal([]byte(stdout), a)
 }
 
@@ -171,7 +171,7 @@ func (t *small) without(ctx context.Context, env *Env, r *Result, out []int) err
 	if err := t.write(env, "changed", t.left(out), nil); err != nil {
 		return err
 	}
-	return t.compare(ctx, env, r, func(a *report.Report) *report.Changed { return a.Without }, "--without", list)
+	return t.compare(ctx, env, r, func(a *result.Report) *result.Changed { return a.Without }, "--without", list)
 }
 
 // flip compares --flip with a fit to the other labels.
@@ -184,7 +184,7 @@ func (t *small) flip(ctx context.Context, env *Env, r *Result, rows []int) error
 	if err := t.write(env, "changed", t.train, other); err != nil {
 		return err
 	}
-	return t.compare(ctx, env, r, func(a *report.Report) *report.Changed { return a.Flip }, "--flip", list[1:])
+	return t.compare(ctx, env, r, func(a *result.Report) *result.Changed { return a.Flip }, "--flip", list[1:])
 }
 
 // smallest compares --smallest-flip with a fit without the set that it found.
@@ -210,15 +210,15 @@ func (t *small) smallest(ctx context.Context, env *Env, r *Result) error {
 	if err := t.write(env, "changed", t.left(a.SmallestFlip.Rows), nil); err != nil {
 		return err
 	}
-	return t.compare(ctx, env, r, func(a *report.Report) *report.Changed { return &a.SmallestFlip.Changed }, "--smallest-flip")
+	return t.compare(ctx, env, r, func(a *result.Report) *result.Changed { return &a.SmallestFlip.Changed }, "--smallest-flip")
 }
 
 // compare asks about a change with words, and what a fit to the changed table predicts.
-func (t *small) compare(ctx context.Context, env *Env, r *Result, part func(*report.Report) *report.Changed, words ...string) error {
+func (t *small) compare(ctx context.Context, env *Env, r *Result, part func(*result.Report) *result.Changed, words ...string) error {
 	what := fmt.Sprintf("%s: %q", t.what, append(words, t.words...))
 	asked, why, err := t.explain(ctx, env, "whole", words...)
 	if err == nil {
-		var fitted *report.Report
+		var fitted *result.Report
 		var whyNot string
 		fitted, whyNot, err = t.explain(ctx, env, "changed")
 		r.Count(words[0], 1)
@@ -244,24 +244,24 @@ func (t *small) compare(ctx context.Context, env *Env, r *Result, part func(*rep
 }
 
 // largest is the class of the largest mean, or of the sign of one.
-func largest(mean []report.Float) int {
+func largest(mean []result.Float) int {
 	if len(mean) == 1 {
-		mean = []report.Float{0, mean[0]}
+		mean = []result.Float{0, mean[0]}
 	}
 	return slices.Index(mean, slices.Max(mean))
 }
 
 // ahead tells whether the class has the largest mean by more than rounding.
-func ahead(mean []report.Float) bool {
+func ahead(mean []result.Float) bool {
 	if len(mean) == 1 {
-		mean = []report.Float{0, mean[0]}
+		mean = []result.Float{0, mean[0]}
 	}
 	sorted := slices.Sorted(slices.Values(mean))
 	return float64(sorted[len(sorted)-1]-sorted[len(sorted)-2]) > changeTolerance
 }
 
 // near says how a prediction for other training data differs from that of a fit to them.
-func near(got *report.Changed, want *report.Prediction) error {
+func near(got *result.Changed, want *result.Prediction) error {
 	if got == nil || len(got.Mean) != len(want.Mean) || len(got.Probability) != len(want.Probability) {
 		return fmt.Errorf("other outputs: %+v", got)
 	}

@@ -15,7 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 // A Command is the program gpexplain.
@@ -110,14 +110,14 @@ func (c *Command) lines(ctx context.Context, verb string, args []string, each fu
 
 // An Explanation is one line of gpexplain explain.
 type Explanation struct {
-	Input   report.Input `json:"input"`
+	Input   result.Input `json:"input"`
 	Outputs []Output     `json:"outputs"` // of the network in order, and then contrasts
-	Fit     report.Fit   `json:"fit"`
+	Fit     result.Fit   `json:"fit"`
 }
 
 // An Output is the sum over training rows of one output.
 type Output struct {
-	Contrast      *report.Contrasted `json:"contrast"` // nil of an output of the network
+	Contrast      *result.Contrasted `json:"contrast"` // nil of an output of the network
 	Network       float64            `json:"network"`  // f(x;θ*)
 	Contributions []Term             `json:"contributions"`
 }
@@ -125,8 +125,8 @@ type Output struct {
 // A Term is what one training row has to do with an output.
 type Term struct {
 	Index   int          `json:"index"`   // row of the original file
-	Value   report.Float `json:"value"`   // C·b (E14)
-	Removal report.Float `json:"removal"` // f without the row less f with it, to first order (E15); NaN where unknown
+	Value   result.Float `json:"value"`   // C·b (E14)
+	Removal result.Float `json:"removal"` // f without the row less f with it, to first order (E15); NaN where unknown
 }
 
 // Explain calls each with the explanation of every row that args ask for, in order.
@@ -153,11 +153,11 @@ type Row struct {
 
 // A Summary is the last line of gpexplain predict.
 type Summary struct {
-	Accuracy report.Float `json:"accuracy"` // NaN of a regression
-	NLL      report.Float `json:"nll"`
-	MAPNLL   report.Float `json:"map_nll"` // the network's own
-	ECE      report.Float `json:"ece"`     // NaN of a regression
-	Fit      report.Fit   `json:"fit"`
+	Accuracy result.Float `json:"accuracy"` // NaN of a regression
+	NLL      result.Float `json:"nll"`
+	MAPNLL   result.Float `json:"map_nll"` // the network's own
+	ECE      result.Float `json:"ece"`     // NaN of a regression
+	Fit      result.Fit   `json:"fit"`
 }
 
 // Predict returns the rows that args ask for and their summary.

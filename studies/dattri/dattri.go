@@ -14,7 +14,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/studies/evaluate"
 	"github.com/funcgp/funcgp/studies/steps"
 	"github.com/funcgp/funcgp/studies/table"
@@ -107,10 +107,10 @@ func (s *study) record(name, title string, t *table.Table) error {
 }
 
 // A figure is a Score that a file may hold.
-type figure struct{ Mean, Low, High, SE report.Float }
+type figure struct{ Mean, Low, High, SE result.Float }
 
 func figureOf(s evaluate.Score) figure {
-	return figure{report.Float(s.Mean), report.Float(s.Low), report.Float(s.High), report.Float(s.Subsets)}
+	return figure{result.Float(s.Mean), result.Float(s.Low), result.Float(s.High), result.Float(s.Subsets)}
 }
 
 // cells are those of a figure in a table.

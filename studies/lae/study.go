@@ -14,7 +14,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/autoencoder"
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/dataset"
@@ -134,10 +134,10 @@ func (s *study) file(rule autoencoder.Rule, suffix string) string {
 type trained struct {
 	Parameters int             `json:"parameters"`
 	Best       int             `json:"best_epoch"`
-	Train      []report.Float  `json:"train"` // of each epoch
-	Valid      []report.Float  `json:"validation"`
-	Test       report.Float    `json:"test"`      // by the mean parameters
-	Precision  [3]report.Float `json:"precision"` // smallest, median and largest H
+	Train      []result.Float  `json:"train"` // of each epoch
+	Valid      []result.Float  `json:"validation"`
+	Test       result.Float    `json:"test"`      // by the mean parameters
+	Precision  [3]result.Float `json:"precision"` // smallest, median and largest H
 }
 
 // start returns the untrained autoencoder.
@@ -210,16 +210,16 @@ func (s *study) trainStep(ctx context.Context, rule autoencoder.Rule, progress r
 	}
 	out := &trained{Parameters: len(post.GGN()), Best: res.Best}
 	for _, e := range res.Epochs {
-		out.Train, out.Valid = append(out.Train, report.Float(e.Train)), append(out.Valid, report.Float(e.Validation))
+		out.Train, out.Valid = append(out.Train, result.Float(e.Train)), append(out.Valid, result.Float(e.Validation))
 	}
 	h := slices.Sorted(slices.Values(post.GGN()))
-	out.Precision = [3]report.Float{report.Float(h[0]), report.Float(h[len(h)/2]), report.Float(h[len(h)-1])}
+	out.Precision = [3]result.Float{result.Float(h[0]), result.Float(h[len(h)/2]), result.Float(h[len(h)-1])}
 	f, err := a.Network().Forward(ctx, p.test)
 	if err != nil {
 		return nil, err
 	}
 	n, pixels := f.Dims()
-	out.Test = report.Float(floats.Sum(autoencoder.SquaredErrors(p.test, f)) / float64(n*pixels))
+	out.Test = result.Float(floats.Sum(autoencoder.SquaredErrors(p.test, f)) / float64(n*pixels))
 	return out, nil
 }
 
@@ -252,13 +252,13 @@ func (v variant) with(p *autoencoder.Posterior) *autoencoder.Posterior {
 // test and foreign rows.
 type judged struct {
 	Variant     string          `json:"variant"`
-	OutputSD    report.Float    `json:"output_sd"`
-	LatentSD    report.Float    `json:"latent_sd"`
-	Likelihood  report.Float    `json:"likelihood"`
-	Typicality  report.Float    `json:"typicality"`
-	Error       report.Float    `json:"reconstruction_error"` // of the mean parameters
-	TestMeans   [3]report.Float `json:"test_means"`
-	OthersMeans [3]report.Float `json:"foreign_means"`
+	OutputSD    result.Float    `json:"output_sd"`
+	LatentSD    result.Float    `json:"latent_sd"`
+	Likelihood  result.Float    `json:"likelihood"`
+	Typicality  result.Float    `json:"typicality"`
+	Error       result.Float    `json:"reconstruction_error"` // of the mean parameters
+	TestMeans   [3]result.Float `json:"test_means"`
+	OthersMeans [3]result.Float `json:"foreign_means"`
 }
 
 func (s *study) scoresStep(ctx context.Context, rule autoencoder.Rule, progress reproduce.Progress) (any, error) {
@@ -290,18 +290,18 @@ func (s *study) scoresStep(ctx context.Context, rule autoencoder.Rule, progress 
 			}
 			scores[i] = d.Scores(post.Noise(), typical)
 		}
-		auroc := func(of func(*autoencoder.Scores) []float64) report.Float {
-			return report.Float(glm.AUROC(of(scores[1]), of(scores[2])))
+		auroc := func(of func(*autoencoder.Scores) []float64) result.Float {
+			return result.Float(glm.AUROC(of(scores[1]), of(scores[2])))
 		}
-		j := judged{Variant: v.name, Error: report.Float(glm.AUROC(errs[0], errs[1])),
+		j := judged{Variant: v.name, Error: result.Float(glm.AUROC(errs[0], errs[1])),
 			OutputSD:   auroc(func(s *autoencoder.Scores) []float64 { return s.OutputSD }),
 			LatentSD:   auroc(func(s *autoencoder.Scores) []float64 { return s.LatentSD }),
 			Likelihood: auroc(func(s *autoencoder.Scores) []float64 { return s.NegLogLikelihood }),
 			Typicality: auroc(func(s *autoencoder.Scores) []float64 { return s.Typicality })}
-		for i, to := range []*[3]report.Float{&j.TestMeans, &j.OthersMeans} {
+		for i, to := range []*[3]result.Float{&j.TestMeans, &j.OthersMeans} {
 			x := scores[i+1]
 			for k, list := range [][]float64{x.OutputSD, x.LatentSD, x.NegLogLikelihood} {
-				to[k] = report.Float(floats.Sum(list) / float64(len(list)))
+				to[k] = result.Float(floats.Sum(list) / float64(len(list)))
 			}
 		}
 		out = append(out, j)
@@ -311,8 +311,8 @@ func (s *study) scoresStep(ctx context.Context, rule autoencoder.Rule, progress 
 
 // A filled is how often a classifier finds the digit in pictures that were filled in.
 type filled struct {
-	Plain report.Float            `json:"classifier"` // of the digits themselves
-	From  map[string]report.Float `json:"accuracy"`
+	Plain result.Float            `json:"classifier"` // of the digits themselves
+	From  map[string]result.Float `json:"accuracy"`
 }
 
 // fillSamples is the number of networks that fill in, as in the released code.
@@ -333,7 +333,7 @@ func (s *study) fillStep(ctx context.Context, rule autoencoder.Rule, progress re
 		return nil, err
 	}
 	x, y := dense.Slice(p.test, 0, s.fill), dense.Slice(p.testY, 0, s.fill)
-	out := &filled{From: map[string]report.Float{}}
+	out := &filled{From: map[string]result.Float{}}
 	if out.Plain, err = accuracy(ctx, net, []*mat.Dense{x}, y); err != nil {
 		return nil, err
 	}
@@ -361,7 +361,7 @@ func (s *study) fillStep(ctx context.Context, rule autoencoder.Rule, progress re
 }
 
 // accuracy is that of the mean of the probabilities over samples of rows.
-func accuracy(ctx context.Context, net *network.Network, samples []*mat.Dense, y *mat.Dense) (report.Float, error) {
+func accuracy(ctx context.Context, net *network.Network, samples []*mat.Dense, y *mat.Dense) (result.Float, error) {
 	n := dense.Count(y)
 	mean := mat.NewDense(n, 10, nil)
 	for _, x := range samples {
@@ -381,7 +381,7 @@ func accuracy(ctx context.Context, net *network.Network, samples []*mat.Dense, y
 			right++
 		}
 	}
-	return report.Float(float64(right) / float64(n)), nil
+	return result.Float(float64(right) / float64(n)), nil
 }
 
 // A labelled is the accuracy by few labels: of each number of labels, over the choices

@@ -7,7 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/logsum"
 	"github.com/funcgp/funcgp/internal/minimize"
@@ -18,15 +18,15 @@ import (
 // figures are those of predictions of the test rows, in the unit of the data; NaN where they mean
 // nothing.
 type figures struct {
-	NLL      report.Float // mean of −log p
-	RMSE     report.Float // of a regression or counts
-	Accuracy report.Float // of classes
-	ECE      report.Float // of classes, 15 bins
-	Coverage report.Float // of central 90 % intervals, of a regression or counts
+	NLL      result.Float // mean of −log p
+	RMSE     result.Float // of a regression or counts
+	Accuracy result.Float // of classes
+	ECE      result.Float // of classes, 15 bins
+	Coverage result.Float // of central 90 % intervals, of a regression or counts
 }
 
 func none() figures {
-	nan := report.Undefined()
+	nan := result.Undefined()
 	return figures{nan, nan, nan, nan, nan}
 }
 
@@ -36,7 +36,7 @@ const level = 0.9
 // classFigures are those of log densities and probabilities of classes.
 func classFigures(logp []float64, prob *mat.Dense, labels []int) figures {
 	f := none()
-	f.NLL, f.Accuracy, f.ECE = report.Float(glm.NLL(logp)), report.Float(glm.Accuracy(prob, labels)), report.Float(glm.ECE(prob, labels))
+	f.NLL, f.Accuracy, f.ECE = result.Float(glm.NLL(logp)), result.Float(glm.Accuracy(prob, labels)), result.Float(glm.ECE(prob, labels))
 	return f
 }
 
@@ -54,7 +54,7 @@ func realFigures(y, mean, sd []float64) figures {
 		}
 	}
 	n := float64(len(y))
-	f.NLL, f.RMSE, f.Coverage = report.Float(-logp/n), report.Float(math.Sqrt(square/n)), report.Float(float64(inside)/n)
+	f.NLL, f.RMSE, f.Coverage = result.Float(-logp/n), result.Float(math.Sqrt(square/n)), result.Float(float64(inside)/n)
 	return f
 }
 
@@ -71,7 +71,7 @@ func countFigures(y, rate, logp, m, v []float64) figures {
 		}
 	}
 	n := float64(len(y))
-	f.NLL, f.RMSE, f.Coverage = report.Float(glm.NLL(logp)), report.Float(math.Sqrt(square/n)), report.Float(float64(inside)/n)
+	f.NLL, f.RMSE, f.Coverage = result.Float(glm.NLL(logp)), result.Float(math.Sqrt(square/n)), result.Float(float64(inside)/n)
 	return f
 }
 

@@ -17,7 +17,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
@@ -111,7 +111,7 @@ type judged struct {
 // An answer has the figures of one way, and what the command says of it; NaN of the others.
 type answer struct {
 	figures
-	Precision, Scale, Temperature report.Float // δ, s and τ
+	Precision, Scale, Temperature result.Float // δ, s and τ
 }
 
 // key names a training on a set by all that its networks and predictions depend on.
@@ -151,7 +151,7 @@ func (s *study) judge(ctx context.Context, p *set, t *training, seed int) ([]jud
 		return nil, err
 	}
 	alone := p.alone(r, f, noise)
-	undefined := report.Undefined()
+	undefined := result.Undefined()
 	var list []judged
 	add := func(way string, a answer) {
 		list = append(list, judged{p.name, t.name, seed, way, a})
@@ -165,12 +165,12 @@ func (s *study) judge(ctx context.Context, p *set, t *training, seed int) ([]jud
 		described = append(described, "--weight-decay", strconv.FormatFloat(t.lambda, 'g', -1, 64))
 	}
 	answers := filepath.Join(s.dir, "answers-"+s.gpexplain.Version(), name)
-	var first report.Fit
+	var first result.Fit
 	ask := func(way string, args ...string) error {
 		type said struct {
 			Answer answer
-			Fit    report.Fit
-			MAP    report.Float
+			Fit    result.Fit
+			MAP    result.Float
 		}
 		a, err := steps.Do(ctx, answers, way, func(ctx context.Context) (said, error) {
 			rows, sum, err := s.gpexplain.Predict(ctx, args)
@@ -231,7 +231,7 @@ func (s *study) judge(ctx context.Context, p *set, t *training, seed int) ([]jud
 
 // nearest returns the flags of the precision at which the linearized model is nearest to the
 // network. Of a regression it finds λ = δσ², and takes the noise variance that the command used.
-func (s *study) nearest(ctx context.Context, p *set, r *split, net *network.Network, name string, first *report.Fit) ([]string, error) {
+func (s *study) nearest(ctx context.Context, p *set, r *split, net *network.Network, name string, first *result.Fit) ([]string, error) {
 	lik := p.lik()
 	if p.likelihood == "gaussian" {
 		var err error

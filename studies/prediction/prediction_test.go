@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/studies/command"
@@ -158,12 +158,12 @@ func TestMixture(t *testing.T) {
 	r.targets = &dataset.Scaling{Mean: []float64{10}, Scale: []float64{3}}
 	got := real.mixed(r, []*mat.Dense{a, b}, 0.25)
 	// Row 1 has the mean 1.25 and the variance .25 + .75², row 2 −.35 and .25 + .65².
-	var w report.Float
+	var w result.Float
 	for i, row := range [][3]float64{{1, 1.25, 0.25 + 0.75*0.75}, {0, -0.35, 0.25 + 0.65*0.65}} {
 		require.Equal(t, y.At(i, 0), row[0])
 		v := 9 * row[2]
 		d := 3 * (row[0] - row[1])
-		w += report.Float((math.Log(2*math.Pi*v) + d*d/v) / 4)
+		w += result.Float((math.Log(2*math.Pi*v) + d*d/v) / 4)
 	}
 	require.InDelta(t, float64(w), float64(got.NLL), 1e-12)
 }

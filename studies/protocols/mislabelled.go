@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/funcgp/funcgp/explain/audit"
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/studies/evaluate"
@@ -38,14 +38,14 @@ func (p *protocol) mislabelled(add step) (page func(r *reproduce.Results) (*repr
 // support is more suspicious.
 type suspicion struct {
 	Name   string       `json:"name"`
-	Own    report.Float `json:"own"`
-	Others report.Float `json:"others"`
+	Own    result.Float `json:"own"`
+	Others result.Float `json:"others"`
 }
 
 // An audited is what the audit by labels says of a data set.
 type audited struct {
-	AUROC report.Float `json:"auroc"`
-	Right report.Float `json:"suggested_right"` // share of wrong labels whose suggestion is the right one
+	AUROC result.Float `json:"auroc"`
+	Right result.Float `json:"suggested_right"` // share of wrong labels whose suggestion is the right one
 }
 
 // openWrong reads the rows, gives a share of the training rows random wrong labels, and
@@ -90,7 +90,7 @@ func (p *protocol) suspects(ctx context.Context, m int, progress reproduce.Progr
 
 // suspect judges scores N×N of rows for the recorded label of each.
 func suspect(a evaluate.Attribution, wrong []bool) suspicion {
-	auroc := func(suspicions []float64) report.Float { return report.Float(evaluate.Detect(suspicions, wrong).AUROC) }
+	auroc := func(suspicions []float64) result.Float { return result.Float(evaluate.Detect(suspicions, wrong).AUROC) }
 	return suspicion{a.Name, auroc(evaluate.OwnScores(a.Scores)), auroc(evaluate.OtherScores(a.Scores))}
 }
 
@@ -132,7 +132,7 @@ func (p *protocol) byLabels(ctx context.Context, m int, progress reproduce.Progr
 			right++
 		}
 	}
-	return &audited{report.Float(evaluate.Detect(suspicions, wrong).AUROC), report.Float(right / float64(p.train/wrongShare))}, nil
+	return &audited{result.Float(evaluate.Detect(suspicions, wrong).AUROC), result.Float(right / float64(p.train/wrongShare))}, nil
 }
 
 // mislabelledPage shows how well each method finds wrong labels.

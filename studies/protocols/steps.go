@@ -9,7 +9,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/studies/evaluate"
@@ -208,8 +208,8 @@ func (p *protocol) predict(list []evaluate.Attribution) []judged {
 
 // A trial is a precision with what might choose it, and what its scores predict.
 type trial struct {
-	Evidence    report.Float `json:"log_evidence"`
-	LeaveOneOut report.Float `json:"leave_one_out_nll"`
+	Evidence    result.Float `json:"log_evidence"`
+	LeaveOneOut result.Float `json:"leave_one_out_nll"`
 	Kept        int          `json:"kept_rows"`
 	Judged      []judged     `json:"judged"`
 }
@@ -231,7 +231,7 @@ func (p *protocol) try(ctx context.Context, delta float64) (*trial, error) {
 			if err != nil {
 				return nil, err
 			}
-			t.Evidence, t.LeaveOneOut, t.Kept = report.Float(f.Evidence()), report.Float(nll), f.Kept()
+			t.Evidence, t.LeaveOneOut, t.Kept = result.Float(f.Evidence()), result.Float(nll), f.Kept()
 		}
 		list, err := f.Attribute(ctx)
 		if err != nil {

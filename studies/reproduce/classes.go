@@ -5,22 +5,22 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 )
 
 // ClassScores judge the probabilities of classes of a set of rows.
 type ClassScores struct {
-	NLL      report.Float `json:"nll"` // mean of −log p(y|x)
-	Accuracy report.Float `json:"accuracy"`
-	ECE      report.Float `json:"ece"`
+	NLL      result.Float `json:"nll"` // mean of −log p(y|x)
+	Accuracy result.Float `json:"accuracy"`
+	ECE      result.Float `json:"ece"`
 }
 
 // ScoreClasses scores what a predictive says of N rows: response E[y|x], N×C, and
 // log p(y|x) of the targets y, N×Targets(C). ECE has the given number of bins.
 func ScoreClasses(lik glm.Likelihood, y, response *mat.Dense, logp []float64, bins int) ClassScores {
 	prob, labels := glm.ClassProbabilities(lik, y, response)
-	return ClassScores{NLL: report.Float(glm.NLL(logp)), Accuracy: report.Float(glm.Accuracy(prob, labels)), ECE: report.Float(ECE(prob, labels, bins))}
+	return ClassScores{NLL: result.Float(glm.NLL(logp)), Accuracy: result.Float(glm.Accuracy(prob, labels)), ECE: result.Float(ECE(prob, labels, bins))}
 }
 
 // ECE is the expected calibration error Σ_b n_b/N |accuracy_b − confidence_b| over

@@ -8,7 +8,7 @@ import (
 
 	"github.com/funcgp/funcgp/internal/inputfile"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -145,12 +145,12 @@ func (j *imagesJob) train(ctx context.Context, data *imagesData, progress Progre
 
 // An imagesResult is what a step finds.
 type imagesResult struct {
-	Precision    report.Float            `json:"precision"`
+	Precision    result.Float            `json:"precision"`
 	Parameters   int                     `json:"parameters"`
-	GradientNorm report.Float            `json:"gradient_norm"`         // of the objective at θ*
-	ModeGradient report.Float            `json:"gradient_norm_at_mode"` // of the linearized model's objective where its search ended
+	GradientNorm result.Float            `json:"gradient_norm"`         // of the objective at θ*
+	ModeGradient result.Float            `json:"gradient_norm_at_mode"` // of the linearized model's objective where its search ended
 	Methods      map[string]imagesScores `json:"methods"`
-	Scale        report.Float            `json:"scale"` // of the covariance of ours
+	Scale        result.Float            `json:"scale"` // of the covariance of ours
 	Warnings     []string                `json:"warnings,omitempty"`
 }
 
@@ -159,9 +159,9 @@ type imagesResult struct {
 type imagesScores struct {
 	Valid   ClassScores    `json:"valid"`
 	Test    ClassScores    `json:"test"`
-	Letters report.Float   `json:"letters_auroc"`
-	Right   report.Float   `json:"right_angle_auroc"`
-	Turned  []report.Float `json:"turned_nll"` // at each angle
+	Letters result.Float   `json:"letters_auroc"`
+	Right   result.Float   `json:"right_angle_auroc"`
+	Turned  []result.Float `json:"turned_nll"` // at each angle
 }
 
 // run trains the network and applies every method.

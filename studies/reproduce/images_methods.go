@@ -6,7 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
@@ -33,7 +33,7 @@ var imagesLikelihood = glm.Categorical{}
 
 func newImagesFit(ctx context.Context, j *imagesJob, data *imagesData, net *network.Network, trained *network.TrainResult) (*imagesFit, error) {
 	f := &imagesFit{job: j, data: data, net: net, jac: net.Factored(), theta: net.Theta()}
-	f.out = &imagesResult{Precision: report.Float(j.precision), Parameters: len(f.theta), GradientNorm: report.Float(trained.GradientNorm), Methods: map[string]imagesScores{}}
+	f.out = &imagesResult{Precision: result.Float(j.precision), Parameters: len(f.theta), GradientNorm: result.Float(trained.GradientNorm), Methods: map[string]imagesScores{}}
 	f.warn(trained.Warnings)
 	var err error
 	if f.prior, err = ntk.NewIsotropic(j.precision, nil); err != nil {
@@ -109,7 +109,7 @@ func (f *imagesFit) judge(ctx context.Context, method string, p, entropies predi
 	s := imagesScores{Valid: score(size.valid), Test: score(size.test)}
 	for range size.angles {
 		lo, hi := next(size.turned)
-		s.Turned = append(s.Turned, report.Float(glm.NLL(logp[lo:hi])))
+		s.Turned = append(s.Turned, result.Float(glm.NLL(logp[lo:hi])))
 	}
 	if entropies == nil {
 		entropies = p
@@ -121,8 +121,8 @@ func (f *imagesFit) judge(ctx context.Context, method string, p, entropies predi
 		return err
 	}
 	own := response.Slice(size.valid, size.valid+size.test, 0, c).(*mat.Dense)
-	s.Letters = report.Float(entropyAUROC(own, foreign.Slice(0, size.letters, 0, c).(*mat.Dense)))
-	s.Right = report.Float(entropyAUROC(own, foreign.Slice(size.letters, 2*size.letters, 0, c).(*mat.Dense)))
+	s.Letters = result.Float(entropyAUROC(own, foreign.Slice(0, size.letters, 0, c).(*mat.Dense)))
+	s.Right = result.Float(entropyAUROC(own, foreign.Slice(size.letters, 2*size.letters, 0, c).(*mat.Dense)))
 	f.out.Methods[method] = s
 	return ctx.Err()
 }
@@ -220,7 +220,7 @@ func (f *imagesFit) refined(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.out.ModeGradient = report.Float(mode.GradientNorm)
+	f.out.ModeGradient = result.Float(mode.GradientNorm)
 	post, err := f.structure(ctx, weightspace.KFAC, mode.Sites, mode.Theta)
 	if err != nil {
 		return err
@@ -234,7 +234,7 @@ func (f *imagesFit) refined(ctx context.Context) error {
 		return err
 	}
 	f.warn(c.Warnings)
-	f.out.Scale = report.Float(c.Scale)
+	f.out.Scale = result.Float(c.Scale)
 	return f.judge(ctx, ours, f.linked(link, post, c.Scale), f.sampled(post))
 }
 

@@ -7,7 +7,7 @@ import (
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 // An imagesTable is what was found for one network: for each seed and precision a
@@ -23,16 +23,16 @@ var imagesTitles = map[string]string{"mlp": "MLP", "cnn": "CNN"}
 // An imagesColumn is a score of a table. It is better where it is higher or lower.
 type imagesColumn struct {
 	title  string
-	score  func(s *imagesScores) report.Float
+	score  func(s *imagesScores) result.Float
 	higher bool
 }
 
 var imagesColumns = []imagesColumn{
-	{"accuracy", func(s *imagesScores) report.Float { return s.Test.Accuracy }, true},
-	{"NLL", func(s *imagesScores) report.Float { return s.Test.NLL }, false},
-	{"ECE", func(s *imagesScores) report.Float { return s.Test.ECE }, false},
-	{"AUROC, letters", func(s *imagesScores) report.Float { return s.Letters }, true},
-	{"AUROC, turned by 90°", func(s *imagesScores) report.Float { return s.Right }, true},
+	{"accuracy", func(s *imagesScores) result.Float { return s.Test.Accuracy }, true},
+	{"NLL", func(s *imagesScores) result.Float { return s.Test.NLL }, false},
+	{"ECE", func(s *imagesScores) result.Float { return s.Test.ECE }, false},
+	{"AUROC, letters", func(s *imagesScores) result.Float { return s.Letters }, true},
+	{"AUROC, turned by 90°", func(s *imagesScores) result.Float { return s.Right }, true},
 }
 
 // An imagesRow is a method of a table.

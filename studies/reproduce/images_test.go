@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 func TestImagesQuick(t *testing.T) {
@@ -30,7 +30,7 @@ func TestImagesQuick(t *testing.T) {
 // A method is scored at the precision of its own validation NLL on each seed.
 func TestImagesChoice(t *testing.T) {
 	result := func(valid, test float64) imagesResult {
-		s := imagesScores{Valid: ClassScores{NLL: report.Float(valid)}, Test: ClassScores{NLL: report.Float(test)}}
+		s := imagesScores{Valid: ClassScores{NLL: result.Float(valid)}, Test: ClassScores{NLL: result.Float(test)}}
 		other := s
 		other.Valid.NLL = -s.Valid.NLL
 		return imagesResult{Precision: 1, Methods: map[string]imagesScores{"map": s, "bnn": s, "glm": s, ours: other}}

@@ -11,7 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain"
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
@@ -61,11 +61,11 @@ func (*importanceStudy) key(seed int) string { return fmt.Sprintf("seed-%d", see
 type importanceResult struct {
 	Test         int            `json:"test"` // rows
 	Parameters   int            `json:"parameters"`
-	GradientNorm report.Float   `json:"gradient_norm"`
+	GradientNorm result.Float   `json:"gradient_norm"`
 	Network      ClassScores    `json:"network"`
 	Refit        ClassScores    `json:"refit"`
-	Alpha        []report.Float `json:"alpha"`    // of the refit, in the order of the rows
-	Residual     []report.Float `json:"residual"` // r at θ*
+	Alpha        []result.Float `json:"alpha"`    // of the refit, in the order of the rows
+	Residual     []result.Float `json:"residual"` // r at θ*
 	Most         []digitShown   `json:"most"`     // the largest |α| first
 	Least        []digitShown   `json:"least"`    // the smallest |α| first
 	Without      []withoutSome  `json:"without"`
@@ -85,15 +85,15 @@ type shownTest struct {
 	Row     int            `json:"row"` // of MNIST's test part
 	Label   int            `json:"label"`
 	Class   int            `json:"class"`   // that the network predicts
-	Network report.Float   `json:"network"` // probability of the class by the network
-	Refit   report.Float   `json:"refit"`   // the same averaged over the posterior of the refit
-	SD      report.Float   `json:"sd"`      // its posterior standard deviation
+	Network result.Float   `json:"network"` // probability of the class by the network
+	Refit   result.Float   `json:"refit"`   // the same averaged over the posterior of the refit
+	SD      result.Float   `json:"sd"`      // its posterior standard deviation
 	Pixels  []byte         `json:"pixels"`  // 28×28
 	Similar []similarDigit `json:"similar"` // the most similar first
 }
 
 type similarDigit struct {
-	Similarity report.Float `json:"similarity"` // posterior correlation
+	Similarity result.Float `json:"similarity"` // posterior correlation
 	digitShown
 }
 
@@ -101,15 +101,15 @@ type similarDigit struct {
 type digitShown struct {
 	Row    int          `json:"row"` // of MNIST's training part
 	Label  int          `json:"label"`
-	Alpha  report.Float `json:"alpha"`
-	Right  report.Float `json:"probability"` // that the network gives its label
+	Alpha  result.Float `json:"alpha"`
+	Right  result.Float `json:"probability"` // that the network gives its label
 	Pixels []byte       `json:"pixels"`      // 28×28
 }
 
 // A withoutSome is the test score of a refit without some training digits.
 type withoutSome struct {
 	Order  string       `json:"order"` // least, most or random: which were dropped first
-	Share  report.Float `json:"share"`
+	Share  result.Float `json:"share"`
 	Scores ClassScores  `json:"scores"`
 }
 
@@ -178,7 +178,7 @@ func (s *importanceStudy) run(ctx context.Context, seed uint64, progress Progres
 		return nil, err
 	}
 	f.kernel = ntk.New(prior, net.Theta(), nil)
-	r := &importanceResult{Test: test.Len(), Parameters: params, GradientNorm: report.Float(trained.GradientNorm)}
+	r := &importanceResult{Test: test.Len(), Parameters: params, GradientNorm: result.Float(trained.GradientNorm)}
 	if r.Network, err = scoreMAP(glm.Bernoulli{}, f.yTest, f.test.F); err != nil {
 		return nil, err
 	}
@@ -194,7 +194,7 @@ func (s *importanceStudy) run(ctx context.Context, seed uint64, progress Progres
 	if err != nil {
 		return nil, err
 	}
-	r.Alpha, r.Residual = report.Floats(post.Alpha()), report.Floats(sites.Residual.RawMatrix().Data)
+	r.Alpha, r.Residual = result.Floats(post.Alpha()), result.Floats(sites.Residual.RawMatrix().Data)
 	order := explain.Importances(post)
 	for k := range min(s.shown, len(order)) {
 		r.Most = append(r.Most, shownDigit(train, f.train.F, order[k]))
@@ -212,7 +212,7 @@ func (s *importanceStudy) run(ctx context.Context, seed uint64, progress Progres
 			if err != nil {
 				return nil, err
 			}
-			r.Without = append(r.Without, withoutSome{name, report.Float(share), scores})
+			r.Without = append(r.Without, withoutSome{name, result.Float(share), scores})
 			done++
 			progress(done, steps)
 		}
@@ -290,12 +290,12 @@ func (f *importanceFit) predictions(ctx context.Context, post *gp.Exact, train, 
 		if class == 0 {
 			own[0], refit = 1-own[0], 1-refit
 		}
-		one := shownTest{Row: test.Rows[i], Label: test.Labels[i], Class: test.Labels[i], Network: report.Float(own[0]), Refit: report.Float(refit), SD: report.Float(sd.At(t, 0)), Pixels: slices.Clone(test.Set.Image(test.Pos[i]))}
+		one := shownTest{Row: test.Rows[i], Label: test.Labels[i], Class: test.Labels[i], Network: result.Float(own[0]), Refit: result.Float(refit), SD: result.Float(sd.At(t, 0)), Pixels: slices.Clone(test.Set.Image(test.Pos[i]))}
 		if class != test.Class[i] {
 			one.Class = 4 + 9 - one.Label
 		}
 		for _, s := range explained[t][0].Similar {
-			one.Similar = append(one.Similar, similarDigit{report.Float(s.Similarity), shownDigit(train, f.train.F, alpha[s.Index])})
+			one.Similar = append(one.Similar, similarDigit{result.Float(s.Similarity), shownDigit(train, f.train.F, alpha[s.Index])})
 		}
 		list = append(list, one)
 	}
@@ -318,7 +318,7 @@ func shownDigit(train *dataset.Subset, f *mat.Dense, i explain.Importance) digit
 	if train.Class[at] == 0 {
 		p[0] = 1 - p[0]
 	}
-	return digitShown{Row: train.Rows[at], Label: train.Labels[at], Alpha: report.Float(i.Alpha[0]), Right: report.Float(p[0]), Pixels: slices.Clone(train.Set.Image(train.Pos[at]))}
+	return digitShown{Row: train.Rows[at], Label: train.Labels[at], Alpha: result.Float(i.Alpha[0]), Right: result.Float(p[0]), Pixels: slices.Clone(train.Set.Image(train.Pos[at]))}
 }
 
 // dropOrder are the training digits in the order in which they are dropped.

@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
@@ -62,15 +62,15 @@ type normalizedResult struct {
 	Apart      normalizedPrior `json:"apart"`  // a precision of the flagged layers and one of the others
 	GPrior     normalizedPrior `json:"gprior"` // g of the neural g-prior
 	Dead       int             `json:"dead"`   // parameters that the g-prior drops
-	Norm       report.Float    `json:"norm"`   // ‖θ*‖²
+	Norm       result.Float    `json:"norm"`   // ‖θ*‖²
 }
 
 // A layerScale is the diagnosis of one layer.
 type layerScale struct {
 	Name      string       `json:"name"`
-	Norm      report.Float `json:"norm"`       // ‖w‖
-	InUse     report.Float `json:"in_use"`     // ‖J w‖/(‖J‖‖w‖) with running statistics
-	InBatches report.Float `json:"in_batches"` // with the statistics of the rows
+	Norm      result.Float `json:"norm"`       // ‖w‖
+	InUse     result.Float `json:"in_use"`     // ‖J w‖/(‖J‖‖w‖) with running statistics
+	InBatches result.Float `json:"in_batches"` // with the statistics of the rows
 	Flagged   bool         `json:"flagged"`
 
 	spans []linearize.Span
@@ -78,18 +78,18 @@ type layerScale struct {
 
 // A normalizedAt are the evidences and the test scores under one prior.
 type normalizedAt struct {
-	Delta   report.Float `json:"delta,omitempty"`
-	AtTheta report.Float `json:"at_theta"` // (E7)
-	AtMode  report.Float `json:"at_mode"`  // at v*, with log det B at the sites of θ*
-	Refit   report.Float `json:"refit"`    // (E9): at v*, with log det B at the sites of v*
-	Norm    report.Float `json:"norm"`     // ‖v*‖²
+	Delta   result.Float `json:"delta,omitempty"`
+	AtTheta result.Float `json:"at_theta"` // (E7)
+	AtMode  result.Float `json:"at_mode"`  // at v*, with log det B at the sites of θ*
+	Refit   result.Float `json:"refit"`    // (E9): at v*, with log det B at the sites of v*
+	Norm    result.Float `json:"norm"`     // ‖v*‖²
 	Theta   ClassScores  `json:"theta"`    // mean f(x;θ*), covariance at the sites of θ*
 	Mode    ClassScores  `json:"mode"`     // mean and covariance at v*
 }
 
 // A normalizedPrior is a prior that the evidence at v* chose.
 type normalizedPrior struct {
-	Log []report.Float `json:"log"` // δ of the flagged layers and of the others, or g, as powers of ten
+	Log []result.Float `json:"log"` // δ of the flagged layers and of the others, or g, as powers of ten
 	At  normalizedAt   `json:"at"`
 }
 
@@ -135,7 +135,7 @@ func (s *normalizedStudy) run(ctx context.Context, seed uint64, progress Progres
 	if r.Network, err = scoreMAP(lik, e.Test.Y, test.F); err != nil {
 		return nil, err
 	}
-	r.Norm = report.Float(floats.Dot(net.Theta(), net.Theta()))
+	r.Norm = result.Float(floats.Dot(net.Theta(), net.Theta()))
 	sites, err := gp.NewSites(e.Train.Y, train.F, lik)
 	if err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ func (s *normalizedStudy) run(ctx context.Context, seed uint64, progress Progres
 		if err != nil {
 			return nil, err
 		}
-		at.Delta = report.Float(delta)
+		at.Delta = result.Float(delta)
 		r.Points = append(r.Points, *at)
 		progress(i+1, 2*len(s.deltas))
 	}
@@ -223,7 +223,7 @@ func (d *normalizedData) best(ctx context.Context, to *normalizedPrior, values [
 		}
 		to.At, to.Log = *point, nil
 		for _, v := range log {
-			to.Log = append(to.Log, report.Float(math.Log10(v)))
+			to.Log = append(to.Log, result.Float(math.Log10(v)))
 		}
 	}
 	return nil
@@ -242,7 +242,7 @@ func (d *normalizedData) point(ctx context.Context, prior ntk.Prior) (*normalize
 		return nil, err
 	}
 	theta := w.EvidenceAtTheta()
-	at.AtTheta = report.Float(theta.Value)
+	at.AtTheta = result.Float(theta.Value)
 	if at.Theta, err = scoreLatent(ctx, w, lik, d.e.Test.Y, d.test); err != nil {
 		return nil, err
 	}
@@ -251,10 +251,10 @@ func (d *normalizedData) point(ctx context.Context, prior ntk.Prior) (*normalize
 		return nil, err
 	}
 	mode := refit.EvidenceRefit()
-	at.AtMode = report.Float(gp.NewEvidence(mode.LogLik, mode.Scatter, theta.LogDet).Value)
-	at.Refit = report.Float(mode.Value)
+	at.AtMode = result.Float(gp.NewEvidence(mode.LogLik, mode.Scatter, theta.LogDet).Value)
+	at.Refit = result.Float(mode.Value)
 	for _, v := range refit.Mean() {
-		at.Norm += report.Float(v * v)
+		at.Norm += result.Float(v * v)
 	}
 	at.Mode, err = scoreLatent(ctx, refit, lik, d.e.Test.Y, d.test)
 	return at, err
@@ -309,7 +309,7 @@ func layerScales(ctx context.Context, net *network.Network, x *mat.Dense) ([]lay
 	}
 	var out []layerScale
 	for i, l := range training {
-		out = append(out, layerScale{Name: l.Name, Norm: report.Float(l.W), InUse: report.Float(inUse[i].Ratio()), InBatches: report.Float(l.Ratio()), Flagged: l.Invariant(), spans: l.Spans})
+		out = append(out, layerScale{Name: l.Name, Norm: result.Float(l.W), InUse: result.Float(inUse[i].Ratio()), InBatches: result.Float(l.Ratio()), Flagged: l.Invariant(), spans: l.Spans})
 	}
 	return out, nil
 }

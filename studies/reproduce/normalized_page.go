@@ -7,11 +7,11 @@ import (
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 // chosen returns the index of the largest value.
-func chosen(points []normalizedAt, value func(p normalizedAt) report.Float) int {
+func chosen(points []normalizedAt, value func(p normalizedAt) result.Float) int {
 	negative := make([]float64, len(points))
 	for i, p := range points {
 		negative[i] = -float64(value(p))
@@ -19,10 +19,10 @@ func chosen(points []normalizedAt, value func(p normalizedAt) report.Float) int 
 	return ArgMin(negative)
 }
 
-func evidenceTheta(p normalizedAt) report.Float { return p.AtTheta }
-func evidenceMode(p normalizedAt) report.Float  { return p.AtMode }
-func evidenceRefit(p normalizedAt) report.Float { return p.Refit }
-func testTheta(p normalizedAt) report.Float     { return -p.Theta.NLL }
+func evidenceTheta(p normalizedAt) result.Float { return p.AtTheta }
+func evidenceMode(p normalizedAt) result.Float  { return p.AtMode }
+func evidenceRefit(p normalizedAt) result.Float { return p.Refit }
+func testTheta(p normalizedAt) result.Float     { return -p.Theta.NLL }
 
 func (s *normalizedStudy) page(r *Results) (*Page, error) {
 	var all []normalizedResult
@@ -62,7 +62,7 @@ func (s *normalizedStudy) choices(all []normalizedResult) *Table {
 		Head: []string{"chosen by", "log₁₀ δ", "test log likelihood", "ECE", "test log likelihood of the refit"}}
 	for _, row := range []struct {
 		name string
-		by   func(p normalizedAt) report.Float
+		by   func(p normalizedAt) result.Float
 	}{{"evidence at θ* (E7)", evidenceTheta}, {"evidence at v*, Λ of θ*", evidenceMode}, {"evidence at v*, Λ of v* (E9)", evidenceRefit}, {"best on the test rows", testTheta}} {
 		var logs, lls, eces, refits []float64
 		for _, one := range all {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 // A squares study has one step a number, whose result is its square.
@@ -29,7 +29,7 @@ type squares struct {
 	during  func(i int)   // called in each step
 }
 
-type square struct{ Value report.Float }
+type square struct{ Value result.Float }
 
 func (q *squares) study() *Study {
 	return &Study{Verb: "reproduce", Name: "squares", Short: "squares", Source: "arithmetic", Plan: func(context.Context, *Options) (*Plan, error) {
@@ -41,7 +41,7 @@ func (q *squares) study() *Study {
 					q.during(i)
 				}
 				progress(1, 2)
-				return square{report.Float(i * i)}, q.fail[i]
+				return square{result.Float(i * i)}, q.fail[i]
 			}})
 		}
 		p.Page = func(r *Results) (*Page, error) {

@@ -13,7 +13,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/studies/variational"
 )
@@ -143,7 +143,7 @@ func (g *toyGrid) read(r *Results) error {
 				if err := r.Get(gridKey(delta, sigma2, seed), &one); err != nil {
 					return err
 				}
-				g.scores[i][j].add(&one, 1/report.Float(g.seeds))
+				g.scores[i][j].add(&one, 1/result.Float(g.seeds))
 			}
 		}
 	}

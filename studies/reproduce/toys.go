@@ -13,7 +13,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/plot"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
@@ -164,15 +164,15 @@ func (d *toy) fit(ctx context.Context, lik glm.Likelihood, delta float64, seed u
 
 // A toyScore is what the evidence and the held-out rows say of a model.
 type toyScore struct {
-	Evidence report.Float // (E7), for each training row
-	Refit    report.Float // (E9), for each training row
-	LogLik   report.Float // mean log density of the held-out rows under the GLM predictive
-	Network  report.Float // the same under the network alone
-	Gradient report.Float // norm at the end of training
+	Evidence result.Float // (E7), for each training row
+	Refit    result.Float // (E9), for each training row
+	LogLik   result.Float // mean log density of the held-out rows under the GLM predictive
+	Network  result.Float // the same under the network alone
+	Gradient result.Float // norm at the end of training
 }
 
 // add adds share times the scores of another network.
-func (s *toyScore) add(o *toyScore, share report.Float) {
+func (s *toyScore) add(o *toyScore, share result.Float) {
 	s.Evidence += share * o.Evidence
 	s.Refit += share * o.Refit
 	s.LogLik += share * o.LogLik
@@ -192,20 +192,20 @@ func (m *toyModel) score(ctx context.Context) (*toyScore, error) {
 		return nil, err
 	}
 	n := float64(m.train.Len())
-	s := &toyScore{Gradient: report.Float(m.gradient)}
-	s.Evidence = report.Float(e.EvidenceAtTheta(gp.Scatter(m.prior, m.net.Theta())).Value / n)
+	s := &toyScore{Gradient: result.Float(m.gradient)}
+	s.Evidence = result.Float(e.EvidenceAtTheta(gp.Scatter(m.prior, m.net.Theta())).Value / n)
 	refit, err := e.Refit(ctx, m.y, m.lik)
 	if err != nil {
 		return nil, err
 	}
-	s.Refit = report.Float(refit.EvidenceRefit().Value / n)
+	s.Refit = result.Float(refit.EvidenceRefit().Value / n)
 	test, err := m.net.Linearize(ctx, m.xTest)
 	if err != nil {
 		return nil, err
 	}
 	logp, err := m.marginal(ctx, e, test)
-	s.LogLik = report.Float(logp)
-	s.Network = report.Float(m.networkLogLik(test.F))
+	s.LogLik = result.Float(logp)
+	s.Network = result.Float(m.networkLogLik(test.F))
 	return s, err
 }
 
@@ -328,13 +328,13 @@ var toyRuns = map[string]toyRun{
 // A toyPredictive compares the two predictives of a posterior on the held-out rows and
 // on a grid of inputs.
 type toyPredictive struct {
-	LogLikMAP, LogLikNN, LogLikGLM report.Float // mean log density of the held-out rows
+	LogLikMAP, LogLikNN, LogLikGLM result.Float // mean log density of the held-out rows
 	NN, GLM                        toySurface
-	Distance                       report.Float // of the mean of the parameters from θ*, relative to its norm
+	Distance                       result.Float // of the mean of the parameters from θ*, relative to its norm
 }
 
 // A toySurface is E g⁻¹(f) and the standard deviation of f at the inputs of a grid.
-type toySurface struct{ Mean, SD []report.Float }
+type toySurface struct{ Mean, SD []result.Float }
 
 // predict predicts with networks that are drawn from q (NN), and from the network
 // linearized at the mean of q (GLM).
@@ -348,22 +348,22 @@ func (m *toyModel) predict(ctx context.Context, q *variational.Gaussian, grid *m
 	if err != nil {
 		return nil, err
 	}
-	r.LogLikMAP = report.Float(m.networkLogLik(test.F))
+	r.LogLikMAP = result.Float(m.networkLogLik(test.F))
 	latent := q.Linearized(q.Mean())
 	glmLogLik, err := m.marginal(ctx, latent, test)
 	if err != nil {
 		return nil, err
 	}
-	r.LogLikGLM = report.Float(glmLogLik)
+	r.LogLikGLM = result.Float(glmLogLik)
 	if r.GLM, err = m.glmSurface(ctx, latent, center, grid); err != nil {
 		return nil, err
 	}
 	drawn, surface, err := m.drawn(ctx, q, grid)
-	r.LogLikNN, r.NN = report.Float(drawn), surface
+	r.LogLikNN, r.NN = result.Float(drawn), surface
 	away := mat.NewVecDense(len(q.Mean()), nil)
 	theta := mat.NewVecDense(len(q.Mean()), m.net.Theta())
 	away.SubVec(mat.NewVecDense(len(q.Mean()), q.Mean()), theta)
-	r.Distance = report.Float(mat.Norm(away, 2) / mat.Norm(theta, 2))
+	r.Distance = result.Float(mat.Norm(away, 2) / mat.Norm(theta, 2))
 	return r, err
 }
 
@@ -380,7 +380,7 @@ func (m *toyModel) glmSurface(ctx context.Context, latent gp.Latent, center *net
 		return s, err
 	}
 	for i := range b.Len() {
-		s.Mean, s.SD = append(s.Mean, report.Float(response.At(i, 0))), append(s.SD, report.Float(math.Sqrt(cov.At(i, 0))))
+		s.Mean, s.SD = append(s.Mean, result.Float(response.At(i, 0))), append(s.SD, result.Float(math.Sqrt(cov.At(i, 0))))
 	}
 	return s, nil
 }
@@ -411,7 +411,7 @@ func (m *toyModel) drawn(ctx context.Context, q *variational.Gaussian, grid *mat
 		return 0, s, err
 	}
 	for i := range rowsOf(grid) {
-		s.Mean, s.SD = append(s.Mean, report.Float(response.At(i, 0))), append(s.SD, report.Float(sd.At(i, 0)))
+		s.Mean, s.SD = append(s.Mean, result.Float(response.At(i, 0))), append(s.SD, result.Float(sd.At(i, 0)))
 	}
 	return logLik, s, nil
 }
@@ -449,7 +449,7 @@ func predictiveTable(all []toyPredictive) (*Table, string) {
 	return t, "The negative log likelihood with NN less that with GLM is " + strings.Join(worse, ", ") + "."
 }
 
-func floatsOf(v []report.Float) []float64 {
+func floatsOf(v []result.Float) []float64 {
 	out := make([]float64, len(v))
 	for i, x := range v {
 		out[i] = float64(x)

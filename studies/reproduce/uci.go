@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -122,10 +122,10 @@ func chosenUCI(names []string) []uciSet {
 
 // A uciResult is what a step finds.
 type uciResult struct {
-	Precision    report.Float            `json:"precision"`
+	Precision    result.Float            `json:"precision"`
 	Examples     int                     `json:"examples"`
 	Parameters   int                     `json:"parameters"`
-	GradientNorm report.Float            `json:"gradient_norm"` // of the objective at θ*
+	GradientNorm result.Float            `json:"gradient_norm"` // of the objective at θ*
 	Iterations   int                     `json:"iterations"`    // of L-BFGS
 	Methods      map[string]methodScores `json:"methods"`
 	LeaveOneOut  leftOutScores           `json:"leave_one_out"`
@@ -140,9 +140,9 @@ type methodScores struct {
 
 // leftOutScores are what leave-one-out says of the calibrated refit.
 type leftOutScores struct {
-	NLL      report.Float `json:"nll"`      // at Scale
-	Unscaled report.Float `json:"unscaled"` // at 1
-	Scale    report.Float `json:"scale"`    // of the covariance
+	NLL      result.Float `json:"nll"`      // at Scale
+	Unscaled result.Float `json:"unscaled"` // at 1
+	Scale    result.Float `json:"scale"`    // of the covariance
 }
 
 // run trains the network and applies every method.

@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
@@ -57,8 +57,8 @@ func newLinearized(ctx context.Context, data *Examples, j *uciJob, progress Prog
 	if m.prior, err = ntk.NewIsotropic(j.precision, nil); err != nil {
 		return nil, err
 	}
-	m.out = &uciResult{Precision: report.Float(j.precision), Examples: count(data.Train.X), Parameters: len(m.theta),
-		GradientNorm: report.Float(trained.GradientNorm), Iterations: trained.Iterations, Methods: map[string]methodScores{}}
+	m.out = &uciResult{Precision: result.Float(j.precision), Examples: count(data.Train.X), Parameters: len(m.theta),
+		GradientNorm: result.Float(trained.GradientNorm), Iterations: trained.Iterations, Methods: map[string]methodScores{}}
 	m.warn(trained.Warnings)
 	if m.train, err = net.Linearize(ctx, data.Train.X); err != nil {
 		return nil, err
@@ -232,7 +232,7 @@ func (m *linearized) refined(ctx context.Context) error {
 		return err
 	}
 	m.warn(c.Warnings)
-	m.out.LeaveOneOut = leftOutScores{NLL: report.Float(c.NLL), Unscaled: report.Float(c.Unscaled), Scale: report.Float(c.Scale)}
+	m.out.LeaveOneOut = leftOutScores{NLL: result.Float(c.NLL), Unscaled: result.Float(c.Unscaled), Scale: result.Float(c.Scale)}
 	_, tempered, scaled, err := c.Apply(m.lik, &mean, &cov)
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/testref"
 )
@@ -142,9 +142,9 @@ func TestDrawNetworks(t *testing.T) {
 // smallest by leave-one-out before or after scaling.
 func TestChoice(t *testing.T) {
 	result := func(precision, valid, test, unscaled, out float64) uciResult {
-		s := methodScores{Valid: ClassScores{NLL: report.Float(valid)}, Test: ClassScores{NLL: report.Float(test)}}
-		return uciResult{Precision: report.Float(precision), Methods: map[string]methodScores{"glm": s, ours: s},
-			LeaveOneOut: leftOutScores{NLL: report.Float(out), Unscaled: report.Float(unscaled), Scale: report.Float(precision / 2)}}
+		s := methodScores{Valid: ClassScores{NLL: result.Float(valid)}, Test: ClassScores{NLL: result.Float(test)}}
+		return uciResult{Precision: result.Float(precision), Methods: map[string]methodScores{"glm": s, ours: s},
+			LeaveOneOut: leftOutScores{NLL: result.Float(out), Unscaled: result.Float(unscaled), Scale: result.Float(precision / 2)}}
 	}
 	table := &uciTable{results: [][]uciResult{
 		{result(1, 0.3, 0.5, 0.3, 0.1), result(10, 0.2, 0.6, 0.2, 0.4)},
@@ -202,7 +202,7 @@ func TestReadSplit(t *testing.T) {
 func TestComparison(t *testing.T) {
 	result := func(glm, bnn float64) uciResult {
 		of := func(v float64) methodScores {
-			return methodScores{Valid: ClassScores{NLL: 1}, Test: ClassScores{NLL: report.Float(v)}}
+			return methodScores{Valid: ClassScores{NLL: 1}, Test: ClassScores{NLL: result.Float(v)}}
 		}
 		return uciResult{Precision: 1, Examples: 5, Methods: map[string]methodScores{"glm": of(glm), "bnn": of(bnn)}}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
@@ -91,8 +91,8 @@ func (s *vallaStudy) files() []string {
 
 // A vallaResult is what a step found of one trained network.
 type vallaResult struct {
-	Training  report.Float  `json:"training_seconds"` // of processor time
-	TrainNLL  report.Float  `json:"train_nll"`        // of the network
+	Training  result.Float  `json:"training_seconds"` // of processor time
+	TrainNLL  result.Float  `json:"train_nll"`        // of the network
 	Posterior []vallaScores `json:"posteriors"`
 }
 
@@ -100,13 +100,13 @@ type vallaResult struct {
 // rows chose, or given.
 type vallaScores struct {
 	Method    string       `json:"method"`
-	Precision report.Float `json:"precision"`
-	Scale     report.Float `json:"scale"`
-	Fit       report.Float `json:"fit_seconds"` // of processor time, with all choices
+	Precision result.Float `json:"precision"`
+	Scale     result.Float `json:"scale"`
+	Fit       result.Float `json:"fit_seconds"` // of processor time, with all choices
 	Test      ClassScores  `json:"test"`
-	Turned30  report.Float `json:"turned_30_nll"`
-	Turned60  report.Float `json:"turned_60_nll"`
-	Letters   report.Float `json:"letters_auroc"`
+	Turned30  result.Float `json:"turned_30_nll"`
+	Turned60  result.Float `json:"turned_60_nll"`
+	Letters   result.Float `json:"letters_auroc"`
 }
 
 // vallaData are the rows of the protocol. Letters have no targets.
@@ -160,7 +160,7 @@ func (s *vallaStudy) run(ctx context.Context, set string, group vallaGroup, seed
 	if err != nil {
 		return nil, err
 	}
-	r := &vallaResult{Training: report.Float(cpuSeconds() - start), TrainNLL: report.Float(-trained.LogLik / float64(s.rows))}
+	r := &vallaResult{Training: result.Float(cpuSeconds() - start), TrainNLL: result.Float(-trained.LogLik / float64(s.rows))}
 	start = cpuSeconds()
 	source := linearize.NewSource(net, s.rows, linearize.Tile(10), func(lo, hi int) (*mat.Dense, error) { return d.train.slice(lo, hi).X, nil })
 	sites, err := gp.SitesFrom(ctx, source, d.train.Y, glm.Categorical{})

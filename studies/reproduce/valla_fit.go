@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
@@ -144,7 +144,7 @@ func (f *vallaFit) judge(ctx context.Context, how predictor, s *vallaScores) (*v
 	}
 	s.Test = ScoreClasses(lik, f.data.test.Y, &test, logp, bins)
 	for _, x := range []struct {
-		to   *report.Float
+		to   *result.Float
 		rows Rows
 	}{{&s.Turned30, f.data.turned30}, {&s.Turned60, f.data.turned60}} {
 		if mean, cov, err = predict(x.rows.X); err != nil {
@@ -153,7 +153,7 @@ func (f *vallaFit) judge(ctx context.Context, how predictor, s *vallaScores) (*v
 		if logp, err = densities(x.rows, mean, cov); err != nil {
 			return nil, err
 		}
-		*x.to = report.Float(glm.NLL(logp))
+		*x.to = result.Float(glm.NLL(logp))
 	}
 	if mean, cov, err = predict(f.data.letters); err != nil {
 		return nil, err
@@ -161,7 +161,7 @@ func (f *vallaFit) judge(ctx context.Context, how predictor, s *vallaScores) (*v
 	if err := link.PredictTo(&letters, nil, lik, mean, cov); err != nil {
 		return nil, err
 	}
-	s.Letters = report.Float(entropyAUROC(&test, &letters))
+	s.Letters = result.Float(entropyAUROC(&test, &letters))
 	return s, ctx.Err()
 }
 
@@ -230,11 +230,11 @@ func (f *vallaFit) chosen(ctx context.Context, deltas []float64, scaled bool, at
 
 // fitted judges a posterior that took seconds to fit and to choose.
 func (f *vallaFit) fitted(ctx context.Context, name string, c *vallaChoice, seconds float64) (*vallaScores, error) {
-	return f.judge(ctx, c.how, &vallaScores{Method: name, Precision: report.Float(c.delta), Scale: report.Float(c.scale), Fit: report.Float(f.sitesSeconds + seconds)})
+	return f.judge(ctx, c.how, &vallaScores{Method: name, Precision: result.Float(c.delta), Scale: result.Float(c.scale), Fit: result.Float(f.sitesSeconds + seconds)})
 }
 
 func vallaMAP(ctx context.Context, f *vallaFit) (*vallaScores, error) {
-	return f.judge(ctx, nil, &vallaScores{Method: nameMAP, Precision: report.Undefined(), Scale: report.Undefined(), Fit: report.Undefined()})
+	return f.judge(ctx, nil, &vallaScores{Method: nameMAP, Precision: result.Undefined(), Scale: result.Undefined(), Fit: result.Undefined()})
 }
 
 // kfac returns the posterior with Kronecker factors, which are summed, and decomposed,

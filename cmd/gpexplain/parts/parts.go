@@ -145,7 +145,7 @@ func Merge(ctx context.Context, args []string, notes io.Writer, files []string, 
 	if con.Quiet {
 		return con.Verdict()
 	}
-	return errors.Join(inference.WarningsText(con.Stderr, &report), con.Verdict())
+	return errors.Join(console.WarningsText(con.Stderr, &report), con.Verdict())
 }
 
 // Terms are the parts of explanations of predictions by a posterior.

@@ -19,7 +19,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/atomicfile"
 )
 
@@ -132,9 +132,9 @@ func (p *page) picture(v []float64) image.Image {
 	}
 	w, h := p.shape[len(p.shape)-1], p.shape[len(p.shape)-2]
 	if len(pix) == 3*w*h {
-		return report.RGB(pix, w, h).Image
+		return result.RGB(pix, w, h).Image
 	}
-	return report.Gray(pix[:w*h], w, h).Image
+	return result.Gray(pix[:w*h], w, h).Image
 }
 
 //go:embed page.html

@@ -11,7 +11,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/funcgp/funcgp/autoencoder"
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/par"
@@ -23,23 +23,23 @@ import (
 type Row struct {
 	Schema    string           `json:"schema"`
 	Index     int              `json:"index"`
-	Label     report.Float     `json:"label"`
+	Label     result.Float     `json:"label"`
 	ID        string           `json:"id,omitempty"`
-	Latent    []report.Float   `json:"latent"`
-	LatentCov [][]report.Float `json:"latent_covariance"`
+	Latent    []result.Float   `json:"latent"`
+	LatentCov [][]result.Float `json:"latent_covariance"`
 	// SquaredError is that of the reconstruction by the mean parameters, a sum over pixels.
-	SquaredError report.Float   `json:"squared_error"`
+	SquaredError result.Float   `json:"squared_error"`
 	Scores       RowScores      `json:"scores"`
-	Mean         []report.Float `json:"mean,omitempty"` // of the reconstruction over drawn networks
-	SD           []report.Float `json:"sd,omitempty"`
+	Mean         []result.Float `json:"mean,omitempty"` // of the reconstruction over drawn networks
+	SD           []result.Float `json:"sd,omitempty"`
 }
 
 // RowScores say how little a row is like the training rows.
 type RowScores struct {
-	OutputSD         report.Float `json:"output_sd"`
-	LatentSD         report.Float `json:"latent_sd"`
-	NegLogLikelihood report.Float `json:"neg_log_likelihood"`
-	Typicality       report.Float `json:"typicality"`
+	OutputSD         result.Float `json:"output_sd"`
+	LatentSD         result.Float `json:"latent_sd"`
+	NegLogLikelihood result.Float `json:"neg_log_likelihood"`
+	Typicality       result.Float `json:"typicality"`
 }
 
 // A Summary is the last line with --json.
@@ -50,13 +50,13 @@ type Summary struct {
 	Samples   int                `json:"samples"`
 	Code      string             `json:"code"`
 	Latent    int                `json:"latent"`
-	Prior     report.Float       `json:"prior_precision"`
-	Noise     report.Float       `json:"noise_variance"`
-	Typical   report.Float       `json:"typical_neg_log_likelihood"` // mean of training rows
-	MSE       report.Float       `json:"mse"`                        // mean over rows and pixels, by the mean parameters
+	Prior     result.Float       `json:"prior_precision"`
+	Noise     result.Float       `json:"noise_variance"`
+	Typical   result.Float       `json:"typical_neg_log_likelihood"` // mean of training rows
+	MSE       result.Float       `json:"mse"`                        // mean over rows and pixels, by the mean parameters
 	Means     RowScores          `json:"mean_scores"`
 	Warnings  linearize.Warnings `json:"warnings"`
-	Timings   report.Timings     `json:"timings"`
+	Timings   result.Timings     `json:"timings"`
 }
 
 // atOnce is the number of rows that drawn networks run on together.
@@ -123,12 +123,12 @@ func slicePositions(rows *dataset.Subset, lo, hi int) *dataset.Subset {
 func (s *session) summary(schema string, rows int) *Summary {
 	code, l := s.post.Autoencoder().Code()
 	return &Summary{Schema: schema, Rows: rows, Posterior: s.made, Samples: s.flags.samples, Code: code, Latent: l,
-		Prior: report.Float(s.post.Prior()), Noise: report.Float(s.post.Noise()), Typical: report.Float(s.typical)}
+		Prior: result.Float(s.post.Prior()), Noise: result.Float(s.post.Noise()), Typical: result.Float(s.typical)}
 }
 
 // add takes a row into the means over n rows.
 func (s *Summary) add(r *Row, n int) {
-	k := report.Float(n)
+	k := result.Float(n)
 	s.MSE += r.SquaredError / k
 	s.Means.OutputSD += r.Scores.OutputSD / k
 	s.Means.LatentSD += r.Scores.LatentSD / k
@@ -138,7 +138,7 @@ func (s *Summary) add(r *Row, n int) {
 
 // finish writes the summary: as the last line with --json, else as text.
 func (s *session) finish(c *console.Console, sum *Summary, out *bufio.Writer) error {
-	sum.MSE /= report.Float(problem.Elements(s.Examples.Data.Shape))
+	sum.MSE /= result.Float(problem.Elements(s.Examples.Data.Shape))
 	sum.Warnings = c.Warnings
 	sum.Timings = c.Timings()
 	if c.JSON {
@@ -169,10 +169,10 @@ func (s *session) rows(ctx context.Context, rows *dataset.Subset, x *mat.Dense, 
 	_, l := s.post.Autoencoder().Code()
 	out := make([]Row, rows.Len())
 	for i := range out {
-		out[i] = Row{Schema: schema, Index: rows.Rows[i], Label: report.Undefined(), Latent: numbers(d.Latent.RawRowView(i)), LatentCov: block(d.LatentCov, i, l), SquaredError: report.Float(errs[i]),
-			Scores: RowScores{report.Float(scores.OutputSD[i]), report.Float(scores.LatentSD[i]), report.Float(scores.NegLogLikelihood[i]), report.Float(scores.Typicality[i])}}
+		out[i] = Row{Schema: schema, Index: rows.Rows[i], Label: result.Undefined(), Latent: numbers(d.Latent.RawRowView(i)), LatentCov: block(d.LatentCov, i, l), SquaredError: result.Float(errs[i]),
+			Scores: RowScores{result.Float(scores.OutputSD[i]), result.Float(scores.LatentSD[i]), result.Float(scores.NegLogLikelihood[i]), result.Float(scores.Typicality[i])}}
 		if rows.Labels != nil {
-			out[i].Label = report.Float(rows.Labels[i])
+			out[i].Label = result.Float(rows.Labels[i])
 		}
 		if rows.IDs != nil {
 			out[i].ID = rows.IDs[i]
@@ -366,8 +366,8 @@ func (s *session) generate(ctx context.Context, c *console.Console, o *Shown, pa
 	strips := &strips{Mean: d.Mean, SD: d.SD, Samples: d.Samples}
 	lines := encoder(c.Out)
 	for i := range o.Generate {
-		r := &Row{Schema: "funcgp/reconstruct-row/1", Index: i, Label: report.Undefined(), Latent: numbers(codes.RawRowView(i)), SquaredError: report.Undefined(),
-			Scores: RowScores{report.Float(floats.Sum(d.SD.RawRowView(i))), report.Undefined(), report.Undefined(), report.Undefined()},
+		r := &Row{Schema: "funcgp/reconstruct-row/1", Index: i, Label: result.Undefined(), Latent: numbers(codes.RawRowView(i)), SquaredError: result.Undefined(),
+			Scores: RowScores{result.Float(floats.Sum(d.SD.RawRowView(i))), result.Undefined(), result.Undefined(), result.Undefined()},
 			Mean:   numbers(d.Mean.RawRowView(i)), SD: numbers(d.SD.RawRowView(i))}
 		page.add(r, strips, i)
 		if c.JSON || o.HTML+o.PNG == "" {

@@ -14,7 +14,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/autoencoder"
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/console"
@@ -117,11 +117,11 @@ type TrainReport struct {
 	Examples   int                `json:"examples"`
 	Epochs     int                `json:"epochs"`
 	BestEpoch  int                `json:"best_epoch,omitempty"`
-	TrainMSE   report.Float       `json:"train_mse"` // mean over pixels, of the last epoch or of all rows
-	ValidMSE   *report.Float      `json:"validation_mse,omitempty"`
-	TestMSE    report.Float       `json:"test_mse"` // by the mean parameters
+	TrainMSE   result.Float       `json:"train_mse"` // mean over pixels, of the last epoch or of all rows
+	ValidMSE   *result.Float      `json:"validation_mse,omitempty"`
+	TestMSE    result.Float       `json:"test_mse"` // by the mean parameters
 	Warnings   linearize.Warnings `json:"warnings"`
-	Seconds    report.Float       `json:"seconds"`
+	Seconds    result.Float       `json:"seconds"`
 }
 
 func (r *TrainReport) text(c *console.Console) error {
@@ -177,7 +177,7 @@ func Train(ctx context.Context, c *console.Console, common *problem.Flags, t *Tr
 	}
 	_, _, params := p.Model.Net.Dims()
 	code, latent := a.Code()
-	r := &TrainReport{Schema: "funcgp/train-autoencoder/1", Out: out, Parameters: params, Code: code, Latent: latent, Examples: p.Examples.Train.Len(), TestMSE: report.Undefined()}
+	r := &TrainReport{Schema: "funcgp/train-autoencoder/1", Out: out, Parameters: params, Code: code, Latent: latent, Examples: p.Examples.Train.Len(), TestMSE: result.Undefined()}
 	if t.online {
 		if a, err = t.trainOnline(ctx, c, p, a, x, held, d, r); err != nil {
 			return nil, err
@@ -238,7 +238,7 @@ func (t *TrainFlags) heldOut(ctx context.Context, a *autoencoder.Autoencoder, p 
 }
 
 // mse is the mean squared error of a pixel by the network itself.
-func mse(ctx context.Context, a *autoencoder.Autoencoder, x *mat.Dense) (report.Float, error) {
+func mse(ctx context.Context, a *autoencoder.Autoencoder, x *mat.Dense) (result.Float, error) {
 	f, err := a.Network().Forward(ctx, x)
 	if err != nil {
 		return 0, err
@@ -248,7 +248,7 @@ func mse(ctx context.Context, a *autoencoder.Autoencoder, x *mat.Dense) (report.
 		sum += e
 	}
 	n, pixels := x.Dims()
-	return report.Float(sum / float64(n*pixels)), nil
+	return result.Float(sum / float64(n*pixels)), nil
 }
 
 // plain trains the network alone; its posterior is fitted when it is used.
@@ -322,9 +322,9 @@ func (t *TrainFlags) trainOnline(ctx context.Context, c *console.Console, p *pro
 	}
 	r.Epochs, r.BestEpoch = len(res.Epochs), res.Best
 	best := res.Epochs[res.Best-1]
-	r.TrainMSE = report.Float(best.Train)
+	r.TrainMSE = result.Float(best.Train)
 	if held != nil {
-		v := report.Float(best.Validation)
+		v := result.Float(best.Validation)
 		r.ValidMSE = &v
 	}
 	r.Posterior = r.Out + posteriorSuffix

@@ -6,7 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 )
 
@@ -20,17 +20,17 @@ func encoder(w io.Writer) *json.Encoder {
 func gaussian(noise float64) (*glm.Gaussian, error) { return glm.NewGaussian(noise) }
 
 // numbers returns numbers for JSON.
-func numbers(v []float64) []report.Float {
-	out := make([]report.Float, len(v))
+func numbers(v []float64) []result.Float {
+	out := make([]result.Float, len(v))
 	for i, x := range v {
-		out[i] = report.Float(x)
+		out[i] = result.Float(x)
 	}
 	return out
 }
 
 // block returns block i of n×n matrices that stand below one another.
-func block(m *mat.Dense, i, n int) [][]report.Float {
-	out := make([][]report.Float, n)
+func block(m *mat.Dense, i, n int) [][]result.Float {
+	out := make([][]result.Float, n)
 	for k := range n {
 		out[k] = numbers(m.RawRowView(i*n + k))
 	}

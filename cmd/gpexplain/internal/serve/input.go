@@ -13,7 +13,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/picture"
@@ -83,7 +83,7 @@ func (s *Service) testRow(ctx context.Context, row int) (*input, error) {
 		return nil, err
 	}
 	in := &input{x: x, names: problem.NamesOf(rows, 0, 1)}
-	in.Input = Input{Split: rows.Set.Part, Index: report.Index(row), Label: report.Float(problem.Label(rows, 0)), LabelName: s.LabelName(rows, 0)}
+	in.Input = Input{Split: rows.Set.Part, Index: result.Index(row), Label: result.Float(problem.Label(rows, 0)), LabelName: s.LabelName(rows, 0)}
 	if rows.IDs != nil {
 		in.ID = rows.IDs[0]
 	}
@@ -196,7 +196,7 @@ func (s *Service) read(ctx context.Context, file []byte, invert picture.Choice) 
 	if err != nil {
 		return nil, err
 	}
-	in := &input{x: x, names: problem.NamesOfFile(request), Input: Input{Split: "request", Index: -1, Label: report.Undefined()}}
+	in := &input{x: x, names: problem.NamesOfFile(request), Input: Input{Split: "request", Index: -1, Label: result.Undefined()}}
 	for _, note := range found.Notes {
 		in.Notes = append(in.Notes, strings.TrimPrefix(note, "standard input: "))
 	}
@@ -220,12 +220,12 @@ func (s *Service) show(ctx context.Context, in *input, rows *dataset.Subset) (er
 }
 
 // features are those of row i as they are in the file.
-func (s *Service) features(rows *dataset.Subset, i int) []report.Float {
-	return report.Floats(rows.Set.Matrix([]int{rows.Pos[i]}).RawRowView(0))
+func (s *Service) features(rows *dataset.Subset, i int) []result.Float {
+	return result.Floats(rows.Set.Matrix([]int{rows.Pos[i]}).RawRowView(0))
 }
 
 // pngOf is a picture as a PNG file.
-func pngOf(p report.Picture) ([]byte, error) {
+func pngOf(p result.Picture) ([]byte, error) {
 	var b bytes.Buffer
 	if err := png.Encode(&b, p.Image); err != nil {
 		return nil, fmt.Errorf("serve: encoding a picture: %w", err)

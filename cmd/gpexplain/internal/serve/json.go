@@ -10,7 +10,7 @@ import (
 	"net/http"
 
 	"github.com/funcgp/funcgp/explain"
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 )
@@ -131,13 +131,13 @@ func decodeList[T any](j *json.Decoder, most int, tooMany *Refusal) ([]T, error)
 // An Input says what was asked about.
 type Input struct {
 	Split     string         `json:"split"` // test or valid; request for an input of the caller's own
-	Index     report.Index   `json:"index"` // row of the original file; null for an input of the caller's own
-	Label     report.Float   `json:"label"` // label or target in the data; null if unknown
+	Index     result.Index   `json:"index"` // row of the original file; null for an input of the caller's own
+	Label     result.Float   `json:"label"` // label or target in the data; null if unknown
 	LabelName string         `json:"label_name,omitempty"`
 	ID        string         `json:"id,omitempty"`
 	Notes     []string       `json:"notes,omitempty"`   // what was done to a picture to fit it to the network
 	Picture   string         `json:"picture,omitempty"` // of the input as the network takes it: a data URL of a PNG
-	Values    []report.Float `json:"values,omitempty"`  // features, in the order of the columns of /v1/model
+	Values    []result.Float `json:"values,omitempty"`  // features, in the order of the columns of /v1/model
 }
 
 // A Prediction answers /v1/predict.
@@ -145,7 +145,7 @@ type Prediction struct {
 	Schema     string            `json:"schema"`
 	Input      Input             `json:"input"`
 	Classes    []string          `json:"classes,omitempty"` // names in the order of the probabilities; none for a regression
-	Prediction report.Prediction `json:"prediction"`
+	Prediction result.Prediction `json:"prediction"`
 }
 
 // An Explanation answers /v1/explain.
@@ -171,26 +171,26 @@ type Score struct {
 // A Sum writes the network's output as prior mean plus the scores of all examples plus
 // a remainder.
 type Sum struct {
-	Network         report.Float `json:"network"`
-	PriorMean       report.Float `json:"prior_mean"`
-	ContributionSum report.Float `json:"contribution_sum"`
-	Remainder       report.Float `json:"remainder"`
+	Network         result.Float `json:"network"`
+	PriorMean       result.Float `json:"prior_mean"`
+	ContributionSum result.Float `json:"contribution_sum"`
+	Remainder       result.Float `json:"remainder"`
 	Examples        int          `json:"examples"`
 }
 
 // A Term is the score of one training example.
 type Term struct {
-	Index      report.Index   `json:"index"` // row of the original file
-	Label      report.Float   `json:"label"`
+	Index      result.Index   `json:"index"` // row of the original file
+	Label      result.Float   `json:"label"`
 	LabelName  string         `json:"label_name,omitempty"`
 	ID         string         `json:"id,omitempty"`
-	Value      report.Float   `json:"value"`      // C(x*,x_i) b_i (E14), with the sign of the score
-	Removal    report.Float   `json:"removal"`    // change of the quantity on leaving the example out (E15)
-	Similarity report.Float   `json:"similarity"` // posterior correlation with the input
-	Values     []report.Float `json:"values,omitempty"`
+	Value      result.Float   `json:"value"`      // C(x*,x_i) b_i (E14), with the sign of the score
+	Removal    result.Float   `json:"removal"`    // change of the quantity on leaving the example out (E15)
+	Similarity result.Float   `json:"similarity"` // posterior correlation with the input
+	Values     []result.Float `json:"values,omitempty"`
 
 	// Those of explain.Term; nil by conjugate gradients.
-	SD              *report.Float `json:"sd,omitempty"`
+	SD              *result.Float `json:"sd,omitempty"`
 	Distinguishable *bool         `json:"distinguishable,omitempty"`
 }
 
@@ -198,13 +198,13 @@ type Term struct {
 type Without struct {
 	Rows            []int          `json:"rows"`  // of the original file
 	Order           string         `json:"order"` // refit: of the linearized model without them; first: sum of what each changes to first order
-	Mean            []report.Float `json:"mean"`
-	Class           report.Float   `json:"class"` // of the largest output; null for a regression
+	Mean            []result.Float `json:"mean"`
+	Class           result.Float   `json:"class"` // of the largest output; null for a regression
 	ClassName       string         `json:"class_name,omitempty"`
 	ClassBefore     string         `json:"class_before,omitempty"` // that of the same mean with them
-	Probability     []report.Float `json:"probability"`            // null for a regression
-	ProbabilitySD   []report.Float `json:"probability_sd"`
-	ObservationMean []report.Float `json:"observation_mean,omitempty"` // of a regression
+	Probability     []result.Float `json:"probability"`            // null for a regression
+	ProbabilitySD   []result.Float `json:"probability_sd"`
+	ObservationMean []result.Float `json:"observation_mean,omitempty"` // of a regression
 }
 
 // A question is the number that is explained.
@@ -283,7 +283,7 @@ func (s *Service) output(k int) string {
 }
 
 func (q *question) sum(x *explain.Explanation, n int) Sum {
-	f := func(v float64) report.Float { return report.Float(q.sign * v) }
+	f := func(v float64) result.Float { return result.Float(q.sign * v) }
 	return Sum{Network: f(x.Network), PriorMean: f(x.PriorMean), ContributionSum: f(x.Sum), Remainder: f(x.Remainder), Examples: n}
 }
 
@@ -293,7 +293,7 @@ func (s *Service) terms(q *question, list []explain.Term, top int) []Term {
 	rows := s.Rows.Output(explain.Explanation{Target: q.target, Terms: list[:len(out)]}).Contributions
 	for i := range out {
 		c := &rows[i]
-		out[i] = Term{Index: c.Index, Label: c.Label, LabelName: c.LabelName, ID: c.ID, Value: report.Float(q.sign) * c.Value, Removal: report.Float(q.sign) * c.Removal, Similarity: c.Similarity, SD: c.SD, Distinguishable: c.Distinguishable}
+		out[i] = Term{Index: c.Index, Label: c.Label, LabelName: c.LabelName, ID: c.ID, Value: result.Float(q.sign) * c.Value, Removal: result.Float(q.sign) * c.Removal, Similarity: c.Similarity, SD: c.SD, Distinguishable: c.Distinguishable}
 		if !s.Problem.Examples.Data.Images() {
 			out[i].Values = s.features(s.Problem.Examples.Train, list[i].Index)
 		}

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
@@ -321,7 +321,7 @@ type Model struct {
 	Tests  int          `json:"tests"`  // number of test rows
 	Method string       `json:"method"` // of the posterior
 	Refit  bool         `json:"refit"`
-	Scale  report.Float `json:"scale"` // by which calibration multiplies the covariance; null without one
+	Scale  result.Float `json:"scale"` // by which calibration multiplies the covariance; null without one
 
 	Warnings linearize.Warnings `json:"warnings"`
 
@@ -333,7 +333,7 @@ func (s *Service) model() *Model {
 	dark, _ := p.Examples.Data.Dark(context.Background()) // of rows in memory
 	m := &Model{Schema: "funcgp/serve-model/1", Version: s.Version, Model: p.Model.Name, Data: p.Examples.Data.Source, Classes: p.Task.ClassNames(),
 		Shape: p.Examples.Data.Shape, Columns: p.Examples.Data.Columns, Images: p.Examples.Data.Images(), Dark: p.Examples.Data.Images() && dark,
-		Train: p.Examples.Train.Len(), Method: q.How.Name, Refit: q.Dual.Refitted(), Scale: report.Undefined(), Warnings: s.Warnings, Orders: orders}
+		Train: p.Examples.Train.Len(), Method: q.How.Name, Refit: q.Dual.Refitted(), Scale: result.Undefined(), Warnings: s.Warnings, Orders: orders}
 	if m.Classes == nil {
 		m.Target = p.Task.Quantity(p.Examples.Data.Target)
 	}
@@ -352,7 +352,7 @@ func (s *Service) model() *Model {
 // A ListedRow is a test row that may be asked about.
 type ListedRow struct {
 	Index     int          `json:"index"` // row of the original file
-	Label     report.Float `json:"label"`
+	Label     result.Float `json:"label"`
 	LabelName string       `json:"label_name,omitempty"`
 	ID        string       `json:"id,omitempty"`
 }
@@ -386,7 +386,7 @@ func (s *Service) rows(r *http.Request) (any, error) {
 	}
 	out.Total = s.tests.Len()
 	for i := min(out.From, out.Total); i < out.Total && len(out.Rows) < min(count, mostListed); i++ {
-		row := ListedRow{Index: s.tests.Rows[i], Label: report.Float(problem.Label(s.tests, i)), LabelName: s.LabelName(s.tests, i)}
+		row := ListedRow{Index: s.tests.Rows[i], Label: result.Float(problem.Label(s.tests, i)), LabelName: s.LabelName(s.tests, i)}
 		if s.tests.IDs != nil {
 			row.ID = s.tests.IDs[i]
 		}

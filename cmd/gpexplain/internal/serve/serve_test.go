@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inference"
@@ -60,7 +60,7 @@ func newService(t testing.TB, args ...string) *Service {
 	require.NoError(t, err)
 	q, err := inference.Answer(t.Context(), con.Job, p, &f.posterior, f.calibration.Method)
 	require.NoError(t, err)
-	rows := report.Rows{Index: p.Examples.Train.Rows, ID: p.Examples.Train.IDs, Classes: p.Task.Labels(), ClassNames: p.Task.Names, Label: problem.Labels(p.Examples.Train)}
+	rows := result.Rows{Index: p.Examples.Train.Rows, ID: p.Examples.Train.IDs, Classes: p.Task.Labels(), ClassNames: p.Task.Names, Label: problem.Labels(p.Examples.Train)}
 	s, err := New(t.Context(), &Config{Problem: p, Posterior: q, Rows: rows, LabelName: func(rows *dataset.Subset, i int) string {
 		if rows.Labels == nil {
 			return ""

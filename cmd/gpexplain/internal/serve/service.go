@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/funcgp/funcgp/explain"
-	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inference"
@@ -19,7 +19,7 @@ type Config struct {
 	Problem   *problem.Problem
 	Posterior *inference.Posterior // in function space
 
-	Rows      report.Rows                              // names of the training rows
+	Rows      result.Rows                              // names of the training rows
 	LabelName func(rows *dataset.Subset, i int) string // name of the label of row i, "" for none
 	Columns   []string                                 // names of the outputs of a regression, nil for none
 	Version   string                                   // of the program

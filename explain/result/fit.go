@@ -1,0 +1,269 @@
+package result
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// Certificate says which rows of the training data a posterior is built on, a row being an
+// example with an eigenvector of Λ, and how much the rows left out could change (E16).
+type Certificate struct {
+	Within            Float    `json:"within"`              // how much larger than that of all rows a variance may be, as a part of it
+	Threshold         Float    `json:"threshold"`           // τ: rows with s > τ are kept
+	Against           int      `json:"against"`             // rows, the strongest, that τ was compared with
+	Ratio             Float    `json:"ratio"`               // v_k/v by the rows above τ and by these
+	Kept              int      `json:"kept"`                // rows
+	Dropped           int      `json:"dropped"`             // rows with λ > 0 that are left out
+	Trace             Float    `json:"trace"`               // part of tr Λ in kept rows
+	DroppedTrace      Float    `json:"dropped_trace"`       // t = tr M
+	DroppedTraceError Float    `json:"dropped_trace_error"` // half the width of its interval
+	Norm              [2]Float `json:"norm"`                // interval of ‖M‖₂
+	VarianceAtMost    Float    `json:"variance_at_most"`    // no variance is more than this times that of all rows
+	LogDet            [2]Float `json:"log_det"`             // interval of log det B of all rows
+	Failure           Float    `json:"failure"`             // probability that one of these does not hold
+	Sampled           bool     `json:"sampled"`             // whether they are estimates from a sample of dropped rows
+	Rows              int      `json:"rows"`                // dropped rows that were looked at
+}
+
+// alarms are the codes of warnings that the network does not suit the data or the prior.
+var alarms = []string{"bad-fit", "not-optimum", "overconfident", "targets-scaled", "wrong-outputs"}
+
+// Alarms are the texts of the warnings that the network does not suit the data or the prior,
+// which come before everything else, and others are those of the rest.
+func (f *Fit) Alarms() (first, others []string) {
+	for _, w := range f.Warnings {
+		if slices.Contains(alarms, linearize.WarningOf(w).Code) {
+			first = append(first, w.Error())
+		} else {
+			others = append(others, w.Error())
+		}
+	}
+	return first, others
+}
+
+// SelectStrength is the Approximation.Select under which inducing elements are single rows,
+// each a training example with a direction of its Λ, and not examples.
+const SelectStrength = "strength"
+
+// Preprocessing says in words what was done to the data before the network saw them,
+// such as "each column less its mean, over its standard deviation".
+type Preprocessing struct {
+	Inputs  string `json:"inputs"`
+	Targets string `json:"targets"`
+	Origin  string `json:"origin"` // where that came from
+}
+
+// Preflight says whether the network is one that was trained on these data, with this
+// prior and preprocessing. Where it does not seem so, no explanation is to be trusted.
+type Preflight struct {
+	Verdict       string `json:"verdict"`                  // ok or warning
+	TrainNLL      Float  `json:"train_nll"`                // of the network alone on the training rows, in nats a row
+	TrainAccuracy *Float `json:"train_accuracy,omitempty"` // of classes
+	TrainRMSE     *Float `json:"train_rmse,omitempty"`     // of a regression, in the target's units
+	GradientNorm  Float  `json:"gradient_norm"`            // of the MAP objective at θ*
+	LargestInput  Float  `json:"largest_input"`            // in size, as the network sees it
+}
+
+// MethodLabels is the Fit.Method of an audit by a regression of the labels, which takes no
+// posterior: what a posterior has is then NaN.
+const MethodLabels = "labels"
+
+// Fit describes the posterior.
+type Fit struct {
+	Examples       int                `json:"examples"`
+	Outputs        int                `json:"outputs"`
+	Parameters     int                `json:"parameters"`
+	PriorPrecision Float              `json:"prior_precision"` // NaN if parameters have different ones
+	Refit          bool               `json:"refit"`
+	Method         string             `json:"method"`        // exact, kept, subset, nystrom, fitc, cg, weights or labels
+	Inducing       Index              `json:"inducing"`      // M; -1 without inducing examples
+	TraceError     Float              `json:"trace_error"`   // tr(K − Q)/tr K over the training examples; NaN for a subset
+	GradientNorm   Float              `json:"gradient_norm"` // of the MAP objective at θ*
+	LogEvidence    Float              `json:"log_evidence"`
+	Bound          string             `json:"bound"` // whether log_evidence bounds the exact one: lower, upper or none
+	LogDet         Float              `json:"log_det"`
+	LogLikelihood  Float              `json:"log_likelihood"`
+	Scatter        Float              `json:"scatter"`
+	Warnings       linearize.Warnings `json:"warnings"`
+
+	Structure  string `json:"structure,omitempty"`  // of the precision of the parameters, with the method weights
+	Predictive string `json:"predictive,omitempty"` // bnn or linear; empty is glm, that of the linearized network
+	Draws      int    `json:"draws,omitempty"`      // of the parameters, with the predictive bnn
+
+	StatedPrecision      *Float         `json:"stated_precision,omitempty"`       // δ of the training, where prior_precision may be another
+	Match                *Match         `json:"match,omitempty"`                  // how prior_precision came about; nil at the trained parameters
+	PriorPrecisionOrigin string         `json:"prior_precision_origin,omitempty"` // where δ came from, in words
+	Prior                *Prior         `json:"prior,omitempty"`                  // nil where PriorPrecision is that of all parameters
+	NoiseVariance        *Float         `json:"noise_variance,omitempty"`         // σ² of a Gaussian likelihood
+	NoiseVarianceOrigin  string         `json:"noise_variance_origin,omitempty"`
+	Preprocessing        *Preprocessing `json:"preprocessing,omitempty"`
+	Preflight            *Preflight     `json:"preflight,omitempty"`
+	Grouped              *Grouped       `json:"grouped,omitempty"` // nil where all classes of the network are told apart
+
+	Calibration   *Calibration   `json:"calibration,omitempty"`   // nil where the covariance is used as it is
+	Approximation *Approximation `json:"approximation,omitempty"` // nil for an exact posterior
+	Certificate   *Certificate   `json:"certificate,omitempty"`   // nil where no rows are left out
+	Tuning        *Tuning        `json:"tuning,omitempty"`        // nil where the precision was given
+}
+
+// Match says at which prior precision the answers are: by default that at which the refit of the
+// linearized model fits the training rows as the network does (E21).
+type Match struct {
+	Used      string `json:"used"`                   // match, stated, given or tuned
+	Why       string `json:"why"`                    // in words
+	Precision Float  `json:"precision"`              // of the match; NaN where there is none or it was not looked for
+	Network   Float  `json:"network_log_likelihood"` // of the training rows, in nats, by the network; NaN where no match was looked for
+	Refit     Float  `json:"refit_log_likelihood"`   // the same by the refit at the precision used
+	Remainder Float  `json:"remainder"`              // rms(f − f̂)/rms f over the training rows; logits less their mean over classes
+}
+
+// Grouped says which classes of a network are told apart; the others are one class, the
+// last.
+type Grouped struct {
+	Of     int   `json:"of"`     // classes of the network
+	Kept   []int `json:"kept"`   // the outputs that are told apart, in order
+	Others Float `json:"others"` // mean probability that the network gives to the others over the rows asked for, or the training rows
+}
+
+// Calibration says how the posterior covariance and mean were scaled for predictions
+// and how well the scaled posterior predicts rows that it was not fitted to.
+type Calibration struct {
+	Method      string     `json:"method"`            // loo or heldout
+	Scale       Float      `json:"scale"`             // s of s·cov; of counts the mean of f is less s·v/2 too
+	Temperature Float      `json:"temperature"`       // τ of τ·mean for classes, 1 for other likelihoods
+	NoiseScale  Float      `json:"noise_scale"`       // t of t·σ² for a Gaussian, 1 for other likelihoods
+	Rows        int        `json:"rows"`              // number of rows behind the scores
+	NLLSE       Float      `json:"nll_se"`            // standard error of the calibrated negative log likelihood
+	LOO         *RowScores `json:"loo,omitempty"`     // calibrated predictions of training rows without themselves
+	HeldOut     *RowScores `json:"heldout,omitempty"` // calibrated predictions of held-out rows, with method heldout
+	Network     RowScores  `json:"network"`           // the same rows and means as they are, without a covariance
+
+	// Surprising are the training rows whose labels the others predict worst, the
+	// worst first.
+	Surprising []SurprisingRow `json:"surprising,omitempty"`
+}
+
+// SurprisingRow is a training row of which the predictive distribution without
+// the row itself has a low density at its label.
+type SurprisingRow struct {
+	Index      Index `json:"index"` // row of the original file
+	Label      Float `json:"label"`
+	LogDensity Float `json:"log_density"`
+
+	LabelName string `json:"label_name,omitempty"`
+	ID        string `json:"id,omitempty"`
+}
+
+// RowScores are averages over the rows of a Calibration. Those that the
+// likelihood does not define are NaN.
+type RowScores struct {
+	NLL      Float `json:"nll"` // negative log likelihood of a row, in nats
+	Accuracy Float `json:"accuracy"`
+	ECE      Float `json:"ece"` // expected calibration error
+}
+
+// Approximation gives the errors of a posterior that is not exact. Fields that
+// do not apply to the method are left out.
+type Approximation struct {
+	Select       string       `json:"select,omitempty"`          // how the inducing examples were chosen
+	Rows         int          `json:"rows,omitempty"`            // M·C
+	Rank         int          `json:"rank,omitempty"`            // number of independent rows
+	TestRows     int          `json:"test_rows,omitempty"`       // number of test rows behind the residuals
+	ResidualMean *Float       `json:"residual_mean,omitempty"`   // of (k_** − q_**)/k_** over the test rows
+	ResidualMax  *Float       `json:"residual_max,omitempty"`    // largest of the same
+	Sample       *SampleError `json:"sample,omitempty"`          // comparison with an exact posterior
+	MeanError    *Float       `json:"mean_error,omitempty"`      // bound of the error of every mean, in posterior sd
+	EvidenceSE   *Float       `json:"log_evidence_se,omitempty"` // standard error of log_evidence
+}
+
+// SampleError compares an approximate with the exact posterior of a sample of the
+// training rows.
+type SampleError struct {
+	Examples            int   `json:"examples"`
+	ShiftRMS            Float `json:"mean_shift_rms"` // in exact posterior sd
+	ShiftMax            Float `json:"mean_shift_max"`
+	VarianceRatioMin    Float `json:"variance_ratio_min"` // approximate over exact
+	VarianceRatioMedian Float `json:"variance_ratio_median"`
+	VarianceRatioMax    Float `json:"variance_ratio_max"`
+}
+
+// Timings are wall-clock seconds; the parts sum to Total within 5 %.
+type Timings struct {
+	Load      Float `json:"load"`
+	Linearize Float `json:"linearize"`
+	Kernel    Float `json:"kernel"`
+	Factorize Float `json:"factorize"` // with the calibration
+	Predict   Float `json:"predict"`
+	Write     Float `json:"write"`
+	Total     Float `json:"total"`
+}
+
+// Tuning says how the prior precision was chosen.
+type Tuning struct {
+	Method string  `json:"method"` // loo, evidence or heldout
+	Start  Float   `json:"start"`  // the precision at which the search began
+	Edge   bool    `json:"edge"`   // the choice is the smallest or largest precision searched
+	Trials []Trial `json:"trials"` // in the order tried
+
+	// Root mean square, over the training outputs, of the difference between the
+	// refit and the network, at the choice and at Start. Nil without a refit.
+	Shift      *Float `json:"shift,omitempty"`
+	StartShift *Float `json:"start_shift,omitempty"`
+}
+
+// Trial is a prior precision that was tried. It has one of the scores.
+type Trial struct {
+	PriorPrecision Float  `json:"prior_precision"`
+	NLL            *Float `json:"nll,omitempty"`
+	LogEvidence    *Float `json:"log_evidence,omitempty"`
+}
+
+// Score returns the score, of which less is better: the negative log likelihood of
+// an example, or the negative log evidence.
+func (t *Trial) Score() float64 {
+	if t.NLL != nil {
+		return float64(*t.NLL)
+	}
+	return -float64(*t.LogEvidence)
+}
+
+// Chosen is the precision of the best trial.
+func (t *Tuning) Chosen() float64 {
+	chosen, best := math.NaN(), math.Inf(1)
+	for i := range t.Trials {
+		if score := t.Trials[i].Score(); score < best {
+			chosen, best = float64(t.Trials[i].PriorPrecision), score
+		}
+	}
+	return chosen
+}
+
+// Prior describes a Gaussian prior whose variances are not all the same.
+type Prior struct {
+	Kind   string       `json:"kind"` // groups, or g where the variance of a group is times a scale of each parameter
+	Groups []PriorGroup `json:"groups"`
+	Held   int          `json:"held"` // parameters of variance 0, which are held at their trained values
+}
+
+// PriorGroup is a set of parameter tensors with one variance.
+type PriorGroup struct {
+	Name       string `json:"name"`
+	Parameters int    `json:"parameters"`
+	Variance   Float  `json:"variance"`
+}
+
+// Text says in sentences what is left out and what it could change.
+func (k *Certificate) Text() string {
+	if k.Dropped == 0 {
+		return "No row is left out."
+	}
+	text := fmt.Sprintf("The %s left out hold %.2g %% of tr Λ. ", Some(k.Dropped, "row", "rows"), 100*max(0, 1-float64(k.Trace)))
+	text += fmt.Sprintf("Variances are at most %.3g times those of all rows", float64(k.VarianceAtMost))
+	if k.Sampled {
+		text += fmt.Sprintf(", by a sample of %s (95 %%)", Some(k.Rows, "of these", "of these"))
+	}
+	return text + fmt.Sprintf("; for 99 %% of the rows asked about they are at most %.4g times, by the %s strongest rows and a sample of the others.", float64(k.Ratio), Count(k.Against))
+}

@@ -1,0 +1,120 @@
+package result
+
+import (
+	"fmt"
+
+	"github.com/funcgp/funcgp/explain"
+)
+
+// Networks are several networks that were trained apart, whose mean output a Report
+// explains.
+type Networks struct {
+	Says   string          `json:"says"` // what the spreads are, in a sentence
+	Models []NetworkResult `json:"models"`
+}
+
+// NetworkResult is what one of several networks predicts for the row, with the fields of
+// Prediction and Fit.
+type NetworkResult struct {
+	Model       string  `json:"model"` // its file
+	Class       Float   `json:"class"`
+	Probability []Float `json:"probability"`
+	Mean        []Float `json:"mean"`
+	Fit         Fit     `json:"fit"`
+
+	Attribution *Attribution `json:"attribution,omitempty"`
+}
+
+// NetworkSums are an output's sums by each network, in the order of Networks.Models, and
+// how they vary, in the unit of f.
+type NetworkSums struct {
+	Each   []NetworkSum `json:"each"`
+	Spread SumSpread    `json:"spread"`
+}
+
+// NetworkSum is the sum of one network, with the fields of Output.
+type NetworkSum struct {
+	Network         Float `json:"network"`
+	PriorMean       Float `json:"prior_mean"`
+	ContributionSum Float `json:"contribution_sum"`
+	Remainder       Float `json:"remainder"`
+}
+
+// SumSpread says how the parts of a sum vary over networks.
+type SumSpread struct {
+	Network         Spread `json:"network"`
+	PriorMean       Spread `json:"prior_mean"`
+	ContributionSum Spread `json:"contribution_sum"`
+	Remainder       Spread `json:"remainder"`
+}
+
+// TermSpread says how a term varies over networks.
+type TermSpread struct {
+	Value   Spread `json:"value"`
+	Raw     Spread `json:"raw"`
+	Removal Spread `json:"removal"`
+	// Whether 0 is outside of the 95 % interval of the mean of Value (explain.Spread).
+	Distinguishable    bool `json:"distinguishable"`
+	RawDistinguishable bool
+}
+
+// Spread is how a number varies over networks, in its unit (explain.Spread).
+type Spread struct {
+	SD Float `json:"sd"` // standard deviation of one network's number
+	SE Float `json:"se"` // standard error of the mean over the networks
+}
+
+func spreadOf(s explain.Spread) Spread { return Spread{SD: Float(s.SD), SE: Float(s.SE)} }
+
+// termSpread is nil for a term of one network.
+func termSpread(t *explain.Term) *TermSpread {
+	if t.Networks == nil {
+		return nil
+	}
+	n := t.Networks
+	return &TermSpread{Value: spreadOf(n.Value), Raw: spreadOf(n.Raw), Removal: spreadOf(n.Removal),
+		Distinguishable: n.Value.Distinguishable(t.Value), RawDistinguishable: n.Raw.Distinguishable(t.Raw)}
+}
+
+// networkSums is nil for one network.
+func networkSums(list []explain.Network) *NetworkSums {
+	if list == nil {
+		return nil
+	}
+	sums := &NetworkSums{}
+	for _, x := range list {
+		sums.Each = append(sums.Each, NetworkSum{Network: Float(x.Output), PriorMean: Float(x.PriorMean), ContributionSum: Float(x.Sum), Remainder: Float(x.Remainder)})
+	}
+	over := func(of func(x *NetworkSum) Float) Spread {
+		values := make([]float64, len(sums.Each))
+		for k := range sums.Each {
+			values[k] = float64(of(&sums.Each[k]))
+		}
+		_, s := explain.SpreadOf(values)
+		return spreadOf(s)
+	}
+	sums.Spread = SumSpread{
+		Network:         over(func(x *NetworkSum) Float { return x.Network }),
+		PriorMean:       over(func(x *NetworkSum) Float { return x.PriorMean }),
+		ContributionSum: over(func(x *NetworkSum) Float { return x.ContributionSum }),
+		Remainder:       over(func(x *NetworkSum) Float { return x.Remainder }),
+	}
+	return sums
+}
+
+// NewNetworks describes networks with what each of them predicts.
+func NewNetworks(models []NetworkResult) *Networks {
+	k := len(models)
+	return &Networks{Models: models, Says: fmt.Sprintf("Every number is the mean over %d networks. se is the standard error of that mean and sd the standard deviation of one network's number, √%d times as much; both have the unit of the number, terms and their sum that of f.", k, k)}
+}
+
+// AttributionOf is the precision of the terms of several networks, NaN where they differ.
+func AttributionOf(models []NetworkResult) *Attribution {
+	first := *models[0].Attribution
+	for k := range models {
+		if models[k].Attribution.Precision != first.Precision {
+			return &Attribution{Precision: Undefined(), Rule: first.Rule, Says: fmt.Sprintf("The terms are those of a prior precision of each network's own, by the rule %s.", first.Rule)}
+		}
+	}
+	return &first
+}

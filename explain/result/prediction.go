@@ -1,0 +1,75 @@
+package result
+
+// A PredictedRow is the prediction of one row.
+type PredictedRow struct {
+	Index Index  // row of the original file
+	ID    string // name of the row; "" for none
+	Label Float  // label or target in the data; NaN if unknown
+	Class Float  // label of the largest probability; NaN for a regression
+
+	NetworkClass *Float // label of the network's largest output, where that is another
+
+	// Several says that the row has several targets, which Label cannot be.
+	Several bool
+
+	// Of each class, in order; nil for a regression. The first two use the calibrated
+	// covariance, the third is the network alone, g⁻¹(f(x;θ*)).
+	Probability    []Float
+	ProbabilitySD  []Float
+	MAPProbability []Float
+
+	Mean []Float // posterior mean of the function, length C
+
+	// Only for a regression: standard deviations of a new observation, noise
+	// included, and of the function, both calibrated, one for each target.
+	ObservationSD []Float
+	FunctionSD    []Float
+	// Only for a regression of one target: the expected target E[y|x], and what the
+	// network alone expects, both in the units of the target.
+	Expected, MAPExpected Float
+	// Only for a regression of one target: P(Y < y) + P(Y = y)/2 of a new observation
+	// Y at the target y, calibrated and by the network alone.
+	CDF, MAPCDF Float
+
+	LogDensity    Float // log p(y|x) of the label or target, calibrated; NaN if it is unknown
+	MAPLogDensity Float // the same by the network alone
+
+	Novelty  Novelty
+	Interval []Float // its two ends, if an interval was asked for
+	Set      []Float // labels in the set of classes, if one was asked for
+}
+
+// Prediction is what the model predicts for the row. Probabilities have one entry
+// for each class, in order, and are nil for a regression.
+type Prediction struct {
+	Class          Float     `json:"class"`                   // label of the largest probability; NaN for a regression
+	NetworkClass   *Float    `json:"network_class,omitempty"` // label of the network's largest output, where that is another
+	Probability    []Float   `json:"probability"`
+	ProbabilitySD  []Float   `json:"probability_sd"`
+	MAPProbability []Float   `json:"map_probability"` // g⁻¹(f(x;θ*))
+	Mean           []Float   `json:"mean"`            // f(x;θ*), or with --refit that of the refit; length C
+	Covariance     [][]Float `json:"covariance"`      // C×C, not scaled by the calibration
+
+	ClassName string `json:"class_name,omitempty"` // where classes have names
+
+	// For a regression, the expected value of a new observation and its standard
+	// deviation, noise included, and the standard deviation of the function without
+	// it, all calibrated, of length C; nil for classes.
+	ObservationMean []Float `json:"observation_mean,omitempty"`
+	ObservationSD   []Float `json:"observation_sd,omitempty"`
+	FunctionSD      []Float `json:"function_sd,omitempty"`
+
+	Novelty  *Novelty `json:"novelty,omitempty"`  // nil where it was not computed
+	LatentSD []Float  `json:"-"`                  // of the mean of several networks, calibrated; nil for one
+	Interval []Float  `json:"interval,omitempty"` // ends of an interval for the target, if one was asked for
+	Set      []Float  `json:"set,omitempty"`      // labels in the set of classes, if one was asked for
+}
+
+// Novelty says how unlike the training rows a row is, and beside it how unsure its prediction is
+// before calibration. Score and Rank do not depend on targets, and are NaN where they are not known.
+type Novelty struct {
+	Score             Float `json:"score"`              // as glm/novelty (E22): surprise in nats, about 1 for rows like the training rows
+	Rank              Float `json:"rank"`               // share of training rows whose leave-one-out score is smaller, in [0, 1]
+	Entropy           Float `json:"entropy"`            // as glm.Novelty: in nats; for a regression the predictive variance
+	MutualInformation Float `json:"mutual_information"` // between label and function, in nats
+}

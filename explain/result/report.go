@@ -1,0 +1,213 @@
+package result
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/funcgp/funcgp/explain"
+)
+
+// ImportanceMeaning explains |α|.
+const ImportanceMeaning = "|α| is how strongly an example pulls the model to its label: the slope of the example's log likelihood at the fitted model, in nats per unit of f, never negative. " +
+	"It is near zero for an example that the model predicts well without it; examples with a large one are hard, unusual or wrongly labelled, and worth a look first."
+
+// A Report is the result of `gpexplain explain`. Other programs read its JSON, so
+// the names, order and meaning of the fields do not change. Outputs come from
+// Rows.Output; the caller fills in the rest.
+type Report struct {
+	Input   Input    `json:"input"`
+	Classes []string `json:"classes,omitempty"` // names in the order of the probabilities; none for a regression
+	// What each score says, its unit and its sign, by the name of the member; nil says nothing.
+	Meanings   map[string]string `json:"meanings,omitempty"`
+	Prediction Prediction        `json:"prediction"`
+	Outputs    []Output          `json:"outputs"`           // every output in order, then contrasts
+	Without    *Changed          `json:"without,omitempty"` // nil unless it was asked for
+	Flip       *Changed          `json:"flip,omitempty"`    // nil unless it was asked for
+
+	SmallestFlip *SmallestFlip `json:"smallest_flip,omitempty"` // nil unless it was asked for
+
+	Networks *Networks `json:"networks,omitempty"` // of the mean of several networks; nil for one
+
+	Attribution *Attribution `json:"attribution,omitempty"` // nil where the terms are those of Fit
+
+	Fit     Fit     `json:"fit"`
+	Timings Timings `json:"timings"`
+}
+
+// Changed is what would be predicted for the row had the training data been others: without
+// some rows, or with other labels: the prediction, changed by what the linearized model changes
+// by when it is fitted to those data, and calibrated as the other.
+type Changed struct {
+	Rows        []int   `json:"rows"`             // of the original file, as they were given
+	Labels      []Float `json:"labels,omitempty"` // the other label of each row, of a flip
+	Mean        []Float `json:"mean"`             // of f, length C
+	Probability []Float `json:"probability"`      // of each class; nil for a regression
+	Class       Float   `json:"class"`            // label of the most probable class; NaN for a regression
+
+	LabelNames []string `json:"label_names,omitempty"` // where classes have names
+	ClassName  string   `json:"class_name,omitempty"`
+}
+
+// Attribution is the prior precision of the posterior whose terms are listed. Prediction and Fit
+// are of another one where Rule is not prior.
+type Attribution struct {
+	Precision Float  `json:"prior_precision"` // δ; NaN where several networks differ
+	Rule      string `json:"rule"`            // prior, given, training, removals, loo or evidence
+	Says      string `json:"says"`            // the same in a sentence
+}
+
+// NewAttribution describes the precision that a rule gave, besides that of predictions. how says
+// how it came about.
+func NewAttribution(rule string, precision, predictions float64, how string) *Attribution {
+	a := &Attribution{Precision: Float(precision), Rule: rule}
+	if a.Says = fmt.Sprintf("The terms are those of the prior precision %s, as predictions are.", Short(precision)); rule != "prior" {
+		a.Says = fmt.Sprintf("The terms are those of the prior precision %s (rule %s: %s); predictions are those of %s.", Short(precision), rule, how, Short(predictions))
+	}
+	return a
+}
+
+// SmallestFlip is the smallest set of training rows, found greedily, without which the class
+// of the row is another: that of the largest posterior mean f, for one output of its sign.
+// Rows ascend. They are empty, and the prediction nil, where no set was found.
+type SmallestFlip struct {
+	Changed
+	Found     bool    `json:"found"`
+	Confirmed bool    `json:"confirmed"`        // a fit without Rows from scratch has the other class too
+	Tried     int     `json:"tried"`            // sets that were fitted
+	Left      int     `json:"left_out"`         // the most rows that were left out, those of Rows where a set was found
+	Margin    []Float `json:"margin,omitempty"` // where no set was found, how far f is from another class with all rows and without so many, in units of f
+}
+
+// Input is the row explained.
+type Input struct {
+	Split string `json:"split"`          // train, valid or test, or file for an input file
+	Index Index  `json:"index"`          // row of the original file; -1 for a file
+	Label Float  `json:"label"`          // label or target in the data; NaN if unknown
+	File  string `json:"file,omitempty"` // name of the input file
+
+	LabelName string `json:"label_name,omitempty"` // where classes have names
+	ID        string `json:"id,omitempty"`         // name of the row, where rows have names
+
+	Targets []Float `json:"targets,omitempty"` // where a row has several; Label is NaN then
+
+	Notes []string `json:"notes,omitempty"` // what was done to a file to fit it to the model
+}
+
+// Output is the explanation of one output or contrast.
+type Output struct {
+	Output          Index          `json:"output"`             // c; -1 for a contrast
+	Contrast        *Contrasted    `json:"contrast,omitempty"` // only for a contrast
+	Network         Float          `json:"network"`
+	PriorMean       Float          `json:"prior_mean"`
+	ContributionSum Float          `json:"contribution_sum"` // over all N
+	Remainder       Float          `json:"remainder"`
+	Cancellation    Float          `json:"cancellation"`     // over all N
+	RawCancellation Float          `json:"raw_cancellation"` // over all N
+	Contributions   []Contribution `json:"contributions"`
+	Subtotals       []Subtotal     `json:"subtotals,omitempty"` // over all N
+	Layers          []LayerSum     `json:"layers,omitempty"`    // over all N; they add up to ContributionSum
+	Networks        *NetworkSums   `json:"networks,omitempty"`  // of the mean of several networks; nil for one
+
+	// Shown by pages but not part of the JSON: the largest contributions of each
+	// sign, and the most similar training examples.
+	For, Against []Contribution `json:"-"`
+	Similar      []Contribution `json:"-"`
+	// The running sum of the terms, the largest first, shown by pages.
+	Curve []explain.CurvePoint `json:"-"`
+}
+
+// Subtotal is what the training examples of one class contribute together or, in a
+// regression, those with targets in a range.
+type Subtotal struct {
+	Label     Float   `json:"label"` // NaN for a range
+	LabelName string  `json:"label_name,omitempty"`
+	Range     []Float `json:"range,omitempty"` // smallest and largest target of the examples
+	Examples  int     `json:"examples"`
+	Positive  Float   `json:"positive"` // sum of the positive terms
+	Negative  Float   `json:"negative"` // sum of the negative terms
+}
+
+// Contrasted names the outputs of a contrast, f_plus − f_minus.
+type Contrasted struct {
+	Plus  int `json:"plus"`
+	Minus int `json:"minus"`
+}
+
+// Contribution is what one training example contributes, with the fields of
+// explain.Term.
+type Contribution struct {
+	Index        Index   `json:"index"` // row of the original file
+	Label        Float   `json:"label"` // label or target in the data
+	Value        Float   `json:"value"`
+	PseudoTarget []Float `json:"pseudo_target"` // nil for the mean of several networks
+	Raw          Float   `json:"raw"`
+	Alpha        []Float `json:"alpha"` // nil likewise
+	Similarity   Float   `json:"similarity"`
+	Removal      Float   `json:"removal"`
+
+	LabelName string `json:"label_name,omitempty"` // where classes have names
+	ID        string `json:"id,omitempty"`         // name of the row, where rows have names
+
+	// Nil unless Rows.ErrorBars is set; those of explain.Term.
+	VarianceReduction *Float `json:"variance_reduction,omitempty"`
+	SD                *Float `json:"sd,omitempty"` // of Value
+	Distinguishable   *bool  `json:"distinguishable,omitempty"`
+
+	Layers []Float `json:"layers,omitempty"` // parts of the listed kind of term, in the order of Output.Layers
+
+	Networks *TermSpread `json:"networks,omitempty"` // how the term varies over several networks; nil for one
+}
+
+// LayerSum is what the parameters of one layer contribute over all training examples.
+type LayerSum struct {
+	Name string `json:"name"`
+	Sum  Float  `json:"sum"`
+}
+
+// WriteJSON writes the report as one object on one line, with the name of its schema,
+// which is doc/schema/explain.json, as the first member.
+func (r *Report) WriteJSON(w io.Writer) error {
+	return writeJSON(w, struct {
+		Schema string `json:"schema"`
+		*Report
+	}{"funcgp/explain/1", r})
+}
+
+func writeJSON(w io.Writer, object any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(object); err != nil {
+		return fmt.Errorf("result: writing JSON: %w", err)
+	}
+	return nil
+}
+
+// An ImportanceReport is the result of `gpexplain importances`.
+type ImportanceReport struct {
+	Meanings    map[string]string `json:"meanings"`    // what each score says, its unit and its sign
+	Importances []ImportantRow    `json:"importances"` // the largest |α_i|, largest first
+	Curve       []Float           `json:"curve"`       // |α_i| of all N, sorted
+	Fit         Fit               `json:"fit"`
+	Timings     Timings           `json:"timings"`
+}
+
+// ImportantRow is the importance of one training example.
+type ImportantRow struct {
+	Index Index   `json:"index"` // row of the original file
+	Label Float   `json:"label"`
+	Norm  Float   `json:"norm"`  // |α_i|
+	Alpha []Float `json:"alpha"` // α_i, length C
+
+	LabelName string `json:"label_name,omitempty"`
+	ID        string `json:"id,omitempty"`
+}
+
+// WriteJSON writes the report as one object on one line, with the name of its schema,
+// which is doc/schema/importances.json, as the first member.
+func (r *ImportanceReport) WriteJSON(w io.Writer) error {
+	return writeJSON(w, struct {
+		Schema string `json:"schema"`
+		*ImportanceReport
+	}{"funcgp/importances/1", r})
+}

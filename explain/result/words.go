@@ -1,0 +1,40 @@
+package result
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Short formats a number with at most four figures, or as an integer.
+func Short(v float64) string {
+	switch a := math.Abs(v); {
+	case math.IsNaN(v) || math.IsInf(v, 0):
+		return "–"
+	case a >= 1e4 && a < 1e9:
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(v, 'g', 4, 64)
+}
+
+// Count formats an integer, with thin spaces between thousands if it has five
+// digits or more.
+func Count(n int) string {
+	s := strconv.Itoa(n)
+	if len(s) < 5 {
+		return s
+	}
+	var parts []string
+	for ; len(s) > 3; s = s[:len(s)-3] {
+		parts = append([]string{s[len(s)-3:]}, parts...)
+	}
+	return strings.Join(append([]string{s}, parts...), "\u202f")
+}
+
+// Some formats a count with its noun in singular or plural.
+func Some(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return Count(n) + " " + many
+}
