@@ -84,14 +84,14 @@ func (p *Posterior) SmallestFlip(ctx context.Context, rows *Rows, o *FlipOptions
 	err := p.each(ctx, rows, nil, func(lo int, b *linearize.Batch, _ *inference.Predictions) (err error) {
 		if m == nil {
 			if m, err = inference.Counterfactual(ctx, p.job, p.problem, p.post, "SmallestFlip"); err != nil {
-				return named(err)
+				return err
 			}
 		}
 		for i := range b.Len() {
 			x := b.Slice(i, i+1)
 			q := counterfactual.FlipOptions{Most: o.Most, Tries: o.Tries, NoRefit: p.post.How.Name != "exact"}
 			if q.Shift, err = p.post.Shift(ctx, x); err != nil {
-				return named(err)
+				return err
 			}
 			found, err := m.SmallestFlip(ctx, x, &q)
 			if none := (*counterfactual.NoFlipError)(nil); errors.As(err, &none) {
@@ -99,7 +99,7 @@ func (p *Posterior) SmallestFlip(ctx context.Context, rows *Rows, o *FlipOptions
 				continue
 			}
 			if err != nil {
-				return named(err)
+				return err
 			}
 			flip := Flip{Found: true, Tried: found.Tried, Confirmed: found.Confirmed}
 			for _, at := range found.Rows {
@@ -108,11 +108,11 @@ func (p *Posterior) SmallestFlip(ctx context.Context, rows *Rows, o *FlipOptions
 			slices.Sort(flip.Rows)
 			other, err := m.Fit(ctx, counterfactual.Without(found.Rows...))
 			if err != nil {
-				return named(err)
+				return err
 			}
 			pred, err := p.post.PredictBy(ctx, p.post.Changed(other), p.problem.Task, x, p.link)
 			if err != nil {
-				return named(err)
+				return err
 			}
 			flip.Without = p.prediction(rows.asked, lo+i, pred, 0)
 			out = append(out, flip)

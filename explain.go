@@ -77,7 +77,7 @@ func (p *Posterior) Explain(ctx context.Context, rows *Rows, o *ExplainOptions) 
 			}
 			list, err := e.ExplainTargets(ctx, b.Slice(i, i+1), nil, targets)
 			if err != nil {
-				return named(problem.NamesOf(rows.asked.Subset, lo+i, lo+i+1).ExplainError(err))
+				return problem.NamesOf(rows.asked.Subset, lo+i, lo+i+1).ExplainError(err)
 			}
 			one := p.explanation(&list[0][at], targets[at].Of(pred.Mean.RawRowView(i)))
 			one.Prediction = p.prediction(rows.asked, lo+i, pred, i)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/inference"
-	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -77,31 +76,9 @@ func (p *Posterior) each(ctx context.Context, rows *Rows, function gp.Latent, do
 	if rows == nil || rows.own != p {
 		return fmt.Errorf("funcgp: the rows were read for another posterior; read them with this one")
 	}
-	n, tile := rows.Len(), p.post.RowsAtOnce(p.problem)
-	for t := range par.Tiles(n, tile) {
-		lo, hi := par.Bounds(t, n, tile)
-		names := problem.NamesOf(rows.asked.Subset, lo, hi)
-		b, err := p.post.Rows(ctx, p.problem, rows.asked.Subset, lo, hi)
-		if err != nil {
-			return named(names.ExplainError(err))
-		}
-		var pred *inference.Predictions
-		if function == nil {
-			pred, err = p.post.Predict(ctx, p.problem.Task, b, p.link)
-		} else {
-			pred, err = p.post.PredictBy(ctx, function, p.problem.Task, b, p.link)
-		}
-		if err != nil {
-			return named(names.ExplainError(err))
-		}
-		if err := do(lo, b, pred); err != nil {
-			return err
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return named(p.post.Each(ctx, p.problem, rows.asked.Subset, nil, function, p.link, func(lo int, b *linearize.Batch, _ *mat.Dense, pred *inference.Predictions) error {
+		return do(lo, b, pred)
+	}))
 }
 
 // prediction is prediction i of a tile, which is row at of those asked for.

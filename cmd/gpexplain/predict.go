@@ -22,8 +22,8 @@ import (
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 type predictVerb struct {
@@ -224,13 +224,15 @@ func (s *predictVerb) predict(ctx context.Context, c *console.Console, p *proble
 	out := bufio.NewWriter(c.Out)
 	lines := lineEncoder(out)
 	all := func(take func(*prediction) error) error {
-		atOnce := q.RowsAtOnce(p)
-		for i := range par.Tiles(rows.Len(), atOnce) {
-			lo, hi := par.Bounds(i, rows.Len(), atOnce)
-			if err := predictTile(ctx, p, q, link, rows, y, lo, hi, total, take); err != nil {
+		err := q.Each(ctx, p, rows, y, nil, link, func(lo int, b *linearize.Batch, targets *mat.Dense, pred *inference.Predictions) error {
+			if err := total.add(ctx, p, q, rows, lo, b, targets, pred, take); err != nil {
 				return err
 			}
-			c.Show("predict", hi, rows.Len())
+			c.Show("predict", lo+b.Len(), rows.Len())
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 		c.Clear()
 		return c.EndPart(ctx, "predict")
@@ -351,27 +353,14 @@ type prediction struct {
 	row *result.PredictedRow // the same for pages and tables
 }
 
-// predictTile predicts the rows [lo, hi), whose targets are those rows of y or
-// unknown where it is nil, writes a line for each, and adds them to the score.
-func predictTile(ctx context.Context, p *problem.Problem, q *inference.Posterior, link glm.Link, rows *dataset.Subset, y *mat.Dense, lo, hi int, total *score, take func(*prediction) error) error {
-	names, lik := problem.NamesOf(rows, lo, hi), p.Task.Likelihood
-	b, err := q.Rows(ctx, p, rows, lo, hi)
-	if err != nil {
-		return names.ExplainError(err)
-	}
-	var targets *mat.Dense
-	if y != nil {
-		_, width := y.Dims()
-		targets = y.Slice(lo, hi, 0, width).(*mat.Dense)
-	}
-	pred, err := q.PredictTargets(ctx, p.Task, b, targets, link)
-	if err != nil {
-		return names.ExplainError(err)
-	}
+// add takes up the predictions of a tile that begins at row lo, whose targets are nil where they are unknown,
+// and passes on a line for each.
+func (total *score) add(ctx context.Context, p *problem.Problem, q *inference.Posterior, rows *dataset.Subset, lo int, b *linearize.Batch, targets *mat.Dense, pred *inference.Predictions, take func(*prediction) error) error {
+	hi, lik := lo+b.Len(), p.Task.Likelihood
 	copy(total.logp[lo:hi], pred.LogDensity)
 	regions, err := total.coverage.Regions(ctx, b, targets)
 	if err != nil {
-		return names.ExplainError(err)
+		return problem.NamesOf(rows, lo, hi).ExplainError(err)
 	}
 	for i := range hi - lo {
 		if err := ctx.Err(); err != nil {

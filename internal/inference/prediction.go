@@ -9,8 +9,47 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/linearize"
 )
+
+// Each predicts rows, a tile at a time and in order, and calls do with the first row of a tile, its batch,
+// its targets and its predictions. The rows of y are the targets, nil where they are unknown; function is
+// that of another posterior, calibrated as q is, and nil for q's own. The tile decides the last bits, so
+// that everything that predicts does it here. An error of the model or the data names the row.
+func (q *Posterior) Each(ctx context.Context, p *problem.Problem, rows *dataset.Subset, y *mat.Dense, function gp.Latent, link glm.Link, do func(lo int, b *linearize.Batch, y *mat.Dense, pred *Predictions) error) error {
+	n, tile := rows.Len(), q.RowsAtOnce(p)
+	for t := range par.Tiles(n, tile) {
+		lo, hi := par.Bounds(t, n, tile)
+		b, err := q.Rows(ctx, p, rows, lo, hi)
+		var targets *mat.Dense
+		var pred *Predictions
+		switch {
+		case err != nil:
+		case function != nil:
+			pred, err = q.PredictBy(ctx, function, p.Task, b, link)
+		default:
+			if y != nil {
+				_, width := y.Dims()
+				targets = y.Slice(lo, hi, 0, width).(*mat.Dense)
+			}
+			pred, err = q.PredictTargets(ctx, p.Task, b, targets, link)
+		}
+		if err != nil {
+			return problem.NamesOf(rows, lo, hi).ExplainError(err)
+		}
+		if err := do(lo, b, targets, pred); err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // Prediction is prediction i as the report of one row shows it.
 func (q *Posterior) Prediction(task *problem.Task, o *Predictions, i int) result.Prediction {
