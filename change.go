@@ -3,7 +3,6 @@ package funcgp
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/funcgp/funcgp/explain/counterfactual"
 	"github.com/funcgp/funcgp/gp"
@@ -88,33 +87,14 @@ func (p *Posterior) SmallestFlip(ctx context.Context, rows *Rows, o *FlipOptions
 			}
 		}
 		for i := range b.Len() {
-			x := b.Slice(i, i+1)
-			q := counterfactual.FlipOptions{Most: o.Most, Tries: o.Tries, NoRefit: p.post.How.Name != "exact"}
-			if q.Shift, err = p.post.Shift(ctx, x); err != nil {
-				return err
-			}
-			found, err := m.SmallestFlip(ctx, x, &q)
-			if none := (*counterfactual.NoFlipError)(nil); errors.As(err, &none) {
-				out = append(out, Flip{Tried: none.Tried})
-				continue
-			}
+			found, pred, _, err := inference.SmallestFlip(ctx, p.problem, p.post, m, b.Slice(i, i+1), counterfactual.FlipOptions{Most: o.Most, Tries: o.Tries}, p.link)
 			if err != nil {
 				return err
 			}
-			flip := Flip{Found: true, Tried: found.Tried, Confirmed: found.Confirmed}
-			for _, at := range found.Rows {
-				flip.Rows = append(flip.Rows, p.problem.Examples.Train.Rows[at])
+			flip := Flip{Found: found.Found, Tried: found.Tried, Confirmed: found.Confirmed}
+			if found.Found {
+				flip.Rows, flip.Without = found.Rows, p.prediction(rows.asked, lo+i, pred, 0)
 			}
-			slices.Sort(flip.Rows)
-			other, err := m.Fit(ctx, counterfactual.Without(found.Rows...))
-			if err != nil {
-				return err
-			}
-			pred, err := p.post.PredictBy(ctx, p.post.Changed(other), p.problem.Task, x, p.link)
-			if err != nil {
-				return err
-			}
-			flip.Without = p.prediction(rows.asked, lo+i, pred, 0)
 			out = append(out, flip)
 		}
 		return nil

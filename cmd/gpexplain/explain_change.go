@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -113,7 +112,6 @@ func (to *changedData) fit(ctx context.Context, c *console.Console, p *problem.P
 		return err
 	}
 	if to.search != nil {
-		to.search.NoRefit = q.How.Name != "exact" // which would form the kernel of all training rows
 		to.model = m
 		return nil
 	}
@@ -176,33 +174,24 @@ func (to *changedData) tell(ctx context.Context, c *console.Console, p *problem.
 	if to == nil {
 		return nil
 	}
+	link := glm.DefaultLink(p.Task.Likelihood, p.Model.Outputs)
 	if to.search != nil {
-		return to.tellSmallest(ctx, c, p, q, batch, r)
-	}
-	says, err := told(ctx, p, q, to.posterior, batch, to.says)
-	if err != nil {
+		flip, _, warnings, err := inference.SmallestFlip(ctx, p, q, to.model, batch, *to.search, link)
+		c.Clear()
+		c.Warn(warnings...)
+		r.SmallestFlip = flip
 		return err
 	}
-	if to.says.Labels != nil {
-		r.Flip = says
+	says := to.says
+	if _, err := q.ChangeTo(ctx, p, &says, to.posterior, batch, link); err != nil {
+		return err
+	}
+	if says.Labels != nil {
+		r.Flip = &says
 	} else {
-		r.Without = says
+		r.Without = &says
 	}
 	return nil
-}
-
-// told fills in what another posterior predicts for a row.
-func told(ctx context.Context, p *problem.Problem, q *inference.Posterior, other *counterfactual.Posterior, batch *linearize.Batch, says result.Changed) (*result.Changed, error) {
-	pred, err := q.PredictBy(ctx, q.Changed(other), p.Task, batch, glm.DefaultLink(p.Task.Likelihood, p.Model.Outputs))
-	if err != nil {
-		return nil, err
-	}
-	says.Mean, says.Probability, says.Class = inference.RowOf(pred.Mean, 0), inference.RowOf(pred.Prob, 0), result.Undefined()
-	if p.Task.Classes != nil {
-		says.Class = result.Float(p.Task.Classes[pred.Best(0)])
-		says.ClassName = p.NameOf(says.Class)
-	}
-	return &says, nil
 }
 
 // checkSearch refuses what does not go with --smallest-flip, and its bounds without it.
@@ -236,41 +225,4 @@ func (s *changeFlags) findSearch(p *problem.Problem) (*changedData, error) {
 		return nil, fmt.Errorf("--flip-most %d: there are %d training rows, of which some must be left; give at most %d", s.most, n, n-1)
 	}
 	return &changedData{flag: s.flag(), search: &counterfactual.FlipOptions{Most: s.most, Tries: s.tries}}, nil
-}
-
-// tellSmallest looks for the rows without which the class of a row is another, and adds
-// to its report what would be predicted then.
-func (to *changedData) tellSmallest(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, batch *linearize.Batch, r *result.Report) error {
-	o := *to.search
-	var err error
-	if o.Shift, err = q.Shift(ctx, batch); err != nil {
-		return err
-	}
-	flip, err := to.model.SmallestFlip(ctx, batch, &o)
-	c.Clear()
-	if none := (*counterfactual.NoFlipError)(nil); errors.As(err, &none) {
-		r.SmallestFlip = &result.SmallestFlip{Changed: result.Changed{Rows: []int{}, Class: result.Undefined()}, Tried: none.Tried,
-			Left: none.Left, Margin: []result.Float{result.Float(none.Before), result.Float(none.After)}}
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	without, err := to.model.Fit(ctx, counterfactual.Without(flip.Rows...))
-	c.Clear()
-	if err != nil {
-		return err
-	}
-	c.Warn(without.Warnings()...)
-	says := result.Changed{Rows: make([]int, len(flip.Rows))}
-	for i, at := range flip.Rows {
-		says.Rows[i] = p.Examples.Train.Rows[at]
-	}
-	slices.Sort(says.Rows)
-	changed, err := told(ctx, p, q, without, batch, says)
-	if err != nil {
-		return err
-	}
-	r.SmallestFlip = &result.SmallestFlip{Changed: *changed, Found: true, Confirmed: flip.Confirmed, Tried: flip.Tried, Left: len(flip.Rows)}
-	return nil
 }

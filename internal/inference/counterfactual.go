@@ -2,13 +2,18 @@ package inference
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/funcgp/funcgp/explain/counterfactual"
+	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -38,4 +43,44 @@ func Changeable(flag, method string, refitted bool) error {
 		return fmt.Errorf("%s: the saved posterior, of an older version, is that at the trained parameters, and other training data are answered for by a refit; fit it again", flag)
 	}
 	return nil
+}
+
+// SmallestFlip looks for a small set of training rows without which the class of one row is another. It returns
+// the set and, where there is one, what q predicts without it, with what the posterior without it warns of.
+func SmallestFlip(ctx context.Context, p *problem.Problem, q *Posterior, m *counterfactual.Model, x *linearize.Batch, o counterfactual.FlipOptions, link glm.Link) (*result.SmallestFlip, *Predictions, []error, error) {
+	var err error
+	o.NoRefit = q.How.Name != "exact" // which would form the kernel of all training rows
+	if o.Shift, err = q.Shift(ctx, x); err != nil {
+		return nil, nil, nil, err
+	}
+	found, err := m.SmallestFlip(ctx, x, &o)
+	if none := (*counterfactual.NoFlipError)(nil); errors.As(err, &none) {
+		return &result.SmallestFlip{Changed: result.Changed{Rows: []int{}, Class: result.Undefined()}, Tried: none.Tried,
+			Left: none.Left, Margin: []result.Float{result.Float(none.Before), result.Float(none.After)}}, nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	without, err := m.Fit(ctx, counterfactual.Without(found.Rows...))
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	flip := &result.SmallestFlip{Found: true, Confirmed: found.Confirmed, Tried: found.Tried, Left: len(found.Rows)}
+	for _, at := range found.Rows {
+		flip.Rows = append(flip.Rows, p.Examples.Train.Rows[at])
+	}
+	slices.Sort(flip.Rows)
+	pred, err := q.ChangeTo(ctx, p, &flip.Changed, without, x, link)
+	return flip, pred, without.Warnings(), err
+}
+
+// ChangeTo predicts the row of x by a posterior with other training data, and adds it to what says which data.
+func (q *Posterior) ChangeTo(ctx context.Context, p *problem.Problem, says *result.Changed, other *counterfactual.Posterior, x *linearize.Batch, link glm.Link) (*Predictions, error) {
+	pred, err := q.PredictBy(ctx, q.Changed(other), p.Task, x, link)
+	if err != nil {
+		return nil, err
+	}
+	says.Mean, says.Probability, says.Class = RowOf(pred.Mean, 0), RowOf(pred.Prob, 0), pred.class(p.Task, 0)
+	says.ClassName = p.NameOf(says.Class)
+	return pred, nil
 }
