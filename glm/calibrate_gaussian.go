@@ -20,14 +20,10 @@ type whitened struct {
 
 func whiten(ctx context.Context, g *Gaussian, rows *scoredRows, workers int) (*whitened, error) {
 	n, c := len(rows.kept), rows.c
-	w := &whitened{n: n, c: c, v: make([]float64, n*c), u: make([]float64, n*c), logNorm: g.logNorm}
-	if g.c == 0 {
-		w.logNorm *= float64(c)
-	}
-	root := mat.NewDense(c, c, nil)
-	g.fill(root.RawMatrix().Data, g.root, c)
+	root, logNorm := g.Whitening(c)
+	w := &whitened{n: n, c: c, v: make([]float64, n*c), u: make([]float64, n*c), logNorm: logNorm}
 	return w, rows.each(ctx, workers, func(lo, _ int, y, mean, cov *mat.Dense) error {
-		return newPosterior(mean, cov).each(func(t int, f, block []float64) error {
+		return eachRow(ctx, 1, mean, cov, func(t int, f, block []float64) error {
 			at := (lo + t) * c
 			return whitenRow(w.v[at:at+c], w.u[at:at+c], root, dense.View(dense.Of(block, c, c)), y.RawRowView(t), f, t)
 		})
@@ -66,8 +62,8 @@ func whitenRow(v, u []float64, root, cov *mat.Dense, y, f []float64, t int) erro
 	return nil
 }
 
-// values implements surface.
-func (w *whitened) values(_ context.Context, at []scalePoint, every int) ([]float64, error) {
+// Values implements surface.
+func (w *whitened) Values(_ context.Context, at []ScalePoint, every int) ([]float64, error) {
 	to := make([]float64, len(at))
 	for k, p := range at {
 		sum, rows := 0.0, 0
@@ -80,22 +76,22 @@ func (w *whitened) values(_ context.Context, at []scalePoint, every int) ([]floa
 	return to, nil
 }
 
-// expand implements surface.
-func (w *whitened) expand(_ context.Context, at scalePoint) (scaleSlopes, error) {
-	var sum scaleSlopes
+// Expand implements surface.
+func (w *whitened) Expand(_ context.Context, at ScalePoint) (ScaleSlopes, error) {
+	var sum ScaleSlopes
 	for i := range w.n {
-		sum.add(w.slopes(i, at))
+		sum.Add(w.slopes(i, at))
 	}
-	return sum.over(w.n), nil
+	return sum.Over(w.n), nil
 }
 
-// settle implements surface.
-func (w *whitened) settle(context.Context, scalePoint) (bool, error) { return false, nil }
+// Settle implements surface.
+func (w *whitened) Settle(context.Context, ScalePoint) (bool, error) { return false, nil }
 
 // slopes returns −log N(y; mean, s·cov + t·noise) of row i with its derivatives by log s and
 // log t.
-func (w *whitened) slopes(i int, at scalePoint) scaleSlopes {
-	d := scaleSlopes{value: w.logNorm}
+func (w *whitened) slopes(i int, at ScalePoint) ScaleSlopes {
+	d := ScaleSlopes{value: w.logNorm}
 	t := math.Exp(at.other)
 	for k := i * w.c; k < (i+1)*w.c; k++ {
 		sv := math.Exp(at.scale) * w.v[k]

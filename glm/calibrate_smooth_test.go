@@ -98,11 +98,11 @@ func TestE18SearchEndsAtTheSameScalesFromAnyStart(t *testing.T) {
 		require.NoError(t, err)
 		want, err := s.find(t.Context())
 		require.NoError(t, err)
-		for _, move := range []scalePoint{{0.3, 0}, {-0.2, -0.1}, {0.01, -0.04}} {
+		for _, move := range []ScalePoint{{0.3, 0}, {-0.2, -0.1}, {0.01, -0.04}} {
 			if len(s.others) == 1 {
 				move.other = 0
 			}
-			start := scalePoint{min(max(want.scale+move.scale, s.lo.scale), s.hi.scale), min(max(want.other+move.other, s.lo.other), s.hi.other)}
+			start := ScalePoint{min(max(want.scale+move.scale, s.lo.scale), s.hi.scale), min(max(want.other+move.other, s.lo.other), s.hi.other)}
 			got, err := s.descend(t.Context(), start)
 			require.NoError(t, err)
 			require.InDelta(t, want.scale, got.scale, 1e-9, "trial %d, log s from %v", trial, move)
@@ -149,11 +149,11 @@ func TestClassRowDoesNotDependOnEigenvectors(t *testing.T) {
 }
 
 // slopesOf compares derivatives with central differences of the values.
-func slopesOf(t *testing.T, s surface, at scalePoint, rel float64, msg string) {
+func slopesOf(t *testing.T, s surface, at ScalePoint, rel float64, msg string) {
 	t.Helper()
 	const h = 1e-4
-	expand := func(dx, dy float64) scaleSlopes {
-		d, err := s.expand(t.Context(), scalePoint{at.scale + dx, at.other + dy})
+	expand := func(dx, dy float64) ScaleSlopes {
+		d, err := s.Expand(t.Context(), ScalePoint{at.scale + dx, at.other + dy})
 		require.NoError(t, err)
 		return d
 	}
@@ -181,18 +181,16 @@ func TestE18DerivativesAgainstDifferences(t *testing.T) {
 		}
 		rows, err := newScoredRows(lik, y, mean, cov)
 		require.NoError(t, err)
-		s, err := newClassSurface(t.Context(), DefaultLink(lik, c), lik, rows, 1)
-		require.NoError(t, err)
-		require.NotNil(t, s)
+		s := classSurfaceOf(t, lik, rows)
 		for range 5 {
-			at := scalePoint{9 * (rng.Float64() - 0.6), -3 * rng.Float64()}
-			_, err := s.settle(t.Context(), scalePoint{at.scale + 0.3, at.other - 0.2})
+			at := ScalePoint{9 * (rng.Float64() - 0.6), -3 * rng.Float64()}
+			_, err := s.Settle(t.Context(), ScalePoint{at.scale + 0.3, at.other - 0.2})
 			require.NoError(t, err)
 			slopesOf(t, s, at, 2e-7, fmt.Sprint("C = ", c))
 		}
 		g, err := whiten(t.Context(), must[*Gaussian](t)(NewGaussian(0.4)), &scoredRows{rows: 4, c: c, kept: []int{0, 1, 2, 3}, y: mean, mean: mean, cov: cov}, 1)
 		require.NoError(t, err)
-		slopesOf(t, g, scalePoint{rng.NormFloat64(), rng.NormFloat64()}, 2e-7, "gaussian")
+		slopesOf(t, g, ScalePoint{rng.NormFloat64(), rng.NormFloat64()}, 2e-7, "gaussian")
 	}
 }
 
@@ -231,13 +229,12 @@ func TestE21ScaleAndTemperatureAgainstAGrid(t *testing.T) {
 		require.NoError(t, err)
 		rows, err := newScoredRows(lik, y, mean, cov)
 		require.NoError(t, err)
-		s, err := newClassSurface(t.Context(), DefaultLink(lik, c), lik, rows, 0)
-		require.NoError(t, err)
+		s := classSurfaceOf(t, lik, rows)
 		at := func(scale, tau float64) float64 {
-			p := scalePoint{math.Log(scale), math.Log(tau)}
-			_, err := s.settle(t.Context(), p)
+			p := ScalePoint{math.Log(scale), math.Log(tau)}
+			_, err := s.Settle(t.Context(), p)
 			require.NoError(t, err)
-			d, err := s.expand(t.Context(), p)
+			d, err := s.Expand(t.Context(), p)
 			require.NoError(t, err)
 			return d.value + penaltyOfBoth(scale, tau, spread, n)
 		}
@@ -270,4 +267,13 @@ func TestE21TemperatureIsAtMostOne(t *testing.T) {
 			require.Contains(t, w.Text, "scale of the covariance")
 		}
 	}
+}
+
+// classSurfaceOf returns the surface of rows of classes under the default link.
+func classSurfaceOf(t *testing.T, lik Likelihood, rows *scoredRows) *ClassSurface {
+	t.Helper()
+	s := NewClassSurface(DefaultLink(lik, rows.c), lik, rows.y, rows.mean, 1)
+	require.NotNil(t, s)
+	require.NoError(t, s.Load(0, rows.y, rows.mean, rows.cov))
+	return s
 }

@@ -467,7 +467,7 @@ func TestCalibrateSnelson(t *testing.T) {
 			s, noise := minScale*math.Pow(1e6, float64(i)/300), 0.3*math.Pow(10, float64(j)/300)
 			sum := 0.0
 			for k := range n {
-				v, d := s*l.cov.At(k, 0)+noise*l.lik.(*Gaussian).variance(0), l.y.At(k, 0)-l.mean.At(k, 0)
+				v, d := s*l.cov.At(k, 0)+noise*noiseOf(l.lik), l.y.At(k, 0)-l.mean.At(k, 0)
 				sum += (math.Log(2*math.Pi*v) + d*d/v) / 2
 			}
 			best = min(best, sum/float64(n))
@@ -524,4 +524,11 @@ func TestCalibrateManyClasses(t *testing.T) {
 			require.Less(t, got.NLL+penaltyOf(got.Scale, 2, n), scaledNLL(t, link, Categorical{}, y, mean, cov, s)+penaltyOf(s, 2, n)+1e-3, "C = %d: s = %v against %v", c, got.Scale, s)
 		}
 	}
+}
+
+// noiseOf returns the noise variance of a Gaussian likelihood of one output.
+func noiseOf(lik Likelihood) float64 {
+	var v [1]float64
+	lik.VarianceTo(v[:], v[:])
+	return v[0]
 }

@@ -79,3 +79,7 @@ func (p *pivoted) least(cov []float64) float64 {
 	}
 	return least
 }
+
+// psdTol times 1 + the largest is how far below zero rounding may push a variance
+// or an eigenvalue. In logits it moves a probability by less than 1e-7.
+const psdTol = 1e-6

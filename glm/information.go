@@ -40,7 +40,7 @@ func (Exact) EntropyTo(entropy, mutual []float64, lik Likelihood, f, cov *mat.De
 	p := newPosterior(f, cov)
 	if g, ok := lik.(*Gaussian); ok {
 		return p.each(func(t int, f, cov []float64) error {
-			h, info, err := g.information(f, cov)
+			h, info, err := gaussianInformation(g, cov, len(f))
 			setTo(entropy, t, h)
 			setTo(mutual, t, info)
 			return atRow(err, t)
@@ -65,23 +65,16 @@ func (Exact) EntropyTo(entropy, mutual []float64, lik Likelihood, f, cov *mat.De
 	})
 }
 
-// information returns ½ log det 2πe(cov + noise) and, for the mutual information,
+// gaussianInformation returns ½ log det 2πe(cov + noise) and, for the mutual information,
 // ½ log det(I + Rᵀ cov R), where R Rᵀ is the noise precision.
-func (g *Gaussian) information(f, cov []float64) (entropy, mutual float64, err error) {
-	c := len(f)
-	g.checkOutputs(c)
-	root := mat.NewDense(c, c, nil)
-	g.fill(root.RawMatrix().Data, g.root, c)
+func gaussianInformation(g *Gaussian, cov []float64, c int) (entropy, mutual float64, err error) {
+	root, logNorm := g.Whitening(c)
 	values, err := eigenvalues(root, cov)
 	if err != nil {
 		return 0, 0, err
 	}
 	for _, v := range values {
 		mutual += 0.5 * math.Log1p(max(v, 0))
-	}
-	logNorm := g.logNorm
-	if g.c == 0 {
-		logNorm *= float64(c)
 	}
 	return mutual + logNorm + 0.5*float64(c), mutual, nil
 }
@@ -154,34 +147,4 @@ func entropyOfOutputs(p []float64) float64 {
 		h += entropyOf([]float64{v, 1 - v})
 	}
 	return h
-}
-
-// meanBinaryEntropy returns E h(σ(f)) for f ~ N(m, s²), where
-// h(σ(f)) = log(1+eᶠ) − f σ(f) is the entropy of a Bernoulli in nats.
-func meanBinaryEntropy(m, s float64) float64 {
-	if s == 0 {
-		return binaryEntropy(m)
-	}
-	sum := 0.0
-	if s <= wide {
-		for _, n := range zNodes {
-			sum += n.w * binaryEntropy(m+s*n.z)
-		}
-		return sum
-	}
-	// h has a width of its own: ∫ h(u) φ((u−m)/s)/s du
-	n := int(math.Round(uEnd / uStep))
-	for k := -n; k <= n; k++ {
-		u := float64(k) * uStep
-		x := (u - m) / s
-		sum += binaryEntropy(u) * math.Exp(-0.5*x*x-halfLog2Pi)
-	}
-	return sum * uStep / s
-}
-
-// binaryEntropy returns the entropy of a Bernoulli with logit f.
-func binaryEntropy(f float64) float64 {
-	f = math.Abs(f) // even in f
-	e := math.Exp(-f)
-	return math.Log1p(e) + f*e/(1+e)
 }

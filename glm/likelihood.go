@@ -1,6 +1,11 @@
 package glm
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+)
 
 // A Likelihood is p(y|f) of one example with C = len(f) outputs. The likelihoods
 // of this package are safe for concurrent use. Some links also require the
@@ -79,4 +84,101 @@ func checkDst(dst, f []float64) {
 	if len(dst) != len(f) {
 		panic("glm: dst and f differ in length")
 	}
+}
+
+// A Marginal likelihood computes its integrals against a Gaussian. Exact requires
+// it where C > 1. For one output Exact integrates any other likelihood by
+// Expectation and LogExpectation, which may be slower.
+type Marginal interface {
+	// Moments returns E g⁻¹(f), Var g⁻¹(f) and E Var[y|f] of one output for
+	// f ~ N(m, v), v ≥ 0.
+	Moments(output int, m, v float64) (mean, epistemic, aleatoric float64)
+	// LogMarginal returns log E[p(y|f)] of one example for f ~ N(f, cov), cov
+	// C·C row-major.
+	LogMarginal(y, f, cov []float64) (float64, error)
+}
+
+// A Coupled likelihood is a Marginal one of which a target depends on several outputs,
+// such as a mean and a log variance, so that its integrals take the covariance of the
+// outputs. Heteroscedastic is one.
+type Coupled interface {
+	// MomentsTo writes E g⁻¹(f), Var g⁻¹(f) and E Var[y|f], C numbers each, for
+	// f ~ N(f, cov), cov C·C row-major.
+	MomentsTo(mean, epistemic, aleatoric, f, cov []float64)
+	// LogMarginal returns log E[p(y|f)] of one example, as that of Marginal does.
+	LogMarginal(y, f, cov []float64) (float64, error)
+}
+
+// A Logistic likelihood is one of classes, with logits as outputs. QMC, Probit and
+// Bridge require it.
+type Logistic interface {
+	// Softmax tells how outputs become probabilities. True means that the C
+	// outputs stand for C classes with probabilities softmax(f). False means that
+	// each output f by itself is the logit of one of two classes, σ(f).
+	Softmax() bool
+}
+
+// A Distribution likelihood has the predictive distribution of each output of y
+// for f ~ N(m, v), v ≥ 0. *Gaussian and Poisson have one.
+type Distribution interface {
+	// PredictiveCDF returns P(y ≤ at).
+	PredictiveCDF(output int, at, m, v float64) float64
+	// PredictiveQuantile returns the smallest y with P(y' ≤ y) ≥ p, 0 < p < 1.
+	PredictiveQuantile(output int, p, m, v float64) float64
+}
+
+// CoupledQuantities are what a Distribution has for a Coupled likelihood, by target and
+// for f ~ N(f, cov), cov C·C row-major. Heteroscedastic has them.
+type CoupledQuantities interface {
+	// CoupledCDF returns P(y ≤ at).
+	CoupledCDF(target int, at float64, f, cov []float64) float64
+	// CoupledQuantile returns the smallest y with P(y' ≤ y) ≥ p, 0 < p < 1.
+	CoupledQuantile(target int, p float64, f, cov []float64) float64
+}
+
+// ofOutputs are the quantities of a Distribution, whose targets are its outputs.
+type ofOutputs struct{ Distribution }
+
+// CoupledCDF implements CoupledQuantities.
+func (d ofOutputs) CoupledCDF(target int, at float64, f, cov []float64) float64 {
+	return d.PredictiveCDF(target, at, f[target], cov[target*len(f)+target])
+}
+
+// CoupledQuantile implements CoupledQuantities.
+func (d ofOutputs) CoupledQuantile(target int, p float64, f, cov []float64) float64 {
+	return d.PredictiveQuantile(target, p, f[target], cov[target*len(f)+target])
+}
+
+// DistributionOf returns the predictive distribution of the targets of a likelihood that
+// is a Distribution or has CoupledQuantities; ok is false for others.
+func DistributionOf(lik Likelihood) (d CoupledQuantities, ok bool) {
+	switch l := lik.(type) {
+	case CoupledQuantities:
+		return l, true
+	case Distribution:
+		return ofOutputs{l}, true
+	}
+	return nil, false
+}
+
+// MostLogLik returns the most that Σ log p(y_i|f_i) can be at any function values: 0 for classes,
+// for which a sure and right function is the limit. y is N×Targets(C). A likelihood that is not of
+// this package counts as one with the most 0.
+func MostLogLik(lik Likelihood, y *mat.Dense) float64 {
+	n, _ := y.Dims()
+	sum := 0.0
+	for i := range n {
+		row := y.RawRowView(i)
+		switch lik := lik.(type) {
+		case *Gaussian:
+			sum += lik.LogProb(row, row)
+		case Poisson:
+			f := make([]float64, len(row))
+			for j, v := range row {
+				f[j] = math.Log(math.Max(v, 1e-300)) // of no events the limit is 0
+			}
+			sum += lik.LogProb(row, f)
+		}
+	}
+	return sum
 }

@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/mathext"
 )
 
 // Gaussian is y = f + noise with a fixed noise covariance: one variance that all
@@ -19,8 +20,9 @@ type Gaussian struct {
 }
 
 var (
-	_ Likelihood = (*Gaussian)(nil)
-	_ Marginal   = (*Gaussian)(nil)
+	_ Likelihood   = (*Gaussian)(nil)
+	_ Marginal     = (*Gaussian)(nil)
+	_ Distribution = (*Gaussian)(nil)
 )
 
 // NoiseError reports a noise variance that is not a positive number, or whose
@@ -182,6 +184,18 @@ func (g *Gaussian) fill(dst, stored []float64, c int) {
 	}
 }
 
+// Whitening returns the root R, C×C, of the noise precision R Rᵀ of c outputs, and
+// ½ log det 2π noise.
+func (g *Gaussian) Whitening(c int) (root *mat.Dense, logNorm float64) {
+	g.checkOutputs(c)
+	root = mat.NewDense(c, c, nil)
+	g.fill(root.RawMatrix().Data, g.root, c)
+	if g.c == 0 {
+		return root, float64(c) * g.logNorm
+	}
+	return root, g.logNorm
+}
+
 // variance returns the noise variance of output j.
 func (g *Gaussian) variance(j int) float64 {
 	if g.c == 0 {
@@ -336,13 +350,8 @@ func (g *Gaussian) logMarginalOf(p *pivoted, cov []float64, d *mat.VecDense) (fl
 	if p.least(cov) < -psdTol*(1+largest) {
 		return 0, &NotPDError{N: c}
 	}
-	root := make([]float64, c*c)
-	g.fill(root, g.root, c)
-	rt := mat.NewDense(c, c, root).T()
-	logNorm := g.logNorm
-	if g.c == 0 {
-		logNorm *= float64(c)
-	}
+	root, logNorm := g.Whitening(c)
+	rt := root.T()
 	if p.rank == 0 {
 		u := new(mat.VecDense)
 		u.MulVec(rt, d)
@@ -371,4 +380,29 @@ func (g *Gaussian) logMarginalOf(p *pivoted, cov []float64, d *mat.VecDense) (fl
 		quad += rest.At(i, 0) * rest.At(i, 0)
 	}
 	return -quad/2 - logNorm - logDet, nil
+}
+
+// PredictiveCDF returns Φ((at − m)/√(v + σ²)).
+func (g *Gaussian) PredictiveCDF(output int, at, m, v float64) float64 {
+	return 0.5 * math.Erfc((m-at)/math.Sqrt(2*(v+g.variance(output))))
+}
+
+// PredictiveQuantile returns m + √(v + σ²) Φ⁻¹(p).
+func (g *Gaussian) PredictiveQuantile(output int, p, m, v float64) float64 {
+	return m + math.Sqrt(v+g.variance(output))*mathext.NormalQuantile(p)
+}
+
+// Repeated returns the noise of t examples, independent between them.
+func (g *Gaussian) Repeated(t int) *Gaussian {
+	if g.c == 0 {
+		return g
+	}
+	n := t * g.c
+	all := &Gaussian{c: n, cov: make([]float64, n*n), root: make([]float64, n*n), logNorm: float64(t) * g.logNorm}
+	for i := range n {
+		at := i / g.c * g.c
+		copy(all.cov[i*n+at:], g.cov[(i-at)*g.c:(i-at+1)*g.c])
+		copy(all.root[i*n+at:], g.root[(i-at)*g.c:(i-at+1)*g.c])
+	}
+	return all
 }

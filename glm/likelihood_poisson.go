@@ -1,6 +1,10 @@
 package glm
 
-import "math"
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mathext"
+)
 
 // Poisson counts events at rate eᶠ, for each output by itself. A target is an
 // integer ≥ 0. Above f = 709 the rate overflows and log p is −Inf; nothing is
@@ -8,8 +12,9 @@ import "math"
 type Poisson struct{}
 
 var (
-	_ Likelihood = Poisson{}
-	_ Marginal   = Poisson{}
+	_ Likelihood   = Poisson{}
+	_ Marginal     = Poisson{}
+	_ Distribution = Poisson{}
 )
 
 // Name returns "poisson".
@@ -53,16 +58,6 @@ func (Poisson) SlopeTo(u, _, f, df []float64) {
 	copy(u, df)
 }
 
-// logPoisson returns log p = y f − eᶠ − log y!.
-func logPoisson(y, f float64) float64 {
-	rate := math.Exp(f)
-	if math.IsInf(rate, 1) {
-		return math.Inf(-1)
-	}
-	lg, _ := math.Lgamma(y + 1)
-	return weighted(y, f) - rate - lg
-}
-
 // LogProb returns log p(y|f), summed over outputs.
 func (p Poisson) LogProb(y, f []float64) float64 { return p.Expand(nil, nil, nil, y, f) }
 
@@ -98,4 +93,55 @@ func (Poisson) LogMarginal(y, f, cov []float64) (float64, error) {
 		logp += logMeanPoisson(y[j], m, math.Sqrt(cov[j*c+j]))
 	}
 	return logp, nil
+}
+
+// PredictiveCDF returns E Q(⌊at⌋+1, eᶠ), where Q is the regularized upper incomplete
+// gamma function, to about 1e-10.
+func (Poisson) PredictiveCDF(_ int, at, m, v float64) float64 {
+	if at < 0 {
+		return 0
+	}
+	k := math.Floor(at) + 1
+	p := Expectation(func(f float64) float64 {
+		rate := math.Exp(f)
+		switch {
+		case rate == 0:
+			return 1
+		case math.IsInf(rate, 1):
+			return 0
+		}
+		return mathext.GammaIncRegComp(k, rate)
+	}, m, v)
+	return min(max(p, 0), 1)
+}
+
+// PredictiveQuantile returns a count, +Inf where it is beyond the range of a float64.
+// Above 2⁵³ it is right to a few units in the last place.
+func (l Poisson) PredictiveQuantile(output int, p, m, v float64) float64 {
+	reaches := func(k float64) bool { return l.PredictiveCDF(output, k, m, v) >= p }
+	// The quantile of the rate, and twelve standard deviations of a count beside it.
+	rate := math.Exp(m + math.Sqrt(v)*mathext.NormalQuantile(p))
+	if math.IsInf(rate, 1) {
+		return rate
+	}
+	width := 1 + math.Sqrt(rate)
+	lo, hi := math.Floor(max(rate-width, 0)), math.Ceil(rate+width)
+	for ; lo > 0 && reaches(lo-1); width *= 2 {
+		hi, lo = lo-1, math.Floor(max(lo-width, 0))
+	}
+	for ; !reaches(hi); width *= 2 {
+		lo, hi = hi+1, math.Ceil(hi+width)
+	}
+	for lo < hi { // P(y ≤ lo − 1) < p ≤ P(y ≤ hi)
+		mid := lo + math.Floor((hi-lo)/2)
+		if mid >= hi {
+			break
+		}
+		if reaches(mid) {
+			hi = mid
+		} else {
+			lo = mid + 1
+		}
+	}
+	return hi
 }

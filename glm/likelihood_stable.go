@@ -107,3 +107,27 @@ func logNormalRatio(x, d float64) float64 {
 	// ½x² − ½(x+d)² = −xd − ½d²
 	return -x*d - 0.5*d*d + logMills(x+d) - logMills(x)
 }
+
+// logPoisson returns log p = y f − eᶠ − log y!.
+func logPoisson(y, f float64) float64 {
+	rate := math.Exp(f)
+	if math.IsInf(rate, 1) {
+		return math.Inf(-1)
+	}
+	lg, _ := math.Lgamma(y + 1)
+	if y == 0 { // f may be infinite
+		return 0 - rate - lg
+	}
+	return y*f - rate - lg
+}
+
+// entropyOf returns −Σ p log p in nats.
+func entropyOf(p []float64) float64 {
+	h := 0.0
+	for _, v := range p {
+		if v > 0 {
+			h -= v * math.Log(v)
+		}
+	}
+	return max(h, 0)
+}

@@ -48,38 +48,6 @@ type Splitter interface {
 	SplitTo(aleatoric, epistemic *mat.Dense, lik Likelihood, f, cov *mat.Dense) error
 }
 
-// A Marginal likelihood computes its integrals against a Gaussian. Exact requires
-// it where C > 1. For one output Exact integrates any other likelihood by
-// Expectation and LogExpectation, which may be slower.
-type Marginal interface {
-	// Moments returns E g⁻¹(f), Var g⁻¹(f) and E Var[y|f] of one output for
-	// f ~ N(m, v), v ≥ 0.
-	Moments(output int, m, v float64) (mean, epistemic, aleatoric float64)
-	// LogMarginal returns log E[p(y|f)] of one example for f ~ N(f, cov), cov
-	// C·C row-major.
-	LogMarginal(y, f, cov []float64) (float64, error)
-}
-
-// A Coupled likelihood is a Marginal one of which a target depends on several outputs,
-// such as a mean and a log variance, so that its integrals take the covariance of the
-// outputs. Heteroscedastic is one.
-type Coupled interface {
-	// MomentsTo writes E g⁻¹(f), Var g⁻¹(f) and E Var[y|f], C numbers each, for
-	// f ~ N(f, cov), cov C·C row-major.
-	MomentsTo(mean, epistemic, aleatoric, f, cov []float64)
-	// LogMarginal returns log E[p(y|f)] of one example, as that of Marginal does.
-	LogMarginal(y, f, cov []float64) (float64, error)
-}
-
-// A Logistic likelihood is one of classes, with logits as outputs. QMC, Probit and
-// Bridge require it.
-type Logistic interface {
-	// Softmax tells how outputs become probabilities. True means that the C
-	// outputs stand for C classes with probabilities softmax(f). False means that
-	// each output f by itself is the logit of one of two classes, σ(f).
-	Softmax() bool
-}
-
 // DefaultLink returns the link for a likelihood and a model with c outputs:
 // Exact for a Marginal or Coupled likelihood or one output, else QMC for a Logistic
 // likelihood, else MonteCarlo with its default samples and seed.
@@ -172,10 +140,6 @@ func checkFinite(f []float64, t int) error {
 	}
 	return nil
 }
-
-// psdTol times 1 + the largest is how far below zero rounding may push a variance
-// or an eigenvalue. In logits it moves a probability by less than 1e-7.
-const psdTol = 1e-6
 
 // load reads the covariance of row t.
 func (p *posterior) load(t int) error {

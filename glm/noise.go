@@ -6,28 +6,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// MostLogLik returns the most that Σ log p(y_i|f_i) can be at any function values: 0 for classes,
-// for which a sure and right function is the limit. y is N×Targets(C). A likelihood that is not of
-// this package counts as one with the most 0.
-func MostLogLik(lik Likelihood, y *mat.Dense) float64 {
-	n, _ := y.Dims()
-	sum := 0.0
-	for i := range n {
-		row := y.RawRowView(i)
-		switch lik := lik.(type) {
-		case *Gaussian:
-			sum += lik.LogProb(row, row)
-		case Poisson:
-			f := make([]float64, len(row))
-			for j, v := range row {
-				f[j] = math.Log(math.Max(v, 1e-300)) // of no events the limit is 0
-			}
-			sum += lik.LogProb(row, f)
-		}
-	}
-	return sum
-}
-
 // NoiseFactor returns the factor on the noise covariance of a Gaussian likelihood and on the prior
 // variances together under which targets are likeliest, given moments of the function without
 // them: those of leave-one-out (E17). A common factor leaves every mean as it is and multiplies all
@@ -36,7 +14,8 @@ func MostLogLik(lik Likelihood, y *mat.Dense) float64 {
 // *RowsError where no row is left and a *NotPDError.
 func NoiseFactor(lik *Gaussian, y, mean, cov *mat.Dense) (float64, error) {
 	n, c := mean.Dims()
-	noise := lik.noise(c)
+	noise := make([]float64, c*c)
+	lik.NoiseTo(noise, c)
 	sum, rows := 0.0, 0
 	d := mat.NewVecDense(c, nil)
 	all := mat.NewSymDense(c, nil)
@@ -70,16 +49,4 @@ func NoiseFactor(lik *Gaussian, y, mean, cov *mat.Dense) (float64, error) {
 		return 0, &RowsError{Rows: n}
 	}
 	return sum / float64(rows), nil
-}
-
-// noise returns the noise covariance of c outputs, C·C.
-func (g *Gaussian) noise(c int) []float64 {
-	if g.c > 0 {
-		return g.cov
-	}
-	cov := make([]float64, c*c)
-	for j := range c {
-		cov[j*c+j] = g.cov[0]
-	}
-	return cov
 }

@@ -6,59 +6,10 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
-	"gonum.org/v1/gonum/mathext"
 
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/logsum"
 )
-
-// A Distribution likelihood has the predictive distribution of each output of y
-// for f ~ N(m, v), v ≥ 0. *Gaussian and Poisson have one.
-type Distribution interface {
-	// PredictiveCDF returns P(y ≤ at).
-	PredictiveCDF(output int, at, m, v float64) float64
-	// PredictiveQuantile returns the smallest y with P(y' ≤ y) ≥ p, 0 < p < 1.
-	PredictiveQuantile(output int, p, m, v float64) float64
-}
-
-var (
-	_ Distribution = (*Gaussian)(nil)
-	_ Distribution = Poisson{}
-)
-
-// CoupledQuantities are what a Distribution has for a Coupled likelihood, by target and
-// for f ~ N(f, cov), cov C·C row-major. Heteroscedastic has them.
-type CoupledQuantities interface {
-	// CoupledCDF returns P(y ≤ at).
-	CoupledCDF(target int, at float64, f, cov []float64) float64
-	// CoupledQuantile returns the smallest y with P(y' ≤ y) ≥ p, 0 < p < 1.
-	CoupledQuantile(target int, p float64, f, cov []float64) float64
-}
-
-// ofOutputs are the quantities of a Distribution, whose targets are its outputs.
-type ofOutputs struct{ Distribution }
-
-// CoupledCDF implements CoupledQuantities.
-func (d ofOutputs) CoupledCDF(target int, at float64, f, cov []float64) float64 {
-	return d.PredictiveCDF(target, at, f[target], cov[target*len(f)+target])
-}
-
-// CoupledQuantile implements CoupledQuantities.
-func (d ofOutputs) CoupledQuantile(target int, p float64, f, cov []float64) float64 {
-	return d.PredictiveQuantile(target, p, f[target], cov[target*len(f)+target])
-}
-
-// DistributionOf returns the predictive distribution of the targets of a likelihood that
-// is a Distribution or has CoupledQuantities; ok is false for others.
-func DistributionOf(lik Likelihood) (d CoupledQuantities, ok bool) {
-	switch l := lik.(type) {
-	case CoupledQuantities:
-		return l, true
-	case Distribution:
-		return ofOutputs{l}, true
-	}
-	return nil, false
-}
 
 // IntervalTo writes equal-tailed predictive intervals, lo ≤ y ≤ hi, of each target,
 // both T×Targets(C): each tail has at most the probability (1 − coverage)/2,
@@ -84,67 +35,6 @@ func IntervalTo(ctx context.Context, lo, hi *mat.Dense, coverage float64, lik Li
 		}
 		return nil
 	})
-}
-
-// PredictiveCDF returns Φ((at − m)/√(v + σ²)).
-func (g *Gaussian) PredictiveCDF(output int, at, m, v float64) float64 {
-	return 0.5 * math.Erfc((m-at)/math.Sqrt(2*(v+g.variance(output))))
-}
-
-// PredictiveQuantile returns m + √(v + σ²) Φ⁻¹(p).
-func (g *Gaussian) PredictiveQuantile(output int, p, m, v float64) float64 {
-	return m + math.Sqrt(v+g.variance(output))*mathext.NormalQuantile(p)
-}
-
-// PredictiveCDF returns E Q(⌊at⌋+1, eᶠ), where Q is the regularized upper incomplete
-// gamma function, to about 1e-10.
-func (Poisson) PredictiveCDF(_ int, at, m, v float64) float64 {
-	if at < 0 {
-		return 0
-	}
-	k := math.Floor(at) + 1
-	p := Expectation(func(f float64) float64 {
-		rate := math.Exp(f)
-		switch {
-		case rate == 0:
-			return 1
-		case math.IsInf(rate, 1):
-			return 0
-		}
-		return mathext.GammaIncRegComp(k, rate)
-	}, m, v)
-	return min(max(p, 0), 1)
-}
-
-// PredictiveQuantile returns a count, +Inf where it is beyond the range of a float64.
-// Above 2⁵³ it is right to a few units in the last place.
-func (l Poisson) PredictiveQuantile(output int, p, m, v float64) float64 {
-	reaches := func(k float64) bool { return l.PredictiveCDF(output, k, m, v) >= p }
-	// The quantile of the rate, and twelve standard deviations of a count beside it.
-	rate := math.Exp(m + math.Sqrt(v)*mathext.NormalQuantile(p))
-	if math.IsInf(rate, 1) {
-		return rate
-	}
-	width := 1 + math.Sqrt(rate)
-	lo, hi := math.Floor(max(rate-width, 0)), math.Ceil(rate+width)
-	for ; lo > 0 && reaches(lo-1); width *= 2 {
-		hi, lo = lo-1, math.Floor(max(lo-width, 0))
-	}
-	for ; !reaches(hi); width *= 2 {
-		lo, hi = hi+1, math.Ceil(hi+width)
-	}
-	for lo < hi { // P(y ≤ lo − 1) < p ≤ P(y ≤ hi)
-		mid := lo + math.Floor((hi-lo)/2)
-		if mid >= hi {
-			break
-		}
-		if reaches(mid) {
-			hi = mid
-		} else {
-			lo = mid + 1
-		}
-	}
-	return hi
 }
 
 // A JointLink predicts several examples together: f is T×C and cov, T·C×T·C, their joint
@@ -203,24 +93,9 @@ func (Exact) JointLogPredictive(lik Likelihood, y, f, cov *mat.Dense) (logp floa
 	checkLog(make([]float64, t), lik, y, t, c)
 	return logp, jointly(f, cov).each(func(_ int, flat, block []float64) error {
 		var err error
-		logp, err = g.repeated(t).LogMarginal(dense.Flat(y), flat, block)
+		logp, err = g.Repeated(t).LogMarginal(dense.Flat(y), flat, block)
 		return err
 	})
-}
-
-// repeated returns the noise of t examples, independent between them.
-func (g *Gaussian) repeated(t int) *Gaussian {
-	if g.c == 0 {
-		return g
-	}
-	n := t * g.c
-	all := &Gaussian{c: n, cov: make([]float64, n*n), root: make([]float64, n*n), logNorm: float64(t) * g.logNorm}
-	for i := range n {
-		at := i / g.c * g.c
-		copy(all.cov[i*n+at:], g.cov[(i-at)*g.c:(i-at+1)*g.c])
-		copy(all.root[i*n+at:], g.root[(i-at)*g.c:(i-at+1)*g.c])
-	}
-	return all
 }
 
 // JointTo implements JointLink by draws of the outputs of all examples together.

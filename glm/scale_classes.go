@@ -9,11 +9,35 @@ import (
 	"github.com/funcgp/funcgp/internal/par"
 )
 
-// A classSurface integrates the probabilities of classes (E18) by points that are the same for all
-// scales, so that log p is a smooth function of the scales and of the moments with
-// the derivatives that it reports.
-type classSurface struct {
+// A ScalePoint is log s, and log τ or log t where there is one. A scaleSearch has log s/τ²
+// in place of log s.
+type ScalePoint struct{ scale, other float64 }
+
+// ScaleSlopes are a value at a ScalePoint with its first and second derivatives.
+type ScaleSlopes struct{ value, scale, other, scaleScale, both, otherOther float64 }
+
+// Add adds those of another row.
+func (d *ScaleSlopes) Add(e ScaleSlopes) {
+	d.value += e.value
+	d.scale += e.scale
+	d.other += e.other
+	d.scaleScale += e.scaleScale
+	d.both += e.both
+	d.otherOther += e.otherOther
+}
+
+// Over returns them divided by n.
+func (d ScaleSlopes) Over(n int) ScaleSlopes {
+	w := 1 / float64(n)
+	return ScaleSlopes{w * d.value, w * d.scale, w * d.other, w * d.scaleScale, w * d.both, w * d.otherOther}
+}
+
+// A ClassSurface is minus the mean over the rows of log p(y|x) for classes as a function of the
+// scales (E18). It takes points that are the same for all scales, so that log p is a smooth
+// function of the scales and of the moments with the derivatives that it reports.
+type ClassSurface struct {
 	rows    []classDensity
+	softmax bool
 	workers int
 }
 
@@ -27,29 +51,33 @@ type classDensity struct {
 // A logit adds weight · log E σ(f), f ~ N(m, s²), to a log density.
 type logit struct{ weight, m, s float64 }
 
-// newClassSurface returns nil where the link or the likelihood has other integrals.
-func newClassSurface(ctx context.Context, link Link, lik Likelihood, rows *scoredRows, workers int) (surface, error) {
+// NewClassSurface returns a surface for the targets y, T×1 or T×C, and the means of f, T×C, whose
+// rows Load then sets. It returns nil where the link or the likelihood has other integrals.
+func NewClassSurface(link Link, lik Likelihood, y, f *mat.Dense, workers int) *ClassSurface {
 	l, ok := lik.(Logistic)
 	if _, whole := link.(ScaleLink); !ok || !whole {
-		return nil, nil
+		return nil
 	}
-	for i := range rows.kept {
-		y, f := rows.y.RawRowView(i), rows.mean.RawRowView(i)
+	n, _ := f.Dims()
+	for i := range n {
 		if l.Softmax() {
-			_, ok = classOf(lik, y, f)
+			_, ok = classOf(lik, y.RawRowView(i), f.RawRowView(i))
 		} else {
-			ok = isBernoulli(lik, y, f)
+			ok = isBernoulli(lik, y.RawRowView(i), f.RawRowView(i))
 		}
 		if !ok {
-			return nil, nil
+			return nil
 		}
 	}
-	s := &classSurface{rows: make([]classDensity, len(rows.kept)), workers: workers}
-	return s, rows.each(ctx, workers, func(lo, _ int, y, mean, cov *mat.Dense) error {
-		return newPosterior(mean, cov).each(func(t int, f, block []float64) (err error) {
-			s.rows[lo+t], err = newClassDensity(l.Softmax(), t, y.RawRowView(t), f, block)
-			return err
-		})
+	return &ClassSurface{rows: make([]classDensity, n), softmax: l.Softmax(), workers: workers}
+}
+
+// Load sets the rows from first on, with targets y and moments f and cov. The errors are those of a
+// Link. Several goroutines may load different rows.
+func (s *ClassSurface) Load(first int, y, f, cov *mat.Dense) error {
+	return eachRow(context.Background(), 1, f, cov, func(t int, f, block []float64) (err error) {
+		s.rows[first+t], err = newClassDensity(s.softmax, t, y.RawRowView(t), f, block)
+		return err
 	})
 }
 
@@ -93,8 +121,8 @@ const (
 	classTile = 4
 )
 
-// values implements surface.
-func (s *classSurface) values(ctx context.Context, at []scalePoint, every int) ([]float64, error) {
+// Values returns it at each of the points, over every so manieth row.
+func (s *ClassSurface) Values(ctx context.Context, at []ScalePoint, every int) ([]float64, error) {
 	n := (len(s.rows) + every - 1) / every
 	all := make([]float64, n*len(at))
 	err := s.each(ctx, coarsePairs, n, func(nodes *classNodes, i int) {
@@ -110,7 +138,7 @@ func (s *classSurface) values(ctx context.Context, at []scalePoint, every int) (
 }
 
 // each calls do for n rows on the workers, each with nodes of its own.
-func (s *classSurface) each(ctx context.Context, pairs, n int, do func(nodes *classNodes, i int)) error {
+func (s *ClassSurface) each(ctx context.Context, pairs, n int, do func(nodes *classNodes, i int)) error {
 	nodes := make([]*classNodes, par.Workers(s.workers))
 	return par.DoWorker(ctx, s.workers, par.Tiles(n, classTile), func(w, tile int) error {
 		if nodes[w] == nil {
@@ -125,7 +153,7 @@ func (s *classSurface) each(ctx context.Context, pairs, n int, do func(nodes *cl
 }
 
 // density writes log p at each point.
-func (n *classNodes) density(d *classDensity, at []scalePoint, to []float64) {
+func (n *classNodes) density(d *classDensity, at []ScalePoint, to []float64) {
 	if d.classes != nil {
 		own := *d.classes
 		own.z0 = make([]float64, len(own.z0))
@@ -144,8 +172,8 @@ func (n *classNodes) density(d *classDensity, at []scalePoint, to []float64) {
 	}
 }
 
-// settle implements surface: it moves the points of each row to the mode.
-func (s *classSurface) settle(ctx context.Context, at scalePoint) (bool, error) {
+// Settle moves the points of each row to the mode at these scales, and tells whether there are any.
+func (s *ClassSurface) Settle(ctx context.Context, at ScalePoint) (bool, error) {
 	var moved bool
 	for i := range s.rows {
 		moved = moved || s.rows[i].classes != nil
@@ -161,9 +189,9 @@ func (s *classSurface) settle(ctx context.Context, at scalePoint) (bool, error) 
 	})
 }
 
-// expand implements surface.
-func (s *classSurface) expand(ctx context.Context, at scalePoint) (sum scaleSlopes, err error) {
-	all := make([]scaleSlopes, len(s.rows))
+// Expand returns it with its derivatives.
+func (s *ClassSurface) Expand(ctx context.Context, at ScalePoint) (sum ScaleSlopes, err error) {
+	all := make([]ScaleSlopes, len(s.rows))
 	tau, root := math.Exp(at.other), math.Exp(at.scale/2)
 	err = s.each(ctx, sweepPairs, len(s.rows), func(nodes *classNodes, i int) {
 		d := &s.rows[i]
@@ -178,9 +206,9 @@ func (s *classSurface) expand(ctx context.Context, at scalePoint) (sum scaleSlop
 		all[i] = slopes.byLogarithms(tau, root)
 	})
 	for _, d := range all {
-		sum.add(d)
+		sum.Add(d)
 	}
-	return sum.over(len(s.rows)), err
+	return sum.Over(len(s.rows)), err
 }
 
 // logSlopes are a log density with its derivatives by the factor τ of the mean and the
@@ -188,8 +216,8 @@ func (s *classSurface) expand(ctx context.Context, at scalePoint) (sum scaleSlop
 type logSlopes struct{ value, tau, root, tauTau, tauRoot, rootRoot float64 }
 
 // byLogarithms returns minus the log density with its derivatives by log s and log τ.
-func (d *logSlopes) byLogarithms(tau, root float64) scaleSlopes {
-	return scaleSlopes{
+func (d *logSlopes) byLogarithms(tau, root float64) ScaleSlopes {
+	return ScaleSlopes{
 		value: -d.value, scale: -root / 2 * d.root, other: -tau * d.tau,
 		scaleScale: -root / 4 * (root*d.rootRoot + d.root),
 		both:       -tau * root / 2 * d.tauRoot,

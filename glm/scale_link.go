@@ -20,8 +20,8 @@ type linkSurface struct {
 	temperature bool // whether the mean is scaled
 }
 
-// values implements surface.
-func (l *linkSurface) values(ctx context.Context, at []scalePoint, every int) ([]float64, error) {
+// Values implements surface.
+func (l *linkSurface) Values(ctx context.Context, at []ScalePoint, every int) ([]float64, error) {
 	rows := l.rows.everySo(every)
 	n := len(rows.kept)
 	tiles := par.Tiles(n, scoreTile)
@@ -44,24 +44,24 @@ func (l *linkSurface) values(ctx context.Context, at []scalePoint, every int) ([
 	return values, err
 }
 
-// settle implements surface.
-func (l *linkSurface) settle(context.Context, scalePoint) (bool, error) { return false, nil }
+// Settle implements surface.
+func (l *linkSurface) Settle(context.Context, ScalePoint) (bool, error) { return false, nil }
 
 // differenceStep is how far apart in a logarithm values are whose differences are slopes.
 const differenceStep = 0.02
 
-// expand implements surface.
-func (l *linkSurface) expand(ctx context.Context, at scalePoint) (d scaleSlopes, err error) {
+// Expand implements surface.
+func (l *linkSurface) Expand(ctx context.Context, at ScalePoint) (d ScaleSlopes, err error) {
 	const h = differenceStep
-	moves := []scalePoint{{}, {-h, 0}, {h, 0}}
+	moves := []ScalePoint{{}, {-h, 0}, {h, 0}}
 	if l.temperature {
-		moves = append(moves, scalePoint{0, -h}, scalePoint{0, h}, scalePoint{h, h}, scalePoint{h, -h}, scalePoint{-h, h}, scalePoint{-h, -h})
+		moves = append(moves, ScalePoint{0, -h}, ScalePoint{0, h}, ScalePoint{h, h}, ScalePoint{h, -h}, ScalePoint{-h, h}, ScalePoint{-h, -h})
 	}
 	for i := range moves {
 		moves[i].scale += at.scale
 		moves[i].other += at.other
 	}
-	v, err := l.values(ctx, moves, 1)
+	v, err := l.Values(ctx, moves, 1)
 	if err != nil {
 		return d, err
 	}

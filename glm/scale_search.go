@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/funcgp/funcgp/internal/minimize"
 )
 
@@ -22,34 +24,13 @@ const (
 	coarseRows = 2000
 )
 
-// A scalePoint is log s, and log τ or log t where there is one. A scaleSearch has log s/τ²
-// in place of log s.
-type scalePoint struct{ scale, other float64 }
-
-// scaleSlopes are a value at a scalePoint with its first and second derivatives.
-type scaleSlopes struct{ value, scale, other, scaleScale, both, otherOther float64 }
-
-func (d *scaleSlopes) add(e scaleSlopes) {
-	d.value += e.value
-	d.scale += e.scale
-	d.other += e.other
-	d.scaleScale += e.scaleScale
-	d.both += e.both
-	d.otherOther += e.otherOther
-}
-
-func (d scaleSlopes) over(n int) scaleSlopes {
-	w := 1 / float64(n)
-	return scaleSlopes{w * d.value, w * d.scale, w * d.other, w * d.scaleScale, w * d.both, w * d.otherOther}
-}
-
 // A surface is the mean of −log p(y|x) over the rows as a function of the scales.
 type surface interface {
-	// values returns it over every so manieth row.
-	values(ctx context.Context, at []scalePoint, every int) ([]float64, error)
-	expand(ctx context.Context, at scalePoint) (scaleSlopes, error)
-	// settle makes the surface most accurate around a point, and tells whether it changed.
-	settle(ctx context.Context, at scalePoint) (bool, error)
+	// Values returns it over every so manieth row.
+	Values(ctx context.Context, at []ScalePoint, every int) ([]float64, error)
+	Expand(ctx context.Context, at ScalePoint) (ScaleSlopes, error)
+	// Settle makes the surface most accurate around a point, and tells whether it changed.
+	Settle(ctx context.Context, at ScalePoint) (bool, error)
 }
 
 // A scaleSearch finds the lowest point of a surface and the priors (E18).
@@ -57,7 +38,7 @@ type scaleSearch struct {
 	surface
 	n           int
 	precision   float64 // 1/(n·Spread²) of the logarithms that have a prior
-	lo, hi      scalePoint
+	lo, hi      ScalePoint
 	others      []float64 // the grid of log τ or log t
 	temperature bool      // the other scale is τ
 	flat        bool      // no scale of the covariance differs from another
@@ -87,8 +68,9 @@ func newScaleSearch(ctx context.Context, link Link, lik Likelihood, rows *scored
 		s.lo.other = math.Log(minTemperature)
 		s.others = withZero(minimize.Grid(s.lo.other, 0, 11))
 	}
-	s.surface, err = newClassSurface(ctx, link, lik, rows, o.Workers)
-	if s.surface == nil && err == nil {
+	if c := NewClassSurface(link, lik, rows.y, rows.mean, o.Workers); c != nil {
+		s.surface, err = c, rows.each(ctx, o.Workers, func(lo, _ int, y, mean, cov *mat.Dense) error { return c.Load(lo, y, mean, cov) })
+	} else {
 		s.surface = &linkSurface{link: link, lik: lik, rows: rows, strays: strays, workers: o.Workers, temperature: s.temperature}
 	}
 	return s, err
@@ -107,7 +89,7 @@ func withZero(grid []float64) []float64 {
 }
 
 // set sets the scales of a calibration, at the ends without rounding.
-func (s *scaleSearch) set(c *Calibration, at scalePoint) {
+func (s *scaleSearch) set(c *Calibration, at ScalePoint) {
 	exp := func(x, lo, hi, least, most float64) float64 {
 		switch {
 		case x <= lo:
@@ -139,17 +121,17 @@ func (s *scaleSearch) report(n int) {
 const equalValues = 1e-12
 
 // find returns the best point.
-func (s *scaleSearch) find(ctx context.Context) (scalePoint, error) {
-	var grid, surface []scalePoint
+func (s *scaleSearch) find(ctx context.Context) (ScalePoint, error) {
+	var grid, surface []ScalePoint
 	for _, x := range withZero(minimize.Grid(s.lo.scale, s.hi.scale, scaleSteps+1)) {
 		for _, y := range s.others {
-			grid = append(grid, scalePoint{x, y})
-			surface = append(surface, s.onSurface(scalePoint{x, y}))
+			grid = append(grid, ScalePoint{x, y})
+			surface = append(surface, s.onSurface(ScalePoint{x, y}))
 		}
 	}
-	values, err := s.values(ctx, surface, (s.n+coarseRows-1)/coarseRows)
+	values, err := s.Values(ctx, surface, (s.n+coarseRows-1)/coarseRows)
 	if err != nil {
-		return scalePoint{}, err
+		return ScalePoint{}, err
 	}
 	s.report(len(grid))
 	// Of equal values that of the scales nearest to 1 counts.
@@ -167,7 +149,7 @@ func (s *scaleSearch) find(ctx context.Context) (scalePoint, error) {
 			s.flat = false
 		}
 	}
-	var best scalePoint
+	var best ScalePoint
 	least := math.Inf(1)
 	for _, i := range order {
 		v := values[i] + s.priorAt(grid[i]).value
@@ -180,7 +162,7 @@ func (s *scaleSearch) find(ctx context.Context) (scalePoint, error) {
 	}
 	// The second time the points lie where the first one ends, wherever in the grid that began.
 	for range 2 {
-		changed, err := s.settle(ctx, s.onSurface(best))
+		changed, err := s.Settle(ctx, s.onSurface(best))
 		if err != nil {
 			return best, err
 		}
@@ -192,17 +174,17 @@ func (s *scaleSearch) find(ctx context.Context) (scalePoint, error) {
 }
 
 // priorAt returns ½ x²/(n·Spread²) of log s, or of log s/τ² and of log τ.
-func (s *scaleSearch) priorAt(at scalePoint) scaleSlopes {
+func (s *scaleSearch) priorAt(at ScalePoint) ScaleSlopes {
 	a, b := s.precision, 0.0
 	if s.temperature {
 		b = a
 	}
-	return scaleSlopes{(a*at.scale*at.scale + b*at.other*at.other) / 2, a * at.scale, b * at.other, a, 0, b}
+	return ScaleSlopes{(a*at.scale*at.scale + b*at.other*at.other) / 2, a * at.scale, b * at.other, a, 0, b}
 }
 
 // onSurface returns the point of the surface for one of the search, whose scale is log s/τ²
 // where there is a temperature.
-func (s *scaleSearch) onSurface(at scalePoint) scalePoint {
+func (s *scaleSearch) onSurface(at ScalePoint) ScalePoint {
 	if s.temperature {
 		at.scale += 2 * at.other
 	}
@@ -210,14 +192,14 @@ func (s *scaleSearch) onSurface(at scalePoint) scalePoint {
 }
 
 // slopes returns the objective with its derivatives at a point of the search.
-func (s *scaleSearch) slopes(ctx context.Context, at scalePoint) (scaleSlopes, error) {
-	d, err := s.expand(ctx, s.onSurface(at))
+func (s *scaleSearch) slopes(ctx context.Context, at ScalePoint) (ScaleSlopes, error) {
+	d, err := s.Expand(ctx, s.onSurface(at))
 	if s.temperature {
 		d.otherOther += 4 * (d.both + d.scaleScale)
 		d.both += 2 * d.scaleScale
 		d.other += 2 * d.scale
 	}
-	d.add(s.priorAt(at))
+	d.Add(s.priorAt(at))
 	s.report(1)
 	return d, err
 }
@@ -238,7 +220,7 @@ const (
 // short step is good too where Newton's step from its end is shorter than the one from its
 // start. The values there differ by rounding alone, and where the slopes are differences they
 // are lowest some 1e-5 beside the zero of the slopes, which is what is sought.
-func (s *scaleSearch) descend(ctx context.Context, at scalePoint) (scalePoint, error) {
+func (s *scaleSearch) descend(ctx context.Context, at ScalePoint) (ScalePoint, error) {
 	here, err := s.slopes(ctx, at)
 	if err != nil {
 		return at, err
@@ -276,15 +258,15 @@ func (s *scaleSearch) descend(ctx context.Context, at scalePoint) (scalePoint, e
 
 // move returns where the step of at most the given length ends, within the bounds, and how far
 // the logarithm goes that goes farther.
-func (s *scaleSearch) move(at scalePoint, d scaleSlopes, longest float64) (next scalePoint, length float64) {
+func (s *scaleSearch) move(at ScalePoint, d ScaleSlopes, longest float64) (next ScalePoint, length float64) {
 	step := s.step(at, d, longest)
-	next = scalePoint{min(max(at.scale+step.scale, s.lo.scale), s.hi.scale), min(max(at.other+step.other, s.lo.other), s.hi.other)}
+	next = ScalePoint{min(max(at.scale+step.scale, s.lo.scale), s.hi.scale), min(max(at.other+step.other, s.lo.other), s.hi.other)}
 	return next, max(math.Abs(next.scale-at.scale), math.Abs(next.other-at.other))
 }
 
 // step returns Newton's step of at most the given length in each logarithm. Where the
 // curvature is negative it takes its size. A logarithm at a bound stays where its slope points out.
-func (s *scaleSearch) step(at scalePoint, d scaleSlopes, longest float64) scalePoint {
+func (s *scaleSearch) step(at ScalePoint, d ScaleSlopes, longest float64) ScalePoint {
 	stays := func(x, lo, hi, slope float64) bool { return lo == hi || x <= lo && slope >= 0 || x >= hi && slope <= 0 }
 	alone := func(slope, curvature float64) float64 {
 		if slope == 0 {
@@ -296,11 +278,11 @@ func (s *scaleSearch) step(at scalePoint, d scaleSlopes, longest float64) scaleP
 	noOther := stays(at.other, s.lo.other, s.hi.other, d.other)
 	switch {
 	case noScale && noOther:
-		return scalePoint{}
+		return ScalePoint{}
 	case noScale:
-		return scalePoint{0, alone(d.other, d.otherOther)}
+		return ScalePoint{0, alone(d.other, d.otherOther)}
 	case noOther:
-		return scalePoint{alone(d.scale, d.scaleScale), 0}
+		return ScalePoint{alone(d.scale, d.scaleScale), 0}
 	}
 	// In the coordinates of the eigenvectors (c, s) and (−s, c).
 	angle := math.Atan2(2*d.both, d.scaleScale-d.otherOther) / 2
@@ -308,5 +290,5 @@ func (s *scaleSearch) step(at scalePoint, d scaleSlopes, longest float64) scaleP
 	middle, half := (d.scaleScale+d.otherOther)/2, math.Hypot((d.scaleScale-d.otherOther)/2, d.both)
 	a := alone(cos*d.scale+sin*d.other, middle+half)
 	b := alone(cos*d.other-sin*d.scale, middle-half)
-	return scalePoint{cos*a - sin*b, sin*a + cos*b}
+	return ScalePoint{cos*a - sin*b, sin*a + cos*b}
 }

@@ -99,7 +99,9 @@ func checkClasses(lik Likelihood, y *mat.Dense, c int) {
 	}
 	n, _ := y.Dims()
 	for t := range n {
-		classIndex(y.At(t, 0), c)
+		if k := y.At(t, 0); !(k >= 0 && k < float64(c)) || k != math.Trunc(k) {
+			panic("glm: class index out of range")
+		}
 	}
 }
 

@@ -203,17 +203,6 @@ func spread(parts []*softmaxSums) float64 {
 	return worst
 }
 
-// entropyOf returns −Σ p log p in nats.
-func entropyOf(p []float64) float64 {
-	h := 0.0
-	for _, v := range p {
-		if v > 0 {
-			h -= v * math.Log(v)
-		}
-	}
-	return max(h, 0)
-}
-
 const (
 	// sheetNodes is how many nodes a softmaxSheet takes at a time.
 	sheetNodes = 128

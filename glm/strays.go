@@ -25,7 +25,11 @@ func newStrays(y *mat.Dense) strays {
 		mean := floats.Sum(column) / float64(n)
 		for i, v := range column {
 			// q(y) = m^y/(1 + m)^{y+1}
-			s[i] += weighted(v, math.Log(mean)) - (v+1)*math.Log1p(mean)
+			logPower := 0.0
+			if v > 0 {
+				logPower = v * math.Log(mean)
+			}
+			s[i] += logPower - (v+1)*math.Log1p(mean)
 		}
 	}
 	return s
