@@ -6,7 +6,8 @@ import (
 	"sync"
 
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
@@ -21,7 +22,7 @@ import (
 type Posterior struct {
 	problem *problem.Problem
 	post    *inference.Posterior
-	link    glm.Link
+	link    predictive.Link
 	fit     result.Fit
 	names   result.Rows
 	job     *job.Job
@@ -122,7 +123,7 @@ func start(ctx context.Context, o *problem.Options, path string, l *Limits, make
 	if q.problem, q.post, err = make(ctx, c, p); err != nil {
 		return nil, named(err)
 	}
-	q.link = glm.DefaultLink(q.problem.Task.Likelihood, q.problem.Model.Outputs)
+	q.link = predictive.DefaultLink(q.problem.Task.Likelihood, q.problem.Model.Outputs)
 	q.fit = q.post.Report(q.problem, c.Warnings)
 	q.names = q.problem.TrainingRows()
 	q.names.ErrorBars = true
@@ -195,7 +196,7 @@ func (p *Posterior) Kernel() *ntk.NTK { return p.post.Kernel }
 func (p *Posterior) Network() *network.Network { return p.problem.Model.Net }
 
 // Calibration is what predictions scale mean and covariance by; nil for nothing.
-func (p *Posterior) Calibration() *glm.Calibration {
+func (p *Posterior) Calibration() *score.Calibration {
 	k := p.post.Calibration.Scales()
 	if k == nil {
 		return nil

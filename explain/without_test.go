@@ -12,6 +12,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/internal/dense"
@@ -121,9 +122,9 @@ func TestE15WithoutIsARefit(t *testing.T) {
 				got := leaveOutEach(t, d, q.Kernel, q.Test, nil, 0, 0)
 				requireWithout(t, got, want, 1e-8) // conjugate gradients; the others 1e-12
 				lik := q.Likelihood.(glm.Likelihood)
-				short, err := glm.NewJackknife(lik, .9, q.Y, got.own)
+				short, err := score.NewJackknife(lik, .9, q.Y, got.own)
 				require.NoError(t, err)
-				long, err := glm.NewJackknife(lik, .9, q.Y, want.own)
+				long, err := score.NewJackknife(lik, .9, q.Y, want.own)
 				require.NoError(t, err)
 				for r := range want.each {
 					for k := range q.C {
@@ -214,7 +215,7 @@ func TestWithoutOfLinearizedClasses(t *testing.T) {
 				}
 			}
 			requireWithout(t, got, want, 1e-8) // ‖α − r‖ of the refit
-			j, err := glm.NewJackknife(q.Likelihood.(glm.Likelihood), .9, q.Y, got.own)
+			j, err := score.NewJackknife(q.Likelihood.(glm.Likelihood), .9, q.Y, got.own)
 			require.NoError(t, err)
 			for r := range got.each {
 				if j.Classes() > 0 {

@@ -9,6 +9,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
 )
@@ -20,8 +22,8 @@ func TestTune(t *testing.T) {
 	y := mat.NewDense(q.T, 1, []float64{0, 2, 1, 1, 0, 2})
 	score := func(mean, cov *mat.Dense) (float64, error) {
 		logp := make([]float64, q.T)
-		err := glm.Probit{}.LogPredictiveTo(logp, glm.Categorical{}, y, mean, cov)
-		return glm.NLL(logp), err
+		err := predictive.Probit{}.LogPredictiveTo(logp, glm.Categorical{}, y, mean, cov)
+		return score.NLL(logp), err
 	}
 	p := q.fit(t, q.some(t), nil)
 	prepared, err := p.Prepare(t.Context(), q.Test)

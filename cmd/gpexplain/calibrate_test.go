@@ -20,6 +20,8 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/novelty"
+	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inference"
@@ -65,7 +67,7 @@ func TestCalibrationReference(t *testing.T) {
 			lik = likelihoodOf(t, ref)
 			y := mat.NewDense(ref.n, 1, ref.Floats("y_train"))
 			mean, cov := mat.NewDense(ref.n, ref.c, loo.Floats("loo_first_order_mean")), mat.NewDense(ref.n*ref.c, ref.c, loo.Floats("loo_first_order_cov"))
-			want, err := glm.Calibrate(t.Context(), lik, y, mean, cov, &glm.CalibrateOptions{Link: inference.ScoringLink(lik, ref.c)})
+			want, err := score.Calibrate(t.Context(), lik, y, mean, cov, &score.CalibrateOptions{Link: inference.ScoringLink(lik, ref.c)})
 			require.NoError(t, err)
 			_, sum := predicted(t, ref.run(t, "predict", "--json", "--refit"))
 			got := sum.Fit.Calibration
@@ -77,7 +79,7 @@ func TestCalibrationReference(t *testing.T) {
 			require.InDelta(t, math.Log(want.NoiseScale), math.Log(float64(got.NoiseScale)), 1e-5)
 			require.InDelta(t, want.NLL, float64(got.LOO.NLL), 1e-5)
 			require.InDelta(t, want.StdErr, float64(got.NLLSE), 1e-4)
-			network, err := glm.ScoreOf(nil, lik, y, mean, nil)
+			network, err := score.ScoreOf(nil, lik, y, mean, nil)
 			require.NoError(t, err)
 			require.InDelta(t, network.NLL, float64(got.Network.NLL), 1e-6)
 			require.Equal(t, result.Float(network.Accuracy).Finite(), got.Network.Accuracy.Finite())
@@ -87,7 +89,7 @@ func TestCalibrationReference(t *testing.T) {
 			}
 			scaled, mean, cov, err := want.Apply(lik, mean, cov)
 			require.NoError(t, err)
-			score, err := glm.ScoreOf(inference.ScoringLink(lik, ref.c), scaled, y, mean, cov)
+			score, err := score.ScoreOf(inference.ScoringLink(lik, ref.c), scaled, y, mean, cov)
 			require.NoError(t, err)
 			require.Len(t, got.Surprising, 10)
 			for i, at := range score.Surprising(3) {
@@ -125,7 +127,7 @@ func TestCalibrateChangesProbabilitiesOnly(t *testing.T) {
 	for _, name := range toys {
 		t.Run(name, func(t *testing.T) {
 			ref := openReference(t, name)
-			lik, link := likelihoodOf(t, ref), glm.DefaultLink(likelihoodOf(t, ref), ref.c)
+			lik, link := likelihoodOf(t, ref), predictive.DefaultLink(likelihoodOf(t, ref), ref.c)
 			calibrated, sum := predicted(t, ref.run(t, "predict", "--json"))
 			raw, rawSum := predicted(t, ref.run(t, "predict", "--json", "--calibrate", "none"))
 			require.Nil(t, rawSum.Fit.Calibration)
@@ -133,7 +135,7 @@ func TestCalibrateChangesProbabilitiesOnly(t *testing.T) {
 			if problem.HasClasses(lik) && ref.c == 1 {
 				require.Equal(t, sum.Accuracy, rawSum.Accuracy) // of several, the largest probability may be another
 			}
-			check := func(rows []prediction, k *glm.Calibration) {
+			check := func(rows []prediction, k *score.Calibration) {
 				mean, cov := momentsOf(rows)
 				scaled, mean, cov, err := k.Apply(lik, mean, cov)
 				require.NoError(t, err)
@@ -157,8 +159,8 @@ func TestCalibrateChangesProbabilitiesOnly(t *testing.T) {
 				}
 			}
 			k := sum.Fit.Calibration
-			check(calibrated, &glm.Calibration{Scale: float64(k.Scale), Temperature: float64(k.Temperature), NoiseScale: float64(k.NoiseScale), RateKept: name == "poisson"})
-			check(raw, &glm.Calibration{Scale: 1, NoiseScale: 1})
+			check(calibrated, &score.Calibration{Scale: float64(k.Scale), Temperature: float64(k.Temperature), NoiseScale: float64(k.NoiseScale), RateKept: name == "poisson"})
+			check(raw, &score.Calibration{Scale: 1, NoiseScale: 1})
 			require.NotEqual(t, sum.NLL, rawSum.NLL)
 			for i := range raw {
 				require.Equal(t, raw[i].Mean, calibrated[i].Mean)
@@ -205,7 +207,7 @@ func TestNovelty(t *testing.T) {
 			}
 			require.InDelta(t, score[i], float64(r.Novelty.Score), 1e-9, name)
 			// Two rows whose scores differ by rounding may change places.
-			require.InDelta(t, glm.Rank(training, score[i]), float64(r.Novelty.Rank), 1.5/float64(ref.n), name)
+			require.InDelta(t, score.Rank(training, score[i]), float64(r.Novelty.Rank), 1.5/float64(ref.n), name)
 			require.Equal(t, asJSON(t, raw[i].Novelty), asJSON(t, r.Novelty))
 			largest = max(largest, float64(r.Novelty.Rank))
 		}
@@ -385,7 +387,7 @@ func TestCalibrateHeldOut(t *testing.T) {
 		for i, r := range rows {
 			y.Set(i, 0, float64(r.Label))
 		}
-		want, err := glm.Calibrate(t.Context(), lik, y, mean, cov, &glm.CalibrateOptions{Link: inference.ScoringLink(lik, ref.c)})
+		want, err := score.Calibrate(t.Context(), lik, y, mean, cov, &score.CalibrateOptions{Link: inference.ScoringLink(lik, ref.c)})
 		require.NoError(t, err)
 		lines := strings.Split(strings.TrimSpace(succeed(t, append(args, "--test-data", ref.test, "--valid-data", valid, "--calibrate", "heldout")...)), "\n")
 		got := decode[predictSummary](t, lines[len(lines)-1]).Fit.Calibration

@@ -14,7 +14,7 @@ import (
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/console"
@@ -305,7 +305,7 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 	if err != nil {
 		return nil, x.names.ExplainError(err)
 	}
-	pred, err := q.Predict(ctx, p.Task, batch, glm.DefaultLink(p.Task.Likelihood, p.Model.Outputs))
+	pred, err := q.Predict(ctx, p.Task, batch, predictive.DefaultLink(p.Task.Likelihood, p.Model.Outputs))
 	if err != nil {
 		return nil, x.names.ExplainError(err)
 	}
@@ -396,7 +396,7 @@ func interval(ctx context.Context, p *problem.Problem, pred *inference.Predictio
 		return nil, nil
 	}
 	var lo, hi mat.Dense
-	if err := glm.IntervalTo(ctx, &lo, &hi, 0.95, pred.Likelihood, pred.Tempered, pred.Scaled, 0); err != nil {
+	if err := predictive.IntervalTo(ctx, &lo, &hi, 0.95, pred.Likelihood, pred.Tempered, pred.Scaled, 0); err != nil {
 		return nil, err
 	}
 	return []float64{lo.At(0, 0), hi.At(0, 0)}, nil

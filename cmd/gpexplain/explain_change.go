@@ -12,7 +12,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain/counterfactual"
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
@@ -174,7 +174,7 @@ func (to *changedData) tell(ctx context.Context, c *console.Console, p *problem.
 	if to == nil {
 		return nil
 	}
-	link := glm.DefaultLink(p.Task.Likelihood, p.Model.Outputs)
+	link := predictive.DefaultLink(p.Task.Likelihood, p.Model.Outputs)
 	if to.search != nil {
 		flip, _, warnings, err := inference.SmallestFlip(ctx, p, q, to.model, batch, *to.search, link)
 		c.Clear()

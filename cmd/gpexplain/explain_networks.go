@@ -13,7 +13,7 @@ import (
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
@@ -203,7 +203,7 @@ func (s *explainVerb) member(ctx context.Context, c *console.Console, p *problem
 		if err != nil {
 			return nil, names.ExplainError(err)
 		}
-		pred, err := q.Predict(ctx, p.Task, batch, glm.DefaultLink(p.Task.Likelihood, p.Model.Outputs))
+		pred, err := q.Predict(ctx, p.Task, batch, predictive.DefaultLink(p.Task.Likelihood, p.Model.Outputs))
 		if err != nil {
 			return nil, names.ExplainError(err)
 		}

@@ -17,6 +17,8 @@ import (
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
@@ -140,7 +142,7 @@ func (s *predictVerb) check(c *cobra.Command) error {
 func linkSuits(link string, lik glm.Likelihood, c int) (ok bool) {
 	switch link {
 	case "exact":
-		return glm.HasExact(lik, c)
+		return predictive.HasExact(lik, c)
 	case "qmc", "probit", "bridge":
 		_, ok = lik.(glm.Logistic)
 		return ok
@@ -149,24 +151,24 @@ func linkSuits(link string, lik glm.Likelihood, c int) (ok bool) {
 }
 
 // chooseLink returns the link for the likelihood and the model.
-func (s *predictVerb) chooseLink(p *problem.Problem) (glm.Link, error) {
+func (s *predictVerb) chooseLink(p *problem.Problem) (predictive.Link, error) {
 	lik := p.Task.Likelihood
 	if !linkSuits(s.link, lik, p.Model.Outputs) {
 		return nil, fmt.Errorf("--link %s is not for the %s likelihood of %s; leave it out or use mc", s.link, lik.Name(), p.Model.Name)
 	}
 	switch s.link {
 	case "exact":
-		return glm.Exact{}, nil
+		return predictive.Exact{}, nil
 	case "qmc":
-		return glm.QMC{}, nil
+		return predictive.QMC{}, nil
 	case "probit":
-		return glm.Probit{}, nil
+		return predictive.Probit{}, nil
 	case "bridge":
-		return glm.Bridge{}, nil
+		return predictive.Bridge{}, nil
 	case "mc":
-		return glm.MonteCarlo{Samples: s.samples, Seed: p.Limits.Seed}, nil
+		return predictive.MonteCarlo{Samples: s.samples, Seed: p.Limits.Seed}, nil
 	}
-	return glm.DefaultLink(lik, p.Model.Outputs), nil
+	return predictive.DefaultLink(lik, p.Model.Outputs), nil
 }
 
 func (s *predictVerb) run(ctx context.Context, c *console.Console) error {
@@ -219,7 +221,7 @@ func (s *predictVerb) run(ctx context.Context, c *console.Console) error {
 }
 
 // predict writes the lines and the table, and returns the scores.
-func (s *predictVerb) predict(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, link glm.Link, rows *dataset.Subset, y *mat.Dense, cover *inference.Coverage) (*score, error) {
+func (s *predictVerb) predict(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, link predictive.Link, rows *dataset.Subset, y *mat.Dense, cover *inference.Coverage) (*rowScores, error) {
 	total := newScore(rows.Len(), p, q, cover)
 	out := bufio.NewWriter(c.Out)
 	lines := lineEncoder(out)
@@ -278,7 +280,7 @@ func targetsOf(p *problem.Problem) int {
 }
 
 // write shows the scores in every form that was asked for.
-func (s *predictVerb) write(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, total *score, rows *dataset.Subset) error {
+func (s *predictVerb) write(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, total *rowScores, rows *dataset.Subset) error {
 	sum := total.summary(rows, q.Report(p, c.Warnings))
 	e := p.Examples
 	total.all.Fit = sum.Fit
@@ -355,7 +357,7 @@ type prediction struct {
 
 // add takes up the predictions of a tile that begins at row lo, whose targets are nil where they are unknown,
 // and passes on a line for each.
-func (total *score) add(ctx context.Context, p *problem.Problem, q *inference.Posterior, rows *dataset.Subset, lo int, b *linearize.Batch, targets *mat.Dense, pred *inference.Predictions, take func(*prediction) error) error {
+func (total *rowScores) add(ctx context.Context, p *problem.Problem, q *inference.Posterior, rows *dataset.Subset, lo int, b *linearize.Batch, targets *mat.Dense, pred *inference.Predictions, take func(*prediction) error) error {
 	hi, lik := lo+b.Len(), p.Task.Likelihood
 	copy(total.logp[lo:hi], pred.LogDensity)
 	regions, err := total.coverage.Regions(ctx, b, targets)
@@ -391,8 +393,8 @@ func (total *score) add(ctx context.Context, p *problem.Problem, q *inference.Po
 	return nil
 }
 
-// A score gathers what the summary of predictions needs.
-type score struct {
+// rowScores are what the summary of predictions needs.
+type rowScores struct {
 	logp, mapLogp []float64
 	prob          *mat.Dense // N×classes, nil for a regression
 	right         int
@@ -401,8 +403,8 @@ type score struct {
 	coverage      *inference.Coverage // nil where none was asked for
 }
 
-func newScore(n int, p *problem.Problem, q *inference.Posterior, cover *inference.Coverage) *score {
-	s := &score{logp: slices.Repeat([]float64{math.NaN()}, n), mapLogp: slices.Repeat([]float64{math.NaN()}, n), all: &report.Predictions{Classes: p.Task.Labels(), ClassNames: classNames(p)}, classes: classWords(p), coverage: cover}
+func newScore(n int, p *problem.Problem, q *inference.Posterior, cover *inference.Coverage) *rowScores {
+	s := &rowScores{logp: slices.Repeat([]float64{math.NaN()}, n), mapLogp: slices.Repeat([]float64{math.NaN()}, n), all: &report.Predictions{Classes: p.Task.Labels(), ClassNames: classNames(p)}, classes: classWords(p), coverage: cover}
 	if cover != nil {
 		s.all.Coverage = cover.Share
 	}
@@ -430,11 +432,11 @@ type predictSummary struct {
 	Classes  []string                  `json:"classes,omitempty"` // where classes have names
 }
 
-func (s *score) summary(rows *dataset.Subset, fit result.Fit) *predictSummary {
-	sum := &predictSummary{Schema: "funcgp/predict-summary/1", Accuracy: result.Undefined(), ECE: result.Undefined(), NLL: result.Float(glm.NLL(s.logp)), MAPNLL: result.Float(glm.NLL(s.mapLogp)), Coverage: s.coverage.Report(), Fit: fit, Classes: s.classes}
+func (s *rowScores) summary(rows *dataset.Subset, fit result.Fit) *predictSummary {
+	sum := &predictSummary{Schema: "funcgp/predict-summary/1", Accuracy: result.Undefined(), ECE: result.Undefined(), NLL: result.Float(score.NLL(s.logp)), MAPNLL: result.Float(score.NLL(s.mapLogp)), Coverage: s.coverage.Report(), Fit: fit, Classes: s.classes}
 	if s.prob != nil && rows.Class != nil {
 		sum.Accuracy = result.Float(float64(s.right) / float64(len(s.logp)))
-		sum.ECE = result.Float(glm.ECE(s.prob, rows.Class))
+		sum.ECE = result.Float(score.ECE(s.prob, rows.Class))
 	}
 	return sum
 }

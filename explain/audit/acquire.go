@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
@@ -21,8 +22,8 @@ import (
 type AcquireOptions struct {
 	// Batch is how many rows to choose together; 0 means none.
 	Batch int
-	// Link gives the mutual information, as a glm.Informer; nil means glm.DefaultLink.
-	Link      glm.Link
+	// Link gives the mutual information, as a predictive.Informer; nil means predictive.DefaultLink.
+	Link      predictive.Link
 	MaxMemory int64 // bytes; 0 means what gp.MemoryBudget says
 	Workers   int   // goroutines; 0 means GOMAXPROCS. The result does not depend on it.
 	// Progress, if not nil, is called as work is done, from one goroutine, with
@@ -159,9 +160,9 @@ func (q *acquirer) inform(ctx context.Context, first int, mean, cov *mat.Dense) 
 	n, c := mean.Dims()
 	link := q.o.Link
 	if link == nil {
-		link = glm.DefaultLink(q.lik, c)
+		link = predictive.DefaultLink(q.lik, c)
 	}
-	informer, ok := link.(glm.Informer)
+	informer, ok := link.(predictive.Informer)
 	if _, classes := q.lik.(glm.Logistic); !ok || !classes {
 		return nil
 	}

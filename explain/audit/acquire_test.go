@@ -14,6 +14,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain/audit"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/integral"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/internal/dense"
@@ -151,8 +152,8 @@ func TestInformationIsMutual(t *testing.T) {
 	entropy := func(p float64) float64 { return -p*math.Log(p) - (1-p)*math.Log(1-p) }
 	for i, x := range got.Pool {
 		sigma := func(f float64) float64 { return 1 / (1 + math.Exp(-f)) }
-		p := glm.Expectation(sigma, mean.At(i, 0), cov.At(i, 0))
-		h := glm.Expectation(func(f float64) float64 {
+		p := integral.Expectation(sigma, mean.At(i, 0), cov.At(i, 0))
+		h := integral.Expectation(func(f float64) float64 {
 			if s := sigma(f); s > 0 && s < 1 {
 				return entropy(s)
 			}

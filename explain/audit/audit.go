@@ -10,6 +10,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
@@ -25,9 +27,9 @@ type Options struct {
 	// that name does; nil takes that method.
 	LeaveOneOut func(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error
 	// Calibration scales these predictions (E18, E21); nil leaves them.
-	Calibration *glm.Calibration
-	// Link turns them into probabilities; nil means glm.DefaultLink.
-	Link glm.Link
+	Calibration *score.Calibration
+	// Link turns them into probabilities; nil means predictive.DefaultLink.
+	Link predictive.Link
 	// Top is how many suspects have Supports, and the most duplicates that are listed; 0
 	// means 20.
 	Top int
@@ -119,7 +121,7 @@ type Audit struct {
 // gp.Dual's LeaveOneOutTo, about a factorization for an exact posterior, and a pass over
 // the training examples for the supports. A likelihood of
 // classes needs one target an example that is a class; otherwise the error is an
-// *UnsupportedError. Other errors are those of gp.Dual and of glm.ScoreOf.
+// *UnsupportedError. Other errors are those of gp.Dual and of score.ScoreOf.
 func Of(ctx context.Context, d gp.Dual, lik glm.Likelihood, y *mat.Dense, o *Options) (*Audit, error) {
 	a, err := newAuditor(d, lik, y, o)
 	if err != nil {
@@ -254,7 +256,7 @@ func (a *auditor) each(ctx context.Context, stage string, do func(lo int, rows [
 // leaveOut computes the predictions of the examples without themselves (E17).
 func (a *auditor) leaveOut(ctx context.Context) error {
 	if len(a.rows) == 0 {
-		return &glm.RowsError{}
+		return &score.RowsError{}
 	}
 	a.mean, a.cov = mat.NewDense(len(a.rows), a.c, nil), mat.NewDense(len(a.rows)*a.c, a.c, nil)
 	return a.each(ctx, gp.StageLeaveOneOut, func(lo int, rows []int, x *linearize.Batch) error {
@@ -269,7 +271,7 @@ func (a *auditor) score(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s, err := glm.ScoreOfContext(ctx, a.o.Link, lik, a.y, mean, cov, a.o.Workers)
+	s, err := score.ScoreOfContext(ctx, a.o.Link, lik, a.y, mean, cov, a.o.Workers)
 	if err != nil {
 		return err
 	}
@@ -280,7 +282,7 @@ func (a *auditor) score(ctx context.Context) error {
 	if _, classes := lik.(glm.Logistic); !classes {
 		return a.residuals(ctx, lik, s, mean, cov)
 	}
-	prob, labels := glm.ClassProbabilities(lik, a.y, s.Response)
+	prob, labels := score.ClassProbabilities(lik, a.y, s.Response)
 	if prob == nil {
 		return &UnsupportedError{Likelihood: lik.Name(), Outputs: a.c, Reason: "no label can be suggested unless each example has one target that is a class"}
 	}
@@ -291,7 +293,7 @@ func (a *auditor) score(ctx context.Context) error {
 // classify fills in the scores of classes.
 func (a *auditor) classify(prob *mat.Dense, labels []int) {
 	entropy := make([]float64, len(labels))
-	glm.EntropyTo(entropy, prob)
+	score.EntropyTo(entropy, prob)
 	for k := range a.audit.Examples {
 		x, p := &a.audit.Examples[k], slices.Clone(prob.RawRowView(k))
 		x.Label, x.Suggested, x.Probability, x.Entropy = labels[k], labels[k], p, entropy[k]
@@ -311,7 +313,7 @@ func (a *auditor) classify(prob *mat.Dense, labels []int) {
 }
 
 // residuals fills in the scores of a regression, whose calibrated moments are mean and cov.
-func (a *auditor) residuals(ctx context.Context, lik glm.Likelihood, s *glm.Score, mean, cov *mat.Dense) error {
+func (a *auditor) residuals(ctx context.Context, lik glm.Likelihood, s *score.Score, mean, cov *mat.Dense) error {
 	targets := lik.Targets(a.c)
 	return par.Do(ctx, a.o.Workers, par.Tiles(len(a.rows), tileRows), func(tile int) error {
 		lo, hi := par.Bounds(tile, len(a.rows), tileRows)
@@ -322,7 +324,7 @@ func (a *auditor) residuals(ctx context.Context, lik glm.Likelihood, s *glm.Scor
 				continue
 			}
 			var noise, unsure mat.Dense
-			if err := (glm.Exact{}).SplitTo(&noise, &unsure, lik, dense.Slice(mean, k, k+1), dense.Slice(cov, k*a.c, (k+1)*a.c)); err != nil {
+			if err := (predictive.Exact{}).SplitTo(&noise, &unsure, lik, dense.Slice(mean, k, k+1), dense.Slice(cov, k*a.c, (k+1)*a.c)); err != nil {
 				return err
 			}
 			for j := range targets {

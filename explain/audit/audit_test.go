@@ -12,6 +12,8 @@ import (
 
 	"github.com/funcgp/funcgp/explain/audit"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/internal/dense"
@@ -28,9 +30,9 @@ func problems(t *testing.T) []*testkit.Problem {
 func likelihood(q *testkit.Problem) glm.Likelihood { return q.Likelihood.(glm.Likelihood) }
 
 // rough is a link whose probabilities take little time where the posterior is wide.
-func rough(q *testkit.Problem) glm.Link {
+func rough(q *testkit.Problem) predictive.Link {
 	if l, ok := q.Likelihood.(glm.Logistic); ok && l.Softmax() {
-		return glm.Probit{}
+		return predictive.Probit{}
 	}
 	return nil
 }
@@ -65,7 +67,7 @@ func refits(t *testing.T, q *testkit.Problem) []float64 {
 		require.NoError(t, err)
 		require.NoError(t, post.PredictTo(t.Context(), dense.Slice(mean, i, i+1), dense.Slice(cov, i*q.C, (i+1)*q.C), q.Train.Slice(i, i+1)))
 	}
-	s, err := glm.ScoreOf(nil, likelihood(q), q.Y, mean, cov)
+	s, err := score.ScoreOf(nil, likelihood(q), q.Y, mean, cov)
 	require.NoError(t, err)
 	return s.LogDensity
 }
@@ -268,7 +270,7 @@ func problemNamed(t *testing.T, name string) *testkit.Problem {
 func TestResiduals(t *testing.T) {
 	q := problemNamed(t, "gaussian")
 	post := refit(t, q)
-	found, err := audit.Of(t.Context(), post, likelihood(q), q.Y, &audit.Options{Calibration: &glm.Calibration{Scale: 0.5, NoiseScale: 2}})
+	found, err := audit.Of(t.Context(), post, likelihood(q), q.Y, &audit.Options{Calibration: &score.Calibration{Scale: 0.5, NoiseScale: 2}})
 	require.NoError(t, err)
 	var mean, cov mat.Dense
 	require.NoError(t, post.LeaveOneOutTo(t.Context(), &mean, &cov, dense.Range(q.N), q.Train))
@@ -282,7 +284,7 @@ func TestResiduals(t *testing.T) {
 	// Of counts with their rates kept it is (y − e^m)/√(e^m + e^{2m}(e^{sv} − 1)).
 	q = problemNamed(t, "poisson")
 	post = refit(t, q)
-	found, err = audit.Of(t.Context(), post, likelihood(q), q.Y, &audit.Options{Calibration: &glm.Calibration{Scale: 0.5, RateKept: true}})
+	found, err = audit.Of(t.Context(), post, likelihood(q), q.Y, &audit.Options{Calibration: &score.Calibration{Scale: 0.5, RateKept: true}})
 	require.NoError(t, err)
 	mean.Reset()
 	cov.Reset()
@@ -485,7 +487,7 @@ func TestErrors(t *testing.T) {
 	var memory *gp.MemoryError
 	_, err = audit.Of(t.Context(), post, likelihood(q), q.Y, &audit.Options{MaxMemory: 100})
 	require.ErrorAs(t, err, &memory)
-	var none *glm.RowsError
+	var none *score.RowsError
 	_, err = audit.Of(t.Context(), post, likelihood(q), q.Y, &audit.Options{Rows: []int{}})
 	require.ErrorAs(t, err, &none)
 	require.Panics(t, func() { _, _ = audit.Of(t.Context(), post, likelihood(q), q.Y, &audit.Options{Rows: []int{3, 1}}) })

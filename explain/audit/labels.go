@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
@@ -164,7 +165,7 @@ func (l *labelAuditor) start(x *linearize.Batch) error {
 		panic("audit: labels and training examples differ in number")
 	}
 	if n == 0 {
-		return &glm.RowsError{}
+		return &score.RowsError{}
 	}
 	classes := max(2, c)
 	y, target := mat.NewDense(n, 1, nil), mat.NewDense(n, c, nil)
@@ -190,7 +191,7 @@ func (l *labelAuditor) start(x *linearize.Batch) error {
 		return err
 	}
 	if len(l.rows) == 0 {
-		return &glm.RowsError{}
+		return &score.RowsError{}
 	}
 	return nil
 }
@@ -221,7 +222,7 @@ func (l *labelAuditor) correlate() error {
 		}
 	}
 	if left == l.n {
-		return &glm.RowsError{Rows: l.n}
+		return &score.RowsError{Rows: l.n}
 	}
 	for i := range sd {
 		row := l.rho.RawRowView(i)

@@ -18,6 +18,8 @@ import (
 
 	"github.com/funcgp/funcgp/explain/audit"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/internal/dataset"
@@ -209,17 +211,17 @@ func (s *study) add(t *testing.T, method string, precision float64, post gp.Dual
 		c.Copy(cov)
 		return nil
 	}
-	scale, err := glm.Calibrate(t.Context(), glm.Categorical{}, s.y, mean, cov, &glm.CalibrateOptions{Link: glm.QMC{Tol: 1e-3, MaxPoints: 4096}})
+	scale, err := score.Calibrate(t.Context(), glm.Categorical{}, s.y, mean, cov, &score.CalibrateOptions{Link: predictive.QMC{Tol: 1e-3, MaxPoints: 4096}})
 	require.NoError(t, err)
 	var cells []string
 	number := func(v float64) { cells = append(cells, strconv.FormatFloat(v, 'g', 6, 64)) }
-	for _, c := range []*glm.Calibration{nil, scale} {
+	for _, c := range []*score.Calibration{nil, scale} {
 		o := &audit.Options{LeaveOneOut: known, Calibration: c, MostPaired: -1, Top: n / 10}
 		found, err := audit.Of(t.Context(), post, glm.Categorical{}, s.y, o)
 		require.NoError(t, err)
 		_, tempered, scaled, err := c.Apply(glm.Categorical{}, mean, cov)
 		require.NoError(t, err)
-		score, err := glm.ScoreOf(nil, glm.Categorical{}, s.y, tempered, scaled)
+		score, err := score.ScoreOf(nil, glm.Categorical{}, s.y, tempered, scaled)
 		require.NoError(t, err)
 		if c == nil {
 			number(score.NLL)

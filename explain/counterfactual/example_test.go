@@ -8,6 +8,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain/counterfactual"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -67,7 +68,7 @@ func Example() {
 			fmt.Println(err)
 			return
 		}
-		if err := (glm.Exact{}).PredictTo(&p, nil, glm.Bernoulli{}, &mean, &cov); err != nil {
+		if err := (predictive.Exact{}).PredictTo(&p, nil, glm.Bernoulli{}, &mean, &cov); err != nil {
 			fmt.Println(err)
 			return
 		}

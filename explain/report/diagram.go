@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/score"
 )
 
 // A frame is the part of a diagram in which data are drawn, in the units of the
@@ -113,7 +113,7 @@ var shares = map[float64]string{0: "0", .2: "0.2", .4: "0.4", .6: "0.6", .8: "0.
 // reliabilityDiagram draws the frequency of a class in each bin against its mean
 // probability, with the band in which the points lie if the probabilities are right,
 // and the number of rows of each bin in a strip.
-func reliabilityDiagram(title, class string, bins []glm.ReliabilityBin, x, y string) htmlDiagram {
+func reliabilityDiagram(title, class string, bins []score.ReliabilityBin, x, y string) htmlDiagram {
 	d := htmlDiagram{Title: title, Class: class, Height: "466", XName: x, YName: y, YSide: coordinate(plot.top + plot.height/2), XMid: coordinate(plot.left + plot.width/2), NameY: "456"}
 	d.frame(plot, shares, shares)
 	d.Guide = path([]float64{plot.x(0), plot.x(1)}, []float64{plot.y(0), plot.y(1)})
@@ -176,7 +176,7 @@ func coverageDiagram(title, class string, cdf []float64) htmlDiagram {
 	d.frame(plot, shares, shares)
 	d.Guide = path([]float64{plot.x(0), plot.x(1)}, []float64{plot.y(0), plot.y(1)})
 	n := len(cdf)
-	points := glm.CoverageOf(cdf, coverageLevels)
+	points := score.CoverageOf(cdf, coverageLevels)
 	px, py, lo, hi := []float64{plot.x(0)}, []float64{plot.y(0)}, []float64{plot.y(0)}, []float64{plot.y(0)}
 	for k, c := range points {
 		px, py, lo, hi = append(px, plot.x(c.Nominal)), append(py, plot.y(c.Empirical)), append(lo, plot.y(c.BandLo)), append(hi, plot.y(c.BandHi))

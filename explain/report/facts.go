@@ -140,10 +140,10 @@ func checks(f *result.Fit) []fact {
 		}
 		list = append(list, fact{"Network and data belong together", verdict, ""})
 		if p.TrainAccuracy != nil {
-			list = append(list, fact{"Accuracy on the training rows", percent(float64(*p.TrainAccuracy)), "the network alone, NLL " + score(p.TrainNLL)})
+			list = append(list, fact{"Accuracy on the training rows", percent(float64(*p.TrainAccuracy)), "the network alone, NLL " + scoreText(p.TrainNLL)})
 		}
 		if p.TrainRMSE != nil {
-			list = append(list, fact{"RMSE on the training rows", result.Short(float64(*p.TrainRMSE)), "the network alone, NLL " + score(p.TrainNLL)})
+			list = append(list, fact{"RMSE on the training rows", result.Short(float64(*p.TrainRMSE)), "the network alone, NLL " + scoreText(p.TrainNLL)})
 		}
 		list = append(list, fact{"Largest input", result.Short(float64(p.LargestInput)), "in size, as the network sees it"})
 	}
@@ -154,11 +154,11 @@ func checks(f *result.Fit) []fact {
 	if c := f.Calibration; c != nil {
 		by, scores := calibratedBy(c)
 		if scores != nil {
-			note := "NLL " + score(scores.NLL) + ", network alone " + score(c.Network.NLL)
+			note := "NLL " + scoreText(scores.NLL) + ", network alone " + scoreText(c.Network.NLL)
 			if scores.Accuracy.Finite() {
 				list = append(list, fact{"Accuracy to expect", percent(float64(scores.Accuracy)), by + ", " + note})
 			} else {
-				list = append(list, fact{"NLL to expect", score(scores.NLL), by + ", network alone " + score(c.Network.NLL)})
+				list = append(list, fact{"NLL to expect", scoreText(scores.NLL), by + ", network alone " + scoreText(c.Network.NLL)})
 			}
 		}
 	}
@@ -170,7 +170,7 @@ func (t *TestScores) facts() []fact {
 	if t == nil {
 		return nil
 	}
-	on := "the network alone, on " + result.Some(t.Rows, "test row", "test rows") + ", NLL " + score(t.NLL)
+	on := "the network alone, on " + result.Some(t.Rows, "test row", "test rows") + ", NLL " + scoreText(t.NLL)
 	if t.Accuracy.Finite() {
 		return []fact{{"Test accuracy", percent(float64(t.Accuracy)), on}}
 	}
@@ -274,7 +274,7 @@ func Basis(f *result.Fit) string {
 		if p.TrainRMSE != nil {
 			fits += "RMSE " + result.Short(float64(*p.TrainRMSE)) + ", "
 		}
-		parts = append(parts, fits+"NLL "+score(p.TrainNLL)+", gradient norm "+result.Short(float64(p.GradientNorm)))
+		parts = append(parts, fits+"NLL "+scoreText(p.TrainNLL)+", gradient norm "+result.Short(float64(p.GradientNorm)))
 	}
 	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
 	if len(parts) == 0 {

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/score"
 )
 
 // Scores are averages over rows with labels. Those that do not apply, or have no
@@ -78,10 +78,10 @@ func (p *Predictions) scores(rows []digest, of func(*digest) *outcome) Scores {
 	s.Accuracy, s.Brier, s.Covered, s.RMSE = accuracy.value(), brier.value(), covered.value(), result.Float(math.Sqrt(float64(square.value())))
 	s.AUROC, s.ECE = result.Undefined(), result.Undefined()
 	if len(p.Classes) == 2 {
-		s.AUROC = result.Float(glm.AUROC(first, second))
+		s.AUROC = result.Float(score.AUROC(first, second))
 	}
 	if p.Classes != nil {
-		s.ECE = result.Float(glm.ECEOf(p.hits(rows, of)))
+		s.ECE = result.Float(score.ECEOf(p.hits(rows, of)))
 	}
 	return s
 }

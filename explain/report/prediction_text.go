@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/score"
 )
 
 // WriteText writes the scores as plain text of at most the given number of columns,
@@ -123,15 +123,15 @@ func (p *PredictionPage) table() scoreTable {
 		}
 	}
 	plain := func(of func(*Scores) result.Float) func(*Scores) (string, bool) {
-		return func(s *Scores) (string, bool) { return score(of(s)), !math.IsNaN(float64(of(s))) }
+		return func(s *Scores) (string, bool) { return scoreText(of(s)), !math.IsNaN(float64(of(s))) }
 	}
 	line("accuracy", "share of rows whose most probable class is the label", plain(func(s *Scores) result.Float { return s.Accuracy }))
 	line("RMSE", "root mean squared distance of the target from the one expected", plain(func(s *Scores) result.Float { return s.RMSE }))
 	line("NLL", "mean negative log likelihood, in nats: the lower the better", func(s *Scores) (string, bool) {
 		if !s.NLLSE.Finite() {
-			return score(s.NLL), !math.IsNaN(float64(s.NLL))
+			return scoreText(s.NLL), !math.IsNaN(float64(s.NLL))
 		}
-		return score(s.NLL) + " ± " + fixed(float64(s.NLLSE), scoreDecimals(float64(s.NLL))), true
+		return scoreText(s.NLL) + " ± " + fixed(float64(s.NLLSE), scoreDecimals(float64(s.NLL))), true
 	})
 	line("ECE", "how far confidence and accuracy are apart on average, 0 at best", plain(func(s *Scores) result.Float { return s.ECE }))
 	line("Brier", "mean squared distance of the probabilities from 0 and 1", plain(func(s *Scores) result.Float { return s.Brier }))
@@ -140,9 +140,9 @@ func (p *PredictionPage) table() scoreTable {
 	return t
 }
 
-// score formats a score with four decimals, or with four figures where it is above
+// scoreText formats a score with four decimals, or with four figures where it is above
 // ten.
-func score(f result.Float) string {
+func scoreText(f result.Float) string {
 	if math.IsInf(float64(f), 0) {
 		return strings.TrimPrefix(fmt.Sprint(float64(f)), "+")
 	}
@@ -232,7 +232,7 @@ func (p *PredictionPage) coverage(c measuredCoverage) string {
 	if p.Predictions.Classes != nil {
 		kind, size = "sets", "they have "+fixed(float64(c.size.value()), 2)+" classes on average"
 	}
-	lo, hi := glm.ClopperPearson(c.held, c.rows, 0.95)
+	lo, hi := score.ClopperPearson(c.held, c.rows, 0.95)
 	text := fmt.Sprintf("The %s %s hold the %s of %s of the rows (95 %% band %s to %s); %s", percent(p.Predictions.Coverage), kind, p.truth(),
 		percent(float64(c.held)/float64(c.rows)), percent(lo), percent(hi), size)
 	if c.empty > 0 {

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/score"
 )
 
 //go:embed predictions.html
@@ -150,7 +150,7 @@ func (p *PredictionPage) heading() string {
 	case s.Rows == 0:
 		return "Predictions"
 	case r.Classes == nil:
-		return fmt.Sprintf("Predicted %s, RMSE %s", p.quantity(), score(s.RMSE))
+		return fmt.Sprintf("Predicted %s, RMSE %s", p.quantity(), scoreText(s.RMSE))
 	case s.Rows < fewRows:
 		return fmt.Sprintf("%.0f of %d predicted correctly", float64(s.Accuracy)*float64(s.Rows), s.Rows)
 	}
@@ -211,7 +211,7 @@ func (p *PredictionPage) diagrams() *htmlFigure {
 	}
 	for _, d := range two {
 		prob, happened := r.events(r.test, d.of)
-		f.Diagrams = append(f.Diagrams, reliabilityDiagram(d.title, d.class, glm.ReliabilityOf(prob, happened, &glm.ReliabilityOptions{Resamples: resamples(len(prob))}), x, y))
+		f.Diagrams = append(f.Diagrams, reliabilityDiagram(d.title, d.class, score.ReliabilityOf(prob, happened, &score.ReliabilityOptions{Resamples: resamples(len(prob))}), x, y))
 	}
 	f.Notes = []string{points, "The bars below count the rows of each point on a logarithmic scale. Small points of few rows scatter, so compare with the band, which is drawn by simulation for exactly these rows."}
 	return f

@@ -16,7 +16,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -68,19 +68,19 @@ func TestPredictionScores(t *testing.T) {
 			logp []float64
 		}{{calibrated, prob, logp}, {alone, network, mapLogp}} {
 			require.Equal(t, 300, x.got.Rows)
-			require.InDelta(t, glm.NLL(x.logp), float64(x.got.NLL), 1e-13)
-			require.InDelta(t, glm.Accuracy(x.prob, labels), float64(x.got.Accuracy), 1e-15)
-			require.InDelta(t, glm.Brier(x.prob, labels), float64(x.got.Brier), 1e-14)
-			require.InDelta(t, glm.ECE(x.prob, labels), float64(x.got.ECE), 1e-15)
+			require.InDelta(t, score.NLL(x.logp), float64(x.got.NLL), 1e-13)
+			require.InDelta(t, score.Accuracy(x.prob, labels), float64(x.got.Accuracy), 1e-15)
+			require.InDelta(t, score.Brier(x.prob, labels), float64(x.got.Brier), 1e-14)
+			require.InDelta(t, score.ECE(x.prob, labels), float64(x.got.ECE), 1e-15)
 			square := 0.0
 			for _, v := range x.logp {
-				square += math.Pow(-v-glm.NLL(x.logp), 2)
+				square += math.Pow(-v-score.NLL(x.logp), 2)
 			}
 			require.InDelta(t, math.Sqrt(square/299/300), float64(x.got.NLLSE), 1e-14)
 			require.False(t, x.got.RMSE.Finite() || x.got.Covered.Finite())
 		}
 		if k == 2 {
-			require.InDelta(t, glm.AUROC(one, two), float64(calibrated.AUROC), 1e-15)
+			require.InDelta(t, score.AUROC(one, two), float64(calibrated.AUROC), 1e-15)
 		} else {
 			require.False(t, calibrated.AUROC.Finite())
 		}
@@ -244,7 +244,7 @@ func TestTablesHaveTheScores(t *testing.T) {
 		} {
 			var cells, plain []string
 			for _, s := range []Scores{network, calibrated, expected} {
-				x := score(of(s))
+				x := scoreText(of(s))
 				if of(s) == s.NLL {
 					plain = append(plain, x+" ± "+fixed(float64(s.NLLSE), 4))
 				} else {
@@ -269,7 +269,7 @@ func TestTablesHaveTheScores(t *testing.T) {
 // A diagram has a point for each bin with rows, where the bin's numbers say.
 func TestReliabilityDiagram(t *testing.T) {
 	prob, happened := []float64{0.1, 0.12, 0.95, 0.97, 0.99}, []bool{false, true, true, true, false}
-	bins := glm.ReliabilityOf(prob, happened, nil)
+	bins := score.ReliabilityOf(prob, happened, nil)
 	d := reliabilityDiagram("Calibrated", "for", bins, "x", "y")
 	require.Len(t, d.Points, 2)
 	require.Equal(t, coordinate(plot.x(0.11)), d.Points[0].X)

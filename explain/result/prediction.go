@@ -70,6 +70,6 @@ type Prediction struct {
 type Novelty struct {
 	Score             Float `json:"score"`              // as glm/novelty (E22): surprise in nats, about 1 for rows like the training rows
 	Rank              Float `json:"rank"`               // share of training rows whose leave-one-out score is smaller, in [0, 1]
-	Entropy           Float `json:"entropy"`            // as glm.Novelty: in nats; for a regression the predictive variance
+	Entropy           Float `json:"entropy"`            // as score.Novelty: in nats; for a regression the predictive variance
 	MutualInformation Float `json:"mutual_information"` // between label and function, in nats
 }

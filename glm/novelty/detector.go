@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
@@ -242,7 +242,7 @@ func (d *Detector) leaveOut(ctx context.Context, post gp.Dual, o *Options) error
 		}
 	}
 	for _, v := range distances {
-		sorted := glm.SortedScores(v)
+		sorted := score.SortedScores(v)
 		if len(sorted) == 0 {
 			sorted = []float64{0}
 		}
@@ -252,7 +252,7 @@ func (d *Detector) leaveOut(ctx context.Context, post gp.Dual, o *Options) error
 	d.surprises(surprises, distances)
 	d.leftOut = make([]float64, n)
 	meansTo(d.leftOut, surprises)
-	d.training = glm.SortedScores(d.leftOut)
+	d.training = score.SortedScores(d.leftOut)
 	return nil
 }
 
@@ -331,7 +331,7 @@ func meansTo(dst []float64, m *mat.Dense) {
 }
 
 // Training returns the scores of the training examples that stand for all, each from the
-// others, in ascending order and without NaN, for glm.Rank. They must not be changed.
+// others, in ascending order and without NaN, for score.Rank. They must not be changed.
 func (d *Detector) Training() []float64 { return d.training }
 
 // LeftOut returns the same scores in the order of the examples, whose positions among the

@@ -4,9 +4,9 @@
 //	if err != nil {
 //		return err
 //	}
-//	score := make([]float64, test.Len())
-//	err = d.ScoreTo(ctx, score, test)
-//	rank := glm.Rank(d.Training(), score[0]) // .997: more novel than 99.7 % of the training examples
+//	novel := make([]float64, test.Len())
+//	err = d.ScoreTo(ctx, novel, test)
+//	rank := score.Rank(d.Training(), novel[0]) // .997: more novel than 99.7 % of the training examples
 //
 // The entropy of a prediction does not tell it where the classes are sure: Λ is nearly zero
 // there, so training examples say nothing, and the posterior knows little of where they lie.

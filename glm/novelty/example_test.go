@@ -9,6 +9,7 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/novelty"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
@@ -50,12 +51,12 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	score := make([]float64, 2)
-	if err := d.ScoreTo(ctx, score, asked); err != nil {
+	novel := make([]float64, 2)
+	if err := d.ScoreTo(ctx, novel, asked); err != nil {
 		panic(err)
 	}
 	for i, name := range []string{"near", "far"} {
-		fmt.Printf("%s: more novel than %.0f %% of the training examples: %v\n", name, 100*glm.Rank(d.Training(), score[i]), score[i] > d.Training()[199])
+		fmt.Printf("%s: more novel than %.0f %% of the training examples: %v\n", name, 100*score.Rank(d.Training(), novel[i]), novel[i] > d.Training()[199])
 	}
 	// Output:
 	// near: more novel than 28 % of the training examples: false

@@ -12,6 +12,7 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/novelty"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/gp/gptest"
@@ -408,27 +409,27 @@ func TestScore(t *testing.T) {
 		for name, post := range posteriors(t, q) {
 			d, err := novelty.Fit(t.Context(), q.Kernel, post, nil)
 			require.NoError(t, err)
-			score := make([]float64, q.T)
-			require.NoError(t, d.ScoreTo(t.Context(), score, q.Test))
+			novel := make([]float64, q.T)
+			require.NoError(t, d.ScoreTo(t.Context(), novel, q.Test))
 			v, err := d.Variance(t.Context(), q.Test)
 			require.NoError(t, err)
 			far, angle, err := d.InputDistances(t.Context(), q.Test)
 			require.NoError(t, err)
-			for i := range score {
+			for i := range novel {
 				want := (surprise(d.Sorted(0), v[i]) + surprise(d.Sorted(1), far[i]) + surprise(d.Sorted(2), angle[i])) / 3
-				require.InEpsilon(t, want, score[i], 1e-12, name)
+				require.InEpsilon(t, want, novel[i], 1e-12, name)
 			}
 			require.Len(t, d.Training(), q.N)
 			rows, scores := d.LeftOut()
 			require.Equal(t, allRows(q.N), rows)
-			require.Equal(t, d.Training(), glm.SortedScores(scores))
+			require.Equal(t, d.Training(), score.SortedScores(scores))
 			var away []float64
 			for _, by := range []float64{20, 40, 80} {
 				x := *q.Test
 				x.X = mat.DenseCopyOf(x.X)
 				x.X.Scale(by, x.X)
-				require.NoError(t, d.ScoreTo(t.Context(), score, &x))
-				away = append(away, score[0])
+				require.NoError(t, d.ScoreTo(t.Context(), novel, &x))
+				away = append(away, novel[0])
 			}
 			require.Greater(t, away[0], d.Training()[q.N-1])
 			require.True(t, slices.IsSorted(away) && away[0] < away[1] && away[1] < away[2])

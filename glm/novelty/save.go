@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/saved"
@@ -82,7 +82,7 @@ func Load(ctx context.Context, f *store.File, k ntk.Kernel, post gp.Dual, o *Opt
 	}
 	noise := r.Floats("noise", 1)
 	d.leftOut = r.Floats("scores", len(s.Rows))
-	d.training = glm.SortedScores(d.leftOut)
+	d.training = score.SortedScores(d.leftOut)
 	for i, n := range s.Tails {
 		sorted := r.Floats(tailSection("", i), n)
 		if r.Err() == nil && n > 0 && slices.IsSorted(sorted) && !math.IsNaN(sorted[0]) {

@@ -5,7 +5,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/score"
 )
 
 // tailShare is the share of the training examples, those of the largest distances, to which
@@ -43,5 +43,5 @@ func (t *tail) surprise(distance float64) float64 {
 		// P(d > u + e) = P(d ≥ u) exp(−e/mean)
 		return (distance-t.from)/t.mean - math.Log(t.share)
 	}
-	return -math.Log1p(-glm.Rank(t.sorted, distance))
+	return -math.Log1p(-score.Rank(t.sorted, distance))
 }

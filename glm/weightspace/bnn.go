@@ -89,7 +89,7 @@ func (b *BNN) PredictTo(ctx context.Context, mean, sd *mat.Dense, lik glm.Likeli
 }
 
 // SplitTo writes the aleatoric and the epistemic part of the predictive
-// variance, both T×C; see glm.Splitter.
+// variance, both T×C; see predictive.Splitter.
 func (b *BNN) SplitTo(ctx context.Context, aleatoric, epistemic *mat.Dense, lik glm.Likelihood, x *mat.Dense) error {
 	m, err := b.moments(ctx, lik, x)
 	if err != nil || m.t == 0 {

@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize/network"
@@ -55,7 +56,7 @@ func TestE11BNNOfLinearModelIsGLM(t *testing.T) {
 		require.NoError(t, err)
 		var f, cov, want, wantSD, mean, sd mat.Dense
 		require.NoError(t, w.PredictTo(t.Context(), &f, &cov, b))
-		mc := glm.MonteCarlo{Samples: 10000}
+		mc := predictive.MonteCarlo{Samples: 10000}
 		require.NoError(t, mc.PredictTo(&want, &wantSD, lik, &f, &cov))
 		bnn := weightspace.NewBNN(net, w)
 		bnn.Samples, bnn.Seed = 10000, 1

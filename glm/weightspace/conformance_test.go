@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/gptest"
@@ -417,7 +418,7 @@ func TestBNNOfLastLayerIsGLM(t *testing.T) {
 	bnn.Samples = 4000
 	var f, cov, want, wantSD, mean, sd mat.Dense
 	require.NoError(t, w.PredictTo(t.Context(), &f, &cov, q.test))
-	mc := glm.MonteCarlo{Samples: 10000}
+	mc := predictive.MonteCarlo{Samples: 10000}
 	require.NoError(t, mc.PredictTo(&want, &wantSD, glm.Categorical{}, &f, &cov))
 	require.NoError(t, bnn.PredictTo(t.Context(), &mean, &sd, glm.Categorical{}, x.Slice(0, 4, 0, 3).(*mat.Dense)))
 	for i := range 4 {

@@ -16,7 +16,7 @@ import (
 type Drawn struct {
 	F, Cov *mat.Dense // mean, T×C, and covariance of each input's outputs f(x;θ), T·C×C
 	// Mean is the average of g⁻¹(f), T×C. Aleatoric and Epistemic are the parts of the
-	// predictive variance, E Var[y|f] and Var E[y|f], T×C; see glm.Splitter.
+	// predictive variance, E Var[y|f] and Var E[y|f], T×C; see predictive.Splitter.
 	Mean, Aleatoric, Epistemic *mat.Dense
 	// Entropy is H[E p(y|f)] in nats and Mutual H[E p(y|f)] − E H[p(y|f)], T numbers each,
 	// for a glm.Logistic likelihood; nil for others.
@@ -143,7 +143,7 @@ func entropyOf(lik glm.Likelihood, p []float64) float64 {
 }
 
 // JointTo writes the average of g⁻¹(f(x;θ)) over the draws, T×C, and the parts of the
-// covariance of all outputs of y; see glm.JointLink.
+// covariance of all outputs of y; see predictive.JointLink.
 func (b *BNN) JointTo(ctx context.Context, mean, aleatoric, epistemic *mat.Dense, lik glm.Likelihood, x *mat.Dense) error {
 	var m *drawMoments
 	var all []float64 // S×T·C

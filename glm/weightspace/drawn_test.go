@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/glm/weightspace"
 )
 
@@ -36,7 +37,7 @@ func TestDrawIsAllOfBNN(t *testing.T) {
 		require.True(t, mat.EqualApprox(&f, d.F, .1*scale))
 		require.True(t, mat.EqualApprox(&cov, d.Cov, .1*scale))
 		entropy, mutual := make([]float64, 12), make([]float64, 12)
-		require.NoError(t, glm.MonteCarlo{Samples: 4000}.EntropyTo(entropy, mutual, lik, &f, &cov))
+		require.NoError(t, predictive.MonteCarlo{Samples: 4000}.EntropyTo(entropy, mutual, lik, &f, &cov))
 		require.InDeltaSlice(t, entropy, d.Entropy, .03)
 		require.InDeltaSlice(t, mutual, d.Mutual, .03)
 		unlabelled, err := bnn.Draw(t.Context(), lik, nil, x)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
@@ -36,17 +38,17 @@ func (s *CalibrationFlags) Check() error {
 // tell about it. It belongs to that posterior only.
 type Calibration struct {
 	result.Calibration
-	rateKept    bool                  // as in glm.Calibration
+	rateKept    bool                  // as in score.Calibration
 	LeftOutRows []result.PredictedRow // training rows predicted without themselves, calibrated
 	warnings    linearize.Warnings
 }
 
 // Scales are the calibration as package glm applies it; nil applies none.
-func (k *Calibration) Scales() *glm.Calibration {
+func (k *Calibration) Scales() *score.Calibration {
 	if k == nil {
 		return nil
 	}
-	return &glm.Calibration{Scale: float64(k.Scale), Temperature: float64(k.Temperature), NoiseScale: float64(k.NoiseScale), RateKept: k.rateKept}
+	return &score.Calibration{Scale: float64(k.Scale), Temperature: float64(k.Temperature), NoiseScale: float64(k.NoiseScale), RateKept: k.rateKept}
 }
 
 // moments are predictions of rows: the targets, and the mean, T×C, and
@@ -274,7 +276,7 @@ func (k *Calibration) leaveOut(ctx context.Context, p *problem.Problem, rows []i
 	if err != nil {
 		return err
 	}
-	network, err := glm.ScoreOfContext(ctx, nil, lik, m.y, m.mean, nil, 0)
+	network, err := score.ScoreOfContext(ctx, nil, lik, m.y, m.mean, nil, 0)
 	if err != nil {
 		return err
 	}
@@ -287,7 +289,7 @@ func (k *Calibration) leaveOut(ctx context.Context, p *problem.Problem, rows []i
 		return err
 	}
 	unknown := slices.Repeat([]float64{math.NaN()}, m.mean.RawMatrix().Rows) // no page shows how unsure a training row is
-	unsure := &glm.Novelty{Score: unknown, Mutual: unknown}
+	unsure := &score.Novelty{Score: unknown, Mutual: unknown}
 	answers := &Predictions{Network: m.mean, Mean: m.mean, Cov: m.cov, Likelihood: scaled, Tempered: mean, Scaled: cov, Unsure: unsure}
 	if p.Task.Classes != nil {
 		answers.Prob, answers.MAPProb = bothClasses(calibrated.Response), bothClasses(network.Response)
@@ -324,7 +326,7 @@ const mostSurprising = 10
 // find sets the scales by some rows, and the scores of their means without a
 // covariance.
 func (k *Calibration) find(ctx context.Context, show func(stage string, done, total int), lik glm.Likelihood, on rowSample) error {
-	found, err := glm.Calibrate(ctx, lik, on.y, on.mean, on.cov, &glm.CalibrateOptions{Link: ScoringLink(lik, on.mean.RawMatrix().Cols), Progress: func(scales int) { show("calibrate", scales, 0) }})
+	found, err := score.Calibrate(ctx, lik, on.y, on.mean, on.cov, &score.CalibrateOptions{Link: ScoringLink(lik, on.mean.RawMatrix().Cols), Progress: func(scales int) { show("calibrate", scales, 0) }})
 	if err != nil {
 		return err
 	}
@@ -332,7 +334,7 @@ func (k *Calibration) find(ctx context.Context, show func(stage string, done, to
 	k.Scale, k.Temperature, k.NoiseScale = result.Float(found.Scale), result.Float(found.Temperature), result.Float(found.NoiseScale)
 	k.rateKept = found.RateKept
 	k.Rows, k.NLLSE = found.Rows, result.Float(found.StdErr)
-	network, err := glm.ScoreOfContext(ctx, nil, lik, on.y, on.mean, nil, 0)
+	network, err := score.ScoreOfContext(ctx, nil, lik, on.y, on.mean, nil, 0)
 	if err != nil {
 		return err
 	}
@@ -341,20 +343,20 @@ func (k *Calibration) find(ctx context.Context, show func(stage string, done, to
 }
 
 // score scores the calibrated predictions of some rows.
-func (k *Calibration) score(ctx context.Context, lik glm.Likelihood, on rowSample) (*glm.Score, error) {
+func (k *Calibration) score(ctx context.Context, lik glm.Likelihood, on rowSample) (*score.Score, error) {
 	scaled, mean, cov, err := k.Scales().Apply(lik, on.mean, on.cov)
 	if err != nil {
 		return nil, err
 	}
-	return glm.ScoreOfContext(ctx, ScoringLink(lik, on.mean.RawMatrix().Cols), scaled, on.y, mean, cov, 0)
+	return score.ScoreOfContext(ctx, ScoringLink(lik, on.mean.RawMatrix().Cols), scaled, on.y, mean, cov, 0)
 }
 
 // ScoringLink is the default link with fewer points a row where it takes points:
 // the error of an average over many rows, or of a rank among them, is far below
 // that of one row.
-func ScoringLink(lik glm.Likelihood, c int) glm.Link {
-	link := glm.DefaultLink(lik, c)
-	if q, ok := link.(glm.QMC); ok {
+func ScoringLink(lik glm.Likelihood, c int) predictive.Link {
+	link := predictive.DefaultLink(lik, c)
+	if q, ok := link.(predictive.QMC); ok {
 		q.Tol, q.MaxPoints, q.Workers = 1e-3, 4096, 1
 		return fewPoints{q}
 	}
@@ -362,15 +364,15 @@ func ScoringLink(lik glm.Likelihood, c int) glm.Link {
 }
 
 // fewPoints takes the points with which scales are compared.
-type fewPoints struct{ glm.QMC }
+type fewPoints struct{ predictive.QMC }
 
-// LogPredictiveTo implements glm.Link.
+// LogPredictiveTo implements predictive.Link.
 func (l fewPoints) LogPredictiveTo(dst []float64, lik glm.Likelihood, y, f, cov *mat.Dense) error {
 	logp := mat.NewDense(len(dst), 1, dst)
 	return l.LogPredictiveScalesTo(context.Background(), logp, []float64{1}, lik, y, f, cov, l.Workers)
 }
 
-func rowScores(s *glm.Score) *result.RowScores {
+func rowScores(s *score.Score) *result.RowScores {
 	return &result.RowScores{NLL: result.Float(s.NLL), Accuracy: result.Float(s.Accuracy), ECE: result.Float(s.ECE)}
 }
 

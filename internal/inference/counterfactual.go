@@ -8,7 +8,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain/counterfactual"
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/internal/job"
@@ -47,7 +47,7 @@ func Changeable(flag, method string, refitted bool) error {
 
 // SmallestFlip looks for a small set of training rows without which the class of one row is another. It returns
 // the set and, where there is one, what q predicts without it, with what the posterior without it warns of.
-func SmallestFlip(ctx context.Context, p *problem.Problem, q *Posterior, m *counterfactual.Model, x *linearize.Batch, o counterfactual.FlipOptions, link glm.Link) (*result.SmallestFlip, *Predictions, []error, error) {
+func SmallestFlip(ctx context.Context, p *problem.Problem, q *Posterior, m *counterfactual.Model, x *linearize.Batch, o counterfactual.FlipOptions, link predictive.Link) (*result.SmallestFlip, *Predictions, []error, error) {
 	var err error
 	o.NoRefit = q.How.Name != "exact" // which would form the kernel of all training rows
 	if o.Shift, err = q.Shift(ctx, x); err != nil {
@@ -75,7 +75,7 @@ func SmallestFlip(ctx context.Context, p *problem.Problem, q *Posterior, m *coun
 }
 
 // ChangeTo predicts the row of x by a posterior with other training data, and adds it to what says which data.
-func (q *Posterior) ChangeTo(ctx context.Context, p *problem.Problem, says *result.Changed, other *counterfactual.Posterior, x *linearize.Batch, link glm.Link) (*Predictions, error) {
+func (q *Posterior) ChangeTo(ctx context.Context, p *problem.Problem, says *result.Changed, other *counterfactual.Posterior, x *linearize.Batch, link predictive.Link) (*Predictions, error) {
 	pred, err := q.PredictBy(ctx, q.Changed(other), p.Task, x, link)
 	if err != nil {
 		return nil, err

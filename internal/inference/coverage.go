@@ -9,7 +9,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -45,7 +45,7 @@ func (s *CoverageFlags) Suits(n int, which string) error {
 	if s.Share == nil {
 		return nil
 	}
-	if _, err := glm.JackknifeRank(n, *s.Share); err != nil {
+	if _, err := score.JackknifeRank(n, *s.Share); err != nil {
 		return job.FullErrorf("--coverage %v: there are N = %d %s, which give at most N/(N+1) = %.6g; give less, or more training rows", *s.Share, n, which, float64(n)/float64(n+1))
 	}
 	return nil
@@ -58,7 +58,7 @@ type Coverage struct {
 	task      *problem.Task
 	from      string // loo or heldout: the rows that the scores are of
 	scored    int    // their number
-	jackknife *glm.Jackknife
+	jackknife *score.Jackknife
 	// each calls do with the predictions at each row of b that belong to the scores,
 	// scored×C, possibly on several goroutines.
 	each func(ctx context.Context, b *linearize.Batch, do func(t int, mean *mat.Dense) error) error
@@ -98,7 +98,7 @@ func (k *Coverage) leaveOut(ctx context.Context, c *job.Job, p *problem.Problem,
 	}
 	w, err := e.Without(ctx, rows)
 	if err == nil {
-		k.jackknife, err = glm.NewJackknife(p.Task.Likelihood, k.Share, problem.RowsAt(p.Examples.Y, rows), w.Mean())
+		k.jackknife, err = score.NewJackknife(p.Task.Likelihood, k.Share, problem.RowsAt(p.Examples.Y, rows), w.Mean())
 	}
 	if err != nil {
 		return p.TrainNames().ExplainError(err)
@@ -137,7 +137,7 @@ func (k *Coverage) holdOut(ctx context.Context, c *job.Job, p *problem.Problem, 
 		}
 		c.Show("held-out rows", hi, n)
 	}
-	if k.jackknife, err = glm.NewJackknife(p.Task.Likelihood, k.Share, y, mean); err != nil {
+	if k.jackknife, err = score.NewJackknife(p.Task.Likelihood, k.Share, y, mean); err != nil {
 		return problem.NamesOf(rows, 0, n).ExplainError(err)
 	}
 	k.scored = n
@@ -249,7 +249,7 @@ func (k *Coverage) Report() *CoverageReport {
 	}
 	lo, hi := math.NaN(), math.NaN() // where no target is known
 	if k.rows > 0 {
-		lo, hi = glm.ClopperPearson(k.held, k.rows, .95)
+		lo, hi = score.ClopperPearson(k.held, k.rows, .95)
 	}
 	r := &CoverageReport{Share: result.Float(k.Share), Measured: result.Float(float64(k.held) / float64(k.rows)), Band: [2]result.Float{result.Float(lo), result.Float(hi)},
 		Empty: k.empty, From: k.from, Scored: k.scored, Unknown: k.jackknife.Unknown()}

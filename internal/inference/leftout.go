@@ -8,6 +8,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
@@ -83,7 +84,7 @@ func (v *Validation) leaveOut(ctx context.Context, refit *gp.Exact) (*LeftOutCom
 	}
 	densities := func(m *moments) (*mat.Dense, error) {
 		logp := make([]float64, count)
-		err := glm.DefaultLink(lik, c).LogPredictiveTo(logp, lik, m.y, m.mean, m.cov)
+		err := predictive.DefaultLink(lik, c).LogPredictiveTo(logp, lik, m.y, m.mean, m.cov)
 		return mat.NewDense(count, 1, logp), err
 	}
 	refitLog, err := densities(refitted)

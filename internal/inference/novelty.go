@@ -6,8 +6,8 @@ import (
 	"math"
 
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/novelty"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -78,7 +78,7 @@ func (q *Posterior) Rank(novelty result.Float) result.Float {
 	if q.detector == nil {
 		return result.Undefined()
 	}
-	return result.Float(glm.Rank(q.detector.Training(), float64(novelty)))
+	return result.Float(score.Rank(q.detector.Training(), float64(novelty)))
 }
 
 // scoreLeftOut sets the novelty of training rows, each without itself. That of rows that do not stand

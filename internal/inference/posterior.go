@@ -14,7 +14,10 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/integral"
 	"github.com/funcgp/funcgp/glm/novelty"
+	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/cg"
@@ -319,7 +322,7 @@ type Predictions struct {
 	Likelihood        glm.Likelihood // with calibrated noise
 	Tempered, Scaled  *mat.Dense     // calibrated mean and covariance
 	Prob, SD, MAPProb *mat.Dense     // probabilities, their standard deviations, and those of the network itself: T×classes, nil for a regression
-	Unsure            *glm.Novelty   // with the covariance as it is
+	Unsure            *score.Novelty // with the covariance as it is
 	Novelty           []float64      // in nats (E22); nil where it is not known
 	LogDensity        []float64      // log p(y|x) of the targets, calibrated; nil where they were not given
 	CDF               []float64      // of a regression on one target by draws: P(y' ≤ y); nil otherwise
@@ -328,22 +331,22 @@ type Predictions struct {
 	// of a new observation, and the standard deviation of the function.
 	Response, ObservationSD, FunctionSD *mat.Dense
 
-	calibration *glm.Calibration
+	calibration *score.Calibration
 }
 
 // Predict evaluates posterior and link at the rows of b.
-func (q *Posterior) Predict(ctx context.Context, task *problem.Task, b *linearize.Batch, link glm.Link) (*Predictions, error) {
+func (q *Posterior) Predict(ctx context.Context, task *problem.Task, b *linearize.Batch, link predictive.Link) (*Predictions, error) {
 	return q.predict(ctx, q.latent(), task, b, nil, link)
 }
 
 // PredictBy is Predict with the function of another posterior, which is calibrated as q
 // is.
-func (q *Posterior) PredictBy(ctx context.Context, function gp.Latent, task *problem.Task, b *linearize.Batch, link glm.Link) (*Predictions, error) {
+func (q *Posterior) PredictBy(ctx context.Context, function gp.Latent, task *problem.Task, b *linearize.Batch, link predictive.Link) (*Predictions, error) {
 	return q.predict(ctx, function, task, b, nil, link)
 }
 
 // predict is PredictBy, with LogDensity of the targets y if they are not nil.
-func (q *Posterior) predict(ctx context.Context, function gp.Latent, task *problem.Task, b *linearize.Batch, y *mat.Dense, link glm.Link) (*Predictions, error) {
+func (q *Posterior) predict(ctx context.Context, function gp.Latent, task *problem.Task, b *linearize.Batch, y *mat.Dense, link predictive.Link) (*Predictions, error) {
 	t, c := b.Len(), b.Outputs()
 	out := &Predictions{Network: b.F, Mean: mat.NewDense(t, c, nil), Cov: mat.NewDense(t*c, c, nil)}
 	if err := function.PredictTo(ctx, out.Mean, out.Cov, b); err != nil {
@@ -355,7 +358,7 @@ func (q *Posterior) predict(ctx context.Context, function gp.Latent, task *probl
 	if out.Likelihood, out.Tempered, out.Scaled, err = out.calibration.Apply(lik, out.Mean, out.Cov); err != nil {
 		return nil, err
 	}
-	if out.Unsure, err = glm.NoveltyOf(ctx, ScoringLink(lik, c), lik, out.Mean, out.Cov, 0); err != nil {
+	if out.Unsure, err = score.NoveltyOf(ctx, ScoringLink(lik, c), lik, out.Mean, out.Cov, 0); err != nil {
 		return nil, err
 	}
 	if out.Novelty, err = q.noveltyOf(ctx, b); err != nil {
@@ -399,9 +402,9 @@ func (o *Predictions) mapOf(lik glm.Likelihood) {
 
 // respond fills in the probabilities and their standard deviations, and the log density of
 // targets that are not nil.
-func (o *Predictions) respond(ctx context.Context, y *mat.Dense, link glm.Link) error {
+func (o *Predictions) respond(ctx context.Context, y *mat.Dense, link predictive.Link) error {
 	o.Prob, o.SD = new(mat.Dense), new(mat.Dense)
-	if q, ok := link.(glm.QMC); ok && y != nil {
+	if q, ok := link.(predictive.QMC); ok && y != nil {
 		if err := q.PredictDensityTo(ctx, o.Prob, o.SD, o.LogDensity, o.Likelihood, y, o.Tempered, o.Scaled); err != nil {
 			return err
 		}
@@ -421,7 +424,7 @@ func (o *Predictions) respond(ctx context.Context, y *mat.Dense, link glm.Link) 
 	}
 	rest := mat.NewDense(t, 1, nil)
 	switch link.(type) {
-	case glm.Exact, glm.QMC, glm.Probit:
+	case predictive.Exact, predictive.QMC, predictive.Probit:
 		// E σ(−f), which keeps its digits where p is 1 to rounding.
 		var minus mat.Dense
 		minus.Scale(-1, o.Tempered)
@@ -440,7 +443,7 @@ func (o *Predictions) respond(ctx context.Context, y *mat.Dense, link glm.Link) 
 // observe fills in what a regression says of a new observation.
 func (o *Predictions) observe() error {
 	t, c := o.Mean.Dims()
-	link, targets := glm.Exact{}, o.Likelihood.Targets(c)
+	link, targets := predictive.Exact{}, o.Likelihood.Targets(c)
 	var response mat.Dense
 	if err := link.PredictTo(&response, nil, o.Likelihood, o.Tempered, o.Scaled); err != nil {
 		return err
@@ -512,7 +515,7 @@ func distribution(lik glm.Likelihood, y float64, f, cov []float64) float64 {
 		}
 		return d.CoupledCDF(0, y, f, cov)
 	}
-	return glm.Expectation(func(f float64) float64 {
+	return integral.Expectation(func(f float64) float64 {
 		rate := math.Exp(f)
 		if math.IsInf(rate, 1) {
 			return 0

@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/par"
@@ -20,7 +20,7 @@ import (
 // its targets and its predictions. The rows of y are the targets, nil where they are unknown; function is
 // that of another posterior, calibrated as q is, and nil for q's own. The tile decides the last bits, so
 // that everything that predicts does it here. An error of the model or the data names the row.
-func (q *Posterior) Each(ctx context.Context, p *problem.Problem, rows *dataset.Subset, y *mat.Dense, function gp.Latent, link glm.Link, do func(lo int, b *linearize.Batch, y *mat.Dense, pred *Predictions) error) error {
+func (q *Posterior) Each(ctx context.Context, p *problem.Problem, rows *dataset.Subset, y *mat.Dense, function gp.Latent, link predictive.Link, do func(lo int, b *linearize.Batch, y *mat.Dense, pred *Predictions) error) error {
 	n, tile := rows.Len(), q.RowsAtOnce(p)
 	for t := range par.Tiles(n, tile) {
 		lo, hi := par.Bounds(t, n, tile)
@@ -102,7 +102,7 @@ func (o *Predictions) RunnerUp(i int) int {
 
 // WithMean is o with another posterior mean, T×C, of the same covariance. Novelty stays
 // that of o.
-func (o *Predictions) WithMean(ctx context.Context, mean *mat.Dense, link glm.Link) (*Predictions, error) {
+func (o *Predictions) WithMean(ctx context.Context, mean *mat.Dense, link predictive.Link) (*Predictions, error) {
 	other := *o
 	other.Mean = mean
 	var err error

@@ -13,6 +13,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/kept"
@@ -130,7 +131,7 @@ func (f *fit) settleNoise(ctx context.Context, q *Posterior) (*Posterior, error)
 	if err != nil {
 		return nil, err
 	}
-	factor, err := glm.NoiseFactor(lik, m.y, m.mean, m.cov)
+	factor, err := score.NoiseFactor(lik, m.y, m.mean, m.cov)
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +198,7 @@ func (f *fit) matchExact(ctx context.Context, dual *gp.Exact) (*gp.Exact, error)
 	if err := dual.LeaveOneOutTo(ctx, &mean, &cov, dense.Range(train.Len()), train); err != nil {
 		return nil, err
 	}
-	factor, err := glm.NoiseFactor(gaussian, y, &mean, &cov)
+	factor, err := score.NoiseFactor(gaussian, y, &mean, &cov)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
@@ -232,7 +233,7 @@ func (q *Posterior) Rows(ctx context.Context, p *problem.Problem, rows *dataset.
 
 // PredictTargets is Predict, with the log density of the targets y of the rows in
 // LogDensity where they are not nil.
-func (q *Posterior) PredictTargets(ctx context.Context, task *problem.Task, b *linearize.Batch, y *mat.Dense, link glm.Link) (*Predictions, error) {
+func (q *Posterior) PredictTargets(ctx context.Context, task *problem.Task, b *linearize.Batch, y *mat.Dense, link predictive.Link) (*Predictions, error) {
 	if q.bnn != nil {
 		return q.drawn(ctx, task, b, y)
 	}
@@ -248,7 +249,7 @@ func (q *Posterior) drawn(ctx context.Context, task *problem.Task, b *linearize.
 	}
 	t, c := d.F.Dims()
 	out := &Predictions{Network: b.F, Mean: d.F, Cov: d.Cov, Tempered: d.F, Scaled: d.Cov, Likelihood: lik, LogDensity: d.LogDensity, CDF: d.CDF,
-		Unsure: &glm.Novelty{Score: d.Entropy, Mutual: d.Mutual}}
+		Unsure: &score.Novelty{Score: d.Entropy, Mutual: d.Mutual}}
 	if task.Classes != nil {
 		sd := mat.NewDense(t, c, nil)
 		sd.Apply(func(i, j int, _ float64) float64 { return math.Sqrt(d.Epistemic.At(i, j)) }, sd)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/minimize"
@@ -119,7 +121,7 @@ func unstable(err error) bool {
 		notPD     *gp.NotPDError
 		notFinite *gp.NotFiniteError
 		negative  *gp.NegativeVarianceError
-		noRows    *glm.RowsError
+		noRows    *score.RowsError
 	)
 	return errors.As(err, &notPD) || errors.As(err, &notFinite) || errors.As(err, &negative) || errors.As(err, &noRows) || errors.Is(err, newton.ErrNoObjective)
 }
@@ -134,7 +136,7 @@ func unstable(err error) bool {
 //
 // Only λ = δσ² moves the mode of a Gaussian likelihood. Where no flag says σ², noise is the best factor on
 // it at this λ, and the score is that under it; else it is 1.
-func (f *fit) score(ctx context.Context, c *candidate) (score, noise float64, err error) {
+func (f *fit) score(ctx context.Context, c *candidate) (nll, noise float64, err error) {
 	var m *moments
 	lik := f.problem.Task.Likelihood
 	gaussian, open := lik.(*glm.Gaussian)
@@ -159,15 +161,15 @@ func (f *fit) score(ctx context.Context, c *candidate) (score, noise float64, er
 	}
 	cov := m.cov
 	if open {
-		if noise, err = glm.NoiseFactor(gaussian, m.y, m.mean, cov); err != nil {
+		if noise, err = score.NoiseFactor(gaussian, m.y, m.mean, cov); err != nil {
 			return 0, 0, err
 		}
-		scaled := &glm.Calibration{Scale: noise, NoiseScale: noise}
+		scaled := &score.Calibration{Scale: noise, NoiseScale: noise}
 		if lik, _, cov, err = scaled.Apply(lik, m.mean, cov); err != nil {
 			return 0, 0, err
 		}
 	}
-	s, err := glm.ScoreOfContext(ctx, glm.DefaultLink(lik, f.problem.Model.Outputs), lik, m.y, m.mean, cov, 0)
+	s, err := score.ScoreOfContext(ctx, predictive.DefaultLink(lik, f.problem.Model.Outputs), lik, m.y, m.mean, cov, 0)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -309,11 +311,11 @@ func (f *fit) tunePrior(ctx context.Context, dual *sparse.Projected) error {
 	if err != nil {
 		return err
 	}
-	link := glm.DefaultLink(lik, f.problem.Model.Outputs)
+	link := predictive.DefaultLink(lik, f.problem.Model.Outputs)
 	logp := make([]float64, rows.Len())
 	tuned, err := dual.Tune(ctx, prepared, func(mean, cov *mat.Dense) (float64, error) {
 		err := link.LogPredictiveTo(logp, lik, y, mean, cov)
-		return glm.NLL(logp), err
+		return score.NLL(logp), err
 	})
 	if err != nil {
 		return err

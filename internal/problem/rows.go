@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
@@ -188,7 +188,7 @@ func (n RowNames) ExplainError(err error) error {
 	if e := (*gp.NegativeVarianceError)(nil); errors.As(err, &e) {
 		return fmt.Errorf("%s: the variance of output %d is %v; %s", n.Row(e.Row), e.Output, e.Variance, remedy)
 	}
-	if e := (*glm.ValueError)(nil); errors.As(err, &e) {
+	if e := (*predictive.ValueError)(nil); errors.As(err, &e) {
 		return fmt.Errorf("%s: the %s of output %d is %v; %s", n.Row(e.Row), e.What, e.Output, e.Value, remedy)
 	}
 	index, integer := (*network.IndexError)(nil), (*network.IntegerError)(nil)

@@ -15,7 +15,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -167,7 +167,7 @@ func (a *Answer) explain(ctx context.Context, dual gp.Dual, i int, groups []int)
 	if err != nil {
 		return nil, names.ExplainError(err)
 	}
-	pred, err := a.q.Predict(ctx, p.Task, batch, glm.DefaultLink(p.Task.Likelihood, p.Model.Outputs))
+	pred, err := a.q.Predict(ctx, p.Task, batch, predictive.DefaultLink(p.Task.Likelihood, p.Model.Outputs))
 	if err != nil {
 		return nil, names.ExplainError(err)
 	}

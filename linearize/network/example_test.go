@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
@@ -47,7 +48,7 @@ func ExampleReadONNX() {
 	if err := post.PredictTo(ctx, &f, &cov, test); err != nil {
 		log.Fatal(err)
 	}
-	if err := glm.DefaultLink(glm.Bernoulli{}, 1).PredictTo(&p, &sd, glm.Bernoulli{}, &f, &cov); err != nil {
+	if err := predictive.DefaultLink(glm.Bernoulli{}, 1).PredictTo(&p, &sd, glm.Bernoulli{}, &f, &cov); err != nil {
 		log.Fatal(err)
 	}
 	for i := range 3 {

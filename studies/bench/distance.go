@@ -7,7 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -51,7 +51,7 @@ func distance(ctx context.Context, p *problem, k *ntk.NTK, n int) error {
 	if err != nil {
 		return err
 	}
-	links := []glm.Link{glm.Probit{}, qmc}
+	links := []predictive.Link{predictive.Probit{}, qmc}
 	want, err := probabilities(ctx, exact, test, links)
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func distance(ctx context.Context, p *problem, k *ntk.NTK, n int) error {
 	return nil
 }
 
-func probabilities(ctx context.Context, post gp.Latent, x *linearize.Batch, links []glm.Link) ([]*mat.Dense, error) {
+func probabilities(ctx context.Context, post gp.Latent, x *linearize.Batch, links []predictive.Link) ([]*mat.Dense, error) {
 	var mean, cov mat.Dense
 	if err := post.PredictTo(ctx, &mean, &cov, x); err != nil {
 		return nil, err

@@ -10,7 +10,8 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/gp/kept/certificate"
@@ -168,7 +169,7 @@ func (f *exactFit) judge(ctx context.Context, whole *sparse.Projected, sizes []i
 	for i := range all {
 		all[i] = judgedBy(qmc)[0]
 	}
-	probit := judgedBy(glm.Probit{})[0]
+	probit := judgedBy(predictive.Probit{})[0]
 	for _, set := range []rows{f.p.test, f.p.kmnist, f.p.rotated} {
 		if err := f.predict(ctx, set, posts, scales, all, probit); err != nil {
 			return nil, err
@@ -202,7 +203,7 @@ func (f *exactFit) calibrate(ctx context.Context) (float64, error) {
 	for i, row := range at {
 		y.Set(i, 0, float64(f.p.train.labels[row]))
 	}
-	c, err := glm.Calibrate(ctx, lik, y, &mean, &cov, &glm.CalibrateOptions{Link: qmc, KeepMean: true})
+	c, err := score.Calibrate(ctx, lik, y, &mean, &cov, &score.CalibrateOptions{Link: qmc, KeepMean: true})
 	if err != nil {
 		return 0, err
 	}

@@ -10,6 +10,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
@@ -57,13 +59,13 @@ type entry struct {
 
 // A judged is what one link makes of a posterior.
 type judged struct {
-	link glm.Link
+	link predictive.Link
 	logp []float64
 	prob *mat.Dense           // of the test rows
 	ent  map[string][]float64 // entropies of a set
 }
 
-func judgedBy(links ...glm.Link) []*judged {
+func judgedBy(links ...predictive.Link) []*judged {
 	var all []*judged
 	for _, l := range links {
 		all = append(all, &judged{link: l, ent: map[string][]float64{}})
@@ -75,7 +77,7 @@ var lik = glm.Categorical{}
 
 // qmc is the integral over the whole covariance, to a tolerance that half a million
 // of them can afford.
-var qmc = glm.QMC{Tol: 1e-3, MaxPoints: 4096}
+var qmc = predictive.QMC{Tol: 1e-3, MaxPoints: 4096}
 
 func measure(ctx context.Context, o *options) (*results, error) {
 	p, err := openProblem(ctx, o)
@@ -143,10 +145,10 @@ func fit(ctx context.Context, p *problem, k *ntk.NTK, o *options) ([]*entry, *re
 		return nil, nil, err
 	}
 	logp := make([]float64, p.valid.n)
-	if err := (glm.MAP{}).LogPredictiveTo(logp, lik, t.y, t.prepared.F(), nil); err != nil {
+	if err := (predictive.MAP{}).LogPredictiveTo(logp, lik, t.y, t.prepared.F(), nil); err != nil {
 		return nil, nil, err
 	}
-	entries := []*entry{{row: row{Method: mapMethod, TraceError: -1, ValidNLL: glm.NLL(logp)}, judged: judgedBy(glm.MAP{})}}
+	entries := []*entry{{row: row{Method: mapMethod, TraceError: -1, ValidNLL: score.NLL(logp)}, judged: judgedBy(predictive.MAP{})}}
 	for _, m := range o.sizes {
 		subset, err := subsetOf(ctx, k, z, m, sites, so)
 		if err != nil {
@@ -220,8 +222,8 @@ type tuning struct {
 
 func (t *tuning) score(mean, cov *mat.Dense) (float64, error) {
 	logp := make([]float64, t.prepared.Len())
-	err := glm.Probit{}.LogPredictiveTo(logp, lik, t.y, mean, cov)
-	return glm.NLL(logp), err
+	err := predictive.Probit{}.LogPredictiveTo(logp, lik, t.y, mean, cov)
+	return score.NLL(logp), err
 }
 
 // entries returns the predictive at the precision of training and tuned.
@@ -239,8 +241,8 @@ func (t *tuning) entries(ctx context.Context, name string, p *sparse.Projected, 
 	at := r
 	at.Tuned, at.Precision, at.ValidNLL = true, delta/tuned.Factor, tuned.Score
 	return []*entry{
-		{row: r, post: p, judged: judgedBy(glm.Probit{}, qmc)},
-		{row: at, post: tuned.Posterior, judged: judgedBy(glm.Probit{}, qmc)},
+		{row: r, post: p, judged: judgedBy(predictive.Probit{}, qmc)},
+		{row: at, post: tuned.Posterior, judged: judgedBy(predictive.Probit{}, qmc)},
 	}, nil
 }
 
@@ -287,7 +289,7 @@ func (j *judged) predict(mean, cov *mat.Dense, set rows, lo, hi int) error {
 		return err
 	}
 	ent := make([]float64, hi-lo)
-	glm.EntropyTo(ent, prob)
+	score.EntropyTo(ent, prob)
 	j.ent[set.name] = append(j.ent[set.name], ent...)
 	if set.name != "test" {
 		return nil
@@ -315,8 +317,8 @@ func (e *entry) finish(p *problem) {
 }
 
 func (j *judged) verdict(p *problem) verdict {
-	v := verdict{NLL: glm.NLL(j.logp), ECE: glm.ECE(j.prob, p.test.labels), Accuracy: glm.Accuracy(j.prob, p.test.labels),
-		KMNIST: glm.AUROC(j.ent[p.test.name], j.ent[p.kmnist.name]), Rotated: glm.AUROC(j.ent[p.test.name], j.ent[p.rotated.name])}
+	v := verdict{NLL: score.NLL(j.logp), ECE: score.ECE(j.prob, p.test.labels), Accuracy: score.Accuracy(j.prob, p.test.labels),
+		KMNIST: score.AUROC(j.ent[p.test.name], j.ent[p.kmnist.name]), Rotated: score.AUROC(j.ent[p.test.name], j.ent[p.rotated.name])}
 	for _, x := range []*float64{&v.NLL, &v.ECE, &v.KMNIST, &v.Rotated} {
 		if math.IsNaN(*x) {
 			*x = -1

@@ -10,7 +10,8 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
@@ -52,7 +53,7 @@ func measureStructures(ctx context.Context, o *options) error {
 		}
 		fit := from.since()
 		from = now()
-		j := judgedBy(glm.Probit{})[0]
+		j := judgedBy(predictive.Probit{})[0]
 		for _, set := range []rows{p.test, p.kmnist} {
 			if err := predictWeights(ctx, w, j, set); err != nil {
 				return err
@@ -67,7 +68,7 @@ func measureStructures(ctx context.Context, o *options) error {
 
 // networkAlone prints the row of the network without a posterior.
 func networkAlone(ctx context.Context, p *problem) error {
-	j := judgedBy(glm.MAP{})[0]
+	j := judgedBy(predictive.MAP{})[0]
 	for _, set := range []rows{p.test, p.kmnist} {
 		f, err := linearize.Outputs(ctx, set.source(0, set.n))
 		if err != nil {
@@ -83,8 +84,8 @@ func networkAlone(ctx context.Context, p *problem) error {
 
 // scores are the columns that judge predictions.
 func (j *judged) scores(p *problem) string {
-	return fmt.Sprintf("%.4f | %.4f | %.4f | %.4f", glm.NLL(j.logp), glm.ECE(j.prob, p.test.labels), glm.Accuracy(j.prob, p.test.labels),
-		glm.AUROC(j.ent[p.test.name], j.ent[p.kmnist.name]))
+	return fmt.Sprintf("%.4f | %.4f | %.4f | %.4f", score.NLL(j.logp), score.ECE(j.prob, p.test.labels), score.Accuracy(j.prob, p.test.labels),
+		score.AUROC(j.ent[p.test.name], j.ent[p.kmnist.name]))
 }
 
 // predictWeights predicts all rows of a set, a tile at a time.

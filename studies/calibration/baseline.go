@@ -9,6 +9,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -31,7 +32,7 @@ func forward(ctx context.Context, net *network.Network, x *mat.Dense) (*mat.Dens
 
 // baselines are what the posteriors are compared with: the network alone, at a
 // temperature, and the mean of several.
-func (p *problem) baselines(ctx context.Context, nets []*network.Network, r *outcome) (*glm.Score, error) {
+func (p *problem) baselines(ctx context.Context, nets []*network.Network, r *outcome) (*score.Score, error) {
 	var outputs []*mat.Dense
 	for _, net := range nets {
 		f, err := forward(ctx, net, p.test.x)
@@ -40,7 +41,7 @@ func (p *problem) baselines(ctx context.Context, nets []*network.Network, r *out
 		}
 		outputs = append(outputs, f)
 	}
-	alone, err := glm.ScoreOf(nil, p.lik, p.test.y, outputs[0], nil)
+	alone, err := score.ScoreOf(nil, p.lik, p.test.y, outputs[0], nil)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +50,7 @@ func (p *problem) baselines(ctx context.Context, nets []*network.Network, r *out
 	if err != nil {
 		return nil, err
 	}
-	s, err := glm.ScoreOf(nil, p.lik, p.train.y, f, nil)
+	s, err := score.ScoreOf(nil, p.lik, p.train.y, f, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -86,8 +87,8 @@ func (p *problem) temper(held, test *mat.Dense) (*tempered, error) {
 	nll := func(logT float64) float64 {
 		lik, f, err := p.at(math.Exp(logT), held)
 		if err == nil {
-			var s *glm.Score
-			if s, err = glm.ScoreOf(nil, lik, p.valid.y, f, nil); err == nil {
+			var s *score.Score
+			if s, err = score.ScoreOf(nil, lik, p.valid.y, f, nil); err == nil {
 				return s.NLL
 			}
 		}
@@ -102,11 +103,11 @@ func (p *problem) temper(held, test *mat.Dense) (*tempered, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := glm.ScoreOf(nil, lik, p.test.y, f, nil)
+	s, err := score.ScoreOf(nil, lik, p.test.y, f, nil)
 	if err != nil {
 		return nil, err
 	}
-	return &tempered{Rows: p.valid.len(), Temperature: result.Float(t), score: scoreOf(s)}, nil
+	return &tempered{Rows: p.valid.len(), Temperature: result.Float(t), rowScore: scoreOf(s)}, nil
 }
 
 // golden returns the minimum of a function with one minimum in [lo, hi], to 1e-4.
@@ -143,15 +144,15 @@ func (p *problem) mean(outputs []*mat.Dense) (*ensemble, error) {
 		logp[i] = floats.LogSumExp(each) - math.Log(k)
 	}
 	mean, se := moments(logp)
-	s := score{NLL: result.Float(-mean), StdErr: result.Float(se), ECE: result.Undefined(), Accuracy: result.Undefined(), RMSE: result.Undefined()}
-	if prob, l := glm.ClassProbabilities(p.lik, p.test.y, response); prob != nil {
-		s.ECE, s.Accuracy = result.Float(glm.ECE(prob, l)), result.Float(glm.Accuracy(prob, l))
+	s := rowScore{NLL: result.Float(-mean), StdErr: result.Float(se), ECE: result.Undefined(), Accuracy: result.Undefined(), RMSE: result.Undefined()}
+	if prob, l := score.ClassProbabilities(p.lik, p.test.y, response); prob != nil {
+		s.ECE, s.Accuracy = result.Float(score.ECE(prob, l)), result.Float(score.Accuracy(prob, l))
 	} else {
 		var d mat.Dense
 		d.Sub(response, p.test.y)
 		s.RMSE = result.Float(mat.Norm(&d, 2) / math.Sqrt(float64(n*c)))
 	}
-	return &ensemble{Networks: len(outputs), score: s}, nil
+	return &ensemble{Networks: len(outputs), rowScore: s}, nil
 }
 
 // moments returns the mean of numbers and its standard error.

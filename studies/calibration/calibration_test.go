@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -48,7 +49,7 @@ func TestMeanOfEqualNetworks(t *testing.T) {
 	p := &problem{lik: glm.Categorical{}, test: part{f, mat.NewDense(3, 1, []float64{2, 1, 0})}}
 	got, err := p.mean([]*mat.Dense{f, f})
 	require.NoError(t, err)
-	want, err := glm.ScoreOf(nil, p.lik, p.test.y, f, nil)
+	want, err := score.ScoreOf(nil, p.lik, p.test.y, f, nil)
 	require.NoError(t, err)
 	require.InDelta(t, want.NLL, float64(got.NLL), 1e-14)
 	require.InDelta(t, want.ECE, float64(got.ECE), 1e-14)
@@ -61,10 +62,10 @@ func TestDescent(t *testing.T) {
 	start, err := network.Seeded(1, p.recipe.shape, p.recipe.layers...)
 	require.NoError(t, err)
 	s := &sgd{rate: 1e-4, momentum: .9, batch: 50, epochs: 3}
-	score := func(net *network.Network) float64 {
+	nll := func(net *network.Network) float64 {
 		f, err := forward(t.Context(), net, p.train.x)
 		require.NoError(t, err)
-		v, err := glm.ScoreOf(nil, p.lik, p.train.y, f, nil)
+		v, err := score.ScoreOf(nil, p.lik, p.train.y, f, nil)
 		require.NoError(t, err)
 		return v.NLL
 	}
@@ -72,6 +73,6 @@ func TestDescent(t *testing.T) {
 	require.NoError(t, err)
 	two, err := s.train(t.Context(), start, p.train, p.lik, 1)
 	require.NoError(t, err)
-	require.Less(t, score(one), .8*score(start))
+	require.Less(t, nll(one), .8*nll(start))
 	require.Equal(t, one.Theta(), two.Theta())
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
@@ -189,10 +189,10 @@ func (p part) withoutFold(fold, folds int) (part, []int) {
 
 // count counts for each coverage that is wanted. r has what is the same for all.
 func (k *coverageCase) count(ctx context.Context, p *problem, left *leftOut, r coverageResult) ([]coverageResult, error) {
-	all, made, sizes := make([]coverageResult, len(k.wanted)), make([]*glm.Jackknife, len(k.wanted)), make([][]float64, len(k.wanted))
+	all, made, sizes := make([]coverageResult, len(k.wanted)), make([]*score.Jackknife, len(k.wanted)), make([][]float64, len(k.wanted))
 	for i, wanted := range k.wanted {
 		var err error
-		if made[i], err = glm.NewJackknife(p.lik, wanted, p.train.y, left.mean); err != nil {
+		if made[i], err = score.NewJackknife(p.lik, wanted, p.train.y, left.mean); err != nil {
 			return nil, err
 		}
 		all[i], sizes[i] = r, make([]float64, p.test.len())
@@ -219,7 +219,7 @@ func (k *coverageCase) count(ctx context.Context, p *problem, left *leftOut, r c
 		for _, v := range sizes[i] {
 			a.MeanSize += result.Float(v / float64(a.Test))
 		}
-		lo, hi := glm.ClopperPearson(a.Held, a.Test, .95)
+		lo, hi := score.ClopperPearson(a.Held, a.Test, .95)
 		a.Share, a.Band = result.Float(float64(a.Held)/float64(a.Test)), []result.Float{result.Float(lo), result.Float(hi)}
 	}
 	return all, err
@@ -227,7 +227,7 @@ func (k *coverageCase) count(ctx context.Context, p *problem, left *leftOut, r c
 
 // sizeOf returns the width of an interval, or the number of classes of a set, and
 // whether it holds y.
-func sizeOf(j *glm.Jackknife, mean *mat.Dense, y float64) (size float64, holds bool) {
+func sizeOf(j *score.Jackknife, mean *mat.Dense, y float64) (size float64, holds bool) {
 	if j.Classes() == 0 {
 		lo, hi := j.Interval(0, mean)
 		return math.Max(0, hi-lo), lo <= y && y <= hi

@@ -8,6 +8,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/score"
 )
 
 // A point is one scale of the covariance, with the best scale of the noise where
@@ -21,7 +22,7 @@ type point struct {
 }
 
 // curve returns points over all scales, two to a factor of e.
-func (p *problem) curve(ctx context.Context, c *glm.Calibration, y, mean, cov, testMean, testCov *mat.Dense) ([]point, error) {
+func (p *problem) curve(ctx context.Context, c *score.Calibration, y, mean, cov, testMean, testCov *mat.Dense) ([]point, error) {
 	best, err := p.density(ctx, c.Scale, c.NoiseScale, y, mean, cov)
 	if err != nil {
 		return nil, err
@@ -51,12 +52,12 @@ func (p *problem) curve(ctx context.Context, c *glm.Calibration, y, mean, cov, t
 }
 
 // density scores rows at a scale of the covariance and one of the noise.
-func (p *problem) density(ctx context.Context, s, t float64, y, mean, cov *mat.Dense) (*glm.Score, error) {
-	lik, mean, scaled, err := (&glm.Calibration{Scale: s, NoiseScale: t}).Apply(p.lik, mean, cov)
+func (p *problem) density(ctx context.Context, s, t float64, y, mean, cov *mat.Dense) (*score.Score, error) {
+	lik, mean, scaled, err := (&score.Calibration{Scale: s, NoiseScale: t}).Apply(p.lik, mean, cov)
 	if err != nil {
 		return nil, err
 	}
-	return glm.ScoreOfContext(ctx, p.link(), lik, y, mean, scaled, 0)
+	return score.ScoreOfContext(ctx, p.link(), lik, y, mean, scaled, 0)
 }
 
 // noiseFor returns the best scale of a Gaussian's noise with the covariance

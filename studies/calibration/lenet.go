@@ -8,6 +8,8 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -52,7 +54,7 @@ func rotate(px []float64, side int) {
 }
 
 // novelty notes how well inputs of another kind are told from the test rows.
-func (post *posterior) novelty(ctx context.Context, p *problem, dual gp.Latent, net *network.Network, c *glm.Calibration, mean, cov *mat.Dense) error {
+func (post *posterior) novelty(ctx context.Context, p *problem, dual gp.Latent, net *network.Network, c *score.Calibration, mean, cov *mat.Dense) error {
 	if len(p.others) == 0 {
 		return nil
 	}
@@ -71,7 +73,7 @@ func (post *posterior) novelty(ctx context.Context, p *problem, dual gp.Latent, 
 		}
 		n := novelty{Set: o.name}
 		for i, to := range []*result.Float{&n.Score, &n.Unscaled, &n.Mutual, &n.Calibrated, &n.Network, &n.Probit} {
-			*to = result.Float(glm.AUROC(test[i], out[i]))
+			*to = result.Float(score.AUROC(test[i], out[i]))
 		}
 		post.Others = append(post.Others, n)
 	}
@@ -81,9 +83,9 @@ func (post *posterior) novelty(ctx context.Context, p *problem, dual gp.Latent, 
 // noveltyOf returns the novelty score, the entropy and the mutual information of the
 // unscaled predictive, the entropy of the calibrated one, of the network, and that of
 // the unscaled predictive by the multi-class probit.
-func noveltyOf(ctx context.Context, p *problem, net *network.Network, c *glm.Calibration, x, mean, cov *mat.Dense) ([6][]float64, error) {
+func noveltyOf(ctx context.Context, p *problem, net *network.Network, c *score.Calibration, x, mean, cov *mat.Dense) ([6][]float64, error) {
 	var out [6][]float64
-	unscaled, err := glm.NoveltyOf(ctx, p.link(), p.lik, mean, cov, 0)
+	unscaled, err := score.NoveltyOf(ctx, p.link(), p.lik, mean, cov, 0)
 	if err != nil {
 		return out, err
 	}
@@ -98,16 +100,16 @@ func noveltyOf(ctx context.Context, p *problem, net *network.Network, c *glm.Cal
 	}
 	for _, of := range []struct {
 		at        int
-		link      glm.Link
+		link      predictive.Link
 		lik       glm.Likelihood
 		mean, cov *mat.Dense
-	}{{1, p.link(), p.lik, mean, cov}, {3, p.link(), lik, tempered, scaled}, {4, glm.MAP{}, p.lik, f, nil}, {5, glm.Probit{}, p.lik, mean, cov}} {
+	}{{1, p.link(), p.lik, mean, cov}, {3, p.link(), lik, tempered, scaled}, {4, predictive.MAP{}, p.lik, f, nil}, {5, predictive.Probit{}, p.lik, mean, cov}} {
 		prob := new(mat.Dense)
 		if err := of.link.PredictTo(prob, nil, of.lik, of.mean, of.cov); err != nil {
 			return out, err
 		}
 		out[of.at] = make([]float64, len(out[0]))
-		glm.EntropyTo(out[of.at], prob)
+		score.EntropyTo(out[of.at], prob)
 	}
 	return out, nil
 }

@@ -13,7 +13,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
@@ -269,7 +269,7 @@ func (p *problem) sampled(n int) []int {
 
 // judge fits one posterior, calibrates it by leave-one-out and judges it on the
 // test rows. alone is the score of the network.
-func (p *problem) judge(ctx context.Context, net *network.Network, f fit, path string, alone *glm.Score) (*posterior, error) {
+func (p *problem) judge(ctx context.Context, net *network.Network, f fit, path string, alone *score.Score) (*posterior, error) {
 	post := &posterior{Name: f.name, Precision: result.Float(f.delta), Refit: f.refit, Inducing: f.inducing}
 	from := time.Now()
 	lap := func() result.Float {
@@ -289,7 +289,7 @@ func (p *problem) judge(ctx context.Context, net *network.Network, f fit, path s
 	}
 	post.LOOSeconds = lap()
 	y := p.train.targetsOf(rows)
-	c, err := glm.Calibrate(ctx, p.lik, y, mean, cov, &glm.CalibrateOptions{Link: p.link(), Spread: math.Inf(1), KeepMean: true})
+	c, err := score.Calibrate(ctx, p.lik, y, mean, cov, &score.CalibrateOptions{Link: p.link(), Spread: math.Inf(1), KeepMean: true})
 	if err != nil {
 		return nil, err
 	}
@@ -319,7 +319,7 @@ func (p *problem) judge(ctx context.Context, net *network.Network, f fit, path s
 }
 
 // calibrated notes the calibration and the scores by leave-one-out.
-func (post *posterior) calibrated(ctx context.Context, p *problem, c *glm.Calibration, y, mean, cov *mat.Dense) error {
+func (post *posterior) calibrated(ctx context.Context, p *problem, c *score.Calibration, y, mean, cov *mat.Dense) error {
 	post.Scale, post.NoiseScale, post.Edge, post.LOORows, post.LeftOut, post.LOOBy =
 		result.Float(c.Scale), result.Float(c.NoiseScale), c.Edge, c.Rows, c.LeftOut, result.Float(c.Unscaled)
 	post.warn(c.Warnings)
@@ -327,12 +327,12 @@ func (post *posterior) calibrated(ctx context.Context, p *problem, c *glm.Calibr
 	if err != nil {
 		return err
 	}
-	s, err := glm.ScoreOf(p.link(), lik, y, tempered, scaled)
+	s, err := score.ScoreOf(p.link(), lik, y, tempered, scaled)
 	if err != nil {
 		return err
 	}
 	post.LOO = scoreOf(s)
-	if s, err = glm.ScoreOf(p.link(), p.lik, y, mean, nil); err != nil {
+	if s, err = score.ScoreOf(p.link(), p.lik, y, mean, nil); err != nil {
 		return err
 	}
 	post.LOONetwork = scoreOf(s)
@@ -341,13 +341,13 @@ func (post *posterior) calibrated(ctx context.Context, p *problem, c *glm.Calibr
 
 // onTest judges the test rows: unscaled, calibrated, and at the scale that is best
 // for them.
-func (post *posterior) onTest(ctx context.Context, p *problem, c *glm.Calibration, mean, cov *mat.Dense, alone *glm.Score) error {
-	s, err := glm.ScoreOf(p.link(), p.lik, p.test.y, mean, cov)
+func (post *posterior) onTest(ctx context.Context, p *problem, c *score.Calibration, mean, cov *mat.Dense, alone *score.Score) error {
+	s, err := score.ScoreOf(p.link(), p.lik, p.test.y, mean, cov)
 	if err != nil {
 		return err
 	}
 	post.Unscaled = scoreOf(s)
-	if s, err = glm.ScoreOf(p.link(), p.lik, p.test.y, mean, nil); err != nil {
+	if s, err = score.ScoreOf(p.link(), p.lik, p.test.y, mean, nil); err != nil {
 		return err
 	}
 	post.Plain = scoreOf(s)
@@ -355,7 +355,7 @@ func (post *posterior) onTest(ctx context.Context, p *problem, c *glm.Calibratio
 	if err != nil {
 		return err
 	}
-	if s, err = glm.ScoreOf(p.link(), lik, p.test.y, tempered, scaled); err != nil {
+	if s, err = score.ScoreOf(p.link(), lik, p.test.y, tempered, scaled); err != nil {
 		return err
 	}
 	post.Calibrated = scoreOf(s)
@@ -371,7 +371,7 @@ func (post *posterior) onTest(ctx context.Context, p *problem, c *glm.Calibratio
 	}
 	_, outputs := mean.Dims()
 	firstMean, firstCov := mean.Slice(0, n, 0, outputs).(*mat.Dense), cov.Slice(0, n*outputs, 0, outputs).(*mat.Dense)
-	best, err := glm.Calibrate(ctx, p.lik, p.test.head(n).y, firstMean, firstCov, &glm.CalibrateOptions{Link: p.link(), Spread: math.Inf(1), KeepMean: true})
+	best, err := score.Calibrate(ctx, p.lik, p.test.head(n).y, firstMean, firstCov, &score.CalibrateOptions{Link: p.link(), Spread: math.Inf(1), KeepMean: true})
 	if err != nil {
 		return err
 	}
@@ -389,7 +389,7 @@ func (post *posterior) byHeldOut(ctx context.Context, p *problem, dual gp.Latent
 	if err != nil {
 		return err
 	}
-	c, err := glm.Calibrate(ctx, p.lik, p.valid.y, m, v, &glm.CalibrateOptions{Link: p.link(), Spread: math.Inf(1), KeepMean: true})
+	c, err := score.Calibrate(ctx, p.lik, p.valid.y, m, v, &score.CalibrateOptions{Link: p.link(), Spread: math.Inf(1), KeepMean: true})
 	if err != nil {
 		return err
 	}
@@ -397,7 +397,7 @@ func (post *posterior) byHeldOut(ctx context.Context, p *problem, dual gp.Latent
 	if err != nil {
 		return err
 	}
-	s, err := glm.ScoreOf(p.link(), lik, p.test.y, tempered, scaled)
+	s, err := score.ScoreOf(p.link(), lik, p.test.y, tempered, scaled)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -70,11 +71,11 @@ type fit struct {
 // link returns how a posterior's predictive is computed: the default, with a
 // tolerance of 1e-3 for more than two classes, because each case takes some hundred
 // thousand integrals.
-func (p *problem) link() glm.Link {
+func (p *problem) link() predictive.Link {
 	if p.classes() <= 2 {
 		return nil
 	}
-	return glm.QMC{Tol: 1e-3, MaxPoints: 4096}
+	return predictive.QMC{Tol: 1e-3, MaxPoints: 4096}
 }
 
 // bestRows are the test rows on which the best scale is sought for more than two

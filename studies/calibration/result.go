@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/score"
 )
 
 // An outcome is what was measured on one split of a case.
@@ -21,15 +21,15 @@ type outcome struct {
 	Outputs    int          `json:"outputs"`    // C
 	Parameters int          `json:"parameters"` // P
 	Test       int          `json:"test"`
-	Network    score        `json:"network"` // p(y|f(x;θ*))
-	Training   score        `json:"training"`
+	Network    rowScore     `json:"network"` // p(y|f(x;θ*))
+	Training   rowScore     `json:"training"`
 	Tempered   *tempered    `json:"temperature,omitempty"`
 	Mean       *ensemble    `json:"mean_of_networks,omitempty"`
 	Posteriors []*posterior `json:"posteriors"`
 }
 
-// A score judges predictions of the test rows, or of others where it says so.
-type score struct {
+// A rowScore judges predictions of the test rows, or of others where it says so.
+type rowScore struct {
 	NLL      result.Float `json:"nll"`
 	StdErr   result.Float `json:"nll_se"`
 	ECE      result.Float `json:"ece"`
@@ -37,8 +37,8 @@ type score struct {
 	RMSE     result.Float `json:"rmse"`
 }
 
-func scoreOf(s *glm.Score) score {
-	return score{result.Float(s.NLL), result.Float(s.StdErr), result.Float(s.ECE), result.Float(s.Accuracy), result.Float(s.RMSE)}
+func scoreOf(s *score.Score) rowScore {
+	return rowScore{result.Float(s.NLL), result.Float(s.StdErr), result.Float(s.ECE), result.Float(s.Accuracy), result.Float(s.RMSE)}
 }
 
 // tempered is the network with logits divided by a temperature that the held-out
@@ -46,13 +46,13 @@ func scoreOf(s *glm.Score) score {
 type tempered struct {
 	Rows        int          `json:"rows"`
 	Temperature result.Float `json:"temperature"`
-	score
+	rowScore
 }
 
 // An ensemble is the mean of the predictives of several networks.
 type ensemble struct {
 	Networks int `json:"networks"`
-	score
+	rowScore
 }
 
 // A posterior is one posterior of a case, calibrated.
@@ -68,9 +68,9 @@ type posterior struct {
 	Scale      result.Float `json:"scale"`
 	NoiseScale result.Float `json:"noise_scale"`
 	Edge       bool         `json:"edge"`
-	Unscaled   score        `json:"unscaled"`   // s = 1
-	Calibrated score        `json:"calibrated"` // at the scale that leave-one-out chose
-	Plain      score        `json:"plain"`      // the posterior mean without covariance
+	Unscaled   rowScore     `json:"unscaled"`   // s = 1
+	Calibrated rowScore     `json:"calibrated"` // at the scale that leave-one-out chose
+	Plain      rowScore     `json:"plain"`      // the posterior mean without covariance
 	// Gain is the network's NLL less the calibrated one, and GainSE its standard
 	// error from the paired differences of the test rows.
 	Gain   result.Float `json:"gain"`
@@ -81,8 +81,8 @@ type posterior struct {
 	BestNLL        result.Float `json:"best_nll"`
 	Regret         result.Float `json:"regret"`
 
-	LOO        score        `json:"loo"`         // by leave-one-out, calibrated
-	LOONetwork score        `json:"loo_network"` // its means without covariance
+	LOO        rowScore     `json:"loo"`         // by leave-one-out, calibrated
+	LOONetwork rowScore     `json:"loo_network"` // its means without covariance
 	LOOBy      result.Float `json:"loo_unscaled_nll"`
 	LOORows    int          `json:"loo_rows"`
 	LeftOut    int          `json:"loo_left_out"`

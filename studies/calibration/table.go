@@ -77,7 +77,7 @@ func (p *posterior) penalizedNLL(i int) result.Float {
 	return p.Penalized[i].NLL
 }
 
-func either(s score) result.Float {
+func either(s rowScore) result.Float {
 	if s.Accuracy.Finite() {
 		return s.Accuracy
 	}

@@ -10,7 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/counterfactual"
-	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/internal/dense"
@@ -112,7 +112,7 @@ func (f *KernelFit) LeaveOneOut(ctx context.Context) (float64, error) {
 			return 0, err
 		}
 	}
-	score, err := glm.ScoreOf(nil, f.p.Likelihood, f.p.Y, mean, cov)
+	score, err := score.ScoreOf(nil, f.p.Likelihood, f.p.Y, mean, cov)
 	if err != nil {
 		return 0, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
@@ -335,7 +336,7 @@ func requireSelection(t *testing.T, m evaluate.Kernel, p *evaluate.Problem, post
 		order[i] = i
 	}
 	require.NoError(t, post.LeaveOneOutTo(t.Context(), &mean, &cov, order, train))
-	want, err := glm.ScoreOf(nil, p.Likelihood, p.Y, &mean, &cov)
+	want, err := score.ScoreOf(nil, p.Likelihood, p.Y, &mean, &cov)
 	require.NoError(t, err)
 	got, err := f.LeaveOneOut(t.Context())
 	require.NoError(t, err)

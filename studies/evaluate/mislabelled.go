@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/score"
 )
 
 // FlipLabels replaces count of the labels y, N×1 of classes from 0, by other ones at random.
@@ -83,7 +83,7 @@ func Detect(suspicions []float64, wrong []bool, shares ...float64) Detection {
 		of[k], order[i] = append(of[k], suspicions[i]), i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(suspicions[b], suspicions[a]) })
-	d := Detection{AUROC: glm.AUROC(of[0], of[1])}
+	d := Detection{AUROC: score.AUROC(of[0], of[1])}
 	for _, share := range shares {
 		found := 0
 		for _, i := range order[:int(share*float64(len(order))+1e-9)] {

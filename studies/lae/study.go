@@ -16,6 +16,7 @@ import (
 	"github.com/funcgp/funcgp/autoencoder"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/dense"
@@ -291,9 +292,9 @@ func (s *study) scoresStep(ctx context.Context, rule autoencoder.Rule, progress 
 			scores[i] = d.Scores(post.Noise(), typical)
 		}
 		auroc := func(of func(*autoencoder.Scores) []float64) result.Float {
-			return result.Float(glm.AUROC(of(scores[1]), of(scores[2])))
+			return result.Float(score.AUROC(of(scores[1]), of(scores[2])))
 		}
-		j := judged{Variant: v.name, Error: result.Float(glm.AUROC(errs[0], errs[1])),
+		j := judged{Variant: v.name, Error: result.Float(score.AUROC(errs[0], errs[1])),
 			OutputSD:   auroc(func(s *autoencoder.Scores) []float64 { return s.OutputSD }),
 			LatentSD:   auroc(func(s *autoencoder.Scores) []float64 { return s.LatentSD }),
 			Likelihood: auroc(func(s *autoencoder.Scores) []float64 { return s.NegLogLikelihood }),

@@ -8,8 +8,9 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/novelty"
+	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -97,8 +98,8 @@ func measure(ctx context.Context, p *problem, inducing int) (*result, error) {
 		if err != nil {
 			return nil, 0, 0, err
 		}
-		score := make([]float64, b.Len())
-		scoring, err := timed(func() error { return detector.ScoreTo(ctx, score, b) })
+		novel := make([]float64, b.Len())
+		scoring, err := timed(func() error { return detector.ScoreTo(ctx, novel, b) })
 		if err != nil {
 			return nil, 0, 0, err
 		}
@@ -106,24 +107,24 @@ func measure(ctx context.Context, p *problem, inducing int) (*result, error) {
 			return nil, 0, 0, err
 		}
 		// The entropy of several classes does not take the link.
-		entropy, err := glm.NoveltyOf(ctx, linkOf(b.Outputs()), p.lik, b.F, &cov, 0)
+		entropy, err := score.NoveltyOf(ctx, linkOf(b.Outputs()), p.lik, b.F, &cov, 0)
 		if err != nil {
 			return nil, 0, 0, err
 		}
-		s["entropy"], s["novelty"], s["largest"] = entropy.Score, score, make([]float64, b.Len())
+		s["entropy"], s["novelty"], s["largest"] = entropy.Score, novel, make([]float64, b.Len())
 		for i, name := range []string{novelty.Function: "function", novelty.Mahalanobis: "inputs, far", novelty.Angle: "inputs, angle"} {
 			s[name] = mat.Col(nil, i, &surprises)
 		}
-		for i := range score {
+		for i := range novel {
 			s["largest"][i] = slices.Max(surprises.RawRowView(i))
 		}
 		return s, predict, scoring, nil
 	}
-	test, predict, score, err := of(p.test)
+	test, predict, scoring, err := of(p.test)
 	if err != nil {
 		return nil, err
 	}
-	r.TestRows, r.Predict, r.Score = len(test["novelty"]), predict, score
+	r.TestRows, r.Predict, r.Score = len(test["novelty"]), predict, scoring
 	for _, o := range p.others {
 		rows, _, _, err := of(o.x)
 		if err != nil {
@@ -131,7 +132,7 @@ func measure(ctx context.Context, p *problem, inducing int) (*result, error) {
 		}
 		s := set{o.name, map[string]float64{}}
 		for name, v := range rows {
-			s.AUROC[name] = glm.AUROC(test[name], v)
+			s.AUROC[name] = score.AUROC(test[name], v)
 		}
 		r.Sets = append(r.Sets, s)
 	}
@@ -151,9 +152,9 @@ func fit(ctx context.Context, k ntk.Kernel, p *problem, train *linearize.Batch, 
 }
 
 // linkOf is the link of the mutual information, which is not used: a fast one.
-func linkOf(c int) glm.Link {
+func linkOf(c int) predictive.Link {
 	if c > 2 {
-		return glm.Probit{}
+		return predictive.Probit{}
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/internal/logsum"
 	"github.com/funcgp/funcgp/internal/minimize"
 	"github.com/funcgp/funcgp/linearize/network"
@@ -36,7 +37,7 @@ const level = 0.9
 // classFigures are those of log densities and probabilities of classes.
 func classFigures(logp []float64, prob *mat.Dense, labels []int) figures {
 	f := none()
-	f.NLL, f.Accuracy, f.ECE = result.Float(glm.NLL(logp)), result.Float(glm.Accuracy(prob, labels)), result.Float(glm.ECE(prob, labels))
+	f.NLL, f.Accuracy, f.ECE = result.Float(score.NLL(logp)), result.Float(score.Accuracy(prob, labels)), result.Float(score.ECE(prob, labels))
 	return f
 }
 
@@ -71,7 +72,7 @@ func countFigures(y, rate, logp, m, v []float64) figures {
 		}
 	}
 	n := float64(len(y))
-	f.NLL, f.RMSE, f.Coverage = result.Float(glm.NLL(logp)), result.Float(math.Sqrt(square/n)), result.Float(float64(inside)/n)
+	f.NLL, f.RMSE, f.Coverage = result.Float(score.NLL(logp)), result.Float(math.Sqrt(square/n)), result.Float(float64(inside)/n)
 	return f
 }
 
@@ -110,7 +111,7 @@ func (s *set) alone(r *split, f *mat.Dense, noise float64) figures {
 		lik.MeanTo(response.RawRowView(i), f.RawRowView(i))
 		logp[i] = lik.LogProb(r.testY.RawRowView(i), f.RawRowView(i))
 	}
-	prob, labels := glm.ClassProbabilities(lik, r.testY, response)
+	prob, labels := score.ClassProbabilities(lik, r.testY, response)
 	return classFigures(logp, prob, labels)
 }
 
@@ -252,7 +253,7 @@ func (s *set) mixed(r *split, outputs []*mat.Dense, noise float64) figures {
 	case "poisson":
 		return countFigures(mat.Col(nil, 0, r.testY), mat.Col(nil, 0, response), logp, mat.Col(nil, 0, mean), variance)
 	}
-	prob, labels := glm.ClassProbabilities(lik, r.testY, response)
+	prob, labels := score.ClassProbabilities(lik, r.testY, response)
 	return classFigures(logp, prob, labels)
 }
 

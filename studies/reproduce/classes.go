@@ -7,6 +7,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/score"
 )
 
 // ClassScores judge the probabilities of classes of a set of rows.
@@ -19,8 +20,8 @@ type ClassScores struct {
 // ScoreClasses scores what a predictive says of N rows: response E[y|x], N×C, and
 // log p(y|x) of the targets y, N×Targets(C). ECE has the given number of bins.
 func ScoreClasses(lik glm.Likelihood, y, response *mat.Dense, logp []float64, bins int) ClassScores {
-	prob, labels := glm.ClassProbabilities(lik, y, response)
-	return ClassScores{NLL: result.Float(glm.NLL(logp)), Accuracy: result.Float(glm.Accuracy(prob, labels)), ECE: result.Float(ECE(prob, labels, bins))}
+	prob, labels := score.ClassProbabilities(lik, y, response)
+	return ClassScores{NLL: result.Float(score.NLL(logp)), Accuracy: result.Float(score.Accuracy(prob, labels)), ECE: result.Float(ECE(prob, labels, bins))}
 }
 
 // ECE is the expected calibration error Σ_b n_b/N |accuracy_b − confidence_b| over

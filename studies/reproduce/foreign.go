@@ -7,7 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/internal/dataset"
 )
 
@@ -59,8 +59,8 @@ func openLetters(ctx context.Context, dir string, n int) (*mat.Dense, error) {
 func entropyAUROC(test, foreign *mat.Dense) float64 {
 	entropies := func(prob *mat.Dense) []float64 {
 		e := make([]float64, prob.RawMatrix().Rows)
-		glm.EntropyTo(e, prob)
+		score.EntropyTo(e, prob)
 		return e
 	}
-	return glm.AUROC(entropies(test), entropies(foreign))
+	return score.AUROC(entropies(test), entropies(foreign))
 }

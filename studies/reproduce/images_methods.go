@@ -8,6 +8,8 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
@@ -84,13 +86,13 @@ func (f *imagesFit) scoreAll(ctx context.Context, progress Progress) (*imagesRes
 	return f.out, nil
 }
 
-// A predictive says for rows E[y|x], N×C, and log p(y|x) of their targets. Rows
+// A prediction says for rows E[y|x], N×C, and log p(y|x) of their targets. Rows
 // without targets have no log p.
-type predictive func(ctx context.Context, rows Rows) (response *mat.Dense, logp []float64, err error)
+type prediction func(ctx context.Context, rows Rows) (response *mat.Dense, logp []float64, err error)
 
 // judge scores a predictive. The entropies that tell foreign rows are those of the same
 // predictive, or of another where it is not nil.
-func (f *imagesFit) judge(ctx context.Context, method string, p, entropies predictive) error {
+func (f *imagesFit) judge(ctx context.Context, method string, p, entropies prediction) error {
 	response, logp, err := p(ctx, f.data.known)
 	if err != nil {
 		return err
@@ -101,15 +103,15 @@ func (f *imagesFit) judge(ctx context.Context, method string, p, entropies predi
 		at += n
 		return at - n, at
 	}
-	score := func(n int) ClassScores {
+	scores := func(n int) ClassScores {
 		const bins = 15
 		lo, hi := next(n)
 		return ScoreClasses(imagesLikelihood, f.data.known.slice(lo, hi).Y, response.Slice(lo, hi, 0, c).(*mat.Dense), logp[lo:hi], bins)
 	}
-	s := imagesScores{Valid: score(size.valid), Test: score(size.test)}
+	s := imagesScores{Valid: scores(size.valid), Test: scores(size.test)}
 	for range size.angles {
 		lo, hi := next(size.turned)
-		s.Turned = append(s.Turned, result.Float(glm.NLL(logp[lo:hi])))
+		s.Turned = append(s.Turned, result.Float(score.NLL(logp[lo:hi])))
 	}
 	if entropies == nil {
 		entropies = p
@@ -129,7 +131,7 @@ func (f *imagesFit) judge(ctx context.Context, method string, p, entropies predi
 
 // linked is the predictive of a link for the moments of a posterior with the covariance
 // scaled. A nil posterior is the network alone.
-func (f *imagesFit) linked(link glm.Link, post gp.Latent, scale float64) predictive {
+func (f *imagesFit) linked(link predictive.Link, post gp.Latent, scale float64) prediction {
 	return func(ctx context.Context, rows Rows) (*mat.Dense, []float64, error) {
 		mean, cov, err := f.moments(ctx, post, rows.X)
 		if err != nil {
@@ -171,7 +173,7 @@ func (f *imagesFit) moments(ctx context.Context, post gp.Latent, x *mat.Dense) (
 }
 
 func (f *imagesFit) mapEstimate(ctx context.Context) error {
-	return f.judge(ctx, "map", f.linked(glm.MAP{}, nil, 1), nil)
+	return f.judge(ctx, "map", f.linked(predictive.MAP{}, nil, 1), nil)
 }
 
 // bnn draws parameters from the posterior and runs the network [glm 9].
@@ -182,8 +184,8 @@ func (f *imagesFit) bnn(ctx context.Context) error {
 }
 
 // sampled is the GLM sampling predictive of a posterior [glm 13].
-func (f *imagesFit) sampled(post gp.Latent) predictive {
-	return f.linked(glm.MonteCarlo{Samples: f.job.size.samples, Seed: uint64(f.job.seed)}, post, 1)
+func (f *imagesFit) sampled(post gp.Latent) prediction {
+	return f.linked(predictive.MonteCarlo{Samples: f.job.size.samples, Seed: uint64(f.job.seed)}, post, 1)
 }
 
 func (f *imagesFit) glm(ctx context.Context) error {
@@ -228,7 +230,7 @@ func (f *imagesFit) refined(ctx context.Context) error {
 	if err := f.judge(ctx, "refined", f.sampled(post), nil); err != nil {
 		return err
 	}
-	link := glm.QMC{Tol: 1e-3, MaxPoints: 2048}
+	link := predictive.QMC{Tol: 1e-3, MaxPoints: 2048}
 	c, err := f.calibrate(ctx, post, link)
 	if err != nil {
 		return err
@@ -240,11 +242,11 @@ func (f *imagesFit) refined(ctx context.Context) error {
 
 // calibrate finds the scale of the covariance under which the validation rows are
 // likeliest.
-func (f *imagesFit) calibrate(ctx context.Context, post gp.Latent, link glm.Link) (*glm.Calibration, error) {
+func (f *imagesFit) calibrate(ctx context.Context, post gp.Latent, link predictive.Link) (*score.Calibration, error) {
 	rows := f.data.known.slice(0, f.job.size.valid)
 	mean, cov, err := f.moments(ctx, post, rows.X)
 	if err != nil {
 		return nil, err
 	}
-	return glm.Calibrate(ctx, imagesLikelihood, rows.Y, mean, cov, &glm.CalibrateOptions{Link: link, KeepMean: true})
+	return score.Calibrate(ctx, imagesLikelihood, rows.Y, mean, cov, &score.CalibrateOptions{Link: link, KeepMean: true})
 }

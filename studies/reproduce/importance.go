@@ -13,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/linearize"
@@ -273,7 +274,7 @@ func (f *importanceFit) predictions(ctx context.Context, post *gp.Exact, train, 
 	if err := post.PredictTo(ctx, &mean, &cov, x); err != nil {
 		return nil, err
 	}
-	if err := (glm.Exact{}).PredictTo(&p, &sd, glm.Bernoulli{}, &mean, &cov); err != nil {
+	if err := (predictive.Exact{}).PredictTo(&p, &sd, glm.Bernoulli{}, &mean, &cov); err != nil {
 		return nil, err
 	}
 	alpha := make([]explain.Importance, len(order))
@@ -371,10 +372,10 @@ func (f *importanceFit) score(ctx context.Context, post *gp.Exact) (ClassScores,
 		return ClassScores{}, err
 	}
 	lik, logp := glm.Bernoulli{}, make([]float64, f.test.Len())
-	if err := (glm.Exact{}).LogPredictiveTo(logp, lik, f.yTest, &mean, &cov); err != nil {
+	if err := (predictive.Exact{}).LogPredictiveTo(logp, lik, f.yTest, &mean, &cov); err != nil {
 		return ClassScores{}, err
 	}
-	if err := (glm.Exact{}).PredictTo(&response, nil, lik, &mean, &cov); err != nil {
+	if err := (predictive.Exact{}).PredictTo(&response, nil, lik, &mean, &cov); err != nil {
 		return ClassScores{}, err
 	}
 	return ScoreClasses(lik, f.yTest, &response, logp, 15), nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
@@ -265,10 +266,10 @@ func scoreMAP(lik glm.Likelihood, y, f *mat.Dense) (ClassScores, error) {
 	n, _ := f.Dims()
 	var response mat.Dense
 	logp := make([]float64, n)
-	if err := (glm.MAP{}).PredictTo(&response, nil, lik, f, nil); err != nil {
+	if err := (predictive.MAP{}).PredictTo(&response, nil, lik, f, nil); err != nil {
 		return ClassScores{}, err
 	}
-	if err := (glm.MAP{}).LogPredictiveTo(logp, lik, y, f, nil); err != nil {
+	if err := (predictive.MAP{}).LogPredictiveTo(logp, lik, y, f, nil); err != nil {
 		return ClassScores{}, err
 	}
 	return ScoreClasses(lik, y, &response, logp, 15), nil
@@ -280,7 +281,7 @@ func scoreLatent(ctx context.Context, w gp.Latent, lik glm.Likelihood, y *mat.De
 	if err := w.PredictTo(ctx, &mean, &cov, test); err != nil {
 		return ClassScores{}, err
 	}
-	link := glm.QMC{MaxPoints: 4096}
+	link := predictive.QMC{MaxPoints: 4096}
 	logp := make([]float64, test.Len())
 	if err := link.PredictTo(&response, nil, lik, &mean, &cov); err != nil {
 		return ClassScores{}, err

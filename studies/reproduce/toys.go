@@ -15,6 +15,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
@@ -376,7 +377,7 @@ func (m *toyModel) glmSurface(ctx context.Context, latent gp.Latent, center *net
 	if err := latent.PredictTo(ctx, &mean, &cov, b); err != nil {
 		return s, err
 	}
-	if err := (glm.Exact{}).PredictTo(&response, nil, m.lik, &mean, &cov); err != nil {
+	if err := (predictive.Exact{}).PredictTo(&response, nil, m.lik, &mean, &cov); err != nil {
 		return s, err
 	}
 	for i := range b.Len() {

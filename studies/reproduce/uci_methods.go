@@ -11,6 +11,8 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
@@ -122,8 +124,8 @@ func (m *linearized) keep(method string, response *mat.Dense, logp []float64) {
 }
 
 // keepLink scores the predictive of a link for moments of f at the held-out rows.
-func (m *linearized) keepLink(method string, link glm.Link, mean, cov *mat.Dense) error {
-	s, err := glm.ScoreOf(link, m.lik, m.heldRows.Y, mean, cov)
+func (m *linearized) keepLink(method string, link predictive.Link, mean, cov *mat.Dense) error {
+	s, err := score.ScoreOf(link, m.lik, m.heldRows.Y, mean, cov)
 	if err != nil {
 		return err
 	}
@@ -132,8 +134,8 @@ func (m *linearized) keepLink(method string, link glm.Link, mean, cov *mat.Dense
 }
 
 // draws is the GLM sampling predictive [glm 13].
-func (m *linearized) draws() glm.Link {
-	return glm.MonteCarlo{Samples: m.job.size.samples, Seed: uint64(m.job.split)}
+func (m *linearized) draws() predictive.Link {
+	return predictive.MonteCarlo{Samples: m.job.size.samples, Seed: uint64(m.job.split)}
 }
 
 // sampled scores the GLM sampling predictive of a posterior.
@@ -227,7 +229,7 @@ func (m *linearized) refined(ctx context.Context) error {
 		return err
 	}
 	rowsTo(&y, m.data.Train.Y, rows)
-	c, err := glm.Calibrate(ctx, m.lik, &y, &outMean, &outCov, &glm.CalibrateOptions{Link: m.integrals()})
+	c, err := score.Calibrate(ctx, m.lik, &y, &outMean, &outCov, &score.CalibrateOptions{Link: m.integrals()})
 	if err != nil {
 		return err
 	}
@@ -241,11 +243,11 @@ func (m *linearized) refined(ctx context.Context) error {
 }
 
 // integrals is the link without samples.
-func (m *linearized) integrals() glm.Link {
+func (m *linearized) integrals() predictive.Link {
 	if m.job.outputs() == 1 {
-		return glm.Exact{}
+		return predictive.Exact{}
 	}
-	return glm.QMC{MaxPoints: 4096}
+	return predictive.QMC{MaxPoints: 4096}
 }
 
 // mostLeftOut is the most training rows that are predicted without themselves.

@@ -13,7 +13,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/internal/testref"
 )
 
@@ -103,7 +103,7 @@ func TestDrawNetworks(t *testing.T) {
 	m := trainedJob(t, 3, 5)
 	response, logp, err := DrawNetworks(t.Context(), m.net, pointMass(m.theta), m.lik, 5, 1, m.heldRows, func(int, int) {})
 	require.NoError(t, err)
-	s, err := glm.ScoreOf(nil, m.lik, m.heldRows.Y, m.held.F, nil)
+	s, err := score.ScoreOf(nil, m.lik, m.heldRows.Y, m.held.F, nil)
 	require.NoError(t, err)
 	require.True(t, mat.EqualApprox(s.Response, response, 1e-14))
 	require.InDeltaSlice(t, s.LogDensity, logp, 1e-13)
@@ -173,7 +173,7 @@ func TestECE(t *testing.T) {
 		many.SetRow(i, []float64{a / (a + b + c), b / (a + b + c), c / (a + b + c)})
 		labels[i] = rng.IntN(3)
 	}
-	require.InDelta(t, glm.ECE(many, labels), ECE(many, labels, 15), 1e-13)
+	require.InDelta(t, score.ECE(many, labels), ECE(many, labels, 15), 1e-13)
 }
 
 // The splits of the source are read, standardized by their training rows.

@@ -11,6 +11,8 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/kept"
@@ -88,7 +90,7 @@ func of(l gp.Latent) predictor {
 }
 
 // vallaLink integrates as finely as scores of many rows need.
-var vallaLink = glm.QMC{Tol: 1e-3, MaxPoints: 4096}
+var vallaLink = predictive.QMC{Tol: 1e-3, MaxPoints: 4096}
 
 // moments returns f(x;θ*), T×C, and the covariance, T·C×C; nil for a nil predictor.
 func (f *vallaFit) moments(ctx context.Context, how predictor, x *mat.Dense) (mean, cov *mat.Dense, err error) {
@@ -116,7 +118,7 @@ func (f *vallaFit) moments(ctx context.Context, how predictor, x *mat.Dense) (me
 func (f *vallaFit) judge(ctx context.Context, how predictor, s *vallaScores) (*vallaScores, error) {
 	const bins = 15
 	lik := glm.Categorical{}
-	var link glm.Link = glm.MAP{}
+	var link predictive.Link = predictive.MAP{}
 	if how != nil {
 		link = vallaLink
 	}
@@ -153,7 +155,7 @@ func (f *vallaFit) judge(ctx context.Context, how predictor, s *vallaScores) (*v
 		if logp, err = densities(x.rows, mean, cov); err != nil {
 			return nil, err
 		}
-		*x.to = result.Float(glm.NLL(logp))
+		*x.to = result.Float(score.NLL(logp))
 	}
 	if mean, cov, err = predict(f.data.letters); err != nil {
 		return nil, err
@@ -166,12 +168,12 @@ func (f *vallaFit) judge(ctx context.Context, how predictor, s *vallaScores) (*v
 }
 
 // calibrated finds the scale of the covariance by rows that were not trained on (E18).
-func (f *vallaFit) calibrated(ctx context.Context, how predictor, rows Rows) (*glm.Calibration, error) {
+func (f *vallaFit) calibrated(ctx context.Context, how predictor, rows Rows) (*score.Calibration, error) {
 	mean, cov, err := f.moments(ctx, how, rows.X)
 	if err != nil {
 		return nil, err
 	}
-	return glm.Calibrate(ctx, glm.Categorical{}, rows.Y, mean, cov, &glm.CalibrateOptions{Link: vallaLink, KeepMean: true})
+	return score.Calibrate(ctx, glm.Categorical{}, rows.Y, mean, cov, &score.CalibrateOptions{Link: vallaLink, KeepMean: true})
 }
 
 // heldNLL is the NLL of rows that were not trained on, with the covariance scaled.
@@ -183,7 +185,7 @@ func (f *vallaFit) heldNLL(ctx context.Context, how predictor, scale float64, ro
 	cov.Scale(scale, cov)
 	logp := make([]float64, mean.RawMatrix().Rows)
 	err = vallaLink.LogPredictiveTo(logp, glm.Categorical{}, rows.Y, mean, cov)
-	return glm.NLL(logp), err
+	return score.NLL(logp), err
 }
 
 // A vallaChoice is a posterior with a precision and a scale of its covariance.
@@ -305,7 +307,7 @@ func vallaNoWorse(ctx context.Context, f *vallaFit) (*vallaScores, error) {
 	if err != nil {
 		return nil, err
 	}
-	best, err := glm.Calibrate(ctx, glm.Categorical{}, rows.Y, mean, cov, &glm.CalibrateOptions{Link: vallaLink, KeepMean: true})
+	best, err := score.Calibrate(ctx, glm.Categorical{}, rows.Y, mean, cov, &score.CalibrateOptions{Link: vallaLink, KeepMean: true})
 	if err != nil {
 		return nil, err
 	}
@@ -314,7 +316,7 @@ func vallaNoWorse(ctx context.Context, f *vallaFit) (*vallaScores, error) {
 	scaled.Scale(best.Scale, cov)
 	gain := make([]float64, count(rows.X))
 	alone := make([]float64, len(gain))
-	if err := (glm.MAP{}).LogPredictiveTo(alone, glm.Categorical{}, rows.Y, mean, nil); err != nil {
+	if err := (predictive.MAP{}).LogPredictiveTo(alone, glm.Categorical{}, rows.Y, mean, nil); err != nil {
 		return nil, err
 	}
 	if err := vallaLink.LogPredictiveTo(gain, glm.Categorical{}, rows.Y, mean, &scaled); err != nil {

@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/integral"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/internal/testkit"
@@ -74,7 +75,7 @@ func (b *brute) expected(t *testing.T, y, mean []float64, cov *mat.Dense) float6
 	t.Helper()
 	lik := b.Likelihood.(glm.Likelihood)
 	if b.C == 1 {
-		return glm.Expectation(func(f float64) float64 { return lik.LogProb(y, []float64{f}) }, mean[0], cov.At(0, 0))
+		return integral.Expectation(func(f float64) float64 { return lik.LogProb(y, []float64{f}) }, mean[0], cov.At(0, 0))
 	}
 	terms, err := newExpectations(b.Likelihood, 1, b.C, points, 1)
 	require.NoError(t, err)

@@ -10,6 +10,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/integral"
+	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/gp"
 )
 
@@ -20,7 +22,7 @@ func TestLogisticAgainstQuadrature(t *testing.T) {
 			got := meanLogistic(m, s*s)
 			near := func(what string, got float64, g func(f float64) float64) {
 				t.Helper()
-				want := glm.Expectation(g, m, s*s)
+				want := integral.Expectation(g, m, s*s)
 				require.InDelta(t, want, got, 2e-10*(math.Abs(want)+1e-3), "%s at m = %v, s = %v", what, m, s)
 			}
 			near("log", got.log, func(f float64) float64 { return logisticAt(f).log })
@@ -164,7 +166,7 @@ func TestSoftmaxAgainstPredictive(t *testing.T) {
 			residual, lambda := make([]float64, c), make([]float64, c*c)
 			logp := terms[0].expectTo(residual, lambda, 0, []float64{y}, mean, cov)
 			var p, aleatoric mat.Dense
-			require.NoError(t, glm.QMC{Tol: 1e-5}.IntegralsTo(t.Context(), &glm.Integrals{Mean: &p, Aleatoric: &aleatoric}, glm.Categorical{}, mat.NewDense(1, c, mean), mat.NewDense(c, c, cov)))
+			require.NoError(t, predictive.QMC{Tol: 1e-5}.IntegralsTo(t.Context(), &predictive.Integrals{Mean: &p, Aleatoric: &aleatoric}, glm.Categorical{}, mat.NewDense(1, c, mean), mat.NewDense(c, c, cov)))
 			for j := range c {
 				want := -p.At(0, j)
 				if j == int(y) {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -30,7 +30,7 @@ type Config struct {
 // A Service answers questions about one posterior. Several goroutines may use it.
 type Service struct {
 	Config
-	link      glm.Link
+	link      predictive.Link
 	explainer *explain.Explainer
 	tests     *dataset.Subset // kept test rows; nil where there are none
 	position  map[int]int     // of training rows by their number in the file
@@ -53,7 +53,7 @@ func New(ctx context.Context, c *Config) (*Service, error) {
 	if c.Posterior.Dual == nil {
 		panic("serve: the posterior is not one over functions")
 	}
-	s := &Service{Config: *c, link: glm.DefaultLink(p.Task.Likelihood, p.Model.Outputs), position: map[int]int{}}
+	s := &Service{Config: *c, link: predictive.DefaultLink(p.Task.Likelihood, p.Model.Outputs), position: map[int]int{}}
 	for i, row := range p.Examples.Train.Rows {
 		s.position[row] = i
 	}

@@ -1,0 +1,133 @@
+package glm
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/funcgp/funcgp/glm/integral"
+)
+
+// Categorical is p(y=c|f) = softmax(f)_c over C classes. A target is the class
+// index, 0 ≤ y < C, as a float64.
+type Categorical struct{}
+
+var (
+	_ Likelihood = Categorical{}
+	_ Logistic   = Categorical{}
+)
+
+// Name returns "categorical".
+func (Categorical) Name() string { return "categorical" }
+
+// Softmax returns true.
+func (Categorical) Softmax() bool { return true }
+
+// Targets returns 1: the class index.
+func (Categorical) Targets(int) int { return 1 }
+
+// CheckY admits the integers 0 … c−1.
+func (k Categorical) CheckY(y []float64, c int) error {
+	want := fmt.Sprintf("a class index from 0 to %d", c-1)
+	return checkTargets(k, y, c, want, func(v float64) bool {
+		return v >= 0 && v < float64(c) && v == math.Trunc(v)
+	})
+}
+
+// Expand gives r = 1_y − p, Λ = diag(p) − p pᵀ and R = diag(√p) − p √pᵀ (E4). For
+// p > ½ it computes 1 − p as the sum of the other probabilities.
+// [thesis table 2.1]
+func (Categorical) Expand(residual, lambda, root, y, f []float64) (logp float64) {
+	c := len(f)
+	checkSite(residual, lambda, root, y, c, 1)
+	k := classIndex(y[0], c)
+	p := residual
+	if p == nil {
+		p = make([]float64, c)
+	}
+	logRest, top := integral.SoftmaxTo(p, f)
+	if lambda != nil {
+		softmaxLambda(lambda, p)
+	}
+	if root != nil {
+		softmaxRoot(root, p)
+	}
+	if residual != nil {
+		// r = 1_y − p
+		ry := integral.Complement(p, k)
+		for j, v := range p {
+			residual[j] = -v
+		}
+		residual[k] = ry
+	}
+	// log p = f_y − max f − log Σ e^{f−max f}
+	return f[k] - top - logRest
+}
+
+// SlopeTo writes u = df − pᵀdf. Because dp = p∘u and pᵀu = 0, the derivative of Λ is
+// diag(p∘u) − (p∘u)pᵀ − p(p∘u)ᵀ = R diag(u) Rᵀ.
+func (Categorical) SlopeTo(u, _, f, df []float64) {
+	checkSlope(u, f, df)
+	integral.SoftmaxTo(u, f)
+	mean := 0.0
+	for j, p := range u {
+		mean += p * df[j]
+	}
+	for j, d := range df {
+		u[j] = d - mean
+	}
+}
+
+// classIndex returns y as an index below c.
+func classIndex(y float64, c int) int {
+	if !(y >= 0 && y < float64(c)) || y != math.Trunc(y) {
+		panic("glm: class index out of range")
+	}
+	return int(y)
+}
+
+// softmaxLambda writes Λ = diag(p) − p pᵀ.
+func softmaxLambda(lambda, p []float64) {
+	c := len(p)
+	for i, pi := range p {
+		for j, pj := range p {
+			lambda[i*c+j] = -pi * pj
+		}
+		lambda[i*c+i] = pi * integral.Complement(p, i)
+	}
+}
+
+// softmaxRoot writes R = diag(√p) − p √pᵀ (E4).
+func softmaxRoot(root, p []float64) {
+	c := len(p)
+	for j, pj := range p {
+		s := math.Sqrt(pj)
+		for i, pi := range p {
+			root[i*c+j] = -pi * s
+		}
+		// √p − p√p = √p (1−p)
+		root[j*c+j] = s * integral.Complement(p, j)
+	}
+}
+
+// LogProb returns log softmax(f)_y.
+func (k Categorical) LogProb(y, f []float64) float64 { return k.Expand(nil, nil, nil, y, f) }
+
+// MeanTo writes the class probabilities softmax(f).
+func (Categorical) MeanTo(dst, f []float64) {
+	checkDst(dst, f)
+	integral.SoftmaxTo(dst, f)
+}
+
+// VarianceTo writes p(1−p) of each class, the diagonal of Λ.
+func (Categorical) VarianceTo(dst, f []float64) {
+	checkDst(dst, f)
+	integral.SoftmaxTo(dst, f)
+	k := integral.Argmax(f)
+	rest := integral.Complement(dst, k)
+	for j, p := range dst {
+		dst[j] = p * (1 - p) // p ≤ ½ except for class k
+		if j == k {
+			dst[j] = p * rest
+		}
+	}
+}

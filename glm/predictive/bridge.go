@@ -1,0 +1,144 @@
+package predictive
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/integral"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/logsum"
+)
+
+// Bridge is the Laplace bridge: the Dirichlet distribution whose Laplace
+// approximation in the softmax basis is the Gaussian over the logits (MacKay
+// 1998; Hobbhahn, Kristiadi and Hennig 2022, Fast predictive uncertainty for
+// classification with Bayesian deep networks). With K classes and (μ, Σ)
+// brought to the zero-sum subspace,
+//
+//	α_k = 1/Σ_kk (1 − 2/K + e^{μ_k}/K² Σ_l e^{−μ_l}),
+//
+// the mean is α/Σα and the standard deviation that of the Dirichlet. f is
+// projected on the subspace, f − mean(f), which does not change the distribution
+// of softmax(f). The paper conditions on Σf = 0 instead, which gives the same when
+// every row of Σ has the same sum and changes the distribution otherwise.
+//
+// The mean depends on the ratios of the variances, not on their size. A
+// Bernoulli output f counts as two classes with logits 0 and f, and its mean is
+// σ(f) for any variance. The bridge is good for covariances like those of a
+// Dirichlet. For others it is further from the integral than Probit or even MAP.
+// Measured against QMC, the mean absolute error of a probability and its largest, on
+// four logits of a toy network (mean variance 14): 0.11 and 0.58, where MAP has 0.10
+// and 0.46; on random covariances of 10 classes with mean variance 0.09 and 9: 0.05
+// and 0.44, 0.06 and 0.45.
+// Where a variance is zero, α is infinite and the mean is that of MAP.
+type Bridge struct{}
+
+var _ Link = Bridge{}
+
+// PredictTo implements Link.
+func (Bridge) PredictTo(mean, sd *mat.Dense, lik glm.Likelihood, f, cov *mat.Dense) error {
+	softmax, err := isSoftmax("bridge", lik)
+	if err != nil {
+		return err
+	}
+	t, c := f.Dims()
+	dense.SizeTo(mean, t, c)
+	dense.SizeTo(sd, t, c)
+	logAlpha, p := make([]float64, c), make([]float64, c)
+	return newPosterior(f, cov).each(func(t int, f, cov []float64) error {
+		logTotal := math.Inf(1)
+		if softmax {
+			logTotal = dirichletTo(logAlpha, f, cov)
+		} else {
+			copy(logAlpha, f)
+		}
+		lik.MeanTo(p, logAlpha)
+		for j, v := range p {
+			dense.SetAt(mean, t, j, v)
+			if softmax {
+				dense.SetAt(sd, t, j, math.Sqrt(v*integral.Complement(p, j)/(math.Exp(logTotal)+1)))
+			} else {
+				dense.SetAt(sd, t, j, betaSD(f[j], cov[j*len(f)+j]))
+			}
+		}
+		return nil
+	})
+}
+
+// LogPredictiveTo writes log of the Dirichlet's mean.
+func (Bridge) LogPredictiveTo(dst []float64, lik glm.Likelihood, y, f, cov *mat.Dense) error {
+	softmax, err := isSoftmax("bridge", lik)
+	if err != nil {
+		return err
+	}
+	t, c := f.Dims()
+	checkLog(dst, lik, y, t, c)
+	logAlpha := make([]float64, c)
+	return newPosterior(f, cov).each(func(t int, f, cov []float64) error {
+		copy(logAlpha, f)
+		if softmax {
+			dirichletTo(logAlpha, f, cov)
+		}
+		// α/Σα = softmax(log α)
+		dst[t] = lik.LogProb(y.RawRowView(t), logAlpha)
+		return nil
+	})
+}
+
+// betaSD returns the standard deviation of the bridge of the logits (0, f), a
+// Beta distribution with α = (1+eᶠ)/v and β = (1+e⁻ᶠ)/v. With λ = σ(f)σ(−f),
+// α + β = 1/(λv), and the variance is λ/(1 + α + β).
+func betaSD(f, v float64) float64 {
+	slope := integral.SigmoidSlope(f)
+	return slope * math.Sqrt(v/(1+slope*v))
+}
+
+// dirichletTo writes log α and returns log Σ α. If some variance is zero, α is
+// infinite: it writes f, whose softmax is then the mean, and returns +Inf.
+func dirichletTo(logAlpha, f, cov []float64) (logTotal float64) {
+	c := len(f)
+	k := float64(c)
+	mu, variance := make([]float64, c), make([]float64, c)
+	zeroSumTo(mu, variance, f, cov)
+	negative, total := logsum.New(), logsum.New()
+	for _, m := range mu {
+		negative.Add(-m)
+	}
+	for j, m := range mu {
+		if variance[j] <= 0 {
+			copy(logAlpha, f)
+			return math.Inf(1)
+		}
+		// log α = log(1 − 2/K + e^{μ_k + log Σ e^{−μ} − 2 log K}) − log Σ_kk
+		a := logsum.New()
+		a.Add(m + negative.Value() - 2*math.Log(k))
+		if c > 2 {
+			a.Add(math.Log1p(-2 / k))
+		}
+		logAlpha[j] = a.Value() - math.Log(variance[j])
+		total.Add(logAlpha[j])
+	}
+	return total.Value()
+}
+
+// zeroSumTo writes the mean and the variances of f − mean(f).
+func zeroSumTo(mu, variance, f, cov []float64) {
+	c := len(f)
+	n := float64(c)
+	rowSum := make([]float64, c)
+	total, sumF := 0.0, 0.0
+	for i := range c {
+		for j := range c {
+			rowSum[i] += cov[i*c+j]
+		}
+		total += rowSum[i]
+		sumF += f[i]
+	}
+	for i := range c {
+		// μ − 1ᵀμ/K and the diagonal of PΣP, P = I − 11ᵀ/K
+		mu[i] = f[i] - sumF/n
+		variance[i] = cov[i*c+i] - 2*rowSum[i]/n + total/(n*n)
+	}
+}

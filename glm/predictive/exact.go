@@ -1,0 +1,145 @@
+package predictive
+
+import (
+	"errors"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/integral"
+	"github.com/funcgp/funcgp/internal/dense"
+)
+
+// Exact integrates g⁻¹ against the Gaussian of each output (E11) [glm 13]. A
+// Marginal likelihood computes the integrals itself: Bernoulli by quadrature to
+// 1e-10, Poisson (log-normal rate) and Gaussian in closed form [thesis 3.16]. So does a
+// Coupled one. Any other likelihood is integrated by Expectation and LogExpectation for
+// C = 1, with the accuracy stated there, and gives a *UnsupportedError for C > 1.
+//
+// The log predictive of Gaussian outputs is joint. That of several Bernoulli, Poisson
+// or heteroscedastic targets is the sum of their marginals.
+type Exact struct{}
+
+var (
+	_ Link     = Exact{}
+	_ Splitter = Exact{}
+)
+
+// marginal returns the integrals of a likelihood with c outputs.
+func (Exact) marginal(lik glm.Likelihood, c int) (glm.Coupled, error) {
+	if m, ok := lik.(glm.Coupled); ok {
+		return m, nil
+	}
+	if m, ok := lik.(glm.Marginal); ok {
+		return apart{m}, nil
+	}
+	if c != 1 {
+		return nil, &UnsupportedError{Link: "exact", Likelihood: lik.Name()}
+	}
+	return apart{oneOutput{lik}}, nil
+}
+
+// apart has the moments of each output by itself.
+type apart struct{ glm.Marginal }
+
+// MomentsTo implements Coupled.
+func (a apart) MomentsTo(mean, epistemic, aleatoric, f, cov []float64) {
+	for j, m := range f {
+		mean[j], epistemic[j], aleatoric[j] = a.Moments(j, m, cov[j*len(f)+j])
+	}
+}
+
+// oneOutput integrates any likelihood of one output.
+type oneOutput struct{ lik glm.Likelihood }
+
+// Moments implements Marginal.
+func (o oneOutput) Moments(_ int, m, v float64) (mean, epistemic, aleatoric float64) {
+	var in, out [1]float64
+	response := func(f float64) float64 {
+		in[0] = f
+		o.lik.MeanTo(out[:], in[:])
+		return out[0]
+	}
+	mean = integral.Expectation(response, m, v)
+	if v > 0 {
+		// centred, so that a small variance keeps its digits
+		epistemic = integral.Expectation(func(f float64) float64 { d := response(f) - mean; return d * d }, m, v)
+	}
+	aleatoric = integral.Expectation(func(f float64) float64 {
+		in[0] = f
+		o.lik.VarianceTo(out[:], in[:])
+		return out[0]
+	}, m, v)
+	return mean, epistemic, aleatoric
+}
+
+// LogMarginal implements Marginal.
+func (o oneOutput) LogMarginal(y, f, cov []float64) (float64, error) {
+	var in [1]float64
+	return integral.LogExpectation(func(f float64) float64 {
+		in[0] = f
+		return o.lik.LogProb(y, in[:])
+	}, f[0], cov[0]), nil
+}
+
+// PredictTo implements Link.
+func (e Exact) PredictTo(mean, sd *mat.Dense, lik glm.Likelihood, f, cov *mat.Dense) error {
+	t, c := f.Dims()
+	dense.SizeTo(mean, t, c)
+	dense.SizeTo(sd, t, c)
+	return e.moments(lik, f, cov, func(t, j int, m, epistemic, _ float64) {
+		dense.SetAt(mean, t, j, m)
+		dense.SetAt(sd, t, j, math.Sqrt(epistemic))
+	})
+}
+
+// SplitTo implements Splitter.
+func (e Exact) SplitTo(aleatoric, epistemic *mat.Dense, lik glm.Likelihood, f, cov *mat.Dense) error {
+	t, c := f.Dims()
+	dense.SizeTo(aleatoric, t, c)
+	dense.SizeTo(epistemic, t, c)
+	return e.moments(lik, f, cov, func(t, j int, _, ep, al float64) {
+		dense.SetAt(aleatoric, t, j, al)
+		dense.SetAt(epistemic, t, j, ep)
+	})
+}
+
+func (e Exact) moments(lik glm.Likelihood, f, cov *mat.Dense, set func(t, j int, mean, epistemic, aleatoric float64)) error {
+	p := newPosterior(f, cov)
+	m, err := e.marginal(lik, p.c)
+	if err != nil {
+		return err
+	}
+	mean, epistemic, aleatoric := make([]float64, p.c), make([]float64, p.c), make([]float64, p.c)
+	return p.each(func(t int, f, cov []float64) error {
+		m.MomentsTo(mean, epistemic, aleatoric, f, cov)
+		for j := range f {
+			set(t, j, mean[j], epistemic[j], aleatoric[j])
+		}
+		return nil
+	})
+}
+
+// LogPredictiveTo implements Link.
+func (e Exact) LogPredictiveTo(dst []float64, lik glm.Likelihood, y, f, cov *mat.Dense) error {
+	p := newPosterior(f, cov)
+	m, err := e.marginal(lik, p.c)
+	if err != nil {
+		return err
+	}
+	checkLog(dst, lik, y, p.t, p.c)
+	return p.each(func(t int, f, cov []float64) (err error) {
+		dst[t], err = m.LogMarginal(y.RawRowView(t), f, cov)
+		return atRow(err, t)
+	})
+}
+
+// atRow writes the row into a *NotPDError.
+func atRow(err error, t int) error {
+	var notPD *glm.NotPDError
+	if errors.As(err, &notPD) {
+		notPD.Row = t
+	}
+	return err
+}

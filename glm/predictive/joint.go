@@ -1,0 +1,163 @@
+package predictive
+
+import (
+	"context"
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/logsum"
+)
+
+// IntervalTo writes equal-tailed predictive intervals, lo ≤ y ≤ hi, of each target,
+// both T×Targets(C): each tail has at most the probability (1 − coverage)/2,
+// 0 < coverage < 1. The error is an *UnsupportedError where DistributionOf has nothing
+// for the likelihood, or one of a Link. Workers 0 means GOMAXPROCS.
+func IntervalTo(ctx context.Context, lo, hi *mat.Dense, coverage float64, lik glm.Likelihood, f, cov *mat.Dense, workers int) error {
+	if !(coverage > 0 && coverage < 1) {
+		panic("predictive: coverage is not between 0 and 1")
+	}
+	d, ok := glm.DistributionOf(lik)
+	if !ok {
+		return &UnsupportedError{Link: "exact", Likelihood: lik.Name(), What: "interval"}
+	}
+	t, c := f.Dims()
+	targets := lik.Targets(c)
+	dense.SizeTo(lo, t, targets)
+	dense.SizeTo(hi, t, targets)
+	tail := (1 - coverage) / 2
+	return EachRow(ctx, workers, f, cov, func(t int, f, cov []float64) error {
+		for j := range targets {
+			dense.SetAt(lo, t, j, d.CoupledQuantile(j, tail, f, cov))
+			dense.SetAt(hi, t, j, d.CoupledQuantile(j, 1-tail, f, cov))
+		}
+		return nil
+	})
+}
+
+// A JointLink predicts several examples together: f is T×C and cov, T·C×T·C, their joint
+// covariance, as JointTo of a gp.Latent writes them. Exact is one for Gaussian outputs
+// [thesis 3.16], and MonteCarlo for all likelihoods.
+type JointLink interface {
+	// JointTo writes E g⁻¹(f), T×C, and the parts of the covariance of all outputs of y:
+	// E Var[y|f], T×C, which has no covariance between examples, and the covariance of
+	// g⁻¹(f), T·C×T·C. A nil destination is skipped, an empty one is sized.
+	JointTo(mean, aleatoric, epistemic *mat.Dense, lik glm.Likelihood, f, cov *mat.Dense) error
+	// JointLogPredictive returns log p(y_1 … y_T | x_1 … x_T). y is T×Targets(C).
+	JointLogPredictive(lik glm.Likelihood, y, f, cov *mat.Dense) (float64, error)
+}
+
+var (
+	_ JointLink = Exact{}
+	_ JointLink = MonteCarlo{}
+)
+
+// jointly returns the T·C outputs of T examples as one row with one covariance.
+func jointly(f, cov *mat.Dense) *posterior {
+	t, c := f.Dims()
+	if r, k := cov.Dims(); r != t*c || k != t*c {
+		panic("predictive: covariance is not T·C×T·C")
+	}
+	return newPosterior(mat.NewDense(1, t*c, dense.Flat(f)), cov)
+}
+
+// JointTo implements JointLink for a Gaussian likelihood, whose covariance of g⁻¹(f) is
+// cov itself. The error is a *UnsupportedError for others.
+func (Exact) JointTo(mean, aleatoric, epistemic *mat.Dense, lik glm.Likelihood, f, cov *mat.Dense) error {
+	if _, ok := lik.(*glm.Gaussian); !ok {
+		return &UnsupportedError{Link: "exact", Likelihood: lik.Name(), What: "joint prediction"}
+	}
+	t, c := f.Dims()
+	return jointly(f, cov).each(func(_ int, flat, block []float64) error {
+		dense.CopyTo(mean, t, c, flat)
+		dense.CopyTo(epistemic, t*c, t*c, block)
+		dense.SizeTo(aleatoric, t, c)
+		for i := range t {
+			if aleatoric != nil {
+				lik.VarianceTo(aleatoric.RawRowView(i), f.RawRowView(i))
+			}
+		}
+		return nil
+	})
+}
+
+// JointLogPredictive implements JointLink for a Gaussian likelihood.
+func (Exact) JointLogPredictive(lik glm.Likelihood, y, f, cov *mat.Dense) (logp float64, err error) {
+	g, ok := lik.(*glm.Gaussian)
+	if !ok {
+		return 0, &UnsupportedError{Link: "exact", Likelihood: lik.Name(), What: "joint prediction"}
+	}
+	t, c := f.Dims()
+	checkLog(make([]float64, t), lik, y, t, c)
+	return logp, jointly(f, cov).each(func(_ int, flat, block []float64) error {
+		var err error
+		logp, err = g.Repeated(t).LogMarginal(dense.Flat(y), flat, block)
+		return err
+	})
+}
+
+// JointTo implements JointLink by draws of the outputs of all examples together.
+func (l MonteCarlo) JointTo(mean, aleatoric, epistemic *mat.Dense, lik glm.Likelihood, f, cov *mat.Dense) error {
+	t, c := f.Dims()
+	return jointly(f, cov).each(func(_ int, flat, block []float64) error {
+		draws, noise := mat.NewDense(l.samples(), t*c, nil), make([]float64, t*c)
+		one, s, n := make([]float64, c), 0, float64(l.samples())
+		err := l.draw(0, flat, block, func(g []float64) {
+			row := draws.RawRowView(s)
+			for i := range t {
+				lik.MeanTo(row[i*c:(i+1)*c], g[i*c:(i+1)*c])
+				lik.VarianceTo(one, g[i*c:(i+1)*c])
+				for j, v := range one {
+					noise[i*c+j] += v / n
+				}
+			}
+			s++
+		})
+		if err != nil {
+			return err
+		}
+		dense.CopyTo(aleatoric, t, c, noise)
+		subtractMean(draws, mean, t, c)
+		if dense.SizeTo(epistemic, t*c, t*c); epistemic != nil {
+			epistemic.Mul(draws.T(), draws)
+			epistemic.Scale(1/n, epistemic)
+		}
+		return nil
+	})
+}
+
+// subtractMean subtracts the mean of the rows of draws from each, and writes it to mean, T×C.
+func subtractMean(draws, mean *mat.Dense, t, c int) {
+	s, n := draws.Dims()
+	average := make([]float64, n)
+	for i := range s {
+		floats.Add(average, draws.RawRowView(i))
+	}
+	floats.Scale(1/float64(s), average)
+	for i := range s {
+		floats.Sub(draws.RawRowView(i), average)
+	}
+	dense.CopyTo(mean, t, c, average)
+}
+
+// JointLogPredictive implements JointLink by log of the average of Π_t p(y_t|f_t) over
+// draws, summed in the log domain. Its relative error grows with the number of
+// examples, since few draws fit them all.
+func (l MonteCarlo) JointLogPredictive(lik glm.Likelihood, y, f, cov *mat.Dense) (float64, error) {
+	t, c := f.Dims()
+	checkLog(make([]float64, t), lik, y, t, c)
+	sum := logsum.New()
+	err := jointly(f, cov).each(func(_ int, flat, block []float64) error {
+		return l.draw(0, flat, block, func(g []float64) {
+			logp := 0.0
+			for i := range t {
+				logp += lik.LogProb(y.RawRowView(i), g[i*c:(i+1)*c])
+			}
+			sum.Add(logp)
+		})
+	})
+	return sum.Value() - math.Log(float64(l.samples())), err
+}

@@ -1,0 +1,347 @@
+package predictive
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/integral"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/lattice"
+	"github.com/funcgp/funcgp/internal/par"
+)
+
+// QMC integrates softmax over the whole Gaussian of each example's logits (E20), by
+// fixed nodes: the same input gives the same bits, on any number of workers.
+//
+//	C = 2      exact, as σ of the contrast f₁ − f₀
+//	C = 3, 4   tensor trapezoid, while it has at most 2²² nodes: E p, E p² and entropies
+//	           are within 1e-10
+//	otherwise  quasi–Monte Carlo, from 1,024 points, doubled until two sequences
+//	           agree to Tol in every E p and E p²
+//
+// Where 1,024 points do not suffice, every direction of f has a variance of at least d ≥ 4,
+// and the largest is at most 12 d, E p and E p² under independent noise of variance d are
+// integrated but for one dimension in closed form, and the rest by up to 2,048 points, or
+// 4,096 from 6 d on, each of which counts as 32 or 16 (not where entropies or covariances of
+// p are wanted too). Of LeNet-5's ten digits under a wide posterior 65,536 points of softmax
+// itself err by .00096, and under a calibrated one by .00026 (RMS over rows of the largest
+// error of E p and E p²); the 2,048 err by .00085 and .00019.
+//
+// Directions of f whose variances add up to at most 1e-5 count to second order, which
+// alone serves a row of hardly any variance. log p(y|x) does not underflow. Its nodes are moved to where p(y|f) p(f) is
+// largest, so that a small probability has a small relative error, and it
+// differs from the log of the mean by the error of either. For C > 128 the
+// covariance counts through its leading eigenvectors, at most 256, and the rest to
+// second order. A likelihood whose outputs are logits by themselves goes to Exact.
+//
+// Measured on four logits of a toy network (mean variance 14), where the trapezoid is
+// right to 2e-11: quasi–Monte Carlo errs by at most 1.3e-4, and by 4e-4 at 25
+// times the covariance, where 65,536 points do not reach 1e-4; 1,024 points alone err
+// by at most 2e-3 and 6e-3.
+type QMC struct {
+	Tol       float64 // error of a probability, and of log p(y|x); 0 means 1e-4
+	MaxPoints int     // most points of a row; 0 means 65,536, which is also the most there are
+	Workers   int     // 0 means GOMAXPROCS; results do not depend on it
+
+	noGrid bool // quasi–Monte Carlo even where the trapezoid is small
+}
+
+var (
+	_ Link     = QMC{}
+	_ Splitter = QMC{}
+)
+
+const defaultQMCTol = 1e-4
+
+func (l QMC) tol() float64 {
+	switch {
+	case l.Tol < 0:
+		panic("predictive: negative tolerance")
+	case l.Tol == 0:
+		return defaultQMCTol
+	}
+	return l.Tol
+}
+
+func (l QMC) points() int {
+	switch {
+	case l.MaxPoints < 0:
+		panic("predictive: negative number of points")
+	case l.MaxPoints == 0:
+		return lattice.Points
+	}
+	return l.MaxPoints
+}
+
+// check panics for options that are no options.
+func (l QMC) check() { _, _ = l.tol(), l.points() }
+
+// Integrals are expectations over f ~ N(m, Σ) of a categorical likelihood. A nil
+// field is skipped, an empty matrix is sized, and a slice has T elements.
+type Integrals struct {
+	Mean *mat.Dense // E p, T×C
+	SD   *mat.Dense // standard deviation of p, T×C
+	// E[diag(p) − ppᵀ] and E[ppᵀ] − E[p]E[p]ᵀ, T·C×C, of which each has one block per
+	// example; they add up to the covariance of the indicators of the classes.
+	Aleatoric, Epistemic *mat.Dense
+	Entropy              []float64 // H[E p] in nats
+	Mutual               []float64 // H[E p] − E H[p] in nats
+	// Error is the estimated error of Mean: 1e-10 for integrals in one to three
+	// dimensions, else twice the difference of the two sequences.
+	Error []float64
+}
+
+// IntegralsTo writes several integrals by one evaluation of each row. The
+// likelihood must be a Logistic softmax likelihood, else the error is an
+// *UnsupportedError; other errors are those of a Link, and ctx.Err().
+func (l QMC) IntegralsTo(ctx context.Context, dst *Integrals, lik glm.Likelihood, f, cov *mat.Dense) error {
+	softmax, err := isSoftmax("qmc", lik)
+	if err != nil {
+		return err
+	}
+	if !softmax {
+		return &UnsupportedError{Link: "qmc", Likelihood: lik.Name()}
+	}
+	t, c := f.Dims()
+	dense.SizeTo(dst.Mean, t, c)
+	dense.SizeTo(dst.SD, t, c)
+	dense.SizeTo(dst.Aleatoric, t*c, c)
+	dense.SizeTo(dst.Epistemic, t*c, c)
+	for _, v := range [][]float64{dst.Entropy, dst.Mutual, dst.Error} {
+		if v != nil && len(v) != t {
+			panic("predictive: an integral does not have one element per example")
+		}
+	}
+	l.check()
+	wants := softmaxWants{entropy: dst.Mutual != nil, cross: dst.Aleatoric != nil || dst.Epistemic != nil}
+	return EachRow(ctx, l.Workers, f, cov, func(t int, f, cov []float64) error {
+		m, err := l.moments(t, f, cov, wants)
+		if err == nil {
+			dst.set(t, m)
+		}
+		return err
+	})
+}
+
+// set writes the integrals of row t.
+func (d *Integrals) set(t int, m *softmaxMoments) {
+	c := len(m.mean)
+	for j, p := range m.mean {
+		dense.SetAt(d.Mean, t, j, p)
+		dense.SetAt(d.SD, t, j, math.Sqrt(m.variance[j]))
+		for k := range m.covariance {
+			if k/c != j {
+				continue
+			}
+			v, a := m.covariance[k], -p*m.mean[k%c]-m.covariance[k]
+			if k%c == j {
+				a = m.aleatoric(j)
+			}
+			dense.SetAt(d.Epistemic, t*c+j, k%c, v)
+			dense.SetAt(d.Aleatoric, t*c+j, k%c, a)
+		}
+	}
+	setTo(d.Entropy, t, m.entropy)
+	setTo(d.Mutual, t, max(m.entropy-m.expectedEntropy, 0))
+	setTo(d.Error, t, m.err)
+}
+
+func setTo(dst []float64, t int, v float64) {
+	if dst != nil {
+		dst[t] = v
+	}
+}
+
+// aleatoric returns E[p(1−p)] = E p (1 − E p) − Var p.
+func (m *softmaxMoments) aleatoric(j int) float64 {
+	return max(m.mean[j]*integral.Complement(m.mean, j)-m.variance[j], 0)
+}
+
+// EachRow calls do for every row on several workers. The covariance it passes is
+// overwritten by another row.
+func EachRow(ctx context.Context, workers int, f, cov *mat.Dense, do func(t int, f, cov []float64) error) error {
+	n, _ := f.Dims()
+	rows := make([]*posterior, par.Workers(workers))
+	rows[0] = newPosterior(f, cov)
+	return par.DoWorker(ctx, workers, n, func(w, t int) error {
+		if rows[w] == nil {
+			rows[w] = newPosterior(f, cov)
+		}
+		return rows[w].row(t, do)
+	})
+}
+
+// moments integrates one row. It overwrites cov.
+func (l QMC) moments(t int, f, cov []float64, wants softmaxWants) (*softmaxMoments, error) {
+	if len(f) == 2 {
+		return contrastMoments(f, cov, wants), nil
+	}
+	r, err := newSoftmaxRow(t, f, cov)
+	if err != nil {
+		return nil, err
+	}
+	m, _ := l.rowMoments(r, wants, nil)
+	return m, nil
+}
+
+// rowMoments integrates one row of more than two classes, and tells whether that also gave
+// the log density.
+func (l QMC) rowMoments(r *softmaxRow, wants softmaxWants, density *sharedDensity) (m *softmaxMoments, ok bool) {
+	r.cut()
+	if !l.noGrid || r.rank == 0 {
+		if m := r.gridMoments(wants); m != nil {
+			return m, false
+		}
+	}
+	return r.qmcMomentsAnd(wants, density, l.tol(), l.points())
+}
+
+// PredictDensityTo is PredictTo and LogPredictiveTo in one evaluation of each row, where the
+// points of the mean reach the tolerance in log p(y|x) too. Where no points reach it, the
+// points of the mean serve a p(y|x) of at least ¼.
+func (l QMC) PredictDensityTo(ctx context.Context, mean, sd *mat.Dense, logp []float64, lik glm.Likelihood, y, f, cov *mat.Dense) error {
+	softmax, err := isSoftmax("qmc", lik)
+	if err != nil {
+		return err
+	}
+	t, c := f.Dims()
+	if !softmax || c == 2 {
+		if err := l.PredictTo(mean, sd, lik, f, cov); err != nil {
+			return err
+		}
+		return l.LogPredictiveTo(logp, lik, y, f, cov)
+	}
+	l.check()
+	checkLog(logp, lik, y, t, c)
+	checkClasses(lik, y, c)
+	dense.SizeTo(mean, t, c)
+	dense.SizeTo(sd, t, c)
+	dst := &Integrals{Mean: mean, SD: sd}
+	return EachRow(ctx, l.Workers, f, cov, func(t int, f, cov []float64) error {
+		r, err := newSoftmaxRow(t, f, cov)
+		if err != nil {
+			return err
+		}
+		uncut := *r
+		uncut.m = slices.Clone(r.m)
+		density := &sharedDensity{}
+		var ok bool
+		if density.y, ok = classOf(lik, y.RawRowView(t), f); !ok {
+			density = nil
+		}
+		m, ok := l.rowMoments(r, softmaxWants{}, density)
+		dst.set(t, m)
+		if ok {
+			logp[t] = density.logp
+		} else {
+			logp[t] = l.rowDensity(&uncut, lik, y.RawRowView(t), f)
+		}
+		return nil
+	})
+}
+
+// contrast returns the mean and the standard deviation of f₁ − f₀.
+func contrast(f, cov []float64) (m, s float64) {
+	// a fourth of the variance, which does not overflow
+	return f[1] - f[0], 2 * math.Sqrt(max(cov[0]/4+cov[3]/4-cov[1]/2, 0))
+}
+
+// contrastMoments integrates two classes: softmax(f)₁ = σ(f₁ − f₀).
+func contrastMoments(f, cov []float64, wants softmaxWants) *softmaxMoments {
+	m, s := contrast(f, cov)
+	p1, variance, _ := integral.SigmoidMoments(m, s)
+	p0, _, _ := integral.SigmoidMoments(-m, s)
+	r := &softmaxMoments{mean: []float64{p0, p1}, variance: []float64{variance, variance}, err: gridError}
+	r.entropy = integral.EntropyOf(r.mean)
+	if wants.entropy {
+		r.expectedEntropy = integral.MeanBinaryEntropy(m, s)
+	}
+	if wants.cross {
+		r.covariance = []float64{variance, -variance, -variance, variance}
+	}
+	return r
+}
+
+// PredictTo implements Link.
+func (l QMC) PredictTo(mean, sd *mat.Dense, lik glm.Likelihood, f, cov *mat.Dense) error {
+	softmax, err := isSoftmax("qmc", lik)
+	switch {
+	case err != nil:
+		return err
+	case !softmax:
+		return Exact{}.PredictTo(mean, sd, lik, f, cov)
+	}
+	return l.IntegralsTo(context.Background(), &Integrals{Mean: mean, SD: sd}, lik, f, cov)
+}
+
+// SplitTo implements Splitter.
+func (l QMC) SplitTo(aleatoric, epistemic *mat.Dense, lik glm.Likelihood, f, cov *mat.Dense) error {
+	softmax, err := isSoftmax("qmc", lik)
+	switch {
+	case err != nil:
+		return err
+	case !softmax:
+		return Exact{}.SplitTo(aleatoric, epistemic, lik, f, cov)
+	}
+	l.check()
+	t, c := f.Dims()
+	dense.SizeTo(aleatoric, t, c)
+	dense.SizeTo(epistemic, t, c)
+	return EachRow(context.Background(), l.Workers, f, cov, func(t int, f, cov []float64) error {
+		m, err := l.moments(t, f, cov, softmaxWants{})
+		if err != nil {
+			return err
+		}
+		for j, v := range m.variance {
+			dense.SetAt(aleatoric, t, j, m.aleatoric(j))
+			dense.SetAt(epistemic, t, j, v)
+		}
+		return nil
+	})
+}
+
+// LogPredictiveTo implements Link.
+func (l QMC) LogPredictiveTo(dst []float64, lik glm.Likelihood, y, f, cov *mat.Dense) error {
+	softmax, err := isSoftmax("qmc", lik)
+	switch {
+	case err != nil:
+		return err
+	case !softmax:
+		return Exact{}.LogPredictiveTo(dst, lik, y, f, cov)
+	}
+	t, c := f.Dims()
+	l.check()
+	checkLog(dst, lik, y, t, c)
+	checkClasses(lik, y, c)
+	return EachRow(context.Background(), l.Workers, f, cov, func(t int, f, cov []float64) (err error) {
+		dst[t], err = l.logPredictive(t, lik, y.RawRowView(t), f, cov)
+		return err
+	})
+}
+
+// logPredictive returns log p(y|x) of one row. It overwrites cov.
+func (l QMC) logPredictive(t int, lik glm.Likelihood, y, f, cov []float64) (float64, error) {
+	if k, ok := classOf(lik, y, f); ok && len(f) == 2 {
+		m, s := contrast(f, cov)
+		return integral.LogMeanSigmoid(float64(2*k-1)*m, s), nil
+	}
+	r, err := newSoftmaxRow(t, f, cov)
+	if err != nil {
+		return 0, err
+	}
+	return l.rowDensity(r, lik, y, f), nil
+}
+
+// rowDensity returns log p(y|x) of one row of more than two classes.
+func (l QMC) rowDensity(r *softmaxRow, lik glm.Likelihood, y, f []float64) float64 {
+	k, ok := classOf(lik, y, f)
+	if !ok {
+		return r.logAverage(lik, y, 1, max(l.points()/qmcShifts, 1))
+	}
+	logp, _ := r.logDensity(k, l.tol(), l.points(), l.noGrid)
+	return logp
+}

@@ -1,0 +1,239 @@
+package predictive
+
+import (
+	"context"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/integral"
+	"github.com/funcgp/funcgp/internal/par"
+)
+
+// A ScalePoint is log s, and log τ or log t where there is one. A scaleSearch has log s/τ²
+// in place of log s.
+type ScalePoint struct{ Scale, Other float64 }
+
+// ScaleSlopes are a value at a ScalePoint with its first and second derivatives.
+type ScaleSlopes struct{ Value, Scale, Other, ScaleScale, Both, OtherOther float64 }
+
+// Add adds those of another row.
+func (d *ScaleSlopes) Add(e ScaleSlopes) {
+	d.Value += e.Value
+	d.Scale += e.Scale
+	d.Other += e.Other
+	d.ScaleScale += e.ScaleScale
+	d.Both += e.Both
+	d.OtherOther += e.OtherOther
+}
+
+// Over returns them divided by n.
+func (d ScaleSlopes) Over(n int) ScaleSlopes {
+	w := 1 / float64(n)
+	return ScaleSlopes{w * d.Value, w * d.Scale, w * d.Other, w * d.ScaleScale, w * d.Both, w * d.OtherOther}
+}
+
+// A ClassSurface is minus the mean over the rows of log p(y|x) for classes as a function of the
+// scales (E18). It takes points that are the same for all scales, so that log p is a smooth
+// function of the scales and of the moments with the derivatives that it reports.
+type ClassSurface struct {
+	rows    []classDensity
+	softmax bool
+	workers int
+}
+
+// A classDensity is the density of one target of classes: the product of powers of
+// E σ(f), or E softmax(f)_y.
+type classDensity struct {
+	logits  []logit
+	classes *classRow
+}
+
+// A logit adds weight · log E σ(f), f ~ N(m, s²), to a log density.
+type logit struct{ weight, m, s float64 }
+
+// NewClassSurface returns a surface for the targets y, T×1 or T×C, and the means of f, T×C, whose
+// rows Load then sets. It returns nil where the link or the likelihood has other integrals.
+func NewClassSurface(link Link, lik glm.Likelihood, y, f *mat.Dense, workers int) *ClassSurface {
+	l, ok := lik.(glm.Logistic)
+	if _, whole := link.(ScaleLink); !ok || !whole {
+		return nil
+	}
+	n, _ := f.Dims()
+	for i := range n {
+		if l.Softmax() {
+			_, ok = classOf(lik, y.RawRowView(i), f.RawRowView(i))
+		} else {
+			ok = isBernoulli(lik, y.RawRowView(i), f.RawRowView(i))
+		}
+		if !ok {
+			return nil
+		}
+	}
+	return &ClassSurface{rows: make([]classDensity, n), softmax: l.Softmax(), workers: workers}
+}
+
+// Load sets the rows from first on, with targets y and moments f and cov. The errors are those of a
+// Link. Several goroutines may load different rows.
+func (s *ClassSurface) Load(first int, y, f, cov *mat.Dense) error {
+	return EachRow(context.Background(), 1, f, cov, func(t int, f, block []float64) (err error) {
+		s.rows[first+t], err = newClassDensity(s.softmax, t, y.RawRowView(t), f, block)
+		return err
+	})
+}
+
+// isBernoulli tells whether p(y|f) is that of Bernoulli.
+func isBernoulli(lik glm.Likelihood, y, f []float64) bool {
+	if len(y) != len(f) || (glm.Bernoulli{}).CheckY(y, len(f)) != nil {
+		return false
+	}
+	want := glm.Bernoulli{}.LogProb(y, f)
+	return math.Abs(lik.LogProb(y, f)-want) <= 1e-12*(1+math.Abs(want))
+}
+
+// newClassDensity returns the density of row t. It overwrites cov.
+func newClassDensity(softmax bool, t int, y, f, cov []float64) (d classDensity, err error) {
+	c := len(f)
+	switch {
+	case !softmax:
+		for j, m := range f {
+			s := math.Sqrt(cov[j*c+j])
+			if y[j] > 0 {
+				d.logits = append(d.logits, logit{y[j], m, s})
+			}
+			if y[j] < 1 {
+				d.logits = append(d.logits, logit{1 - y[j], -m, s})
+			}
+		}
+	case c == 2:
+		m, s := contrast(f, cov)
+		d.logits = []logit{{1, (2*y[0] - 1) * m, s}}
+	default:
+		d.classes, err = newClassRow(t, int(y[0]), f, cov)
+	}
+	return d, err
+}
+
+const (
+	// coarsePairs is the number of points z and −z of the grid of scales, which tells only
+	// where Newton's method begins.
+	coarsePairs = 64
+	// classTile is the number of rows that a worker takes at once.
+	classTile = 4
+)
+
+// Values returns it at each of the points, over every so manieth row.
+func (s *ClassSurface) Values(ctx context.Context, at []ScalePoint, every int) ([]float64, error) {
+	n := (len(s.rows) + every - 1) / every
+	all := make([]float64, n*len(at))
+	err := s.each(ctx, coarsePairs, n, func(nodes *classNodes, i int) {
+		nodes.density(&s.rows[i*every], at, all[i*len(at):(i+1)*len(at)])
+	})
+	to := make([]float64, len(at))
+	for i := range n {
+		for k := range to {
+			to[k] -= all[i*len(at)+k] / float64(n)
+		}
+	}
+	return to, err
+}
+
+// each calls do for n rows on the workers, each with nodes of its own.
+func (s *ClassSurface) each(ctx context.Context, pairs, n int, do func(nodes *classNodes, i int)) error {
+	nodes := make([]*classNodes, par.Workers(s.workers))
+	return par.DoWorker(ctx, s.workers, par.Tiles(n, classTile), func(w, tile int) error {
+		if nodes[w] == nil {
+			nodes[w] = newClassNodes(pairs)
+		}
+		lo, hi := par.Bounds(tile, n, classTile)
+		for i := lo; i < hi; i++ {
+			do(nodes[w], i)
+		}
+		return nil
+	})
+}
+
+// density writes log p at each point.
+func (n *classNodes) density(d *classDensity, at []ScalePoint, to []float64) {
+	if d.classes != nil {
+		own := *d.classes
+		own.z0 = make([]float64, len(own.z0))
+		n.take(&own)
+	}
+	for k, p := range at {
+		tau, root := math.Exp(p.Other), math.Exp(p.Scale/2)
+		if d.classes != nil {
+			to[k] = n.logDensity(tau, root)
+			continue
+		}
+		to[k] = 0
+		for _, l := range d.logits {
+			to[k] += l.weight * integral.LogMeanSigmoid(tau*l.m, root*l.s)
+		}
+	}
+}
+
+// Settle moves the points of each row to the mode at these scales, and tells whether there are any.
+func (s *ClassSurface) Settle(ctx context.Context, at ScalePoint) (bool, error) {
+	var moved bool
+	for i := range s.rows {
+		moved = moved || s.rows[i].classes != nil
+	}
+	if !moved {
+		return false, nil
+	}
+	return true, par.Do(ctx, s.workers, len(s.rows), func(i int) error {
+		if w := s.rows[i].classes; w != nil {
+			w.centre(math.Exp(at.Other), math.Exp(at.Scale/2))
+		}
+		return nil
+	})
+}
+
+// Expand returns it with its derivatives.
+func (s *ClassSurface) Expand(ctx context.Context, at ScalePoint) (sum ScaleSlopes, err error) {
+	all := make([]ScaleSlopes, len(s.rows))
+	tau, root := math.Exp(at.Other), math.Exp(at.Scale/2)
+	err = s.each(ctx, sweepPairs, len(s.rows), func(nodes *classNodes, i int) {
+		d := &s.rows[i]
+		var slopes logSlopes
+		if d.classes != nil {
+			nodes.take(d.classes)
+			slopes = nodes.slopes(tau, root)
+		}
+		for _, l := range d.logits {
+			slopes.addLogit(l, tau, root)
+		}
+		all[i] = slopes.byLogarithms(tau, root)
+	})
+	for _, d := range all {
+		sum.Add(d)
+	}
+	return sum.Over(len(s.rows)), err
+}
+
+// logSlopes are a log density with its derivatives by the factor τ of the mean and the
+// root r = √s of that of the covariance.
+type logSlopes struct{ value, tau, root, tauTau, tauRoot, rootRoot float64 }
+
+// byLogarithms returns minus the log density with its derivatives by log s and log τ.
+func (d *logSlopes) byLogarithms(tau, root float64) ScaleSlopes {
+	return ScaleSlopes{
+		Value: -d.value, Scale: -root / 2 * d.root, Other: -tau * d.tau,
+		ScaleScale: -root / 4 * (root*d.rootRoot + d.root),
+		Both:       -tau * root / 2 * d.tauRoot,
+		OtherOther: -tau * (tau*d.tauTau + d.tau),
+	}
+}
+
+// addLogit adds weight · log E σ(f), f ~ N(τ m, r²s²).
+func (d *logSlopes) addLogit(l logit, tau, root float64) {
+	g := integral.LogMeanSigmoidSlopes(tau*l.m, root*l.s)
+	d.value += l.weight * g.Value
+	d.tau += l.weight * l.m * g.M
+	d.root += l.weight * l.s * g.S
+	d.tauTau += l.weight * l.m * l.m * g.MM
+	d.tauRoot += l.weight * l.m * l.s * g.MS
+	d.rootRoot += l.weight * l.s * l.s * g.SS
+}

@@ -1,0 +1,510 @@
+package predictive
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+
+	"github.com/funcgp/funcgp/glm/integral"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/lattice"
+	"github.com/funcgp/funcgp/internal/logsum"
+	"github.com/funcgp/funcgp/internal/vector"
+)
+
+// The tensor trapezoid for a rank up to 3 (E11). Along column k of A two logits
+// move apart by reach·z. Their exponentials cancel nowhere in the strip
+// |Im z| < d = π/reach, and a step of h leaves an error of e^{d²/2 − 2πd/h}. The
+// step here makes it e⁻²⁶ = 5e-12, up to the step beyond which the Gaussian itself
+// needs as many nodes.
+const (
+	gridRank     = 3
+	gridExponent = 26.0
+	gridRadius   = 7.2     // nodes lie in |z| ≤ 7.2, which leaves out 3e-11
+	gridNodes    = 1 << 22 // more nodes than that take too long
+)
+
+// gridStep returns the step for a column.
+func gridStep(reach float64) float64 {
+	d := min(math.Pi/reach, math.Sqrt(2*gridExponent))
+	return 2 * math.Pi * d / (gridExponent + d*d/2)
+}
+
+// A softmaxGrid is a tensor trapezoid.
+type softmaxGrid struct {
+	row     *softmaxRow
+	root    float64   // √s: the covariance is s·AAᵀ
+	centre  []float64 // m + √s A z0
+	z0      []float64
+	steps   []float64
+	scratch []float64 // logits of each level
+	visit   func(l []float64, tilt, w float64, n int)
+}
+
+// grid returns the trapezoid for s·AAᵀ, root = √s, around the logits centre at z0, or
+// nil where it has more than the given number of nodes.
+func (r *softmaxRow) grid(root, most float64) *softmaxGrid {
+	if r.rank > gridRank {
+		return nil
+	}
+	g := &softmaxGrid{row: r, root: root, centre: r.m, z0: make([]float64, r.rank), steps: make([]float64, r.rank)}
+	nodes := 1.0
+	for k := range g.steps {
+		g.steps[k] = gridStep(root * r.reach(k))
+		nodes *= 2*gridRadius/g.steps[k] + 1
+	}
+	switch r.rank { // the ball's share of the cube
+	case 2:
+		nodes *= math.Pi / 4
+	case 3:
+		nodes *= math.Pi / 6
+	}
+	if !(nodes <= most) {
+		return nil
+	}
+	g.scratch = make([]float64, r.c*(r.rank+1))
+	return g
+}
+
+// each passes every line of nodes along column 0 of A to visit: the logits at its
+// middle, z0·z and e^{−½|z|²} there, and the number n of nodes to either side. It
+// may overwrite the logits. The nodes are f = centre + √s A z.
+func (g *softmaxGrid) each(visit func(l []float64, tilt, w float64, n int)) {
+	g.visit = visit
+	copy(g.scratch, g.centre)
+	g.level(g.row.rank-1, gridRadius*gridRadius, 0, 1)
+}
+
+func (g *softmaxGrid) level(k int, left, tilt, w float64) {
+	c, rank := g.row.c, g.row.rank
+	from := g.scratch[(rank-1-k)*c:][:c]
+	n := int(math.Sqrt(left) / g.steps[k])
+	if k == 0 {
+		g.visit(from, tilt, w, n)
+		return
+	}
+	to := g.scratch[(rank-k)*c:][:c]
+	for i := -n; i <= n; i++ {
+		z := float64(i) * g.steps[k]
+		for j, v := range from {
+			to[j] = v + g.root*z*g.row.a[j*rank+k]
+		}
+		g.level(k-1, left-z*z, tilt+z*g.z0[k], w*math.Exp(-0.5*z*z))
+	}
+}
+
+// A softmaxLine has what all lines of a grid share, by the position of a node
+// from −n to n: its weight and the factors of the exponentials of the logits.
+type softmaxLine struct {
+	middle  int
+	weights []float64 // e^{−½z²}
+	tilts   []float64 // e^{−z0·z}
+	factors []float64 // e^{√s A z}, positions×C
+}
+
+// line returns the factors, or nil where they might overflow.
+func (g *softmaxGrid) line() *softmaxLine {
+	const overflow = 300
+	r := g.row
+	tilt := 0.0
+	for _, z := range g.z0 {
+		tilt += math.Abs(z) * gridRadius
+	}
+	if g.root*r.reach(0)*gridRadius > overflow || tilt > overflow {
+		return nil
+	}
+	h := g.steps[0]
+	n := int(gridRadius / h)
+	s := &softmaxLine{middle: n, weights: make([]float64, 2*n+1), tilts: make([]float64, 2*n+1), factors: make([]float64, (2*n+1)*r.c)}
+	for i := range s.weights {
+		z := float64(i-n) * h
+		s.weights[i], s.tilts[i] = math.Exp(-0.5*z*z), math.Exp(-z*g.z0[0])
+		for j := range r.c {
+			s.factors[i*r.c+j] = math.Exp(g.root * z * r.a[j*r.rank])
+		}
+	}
+	return s
+}
+
+// expTo overwrites logits with e^{l − max l} and returns the maximum.
+func expTo(l []float64) (top float64) {
+	top = l[integral.Argmax(l)]
+	for j, v := range l {
+		l[j] = math.Exp(v - top)
+	}
+	return top
+}
+
+// logMean returns log E exp(log p_y(z0+u) − log p_y(z0) − z0·u) for u ~ N(0, I), where
+// centre holds the logits at z0, and top is log p_y there.
+func (g *softmaxGrid) logMean(centre, z0 []float64, y int, top float64) float64 {
+	g.centre, g.z0 = centre, z0
+	r, sum, weight := g.row, 0.0, 0.0
+	c := r.c
+	line := g.line()
+	if line == nil || top < -300 {
+		return g.slowLogMean(y, top)
+	}
+	scale := math.Exp(-top)
+	g.each(func(l []float64, tilt, w float64, n int) {
+		expTo(l)
+		part, all := 0.0, 0.0
+		for i := line.middle - n; i <= line.middle+n; i++ {
+			total := 0.0
+			factors := line.factors[i*c : (i+1)*c]
+			for j, e := range l {
+				total += e * factors[j]
+			}
+			all += line.weights[i]
+			part += line.weights[i] * line.tilts[i] * (l[y] * factors[y] / total)
+		}
+		weight += w * all
+		sum += w * math.Exp(-tilt) * scale * part
+	})
+	return math.Log(sum / weight)
+}
+
+// slowLogMean is logMean where exponentials may overflow.
+func (g *softmaxGrid) slowLogMean(y int, top float64) float64 {
+	r, sum, weight := g.row, 0.0, 0.0
+	at := make([]float64, r.c)
+	g.each(func(l []float64, tilt, w float64, n int) {
+		for i := -n; i <= n; i++ {
+			z := float64(i) * g.steps[0]
+			for j, v := range l {
+				at[j] = v + g.root*z*r.a[j*r.rank]
+			}
+			p := w * math.Exp(-0.5*z*z)
+			weight += p
+			sum += p * math.Exp(logSoftmaxAt(at, y)-top-tilt-z*g.z0[0])
+		}
+	})
+	return math.Log(sum / weight)
+}
+
+// gridMoments integrates by the trapezoid; nil where it is too large.
+func (r *softmaxRow) gridMoments(wants softmaxWants) *softmaxMoments {
+	s := newSoftmaxSums(r.base, wants)
+	if r.rank == 0 {
+		s.add(append([]float64(nil), r.m...), 1)
+		m := r.moments(s)
+		m.nodes, m.err = 1, m.err+gridError
+		return m
+	}
+	g := r.grid(1, gridNodes)
+	if g == nil {
+		return nil
+	}
+	line := g.line()
+	if line == nil {
+		return nil
+	}
+	nodes, c, p := 0, r.c, make([]float64, r.c)
+	entropy := newLineEntropy(g, line)
+	g.each(func(l []float64, _, w float64, n int) {
+		nodes += 2*n + 1
+		if wants.entropy {
+			entropy.begin(l)
+		}
+		expTo(l)
+		for i := line.middle - n; i <= line.middle+n; i++ {
+			total, factors := 0.0, line.factors[i*c:(i+1)*c]
+			for j, e := range l {
+				p[j] = e * factors[j]
+				total += p[j]
+			}
+			inverse := 1 / total
+			for j := range p {
+				p[j] *= inverse
+			}
+			s.addProbabilities(p, w*line.weights[i], 0)
+			if wants.entropy {
+				entropy.add(i, p, total)
+			}
+		}
+		if wants.entropy {
+			s.entropy += w * entropy.end(n)
+		}
+	})
+	m := r.moments(s)
+	m.nodes, m.err = nodes, m.err+gridError
+	return m
+}
+
+// A lineEntropy sums the entropies of the nodes of a line, H = log Σ eˡ − Σ p l. The
+// logits are l_j = b_j + √s z a_j, so that the sum of w p l over the nodes takes those of
+// w p and of w z p. The nodes at z and −z have one weight, and one logarithm.
+type lineEntropy struct {
+	grid         *softmaxGrid
+	line         *softmaxLine
+	from         []float64 // b, whose largest is 0
+	mass, moment []float64 // Σ w p and Σ w z p
+	totals       []float64 // Σ eˡ of each node
+}
+
+func newLineEntropy(g *softmaxGrid, line *softmaxLine) *lineEntropy {
+	c := g.row.c
+	return &lineEntropy{grid: g, line: line, from: make([]float64, c), mass: make([]float64, c), moment: make([]float64, c), totals: make([]float64, len(line.weights))}
+}
+
+// begin takes the logits at the middle of a line.
+func (e *lineEntropy) begin(l []float64) {
+	copy(e.from, l)
+	fromTop(e.from)
+	clear(e.mass)
+	clear(e.moment)
+}
+
+// add takes the probabilities of a node.
+func (e *lineEntropy) add(i int, p []float64, total float64) {
+	e.totals[i] = total
+	w := e.line.weights[i]
+	wz := w * float64(i-e.line.middle) * e.grid.steps[0]
+	mass, moment := e.mass[:len(p)], e.moment[:len(p)]
+	for j, v := range p {
+		mass[j] += w * v
+		moment[j] += wz * v
+	}
+}
+
+// end returns the sum over a line of n nodes to either side.
+func (e *lineEntropy) end(n int) float64 {
+	middle, w, r := e.line.middle, e.line.weights, e.grid.row
+	h := w[middle] * math.Log(e.totals[middle])
+	for k := 1; k <= n; k++ {
+		h += w[middle+k] * math.Log(e.totals[middle+k]*e.totals[middle-k]) // at most e^600
+	}
+	for j, b := range e.from {
+		h -= e.mass[j]*b + e.grid.root*r.a[j*r.rank]*e.moment[j]
+	}
+	return h
+}
+
+// gridError is the error that is reported for the trapezoid.
+const gridError = 1e-10
+
+// Quasi–Monte Carlo (E20) takes two sequences, each with its own shift of the
+// lattice. Their difference tells the error.
+const (
+	qmcShifts = 2
+	qmcFirst  = 512 // first points of a sequence
+	qmcBlock  = 128 // points that share a product with A
+	// qmcMatter times the tolerance is the sum of eigenvalues that are left out.
+	qmcMatter = 1e-3
+	// qmcSafety times the difference is the error that is reported.
+	qmcSafety = 2
+)
+
+// doubled calls add for the points of each sequence, twice as many in all after each
+// round, until done tells that they suffice or no more than most are allowed. It
+// returns the points of one sequence.
+func doubled(most int, add func(shift, lo, hi int), done func(points int) bool) int {
+	for lo, hi := 0, min(qmcFirst, max(most/qmcShifts, 1)); ; lo, hi = hi, 2*hi {
+		for shift := range qmcShifts {
+			add(shift, lo, hi)
+		}
+		if done(hi) || 2*hi*qmcShifts > most || 2*hi > lattice.Points {
+			return hi
+		}
+	}
+}
+
+// qmcPoints passes A z of the points [lo, hi) of the sequence of a shift to visit,
+// with the z, in the first rank columns of A.
+func (r *softmaxRow) qmcPoints(rank, shift, lo, hi int, visit func(d, z []float64)) {
+	r.qmcBlocks(make([]float64, r.c), rank, shift, lo, hi, func(d, z blas64.General) {
+		for i := range d.Rows {
+			visit(dense.Row(d, i), dense.Row(z, i))
+		}
+	})
+}
+
+// qmcBlocks passes centre + A z of the points [lo, hi) to visit, a block at a time, as
+// rows that are contiguous and may be changed, with the z, which must not be.
+func (r *softmaxRow) qmcBlocks(centre []float64, rank, shift, lo, hi int, visit func(l, z blas64.General)) {
+	a := dense.Cols(dense.Of(r.a, r.c, r.rank), 0, rank)
+	all, l := dense.New(qmcBlock, rank), dense.New(qmcBlock, a.Rows)
+	for ; lo < hi; lo += qmcBlock {
+		n := min(qmcBlock, hi-lo)
+		z, ln := dense.Rows(all, 0, n), dense.Rows(l, 0, n)
+		lattice.NormalsTo(z.Data[:n*rank], rank, shift, lo, lo+n)
+		for i := range n {
+			copy(dense.Row(ln, i), centre)
+		}
+		if rank > 0 {
+			dense.Gemm1(blas.NoTrans, blas.Trans, 1, z, a, 1, ln)
+		}
+		visit(ln, z)
+	}
+}
+
+// qmcMoments doubles the points until the sequences agree to tol.
+func (r *softmaxRow) qmcMoments(wants softmaxWants, tol float64, most int) *softmaxMoments {
+	m, _ := r.qmcMomentsAnd(wants, nil, tol, most)
+	return m
+}
+
+// qmcMomentsAnd is qmcMoments, and tells whether those points also gave the log density of a
+// class.
+func (r *softmaxRow) qmcMomentsAnd(wants softmaxWants, density *sharedDensity, tol float64, most int) (m *softmaxMoments, ok bool) {
+	var parts [qmcShifts]*softmaxSums
+	for k := range parts {
+		parts[k] = newSoftmaxSums(r.base, wants)
+	}
+	err := 0.0
+	sheet := r.sheet(r.m, dense.Of(r.a, r.c, r.rank))
+	smooth := r.smooth(wants, most)
+	limit := most
+	if smooth != nil {
+		limit = qmcShifts * qmcFirst
+	}
+	n := doubled(limit, func(shift, lo, hi int) {
+		if sheet != nil {
+			sheet.each(shift, lo, hi, parts[shift].addSheet)
+			return
+		}
+		r.qmcBlocks(r.m, r.rank, shift, lo, hi, func(l, _ blas64.General) { parts[shift].addRows(l, 1) })
+	}, func(points int) bool {
+		err = spread(parts[:])
+		density.set(parts[:], points)
+		return err <= tol
+	})
+	if smooth != nil {
+		if limit = most; err > tol {
+			limit = smooth.most
+			n = doubled(limit, smooth.add, func(points int) bool {
+				parts = smooth.sums(r.base)
+				err = spread(parts[:])
+				density.set(parts[:], points)
+				return err <= tol
+			})
+		}
+	}
+	m = r.moments(parts[:]...)
+	m.nodes, m.err = qmcShifts*n, m.err+qmcSafety*err
+	return m, density.serves(tol, 2*qmcShifts*n > limit || 2*n > lattice.Points)
+}
+
+// logDensity returns log E softmax(f)_y for f with covariance s·AAᵀ, root = √s,
+// with its estimated error. The nodes are moved to the mode z0 of
+// log p_y(z) − ½|z|²: with z = z0 + u,
+//
+//	log E p_y = log p_y(z0) − ½|z0|² + log E exp(log p_y(z0+u) − log p_y(z0) − z0·u),
+//
+// where the exponential is at most 1, because log p_y is concave.
+func (r *softmaxRow) logDensity(y int, tol float64, most int, noGrid bool) (logp, err float64) {
+	z0 := make([]float64, r.rank)
+	r.modeTo(z0, y, 1)
+	centre := r.at(z0, 1)
+	top := logSoftmaxAt(centre, y)
+	start := top - 0.5*dense.Dot(z0, z0)
+	if r.rank == 0 {
+		return start, r.restShift
+	}
+	if g := r.grid(1, gridNodes); g != nil && !noGrid {
+		return min(start+g.logMean(centre, z0, y, top), 0), gridError
+	}
+	rank := r.rankWithout(tol * qmcMatter)
+	if rank == 0 {
+		return start, r.restShift
+	}
+	var parts [qmcShifts]likelihoodSum
+	for k := range parts {
+		parts[k].tiny = logsum.New()
+	}
+	mean, sheet := 0.0, r.likelihoodSheet(centre, rank, z0, y, top)
+	doubled(most, func(shift, lo, hi int) {
+		if sheet != nil {
+			sheet.each(shift, lo, hi, func(p sheetPart) { parts[shift].sum += vector.Dot(dense.Row(p.e, r.c), p.inverse) })
+			return
+		}
+		r.qmcBlocks(centre, rank, shift, lo, hi, func(l, z blas64.General) { parts[shift].add(l, z, z0[:rank], y, top) })
+	}, func(points int) bool {
+		a, b := parts[0].value(), parts[1].value()
+		both := logsum.New()
+		both.Add(a)
+		both.Add(b)
+		before := mean
+		mean, err = both.Value()-math.Log(float64(qmcShifts*points)), math.Abs(a-b)
+		if points > qmcFirst { // two numbers may agree by chance
+			err = max(err, math.Abs(mean-before))
+			return err <= tol
+		}
+		return false
+	})
+	return min(start+mean, 0), qmcSafety*err + r.restShift
+}
+
+// A likelihoodSum is Σ exp(log p_y(z0+u) − log p_y(z0) − z0·u) over nodes u. Each
+// addend is at most 1.
+type likelihoodSum struct {
+	sum      float64
+	tiny     logsum.Sum // of the addends that might underflow
+	g, total []float64
+}
+
+// add adds the nodes in the rows of u, whose logits are those of l. It overwrites l.
+func (s *likelihoodSum) add(l, u blas64.General, z0 []float64, y int, top float64) {
+	const least = -600
+	s.g, s.total = s.g[:0], s.total[:0]
+	for i := range l.Rows {
+		row := dense.Row(l, i)
+		fromTop(row)
+		s.g = append(s.g, row[y]-top-dense.Dot(dense.Row(u, i), z0))
+	}
+	vector.Exp(l.Data[:l.Rows*l.Cols], l.Data[:l.Rows*l.Cols])
+	for i, g := range s.g {
+		total := 0.0
+		for _, e := range dense.Row(l, i) {
+			total += e
+		}
+		s.total = append(s.total, total)
+		if g < least {
+			s.tiny.Add(g - math.Log(total))
+			s.g[i] = math.Inf(-1)
+		}
+	}
+	vector.Exp(s.g, s.g)
+	for i, e := range s.g {
+		s.sum += e / s.total[i]
+	}
+}
+
+// value returns the logarithm of the sum.
+func (s *likelihoodSum) value() float64 {
+	t := s.tiny
+	if s.sum != 0 {
+		t.Add(math.Log(s.sum))
+	}
+	return t.Value()
+}
+
+// at returns m + root·A z.
+func (r *softmaxRow) at(z []float64, root float64) []float64 {
+	l := make([]float64, r.c)
+	for j, m := range r.m {
+		l[j] = m + root*dense.Dot(r.a[j*r.rank:(j+1)*r.rank], z)
+	}
+	return l
+}
+
+// logSoftmaxAt returns log softmax(l)_y = −log Σ e^{l_j − l_y}.
+func logSoftmaxAt(l []float64, y int) float64 {
+	top := l[0]
+	for _, v := range l {
+		if v > top {
+			top = v
+		}
+	}
+	rest := 0.0
+	for j, v := range l {
+		if j != y {
+			rest += math.Exp(v - top)
+		}
+	}
+	if l[y] == top { // 1 − p keeps its digits
+		return -math.Log1p(rest)
+	}
+	return l[y] - top - math.Log(rest+math.Exp(l[y]-top))
+}

@@ -1,0 +1,357 @@
+package predictive
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/integral"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/lattice"
+)
+
+// A softmaxRow is the Gaussian over the C logits of one example as softmax sees it
+// (E20): f = m + A z with z ~ N(0, I), where A Aᵀ = HΣH, H = I − 11ᵀ/C. A common
+// shift of the logits is left out, since it changes no probability.
+type softmaxRow struct {
+	c, rank int
+	m       []float64 // mean less its largest entry
+	base    []float64 // softmax(m)
+	a       []float64 // C×rank; columns are √λ times eigenvectors, by falling λ
+	lambda  []float64 // eigenvalues, rank
+	// What was taken to second order: its contribution to the variance of each
+	// probability, nil for nothing, and how far the rest of many classes moves a
+	// probability at most.
+	restVariance []float64
+	restCross    [][]float64 // vectors u whose uuᵀ add to the covariance of p
+	restMutual   float64     // the mutual information of what was cut
+	restShift    float64
+}
+
+const (
+	// eigenClasses is the number of classes up to which all eigenvalues are computed.
+	eigenClasses = 128
+	// restTrace is the sum of eigenvalues, in squared logits, below which they
+	// are left out for many classes. It moves a probability by less than 1e-9.
+	restTrace = 1e-9
+)
+
+// newSoftmaxRow returns row t. It overwrites cov.
+func newSoftmaxRow(t int, f, cov []float64) (*softmaxRow, error) {
+	c := len(f)
+	r := &softmaxRow{c: c, m: make([]float64, c), base: make([]float64, c)}
+	top := f[integral.Argmax(f)]
+	for j, v := range f {
+		r.m[j] = v - top
+	}
+	integral.SoftmaxTo(r.base, r.m)
+	largest := 0.0
+	for j := range c {
+		largest = max(largest, cov[j*c+j])
+	}
+	if largest == 0 {
+		return r, nil
+	}
+	for i := range cov {
+		cov[i] /= largest // so that sums stay finite
+	}
+	least := centre(cov, c)
+	if c <= eigenClasses {
+		if err := r.eigen(t, cov, largest); err != nil {
+			return nil, err
+		}
+		return r, nil
+	}
+	if least*largest < -integral.PSDTol*(1+largest) {
+		return nil, &ValueError{What: "eigenvalue", Row: t, Value: least * largest}
+	}
+	return r, r.leading(t, cov, largest)
+}
+
+// centre overwrites cov with H cov H and returns the least diagonal element.
+func centre(cov []float64, c int) (least float64) {
+	mean, total, n := make([]float64, c), 0.0, float64(c)
+	for i := range c {
+		mean[i] = floats.Sum(cov[i*c:(i+1)*c]) / n
+		total += mean[i] / n
+	}
+	for i := range c {
+		for j := range c {
+			cov[i*c+j] += total - mean[i] - mean[j]
+		}
+		least = min(least, cov[i*c+i])
+	}
+	return least
+}
+
+// eigen sets A from all eigenvectors. The covariance is scale times cov.
+func (r *softmaxRow) eigen(t int, cov []float64, scale float64) error {
+	var eig mat.EigenSym
+	if !eig.Factorize(mat.NewSymDense(r.c, cov), true) {
+		return &glm.NotPDError{N: r.c, Row: t}
+	}
+	values := eig.Values(nil)
+	if w := values[0] * scale; w < -integral.PSDTol*(1+scale) {
+		return &ValueError{What: "eigenvalue", Row: t, Value: w}
+	}
+	var v mat.Dense
+	eig.VectorsTo(&v)
+	r.columns(values, &v, scale)
+	return nil
+}
+
+// rankRounding times C is the part of the largest eigenvalue below which another
+// is rounding error.
+const rankRounding = 0x1p-50
+
+// columns sets A to the columns of v times √(scale·values), from the last to the
+// first, less those whose value is rounding error.
+func (r *softmaxRow) columns(values []float64, v *mat.Dense, scale float64) {
+	n := len(values)
+	for r.rank < n && values[n-1-r.rank] > rankRounding*float64(r.c)*values[n-1] {
+		r.rank++
+	}
+	r.a, r.lambda = make([]float64, r.c*r.rank), make([]float64, r.rank)
+	for k := range r.rank {
+		w := values[n-1-k]
+		r.lambda[k] = w * scale
+		root := math.Sqrt(w) * math.Sqrt(scale)
+		for i := range r.c {
+			r.a[i*r.rank+k] = root * v.At(i, n-1-k)
+		}
+	}
+}
+
+// leading sets A from the leading eigenvectors, through a Pivoted Cholesky factor L
+// of at most lattice.MaxDims columns and the eigenvectors of LᵀL. The rest
+// E = HΣH − LLᵀ is small or has many small eigenvalues. To second order it changes
+// E softmax(f)_c by the factor 1 + ½E_cc − (Ep)_c, up to normalization, which is a
+// shift of the mean.
+func (r *softmaxRow) leading(t int, cov []float64, scale float64) error {
+	c := r.c
+	p := integral.NewPivotedTo(cov, c, min(c, lattice.MaxDims), restTrace/scale)
+	if p.Rank == 0 {
+		return nil
+	}
+	l := dense.Cols(dense.Of(p.L, c, p.Stride), 0, p.Rank)
+	gram := dense.New(p.Rank, p.Rank)
+	dense.Gemm1(blas.Trans, blas.NoTrans, 1, l, l, 0, gram)
+	var eig mat.EigenSym
+	if !eig.Factorize(mat.NewSymDense(p.Rank, gram.Data), true) {
+		return &glm.NotPDError{N: c, Row: t}
+	}
+	values := eig.Values(nil)
+	var v, lv mat.Dense
+	eig.VectorsTo(&v)
+	lv.Mul(dense.View(l), &v) // L v has norm √λ
+	for k, w := range values {
+		if w > 0 {
+			for i := range c {
+				lv.Set(i, k, lv.At(i, k)/math.Sqrt(w))
+			}
+		}
+	}
+	r.columns(values, &lv, scale)
+	if floats.Sum(p.Left)*scale > restTrace {
+		r.shiftByRest(p, cov, scale)
+	}
+	return nil
+}
+
+func (r *softmaxRow) shiftByRest(p *integral.Pivoted, cov []float64, scale float64) {
+	c, base := r.c, r.base
+	lp := make([]float64, p.Rank) // Lᵀp
+	for i, v := range base {
+		dense.Axpy(lp, v, p.Row(i))
+	}
+	ep, pep := make([]float64, c), 0.0
+	for i, v := range base {
+		ep[i] = dense.Dot(cov[i*c:(i+1)*c], base) - dense.Dot(p.Row(i), lp)
+		pep += v * ep[i]
+	}
+	r.restVariance = make([]float64, c)
+	before := append([]float64(nil), base...)
+	for i, v := range base {
+		// p²(e − p)ᵀE(e − p)
+		r.restVariance[i] = max(v*v*scale*(p.Left[i]-2*ep[i]+pep), 0)
+		r.m[i] += scale * (p.Left[i]/2 - ep[i])
+	}
+	integral.SoftmaxTo(r.base, r.m)
+	for i, v := range r.base {
+		r.restShift = max(r.restShift, math.Abs(v-before[i]))
+	}
+}
+
+// reach returns the largest difference of two entries of column k of A, by how
+// much z_k moves log-odds.
+func (r *softmaxRow) reach(k int) float64 {
+	lo, hi := math.Inf(1), math.Inf(-1)
+	for i := range r.c {
+		v := r.a[i*r.rank+k]
+		lo, hi = min(lo, v), max(hi, v)
+	}
+	return hi - lo
+}
+
+// rankWithout returns how many of the first columns of A are left when those are
+// dropped whose eigenvalues add up to at most tail.
+func (r *softmaxRow) rankWithout(tail float64) int {
+	n := r.rank
+	for n > 0 && tail >= r.lambda[n-1] {
+		tail -= r.lambda[n-1]
+		n--
+	}
+	return n
+}
+
+// modeTo moves z, the start, to the maximum of log softmax(m + root·A z)_y − ½|z|²
+// by Newton's method with conjugate gradients. Where logits are so wide that the
+// objective is nearly piecewise linear, it first flattens it by a temperature. Any
+// z serves its callers, which a better one gives a smaller error.
+func (r *softmaxRow) modeTo(z []float64, y int, root float64) {
+	if r.rank == 0 {
+		return
+	}
+	s := &modeSearch{r: r, y: y, root: root, l: make([]float64, r.c), p: make([]float64, r.c), v: make([]float64, r.c),
+		grad: make([]float64, r.rank), step: make([]float64, r.rank), try: make([]float64, r.rank),
+		residual: make([]float64, r.rank), direction: make([]float64, r.rank), product: make([]float64, r.rank)}
+	for s.temperature = max(1, root*r.reach(0)/4); s.temperature > 1; s.temperature = max(1, s.temperature/4) {
+		s.newton(z, 2)
+	}
+	s.newton(z, 20)
+}
+
+type modeSearch struct {
+	r                            *softmaxRow
+	y                            int
+	root, temperature            float64
+	l, p, v                      []float64 // C
+	grad, step, try              []float64 // rank
+	residual, direction, product []float64
+}
+
+// value returns the objective and sets l.
+func (s *modeSearch) value(z []float64) float64 {
+	r := s.r
+	for j, m := range r.m {
+		s.l[j] = (m + s.root*dense.Dot(r.a[j*r.rank:(j+1)*r.rank], z)) / s.temperature
+	}
+	return s.temperature*logSoftmaxAt(s.l, s.y) - 0.5*dense.Dot(z, z)
+}
+
+// newton takes at most so many steps.
+func (s *modeSearch) newton(z []float64, steps int) {
+	r := s.r
+	value := s.value(z)
+	for range steps {
+		integral.SoftmaxTo(s.p, s.l)
+		// ∇ = √s Aᵀ(e_y − p) − z
+		for k := range s.grad {
+			s.grad[k] = -z[k]
+		}
+		for j, p := range s.p {
+			if j == s.y {
+				p--
+			}
+			dense.Axpy(s.grad, -s.root*p, r.a[j*r.rank:(j+1)*r.rank])
+		}
+		s.solve()
+		size := 1.0
+		for ; ; size /= 2 {
+			for k := range s.try {
+				s.try[k] = z[k] + size*s.step[k]
+			}
+			if v := s.value(s.try); v >= value {
+				value = v
+				copy(z, s.try)
+				break
+			}
+			if size < 1e-3 {
+				s.value(z)
+				return
+			}
+		}
+		if moved := size * size * dense.Dot(s.step, s.step); moved < 1e-8 {
+			return
+		}
+	}
+}
+
+// solve sets step to (I + s AᵀΛA/T)⁻¹ ∇.
+func (s *modeSearch) solve() {
+	clear(s.step)
+	copy(s.residual, s.grad)
+	copy(s.direction, s.grad)
+	rr := dense.Dot(s.residual, s.residual)
+	stop := 1e-8 * rr
+	for range min(s.r.rank, 30) {
+		if rr <= stop {
+			return
+		}
+		s.multiply()
+		alpha := rr / dense.Dot(s.direction, s.product)
+		dense.Axpy(s.step, alpha, s.direction)
+		dense.Axpy(s.residual, -alpha, s.product)
+		before := rr
+		rr = dense.Dot(s.residual, s.residual)
+		for k, v := range s.residual {
+			s.direction[k] = v + rr/before*s.direction[k]
+		}
+	}
+}
+
+// multiply sets product to (I + s AᵀΛA/T) direction.
+func (s *modeSearch) multiply() {
+	r, mean := s.r, 0.0
+	for j, p := range s.p {
+		s.v[j] = dense.Dot(r.a[j*r.rank:(j+1)*r.rank], s.direction)
+		mean += p * s.v[j]
+	}
+	copy(s.product, s.direction)
+	for j, p := range s.p {
+		// Λ v = p (v − pᵀv)
+		if p > 0 {
+			dense.Axpy(s.product, s.root*s.root/s.temperature*p*(s.v[j]-mean), r.a[j*r.rank:(j+1)*r.rank])
+		}
+	}
+}
+
+// secondOrder is the sum of eigenvalues up to which directions are taken to second
+// order. What is left out is of the order of its square.
+const secondOrder = 1e-5
+
+// cut takes the directions with the smallest eigenvalues to second order, as
+// leading does with the rest of many classes: with v = a − pᵀa the shift of the
+// mean is ½a² − a pᵀa, the variance of p is p²v², and the mutual information ½ pᵀv².
+func (r *softmaxRow) cut() {
+	to := r.rankWithout(secondOrder)
+	if to == r.rank {
+		return
+	}
+	if r.restVariance == nil {
+		r.restVariance = make([]float64, r.c)
+	}
+	a := make([]float64, r.c*to)
+	for j := range r.c {
+		copy(a[j*to:(j+1)*to], r.a[j*r.rank:])
+	}
+	for k := to; k < r.rank; k++ {
+		mean, u := 0.0, make([]float64, r.c)
+		for j, p := range r.base {
+			mean += p * r.a[j*r.rank+k]
+		}
+		for j, p := range r.base {
+			v := r.a[j*r.rank+k]
+			u[j] = p * (v - mean)
+			r.m[j] += v * (v/2 - mean)
+			r.restVariance[j] += u[j] * u[j]
+			r.restMutual += u[j] * (v - mean) / 2
+		}
+		r.restCross = append(r.restCross, u)
+	}
+	r.a, r.lambda, r.rank = a, r.lambda[:to], to
+	integral.SoftmaxTo(r.base, r.m)
+}

@@ -1,0 +1,479 @@
+package predictive
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/lapack/lapack64"
+
+	"github.com/funcgp/funcgp/glm/integral"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/largest"
+	"github.com/funcgp/funcgp/internal/lattice"
+	"github.com/funcgp/funcgp/internal/vector"
+)
+
+// softmaxWants tells what is to be integrated beside E p and Var p.
+type softmaxWants struct {
+	entropy bool // E H[p]
+	cross   bool // Cov p
+}
+
+// softmaxSums are weighted sums over values p of softmax(f). Differences to
+// base, the softmax of the mean, keep the digits of a small variance.
+type softmaxSums struct {
+	wants        softmaxWants
+	base         []float64
+	weight       float64
+	mean, square []float64 // Σ w (p − base) and Σ w (p − base)²
+	cross        []float64 // Σ w (p − base)(p − base)ᵀ, C×C, its upper triangle
+	entropy      float64   // Σ w H[p]
+	d            []float64
+	logits       []float64 // of addRows
+}
+
+func newSoftmaxSums(base []float64, wants softmaxWants) *softmaxSums {
+	c := len(base)
+	s := &softmaxSums{wants: wants, base: base, mean: make([]float64, c), square: make([]float64, c), d: make([]float64, c)}
+	if wants.cross {
+		s.cross = make([]float64, c*c)
+	}
+	return s
+}
+
+// add adds softmax(l) with weight w. It overwrites l.
+func (s *softmaxSums) add(l []float64, w float64) { s.addRows(dense.In(l, 1, len(l)), w) }
+
+// addRows adds softmax of each row of l, which are contiguous, with weight w each. It
+// overwrites l.
+func (s *softmaxSums) addRows(l blas64.General, w float64) {
+	for i := range l.Rows {
+		fromTop(dense.Row(l, i))
+	}
+	if s.wants.entropy {
+		s.logits = append(s.logits[:0], l.Data[:l.Rows*l.Cols]...)
+	}
+	vector.Exp(l.Data[:l.Rows*l.Cols], l.Data[:l.Rows*l.Cols])
+	for i := range l.Rows {
+		p, h, sum := dense.Row(l, i), 0.0, 0.0
+		for _, e := range p {
+			sum += e
+		}
+		inverse := 1 / sum
+		if s.wants.entropy {
+			// H = log Σ eˡ − Σ p l
+			h = math.Log(sum)
+			for j, v := range s.logits[i*l.Cols : (i+1)*l.Cols] {
+				if p[j] > 0 {
+					h -= p[j] * inverse * v
+				}
+			}
+		}
+		for j := range p {
+			p[j] *= inverse
+		}
+		s.addProbabilities(p, w, h)
+	}
+}
+
+// fromTop subtracts from the logits l their largest.
+func fromTop(l []float64) (top float64) {
+	top = l[0]
+	for _, v := range l {
+		if v > top {
+			top = v
+		}
+	}
+	for j := range l {
+		l[j] -= top
+	}
+	return top
+}
+
+// addProbabilities adds p, whose entropy is h, with weight w.
+func (s *softmaxSums) addProbabilities(p []float64, w, h float64) {
+	s.weight += w
+	s.entropy += w * h
+	base, mean, square := s.base[:len(p)], s.mean[:len(p)], s.square[:len(p)]
+	for j, v := range p {
+		d := v - base[j]
+		wd := w * d
+		mean[j] += wd
+		square[j] += wd * d
+	}
+	if s.wants.cross {
+		s.addCross(p, w)
+	}
+}
+
+func (s *softmaxSums) addCross(p []float64, w float64) {
+	c := len(p)
+	for j, v := range p {
+		s.d[j] = v - s.base[j]
+	}
+	for i, di := range s.d {
+		row := s.cross[i*c : (i+1)*c]
+		for j := i; j < c; j++ {
+			row[j] += w * di * s.d[j]
+		}
+	}
+}
+
+// softmaxMoments are the integrals of softmax(f) of one example.
+type softmaxMoments struct {
+	mean, variance  []float64
+	covariance      []float64 // C×C, where it is wanted
+	entropy         float64   // H[E p]
+	expectedEntropy float64   // E H[p]
+	err             float64   // estimated error of the mean and of E p²
+	nodes           int       // values of f that were used; 0 for a closed form
+}
+
+// moments returns the integrals from sums of the same number of nodes each.
+func (r *softmaxRow) moments(parts ...*softmaxSums) *softmaxMoments {
+	c, first := r.c, parts[0]
+	m := &softmaxMoments{mean: make([]float64, c), variance: make([]float64, c), err: r.restShift}
+	shift, square := make([]float64, c), make([]float64, c)
+	if first.wants.cross {
+		m.covariance = make([]float64, c*c)
+	}
+	n := float64(len(parts))
+	for _, s := range parts {
+		w := 1 / (n * s.weight)
+		for j := range c {
+			shift[j] += s.mean[j] * w
+			square[j] += s.square[j] * w
+		}
+		for k, v := range s.cross {
+			m.covariance[k] += v * w
+		}
+		m.expectedEntropy += s.entropy * w
+	}
+	for j := range c {
+		m.mean[j] = min(max(r.base[j]+shift[j], 0), 1)
+		m.variance[j] = max(square[j]-shift[j]*shift[j], 0)
+		if r.restVariance != nil {
+			m.variance[j] += r.restVariance[j]
+		}
+	}
+	if m.covariance != nil {
+		r.addRestCross(m.covariance)
+	}
+	m.expectedEntropy -= r.restMutual
+	for i := range c {
+		for j := i; j < c && m.covariance != nil; j++ {
+			v := m.covariance[i*c+j] - shift[i]*shift[j]
+			if i == j {
+				v = m.variance[i]
+			}
+			m.covariance[i*c+j], m.covariance[j*c+i] = v, v
+		}
+	}
+	m.entropy = integral.EntropyOf(m.mean)
+	return m
+}
+
+// addRestCross adds the covariance of p in the directions that were cut.
+func (r *softmaxRow) addRestCross(cross []float64) {
+	for _, u := range r.restCross {
+		for i, v := range u {
+			for j := i; j < r.c; j++ {
+				cross[i*r.c+j] += v * u[j]
+			}
+		}
+	}
+}
+
+// spread returns the largest difference between parts in E p and E p².
+func spread(parts []*softmaxSums) float64 {
+	worst := 0.0
+	for j, base := range parts[0].base {
+		lo, hi, lo2, hi2 := math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)
+		for _, s := range parts {
+			// E p² = base² + 2 base E(p − base) + E(p − base)²
+			v := s.mean[j] / s.weight
+			v2 := 2*base*v + s.square[j]/s.weight
+			lo, hi, lo2, hi2 = min(lo, v), max(hi, v), min(lo2, v2), max(hi2, v2)
+		}
+		worst = max(worst, hi-lo, hi2-lo2)
+	}
+	return worst
+}
+
+const (
+	// sheetNodes is how many nodes a softmaxSheet takes at a time.
+	sheetNodes = 128
+	// sheetLogit bounds the logits of a softmaxSheet, so that neither their exponentials
+	// nor the sums of these overflow or underflow.
+	sheetLogit = 690
+	// sheetRadius bounds the coordinates of a point of the lattice.
+	sheetRadius = 8
+)
+
+// A softmaxSheet computes the exponentials of logits centre + A z at many points z,
+// class by class. Because all logits are small, none is subtracted from the others.
+type softmaxSheet struct {
+	c       int
+	a       blas64.General // C×(1+rank), centre and A, followed by further rows
+	l, e    blas64.General // logits and exponentials, a row for each of a
+	inverse []float64      // 1/Σ eˡ over the C classes
+}
+
+// sheet returns a softmaxSheet, or nil where the logits may be large or the points are
+// not kept by coordinates.
+func (r *softmaxRow) sheet(centre []float64, a blas64.General) *softmaxSheet {
+	if _, _, ok := lattice.Columns(a.Cols, 0, 0, 1); !ok || a.Cols == 0 {
+		return nil
+	}
+	both := dense.New(a.Rows, 1+a.Cols)
+	for i, m := range centre {
+		bound := math.Abs(m)
+		for _, v := range dense.Row(a, i) {
+			bound += sheetRadius * math.Abs(v)
+		}
+		if !(bound <= sheetLogit) {
+			return nil
+		}
+		row := dense.Row(both, i)
+		row[0] = m
+		copy(row[1:], dense.Row(a, i))
+	}
+	return &softmaxSheet{c: r.c, a: both, l: dense.New(a.Rows, sheetNodes), e: dense.New(a.Rows, sheetNodes), inverse: make([]float64, sheetNodes)}
+}
+
+// likelihoodSheet is sheet for the nodes of a likelihoodSum, with one more row that has
+// the logarithm of the addend before the division by Σ eˡ.
+func (r *softmaxRow) likelihoodSheet(centre []float64, rank int, z0 []float64, y int, top float64) *softmaxSheet {
+	a := dense.New(r.c+1, rank)
+	dense.Copy(dense.Rows(a, 0, r.c), dense.Cols(dense.Of(r.a, r.c, r.rank), 0, rank))
+	// l_y − log p_y(z0) − z0·u
+	floats.SubTo(dense.Row(a, r.c), dense.Row(a, y), z0[:rank])
+	return r.sheet(append(append([]float64(nil), centre...), centre[y]-top), a)
+}
+
+// A sheetPart has the logits, exponentials and 1/Σ eˡ of some nodes, one a column.
+type sheetPart struct {
+	l, e    blas64.General
+	inverse []float64
+}
+
+// each calls visit with the nodes [lo, hi) of the sequence of a shift, some at a time.
+// visit may change them.
+func (s *softmaxSheet) each(shift, lo, hi int, visit func(p sheetPart)) {
+	for ; lo < hi; lo += sheetNodes - lo%sheetNodes {
+		// More nodes than are asked for, to a whole number of vectors.
+		from := lo / vector.AffineNodes * vector.AffineNodes
+		n := min(sheetNodes-lo%sheetNodes, hi-lo)
+		all := (lo + n - from + vector.AffineNodes - 1) / vector.AffineNodes * vector.AffineNodes
+		points, stride, _ := lattice.Columns(s.a.Cols-1, shift, from, from+all)
+		vector.ExpAffine(s.l.Data, s.e.Data, s.inverse, s.a.Data, points, s.a.Rows, s.a.Rows-s.c, s.a.Cols-1, s.l.Stride, stride, all)
+		from = lo - from
+		visit(sheetPart{dense.Cols(s.l, from, from+n), dense.Cols(s.e, from, from+n), s.inverse[from : from+n]})
+	}
+}
+
+// addSheet adds the softmax of each node of a part of a sheet with weight 1. It
+// overwrites the exponentials.
+func (s *softmaxSums) addSheet(of sheetPart) {
+	s.weight += float64(of.e.Cols)
+	if s.wants.entropy {
+		for _, v := range of.inverse {
+			s.entropy -= math.Log(v)
+		}
+	}
+	for j, base := range s.base {
+		d := dense.Row(of.e, j)
+		sum, square := deviations(d, of.inverse, base)
+		s.mean[j] += sum
+		s.square[j] += square
+		if s.wants.entropy {
+			// H = log Σ eˡ − Σ p l
+			l := dense.Row(of.l, j)
+			s.entropy -= vector.Dot(d, l) + base*vector.Sum(l)
+		}
+	}
+	if s.wants.cross {
+		for i := range s.base {
+			for j := i; j < len(s.base); j++ {
+				s.cross[i*len(s.base)+j] += vector.Dot(dense.Row(of.e, i), dense.Row(of.e, j))
+			}
+		}
+	}
+}
+
+// deviations overwrites e with p − base, p = e·inverse, and returns their sum and the sum
+// of their squares.
+func deviations(e, inverse []float64, base float64) (sum, square float64) {
+	whole := len(e) / vector.AffineNodes * vector.AffineNodes
+	sum, square = vector.Deviations(e[:whole], inverse, base)
+	for i := whole; i < len(e); i++ {
+		e[i] = e[i]*inverse[i] - base
+		sum += e[i]
+		square += e[i] * e[i]
+	}
+	return sum, square
+}
+
+// A sharedDensity is log E p_y from the nodes of the moments.
+type sharedDensity struct {
+	y         int
+	logp, err float64 // err as logDensity finds it
+}
+
+const (
+	// sharedLeast is the probability down to which the nodes of the moments serve the log
+	// density where even all points do not reach the tolerance. For smaller ones, nodes moved
+	// to the mode err less.
+	sharedLeast = 0.25
+	// sharedDigits is the probability down to which sums of differences to base keep enough
+	// digits of p_y.
+	sharedDigits = 1e-9
+)
+
+// set takes the sums of two sequences of so many points each. A nil d takes nothing.
+func (d *sharedDensity) set(parts []*softmaxSums, points int) {
+	if d == nil {
+		return
+	}
+	at := func(s *softmaxSums) float64 { return s.base[d.y] + s.mean[d.y]/s.weight }
+	a, b, before := at(parts[0]), at(parts[1]), d.logp
+	d.logp = math.Log((a + b) / 2)
+	if d.err = math.Inf(1); points > qmcFirst { // two numbers may agree by chance
+		d.err = max(math.Abs(math.Log(a/b)), math.Abs(d.logp-before))
+	}
+}
+
+// serves tells whether the log density is as good as logDensity would find it, with all
+// points where last is true.
+func (d *sharedDensity) serves(tol float64, last bool) bool {
+	switch {
+	case d == nil || !(d.logp >= math.Log(sharedDigits)):
+		return false
+	case d.err <= tol:
+		return true
+	}
+	return last && d.logp >= math.Log(sharedLeast)
+}
+
+// A smoothRow integrates over softmax with independent noise (E20). Of the covariance
+// HΣH = dH + BBᵀ it takes the nodes of B alone, and of each the expectation under noise of
+// variance d (internal/largest), whose softmax varies over √d rather than over 1. Where
+// covariances are wide, that takes a small part of the points.
+type smoothRow struct {
+	m     []float64
+	b     blas64.General // C×rank
+	f     blas64.General // values of m + B z, C×qmcBlock
+	parts [qmcShifts]*largest.Sums
+	count [qmcShifts]int
+	most  int
+}
+
+// smoothCost is how many points of softmax alone a point under noise stands for, by the
+// largest eigenvalue over the least, d; 0 where noise is not worth its time. Points under
+// noise take the time of about 16. Their error was measured on random spectra of 5, 10 and
+// 40 classes against that of as many of softmax alone, and falls with the ratio.
+func smoothCost(ratio, d float64) int {
+	switch {
+	case d < largest.Least:
+		return 0
+	case ratio <= min(6, d):
+		return 32
+	case ratio <= 12:
+		return 16
+	}
+	return 0
+}
+
+// smooth returns nil where noise does not help, or gives less than what is wanted. Otherwise
+// most counts points of softmax alone, and s.most points under noise.
+func (r *softmaxRow) smooth(wants softmaxWants, most int) (s *smoothRow) {
+	if wants != (softmaxWants{}) || r.rank < 2 || r.rank != r.c-1 {
+		return nil
+	}
+	least := r.lambda[r.rank-1]
+	cost := smoothCost(r.lambda[0]/least, least)
+	if cost == 0 || most/cost < 2*qmcShifts*qmcFirst {
+		return nil
+	}
+	n := largest.NoiseUpTo(least)
+	b, _ := r.contrasts(n.Variance, integral.Argmax(r.m))
+	s = &smoothRow{m: r.m, b: b, f: dense.New(r.c, qmcBlock), most: most / cost}
+	for k := range s.parts {
+		s.parts[k] = largest.NewSums(n, r.c)
+	}
+	return s
+}
+
+// contrasts returns a B with BBᵀ = HΣH − dH but for a shift common to all logits, by which
+// that of the given class does not vary, and the order of the classes: this one, and the
+// others by falling means. The k-th in this order varies with the first k−1 coordinates alone, so
+// that the first matter most: their points err far less than those of eigenvectors.
+func (r *softmaxRow) contrasts(d float64, class int) (b blas64.General, order []int) {
+	order = make([]int, r.c)
+	for j := range order {
+		order[j] = j
+	}
+	order[0], order[class] = class, 0
+	slices.SortStableFunc(order[1:], func(i, j int) int { return cmp.Or(cmp.Compare(r.m[j], r.m[i]), cmp.Compare(i, j)) })
+	first := r.a[order[0]*r.rank:][:r.rank]
+	// One column for each other class, whose products are those of B: QR, B = Rᵀ.
+	v := dense.New(r.rank, r.c-1)
+	for k, l := range r.lambda {
+		part := math.Sqrt(max(0, 1-d/l))
+		for i, j := range order[1:] {
+			v.Data[k*v.Stride+i] = part * (r.a[j*r.rank+k] - first[k])
+		}
+	}
+	tau, work := make([]float64, min(r.rank, r.c-1)), make([]float64, r.c)
+	lapack64.Geqrf(v, tau, work, len(work))
+	b = dense.New(r.c, r.rank)
+	for i, j := range order[1:] {
+		for k := range min(i+1, r.rank) {
+			b.Data[j*r.rank+k] = v.Data[k*v.Stride+i]
+		}
+	}
+	return b, order
+}
+
+// add adds the nodes [lo, hi) of the sequence of a shift.
+func (s *smoothRow) add(shift, lo, hi int) {
+	s.count[shift] = hi
+	for rank := s.b.Cols; lo < hi; lo += qmcBlock - lo%qmcBlock {
+		n := min(qmcBlock-lo%qmcBlock, hi-lo)
+		f := dense.Cols(s.f, 0, n)
+		for j, m := range s.m {
+			row := dense.Row(f, j)
+			for k := range row {
+				row[k] = m
+			}
+		}
+		if points, stride, ok := lattice.Columns(rank, shift, lo, lo+n); ok {
+			dense.Gemm1(blas.NoTrans, blas.NoTrans, 1, s.b, blas64.General{Rows: rank, Cols: n, Stride: stride, Data: points}, 1, f)
+		} else {
+			z := dense.New(n, rank)
+			lattice.NormalsTo(z.Data, rank, shift, lo, lo+n)
+			dense.Gemm1(blas.NoTrans, blas.Trans, 1, s.b, z, 1, f)
+		}
+		s.parts[shift].Add(f)
+	}
+}
+
+// sums returns the sums as those of softmax would be.
+func (s *smoothRow) sums(base []float64) (parts [qmcShifts]*softmaxSums) {
+	for k, of := range s.parts {
+		p := newSoftmaxSums(base, softmaxWants{})
+		of.To(p.mean, p.square)
+		p.weight = float64(s.count[k])
+		for j, b := range base {
+			// Σ (p − b)² = Σ p² − 2b Σ p + n b²
+			p.square[j] += b * (p.weight*b - 2*p.mean[j])
+			p.mean[j] -= p.weight * b
+		}
+		parts[k] = p
+	}
+	return parts
+}

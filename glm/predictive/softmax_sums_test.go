@@ -1,0 +1,93 @@
+package predictive
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/dense"
+)
+
+// Node by node the sums of (E20) are those of a sheet of nodes, in any ranges.
+func TestSheetsAreSumsOfNodes(t *testing.T) {
+	for _, c := range []int{4, 5, 10} {
+		f, cov := randomPosterior(uint64(c), 3, c, 4)
+		for row := range 3 {
+			r, err := newSoftmaxRow(row, f.RawRowView(row), mat.DenseCopyOf(cov.Slice(row*c, (row+1)*c, 0, c)).RawMatrix().Data)
+			require.NoError(t, err)
+			for _, wants := range []softmaxWants{{}, {entropy: true}, {entropy: true, cross: true}} {
+				got, want := newSoftmaxSums(r.base, wants), newSoftmaxSums(r.base, wants)
+				sheet := r.sheet(r.m, dense.Of(r.a, c, r.rank))
+				require.NotNil(t, sheet)
+				for _, part := range [][2]int{{0, 70}, {70, 512}, {512, 700}} {
+					sheet.each(1, part[0], part[1], got.addSheet)
+				}
+				r.qmcPoints(r.rank, 1, 0, 700, func(d, _ []float64) {
+					for j, m := range r.m {
+						d[j] += m
+					}
+					want.add(d, 1)
+				})
+				require.Equal(t, want.weight, got.weight)
+				for _, v := range [][2][]float64{{want.mean, got.mean}, {want.square, got.square}, {want.cross, got.cross}, {{want.entropy}, {got.entropy}}} {
+					require.InDeltaSlice(t, append([]float64{0}, v[0]...), append([]float64{0}, v[1]...), 1e-10)
+				}
+			}
+			y, rank := row, r.rank-1
+			z0 := make([]float64, r.rank)
+			r.modeTo(z0, y, 1)
+			centre := r.at(z0, 1)
+			top := logSoftmaxAt(centre, y)
+			sheet, got, want := r.likelihoodSheet(centre, rank, z0, y, top), 0.0, 0.0
+			sheet.each(0, 0, 700, func(p sheetPart) {
+				for i, v := range dense.Row(p.e, c) {
+					got += v * p.inverse[i]
+				}
+			})
+			var slow likelihoodSum
+			r.qmcBlocks(centre, rank, 0, 0, 700, func(l, z blas64.General) { slow.add(l, z, z0[:rank], y, top) })
+			r.qmcPoints(rank, 0, 0, 700, func(d, z []float64) {
+				for j, m := range centre {
+					d[j] += m
+				}
+				want += math.Exp(logSoftmaxAt(d, y) - top - dense.Dot(z, z0[:rank]))
+			})
+			require.InEpsilon(t, want, got, 1e-12)
+			require.InEpsilon(t, want, math.Exp(slow.value()), 1e-12)
+		}
+	}
+}
+
+// Logits that may overflow have no sheet, and their sums do not overflow either.
+func TestWideLogitsHaveNoSheet(t *testing.T) {
+	f, cov := randomPosterior(3, 1, 6, 1e4)
+	r, err := newSoftmaxRow(0, f.RawRowView(0), mat.DenseCopyOf(cov).RawMatrix().Data)
+	require.NoError(t, err)
+	require.Nil(t, r.sheet(r.m, dense.Of(r.a, 6, r.rank)))
+	m := r.qmcMoments(softmaxWants{entropy: true}, 1e-2, 4096)
+	sum := 0.0
+	for _, p := range m.mean {
+		sum += p
+	}
+	require.InDelta(t, 1, sum, 1e-9)
+}
+
+func BenchmarkQMC(b *testing.B) {
+	for _, c := range []int{5, 10} {
+		b.Run(fmt.Sprintf("C=%d", c), func(b *testing.B) {
+			f, cov := randomPosterior(1, 1, c, 5)
+			for b.Loop() {
+				r, err := newSoftmaxRow(0, f.RawRowView(0), mat.DenseCopyOf(cov).RawMatrix().Data)
+				if err != nil {
+					b.Fatal(err)
+				}
+				r.qmcMoments(softmaxWants{}, 0, 1<<13)
+				r.logDensity(1, 0, 1<<13, true)
+			}
+		})
+	}
+}

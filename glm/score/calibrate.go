@@ -1,0 +1,252 @@
+package score
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/linearize"
+)
+
+// CalibrateOptions are options of Calibrate. Nil and zero mean the defaults.
+type CalibrateOptions struct {
+	Link    predictive.Link // nil means DefaultLink; a Gaussian likelihood needs none
+	Workers int             // 0 means GOMAXPROCS; the result does not depend on it
+	// Spread is the standard deviation of two log-normal priors with median 1: of the
+	// temperature τ, which scales the function, and of the scale s/τ² of its
+	// covariance before; 0 means 2, and +Inf no priors. They decide where the rows say
+	// little: without them, few rows can choose a scale of almost zero, which takes the
+	// uncertainty away from inputs that are unlike all of them.
+	Spread float64
+	// KeepMean leaves the mean as it is: τ = 1, and counts are scaled by the densities of f
+	// itself, without RateKept and without strays.
+	KeepMean bool
+	// Progress is called with the number of scales that were tried so far.
+	Progress func(scales int)
+}
+
+// A Calibration is the scale of the predictive covariance, and of classes the temperature of
+// the mean, under which targets are likeliest (E18, E21). Counts predict at the rate of the mean,
+// whatever the covariance is. It belongs to the posterior whose moments it was found with. The
+// zero value scales nothing.
+type Calibration struct {
+	Scale       float64 // s: predict with s·cov; 0 means 1
+	Temperature float64 // τ ≤ 1: predict with τ·mean; 1 but for a Logistic likelihood, and 0 means 1
+	NoiseScale  float64 // t: predict with t·σ²; 1 but for a Gaussian likelihood, and 0 means 1
+	RateKept    bool    // predict with mean − s·v/2, v the variances, so that E exp f = exp(mean); for Poisson
+	NLL         float64 // mean of −log p(y|x) at these scales
+	StdErr      float64 // standard error of NLL; NaN for one row
+	Unscaled    float64 // NLL at s = τ = t = 1, and of the same mean
+	Edge        bool    // a scale is the smallest or the largest one admitted
+	Rows        int     // rows that count
+	LeftOut     int     // rows whose moments are NaN
+	// Warnings holds those of worse-than-constant, scale-edge, scale-flat and rows-left-out,
+	// in this order.
+	Warnings []error
+}
+
+// ZeroDensityError reports a target whose density is zero in float64 at every scale of
+// the covariance.
+type ZeroDensityError struct{ Row int }
+
+func (e *ZeroDensityError) Error() string {
+	return fmt.Sprintf("score: row %d: the density of the target is zero at every scale of the covariance; the target or the mean of f is out of range", e.Row)
+}
+
+// Calibrate returns the scale s of the covariance and the temperature τ ≤ 1 of the mean that
+// minimize
+//
+//	−Σ log p(y_i | τ·mean_i, s·cov_i) + ½ (log s/τ²)²/Spread² + ½ (log τ)²/Spread²
+//
+// (E18, E21). mean, T×C, and cov, T·C×C, are the moments of f by leave-one-out at training
+// rows, or at held-out rows; y is T×Targets(C). They may also be those of a random sample of
+// rows; StdErr is then the error of estimating the expected NLL by the sample. Only a
+// Logistic likelihood has a temperature; one above 1 would sharpen, which rows whose
+// features were learnt with them ask for without reason. A *Gaussian likelihood has two scales,
+// s·cov + t·σ², and others have s.
+//
+// Poisson predicts with RateKept: the wide covariances of a log rate would raise its mean
+// e^{mean + s·v/2} far above the rate of the network. Its density of a row is that of a mixture,
+//
+//	.95 p(y_i | mean_i − s·v_i/2, s·cov_i) + .05 q(y_i)
+//
+// where q is geometric with the mean of each target: a few rows whose rates are far off
+// without them do not widen the predictions of all others. NLL is that of p alone.
+//
+// s/τ² and t lie between 10⁻⁴ and 100, τ between 10⁻³ and 1. The objective may have several
+// minima: the best point of a grid, on at most 2,000 of the rows, is the start of Newton's
+// method on all rows, which goes on until no logarithm moves by more than 10⁻¹⁰. For classes
+// under Exact and QMC it takes fixed points and the derivatives of the sums over them, and by
+// other links and likelihoods differences of log p over ±0.02 in the logarithms. The
+// result therefore is a smooth function of the moments. Rows with a NaN are left out.
+//
+// Where the moments score better as they are, which errors of integrals may cause, all scales
+// are 1. A score worse than that of a constant is a warning; no other scales help
+// then, and these are the best ones.
+//
+// The errors are those of the link and of Likelihood.CheckY, which name the row,
+// *RowsError, *ZeroDensityError, and ctx.Err().
+func Calibrate(ctx context.Context, lik glm.Likelihood, y, mean, cov *mat.Dense, o *CalibrateOptions) (*Calibration, error) {
+	if o == nil {
+		o = new(CalibrateOptions)
+	}
+	if o.Spread < 0 {
+		panic("score: negative spread")
+	}
+	if cov == nil {
+		panic("score: calibration needs a covariance")
+	}
+	rows, err := newScoredRows(lik, y, mean, cov)
+	if err != nil {
+		return nil, err
+	}
+	link := o.Link
+	if _, ok := lik.(*glm.Gaussian); ok {
+		link = predictive.Exact{}
+	} else if link == nil {
+		link = predictive.DefaultLink(lik, rows.c)
+	}
+	_, counts := lik.(glm.Poisson)
+	c := &Calibration{Scale: 1, Temperature: 1, NoiseScale: 1, RateKept: counts && !o.KeepMean, Rows: len(rows.kept), LeftOut: rows.rows - len(rows.kept)}
+	var strays strays
+	if c.RateKept {
+		strays = newStrays(rows.y)
+	}
+	unscaled, err := c.logDensities(ctx, link, lik, rows, o.Workers)
+	if err != nil {
+		return nil, err
+	}
+	s, err := newScaleSearch(ctx, link, lik, rows, strays, o)
+	if err != nil {
+		return nil, err
+	}
+	best, err := s.find(ctx)
+	if errors.Is(err, errNowhereFinite) {
+		for k, v := range unscaled {
+			if math.IsInf(v, 0) || math.IsNaN(v) {
+				return nil, &ZeroDensityError{Row: rows.kept[k]}
+			}
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.set(c, best)
+	logp, err := c.logDensities(ctx, link, lik, rows, o.Workers)
+	if err != nil {
+		return nil, err
+	}
+	if c.Unscaled = NLL(unscaled); strays.nll(unscaled, 1) < strays.nll(logp, 1) {
+		c.Scale, c.Temperature, c.NoiseScale, logp = 1, 1, 1, unscaled
+	}
+	c.NLL, c.StdErr = NLL(logp), standardError(logp)
+	c.warn(constantNLL(lik, rows.y, rows.c), s.flat, rows.rows)
+	return c, nil
+}
+
+// logDensities returns log p(y|x) of the rows under the calibration by the link.
+func (c *Calibration) logDensities(ctx context.Context, link predictive.Link, lik glm.Likelihood, rows *scoredRows, workers int) ([]float64, error) {
+	logp := make([]float64, len(rows.kept))
+	return logp, rows.each(ctx, workers, func(lo, hi int, y, mean, cov *mat.Dense) error {
+		lik, mean, cov, err := c.Apply(lik, mean, cov)
+		if err != nil {
+			return err
+		}
+		return link.LogPredictiveTo(logp[lo:hi], lik, y, mean, cov)
+	})
+}
+
+// warn sets Edge and Warnings. constant is what a constant scores that does not look at the
+// inputs, in nats a row, and NaN where there is none: for classes the entropy of their
+// frequencies plus (K−1)/T, or log K where that is less; for a regression the score of a
+// Gaussian with the mean and variance of each target plus 2/T, and for counts that of their mean
+// rate plus 1/T, T being the number of rows. What is added is what leave-one-out would add
+// for each number that is taken from the rows. flat says that the density of the targets is
+// the same at every scale.
+func (c *Calibration) warn(constant float64, flat bool, rows int) {
+	if c.NLL > constant {
+		c.Warnings = append(c.Warnings, linearize.NewWarning("worse-than-constant", c.NLL, constant, "Check targets and scaling of inputs, or train the model further.",
+			"Calibrated predictions are worse than a constant that knows no inputs: %.4g nats a row against %.4g. Their probabilities and intervals say little of single rows.", c.NLL, constant))
+	}
+	const rounding = 1 + 1e-12
+	for k, scale := range [3]float64{c.Scale / (c.Temperature * c.Temperature), c.Temperature, c.NoiseScale} {
+		if scale > [3]float64{minScale, minTemperature, minScale}[k]*rounding && scale < maxScale/rounding {
+			continue
+		}
+		c.Edge = true
+		end, limit := "largest", maxScale
+		means := [3]string{"The posterior is far too narrow.", "The outputs say nothing of the classes.", "Intervals may still be too narrow."}[k]
+		if scale < 1 {
+			end, limit = "smallest", [3]float64{minScale, minTemperature, minScale}[k]
+			means = [3]string{"Where these rows lie, the network alone predicts best.", means, "Intervals may still be too wide."}[k]
+		}
+		c.Warnings = append(c.Warnings, linearize.NewWarning("scale-edge", scale, limit, "Choose another prior precision.",
+			"The best scale of the %s is %.3g, the %s that is tried (%.4g nats a row, and %.4g unscaled). %s", [3]string{"covariance", "mean", "noise variance"}[k], scale, end, c.NLL, c.Unscaled, means))
+	}
+	if flat {
+		c.Warnings = append(c.Warnings, linearize.NewWarning("scale-flat", c.NLL, math.NaN(), "", "Every scale of the covariance predicts as well (%.4g nats a row). It stays unscaled.", c.NLL))
+	}
+	c.Warnings = append(c.Warnings, leftOutWarnings(c.LeftOut, rows)...)
+}
+
+// Apply returns what predicts: the likelihood with its noise scaled, and the mean, T×C, and
+// covariance, T·C×C, of some predictions, scaled and shifted in new matrices. A nil
+// Calibration returns what it is given, and so do a nil mean and covariance; a mean whose rate
+// is kept needs the covariance. The error is a *NoiseError, where the noise leaves the range
+// of a float64.
+func (c *Calibration) Apply(lik glm.Likelihood, mean, cov *mat.Dense) (glm.Likelihood, *mat.Dense, *mat.Dense, error) {
+	if c == nil {
+		return lik, mean, cov, nil
+	}
+	if g, ok := lik.(*glm.Gaussian); ok {
+		noisy, err := g.ScaleNoise(orOne(c.NoiseScale))
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		lik = noisy
+	}
+	if c.Temperature != 0 && c.Temperature != 1 {
+		mean = scaledMatrix(mean, c.Temperature)
+	}
+	cov = scaledMatrix(cov, orOne(c.Scale))
+	if c.RateKept && mean != nil {
+		if cov == nil {
+			panic("score: a mean whose rate is kept needs a covariance")
+		}
+		mean = mat.DenseCopyOf(mean)
+		n, outputs := mean.Dims()
+		for i := range n {
+			for j := range outputs {
+				// E exp f = exp(mean) for f ~ N(mean − v/2, v)
+				mean.Set(i, j, mean.At(i, j)-cov.At(i*outputs+j, j)/2)
+			}
+		}
+	}
+	return lik, mean, cov, nil
+}
+
+// orOne returns the scale s, where 0 stands for 1.
+func orOne(s float64) float64 {
+	if s == 0 {
+		return 1
+	}
+	return s
+}
+
+// scaledMatrix returns s·m in a new matrix; nil stays nil.
+func scaledMatrix(m *mat.Dense, s float64) *mat.Dense {
+	if m == nil {
+		return nil
+	}
+	to := mat.DenseCopyOf(m)
+	for i := range to.RawMatrix().Rows {
+		floats.Scale(s, to.RawRowView(i))
+	}
+	return to
+}

@@ -1,0 +1,113 @@
+package score
+
+import (
+	"context"
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/integral"
+	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/internal/dense"
+)
+
+// whitened are the rows in coordinates in which noise and covariance are diagonal.
+// With the noise precision R Rᵀ, Rᵀcov R = U diag(v) Uᵀ and u = UᵀRᵀ(y − mean).
+type whitened struct {
+	n, c    int
+	v, u    []float64 // n·c
+	logNorm float64   // ½ log det 2π noise
+}
+
+func whiten(ctx context.Context, g *glm.Gaussian, rows *scoredRows, workers int) (*whitened, error) {
+	n, c := len(rows.kept), rows.c
+	root, logNorm := g.Whitening(c)
+	w := &whitened{n: n, c: c, v: make([]float64, n*c), u: make([]float64, n*c), logNorm: logNorm}
+	return w, rows.each(ctx, workers, func(lo, _ int, y, mean, cov *mat.Dense) error {
+		return predictive.EachRow(ctx, 1, mean, cov, func(t int, f, block []float64) error {
+			at := (lo + t) * c
+			return whitenRow(w.v[at:at+c], w.u[at:at+c], root, dense.View(dense.Of(block, c, c)), y.RawRowView(t), f, t)
+		})
+	})
+}
+
+// whitenRow writes the eigenvalues v and the coordinates u of row t.
+func whitenRow(v, u []float64, root, cov *mat.Dense, y, f []float64, t int) error {
+	c := len(f)
+	d := make([]float64, c)
+	floats.SubTo(d, y, f)
+	if c == 1 {
+		r := root.At(0, 0)
+		v[0], u[0] = r*cov.At(0, 0)*r, r*d[0]
+		return nil
+	}
+	var half, full mat.Dense
+	half.Mul(root.T(), cov)
+	full.Mul(&half, root)
+	var eig mat.EigenSym
+	if !eig.Factorize(mat.NewSymDense(c, full.RawMatrix().Data), true) {
+		return &glm.NotPDError{N: c, Row: t}
+	}
+	eig.Values(v)
+	if v[0] < -integral.PSDTol*(1+v[c-1]) {
+		return &glm.NotPDError{N: c, Row: t}
+	}
+	for j := range v {
+		v[j] = max(v[j], 0)
+	}
+	var vectors mat.Dense
+	eig.VectorsTo(&vectors)
+	var white mat.VecDense
+	white.MulVec(root.T(), mat.NewVecDense(c, d))
+	mat.NewVecDense(c, u).MulVec(vectors.T(), &white)
+	return nil
+}
+
+// Values implements surface.
+func (w *whitened) Values(_ context.Context, at []predictive.ScalePoint, every int) ([]float64, error) {
+	to := make([]float64, len(at))
+	for k, p := range at {
+		sum, rows := 0.0, 0
+		for i := 0; i < w.n; i += every {
+			sum += w.slopes(i, p).Value
+			rows++
+		}
+		to[k] = sum / float64(rows)
+	}
+	return to, nil
+}
+
+// Expand implements surface.
+func (w *whitened) Expand(_ context.Context, at predictive.ScalePoint) (predictive.ScaleSlopes, error) {
+	var sum predictive.ScaleSlopes
+	for i := range w.n {
+		sum.Add(w.slopes(i, at))
+	}
+	return sum.Over(w.n), nil
+}
+
+// Settle implements surface.
+func (w *whitened) Settle(context.Context, predictive.ScalePoint) (bool, error) { return false, nil }
+
+// slopes returns −log N(y; mean, s·cov + t·noise) of row i with its derivatives by log s and
+// log t.
+func (w *whitened) slopes(i int, at predictive.ScalePoint) predictive.ScaleSlopes {
+	d := predictive.ScaleSlopes{Value: w.logNorm}
+	t := math.Exp(at.Other)
+	for k := i * w.c; k < (i+1)*w.c; k++ {
+		sv := math.Exp(at.Scale) * w.v[k]
+		total := t + sv
+		// ½ log total + ½ u²/total, of which a and b are two derivatives by total
+		q := w.u[k] * w.u[k] / total
+		a, b := (1-q)/(2*total), (2*q-1)/(2*total*total)
+		d.Value += (math.Log(total) + q) / 2
+		d.Scale += a * sv
+		d.Other += a * t
+		d.ScaleScale += b*sv*sv + a*sv
+		d.Both += b * sv * t
+		d.OtherOther += b*t*t + a*t
+	}
+	return d
+}

@@ -1,0 +1,101 @@
+package score_test
+
+import (
+	"context"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/glm/score"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// By leave-one-out of the refit at the match of a network, the scale and the temperature are those
+// of an independent implementation, and with them the network's own outputs and the
+// covariance of the refit predict the test rows as well as there (E21). There s is from a grid
+// of four points a decade, and neither has a prior.
+func TestE21CalibrateAtTheMatch(t *testing.T) {
+	for _, c := range testkit.MatchCases(t) {
+		t.Run(c.Name, func(t *testing.T) {
+			if testing.Short() && !strings.HasPrefix(c.Name, "wine") {
+				t.Skip("needs a refit of many rows; run without -short")
+			}
+			if strings.HasPrefix(c.Name, "digits") {
+				t.Skip("a refit of 5000 outputs takes too long")
+			}
+			net, train, test, y, yTest := c.Open(t)
+			var lik interface {
+				glm.Likelihood
+				gp.Likelihood
+			} = glm.Categorical{}
+			if c.Likelihood == "bernoulli" {
+				lik = glm.Bernoulli{}
+			}
+			prior, err := ntk.NewIsotropic(c.Match, nil)
+			require.NoError(t, err)
+			post, err := gp.Refit(t.Context(), ntk.New(prior, net.Theta(), nil), train, y, lik, nil)
+			require.NoError(t, err)
+			var mean, cov, fHat, testCov mat.Dense
+			require.NoError(t, post.LeaveOneOutTo(t.Context(), &mean, &cov, dense.Range(train.Len()), train))
+			require.NoError(t, post.PredictTo(t.Context(), &fHat, &testCov, test))
+			var link predictive.Link = predictive.Exact{}
+			if c.Likelihood == "categorical" {
+				link = fewPoints{}
+			}
+			calibrated := func(o score.CalibrateOptions) *score.Calibration {
+				o.Link = link
+				k, err := score.Calibrate(t.Context(), lik, y, &mean, &cov, &o)
+				require.NoError(t, err)
+				return k
+			}
+			nll := func(k *score.Calibration, f *mat.Dense) float64 {
+				lik, f, cov, err := k.Apply(lik, f, &testCov)
+				require.NoError(t, err)
+				s, err := score.ScoreOf(link, lik, yTest, f, cov)
+				require.NoError(t, err)
+				return s.NLL
+			}
+			// At the scales found there, the same NLL. Of five classes 1,024 points err by more.
+			tol := 0.0005
+			if c.Name == "overlap5-adamw" {
+				tol = 0.004
+			}
+			theirs := &score.Calibration{Scale: c.S}
+			require.InDelta(t, c.NLL["fhat_s"], nll(theirs, &fHat), tol)
+			require.InDelta(t, c.NLL["theta_s"], nll(theirs, test.F), tol)
+			alone := calibrated(score.CalibrateOptions{Spread: math.Inf(1), KeepMean: true})
+			require.InDelta(t, math.Log(c.S), math.Log(alone.Scale), math.Log(10)/8)
+			require.Less(t, alone.NLL, c.LOO+0.0001)
+			require.InEpsilon(t, c.LOO, alone.NLL, 0.015)
+			both := calibrated(score.CalibrateOptions{Spread: math.Inf(1)})
+			require.LessOrEqual(t, both.NLL, alone.NLL+1e-9)
+			if len(c.Tau) == 0 {
+				require.Greater(t, both.Temperature, 0.9) // they chose 1
+				require.InDelta(t, c.NLL["theta_s"], nll(both, test.F), 0.005)
+				return
+			}
+			// Theirs is the scale before the temperature, s/τ².
+			want := &score.Calibration{Temperature: c.Tau[0], Scale: max(c.Tau[0]*c.Tau[0]*c.Tau[1], 1e-300)} // 0 would mean 1
+			require.InDelta(t, c.NLL["theta_tau_s"], nll(want, test.F), tol)
+			require.InEpsilon(t, c.Tau[0], both.Temperature, 0.07)
+			require.InDelta(t, c.NLL["theta_tau_s"], nll(both, test.F), 0.001)
+			require.Less(t, nll(calibrated(score.CalibrateOptions{}), test.F), nll(alone, test.F)) // with the priors too
+		})
+	}
+}
+
+// fewPoints takes the points with which scales are compared.
+type fewPoints struct{ predictive.QMC }
+
+// LogPredictiveTo implements predictive.Link.
+func (l fewPoints) LogPredictiveTo(dst []float64, lik glm.Likelihood, y, f, cov *mat.Dense) error {
+	return l.LogPredictiveScalesTo(context.Background(), mat.NewDense(len(dst), 1, dst), []float64{1}, lik, y, f, cov, 1)
+}

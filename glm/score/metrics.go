@@ -1,0 +1,176 @@
+package score
+
+import (
+	"math"
+	"slices"
+	"sort"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm/integral"
+)
+
+// The metrics take class probabilities, N×K with rows that sum to one, and N
+// labels, which are class indices. For two classes that one output models, the
+// columns are 1−p and p. A metric over no examples is NaN, as is one over
+// probabilities with a NaN. A label outside 0 … K−1 or a wrong number of labels
+// panics.
+
+// NLL returns the mean of −log p(y|x) from the log-probabilities that
+// Link.LogPredictiveTo writes, which do not underflow.
+func NLL(logp []float64) float64 {
+	sum := 0.0
+	for _, v := range logp {
+		sum -= v
+	}
+	return sum / float64(len(logp))
+}
+
+// Accuracy returns the share of rows whose label has the largest probability.
+// Among equal probabilities the first class counts.
+func Accuracy(prob *mat.Dense, labels []int) float64 {
+	hits, n := 0.0, checkLabels(prob, labels)
+	for i, y := range labels {
+		switch k, p := topClass(prob.RawRowView(i)); {
+		case math.IsNaN(p):
+			return math.NaN()
+		case k == y:
+			hits++
+		}
+	}
+	return hits / n
+}
+
+// Brier returns the mean over rows of Σ_c (p_c − 1[y=c])², between 0 and 2.
+func Brier(prob *mat.Dense, labels []int) float64 {
+	sum, n := 0.0, checkLabels(prob, labels)
+	for i, y := range labels {
+		for c, p := range prob.RawRowView(i) {
+			if c == y {
+				p--
+			}
+			sum += p * p
+		}
+	}
+	return sum / n
+}
+
+// eceBins is the number of bins of ECE.
+const eceBins = 15
+
+// ECE returns the expected calibration error Σ_b n_b/N |accuracy_b − confidence_b|
+// over 15 bins of equal width of the largest probability. Bin b holds
+// (b/15, (b+1)/15], the edges rounded to float64; zero belongs to the first
+// bin.
+func ECE(prob *mat.Dense, labels []int) float64 { return ECEOf(topClasses(prob, labels)) }
+
+// ECEOf is ECE of the probabilities of N events, given which of them happened.
+func ECEOf(prob []float64, happened []bool) float64 {
+	var gap [eceBins]float64 // Σ (happened − probability) of each bin
+	for i, p := range prob {
+		b := eceBin(p)
+		gap[b] -= p
+		if happened[i] {
+			gap[b]++
+		}
+	}
+	sum := 0.0
+	for _, g := range gap {
+		sum += math.Abs(g)
+	}
+	return sum / float64(len(prob))
+}
+
+// topClasses returns the largest probability of each row, and whether that class is
+// the label.
+func topClasses(prob *mat.Dense, labels []int) (top []float64, hit []bool) {
+	checkLabels(prob, labels)
+	top, hit = make([]float64, len(labels)), make([]bool, len(labels))
+	for i, y := range labels {
+		k, p := topClass(prob.RawRowView(i))
+		top[i], hit[i] = p, k == y
+	}
+	return top, hit
+}
+
+// topClass returns the first class with the largest probability, and that
+// probability. It is NaN if any in the row is.
+func topClass(row []float64) (k int, p float64) {
+	for _, v := range row {
+		if math.IsNaN(v) {
+			return 0, v
+		}
+	}
+	k = integral.Argmax(row)
+	return k, row[k]
+}
+
+// eceBin returns the bin of a probability; NaN goes to the last.
+func eceBin(p float64) int {
+	b := 0
+	for b < eceBins-1 && !(p <= float64(b+1)/eceBins) {
+		b++
+	}
+	return b
+}
+
+// EntropyTo writes the predictive entropy −Σ_c p_c log p_c of each row, in
+// nats, with 0 log 0 = 0.
+func EntropyTo(dst []float64, prob *mat.Dense) {
+	if r, _ := prob.Dims(); len(dst) != r {
+		panic("score: dst does not have one element per row")
+	}
+	for i := range dst {
+		dst[i] = 0
+		for _, p := range prob.RawRowView(i) {
+			if p != 0 {
+				dst[i] -= p * math.Log(p)
+			}
+		}
+	}
+}
+
+// AUROC returns the probability that a score from out exceeds one from in, where a
+// tie counts one half. It is the area under the ROC curve of a score that should
+// be larger out of distribution, such as the entropy. It is NaN when a score is
+// NaN or in or out is empty.
+func AUROC(in, out []float64) float64 {
+	sorted := slices.Clone(in)
+	slices.Sort(sorted) // NaN first
+	if len(sorted) > 0 && math.IsNaN(sorted[0]) {
+		return math.NaN()
+	}
+	sum := 0.0
+	for _, v := range out {
+		if math.IsNaN(v) {
+			return math.NaN()
+		}
+		sum += below(sorted, v)
+	}
+	return sum / (float64(len(in)) * float64(len(out)))
+}
+
+// below returns how many numbers are smaller than v, where equal ones count half.
+func below(sorted []float64, v float64) float64 {
+	smaller, found := slices.BinarySearch(sorted, v)
+	equal := 0
+	if found {
+		equal = sort.Search(len(sorted)-smaller, func(k int) bool { return sorted[smaller+k] > v })
+	}
+	return float64(smaller) + 0.5*float64(equal)
+}
+
+// checkLabels returns the number of labels. It panics unless there is one label
+// per row and each is a class index.
+func checkLabels(prob *mat.Dense, labels []int) float64 {
+	n, k := prob.Dims()
+	if n != len(labels) {
+		panic("score: the number of labels is not that of the rows")
+	}
+	for _, y := range labels {
+		if y < 0 || y >= k {
+			panic("score: label is not a class index")
+		}
+	}
+	return float64(n)
+}

@@ -1,0 +1,191 @@
+package score
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/mathext"
+)
+
+// A ReliabilityBin is one of the 15 bins of a reliability diagram, those of ECE. What
+// is not defined in a bin without rows is NaN.
+type ReliabilityBin struct {
+	Lo, Hi     float64 // probabilities of the top class in (Lo, Hi]
+	Count      int     // rows
+	Confidence float64 // mean probability of their top class
+	Accuracy   float64 // share of them that are of that class
+	// BandLo and BandHi hold the accuracy that a calibrated predictive shows by
+	// chance. They are NaN where no resample has a row in the bin.
+	BandLo, BandHi float64
+}
+
+// ReliabilityOptions are options of Reliability. Nil and zero mean the defaults.
+type ReliabilityOptions struct {
+	Resamples int     // 0 means 1000
+	Coverage  float64 // of the band in each bin by itself; 0 means 0.95
+	Seed      uint64
+}
+
+// Reliability returns the bins of a reliability diagram from probabilities, N×K, and
+// N labels: ReliabilityOf of the largest probability of each row, and whether that
+// class is the label.
+func Reliability(prob *mat.Dense, labels []int, o *ReliabilityOptions) []ReliabilityBin {
+	top, hit := topClasses(prob, labels)
+	return ReliabilityOf(top, hit, o)
+}
+
+// ReliabilityOf returns the bins of a reliability diagram from the probabilities of N
+// events, given which of them happened. The band of each bin is the consistency bar
+// of Bröcker and Smith (2007, Increasing the Reliability of Reliability Diagrams):
+// the events are drawn anew with replacement, each happens with its probability, and
+// the band holds the middle of the frequencies that the bin then has. A frequency
+// outside speaks against calibration. The bands depend on nothing but the arguments.
+// A probability that is NaN panics.
+func ReliabilityOf(prob []float64, happened []bool, o *ReliabilityOptions) []ReliabilityBin {
+	if o == nil {
+		o = new(ReliabilityOptions)
+	}
+	resamples, coverage := o.Resamples, o.Coverage
+	if resamples == 0 {
+		resamples = 1000
+	}
+	if coverage == 0 {
+		coverage = 0.95
+	}
+	if resamples < 0 || !(coverage > 0 && coverage < 1) {
+		panic("score: the resamples must be positive and the coverage between 0 and 1")
+	}
+	bins := make([]ReliabilityBin, eceBins)
+	bin := make([]int, len(prob))
+	for i, p := range prob {
+		if math.IsNaN(p) {
+			panic("score: a probability is NaN")
+		}
+		bin[i] = eceBin(p)
+		b := &bins[bin[i]]
+		b.Count++
+		b.Confidence += p
+		if happened[i] {
+			b.Accuracy++
+		}
+	}
+	accuracies := resampledAccuracies(prob, bin, resamples, o.Seed)
+	for k := range bins {
+		b := &bins[k]
+		b.Lo, b.Hi = float64(k)/eceBins, float64(k+1)/eceBins
+		b.Confidence /= float64(b.Count)
+		b.Accuracy /= float64(b.Count)
+		b.BandLo, b.BandHi = middle(accuracies[k], coverage)
+	}
+	return bins
+}
+
+// resampledAccuracies returns the accuracies that each bin has in the resamples in
+// which it has rows.
+func resampledAccuracies(top []float64, bin []int, resamples int, seed uint64) [eceBins][]float64 {
+	var accuracies [eceBins][]float64
+	rng := rand.New(rand.NewPCG(seed, 0x6a09e667f3bcc909))
+	for range resamples {
+		var rows, hits [eceBins]float64
+		for range top {
+			i := rng.IntN(len(top))
+			rows[bin[i]]++
+			if rng.Float64() < top[i] {
+				hits[bin[i]]++
+			}
+		}
+		for k, n := range rows {
+			if n > 0 {
+				accuracies[k] = append(accuracies[k], hits[k]/n)
+			}
+		}
+	}
+	return accuracies
+}
+
+// middle returns the smallest and the largest of the numbers after as many as
+// possible are dropped at both ends that at least the given share remains. It sorts
+// them.
+func middle(v []float64, share float64) (lo, hi float64) {
+	if len(v) == 0 {
+		return math.NaN(), math.NaN()
+	}
+	slices.Sort(v)
+	drop := int((1 - share) / 2 * float64(len(v)))
+	return v[drop], v[len(v)-1-drop]
+}
+
+// A CoveragePoint compares the share of targets that central predictive intervals
+// hold with the share that they should hold.
+type CoveragePoint struct {
+	Nominal, Empirical float64
+	// BandLo and BandHi are the central 95 % of what Empirical is by chance for a
+	// calibrated predictive of independent targets.
+	BandLo, BandHi float64
+	Count          int // targets
+}
+
+// CoverageOf returns the coverage of the central intervals of each level, in (0, 1),
+// from the predictive distribution functions at the targets, P(Y < y) + P(Y = y)/2.
+// The interval of level q holds the target where that lies between (1−q)/2 and
+// (1+q)/2. Values of NaN are left out; without any other the points are NaN.
+func CoverageOf(cdf, levels []float64) []CoveragePoint {
+	held := make([]float64, 0, len(cdf)) // the level of the narrowest interval that holds the target
+	for _, u := range cdf {
+		if !math.IsNaN(u) {
+			held = append(held, math.Abs(2*u-1))
+		}
+	}
+	n := len(held)
+	points := make([]CoveragePoint, len(levels))
+	for k, q := range levels {
+		if !(q > 0 && q < 1) {
+			panic("score: a level of coverage is not between 0 and 1")
+		}
+		points[k] = CoveragePoint{Nominal: q, Empirical: math.NaN(), BandLo: math.NaN(), BandHi: math.NaN()}
+		if n == 0 {
+			continue
+		}
+		inside := 0
+		for _, v := range held {
+			if v <= q {
+				inside++
+			}
+		}
+		points[k].Count, points[k].Empirical = n, float64(inside)/float64(n)
+		points[k].BandLo, points[k].BandHi = BinomialBand(n, q, 0.95)
+	}
+	return points
+}
+
+// BinomialBand returns the central interval of the given coverage for the share of
+// successes in n independent trials with success probability p: no more than
+// (1 − coverage)/2 of the distribution lies below lo, and no more above hi. n must
+// be positive, p and coverage in (0, 1).
+func BinomialBand(n int, p, coverage float64) (lo, hi float64) {
+	if n <= 0 || !(p > 0 && p < 1) || !(coverage > 0 && coverage < 1) {
+		panic("score: a binomial band needs trials, and probabilities between 0 and 1")
+	}
+	tail := (1 - coverage) / 2
+	// P(X ≤ k) = I_{1−p}(n − k, k + 1)
+	atMost := func(k int) float64 {
+		if k >= n {
+			return 1
+		}
+		return mathext.RegIncBeta(float64(n-k), float64(k+1), 1-p)
+	}
+	first := func(q float64) int { // the first k with P(X ≤ k) ≥ q
+		a, b := 0, n
+		for a < b {
+			if k := (a + b) / 2; atMost(k) >= q {
+				b = k
+			} else {
+				a = k + 1
+			}
+		}
+		return a
+	}
+	return float64(first(tail)) / float64(n), float64(first(1-tail)) / float64(n)
+}

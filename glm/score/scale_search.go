@@ -1,0 +1,300 @@
+package score
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/internal/minimize"
+)
+
+// The scales that Calibrate admits, and the grid on which its search begins.
+const (
+	minScale       = 1e-4
+	maxScale       = 1e2
+	minTemperature = 1e-3
+	scaleSteps     = 12 // of log s, two a decade
+	noiseSteps     = 24 // of log t
+	// coarseRows is how many rows the grid takes at most. Which part of it is best does
+	// not take more.
+	coarseRows = 2000
+)
+
+func pointAt(scale, other float64) predictive.ScalePoint {
+	return predictive.ScalePoint{Scale: scale, Other: other}
+}
+
+// A surface is the mean of −log p(y|x) over the rows as a function of the scales.
+type surface interface {
+	// Values returns it over every so manieth row.
+	Values(ctx context.Context, at []predictive.ScalePoint, every int) ([]float64, error)
+	Expand(ctx context.Context, at predictive.ScalePoint) (predictive.ScaleSlopes, error)
+	// Settle makes the surface most accurate around a point, and tells whether it changed.
+	Settle(ctx context.Context, at predictive.ScalePoint) (bool, error)
+}
+
+// A scaleSearch finds the lowest point of a surface and the priors (E18).
+type scaleSearch struct {
+	surface
+	n           int
+	precision   float64 // 1/(n·Spread²) of the logarithms that have a prior
+	lo, hi      predictive.ScalePoint
+	others      []float64 // the grid of log τ or log t
+	temperature bool      // the other scale is τ
+	flat        bool      // no scale of the covariance differs from another
+	done        int
+	progress    func(scales int)
+}
+
+// errNowhereFinite reports that the surface is finite nowhere on the grid.
+var errNowhereFinite = errors.New("score: every scale has a density of zero")
+
+func newScaleSearch(ctx context.Context, link predictive.Link, lik glm.Likelihood, rows *scoredRows, strays strays, o *CalibrateOptions) (s *scaleSearch, err error) {
+	n, spread := len(rows.kept), o.Spread
+	if spread == 0 {
+		spread = 2
+	}
+	s = &scaleSearch{n: n, others: []float64{0}, progress: o.Progress}
+	s.precision = 1 / (spread * spread * float64(n))
+	s.lo.Scale, s.hi.Scale = math.Log(minScale), math.Log(maxScale)
+	if g, ok := lik.(*glm.Gaussian); ok {
+		s.lo.Other, s.hi.Other = s.lo.Scale, s.hi.Scale
+		s.others = withZero(minimize.Grid(s.lo.Other, s.hi.Other, noiseSteps+1))
+		s.surface, err = whiten(ctx, g, rows, o.Workers)
+		return s, err
+	}
+	if _, classes := lik.(glm.Logistic); classes && !o.KeepMean {
+		s.temperature = true
+		s.lo.Other = math.Log(minTemperature)
+		s.others = withZero(minimize.Grid(s.lo.Other, 0, 11))
+	}
+	if c := predictive.NewClassSurface(link, lik, rows.y, rows.mean, o.Workers); c != nil {
+		s.surface, err = c, rows.each(ctx, o.Workers, func(lo, _ int, y, mean, cov *mat.Dense) error { return c.Load(lo, y, mean, cov) })
+	} else {
+		s.surface = &linkSurface{link: link, lik: lik, rows: rows, strays: strays, workers: o.Workers, temperature: s.temperature}
+	}
+	return s, err
+}
+
+// withZero sets the number nearest to zero to zero.
+func withZero(grid []float64) []float64 {
+	at := 0
+	for i, v := range grid {
+		if math.Abs(v) < math.Abs(grid[at]) {
+			at = i
+		}
+	}
+	grid[at] = 0
+	return grid
+}
+
+// set sets the scales of a calibration, at the ends without rounding.
+func (s *scaleSearch) set(c *Calibration, at predictive.ScalePoint) {
+	exp := func(x, lo, hi, least, most float64) float64 {
+		switch {
+		case x <= lo:
+			return least
+		case x >= hi:
+			return most
+		}
+		return math.Exp(x)
+	}
+	c.Scale = exp(at.Scale, s.lo.Scale, s.hi.Scale, minScale, maxScale)
+	switch {
+	case s.temperature:
+		c.Temperature = exp(at.Other, s.lo.Other, s.hi.Other, minTemperature, 1)
+		c.Scale *= c.Temperature * c.Temperature
+	case len(s.others) > 1:
+		c.NoiseScale = exp(at.Other, s.lo.Other, s.hi.Other, minScale, maxScale)
+	}
+}
+
+// report reports that n more scales were tried.
+func (s *scaleSearch) report(n int) {
+	s.done += n
+	if s.progress != nil {
+		s.progress(s.done)
+	}
+}
+
+// equalValues is the part of a value up to which another counts as equal.
+const equalValues = 1e-12
+
+// find returns the best point.
+func (s *scaleSearch) find(ctx context.Context) (predictive.ScalePoint, error) {
+	var grid, surface []predictive.ScalePoint
+	for _, x := range withZero(minimize.Grid(s.lo.Scale, s.hi.Scale, scaleSteps+1)) {
+		for _, y := range s.others {
+			grid = append(grid, pointAt(x, y))
+			surface = append(surface, s.onSurface(pointAt(x, y)))
+		}
+	}
+	values, err := s.Values(ctx, surface, (s.n+coarseRows-1)/coarseRows)
+	if err != nil {
+		return predictive.ScalePoint{}, err
+	}
+	s.report(len(grid))
+	// Of equal values that of the scales nearest to 1 counts.
+	order := make([]int, len(grid))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		return cmp.Or(cmp.Compare(math.Abs(grid[i].Scale), math.Abs(grid[j].Scale)), cmp.Compare(math.Abs(grid[i].Other), math.Abs(grid[j].Other)))
+	})
+	s.flat = true
+	one := values[order[0]]
+	for i, v := range values {
+		if grid[i].Other == 0 && !(math.Abs(v-one) <= equalValues*math.Abs(one)) {
+			s.flat = false
+		}
+	}
+	var best predictive.ScalePoint
+	least := math.Inf(1)
+	for _, i := range order {
+		v := values[i] + s.priorAt(grid[i]).Value
+		if (math.IsInf(least, 1) && v < least || v < least-equalValues*math.Abs(least)) && (!s.flat || grid[i].Scale == 0) {
+			best, least = grid[i], v
+		}
+	}
+	if math.IsInf(least, 1) {
+		return best, errNowhereFinite
+	}
+	// The second time the points lie where the first one ends, wherever in the grid that began.
+	for range 2 {
+		changed, err := s.Settle(ctx, s.onSurface(best))
+		if err != nil {
+			return best, err
+		}
+		if best, err = s.descend(ctx, best); err != nil || !changed {
+			return best, err
+		}
+	}
+	return best, nil
+}
+
+// priorAt returns ½ x²/(n·Spread²) of log s, or of log s/τ² and of log τ.
+func (s *scaleSearch) priorAt(at predictive.ScalePoint) predictive.ScaleSlopes {
+	a, b := s.precision, 0.0
+	if s.temperature {
+		b = a
+	}
+	return predictive.ScaleSlopes{Value: (a*at.Scale*at.Scale + b*at.Other*at.Other) / 2, Scale: a * at.Scale, Other: b * at.Other, ScaleScale: a, OtherOther: b}
+}
+
+// onSurface returns the point of the surface for one of the search, whose scale is log s/τ²
+// where there is a temperature.
+func (s *scaleSearch) onSurface(at predictive.ScalePoint) predictive.ScalePoint {
+	if s.temperature {
+		at.Scale += 2 * at.Other
+	}
+	return at
+}
+
+// slopes returns the objective with its derivatives at a point of the search.
+func (s *scaleSearch) slopes(ctx context.Context, at predictive.ScalePoint) (predictive.ScaleSlopes, error) {
+	d, err := s.Expand(ctx, s.onSurface(at))
+	if s.temperature {
+		d.OtherOther += 4 * (d.Both + d.ScaleScale)
+		d.Both += 2 * d.ScaleScale
+		d.Other += 2 * d.Scale
+	}
+	d.Add(s.priorAt(at))
+	s.report(1)
+	return d, err
+}
+
+const (
+	// smallStep is the move of a logarithm that ends the search.
+	smallStep = 1e-10
+	// shortStep is the longest move that slopes alone may justify.
+	shortStep = differenceStep
+	// longStep is the longest move, about the distance of two points of the grid.
+	longStep = 1.0
+	// descendSteps bounds the steps, of which a search rarely takes ten.
+	descendSteps = 200
+)
+
+// descend goes down from a point by Newton's method within the bounds, with steps of a
+// bounded length that shrinks where the value would rise. Near the end the slopes decide: a
+// short step is good too where Newton's step from its end is shorter than the one from its
+// start. The values there differ by rounding alone, and where the slopes are differences they
+// are lowest some 1e-5 beside the zero of the slopes, which is what is sought.
+func (s *scaleSearch) descend(ctx context.Context, at predictive.ScalePoint) (predictive.ScalePoint, error) {
+	here, err := s.slopes(ctx, at)
+	if err != nil {
+		return at, err
+	}
+	if math.IsNaN(here.Value) || math.IsInf(here.Value, 0) {
+		return at, errNowhereFinite // a row that the grid did not take
+	}
+	longest := longStep
+	for range descendSteps {
+		next, length := s.move(at, here, longest)
+		if !(length > smallStep) { // or NaN
+			if length <= smallStep {
+				at = next
+			}
+			return at, nil
+		}
+		there, err := s.slopes(ctx, next)
+		if err != nil {
+			return at, err
+		}
+		good := there.Value <= here.Value
+		if !good && length <= shortStep {
+			_, before := s.move(at, here, longStep)
+			_, after := s.move(next, there, longStep)
+			good = after < before
+		}
+		if good {
+			at, here, longest = next, there, min(2*max(longest, length), longStep)
+		} else if longest = length / 4; longest < smallStep {
+			return at, nil
+		}
+	}
+	return at, nil
+}
+
+// move returns where the step of at most the given length ends, within the bounds, and how far
+// the logarithm goes that goes farther.
+func (s *scaleSearch) move(at predictive.ScalePoint, d predictive.ScaleSlopes, longest float64) (next predictive.ScalePoint, length float64) {
+	step := s.step(at, d, longest)
+	next = pointAt(min(max(at.Scale+step.Scale, s.lo.Scale), s.hi.Scale), min(max(at.Other+step.Other, s.lo.Other), s.hi.Other))
+	return next, max(math.Abs(next.Scale-at.Scale), math.Abs(next.Other-at.Other))
+}
+
+// step returns Newton's step of at most the given length in each logarithm. Where the
+// curvature is negative it takes its size. A logarithm at a bound stays where its slope points out.
+func (s *scaleSearch) step(at predictive.ScalePoint, d predictive.ScaleSlopes, longest float64) predictive.ScalePoint {
+	stays := func(x, lo, hi, slope float64) bool { return lo == hi || x <= lo && slope >= 0 || x >= hi && slope <= 0 }
+	alone := func(slope, curvature float64) float64 {
+		if slope == 0 {
+			return 0
+		}
+		return min(max(-slope/math.Abs(curvature), -longest), longest)
+	}
+	noScale := s.flat || stays(at.Scale, s.lo.Scale, s.hi.Scale, d.Scale)
+	noOther := stays(at.Other, s.lo.Other, s.hi.Other, d.Other)
+	switch {
+	case noScale && noOther:
+		return predictive.ScalePoint{}
+	case noScale:
+		return pointAt(0, alone(d.Other, d.OtherOther))
+	case noOther:
+		return pointAt(alone(d.Scale, d.ScaleScale), 0)
+	}
+	// In the coordinates of the eigenvectors (c, s) and (−s, c).
+	angle := math.Atan2(2*d.Both, d.ScaleScale-d.OtherOther) / 2
+	sin, cos := math.Sincos(angle)
+	middle, half := (d.ScaleScale+d.OtherOther)/2, math.Hypot((d.ScaleScale-d.OtherOther)/2, d.Both)
+	a := alone(cos*d.Scale+sin*d.Other, middle+half)
+	b := alone(cos*d.Other-sin*d.Scale, middle-half)
+	return pointAt(cos*a-sin*b, sin*a+cos*b)
+}

@@ -1,0 +1,54 @@
+package score
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+)
+
+// strays are the log densities log q(y_i) of the rows under a distribution that knows no inputs,
+// from which the search for the scale of counts takes the share strayShare of the rows to be
+// drawn (E18). Nil has no such rows.
+type strays []float64
+
+// strayShare is one row in twenty.
+const strayShare = 0.05
+
+// newStrays returns those of counts y, T×C: of each column the geometric distribution with its
+// mean.
+func newStrays(y *mat.Dense) strays {
+	n, targets := y.Dims()
+	s := make(strays, n)
+	for j := range targets {
+		column := mat.Col(nil, j, y)
+		mean := floats.Sum(column) / float64(n)
+		for i, v := range column {
+			// q(y) = m^y/(1 + m)^{y+1}
+			logPower := 0.0
+			if v > 0 {
+				logPower = v * math.Log(mean)
+			}
+			s[i] += logPower - (v+1)*math.Log1p(mean)
+		}
+	}
+	return s
+}
+
+// nll is the NLL where strays are among the rows. logp is that of every so manieth of them; a
+// density of zero stays zero.
+func (s strays) nll(logp []float64, every int) float64 {
+	if s == nil {
+		return NLL(logp)
+	}
+	mixed := make([]float64, len(logp))
+	for k, p := range logp {
+		mixed[k] = p
+		if !math.IsInf(p, 0) { // nor NaN, which stays
+			// log (.95 p + .05 q)
+			a, b := p+math.Log1p(-strayShare), s[k*every]+math.Log(strayShare)
+			mixed[k] = max(a, b) + math.Log1p(math.Exp(-math.Abs(a-b)))
+		}
+	}
+	return NLL(mixed)
+}
