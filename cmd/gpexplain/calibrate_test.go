@@ -191,7 +191,7 @@ func TestNovelty(t *testing.T) {
 		ref := openReference(t, name)
 		rows, _ := predicted(t, ref.run(t, "predict", "--json", "--refit"))
 		raw, _ := predicted(t, ref.run(t, "predict", "--json", "--refit", "--calibrate", "none"))
-		score, training := novelties(t, ref)
+		novel, training := novelties(t, ref)
 		largest := 0.0
 		for i, r := range rows {
 			switch m, v := float64(r.Mean[0]), float64(r.Covariance[0][0]); name {
@@ -205,9 +205,9 @@ func TestNovelty(t *testing.T) {
 				rate := math.Exp(m + v/2)
 				require.InEpsilon(t, rate+rate*rate*math.Expm1(v), float64(r.Novelty.Entropy), 1e-8)
 			}
-			require.InDelta(t, score[i], float64(r.Novelty.Score), 1e-9, name)
+			require.InDelta(t, novel[i], float64(r.Novelty.Score), 1e-9, name)
 			// Two rows whose scores differ by rounding may change places.
-			require.InDelta(t, score.Rank(training, score[i]), float64(r.Novelty.Rank), 1.5/float64(ref.n), name)
+			require.InDelta(t, score.Rank(training, novel[i]), float64(r.Novelty.Rank), 1.5/float64(ref.n), name)
 			require.Equal(t, asJSON(t, raw[i].Novelty), asJSON(t, r.Novelty))
 			largest = max(largest, float64(r.Novelty.Rank))
 		}
