@@ -570,7 +570,7 @@ func TestLinkRefusesWhatIsNoPosterior(t *testing.T) {
 	lik := must[*glm.Gaussian](t)(glm.NewGaussian(1))
 	err := Exact{}.LogPredictiveTo(make([]float64, 2), lik, mat.NewDense(2, 2, nil), mat.NewDense(2, 2, nil),
 		mat.NewDense(4, 2, []float64{1, 0, 0, 1, 1, 3, 3, 1}))
-	require.EqualError(t, err, "predictive: row 1: the 2×2 covariance is not positive definite")
+	require.EqualError(t, err, "glm: row 1: the 2×2 covariance is not positive definite")
 }
 
 // A variance a little below zero is rounding of K** − …, and counts as zero.
