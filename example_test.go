@@ -257,6 +257,20 @@ func ExamplePosterior_Without() {
 }
 
 // A small set of training rows without which a row is of another class.
+func ExamplePosterior_Regions() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	rows := must(p.TestRows(ctx, 24))
+	for _, coverage := range []float64{.5, .8, .95} {
+		fmt.Println(coverage, must(p.Regions(ctx, rows, coverage))[0].Set)
+	}
+	// Output:
+	// 0.5 [4]
+	// 0.8 [4]
+	// 0.95 [4 9]
+}
+
 func ExamplePosterior_SmallestFlip() {
 	ctx := context.Background()
 	p := digits(ctx)

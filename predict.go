@@ -2,6 +2,7 @@ package funcgp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -73,12 +74,20 @@ func (p *Posterior) each(ctx context.Context, rows *Rows, function gp.Latent, do
 		return err
 	}
 	defer end()
-	if rows == nil || rows.own != p {
-		return fmt.Errorf("funcgp: the rows were read for another posterior; read them with this one")
+	if err := p.owns(rows); err != nil {
+		return err
 	}
 	return named(p.post.Each(ctx, p.problem, rows.asked.Subset, nil, function, p.link, func(lo int, b *linearize.Batch, _ *mat.Dense, pred *inference.Predictions) error {
 		return do(lo, b, pred)
 	}))
+}
+
+// owns refuses rows that another posterior read.
+func (p *Posterior) owns(rows *Rows) error {
+	if rows == nil || rows.own != p {
+		return errors.New("funcgp: the rows were read for another posterior; read them with this one")
+	}
+	return nil
 }
 
 // prediction is prediction i of a tile, which is row at of those asked for.

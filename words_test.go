@@ -3,6 +3,7 @@ package funcgp
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,7 +49,7 @@ func TestErrorsNameGo(t *testing.T) {
 				found = true
 			}
 		}
-		require.True(t, found || name == "Precision" || name == "WeightDecay" || name == "Tuned", "no %s", name)
+		require.True(t, found || slices.Contains([]string{"Precision", "WeightDecay", "Tuned", "coverage"}, name), "no %s", name)
 	}
 	require.Equal(t, "name the split by --split", inGo("name the split by --split"))
 	list := warningsInGo([]error{errors.New("raise --max-memory"), linearize.NewWarning("c", 1, 2, "Give --tune-prior.", "it is --within.")})

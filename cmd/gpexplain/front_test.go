@@ -105,6 +105,45 @@ func TestFrontDoor(t *testing.T) {
 	}
 }
 
+// Regions are the sets and intervals of predict --coverage, to the last bit.
+func TestFrontDoorRegions(t *testing.T) {
+	for _, c := range frontCases(t)[:6] {
+		if c.name == "kept" || c.name == "precision" {
+			continue // as digits
+		}
+		t.Run(c.name, func(t *testing.T) {
+			lines := strings.Split(strings.TrimSpace(succeed(t, slices.Concat([]string{"predict", "--json", "--quiet", "--coverage", "0.8"}, c.args)...)), "\n")
+			p, err := funcgp.Fit(t.Context(), c.model, c.data, &c.fit)
+			require.NoError(t, err)
+			defer p.Close()
+			rows, err := p.TestRows(t.Context())
+			require.NoError(t, err)
+			got, err := p.Regions(t.Context(), rows, .8)
+			require.NoError(t, err)
+			require.Len(t, got, len(lines)-1)
+			for i, r := range got {
+				want := decode[prediction](t, lines[i])
+				require.Equal(t, asJSON(t, want.Interval), asJSON(t, result.Floats(r.Interval)))
+				if want.Set != nil {
+					names := make([]string, len(want.Set))
+					for j, label := range want.Set {
+						names[j] = fmt.Sprint(float64(label))
+						if want.Classes != nil {
+							names[j] = want.Classes[int(label)]
+						}
+					}
+					require.ElementsMatch(t, names, r.Set)
+				}
+			}
+			_, err = p.Regions(t.Context(), rows, 1)
+			require.ErrorContains(t, err, "between 0 and 1")
+			_, err = p.Regions(t.Context(), rows, .99999)
+			require.ErrorContains(t, err, "training rows")
+			require.NotContains(t, err.Error(), "--")
+		})
+	}
+}
+
 func requireFront(t *testing.T, want prediction, got funcgp.Prediction) {
 	t.Helper()
 	require.Equal(t, want.Index, got.Row)
