@@ -55,7 +55,7 @@ type TermSpread struct {
 	Removal Spread `json:"removal"`
 	// Whether 0 is outside of the 95 % interval of the mean of Value (explain.Spread).
 	Distinguishable    bool `json:"distinguishable"`
-	RawDistinguishable bool
+	RawDistinguishable bool `json:"-"` // the same of Raw, for tables
 }
 
 // Spread is how a number varies over networks, in its unit (explain.Spread).
