@@ -52,7 +52,6 @@ func (c *compiler) compare(is func(sign int) bool) {
 		out.ints[i].k = int(graph.Step(is(signOf(x[graph.Pick(ia, i)], y[graph.Pick(ib, i)]))))
 	}
 	c.result(out)
-	return
 }
 
 // signOf returns the sign of a − b, neither of which is NaN.
