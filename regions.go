@@ -13,18 +13,22 @@ import (
 
 // A Region is where the target of a row lies with the probability that was asked for.
 type Region struct {
-	// Interval are the ends of an interval in the units of the target; of a regression. They are infinite where
-	// too few training rows are known without themselves, and NaN where no value conforms.
+	// Interval holds the two ends of an interval in the units of the target, nil for classes. An end is infinite
+	// where too few training rows are known without themselves, and NaN where no value conforms.
 	Interval []float64
-	Set      []string // classes in the order of Posterior.Classes; it may be empty
+	// Set holds the classes in the order of Posterior.Classes, nil for a regression. It may be empty.
+	Set []string
 }
 
 // Regions returns an interval or a set of classes for each of the rows, which holds its target with a
-// probability of coverage, between 0 and 1. They come from predictions of each training row without
-// itself (jackknife+): where training rows and new ones are exchangeable, the probability is at least
-// 1 − 2(1 − coverage), and usually close to coverage; with Calibrate heldout at least coverage. The trained parameters
-// have seen all training rows, so that a network that fits them too closely gets regions that are too
-// narrow. Each call leaves out all training rows again: ask for many rows at once.
+// probability of coverage, between 0 and 1. They come from predictions of each training row without itself, by
+// the jackknife+ [Barber, Candès, Ramdas, Tibshirani, Annals of Statistics 49, 2021]: where training rows and new
+// ones are exchangeable, the probability is at least 1 − 2(1 − coverage), and usually close to coverage; with
+// Calibrate heldout at least coverage. The trained parameters have seen all training rows, so that a network
+// that fits them too closely gets regions that are too narrow.
+//
+// Each call leaves out all training rows again: ask for many rows at once. It is an error to ask for more
+// coverage than so few training rows can give.
 func (p *Posterior) Regions(ctx context.Context, rows *Rows, coverage float64) ([]Region, error) {
 	end, err := p.begin()
 	if err != nil {
@@ -63,6 +67,9 @@ func (p *Posterior) Regions(ctx context.Context, rows *Rows, coverage float64) (
 			var r Region
 			for _, v := range f.Interval {
 				r.Interval = append(r.Interval, float64(v))
+			}
+			if f.Set != nil {
+				r.Set = []string{}
 			}
 			for _, label := range f.Set {
 				r.Set = append(r.Set, p.problem.Task.ClassNames()[slices.Index(p.problem.Task.Classes, int(label))])
