@@ -13,9 +13,9 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/autoencoder"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/autoencoder"
 	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/dataset"
@@ -451,7 +451,7 @@ func (s *study) labelsStep(ctx context.Context, rule autoencoder.Rule, progress 
 					neighbours = m
 				}
 				right := 0
-				for i, class := range autoencoder.NewNeighbours(c, cov, label, neighbours).Classes(set.test, set.testCov) {
+				for i, class := range (&labelling{c, cov, label}).classes(set.test, set.testCov, neighbours) {
 					if class == int(p.testY.At(i, 0)) {
 						right++
 					}

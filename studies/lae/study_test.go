@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/autoencoder"
+	"github.com/funcgp/funcgp/glm/autoencoder"
 	"github.com/funcgp/funcgp/studies/reproduce"
 )
 

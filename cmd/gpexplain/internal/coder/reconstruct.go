@@ -10,8 +10,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/funcgp/funcgp/autoencoder"
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/glm/autoencoder"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/par"

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/autoencoder"
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/glm/autoencoder"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/console"

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -170,42 +171,36 @@ func (p *Posterior) Linearized(ctx context.Context, x *mat.Dense) (*Linear, erro
 	out := &Linear{Mean: mat.DenseCopyOf(f), Variance: mat.NewDense(n, d, nil), Latent: mat.DenseCopyOf(z), LatentCov: mat.NewDense(n*l, l, nil)}
 	for i := range n {
 		row := dense.Slice(x, i, i+1)
-		if err := p.codeTo(ctx, dense.Slice(out.LatentCov, i*l, (i+1)*l), row); err != nil {
+		b, err := p.a.linearize(ctx, row, 0, l)
+		if err != nil {
 			return nil, err
 		}
-		if err := p.pixelsTo(ctx, out.Variance.RawRowView(i), row); err != nil {
-			return nil, err
+		p.kernel.DiagTo(dense.Slice(out.LatentCov, i*l, (i+1)*l), b)
+		// A few pixels at a time: of each few their whole covariance is formed.
+		for lo := 0; lo < d; lo += pixelTile {
+			if b, err = p.a.linearize(ctx, row, l+lo, l+min(lo+pixelTile, d)); err != nil {
+				return nil, err
+			}
+			var cov mat.Dense
+			p.kernel.DiagTo(&cov, b)
+			for k := range b.Outputs() {
+				out.Variance.Set(i, lo+k, cov.At(k, k))
+			}
 		}
 	}
-	return out, nil
-}
-
-// codeTo writes the covariance of the code of a row.
-func (p *Posterior) codeTo(ctx context.Context, dst, row *mat.Dense) error {
-	b, err := p.a.Codes(ctx, row)
-	if err != nil {
-		return err
-	}
-	p.kernel.DiagTo(dst, b)
-	return nil
+	return out, ctx.Err()
 }
 
 // pixelTile is the number of pixels whose covariance is formed at once.
 const pixelTile = 16
 
-// pixelsTo writes the variances of the pixels of a row.
-func (p *Posterior) pixelsTo(ctx context.Context, dst []float64, row *mat.Dense) error {
-	for lo := 0; lo < len(dst); lo += pixelTile {
-		hi := min(lo+pixelTile, len(dst))
-		b, err := p.a.some(ctx, row, p.a.latent+lo, dense.Range(hi-lo))
-		if err != nil {
-			return err
-		}
-		var cov mat.Dense
-		p.kernel.DiagTo(&cov, b)
-		for k := range hi - lo {
-			dst[lo+k] = cov.At(k, k)
-		}
+// linearize linearizes the elements [lo, hi) of codes followed by reconstructions.
+func (a *Autoencoder) linearize(ctx context.Context, x *mat.Dense, lo, hi int) (*linearize.Batch, error) {
+	_, c, _ := a.joint.Dims()
+	n := dense.Count(x)
+	w := mat.NewDense(n*(hi-lo), c, nil)
+	for i := range n * (hi - lo) {
+		w.Set(i, lo+i%(hi-lo), 1)
 	}
-	return ctx.Err()
+	return a.joint.LinearizeCombined(ctx, x, w)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -38,7 +39,7 @@ func requireClose(t *testing.T, what string, want, got []float64, tol float64) {
 	}
 }
 
-func raw(m *mat.Dense) []float64 { return contiguous(m).RawMatrix().Data }
+func raw(m *mat.Dense) []float64 { return dense.Contiguous(m) }
 
 // The code of the reference is found, and its halves give what PyTorch's do.
 func TestReferenceCode(t *testing.T) {

@@ -9,9 +9,13 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/weightspace"
+	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/ntk"
 )
 
 // The moments over drawn networks are those of the reference, whose noise is given.
@@ -52,66 +56,60 @@ func TestReferenceDraws(t *testing.T) {
 func TestReferenceStructures(t *testing.T) {
 	a, ref := reference(t)
 	x, test := ref.MatrixRC("x_train", 40, 64), ref.MatrixRC("x_test", 10, 64)
-	o := &FitOptions{Curvature: Exact, Prior: 0.01, Noise: 1}
-	pixels := dense.Range(64)
-	all, err := a.Pixels(t.Context(), test, pixels)
+	lik, err := glm.NewGaussian(1)
 	require.NoError(t, err)
-	variances := func(cov *mat.Dense) (v []float64) {
-		for i := range 640 {
-			v = append(v, cov.At(i, i%64))
-		}
-		return v
+	prior, err := ntk.NewIsotropic(0.01, nil)
+	require.NoError(t, err)
+	sitesOf := func(x *mat.Dense) *gp.Sites {
+		f, err := a.net.Forward(t.Context(), x)
+		require.NoError(t, err)
+		s, err := gp.NewSites(x, f, lik)
+		require.NoError(t, err)
+		return s
 	}
-	for structure, name := range map[weightspace.Structure]string{weightspace.Full: "full", weightspace.Diagonal: "exact"} {
-		w, err := FitStructure(t.Context(), a, structure, x, o)
+	fitted := func(structure weightspace.Structure, x *mat.Dense) weightspace.Weights {
+		src := linearize.NewSource(a.net, dense.Count(x), linearize.Tile(64), func(lo, hi int) (*mat.Dense, error) { return dense.Slice(x, lo, hi), nil })
+		w, err := weightspace.FitStructure(t.Context(), structure, src, sitesOf(x), prior, a.net.Theta(), nil)
 		require.NoError(t, err)
-		require.InEpsilon(t, ref.Scalar("log_det_"+name), w.LogDet(), 1e-9)
-		codes, err := a.LatentCov(t.Context(), w, test)
-		require.NoError(t, err)
-		requireClose(t, name, ref.Floats("latent_cov_"+name), raw(codes), 1e-8)
+		return w
+	}
+	covariance := func(post gp.Latent, b *linearize.Batch) *mat.Dense {
 		var cov mat.Dense
-		require.NoError(t, w.PredictTo(t.Context(), nil, &cov, all))
-		requireClose(t, name, ref.Floats("reconstruction_variance_"+name), variances(&cov), 1e-8)
+		require.NoError(t, post.PredictTo(t.Context(), nil, &cov, b))
+		return &cov
+	}
+	all, err := a.net.Linearize(t.Context(), test)
+	require.NoError(t, err)
+	// The posterior is one of 64 outputs: those after the code are zero.
+	w := mat.NewDense(640, 66, nil)
+	for i := range 10 {
+		w.Set(64*i, 0, 1)
+		w.Set(64*i+1, 1, 1)
+	}
+	codes, err := a.joint.LinearizeCombined(t.Context(), test, w)
+	require.NoError(t, err)
+	for structure, name := range map[weightspace.Structure]string{weightspace.Full: "full", weightspace.Diagonal: "exact"} {
+		post := fitted(structure, x)
+		require.InEpsilon(t, ref.Scalar("log_det_"+name), post.LogDet(), 1e-9)
+		var latent, variance []float64
+		of, pixels := covariance(post, codes), covariance(post, all)
+		for i := range 640 {
+			variance = append(variance, pixels.At(i, i%64))
+			if i%64 < 2 {
+				latent = append(latent, of.At(i, 0), of.At(i, 1))
+			}
+		}
+		requireClose(t, name, ref.Floats("latent_cov_"+name), latent, 1e-8)
+		requireClose(t, name, ref.Floats("reconstruction_variance_"+name), variance, 1e-8)
 	}
 	// In function space: the posterior of a few rows, against that over the weights.
-	x, test = dense.Slice(x, 0, 8), dense.Slice(test, 0, 3)
-	w, err := FitStructure(t.Context(), a, weightspace.Full, x, o)
+	x = dense.Slice(x, 0, 8)
+	b, err := a.net.Linearize(t.Context(), x)
 	require.NoError(t, err)
-	all, err = a.Pixels(t.Context(), test, pixels)
+	post, err := gp.Fit(t.Context(), ntk.New(prior, a.net.Theta(), nil), b, sitesOf(x), nil)
 	require.NoError(t, err)
-	var cov, want mat.Dense
-	require.NoError(t, w.PredictTo(t.Context(), nil, &want, all))
-	post, err := FunctionSpace(t.Context(), a, x, pixels, o)
-	require.NoError(t, err)
-	require.NoError(t, post.PredictTo(t.Context(), nil, &cov, all))
-	requireClose(t, "function space", raw(&want), raw(&cov), 1e-7)
-
-	some, err := FunctionSpace(t.Context(), a, x, []int{9, 30}, o)
-	require.NoError(t, err)
-	b, err := a.Pixels(t.Context(), test, []int{9, 30})
-	require.NoError(t, err)
-	var fewer mat.Dense
-	require.NoError(t, some.PredictTo(t.Context(), nil, &fewer, b))
-	for i := range 3 { // fewer observations, never a smaller variance
-		require.GreaterOrEqual(t, fewer.At(2*i, 0), cov.At(64*i+9, 9)*(1-1e-9))
-	}
-}
-
-// A posterior with Kronecker factors predicts codes, too.
-func TestKroneckerFactors(t *testing.T) {
-	a, x := small(t), curves(20, 1)
-	w, err := FitStructure(t.Context(), a, weightspace.KFAC, x, nil)
-	require.NoError(t, err)
-	cov, err := a.LatentCov(t.Context(), w, x)
-	require.NoError(t, err)
-	p, err := Fit(t.Context(), a, x, &FitOptions{Curvature: Exact})
-	require.NoError(t, err)
-	lin, err := p.Linearized(t.Context(), x)
-	require.NoError(t, err)
-	for i := range 20 {
-		require.Greater(t, cov.At(2*i, 0), 0.)
-		require.InEpsilon(t, lin.LatentCov.At(2*i, 0), cov.At(2*i, 0), 0.9)
-	}
+	few := all.Slice(0, 3)
+	requireClose(t, "function space", raw(covariance(fitted(weightspace.Full, x), few)), raw(covariance(post, few)), 1e-7)
 }
 
 // Where the posterior is narrow the draws have the covariance of the linearized network.
@@ -224,30 +222,6 @@ func TestImpute(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// By hand: three labelled codes, one of which is uncertain.
-func TestNeighbours(t *testing.T) {
-	codes, labels := mat.NewDense(3, 2, []float64{0, 0, 1, 0, 5, 0}), []int{0, 1, 1}
-	near := mat.NewDense(2, 2, []float64{0.4, 0, 0.6, 0})
-	require.Equal(t, []int{0, 1}, NewNeighbours(codes, nil, labels, 1).Classes(near, nil))
-	require.Equal(t, []int{1, 1}, NewNeighbours(codes, nil, labels, 3).Classes(near, nil))
-
-	identity := func(v ...float64) *mat.Dense {
-		m := mat.NewDense(2*len(v), 2, nil)
-		for i, s := range v {
-			m.Set(2*i, 0, s)
-			m.Set(2*i+1, 1, s)
-		}
-		return m
-	}
-	// The second code is so certain that it cannot be that of (.4, 0).
-	n := NewNeighbours(codes, identity(1, 0.001, 1), labels, 3)
-	require.Equal(t, []int{0}, n.Classes(near.Slice(0, 1, 0, 2).(*mat.Dense), identity(0.001)))
-	require.Equal(t, []int{1}, n.Classes(near.Slice(0, 1, 0, 2).(*mat.Dense), identity(0.5)))
-	require.Equal(t, []int{0}, NewNeighbours(codes, mat.NewDense(6, 2, nil), labels, 1).Classes(near.Slice(0, 1, 0, 2).(*mat.Dense), mat.NewDense(2, 2, nil)))
-	require.Panics(t, func() { n.Classes(near, nil) })
-	require.Panics(t, func() { NewNeighbours(codes, nil, labels[1:], 1) })
-}
-
 // Drawn codes have the moments of the given ones.
 func TestCodes(t *testing.T) {
 	z := mat.NewDense(4, 2, []float64{1, 0, 2, 1, 3, 2, 4, 5})
@@ -295,18 +269,6 @@ func TestAutoencodersThatAreNone(t *testing.T) {
 	_, err = Fit(t.Context(), a, x, &FitOptions{Prior: -1})
 	require.ErrorContains(t, err, "prior precision -1")
 	require.Panics(t, func() { NewPosterior(a, nil, 1, 1) })
-	require.Panics(t, func() { a.Pixels(t.Context(), x, []int{12}) })
-
-	e1, err := network.Sequential(network.Shape{6}, network.Dense{Units: 2})
-	require.NoError(t, err)
-	d1, err := network.Sequential(network.Shape{2}, network.Dense{Units: 6})
-	require.NoError(t, err)
-	joined, err := Join(e1, d1)
-	require.NoError(t, err)
-	_, l := joined.Code()
-	require.Equal(t, 2, l)
-	_, err = Join(d1, d1)
-	require.ErrorContains(t, err, "the same code")
 }
 
 func TestNames(t *testing.T) {

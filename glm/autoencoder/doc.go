@@ -14,8 +14,8 @@
 //	if err != nil {
 //		return err
 //	}
-//	drawn, err := post.Draw(ctx, test, 100, 1) // 100 networks
-//	fmt.Println(drawn.Mean, drawn.SD, drawn.LatentMean)
+//	drawn, err := post.Draw(ctx, test, nil) // by 100 networks
+//	fmt.Println(drawn.Mean, drawn.SD, drawn.Latent)
 //
 // Rows are examples: x is N×D, and the network's output has the D numbers of its input.
 // A code has L numbers. θ has P, in the order of package linearize.

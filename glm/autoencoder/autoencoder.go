@@ -6,7 +6,6 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -47,15 +46,6 @@ func New(net *network.Network, code string) (*Autoencoder, error) {
 		return nil, fmt.Errorf("autoencoder: the code: %w", err)
 	}
 	return a, nil
-}
-
-// Join returns the autoencoder of an encoder and a decoder.
-func Join(encoder, decoder *network.Network) (*Autoencoder, error) {
-	net, code, err := network.Join(encoder, decoder)
-	if err != nil {
-		return nil, err
-	}
-	return New(net, code)
 }
 
 // Network returns the whole network.
@@ -149,10 +139,4 @@ func Layers(d int, widths []int, act network.Activation) ([]network.Layer, error
 		layers = append(layers, network.Dense{Units: widths[i]}, act)
 	}
 	return append(layers, network.Dense{Units: d}), nil
-}
-
-// contiguous returns x, or a copy of it, without gaps between rows.
-func contiguous(x *mat.Dense) *mat.Dense {
-	r, c := x.Dims()
-	return mat.NewDense(r, c, dense.Contiguous(x))
 }

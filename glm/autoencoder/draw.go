@@ -20,6 +20,19 @@ type DrawOptions struct {
 	Progress func(done, total int)
 }
 
+func (o *DrawOptions) withDefaults() (opt DrawOptions) {
+	if o != nil {
+		opt = *o
+	}
+	if opt.Samples == 0 {
+		opt.Samples = 100
+	}
+	if opt.Samples < 0 || opt.Keep < 0 {
+		panic("autoencoder: a negative number of draws")
+	}
+	return opt
+}
+
 // Drawn is what networks drawn from a posterior make of some rows.
 type Drawn struct {
 	Mean, SD  *mat.Dense   // of the reconstructions over the draws, N×D
@@ -41,16 +54,7 @@ func (p *Posterior) theta(dst, scratch []float64, eps noise) {
 // Draw runs networks drawn from the posterior on the rows of x, N×D. Means and variances
 // are over the draws, with their number as the divisor.
 func (p *Posterior) Draw(ctx context.Context, x *mat.Dense, o *DrawOptions) (*Drawn, error) {
-	var opt DrawOptions
-	if o != nil {
-		opt = *o
-	}
-	if opt.Samples == 0 {
-		opt.Samples = 100
-	}
-	if opt.Samples < 0 || opt.Keep < 0 {
-		panic("autoencoder: a negative number of draws")
-	}
+	opt := o.withDefaults()
 	return p.draws(ctx, x, &opt, func(s int) noise { return normals(opt.Seed, drawNoise, uint64(s)) })
 }
 
@@ -81,7 +85,8 @@ func (p *Posterior) draws(ctx context.Context, x *mat.Dense, o *DrawOptions, eps
 			o.Progress(s+1, o.Samples)
 		}
 	}
-	out.finish(o.Samples)
+	toSD(out.SD, o.Samples)
+	out.LatentCov.Scale(1/float64(o.Samples), out.LatentCov)
 	return out, nil
 }
 
@@ -89,12 +94,7 @@ func (p *Posterior) draws(ctx context.Context, x *mat.Dense, o *DrawOptions, eps
 // them [Welford 1962].
 func (d *Drawn) add(i, s int, z, f, x []float64) {
 	k := float64(s + 1)
-	mean, square := d.Mean.RawRowView(i), d.SD.RawRowView(i)
-	for j, v := range f {
-		delta := v - mean[j]
-		mean[j] += delta / k
-		square[j] += delta * (v - mean[j])
-	}
+	addMoments(d.Mean.RawRowView(i), d.SD.RawRowView(i), f, k)
 	l := len(z)
 	code, before := d.Latent.RawRowView(i), make([]float64, l)
 	for j, v := range z {
@@ -110,12 +110,21 @@ func (d *Drawn) add(i, s int, z, f, x []float64) {
 	d.Errors[i] += (e*e - d.Errors[i]) / k
 }
 
-func (d *Drawn) finish(samples int) {
-	sd := d.SD.RawMatrix().Data
+// addMoments takes draw k, counted from 1, into the means and the sums of squares about them.
+func addMoments(mean, square, f []float64, k float64) {
+	for j, v := range f {
+		delta := v - mean[j]
+		mean[j] += delta / k
+		square[j] += delta * (v - mean[j])
+	}
+}
+
+// toSD makes standard deviations of sums of squares over the draws.
+func toSD(m *mat.Dense, samples int) {
+	sd := m.RawMatrix().Data
 	for i, v := range sd {
 		sd[i] = math.Sqrt(max(v, 0) / float64(samples))
 	}
-	d.LatentCov.Scale(1/float64(samples), d.LatentCov)
 }
 
 // Decoded are the moments of what drawn networks decode, N×D.
@@ -127,13 +136,7 @@ type Decoded struct {
 // Decode runs decoders drawn from the posterior on the codes z, N×L, such as those of a
 // grid, or draws from the codes of the training rows to generate new rows.
 func (p *Posterior) Decode(ctx context.Context, z *mat.Dense, o *DrawOptions) (*Decoded, error) {
-	var opt DrawOptions
-	if o != nil {
-		opt = *o
-	}
-	if opt.Samples == 0 {
-		opt.Samples = 100
-	}
+	opt := o.withDefaults()
 	n := dense.Count(z)
 	_, d, _ := p.a.net.Dims()
 	out := &Decoded{Mean: mat.NewDense(n, d, nil), SD: mat.NewDense(n, d, nil)}
@@ -144,12 +147,7 @@ func (p *Posterior) Decode(ctx context.Context, z *mat.Dense, o *DrawOptions) (*
 		if err != nil {
 			return nil, err
 		}
-		mean, square := out.Mean.RawMatrix().Data, out.SD.RawMatrix().Data
-		for i, v := range f.RawMatrix().Data {
-			delta := v - mean[i]
-			mean[i] += delta / float64(s+1)
-			square[i] += delta * (v - mean[i])
-		}
+		addMoments(out.Mean.RawMatrix().Data, out.SD.RawMatrix().Data, f.RawMatrix().Data, float64(s+1))
 		if s < opt.Keep {
 			out.Samples = append(out.Samples, f)
 		}
@@ -157,10 +155,7 @@ func (p *Posterior) Decode(ctx context.Context, z *mat.Dense, o *DrawOptions) (*
 			opt.Progress(s+1, opt.Samples)
 		}
 	}
-	sd := out.SD.RawMatrix().Data
-	for i, v := range sd {
-		sd[i] = math.Sqrt(max(v, 0) / float64(opt.Samples))
-	}
+	toSD(out.SD, opt.Samples)
 	return out, nil
 }
 

@@ -200,15 +200,12 @@ type training struct {
 	s        *State
 
 	drawn, noise, grad, ggn, meanGrad, meanGGN []float64
-
-	epoch int // that order is for; −1 at first
-	order []int
 }
 
 func newTraining(a *Autoencoder, x *mat.Dense, o TrainOptions) (*training, error) {
 	_, d := x.Dims()
 	_, _, p := a.net.Dims()
-	t := &training{o: o, x: x, n: dense.Count(x), batch: mat.NewDense(o.Batch, d, nil), d: a.net.NewDerivatives(o.Curvature.backpropagation()), epoch: -1}
+	t := &training{o: o, x: x, n: dense.Count(x), batch: mat.NewDense(o.Batch, d, nil), d: a.net.NewDerivatives(o.Curvature.backpropagation())}
 	t.drawn, t.noise, t.grad, t.ggn = make([]float64, p), make([]float64, p), make([]float64, p), make([]float64, p)
 	if o.Samples > 1 {
 		t.meanGrad, t.meanGGN = make([]float64, p), make([]float64, p)
@@ -231,65 +228,54 @@ func newTraining(a *Autoencoder, x *mat.Dense, o TrainOptions) (*training, error
 // perEpoch is the number of steps of an epoch.
 func (t *training) perEpoch() int { return t.n / t.o.Batch }
 
-// run goes through the epochs.
+// run goes through the epochs, each in an order of its own that depends on its number alone.
 func (t *training) run(ctx context.Context) error {
+	s, epoch, order := t.s, -1, []int(nil)
 	for {
-		err := t.advance(ctx)
-		if err == errFinished {
+		done := len(s.Epochs)
+		if s.Step == (done+1)*t.perEpoch() {
+			if err := t.endEpoch(ctx); err != nil {
+				return t.stopped(ctx, err)
+			}
+			if t.o.Checkpoint != nil {
+				if err := t.o.Checkpoint(s); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		if done >= t.o.Epochs || t.o.Validation != nil && done > 0 && done-s.Best >= t.o.Patience {
 			return nil
 		}
-		if err != nil && ctx.Err() != nil && t.o.Checkpoint != nil {
-			if e := t.o.Checkpoint(t.s); e != nil {
-				return e
-			}
+		if e := s.Step / t.perEpoch(); e != epoch {
+			epoch, order = e, stream(t.o.Seed, orderNoise, uint64(e), 0).Perm(t.n)
 		}
+		first := s.Step % t.perEpoch() * t.o.Batch
+		for i, row := range order[first : first+t.o.Batch] {
+			t.batch.SetRow(i, t.x.RawRowView(row))
+		}
+		loss, err := t.step(ctx, t.batch, func(sample int) noise {
+			return normals(t.o.Seed, trainNoise, uint64(s.Step*t.o.Samples+sample))
+		})
 		if err != nil {
-			return err
+			return t.stopped(ctx, fmt.Errorf("autoencoder: step %d: %w", s.Step+1, err))
+		}
+		s.Loss += loss
+		s.Step++
+		if t.o.Progress != nil {
+			t.o.Progress(s.Step, t.o.Epochs*t.perEpoch())
 		}
 	}
 }
 
-var errFinished = errors.New("autoencoder: the training is finished")
-
-// advance makes a step, or ends an epoch.
-func (t *training) advance(ctx context.Context) error {
-	s, done := t.s, len(t.s.Epochs)
-	if s.Step == (done+1)*t.perEpoch() {
-		if err := t.endEpoch(ctx); err != nil {
-			return err
+// stopped returns the error that ends the training, after a checkpoint where ctx is done.
+func (t *training) stopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil && t.o.Checkpoint != nil {
+		if e := t.o.Checkpoint(t.s); e != nil {
+			return e
 		}
-		if t.o.Checkpoint != nil {
-			return t.o.Checkpoint(s)
-		}
-		return nil
 	}
-	if done >= t.o.Epochs || t.o.Validation != nil && done > 0 && done-s.Best >= t.o.Patience {
-		return errFinished
-	}
-	t.gather()
-	loss, err := t.step(ctx, t.batch, func(sample int) noise {
-		return normals(t.o.Seed, trainNoise, uint64(s.Step*t.o.Samples+sample))
-	})
-	if err != nil {
-		return fmt.Errorf("autoencoder: step %d: %w", s.Step+1, err)
-	}
-	s.Loss += loss
-	s.Step++
-	if t.o.Progress != nil {
-		t.o.Progress(s.Step, t.o.Epochs*t.perEpoch())
-	}
-	return nil
-}
-
-// gather copies the rows of the next minibatch.
-func (t *training) gather() {
-	if e := t.s.Step / t.perEpoch(); e != t.epoch {
-		t.epoch, t.order = e, stream(t.o.Seed, orderNoise, uint64(e), 0).Perm(t.n)
-	}
-	first := t.s.Step % t.perEpoch() * t.o.Batch
-	for i, row := range t.order[first : first+t.o.Batch] {
-		t.batch.SetRow(i, t.x.RawRowView(row))
-	}
+	return err
 }
 
 // step moves θ and H by one minibatch and returns the mean squared error of a pixel.
