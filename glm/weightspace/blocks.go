@@ -135,18 +135,6 @@ func (w *BlockPosterior) Layers() (names []string, parameters [][]int) {
 	return names, parameters
 }
 
-// EvidenceOfBlocks is EvidenceAtTheta with a scatter that counts only the parameters
-// in blocks.
-func (w *BlockPosterior) EvidenceOfBlocks() gp.Evidence {
-	only := independent{append([]float64(nil), w.center...), make([]float64, len(w.center))}
-	for _, g := range w.groups {
-		for _, p := range g.index {
-			only.mean[p], only.variance[p] = w.mu0[p], w.root[p]*w.root[p]
-		}
-	}
-	return gp.NewEvidence(w.sites.LogLik, gp.Scatter(only, w.center), w.logDet)
-}
-
 // PredictTo writes the mean of the T examples of x, T×C, and the covariance
 // J(x) Q⁻¹ J(x)ᵀ of each example's outputs, T·C×C. A NaN or Inf is a
 // *gp.NotFiniteError.

@@ -54,34 +54,33 @@ func TestE11BNNOfLinearModelIsGLM(t *testing.T) {
 		lik := likOf(c)
 		b, err := net.Linearize(t.Context(), x)
 		require.NoError(t, err)
-		var f, cov, want, wantSD, mean, sd mat.Dense
+		var f, cov, want, wantSD mat.Dense
 		require.NoError(t, w.PredictTo(t.Context(), &f, &cov, b))
 		mc := predictive.MonteCarlo{Samples: 10000}
 		require.NoError(t, mc.PredictTo(&want, &wantSD, lik, &f, &cov))
 		bnn := weightspace.NewBNN(net, w)
 		bnn.Samples, bnn.Seed = 10000, 1
-		require.NoError(t, bnn.PredictTo(t.Context(), &mean, &sd, lik, x))
+		d, err := bnn.Draw(t.Context(), lik, y, x)
+		require.NoError(t, err)
 		// Five standard errors of 10000 draws of what has a deviation of .5 at
 		// most, twice because both are drawn.
 		const tol = 2 * 5 * 0.5 / 100
-		require.True(t, mat.EqualApprox(&mean, &want, tol))
-		require.True(t, mat.EqualApprox(&sd, &wantSD, tol))
+		require.True(t, mat.EqualApprox(d.Mean, &want, tol))
+		var variance mat.Dense
+		variance.MulElem(&wantSD, &wantSD)
+		require.True(t, mat.EqualApprox(d.Epistemic, &variance, tol))
 
-		logp, wantLogp := make([]float64, 12), make([]float64, 12)
-		require.NoError(t, bnn.LogPredictiveTo(t.Context(), logp, lik, y, x))
+		wantLogp := make([]float64, 12)
 		require.NoError(t, mc.LogPredictiveTo(wantLogp, lik, y, &f, &cov))
-		for i := range logp {
-			require.InDelta(t, math.Exp(wantLogp[i]), math.Exp(logp[i]), tol)
+		for i, v := range d.LogDensity {
+			require.InDelta(t, math.Exp(wantLogp[i]), math.Exp(v), tol)
 		}
 
 		// The parts of the variance of an indicator add up to p(1−p).
-		var al, ep mat.Dense
-		require.NoError(t, bnn.SplitTo(t.Context(), &al, &ep, lik, x))
 		for i := range 12 {
 			for j := range c {
-				p := mean.At(i, j)
-				require.InDelta(t, p*(1-p), al.At(i, j)+ep.At(i, j), 1e-12)
-				require.InDelta(t, sd.At(i, j)*sd.At(i, j), ep.At(i, j), 1e-12)
+				p := d.Mean.At(i, j)
+				require.InDelta(t, p*(1-p), d.Aleatoric.At(i, j)+d.Epistemic.At(i, j), 1e-12)
 			}
 		}
 	}
@@ -99,12 +98,13 @@ func TestE11BNNAgainstPlainAverage(t *testing.T) {
 		calls++
 		require.Equal(t, []int{calls, 21}, []int{done, total})
 	}
-	var mean, again mat.Dense
-	require.NoError(t, bnn.PredictTo(t.Context(), &mean, nil, glm.Categorical{}, x))
+	d, err := bnn.Draw(t.Context(), glm.Categorical{}, nil, x)
+	require.NoError(t, err)
 	require.Equal(t, 21, calls)
 	bnn.Progress = nil
-	require.NoError(t, bnn.PredictTo(t.Context(), &again, nil, glm.Categorical{}, x))
-	require.True(t, mat.Equal(&mean, &again))
+	again, err := bnn.Draw(t.Context(), glm.Categorical{}, nil, x)
+	require.NoError(t, err)
+	require.Equal(t, d, again)
 
 	var draws [][]float64
 	keep := *bnn
@@ -112,7 +112,8 @@ func TestE11BNNAgainstPlainAverage(t *testing.T) {
 		draws = append(draws, append([]float64(nil), theta...))
 		return bnn.Forward(ctx, theta, x)
 	}
-	require.NoError(t, keep.PredictTo(t.Context(), &again, nil, glm.Categorical{}, x))
+	_, err = keep.Draw(t.Context(), glm.Categorical{}, nil, x)
+	require.NoError(t, err)
 	require.Len(t, draws, 21)
 	plain, p := mat.NewDense(12, 2, nil), make([]float64, 2)
 	for _, theta := range draws {
@@ -127,7 +128,7 @@ func TestE11BNNAgainstPlainAverage(t *testing.T) {
 			}
 		}
 	}
-	require.True(t, mat.EqualApprox(&mean, plain, 1e-14))
+	require.True(t, mat.EqualApprox(d.Mean, plain, 1e-14))
 }
 
 func TestBNNRefuses(t *testing.T) {
@@ -135,17 +136,19 @@ func TestBNNRefuses(t *testing.T) {
 	bnn := weightspace.NewBNN(net, w)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, bnn.PredictTo(ctx, nil, nil, glm.Bernoulli{}, x), context.Canceled)
-	require.NoError(t, bnn.PredictTo(t.Context(), new(mat.Dense), nil, glm.Bernoulli{}, new(mat.Dense)), "no rows")
-	require.NoError(t, bnn.LogPredictiveTo(t.Context(), nil, glm.Bernoulli{}, new(mat.Dense), new(mat.Dense)), "no rows")
+	_, err := bnn.Draw(ctx, glm.Bernoulli{}, nil, x)
+	require.ErrorIs(t, err, context.Canceled)
+	d, err := bnn.Draw(t.Context(), glm.Bernoulli{}, nil, new(mat.Dense))
+	require.NoError(t, err, "no rows")
+	require.Nil(t, d)
 
 	broken := errors.New("broken")
 	bnn.Forward = func(context.Context, []float64, *mat.Dense) (*mat.Dense, error) { return nil, broken }
-	err := bnn.LogPredictiveTo(t.Context(), make([]float64, 12), glm.Bernoulli{}, nil, x)
+	_, err = bnn.Draw(t.Context(), glm.Bernoulli{}, nil, x)
 	require.ErrorIs(t, err, broken)
 	require.ErrorContains(t, err, "draw 0")
 	bnn.Samples = -1
-	require.PanicsWithValue(t, "weightspace: negative number of samples", func() { bnn.PredictTo(t.Context(), nil, nil, glm.Bernoulli{}, x) })
+	require.PanicsWithValue(t, "weightspace: negative number of samples", func() { bnn.Draw(t.Context(), glm.Bernoulli{}, nil, x) })
 }
 
 var _ gp.Latent = (*weightspace.Posterior)(nil)

@@ -19,7 +19,6 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
-	"github.com/funcgp/funcgp/store"
 )
 
 // A structureProblem is a small random model with data, in which some parameters have
@@ -316,31 +315,10 @@ func weightAnswers(t *testing.T, w weightspace.Weights, x *linearize.Batch) []fl
 		for _, p := range w.Selected() {
 			out = append(out, float64(p))
 		}
-		out = append(out, w.EvidenceOfBlocks().Value)
 	case *weightspace.DiagonalPosterior:
 		out = append(append(out, w.GGN()...), w.Variance()...)
 	}
 	return out
-}
-
-func (q *structureProblem) savedCase(t testing.TB, w weightspace.Weights) gptest.SavedCase[weightspace.Weights] {
-	return gptest.SavedCase[weightspace.Weights]{
-		Posterior: w,
-		Save:      func(w weightspace.Weights, to *store.Writer) error { return w.Save(to) },
-		Load: func(f *store.File) (weightspace.Weights, error) {
-			return weightspace.LoadStructure(f, q.train, q.prior, nil)
-		},
-		Answers: func(t *testing.T, w weightspace.Weights) []float64 { return weightAnswers(t, w, q.test) },
-	}
-}
-
-// Posteriors with a structure go through a file, also the full one.
-func TestSavedStructures(t *testing.T) {
-	q := structureProblems(t)[1]
-	for _, s := range append([]weightspace.Structure{weightspace.Diagonal}, structuresOfBlocks...) {
-		t.Run(s.String(), func(t *testing.T) { gptest.Saved(t, q.savedCase(t, q.fit(t, s, q.train, q.options(s)))) })
-	}
-	t.Run("posterior", func(t *testing.T) { gptest.Saved(t, q.savedCase(t, q.fit(t, weightspace.Full, q.train, nil))) })
 }
 
 // What a structure cannot be fitted to is an error or, where the caller is at fault, a
@@ -416,29 +394,17 @@ func TestBNNOfLastLayerIsGLM(t *testing.T) {
 	w := q.fit(t, weightspace.LastLayer, train, nil)
 	bnn := weightspace.NewBNN(net, w)
 	bnn.Samples = 4000
-	var f, cov, want, wantSD, mean, sd mat.Dense
+	var f, cov, want, wantSD mat.Dense
 	require.NoError(t, w.PredictTo(t.Context(), &f, &cov, q.test))
 	mc := predictive.MonteCarlo{Samples: 10000}
 	require.NoError(t, mc.PredictTo(&want, &wantSD, glm.Categorical{}, &f, &cov))
-	require.NoError(t, bnn.PredictTo(t.Context(), &mean, &sd, glm.Categorical{}, x.Slice(0, 4, 0, 3).(*mat.Dense)))
+	d, err := bnn.Draw(t.Context(), glm.Categorical{}, nil, x.Slice(0, 4, 0, 3).(*mat.Dense))
+	require.NoError(t, err)
 	for i := range 4 {
 		for c := range 2 {
 			// Five standard errors of 4000 draws.
-			require.InDelta(t, want.At(i, c), mean.At(i, c), 6*wantSD.At(i, c)/math.Sqrt(4000))
-			require.InEpsilon(t, wantSD.At(i, c), sd.At(i, c), 0.1)
+			require.InDelta(t, want.At(i, c), d.Mean.At(i, c), 6*wantSD.At(i, c)/math.Sqrt(4000))
+			require.InEpsilon(t, wantSD.At(i, c), math.Sqrt(d.Epistemic.At(i, c)), 0.1)
 		}
 	}
-}
-
-func FuzzLoadStructure(f *testing.F) {
-	q := structureProblems(f)[2]
-	predict := func(w weightspace.Weights) error {
-		var mean, cov mat.Dense
-		return w.PredictTo(context.Background(), &mean, &cov, q.test)
-	}
-	var cases []gptest.SavedCase[weightspace.Weights]
-	for _, s := range []weightspace.Structure{weightspace.Diagonal, weightspace.Block, weightspace.Subnetwork} {
-		cases = append(cases, q.savedCase(f, q.fit(f, s, q.train, q.options(s))))
-	}
-	gptest.FuzzSaved(f, predict, cases...)
 }

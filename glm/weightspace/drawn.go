@@ -1,8 +1,12 @@
 package weightspace
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"math"
+	"math/rand/v2"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -28,100 +32,111 @@ type Drawn struct {
 	LogDensity []float64
 }
 
-// Draw runs the network once at each draw and returns all that Drawn holds. y is
-// T×Targets(C), or nil where the targets are unknown.
+// Draw draws θ, in blocks that share a pass over a factor of the precision, runs the network
+// once at each draw, and returns all that Drawn holds; nil for no rows. y is T×Targets(C), or
+// nil where the targets are unknown.
+//
+// Averages of responses are running means, with Welford's sums of their squared deviations.
+// Those of f are of f less its first draw, which lose no digits.
 func (b *BNN) Draw(ctx context.Context, lik glm.Likelihood, y, x *mat.Dense) (*Drawn, error) {
+	const block = 16
+	if b.Samples < 0 {
+		panic("weightspace: negative number of samples")
+	}
+	total := cmp.Or(b.Samples, 100)
+	rng := rand.New(rand.NewPCG(b.Seed, 0x9e3779b97f4a7c15))
+	thetas := mat.NewDense(min(block, total), len(b.Weights.Center()), nil)
 	var d *Drawn
-	var m *drawMoments
 	var first, shifted *mat.Dense
 	var sums []logsum.Sum
 	var below glm.CoupledQuantities
-	var ok bool
 	var certain []float64 // no covariance
-	n := 0.0
-	err := b.draw(ctx, x, func(f *mat.Dense) {
+	_, classes := lik.(glm.Logistic)
+	for s := range total {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if s%block == 0 {
+			if err := b.Weights.SampleTo(ctx, dense.Slice(thetas, 0, min(block, total-s)), rng); err != nil {
+				return nil, err
+			}
+		}
+		f, err := b.Forward(ctx, thetas.RawRowView(s%block), x)
+		if err != nil {
+			return nil, fmt.Errorf("weightspace: draw %d of θ: %w", s, err)
+		}
 		t, c := f.Dims()
+		if t == 0 {
+			return nil, nil
+		}
 		if d == nil {
-			certain = make([]float64, c*c)
-			d = &Drawn{F: mat.NewDense(t, c, nil), Cov: mat.NewDense(t*c, c, nil)}
-			m = newDrawMoments(t, c)
-			first, shifted = mat.DenseCopyOf(f), mat.NewDense(t, c, nil)
-			if _, ok := lik.(glm.Logistic); ok {
+			d = &Drawn{F: mat.NewDense(t, c, nil), Cov: mat.NewDense(t*c, c, nil), Mean: mat.NewDense(t, c, nil), Aleatoric: mat.NewDense(t, c, nil), Epistemic: mat.NewDense(t, c, nil)}
+			certain, first, shifted = make([]float64, c*c), mat.DenseCopyOf(f), mat.NewDense(t, c, nil)
+			if classes {
 				d.Entropy, d.Mutual = make([]float64, t), make([]float64, t)
 			}
 			if y != nil {
 				if r, k := y.Dims(); r != t || k != lik.Targets(c) {
 					panic("weightspace: y is not T×Targets(C)")
 				}
-				sums = make([]logsum.Sum, t)
-				for i := range sums {
-					sums[i] = logsum.New()
-				}
+				sums = slices.Repeat([]logsum.Sum{logsum.New()}, t)
+				var ok bool
 				if below, ok = glm.DistributionOf(lik); ok && lik.Targets(c) == 1 {
 					d.CDF = make([]float64, t)
 				}
 			}
 		}
-		n++
-		m.add(lik, f)
-		// Sums of f less its first draw, which lose no digits.
 		shifted.Sub(f, first)
 		d.F.Add(d.F, shifted)
+		response, noise := make([]float64, c), make([]float64, c)
 		for i := range t {
-			g := shifted.RawRowView(i)
-			for a, v := range g {
-				floats.AddScaled(d.Cov.RawRowView(i*c+a), v, g)
+			at, g := f.RawRowView(i), shifted.RawRowView(i)
+			lik.MeanTo(response, at)
+			lik.VarianceTo(noise, at)
+			mean, scatter, aleatoric := d.Mean.RawRowView(i), d.Epistemic.RawRowView(i), d.Aleatoric.RawRowView(i)
+			for a, v := range response {
+				off := v - mean[a]
+				mean[a] += off / float64(s+1)
+				scatter[a] += off * (v - mean[a])
+				aleatoric[a] += (noise[a] - aleatoric[a]) / float64(s+1)
+				floats.AddScaled(d.Cov.RawRowView(i*c+a), g[a], g)
 			}
-			if d.Mutual != nil {
-				d.Mutual[i] += responseEntropy(lik, f.RawRowView(i))
+			if classes {
+				d.Mutual[i] += entropyOf(lik, response)
 			}
 			if sums != nil {
-				sums[i].Add(lik.LogProb(y.RawRowView(i), f.RawRowView(i)))
+				sums[i].Add(lik.LogProb(y.RawRowView(i), at))
 			}
 			if d.CDF != nil {
-				d.CDF[i] += below.CoupledCDF(0, y.At(i, 0), f.RawRowView(i), certain)
+				d.CDF[i] += below.CoupledCDF(0, y.At(i, 0), at, certain)
 			}
 		}
-	})
-	if err != nil || d == nil {
-		return nil, err
+		if b.Progress != nil {
+			b.Progress(StageDraws, s+1, total)
+		}
 	}
-	d.finish(lik, m, first, n)
-	floats.Scale(1/n, d.CDF)
-	for i := range sums {
-		d.LogDensity = append(d.LogDensity, sums[i].Value()-math.Log(n))
-	}
-	return d, nil
-}
-
-// finish turns the sums over n draws into moments.
-func (d *Drawn) finish(lik glm.Likelihood, m *drawMoments, first *mat.Dense, n float64) {
 	t, c := d.F.Dims()
+	n := float64(total)
 	d.F.Scale(1/n, d.F)
 	d.Cov.Scale(1/n, d.Cov)
 	for i := range t {
 		shift := d.F.RawRowView(i)
 		for a, v := range shift {
 			floats.AddScaled(d.Cov.RawRowView(i*c+a), -v, shift)
-		}
-		for a := range c {
 			d.Cov.Set(i*c+a, a, math.Max(0, d.Cov.At(i*c+a, a)))
 		}
 	}
 	d.F.Add(d.F, first)
-	d.Mean, d.Aleatoric, d.Epistemic = mat.NewDense(t, c, m.mean), mat.NewDense(t, c, m.aleatoric), mat.NewDense(t, c, m.scatter)
 	d.Epistemic.Scale(1/n, d.Epistemic)
 	for i := range d.Entropy {
 		d.Entropy[i] = entropyOf(lik, d.Mean.RawRowView(i))
 		d.Mutual[i] = math.Max(0, d.Entropy[i]-d.Mutual[i]/n)
 	}
-}
-
-// responseEntropy returns H[p(y|f)] of classes.
-func responseEntropy(lik glm.Likelihood, f []float64) float64 {
-	p := make([]float64, len(f))
-	lik.MeanTo(p, f)
-	return entropyOf(lik, p)
+	floats.Scale(1/n, d.CDF)
+	for i := range sums {
+		d.LogDensity = append(d.LogDensity, sums[i].Value()-math.Log(n))
+	}
+	return d, nil
 }
 
 // entropyOf returns the entropy of classes with probabilities p, of outputs that are
@@ -140,37 +155,4 @@ func entropyOf(lik glm.Likelihood, p []float64) float64 {
 		}
 	}
 	return h
-}
-
-// JointTo writes the average of g⁻¹(f(x;θ)) over the draws, T×C, and the parts of the
-// covariance of all outputs of y; see predictive.JointLink.
-func (b *BNN) JointTo(ctx context.Context, mean, aleatoric, epistemic *mat.Dense, lik glm.Likelihood, x *mat.Dense) error {
-	var m *drawMoments
-	var all []float64 // S×T·C
-	err := b.draw(ctx, x, func(f *mat.Dense) {
-		t, c := f.Dims()
-		if m == nil {
-			m = newDrawMoments(t, c)
-		}
-		m.add(lik, f)
-		at := len(all)
-		all = append(all, make([]float64, t*c)...)
-		for i := range t {
-			lik.MeanTo(all[at+i*c:at+(i+1)*c], f.RawRowView(i))
-		}
-	})
-	if err != nil || m == nil {
-		return err
-	}
-	dense.CopyTo(mean, m.t, m.c, m.mean)
-	dense.CopyTo(aleatoric, m.t, m.c, m.aleatoric)
-	if dense.SizeTo(epistemic, m.t*m.c, m.t*m.c); epistemic != nil {
-		draws := mat.NewDense(len(all)/(m.t*m.c), m.t*m.c, all)
-		for s := range draws.RawMatrix().Rows {
-			floats.Sub(draws.RawRowView(s), m.mean)
-		}
-		epistemic.Mul(draws.T(), draws)
-		epistemic.Scale(1/m.n, epistemic)
-	}
-	return nil
 }

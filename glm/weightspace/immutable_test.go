@@ -2,9 +2,11 @@ package weightspace_test
 
 import (
 	"context"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
@@ -34,4 +36,26 @@ func TestRefitLeavesItsReceiver(t *testing.T) {
 		require.Equal(t, before, q.answers(t, w))
 		require.Equal(t, after, q.answers(t, refit))
 	})
+}
+
+// answers is a list of all that a posterior gives.
+func (q *spaceProblem) answers(t *testing.T, w *weightspace.Posterior) []float64 {
+	t.Helper()
+	var mean, cov, joint mat.Dense
+	require.NoError(t, w.PredictTo(t.Context(), &mean, &cov, q.test))
+	require.NoError(t, w.JointTo(t.Context(), nil, &joint, q.test))
+	draws := mat.NewDense(3, len(q.theta), nil)
+	require.NoError(t, w.SampleTo(t.Context(), draws, rand.New(rand.NewPCG(1, 2))))
+	s := w.Sites()
+	out := []float64{s.LogLik, w.LogDet(), w.EvidenceAtTheta().Value, w.EvidenceLinearGaussian().Value}
+	for _, m := range []*mat.Dense{&mean, &cov, &joint, draws, s.F, s.Residual, s.Lambda, s.Root} {
+		out = append(out, mat.DenseCopyOf(m).RawMatrix().Data...)
+	}
+	if w.Refitted() {
+		out = append(out, w.EvidenceRefit().Value)
+	}
+	for _, warning := range w.Warnings() {
+		out = append(out, float64(len(warning.Error())))
+	}
+	return append(append(out, w.Mean()...), w.Center()...)
 }

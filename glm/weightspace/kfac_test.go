@@ -19,7 +19,6 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
-	"github.com/funcgp/funcgp/store"
 )
 
 // A kroneckerProblem is a linearized network with sites that are not those of a mode.
@@ -323,32 +322,6 @@ func TestKroneckerBits(t *testing.T) {
 	})
 }
 
-func TestSavedKronecker(t *testing.T) {
-	for _, q := range kroneckerProblems(t)[:2] {
-		for name, s := range map[string]weightspace.Structure{"kfac": weightspace.KFAC, "damped": weightspace.KFACDamped, "chain": weightspace.Chain} {
-			if s == weightspace.Chain && q.name != "dense" {
-				continue
-			}
-			t.Run(q.name+" "+name, func(t *testing.T) { gptest.Saved(t, q.saved(t, s, q.priors(t)["isotropic"])) })
-		}
-		t.Run(q.name+" dense sums", func(t *testing.T) { gptest.Saved(t, q.saved(t, weightspace.KFAC, q.priors(t)["parameters"])) })
-	}
-}
-
-func (q *kroneckerProblem) saved(t testing.TB, s weightspace.Structure, prior ntk.Prior) gptest.SavedCase[weightspace.Weights] {
-	center := make([]float64, len(q.theta))
-	copy(center, q.theta)
-	center[0]++
-	return gptest.SavedCase[weightspace.Weights]{
-		Posterior: q.fit(t, s, prior, &weightspace.Options{Center: center}),
-		Save:      weightspace.Weights.Save,
-		Load: func(f *store.File) (weightspace.Weights, error) {
-			return weightspace.LoadStructure(f, testkit.InTiles(q.train, 3), prior, nil)
-		},
-		Answers: func(t *testing.T, w weightspace.Weights) []float64 { return weightAnswers(t, w, q.test) },
-	}
-}
-
 // Draws are the center plus a linear map of standard normal numbers whose covariance
 // is Q⁻¹: as many draws as parameters determine it.
 func TestKroneckerSamples(t *testing.T) {
@@ -504,13 +477,4 @@ func TestKroneckerStops(t *testing.T) {
 			return err
 		})
 	}
-}
-
-func FuzzLoadKronecker(f *testing.F) {
-	q := kroneckerProblems(f)[1]
-	predict := func(w weightspace.Weights) error {
-		var mean, cov mat.Dense
-		return w.PredictTo(context.Background(), &mean, &cov, q.test)
-	}
-	gptest.FuzzSaved(f, predict, q.saved(f, weightspace.KFAC, q.priors(f)["isotropic"]), q.saved(f, weightspace.KFAC, q.priors(f)["parameters"]))
 }

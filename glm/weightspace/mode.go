@@ -30,12 +30,6 @@ type Mode struct {
 	Warnings     []error   // of refit-steps and refit-gap, as in Posterior.Warnings
 }
 
-// Evidence returns the evidence (E9) with logDet = log det B at the Sites, from any
-// structure fitted to them: Σ log p(y|f̂) − ½(v*−μ₀)ᵀΣ₀⁻¹(v*−μ₀) − ½ log det B.
-func (m *Mode) Evidence(logDet float64) gp.Evidence {
-	return gp.NewEvidence(m.Sites.LogLik, m.Scatter, logDet)
-}
-
 // ModeOptions are the options of FindMode.
 type ModeOptions struct {
 	// Products multiply vectors within a Newton step and give its gradient; nil takes

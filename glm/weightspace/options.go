@@ -13,8 +13,7 @@ const (
 	StageDraws      = "draws"      // draws of the parameters by a BNN
 )
 
-// Options are the options of Fit, Refit, FitStructure, Load and LoadStructure. Nil
-// means all defaults.
+// Options are the options of Fit, Refit and FitStructure. Nil means all defaults.
 type Options struct {
 	// Mean is the mean that PredictTo and JointTo return and that SampleTo
 	// draws around. A refit ignores it and uses the mean at the mode.
@@ -45,9 +44,6 @@ type Options struct {
 	// Parameters, if not empty, are the parameters of a Subnetwork, as places in θ, in
 	// place of a choice by their variances.
 	Parameters []int
-	// Targets, if not nil, are the targets that Load compares with those of the
-	// saved posterior; see gp.Targets. Fit and Refit ignore them.
-	Targets *gp.Targets
 }
 
 func (o *Options) withDefaults() Options {

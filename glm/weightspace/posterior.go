@@ -198,7 +198,7 @@ func (w *Posterior) Refitted() bool { return w.refit }
 
 // Warnings returns a warning of refit-steps where the refit ended before it
 // converged, and one of refit-gap where it ended with a gradient that is not
-// zero. After Load they are plain errors with the same text.
+// zero.
 func (w *Posterior) Warnings() []error { return w.warnings }
 
 // mulBlocks returns the product of the C×C blocks, N·C×C, with v, N·C.

@@ -20,7 +20,7 @@ import (
 // triangle of one P×P buffer.
 type precision struct {
 	data   []float64
-	shared bool // data belongs to a store or to another posterior and is read-only
+	shared bool // data belongs to another posterior and is read-only
 	u      blas64.Triangular
 	logDet float64   // log det H̃
 	sites  *gp.Sites // the sites at which H̃ was factored; nil where there is no factor

@@ -11,7 +11,6 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
-	"github.com/funcgp/funcgp/store"
 )
 
 // Weights is a Gaussian posterior N(center, Q⁻¹) over the parameters of a
@@ -33,8 +32,6 @@ type Weights interface {
 	EvidenceAtTheta() gp.Evidence
 	// Warnings returns what may make the posterior inaccurate.
 	Warnings() []error
-	// Save adds the posterior to a store; LoadStructure reads it.
-	Save(w *store.Writer) error
 }
 
 var _ Weights = (*Posterior)(nil)

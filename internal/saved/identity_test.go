@@ -13,7 +13,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
-	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/linearize"
@@ -103,13 +102,6 @@ func methods() map[string]method {
 			},
 			func(t *testing.T, f *store.File, g *given) (latent, error) {
 				return sparse.Load(t.Context(), f, g.kernel(), g.source(), nil, &sparse.Options{Targets: g.targets()})
-			}},
-		"weight space": {"weights.about",
-			func(t *testing.T, g *given) (latent, error) {
-				return weightspace.Fit(t.Context(), g.batch(t), sitesOf(t, g), g.prior, g.theta, nil)
-			},
-			func(t *testing.T, f *store.File, g *given) (latent, error) {
-				return weightspace.Load(f, g.batch(t), g.prior, &weightspace.Options{Targets: g.targets()})
 			}},
 	}
 }
@@ -285,8 +277,7 @@ func TestLoadsTellOthers(t *testing.T) {
 }
 
 // A model without a fingerprint is known by its outputs and its Jacobian, and
-// examples without inputs by those of each example. The last place of a
-// parameter is then lost, but for the kernels that know θ*.
+// examples without inputs by those of each example.
 func TestLoadsTellOthersByNumbers(t *testing.T) {
 	for name, m := range methods() {
 		for _, inputs := range []bool{false, true} {
@@ -297,10 +288,7 @@ func TestLoadsTellOthersByNumbers(t *testing.T) {
 			f := saved(t, p)
 			_, err = m.load(t, f, &g)
 			require.NoError(t, err, name)
-			for i, o := range others {
-				if i == 0 && name == "weight space" {
-					continue
-				}
+			for _, o := range others {
 				other := g
 				o.change(t, &other)
 				_, err := m.load(t, f, &other)

@@ -87,32 +87,6 @@ func TestDamage(t *testing.T) {
 	require.Equal(t, map[string]bool{"byte": true, "cut": true, "random": true}, kinds)
 }
 
-// TestStructures checks that every structure is written and answers the same each time, and that a damaged
-// file and another network are errors of the file.
-func TestStructures(t *testing.T) {
-	env, r := &Env{Temp: t.TempDir(), Seed: 1}, new(Result)
-	require.NoError(t, otherStructures(t.Context(), env, r, env.Rand(0)))
-	require.Empty(t, r.Findings)
-	require.Len(t, r.Trials, len(structures()))
-	for _, f := range structures() {
-		path := filepath.Join(env.Temp, f.kind)
-		want, _, exit, err := f.asked(t.Context(), env, path, "")
-		require.NoError(t, err)
-		require.Zero(t, exit)
-		got, _, _, err := f.asked(t.Context(), env, path, "")
-		require.NoError(t, err)
-		require.Equal(t, want, got)
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
-		text[len(text)/2] ^= 1
-		require.NoError(t, os.WriteFile(path, text, 0o600))
-		_, stderr, exit, err := f.asked(t.Context(), env, path, "")
-		require.NoError(t, err)
-		require.Empty(t, wrong(stderr, exit))
-		require.Equal(t, 1, exit)
-	}
-}
-
 // TestNear checks what counts as another prediction than that of a fit.
 func TestNear(t *testing.T) {
 	want := &result.Prediction{Mean: []result.Float{0.5, -20}, Probability: []result.Float{0.9, 0.1}}

@@ -26,9 +26,6 @@ type file struct {
 	text bool     // without a checksum, so that another number in it is another answer
 	// The verb is killed once the file is there, which is a checkpoint, as it would remove it at its end.
 	killed bool
-	// What the library writes and reads itself, in place of verbs.
-	save func(ctx context.Context, path string) error
-	load func(ctx context.Context, path string) (answer []byte, err error)
 }
 
 // damaged are the kinds of files whose bytes are flipped. A word with a slash before it names the
@@ -45,7 +42,7 @@ func damaged() []file {
 		return file{kind: kind, make: append(slices.Clone(args), "--checkpoint", "OUT", "--out", "/ended"), read: append(args, "--checkpoint", "IN", "--out", "OUT"), killed: true}
 	}
 	online := []string{"train", "--quiet", "--data", "digits:60,20", "--arch", "autoencoder:8-2", "--online"}
-	list := []file{
+	return []file{
 		fit("exact"), fit("refit", "--refit"), fit("kept", "--method", "kept"), fit("subset", "--method", "subset", "--inducing", "20"),
 		fit("nystrom", "--method", "nystrom", "--inducing", "10"), fit("fitc", "--method", "fitc", "--inducing", "10"), fit("cg", "--method", "cg"),
 		fit("with-inputs", "--with-inputs"), fit("bundle", "--bundle"),
@@ -59,15 +56,11 @@ func damaged() []file {
 		{kind: "prior", make: append([]string{"evidence", "--optimize", "--out", "OUT"}, data...), read: append([]string{"fit", "--prior", "IN", "--out", "OUT"}, data...), text: true},
 		{kind: "model", make: []string{"train", "--quiet", "--data", "digits:300,20", "--epochs", "1", "--out", "OUT"}, read: append([]string{"evidence", "--json", "--model", "IN"}, data...), text: true},
 	}
-	return append(list, structures()...)
 }
 
 // write makes the file of the kind in the run's folder.
 func (f *file) write(ctx context.Context, env *Env) error {
 	path := filepath.Join(env.Temp, f.kind)
-	if f.save != nil {
-		return f.save(ctx, path)
-	}
 	if !f.killed {
 		if _, stderr, exit := env.Gpexplain(ctx, env.fill(f.make, "", path)...); exit != 0 {
 			return fmt.Errorf("%s: %s", f.kind, stderr)
@@ -97,22 +90,6 @@ func (f *file) write(ctx context.Context, env *Env) error {
 		}
 	}
 	return fmt.Errorf("%s: no checkpoint was there when the verb was killed", f.kind)
-}
-
-// asked is what the reader of the file at in answers, in the way of Gpexplain.
-func (f *file) asked(ctx context.Context, env *Env, in, out string) (said []byte, stderr string, exit int, err error) {
-	if f.load == nil {
-		return env.answer(ctx, env.fill(f.read, in, out), out)
-	}
-	defer func() {
-		if p := recover(); p != nil {
-			said, stderr, exit = nil, fmt.Sprintf("panic: %v", p), 3
-		}
-	}()
-	if said, err = f.load(ctx, in); err != nil {
-		return nil, err.Error(), 1, nil
-	}
-	return said, "", 0, nil
 }
 
 // fill writes the names of files into arguments.
@@ -200,7 +177,7 @@ func flip(ctx context.Context, env *Env, r *Result, first, step int) error {
 	want, list := map[string][]byte{}, damaged()
 	for n := uint64(first); ; n += uint64(step) {
 		for _, f := range list {
-			if f.read == nil && f.load == nil {
+			if f.read == nil {
 				continue
 			}
 			if ctx.Err() != nil {
@@ -214,7 +191,7 @@ func flip(ctx context.Context, env *Env, r *Result, first, step int) error {
 				if err := os.WriteFile(in, whole, 0o644); err != nil { // a verb that goes on from a checkpoint removes it
 					return err
 				}
-				said, stderr, exit, err := f.asked(ctx, env, in, out)
+				said, stderr, exit, err := env.answer(ctx, env.fill(f.read, in, out), out)
 				if ctx.Err() != nil {
 					return nil
 				}
@@ -229,7 +206,7 @@ func flip(ctx context.Context, env *Env, r *Result, first, step int) error {
 			}
 			within, stop := context.WithTimeout(ctx, time.Minute)
 			start := time.Now()
-			said, stderr, exit, err := f.asked(within, env, in, out)
+			said, stderr, exit, err := env.answer(within, env.fill(f.read, in, out), out)
 			stop()
 			if err != nil {
 				return err

@@ -2,15 +2,9 @@ package campaign
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/funcgp/funcgp/linearize/network"
-	"github.com/funcgp/funcgp/store"
 )
 
 // others opens posteriors of every method with networks that are not theirs: of the same shapes with other
@@ -93,33 +87,6 @@ func otherTurn(ctx context.Context, env *Env, r *Result, n uint64) error {
 				case !strings.Contains(stderr, m.says):
 					r.Find("%s is refused in other words: %s", what, stderr)
 				}
-			}
-		}
-	}
-	return otherStructures(ctx, env, r, rng)
-}
-
-// otherStructures reads posteriors over the parameters with another network than their own.
-func otherStructures(ctx context.Context, env *Env, r *Result, rng *rand.Rand) error {
-	seed := 1 + rng.Uint64N(1<<32)
-	for what, net := range map[string]func() (*classified, error){
-		"parameters": func() (*classified, error) { return newClassified(seed, 8, network.Tanh) },
-		"activation": func() (*classified, error) { return newClassified(0, 8, network.ReLU) },
-		"widths":     func() (*classified, error) { return newClassified(0, 9, network.Tanh) },
-	} {
-		q, err := net()
-		if err != nil {
-			return err
-		}
-		for _, f := range structures() {
-			path := filepath.Join(env.Temp, f.kind)
-			if err := f.save(ctx, path); err != nil {
-				return err
-			}
-			_, err := q.load(ctx, path)
-			r.Count(f.kind, 1)
-			if e := (*store.Error)(nil); !errors.As(err, &e) && ctx.Err() == nil {
-				r.Find("%s with the network of other %s, seed %d, is no error of the file: %v", f.kind, what, seed, err)
 			}
 		}
 	}

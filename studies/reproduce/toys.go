@@ -391,28 +391,19 @@ func (m *toyModel) glmSurface(ctx context.Context, latent gp.Latent, center *net
 func (m *toyModel) drawn(ctx context.Context, q *variational.Gaussian, grid *mat.Dense) (logLik float64, s toySurface, err error) {
 	bnn := weightspace.NewBNN(m.net, q)
 	bnn.Samples, bnn.Seed = m.samples, 2
-	n, _ := m.xTest.Dims()
-	logs := make([]float64, n)
-	if err := bnn.LogPredictiveTo(ctx, logs, m.lik, m.yTest, m.xTest); err != nil {
-		return 0, s, err
-	}
-	for _, v := range logs {
-		logLik += v / float64(n)
-	}
-	// With an identity for g⁻¹ the predictive has the moments of f.
-	identity, err := glm.NewGaussian(1)
+	held, err := bnn.Draw(ctx, m.lik, m.yTest, m.xTest)
 	if err != nil {
 		return 0, s, err
 	}
-	var response, f, sd mat.Dense
-	if err := bnn.PredictTo(ctx, &response, nil, m.lik, grid); err != nil {
-		return 0, s, err
+	for _, v := range held.LogDensity {
+		logLik += v / float64(len(held.LogDensity))
 	}
-	if err := bnn.PredictTo(ctx, &f, &sd, identity, grid); err != nil {
+	d, err := bnn.Draw(ctx, m.lik, nil, grid)
+	if err != nil {
 		return 0, s, err
 	}
 	for i := range rowsOf(grid) {
-		s.Mean, s.SD = append(s.Mean, result.Float(response.At(i, 0))), append(s.SD, result.Float(sd.At(i, 0)))
+		s.Mean, s.SD = append(s.Mean, result.Float(d.Mean.At(i, 0))), append(s.SD, result.Float(math.Sqrt(d.Cov.At(i, 0))))
 	}
 	return logLik, s, nil
 }
