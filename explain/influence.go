@@ -108,7 +108,7 @@ const fewRows = 48
 
 // visit calls do with the examples i with need[i], a few at a time and in
 // increasing order of their rows. It gathers them where they are few and the data
-// is a linearize.Gatherer. Otherwise it passes over the data and takes the
+// gathers. Otherwise it passes over the data and takes the
 // examples of a tile one by one, or the whole tile where that is less work.
 func (e *Explainer) visit(ctx context.Context, need []bool, do func(rows []int, b *linearize.Batch) error) error {
 	var rows []int
@@ -118,7 +118,7 @@ func (e *Explainer) visit(ctx context.Context, need []bool, do func(rows []int, 
 		}
 	}
 	size := e.visitSize()
-	_, gathers := e.dual.Data().(linearize.Gatherer)
+	gathers := linearize.Gathers(e.dual.Data())
 	switch {
 	case len(rows) == 0:
 		return nil

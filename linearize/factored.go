@@ -42,5 +42,3 @@ func (c chain) factored() Source {
 }
 
 func (w *without) factored() Source { return Without(Factored(w.src), w.drop) }
-
-func (r *rest) factored() Source { return From(Factored(r.src), r.first) }

@@ -11,6 +11,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 )
 
@@ -210,7 +211,6 @@ var (
 	_ InputSource = (*rebatched)(nil)
 	_ InputSource = chain(nil)
 	_ InputSource = (*without)(nil)
-	_ InputSource = (*rest)(nil)
 )
 
 // Inputs implements InputSource.
@@ -259,37 +259,18 @@ func (c chain) Inputs(ctx context.Context, yield func(x *mat.Dense, m ModelFinge
 
 // Inputs implements InputSource.
 func (w *without) Inputs(ctx context.Context, yield func(x *mat.Dense, m ModelFingerprint) error) error {
-	drop := w.drop
-	return eachInputRow(ctx, w.src, yield, func(row int) bool {
-		if len(drop) == 0 || row != drop[0] {
-			return true
-		}
-		drop = drop[1:]
-		return false
-	})
-}
-
-// Inputs implements InputSource.
-func (r *rest) Inputs(ctx context.Context, yield func(x *mat.Dense, m ModelFingerprint) error) error {
-	return eachInputRow(ctx, r.src, yield, func(row int) bool { return row >= r.first })
-}
-
-// eachInputRow yields the rows of the inputs of src for which keep returns true.
-// keep is called once for each row, in order.
-func eachInputRow(ctx context.Context, src Source, yield func(x *mat.Dense, m ModelFingerprint) error, keep func(row int) bool) error {
-	next := 0
-	return eachInput(ctx, src, func(x *mat.Dense, m ModelFingerprint) error {
+	row, drop := 0, w.drop
+	return eachInput(ctx, w.src, func(x *mat.Dense, m ModelFingerprint) error {
 		if x == nil {
 			return yield(nil, m)
 		}
-		n, d := x.Dims()
-		for i := range n {
-			if keep(next) {
-				if err := yield(x.Slice(i, i+1, 0, d).(*mat.Dense), m); err != nil {
-					return err
-				}
+		for i := range dense.Count(x) {
+			if len(drop) > 0 && row == drop[0] {
+				drop = drop[1:]
+			} else if err := yield(dense.Slice(x, i, i+1), m); err != nil {
+				return err
 			}
-			next++
+			row++
 		}
 		return nil
 	})

@@ -1,6 +1,6 @@
 package linearize
 
-import "context"
+import "github.com/funcgp/funcgp/internal/dense"
 
 // A Skipper is a Source that can start at a later example without computing
 // those before it.
@@ -12,9 +12,8 @@ type Skipper interface {
 // From returns the examples of src from position first on; that example has
 // position 0 in the result. If src is a Batch, a Skipper, made by NewSource, or
 // made by Rebatch, Chain or Without from such sources, the examples before first
-// are neither loaded nor linearized; any other Source computes them in vain. The
-// result is a Gatherer if src is. first may be the length of src, which leaves no
-// examples; beyond that it panics.
+// are neither loaded nor linearized; any other Source computes them in vain. first may
+// be the length of src, which leaves no examples; beyond that it panics.
 func From(src Source, first int) Source {
 	if first < 0 || first > src.Len() {
 		panic("linearize: first example out of range")
@@ -31,31 +30,7 @@ func From(src Source, first int) Source {
 	case Skipper:
 		return s.From(first)
 	}
-	r := &rest{src: src, first: first}
-	if gathers(src) {
-		return gatheringRest{r, gatherFrom{src, func(row int) int { return first + row }}}
-	}
-	return r
-}
-
-// A rest passes over all of src and drops the examples before first.
-type rest struct {
-	src   Source
-	first int
-}
-
-func (r *rest) Len() int { return r.src.Len() - r.first }
-
-// Batches implements Source.
-func (r *rest) Batches(ctx context.Context, yield func(first int, b *Batch) error) error {
-	return ordered(ctx, r.src, func(first int, b *Batch) error {
-		if drop := r.first - first; drop >= b.Len() {
-			return nil
-		} else if drop > 0 {
-			first, b = r.first, b.Slice(drop, b.Len())
-		}
-		return yield(first-r.first, b)
-	})
+	return Without(src, dense.Range(first))
 }
 
 var (

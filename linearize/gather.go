@@ -2,6 +2,7 @@ package linearize
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
@@ -9,85 +10,97 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// gathers reports whether all sources are Gatherers.
-func gathers(sources ...Source) bool {
-	return !slices.ContainsFunc(sources, func(s Source) bool {
-		_, ok := s.(Gatherer)
-		return !ok
-	})
+// Gathers reports whether src gives single examples without a pass over all of them: whether it is
+// a Gatherer and, where Rebatch, Chain or Without made it or From did of one of these, so are the
+// sources that it is made of.
+func Gathers(src Source) bool {
+	if d, ok := src.(derived); ok {
+		return d.gathers()
+	}
+	_, ok := src.(Gatherer)
+	return ok
 }
 
-// A gatherFrom gathers examples from another Source, which has them at different
-// positions.
-type gatherFrom struct {
-	from Source
-	move func(row int) int // the position in from
+// First returns the first n examples of src, or all where it has fewer, as a batch with memory of its
+// own; nil for none. It linearizes no more than the batch that they are in.
+func First(ctx context.Context, src Source, n int) (*Batch, error) {
+	if n = min(n, src.Len()); n > 0 && Gathers(src) {
+		return Gather(ctx, src, dense.Range(n))
+	}
+	var parts []*Batch
+	err := src.Batches(ctx, func(first int, b *Batch) error {
+		if first < n {
+			parts = append(parts, Concat(b.Slice(0, min(b.Len(), n-first))))
+		}
+		if first+b.Len() >= n {
+			return errEnough
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errEnough) || parts == nil {
+		return nil, err
+	}
+	return Concat(parts...), nil
+}
+
+// errEnough ends a pass over examples.
+var errEnough = errors.New("linearize: enough examples")
+
+// A derived is a Source made of others, which gathers from these, also by a pass over one that is no
+// Gatherer.
+type derived interface {
+	Gatherer
+	combinedGatherer
+	gathers() bool
+}
+
+var (
+	_ derived = (*rebatched)(nil)
+	_ derived = (*without)(nil)
+	_ derived = chain(nil)
+)
+
+func (r *rebatched) gathers() bool { return Gathers(r.src) }
+func (w *without) gathers() bool   { return Gathers(w.src) }
+func (c chain) gathers() bool {
+	return !slices.ContainsFunc(c, func(s Source) bool { return !Gathers(s) })
 }
 
 // Gather implements Gatherer.
-func (g gatherFrom) Gather(ctx context.Context, rows []int) (*Batch, error) {
-	return Gather(ctx, g.from, g.positions(rows))
+func (r *rebatched) Gather(ctx context.Context, rows []int) (*Batch, error) {
+	return Gather(ctx, r.src, rows)
 }
 
 // GatherCombined implements combinedGatherer.
-func (g gatherFrom) GatherCombined(ctx context.Context, rows []int, w *mat.Dense) (*Batch, error) {
-	return GatherCombined(ctx, g.from, g.positions(rows), w)
+func (r *rebatched) GatherCombined(ctx context.Context, rows []int, w *mat.Dense) (*Batch, error) {
+	return GatherCombined(ctx, r.src, rows, w)
 }
 
-func (g gatherFrom) positions(rows []int) []int {
+// Gather implements Gatherer.
+func (w *without) Gather(ctx context.Context, rows []int) (*Batch, error) {
+	return Gather(ctx, w.src, w.positions(rows))
+}
+
+// GatherCombined implements combinedGatherer.
+func (w *without) GatherCombined(ctx context.Context, rows []int, weights *mat.Dense) (*Batch, error) {
+	return GatherCombined(ctx, w.src, w.positions(rows), weights)
+}
+
+func (w *without) positions(rows []int) []int {
 	at := make([]int, len(rows))
 	for i, r := range rows {
-		at[i] = g.move(r)
+		at[i] = w.position(r)
 	}
 	return at
 }
 
-// Sources made from one Source that is a Gatherer.
-type (
-	gatheringRebatched struct {
-		*rebatched
-		gatherFrom
-	}
-	gatheringWithout struct {
-		*without
-		gatherFrom
-	}
-	gatheringRest struct {
-		*rest
-		gatherFrom
-	}
-)
-
-// A gatheringChain is a chain of Gatherers.
-type gatheringChain struct{ chain }
-
-var (
-	_ Gatherer = gatheringRebatched{}
-	_ Gatherer = gatheringWithout{}
-	_ Gatherer = gatheringRest{}
-	_ Gatherer = gatheringChain{}
-
-	_ combinedGatherer = gatheringRebatched{}
-	_ combinedGatherer = gatheringWithout{}
-	_ combinedGatherer = gatheringRest{}
-	_ combinedGatherer = gatheringChain{}
-
-	_ Combiner = gatheringRebatched{}
-	_ Combiner = gatheringWithout{}
-	_ Combiner = gatheringChain{}
-
-	_ Skipper = gatheringRebatched{}
-	_ Skipper = gatheringWithout{}
-	_ Skipper = gatheringChain{}
-)
-
 // Gather implements Gatherer.
-func (c gatheringChain) Gather(ctx context.Context, rows []int) (*Batch, error) {
+func (c chain) Gather(ctx context.Context, rows []int) (*Batch, error) {
 	return c.gather(rows, func(s Source, own, _ []int) (*Batch, error) { return Gather(ctx, s, own) })
 }
 
 // GatherCombined implements combinedGatherer.
-func (c gatheringChain) GatherCombined(ctx context.Context, rows []int, w *mat.Dense) (*Batch, error) {
+func (c chain) GatherCombined(ctx context.Context, rows []int, w *mat.Dense) (*Batch, error) {
 	k := sumsOfEach(w, len(rows))
 	_, outputs := w.Dims()
 	return c.gather(rows, func(s Source, own, places []int) (*Batch, error) {

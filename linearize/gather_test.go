@@ -86,7 +86,7 @@ func TestGatherFromMadeSources(t *testing.T) {
 	for kind, part := range parts {
 		for _, c := range madeSources(part) {
 			t.Run(kind+"/"+c.name, func(t *testing.T) {
-				require.Implements(t, (*linearize.Gatherer)(nil), c.src)
+				require.True(t, linearize.Gathers(c.src))
 				require.Equal(t, len(c.rows), c.src.Len())
 				for _, n := range []int{1, 2, 9} {
 					own, rows := make([]int, n), make([]int, n)
@@ -117,7 +117,7 @@ func TestGatherFromMadeSources(t *testing.T) {
 	}
 }
 
-// A source derived from one that is no Gatherer is none either, and Gather works
+// A source derived from one that is no Gatherer passes over that, and Gather works
 // on it too.
 func TestGatherFromMadeOfOthers(t *testing.T) {
 	net, x := convNet(t)
@@ -130,14 +130,24 @@ func TestGatherFromMadeOfOthers(t *testing.T) {
 		}
 		return bare{l.source(net, lo, hi)}
 	}) {
-		_, ok := c.src.(linearize.Gatherer)
-		require.False(t, ok, c.name)
+		require.False(t, linearize.Gathers(c.src), c.name)
 		want, err := b.Gather(t.Context(), []int{c.rows[3], c.rows[1]})
 		require.NoError(t, err)
 		got, err := linearize.Gather(t.Context(), c.src, []int{3, 1})
 		require.NoError(t, err)
 		require.Equal(t, whole(want), whole(got), c.name)
+		want, err = b.Gather(t.Context(), c.rows[:4])
+		require.NoError(t, err)
+		got, err = linearize.First(t.Context(), c.src, 4)
+		require.NoError(t, err)
+		require.Equal(t, whole(want), whole(got), c.name)
 	}
+	few, err := linearize.First(t.Context(), b, 100)
+	require.NoError(t, err)
+	require.Equal(t, 11, few.Len())
+	few, err = linearize.First(t.Context(), linearize.Chain(), 2)
+	require.NoError(t, err)
+	require.Nil(t, few)
 }
 
 // A counted model counts the backward passes of its examples.

@@ -113,8 +113,7 @@ func (s *stream) at(rows []int) (*mat.Dense, error) {
 }
 
 // Gather returns the examples of src at these positions, in this order, as a
-// batch with memory of its own. It takes one pass over src unless src is a
-// Gatherer. A position outside src panics, and so does an empty list.
+// batch with memory of its own. It takes one pass over src unless src Gathers. A position outside src panics, and so does an empty list.
 func Gather(ctx context.Context, src Source, rows []int) (*Batch, error) {
 	if len(rows) == 0 || slices.Min(rows) < 0 || slices.Max(rows) >= src.Len() {
 		panic("linearize: gathered row out of range")
@@ -182,17 +181,12 @@ func ordered(ctx context.Context, src Source, yield func(first int, b *Batch) er
 // Rebatch returns the examples of src in batches of size examples; the last may
 // have fewer. Results that are added up batch by batch then do not depend on the
 // batches of src. A batch is valid until yield returns. Batches of src that are
-// out of order or incomplete give an error. The result is a Gatherer if src is.
-// A size less than 1 panics.
+// out of order or incomplete give an error. A size less than 1 panics.
 func Rebatch(src Source, size int) Source {
 	if size < 1 {
 		panic("linearize: batches need a positive size")
 	}
-	r := &rebatched{src: src, size: size}
-	if gathers(src) {
-		return gatheringRebatched{r, gatherFrom{src, func(row int) int { return row }}}
-	}
-	return r
+	return &rebatched{src: src, size: size}
 }
 
 // A rebatched is the Source that Rebatch returns.
@@ -242,13 +236,8 @@ func (r *rebatched) Batches(ctx context.Context, yield func(first int, b *Batch)
 }
 
 // Chain returns the examples of several sources of one model, one source after
-// the other. The result is a Gatherer if all sources are.
-func Chain(sources ...Source) Source {
-	if gathers(sources...) {
-		return gatheringChain{chain(sources)}
-	}
-	return chain(sources)
-}
+// the other.
+func Chain(sources ...Source) Source { return chain(sources) }
 
 // A chain is the Source that Chain returns.
 type chain []Source
@@ -276,16 +265,13 @@ func (c chain) Batches(ctx context.Context, yield func(first int, b *Batch) erro
 
 // Without returns the examples of src except those at the positions in drop,
 // which may be in any order. A position that occurs twice or is outside src
-// panics. The result is a Gatherer if src is.
+// panics.
 func Without(src Source, drop []int) Source {
 	w := &without{src: src, drop: slices.Sorted(slices.Values(drop))}
 	for i, r := range w.drop {
 		if r < 0 || r >= src.Len() || i > 0 && r == w.drop[i-1] {
 			panic("linearize: dropped rows repeat or are out of range")
 		}
-	}
-	if gathers(src) {
-		return gatheringWithout{w, gatherFrom{src, w.position}}
 	}
 	return w
 }

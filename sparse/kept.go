@@ -342,7 +342,7 @@ func (s keptSource) Len() int { return s.kept.Len() }
 
 // Batches implements linearize.Source.
 func (s keptSource) Batches(ctx context.Context, yield func(first int, b *linearize.Batch) error) error {
-	if _, ok := s.of.(linearize.Gatherer); ok {
+	if linearize.Gathers(s.of) {
 		return s.gather(ctx, s.of, 0, 0, s.Len(), yield)
 	}
 	next := 0

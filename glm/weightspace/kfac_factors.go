@@ -92,7 +92,7 @@ func SumFactors(ctx context.Context, x linearize.Source, s *gp.Sites, chained bo
 		return nil, err
 	}
 	x = linearize.Factored(x)
-	first, err := someExamples(ctx, x)
+	first, err := linearize.First(ctx, x, few)
 	if err != nil {
 		return nil, err
 	}

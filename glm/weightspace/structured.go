@@ -2,7 +2,6 @@ package weightspace
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
@@ -98,27 +97,8 @@ func (f *fitting) eachBatch(ctx context.Context, stage string, do func(first int
 	})
 }
 
-// errFirst ends a pass after its first batch.
-var errFirst = errors.New("weightspace: the first batch is enough")
-
 // few is the number of examples that show how the Jacobian splits into layers.
 const few = 4
-
-// someExamples returns the first examples of x.
-func someExamples(ctx context.Context, x linearize.Source) (*linearize.Batch, error) {
-	if _, ok := x.(linearize.Gatherer); ok {
-		return linearize.Gather(ctx, x, dense.Range(min(few, x.Len())))
-	}
-	var first *linearize.Batch
-	err := x.Batches(ctx, func(_ int, b *linearize.Batch) error {
-		first = linearize.Concat(b.Slice(0, min(few, b.Len())))
-		return errFirst
-	})
-	if errors.Is(err, errFirst) {
-		err = nil
-	}
-	return first, err
-}
 
 // weighted returns the examples of b with RᵀJ in the place of J, where R is the root
 // of Λ (E4), so that Λ is the identity. first is the first example of b among all. b

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/funcgp/funcgp/linearize"
 )
 
 // defaultSize is the number of parameters of a subnetwork where Options do not say.
@@ -17,7 +19,7 @@ func (f *fitting) subnetwork(ctx context.Context) (*BlockPosterior, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := someExamples(ctx, f.x)
+	b, err := linearize.First(ctx, f.x, few)
 	if err != nil {
 		return nil, err
 	}

@@ -132,7 +132,7 @@ func FitStructure(ctx context.Context, structure Structure, x linearize.Source, 
 
 // layers fits the structures whose blocks are layers.
 func (f *fitting) layers(ctx context.Context) (*BlockPosterior, error) {
-	b, err := someExamples(ctx, f.x)
+	b, err := linearize.First(ctx, f.x, few)
 	if err != nil {
 		return nil, err
 	}

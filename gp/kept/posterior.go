@@ -2,7 +2,6 @@ package kept
 
 import (
 	"context"
-	"errors"
 	"math"
 	"slices"
 
@@ -124,7 +123,7 @@ func (p *Posterior) measure(ctx context.Context) error {
 	if p.x.Len() == 0 {
 		return gp.ErrNoExamples
 	}
-	one, err := firstExample(ctx, p.x)
+	one, err := linearize.First(ctx, p.x, 1)
 	if err != nil {
 		return err
 	}
@@ -148,25 +147,6 @@ func rowBytes(ctx context.Context, one *linearize.Batch) (bytes int64, err error
 	})
 	return bytes, err
 }
-
-// firstExample returns the first example of x.
-func firstExample(ctx context.Context, x linearize.Source) (*linearize.Batch, error) {
-	if _, ok := x.(linearize.Gatherer); ok {
-		return linearize.Gather(ctx, x, []int{0})
-	}
-	var first *linearize.Batch
-	err := x.Batches(ctx, func(_ int, b *linearize.Batch) error {
-		first = linearize.Concat(b.Slice(0, 1))
-		return errEnough
-	})
-	if !errors.Is(err, errEnough) {
-		return nil, err
-	}
-	return first, nil
-}
-
-// errEnough ends a pass over examples.
-var errEnough = errors.New("kept: enough examples")
 
 // need returns the memory of a posterior with the given number of rows.
 func (p *Posterior) need(rows int) int64 {

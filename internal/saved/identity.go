@@ -2,14 +2,12 @@ package saved
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/store"
 )
@@ -130,54 +128,28 @@ const mostProbed = 16
 // output of some examples. It takes no example where the fingerprints are
 // complete, the first 16 where the inputs have a fingerprint, and otherwise all.
 func (id *Identity) probe(ctx context.Context, f *fingerprints) ([]float64, error) {
-	switch x := id.Examples; {
+	x := id.Examples
+	switch {
 	case f.complete() || x.Len() == 0:
 		return nil, nil
-	case f.Data.Inputs == linearize.Sum{}:
-		return id.probeEach(ctx, x, x.Len())
-	default:
-		return id.probeSome(ctx, x)
+	case f.Data.Inputs != linearize.Sum{}:
+		some, err := linearize.First(ctx, x, mostProbed)
+		if err != nil {
+			return nil, err
+		}
+		x = some
 	}
-}
-
-// probeSome probes the first examples. Where x is a Gatherer, it linearizes no
-// others.
-func (id *Identity) probeSome(ctx context.Context, x linearize.Source) ([]float64, error) {
-	n := min(x.Len(), mostProbed)
-	if _, ok := x.(linearize.Gatherer); !ok {
-		return id.probeEach(ctx, x, n)
-	}
-	b, err := linearize.Gather(ctx, x, dense.Range(n))
-	if err != nil {
-		return nil, err
-	}
-	return id.probeEach(ctx, b, n)
-}
-
-// errEnough ends a pass over examples.
-var errEnough = errors.New("saved: enough examples")
-
-// probeEach probes the first n examples.
-func (id *Identity) probeEach(ctx context.Context, x linearize.Source, n int) ([]float64, error) {
-	var (
-		out []float64
-		v   []float64
-		at  int
-	)
+	var out, v []float64
 	err := x.Batches(ctx, func(_ int, b *linearize.Batch) error {
 		if v == nil {
 			v = direction(b.P)
 		}
-		for i := 0; i < b.Len() && at < n; i++ {
+		for i := range b.Len() {
 			out = id.appendProbe(out, b.Slice(i, i+1), v)
-			at++
-		}
-		if at == n {
-			return errEnough
 		}
 		return ctx.Err()
 	})
-	if err != nil && !errors.Is(err, errEnough) {
+	if err != nil {
 		return nil, fmt.Errorf("saved: comparing examples: %w", err)
 	}
 	return out, nil
