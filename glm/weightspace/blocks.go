@@ -30,37 +30,40 @@ type BlockPosterior struct {
 var _ Weights = (*BlockPosterior)(nil)
 
 // blocks fits a BlockPosterior with these groups.
-func (f *fitting) blocks(ctx context.Context, groups []group) (*BlockPosterior, error) {
-	if err := f.checkBlocks(groups); err != nil {
+func (f *structured) blocks(ctx context.Context, groups []group) (*BlockPosterior, error) {
+	w := &BlockPosterior{structured: *f, groups: groups, h: make([]precision, len(groups))}
+	if err := w.checkBlocks(); err != nil {
 		return nil, err
 	}
-	w := &BlockPosterior{groups: groups, h: make([]precision, len(groups))}
-	for i, g := range groups {
+	return w, w.factor(ctx)
+}
+
+// factor sums the blocks of H̃ at the sites and factors them.
+func (w *BlockPosterior) factor(ctx context.Context) error {
+	for i, g := range w.groups {
 		w.h[i].identity(len(g.index))
 	}
-	err := f.eachBatch(ctx, StagePrecision, func(first int, b *linearize.Batch) error {
-		return f.addBlocks(ctx, w, first, b)
-	})
+	err := w.eachBatch(ctx, StagePrecision, func(first int, b *linearize.Batch) error { return w.addBlocks(ctx, first, b) })
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for i := range w.h {
-		if err := w.h[i].factor(ctx, f.o.Workers, len(groups[i].index)); err != nil {
-			return nil, err
+	w.logDet = 0
+	for i, g := range w.groups {
+		if err := w.h[i].factor(ctx, w.o.Workers, len(g.index)); err != nil {
+			return err
 		}
-		f.logDet += w.h[i].logDet
+		w.logDet += w.h[i].logDet
 	}
-	w.structured = f.structured
-	return w, nil
+	return ctx.Err()
 }
 
 // addBlocks adds J̃ᵀΛJ̃ of the examples of b to the blocks.
-func (f *fitting) addBlocks(ctx context.Context, w *BlockPosterior, first int, b *linearize.Batch) error {
-	n, step := b.Len(), max(1, squareRows/f.c)
+func (w *BlockPosterior) addBlocks(ctx context.Context, first int, b *linearize.Batch) error {
+	n, step := b.Len(), max(1, squareRows/w.c)
 	tiles := make([]*linearize.Batch, par.Tiles(n, step))
-	err := par.Do(ctx, f.o.Workers, len(tiles), func(t int) (err error) {
+	err := par.Do(ctx, w.o.Workers, len(tiles), func(t int) (err error) {
 		lo, hi := par.Bounds(t, n, step)
-		tiles[t], err = f.weighted(ctx, first+lo, b.Slice(lo, hi))
+		tiles[t], err = w.weighted(ctx, first+lo, b.Slice(lo, hi))
 		return err
 	})
 	if err != nil {
@@ -69,14 +72,14 @@ func (f *fitting) addBlocks(ctx context.Context, w *BlockPosterior, first int, b
 	for i := range w.groups {
 		g, h := &w.groups[i], w.h[i].symmetric(len(w.groups[i].index))
 		// As many tiles as a panel holds.
-		most := max(1, panelExamples(h.N, f.c)/step)
+		most := max(1, panelExamples(h.N, w.c)/step)
 		for lo := 0; lo < len(tiles); lo += most {
-			panel, err := f.panel(ctx, g, tiles[lo:min(lo+most, len(tiles))], first+lo*step)
+			panel, err := w.panel(ctx, g, tiles[lo:min(lo+most, len(tiles))], first+lo*step)
 			if err != nil {
 				return err
 			}
 			// H̃ = I + Σ (RᵀJ̃)ᵀ(RᵀJ̃)
-			if err := dense.SyrkContext(ctx, f.o.Workers, blas.Trans, 1, panel, 1, h); err != nil {
+			if err := dense.SyrkContext(ctx, w.o.Workers, blas.Trans, 1, panel, 1, h); err != nil {
 				return err
 			}
 		}
@@ -102,7 +105,7 @@ func (w *structured) panel(ctx context.Context, g *group, batches []*linearize.B
 			}
 			// J̃ = J Σ₀^½
 			for k, p := range g.index {
-				row[k] *= w.root[p]
+				row[k] *= w.white.Root[p]
 			}
 		}
 		return nil
@@ -111,15 +114,15 @@ func (w *structured) panel(ctx context.Context, g *group, batches []*linearize.B
 }
 
 // checkBlocks returns a *gp.MemoryError where the blocks exceed the budget.
-func (f *fitting) checkBlocks(groups []group) error {
+func (w *BlockPosterior) checkBlocks() error {
 	others, largest := int64(0), 0 // bytes of the other blocks; parameters of the largest
-	for _, g := range groups {
+	for _, g := range w.groups {
 		largest = max(largest, len(g.index))
 		others = memory.Add(others, memory.Mul(8, memory.Mul(int64(len(g.index)), int64(len(g.index)))))
 	}
 	others -= min(others, memory.Mul(8, memory.Mul(int64(largest), int64(largest))))
-	op := fmt.Sprintf("the %v posterior, whose largest block has %d parameters,", f.structure, largest)
-	return gp.CheckMemory(op, gp.Parameters, largest, f.o.MaxMemory, func(p int) int64 { return memory.Add(others, Bytes(p, f.c)) })
+	op := fmt.Sprintf("the %v posterior, whose largest block has %d parameters,", w.structure, largest)
+	return gp.CheckMemory(op, gp.Parameters, largest, w.o.MaxMemory, func(p int) int64 { return memory.Add(others, Bytes(p, w.c)) })
 }
 
 // Selected returns the parameters of a subnetwork in the order of their selection,
@@ -223,7 +226,7 @@ func (w *BlockPosterior) SampleTo(ctx context.Context, dst *mat.Dense, rng *rand
 			row := dst.RawRowView(s)
 			for k, p := range g.index {
 				// θ = center + Σ₀^½ U⁻¹ε
-				row[p] = w.center[p] + w.root[p]*dense.Row(z, s)[k]
+				row[p] = w.center[p] + w.white.Root[p]*dense.Row(z, s)[k]
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -131,7 +132,7 @@ func (d *side) factor(ctx context.Context, workers int) error {
 		return err
 	}
 	if !ok {
-		return notPD(d.m.N)
+		return sites.PrecisionError(d.m.N)
 	}
 	for i := range u.N {
 		d.logDet += 2 * math.Log(u.Data[i*u.Stride+i])

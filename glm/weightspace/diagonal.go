@@ -10,6 +10,8 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/memory"
+	"github.com/funcgp/funcgp/internal/newton"
+	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -32,10 +34,11 @@ var _ Weights = (*DiagonalPosterior)(nil)
 // approximations of network.Network.GGNDiagonal. It takes no pass over the examples.
 // Otherwise it is like FitStructure. It panics where ggn has a number that is negative.
 func FitDiagonal(ggn []float64, x linearize.Source, s *gp.Sites, prior ntk.Prior, theta []float64, o *Options) (*DiagonalPosterior, error) {
-	f, err := newFitting(Diagonal, x, s, prior, theta, o)
+	f, err := newStructured(Diagonal, x, s, prior, theta, o)
 	if err != nil {
 		return nil, err
 	}
+	f.setCenter()
 	if len(ggn) != len(theta) {
 		panic("weightspace: the diagonal of the GGN has another number of parameters than theta")
 	}
@@ -50,15 +53,17 @@ func FitDiagonal(ggn []float64, x linearize.Source, s *gp.Sites, prior ntk.Prior
 // WithPrior returns the posterior of the same examples and sites with another prior. It
 // takes no pass over the examples.
 func (w *DiagonalPosterior) WithPrior(prior ntk.Prior) (*DiagonalPosterior, error) {
-	f := &fitting{structured: w.structured}
-	f.prior, f.logDet = prior, 0
-	f.mu0, f.root = moments(prior, len(w.theta))
+	f := w.structured
+	f.prior, f.logDet, f.white = prior, 0, newton.NewWhitened(prior, len(w.theta))
 	return f.withSquares(w.h)
 }
 
 // diagonal fits a DiagonalPosterior.
-func (f *fitting) diagonal(ctx context.Context) (*DiagonalPosterior, error) {
-	if err := f.checkMemory(); err != nil {
+func (f *structured) diagonal(ctx context.Context) (*DiagonalPosterior, error) {
+	err := gp.CheckMemory("the "+f.structure.String()+" posterior over the parameters", gp.Parameters, len(f.theta), f.o.MaxMemory, func(p int) int64 {
+		return memory.Mul(8*diagonalVectors, int64(p))
+	})
+	if err != nil {
 		return nil, err
 	}
 	h, err := f.squares(ctx)
@@ -68,29 +73,24 @@ func (f *fitting) diagonal(ctx context.Context) (*DiagonalPosterior, error) {
 	return f.withSquares(h)
 }
 
-// withSquares returns the posterior with h_p.
-func (f *fitting) withSquares(h []float64) (*DiagonalPosterior, error) {
-	w := &DiagonalPosterior{structured: f.structured, h: h}
-	if err := w.prepare(); err != nil {
-		return nil, err
-	}
-	return w, nil
-}
+// diagonalVectors is the number of vectors of all parameters that a fit holds: ten of
+// its own, and the sums of the examples that a network squares at a time.
+const diagonalVectors = 26
 
-// prepare computes variances and determinant from h.
-func (w *DiagonalPosterior) prepare() error {
-	w.variance = make([]float64, len(w.h))
+// withSquares returns the posterior with h_p.
+func (f *structured) withSquares(h []float64) (*DiagonalPosterior, error) {
+	w := &DiagonalPosterior{structured: *f, h: h, variance: make([]float64, len(h))}
 	for p, h := range w.h {
-		v := w.root[p] * w.root[p]
+		v := w.white.Root[p] * w.white.Root[p]
 		// σ²/(1 + σ²h)
 		w.variance[p] = v / (1 + v*h)
 		w.logDet += math.Log1p(v * h)
 	}
 	if math.IsNaN(w.logDet) || math.IsInf(w.logDet, 0) {
-		return notPD(len(w.h))
+		return nil, sites.PrecisionError(len(w.h))
 	}
 	w.kernel = ntk.New(independent{w.center, w.variance}, w.theta, &ntk.Options{Workers: w.o.Workers})
-	return nil
+	return w, nil
 }
 
 // An independent is the Gaussian of independent parameters with these means and
@@ -137,16 +137,4 @@ func (w *DiagonalPosterior) SampleTo(ctx context.Context, dst *mat.Dense, rng *r
 		}
 	}
 	return nil
-}
-
-// diagonalVectors is the number of vectors of all parameters that a fit holds: ten of
-// its own, and the sums of the examples that a network squares at a time.
-const diagonalVectors = 26
-
-// checkMemory returns a *gp.MemoryError where a few vectors of all parameters exceed
-// the budget.
-func (f *fitting) checkMemory() error {
-	return gp.CheckMemory("the "+f.structure.String()+" posterior over the parameters", gp.Parameters, len(f.theta), f.o.MaxMemory, func(p int) int64 {
-		return memory.Mul(8*diagonalVectors, int64(p))
-	})
 }

@@ -21,10 +21,6 @@
 //	}
 //	err = w.PredictTo(ctx, &mean, &cov, test)
 //
-// FindMode and FindMatch find the mode of the linearized model, and the prior at which it
-// explains the training targets as well as the network does, by products of the Jacobian
-// with vectors, for any number of examples.
-//
 // BNN draws parameters from a posterior and runs the network with them
 // [glm eq. 9].
 package weightspace

@@ -5,13 +5,14 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/sites"
 )
 
 // EvidenceAtTheta is the Laplace evidence at θ* (E7). The sites of the
 // posterior must be those at f(x;θ*).
 func (w *Posterior) EvidenceAtTheta() gp.Evidence {
 	// Σ log p(y|f) − ½(θ*−μ₀)ᵀΣ₀⁻¹(θ*−μ₀) − ½ log det H̃ (E7)
-	return gp.NewEvidence(w.sites.LogLik, gp.Scatter(w.prior, w.theta), w.h.logDet)
+	return gp.NewEvidence(w.sites.LogLik, gp.Scatter(w.prior, w.theta), w.logDet)
 }
 
 // EvidenceLinearGaussian is the evidence of the linear-Gaussian model (E8) with
@@ -21,8 +22,8 @@ func (w *Posterior) EvidenceLinearGaussian() gp.Evidence {
 	d := w.functionAt(w.mean)
 	floats.Sub(d, dense.Flat(w.sites.F))
 	// Σ[log p(y|f) + rᵀd − ½dᵀΛd] − ½(θ̂−μ₀)ᵀΣ₀⁻¹(θ̂−μ₀) − ½ log det H̃ (E8)
-	logLik := w.sites.LogLik + floats.Dot(dense.Flat(w.sites.Residual), d) - floats.Dot(d, mulBlocks(w.sites.Lambda, d))/2
-	return gp.NewEvidence(logLik, floats.Dot(w.z, w.z), w.h.logDet)
+	logLik := w.sites.LogLik + floats.Dot(dense.Flat(w.sites.Residual), d) - floats.Dot(d, sites.MulBlocks(w.sites.Lambda, d))/2
+	return gp.NewEvidence(logLik, floats.Dot(w.z, w.z), w.logDet)
 }
 
 // EvidenceRefit is the Laplace evidence at the mode of the linearized model
@@ -32,5 +33,5 @@ func (w *Posterior) EvidenceRefit() gp.Evidence {
 		panic("weightspace: the evidence (E9) needs a refit")
 	}
 	// Σ log p(y|f̂) − ½(θ̂−μ₀)ᵀΣ₀⁻¹(θ̂−μ₀) − ½ log det H̃ (E9)
-	return gp.NewEvidence(w.sites.LogLik, floats.Dot(w.z, w.z), w.h.logDet)
+	return gp.NewEvidence(w.sites.LogLik, floats.Dot(w.z, w.z), w.logDet)
 }

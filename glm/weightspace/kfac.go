@@ -10,6 +10,7 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -83,11 +84,12 @@ func (f *Factors) Posterior(ctx context.Context, structure Structure, prior ntk.
 	case len(theta) != f.p:
 		panic("weightspace: the length of theta is not the batch's number of parameters")
 	}
-	base, err := newFitting(structure, f.source, f.sites, prior, theta, o)
+	base, err := newStructured(structure, f.source, f.sites, prior, theta, o)
 	if err != nil {
 		return nil, err
 	}
-	w := &Kronecker{structured: base.structured}
+	base.setCenter()
+	w := &Kronecker{structured: *base}
 	c := &combination{Factors: f, Kronecker: w}
 	if err := c.checkMemory(); err != nil {
 		return nil, err
@@ -96,7 +98,7 @@ func (f *Factors) Posterior(ctx context.Context, structure Structure, prior ntk.
 		return nil, err
 	}
 	if math.IsNaN(w.logDet) || math.IsInf(w.logDet, 0) {
-		return nil, notPD(f.p)
+		return nil, sites.PrecisionError(f.p)
 	}
 	return w, ctx.Err()
 }

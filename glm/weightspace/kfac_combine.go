@@ -47,7 +47,7 @@ func (c *combination) checkMemory() error {
 // variances returns the prior variances of a layer's matrix, out×cols.
 func (w *structured) variances(l *matrixLayer) []float64 {
 	v := make([]float64, l.size())
-	l.gather(v, w.root)
+	l.gather(v, w.white.Root)
 	for i, r := range v {
 		v[i] = r * r
 	}

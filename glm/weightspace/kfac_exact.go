@@ -25,7 +25,7 @@ func (w *Kronecker) exactly(ctx context.Context, index []int, jlj func(i, j int)
 	for i, p := range index {
 		for j := i; j < n; j++ {
 			// H̃ = I + Σ₀^½ JᵀΛJ Σ₀^½
-			b.h.data[i*n+j] += w.root[p] * jlj(i, j) * w.root[index[j]]
+			b.h.data[i*n+j] += w.white.Root[p] * jlj(i, j) * w.white.Root[index[j]]
 		}
 	}
 	if err := b.h.factor(ctx, w.o.Workers, n); err != nil {
@@ -42,7 +42,7 @@ func (w *Kronecker) halfOf(ctx context.Context, b *exactBlock, x *linearize.Batc
 	for i := range v.Rows {
 		row := dense.Row(v, i)
 		for j, p := range b.index {
-			row[j] *= w.root[p]
+			row[j] *= w.white.Root[p]
 		}
 	}
 	return v, b.h.half(ctx, w.o.Workers, v)
@@ -56,7 +56,7 @@ func (w *Kronecker) sampleBlock(ctx context.Context, b *exactBlock, theta, z []f
 		return err
 	}
 	for i, p := range b.index {
-		theta[p] += w.root[p] * e.Data[i]
+		theta[p] += w.white.Root[p] * e.Data[i]
 	}
 	return nil
 }

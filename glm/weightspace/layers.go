@@ -18,8 +18,11 @@ import (
 type group struct {
 	name  string
 	index []int  // place in θ of each column of the group
-	parts []part // blocks of the Jacobian that hold the columns, in their order
+	parts []part // blocks of the Jacobian that hold the columns, in their order; nil for all parameters
 }
+
+// allOf returns the group of all p parameters.
+func allOf(p int) group { return group{name: "all", index: dense.Range(p)} }
 
 // A part is the columns of a group that are in one block of the Jacobian.
 type part struct {
@@ -152,6 +155,9 @@ func constant(o *linearize.Outer, c int) bool {
 
 // columnsTo writes the group's columns of the Jacobian of b to dst, N·C × columns.
 func (g *group) columnsTo(dst blas64.General, b *linearize.Batch) {
+	if g.parts == nil {
+		b.JacobianTo(dense.View(dst))
+	}
 	at := 0
 	for _, p := range g.parts {
 		p.columnsTo(dense.View(dense.Cols(dst, at, at+p.width)), b.Blocks[p.block], b.Outputs())

@@ -1,8 +1,9 @@
 package weightspace
 
 import (
+	"cmp"
+
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/linearize"
 )
 
 // Stages that Options.Progress and BNN.Progress report. A refit also reports
@@ -54,22 +55,9 @@ func (o *Options) withDefaults() Options {
 	if d.MaxIter < 0 || d.MaxMemory < 0 || d.Workers < 0 || d.Size < 0 || d.Mean < gp.Network || d.Mean > gp.LinearGaussian {
 		panic("weightspace: invalid options")
 	}
-	if d.MaxIter == 0 {
-		d.MaxIter = 100
-	}
+	d.MaxIter = cmp.Or(d.MaxIter, 100)
 	if d.Progress == nil {
 		d.Progress = func(string, int, int) {}
 	}
 	return d
-}
-
-// gradientWarnings holds a warning where the gradient of the log posterior in the whitened
-// parameters, Σ₀^½ Jᵀr − z of this norm, is not zero where the refit ended. gain is the
-// increase of the log posterior in one more Newton step, if it were quadratic.
-func gradientWarnings(norm, gain float64) []error {
-	if norm <= smallGradient {
-		return nil
-	}
-	return []error{linearize.NewWarning("refit-gap", norm, smallGradient, "Raise the prior precision, or scale the targets.",
-		"At the end of the refit the gradient of the log posterior has norm %.3g, and at a mode it is 0. One more step may raise the log posterior by %.3g.", norm, gain)}
 }

@@ -2,15 +2,14 @@ package weightspace
 
 import (
 	"context"
-	"errors"
-	"math"
-	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/newton"
+	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -25,21 +24,14 @@ import (
 // whose determinant is that of B (E4). Λ may be singular and Σ₀ may hold zeros.
 // H̃ needs no jitter, since none of its eigenvalues is below one.
 type Posterior struct {
-	x     *linearize.Batch
-	prior ntk.Prior
-	o     Options
-	refit bool
+	BlockPosterior // one block of all parameters
+	x              *linearize.Batch
+	refit          bool
+	conditioned    *gp.Sites // at which H̃ was factored; nil where there is no factor
 
-	theta, mu0 []float64 // θ*, μ₀
-	root       []float64 // diagonal of Σ₀^½
-
-	h     precision
-	sites *gp.Sites
-	z     []float64 // ẑ = Σ₀^-½(θ̂ − μ₀)
-	mean  []float64 // θ̂
-
-	gradient float64 // norm of the gradient in z at the start of the refit's last step, where the sites are
-	warnings []error
+	z        []float64 // ẑ = Σ₀^-½(θ̂ − μ₀)
+	mean     []float64 // θ̂
+	gradient float64   // norm of the gradient in z at the start of the refit's last step, where the sites are
 }
 
 var _ gp.Latent = (*Posterior)(nil)
@@ -55,48 +47,67 @@ var _ gp.Latent = (*Posterior)(nil)
 // where H overflows, and with ctx.Err(). It panics where sizes differ and where
 // a prior variance is negative or not finite.
 func Fit(ctx context.Context, b *linearize.Batch, s *gp.Sites, prior ntk.Prior, theta []float64, o *Options) (*Posterior, error) {
-	w, err := newPosterior(b, prior, theta, o)
+	w, err := newPosterior(b, s, prior, theta, o)
 	if err != nil {
 		return nil, err
-	}
-	n, c := b.F.Dims()
-	if r, k := s.F.Dims(); r != n || k != c {
-		panic("weightspace: sites and examples differ in size")
 	}
 	if err := w.condition(ctx, s); err != nil {
 		return nil, err
 	}
-	pseudo := w.pseudoTargets()
-	if i := dense.NotFinite(pseudo); i >= 0 {
-		return nil, &gp.NotFiniteError{What: "pseudo-target", Row: i / c, Output: i % c, Value: pseudo[i]}
+	// b = r + Λ(f − m) (E5), with m = F + J(μ₀ − θ*) (E2)
+	pseudo := make([]float64, len(w.local.F))
+	w.local.PseudoTargets(pseudo, w.functionAt(w.white.Mean))
+	if err := sites.NotFinite("pseudo-target", pseudo, 0, w.c); err != nil {
+		return nil, err
 	}
 	// ẑ = H̃⁻¹ J̃ᵀ b
-	w.z = w.pullBack(pseudo)
-	w.h.solve(w.z)
-	w.mean = w.thetaAt(w.z)
+	z := w.pullBack(pseudo)
+	w.h[0].solve(z)
+	w.setMean(z)
 	return w, ctx.Err()
 }
 
-// newPosterior checks sizes and memory, and allocates H̃.
-func newPosterior(b *linearize.Batch, prior ntk.Prior, theta []float64, o *Options) (*Posterior, error) {
-	p := len(theta)
-	if p != b.P || p == 0 {
+// newPosterior checks sizes and memory.
+func newPosterior(b *linearize.Batch, s *gp.Sites, prior ntk.Prior, theta []float64, o *Options) (*Posterior, error) {
+	if len(theta) != b.P {
 		panic("weightspace: the length of theta is not the batch's number of parameters")
 	}
-	checkModel(linearize.ModelFingerprint{Parameters: linearize.SumOf(theta)}, b)
-	w := &Posterior{x: b, prior: prior, o: o.withDefaults(), theta: slices.Clone(theta)}
-	if b.Len() == 0 {
-		return nil, errors.New("weightspace: there are no training examples")
-	}
-	if err := checkMatrix("network output", b.F, 0); err != nil {
+	base, err := newStructured(Full, b, s, prior, theta, o)
+	if err != nil {
 		return nil, err
 	}
-	if err := checkMemory(p, b.Outputs(), w.o.MaxMemory); err != nil {
-		return nil, err
+	checkModel(base.model, b)
+	w := &Posterior{BlockPosterior: BlockPosterior{structured: *base, groups: []group{allOf(b.P)}, h: make([]precision, 1)}, x: b}
+	return w, w.checkBlocks()
+}
+
+// condition makes s the sites of w and factors H̃ at them. It keeps the factor that w has where
+// that belongs to the same Λ.
+func (w *Posterior) condition(ctx context.Context, s *gp.Sites) error {
+	w.sites, w.local = s, sites.Of(s)
+	if err := ctx.Err(); err != nil || w.isOf(s) {
+		return err
 	}
-	w.setPrior()
-	w.h.data = make([]float64, p*p)
-	return w, nil
+	w.conditioned = nil
+	if err := w.factor(ctx); err != nil {
+		return err
+	}
+	w.conditioned = s
+	return nil
+}
+
+// isOf tells whether the factor is that of H̃ at s. Only the roots R of Λ = R Rᵀ enter H̃, so only
+// they are compared.
+func (w *Posterior) isOf(s *gp.Sites) bool {
+	return w.conditioned != nil && (w.conditioned == s || mat.Equal(w.conditioned.Root, s.Root))
+}
+
+// setMean sets ẑ and θ̂.
+func (w *Posterior) setMean(z []float64) {
+	w.z, w.mean = z, w.white.Theta(z)
+	if w.usesMean() {
+		w.center = w.mean
+	}
 }
 
 // checkModel panics where b is not linearized at the parameters of m, as far as they are
@@ -107,66 +118,19 @@ func checkModel(m linearize.ModelFingerprint, b *linearize.Batch) {
 	}
 }
 
-// setPrior sets μ₀ and Σ₀^½.
-func (w *Posterior) setPrior() { w.mu0, w.root = moments(w.prior, len(w.theta)) }
-
-// moments returns μ₀ and the diagonal of Σ₀^½ for p parameters.
-func moments(prior ntk.Prior, p int) (mu0, root []float64) {
-	mu0, root = make([]float64, p), make([]float64, p)
-	prior.MeanTo(mu0)
-	prior.VarianceTo(root)
-	for i, v := range root {
-		if !(v >= 0) || math.IsInf(v, 1) {
-			panic("weightspace: prior variance is not finite and nonnegative")
-		}
-		root[i] = math.Sqrt(v)
-	}
-	return mu0, root
-}
-
-// pseudoTargets returns b = r + Λ(f − m) (E5), N·C.
-func (w *Posterior) pseudoTargets() []float64 {
-	// m = F + J(μ₀ − θ*) (E2)
-	m := w.functionAt(w.mu0)
-	b := dense.Flat(w.sites.F)
-	floats.Sub(b, m)
-	b = mulBlocks(w.sites.Lambda, b)
-	floats.Add(b, dense.Flat(w.sites.Residual))
-	return b
-}
-
-// thetaAt returns θ = μ₀ + Σ₀^½ z.
-func (w *Posterior) thetaAt(z []float64) []float64 { return unwhitened(z, w.mu0, w.root) }
-
-// unwhitened returns θ = μ₀ + Σ₀^½ z.
-func unwhitened(z, mu0, root []float64) []float64 {
-	theta := slices.Clone(mu0)
-	for i, s := range root {
-		theta[i] += s * z[i]
-	}
-	return theta
-}
-
 // functionAt returns f_lin(x;θ) = F + J(θ − θ*) (E1) at the training examples.
 func (w *Posterior) functionAt(theta []float64) []float64 {
-	f := make([]float64, w.x.Len()*w.x.Outputs())
-	w.linearTo(f, w.x, theta)
+	f := make([]float64, w.n*w.c)
+	w.x.MulVecTo(f, newton.Minus(theta, w.theta))
+	floats.Add(f, dense.Flat(w.x.F))
 	return f
-}
-
-// linearTo writes F + J(θ − θ*) (E1) at the examples of x.
-func (w *Posterior) linearTo(dst []float64, x *linearize.Batch, theta []float64) {
-	d := make([]float64, len(theta))
-	floats.SubTo(d, theta, w.theta)
-	x.MulVecTo(dst, d)
-	floats.Add(dst, dense.Flat(x.F))
 }
 
 // pullBack returns J̃ᵀ u.
 func (w *Posterior) pullBack(u []float64) []float64 {
 	g := make([]float64, len(w.theta))
 	w.x.MulTransVecTo(g, u)
-	floats.Mul(g, w.root)
+	floats.Mul(g, w.white.Root)
 	return g
 }
 
@@ -174,46 +138,11 @@ func (w *Posterior) pullBack(u []float64) []float64 {
 // after a refit the mode of the linearized model. It must not be changed.
 func (w *Posterior) Mean() []float64 { return w.mean }
 
-// Center returns the mean, P numbers, of the Gaussian that SampleTo draws from
-// and that PredictTo describes. It is θ̂ after a refit and with Options.Mean =
-// gp.LinearGaussian, and θ* otherwise. It must not be changed.
-func (w *Posterior) Center() []float64 {
-	if w.usesMean() {
-		return w.mean
-	}
-	return w.theta
-}
-
 // usesMean tells whether the predictive mean is f_lin(x;θ̂) rather than x.F.
 func (w *Posterior) usesMean() bool { return w.refit || w.o.Mean == gp.LinearGaussian }
 
-// LogDet returns log det H + log det Σ₀ = log det H̃ = log det B.
-func (w *Posterior) LogDet() float64 { return w.h.logDet }
-
-// Sites returns the sites that the posterior is built on.
-func (w *Posterior) Sites() *gp.Sites { return w.sites }
-
 // Refitted tells whether the posterior came from a refit (E9).
 func (w *Posterior) Refitted() bool { return w.refit }
-
-// Warnings returns a warning of refit-steps where the refit ended before it
-// converged, and one of refit-gap where it ended with a gradient that is not
-// zero.
-func (w *Posterior) Warnings() []error { return w.warnings }
-
-// mulBlocks returns the product of the C×C blocks, N·C×C, with v, N·C.
-func mulBlocks(blocks *mat.Dense, v []float64) []float64 {
-	n, c := blocks.Dims()
-	out := make([]float64, n)
-	for i := range n {
-		at := i / c * c
-		out[i] = floats.Dot(blocks.RawRowView(i), v[at:at+c])
-	}
-	return out
-}
-
-// matrixOf returns v, N·C, as N×C in the same memory.
-func matrixOf(v []float64, c int) *mat.Dense { return mat.NewDense(len(v)/c, c, v) }
 
 // checkMatrix returns a *gp.NotFiniteError for the first entry of m that is NaN
 // or Inf. m has one row per example, of which the first is example first.

@@ -567,7 +567,7 @@ func TestWeightsRefuse(t *testing.T) {
 	var nan *gp.NotFiniteError
 	_, err = weightspace.Fit(t.Context(), q.train, s, q.prior, q.theta, nil)
 	require.ErrorAs(t, err, &nan)
-	require.Equal(t, []any{"pseudo-target", 3, 1}, []any{nan.What, nan.Row, nan.Output})
+	require.Equal(t, []any{"residual", 3, 1}, []any{nan.What, nan.Row, nan.Output})
 
 	huge := make([]float64, len(q.theta))
 	for i := range huge {
@@ -616,7 +616,7 @@ func TestWeightsPanics(t *testing.T) {
 	require.PanicsWithValue(t, "weightspace: the length of theta is not the batch's number of parameters", fit(q.prior, q.theta[1:], nil))
 	bad := rawPrior{make([]float64, len(q.theta)), make([]float64, len(q.theta))}
 	bad.variance[3] = -1
-	require.PanicsWithValue(t, "weightspace: prior variance is not finite and nonnegative", fit(bad, q.theta, nil))
+	require.PanicsWithValue(t, "newton: prior variance is not finite and nonnegative", fit(bad, q.theta, nil))
 	require.PanicsWithValue(t, "weightspace: invalid options", fit(q.prior, q.theta, &weightspace.Options{MaxIter: -1}))
 	require.PanicsWithValue(t, "weightspace: sites and examples differ in size", func() {
 		weightspace.Fit(t.Context(), q.train.Slice(0, 3), q.sites(t), q.prior, q.theta, nil)
@@ -629,7 +629,7 @@ func TestWeightsPanics(t *testing.T) {
 // Progress is told of every example, and of every Newton step; steps run out
 // with a warning.
 func TestWeightsProgressAndIterations(t *testing.T) {
-	q := newSpaceProblem(t, "progress", 25, 600, 2, glm.Bernoulli{}, 1)
+	q := newSpaceProblem(t, "progress", 25, 1100, 2, glm.Bernoulli{}, 1)
 	var done []int
 	newton := 0
 	w, err := weightspace.Refit(t.Context(), q.train, q.y, q.lik, q.prior, q.theta, &weightspace.Options{
@@ -639,12 +639,12 @@ func TestWeightsProgressAndIterations(t *testing.T) {
 				newton++
 				return
 			}
-			require.Equal(t, []any{weightspace.StagePrecision, 600}, []any{stage, total})
+			require.Equal(t, []any{weightspace.StagePrecision, 1100}, []any{stage, total})
 			done = append(done, n)
 		},
 	})
 	require.NoError(t, err)
-	require.Equal(t, []int{0, 256, 512, 600, 0, 256, 512, 600}, done)
+	require.Equal(t, []int{0, 1024, 1100, 0, 1024, 1100}, done)
 	require.Equal(t, 2, newton)
 	require.Greater(t, testkit.RequireWarnings(t, w.Warnings(), "refit-steps", "refit-gap")[1].Value, 1e-6)
 }

@@ -11,12 +11,10 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/newton"
+	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
-
-// smallGradient is the norm of the gradient above which a refit warns.
-const smallGradient = 1e-6
 
 // Refit returns the posterior at the mode of the linearized model (E9), which is
 // the maximum over θ of Σ log p(y|f_lin(x;θ)) − ½(θ−μ₀)ᵀΣ₀⁻¹(θ−μ₀). It takes
@@ -28,11 +26,15 @@ const smallGradient = 1e-6
 // as preconditioner, solve for the steps between. Where they converge too slowly,
 // H is factored there too.
 func Refit(ctx context.Context, b *linearize.Batch, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, o *Options) (*Posterior, error) {
-	w, err := newPosterior(b, prior, theta, o)
+	s, err := gp.NewSites(y, b.F, lik)
 	if err != nil {
 		return nil, err
 	}
-	return w.newton(ctx, y, lik)
+	w, err := newPosterior(b, s, prior, theta, o)
+	if err != nil {
+		return nil, err
+	}
+	return w, w.newton(ctx, y, lik)
 }
 
 // Refit is the function Refit with the training examples, the prior and the
@@ -40,95 +42,58 @@ func Refit(ctx context.Context, b *linearize.Batch, y *mat.Dense, lik gp.Likelih
 // the memory of another posterior. Where that is not there, it fails with a
 // *gp.MemoryError.
 func (w *Posterior) Refit(ctx context.Context, y *mat.Dense, lik gp.Likelihood) (*Posterior, error) {
-	if err := checkMemory(len(w.theta), w.x.Outputs(), w.o.MaxMemory); err != nil {
+	if err := w.checkBlocks(); err != nil {
 		return nil, err
 	}
-	h := w.h
-	h.shared = true
-	r := &Posterior{x: w.x, prior: w.prior, o: w.o, theta: w.theta, mu0: w.mu0, root: w.root, h: h}
-	return r.newton(ctx, y, lik)
-}
-
-// An iterate is a point of the refit.
-type iterate struct {
-	z, f      []float64 // whitened parameters, and f_lin there
-	objective float64   // Σ log p(y|f) − ½‖z‖², 0 where it was not computed
-	gradient  []float64 // J̃ᵀr(f) − z, nil where it was not computed
-}
-
-// A line is the objective of a refit.
-type line struct {
-	y   *mat.Dense
-	lik gp.Likelihood
-	// gradient, if not nil, returns J̃ᵀr(f) − z. The steps of Fisher scoring grow short so
-	// slowly that their slopes must not be differences of large numbers.
-	gradient func(p *iterate) []float64
-}
-
-var _ newton.Line[*iterate] = line{}
-
-// Between returns the iterate t of the way from a to b; f is linear in z.
-func (line) Between(a, b *iterate, t float64) *iterate {
-	return &iterate{z: newton.Mix(a.z, b.z, t), f: newton.Mix(a.f, b.f, t)}
-}
-
-// Objective returns Σ log p(y|f) − ½‖z‖², −Inf where it is not finite.
-func (l line) Objective(p *iterate) float64 {
-	if p.objective == 0 {
-		p.objective = newton.Finite(newton.LogLik(l.lik, l.y, p.f) - floats.Dot(p.z, p.z)/2)
+	if _, err := gp.NewSites(y, w.x.F, lik); err != nil { // checks y
+		return nil, err
 	}
-	return p.objective
+	r := *w
+	r.h = slices.Clone(w.h)
+	r.h[0].shared = true
+	return &r, r.newton(ctx, y, lik)
 }
-
-// Slope returns r(f)ᵀ(f_b − f_a) − zᵀ(z_b − z_a), with f and z of p.
-func (l line) Slope(p, a, b *iterate) float64 {
-	if l.gradient != nil {
-		if p.gradient == nil {
-			p.gradient = l.gradient(p)
-		}
-		return floats.Dot(p.gradient, newton.Minus(b.z, a.z))
-	}
-	return newton.Slope(l.lik, l.y, p.f, nil, a.f, b.f) - floats.Dot(p.z, newton.Minus(b.z, a.z))
-}
-
-// Values returns f.
-func (line) Values(p *iterate) []float64 { return p.f }
 
 // newton leaves w conditioned on the sites at the mode. Conjugate gradients may
 // solve for a step far from the mode, but the last step always uses the factor
 // of H̃ at its sites.
-func (w *Posterior) newton(ctx context.Context, y *mat.Dense, lik gp.Likelihood) (*Posterior, error) {
+func (w *Posterior) newton(ctx context.Context, y *mat.Dense, lik gp.Likelihood) error {
 	w.refit = true
-	if _, err := gp.NewSites(y, w.x.F, lik); err != nil { // checks y
-		return nil, err
-	}
-	at := w.iterateAt(whitened(w.theta, w.mu0, w.root))
-	l, search := line{y: y, lik: lik}, newton.New(lik, w.o.MaxIter, false)
+	at := w.pointAt(w.white.Of(w.theta))
+	l, search := &newton.Objective{Lik: lik, Y: y}, newton.New(lik, w.o.MaxIter, false)
 	if _, ok := lik.(gp.Scored); ok {
-		l.gradient = func(p *iterate) []float64 { return w.gradientAt(y, lik, p) }
+		l.Gradient = func(p *newton.Point) []float64 { // J̃ᵀr(f) − z
+			r, c := make([]float64, len(p.F)), w.c
+			for i := range w.n {
+				lik.Expand(r[i*c:(i+1)*c], nil, nil, y.RawRowView(i), p.F[i*c:(i+1)*c])
+			}
+			g := w.pullBack(r)
+			floats.Sub(g, p.Weights)
+			return g
+		}
 	}
 	factor := false // whether the next step must use a factor of H̃ at its sites
 	for {
-		s, err := gp.NewSites(y, matrixOf(at.f, w.x.Outputs()), lik)
+		s, err := gp.NewSites(y, mat.NewDense(w.n, w.c, at.F), lik)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		d, err := w.direction(ctx, s, at, factor || search.Steps == search.MaxIter)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		w.o.Progress(gp.StageNewton, search.Steps+1, 0)
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return err
 		}
-		next, before := w.iterateAt(addScaled(at.z, 1, d.step)), search
-		if dense.NotFinite(next.f) >= 0 {
-			return nil, errors.New("weightspace: a Newton step of the refit is not finite; scale the targets or raise the prior precision")
+		next, before := w.pointAt(floats.AddTo(make([]float64, len(d.step)), at.Weights, d.step)), search
+		if dense.NotFinite(next.F) >= 0 {
+			return errors.New("weightspace: a Newton step of the refit is not finite; scale the targets or raise the prior precision")
 		}
-		to, end, err := newton.Next(&search, l, at.f, at, next)
+		to, end, err := newton.Next(&search, l, at.F, at, next)
 		switch {
 		case err != nil:
-			return nil, err
+			return err
 		case end == newton.GoesOn:
 			at, factor = to, false
 			continue
@@ -136,10 +101,10 @@ func (w *Posterior) newton(ctx context.Context, y *mat.Dense, lik gp.Likelihood)
 			search, factor = before, true
 			continue
 		}
-		w.z, w.mean = next.z, w.thetaAt(next.z)
+		w.setMean(next.Weights)
 		w.gradient = floats.Norm(d.gradient, 2)
-		w.warnings = append(search.Warnings(), gradientWarnings(w.gradient, d.gain)...)
-		return w, nil
+		w.warnings = append(search.Warnings(), newton.GradientWarnings(w.gradient, floats.Dot(d.gradient, d.step)/2)...)
+		return nil
 	}
 }
 
@@ -147,61 +112,76 @@ func (w *Posterior) newton(ctx context.Context, y *mat.Dense, lik gp.Likelihood)
 type direction struct {
 	gradient []float64 // J̃ᵀr − z
 	step     []float64 // H̃⁻¹ times the gradient
-	gain     float64   // ½ gradient·step, the increase of the quadratic model
 	factored bool      // whether the factor of H̃ at the step's sites gave it
 }
 
 // direction returns the Newton step from at, whose sites are s. It solves for the
 // step by conjugate gradients where w has a factor of H̃ at other sites. It
 // factors H̃ at s where they do not converge and where factor is true.
-func (w *Posterior) direction(ctx context.Context, s *gp.Sites, at *iterate, factor bool) (*direction, error) {
-	d := &direction{gradient: w.pullBack(dense.Flat(s.Residual)), factored: true}
-	floats.Sub(d.gradient, at.z)
-	if limit := w.iterations(); !factor && limit > 0 && w.h.sites != nil && !w.h.isOf(s) {
-		var err error
-		if d.step, err = w.conjugate(ctx, s, d.gradient, limit); err != nil {
+func (w *Posterior) direction(ctx context.Context, s *gp.Sites, at *newton.Point, factor bool) (*direction, error) {
+	d := &direction{gradient: w.pullBack(dense.Flat(s.Residual))}
+	floats.Sub(d.gradient, at.Weights)
+	if limit := w.iterations(); !factor && limit > 0 && w.conditioned != nil && !w.isOf(s) {
+		cg := newton.ConjugateGradients{Residual: newton.StepResidual, Precondition: w.h[0].solve,
+			Times: func(v []float64) ([]float64, error) { // H̃v = v + J̃ᵀΛJ̃v
+				f := make([]float64, w.n*w.c)
+				w.x.MulVecTo(f, floats.MulTo(make([]float64, len(v)), w.white.Root, v))
+				out := w.pullBack(sites.MulBlocks(s.Lambda, f))
+				floats.Add(out, v)
+				return out, nil
+			}}
+		step, settled, err := cg.Solve(ctx, d.gradient, limit)
+		if err != nil {
 			return nil, err
 		}
-		d.factored = d.step == nil
-	}
-	if d.factored {
-		if err := w.condition(ctx, s); err != nil {
-			return nil, err
+		if settled {
+			d.step = step
+			return d, nil
 		}
-		d.step = slices.Clone(d.gradient)
-		w.h.solve(d.step)
 	}
-	d.gain = floats.Dot(d.gradient, d.step) / 2
+	if err := w.condition(ctx, s); err != nil {
+		return nil, err
+	}
+	d.step, d.factored = slices.Clone(d.gradient), true
+	w.h[0].solve(d.step)
 	return d, nil
 }
 
-// gradientAt returns J̃ᵀr(f) − z.
-func (w *Posterior) gradientAt(y *mat.Dense, lik gp.Likelihood, p *iterate) []float64 {
-	r, c := make([]float64, len(p.f)), w.x.Outputs()
-	for i := range w.x.Len() {
-		lik.Expand(r[i*c:(i+1)*c], nil, nil, y.RawRowView(i), p.f[i*c:(i+1)*c])
+const (
+	// fewParameters is the number of parameters below which every Newton step
+	// factors H̃, which then takes milliseconds.
+	fewParameters = 512
+	// factorSpeed is how many times more operations per second a factorization does than
+	// products with vectors, whose speed is limited by memory.
+	factorSpeed = 25
+)
+
+// iterations returns the number of steps of conjugate gradients that take about
+// half as long as a factorization of H̃. A step takes 2·P² operations for its
+// two triangular solves and those of a product with J and one with Jᵀ, a
+// factorization N·C·P² + P³/3.
+func (w *Posterior) iterations() int {
+	p := float64(len(w.theta))
+	if p < fewParameters {
+		return 0
 	}
-	g := w.pullBack(r)
-	floats.Sub(g, p.z)
-	return g
-}
-
-func (w *Posterior) iterateAt(z []float64) *iterate {
-	return &iterate{z: z, f: w.functionAt(w.thetaAt(z))}
-}
-
-// whitened returns z = Σ₀^-½(θ − μ₀), 0 where the prior has no variance.
-func whitened(theta, mu0, root []float64) []float64 {
-	z := make([]float64, len(theta))
-	for i, s := range root {
-		if s > 0 {
-			z[i] = (theta[i] - mu0[i]) / s
+	n, c := w.x.Len(), w.x.Outputs()
+	step := 2 * p * p
+	for _, b := range w.x.Blocks {
+		rows := n
+		switch b := b.(type) {
+		case *linearize.Full:
+			rows *= c // of others the products come from their factors
+		case *linearize.Conv:
+			t, _, _ := b.Layout.Factors()
+			rows *= t
 		}
+		step += 4 * float64(rows) * float64(linearize.Width(b))
 	}
-	return z
+	factorization := float64(n*c)*p*p + p*p*p/3
+	return int(factorization / (2 * factorSpeed * step))
 }
 
-// addScaled returns a + t·b.
-func addScaled(a []float64, t float64, b []float64) []float64 {
-	return floats.AddScaledTo(make([]float64, len(a)), a, t, b)
+func (w *Posterior) pointAt(z []float64) *newton.Point {
+	return &newton.Point{Weights: z, F: w.functionAt(w.white.Theta(z))}
 }

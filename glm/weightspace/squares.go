@@ -17,7 +17,7 @@ const squareRows = 256
 
 // squares returns the diagonal of Σ_n J_nᵀΛ_nJ_n over all examples, P numbers. A
 // source that can sum them without forming J does.
-func (f *fitting) squares(ctx context.Context) ([]float64, error) {
+func (f *structured) squares(ctx context.Context) ([]float64, error) {
 	h := make([]float64, len(f.theta))
 	if src, ok := f.x.(linearize.Squarer); ok && src.CanSquare() {
 		f.o.Progress(StagePrecision, 0, f.n)
@@ -38,7 +38,7 @@ func (f *fitting) squares(ctx context.Context) ([]float64, error) {
 
 // addSquares adds the diagonal of Σ_n J_nᵀΛ_nJ_n over the examples of b to h. With
 // RᵀJ in the place of J, it is the sum of the squares in each column.
-func (f *fitting) addSquares(ctx context.Context, h []float64, first int, b *linearize.Batch) error {
+func (f *structured) addSquares(ctx context.Context, h []float64, first int, b *linearize.Batch) error {
 	n, step := b.Len(), max(1, squareRows/f.c)
 	parts := make([]blockSquares, len(b.Blocks))
 	for i, k := range b.Blocks {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/newton"
 	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -26,40 +27,32 @@ type structured struct {
 
 	model         linearize.ModelFingerprint // θ* alone
 	theta, center []float64                  // θ*; the mean of the parameters
-	mu0, root     []float64                  // μ₀; the diagonal of Σ₀^½
+	white         newton.Whitened
 	sites         *gp.Sites
-	logDet        float64 // log det Q + log det Σ₀
+	local         sites.Arrays // the same
+	logDet        float64      // log det Q + log det Σ₀
 	warnings      []error
 }
 
-// A fitting is a structured posterior that is being fitted, with the roots of Λ
-// (E4), N·C·C.
-type fitting struct {
-	structured
-	roots sites.Arrays
-}
-
-// newFitting checks sizes and numbers.
-func newFitting(structure Structure, x linearize.Source, s *gp.Sites, prior ntk.Prior, theta []float64, o *Options) (*fitting, error) {
+// newStructured checks sizes and numbers.
+func newStructured(structure Structure, x linearize.Source, s *gp.Sites, prior ntk.Prior, theta []float64, o *Options) (*structured, error) {
 	n, c := s.F.Dims()
-	if x.Len() != n {
-		panic("weightspace: sites and examples differ in number")
-	}
-	if n == 0 {
+	switch {
+	case x.Len() != n:
+		panic("weightspace: sites and examples differ in size")
+	case n == 0:
 		return nil, gp.ErrNoExamples
-	}
-	if len(theta) == 0 {
+	case len(theta) == 0:
 		panic("weightspace: there are no parameters")
 	}
 	a, err := sites.New(s, n, c)
 	if err != nil {
 		return nil, err
 	}
-	f := &fitting{roots: a, structured: structured{structure: structure, x: x, prior: prior, o: o.withDefaults(), n: n, c: c, theta: slices.Clone(theta), sites: s}}
-	f.model.Parameters = linearize.SumOf(theta)
-	f.setCenter()
-	f.mu0, f.root = moments(prior, len(theta))
-	return f, nil
+	w := &structured{structure: structure, x: x, prior: prior, o: o.withDefaults(), n: n, c: c, theta: slices.Clone(theta), sites: s, local: a, white: newton.NewWhitened(prior, len(theta))}
+	w.model.Parameters = linearize.SumOf(theta)
+	w.center = w.theta
+	return w, nil
 }
 
 // setCenter sets the center from the options.
@@ -67,7 +60,6 @@ func (w *structured) setCenter() {
 	if w.o.Mean != gp.Network {
 		panic("weightspace: a structured posterior has no linear-Gaussian mean; use gp.Network or Options.Center")
 	}
-	w.center = w.theta
 	if c := w.o.Center; c != nil {
 		if len(c) != len(w.theta) {
 			panic("weightspace: the center has another number of parameters than theta")
@@ -79,7 +71,7 @@ func (w *structured) setCenter() {
 
 // eachBatch calls do for all examples in batches of linearize.Tile examples, which
 // do not depend on those of the source. It reports the examples done as stage.
-func (f *fitting) eachBatch(ctx context.Context, stage string, do func(first int, b *linearize.Batch) error) error {
+func (f *structured) eachBatch(ctx context.Context, stage string, do func(first int, b *linearize.Batch) error) error {
 	f.o.Progress(stage, 0, f.n)
 	return linearize.Rebatch(f.x, linearize.Tile(f.c)).Batches(ctx, func(first int, b *linearize.Batch) error {
 		if b.P != len(f.theta) || b.Outputs() != f.c {
@@ -103,11 +95,11 @@ const few = 4
 // weighted returns the examples of b with RᵀJ in the place of J, where R is the root
 // of Λ (E4), so that Λ is the identity. first is the first example of b among all. b
 // must have at most 256 examples.
-func (f *fitting) weighted(ctx context.Context, first int, b *linearize.Batch) (*linearize.Batch, error) {
+func (f *structured) weighted(ctx context.Context, first int, b *linearize.Batch) (*linearize.Batch, error) {
 	c := f.c
 	roots := mat.NewDense(b.Len()*c, c, nil)
 	for n := range b.Len() {
-		dense.TransposeTo(dense.Rows(roots.RawMatrix(), n*c, (n+1)*c), dense.Of(f.roots.Block(f.roots.Root, first+n), c, c))
+		dense.TransposeTo(dense.Rows(roots.RawMatrix(), n*c, (n+1)*c), dense.Of(f.local.Block(f.local.Root, first+n), c, c))
 	}
 	var out *linearize.Batch
 	err := linearize.Combine(b, roots).Batches(ctx, func(at int, part *linearize.Batch) error {
@@ -156,7 +148,7 @@ func (w *structured) meanTo(mean *mat.Dense, x *linearize.Batch, first int) erro
 		floats.SubTo(d, w.center, w.theta)
 		// f_lin(x;θ) = F + J(θ − θ*) (E1)
 		x.MulVecTo(f, d)
-		mean.Add(mean, matrixOf(f, w.c))
+		mean.Add(mean, mat.NewDense(x.Len(), w.c, f))
 	}
 	return checkMatrix("predictive mean", mean, first)
 }

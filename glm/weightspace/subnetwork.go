@@ -14,7 +14,7 @@ const defaultSize = 256
 
 // subnetwork fits the posterior of the parameters of largest marginal variance
 // [note 4.2], or of those that the options choose.
-func (f *fitting) subnetwork(ctx context.Context) (*BlockPosterior, error) {
+func (f *structured) subnetwork(ctx context.Context) (*BlockPosterior, error) {
 	selected, err := f.selected(ctx)
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func (f *fitting) subnetwork(ctx context.Context) (*BlockPosterior, error) {
 }
 
 // selected returns the parameters of a subnetwork.
-func (f *fitting) selected(ctx context.Context) ([]int, error) {
+func (f *structured) selected(ctx context.Context) ([]int, error) {
 	if len(f.o.Parameters) > 0 {
 		return f.given()
 	}
@@ -46,9 +46,9 @@ func (f *fitting) selected(ctx context.Context) ([]int, error) {
 // selects returns the parameters with the largest of these variances, largest first,
 // or those with the smallest, smallest first. Of equal variances that of the lower
 // index counts as larger. A parameter without prior variance is not selected.
-func (f *fitting) selects(variance []float64) ([]int, error) {
+func (f *structured) selects(variance []float64) ([]int, error) {
 	var index []int
-	for p, s := range f.root {
+	for p, s := range f.white.Root {
 		if s > 0 {
 			index = append(index, p)
 		}
@@ -68,7 +68,7 @@ func (f *fitting) selects(variance []float64) ([]int, error) {
 }
 
 // given returns Options.Parameters, or an error where they are no subset.
-func (f *fitting) given() ([]int, error) {
+func (f *structured) given() ([]int, error) {
 	index := slices.Sorted(slices.Values(f.o.Parameters))
 	for i, p := range index {
 		if p < 0 || p >= len(f.theta) {

@@ -8,7 +8,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -115,10 +114,11 @@ func FitStructure(ctx context.Context, structure Structure, x linearize.Source, 
 	if structure.kronecker() {
 		return asWeights(FitKronecker(ctx, structure, x, s, prior, theta, o))
 	}
-	f, err := newFitting(structure, x, s, prior, theta, o)
+	f, err := newStructured(structure, x, s, prior, theta, o)
 	if err != nil {
 		return nil, err
 	}
+	f.setCenter()
 	switch structure {
 	case Diagonal:
 		return asWeights(f.diagonal(ctx))
@@ -131,14 +131,14 @@ func FitStructure(ctx context.Context, structure Structure, x linearize.Source, 
 }
 
 // layers fits the structures whose blocks are layers.
-func (f *fitting) layers(ctx context.Context) (*BlockPosterior, error) {
+func (f *structured) layers(ctx context.Context) (*BlockPosterior, error) {
 	b, err := linearize.First(ctx, f.x, few)
 	if err != nil {
 		return nil, err
 	}
 	switch f.structure {
 	case Full:
-		return f.blocks(ctx, []group{groupOf(b, "all", dense.Range(b.P))})
+		return f.blocks(ctx, []group{allOf(b.P)})
 	case LastLayer:
 		last, err := lastLayer(b, f.o.Layer)
 		if err != nil {

@@ -7,8 +7,8 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/mode"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/saved"
 	"github.com/funcgp/funcgp/store"
@@ -29,7 +29,7 @@ type savedState struct {
 }
 
 // saveState writes what a refit needs to go on before a Newton step.
-func (p *Posterior) saveState(ctx context.Context, w *store.Writer, s *weightspace.ModeState, c *preconditioner, y *mat.Dense, lik gp.Likelihood) error {
+func (p *Posterior) saveState(ctx context.Context, w *store.Writer, s *mode.State, c *preconditioner, y *mat.Dense, lik gp.Likelihood) error {
 	w.JSON("checkpoint.about", savedState{Version: checkpointVersion, N: p.x.Len(), C: p.c, P: p.p, Steps: s.Steps, Products: s.Products, Rough: s.Rough,
 		Preconditioned: c.f != nil, Most: c.most, Taken: c.steps})
 	w.Floats("checkpoint.scalars", []float64{s.Move, s.Last, c.total, logLik(y, s.F, p.c, lik)})
@@ -41,7 +41,7 @@ func (p *Posterior) saveState(ctx context.Context, w *store.Writer, s *weightspa
 }
 
 // loadState reads what saveState wrote, and makes the preconditioner anew.
-func (p *Posterior) loadState(ctx context.Context, f *store.File, c *preconditioner, y *mat.Dense, lik gp.Likelihood) (*weightspace.ModeState, error) {
+func (p *Posterior) loadState(ctx context.Context, f *store.File, c *preconditioner, y *mat.Dense, lik gp.Likelihood) (*mode.State, error) {
 	var s savedState
 	r := f.Reader("checkpoint.")
 	r.JSON("about", &s)
@@ -84,7 +84,7 @@ func (p *Posterior) loadState(ctx context.Context, f *store.File, c *preconditio
 			return nil, err
 		}
 	}
-	return &weightspace.ModeState{Z: slices.Clone(z), F: slices.Clone(at), Steps: s.Steps, Products: s.Products, Move: numbers[0], Last: numbers[1], Rough: s.Rough}, nil
+	return &mode.State{Z: slices.Clone(z), F: slices.Clone(at), Steps: s.Steps, Products: s.Products, Move: numbers[0], Last: numbers[1], Rough: s.Rough}, nil
 }
 
 // logLik returns Σ log p(y|f) for f of N·C numbers.

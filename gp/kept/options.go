@@ -25,7 +25,7 @@ type Options struct {
 	// training examples.
 	Outputs *mat.Dense
 	// Start are weights v, P numbers, from which a Refit starts, such as those that
-	// weightspace.FindMatch ends with; nil means θ*.
+	// mode.FindMatch ends with; nil means θ*.
 	Start []float64
 	// Near, if not nil, is a Refit of the same examples under another prior with the same
 	// mean, from whose mode a Refit starts. It is near for a like prior.

@@ -7,8 +7,8 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/mode"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/newton"
 	"github.com/funcgp/funcgp/linearize"
@@ -27,31 +27,31 @@ const smallGradient = 1e-9
 //
 // Each Newton step takes one product with J of the source, one with Jᵀ, and two for each
 // step of conjugate gradients. Warnings holds a warning of refit-gap where α differs from the
-// residual at m + Kα. The errors are those of weightspace.FindMode and Fit.
+// residual at m + Kα. The errors are those of mode.Find and Fit.
 func Refit(ctx context.Context, x linearize.Source, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, o *Options) (*Posterior, error) {
 	gradient := smallGradient
 	if _, ok := lik.(gp.Scored); ok {
 		gradient = 0
 	}
-	mode, err := FindMode(ctx, x, y, lik, prior, theta, gradient, o)
+	found, err := FindMode(ctx, x, y, lik, prior, theta, gradient, o)
 	if err != nil {
 		return nil, err
 	}
-	return AtMode(ctx, x, y, lik, prior, theta, mode, o)
+	return AtMode(ctx, x, y, lik, prior, theta, found, o)
 }
 
 // AtMode is what Refit returns where FindMode has found the mode: no part of the search for it depends on
 // Options.Strength, so that this may be chosen by the sites there.
-func AtMode(ctx context.Context, x linearize.Source, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, mode *weightspace.Mode, o *Options) (*Posterior, error) {
+func AtMode(ctx context.Context, x linearize.Source, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, found *mode.Mode, o *Options) (*Posterior, error) {
 	p := newPosterior(x, prior, theta, o)
 	p.refit = true
 	if err := p.measure(ctx); err != nil {
 		return nil, err
 	}
 	p.o.Checkpoint, p.o.Resume, p.o.Near = nil, nil, nil
-	p.warnings = mode.Warnings
-	p.alpha = dense.Flat(mode.Sites.Residual)
-	if err := p.settle(ctx, p.products(), mode, y, lik, prior, p.variance); err != nil {
+	p.warnings = found.Warnings
+	p.alpha = dense.Flat(found.Sites.Residual)
+	if err := p.settle(ctx, p.products(), found, y, lik, prior, p.variance); err != nil {
 		return nil, err
 	}
 	if err := p.keep(ctx, p.sites); err != nil {
@@ -61,9 +61,9 @@ func AtMode(ctx context.Context, x linearize.Source, y *mat.Dense, lik gp.Likeli
 }
 
 // FindMode returns the mode at which Refit would be, with no covariance. The search ends where the
-// norm of the gradient is the given one (weightspace.ModeOptions.Gradient), and its errors are those of
+// norm of the gradient is the given one (mode.Options.Gradient), and its errors are those of
 // Refit.
-func FindMode(ctx context.Context, x linearize.Source, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, gradient float64, o *Options) (*weightspace.Mode, error) {
+func FindMode(ctx context.Context, x linearize.Source, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, gradient float64, o *Options) (*mode.Mode, error) {
 	p := newPosterior(x, prior, theta, o)
 	if err := p.measure(ctx); err != nil {
 		return nil, err
@@ -72,9 +72,9 @@ func FindMode(ctx context.Context, x linearize.Source, y *mat.Dense, lik gp.Like
 }
 
 // mode searches for the mode with a preconditioner of the strongest rows.
-func (p *Posterior) mode(ctx context.Context, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, gradient float64) (*weightspace.Mode, error) {
+func (p *Posterior) mode(ctx context.Context, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, gradient float64) (*mode.Mode, error) {
 	pre := &preconditioner{p: p, variance: p.variance}
-	search := &weightspace.ModeOptions{
+	search := &mode.Options{
 		Outputs: p.o.Outputs, Precondition: pre.at, Gradient: gradient,
 		MaxProducts: p.o.MaxProducts, MaxIter: p.o.MaxNewton, Progress: p.o.Progress, Start: p.o.Start,
 	}
@@ -82,7 +82,7 @@ func (p *Posterior) mode(ctx context.Context, y *mat.Dense, lik gp.Likelihood, p
 		search.Products = p.products()
 	}
 	if p.o.Checkpoint != nil {
-		search.State = func(s *weightspace.ModeState) error {
+		search.State = func(s *mode.State) error {
 			return p.o.Checkpoint(func(w *store.Writer) error { return p.saveState(ctx, w, s, pre, y, lik) })
 		}
 	}
@@ -98,12 +98,12 @@ func (p *Posterior) mode(ctx context.Context, y *mat.Dense, lik gp.Likelihood, p
 		prior.MeanTo(search.Start)
 		floats.Add(search.Start, near.weights)
 	}
-	return weightspace.FindMode(ctx, p.x, y, lik, prior, theta, search)
+	return mode.Find(ctx, p.x, y, lik, prior, theta, search)
 }
 
 // settle makes the weights Jᵀα, with α the residual at the mode, and the sites those at
 // f̂ = m + Kα. What α lacks of the residual there is left of the gradient.
-func (p *Posterior) settle(ctx context.Context, products linearize.Products, mode *weightspace.Mode, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, variance []float64) error {
+func (p *Posterior) settle(ctx context.Context, products linearize.Products, found *mode.Mode, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, variance []float64) error {
 	p.weights = make([]float64, p.p)
 	if err := products.MulTransVecTo(ctx, p.weights, p.alpha); err != nil {
 		return err
@@ -111,13 +111,13 @@ func (p *Posterior) settle(ctx context.Context, products linearize.Products, mod
 	// f̂ − f_lin(v) = J(μ₀ + Σ₀Jᵀα − v)
 	to := make([]float64, p.p)
 	prior.MeanTo(to)
-	floats.Sub(to, mode.Theta)
+	floats.Sub(to, found.Theta)
 	floats.Add(to, floats.MulTo(make([]float64, p.p), variance, p.weights))
 	f := make([]float64, len(p.alpha))
 	if err := products.MulVecTo(ctx, f, to); err != nil {
 		return err
 	}
-	floats.Add(f, dense.Flat(mode.Sites.F))
+	floats.Add(f, dense.Flat(found.Sites.F))
 	var err error
 	if p.sites, err = gp.NewSites(y, mat.NewDense(p.x.Len(), p.c, f), lik); err != nil {
 		return err

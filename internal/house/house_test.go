@@ -26,7 +26,7 @@ var level = map[string]int{
 	"internal/atomicfile": 0, "internal/inputfile": 0, "internal/npy": 0, "internal/picture": 0, "internal/onnx": 0, "internal/saved": 5, "internal/newton": 5, "internal/largest": 3,
 	"store": 3, "internal/digits": 0, "internal/dataset": 4, "linearize/rowfile": 5, "linearize/rowfile/parquet": 6,
 	"linearize": 4, "linearize/network/internal/graph": 5, "linearize/network/internal/head": 5, "linearize/network/internal/rewrite": 5, "linearize/network/internal/learnt": 4, "linearize/network/internal/compile": 6, "linearize/network": 7,
-	"internal/jacobian": 5, "ntk": 5, "gp": 6, "internal/sites": 7, "gp/cg": 8, "gp/kept": 10, "gp/kept/certificate": 9, "sparse": 8, "sparse/shard": 9, "gp/evidence": 8,
+	"internal/jacobian": 5, "ntk": 5, "gp": 6, "internal/sites": 7, "gp/cg": 8, "gp/mode": 8, "gp/kept": 9, "gp/kept/certificate": 9, "sparse": 8, "sparse/shard": 9, "gp/evidence": 8,
 	"glm/integral": 6, "glm": 7, "glm/predictive": 8, "glm/score": 9, "glm/novelty": 10, "glm/weightspace": 9, "explain": 10, "explain/result": 11, "explain/report": 17, "explain/audit": 11,
 	"explain/counterfactual": 10, "glm/autoencoder": 10,
 	"internal/job": 12, "internal/problem": 13, "internal/inference": 14, "internal/terms": 15, ".": 16, "internal/console": 18,

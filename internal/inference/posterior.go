@@ -22,6 +22,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/gp/kept"
+	"github.com/funcgp/funcgp/gp/mode"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -117,16 +118,16 @@ type fit struct {
 	kernel    *ntk.NTK
 	tuning    *result.Tuning // nil without --tune-prior
 
-	source       linearize.Source  // training examples
-	outputs      *mat.Dense        // f(x;θ*) of the training examples, N×C
-	sites        *gp.Sites         // at θ*, or at the mode
-	mode         *weightspace.Mode // of the linearized model, where a method takes its sites there; else nil
-	near         []float64         // weights near that mode, P; nil for none
-	matched      *gp.Match         // what settle found; nil for none
-	choice       *choice           // of --checkpoint; nil for none
-	chooses      bool              // --method auto may leave kept rows for inducing examples
-	gradient     []float64         // Jᵀr at θ*
-	gradientNorm float64           // of the MAP objective at θ* and the stated precision
+	source       linearize.Source // training examples
+	outputs      *mat.Dense       // f(x;θ*) of the training examples, N×C
+	sites        *gp.Sites        // at θ*, or at the mode
+	mode         *mode.Mode       // of the linearized model, where a method takes its sites there; else nil
+	near         []float64        // weights near that mode, P; nil for none
+	matched      *gp.Match        // what settle found; nil for none
+	choice       *choice          // of --checkpoint; nil for none
+	chooses      bool             // --method auto may leave kept rows for inducing examples
+	gradient     []float64        // Jᵀr at θ*
+	gradientNorm float64          // of the MAP objective at θ* and the stated precision
 	preflight    *result.Preflight
 	alarms       linearize.Warnings // that the network does not suit data or prior
 }

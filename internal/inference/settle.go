@@ -14,9 +14,9 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/score"
-	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/kept"
+	"github.com/funcgp/funcgp/gp/mode"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -384,7 +384,7 @@ func (f *fit) settle(ctx context.Context) error {
 		return err
 	}
 	y, lik := f.problem.Examples.Y, f.problem.Task.Likelihood
-	m, err := weightspace.FindMatch(ctx, f.source, y, lik, f.prior, f.theta, &weightspace.MatchOptions{Products: products, Outputs: f.outputs, MaxMemory: f.problem.Limits.Memory, Progress: f.con.Show})
+	m, err := mode.FindMatch(ctx, f.source, y, lik, f.prior, f.theta, &mode.MatchOptions{Products: products, Outputs: f.outputs, MaxMemory: f.problem.Limits.Memory, Progress: f.con.Show})
 	if none := (*gp.NoMatchError)(nil); errors.As(err, &none) {
 		return f.found(ctx, &gp.Match{Factor: 1, Root: math.NaN(), Network: none.Network, End: gp.MatchNone})
 	}

@@ -17,8 +17,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/mode"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
@@ -405,7 +405,7 @@ func (s *Pass) merged(ctx context.Context, set *shard.Set, out string) (*Posteri
 	if f.sites, err = f.joined(ctx, set, out); err != nil {
 		return nil, err
 	}
-	f.mode = &weightspace.Mode{Sites: f.sites}
+	f.mode = &mode.Mode{Sites: f.sites}
 	if f.source, err = p.TrainingExamples(ctx, p.KeepsJacobian()); err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/mode"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -154,13 +155,13 @@ func (s *WeightFlags) fit(ctx context.Context, c *job.Job, p *problem.Problem, f
 	wo := &weightspace.Options{Mean: o.mean, MaxMemory: p.Limits.Memory, Progress: c.Show}
 	sites := f.sites
 	if f.flags.Refit {
-		mode, err := weightspace.FindMode(ctx, f.source, p.Examples.Y, p.Task.Likelihood, f.prior, f.theta, &weightspace.ModeOptions{Progress: c.Show})
+		found, err := mode.Find(ctx, f.source, p.Examples.Y, p.Task.Likelihood, f.prior, f.theta, &mode.Options{Progress: c.Show})
 		if err != nil {
 			return nil, p.TrainNames().ExplainError(err)
 		}
-		c.Warn(mode.Warnings...)
+		c.Warn(found.Warnings...)
 		// The mean of the linear-Gaussian model at the mode is the mode.
-		sites, wo.Center, wo.Mean = mode.Sites, mode.Theta, gp.Network
+		sites, wo.Center, wo.Mean = found.Sites, found.Theta, gp.Network
 	}
 	w, err := weightspace.FitStructure(ctx, structure, f.source, sites, f.prior, f.theta, wo)
 	c.Clear()

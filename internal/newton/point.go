@@ -13,6 +13,7 @@ type Point struct {
 	Span    []float64 // Φᵀw at the training examples; needed only beside α
 	Dual    []float64 // α, N·C; nil without that sum
 	KDual   []float64 // Kα, or nil where it is f − m − Φᵀw
+	slope   []float64 // Objective.Gradient, nil where it was not computed
 	Value   float64   // the objective, 0 where it was not computed
 }
 
@@ -22,6 +23,9 @@ type Objective struct {
 	Lik   Expander
 	Y     *mat.Dense
 	Prior []float64 // m, N·C; needed only where points have α
+	// Gradient, if not nil, returns Φr(f) − w of a point without α. The steps of Fisher scoring
+	// grow short so slowly that their slopes must not be differences of large numbers.
+	Gradient func(p *Point) []float64
 }
 
 var _ Line[*Point] = (*Objective)(nil)
@@ -65,6 +69,12 @@ func (o *Objective) Scatter(p *Point) float64 {
 // Slope returns (r(f) − α)ᵀ(f_b − f_a) − wᵀ(w_b − w_a) + αᵀΦᵀ(w_b − w_a), with f, w and α of p:
 // K(α_b − α_a) = f_b − f_a − Φᵀ(w_b − w_a).
 func (o *Objective) Slope(p, a, b *Point) float64 {
+	if o.Gradient != nil {
+		if p.slope == nil {
+			p.slope = o.Gradient(p)
+		}
+		return floats.Dot(p.slope, Minus(b.Weights, a.Weights))
+	}
 	slope := Slope(o.Lik, o.Y, p.F, p.Dual, a.F, b.F) - floats.Dot(p.Weights, Minus(b.Weights, a.Weights))
 	if len(p.Span) > 0 {
 		for i, v := range p.Dual {

@@ -122,3 +122,21 @@ func NotFiniteRows(what string, m *mat.Dense, first, c int) error {
 	}
 	return nil
 }
+
+// MulBlocks returns the product of C×C blocks, such as Λ of all examples, N·C×C, with v, N·C.
+func MulBlocks(blocks *mat.Dense, v []float64) []float64 {
+	n, c := blocks.Dims()
+	out := make([]float64, n)
+	for i := range n {
+		at := i / c * c
+		out[i] = floats.Dot(blocks.RawRowView(i), v[at:at+c])
+	}
+	return out
+}
+
+// PrecisionError is that of a precision I + J̃ᵀΛJ̃ of p parameters without a Cholesky factor. It has
+// one in exact arithmetic, so some number overflowed.
+func PrecisionError(p int) error {
+	return &gp.NotPDError{What: "the posterior precision of the parameters", N: p,
+		Reason: "the Jacobian, Λ or the prior variances are too large for float64; scale the inputs or raise the prior precision"}
+}

@@ -1,11 +1,13 @@
 package testkit
 
 import (
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,6 +26,8 @@ import (
 // found for it (E21).
 type MatchCase struct {
 	Name, Likelihood string
+	Stated           float64            // precision of the training; 0 where Decay says it
+	Decay            float64            `json:"weight_decay"` // precision for each training row
 	Match            float64            // precision at which the linearized model is the network
 	S                float64            // scale by leave-one-out of the refit there, on a grid
 	Tau              []float64          // temperature and the scale with it; empty for a temperature of 1
@@ -38,19 +42,22 @@ type MatchCase struct {
 // at hand.
 func MatchCases(t testing.TB) []*MatchCase {
 	t.Helper()
+	return slices.DeleteFunc(EveryMatchCase(t), func(c *MatchCase) bool { return !(c.Match > 0) })
+}
+
+// EveryMatchCase returns the cases without a match too.
+func EveryMatchCase(t testing.TB) []*MatchCase {
+	t.Helper()
 	folder := testref.Folder(t, "match", "cases.json")
 	text, err := os.ReadFile(filepath.Join(folder, "cases.json"))
 	require.NoError(t, err)
 	var file struct{ Cases []*MatchCase }
 	require.NoError(t, json.Unmarshal(text, &file))
-	var cases []*MatchCase
 	for _, c := range file.Cases {
-		if c.folder = folder; c.Match > 0 {
-			cases = append(cases, c)
-		}
+		c.folder = folder
 	}
-	require.NotEmpty(t, cases)
-	return cases
+	require.NotEmpty(t, file.Cases)
+	return file.Cases
 }
 
 // Open returns the network linearized at its training rows and at the first test rows, with
@@ -75,7 +82,7 @@ func (c *MatchCase) rows(t testing.TB) (x, y, xTest, yTest *mat.Dense) {
 		return c.mnist(t)
 	}
 	x, y = c.table(t, "train", math.MaxInt)
-	xTest, yTest = c.table(t, "test", c.Rows)
+	xTest, yTest = c.table(t, "test", cmp.Or(c.Rows, math.MaxInt))
 	if strings.HasPrefix(c.Name, "digits") {
 		return x, y, xTest, yTest
 	}

@@ -3,14 +3,14 @@ package dattri
 import (
 	"context"
 
-	"github.com/funcgp/funcgp/glm/weightspace"
+	"github.com/funcgp/funcgp/gp/mode"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/studies/evaluate"
 )
 
 // match returns the factor on the precision start at which the linearized model's mode fits the training
 // rows as well as the network does (E21).
-func match(ctx context.Context, q *evaluate.Problem, start float64) (*weightspace.Match, error) {
+func match(ctx context.Context, q *evaluate.Problem, start float64) (*mode.Match, error) {
 	x, err := q.Network.Linearize(ctx, q.X)
 	if err != nil {
 		return nil, err
@@ -19,5 +19,5 @@ func match(ctx context.Context, q *evaluate.Problem, start float64) (*weightspac
 	if err != nil {
 		return nil, err
 	}
-	return weightspace.FindMatch(ctx, x, q.Y, q.Likelihood, prior, q.Network.Theta(), &weightspace.MatchOptions{Outputs: x.F})
+	return mode.FindMatch(ctx, x, q.Y, q.Likelihood, prior, q.Network.Theta(), &mode.MatchOptions{Outputs: x.F})
 }

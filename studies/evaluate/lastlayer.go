@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/glm/weightspace"
+	"github.com/funcgp/funcgp/gp/mode"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
@@ -116,11 +116,11 @@ func (l LastLayer) residuals(ctx context.Context, p *Problem, h *mat.Dense) (*ma
 	if err != nil {
 		return nil, 0, err
 	}
-	mode, err := weightspace.FindMode(ctx, b, p.Y, p.Likelihood, prior, zero, &weightspace.ModeOptions{Gradient: 1e-6})
+	found, err := mode.Find(ctx, b, p.Y, p.Likelihood, prior, zero, &mode.Options{Gradient: 1e-6})
 	if err != nil {
 		return nil, 0, err
 	}
-	return mode.Sites.Residual, l.Precision, nil
+	return found.Sites.Residual, l.Precision, nil
 }
 
 // lastInputs returns the inputs of the last dense layer at the rows of x: of the block

@@ -12,6 +12,7 @@ import (
 	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/mode"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
@@ -217,13 +218,13 @@ func (f *imagesFit) refined(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	mode, err := weightspace.FindMode(ctx, f.train, f.data.train.Y, imagesLikelihood, f.prior, f.theta,
-		&weightspace.ModeOptions{Products: products, MaxIter: imagesNewton, MaxProducts: imagesProducts})
+	found, err := mode.Find(ctx, f.train, f.data.train.Y, imagesLikelihood, f.prior, f.theta,
+		&mode.Options{Products: products, MaxIter: imagesNewton, MaxProducts: imagesProducts})
 	if err != nil {
 		return err
 	}
-	f.out.ModeGradient = result.Float(mode.GradientNorm)
-	post, err := f.structure(ctx, weightspace.KFAC, mode.Sites, mode.Theta)
+	f.out.ModeGradient = result.Float(found.GradientNorm)
+	post, err := f.structure(ctx, weightspace.KFAC, found.Sites, found.Theta)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/kept"
+	"github.com/funcgp/funcgp/gp/mode"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
@@ -496,7 +497,7 @@ func (f *vallaFit) settle(ctx context.Context) error {
 		return err
 	}
 	y, theta := f.data.train.Y, f.net.Theta()
-	m, err := weightspace.FindMatch(ctx, f.source, y, glm.Categorical{}, prior, theta, &weightspace.MatchOptions{Products: products, Outputs: f.sites.F})
+	m, err := mode.FindMatch(ctx, f.source, y, glm.Categorical{}, prior, theta, &mode.MatchOptions{Products: products, Outputs: f.sites.F})
 	if err != nil {
 		return err
 	}

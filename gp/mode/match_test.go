@@ -1,16 +1,10 @@
-package weightspace_test
+package mode_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -19,11 +13,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
-	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/gp/mode"
 	"github.com/funcgp/funcgp/internal/testkit"
-	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
@@ -149,11 +141,11 @@ func TestMatchE21(t *testing.T) {
 					t.Parallel()
 					p := ascend(t, q, prior, part)
 					want := p.root(t, lowest, 14)
-					for what, o := range map[string]*weightspace.MatchOptions{"default": nil, "restarts": {Directions: 8}, "finer": {Tolerance: 1e-4}} {
+					for what, o := range map[string]*mode.MatchOptions{"default": nil, "restarts": {Directions: 8}, "finer": {Tolerance: 1e-4}} {
 						if what == "restarts" && strings.Contains(q.Name, "saturated") {
 							continue // ℓ is nearly piecewise linear, so that what was learnt of Λ does not last
 						}
-						m, err := weightspace.FindMatch(t.Context(), testkit.InTiles(p.train, 7), p.y, p.lik, p.prior, p.theta, o)
+						m, err := mode.FindMatch(t.Context(), testkit.InTiles(p.train, 7), p.y, p.lik, p.prior, p.theta, o)
 						require.NoError(t, err, what)
 						require.Empty(t, m.Warnings, what)
 						got := math.Log(m.Factor)
@@ -178,11 +170,11 @@ func TestMatchE21(t *testing.T) {
 func TestMatchOfAMode(t *testing.T) {
 	for _, q := range testkit.Problems(t) {
 		for _, want := range []float64{.01, 1, 40} {
-			mode, err := weightspace.FindMode(t.Context(), q.Train, q.Y, q.Likelihood, scaledPrior{Prior: q.Prior, factor: 1 / want}, q.Theta, nil)
+			v, err := mode.Find(t.Context(), q.Train, q.Y, q.Likelihood, scaledPrior{Prior: q.Prior, factor: 1 / want}, q.Theta, nil)
 			require.NoError(t, err)
 			at := *q.Train
-			at.F = mode.Sites.F
-			m, err := weightspace.FindMatch(t.Context(), &at, q.Y, q.Likelihood, q.Prior, mode.Theta, nil)
+			at.F = v.Sites.F
+			m, err := mode.FindMatch(t.Context(), &at, q.Y, q.Likelihood, q.Prior, v.Theta, nil)
 			require.NoError(t, err)
 			require.InDelta(t, math.Log(want), math.Log(m.Factor), m.Error, q.Name)
 			if want != 1 {
@@ -200,15 +192,15 @@ func TestNoMatchE21(t *testing.T) {
 	for i := range q.N {
 		worse.F.Set(i, (int(q.Y.At(i, 0))+1)%q.C, 900)
 	}
-	_, err := weightspace.FindMatch(t.Context(), &worse, q.Y, q.Likelihood, scaledPrior{Prior: q.Prior, factor: 1}, q.Theta, nil)
+	_, err := mode.FindMatch(t.Context(), &worse, q.Y, q.Likelihood, scaledPrior{Prior: q.Prior, factor: 1}, q.Theta, nil)
 	var none *gp.NoMatchError
 	require.ErrorAs(t, err, &none)
 	require.Less(t, none.Network, none.Prior)
-	_, err = weightspace.FindMatch(t.Context(), q.Train, q.Y, q.Likelihood, q.Prior, q.Theta, &weightspace.MatchOptions{MaxMemory: 1000})
+	_, err = mode.FindMatch(t.Context(), q.Train, q.Y, q.Likelihood, q.Prior, q.Theta, &mode.MatchOptions{MaxMemory: 1000})
 	var short *gp.MemoryError
 	require.ErrorAs(t, err, &short)
 	h := testkit.Heteroscedastic()
-	_, err = weightspace.FindMatch(t.Context(), h.Train, h.Y, h.Likelihood, h.Prior, h.Theta, nil)
+	_, err = mode.FindMatch(t.Context(), h.Train, h.Y, h.Likelihood, h.Prior, h.Theta, nil)
 	require.ErrorContains(t, err, "concave")
 }
 
@@ -226,33 +218,12 @@ func (p *matchProblem) requireRoot(t *testing.T, log, within float64) {
 func TestMatchReferences(t *testing.T) {
 	for _, name := range []string{"categorical", "categorical-diagonal-prior", "poisson", "two-moons", "snelson", "gaussian-two-outputs", "mnist10-mlp", "thesis-cnn"} {
 		t.Run(name, func(t *testing.T) {
-			var q *trained
-			var x *mat.Dense
-			switch name {
-			case "mnist10-mlp", "thesis-cnn":
-				if testing.Short() {
-					t.Skip("dense refits of thousands of outputs are not short")
-				}
-				ref := testref.Open(t, name)
-				d, err := dataset.Open(t.Context(), testref.MNIST(t), nil)
-				require.NoError(t, err)
-				var y *mat.Dense
-				if name == "thesis-cnn" {
-					x, y = digits49(t, d.Train, ref.Ints("train_index"))
-				} else {
-					x, y = d.Train.Matrix(ref.Ints("train_index")), mat.NewDense(len(ref.Ints("train_index")), 1, nil)
-					for i, r := range ref.Ints("train_index") {
-						y.Set(i, 0, float64(d.Train.Labels[r]))
-					}
-				}
-				q = newTrained(t, ref, x, y, x.Slice(0, 1, 0, 784).(*mat.Dense))
-			default:
-				ref := testref.Open(t, name)
-				x = ref.Matrix("x_train")
-				q = newTrained(t, ref, x, ref.Matrix("y_train"), ref.Matrix("x_test"))
+			if testing.Short() && (name == "mnist10-mlp" || name == "thesis-cnn") {
+				t.Skip("dense refits of thousands of outputs are not short")
 			}
-			p := &matchProblem{train: q.train, y: q.y, lik: q.lik, prior: q.prior, theta: q.theta}
-			p.find(t, q.net, x)
+			q := testkit.OpenReference(t, name)
+			p := &matchProblem{train: q.Train, y: q.Y, lik: q.Likelihood, prior: q.Prior, theta: q.Net.Theta()}
+			p.find(t, q.Net)
 		})
 	}
 }
@@ -261,11 +232,11 @@ func TestMatchReferences(t *testing.T) {
 const mostDense = 2000
 
 // find finds the match and compares it with dense refits.
-func (p *matchProblem) find(t *testing.T, net *network.Network, x *mat.Dense) *weightspace.Match {
+func (p *matchProblem) find(t *testing.T, net *network.Network) *mode.Match {
 	t.Helper()
-	products, err := net.Products(x)
+	products, err := net.Products(p.train.X)
 	require.NoError(t, err)
-	m, err := weightspace.FindMatch(t.Context(), p.train, p.y, p.lik, p.prior, p.theta, &weightspace.MatchOptions{Products: products, Outputs: p.train.F})
+	m, err := mode.FindMatch(t.Context(), p.train, p.y, p.lik, p.prior, p.theta, &mode.MatchOptions{Products: products, Outputs: p.train.F})
 	require.NoError(t, err)
 	require.Empty(t, m.Warnings)
 	log := math.Log(m.Factor)
@@ -282,48 +253,19 @@ func (p *matchProblem) find(t *testing.T, net *network.Network, x *mat.Dense) *w
 // TestMatchCases compares with the matches of an independent implementation, of which two
 // digits are meant.
 func TestMatchCases(t *testing.T) {
-	file := testref.Path(t, "match/cases.json")
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
-	var cases struct {
-		Cases []struct {
-			Name, Likelihood string
-			Decay            float64 `json:"weight_decay"`
-			Stated, Match    float64
-		}
-	}
-	require.NoError(t, json.Unmarshal(text, &cases))
-	require.NotEmpty(t, cases.Cases)
-	for _, c := range cases.Cases {
+	for _, c := range testkit.EveryMatchCase(t) {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
-			base := filepath.Join(filepath.Dir(file), c.Name)
-			model, err := os.ReadFile(base + ".onnx")
-			require.NoError(t, err)
-			net, err := network.ReadONNX(bytes.NewReader(model), nil)
-			require.NoError(t, err)
-			var x, y *mat.Dense
-			if strings.HasPrefix(c.Name, "mnist49") {
-				d, err := dataset.Open(t.Context(), testref.MNIST(t), nil)
-				require.NoError(t, err)
-				x, y = digits49(t, d.Train, lines(t, filepath.Join(filepath.Dir(file), "mnist49-train-index.txt")))
-			} else {
-				x, y = table(t, base+"-train.csv")
-				if !strings.HasPrefix(c.Name, "digits") {
-					standardize(x)
-				}
-			}
+			net, train, _, y, _ := c.Open(t)
 			stated := c.Stated
 			if stated == 0 {
 				stated = 1
 			}
-			n, _ := x.Dims()
 			if c.Decay > 0 {
-				stated = c.Decay * float64(n)
+				stated = c.Decay * float64(train.Len())
 			}
-			p := &matchProblem{y: y, theta: net.Theta()}
-			p.train, err = net.Linearize(t.Context(), x)
-			require.NoError(t, err)
+			p := &matchProblem{train: train, y: y, theta: net.Theta()}
+			var err error
 			p.prior, err = ntk.NewIsotropic(stated, nil)
 			require.NoError(t, err)
 			switch c.Likelihood {
@@ -336,63 +278,11 @@ func TestMatchCases(t *testing.T) {
 				p.lik, err = glm.NewGaussian(1)
 				require.NoError(t, err)
 			}
-			m := p.find(t, net, x)
+			m := p.find(t, net)
 			if c.Match > 0 {
 				require.InEpsilon(t, c.Match, stated*m.Factor, .035)
 			}
 		})
-	}
-}
-
-// table returns the features and the target, the last column, of a file.
-func table(t *testing.T, name string) (x, y *mat.Dense) {
-	t.Helper()
-	text, err := os.ReadFile(name)
-	require.NoError(t, err)
-	rows, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
-	require.NoError(t, err)
-	d := len(rows[0]) - 1
-	x, y = mat.NewDense(len(rows)-1, d, nil), mat.NewDense(len(rows)-1, 1, nil)
-	for i, row := range rows[1:] {
-		for j, s := range row {
-			v, err := strconv.ParseFloat(s, 64)
-			require.NoError(t, err)
-			if j == d {
-				y.Set(i, 0, v)
-			} else {
-				x.Set(i, j, v)
-			}
-		}
-	}
-	return x, y
-}
-
-// lines returns the integers of a file, one a line.
-func lines(t *testing.T, name string) (index []int) {
-	t.Helper()
-	text, err := os.ReadFile(name)
-	require.NoError(t, err)
-	for _, s := range strings.Fields(string(text)) {
-		i, err := strconv.Atoi(s)
-		require.NoError(t, err)
-		index = append(index, i)
-	}
-	return index
-}
-
-// standardize gives the columns mean 0 and variance 1.
-func standardize(x *mat.Dense) {
-	n, d := x.Dims()
-	for j := range d {
-		col := mat.Col(nil, j, x)
-		mean := floats.Sum(col) / float64(n)
-		floats.AddConst(-mean, col)
-		sd := floats.Norm(col, 2) / math.Sqrt(float64(n))
-		if sd == 0 {
-			sd = 1
-		}
-		floats.Scale(1/sd, col)
-		x.SetCol(j, col)
 	}
 }
 
@@ -401,12 +291,12 @@ func standardize(x *mat.Dense) {
 func TestMatchInterpolates(t *testing.T) {
 	q := testkit.Problems(t)[2]
 	p := ascend(t, q, q.Prior, .999)
-	m, err := weightspace.FindMatch(t.Context(), p.train, p.y, p.lik, p.prior, p.theta, &weightspace.MatchOptions{Least: .5})
+	m, err := mode.FindMatch(t.Context(), p.train, p.y, p.lik, p.prior, p.theta, &mode.MatchOptions{Least: .5})
 	require.NoError(t, err)
 	require.True(t, m.Bounded)
 	require.InDelta(t, .5, m.Factor, 1e-12)
 	require.Less(t, p.logLik(t, math.Log(.5)), p.network(t))
-	free, err := weightspace.FindMatch(t.Context(), p.train, p.y, p.lik, p.prior, p.theta, nil)
+	free, err := mode.FindMatch(t.Context(), p.train, p.y, p.lik, p.prior, p.theta, nil)
 	require.NoError(t, err)
 	require.False(t, free.Bounded)
 	require.Less(t, free.Factor, .5)
@@ -417,12 +307,12 @@ func TestMatchInterpolates(t *testing.T) {
 func TestMatchStops(t *testing.T) {
 	q := testkit.Problems(t)[5]
 	p := ascend(t, q, q.Prior, .9)
-	find := func(ctx context.Context, o *weightspace.MatchOptions) (*weightspace.Match, error) {
-		return weightspace.FindMatch(ctx, testkit.InTiles(p.train, 3), p.y, p.lik, p.prior, p.theta, o)
+	find := func(ctx context.Context, o *mode.MatchOptions) (*mode.Match, error) {
+		return mode.FindMatch(ctx, testkit.InTiles(p.train, 3), p.y, p.lik, p.prior, p.theta, o)
 	}
 	done := 0
-	m, err := find(t.Context(), &weightspace.MatchOptions{MaxPasses: 6, Progress: func(stage string, n, total int) {
-		require.Equal(t, weightspace.StageMatch, stage)
+	m, err := find(t.Context(), &mode.MatchOptions{MaxPasses: 6, Progress: func(stage string, n, total int) {
+		require.Equal(t, mode.StageMatch, stage)
 		require.Equal(t, done+1, n)
 		require.Zero(t, total)
 		done = n
@@ -432,7 +322,7 @@ func TestMatchStops(t *testing.T) {
 	require.LessOrEqual(t, m.Passes, 7)
 	require.Equal(t, math.Exp(m.Error), testkit.RequireWarnings(t, m.Warnings, "match-rough")[0].Value)
 	testkit.Stops(t, "FindMatch", 20, func(ctx context.Context) error {
-		_, err := find(ctx, &weightspace.MatchOptions{Workers: 1})
+		_, err := find(ctx, &mode.MatchOptions{Workers: 1})
 		return err
 	})
 }
@@ -441,9 +331,9 @@ func TestMatchStops(t *testing.T) {
 func TestMatchWorkers(t *testing.T) {
 	q := testkit.NewProblem("many", 3, 1500, 2, glm.Categorical{}, 1)
 	p := ascend(t, q, q.Prior, .3)
-	var want *weightspace.Match
+	var want *mode.Match
 	for _, workers := range []int{1, 2, 5} {
-		m, err := weightspace.FindMatch(t.Context(), p.train, p.y, p.lik, p.prior, p.theta, &weightspace.MatchOptions{Workers: workers})
+		m, err := mode.FindMatch(t.Context(), p.train, p.y, p.lik, p.prior, p.theta, &mode.MatchOptions{Workers: workers})
 		require.NoError(t, err)
 		if want == nil {
 			want = m
@@ -452,7 +342,7 @@ func TestMatchWorkers(t *testing.T) {
 	}
 	before := runtime.GOMAXPROCS(1)
 	defer runtime.GOMAXPROCS(before)
-	m, err := weightspace.FindMatch(t.Context(), p.train, p.y, p.lik, p.prior, p.theta, nil)
+	m, err := mode.FindMatch(t.Context(), p.train, p.y, p.lik, p.prior, p.theta, nil)
 	require.NoError(t, err)
 	require.Equal(t, want, m)
 }
@@ -472,7 +362,7 @@ func TestMatchFromPriorMean(t *testing.T) {
 		}
 	}
 	p.prior = movedPrior{scaledPrior{Prior: q.Prior, factor: 1, held: func(i int) bool { return i%2 == 1 }}, mean}
-	m, err := weightspace.FindMatch(t.Context(), p.train, p.y, p.lik, p.prior, p.theta, nil)
+	m, err := mode.FindMatch(t.Context(), p.train, p.y, p.lik, p.prior, p.theta, nil)
 	require.NoError(t, err)
 	require.Empty(t, m.Warnings)
 	p.requireRoot(t, math.Log(m.Factor), m.Error+1e-4)

@@ -1,4 +1,4 @@
-package weightspace
+package mode
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/internal/sites"
 )
 
 // A span is the weights z = Vᵀa, with V of k orthonormal rows, and the functions
@@ -192,7 +193,7 @@ func (x *expansion) shifted(rho float64) (func(b []float64) []float64, error) {
 	}
 	u, ok := dense.Potrf1(a)
 	if !ok {
-		return nil, notPD(k)
+		return nil, sites.PrecisionError(k)
 	}
 	return func(b []float64) []float64 {
 		v := dense.Vector(append([]float64(nil), b...))
@@ -218,7 +219,7 @@ func (x *expansion) essential(a, b []float64) ([][]float64, error) {
 	k := len(a)
 	var eig mat.EigenSym
 	if !eig.Factorize(mat.NewSymDense(k, x.g.Data), true) {
-		return nil, notPD(k)
+		return nil, sites.PrecisionError(k)
 	}
 	var vectors mat.Dense
 	eig.VectorsTo(&vectors)

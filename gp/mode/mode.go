@@ -1,6 +1,7 @@
-package weightspace
+package mode
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -12,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/newton"
+	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -27,11 +29,11 @@ type Mode struct {
 	GradientNorm float64   // of the objective, in the Σ₀ norm: for a likelihood that is concave in f it bounds what v* lacks
 	Newton       int       // steps
 	Products     int       // H̃v, each a J v and a Jᵀu, that the steps took
-	Warnings     []error   // of refit-steps and refit-gap, as in Posterior.Warnings
+	Warnings     []error   // of refit-steps and refit-gap, those of internal/newton
 }
 
-// ModeOptions are the options of FindMode.
-type ModeOptions struct {
+// Options are the options of Find.
+type Options struct {
 	// Products multiply vectors within a Newton step and give its gradient; nil takes
 	// those of the source. Jᵀu must be exact. J v need not be, as that of
 	// network.Network.Products: the last steps start from exact function values.
@@ -55,10 +57,10 @@ type ModeOptions struct {
 	// State, if not nil, is called before each Newton step with what Resume needs to go on
 	// from there; it must not change or keep it. An error ends the search. A gp.Scored
 	// likelihood, whose steps depend on those before, has no states.
-	State func(s *ModeState) error
+	State func(s *State) error
 	// Resume, if not nil, is the state of an interrupted search for the same mode, which
 	// goes on from there to the same result. It goes before Start.
-	Resume *ModeState
+	Resume *State
 	// MaxProducts bounds the conjugate gradients of one Newton step; 0 means 1000.
 	MaxProducts int
 	// MaxIter bounds the Newton steps; 0 means 100.
@@ -67,8 +69,8 @@ type ModeOptions struct {
 	Progress func(stage string, done, total int)
 }
 
-// A ModeState is a search for a mode between two Newton steps.
-type ModeState struct {
+// A State is a search for a mode between two Newton steps.
+type State struct {
 	Z               []float64 // Σ₀^−½ (v − μ₀), P
 	F               []float64 // f_lin(x;v), N·C
 	Steps, Products int       // so far
@@ -76,35 +78,59 @@ type ModeState struct {
 	Rough           bool      // products with J need not be exact yet
 }
 
-// FindMode returns the mode of the linearized model of the training examples src
-// without forming J, H or K. It takes Newton steps from θ*, or ModeOptions.Start, each solved by conjugate
+// Find returns the mode of the linearized model of the training examples src
+// without forming J, H or K. It takes Newton steps from θ*, or Options.Start, each solved by conjugate
 // gradients, with a line search. Besides src it holds a few vectors of length P and
-// of length N·C. y is N×Targets(C). Its errors are those of Refit.
+// of length N·C. y is N×Targets(C). The errors are those of gp.NewSites
+// and src, and gp.ErrNoExamples.
 //
 // Each Newton step takes a product with J, one with Jᵀ, and up to MaxProducts products with
-// both. Where ModeOptions.Products are not those of src, products with src give f(x;θ*), the
+// both. Where Options.Products are not those of src, products with src give f(x;θ*), the
 // exact function values once the gradient is small, and J d of the steps after that.
-func FindMode(ctx context.Context, src linearize.Source, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, o *ModeOptions) (*Mode, error) {
+func Find(ctx context.Context, src linearize.Source, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, o *Options) (*Mode, error) {
 	m := &modeSearch{o: o.withDefaults(src, len(theta)), y: y, lik: lik, exact: linearize.ProductsOf(src), theta: theta}
 	m.rough = o != nil && o.Products != nil
-	m.mu0, m.root = moments(prior, len(theta))
-	if err := m.setOutputs(ctx, src, len(theta)); err != nil {
-		return nil, err
+	m.white = newton.NewWhitened(prior, len(theta))
+	if m.o.Outputs != nil {
+		var n int
+		if n, m.c = m.o.Outputs.Dims(); n != src.Len() {
+			panic("mode: outputs and examples differ in number")
+		}
+		m.outputs = dense.Flat(m.o.Outputs)
+	} else {
+		model := linearize.ModelFingerprint{Parameters: linearize.SumOf(theta)}
+		err := src.Batches(ctx, func(_ int, b *linearize.Batch) error {
+			if b.P != len(theta) {
+				panic("mode: the length of theta is not the batch's number of parameters")
+			}
+			if d := model.Mismatch(b.Model); d != "" {
+				panic("mode: the examples are not linearized at theta: " + d)
+			}
+			m.c = b.Outputs()
+			m.outputs = append(m.outputs, dense.Flat(b.F)...)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if len(m.outputs) == 0 {
+		return nil, gp.ErrNoExamples
 	}
 	if s := m.o.Resume; s != nil {
 		if len(s.Z) != len(theta) || len(s.F) != len(m.outputs) {
-			panic("weightspace: a state of another search")
+			panic("mode: a state of another search")
 		}
 		m.rough, m.products = s.Rough, s.Products
-		return m.from(ctx, &iterate{z: slices.Clone(s.Z), f: slices.Clone(s.F)})
+		return m.from(ctx, &newton.Point{Weights: slices.Clone(s.Z), F: slices.Clone(s.F)})
 	}
 	start := slices.Clone(theta)
 	if m.o.Start != nil {
 		copy(start, m.o.Start)
 	}
-	for i, v := range m.root {
+	for i, v := range m.white.Root {
 		if v == 0 {
-			start[i] = m.mu0[i]
+			start[i] = m.white.Mean[i]
 		}
 	}
 	products := m.exact
@@ -115,7 +141,7 @@ func FindMode(ctx context.Context, src linearize.Source, y *mat.Dense, lik gp.Li
 	if err != nil {
 		return nil, err
 	}
-	return m.from(ctx, &iterate{z: whitened(start, m.mu0, m.root), f: f})
+	return m.from(ctx, &newton.Point{Weights: m.white.Of(start), F: f})
 }
 
 // values returns f_lin = f + J(v − θ*) at weights v.
@@ -130,20 +156,15 @@ func (m *modeSearch) values(ctx context.Context, products linearize.Products, v 
 	return f, nil
 }
 
-func (o *ModeOptions) withDefaults(src linearize.Source, p int) ModeOptions {
-	var d ModeOptions
+func (o *Options) withDefaults(src linearize.Source, p int) Options {
+	var d Options
 	if o != nil {
 		d = *o
 	}
 	if d.MaxIter < 0 || d.MaxProducts < 0 || d.Gradient < 0 || d.Curvature != nil && len(d.Curvature) != p || d.Start != nil && len(d.Start) != p {
-		panic("weightspace: invalid options of FindMode")
+		panic("mode: invalid options of Find")
 	}
-	if d.MaxIter == 0 {
-		d.MaxIter = 100
-	}
-	if d.MaxProducts == 0 {
-		d.MaxProducts = 1000
-	}
+	d.MaxIter, d.MaxProducts = cmp.Or(d.MaxIter, 100), cmp.Or(d.MaxProducts, 1000)
 	if d.Products == nil {
 		d.Products = linearize.ProductsOf(src)
 	}
@@ -155,42 +176,16 @@ func (o *ModeOptions) withDefaults(src linearize.Source, p int) ModeOptions {
 
 // A modeSearch looks for z, where θ = μ₀ + Σ₀^½ z, like the refit of a Posterior.
 type modeSearch struct {
-	o         ModeOptions
-	y         *mat.Dense
-	lik       gp.Likelihood
-	exact     linearize.Products
-	rough     bool      // products with J are those of the options, which need not be exact
-	theta     []float64 // θ*
-	outputs   []float64 // f(x;θ*), N·C
-	mu0, root []float64 // μ₀ and the diagonal of Σ₀^½
-	c         int       // outputs of an example
-	products  int       // H̃v so far
-}
-
-// setOutputs finds f(x;θ*).
-func (m *modeSearch) setOutputs(ctx context.Context, src linearize.Source, p int) error {
-	if m.o.Outputs != nil {
-		var n int
-		if n, m.c = m.o.Outputs.Dims(); n != src.Len() {
-			panic("weightspace: outputs and examples differ in number")
-		}
-		m.outputs = dense.Flat(m.o.Outputs)
-		return nil
-	}
-	model := linearize.ModelFingerprint{Parameters: linearize.SumOf(m.theta)}
-	err := src.Batches(ctx, func(_ int, b *linearize.Batch) error {
-		if b.P != p {
-			panic("weightspace: the length of theta is not the batch's number of parameters")
-		}
-		checkModel(model, b)
-		m.c = b.Outputs()
-		m.outputs = append(m.outputs, dense.Flat(b.F)...)
-		return nil
-	})
-	if err == nil && len(m.outputs) == 0 {
-		return gp.ErrNoExamples
-	}
-	return err
+	o        Options
+	y        *mat.Dense
+	lik      gp.Likelihood
+	exact    linearize.Products
+	rough    bool      // products with J are those of the options, which need not be exact
+	theta    []float64 // θ*
+	outputs  []float64 // f(x;θ*), N·C
+	white    newton.Whitened
+	c        int // outputs of an example
+	products int // H̃v so far
 }
 
 // roughGradient is the norm of the gradient from which on products with J are exact. Below
@@ -198,19 +193,19 @@ func (m *modeSearch) setOutputs(ctx context.Context, src linearize.Source, p int
 const roughGradient = 1e-3
 
 // from returns the mode that Newton steps from at lead to.
-func (m *modeSearch) from(ctx context.Context, at *iterate) (*Mode, error) {
-	l, search := line{y: m.y, lik: m.lik}, newton.New(m.lik, m.o.MaxIter, false)
+func (m *modeSearch) from(ctx context.Context, at *newton.Point) (*Mode, error) {
+	l, search := &newton.Objective{Lik: m.lik, Y: m.y}, newton.New(m.lik, m.o.MaxIter, false)
 	last := 0.0 // the norm of the gradient before; 0 for none
 	if s := m.o.Resume; s != nil {
 		search.Steps, search.Move, last = s.Steps, s.Move, s.Last
 	}
 	for {
 		if m.o.State != nil && search.Resumable() {
-			if err := m.o.State(&ModeState{Z: at.z, F: at.f, Steps: search.Steps, Products: m.products, Move: search.Move, Last: last, Rough: m.rough}); err != nil {
+			if err := m.o.State(&State{Z: at.Weights, F: at.F, Steps: search.Steps, Products: m.products, Move: search.Move, Last: last, Rough: m.rough}); err != nil {
 				return nil, err
 			}
 		}
-		s, err := gp.NewSites(m.y, matrixOf(at.f, m.c), m.lik)
+		s, err := gp.NewSites(m.y, mat.NewDense(len(at.F)/m.c, m.c, at.F), m.lik)
 		if err != nil {
 			return nil, err
 		}
@@ -219,19 +214,19 @@ func (m *modeSearch) from(ctx context.Context, at *iterate) (*Mode, error) {
 		if err != nil {
 			return nil, err
 		}
-		floats.Sub(gradient, at.z)
+		floats.Sub(gradient, at.Weights)
 		norm := floats.Norm(gradient, 2)
-		r := &Mode{Theta: unwhitened(at.z, m.mu0, m.root), Sites: s, Scatter: floats.Dot(at.z, at.z), GradientNorm: norm, Newton: search.Steps, Products: m.products}
+		r := &Mode{Theta: m.white.Theta(at.Weights), Sites: s, Scatter: floats.Dot(at.Weights, at.Weights), GradientNorm: norm, Newton: search.Steps, Products: m.products}
 		end, next := newton.Settled, at
 		if !(m.rough && norm <= roughGradient) {
 			if !m.rough && norm <= m.o.Gradient {
 				return r, nil
 			}
-			if next, err = m.step(ctx, s, at, gradient, m.residual(norm, last)); err != nil {
+			if next, err = m.step(ctx, s, at, gradient, norm, last); err != nil {
 				return nil, err
 			}
-			var to *iterate
-			if to, end, err = newton.Next(&search, l, at.f, at, next); err != nil {
+			var to *newton.Point
+			if to, end, err = newton.Next(&search, l, at.F, at, next); err != nil {
 				return nil, err
 			}
 			if last = norm; end == newton.GoesOn {
@@ -247,49 +242,61 @@ func (m *modeSearch) from(ctx context.Context, at *iterate) (*Mode, error) {
 			}
 			steps := search.Steps
 			search, m.rough, last = newton.New(m.lik, m.o.MaxIter, false), false, 0
-			at, search.Steps = &iterate{z: at.z, f: f}, steps
+			at, search.Steps = &newton.Point{Weights: at.Weights, F: f}, steps
 			continue
 		}
 		// The step that ends the search moves nothing; sites and v* are those before it.
 		r.Products = m.products
-		r.Warnings = append(search.Warnings(), gradientWarnings(r.GradientNorm, floats.Dot(gradient, newton.Minus(next.z, at.z))/2)...)
+		r.Warnings = append(search.Warnings(), newton.GradientWarnings(r.GradientNorm, floats.Dot(gradient, newton.Minus(next.Weights, at.Weights))/2)...)
 		return r, nil
 	}
-}
-
-// residual returns the relative residual at which conjugate gradients for a Newton step
-// stop, given the norms of the gradient there and at the step before. Where the search ends
-// at a small gradient, the steps far from it need not be solved as well as the last one, the
-// less so the less the gradient fell (Eisenstat and Walker, "Choosing the forcing terms in
-// an inexact Newton method", SIAM J. Sci. Comput. 17, 1996).
-func (m *modeSearch) residual(norm, last float64) float64 {
-	if m.o.Gradient == 0 {
-		return stepResidual
-	}
-	fell := norm / last
-	forcing := math.Min(math.Max(fell*fell, stepResidual), loosest)
-	if enough := m.o.Gradient / norm / 2; enough > tightest {
-		return math.Min(forcing, enough)
-	}
-	return forcing
 }
 
 // loosest and tightest bound the relative residual of a Newton step.
 const loosest, tightest = 1e-2, 1e-7
 
-// step returns the end of the Newton step from at, whose sites are s, to the given relative
-// residual.
-func (m *modeSearch) step(ctx context.Context, s *gp.Sites, at *iterate, gradient []float64, residual float64) (*iterate, error) {
-	precondition, err := m.preconditioner(ctx, s)
-	if err != nil {
-		return nil, err
+// step returns the end of the Newton step from at, whose sites are s. last is the norm of the
+// gradient at the step before.
+//
+// Where the search ends at a small gradient, the steps far from it need not be solved as well as
+// the last one, the less so the less the gradient fell (Eisenstat and Walker, "Choosing the
+// forcing terms in an inexact Newton method", SIAM J. Sci. Comput. 17, 1996).
+func (m *modeSearch) step(ctx context.Context, s *gp.Sites, at *newton.Point, gradient []float64, norm, last float64) (*newton.Point, error) {
+	cg := newton.ConjugateGradients{Residual: newton.StepResidual, Precondition: func(v []float64) {
+		for i, h := range m.o.Curvature {
+			v[i] /= 1 + m.white.Root[i]*m.white.Root[i]*h
+		}
+	}}
+	if m.o.Precondition != nil {
+		var err error
+		if cg.Precondition, err = m.o.Precondition(ctx, s); err != nil {
+			return nil, err
+		}
+		if cg.Precondition == nil {
+			cg.Precondition = func([]float64) {}
+		}
 	}
-	cg := conjugateGradients{
-		times:        func(v []float64) ([]float64, error) { return m.precisionTimes(ctx, s, v) },
-		precondition: precondition,
-		residual:     residual,
+	if m.o.Gradient > 0 {
+		fell := norm / last
+		cg.Residual = math.Min(math.Max(fell*fell, newton.StepResidual), loosest)
+		if enough := m.o.Gradient / norm / 2; enough > tightest {
+			cg.Residual = math.Min(cg.Residual, enough)
+		}
 	}
-	d, _, _, err := cg.solve(ctx, gradient, m.o.MaxProducts)
+	cg.Times = func(v []float64) ([]float64, error) { // H̃v = v + J̃ᵀΛJ̃v
+		m.products++
+		f, err := m.push(ctx, m.o.Products, v)
+		if err != nil {
+			return nil, err
+		}
+		out, err := m.pullBack(ctx, m.o.Products, sites.MulBlocks(s.Lambda, f))
+		if err != nil {
+			return nil, err
+		}
+		floats.Add(out, v)
+		return out, nil
+	}
+	d, _, err := cg.Solve(ctx, gradient, m.o.MaxProducts)
 	if err != nil {
 		return nil, err
 	}
@@ -301,58 +308,26 @@ func (m *modeSearch) step(ctx context.Context, s *gp.Sites, at *iterate, gradien
 	if err != nil {
 		return nil, err
 	}
-	floats.Add(moved, at.f)
+	floats.Add(moved, at.F)
 	if dense.NotFinite(moved) >= 0 {
-		return nil, errors.New("weightspace: a Newton step towards the mode is not finite; scale the targets or raise the prior precision")
+		return nil, errors.New("mode: a Newton step towards the mode is not finite; scale the targets or raise the prior precision")
 	}
-	return &iterate{z: addScaled(at.z, 1, d), f: moved}, nil
-}
-
-// preconditioner returns the function that replaces v by an approximation of H̃⁻¹v at
-// the sites s.
-func (m *modeSearch) preconditioner(ctx context.Context, s *gp.Sites) (func(v []float64), error) {
-	if m.o.Precondition != nil {
-		f, err := m.o.Precondition(ctx, s)
-		if f == nil {
-			f = func([]float64) {}
-		}
-		return f, err
-	}
-	return func(v []float64) {
-		for i, h := range m.o.Curvature {
-			v[i] /= 1 + m.root[i]*m.root[i]*h
-		}
-	}, nil
-}
-
-// precisionTimes returns H̃v = v + J̃ᵀΛJ̃v at the sites s.
-func (m *modeSearch) precisionTimes(ctx context.Context, s *gp.Sites, v []float64) ([]float64, error) {
-	m.products++
-	f, err := m.push(ctx, m.o.Products, v)
-	if err != nil {
-		return nil, err
-	}
-	out, err := m.pullBack(ctx, m.o.Products, mulBlocks(s.Lambda, f))
-	if err != nil {
-		return nil, err
-	}
-	floats.Add(out, v)
-	return out, nil
+	return &newton.Point{Weights: floats.AddTo(d, d, at.Weights), F: moved}, nil
 }
 
 // push returns J̃ v.
 func (m *modeSearch) push(ctx context.Context, j linearize.Products, v []float64) ([]float64, error) {
-	scaled := floats.MulTo(make([]float64, len(v)), m.root, v)
+	scaled := floats.MulTo(make([]float64, len(v)), m.white.Root, v)
 	f := make([]float64, m.c*dense.Count(m.y))
 	return f, j.MulVecTo(ctx, f, scaled)
 }
 
 // pullBack returns J̃ᵀ u.
 func (m *modeSearch) pullBack(ctx context.Context, j linearize.Products, u []float64) ([]float64, error) {
-	g := make([]float64, len(m.root))
+	g := make([]float64, len(m.white.Root))
 	if err := j.MulTransVecTo(ctx, g, u); err != nil {
 		return nil, err
 	}
-	floats.Mul(g, m.root)
+	floats.Mul(g, m.white.Root)
 	return g, nil
 }

@@ -1,6 +1,7 @@
-package weightspace
+package mode
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -74,21 +75,10 @@ func (o *MatchOptions) withDefaults(src linearize.Source) MatchOptions {
 		d = *o
 	}
 	if !(d.Tolerance >= 0 && d.Least >= 0) || math.IsInf(d.Least, 1) || d.Directions < 0 || d.MaxPasses < 0 || d.MaxMemory < 0 || d.Workers < 0 {
-		panic("weightspace: invalid options of FindMatch")
+		panic("mode: invalid options of FindMatch")
 	}
-	if d.Tolerance == 0 {
-		d.Tolerance = .01
-	}
-	if d.Least == 0 {
-		d.Least = 1e-6
-	}
-	if d.Directions == 0 {
-		d.Directions = 32
-	}
-	d.Directions = max(d.Directions, fewest)
-	if d.MaxPasses == 0 {
-		d.MaxPasses = 2000
-	}
+	d.Tolerance, d.Least, d.MaxPasses = cmp.Or(d.Tolerance, .01), cmp.Or(d.Least, 1e-6), cmp.Or(d.MaxPasses, 2000)
+	d.Directions = max(cmp.Or(d.Directions, 32), fewest)
 	if d.Products == nil {
 		d.Products = linearize.ProductsOf(src)
 	}
@@ -139,11 +129,11 @@ func (o *MatchOptions) directions(n, c, p int) (int, error) {
 // the directions and a few more vectors of length P and N·C.
 func FindMatch(ctx context.Context, src linearize.Source, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, o *MatchOptions) (*Match, error) {
 	if _, ok := lik.(gp.Scored); ok {
-		return nil, errors.New("weightspace: a match needs a likelihood that is concave in f, and noise that depends on the input has none; state the prior precision")
+		return nil, errors.New("mode: a match needs a likelihood that is concave in f, and noise that depends on the input has none; state the prior precision")
 	}
 	d := o.withDefaults(src)
 	m := &matchSearch{o: d, tolerance: d.Tolerance, least: math.Log(d.Least)}
-	m.mu0, m.root = moments(prior, len(theta))
+	m.white = newton.NewWhitened(prior, len(theta))
 	var err error
 	outputs := d.Outputs
 	if outputs == nil {
@@ -153,7 +143,7 @@ func FindMatch(ctx context.Context, src linearize.Source, y *mat.Dense, lik gp.L
 	}
 	n, c := outputs.Dims()
 	if n != src.Len() {
-		panic("weightspace: outputs and examples differ in number")
+		panic("mode: outputs and examples differ in number")
 	}
 	if err := gp.CheckTargets(y, n, c, lik); err != nil {
 		return nil, err
@@ -179,7 +169,7 @@ func FindMatch(ctx context.Context, src linearize.Source, y *mat.Dense, lik gp.L
 // A matchSearch looks for z and the factor e^t, where v = μ₀ + Σ₀^½ z.
 type matchSearch struct {
 	o         MatchOptions
-	mu0, root []float64 // μ₀ and the diagonal of Σ₀^½
+	white     newton.Whitened
 	span      *span
 	tolerance float64 // of t
 	least     float64 // t
@@ -195,7 +185,7 @@ type matchSearch struct {
 // start finds the prior mean and makes θ* the first direction.
 func (m *matchSearch) start(ctx context.Context, f, theta []float64) error {
 	// m = f + J(μ₀ − θ*)
-	if err := m.push(ctx, m.span.mean, newton.Minus(m.mu0, theta)); err != nil {
+	if err := m.push(ctx, m.span.mean, newton.Minus(m.white.Mean, theta)); err != nil {
 		return err
 	}
 	floats.Add(m.span.mean, f)
@@ -206,7 +196,7 @@ func (m *matchSearch) start(ctx context.Context, f, theta []float64) error {
 	if !(m.network > m.prior) {
 		return &gp.NoMatchError{Network: m.network, Prior: m.prior}
 	}
-	z := whitened(theta, m.mu0, m.root)
+	z := m.white.Of(theta)
 	norm := floats.Norm(z, 2)
 	if norm > 0 {
 		if err := m.add(ctx, z, norm); err != nil {
@@ -277,7 +267,7 @@ func (m *matchSearch) find(ctx context.Context) (*Match, error) {
 		}
 		found := &Match{
 			Factor: rho, Error: missed, Bounded: m.t <= m.least, LogLik: m.at.logLik, Network: m.network, Prior: m.prior,
-			Theta: unwhitened(z, m.mu0, m.root), Passes: m.passes,
+			Theta: m.white.Theta(z), Passes: m.passes,
 		}
 		if !ends {
 			found.Warnings = append(found.Warnings, linearize.NewWarning("match-rough", math.Exp(missed), math.Exp(m.tolerance), "Raise MatchOptions.MaxPasses or MatchOptions.Least.",
@@ -293,7 +283,7 @@ func (m *matchSearch) missed(rounds []round, z []float64, fall float64) float64 
 	k := len(rounds) - 1
 	rho := math.Exp(m.t)
 	rest := remainder(rounds, rho)
-	outside := math.Max(1, math.Min(float64(len(m.root)), float64(len(m.span.mean)))-float64(m.span.w.Cols))
+	outside := math.Max(1, math.Min(float64(len(m.white.Root)), float64(len(m.span.mean)))-float64(m.span.w.Cols))
 	cosine := math.Min(1, chance/math.Sqrt(outside))
 	missed := (cosine*math.Sqrt(rho)*floats.Norm(z, 2)*rest + rest*rest/2) / fall
 	if rest > 0 {
@@ -436,11 +426,11 @@ func (m *matchSearch) settle(ctx context.Context, limit int) (*settled, error) {
 func (m *matchSearch) add(ctx context.Context, d []float64, norm float64) error {
 	floats.Scale(1/norm, d)
 	f := make([]float64, len(m.span.mean))
-	if err := m.push(ctx, f, floats.MulTo(make([]float64, len(d)), m.root, d)); err != nil {
+	if err := m.push(ctx, f, floats.MulTo(make([]float64, len(d)), m.white.Root, d)); err != nil {
 		return err
 	}
 	if dense.NotFinite(f) >= 0 {
-		return errors.New("weightspace: a product with the Jacobian is not finite; check the network")
+		return errors.New("mode: a product with the Jacobian is not finite; check the network")
 	}
 	m.span.add(d, f)
 	m.coef, m.at = append(slices.Clone(m.coef), 0), nil
@@ -481,10 +471,10 @@ func (m *matchSearch) push(ctx context.Context, dst, v []float64) error {
 func (m *matchSearch) pull(ctx context.Context, u []float64) ([]float64, error) {
 	m.passes++
 	m.o.Progress(StageMatch, m.passes, 0)
-	g := make([]float64, len(m.root))
+	g := make([]float64, len(m.white.Root))
 	if err := m.o.Products.MulTransVecTo(ctx, g, u); err != nil {
 		return nil, err
 	}
-	floats.Mul(g, m.root)
+	floats.Mul(g, m.white.Root)
 	return g, nil
 }

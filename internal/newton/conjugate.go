@@ -1,0 +1,55 @@
+package newton
+
+import (
+	"context"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+)
+
+// StepResidual is the relative residual at which conjugate gradients for a Newton step
+// stop. The inverse of the preconditioner defines its norm.
+const StepResidual = 1e-4
+
+// ConjugateGradients solve with a positive definite H.
+type ConjugateGradients struct {
+	Times        func(v []float64) ([]float64, error) // H v
+	Precondition func(v []float64)                    // replaces v by an approximation of H⁻¹v
+	Residual     float64                              // relative, at which they stop
+}
+
+// Solve returns x with Hx ≈ g. settled is false where the residual is still above
+// c.Residual after limit steps, and where a number is no longer finite.
+func (c ConjugateGradients) Solve(ctx context.Context, g []float64, limit int) (x []float64, settled bool, err error) {
+	x = make([]float64, len(g))
+	r := slices.Clone(g)
+	precondition := func() ([]float64, float64) {
+		q := slices.Clone(r)
+		c.Precondition(q)
+		return q, floats.Dot(r, q)
+	}
+	q, rq := precondition()
+	p, first := slices.Clone(q), rq
+	for range limit {
+		if err := ctx.Err(); err != nil {
+			return nil, false, err
+		}
+		hp, err := c.Times(p)
+		if err != nil {
+			return nil, false, err
+		}
+		curvature := floats.Dot(p, hp)
+		if !(rq > 0 && curvature > 0) { // also where either is NaN
+			return x, false, nil
+		}
+		t := rq / curvature
+		floats.AddScaled(x, t, p)
+		floats.AddScaled(r, -t, hp)
+		before := rq
+		if q, rq = precondition(); rq <= c.Residual*c.Residual*first {
+			return x, true, nil
+		}
+		floats.AddScaledTo(p, q, rq/before, p)
+	}
+	return x, false, nil
+}
