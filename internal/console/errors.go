@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
@@ -29,7 +28,7 @@ func Status(stderr io.Writer, err error) int {
 		msg = "interrupted"
 	}
 	// Where standard error cannot be written there is nobody left to tell.
-	fmt.Fprintln(stderr, "gpexplain: "+job.OneLine(WithoutPackages(msg)))
+	fmt.Fprintln(stderr, "gpexplain: "+job.Message(msg))
 	if _, ok := errors.AsType[*job.UsageError](err); ok {
 		return StatusUsage
 	}
@@ -38,10 +37,3 @@ func Status(stderr io.Writer, err error) int {
 	}
 	return 1
 }
-
-// packages are the names with which the library's errors begin.
-var packages = regexp.MustCompile(`(: )(?:(?:network|onnx|linearize|ntk|gp|cg|evidence|sparse|shard|glm|weightspace|explain|report|store|dataset): )+`)
-
-// WithoutPackages is a message without the names of packages, which say nothing to a
-// person who did not call them. It keeps what stands first, which may be a file's name.
-func WithoutPackages(msg string) string { return packages.ReplaceAllString(msg, "$1") }

@@ -20,6 +20,13 @@ func OneLine(s string) string {
 	return Cut(s, mostRunes)
 }
 
+// packages are the names with which the library's errors begin.
+var packages = regexp.MustCompile(`(: )(?:(?:network|onnx|linearize|ntk|gp|cg|evidence|sparse|shard|glm|weightspace|explain|report|store|dataset): )+`)
+
+// Message is the text of an error in one line without the names of packages, which say nothing to a person who did not
+// call them. It keeps what stands first, which may be a file's name.
+func Message(text string) string { return OneLine(packages.ReplaceAllString(text, "$1")) }
+
 // Count is a number with a comma before every three digits.
 func Count(n int) string {
 	s := strconv.Itoa(n)

@@ -251,7 +251,7 @@ func (a *TermsPart) UnmarshalBinary(data []byte) error {
 func (a *TermsPart) Write(path string) error { return a.part.Write(path) }
 
 // Message is an error in one line as the command writes it.
-func Message(err error) string { return job.OneLine(console.WithoutPackages(err.Error())) }
+func Message(err error) string { return job.Message(err.Error()) }
 
 // IsUsage tells whether an error is one of wrong arguments, found without opening a file.
 func IsUsage(err error) bool {
