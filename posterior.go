@@ -3,6 +3,7 @@ package funcgp
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/funcgp/funcgp/explain/result"
@@ -119,15 +120,28 @@ func start(ctx context.Context, o *problem.Options, path string, l *Limits, make
 	if err != nil {
 		return nil, named(err)
 	}
-	q := &Posterior{job: c, held: o.Network != nil || o.Rows != nil}
-	if q.problem, q.post, err = make(ctx, c, p); err != nil {
+	p, post, err := make(ctx, c, p)
+	if err != nil {
 		return nil, named(err)
 	}
-	q.link = predictive.DefaultLink(q.problem.Task.Likelihood, q.problem.Model.Outputs)
-	q.fit = q.post.Report(q.problem, c.Warnings)
-	q.names = q.problem.TrainingRows()
-	q.names.ErrorBars = true
+	q := answering(c, p, post)
+	q.held = o.Network != nil || o.Rows != nil
 	return q, nil
+}
+
+// answering answers by a posterior of a problem, whose files the job has open.
+func answering(c *job.Job, p *problem.Problem, post *inference.Posterior) *Posterior {
+	q := &Posterior{problem: p, post: post, link: predictive.DefaultLink(p.Task.Likelihood, p.Model.Outputs), fit: post.Report(p, c.Warnings), names: p.TrainingRows(), job: c}
+	q.names.ErrorBars = true
+	return q
+}
+
+func init() {
+	inference.Front = func(c *job.Job, p *problem.Problem, q *inference.Posterior) any { return answering(c, p, q) }
+	inference.Behind = func(front any) inference.Open {
+		p := front.(*Posterior)
+		return inference.Open{Job: p.job, Problem: p.problem, Posterior: p.post, Begin: p.begin}
+	}
 }
 
 // begin is called at the start of every call, and what it returns at the end.
@@ -153,7 +167,12 @@ func (p *Posterior) Close() error {
 
 // Warnings say what users of the answers should know: a jitter, a network that is no optimum, rows left out.
 // They are *linearize.Warning, whose codes doc/warnings.md explains.
-func (p *Posterior) Warnings() []error { return warningsInGo(p.fit.Warnings) }
+func (p *Posterior) Warnings() []error {
+	if p.job.Word != nil { // the command's, in its words
+		return slices.Clone(p.fit.Warnings)
+	}
+	return warningsInGo(p.fit.Warnings)
+}
 
 // Classes are the names of the classes in the order of probabilities, nil for a regression.
 func (p *Posterior) Classes() []string { return append([]string(nil), p.problem.Task.ClassNames()...) }
