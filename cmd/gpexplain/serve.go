@@ -4,14 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log"
 	"net"
+	"net/http"
 
 	"github.com/spf13/cobra"
 
+	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
-	"github.com/funcgp/funcgp/cmd/gpexplain/internal/serve"
+	"github.com/funcgp/funcgp/explain/serve"
 	"github.com/funcgp/funcgp/internal/console"
-	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -77,14 +80,19 @@ func (s *serveVerb) run(ctx context.Context, c *console.Console) error {
 		return fmt.Errorf("--addr %s: %w; give another one", s.addr, cause(err))
 	}
 	s.warnOpen(c, l.Addr())
-	server := serve.NewServer(&serve.Limits{Hosts: s.hosts, Failed: func(what string) { fmt.Fprintln(c.Stderr, "gpexplain: a bug ended a request:", what) }})
+	server := serve.NewServer(&serve.Options{Hosts: s.hosts, Version: "gpexplain " + programVersion(), Failed: func(what string) { fmt.Fprintln(c.Stderr, "gpexplain: a bug ended a request:", what) }})
 	listening, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(listening, l) }()
-	service, err := s.service(ctx, c)
+	go func() {
+		// net/http tells its log of connections that break off.
+		ended <- serve.Serve(listening, &http.Server{Handler: server, ErrorLog: log.New(io.Discard, "", 0)}, l)
+	}()
+	p, err := s.posteriorOf(ctx, c)
 	if err == nil {
-		server.Ready(service)
+		err = server.Ready(ctx, p)
+	}
+	if err == nil {
 		err = s.announce(c, l.Addr())
 	}
 	if err != nil {
@@ -120,8 +128,8 @@ func (s *serveVerb) announce(c *console.Console, addr net.Addr) error {
 	return err
 }
 
-// service computes the posterior, and what the first answers would otherwise wait for.
-func (s *serveVerb) service(ctx context.Context, c *console.Console) (*serve.Service, error) {
+// posteriorOf fits or loads the posterior.
+func (s *serveVerb) posteriorOf(ctx context.Context, c *console.Console) (*funcgp.Posterior, error) {
 	s.common.Data.InMemory = true
 	p, err := problem.Open(ctx, c.Job, &s.common, s.posterior.File)
 	if err != nil {
@@ -134,8 +142,5 @@ func (s *serveVerb) service(ctx context.Context, c *console.Console) (*serve.Ser
 	if err != nil {
 		return nil, err
 	}
-	service, err := serve.New(ctx, &serve.Config{Problem: p, Posterior: q, Rows: p.TrainingRows(), Columns: p.OutputNames(), Version: "gpexplain " + programVersion(), Warnings: c.Warnings, Progress: c.Show,
-		LabelName: func(rows *dataset.Subset, i int) string { return p.LabelName(rows, i) }})
-	c.Clear()
-	return service, err
+	return inference.Front(c.Job, p, q).(*funcgp.Posterior), nil
 }

@@ -30,8 +30,8 @@ var level = map[string]int{
 	"glm/integral": 6, "glm": 7, "glm/predictive": 8, "glm/score": 9, "glm/novelty": 10, "glm/weightspace": 9, "explain": 10, "explain/result": 11, "explain/report": 17, "explain/audit": 11,
 	"explain/counterfactual": 10, "glm/autoencoder": 10,
 	"internal/job": 12, "internal/problem": 13, "internal/inference": 14, "internal/terms": 15, ".": 16, "internal/console": 18,
-	"cmd/gpexplain/internal/flags": 19, "cmd/gpexplain/parts": 20, "cmd/gpexplain/internal/serve": 20, "cmd/gpexplain/internal/coder": 20, "cmd/gpexplain": 21, "beam/pipeline": 21, "beam/cmd/gpexplain-beam": 22,
-	"doc/clients": 0, "doc/examples/own": 13, "doc/examples/probabilities": 13, "doc/examples/saved": 13, "doc/examples/service": 17,
+	"cmd/gpexplain/internal/flags": 19, "cmd/gpexplain/parts": 20, "explain/serve": 17, "cmd/gpexplain/internal/coder": 20, "cmd/gpexplain": 21, "beam/pipeline": 21, "beam/cmd/gpexplain-beam": 22,
+	"doc/clients": 0, "doc/examples/own": 13, "doc/examples/probabilities": 13, "doc/examples/saved": 13, "doc/examples/service": 18,
 }
 
 // testOnly lists the packages that only tests import. They may import all but

@@ -3,8 +3,6 @@ package serve
 import (
 	"errors"
 	"fmt"
-	"io"
-	"log"
 	"net"
 	"net/http"
 	"path"
@@ -45,7 +43,7 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 		case origin.Check(r) != nil || !sameScheme(r):
 			refusef(http.StatusForbidden, "cross_origin", "the request comes from a page of another site; open the page of this server, or send no Origin").write(w)
 		case r.URL.Path != path.Clean(r.URL.Path):
-			notFound(w, r)
+			notFound(r).write(w)
 		default:
 			next.ServeHTTP(w, r)
 		}
@@ -58,8 +56,8 @@ func (s *Server) failed(w *recorder, r *http.Request, v any) {
 		panic(v)
 	}
 	s.counts.panics.Add(1)
-	if s.limits.Failed != nil {
-		s.limits.Failed(fmt.Sprintf("%s %s: %v\n%s", r.Method, r.URL.Path, v, debug.Stack()))
+	if s.options.Failed != nil {
+		s.options.Failed(fmt.Sprintf("%s %s: %v\n%s", r.Method, r.URL.Path, v, debug.Stack()))
 	}
 	if w.status == 0 {
 		refusef(http.StatusInternalServerError, "bug", "this is a bug of gpexplain, which its log describes").write(w)
@@ -89,7 +87,7 @@ func (s *Server) knows(hostport string) bool {
 		return false
 	}
 	host := m[1] + m[2]
-	return net.ParseIP(host) != nil || strings.EqualFold(host, "localhost") || slices.ContainsFunc(s.limits.Hosts, func(name string) bool { return strings.EqualFold(host, name) })
+	return net.ParseIP(host) != nil || strings.EqualFold(host, "localhost") || slices.ContainsFunc(s.options.Hosts, func(name string) bool { return name == "*" || strings.EqualFold(host, name) })
 }
 
 // A recorder remembers the status of an answer.
@@ -116,6 +114,3 @@ func (r *recorder) Write(p []byte) (int, error) {
 
 // Unwrap returns what http.ResponseController needs.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
-
-// log is where net/http tells of connections that break off: nowhere.
-func (s *Server) log() *log.Logger { return log.New(io.Discard, "", 0) }

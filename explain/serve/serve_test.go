@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
-	"io"
+	"flag"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,71 +13,64 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
-	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/internal/console"
-	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
-// fitted are the flags of the verb that fit a posterior.
-type fitted struct {
-	common      problem.Flags
-	posterior   inference.Flags
-	calibration inference.CalibrationFlags
-}
+// posteriors and servers are those of their arguments, made once for all tests: neither changes. Tests run one after the
+// other.
+var (
+	posteriors = map[string]*funcgp.Posterior{}
+	services   = map[string]*service{}
+)
 
-// services are those of newService by their arguments. Tests run one after the other.
-var services = map[string]*Service{}
-
-// newService fits the posterior that the arguments of gpexplain serve ask for, once for
-// all tests: a service does not change.
-func newService(t testing.TB, args ...string) *Service {
+// newPosterior fits the posterior that arguments of gpexplain serve ask for.
+func newPosterior(t testing.TB, args ...string) *funcgp.Posterior {
 	t.Helper()
 	key := strings.Join(args, " ")
-	if s := services[key]; s != nil {
-		return s
+	if p := posteriors[key]; p != nil {
+		return p
 	}
-	con := console.New(args, io.Discard, io.Discard)
-	var f fitted
-	c := &cobra.Command{}
-	flags.Problem(c, con, &f.common, true)
-	flags.Method(c, &f.posterior)
-	flags.Answer(c, &f.posterior)
-	flags.Tune(c, &f.posterior)
-	flags.Posterior(c, &f.posterior)
-	flags.Calibration(c, &f.calibration)
-	require.NoError(t, c.ParseFlags(args))
-	require.NoError(t, flags.CheckProblem(c, &f.common))
-	require.NoError(t, f.posterior.Check(c.Flags().Changed))
-	con.Begin()
-	p, err := problem.Open(t.Context(), con.Job, &f.common, f.posterior.File)
+	o := &problem.Options{}
+	f := flag.NewFlagSet("", flag.ContinueOnError)
+	for name, to := range map[string]*string{"data": &o.Data, "test-data": &o.TestData, "target": &o.Target, "id": &o.ID, "model": &o.Model, "train-index": &o.TrainRows} {
+		f.StringVar(to, name, "", "")
+	}
+	f.IntVar(&o.TrainCount, "train-count", 0, "")
+	f.Func("classes", "", func(text string) error { o.Classes = strings.Split(text, ","); return nil })
+	method, calibrate := f.String("method", "", ""), f.String("calibrate", "loo", "")
+	inducing, refit := f.Int("inducing", 0, ""), f.Bool("refit", false, "")
+	require.NoError(t, f.Parse(args))
+	q, err := inference.NewFlags(*method, *inducing, 0, "", "", "")
 	require.NoError(t, err)
-	q, err := inference.Answer(t.Context(), con.Job, p, &f.posterior, f.calibration.Method)
+	q.Refit = *refit
+	flags, err := o.Flags()
 	require.NoError(t, err)
-	rows := result.Rows{Index: p.Examples.Train.Rows, ID: p.Examples.Train.IDs, Classes: p.Task.Labels(), ClassNames: p.Task.Names, Label: problem.Labels(p.Examples.Train)}
-	s, err := New(t.Context(), &Config{Problem: p, Posterior: q, Rows: rows, LabelName: func(rows *dataset.Subset, i int) string {
-		if rows.Labels == nil {
-			return ""
-		}
-		return p.Task.Name(rows.Labels[i])
-	}})
+	c := job.New(nil)
+	p, err := problem.Open(t.Context(), c, flags, "")
 	require.NoError(t, err)
-	services[key] = s
-	return s
+	post, err := inference.Answer(t.Context(), c, p, q, *calibrate)
+	require.NoError(t, err)
+	posteriors[key] = inference.Front(c, p, post).(*funcgp.Posterior)
+	return posteriors[key]
 }
 
 // newServer serves that posterior.
 func newServer(t testing.TB, args ...string) *Server {
 	t.Helper()
-	server := NewServer(&Limits{Failed: func(what string) { t.Errorf("a request panicked: %s", what) }})
-	server.Ready(newService(t, args...))
-	return server
+	s := NewServer(&Options{Failed: func(what string) { t.Errorf("a request panicked: %s", what) }})
+	key := strings.Join(args, " ")
+	if services[key] == nil {
+		require.NoError(t, s.Ready(t.Context(), newPosterior(t, args...)))
+		services[key] = s.service.Load()
+	}
+	s.service.Store(services[key])
+	return s
 }
 
 // ask sends a request to a handler.
@@ -108,7 +101,7 @@ func BenchmarkExplain(b *testing.B) {
 	for _, n := range []int{300, 3000} {
 		b.Run("N="+strconv.Itoa(n), func(b *testing.B) {
 			s := newServer(b, "--data", "digits:16000,500", "--classes", "4,9", "--train-count", strconv.Itoa(n))
-			row := get[Rows](b, s, "GET", "/v1/rows", "").Rows[0].Index
+			row := int(get[rows](b, s, "GET", "/v1/rows", "").Rows[0].Index)
 			for _, path := range []string{"/v1/predict", "/v1/explain"} {
 				b.Run(path[4:], func(b *testing.B) {
 					for b.Loop() {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm/predictive"
@@ -14,27 +15,21 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// A Config is what a Service answers from.
-type Config struct {
-	Problem   *problem.Problem
-	Posterior *inference.Posterior // in function space
+// A service answers questions about one posterior. Several goroutines may use it.
+type service struct {
+	problem   *problem.Problem
+	posterior *inference.Posterior
+	begin     func() (end func(), err error) // keeps the posterior open
 
-	Rows      result.Rows                              // names of the training rows
-	LabelName func(rows *dataset.Subset, i int) string // name of the label of row i, "" for none
-	Columns   []string                                 // names of the outputs of a regression, nil for none
-	Version   string                                   // of the program
-	Warnings  linearize.Warnings                       // of the fit
-	Progress  func(stage string, done, total int)      // nil for none
-}
-
-// A Service answers questions about one posterior. Several goroutines may use it.
-type Service struct {
-	Config
+	version   string // of the program
 	link      predictive.Link
 	explainer *explain.Explainer
-	tests     *dataset.Subset // kept test rows; nil where there are none
-	position  map[int]int     // of training rows by their number in the file
-	most      int             // terms that may be listed of each side
+	warnings  linearize.Warnings // of the fit
+	names     result.Rows        // of the training rows
+	outputs   []string           // names of the outputs of a regression, nil for none
+	tests     *dataset.Subset    // kept test rows; nil where there are none
+	position  map[int]int        // of training rows by their number in the file
+	most      int                // terms that may be listed of each side
 	remover   remover
 
 	// serial is held by an explanation where the explainer does not yet know the
@@ -47,35 +42,35 @@ type Service struct {
 // for an exact posterior.
 const mostPrepared = 40_000
 
-// New prepares what does not depend on a request.
-func New(ctx context.Context, c *Config) (*Service, error) {
-	p := c.Problem
-	if c.Posterior.Dual == nil {
-		panic("serve: the posterior is not one over functions")
+// newService prepares what does not depend on a request.
+func newService(ctx context.Context, front *funcgp.Posterior, version string) (*service, error) {
+	open := inference.Behind(front)
+	end, err := open.Begin()
+	if err != nil {
+		return nil, err
 	}
-	s := &Service{Config: *c, link: predictive.DefaultLink(p.Task.Likelihood, p.Model.Outputs), position: map[int]int{}}
+	defer end()
+	p, q := open.Problem, open.Posterior
+	s := &service{problem: p, posterior: q, begin: open.Begin, version: version, link: predictive.DefaultLink(p.Task.Likelihood, p.Model.Outputs),
+		warnings: front.Warnings(), names: p.TrainingRows(), outputs: p.OutputNames(), position: map[int]int{}}
 	for i, row := range p.Examples.Train.Rows {
 		s.position[row] = i
 	}
 	if p.Examples.TestPart().Len() > 0 {
-		var err error
 		if s.tests, err = p.Examples.Test(dataset.SelectOptions{}); err != nil {
 			s.tests = nil // no test row is of these classes
 		}
 	}
-	late := c.Posterior.How.Name == "cg" || p.Examples.Train.Len()*p.Model.Outputs > mostPrepared
+	late := q.How.Name == "cg" || p.Examples.Train.Len()*p.Model.Outputs > mostPrepared
 	s.most = mostTerms
 	if late {
 		s.most, s.serial = defaultTerms, new(sync.Mutex)
 	}
 	// By conjugate gradients an error bar takes solves of its own.
-	o := &explain.Options{Top: s.most, Sides: true, ErrorBars: c.Posterior.How.Name != "cg"}
-	s.Rows.ErrorBars = o.ErrorBars
-	if c.Progress != nil {
-		o.Progress = func(done, total int) { c.Progress("prepare", done, total) }
-	}
-	var err error
-	if s.explainer, err = explain.New(c.Posterior.Dual, c.Posterior.Kernel, o); err != nil {
+	o := &explain.Options{Top: s.most, Sides: true, ErrorBars: q.How.Name != "cg", Progress: func(done, total int) { open.Job.Show("prepare", done, total) }}
+	defer open.Job.Clear()
+	s.names.ErrorBars = o.ErrorBars
+	if s.explainer, err = explain.New(q.Dual, q.Kernel, o); err != nil {
 		return nil, err
 	}
 	if s.remover, err = s.newRemover(ctx); err != nil || late {
@@ -91,12 +86,12 @@ type answer struct {
 }
 
 // ask predicts an input, 1×D.
-func (s *Service) ask(ctx context.Context, in *input) (*answer, error) {
-	b, err := s.Problem.Model.Net.Linearize(ctx, in.x)
+func (s *service) ask(ctx context.Context, in *input) (*answer, error) {
+	b, err := s.problem.Model.Net.Linearize(ctx, in.x)
 	if err != nil {
 		return nil, in.explain(ctx, err)
 	}
-	pred, err := s.Posterior.Predict(ctx, s.Problem.Task, b, s.link)
+	pred, err := s.posterior.Predict(ctx, s.problem.Task, b, s.link)
 	if err != nil {
 		return nil, in.explain(ctx, err)
 	}
@@ -104,7 +99,7 @@ func (s *Service) ask(ctx context.Context, in *input) (*answer, error) {
 }
 
 // Predict answers a request for a prediction.
-func (s *Service) Predict(ctx context.Context, r *Request) (*Prediction, error) {
+func (s *service) predict(ctx context.Context, r *request) (*prediction, error) {
 	in, err := s.input(ctx, r)
 	if err != nil {
 		return nil, err
@@ -116,12 +111,12 @@ func (s *Service) Predict(ctx context.Context, r *Request) (*Prediction, error) 
 	return s.prediction(in, a), nil
 }
 
-func (s *Service) prediction(in *input, a *answer) *Prediction {
-	return &Prediction{Schema: "funcgp/serve-predict/1", Input: in.Input, Classes: s.Problem.Task.ClassNames(), Prediction: s.Posterior.Prediction(s.Problem.Task, a.predicted, 0)}
+func (s *service) prediction(in *input, a *answer) *prediction {
+	return &prediction{Schema: "funcgp/serve-predict/1", Input: in.subject, Classes: s.problem.Task.ClassNames(), Prediction: s.posterior.Prediction(s.problem.Task, a.predicted, 0)}
 }
 
 // Explain answers a request for an explanation.
-func (s *Service) Explain(ctx context.Context, r *Request) (*Explanation, error) {
+func (s *service) explain(ctx context.Context, r *request) (*explanation, error) {
 	rows, err := s.removed(r.Without)
 	if err != nil {
 		return nil, err
@@ -150,7 +145,7 @@ func (s *Service) Explain(ctx context.Context, r *Request) (*Explanation, error)
 	if r.Top != nil {
 		top = min(*r.Top, s.most)
 	}
-	x := &Explanation{Prediction: *s.prediction(in, a), Score: about.Score, Sum: about.sum(&list[0][0], s.Problem.Examples.Train.Len())}
+	x := &explanation{prediction: *s.prediction(in, a), Score: about.score, Sum: about.sum(&list[0][0], s.problem.Examples.Train.Len())}
 	x.Schema = "funcgp/serve-explain/1"
 	x.For, x.Against = s.terms(about, list[0][0].For, top), s.terms(about, list[0][0].Against, top)
 	if about.sign < 0 {

@@ -23,8 +23,8 @@ const (
 	mostListed   = 200 // test rows that are listed at a time
 )
 
-// A Request asks about one input: Row, Values, Picture or Table, of which one is given.
-type Request struct {
+// A request asks about one input: Row, Values, Picture or Table, of which one is given.
+type request struct {
 	Row     *int       `json:"row"`     // number of a test row in the original file
 	Values  []*float64 `json:"values"`  // D numbers: features in the units of the data, or grey levels from 0 to 255
 	Picture []byte     `json:"picture"` // a PNG or JPEG file, base64 in JSON
@@ -42,10 +42,10 @@ type Request struct {
 // decode reads one JSON object and nothing else. It reads numbers and names one by one, and
 // stops at the first that no request may have, so that it takes memory for what a request
 // may have and not for what the body has. An input has d numbers.
-func (ask *Request) decode(body []byte, d int) error {
+func (ask *request) decode(body []byte, d int) error {
 	j := json.NewDecoder(bytes.NewReader(body))
 	bad := func(err error) error {
-		if r := (*Refusal)(nil); errors.As(err, &r) {
+		if r := (*refusal)(nil); errors.As(err, &r) {
 			return err
 		}
 		return refusef(http.StatusBadRequest, "bad_json", "the body is not the JSON that openapi.json describes: %.300s", err)
@@ -105,7 +105,7 @@ func (ask *Request) decode(body []byte, d int) error {
 }
 
 // decodeList reads a list of at most so many elements, or null as nil.
-func decodeList[T any](j *json.Decoder, most int, tooMany *Refusal) ([]T, error) {
+func decodeList[T any](j *json.Decoder, most int, tooMany *refusal) ([]T, error) {
 	begin, err := j.Token()
 	if err != nil || begin == nil {
 		return nil, err
@@ -128,38 +128,35 @@ func decodeList[T any](j *json.Decoder, most int, tooMany *Refusal) ([]T, error)
 	return list, err
 }
 
-// An Input says what was asked about.
-type Input struct {
-	Split     string         `json:"split"` // test or valid; request for an input of the caller's own
-	Index     result.Index   `json:"index"` // row of the original file; null for an input of the caller's own
-	Label     result.Float   `json:"label"` // label or target in the data; null if unknown
-	LabelName string         `json:"label_name,omitempty"`
-	ID        string         `json:"id,omitempty"`
-	Notes     []string       `json:"notes,omitempty"`   // what was done to a picture to fit it to the network
-	Picture   string         `json:"picture,omitempty"` // of the input as the network takes it: a data URL of a PNG
-	Values    []result.Float `json:"values,omitempty"`  // features, in the order of the columns of /v1/model
+// A subject says what was asked about.
+type subject struct {
+	Split string `json:"split"` // test or valid; request for an input of the caller's own
+	result.NamedRow
+	Notes   []string       `json:"notes,omitempty"`   // what was done to a picture to fit it to the network
+	Picture string         `json:"picture,omitempty"` // of the input as the network takes it: a data URL of a PNG
+	Values  []result.Float `json:"values,omitempty"`  // features, in the order of the columns of /v1/model
 }
 
-// A Prediction answers /v1/predict.
-type Prediction struct {
+// A prediction answers /v1/predict.
+type prediction struct {
 	Schema     string            `json:"schema"`
-	Input      Input             `json:"input"`
+	Input      subject           `json:"input"`
 	Classes    []string          `json:"classes,omitempty"` // names in the order of the probabilities; none for a regression
 	Prediction result.Prediction `json:"prediction"`
 }
 
-// An Explanation answers /v1/explain.
-type Explanation struct {
-	Prediction
-	Score   Score    `json:"score"`
-	Sum     Sum      `json:"sum"`
-	For     []Term   `json:"for"`     // the largest positive scores, largest first
-	Against []Term   `json:"against"` // the largest negative scores, largest in size first
-	Without *Without `json:"without,omitempty"`
+// An explanation answers /v1/explain.
+type explanation struct {
+	prediction
+	Score   score    `json:"score"`
+	Sum     sum      `json:"sum"`
+	For     []term   `json:"for"`     // the largest positive scores, largest first
+	Against []term   `json:"against"` // the largest negative scores, largest in size first
+	Without *without `json:"without,omitempty"`
 }
 
-// A Score says what the scores of an explanation are.
-type Score struct {
+// A score says what the scores of an explanation are.
+type score struct {
 	Title    string `json:"title"`    // in a few words, what is explained
 	Says     string `json:"says"`     // in one sentence
 	Quantity string `json:"quantity"` // what the scores add up to
@@ -168,9 +165,9 @@ type Score struct {
 	Negative string `json:"negative"`
 }
 
-// A Sum writes the network's output as prior mean plus the scores of all examples plus
+// A sum writes the network's output as prior mean plus the scores of all examples plus
 // a remainder.
-type Sum struct {
+type sum struct {
 	Network         result.Float `json:"network"`
 	PriorMean       result.Float `json:"prior_mean"`
 	ContributionSum result.Float `json:"contribution_sum"`
@@ -178,12 +175,9 @@ type Sum struct {
 	Examples        int          `json:"examples"`
 }
 
-// A Term is the score of one training example.
-type Term struct {
-	Index      result.Index   `json:"index"` // row of the original file
-	Label      result.Float   `json:"label"`
-	LabelName  string         `json:"label_name,omitempty"`
-	ID         string         `json:"id,omitempty"`
+// A term is the score of one training example.
+type term struct {
+	result.NamedRow
 	Value      result.Float   `json:"value"`      // C(x*,x_i) b_i (E14), with the sign of the score
 	Removal    result.Float   `json:"removal"`    // change of the quantity on leaving the example out (E15)
 	Similarity result.Float   `json:"similarity"` // posterior correlation with the input
@@ -194,8 +188,8 @@ type Term struct {
 	Distinguishable *bool         `json:"distinguishable,omitempty"`
 }
 
-// A Without is the prediction without some training examples.
-type Without struct {
+// A without is the prediction without some training examples.
+type without struct {
 	Rows            []int          `json:"rows"`  // of the original file
 	Order           string         `json:"order"` // refit: of the linearized model without them; first: sum of what each changes to first order
 	Mean            []result.Float `json:"mean"`
@@ -211,13 +205,13 @@ type Without struct {
 type question struct {
 	target explain.Target
 	sign   float64 // −1 where a positive output speaks against what the score is of
-	Score
+	score
 }
 
 // question decides what to explain: what was asked for, or why the predicted class
 // rather than the next most probable one, or an output of a regression.
-func (s *Service) question(r *Request, a *answer) (*question, error) {
-	t, outputs := s.Problem.Task, s.Problem.Model.Outputs
+func (s *service) question(r *request, a *answer) (*question, error) {
+	t, outputs := s.problem.Task, s.problem.Model.Outputs
 	q := &question{sign: 1}
 	names := t.ClassNames()
 	switch {
@@ -228,7 +222,7 @@ func (s *Service) question(r *Request, a *answer) (*question, error) {
 	case r.Contrast != nil && len(r.Contrast) != 2:
 		return nil, refusef(422, "bad_contrast", "contrast: %d names; give two", len(r.Contrast))
 	case r.Contrast != nil:
-		plus, minus, err := s.Problem.Contrasted(problem.JoinNames(r.Contrast))
+		plus, minus, err := s.problem.Contrasted(problem.JoinNames(r.Contrast))
 		if err != nil {
 			return nil, refuse(422, "bad_contrast", err)
 		}
@@ -241,7 +235,7 @@ func (s *Service) question(r *Request, a *answer) (*question, error) {
 		q.target = explain.Contrast(a.predicted.Best(0), a.predicted.RunnerUp(0))
 	}
 	plus, minus := q.target.Plus, q.target.Minus()
-	n := s.Problem.Examples.Train.Len()
+	n := s.problem.Examples.Train.Len()
 	switch {
 	case names != nil && outputs == 1:
 		predicted := a.predicted.Best(0)
@@ -252,17 +246,17 @@ func (s *Service) question(r *Request, a *answer) (*question, error) {
 	case names != nil && minus >= 0:
 		q.odds(names[plus], names[minus], n)
 	case names != nil:
-		q.Score = Score{Title: "What speaks for and against " + names[plus], Quantity: "score of " + names[plus], Unit: "nats", Positive: "for " + names[plus], Negative: "against " + names[plus]}
+		q.score = score{Title: "What speaks for and against " + names[plus], Quantity: "score of " + names[plus], Unit: "nats", Positive: "for " + names[plus], Negative: "against " + names[plus]}
 		q.Says = fmt.Sprintf("A score is what one training example adds to the network's output for %s, in nats: positive speaks for it, negative against it. The scores of all %s examples, the prior mean and the remainder add up to that output.", names[plus], job.Count(n))
 	default:
-		quantity := cmp.Or(t.Quantity(s.Problem.Examples.Data.Target), "prediction")
+		quantity := cmp.Or(t.Quantity(s.problem.Examples.Data.Target), "prediction")
 		if outputs > 1 {
 			quantity = s.output(plus)
 		}
 		if minus >= 0 {
 			quantity = s.output(plus) + " minus " + s.output(minus)
 		}
-		q.Score = Score{Title: "What raises and lowers " + quantity, Quantity: quantity, Unit: "the units of " + quantity, Positive: "raises it", Negative: "lowers it"}
+		q.score = score{Title: "What raises and lowers " + quantity, Quantity: quantity, Unit: "the units of " + quantity, Positive: "raises it", Negative: "lowers it"}
 		q.Says = fmt.Sprintf("A score is what one training example adds to the predicted %s, in its own units: positive raises it, negative lowers it. The scores of all %s examples, the prior mean and the remainder add up to the network's prediction.", quantity, job.Count(n))
 	}
 	return q, nil
@@ -270,32 +264,32 @@ func (s *Service) question(r *Request, a *answer) (*question, error) {
 
 // odds says that the scores are of the log-odds of one class against another.
 func (q *question) odds(plus, minus string, n int) {
-	q.Score = Score{Title: fmt.Sprintf("Why %s rather than %s", plus, minus), Quantity: fmt.Sprintf("log-odds of %s against %s", plus, minus), Unit: "nats", Positive: "for " + plus, Negative: "for " + minus}
+	q.score = score{Title: fmt.Sprintf("Why %s rather than %s", plus, minus), Quantity: fmt.Sprintf("log-odds of %s against %s", plus, minus), Unit: "nats", Positive: "for " + plus, Negative: "for " + minus}
 	q.Says = fmt.Sprintf("A score is what one training example adds to the log-odds of %s against %s, in nats: positive speaks for %s, negative for %s. The scores of all %s examples, the prior mean and the remainder add up to the network's log-odds.", plus, minus, plus, minus, job.Count(n))
 }
 
 // output names an output of a regression.
-func (s *Service) output(k int) string {
-	if k < len(s.Columns) {
-		return s.Columns[k]
+func (s *service) output(k int) string {
+	if k < len(s.outputs) {
+		return s.outputs[k]
 	}
 	return fmt.Sprintf("output %d", k)
 }
 
-func (q *question) sum(x *explain.Explanation, n int) Sum {
+func (q *question) sum(x *explain.Explanation, n int) sum {
 	f := func(v float64) result.Float { return result.Float(q.sign * v) }
-	return Sum{Network: f(x.Network), PriorMean: f(x.PriorMean), ContributionSum: f(x.Sum), Remainder: f(x.Remainder), Examples: n}
+	return sum{Network: f(x.Network), PriorMean: f(x.PriorMean), ContributionSum: f(x.Sum), Remainder: f(x.Remainder), Examples: n}
 }
 
 // terms are the first of a list as JSON shows them.
-func (s *Service) terms(q *question, list []explain.Term, top int) []Term {
-	out := make([]Term, min(top, len(list)))
-	rows := s.Rows.Output(explain.Explanation{Target: q.target, Terms: list[:len(out)]}).Contributions
+func (s *service) terms(q *question, list []explain.Term, top int) []term {
+	out := make([]term, min(top, len(list)))
+	rows := s.names.Output(explain.Explanation{Target: q.target, Terms: list[:len(out)]}).Contributions
 	for i := range out {
 		c := &rows[i]
-		out[i] = Term{Index: c.Index, Label: c.Label, LabelName: c.LabelName, ID: c.ID, Value: result.Float(q.sign) * c.Value, Removal: result.Float(q.sign) * c.Removal, Similarity: c.Similarity, SD: c.SD, Distinguishable: c.Distinguishable}
-		if !s.Problem.Examples.Data.Images() {
-			out[i].Values = s.features(s.Problem.Examples.Train, list[i].Index)
+		out[i] = term{NamedRow: result.NamedRow{Index: c.Index, Label: c.Label, LabelName: c.LabelName, ID: c.ID}, Value: result.Float(q.sign) * c.Value, Removal: result.Float(q.sign) * c.Removal, Similarity: c.Similarity, SD: c.SD, Distinguishable: c.Distinguishable}
+		if !s.problem.Examples.Data.Images() {
+			out[i].Values = s.features(s.problem.Examples.Train, list[i].Index)
 		}
 	}
 	return out

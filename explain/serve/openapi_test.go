@@ -156,8 +156,8 @@ func TestOpenAPIDescribesAnswers(t *testing.T) {
 					described(t, s, "GET", r.path, "", "")
 				}
 			}
-			train := s.service.Load().Problem.Examples.Train.Rows
-			row := get[Rows](t, s, "GET", "/v1/rows?from=2&count=3", "").Rows[0].Index
+			train := s.service.Load().problem.Examples.Train.Rows
+			row := int(get[rows](t, s, "GET", "/v1/rows?from=2&count=3", "").Rows[0].Index)
 			for _, body := range []string{
 				fmt.Sprintf(`{"row":%d}`, row), fmt.Sprintf(`{"row":%d,"top":1,"without":[%d,%d]}`, row, train[0], train[1]), fmt.Sprintf(`{"row":%d,"output":0}`, row),
 				`{`, `{"row":-4}`, `{"values":[1]}`, `{"row":1,"table":"1"}`, `{"unknown":1}`, `{"contrast":["a"],"row":` + strconv.Itoa(row) + `}`,
@@ -173,7 +173,7 @@ func TestOpenAPIDescribesAnswers(t *testing.T) {
 			described(t, s, "GET", "/v1/test/99999999/picture", "", "")
 		})
 	}
-	s := NewServer(&Limits{})
+	s := NewServer(nil)
 	for _, path := range []string{"/v1/model", "/v1/rows", "/readyz", "/healthz", "/metrics", "/v1/train/1/picture"} {
 		described(t, s, "GET", path, "", "")
 	}
@@ -188,10 +188,10 @@ func TestOpenAPIDescribesRequests(t *testing.T) {
 	var want []string
 	for name := range s.Properties {
 		want = append(want, name)
-		require.NoError(t, new(Request).decode([]byte(fmt.Sprintf(`{%q:null}`, name)), 1))
+		require.NoError(t, new(request).decode([]byte(fmt.Sprintf(`{%q:null}`, name)), 1))
 	}
 	r := "{" + `"row":1,"values":[1],"picture":"AA==","table":"1","fit":"ink","invert":"no","top":1,"contrast":["a","b"],"output":1,"without":[1]` + "}"
-	require.NoError(t, new(Request).decode([]byte(r), 1))
+	require.NoError(t, new(request).decode([]byte(r), 1))
 	v, err := jsonschema.UnmarshalJSON(strings.NewReader(r))
 	require.NoError(t, err)
 	require.NoError(t, s.Validate(v))

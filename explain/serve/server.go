@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,14 +10,16 @@ import (
 	"runtime"
 	"sync/atomic"
 	"time"
+
+	"github.com/funcgp/funcgp"
 )
 
-// Limits bound what a server does. Zero values mean the defaults.
-type Limits struct {
+// Options are those of a Server. Zero values mean the defaults.
+type Options struct {
+	Hosts   []string // names, beside localhost and addresses, that the Host header may have; "*" is any
 	Running int      // requests that are computed at a time; default GOMAXPROCS
 	Waiting int      // requests that wait for it, with their whole bodies; default 128
-	Hosts   []string // names, beside localhost and addresses, that the Host header may have
-
+	Version string   // of the program, as /v1/model shows it; default funcgp
 	// Failed is told of a request that panicked; nil for nobody.
 	Failed func(what string)
 }
@@ -32,42 +35,56 @@ const (
 	bodyBytes   = 8 << 20          // of its body
 )
 
-// A Server answers over HTTP. Until Ready it answers only the paths of health and
-// metrics, and 503 elsewhere.
+// A Server answers over HTTP. It may be mounted at any path by http.StripPrefix. Until Ready, and after the posterior is
+// closed, it answers only the page and the paths of health and metrics, and 503 elsewhere.
 type Server struct {
-	limits  Limits
-	service atomic.Pointer[Service]
+	options Options
+	service atomic.Pointer[service]
 	gate    *gate
 	bodies  *bodies
 	counts  *counts
 	handler http.Handler
 }
 
-// NewServer returns a server of nothing yet.
-func NewServer(l *Limits) *Server {
-	s := &Server{limits: *l, counts: newCounts(), bodies: newBodies()}
-	if s.limits.Running == 0 {
-		s.limits.Running = runtime.GOMAXPROCS(0)
+// Handler returns a Server that answers by a posterior. The options may be nil.
+func Handler(ctx context.Context, p *funcgp.Posterior, o *Options) (http.Handler, error) {
+	s := NewServer(o)
+	return s, s.Ready(ctx, p)
+}
+
+// NewServer returns a server of nothing yet. The options may be nil.
+func NewServer(o *Options) *Server {
+	if o == nil {
+		o = &Options{}
 	}
-	if s.limits.Waiting == 0 {
-		s.limits.Waiting = 128
-	}
-	s.gate = &gate{running: make(chan struct{}, s.limits.Running), most: int64(s.limits.Running + s.limits.Waiting)}
+	s := &Server{options: *o, counts: newCounts(), bodies: newBodies()}
+	s.options.Running = cmp.Or(o.Running, runtime.GOMAXPROCS(0))
+	s.options.Waiting = cmp.Or(o.Waiting, 128)
+	s.options.Version = cmp.Or(o.Version, "funcgp")
+	s.gate = &gate{running: make(chan struct{}, s.options.Running), most: int64(s.options.Running + s.options.Waiting)}
 	s.handler = s.guarded(s.routes())
 	return s
 }
 
-// Ready lets the server answer by a service.
-func (s *Server) Ready(service *Service) { s.service.Store(service) }
+// Ready lets the server answer by a posterior, once what does not depend on a request is computed. Requests that
+// begin later have it, and those under way end with the one before, whose Close waits for them.
+func (s *Server) Ready(ctx context.Context, p *funcgp.Posterior) error {
+	v, err := newService(ctx, p, s.options.Version)
+	if err == nil {
+		s.service.Store(v)
+	}
+	return err
+}
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
-// Serve answers requests until ctx is done. Then it takes no more, and returns once those
-// that run are answered, or after 15 seconds.
-func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	server := &http.Server{Handler: s, ReadHeaderTimeout: headerTime, ReadTimeout: readTime, WriteTimeout: writeTime, IdleTimeout: idleTime,
-		MaxHeaderBytes: headerBytes, DisableGeneralOptionsHandler: true, ErrorLog: s.log()}
+// Serve lets an HTTP server, whose handler the caller sets, answer on l until ctx is done. Then it takes no more
+// requests, and returns once those that run are answered, or after 15 seconds. It sets the server's bounds on slow
+// clients.
+func Serve(ctx context.Context, server *http.Server, l net.Listener) error {
+	server.ReadHeaderTimeout, server.ReadTimeout, server.WriteTimeout, server.IdleTimeout = headerTime, readTime, writeTime, idleTime
+	server.MaxHeaderBytes, server.DisableGeneralOptionsHandler = headerBytes, true
 	stopped := make(chan error, 1)
 	go func() { stopped <- server.Serve(l) }()
 	select {
@@ -75,7 +92,6 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		return err
 	case <-ctx.Done():
 	}
-	s.service.Store(nil)
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer cancel()
 	if err := server.Shutdown(end); err != nil {

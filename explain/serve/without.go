@@ -28,17 +28,17 @@ type remover interface {
 
 // newRemover returns the best remover that there is for the posterior: by a refit of the
 // linearized model, which its factor makes short, or to first order.
-func (s *Service) newRemover(ctx context.Context) (remover, error) {
-	base, ok := s.Posterior.Dual.(counterfactual.Base)
+func (s *service) newRemover(ctx context.Context) (remover, error) {
+	base, ok := s.posterior.Dual.(counterfactual.Base)
 	if !ok || !base.Refitted() {
 		return &firstOrder{s}, nil
 	}
-	m, err := counterfactual.New(ctx, base, s.Posterior.Kernel, s.Problem.Examples.Y, s.Problem.Task.Likelihood, &counterfactual.Options{MaxMemory: s.Problem.Limits.Memory})
+	m, err := counterfactual.New(ctx, base, s.posterior.Kernel, s.problem.Examples.Y, s.problem.Task.Likelihood, &counterfactual.Options{MaxMemory: s.problem.Limits.Memory})
 	return &refits{s: s, model: m}, err
 }
 
 // firstOrder adds up what leaving out each example changes (E15).
-type firstOrder struct{ s *Service }
+type firstOrder struct{ s *service }
 
 var _ remover = (*firstOrder)(nil)
 
@@ -71,7 +71,7 @@ func (o *firstOrder) predict(ctx context.Context, a *answer, rows []int) (*infer
 // refits refits the linearized model, and keeps the posteriors of the latest sets: while
 // a digit is drawn, many requests take the same examples out.
 type refits struct {
-	s     *Service
+	s     *service
 	model *counterfactual.Model
 
 	mutex  sync.Mutex
@@ -118,7 +118,7 @@ func (r *refits) predict(ctx context.Context, a *answer, rows []int) (*inference
 		latent, one.latent = p, p
 	}
 	one.mutex.Unlock()
-	p, err := r.s.Posterior.PredictBy(ctx, r.s.Posterior.Changed(latent), r.s.Problem.Task, a.batch, r.s.link)
+	p, err := r.s.posterior.PredictBy(ctx, r.s.posterior.Changed(latent), r.s.problem.Task, a.batch, r.s.link)
 	return p, "refit", err
 }
 
@@ -131,21 +131,21 @@ func (r *refits) lost(err error) error {
 }
 
 // without says what would be predicted without training examples at these positions.
-func (s *Service) without(ctx context.Context, in *input, a *answer, rows []int) (*Without, error) {
+func (s *service) without(ctx context.Context, in *input, a *answer, rows []int) (*without, error) {
 	other, order, err := s.remover.predict(ctx, a, rows)
 	if err != nil {
-		if r := (*Refusal)(nil); errors.As(err, &r) {
+		if r := (*refusal)(nil); errors.As(err, &r) {
 			return nil, err
 		}
 		return nil, in.explain(ctx, err)
 	}
 	mean := other.Mean.RawRowView(0)
-	w := &Without{Rows: make([]int, len(rows)), Order: order, Mean: inference.RowOf(other.Mean, 0), Class: s.Problem.Task.Class(mean),
+	w := &without{Rows: make([]int, len(rows)), Order: order, Mean: inference.RowOf(other.Mean, 0), Class: s.problem.Task.Class(mean),
 		Probability: inference.RowOf(other.Prob, 0), ProbabilitySD: inference.RowOf(other.SD, 0), ObservationMean: inference.RowOf(other.Response, 0)}
 	for k, i := range rows {
-		w.Rows[k] = s.Problem.Examples.Train.Rows[i]
+		w.Rows[k] = s.problem.Examples.Train.Rows[i]
 	}
-	if names := s.Problem.Task.ClassNames(); names != nil {
+	if names := s.problem.Task.ClassNames(); names != nil {
 		w.ClassName, w.ClassBefore = names[problem.LargestClass(mean)], names[problem.LargestClass(a.predicted.Mean.RawRowView(0))]
 	}
 	return w, nil

@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/job"
 )
 
-// A Refusal is why a request is not answered.
-type Refusal struct {
+// A refusal is why a request is not answered.
+type refusal struct {
 	Status  int    `json:"status"`  // of HTTP
 	Code    string `json:"code"`    // in a word, for programs
 	Message string `json:"message"` // in one line, for people
@@ -20,23 +19,23 @@ type Refusal struct {
 	err  error
 }
 
-func (r *Refusal) Error() string { return r.Message }
+func (r *refusal) Error() string { return r.Message }
 
 // Unwrap returns the cause.
-func (r *Refusal) Unwrap() error { return r.err }
+func (r *refusal) Unwrap() error { return r.err }
 
-func refusef(status int, code, format string, args ...any) *Refusal {
+func refusef(status int, code, format string, args ...any) *refusal {
 	return refuse(status, code, fmt.Errorf(format, args...))
 }
 
 // refuse makes a refusal of an error, in one line without the names of packages.
-func refuse(status int, code string, err error) *Refusal {
-	return &Refusal{Status: status, Code: code, Message: job.OneLine(console.WithoutPackages(err.Error())), err: err}
+func refuse(status int, code string, err error) *refusal {
+	return &refusal{Status: status, Code: code, Message: job.Message(err.Error()), err: err}
 }
 
 // refusalOf is why a request ended with an error.
-func refusalOf(err error) *Refusal {
-	if r := (*Refusal)(nil); errors.As(err, &r) {
+func refusalOf(err error) *refusal {
+	if r := (*refusal)(nil); errors.As(err, &r) {
 		return r
 	}
 	if interrupted(err) {
@@ -45,6 +44,20 @@ func refusalOf(err error) *Refusal {
 		return r
 	}
 	return refuse(http.StatusUnprocessableEntity, "not_computable", err)
+}
+
+// write answers with an object, a picture or a refusal.
+func write(w http.ResponseWriter, object any, err error) {
+	switch file, ok := object.(pngFile); {
+	case err != nil:
+		refusalOf(err).write(w)
+	case ok:
+		w.Header().Set("Content-Type", "image/png")
+		w.Header().Set("Cache-Control", "private, max-age=3600")
+		_, _ = w.Write(file) // whoever asked may be gone
+	default:
+		writeJSON(w, 200, object)
+	}
 }
 
 // writeJSON answers with one object.
@@ -57,11 +70,11 @@ func writeJSON(w http.ResponseWriter, status int, object any) {
 }
 
 // write answers with a refusal.
-func (r *Refusal) write(w http.ResponseWriter) {
+func (r *refusal) write(w http.ResponseWriter) {
 	if r.wait > 0 {
 		w.Header().Set("Retry-After", fmt.Sprint(r.wait))
 	}
 	writeJSON(w, r.Status, struct {
-		Error *Refusal `json:"error"`
+		Error *refusal `json:"error"`
 	}{r})
 }

@@ -39,29 +39,25 @@ var routes = []route{
 		writeJSON(w, 200, map[string]string{"status": "ok"})
 	}},
 	{"GET", "/readyz", func(s *Server, w http.ResponseWriter, _ *http.Request) {
-		if _, err := s.ready(); err != nil {
-			refusalOf(err).write(w)
-			return
-		}
-		writeJSON(w, 200, map[string]string{"status": "ready"})
+		write(w, map[string]string{"status": "ready"}, s.unready())
 	}},
 	{"GET", "/metrics", (*Server).metrics},
 	{"GET", "/openapi.json", func(_ *Server, w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(OpenAPI) // whoever asked may be gone
 	}},
-	{"GET", "/v1/model", answers(func(s *Service, _ *http.Request) (any, error) { return s.model(), nil })},
-	{"GET", "/v1/rows", answers((*Service).rows)},
-	{"GET", "/v1/train/{row}/picture", shown(func(s *Service, row int) (*dataset.Subset, int, bool) {
+	{"GET", "/v1/model", answers(func(s *service, _ *http.Request) (any, error) { return s.model(), nil })},
+	{"GET", "/v1/rows", answers((*service).rows)},
+	{"GET", "/v1/train/{row}/picture", answers(shown(func(s *service, row int) (*dataset.Subset, int, bool) {
 		i, ok := s.position[row]
-		return s.Problem.Examples.Train, i, ok
-	})},
-	{"GET", "/v1/test/{row}/picture", shown(func(s *Service, row int) (*dataset.Subset, int, bool) {
-		rows, err := s.Problem.Examples.Test(dataset.SelectOptions{Rows: []int{row}})
+		return s.problem.Examples.Train, i, ok
+	}))},
+	{"GET", "/v1/test/{row}/picture", answers(shown(func(s *service, row int) (*dataset.Subset, int, bool) {
+		rows, err := s.problem.Examples.Test(dataset.SelectOptions{Rows: []int{row}})
 		return rows, 0, err == nil
-	})},
-	{"POST", "/v1/predict", computed(func(ctx context.Context, s *Service, r *Request) (any, error) { return s.Predict(ctx, r) })},
-	{"POST", "/v1/explain", computed(func(ctx context.Context, s *Service, r *Request) (any, error) { return s.Explain(ctx, r) })},
+	}))},
+	{"POST", "/v1/predict", computed(func(ctx context.Context, s *service, r *request) (any, error) { return s.predict(ctx, r) })},
+	{"POST", "/v1/explain", computed(func(ctx context.Context, s *service, r *request) (any, error) { return s.explain(ctx, r) })},
 }
 
 // routes is the handler of all paths.
@@ -81,7 +77,7 @@ func (s *Server) routes() http.Handler {
 			rt.handle(s, w, r)
 		})
 	}
-	mux.HandleFunc("/", notFound)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { notFound(r).write(w) })
 	return mux
 }
 
@@ -96,8 +92,8 @@ func routeOf(r *http.Request) string {
 	return r.Pattern
 }
 
-func notFound(w http.ResponseWriter, r *http.Request) {
-	refusef(http.StatusNotFound, "no_path", "there is nothing at %q; /openapi.json lists all paths", r.URL.Path).write(w)
+func notFound(r *http.Request) *refusal {
+	return refusef(http.StatusNotFound, "no_path", "there is nothing at %q; /openapi.json lists all paths", r.URL.Path)
 }
 
 // file answers with a file of the page.
@@ -113,46 +109,56 @@ func file(name, kind string) func(*Server, http.ResponseWriter, *http.Request) {
 	}
 }
 
-// ready returns the service, or why there is none.
-func (s *Server) ready() (*Service, error) {
-	if v := s.service.Load(); v != nil {
-		return v, nil
+// begin returns the service, whose posterior stays open until end is called, or why there is none.
+func (s *Server) begin() (v *service, end func(), err error) {
+	for v = s.service.Load(); v != nil; {
+		if end, err = v.begin(); err == nil {
+			return v, end, nil
+		}
+		was := v // closed, perhaps since another took its place
+		if v = s.service.Load(); v == was {
+			break
+		}
 	}
 	r := refusef(http.StatusServiceUnavailable, "not_ready", "the posterior is not ready; try again in some seconds")
 	r.wait = 2
-	return nil, r
+	return nil, nil, r
 }
 
-// answers answers with the JSON that a method of the service returns.
-func answers(do func(s *Service, r *http.Request) (any, error)) func(*Server, http.ResponseWriter, *http.Request) {
+// unready is why there is no service; nil where there is one.
+func (s *Server) unready() error {
+	_, end, err := s.begin()
+	if err == nil {
+		end()
+	}
+	return err
+}
+
+// answers answers with what a method of the service returns.
+func answers(do func(s *service, r *http.Request) (any, error)) func(*Server, http.ResponseWriter, *http.Request) {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) {
-		v, err := s.ready()
-		if err == nil {
-			var object any
-			if object, err = do(v, r); err == nil {
-				writeJSON(w, 200, object)
-				return
+		object, err := func() (any, error) {
+			v, end, err := s.begin()
+			if err != nil {
+				return nil, err
 			}
-		}
-		refusalOf(err).write(w)
+			defer end() // before a slow client takes the answer
+			return do(v, r)
+		}()
+		write(w, object, err)
 	}
 }
 
 // computed answers a request that takes its turn.
-func computed(do func(ctx context.Context, s *Service, r *Request) (any, error)) func(*Server, http.ResponseWriter, *http.Request) {
+func computed(do func(ctx context.Context, s *service, r *request) (any, error)) func(*Server, http.ResponseWriter, *http.Request) {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) {
 		object, err := s.compute(w, r, do)
-		if err != nil {
-			refusalOf(err).write(w)
-			return
-		}
-		writeJSON(w, 200, object)
+		write(w, object, err)
 	}
 }
 
-func (s *Server) compute(w http.ResponseWriter, r *http.Request, do func(ctx context.Context, s *Service, r *Request) (any, error)) (any, error) {
-	v, err := s.ready()
-	if err != nil {
+func (s *Server) compute(w http.ResponseWriter, r *http.Request, do func(ctx context.Context, s *service, r *request) (any, error)) (any, error) {
+	if err := s.unready(); err != nil {
 		return nil, err
 	}
 	kind, err := typeOf(r)
@@ -171,16 +177,21 @@ func (s *Server) compute(w http.ResponseWriter, r *http.Request, do func(ctx con
 	defer leave()
 	ctx, cancel := context.WithTimeout(r.Context(), computeTime)
 	defer cancel()
-	end, err := s.gate.turn(ctx)
+	next, err := s.gate.turn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer next()
+	v, end, err := s.begin()
 	if err != nil {
 		return nil, err
 	}
 	defer end()
 	// What a body becomes may be larger than the body, so that it is made within a turn.
-	ask := new(Request)
+	ask := new(request)
 	switch kind {
 	case "application/json":
-		err = ask.decode(body, problem.Elements(v.Problem.Examples.Data.Shape))
+		err = ask.decode(body, problem.Elements(v.problem.Examples.Data.Shape))
 	case "text/csv":
 		text := string(body)
 		ask.Table, err = &text, ask.parameters(r)
@@ -222,7 +233,7 @@ func queryOf(r *http.Request) (url.Values, error) {
 }
 
 // parameters reads the members that an address may have.
-func (ask *Request) parameters(r *http.Request) error {
+func (ask *request) parameters(r *http.Request) error {
 	number := func(text string, into *int) error {
 		n, err := strconv.Atoi(text)
 		if err != nil {
@@ -269,42 +280,27 @@ func (ask *Request) parameters(r *http.Request) error {
 	return nil
 }
 
-// shown answers with the picture of a row.
-func shown(find func(s *Service, row int) (rows *dataset.Subset, i int, ok bool)) func(*Server, http.ResponseWriter, *http.Request) {
-	return func(s *Server, w http.ResponseWriter, r *http.Request) {
-		v, err := s.ready()
-		if err != nil {
-			refusalOf(err).write(w)
-			return
-		}
+// shown returns the picture of a row.
+func shown(find func(s *service, row int) (rows *dataset.Subset, i int, ok bool)) func(*service, *http.Request) (any, error) {
+	return func(s *service, r *http.Request) (any, error) {
 		row, err := strconv.Atoi(r.PathValue("row"))
-		if err != nil || !v.Problem.Examples.Data.Images() {
-			notFound(w, r)
-			return
+		if err != nil || !s.problem.Examples.Data.Images() {
+			return nil, notFound(r)
 		}
-		rows, i, ok := find(v, row)
+		rows, i, ok := find(s, row)
 		if !ok {
-			notFound(w, r)
-			return
+			return nil, notFound(r)
 		}
-		p, err := v.Problem.Examples.Picture(r.Context(), rows, i)
+		p, err := s.problem.Examples.Picture(r.Context(), rows, i)
 		if err != nil {
-			refusalOf(err).write(w)
-			return
+			return nil, err
 		}
-		b, err := pngOf(p)
-		if err != nil {
-			refusalOf(err).write(w)
-			return
-		}
-		w.Header().Set("Content-Type", "image/png")
-		w.Header().Set("Cache-Control", "private, max-age=3600")
-		_, _ = w.Write(b) // whoever asked may be gone
+		return pngOf(p)
 	}
 }
 
-// A Model describes what the server answers from.
-type Model struct {
+// A model describes what the server answers from.
+type model struct {
 	Schema  string   `json:"schema"`
 	Version string   `json:"version"`
 	Model   string   `json:"model"`
@@ -328,12 +324,12 @@ type Model struct {
 	Orders map[string]string `json:"orders"` // what the kinds of a prediction without examples mean, in a sentence
 }
 
-func (s *Service) model() *Model {
-	p, q := s.Problem, s.Posterior
+func (s *service) model() *model {
+	p, q := s.problem, s.posterior
 	dark, _ := p.Examples.Data.Dark(context.Background()) // of rows in memory
-	m := &Model{Schema: "funcgp/serve-model/1", Version: s.Version, Model: p.Model.Name, Data: p.Examples.Data.Source, Classes: p.Task.ClassNames(),
+	m := &model{Schema: "funcgp/serve-model/1", Version: s.version, Model: p.Model.Name, Data: p.Examples.Data.Source, Classes: p.Task.ClassNames(),
 		Shape: p.Examples.Data.Shape, Columns: p.Examples.Data.Columns, Images: p.Examples.Data.Images(), Dark: p.Examples.Data.Images() && dark,
-		Train: p.Examples.Train.Len(), Method: q.How.Name, Refit: q.Dual.Refitted(), Scale: result.Undefined(), Warnings: s.Warnings, Orders: orders}
+		Train: p.Examples.Train.Len(), Method: q.How.Name, Refit: q.Dual.Refitted(), Scale: result.Undefined(), Warnings: s.warnings, Orders: orders}
 	if m.Classes == nil {
 		m.Target = p.Task.Quantity(p.Examples.Data.Target)
 	}
@@ -349,25 +345,17 @@ func (s *Service) model() *Model {
 	return m
 }
 
-// A ListedRow is a test row that may be asked about.
-type ListedRow struct {
-	Index     int          `json:"index"` // row of the original file
-	Label     result.Float `json:"label"`
-	LabelName string       `json:"label_name,omitempty"`
-	ID        string       `json:"id,omitempty"`
-}
-
-// Rows are test rows in the order of the file.
-type Rows struct {
-	Schema string      `json:"schema"`
-	From   int         `json:"from"`  // position of the first among all
-	Total  int         `json:"total"` // number of all
-	Rows   []ListedRow `json:"rows"`
+// rows are test rows in the order of the file.
+type rows struct {
+	Schema string            `json:"schema"`
+	From   int               `json:"from"`  // position of the first among all
+	Total  int               `json:"total"` // number of all
+	Rows   []result.NamedRow `json:"rows"`
 }
 
 // rows lists test rows from a position on.
-func (s *Service) rows(r *http.Request) (any, error) {
-	out := &Rows{Schema: "funcgp/serve-rows/1", Rows: []ListedRow{}}
+func (s *service) rows(r *http.Request) (any, error) {
+	out := &rows{Schema: "funcgp/serve-rows/1", Rows: []result.NamedRow{}}
 	count := 24
 	query, err := queryOf(r)
 	if err != nil {
@@ -386,11 +374,7 @@ func (s *Service) rows(r *http.Request) (any, error) {
 	}
 	out.Total = s.tests.Len()
 	for i := min(out.From, out.Total); i < out.Total && len(out.Rows) < min(count, mostListed); i++ {
-		row := ListedRow{Index: s.tests.Rows[i], Label: result.Float(problem.Label(s.tests, i)), LabelName: s.LabelName(s.tests, i)}
-		if s.tests.IDs != nil {
-			row.ID = s.tests.IDs[i]
-		}
-		out.Rows = append(out.Rows, row)
+		out.Rows = append(out.Rows, s.named(s.tests, i))
 	}
 	return out, nil
 }

@@ -28,7 +28,7 @@ import (
 func refused(t testing.TB, w *httptest.ResponseRecorder, status int, says string) {
 	t.Helper()
 	require.Equal(t, status, w.Code, w.Body)
-	var e struct{ Error Refusal }
+	var e struct{ Error refusal }
 	d := json.NewDecoder(w.Body)
 	d.DisallowUnknownFields()
 	require.NoError(t, d.Decode(&e))
@@ -61,12 +61,12 @@ func plain(t testing.TB, w, h int) []byte {
 // Each kind of bad input has an error of its own that says what to do.
 func TestRefusals(t *testing.T) {
 	s := newServer(t, digits()...)
-	train := s.service.Load().Problem.Examples.Train.Rows
+	train := s.service.Load().problem.Examples.Train.Rows
 	picture := func(b []byte, more string) string {
 		return `{"picture":"` + base64.StdEncoding.EncodeToString(b) + `"` + more + `}`
 	}
 	all := marshal(t, train)
-	row := fmt.Sprintf(`"row":%d`, get[Rows](t, s, "GET", "/v1/rows", "").Rows[0].Index)
+	row := fmt.Sprintf(`"row":%d`, get[rows](t, s, "GET", "/v1/rows", "").Rows[0].Index)
 	for _, c := range []struct {
 		status     int
 		body, says string
@@ -185,7 +185,7 @@ func TestThousandMalformedRequests(t *testing.T) {
 	s := newServer(t, digits()...)
 	server := httptest.NewServer(s)
 	defer server.Close()
-	row := get[Rows](t, s, "GET", "/v1/rows", "").Rows[0].Index
+	row := int(get[rows](t, s, "GET", "/v1/rows", "").Rows[0].Index)
 	good := [][]byte{[]byte(fmt.Sprintf(`{"row":%d,"top":3}`, row)), []byte(marshal(t, asked(t, s)[1])), []byte(marshal(t, asked(t, s)[2]))}
 	rng := rand.New(rand.NewPCG(7, 8))
 	count, requests := map[int]int{}, 1000
@@ -215,12 +215,12 @@ func TestThousandMalformedRequests(t *testing.T) {
 
 // Lines that are no HTTP are refused too.
 func TestMalformedHTTP(t *testing.T) {
-	s := NewServer(&Limits{})
+	s := NewServer(nil)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(ctx, l) }()
+	go func() { ended <- Serve(ctx, &http.Server{Handler: s}, l) }()
 	for _, text := range []string{
 		"nonsense\r\n\r\n", "GET\r\n\r\n", "GET / HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\r\nHost: a b\r\n\r\n", "GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n",
 		"OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n", "GET http://evil.example/ HTTP/1.1\r\nHost: localhost\r\n\r\n", "CONNECT localhost:1 HTTP/1.1\r\nHost: localhost\r\n\r\n",
@@ -245,7 +245,7 @@ func TestMalformedHTTP(t *testing.T) {
 // A page of another site can neither ask nor, by a name of its own that leads here, read.
 func TestOtherSites(t *testing.T) {
 	s := newServer(t, digits()...)
-	row := fmt.Sprintf(`{"row":%d}`, get[Rows](t, s, "GET", "/v1/rows", "").Rows[0].Index)
+	row := fmt.Sprintf(`{"row":%d}`, get[rows](t, s, "GET", "/v1/rows", "").Rows[0].Index)
 	try := func(host string, header ...string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest("POST", "/v1/predict", strings.NewReader(row))
 		r.Host = host
@@ -263,7 +263,7 @@ func TestOtherSites(t *testing.T) {
 	for _, host := range []string{"evil.example", "evil.example:8080", "localhost.evil.example", "127.0.0.1.evil.example", "", ":8080", "127.0.0.1@evil.example", "localhost:evil.com", "localhost:", "localhost:0", "localhost:65536", "[::1", "::1]", "::1", "[127.0.0.1]", "[::1]x"} {
 		refused(t, try(host), 421, "--host")
 	}
-	s.limits.Hosts = []string{"Gpu7.Example"}
+	s.options.Hosts = []string{"Gpu7.Example"}
 	require.Equal(t, 200, try("gpu7.example:80").Code)
 	require.Equal(t, 200, try("localhost:8080", "Origin", "http://localhost:8080").Code)
 	require.Equal(t, 200, try("localhost:8080", "Sec-Fetch-Site", "same-origin").Code)
@@ -277,7 +277,7 @@ func TestOtherSites(t *testing.T) {
 // Every answer has the headers that keep a browser from what the page does not need, and
 // the page has no script, style or handler inside its HTML.
 func TestHeaders(t *testing.T) {
-	s := NewServer(&Limits{})
+	s := NewServer(nil)
 	for _, path := range []string{"/", "/static/app.js", "/healthz", "/nothing", "/v1/model"} {
 		h := ask(s, "GET", path, "", "").Header()
 		require.Equal(t, policy, h.Get("Content-Security-Policy"))
@@ -296,9 +296,9 @@ func TestHeaders(t *testing.T) {
 // Where too many requests wait, the next one is told when to come back, and those that
 // wait are answered.
 func TestBusy(t *testing.T) {
-	s := NewServer(&Limits{Running: 1, Waiting: 2})
-	v := newService(t, digits()...)
-	s.Ready(v)
+	s := NewServer(&Options{Running: 1, Waiting: 2})
+	v := newServer(t, digits()...).service.Load()
+	s.service.Store(v)
 	row := fmt.Sprintf(`{"row":%d}`, v.tests.Rows[0])
 	s.gate.running <- struct{}{} // a request that takes long
 	s.gate.inside.Add(1)
@@ -323,8 +323,8 @@ func TestBusy(t *testing.T) {
 
 // A client that goes away while its request waits leaves its place.
 func TestGone(t *testing.T) {
-	s := NewServer(&Limits{Running: 1})
-	s.Ready(&Service{})
+	s := NewServer(&Options{Running: 1})
+	s.service.Store(&service{begin: func() (func(), error) { return func() {}, nil }})
 	s.gate.running <- struct{}{}
 	ctx, cancel := context.WithCancel(t.Context())
 	r := httptest.NewRequestWithContext(ctx, "POST", "http://localhost/v1/predict", strings.NewReader(`{"row":1}`))
@@ -340,7 +340,7 @@ func TestGone(t *testing.T) {
 // A panic is a status of 500 and a line in the log, and ends no other request.
 func TestPanic(t *testing.T) {
 	var said string
-	s := NewServer(&Limits{Failed: func(what string) { said = what }})
+	s := NewServer(&Options{Failed: func(what string) { said = what }})
 	h := s.guarded(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(errors.New("a bug")) }))
 	refused(t, ask(h, "GET", "/healthz", "", ""), 500, "bug of gpexplain")
 	require.Contains(t, said, "GET /healthz: a bug")
@@ -350,28 +350,28 @@ func TestPanic(t *testing.T) {
 // Before the posterior is there, and after it is told to stop, the server lives but is not
 // ready.
 func TestReady(t *testing.T) {
-	s := NewServer(&Limits{})
+	s := NewServer(nil)
 	require.Equal(t, 200, ask(s, "GET", "/healthz", "", "").Code)
 	require.Equal(t, 200, ask(s, "GET", "/", "", "").Code)
 	w := ask(s, "GET", "/readyz", "", "")
 	require.Equal(t, "2", w.Header().Get("Retry-After"))
 	refused(t, w, 503, "not ready")
 	refused(t, ask(s, "POST", "/v1/predict", "application/json", `{"row":1}`), 503, "not ready")
-	s.Ready(newService(t, digits()...))
+	require.NoError(t, s.Ready(t.Context(), newPosterior(t, digits()...)))
 	require.Equal(t, 200, ask(s, "GET", "/readyz", "", "").Code)
 }
 
 // A request that runs when the server is told to stop is answered; a later one finds
 // nobody.
 func TestStop(t *testing.T) {
-	s := NewServer(&Limits{Running: 1})
-	v := newService(t, digits()...)
-	s.Ready(v)
+	s := NewServer(&Options{Running: 1})
+	v := newServer(t, digits()...).service.Load()
+	s.service.Store(v)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(ctx, l) }()
+	go func() { ended <- Serve(ctx, &http.Server{Handler: s}, l) }()
 	s.gate.running <- struct{}{}
 	answer := make(chan int, 1)
 	go func() {
@@ -385,12 +385,16 @@ func TestStop(t *testing.T) {
 	}()
 	require.Eventually(t, func() bool { return s.gate.inside.Load() == 1 }, time.Minute, time.Millisecond)
 	stop()
-	require.Eventually(t, func() bool { return s.service.Load() == nil }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err == nil {
+			_ = c.Close()
+		}
+		return err != nil
+	}, time.Minute, time.Millisecond)
 	<-s.gate.running
 	require.Equal(t, 200, <-answer)
 	require.NoError(t, <-ended)
-	_, err = net.Dial("tcp", l.Addr().String())
-	require.Error(t, err)
 }
 
 // FuzzRequest sends any bytes of any type: the answer is 200 or from 400 to 499, and JSON.

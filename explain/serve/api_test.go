@@ -36,7 +36,7 @@ func marshal(t testing.TB, object any) string {
 // a picture and as a table.
 func asked(t *testing.T, s *Server) []map[string]any {
 	t.Helper()
-	row := get[Rows](t, s, "GET", "/v1/rows", "").Rows[3].Index
+	row := int(get[rows](t, s, "GET", "/v1/rows", "").Rows[3].Index)
 	file := ask(s, "GET", fmt.Sprintf("/v1/test/%d/picture", row), "", "").Body.Bytes()
 	img, err := png.Decode(bytes.NewReader(file))
 	require.NoError(t, err)
@@ -57,20 +57,20 @@ func asked(t *testing.T, s *Server) []map[string]any {
 func TestInputs(t *testing.T) {
 	s := newServer(t, digits()...)
 	list := asked(t, s)
-	want := get[Explanation](t, s, "POST", "/v1/explain", marshal(t, list[0]))
+	want := get[explanation](t, s, "POST", "/v1/explain", marshal(t, list[0]))
 	require.Equal(t, "test", want.Input.Split)
 	for _, request := range list[1:] {
-		got := get[Explanation](t, s, "POST", "/v1/explain", marshal(t, request))
+		got := get[explanation](t, s, "POST", "/v1/explain", marshal(t, request))
 		require.Equal(t, "request", got.Input.Split)
 		require.Equal(t, want.Input.Picture, got.Input.Picture)
 		got.Input = want.Input
 		require.Equal(t, marshal(t, want), marshal(t, got))
-		require.Equal(t, marshal(t, want.Prediction.Prediction), marshal(t, get[Prediction](t, s, "POST", "/v1/predict", marshal(t, request)).Prediction))
+		require.Equal(t, marshal(t, want.prediction.Prediction), marshal(t, get[prediction](t, s, "POST", "/v1/predict", marshal(t, request)).Prediction))
 	}
 	for kind, body := range map[string]string{"image/png": string(list[2]["picture"].([]byte)), "text/csv": list[3]["table"].(string)} {
 		w := ask(s, "POST", "/v1/explain?top=3&without="+strconv.Itoa(int(want.For[0].Index)), kind, body)
 		require.Equal(t, 200, w.Code, w.Body)
-		var got Explanation
+		var got explanation
 		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &got))
 		require.Equal(t, marshal(t, want.For[:3]), marshal(t, got.For))
 		require.Equal(t, []int{int(want.For[0].Index)}, got.Without.Rows)
@@ -82,18 +82,18 @@ func TestInputs(t *testing.T) {
 func TestScores(t *testing.T) {
 	s := newServer(t, "--data", "digits:2000,100", "--classes", "4,9", "--train-count", "90")
 	v := s.service.Load()
-	for _, row := range get[Rows](t, s, "GET", "/v1/rows?count=12", "").Rows {
-		got := get[Explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d,"top":100}`, row.Index))
-		in, err := v.testRow(t.Context(), row.Index)
+	for _, row := range get[rows](t, s, "GET", "/v1/rows?count=12", "").Rows {
+		got := get[explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d,"top":100}`, row.Index))
+		in, err := v.testRow(t.Context(), int(row.Index))
 		require.NoError(t, err)
-		batch, err := v.Problem.Model.Net.Linearize(t.Context(), in.x)
+		batch, err := v.problem.Model.Net.Linearize(t.Context(), in.x)
 		require.NoError(t, err)
-		ex, err := explain.New(v.Posterior.Dual, v.Posterior.Kernel, &explain.Options{Top: 90, ErrorBars: true})
+		ex, err := explain.New(v.posterior.Dual, v.posterior.Kernel, &explain.Options{Top: 90, ErrorBars: true})
 		require.NoError(t, err)
 		want, err := ex.Explain(t.Context(), batch)
 		require.NoError(t, err)
 		sign := 1.0
-		if got.Prediction.Prediction.Class == 4 {
+		if got.prediction.Prediction.Class == 4 {
 			sign = -1
 		}
 		require.Equal(t, map[float64]string{1: "for 9", -1: "for 4"}[sign], got.Score.Positive)
@@ -104,7 +104,7 @@ func TestScores(t *testing.T) {
 			if sign*x.Value < 0 {
 				list = got.Against
 			}
-			at := slices.IndexFunc(list, func(y Term) bool { return int(y.Index) == v.Problem.Examples.Train.Rows[x.Index] })
+			at := slices.IndexFunc(list, func(y term) bool { return int(y.Index) == v.problem.Examples.Train.Rows[x.Index] })
 			require.GreaterOrEqual(t, at, 0)
 			require.InDelta(t, sign*x.Value, float64(list[at].Value), 0)
 			require.InDelta(t, sign*x.Removal, float64(list[at].Removal), 0)
@@ -122,7 +122,7 @@ func TestScores(t *testing.T) {
 func TestWithout(t *testing.T) {
 	s := newServer(t, digits("--refit", "--calibrate", "none")...)
 	v := s.service.Load()
-	train := v.Problem.Examples.Train.Rows
+	train := v.problem.Examples.Train.Rows
 	gone := []int{train[100], train[3], train[4]}
 	var rest strings.Builder
 	for _, row := range train {
@@ -133,9 +133,9 @@ func TestWithout(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rest.txt")
 	require.NoError(t, os.WriteFile(file, []byte(rest.String()), 0o600))
 	other := newServer(t, "--data", "digits:2000,100", "--classes", "4,9", "--train-index", file, "--refit", "--calibrate", "none")
-	for _, row := range get[Rows](t, s, "GET", "/v1/rows?count=6", "").Rows {
-		got := get[Explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d,"without":%s}`, row.Index, marshal(t, gone))).Without
-		want := get[Prediction](t, other, "POST", "/v1/predict", fmt.Sprintf(`{"row":%d}`, row.Index)).Prediction
+	for _, row := range get[rows](t, s, "GET", "/v1/rows?count=6", "").Rows {
+		got := get[explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d,"without":%s}`, row.Index, marshal(t, gone))).Without
+		want := get[prediction](t, other, "POST", "/v1/predict", fmt.Sprintf(`{"row":%d}`, row.Index)).Prediction
 		require.Equal(t, "refit", got.Order)
 		slices.Sort(gone)
 		require.Equal(t, gone, got.Rows)
@@ -148,16 +148,16 @@ func TestWithout(t *testing.T) {
 // Of a posterior that its factor does not change, the removals of the rows are added.
 func TestWithoutFirstOrder(t *testing.T) {
 	s := newServer(t, digits("--method", "nystrom", "--inducing", "40")...)
-	row := get[Rows](t, s, "GET", "/v1/rows", "").Rows[0].Index
-	x := get[Explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d}`, row))
+	row := int(get[rows](t, s, "GET", "/v1/rows", "").Rows[0].Index)
+	x := get[explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d}`, row))
 	sign := 1.0
-	if x.Prediction.Prediction.Class == 4 {
+	if x.prediction.Prediction.Class == 4 {
 		sign = -1
 	}
 	rows := []int{int(x.For[0].Index), int(x.Against[1].Index)}
-	got := get[Explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d,"without":%s}`, row, marshal(t, rows))).Without
+	got := get[explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d,"without":%s}`, row, marshal(t, rows))).Without
 	require.Equal(t, "first", got.Order)
-	want := float64(x.Prediction.Prediction.Mean[0]) + sign*float64(x.For[0].Removal+x.Against[1].Removal)
+	want := float64(x.prediction.Prediction.Mean[0]) + sign*float64(x.For[0].Removal+x.Against[1].Removal)
 	require.InDelta(t, want, float64(got.Mean[0]), 1e-9)
 }
 
@@ -165,15 +165,15 @@ func TestWithoutFirstOrder(t *testing.T) {
 // or as a table of its own.
 func TestTables(t *testing.T) {
 	s := newServer(t, tableOfNames(t, "name")...)
-	x := get[Explanation](t, s, "POST", "/v1/explain", `{"row":0}`)
+	x := get[explanation](t, s, "POST", "/v1/explain", `{"row":0}`)
 	require.Equal(t, []string{"no name", "yes name"}, x.Classes)
 	require.Contains(t, x.Score.Says, "nats")
 	require.Len(t, x.Input.Values, 2)
 	require.Len(t, x.For[0].Values, 2)
 	require.Contains(t, x.For[0].ID, "name")
-	same := get[Explanation](t, s, "POST", "/v1/explain", marshal(t, map[string]any{"values": x.Input.Values}))
+	same := get[explanation](t, s, "POST", "/v1/explain", marshal(t, map[string]any{"values": x.Input.Values}))
 	require.Equal(t, marshal(t, x.For), marshal(t, same.For))
-	table := get[Explanation](t, s, "POST", "/v1/explain", marshal(t, map[string]any{"table": "b,a name,other\n" + fmt.Sprintf("%g,%g,7\n", x.Input.Values[1], x.Input.Values[0])}))
+	table := get[explanation](t, s, "POST", "/v1/explain", marshal(t, map[string]any{"table": "b,a name,other\n" + fmt.Sprintf("%g,%g,7\n", x.Input.Values[1], x.Input.Values[0])}))
 	require.Equal(t, marshal(t, x.For), marshal(t, table.For), "columns are found by their names")
 }
 
@@ -184,7 +184,7 @@ func exists(path string) bool {
 
 // corpus are the arguments that serve a case of testdata/corpus.
 func corpus(name string, more ...string) []string {
-	dir := filepath.Join("..", "..", "..", "..", "testdata", "corpus", name)
+	dir := filepath.Join("..", "..", "testdata", "corpus", name)
 	args := []string{"--model", filepath.Join(dir, "model.onnx"), "--data", filepath.Join(dir, "train.csv"), "--test-data", filepath.Join(dir, "test.csv")}
 	if array := filepath.Join(dir, "x_train.npy"); exists(array) {
 		args = []string{"--model", args[1], "--data", array, "--test-data", filepath.Join(dir, "x_test.npy")}
@@ -196,24 +196,24 @@ func corpus(name string, more ...string) []string {
 // each by the contrast of the predicted one with the next, or as asked.
 func TestOtherLikelihoods(t *testing.T) {
 	s := newServer(t, corpus("two-targets", "--target", "voltage,power")...)
-	row := get[Rows](t, s, "GET", "/v1/rows", "").Rows[0].Index
+	row := int(get[rows](t, s, "GET", "/v1/rows", "").Rows[0].Index)
 	for output := range 2 {
-		x := get[Explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d,"output":%d,"without":[3]}`, row, output))
-		require.Nil(t, x.Prediction.Prediction.Probability)
-		require.Len(t, x.Prediction.Prediction.ObservationSD, 2)
+		x := get[explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d,"output":%d,"without":[3]}`, row, output))
+		require.Nil(t, x.prediction.Prediction.Probability)
+		require.Len(t, x.prediction.Prediction.ObservationSD, 2)
 		require.Len(t, x.Without.ObservationMean, 2)
 		require.Contains(t, x.Score.Says, "raises")
 		require.InDelta(t, float64(x.Sum.Network), float64(x.Sum.PriorMean+x.Sum.ContributionSum+x.Sum.Remainder), 1e-9)
 		require.False(t, x.Without.Class.Finite())
 	}
-	x := get[Explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d,"contrast":["power","voltage"]}`, row))
-	one := get[Explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d,"output":1}`, row))
-	two := get[Explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d,"output":0}`, row))
+	x := get[explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d,"contrast":["power","voltage"]}`, row))
+	one := get[explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d,"output":1}`, row))
+	two := get[explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d,"output":0}`, row))
 	require.InDelta(t, float64(one.Sum.ContributionSum-two.Sum.ContributionSum), float64(x.Sum.ContributionSum), 1e-9)
 
 	s = newServer(t, corpus("pictures-colour")...)
-	x = get[Explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d}`, get[Rows](t, s, "GET", "/v1/rows", "").Rows[0].Index))
-	p := x.Prediction.Prediction.Probability
+	x = get[explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d}`, get[rows](t, s, "GET", "/v1/rows", "").Rows[0].Index))
+	p := x.prediction.Prediction.Probability
 	require.Greater(t, len(p), 2)
 	best, second := 0, -1
 	for k := range p {
@@ -234,8 +234,8 @@ func TestOtherLikelihoods(t *testing.T) {
 func TestConcurrent(t *testing.T) {
 	s := newServer(t, digits()...)
 	var bodies, want []string
-	train := s.service.Load().Problem.Examples.Train.Rows
-	for i, row := range get[Rows](t, s, "GET", "/v1/rows", "").Rows[:10] {
+	train := s.service.Load().problem.Examples.Train.Rows
+	for i, row := range get[rows](t, s, "GET", "/v1/rows", "").Rows[:10] {
 		bodies = append(bodies, fmt.Sprintf(`{"row":%d,"without":[%d]}`, row.Index, train[i%3]))
 		want = append(want, ask(s, "POST", "/v1/explain", "application/json", bodies[i]).Body.String())
 	}
@@ -255,7 +255,7 @@ func TestConcurrent(t *testing.T) {
 
 // base64 in JSON is what encoding/json and Python's json with base64 write.
 func TestPictureIsBase64(t *testing.T) {
-	var r Request
+	var r request
 	require.NoError(t, r.decode([]byte(`{"picture":"`+base64.StdEncoding.EncodeToString([]byte{1, 2, 255})+`"}`), 1))
 	require.Equal(t, []byte{1, 2, 255}, r.Picture)
 }

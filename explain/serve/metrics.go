@@ -64,7 +64,7 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	ready := 0
-	if s.service.Load() != nil {
+	if s.unready() == nil {
 		ready = 1
 	}
 	inside, running := s.gate.inside.Load(), len(s.gate.running)

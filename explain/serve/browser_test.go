@@ -215,7 +215,7 @@ func TestPage(t *testing.T) {
 
 			p.do(chromedp.Click("#tab-file"))
 			file := filepath.Join(t.TempDir(), "digit.png")
-			row := get[Rows](t, s, "GET", "/v1/rows", "").Rows[0].Index
+			row := int(get[rows](t, s, "GET", "/v1/rows", "").Rows[0].Index)
 			require.NoError(t, os.WriteFile(file, ask(s, "GET", fmt.Sprintf("/v1/test/%d/picture", row), "", "").Body.Bytes(), 0o600))
 			p.do(chromedp.SetUploadFiles("#file", []string{file}))
 			p.wait(`document.getElementById("drop-text").textContent === "digit.png"`)

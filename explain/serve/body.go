@@ -154,7 +154,7 @@ func (b *bodies) buffer(ctx context.Context) ([]byte, error) {
 }
 
 // unreadable says why a body was not read to its end.
-func unreadable(ctx context.Context, err error) *Refusal {
+func unreadable(ctx context.Context, err error) *refusal {
 	switch {
 	case context.Cause(ctx) == errCrowded:
 		r := refuse(http.StatusServiceUnavailable, "busy", errCrowded)

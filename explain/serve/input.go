@@ -22,7 +22,7 @@ import (
 
 // An input is what a request asks about.
 type input struct {
-	Input
+	subject
 	x     *mat.Dense // 1×D
 	names problem.RowNames
 }
@@ -41,7 +41,7 @@ func (in *input) explain(ctx context.Context, err error) error {
 const decodeBytes = 64 << 20
 
 // input reads what a request asks about.
-func (s *Service) input(ctx context.Context, r *Request) (*input, error) {
+func (s *service) input(ctx context.Context, r *request) (*input, error) {
 	given := 0
 	for _, is := range []bool{r.Row != nil, r.Values != nil, r.Picture != nil, r.Table != nil} {
 		if is {
@@ -72,8 +72,8 @@ func (s *Service) input(ctx context.Context, r *Request) (*input, error) {
 }
 
 // testRow is a row of the test data.
-func (s *Service) testRow(ctx context.Context, row int) (*input, error) {
-	e := s.Problem.Examples
+func (s *service) testRow(ctx context.Context, row int) (*input, error) {
+	e := s.problem.Examples
 	rows, err := e.Test(dataset.SelectOptions{Rows: []int{row}, From: "row"})
 	if err != nil {
 		return nil, refuse(422, "bad_row", err)
@@ -83,17 +83,19 @@ func (s *Service) testRow(ctx context.Context, row int) (*input, error) {
 		return nil, err
 	}
 	in := &input{x: x, names: problem.NamesOf(rows, 0, 1)}
-	in.Input = Input{Split: rows.Set.Part, Index: result.Index(row), Label: result.Float(problem.Label(rows, 0)), LabelName: s.LabelName(rows, 0)}
-	if rows.IDs != nil {
-		in.ID = rows.IDs[0]
-	}
+	in.subject = subject{Split: rows.Set.Part, NamedRow: s.named(rows, 0)}
 	return in, s.show(ctx, in, rows)
 }
 
+// named names row i of a subset.
+func (s *service) named(rows *dataset.Subset, i int) result.NamedRow {
+	return result.NamedRow{Index: result.Index(rows.Rows[i]), Label: result.Float(problem.Label(rows, i)), LabelName: s.problem.LabelName(rows, i), ID: problem.IDOf(rows, i)}
+}
+
 // values is an input given as numbers, as a line of a table.
-func (s *Service) values(ctx context.Context, list []*float64) (*input, error) {
-	if want := problem.Elements(s.Problem.Examples.Data.Shape); len(list) != want {
-		return nil, refusef(422, "bad_values", "values: %d numbers, but an input has %d (shape %v)", len(list), want, s.Problem.Examples.Data.Shape)
+func (s *service) values(ctx context.Context, list []*float64) (*input, error) {
+	if want := problem.Elements(s.problem.Examples.Data.Shape); len(list) != want {
+		return nil, refusef(422, "bad_values", "values: %d numbers, but an input has %d (shape %v)", len(list), want, s.problem.Examples.Data.Shape)
 	}
 	var line []byte
 	for j, v := range list {
@@ -109,7 +111,7 @@ func (s *Service) values(ctx context.Context, list []*float64) (*input, error) {
 }
 
 // picture is an input given as a PNG or JPEG file.
-func (s *Service) picture(ctx context.Context, r *Request) (*input, error) {
+func (s *service) picture(ctx context.Context, r *request) (*input, error) {
 	if !picture.Is(r.Picture) {
 		return nil, refusef(422, "bad_picture", "picture: it is neither PNG nor JPEG")
 	}
@@ -124,7 +126,7 @@ func (s *Service) picture(ctx context.Context, r *Request) (*input, error) {
 	if err != nil {
 		return nil, refusef(422, "bad_picture", "picture: %w; send a smaller PNG or JPEG", err)
 	}
-	dark, err := s.Problem.Examples.Data.Dark(ctx)
+	dark, err := s.problem.Examples.Data.Dark(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -147,8 +149,8 @@ func (s *Service) picture(ctx context.Context, r *Request) (*input, error) {
 }
 
 // drawn is the side of the square grey pictures that may be drawn.
-func (s *Service) drawn() (int, error) {
-	d := s.Problem.Examples.Data
+func (s *service) drawn() (int, error) {
+	d := s.problem.Examples.Data
 	n := len(d.Shape)
 	if !d.Images() || n < 2 || d.Shape[n-1] != d.Shape[n-2] || problem.Elements(d.Shape) != d.Shape[n-1]*d.Shape[n-1] {
 		return 0, refusef(422, "bad_fit", "fit ink is for square grey pictures, but inputs have shape %v; give the fit frame", d.Shape)
@@ -156,12 +158,12 @@ func (s *Service) drawn() (int, error) {
 	return d.Shape[n-1], nil
 }
 
-// request is what messages call the input of a request.
-const request = "the input"
+// theInput is what messages call the input of a request.
+const theInput = "the input"
 
 // read reads one row from a picture or a table, as --input of the other verbs does.
-func (s *Service) read(ctx context.Context, file []byte, invert picture.Choice) (*input, error) {
-	e := s.Problem.Examples
+func (s *service) read(ctx context.Context, file []byte, invert picture.Choice) (*input, error) {
+	e := s.problem.Examples
 	if !picture.Is(file) && bytes.IndexByte(file, 0) >= 0 || bytes.HasPrefix(file, []byte{0x1f, 0x8b}) {
 		return nil, refusef(422, "bad_table", "table: it is no text; send the rows uncompressed, or a picture")
 	}
@@ -178,7 +180,7 @@ func (s *Service) read(ctx context.Context, file []byte, invert picture.Choice) 
 	found, err := dataset.ReadInputs(ctx, "-", &dataset.InputOptions{Like: e.Data, ID: e.Data.ID, Invert: invert, MaxBytes: decodeBytes, Standard: bytes.NewReader(file)})
 	if err != nil {
 		if d := (*dataset.Error)(nil); errors.As(err, &d) {
-			d.File = request
+			d.File = theInput
 		}
 		if interrupted(err) {
 			return nil, err
@@ -196,7 +198,7 @@ func (s *Service) read(ctx context.Context, file []byte, invert picture.Choice) 
 	if err != nil {
 		return nil, err
 	}
-	in := &input{x: x, names: problem.NamesOfFile(request), Input: Input{Split: "request", Index: -1, Label: result.Undefined()}}
+	in := &input{x: x, names: problem.NamesOfFile(theInput), subject: subject{Split: "request", NamedRow: result.NamedRow{Index: -1, Label: result.Undefined()}}}
 	for _, note := range found.Notes {
 		in.Notes = append(in.Notes, strings.TrimPrefix(note, "standard input: "))
 	}
@@ -204,8 +206,8 @@ func (s *Service) read(ctx context.Context, file []byte, invert picture.Choice) 
 }
 
 // show fills in how an input looks.
-func (s *Service) show(ctx context.Context, in *input, rows *dataset.Subset) (err error) {
-	e := s.Problem.Examples
+func (s *service) show(ctx context.Context, in *input, rows *dataset.Subset) (err error) {
+	e := s.problem.Examples
 	if !e.Data.Images() {
 		in.Values = s.features(rows, 0)
 		return nil
@@ -220,12 +222,14 @@ func (s *Service) show(ctx context.Context, in *input, rows *dataset.Subset) (er
 }
 
 // features are those of row i as they are in the file.
-func (s *Service) features(rows *dataset.Subset, i int) []result.Float {
+func (s *service) features(rows *dataset.Subset, i int) []result.Float {
 	return result.Floats(rows.Set.Matrix([]int{rows.Pos[i]}).RawRowView(0))
 }
 
-// pngOf is a picture as a PNG file.
-func pngOf(p result.Picture) ([]byte, error) {
+// A pngFile is a picture as a PNG file.
+type pngFile []byte
+
+func pngOf(p result.Picture) (pngFile, error) {
 	var b bytes.Buffer
 	if err := png.Encode(&b, p.Image); err != nil {
 		return nil, fmt.Errorf("serve: encoding a picture: %w", err)
@@ -234,7 +238,7 @@ func pngOf(p result.Picture) ([]byte, error) {
 }
 
 // removed are the positions of the training rows of a request, ascending.
-func (s *Service) removed(rows []int) ([]int, error) {
+func (s *service) removed(rows []int) ([]int, error) {
 	if len(rows) > mostRemoved {
 		return nil, refusef(422, "bad_without", "without: %d rows; take out at most %d at a time", len(rows), mostRemoved)
 	}
