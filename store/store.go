@@ -35,6 +35,7 @@ package store
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -338,6 +339,9 @@ func (f *File) checkLayout(list []entry, end int64) error {
 
 // Path returns the path that the file was opened with.
 func (f *File) Path() string { return f.path }
+
+// SHA256 returns that of the file, in hex.
+func (f *File) SHA256() string { return fmt.Sprintf("%x", sha256.Sum256(f.data)) }
 
 // Version returns the version of the content.
 func (f *File) Version() uint32 { return f.version }

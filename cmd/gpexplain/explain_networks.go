@@ -111,7 +111,7 @@ func aboutSeveral(ctx context.Context, a *about, list []*problem.Problem) error 
 	}
 	a.model, a.record.ModelSHA256, a.record.Test = fmt.Sprintf("mean of %d networks", len(list)), "", nil
 	for _, p := range list {
-		sum, err := modelSum(ctx, p.Model)
+		sum, err := p.Model.Sum(ctx)
 		if err != nil {
 			return err
 		}

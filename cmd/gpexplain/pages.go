@@ -3,16 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"io"
 	"math"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"time"
-
-	"github.com/funcgp/funcgp/internal/inputfile"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -82,33 +78,19 @@ func spread(ctx context.Context, p *problem.Problem) ([]float64, error) {
 // rows.
 func record(ctx context.Context, p *problem.Problem) (report.Record, error) {
 	r := report.Record{Date: time.Now(), Version: "gpexplain " + programVersion()}
-	var err error
-	if r.ModelSHA256, err = modelSum(ctx, p.Model); err != nil {
+	sum, files, err := p.Sums(ctx)
+	if err != nil {
 		return r, err
 	}
-	for _, path := range p.Examples.Data.Files() {
-		sum, err := inputfile.Sum(ctx, path)
-		if err != nil {
-			return r, err
+	r.ModelSHA256 = sum
+	for _, file := range files {
+		if file.Path != p.Examples.Data.Source {
+			file.Path = filepath.Base(file.Path)
 		}
-		name := path
-		if path != p.Examples.Data.Source {
-			name = filepath.Base(path)
-		}
-		r.DataSHA256 = append(r.DataSHA256, report.FileSum{Name: name, SHA256: sum})
+		r.DataSHA256 = append(r.DataSHA256, report.FileSum{Name: file.Path, SHA256: file.SHA256})
 	}
 	r.Test, err = testScores(ctx, p)
 	return r, err
-}
-
-// modelSum is the SHA-256 of the model's file, followed by those in which it keeps its
-// weights.
-func modelSum(ctx context.Context, m *problem.Model) (string, error) {
-	if m.Path == "" {
-		sum := sha256.Sum256(problem.Builtin)
-		return hex.EncodeToString(sum[:]), nil
-	}
-	return inputfile.Sum(ctx, m.Files()...)
 }
 
 // mostTestRows is the largest number of test rows that a page's scores are of.

@@ -23,7 +23,8 @@ import (
 // An input is what a request asks about.
 type input struct {
 	subject
-	x     *mat.Dense // 1×D
+	rows  *dataset.Subset // one
+	x     *mat.Dense      // 1×D
 	names problem.RowNames
 }
 
@@ -40,17 +41,11 @@ func (in *input) explain(ctx context.Context, err error) error {
 // of so many bytes has 4 million pixels.
 const decodeBytes = 64 << 20
 
-// input reads what a request asks about.
-func (s *service) input(ctx context.Context, r *request) (*input, error) {
-	given := 0
-	for _, is := range []bool{r.Row != nil, r.Values != nil, r.Picture != nil, r.Table != nil} {
-		if is {
-			given++
-		}
-	}
+// input reads what a request asks about, and remembers it there.
+func (s *service) input(ctx context.Context, r *request) (in *input, err error) {
 	switch {
-	case given != 1:
-		return nil, refusef(422, "no_input", "the request names %d inputs; give one of row, values, picture and table", given)
+	case r.inputs() != 1:
+		return nil, refusef(422, "no_input", "the request names %d inputs; give one of row, values, picture and table", r.inputs())
 	case r.Top != nil && (*r.Top < 1 || *r.Top > mostTerms):
 		return nil, refusef(422, "bad_top", "top %d must be from 1 to %d", *r.Top, mostTerms)
 	case r.Picture == nil && (r.Fit != "" || r.Invert != ""):
@@ -61,14 +56,21 @@ func (s *service) input(ctx context.Context, r *request) (*input, error) {
 		return nil, refusef(422, "bad_invert", "invert %q must be auto, yes or no", r.Invert)
 	case r.Fit == "ink" && r.Invert != "":
 		return nil, refusef(422, "contradiction", "invert is for the fit frame: ink is found whether it is light or dark; leave one of them out")
+	case r.Rows != nil:
+		return nil, refusef(422, "one_input", "rows: /v1/predict alone takes several; ask about one")
 	case r.Row != nil:
-		return s.testRow(ctx, *r.Row)
+		in, err = s.testRow(ctx, *r.Row)
 	case r.Values != nil:
-		return s.values(ctx, r.Values)
+		in, err = s.values(ctx, r.Values)
 	case r.Table != nil:
-		return s.read(ctx, []byte(*r.Table), picture.Auto)
+		in, err = s.read(ctx, []byte(*r.Table), picture.Auto)
+	default:
+		in, err = s.picture(ctx, r)
 	}
-	return s.picture(ctx, r)
+	if err == nil {
+		r.scored = in.rows
+	}
+	return in, err
 }
 
 // testRow is a row of the test data.
@@ -82,7 +84,7 @@ func (s *service) testRow(ctx context.Context, row int) (*input, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := &input{x: x, names: problem.NamesOf(rows, 0, 1)}
+	in := &input{rows: rows, x: x, names: problem.NamesOf(rows, 0, 1)}
 	in.subject = subject{Split: rows.Set.Part, NamedRow: s.named(rows, 0)}
 	return in, s.show(ctx, in, rows)
 }
@@ -161,15 +163,14 @@ func (s *service) drawn() (int, error) {
 // theInput is what messages call the input of a request.
 const theInput = "the input"
 
-// read reads one row from a picture or a table, as --input of the other verbs does.
+// read reads one row from a picture or a table.
 func (s *service) read(ctx context.Context, file []byte, invert picture.Choice) (*input, error) {
-	e := s.problem.Examples
 	if !picture.Is(file) && bytes.IndexByte(file, 0) >= 0 || bytes.HasPrefix(file, []byte{0x1f, 0x8b}) {
 		return nil, refusef(422, "bad_table", "table: it is no text; send the rows uncompressed, or a picture")
 	}
 	if !picture.Is(file) {
 		// One row and its header, with room for columns that are not used and decimal commas.
-		most, cells := 8*(problem.Elements(e.Data.Shape)+1000), 1
+		most, cells := 8*(problem.Elements(s.problem.Examples.Data.Shape)+1000), 1
 		for _, end := range []string{",", ";", "\t", "\n"} {
 			cells += bytes.Count(file, []byte(end))
 		}
@@ -177,40 +178,42 @@ func (s *service) read(ctx context.Context, file []byte, invert picture.Choice) 
 			return nil, refusef(422, "bad_table", "table: %d cells, more than the %d that one row may have; send one row", cells, most)
 		}
 	}
-	found, err := dataset.ReadInputs(ctx, "-", &dataset.InputOptions{Like: e.Data, ID: e.Data.ID, Invert: invert, MaxBytes: decodeBytes, Standard: bytes.NewReader(file)})
-	if err != nil {
-		if d := (*dataset.Error)(nil); errors.As(err, &d) {
-			d.File = theInput
-		}
-		if interrupted(err) {
-			return nil, err
-		}
-		return nil, refuse(422, "bad_input", err)
-	}
-	if n := found.Set.Len(); n != 1 {
-		return nil, refusef(422, "bad_table", "table: %d rows; send one", n)
-	}
-	rows, err := found.Set.Select(nil)
-	if err != nil {
-		return nil, refuse(422, "bad_input", err)
-	}
-	x, err := e.Inputs(ctx, rows, 0, 1)
+	rows, notes, err := s.readRows(ctx, file, invert)
 	if err != nil {
 		return nil, err
 	}
-	in := &input{x: x, names: problem.NamesOfFile(theInput), subject: subject{Split: "request", NamedRow: result.NamedRow{Index: -1, Label: result.Undefined()}}}
-	for _, note := range found.Notes {
-		in.Notes = append(in.Notes, strings.TrimPrefix(note, "standard input: "))
+	if n := rows.Len(); n != 1 {
+		return nil, refusef(422, "bad_table", "table: %d rows; send one", n)
+	}
+	x, err := s.problem.Examples.Inputs(ctx, rows, 0, 1)
+	if err != nil {
+		return nil, err
+	}
+	in := &input{rows: rows, x: x, names: problem.NamesOfFile(theInput), subject: subject{Split: "request", NamedRow: result.NamedRow{Index: -1, Label: result.Undefined()}}}
+	for _, note := range notes {
+		in.Notes = append(in.Notes, strings.TrimPrefix(note, theInput+": "))
 	}
 	return in, s.show(ctx, in, rows)
+}
+
+// readRows reads rows from a file, as --input of the other verbs does.
+func (s *service) readRows(ctx context.Context, file []byte, invert picture.Choice) (*dataset.Subset, []string, error) {
+	asked, err := s.problem.Read(ctx, "-", dataset.InputOptions{Invert: invert, MaxBytes: decodeBytes, Standard: bytes.NewReader(file), Name: theInput})
+	switch {
+	case err == nil:
+		return asked.Subset, asked.Notes, nil
+	case interrupted(err):
+		return nil, nil, err
+	}
+	return nil, nil, refuse(422, "bad_input", err)
 }
 
 // show fills in how an input looks.
 func (s *service) show(ctx context.Context, in *input, rows *dataset.Subset) (err error) {
 	e := s.problem.Examples
 	if !e.Data.Images() {
-		in.Values = s.features(rows, 0)
-		return nil
+		in.Values, err = features(ctx, rows.Set, rows.Pos[0])
+		return err
 	}
 	p, err := e.Picture(ctx, rows, 0)
 	if err != nil {
@@ -221,9 +224,13 @@ func (s *service) show(ctx context.Context, in *input, rows *dataset.Subset) (er
 	return err
 }
 
-// features are those of row i as they are in the file.
-func (s *service) features(rows *dataset.Subset, i int) []result.Float {
-	return result.Floats(rows.Set.Matrix([]int{rows.Pos[i]}).RawRowView(0))
+// features are those at a position of a set, as they are in the file.
+func features(ctx context.Context, set *dataset.Set, at int) ([]result.Float, error) {
+	x, err := set.Read(ctx, []int{at})
+	if err != nil {
+		return nil, err
+	}
+	return result.Floats(x.RawRowView(0)), nil
 }
 
 // A pngFile is a picture as a PNG file.

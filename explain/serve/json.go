@@ -3,14 +3,17 @@ package serve
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 )
@@ -23,12 +26,13 @@ const (
 	mostListed   = 200 // test rows that are listed at a time
 )
 
-// A request asks about one input: Row, Values, Picture or Table, of which one is given.
+// A request asks about one input: Row, Values, Picture or Table, of which one is given; or about several: Rows.
 type request struct {
 	Row     *int       `json:"row"`     // number of a test row in the original file
 	Values  []*float64 `json:"values"`  // D numbers: features in the units of the data, or grey levels from 0 to 255
 	Picture []byte     `json:"picture"` // a PNG or JPEG file, base64 in JSON
 	Table   *string    `json:"table"`   // a CSV file of one row
+	Rows    []byte     `json:"rows"`    // lines of a table, or a .npy file; in JSON lists of D numbers as Values
 
 	Fit    string `json:"fit"`    // of a picture: frame, the default, keeps all of it, ink centres what is drawn on it
 	Invert string `json:"invert"` // of a picture: auto, the default, yes or no
@@ -37,12 +41,24 @@ type request struct {
 	Contrast []string `json:"contrast"` // two classes, or outputs of a regression
 	Output   *int     `json:"output"`   // output to explain
 	Without  []int    `json:"without"`  // training rows to take out
+
+	scored *dataset.Subset // what it asked about, once that is read
+}
+
+// inputs is how many inputs the request names.
+func (ask *request) inputs() (n int) {
+	for _, given := range []bool{ask.Row != nil, ask.Values != nil, ask.Picture != nil, ask.Table != nil, ask.Rows != nil} {
+		if given {
+			n++
+		}
+	}
+	return n
 }
 
 // decode reads one JSON object and nothing else. It reads numbers and names one by one, and
 // stops at the first that no request may have, so that it takes memory for what a request
-// may have and not for what the body has. An input has d numbers.
-func (ask *request) decode(body []byte, d int) error {
+// may have and not for what the body has. An input has d numbers, and there are at most so many rows.
+func (ask *request) decode(body []byte, d, most int) error {
 	j := json.NewDecoder(bytes.NewReader(body))
 	bad := func(err error) error {
 		if r := (*refusal)(nil); errors.As(err, &r) {
@@ -74,6 +90,8 @@ func (ask *request) decode(body []byte, d int) error {
 			err = j.Decode(&ask.Picture)
 		case "table":
 			err = j.Decode(&ask.Table)
+		case "rows":
+			ask.Rows, err = decodeRows(j, d, most)
 		case "fit":
 			err = j.Decode(&ask.Fit)
 		case "invert":
@@ -102,6 +120,48 @@ func (ask *request) decode(body []byte, d int) error {
 		return refusef(http.StatusBadRequest, "bad_json", "something follows the JSON object")
 	}
 	return nil
+}
+
+// decodeRows reads a list of rows, of d numbers each, as the lines of a table; null is nil.
+func decodeRows(j *json.Decoder, d, most int) ([]byte, error) {
+	bad := refusef(422, "bad_rows", "rows: give a list of 1 to %d rows, each a list of %d numbers", most, d)
+	begin, err := j.Token()
+	if err != nil || begin == nil {
+		return nil, err
+	}
+	if begin != json.Delim('[') || !j.More() {
+		return nil, bad
+	}
+	var table []byte
+	for n := 0; j.More(); n++ {
+		if begin, err = j.Token(); err != nil {
+			return nil, err
+		}
+		if begin != json.Delim('[') || n == most {
+			return nil, bad
+		}
+		k := 0
+		for ; j.More(); k++ {
+			token, err := j.Token()
+			if err != nil {
+				return nil, err
+			}
+			v, ok := token.(float64)
+			if !ok || k == d {
+				return nil, bad
+			}
+			table = append(strconv.AppendFloat(table, v, 'g', -1, 64), ',')
+		}
+		if _, err = j.Token(); err != nil {
+			return nil, err
+		}
+		if k != d {
+			return nil, bad
+		}
+		table[len(table)-1] = '\n'
+	}
+	_, err = j.Token()
+	return table, err
 }
 
 // decodeList reads a list of at most so many elements, or null as nil.
@@ -282,15 +342,18 @@ func (q *question) sum(x *explain.Explanation, n int) sum {
 }
 
 // terms are the first of a list as JSON shows them.
-func (s *service) terms(q *question, list []explain.Term, top int) []term {
+func (s *service) terms(ctx context.Context, q *question, list []explain.Term, top int) (_ []term, err error) {
 	out := make([]term, min(top, len(list)))
 	rows := s.names.Output(explain.Explanation{Target: q.target, Terms: list[:len(out)]}).Contributions
 	for i := range out {
 		c := &rows[i]
 		out[i] = term{NamedRow: result.NamedRow{Index: c.Index, Label: c.Label, LabelName: c.LabelName, ID: c.ID}, Value: result.Float(q.sign) * c.Value, Removal: result.Float(q.sign) * c.Removal, Similarity: c.Similarity, SD: c.SD, Distinguishable: c.Distinguishable}
 		if !s.problem.Examples.Data.Images() {
-			out[i].Values = s.features(s.problem.Examples.Train, list[i].Index)
+			train := s.problem.Examples.Train
+			if out[i].Values, err = features(ctx, train.Set, train.Pos[list[i].Index]); err != nil {
+				return nil, err
+			}
 		}
 	}
-	return out
+	return out, nil
 }

@@ -166,6 +166,9 @@ func TestOpenAPIDescribesAnswers(t *testing.T) {
 				described(t, s, "POST", "/v1/predict", "application/json", body)
 			}
 			described(t, s, "POST", "/v1/predict", "text/plain", "x")
+			described(t, s, "POST", "/v1/predict", "application/json", marshal(t, map[string]any{"rows": numbersOf(t, s, 2)}))
+			described(t, s, "POST", "/v1/predict", npyType, array(t, numbersOf(t, s, 2)))
+			described(t, s, "POST", "/v1/explain", npyType, array(t, numbersOf(t, s, 2)))
 			described(t, s, "POST", "/v1/predict", "text/csv", strings.Repeat("1,", bodyBytes))
 			described(t, s, "GET", "/v1/rows?from=x", "", "")
 			described(t, s, "GET", fmt.Sprintf("/v1/train/%d/picture", train[0]), "", "")
@@ -188,10 +191,10 @@ func TestOpenAPIDescribesRequests(t *testing.T) {
 	var want []string
 	for name := range s.Properties {
 		want = append(want, name)
-		require.NoError(t, new(request).decode([]byte(fmt.Sprintf(`{%q:null}`, name)), 1))
+		require.NoError(t, new(request).decode([]byte(fmt.Sprintf(`{%q:null}`, name)), 1, 1))
 	}
-	r := "{" + `"row":1,"values":[1],"picture":"AA==","table":"1","fit":"ink","invert":"no","top":1,"contrast":["a","b"],"output":1,"without":[1]` + "}"
-	require.NoError(t, new(request).decode([]byte(r), 1))
+	r := "{" + `"row":1,"values":[1],"picture":"AA==","table":"1","rows":[[1],[2]],"fit":"ink","invert":"no","top":1,"contrast":["a","b"],"output":1,"without":[1]` + "}"
+	require.NoError(t, new(request).decode([]byte(r), 1, 2))
 	v, err := jsonschema.UnmarshalJSON(strings.NewReader(r))
 	require.NoError(t, err)
 	require.NoError(t, s.Validate(v))

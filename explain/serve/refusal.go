@@ -46,15 +46,21 @@ func refusalOf(err error) *refusal {
 	return refuse(http.StatusUnprocessableEntity, "not_computable", err)
 }
 
-// write answers with an object, a picture or a refusal.
+// write answers with an object, a file or a refusal.
 func write(w http.ResponseWriter, object any, err error) {
-	switch file, ok := object.(pngFile); {
-	case err != nil:
+	if err != nil {
 		refusalOf(err).write(w)
-	case ok:
+		return
+	}
+	switch file := object.(type) {
+	case pngFile:
 		w.Header().Set("Content-Type", "image/png")
 		w.Header().Set("Cache-Control", "private, max-age=3600")
 		_, _ = w.Write(file) // whoever asked may be gone
+	case npyFile:
+		w.Header().Set("Content-Type", npyType)
+		w.Header().Set("Cache-Control", "no-store")
+		_, _ = w.Write(file)
 	default:
 		writeJSON(w, 200, object)
 	}

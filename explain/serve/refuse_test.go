@@ -73,7 +73,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		{400, ``, "not the JSON"}, {400, `{`, "not the JSON"}, {400, `[1]`, "not the JSON"}, {400, `{"row":1}{`, "something follows"}, {400, `{"row":"1"}`, "not the JSON"},
 		{400, `{"row":1.5}`, "not the JSON"}, {400, `{"row":1e400}`, "not the JSON"}, {400, `{"values":[NaN]}`, "not the JSON"}, {400, `{"values":[1e999]}`, "not the JSON"}, {400, `{"values":["1"]}`, "not the JSON"},
-		{400, `{"picture":"%%"}`, "not the JSON"}, {400, `{"rows":1}`, `unknown field "rows"`}, {400, strings.Repeat(`[`, 20000), "not the JSON"},
+		{400, `{"picture":"%%"}`, "not the JSON"}, {400, `{"cells":1}`, `unknown field "cells"`}, {400, strings.Repeat(`[`, 20000), "not the JSON"},
 		{422, `{}`, "names 0 inputs"}, {422, `null`, "names 0 inputs"}, {422, `{"row":1,"values":[]}`, "names 2 inputs"},
 		{422, `{"row":-1}`, "past the end"}, {422, `{"row":9999999}`, "past the end"}, {422, `{"row":0}`, "not one of the classes"},
 		{400, `{"row":1,"row":1}`, `"row" is given twice`}, {400, `{"Row":1}`, `unknown field "Row"`}, {400, `{"values":1}`, "1 is no list"}, {400, `{"row":1,}`, "not the JSON"}, {400, `{"without":[1,]}`, "not the JSON"}, {400, `{"row":` + strings.Repeat("1", 1000) + `}`, "not the JSON"},

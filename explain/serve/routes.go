@@ -12,6 +12,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/npy"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -191,20 +192,43 @@ func (s *Server) compute(w http.ResponseWriter, r *http.Request, do func(ctx con
 	ask := new(request)
 	switch kind {
 	case "application/json":
-		err = ask.decode(body, problem.Elements(v.problem.Examples.Data.Shape))
+		err = ask.decode(body, problem.Elements(v.problem.Examples.Data.Shape), v.mostRows())
 	case "text/csv":
 		text := string(body)
 		ask.Table, err = &text, ask.parameters(r)
+	case npyType, "application/octet-stream":
+		if !npy.Is(body) {
+			return nil, refusef(422, "bad_rows", "rows: it is no .npy file")
+		}
+		ask.Rows, err = body, ask.parameters(r)
 	default:
 		ask.Picture, err = body, ask.parameters(r)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return do(ctx, v, ask)
+	object, err := do(ctx, v, ask)
+	if err != nil {
+		return nil, err
+	}
+	if s.log != nil {
+		if err := s.log.add(ctx, routeOf(r), v, ask, object); err != nil {
+			return nil, err
+		}
+	}
+	if p, ok := object.(*predictions); ok && strings.Contains(r.Header.Get("Accept"), npyType) {
+		return p.npy()
+	}
+	return object, nil
 }
 
-// typeOf is the type of a body: JSON, or a picture or table as it is with the other members
+// npyType is the type of a .npy file.
+const npyType = "application/x-npy"
+
+// kinds are the types of bodies.
+var kinds = []string{"application/json", "image/png", "image/jpeg", "text/csv", npyType, "application/octet-stream"}
+
+// typeOf is the type of a body: JSON, or a picture, table or array as it is with the other members
 // as parameters of the address. A body that is compressed or not in UTF-8 is refused.
 func typeOf(r *http.Request) (string, error) {
 	for _, code := range r.Header.Values("Content-Encoding") {
@@ -214,8 +238,8 @@ func typeOf(r *http.Request) (string, error) {
 	}
 	text := strings.Join(r.Header.Values("Content-Type"), ", ")
 	kind, more, err := mime.ParseMediaType(text)
-	if err != nil || !slices.Contains([]string{"application/json", "image/png", "image/jpeg", "text/csv"}, kind) {
-		return "", refusef(http.StatusUnsupportedMediaType, "bad_type", "Content-Type %q; send application/json, image/png, image/jpeg or text/csv", text)
+	if err != nil || !slices.Contains(kinds, kind) {
+		return "", refusef(http.StatusUnsupportedMediaType, "bad_type", "Content-Type %q; send application/json, image/png, image/jpeg, text/csv or application/x-npy", text)
 	}
 	if set, ok := more["charset"]; ok && !strings.EqualFold(set, "utf-8") && !strings.EqualFold(set, "us-ascii") {
 		return "", refusef(http.StatusUnsupportedMediaType, "bad_charset", "Content-Type %q; send the text as UTF-8", text)

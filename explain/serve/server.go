@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"runtime"
@@ -22,6 +23,10 @@ type Options struct {
 	Version string   // of the program, as /v1/model shows it; default funcgp
 	// Failed is told of a request that panicked; nil for nobody.
 	Failed func(what string)
+	// Decisions gets a line of JSON for each answer of /v1/predict and /v1/explain, in one Write before the answer is
+	// given: time, path, SHA-256 of model, data and posterior, the rows as they were scored, and the answer. After an
+	// error of Write the answer is not given. nil logs nothing.
+	Decisions io.Writer
 }
 
 const (
@@ -43,6 +48,7 @@ type Server struct {
 	gate    *gate
 	bodies  *bodies
 	counts  *counts
+	log     *decisions // nil where answers are not logged
 	handler http.Handler
 }
 
@@ -58,6 +64,9 @@ func NewServer(o *Options) *Server {
 		o = &Options{}
 	}
 	s := &Server{options: *o, counts: newCounts(), bodies: newBodies()}
+	if o.Decisions != nil {
+		s.log = &decisions{out: o.Decisions}
+	}
 	s.options.Running = cmp.Or(o.Running, runtime.GOMAXPROCS(0))
 	s.options.Waiting = cmp.Or(o.Waiting, 128)
 	s.options.Version = cmp.Or(o.Version, "funcgp")
@@ -69,7 +78,7 @@ func NewServer(o *Options) *Server {
 // Ready lets the server answer by a posterior, once what does not depend on a request is computed. Requests that
 // begin later have it, and those under way end with the one before, whose Close waits for them.
 func (s *Server) Ready(ctx context.Context, p *funcgp.Posterior) error {
-	v, err := newService(ctx, p, s.options.Version)
+	v, err := newService(ctx, p, &s.options)
 	if err == nil {
 		s.service.Store(v)
 	}

@@ -22,6 +22,7 @@ type service struct {
 	begin     func() (end func(), err error) // keeps the posterior open
 
 	version   string // of the program
+	sums      sums   // of what is behind the posterior, where answers are logged
 	link      predictive.Link
 	explainer *explain.Explainer
 	warnings  linearize.Warnings // of the fit
@@ -43,7 +44,7 @@ type service struct {
 const mostPrepared = 40_000
 
 // newService prepares what does not depend on a request.
-func newService(ctx context.Context, front *funcgp.Posterior, version string) (*service, error) {
+func newService(ctx context.Context, front *funcgp.Posterior, o *Options) (*service, error) {
 	open := inference.Behind(front)
 	end, err := open.Begin()
 	if err != nil {
@@ -51,7 +52,7 @@ func newService(ctx context.Context, front *funcgp.Posterior, version string) (*
 	}
 	defer end()
 	p, q := open.Problem, open.Posterior
-	s := &service{problem: p, posterior: q, begin: open.Begin, version: version, link: predictive.DefaultLink(p.Task.Likelihood, p.Model.Outputs),
+	s := &service{problem: p, posterior: q, begin: open.Begin, version: o.Version, link: predictive.DefaultLink(p.Task.Likelihood, p.Model.Outputs),
 		warnings: front.Warnings(), names: p.TrainingRows(), outputs: p.OutputNames(), position: map[int]int{}}
 	for i, row := range p.Examples.Train.Rows {
 		s.position[row] = i
@@ -61,16 +62,21 @@ func newService(ctx context.Context, front *funcgp.Posterior, version string) (*
 			s.tests = nil // no test row is of these classes
 		}
 	}
+	if o.Decisions != nil {
+		if s.sums, err = sumsOf(ctx, p); err != nil {
+			return nil, err
+		}
+	}
 	late := q.How.Name == "cg" || p.Examples.Train.Len()*p.Model.Outputs > mostPrepared
 	s.most = mostTerms
 	if late {
 		s.most, s.serial = defaultTerms, new(sync.Mutex)
 	}
 	// By conjugate gradients an error bar takes solves of its own.
-	o := &explain.Options{Top: s.most, Sides: true, ErrorBars: q.How.Name != "cg", Progress: func(done, total int) { open.Job.Show("prepare", done, total) }}
+	x := &explain.Options{Top: s.most, Sides: true, ErrorBars: q.How.Name != "cg", Progress: func(done, total int) { open.Job.Show("prepare", done, total) }}
 	defer open.Job.Clear()
-	s.names.ErrorBars = o.ErrorBars
-	if s.explainer, err = explain.New(q.Dual, q.Kernel, o); err != nil {
+	s.names.ErrorBars = x.ErrorBars
+	if s.explainer, err = explain.New(q.Dual, q.Kernel, x); err != nil {
 		return nil, err
 	}
 	if s.remover, err = s.newRemover(ctx); err != nil || late {
@@ -98,8 +104,11 @@ func (s *service) ask(ctx context.Context, in *input) (*answer, error) {
 	return &answer{b, pred}, nil
 }
 
-// Predict answers a request for a prediction.
-func (s *service) predict(ctx context.Context, r *request) (*prediction, error) {
+// predict answers a request for a prediction, or for several.
+func (s *service) predict(ctx context.Context, r *request) (any, error) {
+	if r.Rows != nil && r.inputs() == 1 {
+		return s.predictRows(ctx, r)
+	}
 	in, err := s.input(ctx, r)
 	if err != nil {
 		return nil, err
@@ -115,7 +124,7 @@ func (s *service) prediction(in *input, a *answer) *prediction {
 	return &prediction{Schema: "funcgp/serve-predict/1", Input: in.subject, Classes: s.problem.Task.ClassNames(), Prediction: s.posterior.Prediction(s.problem.Task, a.predicted, 0)}
 }
 
-// Explain answers a request for an explanation.
+// explain answers a request for an explanation.
 func (s *service) explain(ctx context.Context, r *request) (*explanation, error) {
 	rows, err := s.removed(r.Without)
 	if err != nil {
@@ -147,9 +156,15 @@ func (s *service) explain(ctx context.Context, r *request) (*explanation, error)
 	}
 	x := &explanation{prediction: *s.prediction(in, a), Score: about.score, Sum: about.sum(&list[0][0], s.problem.Examples.Train.Len())}
 	x.Schema = "funcgp/serve-explain/1"
-	x.For, x.Against = s.terms(about, list[0][0].For, top), s.terms(about, list[0][0].Against, top)
+	more, less := list[0][0].For, list[0][0].Against
 	if about.sign < 0 {
-		x.For, x.Against = s.terms(about, list[0][0].Against, top), s.terms(about, list[0][0].For, top)
+		more, less = less, more
+	}
+	if x.For, err = s.terms(ctx, about, more, top); err != nil {
+		return nil, err
+	}
+	if x.Against, err = s.terms(ctx, about, less, top); err != nil {
+		return nil, err
 	}
 	if len(rows) > 0 {
 		if x.Without, err = s.without(ctx, in, a, rows); err != nil {
