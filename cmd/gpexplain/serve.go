@@ -3,11 +3,14 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -26,8 +29,8 @@ type serveVerb struct {
 
 	calibration inference.CalibrationFlags
 
-	addr  string
-	hosts []string
+	addr, socket, decisions string
+	hosts                   []string
 }
 
 func serveCommand(con *console.Console) *cobra.Command {
@@ -42,7 +45,9 @@ out; and a JSON API, /v1/predict and /v1/explain, which /openapi.json describes.
 There are /metrics for Prometheus, /healthz and /readyz.
 
 It listens on this machine alone, unless --addr says otherwise: it asks nobody who
-they are, and whoever reaches it can see the training examples. SIGINT (Ctrl-C) or
+they are, and whoever reaches it can see the training examples. A Unix socket of
+--socket is its user's alone. --decisions keeps what was answered, when, of which rows and
+by which files: an answer that cannot be written there is not given. SIGINT (Ctrl-C) or
 SIGTERM ends it once running requests are answered, with exit status 0.`,
 		example: `  gpexplain serve
   gpexplain serve --addr 127.0.0.1:0 --train-count 500`,
@@ -55,7 +60,9 @@ SIGTERM ends it once running requests are answered, with exit status 0.`,
 func (s *serveVerb) add(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&s.addr, "addr", "127.0.0.1:8080", "listen on this `HOST:PORT`; port 0 takes a free one, which is said")
-	f.StringSliceVar(&s.hosts, "host", nil, "`NAMES`, beside localhost and addresses, by which pages and programs ask for this server")
+	f.StringVar(&s.socket, "socket", "", "listen on a Unix socket at `PATH`, which nobody else may use, in place of --addr")
+	f.StringVar(&s.decisions, "decisions", "", "append a line of JSON to `FILE` for each answer before it is given")
+	f.StringSliceVar(&s.hosts, "host", nil, "`NAMES`, beside localhost and addresses, by which pages and programs ask for this server; * is any")
 	flags.Method(c, &s.posterior)
 	flags.Answer(c, &s.posterior)
 	flags.Tune(c, &s.posterior)
@@ -64,23 +71,41 @@ func (s *serveVerb) add(c *cobra.Command) {
 }
 
 func (s *serveVerb) check(c *cobra.Command) error {
+	if s.socket != "" && c.Flags().Changed("addr") {
+		return job.Usagef("--addr and --socket exclude each other: both say where to listen")
+	}
 	if _, port, err := net.SplitHostPort(s.addr); err != nil || port == "" {
 		return job.Usagef("--addr %q must be a host and a port, such as 127.0.0.1:8080", s.addr)
 	}
 	if err := s.posterior.Check(c.Flags().Changed); err != nil {
 		return err
 	}
-	return s.calibration.Check()
+	if err := s.calibration.Check(); err != nil {
+		return err
+	}
+	return console.Distinct([]job.FlagPath{{Flag: "--decisions", Path: s.decisions}}, append(s.common.Files(), job.FlagPath{Flag: "--posterior", Path: s.posterior.File}))
 }
 
 func (s *serveVerb) run(ctx context.Context, c *console.Console) error {
+	o := &serve.Options{Hosts: s.hosts, Version: "gpexplain " + programVersion(), Failed: func(what string) { fmt.Fprintln(c.Stderr, "gpexplain: a bug ended a request:", what) }}
+	if s.decisions != "" {
+		f, err := os.OpenFile(s.decisions, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return fmt.Errorf("--decisions %s: %w; give another file", s.decisions, job.CauseOf(err))
+		}
+		defer f.Close()
+		o.Decisions = f
+	}
 	// The address is taken before long work, which it could be in vain.
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", s.addr)
+	l, err := s.listen(ctx)
 	if err != nil {
-		return fmt.Errorf("--addr %s: %w; give another one", s.addr, cause(err))
+		return err
+	}
+	if s.socket != "" {
+		o.Hosts = []string{"*"} // which no page of another site can reach
 	}
 	s.warnOpen(c, l.Addr())
-	server := serve.NewServer(&serve.Options{Hosts: s.hosts, Version: "gpexplain " + programVersion(), Failed: func(what string) { fmt.Fprintln(c.Stderr, "gpexplain: a bug ended a request:", what) }})
+	server := serve.NewServer(o)
 	listening, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, 1)
@@ -103,6 +128,70 @@ func (s *serveVerb) run(ctx context.Context, c *console.Console) error {
 	return <-ended
 }
 
+// listen takes the address or the socket.
+func (s *serveVerb) listen(ctx context.Context) (net.Listener, error) {
+	if s.socket == "" {
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", s.addr)
+		if err != nil {
+			return nil, fmt.Errorf("--addr %s: %w; give another one", s.addr, cause(err))
+		}
+		return l, nil
+	}
+	l, err := listenSocket(ctx, s.socket)
+	if err != nil {
+		return nil, fmt.Errorf("--socket %s: %w; give another path", s.socket, cause(err))
+	}
+	return l, nil
+}
+
+// listenSocket listens on a Unix socket that its user alone may use. It is made in a folder of its own, so that nobody
+// reaches it before, and takes the place of a socket on which nobody listens. Close removes it.
+func listenSocket(ctx context.Context, path string) (net.Listener, error) {
+	if info, err := os.Lstat(path); err == nil {
+		if info.Mode().Type() != os.ModeSocket {
+			return nil, errors.New("there is a file that is no socket")
+		}
+		if c, err := new(net.Dialer).DialContext(ctx, "unix", path); err == nil {
+			_ = c.Close() // nothing was asked
+			return nil, errors.New("another program listens there")
+		}
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(path), ".s")
+	if err != nil {
+		return nil, job.CauseOf(err)
+	}
+	defer os.RemoveAll(dir)
+	made := filepath.Join(dir, "s")
+	l, err := new(net.ListenConfig).Listen(ctx, "unix", made)
+	if err != nil {
+		return nil, err
+	}
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	if err = os.Chmod(made, 0o600); err == nil {
+		err = os.Rename(made, path)
+	}
+	if err != nil {
+		return nil, errors.Join(job.CauseOf(err), l.Close())
+	}
+	is, err := os.Lstat(path)
+	return &socket{l, path, is}, err
+}
+
+// A socket is a listener on a Unix socket.
+type socket struct {
+	net.Listener
+	path string
+	is   os.FileInfo
+}
+
+// Close implements net.Listener: it removes the socket, unless another is there by now.
+func (s *socket) Close() error {
+	if now, err := os.Lstat(s.path); err == nil && os.SameFile(s.is, now) {
+		_ = os.Remove(s.path) // whoever asks finds nobody there
+	}
+	return s.Listener.Close()
+}
+
 // cause is an error of package net without the address, which the message has.
 func cause(err error) error {
 	if op, ok := err.(*net.OpError); ok {
@@ -120,6 +209,13 @@ func (s *serveVerb) warnOpen(c *console.Console, addr net.Addr) {
 
 // announce says where the page is, once it can be asked for.
 func (s *serveVerb) announce(c *console.Console, addr net.Addr) error {
+	if s.socket != "" {
+		if c.JSON {
+			return json.NewEncoder(c.Out).Encode(map[string]string{"schema": "funcgp/serve/1", "socket": s.socket})
+		}
+		_, err := fmt.Fprintf(c.Out, "gpexplain answers at the socket %s; Ctrl-C ends it\n", s.socket)
+		return err
+	}
 	url := fmt.Sprintf("http://%s/", addr)
 	if c.JSON {
 		return json.NewEncoder(c.Out).Encode(map[string]string{"schema": "funcgp/serve/1", "url": url})

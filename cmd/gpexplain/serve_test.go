@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -12,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -110,6 +112,55 @@ func TestServeKeepsItsPosterior(t *testing.T) {
 	require.Equal(t, want, got)
 	status, stderr := stop()
 	require.Zero(t, status, stderr)
+}
+
+// On a socket it answers whoever is its user, with the log of answers in a file; it takes the place of a socket on which
+// nobody listens, and removes its own.
+func TestServeSocket(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("it has no modes of files")
+	}
+	dir, err := os.MkdirTemp("", "s") // short, as the paths of sockets are
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	path, log := filepath.Join(dir, "gp.sock"), filepath.Join(dir, "decisions.jsonl")
+	stale, err := net.Listen("unix", path)
+	require.NoError(t, err)
+	stale.(*net.UnixListener).SetUnlinkOnClose(false)
+	require.NoError(t, stale.Close())
+	args := []string{"serve", "--socket", path, "--decisions", log, "--data", "digits:400,100", "--train-count", "30"}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}}}
+	for n := range 2 {
+		ctx, stop := context.WithCancel(t.Context())
+		r, w := io.Pipe()
+		var stderr bytes.Buffer
+		status := make(chan int, 1)
+		go func() { status <- console.Status(&stderr, run(ctx, w, &stderr, args)) }()
+		said, err := bufio.NewReader(r).ReadString('\n')
+		require.NoError(t, err)
+		require.Equal(t, "gpexplain answers at the socket "+path+"; Ctrl-C ends it\n", said)
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		require.Equal(t, os.ModeSocket|0o600, info.Mode())
+		require.Contains(t, refuse(t, 1, args...), "another program listens there")
+		got, err := client.Post("http://any.name/v1/predict", "application/json", strings.NewReader(`{"row":24}`))
+		require.NoError(t, err)
+		require.NoError(t, got.Body.Close())
+		require.Equal(t, 200, got.StatusCode)
+		require.Equal(t, n+1, strings.Count(read(t, log), "\n"), "it is appended to")
+		stop()
+		require.Zero(t, <-status, &stderr)
+		require.NoFileExists(t, path)
+	}
+	info, err := os.Stat(log)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode())
+	require.Contains(t, refuse(t, 1, "serve", "--socket", log), "no socket")
+	require.FileExists(t, log)
+	require.Contains(t, refuse(t, 2, "serve", "--socket", path, "--addr", "127.0.0.1:0"), "exclude each other")
+	require.Contains(t, refuse(t, 1, "serve", "--addr", "127.0.0.1:0", "--decisions", dir), "--decisions")
 }
 
 func asJSON(t *testing.T, v any) string {

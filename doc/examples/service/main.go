@@ -1,79 +1,48 @@
-// Command service answers by a posterior that gpexplain fit wrote, over HTTP, and reads it again on SIGHUP.
+// Command service answers by a posterior that gpexplain fit wrote, over HTTP below /loans/ to whoever has the token, and
+// reads it again on SIGHUP.
 package main
 
 import (
 	"context"
-	"encoding/json"
-	"expvar"
+	"crypto/subtle"
+	"errors"
 	"flag"
 	"log"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
-	"sync"
 	"syscall"
-	"time"
 
 	"github.com/funcgp/funcgp"
+	"github.com/funcgp/funcgp/explain/serve"
 )
 
-var counts = expvar.NewMap("service") // at /debug/vars
-
-type service struct {
-	use sync.RWMutex // held for reading while a request uses now, for writing while it is replaced
-	now *funcgp.Posterior
-}
-
-// load takes the posterior of a file. After an error the old one stays; else it is closed once requests under way end.
-func (s *service) load(ctx context.Context, path string) error {
+// load lets s answer by the posterior of a file, and closes the old one once its requests have ended. After an error s
+// answers by the old one.
+func load(ctx context.Context, s *serve.Server, path string, old *funcgp.Posterior) (*funcgp.Posterior, error) {
 	p, err := funcgp.Open(ctx, path, nil)
 	if err != nil {
-		return err
+		return old, err
 	}
-	s.use.Lock()
-	old := s.now
-	s.now = p
-	s.use.Unlock()
-	counts.Add("loads", 1)
-	if old == nil {
-		return nil
+	if err := s.Ready(ctx, p); err != nil {
+		return old, errors.Join(err, p.Close())
 	}
-	return old.Close()
+	if old != nil {
+		return p, old.Close()
+	}
+	return p, nil
 }
 
-func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	began, status, records, out := time.Now(), http.StatusUnprocessableEntity, []map[string]float64{}, any(nil)
-	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&records) // objects of numbers by column
-	// The body is there, so that no slow client keeps others waiting.
-	s.use.RLock()
-	defer s.use.RUnlock()
-	var rows *funcgp.Rows
-	if err == nil {
-		rows, err = s.now.Records(r.Context(), records)
-	}
-	if err == nil {
-		status = http.StatusOK
-		if out, err = s.answer(r.Context(), rows, r.URL.Path == "/explain"); err != nil {
-			status = http.StatusInternalServerError
+// asked lets through who has the token.
+func asked(token string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte("Bearer "+token)) == 0 {
+			http.Error(w, "give the token", http.StatusUnauthorized)
+			return
 		}
-	}
-	if err != nil {
-		counts.Add("errors", 1)
-		out = map[string]string{"error": err.Error()}
-	}
-	counts.Add("requests", 1)
-	counts.AddFloat("seconds", time.Since(began).Seconds())
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(out) // whoever asked may be gone
-}
-
-// answer explains or predicts each row.
-func (s *service) answer(ctx context.Context, rows *funcgp.Rows, explain bool) (any, error) {
-	if explain {
-		return s.now.Explain(ctx, rows, nil)
-	}
-	return s.now.Predict(ctx, rows)
+		next.ServeHTTP(w, r)
+	})
 }
 
 func main() {
@@ -81,28 +50,27 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	s, ended, again := &service{}, make(chan error, 1), make(chan os.Signal, 1)
-	check(s.load(ctx, *path))
-	http.Handle("POST /predict", s)
-	http.Handle("POST /explain", s)
-	server := &http.Server{Addr: *addr, ReadTimeout: 10 * time.Second}
+	s := serve.NewServer(&serve.Options{Hosts: []string{"*"}}) // the token keeps others out
+	p, err := load(ctx, s, *path, nil)
+	check(err)
+	mux := http.NewServeMux()
+	mux.Handle("/loans/", asked(os.Getenv("TOKEN"), http.StripPrefix("/loans", s)))
+	l, err := net.Listen("tcp", *addr)
+	check(err)
+	ended, again := make(chan error, 1), make(chan os.Signal, 1)
 	signal.Notify(again, syscall.SIGHUP)
-	go func() { ended <- server.ListenAndServe() }()
-	for ctx.Err() == nil {
+	go func() { ended <- serve.Serve(ctx, &http.Server{Handler: mux}, l) }()
+	for {
 		select {
-		case err := <-ended:
-			check(err)
 		case <-again:
-			if err := s.load(ctx, *path); err != nil {
+			if p, err = load(ctx, s, *path, p); err != nil {
 				log.Print(err)
 			}
-		case <-ctx.Done():
+		case err := <-ended: // requests under way have been answered
+			check(errors.Join(err, p.Close()))
+			return
 		}
 	}
-	last, cancel := context.WithTimeout(context.Background(), 15*time.Second)
-	defer cancel()
-	check(server.Shutdown(last)) // waits for requests under way
-	check(s.now.Close())
 }
 
 func check(err error) {

@@ -34,7 +34,7 @@ async function getJSON(path, options) {
 let answer = null, answeredFor = null; // the last answer, and the input that it is about
 
 function explain(body) {
-	return getJSON("/v1/explain", {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify(body)});
+	return getJSON("v1/explain", {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify(body)});
 }
 
 // ask explains the input, and then asks what would be predicted without the examples taken
@@ -194,7 +194,7 @@ function showSum(x) {
 // pictureOf is the picture of a training row.
 function pictureOf(row) {
 	const img = make("img", "thumb");
-	img.src = "/v1/train/" + row + "/picture";
+	img.src = "v1/train/" + row + "/picture";
 	img.alt = "";
 	img.classList.toggle("ink", model.dark && model.drawing > 0);
 	return img;
@@ -284,7 +284,7 @@ const perPage = 24;
 let page = {from: 0, total: 0, rows: []};
 
 async function turn(from) {
-	page = await getJSON("/v1/rows?from=" + from + "&count=" + perPage);
+	page = await getJSON("v1/rows?from=" + from + "&count=" + perPage);
 	$("page-at").textContent = page.total ? (page.from + 1) + "–" + (page.from + page.rows.length) + " of " + grouped(page.total) : "there are no test rows";
 	$("page-back").disabled = page.from === 0;
 	$("page-next").disabled = page.from + page.rows.length >= page.total;
@@ -296,7 +296,7 @@ async function turn(from) {
 		const label = labelOf(r);
 		if (model.images) {
 			const img = make("img", "thumb");
-			img.src = "/v1/test/" + r.index + "/picture";
+			img.src = "v1/test/" + r.index + "/picture";
 			img.alt = "";
 			img.classList.toggle("ink", model.dark && model.drawing > 0);
 			b.append(img, label || String(r.index));
@@ -503,7 +503,7 @@ function toggleAll() {
 
 async function begin() {
 	try {
-		model = await getJSON("/v1/model");
+		model = await getJSON("v1/model");
 	} catch (e) {
 		complain(e.message);
 		if (e.wait) setTimeout(begin, 1000 * e.wait);
@@ -522,7 +522,7 @@ async function begin() {
 		$("warnings").querySelector("ul").replaceChildren(...model.warnings.map(w => make("li", "", (w.text + " " + w.remedy).trim())));
 	}
 	const api = make("a", "", "/openapi.json");
-	api.href = "/openapi.json";
+	api.href = "openapi.json";
 	$("foot").replaceChildren((model.version || "gpexplain") + " · method " + model.method + (model.refit ? ", refit" : "") + " · programs ask /v1/predict and /v1/explain: ", api);
 	chips();
 	try {
