@@ -82,24 +82,20 @@ func (p *Posterior) Explain(ctx context.Context, rows *Rows, o *ExplainOptions) 
 			one := p.explanation(&list[0][at], targets[at].Of(pred.Mean.RawRowView(i)))
 			one.Prediction = p.prediction(rows.asked, lo+i, pred, i)
 			if o.For != "" && o.For != one.For {
-				one.turn() // of one output for two classes
+				// Explain the opposite of a difference.
+				one.For, one.Against = one.Against, one.For
+				for _, v := range []*float64{&one.Mean, &one.PriorMean, &one.Sum, &one.Remainder} {
+					*v = -*v
+				}
+				for i := range one.Terms {
+					one.Terms[i].Value, one.Terms[i].Removal = -one.Terms[i].Value, -one.Terms[i].Removal
+				} // of one output for two classes
 			}
 			out = append(out, one)
 		}
 		return nil
 	})
 	return out, err
-}
-
-// turn explains the opposite of a difference.
-func (x *Explanation) turn() {
-	x.For, x.Against = x.Against, x.For
-	for _, v := range []*float64{&x.Mean, &x.PriorMean, &x.Sum, &x.Remainder} {
-		*v = -*v
-	}
-	for i := range x.Terms {
-		x.Terms[i].Value, x.Terms[i].Removal = -x.Terms[i].Value, -x.Terms[i].Removal
-	}
 }
 
 // asked is what options ask to be explained, nil for the default.

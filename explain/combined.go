@@ -20,34 +20,6 @@ func (e *Explainer) combines(q gp.Cross) (gp.CombinedCross, bool) {
 	return c, ok && e.c > 2 && !e.options.All && e.options.Similar == 0
 }
 
-// streamCombined is stream for terms that come from the sums b_iᵀf and α_iᵀf.
-func (e *Explainer) streamCombined(ctx context.Context, q gp.CombinedCross, work [][]tally) error {
-	w := mat.NewDense(2*e.n, e.c, nil)
-	for i := range e.n {
-		w.SetRow(2*i, e.pseudo[i*e.c:(i+1)*e.c])
-		w.SetRow(2*i+1, e.alpha[i*e.c:(i+1)*e.c])
-	}
-	for t := range work {
-		for k := range work[t] {
-			// complete computes it for the few examples that are listed.
-			work[t][k].cross = nil
-		}
-	}
-	sums := tileTerms{
-		outputs: 2,
-		post:    func(dst *mat.Dense, _ int, b *linearize.Batch) error { return q.CombinedTo(ctx, dst, b, gp.Posterior) },
-		raw:     func(dst *mat.Dense, _ int, b *linearize.Batch) error { return q.CombinedTo(ctx, dst, b, gp.Raw) },
-		terms: func(w *tally, t, _, j int, post, raw *mat.Dense) (v, k float64) {
-			at := func(m *mat.Dense, col int) float64 {
-				return w.target.weigh(func(c int) float64 { return m.At(t*e.c+c, col) })
-			}
-			// v_i = C(x*,x_i) b_i (E14) and κ(x*,x_i) α_i (E12)
-			return at(post, 2*j), at(raw, 2*j+1)
-		},
-	}
-	return e.pass(ctx, linearize.Combine(e.dual.Data(), w), sums, work)
-}
-
 // listed holds, for each listed training example, where it is listed.
 type listed map[int][]listing
 
@@ -58,33 +30,25 @@ type listing struct {
 	c *candidate
 }
 
-// add adds the candidates that are kept of tally w of test row t.
-func (l listed) add(t int, w *tally, kept *top) {
-	for i := range kept.heap {
-		c := &kept.heap[i]
-		l[c.index] = append(l[c.index], listing{t, w, c})
-	}
-}
-
-// listed returns the listed examples of all tallies.
-func (e *Explainer) listed(work [][]tally) listed {
+// complete computes what the listed examples still lack: their posterior
+// covariances and, where their terms came from sums, their covariances with the
+// test rows.
+func (e *Explainer) complete(ctx context.Context, cross gp.Cross, work [][]tally) error {
+	// Find the listed examples of all tallies.
 	l := listed{}
 	for t := range work {
 		for k := range work[t] {
 			w := &work[t][k]
 			for _, kept := range []*top{&w.top, &w.plus, &w.minus, &w.similar} {
-				l.add(t, w, kept)
+				// Add the candidates that are kept of tally w of test row t.
+				for i := range kept.heap {
+					c := &kept.heap[i]
+					l[c.index] = append(l[c.index], listing{t, w, c})
+				}
 			}
 		}
 	}
-	return l
-}
-
-// complete computes what the listed examples still lack: their posterior
-// covariances and, where their terms came from sums, their covariances with the
-// test rows.
-func (e *Explainer) complete(ctx context.Context, cross gp.Cross, work [][]tally) error {
-	list, need := e.listed(work), make([]bool, e.n)
+	list, need := l, make([]bool, e.n)
 	for i := range list {
 		need[i] = true
 	}

@@ -293,35 +293,31 @@ func (e *Explainer) explain(ctx context.Context, x *linearize.Batch, cov *mat.De
 	err = par.Do(ctx, e.options.Workers, rows, func(t int) error {
 		f, m := x.F.RawRowView(t), mean[t*e.c:(t+1)*e.c]
 		for i := range work[t] {
-			one := e.finish(&work[t][i], f, m)
+			// Turn a tally into an explanation; f and m are the network's outputs and the prior means of its
+			// row.
+			w := &work[t][i]
+			one := Explanation{
+				Target:    w.target,
+				Network:   w.target.Of(f),
+				PriorMean: w.target.Of(m),
+				Sum:       w.sum.value(),
+				RawSum:    w.rawSum.value(),
+				AbsSum:    w.abs.value(),
+				RawAbsSum: w.rawAbs.value(),
+				All:       w.all,
+			}
+			one.close()
+			one.Terms = e.terms(w, &w.top)
+			one.For, one.Against = e.terms(w, &w.plus), e.terms(w, &w.minus)
+			one.Similar = e.terms(w, &w.similar)
+			one.Layers = w.layerSums()
+			one.Subtotals, one.Curve = w.subtotals.values(), curve(w.column)
 			one.Mean = one.Target.Of(predicted.RawRowView(t))
 			out[t] = append(out[t], one)
 		}
 		return nil
 	})
 	return out, err
-}
-
-// finish turns a tally into an explanation; f and m are the network's outputs and
-// the prior means of its row.
-func (e *Explainer) finish(w *tally, f, m []float64) Explanation {
-	x := Explanation{
-		Target:    w.target,
-		Network:   w.target.Of(f),
-		PriorMean: w.target.Of(m),
-		Sum:       w.sum.value(),
-		RawSum:    w.rawSum.value(),
-		AbsSum:    w.abs.value(),
-		RawAbsSum: w.rawAbs.value(),
-		All:       w.all,
-	}
-	x.close()
-	x.Terms = e.terms(w, &w.top)
-	x.For, x.Against = e.terms(w, &w.plus), e.terms(w, &w.minus)
-	x.Similar = e.terms(w, &w.similar)
-	x.Layers = w.layerSums()
-	x.Subtotals, x.Curve = w.subtotals.values(), curve(w.column)
-	return x
 }
 
 // close fills in what follows from the sums.

@@ -117,13 +117,24 @@ func (e *Explainer) visit(ctx context.Context, need []bool, do func(rows []int, 
 			rows = append(rows, i)
 		}
 	}
-	size := e.visitSize()
+	size := min(e.n, max(fewRows, 4*tileFloats/(e.n*e.c*e.c)))
 	gathers := linearize.Gathers(e.dual.Data())
 	switch {
 	case len(rows) == 0:
 		return nil
 	case gathers && 4*len(rows) <= e.n:
-		return e.gather(ctx, rows, min(size, fewRows), do)
+		// Call do with the examples of the given rows, size at a time.
+		size := min(size, fewRows)
+		for part := range slices.Chunk(rows, size) {
+			b, err := linearize.Gather(ctx, e.dual.Data(), part)
+			if err != nil {
+				return fmt.Errorf("explain: training example %d and others: %w", part[0], err)
+			}
+			if err := do(part, b); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	return e.tiles(ctx, e.dual.Data(), size, func(first int, b *linearize.Batch) error {
 		wanted := 0
@@ -145,26 +156,6 @@ func (e *Explainer) visit(ctx context.Context, need []bool, do func(rows []int, 
 		}
 		return nil
 	})
-}
-
-// visitSize is how many examples visit takes at a time: so many that their
-// covariances with all examples would fit in four tiles, but at least fewRows.
-func (e *Explainer) visitSize() int {
-	return min(e.n, max(fewRows, 4*tileFloats/(e.n*e.c*e.c)))
-}
-
-// gather calls do with the examples of the given rows, size at a time.
-func (e *Explainer) gather(ctx context.Context, rows []int, size int, do func(rows []int, b *linearize.Batch) error) error {
-	for part := range slices.Chunk(rows, size) {
-		b, err := linearize.Gather(ctx, e.dual.Data(), part)
-		if err != nil {
-			return fmt.Errorf("explain: training example %d and others: %w", part[0], err)
-		}
-		if err := do(part, b); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // span returns the numbers from lo to hi−1.

@@ -45,7 +45,32 @@ func (e *Explainer) split(ctx context.Context, x *linearize.Batch, work [][]tall
 	if err := e.planSplit(work); err != nil {
 		return err
 	}
-	rows, err := e.layerKernels(ctx, x, work)
+	// Find wᵀκ_g(x*,X) of each tally, a row for each group.
+	rows := make([][]*mat.Dense, len(work))
+	for t := range work {
+		for range work[t] {
+			rows[t] = append(rows[t], mat.NewDense(len(e.options.Layers), e.n*e.c, nil))
+		}
+	}
+	size := max(1, tileFloats/(len(work)*e.c*e.c))
+	err := e.tiles(ctx, e.dual.Data(), min(size, e.n), func(first int, b *linearize.Batch) error {
+		for g, kernel := range e.options.Layers {
+			var tile mat.Dense
+			if err := ntk.BlockContextTo(ctx, kernel, &tile, x, b); err != nil {
+				return err
+			}
+			for t := range work {
+				for k := range work[t] {
+					to := rows[t][k].RawRowView(g)[first*e.c : (first+b.Len())*e.c]
+					work[t][k].target.rowTo(to, func(c int) []float64 { return tile.RawRowView(t*e.c + c) })
+					if j := dense.NotFinite(to); j >= 0 {
+						return fmt.Errorf("explain: the kernel of layer %d between test row %d and training example %d is %g; check the data", g, t, first+j/e.c, to[j])
+					}
+				}
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
@@ -82,36 +107,6 @@ func (e *Explainer) planSplit(work [][]tally) error {
 	})
 }
 
-// layerKernels returns wᵀκ_g(x*,X) of each tally, a row for each group.
-func (e *Explainer) layerKernels(ctx context.Context, x *linearize.Batch, work [][]tally) ([][]*mat.Dense, error) {
-	rows := make([][]*mat.Dense, len(work))
-	for t := range work {
-		for range work[t] {
-			rows[t] = append(rows[t], mat.NewDense(len(e.options.Layers), e.n*e.c, nil))
-		}
-	}
-	size := max(1, tileFloats/(len(work)*e.c*e.c))
-	err := e.tiles(ctx, e.dual.Data(), min(size, e.n), func(first int, b *linearize.Batch) error {
-		for g, kernel := range e.options.Layers {
-			var tile mat.Dense
-			if err := ntk.BlockContextTo(ctx, kernel, &tile, x, b); err != nil {
-				return err
-			}
-			for t := range work {
-				for k := range work[t] {
-					to := rows[t][k].RawRowView(g)[first*e.c : (first+b.Len())*e.c]
-					work[t][k].target.rowTo(to, func(c int) []float64 { return tile.RawRowView(t*e.c + c) })
-					if j := dense.NotFinite(to); j >= 0 {
-						return fmt.Errorf("explain: the kernel of layer %d between test row %d and training example %d is %g; check the data", g, t, first+j/e.c, to[j])
-					}
-				}
-			}
-		}
-		return nil
-	})
-	return rows, err
-}
-
 const (
 	// layerCloses is the gap, relative to Σ|C_g b|, at which a sum over examples is as
 	// good as rounding allows.
@@ -143,7 +138,18 @@ func (e *Explainer) conditionLayers(ctx context.Context, post Splitter, none *gp
 		better.Sub(better, a)
 		groups, _ := a.Dims()
 		for g := range groups {
-			e.mulBlocks(work.RawRowView(g), &lambda)
+			// Replace a row by its product with Λ.
+			row := work.RawRowView(g)
+			lambda := &lambda
+			work := make([]float64, e.c)
+			for i := range e.n {
+				part := row[i*e.c : (i+1)*e.c]
+				clear(work)
+				for a, v := range part {
+					floats.AddScaled(work, v, lambda.RawRowView(i*e.c+a))
+				}
+				copy(part, work)
+			}
 		}
 		var product mat.Dense
 		if err := post.MulKernelTo(ctx, &product, work); err != nil {
@@ -202,19 +208,6 @@ func cancelled(post, given *mat.Dense) bool {
 		}
 	}
 	return false
-}
-
-// mulBlocks replaces a row by its product with Λ.
-func (e *Explainer) mulBlocks(row []float64, lambda *mat.Dense) {
-	work := make([]float64, e.c)
-	for i := range e.n {
-		part := row[i*e.c : (i+1)*e.c]
-		clear(work)
-		for a, v := range part {
-			floats.AddScaled(work, v, lambda.RawRowView(i*e.c+a))
-		}
-		copy(part, work)
-	}
 }
 
 // layerTerms returns the part of each group in the term of each example, from the rows of

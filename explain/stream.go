@@ -64,7 +64,31 @@ func (e *Explainer) stream(ctx context.Context, x *linearize.Batch, work [][]tal
 		return nil, fmt.Errorf("explain: cross-covariance of the test rows: %w", err)
 	}
 	if q, ok := e.combines(cross); ok {
-		return cross, e.streamCombined(ctx, q, work)
+		// Stream for terms that come from the sums b_iᵀf and α_iᵀf.
+		w := mat.NewDense(2*e.n, e.c, nil)
+		for i := range e.n {
+			w.SetRow(2*i, e.pseudo[i*e.c:(i+1)*e.c])
+			w.SetRow(2*i+1, e.alpha[i*e.c:(i+1)*e.c])
+		}
+		for t := range work {
+			for k := range work[t] {
+				// complete computes it for the few examples that are listed.
+				work[t][k].cross = nil
+			}
+		}
+		sums := tileTerms{
+			outputs: 2,
+			post:    func(dst *mat.Dense, _ int, b *linearize.Batch) error { return q.CombinedTo(ctx, dst, b, gp.Posterior) },
+			raw:     func(dst *mat.Dense, _ int, b *linearize.Batch) error { return q.CombinedTo(ctx, dst, b, gp.Raw) },
+			terms: func(w *tally, t, _, j int, post, raw *mat.Dense) (v, k float64) {
+				at := func(m *mat.Dense, col int) float64 {
+					return w.target.weigh(func(c int) float64 { return m.At(t*e.c+c, col) })
+				}
+				// v_i = C(x*,x_i) b_i (E14) and κ(x*,x_i) α_i (E12)
+				return at(post, 2*j), at(raw, 2*j+1)
+			},
+		}
+		return cross, e.pass(ctx, linearize.Combine(e.dual.Data(), w), sums, work)
 	}
 	whole := tileTerms{
 		outputs: e.c,
@@ -121,44 +145,38 @@ func (e *Explainer) pass(ctx context.Context, src linearize.Source, p tileTerms,
 				w := &work[t][n]
 				for j := range train.Len() {
 					v, k := p.terms(w, t, first+j, j, post, raw)
-					if err := e.add(w, first+j, t, v, k); err != nil {
-						return err
+					// Add the terms of example i, v and the raw k, to a tally of test row t.
+					i := first + j
+					if bad := v + k; math.IsNaN(bad) || math.IsInf(bad, 0) {
+						return fmt.Errorf("explain: the contribution of training example %d to test row %d is not finite (posterior %g, raw %g); check the prior precision and the data", i, t, v, k)
 					}
+					w.sum.add(v)
+					w.abs.add(math.Abs(v))
+					w.rawSum.add(k)
+					w.rawAbs.add(math.Abs(k))
+					term := v
+					if e.options.Terms == gp.Raw {
+						term = k
+					}
+					if e.groups > 0 {
+						w.subtotals[e.options.Groups[i]].add(term)
+					}
+					if w.column != nil {
+						w.column[i] = term
+					}
+					c := candidate{index: i, score: math.Abs(term), value: v, raw: k, cross: w.cross}
+					w.top.offer(c)
+					if term < 0 {
+						w.minus.offer(c)
+					} else {
+						w.plus.offer(c)
+					}
+					e.addKnown(w, c)
 				}
 			}
 			return nil
 		})
 	})
-}
-
-// add adds the terms of example i, v and the raw k, to a tally of test row t.
-func (e *Explainer) add(w *tally, i, t int, v, k float64) error {
-	if bad := v + k; math.IsNaN(bad) || math.IsInf(bad, 0) {
-		return fmt.Errorf("explain: the contribution of training example %d to test row %d is not finite (posterior %g, raw %g); check the prior precision and the data", i, t, v, k)
-	}
-	w.sum.add(v)
-	w.abs.add(math.Abs(v))
-	w.rawSum.add(k)
-	w.rawAbs.add(math.Abs(k))
-	term := v
-	if e.options.Terms == gp.Raw {
-		term = k
-	}
-	if e.groups > 0 {
-		w.subtotals[e.options.Groups[i]].add(term)
-	}
-	if w.column != nil {
-		w.column[i] = term
-	}
-	c := candidate{index: i, score: math.Abs(term), value: v, raw: k, cross: w.cross}
-	w.top.offer(c)
-	if term < 0 {
-		w.minus.offer(c)
-	} else {
-		w.plus.offer(c)
-	}
-	e.addKnown(w, c)
-	return nil
 }
 
 // addKnown does the part of add that needs the posterior covariance of the example.

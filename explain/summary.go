@@ -47,8 +47,14 @@ type SimilarSummary struct {
 // Options.Top and ignores the other options of what to list. With nil classes
 // the shares of classes are NaN.
 func (e *Explainer) Summarize(ctx context.Context, x linearize.Source, classes *Classes) (*Summary, error) {
-	if err := classes.check(e.n, x.Len()); err != nil {
-		return nil, err
+	train := e.n
+	test := x.Len()
+	switch {
+	case classes == nil:
+	case len(classes.Train) != train:
+		return nil, fmt.Errorf("explain: %d classes for %d training examples", len(classes.Train), train)
+	case len(classes.Predicted) != test || len(classes.True) != test:
+		return nil, fmt.Errorf("explain: %d predicted and %d true classes for %d test rows", len(classes.Predicted), len(classes.True), test)
 	}
 	full := *e
 	full.options.All, full.options.Similar = true, e.options.Top
@@ -68,8 +74,52 @@ func (e *Explainer) Summarize(ctx context.Context, x linearize.Source, classes *
 			if err != nil {
 				return err
 			}
-			if err := s.add(ctx, e.options.Workers, first+lo, rows); err != nil {
+			// Add the explanations of the test rows from first on, one target each.
+			workers := e.options.Workers
+			first := first + lo
+			rank := make([][2]float64, len(rows))
+			err = par.Do(ctx, workers, len(rows), func(t int) error {
+				all := rows[t][0].All
+				effect := make([]float64, len(all.Removal))
+				for i, v := range all.Removal {
+					effect[i] = -v
+				}
+				rank[t] = [2]float64{spearman(all.Value, effect), spearman(all.Raw, effect)}
+				return nil
+			})
+			if err != nil {
 				return err
+			}
+			for t, row := range rows {
+				x := row[0]
+				s.posterior.add(x.Cancellation, rank[t][0], x.All.Value)
+				s.raw.add(x.RawCancellation, rank[t][1], x.All.Raw)
+				s.gap = math.Max(s.gap, math.Abs(x.Sum-x.RawSum))
+				s.scale = math.Max(s.scale, math.Abs(x.Sum))
+				s.remainder = append(s.remainder, math.Abs(x.Remainder))
+				row := first + t
+				list := x.Similar
+				s.similar.rows++
+				predicted, right := 0, 0
+				for _, x := range list {
+					s.similar.listed[x.Index]++
+					if s.classes == nil {
+						continue
+					}
+					if s.classes.Train[x.Index] == s.classes.Predicted[row] {
+						predicted++
+					}
+					if s.classes.Train[x.Index] == s.classes.True[row] {
+						right++
+					}
+				}
+				if s.classes == nil || len(list) == 0 {
+					continue
+				}
+				s.predicted.add(float64(predicted) / float64(len(list)))
+				if s.classes.Predicted[row] != s.classes.True[row] {
+					s.mistake.add(float64(right) / float64(len(list)))
+				}
 			}
 		}
 		return nil
@@ -77,18 +127,21 @@ func (e *Explainer) Summarize(ctx context.Context, x linearize.Source, classes *
 	if err != nil {
 		return nil, err
 	}
-	return s.summary(), nil
-}
 
-func (c *Classes) check(train, test int) error {
-	switch {
-	case c == nil:
-	case len(c.Train) != train:
-		return fmt.Errorf("explain: %d classes for %d training examples", len(c.Train), train)
-	case len(c.Predicted) != test || len(c.True) != test:
-		return fmt.Errorf("explain: %d predicted and %d true classes for %d test rows", len(c.Predicted), len(c.True), test)
-	}
-	return nil
+	return (&Summary{
+		Rows:      len(s.remainder),
+		Top:       s.top,
+		Posterior: s.posterior.summary(),
+		Raw:       s.raw.summary(),
+		Similar: SimilarSummary{
+			Overlap:          s.similar.mean(),
+			PredictedClass:   s.predicted.value(),
+			Errors:           s.mistake.n,
+			TrueClassOfError: s.mistake.value(),
+		},
+		WorstClosure:    s.gap / s.scale,
+		MedianRemainder: median(s.remainder),
+	}), nil
 }
 
 // statistics collects a Summary row by row.
@@ -117,33 +170,6 @@ func newStatistics(n, top int, classes *Classes) *statistics {
 	}
 }
 
-// add adds the explanations of the test rows from first on, one target each.
-func (s *statistics) add(ctx context.Context, workers, first int, rows [][]Explanation) error {
-	rank := make([][2]float64, len(rows))
-	err := par.Do(ctx, workers, len(rows), func(t int) error {
-		all := rows[t][0].All
-		effect := make([]float64, len(all.Removal))
-		for i, v := range all.Removal {
-			effect[i] = -v
-		}
-		rank[t] = [2]float64{spearman(all.Value, effect), spearman(all.Raw, effect)}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	for t, row := range rows {
-		x := row[0]
-		s.posterior.add(x.Cancellation, rank[t][0], x.All.Value)
-		s.raw.add(x.RawCancellation, rank[t][1], x.All.Raw)
-		s.gap = math.Max(s.gap, math.Abs(x.Sum-x.RawSum))
-		s.scale = math.Max(s.scale, math.Abs(x.Sum))
-		s.remainder = append(s.remainder, math.Abs(x.Remainder))
-		s.addSimilar(first+t, x.Similar)
-	}
-	return nil
-}
-
 func (s *termsStatistics) add(cancellation, rank float64, v []float64) {
 	s.cancellation = append(s.cancellation, cancellation)
 	s.rank = append(s.rank, rank)
@@ -155,47 +181,6 @@ func (s *termsStatistics) add(cancellation, rank float64, v []float64) {
 		s.overlap.listed[c.index]++
 	}
 	s.overlap.rows++
-}
-
-func (s *statistics) addSimilar(row int, list []Term) {
-	s.similar.rows++
-	predicted, right := 0, 0
-	for _, x := range list {
-		s.similar.listed[x.Index]++
-		if s.classes == nil {
-			continue
-		}
-		if s.classes.Train[x.Index] == s.classes.Predicted[row] {
-			predicted++
-		}
-		if s.classes.Train[x.Index] == s.classes.True[row] {
-			right++
-		}
-	}
-	if s.classes == nil || len(list) == 0 {
-		return
-	}
-	s.predicted.add(float64(predicted) / float64(len(list)))
-	if s.classes.Predicted[row] != s.classes.True[row] {
-		s.mistake.add(float64(right) / float64(len(list)))
-	}
-}
-
-func (s *statistics) summary() *Summary {
-	return &Summary{
-		Rows:      len(s.remainder),
-		Top:       s.top,
-		Posterior: s.posterior.summary(),
-		Raw:       s.raw.summary(),
-		Similar: SimilarSummary{
-			Overlap:          s.similar.mean(),
-			PredictedClass:   s.predicted.value(),
-			Errors:           s.mistake.n,
-			TrueClassOfError: s.mistake.value(),
-		},
-		WorstClosure:    s.gap / s.scale,
-		MedianRemainder: median(s.remainder),
-	}
 }
 
 func (s *termsStatistics) summary() TermsSummary {

@@ -49,24 +49,20 @@ func (e *Explainer) Without(ctx context.Context, rows []int) (*Without, error) {
 		}
 		w.need[i], w.index[i] = true, at
 	}
-	if err := w.plan(); err != nil {
-		return nil, err
-	}
-	if err := e.know(ctx, w.need); err != nil {
-		return nil, err
-	}
-	return w, w.predictThemselves(ctx)
-}
-
-// plan refuses more training examples than there is memory for.
-func (w *Without) plan() error {
+	// Refuse more training examples than there is memory for.
 	c := int64(w.e.c)
 	// h_i and q_i of all examples, the means, and the predictions of one test row.
 	need := func(n int) int64 {
 		all := memory.Mul(int64(w.e.n), memory.Mul(c, c+1))
 		return memory.Mul(8, memory.Add(all, memory.Mul(2, memory.Mul(int64(n), c))))
 	}
-	return gp.CheckMemory("predictions without each training example", gp.TrainingExamples, len(w.rows), w.e.options.MaxMemory, need)
+	if err := gp.CheckMemory("predictions without each training example", gp.TrainingExamples, len(w.rows), w.e.options.MaxMemory, need); err != nil {
+		return nil, err
+	}
+	if err := e.know(ctx, w.need); err != nil {
+		return nil, err
+	}
+	return w, w.predictThemselves(ctx)
 }
 
 // predictThemselves computes the prediction at each example without it.

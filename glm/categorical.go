@@ -46,10 +46,26 @@ func (Categorical) Expand(residual, lambda, root, y, f []float64) (logp float64)
 	}
 	logRest, top := integral.SoftmaxTo(p, f)
 	if lambda != nil {
-		softmaxLambda(lambda, p)
+		// Write Λ = diag(p) − p pᵀ.
+		c := len(p)
+		for i, pi := range p {
+			for j, pj := range p {
+				lambda[i*c+j] = -pi * pj
+			}
+			lambda[i*c+i] = pi * integral.Complement(p, i)
+		}
 	}
 	if root != nil {
-		softmaxRoot(root, p)
+		// Write R = diag(√p) − p √pᵀ (E4).
+		c := len(p)
+		for j, pj := range p {
+			s := math.Sqrt(pj)
+			for i, pi := range p {
+				root[i*c+j] = -pi * s
+			}
+			// √p − p√p = √p (1−p)
+			root[j*c+j] = s * integral.Complement(p, j)
+		}
 	}
 	if residual != nil {
 		// r = 1_y − p
@@ -83,30 +99,6 @@ func classIndex(y float64, c int) int {
 		panic("glm: class index out of range")
 	}
 	return int(y)
-}
-
-// softmaxLambda writes Λ = diag(p) − p pᵀ.
-func softmaxLambda(lambda, p []float64) {
-	c := len(p)
-	for i, pi := range p {
-		for j, pj := range p {
-			lambda[i*c+j] = -pi * pj
-		}
-		lambda[i*c+i] = pi * integral.Complement(p, i)
-	}
-}
-
-// softmaxRoot writes R = diag(√p) − p √pᵀ (E4).
-func softmaxRoot(root, p []float64) {
-	c := len(p)
-	for j, pj := range p {
-		s := math.Sqrt(pj)
-		for i, pi := range p {
-			root[i*c+j] = -pi * s
-		}
-		// √p − p√p = √p (1−p)
-		root[j*c+j] = s * integral.Complement(p, j)
-	}
 }
 
 // LogProb returns log softmax(f)_y.

@@ -219,7 +219,17 @@ func (g *Gaussian) Expand(residual, lambda, root, y, f []float64) (logp float64)
 		return g.expandScalar(residual, lambda, y, f)
 	}
 	if lambda != nil {
-		g.precisionTo(lambda)
+		// Write Λ = R Rᵀ, where R is upper triangular.
+		c := g.c
+		for i := range c {
+			for j := i; j < c; j++ {
+				v := 0.0
+				for k := j; k < c; k++ {
+					v += g.root[i*c+k] * g.root[j*c+k]
+				}
+				lambda[i*c+j], lambda[j*c+i] = v, v
+			}
+		}
 	}
 	clear(residual)
 	logp = -g.logNorm
@@ -263,20 +273,6 @@ func (g *Gaussian) expandScalar(residual, lambda, y, f []float64) (logp float64)
 	return logp
 }
 
-// precisionTo writes Λ = R Rᵀ, where R is upper triangular.
-func (g *Gaussian) precisionTo(dst []float64) {
-	c := g.c
-	for i := range c {
-		for j := i; j < c; j++ {
-			v := 0.0
-			for k := j; k < c; k++ {
-				v += g.root[i*c+k] * g.root[j*c+k]
-			}
-			dst[i*c+j], dst[j*c+i] = v, v
-		}
-	}
-}
-
 // LogProb returns log p(y|f).
 func (g *Gaussian) LogProb(y, f []float64) float64 { return g.Expand(nil, nil, nil, y, f) }
 
@@ -316,7 +312,50 @@ func (g *Gaussian) LogMarginal(y, f, cov []float64) (float64, error) {
 	}
 	var chol mat.Cholesky
 	if !chol.Factorize(total) || smallPivot(total, chol.RawU()) {
-		return g.logMarginalOf(integral.NewPivoted(cov, c), cov, d)
+		// Compute LogMarginal from a factor of the covariance, cov = L Lᵀ, without adding the noise to
+		// it, for a covariance that is much larger than the noise. With the noise precision R Rᵀ, W =
+		// RᵀL and u = Rᵀd,
+		//
+		// 	dᵀS⁻¹d = min over z of ‖u − W z‖² + ‖z‖²,  det S = det noise · det(I + WᵀW).
+		p := integral.NewPivoted(cov, c)
+		c := d.Len()
+		largest := 0.0
+		for i := range c {
+			largest = max(largest, cov[i*c+i])
+		}
+		if p.Least(cov) < -integral.PSDTol*(1+largest) {
+			return 0, &NotPDError{N: c}
+		}
+		root, logNorm := g.Whitening(c)
+		rt := root.T()
+		if p.Rank == 0 {
+			u := new(mat.VecDense)
+			u.MulVec(rt, d)
+			return -mat.Dot(u, u)/2 - logNorm, nil
+		}
+		// The least squares of W above I, by QR.
+		both, rhs := mat.NewDense(c+p.Rank, p.Rank, nil), mat.NewDense(c+p.Rank, 1, nil)
+		rhs.Slice(0, c, 0, 1).(*mat.Dense).Mul(rt, d)
+		both.Slice(0, c, 0, p.Rank).(*mat.Dense).Mul(rt, mat.NewDense(c, c, p.L).Slice(0, c, 0, p.Rank))
+		for k := range p.Rank {
+			both.Set(c+k, k, 1)
+		}
+		var qr mat.QR
+		qr.Factorize(both)
+		var q, rest mat.Dense
+		qr.QTo(&q)
+		rest.Mul(q.T(), rhs)
+		var r mat.Dense
+		qr.RTo(&r)
+		quad, logDet := 0.0, 0.0
+		for i := range c + p.Rank {
+			if i < p.Rank {
+				logDet += math.Log(math.Abs(r.At(i, i)))
+				continue
+			}
+			quad += rest.At(i, 0) * rest.At(i, 0)
+		}
+		return -quad/2 - logNorm - logDet, nil
 	}
 	// log p = −½ dᵀS⁻¹d − ½ log det 2πS, S = cov + noise, through S = UᵀU
 	u := mat.NewVecDense(c, nil)
@@ -336,52 +375,6 @@ func smallPivot(total *mat.SymDense, u mat.Triangular) bool {
 		}
 	}
 	return false
-}
-
-// logMarginalOf computes LogMarginal from a factor of the covariance, cov = L Lᵀ,
-// without adding the noise to it, for a covariance that is much larger than the
-// noise. With the noise precision R Rᵀ, W = RᵀL and u = Rᵀd,
-//
-//	dᵀS⁻¹d = min over z of ‖u − W z‖² + ‖z‖²,  det S = det noise · det(I + WᵀW).
-func (g *Gaussian) logMarginalOf(p *integral.Pivoted, cov []float64, d *mat.VecDense) (float64, error) {
-	c := d.Len()
-	largest := 0.0
-	for i := range c {
-		largest = max(largest, cov[i*c+i])
-	}
-	if p.Least(cov) < -integral.PSDTol*(1+largest) {
-		return 0, &NotPDError{N: c}
-	}
-	root, logNorm := g.Whitening(c)
-	rt := root.T()
-	if p.Rank == 0 {
-		u := new(mat.VecDense)
-		u.MulVec(rt, d)
-		return -mat.Dot(u, u)/2 - logNorm, nil
-	}
-	// The least squares of W above I, by QR.
-	both, rhs := mat.NewDense(c+p.Rank, p.Rank, nil), mat.NewDense(c+p.Rank, 1, nil)
-	rhs.Slice(0, c, 0, 1).(*mat.Dense).Mul(rt, d)
-	both.Slice(0, c, 0, p.Rank).(*mat.Dense).Mul(rt, mat.NewDense(c, c, p.L).Slice(0, c, 0, p.Rank))
-	for k := range p.Rank {
-		both.Set(c+k, k, 1)
-	}
-	var qr mat.QR
-	qr.Factorize(both)
-	var q, rest mat.Dense
-	qr.QTo(&q)
-	rest.Mul(q.T(), rhs)
-	var r mat.Dense
-	qr.RTo(&r)
-	quad, logDet := 0.0, 0.0
-	for i := range c + p.Rank {
-		if i < p.Rank {
-			logDet += math.Log(math.Abs(r.At(i, i)))
-			continue
-		}
-		quad += rest.At(i, 0) * rest.At(i, 0)
-	}
-	return -quad/2 - logNorm - logDet, nil
 }
 
 // PredictiveCDF returns Φ((at − m)/√(v + σ²)).

@@ -108,7 +108,20 @@ func Write(path, kind string, version uint32, fill func(w *Writer) error) error 
 func writeTo(out io.Writer, kind string, version uint32, fill func(w *Writer) error) error {
 	file, ok := out.(atomicfile.Rewriter)
 	if !ok {
-		return streamTo(out, kind, version, fill)
+		// Write everything in its order.
+		measured, table, err := sectionsTo(io.Discard, nil, fill)
+		if err != nil {
+			return err
+		}
+		_, again, err := sectionsTo(out, header(kind, version, measured.at, table), fill)
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(table, again) {
+			return errors.New("the content changed while it was written")
+		}
+		_, err = out.Write(table)
+		return err
 	}
 	w, table, err := sectionsTo(out, make([]byte, headerSize), fill)
 	if err != nil {
@@ -120,41 +133,20 @@ func writeTo(out io.Writer, kind string, version uint32, fill func(w *Writer) er
 	return file.Rewrite(header(kind, version, w.at, table), 0)
 }
 
-// streamTo writes everything in its order.
-func streamTo(out io.Writer, kind string, version uint32, fill func(w *Writer) error) error {
-	measured, table, err := sectionsTo(io.Discard, nil, fill)
-	if err != nil {
-		return err
-	}
-	_, again, err := sectionsTo(out, header(kind, version, measured.at, table), fill)
-	if err != nil {
-		return err
-	}
-	if !bytes.Equal(table, again) {
-		return errors.New("the content changed while it was written")
-	}
-	_, err = out.Write(table)
-	return err
-}
-
 // sectionsTo writes the header and the sections, and returns their table.
 func sectionsTo(out io.Writer, head []byte, fill func(w *Writer) error) (w *Writer, table []byte, err error) {
 	if _, err := out.Write(head); err != nil {
 		return nil, nil, err
 	}
 	w = &Writer{out: out, at: headerSize}
-	if err := w.run(fill); err != nil {
+	if err := fill(w); err != nil {
+		return nil, nil, err
+	}
+	if err := w.err; err != nil {
 		return nil, nil, err
 	}
 	table, err = json.Marshal(w.table)
 	return w, table, err
-}
-
-func (w *Writer) run(fill func(w *Writer) error) error {
-	if err := fill(w); err != nil {
-		return err
-	}
-	return w.err
 }
 
 func header(kind string, version uint32, tableAt int64, table []byte) []byte {

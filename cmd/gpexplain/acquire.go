@@ -98,7 +98,15 @@ func (s *acquireVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	r := newAcquireReport(p, pool, found, s.top)
+	top := s.top
+	r := &acquireReport{Schema: "funcgp/acquire/1", Meanings: map[string]string{"information": informationMeaning, "gain": gainMeaning}, Pool: len(found.Pool), Ranking: []acquiredRow{}, Batch: []chosenRow{}}
+	for _, t := range found.Ranking[:min(top, len(found.Ranking))] {
+		r.Ranking = append(r.Ranking, acquired(p, pool, &found.Pool[t]))
+	}
+	for _, x := range found.Batch {
+		row := acquired(p, pool, &found.Pool[x.Index])
+		r.Batch = append(r.Batch, chosenRow{row.Index, row.ID, row.Class, row.ClassName, result.Float(x.Gain), result.Float(x.Total)})
+	}
 	r.Fit = q.Report(p, c.Warnings)
 	if err := c.EndPart(ctx, "predict"); err != nil {
 		return err
@@ -150,18 +158,6 @@ type chosenRow struct {
 	ClassName string       `json:"class_name,omitempty"`
 	Gain      result.Float `json:"gain"`
 	Total     result.Float `json:"total"`
-}
-
-func newAcquireReport(p *problem.Problem, pool *problem.Asked, found *audit.Acquisition, top int) *acquireReport {
-	r := &acquireReport{Schema: "funcgp/acquire/1", Meanings: map[string]string{"information": informationMeaning, "gain": gainMeaning}, Pool: len(found.Pool), Ranking: []acquiredRow{}, Batch: []chosenRow{}}
-	for _, t := range found.Ranking[:min(top, len(found.Ranking))] {
-		r.Ranking = append(r.Ranking, acquired(p, pool, &found.Pool[t]))
-	}
-	for _, x := range found.Batch {
-		row := acquired(p, pool, &found.Pool[x.Index])
-		r.Batch = append(r.Batch, chosenRow{row.Index, row.ID, row.Class, row.ClassName, result.Float(x.Gain), result.Float(x.Total)})
-	}
-	return r
 }
 
 // acquired is a row of the pool with the class of the largest mean.

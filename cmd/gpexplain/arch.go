@@ -93,7 +93,14 @@ func (a *arch) layers(c int) []network.Layer {
 	}
 	switch a.name {
 	case "bn-cnn":
-		return a.normalized(c)
+		// Two 5×5 convolutions of 8 and 16 filters, each with a batch normalization, a ReLU and a
+		// 2×2 max pool, and a hidden layer of 64 before the outputs.
+		const kernel = 5
+		return slices.Concat([]network.Layer{
+			network.Conv2D{Filters: 8, Kernel: kernel, NoBias: true}, network.BatchNorm{}, network.ReLU, network.MaxPool2D{Size: 2},
+			network.Conv2D{Filters: 16, Kernel: kernel, NoBias: true}, network.BatchNorm{}, network.ReLU, network.MaxPool2D{Size: 2},
+			network.Flatten{}, network.Dense{Units: 64},
+		}, a.hidden(network.ReLU), []network.Layer{network.Dense{Units: c}})
 	case "lenet5":
 		return a.convolutional(6, 16, 120, 84, c)
 	}
@@ -106,17 +113,6 @@ func (a *arch) hidden(act network.Activation) []network.Layer {
 		return []network.Layer{act, network.Dropout{Ratio: a.drop}}
 	}
 	return []network.Layer{act}
-}
-
-// normalized returns two 5×5 convolutions of 8 and 16 filters, each with a batch
-// normalization, a ReLU and a 2×2 max pool, and a hidden layer of 64 before the outputs.
-func (a *arch) normalized(c int) []network.Layer {
-	const kernel = 5
-	return slices.Concat([]network.Layer{
-		network.Conv2D{Filters: 8, Kernel: kernel, NoBias: true}, network.BatchNorm{}, network.ReLU, network.MaxPool2D{Size: 2},
-		network.Conv2D{Filters: 16, Kernel: kernel, NoBias: true}, network.BatchNorm{}, network.ReLU, network.MaxPool2D{Size: 2},
-		network.Flatten{}, network.Dense{Units: 64},
-	}, a.hidden(network.ReLU), []network.Layer{network.Dense{Units: c}})
 }
 
 // convolutional returns two 5×5 convolutions with their numbers of filters,

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -121,7 +124,33 @@ func (s *auditVerb) run(ctx context.Context, c *console.Console) error {
 		return err
 	}
 	if s.csv != "" {
-		if err := writeScores(c, s.csv, auditColumns, func(write func(line ...string) error) error { return auditLines(p, found, write) }); err != nil {
+		// Write the scores of every audited row.
+		if err := writeScores(c, s.csv, auditColumns, func(write func(line ...string) error) error {
+			rows := p.TrainingRows()
+			float := func(v float64) string { return number(result.Float(v)) }
+			for i := range found.Examples {
+				x := &found.Examples[i]
+				name := rows.Named(x.Index)
+				label := cmp.Or(name.LabelName, number(name.Label))
+				suggested, of, own, equal, residual := "", "", "", "", math.NaN()
+				if x.EqualTo >= 0 {
+					equal = strconv.Itoa(int(rows.Named(x.EqualTo).Index))
+				}
+				if x.Probability != nil {
+					k := classLabel(p, x.Suggested)
+					suggested, of, own = classText(p.NameOf(k), k), float(x.Probability[x.Suggested]), float(x.Probability[x.Label])
+				}
+				for _, z := range x.Residual {
+					if !(math.Abs(z) <= math.Abs(residual)) {
+						residual = z
+					}
+				}
+				if err := write(strconv.Itoa(int(name.Index)), name.ID, label, float(x.LogDensity), suggested, of, own, float(residual), float(x.Entropy), float(x.Margin), float(x.Leverage), equal); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
 			return err
 		}
 	}
@@ -269,7 +298,17 @@ func newAuditReport(p *problem.Problem, found *audit.Audit, top int) *auditRepor
 			continue
 		}
 		if suspects++; suspects <= top {
-			r.Mislabelled = append(r.Mislabelled, newSuspect(p, rows, x))
+			s := suspectRow{NamedRow: rows.Named(x.Index), LogDensity: result.Float(x.LogDensity), Supports: []supportRow{}}
+			if x.Residual != nil {
+				s.Residual = result.Floats(x.Residual)
+			} else {
+				label, of, own := classLabel(p, x.Suggested), result.Float(x.Probability[x.Suggested]), result.Float(x.Probability[x.Label])
+				s.Suggested, s.SuggestedName, s.SuggestedProbability, s.LabelProbability = &label, p.NameOf(label), &of, &own
+			}
+			for _, v := range x.Supports {
+				s.Supports = append(s.Supports, supportRow{rows.Named(v.Index), result.Float(v.Value)})
+			}
+			r.Mislabelled = append(r.Mislabelled, s)
 		}
 	}
 	if p.Task.Classes != nil {
@@ -279,46 +318,29 @@ func newAuditReport(p *problem.Problem, found *audit.Audit, top int) *auditRepor
 		r.Duplicates = append(r.Duplicates, duplicateRows{rows.Named(d.First), rows.Named(d.Second), result.Float(d.Correlation), d.Equal, d.Conflict})
 	}
 	for _, k := range found.Boundary[:min(top, len(found.Boundary))] {
-		r.Boundary = append(r.Boundary, newBoundary(p, rows, &found.Examples[k]))
+		// Name the two most probable classes, the most probable first.
+		x := &found.Examples[k]
+		first, second := x.Suggested, -1
+		for k, v := range x.Probability {
+			if k != first && (second < 0 || v > x.Probability[second]) {
+				second = k
+			}
+		}
+		b := boundaryRow{NamedRow: rows.Named(x.Index), Entropy: result.Float(x.Entropy), Margin: result.Float(x.Margin)}
+		for _, k := range []int{first, second} {
+			label := classLabel(p, k)
+			b.Between = append(b.Between, label)
+			if name := p.NameOf(label); name != "" {
+				b.Names = append(b.Names, name)
+			}
+		}
+		r.Boundary = append(r.Boundary, b)
 	}
 	for _, k := range found.Leverage[:min(top, len(found.Leverage))] {
 		x := &found.Examples[k]
 		r.Leverage = append(r.Leverage, leverageRow{rows.Named(x.Index), result.Float(x.Leverage)})
 	}
 	return r
-}
-
-func newSuspect(p *problem.Problem, rows result.Rows, x *audit.Example) suspectRow {
-	s := suspectRow{NamedRow: rows.Named(x.Index), LogDensity: result.Float(x.LogDensity), Supports: []supportRow{}}
-	if x.Residual != nil {
-		s.Residual = result.Floats(x.Residual)
-	} else {
-		label, of, own := classLabel(p, x.Suggested), result.Float(x.Probability[x.Suggested]), result.Float(x.Probability[x.Label])
-		s.Suggested, s.SuggestedName, s.SuggestedProbability, s.LabelProbability = &label, p.NameOf(label), &of, &own
-	}
-	for _, v := range x.Supports {
-		s.Supports = append(s.Supports, supportRow{rows.Named(v.Index), result.Float(v.Value)})
-	}
-	return s
-}
-
-// newBoundary names the two most probable classes, the most probable first.
-func newBoundary(p *problem.Problem, rows result.Rows, x *audit.Example) boundaryRow {
-	first, second := x.Suggested, -1
-	for k, v := range x.Probability {
-		if k != first && (second < 0 || v > x.Probability[second]) {
-			second = k
-		}
-	}
-	b := boundaryRow{NamedRow: rows.Named(x.Index), Entropy: result.Float(x.Entropy), Margin: result.Float(x.Margin)}
-	for _, k := range []int{first, second} {
-		label := classLabel(p, k)
-		b.Between = append(b.Between, label)
-		if name := p.NameOf(label); name != "" {
-			b.Names = append(b.Names, name)
-		}
-	}
-	return b
 }
 
 // classLabel is the label of the class of this number.

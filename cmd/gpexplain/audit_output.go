@@ -5,27 +5,40 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
-	"math"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 
-	"github.com/funcgp/funcgp/explain/audit"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/internal/problem"
 )
 
 // lists are those of the page and of the text.
 func (r *auditReport) lists() []report.List {
 	list := []report.List{r.mislabelled(), r.duplicates()}
 	if _, classes := r.Meanings["boundary"]; classes {
-		list = append(list, r.boundary())
+		l := report.List{Title: "Near a boundary", Columns: []string{"entropy", "margin", "between"}, Note: sentence(boundaryMeaning), Empty: "No row has a score."}
+		for i := range r.Boundary {
+			x := &r.Boundary[i]
+			var names [2]string
+			for k, v := range x.Between {
+				if names[k] = classText("", v); len(x.Names) == 2 {
+					names[k] = x.Names[k]
+				}
+			}
+			l.Items = append(l.Items, report.ListItem{Row: listed(&x.NamedRow), Values: []string{fmt.Sprintf("%.3f", float64(x.Entropy)), fmt.Sprintf("%.3f", float64(x.Margin)), names[0] + " and " + names[1]}})
+		}
+		list = append(list, l)
 	}
-	return append(list, r.leverage())
+	l := report.List{Title: "High leverage", Columns: []string{"leverage"}, Note: sentence(fmt.Sprintf("%s: here %.1f", leverageMeaning, float64(r.Effective))), Empty: "No row has a score."}
+	for i := range r.Leverage {
+		x := &r.Leverage[i]
+		l.Items = append(l.Items, report.ListItem{Row: listed(&x.NamedRow), Values: []string{fmt.Sprintf("%.3f", float64(x.Leverage))}})
+	}
+	return append(list, l)
 }
 
 func (r *auditReport) mislabelled() report.List {
@@ -75,30 +88,6 @@ func (r *auditReport) duplicates() report.List {
 			labels = "DIFFERENT"
 		}
 		l.Items = append(l.Items, report.ListItem{Row: listed(&x.First), Values: []string{fmt.Sprintf("%.4f", float64(x.Correlation)), inputs, labels}, Beside: []report.ListedRow{listed(&x.Second)}})
-	}
-	return l
-}
-
-func (r *auditReport) boundary() report.List {
-	l := report.List{Title: "Near a boundary", Columns: []string{"entropy", "margin", "between"}, Note: sentence(boundaryMeaning), Empty: "No row has a score."}
-	for i := range r.Boundary {
-		x := &r.Boundary[i]
-		var names [2]string
-		for k, v := range x.Between {
-			if names[k] = classText("", v); len(x.Names) == 2 {
-				names[k] = x.Names[k]
-			}
-		}
-		l.Items = append(l.Items, report.ListItem{Row: listed(&x.NamedRow), Values: []string{fmt.Sprintf("%.3f", float64(x.Entropy)), fmt.Sprintf("%.3f", float64(x.Margin)), names[0] + " and " + names[1]}})
-	}
-	return l
-}
-
-func (r *auditReport) leverage() report.List {
-	l := report.List{Title: "High leverage", Columns: []string{"leverage"}, Note: sentence(fmt.Sprintf("%s: here %.1f", leverageMeaning, float64(r.Effective))), Empty: "No row has a score."}
-	for i := range r.Leverage {
-		x := &r.Leverage[i]
-		l.Items = append(l.Items, report.ListItem{Row: listed(&x.NamedRow), Values: []string{fmt.Sprintf("%.3f", float64(x.Leverage))}})
 	}
 	return l
 }
@@ -210,31 +199,3 @@ func writeScores(c *console.Console, path string, columns []string, lines func(w
 // auditColumns are the columns of --csv, with their units. A row's residual is that of
 // its target farthest from the prediction.
 var auditColumns = []string{"row", "id", "label", "log_density_nats", "suggested", "suggested_probability", "label_probability", "residual_sd", "entropy_nats", "margin", "leverage", "equal_to_row"}
-
-// auditLines writes the scores of every audited row.
-func auditLines(p *problem.Problem, found *audit.Audit, write func(line ...string) error) error {
-	rows := p.TrainingRows()
-	float := func(v float64) string { return number(result.Float(v)) }
-	for i := range found.Examples {
-		x := &found.Examples[i]
-		name := rows.Named(x.Index)
-		label := cmp.Or(name.LabelName, number(name.Label))
-		suggested, of, own, equal, residual := "", "", "", "", math.NaN()
-		if x.EqualTo >= 0 {
-			equal = strconv.Itoa(int(rows.Named(x.EqualTo).Index))
-		}
-		if x.Probability != nil {
-			k := classLabel(p, x.Suggested)
-			suggested, of, own = classText(p.NameOf(k), k), float(x.Probability[x.Suggested]), float(x.Probability[x.Label])
-		}
-		for _, z := range x.Residual {
-			if !(math.Abs(z) <= math.Abs(residual)) {
-				residual = z
-			}
-		}
-		if err := write(strconv.Itoa(int(name.Index)), name.ID, label, float(x.LogDensity), suggested, of, own, float(residual), float(x.Entropy), float(x.Margin), float(x.Leverage), equal); err != nil {
-			return err
-		}
-	}
-	return nil
-}

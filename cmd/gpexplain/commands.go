@@ -43,7 +43,31 @@ from 9s.`,
 	root.SetErr(con.Stderr)
 	root.CompletionOptions.DisableDescriptions = true
 	root.SetFlagErrorFunc(flagError)
-	root.SetHelpCommand(helpCommand())
+	// Cobra's own, but it fails where there is no such verb.
+	all := false
+	c := &cobra.Command{
+		Use:   "help [verb]",
+		Short: "Show the flags of a verb, with --all those that few need too",
+		RunE: func(c *cobra.Command, args []string) error {
+			about, rest, err := c.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return noVerb(c.Root(), args)
+			}
+			about.InitDefaultHelpFlag()
+			if all {
+				about.Annotations = map[string]string{everything: "yes"}
+			}
+			return about.Help()
+		},
+		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return helpPages(c.Root()), cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	c.Flags().BoolVar(&all, "all", false, "list all flags of the verb")
+	root.SetHelpCommand(c)
 	for _, command := range []func(*console.Console) *cobra.Command{explainCommand, predictCommand, importancesCommand, auditCommand, acquireCommand, fitCommand, mergeCommand, forgetCommand, evidenceCommand,
 		validateCommand, serveCommand, trainCommand, reconstructCommand, inspectCommand, versionCommand} {
 		root.AddCommand(command(con))
@@ -103,7 +127,19 @@ func (v *verb) command(con *console.Console, common *problem.Flags) *cobra.Comma
 				return err
 			}
 		}
-		if err := v.checkAll(c, con, common); err != nil {
+		// Refuse a wrong command line.
+		if err := flags.CheckProblem(c, common); err != nil {
+			return err
+		}
+		if con.Quiet && con.Verbose {
+			return job.Usagef("--quiet and --verbose exclude each other")
+		}
+		if v.check != nil {
+			if err := v.check(c); err != nil {
+				return err
+			}
+		}
+		if err := con.Out.CheckJSON(con.JSON); err != nil {
 			return err
 		}
 		con.Begin()
@@ -130,22 +166,6 @@ func (v *verb) operands() string {
 		return "arguments, " + v.operand
 	}
 	return "one argument, " + v.operand
-}
-
-// checkAll refuses a wrong command line.
-func (v *verb) checkAll(c *cobra.Command, con *console.Console, common *problem.Flags) error {
-	if err := flags.CheckProblem(c, common); err != nil {
-		return err
-	}
-	if con.Quiet && con.Verbose {
-		return job.Usagef("--quiet and --verbose exclude each other")
-	}
-	if v.check != nil {
-		if err := v.check(c); err != nil {
-			return err
-		}
-	}
-	return con.Out.CheckJSON(con.JSON)
 }
 
 func versionCommand(con *console.Console) *cobra.Command {

@@ -167,7 +167,21 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 		return s.runSeveral(ctx, c)
 	}
 	if s.part.text != "" {
-		return s.writePart(ctx, c)
+		// Write what a part of the training rows contributes to predictions.
+		a, err := terms.Open(ctx, c.Job, &s.common, &s.posterior, &s.which, terms.Question{Top: s.top, Terms: s.terms, Contrast: s.contrast, Calibrate: s.calibration.Method})
+		if err != nil {
+			return err
+		}
+		done, err := a.Part(ctx, s.part.part)
+		if err != nil {
+			return err
+		}
+		if err := done.Write(s.part.out); err != nil {
+			return err
+		}
+		lo, hi := s.part.part.Rows(a.Examples())
+		_, err = fmt.Fprintf(c.Out, "wrote %s: part %v, %d training rows from the %s, for %d explained rows\n", s.part.out, s.part.part, hi-lo, ordinal(lo), a.Explained())
+		return err
 	}
 	p, err := problem.Open(ctx, c.Job, &s.common, s.posterior.File)
 	if err != nil {
@@ -220,9 +234,20 @@ func (s *explainVerb) writeAll(ctx context.Context, c *console.Console, list []*
 	}
 	return s.tabulate(c, func(table *termTable) error {
 		for i := range rows.Len() {
-			x, err := explainedRow(ctx, p, rows, i)
+			// Row i of those asked for.
+			e, label := p.Examples, result.Float(problem.Label(rows.Subset, i))
+			inputs, err := e.Inputs(ctx, rows.Subset, i, i+1)
 			if err != nil {
 				return err
+			}
+			shown, err := e.Picture(ctx, rows.Subset, i)
+			if err != nil {
+				return err
+			}
+			x := &explained{names: problem.NamesOf(rows.Subset, i, i+1), x: inputs, picture: shown,
+				input: result.Input{Split: rows.Set.Part, Index: result.Index(rows.Rows[i]), Label: label, LabelName: p.LabelName(rows.Subset, i), ID: problem.IDOf(rows.Subset, i), File: rows.File, Targets: severalOf(rows.Subset, i)}}
+			if rows.File != "" && rows.Len() == 1 {
+				x.names, x.input.Index, x.input.Notes = problem.NamesOfFile(rows.File), -1, rows.Notes
 			}
 			r, err := of(i, x)
 			if err != nil {
@@ -277,25 +302,6 @@ type explained struct {
 	picture result.Picture
 
 	interval []float64 // where 95 % of new observations lie, set by report; nil for classes
-}
-
-// explainedRow is row i of those asked for.
-func explainedRow(ctx context.Context, p *problem.Problem, rows *problem.Asked, i int) (*explained, error) {
-	e, label := p.Examples, result.Float(problem.Label(rows.Subset, i))
-	inputs, err := e.Inputs(ctx, rows.Subset, i, i+1)
-	if err != nil {
-		return nil, err
-	}
-	shown, err := e.Picture(ctx, rows.Subset, i)
-	if err != nil {
-		return nil, err
-	}
-	x := &explained{names: problem.NamesOf(rows.Subset, i, i+1), x: inputs, picture: shown,
-		input: result.Input{Split: rows.Set.Part, Index: result.Index(rows.Rows[i]), Label: label, LabelName: p.LabelName(rows.Subset, i), ID: problem.IDOf(rows.Subset, i), File: rows.File, Targets: severalOf(rows.Subset, i)}}
-	if rows.File != "" && rows.Len() == 1 {
-		x.names, x.input.Index, x.input.Notes = problem.NamesOfFile(rows.File), -1, rows.Notes
-	}
-	return x, nil
 }
 
 // report predicts the example by q and explains the prediction by the terms of another

@@ -56,8 +56,23 @@ func (s *changeFlags) flag() string {
 }
 
 func (s *changeFlags) check(c *cobra.Command) error {
-	if err := s.checkSearch(c); err != nil {
-		return err
+	// Refuse what does not go with --smallest-flip, and its bounds without it.
+	for _, flag := range []struct {
+		name  string
+		value int
+	}{{"flip-most", s.most}, {"flip-tries", s.tries}} {
+		switch {
+		case !c.Flags().Changed(flag.name):
+		case !s.smallest:
+			return job.Usagef("--%s is for --smallest-flip", flag.name)
+		case flag.value < 1:
+			return job.Usagef("--%s %d must be at least 1", flag.name, flag.value)
+		}
+	}
+	for _, name := range []string{"without", "flip"} {
+		if s.smallest && c.Flags().Changed(name) {
+			return job.Usagef("--smallest-flip and --%s exclude each other; ask one after the other", name)
+		}
 	}
 	for _, name := range []string{"without", "flip"} {
 		if c.Flags().Changed(name) && c.Flags().Lookup(name).Value.String() == "" {
@@ -130,7 +145,14 @@ func (s *changeFlags) find(p *problem.Problem) (*changedData, error) {
 		return nil, nil
 	}
 	if s.smallest {
-		return s.findSearch(p)
+		// Of --smallest-flip.
+		if p.Task.Classes == nil {
+			return nil, fmt.Errorf("--smallest-flip looks for another class, but %s has the %s likelihood, which has none; use --without", p.Model.Name, p.Task.Likelihood.Name())
+		}
+		if n := p.Examples.Train.Len(); s.most >= n {
+			return nil, fmt.Errorf("--flip-most %d: there are %d training rows, of which some must be left; give at most %d", s.most, n, n-1)
+		}
+		return &changedData{flag: s.flag(), search: &counterfactual.FlipOptions{Most: s.most, Tries: s.tries}}, nil
 	}
 	to := &changedData{flag: s.flag(), says: result.Changed{Rows: s.rows}}
 	ch, flip := &to.change, s.flip != ""
@@ -192,37 +214,4 @@ func (to *changedData) tell(ctx context.Context, c *console.Console, p *problem.
 		r.Without = &says
 	}
 	return nil
-}
-
-// checkSearch refuses what does not go with --smallest-flip, and its bounds without it.
-func (s *changeFlags) checkSearch(c *cobra.Command) error {
-	for _, flag := range []struct {
-		name  string
-		value int
-	}{{"flip-most", s.most}, {"flip-tries", s.tries}} {
-		switch {
-		case !c.Flags().Changed(flag.name):
-		case !s.smallest:
-			return job.Usagef("--%s is for --smallest-flip", flag.name)
-		case flag.value < 1:
-			return job.Usagef("--%s %d must be at least 1", flag.name, flag.value)
-		}
-	}
-	for _, name := range []string{"without", "flip"} {
-		if s.smallest && c.Flags().Changed(name) {
-			return job.Usagef("--smallest-flip and --%s exclude each other; ask one after the other", name)
-		}
-	}
-	return nil
-}
-
-// findSearch is find of --smallest-flip.
-func (s *changeFlags) findSearch(p *problem.Problem) (*changedData, error) {
-	if p.Task.Classes == nil {
-		return nil, fmt.Errorf("--smallest-flip looks for another class, but %s has the %s likelihood, which has none; use --without", p.Model.Name, p.Task.Likelihood.Name())
-	}
-	if n := p.Examples.Train.Len(); s.most >= n {
-		return nil, fmt.Errorf("--flip-most %d: there are %d training rows, of which some must be left; give at most %d", s.most, n, n-1)
-	}
-	return &changedData{flag: s.flag(), search: &counterfactual.FlipOptions{Most: s.most, Tries: s.tries}}, nil
 }

@@ -67,10 +67,24 @@ func (s *explainVerb) runSeveral(ctx context.Context, c *console.Console) error 
 			return err
 		}
 	}
-	outputs, err := meanOutputs(ctx, list, rows)
-	if err != nil {
-		return err
+	// The mean outputs of the networks at some rows, T×C.
+	all := make([]*mat.Dense, len(list))
+	for k, p := range list {
+		x, err := p.Examples.Inputs(ctx, rows.Subset, 0, rows.Len())
+		if err != nil {
+			return err
+		}
+		f, err := p.Model.Net.Forward(ctx, x)
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.Model.Name, problem.NamesOf(rows.Subset, 0, rows.Len()).ExplainError(err))
+		}
+		all[k] = f
 	}
+	outputs := mat.DenseCopyOf(all[0])
+	outputs.Apply(func(i, j int, _ float64) float64 {
+		v, _ := over(all, func(f *mat.Dense) float64 { return f.At(i, j) })
+		return v
+	}, outputs)
 	contrast, err := terms.Contrasted(p, s.contrast)
 	if err != nil {
 		return err
@@ -97,7 +111,40 @@ func (s *explainVerb) runSeveral(ctx context.Context, c *console.Console) error 
 	c.Warnings = nil
 	c.Warn(said...)
 	return s.writeAll(ctx, c, list, rows, func(i int, x *explained) (*result.Report, error) {
-		r := s.meanReport(p, members, outputs.RawRowView(i), i)
+		// The report of row i on the mean output f.
+		f := outputs.RawRowView(i)
+		r := &result.Report{Classes: classNames(p), Meanings: s.meanings(p), Fit: members[0].result.Fit}
+		var results []result.NetworkResult
+		var predictions []*result.Prediction
+		r.Fit.Calibration, r.Fit.Warnings = nil, nil
+		for _, m := range members {
+			one, said := m.result, &m.predictions[i]
+			one.Class, one.Probability, one.Mean = said.Class, said.Probability, said.Mean
+			results, predictions = append(results, one), append(predictions, said)
+			for _, w := range one.Fit.Warnings {
+				w := *linearize.WarningOf(w)
+				w.Text = one.Model + ": " + w.Text
+				r.Fit.Warnings = append(r.Fit.Warnings, &w)
+			}
+		}
+		r.Networks = result.NewNetworks(results)
+		r.Attribution = result.AttributionOf(results)
+		r.Prediction = meanPrediction(p, predictions, f)
+		names := p.TrainingRows()
+		o := &explain.Options{Terms: s.kernel, Top: s.top, Groups: names.Groups()}
+		if s.html != "" || s.png != "" {
+			o.Sides, o.Similar, o.Curve = true, mostSimilar(p), true
+		}
+		for t := range members[0].explanations[i] {
+			var each []explain.Explanation
+			for _, m := range members {
+				each = append(each, m.explanations[i][t])
+			}
+			r.Outputs = append(r.Outputs, names.Output(explain.MeanOf(each, o)))
+		}
+		for _, m := range members {
+			m.explanations[i] = nil // the columns of all training rows
+		}
 		r.Input = x.input
 		return r, c.EndPart(ctx, "predict")
 	})
@@ -118,28 +165,6 @@ func aboutSeveral(ctx context.Context, a *about, list []*problem.Problem) error 
 		a.record.Networks = append(a.record.Networks, report.FileSum{Name: p.Model.Name, SHA256: sum})
 	}
 	return nil
-}
-
-// meanOutputs are the mean outputs of the networks at some rows, T×C.
-func meanOutputs(ctx context.Context, list []*problem.Problem, rows *problem.Asked) (*mat.Dense, error) {
-	all := make([]*mat.Dense, len(list))
-	for k, p := range list {
-		x, err := p.Examples.Inputs(ctx, rows.Subset, 0, rows.Len())
-		if err != nil {
-			return nil, err
-		}
-		f, err := p.Model.Net.Forward(ctx, x)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", p.Model.Name, problem.NamesOf(rows.Subset, 0, rows.Len()).ExplainError(err))
-		}
-		all[k] = f
-	}
-	mean := mat.DenseCopyOf(all[0])
-	mean.Apply(func(i, j int, _ float64) float64 {
-		v, _ := over(all, func(f *mat.Dense) float64 { return f.At(i, j) })
-		return v
-	}, mean)
-	return mean, nil
 }
 
 // over is the mean and spread of a number of each of a list.
@@ -227,43 +252,6 @@ func (s *explainVerb) member(ctx context.Context, c *console.Console, p *problem
 	c.Clear()
 	m.result = result.NetworkResult{Model: name, Fit: q.Report(p, c.Warnings), Attribution: says}
 	return m, nil
-}
-
-// meanReport is the report of row i on the mean output f.
-func (s *explainVerb) meanReport(p *problem.Problem, members []*member, f []float64, i int) *result.Report {
-	r := &result.Report{Classes: classNames(p), Meanings: s.meanings(p), Fit: members[0].result.Fit}
-	var results []result.NetworkResult
-	var predictions []*result.Prediction
-	r.Fit.Calibration, r.Fit.Warnings = nil, nil
-	for _, m := range members {
-		one, said := m.result, &m.predictions[i]
-		one.Class, one.Probability, one.Mean = said.Class, said.Probability, said.Mean
-		results, predictions = append(results, one), append(predictions, said)
-		for _, w := range one.Fit.Warnings {
-			w := *linearize.WarningOf(w)
-			w.Text = one.Model + ": " + w.Text
-			r.Fit.Warnings = append(r.Fit.Warnings, &w)
-		}
-	}
-	r.Networks = result.NewNetworks(results)
-	r.Attribution = result.AttributionOf(results)
-	r.Prediction = meanPrediction(p, predictions, f)
-	names := p.TrainingRows()
-	o := &explain.Options{Terms: s.kernel, Top: s.top, Groups: names.Groups()}
-	if s.html != "" || s.png != "" {
-		o.Sides, o.Similar, o.Curve = true, mostSimilar(p), true
-	}
-	for t := range members[0].explanations[i] {
-		var each []explain.Explanation
-		for _, m := range members {
-			each = append(each, m.explanations[i][t])
-		}
-		r.Outputs = append(r.Outputs, names.Output(explain.MeanOf(each, o)))
-	}
-	for _, m := range members {
-		m.explanations[i] = nil // the columns of all training rows
-	}
-	return r
 }
 
 // meanPrediction is that of the mixture of the networks' posteriors: means of means and

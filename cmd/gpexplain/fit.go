@@ -135,7 +135,35 @@ func (s *fitVerb) run(ctx context.Context, c *console.Console) error {
 		}
 	}
 	if s.shard.asked() {
-		return s.runShard(ctx, c)
+		// Select inducing examples, or compute a part of the sums.
+		p, err := problem.OpenFile(ctx, c.Job, &s.common, s.shard.inducing, problem.InducingFile)
+		if err != nil {
+			return err
+		}
+		pass, err := s.pass(ctx, c, p)
+		if err != nil {
+			return err
+		}
+		// Say what is the same for all files of a pass.
+		file := s.out
+		r := &partReport{Schema: "funcgp/part/1", File: file, Examples: p.Examples.Train.Len(), Inducing: pass.Inducing()}
+		r.Rank, r.Rows = pass.Rank()
+		if s.shard.selectOnly {
+			err = pass.Save(ctx, s.out, s.common.Data.Split)
+		} else {
+			var lo, hi int
+			lo, hi, err = pass.WritePart(ctx, s.shard.part, s.out, s.common.Data.Split)
+			r.Part, r.First, r.Examples = s.shard.part.String(), &lo, hi-lo
+		}
+		if err != nil {
+			return err
+		}
+		// Print the report of a file that was written.
+		r.Bytes, r.Timings = regularSize(r.File), c.Timings()
+		if c.JSON {
+			return json.NewEncoder(c.Out).Encode(r)
+		}
+		return r.text(c)
 	}
 	o := inference.Options{Checkpoint: s.checkpoint}
 	if err := o.ReadCheckpoint(c.Job, s.posterior.Method, gp.MemoryBudget(s.common.Limits.Memory)); err != nil {

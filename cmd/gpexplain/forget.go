@@ -3,11 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/funcgp/funcgp/internal/inputfile"
-	"github.com/funcgp/funcgp/internal/job"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +13,8 @@ import (
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/inputfile"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 )
 
@@ -116,9 +116,26 @@ func (s *forgetVerb) run(ctx context.Context, c *console.Console) error {
 		return err
 	}
 	// Warnings of the old file come later and do not go into the new one.
-	gone, err := forgotten(ctx, old, s.rows)
-	if err != nil {
-		return err
+	// The checksums of training rows of the original file, which exist.
+	rows := s.rows
+	train := old.Examples.Train
+	at := make(map[int]int, train.Len())
+	for i, row := range train.Rows {
+		at[row] = i
+	}
+	gone := make([]forgottenRow, len(rows))
+	for k, row := range rows {
+		i := at[row]
+		in, err := train.Set.Read(ctx, train.Pos[i:i+1])
+		if err != nil {
+			return err
+		}
+		x := in.RawRowView(0)
+		y := []float64{problem.Label(train, i)}
+		if w := train.Set.Width(); train.Labels == nil && w > 1 {
+			y = train.Targets[i*w : (i+1)*w]
+		}
+		gone[k] = forgottenRow{Row: row, Inputs: sumOf(x), InputsAndTarget: sumOf(x, y)}
 	}
 	r := &forgetReport{Schema: "funcgp/forget/1", Meanings: forgetMeanings(p), Rows: gone, Fit: q.Report(p, slices.Clone(c.Warnings))}
 	before, err := inference.Answer(ctx, c.Job, old, &s.posterior, "")
@@ -144,7 +161,27 @@ func (s *forgetVerb) run(ctx context.Context, c *console.Console) error {
 	if r.After.SHA256, err = inputfile.Sum(context.WithoutCancel(ctx), s.out); err != nil {
 		return err
 	}
-	r.NotCovered = r.notCovered(old)
+	// Say what else may know the rows.
+	list := []string{
+		"The trained parameters of the network have seen these rows, and with them the prior mean and the features: only training it again without them takes that away.",
+		"The prior, the noise variance and the scaling of inputs and targets are those of the old file. Where they were chosen or computed from the training rows, they have seen these too.",
+	}
+	switch {
+	case r.Fit.Calibration == nil:
+		list = append(list, "Neither file is calibrated; whatever was calibrated on the old one has seen these rows.")
+	default:
+		list = append(list, "The calibration was computed anew without these rows. Predictions, explanations and scores that the old file gave are not changed.")
+	}
+	if !r.Fit.Refit {
+		list = append(list, "The mean is the network's own output plus what the refit changes by. The new file holds the parameters of the refit to all rows, which these rows had a part in; the file of a posterior that was fitted with --refit does not.")
+	}
+	list = append(list,
+		"Copies of the data and of the old file are not touched: delete them yourself. The new file names the data file and holds its checksum, and the numbers of the rows that are left tell which are not.",
+		"The checksums tell the rows to whoever has them, and to whoever can guess all of their numbers.")
+	if !r.Bound.Finite() {
+		list = append(list, fmt.Sprintf("The %s likelihood is not concave: the posterior is at a mode without the rows, and the distance bounds nothing.", old.Task.Likelihood.Name()))
+	}
+	r.NotCovered = list
 	r.Timings = c.Timings()
 	if c.JSON {
 		return json.NewEncoder(c.Out).Encode(r)

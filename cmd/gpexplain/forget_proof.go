@@ -22,30 +22,6 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// forgotten are the checksums of training rows of the original file, which exist.
-func forgotten(ctx context.Context, p *problem.Problem, rows []int) ([]forgottenRow, error) {
-	train := p.Examples.Train
-	at := make(map[int]int, train.Len())
-	for i, row := range train.Rows {
-		at[row] = i
-	}
-	out := make([]forgottenRow, len(rows))
-	for k, row := range rows {
-		i := at[row]
-		in, err := train.Set.Read(ctx, train.Pos[i:i+1])
-		if err != nil {
-			return nil, err
-		}
-		x := in.RawRowView(0)
-		y := []float64{problem.Label(train, i)}
-		if w := train.Set.Width(); train.Labels == nil && w > 1 {
-			y = train.Targets[i*w : (i+1)*w]
-		}
-		out[k] = forgottenRow{Row: row, Inputs: sumOf(x), InputsAndTarget: sumOf(x, y)}
-	}
-	return out, nil
-}
-
 // sumOf is the SHA-256 in hex of numbers as little-endian doubles.
 func sumOf(parts ...[]float64) string {
 	h := sha256.New()
@@ -137,30 +113,6 @@ func forgetMeanings(p *problem.Problem) map[string]string {
 
 // size is how far the mean moves.
 func (x *changedRow) size() float64 { return math.Abs(float64(x.After - x.Before)) }
-
-// notCovered says what else may know the rows.
-func (r *forgetReport) notCovered(old *problem.Problem) []string {
-	list := []string{
-		"The trained parameters of the network have seen these rows, and with them the prior mean and the features: only training it again without them takes that away.",
-		"The prior, the noise variance and the scaling of inputs and targets are those of the old file. Where they were chosen or computed from the training rows, they have seen these too.",
-	}
-	switch {
-	case r.Fit.Calibration == nil:
-		list = append(list, "Neither file is calibrated; whatever was calibrated on the old one has seen these rows.")
-	default:
-		list = append(list, "The calibration was computed anew without these rows. Predictions, explanations and scores that the old file gave are not changed.")
-	}
-	if !r.Fit.Refit {
-		list = append(list, "The mean is the network's own output plus what the refit changes by. The new file holds the parameters of the refit to all rows, which these rows had a part in; the file of a posterior that was fitted with --refit does not.")
-	}
-	list = append(list,
-		"Copies of the data and of the old file are not touched: delete them yourself. The new file names the data file and holds its checksum, and the numbers of the rows that are left tell which are not.",
-		"The checksums tell the rows to whoever has them, and to whoever can guess all of their numbers.")
-	if !r.Bound.Finite() {
-		list = append(list, fmt.Sprintf("The %s likelihood is not concave: the posterior is at a mode without the rows, and the distance bounds nothing.", old.Task.Likelihood.Name()))
-	}
-	return list
-}
 
 // text prints the proof.
 func (r *forgetReport) text(out io.Writer) error {

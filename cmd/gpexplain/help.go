@@ -113,34 +113,6 @@ func verbsOf(root *cobra.Command) []*cobra.Command {
 	return slices.DeleteFunc(slices.Clone(root.Commands()), func(c *cobra.Command) bool { return c.Flags().Lookup("workers") == nil })
 }
 
-// helpCommand is cobra's own, but it fails where there is no such verb.
-func helpCommand() *cobra.Command {
-	all := false
-	c := &cobra.Command{
-		Use:   "help [verb]",
-		Short: "Show the flags of a verb, with --all those that few need too",
-		RunE: func(c *cobra.Command, args []string) error {
-			about, rest, err := c.Root().Find(args)
-			if err != nil || len(rest) > 0 {
-				return noVerb(c.Root(), args)
-			}
-			about.InitDefaultHelpFlag()
-			if all {
-				about.Annotations = map[string]string{everything: "yes"}
-			}
-			return about.Help()
-		},
-		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return helpPages(c.Root()), cobra.ShellCompDirectiveNoFileComp
-		},
-	}
-	c.Flags().BoolVar(&all, "all", false, "list all flags of the verb")
-	return c
-}
-
 // helpPages are the names that gpexplain help knows.
 func helpPages(root *cobra.Command) (names []string) {
 	for _, c := range root.Commands() {

@@ -48,9 +48,59 @@ read of any model.`,
 		},
 		run: func(ctx context.Context, c *console.Console) error {
 			if operators {
-				return listOperators(c)
+				// Print the operators that are read.
+				out := operatorList{Schema: "funcgp/operators/1", Opsets: [2]int{network.MinOpset, network.MaxOpset}}
+				for _, o := range network.Operators() {
+					out.Operators = append(out.Operators, operatorInfo{o.Name, o.Group, o.Note})
+				}
+				if c.JSON {
+					return json.NewEncoder(c.Out).Encode(out)
+				}
+				width := 0
+				for _, o := range out.Operators {
+					width = max(width, len(o.Name))
+				}
+				var text strings.Builder
+				fmt.Fprintf(&text, "opsets %d to %d\n", network.MinOpset, network.MaxOpset)
+				group := ""
+				for _, o := range out.Operators {
+					if o.Group != group {
+						group = o.Group
+						fmt.Fprintf(&text, "\n%s\n", group)
+					}
+					text.WriteString(strings.TrimRight(fmt.Sprintf("  %-*s  %s", width, o.Name, o.Note), " ") + "\n")
+				}
+				_, err := io.WriteString(c.Out, text.String())
+				return err
 			}
-			return inspect(ctx, c, &common.Model)
+			f := &common.Model
+			m, err := problem.ReadModel(ctx, c.Job, f)
+			if err != nil {
+				return err
+			}
+			d := m.Net.Describe()
+			out := inspection{Schema: "funcgp/inspect/1", Model: m.Name, Producer: d.Producer, Opset: d.Opset, Input: m.Net.InputShape(), Outputs: m.Outputs, Parameters: m.Parameters(), Head: headOf(m.Net), Operators: map[string]int{},
+				Inputs: []inputInfo{}, Files: m.Net.ExternalFiles(), Tensors: []tensorInfo{}, Fixed: append([]string{}, d.Fixed...), Decisions: []decisionInfo{}, Metadata: m.Net.Metadata()}
+			out.Warnings = c.Warnings // but for the head, of which the likelihood decides
+			for _, in := range m.Net.Inputs() {
+				out.Inputs = append(out.Inputs, inputInfo{in.Name, append([]int{}, in.Shape...), in.Offset, in.Integer})
+			}
+			for _, o := range d.Operators {
+				out.Operators[o.Name] = o.Count
+			}
+			for _, t := range d.Params {
+				out.Tensors = append(out.Tensors, tensorInfo{t.Name, t.Shape, t.Offset, t.Block})
+			}
+			for _, t := range d.Tensors {
+				out.Decisions = append(out.Decisions, decisionInfo{t.Name, append([]int{}, t.Shape...), t.Parameter, t.Reason, t.Doubtful, t.Node})
+			}
+			if out.Normalized, err = m.Normalized(ctx, c.Job); err != nil {
+				return err
+			}
+			if c.JSON {
+				return json.NewEncoder(c.Out).Encode(out)
+			}
+			return out.text(c.Out, d)
 		},
 		only: []string{"operators", "model", "freeze", "learn", "output", "max-memory", "json", "strict", "quiet", "verbose", "profile", "workers"},
 	}
@@ -130,36 +180,6 @@ type decisionInfo struct {
 	Node      bool   `json:"constant_node"`
 }
 
-func inspect(ctx context.Context, c *console.Console, f *problem.ModelFlags) error {
-	m, err := problem.ReadModel(ctx, c.Job, f)
-	if err != nil {
-		return err
-	}
-	d := m.Net.Describe()
-	out := inspection{Schema: "funcgp/inspect/1", Model: m.Name, Producer: d.Producer, Opset: d.Opset, Input: m.Net.InputShape(), Outputs: m.Outputs, Parameters: m.Parameters(), Head: headOf(m.Net), Operators: map[string]int{},
-		Inputs: []inputInfo{}, Files: m.Net.ExternalFiles(), Tensors: []tensorInfo{}, Fixed: append([]string{}, d.Fixed...), Decisions: []decisionInfo{}, Metadata: m.Net.Metadata()}
-	out.Warnings = c.Warnings // but for the head, of which the likelihood decides
-	for _, in := range m.Net.Inputs() {
-		out.Inputs = append(out.Inputs, inputInfo{in.Name, append([]int{}, in.Shape...), in.Offset, in.Integer})
-	}
-	for _, o := range d.Operators {
-		out.Operators[o.Name] = o.Count
-	}
-	for _, t := range d.Params {
-		out.Tensors = append(out.Tensors, tensorInfo{t.Name, t.Shape, t.Offset, t.Block})
-	}
-	for _, t := range d.Tensors {
-		out.Decisions = append(out.Decisions, decisionInfo{t.Name, append([]int{}, t.Shape...), t.Parameter, t.Reason, t.Doubtful, t.Node})
-	}
-	if out.Normalized, err = m.Normalized(ctx, c.Job); err != nil {
-		return err
-	}
-	if c.JSON {
-		return json.NewEncoder(c.Out).Encode(out)
-	}
-	return out.text(c.Out, d)
-}
-
 func (x *inspection) text(stdout io.Writer, d network.Description) error {
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "model\t%s\n", job.OneLine(x.Model))
@@ -226,31 +246,4 @@ type operatorInfo struct {
 	Name  string `json:"name"`
 	Group string `json:"group"`
 	Note  string `json:"note"`
-}
-
-// listOperators prints the operators that are read.
-func listOperators(c *console.Console) error {
-	out := operatorList{Schema: "funcgp/operators/1", Opsets: [2]int{network.MinOpset, network.MaxOpset}}
-	for _, o := range network.Operators() {
-		out.Operators = append(out.Operators, operatorInfo{o.Name, o.Group, o.Note})
-	}
-	if c.JSON {
-		return json.NewEncoder(c.Out).Encode(out)
-	}
-	width := 0
-	for _, o := range out.Operators {
-		width = max(width, len(o.Name))
-	}
-	var text strings.Builder
-	fmt.Fprintf(&text, "opsets %d to %d\n", network.MinOpset, network.MaxOpset)
-	group := ""
-	for _, o := range out.Operators {
-		if o.Group != group {
-			group = o.Group
-			fmt.Fprintf(&text, "\n%s\n", group)
-		}
-		text.WriteString(strings.TrimRight(fmt.Sprintf("  %-*s  %s", width, o.Name, o.Note), " ") + "\n")
-	}
-	_, err := io.WriteString(c.Out, text.String())
-	return err
 }

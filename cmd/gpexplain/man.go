@@ -25,31 +25,29 @@ func manCommand(con *console.Console) *cobra.Command {
 		Args:   cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			con.Running = true
-			return writeManual(c.Root(), args[0])
+			// Write the page of the command and those of its verbs.
+			root := c.Root()
+			dir := args[0]
+			if err := os.MkdirAll(dir, 0o777); err != nil {
+				return &atomicfile.Error{Path: dir, Err: job.CauseOf(err)}
+			}
+			write := func(name string, page *manPage) error {
+				return atomicfile.Write(filepath.Join(dir, name+".1"), func(w io.Writer) error {
+					_, err := io.WriteString(w, page.String())
+					return err
+				})
+			}
+			if err := write("gpexplain", rootPage(root)); err != nil {
+				return err
+			}
+			for _, c := range verbsOf(root) {
+				if err := write("gpexplain-"+c.Name(), verbPage(c)); err != nil {
+					return err
+				}
+			}
+			return nil
 		},
 	}
-}
-
-// writeManual writes the page of the command and those of its verbs.
-func writeManual(root *cobra.Command, dir string) error {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return &atomicfile.Error{Path: dir, Err: job.CauseOf(err)}
-	}
-	write := func(name string, page *manPage) error {
-		return atomicfile.Write(filepath.Join(dir, name+".1"), func(w io.Writer) error {
-			_, err := io.WriteString(w, page.String())
-			return err
-		})
-	}
-	if err := write("gpexplain", rootPage(root)); err != nil {
-		return err
-	}
-	for _, c := range verbsOf(root) {
-		if err := write("gpexplain-"+c.Name(), verbPage(c)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func rootPage(root *cobra.Command) *manPage {

@@ -222,13 +222,56 @@ func (s *predictVerb) run(ctx context.Context, c *console.Console) error {
 
 // predict writes the lines and the table, and returns the scores.
 func (s *predictVerb) predict(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, link predictive.Link, rows *dataset.Subset, y *mat.Dense, cover *inference.Coverage) (*rowScores, error) {
-	total := newScore(rows.Len(), p, q, cover)
+	n := rows.Len()
+	total := &rowScores{logp: slices.Repeat([]float64{math.NaN()}, n), mapLogp: slices.Repeat([]float64{math.NaN()}, n), all: &report.Predictions{Classes: p.Task.Labels(), ClassNames: classNames(p)}, classes: classWords(p), coverage: cover}
+	if cover != nil {
+		total.all.Coverage = cover.Share
+	}
+	if k := len(p.Task.Classes); k > 0 {
+		total.prob = mat.NewDense(n, k, nil)
+	}
+	if q.Calibration != nil {
+		for i := range q.Calibration.LeftOutRows {
+			total.all.AddLeaveOneOut(&q.Calibration.LeftOutRows[i])
+		}
+	}
 	out := bufio.NewWriter(c.Out)
 	lines := lineEncoder(out)
 	all := func(take func(*prediction) error) error {
 		err := q.Each(ctx, p, rows, y, nil, link, func(lo int, b *linearize.Batch, targets *mat.Dense, pred *inference.Predictions) error {
-			if err := total.add(ctx, p, q, rows, lo, b, targets, pred, take); err != nil {
-				return err
+			// Take up the predictions of a tile that begins at row lo, whose targets are nil where they are
+			// unknown, and pass on a line for each.
+			hi, lik := lo+b.Len(), p.Task.Likelihood
+			copy(total.logp[lo:hi], pred.LogDensity)
+			regions, err := total.coverage.Regions(ctx, b, targets)
+			if err != nil {
+				return problem.NamesOf(rows, lo, hi).ExplainError(err)
+			}
+			for i := range hi - lo {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				f := b.F.RawRowView(i)
+				if targets != nil {
+					total.mapLogp[lo+i] = lik.LogProb(targets.RawRowView(i), f)
+				}
+				if pred.Prob != nil {
+					copy(total.prob.RawRowView(lo+i), pred.Prob.RawRowView(i))
+					if rows.Class != nil && pred.Best(i) == rows.Class[lo+i] {
+						total.right++
+					}
+				}
+				r := pred.Row(p.Task, i, rows, lo+i)
+				r.LogDensity, r.MAPLogDensity = result.Float(total.logp[lo+i]), result.Float(total.mapLogp[lo+i])
+				r.Novelty.Rank = q.Rank(r.Novelty.Score)
+				r.Interval, r.Set, r.ID = regions[i].Interval, regions[i].Set, problem.IDOf(rows, lo+i)
+				line := &prediction{Schema: "funcgp/predict-row/1", Index: rows.Rows[lo+i], Label: r.Label, Class: r.Class, NetworkClass: r.NetworkClass, Probability: r.Probability, MAPProbability: r.MAPProbability,
+					Mean: r.Mean, Covariance: inference.CovarianceOf(pred.Cov, i), ObservationMean: inference.RowOf(pred.Response, i), ObservationSD: r.ObservationSD, FunctionSD: r.FunctionSD, Novelty: r.Novelty, Interval: r.Interval, Set: r.Set,
+					Targets: severalOf(rows, lo+i), ID: r.ID, LabelName: p.LabelName(rows, lo+i), ClassName: p.NameOf(r.Class), Classes: total.classes, row: r}
+				total.all.Add(r)
+				if err := take(line); err != nil {
+					return err
+				}
 			}
 			c.Show("predict", lo+b.Len(), rows.Len())
 			return nil
@@ -355,44 +398,6 @@ type prediction struct {
 	row *result.PredictedRow // the same for pages and tables
 }
 
-// add takes up the predictions of a tile that begins at row lo, whose targets are nil where they are unknown,
-// and passes on a line for each.
-func (total *rowScores) add(ctx context.Context, p *problem.Problem, q *inference.Posterior, rows *dataset.Subset, lo int, b *linearize.Batch, targets *mat.Dense, pred *inference.Predictions, take func(*prediction) error) error {
-	hi, lik := lo+b.Len(), p.Task.Likelihood
-	copy(total.logp[lo:hi], pred.LogDensity)
-	regions, err := total.coverage.Regions(ctx, b, targets)
-	if err != nil {
-		return problem.NamesOf(rows, lo, hi).ExplainError(err)
-	}
-	for i := range hi - lo {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		f := b.F.RawRowView(i)
-		if targets != nil {
-			total.mapLogp[lo+i] = lik.LogProb(targets.RawRowView(i), f)
-		}
-		if pred.Prob != nil {
-			copy(total.prob.RawRowView(lo+i), pred.Prob.RawRowView(i))
-			if rows.Class != nil && pred.Best(i) == rows.Class[lo+i] {
-				total.right++
-			}
-		}
-		r := pred.Row(p.Task, i, rows, lo+i)
-		r.LogDensity, r.MAPLogDensity = result.Float(total.logp[lo+i]), result.Float(total.mapLogp[lo+i])
-		r.Novelty.Rank = q.Rank(r.Novelty.Score)
-		r.Interval, r.Set, r.ID = regions[i].Interval, regions[i].Set, problem.IDOf(rows, lo+i)
-		line := &prediction{Schema: "funcgp/predict-row/1", Index: rows.Rows[lo+i], Label: r.Label, Class: r.Class, NetworkClass: r.NetworkClass, Probability: r.Probability, MAPProbability: r.MAPProbability,
-			Mean: r.Mean, Covariance: inference.CovarianceOf(pred.Cov, i), ObservationMean: inference.RowOf(pred.Response, i), ObservationSD: r.ObservationSD, FunctionSD: r.FunctionSD, Novelty: r.Novelty, Interval: r.Interval, Set: r.Set,
-			Targets: severalOf(rows, lo+i), ID: r.ID, LabelName: p.LabelName(rows, lo+i), ClassName: p.NameOf(r.Class), Classes: total.classes, row: r}
-		total.all.Add(r)
-		if err := take(line); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // rowScores are what the summary of predictions needs.
 type rowScores struct {
 	logp, mapLogp []float64
@@ -401,22 +406,6 @@ type rowScores struct {
 	all           *report.Predictions
 	classes       []string            // names of the classes; nil where they have none
 	coverage      *inference.Coverage // nil where none was asked for
-}
-
-func newScore(n int, p *problem.Problem, q *inference.Posterior, cover *inference.Coverage) *rowScores {
-	s := &rowScores{logp: slices.Repeat([]float64{math.NaN()}, n), mapLogp: slices.Repeat([]float64{math.NaN()}, n), all: &report.Predictions{Classes: p.Task.Labels(), ClassNames: classNames(p)}, classes: classWords(p), coverage: cover}
-	if cover != nil {
-		s.all.Coverage = cover.Share
-	}
-	if k := len(p.Task.Classes); k > 0 {
-		s.prob = mat.NewDense(n, k, nil)
-	}
-	if q.Calibration != nil {
-		for i := range q.Calibration.LeftOutRows {
-			s.all.AddLeaveOneOut(&q.Calibration.LeftOutRows[i])
-		}
-	}
-	return s
 }
 
 // predictSummary is the last line with --json.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -96,46 +95,6 @@ type partReport struct {
 	Timings  result.Timings `json:"timings"`
 }
 
-// runShard selects inducing examples, or computes a part of the sums.
-func (s *fitVerb) runShard(ctx context.Context, c *console.Console) error {
-	p, err := problem.OpenFile(ctx, c.Job, &s.common, s.shard.inducing, problem.InducingFile)
-	if err != nil {
-		return err
-	}
-	pass, err := s.pass(ctx, c, p)
-	if err != nil {
-		return err
-	}
-	r := newPartReport(s.out, p, pass)
-	if s.shard.selectOnly {
-		err = pass.Save(ctx, s.out, s.common.Data.Split)
-	} else {
-		var lo, hi int
-		lo, hi, err = pass.WritePart(ctx, s.shard.part, s.out, s.common.Data.Split)
-		r.Part, r.First, r.Examples = s.shard.part.String(), &lo, hi-lo
-	}
-	if err != nil {
-		return err
-	}
-	return r.print(c)
-}
-
-// print prints the report of a file that was written.
-func (r *partReport) print(c *console.Console) error {
-	r.Bytes, r.Timings = regularSize(r.File), c.Timings()
-	if c.JSON {
-		return json.NewEncoder(c.Out).Encode(r)
-	}
-	return r.text(c)
-}
-
-// newPartReport says what is the same for all files of a pass.
-func newPartReport(file string, p *problem.Problem, pass *inference.Pass) *partReport {
-	r := &partReport{Schema: "funcgp/part/1", File: file, Examples: p.Examples.Train.Len(), Inducing: pass.Inducing()}
-	r.Rank, r.Rows = pass.Rank()
-	return r
-}
-
 // pass selects the inducing examples, or reads them from the problem's file.
 func (s *fitVerb) pass(ctx context.Context, c *console.Console, p *problem.Problem) (*inference.Pass, error) {
 	if p.Saved != nil {
@@ -219,7 +178,35 @@ func (s *mergeVerb) check(c *cobra.Command) error {
 
 func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
 	if terms.Is(s.parts[0]) {
-		return s.runTerms(ctx, c)
+		// Print the explanation of all parts.
+		if s.out != "" || s.inducing != "" {
+			return job.Usagef("-o and --inducing-file are for parts of a fit; those of an explanation are printed")
+		}
+		all, parts := make([]*terms.Part, len(s.parts)), make([]shard.Part, len(s.parts))
+		for i, path := range s.parts {
+			var err error
+			if all[i], err = terms.Read(path); err != nil {
+				return err
+			}
+			parts[i] = all[i].Header.Part
+		}
+		order, err := shard.Order(s.parts, parts, func(i, j int) string { return all[i].Header.Differs(&all[j].Header) })
+		if err != nil {
+			return err
+		}
+		h, merged := &all[order[0]].Header, &mergedTerms{}
+		for _, i := range order {
+			merged.parts = append(merged.parts, all[i])
+		}
+		if sum, err := inputfile.Sum(ctx, h.Posterior); err != nil || sum != h.SHA {
+			return job.FullErrorf("%s: the posterior that the parts explain is not there or has changed; compute the parts again", h.Posterior)
+		}
+		v := &explainVerb{common: s.common, which: h.Asking.Flags(), top: h.Top, terms: h.Terms, contrast: h.Contrast, kernel: h.Kernel(), merged: merged}
+		v.posterior.File, v.calibration.Method = h.Posterior, h.Calibrate
+		if v.common.Limits.Seed == 0 {
+			v.common.Limits.Seed = h.Seed
+		}
+		return v.run(ctx, c)
 	}
 	if _, err := os.Stat(s.parts[0]); s.out == "" && err == nil { // which may be a part of either
 		return job.Usagef("-o FILE is needed: where to write the posterior of all parts")
@@ -242,24 +229,6 @@ func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
 	return r.print(c, q)
 }
 
-// writePart writes what a part of the training rows contributes to predictions.
-func (s *explainVerb) writePart(ctx context.Context, c *console.Console) error {
-	a, err := terms.Open(ctx, c.Job, &s.common, &s.posterior, &s.which, terms.Question{Top: s.top, Terms: s.terms, Contrast: s.contrast, Calibrate: s.calibration.Method})
-	if err != nil {
-		return err
-	}
-	done, err := a.Part(ctx, s.part.part)
-	if err != nil {
-		return err
-	}
-	if err := done.Write(s.part.out); err != nil {
-		return err
-	}
-	lo, hi := s.part.part.Rows(a.Examples())
-	_, err = fmt.Fprintf(c.Out, "wrote %s: part %v, %d training rows from the %s, for %d explained rows\n", s.part.out, s.part.part, hi-lo, ordinal(lo), a.Explained())
-	return err
-}
-
 // mergedTerms are the explanations of all parts, row by row.
 type mergedTerms struct {
 	parts []*terms.Part
@@ -280,36 +249,4 @@ func (m *mergedTerms) next(o *explain.Options) ([]explain.Explanation, error) {
 	}
 	m.row++
 	return list, nil
-}
-
-// runTerms prints the explanation of all parts.
-func (s *mergeVerb) runTerms(ctx context.Context, c *console.Console) error {
-	if s.out != "" || s.inducing != "" {
-		return job.Usagef("-o and --inducing-file are for parts of a fit; those of an explanation are printed")
-	}
-	all, parts := make([]*terms.Part, len(s.parts)), make([]shard.Part, len(s.parts))
-	for i, path := range s.parts {
-		var err error
-		if all[i], err = terms.Read(path); err != nil {
-			return err
-		}
-		parts[i] = all[i].Header.Part
-	}
-	order, err := shard.Order(s.parts, parts, func(i, j int) string { return all[i].Header.Differs(&all[j].Header) })
-	if err != nil {
-		return err
-	}
-	h, merged := &all[order[0]].Header, &mergedTerms{}
-	for _, i := range order {
-		merged.parts = append(merged.parts, all[i])
-	}
-	if sum, err := inputfile.Sum(ctx, h.Posterior); err != nil || sum != h.SHA {
-		return job.FullErrorf("%s: the posterior that the parts explain is not there or has changed; compute the parts again", h.Posterior)
-	}
-	v := &explainVerb{common: s.common, which: h.Asking.Flags(), top: h.Top, terms: h.Terms, contrast: h.Contrast, kernel: h.Kernel(), merged: merged}
-	v.posterior.File, v.calibration.Method = h.Posterior, h.Calibrate
-	if v.common.Limits.Seed == 0 {
-		v.common.Limits.Seed = h.Seed
-	}
-	return v.run(ctx, c)
 }

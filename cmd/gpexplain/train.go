@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/coder"
@@ -96,7 +95,15 @@ func (s *trainVerb) check(c *cobra.Command) error {
 		return err
 	}
 	if coder.IsArch(s.archName) {
-		return s.checkCoder(c.Flags())
+		// Look at the flags of an autoencoder.
+		f := c.Flags()
+		if !f.Changed("activation") {
+			s.activation = "tanh"
+		}
+		if _, ok := activations[s.activation]; !ok {
+			return job.NotOneOf("activation", s.activation, activationNames)
+		}
+		return console.Distinct([]job.FlagPath{{Flag: "--out", Path: s.out}, {Flag: "--checkpoint", Path: s.coder.Checkpoint()}}, s.common.Files())
 	}
 	var err error
 	if s.arch, err = parseArch(s.archName, s.activation, s.dropout); err != nil {
@@ -105,40 +112,25 @@ func (s *trainVerb) check(c *cobra.Command) error {
 	return console.Distinct([]job.FlagPath{{Flag: "--out", Path: s.out}}, append(s.common.Files(), job.FlagPath{Flag: "--init", Path: s.init}))
 }
 
-// checkCoder looks at the flags of an autoencoder.
-func (s *trainVerb) checkCoder(f *pflag.FlagSet) error {
-	if !f.Changed("activation") {
-		s.activation = "tanh"
-	}
-	if _, ok := activations[s.activation]; !ok {
-		return job.NotOneOf("activation", s.activation, activationNames)
-	}
-	return console.Distinct([]job.FlagPath{{Flag: "--out", Path: s.out}, {Flag: "--checkpoint", Path: s.coder.Checkpoint()}}, s.common.Files())
-}
-
-// runCoder trains an autoencoder.
-func (s *trainVerb) runCoder(ctx context.Context, c *console.Console) error {
-	d := &coder.Descent{Activation: activations[s.activation], Patience: s.descent.patience, Options: s.descent.options()}
-	d.Options.LBFGS = orNone(s.lbfgs)
-	if s.given("epochs") {
-		d.Epochs = s.descent.epochs
-	}
-	if s.given("batch") {
-		d.Batch = s.descent.batch
-	}
-	if s.given("lr") {
-		d.Rate = s.descent.rate
-	}
-	r, err := coder.Train(ctx, c, &s.common, &s.coder, d, s.out)
-	if err != nil {
-		return err
-	}
-	return r.Print(c)
-}
-
 func (s *trainVerb) run(ctx context.Context, c *console.Console) error {
 	if coder.IsArch(s.archName) {
-		return s.runCoder(ctx, c)
+		// Train an autoencoder.
+		d := &coder.Descent{Activation: activations[s.activation], Patience: s.descent.patience, Options: s.descent.options()}
+		d.Options.LBFGS = orNone(s.lbfgs)
+		if s.given("epochs") {
+			d.Epochs = s.descent.epochs
+		}
+		if s.given("batch") {
+			d.Batch = s.descent.batch
+		}
+		if s.given("lr") {
+			d.Rate = s.descent.rate
+		}
+		r, err := coder.Train(ctx, c, &s.common, &s.coder, d, s.out)
+		if err != nil {
+			return err
+		}
+		return r.Print(c)
 	}
 	if err := console.Writable(s.out); err != nil {
 		return err

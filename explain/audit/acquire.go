@@ -88,26 +88,7 @@ func Acquire(ctx context.Context, d gp.Latent, lik glm.Likelihood, pool lineariz
 	if n := pool.Len(); n == 0 || q.o.Batch > n {
 		return nil, &BatchError{Batch: q.o.Batch, Pool: n}
 	}
-	if err := q.rankPool(ctx); err != nil {
-		return nil, err
-	}
-	if q.o.Batch == 0 {
-		return &q.found, nil
-	}
-	return &q.found, q.choose(ctx)
-}
-
-// An acquirer holds what an acquisition is computed from.
-type acquirer struct {
-	latent gp.Latent
-	lik    glm.Likelihood
-	pool   linearize.Source
-	o      AcquireOptions
-	found  Acquisition
-}
-
-// rankPool computes the information of every row.
-func (q *acquirer) rankPool(ctx context.Context) error {
+	// Compute the information of every row.
 	n := q.pool.Len()
 	err := linearize.Rebatch(q.pool, tileRows).Batches(ctx, func(first int, b *linearize.Batch) error {
 		if err := q.check(b.Outputs()); err != nil {
@@ -122,10 +103,22 @@ func (q *acquirer) rankPool(ctx context.Context) error {
 		return q.inform(ctx, first, &mean, &cov)
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	q.found.Ranking = q.order(func(x *Candidate) float64 { return x.Information })
-	return nil
+	if q.o.Batch == 0 {
+		return &q.found, nil
+	}
+	return &q.found, q.choose(ctx)
+}
+
+// An acquirer holds what an acquisition is computed from.
+type acquirer struct {
+	latent gp.Latent
+	lik    glm.Likelihood
+	pool   linearize.Source
+	o      AcquireOptions
+	found  Acquisition
 }
 
 // check refuses likelihoods whose Λ may depend on the label.
@@ -244,7 +237,28 @@ func (q *acquirer) chooseAmong(ctx context.Context, rows []int, bound float64) (
 	}
 	total, sure := 0.0, true
 	for k := range q.o.Batch {
-		i, gain, err := s.next(ctx, q.o.Workers)
+		// Take the row of the largest gain, the first of equal ones.
+		workers := q.o.Workers
+		var row int
+		var err error
+		gains := make([]float64, len(s.own))
+		err = par.Do(ctx, workers, len(s.own), func(i int) error {
+			if gains[i] = math.Inf(-1); !s.taken[i] {
+				if gain, chol := gainOf(s.own[i], s.root[i]); chol != nil {
+					gains[i] = gain
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, 0, err
+		}
+		for i, g := range gains {
+			if g > gains[row] || s.taken[row] {
+				row = i
+			}
+		}
+		i, gain, err := row, gains[row], s.take(ctx, workers, row)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -275,28 +289,6 @@ func newSelection(cov *mat.Dense, c int) *selection {
 		s.own[i] = mat.DenseCopyOf(cov.Slice(i*c, (i+1)*c, i*c, (i+1)*c))
 	}
 	return s
-}
-
-// next takes the row of the largest gain, the first of equal ones.
-func (s *selection) next(ctx context.Context, workers int) (row int, gain float64, err error) {
-	gains := make([]float64, len(s.own))
-	err = par.Do(ctx, workers, len(s.own), func(i int) error {
-		if gains[i] = math.Inf(-1); !s.taken[i] {
-			if gain, chol := gainOf(s.own[i], s.root[i]); chol != nil {
-				gains[i] = gain
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return 0, 0, err
-	}
-	for i, g := range gains {
-		if g > gains[row] || s.taken[row] {
-			row = i
-		}
-	}
-	return row, gains[row], s.take(ctx, workers, row)
 }
 
 // take conditions all rows on a label of one.

@@ -138,7 +138,14 @@ func Of(ctx context.Context, d gp.Dual, lik glm.Likelihood, y *mat.Dense, o *Opt
 
 // finish computes what does not depend on how labels are judged.
 func (a *auditor) finish(ctx context.Context) error {
-	if err := a.weigh(ctx); err != nil {
+	// Compute the leverages from the covariances without each example, which keep their digits where an
+	// example nearly fixes the function by itself.
+	root := a.dual.Sites().Root
+	if err := par.Do(ctx, a.o.Workers, len(a.rows), func(k int) error {
+		i := a.rows[k]
+		a.audit.Examples[k].Leverage = leverage(dense.Slice(a.cov, k*a.c, (k+1)*a.c), dense.Slice(root, i*a.c, (i+1)*a.c))
+		return nil
+	}); err != nil {
 		return err
 	}
 	a.rank()
@@ -280,7 +287,27 @@ func (a *auditor) score(ctx context.Context) error {
 		a.audit.Examples[k].LogDensity = s.LogDensity[k]
 	}
 	if _, classes := lik.(glm.Logistic); !classes {
-		return a.residuals(ctx, lik, s, mean, cov)
+		// Fill in the scores of a regression, whose calibrated moments are mean and cov.
+		targets := lik.Targets(a.c)
+		return par.Do(ctx, a.o.Workers, par.Tiles(len(a.rows), tileRows), func(tile int) error {
+			lo, hi := par.Bounds(tile, len(a.rows), tileRows)
+			for k := lo; k < hi; k++ {
+				x := &a.audit.Examples[k]
+				x.Residual = slices.Repeat([]float64{math.NaN()}, targets)
+				if math.IsNaN(x.LogDensity) {
+					continue
+				}
+				var noise, unsure mat.Dense
+				if err := (predictive.Exact{}).SplitTo(&noise, &unsure, lik, dense.Slice(mean, k, k+1), dense.Slice(cov, k*a.c, (k+1)*a.c)); err != nil {
+					return err
+				}
+				for j := range targets {
+					// (y − E y)/sd y
+					x.Residual[j] = (a.y.At(k, j) - s.Response.At(k, j)) / math.Sqrt(noise.At(0, j)+unsure.At(0, j))
+				}
+			}
+			return nil
+		})
 	}
 	prob, labels := score.ClassProbabilities(lik, a.y, s.Response)
 	if prob == nil {
@@ -310,41 +337,6 @@ func (a *auditor) classify(prob *mat.Dense, labels []int) {
 		slices.Sort(p)
 		x.Margin, x.Probability = p[len(p)-1]-p[len(p)-2], prob.RawRowView(k)
 	}
-}
-
-// residuals fills in the scores of a regression, whose calibrated moments are mean and cov.
-func (a *auditor) residuals(ctx context.Context, lik glm.Likelihood, s *score.Score, mean, cov *mat.Dense) error {
-	targets := lik.Targets(a.c)
-	return par.Do(ctx, a.o.Workers, par.Tiles(len(a.rows), tileRows), func(tile int) error {
-		lo, hi := par.Bounds(tile, len(a.rows), tileRows)
-		for k := lo; k < hi; k++ {
-			x := &a.audit.Examples[k]
-			x.Residual = slices.Repeat([]float64{math.NaN()}, targets)
-			if math.IsNaN(x.LogDensity) {
-				continue
-			}
-			var noise, unsure mat.Dense
-			if err := (predictive.Exact{}).SplitTo(&noise, &unsure, lik, dense.Slice(mean, k, k+1), dense.Slice(cov, k*a.c, (k+1)*a.c)); err != nil {
-				return err
-			}
-			for j := range targets {
-				// (y − E y)/sd y
-				x.Residual[j] = (a.y.At(k, j) - s.Response.At(k, j)) / math.Sqrt(noise.At(0, j)+unsure.At(0, j))
-			}
-		}
-		return nil
-	})
-}
-
-// weigh computes the leverages from the covariances without each example, which keep
-// their digits where an example nearly fixes the function by itself.
-func (a *auditor) weigh(ctx context.Context) error {
-	root := a.dual.Sites().Root
-	return par.Do(ctx, a.o.Workers, len(a.rows), func(k int) error {
-		i := a.rows[k]
-		a.audit.Examples[k].Leverage = leverage(dense.Slice(a.cov, k*a.c, (k+1)*a.c), dense.Slice(root, i*a.c, (i+1)*a.c))
-		return nil
-	})
 }
 
 // leverage returns tr Λ_i h_i = tr RᵀcR(I + RᵀcR)⁻¹, where c = cov_−i (E17).

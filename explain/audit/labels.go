@@ -104,10 +104,54 @@ func OfLabels(ctx context.Context, k ntk.Kernel, draws iter.Seq2[*linearize.Batc
 	if l.first == nil {
 		panic("audit: no draw of the parameters")
 	}
-	if err := l.correlate(); err != nil {
-		return nil, err
+	// Turn κ̄ into ρ. An example of prior variance 0 correlates with none.
+	sd := make([]float64, l.n)
+	left := 0
+	for i := range sd {
+		v := l.rho.At(i, i)
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil, fmt.Errorf("audit: the prior variance of training example %d is %v", i, v)
+		}
+		if sd[i] = math.Sqrt(v); v == 0 {
+			left++
+		}
 	}
-	if err := l.choose(ctx); err != nil {
+	if left == l.n {
+		return nil, &score.RowsError{Rows: l.n}
+	}
+	for i := range sd {
+		row := l.rho.RawRowView(i)
+		for j := range row {
+			switch {
+			case i == j:
+				row[j] = 1
+			case sd[i] == 0 || sd[j] == 0:
+				row[j] = 0
+			default:
+				row[j] = row[j] / sd[i] / sd[j]
+			}
+		}
+	}
+	// Try all regressions and leave the best one.
+	total := len(labelPowers) * len(labelNoises)
+	for _, power := range labelPowers {
+		for _, noise := range labelNoises {
+			r, err := l.try(ctx, Regression{Power: power, Noise: noise})
+			if err != nil {
+				return nil, err
+			}
+			l.found.Tried = append(l.found.Tried, r)
+			l.o.Progress(StageRegressions, len(l.found.Tried), total)
+		}
+	}
+	l.found.Regression = slices.MinFunc(l.found.Tried, func(a, b Regression) int {
+		if a.Error < b.Error {
+			return -1
+		}
+		return 1
+	})
+	_, err := l.try(ctx, l.found.Regression)
+	if err != nil {
 		return nil, err
 	}
 	return &l.found, l.judge(ctx)
@@ -131,8 +175,48 @@ type labelAuditor struct {
 func (l *labelAuditor) add(ctx context.Context, x *linearize.Batch) error {
 	n, c := x.Len(), x.Outputs()
 	if l.first == nil {
-		if err := l.start(x); err != nil {
+		// Size everything for the examples of the first draw.
+		n, c := x.Len(), x.Outputs()
+		if len(l.labels) != n {
+			panic("audit: labels and training examples differ in number")
+		}
+		if n == 0 {
+			return &score.RowsError{}
+		}
+		classes := max(2, c)
+		y, target := mat.NewDense(n, 1, nil), mat.NewDense(n, c, nil)
+		for i, label := range l.labels {
+			if label < 0 || label >= classes {
+				return fmt.Errorf("audit: the label of training example %d is %d, but the classes are 0 to %d", i, label, classes-1)
+			}
+			y.Set(i, 0, float64(label))
+			// Write the target of a label.
+			target := target.RawRowView(i)
+			if len(target) == 1 {
+				target[0] = float64(label) - 0.5
+				continue
+			}
+			for c := range target {
+				target[c] = -1 / float64(len(target))
+			}
+			target[label]++
+		}
+		need := func(n int) int64 { return memory.Mul(8*3, memory.Mul(int64(n), int64(n))) }
+		if err := gp.CheckMemory("an audit of labels", gp.TrainingExamples, n, l.o.MaxMemory, need); err != nil {
 			return err
+		}
+		l.first, l.target = x, target
+		l.rho = mat.NewDense(n, n, nil)
+		l.inverse = dense.New(n, n)
+		l.work = blas64.Symmetric{N: n, Stride: n, Data: make([]float64, n*n), Uplo: blas.Upper}
+		l.diag = make([]float64, n)
+		o := l.o
+		l.auditor = auditor{y: y, all: y, n: n, c: c}
+		if err := l.prepare(&o); err != nil {
+			return err
+		}
+		if len(l.rows) == 0 {
+			return &score.RowsError{}
 		}
 	}
 	if n != l.n || c != l.c {
@@ -156,111 +240,6 @@ func (l *labelAuditor) add(ctx context.Context, x *linearize.Batch) error {
 		}
 	}
 	return nil
-}
-
-// start sizes everything for the examples of the first draw.
-func (l *labelAuditor) start(x *linearize.Batch) error {
-	n, c := x.Len(), x.Outputs()
-	if len(l.labels) != n {
-		panic("audit: labels and training examples differ in number")
-	}
-	if n == 0 {
-		return &score.RowsError{}
-	}
-	classes := max(2, c)
-	y, target := mat.NewDense(n, 1, nil), mat.NewDense(n, c, nil)
-	for i, label := range l.labels {
-		if label < 0 || label >= classes {
-			return fmt.Errorf("audit: the label of training example %d is %d, but the classes are 0 to %d", i, label, classes-1)
-		}
-		y.Set(i, 0, float64(label))
-		indicate(target.RawRowView(i), label)
-	}
-	need := func(n int) int64 { return memory.Mul(8*3, memory.Mul(int64(n), int64(n))) }
-	if err := gp.CheckMemory("an audit of labels", gp.TrainingExamples, n, l.o.MaxMemory, need); err != nil {
-		return err
-	}
-	l.first, l.target = x, target
-	l.rho = mat.NewDense(n, n, nil)
-	l.inverse = dense.New(n, n)
-	l.work = blas64.Symmetric{N: n, Stride: n, Data: make([]float64, n*n), Uplo: blas.Upper}
-	l.diag = make([]float64, n)
-	o := l.o
-	l.auditor = auditor{y: y, all: y, n: n, c: c}
-	if err := l.prepare(&o); err != nil {
-		return err
-	}
-	if len(l.rows) == 0 {
-		return &score.RowsError{}
-	}
-	return nil
-}
-
-// indicate writes the target of a label.
-func indicate(target []float64, label int) {
-	if len(target) == 1 {
-		target[0] = float64(label) - 0.5
-		return
-	}
-	for c := range target {
-		target[c] = -1 / float64(len(target))
-	}
-	target[label]++
-}
-
-// correlate turns κ̄ into ρ. An example of prior variance 0 correlates with none.
-func (l *labelAuditor) correlate() error {
-	sd := make([]float64, l.n)
-	left := 0
-	for i := range sd {
-		v := l.rho.At(i, i)
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return fmt.Errorf("audit: the prior variance of training example %d is %v", i, v)
-		}
-		if sd[i] = math.Sqrt(v); v == 0 {
-			left++
-		}
-	}
-	if left == l.n {
-		return &score.RowsError{Rows: l.n}
-	}
-	for i := range sd {
-		row := l.rho.RawRowView(i)
-		for j := range row {
-			switch {
-			case i == j:
-				row[j] = 1
-			case sd[i] == 0 || sd[j] == 0:
-				row[j] = 0
-			default:
-				row[j] = row[j] / sd[i] / sd[j]
-			}
-		}
-	}
-	return nil
-}
-
-// choose tries all regressions and leaves the best one.
-func (l *labelAuditor) choose(ctx context.Context) error {
-	total := len(labelPowers) * len(labelNoises)
-	for _, power := range labelPowers {
-		for _, noise := range labelNoises {
-			r, err := l.try(ctx, Regression{Power: power, Noise: noise})
-			if err != nil {
-				return err
-			}
-			l.found.Tried = append(l.found.Tried, r)
-			l.o.Progress(StageRegressions, len(l.found.Tried), total)
-		}
-	}
-	l.found.Regression = slices.MinFunc(l.found.Tried, func(a, b Regression) int {
-		if a.Error < b.Error {
-			return -1
-		}
-		return 1
-	})
-	_, err := l.try(ctx, l.found.Regression)
-	return err
 }
 
 // try leaves out every example under a regression: with Q = (ρᵖ + σ²I)⁻¹ the prediction
@@ -326,7 +305,38 @@ func (l *labelAuditor) judge(ctx context.Context) error {
 		l.mean.SetRow(k, all.RawRowView(i))
 		labels[k] = l.labels[i]
 	}
-	prob := l.probabilities(labels)
+	// Find softmax(mean/T) of the predictions without each example, with the T under which the labels
+	// are likeliest.
+	prob := mat.NewDense(len(labels), max(2, l.c), nil)
+	logits := make([]float64, max(2, l.c))
+	fill := func(t float64) (logp float64) {
+		for k, label := range labels {
+			copy(logits, l.mean.RawRowView(k))
+			if l.c == 1 {
+				logits[0], logits[1] = 0, 2*l.mean.At(k, 0)
+			}
+			for j := range logits {
+				logits[j] /= t
+			}
+			p := prob.RawRowView(k)
+			glm.Categorical{}.MeanTo(p, logits)
+			logp += math.Log(p[label])
+		}
+		return logp
+	}
+	// The log likelihood is concave in 1/T, so it has one maximum over log T too.
+	lo, hi := math.Log(1e-3), math.Log(1e3)
+	const ratio = 0.61803398874989484820
+	for range 60 {
+		left, right := hi-ratio*(hi-lo), lo+ratio*(hi-lo)
+		if fill(math.Exp(left)) >= fill(math.Exp(right)) {
+			hi = right
+		} else {
+			lo = left
+		}
+	}
+	l.found.Temperature = math.Exp((lo + hi) / 2)
+	fill(l.found.Temperature)
 	l.classify(prob, labels)
 	for k := range l.audit.Examples {
 		x := &l.audit.Examples[k]
@@ -398,40 +408,4 @@ func (l *labelAuditor) near(ctx context.Context, first []int) ([]Pair, error) {
 		l.o.Progress(StagePairs, lo+len(rows), l.n)
 	}
 	return pairs, nil
-}
-
-// probabilities returns softmax(mean/T) of the predictions without each example, with the
-// T under which the labels are likeliest.
-func (l *labelAuditor) probabilities(labels []int) *mat.Dense {
-	prob := mat.NewDense(len(labels), max(2, l.c), nil)
-	logits := make([]float64, max(2, l.c))
-	fill := func(t float64) (logp float64) {
-		for k, label := range labels {
-			copy(logits, l.mean.RawRowView(k))
-			if l.c == 1 {
-				logits[0], logits[1] = 0, 2*l.mean.At(k, 0)
-			}
-			for j := range logits {
-				logits[j] /= t
-			}
-			p := prob.RawRowView(k)
-			glm.Categorical{}.MeanTo(p, logits)
-			logp += math.Log(p[label])
-		}
-		return logp
-	}
-	// The log likelihood is concave in 1/T, so it has one maximum over log T too.
-	lo, hi := math.Log(1e-3), math.Log(1e3)
-	const ratio = 0.61803398874989484820
-	for range 60 {
-		left, right := hi-ratio*(hi-lo), lo+ratio*(hi-lo)
-		if fill(math.Exp(left)) >= fill(math.Exp(right)) {
-			hi = right
-		} else {
-			lo = left
-		}
-	}
-	l.found.Temperature = math.Exp((lo + hi) / 2)
-	fill(l.found.Temperature)
-	return prob
 }

@@ -21,7 +21,40 @@ import (
 // pair finds duplicates, and near-duplicates by near where it is not nil, which gets for
 // each example the first one with the same input.
 func (a *auditor) pair(ctx context.Context, data linearize.Source, near func(ctx context.Context, first []int) ([]Pair, error)) error {
-	first, err := equalInputs(ctx, data)
+	// Find for each example the first one with the same input, which may be the example itself.
+	// Examples without inputs equal none.
+	first := dense.Range(data.Len())
+	seen := map[[sha256.Size]byte]int{}
+	at := 0
+	visit := func(x *mat.Dense) error {
+		if x == nil {
+			return errNoInputs
+		}
+		var bytes []byte
+		for i := range x.RawMatrix().Rows {
+			bytes = bytes[:0]
+			for _, v := range x.RawRowView(i) {
+				bytes = binary.LittleEndian.AppendUint64(bytes, math.Float64bits(v+0)) // −0 is 0
+			}
+			sum := sha256.Sum256(bytes)
+			if f, ok := seen[sum]; ok {
+				first[at] = f
+			} else {
+				seen[sum] = at
+			}
+			at++
+		}
+		return ctx.Err()
+	}
+	var err error
+	if s, ok := data.(linearize.InputSource); ok {
+		err = s.Inputs(ctx, func(x *mat.Dense, _ linearize.ModelFingerprint) error { return visit(x) })
+	} else {
+		err = data.Batches(ctx, func(_ int, b *linearize.Batch) error { return visit(b.X) })
+	}
+	if errors.Is(err, errNoInputs) {
+		err = nil
+	}
 	if err != nil {
 		return err
 	}
@@ -67,47 +100,23 @@ func (a *auditor) newPair(i, j int, correlation float64) Pair {
 // errNoInputs ends a pass over examples that show no inputs.
 var errNoInputs = errors.New("audit: the examples show no inputs")
 
-// equalInputs returns for each example the first one with the same input, which may be
-// the example itself. Examples without inputs equal none.
-func equalInputs(ctx context.Context, data linearize.Source) ([]int, error) {
-	first := dense.Range(data.Len())
-	seen := map[[sha256.Size]byte]int{}
-	at := 0
-	visit := func(x *mat.Dense) error {
-		if x == nil {
-			return errNoInputs
-		}
-		var bytes []byte
-		for i := range x.RawMatrix().Rows {
-			bytes = bytes[:0]
-			for _, v := range x.RawRowView(i) {
-				bytes = binary.LittleEndian.AppendUint64(bytes, math.Float64bits(v+0)) // −0 is 0
-			}
-			sum := sha256.Sum256(bytes)
-			if f, ok := seen[sum]; ok {
-				first[at] = f
-			} else {
-				seen[sum] = at
-			}
-			at++
-		}
-		return ctx.Err()
-	}
-	var err error
-	if s, ok := data.(linearize.InputSource); ok {
-		err = s.Inputs(ctx, func(x *mat.Dense, _ linearize.ModelFingerprint) error { return visit(x) })
-	} else {
-		err = data.Batches(ctx, func(_ int, b *linearize.Batch) error { return visit(b.X) })
-	}
-	if errors.Is(err, errNoInputs) {
-		err = nil
-	}
-	return first, err
-}
-
 // near compares all training examples but those with the input of an earlier one.
 func (a *auditor) near(ctx context.Context, first []int) ([]Pair, error) {
-	variance, err := a.variances(ctx)
+	// Find tr C(x_i,x_i) of all training examples.
+	variance := make([]float64, a.n)
+	all := &auditor{dual: a.dual, n: a.n, rows: dense.Range(a.n), o: a.o}
+	err := all.each(ctx, StagePairs, func(lo int, rows []int, x *linearize.Batch) error {
+		var h, q mat.Dense
+		if err := a.dual.InfluenceTo(ctx, &h, &q, rows, x); err != nil {
+			return fmt.Errorf("audit: influence of training example %d and others: %w", rows[0], err)
+		}
+		for j := range rows {
+			for r := range a.c {
+				variance[lo+j] += h.At(j*a.c+r, r)
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -155,23 +164,4 @@ func (a *auditor) near(ctx context.Context, first []int) ([]Pair, error) {
 		a.o.Progress(StagePairs, lo+len(rows), a.n)
 	}
 	return pairs, nil
-}
-
-// variances returns tr C(x_i,x_i) of all training examples.
-func (a *auditor) variances(ctx context.Context) ([]float64, error) {
-	trace := make([]float64, a.n)
-	all := &auditor{dual: a.dual, n: a.n, rows: dense.Range(a.n), o: a.o}
-	err := all.each(ctx, StagePairs, func(lo int, rows []int, x *linearize.Batch) error {
-		var h, q mat.Dense
-		if err := a.dual.InfluenceTo(ctx, &h, &q, rows, x); err != nil {
-			return fmt.Errorf("audit: influence of training example %d and others: %w", rows[0], err)
-		}
-		for j := range rows {
-			for r := range a.c {
-				trace[lo+j] += h.At(j*a.c+r, r)
-			}
-		}
-		return nil
-	})
-	return trace, err
 }

@@ -73,10 +73,26 @@ func (m *Model) SmallestFlip(ctx context.Context, x *linearize.Batch, o *FlipOpt
 	if x.Len() != 1 {
 		panic("counterfactual: a flip is of one row")
 	}
-	s, err := m.newSearch(ctx, x, o)
-	if err != nil {
+	s := &flipSearch{m: m, h: map[int]*mat.Dense{}}
+	if o != nil {
+		s.o = *o
+	}
+	if s.o.Most < 0 || s.o.Tries < 0 {
+		panic("counterfactual: negative option")
+	}
+	if s.o.Most == 0 {
+		s.o.Most = max(1, m.n/10)
+	}
+	if s.o.Tries == 0 {
+		s.o.Tries = 100
+	}
+	s.o.Most = min(s.o.Most, m.n-1)
+	var err error
+	if s.x, err = m.At(ctx, x); err != nil {
 		return nil, err
 	}
+	s.before = s.shifted(s.x.mean.RawRowView(0))
+	s.from = classOf(s.before)
 	found, err := s.grow(ctx)
 	if err != nil {
 		return nil, err
@@ -145,30 +161,6 @@ type trial struct {
 	rows []int // in the order in which they were chosen
 	post *Posterior
 	f    []float64
-}
-
-func (m *Model) newSearch(ctx context.Context, x *linearize.Batch, o *FlipOptions) (*flipSearch, error) {
-	s := &flipSearch{m: m, h: map[int]*mat.Dense{}}
-	if o != nil {
-		s.o = *o
-	}
-	if s.o.Most < 0 || s.o.Tries < 0 {
-		panic("counterfactual: negative option")
-	}
-	if s.o.Most == 0 {
-		s.o.Most = max(1, m.n/10)
-	}
-	if s.o.Tries == 0 {
-		s.o.Tries = 100
-	}
-	s.o.Most = min(s.o.Most, m.n-1)
-	var err error
-	if s.x, err = m.At(ctx, x); err != nil {
-		return nil, err
-	}
-	s.before = s.shifted(s.x.mean.RawRowView(0))
-	s.from = classOf(s.before)
-	return s, nil
 }
 
 // flips tells whether the class is another, by more than rounding: a tie is none.
@@ -275,10 +267,22 @@ func (s *flipSearch) shrink(ctx context.Context, at *trial) (*trial, error) {
 // as many as take it away together to first order, or as may be.
 func (s *flipSearch) next(ctx context.Context, at *trial) ([]int, error) {
 	margin, w := marginOf(at.f, s.from)
-	cross, err := s.covariances(ctx, at, w)
-	if err != nil {
+	// Find wᵀC(x*,·) with all training examples, N·C, given those that are left at the sites of
+	// all.
+	cross := make([]float64, s.m.n*s.m.c)
+	for j, v := range w {
+		dense.Axpy(cross, v, s.x.raw.RawRowView(j))
+	}
+	// C_*n = K_*n − K_*n W K
+	u := mat.NewDense(1, len(cross), slices.Clone(cross))
+	if err := at.post.p.solveTo(ctx, u); err != nil {
 		return nil, err
 	}
+	var explained mat.Dense
+	if err := at.post.p.mulKernelTo(ctx, &explained, u); err != nil {
+		return nil, err
+	}
+	dense.Axpy(cross, -1, explained.RawRowView(0))
 	c := s.m.c
 	list := make([]scored, 0, s.m.n)
 	for i := range s.m.n {
@@ -322,26 +326,6 @@ type scored struct {
 
 // byScore orders examples, the largest score first.
 func byScore(a, b scored) int { return cmp.Compare(b.score, a.score) }
-
-// covariances returns wᵀC(x*,·) with all training examples, N·C, given those that are left
-// at the sites of all.
-func (s *flipSearch) covariances(ctx context.Context, at *trial, w []float64) ([]float64, error) {
-	k := make([]float64, s.m.n*s.m.c)
-	for j, v := range w {
-		dense.Axpy(k, v, s.x.raw.RawRowView(j))
-	}
-	// C_*n = K_*n − K_*n W K
-	u := mat.NewDense(1, len(k), slices.Clone(k))
-	if err := at.post.p.solveTo(ctx, u); err != nil {
-		return nil, err
-	}
-	var explained mat.Dense
-	if err := at.post.p.mulKernelTo(ctx, &explained, u); err != nil {
-		return nil, err
-	}
-	dense.Axpy(k, -1, explained.RawRowView(0))
-	return k, nil
-}
 
 // learn computes C(x_i,x_i) of the examples of the list that it is not known of.
 func (s *flipSearch) learn(ctx context.Context, list []scored) error {

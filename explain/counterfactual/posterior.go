@@ -96,56 +96,38 @@ func (q *Posterior) predict(ctx context.Context, mean, cov *mat.Dense, x *linear
 		return err
 	}
 	if mean != nil {
-		if err := q.meanTo(mean, x, cross); err != nil {
-			return err
+		// Write m + K_*n α (E6).
+		c := q.p.m.c
+		prior := make([]float64, x.Len()*c)
+		q.p.m.kernel.MeanTo(prior, x)
+		for i, m := range prior {
+			v := m + dense.Dot(cross.RawRowView(i), q.alpha)
+			if mean.Set(i/c, i%c, v); dense.NotFinite([]float64{v}) >= 0 {
+				return &gp.NotFiniteError{What: "predictive mean", Row: i / c, Output: i % c, Value: v}
+			}
 		}
 	}
 	if cov == nil {
 		return nil
 	}
 	begin()
-	return q.subtractExplained(ctx, cov, cross)
-}
-
-// cross returns the kernel between x and all examples, T·C×(N+A)·C.
-func (q *Posterior) cross(ctx context.Context, x *linearize.Batch) (*mat.Dense, error) {
-	rows, p := x.Len()*q.p.m.c, q.p
-	cross := mat.NewDense(rows, len(q.f), nil)
-	of, added := p.split(cross)
-	if err := p.m.crossTo(ctx, of, x); err != nil || added == nil {
-		return cross, err
-	}
-	p.m.kernel.BlockTo(added, x, p.add)
-	return cross, nil
-}
-
-// meanTo writes m + K_*n α (E6).
-func (q *Posterior) meanTo(mean *mat.Dense, x *linearize.Batch, cross *mat.Dense) error {
-	c := q.p.m.c
-	prior := make([]float64, x.Len()*c)
-	q.p.m.kernel.MeanTo(prior, x)
-	for i, m := range prior {
-		v := m + dense.Dot(cross.RawRowView(i), q.alpha)
-		if mean.Set(i/c, i%c, v); dense.NotFinite([]float64{v}) >= 0 {
-			return &gp.NotFiniteError{What: "predictive mean", Row: i / c, Output: i % c, Value: v}
-		}
-	}
-	return nil
-}
-
-// subtractExplained subtracts from the prior covariance of examples what their
-// cross-kernel with all examples explains. With the covariance C_0 that W gives, its rows
-// c_0 = K_*n − K_*n W K and ΔΛ what Λ is larger than that of W,
-//
-//	C = K_** − K_*n W K_n* − c ΔΛ c_0ᵀ,  c = c_0 (I + ΔΛ C_0)⁻¹ (E6).
-func (q *Posterior) subtractExplained(ctx context.Context, cov, cross *mat.Dense) error {
+	// Subtract from the prior covariance of examples what their cross-kernel with all examples
+	// explains. With the covariance C_0 that W gives, its rows c_0 = K_*n − K_*n W K and ΔΛ what Λ
+	// is larger than that of W,
+	//
+	// 	C = K_** − K_*n W K_n* − c ΔΛ c_0ᵀ,  c = c_0 (I + ΔΛ C_0)⁻¹ (E6).
 	p := q.p
 	var w, c0 mat.Dense
 	w.CloneFrom(cross)
 	if err := p.solveTo(ctx, &w); err != nil {
 		return err
 	}
-	prior := diagonalOf(cov)
+	// Find the variances of a square covariance, or of blocks one below another.
+	rows, cols := cov.Dims()
+	prior := make([]float64, rows)
+	for i := range prior {
+		prior[i] = cov.At(i, i%cols)
+	}
 	subtractProducts(cov, cross, &w)
 	if more := q.moreLambda(); more != nil {
 		if err := p.mulKernelTo(ctx, &c0, &w); err != nil {
@@ -168,24 +150,33 @@ func (q *Posterior) subtractExplained(ctx context.Context, cov, cross *mat.Dense
 	return settle(cov, prior, p.m.c)
 }
 
+// cross returns the kernel between x and all examples, T·C×(N+A)·C.
+func (q *Posterior) cross(ctx context.Context, x *linearize.Batch) (*mat.Dense, error) {
+	rows, p := x.Len()*q.p.m.c, q.p
+	cross := mat.NewDense(rows, len(q.f), nil)
+	of, added := p.split(cross)
+	if err := p.m.crossTo(ctx, of, x); err != nil || added == nil {
+		return cross, err
+	}
+	p.m.kernel.BlockTo(added, x, p.add)
+	return cross, nil
+}
+
 // moreLambda returns what Λ is larger than that of W, or nil where they are the same.
 func (q *Posterior) moreLambda() []float64 {
-	before := q.p.lambda()
+	// Find Λ of the sites that W has, (N+A)·C×C.
+	p := q.p
+	var l mat.Dense
+	p.down.LambdaTo(&l)
+	before := dense.Flat(&l)
+	if p.lambdaA != nil {
+		before = append(before, dense.Flat(p.lambdaA)...)
+	}
 	more := floats.SubTo(make([]float64, len(before)), q.lambda, before)
 	if floats.Norm(more, 2) <= negligible*floats.Norm(before, 2) {
 		return nil
 	}
 	return more
-}
-
-// diagonalOf returns the variances of a square covariance, or of blocks one below another.
-func diagonalOf(cov *mat.Dense) []float64 {
-	rows, cols := cov.Dims()
-	d := make([]float64, rows)
-	for i := range d {
-		d[i] = cov.At(i, i%cols)
-	}
-	return d
 }
 
 // subtractProducts subtracts ½(A Bᵀ + B Aᵀ), as far as cov has its entries.

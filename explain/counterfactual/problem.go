@@ -130,9 +130,6 @@ func wholeOf(blocks *mat.Dense, c int) *mat.Dense {
 	return w
 }
 
-// total returns the number of examples, with those left out and those added.
-func (p *problem) total() int { return len(p.gone) }
-
 // split returns the columns of a that belong to the examples of the posterior and to the
 // added ones.
 func (p *problem) split(a *mat.Dense) (of, added *mat.Dense) {
@@ -183,17 +180,6 @@ func (p *problem) solveTo(ctx context.Context, a *mat.Dense) error {
 	return nil
 }
 
-// lambda returns Λ of the sites that W has, (N+A)·C×C.
-func (p *problem) lambda() []float64 {
-	var l mat.Dense
-	p.down.LambdaTo(&l)
-	flat := dense.Flat(&l)
-	if p.lambdaA != nil {
-		flat = append(flat, dense.Flat(p.lambdaA)...)
-	}
-	return flat
-}
-
 // A point is a function in the span of the examples, f = m + Kα, with the likelihood there.
 type point struct {
 	alpha, f         []float64
@@ -221,7 +207,7 @@ func (p *problem) at(alpha, f []float64) *point {
 
 // start returns the mode of the posterior, where added examples have α = 0.
 func (p *problem) start(ctx context.Context) (*point, error) {
-	size := p.total() * p.m.c
+	size := len(p.gone) * p.m.c
 	alpha, f := make([]float64, size), make([]float64, size)
 	n := copy(alpha, p.m.alpha)
 	copy(f, p.m.f)

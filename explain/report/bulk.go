@@ -120,7 +120,13 @@ func (v *view) curveDiagram(s *section) *htmlDiagram {
 	if v.kind != regression {
 		ends = append(ends, 0) // even odds
 	}
-	y := newLinearAxis(ends)
+	// An axis over the values with some room.
+	lo, hi := slices.Min(ends), slices.Max(ends)
+	room := 0.04 * (hi - lo)
+	if room == 0 {
+		room = 0.5
+	}
+	y := axis{lo: lo - room, hi: hi + room}
 	scale := func(k int) float64 { return math.Log1p(float64(k)) / math.Log1p(float64(n)) }
 	ticks := map[float64]string{0: "0"}
 	for k := 1; k <= n; k *= 10 {
@@ -142,13 +148,3 @@ func (v *view) curveDiagram(s *section) *htmlDiagram {
 }
 
 func isFinite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
-
-// newLinearAxis is an axis over the values with some room.
-func newLinearAxis(values []float64) axis {
-	lo, hi := slices.Min(values), slices.Max(values)
-	room := 0.04 * (hi - lo)
-	if room == 0 {
-		room = 0.5
-	}
-	return axis{lo: lo - room, hi: hi + room}
-}

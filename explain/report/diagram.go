@@ -167,31 +167,6 @@ func powers(most int) map[float64]string {
 	return t
 }
 
-// coverageDiagram draws the share of targets inside the central interval of each
-// probability, with the band in which it lies if the intervals are right, and the
-// histogram of the distribution function at the targets in a strip.
-func coverageDiagram(title, class string, cdf []float64) htmlDiagram {
-	d := htmlDiagram{Title: title, Class: class, Height: "466", XName: "probability of the interval; below: predicted P(Y < target)", YName: "share of targets inside",
-		YSide: coordinate(plot.top + plot.height/2), XMid: coordinate(plot.left + plot.width/2), NameY: "456"}
-	d.frame(plot, shares, shares)
-	d.Guide = path([]float64{plot.x(0), plot.x(1)}, []float64{plot.y(0), plot.y(1)})
-	n := len(cdf)
-	points := score.CoverageOf(cdf, coverageLevels)
-	px, py, lo, hi := []float64{plot.x(0)}, []float64{plot.y(0)}, []float64{plot.y(0)}, []float64{plot.y(0)}
-	for k, c := range points {
-		px, py, lo, hi = append(px, plot.x(c.Nominal)), append(py, plot.y(c.Empirical)), append(lo, plot.y(c.BandLo)), append(hi, plot.y(c.BandHi))
-		if k%2 == 1 {
-			d.Points = append(d.Points, htmlPoint{X: coordinate(px[k+1]), Y: coordinate(py[k+1]), R: "3.5",
-				Title: fmt.Sprintf("the %s interval holds %s of %s", percent(c.Nominal), percent(c.Empirical), result.Some(n, "target", "targets"))})
-		}
-	}
-	px, py, lo, hi = append(px, plot.x(1)), append(py, plot.y(1)), append(lo, plot.y(1)), append(hi, plot.y(1))
-	d.Line, d.Band = path(px, py), bandPath(px, lo, hi)
-	d.integral(cdf)
-	d.Label = fmt.Sprintf("Coverage, %s, %s", strings.ToLower(title), result.Some(n, "row", "rows"))
-	return d
-}
-
 // coverageLevels are the probabilities of the intervals, in steps of 0.05.
 var coverageLevels = func() (levels []float64) {
 	for k := 1; k < 20; k++ {
@@ -199,29 +174,6 @@ var coverageLevels = func() (levels []float64) {
 	}
 	return levels
 }()
-
-// integral draws the histogram of the distribution function at the targets, which is
-// flat if the predictive distributions are right.
-func (d *htmlDiagram) integral(cdf []float64) {
-	const bars = 20
-	var rows [bars]int
-	most := 0
-	for _, u := range cdf {
-		b := min(bars-1, max(0, int(u*bars)))
-		rows[b]++
-		most = max(most, rows[b])
-	}
-	top := 1.05 * math.Max(float64(most), 1.5*float64(len(cdf))/bars)
-	d.frame(strip, shares, map[float64]string{0: "0", float64(most) / top: result.Count(most)})
-	for b, n := range rows {
-		h := float64(n) / top
-		lo, hi := float64(b)/bars, float64(b+1)/bars
-		d.Bars = append(d.Bars, htmlBox{X: coordinate(strip.x(lo) + 1), W: coordinate(strip.x(hi) - strip.x(lo) - 2), Y: coordinate(strip.y(h)), H: coordinate(strip.height * h),
-			Title: fmt.Sprintf("%s between %s and %s", result.Some(n, "target", "targets"), fixed(lo, 2), fixed(hi, 2))})
-	}
-	flat := strip.y(float64(len(cdf)) / bars / top)
-	d.Guide += path([]float64{strip.x(0), strip.x(1)}, []float64{flat, flat})
-}
 
 // histogram draws the scores of test rows as bars and those of training rows as an
 // outline, each as shares of its rows.

@@ -51,8 +51,28 @@ type htmlEvidence struct {
 func (p *EvidencePage) WriteHTML(w io.Writer) error {
 	v := &view{page: &Page{Report: &result.Report{Fit: p.Fit, Timings: p.Timings}, Model: p.Model, Data: p.Data, Command: p.Command, Record: p.Record}}
 	v.timings = timingFacts(&p.Timings)
+	var list []string
+	say := func(format string, args ...any) { list = append(list, typeset(fmt.Sprintf(format, args...))) }
+	if o := p.Optimum; o != nil {
+		say("The log evidence %s is highest here: %s, against %s at the start. %s", formNames[o.Form], result.Short(float64(o.Best.LogEvidence)), result.Short(float64(o.Start.LogEvidence)), p.found())
+		if len(o.Zero) > 0 {
+			say("The prior variance of %s runs to 0: the evidence is highest with these parameters at their prior mean, where they add no uncertainty. It says that the data do not ask for their freedom under this prior, not that the layer is useless.", names(o.Zero))
+		}
+		if len(o.Edge) > 0 {
+			say("The search ended at the edge of its range for %s, where the evidence still rises: the data do not determine it.", names(o.Edge))
+		}
+		if !o.Settled {
+			say("The last steps did not settle, so that this need not be the maximum.")
+		}
+		if len(o.Maxima) > 1 {
+			say("%s were found; the next has log evidence %s.", capital(result.Some(len(o.Maxima), "maximum", "maxima")), result.Short(float64(o.Maxima[1].LogEvidence)))
+		}
+	}
+	if len(p.Normalized) > 0 {
+		say("The outputs do not depend on the scale of %s, as before a normalization. The trained parameters are then no mode under any Gaussian prior, and the evidence at them is not to be used. Choose a precision by that of the refit with the sites held.", names(p.Normalized))
+	}
 	h := &htmlEvidence{Style: template.CSS(styleCSS), Eyebrow: result.Some(p.Fit.Examples, "training example", "training examples"), Head: p.heading(),
-		Sentences: p.sentences(), Figure: p.figure(), Guide: evidenceGuide, htmlFoot: (&htmlWriter{view: v}).foot()}
+		Sentences: list, Figure: p.figure(), Guide: evidenceGuide, htmlFoot: (&htmlWriter{view: v}).foot()}
 	h.Table, h.TableNote = p.table()
 	if err := evidenceTemplate.Execute(w, h); err != nil {
 		return fmt.Errorf("report: writing HTML: %w", err)
@@ -76,31 +96,6 @@ func (p *EvidencePage) heading() string {
 		text += ", noise variance " + typeset(result.Short(float64(*o.Best.Noise)))
 	}
 	return text
-}
-
-// sentences say what was found and what to mind.
-func (p *EvidencePage) sentences() []string {
-	var list []string
-	say := func(format string, args ...any) { list = append(list, typeset(fmt.Sprintf(format, args...))) }
-	if o := p.Optimum; o != nil {
-		say("The log evidence %s is highest here: %s, against %s at the start. %s", formNames[o.Form], result.Short(float64(o.Best.LogEvidence)), result.Short(float64(o.Start.LogEvidence)), p.found())
-		if len(o.Zero) > 0 {
-			say("The prior variance of %s runs to 0: the evidence is highest with these parameters at their prior mean, where they add no uncertainty. It says that the data do not ask for their freedom under this prior, not that the layer is useless.", names(o.Zero))
-		}
-		if len(o.Edge) > 0 {
-			say("The search ended at the edge of its range for %s, where the evidence still rises: the data do not determine it.", names(o.Edge))
-		}
-		if !o.Settled {
-			say("The last steps did not settle, so that this need not be the maximum.")
-		}
-		if len(o.Maxima) > 1 {
-			say("%s were found; the next has log evidence %s.", capital(result.Some(len(o.Maxima), "maximum", "maxima")), result.Short(float64(o.Maxima[1].LogEvidence)))
-		}
-	}
-	if len(p.Normalized) > 0 {
-		say("The outputs do not depend on the scale of %s, as before a normalization. The trained parameters are then no mode under any Gaussian prior, and the evidence at them is not to be used. Choose a precision by that of the refit with the sites held.", names(p.Normalized))
-	}
-	return list
 }
 
 // names lists names in a sentence.
@@ -178,7 +173,18 @@ func (p *EvidencePage) figure() *htmlFigure {
 	}
 	p.marks(&d, f, x, y)
 	g.Diagrams = []htmlDiagram{d}
-	g.Notes = p.notes()
+	mark := "The dashed line marks the prior as given."
+	if p.Optimum != nil {
+		mark = "The dashed line and the point mark the optimum of the evidence " + formNames[p.Optimum.Form] + "."
+	}
+	list := []string{mark, "Higher is better. A difference of 1 nat is a factor of 2.7 in the probability of the training targets; differences of less decide little."}
+	if !slices.ContainsFunc(p.Curve, func(c result.EvidenceCurvePoint) bool { return c.AtTheta.Finite() }) {
+		list = append(list, "The evidence at the trained parameters is −∞ under this prior, which holds parameters elsewhere.")
+	}
+	if p.Several {
+		list = append(list, "All variances are scaled together here, in the proportions of the prior shown.")
+	}
+	g.Notes = append(list, "Only those at the optimum of the linearized model compare precisions fairly: at other precisions than that of training the trained parameters are no mode.")
 	return g
 }
 
@@ -215,22 +221,6 @@ func (p *EvidencePage) marks(d *htmlDiagram, f plotFrame, x, y axis) {
 		d.Points = append(d.Points, htmlPoint{X: coordinate(f.x(at)), Y: coordinate(f.y(y.at(float64(v)))), R: "5",
 			Title: fmt.Sprintf("%s: precision %s, log evidence %s", what, result.Short(float64(p.At)), result.Short(float64(v)))})
 	}
-}
-
-// notes explain the figure.
-func (p *EvidencePage) notes() []string {
-	mark := "The dashed line marks the prior as given."
-	if p.Optimum != nil {
-		mark = "The dashed line and the point mark the optimum of the evidence " + formNames[p.Optimum.Form] + "."
-	}
-	list := []string{mark, "Higher is better. A difference of 1 nat is a factor of 2.7 in the probability of the training targets; differences of less decide little."}
-	if !slices.ContainsFunc(p.Curve, func(c result.EvidenceCurvePoint) bool { return c.AtTheta.Finite() }) {
-		list = append(list, "The evidence at the trained parameters is −∞ under this prior, which holds parameters elsewhere.")
-	}
-	if p.Several {
-		list = append(list, "All variances are scaled together here, in the proportions of the prior shown.")
-	}
-	return append(list, "Only those at the optimum of the linearized model compare precisions fairly: at other precisions than that of training the trained parameters are no mode.")
 }
 
 // above cuts a curve where it falls below 0 or is not defined, by NaN.

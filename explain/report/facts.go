@@ -16,29 +16,6 @@ type factGroup struct {
 	Facts []fact
 }
 
-// groups are the facts of a page: what it was made from, what was assumed, what was
-// checked, which rows were left out, and numbers for specialists. Facts without a value are left out.
-func (v *view) groups() []factGroup {
-	of := func(facts func(f *result.Fit) []fact) []fact { return factsOf(v.page.Report, facts) }
-	list := []factGroup{
-		{"What it was made from", v.madeFrom()},
-		{"What was assumed", append(of(assumptions), attributionFacts(v.page.Report)...)},
-		{"What was checked", append(of(checks), v.page.Record.Test.facts()...)},
-		{"What was left out of the data", of(func(f *result.Fit) []fact { return certificateFacts(f.Certificate) })},
-		{"For specialists", of(numbersOf)},
-	}
-	for i := range list {
-		if i > 0 { // the first has names of files and a command, which stay as they are
-			for k := range list[i].Facts {
-				x := &list[i].Facts[k]
-				x.Value, x.Note = typeset(x.Value), typeset(x.Note)
-			}
-		}
-		list[i].Facts = slices.DeleteFunc(list[i].Facts, func(x fact) bool { return x.Value == "" || x.Value == "–" })
-	}
-	return slices.DeleteFunc(list, func(g factGroup) bool { return len(g.Facts) == 0 })
-}
-
 func (v *view) madeFrom() []fact {
 	p := v.page
 	r := &p.Record

@@ -18,7 +18,47 @@ type headline struct {
 // average over networks predict different classes, it says so.
 func (v *view) headline() headline {
 	if v.kind == regression {
-		return v.regressionHeadline()
+		p := v.page
+		quantity := p.Quantity
+		var parts []string
+		for c := range p.Report.Fit.Outputs {
+			mean, sd := v.observation(c)
+			if math.IsNaN(mean) {
+				mean, sd = v.latent(c)
+			} else if target, ok := strings.CutPrefix(quantity, "log rate"); ok {
+				// A count is observed, not its log rate.
+				quantity = strings.TrimPrefix(target, " of ")
+			}
+			d := decimals(mean, sd)
+			part := grouped(typeset(fixed(mean, d))) + "\u00a0±\u00a0" + grouped(fixed(sd, d))
+			if p.Columns != nil {
+				part = p.column(c) + " " + part
+			}
+			parts = append(parts, part)
+		}
+		if p.Columns != nil {
+			quantity = ""
+		}
+		h := headline{head: strings.TrimSpace("Predicted "+quantity) + " " + strings.Join(parts, ", ")}
+		if targets := p.Report.Input.Targets; v.label == "" && targets != nil {
+			var list []string
+			for c, y := range targets {
+				list = append(list, p.column(c)+" "+grouped(typeset(label(y))))
+			}
+			h.badge = "Targets: " + strings.Join(list, ", ")
+		}
+		if v.label == "" {
+			return h
+		}
+		h.badge = "Target " + grouped(typeset(v.label))
+		if i := v.interval(); i != nil {
+			if y := float64(p.Report.Input.Label); i.lo <= y && y <= i.hi {
+				h.badge += ", inside the 95 % interval"
+			} else {
+				h.badge, h.wrong = h.badge+", outside the 95 % interval", true
+			}
+		}
+		return h
 	}
 	name := v.page.Classes
 	h := headline{head: "Predicted " + name[v.predicted]}
@@ -49,50 +89,6 @@ func (v *view) verdict() (text string, wrong bool) {
 		return "Labelled " + v.label + ": the average is right, the network is not", true
 	}
 	return "✗ Labelled " + v.label + ": both are wrong", true
-}
-
-func (v *view) regressionHeadline() headline {
-	p := v.page
-	quantity := p.Quantity
-	var parts []string
-	for c := range p.Report.Fit.Outputs {
-		mean, sd := v.observation(c)
-		if math.IsNaN(mean) {
-			mean, sd = v.latent(c)
-		} else if target, ok := strings.CutPrefix(quantity, "log rate"); ok {
-			// A count is observed, not its log rate.
-			quantity = strings.TrimPrefix(target, " of ")
-		}
-		d := decimals(mean, sd)
-		part := grouped(typeset(fixed(mean, d))) + "\u00a0±\u00a0" + grouped(fixed(sd, d))
-		if p.Columns != nil {
-			part = p.column(c) + " " + part
-		}
-		parts = append(parts, part)
-	}
-	if p.Columns != nil {
-		quantity = ""
-	}
-	h := headline{head: strings.TrimSpace("Predicted "+quantity) + " " + strings.Join(parts, ", ")}
-	if targets := p.Report.Input.Targets; v.label == "" && targets != nil {
-		var list []string
-		for c, y := range targets {
-			list = append(list, p.column(c)+" "+grouped(typeset(label(y))))
-		}
-		h.badge = "Targets: " + strings.Join(list, ", ")
-	}
-	if v.label == "" {
-		return h
-	}
-	h.badge = "Target " + grouped(typeset(v.label))
-	if i := v.interval(); i != nil {
-		if y := float64(p.Report.Input.Label); i.lo <= y && y <= i.hi {
-			h.badge += ", inside the 95 % interval"
-		} else {
-			h.badge, h.wrong = h.badge+", outside the 95 % interval", true
-		}
-	}
-	return h
 }
 
 // A predictive is the central 95 % interval of a new observation, and that of the

@@ -118,6 +118,33 @@ type (
 )
 
 func (h *htmlWriter) build() (*htmlPage, error) {
+	// Say in sentences how sure the prediction is.
+	var say []string
+	if p, sd, network := h.certainty(h.predicted); !math.IsNaN(p) && h.agree() {
+		s := fmt.Sprintf("Averaged over the networks that fit the training data, the probability of %s is %s ± %s.",
+			h.page.Classes[h.predicted], probability(p), probability(sd))
+		if !math.IsNaN(network) {
+			s += fmt.Sprintf(" %s says %s.", h.trained(), probability(network))
+		}
+		say = append(say, s)
+	}
+	first := &h.sections[0]
+	if mean, sd := h.latent(0); h.kind == binary && !math.IsNaN(mean) {
+		d := decimals(mean, sd)
+		say = append(say, fmt.Sprintf("The number explained below is f, the %s: %s ± %s%s.", first.quantity, typeset(fixed(first.sign*mean, d)), fixed(sd, d), h.ownMean(" on average, %s by %s", typeset(fixed(first.f, d)))))
+	}
+	if mean, sd := h.latent(0); h.kind == regression && len(h.page.Report.Prediction.ObservationSD) == 1 {
+		d := decimals(mean, sd)
+		say = append(say, fmt.Sprintf("That is what a new observation is expected to be. The function without noise, f, the %s, is %s ± %s%s.",
+			first.quantity, grouped(typeset(fixed(mean, d))), grouped(fixed(sd, d)), h.ownMean(" on average over the networks that fit the training data, and %s by %s", grouped(typeset(fixed(first.f, d))))))
+	}
+	if text := h.novelty(); text != "" {
+		say = append(say, text)
+	}
+	say = append(say, h.changes()...)
+	for i := range say {
+		say[i] = together(say[i])
+	}
 	p := &htmlPage{
 		Title:    "Prediction of " + h.row,
 		Row:      h.title(),
@@ -126,7 +153,7 @@ func (h *htmlWriter) build() (*htmlPage, error) {
 		Classes:  h.classes(),
 		Interval: h.intervalBar(),
 		Conflict: together(h.disagreement()),
-		Lead:     h.lead(),
+		Lead:     say,
 		Guide:    h.guide(),
 		htmlFoot: h.foot(),
 	}
@@ -177,37 +204,6 @@ func (h *htmlWriter) ownMean(format, f string) string {
 	return fmt.Sprintf(format, f, h.themselves())
 }
 
-// lead says in sentences how sure the prediction is.
-func (h *htmlWriter) lead() []string {
-	var say []string
-	if p, sd, network := h.certainty(h.predicted); !math.IsNaN(p) && h.agree() {
-		s := fmt.Sprintf("Averaged over the networks that fit the training data, the probability of %s is %s ± %s.",
-			h.page.Classes[h.predicted], probability(p), probability(sd))
-		if !math.IsNaN(network) {
-			s += fmt.Sprintf(" %s says %s.", h.trained(), probability(network))
-		}
-		say = append(say, s)
-	}
-	first := &h.sections[0]
-	if mean, sd := h.latent(0); h.kind == binary && !math.IsNaN(mean) {
-		d := decimals(mean, sd)
-		say = append(say, fmt.Sprintf("The number explained below is f, the %s: %s ± %s%s.", first.quantity, typeset(fixed(first.sign*mean, d)), fixed(sd, d), h.ownMean(" on average, %s by %s", typeset(fixed(first.f, d)))))
-	}
-	if mean, sd := h.latent(0); h.kind == regression && len(h.page.Report.Prediction.ObservationSD) == 1 {
-		d := decimals(mean, sd)
-		say = append(say, fmt.Sprintf("That is what a new observation is expected to be. The function without noise, f, the %s, is %s ± %s%s.",
-			first.quantity, grouped(typeset(fixed(mean, d))), grouped(fixed(sd, d)), h.ownMean(" on average over the networks that fit the training data, and %s by %s", grouped(typeset(fixed(first.f, d))))))
-	}
-	if text := h.novelty(); text != "" {
-		say = append(say, text)
-	}
-	say = append(say, h.changes()...)
-	for i := range say {
-		say[i] = together(say[i])
-	}
-	return say
-}
-
 // intervalBar draws the predictive interval of a regression, nil without one.
 func (h *htmlWriter) intervalBar() *htmlInterval {
 	i := h.interval()
@@ -247,7 +243,65 @@ func (h *htmlWriter) intervalBar() *htmlInterval {
 
 func (h *htmlWriter) foot() htmlFoot {
 	p := h.page
-	f := htmlFoot{Groups: h.groups()}
+	// The facts of a page: what it was made from, what was assumed, what was checked, which rows were
+	// left out, and numbers for specialists. Facts without a value are left out.
+	// Facts of the fit, or of those of several networks: one line where they agree, else with the value
+	of := func(facts func(f *result.Fit) []fact) []fact {
+		// of each network in their order.
+		r := h.page.Report
+		if r.Networks == nil {
+			return facts(&r.Fit)
+		}
+		var list []fact
+		at := map[string]int{}
+		same := map[string]bool{}
+		for k := range r.Networks.Models {
+			for _, x := range facts(&r.Networks.Models[k].Fit) {
+				i, seen := at[x.Name]
+				if !seen {
+					at[x.Name], same[x.Name] = len(list), true
+					list = append(list, x)
+					continue
+				}
+				if first := &list[i]; same[x.Name] && (x.Value != first.Value || x.Note != first.Note) {
+					same[x.Name] = false
+				}
+			}
+		}
+		for i := range list {
+			x := &list[i]
+			if same[x.Name] {
+				continue
+			}
+			var values []string
+			for k := range r.Networks.Models {
+				for _, one := range facts(&r.Networks.Models[k].Fit) {
+					if one.Name == x.Name {
+						values = append(values, one.Value)
+					}
+				}
+			}
+			x.Value, x.Note = strings.Join(values, "; "), "network by network"
+		}
+		return list
+	}
+	list := []factGroup{
+		{"What it was made from", h.madeFrom()},
+		{"What was assumed", append(of(assumptions), attributionFacts(h.page.Report)...)},
+		{"What was checked", append(of(checks), h.page.Record.Test.facts()...)},
+		{"What was left out of the data", of(func(f *result.Fit) []fact { return certificateFacts(f.Certificate) })},
+		{"For specialists", of(numbersOf)},
+	}
+	for i := range list {
+		if i > 0 { // the first has names of files and a command, which stay as they are
+			for k := range list[i].Facts {
+				x := &list[i].Facts[k]
+				x.Value, x.Note = typeset(x.Value), typeset(x.Note)
+			}
+		}
+		list[i].Facts = slices.DeleteFunc(list[i].Facts, func(x fact) bool { return x.Value == "" || x.Value == "–" })
+	}
+	f := htmlFoot{Groups: slices.DeleteFunc(list, func(g factGroup) bool { return len(g.Facts) == 0 })}
 	f.Alarms, f.Warnings = p.Report.Fit.Alarms()
 	f.Alarms = slices.Clone(f.Alarms)
 	for i, w := range f.Alarms {

@@ -40,9 +40,45 @@ type htmlImportances struct {
 
 // WriteHTML writes the page as one self-contained HTML document.
 func (p *ImportancePage) WriteHTML(w io.Writer) error {
-	h, err := p.build()
-	if err != nil {
-		return err
+	v := &view{page: &Page{Report: &result.Report{Fit: p.Report.Fit, Timings: p.Report.Timings}, Model: p.Model, Data: p.Data, Command: p.Command, Record: p.Record, Invert: p.Invert}}
+	v.timings = timingFacts(&p.Report.Timings)
+	n := len(p.Report.Curve)
+	h := &htmlImportances{
+		Style:    template.CSS(styleCSS),
+		Eyebrow:  result.Some(n, "training example", "training examples"),
+		Meaning:  result.ImportanceMeaning,
+		N:        result.Count(n),
+		Listed:   result.Count(len(p.Report.Importances)),
+		Path:     area(p.Report.Curve),
+		htmlFoot: (&htmlWriter{view: v}).foot(),
+	}
+	if n > 0 {
+		h.Highest, h.Lowest = result.Short(float64(p.Report.Curve[0])), result.Short(float64(p.Report.Curve[n-1]))
+	}
+	half, share := p.share()
+	h.Share, h.Half = share, fixed(1000*float64(half)/float64(max(1, n)), 2)
+	largest := 0.0
+	pictures := make([]result.Picture, len(p.Report.Importances))
+	for i, x := range p.Report.Importances {
+		largest = math.Max(largest, float64(x.Norm))
+		if p.Train != nil {
+			pictures[i] = p.Train(x.Index)
+		}
+	}
+	h.Table = newRowTable(pictures, "Row", "Label", "|α|")
+	for i, x := range p.Report.Importances {
+		row := named(x.ID, fmt.Sprintf("row %d", x.Index))
+		pic, err := (&htmlWriter{view: v}).picture(pictures[i], "training "+row, "thumb")
+		if err != nil {
+			return err
+		}
+		if h.Table != nil {
+			h.Table.add(pictures[i], htmlCell{Value: row}, htmlCell{Value: (&line{Contribution: result.Contribution{LabelName: x.LabelName}, label: label(x.Label)}).shown(), Class: "text"},
+				htmlCell{Value: fixed(float64(x.Norm), listDecimals(largest)), Class: "text"})
+			continue
+		}
+		line := htmlLine{Label: grouped(typeset(labelNamed(x.LabelName, x.Label))), Row: row, Value: fixed(float64(x.Norm), listDecimals(largest)), Picture: pic}
+		h.Rows = append(h.Rows, line)
 	}
 	if err := importancesTemplate.Execute(w, h); err != nil {
 		return fmt.Errorf("report: writing HTML: %w", err)
@@ -82,54 +118,6 @@ func (p *ImportancePage) WriteText(w io.Writer, columns int) error {
 	t.warnings(others)
 	if _, err := io.WriteString(w, t.String()); err != nil {
 		return fmt.Errorf("report: writing text: %w", err)
-	}
-	return nil
-}
-
-func (p *ImportancePage) build() (*htmlImportances, error) {
-	v := &view{page: &Page{Report: &result.Report{Fit: p.Report.Fit, Timings: p.Report.Timings}, Model: p.Model, Data: p.Data, Command: p.Command, Record: p.Record, Invert: p.Invert}}
-	v.timings = timingFacts(&p.Report.Timings)
-	n := len(p.Report.Curve)
-	h := &htmlImportances{
-		Style:    template.CSS(styleCSS),
-		Eyebrow:  result.Some(n, "training example", "training examples"),
-		Meaning:  result.ImportanceMeaning,
-		N:        result.Count(n),
-		Listed:   result.Count(len(p.Report.Importances)),
-		Path:     area(p.Report.Curve),
-		htmlFoot: (&htmlWriter{view: v}).foot(),
-	}
-	if n > 0 {
-		h.Highest, h.Lowest = result.Short(float64(p.Report.Curve[0])), result.Short(float64(p.Report.Curve[n-1]))
-	}
-	half, share := p.share()
-	h.Share, h.Half = share, fixed(1000*float64(half)/float64(max(1, n)), 2)
-	return h, p.fill(h, v)
-}
-
-func (p *ImportancePage) fill(h *htmlImportances, v *view) error {
-	largest := 0.0
-	pictures := make([]result.Picture, len(p.Report.Importances))
-	for i, x := range p.Report.Importances {
-		largest = math.Max(largest, float64(x.Norm))
-		if p.Train != nil {
-			pictures[i] = p.Train(x.Index)
-		}
-	}
-	h.Table = newRowTable(pictures, "Row", "Label", "|α|")
-	for i, x := range p.Report.Importances {
-		row := named(x.ID, fmt.Sprintf("row %d", x.Index))
-		pic, err := (&htmlWriter{view: v}).picture(pictures[i], "training "+row, "thumb")
-		if err != nil {
-			return err
-		}
-		if h.Table != nil {
-			h.Table.add(pictures[i], htmlCell{Value: row}, htmlCell{Value: (&line{Contribution: result.Contribution{LabelName: x.LabelName}, label: label(x.Label)}).shown(), Class: "text"},
-				htmlCell{Value: fixed(float64(x.Norm), listDecimals(largest)), Class: "text"})
-			continue
-		}
-		line := htmlLine{Label: grouped(typeset(labelNamed(x.LabelName, x.Label))), Row: row, Value: fixed(float64(x.Norm), listDecimals(largest)), Picture: pic}
-		h.Rows = append(h.Rows, line)
 	}
 	return nil
 }

@@ -2,11 +2,8 @@ package report
 
 import (
 	"fmt"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/gp"
 )
 
 // networks is the number of networks of whose mean the page is; 1 for one.
@@ -58,15 +55,6 @@ func (v *view) errorBarName() string {
 	return "± sd"
 }
 
-// bars sets the error bar of a line from its spread over networks.
-func (l *line) bars(terms gp.Terms) {
-	n := l.Networks
-	l.spread, l.Distinguishable = &n.Value.SE, &n.Distinguishable
-	if terms == gp.Raw {
-		l.spread, l.Distinguishable = &n.Raw.SE, &n.RawDistinguishable
-	}
-}
-
 // networkMeaning says what the table of networks holds.
 const networkMeaning = "f of each network = its prior mean + contributions of all training examples + remainder, and the same of the mean; se: standard error of the mean over the networks, all in the unit of f."
 
@@ -92,32 +80,6 @@ func (v *view) byNetwork(s *section) *htmlLayers {
 	return t
 }
 
-// networkTable lists the sums of each network.
-func (t *textWriter) networkTable(s *section) {
-	table := t.byNetwork(s)
-	if table == nil {
-		return
-	}
-	t.gap()
-	width := len("network")
-	for _, row := range table.Rows {
-		width = max(width, utf8.RuneCountInString(clean(row[0])))
-	}
-	width = min(width, t.columns-4-4*14)
-	write := func(name string, cells []string) {
-		text := fmt.Sprintf("  %-*s", width, shorten(clean(name), width))
-		for _, x := range cells {
-			text += fmt.Sprintf(" %13s", x)
-		}
-		t.line("%s", text)
-	}
-	write("network", table.Heads)
-	for _, row := range table.Rows {
-		write(row[0], row[1:])
-	}
-	t.wrap("  ", table.Note)
-}
-
 // typeset sets the numbers of a table for a page; nil stays nil.
 func (t *htmlLayers) typeset() *htmlLayers {
 	if t == nil {
@@ -129,46 +91,6 @@ func (t *htmlLayers) typeset() *htmlLayers {
 		}
 	}
 	return t
-}
-
-// factsOf are facts of the fit, or of those of several networks: one line where they agree,
-// else with the value of each network in their order.
-func factsOf(r *result.Report, facts func(f *result.Fit) []fact) []fact {
-	if r.Networks == nil {
-		return facts(&r.Fit)
-	}
-	var list []fact
-	at := map[string]int{}
-	same := map[string]bool{}
-	for k := range r.Networks.Models {
-		for _, x := range facts(&r.Networks.Models[k].Fit) {
-			i, seen := at[x.Name]
-			if !seen {
-				at[x.Name], same[x.Name] = len(list), true
-				list = append(list, x)
-				continue
-			}
-			if first := &list[i]; same[x.Name] && (x.Value != first.Value || x.Note != first.Note) {
-				same[x.Name] = false
-			}
-		}
-	}
-	for i := range list {
-		x := &list[i]
-		if same[x.Name] {
-			continue
-		}
-		var values []string
-		for k := range r.Networks.Models {
-			for _, one := range facts(&r.Networks.Models[k].Fit) {
-				if one.Name == x.Name {
-					values = append(values, one.Value)
-				}
-			}
-		}
-		x.Value, x.Note = strings.Join(values, "; "), "network by network"
-	}
-	return list
 }
 
 // mostBases is how many networks the text says what they rest on.

@@ -244,7 +244,18 @@ func (v *view) section(o *result.Output) (section, error) {
 		s.up, s.down = s.down, s.up
 	}
 	if len(s.up)+len(s.down) == 0 {
-		s.up, s.down = split(s.lines)
+		// Divide a list by sign and keep its order.
+		list := s.lines
+		var up []line
+		var down []line
+		for _, l := range list {
+			if l.term < 0 {
+				down = append(down, l)
+			} else {
+				up = append(up, l)
+			}
+		}
+		s.up, s.down = up, down
 	}
 	s.up, s.down = head(s.up, sideLines), head(s.down, sideLines)
 	s.similar = head(s.similar, sideLines)
@@ -276,18 +287,6 @@ func total(list []line) float64 {
 	return s
 }
 
-// split divides a list by sign and keeps its order.
-func split(list []line) (up, down []line) {
-	for _, l := range list {
-		if l.term < 0 {
-			down = append(down, l)
-		} else {
-			up = append(up, l)
-		}
-	}
-	return up, down
-}
-
 // lines returns the lines of a list of contributions.
 func (v *view) lines(s *section, list []result.Contribution) []line {
 	var lines []line
@@ -298,7 +297,13 @@ func (v *view) lines(s *section, list []result.Contribution) []line {
 			l.term, l.spread = s.sign*float64(x.Raw), nil
 		}
 		if x.Networks != nil {
-			l.bars(v.page.Terms)
+			// Set the error bar of a line from its spread over networks.
+			terms := v.page.Terms
+			n := l.Networks
+			l.spread, l.Distinguishable = &n.Value.SE, &n.Distinguishable
+			if terms == gp.Raw {
+				l.spread, l.Distinguishable = &n.Raw.SE, &n.RawDistinguishable
+			}
 		}
 		l.Removal *= result.Float(s.sign)
 		if v.page.Train != nil {

@@ -7,7 +7,6 @@ import (
 	"html/template"
 	"image/png"
 	"strconv"
-	"strings"
 
 	"github.com/funcgp/funcgp/explain/result"
 )
@@ -31,20 +30,4 @@ func featureName(p result.Picture, i int) string {
 		return p.Names[i]
 	}
 	return "x" + strconv.Itoa(i+1)
-}
-
-// brief lists the first n feature values.
-func brief(p result.Picture, n int) string {
-	var b strings.Builder
-	for i, v := range p.Values {
-		if i == n {
-			fmt.Fprintf(&b, " and %d more", len(p.Values)-n)
-			break
-		}
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		fmt.Fprintf(&b, "%s %s", featureName(p, i), datum(v))
-	}
-	return b.String()
 }

@@ -2,7 +2,9 @@ package report
 
 import (
 	"fmt"
+	"image"
 	"image/color"
+	"image/draw"
 	"image/png"
 	"io"
 	"math"
@@ -42,7 +44,10 @@ func (p *Page) WritePNG(w io.Writer) error {
 	}
 	section := &v.sections[0]
 	rows := min(len(section.lines), pngRows)
-	s := newSheet(pngWidth, pngHighest+pngRow*float64(rows))
+	height := pngHighest + pngRow*float64(rows)
+	img := image.NewRGBA(image.Rect(0, 0, int(dots(pngWidth)), int(dots(height))))
+	draw.Draw(img, img.Bounds(), image.White, image.Point{}, draw.Src)
+	s := &sheet{img}
 	y := s.alarms(v, pngEdge)
 	y = s.head(v, section, y)
 	y = s.bars(v, section, rows, y+34)

@@ -3,7 +3,6 @@ package report
 import (
 	"image"
 	"image/color"
-	"image/draw"
 	"math"
 	"sort"
 	"strings"
@@ -21,12 +20,6 @@ import (
 
 // A sheet is a white picture that is drawn in points; y runs downwards.
 type sheet struct{ img *image.RGBA }
-
-func newSheet(width, height float64) *sheet {
-	img := image.NewRGBA(image.Rect(0, 0, int(dots(width)), int(dots(height))))
-	draw.Draw(img, img.Bounds(), image.White, image.Point{}, draw.Src)
-	return &sheet{img}
-}
 
 // upTo is the sheet above y.
 func (s *sheet) upTo(y float64) image.Image {
@@ -91,7 +84,15 @@ func fit(t string, size, limit float64) string {
 // paragraph writes text in lines of at most the given length, at most a number of
 // them, and returns the baseline of the last.
 func (s *sheet) paragraph(x, y, size, limit float64, lines int, c color.Color, t string) float64 {
-	list := wrapped(t, size, limit)
+	// Break text into lines of at most the given width.
+	var list []string
+	for _, word := range strings.Fields(t) {
+		if k := len(list) - 1; k >= 0 && width(list[k]+" "+word, size) <= limit {
+			list[k] += " " + word
+		} else {
+			list = append(list, word)
+		}
+	}
 	for i, l := range list {
 		if i == lines {
 			return y
@@ -157,17 +158,4 @@ func (s *sheet) pixels(img image.Image, invert bool, x, y, size float64) {
 			s.img.Set(i, j, c)
 		}
 	}
-}
-
-// wrapped breaks text into lines of at most the given width.
-func wrapped(t string, size, limit float64) []string {
-	var lines []string
-	for _, word := range strings.Fields(t) {
-		if k := len(lines) - 1; k >= 0 && width(lines[k]+" "+word, size) <= limit {
-			lines[k] += " " + word
-		} else {
-			lines = append(lines, word)
-		}
-	}
-	return lines
 }

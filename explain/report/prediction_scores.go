@@ -147,18 +147,6 @@ func (p *Predictions) hits(rows []digest, of func(*digest) *outcome) (confidence
 	return confidence, hit
 }
 
-// saving is the mean over the test rows of the calibrated minus the network's
-// negative log likelihood, with the standard error of this difference.
-func (p *Predictions) saving() (difference, se result.Float) {
-	var m mean
-	for i := range p.test {
-		if d := p.test[i].network.logDensity - p.test[i].calibrated.logDensity; !math.IsNaN(d) {
-			m.add(d)
-		}
-	}
-	return m.value(), m.standardError()
-}
-
 // undefined counts the test rows with a label whose calibrated density is not a
 // number.
 func (p *Predictions) undefined() int {
@@ -234,16 +222,4 @@ func (p *Predictions) events(rows []digest, of func(*digest) *outcome) (prob []f
 		}
 	}
 	return prob, happened
-}
-
-// cdf returns the distribution functions at the targets of the test rows, where they
-// are numbers.
-func (p *Predictions) cdf(of func(*digest) *outcome) []float64 {
-	var v []float64
-	for i := range p.test {
-		if u := of(&p.test[i]).cdf; !math.IsNaN(u) {
-			v = append(v, u)
-		}
-	}
-	return v
 }

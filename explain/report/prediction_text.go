@@ -22,32 +22,16 @@ func (p *PredictionPage) WriteText(w io.Writer, columns int) error {
 	t := &textWriter{columns: max(60, columns)}
 	alarms, others := p.Predictions.Fit.Alarms()
 	t.alarms(alarms)
-	p.textTable(t)
-	t.gap()
-	for _, say := range p.sentences() {
-		t.wrap("", clean(say))
-	}
-	v := &view{page: &Page{Report: &result.Report{Fit: p.Predictions.Fit}}}
-	if text := v.posteriorText(); text != "" {
-		t.wrap("", text)
-	}
-	if text := Basis(&p.Predictions.Fit); text != "" {
-		t.wrap("", clean(text))
-	}
-	t.warnings(others)
-	if _, err := io.WriteString(w, t.String()); err != nil {
-		return fmt.Errorf("report: writing text: %w", err)
-	}
-	return nil
-}
-
-func (p *PredictionPage) textTable(t *textWriter) {
 	table := p.table()
 	lines := [][]string{append([]string{result.Some(p.Predictions.Len(), "test row", "test rows")}, table.columns...)}
 	for _, m := range table.lines {
 		lines = append(lines, append([]string{"  " + m.name}, m.values...))
 	}
-	if tableWidth(lines) > t.columns {
+	width := -len(columnGap)
+	for _, w := range columnWidths(lines) {
+		width += len(columnGap) + w
+	}
+	if width > t.columns {
 		// Without standard errors and with shorter headings it fits in 60 columns.
 		for i, line := range lines {
 			for k := range line {
@@ -69,6 +53,22 @@ func (p *PredictionPage) textTable(t *textWriter) {
 		}
 		t.line("%s", b.String())
 	}
+	t.gap()
+	for _, say := range p.sentences() {
+		t.wrap("", clean(say))
+	}
+	v := &view{page: &Page{Report: &result.Report{Fit: p.Predictions.Fit}}}
+	if text := v.posteriorText(); text != "" {
+		t.wrap("", text)
+	}
+	if text := Basis(&p.Predictions.Fit); text != "" {
+		t.wrap("", clean(text))
+	}
+	t.warnings(others)
+	if _, err := io.WriteString(w, t.String()); err != nil {
+		return fmt.Errorf("report: writing text: %w", err)
+	}
+	return nil
 }
 
 // columnGap separates the columns of the table.
@@ -82,14 +82,6 @@ func columnWidths(lines [][]string) []int {
 		}
 	}
 	return widths
-}
-
-func tableWidth(lines [][]string) int {
-	width := -len(columnGap)
-	for _, w := range columnWidths(lines) {
-		width += len(columnGap) + w
-	}
-	return width
 }
 
 // A scoreTable has a line for each score that applies.
@@ -203,7 +195,15 @@ func (p *PredictionPage) sentences() []string {
 	case n > 1:
 		say = append(say, "The predictions of "+result.Count(n)+" rows are not numbers; they are not scored.")
 	}
-	if d, se := r.saving(); d.Finite() && se.Finite() {
+	// The mean over the test rows of the calibrated minus the network's negative log likelihood, with
+	// the standard error of this difference.
+	var m mean
+	for i := range r.test {
+		if d := r.test[i].network.logDensity - r.test[i].calibrated.logDensity; !math.IsNaN(d) {
+			m.add(d)
+		}
+	}
+	if d, se := m.value(), m.standardError(); d.Finite() && se.Finite() {
 		word := p.averaged()
 		say = append(say, strings.Replace(verdict(float64(d), float64(se)), "Calibrated", strings.ToUpper(word[:1])+word[1:], 1))
 	}
@@ -217,28 +217,24 @@ func (p *PredictionPage) sentences() []string {
 		say = append(say, text)
 	}
 	if c := r.covered(); c.rows > 0 && r.Coverage > 0 {
-		say = append(say, p.coverage(c))
+		// Say how many targets the intervals or set hold.
+		kind, size := "intervals", "their mean width is "+result.Short(float64(c.size.value()))
+		if p.Predictions.Classes != nil {
+			kind, size = "sets", "they have "+fixed(float64(c.size.value()), 2)+" classes on average"
+		}
+		lo, hi := score.ClopperPearson(c.held, c.rows, 0.95)
+		text := fmt.Sprintf("The %s %s hold the %s of %s of the rows (95 %% band %s to %s); %s", percent(p.Predictions.Coverage), kind, p.truth(),
+			percent(float64(c.held)/float64(c.rows)), percent(lo), percent(hi), size)
+		if c.empty > 0 {
+			text += ", " + result.Some(c.empty, "is empty", "are empty")
+		}
+		say = append(say, (text + "."))
 	}
 	if share, n := r.beyond(noveltyTail); n >= fewRows {
 		say = append(say, fmt.Sprintf("%s of the test rows are farther from the training data than %s of the training rows (%s would be, if both came from the same source).",
 			percent(share), percent(noveltyTail), percent(1-noveltyTail)))
 	}
 	return say
-}
-
-// coverage says how many targets the intervals or sets hold.
-func (p *PredictionPage) coverage(c measuredCoverage) string {
-	kind, size := "intervals", "their mean width is "+result.Short(float64(c.size.value()))
-	if p.Predictions.Classes != nil {
-		kind, size = "sets", "they have "+fixed(float64(c.size.value()), 2)+" classes on average"
-	}
-	lo, hi := score.ClopperPearson(c.held, c.rows, 0.95)
-	text := fmt.Sprintf("The %s %s hold the %s of %s of the rows (95 %% band %s to %s); %s", percent(p.Predictions.Coverage), kind, p.truth(),
-		percent(float64(c.held)/float64(c.rows)), percent(lo), percent(hi), size)
-	if c.empty > 0 {
-		text += ", " + result.Some(c.empty, "is empty", "are empty")
-	}
-	return text + "."
 }
 
 // missed says that the test rows are not as expected, where that is beyond chance.

@@ -85,17 +85,6 @@ const (
 // WriteHTML writes the page as one HTML document that contains its styles and
 // images, loads nothing, and has no script.
 func (p *PredictionPage) WriteHTML(w io.Writer) error {
-	h, err := p.build()
-	if err != nil {
-		return err
-	}
-	if err := predictionsTemplate.Execute(w, h); err != nil {
-		return fmt.Errorf("report: writing HTML: %w", err)
-	}
-	return nil
-}
-
-func (p *PredictionPage) build() (*htmlPredictions, error) {
 	r := p.Predictions
 	v := &view{page: &Page{Report: &result.Report{Fit: r.Fit, Timings: r.Timings}, Model: p.Model, Data: p.Data, Command: p.Command, Record: p.Record, Invert: p.Invert}}
 	v.timings = timingFacts(&r.Timings)
@@ -113,14 +102,17 @@ func (p *PredictionPage) build() (*htmlPredictions, error) {
 		h.Scores = append(h.Scores, s)
 	}
 	if err := p.galleries(h, v); err != nil {
-		return nil, err
+		return err
 	}
 	for _, list := range h.texts() {
 		for i := range list {
 			list[i] = together(list[i])
 		}
 	}
-	return h, nil
+	if err := predictionsTemplate.Execute(w, h); err != nil {
+		return fmt.Errorf("report: writing HTML: %w", err)
+	}
+	return nil
 }
 
 // texts are the lists of sentences of the page.
@@ -150,14 +142,12 @@ func (p *PredictionPage) heading() string {
 	case s.Rows == 0:
 		return "Predictions"
 	case r.Classes == nil:
-		return fmt.Sprintf("Predicted %s, RMSE %s", p.quantity(), scoreText(s.RMSE))
+		return fmt.Sprintf("Predicted %s, RMSE %s", cmp.Or(p.Quantity, "target"), scoreText(s.RMSE))
 	case s.Rows < fewRows:
 		return fmt.Sprintf("%.0f of %d predicted correctly", float64(s.Accuracy)*float64(s.Rows), s.Rows)
 	}
 	return percent(float64(s.Accuracy)) + " predicted correctly"
 }
-
-func (p *PredictionPage) quantity() string { return cmp.Or(p.Quantity, "target") }
 
 // truth names what the data say about a row.
 func (p *PredictionPage) truth() string {
@@ -189,8 +179,58 @@ func (p *PredictionPage) diagrams() *htmlFigure {
 	f.Legend = []htmlKey{{"band", "where 95 % of the points would lie if the probabilities were right"}}
 	if r.Classes == nil {
 		for _, x := range two {
-			if cdf := r.cdf(x.of); len(cdf) >= fewRows {
-				f.Diagrams = append(f.Diagrams, coverageDiagram(x.title, x.class, cdf))
+			// Find the distribution functions at the targets of the test rows, where they are numbers.
+			of := x.of
+			var v []float64
+			for i := range r.test {
+				if u := of(&r.test[i]).cdf; !math.IsNaN(u) {
+					v = append(v, u)
+				}
+			}
+			if cdf := v; len(cdf) >= fewRows {
+				// Draw the share of targets inside the central interval of each probability, with the band in which
+				// it lies if the intervals are right, and the histogram of the distribution function at the targets
+				// in a strip.
+				title := x.title
+				class := x.class
+				d := htmlDiagram{Title: title, Class: class, Height: "466", XName: "probability of the interval; below: predicted P(Y < target)", YName: "share of targets inside",
+					YSide: coordinate(plot.top + plot.height/2), XMid: coordinate(plot.left + plot.width/2), NameY: "456"}
+				d.frame(plot, shares, shares)
+				d.Guide = path([]float64{plot.x(0), plot.x(1)}, []float64{plot.y(0), plot.y(1)})
+				n := len(cdf)
+				points := score.CoverageOf(cdf, coverageLevels)
+				px, py, lo, hi := []float64{plot.x(0)}, []float64{plot.y(0)}, []float64{plot.y(0)}, []float64{plot.y(0)}
+				for k, c := range points {
+					px, py, lo, hi = append(px, plot.x(c.Nominal)), append(py, plot.y(c.Empirical)), append(lo, plot.y(c.BandLo)), append(hi, plot.y(c.BandHi))
+					if k%2 == 1 {
+						d.Points = append(d.Points, htmlPoint{X: coordinate(px[k+1]), Y: coordinate(py[k+1]), R: "3.5",
+							Title: fmt.Sprintf("the %s interval holds %s of %s", percent(c.Nominal), percent(c.Empirical), result.Some(n, "target", "targets"))})
+					}
+				}
+				px, py, lo, hi = append(px, plot.x(1)), append(py, plot.y(1)), append(lo, plot.y(1)), append(hi, plot.y(1))
+				d.Line, d.Band = path(px, py), bandPath(px, lo, hi)
+				// Draw the histogram of the distribution function at the targets, which is flat if the predictive
+				// distributions are right.
+				const bars = 20
+				var rows [bars]int
+				most := 0
+				for _, u := range cdf {
+					b := min(bars-1, max(0, int(u*bars)))
+					rows[b]++
+					most = max(most, rows[b])
+				}
+				top := 1.05 * math.Max(float64(most), 1.5*float64(len(cdf))/bars)
+				d.frame(strip, shares, map[float64]string{0: "0", float64(most) / top: result.Count(most)})
+				for b, n := range rows {
+					h := float64(n) / top
+					lo, hi := float64(b)/bars, float64(b+1)/bars
+					d.Bars = append(d.Bars, htmlBox{X: coordinate(strip.x(lo) + 1), W: coordinate(strip.x(hi) - strip.x(lo) - 2), Y: coordinate(strip.y(h)), H: coordinate(strip.height * h),
+						Title: fmt.Sprintf("%s between %s and %s", result.Some(n, "target", "targets"), fixed(lo, 2), fixed(hi, 2))})
+				}
+				flat := strip.y(float64(len(cdf)) / bars / top)
+				d.Guide += path([]float64{strip.x(0), strip.x(1)}, []float64{flat, flat})
+				d.Label = fmt.Sprintf("Coverage, %s, %s", strings.ToLower(title), result.Some(n, "row", "rows"))
+				f.Diagrams = append(f.Diagrams, d)
 			}
 		}
 		if f.Diagrams == nil {

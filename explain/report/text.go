@@ -25,7 +25,20 @@ func (p *Page) WriteText(w io.Writer, columns int) error {
 	for i := range v.sections {
 		t.section(&v.sections[i])
 	}
-	t.rest()
+	// Say what the posterior rests on and what else the report contains.
+	t.gap()
+	if text := t.posteriorText(); text != "" {
+		t.wrap("", text)
+	}
+	if text := attributionText(t.page.Report.Attribution); text != "" {
+		t.wrap("", clean(text))
+	}
+	for _, text := range bases(t.page.Report) {
+		t.wrap("", clean(text))
+	}
+	if n := t.page.Report.Fit.Outputs; t.kind == classes {
+		t.wrap("", fmt.Sprintf("The JSON explains each of the %d outputs as well.", n))
+	}
 	t.warnings(others)
 	if _, err := io.WriteString(w, t.String()); err != nil {
 		return fmt.Errorf("report: writing text: %w", err)
@@ -125,7 +138,20 @@ func (t *textWriter) head() {
 		t.wrap("  ", clean(text))
 	}
 	if x := p.Test; x.Image == nil && len(x.Values) > 0 {
-		t.wrap("  ", clean(brief(x, 8)))
+		// List the first n feature values.
+		n := 8
+		var b strings.Builder
+		for i, v := range x.Values {
+			if i == n {
+				fmt.Fprintf(&b, " and %d more", len(x.Values)-n)
+				break
+			}
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			fmt.Fprintf(&b, "%s %s", featureName(x, i), datum(v))
+		}
+		t.wrap("  ", clean(b.String()))
 	}
 }
 
@@ -247,7 +273,29 @@ func (t *textWriter) table(s *section) {
 		t.wrap("  ", t.errorBarMeaning())
 	}
 	t.layers(s, d)
-	t.networkTable(s)
+	// List the sums of each network.
+	table := t.byNetwork(s)
+	if table == nil {
+		return
+	}
+	t.gap()
+	width := len("network")
+	for _, row := range table.Rows {
+		width = max(width, utf8.RuneCountInString(clean(row[0])))
+	}
+	width = min(width, t.columns-4-4*14)
+	write := func(name string, cells []string) {
+		text := fmt.Sprintf("  %-*s", width, shorten(clean(name), width))
+		for _, x := range cells {
+			text += fmt.Sprintf(" %13s", x)
+		}
+		t.line("%s", text)
+	}
+	write("network", table.Heads)
+	for _, row := range table.Rows {
+		write(row[0], row[1:])
+	}
+	t.wrap("  ", table.Note)
 }
 
 // layers lists what each layer contributes, to the sum and to the first listed terms.
@@ -304,23 +352,6 @@ func bar(x float64, half int) string {
 		full += "▌"
 	}
 	return strings.Repeat(" ", half) + "│" + full + strings.Repeat(" ", rest)
-}
-
-// rest says what the posterior rests on and what else the report contains.
-func (t *textWriter) rest() {
-	t.gap()
-	if text := t.posteriorText(); text != "" {
-		t.wrap("", text)
-	}
-	if text := attributionText(t.page.Report.Attribution); text != "" {
-		t.wrap("", clean(text))
-	}
-	for _, text := range bases(t.page.Report) {
-		t.wrap("", clean(text))
-	}
-	if n := t.page.Report.Fit.Outputs; t.kind == classes {
-		t.wrap("", fmt.Sprintf("The JSON explains each of the %d outputs as well.", n))
-	}
 }
 
 func (t *textWriter) warnings(list []string) {

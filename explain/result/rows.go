@@ -163,18 +163,9 @@ func (r Rows) Groups() []int {
 		}
 		return groups
 	}
-	limits := thirds(r.Label)
-	for i, y := range r.Label {
-		for groups[i] < len(limits) && y >= limits[groups[i]] {
-			groups[i]++
-		}
-	}
-	return groups
-}
-
-// thirds returns the limits of ranges of about equal numbers of targets, from below:
-// a target equal to a limit lies above it. There are fewer where many are equal.
-func thirds(targets []float64) []float64 {
+	// Find the limits of ranges of about equal numbers of targets, from below: a target equal to a
+	// limit lies above it. There are fewer where many are equal.
+	targets := r.Label
 	sorted := slices.Sorted(slices.Values(targets))
 	var limits []float64
 	for k := 1; k < parts; k++ {
@@ -183,7 +174,12 @@ func thirds(targets []float64) []float64 {
 			limits = append(limits, v)
 		}
 	}
-	return limits
+	for i, y := range r.Label {
+		for groups[i] < len(limits) && y >= limits[groups[i]] {
+			groups[i]++
+		}
+	}
+	return groups
 }
 
 // subtotals describes the groups of Groups.

@@ -55,7 +55,52 @@ func LogExpectation(h func(f float64) float64, m, v float64) float64 {
 		z := x.z(at)
 		return h(x.f(at)) - 0.5*z*z
 	}
-	mode, top := x.modeOf(q)
+	// Find the approximate maximum of q and where it lies. q must fall at least as fast as −½z².
+	var mode float64
+	var top float64
+	mode, top = x.origin, math.Inf(-1)
+	try := func(at float64) float64 {
+		v := q(at)
+		if !(v <= top) { // also NaN
+			mode, top = at, v
+		}
+		return v
+	}
+	points := x.breaks()
+	for z := -12.0; z <= 12; z += 0.25 {
+		points = append(points, x.at(z))
+	}
+	// Beyond ±12 the steps double until q falls.
+	for _, sign := range [2]float64{1, -1} {
+		before := q(x.at(12 * sign))
+		for z := 24.0; z < 1e154; z *= 2 {
+			points = append(points, x.at(sign*z))
+			v := q(x.at(sign * z))
+			if v < before {
+				break
+			}
+			before = v
+		}
+	}
+	slices.Sort(points)
+	for _, at := range points {
+		try(at)
+	}
+	// golden-section search between the neighbours of the best
+	k, _ := slices.BinarySearch(points, mode)
+	a, b := points[max(k-1, 0)], points[min(k+1, len(points)-1)]
+	const ratio = 0.61803398874989484820
+	for range 100 {
+		c, d := b-ratio*(b-a), a+ratio*(b-a)
+		if !(a < c && c < d && d < b) {
+			break
+		}
+		if try(c) >= try(d) {
+			b = d
+		} else {
+			a = c
+		}
+	}
 	if math.IsNaN(top) || math.IsInf(top, 0) {
 		return top
 	}
@@ -138,55 +183,6 @@ func nextScale(f float64) float64 {
 		return 4 * f
 	}
 	return 32 * f
-}
-
-// modeOf returns the approximate maximum of q and where it lies. q must fall at
-// least as fast as −½z².
-func (x axis) modeOf(q func(at float64) float64) (mode, top float64) {
-	mode, top = x.origin, math.Inf(-1)
-	try := func(at float64) float64 {
-		v := q(at)
-		if !(v <= top) { // also NaN
-			mode, top = at, v
-		}
-		return v
-	}
-	points := x.breaks()
-	for z := -12.0; z <= 12; z += 0.25 {
-		points = append(points, x.at(z))
-	}
-	// Beyond ±12 the steps double until q falls.
-	for _, sign := range [2]float64{1, -1} {
-		before := q(x.at(12 * sign))
-		for z := 24.0; z < 1e154; z *= 2 {
-			points = append(points, x.at(sign*z))
-			v := q(x.at(sign * z))
-			if v < before {
-				break
-			}
-			before = v
-		}
-	}
-	slices.Sort(points)
-	for _, at := range points {
-		try(at)
-	}
-	// golden-section search between the neighbours of the best
-	k, _ := slices.BinarySearch(points, mode)
-	a, b := points[max(k-1, 0)], points[min(k+1, len(points)-1)]
-	const ratio = 0.61803398874989484820
-	for range 100 {
-		c, d := b-ratio*(b-a), a+ratio*(b-a)
-		if !(a < c && c < d && d < b) {
-			break
-		}
-		if try(c) >= try(d) {
-			b = d
-		} else {
-			a = c
-		}
-	}
-	return mode, top
 }
 
 // edgeOf returns a point on one side of the mode where q is 45 below its top.

@@ -230,7 +230,21 @@ func poissonMode(y, m, s float64) float64 {
 	if x > 1e300 {
 		return math.Log(y + m/s/s) // log w is negligible, and w may overflow
 	}
-	return wrightOmegaLog(x) - logS2
+	// Find v = log w with w + log w = x, by Newton steps from the right, where they descend
+	// monotonically.
+	v := x
+	if x > 1 {
+		v = math.Log(x)
+	}
+	for range 50 {
+		e := math.Exp(v)
+		step := (e + v - x) / (e + 1)
+		v -= step
+		if math.Abs(step) <= 1e-14*(1+math.Abs(v)) {
+			break
+		}
+	}
+	return v - logS2
 }
 
 // logMeanRarePoisson is LogMeanPoisson for large s and a rate at the mode so
@@ -256,24 +270,6 @@ func expm2(x float64) float64 {
 		sum += term
 	}
 	return sum
-}
-
-// wrightOmegaLog returns v = log w with w + log w = x, by Newton steps from
-// the right, where they descend monotonically.
-func wrightOmegaLog(x float64) float64 {
-	v := x
-	if x > 1 {
-		v = math.Log(x)
-	}
-	for range 50 {
-		e := math.Exp(v)
-		step := (e + v - x) / (e + 1)
-		v -= step
-		if math.Abs(step) <= 1e-14*(1+math.Abs(v)) {
-			break
-		}
-	}
-	return v
 }
 
 // trapezoidSteps bounds the steps of logTrapezoid to either side. Its callers

@@ -96,7 +96,12 @@ func Fit(ctx context.Context, k ntk.Kernel, post gp.Dual, o *Options) (*Detector
 	byInputs := x.X != nil && !o.FunctionAlone
 	if byInputs {
 		_, dims := x.X.Dims()
-		fit := memory.Largest(most, gp.MemoryBudget(o.MaxMemory)/4, func(n int) int64 { return inputBytes(n, dims) })
+		// Find the memory that n inputs of d numbers and scoring by them take.
+		fit := memory.Largest(most, gp.MemoryBudget(o.MaxMemory)/4, func(n int) int64 {
+			side := int64(min(n, dims))
+			tile := memory.Mul(inputTile, memory.Add(memory.Mul(2, int64(dims)), memory.Mul(2, int64(n))))
+			return memory.Mul(8, memory.Add(memory.Add(memory.Mul(int64(n), int64(dims)), memory.Mul(side, side)), tile))
+		})
 		if byInputs = fit >= min(n, leastRows); byInputs {
 			most = fit
 		}
@@ -106,7 +111,39 @@ func Fit(ctx context.Context, k ntk.Kernel, post gp.Dual, o *Options) (*Detector
 		without = nil
 	}
 	d.rows = sample(n, most, without, o.Seed)
-	if err := d.look(ctx, post, byInputs, o); err != nil {
+	// Take the inputs of the examples that stand for all, and ε by the mean diagonal of their kernel.
+	sum, count := 0.0, 0
+	var z blas64.General
+	err = pick(post, d.rows).Batches(ctx, func(lo int, x *linearize.Batch) error {
+		var prior mat.Dense
+		d.variance.k.DiagTo(&prior, x)
+		c := x.Outputs()
+		for i := range x.Len() {
+			sum, count = sum+trace(&prior, i, c), count+c
+		}
+		if !byInputs {
+			return nil
+		}
+		if z.Data == nil {
+			_, dims := x.X.Dims()
+			z = dense.New(len(d.rows), dims)
+		}
+		for i := range x.Len() {
+			copy(dense.Row(z, lo+i), x.X.RawRowView(i))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	// ε = .01 of the mean diagonal (E22)
+	if d.noise = relativeNoise * sum / float64(count); d.noise == 0 {
+		d.noise = 1
+	}
+	if byInputs {
+		d.inputs, err = newInputs(ctx, z, o.Standardize)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := d.condition(ctx, post, nil, o); err != nil {
@@ -149,43 +186,6 @@ func (p picked) Batches(ctx context.Context, yield func(first int, b *linearize.
 		}
 	}
 	return ctx.Err()
-}
-
-// look takes the inputs of the examples that stand for all, and ε by the mean diagonal of
-// their kernel.
-func (d *Detector) look(ctx context.Context, post gp.Dual, byInputs bool, o *Options) error {
-	sum, count := 0.0, 0
-	var z blas64.General
-	err := pick(post, d.rows).Batches(ctx, func(lo int, x *linearize.Batch) error {
-		var prior mat.Dense
-		d.variance.k.DiagTo(&prior, x)
-		c := x.Outputs()
-		for i := range x.Len() {
-			sum, count = sum+trace(&prior, i, c), count+c
-		}
-		if !byInputs {
-			return nil
-		}
-		if z.Data == nil {
-			_, dims := x.X.Dims()
-			z = dense.New(len(d.rows), dims)
-		}
-		for i := range x.Len() {
-			copy(dense.Row(z, lo+i), x.X.RawRowView(i))
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	// ε = .01 of the mean diagonal (E22)
-	if d.noise = relativeNoise * sum / float64(count); d.noise == 0 {
-		d.noise = 1
-	}
-	if byInputs {
-		d.inputs, err = newInputs(ctx, z, o.Standardize)
-	}
-	return err
 }
 
 // condition computes v, from sums over the training examples that are known if they are not

@@ -11,7 +11,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/dense"
-	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -37,13 +36,6 @@ type inputs struct {
 	u blas64.Triangular
 }
 
-// inputBytes returns the memory that n inputs of d numbers and scoring by them take.
-func inputBytes(n, d int) int64 {
-	side := int64(min(n, d))
-	tile := memory.Mul(inputTile, memory.Add(memory.Mul(2, int64(d)), memory.Mul(2, int64(n))))
-	return memory.Mul(8, memory.Add(memory.Add(memory.Mul(int64(n), int64(d)), memory.Mul(side, side)), tile))
-}
-
 // newInputs takes the rows of x, n×D, which become z. Without standardize all scales are 1. It
 // returns nil where the products of the inputs are too large to be numbers.
 func newInputs(ctx context.Context, x blas64.General, standardize bool) (*inputs, error) {
@@ -53,7 +45,31 @@ func newInputs(ctx context.Context, x blas64.General, standardize bool) (*inputs
 	}
 	floats.Scale(1/float64(x.Rows), in.mean)
 	if standardize {
-		in.scaleBy(x)
+		// Set the scale of each column of x to its standard deviation, or to a tenth of its range where
+		// that is larger. A column that is always the same has the mean scale of the others.
+		sum, varying := 0.0, 0.0
+		for j := range in.scale {
+			column := make([]float64, x.Rows)
+			for i := range column {
+				column[i] = x.Data[i*x.Stride+j]
+			}
+			width := floats.Max(column) - floats.Min(column)
+			floats.AddConst(-in.mean[j], column)
+			in.scale[j] = max(floats.Norm(column, 2)/math.Sqrt(float64(x.Rows)), leastDeviation*width)
+			if width == 0 {
+				in.scale[j] = 0
+				continue
+			}
+			sum, varying = sum+in.scale[j], varying+1
+		}
+		for j := range in.scale {
+			switch {
+			case in.scale[j] == 0 && varying > 0:
+				in.scale[j] = sum / varying
+			case in.scale[j] == 0:
+				in.scale[j] = 1
+			}
+		}
 	}
 	for i := range x.Rows {
 		in.standardize(dense.Row(x, i))
@@ -94,38 +110,6 @@ func (in *inputs) read(ctx context.Context, src linearize.Source, rows []int) (o
 		return nil
 	})
 	return ok, err
-}
-
-// positive tells whether inputs can be divided by the scales.
-func (in *inputs) positive() bool { return floats.Min(in.scale) > 0 }
-
-// scaleBy sets the scale of each column of x to its standard deviation, or to a tenth of its
-// range where that is larger. A column that is always the same has the mean scale of the
-// others.
-func (in *inputs) scaleBy(x blas64.General) {
-	sum, varying := 0.0, 0.0
-	for j := range in.scale {
-		column := make([]float64, x.Rows)
-		for i := range column {
-			column[i] = x.Data[i*x.Stride+j]
-		}
-		width := floats.Max(column) - floats.Min(column)
-		floats.AddConst(-in.mean[j], column)
-		in.scale[j] = max(floats.Norm(column, 2)/math.Sqrt(float64(x.Rows)), leastDeviation*width)
-		if width == 0 {
-			in.scale[j] = 0
-			continue
-		}
-		sum, varying = sum+in.scale[j], varying+1
-	}
-	for j := range in.scale {
-		switch {
-		case in.scale[j] == 0 && varying > 0:
-			in.scale[j] = sum / varying
-		case in.scale[j] == 0:
-			in.scale[j] = 1
-		}
-	}
 }
 
 // standardize replaces x by z.
@@ -173,59 +157,55 @@ func (in *inputs) factor(ctx context.Context) (ok bool, err error) {
 func (in *inputs) distancesTo(ctx context.Context, mahalanobis, angle []float64, x *mat.Dense, own bool) error {
 	for tile := range par.Tiles(len(angle), inputTile) {
 		lo, hi := par.Bounds(tile, len(angle), inputTile)
-		if err := in.tileTo(ctx, mahalanobis[lo:hi], angle[lo:hi], dense.Slice(x, lo, hi), lo, own); err != nil {
+		mahalanobis := mahalanobis[lo:hi]
+		angle := angle[lo:hi]
+		x := dense.Slice(x, lo, hi)
+		t, n := len(angle), in.z.Rows
+		z := dense.New(t, in.z.Cols)
+		norm := make([]float64, t)
+		for i := range t {
+			if own {
+				copy(dense.Row(z, i), dense.Row(in.z, lo+i))
+			} else {
+				copy(dense.Row(z, i), x.RawRowView(i))
+				in.standardize(dense.Row(z, i))
+			}
+			norm[i] = floats.Norm(dense.Row(z, i), 2)
+		}
+		products := dense.New(t, n) // z Zᵀ
+		if err := dense.GemmContext(ctx, 0, blas.NoTrans, blas.Trans, 1, z, in.z, 0, products); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-func (in *inputs) tileTo(ctx context.Context, mahalanobis, angle []float64, x *mat.Dense, first int, own bool) error {
-	t, n := len(angle), in.z.Rows
-	z := dense.New(t, in.z.Cols)
-	norm := make([]float64, t)
-	for i := range t {
-		if own {
-			copy(dense.Row(z, i), dense.Row(in.z, first+i))
-		} else {
-			copy(dense.Row(z, i), x.RawRowView(i))
-			in.standardize(dense.Row(z, i))
-		}
-		norm[i] = floats.Norm(dense.Row(z, i), 2)
-	}
-	products := dense.New(t, n) // z Zᵀ
-	if err := dense.GemmContext(ctx, 0, blas.NoTrans, blas.Trans, 1, z, in.z, 0, products); err != nil {
-		return err
-	}
-	for i := range t {
-		nearest := -1.0
-		for j, p := range dense.Row(products, i) {
-			if length := norm[i] * in.norm[j]; (!own || j != first+i) && length > 0 {
-				nearest = max(nearest, p/length)
+		for i := range t {
+			nearest := -1.0
+			for j, p := range dense.Row(products, i) {
+				if length := norm[i] * in.norm[j]; (!own || j != lo+i) && length > 0 {
+					nearest = max(nearest, p/length)
+				}
 			}
+			angle[i] = math.Sqrt(max(0, 2-2*nearest))
 		}
-		angle[i] = math.Sqrt(max(0, 2-2*nearest))
-	}
-	half := z
-	if n < in.z.Cols {
-		half = products
-	}
-	if err := dense.TrsmContext(ctx, 0, blas.Right, blas.NoTrans, 1, in.u, half); err != nil {
-		return err
-	}
-	for i := range t {
-		row := dense.Row(half, i)
-		q := floats.Dot(row, row)
+		half := z
 		if n < in.z.Cols {
-			// zᵀ(ZᵀZ + λI)⁻¹z = (zᵀz − zᵀZᵀ(ZZᵀ + λI)⁻¹Zz)/λ
-			q = max(0, norm[i]*norm[i]-q) / in.ridge
+			half = products
 		}
-		if own && n > 1 {
-			// Without row i, z − mean is c·z and S is S − c·zzᵀ, with c = N/(N−1).
-			c := float64(n) / float64(n-1)
-			q = c * c * q / (1 - c*q)
+		if err := dense.TrsmContext(ctx, 0, blas.Right, blas.NoTrans, 1, in.u, half); err != nil {
+			return err
 		}
-		mahalanobis[i] = math.Sqrt(q)
+		for i := range t {
+			row := dense.Row(half, i)
+			q := floats.Dot(row, row)
+			if n < in.z.Cols {
+				// zᵀ(ZᵀZ + λI)⁻¹z = (zᵀz − zᵀZᵀ(ZZᵀ + λI)⁻¹Zz)/λ
+				q = max(0, norm[i]*norm[i]-q) / in.ridge
+			}
+			if own && n > 1 {
+				// Without row i, z − mean is c·z and S is S − c·zzᵀ, with c = N/(N−1).
+				c := float64(n) / float64(n-1)
+				q = c * c * q / (1 - c*q)
+			}
+			mahalanobis[i] = math.Sqrt(q)
+		}
 	}
 	return nil
 }

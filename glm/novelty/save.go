@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
@@ -110,7 +112,7 @@ func Load(ctx context.Context, f *store.File, k ntk.Kernel, post gp.Dual, o *Opt
 		}
 	}
 	if d.inputs != nil {
-		if d.inputs.z = dense.New(len(s.Rows), s.Columns); !d.inputs.positive() {
+		if d.inputs.z = dense.New(len(s.Rows), s.Columns); !(floats.Min(d.inputs.scale) > 0) {
 			return nil, r.Fail(saved.WriteAgain, saved.Impossible)
 		}
 		if ok, err := d.inputs.read(ctx, post.Data(), d.rows); err != nil || !ok {

@@ -128,23 +128,7 @@ func (p *posterior) row(t int, do func(t int, f, cov []float64) error) error {
 	if err := checkFinite(f, t); err != nil {
 		return err
 	}
-	if err := p.load(t); err != nil {
-		return err
-	}
-	return do(t, f, p.block)
-}
-
-func checkFinite(f []float64, t int) error {
-	for j, v := range f {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return &ValueError{What: "mean", Row: t, Output: j, Value: v}
-		}
-	}
-	return nil
-}
-
-// load reads the covariance of row t.
-func (p *posterior) load(t int) error {
+	// Read the covariance of row t.
 	c, largest := p.c, 0.0
 	for i := range c {
 		row := p.cov.RawRowView(t*c + i)
@@ -157,19 +141,8 @@ func (p *posterior) load(t int) error {
 		}
 		largest = max(largest, row[i])
 	}
-	mirror(p.block, c)
-	for i := range c {
-		v := &p.block[i*c+i]
-		if *v < -integral.PSDTol*(1+largest) {
-			return &ValueError{What: "variance", Row: t, Output: i, Value: *v}
-		}
-		*v = max(*v, 0)
-	}
-	return nil
-}
-
-// mirror copies the upper triangle of a over the lower one, tile by tile.
-func mirror(a []float64, c int) {
+	// Copy the upper triangle of a over the lower one, tile by tile.
+	a := p.block
 	const tile = 32
 	for i0 := 0; i0 < c; i0 += tile {
 		for j0 := i0; j0 < c; j0 += tile {
@@ -180,6 +153,23 @@ func mirror(a []float64, c int) {
 			}
 		}
 	}
+	for i := range c {
+		v := &p.block[i*c+i]
+		if *v < -integral.PSDTol*(1+largest) {
+			return &ValueError{What: "variance", Row: t, Output: i, Value: *v}
+		}
+		*v = max(*v, 0)
+	}
+	return do(t, f, p.block)
+}
+
+func checkFinite(f []float64, t int) error {
+	for j, v := range f {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return &ValueError{What: "mean", Row: t, Output: j, Value: v}
+		}
+	}
+	return nil
 }
 
 // checkLog panics when dst and y do not fit T examples with c outputs.

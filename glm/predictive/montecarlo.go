@@ -134,7 +134,36 @@ const manyOutputs = 256
 func (l MonteCarlo) draw(t int, f, cov []float64, yield func(g []float64)) error {
 	c := len(f)
 	if c >= manyOutputs {
-		return l.drawMany(t, f, cov, yield)
+		// Draw with a Pivoted Cholesky factor.
+		c, largest := len(f), 0.0
+		for i := range c {
+			largest = max(largest, cov[i*c+i])
+		}
+		p := integral.NewPivoted(cov, c)
+		if w := p.Least(cov); w < -integral.PSDTol*(1+largest) {
+			return &ValueError{What: "eigenvalue", Row: t, Value: w}
+		}
+		a := dense.Cols(dense.Of(p.L, c, c), 0, p.Rank)
+		rng := rand.New(rand.NewPCG(l.Seed, 0x9e3779b97f4a7c15))
+		const together = 32 // draws that share a pass over the factor
+		z, g := dense.New(together, c), dense.New(together, c)
+		for lo := 0; lo < l.samples(); lo += together {
+			n := min(together, l.samples()-lo)
+			for i := range n {
+				for j := range z.Cols {
+					z.Data[i*z.Stride+j] = rng.NormFloat64()
+				}
+				copy(dense.Row(g, i), f)
+			}
+			if p.Rank > 0 {
+				// f + L z
+				dense.Gemm1(blas.NoTrans, blas.Trans, 1, dense.Cols(z, 0, p.Rank), a, 1, g)
+			}
+			for i := range n {
+				yield(dense.Row(g, i))
+			}
+		}
+		return nil
 	}
 	a, err := symmetricRoot(t, cov, c)
 	if err != nil {
@@ -150,39 +179,6 @@ func (l MonteCarlo) draw(t int, f, cov []float64, yield func(g []float64)) error
 			g[i] = m + dense.Dot(a[i*c:(i+1)*c], z)
 		}
 		yield(g)
-	}
-	return nil
-}
-
-// drawMany is draw with a Pivoted Cholesky factor.
-func (l MonteCarlo) drawMany(t int, f, cov []float64, yield func(g []float64)) error {
-	c, largest := len(f), 0.0
-	for i := range c {
-		largest = max(largest, cov[i*c+i])
-	}
-	p := integral.NewPivoted(cov, c)
-	if w := p.Least(cov); w < -integral.PSDTol*(1+largest) {
-		return &ValueError{What: "eigenvalue", Row: t, Value: w}
-	}
-	a := dense.Cols(dense.Of(p.L, c, c), 0, p.Rank)
-	rng := rand.New(rand.NewPCG(l.Seed, 0x9e3779b97f4a7c15))
-	const together = 32 // draws that share a pass over the factor
-	z, g := dense.New(together, c), dense.New(together, c)
-	for lo := 0; lo < l.samples(); lo += together {
-		n := min(together, l.samples()-lo)
-		for i := range n {
-			for j := range z.Cols {
-				z.Data[i*z.Stride+j] = rng.NormFloat64()
-			}
-			copy(dense.Row(g, i), f)
-		}
-		if p.Rank > 0 {
-			// f + L z
-			dense.Gemm1(blas.NoTrans, blas.Trans, 1, dense.Cols(z, 0, p.Rank), a, 1, g)
-		}
-		for i := range n {
-			yield(dense.Row(g, i))
-		}
 	}
 	return nil
 }

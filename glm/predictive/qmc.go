@@ -178,7 +178,19 @@ func EachRow(ctx context.Context, workers int, f, cov *mat.Dense, do func(t int,
 // moments integrates one row. It overwrites cov.
 func (l QMC) moments(t int, f, cov []float64, wants softmaxWants) (*softmaxMoments, error) {
 	if len(f) == 2 {
-		return contrastMoments(f, cov, wants), nil
+		// Integrate two classes: softmax(f)₁ = σ(f₁ − f₀).
+		m, s := contrast(f, cov)
+		p1, variance, _ := integral.SigmoidMoments(m, s)
+		p0, _, _ := integral.SigmoidMoments(-m, s)
+		r := &softmaxMoments{mean: []float64{p0, p1}, variance: []float64{variance, variance}, err: gridError}
+		r.entropy = integral.EntropyOf(r.mean)
+		if wants.entropy {
+			r.expectedEntropy = integral.MeanBinaryEntropy(m, s)
+		}
+		if wants.cross {
+			r.covariance = []float64{variance, -variance, -variance, variance}
+		}
+		return r, nil
 	}
 	r, err := newSoftmaxRow(t, f, cov)
 	if err != nil {
@@ -248,22 +260,6 @@ func (l QMC) PredictDensityTo(ctx context.Context, mean, sd *mat.Dense, logp []f
 func contrast(f, cov []float64) (m, s float64) {
 	// a fourth of the variance, which does not overflow
 	return f[1] - f[0], 2 * math.Sqrt(max(cov[0]/4+cov[3]/4-cov[1]/2, 0))
-}
-
-// contrastMoments integrates two classes: softmax(f)₁ = σ(f₁ − f₀).
-func contrastMoments(f, cov []float64, wants softmaxWants) *softmaxMoments {
-	m, s := contrast(f, cov)
-	p1, variance, _ := integral.SigmoidMoments(m, s)
-	p0, _, _ := integral.SigmoidMoments(-m, s)
-	r := &softmaxMoments{mean: []float64{p0, p1}, variance: []float64{variance, variance}, err: gridError}
-	r.entropy = integral.EntropyOf(r.mean)
-	if wants.entropy {
-		r.expectedEntropy = integral.MeanBinaryEntropy(m, s)
-	}
-	if wants.cross {
-		r.covariance = []float64{variance, -variance, -variance, variance}
-	}
-	return r
 }
 
 // PredictTo implements Link.

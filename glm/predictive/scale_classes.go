@@ -128,7 +128,25 @@ func (s *ClassSurface) Values(ctx context.Context, at []ScalePoint, every int) (
 	n := (len(s.rows) + every - 1) / every
 	all := make([]float64, n*len(at))
 	err := s.each(ctx, coarsePairs, n, func(nodes *classNodes, i int) {
-		nodes.density(&s.rows[i*every], at, all[i*len(at):(i+1)*len(at)])
+		// Write log p at each point.
+		d := &s.rows[i*every]
+		to := all[i*len(at) : (i+1)*len(at)]
+		if d.classes != nil {
+			own := *d.classes
+			own.z0 = make([]float64, len(own.z0))
+			nodes.take(&own)
+		}
+		for k, p := range at {
+			tau, root := math.Exp(p.Other), math.Exp(p.Scale/2)
+			if d.classes != nil {
+				to[k] = nodes.logDensity(tau, root)
+				continue
+			}
+			to[k] = 0
+			for _, l := range d.logits {
+				to[k] += l.weight * integral.LogMeanSigmoid(tau*l.m, root*l.s)
+			}
+		}
 	})
 	to := make([]float64, len(at))
 	for i := range n {
@@ -152,26 +170,6 @@ func (s *ClassSurface) each(ctx context.Context, pairs, n int, do func(nodes *cl
 		}
 		return nil
 	})
-}
-
-// density writes log p at each point.
-func (n *classNodes) density(d *classDensity, at []ScalePoint, to []float64) {
-	if d.classes != nil {
-		own := *d.classes
-		own.z0 = make([]float64, len(own.z0))
-		n.take(&own)
-	}
-	for k, p := range at {
-		tau, root := math.Exp(p.Other), math.Exp(p.Scale/2)
-		if d.classes != nil {
-			to[k] = n.logDensity(tau, root)
-			continue
-		}
-		to[k] = 0
-		for _, l := range d.logits {
-			to[k] += l.weight * integral.LogMeanSigmoid(tau*l.m, root*l.s)
-		}
-	}
 }
 
 // Settle moves the points of each row to the mode at these scales, and tells whether there are any.
@@ -203,7 +201,14 @@ func (s *ClassSurface) Expand(ctx context.Context, at ScalePoint) (sum ScaleSlop
 			slopes = nodes.slopes(tau, root)
 		}
 		for _, l := range d.logits {
-			slopes.addLogit(l, tau, root)
+			// Add weight · log E σ(f), f ~ N(τ m, r²s²).
+			g := integral.LogMeanSigmoidSlopes(tau*l.m, root*l.s)
+			slopes.value += l.weight * g.Value
+			slopes.tau += l.weight * l.m * g.M
+			slopes.root += l.weight * l.s * g.S
+			slopes.tauTau += l.weight * l.m * l.m * g.MM
+			slopes.tauRoot += l.weight * l.m * l.s * g.MS
+			slopes.rootRoot += l.weight * l.s * l.s * g.SS
 		}
 		all[i] = slopes.byLogarithms(tau, root)
 	})
@@ -225,15 +230,4 @@ func (d *logSlopes) byLogarithms(tau, root float64) ScaleSlopes {
 		Both:       -tau * root / 2 * d.tauRoot,
 		OtherOther: -tau * (tau*d.tauTau + d.tau),
 	}
-}
-
-// addLogit adds weight · log E σ(f), f ~ N(τ m, r²s²).
-func (d *logSlopes) addLogit(l logit, tau, root float64) {
-	g := integral.LogMeanSigmoidSlopes(tau*l.m, root*l.s)
-	d.value += l.weight * g.Value
-	d.tau += l.weight * l.m * g.M
-	d.root += l.weight * l.s * g.S
-	d.tauTau += l.weight * l.m * l.m * g.MM
-	d.tauRoot += l.weight * l.m * l.s * g.MS
-	d.rootRoot += l.weight * l.s * l.s * g.SS
 }

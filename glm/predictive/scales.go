@@ -81,7 +81,25 @@ func (l QMC) LogPredictiveScalesTo(ctx context.Context, dst *mat.Dense, scales [
 	checkClasses(lik, y, c)
 	return EachRow(ctx, workers, f, cov, func(t int, f, cov []float64) error {
 		if k, ok := classOf(lik, y.RawRowView(t), f); ok {
-			return l.scalesTo(dst.RawRowView(t), t, scales, k, f, cov)
+			dst := dst.RawRowView(t)
+			y := k
+			if len(f) == 2 {
+				m, s := contrast(f, cov)
+				for k, scale := range scales {
+					dst[k] = integral.LogMeanSigmoid(float64(2*y-1)*m, math.Sqrt(scale)*s)
+				}
+				return nil
+			}
+			r, err := newClassRow(t, y, f, cov)
+			if err != nil {
+				return err
+			}
+			n := newClassNodes(sweepPairs)
+			n.take(r)
+			for k, scale := range scales {
+				dst[k] = n.logDensity(1, math.Sqrt(scale))
+			}
+			return nil
 		}
 		r, err := newSoftmaxRow(t, f, cov)
 		if err != nil {
@@ -116,26 +134,6 @@ func classOf(lik glm.Likelihood, y, f []float64) (k int, ok bool) {
 	k = int(y[0])
 	want := logSoftmaxAt(f, k)
 	return k, math.Abs(lik.LogProb(y, f)-want) <= 1e-12*(1+math.Abs(want))
-}
-
-func (l QMC) scalesTo(dst []float64, t int, scales []float64, y int, f, cov []float64) error {
-	if len(f) == 2 {
-		m, s := contrast(f, cov)
-		for k, scale := range scales {
-			dst[k] = integral.LogMeanSigmoid(float64(2*y-1)*m, math.Sqrt(scale)*s)
-		}
-		return nil
-	}
-	r, err := newClassRow(t, y, f, cov)
-	if err != nil {
-		return err
-	}
-	n := newClassNodes(sweepPairs)
-	n.take(r)
-	for k, scale := range scales {
-		dst[k] = n.logDensity(1, math.Sqrt(scale))
-	}
-	return nil
 }
 
 // sweepPairs is the number of points of a sweep, z and −z each.

@@ -144,7 +144,21 @@ func (g *softmaxGrid) logMean(centre, z0 []float64, y int, top float64) float64 
 	c := r.c
 	line := g.line()
 	if line == nil || top < -300 {
-		return g.slowLogMean(y, top)
+		// LogMean where exponentials may overflow.
+		r, sum, weight := g.row, 0.0, 0.0
+		at := make([]float64, r.c)
+		g.each(func(l []float64, tilt, w float64, n int) {
+			for i := -n; i <= n; i++ {
+				z := float64(i) * g.steps[0]
+				for j, v := range l {
+					at[j] = v + g.root*z*r.a[j*r.rank]
+				}
+				p := w * math.Exp(-0.5*z*z)
+				weight += p
+				sum += p * math.Exp(logSoftmaxAt(at, y)-top-tilt-z*g.z0[0])
+			}
+		})
+		return math.Log(sum / weight)
 	}
 	scale := math.Exp(-top)
 	g.each(func(l []float64, tilt, w float64, n int) {
@@ -161,24 +175,6 @@ func (g *softmaxGrid) logMean(centre, z0 []float64, y int, top float64) float64 
 		}
 		weight += w * all
 		sum += w * math.Exp(-tilt) * scale * part
-	})
-	return math.Log(sum / weight)
-}
-
-// slowLogMean is logMean where exponentials may overflow.
-func (g *softmaxGrid) slowLogMean(y int, top float64) float64 {
-	r, sum, weight := g.row, 0.0, 0.0
-	at := make([]float64, r.c)
-	g.each(func(l []float64, tilt, w float64, n int) {
-		for i := -n; i <= n; i++ {
-			z := float64(i) * g.steps[0]
-			for j, v := range l {
-				at[j] = v + g.root*z*r.a[j*r.rank]
-			}
-			p := w * math.Exp(-0.5*z*z)
-			weight += p
-			sum += p * math.Exp(logSoftmaxAt(at, y)-top-tilt-z*g.z0[0])
-		}
 	})
 	return math.Log(sum / weight)
 }
@@ -205,7 +201,11 @@ func (r *softmaxRow) gridMoments(wants softmaxWants) *softmaxMoments {
 	g.each(func(l []float64, _, w float64, n int) {
 		nodes += 2*n + 1
 		if wants.entropy {
-			entropy.begin(l)
+			// Take the logits at the middle of a line.
+			copy(entropy.from, l)
+			fromTop(entropy.from)
+			clear(entropy.mass)
+			clear(entropy.moment)
 		}
 		expTo(l)
 		for i := line.middle - n; i <= line.middle+n; i++ {
@@ -246,14 +246,6 @@ type lineEntropy struct {
 func newLineEntropy(g *softmaxGrid, line *softmaxLine) *lineEntropy {
 	c := g.row.c
 	return &lineEntropy{grid: g, line: line, from: make([]float64, c), mass: make([]float64, c), moment: make([]float64, c), totals: make([]float64, len(line.weights))}
-}
-
-// begin takes the logits at the middle of a line.
-func (e *lineEntropy) begin(l []float64) {
-	copy(e.from, l)
-	fromTop(e.from)
-	clear(e.mass)
-	clear(e.moment)
 }
 
 // add takes the probabilities of a node.

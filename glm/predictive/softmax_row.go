@@ -156,33 +156,29 @@ func (r *softmaxRow) leading(t int, cov []float64, scale float64) error {
 	}
 	r.columns(values, &lv, scale)
 	if floats.Sum(p.Left)*scale > restTrace {
-		r.shiftByRest(p, cov, scale)
+		c, base := r.c, r.base
+		lp := make([]float64, p.Rank) // Lᵀp
+		for i, v := range base {
+			dense.Axpy(lp, v, p.Row(i))
+		}
+		ep, pep := make([]float64, c), 0.0
+		for i, v := range base {
+			ep[i] = dense.Dot(cov[i*c:(i+1)*c], base) - dense.Dot(p.Row(i), lp)
+			pep += v * ep[i]
+		}
+		r.restVariance = make([]float64, c)
+		before := append([]float64(nil), base...)
+		for i, v := range base {
+			// p²(e − p)ᵀE(e − p)
+			r.restVariance[i] = max(v*v*scale*(p.Left[i]-2*ep[i]+pep), 0)
+			r.m[i] += scale * (p.Left[i]/2 - ep[i])
+		}
+		integral.SoftmaxTo(r.base, r.m)
+		for i, v := range r.base {
+			r.restShift = max(r.restShift, math.Abs(v-before[i]))
+		}
 	}
 	return nil
-}
-
-func (r *softmaxRow) shiftByRest(p *integral.Pivoted, cov []float64, scale float64) {
-	c, base := r.c, r.base
-	lp := make([]float64, p.Rank) // Lᵀp
-	for i, v := range base {
-		dense.Axpy(lp, v, p.Row(i))
-	}
-	ep, pep := make([]float64, c), 0.0
-	for i, v := range base {
-		ep[i] = dense.Dot(cov[i*c:(i+1)*c], base) - dense.Dot(p.Row(i), lp)
-		pep += v * ep[i]
-	}
-	r.restVariance = make([]float64, c)
-	before := append([]float64(nil), base...)
-	for i, v := range base {
-		// p²(e − p)ᵀE(e − p)
-		r.restVariance[i] = max(v*v*scale*(p.Left[i]-2*ep[i]+pep), 0)
-		r.m[i] += scale * (p.Left[i]/2 - ep[i])
-	}
-	integral.SoftmaxTo(r.base, r.m)
-	for i, v := range r.base {
-		r.restShift = max(r.restShift, math.Abs(v-before[i]))
-	}
 }
 
 // reach returns the largest difference of two entries of column k of A, by how
@@ -291,7 +287,19 @@ func (s *modeSearch) solve() {
 		if rr <= stop {
 			return
 		}
-		s.multiply()
+		// Set product to (I + s AᵀΛA/T) direction.
+		r, mean := s.r, 0.0
+		for j, p := range s.p {
+			s.v[j] = dense.Dot(r.a[j*r.rank:(j+1)*r.rank], s.direction)
+			mean += p * s.v[j]
+		}
+		copy(s.product, s.direction)
+		for j, p := range s.p {
+			// Λ v = p (v − pᵀv)
+			if p > 0 {
+				dense.Axpy(s.product, s.root*s.root/s.temperature*p*(s.v[j]-mean), r.a[j*r.rank:(j+1)*r.rank])
+			}
+		}
 		alpha := rr / dense.Dot(s.direction, s.product)
 		dense.Axpy(s.step, alpha, s.direction)
 		dense.Axpy(s.residual, -alpha, s.product)
@@ -299,22 +307,6 @@ func (s *modeSearch) solve() {
 		rr = dense.Dot(s.residual, s.residual)
 		for k, v := range s.residual {
 			s.direction[k] = v + rr/before*s.direction[k]
-		}
-	}
-}
-
-// multiply sets product to (I + s AᵀΛA/T) direction.
-func (s *modeSearch) multiply() {
-	r, mean := s.r, 0.0
-	for j, p := range s.p {
-		s.v[j] = dense.Dot(r.a[j*r.rank:(j+1)*r.rank], s.direction)
-		mean += p * s.v[j]
-	}
-	copy(s.product, s.direction)
-	for j, p := range s.p {
-		// Λ v = p (v − pᵀv)
-		if p > 0 {
-			dense.Axpy(s.product, s.root*s.root/s.temperature*p*(s.v[j]-mean), r.a[j*r.rank:(j+1)*r.rank])
 		}
 	}
 }

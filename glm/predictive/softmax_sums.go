@@ -106,19 +106,15 @@ func (s *softmaxSums) addProbabilities(p []float64, w, h float64) {
 		square[j] += wd * d
 	}
 	if s.wants.cross {
-		s.addCross(p, w)
-	}
-}
-
-func (s *softmaxSums) addCross(p []float64, w float64) {
-	c := len(p)
-	for j, v := range p {
-		s.d[j] = v - s.base[j]
-	}
-	for i, di := range s.d {
-		row := s.cross[i*c : (i+1)*c]
-		for j := i; j < c; j++ {
-			row[j] += w * di * s.d[j]
+		c := len(p)
+		for j, v := range p {
+			s.d[j] = v - s.base[j]
+		}
+		for i, di := range s.d {
+			row := s.cross[i*c : (i+1)*c]
+			for j := i; j < c; j++ {
+				row[j] += w * di * s.d[j]
+			}
 		}
 	}
 }
@@ -161,7 +157,15 @@ func (r *softmaxRow) moments(parts ...*softmaxSums) *softmaxMoments {
 		}
 	}
 	if m.covariance != nil {
-		r.addRestCross(m.covariance)
+		// Add the covariance of p in the directions that were cut.
+		cross := m.covariance
+		for _, u := range r.restCross {
+			for i, v := range u {
+				for j := i; j < r.c; j++ {
+					cross[i*r.c+j] += v * u[j]
+				}
+			}
+		}
 	}
 	m.expectedEntropy -= r.restMutual
 	for i := range c {
@@ -175,17 +179,6 @@ func (r *softmaxRow) moments(parts ...*softmaxSums) *softmaxMoments {
 	}
 	m.entropy = integral.EntropyOf(m.mean)
 	return m
-}
-
-// addRestCross adds the covariance of p in the directions that were cut.
-func (r *softmaxRow) addRestCross(cross []float64) {
-	for _, u := range r.restCross {
-		for i, v := range u {
-			for j := i; j < r.c; j++ {
-				cross[i*r.c+j] += v * u[j]
-			}
-		}
-	}
 }
 
 // spread returns the largest difference between parts in E p and E p².
@@ -287,7 +280,17 @@ func (s *softmaxSums) addSheet(of sheetPart) {
 	}
 	for j, base := range s.base {
 		d := dense.Row(of.e, j)
-		sum, square := deviations(d, of.inverse, base)
+		// Overwrite e with p − base, p = e·inverse, and find their sum and the sum of their squares.
+		inverse := of.inverse
+		var sum float64
+		var square float64
+		whole := len(d) / vector.AffineNodes * vector.AffineNodes
+		sum, square = vector.Deviations(d[:whole], inverse, base)
+		for i := whole; i < len(d); i++ {
+			d[i] = d[i]*inverse[i] - base
+			sum += d[i]
+			square += d[i] * d[i]
+		}
 		s.mean[j] += sum
 		s.square[j] += square
 		if s.wants.entropy {
@@ -303,19 +306,6 @@ func (s *softmaxSums) addSheet(of sheetPart) {
 			}
 		}
 	}
-}
-
-// deviations overwrites e with p − base, p = e·inverse, and returns their sum and the sum
-// of their squares.
-func deviations(e, inverse []float64, base float64) (sum, square float64) {
-	whole := len(e) / vector.AffineNodes * vector.AffineNodes
-	sum, square = vector.Deviations(e[:whole], inverse, base)
-	for i := whole; i < len(e); i++ {
-		e[i] = e[i]*inverse[i] - base
-		sum += e[i]
-		square += e[i] * e[i]
-	}
-	return sum, square
 }
 
 // A sharedDensity is log E p_y from the nodes of the moments.

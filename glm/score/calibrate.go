@@ -137,7 +137,24 @@ func Calibrate(ctx context.Context, lik glm.Likelihood, y, mean, cov *mat.Dense,
 	if err != nil {
 		return nil, err
 	}
-	s.set(c, best)
+	// Set the scales of a calibration, at the ends without rounding.
+	exp := func(x, lo, hi, least, most float64) float64 {
+		switch {
+		case x <= lo:
+			return least
+		case x >= hi:
+			return most
+		}
+		return math.Exp(x)
+	}
+	c.Scale = exp(best.Scale, s.lo.Scale, s.hi.Scale, minScale, maxScale)
+	switch {
+	case s.temperature:
+		c.Temperature = exp(best.Other, s.lo.Other, s.hi.Other, minTemperature, 1)
+		c.Scale *= c.Temperature * c.Temperature
+	case len(s.others) > 1:
+		c.NoiseScale = exp(best.Other, s.lo.Other, s.hi.Other, minScale, maxScale)
+	}
 	logp, err := c.logDensities(ctx, link, lik, rows, o.Workers)
 	if err != nil {
 		return nil, err

@@ -28,41 +28,41 @@ func whiten(ctx context.Context, g *glm.Gaussian, rows *scoredRows, workers int)
 	return w, rows.each(ctx, workers, func(lo, _ int, y, mean, cov *mat.Dense) error {
 		return predictive.EachRow(ctx, 1, mean, cov, func(t int, f, block []float64) error {
 			at := (lo + t) * c
-			return whitenRow(w.v[at:at+c], w.u[at:at+c], root, dense.View(dense.Of(block, c, c)), y.RawRowView(t), f, t)
+			// Write the eigenvalues v and the coordinates u of row t.
+			v := w.v[at : at+c]
+			u := w.u[at : at+c]
+			cov := dense.View(dense.Of(block, c, c))
+			y := y.RawRowView(t)
+			c := len(f)
+			d := make([]float64, c)
+			floats.SubTo(d, y, f)
+			if c == 1 {
+				r := root.At(0, 0)
+				v[0], u[0] = r*cov.At(0, 0)*r, r*d[0]
+				return nil
+			}
+			var half, full mat.Dense
+			half.Mul(root.T(), cov)
+			full.Mul(&half, root)
+			var eig mat.EigenSym
+			if !eig.Factorize(mat.NewSymDense(c, full.RawMatrix().Data), true) {
+				return &glm.NotPDError{N: c, Row: t}
+			}
+			eig.Values(v)
+			if v[0] < -integral.PSDTol*(1+v[c-1]) {
+				return &glm.NotPDError{N: c, Row: t}
+			}
+			for j := range v {
+				v[j] = max(v[j], 0)
+			}
+			var vectors mat.Dense
+			eig.VectorsTo(&vectors)
+			var white mat.VecDense
+			white.MulVec(root.T(), mat.NewVecDense(c, d))
+			mat.NewVecDense(c, u).MulVec(vectors.T(), &white)
+			return nil
 		})
 	})
-}
-
-// whitenRow writes the eigenvalues v and the coordinates u of row t.
-func whitenRow(v, u []float64, root, cov *mat.Dense, y, f []float64, t int) error {
-	c := len(f)
-	d := make([]float64, c)
-	floats.SubTo(d, y, f)
-	if c == 1 {
-		r := root.At(0, 0)
-		v[0], u[0] = r*cov.At(0, 0)*r, r*d[0]
-		return nil
-	}
-	var half, full mat.Dense
-	half.Mul(root.T(), cov)
-	full.Mul(&half, root)
-	var eig mat.EigenSym
-	if !eig.Factorize(mat.NewSymDense(c, full.RawMatrix().Data), true) {
-		return &glm.NotPDError{N: c, Row: t}
-	}
-	eig.Values(v)
-	if v[0] < -integral.PSDTol*(1+v[c-1]) {
-		return &glm.NotPDError{N: c, Row: t}
-	}
-	for j := range v {
-		v[j] = max(v[j], 0)
-	}
-	var vectors mat.Dense
-	eig.VectorsTo(&vectors)
-	var white mat.VecDense
-	white.MulVec(root.T(), mat.NewVecDense(c, d))
-	mat.NewVecDense(c, u).MulVec(vectors.T(), &white)
-	return nil
 }
 
 // Values implements surface.

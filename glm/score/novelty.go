@@ -57,9 +57,47 @@ func NoveltyOf(ctx context.Context, link predictive.Link, lik glm.Likelihood, me
 		}
 		switch {
 		case !classes:
-			return varianceTo(score[lo:hi], link, lik, mean, cov)
+			// Write the predictive variance, summed over the targets, which are the first outputs.
+			dst := score[lo:hi]
+			s, ok := link.(predictive.Splitter)
+			_, c := mean.Dims()
+			if !ok {
+				if s, ok = predictive.DefaultLink(lik, c).(predictive.Splitter); !ok {
+					s = predictive.MonteCarlo{}
+				}
+			}
+			var aleatoric, epistemic mat.Dense
+			if err := s.SplitTo(&aleatoric, &epistemic, lik, mean, cov); err != nil {
+				return err
+			}
+			targets := min(lik.Targets(c), c)
+			for i := range dst {
+				dst[i] = floats.Sum(aleatoric.RawRowView(i)[:targets]) + floats.Sum(epistemic.RawRowView(i)[:targets])
+			}
+			return nil
 		case l.Softmax() && rows.c > 2:
-			moderatedEntropyTo(score[lo:hi], mean, cov)
+			// Write the entropy of softmax(f̃_c/√(1 + π/8 Σ̃_cc)) with the moments of the logits less
+			// their mean over the classes.
+			dst := score[lo:hi]
+			c := mean.RawMatrix().Cols
+			logits, prob := make([]float64, c), make([]float64, c)
+			for i := range dst {
+				block := dense.Slice(cov, i*c, (i+1)*c)
+				total, shift := 0.0, floats.Sum(mean.RawRowView(i))/float64(c)
+				for a := range c {
+					total += floats.Sum(block.RawRowView(a))
+				}
+				for a := range c {
+					// [HΣH]_aa = Σ_aa − 2/C Σ_b Σ_ab + 1/C² Σ_bc Σ_bc
+					v := block.At(a, a) - 2*floats.Sum(block.RawRowView(a))/float64(c) + total/float64(c*c)
+					logits[a] = (mean.At(i, a) - shift) / math.Sqrt(1+math.Pi/8*max(0, v))
+				}
+				glm.Categorical{}.MeanTo(prob, logits)
+				dst[i] = 0
+				for _, p := range prob {
+					dst[i] -= xlogx(p)
+				}
+			}
 		}
 		return nil
 	})
@@ -74,30 +112,6 @@ func NoveltyOf(ctx context.Context, link predictive.Link, lik glm.Likelihood, me
 		v.Score[i], v.Mutual[i] = score[k], mutual[k]
 	}
 	return v, nil
-}
-
-// moderatedEntropyTo writes the entropy of softmax(f̃_c/√(1 + π/8 Σ̃_cc)) with the moments
-// of the logits less their mean over the classes.
-func moderatedEntropyTo(dst []float64, mean, cov *mat.Dense) {
-	c := mean.RawMatrix().Cols
-	logits, prob := make([]float64, c), make([]float64, c)
-	for i := range dst {
-		block := dense.Slice(cov, i*c, (i+1)*c)
-		total, shift := 0.0, floats.Sum(mean.RawRowView(i))/float64(c)
-		for a := range c {
-			total += floats.Sum(block.RawRowView(a))
-		}
-		for a := range c {
-			// [HΣH]_aa = Σ_aa − 2/C Σ_b Σ_ab + 1/C² Σ_bc Σ_bc
-			v := block.At(a, a) - 2*floats.Sum(block.RawRowView(a))/float64(c) + total/float64(c*c)
-			logits[a] = (mean.At(i, a) - shift) / math.Sqrt(1+math.Pi/8*max(0, v))
-		}
-		glm.Categorical{}.MeanTo(prob, logits)
-		dst[i] = 0
-		for _, p := range prob {
-			dst[i] -= xlogx(p)
-		}
-	}
 }
 
 // informationTo writes the entropy of the predictive and the mutual information. A
@@ -139,27 +153,6 @@ func xlogx(p float64) float64 {
 		return 0
 	}
 	return p * math.Log(p)
-}
-
-// varianceTo writes the predictive variance, summed over the targets, which are the first
-// outputs.
-func varianceTo(dst []float64, link predictive.Link, lik glm.Likelihood, mean, cov *mat.Dense) error {
-	s, ok := link.(predictive.Splitter)
-	_, c := mean.Dims()
-	if !ok {
-		if s, ok = predictive.DefaultLink(lik, c).(predictive.Splitter); !ok {
-			s = predictive.MonteCarlo{}
-		}
-	}
-	var aleatoric, epistemic mat.Dense
-	if err := s.SplitTo(&aleatoric, &epistemic, lik, mean, cov); err != nil {
-		return err
-	}
-	targets := min(lik.Targets(c), c)
-	for i := range dst {
-		dst[i] = floats.Sum(aleatoric.RawRowView(i)[:targets]) + floats.Sum(epistemic.RawRowView(i)[:targets])
-	}
-	return nil
 }
 
 // Rank returns the share of the training scores that are smaller than score, where

@@ -71,28 +71,16 @@ func ReliabilityOf(prob []float64, happened []bool, o *ReliabilityOptions) []Rel
 			b.Accuracy++
 		}
 	}
-	accuracies := resampledAccuracies(prob, bin, resamples, o.Seed)
-	for k := range bins {
-		b := &bins[k]
-		b.Lo, b.Hi = float64(k)/eceBins, float64(k+1)/eceBins
-		b.Confidence /= float64(b.Count)
-		b.Accuracy /= float64(b.Count)
-		b.BandLo, b.BandHi = middle(accuracies[k], coverage)
-	}
-	return bins
-}
-
-// resampledAccuracies returns the accuracies that each bin has in the resamples in
-// which it has rows.
-func resampledAccuracies(top []float64, bin []int, resamples int, seed uint64) [eceBins][]float64 {
+	// Find the accuracies that each bin has in the resamples in which it has rows.
+	seed := o.Seed
 	var accuracies [eceBins][]float64
 	rng := rand.New(rand.NewPCG(seed, 0x6a09e667f3bcc909))
 	for range resamples {
 		var rows, hits [eceBins]float64
-		for range top {
-			i := rng.IntN(len(top))
+		for range prob {
+			i := rng.IntN(len(prob))
 			rows[bin[i]]++
-			if rng.Float64() < top[i] {
+			if rng.Float64() < prob[i] {
 				hits[bin[i]]++
 			}
 		}
@@ -102,7 +90,14 @@ func resampledAccuracies(top []float64, bin []int, resamples int, seed uint64) [
 			}
 		}
 	}
-	return accuracies
+	for k := range bins {
+		b := &bins[k]
+		b.Lo, b.Hi = float64(k)/eceBins, float64(k+1)/eceBins
+		b.Confidence /= float64(b.Count)
+		b.Accuracy /= float64(b.Count)
+		b.BandLo, b.BandHi = middle(accuracies[k], coverage)
+	}
+	return bins
 }
 
 // middle returns the smallest and the largest of the numbers after as many as

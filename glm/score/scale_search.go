@@ -94,27 +94,6 @@ func withZero(grid []float64) []float64 {
 	return grid
 }
 
-// set sets the scales of a calibration, at the ends without rounding.
-func (s *scaleSearch) set(c *Calibration, at predictive.ScalePoint) {
-	exp := func(x, lo, hi, least, most float64) float64 {
-		switch {
-		case x <= lo:
-			return least
-		case x >= hi:
-			return most
-		}
-		return math.Exp(x)
-	}
-	c.Scale = exp(at.Scale, s.lo.Scale, s.hi.Scale, minScale, maxScale)
-	switch {
-	case s.temperature:
-		c.Temperature = exp(at.Other, s.lo.Other, s.hi.Other, minTemperature, 1)
-		c.Scale *= c.Temperature * c.Temperature
-	case len(s.others) > 1:
-		c.NoiseScale = exp(at.Other, s.lo.Other, s.hi.Other, minScale, maxScale)
-	}
-}
-
 // report reports that n more scales were tried.
 func (s *scaleSearch) report(n int) {
 	s.done += n

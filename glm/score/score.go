@@ -105,7 +105,17 @@ func ScoreOfContext(ctx context.Context, link predictive.Link, lik glm.Likelihoo
 	if prob, labels := ClassProbabilities(lik, r.y, response); prob != nil {
 		s.Accuracy, s.ECE, s.Brier = Accuracy(prob, labels), ECE(prob, labels), Brier(prob, labels)
 	} else if _, classes := lik.(glm.Logistic); !classes && lik.Targets(r.c) <= r.c {
-		s.RMSE = rmse(r.y, response)
+		// Compare each target with the response of the output of the same number.
+		y := r.y
+		n, c := y.Dims()
+		sum := 0.0
+		for i := range n {
+			for j := range c {
+				d := y.At(i, j) - response.At(i, j)
+				sum += d * d
+			}
+		}
+		s.RMSE = math.Sqrt(sum / float64(n*c))
 	}
 	return s, nil
 }
@@ -163,19 +173,6 @@ func standardError(v []float64) float64 {
 		sum += (x - mean) * (x - mean)
 	}
 	return math.Sqrt(sum / (n - 1) / n)
-}
-
-// rmse compares each target with the response of the output of the same number.
-func rmse(y, response *mat.Dense) float64 {
-	n, c := y.Dims()
-	sum := 0.0
-	for i := range n {
-		for j := range c {
-			d := y.At(i, j) - response.At(i, j)
-			sum += d * d
-		}
-	}
-	return math.Sqrt(sum / float64(n*c))
 }
 
 // scoredRows are the rows whose moments are not NaN.
@@ -261,7 +258,16 @@ func (s *scoredRows) each(ctx context.Context, workers int, do func(lo, hi int, 
 func (s *scoredRows) tile(tile int, do func(lo, hi int, y, mean, cov *mat.Dense) error) error {
 	lo, hi := par.Bounds(tile, len(s.kept), scoreTile)
 	err := do(lo, hi, dense.Slice(s.y, lo, hi), dense.Slice(s.mean, lo, hi), dense.Slice(s.cov, lo*s.c, hi*s.c))
-	return s.locate(err, lo)
+	// Add the first row of a tile to the row in an error, which counts the rows that are kept.
+	var value *predictive.ValueError
+	var notPD *glm.NotPDError
+	switch {
+	case errors.As(err, &value):
+		value.Row = s.kept[lo+value.Row]
+	case errors.As(err, &notPD) && notPD.Row >= 0:
+		notPD.Row = s.kept[lo+notPD.Row]
+	}
+	return err
 }
 
 // everySo returns every k-th of the rows that are kept.
@@ -276,20 +282,6 @@ func (s *scoredRows) everySo(k int) *scoredRows {
 	}
 	some.y, some.mean, some.cov = takeRows(s.y, at, 1), takeRows(s.mean, at, 1), takeRows(s.cov, at, s.c)
 	return some
-}
-
-// locate adds the first row of a tile to the row in an error, which counts the
-// rows that are kept.
-func (s *scoredRows) locate(err error, lo int) error {
-	var value *predictive.ValueError
-	var notPD *glm.NotPDError
-	switch {
-	case errors.As(err, &value):
-		value.Row = s.kept[lo+value.Row]
-	case errors.As(err, &notPD) && notPD.Row >= 0:
-		notPD.Row = s.kept[lo+notPD.Row]
-	}
-	return err
 }
 
 // constantNLL returns what the best prediction without inputs scores, as

@@ -62,7 +62,16 @@ func replace(path string, write func(io.Writer) error) error {
 		case info.IsDir():
 			return syscall.EISDIR
 		case !info.Mode().IsRegular():
-			return direct(path, write)
+			// Write to what is not a regular file.
+			f, err := os.OpenFile(path, os.O_WRONLY, 0)
+			if err != nil {
+				return err
+			}
+			b := bufio.NewWriter(f)
+			if err = write(b); err == nil {
+				err = b.Flush()
+			}
+			return errors.Join(err, f.Close())
 		}
 		mode = info.Mode().Perm()
 	}
@@ -92,19 +101,6 @@ func Target(path string) (string, error) {
 		path = link
 	}
 	return "", syscall.ELOOP
-}
-
-// direct writes to what is not a regular file.
-func direct(path string, write func(io.Writer) error) error {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	b := bufio.NewWriter(f)
-	if err = write(b); err == nil {
-		err = b.Flush()
-	}
-	return errors.Join(err, f.Close())
 }
 
 // A Rewriter writes a file of which an earlier part can be written again.

@@ -77,7 +77,11 @@ func (s *AttributionFlags) Posterior(ctx context.Context, c *job.Job, p *problem
 			return nil, nil, err
 		}
 	case "loo", "evidence":
-		a, err := tunedBy(ctx, c, p, flags, s.rule)
+		// The posterior at the precision that a rule of --tune-prior chooses.
+		rule := s.rule
+		other := *flags
+		other.Tune, other.tuneFlag = rule, "--attribution-precision"
+		a, err := Fit(ctx, c, p, &other, Options{NoReport: true})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -97,14 +101,6 @@ func (s *AttributionFlags) Posterior(ctx context.Context, c *job.Job, p *problem
 	other.Tune, other.At = "", atStated
 	a, err := Fit(ctx, c, p.WithPrecision(precision), &other, Options{NoReport: true})
 	return a, says, err
-}
-
-// tunedBy is the posterior at the precision that a rule of --tune-prior chooses.
-func tunedBy(ctx context.Context, c *job.Job, p *problem.Problem, flags *Flags, rule string) (*Posterior, error) {
-	other := *flags
-	other.Tune, other.tuneFlag = rule, "--attribution-precision"
-	a, err := Fit(ctx, c, p, &other, Options{NoReport: true})
-	return a, err
 }
 
 // byTraining is the precision by the length of the training, and how it came about.

@@ -178,7 +178,32 @@ func (k *Coverage) Regions(ctx context.Context, b *linearize.Batch, y *mat.Dense
 		return all, nil
 	}
 	for t := range all {
-		k.count(&all[t], y.At(t, 0))
+		// Count the region of a row with target y, of classes their number.
+		r := &all[t]
+		y := y.At(t, 0)
+		k.rows++
+		var holds, empty bool
+		var size float64
+		if r.Set != nil {
+			size, empty = float64(len(r.Set)), len(r.Set) == 0
+			holds = slices.Contains(r.Set, result.Float(k.task.Classes[int(y)]))
+		} else {
+			lo, hi := float64(r.Interval[0]), float64(r.Interval[1])
+			size, holds = hi-lo, lo <= y && y <= hi
+			if empty = math.IsNaN(lo); empty {
+				size = 0
+			}
+		}
+		if holds {
+			k.held++
+		}
+		if empty {
+			k.empty++
+		}
+		if !math.IsInf(size, 0) {
+			k.size += size
+			k.sized++
+		}
 	}
 	return all, nil
 }
@@ -199,33 +224,6 @@ func (k *Coverage) region(mean *mat.Dense) Region {
 		}
 	}
 	return Region{Set: set}
-}
-
-// count counts the region of a row with target y, of classes their number.
-func (k *Coverage) count(r *Region, y float64) {
-	k.rows++
-	var holds, empty bool
-	var size float64
-	if r.Set != nil {
-		size, empty = float64(len(r.Set)), len(r.Set) == 0
-		holds = slices.Contains(r.Set, result.Float(k.task.Classes[int(y)]))
-	} else {
-		lo, hi := float64(r.Interval[0]), float64(r.Interval[1])
-		size, holds = hi-lo, lo <= y && y <= hi
-		if empty = math.IsNaN(lo); empty {
-			size = 0
-		}
-	}
-	if holds {
-		k.held++
-	}
-	if empty {
-		k.empty++
-	}
-	if !math.IsInf(size, 0) {
-		k.size += size
-		k.sized++
-	}
 }
 
 // A CoverageReport says how many test rows had their target in their interval or

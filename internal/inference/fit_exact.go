@@ -5,10 +5,8 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/cg"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -65,53 +63,6 @@ func (f *fit) exactPosterior(dual *gp.Exact) *Posterior {
 		q.Evidence = dual.EvidenceAtTheta(gp.Scatter(f.prior, f.theta))
 	}
 	return q
-}
-
-// cg conditions on all training rows by conjugate gradients, without forming
-// their kernel.
-func (f *fit) cg(ctx context.Context) (*Posterior, error) {
-	if err := f.prepare(ctx, f.problem.KeepsJacobian()); err != nil {
-		return nil, err
-	}
-	if f.flags.Tune == "" {
-		if err := f.settle(ctx); err != nil {
-			return nil, err
-		}
-	} else if !f.frozen {
-		err := f.tune(ctx, func(ctx context.Context, precision float64) (*candidate, error) {
-			g, err := f.at(precision)
-			if err != nil {
-				return nil, err
-			}
-			dual, err := g.cgDual(ctx)
-			if err != nil {
-				return nil, err
-			}
-			q := g.posterior(dual)
-			if f.flags.Tune == "evidence" {
-				q.Evidence, err = dual.EvidenceRefit(ctx)
-			}
-			return f.candidateOf(q), err
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	dual, err := f.cgDual(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := f.con.EndPart(ctx, "kernel"); err != nil {
-		return nil, err
-	}
-	q := f.posterior(dual)
-	if !f.options.AtTheta {
-		q.Evidence, err = dual.EvidenceRefit(ctx)
-	} else {
-		q.Evidence, err = dual.EvidenceAtTheta(ctx, gp.Scatter(f.prior, f.theta))
-	}
-	q.approximation = &result.Approximation{MeanError: problem.Number(dual.MeanError()), EvidenceSE: problem.Number(q.Evidence.StdErr)}
-	return q, err
 }
 
 // cgDual fits or refits.

@@ -175,26 +175,6 @@ func (f *fit) threshold(ctx context.Context, asked *linearize.Batch, s *gp.Sites
 	return t, nil
 }
 
-// auto takes the exact posterior where it fits and is quick, and else that of kept rows or through
-// inducing examples.
-func (f *fit) auto(ctx context.Context) (*Posterior, error) {
-	p, n := f.problem, f.problem.Examples.Train.Len()
-	if n*p.Model.Outputs <= quickOutputs && p.ExactBytes(n) <= gp.MemoryBudget(p.Limits.Memory) {
-		f.flags.Method, f.flags.Within = "exact", 0
-		f.con.Remark(linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "", "--method auto takes exact: the training rows have %s outputs.", job.Count(n*p.Model.Outputs)))
-		return f.exact(ctx)
-	}
-	f.flags.Method, f.chooses = "kept", true
-	q, err := f.kept(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if k, ok := q.Dual.(*kept.Posterior); ok && !q.Short {
-		f.con.Remark(linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "", "--method auto takes kept: %s of the rows (example, direction of Λ) are enough for --within %v.", job.Count(k.Kept().Len()), f.flags.Within))
-	}
-	return q, nil
-}
-
 // quickOutputs is the number of outputs of training rows up to which --method auto takes exact.
 const quickOutputs = 5000
 

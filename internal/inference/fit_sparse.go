@@ -47,9 +47,35 @@ func (f *fit) sparse(ctx context.Context) (*Posterior, error) {
 // inducing chooses inducing examples or rows.
 func (f *fit) inducing(ctx context.Context) (*sparse.Inducing, error) {
 	if f.flags.takesRows() {
-		return f.inducingRows(ctx)
+		// Choose the rows (example, direction of Λ) that say most at θ* (E16).
+		rows, err := gp.Keep(ctx, f.kernel, f.source, f.sites, &gp.KeepOptions{Most: f.flags.Inducing, Progress: f.con.Show})
+		if err != nil {
+			return nil, err
+		}
+		if rows.Len() == 0 {
+			return nil, job.FullErrorf("--select %s: Λ of every training row is 0, so that none says anything; give --select stratified", f.flags.Selection)
+		}
+		if rows.Len() < f.flags.Inducing {
+			f.con.Note("--select %s: only %d rows say anything, and all are taken", f.flags.Selection, rows.Len())
+		}
+		chosen, err := sparse.SelectKept(ctx, nil, f.kernel, f.source, rows, rows.Len(), f.sparseOptions())
+		if err != nil {
+			return nil, err
+		}
+		f.con.Detail("%d inducing rows of %d examples, with %.4g %% of tr Λ, chosen by --select %s", rows.Len(), distinct(chosen.Rows), 100*rows.Trace/rows.Total, f.flags.Selection)
+		// A posterior that is loaded linearizes them in this way.
+		return f.problem.InducingRows(ctx, chosen.Rows, chosen.Directions)
 	}
-	chosen, err := f.selector().Choose(ctx, f.kernel, f.source, f.flags.Inducing, f.sparseOptions())
+	// Choose inducing examples as --select says.
+	seed := f.problem.Limits.Seed
+	chosen, err := map[string]sparse.Selector{
+		"uniform":    sparse.Uniform{Seed: seed},
+		"stratified": sparse.Stratified{Labels: f.problem.Examples.Train.Class, Seed: seed},
+		"trace":      sparse.Trace{Sites: f.sites},
+		"greedy":     sparse.Greedy{},
+		"rpcholesky": sparse.RandomCholesky{Seed: seed},
+		"kmeans":     sparse.KMeans{Seed: seed},
+	}[f.flags.Selection].Choose(ctx, f.kernel, f.source, f.flags.Inducing, f.sparseOptions())
 	if err != nil {
 		return nil, err
 	}
@@ -59,27 +85,6 @@ func (f *fit) inducing(ctx context.Context) (*sparse.Inducing, error) {
 	}
 	f.con.Detail("%d inducing examples with %d outputs, chosen by --select %s", z.Len(), z.Len()*z.Batch.Outputs(), f.flags.Selection)
 	return z, nil
-}
-
-// inducingRows chooses the rows (example, direction of Λ) that say most at θ* (E16).
-func (f *fit) inducingRows(ctx context.Context) (*sparse.Inducing, error) {
-	rows, err := gp.Keep(ctx, f.kernel, f.source, f.sites, &gp.KeepOptions{Most: f.flags.Inducing, Progress: f.con.Show})
-	if err != nil {
-		return nil, err
-	}
-	if rows.Len() == 0 {
-		return nil, job.FullErrorf("--select %s: Λ of every training row is 0, so that none says anything; give --select stratified", f.flags.Selection)
-	}
-	if rows.Len() < f.flags.Inducing {
-		f.con.Note("--select %s: only %d rows say anything, and all are taken", f.flags.Selection, rows.Len())
-	}
-	chosen, err := sparse.SelectKept(ctx, nil, f.kernel, f.source, rows, rows.Len(), f.sparseOptions())
-	if err != nil {
-		return nil, err
-	}
-	f.con.Detail("%d inducing rows of %d examples, with %.4g %% of tr Λ, chosen by --select %s", rows.Len(), distinct(chosen.Rows), 100*rows.Trace/rows.Total, f.flags.Selection)
-	// A posterior that is loaded linearizes them in this way.
-	return f.problem.InducingRows(ctx, chosen.Rows, chosen.Directions)
 }
 
 // distinct is the number of different ones.
@@ -104,19 +109,6 @@ func (m *Method) elements() string {
 		return "rows"
 	}
 	return "examples"
-}
-
-// selector chooses inducing examples as --select says.
-func (f *fit) selector() sparse.Selector {
-	seed := f.problem.Limits.Seed
-	return map[string]sparse.Selector{
-		"uniform":    sparse.Uniform{Seed: seed},
-		"stratified": sparse.Stratified{Labels: f.problem.Examples.Train.Class, Seed: seed},
-		"trace":      sparse.Trace{Sites: f.sites},
-		"greedy":     sparse.Greedy{},
-		"rpcholesky": sparse.RandomCholesky{Seed: seed},
-		"kmeans":     sparse.KMeans{Seed: seed},
-	}[f.flags.Selection]
 }
 
 func (f *fit) sparseOptions() *sparse.Options {
@@ -232,9 +224,51 @@ func (f *fit) tuneNystrom(ctx context.Context, z *sparse.Inducing, o *sparse.Opt
 		return nil
 	}
 	if f.flags.tunesByRefits() {
-		try, err := f.nystromCandidates(ctx, z)
+		// Find the candidates of a refit through inducing examples, from the features of all training rows,
+		// which it computes in one pass.
+		p, start := f.problem, f.precision
+		b, err := sparse.NewBuilder(ctx, f.kernel, z, f.sparseOptions())
 		if err != nil {
 			return err
+		}
+		prior, err := b.Posterior(ctx)
+		if err != nil {
+			return err
+		}
+		train, err := prior.Prepare(ctx, f.source)
+		if err != nil {
+			return err
+		}
+		var heldOut *sparse.Prepared
+		if f.heldOut != nil {
+			if heldOut, err = f.prepareHeldOut(ctx, prior); err != nil {
+				return err
+			}
+		}
+		rows := (&Posterior{How: Method{Name: "nystrom"}}).leftOut(p)
+		var last *sparse.Mode
+		try := func(ctx context.Context, precision float64) (*candidate, error) {
+			m, err := prior.Mode(ctx, train, start/precision, p.Examples.Y, p.Task.Likelihood, last)
+			if err != nil {
+				return nil, err
+			}
+			last = m
+			return &candidate{
+				evidence: m.Evidence(),
+				f:        m.F(),
+				leaveOneOut: func(ctx context.Context) (*moments, error) {
+					to := newMoments(problem.RowsAt(p.Examples.Y, rows), p.Model.Outputs)
+					return to, m.LeaveOneOutTo(ctx, to.mean, to.cov, rows)
+				},
+				heldOut: func(ctx context.Context) (*moments, error) {
+					y, err := p.Targets(f.heldOut)
+					if err != nil {
+						return nil, &job.FullError{Err: err}
+					}
+					to := newMoments(y, p.Model.Outputs)
+					return to, m.PredictPreparedTo(ctx, to.mean, to.cov, heldOut)
+				},
+			}, nil
 		}
 		if err := f.tune(ctx, try); err != nil {
 			return err

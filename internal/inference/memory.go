@@ -140,12 +140,6 @@ func (q *Posterior) terms(p *problem.Problem) int {
 	return p.Examples.Train.Len() * p.Model.Outputs
 }
 
-// explainBytes is about what explaining t rows at once takes: some copies of
-// the cross-kernel and of their Jacobian.
-func (q *Posterior) explainBytes(p *problem.Problem, t int) int64 {
-	return problem.WholeBytes(8 * float64(t*p.Model.Outputs) * (4*float64(q.terms(p)) + 2*float64(p.Model.Parameters())))
-}
-
 // RowsAtOnce is how many test rows are predicted at a time: as many as keep
 // their cross-kernel with the training rows, or the inducing ones, near 32
 // MiB, since every tile goes through all of them once, and their Jacobian

@@ -159,11 +159,69 @@ func (f *fit) byMethod(ctx context.Context) (*Posterior, error) {
 	case "exact":
 		return f.exact(ctx)
 	case "cg":
-		return f.cg(ctx)
+		// Condition on all training rows by conjugate gradients, without forming their kernel.
+		if err := f.prepare(ctx, f.problem.KeepsJacobian()); err != nil {
+			return nil, err
+		}
+		if f.flags.Tune == "" {
+			if err := f.settle(ctx); err != nil {
+				return nil, err
+			}
+		} else if !f.frozen {
+			err := f.tune(ctx, func(ctx context.Context, precision float64) (*candidate, error) {
+				g, err := f.at(precision)
+				if err != nil {
+					return nil, err
+				}
+				dual, err := g.cgDual(ctx)
+				if err != nil {
+					return nil, err
+				}
+				q := g.posterior(dual)
+				if f.flags.Tune == "evidence" {
+					q.Evidence, err = dual.EvidenceRefit(ctx)
+				}
+				return f.candidateOf(q), err
+			})
+			if err != nil {
+				return nil, err
+			}
+		}
+		dual, err := f.cgDual(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if err := f.con.EndPart(ctx, "kernel"); err != nil {
+			return nil, err
+		}
+		q := f.posterior(dual)
+		if !f.options.AtTheta {
+			q.Evidence, err = dual.EvidenceRefit(ctx)
+		} else {
+			q.Evidence, err = dual.EvidenceAtTheta(ctx, gp.Scatter(f.prior, f.theta))
+		}
+		q.approximation = &result.Approximation{MeanError: problem.Number(dual.MeanError()), EvidenceSE: problem.Number(q.Evidence.StdErr)}
+		return q, err
 	case "kept":
 		return f.kept(ctx)
 	case methodAuto:
-		return f.auto(ctx)
+		// Take the exact posterior where it fits and is quick, and else that of kept rows or through
+		// inducing examples.
+		p, n := f.problem, f.problem.Examples.Train.Len()
+		if n*p.Model.Outputs <= quickOutputs && p.ExactBytes(n) <= gp.MemoryBudget(p.Limits.Memory) {
+			f.flags.Method, f.flags.Within = "exact", 0
+			f.con.Remark(linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "", "--method auto takes exact: the training rows have %s outputs.", job.Count(n*p.Model.Outputs)))
+			return f.exact(ctx)
+		}
+		f.flags.Method, f.chooses = "kept", true
+		q, err := f.kept(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if k, ok := q.Dual.(*kept.Posterior); ok && !q.Short {
+			f.con.Remark(linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "", "--method auto takes kept: %s of the rows (example, direction of Λ) are enough for --within %v.", job.Count(k.Kept().Len()), f.flags.Within))
+		}
+		return q, nil
 	}
 	return f.sparse(ctx)
 }
@@ -231,7 +289,19 @@ func (f *fit) prepare(ctx context.Context, keep bool) error {
 	if f.gradient, err = f.residualGradient(ctx); err != nil {
 		return err
 	}
-	return f.look(ctx)
+	// Check network, data and prior by the sites and the gradient at θ*.
+	f.gradientNorm = gp.GradientNormOf(f.gradient, f.prior, f.theta)
+	f.preflight, f.alarms = f.problem.Preflight(ctx, &problem.AtTheta{F: f.sites.F, Gradient: f.gradientNorm})
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := f.con.Alarm(f.alarms...); err != nil {
+		return job.Full(err)
+	}
+	if problem.HasLogVariances(f.problem.Task.Likelihood) {
+		f.con.Remark(errNotConcave)
+	}
+	return f.con.EndPart(ctx, "linearize")
 }
 
 // errNotConcave says what does not hold of a heteroscedastic likelihood.

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 
-	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/result"
@@ -321,20 +320,14 @@ func (f *fit) remark(q *Posterior) {
 
 // measure compares the refit with the outputs of the network at the same training rows.
 func (f *fit) measure(at *gp.Sites, network *mat.Dense) {
-	f.settled.match.Remainder = result.Float(remainderShare(network, at.F, f.problem.Task.Classes != nil))
-}
-
-// unexplained is the part of the outputs that a refit may differ by from the network before the
-// terms of its explanations need a warning.
-const unexplained = .2
-
-// remainderShare is rms(f − f̂)/rms f over rows, where a softmax has outputs less their mean over
-// classes, which it ignores.
-func remainderShare(f, fitted *mat.Dense, classes bool) float64 {
-	n, c := f.Dims()
+	// Rms(f − f̂)/rms f over rows, where a softmax has outputs less their mean over classes, which
+	// it ignores.
+	fitted := at.F
+	classes := f.problem.Task.Classes != nil
+	n, c := network.Dims()
 	rest, all := 0.0, 0.0
 	for i := range n {
-		a, b := slices.Clone(f.RawRowView(i)), fitted.RawRowView(i)
+		a, b := slices.Clone(network.RawRowView(i)), fitted.RawRowView(i)
 		d := make([]float64, c)
 		for j := range a {
 			d[j] = a[j] - b[j]
@@ -348,8 +341,12 @@ func remainderShare(f, fitted *mat.Dense, classes bool) float64 {
 			all += a[j] * a[j]
 		}
 	}
-	return math.Sqrt(rest / all)
+	f.settled.match.Remainder = result.Float(math.Sqrt(rest / all))
 }
+
+// unexplained is the part of the outputs that a refit may differ by from the network before the
+// terms of its explanations need a warning.
+const unexplained = .2
 
 func center(v []float64) {
 	mean := 0.0
@@ -427,9 +424,4 @@ func (f *fit) settleMode(ctx context.Context) error {
 	}
 	f.sites = f.mode.Sites
 	return nil
-}
-
-// fromTheta is v − θ*.
-func (f *fit) fromTheta(v []float64) []float64 {
-	return floats.SubTo(make([]float64, len(v)), v, f.theta)
 }

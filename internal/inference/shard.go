@@ -11,15 +11,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/funcgp/funcgp/internal/inputfile"
-	"github.com/funcgp/funcgp/internal/job"
-
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/mode"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/inputfile"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
@@ -49,7 +49,7 @@ func NewPass(ctx context.Context, c *job.Job, p *problem.Problem, flags *Flags) 
 	if s.inducing, err = f.selected(ctx); err != nil {
 		return nil, p.TrainNames().ExplainError(err)
 	}
-	s.move = f.fromTheta(f.mode.Theta)
+	s.move = floats.SubTo(make([]float64, len(f.mode.Theta)), f.mode.Theta, f.theta)
 	f.measure(f.mode.Sites, f.outputs)
 	return s, s.factor(ctx)
 }
@@ -452,20 +452,4 @@ func (f *fit) joined(ctx context.Context, set *shard.Set, out string) (*gp.Sites
 	r := file.Reader("")
 	sites := gp.LoadSites(r, set.Len(), f.problem.Model.Outputs)
 	return sites, r.Err()
-}
-
-// look checks network, data and prior by the sites and the gradient at θ*.
-func (f *fit) look(ctx context.Context) error {
-	f.gradientNorm = gp.GradientNormOf(f.gradient, f.prior, f.theta)
-	f.preflight, f.alarms = f.problem.Preflight(ctx, &problem.AtTheta{F: f.sites.F, Gradient: f.gradientNorm})
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if err := f.con.Alarm(f.alarms...); err != nil {
-		return job.Full(err)
-	}
-	if problem.HasLogVariances(f.problem.Task.Likelihood) {
-		f.con.Remark(errNotConcave)
-	}
-	return f.con.EndPart(ctx, "linearize")
 }

@@ -236,42 +236,38 @@ func (q *Posterior) Rows(ctx context.Context, p *problem.Problem, rows *dataset.
 // LogDensity where they are not nil.
 func (q *Posterior) PredictTargets(ctx context.Context, task *problem.Task, b *linearize.Batch, y *mat.Dense, link predictive.Link) (*Predictions, error) {
 	if q.bnn != nil {
-		return q.drawn(ctx, task, b, y)
-	}
-	return q.predict(ctx, q.latent(), task, b, y, link)
-}
-
-// drawn are predictions by draws of the parameters.
-func (q *Posterior) drawn(ctx context.Context, task *problem.Task, b *linearize.Batch, y *mat.Dense) (*Predictions, error) {
-	lik := task.Likelihood
-	d, err := q.bnn.Draw(ctx, lik, y, b.X)
-	if err != nil {
-		return nil, err
-	}
-	t, c := d.F.Dims()
-	out := &Predictions{Network: b.F, Mean: d.F, Cov: d.Cov, Tempered: d.F, Scaled: d.Cov, Likelihood: lik, LogDensity: d.LogDensity, CDF: d.CDF,
-		Unsure: &score.Novelty{Score: d.Entropy, Mutual: d.Mutual}}
-	if task.Classes != nil {
-		sd := mat.NewDense(t, c, nil)
-		sd.Apply(func(i, j int, _ float64) float64 { return math.Sqrt(d.Epistemic.At(i, j)) }, sd)
-		out.Prob, out.SD = bothClasses(d.Mean), sd
-		if c == 1 {
-			out.SD = sideBySide(sd, sd)
+		// Predictions by draws of the parameters.
+		lik := task.Likelihood
+		d, err := q.bnn.Draw(ctx, lik, y, b.X)
+		if err != nil {
+			return nil, err
 		}
-		out.mapOf(lik)
+		t, c := d.F.Dims()
+		out := &Predictions{Network: b.F, Mean: d.F, Cov: d.Cov, Tempered: d.F, Scaled: d.Cov, Likelihood: lik, LogDensity: d.LogDensity, CDF: d.CDF,
+			Unsure: &score.Novelty{Score: d.Entropy, Mutual: d.Mutual}}
+		if task.Classes != nil {
+			sd := mat.NewDense(t, c, nil)
+			sd.Apply(func(i, j int, _ float64) float64 { return math.Sqrt(d.Epistemic.At(i, j)) }, sd)
+			out.Prob, out.SD = bothClasses(d.Mean), sd
+			if c == 1 {
+				out.SD = sideBySide(sd, sd)
+			}
+			out.mapOf(lik)
+			return out, nil
+		}
+		targets := lik.Targets(c)
+		out.Response = d.Mean.Slice(0, t, 0, targets).(*mat.Dense)
+		out.ObservationSD, out.FunctionSD = mat.NewDense(t, targets, nil), mat.NewDense(t, targets, nil)
+		out.Unsure.Score, out.Unsure.Mutual = make([]float64, t), slices.Repeat([]float64{math.NaN()}, t)
+		for i := range t {
+			variance := floats.AddTo(make([]float64, targets), d.Aleatoric.RawRowView(i)[:targets], d.Epistemic.RawRowView(i)[:targets])
+			out.Unsure.Score[i] = floats.Sum(variance)
+			for j, v := range variance {
+				out.ObservationSD.Set(i, j, math.Sqrt(v))
+				out.FunctionSD.Set(i, j, math.Sqrt(d.Cov.At(i*c+j, j)))
+			}
+		}
 		return out, nil
 	}
-	targets := lik.Targets(c)
-	out.Response = d.Mean.Slice(0, t, 0, targets).(*mat.Dense)
-	out.ObservationSD, out.FunctionSD = mat.NewDense(t, targets, nil), mat.NewDense(t, targets, nil)
-	out.Unsure.Score, out.Unsure.Mutual = make([]float64, t), slices.Repeat([]float64{math.NaN()}, t)
-	for i := range t {
-		variance := floats.AddTo(make([]float64, targets), d.Aleatoric.RawRowView(i)[:targets], d.Epistemic.RawRowView(i)[:targets])
-		out.Unsure.Score[i] = floats.Sum(variance)
-		for j, v := range variance {
-			out.ObservationSD.Set(i, j, math.Sqrt(v))
-			out.FunctionSD.Set(i, j, math.Sqrt(d.Cov.At(i*c+j, j)))
-		}
-	}
-	return out, nil
+	return q.predict(ctx, q.latent(), task, b, y, link)
 }

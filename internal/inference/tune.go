@@ -32,15 +32,6 @@ type candidate struct {
 // tuneTolerance is the tolerance of the decimal logarithm of the precision: 5 %.
 const tuneTolerance = 0.02
 
-// tuneGrid returns the decimal logarithms, relative to the precision start, of the
-// precisions that are tried first: whole decades that reach 1e-4 and 1e4, and two
-// decades either way of start.
-func tuneGrid(start float64) []float64 {
-	lo := math.Floor(min(-2, -4-math.Log10(start)))
-	hi := math.Ceil(max(2, 4-math.Log10(start)))
-	return minimize.Grid(lo, hi, int(hi-lo)+1)
-}
-
 // tune chooses the prior precision of f by --tune-prior. try computes the
 // posterior at a precision; it is called for neighbouring ones after another.
 func (f *fit) tune(ctx context.Context, try func(ctx context.Context, precision float64) (*candidate, error)) error {
@@ -67,7 +58,11 @@ func (f *fit) tune(ctx context.Context, try func(ctx context.Context, precision 
 		t.Trials = append(t.Trials, f.trial(at, score))
 		return score, nil
 	}
-	found, err := minimize.Search(ctx, tuneGrid(start), tuneTolerance, func(ctx context.Context, x []float64) ([]float64, error) {
+	// Find the decimal logarithms, relative to the precision start, of the precisions that are tried
+	// first: whole decades that reach 1e-4 and 1e4, and two decades either way of start.
+	lo := math.Floor(min(-2, -4-math.Log10(start)))
+	hi := math.Ceil(max(2, 4-math.Log10(start)))
+	found, err := minimize.Search(ctx, minimize.Grid(lo, hi, int(hi-lo)+1), tuneTolerance, func(ctx context.Context, x []float64) ([]float64, error) {
 		// From large precisions down: there the problem is best conditioned.
 		score := make([]float64, len(x))
 		for i := len(x) - 1; i >= 0; i-- {
@@ -236,55 +231,6 @@ func (f *fit) exactCandidates(x *linearize.Batch) func(ctx context.Context, prec
 		lastPrecision = precision
 		return f.candidateOf(g.exactPosterior(last)), nil
 	}
-}
-
-// nystromCandidates returns the candidates of a refit through inducing examples,
-// from the features of all training rows, which it computes in one pass.
-func (f *fit) nystromCandidates(ctx context.Context, z *sparse.Inducing) (func(ctx context.Context, precision float64) (*candidate, error), error) {
-	p, start := f.problem, f.precision
-	b, err := sparse.NewBuilder(ctx, f.kernel, z, f.sparseOptions())
-	if err != nil {
-		return nil, err
-	}
-	prior, err := b.Posterior(ctx)
-	if err != nil {
-		return nil, err
-	}
-	train, err := prior.Prepare(ctx, f.source)
-	if err != nil {
-		return nil, err
-	}
-	var heldOut *sparse.Prepared
-	if f.heldOut != nil {
-		if heldOut, err = f.prepareHeldOut(ctx, prior); err != nil {
-			return nil, err
-		}
-	}
-	rows := (&Posterior{How: Method{Name: "nystrom"}}).leftOut(p)
-	var last *sparse.Mode
-	return func(ctx context.Context, precision float64) (*candidate, error) {
-		m, err := prior.Mode(ctx, train, start/precision, p.Examples.Y, p.Task.Likelihood, last)
-		if err != nil {
-			return nil, err
-		}
-		last = m
-		return &candidate{
-			evidence: m.Evidence(),
-			f:        m.F(),
-			leaveOneOut: func(ctx context.Context) (*moments, error) {
-				to := newMoments(problem.RowsAt(p.Examples.Y, rows), p.Model.Outputs)
-				return to, m.LeaveOneOutTo(ctx, to.mean, to.cov, rows)
-			},
-			heldOut: func(ctx context.Context) (*moments, error) {
-				y, err := p.Targets(f.heldOut)
-				if err != nil {
-					return nil, &job.FullError{Err: err}
-				}
-				to := newMoments(y, p.Model.Outputs)
-				return to, m.PredictPreparedTo(ctx, to.mean, to.cov, heldOut)
-			},
-		}, nil
-	}, nil
 }
 
 // prepareHeldOut computes the features of the held-out rows.

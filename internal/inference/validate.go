@@ -194,7 +194,12 @@ func (v *Validation) closure(ctx context.Context, dual gp.Dual, prefix string, t
 	posterior := weightspace.ComparisonRow{Quantity: prefix + "mean against m + Σ C(x,x_i) b_i", Tolerance: tolerance}
 	raw := weightspace.ComparisonRow{Quantity: prefix + "mean against m + Σ κ(x,x_i) α_i", Tolerance: tolerance}
 	scale, n := 0.0, v.test.Len()
-	step := v.problem.Within(min(n, problem.PredictRows), func(t int) int64 { return v.Posterior.explainBytes(v.problem, t) })
+	// About what explaining t rows at once takes: some copies of the cross-kernel and of their Jacobian.
+	step := v.problem.Within(min(n, problem.PredictRows), func(t int) int64 {
+		q := v.Posterior
+		p := v.problem
+		return problem.WholeBytes(8 * float64(t*p.Model.Outputs) * (4*float64(q.terms(p)) + 2*float64(p.Model.Parameters())))
+	})
 	for lo := 0; lo < n; lo += step {
 		part, err := tile(lo, min(lo+step, n))
 		if err != nil {

@@ -201,7 +201,14 @@ func (s *search) brent(ctx context.Context, a, start, b Trial, tol float64) erro
 		if math.Abs(x.X-mid) <= tol-(hi-lo)/2 || mid <= lo || mid >= hi {
 			return nil
 		}
-		step, ok := parabola(x, w, v)
+		// Find the step from x to the lowest point of the parabola through three points, and whether there
+		// is one.
+		var step float64
+		r := (x.X - w.X) * (x.Value - v.Value)
+		q := (x.X - v.X) * (x.Value - w.Value)
+		p := (x.X-v.X)*q - (x.X-w.X)*r
+		step = -p / (2 * (q - r))
+		ok := !math.IsNaN(step) && !math.IsInf(step, 0)
 		if ok && math.Abs(step) < math.Abs(before)/2 && x.X+step > lo && x.X+step < hi {
 			before, last = last, step
 			if u := x.X + step; u-lo < tol/2 || hi-u < tol/2 {
@@ -243,14 +250,4 @@ func (s *search) brent(ctx context.Context, a, start, b Trial, tol float64) erro
 			v = t
 		}
 	}
-}
-
-// parabola returns the step from x to the lowest point of the parabola through
-// three points, and whether there is one.
-func parabola(x, w, v Trial) (step float64, ok bool) {
-	r := (x.X - w.X) * (x.Value - v.Value)
-	q := (x.X - v.X) * (x.Value - w.Value)
-	p := (x.X-v.X)*q - (x.X-w.X)*r
-	step = -p / (2 * (q - r))
-	return step, !math.IsNaN(step) && !math.IsInf(step, 0)
 }

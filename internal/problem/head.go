@@ -61,43 +61,33 @@ func (m *Model) withHead(c *job.Job, lik glm.Likelihood) (*Model, error) {
 	case rule == network.RemoveHead, HasNoise(lik):
 		c.Remark(net.Head().Warning())
 	default:
-		out.wrongHead = wrongHead(lik, h)
+		// Say that a likelihood takes for logits or log rates what a head made of them, and what to do
+		// about it.
+		takes, remedy := "", ""
+		switch _, poisson := lik.(glm.Poisson); {
+		case poisson && h.Function == network.LogSoftmaxHead:
+			takes, remedy = "takes them for logarithms of rates, and they are those of probabilities", "Give --likelihood categorical for labels, or gaussian."
+		case HasLogVariances(lik):
+			takes, remedy = "takes them for means and logarithms of variances", "Export the model without it, with the logarithm of the variance as its output."
+		case poisson:
+			takes, remedy = "takes them for logarithms of rates", "Where they are rates, export the model with a Log after it, else give another --likelihood."
+		case h.Groups > 1:
+			takes = fmt.Sprintf("takes all outputs for the logits of one choice, and they are those of %d", h.Groups)
+			remedy = "Export the model with the outputs of one of them, or give --likelihood gaussian."
+		case IsSoftmax(lik) && h.Function == network.SigmoidHead:
+			takes = "applies a softmax to them, and they are probabilities of several labels, each by itself"
+			remedy = "Export the model with the output of one label and give --likelihood bernoulli, or give --likelihood gaussian."
+		case h.Function == network.SigmoidHead || h.Function == network.SoftmaxHead:
+			takes, remedy = "takes them for logits, and they are probabilities", "Export the model without it, or give --likelihood gaussian."
+		default:
+			takes, remedy = "takes them for logits", "Where it is no part of the network that was trained, export the model without it, else give --likelihood gaussian or poisson."
+		}
+		out.wrongHead = linearize.NewWarning("wrong-outputs", math.NaN(), math.NaN(), remedy, "The final %v stays part of the outputs, and the %s likelihood %s. All answers are wrong.", h, lik.Name(), takes)
 		if err := c.Alarm(out.wrongHead); err != nil {
 			return nil, job.Full(err)
 		}
 	}
 	return out, nil
-}
-
-// wrongHead says that a likelihood takes for logits or log rates what a head made of them,
-// and what to do about it.
-func wrongHead(lik glm.Likelihood, h network.Head) error {
-	takes, remedy := "", ""
-	switch _, poisson := lik.(glm.Poisson); {
-	case poisson && h.Function == network.LogSoftmaxHead:
-		takes, remedy = "takes them for logarithms of rates, and they are those of probabilities", "Give --likelihood categorical for labels, or gaussian."
-	case HasLogVariances(lik):
-		takes, remedy = "takes them for means and logarithms of variances", "Export the model without it, with the logarithm of the variance as its output."
-	case poisson:
-		takes, remedy = "takes them for logarithms of rates", "Where they are rates, export the model with a Log after it, else give another --likelihood."
-	case h.Groups > 1:
-		takes = fmt.Sprintf("takes all outputs for the logits of one choice, and they are those of %d", h.Groups)
-		remedy = "Export the model with the outputs of one of them, or give --likelihood gaussian."
-	case IsSoftmax(lik) && h.Function == network.SigmoidHead:
-		takes = "applies a softmax to them, and they are probabilities of several labels, each by itself"
-		remedy = "Export the model with the output of one label and give --likelihood bernoulli, or give --likelihood gaussian."
-	case h.Function == network.SigmoidHead || h.Function == network.SoftmaxHead:
-		takes, remedy = "takes them for logits, and they are probabilities", "Export the model without it, or give --likelihood gaussian."
-	default:
-		takes, remedy = "takes them for logits", "Where it is no part of the network that was trained, export the model without it, else give --likelihood gaussian or poisson."
-	}
-	return linearize.NewWarning("wrong-outputs", math.NaN(), math.NaN(), remedy, "The final %v stays part of the outputs, and the %s likelihood %s. All answers are wrong.", h, lik.Name(), takes)
-}
-
-// positive tells whether a head that is part of the outputs makes all of them positive.
-func (m *Model) positive() bool {
-	h := m.Net.Head()
-	return h.Function != network.NoHead && h.Function != network.LogSoftmaxHead && !h.Removed
 }
 
 const (

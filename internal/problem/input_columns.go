@@ -27,9 +27,32 @@ func (m *Model) withColumns(c *job.Job, f *ModelFlags, d *dataset.Data) (*Model,
 	columns := map[string][]int{}
 	for _, text := range f.Columns {
 		name, list, _ := strings.Cut(text, "=")
-		at, err := columnList(list, d.Columns)
-		if err != nil {
-			return nil, fmt.Errorf("--input-columns %q: %w; %s has %s", text, err, d.Source, dataset.QuoteList(d.Columns))
+		// Find the positions of columns: names, ranges of names such as a:c, and numbers counted from 0 and
+		// ranges of them such as 0-9.
+		names := d.Columns
+		var at []int
+		for _, item := range strings.Split(list, ",") {
+			from := slices.Index(names, item)
+			to := from
+			if a, b, ok := strings.Cut(item, ":"); from < 0 && ok {
+				from, to = slices.Index(names, a), slices.Index(names, b)
+			} else if a, b, ok := strings.Cut(item, "-"); from < 0 {
+				if !ok {
+					b = a
+				}
+				var wrong [2]error
+				from, wrong[0] = strconv.Atoi(a)
+				to, wrong[1] = strconv.Atoi(b)
+				if errors.Join(wrong[:]...) != nil {
+					from = -1
+				}
+			}
+			if from < 0 || to < from || to >= len(names) {
+				return nil, fmt.Errorf("--input-columns %q: %w; %s has %s", text, fmt.Errorf("there is no column or range of columns %q", item), d.Source, dataset.QuoteList(d.Columns))
+			}
+			for k := from; k <= to; k++ {
+				at = append(at, k)
+			}
 		}
 		columns[name] = at
 	}
@@ -56,35 +79,6 @@ func (m *Model) withColumns(c *job.Job, f *ModelFlags, d *dataset.Data) (*Model,
 		return nil, fmt.Errorf("%s: %w; --input-columns NAME=COLUMNS says which columns of %s each input takes: %s", m.Name, errors.New(strings.TrimPrefix(err.Error(), "network: ")), d.Source, sizes(inputs))
 	}
 	return m.Trained(net), nil
-}
-
-// columnList returns the positions of columns: names, ranges of names such as a:c, and
-// numbers counted from 0 and ranges of them such as 0-9.
-func columnList(text string, names []string) (list []int, err error) {
-	for _, item := range strings.Split(text, ",") {
-		from := slices.Index(names, item)
-		to := from
-		if a, b, ok := strings.Cut(item, ":"); from < 0 && ok {
-			from, to = slices.Index(names, a), slices.Index(names, b)
-		} else if a, b, ok := strings.Cut(item, "-"); from < 0 {
-			if !ok {
-				b = a
-			}
-			var wrong [2]error
-			from, wrong[0] = strconv.Atoi(a)
-			to, wrong[1] = strconv.Atoi(b)
-			if errors.Join(wrong[:]...) != nil {
-				from = -1
-			}
-		}
-		if from < 0 || to < from || to >= len(names) {
-			return nil, fmt.Errorf("there is no column or range of columns %q", item)
-		}
-		for k := from; k <= to; k++ {
-			list = append(list, k)
-		}
-	}
-	return list, nil
 }
 
 // defaultColumns returns the columns of several inputs where nothing is given, and how they

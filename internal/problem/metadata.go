@@ -159,9 +159,11 @@ func Fingerprint(s *dataset.Set) string {
 	return fmt.Sprintf("%d:%08x", s.Len(), h.Sum32())
 }
 
-// withoutFolders returns a command line with the last elements of its paths alone, as a model
-// is passed on to people whom the folders of a machine do not concern.
-func withoutFolders(args []string) []string {
+// TrainMetadata says what a network was trained on, and by which command line.
+func (p *Problem) TrainMetadata(args []string) map[string]string {
+	t, e := p.Task, p.Examples
+	// Find a command line with the last elements of its paths alone, as a model is passed on to people
+	// whom the folders of a machine do not concern.
 	out := slices.Clone(args)
 	for i, arg := range out {
 		flag, value := "", arg
@@ -176,18 +178,12 @@ func withoutFolders(args []string) []string {
 		}
 		out[i] = flag + strings.Join(paths, ",")
 	}
-	return out
-}
-
-// TrainMetadata says what a network was trained on, and by which command line.
-func (p *Problem) TrainMetadata(args []string) map[string]string {
-	t, e := p.Task, p.Examples
 	kv := map[string]string{
 		KeyLikelihood: t.Likelihood.Name(),
 		KeyPrecision:  strconv.FormatFloat(t.Precision, 'g', -1, 64),
 		KeyRows:       FormatRows(e.Train.Rows),
 		keyData:       Fingerprint(e.Data.Train),
-		KeyCommand:    job.CommandLine(withoutFolders(args)),
+		KeyCommand:    job.CommandLine(out),
 	}
 	if t.Noise > 0 {
 		kv[KeyNoise] = strconv.FormatFloat(t.Noise, 'g', -1, 64)

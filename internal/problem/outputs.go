@@ -113,7 +113,13 @@ func (p *Problem) groupedBy(ctx context.Context, c *job.Job, rows *dataset.Subse
 		kept = append(kept, k)
 	}
 	if f.list == nil {
-		kept = largest(share, top)
+		// Find the positions of the k largest numbers, by falling size.
+		at := make([]int, len(share))
+		for i := range at {
+			at[i] = i
+		}
+		slices.SortStableFunc(at, func(a, b int) int { return cmp.Compare(share[b], share[a]) })
+		kept = at[:min(top, len(at))]
 	}
 	if len(kept) >= m.Outputs-1 && f.list == nil {
 		return p, nil // none to take together
@@ -142,16 +148,6 @@ func (p *Problem) groupedBy(ctx context.Context, c *job.Job, rows *dataset.Subse
 // ManyClasses tells whether more classes are told apart than without --outputs.
 func (p *Problem) ManyClasses() bool {
 	return p.Model.Outputs > manyOutputs && IsSoftmax(p.Task.Likelihood)
-}
-
-// largest returns the positions of the k largest numbers, by falling size.
-func largest(v []float64, k int) []int {
-	at := make([]int, len(v))
-	for i := range at {
-		at[i] = i
-	}
-	slices.SortStableFunc(at, func(a, b int) int { return cmp.Compare(v[b], v[a]) })
-	return at[:min(k, len(at))]
 }
 
 // group returns the problem in which the outputs kept are told apart.

@@ -13,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/linearize/network"
 )
 
 // What decides between ways to scale.
@@ -55,7 +56,9 @@ func (s *Scaling) byFit(ctx context.Context, c *job.Job, m *Model, t *Task, trai
 			return fmt.Errorf("%s: %w", train.Set.File, err)
 		}
 		targets[0].words = "targets as they are"
-		if !m.positive() { // of standardized targets about half are negative
+		// Tell whether a head that is part of the outputs makes all of them positive.
+		h := m.Net.Head()
+		if !(h.Function != network.NoHead && h.Function != network.LogSoftmaxHead && !h.Removed) { // of standardized targets about half are negative
 			targets = append(targets, way{targets: scaled, words: "standardized targets"})
 		}
 	}

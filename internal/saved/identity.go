@@ -34,9 +34,6 @@ type fingerprints struct {
 	Probed int           // numbers in the probe
 }
 
-// complete tells whether the fingerprints identify model, examples and prior.
-func (f *fingerprints) complete() bool { return f.Complete() && f.Prior != linearize.Sum{} }
-
 // fingerprints computes the fingerprints.
 func (id *Identity) fingerprints(ctx context.Context) (f fingerprints, err error) {
 	f.Fingerprint, err = linearize.FingerprintOf(ctx, id.Examples)
@@ -130,7 +127,7 @@ const mostProbed = 16
 func (id *Identity) probe(ctx context.Context, f *fingerprints) ([]float64, error) {
 	x := id.Examples
 	switch {
-	case f.complete() || x.Len() == 0:
+	case (f.Complete() && f.Prior != linearize.Sum{}) || x.Len() == 0:
 		return nil, nil
 	case f.Data.Inputs != linearize.Sum{}:
 		some, err := linearize.First(ctx, x, mostProbed)

@@ -18,7 +18,18 @@ func References(t testing.TB) []string {
 	t.Helper()
 	dirs := roots()
 	for _, dir := range dirs {
-		if names := namesUnder(dir); len(names) > 0 {
+		var names []string
+		// An unreadable folder ends the walk early; what was found still counts.
+		_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.Name() != refFile {
+				return err
+			}
+			name, err := filepath.Rel(dir, filepath.Dir(path))
+			names = append(names, filepath.ToSlash(name))
+			return err
+		})
+		slices.Sort(names)
+		if len(names) > 0 {
 			return names
 		}
 	}
@@ -45,17 +56,6 @@ func Path(t testing.TB, name string) string {
 // user's cache directory. It skips the test where neither holds them.
 func MNIST(t testing.TB) string {
 	t.Helper()
-	dirs := mnistDirs()
-	for _, dir := range dirs {
-		if holdsMNIST(dir) {
-			return dir
-		}
-	}
-	t.Skipf("MNIST's IDX files are not in %s", strings.Join(dirs, " or "))
-	return ""
-}
-
-func mnistDirs() []string {
 	var dirs []string
 	if root, ok := repository(); ok {
 		dirs = append(dirs, filepath.Join(root, "..", "shared", "data", "mnist"))
@@ -63,7 +63,13 @@ func mnistDirs() []string {
 	if cache, err := os.UserCacheDir(); err == nil {
 		dirs = append(dirs, filepath.Join(cache, "funcgp", "mnist"))
 	}
-	return dirs
+	for _, dir := range dirs {
+		if holdsMNIST(dir) {
+			return dir
+		}
+	}
+	t.Skipf("MNIST's IDX files are not in %s", strings.Join(dirs, " or "))
+	return ""
 }
 
 func holdsMNIST(dir string) bool {
@@ -121,21 +127,6 @@ func repository() (string, bool) {
 		}
 		dir = up
 	}
-}
-
-func namesUnder(root string) []string {
-	var names []string
-	// An unreadable folder ends the walk early; what was found still counts.
-	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.Name() != refFile {
-			return err
-		}
-		name, err := filepath.Rel(root, filepath.Dir(path))
-		names = append(names, filepath.ToSlash(name))
-		return err
-	})
-	slices.Sort(names)
-	return names
 }
 
 func isFile(path string) bool {

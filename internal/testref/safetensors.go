@@ -41,33 +41,26 @@ func parse(b []byte) (map[string]tensor, map[string]string, error) {
 			}
 			continue
 		}
-		x, err := parseTensor(entry, data)
-		if err != nil {
+		var x tensor
+		if err := json.Unmarshal(entry, &x); err != nil {
 			return nil, nil, fmt.Errorf("testref: tensor %q: %w", name, err)
 		}
+		size, ok := sizes[x.DType]
+		if !ok {
+			return nil, nil, fmt.Errorf("testref: tensor %q: %w", name, fmt.Errorf("dtype %q is not one of F64, F32, I64, U8", x.DType))
+		}
+		lo, hi := x.Offsets[0], x.Offsets[1]
+		if lo < 0 || hi < lo || hi > len(data) {
+			return nil, nil, fmt.Errorf("testref: tensor %q: %w", name, fmt.Errorf("bytes [%d, %d) of %d", lo, hi, len(data)))
+		}
+		n := (hi - lo) / size
+		if !holds(x.Shape, n) || n*size != hi-lo {
+			return nil, nil, fmt.Errorf("testref: tensor %q: %w", name, fmt.Errorf("shape %v of %s in %d bytes", x.Shape, x.DType, hi-lo))
+		}
+		x.data = data[lo:hi]
 		tensors[name] = x
 	}
 	return tensors, meta, nil
-}
-
-func parseTensor(entry json.RawMessage, data []byte) (x tensor, err error) {
-	if err := json.Unmarshal(entry, &x); err != nil {
-		return x, err
-	}
-	size, ok := sizes[x.DType]
-	if !ok {
-		return x, fmt.Errorf("dtype %q is not one of F64, F32, I64, U8", x.DType)
-	}
-	lo, hi := x.Offsets[0], x.Offsets[1]
-	if lo < 0 || hi < lo || hi > len(data) {
-		return x, fmt.Errorf("bytes [%d, %d) of %d", lo, hi, len(data))
-	}
-	n := (hi - lo) / size
-	if !holds(x.Shape, n) || n*size != hi-lo {
-		return x, fmt.Errorf("shape %v of %s in %d bytes", x.Shape, x.DType, hi-lo)
-	}
-	x.data = data[lo:hi]
-	return x, nil
 }
 
 // holds reports whether an array of the given shape has n elements.

@@ -112,7 +112,20 @@ func open(ctx context.Context, c *console.Console, common *problem.Flags, f *Fla
 		return nil, err
 	}
 	if s.post == nil {
-		if err := s.fit(ctx, c, a); err != nil {
+		// Fit the posterior to the training rows.
+		curvature, err := autoencoder.ParseCurvature(s.flags.curvature)
+		if err != nil {
+			return nil, err
+		}
+		rows := s.Examples.Train
+		x, err := s.inputs(ctx, a, rows)
+		if err != nil {
+			return nil, err
+		}
+		s.post, err = autoencoder.Fit(ctx, a, x, &autoencoder.FitOptions{Curvature: curvature, Prior: s.Task.Precision, Noise: s.Task.Noise, Progress: func(done, total int) { c.Show("curvature", done, total) }})
+		c.Clear()
+		s.made = fmt.Sprintf("fitted to %d training rows, %s diagonal of the GGN", rows.Len(), curvature)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -138,23 +151,6 @@ func (s *session) saved(c *console.Console, a *autoencoder.Autoencoder, common *
 		return nil, "", fmt.Errorf("--noise-variance is for fitting a posterior, but %s holds one; leave it out, or give --curvature to fit one", path)
 	}
 	return autoencoder.Load(path, a)
-}
-
-// fit fits the posterior to the training rows.
-func (s *session) fit(ctx context.Context, c *console.Console, a *autoencoder.Autoencoder) error {
-	curvature, err := autoencoder.ParseCurvature(s.flags.curvature)
-	if err != nil {
-		return err
-	}
-	rows := s.Examples.Train
-	x, err := s.inputs(ctx, a, rows)
-	if err != nil {
-		return err
-	}
-	s.post, err = autoencoder.Fit(ctx, a, x, &autoencoder.FitOptions{Curvature: curvature, Prior: s.Task.Precision, Noise: s.Task.Noise, Progress: func(done, total int) { c.Show("curvature", done, total) }})
-	c.Clear()
-	s.made = fmt.Sprintf("fitted to %d training rows, %s diagonal of the GGN", rows.Len(), curvature)
-	return err
 }
 
 // inputs returns rows as an autoencoder takes them.

@@ -72,7 +72,15 @@ func (p *page) add(r *Row, s *strips, i int) {
 	p.Heads = heads
 	t.Name, t.Text = p.name(r), p.text(r, most)
 	if s.Start != nil {
-		t.Text = hiddenText(s, i, most)
+		// Say how well row i was filled in.
+		sum, n := 0.0, 0
+		input, start, mean := s.Input.RawRowView(i), s.Start.RawRowView(i), s.Mean.RawRowView(i)
+		for j, v := range input {
+			if start[j] != v {
+				sum, n = sum+(mean[j]-v)*(mean[j]-v), n+1
+			}
+		}
+		t.Text = fmt.Sprintf("mean squared error of a hidden pixel %.3g, of nothing there (black) %.3g; largest pixel sd over the draws %.3g", sum/float64(max(n, 1)), hiddenSquares(input, start)/float64(max(n, 1)), most)
 	}
 	p.Rows = append(p.Rows, t)
 }
@@ -86,18 +94,6 @@ func (p *page) name(r *Row) string {
 		name += fmt.Sprintf(", label %v", float64(r.Label))
 	}
 	return name
-}
-
-// hiddenText says how well row i was filled in.
-func hiddenText(s *strips, i int, most float64) string {
-	sum, n := 0.0, 0
-	input, start, mean := s.Input.RawRowView(i), s.Start.RawRowView(i), s.Mean.RawRowView(i)
-	for j, v := range input {
-		if start[j] != v {
-			sum, n = sum+(mean[j]-v)*(mean[j]-v), n+1
-		}
-	}
-	return fmt.Sprintf("mean squared error of a hidden pixel %.3g, of nothing there (black) %.3g; largest pixel sd over the draws %.3g", sum/float64(max(n, 1)), hiddenSquares(input, start)/float64(max(n, 1)), most)
 }
 
 // hiddenSquares is the sum of the squares of the hidden pixels.
@@ -209,19 +205,16 @@ func (p *page) sheet() image.Image {
 		write(tileGap, top+nameLine-4, r.Name+": "+r.Text)
 		for k, t := range r.Tiles {
 			at := image.Pt(tileGap+k*(tileSide+tileGap), top+nameLine)
-			enlarge(img, image.Rectangle{at, at.Add(image.Pt(tileSide, tileSide))}, t)
+			// Draw an image into a rectangle without smoothing.
+			to := image.Rectangle{at, at.Add(image.Pt(tileSide, tileSide))}
+			from := t.Bounds()
+			longer := max(from.Dx(), from.Dy())
+			for y := range to.Dy() * from.Dy() / longer {
+				for x := range to.Dx() * from.Dx() / longer {
+					img.Set(to.Min.X+x, to.Min.Y+y, color.RGBAModel.Convert(t.At(from.Min.X+x*longer/to.Dx(), from.Min.Y+y*longer/to.Dy())))
+				}
+			}
 		}
 	}
 	return img
-}
-
-// enlarge draws an image into a rectangle without smoothing.
-func enlarge(dst *image.RGBA, to image.Rectangle, src image.Image) {
-	from := src.Bounds()
-	longer := max(from.Dx(), from.Dy())
-	for y := range to.Dy() * from.Dy() / longer {
-		for x := range to.Dx() * from.Dx() / longer {
-			dst.Set(to.Min.X+x, to.Min.Y+y, color.RGBAModel.Convert(src.At(from.Min.X+x*longer/to.Dx(), from.Min.Y+y*longer/to.Dy())))
-		}
-	}
 }

@@ -81,7 +81,14 @@ func Predict(ctx context.Context, c *console.Console, common *problem.Flags, f *
 	rows := asked.Subset
 	for t := range par.Tiles(rows.Len(), atOnce) {
 		lo, hi := par.Bounds(t, rows.Len(), atOnce)
-		part := slicePositions(rows, lo, hi)
+		// Find rows [lo, hi) of a subset.
+		part := &dataset.Subset{Set: rows.Set, Pos: rows.Pos[lo:hi], Rows: rows.Rows[lo:hi]}
+		if rows.Labels != nil {
+			part.Labels = rows.Labels[lo:hi]
+		}
+		if rows.IDs != nil {
+			part.IDs = rows.IDs[lo:hi]
+		}
 		x, err := s.inputs(ctx, s.post.Autoencoder(), part)
 		if err != nil {
 			return err
@@ -106,18 +113,6 @@ func Predict(ctx context.Context, c *console.Console, common *problem.Flags, f *
 		return err
 	}
 	return s.finish(c, sum, out)
-}
-
-// slicePositions returns rows [lo, hi) of a subset.
-func slicePositions(rows *dataset.Subset, lo, hi int) *dataset.Subset {
-	out := &dataset.Subset{Set: rows.Set, Pos: rows.Pos[lo:hi], Rows: rows.Rows[lo:hi]}
-	if rows.Labels != nil {
-		out.Labels = rows.Labels[lo:hi]
-	}
-	if rows.IDs != nil {
-		out.IDs = rows.IDs[lo:hi]
-	}
-	return out
 }
 
 func (s *session) summary(schema string, rows int) *Summary {
@@ -179,25 +174,6 @@ func (s *session) rows(ctx context.Context, rows *dataset.Subset, x *mat.Dense, 
 		}
 	}
 	return out, nil
-}
-
-// linearized replaces the moments of draws by those of the linearized network.
-func (s *session) linearized(ctx context.Context, x *mat.Dense, d *autoencoder.Drawn) error {
-	lin, err := s.post.Linearized(ctx, x)
-	if err != nil {
-		return err
-	}
-	d.Mean, d.SD, d.Latent, d.LatentCov = lin.Mean, lin.Variance, lin.Latent, lin.LatentCov
-	v := d.SD.RawMatrix().Data
-	for i := range v {
-		v[i] = math.Sqrt(max(v[i], 0))
-	}
-	// E‖x − f‖² = ‖x − mean‖² + Σ variances
-	for i, e := range autoencoder.SquaredErrors(x, d.Mean) {
-		row := d.SD.RawRowView(i)
-		d.Errors[i] = e + floats.Dot(row, row)
-	}
-	return nil
 }
 
 // Halves are the values of --hide.
@@ -273,8 +249,20 @@ func (s *session) reconstruct(ctx context.Context, c *console.Console, which *pr
 		return problem.NamesOf(rows, 0, rows.Len()).ExplainError(err)
 	}
 	if o.Linearized {
-		if err := s.linearized(ctx, x, d); err != nil {
+		// Replace the moments of draws by those of the linearized network.
+		lin, err := s.post.Linearized(ctx, x)
+		if err != nil {
 			return problem.NamesOf(rows, 0, rows.Len()).ExplainError(err)
+		}
+		d.Mean, d.SD, d.Latent, d.LatentCov = lin.Mean, lin.Variance, lin.Latent, lin.LatentCov
+		v := d.SD.RawMatrix().Data
+		for i := range v {
+			v[i] = math.Sqrt(max(v[i], 0))
+		}
+		// E‖x − f‖² = ‖x − mean‖² + Σ variances
+		for i, e := range autoencoder.SquaredErrors(x, d.Mean) {
+			row := d.SD.RawRowView(i)
+			d.Errors[i] = e + floats.Dot(row, row)
 		}
 	}
 	list, err := s.rows(ctx, rows, x, d, "funcgp/reconstruct-row/1")
@@ -302,34 +290,27 @@ func (s *session) reconstruct(ctx context.Context, c *console.Console, which *pr
 	return nil
 }
 
-// known says which pixels of a picture of this shape are not in the half that is
-// hidden.
-func known(shape []int, half string) []bool {
+// hidden fills in a half of the rows of x.
+func (s *session) hidden(ctx context.Context, c *console.Console, x *mat.Dense, o *Shown) (*strips, error) {
+	if !s.Examples.Data.Images() {
+		return nil, fmt.Errorf("--hide is for pictures, but the rows of %s are none; leave it out", s.Examples.Data.Source)
+	}
+	// Say which pixels of a picture of this shape are not in the half that is hidden.
+	shape := s.Examples.Data.Shape
+	half := o.Hide
 	w, h := shape[len(shape)-1], shape[len(shape)-2]
 	shown := make([]bool, problem.Elements(shape))
 	for i := range shown {
 		row, col := i/w%h, i%w
 		shown[i] = !map[string]bool{"upper": row < h/2, "lower": row >= h/2, "left": col < w/2, "right": col >= w/2}[half]
 	}
-	return shown
-}
-
-// hidden fills in a half of the rows of x.
-func (s *session) hidden(ctx context.Context, c *console.Console, x *mat.Dense, o *Shown) (*strips, error) {
-	if !s.Examples.Data.Images() {
-		return nil, fmt.Errorf("--hide is for pictures, but the rows of %s are none; leave it out", s.Examples.Data.Source)
-	}
-	shown := known(s.Examples.Data.Shape, o.Hide)
 	samples, err := s.post.Impute(ctx, x, shown, &autoencoder.ImputeOptions{Samples: min(s.flags.samples, 10), Seed: s.Limits.Seed, Progress: func(done, total int) { c.Show("impute", done, total) }})
 	if err != nil {
 		return nil, err
 	}
-	mean, sd := moments(samples)
-	return &strips{Input: x, Start: autoencoder.Start(x, shown, s.Limits.Seed), Mean: mean, SD: sd, Samples: samples[:min(o.Pictures, len(samples))]}, nil
-}
-
-// moments are the mean and the standard deviation of samples of rows.
-func moments(samples []*mat.Dense) (mean, sd *mat.Dense) {
+	// The mean and the standard deviation of samples of rows.
+	var mean *mat.Dense
+	var sd *mat.Dense
 	n, d := samples[0].Dims()
 	mean, sd = mat.NewDense(n, d, nil), mat.NewDense(n, d, nil)
 	v := make([]float64, len(samples))
@@ -343,7 +324,7 @@ func moments(samples []*mat.Dense) (mean, sd *mat.Dense) {
 			sd.Set(i, j, math.Sqrt(max(variance, 0)))
 		}
 	}
-	return mean, sd
+	return &strips{Input: x, Start: autoencoder.Start(x, shown, s.Limits.Seed), Mean: mean, SD: sd, Samples: samples[:min(o.Pictures, len(samples))]}, nil
 }
 
 // generate decodes new codes, drawn from the Gaussian of the training rows' codes.

@@ -14,6 +14,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/autoencoder"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/atomicfile"
@@ -124,23 +125,6 @@ type TrainReport struct {
 	Seconds    result.Float       `json:"seconds"`
 }
 
-func (r *TrainReport) text(c *console.Console) error {
-	fmt.Fprintf(c.Out, "%d parameters, a code of %d, trained on %d examples in %.1f s, %d epochs\n", r.Parameters, r.Latent, r.Examples, float64(r.Seconds), r.Epochs)
-	fmt.Fprintf(c.Out, "mean squared error of a pixel: training %.5f", float64(r.TrainMSE))
-	if r.ValidMSE != nil {
-		fmt.Fprintf(c.Out, ", validation %.5f (epoch %d, which was kept)", float64(*r.ValidMSE), r.BestEpoch)
-	}
-	if r.TestMSE.Finite() {
-		fmt.Fprintf(c.Out, ", test %.5f", float64(r.TestMSE))
-	}
-	fmt.Fprintln(c.Out)
-	for _, w := range r.Warnings {
-		fmt.Fprintf(c.Out, "warning: %s\n", job.OneLine(w.Error()))
-	}
-	_, err := fmt.Fprintf(c.Out, "wrote %s\n", strings.Join(slices.DeleteFunc([]string{r.Out, r.Posterior}, func(s string) bool { return s == "" }), " and "))
-	return err
-}
-
 // Train trains an autoencoder and writes it to out, with its posterior beside it if it
 // was trained online.
 func Train(ctx context.Context, c *console.Console, common *problem.Flags, t *TrainFlags, d *Descent, out string) (*TrainReport, error) {
@@ -211,7 +195,20 @@ func (r *TrainReport) Print(c *console.Console) error {
 	if c.JSON {
 		return encoder(c.Out).Encode(r)
 	}
-	return r.text(c)
+	fmt.Fprintf(c.Out, "%d parameters, a code of %d, trained on %d examples in %.1f s, %d epochs\n", r.Parameters, r.Latent, r.Examples, float64(r.Seconds), r.Epochs)
+	fmt.Fprintf(c.Out, "mean squared error of a pixel: training %.5f", float64(r.TrainMSE))
+	if r.ValidMSE != nil {
+		fmt.Fprintf(c.Out, ", validation %.5f (epoch %d, which was kept)", float64(*r.ValidMSE), r.BestEpoch)
+	}
+	if r.TestMSE.Finite() {
+		fmt.Fprintf(c.Out, ", test %.5f", float64(r.TestMSE))
+	}
+	fmt.Fprintln(c.Out)
+	for _, w := range r.Warnings {
+		fmt.Fprintf(c.Out, "warning: %s\n", job.OneLine(w.Error()))
+	}
+	_, err := fmt.Fprintf(c.Out, "wrote %s\n", strings.Join(slices.DeleteFunc([]string{r.Out, r.Posterior}, func(s string) bool { return s == "" }), " and "))
+	return err
 }
 
 // trainBytes is about the memory of a training, with the rows of parameters that it keeps.
@@ -260,7 +257,9 @@ func plain(ctx context.Context, c *console.Console, p *problem.Problem, a *autoe
 	if held != nil {
 		o.Validation = &network.Validation{X: held, Y: held, Patience: d.Patience}
 	}
-	lik, err := gaussian(p.Task.Noise)
+	noise := p.Task.Noise
+
+	lik, err := glm.NewGaussian(noise)
 	if err != nil {
 		return nil, err
 	}

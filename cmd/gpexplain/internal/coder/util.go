@@ -7,7 +7,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/glm"
 )
 
 // encoder writes JSON as it is, one object a line.
@@ -16,8 +15,6 @@ func encoder(w io.Writer) *json.Encoder {
 	e.SetEscapeHTML(false)
 	return e
 }
-
-func gaussian(noise float64) (*glm.Gaussian, error) { return glm.NewGaussian(noise) }
 
 // numbers returns numbers for JSON.
 func numbers(v []float64) []result.Float {
