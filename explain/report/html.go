@@ -245,9 +245,9 @@ func (h *htmlWriter) foot() htmlFoot {
 	p := h.page
 	// The facts of a page: what it was made from, what was assumed, what was checked, which rows were
 	// left out, and numbers for specialists. Facts without a value are left out.
-	// Facts of the fit, or of those of several networks: one line where they agree, else with the value
+	// Facts of the fit, or of those of several networks: one line where they agree, else with the value of each
+	// network in their order.
 	of := func(facts func(f *result.Fit) []fact) []fact {
-		// of each network in their order.
 		r := h.page.Report
 		if r.Networks == nil {
 			return facts(&r.Fit)

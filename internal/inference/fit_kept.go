@@ -204,7 +204,7 @@ func (f *fit) losing(t *kept.Threshold) error {
 	case t.Needed > t.Available:
 		return &losing{fmt.Sprintf("%s%s, of which %s may be used", about, problem.SizeText(t.Needed), problem.SizeText(t.Available))}
 	case work > keptCosts*pass:
-		return &losing{fmt.Sprintf("%ssome %.2g times as long", about, work/pass)}
+		return &losing{fmt.Sprintf("%sup to some %.2g times as long", about, work/pass)}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ package flags
 
 import (
 	"runtime"
+	"runtime/debug"
 	"strings"
 
 	"github.com/pkg/profile"
@@ -96,6 +97,11 @@ func Apply(s *problem.LimitFlags) (end func(), err error) {
 	if s.Workers > 0 {
 		before, stop := runtime.GOMAXPROCS(s.Workers), end
 		end = func() { stop(); runtime.GOMAXPROCS(before) }
+	}
+	if s.Memory > 0 {
+		// What was planned counts no garbage, of which the collector otherwise leaves as much as is in use.
+		before, stop := debug.SetMemoryLimit(s.Memory), end
+		end = func() { stop(); debug.SetMemoryLimit(before) }
 	}
 	return end, nil
 }
