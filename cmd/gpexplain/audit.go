@@ -154,6 +154,11 @@ func (s *auditVerb) run(ctx context.Context, c *console.Console) error {
 			return err
 		}
 	}
+	about, err := record(ctx, c, p, s.html != "")
+	if err != nil {
+		return err
+	}
+	r.Record = &about
 	if err := s.page(ctx, c, p, r); err != nil {
 		return err
 	}
@@ -206,9 +211,7 @@ func (s *auditVerb) page(ctx context.Context, c *console.Console, p *problem.Pro
 	grey, unread := e.Grey(ctx)
 	page := &report.ListPage{Title: "Training rows worth a look", Eyebrow: fmt.Sprintf("%s training rows, each predicted by the others", job.Count(r.Examples)), Lists: r.lists(),
 		Picture: e.Pictures(ctx, e.Train, &unread), Invert: grey, Fit: &r.Fit, Timings: &r.Timings, Model: p.Model.Name, Data: e.Data.Source, Command: job.CommandLine(c.Args)}
-	if page.Record, err = record(ctx, p); err != nil {
-		return err
-	}
+	page.Record = *r.Record
 	if err := atomicfile.Write(s.html, readable(page.WriteHTML, &unread)); err != nil {
 		return err
 	}
@@ -239,6 +242,7 @@ type auditReport struct {
 	Duplicates  []duplicateRows   `json:"duplicates"`
 	Boundary    []boundaryRow     `json:"boundary"`
 	Leverage    []leverageRow     `json:"leverage"`
+	Record      *result.Record    `json:"record"`
 	Fit         result.Fit        `json:"fit"`
 	Timings     result.Timings    `json:"timings"`
 }

@@ -185,7 +185,7 @@ func (s *evidenceVerb) write(ctx context.Context, c *console.Console, p *problem
 		} else if page.Curve, _, err = study.Curve(ctx, q.Prior(), p.Task.Likelihood, q.Precision()); err != nil {
 			return err
 		}
-		if page.Record, err = record(ctx, p); err != nil {
+		if page.Record, err = record(ctx, c, p, true); err != nil {
 			return err
 		}
 		page.Timings = c.TimingsSoFar()

@@ -228,7 +228,7 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 // writeAll shows the report of each row in every form that was asked for.
 func (s *explainVerb) writeAll(ctx context.Context, c *console.Console, list []*problem.Problem, rows *problem.Asked, of func(i int, x *explained) (*result.Report, error)) error {
 	p := list[0]
-	about, err := s.about(ctx, list)
+	about, err := s.about(ctx, c, list)
 	if err != nil {
 		return err
 	}
@@ -274,23 +274,24 @@ func (s *explainVerb) writeAll(ctx context.Context, c *console.Console, list []*
 // about is what pages say of where they come from; empty where there are none.
 type about struct {
 	model  string
-	record report.Record
+	record result.Record
 	spread []float64
 }
 
-func (s *explainVerb) about(ctx context.Context, list []*problem.Problem) (a about, err error) {
+func (s *explainVerb) about(ctx context.Context, c *console.Console, list []*problem.Problem) (a about, err error) {
 	p := list[0]
 	a.model = p.Model.Name
-	if s.html == "" && s.png == "" {
-		return a, nil
-	}
-	if a.record, err = record(ctx, p); err != nil {
+	pages := s.html != "" || s.png != ""
+	if a.record, err = record(ctx, c, p, pages); err != nil {
 		return a, err
 	}
+	a.record.Says = result.NoCause
 	if err := aboutSeveral(ctx, &a, list); err != nil {
 		return a, err
 	}
-	a.spread, err = spread(ctx, p)
+	if pages {
+		a.spread, err = spread(ctx, p)
+	}
 	return a, err
 }
 
@@ -373,7 +374,7 @@ func (s *explainVerb) write(ctx context.Context, c *console.Console, p *problem.
 	grey, unread := e.Grey(ctx)
 	page := &report.Page{Report: r, Terms: s.kernel, Test: x.picture, Train: e.Pictures(ctx, e.Train, &unread), Quantity: p.Task.Quantity(e.Data.Target), Invert: grey,
 		Model: a.model, Data: e.Data.Source, Command: job.CommandLine(c.Args), Classes: r.Classes, Columns: p.OutputNames(), Record: a.record, Spread: a.spread, Interval: x.interval}
-	r.Timings = c.TimingsSoFar()
+	r.Record, r.Timings = &a.record, c.TimingsSoFar()
 	for _, f := range []struct {
 		path  string
 		write func(io.Writer) error

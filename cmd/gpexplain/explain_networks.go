@@ -11,7 +11,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain"
-	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/internal/console"
@@ -162,7 +161,7 @@ func aboutSeveral(ctx context.Context, a *about, list []*problem.Problem) error 
 		if err != nil {
 			return err
 		}
-		a.record.Networks = append(a.record.Networks, report.FileSum{Name: p.Model.Name, SHA256: sum})
+		a.record.Networks = append(a.record.Networks, result.FileSum{Name: p.Model.Name, SHA256: sum})
 	}
 	return nil
 }

@@ -81,10 +81,11 @@ func (s *importancesVerb) run(ctx context.Context, c *console.Console) error {
 	grey, unread := e.Grey(ctx)
 	page := &report.ImportancePage{Report: r, Train: e.Pictures(ctx, e.Train, &unread), Invert: grey,
 		Model: p.Model.Name, Data: e.Data.Source, Command: job.CommandLine(c.Args)}
+	if page.Record, err = record(ctx, c, p, s.html != ""); err != nil {
+		return err
+	}
+	r.Record = &page.Record
 	if s.html != "" {
-		if page.Record, err = record(ctx, p); err != nil {
-			return err
-		}
 		// The page shows the time until it is written.
 		r.Timings = c.TimingsSoFar()
 		if err := atomicfile.Write(s.html, readable(page.WriteHTML, &unread)); err != nil {

@@ -12,9 +12,11 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/inputfile"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/problem"
 )
@@ -74,10 +76,10 @@ func spread(ctx context.Context, p *problem.Problem) ([]float64, error) {
 	return square, nil
 }
 
-// record says from what a page is made, and how well the network predicts the test
-// rows.
-func record(ctx context.Context, p *problem.Problem) (report.Record, error) {
-	r := report.Record{Date: time.Now(), Version: "gpexplain " + programVersion()}
+// record says from what an answer is made, with the checksums of whole files, and for a page how well the network
+// predicts the test rows.
+func record(ctx context.Context, c *console.Console, p *problem.Problem, page bool) (result.Record, error) {
+	r := result.Record{Date: time.Now(), Version: "gpexplain " + programVersion(), Command: job.CommandLine(c.Args)}
 	sum, files, err := p.Sums(ctx)
 	if err != nil {
 		return r, err
@@ -87,9 +89,16 @@ func record(ctx context.Context, p *problem.Problem) (report.Record, error) {
 		if file.Path != p.Examples.Data.Source {
 			file.Path = filepath.Base(file.Path)
 		}
-		r.DataSHA256 = append(r.DataSHA256, report.FileSum{Name: file.Path, SHA256: file.SHA256})
+		r.DataSHA256 = append(r.DataSHA256, result.FileSum{Name: file.Path, SHA256: file.SHA256})
 	}
-	r.Test, err = testScores(ctx, p)
+	if p.Saved != nil {
+		if r.PosteriorSHA256, err = inputfile.Sum(ctx, p.Saved.Path()); err != nil {
+			return r, err
+		}
+	}
+	if page {
+		r.Test, err = testScores(ctx, p)
+	}
 	return r, err
 }
 
@@ -98,7 +107,7 @@ const mostTestRows = 10_000
 
 // testScores are those of the network alone on the first test rows; nil where there
 // are none, or none with a label.
-func testScores(ctx context.Context, p *problem.Problem) (*report.TestScores, error) {
+func testScores(ctx context.Context, p *problem.Problem) (*result.TestScores, error) {
 	if p.Examples.TestPart().Len() == 0 {
 		return nil, nil
 	}
@@ -115,7 +124,7 @@ func testScores(ctx context.Context, p *problem.Problem) (*report.TestScores, er
 	if err != nil {
 		return nil, nil // targets that the likelihood does not take are no scores
 	}
-	s := &report.TestScores{Rows: rows.Len(), RMSE: result.Undefined()}
+	s := &result.TestScores{Rows: rows.Len(), RMSE: result.Undefined()}
 	if s.Accuracy, s.NLL, err = p.Model.Score(ctx, p, rows, y); err != nil || p.Task.Classes != nil {
 		return s, err
 	}

@@ -333,11 +333,12 @@ func (s *predictVerb) write(ctx context.Context, c *console.Console, p *problem.
 	if s.csv != "" {
 		c.Detail("wrote %s", s.csv)
 	}
+	var err error
+	if page.Record, err = record(ctx, c, p, s.html != ""); err != nil {
+		return err
+	}
+	sum.Record = &page.Record
 	if s.html != "" {
-		var err error
-		if page.Record, err = record(ctx, p); err != nil {
-			return err
-		}
 		total.all.Timings = c.TimingsSoFar()
 		if err := atomicfile.Write(s.html, readable(page.WriteHTML, &unread)); err != nil {
 			return err
@@ -416,6 +417,7 @@ type predictSummary struct {
 	MAPNLL   result.Float              `json:"map_nll"`
 	ECE      result.Float              `json:"ece"`
 	Coverage *inference.CoverageReport `json:"coverage,omitempty"`
+	Record   *result.Record            `json:"record"`
 	Fit      result.Fit                `json:"fit"`
 	Timings  result.Timings            `json:"timings"`
 	Classes  []string                  `json:"classes,omitempty"` // where classes have names

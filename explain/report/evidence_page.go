@@ -31,7 +31,7 @@ type EvidencePage struct {
 	Normalized []string
 	// The origin of the report, shown as given; empty strings are left out.
 	Model, Data, Command string
-	Record               Record
+	Record               result.Record
 	Timings              result.Timings
 }
 

@@ -142,8 +142,8 @@ func checks(f *result.Fit) []fact {
 	return list
 }
 
-// facts are the scores on test rows, none for nil.
-func (t *TestScores) facts() []fact {
+// testFacts are the scores on test rows, none for nil.
+func testFacts(t *result.TestScores) []fact {
 	if t == nil {
 		return nil
 	}

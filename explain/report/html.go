@@ -288,7 +288,7 @@ func (h *htmlWriter) foot() htmlFoot {
 	list := []factGroup{
 		{"What it was made from", h.madeFrom()},
 		{"What was assumed", append(of(assumptions), attributionFacts(h.page.Report)...)},
-		{"What was checked", append(of(checks), h.page.Record.Test.facts()...)},
+		{"What was checked", append(of(checks), testFacts(h.page.Record.Test)...)},
 		{"What was left out of the data", of(func(f *result.Fit) []fact { return certificateFacts(f.Certificate) })},
 		{"For specialists", of(numbersOf)},
 	}

@@ -26,7 +26,7 @@ type ImportancePage struct {
 	Invert bool
 	// The origin of the report, shown as given; empty strings are left out.
 	Model, Data, Command string
-	Record               Record
+	Record               result.Record
 }
 
 type htmlImportances struct {

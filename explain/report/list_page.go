@@ -30,7 +30,7 @@ type ListPage struct {
 	Timings *result.Timings
 	// The origin of the lists, shown as given; empty strings are left out.
 	Model, Data, Command string
-	Record               Record
+	Record               result.Record
 }
 
 // A List is a list of rows, the first of which matter most.

@@ -42,7 +42,7 @@ type Page struct {
 	Spread []float64
 	// The origin of the report, shown as given; empty strings are left out.
 	Model, Data, Command string
-	Record               Record
+	Record               result.Record
 }
 
 // A view is the content of a Page in words and in order, for all formats.

@@ -32,7 +32,7 @@ type PredictionPage struct {
 	Invert bool
 	// The origin of the report, shown as given; empty strings are left out.
 	Model, Data, Command string
-	Record               Record
+	Record               result.Record
 }
 
 // The data of the template.

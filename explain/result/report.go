@@ -31,6 +31,7 @@ type Report struct {
 
 	Attribution *Attribution `json:"attribution,omitempty"` // nil where the terms are those of Fit
 
+	Record  *Record `json:"record,omitempty"` // nil where nobody asked how the answer came about
 	Fit     Fit     `json:"fit"`
 	Timings Timings `json:"timings"`
 }
@@ -188,6 +189,7 @@ type ImportanceReport struct {
 	Meanings    map[string]string `json:"meanings"`    // what each score says, its unit and its sign
 	Importances []ImportantRow    `json:"importances"` // the largest |α_i|, largest first
 	Curve       []Float           `json:"curve"`       // |α_i| of all N, sorted
+	Record      *Record           `json:"record,omitempty"`
 	Fit         Fit               `json:"fit"`
 	Timings     Timings           `json:"timings"`
 }

@@ -1,0 +1,34 @@
+package result
+
+import "time"
+
+// A Record says how an answer came about, so that it can be filed and made again. What is empty is left out.
+type Record struct {
+	Date            time.Time `json:"date"`                       // when the answer was made, with its time zone
+	Version         string    `json:"version"`                    // of the program
+	Command         string    `json:"command,omitempty"`          // the command line as it was typed
+	ModelSHA256     string    `json:"model_sha256,omitempty"`     // of the model's file, in hexadecimal digits; "" for several
+	Networks        []FileSum `json:"networks,omitempty"`         // of the files of several networks
+	DataSHA256      []FileSum `json:"data_sha256,omitempty"`      // of the files of data; none for data that are made
+	PosteriorSHA256 string    `json:"posterior_sha256,omitempty"` // of the posterior's file; "" where it was fitted for the answer
+	Says            string    `json:"says,omitempty"`             // what an explanation by examples does not say
+
+	Test *TestScores `json:"-"` // the network on the data's test rows, which pages show
+}
+
+// NoCause is what a record of an explanation says of it.
+const NoCause = "The terms say which training examples hold the prediction together, as the sum adds up; they state no cause, and no reason in the sense of a law."
+
+// A FileSum is the SHA-256 of a file, in hexadecimal digits.
+type FileSum struct {
+	Name   string `json:"name"`
+	SHA256 string `json:"sha256"`
+}
+
+// TestScores say how well the network alone predicts rows that it was not trained
+// on. Accuracy is NaN for a regression, and RMSE for classes.
+type TestScores struct {
+	Rows           int
+	Accuracy, RMSE Float
+	NLL            Float // negative log likelihood of a row, in nats
+}
