@@ -256,7 +256,20 @@ func ExamplePosterior_Without() {
 	// probability of a 4: 0.74 with all rows, 0.65 without two
 }
 
-// A small set of training rows without which a row is of another class.
+// Training rows whose label the others contradict.
+func ExamplePosterior_Audit() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	for _, x := range must(p.Audit(ctx, 2)) {
+		fmt.Printf("row %d says %s, the others %s (%.3f)\n", x.Row, x.Label, x.Suggested, x.Probability)
+	}
+	// Output:
+	// row 199 says 9, the others 4 (0.987)
+	// row 272 says 4, the others 9 (0.951)
+}
+
+// The classes that hold the label of a row with a probability.
 func ExamplePosterior_Regions() {
 	ctx := context.Background()
 	p := digits(ctx)
@@ -271,6 +284,7 @@ func ExamplePosterior_Regions() {
 	// 0.95 [4 9]
 }
 
+// A small set of training rows without which a row is of another class.
 func ExamplePosterior_SmallestFlip() {
 	ctx := context.Background()
 	p := digits(ctx)

@@ -82,14 +82,14 @@ func (p *Posterior) Explain(ctx context.Context, rows *Rows, o *ExplainOptions) 
 			one := p.explanation(&list[0][at], targets[at].Of(pred.Mean.RawRowView(i)))
 			one.Prediction = p.prediction(rows.asked, lo+i, pred, i)
 			if o.For != "" && o.For != one.For {
-				// Explain the opposite of a difference.
+				// The opposite of one output for two classes.
 				one.For, one.Against = one.Against, one.For
 				for _, v := range []*float64{&one.Mean, &one.PriorMean, &one.Sum, &one.Remainder} {
 					*v = -*v
 				}
 				for i := range one.Terms {
 					one.Terms[i].Value, one.Terms[i].Removal = -one.Terms[i].Value, -one.Terms[i].Removal
-				} // of one output for two classes
+				}
 			}
 			out = append(out, one)
 		}

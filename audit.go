@@ -1,0 +1,66 @@
+package funcgp
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/funcgp/funcgp/internal/job"
+)
+
+// An Audited row is a training row with what the posterior without it says. Numbers that do not exist are NaN.
+type Audited struct {
+	Row        int     // number in the file of the data
+	ID, Label  string  // name of the row and its class or target
+	LogDensity float64 // log probability (density) of the label without the row, in nats, calibrated
+	// Of classes: the most probable one without the row, its probability and that of the label.
+	Suggested                   string
+	Probability, OwnProbability float64
+	Residual                    []float64 // of a regression, for each target: (y − E y)/sd y without the row
+	Leverage                    float64   // how many of its outputs the row fixes by itself, tr Λh, from 0 to C
+	Entropy                     float64   // of the class probabilities without the row, in nats
+}
+
+// Audit predicts each training row by the posterior without it, as gpexplain audit does, and returns the top rows
+// that the others contradict most, the lowest LogDensity first; of classes only rows whose label is not the most
+// probable one. top 0 is 20. A posterior that leaves out rows slowly audits a sample of them.
+func (p *Posterior) Audit(ctx context.Context, top int) ([]Audited, error) {
+	end, err := p.begin()
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	if top == 0 {
+		top = 20
+	}
+	if top < 0 {
+		return nil, fmt.Errorf("funcgp: %d rows are asked of Audit; give how many to list, or 0 for 20", top)
+	}
+	own := job.New(hearer{})
+	defer own.Close()
+	found, err := p.post.Audit(ctx, own, p.problem, top)
+	if err != nil {
+		return nil, named(err)
+	}
+	var out []Audited
+	for _, k := range found.Mislabelled {
+		x := &found.Examples[k]
+		if len(out) == top {
+			break
+		}
+		name := p.names.Named(x.Index)
+		a := Audited{Row: int(name.Index), ID: name.ID, Label: name.LabelName, LogDensity: x.LogDensity, Leverage: x.Leverage, Entropy: x.Entropy,
+			Probability: math.NaN(), OwnProbability: math.NaN(), Residual: x.Residual}
+		if a.Label == "" {
+			a.Label = number(float64(name.Label))
+		}
+		if classes := p.problem.Task.ClassNames(); classes != nil {
+			if !x.Suspect() {
+				continue
+			}
+			a.Suggested, a.Probability, a.OwnProbability = classes[x.Suggested], x.Probability[x.Suggested], x.Probability[x.Label]
+		}
+		out = append(out, a)
+	}
+	return out, nil
+}
