@@ -69,7 +69,7 @@ from 9s.`,
 	c.Flags().BoolVar(&all, "all", false, "list all flags of the verb")
 	root.SetHelpCommand(c)
 	for _, command := range []func(*console.Console) *cobra.Command{explainCommand, predictCommand, importancesCommand, auditCommand, acquireCommand, fitCommand, mergeCommand, forgetCommand, evidenceCommand,
-		validateCommand, serveCommand, trainCommand, reconstructCommand, inspectCommand, versionCommand} {
+		validateCommand, cardCommand, serveCommand, trainCommand, reconstructCommand, inspectCommand, versionCommand} {
 		root.AddCommand(command(con))
 	}
 	root.AddCommand(manCommand(con))

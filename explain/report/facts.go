@@ -10,10 +10,69 @@ import (
 	"github.com/funcgp/funcgp/gp"
 )
 
+// madeFromTitle is the heading of names of files and commands.
+const madeFromTitle = "What it was made from"
+
 // A factGroup is a table of facts under a heading.
 type factGroup struct {
 	Title string
 	Facts []fact
+}
+
+// facts are those of a page or a card: what it was made from, what was assumed, what was checked, which rows were
+// left out, and numbers for specialists. Facts without a value are left out.
+func (v *view) facts() []factGroup {
+	// Facts of the fit, or of those of several networks: one line where they agree, else with the value of each
+	// network in their order.
+	of := func(facts func(f *result.Fit) []fact) []fact {
+		r := v.page.Report
+		if r.Networks == nil {
+			return facts(&r.Fit)
+		}
+		var list []fact
+		at := map[string]int{}
+		same := map[string]bool{}
+		for k := range r.Networks.Models {
+			for _, x := range facts(&r.Networks.Models[k].Fit) {
+				i, seen := at[x.Name]
+				if !seen {
+					at[x.Name], same[x.Name] = len(list), true
+					list = append(list, x)
+					continue
+				}
+				if first := &list[i]; same[x.Name] && (x.Value != first.Value || x.Note != first.Note) {
+					same[x.Name] = false
+				}
+			}
+		}
+		for i := range list {
+			x := &list[i]
+			if same[x.Name] {
+				continue
+			}
+			var values []string
+			for k := range r.Networks.Models {
+				for _, one := range facts(&r.Networks.Models[k].Fit) {
+					if one.Name == x.Name {
+						values = append(values, one.Value)
+					}
+				}
+			}
+			x.Value, x.Note = strings.Join(values, "; "), "network by network"
+		}
+		return list
+	}
+	list := []factGroup{
+		{madeFromTitle, v.madeFrom()},
+		{"What was assumed", append(of(assumptions), attributionFacts(v.page.Report)...)},
+		{"What was checked", append(of(checks), testFacts(v.page.Record.Test)...)},
+		{"What was left out of the data", of(func(f *result.Fit) []fact { return certificateFacts(f.Certificate) })},
+		{"For specialists", of(numbersOf)},
+	}
+	for i := range list {
+		list[i].Facts = slices.DeleteFunc(list[i].Facts, func(x fact) bool { return x.Value == "" || x.Value == "–" })
+	}
+	return slices.DeleteFunc(list, func(g factGroup) bool { return len(g.Facts) == 0 })
 }
 
 func (v *view) madeFrom() []fact {

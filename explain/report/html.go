@@ -242,66 +242,17 @@ func (h *htmlWriter) intervalBar() *htmlInterval {
 }
 
 func (h *htmlWriter) foot() htmlFoot {
-	p := h.page
-	// The facts of a page: what it was made from, what was assumed, what was checked, which rows were
-	// left out, and numbers for specialists. Facts without a value are left out.
-	// Facts of the fit, or of those of several networks: one line where they agree, else with the value of each
-	// network in their order.
-	of := func(facts func(f *result.Fit) []fact) []fact {
-		r := h.page.Report
-		if r.Networks == nil {
-			return facts(&r.Fit)
+	p, list := h.page, h.facts()
+	for _, group := range list {
+		if group.Title == madeFromTitle { // names of files and a command stay as they are
+			continue
 		}
-		var list []fact
-		at := map[string]int{}
-		same := map[string]bool{}
-		for k := range r.Networks.Models {
-			for _, x := range facts(&r.Networks.Models[k].Fit) {
-				i, seen := at[x.Name]
-				if !seen {
-					at[x.Name], same[x.Name] = len(list), true
-					list = append(list, x)
-					continue
-				}
-				if first := &list[i]; same[x.Name] && (x.Value != first.Value || x.Note != first.Note) {
-					same[x.Name] = false
-				}
-			}
+		for k := range group.Facts {
+			x := &group.Facts[k]
+			x.Value, x.Note = typeset(x.Value), typeset(x.Note)
 		}
-		for i := range list {
-			x := &list[i]
-			if same[x.Name] {
-				continue
-			}
-			var values []string
-			for k := range r.Networks.Models {
-				for _, one := range facts(&r.Networks.Models[k].Fit) {
-					if one.Name == x.Name {
-						values = append(values, one.Value)
-					}
-				}
-			}
-			x.Value, x.Note = strings.Join(values, "; "), "network by network"
-		}
-		return list
 	}
-	list := []factGroup{
-		{"What it was made from", h.madeFrom()},
-		{"What was assumed", append(of(assumptions), attributionFacts(h.page.Report)...)},
-		{"What was checked", append(of(checks), testFacts(h.page.Record.Test)...)},
-		{"What was left out of the data", of(func(f *result.Fit) []fact { return certificateFacts(f.Certificate) })},
-		{"For specialists", of(numbersOf)},
-	}
-	for i := range list {
-		if i > 0 { // the first has names of files and a command, which stay as they are
-			for k := range list[i].Facts {
-				x := &list[i].Facts[k]
-				x.Value, x.Note = typeset(x.Value), typeset(x.Note)
-			}
-		}
-		list[i].Facts = slices.DeleteFunc(list[i].Facts, func(x fact) bool { return x.Value == "" || x.Value == "–" })
-	}
-	f := htmlFoot{Groups: slices.DeleteFunc(list, func(g factGroup) bool { return len(g.Facts) == 0 })}
+	f := htmlFoot{Groups: list}
 	f.Alarms, f.Warnings = p.Report.Fit.Alarms()
 	f.Alarms = slices.Clone(f.Alarms)
 	for i, w := range f.Alarms {

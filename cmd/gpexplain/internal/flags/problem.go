@@ -99,8 +99,11 @@ func Apply(s *problem.LimitFlags) (end func(), err error) {
 		end = func() { stop(); runtime.GOMAXPROCS(before) }
 	}
 	if s.Memory > 0 {
-		// What was planned counts no garbage, of which the collector otherwise leaves as much as is in use.
-		before, stop := debug.SetMemoryLimit(s.Memory), end
+		// What was planned counts no garbage, of which the collector otherwise leaves as much as is in use. What a
+		// process holds before counts neither.
+		var held runtime.MemStats
+		runtime.ReadMemStats(&held)
+		before, stop := debug.SetMemoryLimit(int64(held.Sys-held.HeapReleased)+s.Memory), end
 		end = func() { stop(); debug.SetMemoryLimit(before) }
 	}
 	return end, nil
