@@ -157,7 +157,7 @@ func TestRecord(t *testing.T) {
 	p := newDemo(1, 30, 9, 4, 9).page(t, 9, nil)
 	sum := strings.Repeat("0123456789abcdef", 4)
 	p.Record = result.Record{Date: time.Date(2026, 3, 9, 14, 5, 0, 0, time.FixedZone("", -5400)), Version: "gpexplain v1.2.3", ModelSHA256: sum,
-		DataSHA256: []result.FileSum{{"a.csv", sum}, {"b.csv", sum}}, Test: &result.TestScores{Rows: 1991, Accuracy: 0.992, RMSE: result.Undefined(), NLL: 0.0189}}
+		DataSHA256: []result.FileSum{{Name: "a.csv", SHA256: sum}, {Name: "b.csv", SHA256: sum}}, Test: &result.TestScores{Rows: 1991, Accuracy: 0.992, RMSE: result.Undefined(), NLL: 0.0189}}
 	page := html(t, p)
 	for _, want := range []string{"9 March 2026, 14:05 UTC−01:30", "gpexplain v1.2.3", "<td>demo.onnx <small>SHA-256 " + sum, "<td>a.csv <small>SHA-256 " + sum, "<td>b.csv <small>SHA-256 " + sum,
 		"Test accuracy</th><td>99.2 % <small>the network alone, on 1991 test rows, NLL 0.0189"} {
