@@ -38,12 +38,14 @@ func (s *service) predictRows(ctx context.Context, r *request) (*predictions, er
 	if npy.IsArchive(r.Rows) {
 		return nil, refusef(422, "bad_rows", "rows: it is an archive of arrays; send the array of inputs alone")
 	}
-	rows, _, err := s.readRows(ctx, r.Rows, picture.Auto)
+	d := problem.Elements(s.problem.Examples.Data.Shape)
+	// An array may be one row of the shape of an input. The rows of a table have been counted.
+	if a, err := npy.OpenRows(bytes.NewReader(r.Rows), int64(len(r.Rows))); err == nil && a.Len() > s.mostRows() && a.Len()*a.Dim() != d {
+		return nil, refusef(422, "bad_rows", "rows: %d rows; send at most %d at a time", a.Len(), s.mostRows())
+	}
+	rows, _, err := s.readRows(ctx, r.Rows, picture.Auto, 8*int64(s.mostRows())*int64(d))
 	if err != nil {
 		return nil, err
-	}
-	if n := rows.Len(); n > s.mostRows() {
-		return nil, refusef(422, "bad_rows", "rows: %d rows; send at most %d at a time", n, s.mostRows())
 	}
 	r.scored = rows
 	out := &predictions{Schema: "funcgp/serve-predictions/1", Classes: s.problem.Task.ClassNames()}

@@ -122,6 +122,7 @@ func TestBatchesRefuse(t *testing.T) {
 	refused(t, ask(s, "POST", "/v1/predict", "application/json", `{"rows":[`+row+`],"row":1}`), 422, "names 2 inputs")
 	refused(t, ask(s, "POST", "/v1/explain", "application/json", `{"rows":[`+row+`]}`), 422, "ask about one")
 	refused(t, ask(s, "POST", "/v1/predict", npyType, many), 422, "at most 1000")
+	refused(t, ask(s, "POST", "/v1/predict", npyType, array(t, ones(100_000, 4))), 422, "at most 1000")
 	refused(t, ask(s, "POST", "/v1/predict", npyType, many[:200]), 422, "")
 	refused(t, ask(s, "POST", "/v1/predict", npyType, "PK\x03\x04"), 422, "no .npy file")
 	refused(t, ask(s, "POST", "/v1/predict", "application/octet-stream", "1,2,3,4"), 422, "no .npy file")

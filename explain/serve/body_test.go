@@ -22,7 +22,7 @@ func TestBodiesAreNotAmplified(t *testing.T) {
 	fill := func(unit string) string { return strings.Repeat(unit, (bodyBytes-100)/len(unit)) }
 	for _, body := range []string{
 		`{"values":[` + fill("1,") + `1]}`, `{"without":[` + fill("1,") + `1]}`, `{"contrast":[` + fill(`"",`) + `""]}`, `{` + fill(`"row":1,`) + `"top":1}`,
-		`{"table":"` + fill("1,") + `1"}`, `{"table":"` + fill(`1\n`) + `1"}`, `{"row":` + fill("1") + `}`, `{"` + fill("a") + `":1}`,
+		`{"table":"` + fill("1,") + `1"}`, `{"table":"` + fill(`1\n`) + `1"}`, `{"rows":[` + fill("[1],") + `1]}`, `{"rows":[[` + fill("1,") + `1]]}`, `{"row":` + fill("1") + `}`, `{"` + fill("a") + `":1}`,
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

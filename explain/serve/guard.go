@@ -24,6 +24,8 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 	origin := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		began, w := time.Now(), &recorder{ResponseWriter: rw}
+		r = r.WithContext(r.Context())
+		r.Pattern = "" // where it is mounted
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Content-Type-Options", "nosniff")

@@ -178,7 +178,7 @@ func (s *service) read(ctx context.Context, file []byte, invert picture.Choice) 
 			return nil, refusef(422, "bad_table", "table: %d cells, more than the %d that one row may have; send one row", cells, most)
 		}
 	}
-	rows, notes, err := s.readRows(ctx, file, invert)
+	rows, notes, err := s.readRows(ctx, file, invert, decodeBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -196,9 +196,9 @@ func (s *service) read(ctx context.Context, file []byte, invert picture.Choice) 
 	return in, s.show(ctx, in, rows)
 }
 
-// readRows reads rows from a file, as --input of the other verbs does.
-func (s *service) readRows(ctx context.Context, file []byte, invert picture.Choice) (*dataset.Subset, []string, error) {
-	asked, err := s.problem.Read(ctx, "-", dataset.InputOptions{Invert: invert, MaxBytes: decodeBytes, Standard: bytes.NewReader(file), Name: theInput})
+// readRows reads rows from a file, as --input of the other verbs does, into at most so many bytes.
+func (s *service) readRows(ctx context.Context, file []byte, invert picture.Choice, most int64) (*dataset.Subset, []string, error) {
+	asked, err := s.problem.Read(ctx, "-", dataset.InputOptions{Invert: invert, MaxBytes: most, Standard: bytes.NewReader(file), Name: theInput})
 	switch {
 	case err == nil:
 		return asked.Subset, asked.Notes, nil

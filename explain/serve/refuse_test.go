@@ -404,14 +404,16 @@ func FuzzRequest(f *testing.F) {
 	require.NoError(f, png.Encode(&b, blob(rand.New(rand.NewPCG(1, 1)), 40, 40, 0, 255)))
 	row := s.service.Load().tests.Rows[0]
 	for _, body := range []string{fmt.Sprintf(`{"row":%d,"without":[4]}`, row), `{"values":[1,2,3]}`, `{"table":"1,2"}`, b.String(), strings.Repeat("1,", 783) + "1\n", `{"picture":"` + base64.StdEncoding.EncodeToString(b.Bytes()) + `","fit":"ink"}`} {
-		for k := range 4 {
+		for k := range 6 {
 			f.Add([]byte(body), uint8(k), "top=2&fit=ink&without=1,2")
 		}
 	}
+	f.Add([]byte(array(f, numbersOf(f, s, 2))), uint8(10), "")
+	f.Add([]byte(marshal(f, map[string]any{"rows": numbersOf(f, s, 2)})), uint8(6), "")
 	f.Fuzz(func(t *testing.T, body []byte, kind uint8, query string) {
-		r := httptest.NewRequest("POST", "http://localhost/v1/explain", bytes.NewReader(body))
+		r := httptest.NewRequest("POST", "http://localhost"+[]string{"/v1/explain", "/v1/predict"}[kind/6%2], bytes.NewReader(body))
 		r.URL.RawQuery = query
-		r.Header.Set("Content-Type", []string{"application/json", "image/png", "image/jpeg", "text/csv"}[kind%4])
+		r.Header.Set("Content-Type", kinds[kind%6])
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, r)
 		require.True(t, w.Code == 200 || w.Code >= 400 && w.Code < 500, "%d: %s", w.Code, w.Body)
