@@ -86,7 +86,7 @@ func TestScores(t *testing.T) {
 		got := get[explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d,"top":100}`, row.Index))
 		in, err := v.testRow(t.Context(), int(row.Index))
 		require.NoError(t, err)
-		batch, err := v.problem.Model.Net.Linearize(t.Context(), in.x)
+		batch, err := v.problem.Linearize(t.Context(), in.rows, 0, 1)
 		require.NoError(t, err)
 		ex, err := explain.New(v.posterior.Dual, v.posterior.Kernel, &explain.Options{Top: 90, ErrorBars: true})
 		require.NoError(t, err)

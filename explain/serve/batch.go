@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 
-	"gonum.org/v1/gonum/mat"
-
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/npy"
@@ -49,15 +47,11 @@ func (s *service) predictRows(ctx context.Context, r *request) (*predictions, er
 	}
 	r.scored = rows
 	out := &predictions{Schema: "funcgp/serve-predictions/1", Classes: s.problem.Task.ClassNames()}
-	err = s.posterior.Each(ctx, s.problem, rows, nil, nil, s.link, func(_ int, b *linearize.Batch, _ *mat.Dense, p *inference.Predictions) error {
+	err = s.each(ctx, rows, func(b *linearize.Batch, p *inference.Predictions) {
 		for i := range b.Len() {
 			out.Predictions = append(out.Predictions, s.posterior.Prediction(s.problem.Task, p, i))
 		}
-		return nil
 	})
-	if err != nil && ctx.Err() == nil && !interrupted(err) {
-		err = refuse(422, "not_computable", err)
-	}
 	return out, err
 }
 

@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"gonum.org/v1/gonum/mat"
-
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
@@ -24,7 +22,6 @@ import (
 type input struct {
 	subject
 	rows  *dataset.Subset // one
-	x     *mat.Dense      // 1×D
 	names problem.RowNames
 }
 
@@ -80,11 +77,7 @@ func (s *service) testRow(ctx context.Context, row int) (*input, error) {
 	if err != nil {
 		return nil, refuse(422, "bad_row", err)
 	}
-	x, err := e.Inputs(ctx, rows, 0, 1)
-	if err != nil {
-		return nil, err
-	}
-	in := &input{rows: rows, x: x, names: problem.NamesOf(rows, 0, 1)}
+	in := &input{rows: rows, names: problem.NamesOf(rows, 0, 1)}
 	in.subject = subject{Split: rows.Set.Part, NamedRow: s.named(rows, 0)}
 	return in, s.show(ctx, in, rows)
 }
@@ -185,11 +178,7 @@ func (s *service) read(ctx context.Context, file []byte, invert picture.Choice) 
 	if n := rows.Len(); n != 1 {
 		return nil, refusef(422, "bad_table", "table: %d rows; send one", n)
 	}
-	x, err := s.problem.Examples.Inputs(ctx, rows, 0, 1)
-	if err != nil {
-		return nil, err
-	}
-	in := &input{rows: rows, x: x, names: problem.NamesOfFile(theInput), subject: subject{Split: "request", NamedRow: result.NamedRow{Index: -1, Label: result.Undefined()}}}
+	in := &input{rows: rows, names: problem.NamesOfFile(theInput), subject: subject{Split: "request", NamedRow: result.NamedRow{Index: -1, Label: result.Undefined()}}}
 	for _, note := range notes {
 		in.Notes = append(in.Notes, strings.TrimPrefix(note, theInput+": "))
 	}

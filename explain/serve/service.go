@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/result"
@@ -91,17 +93,22 @@ type answer struct {
 	predicted *inference.Predictions
 }
 
-// ask predicts an input, 1×D.
-func (s *service) ask(ctx context.Context, in *input) (*answer, error) {
-	b, err := s.problem.Model.Net.Linearize(ctx, in.x)
-	if err != nil {
-		return nil, in.explain(ctx, err)
+// each predicts rows as funcgp.Posterior.Predict does, a tile at a time.
+func (s *service) each(ctx context.Context, rows *dataset.Subset, do func(b *linearize.Batch, p *inference.Predictions)) error {
+	err := s.posterior.Each(ctx, s.problem, rows, nil, nil, s.link, func(_ int, b *linearize.Batch, _ *mat.Dense, p *inference.Predictions) error {
+		do(b, p)
+		return nil
+	})
+	if err == nil || ctx.Err() != nil || interrupted(err) {
+		return err
 	}
-	pred, err := s.posterior.Predict(ctx, s.problem.Task, b, s.link)
-	if err != nil {
-		return nil, in.explain(ctx, err)
-	}
-	return &answer{b, pred}, nil
+	return refuse(422, "not_computable", err)
+}
+
+// ask predicts an input.
+func (s *service) ask(ctx context.Context, in *input) (a *answer, err error) {
+	err = s.each(ctx, in.rows, func(b *linearize.Batch, p *inference.Predictions) { a = &answer{b, p} })
+	return a, err
 }
 
 // predict answers a request for a prediction, or for several.
