@@ -5,17 +5,14 @@ import (
 	"context"
 	"io"
 	"math"
-	"path/filepath"
 	"runtime/debug"
 	"strings"
-	"time"
 
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
-	"github.com/funcgp/funcgp/internal/inputfile"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -79,23 +76,11 @@ func spread(ctx context.Context, p *problem.Problem) ([]float64, error) {
 // record says from what an answer is made, with the checksums of whole files, and for a page how well the network
 // predicts the test rows.
 func record(ctx context.Context, c *console.Console, p *problem.Problem, page bool) (result.Record, error) {
-	r := result.Record{Date: time.Now(), Version: "gpexplain " + programVersion(), Command: job.CommandLine(c.Args)}
-	sum, files, err := p.Sums(ctx)
+	r, err := p.Record(ctx, "gpexplain "+programVersion())
 	if err != nil {
 		return r, err
 	}
-	r.ModelSHA256 = sum
-	for _, file := range files {
-		if file.Path != p.Examples.Data.Source {
-			file.Path = filepath.Base(file.Path)
-		}
-		r.DataSHA256 = append(r.DataSHA256, result.FileSum{Name: file.Path, SHA256: file.SHA256})
-	}
-	if p.Saved != nil {
-		if r.PosteriorSHA256, err = inputfile.Sum(ctx, p.Saved.Path()); err != nil {
-			return r, err
-		}
-	}
+	r.Command = job.CommandLine(c.Args)
 	if page {
 		r.Test, err = testScores(ctx, p)
 	}

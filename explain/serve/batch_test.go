@@ -173,7 +173,7 @@ func TestDecisions(t *testing.T) {
 		}
 		return list
 	}
-	model, data, err := inference.Behind(p).Problem.Sums(t.Context())
+	from, err := inference.Behind(p).Problem.Record(t.Context(), "")
 	require.NoError(t, err)
 	for i, body := range []string{marshal(t, map[string]any{"rows": rows}), marshal(t, map[string]any{"values": rows[0]}), `{"row":0,"without":[3]}`} {
 		path := []string{"/v1/predict", "/v1/predict", "/v1/explain"}[i]
@@ -185,10 +185,11 @@ func TestDecisions(t *testing.T) {
 		last := list[i]
 		require.JSONEq(t, w.Body.String(), string(last["answer"]))
 		require.Equal(t, `"`+path+`"`, string(last["path"]))
-		require.Equal(t, `"`+model+`"`, string(last["model_sha256"]))
-		require.JSONEq(t, marshal(t, data), string(last["data_sha256"]))
-		require.Len(t, data, 2)
-		require.Equal(t, `""`, string(last["posterior_sha256"]))
+		require.Equal(t, `"`+from.ModelSHA256+`"`, string(last["model_sha256"]))
+		require.JSONEq(t, marshal(t, from.DataSHA256), string(last["data_sha256"]))
+		require.Len(t, from.DataSHA256, 2)
+		require.NotContains(t, last, "posterior_sha256", "it was fitted")
+		require.Regexp(t, `^"20`, string(last["date"]))
 		var again []float64
 		if i > 0 {
 			rows = rows[:1]

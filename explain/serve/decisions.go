@@ -9,31 +9,14 @@ import (
 	"time"
 
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/internal/problem"
 )
 
 // A decision is a line of the log of answers.
 type decision struct {
-	Time time.Time `json:"time"`
-	Path string    `json:"path"`
-	sums
+	result.Record
+	Path   string           `json:"path"`
 	Input  [][]result.Float `json:"input"` // rows as they were scored: features in the units of the data, pixels from 0 to 1
 	Answer any              `json:"answer"`
-}
-
-// sums are the SHA-256 of what answers come from.
-type sums struct {
-	Model     string              `json:"model_sha256"`
-	Data      []problem.FileCheck `json:"data_sha256"`      // of each file of the data
-	Posterior string              `json:"posterior_sha256"` // of its file; "" of one that was not read from a file
-}
-
-// sumsOf reads the files of a problem.
-func sumsOf(ctx context.Context, p *problem.Problem) (s sums, err error) {
-	if s.Model, s.Data, err = p.Sums(ctx); err == nil && p.Saved != nil {
-		s.Posterior = p.Saved.File.SHA256()
-	}
-	return s, err
 }
 
 // decisions is the log of answers: a line of JSON for each.
@@ -49,7 +32,8 @@ func (d *decisions) add(ctx context.Context, path string, s *service, r *request
 	if err != nil {
 		return err
 	}
-	one := &decision{Time: time.Now().UTC(), Path: path, sums: s.sums, Answer: answer}
+	one := &decision{Record: s.record, Path: path, Answer: answer}
+	one.Date = time.Now()
 	for i := range r.scored.Len() {
 		one.Input = append(one.Input, result.Floats(x.RawRowView(i)))
 	}

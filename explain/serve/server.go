@@ -24,7 +24,7 @@ type Options struct {
 	// Failed is told of a request that panicked; nil for nobody.
 	Failed func(what string)
 	// Decisions gets a line of JSON for each answer of /v1/predict and /v1/explain, in one Write before the answer is
-	// given: time, path, SHA-256 of model, data and posterior, the rows as they were scored, and the answer. After an
+	// given: a result.Record with the date, and path, the rows as they were scored, and the answer. After an
 	// error of Write the answer is not given. nil logs nothing.
 	Decisions io.Writer
 }

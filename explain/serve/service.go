@@ -23,8 +23,8 @@ type service struct {
 	posterior *inference.Posterior
 	begin     func() (end func(), err error) // keeps the posterior open
 
-	version   string // of the program
-	sums      sums   // of what is behind the posterior, where answers are logged
+	version   string        // of the program
+	record    result.Record // of what is behind the posterior, where answers are logged
 	link      predictive.Link
 	explainer *explain.Explainer
 	warnings  linearize.Warnings // of the fit
@@ -65,7 +65,7 @@ func newService(ctx context.Context, front *funcgp.Posterior, o *Options) (*serv
 		}
 	}
 	if o.Decisions != nil {
-		if s.sums, err = sumsOf(ctx, p); err != nil {
+		if s.record, err = p.Record(ctx, o.Version); err != nil {
 			return nil, err
 		}
 	}

@@ -154,9 +154,6 @@ type SavedFile struct {
 	scaling *Scaling
 }
 
-// Path is that of the file.
-func (v *SavedFile) Path() string { return v.path }
-
 // openSaved opens the posterior of a file. The console closes the file in the
 // end.
 func openSaved(ctx context.Context, c *job.Job, path string, kind FileKind, f *Flags) (*SavedFile, error) {

@@ -4,24 +4,33 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"path/filepath"
+	"time"
 
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/inputfile"
 )
 
-// Sums are the SHA-256 in hex of the model, as Model.Sum, and of each file of the data.
-func (p *Problem) Sums(ctx context.Context) (model string, data []FileCheck, err error) {
-	if model, err = p.Model.Sum(ctx); err != nil {
-		return "", nil, err
+// Record says what an answer that is made now comes from.
+func (p *Problem) Record(ctx context.Context, version string) (r result.Record, err error) {
+	r = result.Record{Date: time.Now(), Version: version}
+	if r.ModelSHA256, err = p.Model.Sum(ctx); err != nil {
+		return r, err
 	}
-	data = []FileCheck{}
 	for _, path := range p.Examples.Data.Files() {
-		one := FileCheck{Path: path}
+		one := result.FileSum{Name: path}
 		if one.SHA256, err = inputfile.Sum(ctx, path); err != nil {
-			return "", nil, err
+			return r, err
 		}
-		data = append(data, one)
+		if path != p.Examples.Data.Source {
+			one.Name = filepath.Base(path)
+		}
+		r.DataSHA256 = append(r.DataSHA256, one)
 	}
-	return model, data, nil
+	if p.Saved != nil {
+		r.PosteriorSHA256 = p.Saved.File.SHA256()
+	}
+	return r, nil
 }
 
 // Sum is the SHA-256 in hex of the model's file, followed by those in which it keeps its weights, or of what ONNX gives
