@@ -8,7 +8,7 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 )
 
-// MarshalJSON implements json.Marshaler: members as in the rows of gpexplain predict --json, with null for NaN,
+// MarshalJSON implements json.Marshaler: members as in the prediction of gpexplain explain --json, with null for NaN,
 // but label and class are names. Row is there for rows of the data alone, and what does not apply is left out.
 func (x Prediction) MarshalJSON() ([]byte, error) {
 	type numbers = []result.Float
@@ -44,8 +44,8 @@ func (n Novelty) MarshalJSON() ([]byte, error) {
 	return json.Marshal(result.Novelty{Score: result.Float(n.Score), Rank: result.Float(n.Rank), Entropy: result.Float(n.Entropy), MutualInformation: result.Float(n.MutualInformation)})
 }
 
-// MarshalJSON implements json.Marshaler: members as those of an output in gpexplain explain --json beside the
-// prediction, with null for NaN.
+// MarshalJSON implements json.Marshaler: members as those of an output in gpexplain explain --json, with null for NaN,
+// beside the prediction; but for and against are names in place of contrast, and mean is the output's network.
 func (x Explanation) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Prediction Prediction   `json:"prediction"`
@@ -71,4 +71,52 @@ func (t Term) MarshalJSON() ([]byte, error) {
 		Removal    result.Float `json:"removal"`
 		Similarity result.Float `json:"similarity"`
 	}{t.Row, t.ID, t.Label, result.Float(t.Value), result.Float(t.SD), result.Float(t.Removal), result.Float(t.Similarity)})
+}
+
+// MarshalJSON implements json.Marshaler: interval or set as in the rows of gpexplain predict --coverage --json, with null
+// for what is not finite, but classes are names.
+func (r Region) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Interval []result.Float `json:"interval,omitzero"`
+		Set      []string       `json:"set,omitzero"`
+	}{result.Floats(r.Interval), r.Set})
+}
+
+// MarshalJSON implements json.Marshaler: members as in mislabelled of gpexplain audit --json, with null for NaN, but label
+// and suggested are names.
+func (x Audited) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Row            int            `json:"index"`
+		ID             string         `json:"id,omitempty"`
+		Label          string         `json:"label"`
+		LogDensity     result.Float   `json:"log_density"`
+		Suggested      string         `json:"suggested,omitempty"`
+		Probability    result.Float   `json:"suggested_probability"`
+		OwnProbability result.Float   `json:"label_probability"`
+		Residual       []result.Float `json:"residual,omitempty"`
+		Leverage       result.Float   `json:"leverage"`
+		Entropy        result.Float   `json:"entropy"`
+	}{x.Row, x.ID, x.Label, result.Float(x.LogDensity), x.Suggested, result.Float(x.Probability), result.Float(x.OwnProbability), result.Floats(x.Residual),
+		result.Float(x.Leverage), result.Float(x.Entropy)})
+}
+
+// MarshalJSON implements json.Marshaler: names in small letters, and null for NaN.
+func (x Info) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Method       string       `json:"method"`
+		Likelihood   string       `json:"likelihood"`
+		Precision    result.Float `json:"prior_precision"`
+		From         string       `json:"prior_precision_origin"`
+		Noise        result.Float `json:"noise_variance"`
+		LogEvidence  result.Float `json:"log_evidence"`
+		Bound        string       `json:"bound,omitempty"`
+		TrainingRows int          `json:"examples"`
+		Parameters   int          `json:"parameters"`
+		Outputs      int          `json:"outputs"`
+		InputShape   []int        `json:"input_shape"`
+		Columns      []string     `json:"columns,omitempty"`
+		Target       string       `json:"target,omitempty"`
+		Classes      []string     `json:"classes,omitempty"`
+	}{x.Method, x.Likelihood, result.Float(x.Precision), x.From, result.Float(x.Noise), result.Float(x.LogEvidence), x.Bound, x.TrainingRows, x.Parameters,
+		x.Outputs, x.InputShape, x.Columns, x.Target, x.Classes})
 }

@@ -166,7 +166,7 @@ func (p *Posterior) Close() error {
 }
 
 // Warnings say what users of the answers should know: a jitter, a network that is no optimum, rows left out.
-// They are *linearize.Warning, whose codes doc/warnings.md explains.
+// They are *linearize.Warning, which writes itself as JSON, and whose codes doc/warnings.md explains.
 func (p *Posterior) Warnings() []error {
 	if p.job.Word != nil { // the command's, in its words
 		return slices.Clone(p.fit.Warnings)

@@ -116,7 +116,7 @@ func (p *Posterior) Rows(ctx context.Context, x mat.Matrix) (*Rows, error) {
 }
 
 // Records are rows by the names of the columns of the training data, in their units. A column that is
-// missing is an error.
+// missing is an error, and a name that is no column too.
 func (p *Posterior) Records(ctx context.Context, records []map[string]float64) (*Rows, error) {
 	columns := p.problem.Examples.Data.Columns
 	if columns == nil {
@@ -134,13 +134,19 @@ func (p *Posterior) Records(ctx context.Context, records []map[string]float64) (
 			}
 			line[j] = strconv.FormatFloat(v, 'g', -1, 64)
 		}
+		for name := range r {
+			if len(r) > len(columns) && !slices.Contains(columns, name) {
+				return nil, fmt.Errorf("funcgp: record %d has %q, which is no column of the inputs; leave it out, as they are %s", i, name, dataset.QuoteList(columns))
+			}
+		}
 		_ = w.Write(line)
 	}
 	w.Flush()
 	return p.read(ctx, &b, "the records")
 }
 
-// TestRows are test rows of the data by their 0-based numbers in the original file; without numbers all.
+// TestRows are test rows of the data by their 0-based numbers in the original file; without numbers all. A number of a
+// row that is no test row, or is of a class that is not among Classes, is an error.
 func (p *Posterior) TestRows(ctx context.Context, index ...int) (*Rows, error) {
 	end, err := p.begin()
 	if err != nil {

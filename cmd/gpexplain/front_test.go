@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -289,6 +290,8 @@ func TestFrontDoorInMemory(t *testing.T) {
 		require.NoError(t, err)
 		list, err := q.Explain(t.Context(), rows, nil)
 		require.NoError(t, err)
+		_, err = q.Records(t.Context(), []map[string]float64{{"a": 1, "b": 2, "c": 3}})
+		require.ErrorContains(t, err, `"c", which is no column`)
 		got = append(got, fmt.Sprintf("%v %v %v", list[0].Prediction.Mean, list[0].Prediction.ObservationSD, list[0].Terms))
 	}
 	require.Equal(t, got[0], got[1])
@@ -408,6 +411,12 @@ func TestFrontDoorJSON(t *testing.T) {
 			}
 		}
 		require.Greater(t, same, 4)
+		// The others write themselves too, with null for NaN.
+		require.Contains(t, asJSON(t, p.Info()), `"method":"exact"`)
+		audited, err := p.Audit(t.Context(), 1)
+		require.NoError(t, err)
+		require.Contains(t, asJSON(t, audited), `"log_density":`)
+		require.Equal(t, `[{"interval":[null,2]},{"set":[]}]`, asJSON(t, []funcgp.Region{{Interval: []float64{math.Inf(-1), 2}}, {Set: []string{}}}))
 		require.NoError(t, p.Close())
 	}
 }
