@@ -54,7 +54,7 @@ func factorize(ctx context.Context, g gram, r blockDiag, workers int) (*factor, 
 			return nil, stopped("factoring I + RᵀKR", err)
 		}
 		if f.u = u; ok {
-			f.logDet = logDet(f.u)
+			f.logDet = dense.LogDet(f.u)
 			return f, checkDiagonal(b, r.c)
 		}
 	}
@@ -156,15 +156,6 @@ func checkDiagonal(b blas64.Symmetric, c int) error {
 	return nil
 }
 
-// logDet returns log det UᵀU.
-func logDet(u blas64.Triangular) float64 {
-	sum := 0.0
-	for i := range u.N {
-		sum += math.Log(u.Data[i*u.Stride+i])
-	}
-	return 2 * sum
-}
-
 // half replaces A by A R U⁻¹, so that A R B⁻¹ RᵀAᵀ is the product of the
 // result with its transpose.
 func (f *factor) half(ctx context.Context, a blas64.General) error {
@@ -188,8 +179,7 @@ func (f *factor) full(ctx context.Context, a blas64.General) error {
 // fullVec replaces v by R B⁻¹ Rᵀv.
 func (f *factor) fullVec(v []float64) {
 	f.r.mulRow(v, 0)
-	dense.Trsv(blas.Trans, f.u, dense.Vector(v))
-	dense.Trsv(blas.NoTrans, f.u, dense.Vector(v))
+	dense.Solve(f.u, v)
 	f.r.mulTransRow(v, 0)
 }
 

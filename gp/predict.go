@@ -178,20 +178,12 @@ func (e *Exact) checkJoint(t, c int) error {
 // subtractGram replaces cov by cov − V Vᵀ.
 func (e *Exact) subtractGram(ctx context.Context, cov *mat.Dense, v blas64.General) error {
 	g := cov.RawMatrix()
-	prior := make([]float64, g.Rows)
-	for i := range prior {
-		prior[i] = g.Data[i*g.Stride+i]
-	}
+	prior := dense.Diagonal(g)
 	// cov = K_** − K_*n R B⁻¹ Rᵀ K_n* (E6)
-	lower := blas64.Symmetric{Uplo: blas.Lower, N: g.Rows, Stride: g.Stride, Data: g.Data}
-	if err := dense.SyrkContext(ctx, e.o.Workers, blas.NoTrans, -1, v, 1, lower); err != nil {
+	if err := dense.SyrkContext(ctx, e.o.Workers, blas.NoTrans, -1, v, 1, dense.Lower(g)); err != nil {
 		return stopped("predicting", err)
 	}
-	for i := range prior {
-		for j := range i {
-			g.Data[j*g.Stride+i] = g.Data[i*g.Stride+j]
-		}
-	}
+	dense.MirrorLower(g)
 	return SettleVariances(cov, prior, rounding, 0, e.predicted())
 }
 

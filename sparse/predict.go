@@ -129,16 +129,6 @@ func (p *Projected) meanTo(mean *mat.Dense, x *linearize.Batch, first int, k bla
 	return sites.NotFinite("predictive mean", m, first, c)
 }
 
-// timesExplained returns φH for rows φ.
-func (p *Projected) timesExplained(ctx context.Context, phi blas64.General) (blas64.General, error) {
-	out := dense.New(phi.Rows, phi.Cols)
-	h, err := p.explained(ctx)
-	if err != nil {
-		return out, err
-	}
-	return out, dense.GemmContext(ctx, p.o.Workers, blas.NoTrans, blas.NoTrans, 1, phi, h, 0, out)
-}
-
 // explainedPanel is how many columns of φT are computed at a time.
 const explainedPanel = 256
 
@@ -287,23 +277,19 @@ func (p *Projected) checkJoint(t int) error {
 // joint replaces the prior covariance by K_** − Φ(I − A'⁻¹)Φᵀ.
 func (p *Projected) joint(ctx context.Context, cov *mat.Dense, phi blas64.General) error {
 	g := cov.RawMatrix()
-	prior := make([]float64, g.Rows)
-	for i := range prior {
-		prior[i] = g.Data[i*g.Stride+i]
-	}
-	hphi, err := p.timesExplained(ctx, phi)
+	prior, hphi := dense.Diagonal(g), dense.New(phi.Rows, phi.Cols)
+	h, err := p.explained(ctx)
 	if err != nil {
+		return err
+	}
+	if err := dense.GemmContext(ctx, p.o.Workers, blas.NoTrans, blas.NoTrans, 1, phi, h, 0, hphi); err != nil {
 		return err
 	}
 	// K_** − K_*Z (K_ZZ⁻¹ − A⁻¹) K_Z* (E13)
 	if err := dense.GemmContext(ctx, p.o.Workers, blas.NoTrans, blas.Trans, -1, hphi, phi, 1, g); err != nil {
 		return err
 	}
-	for i := range prior {
-		for j := range i {
-			g.Data[j*g.Stride+i] = g.Data[i*g.Stride+j]
-		}
-	}
+	dense.MirrorLower(g)
 	return gp.SettleVariances(cov, prior, rounding, 0, p.b.c)
 }
 

@@ -60,9 +60,7 @@ func newProjected(ctx context.Context, b *basis, sums *Sums, o *Options) (*Proje
 	if p.u = u; !ok {
 		return nil, &gp.NotPDError{What: "I + ΦΛΦᵀ", N: r, Reason: "the sums hold less data than was removed from them"}
 	}
-	for i := range r {
-		p.logDet += 2 * math.Log(p.u.Data[i*p.u.Stride+i])
-	}
+	p.logDet = dense.LogDet(u)
 	p.w = p.solveRHS()
 	v, err := b.weights(ctx, dense.In(append([]float64(nil), p.w...), 1, r))
 	p.v = v.Data
@@ -74,7 +72,7 @@ func (p *Projected) solveRHS() []float64 {
 	w, rest := make([]float64, len(p.sums.rhs)), append([]float64(nil), p.sums.rhs...)
 	for range 2 {
 		step := append([]float64(nil), rest...)
-		p.solveVec(step)
+		dense.Solve(p.u, step)
 		floats.Add(w, step)
 		// c − (I + ΦΛΦᵀ)w
 		floats.SubTo(rest, p.sums.rhs, w)
@@ -121,12 +119,6 @@ func (p *Projected) explain(ctx context.Context) (blas64.General, error) {
 		}
 	}
 	return x, nil
-}
-
-// solveVec replaces v by A'⁻¹v.
-func (p *Projected) solveVec(v []float64) {
-	dense.Trsv(blas.Trans, p.u, dense.Vector(v))
-	dense.Trsv(blas.NoTrans, p.u, dense.Vector(v))
 }
 
 // half replaces rows φ by φU⁻¹, so that φA'⁻¹φᵀ is the product of the result

@@ -189,11 +189,11 @@ func (w *BlockPosterior) JointTo(ctx context.Context, mean, cov *mat.Dense, x *l
 			if err != nil {
 				return err
 			}
-			if err := dense.SyrkContext(ctx, w.o.Workers, blas.NoTrans, 1, v, 1, lower(cov)); err != nil {
+			if err := dense.SyrkContext(ctx, w.o.Workers, blas.NoTrans, 1, v, 1, dense.Lower(cov.RawMatrix())); err != nil {
 				return err
 			}
 		}
-		mirrorLower(cov)
+		dense.MirrorLower(cov.RawMatrix())
 		return nil
 	})
 }

@@ -134,10 +134,7 @@ func (d *side) factor(ctx context.Context, workers int) error {
 	if !ok {
 		return sites.PrecisionError(d.m.N)
 	}
-	for i := range u.N {
-		d.logDet += 2 * math.Log(u.Data[i*u.Stride+i])
-	}
-	d.u = u
+	d.u, d.logDet = u, dense.LogDet(u)
 	return nil
 }
 

@@ -113,11 +113,11 @@ func (w *Kronecker) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linear
 			if err != nil {
 				return err
 			}
-			if err := dense.SyrkContext(ctx, w.o.Workers, blas.NoTrans, 1, v, 1, lower(cov)); err != nil {
+			if err := dense.SyrkContext(ctx, w.o.Workers, blas.NoTrans, 1, v, 1, dense.Lower(cov.RawMatrix())); err != nil {
 				return err
 			}
 		}
-		mirrorLower(cov)
+		dense.MirrorLower(cov.RawMatrix())
 		return nil
 	})
 }
@@ -323,7 +323,7 @@ func (p *projection) addJoint(ctx context.Context, workers int, cov *mat.Dense, 
 				p.entries(dst[(i-lo)*cols:(i-lo+1)*cols], r, i, c)
 			}
 		})
-		if err := dense.SyrkContext(ctx, workers, blas.NoTrans, 1, z, 1, lower(cov)); err != nil {
+		if err := dense.SyrkContext(ctx, workers, blas.NoTrans, 1, z, 1, dense.Lower(cov.RawMatrix())); err != nil {
 			return err
 		}
 	}

@@ -47,11 +47,7 @@ func (h *precision) factor(ctx context.Context, workers, n int) error {
 	if h.u = u; !ok {
 		return sites.PrecisionError(n)
 	}
-	// log det H̃ = 2 Σ log u_ii
-	h.logDet = 0
-	for i := range n {
-		h.logDet += 2 * math.Log(h.data[i*n+i])
-	}
+	h.logDet = dense.LogDet(u)
 	if math.IsNaN(h.logDet) || math.IsInf(h.logDet, 0) {
 		return sites.PrecisionError(n)
 	}
@@ -62,11 +58,7 @@ func (h *precision) factor(ctx context.Context, workers, n int) error {
 const panelTile = 32
 
 // solve replaces v by H̃⁻¹ v.
-func (h *precision) solve(v []float64) {
-	x := blas64.Vector{N: len(v), Inc: 1, Data: v}
-	dense.Trsv(blas.Trans, h.u, x)
-	dense.Trsv(blas.NoTrans, h.u, x)
-}
+func (h *precision) solve(v []float64) { dense.Solve(h.u, v) }
 
 // half replaces A, P columns, by V = A U⁻¹, so that A H̃⁻¹ Aᵀ = V Vᵀ. It looks
 // at the context between panels.

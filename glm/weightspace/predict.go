@@ -3,7 +3,6 @@ package weightspace
 import (
 	"context"
 
-	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -30,22 +29,6 @@ func addSquare(cov *mat.Dense, n, c int, v blas64.General) {
 			s := cov.At(n*c+i, j) + floats.Dot(dense.Row(v, i), dense.Row(v, j))
 			cov.Set(n*c+i, j, s)
 			cov.Set(n*c+j, i, s)
-		}
-	}
-}
-
-// lower returns the lower triangle of m in the same memory.
-func lower(m *mat.Dense) blas64.Symmetric {
-	g := m.RawMatrix()
-	return blas64.Symmetric{Uplo: blas.Lower, N: g.Rows, Stride: g.Stride, Data: g.Data}
-}
-
-// mirrorLower copies what is below the diagonal of m to above it.
-func mirrorLower(m *mat.Dense) {
-	g := m.RawMatrix()
-	for i := range g.Rows {
-		for j := range i {
-			g.Data[j*g.Stride+i] = g.Data[i*g.Stride+j]
 		}
 	}
 }

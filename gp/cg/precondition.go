@@ -2,7 +2,6 @@ package cg
 
 import (
 	"context"
-	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/blas"
@@ -52,9 +51,7 @@ func newPreconditioner(ctx context.Context, w columnwise, root siteBlocks, phi b
 	if p.u = u; !ok {
 		return nil, &gp.NotPDError{What: "the preconditioner", N: r, Reason: "the kernel is not a covariance"}
 	}
-	for i := range r {
-		p.logDet += 2 * math.Log(p.u.Data[i*p.u.Stride+i])
-	}
+	p.logDet = dense.LogDet(u)
 	return p, nil
 }
 

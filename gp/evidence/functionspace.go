@@ -4,10 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"gonum.org/v1/gonum/mat"
-
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -170,6 +167,3 @@ func (e *exact) warnings() []error {
 	}
 	return all
 }
-
-// flat returns m, N×C, as one vector.
-func flat(m *mat.Dense) []float64 { return dense.Flat(m) }

@@ -3,7 +3,6 @@ package evidence
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -12,7 +11,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/newton"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -181,7 +179,7 @@ func (s *search) at(x []float64, gradient bool) (value float64, grad []float64, 
 	if !slices.Equal(x, s.lastX) || s.last == nil {
 		s.last, s.lastX = nil, slices.Clone(x)
 		if s.last, err = s.m.value(s.ctx, s.form, x[:s.groups], s.noiseOf(x)); err != nil {
-			if s.ctx.Err() != nil || !unstable(err) {
+			if s.ctx.Err() != nil || !gp.Unstable(err) {
 				return 0, nil, err
 			}
 			s.record(x, math.Inf(-1))
@@ -213,16 +211,6 @@ func (s *search) noiseOf(x []float64) float64 {
 		return x[s.groups]
 	}
 	return 0
-}
-
-// unstable tells whether an error is one of rounding or overflow, as at far too large
-// a variance, so that other points may still do.
-func unstable(err error) bool {
-	var (
-		notPD     *gp.NotPDError
-		notFinite *gp.NotFiniteError
-	)
-	return errors.As(err, &notPD) || errors.As(err, &notFinite) || errors.Is(err, newton.ErrNoObjective)
 }
 
 // result composes the result from the ends, the highest first.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -184,7 +185,7 @@ func (m *Model) differentiate(ctx context.Context, s *state) error {
 	if lik, ok := s.lik.(*glm.Gaussian); ok {
 		v := s.post.dual()
 		if s.form == AtTheta {
-			v = flat(s.post.sites().Residual)
+			v = dense.Flat(s.post.sites().Residual)
 		}
 		// ½ (y−f)ᵀΛ(y−f) − ½ tr B⁻¹, with r or α = Λ(y−f)
 		s.NoiseGradient = noiseQuad(lik, v, m.p.X.Outputs())/2 - t.inverse/2

@@ -14,6 +14,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/newton"
 	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -21,7 +22,7 @@ import (
 type weightPosterior struct {
 	w     *weightSpace
 	prior *ntk.Scaled
-	root  []float64 // S^½
+	white newton.Whitened
 	u     blas64.Triangular
 	s     *gp.Sites
 	v     []float64 // the mean of the parameters
@@ -35,11 +36,7 @@ type weightPosterior struct {
 }
 
 func (w *weightSpace) at(ctx context.Context, form Form, prior *ntk.Scaled, lik gp.Likelihood) (posterior, error) {
-	q := &weightPosterior{w: w, prior: prior, root: make([]float64, w.p())}
-	prior.VarianceTo(q.root)
-	for i, v := range q.root {
-		q.root[i] = math.Sqrt(v)
-	}
+	q := &weightPosterior{w: w, prior: prior, white: newton.NewWhitened(prior, w.p())}
 	s, err := gp.NewSites(w.m.p.Y, w.m.p.X.F, lik)
 	if err != nil {
 		return nil, err
@@ -55,13 +52,11 @@ func (w *weightSpace) at(ctx context.Context, form Form, prior *ntk.Scaled, lik 
 	}
 	// b = r + Λ(f − m) (E5)
 	x := w.m.p.X
-	c := x.Outputs()
-	b := floats.SubTo(make([]float64, len(w.mean)), flat(x.F), w.mean)
-	mulLambda(b, s, c)
-	floats.Add(b, flat(s.Residual))
+	b := sites.MulBlocks(s.Lambda, newton.Minus(dense.Flat(x.F), w.mean))
+	floats.Add(b, dense.Flat(s.Residual))
 	z := q.whitened(b)
-	solve(q.u, z)
-	q.v, q.f = q.parameters(z), make([]float64, len(b))
+	dense.Solve(q.u, z)
+	q.v, q.f = q.white.Theta(z), make([]float64, len(b))
 	w.outputsTo(q.f, q.v)
 	return q, nil
 }
@@ -72,40 +67,21 @@ func (q *weightPosterior) condition(ctx context.Context, s *gp.Sites) (err error
 	if err := q.w.form(ctx, s); err != nil {
 		return err
 	}
-	q.u, err = q.w.factorize(ctx, q.root)
+	q.u, err = q.w.factorize(ctx, q.white.Root)
 	return err
 }
 
 // whitened returns Φᵀu.
 func (q *weightPosterior) whitened(u []float64) []float64 {
 	z := q.w.project(u)
-	floats.Mul(z, q.root)
+	floats.Mul(z, q.white.Root)
 	return z
-}
-
-// parameters returns μ₀ + S^½z.
-func (q *weightPosterior) parameters(z []float64) []float64 {
-	v := append([]float64(nil), q.w.mu...)
-	for i, s := range q.root {
-		v[i] += s * z[i]
-	}
-	return v
-}
-
-// mulLambda replaces v by Λv.
-func mulLambda(v []float64, s *gp.Sites, c int) {
-	for i := range len(v) / c {
-		lambda, part := block(s.Lambda, i, c), append([]float64(nil), v[i*c:(i+1)*c]...)
-		for a := range c {
-			v[i*c+a] = floats.Dot(lambda[a*c:(a+1)*c], part)
-		}
-	}
 }
 
 // place returns the place of whitened parameters z.
 func (q *weightPosterior) place(z []float64) *newton.Point {
 	p := &newton.Point{Weights: z, F: make([]float64, len(q.w.mean))}
-	q.w.outputsTo(p.F, q.parameters(z))
+	q.w.outputsTo(p.F, q.white.Theta(z))
 	return p
 }
 
@@ -116,13 +92,7 @@ func (q *weightPosterior) start() *newton.Point {
 	if from == nil {
 		from = q.w.m.p.Theta
 	}
-	z := make([]float64, len(from))
-	for i, s := range q.root {
-		if s > 0 {
-			z[i] = (from[i] - q.w.mu[i]) / s
-		}
-	}
-	return q.place(z)
+	return q.place(q.white.Of(from))
 }
 
 // refit finds the mode of the linearized model (E9) by Newton steps.
@@ -131,7 +101,7 @@ func (q *weightPosterior) refit(ctx context.Context, lik gp.Likelihood) error {
 	l := &newton.Objective{Lik: lik, Y: p.Y}
 	from := q.start()
 	// Where f cannot be reached under this prior, the prior mean is the better start.
-	if origin := q.place(make([]float64, len(q.root))); l.Objective(origin) > l.Objective(from) {
+	if origin := q.place(make([]float64, len(q.white.Root))); l.Objective(origin) > l.Objective(from) {
 		from = origin
 	}
 	search := newton.Search{MaxIter: 100, Move: math.Inf(1)}
@@ -147,9 +117,9 @@ func (q *weightPosterior) refit(ctx context.Context, lik gp.Likelihood) error {
 			return nil, err
 		}
 		// z + A⁻¹(Φᵀr − z)
-		z := q.whitened(flat(s.Residual))
+		z := q.whitened(dense.Flat(s.Residual))
 		floats.Sub(z, from.Weights)
-		solve(q.u, z)
+		dense.Solve(q.u, z)
 		floats.Add(z, from.Weights)
 		return q.place(z), nil
 	})
@@ -157,34 +127,26 @@ func (q *weightPosterior) refit(ctx context.Context, lik gp.Likelihood) error {
 		return err
 	}
 	q.warn = append(q.warn, search.Warnings()...)
-	q.v, q.f = q.parameters(from.Weights), from.F
+	q.v, q.f = q.white.Theta(from.Weights), from.F
 	q.w.last = q.v
 	return nil
 }
 
 // scatter returns ‖z‖² of the mean, (v − μ₀)ᵀS⁻¹(v − μ₀).
 func (q *weightPosterior) scatter() float64 {
-	sum := 0.0
-	for i, s := range q.root {
-		if s > 0 {
-			z := (q.v[i] - q.w.mu[i]) / s
-			sum += z * z
-		}
-	}
-	return sum
+	z := q.white.Of(q.v)
+	return floats.Dot(z, z)
 }
 
 func (q *weightPosterior) evidence(form Form, scatter float64) gp.Evidence {
-	ld := logDet(q.u)
+	ld := dense.LogDet(q.u)
 	switch form {
 	case AtTheta:
 		return gp.NewEvidence(q.s.LogLik, scatter, ld)
 	case LinearGaussian:
 		// Σ[log p(y|f) + rᵀd − ½dᵀΛd] − ½ αᵀKα − ½ log det B (E8)
-		d := newton.Minus(q.f, flat(q.s.F))
-		down := append([]float64(nil), d...)
-		mulLambda(down, q.s, q.w.m.p.X.Outputs())
-		logLik := q.s.LogLik + floats.Dot(flat(q.s.Residual), d) - floats.Dot(d, down)/2
+		d := newton.Minus(q.f, dense.Flat(q.s.F))
+		logLik := q.s.LogLik + floats.Dot(dense.Flat(q.s.Residual), d) - floats.Dot(d, sites.MulBlocks(q.s.Lambda, d))/2
 		return gp.NewEvidence(logLik, q.scatter(), ld)
 	case HeldSites:
 		return gp.NewEvidence(q.logLik, q.scatter(), ld)
@@ -200,16 +162,15 @@ func (q *weightPosterior) dual() []float64 {
 	if q.alpha != nil {
 		return q.alpha
 	}
-	alpha := newton.Minus(flat(q.s.F), q.f)
-	mulLambda(alpha, q.s, q.w.m.p.X.Outputs())
-	floats.Add(alpha, flat(q.s.Residual))
+	alpha := sites.MulBlocks(q.s.Lambda, newton.Minus(dense.Flat(q.s.F), q.f))
+	floats.Add(alpha, dense.Flat(q.s.Residual))
 	return alpha
 }
 
 func (q *weightPosterior) terms(ctx context.Context, form Form, lik gp.Likelihood) (*terms, error) {
 	groups, factor := q.prior.Groups(), q.prior.Factors()
 	t := &terms{trace: make([]float64, len(groups)), quad: make([]float64, len(groups)), inverse: float64(len(q.f))}
-	unit := make([]float64, len(q.root)) // variances at a factor of 1
+	unit := make([]float64, len(q.white.Root)) // variances at a factor of 1
 	q.w.m.prior.VarianceTo(unit)
 	leverage, err := q.leverage(ctx, unit)
 	if err != nil {
@@ -252,7 +213,7 @@ func (q *weightPosterior) terms(ctx context.Context, form Form, lik gp.Likelihoo
 // parameter whose group has a factor of 0, with J_p column p of J. unit are the
 // variances at factors of 1.
 func (q *weightPosterior) leverage(ctx context.Context, unit []float64) ([]float64, error) {
-	p := len(q.root)
+	p := len(q.white.Root)
 	out := make([]float64, p)
 	const step = 256
 	data := make([]float64, min(step, p)*p)
@@ -279,12 +240,12 @@ func (q *weightPosterior) leverage(ctx context.Context, unit []float64) ([]float
 // H_pp − ‖U⁻ᵀS^½H_p‖².
 func (q *weightPosterior) zeroLeverage(ctx context.Context, out, unit, data []float64) error {
 	var zero []int
-	for i, s := range q.root {
+	for i, s := range q.white.Root {
 		if s == 0 && unit[i] > 0 {
 			zero = append(zero, i)
 		}
 	}
-	p, h := len(q.root), q.w.ggn()
+	p, h := len(q.white.Root), q.w.ggn()
 	step := min(256, p)
 	for t := range par.Tiles(len(zero), step) {
 		lo, hi := par.Bounds(t, len(zero), step)
@@ -292,7 +253,7 @@ func (q *weightPosterior) zeroLeverage(ctx context.Context, out, unit, data []fl
 		for i, at := range zero[lo:hi] {
 			row := dense.Row(rows, i)
 			for j := range row {
-				row[j] = q.root[j] * q.w.scale * h.Data[max(at, j)*h.Stride+min(at, j)]
+				row[j] = q.white.Root[j] * q.w.scale * h.Data[max(at, j)*h.Stride+min(at, j)]
 			}
 		}
 		if err := dense.TrsmContext(ctx, q.w.m.o.Workers, blas.Right, blas.NoTrans, 1, q.u, rows); err != nil {
@@ -312,7 +273,7 @@ func (q *weightPosterior) moving(ctx context.Context, lik gp.Likelihood) ([]floa
 	c := p.X.Outputs()
 	slope := make([]float64, len(q.f))
 	err := q.w.eachTile(ctx, func(lo int, j blas64.General) error {
-		dense.EachRow(q.w.m.o.Workers, j, func(_ int, row []float64) { floats.Mul(row, q.root) })
+		dense.EachRow(q.w.m.o.Workers, j, func(_ int, row []float64) { floats.Mul(row, q.white.Root) })
 		// C_ii = ΦA⁻¹Φᵀ
 		if err := dense.TrsmContext(ctx, q.w.m.o.Workers, blas.Right, blas.NoTrans, 1, q.u, j); err != nil {
 			return err
@@ -335,9 +296,9 @@ func (q *weightPosterior) moving(ctx context.Context, lik gp.Likelihood) ([]floa
 	// Jᵀ(I + ΛK)⁻¹q = Jᵀq − H S^½A⁻¹S^½Jᵀq
 	jq := q.w.project(slope)
 	z := append([]float64(nil), jq...)
-	floats.Mul(z, q.root)
-	solve(q.u, z)
-	floats.Mul(z, q.root)
+	floats.Mul(z, q.white.Root)
+	dense.Solve(q.u, z)
+	floats.Mul(z, q.white.Root)
 	h := q.w.ggn()
 	dense.Symv(-1, h, dense.Vector(z), 1, dense.Vector(jq))
 	return jq, nil

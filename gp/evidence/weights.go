@@ -3,7 +3,6 @@ package evidence
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -183,12 +182,6 @@ func (w *weightSpace) factorize(ctx context.Context, root []float64) (blas64.Tri
 	return u, nil
 }
 
-// solve replaces v by A⁻¹v.
-func solve(u blas64.Triangular, v []float64) {
-	dense.Trsv(blas.Trans, u, dense.Vector(v))
-	dense.Trsv(blas.NoTrans, u, dense.Vector(v))
-}
-
 // outputsTo writes f = m + J(v − μ₀) for parameters v.
 func (w *weightSpace) outputsTo(dst, v []float64) {
 	d := floats.SubTo(make([]float64, len(v)), v, w.mu)
@@ -208,18 +201,4 @@ func (w *weightSpace) project(u []float64) []float64 {
 	v := make([]float64, w.p())
 	w.m.p.X.MulTransVecTo(v, u)
 	return v
-}
-
-// logDet returns log det A.
-func logDet(u blas64.Triangular) float64 {
-	sum := 0.0
-	for i := range u.N {
-		sum += math.Log(u.Data[i*u.Stride+i])
-	}
-	return 2 * sum
-}
-
-// block returns the C·C numbers of block i of m, N·C×C.
-func block(m *mat.Dense, i, c int) []float64 {
-	return dense.Contiguous(dense.Slice(m, i*c, (i+1)*c))
 }

@@ -3,6 +3,7 @@ package mode
 import (
 	"context"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -196,10 +197,9 @@ func (x *expansion) shifted(rho float64) (func(b []float64) []float64, error) {
 		return nil, sites.PrecisionError(k)
 	}
 	return func(b []float64) []float64 {
-		v := dense.Vector(append([]float64(nil), b...))
-		dense.Trsv(blas.Trans, u, v)
-		dense.Trsv(blas.NoTrans, u, v)
-		return v.Data
+		v := slices.Clone(b)
+		dense.Solve(u, v)
+		return v
 	}, nil
 }
 

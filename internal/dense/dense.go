@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 
+	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
@@ -230,4 +231,36 @@ func NotFinite(v []float64) int {
 		}
 	}
 	return -1
+}
+
+// LogDet returns log det UᵀU of a triangle.
+func LogDet(u blas64.Triangular) float64 {
+	sum := 0.0
+	for i := range u.N {
+		sum += math.Log(u.Data[i*u.Stride+i])
+	}
+	return 2 * sum
+}
+
+// Diagonal returns a copy of the diagonal of a square matrix.
+func Diagonal(g blas64.General) []float64 {
+	d := make([]float64, g.Rows)
+	for i := range d {
+		d[i] = g.Data[i*g.Stride+i]
+	}
+	return d
+}
+
+// Lower returns the lower triangle of a square matrix in the same memory.
+func Lower(g blas64.General) blas64.Symmetric {
+	return blas64.Symmetric{Uplo: blas.Lower, N: g.Rows, Stride: g.Stride, Data: g.Data}
+}
+
+// MirrorLower copies what is below the diagonal of a square matrix to above it.
+func MirrorLower(g blas64.General) {
+	for i := range g.Rows {
+		for j := range i {
+			g.Data[j*g.Stride+i] = g.Data[i*g.Stride+j]
+		}
+	}
 }

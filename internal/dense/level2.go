@@ -79,3 +79,9 @@ func Symv(alpha float64, a blas64.Symmetric, x blas64.Vector, beta float64, y bl
 		vector.Axpy(w[lo:hi], alpha*v[i], row[lo:hi])
 	}
 }
+
+// Solve replaces x by (UᵀU)⁻¹x for an upper triangle U.
+func Solve(u blas64.Triangular, x []float64) {
+	Trsv(blas.Trans, u, Vector(x))
+	Trsv(blas.NoTrans, u, Vector(x))
+}

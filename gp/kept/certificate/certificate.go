@@ -166,15 +166,10 @@ func newDropped(ctx context.Context, t *gp.Thinned, src linearize.Source, s *gp.
 
 // exactly computes c from M itself.
 func (d *dropped) exactly(ctx context.Context, c *Certificate) error {
-	all := make([]int, d.rows.Len())
-	for i := range all {
-		all[i] = i
-	}
-	c.Rows = len(all)
-	if c.Rows == 0 {
+	if c.Rows = d.rows.Len(); c.Rows == 0 {
 		return nil
 	}
-	m, err := d.covariance(ctx, all)
+	m, err := d.covariance(ctx, dense.Range(c.Rows))
 	if err != nil {
 		return err
 	}
@@ -198,9 +193,6 @@ func (d *dropped) exactly(ctx context.Context, c *Certificate) error {
 	if !ok {
 		return &gp.NotPDError{What: "I + M of the dropped rows", N: c.Rows, Reason: "the kernel is not a covariance"}
 	}
-	for i := range one {
-		c.LogDet[0] += 2 * math.Log(u.Data[i*u.Stride+i])
-	}
-	c.LogDet[1] = c.LogDet[0]
+	c.LogDet = [2]float64{dense.LogDet(u), dense.LogDet(u)}
 	return nil
 }
