@@ -1,5 +1,7 @@
 package gp
 
+import "cmp"
+
 // Mean chooses the predictive mean of Fit.
 type Mean int
 
@@ -51,9 +53,7 @@ func (o *Options) withDefaults() Options {
 	if d.MaxIter < 0 || d.MaxMemory < 0 || d.Workers < 0 || d.Mean < Network || d.Mean > LinearGaussian {
 		panic("gp: invalid options")
 	}
-	if d.MaxIter == 0 {
-		d.MaxIter = 100
-	}
+	d.MaxIter = cmp.Or(d.MaxIter, 100)
 	if d.Progress == nil {
 		d.Progress = func(string, int, int) {}
 	}

@@ -1,6 +1,7 @@
 package sparse
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/funcgp/funcgp/gp"
@@ -95,9 +96,7 @@ func (o *Options) withDefaults() Options {
 	if bad {
 		panic("sparse: invalid options")
 	}
-	if d.MaxIter == 0 {
-		d.MaxIter = 100
-	}
+	d.MaxIter = cmp.Or(d.MaxIter, 100)
 	if d.Progress == nil {
 		d.Progress = func(string, int, int) {}
 	}

@@ -2,7 +2,6 @@ package cg
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"gonum.org/v1/gonum/blas/blas64"
@@ -67,20 +66,29 @@ func newData(ctx context.Context, k MulKernel, x linearize.Source, o *Options) (
 		if plan.keep {
 			store.add(first, b)
 		}
-		return s.take(k, first, b)
-	}
-	// The size of a chunk depends on C, which the first batch has.
-	err := x.Batches(ctx, func(_ int, b *linearize.Batch) error {
-		d.c = b.Outputs()
-		if err := CheckMemory(d.n, d.c, b.P, o.MaxMemory); err != nil {
+		c := d.c
+		lo, hi := first*c, (first+b.Len())*c
+		copy(s.f[lo:hi], dense.Contiguous(b.F))
+		k.MeanTo(s.prior[lo:hi], b)
+		k.DiagTo(mat.NewDense(hi-lo, c, s.diag[lo*c:hi*c]), b)
+		if err := sites.NotFinite("network output", s.f[lo:hi], first, c); err != nil {
 			return err
 		}
-		return errEnough
-	})
+		if err := sites.NotFinite("prior mean", s.prior[lo:hi], first, c); err != nil {
+			return err
+		}
+		return sites.NotFinite("prior variance", s.diag[lo*c:hi*c], first, c*c)
+	}
+	// The size of a chunk depends on C, which the first example has.
+	one, err := linearize.First(ctx, x, 1)
 	switch {
-	case err == nil: // x has examples but yields none
+	case err != nil:
+		return nil, nil, plan, err
+	case one == nil: // x has examples but yields none
 		return nil, nil, plan, gp.ErrNoExamples
-	case !errors.Is(err, errEnough):
+	}
+	d.c = one.Outputs()
+	if err := CheckMemory(d.n, d.c, one.P, o.MaxMemory); err != nil {
 		return nil, nil, plan, err
 	}
 	d.chunks = linearize.Rebatch(x, linearize.Tile(d.c))
@@ -94,22 +102,6 @@ func newData(ctx context.Context, k MulKernel, x linearize.Source, o *Options) (
 		d.pass = new(sync.Mutex)
 	}
 	return d, s, plan, nil
-}
-
-// take stores the network outputs, prior means and prior variances of b.
-func (s *firstPass) take(k MulKernel, first int, b *linearize.Batch) error {
-	c := b.Outputs()
-	lo, hi := first*c, (first+b.Len())*c
-	copy(s.f[lo:hi], dense.Contiguous(b.F))
-	if err := sites.NotFinite("network output", s.f[lo:hi], first, c); err != nil {
-		return err
-	}
-	k.MeanTo(s.prior[lo:hi], b)
-	if err := sites.NotFinite("prior mean", s.prior[lo:hi], first, c); err != nil {
-		return err
-	}
-	k.DiagTo(mat.NewDense(hi-lo, c, s.diag[lo*c:hi*c]), b)
-	return sites.NotFinite("prior variance", s.diag[lo*c:hi*c], first, c*c)
 }
 
 // each calls do for each chunk.

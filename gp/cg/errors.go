@@ -20,7 +20,6 @@ func (e *RangeError) Error() string {
 }
 
 var (
-	errEnough        = errors.New("cg: enough") // ends a pass over examples early
 	errNoEigenvalues = errors.New("cg: the eigenvalues of the preconditioner were not found; the kernel is not finite")
 	errNotCovariance = errors.New("cg: conjugate gradients met a direction in which I + RᵀKR is not positive; the kernel is not a covariance")
 )

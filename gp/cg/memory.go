@@ -1,6 +1,7 @@
 package cg
 
 import (
+	"cmp"
 	"sort"
 
 	"github.com/funcgp/funcgp/gp"
@@ -56,7 +57,7 @@ func planMemory(n int, b *linearize.Batch, streamed bool, o *Options) (memoryPla
 	if err := CheckMemory(n, c, p, budget); err != nil {
 		return memoryPlan{}, err
 	}
-	rank := min(orDefault(o.Rank, defaultRank), n*c)
+	rank := min(cmp.Or(o.Rank, defaultRank), n*c)
 	plan := memoryPlan{rank: sort.Search(max(0, rank), func(r int) bool { return Bytes(n, c, p, r+1, c) > budget })}
 	left := budget - Bytes(n, c, p, plan.rank, c)
 	if whole := memory.Mul(int64(n), jacobian.Bytes(b)/int64(b.Len())+1); streamed && whole <= left {

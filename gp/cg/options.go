@@ -1,6 +1,10 @@
 package cg
 
-import "github.com/funcgp/funcgp/gp"
+import (
+	"cmp"
+
+	"github.com/funcgp/funcgp/gp"
+)
 
 // Stages that Options.Progress is told of, beside gp.StageNewton.
 const (
@@ -63,20 +67,12 @@ func (o *Options) withDefaults() Options {
 	if bad {
 		panic("cg: invalid options of conjugate gradients")
 	}
-	d.Tolerance = orDefault(d.Tolerance, defaultTolerance)
-	d.MaxSteps = orDefault(d.MaxSteps, 1000)
-	d.Probes = orDefault(d.Probes, 16)
-	d.MaxIter = orDefault(d.MaxIter, 100)
+	d.Tolerance = cmp.Or(d.Tolerance, defaultTolerance)
+	d.MaxSteps = cmp.Or(d.MaxSteps, 1000)
+	d.Probes = cmp.Or(d.Probes, 16)
+	d.MaxIter = cmp.Or(d.MaxIter, 100)
 	if d.Progress == nil {
 		d.Progress = func(string, int, int) {}
 	}
 	return d
-}
-
-// orDefault returns v, or d where v is zero.
-func orDefault[T int | float64](v, d T) T {
-	if v == 0 {
-		return d
-	}
-	return v
 }

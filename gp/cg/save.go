@@ -2,7 +2,6 @@ package cg
 
 import (
 	"context"
-	"errors"
 	"math"
 	"sync"
 
@@ -212,17 +211,12 @@ func (d *data) stream() {
 // setJacobianAlpha makes the saved αᵀJ a batch with the blocks of the training
 // examples.
 func (p *Posterior) setJacobianAlpha(ctx context.Context, image []float64) error {
-	sum := jacobian.Sum{Workers: p.o.Workers}
-	err := p.data.each(ctx, func(_ int, b *linearize.Batch) error {
-		sum.Reset(b, 1)
-		return errEnough
-	})
-	switch {
-	case err == nil:
-		return gp.ErrNoExamples
-	case !errors.Is(err, errEnough):
+	one, err := p.data.gather(ctx, []int{0})
+	if err != nil {
 		return err
 	}
+	sum := jacobian.Sum{Workers: p.o.Workers}
+	sum.Reset(one, 1)
 	for _, part := range sum.Parts {
 		image = image[copy(part.Data, image):]
 	}

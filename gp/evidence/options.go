@@ -1,6 +1,9 @@
 package evidence
 
-import "math"
+import (
+	"cmp"
+	"math"
+)
 
 // Stages that Options.Progress is told of.
 const (
@@ -55,12 +58,7 @@ func (o *Options) withDefaults() Options {
 	if !(-widest <= d.Lowest && d.Lowest < 0 && 0 < d.Highest && d.Highest <= widest) {
 		panic("evidence: the range of the log factors must hold 0 and lie within ±300")
 	}
-	if d.MaxIter == 0 {
-		d.MaxIter = 200
-	}
-	if d.Tolerance == 0 {
-		d.Tolerance = 1e-9
-	}
+	d.MaxIter, d.Tolerance = cmp.Or(d.MaxIter, 200), cmp.Or(d.Tolerance, 1e-9)
 	if d.Progress == nil {
 		d.Progress = func(string, int, int) {}
 	}

@@ -57,12 +57,7 @@ func (o *ThresholdOptions) withDefaults() ThresholdOptions {
 	if d.Within < 0 || d.Share < 0 || d.Share > 1 || d.Examples < 0 || d.Most < 0 {
 		panic("kept: options out of range")
 	}
-	if d.Within == 0 {
-		d.Within = 0.05
-	}
-	if d.Share == 0 {
-		d.Share = 0.99
-	}
+	d.Within, d.Share = cmp.Or(d.Within, 0.05), cmp.Or(d.Share, 0.99)
 	return d
 }
 

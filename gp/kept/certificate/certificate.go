@@ -1,6 +1,7 @@
 package certificate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -73,9 +74,7 @@ func (o *Options) withDefaults() Options {
 	if d.Sample < 0 || d.Sample == 1 {
 		panic("certificate: a sample of fewer than two rows")
 	}
-	if d.Sample == 0 {
-		d.Sample = defaultSample
-	}
+	d.Sample = cmp.Or(d.Sample, defaultSample)
 	if d.Progress == nil {
 		d.Progress = func(string, int, int) {}
 	}
