@@ -67,7 +67,7 @@ func newDowndate(ctx context.Context, f *factor, at []int, d *Downdate) (*Downda
 		}
 	}
 	if !orthonormalize(d.q, dense.New(len(at), len(at))) {
-		return nil, &NotPDError{What: "the block of (I + RᵀKR)⁻¹ of the training examples", N: len(at), Reason: "they alone fix the function at their inputs"}
+		return nil, fixedBy(len(at))
 	}
 	return d, nil
 }

@@ -59,6 +59,15 @@ func Fit(ctx context.Context, k ntk.Kernel, x *linearize.Batch, s *Sites, o *Opt
 	if err != nil {
 		return nil, err
 	}
+	if _, err := e.settle(ctx, s); err != nil {
+		return nil, err
+	}
+	e.warnUntrained()
+	return e, nil
+}
+
+// settle conditions e on the sites s, checks how well its sums close, and returns it.
+func (e *Exact) settle(ctx context.Context, s *Sites) (*Exact, error) {
 	if err := e.condition(ctx, s); err != nil {
 		return nil, err
 	}
@@ -66,7 +75,6 @@ func Fit(ctx context.Context, k ntk.Kernel, x *linearize.Batch, s *Sites, o *Opt
 		return nil, err
 	}
 	e.warnJitter()
-	e.warnUntrained()
 	return e, nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
@@ -115,7 +114,18 @@ func (e *Exact) GroupTermsOf(ctx context.Context, groups []ntk.Kernel, alpha []f
 		lo, hi := par.Bounds(p, n, step)
 		rows, tail := (hi-lo)*c, e.g.n-lo*c
 		w, kg := dense.Of(wData[:rows*tail], rows, tail), dense.Of(kData[:rows*tail], rows, tail)
-		if err := e.weightTailTo(ctx, w, t.covered[lo*c:hi*c], lo); err != nil {
+		// The rows of R B⁻¹ Rᵀ from column lo·C on, and the diagonal of B⁻¹.
+		err := e.f.inverseTailTo(ctx, w, t.covered[lo*c:hi*c], lo*c)
+		if err == nil {
+			err = eachRow(ctx, e.o.Workers, w, func(row []float64) { e.f.r.mulTransRow(row, lo) })
+		}
+		if err == nil {
+			err = par.Do(ctx, e.o.Workers, hi-lo, func(i int) error {
+				e.f.r.leftMul(dense.Rows(w, i*c, (i+1)*c), lo+i)
+				return nil
+			})
+		}
+		if err != nil {
 			return nil, stopped("inverting I + RᵀKR", err)
 		}
 		for g, k := range groups {
@@ -127,8 +137,20 @@ func (e *Exact) GroupTermsOf(ctx context.Context, groups []ntk.Kernel, alpha []f
 					return nil, err
 				}
 			}
-			t.Trace[g] += e.panelTrace(w, kg)
-			addPanel(t.kalpha[g], kg, alpha, lo*c)
+			// Σ W∘K_g, where entries right of the diagonal tile count twice, because both matrices
+			// are symmetric.
+			parts := make([]float64, rows)
+			dense.EachRow(e.o.Workers, w, func(i int, wi []float64) {
+				ki := dense.Row(kg, i)
+				parts[i] = floats.Dot(wi[:rows], ki[:rows]) + 2*floats.Dot(wi[rows:], ki[rows:])
+			})
+			t.Trace[g] += floats.Sum(parts)
+			// What these rows say of K_g α on both sides of the diagonal.
+			on, from := t.kalpha[g][lo*c:], alpha[lo*c:]
+			dense.Gemv(blas.NoTrans, 1, kg, dense.Vector(from), 1, dense.Vector(on[:rows]))
+			if rows < tail {
+				dense.Gemv(blas.Trans, 1, dense.Cols(kg, rows, tail), dense.Vector(from[:rows]), 1, dense.Vector(on[rows:]))
+			}
 		}
 		e.o.Progress(StageInvert, hi, n)
 	}
@@ -140,44 +162,6 @@ func (e *Exact) GroupTermsOf(ctx context.Context, groups []ntk.Kernel, alpha []f
 		t.covered[i] = 1 - v
 	}
 	return t, nil
-}
-
-// weightTailTo writes the rows of examples lo, lo+1, … of R B⁻¹ Rᵀ from column lo·C on,
-// and the diagonal of B⁻¹ at these rows.
-func (e *Exact) weightTailTo(ctx context.Context, w blas64.General, diag []float64, lo int) error {
-	c := e.outputs()
-	if err := e.f.inverseTailTo(ctx, w, diag, lo*c); err != nil {
-		return err
-	}
-	if err := eachRow(ctx, e.o.Workers, w, func(row []float64) { e.f.r.mulTransRow(row, lo) }); err != nil {
-		return err
-	}
-	return par.Do(ctx, e.o.Workers, w.Rows/c, func(i int) error {
-		e.f.r.leftMul(dense.Rows(w, i*c, (i+1)*c), lo+i)
-		return nil
-	})
-}
-
-// panelTrace returns what a panel of rows adds to Σ W∘K_g. Entries right of the
-// diagonal tile count twice, because both matrices are symmetric.
-func (e *Exact) panelTrace(w, kg blas64.General) float64 {
-	parts := make([]float64, w.Rows)
-	par.Do(context.Background(), e.o.Workers, w.Rows, func(i int) error {
-		wi, ki := dense.Row(w, i), dense.Row(kg, i)
-		parts[i] = floats.Dot(wi[:w.Rows], ki[:w.Rows]) + 2*floats.Dot(wi[w.Rows:], ki[w.Rows:])
-		return nil
-	})
-	return floats.Sum(parts)
-}
-
-// addPanel adds to K_g α what a panel of rows of K_g, from column lo on, says of it
-// on both sides of the diagonal.
-func addPanel(kalpha []float64, kg blas64.General, alpha []float64, lo int) {
-	rows := kg.Rows
-	dense.Gemv(blas.NoTrans, 1, kg, dense.Vector(alpha[lo:]), 1, dense.Vector(kalpha[lo:lo+rows]))
-	if rows < kg.Cols {
-		dense.Gemv(blas.Trans, 1, dense.Cols(kg, rows, kg.Cols), dense.Vector(alpha[lo:lo+rows]), 1, dense.Vector(kalpha[lo+rows:]))
-	}
 }
 
 // Moving returns what the moving mode adds to the derivatives of EvidenceRefit,

@@ -23,10 +23,14 @@ type gram struct {
 
 func newGram(n int) gram { return gram{n: n, data: make([]float64, n*(n+1))} }
 
-// copyKernel returns a new gram with a copy of K and no factor.
-func (g gram) copyKernel(ctx context.Context, workers int) (gram, error) {
+// copyGram returns a copy of K and no factor, for what is named, where so much memory is free.
+func (e *Exact) copyGram(ctx context.Context, what string) (gram, error) {
+	c, g := e.outputs(), e.g
+	if err := CheckMemory(what, TrainingExamples, e.x.Len(), e.o.MaxMemory, func(n int) int64 { return Bytes(n, c) }); err != nil {
+		return gram{}, err
+	}
 	to := newGram(g.n)
-	err := par.Do(ctx, workers, g.n, func(i int) error {
+	err := par.Do(ctx, e.o.Workers, g.n, func(i int) error {
 		copy(to.data[i*(g.n+1):][:i+1], g.data[i*(g.n+1):])
 		return nil
 	})

@@ -84,32 +84,24 @@ func ownGain(h, root, prior mat.Matrix) *mat.Dense {
 		inner.SetSym(i, i, 1+inner.At(i, i))
 	}
 	var chol mat.Cholesky
-	if !chol.Factorize(inner) || smallestPivot(&chol) < leastLeft(root, prior) {
+	if !chol.Factorize(inner) {
 		return nil
+	}
+	least := smallLeft
+	if prior != nil {
+		var scaled mat.Dense
+		scaled.Product(root.T(), prior, root)
+		least = math.Max(smallLeft, smallOfPrior*mat.Trace(&scaled))
+	}
+	var u mat.TriDense
+	chol.UTo(&u)
+	for i := range c {
+		if u.At(i, i)*u.At(i, i) < least {
+			return nil
+		}
 	}
 	z := new(mat.Dense)
 	// A condition warning still carries the solution.
 	_ = chol.SolveTo(z, hr.T())
 	return z
-}
-
-// leastLeft returns the smallest pivot of I − RᵀhR that still has digits.
-func leastLeft(root, prior mat.Matrix) float64 {
-	if prior == nil {
-		return smallLeft
-	}
-	var scaled mat.Dense
-	scaled.Product(root.T(), prior, root)
-	return math.Max(smallLeft, smallOfPrior*mat.Trace(&scaled))
-}
-
-// smallestPivot returns the smallest squared diagonal element of the factor.
-func smallestPivot(c *mat.Cholesky) float64 {
-	var u mat.TriDense
-	c.UTo(&u)
-	least := math.Inf(1)
-	for i := range c.SymmetricDim() {
-		least = math.Min(least, u.At(i, i)*u.At(i, i))
-	}
-	return least
 }

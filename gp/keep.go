@@ -220,9 +220,12 @@ func directions(ctx context.Context, s *Sites, among []int, workers int) (rows [
 // directionsOf returns the eigenvectors of Λ_i with eigenvalues above rounding.
 func directionsOf(lambda *mat.Dense, i int) ([]keptRow, error) {
 	c, _ := lambda.Dims()
-	values, vectors := make([]float64, c), identity(c)
+	values, vectors := make([]float64, c), mat.NewDense(c, c, nil)
 	if diagonal := newBlockDiag(lambda).diag; diagonal != nil {
 		copy(values, diagonal)
+		for j := range c {
+			vectors.Set(j, j, 1)
+		}
 	} else {
 		sym := mat.NewSymDense(c, nil)
 		for a := range c {
@@ -245,15 +248,6 @@ func directionsOf(lambda *mat.Dense, i int) ([]keptRow, error) {
 		}
 	}
 	return rows, nil
-}
-
-// identity returns the identity matrix.
-func identity(c int) *mat.Dense {
-	m := mat.NewDense(c, c, nil)
-	for i := range c {
-		m.Set(i, i, 1)
-	}
-	return m
 }
 
 // strengths sets s = λ uᵀκ(x_i,x_i)u.

@@ -18,9 +18,6 @@ import (
 // root of Λ_i is nearly zero takes a solve more. It panics where x has other inputs than
 // the training examples at these rows, if both show them.
 func (e *Exact) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error {
-	if x.Len() != len(rows) {
-		panic("gp: rows and examples differ in number")
-	}
 	e.checkOwn(rows, x)
 	n, c := len(rows), e.outputs()
 	dense.SizeTo(mean, n, c)
@@ -38,9 +35,8 @@ func (e *Exact) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []
 		if cov != nil {
 			own = dense.Slice(cov, at*c, (at+1)*c)
 		}
-		if !e.withoutTo(own, i, o) {
-			fillNaN(own)
-		}
+		e.priorTo(own, i)
+		o.withoutTo(own)
 		if mean != nil {
 			f, r := e.selfMean(i)
 			leftOutTo(mean.RawRowView(at), own, f, r)
@@ -51,6 +47,9 @@ func (e *Exact) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []
 
 // checkOwn panics where x has other inputs than the training examples at these rows.
 func (e *Exact) checkOwn(rows []int, x *linearize.Batch) {
+	if x.Len() != len(rows) {
+		panic("gp: rows and examples differ in number")
+	}
 	if e.x.X == nil || x.X == nil {
 		return
 	}
@@ -59,21 +58,6 @@ func (e *Exact) checkOwn(rows []int, x *linearize.Batch) {
 			panic(fmt.Sprintf("gp: example %d given is not training example %d: their inputs differ; give the examples of Data at these rows", at, i))
 		}
 	}
-}
-
-// withoutTo writes cov_−i. It returns false where rounding leaves no digits.
-func (e *Exact) withoutTo(cov *mat.Dense, i int, o own) bool {
-	if _, _, ok := o.project(); !ok {
-		return false
-	}
-	e.priorTo(cov, i)
-	prior := make([]float64, o.v.Rows)
-	for j := range prior {
-		prior[j] = cov.At(j, j)
-	}
-	// cov_−i = κ_ii − V(I − Tᵀ(TTᵀ)⁻¹T)Vᵀ (E17)
-	subtractOwnGram(cov, o.v)
-	return SettleVariances(cov, prior, rounding, i, len(prior)) == nil
 }
 
 // selfMean returns what the posterior predicts at training example i and the

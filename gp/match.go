@@ -219,7 +219,8 @@ func (e *Exact) Match(ctx context.Context, kernel func(factor float64) (ntk.Kern
 			}
 			factor = next
 		}
-		return e.matchTrial(ctx)
+		slope, err := e.MatchSlope(ctx)
+		return MatchTrial{LogLik: e.sites.LogLik, Slope: slope, Arrived: linearize.FindWarning(e.warnings, "refit-steps") == nil}, err
 	}
 	m, err := FindMatch(ctx, newton.LogLik(lik, y, dense.Flat(x.F)), newton.LogLik(lik, y, e.prior), o, at, func(ctx context.Context) (bool, error) { return e.leveragesCertain(ctx) })
 	if err != nil {
@@ -234,15 +235,6 @@ func (e *Exact) MatchSlope(ctx context.Context) (float64, error) {
 	// C α = K (I + ΛK)⁻¹ α
 	_, calpha, _, err := e.dual(ctx, e.alpha)
 	return -floats.Dot(e.alpha, calpha), err
-}
-
-// matchTrial is what the search for a match learns of a refit.
-func (e *Exact) matchTrial(ctx context.Context) (MatchTrial, error) {
-	slope, err := e.MatchSlope(ctx)
-	if err != nil {
-		return MatchTrial{}, err
-	}
-	return MatchTrial{LogLik: e.sites.LogLik, Slope: slope, Arrived: linearize.FindWarning(e.warnings, "refit-steps") == nil}, nil
 }
 
 // leveragesCertain tells whether the leverages of all training examples, the eigenvalues of

@@ -141,7 +141,11 @@ func (e *Exact) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.
 		dense.SizeTo(cov, t*c, t*c)
 		return e.PredictTo(ctx, mean, nil, x)
 	}
-	if err := e.checkJoint(t, c); err != nil {
+	need := func(t int) int64 {
+		rows := memory.Mul(int64(t), int64(c))
+		return memory.Mul(8, memory.Mul(rows, memory.Add(rows, int64(e.g.n))))
+	}
+	if err := CheckMemory("a joint covariance", TestExamples, t, e.o.MaxMemory, need); err != nil {
 		return err
 	}
 	dense.SizeTo(cov, t*c, t*c)
@@ -164,15 +168,6 @@ func (e *Exact) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.
 		return err
 	}
 	return e.subtractGram(ctx, cov, v)
-}
-
-// checkJoint returns a *MemoryError where a joint covariance of t examples takes
-// too much.
-func (e *Exact) checkJoint(t, c int) error {
-	return CheckMemory("a joint covariance", TestExamples, t, e.o.MaxMemory, func(t int) int64 {
-		rows := memory.Mul(int64(t), int64(c))
-		return memory.Mul(8, memory.Mul(rows, memory.Add(rows, int64(e.g.n))))
-	})
 }
 
 // subtractGram replaces cov by cov − V Vᵀ.

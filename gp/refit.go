@@ -3,7 +3,6 @@ package gp
 import (
 	"context"
 
-	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
@@ -40,11 +39,7 @@ func (e *Exact) Refit(ctx context.Context, y *mat.Dense, lik Likelihood) (*Exact
 	if err := checkTargets(y, e.x.F, lik); err != nil {
 		return nil, err
 	}
-	n, c := e.x.Len(), e.outputs()
-	if err := CheckMemory("a refit beside the posterior it starts from", TrainingExamples, n, e.o.MaxMemory, func(n int) int64 { return Bytes(n, c) }); err != nil {
-		return nil, err
-	}
-	g, err := e.g.copyKernel(ctx, e.o.Workers)
+	g, err := e.copyGram(ctx, "a refit beside the posterior it starts from")
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +69,7 @@ func (e *Exact) newton(ctx context.Context, y *mat.Dense, lik Likelihood, start 
 		if err := ctx.Err(); err != nil {
 			return nil, stopped("refitting", err)
 		}
-		sites, err := expand(y, e.matrix(f), lik)
+		sites, err := expand(y, mat.NewDense(e.x.Len(), e.x.Outputs(), f), lik)
 		if err != nil {
 			return nil, err
 		}
@@ -104,10 +99,4 @@ func (e *Exact) newton(ctx context.Context, y *mat.Dense, lik Likelihood, start 
 // point returns the point m + Kα.
 func (e *Exact) point(alpha, kalpha []float64) *newton.Point {
 	return &newton.Point{Dual: alpha, F: floats.AddTo(make([]float64, e.g.n), e.prior, kalpha)}
-}
-
-// matrix returns the stacked f as N×C.
-func (e *Exact) matrix(f []float64) *mat.Dense {
-	c := e.x.Outputs()
-	return dense.View(blas64.General{Rows: len(f) / c, Cols: c, Stride: c, Data: f})
 }

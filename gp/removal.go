@@ -5,8 +5,6 @@ import (
 	"math"
 	"sync/atomic"
 
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
@@ -44,9 +42,6 @@ func (e *Exact) RemovalTo(ctx context.Context, dst []float64) error {
 // so that they keep their digits also where an example nearly fixes the function
 // by itself. It panics where LeaveOneOutTo does.
 func (e *Exact) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x *linearize.Batch) error {
-	if x.Len() != len(rows) {
-		panic("gp: rows and examples differ in number")
-	}
 	e.checkOwn(rows, x)
 	c := e.outputs()
 	dense.SizeTo(h, len(rows)*c, c)
@@ -87,26 +82,28 @@ func (e *Exact) JointRemovalTo(ctx context.Context, q *mat.Dense, rows []int) er
 		return err
 	}
 	o.t = dense.Cols(o.t, at[0], e.g.n)
-	l, y, ok := o.project()
-	if !ok {
-		return &NotPDError{What: "the block of (I + RᵀKR)⁻¹ of the training examples", N: len(at), Reason: "they alone fix the function at their inputs"}
-	}
-	v := make([]float64, len(at))
-	for k, i := range rows {
+	to, residual := make([]float64, len(at)), make([]float64, 0, len(at))
+	for _, i := range rows {
 		_, r := e.selfMean(i)
-		copy(q.RawRowView(k), r)
-		for a, ra := range r {
-			floats.AddScaled(v, ra, dense.Row(y, k*c+a))
+		residual = append(residual, r...)
+	}
+	ok := o.removalTo(to, residual, func(q, w []float64) {
+		for k, i := range rows {
+			e.f.r.mulTransRow(w[k*c:(k+1)*c], i)
 		}
+		floats.Add(q, w)
+	})
+	if !ok {
+		return fixedBy(len(at))
 	}
-	dense.Trsv(blas.Trans, lowerOf(l), dense.Vector(v))
-	for k, i := range rows {
-		// r_S + R_S [B⁻¹]_SS⁻¹ R_Sᵀ C_SS r_S
-		part := v[k*c : (k+1)*c]
-		e.f.r.mulTransRow(part, i)
-		floats.Add(q.RawRowView(k), part)
-	}
+	q.Copy(mat.NewDense(len(rows), c, to))
 	return nil
+}
+
+// fixedBy is the error of a set of training examples, with so many rows of B, that alone fix the
+// function at their inputs.
+func fixedBy(rows int) error {
+	return &NotPDError{What: "the block of (I + RᵀKR)⁻¹ of the training examples", N: rows, Reason: "they alone fix the function at their inputs"}
 }
 
 // stacked returns the stacked indices of all c outputs of examples.
@@ -118,11 +115,6 @@ func stacked(rows []int, c int) []int {
 		}
 	}
 	return at
-}
-
-// lowerOf returns a square matrix as a lower triangle.
-func lowerOf(l blas64.General) blas64.Triangular {
-	return blas64.Triangular{Uplo: blas.Lower, Diag: blas.NonUnit, N: l.Rows, Stride: l.Stride, Data: l.Data}
 }
 
 // selfTo writes h of example i, and tells whether the subtraction has lost most
@@ -168,26 +160,12 @@ func (e *Exact) refinedSelfTo(ctx context.Context, h *mat.Dense, i int) error {
 	return nil
 }
 
-// removalTo writes q of example i. It writes NaN and returns false where the rows
-// of U⁻¹ of the example are not independent.
+// removalTo writes q of example i; see own.removalTo.
 func (e *Exact) removalTo(q []float64, i int, o own) (ok bool) {
-	l, y, ok := o.project()
-	if !ok {
-		for j := range q {
-			q[j] = math.NaN()
-		}
-		return false
-	}
-	c := len(q)
 	_, r := e.selfMean(i)
-	v := make([]float64, c)
-	// [B⁻¹]_ii⁻¹Rᵀh = (TTᵀ)⁻¹TVᵀ = L⁻ᵀYᵀ
-	for a, ra := range r {
-		floats.AddScaled(v, ra, dense.Row(y, a))
-	}
-	dense.Trsv(blas.Trans, lowerOf(l), dense.Vector(v))
-	e.f.r.mulTransRow(v, i)
-	// (I − Λ_i h_i)⁻¹ r_i = r_i + R_i [B⁻¹]_ii⁻¹ R_iᵀ h_i r_i (E15)
-	floats.AddTo(q, r, v)
-	return true
+	// (I − Λ_i h_i)⁻¹ r_i (E15)
+	return o.removalTo(q, r, func(q, w []float64) {
+		e.f.r.mulTransRow(w, i)
+		floats.Add(q, w)
+	})
 }

@@ -28,8 +28,12 @@ func (e *Exact) Rescale(ctx context.Context, k ntk.Kernel, factor float64, y *ma
 	}
 	r := &Exact{k: k, x: e.x, o: e.o, tile: e.tile, prior: e.prior, refit: e.refit}
 	r.g, e.g = e.g, gram{}
-	if err := r.g.scaleKernel(ctx, factor, e.o.Workers); err != nil {
-		return nil, err
+	err := par.Do(ctx, e.o.Workers, r.g.n, func(i int) error {
+		floats.Scale(factor, r.g.data[i*(r.g.n+1):][:i+1])
+		return nil
+	})
+	if err != nil {
+		return nil, stopped("scaling the kernel", err)
 	}
 	if err := r.g.checkRows(0, r.g.n, e.outputs(), e.o.Workers); err != nil {
 		return nil, err
@@ -40,14 +44,7 @@ func (e *Exact) Rescale(ctx context.Context, k ntk.Kernel, factor float64, y *ma
 		floats.ScaleTo(alpha, 1/factor, e.alpha)
 		return r.newton(ctx, y, lik, r.point(alpha, e.kalpha), nil)
 	}
-	if err := r.condition(ctx, e.sites); err != nil {
-		return nil, err
-	}
-	if err := r.warnClosure(ctx); err != nil {
-		return nil, err
-	}
-	r.warnJitter()
-	return r, nil
+	return r.settle(ctx, e.sites)
 }
 
 // Recondition returns the posterior of the same training examples and prior at other
@@ -67,25 +64,14 @@ func (e *Exact) Recondition(ctx context.Context, s *Sites) (*Exact, error) {
 	r := &Exact{k: e.k, x: e.x, o: e.o, tile: e.tile, prior: e.prior}
 	r.o.Mean, r.mode = LinearGaussian, e.lastMode()
 	r.g, e.g = e.g, gram{}
-	if err := r.condition(ctx, s); err != nil {
-		return nil, err
-	}
-	if err := r.warnClosure(ctx); err != nil {
-		return nil, err
-	}
-	r.warnJitter()
-	return r, nil
+	return r.settle(ctx, s)
 }
 
 // Condition returns what Recondition does and leaves e as it is: it copies K, and takes as
 // much memory as e does for the result. Where so much is not free, it fails with a
 // *MemoryError.
 func (e *Exact) Condition(ctx context.Context, s *Sites) (*Exact, error) {
-	err := CheckMemory("a posterior at other sites", TrainingExamples, e.x.Len(), e.o.MaxMemory, func(n int) int64 { return Bytes(n, e.outputs()) })
-	if err != nil {
-		return nil, err
-	}
-	g, err := e.g.copyKernel(ctx, e.o.Workers)
+	g, err := e.copyGram(ctx, "a posterior at other sites")
 	if err != nil {
 		return nil, err
 	}
@@ -104,16 +90,4 @@ func (e *Exact) lastMode() []float64 {
 // TrainingMean returns m + Kα at the training examples, N·C.
 func (e *Exact) TrainingMean() []float64 {
 	return floats.AddTo(make([]float64, e.g.n), e.prior, e.kalpha)
-}
-
-// scaleKernel multiplies K by factor.
-func (g gram) scaleKernel(ctx context.Context, factor float64, workers int) error {
-	err := par.Do(ctx, workers, g.n, func(i int) error {
-		floats.Scale(factor, g.data[i*(g.n+1):][:i+1])
-		return nil
-	})
-	if err != nil {
-		return stopped("scaling the kernel", err)
-	}
-	return nil
 }

@@ -28,54 +28,34 @@ func (e *Exact) SampleTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch
 	if err := e.JointTo(ctx, &mean, &cov, x); err != nil {
 		return err
 	}
-	e.k.DiagTo(newDense(&prior, t*c, c), x)
-	root, err := pivotedRoot(ctx, e.o.Workers, &cov, float64(e.g.n)*0x1p-52*largestDiagonal(&prior))
-	if err != nil {
-		return err
+	prior.ReuseAs(t*c, c)
+	e.k.DiagTo(&prior, x)
+	largest := 0.0
+	for i := range t * c {
+		largest = math.Max(largest, prior.At(i, i%c))
 	}
-	mu := dense.Flat(&mean)
-	z := dense.New(s, root.Cols)
-	for i := range z.Data {
-		z.Data[i] = rng.NormFloat64()
-	}
-	for i := range s {
-		copy(dst.RawRowView(i), mu)
-	}
-	if root.Cols > 0 {
-		// f = mean + L z, L Lᵀ = cov
-		return dense.GemmContext(ctx, e.o.Workers, blas.NoTrans, blas.Trans, 1, z, root, 1, dst.RawMatrix())
-	}
-	return nil
-}
-
-// pivotedRoot returns L, n×rank, with L Lᵀ = cov up to tol; it overwrites cov.
-func pivotedRoot(ctx context.Context, workers int, cov *mat.Dense, tol float64) (blas64.General, error) {
 	g := cov.RawMatrix()
 	piv := make([]int, g.Rows)
 	// Pᵀ cov P = L Lᵀ
-	_, rank, err := dense.PstrfContext(ctx, workers, blas64.Symmetric{Uplo: blas.Lower, N: g.Rows, Stride: g.Stride, Data: g.Data}, piv, tol)
+	_, rank, err := dense.PstrfContext(ctx, e.o.Workers, dense.Lower(g), piv, float64(e.g.n)*epsilon*largest)
 	if err != nil {
-		return blas64.General{}, err
+		return err
 	}
 	root := blas64.General{Rows: g.Rows, Cols: rank, Stride: max(1, rank), Data: make([]float64, g.Rows*rank)}
 	for i, to := range piv {
 		copy(root.Data[to*rank:(to+1)*rank], g.Data[i*g.Stride:][:min(i+1, rank)])
 	}
-	return root, nil
-}
-
-// largestDiagonal returns the largest variance in C×C blocks, N·C×C.
-func largestDiagonal(blocks *mat.Dense) float64 {
-	n, c := blocks.Dims()
-	largest := 0.0
-	for i := range n {
-		largest = math.Max(largest, blocks.At(i, i%c))
+	z := dense.New(s, rank)
+	for i := range z.Data {
+		z.Data[i] = rng.NormFloat64()
 	}
-	return largest
-}
-
-// newDense sizes the empty m and returns it.
-func newDense(m *mat.Dense, r, c int) *mat.Dense {
-	m.ReuseAs(r, c)
-	return m
+	mu := dense.Flat(&mean)
+	for i := range s {
+		copy(dst.RawRowView(i), mu)
+	}
+	if rank == 0 {
+		return nil
+	}
+	// f = mean + L z, L Lᵀ = cov
+	return dense.GemmContext(ctx, e.o.Workers, blas.NoTrans, blas.Trans, 1, z, root, 1, dst.RawMatrix())
 }

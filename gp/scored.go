@@ -3,6 +3,7 @@ package gp
 import (
 	"context"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -22,7 +23,13 @@ const (
 // place of its expectation Λ, by GMRES with (I + ΛK)⁻¹ as the preconditioner (E10).
 func (e *Exact) curvedDual(ctx context.Context, q []float64, y *mat.Dense, lik Scored) ([]float64, error) {
 	c := e.outputs()
-	excess := e.curvatureExcess(y, lik)
+	excess := mat.NewDense(e.g.n, c, nil) // W − Λ
+	for i := range e.x.Len() {
+		block := excess.RawMatrix().Data[i*c*c : (i+1)*c*c]
+		lik.CurvatureTo(block, y.RawRowView(i), e.sites.F.RawRowView(i))
+		floats.Sub(block, dense.Contiguous(dense.Slice(e.sites.Lambda, i*c, (i+1)*c)))
+	}
+	apart := newBlockDiag(excess)
 	// The Krylov vectors v, orthonormal, and Kv.
 	var v, kv [][]float64
 	first, kfirst, _, err := e.dual(ctx, q)
@@ -42,7 +49,9 @@ func (e *Exact) curvedDual(ctx context.Context, q []float64, y *mat.Dense, lik S
 	rhs := []float64{norm}
 	for k := 0; k < min(mostCurved, len(q)) && math.Abs(rhs[k]) > curvedTol*norm; k++ {
 		// (I + ΛK)⁻¹(I + WK)v = v + (I + ΛK)⁻¹(W − Λ)Kv
-		w, kw, _, err := e.dual(ctx, mulSquareBlocks(excess, kv[k], c))
+		rest := slices.Clone(kv[k])
+		apart.mulRow(rest, 0)
+		w, kw, _, err := e.dual(ctx, rest)
 		if err != nil {
 			return nil, err
 		}
@@ -82,25 +91,4 @@ func (e *Exact) curvedDual(ctx context.Context, q []float64, y *mat.Dense, lik S
 		floats.AddScaled(z, at, v[k])
 	}
 	return z, nil
-}
-
-// curvatureExcess returns the blocks W − Λ at the sites, N·C·C numbers.
-func (e *Exact) curvatureExcess(y *mat.Dense, lik Scored) []float64 {
-	c := e.outputs()
-	excess := make([]float64, e.x.Len()*c*c)
-	for i := range e.x.Len() {
-		block := excess[i*c*c : (i+1)*c*c]
-		lik.CurvatureTo(block, y.RawRowView(i), e.sites.F.RawRowView(i))
-		floats.Sub(block, dense.Contiguous(dense.Slice(e.sites.Lambda, i*c, (i+1)*c)))
-	}
-	return excess
-}
-
-// mulSquareBlocks returns the product of C×C blocks with v, N·C.
-func mulSquareBlocks(blocks, v []float64, c int) []float64 {
-	out := make([]float64, len(v))
-	for i := range v {
-		out[i] = floats.Dot(blocks[i*c:(i+1)*c], v[i/c*c:(i/c+1)*c])
-	}
-	return out
 }

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -237,7 +236,7 @@ func (t *Thinned) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, 
 					break
 				}
 			}
-			t.removalTo(q, rows[lo+k], o, r.RawRowView(lo+k))
+			o.removalTo(q, r.RawRowView(lo+k), func(q, w []float64) { t.addRoot(q, w, rows[lo+k]) })
 		})
 		if err != nil {
 			return err
@@ -267,47 +266,24 @@ func (t *Thinned) JointRemovalTo(ctx context.Context, q *mat.Dense, rows []int, 
 		return stopped("leaving out examples", err)
 	}
 	from, _ := slices.BinarySearch(t.kept.Examples, rows[0])
-	l, y, ok := own{dense.Cols(inverse, from, t.e.g.n), v}.project()
-	if !ok {
-		return &NotPDError{What: "the block of (I + RᵀKR)⁻¹ of the training examples", N: inverse.Rows, Reason: "they alone fix the function at their inputs"}
-	}
-	w := make([]float64, inverse.Rows)
-	for i := range n * c {
-		floats.AddScaled(w, r.At(i/c, i%c), dense.Row(y, i))
-	}
-	dense.Trsv(blas.Trans, lowerOf(l), dense.Vector(w))
-	for k, i := range rows {
-		at, _ := slices.BinarySearch(t.kept.Examples, i)
-		for j := range first[k+1] - first[k] {
-			// r_S + R_S [B⁻¹]_SS⁻¹ R_Sᵀ C_SS r_S
-			floats.AddScaled(q.RawRowView(k), w[first[k]+j]*math.Sqrt(t.kept.Lambda[at+j]), t.kept.Directions.RawRowView(at+j))
+	to := make([]float64, n*c)
+	ok := own{dense.Cols(inverse, from, t.e.g.n), v}.removalTo(to, dense.Flat(r), func(q, w []float64) {
+		for k, i := range rows {
+			t.addRoot(q[k*c:(k+1)*c], w[first[k]:first[k+1]], i)
 		}
+	})
+	if !ok {
+		return fixedBy(inverse.Rows)
 	}
+	q.Copy(mat.NewDense(n, c, to))
 	return nil
 }
 
-// removalTo writes q of example i.
-func (t *Thinned) removalTo(q []float64, i int, o own, r []float64) {
-	copy(q, r)
-	if o.t.Rows == 0 {
-		return
-	}
-	l, y, ok := o.project()
-	if !ok {
-		for j := range q {
-			q[j] = math.NaN()
-		}
-		return
-	}
-	v := make([]float64, o.t.Rows)
-	for a, ra := range r {
-		floats.AddScaled(v, ra, dense.Row(y, a))
-	}
-	dense.Trsv(blas.Trans, lowerOf(l), dense.Vector(v))
+// addRoot adds R_i w to q, with the rows that example i keeps.
+func (t *Thinned) addRoot(q, w []float64, i int) {
 	from, _ := slices.BinarySearch(t.kept.Examples, i)
-	// (I − Λ_i h_i)⁻¹ r_i = r_i + R_i [B⁻¹]_ii⁻¹ R_iᵀ h_i r_i (E15)
-	for j, w := range v {
-		floats.AddScaled(q, w*math.Sqrt(t.kept.Lambda[from+j]), t.kept.Directions.RawRowView(from+j))
+	for j, v := range w {
+		floats.AddScaled(q, v*math.Sqrt(t.kept.Lambda[from+j]), t.kept.Directions.RawRowView(from+j))
 	}
 }
 
@@ -328,41 +304,24 @@ func (t *Thinned) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows 
 	step := t.e.tileOf(n)
 	for p := range par.Tiles(n, step) {
 		lo, hi := par.Bounds(p, n, step)
-		if err := t.leaveOutTile(ctx, dense.Slice(mean, lo, hi), dense.Slice(cov, lo*c, hi*c), rows[lo:hi], x.Slice(lo, hi)); err != nil {
+		part, x := dense.Slice(cov, lo*c, hi*c), x.Slice(lo, hi)
+		if part == nil {
+			part = mat.NewDense((hi-lo)*c, c, nil)
+		}
+		t.e.k.DiagTo(part, x)
+		err := t.eachOwn(ctx, rows[lo:hi], x, func(k int, o own) {
+			own, i := dense.Slice(part, k*c, (k+1)*c), rows[lo+k]
+			o.withoutTo(own)
+			if mean != nil {
+				leftOutTo(mean.RawRowView(lo+k), own, t.sites.F.RawRowView(i), t.sites.Residual.RawRowView(i))
+			}
+		})
+		if err != nil {
 			return shifted(err, lo)
 		}
 		t.e.o.Progress(StageLeaveOneOut, hi, n)
 	}
 	return nil
-}
-
-// leaveOutTile is LeaveOneOutTo for a few examples.
-func (t *Thinned) leaveOutTile(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error {
-	c := t.e.predicted()
-	if cov == nil {
-		cov = mat.NewDense(len(rows)*c, c, nil)
-	}
-	t.e.k.DiagTo(cov, x)
-	return t.eachOwn(ctx, rows, x, func(k int, o own) {
-		i, cov := rows[k], dense.Slice(cov, k*c, (k+1)*c)
-		if o.t.Rows > 0 {
-			if _, _, ok := o.project(); !ok {
-				fillNaN(cov)
-			}
-		}
-		prior := make([]float64, c)
-		for j := range prior {
-			prior[j] = cov.At(j, j)
-		}
-		// cov_−i = κ_ii − V(I − Tᵀ(TTᵀ)⁻¹T)Vᵀ (E17)
-		subtractOwnGram(cov, o.v)
-		if SettleVariances(cov, prior, rounding, k, c) != nil {
-			fillNaN(cov)
-		}
-		if mean != nil {
-			leftOutTo(mean.RawRowView(k), cov, t.sites.F.RawRowView(i), t.sites.Residual.RawRowView(i))
-		}
-	})
 }
 
 // eachOwn calls do with the rows of each of a few training examples, from several

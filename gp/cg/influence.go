@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math"
 
-	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
@@ -68,13 +67,11 @@ func (p *Posterior) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, row
 	if err := p.meanTo(mean, x); err != nil {
 		return err
 	}
-	for i, row := range rows {
-		r := p.ownResidual(row)
-		for j, m := 0, mean.RawRowView(i); j < c; j++ {
-			// mean_−i = f − cov_−i r (E17)
-			m[j] -= floats.Dot(cov.RawRowView(i*c+j), r)
-		}
+	var r []float64
+	for _, row := range rows {
+		r = append(r, p.ownResidual(row)...)
 	}
+	sites.LeaveOut(mean, cov, r)
 	return nil
 }
 

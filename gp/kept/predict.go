@@ -138,12 +138,7 @@ func (p *Posterior) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, row
 	if err := p.meanTo(mean, x); err != nil {
 		return err
 	}
-	for i, r := 0, p.residuals(rows); i < t; i++ {
-		for j, m := 0, mean.RawRowView(i); j < c; j++ {
-			// mean_−i = f − cov_−i r (E17)
-			m[j] -= floats.Dot(cov.RawRowView(i*c+j), r[i*c:(i+1)*c])
-		}
-	}
+	sites.LeaveOut(mean, cov, p.residuals(rows))
 	return nil
 }
 

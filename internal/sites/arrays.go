@@ -140,3 +140,13 @@ func PrecisionError(p int) error {
 	return &gp.NotPDError{What: "the posterior precision of the parameters", N: p,
 		Reason: "the Jacobian, Λ or the prior variances are too large for float64; scale the inputs or raise the prior precision"}
 }
+
+// LeaveOut subtracts cov_−i r_i from the means of examples (E17), where r has C numbers of each.
+func LeaveOut(mean, cov *mat.Dense, r []float64) {
+	n, c := mean.Dims()
+	for i := range n {
+		for j, m := 0, mean.RawRowView(i); j < c; j++ {
+			m[j] -= floats.Dot(cov.RawRowView(i*c+j), r[i*c:(i+1)*c])
+		}
+	}
+}
