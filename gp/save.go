@@ -2,7 +2,6 @@ package gp
 
 import (
 	"context"
-	"iter"
 	"math"
 	"slices"
 
@@ -10,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/saved"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -18,15 +18,6 @@ import (
 
 // savedVersion is the version of the sections that Save writes.
 const savedVersion = 2 // fingerprints since 2
-
-// savedExact is the JSON section of a stored posterior.
-type savedExact struct {
-	Version  int
-	N, C     int
-	Refit    bool
-	Mean     Mean
-	Warnings linearize.Warnings
-}
 
 // Save adds the posterior to a store, in sections whose names start with
 // "exact.". It saves the kernel and its factor (E4), the sites, the dual vectors
@@ -40,42 +31,32 @@ type savedExact struct {
 // store.Write returns the errors of writing.
 func (e *Exact) Save(w *store.Writer) error {
 	n, c := e.sites.F.Dims()
-	s := savedExact{Version: savedVersion, N: n, C: c, Refit: e.refit, Mean: e.o.Mean, Warnings: e.warnings}
-	w.JSON("exact.about", s)
-	e.saveNumbers(w, "exact.")
+	w.JSON("exact.about", saved.About{Version: savedVersion, N: n, C: c, Refit: e.refit, Mean: int(e.o.Mean), Warnings: e.warnings})
+	saved.Save(w, "exact.", e.fields(n*c))
 	e.sites.Save(w, "exact.")
-	return e.identity().Save(context.Background(), w, "exact.")
+	return saved.Of(e.x, e.k).Save(context.Background(), w, "exact.")
 }
 
-// saveNumbers saves the kernel, its factor and the dual vectors.
-func (e *Exact) saveNumbers(w *store.Writer, prefix string) {
-	w.Floats(prefix+"kernel", e.g.data)
-	w.Floats(prefix+"factor", []float64{e.f.logDet, e.f.jitter, e.f.mean})
-	w.Floats(prefix+"prior", e.prior)
-	w.Floats(prefix+"b", e.b)
-	w.Floats(prefix+"alpha", e.alpha)
-	w.Floats(prefix+"kalpha", e.kalpha)
-}
-
-// loadNumbers reads what saveNumbers wrote, for nc rows of K, and builds the posterior's
-// factor with it and the sites.
-func (e *Exact) loadNumbers(r *store.Reader, nc int, sites func() *Sites) {
-	e.g = gram{n: nc, data: r.Floats("kernel", nc, nc+1)}
-	e.prior, e.b, e.alpha, e.kalpha = r.Floats("prior", nc), r.Floats("b", nc), r.Floats("alpha", nc), r.Floats("kalpha", nc)
-	e.sites = sites()
-	scalars := r.Floats("factor", 3)
-	if r.Err() != nil {
-		return
+// fields are the kernel of nc outputs, its factor and the dual vectors.
+func (e *Exact) fields(nc int) []saved.Field {
+	return []saved.Field{
+		saved.Floats("kernel", &e.g.data, nc, nc+1), saved.Scalars("factor", &e.f.logDet, &e.f.jitter, &e.f.mean),
+		saved.Floats("prior", &e.prior, nc), saved.Floats("b", &e.b, nc), saved.Floats("alpha", &e.alpha, nc), saved.Floats("kalpha", &e.kalpha, nc),
 	}
-	b := e.g.upper()
-	e.lambda = newBlockDiag(e.sites.Lambda)
-	e.f = &factor{u: blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: b.N, Stride: b.Stride, Data: b.Data},
-		r: newBlockDiag(e.sites.Root), logDet: scalars[0], jitter: scalars[1], mean: scalars[2], workers: e.o.Workers}
 }
 
-// identity returns what is compared when the posterior is loaded.
-func (e *Exact) identity() *saved.Identity {
-	return &saved.Identity{Examples: e.x, Kernel: e.k, Remedy: saved.OtherData}
+// load reads what Save wrote of nc outputs, with their sites.
+func (e *Exact) load(r *store.Reader, nc int, sites func() *Sites) bool {
+	e.tile, e.f = tileBytes, &factor{workers: e.o.Workers}
+	ok := saved.Load(r, e.fields(nc))
+	if e.sites = sites(); !ok || r.Err() != nil {
+		return false
+	}
+	e.g.n = nc
+	b := e.g.upper()
+	e.lambda, e.f.r = newBlockDiag(e.sites.Lambda), newBlockDiag(e.sites.Root)
+	e.f.u = blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: b.N, Stride: b.Stride, Data: b.Data}
+	return true
 }
 
 // Load returns the posterior that Save wrote, given the kernel and the
@@ -95,25 +76,18 @@ func (e *Exact) identity() *saved.Identity {
 // holds sections of impossible sizes, the error is a *store.Error whose Problem
 // names it.
 func Load(f *store.File, k ntk.Kernel, x *linearize.Batch, o *Options) (*Exact, error) {
-	var s savedExact
+	var s saved.About
 	r := f.Reader("exact.")
 	r.JSON("about", &s)
-	saved.Version(r, s.Version, savedVersion)
-	switch {
-	case r.Err() != nil:
-	case s.N < 1 || s.C < 1 || s.Mean < Network || s.Mean > LinearGaussian:
-		r.Fail(saved.WriteAgain, saved.Impossible)
-	case s.N != x.Len() || s.C != x.Outputs():
-		r.Fail(saved.OtherData, "the saved posterior has %d training examples and %d outputs, the data %d and %d", s.N, s.C, x.Len(), x.Outputs())
-	}
-	e := &Exact{k: k, x: x, o: o.withDefaults(), refit: s.Refit, tile: tileBytes}
-	e.o.Mean = s.Mean
-	e.loadNumbers(r, s.N*s.C, func() *Sites { return LoadSites(r, s.N, s.C) })
-	if r.Err() != nil {
+	s.Check(r, savedVersion)
+	s.Belongs(r, x.Len(), x.Outputs(), -1)
+	e := &Exact{k: k, x: x, o: o.withDefaults(), refit: s.Refit}
+	e.o.Mean = Mean(s.Mean)
+	if !e.load(r, s.N*s.C, func() *Sites { return LoadSites(r, s.N, s.C) }) {
 		return nil, r.Err()
 	}
 	e.warnings = append(e.warnings, s.Warnings...)
-	e.identity().Check(context.Background(), r, "")
+	saved.Of(x, k).Check(context.Background(), r, "")
 	e.checkVariances(r, func(i int) int { return i })
 	e.o.Targets.CheckSaved(r, e.sites)
 	if r.Err() != nil {
@@ -147,10 +121,8 @@ func (e *Exact) checkVariances(r *store.Reader, example func(i int) int) {
 
 // savedThinned is the JSON section of a stored Thinned.
 type savedThinned struct {
-	Version  int
-	N, C     int
+	saved.About
 	Examples []int
-	Warnings linearize.Warnings
 }
 
 // savedThinnedVersion is the version of the sections that Thinned.Save writes.
@@ -161,14 +133,16 @@ const savedThinnedVersion = 1
 // warnings. It does not save the training examples and their sites.
 func (t *Thinned) Save(w *store.Writer) error {
 	n, c := t.sites.F.Dims()
-	s := savedThinned{Version: savedThinnedVersion, N: n, C: c, Examples: t.kept.Examples, Warnings: t.e.warnings}
-	w.JSON("thinned.about", s)
-	w.FloatRows("thinned.directions", rows(t.kept.Directions))
-	w.Floats("thinned.lambda", t.kept.Lambda)
-	w.Floats("thinned.strength", t.kept.Strength)
-	w.Floats("thinned.trace", []float64{t.kept.Trace, t.kept.Total})
-	t.e.saveNumbers(w, "thinned.")
+	about := saved.About{Version: savedThinnedVersion, N: n, C: c, Warnings: t.e.warnings}
+	w.JSON("thinned.about", savedThinned{about, t.kept.Examples})
+	w.Floats("thinned.directions", dense.Contiguous(t.kept.Directions))
+	saved.Save(w, "thinned.", append(t.kept.fields(), t.e.fields(t.kept.Len())...))
 	return nil
+}
+
+// fields are the numbers of kept rows beside their directions.
+func (k *Kept) fields() []saved.Field {
+	return []saved.Field{saved.Floats("lambda", &k.Lambda, k.Len()), saved.Floats("strength", &k.Strength, k.Len()), saved.Scalars("trace", &k.Trace, &k.Total)}
 }
 
 // LoadThinned returns the posterior that Thinned.Save wrote, given the kernel, the
@@ -179,22 +153,19 @@ func LoadThinned(ctx context.Context, f *store.File, k ntk.Kernel, x linearize.S
 	var about savedThinned
 	r := f.Reader("thinned.")
 	r.JSON("about", &about)
-	saved.Version(r, about.Version, savedThinnedVersion)
+	about.Check(r, savedThinnedVersion)
 	n, c := s.F.Dims()
-	rows := len(about.Examples)
-	switch {
-	case r.Err() != nil:
-	case rows < 1 || !slices.IsSorted(about.Examples) || about.Examples[0] < 0 || about.Examples[rows-1] >= n:
-		r.Fail(saved.WriteAgain, saved.Impossible)
-	case about.N != n || about.C != c || x.Len() != n:
-		r.Fail(saved.OtherData, "the saved posterior has %d training examples and %d outputs, the data %d and %d", about.N, about.C, n, c)
+	about.Belongs(r, n, c, -1)
+	about.Belongs(r, x.Len(), -1, -1)
+	kept, rows := &Kept{Examples: about.Examples}, len(about.Examples)
+	if r.Err() == nil && (rows < 1 || !slices.IsSorted(about.Examples) || about.Examples[0] < 0 || about.Examples[rows-1] >= n) {
+		_ = r.Fail(saved.WriteAgain, saved.Impossible)
 	}
-	kept := &Kept{Examples: about.Examples, Lambda: r.Floats("lambda", rows), Strength: r.Floats("strength", rows)}
-	directions, trace := r.Floats("directions", rows, c), r.Floats("trace", 2)
-	if r.Err() != nil {
+	directions := r.Floats("directions", rows, c)
+	if !saved.Load(r, kept.fields()) {
 		return nil, r.Err()
 	}
-	kept.Directions, kept.Trace, kept.Total = mat.NewDense(rows, c, directions), trace[0], trace[1]
+	kept.Directions = mat.NewDense(rows, c, directions)
 	if !(slices.Min(kept.Lambda) > 0) {
 		return nil, r.Fail(saved.WriteAgain, saved.Impossible)
 	}
@@ -202,9 +173,9 @@ func LoadThinned(ctx context.Context, f *store.File, k ntk.Kernel, x linearize.S
 	if err != nil {
 		return nil, stopped("linearizing kept rows", err)
 	}
-	e := &Exact{k: k, x: z, o: o.withDefaults(), tile: tileBytes, ofKept: c}
+	e := &Exact{k: k, x: z, o: o.withDefaults(), ofKept: c}
 	e.o.Mean, e.o.Targets = Network, nil
-	if e.loadNumbers(r, rows, func() *Sites { return kept.sites(s) }); r.Err() != nil {
+	if !e.load(r, rows, func() *Sites { return kept.sites(s) }) {
 		return nil, r.Err()
 	}
 	e.warnings = append(e.warnings, about.Warnings...)
@@ -222,7 +193,7 @@ func (s *Sites) Save(w *store.Writer, prefix string) {
 		name string
 		m    *mat.Dense
 	}{{"f", s.F}, {"residual", s.Residual}, {"lambda", s.Lambda}, {"root", s.Root}} {
-		w.FloatRows(prefix+p.name, rows(p.m))
+		w.Floats(prefix+p.name, dense.Contiguous(p.m))
 	}
 }
 
@@ -241,21 +212,4 @@ func LoadSites(r *store.Reader, n, c int) *Sites {
 	}
 	return &Sites{LogLik: lik[0], F: mat.NewDense(n, c, f), Residual: mat.NewDense(n, c, residual),
 		Lambda: mat.NewDense(n*c, c, lambda), Root: mat.NewDense(n*c, c, root)}
-}
-
-// rows yields the rows of m one by one, or all of them as one slice where they are
-// contiguous.
-func rows(m *mat.Dense) iter.Seq[[]float64] {
-	return func(yield func([]float64) bool) {
-		raw := m.RawMatrix()
-		if raw.Stride == raw.Cols {
-			yield(raw.Data[:raw.Rows*raw.Cols])
-			return
-		}
-		for i := range raw.Rows {
-			if !yield(m.RawRowView(i)) {
-				return
-			}
-		}
-	}
 }

@@ -59,11 +59,8 @@ func (p *Projected) Save(w *store.Writer) error {
 	w.JSON("sparse.about", savedProjected{Version: savedVersion, Approximation: p.o.Approximation, Mean: p.o.Mean, Refit: p.refit,
 		M: b.z.Len(), C: b.c, P: b.z.Batch.P, Rank: b.rank(), N: p.sums.n, Rows: b.z.Rows, Inputs: o.inputs,
 		Directions: b.z.Directions != nil, Pivoted: b.g.Rows > 0, Known: b.known != nil})
-	var scalars []float64
-	for _, v := range p.scalars() {
-		scalars = append(scalars, *v)
-	}
-	w.Floats("sparse.scalars", append(scalars, scaleOf(b.k)))
+	factor := scaleOf(b.k)
+	saved.Save(w, "sparse.", p.fields(&factor, b.z.Len(), b.per))
 	w.FloatRows("sparse.factors", func(yield func([]float64) bool) { p.eachFactorRow(yield) })
 	if b.g.Rows > 0 {
 		w.Floats("sparse.g", b.g.Data)
@@ -74,23 +71,18 @@ func (p *Projected) Save(w *store.Writer) error {
 	if b.z.Directions != nil {
 		w.Floats("sparse.directions", dense.Contiguous(b.z.Directions))
 	}
-	w.Floats("sparse.gram", p.sums.gram)
-	w.Floats("sparse.rhs", p.sums.rhs)
-	w.Floats("sparse.square", p.sums.square)
-	w.Floats("sparse.w", p.w)
-	w.Floats("sparse.v", p.v)
-	id := identity(unscaled(b.k), b.z.Batch, saved.OtherInducing)
-	return id.Save(context.Background(), w, "sparse.inducing.")
+	return saved.Of(b.z.Batch, unscaled(b.k)).Save(context.Background(), w, "sparse.inducing.")
 }
 
-// identity identifies the examples x, their model and the prior of a posterior.
-func identity(k ntk.Kernel, x linearize.Source, remedy string) *saved.Identity {
-	return &saved.Identity{Examples: x, Kernel: k, Remedy: remedy}
-}
-
-// scalars returns pointers to the scalars that are saved.
-func (p *Projected) scalars() []*float64 {
-	return append(p.sums.list(), &p.sums.spec.trace, &p.logDet)
+// fields are the sums and what follows from them, for m inducing elements of per rows of K_ZZ each.
+// factor is on the prior variances of the kernel.
+func (p *Projected) fields(factor *float64, m, per int) []saved.Field {
+	s, r := p.sums, p.sums.spec.rank
+	return []saved.Field{
+		saved.Scalars("scalars", append(s.list(), &s.spec.trace, &p.logDet, factor)...),
+		saved.Floats("gram", &s.gram, r, r), saved.Floats("rhs", &s.rhs, r), saved.Floats("square", &s.square, r),
+		saved.Floats("w", &p.w, r), saved.Floats("v", &p.v, m, per),
+	}
 }
 
 // eachFactorRow yields the rows of a matrix of rank rows and rank + 1 columns. Its
@@ -160,9 +152,8 @@ func newLoader(f *store.File, k ntk.Kernel, o *Options) *loader {
 // possible tells whether a posterior can have these sizes. The product of two of
 // them then does not overflow.
 func (s *savedProjected) possible() bool {
-	size := func(v int) bool { return v >= 1 && v <= math.MaxInt32 }
 	return s.Approximation >= Nystrom && s.Approximation <= subsetOfData && s.Mean >= gp.Network && s.Mean <= gp.LinearGaussian &&
-		size(s.M) && size(s.C) && size(s.P) && size(s.Rank) && s.N >= 0 && s.Rank <= s.M*s.per() &&
+		saved.Size(s.M) && saved.Size(s.C) && saved.Size(s.P) && saved.Size(s.Rank) && s.N >= 0 && s.Rank <= s.M*s.per() &&
 		(s.Pivoted || s.Rank == s.M*s.per() && !s.Known) && (s.Rows == nil || len(s.Rows) == s.M) && !(s.Directions && s.Approximation == subsetOfData)
 }
 
@@ -209,7 +200,7 @@ func (l *loader) inducing(ctx context.Context, z *Inducing, x linearize.Source) 
 		l.Fail(saved.OtherInducing, "the inputs of the saved posterior's inducing examples are others than those given")
 		return nil
 	}
-	identity(l.k, b, saved.OtherInducing).Check(ctx, l.Reader, "inducing.")
+	(&saved.Identity{Examples: b, Kernel: l.k, Remedy: saved.OtherInducing}).Check(ctx, l.Reader, "inducing.")
 	return z
 }
 
@@ -256,19 +247,13 @@ func (l *loader) projected(z *Inducing) *Projected {
 		}))
 	}
 	o := sumsSpec{m: s.M, c: s.C, rank: r, fitc: s.Approximation == FITC, inputs: s.Inputs}
-	sums := &Sums{spec: o, n: s.N, gram: l.Floats("gram", r, r), rhs: l.Floats("rhs", r), square: l.Floats("square", r)}
-	p := &Projected{o: l.o, sums: sums, refit: s.Refit, tile: tileBytes, w: l.Floats("w", r), v: l.Floats("v", s.M, s.per())}
-	factors := l.Floats("factors", r, r+1)
-	numbers := p.scalars()
-	scalars := l.Floats("scalars", len(numbers)+1)
-	if l.Err() != nil {
+	p := &Projected{o: l.o, sums: &Sums{spec: o, n: s.N}, refit: s.Refit, tile: tileBytes}
+	factor, factors := 1.0, l.Floats("factors", r, r+1)
+	if !saved.Load(l.Reader, p.fields(&factor, s.M, s.per())) {
 		return nil
 	}
-	for i, v := range numbers {
-		*v = scalars[i]
-	}
 	p.u = blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: r, Stride: r + 1, Data: factors[1:]}
-	if p.b = l.basis(z, factors, scalars[len(numbers)]); p.b == nil {
+	if p.b = l.basis(z, factors, factor); p.b == nil {
 		return nil
 	}
 	p.b.trace = p.sums.spec.trace
@@ -367,7 +352,7 @@ func (p *Posterior) Save(w *store.Writer) error {
 	w.Floats("sparse.b", from.pseudo)
 	w.Floats("sparse.alpha", from.alpha)
 	from.sites.Save(w, "sparse.")
-	return identity(unscaled(p.b.k), p.x, saved.OtherData).Save(context.Background(), w, "sparse.")
+	return saved.Of(p.x, unscaled(p.b.k)).Save(context.Background(), w, "sparse.")
 }
 
 // Load returns the posterior that Save wrote. k is the kernel that it was fitted
@@ -391,7 +376,7 @@ func Load(ctx context.Context, f *store.File, k ntk.Kernel, x linearize.Source, 
 	if l.Err() == nil && s.N != x.Len() {
 		l.Fail(saved.OtherData, "the saved posterior has %d training examples, the data %d", s.N, x.Len())
 	}
-	identity(k, x, saved.OtherData).Check(ctx, l.Reader, "")
+	saved.Of(x, k).Check(ctx, l.Reader, "")
 	p := l.projected(l.inducing(ctx, z, x))
 	if l.Err() != nil {
 		return nil, l.Err()

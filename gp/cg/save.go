@@ -23,10 +23,7 @@ const savedVersion = 2 // fingerprints since 2
 
 // savedPosterior is the JSON section of a stored posterior.
 type savedPosterior struct {
-	Version          int
-	N, C, P          int
-	Refit            bool
-	Mean             gp.Mean
+	saved.About
 	Tolerance        float64
 	MaxSteps, Probes int
 	Seed             uint64
@@ -35,7 +32,6 @@ type savedPosterior struct {
 	Kept             bool // the Jacobian of the training examples is in memory
 	Steps            int  // of the dual vector's solves
 	LogDet           *LogDet
-	Warnings         linearize.Warnings
 }
 
 // Save adds the posterior to a store, in sections whose names start with
@@ -56,15 +52,10 @@ func (p *Posterior) Save(w *store.Writer) error {
 	det, warnings := p.det, p.warnings
 	p.mu.Unlock()
 	f, pre := p.features, p.sys.pre
-	s := savedPosterior{Version: savedVersion, N: p.data.n, C: p.data.c, P: p.data.p, Refit: p.refit, Mean: p.o.Mean,
-		Tolerance: p.o.Tolerance, MaxSteps: p.o.MaxSteps, Probes: p.o.Probes, Seed: p.o.Seed,
-		Rank: f.phi.Cols, MostRank: f.most, Columns: p.columns, Kept: p.data.whole != nil, Steps: p.solve.Steps, LogDet: det, Warnings: warnings}
-	w.JSON("cg.about", s)
-	w.Floats("cg.scalars", []float64{p.meanBound, p.solve.Residual, pre.logDet})
-	w.Floats("cg.prior", p.prior)
-	w.Floats("cg.b", p.pseudo)
-	w.Floats("cg.alpha", p.alpha)
-	w.Floats("cg.kalpha", p.kalpha)
+	about := saved.About{Version: savedVersion, N: p.data.n, C: p.data.c, P: p.data.p, Refit: p.refit, Mean: int(p.o.Mean), Warnings: warnings}
+	w.JSON("cg.about", savedPosterior{About: about, Tolerance: p.o.Tolerance, MaxSteps: p.o.MaxSteps, Probes: p.o.Probes, Seed: p.o.Seed,
+		Rank: f.phi.Cols, MostRank: f.most, Columns: p.columns, Kept: p.data.whole != nil, Steps: p.solve.Steps, LogDet: det})
+	saved.Save(w, "cg.", p.fields(pre, p.data.n*p.data.c, p.data.c, f.phi.Cols))
 	w.FloatRows("cg.features", func(yield func([]float64) bool) {
 		for i := range f.phi.Rows {
 			if f.phi.Cols == 0 || !yield(dense.Row(f.phi, i)) {
@@ -72,8 +63,6 @@ func (p *Posterior) Save(w *store.Writer) error {
 			}
 		}
 	})
-	w.Floats("cg.rest", f.rest)
-	w.Floats("cg.factor", pre.u.Data)
 	w.FloatRows("cg.image", func(yield func([]float64) bool) {
 		for _, block := range p.jacobianAlpha.Blocks {
 			if !yield(block.(*linearize.Full).J.RawRowView(0)) {
@@ -86,20 +75,22 @@ func (p *Posterior) Save(w *store.Writer) error {
 		pass.Lock()
 		defer pass.Unlock()
 	}
-	return identity(p.data.k, p.data.x).Save(context.Background(), w, "cg.")
+	return saved.Of(p.data.x, p.data.k).Save(context.Background(), w, "cg.")
 }
 
-// identity returns what is compared when a posterior is loaded.
-func identity(k MulKernel, x linearize.Source) *saved.Identity {
-	return &saved.Identity{Examples: x, Kernel: k, Remedy: saved.OtherData}
+// fields are the dual vectors of n outputs, c of each example, and what is kept of the features.
+func (p *Posterior) fields(pre *preconditioner, n, c, rank int) []saved.Field {
+	return []saved.Field{
+		saved.Scalars("scalars", &p.meanBound, &p.solve.Residual, &pre.logDet),
+		saved.Floats("prior", &p.prior, n), saved.Floats("b", &p.pseudo, n), saved.Floats("alpha", &p.alpha, n), saved.Floats("kalpha", &p.kalpha, n),
+		saved.Floats("rest", &p.features.rest, n, c), saved.Floats("factor", &pre.u.Data, rank, rank),
+	}
 }
 
 // possible tells whether a posterior can have these sizes and options.
 func (s *savedPosterior) possible() bool {
-	size := func(v int) bool { return v >= 1 && v <= math.MaxInt32 }
-	return size(s.N) && size(s.C) && size(s.P) && size(s.MaxSteps) && s.Probes > 1 && s.Probes <= math.MaxInt32 && size(s.Columns) &&
-		s.Tolerance > 0 && s.Tolerance < 1 && s.Mean >= gp.Network && s.Mean <= gp.LinearGaussian &&
-		s.Rank >= 0 && s.Rank <= s.MostRank && s.MostRank <= s.N*s.C
+	return saved.Size(s.P) && saved.Size(s.MaxSteps) && s.Probes > 1 && saved.Size(s.Probes) && saved.Size(s.Columns) &&
+		s.Tolerance > 0 && s.Tolerance < 1 && s.Rank >= 0 && s.Rank <= s.MostRank && s.MostRank <= s.N*s.C
 }
 
 // Load returns the posterior that Save wrote, given the kernel and the training
@@ -122,22 +113,18 @@ func Load(ctx context.Context, f *store.File, k MulKernel, x linearize.Source, o
 	var s savedPosterior
 	r, d := f.Reader("cg."), o.withDefaults()
 	r.JSON("about", &s)
-	saved.Version(r, s.Version, savedVersion)
-	switch {
-	case r.Err() != nil:
-	case !s.possible():
-		r.Fail(saved.WriteAgain, saved.Impossible)
-	case s.N != x.Len():
-		r.Fail(saved.OtherData, "the saved posterior has %d training examples, the data %d", s.N, x.Len())
+	s.Check(r, savedVersion)
+	if r.Err() == nil && !s.possible() {
+		_ = r.Fail(saved.WriteAgain, saved.Impossible)
 	}
-	if r.Err() != nil {
+	if s.Belongs(r, x.Len(), -1, -1); r.Err() != nil {
 		return nil, r.Err()
 	}
-	d.Mean, d.Tolerance, d.MaxSteps, d.Probes, d.Seed = s.Mean, s.Tolerance, s.MaxSteps, s.Probes, s.Seed
-	p := &Posterior{o: d, refit: s.Refit, det: s.LogDet}
+	d.Mean, d.Tolerance, d.MaxSteps, d.Probes, d.Seed = gp.Mean(s.Mean), s.Tolerance, s.MaxSteps, s.Probes, s.Seed
+	p := &Posterior{o: d, refit: s.Refit, det: s.LogDet, features: &features{most: s.MostRank}}
 	p.read(r, &s)
 	image := r.Floats("image", s.P)
-	identity(k, x).Check(ctx, r, "")
+	saved.Of(x, k).Check(ctx, r, "")
 	d.Targets.CheckSaved(r, p.sites)
 	if r.Err() != nil {
 		return nil, r.Err()
@@ -154,20 +141,17 @@ func Load(ctx context.Context, f *store.File, k MulKernel, x linearize.Source, o
 
 // read reads all that does not depend on the training examples.
 func (p *Posterior) read(r *store.Reader, s *savedPosterior) {
-	n := s.N * s.C
-	p.prior, p.pseudo, p.alpha, p.kalpha = r.Floats("prior", n), r.Floats("b", n), r.Floats("alpha", n), r.Floats("kalpha", n)
-	p.features = &features{most: s.MostRank, rest: r.Floats("rest", n, s.C)}
-	phi, u := r.Floats("features", n, s.Rank), r.Floats("factor", s.Rank, s.Rank)
-	scalars := r.Floats("scalars", 3)
+	n, pre := s.N*s.C, new(preconditioner)
+	saved.Load(r, p.fields(pre, n, s.C, s.Rank))
+	phi := r.Floats("features", n, s.Rank)
 	if p.sites = gp.LoadSites(r, s.N, s.C); r.Err() != nil {
 		return
 	}
 	p.features.phi = dense.In(phi, n, s.Rank)
 	p.local = sites.Of(p.sites)
-	p.meanBound, p.solve = scalars[0], Solve{Steps: s.Steps, Residual: scalars[1]}
-	pre := &preconditioner{phi: p.features.phi, logDet: scalars[2]}
+	p.solve.Steps, pre.phi = s.Steps, p.features.phi
 	if s.Rank > 0 {
-		pre.u = blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: s.Rank, Stride: s.Rank, Data: u}
+		pre.u = blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: s.Rank, Stride: s.Rank, Data: pre.u.Data}
 	}
 	p.sys = &system{root: newSiteBlocks(p.local.Root, s.C), pre: pre}
 	p.warnings = append(p.warnings, s.Warnings...)
@@ -185,8 +169,8 @@ func (p *Posterior) attach(ctx context.Context, r *store.Reader, k MulKernel, x 
 	if err != nil {
 		return err
 	}
-	if data.c != s.C || data.p != s.P {
-		return r.Fail(saved.OtherData, "the saved posterior has %d outputs and %d parameters, the data %d and %d", s.C, s.P, data.c, data.p)
+	if s.Belongs(r, data.n, data.c, data.p); r.Err() != nil {
+		return r.Err()
 	}
 	// m = F + J(μ₀ − θ*) (E2), whose rounding error is relative to the largest entry
 	if off := floats.Distance(start.prior, p.prior, math.Inf(1)); !(off <= 1e-9*floats.Norm(p.prior, math.Inf(1))) {

@@ -10,6 +10,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/mode"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/newton"
 	"github.com/funcgp/funcgp/internal/saved"
 	"github.com/funcgp/funcgp/store"
 )
@@ -32,12 +33,12 @@ type savedState struct {
 func (p *Posterior) saveState(ctx context.Context, w *store.Writer, s *mode.State, c *preconditioner, y *mat.Dense, lik gp.Likelihood) error {
 	w.JSON("checkpoint.about", savedState{Version: checkpointVersion, N: p.x.Len(), C: p.c, P: p.p, Steps: s.Steps, Products: s.Products, Rough: s.Rough,
 		Preconditioned: c.f != nil, Most: c.most, Taken: c.steps})
-	w.Floats("checkpoint.scalars", []float64{s.Move, s.Last, c.total, logLik(y, s.F, p.c, lik)})
+	w.Floats("checkpoint.scalars", []float64{s.Move, s.Last, c.total, newton.LogLik(lik, y, s.F)})
 	w.Floats("checkpoint.z", s.Z)
 	w.Floats("checkpoint.f", s.F)
 	w.Floats("checkpoint.targets", dense.Flat(y))
 	w.Floats("checkpoint.preconditioned", c.f)
-	return p.identity().Save(ctx, w, "checkpoint.")
+	return saved.Of(p.x, p.kernel).Save(ctx, w, "checkpoint.")
 }
 
 // loadState reads what saveState wrote, and makes the preconditioner anew.
@@ -65,13 +66,13 @@ func (p *Posterior) loadState(ctx context.Context, f *store.File, c *preconditio
 	if r.Err() == nil && !slices.Equal(targets, dense.Flat(y)) {
 		_ = r.Fail(otherRefit, "the targets are others")
 	}
-	id := p.identity()
+	id := saved.Of(p.x, p.kernel)
 	id.Remedy = otherRefit
 	id.Check(ctx, r, "")
 	if r.Err() != nil {
 		return nil, r.Err()
 	}
-	if is := logLik(y, at, p.c, lik); !(math.Abs(is-numbers[3]) <= 1e-9*math.Max(1, math.Abs(is))) {
+	if is := newton.LogLik(lik, y, at); !(math.Abs(is-numbers[3]) <= 1e-9*math.Max(1, math.Abs(is))) {
 		return nil, r.Fail(otherRefit, "the likelihood is another: log p(y|f) is %v and not %v", is, numbers[3])
 	}
 	if s.Preconditioned {
@@ -85,15 +86,6 @@ func (p *Posterior) loadState(ctx context.Context, f *store.File, c *preconditio
 		}
 	}
 	return &mode.State{Z: slices.Clone(z), F: slices.Clone(at), Steps: s.Steps, Products: s.Products, Move: numbers[0], Last: numbers[1], Rough: s.Rough}, nil
-}
-
-// logLik returns Σ log p(y|f) for f of N·C numbers.
-func logLik(y *mat.Dense, f []float64, c int, lik gp.Likelihood) float64 {
-	sum := 0.0
-	for i := range len(f) / c {
-		sum += lik.Expand(nil, nil, nil, y.RawRowView(i), f[i*c:(i+1)*c])
-	}
-	return sum
 }
 
 // otherRefit is the remedy for a checkpoint that does not fit.

@@ -2,7 +2,6 @@ package kept
 
 import (
 	"context"
-	"math"
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/saved"
@@ -13,15 +12,6 @@ import (
 
 // savedVersion is the version of the sections that Save writes.
 const savedVersion = 1
-
-// savedPosterior is the JSON section of a stored posterior.
-type savedPosterior struct {
-	Version  int
-	N, C, P  int
-	Refit    bool
-	Mean     gp.Mean
-	Warnings linearize.Warnings
-}
 
 // Save adds the posterior to a store, in sections whose names start with "kept." and
 // "thinned.". It saves the sites, dual vectors and weights, what gp.Thinned.Save does, the
@@ -39,17 +29,13 @@ type savedPosterior struct {
 // returns the errors of writing. Save reads the inputs once. For training examples that
 // are neither a linearize.InputSource nor in memory, it linearizes them.
 func (p *Posterior) Save(w *store.Writer) error {
-	s := savedPosterior{Version: savedVersion, N: p.x.Len(), C: p.c, P: p.p, Refit: p.refit, Mean: p.o.Mean, Warnings: p.warnings}
-	w.JSON("kept.about", s)
-	w.Floats("kept.scalars", []float64{p.scatter, p.distance})
-	w.Floats("kept.alpha", p.alpha)
-	w.Floats("kept.b", p.pseudo)
-	w.Floats("kept.weights", p.weights)
+	w.JSON("kept.about", saved.About{Version: savedVersion, N: p.x.Len(), C: p.c, P: p.p, Refit: p.refit, Mean: int(p.o.Mean), Warnings: p.warnings})
+	saved.Save(w, "kept.", p.fields(p.x.Len()))
 	p.sites.Save(w, "kept.")
 	if err := p.thin.Save(w); err != nil {
 		return err
 	}
-	return p.identity().Save(context.Background(), w, "kept.")
+	return saved.Of(p.x, p.kernel).Save(context.Background(), w, "kept.")
 }
 
 // SavedBytes returns about how many bytes Save adds: 8·N·C·(4 + 2·C) + 8·P, and
@@ -59,9 +45,10 @@ func (p *Posterior) SavedBytes() int64 {
 	return 8 * (n*c*(4+2*c) + int64(p.p) + rows*(rows+c+7))
 }
 
-// identity returns what is compared when the posterior is loaded.
-func (p *Posterior) identity() *saved.Identity {
-	return &saved.Identity{Examples: p.x, Kernel: p.kernel, Remedy: saved.OtherData}
+// fields are the dual vectors and weights of n training examples.
+func (p *Posterior) fields(n int) []saved.Field {
+	return []saved.Field{saved.Scalars("scalars", &p.scatter, &p.distance),
+		saved.Floats("alpha", &p.alpha, n, p.c), saved.Floats("b", &p.pseudo, n, p.c), saved.Floats("weights", &p.weights, p.p)}
 }
 
 // Load returns the posterior that Save wrote, given the training examples, the prior and
@@ -76,29 +63,21 @@ func (p *Posterior) identity() *saved.Identity {
 // set, the targets, as gp.Load does. It fails with a *store.Error that names what differs,
 // or what is damaged or of an impossible size.
 func Load(ctx context.Context, f *store.File, x linearize.Source, prior ntk.Prior, theta []float64, o *Options) (*Posterior, error) {
-	var s savedPosterior
+	var s saved.About
 	p := newPosterior(x, prior, theta, o)
 	r := f.Reader("kept.")
 	r.JSON("about", &s)
-	saved.Version(r, s.Version, savedVersion)
-	size := func(v int) bool { return v >= 1 && v <= math.MaxInt32 }
-	switch {
-	case r.Err() != nil:
-	case !size(s.N) || !size(s.C) || !size(s.P) || s.Mean < gp.Network || s.Mean > gp.LinearGaussian:
-		r.Fail(saved.WriteAgain, saved.Impossible)
-	case s.N != x.Len() || s.P != len(theta):
-		r.Fail(saved.OtherData, "the saved posterior has %d training examples and %d parameters, the data %d and %d", s.N, s.P, x.Len(), len(theta))
-	}
-	p.c, p.refit, p.o.Mean = s.C, s.Refit, s.Mean
-	p.alpha, p.pseudo, p.weights = r.Floats("alpha", s.N, s.C), r.Floats("b", s.N, s.C), r.Floats("weights", s.P)
-	scalars := r.Floats("scalars", 2)
+	s.Check(r, savedVersion)
+	s.Belongs(r, x.Len(), -1, len(theta))
+	p.c, p.refit, p.o.Mean = s.C, s.Refit, gp.Mean(s.Mean)
+	saved.Load(r, p.fields(s.N))
 	p.sites = gp.LoadSites(r, s.N, s.C)
-	p.identity().Check(ctx, r, "")
+	saved.Of(x, p.kernel).Check(ctx, r, "")
 	p.o.Targets.CheckSaved(r, p.sites)
 	if r.Err() != nil {
 		return nil, r.Err()
 	}
-	p.scatter, p.distance, p.o.Targets = scalars[0], scalars[1], nil
+	p.o.Targets = nil
 	p.warnings = append(p.warnings, s.Warnings...)
 	var err error
 	if p.thin, err = gp.LoadThinned(ctx, f, p.kernel, x, p.sites, p.exactOptions()); err != nil {

@@ -20,6 +20,11 @@ type Identity struct {
 	Remedy   string // what to do where they differ from the saved ones
 }
 
+// Of returns the identity of a posterior of training examples.
+func Of(x linearize.Source, k Kernel) *Identity {
+	return &Identity{Examples: x, Kernel: k, Remedy: OtherData}
+}
+
 // A Kernel gives the prior mean and the prior variances. If it also has a method
 // Fingerprint() linearize.Sum, that identifies it, bit for bit.
 type Kernel interface {
