@@ -117,7 +117,7 @@ func TestSavedRefusesOtherData(t *testing.T) {
 	_, err := gp.Load(f, q.kernel, q.train.Slice(0, q.n-1), nil)
 	require.ErrorContains(t, err, "14 training examples, the data 13")
 	_, err = gp.Load(f, q.kernel, q.train.Output(1), nil)
-	require.ErrorContains(t, err, "the data 14 and 1")
+	require.ErrorContains(t, err, "4 outputs, the data 1")
 	backwards, err := linearize.Gather(t.Context(), q.train, []int{1, 0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13})
 	require.NoError(t, err)
 	_, err = gp.Load(f, q.kernel, backwards, nil)
