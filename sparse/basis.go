@@ -62,9 +62,22 @@ func newBasis(ctx context.Context, k ntk.Kernel, z *Inducing, o *Options) (*basi
 		b.trace += diag[i]
 	}
 	largest := slices.Max(diag)
-	regular, err := b.factor(ctx, a, largest)
-	if err == nil && !regular {
-		restore(a, diag)
+	// Without pivoting where all pivots are large enough.
+	l, regular, err := dense.PotrfContext(ctx, b.workers, a)
+	for i := 0; regular && i < l.N; i++ {
+		p := l.Data[i*l.Stride+i]
+		regular = p*p > smallPivot*largest
+	}
+	if b.l = l; err == nil && !regular {
+		b.l = blas64.Triangular{}
+		// The upper triangle is still K_ZZ.
+		for i, v := range diag {
+			row := a.Data[i*a.Stride:]
+			for j := range i {
+				row[j] = a.Data[j*a.Stride+i]
+			}
+			row[i] = v
+		}
 		err = b.factorPivoted(ctx, a, largest)
 	}
 	if err != nil {
@@ -74,18 +87,6 @@ func newBasis(ctx context.Context, k ntk.Kernel, z *Inducing, o *Options) (*basi
 		return nil, errors.New("sparse: the kernel of the inducing examples is zero; the prior or the Jacobian is")
 	}
 	return b, nil
-}
-
-// restore makes a symmetric again: it copies the upper triangle to the lower one,
-// and diag to the diagonal.
-func restore(a blas64.Symmetric, diag []float64) {
-	for i, v := range diag {
-		row := a.Data[i*a.Stride:]
-		for j := range i {
-			row[j] = a.Data[j*a.Stride+i]
-		}
-		row[i] = v
-	}
 }
 
 // gram returns K_ZZ with both triangles filled.
@@ -117,24 +118,6 @@ func (b *basis) gram(ctx context.Context, o *Options) (blas64.Symmetric, error) 
 		o.Progress(StageInducing, hi, m)
 	}
 	return blas64.Symmetric{Uplo: blas.Lower, N: n, Stride: n, Data: a.Data}, nil
-}
-
-// factor computes the Cholesky factor of K_ZZ without pivoting, and tells whether
-// all pivots are large enough. It leaves the upper triangle of a as it is. It
-// fails with ctx.Err() only.
-func (b *basis) factor(ctx context.Context, a blas64.Symmetric, largest float64) (bool, error) {
-	l, ok, err := dense.PotrfContext(ctx, b.workers, a)
-	if err != nil || !ok {
-		return false, err
-	}
-	for i := range l.N {
-		p := l.Data[i*l.Stride+i]
-		if p*p <= smallPivot*largest {
-			return false, nil
-		}
-	}
-	b.l = l
-	return true, nil
 }
 
 // factorPivoted sets G where K_ZZ is singular. Pivoted Cholesky gives
@@ -201,12 +184,6 @@ func times(f float64, v []float64) []float64 {
 		out[i] = f * x
 	}
 	return out
-}
-
-// crossTo writes k_Z of the examples of p, one row for each output.
-func (b *basis) crossTo(dst blas64.General, p chunk) error {
-	b.k.BlockTo(dense.View(dst), p.x, b.z.Batch)
-	return sites.NotFiniteRows("cross-kernel", dense.View(dst), p.first, p.x.Outputs())
 }
 
 // solve returns the features φ of the examples of p, given k_Z in k, one row for

@@ -241,7 +241,8 @@ func newFeaturesOf(b *basis, rows int) *features {
 // call.
 func (f *features) cross(p chunk) (blas64.General, error) {
 	k := dense.In(f.k, p.rows, f.b.rows())
-	return k, f.b.crossTo(k, p)
+	f.b.k.BlockTo(dense.View(k), p.x, f.b.z.Batch)
+	return k, sites.NotFiniteRows("cross-kernel", dense.View(k), p.first, p.x.Outputs())
 }
 
 // solve returns φ(x), given k_Z(x) in k. It may overwrite k.

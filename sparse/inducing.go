@@ -53,16 +53,6 @@ func (z *Inducing) per() int {
 	return z.Batch.Outputs()
 }
 
-// first returns the first m elements.
-func (z *Inducing) first(m int) *Inducing {
-	s := &Inducing{Batch: z.Batch.Slice(0, m), DataOutputs: z.DataOutputs}
-	if z.Rows != nil {
-		s.Rows = z.Rows[:m]
-	}
-	s.Directions = dense.Slice(z.Directions, 0, m)
-	return s
-}
-
 // check panics where the rows or the directions do not match the elements.
 func (z *Inducing) check() {
 	if z.Rows != nil && len(z.Rows) != z.Batch.Len() {

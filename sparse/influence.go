@@ -93,19 +93,9 @@ func (o *own) leaveOut(mean, cov *mat.Dense, at int) {
 	if v != nil {
 		// cov_−i += k_ii − q_ii (E17)
 		v.Add(v, o.d)
-		o.settle(v)
-	}
-}
-
-// settle applies gp.SettleVariances to the moments without the example. A
-// covariance that is no rounding error below zero becomes NaN.
-func (o *own) settle(cov *mat.Dense) {
-	prior := make([]float64, len(o.r))
-	for j := range prior {
-		prior[j] = o.prior.At(j, j)
-	}
-	if gp.SettleVariances(cov, prior, rounding, 0, len(prior)) != nil {
-		cov.Apply(func(_, _ int, _ float64) float64 { return math.NaN() }, cov)
+		if gp.SettleVariances(v, dense.Diagonal(o.prior.RawMatrix()), rounding, 0, c) != nil {
+			v.Apply(func(_, _ int, _ float64) float64 { return math.NaN() }, v)
+		}
 	}
 }
 

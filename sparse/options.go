@@ -136,13 +136,9 @@ func RowBytes(rows, n, c int, refit bool) int64 {
 // checkMemory is gp.CheckMemory, where need is the memory that m inducing
 // elements take.
 func (z *Inducing) checkMemory(op string, maxMemory int64, need func(m int) int64) error {
-	return gp.CheckMemory(op, unit(z.Pairs()), z.Len(), maxMemory, need)
-}
-
-// unit returns what gp.CheckMemory calls the inducing elements.
-func unit(pairs bool) string {
-	if pairs {
-		return gp.InducingPairs
+	unit := gp.InducingExamples
+	if z.Pairs() {
+		unit = gp.InducingPairs
 	}
-	return gp.InducingExamples
+	return gp.CheckMemory(op, unit, z.Len(), maxMemory, need)
 }

@@ -3,9 +3,9 @@ package sparse
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
@@ -126,7 +126,22 @@ func (p *Posterior) dual(ctx context.Context, from *Builder) error {
 	if err != nil {
 		return err
 	}
-	do := func(t chunk) error { return p.dualOf(t, mean) }
+	do := func(t chunk) error {
+		lo, hi := t.first*p.b.c, t.first*p.b.c+t.rows
+		s, b, alpha := p.local.Slice(t.first, t.first+t.x.Len()), p.pseudo[lo:hi], p.alpha[lo:hi]
+		m := make([]float64, t.rows)
+		p.b.k.MeanTo(m, t.x)
+		if err := sites.NotFinite("prior mean", m, t.first, p.b.c); err != nil {
+			return err
+		}
+		s.PseudoTargets(b, m)
+		q := mat.NewDense(t.rows, 1, nil)
+		if err := mean(q, t); err != nil {
+			return err
+		}
+		s.SubtractLambda(alpha, b, q.RawMatrix().Data)
+		return sites.NotFinite("dual vector", alpha, t.first, p.b.c)
+	}
 	if from == nil || !from.save.active() {
 		return p.b.eachChunk(ctx, p.x, &p.o, StageDual, do)
 	}
@@ -140,24 +155,6 @@ func (p *Posterior) dual(ctx context.Context, from *Builder) error {
 	return from.save.eachChunk(ctx, p.b, p.x, &p.o, StageDual, first, do, func(next int) *Checkpoint {
 		return &Checkpoint{fitIdentity: to, next: n, sums: p.sums, dual: &dualState{next, p.pseudo[:next*p.b.c], p.alpha[:next*p.b.c]}}
 	})
-}
-
-// dualOf writes b and α of a chunk. mean writes Φᵀw of its examples.
-func (p *Posterior) dualOf(t chunk, mean func(dst *mat.Dense, t chunk) error) error {
-	lo, hi := t.first*p.b.c, t.first*p.b.c+t.rows
-	s, b, alpha := p.local.Slice(t.first, t.first+t.x.Len()), p.pseudo[lo:hi], p.alpha[lo:hi]
-	m := make([]float64, t.rows)
-	p.b.k.MeanTo(m, t.x)
-	if err := sites.NotFinite("prior mean", m, t.first, p.b.c); err != nil {
-		return err
-	}
-	s.PseudoTargets(b, m)
-	q := mat.NewDense(t.rows, 1, nil)
-	if err := mean(q, t); err != nil {
-		return err
-	}
-	s.SubtractLambda(alpha, b, q.RawMatrix().Data)
-	return sites.NotFinite("dual vector", alpha, t.first, p.b.c)
 }
 
 // product returns a function that writes Φᵀw of the examples of a chunk. It
@@ -201,35 +198,26 @@ func (p *Posterior) dualFITC(ctx context.Context) error {
 		lo := t.first * c
 		s.PseudoTargets(p.pseudo[lo:lo+t.rows], m)
 		noise := make([]float64, t.x.Len())
-		err = par.Do(ctx, p.o.Workers, t.x.Len(), func(i int) (err error) {
-			at := lo + i*c
-			noise[i], err = p.correctedDual(p.alpha[at:at+c], p.pseudo[at:at+c], dense.Rows(phi, i*c, (i+1)*c), diag[i*c*c:(i+1)*c*c], s.Block(s.Root, i))
-			return err
+		err = par.Do(ctx, p.o.Workers, t.x.Len(), func(i int) error {
+			at, own, w := lo+i*c, dense.Rows(phi, i*c, (i+1)*c), newFITCSite(c)
+			b, alpha, q := p.pseudo[at:at+c], p.alpha[at:at+c], make([]float64, c)
+			residualTo(w.d, diag[i*c*c:(i+1)*c*c], own)
+			if err := w.set(s.Block(s.Root, i), b); err != nil {
+				return err
+			}
+			copy(b, w.b)
+			for a := range c {
+				q[a] = floats.Dot(dense.Row(own, a), p.w)
+			}
+			w.dual(alpha, q)
+			for a := range c {
+				noise[i] += alpha[a] * floats.Dot(w.d[a*c:(a+1)*c], alpha) // αᵀDα
+			}
+			return nil
 		})
 		p.noise += floats.Sum(noise)
 		return err
 	})
-}
-
-// correctedDual replaces b of one example by b̃, writes α, and returns αᵀDα.
-func (p *Posterior) correctedDual(alpha, b []float64, phi blas64.General, k, root []float64) (float64, error) {
-	c := len(b)
-	s := newFITCSite(c)
-	residualTo(s.d, k, phi)
-	if err := s.set(root, b); err != nil {
-		return 0, err
-	}
-	copy(b, s.b)
-	q := make([]float64, c)
-	for a := range c {
-		q[a] = floats.Dot(phi.Data[a*phi.Stride:][:phi.Cols], p.w)
-	}
-	s.dual(alpha, q)
-	noise := 0.0
-	for a := range c {
-		noise += alpha[a] * floats.Dot(s.d[a*c:(a+1)*c], alpha)
-	}
-	return noise, nil
 }
 
 // Data returns the training examples, all N of them.
@@ -269,7 +257,14 @@ func (p *Posterior) Add(ctx context.Context, x linearize.Source, s *gp.Sites) (*
 	if err := sums.Merge(more); err != nil {
 		return nil, err
 	}
-	return p.update(ctx, sums, linearize.Chain(p.x, x), joinSites(p.sites, s))
+	join := func(a, b *mat.Dense) *mat.Dense {
+		var m mat.Dense
+		m.Stack(a, b)
+		return &m
+	}
+	was := p.sites
+	all := &gp.Sites{F: join(was.F, s.F), Residual: join(was.Residual, s.Residual), Lambda: join(was.Lambda, s.Lambda), Root: join(was.Root, s.Root), LogLik: was.LogLik + s.LogLik}
+	return p.update(ctx, sums, linearize.Chain(p.x, x), all)
 }
 
 // Remove returns the posterior without the training examples in the given rows of
@@ -301,16 +296,7 @@ func (p *Posterior) Remove(ctx context.Context, rows []int, s *gp.Sites) (*Poste
 	if err := sums.Subtract(less); err != nil {
 		return nil, err
 	}
-	removed := make(map[int]bool, len(rows))
-	for _, r := range rows {
-		removed[r] = true
-	}
-	kept := make([]int, 0, rest.Len())
-	for i := range p.x.Len() {
-		if !removed[i] {
-			kept = append(kept, i)
-		}
-	}
+	kept := slices.DeleteFunc(dense.Range(p.x.Len()), func(i int) bool { return slices.Contains(rows, i) })
 	left := p.sites.Rows(kept)
 	left.LogLik = p.sites.LogLik - s.LogLik
 	return p.update(ctx, sums, rest, left)
@@ -335,14 +321,4 @@ func (p *Posterior) update(ctx context.Context, sums *Sums, x linearize.Source, 
 	}
 	q.refit = p.refit
 	return q.WithData(ctx, x, s)
-}
-
-// joinSites returns the sites of s and then those of t.
-func joinSites(s, t *gp.Sites) *gp.Sites {
-	join := func(a, b *mat.Dense) *mat.Dense {
-		var m mat.Dense
-		m.Stack(a, b)
-		return &m
-	}
-	return &gp.Sites{F: join(s.F, t.F), Residual: join(s.Residual, t.Residual), Lambda: join(s.Lambda, t.Lambda), Root: join(s.Root, t.Root), LogLik: s.LogLik + t.LogLik}
 }

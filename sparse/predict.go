@@ -142,8 +142,12 @@ func (p *Projected) timesTriangle(ctx context.Context, phi blas64.General) (blas
 	}
 	for i := range par.Tiles(h.Cols, explainedPanel) {
 		lo, hi := par.Bounds(i, h.Cols, explainedPanel)
-		to := dense.Cols(out, lo, hi)
-		if err := dense.GemmContext(ctx, p.o.Workers, blas.NoTrans, blas.NoTrans, 1, dense.Cols(phi, lo, hi), halved(h, lo, hi), 0, to); err != nil {
+		to, t := dense.Cols(out, lo, hi), dense.New(hi-lo, hi-lo)
+		for i := range t.Rows {
+			copy(dense.Row(t, i)[i:], dense.Row(h, lo+i)[lo+i:hi])
+			t.Data[i*t.Stride+i] /= 2
+		}
+		if err := dense.GemmContext(ctx, p.o.Workers, blas.NoTrans, blas.NoTrans, 1, dense.Cols(phi, lo, hi), t, 0, to); err != nil {
 			return out, err
 		}
 		if lo == 0 {
@@ -154,17 +158,6 @@ func (p *Projected) timesTriangle(ctx context.Context, phi blas64.General) (blas
 		}
 	}
 	return out, nil
-}
-
-// halved returns the upper triangle of rows and columns [lo, hi) of h, with half the
-// diagonal.
-func halved(h blas64.General, lo, hi int) blas64.General {
-	t := dense.New(hi-lo, hi-lo)
-	for i := range t.Rows {
-		copy(dense.Row(t, i)[i:], dense.Row(h, lo+i)[lo+i:hi])
-		t.Data[i*t.Stride+i] /= 2
-	}
-	return t
 }
 
 // rounding is the fraction of the prior variance by which rounding may make a
@@ -244,7 +237,11 @@ func (p *Projected) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linear
 		dense.SizeTo(cov, t*c, t*c)
 		return p.PredictTo(ctx, mean, nil, x)
 	}
-	if err := p.checkJoint(t); err != nil {
+	need := func(t int) int64 {
+		rows := memory.Mul(int64(t), int64(c))
+		return memory.Mul(8, memory.Mul(rows, memory.Add(rows, 2*int64(p.b.rows()))))
+	}
+	if err := gp.CheckMemory("a joint covariance", gp.TestExamples, t, p.o.MaxMemory, need); err != nil {
 		return err
 	}
 	dense.SizeTo(cov, t*c, t*c)
@@ -263,19 +260,6 @@ func (p *Projected) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linear
 	if err := ntk.BlockContextTo(ctx, p.b.k, cov, x, x); err != nil {
 		return err
 	}
-	return p.joint(ctx, cov, phi)
-}
-
-func (p *Projected) checkJoint(t int) error {
-	need := func(t int) int64 {
-		rows := memory.Mul(int64(t), int64(p.b.c))
-		return memory.Mul(8, memory.Mul(rows, memory.Add(rows, 2*int64(p.b.rows()))))
-	}
-	return gp.CheckMemory("a joint covariance", gp.TestExamples, t, p.o.MaxMemory, need)
-}
-
-// joint replaces the prior covariance by K_** − Φ(I − A'⁻¹)Φᵀ.
-func (p *Projected) joint(ctx context.Context, cov *mat.Dense, phi blas64.General) error {
 	g := cov.RawMatrix()
 	prior, hphi := dense.Diagonal(g), dense.New(phi.Rows, phi.Cols)
 	h, err := p.explained(ctx)
@@ -384,8 +368,15 @@ func (p *Projected) PredictPreparedTo(ctx context.Context, mean, cov *mat.Dense,
 		return err
 	}
 	root := math.Sqrt(ratio)
-	if mean != nil {
-		p.preparedMean(mean, t, root)
+	switch {
+	case mean == nil:
+	case !p.linearMean():
+		mean.Copy(t.f)
+	default:
+		for i, m := range t.mean {
+			// mean(x*) = m(x*) + φ(x*)ᵀ A'⁻¹ Φb (E13)
+			mean.Set(i/c, i%c, m+root*floats.Dot(t.phi.Data[i*t.phi.Stride:][:len(p.w)], p.w))
+		}
 	}
 	if cov == nil {
 		return nil
@@ -415,17 +406,4 @@ func (p *Projected) preparedRatio(t *Prepared) float64 {
 		panic("sparse: examples prepared for other inducing examples")
 	}
 	return p.b.ratio / t.ratio
-}
-
-// preparedMean writes m + φᵀw, or f(x;θ*).
-func (p *Projected) preparedMean(mean *mat.Dense, t *Prepared, root float64) {
-	if !p.linearMean() {
-		mean.Copy(t.f)
-		return
-	}
-	c := p.b.c
-	for i, m := range t.mean {
-		// mean(x*) = m(x*) + φ(x*)ᵀ A'⁻¹ Φb (E13)
-		mean.Set(i/c, i%c, m+root*floats.Dot(t.phi.Data[i*t.phi.Stride:][:len(p.w)], p.w))
-	}
 }

@@ -61,24 +61,20 @@ func newProjected(ctx context.Context, b *basis, sums *Sums, o *Options) (*Proje
 		return nil, &gp.NotPDError{What: "I + ΦΛΦᵀ", N: r, Reason: "the sums hold less data than was removed from them"}
 	}
 	p.logDet = dense.LogDet(u)
-	p.w = p.solveRHS()
-	v, err := b.weights(ctx, dense.In(append([]float64(nil), p.w...), 1, r))
-	p.v = v.Data
-	return p, err
-}
-
-// solveRHS returns w = A'⁻¹c (E13), with one step of iterative refinement.
-func (p *Projected) solveRHS() []float64 {
-	w, rest := make([]float64, len(p.sums.rhs)), append([]float64(nil), p.sums.rhs...)
+	// w = A'⁻¹c (E13), with one step of iterative refinement.
+	rest := append([]float64(nil), sums.rhs...)
+	p.w = make([]float64, r)
 	for range 2 {
 		step := append([]float64(nil), rest...)
 		dense.Solve(p.u, step)
-		floats.Add(w, step)
+		floats.Add(p.w, step)
 		// c − (I + ΦΛΦᵀ)w
-		floats.SubTo(rest, p.sums.rhs, w)
-		dense.Symv(-1, p.sums.symmetric(), dense.Vector(w), 1, dense.Vector(rest))
+		floats.SubTo(rest, sums.rhs, p.w)
+		dense.Symv(-1, sums.symmetric(), dense.Vector(p.w), 1, dense.Vector(rest))
 	}
-	return w
+	v, err := b.weights(ctx, dense.In(append([]float64(nil), p.w...), 1, r))
+	p.v = v.Data
+	return p, err
 }
 
 // explained returns H = I − A'⁻¹, computed as A'⁻¹ΦΛΦᵀ. Where K_ZZ is nearly
@@ -90,14 +86,6 @@ func (p *Projected) explained(ctx context.Context) (blas64.General, error) {
 	if p.h.Data != nil {
 		return p.h, nil
 	}
-	h, err := p.explain(ctx)
-	if err == nil {
-		p.h = h
-	}
-	return h, err
-}
-
-func (p *Projected) explain(ctx context.Context) (blas64.General, error) {
 	r := p.b.rank()
 	x, gram := dense.New(r, r), p.sums.gram
 	for i := range r {
@@ -118,6 +106,7 @@ func (p *Projected) explain(ctx context.Context) (blas64.General, error) {
 			}
 		}
 	}
+	p.h = x
 	return x, nil
 }
 
@@ -235,7 +224,10 @@ func (p *Projected) Leading(ctx context.Context, m int) (*Projected, error) {
 // leading returns the basis of the first m inducing elements.
 func (b *basis) leading(m int) *basis {
 	s := *b
-	s.z = b.z.first(m)
+	s.z = &Inducing{Batch: b.z.Batch.Slice(0, m), DataOutputs: b.z.DataOutputs, Directions: dense.Slice(b.z.Directions, 0, m)}
+	if b.z.Rows != nil {
+		s.z.Rows = b.z.Rows[:m]
+	}
 	s.l.N = m * b.per
 	s.trace = 0
 	for i := range s.l.N {

@@ -17,8 +17,8 @@ import (
 // prior covariances: cov = k_** − (k_*Z S)(k_*Z S)ᵀ (E13). One product with a triangle
 // takes the place of a solve and a product. Zeros are stored below the diagonal.
 type reduction struct {
-	s    blas64.General
-	none bool // there is no S to working precision
+	s  blas64.General
+	ok bool // whether there is an S to working precision
 }
 
 // reduction returns S, which p keeps. It reports false where K_ZZ or ΦΛΦᵀ is singular to
@@ -27,16 +27,15 @@ func (p *Projected) reduction(ctx context.Context) (s blas64.General, ok bool, e
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.r == nil {
+		var r reduction
 		if p.b.g.Rows == 0 {
-			if s, ok, err = p.reduce(ctx); err != nil {
+			if r.s, r.ok, err = p.reduce(ctx); err != nil {
 				return s, false, err
 			}
 		}
-		if p.r = (&reduction{none: true}); ok {
-			p.r = &reduction{s: s}
-		}
+		p.r = &r
 	}
-	return p.r.s, !p.r.none, nil
+	return p.r.s, p.r.ok, nil
 }
 
 // reduce computes S = L⁻ᵀRF⁻ᵀ, where ΦΛΦᵀ = RRᵀ with R upper triangular and

@@ -87,29 +87,28 @@ const (
 	atPoint                  // at a given point
 )
 
+// run makes one pass after another, from the first or the one that was interrupted on.
 func (r *refit) run(ctx context.Context) (*Posterior, error) {
-	p, err := r.begin(ctx)
-	for err == nil {
-		if err = r.pass(ctx, p); err != nil {
-			break
-		}
-		var post *Posterior
-		if p, post, err = r.after(ctx, p); post != nil {
-			return post, nil
-		}
-	}
-	return nil, err
-}
-
-// begin returns the first pass, or the one that was interrupted.
-func (r *refit) begin(ctx context.Context) (*pass, error) {
 	if r.save.active() {
 		r.identity = r.b.fitIdentity(r.spec, r.x.Len(), true, checksumOf(dense.Contiguous(r.objective.Y)))
 	}
+	p := &pass{kind: atTheta, to: r.expansion(r.newPoint(make([]float64, r.b.rank())), newSums(r.spec))}
 	if r.save.resume != nil {
-		return r.resume(ctx, r.save.resume)
+		var err error
+		if p, err = r.resume(ctx, r.save.resume); err != nil {
+			return nil, err
+		}
 	}
-	return &pass{kind: atTheta, to: r.expansion(r.newPoint(make([]float64, r.b.rank())), newSums(r.spec))}, nil
+	for {
+		if err := r.pass(ctx, p); err != nil {
+			return nil, err
+		}
+		var post *Posterior
+		var err error
+		if p, post, err = r.after(ctx, p); post != nil || err != nil {
+			return post, err
+		}
+	}
 }
 
 // stepFrom returns the pass that makes Newton's step from an expansion.
@@ -136,7 +135,8 @@ func (r *refit) after(ctx context.Context, p *pass) (*pass, *Posterior, error) {
 	r.o.Progress(StageNewton, r.search.Steps+1, 0)
 	from, next := p.before.point, p.to.point
 	if r.search.Steps == 0 {
-		from = r.priorPoint()
+		from = r.newPoint(make([]float64, r.b.rank()))
+		copy(from.F, r.objective.Prior)
 	}
 	to, end, err := newton.Next(&r.search, &r.objective, p.before.point.F, from, next)
 	switch {
@@ -154,7 +154,8 @@ func (r *refit) after(ctx context.Context, p *pass) (*pass, *Posterior, error) {
 
 // expansion returns an expansion at a point, with its sites not yet computed.
 func (r *refit) expansion(at *newton.Point, sums *Sums) *expansion {
-	e := &expansion{point: at, sums: sums, sites: emptySites(r.x.Len(), r.b.c)}
+	n, c := r.x.Len(), r.b.c
+	e := &expansion{point: at, sums: sums, sites: &gp.Sites{F: mat.NewDense(n, c, nil), Residual: mat.NewDense(n, c, nil), Lambda: mat.NewDense(n*c, c, nil), Root: mat.NewDense(n*c, c, nil)}}
 	e.local = sites.Of(e.sites)
 	return e
 }
@@ -277,13 +278,6 @@ func (r *refit) newPoint(w []float64) *newton.Point {
 	return p
 }
 
-// priorPoint returns the prior mean.
-func (r *refit) priorPoint() *newton.Point {
-	p := r.newPoint(make([]float64, r.b.rank()))
-	copy(p.F, r.objective.Prior)
-	return p
-}
-
 // posterior returns the posterior of the sites at the start of the step last. Its
 // mean is the end of the step.
 func (r *refit) posterior(ctx context.Context, last *pass) (*Posterior, error) {
@@ -304,12 +298,11 @@ func (r *refit) posterior(ctx context.Context, last *pass) (*Posterior, error) {
 			return nil, err
 		}
 	}
-	p.warnings = append(p.warnings, newton.OpenWarnings(r.open(last))...)
+	// The closure error: the difference φ(z)ᵀ(Φα − w) between the raw sums over all training
+	// examples (E12) and the mean at the inducing examples z, relative to the largest output.
+	gap := r.b.largestValue(newton.Minus(last.sum, last.post.w))
+	p.warnings = append(p.warnings, newton.OpenWarnings(newton.RelativeTo(gap, next.F))...)
 	return p, nil
-}
-
-func emptySites(n, c int) *gp.Sites {
-	return &gp.Sites{F: mat.NewDense(n, c, nil), Residual: mat.NewDense(n, c, nil), Lambda: mat.NewDense(n*c, c, nil), Root: mat.NewDense(n*c, c, nil)}
 }
 
 // addToSum adds Φα of a chunk to the sum of a step. α is b − ΛΦᵀw (E13), or with
@@ -340,15 +333,6 @@ func (r *refit) sumAgain(ctx context.Context, p *pass) error {
 		}
 		return err
 	})
-}
-
-// open returns the closure error: the difference φ(z)ᵀ(Φα − w) between the raw sums
-// over all training examples (E12) and the mean at the inducing examples z, relative
-// to the largest output.
-func (r *refit) open(last *pass) float64 {
-	d := make([]float64, len(last.sum))
-	floats.SubTo(d, last.sum, last.post.w)
-	return newton.RelativeTo(r.b.largestValue(d), last.to.point.F)
 }
 
 // largestValue returns the largest |φ(z)ᵀw| of the inducing examples z. Where

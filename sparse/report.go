@@ -108,7 +108,9 @@ func (p *Projected) residuals(ctx context.Context, x *linearize.Batch, r *Report
 
 // sample compares both posteriors given a sample of the training examples.
 func (p *Posterior) sample(ctx context.Context, x *linearize.Batch, o *ReportOptions) (*Comparison, error) {
-	rows := sampleRows(p.x.Len(), o.Sample, o.Seed)
+	total := p.x.Len()
+	rows := rand.New(rand.NewPCG(o.Seed, sampleStream)).Perm(total)[:min(o.Sample, total)]
+	slices.Sort(rows)
 	train, err := linearize.Gather(ctx, p.x, rows)
 	if err != nil {
 		return nil, err
@@ -132,13 +134,6 @@ func (p *Posterior) sample(ctx context.Context, x *linearize.Batch, o *ReportOpt
 		c.Examples = len(rows)
 	}
 	return c, err
-}
-
-// sampleRows draws n of the indices below total, and sorts them.
-func sampleRows(total, n int, seed uint64) []int {
-	rows := rand.New(rand.NewPCG(seed, sampleStream)).Perm(total)[:min(n, total)]
-	slices.Sort(rows)
-	return rows
 }
 
 // Compare compares the predictions of an approximate posterior with those of
