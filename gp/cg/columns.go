@@ -47,55 +47,42 @@ func (w columnwise) dots(a, b blas64.General) []float64 {
 	return sums[:k:k]
 }
 
-// addScaled adds s_j x_j to each column y_j.
-func (w columnwise) addScaled(y blas64.General, s []float64, x blas64.General) {
+// rows calls do with each row of y and of x.
+func (w columnwise) rows(y, x blas64.General, do func(y, x []float64)) {
 	w.each(y.Rows, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			yy := dense.Row(y, i)
-			for j, v := range dense.Row(x, i) {
-				yy[j] += s[j] * v
-			}
+			do(dense.Row(y, i), dense.Row(x, i))
+		}
+	})
+}
+
+// addScaled adds s_j x_j to each column y_j.
+func (w columnwise) addScaled(y blas64.General, s []float64, x blas64.General) {
+	w.rows(y, x, func(y, x []float64) {
+		for j, v := range x {
+			y[j] += s[j] * v
 		}
 	})
 }
 
 // scaleAdd replaces each column y_j by s_j y_j + x_j.
 func (w columnwise) scaleAdd(y blas64.General, s []float64, x blas64.General) {
-	w.each(y.Rows, func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			yy := dense.Row(y, i)
-			for j, v := range dense.Row(x, i) {
-				yy[j] = s[j]*yy[j] + v
-			}
+	w.rows(y, x, func(y, x []float64) {
+		for j, v := range x {
+			y[j] = s[j]*y[j] + v
 		}
 	})
 }
 
 // add adds x to y.
-func (w columnwise) add(y, x blas64.General) {
-	w.each(y.Rows, func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			floats.Add(dense.Row(y, i), dense.Row(x, i))
-		}
-	})
-}
+func (w columnwise) add(y, x blas64.General) { w.rows(y, x, floats.Add) }
 
 // subtract takes x from y.
-func (w columnwise) subtract(y, x blas64.General) {
-	w.each(y.Rows, func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			floats.Sub(dense.Row(y, i), dense.Row(x, i))
-		}
-	})
-}
+func (w columnwise) subtract(y, x blas64.General) { w.rows(y, x, floats.Sub) }
 
 // subFrom replaces y by x − y.
 func (w columnwise) subFrom(y, x blas64.General) {
-	w.each(y.Rows, func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			floats.SubTo(dense.Row(y, i), dense.Row(x, i), dense.Row(y, i))
-		}
-	})
+	w.rows(y, x, func(y, x []float64) { floats.SubTo(y, x, y) })
 }
 
 // column returns v as a matrix of one column.

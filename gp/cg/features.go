@@ -1,6 +1,7 @@
 package cg
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"math/rand/v2"
@@ -103,15 +104,7 @@ func (f *features) draw(w []float64, n int) []int {
 			all = append(all, candidate{math.Log(v) + g, i})
 		}
 	}
-	slices.SortFunc(all, func(a, b candidate) int {
-		switch {
-		case a.key > b.key:
-			return -1
-		case a.key < b.key:
-			return 1
-		}
-		return a.row - b.row
-	})
+	slices.SortFunc(all, func(a, b candidate) int { return cmp.Or(cmp.Compare(b.key, a.key), a.row-b.row) })
 	rows := make([]int, min(n, len(all)))
 	for i := range rows {
 		rows[i] = all[i].row

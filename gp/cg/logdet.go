@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/stat"
@@ -143,7 +144,7 @@ func (l *lanczos) run(ctx context.Context) ([]rule, error) {
 			return nil, err
 		}
 		l.s.progress(StageLogDet, l.steps, 0)
-		last := l.steps >= l.s.o.MaxSteps || l.allFinished()
+		last := l.steps >= l.s.o.MaxSteps || !slices.Contains(l.finished, false)
 		if l.steps < next && !last {
 			continue
 		}
@@ -171,16 +172,6 @@ func (l *lanczos) determined(rules []rule) bool {
 		stdErr = stat.StdDev(values, nil) / math.Sqrt(float64(len(values)))
 	}
 	return width <= math.Max(stdErr/100, smallLogDet*float64(l.n))
-}
-
-// allFinished tells whether no vector has a next one.
-func (l *lanczos) allFinished() bool {
-	for _, f := range l.finished {
-		if !f {
-			return false
-		}
-	}
-	return true
 }
 
 // step makes one Lanczos step, which adds a row to each tridiagonal matrix.

@@ -61,7 +61,14 @@ func (p *Posterior) PredictBounded(ctx context.Context, mean, cov *mat.Dense, x 
 		}
 	}
 	if p.hasDualMean() {
-		p.boundMean(b, cov, x)
+		// The mean is off by at most ‖ρ‖ standard deviations.
+		if cov == nil {
+			cov = new(mat.Dense)
+			p.data.k.DiagTo(cov, x)
+		}
+		for i := range t * c {
+			b.Mean.Set(i/c, i%c, p.meanBound*math.Sqrt(math.Max(0, cov.At(i, i%c))))
+		}
 	}
 	return b, nil
 }
@@ -85,18 +92,6 @@ func (p *Posterior) meanTo(mean *mat.Dense, x *linearize.Batch) error {
 	return sites.NotFinite("predictive mean", m, 0, c)
 }
 
-// boundMean bounds the error of the mean by ‖ρ‖ standard deviations.
-func (p *Posterior) boundMean(b *Bounds, cov *mat.Dense, x *linearize.Batch) {
-	c := p.data.c
-	if cov == nil {
-		cov = new(mat.Dense)
-		p.data.k.DiagTo(cov, x)
-	}
-	for i := range x.Len() * c {
-		b.Mean.Set(i/c, i%c, p.meanBound*math.Sqrt(math.Max(0, cov.At(i, i%c))))
-	}
-}
-
 // covarianceTo writes the covariance blocks, as many right-hand sides at a
 // time as there is room for. If without is not nil, each example's posterior does
 // not know the training example without names for it.
@@ -114,10 +109,18 @@ func (p *Posterior) covarianceTo(ctx context.Context, cov *mat.Dense, b *Bounds,
 		if err != nil {
 			return err
 		}
-		// xᵀv + ρᵀx for each example
-		q := dense.New((hi-lo)*c, c)
-		if err := s.blocks(ctx, q, v, y); err != nil {
-			return err
+		// (v + ρ)ᵀy for each example
+		q, both := dense.New((hi-lo)*c, c), s.matrix(s.q, v)
+		dense.Copy(both, v)
+		s.w.add(both, s.res)
+		if c == 1 {
+			copy(q.Data, s.w.dots(both, y))
+		}
+		for i := 0; c > 1 && i < hi-lo; i++ {
+			err := dense.GemmContext(ctx, s.w.workers, blas.Trans, blas.NoTrans, 1, dense.Cols(both, i*c, (i+1)*c), dense.Cols(y, i*c, (i+1)*c), 0, dense.Rows(q, i*c, (i+1)*c))
+			if err != nil {
+				return err
+			}
 		}
 		bounds, err := s.errors(ctx)
 		if err != nil {
@@ -173,25 +176,6 @@ func (s *predictor) solveCross(ctx context.Context, x *linearize.Batch) (v, y bl
 	return v, y, err
 }
 
-// blocks writes (v + ρ)ᵀy for each example, C×C.
-func (s *predictor) blocks(ctx context.Context, dst, v, y blas64.General) error {
-	c := s.data.c
-	both := s.matrix(s.q, v)
-	dense.Copy(both, v)
-	s.w.add(both, s.res)
-	if c == 1 {
-		copy(dst.Data, s.w.dots(both, y))
-		return nil
-	}
-	for i := range v.Cols / c {
-		err := dense.GemmContext(ctx, s.w.workers, blas.Trans, blas.NoTrans, 1, dense.Cols(both, i*c, (i+1)*c), dense.Cols(y, i*c, (i+1)*c), 0, dense.Rows(dst, i*c, (i+1)*c))
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // rounding is how negative rounding may make a variance, relative to the prior
 // variance.
 const rounding = 1e-10
@@ -199,10 +183,9 @@ const rounding = 1e-10
 // subtract replaces cov, the prior covariance, by cov − (q + qᵀ)/2. Its first row
 // is output 0 of the given example.
 func subtract(cov, q blas64.General, example, c int) error {
-	prior := make([]float64, cov.Rows)
+	prior := dense.Diagonal(cov)
 	for i := range cov.Rows {
 		row := dense.Row(cov, i)
-		prior[i] = row[i]
 		for j := range i + 1 {
 			// cov = K_** − K_*n R B⁻¹ Rᵀ K_n* (E6)
 			row[j] -= (q.Data[i*q.Stride+j] + q.Data[j*q.Stride+i]) / 2
@@ -226,7 +209,11 @@ func (p *Posterior) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linear
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := p.checkJoint(t); err != nil {
+	need := func(t int) int64 {
+		rows := memory.Mul(int64(t), int64(c))
+		return memory.Mul(8, memory.Mul(rows, memory.Add(2*rows, 2*int64(len(p.prior)))))
+	}
+	if err := gp.CheckMemory("a joint covariance", gp.TestExamples, t, p.o.MaxMemory, need); err != nil {
 		return err
 	}
 	dense.SizeTo(cov, t*c, t*c)
@@ -238,22 +225,7 @@ func (p *Posterior) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linear
 			return err
 		}
 	}
-	return p.jointTo(ctx, cov, x)
-}
-
-// checkJoint returns a *gp.MemoryError where a joint covariance of t examples
-// takes too much.
-func (p *Posterior) checkJoint(t int) error {
-	need := func(t int) int64 {
-		rows := memory.Mul(int64(t), int64(p.data.c))
-		return memory.Mul(8, memory.Mul(rows, memory.Add(2*rows, 2*int64(len(p.prior)))))
-	}
-	return gp.CheckMemory("a joint covariance", gp.TestExamples, t, p.o.MaxMemory, need)
-}
-
-// jointTo writes K_** − (V + ρ)ᵀY.
-func (p *Posterior) jointTo(ctx context.Context, cov *mat.Dense, x *linearize.Batch) error {
-	t, c := x.Len(), p.data.c
+	// K_** − (V + ρ)ᵀY
 	n := len(p.prior)
 	both, all := dense.New(n, t*c), dense.New(n, t*c) // V + ρ and Y = B⁻¹V
 	step := max(1, min(t, p.columns/c))

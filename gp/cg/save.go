@@ -176,20 +176,12 @@ func (p *Posterior) attach(ctx context.Context, r *store.Reader, k MulKernel, x 
 	if off := floats.Distance(start.prior, p.prior, math.Inf(1)); !(off <= 1e-9*floats.Norm(p.prior, math.Inf(1))) {
 		return r.Fail(saved.OtherData, "the prior means of the training examples differ from the saved ones by up to %v", off)
 	}
-	if !s.Kept {
-		data.stream()
+	if !s.Kept && data.whole != nil { // products with the kernel pass over x
+		data.whole, data.chunks, data.pass = nil, linearize.Rebatch(x, linearize.Tile(data.c)), new(sync.Mutex)
 	}
 	p.data, p.columns = data, min(plan.columns, max(s.C, s.Columns))
 	p.features.d, p.sys.data, p.sys.w, p.sys.pre.w, p.sys.pre.root, p.sys.o = data, data, data.w, data.w, p.sys.root, &p.o
 	return nil
-}
-
-// stream drops the Jacobian from memory, so that products with the kernel pass
-// over x.
-func (d *data) stream() {
-	if d.whole != nil {
-		d.whole, d.chunks, d.pass = nil, linearize.Rebatch(d.x, linearize.Tile(d.c)), new(sync.Mutex)
-	}
 }
 
 // setJacobianAlpha makes the saved αᵀJ a batch with the blocks of the training

@@ -184,8 +184,11 @@ func (s *solver) iterate(ctx context.Context, x, r blas64.General, target []floa
 		for j := range step {
 			step[j] = 0
 			if active[j] {
-				if err := checkCurvature(pq[j]); err != nil {
-					return done - 1, err
+				if !finite(pq[j]) {
+					return done - 1, &RangeError{What: "a product with the kernel", Value: pq[j]}
+				}
+				if pq[j] <= 0 {
+					return done - 1, errNotCovariance
 				}
 				// α = rᵀz/pᵀBp
 				step[j] = rz[j] / pq[j]
@@ -214,17 +217,6 @@ func (s *solver) iterate(ctx context.Context, x, r blas64.General, target []floa
 		rz = next
 		s.w.scaleAdd(p, back, z)
 	}
-}
-
-// checkCurvature returns an error unless pᵀBp is positive and finite.
-func checkCurvature(v float64) error {
-	switch {
-	case !finite(v):
-		return &RangeError{What: "a product with the kernel", Value: v}
-	case v <= 0:
-		return errNotCovariance
-	}
-	return nil
 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

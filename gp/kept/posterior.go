@@ -83,7 +83,6 @@ func Fit(ctx context.Context, x linearize.Source, s *gp.Sites, prior ntk.Prior, 
 		return nil, err
 	}
 	rows := p.thin.Rows()
-	variance := p.variance
 	p.weights = make([]float64, p.p)
 	if err := p.products().MulTransVecTo(ctx, p.weights, dense.Flat(s.Residual)); err != nil {
 		return nil, err
@@ -91,7 +90,7 @@ func Fit(ctx context.Context, x linearize.Source, s *gp.Sites, prior ntk.Prior, 
 	// The step is α = r + Σ_kept u a with (I + ΛK_kk) a = Λ(f − m − J_kΣ₀Jᵀr), because then
 	// α = r + Λ̃(f − m) − Λ̃Kα (E5).
 	q, a := p.rowVector(), p.rowVector()
-	rows.MulVecTo(q, floats.MulTo(make([]float64, p.p), variance, p.weights))
+	rows.MulVecTo(q, floats.MulTo(make([]float64, p.p), p.variance, p.weights))
 	b := p.rowVector()
 	for i, at := range p.Kept().Examples {
 		f := floats.Dot(p.Kept().Directions.RawRowView(i), s.F.RawRowView(at))
@@ -106,13 +105,14 @@ func Fit(ctx context.Context, x linearize.Source, s *gp.Sites, prior ntk.Prior, 
 	floats.Add(p.weights, more)
 	p.alpha = dense.Flat(s.Residual)
 	p.addRows(p.alpha, a)
-	return p, p.finish(variance)
+	return p, p.finish()
 }
 
 func newPosterior(x linearize.Source, prior ntk.Prior, theta []float64, o *Options) *Posterior {
 	p := &Posterior{x: x, o: o.withDefaults(), p: len(theta)}
 	p.kernel = ntk.New(prior, theta, &ntk.Options{Workers: p.o.Workers})
-	p.variance = varianceOf(prior, p.p)
+	p.variance = make([]float64, p.p)
+	prior.VarianceTo(p.variance)
 	return p
 }
 
@@ -203,9 +203,9 @@ func (p *Posterior) addRows(to, a []float64) {
 }
 
 // finish computes the weights, which hold Jᵀα, the scatter and b̃.
-func (p *Posterior) finish(variance []float64) error {
+func (p *Posterior) finish() error {
 	for i, g := range p.weights {
-		p.weights[i] = variance[i] * g
+		p.weights[i] = p.variance[i] * g
 		p.scatter += g * p.weights[i]
 	}
 	if err := sites.NotFinite("dual vector", p.alpha, 0, p.c); err != nil {
@@ -256,13 +256,6 @@ func (c *counted) MulTransVecTo(ctx context.Context, dst, u []float64) error {
 	c.done++
 	c.progress(StageProducts, c.done, 0)
 	return c.of.MulTransVecTo(ctx, dst, u)
-}
-
-// varianceOf returns the diagonal of Σ₀.
-func varianceOf(prior ntk.Prior, p int) []float64 {
-	v := make([]float64, p)
-	prior.VarianceTo(v)
-	return v
 }
 
 // Data returns the training examples.

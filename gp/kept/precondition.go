@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
@@ -30,50 +29,46 @@ const (
 // preconditioned Hessian eigenvalues between 1 and 1 + ‖M‖₂ (E16). Its rows are other ones
 // than those of the covariance, so the mode does not depend on Options.Strength.
 type preconditioner struct {
-	p        *Posterior
-	variance []float64
-	thin     *gp.Thinned
-	total    float64   // tr Λ at its sites
-	f        []float64 // the function at its sites; nil before the first
-	most     int       // rows that it may have
-	steps    int       // of conjugate gradients since the last Newton step
+	p     *Posterior
+	thin  *gp.Thinned
+	total float64   // tr Λ at its sites
+	f     []float64 // the function at its sites; nil before the first
+	most  int       // rows that it may have
+	steps int       // of conjugate gradients since the last Newton step
 }
 
 // at returns the preconditioner for a Newton step at the sites s. That of the step before
 // stays where it did well.
 func (c *preconditioner) at(ctx context.Context, s *gp.Sites) (func(z []float64), error) {
-	total := trace(s.Lambda)
+	total := 0.0
+	rows, n := s.Lambda.Dims()
+	for i := range rows {
+		total += s.Lambda.At(i, i%n)
+	}
 	if c.thin == nil || c.steps > fewSteps || math.Abs(total-c.total) > likeBefore*c.total {
-		c.total = total
-		if err := c.build(ctx, s); err != nil || c.thin == nil {
+		c.total, c.f = total, dense.Flat(s.F)
+		c.thin = nil // its memory is free before the next is made
+		pays := int(rootPreconditioning * math.Sqrt(float64(rows)))
+		c.most, _ = memory.Fit(min(mostPreconditioning, pays), c.p.o.MaxMemory, c.p.need)
+		if err := c.fill(ctx, s); err != nil || c.thin == nil {
 			return nil, err
 		}
 	}
 	c.steps = 0
-	root := make([]float64, len(c.variance))
-	for i, v := range c.variance {
+	root := make([]float64, len(c.p.variance))
+	for i, v := range c.p.variance {
 		root[i] = math.Sqrt(v)
 	}
-	scaled, rows := make([]float64, len(root)), make([]float64, c.thin.Kept().Len())
+	scaled, of := make([]float64, len(root)), make([]float64, c.thin.Kept().Len())
 	return func(z []float64) {
 		c.steps++
 		// z − J̃_kᵀ R B⁻¹ Rᵀ J̃_k z
-		c.thin.Rows().MulVecTo(rows, floats.MulTo(scaled, root, z))
-		c.thin.SolveVec(rows)
-		c.thin.Rows().MulTransVecTo(scaled, rows)
+		c.thin.Rows().MulVecTo(of, floats.MulTo(scaled, root, z))
+		c.thin.SolveVec(of)
+		c.thin.Rows().MulTransVecTo(scaled, of)
 		floats.Mul(scaled, root)
 		floats.Sub(z, scaled)
 	}, nil
-}
-
-// build chooses rows at the sites s and factors their kernel.
-func (c *preconditioner) build(ctx context.Context, s *gp.Sites) error {
-	o := c.p.o
-	c.thin = nil // its memory is free before the next is made
-	c.f = dense.Flat(s.F)
-	pays := int(rootPreconditioning * math.Sqrt(float64(c.p.x.Len()*c.p.c)))
-	c.most, _ = memory.Fit(min(mostPreconditioning, pays), o.MaxMemory, c.p.need)
-	return c.fill(ctx, s)
 }
 
 // fill conditions on the strongest rows at the sites s.
@@ -90,14 +85,4 @@ func (c *preconditioner) fill(ctx context.Context, s *gp.Sites) error {
 		c.thin, err = gp.FitKept(ctx, c.p.kernel, c.p.x, s, k, c.p.exactOptions())
 	}
 	return err
-}
-
-// trace returns the sum of the traces of square blocks one below the other.
-func trace(blocks *mat.Dense) float64 {
-	rows, c := blocks.Dims()
-	sum := 0.0
-	for i := range rows {
-		sum += blocks.At(i, i%c)
-	}
-	return sum
 }

@@ -15,10 +15,7 @@ import (
 // PredictTo implements gp.Latent. The mean takes one product with the Jacobian of x, the
 // covariance a solve with the factor of the kept rows for each output.
 func (p *Posterior) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
-	t, c := p.checkInputs(x)
-	dense.SizeTo(mean, t, c)
-	if t == 0 {
-		dense.SizeTo(cov, 0, 0)
+	if t, _ := p.checkInputs(x); t == 0 {
 		return nil
 	}
 	if err := p.thin.PredictTo(ctx, mean, cov, x); err != nil {
@@ -29,10 +26,7 @@ func (p *Posterior) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *line
 
 // JointTo implements gp.Latent.
 func (p *Posterior) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
-	t, c := p.checkInputs(x)
-	dense.SizeTo(mean, t, c)
-	if t == 0 {
-		dense.SizeTo(cov, 0, 0)
+	if t, _ := p.checkInputs(x); t == 0 {
 		return nil
 	}
 	if err := p.thin.JointTo(ctx, mean, cov, x); err != nil {

@@ -51,13 +51,13 @@ func AtMode(ctx context.Context, x linearize.Source, y *mat.Dense, lik gp.Likeli
 	p.o.Checkpoint, p.o.Resume, p.o.Near = nil, nil, nil
 	p.warnings = found.Warnings
 	p.alpha = dense.Flat(found.Sites.Residual)
-	if err := p.settle(ctx, p.products(), found, y, lik, prior, p.variance); err != nil {
+	if err := p.settle(ctx, p.products(), found, y, lik, prior); err != nil {
 		return nil, err
 	}
 	if err := p.keep(ctx, p.sites); err != nil {
 		return nil, err
 	}
-	return p, p.finish(p.variance)
+	return p, p.finish()
 }
 
 // FindMode returns the mode at which Refit would be, with no covariance. The search ends where the
@@ -73,7 +73,7 @@ func FindMode(ctx context.Context, x linearize.Source, y *mat.Dense, lik gp.Like
 
 // mode searches for the mode with a preconditioner of the strongest rows.
 func (p *Posterior) mode(ctx context.Context, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, gradient float64) (*mode.Mode, error) {
-	pre := &preconditioner{p: p, variance: p.variance}
+	pre := &preconditioner{p: p}
 	search := &mode.Options{
 		Outputs: p.o.Outputs, Precondition: pre.at, Gradient: gradient,
 		MaxProducts: p.o.MaxProducts, MaxIter: p.o.MaxNewton, Progress: p.o.Progress, Start: p.o.Start,
@@ -103,7 +103,7 @@ func (p *Posterior) mode(ctx context.Context, y *mat.Dense, lik gp.Likelihood, p
 
 // settle makes the weights Jᵀα, with α the residual at the mode, and the sites those at
 // f̂ = m + Kα. What α lacks of the residual there is left of the gradient.
-func (p *Posterior) settle(ctx context.Context, products linearize.Products, found *mode.Mode, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, variance []float64) error {
+func (p *Posterior) settle(ctx context.Context, products linearize.Products, found *mode.Mode, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior) error {
 	p.weights = make([]float64, p.p)
 	if err := products.MulTransVecTo(ctx, p.weights, p.alpha); err != nil {
 		return err
@@ -112,7 +112,7 @@ func (p *Posterior) settle(ctx context.Context, products linearize.Products, fou
 	to := make([]float64, p.p)
 	prior.MeanTo(to)
 	floats.Sub(to, found.Theta)
-	floats.Add(to, floats.MulTo(make([]float64, p.p), variance, p.weights))
+	floats.Add(to, floats.MulTo(make([]float64, p.p), p.variance, p.weights))
 	f := make([]float64, len(p.alpha))
 	if err := products.MulVecTo(ctx, f, to); err != nil {
 		return err
@@ -129,7 +129,7 @@ func (p *Posterior) settle(ctx context.Context, products linearize.Products, fou
 		return err
 	}
 	for i, g := range left {
-		p.distance += variance[i] * g * g
+		p.distance += p.variance[i] * g * g
 	}
 	p.distance = math.Sqrt(p.distance)
 	return nil

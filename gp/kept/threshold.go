@@ -112,7 +112,8 @@ func FindThreshold(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.
 	}
 	var among []int
 	if opt.Examples > 0 && opt.Examples < x.Len() {
-		among = sample(x.Len(), opt.Examples, opt.Seed)
+		among = rand.New(rand.NewPCG(opt.Seed, 0x6b657074)).Perm(x.Len())[:opt.Examples]
+		slices.Sort(among)
 	}
 	each, err := rowBytes(ctx, asked.Slice(0, 1))
 	if err != nil {
@@ -222,14 +223,6 @@ func findThreshold(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.
 		t.PriorVariance = max(t.PriorVariance, 2*v/all.Lambda[i])
 	}
 	return t, nil
-}
-
-// sample returns n of the numbers below of, ascending; all where there are no more.
-func sample(of, n int, seed uint64) []int {
-	rng := rand.New(rand.NewPCG(seed, 0x6b657074))
-	picked := rng.Perm(of)[:min(n, of)]
-	slices.Sort(picked)
-	return picked
 }
 
 // byStrength returns the positions of the rows in the order of falling strength.
