@@ -156,7 +156,7 @@ func TestReferenceRemoval(t *testing.T) {
 			require.NoError(t, err)
 			n, c := r.Train.F.Dims()
 			q := make([]float64, n*c)
-			require.NoError(t, post.RemovalTo(t.Context(), q))
+			require.NoError(t, testkit.RemovalTo(t.Context(), post, q))
 			x := r.Test.Slice(0, 12)
 			cross, err := post.Cross(t.Context(), x)
 			require.NoError(t, err)

@@ -24,7 +24,7 @@ func (q *problem) snapshot(t *testing.T, e *gp.Exact) []*mat.Dense {
 	var j mat.Dense
 	q.train.JacobianTo(&j)
 	removal := mat.NewDense(1, q.n*q.c, nil)
-	require.NoError(t, e.RemovalTo(t.Context(), removal.RawRowView(0)))
+	require.NoError(t, testkit.RemovalTo(t.Context(), e, removal.RawRowView(0)))
 	evidence := e.EvidenceLinearGaussian()
 	s := e.Sites()
 	return []*mat.Dense{&mean, &cov, removal, q.cross(t, e, q.test, gp.Posterior), vec(e.Alpha()), vec(e.PseudoTargets()),
@@ -85,9 +85,9 @@ func TestFitStopsBetweenPanels(t *testing.T) {
 	}
 	e, err := gp.Fit(t.Context(), k, q.train, s, nil)
 	require.NoError(t, err)
-	long["RemovalTo"] = func(ctx context.Context) error { return e.RemovalTo(ctx, make([]float64, q.n)) }
+	long["RemovalTo"] = func(ctx context.Context) error { return testkit.RemovalTo(ctx, e, make([]float64, q.n)) }
 	long["GradientLinearGaussian"] = func(ctx context.Context) error {
-		_, err := e.GradientLinearGaussian(ctx, []ntk.Kernel{k})
+		_, err := testkit.GradientLinearGaussian(ctx, e, []ntk.Kernel{k})
 		return err
 	}
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -124,7 +124,7 @@ func TestWorkersBoundGoroutines(t *testing.T) {
 	require.NoError(t, e.JointTo(t.Context(), &mean, &cov, q.train.Slice(0, 300)))
 	_, err = e.Cross(t.Context(), q.train)
 	require.NoError(t, err)
-	require.NoError(t, e.RemovalTo(t.Context(), make([]float64, q.n)))
+	require.NoError(t, testkit.RemovalTo(t.Context(), e, make([]float64, q.n)))
 	stop.Store(1)
 	<-done
 	require.LessOrEqual(t, most.Load(), before)

@@ -106,7 +106,7 @@ func TestJointRemovalTo(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
 		e := q.refit(t, nil)
 		all := make([]float64, q.n*q.c)
-		require.NoError(t, e.RemovalTo(t.Context(), all))
+		require.NoError(t, testkit.RemovalTo(t.Context(), e, all))
 		cross := testkit.CrossOf(t, e, q.test, q.train, q.n, gp.Posterior)
 		rng := rand.New(rand.NewPCG(10, 1))
 		for _, out := range sets(rng, q.n)[1:] {

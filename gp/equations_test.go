@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -189,9 +190,9 @@ func TestE10(t *testing.T) {
 			}
 		}
 		e := q.fit(t, nil)
-		atTheta, err := e.GradientAtTheta(t.Context(), kernels, scatter)
+		atTheta, err := testkit.GradientAtTheta(t.Context(), e, kernels, scatter)
 		require.NoError(t, err)
-		linear, err := e.GradientLinearGaussian(t.Context(), kernels)
+		linear, err := testkit.GradientLinearGaussian(t.Context(), e, kernels)
 		require.NoError(t, err)
 
 		s, r := q.sites(t), whole(q.sites(t).Root)
@@ -228,7 +229,7 @@ func TestE10(t *testing.T) {
 			}), 1e-6+1e-11*scale)
 		}
 
-		total, err := e.GradientAtTheta(t.Context(), []ntk.Kernel{q.kernel}, []float64{scatter[0] + scatter[1] + scatter[2]})
+		total, err := testkit.GradientAtTheta(t.Context(), e, []ntk.Kernel{q.kernel}, []float64{scatter[0] + scatter[1] + scatter[2]})
 		require.NoError(t, err)
 		requireNumber(t, "sum over groups", atTheta[0]+atTheta[1]+atTheta[2], total[0], tol)
 	})
@@ -291,7 +292,7 @@ func TestE15(t *testing.T) { // q_i = (I − Λ_i h_i)⁻¹ r_i
 	each(t, func(t *testing.T, q *problem) {
 		e := q.refit(t, nil)
 		got := make([]float64, q.n*q.c)
-		require.NoError(t, e.RemovalTo(t.Context(), got))
+		require.NoError(t, testkit.RemovalTo(t.Context(), e, got))
 		s := e.Sites()
 		_, cov := q.weights(t, s)
 		h := product(q.jTrain, cov, q.jTrain.T())
@@ -311,7 +312,7 @@ func TestE15IsExactForGaussian(t *testing.T) {
 		t.Run(q.name, func(t *testing.T) {
 			e := q.refit(t, nil)
 			steps := make([]float64, q.n*q.c)
-			require.NoError(t, e.RemovalTo(t.Context(), steps))
+			require.NoError(t, testkit.RemovalTo(t.Context(), e, steps))
 			terms := q.cross(t, e, q.test, gp.Posterior)
 			var before mat.Dense
 			require.NoError(t, e.PredictTo(t.Context(), &before, nil, q.test))

@@ -13,49 +13,6 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// GradientAtTheta returns the derivatives of EvidenceAtTheta in log s_g, the
-// log prior variance of each group, with θ* held fixed (E10). groups are the
-// kernels K_g = s_g J_g J_gᵀ and scatter[g] is ‖θ_g−μ_g‖²/s_g. If the whole kernel
-// is the only group, the result is the derivative in the log of a common factor
-// of Σ₀.
-func (e *Exact) GradientAtTheta(ctx context.Context, groups []ntk.Kernel, scatter []float64) ([]float64, error) {
-	if len(groups) != len(scatter) {
-		panic("gp: groups and scatter differ in length")
-	}
-	t, err := e.GroupTerms(ctx, groups)
-	if err != nil {
-		return nil, err
-	}
-	return t.AtTheta(scatter), nil
-}
-
-// GradientLinearGaussian returns the derivatives of EvidenceLinearGaussian in
-// log s_g at fixed sites (E10); groups are as in GradientAtTheta.
-func (e *Exact) GradientLinearGaussian(ctx context.Context, groups []ntk.Kernel) ([]float64, error) {
-	t, err := e.GroupTerms(ctx, groups)
-	if err != nil {
-		return nil, err
-	}
-	return t.LinearGaussian(), nil
-}
-
-// GradientRefit returns the total derivatives of EvidenceRefit in log s_g, with the
-// mode and its sites moving (E10). groups are as in GradientAtTheta, y and lik those
-// of the refit. It panics on a posterior that was not refitted.
-func (e *Exact) GradientRefit(ctx context.Context, groups []ntk.Kernel, y *mat.Dense, lik Likelihood) ([]float64, error) {
-	t, err := e.GroupTerms(ctx, groups)
-	if err != nil {
-		return nil, err
-	}
-	moving, err := e.Moving(ctx, t, y, lik)
-	if err != nil {
-		return nil, err
-	}
-	grad := t.LinearGaussian()
-	floats.Add(grad, moving)
-	return grad, nil
-}
-
 // GroupTerms are the parts of the derivatives (E10), one number for each group.
 type GroupTerms struct {
 	Trace []float64 // tr(B⁻¹RᵀK_gR)
@@ -67,35 +24,19 @@ type GroupTerms struct {
 	covered []float64   // diagonal of I − B⁻¹ = RᵀCR, N·C
 }
 
-// AtTheta returns ½‖θ_g−μ_g‖²/s_g − ½ tr(B⁻¹RᵀK_gR), where scatter[g] is
-// ‖θ_g−μ_g‖²/s_g (E10).
-func (t *GroupTerms) AtTheta(scatter []float64) []float64 {
-	return halfDifference(scatter, t.Trace)
-}
-
-// LinearGaussian returns ½ αᵀK_gα − ½ tr(B⁻¹RᵀK_gR) (E10).
-func (t *GroupTerms) LinearGaussian() []float64 { return halfDifference(t.Quad, t.Trace) }
-
-func halfDifference(a, b []float64) []float64 {
-	grad := make([]float64, len(b))
-	for g := range grad {
-		grad[g] = a[g]/2 - b[g]/2
-	}
-	return grad
-}
-
 // invertRows is the number of rows of B⁻¹ that are formed at once.
 const invertRows = 256
 
-// GroupTerms computes the parts of the derivatives in the log prior variance of each
-// group, whose kernels are as in GradientAtTheta. It forms the upper triangle of
-// B⁻¹ and of every K_g, panels of rows at a time.
+// GroupTerms computes the parts of the derivatives in the log prior variance s_g of each group,
+// whose kernels are K_g = s_g J_g J_gᵀ. That of the evidence at θ* is ½‖θ_g−μ_g‖²/s_g − ½ Trace, and
+// that of the linear-Gaussian model at fixed sites ½ Quad − ½ Trace (E10). It forms the upper triangle
+// of B⁻¹ and of every K_g, panels of rows at a time.
 func (e *Exact) GroupTerms(ctx context.Context, groups []ntk.Kernel) (*GroupTerms, error) {
 	return e.GroupTermsOf(ctx, groups, e.alpha)
 }
 
 // GroupTermsOf does what GroupTerms does with another dual vector, N·C, in Quad, such
-// as that of the mode where B is at other sites. LinearGaussian of the result is then
+// as that of the mode where B is at other sites. ½ Quad − ½ Trace is then
 // the derivative of Σ log p(y|f̂) − ½ αᵀKα − ½ log det B with f̂ = m + Kα the mode and
 // the sites of B held fixed.
 func (e *Exact) GroupTermsOf(ctx context.Context, groups []ntk.Kernel, alpha []float64) (*GroupTerms, error) {
@@ -166,7 +107,7 @@ func (e *Exact) GroupTermsOf(ctx context.Context, groups []ntk.Kernel, alpha []f
 
 // Moving returns what the moving mode adds to the derivatives of EvidenceRefit,
 // −½ Σ_i tr(C_ii dΛ_i/d log s_g) for each group of t (E10). It takes one solve for all
-// groups. The panic is that of GradientRefit.
+// groups. It panics on a posterior that was not refitted.
 func (e *Exact) Moving(ctx context.Context, t *GroupTerms, y *mat.Dense, lik Likelihood) ([]float64, error) {
 	if !e.refit {
 		panic("gp: the mode moves only in a refit")

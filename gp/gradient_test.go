@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -25,11 +26,11 @@ func TestE10Refit(t *testing.T) {
 			kernels[g] = k
 		}
 		e := q.refit(t, nil)
-		grad, err := e.GradientRefit(t.Context(), kernels, q.y, q.lik)
+		grad, err := testkit.GradientRefit(t.Context(), e, kernels, q.y, q.lik)
 		require.NoError(t, err)
 		slow := grad
 		if _, scored := q.lik.(gp.Scored); !scored {
-			slow, err = e.GradientRefit(t.Context(), kernels, q.y, unsloped{q.lik})
+			slow, err = testkit.GradientRefit(t.Context(), e, kernels, q.y, unsloped{q.lik})
 			require.NoError(t, err)
 		}
 		for g, k := range groups {
@@ -48,7 +49,7 @@ func TestE10Refit(t *testing.T) {
 		}
 	})
 	q := problems(t)[0]
-	require.PanicsWithValue(t, "gp: the mode moves only in a refit", func() { q.fit(t, nil).GradientRefit(t.Context(), nil, q.y, q.lik) })
+	require.PanicsWithValue(t, "gp: the mode moves only in a refit", func() { testkit.GradientRefit(t.Context(), q.fit(t, nil), nil, q.y, q.lik) })
 }
 
 // The derivatives of tr(CΛ) are those by differences, from SlopeTo and without it.

@@ -14,7 +14,7 @@ const (
 const (
 	StageKernel = "kernel" // rows of K
 	StageNewton = "newton" // steps of a refit; their number is not known: total 0
-	StageInvert = "invert" // rows of B⁻¹, for gradients and removals
+	StageInvert = "invert" // rows of B⁻¹, for gradients
 	// StageLeaveOneOut counts examples of LeaveOneOutTo.
 	StageLeaveOneOut = "leave one out"
 )

@@ -11,6 +11,7 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/testkit"
 )
 
 // precision is the number of bits of the numbers that results are compared with.
@@ -178,7 +179,7 @@ func TestLeaveOneOutKeepsItsDigits(t *testing.T) {
 				var mean, cov mat.Dense
 				require.NoError(t, e.LeaveOneOutTo(t.Context(), &mean, &cov, dense.Range(n), x))
 				q := make([]float64, n*c)
-				require.NoError(t, e.RemovalTo(t.Context(), q))
+				require.NoError(t, testkit.RemovalTo(t.Context(), e, q))
 				for i := range n {
 					want := without(k.k, root, i, c)
 					at := want.dense()

@@ -120,10 +120,10 @@ func TestE10OfFisherScoring(t *testing.T) {
 		value := func(x float64) float64 { return at(x).EvidenceRefit().Value }
 		want := (8*(value(h)-value(-h)) - (value(2*h) - value(-2*h))) / (12 * h)
 		e := at(0)
-		got, err := e.GradientRefit(t.Context(), []ntk.Kernel{q.kernel}, q.y, q.lik)
+		got, err := testkit.GradientRefit(t.Context(), e, []ntk.Kernel{q.kernel}, q.y, q.lik)
 		require.NoError(t, err)
 		requireNumber(t, q.name, got[0], want, 1e-6)
-		still, err := e.GradientLinearGaussian(t.Context(), []ntk.Kernel{q.kernel})
+		still, err := testkit.GradientLinearGaussian(t.Context(), e, []ntk.Kernel{q.kernel})
 		require.NoError(t, err)
 		t.Logf("%s: %.9g by differences %.9g, without the moving mode %.4g", q.name, got[0], want, still[0])
 	}

@@ -3,7 +3,6 @@ package gp
 import (
 	"context"
 	"math"
-	"sync/atomic"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -11,32 +10,6 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 )
-
-// RemovalTo writes q_i = (I − Λ_i h_i)⁻¹ r_i of every training example, N·C.
-// Leaving out example i moves f(x*) by −C(x*,x_i) q_i to first order (E15).
-// RemovalTo takes about as long as a factorization; each direction in which a root of
-// Λ_i is nearly zero takes a solve more. Where an example alone fixes the function at
-// its own input, its q_i is NaN and the error is a *NotPDError; all other q_i are
-// written.
-func (e *Exact) RemovalTo(ctx context.Context, dst []float64) error {
-	if len(dst) != e.g.n {
-		panic("gp: destination has a wrong length")
-	}
-	rows := dense.Range(e.x.Len())
-	var undefined atomic.Bool
-	c := e.outputs()
-	progress := func(done int) { e.o.Progress(StageInvert, done, len(rows)) }
-	err := e.eachOwn(ctx, rows, progress, func(at int, o own) error {
-		if !e.removalTo(dst[at*c:(at+1)*c], at, o) {
-			undefined.Store(true)
-		}
-		return nil
-	})
-	if err == nil && undefined.Load() {
-		return &NotPDError{What: "the block of (I + RᵀKR)⁻¹ of a training example", N: c, Reason: "the example alone fixes the function at its own input"}
-	}
-	return err
-}
 
 // InfluenceTo implements Dual. It takes h and q from the factor and the kernel,
 // so that they keep their digits also where an example nearly fixes the function

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -15,7 +16,7 @@ func TestInfluenceTo(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
 		e := q.refit(t, nil)
 		all := make([]float64, q.n*q.c)
-		require.NoError(t, e.RemovalTo(t.Context(), all))
+		require.NoError(t, testkit.RemovalTo(t.Context(), e, all))
 		rows := []int{0, 3, 4, q.n - 1}
 		b, err := linearize.Gather(t.Context(), q.train, rows)
 		require.NoError(t, err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/gptest"
+	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/store"
@@ -24,10 +25,10 @@ func (q *problem) answers(t *testing.T, e *gp.Exact) []float64 {
 	require.NoError(t, e.JointTo(t.Context(), nil, &joint, q.test))
 	draws, removal := mat.NewDense(2, q.t*q.c, nil), make([]float64, q.n*q.c)
 	require.NoError(t, e.SampleTo(t.Context(), draws, q.test, rand.New(rand.NewPCG(1, 2))))
-	require.NoError(t, e.RemovalTo(t.Context(), removal))
+	require.NoError(t, testkit.RemovalTo(t.Context(), e, removal))
 	var left, leftCov mat.Dense
 	require.NoError(t, e.LeaveOneOutTo(t.Context(), &left, &leftCov, []int{1, q.n - 1}, q.some(t, 1, q.n-1)))
-	grad, err := e.GradientLinearGaussian(t.Context(), []ntk.Kernel{q.kernel})
+	grad, err := testkit.GradientLinearGaussian(t.Context(), e, []ntk.Kernel{q.kernel})
 	require.NoError(t, err)
 	s, ev := e.Sites(), e.EvidenceLinearGaussian()
 	out := append(grad, ev.Value, ev.LogLik, ev.Scatter, ev.LogDet, e.EvidenceAtTheta(3).Value, s.LogLik)

@@ -66,16 +66,16 @@ func (c *combination) chainLayer(ctx context.Context, i int, scale, next float64
 	s := c.Factors.layers[i]
 	l := &kroneckerLayer{matrixLayer: s.matrixLayer, d: dense.New(s.out, s.cols())}
 	ratio := math.Sqrt(float64(c.Factors.n))
-	sides = [2]*side{
-		newSide(s.a, s.nextA, ratio, scale, next),
-		newSide(s.g, s.nextG, 1/ratio, scale, next),
+	workers := c.Kronecker.o.Workers
+	if sides[0], err = newSide(ctx, workers, s.a, s.nextA, ratio, scale, next); err != nil {
+		return sides, err
+	}
+	if sides[1], err = newSide(ctx, workers, s.g, s.nextG, 1/ratio, scale, next); err != nil {
+		return sides, err
 	}
 	var bases, links [2]blas64.General
 	for k, d := range sides {
-		if err := d.factor(ctx, c.Kronecker.o.Workers); err != nil {
-			return sides, err
-		}
-		if bases[k], links[k], err = d.basis(ctx, c.Kronecker.o.Workers, after[k]); err != nil {
+		if bases[k], links[k], err = d.basis(ctx, workers, after[k]); err != nil {
 			return sides, err
 		}
 		scaleAll(bases[k].Data, scale)
@@ -104,38 +104,33 @@ func (c *combination) chainLayer(ctx context.Context, i int, scale, next float64
 
 // A side is one factor of a layer of a chain, A or G, whitened by the prior and damped.
 type side struct {
-	m      blas64.Symmetric  // ratio·v^½·S + I, with the prior variance v, until it is factored
-	u      blas64.Triangular // M = UᵀU
+	u      blas64.Triangular // M = UᵀU, with M = ratio·v^½·S + I and the prior variance v
 	logDet float64           // log det M
 	cross  blas64.General    // of the product with the next layer; empty without one
 	values []float64         // eigenvalues of U⁻ᵀ C U⁻¹ for the part C of M that the next layer has
 }
 
-// newSide whitens and damps one factor of a layer. scale and next are v^¼ of the layer
-// and of the next one.
-func newSide(s blas64.Symmetric, cross blas64.General, ratio, scale, next float64) *side {
-	d := &side{m: s, cross: cross}
-	d.m.Data = slices.Clone(s.Data)
-	scaleAll(d.m.Data, ratio*scale*scale)
+// newSide whitens, damps and factors one factor of a layer. scale and next are v^¼ of the layer and
+// of the next one.
+func newSide(ctx context.Context, workers int, s blas64.Symmetric, cross blas64.General, ratio, scale, next float64) (*side, error) {
+	m, d := s, &side{cross: cross}
+	m.Data = slices.Clone(s.Data)
+	scaleAll(m.Data, ratio*scale*scale)
 	for i := range s.N {
-		d.m.Data[i*s.Stride+i]++
+		m.Data[i*s.Stride+i]++
 	}
 	d.cross.Data = slices.Clone(cross.Data)
 	scaleAll(d.cross.Data, ratio*scale*next)
-	return d
-}
-
-// factor factors M.
-func (d *side) factor(ctx context.Context, workers int) error {
-	u, ok, err := dense.PotrfContext(ctx, workers, d.m)
-	if err != nil {
-		return err
+	var ok bool
+	var err error
+	if d.u, ok, err = dense.PotrfContext(ctx, workers, m); err != nil {
+		return nil, err
 	}
 	if !ok {
-		return sites.PrecisionError(d.m.N)
+		return nil, sites.PrecisionError(m.N)
 	}
-	d.u, d.logDet = u, dense.LogDet(u)
-	return nil
+	d.logDet = dense.LogDet(d.u)
+	return d, nil
 }
 
 // basis returns the basis K = U⁻¹E in which both factors of S_l are diagonal, and

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
@@ -121,49 +122,38 @@ func (w *Kronecker) SampleTo(ctx context.Context, dst *mat.Dense, rng *rand.Rand
 		}
 		row := dst.RawRowView(i)
 		copy(row, w.center)
-		if err := w.sampleLayers(ctx, row, z); err != nil {
-			return err
+		var before blas64.General // √D ∘ Z of the layer before
+		for k, l := range w.layers {
+			u := dense.New(l.out, l.cols()) // √D ∘ Z
+			l.gather(u.Data, z)
+			floats.Mul(u.Data, l.roots())
+			// θ_l = center + B_G (√D ∘ Z)_l B_Aᵀ − L_G (√D ∘ Z)_{l−1} L_Aᵀ
+			m, err := w.sandwich(ctx, l.g, u, l.a)
+			if err != nil {
+				return err
+			}
+			l.add(row, 1, m)
+			if k > 0 && w.layers[k-1].next != nil {
+				link := w.layers[k-1].next
+				if m, err = w.sandwich(ctx, link.g, before, link.a); err != nil {
+					return err
+				}
+				l.add(row, -1, m)
+			}
+			before = u
 		}
 		for _, b := range w.blocks {
-			if err := w.sampleBlock(ctx, b, row, z); err != nil {
+			e := dense.New(1, len(b.index))
+			pick(e.Data, z, b.index)
+			if err := b.h.draw(ctx, w.o.Workers, e); err != nil {
 				return err
+			}
+			for i, p := range b.index { // Σ₀^½ U⁻¹ z
+				row[p] += w.white.Root[p] * e.Data[i]
 			}
 		}
 	}
 	return ctx.Err()
-}
-
-// sampleLayers adds the draw of the matrix layers for the standard normal z to theta.
-func (w *Kronecker) sampleLayers(ctx context.Context, theta, z []float64) error {
-	var before blas64.General // √D ∘ Z of the layer before
-	for k, l := range w.layers {
-		u := l.noise(z)
-		// θ_l = center + B_G (√D ∘ Z)_l B_Aᵀ − L_G (√D ∘ Z)_{l−1} L_Aᵀ
-		m, err := w.sandwich(ctx, l.g, u, l.a)
-		if err != nil {
-			return err
-		}
-		l.add(theta, 1, m)
-		if k > 0 && w.layers[k-1].next != nil {
-			link := w.layers[k-1].next
-			if m, err = w.sandwich(ctx, link.g, before, link.a); err != nil {
-				return err
-			}
-			l.add(theta, -1, m)
-		}
-		before = u
-	}
-	return nil
-}
-
-// noise returns √D ∘ Z for the layer's part of z.
-func (l *kroneckerLayer) noise(z []float64) blas64.General {
-	u := dense.New(l.out, l.cols())
-	l.gather(u.Data, z)
-	for i, d := range l.d.Data {
-		u.Data[i] *= math.Sqrt(d)
-	}
-	return u
 }
 
 // add adds alpha·m, out×cols, to the layer's parameters in theta.

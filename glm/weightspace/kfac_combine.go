@@ -86,6 +86,7 @@ func (c *combination) layer(ctx context.Context, s *factorSum) error {
 	}
 	variance := c.variances(s.matrixLayer)
 	if c.structure != KFAC {
+		// Factor by factor, with ratio in A and 1/ratio in G.
 		v, err := s.oneVariance(variance)
 		if err != nil {
 			return err
@@ -94,7 +95,22 @@ func (c *combination) layer(ctx context.Context, s *factorSum) error {
 		if c.structure == KFACDamped {
 			ratio = math.Sqrt(float64(c.Factors.n))
 		}
-		return c.damped(s, v, ratio)
+		l, la, lg, err := s.eigen(filled(s.out, math.Sqrt(v)), filled(s.cols(), math.Sqrt(v)))
+		if err != nil {
+			return err
+		}
+		for i, g := range lg {
+			for j, a := range la {
+				// (1 + λ_i/ratio)(1 + ratio·μ_j)
+				dense.Row(l.d, i)[j] = 1 / ((1 + g/ratio) * (1 + a*ratio))
+			}
+			c.logDet += float64(s.cols()) * math.Log1p(g/ratio)
+		}
+		for _, a := range la {
+			c.logDet += float64(s.out) * math.Log1p(a*ratio)
+		}
+		c.Kronecker.layers = append(c.Kronecker.layers, l)
+		return nil
 	}
 	row, col, ok := rankOne(variance, s.out, s.cols())
 	if !ok {
@@ -112,28 +128,6 @@ func (c *combination) layer(ctx context.Context, s *factorSum) error {
 			dense.Row(l.d, i)[j] = 1 / (1 + g*a)
 			c.logDet += math.Log1p(g * a)
 		}
-	}
-	c.Kronecker.layers = append(c.Kronecker.layers, l)
-	return nil
-}
-
-// damped combines one layer with its prior variance v = 1/δ factor by factor. The
-// ratio multiplies A and divides G.
-func (c *combination) damped(s *factorSum, v, ratio float64) error {
-	row, col := filled(s.out, math.Sqrt(v)), filled(s.cols(), math.Sqrt(v))
-	l, la, lg, err := s.eigen(row, col)
-	if err != nil {
-		return err
-	}
-	for i, g := range lg {
-		for j, a := range la {
-			// (1 + λ_i/ratio)(1 + ratio·μ_j)
-			dense.Row(l.d, i)[j] = 1 / ((1 + g/ratio) * (1 + a*ratio))
-		}
-		c.logDet += float64(s.cols()) * math.Log1p(g/ratio)
-	}
-	for _, a := range la {
-		c.logDet += float64(s.out) * math.Log1p(a*ratio)
 	}
 	c.Kronecker.layers = append(c.Kronecker.layers, l)
 	return nil

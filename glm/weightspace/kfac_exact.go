@@ -48,19 +48,6 @@ func (w *Kronecker) halfOf(ctx context.Context, b *exactBlock, x *linearize.Batc
 	return v, b.h.half(ctx, w.o.Workers, v)
 }
 
-// sampleBlock adds Σ₀^½ U⁻¹ z to the block's parameters in theta.
-func (w *Kronecker) sampleBlock(ctx context.Context, b *exactBlock, theta, z []float64) error {
-	e := dense.New(1, len(b.index))
-	pick(e.Data, z, b.index)
-	if err := b.h.draw(ctx, w.o.Workers, e); err != nil {
-		return err
-	}
-	for i, p := range b.index {
-		theta[p] += w.white.Root[p] * e.Data[i]
-	}
-	return nil
-}
-
 // A columnReader reads the columns of the Jacobian that belong to some places in θ, for
 // batches with the same blocks.
 type columnReader struct {

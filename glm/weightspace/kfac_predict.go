@@ -64,7 +64,14 @@ func (w *Kronecker) marginalsTo(ctx context.Context, cov *mat.Dense, x *lineariz
 	cov.Zero()
 	for k, l := range w.layers {
 		if l.next == nil && !l.isIn(x) {
-			if err := w.addRowMarginals(ctx, cov, l, x); err != nil {
+			root := l.roots() // without factors in x, an example at a time
+			err := w.eachRows(ctx, l.matrixLayer, x, l.a, l.g, func(n int, rows blas64.General) {
+				for c := range w.c {
+					floats.Mul(dense.Row(rows, c), root)
+				}
+				addSquare(cov, n, w.c, rows)
+			})
+			if err != nil {
 				return err
 			}
 			continue
@@ -156,11 +163,16 @@ type projection struct {
 func (w *Kronecker) project(ctx context.Context, k int, x *linearize.Batch) (*projection, error) {
 	l := w.layers[k]
 	p := &projection{l: l}
+	var err error
 	o, ok := l.in(x)
 	if !ok || l.next != nil && !w.layers[k+1].isIn(x) {
-		return p, w.projectRows(ctx, p, k, x)
+		if p.rows, err = w.rowsIn(ctx, l.matrixLayer, x, l.a, l.g); err != nil || l.next == nil {
+			return p, err
+		}
+		next, err := w.rowsIn(ctx, w.layers[k+1].matrixLayer, x, l.next.a, l.next.g)
+		dense.Axpy(p.rows.Data, -1, next.Data)
+		return p, err
 	}
-	var err error
 	if p.a, p.g, err = w.projectFactors(ctx, l.matrixLayer, o, l.a, l.g); err != nil || l.next == nil {
 		return p, err
 	}
@@ -183,18 +195,6 @@ func (w *Kronecker) projectFactors(ctx context.Context, l *matrixLayer, o *linea
 		err = dense.GemmContext(ctx, w.o.Workers, blas.NoTrans, blas.NoTrans, 1, grad, bg, 0, g)
 	}
 	return a, g, err
-}
-
-// projectRows forms the rows of p from the columns of the Jacobian.
-func (w *Kronecker) projectRows(ctx context.Context, p *projection, k int, x *linearize.Batch) error {
-	l := w.layers[k]
-	var err error
-	if p.rows, err = w.rowsIn(ctx, l.matrixLayer, x, l.a, l.g); err != nil || l.next == nil {
-		return err
-	}
-	next, err := w.rowsIn(ctx, w.layers[k+1].matrixLayer, x, l.next.a, l.next.g)
-	dense.Axpy(p.rows.Data, -1, next.Data)
-	return err
 }
 
 // rowsIn returns B_Gᵀ M B_A, row by row, for the matrix M of each row of the Jacobian
@@ -224,18 +224,6 @@ func (w *Kronecker) eachRows(ctx context.Context, l *matrixLayer, x *linearize.B
 		}
 		do(n, s.rows)
 		return nil
-	})
-}
-
-// addRowMarginals adds the covariance of each example's outputs of a layer without
-// factors in x and without a next layer, an example at a time.
-func (w *Kronecker) addRowMarginals(ctx context.Context, cov *mat.Dense, l *kroneckerLayer, x *linearize.Batch) error {
-	root := l.roots()
-	return w.eachRows(ctx, l.matrixLayer, x, l.a, l.g, func(n int, rows blas64.General) {
-		for c := range w.c {
-			floats.Mul(dense.Row(rows, c), root)
-		}
-		addSquare(cov, n, w.c, rows)
 	})
 }
 

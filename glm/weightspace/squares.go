@@ -2,6 +2,7 @@ package weightspace
 
 import (
 	"context"
+	"slices"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -79,7 +80,8 @@ type blockSquares interface {
 func newBlockSquares(k linearize.Block, n, c, tiles int) blockSquares {
 	switch k := k.(type) {
 	case *linearize.Outer:
-		s := &outerSquares{o: k, g: dense.New(n, outOf(k))}
+		_, out := k.G.Dims()
+		s := &outerSquares{o: k, g: dense.New(n, out)}
 		if k.Weight != nil {
 			_, in := k.A.Dims()
 			s.a = dense.New(n, in)
@@ -89,11 +91,6 @@ func newBlockSquares(k linearize.Block, n, c, tiles int) blockSquares {
 		return &tableSquares{parts: make([]*linearize.Embedding, tiles)}
 	}
 	return &columnSquares{k: k, c: c, width: linearize.Width(k), sums: make([][]float64, tiles)}
-}
-
-func outOf(o *linearize.Outer) int {
-	_, out := o.G.Dims()
-	return out
 }
 
 // outerSquares are those of a dense layer. With s_n the sums over c of g_nc² the
@@ -193,7 +190,7 @@ func eachRow(k *linearize.Embedding, do func(i, row int, g []float64)) {
 	for i := range dense.Count(k.G) {
 		index := k.Index.RawRowView(i / k.C)
 		k.Each(i/k.C, func(t, row int) {
-			if before(index[:t], row) {
+			if slices.Contains(index[:t], float64(row)) {
 				return
 			}
 			clear(sum)
@@ -205,16 +202,6 @@ func eachRow(k *linearize.Embedding, do func(i, row int, g []float64)) {
 			do(i, row, sum)
 		})
 	}
-}
-
-// before tells whether a table's row is among those read.
-func before(read []float64, row int) bool {
-	for _, v := range read {
-		if int(v) == row {
-			return true
-		}
-	}
-	return false
 }
 
 // addSquared adds the squares of x to dst.

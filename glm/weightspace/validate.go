@@ -94,18 +94,12 @@ type validation struct {
 	tolerance float64
 }
 
-// comparisonTile returns the number of test examples that are compared at a time:
-// 256, or fewer where the triangular solves of exact would take more than 4e10
-// multiplications, so that progress is reported often.
-func comparisonTile(exact *gp.Exact) int {
-	n, c := exact.Sites().F.Dims()
-	solve := float64(n*c) * float64(n*c) / 2
-	return int(math.Max(1, math.Min(256, 4e10/solve/float64(c))))
-}
-
-// predictions compares means and covariances, a tile of examples at a time.
+// predictions compares means and covariances, a tile of examples at a time: 256, or fewer where the
+// triangular solves of exact would take more than 4e10 multiplications, so that progress is reported
+// often.
 func (v *validation) predictions(ctx context.Context, exact *gp.Exact, w *Posterior, x *linearize.Batch) error {
-	tile := comparisonTile(exact)
+	solve := float64(w.n*w.c) * float64(w.n*w.c) / 2
+	tile := int(math.Max(1, math.Min(256, 4e10/solve/float64(w.c))))
 	var mean, cov worst
 	w.o.Progress(StageComparison, 0, x.Len())
 	for lo := 0; lo < x.Len(); lo += tile {
@@ -124,8 +118,8 @@ func (v *validation) predictions(ctx context.Context, exact *gp.Exact, w *Poster
 		cov.add(&wc, &fc)
 		w.o.Progress(StageComparison, lo+part.Len(), x.Len())
 	}
-	v.array("mean", &mean)
-	v.array("covariance", &cov)
+	v.row("mean", mean.weight, mean.function, mean.difference, mean.scale)
+	v.row("covariance", cov.weight, cov.function, cov.difference, cov.scale)
 	return nil
 }
 
@@ -153,11 +147,6 @@ func (w *worst) add(weight, function *mat.Dense) {
 			w.scale = math.Max(w.scale, math.Abs(b[j]))
 		}
 	}
-}
-
-// array adds the row of an array.
-func (v *validation) array(what string, w *worst) {
-	v.row(what, w.weight, w.function, w.difference, w.scale)
 }
 
 // number adds the row of a single number.

@@ -39,7 +39,7 @@ func (p *Posterior) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int
 	})
 }
 
-// LeaveOneOutTo implements gp.Dual. It solves for each output of an example with
+// LeaveOneOutTo implements gp.Dual (E17). It solves for each output of an example with
 // the rows and columns of B that belong to the other examples, so the covariance
 // keeps its digits where the example nearly fixes the function by itself, and is
 // too large by no more than that of PredictTo. As δα = −R B⁻¹ρ, the mean is off by no
