@@ -20,6 +20,7 @@ import (
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/train"
 )
 
 type trainVerb struct {
@@ -241,7 +242,7 @@ func (s *trainVerb) train(ctx context.Context, c *console.Console, p *problem.Pr
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	trained, res, err := inUnits.Train(ctx, x, e.Y, p.Task.Likelihood, o)
+	trained, res, err := train.MAP(ctx, inUnits, x, e.Y, p.Task.Likelihood, o)
 	c.Clear()
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("training on %s: %w; try a smaller --lr, fewer --epochs or another --prior-precision", e.Data.Source, err)
@@ -275,7 +276,7 @@ func (s *trainVerb) started(ctx context.Context, net *network.Network, memory in
 	return net, nil
 }
 
-// orNone is a count as network.TrainOptions wants it: there, 0 is a default
+// orNone is a count as train.Options wants it: there, 0 is a default
 // and a negative number none.
 func orNone(k int) int {
 	if k == 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/train"
 )
 
 // descentFlags say how train goes through the minibatches.
@@ -69,20 +70,20 @@ func (d *descentFlags) check(f *pflag.FlagSet) error {
 }
 
 // options are those of the minibatches.
-func (d *descentFlags) options() *network.TrainOptions {
-	o := &network.TrainOptions{Optimizer: network.Adam{}, Epochs: orNone(d.epochs), Steps: d.steps, Batch: d.batch, LearningRate: d.rate}
+func (d *descentFlags) options() *train.Options {
+	o := &train.Options{Optimizer: train.Adam{}, Epochs: orNone(d.epochs), Steps: d.steps, Batch: d.batch, LearningRate: d.rate}
 	if d.optimizer == "sgd" {
-		o.Optimizer = network.SGD{Momentum: d.momentum}
+		o.Optimizer = train.SGD{Momentum: d.momentum}
 	}
 	switch d.schedule {
 	case "cosine":
-		o.Schedule = network.Cosine{}
+		o.Schedule = train.Cosine{}
 	case "constant":
-		o.Schedule = network.Constant{}
+		o.Schedule = train.Constant{}
 	case "step":
-		o.Schedule = network.StepDecay{Epochs: d.scheduleEpochs, Factor: d.scheduleBy}
+		o.Schedule = train.StepDecay{Epochs: d.scheduleEpochs, Factor: d.scheduleBy}
 	case "plateau":
-		o.Schedule = network.Plateau{Patience: d.scheduleEpochs, Factor: d.scheduleBy}
+		o.Schedule = train.Plateau{Patience: d.scheduleEpochs, Factor: d.scheduleBy}
 	}
 	return o
 }
@@ -116,7 +117,7 @@ func (d *descentFlags) precision(net *network.Network, delta float64) ([]float64
 }
 
 // validation are the rows of --early-stopping, nil without it.
-func (d *descentFlags) validation(ctx context.Context, p *problem.Problem) (*network.Validation, error) {
+func (d *descentFlags) validation(ctx context.Context, p *problem.Problem) (*train.Validation, error) {
 	if d.patience == 0 {
 		return nil, nil
 	}
@@ -132,5 +133,5 @@ func (d *descentFlags) validation(ctx context.Context, p *problem.Problem) (*net
 	if err != nil {
 		return nil, err
 	}
-	return &network.Validation{X: x, Y: y, Patience: d.patience}, nil
+	return &train.Validation{X: x, Y: y, Patience: d.patience}, nil
 }

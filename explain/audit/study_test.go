@@ -27,6 +27,7 @@ import (
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/train"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -72,8 +73,8 @@ func TestStudyOfWrongLabels(t *testing.T) {
 	require.NoError(t, err)
 	_, _, p := net.Dims()
 	init := net.Theta()
-	net, trained, err := net.Train(t.Context(), x, y, glm.Categorical{}, &network.TrainOptions{Precision: make([]float64, p), Optimizer: network.SGD{Momentum: 0.9},
-		Schedule: network.Constant{}, LearningRate: 0.01, Batch: 64, Epochs: *studyEpochs, LBFGS: -1, Seed: *studySeed})
+	net, trained, err := train.MAP(t.Context(), net, x, y, glm.Categorical{}, &train.Options{Precision: make([]float64, p), Optimizer: train.SGD{Momentum: 0.9},
+		Schedule: train.Constant{}, LearningRate: 0.01, Batch: 64, Epochs: *studyEpochs, LBFGS: -1, Seed: *studySeed})
 	require.NoError(t, err)
 	t.Logf("trained: %.4f nats an example", -trained.LogLik/float64(n))
 	batch, err := net.Linearize(t.Context(), x)

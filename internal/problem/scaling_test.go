@@ -19,6 +19,7 @@ import (
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/train"
 )
 
 // A trained is a table and a network trained on it in one of the ways to scale.
@@ -86,7 +87,7 @@ func trainedWith(t *testing.T, seed uint64, likelihood string, inputs, targets b
 		loss, err = glm.NewGaussian(.1)
 		require.NoError(t, err)
 	}
-	net, _, err = net.Train(t.Context(), x, z, loss, &network.TrainOptions{Epochs: 100, Batch: 40, LBFGS: 400, Seed: seed})
+	net, _, err = train.MAP(t.Context(), net, x, z, loss, &train.Options{Epochs: 100, Batch: 40, LBFGS: 400, Seed: seed})
 	require.NoError(t, err)
 	return &trained{&Model{Name: "m", Net: net, Outputs: 1, Meta: &Metadata{}}, task, data, rows, y}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/train"
 )
 
 var gaussianMatrix = testkit.RandomMatrix
@@ -270,7 +271,7 @@ func TestTrainFindsMode(t *testing.T) {
 		precision[i] = 0.01 + 0.001*float64(i)
 	}
 	var stages []string
-	trained, res, err := net.Train(t.Context(), x, y, squares{}, &network.TrainOptions{Precision: precision, Epochs: 50, Batch: 16, LBFGS: 2000, Tolerance: 1e-8,
+	trained, res, err := train.MAP(t.Context(), net, x, y, squares{}, &train.Options{Precision: precision, Epochs: 50, Batch: 16, LBFGS: 2000, Tolerance: 1e-8,
 		Progress: func(stage string, _, _ int) { stages = append(stages, stage) }})
 	require.NoError(t, err)
 	require.Contains(t, stages, "adam")
@@ -302,7 +303,7 @@ func TestTrainStops(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, stage := range []string{"adam", "l-bfgs"} {
 		ctx, cancel := context.WithCancel(ctx)
-		_, _, err := net.Train(ctx, gaussianMatrix(rng, 50, 4), gaussianMatrix(rng, 50, 3), squares{}, &network.TrainOptions{Epochs: 3,
+		_, _, err := train.MAP(ctx, net, gaussianMatrix(rng, 50, 4), gaussianMatrix(rng, 50, 3), squares{}, &train.Options{Epochs: 3,
 			Progress: func(at string, _, _ int) {
 				if at == stage {
 					cancel()

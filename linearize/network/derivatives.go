@@ -59,7 +59,7 @@ func (d *Derivatives) At(ctx context.Context, grad, ggn, theta []float64, x, y *
 	if rows == 0 || rows != dense.Count(y) {
 		panic("network: inputs and targets differ in rows")
 	}
-	if err := n.checkInput(x); err != nil {
+	if err := n.CheckInput(x); err != nil {
 		return 0, err
 	}
 	clear(grad)

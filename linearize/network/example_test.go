@@ -13,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/train"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -66,7 +67,7 @@ func trained(ctx context.Context, x, y *mat.Dense) io.Reader {
 	if err != nil {
 		log.Fatal(err)
 	}
-	net, _, err = net.Train(ctx, x, y, glm.Bernoulli{}, nil)
+	net, _, err = train.MAP(ctx, net, x, y, glm.Bernoulli{}, nil)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -80,7 +80,7 @@ func (n *Network) addGGN(ctx context.Context, dst []float64, x, roots *mat.Dense
 	if x.IsEmpty() {
 		return fmt.Errorf("network: no examples to linearize at")
 	}
-	if err := n.checkInput(x); err != nil {
+	if err := n.CheckInput(x); err != nil {
 		return err
 	}
 	g := newGGN(n, b, roots != nil)

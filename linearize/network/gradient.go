@@ -155,7 +155,7 @@ func (n *Network) VJP(ctx context.Context, dst []float64, x, u *mat.Dense) error
 	if xr, _ := x.Dims(); xr != rows || c != n.prog.C || len(dst) != n.prog.P {
 		panic("network: sizes of a vector-Jacobian product differ")
 	}
-	if err := n.checkInput(x); err != nil {
+	if err := n.CheckInput(x); err != nil {
 		return err
 	}
 	clear(dst)

@@ -21,7 +21,7 @@ func (n *Network) Products(x *mat.Dense) (linearize.Products, error) {
 	if x.IsEmpty() {
 		return nil, errors.New("network: no examples to multiply with")
 	}
-	if err := n.checkInput(x); err != nil {
+	if err := n.CheckInput(x); err != nil {
 		return nil, err
 	}
 	return &products{net: n, x: x, sum: newGradientSum(n.prog, n.static)}, nil

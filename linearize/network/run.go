@@ -14,8 +14,9 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
-// checkInput verifies that x has D columns and finite numbers.
-func (n *Network) checkInput(x *mat.Dense) error {
+// CheckInput returns an error unless the rows of x have D finite numbers, whole ones in the range of
+// an integer input. It names the row.
+func (n *Network) CheckInput(x *mat.Dense) error {
 	rows, cols := x.Dims()
 	if cols != n.prog.D {
 		return fmt.Errorf("network: inputs have %d columns, the network takes %d (shape %v)", cols, n.prog.D, n.InputShape())
@@ -66,7 +67,7 @@ func (n *Network) Forward(ctx context.Context, x *mat.Dense) (*mat.Dense, error)
 	if x.IsEmpty() {
 		return new(mat.Dense), nil
 	}
-	if err := n.checkInput(x); err != nil {
+	if err := n.CheckInput(x); err != nil {
 		return nil, err
 	}
 	rows, _ := x.Dims()
@@ -118,7 +119,7 @@ func (n *Network) linearize(ctx context.Context, x *mat.Dense, c int, what strin
 	if x.IsEmpty() {
 		return nil, fmt.Errorf("network: no examples to linearize at")
 	}
-	if err := n.checkInput(x); err != nil {
+	if err := n.CheckInput(x); err != nil {
 		return nil, err
 	}
 	if err := n.checkBatch(dense.Count(x), c); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/train"
 	"github.com/funcgp/funcgp/studies/command"
 	"github.com/funcgp/funcgp/studies/evaluate"
 )
@@ -22,7 +22,7 @@ func small(t *testing.T, dir string) *study {
 	t.Helper()
 	p := func(name string, classes ...int) protocol {
 		return protocol{name: name, about: name + " of synthetic rows", classes: classes, train: 30, test: 4, hidden: 3, epochs: 20, batch: 16, rate: 0.01,
-			optimizer: network.Adam{}, schedule: network.Cosine{}, decay: 1, grid: []float64{3, 30}}
+			optimizer: train.Adam{}, schedule: train.Cosine{}, decay: 1, grid: []float64{3, 30}}
 	}
 	return &study{out: io.Discard, cache: filepath.Join(dir, "cache"), records: filepath.Join(dir, "records"), data: "digits:400,100", halves: 20, seeds: 2,
 		protocols: []protocol{p("two", 4, 9), p("three", 1, 4, 9), p("counts")}}

@@ -15,6 +15,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/train"
 	"github.com/funcgp/funcgp/studies/command"
 	"github.com/funcgp/funcgp/studies/counts"
 	"github.com/funcgp/funcgp/studies/evaluate"
@@ -29,8 +30,8 @@ type protocol struct {
 	epochs      int
 	batch       int
 	rate        float64
-	optimizer   network.Optimizer
-	schedule    network.Schedule
+	optimizer   train.Optimizer
+	schedule    train.Schedule
 	decay       float64   // δ of the objective that was trained; 0 for none
 	grid        []float64 // precisions beside the stated one, the match, its multiples and the nearest
 }
@@ -45,17 +46,17 @@ var (
 // the defaults of gpexplain train.
 var all = []protocol{
 	{name: "adam-40", about: "MNIST's 4 and 9, Adam, 40 epochs, δ = 1", classes: []int{4, 9}, train: 600, test: 100, hidden: 32,
-		epochs: 40, batch: 256, rate: 3e-3, optimizer: network.Adam{}, schedule: network.Cosine{}, decay: 1, grid: grid},
+		epochs: 40, batch: 256, rate: 3e-3, optimizer: train.Adam{}, schedule: train.Cosine{}, decay: 1, grid: grid},
 	{name: "sgd", about: "MNIST's 4 and 9, SGD with momentum .9, 100 epochs, no decay", classes: []int{4, 9}, train: 600, test: 100, hidden: 32,
-		epochs: 100, batch: 64, rate: 0.01, optimizer: network.SGD{Momentum: 0.9}, schedule: network.Constant{}, grid: grid},
+		epochs: 100, batch: 64, rate: 0.01, optimizer: train.SGD{Momentum: 0.9}, schedule: train.Constant{}, grid: grid},
 	{name: "adam-400", about: "MNIST's 4 and 9, Adam, 400 epochs, δ = 3", classes: []int{4, 9}, train: 600, test: 100, hidden: 32,
-		epochs: 400, batch: 256, rate: 3e-3, optimizer: network.Adam{}, schedule: network.Cosine{}, decay: 3, grid: grid},
+		epochs: 400, batch: 256, rate: 3e-3, optimizer: train.Adam{}, schedule: train.Cosine{}, decay: 3, grid: grid},
 	{name: "four-classes", about: "MNIST's 3, 4, 8 and 9, Adam, 40 epochs, δ = 1", classes: []int{3, 4, 8, 9}, train: 600, test: 40, hidden: 32,
-		epochs: 40, batch: 256, rate: 3e-3, optimizer: network.Adam{}, schedule: network.Cosine{}, decay: 1, grid: []float64{3, 10, 30, 100, 300}},
+		epochs: 40, batch: 256, rate: 3e-3, optimizer: train.Adam{}, schedule: train.Cosine{}, decay: 1, grid: []float64{3, 10, 30, 100, 300}},
 	{name: "ten-classes", about: "MNIST's ten digits, Adam, 40 epochs of batches of 32, δ = 1", classes: []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, train: 200, test: 40, hidden: 32,
-		epochs: 40, batch: 32, rate: 3e-3, optimizer: network.Adam{}, schedule: network.Cosine{}, decay: 1, grid: []float64{3, 10, 30, 100, 300}},
+		epochs: 40, batch: 32, rate: 3e-3, optimizer: train.Adam{}, schedule: train.Cosine{}, decay: 1, grid: []float64{3, 10, 30, 100, 300}},
 	{name: "counts", about: counts.About + ", Adam, 40 epochs of batches of 64, δ = 1", train: 600, test: 100, hidden: 32,
-		epochs: 40, batch: 64, rate: 3e-3, optimizer: network.Adam{}, schedule: network.Cosine{}, decay: 1, grid: grid},
+		epochs: 40, batch: 64, rate: 3e-3, optimizer: train.Adam{}, schedule: train.Cosine{}, decay: 1, grid: grid},
 }
 
 // key names the protocol on its rows by all that its networks and explanations depend on.
@@ -158,7 +159,7 @@ func (p *protocol) retraining(r *rows, dir string) (*evaluate.Retraining, error)
 	for i := range precision {
 		precision[i] = p.decay
 	}
-	t.Options = network.TrainOptions{Precision: precision, Optimizer: p.optimizer, Schedule: p.schedule, LearningRate: p.rate, Batch: p.batch, Epochs: p.epochs, LBFGS: -1}
+	t.Options = train.Options{Precision: precision, Optimizer: p.optimizer, Schedule: p.schedule, LearningRate: p.rate, Batch: p.batch, Epochs: p.epochs, LBFGS: -1}
 	return t, nil
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/train"
 )
 
 // A kase is a problem for each of its splits, and the posteriors that are
@@ -150,7 +151,7 @@ func openThesis(ctx context.Context, o *options, _ int) (*problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &problem{lik: glm.Bernoulli{}, members: 5, recipe: recipe{shape: image, layers: thesisCNN(), delta: 10, opt: network.TrainOptions{Epochs: 30, LBFGS: 200},
+	p := &problem{lik: glm.Bernoulli{}, members: 5, recipe: recipe{shape: image, layers: thesisCNN(), delta: 10, opt: train.Options{Epochs: 30, LBFGS: 200},
 		file: filepath.Join(o.reference, "thesis-cnn", "model.onnx")}}
 	train := ref.ints("train_index")
 	if p.train, err = d.rowsOf(train); err != nil {
@@ -169,7 +170,7 @@ func openMNIST10(s *sgd) func(ctx context.Context, o *options, _ int) (*problem,
 			return nil, err
 		}
 		p := &problem{lik: glm.Categorical{}, members: 5, recipe: recipe{shape: image, layers: mlp(network.Tanh, 32, 10), delta: 1, sgd: s,
-			opt: network.TrainOptions{Epochs: 60, Batch: 64, LearningRate: 2e-3, LBFGS: 300}}}
+			opt: train.Options{Epochs: 60, Batch: 64, LearningRate: 2e-3, LBFGS: 300}}}
 		p.train, p.valid, p.test = d.trainRows(0, 2000), d.trainRows(2000, 2300), d.testRows(0)
 		return p, nil
 	}
@@ -209,7 +210,7 @@ func openToy(name string, delta float64) func(ctx context.Context, o *options, _
 		}
 		_, d := p.train.x.Dims()
 		p.recipe = recipe{shape: network.Shape{d}, layers: mlp(network.Tanh, 25, 25, 25, 25, 25, 1), delta: delta, file: filepath.Join(dir, "model.onnx"),
-			opt: network.TrainOptions{Epochs: 2000, Batch: 150, LearningRate: 5e-3, LBFGS: 1000}}
+			opt: train.Options{Epochs: 2000, Batch: 150, LearningRate: 5e-3, LBFGS: 1000}}
 		return p, nil
 	}
 }

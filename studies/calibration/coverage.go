@@ -17,6 +17,7 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/train"
 )
 
 // A coverageCase is a problem on which intervals or sets by jackknife+ are counted.
@@ -59,7 +60,7 @@ func openSnelson(draw, inGap bool) func(ctx context.Context, o *options, split i
 			return nil, err
 		}
 		p := &problem{lik: lik, recipe: recipe{shape: network.Shape{1}, layers: mlp(network.Tanh, 25, 25, 25, 25, 25, 1), delta: 0.63, first: split,
-			opt: network.TrainOptions{Epochs: 2000, Batch: 150, LearningRate: 5e-3, LBFGS: 1000}}}
+			opt: train.Options{Epochs: 2000, Batch: 150, LearningRate: 5e-3, LBFGS: 1000}}}
 		var x, y [2][]float64 // training and other points
 		for k, names := range [][2]string{{"x_train", "y_train"}, {"x_heldout", "y_heldout"}} {
 			xs, ys := ref.matrix(names[0]), ref.matrix(names[1])
@@ -99,7 +100,7 @@ func openMNIST49(others bool) func(ctx context.Context, o *options, split int) (
 		rng := rand.New(rand.NewPCG(uint64(split), 9))
 		rng.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
 		p := &problem{lik: glm.Bernoulli{}, recipe: recipe{shape: image, layers: mlp(network.Tanh, 32, 1), delta: 10, first: split,
-			opt: network.TrainOptions{Epochs: 40, Batch: 64, LBFGS: 300}}, test: d.testRows(0)}
+			opt: train.Options{Epochs: 40, Batch: 64, LBFGS: 300}}, test: d.testRows(0)}
 		const n = 1000
 		slices.Sort(rows[:n])
 		if p.train, err = d.rowsOf(rows[:n]); err != nil {

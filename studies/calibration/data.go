@@ -12,6 +12,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/train"
 )
 
 // images are pictures of some classes.
@@ -80,7 +81,7 @@ func openUCI(name string, outputs int, s *sgd) func(ctx context.Context, o *opti
 			return nil, err
 		}
 		p := &problem{lik: glm.Categorical{}, members: 5, recipe: recipe{shape: d.Shape, layers: mlp(network.Tanh, 50, 50, outputs), delta: uciPrecision, sgd: s,
-			opt: network.TrainOptions{Epochs: 60, Batch: 64, LBFGS: 500}}}
+			opt: train.Options{Epochs: 60, Batch: 64, LBFGS: 500}}}
 		if outputs == 1 {
 			p.lik = glm.Bernoulli{}
 		}
@@ -108,7 +109,7 @@ func openFriedman(_ context.Context, _ *options, split int) (*problem, error) {
 }
 
 // friedman draws so many training, held-out and test rows.
-func friedman(split, train, valid, test int) (*problem, error) {
+func friedman(split, training, valid, test int) (*problem, error) {
 	const inputs, mean, deviation = 10, 14.4, 4.9
 	draw := func(stream uint64, n int) part {
 		rng := rand.New(rand.NewPCG(uint64(split), stream))
@@ -131,8 +132,8 @@ func friedman(split, train, valid, test int) (*problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &problem{lik: lik, members: 5, train: draw(1, train), valid: draw(2, valid), test: draw(3, test),
-		recipe: recipe{shape: network.Shape{inputs}, layers: mlp(network.Tanh, 50, 50, 1), delta: 1, opt: network.TrainOptions{Epochs: 100, Batch: 64, LBFGS: 1000}}}, nil
+	return &problem{lik: lik, members: 5, train: draw(1, training), valid: draw(2, valid), test: draw(3, test),
+		recipe: recipe{shape: network.Shape{inputs}, layers: mlp(network.Tanh, 50, 50, 1), delta: 1, opt: train.Options{Epochs: 100, Batch: 64, LBFGS: 1000}}}, nil
 }
 
 // openTest returns the test inputs of a directory of IDX files.

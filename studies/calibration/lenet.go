@@ -12,6 +12,7 @@ import (
 	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/train"
 )
 
 // openLeNet opens all of MNIST for a network that gpexplain trained on the first
@@ -25,7 +26,7 @@ func openLeNet(ctx context.Context, o *options, _ int) (*problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &problem{lik: glm.Categorical{}, members: 5, recipe: recipe{shape: image, layers: leNet5(), delta: 5, file: o.lenet, opt: network.TrainOptions{Epochs: 40, LBFGS: -1}}}
+	p := &problem{lik: glm.Categorical{}, members: 5, recipe: recipe{shape: image, layers: leNet5(), delta: 5, file: o.lenet, opt: train.Options{Epochs: 40, LBFGS: -1}}}
 	p.train, p.valid, p.test = d.trainRows(0, 55000), d.trainRows(55000, 56000), d.testRows(0)
 	turned := mat.DenseCopyOf(p.test.x)
 	for i := range p.test.len() {

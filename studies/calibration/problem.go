@@ -8,6 +8,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/train"
 )
 
 // A part is some rows of a data set: inputs n×D and targets as the likelihood
@@ -51,7 +52,7 @@ type recipe struct {
 	shape  network.Shape
 	layers []network.Layer
 	delta  float64 // prior precision of training; 0 with sgd
-	opt    network.TrainOptions
+	opt    train.Options
 	sgd    *sgd   // plain gradient descent without decay instead
 	file   string // the first network is read from here
 	first  int    // seed of the first network

@@ -14,6 +14,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/train"
 )
 
 func readNetwork(path string) (*network.Network, error) {
@@ -62,8 +63,8 @@ func (p *problem) train1(ctx context.Context, path string, seed uint64) (*networ
 		_, _, n := net.Dims()
 		opt := r.opt
 		opt.Precision, opt.Seed = slices.Repeat([]float64{r.delta}, n), seed
-		var res *network.TrainResult
-		if net, res, err = net.Train(ctx, p.train.x, p.train.y, p.lik, &opt); err == nil {
+		var res *train.Result
+		if net, res, err = train.MAP(ctx, net, p.train.x, p.train.y, p.lik, &opt); err == nil {
 			fmt.Fprintf(os.Stderr, "%s: objective %.6g, gradient norm %.3g, %d iterations, %.1f s\n", filepath.Base(path), res.Objective, res.GradientNorm, res.Iterations, time.Since(from).Seconds())
 			net = net.WithMetadata(map[string]string{"funcgp.prior_precision": strconv.FormatFloat(r.delta, 'g', -1, 64), "funcgp.likelihood": p.lik.Name()})
 		}

@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/train"
 	"github.com/funcgp/funcgp/studies/evaluate"
 	"github.com/funcgp/funcgp/studies/table"
 )
@@ -53,8 +54,8 @@ func (s *study) atOptimum(ctx context.Context, r *evaluate.Retraining) error {
 	for i := range r.Options.Precision {
 		r.Options.Precision[i] = s.decay
 	}
-	r.Options = network.TrainOptions{Precision: r.Options.Precision, Epochs: -1, LBFGS: 5000, Tolerance: 1e-5}
-	full, _, err := start.Train(ctx, r.X, r.Y, r.Loss, &r.Options)
+	r.Options = train.Options{Precision: r.Options.Precision, Epochs: -1, LBFGS: 5000, Tolerance: 1e-5}
+	full, _, err := train.MAP(ctx, start, r.X, r.Y, r.Loss, &r.Options)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/train"
 	"github.com/funcgp/funcgp/studies/evaluate"
 )
 
@@ -87,7 +88,7 @@ func (g *setting) retraining(d *rows, dir string) (*evaluate.Retraining, error) 
 		return nil, err
 	}
 	_, _, params := net.Dims()
-	r.Options = network.TrainOptions{Precision: make([]float64, params), Optimizer: network.SGD{Momentum: g.Momentum}, Schedule: network.Constant{},
+	r.Options = train.Options{Precision: make([]float64, params), Optimizer: train.SGD{Momentum: g.Momentum}, Schedule: train.Constant{},
 		LearningRate: rate, Batch: batch, Epochs: g.Epochs, LBFGS: -1}
 	return r, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/train"
 	"github.com/funcgp/funcgp/studies/evaluate"
 )
 
@@ -30,7 +31,7 @@ func Example() {
 			return network.Seeded(seed, network.Shape{2}, network.Dense{Units: 8}, network.Tanh, network.Dense{Units: 1})
 		},
 		Loss:    glm.Bernoulli{},
-		Options: network.TrainOptions{LBFGS: 100, Epochs: -1},
+		Options: train.Options{LBFGS: 100, Epochs: -1},
 	}
 	var testY *mat.Dense
 	r.X, r.Y = rows(60, 0)

@@ -15,6 +15,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/train"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/studies/evaluate"
 )
@@ -47,7 +48,7 @@ func problem(t *testing.T, outputs int) *evaluate.Problem {
 	p.Initial = start.Theta()
 	p.Network = start
 	for range 2 {
-		p.Network, _, err = p.Network.Train(t.Context(), p.X, p.Y, p.Likelihood, &network.TrainOptions{Epochs: 8, Batch: 10, LBFGS: -1, LearningRate: 0.02})
+		p.Network, _, err = train.MAP(t.Context(), p.Network, p.X, p.Y, p.Likelihood, &train.Options{Epochs: 8, Batch: 10, LBFGS: -1, LearningRate: 0.02})
 		require.NoError(t, err)
 		p.Checkpoints = append(p.Checkpoints, evaluate.Checkpoint{Network: p.Network, Rate: 0.1})
 	}

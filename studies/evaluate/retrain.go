@@ -16,6 +16,7 @@ import (
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/train"
 	"github.com/funcgp/funcgp/store"
 )
 
@@ -30,7 +31,7 @@ type Retraining struct {
 	Loss    network.Loss
 	// Options are those of each training. Its Seed is that of the run; Progress and
 	// Objective are not called, and Validation must be nil.
-	Options network.TrainOptions
+	Options train.Options
 	// Dir is the directory of the files, made where it is not there. A file's name says
 	// what its outputs depend on, so that any evaluations may share it. "" keeps none.
 	Dir string
@@ -64,7 +65,7 @@ func (r *Retraining) Train(ctx context.Context, run Run) (*network.Network, erro
 
 // Checkpoints trains the network of a run and returns it after these shares of the steps,
 // above 0 and at most 1. A checkpoint is trained from the beginning with fewer steps, which
-// are the same ones as long as Options.Schedule is network.Constant; with another it is an
+// are the same ones as long as Options.Schedule is train.Constant; with another it is an
 // error, unless the share is 1. Options.Epochs or Options.Steps must be given.
 func (r *Retraining) Checkpoints(ctx context.Context, run Run, shares ...float64) ([]*network.Network, error) {
 	start, err := r.Network(run.Seed)
@@ -81,7 +82,7 @@ func (r *Retraining) Checkpoints(ctx context.Context, run Run, shares ...float64
 		if err != nil {
 			return nil, err
 		}
-		net, _, err := start.Train(ctx, x, y, r.Loss, &o)
+		net, _, err := train.MAP(ctx, start, x, y, r.Loss, &o)
 		if err != nil {
 			return nil, fmt.Errorf("evaluate: training with seed %d on %d rows: %w", run.Seed, dense.Count(x), err)
 		}
@@ -91,7 +92,7 @@ func (r *Retraining) Checkpoints(ctx context.Context, run Run, shares ...float64
 }
 
 // options returns the options of a run that makes a share of the steps on n rows.
-func (r *Retraining) options(run Run, share float64, n int) (network.TrainOptions, error) {
+func (r *Retraining) options(run Run, share float64, n int) (train.Options, error) {
 	o := r.Options
 	o.Seed, o.Progress, o.Objective = run.Seed, nil, nil
 	if o.Validation != nil {
@@ -100,7 +101,7 @@ func (r *Retraining) options(run Run, share float64, n int) (network.TrainOption
 	if share == 1 {
 		return o, nil
 	}
-	if _, constant := o.Schedule.(network.Constant); !constant || !(share > 0 && share < 1) || o.Batch < 1 || o.Epochs < 1 && o.Steps < 1 {
+	if _, constant := o.Schedule.(train.Constant); !constant || !(share > 0 && share < 1) || o.Batch < 1 || o.Epochs < 1 && o.Steps < 1 {
 		return o, fmt.Errorf("evaluate: no checkpoint after a share of %v of the steps: it needs a share above 0 and at most 1, a constant step size, and a batch and a number of epochs that are given", share)
 	}
 	if o.Steps == 0 {

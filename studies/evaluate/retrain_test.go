@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/train"
 	"github.com/funcgp/funcgp/studies/evaluate"
 )
 
@@ -21,7 +22,7 @@ func retraining(t *testing.T, dir string) *evaluate.Retraining {
 			return network.Seeded(seed, network.Shape{4}, network.Dense{Units: 5}, network.Tanh, network.Dropout{Ratio: 0.2}, network.Dense{Units: 3})
 		},
 		X: p.X, Y: p.Y, Test: p.TestX, Loss: p.Likelihood, Dir: dir,
-		Options: network.TrainOptions{Optimizer: network.SGD{Momentum: 0.9}, Schedule: network.Constant{}, LearningRate: 0.01, Batch: 8, Epochs: 4, LBFGS: -1},
+		Options: train.Options{Optimizer: train.SGD{Momentum: 0.9}, Schedule: train.Constant{}, LearningRate: 0.01, Batch: 8, Epochs: 4, LBFGS: -1},
 	}
 }
 
@@ -103,7 +104,7 @@ func TestRetrainingKeys(t *testing.T) {
 		func(r *evaluate.Retraining) { r.Options.LearningRate = 0.02 },
 		func(r *evaluate.Retraining) { r.Options.Epochs = 3 },
 		func(r *evaluate.Retraining) { r.Options.Batch = 9 },
-		func(r *evaluate.Retraining) { r.Options.Optimizer = network.SGD{} },
+		func(r *evaluate.Retraining) { r.Options.Optimizer = train.SGD{} },
 		func(r *evaluate.Retraining) { r.Options.Precision = make([]float64, 43) },
 		func(r *evaluate.Retraining) { r.Options.Evaluation = true },
 		func(r *evaluate.Retraining) { r.X = mat.DenseCopyOf(r.X); r.X.Set(0, 0, 1) },
@@ -151,10 +152,10 @@ func TestRetrainingErrors(t *testing.T) {
 	}
 	_, err := r.Checkpoints(t.Context(), evaluate.Run{}, 2)
 	require.ErrorContains(t, err, "share of 2")
-	r.Options.Schedule = network.Cosine{}
+	r.Options.Schedule = train.Cosine{}
 	_, err = r.Checkpoints(t.Context(), evaluate.Run{}, 0.5)
 	require.ErrorContains(t, err, "constant step size")
-	r.Options.Validation = &network.Validation{}
+	r.Options.Validation = &train.Validation{}
 	_, err = r.Outputs(t.Context(), runs(1))
 	require.ErrorContains(t, err, "no validation rows")
 

@@ -21,6 +21,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/train"
 	"github.com/funcgp/funcgp/studies/reproduce"
 )
 
@@ -329,7 +330,7 @@ func (s *study) fillStep(ctx context.Context, rule autoencoder.Rule, progress re
 	if err != nil {
 		return nil, err
 	}
-	net, _, err = net.Train(ctx, p.train, p.trainY, glm.Categorical{}, &network.TrainOptions{Batch: 64, Epochs: s.classifier, LearningRate: 1e-3, LBFGS: -1, Progress: func(_ string, done, total int) { progress(done, 6*total) }})
+	net, _, err = train.MAP(ctx, net, p.train, p.trainY, glm.Categorical{}, &train.Options{Batch: 64, Epochs: s.classifier, LearningRate: 1e-3, LBFGS: -1, Progress: func(_ string, done, total int) { progress(done, 6*total) }})
 	if err != nil {
 		return nil, err
 	}

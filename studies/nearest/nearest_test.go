@@ -11,6 +11,7 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/train"
 	"github.com/funcgp/funcgp/studies/nearest"
 )
 
@@ -48,7 +49,7 @@ func TestNearestOfATrainedNetwork(t *testing.T) {
 		for i := range precision {
 			precision[i] = delta
 		}
-		net, _, err = net.Train(ctx, x, y, c.lik, &network.TrainOptions{Precision: precision, LBFGS: 3000, Tolerance: 1e-7})
+		net, _, err = train.MAP(ctx, net, x, y, c.lik, &train.Options{Precision: precision, LBFGS: 3000, Tolerance: 1e-7})
 		require.NoError(t, err)
 		best, modes, err := nearest.Find(ctx, net, x, y, c.lik)
 		require.NoError(t, err)

@@ -16,7 +16,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/dataset"
-	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/train"
 	"github.com/funcgp/funcgp/studies/command"
 	"github.com/funcgp/funcgp/studies/table"
 )
@@ -44,8 +44,8 @@ func small(t *testing.T, dir string) *study {
 		}
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "reference", "cases.json"), []byte(`{"cases":[]}`), 0o644))
-	a := training{name: "adam", optimizer: network.Adam{}, schedule: network.Constant{}, epochs: 30, batch: 8, rate: 0.01, lambda: 0.01}
-	b := training{name: "sum", optimizer: network.Adam{Decay: 0.01}, schedule: network.Constant{}, epochs: 10, batch: 8, rate: 0.01, delta: 1}
+	a := training{name: "adam", optimizer: train.Adam{}, schedule: train.Constant{}, epochs: 30, batch: 8, rate: 0.01, lambda: 0.01}
+	b := training{name: "sum", optimizer: train.Adam{Decay: 0.01}, schedule: train.Constant{}, epochs: 10, batch: 8, rate: 0.01, delta: 1}
 	return &study{out: io.Discard, cache: filepath.Join(dir, "cache"), records: filepath.Join(dir, "records"), reference: filepath.Join(dir, "reference"), pictures: "digits:300,100", seeds: 2,
 		sets: []set{
 			{name: "classes", file: "classes", likelihood: "categorical", outputs: 3, hidden: []int{4, 4}, trainings: []training{a}},

@@ -13,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/train"
 	"github.com/funcgp/funcgp/studies/counts"
 	"github.com/funcgp/funcgp/studies/table"
 )
@@ -52,8 +53,8 @@ func (s *set) lik() glm.Likelihood {
 // A training is how a network is trained.
 type training struct {
 	name, about string
-	optimizer   network.Optimizer
-	schedule    network.Schedule
+	optimizer   train.Optimizer
+	schedule    train.Schedule
 	epochs      int
 	batch       int
 	rate        float64
@@ -64,15 +65,15 @@ type training struct {
 // Trainings of the tables and of the digits 4 and 9.
 var (
 	adam = training{name: "adam1e-4", about: "Adam with weight decay 1e-4, 300 epochs of batches of 32, step size .001",
-		optimizer: network.Adam{}, schedule: network.Constant{}, epochs: 300, batch: 32, rate: 1e-3, lambda: 1e-4}
+		optimizer: train.Adam{}, schedule: train.Constant{}, epochs: 300, batch: 32, rate: 1e-3, lambda: 1e-4}
 	adamw = training{name: "adamw", about: "AdamW with decay .01, 300 epochs of batches of 32, step size .001",
-		optimizer: network.Adam{Decay: 0.01}, schedule: network.Constant{}, epochs: 300, batch: 32, rate: 1e-3}
+		optimizer: train.Adam{Decay: 0.01}, schedule: train.Constant{}, epochs: 300, batch: 32, rate: 1e-3}
 	short = training{name: "adam-40", about: "Adam, 40 epochs, δ = 1",
-		optimizer: network.Adam{}, schedule: network.Cosine{}, epochs: 40, batch: 256, rate: 3e-3, delta: 1}
+		optimizer: train.Adam{}, schedule: train.Cosine{}, epochs: 40, batch: 256, rate: 3e-3, delta: 1}
 	sgd = training{name: "sgd", about: "SGD with momentum .9, 100 epochs, no decay",
-		optimizer: network.SGD{Momentum: 0.9}, schedule: network.Constant{}, epochs: 100, batch: 64, rate: 0.01}
+		optimizer: train.SGD{Momentum: 0.9}, schedule: train.Constant{}, epochs: 100, batch: 64, rate: 0.01}
 	long = training{name: "adam-400", about: "Adam, 400 epochs, δ = 3",
-		optimizer: network.Adam{}, schedule: network.Cosine{}, epochs: 400, batch: 256, rate: 3e-3, delta: 3}
+		optimizer: train.Adam{}, schedule: train.Cosine{}, epochs: 400, batch: 256, rate: 3e-3, delta: 3}
 )
 
 var all = []set{
@@ -232,6 +233,6 @@ func (s *set) fit(ctx context.Context, t *training, shape network.Shape, x, y *m
 	for i := range precision {
 		precision[i] = t.delta + t.lambda*float64(n)
 	}
-	net, _, err = net.Train(ctx, x, y, s.lik(), &network.TrainOptions{Precision: precision, Optimizer: t.optimizer, Schedule: t.schedule, LearningRate: t.rate, Batch: t.batch, Epochs: t.epochs, LBFGS: -1, Seed: seed})
+	net, _, err = train.MAP(ctx, net, x, y, s.lik(), &train.Options{Precision: precision, Optimizer: t.optimizer, Schedule: t.schedule, LearningRate: t.rate, Batch: t.batch, Epochs: t.epochs, LBFGS: -1, Seed: seed})
 	return net, err
 }

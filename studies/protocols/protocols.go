@@ -13,6 +13,7 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/train"
 	"github.com/funcgp/funcgp/studies/evaluate"
 	"github.com/funcgp/funcgp/studies/reproduce"
 )
@@ -145,7 +146,7 @@ func (p *protocol) retraining(d *rows) (*evaluate.Retraining, error) {
 		return nil, err
 	}
 	_, _, params := net.Dims()
-	r.Options = network.TrainOptions{Precision: make([]float64, params), Optimizer: network.SGD{Momentum: momentum}, Schedule: network.Constant{},
+	r.Options = train.Options{Precision: make([]float64, params), Optimizer: train.SGD{Momentum: momentum}, Schedule: train.Constant{},
 		LearningRate: rate, Batch: batch, Epochs: p.epochs, LBFGS: -1}
 	return r, nil
 }

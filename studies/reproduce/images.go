@@ -11,6 +11,7 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/train"
 )
 
 // images compares predictives on digits and on pictures that are none, as the source
@@ -128,19 +129,19 @@ func (j *imagesJob) network() (*network.Network, error) {
 }
 
 // train trains it by Adam and then by L-BFGS on all rows.
-func (j *imagesJob) train(ctx context.Context, data *imagesData, progress Progress) (*network.Network, *network.TrainResult, error) {
+func (j *imagesJob) train(ctx context.Context, data *imagesData, progress Progress) (*network.Network, *train.Result, error) {
 	net, err := j.network()
 	if err != nil {
 		return nil, nil, err
 	}
-	o := &network.TrainOptions{Precision: slices.Repeat([]float64{j.precision}, len(net.Theta())), Epochs: j.size.epochs, Batch: min(100, j.size.train), LBFGS: j.size.iterations, Seed: uint64(j.seed),
+	o := &train.Options{Precision: slices.Repeat([]float64{j.precision}, len(net.Theta())), Epochs: j.size.epochs, Batch: min(100, j.size.train), LBFGS: j.size.iterations, Seed: uint64(j.seed),
 		Progress: func(stage string, done, total int) {
-			if stage == network.StageLBFGS {
+			if stage == train.StageLBFGS {
 				done += total
 			}
 			progress(done, 2*total)
 		}}
-	return net.Train(ctx, data.train.X, data.train.Y, glm.Categorical{}, o)
+	return train.MAP(ctx, net, data.train.X, data.train.Y, glm.Categorical{}, o)
 }
 
 // An imagesResult is what a step finds.

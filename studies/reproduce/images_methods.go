@@ -15,6 +15,7 @@ import (
 	"github.com/funcgp/funcgp/gp/mode"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/train"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -34,7 +35,7 @@ type imagesFit struct {
 
 var imagesLikelihood = glm.Categorical{}
 
-func newImagesFit(ctx context.Context, j *imagesJob, data *imagesData, net *network.Network, trained *network.TrainResult) (*imagesFit, error) {
+func newImagesFit(ctx context.Context, j *imagesJob, data *imagesData, net *network.Network, trained *train.Result) (*imagesFit, error) {
 	f := &imagesFit{job: j, data: data, net: net, jac: net.Factored(), theta: net.Theta()}
 	f.out = &imagesResult{Precision: result.Float(j.precision), Parameters: len(f.theta), GradientNorm: result.Float(trained.GradientNorm), Methods: map[string]imagesScores{}}
 	f.warn(trained.Warnings)

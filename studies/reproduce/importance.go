@@ -18,6 +18,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/train"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -151,7 +152,7 @@ type importanceFit struct {
 
 func (s *importanceStudy) run(ctx context.Context, seed uint64, progress Progress) (*importanceResult, error) {
 	steps := 4 + len(s.dropped)*len(importanceOrders)
-	train, test, err := s.fourNine(ctx)
+	rows, test, err := s.fourNine(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -160,9 +161,9 @@ func (s *importanceStudy) run(ctx context.Context, seed uint64, progress Progres
 		return nil, err
 	}
 	_, _, params := net.Dims()
-	f := &importanceFit{y: mat.NewDense(train.Len(), 1, train.Targets), yTest: mat.NewDense(test.Len(), 1, test.Targets)}
-	x := train.Matrix()
-	net, trained, err := net.Train(ctx, x, f.y, glm.Bernoulli{}, &network.TrainOptions{
+	f := &importanceFit{y: mat.NewDense(rows.Len(), 1, rows.Targets), yTest: mat.NewDense(test.Len(), 1, test.Targets)}
+	x := rows.Matrix()
+	net, trained, err := train.MAP(ctx, net, x, f.y, glm.Bernoulli{}, &train.Options{
 		Precision: slices.Repeat([]float64{importanceDelta}, params), Epochs: s.epochs, Batch: 256, LearningRate: 3e-3, LBFGS: s.lbfgs, Seed: seed})
 	if err != nil {
 		return nil, err
@@ -198,11 +199,11 @@ func (s *importanceStudy) run(ctx context.Context, seed uint64, progress Progres
 	r.Alpha, r.Residual = result.Floats(post.Alpha()), result.Floats(sites.Residual.RawMatrix().Data)
 	order := explain.Importances(post)
 	for k := range min(s.shown, len(order)) {
-		r.Most = append(r.Most, shownDigit(train, f.train.F, order[k]))
-		r.Least = append(r.Least, shownDigit(train, f.train.F, order[len(order)-1-k]))
+		r.Most = append(r.Most, shownDigit(rows, f.train.F, order[k]))
+		r.Least = append(r.Least, shownDigit(rows, f.train.F, order[len(order)-1-k]))
 	}
-	r.Along = along(train, f.train.F, order)
-	if r.Predictions, err = f.predictions(ctx, post, train, test, order); err != nil {
+	r.Along = along(rows, f.train.F, order)
+	if r.Predictions, err = f.predictions(ctx, post, rows, test, order); err != nil {
 		return nil, err
 	}
 	done := 4

@@ -16,6 +16,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/train"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -116,7 +117,7 @@ func (s *normalizedStudy) run(ctx context.Context, seed uint64, progress Progres
 	lik := glm.Categorical{}
 	_, _, p := net.Dims()
 	// Training is as it is usual: a little weight decay, whatever prior the evidence then chooses.
-	net, _, err = net.Train(ctx, e.Train.X, e.Train.Y, lik, &network.TrainOptions{
+	net, _, err = train.MAP(ctx, net, e.Train.X, e.Train.Y, lik, &train.Options{
 		Precision: slices.Repeat([]float64{trainDecay}, p), Epochs: s.epochs, Batch: 100, LBFGS: -1, Seed: seed})
 	if err != nil {
 		return nil, err

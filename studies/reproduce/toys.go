@@ -20,6 +20,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/train"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/studies/variational"
 )
@@ -149,12 +150,12 @@ func (d *toy) fit(ctx context.Context, lik glm.Likelihood, delta float64, seed u
 	}
 	n, _ := d.x.Dims()
 	done := func(stage string, at, _ int) {
-		if stage == network.StageLBFGS {
+		if stage == train.StageLBFGS {
 			at += d.adam
 		}
 		progress(at, d.adam+d.lbfgs)
 	}
-	net, result, err := net.Train(ctx, d.x, d.y, lik, &network.TrainOptions{Precision: precision, Epochs: d.adam, Batch: n, LearningRate: 5e-3, LBFGS: d.lbfgs, Tolerance: 1e-7, Seed: seed, Progress: done})
+	net, result, err := train.MAP(ctx, net, d.x, d.y, lik, &train.Options{Precision: precision, Epochs: d.adam, Batch: n, LearningRate: 5e-3, LBFGS: d.lbfgs, Tolerance: 1e-7, Seed: seed, Progress: done})
 	if err != nil {
 		return nil, err
 	}

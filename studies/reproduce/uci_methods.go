@@ -17,6 +17,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/train"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/studies/variational"
 )
@@ -50,7 +51,7 @@ func newLinearized(ctx context.Context, data *Examples, j *uciJob, progress Prog
 		return nil, err
 	}
 	precision := slices.Repeat([]float64{j.precision}, len(start.Theta()))
-	net, trained, err := start.Train(ctx, data.Train.X, data.Train.Y, m.lik, &network.TrainOptions{Precision: precision, Epochs: -1, LBFGS: j.size.iterations, Tolerance: 1e-4,
+	net, trained, err := train.MAP(ctx, start, data.Train.X, data.Train.Y, m.lik, &train.Options{Precision: precision, Epochs: -1, LBFGS: j.size.iterations, Tolerance: 1e-4,
 		Progress: func(_ string, done, total int) { progress(done, total) }})
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/train"
 )
 
 // valla compares posteriors of an MLP on MNIST by the protocol of Ortega, Rodríguez
@@ -153,8 +154,8 @@ func (s *vallaStudy) run(ctx context.Context, set string, group vallaGroup, seed
 	_, _, p := net.Dims()
 	start := cpuSeconds()
 	total := group.cost * s.steps // training counts as one part
-	net, trained, err := net.Train(ctx, d.train.X, d.train.Y, glm.Categorical{}, &network.TrainOptions{
-		Precision: make([]float64, p), Optimizer: network.SGD{Momentum: 0.5}, Schedule: network.Constant{}, LearningRate: vallaRates[set],
+	net, trained, err := train.MAP(ctx, net, d.train.X, d.train.Y, glm.Categorical{}, &train.Options{
+		Precision: make([]float64, p), Optimizer: train.SGD{Momentum: 0.5}, Schedule: train.Constant{}, LearningRate: vallaRates[set],
 		Batch: s.batch, Steps: s.steps, LBFGS: -1, Seed: seed,
 		Progress: func(_ string, done, of int) { progress(done*s.steps/of, total) }})
 	if err != nil {

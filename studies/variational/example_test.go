@@ -11,6 +11,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/train"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/studies/variational"
 )
@@ -36,7 +37,7 @@ func ExampleRefineFunction() {
 		fmt.Println(err)
 		return
 	}
-	net, _, err = net.Train(ctx, x, y, glm.Bernoulli{}, nil)
+	net, _, err = train.MAP(ctx, net, x, y, glm.Bernoulli{}, nil)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -14,6 +14,7 @@ import (
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/train"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
 	"github.com/funcgp/funcgp/store"
@@ -28,7 +29,7 @@ func main() {
 	}
 	lik := must(glm.NewGaussian(0.01))
 	net := must(network.Sequential(network.Shape{1}, network.Dense{Units: 20}, network.Tanh, network.Dense{Units: 1}))
-	net, _, err := net.Train(ctx, x, y, lik, nil) // the same in both processes, to the last bit
+	net, _, err := train.MAP(ctx, net, x, y, lik, nil) // the same in both processes, to the last bit
 	check(err)
 	data := must(net.Linearize(ctx, x))
 	kernel := ntk.New(must(ntk.NewIsotropic(1, nil)), net.Theta(), nil)

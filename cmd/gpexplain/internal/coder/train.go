@@ -24,6 +24,7 @@ import (
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/train"
 )
 
 // archPrefix begins the names of autoencoders for --arch.
@@ -104,7 +105,7 @@ type Descent struct {
 	Activation              network.Activation
 	Epochs, Batch, Patience int
 	Rate                    float64
-	Options                 *network.TrainOptions // without --online
+	Options                 *train.Options // without --online
 }
 
 // A TrainReport is what train prints of an autoencoder with --json.
@@ -255,7 +256,7 @@ func plain(ctx context.Context, c *console.Console, p *problem.Problem, a *autoe
 	o.Precision, o.Seed = slices.Repeat([]float64{p.Task.Precision}, params), p.Limits.Seed
 	o.Progress = func(stage string, done, total int) { c.Show(stage, done, total) }
 	if held != nil {
-		o.Validation = &network.Validation{X: held, Y: held, Patience: d.Patience}
+		o.Validation = &train.Validation{X: held, Y: held, Patience: d.Patience}
 	}
 	noise := p.Task.Noise
 
@@ -263,7 +264,7 @@ func plain(ctx context.Context, c *console.Console, p *problem.Problem, a *autoe
 	if err != nil {
 		return nil, err
 	}
-	net, res, err := a.Network().Train(ctx, x, x, lik, &o)
+	net, res, err := train.MAP(ctx, a.Network(), x, x, lik, &o)
 	c.Clear()
 	if err != nil {
 		return nil, fmt.Errorf("training on %s: %w; try a smaller --lr", p.Examples.Data.Source, err)

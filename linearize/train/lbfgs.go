@@ -1,4 +1,4 @@
-package network
+package train
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 // lbfgs improves theta in place until the gradient is small, the iterations
 // are used up or no step lowers the objective.
-func (o *objective) lbfgs(ctx context.Context, theta []float64, x, y *mat.Dense, res *TrainResult) error {
+func (o *objective) lbfgs(ctx context.Context, theta []float64, x, y *mat.Dense, res *Result) error {
 	if o.opt.LBFGS < 0 {
 		return nil
 	}
@@ -54,7 +54,7 @@ func (o *objective) lbfgs(ctx context.Context, theta []float64, x, y *mat.Dense,
 		return failed
 	}
 	if err != nil && result == nil {
-		return fmt.Errorf("network: L-BFGS: %w", err)
+		return fmt.Errorf("train: L-BFGS: %w", err)
 	}
 	if err != nil {
 		res.Warnings = append(res.Warnings, linearize.NewWarning("training-stopped", math.NaN(), math.NaN(), "Train on, or begin with more epochs of Adam.",

@@ -1,11 +1,11 @@
-package network
+package train
 
 import (
 	"fmt"
 	"math"
 )
 
-// An Optimizer is how Train moves the parameters after each minibatch: Adam or SGD.
+// An Optimizer is how MAP moves the parameters after each minibatch: Adam or SGD.
 type Optimizer interface {
 	check() error
 	stage() string
@@ -41,10 +41,10 @@ func (a Adam) withDefaults() Adam {
 func (a Adam) check() error {
 	a = a.withDefaults()
 	if !(a.Beta1 > 0 && a.Beta1 < 1 && a.Beta2 > 0 && a.Beta2 < 1 && a.Epsilon > 0) {
-		return fmt.Errorf("network: Adam with decays %v and %v and epsilon %v; want decays between 0 and 1 and a positive epsilon", a.Beta1, a.Beta2, a.Epsilon)
+		return fmt.Errorf("train: Adam with decays %v and %v and epsilon %v; want decays between 0 and 1 and a positive epsilon", a.Beta1, a.Beta2, a.Epsilon)
 	}
 	if !(a.Decay >= 0) || math.IsInf(a.Decay, 1) {
-		return fmt.Errorf("network: Adam with the weight decay %v; it must be 0 or a positive number", a.Decay)
+		return fmt.Errorf("train: Adam with the weight decay %v; it must be 0 or a positive number", a.Decay)
 	}
 	return nil
 }
@@ -78,7 +78,7 @@ var _ Optimizer = SGD{}
 
 func (o SGD) check() error {
 	if !(o.Momentum >= 0 && o.Momentum < 1) {
-		return fmt.Errorf("network: a momentum of %v; it must be at least 0 and below 1", o.Momentum)
+		return fmt.Errorf("train: a momentum of %v; it must be at least 0 and below 1", o.Momentum)
 	}
 	return nil
 }

@@ -1,15 +1,19 @@
-package network
+package train
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/linearize/network"
 )
 
 // half is the log likelihood −½‖y−f‖².
@@ -68,46 +72,83 @@ func matrixOf(rows [][]float64) *mat.Dense {
 }
 
 // network returns the network at the start.
-func (c *trainCase) network(t *testing.T) *Network {
+func (c *trainCase) network(t *testing.T) *network.Network {
 	t.Helper()
-	var layers []Layer
+	var layers []network.Layer
 	for _, l := range c.Layers {
 		number := func(i int) float64 { return l[i].(float64) }
 		switch l[0] {
 		case "dense":
-			layers = append(layers, Dense{Units: int(number(1))})
+			layers = append(layers, network.Dense{Units: int(number(1))})
 		case "conv":
-			layers = append(layers, Conv2D{Filters: int(number(1)), Kernel: int(number(2)), NoBias: true})
+			layers = append(layers, network.Conv2D{Filters: int(number(1)), Kernel: int(number(2)), NoBias: true})
 		case "norm":
-			layers = append(layers, BatchNorm{Momentum: number(1)})
+			layers = append(layers, network.BatchNorm{Momentum: number(1)})
 		case "dropout":
-			layers = append(layers, Dropout{Ratio: number(1)})
+			layers = append(layers, network.Dropout{Ratio: number(1)})
 		case "flatten":
-			layers = append(layers, Flatten{})
+			layers = append(layers, network.Flatten{})
 		case "tanh":
-			layers = append(layers, Tanh)
+			layers = append(layers, network.Tanh)
 		case "relu":
-			layers = append(layers, ReLU)
+			layers = append(layers, network.ReLU)
 		}
 	}
-	net, err := Sequential(c.Shape, layers...)
+	net, err := network.Sequential(c.Shape, layers...)
 	require.NoError(t, err)
-	prog, err := net.trainingProgram()
-	require.NoError(t, err)
-	numbers := map[string][]float64{}
-	for i, norm := range prog.Norms {
-		numbers[norm.Mean], numbers[norm.Variance] = c.Statistics[i][0], c.Statistics[i][1]
+	m := modelOf(t, net)
+	for _, tensor := range m.Graph.Initializers {
+		if at := statistic(tensor.Name); at != nil {
+			tensor.Floats = c.Statistics[at[0]][at[1]]
+		}
 	}
-	net, err = net.withConstants(numbers)
+	var file bytes.Buffer
+	require.NoError(t, m.Write(&file))
+	net, err = network.ReadONNX(&file, nil)
 	require.NoError(t, err)
 	net, err = net.WithTheta(c.Start)
 	require.NoError(t, err)
 	return net
 }
 
+// modelOf returns what is written of a network.
+func modelOf(t *testing.T, net *network.Network) *onnx.Model {
+	t.Helper()
+	var file bytes.Buffer
+	require.NoError(t, net.WriteONNX(&file))
+	m, err := onnx.Read(&file)
+	require.NoError(t, err)
+	return m
+}
+
+// statistic returns which batch normalization a tensor belongs to, and whether to its running mean, 0,
+// or variance, 1; nil for other tensors.
+func statistic(name string) []int {
+	var norm int
+	if _, err := fmt.Sscanf(name, "BatchNorm%d.running", &norm); err != nil {
+		return nil
+	}
+	return []int{norm - 1, map[bool]int{strings.HasSuffix(name, "mean"): 0, strings.HasSuffix(name, "var"): 1}[true]}
+}
+
+// running returns the running statistics of a network.
+func running(t *testing.T, net *network.Network) [][2][]float64 {
+	t.Helper()
+	var all [][2][]float64
+	for _, tensor := range modelOf(t, net).Graph.Initializers {
+		if at := statistic(tensor.Name); at != nil {
+			if at[0] == len(all) {
+				all = append(all, [2][]float64{})
+			}
+			all[at[0]][at[1]] = tensor.Floats
+		}
+	}
+	return all
+}
+
 // options are those of PyTorch's training.
-func (c *trainCase) options() TrainOptions {
-	o := TrainOptions{LearningRate: c.Rate, Batch: c.Batch, Epochs: c.Epochs, LBFGS: -1, Schedule: Constant{}, Precision: make([]float64, len(c.Start))}
+func (c *trainCase) options() Options {
+	o := Options{LearningRate: c.Rate, Batch: c.Batch, Epochs: c.Epochs, LBFGS: -1, Schedule: Constant{}, Precision: make([]float64, len(c.Start))}
 	for i := range o.Precision {
 		o.Precision[i] = c.Precision
 	}
@@ -152,9 +193,11 @@ func TestStepsOfPyTorch(t *testing.T) {
 				want := c.Steps[step]
 				require.InDelta(t, c.Rates[step/(len(c.X)/c.Batch)], rate, 1e-15, "step %d", step)
 				require.InDeltaSlice(t, want.Theta, theta, tol, "step %d", step)
-				for i, r := range d.running {
-					require.InDeltaSlice(t, want.Running[i][0], r.mean, tol)
-					require.InDeltaSlice(t, want.Running[i][1], r.variance, tol)
+				now, err := d.loglik.Network(theta)
+				require.NoError(t, err)
+				for i, r := range running(t, now) {
+					require.InDeltaSlice(t, want.Running[i][0], r[0], tol)
+					require.InDeltaSlice(t, want.Running[i][1], r[1], tol)
 				}
 				step++
 			}}
@@ -178,18 +221,22 @@ func TestStepsOfPyTorch(t *testing.T) {
 			d, err = newDescent(net, matrixOf(c.X), matrixOf(c.Y), half{}, opt)
 			require.NoError(t, err)
 			d.order = func() []int { return c.Orders[epoch] }
-			d.dropper = func(step int) graph.Dropper {
-				return func(dst []float64, o *graph.Dropout, example int) {
-					copy(dst, c.Factors[step][o.Layer][example])
-					for i, f := range dst {
-						require.True(t, f == 0 || math.Abs(f-1/(1-o.Ratio)) < 1e-8)
-						if f != 0 { // the file has rounded quotients
-							dst[i] = 1 / (1 - o.Ratio)
-						}
-					}
+			var ratios []float64
+			for _, l := range c.Layers {
+				if l[0] == "dropout" {
+					ratios = append(ratios, l[1].(float64))
 				}
 			}
-			var res TrainResult
+			d.loglik.SetDropout(func(dst []float64, step, layer, example int) {
+				keep := 1 / (1 - ratios[layer])
+				for i, f := range c.Factors[step][layer][example] {
+					require.True(t, f == 0 || math.Abs(f-keep) < 1e-8)
+					if dst[i] = f; f != 0 { // the file has rounded quotients
+						dst[i] = keep
+					}
+				}
+			})
+			var res Result
 			trained, err := d.run(t.Context(), &res)
 			require.NoError(t, err)
 			require.Equal(t, len(c.Steps), step)

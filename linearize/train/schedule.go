@@ -1,11 +1,11 @@
-package network
+package train
 
 import (
 	"fmt"
 	"math"
 )
 
-// A Schedule is how the step size changes while Train goes through the minibatches:
+// A Schedule is how the step size changes while MAP goes through the minibatches:
 // Constant, Cosine, StepDecay or Plateau.
 type Schedule interface {
 	check() error
@@ -47,14 +47,14 @@ func (Constant) check() error { return nil }
 
 func (s StepDecay) check() error {
 	if s.Epochs < 0 || !(s.Factor >= 0 && s.Factor <= 1) {
-		return fmt.Errorf("network: a step size times %v every %d epochs; want a factor between 0 and 1 and a positive number", s.Factor, s.Epochs)
+		return fmt.Errorf("train: a step size times %v every %d epochs; want a factor between 0 and 1 and a positive number", s.Factor, s.Epochs)
 	}
 	return nil
 }
 
 func (s Plateau) check() error {
 	if !(s.Factor >= 0 && s.Factor < 1) || !(s.Threshold >= 0 && s.Threshold < 1) || !(s.Least >= 0) {
-		return fmt.Errorf("network: a step size times %v at plateaus with threshold %v, at least %v; want a factor and threshold between 0 and 1 and a least that is not negative", s.Factor, s.Threshold, s.Least)
+		return fmt.Errorf("train: a step size times %v at plateaus with threshold %v, at least %v; want a factor and threshold between 0 and 1 and a least that is not negative", s.Factor, s.Threshold, s.Least)
 	}
 	return nil
 }

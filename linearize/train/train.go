@@ -1,4 +1,8 @@
-package network
+// Package train finds the parameters of a network that maximize the log likelihood of training examples
+// under a Gaussian prior, the mode at which the other packages linearize.
+//
+//	net, result, err := train.MAP(ctx, net, x, y, glm.Bernoulli{}, nil)
+package train
 
 import (
 	"context"
@@ -10,19 +14,13 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/linearize/network"
 )
 
-// A Loss is the log likelihood that Train maximizes; every gp.Likelihood is one.
-// Expand returns log p(y|f) of one example and writes its gradient in f, length
-// C, to residual. lambda and root, which Train does not need, are nil.
-type Loss interface {
-	Expand(residual, lambda, root, y, f []float64) (logp float64)
-}
-
-// TrainOptions says how Train searches for the MAP parameters: on minibatches, by
+// Options says how MAP searches for the MAP parameters: on minibatches, by
 // Adam with a cosine schedule if nothing else is asked for, and then by full-batch
 // L-BFGS. Nil and zero fields mean the defaults.
-type TrainOptions struct {
+type Options struct {
 	Precision    []float64 // prior precision of each parameter, length P; nil means 1, and 0 no prior
 	Mean         []float64 // prior mean, length P; nil means 0
 	Optimizer    Optimizer // of the minibatches; nil means Adam
@@ -56,16 +54,16 @@ type Validation struct {
 	Patience int // epochs without a better score after which training stops; 0 means never
 }
 
-// Stages of the work that TrainOptions.Progress is told of.
+// Stages of the work that Options.Progress is told of.
 const (
 	StageAdam  = "adam"   // epochs of Adam
 	StageSGD   = "sgd"    // epochs of SGD
 	StageLBFGS = "l-bfgs" // iterations of L-BFGS
 )
 
-// TrainResult reports where training stopped. Its figures are those of the network as
+// A Result reports where training stopped. Its figures are those of the network as
 // it is used: without Dropout, and with running statistics.
-type TrainResult struct {
+type Result struct {
 	Objective    float64 // negative log posterior, up to the prior's normalization
 	LogLik       float64 // Σ log p(y|f)
 	GradientNorm float64 // Euclidean norm of the objective's gradient at the returned parameters
@@ -78,8 +76,8 @@ type TrainResult struct {
 	Warnings      []error
 }
 
-func (o *TrainOptions) withDefaults(n *Network) (TrainOptions, error) {
-	var d TrainOptions
+func (o *Options) withDefaults(n *network.Network) (Options, error) {
+	var d Options
 	if o != nil {
 		d = *o
 	}
@@ -107,17 +105,17 @@ func (o *TrainOptions) withDefaults(n *Network) (TrainOptions, error) {
 		d.Schedule = Cosine{}
 	}
 	if d.Batch < 0 || d.Steps < 0 || !(d.LearningRate > 0) || !(d.Tolerance > 0) || math.IsInf(d.LearningRate, 0) {
-		return d, fmt.Errorf("network: batch %d, %d steps, learning rate %v and tolerance %v must be positive", d.Batch, d.Steps, d.LearningRate, d.Tolerance)
+		return d, fmt.Errorf("train: batch %d, %d steps, learning rate %v and tolerance %v must be positive", d.Batch, d.Steps, d.LearningRate, d.Tolerance)
 	}
 	if err := errors.Join(d.Optimizer.check(), d.Schedule.check()); err != nil {
 		return d, err
 	}
-	if p := n.prog.P; d.Precision != nil && len(d.Precision) != p || d.Mean != nil && len(d.Mean) != p {
-		panic("network: prior precision or mean has wrong length")
+	if _, _, p := n.Dims(); d.Precision != nil && len(d.Precision) != p || d.Mean != nil && len(d.Mean) != p {
+		panic("train: prior precision or mean has wrong length")
 	}
 	for _, v := range d.Precision {
 		if !(v >= 0) || math.IsInf(v, 0) {
-			return d, fmt.Errorf("network: a prior precision of %v; it must be positive, or 0 for no prior", v)
+			return d, fmt.Errorf("train: a prior precision of %v; it must be positive, or 0 for no prior", v)
 		}
 	}
 	return d, nil
@@ -125,34 +123,15 @@ func (o *TrainOptions) withDefaults(n *Network) (TrainOptions, error) {
 
 // objective is the negative log posterior of a network's parameters.
 type objective struct {
-	sum  *gradientSum
-	loss Loss
-	opt  TrainOptions
-}
-
-// logLik returns the seeder of Σ log p(y|f) and its gradients in f.
-func logLik(loss Loss, y *mat.Dense, c int) seeder {
-	return func(u, f []float64, lo, hi int) (float64, error) {
-		total := 0.0
-		for i := lo; i < hi; i++ {
-			at := (i - lo) * c
-			logp := loss.Expand(u[at:at+c], nil, nil, y.RawRowView(i), f[at:at+c])
-			if math.IsNaN(logp) {
-				return 0, fmt.Errorf("network: the log likelihood of row %d is not a number; check its target", i)
-			}
-			total += logp
-		}
-		return total, nil
-	}
+	loglik *network.LogLik
+	opt    Options
 }
 
 // eval writes the gradient at theta to grad and returns the objective and
 // Σ log p(y|f). In the objective and its gradient, each example counts weight
 // times.
 func (o *objective) eval(ctx context.Context, grad, theta []float64, x, y *mat.Dense, weight float64) (value, loglik float64, err error) {
-	clear(grad)
-	o.sum.setTheta(theta)
-	if loglik, err = o.sum.add(ctx, grad, x, logLik(o.loss, y, o.sum.prog.C)); err != nil {
+	if loglik, err = o.loglik.GradientTo(ctx, grad, theta, x, y); err != nil {
 		return 0, 0, err
 	}
 	value = -weight * loglik
@@ -170,7 +149,7 @@ func (o *objective) eval(ctx context.Context, grad, theta []float64, x, y *mat.D
 	return value, loglik, nil
 }
 
-// Train returns a network whose parameters maximize
+// MAP returns a network whose parameters maximize
 // Σ log p(y|f(x;θ)) − ½(θ−μ₀)ᵀΣ₀⁻¹(θ−μ₀), found from those of n; n stays as it
 // is. x is N×D and y has a row of targets for each example; other numbers of rows
 // panic, and so do a Precision or Mean of another length than P. The result is
@@ -181,24 +160,24 @@ func (o *objective) eval(ctx context.Context, grad, theta []float64, x, y *mat.D
 // statistics as PyTorch does, the variance by the unbiased estimate. L-BFGS maximizes
 // the objective of the network as it is used, without Dropout and with the running
 // statistics held fixed.
-func (n *Network) Train(ctx context.Context, x, y *mat.Dense, loss Loss, o *TrainOptions) (*Network, *TrainResult, error) {
+func MAP(ctx context.Context, n *network.Network, x, y *mat.Dense, loss network.Loss, o *Options) (*network.Network, *Result, error) {
 	opt, err := o.withDefaults(n)
 	if err != nil {
 		return nil, nil, err
 	}
 	if x.IsEmpty() {
-		return nil, nil, errors.New("network: no examples to train on")
+		return nil, nil, errors.New("train: no examples to train on")
 	}
 	if xr, _ := x.Dims(); xr != dense.Count(y) {
-		panic("network: inputs and targets differ in rows")
+		panic("train: inputs and targets differ in rows")
 	}
 	if v := opt.Validation; v != nil && dense.Count(v.X) != dense.Count(v.Y) {
-		panic("network: inputs and targets of the validation rows differ in rows")
+		panic("train: inputs and targets of the validation rows differ in rows")
 	}
-	if err := n.checkInput(x); err != nil {
+	if err := n.CheckInput(x); err != nil {
 		return nil, nil, err
 	}
-	res := &TrainResult{}
+	res := &Result{}
 	trained := n
 	if opt.Steps > 0 || opt.Epochs > 0 {
 		o, err := newDescent(n, x, y, loss, opt)
@@ -209,7 +188,7 @@ func (n *Network) Train(ctx context.Context, x, y *mat.Dense, loss Loss, o *Trai
 			return nil, nil, err
 		}
 	}
-	obj := &objective{sum: newGradientSum(trained.prog, trained.static), loss: loss, opt: opt}
+	obj := &objective{trained.LogLik(loss), opt}
 	theta := trained.Theta()
 	if err := obj.lbfgs(ctx, theta, x, y, res); err != nil {
 		return nil, nil, err
@@ -223,17 +202,20 @@ func (n *Network) Train(ctx context.Context, x, y *mat.Dense, loss Loss, o *Trai
 	return trained, res, err
 }
 
-// validationNLL returns the mean negative log likelihood of rows.
-func (n *Network) validationNLL(ctx context.Context, v *Validation, loss Loss) (float64, error) {
+// score returns the mean negative log likelihood of the rows.
+func (v *Validation) score(ctx context.Context, n *network.Network, loss network.Loss) (float64, error) {
 	f, err := n.Forward(ctx, v.X)
 	if err != nil {
-		return 0, fmt.Errorf("network: the validation rows: %w", err)
+		return 0, fmt.Errorf("train: the validation rows: %w", err)
 	}
 	rows, c := f.Dims()
-	u := make([]float64, rows*c)
-	total, err := logLik(loss, v.Y, c)(u, dense.Flat(f), 0, rows)
-	if err != nil {
-		return 0, fmt.Errorf("network: the validation rows: %w", err)
+	residual, total := make([]float64, c), 0.0
+	for i := range rows {
+		logp := loss.Expand(residual, nil, nil, v.Y.RawRowView(i), f.RawRowView(i))
+		if math.IsNaN(logp) {
+			return 0, fmt.Errorf("train: the log likelihood of validation row %d is not a number; check its target", i)
+		}
+		total += logp
 	}
 	return -total / float64(rows), nil
 }
