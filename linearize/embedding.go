@@ -1,6 +1,8 @@
 package linearize
 
 import (
+	"fmt"
+
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/dense"
@@ -91,4 +93,25 @@ func (b *Embedding) Output(c int) Block {
 	s := *b
 	s.G, s.C = dense.Every(b.G, c, b.C), 1
 	return &s
+}
+
+// An IndexError says that an example reads a row that a table of a network does not have.
+// Forward and Linearize of a network.Network return one.
+type IndexError struct {
+	Row    int     // of the inputs
+	Column int     // of the inputs, that holds the index, or −1 where the network computes it
+	Index  float64 // the index
+	Table  string  // the table's name in the model
+	Rows   int     // of the table
+}
+
+var _ error = (*IndexError)(nil)
+
+// Error names row, column, index and range.
+func (e *IndexError) Error() string {
+	place := fmt.Sprintf("input row %d holds %v in column %d", e.Row, e.Index, e.Column)
+	if e.Column < 0 {
+		place = fmt.Sprintf("input row %d leads to the index %v", e.Row, e.Index)
+	}
+	return fmt.Sprintf("network: %s, but table %q has the rows 0 to %d (−1 to −%d from its end); correct the data", place, e.Table, e.Rows-1, e.Rows)
 }

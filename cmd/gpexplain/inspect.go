@@ -17,6 +17,7 @@ import (
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/network/head"
 )
 
 func inspectCommand(con *console.Console) *cobra.Command {
@@ -141,7 +142,7 @@ type headInfo struct {
 // headOf describes the head of a network; nil for none.
 func headOf(n *network.Network) *headInfo {
 	h := n.Head()
-	if h.Function == network.NoHead {
+	if h.Function == head.None {
 		return nil
 	}
 	x := &headInfo{Function: h.Function.String(), Nodes: h.Nodes, Groups: h.Groups, text: fmt.Sprintf("%v, part of the outputs", h)}

@@ -23,7 +23,7 @@ type Autoencoder struct {
 // tensor or by the node that computes it; "" is the narrowest tensor that everything goes
 // through. A network whose output is not as large as its input is an error, and so is
 // one in which a path leads around the code. A Sigmoid at the end belongs to the network,
-// which must have been read with network.KeepHead.
+// which must have been read with head.Keep.
 func New(net *network.Network, code string) (*Autoencoder, error) {
 	d, c, _ := net.Dims()
 	if d != c {

@@ -11,13 +11,14 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/network/head"
 )
 
 // reference returns the autoencoder of the reference and its numbers.
 func reference(t *testing.T) (*Autoencoder, *testref.Ref) {
 	t.Helper()
 	ref := testref.Open(t, "structures/autoencoder")
-	net, err := network.ReadONNX(bytes.NewReader(ref.Model(t)), &network.ReadOptions{Head: network.KeepHead})
+	net, err := network.ReadONNX(bytes.NewReader(ref.Model(t)), &network.ReadOptions{Head: head.Keep})
 	require.NoError(t, err)
 	a, err := New(net, "")
 	require.NoError(t, err)

@@ -25,7 +25,7 @@ var level = map[string]int{
 	"internal/par": 0, "internal/dense": 1, "internal/memory": 0, "internal/logsum": 0, "internal/minimize": 0, "internal/lattice": 0, "internal/quadrature": 0, "internal/vector": 0,
 	"internal/atomicfile": 0, "internal/inputfile": 0, "internal/npy": 0, "internal/picture": 0, "internal/onnx": 0, "internal/saved": 5, "internal/newton": 5, "internal/largest": 3,
 	"store": 3, "internal/digits": 0, "internal/dataset": 4, "linearize/rowfile": 5, "linearize/rowfile/parquet": 6,
-	"linearize": 4, "linearize/network/internal/graph": 5, "linearize/network/internal/head": 5, "linearize/network/internal/rewrite": 5, "linearize/network/internal/learnt": 4, "linearize/network/internal/compile": 6, "linearize/network": 7, "linearize/train": 8,
+	"linearize": 4, "linearize/network/internal/graph": 5, "linearize/network/head": 5, "linearize/network/internal/ending": 6, "linearize/network/internal/rewrite": 5, "linearize/network/internal/learnt": 4, "linearize/network/internal/compile": 7, "linearize/network": 8, "linearize/train": 9,
 	"internal/jacobian": 5, "ntk": 5, "gp": 6, "internal/sites": 7, "gp/cg": 8, "gp/mode": 8, "gp/kept": 9, "gp/kept/certificate": 9, "sparse": 8, "sparse/shard": 9, "gp/evidence": 8,
 	"glm/integral": 6, "glm": 7, "glm/predictive": 8, "glm/score": 9, "glm/novelty": 10, "glm/weightspace": 9, "explain": 10, "explain/result": 11, "explain/report": 17, "explain/audit": 11,
 	"explain/counterfactual": 10, "glm/autoencoder": 10,

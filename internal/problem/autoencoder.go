@@ -7,6 +7,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/network/head"
 )
 
 // KeyCode names the code of an autoencoder in the metadata of its model.
@@ -45,12 +46,12 @@ func OpenAutoencoder(ctx context.Context, c *job.Job, f *Flags, src AutoencoderS
 		if m, err = ReadModel(ctx, c, &f.Model); err != nil {
 			return nil, err
 		}
-		net, err := m.Net.WithHead(network.KeepHead)
+		net, err := m.Net.WithHead(head.Keep)
 		if err != nil {
 			return nil, err
 		}
 		if src.Decoder != "" {
-			second, err := network.ReadONNXFile(ctx, src.Decoder, &network.ReadOptions{Head: network.KeepHead, MaxMemory: f.Limits.Memory})
+			second, err := network.ReadONNXFile(ctx, src.Decoder, &network.ReadOptions{Head: head.Keep, MaxMemory: f.Limits.Memory})
 			if err != nil {
 				return nil, modelError(src.Decoder, err)
 			}

@@ -11,18 +11,19 @@ import (
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/network/head"
 )
 
 // appliesHead tells whether a likelihood applies the function of a head to outputs by
 // itself. The softmax of a LogSoftmax is that of what it is applied to.
-func appliesHead(lik glm.Likelihood, h network.Head) bool {
+func appliesHead(lik glm.Likelihood, h head.Head) bool {
 	switch _, poisson := lik.(glm.Poisson); {
 	case poisson:
-		return h.Function == network.ExpHead
+		return h.Function == head.Exp
 	case IsSoftmax(lik):
-		return h.Groups == 1 && (h.Function == network.SoftmaxHead || h.Function == network.LogSoftmaxHead)
+		return h.Groups == 1 && (h.Function == head.Softmax || h.Function == head.LogSoftmax)
 	case HasClasses(lik):
-		return h.Function == network.SigmoidHead
+		return h.Function == head.Sigmoid
 	}
 	return false
 }
@@ -45,12 +46,12 @@ func HeadLikelihood(n *network.Network) string {
 // is part of f under any other.
 func (m *Model) withHead(c *job.Job, lik glm.Likelihood) (*Model, error) {
 	h := m.Net.Head()
-	if h.Function == network.NoHead {
+	if h.Function == head.None {
 		return m, nil
 	}
-	rule := network.KeepHead
+	rule := head.Keep
 	if appliesHead(lik, h) {
-		rule = network.RemoveHead
+		rule = head.Remove
 	}
 	net, err := m.Net.WithHead(rule)
 	if err != nil {
@@ -58,14 +59,14 @@ func (m *Model) withHead(c *job.Job, lik glm.Likelihood) (*Model, error) {
 	}
 	out := m.Trained(net)
 	switch {
-	case rule == network.RemoveHead, HasNoise(lik):
+	case rule == head.Remove, HasNoise(lik):
 		c.Remark(net.Head().Warning())
 	default:
 		// Say that a likelihood takes for logits or log rates what a head made of them, and what to do
 		// about it.
 		takes, remedy := "", ""
 		switch _, poisson := lik.(glm.Poisson); {
-		case poisson && h.Function == network.LogSoftmaxHead:
+		case poisson && h.Function == head.LogSoftmax:
 			takes, remedy = "takes them for logarithms of rates, and they are those of probabilities", "Give --likelihood categorical for labels, or gaussian."
 		case HasLogVariances(lik):
 			takes, remedy = "takes them for means and logarithms of variances", "Export the model without it, with the logarithm of the variance as its output."
@@ -74,10 +75,10 @@ func (m *Model) withHead(c *job.Job, lik glm.Likelihood) (*Model, error) {
 		case h.Groups > 1:
 			takes = fmt.Sprintf("takes all outputs for the logits of one choice, and they are those of %d", h.Groups)
 			remedy = "Export the model with the outputs of one of them, or give --likelihood gaussian."
-		case IsSoftmax(lik) && h.Function == network.SigmoidHead:
+		case IsSoftmax(lik) && h.Function == head.Sigmoid:
 			takes = "applies a softmax to them, and they are probabilities of several labels, each by itself"
 			remedy = "Export the model with the output of one label and give --likelihood bernoulli, or give --likelihood gaussian."
-		case h.Function == network.SigmoidHead || h.Function == network.SoftmaxHead:
+		case h.Function == head.Sigmoid || h.Function == head.Softmax:
 			takes, remedy = "takes them for logits, and they are probabilities", "Export the model without it, or give --likelihood gaussian."
 		default:
 			takes, remedy = "takes them for logits", "Where it is no part of the network that was trained, export the model without it, else give --likelihood gaussian or poisson."

@@ -191,7 +191,7 @@ func (n RowNames) ExplainError(err error) error {
 	if e := (*predictive.ValueError)(nil); errors.As(err, &e) {
 		return fmt.Errorf("%s: the %s of output %d is %v; %s", n.Row(e.Row), e.What, e.Output, e.Value, remedy)
 	}
-	index, integer := (*network.IndexError)(nil), (*network.IntegerError)(nil)
+	index, integer := (*linearize.IndexError)(nil), (*network.IntegerError)(nil)
 	if errors.As(err, &index) || errors.As(err, &integer) {
 		return fmt.Errorf("%s: %w", n.All, err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/par"
-	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/network/head"
 )
 
 // What decides between ways to scale.
@@ -58,7 +58,7 @@ func (s *Scaling) byFit(ctx context.Context, c *job.Job, m *Model, t *Task, trai
 		targets[0].words = "targets as they are"
 		// Tell whether a head that is part of the outputs makes all of them positive.
 		h := m.Net.Head()
-		if !(h.Function != network.NoHead && h.Function != network.LogSoftmaxHead && !h.Removed) { // of standardized targets about half are negative
+		if !(h.Function != head.None && h.Function != head.LogSoftmax && !h.Removed) { // of standardized targets about half are negative
 			targets = append(targets, way{targets: scaled, words: "standardized targets"})
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/funcgp/funcgp/linearize/network/head"
 	"github.com/funcgp/funcgp/linearize/network/internal/compile"
 	"github.com/funcgp/funcgp/linearize/network/internal/rewrite"
 )
@@ -18,7 +19,7 @@ func decided(r *rewrite.Rewritten) (*rewrite.Rewritten, error) {
 		if !r.Conditional() {
 			return r, nil
 		}
-		_, err := compile.Compile(r.Model, compile.Options{Head: KeepHead, Number: r.Number})
+		_, err := compile.Compile(r.Model, compile.Options{Head: head.Keep, Number: r.Number})
 		e := (*compile.ConditionsError)(nil)
 		if !errors.As(err, &e) {
 			return r, nil // another error comes again

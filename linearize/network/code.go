@@ -11,6 +11,7 @@ import (
 
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/linearize/network/head"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
@@ -165,7 +166,7 @@ func (t *Tail) Forward(ctx context.Context, theta []float64, z *mat.Dense) (*mat
 // Join returns the network that gives the outputs of one network to another, such as
 // those of an encoder to its decoder, and the name of the tensor between them. θ holds the
 // parameters of the first and then those of the second. Each must have been read with its
-// head kept (KeepHead).
+// head kept (head.Keep).
 func Join(first, second *Network) (n *Network, tensor string, err error) {
 	_, c, _ := first.Dims()
 	d, _, _ := second.Dims()
@@ -175,7 +176,7 @@ func Join(first, second *Network) (n *Network, tensor string, err error) {
 	case c != d:
 		return nil, "", fmt.Errorf("network: the first network has %d outputs, the second takes %d inputs of shape %v; both must have the same code", c, d, []int(second.InputShape()))
 	case first.head.Removed || second.head.Removed || len(first.groups)+len(second.groups) > 0:
-		return nil, "", fmt.Errorf("network: the networks must be joined with their heads; read them with KeepHead")
+		return nil, "", fmt.Errorf("network: the networks must be joined with their heads; read them with head.Keep")
 	}
 	a, g := first.withParameters()
 	b, h := second.withParameters()
@@ -191,7 +192,7 @@ func Join(first, second *Network) (n *Network, tensor string, err error) {
 	g.Nodes = append(slices.Clone(g.Nodes), h.Nodes...)
 	g.Initializers = append(slices.Clone(g.Initializers), h.Initializers...)
 	g.Outputs, g.ValueInfos = h.Outputs, nil
-	n, err = newNetwork(a, &ReadOptions{Head: KeepHead, Freeze: append(first.constants(), prefixed(second.constants())...), Learn: append(first.paramNames(), prefixed(second.paramNames())...)})
+	n, err = newNetwork(a, &ReadOptions{Head: head.Keep, Freeze: append(first.constants(), prefixed(second.constants())...), Learn: append(first.paramNames(), prefixed(second.paramNames())...)})
 	if err != nil {
 		return nil, "", fmt.Errorf("network: the joined networks: %w", err)
 	}

@@ -11,11 +11,12 @@ import (
 
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/network/head"
 )
 
 func readKept(t *testing.T, file []byte) *network.Network {
 	t.Helper()
-	n, err := network.ReadONNX(bytes.NewReader(file), &network.ReadOptions{Head: network.KeepHead})
+	n, err := network.ReadONNX(bytes.NewReader(file), &network.ReadOptions{Head: head.Keep})
 	require.NoError(t, err)
 	return n
 }

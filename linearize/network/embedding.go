@@ -43,10 +43,6 @@ func (j *jacobian) keepRows(s *graph.State, k, lo, c int) {
 	}
 }
 
-// An IndexError says that an example reads a row that a table of the network does not
-// have. Forward and Linearize return one.
-type IndexError = graph.IndexError
-
 // An IntegerError says that a number is none that an integer input takes. Forward and
 // Linearize return one.
 type IntegerError struct {

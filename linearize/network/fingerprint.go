@@ -7,6 +7,7 @@ import (
 
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network/head"
 )
 
 var _ linearize.Fingerprinted = (*Network)(nil)
@@ -41,7 +42,7 @@ func (n *Network) fingerprint() linearize.ModelFingerprint {
 			_, _ = fmt.Fprintf(h, "input %s is columns %v of %d\n", in.Name, in.Columns, n.prog.D)
 		}
 	}
-	if n.head.Function != NoHead {
+	if n.head.Function != head.None {
 		_, _ = fmt.Fprintf(h, "head %v, removed %v\n", n.head.Function, n.head.Removed)
 	}
 	_, _ = h.Write(encoded)

@@ -16,6 +16,7 @@ import (
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/network/head"
 	"github.com/funcgp/funcgp/linearize/network/internal/compile"
 )
 
@@ -89,7 +90,7 @@ func tryModel(t *testing.T, m *onnx.Model, data []byte) {
 	var err error
 	limit := uint64(hostileBytes + 400*len(data))
 	if used := allocated(func() {
-		net, err = network.ReadONNX(bytes.NewReader(data), &network.ReadOptions{Head: network.KeepHead})
+		net, err = network.ReadONNX(bytes.NewReader(data), &network.ReadOptions{Head: head.Keep})
 	}); used > limit {
 		t.Fatalf("reading %d bytes allocated %d", len(data), used)
 	}

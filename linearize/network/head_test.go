@@ -16,6 +16,7 @@ import (
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/network/head"
 )
 
 // headExports are the networks of testdata/heads with PyTorch's numbers: f before the function
@@ -40,7 +41,7 @@ func fromRows(rows [][]float64) *mat.Dense {
 	return m
 }
 
-func headModel(t *testing.T, name string, rule network.HeadRule) (*network.Network, error) {
+func headModel(t *testing.T, name string, rule head.Rule) (*network.Network, error) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "heads", name+".onnx"))
 	require.NoError(t, err)
@@ -75,7 +76,7 @@ func withoutHead(name string, f [][]float64) *mat.Dense {
 func TestHeadKeptAndRemoved(t *testing.T) {
 	x, all := headExports(t)
 	for name, v := range all {
-		kept, err := headModel(t, name, network.KeepHead)
+		kept, err := headModel(t, name, head.Keep)
 		if strings.HasSuffix(name, "-examples") {
 			require.ErrorContains(t, err, "would mix examples", name)
 			continue
@@ -92,10 +93,10 @@ func TestHeadKeptAndRemoved(t *testing.T) {
 			testref.RequireClose(t, f.RawMatrix().Data, want.RawMatrix().Data, tol, name)
 		}
 		same(kept, fromRows(v.Y))
-		removed, err := kept.WithHead(network.RemoveHead)
+		removed, err := kept.WithHead(head.Remove)
 		require.NoError(t, err, name)
-		head := kept.Head()
-		if head.Function == network.NoHead || head.Groups > 1 {
+		found := kept.Head()
+		if found.Function == head.None || found.Groups > 1 {
 			require.False(t, removed.Head().Removed, name)
 			same(removed, fromRows(v.Y))
 			continue
@@ -105,14 +106,14 @@ func TestHeadKeptAndRemoved(t *testing.T) {
 		require.Equal(t, kept.Theta(), removed.Theta(), name)
 		require.NotEqual(t, kept.Fingerprint().Graph, removed.Fingerprint().Graph, name)
 		require.Equal(t, kept.Fingerprint().Parameters, removed.Fingerprint().Parameters, name)
-		again, err := removed.WithHead(network.KeepHead)
+		again, err := removed.WithHead(head.Keep)
 		require.NoError(t, err, name)
 		require.Equal(t, kept.Fingerprint(), again.Fingerprint(), name)
 		same(again, fromRows(v.Y))
 
-		byDefault, err := headModel(t, name, network.AutoHead)
+		byDefault, err := headModel(t, name, head.Auto)
 		require.NoError(t, err, name)
-		classes := head.Function != network.ExpHead && head.Function != network.SoftplusHead
+		classes := found.Function != head.Exp && found.Function != head.Softplus
 		require.Equal(t, classes, byDefault.Head().Removed, name)
 		require.Len(t, byDefault.Warnings(), 1, name)
 		require.ErrorContains(t, linearize.FindWarning(byDefault.Warnings(), "head"), byDefault.Head().String())
@@ -124,7 +125,7 @@ func TestHeadKeptAndRemoved(t *testing.T) {
 func TestWithHead(t *testing.T) {
 	x, all := headExports(t)
 	for _, name := range []string{"pair", "softmax", "exp"} {
-		net, err := headModel(t, name, network.KeepHead)
+		net, err := headModel(t, name, head.Keep)
 		require.NoError(t, err)
 		theta := net.Theta()
 		rng := rand.New(rand.NewPCG(1, 2))
@@ -134,7 +135,7 @@ func TestWithHead(t *testing.T) {
 		net, err = net.WithTheta(theta)
 		require.NoError(t, err)
 		net = net.WithMetadata(map[string]string{"a": "b"})
-		removed, err := net.WithHead(network.RemoveHead)
+		removed, err := net.WithHead(head.Remove)
 		require.NoError(t, err)
 		require.Equal(t, theta, removed.Theta())
 		require.Equal(t, map[string]string{"a": "b"}, removed.Metadata())
@@ -157,7 +158,7 @@ func TestWithHead(t *testing.T) {
 
 		var b bytes.Buffer
 		require.NoError(t, removed.WriteONNX(&b))
-		back, err := network.ReadONNX(&b, &network.ReadOptions{Head: network.RemoveHead})
+		back, err := network.ReadONNX(&b, &network.ReadOptions{Head: head.Remove})
 		require.NoError(t, err)
 		require.Equal(t, removed.Fingerprint(), back.Fingerprint())
 	}
@@ -220,10 +221,10 @@ func TestHeadNearMisses(t *testing.T) {
 	} {
 		g := newGraph(13, 4)
 		m := g.output(build(g, g.op("MatMul", in("x", g.param(4, 3)))))
-		for _, rule := range []network.HeadRule{network.AutoHead, network.RemoveHead} {
+		for _, rule := range []head.Rule{head.Auto, head.Remove} {
 			net, err := readModel(m, &network.ReadOptions{Head: rule})
 			require.NoError(t, err, name)
-			require.Equal(t, network.Head{}, net.Head(), name)
+			require.Equal(t, head.Head{}, net.Head(), name)
 			x := gaussianMatrix(rand.New(rand.NewPCG(3, 4)), 5, 4)
 			f, err := net.Forward(t.Context(), x)
 			require.NoError(t, err)
@@ -241,7 +242,7 @@ func TestHeadWarningText(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, net.Warnings(), 1)
 	require.Regexp(t, `^The final Sigmoid \(node 1 "[^"]*"\) was removed\. Outputs are its inputs, and the likelihood applies it\.$`, net.Warnings()[0].Error())
-	kept, err := net.WithHead(network.KeepHead)
+	kept, err := net.WithHead(head.Keep)
 	require.NoError(t, err)
 	require.Empty(t, kept.Warnings())
 	f, err := kept.Forward(t.Context(), mat.NewDense(1, 2, []float64{1, 2}))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network/head"
 	"github.com/funcgp/funcgp/linearize/network/internal/compile"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 	"github.com/funcgp/funcgp/linearize/network/internal/rewrite"
@@ -25,7 +26,7 @@ type Network struct {
 	model    *onnx.Model
 	prog     *graph.Program
 	graph    *onnx.Graph // what prog was compiled from: the model's, perhaps with nodes in the place of a head
-	head     Head
+	head     head.Head
 	read     ReadOptions // what is a parameter, and what becomes of the head
 	inNodes  nodeTensors
 	theta    []float64
@@ -46,8 +47,8 @@ type ReadOptions struct {
 	Output string   // name of the output that is f, where the file has several; "" is the only one
 
 	// Head says whether the function at the end of the graph is removed, so that the
-	// likelihood can apply it, or is part of f. The zero value is AutoHead.
-	Head HeadRule
+	// likelihood can apply it, or is part of f. The zero value is head.Auto.
+	Head head.Rule
 
 	// The most bytes of memory that weights in other files may take; 0 is 80 % of what
 	// the machine has free.

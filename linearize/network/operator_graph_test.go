@@ -11,6 +11,7 @@ import (
 
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/network/head"
 )
 
 // A graph builds a model node by node. Its input is "x", N×dims.
@@ -174,7 +175,7 @@ func tensorA(name string, t *onnx.Tensor) *onnx.Attribute {
 // load encodes a model and reads it with its head. What is added to the input first is
 // learnt unless it is frozen: see input.
 func load(m *onnx.Model, freeze ...string) (*network.Network, error) {
-	o := &network.ReadOptions{Freeze: freeze, Head: network.KeepHead}
+	o := &network.ReadOptions{Freeze: freeze, Head: head.Keep}
 	for _, nd := range m.Graph.Nodes {
 		if nd.OpType == "Add" && nd.Inputs[0] == "x" && isFloat(m.Graph, nd.Inputs[1]) && !slices.Contains(freeze, nd.Inputs[1]) {
 			o.Learn = append(o.Learn, nd.Inputs[1])

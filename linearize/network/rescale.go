@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/linearize/network/head"
 )
 
 // Rescaled returns the network whose outputs are scale_c f_c(x) + shift_c. Its
@@ -28,7 +29,7 @@ func (n *Network) Rescaled(scale, shift []float64) (*Network, error) {
 		}
 	}
 	model := n.rescaledModel(scale, shift)
-	m, err := compiled(model, nil, ReadOptions{Freeze: n.constants(), Learn: n.paramNames(), Head: KeepHead, columns: n.read.columns, width: n.read.width}, nodeTensors{})
+	m, err := compiled(model, nil, ReadOptions{Freeze: n.constants(), Learn: n.paramNames(), Head: head.Keep, columns: n.read.columns, width: n.read.width}, nodeTensors{})
 	if err != nil {
 		return nil, err
 	}

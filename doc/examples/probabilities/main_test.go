@@ -15,7 +15,7 @@ import (
 )
 
 // moons.csv are the training examples of testdata/reference/two-moons. The
-// network, 2-12-1 with tanh, was trained on them by network.Train with
+// network, 2-12-1 with tanh, was trained on them by train.MAP with
 // precision 0.3 and 500 epochs: its parameters are a mode of the posterior.
 func TestModelIsTrainedOnTheTable(t *testing.T) {
 	net, err := network.ReadONNX(bytes.NewReader(model), nil)

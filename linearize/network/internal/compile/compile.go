@@ -17,8 +17,9 @@ import (
 	"slices"
 
 	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/linearize/network/head"
+	"github.com/funcgp/funcgp/linearize/network/internal/ending"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
-	"github.com/funcgp/funcgp/linearize/network/internal/head"
 	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
 )
 
@@ -124,7 +125,7 @@ type compiler struct {
 
 	bySlot    map[int]*initializer // of the slots that hold an initializer
 	lastDense string               // name of the result of the last dense layer
-	head      *head.Found          // at the end of the graph, nil for none or a removed one
+	head      *ending.Found        // at the end of the graph, nil for none or a removed one
 	tables    map[string][]int32   // broadcast tables made so far
 	undecided undecided
 	masks     map[int]*mask // of the slots that hold −Inf
@@ -323,7 +324,7 @@ func (c *compiler) plan(wanted string) (output string, order []int) {
 	}
 	if output = wanted; output == "" {
 		output = c.graph.Outputs[0].Name
-		c.head = head.Find(c.graph, output, c.learn)
+		c.head = ending.Find(c.graph, output, c.learn)
 	}
 	return output, c.sort(output, producer)
 }

@@ -1,6 +1,10 @@
 package graph
 
-import "math"
+import (
+	"math"
+
+	"github.com/funcgp/funcgp/linearize"
+)
 
 // stepwise marks functions that are constant between jumps: their result carries no
 // gradient to any input.
@@ -149,7 +153,7 @@ func (o *Pickup) Forward(s *State, nd *Node) {
 				out[i] = in[int(o.Base[i])+r*o.Stride]
 			} else {
 				out[i] = 0
-				s.outOfRange(&IndexError{Row: e, Column: s.Program.column(nd.In[1], i), Index: v, Table: o.Name, Rows: o.Length})
+				s.outOfRange(&linearize.IndexError{Row: e, Column: s.Program.column(nd.In[1], i), Index: v, Table: o.Name, Rows: o.Length})
 			}
 		}
 	}

@@ -1,8 +1,6 @@
 package graph
 
 import (
-	"fmt"
-
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -53,7 +51,7 @@ func (o *Lookup) Forward(s *State, nd *Node) {
 		for t, v := range index {
 			if o.row(v) < 0 {
 				clear(out)
-				s.outOfRange(&IndexError{Row: e, Column: s.Program.column(nd.In[0], t), Index: v, Table: o.Name, Rows: o.Rows})
+				s.outOfRange(&linearize.IndexError{Row: e, Column: s.Program.column(nd.In[0], t), Index: v, Table: o.Name, Rows: o.Rows})
 				break
 			}
 		}
@@ -90,28 +88,8 @@ func (o *Lookup) RowsTo(dst []float64, s *State, nd *Node, e int) {
 	}
 }
 
-// An IndexError says that an example reads a row that a table does not have.
-type IndexError struct {
-	Row    int     // of the inputs
-	Column int     // of the inputs, that holds the index, or −1 where the network computes it
-	Index  float64 // the index
-	Table  string  // the table's name in the model
-	Rows   int     // of the table
-}
-
-var _ error = (*IndexError)(nil)
-
-// Error names row, column, index and range.
-func (e *IndexError) Error() string {
-	place := fmt.Sprintf("input row %d holds %v in column %d", e.Row, e.Index, e.Column)
-	if e.Column < 0 {
-		place = fmt.Sprintf("input row %d leads to the index %v", e.Row, e.Index)
-	}
-	return fmt.Sprintf("network: %s, but table %q has the rows 0 to %d (−1 to −%d from its end); correct the data", place, e.Table, e.Rows-1, e.Rows)
-}
-
 // outOfRange keeps the error of the first example of the chunk that has one.
-func (s *State) outOfRange(err *IndexError) {
+func (s *State) outOfRange(err *linearize.IndexError) {
 	if s.bad == nil || err.Row < s.bad.Row {
 		s.bad = err
 	}

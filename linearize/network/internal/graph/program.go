@@ -182,9 +182,9 @@ type State struct {
 	// Team says that the products of dense layers may run on several goroutines, where no
 	// other chunk is run beside this one. The bits are the same.
 	Team   bool
-	sites  map[int][]float64 // memory of SiteBuffer
-	argmax map[int]*argmax   // by slot
-	bad    *IndexError       // of the first example of the chunk that reads past a table
+	sites  map[int][]float64     // memory of SiteBuffer
+	argmax map[int]*argmax       // by slot
+	bad    *linearize.IndexError // of the first example of the chunk that reads past a table
 
 	// In training.
 	Drop    Dropper           // the factors of a Dropout

@@ -1,11 +1,37 @@
-package head
+// Package ending finds the function with which a graph ends.
+package ending
 
 import (
 	"fmt"
 	"math"
 
 	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/linearize/network/head"
 )
+
+// Found is the Head of a graph and where it is.
+type Found struct {
+	head.Head
+	Input string   // what it is applied to
+	Each  []string // results that must have one number for each group, and depend on the input
+	Last  int      // number of its last node
+	Node  int      // number of a Softmax or LogSoftmax node, or −1
+
+	sign int // 1 for the pair [1−p, p], −1 for [p, 1−p], else 0
+}
+
+// Without returns the graph and its output where the head is removed. For a pair it
+// appends the nodes that make ∓z/2 of z.
+func (h *Found) Without(g *onnx.Graph) (*onnx.Graph, string) {
+	if h.sign == 0 {
+		return g, h.Input
+	}
+	a := onnx.NewAppender(g, "head")
+	half := .5 * float64(h.sign)
+	z := a.Add("Reshape", nil, h.Input, a.Constant(&onnx.Tensor{Type: onnx.Int64, Dims: []int64{2}, Ints: []int64{-1, 1}}))
+	f := a.Add("Mul", nil, z, a.Constant(&onnx.Tensor{Type: onnx.Double, Dims: []int64{2}, Floats: []float64{-half, half}}))
+	return a.Graph, f
+}
 
 // A finder follows a graph back from its output.
 type finder struct {
@@ -74,14 +100,14 @@ const (
 
 // guard describes a Clip after a function, "" where it does nothing; ok is false where it
 // changes the function.
-func guard(f Function, lo, hi float64) (text string, ok bool) {
+func guard(f head.Function, lo, hi float64) (text string, ok bool) {
 	switch f {
-	case Sigmoid, Softmax:
+	case head.Sigmoid, head.Softmax:
 		if lo <= 0 && hi >= 1 {
 			return "", true
 		}
 		ok = lo <= guardProbability && hi >= 1-guardProbability
-	case LogSoftmax:
+	case head.LogSoftmax:
 		if math.IsInf(lo, -1) && hi >= 0 {
 			return "", true
 		}
@@ -212,8 +238,8 @@ func (f *finder) times(n *onnx.Node, by float64) (other string, ok bool) {
 }
 
 // made returns a head that ends with node i and is applied to input.
-func (f *finder) made(function Function, i int, input string) *Found {
-	return &Found{Head: Head{Function: function}, Input: input, Last: i, Node: -1}
+func (f *finder) made(function head.Function, i int, input string) *Found {
+	return &Found{Head: head.Head{Function: function}, Input: input, Last: i, Node: -1}
 }
 
 // function returns the function whose last node makes a name; nil for none.
@@ -224,28 +250,28 @@ func (f *finder) function(name string) *Found {
 	}
 	switch n.OpType {
 	case "Sigmoid":
-		return f.made(Sigmoid, i, n.Inputs[0])
+		return f.made(head.Sigmoid, i, n.Inputs[0])
 	case "Softplus":
-		return f.made(Softplus, i, n.Inputs[0])
+		return f.made(head.Softplus, i, n.Inputs[0])
 	case "Softmax", "LogSoftmax":
-		function := Softmax
+		function := head.Softmax
 		if n.OpType == "LogSoftmax" {
-			function = LogSoftmax
+			function = head.LogSoftmax
 		}
 		h := f.made(function, i, n.Inputs[0])
 		h.Node = i
 		return f.shifted(h)
 	case "Exp":
-		if h := f.at(n.Inputs[0]); h != nil && h.Function == LogSoftmax {
-			return f.as(h, Softmax, i)
+		if h := f.at(n.Inputs[0]); h != nil && h.Function == head.LogSoftmax {
+			return f.as(h, head.Softmax, i)
 		}
-		return f.made(Exp, i, n.Inputs[0])
+		return f.made(head.Exp, i, n.Inputs[0])
 	case "Log":
-		if h := f.at(n.Inputs[0]); h != nil && h.Function == Softmax {
-			return f.as(h, LogSoftmax, i)
+		if h := f.at(n.Inputs[0]); h != nil && h.Function == head.Softmax {
+			return f.as(h, head.LogSoftmax, i)
 		}
 		if e := f.onePlusExp(n.Inputs[0]); e != "" {
-			return f.made(Softplus, i, e)
+			return f.made(head.Softplus, i, e)
 		}
 	case "Reciprocal":
 		return f.logistic(n.Inputs[0], i)
@@ -265,7 +291,7 @@ func (f *finder) function(name string) *Found {
 }
 
 // as returns a head as another function, which ends with node i.
-func (f *finder) as(h *Found, function Function, i int) *Found {
+func (f *finder) as(h *Found, function head.Function, i int) *Found {
 	h.Function, h.Last = function, i
 	return h
 }
@@ -314,7 +340,7 @@ func (f *finder) logistic(denominator string, i int) *Found {
 		return nil
 	}
 	if x := f.negated(e); x != "" {
-		return f.made(Sigmoid, i, x)
+		return f.made(head.Sigmoid, i, x)
 	}
 	return nil
 }
@@ -329,10 +355,10 @@ func (f *finder) quotient(n *onnx.Node, i int) *Found {
 		return nil
 	}
 	if y := f.onePlusExp(n.Inputs[1]); y != "" && y == x {
-		return f.made(Sigmoid, i, x)
+		return f.made(head.Sigmoid, i, x)
 	}
 	if sum := f.sumOf(n.Inputs[1], e); sum != "" {
-		h := f.made(Softmax, i, x)
+		h := f.made(head.Softmax, i, x)
 		h.Each = []string{sum}
 		return f.shifted(h)
 	}
@@ -369,7 +395,7 @@ func (f *finder) logQuotient(n *onnx.Node, i int) *Found {
 	if sum == "" {
 		return nil
 	}
-	h := f.made(LogSoftmax, i, x)
+	h := f.made(head.LogSoftmax, i, x)
 	h.Each = []string{sum}
 	return f.shifted(h)
 }
@@ -391,11 +417,11 @@ func (f *finder) shifted(h *Found) *Found {
 func (f *finder) pair(n *onnx.Node, i int) *Found {
 	for k, sign := range []int{-1, 1} {
 		h := f.at(n.Inputs[k])
-		if h == nil || h.Function != Sigmoid || !f.complement(n.Inputs[1-k], n.Inputs[k], h) {
+		if h == nil || h.Function != head.Sigmoid || !f.complement(n.Inputs[1-k], n.Inputs[k], h) {
 			continue
 		}
 		h.sign, h.Pair, h.Each = sign, true, nil
-		return f.as(h, Softmax, i)
+		return f.as(h, head.Softmax, i)
 	}
 	return nil
 }
@@ -419,7 +445,7 @@ func (f *finder) complement(name, p string, h *Found) bool {
 	}
 	// σ(−z)
 	other := f.at(name)
-	if other == nil || other.Function != Sigmoid {
+	if other == nil || other.Function != head.Sigmoid {
 		return false
 	}
 	x := f.negated(other.Input)
@@ -436,7 +462,7 @@ func (f *finder) unclipped(name string) string {
 		}
 		lo, hi, ok := f.bounds(n)
 		if ok {
-			_, ok = guard(Sigmoid, lo, hi)
+			_, ok = guard(head.Sigmoid, lo, hi)
 		}
 		if !ok {
 			return name

@@ -1,17 +1,17 @@
-// Package head recognizes the function at the end of an ONNX graph that a likelihood may
-// apply by itself: a Sigmoid, Softmax, LogSoftmax, Exp or Softplus, as one operator or
-// written out in several.
+// Package head holds what a network may end with: a function of the outputs that the likelihoods of
+// package glm apply by themselves, and that is part of the outputs or removed.
 package head
 
 import (
 	"fmt"
 	"math"
 
-	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// A Function is a function that likelihoods apply to outputs.
+// A Function is that of a Head. The likelihoods of package glm apply some of them to the outputs:
+// Bernoulli a Sigmoid, Categorical a Softmax, which gives the same probabilities after a LogSoftmax,
+// and Poisson Exp. None applies Softplus.
 type Function int
 
 // The functions that are recognized at the end of a network.
@@ -32,20 +32,19 @@ func (f Function) String() string { return names[f] }
 // A Rule says what becomes of a network's head.
 type Rule int
 
-// The rules. A Softmax of groups of outputs is never removed, as no likelihood applies
-// it.
+// The rules. A Softmax of groups of outputs is never removed, as no likelihood applies it.
 const (
-	// Auto removes a Sigmoid, Softmax or LogSoftmax, which the likelihoods of
-	// classes apply, and keeps any other.
-	Auto Rule = iota
-	// Keep keeps it as part of f.
-	Keep
-	// Remove removes it: f is what it is applied to.
-	Remove
+	Auto   Rule = iota // a Sigmoid, Softmax or LogSoftmax is removed, any other stays
+	Keep               // it is part of the outputs
+	Remove             // the outputs are what it is applied to
 )
 
-// A Head is the function that the last nodes of a model apply to its outputs, by one
-// operator or written out in several.
+// A Head is the function that the last nodes of a file apply to the outputs, by one operator or
+// written out: a Sigmoid also as 1/(1+exp(−x)), a Softmax as exp(x)/Σexp(x), with or without
+// the largest x subtracted, or as [1−p, p] or [p, 1−p] with p by a Sigmoid. Between it and
+// the end there may be nodes that only move numbers (Reshape, Flatten, Squeeze,
+// Unsqueeze, Cast, Identity), and a Clip to [0, 1] or to bounds that guard a logarithm,
+// such as [1e−7, 1−1e−7], which goes with it.
 type Head struct {
 	Function Function
 	Nodes    string // its node, or the last of several, as messages name it
@@ -84,17 +83,6 @@ func (h Head) Warning() error {
 	return linearize.NewWarning("head", math.NaN(), math.NaN(), "", "The final %v stays part of the outputs. The posterior is of what it gives.", h)
 }
 
-// Found is the Head of a graph and where it is.
-type Found struct {
-	Head
-	Input string   // what it is applied to
-	Each  []string // results that must have one number for each group, and depend on the input
-	Last  int      // number of its last node
-	Node  int      // number of a Softmax or LogSoftmax node, or −1
-
-	sign int // 1 for the pair [1−p, p], −1 for [p, 1−p], else 0
-}
-
 // Removes reports whether a rule removes the head.
 func (h *Head) Removes(r Rule) bool {
 	switch {
@@ -104,17 +92,4 @@ func (h *Head) Removes(r Rule) bool {
 		return true
 	}
 	return h.Function == Sigmoid || h.Function == Softmax || h.Function == LogSoftmax
-}
-
-// Without returns the graph and its output where the head is removed. For a pair it
-// appends the nodes that make ∓z/2 of z.
-func (h *Found) Without(g *onnx.Graph) (*onnx.Graph, string) {
-	if h.sign == 0 {
-		return g, h.Input
-	}
-	a := onnx.NewAppender(g, "head")
-	half := .5 * float64(h.sign)
-	z := a.Add("Reshape", nil, h.Input, a.Constant(&onnx.Tensor{Type: onnx.Int64, Dims: []int64{2}, Ints: []int64{-1, 1}}))
-	f := a.Add("Mul", nil, z, a.Constant(&onnx.Tensor{Type: onnx.Double, Dims: []int64{2}, Floats: []float64{-half, half}}))
-	return a.Graph, f
 }
