@@ -36,7 +36,7 @@ func (p *Posterior) Audit(ctx context.Context, top int) ([]Audited, error) {
 	if top < 0 {
 		return nil, fmt.Errorf("funcgp: %d rows are asked of Audit; give how many to list, or 0 for 20", top)
 	}
-	own := job.New(hearer{})
+	own := job.New(nil)
 	defer own.Close()
 	found, err := p.post.Audit(ctx, own, p.problem, top)
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/problem"
-	"github.com/funcgp/funcgp/internal/terms"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -71,7 +70,7 @@ func (p *Posterior) Explain(ctx context.Context, rows *Rows, o *ExplainOptions) 
 	var out []Explanation
 	err = p.each(ctx, rows, nil, func(lo int, b *linearize.Batch, pred *inference.Predictions) error {
 		for i := range b.Len() {
-			targets, at := terms.Targets(p.problem, pred, i, asked), o.Output
+			targets, at := inference.Targets(p.problem, pred, i, asked), o.Output
 			if at == 0 && len(targets) > p.problem.Model.Outputs {
 				at = len(targets) - 1
 			}

@@ -44,7 +44,7 @@ type Limits struct {
 	// needs more is an error that says how much.
 	MaxMemory int64
 	// Progress is told, from any goroutine, that done of total parts of a stage are done; nil tells nobody.
-	Progress func(stage string, done, total int)
+	Progress func(stage string, done, total int) `json:"-"`
 }
 
 // A Model is a trained network. The zero value is the built-in one, which tells the digits 4 and 9 apart.

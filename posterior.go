@@ -13,7 +13,6 @@ import (
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
-	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -110,7 +109,7 @@ func start(ctx context.Context, o *problem.Options, path string, l *Limits, make
 	if path != "" {
 		flags.Remembers()
 	}
-	c := job.New(hearer{l.Progress})
+	c := job.New(job.Progress(l.Progress))
 	defer func() {
 		if err != nil {
 			c.Close()
@@ -223,30 +222,3 @@ func (p *Posterior) Calibration() *score.Calibration {
 	copied := *k
 	return &copied
 }
-
-// A hearer tells of the progress of a job, whose warnings are in Warnings.
-type hearer struct {
-	progress func(stage string, done, total int) // nil tells nobody
-}
-
-// Show implements job.Listener.
-func (h hearer) Show(stage string, done, total int) {
-	if h.progress != nil {
-		h.progress(stage, done, total)
-	}
-}
-
-// Ended implements job.Listener.
-func (h hearer) Ended(part string) { h.Show(part, 1, 1) }
-
-// Clear implements job.Listener.
-func (hearer) Clear() {}
-
-// Note implements job.Listener.
-func (hearer) Note(string) {}
-
-// Detail implements job.Listener.
-func (hearer) Detail(string) {}
-
-// Alarm implements job.Listener.
-func (hearer) Alarm(*linearize.Warning) {}

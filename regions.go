@@ -45,7 +45,7 @@ func (p *Posterior) Regions(ctx context.Context, rows *Rows, coverage float64) (
 	if err := asks.Suits(p.problem.Examples.Train.Len(), "training rows"); err != nil {
 		return nil, named(err)
 	}
-	own := job.New(hearer{})
+	own := job.New(nil)
 	defer own.Close()
 	scored, err := asks.Prepare(ctx, own, p.problem, p.post)
 	if err != nil {

@@ -1,7 +1,7 @@
 // Package pipeline runs a fit or an explanation in parts on Apache Beam.
 //
-//	fit := &pipeline.Fit{Inducing: "z.gp", Parts: 64, Out: "all.gp"}
-//	err := fit.Run(ctx, "prism") // or another runner that is linked in
+//	fit := &pipeline.Fit{FitOptions: parts.FitOptions{Inducing: "z.gp"}, Parts: 64, Out: "all.gp"}
+//	report, err := fit.Run(ctx, "prism") // or another runner that is linked in
 //
 // The elements of a pipeline are shard.Part values, of a few bytes. A worker opens the
 // inducing examples with their factor, the model and the data by their paths, which must be

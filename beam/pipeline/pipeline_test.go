@@ -21,8 +21,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/beam/pipeline"
-	"github.com/funcgp/funcgp/cmd/gpexplain/parts"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/sparse"
+	"github.com/funcgp/funcgp/sparse/parts"
 	"github.com/funcgp/funcgp/sparse/shard"
 )
 
@@ -129,18 +130,21 @@ func TestFitAndExplain(t *testing.T) {
 		}
 	}
 	for i, n := range numbered {
-		f := &pipeline.Fit{Inducing: file("z.gp"), Parts: n, Out: file("all.gp")}
+		f := &pipeline.Fit{FitOptions: parts.FitOptions{Inducing: file("z.gp")}, Parts: n, Out: file("all.gp")}
 		if i%2 == 1 {
 			f.Most, f.Dir = 50, dir // of 300 entries in rows of 24 to 1
 		}
-		require.NoError(t, f.Run(t.Context(), "prism"))
+		_, err := f.Run(t.Context(), "prism")
+		require.NoError(t, err)
 		same(asked("all.gp"))
-		e := &pipeline.Explain{Args: with(question, "--posterior", file("whole.gp")), Parts: n, Out: file("all.terms")}
+		e := &pipeline.Explain{TermsOptions: parts.TermsOptions{Posterior: file("whole.gp"), Question: parts.Question{Rows: parts.Rows{Index: "6,24"}, Top: 20}}, Parts: n, Out: file("all.terms")}
 		require.NoError(t, e.Run(t.Context(), "prism"))
 		same(gpexplain(t, "merge", "--json", "--quiet", file("all.terms")))
 	}
-	f := &pipeline.Fit{Inducing: file("z.gp"), Parts: 3, Out: file("all.gp")}
-	require.NoError(t, f.Run(t.Context(), "direct"))
+	f := &pipeline.Fit{FitOptions: parts.FitOptions{Inducing: file("z.gp")}, Parts: 3, Out: file("all.gp")}
+	report, err := f.Run(t.Context(), "direct")
+	require.NoError(t, err)
+	require.Equal(t, 130, report.Examples)
 	same(asked("all.gp"))
 	one := gpexplain(t, "predict", "--json", "--quiet", "--index", "24", "--posterior", file("whole.gp"))
 	all := gpexplain(t, "predict", "--json", "--quiet", "--index", "24", "--posterior", file("all.gp"))
@@ -157,8 +161,9 @@ func TestRefit(t *testing.T) {
 	args := []string{"--data", "digits:400,50", "--train-count", "40", "--method", "nystrom", "--inducing", "8", "--prior-precision", "40", "--refit", "--quiet"}
 	gpexplain(t, with(args, "fit", "--calibrate", "none", "-o", file("whole.gp"))...)
 	gpexplain(t, with(args, "fit", "--select-only", "-o", file("z.gp"))...)
-	f := &pipeline.Fit{Inducing: file("z.gp"), Parts: 2, Out: file("all.gp"), Calibrate: "none"}
-	require.NoError(t, f.Run(t.Context(), "prism"))
+	f := &pipeline.Fit{FitOptions: parts.FitOptions{Inducing: file("z.gp"), Calibrate: "none"}, Parts: 2, Out: file("all.gp")}
+	_, err := f.Run(t.Context(), "prism")
+	require.NoError(t, err)
 	requireSame(t, gpexplain(t, "explain", "--json", "--posterior", file("whole.gp")), gpexplain(t, "explain", "--json", "--posterior", file("all.gp")))
 }
 
@@ -179,13 +184,13 @@ func pass(t *testing.T, dir string) pipeline.Pass {
 	t.Helper()
 	z := filepath.Join(dir, "z.gp")
 	gpexplain(t, with(fitted, "fit", "--select-only", "-o", z)...)
-	args := []string{"--inducing-file", z}
-	fit, err := parts.OpenFit(t.Context(), args, nil)
+	o := parts.FitOptions{Inducing: z}
+	fit, err := parts.OpenFit(t.Context(), &o)
 	require.NoError(t, err)
 	defer fit.Close()
 	id, err := fit.Identity(t.Context())
 	require.NoError(t, err)
-	return pipeline.Pass{Args: args, Dir: dir, Identity: id}
+	return pipeline.Pass{FitOptions: o, Dir: dir, Identity: id}
 }
 
 // Every tile is the sum over all rows of the parts, and there is one for each key.
@@ -221,12 +226,12 @@ func TestWorkersRefuse(t *testing.T) {
 	other.Identity.Inducing[0]++
 	refused("they differ in the inducing examples; all machines need the same files", shard.Part{Number: 0, Of: 1}, sums(other))
 	other = p
-	other.Args = []string{"--inducing-file", filepath.Join(dir, "none.gp")}
+	other.Inducing = filepath.Join(dir, "none.gp")
 	refused("none.gp: the inducing examples cannot be opened", shard.Part{Number: 0, Of: 1}, sums(other))
 	gp := filepath.Join(dir, "a.gp")
 	gpexplain(t, with(fitted, "fit", "--refit=false", "--calibrate", "none", "-o", gp)...)
-	refused("a worker finds another posterior by [--posterior "+gp, shard.Part{Number: 0, Of: 1}, func(s beam.Scope, in beam.PCollection) {
-		pipeline.Terms(s, in, []string{"--posterior", gp}, "0123")
+	refused("a worker finds another posterior by {", shard.Part{Number: 0, Of: 1}, func(s beam.Scope, in beam.PCollection) {
+		pipeline.Terms(s, in, parts.TermsOptions{Posterior: gp}, "0123")
 	})
 }
 
@@ -234,10 +239,11 @@ func TestWorkersRefuse(t *testing.T) {
 // file.
 func TestRunRefuses(t *testing.T) {
 	dir := t.TempDir()
-	z, out := pass(t, dir).Args[1], filepath.Join(dir, "out")
+	z, out := pass(t, dir).Inducing, filepath.Join(dir, "out")
 	fit := func(f pipeline.Fit) error {
 		f.Out = out
-		return f.Run(t.Context(), "prism")
+		_, err := f.Run(t.Context(), "prism")
+		return err
 	}
 	gone, err := os.ReadFile(z)
 	require.NoError(t, err)
@@ -245,19 +251,20 @@ func TestRunRefuses(t *testing.T) {
 	gone[len(gone)/2] ^= 1
 	require.NoError(t, os.WriteFile(damaged, gone, 0o600))
 	for problem, err := range map[string]error{
-		"--parts 131: there are 130 training rows": fit(pipeline.Fit{Inducing: z, Parts: 131}),
-		"--parts 0: there are 130 training rows":   fit(pipeline.Fit{Inducing: z}),
-		"none.gp: the inducing examples cannot":    fit(pipeline.Fit{Inducing: filepath.Join(dir, "none.gp"), Parts: 1}),
-		"damaged.gp: ":                             fit(pipeline.Fit{Inducing: damaged, Parts: 1}),
-		"nowhere":                                  fit(pipeline.Fit{Inducing: z, Parts: 1, Dir: filepath.Join(dir, "nowhere")}),
+		"--parts 131: there are 130 training rows": fit(pipeline.Fit{FitOptions: parts.FitOptions{Inducing: z}, Parts: 131}),
+		"--parts 0: there are 130 training rows":   fit(pipeline.Fit{FitOptions: parts.FitOptions{Inducing: z}}),
+		"none.gp: the inducing examples cannot":    fit(pipeline.Fit{FitOptions: parts.FitOptions{Inducing: filepath.Join(dir, "none.gp")}, Parts: 1}),
+		"damaged.gp: ":                             fit(pipeline.Fit{FitOptions: parts.FitOptions{Inducing: damaged}, Parts: 1}),
+		"nowhere":                                  fit(pipeline.Fit{FitOptions: parts.FitOptions{Inducing: z}, Parts: 1, Dir: filepath.Join(dir, "nowhere")}),
 		"--posterior FILE is needed":               (&pipeline.Explain{Parts: 1, Out: out}).Run(t.Context(), "prism"),
-		z + `: holds a "gpexplain inducing"`:       (&pipeline.Explain{Args: []string{"--posterior", z}, Parts: 1, Out: out}).Run(t.Context(), "prism"),
+		z + `: holds a "gpexplain inducing"`:       (&pipeline.Explain{TermsOptions: parts.TermsOptions{Posterior: z}, Parts: 1, Out: out}).Run(t.Context(), "prism"),
 	} {
 		require.ErrorContains(t, err, problem)
-		require.NotContains(t, parts.Message(err), "\n")
+		require.NotContains(t, job.Message(err.Error()), "\n")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, (&pipeline.Fit{Inducing: z, Parts: 2, Out: out}).Run(ctx, "prism"), context.Canceled)
+	_, err = (&pipeline.Fit{FitOptions: parts.FitOptions{Inducing: z}, Parts: 2, Out: out}).Run(ctx, "prism")
+	require.ErrorIs(t, err, context.Canceled)
 	require.NoFileExists(t, out)
 }

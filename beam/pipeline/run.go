@@ -2,45 +2,78 @@ package pipeline
 
 import (
 	"context"
-	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 
-	"github.com/funcgp/funcgp/cmd/gpexplain/parts"
+	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/sparse/parts"
 	"github.com/funcgp/funcgp/sparse/shard"
 )
 
 // A Fit is a fit whose passes over the training rows a runner of Beam splits.
 type Fit struct {
-	Inducing string   // file that gpexplain fit --select-only wrote
-	Args     []string // more flags of gpexplain fit, such as --data where that has moved
-	Parts    int      // at most as many as there are training rows
-	Out      string   // file of the posterior
+	parts.FitOptions
+	Parts int    // at most as many as there are training rows
+	Out   string // file of the posterior
 	// Dir is a directory that all machines share, for files of parts; "" makes one beside
 	// Out and removes it in the end.
-	Dir       string
-	Calibrate string    // loo, heldout or none, as of gpexplain merge
-	Notes     io.Writer // what there is to say of the posterior; nil for nowhere
+	Dir string
 	// Most is the number of matrix entries of a tile; see Pass.
 	Most int
 }
 
-// Run makes the pass of the fit on a runner, and writes the posterior. Where it fails, there is no
-// file Out.
-func (f *Fit) Run(ctx context.Context, runner string) error {
+// Run makes the pass of the fit on a runner, writes the posterior, and returns what there is to
+// say of it. Where it fails, there is no file Out.
+func (f *Fit) Run(ctx context.Context, runner string) (*result.Fit, error) {
 	dir, remove, err := f.directory()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer remove()
 	defer fits.forget()
-	inducing, err := filepath.Abs(f.Inducing)
-	if err != nil {
-		return err
+	p := Pass{FitOptions: f.FitOptions, Dir: dir, Most: f.Most}
+	if err := absolute(&p.Inducing, &p.Model, &p.Data); err != nil {
+		return nil, err
 	}
-	return f.pass(ctx, runner, inducing, dir)
+	err = fits.with(ctx, text(&p.FitOptions), func(fit *parts.Fit) error {
+		if n := fit.Len(); f.Parts < 1 || f.Parts > n {
+			return tooMany(f.Parts, n)
+		}
+		var err error
+		p.Identity, err = fit.Identity(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = run(ctx, runner, f.Parts, func(s beam.Scope, in beam.PCollection) {
+		WriteTiles(s, Sums(s, in, p), dir)
+	})
+	if err != nil {
+		return nil, err
+	}
+	fits.forget() // merging takes its own
+	sums, err := ReadTiles(dir)
+	if err != nil {
+		return nil, err
+	}
+	var files []string
+	for i := range f.Parts {
+		files = append(files, partFile(dir, shard.Part{Number: i, Of: f.Parts}))
+	}
+	return parts.Merge(ctx, &p.FitOptions, files, sums, f.Out)
+}
+
+// absolute makes paths of files absolute, as workers that run elsewhere take them. Other names stay.
+func absolute(names ...*string) (err error) {
+	for _, name := range names {
+		if _, there := os.Stat(*name); there == nil && err == nil {
+			*name, err = filepath.Abs(*name)
+		}
+	}
+	return err
 }
 
 // directory is where files of parts go, and a function that removes it.
@@ -57,61 +90,28 @@ func (f *Fit) directory() (dir string, remove func(), err error) {
 	return dir, func() { _ = os.RemoveAll(dir) }, err
 }
 
-// pass makes one pass and merges it.
-func (f *Fit) pass(ctx context.Context, runner, inducing, dir string) error {
-	args := append([]string{"--inducing-file", inducing}, f.Args...)
-	p := Pass{Args: args, Dir: dir, Most: f.Most}
-	err := fits.with(ctx, args, func(fit *parts.Fit) error {
-		if n := fit.Len(); f.Parts < 1 || f.Parts > n {
-			return tooMany(f.Parts, n)
-		}
-		var err error
-		p.Identity, err = fit.Identity(ctx)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	err = run(ctx, runner, f.Parts, func(s beam.Scope, in beam.PCollection) {
-		WriteTiles(s, Sums(s, in, p), dir)
-	})
-	if err != nil {
-		return err
-	}
-	fits.forget() // merging takes its own
-	sums, err := ReadTiles(dir)
-	if err != nil {
-		return err
-	}
-	var files []string
-	for i := range f.Parts {
-		files = append(files, partFile(dir, shard.Part{Number: i, Of: f.Parts}))
-	}
-	merge := append([]string{"--inducing-file", inducing}, f.Args...)
-	if f.Calibrate != "" {
-		merge = append(merge, "--calibrate", f.Calibrate)
-	}
-	return parts.Merge(ctx, merge, f.Notes, files, sums, f.Out)
-}
-
 // Explain are explanations whose pass over the training rows a runner of Beam splits.
 type Explain struct {
-	Args  []string // flags of gpexplain explain that go with --shard, with absolute paths
-	Parts int      // at most as many as there are training rows
-	Out   string   // file of the terms, on a disk that all machines share
+	parts.TermsOptions
+	Parts int    // at most as many as there are training rows
+	Out   string // file of the terms, on a disk that all machines share
 }
 
-// Run makes the pass on a runner and writes the file, of which gpexplain merge prints the
-// explanation. Where it fails, there is no file Out.
+// Run makes the pass on a runner and writes the file, and gpexplain merge prints the
+// explanation in it. Where it fails, there is no file Out.
 func (e *Explain) Run(ctx context.Context, runner string) error {
 	out, err := filepath.Abs(e.Out)
 	if err != nil {
 		return err
 	}
 	defer openings.forget()
+	o := e.TermsOptions
+	if err := absolute(&o.Posterior, &o.Model, &o.Data, &o.Rows.TestIndex, &o.Rows.Input); err != nil {
+		return err
+	}
 	var posterior string
 	var n int
-	err = openings.with(ctx, e.Args, func(t *parts.Terms) error {
+	err = openings.with(ctx, text(&o), func(t *parts.Terms) error {
 		if n = t.Len(); e.Parts < 1 || e.Parts > n {
 			return tooMany(e.Parts, n)
 		}
@@ -122,7 +122,7 @@ func (e *Explain) Run(ctx context.Context, runner string) error {
 		return err
 	}
 	return run(ctx, runner, e.Parts, func(s beam.Scope, in beam.PCollection) {
-		WriteTerms(s, Terms(s, in, e.Args, posterior), n, out)
+		WriteTerms(s, Terms(s, in, o, posterior), n, out)
 	})
 }
 

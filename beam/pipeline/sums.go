@@ -12,9 +12,9 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 
-	"github.com/funcgp/funcgp/cmd/gpexplain/parts"
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/sparse"
+	"github.com/funcgp/funcgp/sparse/parts"
 	"github.com/funcgp/funcgp/sparse/shard"
 )
 
@@ -47,8 +47,7 @@ func decodeTile(data []byte) (*sparse.Tile, error) {
 
 // A Pass is a pass over the training rows, as its workers need to know it.
 type Pass struct {
-	// Args are flags of gpexplain fit that go with --inducing-file, with absolute paths.
-	Args []string
+	parts.FitOptions // with absolute paths
 	// Dir is where the files of the parts and of the tiles go.
 	Dir string
 	// Identity is what the pass is of. A worker that finds another model, other data or other
@@ -69,7 +68,7 @@ func Sums(s beam.Scope, in beam.PCollection, p Pass) beam.PCollection {
 	if p.Most == 0 {
 		p.Most = mostEntries
 	}
-	return beam.CombinePerKey(s, &addTiles{}, beam.ParDo(s, &sumsFn{Pass: p}, in))
+	return beam.CombinePerKey(s, &addTiles{}, beam.ParDo(s, &sumsFn{Options: text(&p.FitOptions), Dir: p.Dir, Identity: p.Identity, Most: p.Most}, in))
 }
 
 // partFile is the file of a part in a directory.
@@ -79,7 +78,10 @@ func partFile(dir string, p shard.Part) string {
 
 // A sumsFn computes parts, and adds the sums of those of a bundle.
 type sumsFn struct {
-	Pass
+	Options  string // as of text
+	Dir      string
+	Identity shard.Identity
+	Most     int
 
 	sums *sparse.Sums // of the bundle so far; nil for none
 }
@@ -92,7 +94,7 @@ func (f *sumsFn) StartBundle(context.Context, func(int, *sparse.Tile)) error {
 
 // ProcessElement computes a part.
 func (f *sumsFn) ProcessElement(ctx context.Context, p shard.Part, _ func(int, *sparse.Tile)) error {
-	return workerError(fits.with(ctx, f.Args, func(fit *parts.Fit) error {
+	return workerError(fits.with(ctx, f.Options, func(fit *parts.Fit) error {
 		if err := f.check(ctx, fit, p); err != nil {
 			return err
 		}
@@ -118,7 +120,7 @@ func (f *sumsFn) check(ctx context.Context, fit *parts.Fit, p shard.Part) error 
 		return err
 	}
 	if d := now.Difference(f.Identity); d != "" {
-		return fmt.Errorf("a worker finds another pass by %v than where the pipeline was started: they differ in %s; all machines need the same files at the same paths", f.Args, d)
+		return fmt.Errorf("a worker finds another pass by %s than where the pipeline was started: they differ in %s; all machines need the same files at the same paths", f.Options, d)
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 
-	"github.com/funcgp/funcgp/cmd/gpexplain/parts"
+	"github.com/funcgp/funcgp/sparse/parts"
 	"github.com/funcgp/funcgp/sparse/shard"
 )
 
@@ -29,18 +29,17 @@ func decodeTerms(data []byte) (*parts.TermsPart, error) {
 
 // Terms returns the explanation of all parts, a PCollection<*parts.TermsPart> of one element,
 // whose lists hold as many of the largest terms as were asked for. in is a
-// PCollection<shard.Part>, and args are flags of gpexplain explain that go with --shard, with
-// absolute paths. posterior is the SHA-256 of the posterior's file; a worker that finds another
+// PCollection<shard.Part>, and the paths of the options are absolute. posterior is the SHA-256 of the posterior's file; a worker that finds another
 // fails.
-func Terms(s beam.Scope, in beam.PCollection, args []string, posterior string) beam.PCollection {
+func Terms(s beam.Scope, in beam.PCollection, o parts.TermsOptions, posterior string) beam.PCollection {
 	s = s.Scope("terms")
-	return beam.Combine(s, &addTerms{}, beam.ParDo(s, &termsFn{Args: args, Posterior: posterior}, in))
+	return beam.Combine(s, &addTerms{}, beam.ParDo(s, &termsFn{Options: text(&o), SHA: posterior}, in))
 }
 
 // A termsFn explains by parts of the training rows, and merges those of a bundle.
 type termsFn struct {
-	Args      []string
-	Posterior string
+	Options string // as of text
+	SHA     string // of the posterior's file
 
 	sum *parts.TermsPart // of the bundle so far; nil for none
 }
@@ -53,12 +52,12 @@ func (f *termsFn) StartBundle(context.Context, func(*parts.TermsPart)) error {
 
 // ProcessElement explains by the training rows of one part.
 func (f *termsFn) ProcessElement(ctx context.Context, p shard.Part, _ func(*parts.TermsPart)) error {
-	return workerError(openings.with(ctx, f.Args, func(t *parts.Terms) error {
+	return workerError(openings.with(ctx, f.Options, func(t *parts.Terms) error {
 		if err := checkPart(p, t.Len()); err != nil {
 			return err
 		}
-		if t.Posterior() != f.Posterior {
-			return fmt.Errorf("a worker finds another posterior by %v than where the pipeline was started; all machines need the same files at the same paths", f.Args)
+		if t.Posterior() != f.SHA {
+			return fmt.Errorf("a worker finds another posterior by %s than where the pipeline was started; all machines need the same files at the same paths", f.Options)
 		}
 		done, err := t.Part(ctx, p)
 		if err == nil && f.sum != nil {

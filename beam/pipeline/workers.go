@@ -2,57 +2,68 @@ package pipeline
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 
-	"github.com/funcgp/funcgp/cmd/gpexplain/parts"
+	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/sparse/parts"
 	"github.com/funcgp/funcgp/sparse/shard"
 )
 
 // An opened value is one that all workers of a process share, and use one at a time: a part
-// is computed on all processors. Those with other arguments than the last ones are let go.
-type opened[T any] struct {
-	open func(ctx context.Context, args []string) (T, error)
+// is computed on all processors. One of other options than the last ones is let go.
+type opened[O, T any] struct {
+	open func(ctx context.Context, o *O) (T, error)
 
 	mu    sync.Mutex
-	args  []string
+	last  string // the options as text; "" for no value
 	value T
-	there bool
 }
 
 var (
-	fits     = opened[*parts.Fit]{open: func(ctx context.Context, args []string) (*parts.Fit, error) { return parts.OpenFit(ctx, args, nil) }}
-	openings = opened[*parts.Terms]{open: func(ctx context.Context, args []string) (*parts.Terms, error) {
-		return parts.OpenTerms(ctx, args, nil)
-	}}
+	fits     = opened[parts.FitOptions, *parts.Fit]{open: parts.OpenFit}
+	openings = opened[parts.TermsOptions, *parts.Terms]{open: parts.OpenTerms}
 )
 
-// with calls do with the value of the arguments. It opens the value where it is another.
-func (o *opened[T]) with(ctx context.Context, args []string, do func(value T) error) error {
+// with calls do with the value of the options. It opens the value where it is another.
+func (o *opened[O, T]) with(ctx context.Context, options string, do func(value T) error) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if !o.there || !slices.Equal(o.args, args) {
-		o.there = false
-		value, err := o.open(ctx, args)
+	if o.last != options {
+		o.last = ""
+		given := new(O)
+		if err := json.Unmarshal([]byte(options), given); err != nil {
+			return err
+		}
+		value, err := o.open(ctx, given)
 		if err != nil {
 			return err
 		}
-		o.args, o.value, o.there = args, value, true
+		o.last, o.value = options, value
 	}
 	return do(o.value)
 }
 
+// text is options as JSON, which workers take: Beam encodes no options with a function among them.
+func text(options any) string {
+	data, err := json.Marshal(options)
+	if err != nil {
+		panic(fmt.Sprintf("pipeline: %v", err)) // they are texts and numbers
+	}
+	return string(data)
+}
+
 // forget lets the value go.
-func (o *opened[T]) forget() {
+func (o *opened[O, T]) forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var none T
-	o.value, o.there = none, false
+	o.last, o.value = "", none
 }
 
 // checkPart refuses a part that n training rows do not have.
@@ -82,7 +93,7 @@ func workerError(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s%s%s", begin, parts.Message(err), end)
+	return fmt.Errorf("%s%s%s", begin, job.Message(err.Error()), end)
 }
 
 // A RunError says what made a pipeline fail: what a worker said, if one did.
@@ -105,5 +116,5 @@ func runError(runner string, err error) error {
 			return &RunError{runner, message, err}
 		}
 	}
-	return &RunError{runner, fmt.Sprintf("--runner %s: %s", runner, parts.Message(err)), err}
+	return &RunError{runner, fmt.Sprintf("--runner %s: %s", runner, job.Message(err.Error())), err}
 }

@@ -42,29 +42,29 @@ func TestRunError(t *testing.T) {
 	require.EqualError(t, runError("flink", errors.New("no\nroute")), "--runner flink: no route")
 }
 
-// One value is open at a time, and is opened again for other arguments or after an error.
+// One value is open at a time, and is opened again for other options or after an error.
 func TestOpened(t *testing.T) {
 	var opens []string
-	o := opened[string]{open: func(_ context.Context, args []string) (string, error) {
-		opens = append(opens, args[0])
-		if args[0] == "bad" {
+	o := opened[string, string]{open: func(_ context.Context, name *string) (string, error) {
+		opens = append(opens, *name)
+		if *name == "bad" {
 			return "", os.ErrNotExist
 		}
-		return args[0], nil
+		return *name, nil
 	}}
 	for _, name := range []string{"a", "a", "b", "bad", "bad", "a"} {
-		err := o.with(t.Context(), []string{name}, func(value string) error {
+		err := o.with(t.Context(), text(name), func(value string) error {
 			require.Equal(t, name, value)
 			return nil
 		})
 		require.Equal(t, name == "bad", errors.Is(err, os.ErrNotExist))
 	}
 	o.forget()
-	require.NoError(t, o.with(t.Context(), []string{"a"}, func(string) error { return nil }))
+	require.NoError(t, o.with(t.Context(), text("a"), func(string) error { return nil }))
 	require.Equal(t, []string{"a", "b", "bad", "bad", "a", "a"}, opens)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, o.with(ctx, []string{"a"}, nil), context.Canceled)
+	require.ErrorIs(t, o.with(ctx, text("a"), nil), context.Canceled)
 }
 
 // Files of tiles that are missing or damaged are refused by their name.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/report"
@@ -21,9 +23,9 @@ import (
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
-	"github.com/funcgp/funcgp/internal/terms"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/sparse/parts"
 	"github.com/funcgp/funcgp/sparse/shard"
 )
 
@@ -44,7 +46,7 @@ type explainVerb struct {
 	sources         []problem.Source // the networks, found by check
 
 	part   explainPart
-	merged *mergedTerms // of parts, in place of a pass over the data; nil for a pass
+	merged [][]explain.Explanation // of all parts, in place of a pass over the data: the rows to come; nil for a pass
 
 	explainer *explain.Explainer // of all rows, which keeps what it learns of training rows; nil before the first
 }
@@ -168,19 +170,31 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 	}
 	if s.part.text != "" {
 		// Write what a part of the training rows contributes to predictions.
-		a, err := terms.Open(ctx, c.Job, &s.common, &s.posterior, &s.which, terms.Question{Top: s.top, Terms: s.terms, Contrast: s.contrast, Calibrate: s.calibration.Method})
+		p, err := problem.Open(ctx, c.Job, &s.common, s.posterior.File)
 		if err != nil {
 			return err
 		}
-		done, err := a.Part(ctx, s.part.part)
+		q, err := inference.Answer(ctx, c.Job, p, &s.posterior, s.calibration.Method)
+		if err != nil {
+			return err
+		}
+		asking, err := s.which.Asking()
+		if err != nil {
+			return err
+		}
+		t, err := parts.NewTerms(ctx, inference.Front(c.Job, p, q).(*funcgp.Posterior), parts.Question{Rows: parts.Rows(asking), Top: s.top, Terms: s.terms, Contrast: s.contrast, Calibrate: s.calibration.Method})
+		if err != nil {
+			return err
+		}
+		done, err := t.Part(ctx, s.part.part)
 		if err != nil {
 			return err
 		}
 		if err := done.Write(s.part.out); err != nil {
 			return err
 		}
-		lo, hi := s.part.part.Rows(a.Examples())
-		_, err = fmt.Fprintf(c.Out, "wrote %s: part %v, %d training rows from the %s, for %d explained rows\n", s.part.out, s.part.part, hi-lo, ordinal(lo), a.Explained())
+		lo, _ := s.part.part.Rows(t.Len())
+		_, err = fmt.Fprintf(c.Out, "wrote %s: part %v, %d training rows from the %s, for %d explained rows\n", s.part.out, s.part.part, done.Len(), ordinal(lo), len(done.Explanations()))
 		return err
 	}
 	p, err := problem.Open(ctx, c.Job, &s.common, s.posterior.File)
@@ -194,7 +208,7 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 	if p, rows.Subset, err = p.GroupedFor(ctx, c.Job, rows.Subset); err != nil {
 		return err
 	}
-	asked, err := terms.Contrasted(p, s.contrast)
+	asked, err := inference.Contrasted(p, s.contrast)
 	if err != nil {
 		return err
 	}
@@ -320,7 +334,7 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 		return nil, x.names.ExplainError(err)
 	}
 	names := p.TrainingRows()
-	o := s.options(p, terms.Targets(p, pred, 0, asked), names.Groups())
+	o := s.options(p, inference.Targets(p, pred, 0, asked), names.Groups())
 	names.ErrorBars = true
 	if s.byLayer {
 		names.Layers, o.Layers = layers(p, by, batch)
@@ -352,7 +366,15 @@ func (s *explainVerb) options(p *problem.Problem, targets []explain.Target, grou
 // explanations explains one row, by a pass over the data or from the parts of one.
 func (s *explainVerb) explanations(ctx context.Context, by *inference.Posterior, o *explain.Options, batch *linearize.Batch) ([]explain.Explanation, error) {
 	if s.merged != nil {
-		return s.merged.next(o)
+		if len(s.merged) == 0 || len(s.merged[0]) != len(o.Targets) {
+			return nil, errors.New("the parts are of other rows than those explained; compute them again")
+		}
+		list := s.merged[0]
+		s.merged = s.merged[1:]
+		for k, target := range o.Targets {
+			list[k].Target = target
+		}
+		return list, nil
 	}
 	if s.explainer == nil {
 		var err error

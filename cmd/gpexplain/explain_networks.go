@@ -17,7 +17,6 @@ import (
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
-	"github.com/funcgp/funcgp/internal/terms"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -84,7 +83,7 @@ func (s *explainVerb) runSeveral(ctx context.Context, c *console.Console) error 
 		v, _ := over(all, func(f *mat.Dense) float64 { return f.At(i, j) })
 		return v
 	}, outputs)
-	contrast, err := terms.Contrasted(p, s.contrast)
+	contrast, err := inference.Contrasted(p, s.contrast)
 	if err != nil {
 		return err
 	}

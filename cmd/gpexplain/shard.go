@@ -7,17 +7,15 @@ import (
 	"strings"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
-	"github.com/funcgp/funcgp/internal/inputfile"
 	"github.com/funcgp/funcgp/internal/job"
 
 	"github.com/spf13/cobra"
 
-	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/problem"
-	"github.com/funcgp/funcgp/internal/terms"
+	"github.com/funcgp/funcgp/sparse/parts"
 	"github.com/funcgp/funcgp/sparse/shard"
 )
 
@@ -177,35 +175,19 @@ func (s *mergeVerb) check(c *cobra.Command) error {
 }
 
 func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
-	if terms.Is(s.parts[0]) {
+	if parts.IsTerms(s.parts[0]) {
 		// Print the explanation of all parts.
 		if s.out != "" || s.inducing != "" {
 			return job.Usagef("-o and --inducing-file are for parts of a fit; those of an explanation are printed")
 		}
-		all, parts := make([]*terms.Part, len(s.parts)), make([]shard.Part, len(s.parts))
-		for i, path := range s.parts {
-			var err error
-			if all[i], err = terms.Read(path); err != nil {
-				return err
-			}
-			parts[i] = all[i].Header.Part
-		}
-		order, err := shard.Order(s.parts, parts, func(i, j int) string { return all[i].Header.Differs(&all[j].Header) })
+		merged, err := parts.MergeTerms(ctx, s.parts)
 		if err != nil {
 			return err
 		}
-		h, merged := &all[order[0]].Header, &mergedTerms{}
-		for _, i := range order {
-			merged.parts = append(merged.parts, all[i])
-		}
-		if sum, err := inputfile.Sum(ctx, h.Posterior); err != nil || sum != h.SHA {
-			return job.FullErrorf("%s: the posterior that the parts explain is not there or has changed; compute the parts again", h.Posterior)
-		}
-		v := &explainVerb{common: s.common, which: h.Asking.Flags(), top: h.Top, terms: h.Terms, contrast: h.Contrast, kernel: h.Kernel(), merged: merged}
-		v.posterior.File, v.calibration.Method = h.Posterior, h.Calibrate
-		if v.common.Limits.Seed == 0 {
-			v.common.Limits.Seed = h.Seed
-		}
+		q, posterior := merged.Question()
+		asking := problem.Asking(q.Rows)
+		v := &explainVerb{common: s.common, which: asking.Flags(), top: q.Top, terms: q.Terms, contrast: q.Contrast, kernel: q.Kernel(), merged: merged.Explanations()}
+		v.posterior.File, v.calibration.Method = posterior, q.Calibrate
 		return v.run(ctx, c)
 	}
 	if _, err := os.Stat(s.parts[0]); s.out == "" && err == nil { // which may be a part of either
@@ -227,26 +209,4 @@ func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
 		return err
 	}
 	return r.print(c, q)
-}
-
-// mergedTerms are the explanations of all parts, row by row.
-type mergedTerms struct {
-	parts []*terms.Part
-	row   int
-}
-
-// next merges the explanations of the next row, which has the targets of o.
-func (m *mergedTerms) next(o *explain.Options) ([]explain.Explanation, error) {
-	list, err := terms.Merge(m.parts, m.row, o)
-	if err == nil && len(list) != len(o.Targets) {
-		err = terms.ErrRows
-	}
-	if err != nil {
-		return nil, err
-	}
-	for k, target := range o.Targets {
-		list[k].Target = target
-	}
-	m.row++
-	return list, nil
 }

@@ -28,6 +28,31 @@ type Listener interface {
 	Alarm(w *linearize.Warning)
 }
 
+// Progress is a listener that hears of progress alone; nil tells nobody.
+type Progress func(stage string, done, total int)
+
+// Show implements Listener.
+func (p Progress) Show(stage string, done, total int) {
+	if p != nil {
+		p(stage, done, total)
+	}
+}
+
+// Ended implements Listener.
+func (p Progress) Ended(part string) { p.Show(part, 1, 1) }
+
+// Clear implements Listener.
+func (Progress) Clear() {}
+
+// Note implements Listener.
+func (Progress) Note(string) {}
+
+// Detail implements Listener.
+func (Progress) Detail(string) {}
+
+// Alarm implements Listener.
+func (Progress) Alarm(*linearize.Warning) {}
+
 // A Job is one piece of work. Make it with New.
 type Job struct {
 	// Args are the command line that the job is, for files that remember how they were made; nil in a

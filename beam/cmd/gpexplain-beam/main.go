@@ -36,8 +36,11 @@ import (
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/flink"
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/prism"
 
+	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/beam/pipeline"
-	"github.com/funcgp/funcgp/cmd/gpexplain/parts"
+	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/problem"
 )
 
 func main() {
@@ -49,25 +52,20 @@ func main() {
 	os.Exit(status(os.Stderr, run(ctx, os.Stdout, os.Stderr, os.Args[1:])))
 }
 
-// usageError is a command line that is wrong without looking at any file.
-type usageError struct{ error }
-
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
-
 // status reports err in one line and returns the exit status, as that of gpexplain.
 func status(stderr io.Writer, err error) int {
 	if err == nil {
 		return 0
 	}
-	message, interrupted := parts.Message(err), errors.Is(err, context.Canceled)
+	message, interrupted := job.Message(err.Error()), errors.Is(err, context.Canceled)
 	if interrupted {
 		message = "interrupted"
 	}
 	// Where standard error cannot be written there is nobody left to tell.
 	_, _ = fmt.Fprintln(stderr, "gpexplain-beam: "+message)
-	_, usage := errors.AsType[usageError](err)
+	_, usage := errors.AsType[*job.UsageError](err)
 	switch {
-	case usage || parts.IsUsage(err):
+	case usage:
 		return 2
 	case interrupted:
 		return 130
@@ -108,7 +106,7 @@ the model and the data, and a directory for files of parts.`,
 	flags := root.PersistentFlags()
 	flags.AddGoFlagSet(flag.CommandLine)
 	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(beamFlags, f.Name) })
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return job.Usagef("%v", err) })
 	root.AddCommand(fitCommand(stderr), explainCommand())
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -123,8 +121,8 @@ the model and the data, and a directory for files of parts.`,
 		}
 	}
 	err := root.ExecuteContext(ctx)
-	if _, ok := errors.AsType[usageError](err); err != nil && !ran && !ok {
-		return usageError{err} // of a verb or an argument that is unknown
+	if _, ok := errors.AsType[*job.UsageError](err); err != nil && !ran && !ok {
+		return job.Usagef("%v", err) // of a verb or an argument that is unknown
 	}
 	return err
 }
@@ -158,6 +156,8 @@ type common struct {
 	runner, out string
 	parts       int
 	verbose     bool
+	open        funcgp.OpenOptions
+	memory      string // --max-memory
 }
 
 func (s *common) add(c *cobra.Command, what string) {
@@ -167,22 +167,35 @@ func (s *common) add(c *cobra.Command, what string) {
 	f.IntVar(&s.parts, "parts", 64, "split the training rows into `N` parts")
 	f.StringVar(&s.runner, "runner", "prism", "`RUNNER` of the pipeline: prism, in this process; flink or dataflow, a cluster; or direct, in this process without the coders")
 	f.BoolVar(&s.verbose, "verbose", false, "write what the runner logs to standard error")
-	f.String("model", "", "the network where it has moved, an ONNX `FILE`")
-	f.String("data", "", "the rows where they have moved, as gpexplain takes them")
-	f.String("max-memory", "", "take at most this much memory in a process, a `SIZE` such as 4GiB (default 80 % of what is free)")
+	f.StringVar(&s.open.Model, "model", "", "the network where it has moved, an ONNX `FILE`")
+	f.StringVar(&s.open.Data, "data", "", "the rows where they have moved, as gpexplain takes them")
+	f.StringVar(&s.memory, "max-memory", "", "take at most this much memory in a process, a `SIZE` such as 4GiB (default 80 % of what is free)")
 }
 
 // begin refuses wrong values, and begins what Beam needs.
 func (s *common) begin(c *cobra.Command, input string) error {
+	empty := ""
+	c.LocalNonPersistentFlags().Visit(func(f *pflag.Flag) {
+		if f.Value.String() == "" { // from a shell variable that is not set
+			empty = f.Name
+		}
+	})
+	limits := problem.LimitFlags{MemoryText: s.memory}
+	if err := limits.Check(func(string) bool { return false }); err != nil {
+		return err
+	}
+	s.open.MaxMemory = limits.Memory
 	switch {
+	case empty != "":
+		return job.Usagef("--%s is empty; give it a value or leave it out", empty)
 	case !slices.Contains(runners, s.runner):
-		return usagef("--runner %s is none of %s", s.runner, strings.Join(runners, ", "))
+		return job.Usagef("--runner %s is none of %s", s.runner, strings.Join(runners, ", "))
 	case s.out == "":
-		return usagef("-o FILE is needed")
+		return job.Usagef("-o FILE is needed")
 	case s.parts < 1:
-		return usagef("--parts %d must be at least 1", s.parts)
+		return job.Usagef("--parts %d must be at least 1", s.parts)
 	case same(s.out, input):
-		return usagef("--out and an input both name %s", s.out)
+		return job.Usagef("--out and an input both name %s", s.out)
 	}
 	dir := filepath.Dir(s.out)
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
@@ -211,22 +224,6 @@ func same(a, b string) bool {
 	return err == nil && err2 == nil && x == y
 }
 
-// given returns those of the named flags that were given, with absolute paths, as workers that
-// run elsewhere take them.
-func given(c *cobra.Command, names ...string) (args []string, err error) {
-	c.Flags().Visit(func(f *pflag.Flag) {
-		if err != nil || !slices.Contains(names, f.Name) {
-			return
-		}
-		value := f.Value.String()
-		if _, there := os.Stat(value); there == nil && slices.Contains([]string{"model", "data", "posterior", "test-index", "input"}, f.Name) {
-			value, err = filepath.Abs(value)
-		}
-		args = append(args, "--"+f.Name+"="+value)
-	})
-	return args, err
-}
-
 func fitCommand(notes io.Writer) *cobra.Command {
 	var s common
 	var fit pipeline.Fit
@@ -244,21 +241,25 @@ and writes the posterior that gpexplain fit writes, in one pipeline.`,
 	f.StringVar(&fit.Calibrate, "calibrate", "loo", "scale the covariance by `HOW`, as gpexplain merge does: loo, heldout or none")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if fit.Inducing == "" {
-			return usagef("--inducing-file FILE is needed: what gpexplain fit --select-only wrote")
+			return job.Usagef("--inducing-file FILE is needed: what gpexplain fit --select-only wrote")
 		}
 		if !slices.Contains([]string{"loo", "heldout", "none"}, fit.Calibrate) {
-			return usagef("--calibrate %s is none of loo, heldout, none", fit.Calibrate)
+			return job.Usagef("--calibrate %s is none of loo, heldout, none", fit.Calibrate)
 		}
 		if err := s.begin(c, fit.Inducing); err != nil {
 			return err
 		}
-		var err error
-		if fit.Args, err = given(c, "model", "data", "max-memory"); err != nil {
+		fit.Parts, fit.Out, fit.OpenOptions = s.parts, s.out, s.open
+		posterior, err := fit.Run(c.Context(), s.runner)
+		if err != nil {
 			return err
 		}
-		fit.Parts, fit.Out, fit.Notes = s.parts, s.out, notes
-		if err := fit.Run(c.Context(), s.runner); err != nil {
-			return err
+		// Where standard error cannot be written there is nobody left to tell.
+		if text := report.Basis(posterior); text != "" {
+			_, _ = fmt.Fprintln(notes, "basis: "+text)
+		}
+		for _, w := range posterior.Warnings {
+			_, _ = fmt.Fprintln(notes, "warning: "+job.OneLine(w.Error()))
 		}
 		_, err = fmt.Fprintf(c.OutOrStdout(), "wrote %s of %d parts\n", s.out, s.parts)
 		return err
@@ -268,7 +269,7 @@ and writes the posterior that gpexplain fit writes, in one pipeline.`,
 
 func explainCommand() *cobra.Command {
 	var s common
-	var posterior string
+	var e pipeline.Explain
 	c := &cobra.Command{Use: "explain", Short: "Explain predictions in parts",
 		Long: `Explain computes what the training rows contribute to predictions by parts, and writes the
 sums and the largest terms to a file, of which gpexplain merge prints what gpexplain explain
@@ -276,33 +277,32 @@ prints.`,
 		Example: `  gpexplain-beam explain --posterior all.gp --index 24 --parts 64 -o all.terms
   gpexplain merge all.terms`}
 	f := c.Flags()
-	f.StringVar(&posterior, "posterior", "", "`FILE` of the posterior; needed")
+	f.StringVar(&e.Posterior, "posterior", "", "`FILE` of the posterior; needed")
 	s.add(c, "the terms")
-	f.String("index", "", "explain the test rows of this `LIST`, such as 24 or 1,2,5-9 (default the first kept one)")
-	f.String("test-index", "", "explain the test rows listed in `FILE`, one row number a line")
-	f.Bool("all", false, "explain all test rows")
-	f.String("input", "", "explain the rows of `FILE`, as gpexplain explain takes them")
-	f.String("invert", "", "`yes|no`: pictures of --input are dark ink on light paper or not")
-	f.Int("top", 8, "list the `K` largest terms")
-	f.String("terms", "posterior", "list the terms of this `KERNEL`: posterior or raw")
-	f.String("contrast", "", "for two classes `A,B`, explain why A rather than B")
-	f.String("calibrate", "loo", "none leaves the covariance as it is")
+	f.StringVar(&e.Rows.Index, "index", "", "explain the test rows of this `LIST`, such as 24 or 1,2,5-9 (default the first kept one)")
+	f.StringVar(&e.Rows.TestIndex, "test-index", "", "explain the test rows listed in `FILE`, one row number a line")
+	f.BoolVar(&e.Rows.All, "all", false, "explain all test rows")
+	f.StringVar(&e.Rows.Input, "input", "", "explain the rows of `FILE`, as gpexplain explain takes them")
+	f.StringVar(&e.Rows.Invert, "invert", "", "`yes|no`: pictures of --input are dark ink on light paper or not")
+	f.IntVar(&e.Top, "top", 8, "list the `K` largest terms")
+	f.StringVar(&e.Terms, "terms", "posterior", "list the terms of this `KERNEL`: posterior or raw")
+	f.StringVar(&e.Contrast, "contrast", "", "for two classes `A,B`, explain why A rather than B")
+	f.StringVar(&e.Calibrate, "calibrate", "", "none leaves the covariance as it is")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if posterior == "" {
-			return usagef("--posterior FILE is needed: what gpexplain fit, gpexplain merge or gpexplain-beam fit wrote")
+		switch {
+		case e.Posterior == "":
+			return job.Usagef("--posterior FILE is needed: what gpexplain fit, gpexplain merge or gpexplain-beam fit wrote")
+		case e.Top < 1:
+			return job.Usagef("--top %d must be at least 1", e.Top)
 		}
-		if err := s.begin(c, posterior); err != nil {
+		if err := s.begin(c, e.Posterior); err != nil {
 			return err
 		}
-		args, err := given(c, "posterior", "model", "data", "max-memory", "index", "test-index", "all", "input", "invert", "top", "terms", "contrast", "calibrate")
-		if err != nil {
-			return err
-		}
-		e := pipeline.Explain{Args: args, Parts: s.parts, Out: s.out}
+		e.Parts, e.Out, e.OpenOptions = s.parts, s.out, s.open
 		if err := e.Run(c.Context(), s.runner); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(c.OutOrStdout(), "wrote %s of %d parts; gpexplain merge prints the explanation\n", s.out, s.parts)
+		_, err := fmt.Fprintf(c.OutOrStdout(), "wrote %s of %d parts; gpexplain merge prints the explanation\n", s.out, s.parts)
 		return err
 	}
 	return c

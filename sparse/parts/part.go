@@ -1,0 +1,202 @@
+package parts
+
+import (
+	"bytes"
+	"context"
+	"encoding"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/internal/inputfile"
+	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/sparse/shard"
+	"github.com/funcgp/funcgp/store"
+)
+
+// The file of a part of explanations.
+const (
+	kind    = "gpexplain terms"
+	version = 1
+)
+
+// A header says what a part of explanations is of.
+type header struct {
+	Part      shard.Part
+	Examples  int    // training rows of all parts
+	Posterior string // its file
+	SHA       string // of that file
+	Question
+}
+
+// differs says what differs from another part, "" where nothing does.
+func (h *header) differs(o *header) string {
+	switch {
+	case h.SHA != o.SHA || h.Examples != o.Examples:
+		return "the posterior"
+	case h.Rows != o.Rows:
+		return "the rows that are explained"
+	case h.Question != o.Question:
+		return "--top, --terms, --contrast or --calibrate"
+	}
+	return ""
+}
+
+func (h *header) possible() bool {
+	return h.Part.Of >= 1 && h.Part.Number >= 0 && h.Part.Number < h.Part.Of && h.Examples >= 1
+}
+
+// A TermsPart is what some of the training rows contribute to predictions.
+type TermsPart struct {
+	header  header
+	rows    [][]explain.Explanation // of each explained row, of each target
+	covered int                     // training rows
+}
+
+// Len is the number of training rows that were added.
+func (a *TermsPart) Len() int { return a.covered }
+
+// Question is what the part answers, and Posterior the file of the posterior that it explains.
+func (a *TermsPart) Question() (q Question, posterior string) {
+	return a.header.Question, a.header.Posterior
+}
+
+// Explanations are those of each explained row and each of its targets.
+func (a *TermsPart) Explanations() [][]explain.Explanation { return a.rows }
+
+// Add returns a and b together: the sums over the training rows of both, and of their listed
+// terms as many of the largest as were asked for.
+func (a *TermsPart) Add(b *TermsPart) (*TermsPart, error) {
+	if d := a.header.differs(&b.header); d != "" {
+		return nil, fmt.Errorf("parts %v and %v of an explanation differ in %s; compute them again", a.header.Part, b.header.Part, d)
+	}
+	return sum(a, b)
+}
+
+// sum is parts together, whose positions count from the first training row. It is part 0/1 also
+// where it is not yet all of that.
+func sum(parts ...*TermsPart) (*TermsPart, error) {
+	out := &TermsPart{header: parts[0].header}
+	out.header.Part = shard.Part{Number: 0, Of: 1}
+	first := make([]int, len(parts))
+	for i, part := range parts {
+		first[i], _ = part.header.Part.Rows(part.header.Examples)
+		out.covered += part.covered
+	}
+	o := &explain.Options{Top: out.header.Top, Terms: out.header.Kernel()}
+	for row, targets := range parts[0].rows {
+		var list []explain.Explanation
+		for k := range targets {
+			var each []explain.Explanation
+			for _, part := range parts {
+				if len(part.rows) != len(parts[0].rows) || len(part.rows[row]) != len(targets) {
+					return nil, errors.New("the parts are of other rows than those explained; compute them again")
+				}
+				each = append(each, part.rows[row][k])
+			}
+			one, err := explain.Merge(each, first, o)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, one)
+		}
+		out.rows = append(out.rows, list)
+	}
+	return out, nil
+}
+
+// MergeTerms returns the sum of all parts in files, which Write wrote, in any order.
+func MergeTerms(ctx context.Context, files []string) (*TermsPart, error) {
+	all, numbers := make([]*TermsPart, len(files)), make([]shard.Part, len(files))
+	for i, path := range files {
+		var err error
+		if all[i], err = ReadTerms(path); err != nil {
+			return nil, err
+		}
+		numbers[i] = all[i].header.Part
+	}
+	order, err := shard.Order(files, numbers, func(i, j int) string { return all[i].header.differs(&all[j].header) })
+	if err != nil {
+		return nil, err
+	}
+	var list []*TermsPart
+	for _, i := range order {
+		list = append(list, all[i])
+	}
+	h := &list[0].header
+	if now, err := inputfile.Sum(ctx, h.Posterior); err != nil || now != h.SHA {
+		return nil, job.FullErrorf("%s: the posterior that the parts explain is not there or has changed; compute the parts again", h.Posterior)
+	}
+	return sum(list...)
+}
+
+var (
+	_ encoding.BinaryMarshaler   = (*TermsPart)(nil)
+	_ encoding.BinaryUnmarshaler = (*TermsPart)(nil)
+)
+
+// MarshalBinary implements encoding.BinaryMarshaler.
+func (a *TermsPart) MarshalBinary() ([]byte, error) {
+	var text bytes.Buffer
+	e := gob.NewEncoder(&text)
+	err := errors.Join(e.Encode(a.header), e.Encode(a.rows), e.Encode(a.covered))
+	return text.Bytes(), err
+}
+
+// UnmarshalBinary implements encoding.BinaryUnmarshaler.
+func (a *TermsPart) UnmarshalBinary(data []byte) error {
+	d := gob.NewDecoder(bytes.NewReader(data))
+	var p TermsPart
+	if d.Decode(&p.header) != nil || d.Decode(&p.rows) != nil || d.Decode(&p.covered) != nil || !p.header.possible() {
+		return errors.New("these are no part of an explanation")
+	}
+	*a = p
+	return nil
+}
+
+// Write writes the part to a file, for MergeTerms and gpexplain merge, which prints the explanation
+// of all parts.
+func (a *TermsPart) Write(path string) error {
+	var text bytes.Buffer
+	if err := gob.NewEncoder(&text).Encode(a.rows); err != nil {
+		return err
+	}
+	return store.Write(path, kind, version, func(w *store.Writer) error {
+		w.JSON("about", a.header)
+		w.Bytes("explanations", text.Bytes())
+		return nil
+	})
+}
+
+// IsTerms tells whether a file is of a part of explanations.
+func IsTerms(path string) bool {
+	f, err := store.Open(path, kind, version)
+	return err == nil && f.Close() == nil
+}
+
+// ReadTerms reads the part in a file.
+func ReadTerms(path string) (*TermsPart, error) {
+	f, err := store.Open(path, kind, version)
+	if err != nil {
+		return nil, err
+	}
+	p := new(TermsPart)
+	read := func() error {
+		if err := f.JSON("about", &p.header); err != nil {
+			return err
+		}
+		text, err := f.Bytes("explanations")
+		if err != nil {
+			return err
+		}
+		if gob.NewDecoder(bytes.NewReader(slices.Clone(text))).Decode(&p.rows) != nil || !p.header.possible() {
+			return &store.Error{File: path, Problem: "holds an impossible part", Remedy: "compute it again"}
+		}
+		lo, hi := p.header.Part.Rows(p.header.Examples)
+		p.covered = hi - lo
+		return nil
+	}
+	return p, errors.Join(read(), f.Close())
+}

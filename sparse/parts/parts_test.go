@@ -1,0 +1,229 @@
+package parts
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp"
+	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/sparse"
+	"github.com/funcgp/funcgp/sparse/shard"
+)
+
+// selectInducing writes the inducing examples of a small fit.
+func selectInducing(t *testing.T, path string) {
+	t.Helper()
+	flags, err := (&problem.Options{Data: "digits:300,40", TrainCount: 60}).Flags()
+	require.NoError(t, err)
+	method, err := inference.NewFlags("nystrom", 8, 0, "", "", "")
+	require.NoError(t, err)
+	c := job.New(nil)
+	defer c.Close()
+	p, err := problem.Open(t.Context(), c, flags, "")
+	require.NoError(t, err)
+	pass, err := inference.NewPass(t.Context(), c, p, method)
+	require.NoError(t, err)
+	require.NoError(t, pass.Save(t.Context(), path, nil))
+}
+
+// fitIn fits in n parts, the last one first, and returns the posterior's file.
+func fitIn(t *testing.T, dir, z string, n int) string {
+	t.Helper()
+	fit, err := OpenFit(t.Context(), &FitOptions{Inducing: z})
+	require.NoError(t, err)
+	defer fit.Close()
+	require.Equal(t, 60, fit.Len())
+	var total *sparse.Sums
+	var files []string
+	for i := range n {
+		files = append(files, filepath.Join(dir, fmt.Sprintf("%d-%d.rows", n, i)))
+		sums, err := fit.Part(t.Context(), shard.Part{Number: n - 1 - i, Of: n}, files[i])
+		require.NoError(t, err)
+		if total == nil {
+			total = sums
+		} else {
+			require.NoError(t, total.Merge(sums))
+		}
+	}
+	out := filepath.Join(dir, fmt.Sprintf("%d.gp", n))
+	report, err := Merge(t.Context(), &FitOptions{Calibrate: "none"}, files, total, out)
+	require.NoError(t, err)
+	require.Equal(t, 60, report.Examples)
+	_, err = fit.Part(t.Context(), shard.Part{Number: 0, Of: 61}, files[0])
+	require.ErrorContains(t, err, "it has no rows, as there are 60 training rows")
+	return out
+}
+
+// sent is a part as another process gets it.
+func sent(t *testing.T, p *TermsPart) *TermsPart {
+	t.Helper()
+	data, err := p.MarshalBinary()
+	require.NoError(t, err)
+	q := new(TermsPart)
+	require.Error(t, q.UnmarshalBinary(data[:len(data)/2]))
+	require.NoError(t, q.UnmarshalBinary(data))
+	return q
+}
+
+// asked are options, as another process gets them, that ask for two rows.
+func asked(t *testing.T, posterior string) *TermsOptions {
+	t.Helper()
+	text, err := json.Marshal(&TermsOptions{Posterior: posterior, Question: Question{Rows: Rows{Index: "6,24"}, Top: 5}})
+	require.NoError(t, err)
+	o := new(TermsOptions)
+	require.NoError(t, json.Unmarshal(text, o))
+	return o
+}
+
+// explainIn explains two rows in n parts.
+func explainIn(t *testing.T, posterior string, n int) *TermsPart {
+	t.Helper()
+	w, err := OpenTerms(t.Context(), asked(t, posterior))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, w.Close()) }()
+	require.Equal(t, 60, w.Len())
+	var sum *TermsPart
+	for i := range n {
+		p, err := w.Part(t.Context(), shard.Part{Number: n - 1 - i, Of: n})
+		require.NoError(t, err)
+		q := sent(t, p)
+		if sum == nil {
+			sum = q
+		} else {
+			sum, err = q.Add(sum)
+			require.NoError(t, err)
+		}
+	}
+	require.Equal(t, 60, sum.Len())
+	path := posterior + fmt.Sprint(n)
+	require.NoError(t, sum.Write(path))
+	require.True(t, IsTerms(path))
+	p, err := MergeTerms(t.Context(), []string{path})
+	require.NoError(t, err)
+	require.Equal(t, sum, p)
+	return p
+}
+
+// Any number of parts, in any order, gives the same evidence and explanations, whose terms
+// are the largest of all training rows.
+func TestParts(t *testing.T) {
+	dir := t.TempDir()
+	z := filepath.Join(dir, "z.gp")
+	selectInducing(t, z)
+	evidence := func(path string) float64 {
+		f, err := problem.PosteriorFile.Open(t.Context(), path, 0, false)
+		require.NoError(t, err)
+		defer f.Close()
+		var h problem.SavedHeader
+		require.NoError(t, f.JSON("header", &h))
+		return float64(h.Fit.LogEvidence)
+	}
+	one := fitIn(t, dir, z, 1)
+	want := explainIn(t, one, 1)
+	require.Len(t, want.Explanations(), 2)
+	for _, n := range []int{2, 7} {
+		got := fitIn(t, dir, z, n)
+		require.InEpsilon(t, evidence(one), evidence(got), 1e-10)
+		for k, row := range explainIn(t, got, n).Explanations() {
+			for c, x := range row {
+				y := want.Explanations()[k][c]
+				require.InDelta(t, y.Sum, x.Sum, 1e-10*max(1, y.AbsSum))
+				require.Len(t, x.Terms, 5)
+				for i := range x.Terms {
+					require.Equal(t, y.Terms[i].Index, x.Terms[i].Index)
+					require.InDelta(t, y.Terms[i].Value, x.Terms[i].Value, 1e-10*max(1, y.AbsSum))
+				}
+			}
+		}
+	}
+}
+
+// A posterior that is open already is explained as one that is opened for it, and stays open.
+func TestNewTerms(t *testing.T) {
+	dir := t.TempDir()
+	z := filepath.Join(dir, "z.gp")
+	selectInducing(t, z)
+	gp := fitIn(t, dir, z, 1)
+	post, err := funcgp.Open(t.Context(), gp, nil)
+	require.NoError(t, err)
+	w, err := NewTerms(t.Context(), post, asked(t, gp).Question)
+	require.NoError(t, err)
+	part, err := w.Part(t.Context(), shard.Part{Number: 0, Of: 1})
+	require.NoError(t, err)
+	require.Equal(t, explainIn(t, gp, 1).Explanations(), sent(t, part).Explanations())
+	_, err = w.Part(t.Context(), shard.Part{Number: 0, Of: 61})
+	require.ErrorContains(t, err, "it has no rows, as there are 60 training rows")
+	require.NoError(t, w.Close())
+	_, err = post.TestRows(t.Context(), 6)
+	require.NoError(t, err)
+	require.NoError(t, post.Close())
+	_, err = w.Part(t.Context(), shard.Part{Number: 0, Of: 1})
+	require.ErrorIs(t, err, funcgp.ErrClosed)
+
+	fresh, err := funcgp.Fit(t.Context(), funcgp.Model{}, funcgp.Data{Source: "digits:200,20", TrainCount: 20}, nil)
+	require.NoError(t, err)
+	defer fresh.Close()
+	_, err = NewTerms(t.Context(), fresh, Question{})
+	require.ErrorContains(t, err, "the posterior is of no file")
+}
+
+// Options and files that are wrong are one clear error, and a usage error where no file need be
+// opened to see it.
+func TestRefusals(t *testing.T) {
+	usage := func(err error, want string) {
+		t.Helper()
+		require.ErrorContains(t, err, want)
+		_, ok := errors.AsType[*job.UsageError](err)
+		require.True(t, ok, want)
+	}
+	_, err := OpenFit(t.Context(), &FitOptions{})
+	usage(err, "--inducing-file FILE is needed")
+	_, err = Merge(t.Context(), &FitOptions{Calibrate: "x"}, nil, nil, "a")
+	usage(err, `--calibrate "x" must be`)
+	_, err = OpenTerms(t.Context(), &TermsOptions{})
+	usage(err, "--posterior FILE is needed")
+	for want, q := range map[string]Question{
+		"--top -1 must be at least 1":          {Top: -1},
+		`--terms "cooked" must be`:             {Terms: "cooked"},
+		`--calibrate "x" must be`:              {Calibrate: "x"},
+		`--contrast "4" must be two different`: {Contrast: "4"},
+		`--index "x" must list rows`:           {Rows: Rows{Index: "x"}},
+		"--index and --all exclude each other": {Rows: Rows{Index: "1", All: true}},
+		"--invert is for --input":              {Rows: Rows{Invert: "yes"}},
+	} {
+		_, err := OpenTerms(t.Context(), &TermsOptions{Posterior: "a.gp", Question: q})
+		usage(err, want)
+	}
+	_, fit := OpenFit(t.Context(), &FitOptions{Inducing: "none.gp"})
+	_, terms := OpenTerms(t.Context(), &TermsOptions{Posterior: "none.gp"})
+	_, merged := Merge(t.Context(), &FitOptions{}, []string{"none.gp"}, new(sparse.Sums), "a")
+	_, read := MergeTerms(t.Context(), []string{"none.gp"})
+	for _, err := range []error{fit, terms, merged, read} {
+		require.ErrorContains(t, err, "none.gp")
+		_, ok := errors.AsType[*job.UsageError](err)
+		require.False(t, ok, err)
+	}
+}
+
+// Whatever the bytes are, they are a part or an error.
+func FuzzTermsPart(f *testing.F) {
+	part := &TermsPart{header: header{Part: shard.Part{Of: 1}, Examples: 3}, covered: 3}
+	data, err := part.MarshalBinary()
+	require.NoError(f, err)
+	f.Add(data)
+	f.Add([]byte{1, 2, 3})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p := new(TermsPart)
+		if p.UnmarshalBinary(data) == nil {
+			_, err := p.MarshalBinary()
+			require.NoError(t, err)
+		}
+	})
+}

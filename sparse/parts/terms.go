@@ -1,0 +1,215 @@
+package parts
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"path/filepath"
+
+	"github.com/funcgp/funcgp"
+	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/inputfile"
+	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/sparse/shard"
+)
+
+// TermsOptions are the options of explanations in parts.
+type TermsOptions struct {
+	funcgp.OpenOptions
+	Posterior string // file that gpexplain fit or merge wrote
+	Question
+}
+
+// A Question says which terms of which predictions are wanted.
+type Question struct {
+	Rows      Rows   `json:"Asking"`
+	Top       int    // terms to list; 0 is 8
+	Terms     string // posterior or raw; "" is posterior
+	Contrast  string // "A,B" explains why class A rather than B; "" compares the predicted class and the runner-up
+	Calibrate string // none leaves the covariance of the posterior as it is; "" is loo
+}
+
+// Rows say which rows are explained. The zero value is the first kept test row.
+type Rows struct {
+	Index, TestIndex string // test rows such as 24 or 1,2,5-9, or a file that lists them, one a line
+	Input, Invert    string // a file of rows of one's own; yes or no says whether its pictures are dark ink on light paper
+	All              bool   // all test rows
+}
+
+// checked returns the question with its defaults, and the flags of its rows.
+func (q Question) checked() (Question, problem.RowFlags, error) {
+	q.Top, q.Terms, q.Calibrate = cmp.Or(q.Top, 8), cmp.Or(q.Terms, "posterior"), cmp.Or(q.Calibrate, "loo")
+	given := map[string]bool{"index": q.Rows.Index != "", "test-index": q.Rows.TestIndex != "", "input": q.Rows.Input != "", "all": q.Rows.All}
+	asking, calibration := problem.Asking(q.Rows), inference.CalibrationFlags{Method: q.Calibrate}
+	which := asking.Flags()
+	switch {
+	case q.Top < 1:
+		return q, which, job.Usagef("--top %d must be at least 1", q.Top)
+	case q.Terms != "posterior" && q.Terms != "raw":
+		return q, which, job.NotOneOf("terms", q.Terms, []string{"posterior", "raw"})
+	}
+	return q, which, errors.Join(which.Check(func(flag string) bool { return given[flag] }), calibration.Check())
+}
+
+// Kernel is the kernel of the terms.
+func (q *Question) Kernel() gp.Terms {
+	if q.Terms == "raw" {
+		return gp.Raw
+	}
+	return gp.Posterior
+}
+
+// Terms explain predictions by a posterior, a part of the training rows at a time.
+type Terms struct {
+	post   *funcgp.Posterior
+	opened bool // by OpenTerms
+	open   inference.Open
+
+	asked  *problem.Asked
+	about  *explain.Target // the contrast; nil for none
+	header header
+	groups []int // of the training rows by their labels; nil for none
+}
+
+// OpenTerms opens a posterior with its model and data to answer a question.
+func OpenTerms(ctx context.Context, o *TermsOptions) (*Terms, error) {
+	if o.Posterior == "" {
+		return nil, job.Usagef("--posterior FILE is needed: what gpexplain fit or merge wrote")
+	}
+	flags, c, err := open(&o.OpenOptions, "posterior", o.Calibrate)
+	if err != nil {
+		return nil, err
+	}
+	q, _, err := o.checked()
+	_, _, contrast := flags.Data.CheckContrast(o.Contrast)
+	if err := errors.Join(err, contrast); err != nil {
+		return nil, err
+	}
+	t := &Terms{}
+	p, err := problem.Open(ctx, c, flags, o.Posterior)
+	if err == nil {
+		var post *inference.Posterior
+		if post, err = inference.Answer(ctx, c, p, nil, q.Calibrate); err == nil {
+			t, err = NewTerms(ctx, inference.Front(c, p, post).(*funcgp.Posterior), q)
+		}
+	}
+	if err != nil {
+		c.Close()
+		return nil, problem.InFlags(err, true)
+	}
+	t.opened = true
+	return t, nil
+}
+
+// NewTerms answers a question about a posterior of a file that is open already. It stays open, and
+// Calibrate of the question says how it was opened.
+func NewTerms(ctx context.Context, post *funcgp.Posterior, question Question) (*Terms, error) {
+	q, which, err := question.checked()
+	if err != nil {
+		return nil, err
+	}
+	t := &Terms{post: post, open: inference.Behind(post)}
+	p := t.open.Problem
+	if p.Saved == nil {
+		return nil, errors.New("parts: the posterior is of no file, which all parts have in common; save it and open the file")
+	}
+	if t.asked, err = which.Select(ctx, t.open.Job, p, 1); err != nil {
+		return nil, err
+	}
+	if t.about, err = inference.Contrasted(p, q.Contrast); err != nil {
+		return nil, err
+	}
+	train := p.Examples.Train
+	if train.Set.Width() == 1 {
+		t.groups = result.Rows{Label: problem.Labels(train), Classes: p.Task.Labels()}.Groups()
+	}
+	asking, err := which.Asking()
+	if err != nil {
+		return nil, err
+	}
+	q.Rows = Rows(asking)
+	t.header = header{Examples: train.Len(), Question: q}
+	if t.header.Posterior, err = filepath.Abs(p.Saved.File.Path()); err != nil {
+		return nil, err
+	}
+	t.header.SHA, err = inputfile.Sum(ctx, t.header.Posterior)
+	return t, err
+}
+
+// Close closes the files that OpenTerms opened. The Terms must not be used any more.
+func (t *Terms) Close() error {
+	if !t.opened {
+		return nil
+	}
+	return t.post.Close()
+}
+
+// Len is the number of training rows.
+func (t *Terms) Len() int { return t.header.Examples }
+
+// Posterior is the SHA-256 of the posterior's file in hex.
+func (t *Terms) Posterior() string { return t.header.SHA }
+
+// Part computes what a part of the training rows contributes. A part without rows is an error.
+func (t *Terms) Part(ctx context.Context, part shard.Part) (*TermsPart, error) {
+	end, err := t.open.Begin()
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	n := t.header.Examples
+	lo, hi := part.Rows(n)
+	if lo == hi {
+		return nil, job.FullErrorf("--shard %v: it has no rows, as there are %d training rows; split them into at most %d", part, n, n)
+	}
+	own := t.groups
+	if own != nil {
+		own = own[lo:hi]
+	}
+	dual := explain.Part(t.open.Posterior.Dual, lo, hi)
+	out := &TermsPart{header: t.header, covered: hi - lo}
+	out.header.Part = part
+	for i := range t.asked.Len() {
+		list, err := t.explain(ctx, dual, i, own)
+		if err != nil {
+			return nil, problem.InFlags(err, true)
+		}
+		out.rows = append(out.rows, list)
+		t.open.Job.Show("explain", i+1, t.asked.Len())
+	}
+	t.open.Job.Clear()
+	return out, nil
+}
+
+// explain explains row i of those asked for by the training rows of dual, which have these
+// groups.
+func (t *Terms) explain(ctx context.Context, dual gp.Dual, i int, groups []int) ([]explain.Explanation, error) {
+	p, rows := t.open.Problem, t.asked
+	names := problem.NamesOf(rows.Subset, i, i+1)
+	if rows.File != "" && rows.Len() == 1 {
+		names = problem.NamesOfFile(rows.File)
+	}
+	batch, err := p.Linearize(ctx, rows.Subset, i, i+1)
+	if err != nil {
+		return nil, names.ExplainError(err)
+	}
+	pred, err := t.open.Posterior.Predict(ctx, p.Task, batch, predictive.DefaultLink(p.Task.Likelihood, p.Model.Outputs))
+	if err != nil {
+		return nil, names.ExplainError(err)
+	}
+	o := &explain.Options{Terms: t.header.Kernel(), Top: t.header.Top, Targets: inference.Targets(p, pred, 0, t.about), Groups: groups, ErrorBars: true, MaxMemory: p.Limits.Memory}
+	ex, err := explain.New(dual, t.open.Posterior.Kernel, o)
+	if err != nil {
+		return nil, err
+	}
+	list, err := ex.Explain(ctx, batch)
+	if err != nil {
+		return nil, names.ExplainError(err)
+	}
+	return list[0], nil
+}
