@@ -30,7 +30,7 @@ var level = map[string]int{
 	"glm/integral": 6, "glm": 7, "glm/predictive": 8, "glm/score": 9, "glm/novelty": 10, "glm/weightspace": 9, "explain": 10, "explain/result": 11, "explain/report": 17, "explain/audit": 11,
 	"explain/counterfactual": 10, "glm/autoencoder": 10,
 	"internal/job": 12, "internal/problem": 13, "internal/inference": 14, ".": 16, "sparse/parts": 17, "internal/console": 18,
-	"cmd/gpexplain/internal/flags": 19, "explain/serve": 17, "cmd/gpexplain/internal/coder": 20, "cmd/gpexplain": 21, "beam/pipeline": 21, "beam/cmd/gpexplain-beam": 22,
+	"cmd/gpexplain/internal/flags": 19, "explain/serve": 17, "cmd/gpexplain/internal/coder": 20, "cmd/gpexplain": 21, "sparse/beam/pipeline": 21, "sparse/beam/cmd/gpexplain-beam": 22,
 	"doc/clients": 0, "doc/examples/own": 13, "doc/examples/probabilities": 13, "doc/examples/saved": 13, "doc/examples/service": 18,
 }
 
@@ -157,7 +157,7 @@ func TestLibraryIsQuiet(t *testing.T) {
 // or that such a package needs, knows them.
 func TestCommandLineIsTheCommands(t *testing.T) {
 	eachSource(t, func(s source) {
-		for _, theirs := range []string{"cmd/gpexplain", "internal/console", "beam/cmd", "studies"} {
+		for _, theirs := range []string{"cmd/gpexplain", "internal/console", "sparse/beam/cmd", "studies"} {
 			if s.pkg == theirs || strings.HasPrefix(s.pkg, theirs+"/") {
 				return
 			}

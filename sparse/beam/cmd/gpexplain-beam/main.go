@@ -37,10 +37,10 @@ import (
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/prism"
 
 	"github.com/funcgp/funcgp"
-	"github.com/funcgp/funcgp/beam/pipeline"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/sparse/beam/pipeline"
 )
 
 func main() {

@@ -1,8 +1,8 @@
-module github.com/funcgp/funcgp/beam
+module github.com/funcgp/funcgp/sparse/beam
 
 go 1.26.0
 
-replace github.com/funcgp/funcgp => ../
+replace github.com/funcgp/funcgp => ../../
 
 require (
 	github.com/apache/beam/sdks/v2 v2.77.0

@@ -55,7 +55,7 @@ func TestWorkerProcesses(t *testing.T) {
 	}
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
-	root := filepath.Join("..", "..", "..")
+	root := filepath.Join("..", "..", "..", "..")
 	execute(t, root, "go", "run", "./cmd/gpexplain", "fit", "--quiet", "--select-only", "--data", "digits:400,50", "--train-count", "40", "--inducing", "8", "-o", file("z.gp"))
 	self, err := os.Executable()
 	require.NoError(t, err)
