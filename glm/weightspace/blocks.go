@@ -122,6 +122,9 @@ func (w *BlockPosterior) checkBlocks() error {
 	}
 	others -= min(others, memory.Mul(8, memory.Mul(int64(largest), int64(largest))))
 	op := fmt.Sprintf("the %v posterior, whose largest block has %d parameters,", w.structure, largest)
+	if w.structure == Full {
+		op = fmt.Sprintf("the posterior over %d parameters", largest)
+	}
 	return gp.CheckMemory(op, gp.Parameters, largest, w.o.MaxMemory, func(p int) int64 { return memory.Add(others, Bytes(p, w.c)) })
 }
 
