@@ -171,25 +171,20 @@ func (e *Explainer) pass(ctx context.Context, src linearize.Source, p tileTerms,
 					} else {
 						w.plus.offer(c)
 					}
-					e.addKnown(w, c)
+					if w.similar.k == 0 && w.all == nil {
+						continue
+					}
+					c.score = e.similarity(w, c.index, c.cross)
+					w.similar.offer(c)
+					if w.all != nil {
+						w.all.Value[c.index], w.all.Raw[c.index] = c.value, c.raw
+						w.all.Similarity[c.index], w.all.Removal[c.index] = c.score, e.removal(c.index, c.cross)
+					}
 				}
 			}
 			return nil
 		})
 	})
-}
-
-// addKnown does the part of add that needs the posterior covariance of the example.
-func (e *Explainer) addKnown(w *tally, c candidate) {
-	if w.similar.k == 0 && w.all == nil {
-		return
-	}
-	c.score = e.similarity(w, c.index, c.cross)
-	w.similar.offer(c)
-	if w.all != nil {
-		w.all.Value[c.index], w.all.Raw[c.index] = c.value, c.raw
-		w.all.Similarity[c.index], w.all.Removal[c.index] = c.score, e.removal(c.index, c.cross)
-	}
 }
 
 // tiles yields the training examples of src in order, at most size at a time.

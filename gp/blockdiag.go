@@ -2,7 +2,6 @@ package gp
 
 import (
 	"context"
-	"slices"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -48,10 +47,6 @@ func (b blockDiag) diagonal() (diag []float64, ok bool) {
 	}
 	return diag, true
 }
-
-// largest returns the largest entry, which is on the diagonal of a block that is
-// positive semi-definite.
-func (b blockDiag) largest() float64 { return slices.Max(b.blocks) }
 
 // block returns block n, row-major.
 func (b blockDiag) block(n int) []float64 {

@@ -24,7 +24,7 @@ const smallOutput = 1e-6
 // without refinement, and then the worst few with it.
 func (e *Exact) warnClosure(ctx context.Context) error {
 	defer func() { e.plain = nil }()
-	scale, noticed := 0.0, 1/math.Sqrt(e.lambda.largest())
+	scale, noticed := 0.0, 1/math.Sqrt(slices.Max(e.lambda.blocks))
 	gaps, order := make([]float64, e.g.n), make([]int, e.g.n)
 	for i, v := range e.kalpha {
 		scale = math.Max(scale, math.Abs(e.prior[i]+v))

@@ -181,7 +181,15 @@ func (e *Exact) subtractSolved(ctx context.Context, a, work blas64.General) erro
 	for i := range a.Rows {
 		copy(dense.Row(work, i), dense.Row(a, i))
 	}
-	if err := e.f.full(ctx, work); err != nil {
+	// Replace A by A R B⁻¹ Rᵀ.
+	f := e.f
+	if err := f.half(ctx, work); err != nil {
+		return stopped("solving for a cross-kernel", err)
+	}
+	if err := dense.TrsmContext(ctx, f.workers, blas.Right, blas.Trans, 1, f.u, work); err != nil {
+		return stopped("solving for a cross-kernel", err)
+	}
+	if err := f.r.mulTrans(ctx, f.workers, work); err != nil {
 		return stopped("solving for a cross-kernel", err)
 	}
 	return e.subtractProduct(ctx, a, work)

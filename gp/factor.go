@@ -64,7 +64,38 @@ func factorize(ctx context.Context, g gram, r blockDiag, workers int) (*factor, 
 // buildB writes B = I + RᵀKR (E4) into the upper triangle, tile by tile.
 func buildB(ctx context.Context, g gram, r blockDiag, workers int) error {
 	if r.isWide() {
-		return buildWide(ctx, g, r, workers)
+		// BuildB by products of blocks, each on all workers.
+		c := r.c
+		k, kr := dense.New(c, c), dense.New(c, c)
+		for i := range g.n / c {
+			for j := i; j < g.n/c; j++ {
+				// K_ji, of which the buffer holds only the lower triangle where i = j.
+				for a := range c {
+					copy(dense.Row(k, a), g.data[(j*c+a)*(g.n+1)+i*c:])
+				}
+				for a := range c {
+					for b := a + 1; i == j && b < c; b++ {
+						k.Data[a*c+b] = k.Data[b*c+a]
+					}
+				}
+				if err := dense.GemmContext(ctx, workers, blas.NoTrans, blas.NoTrans, 1, k, r.matrix(i), 0, kr); err != nil {
+					return err
+				}
+				// (K_ji R_i)ᵀ R_j
+				if err := dense.GemmContext(ctx, workers, blas.Trans, blas.NoTrans, 1, kr, r.matrix(j), 0, k); err != nil {
+					return err
+				}
+				for a := range c {
+					first := 0
+					if i == j {
+						first = a
+						k.Data[a*c+a]++
+					}
+					copy(g.data[1+(i*c+a)*(g.n+1)+j*c+first:], dense.Row(k, a)[first:])
+				}
+			}
+		}
+		return nil
 	}
 	const rows = 64 // two tiles of scratch stay in the cache
 	step := max(1, rows/r.c) * r.c
@@ -110,41 +141,6 @@ func buildB(ctx context.Context, g gram, r blockDiag, workers int) error {
 	})
 }
 
-// buildWide is buildB by products of blocks, each on all workers.
-func buildWide(ctx context.Context, g gram, r blockDiag, workers int) error {
-	c := r.c
-	k, kr := dense.New(c, c), dense.New(c, c)
-	for i := range g.n / c {
-		for j := i; j < g.n/c; j++ {
-			// K_ji, of which the buffer holds only the lower triangle where i = j.
-			for a := range c {
-				copy(dense.Row(k, a), g.data[(j*c+a)*(g.n+1)+i*c:])
-			}
-			for a := range c {
-				for b := a + 1; i == j && b < c; b++ {
-					k.Data[a*c+b] = k.Data[b*c+a]
-				}
-			}
-			if err := dense.GemmContext(ctx, workers, blas.NoTrans, blas.NoTrans, 1, k, r.matrix(i), 0, kr); err != nil {
-				return err
-			}
-			// (K_ji R_i)ᵀ R_j
-			if err := dense.GemmContext(ctx, workers, blas.Trans, blas.NoTrans, 1, kr, r.matrix(j), 0, k); err != nil {
-				return err
-			}
-			for a := range c {
-				first := 0
-				if i == j {
-					first = a
-					k.Data[a*c+a]++
-				}
-				copy(g.data[1+(i*c+a)*(g.n+1)+j*c+first:], dense.Row(k, a)[first:])
-			}
-		}
-	}
-	return nil
-}
-
 // checkDiagonal returns a *NotFiniteError where B or its factor, which lies in
 // the same place, has passed the range of a float64.
 func checkDiagonal(b blas64.Symmetric, c int) error {
@@ -163,17 +159,6 @@ func (f *factor) half(ctx context.Context, a blas64.General) error {
 		return err
 	}
 	return dense.TrsmContext(ctx, f.workers, blas.Right, blas.NoTrans, 1, f.u, a)
-}
-
-// full replaces A by A R B⁻¹ Rᵀ.
-func (f *factor) full(ctx context.Context, a blas64.General) error {
-	if err := f.half(ctx, a); err != nil {
-		return err
-	}
-	if err := dense.TrsmContext(ctx, f.workers, blas.Right, blas.Trans, 1, f.u, a); err != nil {
-		return err
-	}
-	return f.r.mulTrans(ctx, f.workers, a)
 }
 
 // fullVec replaces v by R B⁻¹ Rᵀv.

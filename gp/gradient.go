@@ -167,7 +167,16 @@ func CurvatureSlopeTo(dst []float64, lik Likelihood, y, f, cov []float64) {
 	s, ok := lik.(Sloped)
 	if !ok {
 		for j := range dst {
-			dst[j] = floats.Dot(cov, differenced(lik, y, f, j))
+			// Find ∂Λ/∂f_j at f, C·C, by differences of the fourth order.
+			c := len(f)
+			at, lambda, slope := append([]float64(nil), f...), make([]float64, c*c), make([]float64, c*c)
+			h := max(slopeStep, leastStep*math.Abs(f[j]))
+			for _, p := range [...]struct{ steps, weight float64 }{{1, 8. / 12}, {-1, -8. / 12}, {2, -1. / 12}, {-2, 1. / 12}} {
+				at[j] = f[j] + p.steps*h
+				lik.Expand(nil, lambda, nil, y, at)
+				floats.AddScaled(slope, p.weight/h, lambda)
+			}
+			dst[j] = floats.Dot(cov, slope)
 		}
 		return
 	}
@@ -199,16 +208,3 @@ func slopeTo(dst []float64, s Sloped, y, f, covered []float64) {
 // by about 1e-12 where Λ changes over function values of size 1, and at least
 // leastStep times the function value, so that its rounding stays small.
 const slopeStep, leastStep = 2e-3, 1e-7
-
-// differenced returns ∂Λ/∂f_j at f, C·C, by differences of the fourth order.
-func differenced(lik Likelihood, y, f []float64, j int) []float64 {
-	c := len(f)
-	at, lambda, slope := append([]float64(nil), f...), make([]float64, c*c), make([]float64, c*c)
-	h := max(slopeStep, leastStep*math.Abs(f[j]))
-	for _, p := range [...]struct{ steps, weight float64 }{{1, 8. / 12}, {-1, -8. / 12}, {2, -1. / 12}, {-2, 1. / 12}} {
-		at[j] = f[j] + p.steps*h
-		lik.Expand(nil, lambda, nil, y, at)
-		floats.AddScaled(slope, p.weight/h, lambda)
-	}
-	return slope
-}

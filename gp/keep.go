@@ -199,9 +199,35 @@ func directions(ctx context.Context, s *Sites, among []int, workers int) (rows [
 		lo, hi := par.Bounds(p, n, tile)
 		for i := lo; i < hi; i++ {
 			i := example(i)
-			own, err := directionsOf(dense.Slice(s.Lambda, i*c, (i+1)*c), i)
-			if err != nil {
-				return err
+			// Find the eigenvectors of Λ_i with eigenvalues above rounding.
+			lambda := dense.Slice(s.Lambda, i*c, (i+1)*c)
+			c, _ := lambda.Dims()
+			values, vectors := make([]float64, c), mat.NewDense(c, c, nil)
+			if diagonal := newBlockDiag(lambda).diag; diagonal != nil {
+				copy(values, diagonal)
+				for j := range c {
+					vectors.Set(j, j, 1)
+				}
+			} else {
+				sym := mat.NewSymDense(c, nil)
+				for a := range c {
+					for b := a; b < c; b++ {
+						sym.SetSym(a, b, lambda.At(a, b))
+					}
+				}
+				var eigen mat.EigenSym
+				if !eigen.Factorize(sym, true) {
+					return fmt.Errorf("gp: the eigenvectors of Λ of example %d were not found", i)
+				}
+				eigen.Values(values)
+				eigen.VectorsTo(vectors)
+			}
+			var own []keptRow
+			for j, v := range values {
+				// The eigenvalues of a softmax's null direction are rounding.
+				if v > 4*float64(c)*epsilon*slices.Max(values) {
+					own = append(own, keptRow{example: i, direction: mat.Col(nil, j, vectors), lambda: v})
+				}
 			}
 			parts[p] = append(parts[p], own...)
 		}
@@ -215,39 +241,6 @@ func directions(ctx context.Context, s *Sites, among []int, workers int) (rows [
 		total += r.lambda
 	}
 	return rows, total, nil
-}
-
-// directionsOf returns the eigenvectors of Λ_i with eigenvalues above rounding.
-func directionsOf(lambda *mat.Dense, i int) ([]keptRow, error) {
-	c, _ := lambda.Dims()
-	values, vectors := make([]float64, c), mat.NewDense(c, c, nil)
-	if diagonal := newBlockDiag(lambda).diag; diagonal != nil {
-		copy(values, diagonal)
-		for j := range c {
-			vectors.Set(j, j, 1)
-		}
-	} else {
-		sym := mat.NewSymDense(c, nil)
-		for a := range c {
-			for b := a; b < c; b++ {
-				sym.SetSym(a, b, lambda.At(a, b))
-			}
-		}
-		var eigen mat.EigenSym
-		if !eigen.Factorize(sym, true) {
-			return nil, fmt.Errorf("gp: the eigenvectors of Λ of example %d were not found", i)
-		}
-		eigen.Values(values)
-		eigen.VectorsTo(vectors)
-	}
-	var rows []keptRow
-	for j, v := range values {
-		// The eigenvalues of a softmax's null direction are rounding.
-		if v > 4*float64(c)*epsilon*slices.Max(values) {
-			rows = append(rows, keptRow{example: i, direction: mat.Col(nil, j, vectors), lambda: v})
-		}
-	}
-	return rows, nil
 }
 
 // strengths sets s = λ uᵀκ(x_i,x_i)u.

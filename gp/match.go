@@ -222,7 +222,56 @@ func (e *Exact) Match(ctx context.Context, kernel func(factor float64) (ntk.Kern
 		slope, err := e.MatchSlope(ctx)
 		return MatchTrial{LogLik: e.sites.LogLik, Slope: slope, Arrived: linearize.FindWarning(e.warnings, "refit-steps") == nil}, err
 	}
-	m, err := FindMatch(ctx, newton.LogLik(lik, y, dense.Flat(x.F)), newton.LogLik(lik, y, e.prior), o, at, func(ctx context.Context) (bool, error) { return e.leveragesCertain(ctx) })
+	m, err := FindMatch(ctx, newton.LogLik(lik, y, dense.Flat(x.F)), newton.LogLik(lik, y, e.prior), o, at, func(ctx context.Context) (bool, error) {
+		// Tell whether the leverages of all training examples, the eigenvalues of Rᵀ C(x_i,x_i) R, are at
+		// most certainLeverage.
+		n, c := e.x.Len(), e.outputs()
+		var doubtful []int
+		for i := range n {
+			// A leverage is at most s/(1+s) with s = tr RᵀκR.
+			s, block := 0.0, e.lambda.block(i)
+			for a := range c {
+				row := e.g.data[(i*c+a)*(e.g.n+1)+i*c:]
+				s += block[a*c+a] * row[a]
+				for b := range a {
+					s += 2 * block[a*c+b] * row[b]
+				}
+			}
+			if s/(1+s) > certainLeverage {
+				doubtful = append(doubtful, i)
+			}
+		}
+		if len(doubtful) == 0 {
+			return true, nil
+		}
+		h := mat.NewDense(len(doubtful)*c, c, nil)
+		x, err := e.x.Gather(ctx, doubtful)
+		if err != nil {
+			return false, err
+		}
+		if err := e.InfluenceTo(ctx, h, mat.NewDense(len(doubtful), c, nil), doubtful, x); err != nil {
+			return false, err
+		}
+		for k, i := range doubtful {
+			root := e.sites.Root.Slice(i*c, (i+1)*c, 0, c)
+			var rhr mat.Dense
+			rhr.Product(root.T(), h.Slice(k*c, (k+1)*c, 0, c), root)
+			var eigen mat.EigenSym
+			sym := mat.NewSymDense(c, nil)
+			for a := range c {
+				for b := a; b < c; b++ {
+					sym.SetSym(a, b, (rhr.At(a, b)+rhr.At(b, a))/2)
+				}
+			}
+			if !eigen.Factorize(sym, false) {
+				return false, nil
+			}
+			if floats.Max(eigen.Values(nil)) > certainLeverage {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -235,55 +284,4 @@ func (e *Exact) MatchSlope(ctx context.Context) (float64, error) {
 	// C α = K (I + ΛK)⁻¹ α
 	_, calpha, _, err := e.dual(ctx, e.alpha)
 	return -floats.Dot(e.alpha, calpha), err
-}
-
-// leveragesCertain tells whether the leverages of all training examples, the eigenvalues of
-// Rᵀ C(x_i,x_i) R, are at most certainLeverage.
-func (e *Exact) leveragesCertain(ctx context.Context) (bool, error) {
-	n, c := e.x.Len(), e.outputs()
-	var doubtful []int
-	for i := range n {
-		// A leverage is at most s/(1+s) with s = tr RᵀκR.
-		s, block := 0.0, e.lambda.block(i)
-		for a := range c {
-			row := e.g.data[(i*c+a)*(e.g.n+1)+i*c:]
-			s += block[a*c+a] * row[a]
-			for b := range a {
-				s += 2 * block[a*c+b] * row[b]
-			}
-		}
-		if s/(1+s) > certainLeverage {
-			doubtful = append(doubtful, i)
-		}
-	}
-	if len(doubtful) == 0 {
-		return true, nil
-	}
-	h := mat.NewDense(len(doubtful)*c, c, nil)
-	x, err := e.x.Gather(ctx, doubtful)
-	if err != nil {
-		return false, err
-	}
-	if err := e.InfluenceTo(ctx, h, mat.NewDense(len(doubtful), c, nil), doubtful, x); err != nil {
-		return false, err
-	}
-	for k, i := range doubtful {
-		root := e.sites.Root.Slice(i*c, (i+1)*c, 0, c)
-		var rhr mat.Dense
-		rhr.Product(root.T(), h.Slice(k*c, (k+1)*c, 0, c), root)
-		var eigen mat.EigenSym
-		sym := mat.NewSymDense(c, nil)
-		for a := range c {
-			for b := a; b < c; b++ {
-				sym.SetSym(a, b, (rhr.At(a, b)+rhr.At(b, a))/2)
-			}
-		}
-		if !eigen.Factorize(sym, false) {
-			return false, nil
-		}
-		if floats.Max(eigen.Values(nil)) > certainLeverage {
-			return false, nil
-		}
-	}
-	return true, nil
 }

@@ -72,30 +72,7 @@ func (e *Exact) predictTile(ctx context.Context, mean, cov *mat.Dense, x *linear
 		return stopped("predicting", err)
 	}
 	e.k.DiagTo(cov, x)
-	return e.marginals(ctx, cov, v)
-}
-
-// meanTo writes the predictive mean, m + K_*n α or f(x;θ*); cross is K_*n.
-func (e *Exact) meanTo(mean *mat.Dense, x *linearize.Batch, cross blas64.General) error {
-	if !e.hasDualMean() {
-		mean.Copy(x.F)
-		return nil
-	}
-	m := make([]float64, cross.Rows)
-	e.k.MeanTo(m, x)
-	t, c := mean.Dims()
-	for i := range t {
-		for j, row := 0, mean.RawRowView(i); j < c; j++ {
-			at := i*c + j
-			// mean(x*) = m(x*) + K_*n α (E6)
-			row[j] = m[at] + floats.Dot(cross.Data[at*cross.Stride:][:cross.Cols], e.alpha)
-		}
-	}
-	return checkFinite("predictive mean", mean)
-}
-
-// marginals subtracts V Vᵀ, V = K_*n R U⁻¹, from the prior's C×C blocks.
-func (e *Exact) marginals(ctx context.Context, cov *mat.Dense, v blas64.General) error {
+	// Subtract V Vᵀ, V = K_*n R U⁻¹, from the prior's C×C blocks.
 	c := e.predicted()
 	prior := make([]float64, c)
 	for first := 0; first < v.Rows; first += c {
@@ -121,6 +98,25 @@ func (e *Exact) marginals(ctx context.Context, cov *mat.Dense, v blas64.General)
 		}
 	}
 	return nil
+}
+
+// meanTo writes the predictive mean, m + K_*n α or f(x;θ*); cross is K_*n.
+func (e *Exact) meanTo(mean *mat.Dense, x *linearize.Batch, cross blas64.General) error {
+	if !e.hasDualMean() {
+		mean.Copy(x.F)
+		return nil
+	}
+	m := make([]float64, cross.Rows)
+	e.k.MeanTo(m, x)
+	t, c := mean.Dims()
+	for i := range t {
+		for j, row := 0, mean.RawRowView(i); j < c; j++ {
+			at := i*c + j
+			// mean(x*) = m(x*) + K_*n α (E6)
+			row[j] = m[at] + floats.Dot(cross.Data[at*cross.Stride:][:cross.Cols], e.alpha)
+		}
+	}
+	return checkFinite("predictive mean", mean)
 }
 
 // rounding is how negative rounding may make a variance, relative to the prior

@@ -230,7 +230,18 @@ func (b *Batch) combine(w *mat.Dense) *Batch {
 }
 
 func combineBlock(block Block, w *mat.Dense, n, c, k int) Block {
-	rows := func(m *mat.Dense) *mat.Dense { return combineRows(m, w, n, c, k) }
+	rows := func(m *mat.Dense) *mat.Dense {
+		// Multiply the c rows of each example by its weights, k×c.
+		_, width := m.Dims()
+		out := mat.NewDense(n*k, width, nil)
+		part := func(m *mat.Dense, i, rows int) blas64.General {
+			return dense.Slice(m, i*rows, (i+1)*rows).RawMatrix()
+		}
+		for i := range n {
+			dense.Gemm1(blas.NoTrans, blas.NoTrans, 1, part(w, i, k), part(m, i, c), 0, part(out, i, k))
+		}
+		return out
+	}
 	switch v := block.(type) {
 	case *Outer:
 		o := *v
@@ -250,17 +261,4 @@ func combineBlock(block Block, w *mat.Dense, n, c, k int) Block {
 	tile := mat.NewDense(n*c, Width(block), nil)
 	block.TileTo(tile)
 	return &Full{J: rows(tile), Params: block.Spans(), C: k}
-}
-
-// combineRows multiplies the c rows of each example by its weights, k×c.
-func combineRows(m, w *mat.Dense, n, c, k int) *mat.Dense {
-	_, width := m.Dims()
-	out := mat.NewDense(n*k, width, nil)
-	part := func(m *mat.Dense, i, rows int) blas64.General {
-		return dense.Slice(m, i*rows, (i+1)*rows).RawMatrix()
-	}
-	for i := range n {
-		dense.Gemm1(blas.NoTrans, blas.NoTrans, 1, part(w, i, k), part(m, i, c), 0, part(out, i, k))
-	}
-	return out
 }

@@ -110,17 +110,13 @@ func (v *Conv) AddMulVec(dst, x []float64) {
 		local = append(local, x[s.Offset:s.Offset+s.Len()]...)
 	}
 	for i := range dense.Count(v.G) {
-		one := v.row(i)
+		// Find row i of the Jacobian as a Conv: output i%C of example i/C.
+		s := *v
+		s.X, s.G, s.C = dense.Slice(v.X, i/v.C, i/v.C+1), dense.Slice(v.G, i, i+1), 1
+		one := &s
 		one.TileTo(mat.NewDense(1, len(tile), tile))
 		dst[i] += dense.Dot(tile, local)
 	}
-}
-
-// row returns row i of the Jacobian as a Conv: output i%C of example i/C.
-func (v *Conv) row(i int) *Conv {
-	s := *v
-	s.X, s.G, s.C = dense.Slice(v.X, i/v.C, i/v.C+1), dense.Slice(v.G, i, i+1), 1
-	return &s
 }
 
 // AddMulTransVec implements Block.

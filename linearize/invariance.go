@@ -53,7 +53,27 @@ func Invariances(ctx context.Context, src Source, theta []float64) ([]Invariance
 		}
 		if layers == nil {
 			for _, k := range b.Blocks {
-				layers = append(layers, newBlockNorms(k, theta))
+				l := blockNorms{spans: k.Spans()}
+				l.tensor = make([]struct{ jw, j float64 }, len(l.spans))
+				_, full := k.(*Full)
+				at := make(map[string]int)
+				for _, s := range l.spans {
+					only := make([]float64, len(theta))
+					copy(only[s.Offset:s.Offset+s.Len()], theta[s.Offset:])
+					l.only = append(l.only, only)
+					name := "" // all tensors of a block that is one layer
+					if full {
+						name = upToDot(s.Name)
+					}
+					i, ok := at[name]
+					if !ok {
+						i = len(at)
+						at[name] = i
+					}
+					l.layer = append(l.layer, i)
+				}
+				l.jw = make([]float64, len(at))
+				layers = append(layers, l)
 			}
 		}
 		if len(layers) != len(b.Blocks) {
@@ -84,30 +104,6 @@ type blockNorms struct {
 	only   [][]float64 // θ* in one tensor and zero elsewhere
 	jw     []float64   // ‖J w‖² of each layer
 	tensor []struct{ jw, j float64 }
-}
-
-func newBlockNorms(k Block, theta []float64) blockNorms {
-	l := blockNorms{spans: k.Spans()}
-	l.tensor = make([]struct{ jw, j float64 }, len(l.spans))
-	_, full := k.(*Full)
-	at := make(map[string]int)
-	for _, s := range l.spans {
-		only := make([]float64, len(theta))
-		copy(only[s.Offset:s.Offset+s.Len()], theta[s.Offset:])
-		l.only = append(l.only, only)
-		name := "" // all tensors of a block that is one layer
-		if full {
-			name = upToDot(s.Name)
-		}
-		i, ok := at[name]
-		if !ok {
-			i = len(at)
-			at[name] = i
-		}
-		l.layer = append(l.layer, i)
-	}
-	l.jw = make([]float64, len(at))
-	return l
 }
 
 // upToDot returns the name up to its last dot, or all of it.

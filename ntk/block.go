@@ -67,7 +67,16 @@ func (p *plan) to(dst blas64.General) {
 			ps.wholeProduct(t.variance, x, y, beta, all)
 			started = true
 		}
-		tiles := ps.tiles()
+		// Find the tiles of the pass. Where a is b, these are the tiles on and above the diagonal.
+		var tiles []tile
+		x := ps.extent
+		ps.i.split(tileExamples(x.na, x.ca), func(i examples) {
+			ps.j.split(tileExamples(x.nb, x.cb), func(j examples) {
+				if ps.a != ps.b || j.lo >= i.lo {
+					tiles = append(tiles, tile{i, j})
+				}
+			})
+		})
 		p.k.runUntil(p.ctx, len(tiles), func(s *scratch, n int) {
 			i, j := tiles[n].i, tiles[n].j
 			tile := dense.Cols(dense.Rows(dst, i.lo*ca, i.hi*ca), j.lo*cb, j.hi*cb)
@@ -309,21 +318,6 @@ func addProduct(dst blas64.General, alpha float64, x, y blas64.General, diagonal
 
 // A tile is a rectangle of the kernel: examples of a and of b.
 type tile struct{ i, j examples }
-
-// tiles returns the tiles of the pass. Where a is b, these are the tiles on and
-// above the diagonal.
-func (ps *pass) tiles() []tile {
-	var tiles []tile
-	x := ps.extent
-	ps.i.split(tileExamples(x.na, x.ca), func(i examples) {
-		ps.j.split(tileExamples(x.nb, x.cb), func(j examples) {
-			if ps.a != ps.b || j.lo >= i.lo {
-				tiles = append(tiles, tile{i, j})
-			}
-		})
-	})
-	return tiles
-}
 
 // tileExamples returns how many of n examples with c outputs make a tile. It must
 // not depend on the number of workers.

@@ -2,6 +2,7 @@ package ntk
 
 import (
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
@@ -32,7 +33,20 @@ func (p piece) fill(dst blas64.General, b *linearize.Batch, e examples, s *scrat
 	case *linearize.Conv:
 		fillConv(dst, v, p.at, e, s)
 	case *linearize.Embedding:
-		fillEmbedding(dst, v, p.at, e)
+		// Write elements at, at+1, … of the gradient in the table.
+		at := p.at
+		cols := v.Table.Cols
+		dense.Zero(dst)
+		for i := range dst.Rows {
+			d := dense.Row(dst, i)
+			from := e.lo*v.C + i
+			v.Each(from/v.C, func(t, row int) {
+				lo, hi := max(row*cols, at), min((row+1)*cols, at+len(d))
+				if lo < hi {
+					floats.Add(d[lo-at:hi-at], v.Gradient(from, t)[lo-row*cols:hi-row*cols])
+				}
+			})
+		}
 	default:
 		fillTile(dst, v, p.at, e, s)
 	}
@@ -107,7 +121,43 @@ func fillConv(dst blas64.General, v *linearize.Conv, at int, e examples, s *scra
 	e.split(max(1, factorFloats/(f.t*max(f.k, v.C*f.m))), func(part examples) {
 		some := v.Slice(part.lo, part.hi).(*linearize.Conv)
 		lo := (part.lo - e.lo) * v.C
-		fillFactors(dense.Rows(dst, lo, lo+part.len()*v.C), some, f, at, part.len(), s)
+		// Write the columns of the weight from at on for all n examples of v.
+		dst := dense.Rows(dst, lo, lo+part.len()*v.C)
+		n := part.len()
+		patches, gradients := s.dense(slotPatches, n*f.t, f.k), s.dense(slotGradients, n*some.C*f.t, f.m)
+		have := -1
+		f.rectangles(some.Weight.Transposed, at, dst.Cols, func(r rectangle) {
+			if r.group != have {
+				some.FactorsTo(patches, gradients, r.group)
+				have = r.group
+			}
+			for i := range n {
+				p := dense.Rows(patches.RawMatrix(), i*f.t, (i+1)*f.t)
+				g := dense.Rows(gradients.RawMatrix(), i*some.C*f.t, (i+1)*some.C*f.t)
+				// Write the rectangle of Σ_t g_t p_tᵀ, or of its transpose, for every output of an example: p is
+				// T×k and g C·T×m. All outputs take one product.
+				dst := dense.Rows(dst, i*some.C, (i+1)*some.C)
+				transposed := some.Weight.Transposed
+				c, rows, cols := dst.Rows, r.row1-r.row0, r.col1-r.col0
+				if transposed {
+					// rows × C·cols: the outputs side by side
+					all := s.general(slotLeft, rows, c*cols)
+					transMul(dense.Cols(p, r.row0, r.row1), sideBySide(g, c, r.col0, r.col1, s), 0, all)
+					for o := range c {
+						for i := range rows {
+							copy(dense.Row(dst, o)[r.at+i*cols:], dense.Row(all, i)[o*cols:(o+1)*cols])
+						}
+					}
+					continue
+				}
+				// C·rows × cols: the outputs one below the other
+				all := s.general(slotLeft, c*rows, cols)
+				transMul(sideBySide(g, c, r.row0, r.row1, s), dense.Cols(p, r.col0, r.col1), 0, all)
+				for o := range c {
+					copy(dense.Row(dst, o)[r.at:], all.Data[o*rows*cols:(o+1)*rows*cols])
+				}
+			}
+		})
 	})
 }
 
@@ -119,46 +169,6 @@ const factorFloats = 1 << 16
 func factorsOf(v *linearize.Conv) factors {
 	t, k, m := v.Factors()
 	return factors{groups: v.Groups(), t: t, k: k, m: m}
-}
-
-// fillFactors writes the columns of the weight from at on for all n examples of v.
-func fillFactors(dst blas64.General, v *linearize.Conv, f factors, at, n int, s *scratch) {
-	patches, gradients := s.dense(slotPatches, n*f.t, f.k), s.dense(slotGradients, n*v.C*f.t, f.m)
-	have := -1
-	f.rectangles(v.Weight.Transposed, at, dst.Cols, func(r rectangle) {
-		if r.group != have {
-			v.FactorsTo(patches, gradients, r.group)
-			have = r.group
-		}
-		for i := range n {
-			p := dense.Rows(patches.RawMatrix(), i*f.t, (i+1)*f.t)
-			g := dense.Rows(gradients.RawMatrix(), i*v.C*f.t, (i+1)*v.C*f.t)
-			r.fill(dense.Rows(dst, i*v.C, (i+1)*v.C), p, g, v.Weight.Transposed, s)
-		}
-	})
-}
-
-// fill writes the rectangle of Σ_t g_t p_tᵀ, or of its transpose, for every
-// output of an example: p is T×k and g C·T×m. All outputs take one product.
-func (r rectangle) fill(dst, p, g blas64.General, transposed bool, s *scratch) {
-	c, rows, cols := dst.Rows, r.row1-r.row0, r.col1-r.col0
-	if transposed {
-		// rows × C·cols: the outputs side by side
-		all := s.general(slotLeft, rows, c*cols)
-		transMul(dense.Cols(p, r.row0, r.row1), sideBySide(g, c, r.col0, r.col1, s), 0, all)
-		for o := range c {
-			for i := range rows {
-				copy(dense.Row(dst, o)[r.at+i*cols:], dense.Row(all, i)[o*cols:(o+1)*cols])
-			}
-		}
-		return
-	}
-	// C·rows × cols: the outputs one below the other
-	all := s.general(slotLeft, c*rows, cols)
-	transMul(sideBySide(g, c, r.row0, r.row1, s), dense.Cols(p, r.col0, r.col1), 0, all)
-	for o := range c {
-		copy(dense.Row(dst, o)[r.at:], all.Data[o*rows*cols:(o+1)*rows*cols])
-	}
 }
 
 // sideBySide returns columns [lo, hi) of the c matrices that lie one below the

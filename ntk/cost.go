@@ -53,18 +53,7 @@ func perOutputCost(in, out int, x extent) float64 {
 // factors holds the sizes of a weight used at t positions, in groups of m×k.
 type factors struct{ groups, t, k, m int }
 
-// convColumnsCost is the cost of forming the columns Σ_t g_t p_tᵀ and their product.
-func convColumnsCost(f factors, x extent) float64 {
-	return columnsCost(f.groups*f.k*f.m, x) + formingCost(f, x)
-}
-
 // formingCost is the cost of Σ_t g_t p_tᵀ for every row of the Jacobian.
 func formingCost(f factors, x extent) float64 {
 	return float64(f.groups) * float64(f.k) * float64(f.m) * float64(f.t) * x.rows()
-}
-
-// contractionCost is the cost of Σ_tt' (g_t·g_t')(p_t·p_t').
-func contractionCost(f factors, x extent) float64 {
-	tt := float64(f.groups) * float64(f.t) * float64(f.t)
-	return tt * (float64(f.k)*x.pairs() + float64(f.m+dotCost)*x.entries())
 }

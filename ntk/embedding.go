@@ -33,7 +33,25 @@ func (t *embeddingTerm) addTile(dst blas64.General, i, j examples, s *scratch) {
 			var l, r []reading
 			l, left = cutRow(left)
 			r, right = cutRow(right)
-			t.addRow(dst, sumRow(t.a, i, l, slotLeft, s), sumRow(t.b, j, r, slotRight, s), s)
+			// Add the products of the sums x of a and y of b in the same row of the table.
+			x := sumRow(t.a, i, l, slotLeft, s)
+			y := sumRow(t.b, j, r, slotRight, s)
+			level := t.level
+			if t.variance.Rows > 0 {
+				level = 1
+				for i := range x.g.Rows {
+					floats.Mul(dense.Row(x.g, i), dense.Row(t.variance, x.row))
+				}
+			}
+			products := s.general(slotOuter, x.g.Rows, y.g.Rows)
+			mulTrans(level, x.g, y.g, 0, products)
+			ca, cb := t.a.C, t.b.C
+			for i := range products.Rows {
+				d, p := dense.Row(dst, int(x.examples[i/ca])*ca+i%ca), dense.Row(products, i)
+				for m, n := range y.examples {
+					floats.Add(d[int(n)*cb:(int(n)+1)*cb], p[m*cb:(m+1)*cb])
+				}
+			}
 		}
 	}
 }
@@ -105,34 +123,18 @@ func sumRow(b *linearize.Embedding, e examples, list []reading, slot int, s *scr
 	return sums
 }
 
-// addRow adds the products of the sums x of a and y of b in the same row of the
-// table.
-func (t *embeddingTerm) addRow(dst blas64.General, x, y rowSums, s *scratch) {
-	level := t.level
-	if t.variance.Rows > 0 {
-		level = 1
-		for i := range x.g.Rows {
-			floats.Mul(dense.Row(x.g, i), dense.Row(t.variance, x.row))
-		}
-	}
-	products := s.general(slotOuter, x.g.Rows, y.g.Rows)
-	mulTrans(level, x.g, y.g, 0, products)
-	ca, cb := t.a.C, t.b.C
-	for i := range products.Rows {
-		d, p := dense.Row(dst, int(x.examples[i/ca])*ca+i%ca), dense.Row(products, i)
-		for m, n := range y.examples {
-			floats.Add(d[int(n)*cb:(int(n)+1)*cb], p[m*cb:(m+1)*cb])
-		}
-	}
-}
-
 // embedding plans the table of block i.
 func (p *plan) embedding(i int, a, b *linearize.Embedding) {
 	level, one := p.k.level(&a.Table)
 	if one && level == 0 {
 		return
 	}
-	cost := embeddingCost(a, p.extent)
+	// The cost of the products of gradients in the same row of a table. As many rows are taken to be
+	// common to two examples as if each read random ones.
+	x := p.extent
+	_, positions := a.Index.Dims()
+	e, read := float64(a.Table.Cols), float64(min(positions, a.Table.Rows))
+	cost := read*read/float64(a.Table.Rows)*(e+hadamardCost)*x.entries() + fillCost*float64(positions)*e*x.rows()
 	if cost > columnsCost(a.Table.Len(), p.extent) {
 		p.columns(i, 0, a.Table)
 		return
@@ -201,15 +203,6 @@ func (p *plan) lookup(table *linearize.Embedding, formed *linearize.Full, swappe
 // tableVariance returns the variances of a table, rows×E.
 func (k *NTK) tableVariance(s *linearize.Span) blas64.General {
 	return dense.Of(k.variance[s.Offset:s.Offset+s.Len()], s.Rows, s.Cols)
-}
-
-// embeddingCost is the cost of the products of gradients in the same row of a
-// table. As many rows are taken to be common to two examples as if each read
-// random ones.
-func embeddingCost(b *linearize.Embedding, x extent) float64 {
-	_, positions := b.Index.Dims()
-	e, read := float64(b.Table.Cols), float64(min(positions, b.Table.Rows))
-	return read*read/float64(b.Table.Rows)*(e+hadamardCost)*x.entries() + fillCost*float64(positions)*e*x.rows()
 }
 
 // embeddingFactors calls do with the factors of block i, a table, for a range of its
@@ -301,20 +294,4 @@ func (f *embeddingFactor) columns(table *linearize.Span) *pieceFactor {
 		}
 	}
 	return &pieceFactor{k: f.k, pc: piece{block: f.block, at: at, lo: table.Offset + at, hi: table.Offset + f.hi*f.e}, u: u}
-}
-
-// fillEmbedding writes elements at, at+1, … of the gradient in the table.
-func fillEmbedding(dst blas64.General, b *linearize.Embedding, at int, e examples) {
-	cols := b.Table.Cols
-	dense.Zero(dst)
-	for i := range dst.Rows {
-		d := dense.Row(dst, i)
-		from := e.lo*b.C + i
-		b.Each(from/b.C, func(t, row int) {
-			lo, hi := max(row*cols, at), min((row+1)*cols, at+len(d))
-			if lo < hi {
-				floats.Add(d[lo-at:hi-at], b.Gradient(from, t)[lo-row*cols:hi-row*cols])
-			}
-		})
-	}
 }

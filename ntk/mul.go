@@ -107,7 +107,19 @@ func (k *NTK) eachFactor(b *linearize.Batch, v blas64.General, do func(f factor)
 		}
 	}
 	for _, all := range p.pieces {
-		all.eachCut(p.mulWidth(v.Cols), func(pc piece) { do(p.pieceFactor(pc, v)) })
+		all.eachCut(p.mulWidth(v.Cols), func(pc piece) {
+			cb := p.extent.cb
+			// X_bᵀ v
+			u := p.k.sumRanges(p.extent.nb, pc.width(), v.Cols, func(sum blas64.General, e examples, s *scratch) {
+				pc.eachPart(p.b, e, s, func(x blas64.General, part examples) {
+					transMul(x, dense.Rows(v, part.lo*cb, part.hi*cb), 1, sum)
+				})
+			})
+			for i := range u.Rows {
+				floats.Scale(p.k.variance[pc.lo+i], dense.Row(u, i))
+			}
+			do((&pieceFactor{k: p.k, pc: pc, u: u}))
+		})
 	}
 }
 
@@ -123,20 +135,6 @@ type pieceFactor struct {
 	k  *NTK
 	pc piece
 	u  blas64.General // width × columns of v
-}
-
-func (p *plan) pieceFactor(pc piece, v blas64.General) *pieceFactor {
-	cb := p.extent.cb
-	// X_bᵀ v
-	u := p.k.sumRanges(p.extent.nb, pc.width(), v.Cols, func(sum blas64.General, e examples, s *scratch) {
-		pc.eachPart(p.b, e, s, func(x blas64.General, part examples) {
-			transMul(x, dense.Rows(v, part.lo*cb, part.hi*cb), 1, sum)
-		})
-	})
-	for i := range u.Rows {
-		floats.Scale(p.k.variance[pc.lo+i], dense.Row(u, i))
-	}
-	return &pieceFactor{k: p.k, pc: pc, u: u}
 }
 
 // addTo implements factor. The columns of a Full block are read in place.
@@ -216,7 +214,17 @@ type outerFactor struct {
 func (f *outerFactor) sum(b *linearize.Outer, v blas64.General) {
 	rows, _ := b.G.Dims()
 	f.u = f.k.sumRanges(rows/b.C, f.in+1, v.Cols*(f.hi-f.lo), func(sum blas64.General, e examples, s *scratch) {
-		z := f.combine(b, v, e, s)
+		// Find z_{n,ro} = Σ_c v_{nc,r} g_{nc,o}.
+		width := f.hi - f.lo
+		z := s.general(slotLeft, e.len(), v.Cols*width)
+		dense.Zero(z)
+		g := dense.Cols(e.of(b.G, b.C), f.lo, f.hi)
+		for i := range g.Rows {
+			zz, gg := dense.Row(z, i/b.C), dense.Row(g, i)
+			for r, x := range dense.Row(v, e.lo*b.C+i) {
+				floats.AddScaled(zz[r*width:(r+1)*width], x, gg)
+			}
+		}
 		if f.in > 0 {
 			// Σ_n a_n z_nᵀ
 			transMul(e.of(b.A, 1), z, 1, dense.Rows(sum, 0, f.in))
@@ -225,21 +233,6 @@ func (f *outerFactor) sum(b *linearize.Outer, v blas64.General) {
 			floats.Add(dense.Row(sum, f.in), dense.Row(z, n))
 		}
 	})
-}
-
-// combine returns z_{n,ro} = Σ_c v_{nc,r} g_{nc,o}.
-func (f *outerFactor) combine(b *linearize.Outer, v blas64.General, e examples, s *scratch) blas64.General {
-	width := f.hi - f.lo
-	z := s.general(slotLeft, e.len(), v.Cols*width)
-	dense.Zero(z)
-	g := dense.Cols(e.of(b.G, b.C), f.lo, f.hi)
-	for i := range g.Rows {
-		zz, gg := dense.Row(z, i/b.C), dense.Row(g, i)
-		for r, x := range dense.Row(v, e.lo*b.C+i) {
-			floats.AddScaled(zz[r*width:(r+1)*width], x, gg)
-		}
-	}
-	return z
 }
 
 // scale multiplies u by the prior variances.
@@ -278,7 +271,24 @@ func (f *outerFactor) addTo(dst blas64.General, a *linearize.Batch) {
 		}
 		return
 	}
-	f.k.each(a.Len(), chunk, func(s *scratch, e examples) { f.project(dst, o, e, s) })
+	f.k.each(a.Len(), chunk, func(s *scratch, e examples) {
+		// Add Σ_o g_{nc,o} (U_r a_n + u_r)_o to dst_{nc,r}.
+		width := f.hi - f.lo
+		y := s.general(slotLeft, e.len(), f.u.Cols)
+		for n := range y.Rows {
+			copy(dense.Row(y, n), dense.Row(f.u, f.in))
+		}
+		if f.in > 0 {
+			mul(e.of(o.A, 1), dense.Rows(f.u, 0, f.in), 1, y)
+		}
+		g := dense.Cols(e.of(o.G, o.C), f.lo, f.hi)
+		for i := range g.Rows {
+			yy, d := dense.Row(y, i/o.C), dense.Row(dst, e.lo*o.C+i)
+			for r := range d {
+				d[r] += floats.Dot(dense.Row(g, i), yy[r*width:(r+1)*width])
+			}
+		}
+	})
 }
 
 // columns returns f for a batch in which the layer is a block of another kind. The
@@ -312,23 +322,4 @@ func (f *outerFactor) columns(spans []linearize.Span) []*pieceFactor {
 		add(s, func(j int) (o, p int) { return j, f.in })
 	}
 	return list
-}
-
-// project adds Σ_o g_{nc,o} (U_r a_n + u_r)_o to dst_{nc,r}.
-func (f *outerFactor) project(dst blas64.General, a *linearize.Outer, e examples, s *scratch) {
-	width := f.hi - f.lo
-	y := s.general(slotLeft, e.len(), f.u.Cols)
-	for n := range y.Rows {
-		copy(dense.Row(y, n), dense.Row(f.u, f.in))
-	}
-	if f.in > 0 {
-		mul(e.of(a.A, 1), dense.Rows(f.u, 0, f.in), 1, y)
-	}
-	g := dense.Cols(e.of(a.G, a.C), f.lo, f.hi)
-	for i := range g.Rows {
-		yy, d := dense.Row(y, i/a.C), dense.Row(dst, e.lo*a.C+i)
-		for r := range d {
-			d[r] += floats.Dot(dense.Row(g, i), yy[r*width:(r+1)*width])
-		}
-	}
 }

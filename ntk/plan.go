@@ -38,7 +38,14 @@ func (k *NTK) newPlan(a, b *linearize.Batch, x extent) *plan {
 			}
 		case *linearize.Conv:
 			if w, ok := b.Blocks[i].(*linearize.Conv); ok {
-				p.conv(i, v, w)
+				p.convWeight(i, v, w)
+				if v.Bias != nil {
+					at := 0
+					if v.Weight != nil {
+						at = v.Weight.Len()
+					}
+					p.columns(i, at, *v.Bias)
+				}
 				continue
 			}
 		case *linearize.Embedding:
@@ -169,7 +176,22 @@ func (p *plan) addDirect(a, b *mat.Dense, at, width, ca, cb int, v float64) {
 // variance become a direct term, others become pieces.
 func (p *plan) full(i int, a, b *linearize.Full) {
 	at := 0
-	for _, run := range p.k.runs(a.Params) {
+	// Group consecutive spans that have the same single variance.
+	k := p.k
+	spans := a.Params
+	var runs [][]linearize.Span
+	for i := range spans {
+		v, ok := k.level(&spans[i])
+		if n := len(runs); n > 0 && ok {
+			last := runs[n-1]
+			if u, same := k.level(&last[0]); same && u == v {
+				runs[n-1] = append(last, spans[i])
+				continue
+			}
+		}
+		runs = append(runs, spans[i:i+1:i+1])
+	}
+	for _, run := range runs {
 		width := 0
 		for _, s := range run {
 			width += s.Len()
@@ -183,41 +205,16 @@ func (p *plan) full(i int, a, b *linearize.Full) {
 	}
 }
 
-// runs groups consecutive spans that have the same single variance.
-func (k *NTK) runs(spans []linearize.Span) [][]linearize.Span {
-	var runs [][]linearize.Span
-	for i := range spans {
-		v, ok := k.level(&spans[i])
-		if n := len(runs); n > 0 && ok {
-			last := runs[n-1]
-			if u, same := k.level(&last[0]); same && u == v {
-				runs[n-1] = append(last, spans[i])
-				continue
-			}
-		}
-		runs = append(runs, spans[i:i+1:i+1])
-	}
-	return runs
-}
-
-func (p *plan) conv(i int, a, b *linearize.Conv) {
-	p.convWeight(i, a, b)
-	if a.Bias != nil {
-		at := 0
-		if a.Weight != nil {
-			at = a.Weight.Len()
-		}
-		p.columns(i, at, *a.Bias)
-	}
-}
-
 func (p *plan) convWeight(i int, a, b *linearize.Conv) {
 	w, ok := p.k.level(a.Weight)
 	if ok && w == 0 {
 		return
 	}
 	f := factorsOf(a)
-	if cost := contractionCost(f, p.extent); ok && cost <= convColumnsCost(f, p.extent) {
+	// The cost of Σ_tt' (g_t·g_t')(p_t·p_t').
+	x := p.extent
+	tt := float64(f.groups) * float64(f.t) * float64(f.t)
+	if cost := tt * (float64(f.k)*x.pairs() + float64(f.m+dotCost)*x.entries()); ok && cost <= (columnsCost(f.groups*f.k*f.m, p.extent)+formingCost(f, p.extent)) {
 		p.add(&contraction{a: a, b: b, variance: w}, cost)
 		return
 	}

@@ -39,16 +39,24 @@ func (t *outerTerm) addTile(dst blas64.General, i, j examples, s *scratch) {
 	// A Aᵀ·w + β
 	mulTrans(t.w, i.of(t.a.A, 1), j.of(t.b.A, 1), 1, inner)
 	if c := t.a.C; c >= wide && c == t.b.C && diagonals(i.of(t.a.G, c), c) && diagonals(j.of(t.b.G, c), c) {
-		addDiagonals(dst, inner, i.of(t.a.G, c), j.of(t.b.G, c))
+		// Add (inner ⊗ 1_{C×C}) ∘ a bᵀ to dst, where a and b consist of diagonal blocks.
+		a := i.of(t.a.G, c)
+		b := j.of(t.b.G, c)
+		c := a.Cols
+		for i := range dst.Rows {
+			o, d := i%c, dense.Row(dst, i)
+			for j, v := range dense.Row(inner, i/c) {
+				at := j*c + o
+				d[at] += v * (a.Data[i*a.Stride+o] * b.Data[at*b.Stride+o])
+			}
+		}
 		return
 	}
 	outer := s.general(slotOuter, dst.Rows, dst.Cols)
 	mulTrans(1, i.of(t.a.G, t.a.C), j.of(t.b.G, t.b.C), 0, outer)
-	addExpanded(dst, inner, outer, t.a.C, t.b.C)
-}
-
-// addExpanded adds (inner ⊗ 1_{ca×cb}) ∘ outer to dst.
-func addExpanded(dst, inner, outer blas64.General, ca, cb int) {
+	// Add (inner ⊗ 1_{ca×cb}) ∘ outer to dst.
+	ca := t.a.C
+	cb := t.b.C
 	for i := range dst.Rows {
 		d, in, out := dense.Row(dst, i), dense.Row(inner, i/ca), dense.Row(outer, i)
 		if cb == 1 {
@@ -87,19 +95,6 @@ func diagonals(g blas64.General, c int) bool {
 		}
 	}
 	return true
-}
-
-// addDiagonals adds (inner ⊗ 1_{C×C}) ∘ a bᵀ to dst, where a and b consist of
-// diagonal blocks.
-func addDiagonals(dst, inner, a, b blas64.General) {
-	c := a.Cols
-	for i := range dst.Rows {
-		o, d := i%c, dense.Row(dst, i)
-		for j, v := range dense.Row(inner, i/c) {
-			at := j*c + o
-			d[at] += v * (a.Data[i*a.Stride+o] * b.Data[at*b.Stride+o])
-		}
-	}
 }
 
 func (t *outerTerm) addDiag(dst blas64.General, e examples, s *scratch) {
@@ -158,46 +153,38 @@ func (t *perOutput) addTile(dst blas64.General, i, j examples, s *scratch) {
 	most := max(1, partFloats/t.variance.Cols)
 	j.split(most, func(jj examples) {
 		i.split(max(1, min(pairRows, most)/jj.len()), func(ii examples) {
-			inner := t.pairs(ii, jj, s)
+			// Find Σ_p σ²_op a_p a'_p for each pair of examples and each o.
+			a, b := ii.of(t.a.A, 1), jj.of(t.b.A, 1)
+			products := s.general(slotLeft, ii.len()*jj.len(), t.variance.Cols)
+			for n := range products.Rows {
+				floats.MulTo(dense.Row(products, n), dense.Row(a, n/jj.len()), dense.Row(b, n%jj.len()))
+			}
+			inner := s.general(slotInner, products.Rows, t.variance.Rows)
+			mulTrans(1, products, t.variance, 0, inner)
 			for n := range ii.len() {
 				at := ii.lo - i.lo + n
 				part := dense.Cols(dense.Rows(dst, at*t.a.C, (at+1)*t.a.C), (jj.lo-j.lo)*t.b.C, (jj.hi-j.lo)*t.b.C)
-				t.addPairs(part, dense.Rows(inner, n*jj.len(), (n+1)*jj.len()), ii.lo+n, jj, s)
+				// Add Σ_o inner_jo g_nco g_jc'o to dst_{c,jc'} for an example n of a and all j.
+				inner := dense.Rows(inner, n*jj.len(), (n+1)*jj.len())
+				n := ii.lo + n
+				if t.a.C >= wide {
+					t.addWidePairs(part, inner, examples{n, n + 1}.of(t.a.G, t.a.C), jj, s)
+					continue
+				}
+				weighted := s.floats(slotOuter, inner.Cols)
+				gb := jj.of(t.b.G, t.b.C)
+				for c := range t.a.C {
+					d, g := dense.Row(part, c), t.a.G.RawRowView(n*t.a.C+c)
+					for m := range inner.Rows {
+						floats.MulTo(weighted, dense.Row(inner, m), g)
+						for at := m * t.b.C; at < (m+1)*t.b.C; at++ {
+							d[at] += floats.Dot(weighted, dense.Row(gb, at))
+						}
+					}
+				}
 			}
 		})
 	})
-}
-
-// pairs returns Σ_p σ²_op a_p a'_p for each pair of examples and each o.
-func (t *perOutput) pairs(i, j examples, s *scratch) blas64.General {
-	a, b := i.of(t.a.A, 1), j.of(t.b.A, 1)
-	products := s.general(slotLeft, i.len()*j.len(), t.variance.Cols)
-	for n := range products.Rows {
-		floats.MulTo(dense.Row(products, n), dense.Row(a, n/j.len()), dense.Row(b, n%j.len()))
-	}
-	inner := s.general(slotInner, products.Rows, t.variance.Rows)
-	mulTrans(1, products, t.variance, 0, inner)
-	return inner
-}
-
-// addPairs adds Σ_o inner_jo g_nco g_jc'o to dst_{c,jc'} for an example n of a
-// and all j.
-func (t *perOutput) addPairs(dst, inner blas64.General, n int, j examples, s *scratch) {
-	if t.a.C >= wide {
-		t.addWidePairs(dst, inner, examples{n, n + 1}.of(t.a.G, t.a.C), j, s)
-		return
-	}
-	weighted := s.floats(slotOuter, inner.Cols)
-	gb := j.of(t.b.G, t.b.C)
-	for c := range t.a.C {
-		d, g := dense.Row(dst, c), t.a.G.RawRowView(n*t.a.C+c)
-		for m := range inner.Rows {
-			floats.MulTo(weighted, dense.Row(inner, m), g)
-			for at := m * t.b.C; at < (m+1)*t.b.C; at++ {
-				d[at] += floats.Dot(weighted, dense.Row(gb, at))
-			}
-		}
-	}
 }
 
 // addWidePairs is addPairs for many outputs, where g holds the gradients of the
@@ -259,7 +246,19 @@ func (t *contraction) addTile(dst blas64.General, i, j examples, s *scratch) {
 				outer := s.general(slotOuter, ga.Rows, gb.Rows)
 				mulTrans(1, ga, gb, 0, outer)
 				part := dense.Rows(dst, (ii.lo-i.lo)*ca, (ii.hi-i.lo)*ca)
-				addContracted(dense.Cols(part, (jj.lo-j.lo)*cb, (jj.hi-j.lo)*cb), inner, outer, f.t, ca, cb)
+				// Add Σ_tt' inner_{nt,n't'} outer_{nct,n'c't'} to dst_{nc,n'c'}.
+				dst := dense.Cols(part, (jj.lo-j.lo)*cb, (jj.hi-j.lo)*cb)
+				t := f.t
+				for i := range dst.Rows {
+					d := dense.Row(dst, i)
+					for at := range t {
+						in, out := dense.Row(inner, i/ca*t+at), dense.Row(outer, i*t+at)
+						for j := range d {
+							n := j / cb * t
+							d[j] += floats.Dot(in[n:n+t], out[j*t:(j+1)*t])
+						}
+					}
+				}
 			})
 		})
 	}
@@ -270,20 +269,6 @@ func gather(v *linearize.Conv, f factors, e examples, group int, s *scratch, slo
 	patches, gradients := s.dense(slotP, e.len()*f.t, f.k), s.dense(slotG, e.len()*v.C*f.t, f.m)
 	v.Slice(e.lo, e.hi).(*linearize.Conv).FactorsTo(patches, gradients, group)
 	return patches.RawMatrix(), gradients.RawMatrix()
-}
-
-// addContracted adds Σ_tt' inner_{nt,n't'} outer_{nct,n'c't'} to dst_{nc,n'c'}.
-func addContracted(dst, inner, outer blas64.General, t, ca, cb int) {
-	for i := range dst.Rows {
-		d := dense.Row(dst, i)
-		for at := range t {
-			in, out := dense.Row(inner, i/ca*t+at), dense.Row(outer, i*t+at)
-			for j := range d {
-				n := j / cb * t
-				d[j] += floats.Dot(in[n:n+t], out[j*t:(j+1)*t])
-			}
-		}
-	}
 }
 
 func (t *contraction) addDiag(dst blas64.General, e examples, s *scratch) {

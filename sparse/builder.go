@@ -2,8 +2,10 @@ package sparse
 
 import (
 	"context"
+	"errors"
 	"hash/crc64"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
@@ -50,9 +52,42 @@ func newBuilder(ctx context.Context, k ntk.Kernel, z *Inducing, n int, refit boo
 	if err != nil {
 		return nil, err
 	}
-	b, err := newBasis(ctx, k, z, o)
+	// Form and factors K_ZZ.
+	z.check()
+	b := &basis{k: k, z: z, c: z.outputs(), per: z.per(), workers: o.Workers, prefixOf: z, ratio: 1}
+	a, err := b.gram(ctx, o)
 	if err != nil {
 		return nil, err
+	}
+	diag := make([]float64, a.N)
+	for i := range diag {
+		diag[i] = a.Data[i*a.Stride+i]
+		b.trace += diag[i]
+	}
+	largest := slices.Max(diag)
+	// Without pivoting where all pivots are large enough.
+	l, regular, err := dense.PotrfContext(ctx, b.workers, a)
+	for i := 0; regular && i < l.N; i++ {
+		p := l.Data[i*l.Stride+i]
+		regular = p*p > smallPivot*largest
+	}
+	if b.l = l; err == nil && !regular {
+		b.l = blas64.Triangular{}
+		// The upper triangle is still K_ZZ.
+		for i, v := range diag {
+			row := a.Data[i*a.Stride:]
+			for j := range i {
+				row[j] = a.Data[j*a.Stride+i]
+			}
+			row[i] = v
+		}
+		err = b.factorPivoted(ctx, a, largest)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if b.rank() == 0 {
+		return nil, errors.New("sparse: the kernel of the inducing examples is zero; the prior or the Jacobian is")
 	}
 	save := newCheckpointer(o, b.c)
 	o.Checkpoint, o.Resume = nil, nil

@@ -356,7 +356,11 @@ func (c *Checkpoint) WriteTo(w io.Writer) (int64, error) {
 		e.floats(s.pseudo...)
 		e.floats(s.alpha...)
 	}
-	return e.finish()
+	// Write the CRC-32C and find the number of bytes written.
+	e.flush(0)
+	e.buf = binary.LittleEndian.AppendUint32(e.buf, e.crc)
+	e.flush(0)
+	return e.n, e.err
 }
 
 // MarshalBinary returns what WriteTo writes.
@@ -393,16 +397,7 @@ func (c *Checkpoint) UnmarshalBinary(data []byte) error {
 	if !ok || int64(len(data)) != l.size() {
 		return errCheckpointSize
 	}
-	t, err := l.read(body)
-	if err != nil {
-		return err
-	}
-	*c = *t
-	return nil
-}
-
-// read reads what follows the header. The length of body is already checked.
-func (l checkpointLayout) read(body []byte) (*Checkpoint, error) {
+	// Read what follows the header. The length of body is already checked.
 	t := &Checkpoint{fitIdentity: fitIdentity{n: l.n, refit: l.refit}, next: l.next}
 	r := floatReader(body)
 	for i := range t.checksums {
@@ -410,21 +405,22 @@ func (l checkpointLayout) read(body []byte) (*Checkpoint, error) {
 	}
 	var err error
 	if t.sums, err = l.sums(&r); err != nil {
-		return nil, err
+		return err
 	}
 	t.spec = t.sums.spec
 	if l.refit {
 		if t.newton, err = l.newton(&r); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if l.dual > 0 {
 		t.dual = &dualState{next: l.dual, pseudo: r.many(l.dual * l.c), alpha: r.many(l.dual * l.c)}
 	}
 	if !t.consistent(l) {
-		return nil, errCheckpointSize
+		return errCheckpointSize
 	}
-	return t, nil
+	*c = *t
+	return nil
 }
 
 func (l checkpointLayout) sums(r *floatReader) (*Sums, error) {

@@ -184,7 +184,20 @@ func (f *cholesky) advance(ctx context.Context, pool []int, next chooser) error 
 			break
 		}
 		accepted = append(accepted, at)
-		eliminate(left, at, f.c, dropPivot*f.largest)
+		// Condition the residual h on the rows of candidate at. It skips rows whose residual is at most
+		// drop.
+		per := f.c
+		drop := dropPivot * f.largest
+		for a := at * per; a < (at+1)*per; a++ {
+			pivot := left.Data[a*left.Stride+a]
+			if pivot <= drop {
+				continue
+			}
+			row := append([]float64(nil), left.Data[a*left.Stride:][:left.Cols]...)
+			for i := range left.Rows {
+				floats.AddScaled(left.Data[i*left.Stride:][:left.Cols], -row[i]/pivot, row)
+			}
+		}
 		for i, row := range pool {
 			if now[i] == 0 || row == pool[at] {
 				now[i] = 0 // for good
@@ -223,21 +236,6 @@ func (f *cholesky) rowsOf(candidates []int) blas64.General {
 	return out
 }
 
-// eliminate conditions the residual h on the rows of candidate at. It skips
-// rows whose residual is at most drop.
-func eliminate(h blas64.General, at, per int, drop float64) {
-	for a := at * per; a < (at+1)*per; a++ {
-		pivot := h.Data[a*h.Stride+a]
-		if pivot <= drop {
-			continue
-		}
-		row := append([]float64(nil), h.Data[a*h.Stride:][:h.Cols]...)
-		for i := range h.Rows {
-			floats.AddScaled(h.Data[i*h.Stride:][:h.Cols], -row[i]/pivot, row)
-		}
-	}
-}
-
 // addColumns appends the columns of the accepted candidates to the factor, in one
 // pass over the data. h is the residual between the candidates of the pool.
 func (f *cholesky) addColumns(ctx context.Context, batch *linearize.Batch, pool, accepted []int, h blas64.General) error {
@@ -249,7 +247,32 @@ func (f *cholesky) addColumns(ctx context.Context, batch *linearize.Batch, pool,
 	for i, at := range accepted {
 		chosen[i] = pool[at]
 	}
-	l, dead := f.pivotFactor(h, accepted)
+	// Find the Cholesky factor of the residual between the accepted candidates. dead lists the rows
+	// with no residual given the rows before them; in the factor they are rows of the identity.
+	var l blas64.Triangular
+	var dead []int
+	n := len(accepted) * f.c
+	l = blas64.Triangular{Uplo: blas.Lower, Diag: blas.NonUnit, N: n, Stride: n, Data: make([]float64, n*n)}
+	for i := range n {
+		row, from := l.Data[i*n:], h.Data[(accepted[i/f.c]*f.c+i%f.c)*h.Stride:]
+		for j := range i + 1 {
+			before := l.Data[j*n : j*n+j]
+			v := from[accepted[j/f.c]*f.c+j%f.c] - floats.Dot(row[:j], before)
+			switch {
+			case j < i && l.Data[j*n+j] != 0:
+				row[j] = v / l.Data[j*n+j]
+			case j == i && v > dropPivot*f.largest:
+				row[i] = math.Sqrt(v)
+			}
+		}
+		if row[i] == 0 {
+			clear(row[:i])
+			dead = append(dead, i)
+		}
+	}
+	for _, i := range dead {
+		l.Data[i*n+i] = 1
+	}
 	var before blas64.General
 	if f.width > 0 {
 		before = f.rowsOf(chosen)
@@ -288,33 +311,4 @@ func (f *cholesky) addColumns(ctx context.Context, batch *linearize.Batch, pool,
 	}
 	f.o.Progress(StageSelect, len(f.left.rows), f.m)
 	return nil
-}
-
-// pivotFactor returns the Cholesky factor of the residual between the accepted
-// candidates. dead lists the rows with no residual given the rows before them; in
-// the factor they are rows of the identity.
-func (f *cholesky) pivotFactor(h blas64.General, accepted []int) (l blas64.Triangular, dead []int) {
-	n := len(accepted) * f.c
-	l = blas64.Triangular{Uplo: blas.Lower, Diag: blas.NonUnit, N: n, Stride: n, Data: make([]float64, n*n)}
-	for i := range n {
-		row, from := l.Data[i*n:], h.Data[(accepted[i/f.c]*f.c+i%f.c)*h.Stride:]
-		for j := range i + 1 {
-			before := l.Data[j*n : j*n+j]
-			v := from[accepted[j/f.c]*f.c+j%f.c] - floats.Dot(row[:j], before)
-			switch {
-			case j < i && l.Data[j*n+j] != 0:
-				row[j] = v / l.Data[j*n+j]
-			case j == i && v > dropPivot*f.largest:
-				row[i] = math.Sqrt(v)
-			}
-		}
-		if row[i] == 0 {
-			clear(row[:i])
-			dead = append(dead, i)
-		}
-	}
-	for _, i := range dead {
-		l.Data[i*n+i] = 1
-	}
-	return l, dead
 }

@@ -121,7 +121,15 @@ func (g *gradient) add(ctx context.Context, t chunk, phi blas64.General) error {
 		floats.AddScaled(row, g.fit*alpha[i], p.v)
 	})
 	for n, k := range g.groups {
-		g.grad[n] += g.sumCross(k, t, x) + g.sumDiag(k, t)
+		// Find Σ X ∘ K^g_nZ.
+		b := g.p.b
+		cross := dense.In(g.cross, t.rows, b.rows())
+		k.BlockTo(dense.View(cross), t.x, b.z.Batch)
+		sums := make([]float64, t.rows)
+		dense.EachRow(g.p.o.Workers, x, func(i int, row []float64) {
+			sums[i] = floats.Dot(row, cross.Data[i*cross.Stride:][:cross.Cols])
+		})
+		g.grad[n] += floats.Sum(sums) + g.sumDiag(k, t)
 	}
 	return nil
 }
@@ -173,18 +181,6 @@ func (g *gradient) weight(ctx context.Context, t chunk, phi, x blas64.General) e
 		mulTransRoot(dense.Rows(tphi, i*c, (i+1)*c), dense.Rows(phi, i*c, (i+1)*c), g.t[i*c*c:(i+1)*c*c])
 	}
 	return dense.GemmContext(ctx, p.o.Workers, blas.Trans, blas.NoTrans, 1, phi, tphi, 1, dense.In(g.mid, phi.Cols, phi.Cols))
-}
-
-// sumCross returns Σ X ∘ K^g_nZ.
-func (g *gradient) sumCross(k ntk.Kernel, t chunk, x blas64.General) float64 {
-	b := g.p.b
-	cross := dense.In(g.cross, t.rows, b.rows())
-	k.BlockTo(dense.View(cross), t.x, b.z.Batch)
-	sums := make([]float64, t.rows)
-	dense.EachRow(g.p.o.Workers, x, func(i int, row []float64) {
-		sums[i] = floats.Dot(row, cross.Data[i*cross.Stride:][:cross.Cols])
-	})
-	return floats.Sum(sums)
 }
 
 // sumDiag returns Σ T_i : k^g_ii.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 
-	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
@@ -129,7 +128,31 @@ func (p *Posterior) eachOwn(ctx context.Context, rows []int, x *linearize.Batch,
 			if mean {
 				all[i].f = means.RawRowView(i)
 			}
-			return p.ownSite(&all[i], rows[tile.first+i], dense.Rows(phi, lo, hi))
+			// Set D, the root and the residual of the example in this row of Data.
+			o := &all[i]
+			row := rows[tile.first+i]
+			phi := dense.Rows(phi, lo, hi)
+			c := p.b.c
+			o.r = p.local.R[row*c : (row+1)*c]
+			if p.linearMean() {
+				o.r = p.alpha[row*c : (row+1)*c]
+			}
+			root, d := p.local.Block(p.local.Root, row), make([]float64, c*c)
+			residualTo(d, dense.Contiguous(o.prior), phi)
+			if p.sums.spec.fitc {
+				s := newFITCSite(c)
+				copy(s.d, d)
+				if err := s.set(root, o.r); err != nil {
+					return err
+				}
+				root = s.root
+				if !p.linearMean() {
+					// (I + ΛD)⁻¹r, as b̃ is (I + ΛD)⁻¹b (E13)
+					o.r = s.b
+				}
+			}
+			o.d, o.root = mat.NewDense(c, c, d), mat.NewDense(c, c, root)
+			return nil
 		})
 		if err != nil {
 			return err
@@ -143,29 +166,4 @@ func (p *Posterior) eachOwn(ctx context.Context, rows []int, x *linearize.Batch,
 			return nil
 		})
 	})
-}
-
-// ownSite sets D, the root and the residual of the example in this row of Data.
-func (p *Posterior) ownSite(o *own, row int, phi blas64.General) error {
-	c := p.b.c
-	o.r = p.local.R[row*c : (row+1)*c]
-	if p.linearMean() {
-		o.r = p.alpha[row*c : (row+1)*c]
-	}
-	root, d := p.local.Block(p.local.Root, row), make([]float64, c*c)
-	residualTo(d, dense.Contiguous(o.prior), phi)
-	if p.sums.spec.fitc {
-		s := newFITCSite(c)
-		copy(s.d, d)
-		if err := s.set(root, o.r); err != nil {
-			return err
-		}
-		root = s.root
-		if !p.linearMean() {
-			// (I + ΛD)⁻¹r, as b̃ is (I + ΛD)⁻¹b (E13)
-			o.r = s.b
-		}
-	}
-	o.d, o.root = mat.NewDense(c, c, d), mat.NewDense(c, c, root)
-	return nil
 }

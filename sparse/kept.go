@@ -69,7 +69,35 @@ func (b *Builder) AddKept(ctx context.Context, x linearize.Source, s *gp.Sites, 
 	}
 	sums := newSums(b.sums.spec)
 	a := &keptAdder{b: b.b, o: &b.o, sums: sums, x: x, sites: local, kept: kept}
-	if err := a.addRows(ctx); err != nil {
+	// Add what the Λ̃ of the kept rows contribute.
+	rows := min(a.kept.Len(), linearize.Tile(1))
+	f, diag, weights := newFeaturesOf(a.b, rows), make([]float64, rows), make([]float64, rows)
+	if err := a.b.eachKept(ctx, a.x, a.kept, a.o, StageData, func(p chunk) error {
+		phi, err := f.of(ctx, p)
+		if err != nil {
+			return err
+		}
+		prior, w := mat.NewDense(p.rows, 1, diag[:p.rows]), weights[:p.rows]
+		a.b.k.DiagTo(prior, p.x)
+		lambda, ahead := a.kept.Lambda[p.first:p.first+p.rows], make([]float64, p.rows)
+		if err := a.ahead(ahead, p); err != nil {
+			return err
+		}
+		for i, l := range lambda {
+			row := dense.Row(phi, i)
+			// −½ eᵀΛ̃e with e = m − f, and tr Λ̃(k − q)
+			a.sums.expansion -= l * ahead[i] * ahead[i] / 2
+			a.sums.weighted += l * (prior.At(i, 0) - floats.Dot(row, row))
+			// b = r + Λ̃(f − m) (E5)
+			w[i] = l * ahead[i]
+		}
+		dense.Gemv(blas.Trans, 1, phi, dense.Vector(w), 1, dense.Vector(a.sums.rhs))
+		for i, l := range lambda {
+			floats.Scale(math.Sqrt(l), dense.Row(phi, i))
+		}
+		// A' − I += Σ λ φφᵀ (E13)
+		return dense.SyrkContext(ctx, a.b.workers, blas.Trans, 1, phi, 1, a.sums.symmetric())
+	}); err != nil {
 		return err
 	}
 	if err := a.addResiduals(ctx); err != nil {
@@ -123,38 +151,6 @@ func (b *basis) eachKept(ctx context.Context, x linearize.Source, kept *gp.Kept,
 	return err
 }
 
-// addRows adds what the Λ̃ of the kept rows contribute.
-func (a *keptAdder) addRows(ctx context.Context) error {
-	rows := min(a.kept.Len(), linearize.Tile(1))
-	f, diag, weights := newFeaturesOf(a.b, rows), make([]float64, rows), make([]float64, rows)
-	return a.b.eachKept(ctx, a.x, a.kept, a.o, StageData, func(p chunk) error {
-		phi, err := f.of(ctx, p)
-		if err != nil {
-			return err
-		}
-		prior, w := mat.NewDense(p.rows, 1, diag[:p.rows]), weights[:p.rows]
-		a.b.k.DiagTo(prior, p.x)
-		lambda, ahead := a.kept.Lambda[p.first:p.first+p.rows], make([]float64, p.rows)
-		if err := a.ahead(ahead, p); err != nil {
-			return err
-		}
-		for i, l := range lambda {
-			row := dense.Row(phi, i)
-			// −½ eᵀΛ̃e with e = m − f, and tr Λ̃(k − q)
-			a.sums.expansion -= l * ahead[i] * ahead[i] / 2
-			a.sums.weighted += l * (prior.At(i, 0) - floats.Dot(row, row))
-			// b = r + Λ̃(f − m) (E5)
-			w[i] = l * ahead[i]
-		}
-		dense.Gemv(blas.Trans, 1, phi, dense.Vector(w), 1, dense.Vector(a.sums.rhs))
-		for i, l := range lambda {
-			floats.Scale(math.Sqrt(l), dense.Row(phi, i))
-		}
-		// A' − I += Σ λ φφᵀ (E13)
-		return dense.SyrkContext(ctx, a.b.workers, blas.Trans, 1, phi, 1, a.sums.symmetric())
-	})
-}
-
 // ahead writes uᵀ(f − m) of the rows of p.
 func (a *keptAdder) ahead(dst []float64, p chunk) error {
 	a.b.k.MeanTo(dst, p.x)
@@ -174,7 +170,24 @@ func (a *keptAdder) addResiduals(ctx context.Context) error {
 	c := a.b.c
 	r := mat.NewDense(a.x.Len(), c, a.sites.R)
 	cross := make([]float64, a.b.rows()) // Σ k_Zi r_i
-	add := func(p chunk) error { return a.addCross(cross, p) }
+	add := func(p chunk) error {         // Add Σ k_Zi over the examples of p.
+		ones := mat.NewDense(p.rows, 1, nil)
+		for i := range p.rows {
+			ones.Set(i, 0, 1)
+		}
+		sum := mat.NewDense(len(cross), 1, nil)
+		kernelProduct{a.b.k, p.x, ones, a.b.workers}.MulTo(sum, a.b.z.Batch)
+		if dense.NotFinite(sum.RawMatrix().Data) >= 0 {
+			// The prior variances tell in which example.
+			a.b.k.DiagTo(ones, p.x)
+			if err := sites.NotFiniteRows("cross-kernel", ones, p.first, 1); err != nil {
+				return err
+			}
+			return sites.NotFiniteRows("cross-kernel", sum, p.first, len(cross))
+		}
+		floats.Add(cross, sum.RawMatrix().Data)
+		return nil
+	}
 	if a.b.g.Rows > 0 {
 		// Gᵀ would amplify the rounding of the sum.
 		f := newFeaturesOf(a.b, min(a.x.Len(), linearize.Tile(1)))
@@ -206,26 +219,6 @@ func (a *keptAdder) addResiduals(ctx context.Context) error {
 	phi, err := a.b.solve(ctx, chunk{}, dense.In(cross, 1, len(cross)), blas64.General{})
 	floats.Add(a.sums.rhs, phi.Data)
 	return err
-}
-
-// addCross adds Σ k_Zi over the examples of p.
-func (a *keptAdder) addCross(cross []float64, p chunk) error {
-	ones := mat.NewDense(p.rows, 1, nil)
-	for i := range p.rows {
-		ones.Set(i, 0, 1)
-	}
-	sum := mat.NewDense(len(cross), 1, nil)
-	kernelProduct{a.b.k, p.x, ones, a.b.workers}.MulTo(sum, a.b.z.Batch)
-	if dense.NotFinite(sum.RawMatrix().Data) >= 0 {
-		// The prior variances tell in which example.
-		a.b.k.DiagTo(ones, p.x)
-		if err := sites.NotFiniteRows("cross-kernel", ones, p.first, 1); err != nil {
-			return err
-		}
-		return sites.NotFiniteRows("cross-kernel", sum, p.first, len(cross))
-	}
-	floats.Add(cross, sum.RawMatrix().Data)
-	return nil
 }
 
 // WithKept is WithData for sums over kept rows: it returns the posterior with its training

@@ -103,7 +103,43 @@ func (p *Projected) withData(ctx context.Context, x linearize.Source, s *gp.Site
 	n := x.Len() * p.b.c
 	q.pseudo, q.alpha = make([]float64, n), make([]float64, n)
 	if p.sums.spec.fitc {
-		return q, q.dualFITC(ctx)
+		// Dual for FITC: it writes b̃ and α = b̃ − Λ̃K_nZ A⁻¹c.
+		p := q
+		c := p.b.c
+		f := newFeatures(p.b, p.x.Len())
+		rows := min(p.x.Len(), linearize.Tile(c)) * c
+		prior, diag := make([]float64, rows), make([]float64, rows*c)
+		return q, p.b.eachChunk(ctx, p.x, &p.o, StageDual, func(t chunk) error {
+			phi, err := f.of(ctx, t)
+			if err != nil {
+				return err
+			}
+			m, s := prior[:t.rows], p.local.Slice(t.first, t.first+t.x.Len())
+			p.b.k.MeanTo(m, t.x)
+			p.b.k.DiagTo(mat.NewDense(t.rows, c, diag[:t.rows*c]), t.x)
+			lo := t.first * c
+			s.PseudoTargets(p.pseudo[lo:lo+t.rows], m)
+			noise := make([]float64, t.x.Len())
+			err = par.Do(ctx, p.o.Workers, t.x.Len(), func(i int) error {
+				at, own, w := lo+i*c, dense.Rows(phi, i*c, (i+1)*c), newFITCSite(c)
+				b, alpha, q := p.pseudo[at:at+c], p.alpha[at:at+c], make([]float64, c)
+				residualTo(w.d, diag[i*c*c:(i+1)*c*c], own)
+				if err := w.set(s.Block(s.Root, i), b); err != nil {
+					return err
+				}
+				copy(b, w.b)
+				for a := range c {
+					q[a] = floats.Dot(dense.Row(own, a), p.w)
+				}
+				w.dual(alpha, q)
+				for a := range c {
+					noise[i] += alpha[a] * floats.Dot(w.d[a*c:(a+1)*c], alpha) // αᵀDα
+				}
+				return nil
+			})
+			p.noise += floats.Sum(noise)
+			return err
+		})
 	}
 	return q, q.dual(ctx, b)
 }
@@ -179,45 +215,6 @@ func (b *basis) product(ctx context.Context, w []float64) (func(dst *mat.Dense, 
 		}
 		return dense.GemmContext(ctx, b.workers, blas.NoTrans, blas.NoTrans, 1, phi, dense.In(w, len(w), 1), 0, dst.RawMatrix())
 	}, nil
-}
-
-// dualFITC is dual for FITC: it writes b̃ and α = b̃ − Λ̃K_nZ A⁻¹c.
-func (p *Posterior) dualFITC(ctx context.Context) error {
-	c := p.b.c
-	f := newFeatures(p.b, p.x.Len())
-	rows := min(p.x.Len(), linearize.Tile(c)) * c
-	prior, diag := make([]float64, rows), make([]float64, rows*c)
-	return p.b.eachChunk(ctx, p.x, &p.o, StageDual, func(t chunk) error {
-		phi, err := f.of(ctx, t)
-		if err != nil {
-			return err
-		}
-		m, s := prior[:t.rows], p.local.Slice(t.first, t.first+t.x.Len())
-		p.b.k.MeanTo(m, t.x)
-		p.b.k.DiagTo(mat.NewDense(t.rows, c, diag[:t.rows*c]), t.x)
-		lo := t.first * c
-		s.PseudoTargets(p.pseudo[lo:lo+t.rows], m)
-		noise := make([]float64, t.x.Len())
-		err = par.Do(ctx, p.o.Workers, t.x.Len(), func(i int) error {
-			at, own, w := lo+i*c, dense.Rows(phi, i*c, (i+1)*c), newFITCSite(c)
-			b, alpha, q := p.pseudo[at:at+c], p.alpha[at:at+c], make([]float64, c)
-			residualTo(w.d, diag[i*c*c:(i+1)*c*c], own)
-			if err := w.set(s.Block(s.Root, i), b); err != nil {
-				return err
-			}
-			copy(b, w.b)
-			for a := range c {
-				q[a] = floats.Dot(dense.Row(own, a), p.w)
-			}
-			w.dual(alpha, q)
-			for a := range c {
-				noise[i] += alpha[a] * floats.Dot(w.d[a*c:(a+1)*c], alpha) // αᵀDα
-			}
-			return nil
-		})
-		p.noise += floats.Sum(noise)
-		return err
-	})
 }
 
 // Data returns the training examples, all N of them.

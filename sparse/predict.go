@@ -14,6 +14,7 @@ import (
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/sites"
+	"github.com/funcgp/funcgp/internal/vector"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -33,7 +34,53 @@ func (p *Projected) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *line
 	dense.SizeTo(cov, t*c, c)
 	return p.eachTile(ctx, x, func(tile chunk, f *features) error {
 		lo, hi := tile.first, tile.first+tile.x.Len()
-		return p.predictTile(ctx, dense.Slice(mean, lo, hi), dense.Slice(cov, lo*c, hi*c), tile.x, lo, f)
+		// Predict the examples of a tile x. Errors count examples from first.
+		mean := dense.Slice(mean, lo, hi)
+		cov := dense.Slice(cov, lo*c, hi*c)
+		x := tile.x
+		if err := sites.NotFiniteRows("network output", x.F, lo, 1); err != nil {
+			return err
+		}
+		var k blas64.General
+		if cov != nil || mean != nil && p.linearMean() {
+			var err error
+			if k, err = f.cross(chunk{first: lo, x: x, rows: x.Len() * p.b.c}); err != nil {
+				return err
+			}
+		}
+		s, ok, err := blas64.General{}, false, error(nil)
+		if cov != nil {
+			if s, ok, err = p.reduction(ctx); err != nil {
+				return err
+			}
+		}
+		phi, err := p.meanAndFeatures(ctx, mean, x, lo, k, f, cov != nil && !ok)
+		if err != nil || cov == nil {
+			return err
+		}
+		p.b.k.DiagTo(cov, x)
+		if ok {
+			// Subtract (kS)(kS)ᵀ of each example from its prior covariance in cov, where k holds k_*Z. Errors
+			// count examples from first.
+			c, ks := p.b.c, dense.New(k.Rows, k.Cols)
+			if err := dense.GemmUpperContext(ctx, p.o.Workers, k, s, ks); err != nil {
+				return err
+			}
+			return par.Do(ctx, p.o.Workers, k.Rows/c, func(i int) error {
+				block, rows, prior := dense.Slice(cov, i*c, (i+1)*c), dense.Rows(ks, i*c, (i+1)*c), make([]float64, c)
+				for a := range c {
+					prior[a] = block.At(a, a)
+					for b := range a + 1 {
+						// k_** − k_*Z (K_ZZ⁻¹ − A⁻¹) k_Z* (E13)
+						v := block.At(a, b) - vector.Dot(dense.Row(rows, a), dense.Row(rows, b))
+						block.Set(a, b, v)
+						block.Set(b, a, v)
+					}
+				}
+				return gp.SettleVariances(block, prior, rounding, lo+i, c)
+			})
+		}
+		return p.marginals(ctx, cov, phi, lo)
 	})
 }
 
@@ -57,35 +104,6 @@ func (p *Projected) eachTile(ctx context.Context, x *linearize.Batch, do func(ti
 		}
 	}
 	return nil
-}
-
-// predictTile predicts the examples of a tile x. Errors count examples from first.
-func (p *Projected) predictTile(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch, first int, f *features) error {
-	if err := sites.NotFiniteRows("network output", x.F, first, 1); err != nil {
-		return err
-	}
-	var k blas64.General
-	if cov != nil || mean != nil && p.linearMean() {
-		var err error
-		if k, err = f.cross(chunk{first: first, x: x, rows: x.Len() * p.b.c}); err != nil {
-			return err
-		}
-	}
-	s, ok, err := blas64.General{}, false, error(nil)
-	if cov != nil {
-		if s, ok, err = p.reduction(ctx); err != nil {
-			return err
-		}
-	}
-	phi, err := p.meanAndFeatures(ctx, mean, x, first, k, f, cov != nil && !ok)
-	if err != nil || cov == nil {
-		return err
-	}
-	p.b.k.DiagTo(cov, x)
-	if ok {
-		return p.reduced(ctx, cov, k, s, first)
-	}
-	return p.marginals(ctx, cov, phi, first)
 }
 
 // meanAndFeatures writes the mean, and returns the features of x where want is
@@ -132,34 +150,6 @@ func (p *Projected) meanTo(mean *mat.Dense, x *linearize.Batch, first int, k bla
 // explainedPanel is how many columns of φT are computed at a time.
 const explainedPanel = 256
 
-// timesTriangle returns φT for rows φ, where H = T + Tᵀ and T is upper triangular. Then
-// φ_aHφ_bᵀ = φ_aTφ_bᵀ + φ_bTφ_aᵀ, for half the work of φH.
-func (p *Projected) timesTriangle(ctx context.Context, phi blas64.General) (blas64.General, error) {
-	out := dense.New(phi.Rows, phi.Cols)
-	h, err := p.explained(ctx)
-	if err != nil {
-		return out, err
-	}
-	for i := range par.Tiles(h.Cols, explainedPanel) {
-		lo, hi := par.Bounds(i, h.Cols, explainedPanel)
-		to, t := dense.Cols(out, lo, hi), dense.New(hi-lo, hi-lo)
-		for i := range t.Rows {
-			copy(dense.Row(t, i)[i:], dense.Row(h, lo+i)[lo+i:hi])
-			t.Data[i*t.Stride+i] /= 2
-		}
-		if err := dense.GemmContext(ctx, p.o.Workers, blas.NoTrans, blas.NoTrans, 1, dense.Cols(phi, lo, hi), t, 0, to); err != nil {
-			return out, err
-		}
-		if lo == 0 {
-			continue
-		}
-		if err := dense.GemmContext(ctx, p.o.Workers, blas.NoTrans, blas.NoTrans, 1, dense.Cols(phi, 0, lo), dense.Cols(dense.Rows(h, 0, lo), lo, hi), 1, to); err != nil {
-			return out, err
-		}
-	}
-	return out, nil
-}
-
 // rounding is the fraction of the prior variance by which rounding may make a
 // variance negative.
 const rounding = 1e-11
@@ -168,9 +158,29 @@ const rounding = 1e-11
 // posterior one. Errors count examples from first.
 func (p *Projected) marginals(ctx context.Context, cov *mat.Dense, phi blas64.General, first int) error {
 	c := p.b.c
-	tphi, err := p.timesTriangle(ctx, phi)
+	// Find φT for rows φ, where H = T + Tᵀ and T is upper triangular. Then φ_aHφ_bᵀ =
+	// φ_aTφ_bᵀ + φ_bTφ_aᵀ, for half the work of φH.
+	tphi := dense.New(phi.Rows, phi.Cols)
+	h, err := p.explained(ctx)
 	if err != nil {
 		return err
+	}
+	for i := range par.Tiles(h.Cols, explainedPanel) {
+		lo, hi := par.Bounds(i, h.Cols, explainedPanel)
+		to, t := dense.Cols(tphi, lo, hi), dense.New(hi-lo, hi-lo)
+		for i := range t.Rows {
+			copy(dense.Row(t, i)[i:], dense.Row(h, lo+i)[lo+i:hi])
+			t.Data[i*t.Stride+i] /= 2
+		}
+		if err := dense.GemmContext(ctx, p.o.Workers, blas.NoTrans, blas.NoTrans, 1, dense.Cols(phi, lo, hi), t, 0, to); err != nil {
+			return err
+		}
+		if lo == 0 {
+			continue
+		}
+		if err := dense.GemmContext(ctx, p.o.Workers, blas.NoTrans, blas.NoTrans, 1, dense.Cols(phi, 0, lo), dense.Cols(dense.Rows(h, 0, lo), lo, hi), 1, to); err != nil {
+			return err
+		}
 	}
 	prior := make([]float64, c)
 	for i := range phi.Rows / c {

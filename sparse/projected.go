@@ -212,17 +212,8 @@ func (p *Projected) Leading(ctx context.Context, m int) (*Projected, error) {
 	case p.IsSubset():
 		return nil, fmt.Errorf("sparse: a subset of data has other data for every number of examples; fit it again with %d", m)
 	}
-	b := p.b.leading(m)
-	q, err := newProjected(ctx, b, p.sums.leading(b.sumsSpec(&p.o)), &p.o)
-	if err != nil {
-		return nil, err
-	}
-	q.refit = p.refit
-	return q, nil
-}
-
-// leading returns the basis of the first m inducing elements.
-func (b *basis) leading(m int) *basis {
+	// Find the basis of the first m inducing elements.
+	b := p.b
 	s := *b
 	s.z = &Inducing{Batch: b.z.Batch.Slice(0, m), DataOutputs: b.z.DataOutputs, Directions: dense.Slice(b.z.Directions, 0, m)}
 	if b.z.Rows != nil {
@@ -234,7 +225,13 @@ func (b *basis) leading(m int) *basis {
 		row := s.l.Data[i*s.l.Stride:][:i+1]
 		s.trace += floats.Dot(row, row)
 	}
-	return &s
+	b = &s
+	q, err := newProjected(ctx, b, p.sums.leading(b.sumsSpec(&p.o)), &p.o)
+	if err != nil {
+		return nil, err
+	}
+	q.refit = p.refit
+	return q, nil
 }
 
 // leading returns the sums in the leading features.

@@ -5,12 +5,9 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
-	"github.com/funcgp/funcgp/internal/vector"
 )
 
 // A reduction is an upper triangle S with SSᵀ = K_ZZ⁻¹ − A⁻¹, by which the data reduce
@@ -103,26 +100,4 @@ func upperRoot(ctx context.Context, workers int, a blas64.Symmetric) (r blas64.G
 		r.Data[i], r.Data[j] = r.Data[j], r.Data[i]
 	}
 	return r, true, nil
-}
-
-// reduced subtracts (kS)(kS)ᵀ of each example from its prior covariance in cov, where
-// k holds k_*Z. Errors count examples from first.
-func (p *Projected) reduced(ctx context.Context, cov *mat.Dense, k, s blas64.General, first int) error {
-	c, ks := p.b.c, dense.New(k.Rows, k.Cols)
-	if err := dense.GemmUpperContext(ctx, p.o.Workers, k, s, ks); err != nil {
-		return err
-	}
-	return par.Do(ctx, p.o.Workers, k.Rows/c, func(i int) error {
-		block, rows, prior := dense.Slice(cov, i*c, (i+1)*c), dense.Rows(ks, i*c, (i+1)*c), make([]float64, c)
-		for a := range c {
-			prior[a] = block.At(a, a)
-			for b := range a + 1 {
-				// k_** − k_*Z (K_ZZ⁻¹ − A⁻¹) k_Z* (E13)
-				v := block.At(a, b) - vector.Dot(dense.Row(rows, a), dense.Row(rows, b))
-				block.Set(a, b, v)
-				block.Set(b, a, v)
-			}
-		}
-		return gp.SettleVariances(block, prior, rounding, first+i, c)
-	})
 }

@@ -193,7 +193,27 @@ func (r *refit) pass(ctx context.Context, p *pass) error {
 			return nil
 		}
 		return err
-	}, func(next int) *Checkpoint { return r.checkpoint(p, next) })
+	}, func(next int) *Checkpoint {
+		// Find the state of p after the examples before next. It is nil where the sums end earlier, at an
+		// example whose FITC site does not exist.
+		if errors.Is(p.to.err, errNotResidual) {
+			return nil
+		}
+		c := r.b.c
+		s := &refitState{kind: p.kind, step: r.search.Steps, move: r.search.Move, logLik: p.to.sites.LogLik, prior: r.objective.Prior, checksums: r.checksums, to: *p.to.point}
+		if p.kind != atPoint {
+			s.to.F, s.to.Span = s.to.F[:next*c], s.to.Span[:next*c]
+			s.to.Dual = s.to.Dual[:min(next*c, len(s.to.Dual))]
+		}
+		switch p.kind {
+		case atTheta:
+			s.prior, s.checksums = r.objective.Prior[:next*c], r.checksums[:2*chunkCount(next, c)]
+		case stepping:
+			s.before, s.sums = *p.before.point, p.before.sums
+			s.pseudo = p.before.pseudo[:min(next*c, len(p.before.pseudo))]
+		}
+		return &Checkpoint{fitIdentity: r.identity, next: next, sums: p.to.sums, newton: s}
+	})
 	e.sums.logLik = e.sites.LogLik
 	return err
 }
@@ -294,7 +314,17 @@ func (r *refit) posterior(ctx context.Context, last *pass) (*Posterior, error) {
 	}
 	p.warnings = append(p.warnings, newton.GapWarnings(floats.Distance(p.alpha, at.local.R, 2))...)
 	if last.sum == nil {
-		if err := r.sumAgain(ctx, last); err != nil {
+		// Compute the sum of a step that was resumed, in another pass.
+		last.sum = make([]float64, r.b.rank())
+		f, quiet := newFeatures(r.b, r.x.Len()), *r.o
+		quiet.Progress = func(string, int, int) {}
+		if err := r.b.eachChunk(ctx, r.x, &quiet, StageData, func(t chunk) error {
+			phi, err := f.of(ctx, t)
+			if err == nil {
+				r.addToSum(last, t, phi)
+			}
+			return err
+		}); err != nil {
 			return nil, err
 		}
 	}
@@ -319,20 +349,6 @@ func (r *refit) addToSum(p *pass, t chunk, phi blas64.General) {
 		s.SubtractLambda(alpha, b, p.to.point.Span[lo:hi])
 	}
 	dense.Gemv(blas.Trans, 1, phi, dense.Vector(alpha), 1, dense.Vector(p.sum))
-}
-
-// sumAgain computes the sum of a step that was resumed, in another pass.
-func (r *refit) sumAgain(ctx context.Context, p *pass) error {
-	p.sum = make([]float64, r.b.rank())
-	f, quiet := newFeatures(r.b, r.x.Len()), *r.o
-	quiet.Progress = func(string, int, int) {}
-	return r.b.eachChunk(ctx, r.x, &quiet, StageData, func(t chunk) error {
-		phi, err := f.of(ctx, t)
-		if err == nil {
-			r.addToSum(p, t, phi)
-		}
-		return err
-	})
 }
 
 // largestValue returns the largest |φ(z)ᵀw| of the inducing examples z. Where

@@ -71,21 +71,9 @@ func (p *Posterior) Report(ctx context.Context, x *linearize.Batch, o *ReportOpt
 		panic("sparse: negative sample")
 	}
 	r := &Report{Approximation: p.o.Approximation, Examples: p.sums.n, Inducing: p.b.z.Len(), Rows: p.b.rows(), Rank: p.Rank(), TraceError: p.TraceError()}
-	if err := p.residuals(ctx, x, r); err != nil {
-		return nil, err
-	}
-	if o.Sample == 0 || p.subset != nil {
-		return r, nil
-	}
-	var err error
-	r.Sample, err = p.sample(ctx, x, o)
-	return r, err
-}
-
-// residuals sets ResidualMean and ResidualMax of r.
-func (p *Projected) residuals(ctx context.Context, x *linearize.Batch, r *Report) error {
+	// Set ResidualMean and ResidualMax of r.
 	t, c := p.checkInputs(x)
-	return p.eachTile(ctx, x, func(tile chunk, f *features) error {
+	if err := p.eachTile(ctx, x, func(tile chunk, f *features) error {
 		phi, err := f.of(ctx, tile)
 		if err != nil {
 			return err
@@ -103,7 +91,15 @@ func (p *Projected) residuals(ctx context.Context, x *linearize.Batch, r *Report
 			r.ResidualMax = math.Max(r.ResidualMax, part)
 		}
 		return nil
-	})
+	}); err != nil {
+		return nil, err
+	}
+	if o.Sample == 0 || p.subset != nil {
+		return r, nil
+	}
+	var err error
+	r.Sample, err = p.sample(ctx, x, o)
+	return r, err
 }
 
 // sample compares both posteriors given a sample of the training examples.

@@ -2,7 +2,6 @@ package sparse
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -45,28 +44,6 @@ func pointVectors(p *newton.Point) []*[]float64 {
 
 // chunkCount returns the number of chunks of n examples with c outputs.
 func chunkCount(n, c int) int { return (n + linearize.Tile(c) - 1) / linearize.Tile(c) }
-
-// checkpoint returns the state of p after the examples before next. It is nil where
-// the sums end earlier, at an example whose FITC site does not exist.
-func (r *refit) checkpoint(p *pass, next int) *Checkpoint {
-	if errors.Is(p.to.err, errNotResidual) {
-		return nil
-	}
-	c := r.b.c
-	s := &refitState{kind: p.kind, step: r.search.Steps, move: r.search.Move, logLik: p.to.sites.LogLik, prior: r.objective.Prior, checksums: r.checksums, to: *p.to.point}
-	if p.kind != atPoint {
-		s.to.F, s.to.Span = s.to.F[:next*c], s.to.Span[:next*c]
-		s.to.Dual = s.to.Dual[:min(next*c, len(s.to.Dual))]
-	}
-	switch p.kind {
-	case atTheta:
-		s.prior, s.checksums = r.objective.Prior[:next*c], r.checksums[:2*chunkCount(next, c)]
-	case stepping:
-		s.before, s.sums = *p.before.point, p.before.sums
-		s.pseudo = p.before.pseudo[:min(next*c, len(p.before.pseudo))]
-	}
-	return &Checkpoint{fitIdentity: r.identity, next: next, sums: p.to.sums, newton: s}
-}
 
 // resume returns the pass that was interrupted.
 func (r *refit) resume(ctx context.Context, c *Checkpoint) (*pass, error) {

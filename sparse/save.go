@@ -61,7 +61,21 @@ func (p *Projected) Save(w *store.Writer) error {
 		Directions: b.z.Directions != nil, Pivoted: b.g.Rows > 0, Known: b.known != nil})
 	factor := scaleOf(b.k)
 	saved.Save(w, "sparse.", p.fields(&factor, b.z.Len(), b.per))
-	w.FloatRows("sparse.factors", func(yield func([]float64) bool) { p.eachFactorRow(yield) })
+	w.FloatRows("sparse.factors", func(yield func([]float64) bool) {
+		// Yield the rows of a matrix of rank rows and rank + 1 columns. Its lower triangle is L, or zeros
+		// where K_ZZ has no L. U is above it, shifted by one column to the right.
+		r, l := p.b.rank(), p.b.l
+		none := make([]float64, r)
+		for i := range r {
+			left := none
+			if l.N > 0 {
+				left = l.Data[i*l.Stride:]
+			}
+			if !yield(left[:i+1]) || !yield(p.u.Data[i*p.u.Stride+i:][:r-i]) {
+				return
+			}
+		}
+	})
 	if b.g.Rows > 0 {
 		w.Floats("sparse.g", b.g.Data)
 	}
@@ -82,23 +96,6 @@ func (p *Projected) fields(factor *float64, m, per int) []saved.Field {
 		saved.Scalars("scalars", append(s.list(), &s.spec.trace, &p.logDet, factor)...),
 		saved.Floats("gram", &s.gram, r, r), saved.Floats("rhs", &s.rhs, r), saved.Floats("square", &s.square, r),
 		saved.Floats("w", &p.w, r), saved.Floats("v", &p.v, m, per),
-	}
-}
-
-// eachFactorRow yields the rows of a matrix of rank rows and rank + 1 columns. Its
-// lower triangle is L, or zeros where K_ZZ has no L. U is above it, shifted by one
-// column to the right.
-func (p *Projected) eachFactorRow(yield func([]float64) bool) {
-	r, l := p.b.rank(), p.b.l
-	none := make([]float64, r)
-	for i := range r {
-		left := none
-		if l.N > 0 {
-			left = l.Data[i*l.Stride:]
-		}
-		if !yield(left[:i+1]) || !yield(p.u.Data[i*p.u.Stride+i:][:r-i]) {
-			return
-		}
 	}
 }
 

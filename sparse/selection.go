@@ -271,9 +271,50 @@ func (s KMeans) Choose(ctx context.Context, k ntk.Kernel, x linearize.Source, m 
 	rng := rand.New(rand.NewPCG(s.Seed, kmeansStream))
 	pool, next := []int{rng.IntN(x.Len())}, chooser(func(step int, _, _ []float64) int { return -min(step, 1) })
 	for pool != nil && len(f.left.rows) < m {
-		if err := f.advance(ctx, pool, next); err != nil {
+		// Accept examples of the pool as next chooses them, and then pass over the data to update the
+		// distances.
+		batch, err := linearize.Gather(ctx, f.x, pool)
+		if err != nil {
 			return nil, err
 		}
+		var h mat.Dense
+		f.k.BlockTo(&h, batch, batch)
+		before := make([]float64, len(pool))
+		for i, row := range pool {
+			before[i] = f.left.w[row]
+		}
+		now := append([]float64(nil), before...)
+		var accepted []int
+		for step := 0; len(f.left.rows)+len(accepted) < f.m; step++ {
+			at := next(step, before, now)
+			if at < 0 {
+				break
+			}
+			accepted = append(accepted, at)
+			for i := range now { // a repeated example is at distance zero
+				now[i] = math.Min(now[i], f.distance(pool[i], pool[at], h.RawMatrix(), i, at))
+			}
+		}
+		s, err := batch.Gather(ctx, accepted)
+		if err != nil {
+			return nil, err
+		}
+		err = eachColumns(ctx, f.k, f.x, f.c, s, func(p chunk, block blas64.General) error {
+			for i := range p.x.Len() {
+				e := p.first + i
+				for j, at := range accepted {
+					f.left.w[e] = math.Min(f.left.w[e], f.distance(e, pool[at], block, i, j))
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, at := range accepted {
+			f.left.take(pool[at])
+		}
+		f.o.Progress(StageSelect, len(f.left.rows), f.m)
 		pool, next = f.left.draw(poolSize(f.c), rng), thinned(rng)
 	}
 	return f.left.rest(m, rng.Perm(x.Len())), nil
@@ -287,54 +328,6 @@ type kmeans struct {
 	c, m  int
 	trace []float64   // tr k(x,x) of each example
 	left  *candidates // squared distance from the nearest chosen example
-}
-
-// advance accepts examples of the pool as next chooses them, and then passes over
-// the data to update the distances.
-func (f *kmeans) advance(ctx context.Context, pool []int, next chooser) error {
-	batch, err := linearize.Gather(ctx, f.x, pool)
-	if err != nil {
-		return err
-	}
-	var h mat.Dense
-	f.k.BlockTo(&h, batch, batch)
-	before := make([]float64, len(pool))
-	for i, row := range pool {
-		before[i] = f.left.w[row]
-	}
-	now := append([]float64(nil), before...)
-	var accepted []int
-	for step := 0; len(f.left.rows)+len(accepted) < f.m; step++ {
-		at := next(step, before, now)
-		if at < 0 {
-			break
-		}
-		accepted = append(accepted, at)
-		for i := range now { // a repeated example is at distance zero
-			now[i] = math.Min(now[i], f.distance(pool[i], pool[at], h.RawMatrix(), i, at))
-		}
-	}
-	s, err := batch.Gather(ctx, accepted)
-	if err != nil {
-		return err
-	}
-	err = eachColumns(ctx, f.k, f.x, f.c, s, func(p chunk, block blas64.General) error {
-		for i := range p.x.Len() {
-			e := p.first + i
-			for j, at := range accepted {
-				f.left.w[e] = math.Min(f.left.w[e], f.distance(e, pool[at], block, i, j))
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	for _, at := range accepted {
-		f.left.take(pool[at])
-	}
-	f.o.Progress(StageSelect, len(f.left.rows), f.m)
-	return nil
 }
 
 // distance returns tr(k(x,x) + k(z,z) − 2k(x,z)) of examples x and z, or zero where

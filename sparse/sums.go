@@ -432,11 +432,3 @@ func (s *checksumWriter) flush(bytes int) {
 	n, err := s.w.Write(s.buf)
 	s.n, s.err, s.buf = s.n+int64(n), err, s.buf[:0]
 }
-
-// finish writes the CRC-32C and returns the number of bytes written.
-func (s *checksumWriter) finish() (int64, error) {
-	s.flush(0)
-	s.buf = binary.LittleEndian.AppendUint32(s.buf, s.crc)
-	s.flush(0)
-	return s.n, s.err
-}

@@ -99,10 +99,47 @@ func (s *explainVerb) runSeveral(ctx context.Context, c *console.Console) error 
 	for k, one := range list {
 		c.Detail("network %d of %d: %s", k+1, len(list), one.Model.Name)
 		c.Warnings = warned[k]
-		m, err := s.member(ctx, c, one, rows, targets, cmp.Or(s.sources[k].Posterior, one.Model.Name))
+		// Fit one network and explain each row by it.
+		p := one
+		name := cmp.Or(s.sources[k].Posterior, one.Model.Name)
+		q, err := inference.Answer(ctx, c.Job, p, &s.posterior, s.calibration.Method)
 		if err != nil {
-			return err
+			return fmt.Errorf("%s: %w", p.Model.Name, err)
 		}
+		by, says, err := s.attribution.Posterior(ctx, c.Job, p, &s.posterior, q)
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.Model.Name, err)
+		}
+		m := &member{}
+		for i := range rows.Len() {
+			names := problem.NamesOf(rows.Subset, i, i+1)
+			batch, err := p.Linearize(ctx, rows.Subset, i, i+1)
+			if err != nil {
+				return names.ExplainError(err)
+			}
+			pred, err := q.Predict(ctx, p.Task, batch, predictive.DefaultLink(p.Task.Likelihood, p.Model.Outputs))
+			if err != nil {
+				return names.ExplainError(err)
+			}
+			one := q.Prediction(p.Task, pred, 0)
+			for j := range p.Model.Outputs {
+				one.LatentSD = append(one.LatentSD, result.Float(math.Sqrt(pred.Scaled.At(j, j))))
+			}
+			ex, err := explain.New(by.Dual, by.Kernel, &explain.Options{Terms: s.kernel, Targets: targets[i], All: true, MaxMemory: p.Limits.Memory})
+			if err != nil {
+				return err
+			}
+			found, err := ex.Explain(ctx, batch)
+			if err != nil {
+				return names.ExplainError(err)
+			}
+			m.predictions, m.explanations = append(m.predictions, one), append(m.explanations, found[0])
+			if rows.Len() > 1 {
+				c.Show("explain", i+1, rows.Len())
+			}
+		}
+		c.Clear()
+		m.result = result.NetworkResult{Model: name, Fit: q.Report(p, c.Warnings), Attribution: says}
 		members = append(members, m)
 		said = append(said, c.Warnings...)
 	}
@@ -207,49 +244,6 @@ func planSeveral(p *problem.Problem, networks, rows, targets int) error {
 		return fmt.Errorf("the terms of %d rows by %d networks take %.3g GB; ask for at most %d rows at a time, or raise --max-memory", rows, networks, float64(bytes(rows))/1e9, max(1, most))
 	}
 	return nil
-}
-
-// member fits one network and explains each row by it.
-func (s *explainVerb) member(ctx context.Context, c *console.Console, p *problem.Problem, rows *problem.Asked, targets [][]explain.Target, name string) (*member, error) {
-	q, err := inference.Answer(ctx, c.Job, p, &s.posterior, s.calibration.Method)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", p.Model.Name, err)
-	}
-	by, says, err := s.attribution.Posterior(ctx, c.Job, p, &s.posterior, q)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", p.Model.Name, err)
-	}
-	m := &member{}
-	for i := range rows.Len() {
-		names := problem.NamesOf(rows.Subset, i, i+1)
-		batch, err := p.Linearize(ctx, rows.Subset, i, i+1)
-		if err != nil {
-			return nil, names.ExplainError(err)
-		}
-		pred, err := q.Predict(ctx, p.Task, batch, predictive.DefaultLink(p.Task.Likelihood, p.Model.Outputs))
-		if err != nil {
-			return nil, names.ExplainError(err)
-		}
-		one := q.Prediction(p.Task, pred, 0)
-		for j := range p.Model.Outputs {
-			one.LatentSD = append(one.LatentSD, result.Float(math.Sqrt(pred.Scaled.At(j, j))))
-		}
-		ex, err := explain.New(by.Dual, by.Kernel, &explain.Options{Terms: s.kernel, Targets: targets[i], All: true, MaxMemory: p.Limits.Memory})
-		if err != nil {
-			return nil, err
-		}
-		found, err := ex.Explain(ctx, batch)
-		if err != nil {
-			return nil, names.ExplainError(err)
-		}
-		m.predictions, m.explanations = append(m.predictions, one), append(m.explanations, found[0])
-		if rows.Len() > 1 {
-			c.Show("explain", i+1, rows.Len())
-		}
-	}
-	c.Clear()
-	m.result = result.NetworkResult{Model: name, Fit: q.Report(p, c.Warnings), Attribution: says}
-	return m, nil
 }
 
 // meanPrediction is that of the mixture of the networks' posteriors: means of means and

@@ -104,7 +104,11 @@ func (s *serveVerb) run(ctx context.Context, c *console.Console) error {
 	if s.socket != "" {
 		o.Hosts = []string{"*"} // which no page of another site can reach
 	}
-	s.warnOpen(c, l.Addr())
+	// Warn where other machines may reach the server.
+	addr := l.Addr()
+	if a, ok := addr.(*net.TCPAddr); ok && !a.IP.IsLoopback() {
+		fmt.Fprintf(c.Stderr, "gpexplain: warning: %s can be reached from other machines; gpexplain asks nobody who they are, and shows whoever asks the training examples\n", addr)
+	}
 	server := serve.NewServer(o)
 	listening, stop := context.WithCancel(ctx)
 	defer stop()
@@ -198,13 +202,6 @@ func cause(err error) error {
 		return op.Err
 	}
 	return err
-}
-
-// warnOpen warns where other machines may reach the server.
-func (s *serveVerb) warnOpen(c *console.Console, addr net.Addr) {
-	if a, ok := addr.(*net.TCPAddr); ok && !a.IP.IsLoopback() {
-		fmt.Fprintf(c.Stderr, "gpexplain: warning: %s can be reached from other machines; gpexplain asks nobody who they are, and shows whoever asks the training examples\n", addr)
-	}
 }
 
 // announce says where the page is, once it can be asked for.

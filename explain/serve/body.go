@@ -41,14 +41,6 @@ type unread struct {
 	end func() // ends its reading
 }
 
-func newBodies() *bodies {
-	b := &bodies{large: make(chan []byte, mostLarge)}
-	for range mostLarge {
-		b.large <- nil
-	}
-	return b
-}
-
 // reading is the number of bodies that are read.
 func (b *bodies) reading() int {
 	b.mutex.Lock()

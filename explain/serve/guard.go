@@ -35,7 +35,17 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 		h.Set("X-Frame-Options", "DENY")
 		defer func() {
 			if v := recover(); v != nil {
-				s.failed(w, r, v)
+				// Answer a request that panicked.
+				if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+					panic(v)
+				}
+				s.counts.panics.Add(1)
+				if s.options.Failed != nil {
+					s.options.Failed(fmt.Sprintf("%s %s: %v\n%s", r.Method, r.URL.Path, v, debug.Stack()))
+				}
+				if w.status == 0 {
+					refusef(http.StatusInternalServerError, "bug", "this is a bug of gpexplain, which its log describes").write(w)
+				}
 			}
 			s.counts.add(routeOf(r), w.status, time.Since(began))
 		}()
@@ -50,20 +60,6 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 		}
 	})
-}
-
-// failed answers a request that panicked.
-func (s *Server) failed(w *recorder, r *http.Request, v any) {
-	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
-		panic(v)
-	}
-	s.counts.panics.Add(1)
-	if s.options.Failed != nil {
-		s.options.Failed(fmt.Sprintf("%s %s: %v\n%s", r.Method, r.URL.Path, v, debug.Stack()))
-	}
-	if w.status == 0 {
-		refusef(http.StatusInternalServerError, "bug", "this is a bug of gpexplain, which its log describes").write(w)
-	}
 }
 
 // sameScheme tells whether a page that asks came by the scheme by which it asks. A browser

@@ -38,7 +38,35 @@ func centred(img image.Image, side int, dark bool) (*image.Gray, error) {
 	if size := img.Bounds().Size(); max(size.X, size.Y) > mostDrawn {
 		return nil, fmt.Errorf("%d×%d pixels, and drawings of at most %d×%d are taken", size.X, size.Y, mostDrawn, mostDrawn)
 	}
-	ink, box := inkOf(img)
+	// How much each pixel differs from the mean of the border, and the box around those that count as
+	// ink.
+	b := img.Bounds()
+	ink := image.NewGray(image.Rect(0, 0, b.Dx(), b.Dy()))
+	// Transparent pixels are black.
+	draw.Draw(ink, ink.Rect, image.NewUniform(color.Black), image.Point{}, draw.Src)
+	draw.Draw(ink, ink.Rect, img, b.Min, draw.Over)
+	border, count := 0, 0
+	for y := range b.Dy() {
+		for x := range b.Dx() {
+			if x == 0 || y == 0 || x == b.Dx()-1 || y == b.Dy()-1 {
+				border += int(ink.GrayAt(x, y).Y)
+				count++
+			}
+		}
+	}
+	background := (border + count/2) / count
+	var box image.Rectangle
+	for y := range b.Dy() {
+		row := ink.Pix[y*ink.Stride:][:b.Dx()]
+		for x, v := range row {
+			d := int(v) - background
+			d = max(d, -d)
+			row[x] = byte(d)
+			if d >= leastInk {
+				box = box.Union(image.Rect(x, y, x+1, y+1))
+			}
+		}
+	}
 	if box.Empty() {
 		return nil, fmt.Errorf("%w: nothing is drawn on it", picture.ErrBlank)
 	}
@@ -63,39 +91,6 @@ func centred(img image.Image, side int, dark bool) (*image.Gray, error) {
 		}
 	}
 	return out, nil
-}
-
-// inkOf is how much each pixel differs from the mean of the border, and the box around
-// those that count as ink.
-func inkOf(img image.Image) (*image.Gray, image.Rectangle) {
-	b := img.Bounds()
-	grey := image.NewGray(image.Rect(0, 0, b.Dx(), b.Dy()))
-	// Transparent pixels are black.
-	draw.Draw(grey, grey.Rect, image.NewUniform(color.Black), image.Point{}, draw.Src)
-	draw.Draw(grey, grey.Rect, img, b.Min, draw.Over)
-	border, count := 0, 0
-	for y := range b.Dy() {
-		for x := range b.Dx() {
-			if x == 0 || y == 0 || x == b.Dx()-1 || y == b.Dy()-1 {
-				border += int(grey.GrayAt(x, y).Y)
-				count++
-			}
-		}
-	}
-	background := (border + count/2) / count
-	var box image.Rectangle
-	for y := range b.Dy() {
-		row := grey.Pix[y*grey.Stride:][:b.Dx()]
-		for x, v := range row {
-			d := int(v) - background
-			d = max(d, -d)
-			row[x] = byte(d)
-			if d >= leastInk {
-				box = box.Union(image.Rect(x, y, x+1, y+1))
-			}
-		}
-	}
-	return grey, box
 }
 
 // centreOfMass is the mean position of the ink, in pixels from the upper left corner of

@@ -36,10 +36,6 @@ type histogram struct {
 	sum     float64 // seconds
 }
 
-func newCounts() *counts {
-	return &counts{requests: map[answered]int64{}, times: map[string]*histogram{}}
-}
-
 // add counts a request.
 func (c *counts) add(path string, status int, took time.Duration) {
 	c.mutex.Lock()

@@ -162,19 +162,35 @@ func (s *Server) compute(w http.ResponseWriter, r *http.Request, do func(ctx con
 	if err := s.unready(); err != nil {
 		return nil, err
 	}
-	kind, err := typeOf(r)
-	if err != nil {
-		return nil, err
+	// The type of a body: JSON, or a picture, table or array as it is with the other members as
+	// parameters of the address. A body that is compressed or not in UTF-8 is refused.
+	for _, code := range r.Header.Values("Content-Encoding") {
+		if !strings.EqualFold(code, "identity") {
+			return nil, refusef(http.StatusUnsupportedMediaType, "bad_encoding", "Content-Encoding %q; send the body uncompressed", code)
+		}
+	}
+	text := strings.Join(r.Header.Values("Content-Type"), ", ")
+	kind, more, err := mime.ParseMediaType(text)
+	if err != nil || !slices.Contains(kinds, kind) {
+		return nil, refusef(http.StatusUnsupportedMediaType, "bad_type", "Content-Type %q; send application/json, image/png, image/jpeg, text/csv or application/x-npy", text)
+	}
+	if set, ok := more["charset"]; ok && !strings.EqualFold(set, "utf-8") && !strings.EqualFold(set, "us-ascii") {
+		return nil, refusef(http.StatusUnsupportedMediaType, "bad_charset", "Content-Type %q; send the text as UTF-8", text)
 	}
 	body, release, err := s.bodies.read(w, r)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	leave, err := s.gate.admit()
-	if err != nil {
-		return nil, err
+	// Let a request in, or refuse it where too many are inside already.
+	g := s.gate
+	if g.inside.Add(1) > g.most {
+		g.inside.Add(-1)
+		r := refusef(http.StatusServiceUnavailable, "busy", "%d requests are waiting or running, and no more are taken; try again in a second", g.most)
+		r.wait = 1
+		return nil, r
 	}
+	leave := func() { g.inside.Add(-1) }
 	defer leave()
 	ctx, cancel := context.WithTimeout(r.Context(), computeTime)
 	defer cancel()
@@ -227,25 +243,6 @@ const npyType = "application/x-npy"
 
 // kinds are the types of bodies.
 var kinds = []string{"application/json", "image/png", "image/jpeg", "text/csv", npyType, "application/octet-stream"}
-
-// typeOf is the type of a body: JSON, or a picture, table or array as it is with the other members
-// as parameters of the address. A body that is compressed or not in UTF-8 is refused.
-func typeOf(r *http.Request) (string, error) {
-	for _, code := range r.Header.Values("Content-Encoding") {
-		if !strings.EqualFold(code, "identity") {
-			return "", refusef(http.StatusUnsupportedMediaType, "bad_encoding", "Content-Encoding %q; send the body uncompressed", code)
-		}
-	}
-	text := strings.Join(r.Header.Values("Content-Type"), ", ")
-	kind, more, err := mime.ParseMediaType(text)
-	if err != nil || !slices.Contains(kinds, kind) {
-		return "", refusef(http.StatusUnsupportedMediaType, "bad_type", "Content-Type %q; send application/json, image/png, image/jpeg, text/csv or application/x-npy", text)
-	}
-	if set, ok := more["charset"]; ok && !strings.EqualFold(set, "utf-8") && !strings.EqualFold(set, "us-ascii") {
-		return "", refusef(http.StatusUnsupportedMediaType, "bad_charset", "Content-Type %q; send the text as UTF-8", text)
-	}
-	return kind, nil
-}
 
 // queryOf are the parameters of an address, all of which must be well formed.
 func queryOf(r *http.Request) (url.Values, error) {

@@ -63,7 +63,11 @@ func NewServer(o *Options) *Server {
 	if o == nil {
 		o = &Options{}
 	}
-	s := &Server{options: *o, counts: newCounts(), bodies: newBodies()}
+	b := &bodies{large: make(chan []byte, mostLarge)}
+	for range mostLarge {
+		b.large <- nil
+	}
+	s := &Server{options: *o, counts: &counts{requests: map[answered]int64{}, times: map[string]*histogram{}}, bodies: b}
 	if o.Decisions != nil {
 		s.log = &decisions{out: o.Decisions}
 	}
@@ -117,17 +121,6 @@ type gate struct {
 	running chan struct{}
 	inside  atomic.Int64 // that wait or run
 	most    int64
-}
-
-// admit lets a request in, or refuses it where too many are inside already.
-func (g *gate) admit() (leave func(), err error) {
-	if g.inside.Add(1) > g.most {
-		g.inside.Add(-1)
-		r := refusef(http.StatusServiceUnavailable, "busy", "%d requests are waiting or running, and no more are taken; try again in a second", g.most)
-		r.wait = 1
-		return nil, r
-	}
-	return func() { g.inside.Add(-1) }, nil
 }
 
 // turn waits until the request may be computed.

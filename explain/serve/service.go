@@ -1,8 +1,10 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"gonum.org/v1/gonum/mat"
@@ -13,6 +15,7 @@ import (
 	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -145,9 +148,55 @@ func (s *service) explain(ctx context.Context, r *request) (*explanation, error)
 	if err != nil {
 		return nil, err
 	}
-	about, err := s.question(r, a)
-	if err != nil {
-		return nil, err
+	// Decide what to explain: what was asked for, or why the predicted class rather than the next most
+	// probable one, or an output of a regression.
+	t, outputs := s.problem.Task, s.problem.Model.Outputs
+	about := &question{sign: 1}
+	names := t.ClassNames()
+	switch {
+	case r.Contrast != nil && r.Output != nil:
+		return nil, refusef(422, "contradiction", "contrast and output exclude each other; give one of them")
+	case r.Contrast != nil && outputs == 1:
+		return nil, refusef(422, "one_output", "contrast: the network has one output, which already weighs its two classes against each other; leave contrast out")
+	case r.Contrast != nil && len(r.Contrast) != 2:
+		return nil, refusef(422, "bad_contrast", "contrast: %d names; give two", len(r.Contrast))
+	case r.Contrast != nil:
+		plus, minus, err := s.problem.Contrasted(problem.JoinNames(r.Contrast))
+		if err != nil {
+			return nil, refuse(422, "bad_contrast", err)
+		}
+		about.target = explain.Contrast(plus, minus)
+	case r.Output != nil && (*r.Output < 0 || *r.Output >= outputs):
+		return nil, refusef(422, "bad_output", "output %d: the network has outputs 0 to %d", *r.Output, outputs-1)
+	case r.Output != nil:
+		about.target = explain.Single(*r.Output)
+	case names != nil && outputs > 1:
+		about.target = explain.Contrast(a.predicted.Best(0), a.predicted.RunnerUp(0))
+	}
+	plus, minus := about.target.Plus, about.target.Minus()
+	n := s.problem.Examples.Train.Len()
+	switch {
+	case names != nil && outputs == 1:
+		predicted := a.predicted.Best(0)
+		if predicted == 0 {
+			about.sign = -1
+		}
+		about.odds(names[predicted], names[1-predicted], n)
+	case names != nil && minus >= 0:
+		about.odds(names[plus], names[minus], n)
+	case names != nil:
+		about.score = score{Title: "What speaks for and against " + names[plus], Quantity: "score of " + names[plus], Unit: "nats", Positive: "for " + names[plus], Negative: "against " + names[plus]}
+		about.Says = fmt.Sprintf("A score is what one training example adds to the network's output for %s, in nats: positive speaks for it, negative against it. The scores of all %s examples, the prior mean and the remainder add up to that output.", names[plus], job.Count(n))
+	default:
+		quantity := cmp.Or(t.Quantity(s.problem.Examples.Data.Target), "prediction")
+		if outputs > 1 {
+			quantity = s.output(plus)
+		}
+		if minus >= 0 {
+			quantity = s.output(plus) + " minus " + s.output(minus)
+		}
+		about.score = score{Title: "What raises and lowers " + quantity, Quantity: quantity, Unit: "the units of " + quantity, Positive: "raises it", Negative: "lowers it"}
+		about.Says = fmt.Sprintf("A score is what one training example adds to the predicted %s, in its own units: positive raises it, negative lowers it. The scores of all %s examples, the prior mean and the remainder add up to the network's prediction.", quantity, job.Count(n))
 	}
 	if s.serial != nil {
 		s.serial.Lock()

@@ -76,7 +76,24 @@ func (p *Posterior) draws(ctx context.Context, x *mat.Dense, o *DrawOptions, eps
 		}
 		z, f := p.a.split(both)
 		dense.EachRow(0, x.RawMatrix(), func(i int, row []float64) {
-			out.add(i, s, z.RawRowView(i), f.RawRowView(i), row)
+			// Take row i of draw s into the sums: the means, and the sums of squares about them [Welford 1962].
+			z := z.RawRowView(i)
+			f := f.RawRowView(i)
+			k := float64(s + 1)
+			addMoments(out.Mean.RawRowView(i), out.SD.RawRowView(i), f, k)
+			l := len(z)
+			code, before := out.Latent.RawRowView(i), make([]float64, l)
+			for j, v := range z {
+				before[j] = v - code[j]
+				code[j] += before[j] / k
+			}
+			for j := range l {
+				for m, v := range z {
+					out.LatentCov.Set(i*l+j, m, out.LatentCov.At(i*l+j, m)+before[j]*(v-code[m]))
+				}
+			}
+			e := floats.Distance(row, f, 2)
+			out.Errors[i] += (e*e - out.Errors[i]) / k
 		})
 		if s < o.Keep {
 			out.Samples = append(out.Samples, mat.DenseCopyOf(f))
@@ -88,26 +105,6 @@ func (p *Posterior) draws(ctx context.Context, x *mat.Dense, o *DrawOptions, eps
 	toSD(out.SD, o.Samples)
 	out.LatentCov.Scale(1/float64(o.Samples), out.LatentCov)
 	return out, nil
-}
-
-// add takes row i of draw s into the sums: the means, and the sums of squares about
-// them [Welford 1962].
-func (d *Drawn) add(i, s int, z, f, x []float64) {
-	k := float64(s + 1)
-	addMoments(d.Mean.RawRowView(i), d.SD.RawRowView(i), f, k)
-	l := len(z)
-	code, before := d.Latent.RawRowView(i), make([]float64, l)
-	for j, v := range z {
-		before[j] = v - code[j]
-		code[j] += before[j] / k
-	}
-	for j := range l {
-		for m, v := range z {
-			d.LatentCov.Set(i*l+j, m, d.LatentCov.At(i*l+j, m)+before[j]*(v-code[m]))
-		}
-	}
-	e := floats.Distance(x, f, 2)
-	d.Errors[i] += (e*e - d.Errors[i]) / k
 }
 
 // addMoments takes draw k, counted from 1, into the means and the sums of squares about them.

@@ -64,19 +64,6 @@ func (e *ResumeError) Error() string {
 	return "autoencoder: the checkpoint is of another training, which differs in " + e.What + "; train with what it was made from, or remove it"
 }
 
-// check returns a *ResumeError unless the state is of this training.
-func (s *State) check(id Identity) error {
-	switch {
-	case s.Identity.Network != id.Network:
-		return &ResumeError{"its network or its first parameters"}
-	case s.Identity.Rows != id.Rows:
-		return &ResumeError{"its rows"}
-	case s.Identity.Options != id.Options:
-		return &ResumeError{fmt.Sprintf("its options (%s, here %s)", s.Identity.Options, id.Options)}
-	}
-	return nil
-}
-
 func (s *State) clone() *State {
 	c := *s
 	for _, v := range []*[]float64{&c.Theta, &c.H, &c.Moment1, &c.Moment2, &c.BestTheta, &c.BestH} {

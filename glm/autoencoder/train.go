@@ -212,8 +212,15 @@ func newTraining(a *Autoencoder, x *mat.Dense, o TrainOptions) (*training, error
 	}
 	identity := identify(a, x, &o)
 	if o.Resume != nil {
-		if err := o.Resume.check(identity); err != nil {
-			return nil, err
+		// A *ResumeError unless the state is of this training.
+		s := o.Resume
+		switch {
+		case s.Identity.Network != identity.Network:
+			return nil, &ResumeError{"its network or its first parameters"}
+		case s.Identity.Rows != identity.Rows:
+			return nil, &ResumeError{"its rows"}
+		case s.Identity.Options != identity.Options:
+			return nil, &ResumeError{fmt.Sprintf("its options (%s, here %s)", s.Identity.Options, identity.Options)}
 		}
 		t.s = o.Resume.clone()
 		return t, nil

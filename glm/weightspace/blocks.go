@@ -43,7 +43,35 @@ func (w *BlockPosterior) factor(ctx context.Context) error {
 	for i, g := range w.groups {
 		w.h[i].identity(len(g.index))
 	}
-	err := w.eachBatch(ctx, StagePrecision, func(first int, b *linearize.Batch) error { return w.addBlocks(ctx, first, b) })
+	err := w.eachBatch(ctx, StagePrecision, func(first int, b *linearize.Batch) error {
+		// Add J̃ᵀΛJ̃ of the examples of b to the blocks.
+		n, step := b.Len(), max(1, squareRows/w.c)
+		tiles := make([]*linearize.Batch, par.Tiles(n, step))
+		err := par.Do(ctx, w.o.Workers, len(tiles), func(t int) (err error) {
+			lo, hi := par.Bounds(t, n, step)
+			tiles[t], err = w.weighted(ctx, first+lo, b.Slice(lo, hi))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for i := range w.groups {
+			g, h := &w.groups[i], w.h[i].symmetric(len(w.groups[i].index))
+			// As many tiles as a panel holds.
+			most := max(1, panelExamples(h.N, w.c)/step)
+			for lo := 0; lo < len(tiles); lo += most {
+				panel, err := w.panel(ctx, g, tiles[lo:min(lo+most, len(tiles))], first+lo*step)
+				if err != nil {
+					return err
+				}
+				// H̃ = I + Σ (RᵀJ̃)ᵀ(RᵀJ̃)
+				if err := dense.SyrkContext(ctx, w.o.Workers, blas.Trans, 1, panel, 1, h); err != nil {
+					return err
+				}
+			}
+		}
+		return ctx.Err()
+	})
 	if err != nil {
 		return err
 	}
@@ -53,36 +81,6 @@ func (w *BlockPosterior) factor(ctx context.Context) error {
 			return err
 		}
 		w.logDet += w.h[i].logDet
-	}
-	return ctx.Err()
-}
-
-// addBlocks adds J̃ᵀΛJ̃ of the examples of b to the blocks.
-func (w *BlockPosterior) addBlocks(ctx context.Context, first int, b *linearize.Batch) error {
-	n, step := b.Len(), max(1, squareRows/w.c)
-	tiles := make([]*linearize.Batch, par.Tiles(n, step))
-	err := par.Do(ctx, w.o.Workers, len(tiles), func(t int) (err error) {
-		lo, hi := par.Bounds(t, n, step)
-		tiles[t], err = w.weighted(ctx, first+lo, b.Slice(lo, hi))
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	for i := range w.groups {
-		g, h := &w.groups[i], w.h[i].symmetric(len(w.groups[i].index))
-		// As many tiles as a panel holds.
-		most := max(1, panelExamples(h.N, w.c)/step)
-		for lo := 0; lo < len(tiles); lo += most {
-			panel, err := w.panel(ctx, g, tiles[lo:min(lo+most, len(tiles))], first+lo*step)
-			if err != nil {
-				return err
-			}
-			// H̃ = I + Σ (RᵀJ̃)ᵀ(RᵀJ̃)
-			if err := dense.SyrkContext(ctx, w.o.Workers, blas.Trans, 1, panel, 1, h); err != nil {
-				return err
-			}
-		}
 	}
 	return ctx.Err()
 }

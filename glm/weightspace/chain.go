@@ -11,22 +11,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/sites"
-	"github.com/funcgp/funcgp/linearize"
 )
-
-// checkChain returns a *NoFactorsError for a layer that a chain cannot hold.
-func (l *layout) checkChain(b *linearize.Batch) error {
-	const remedy = "use the structure kfac"
-	for _, m := range l.matrices {
-		if _, ok := b.Blocks[m.block].(*linearize.Outer); !ok {
-			return &NoFactorsError{Layer: m.name, Reason: "a chain needs dense layers that are used once per example", Remedy: remedy}
-		}
-	}
-	for _, v := range l.vectors {
-		return &NoFactorsError{Layer: v.name, Reason: "a chain needs dense layers, and no matrix multiplies its parameters", Remedy: remedy}
-	}
-	return nil
-}
 
 // chain is the precision of Martens and Grosse (2015), "Optimizing neural networks with
 // Kronecker-factored approximate curvature", section 4.3, as the constant Chain

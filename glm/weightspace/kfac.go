@@ -95,7 +95,28 @@ func (f *Factors) Posterior(ctx context.Context, structure Structure, prior ntk.
 	if err := c.checkMemory(); err != nil {
 		return nil, err
 	}
-	if err := c.run(ctx); err != nil {
+	// Combine all layers.
+	total := len(c.Factors.layers) + len(c.layout.vectors)
+	if c.structure == Chain {
+		if err := c.chain(ctx); err != nil {
+			return nil, err
+		}
+	} else {
+		for i, s := range c.Factors.layers {
+			if err := c.layer(ctx, s); err != nil {
+				return nil, err
+			}
+			c.Kronecker.o.Progress(StageLayers, i+1, total)
+		}
+	}
+	for i, v := range c.layout.vectors {
+		h := c.exact[i]
+		if err := c.exactly(ctx, v.index(), func(i, j int) float64 { return upper(h, i, j) }); err != nil {
+			return nil, err
+		}
+		c.Kronecker.o.Progress(StageLayers, len(c.Factors.layers)+i+1, total)
+	}
+	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	if math.IsNaN(w.logDet) || math.IsInf(w.logDet, 0) {

@@ -54,31 +54,6 @@ func (w *structured) variances(l *matrixLayer) []float64 {
 	return v
 }
 
-// run combines all layers.
-func (c *combination) run(ctx context.Context) error {
-	total := len(c.Factors.layers) + len(c.layout.vectors)
-	if c.structure == Chain {
-		if err := c.chain(ctx); err != nil {
-			return err
-		}
-	} else {
-		for i, s := range c.Factors.layers {
-			if err := c.layer(ctx, s); err != nil {
-				return err
-			}
-			c.Kronecker.o.Progress(StageLayers, i+1, total)
-		}
-	}
-	for i, v := range c.layout.vectors {
-		h := c.exact[i]
-		if err := c.exactly(ctx, v.index(), func(i, j int) float64 { return upper(h, i, j) }); err != nil {
-			return err
-		}
-		c.Kronecker.o.Progress(StageLayers, len(c.Factors.layers)+i+1, total)
-	}
-	return ctx.Err()
-}
-
 // layer combines one layer with its prior.
 func (c *combination) layer(ctx context.Context, s *factorSum) error {
 	if err := ctx.Err(); err != nil {

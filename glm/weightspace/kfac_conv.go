@@ -31,7 +31,46 @@ func (f *Factors) addConv(ctx context.Context, block int, v *linearize.Conv, roo
 	}
 	layers := f.layers[first : first+v.Groups()]
 	if s := layers[0]; len(layers)*(s.a.N*s.a.N+s.g.N*s.g.N) <= smallFactors {
-		return f.addSmallConv(ctx, layers, v, root)
+		// AddConv for small factors. A worker sums those of some examples in memory that stays in its
+		// cache, and the sums are added in order.
+		type sums struct{ a, g []blas64.Symmetric }
+		t, _, out := v.Factors()
+		_, size := v.G.Dims()
+		n := dense.Count(v.X)
+		parts := make([]sums, par.Tiles(n, convExamples))
+		scratch := make([][3]blas64.General, par.Workers(f.o.Workers))
+		err := par.DoWorker(ctx, f.o.Workers, len(parts), func(w, tile int) error {
+			buf := &scratch[w]
+			if buf[0].Data == nil {
+				*buf = [3]blas64.General{dense.New(v.C, size), dense.New(t, layers[0].cols()), dense.New(v.C*t, out)}
+			}
+			rooted, a, g := buf[0], buf[1], buf[2]
+			p := &parts[tile]
+			for _, s := range layers {
+				p.a, p.g = append(p.a, symmetric(s.a.N)), append(p.g, symmetric(s.g.N))
+			}
+			lo, hi := par.Bounds(tile, n, convExamples)
+			for i := lo; i < hi; i++ {
+				rootTimes(rooted, dense.Slice(root, i*f.c, (i+1)*f.c), dense.Slice(v.G, i*f.c, (i+1)*f.c))
+				for k, s := range layers {
+					s.patchesTo(a, v, i)
+					dense.Syrk1(blas.Trans, 1, a, 1, p.a[k])
+					s.gradientsTo(g, v.Layout, rooted)
+					dense.Syrk1(blas.Trans, 1, g, 1, p.g[k])
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		for _, p := range parts {
+			for k, s := range layers {
+				dense.Axpy(s.a.Data, 1, p.a[k].Data)
+				dense.Axpy(s.g.Data, 1, p.g[k].Data)
+			}
+		}
+		return nil
 	}
 	t, in, out := v.Factors()
 	_, size := v.G.Dims()
@@ -52,49 +91,6 @@ func (f *Factors) addConv(ctx context.Context, block int, v *linearize.Conv, roo
 			if err := addGram(ctx, f.o.Workers, g, s.g); err != nil {
 				return err
 			}
-		}
-	}
-	return nil
-}
-
-// addSmallConv is addConv for small factors. A worker sums those of some examples in
-// memory that stays in its cache, and the sums are added in order.
-func (f *Factors) addSmallConv(ctx context.Context, layers []*factorSum, v *linearize.Conv, root *mat.Dense) error {
-	type sums struct{ a, g []blas64.Symmetric }
-	t, _, out := v.Factors()
-	_, size := v.G.Dims()
-	n := dense.Count(v.X)
-	parts := make([]sums, par.Tiles(n, convExamples))
-	scratch := make([][3]blas64.General, par.Workers(f.o.Workers))
-	err := par.DoWorker(ctx, f.o.Workers, len(parts), func(w, tile int) error {
-		buf := &scratch[w]
-		if buf[0].Data == nil {
-			*buf = [3]blas64.General{dense.New(v.C, size), dense.New(t, layers[0].cols()), dense.New(v.C*t, out)}
-		}
-		rooted, a, g := buf[0], buf[1], buf[2]
-		p := &parts[tile]
-		for _, s := range layers {
-			p.a, p.g = append(p.a, symmetric(s.a.N)), append(p.g, symmetric(s.g.N))
-		}
-		lo, hi := par.Bounds(tile, n, convExamples)
-		for i := lo; i < hi; i++ {
-			rootTimes(rooted, dense.Slice(root, i*f.c, (i+1)*f.c), dense.Slice(v.G, i*f.c, (i+1)*f.c))
-			for k, s := range layers {
-				s.patchesTo(a, v, i)
-				dense.Syrk1(blas.Trans, 1, a, 1, p.a[k])
-				s.gradientsTo(g, v.Layout, rooted)
-				dense.Syrk1(blas.Trans, 1, g, 1, p.g[k])
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	for _, p := range parts {
-		for k, s := range layers {
-			dense.Axpy(s.a.Data, 1, p.a[k].Data)
-			dense.Axpy(s.g.Data, 1, p.g[k].Data)
 		}
 	}
 	return nil

@@ -100,24 +100,10 @@ func SumFactors(ctx context.Context, x linearize.Source, s *gp.Sites, chained bo
 		return nil, err
 	}
 	f.o.Progress(StageFactors, 0, f.n)
-	err = linearize.Rebatch(x, batchExamples(first.Slice(0, 1))).Batches(ctx, func(at int, b *linearize.Batch) error {
-		if err := f.add(ctx, at, b); err != nil {
-			return err
-		}
-		f.o.Progress(StageFactors, at+b.Len(), f.n)
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return f, f.finish()
-}
-
-// batchExamples returns the number of examples that are summed at a time:
-// linearize.Tile, or a part of it where the factors of one example are large. It
-// depends on the network alone, so that the sums do not depend on the batches of the
-// source.
-func batchExamples(one *linearize.Batch) int {
+	// Find the number of examples that are summed at a time: linearize.Tile, or a part of it where the
+	// factors of one example are large. It depends on the network alone, so that the sums do not depend
+	// on the batches of the source.
+	one := first.Slice(0, 1)
 	floats := one.P/8 + 1
 	for _, k := range one.Blocks {
 		switch k := k.(type) {
@@ -130,7 +116,17 @@ func batchExamples(one *linearize.Batch) int {
 		}
 	}
 	tile := linearize.Tile(one.Outputs())
-	return max(1, tile/par.Tiles(tile, max(1, 2*panelBytes/8/floats)))
+	err = linearize.Rebatch(x, max(1, tile/par.Tiles(tile, max(1, 2*panelBytes/8/floats)))).Batches(ctx, func(at int, b *linearize.Batch) error {
+		if err := f.add(ctx, at, b); err != nil {
+			return err
+		}
+		f.o.Progress(StageFactors, at+b.Len(), f.n)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return f, f.finish()
 }
 
 // allocate plans the memory and allocates the sums, from an example's layers.
@@ -144,8 +140,16 @@ func (f *Factors) allocate(one *linearize.Batch) error {
 		return err
 	}
 	if f.chained {
-		if err := f.layout.checkChain(one); err != nil {
-			return err
+		// A *NoFactorsError for a layer that a chain cannot hold.
+		l := f.layout
+		const remedy = "use the structure kfac"
+		for _, m := range l.matrices {
+			if _, ok := one.Blocks[m.block].(*linearize.Outer); !ok {
+				return &NoFactorsError{Layer: m.name, Reason: "a chain needs dense layers that are used once per example", Remedy: remedy}
+			}
+		}
+		for _, v := range l.vectors {
+			return &NoFactorsError{Layer: v.name, Reason: "a chain needs dense layers, and no matrix multiplies its parameters", Remedy: remedy}
 		}
 	}
 	// A network of p parameters in layers of the same proportions takes p/P times that.
@@ -202,8 +206,35 @@ func symmetric(n int) blas64.Symmetric {
 
 // add sums the examples of b, which begin at example first.
 func (f *Factors) add(ctx context.Context, first int, b *linearize.Batch) error {
-	if err := checkJacobian(b, first); err != nil {
-		return err
+	// A *gp.NotFiniteError where a factor of the Jacobian of b, which begins at example first,
+	// holds a NaN or Inf.
+	for _, k := range b.Blocks {
+		var input, gradient *mat.Dense
+		switch k := k.(type) {
+		case *linearize.Outer:
+			input, gradient = k.A, k.G
+		case *linearize.Conv:
+			input, gradient = k.X, k.G
+		case *linearize.Full:
+			gradient = k.J
+		}
+		if input != nil {
+			if err := checkMatrix("input of layer "+layerName(k.Spans()[0].Name), input, first); err != nil {
+				return err
+			}
+		}
+		if gradient != nil {
+			for i := range dense.Count(gradient) {
+				row := gradient.RawRowView(i)
+				if sum := floats.Sum(row); sum-sum == 0 { // neither NaN nor Inf is in it
+					continue
+				}
+				if at := dense.NotFinite(row); at >= 0 {
+					c := b.Outputs()
+					return &gp.NotFiniteError{What: "Jacobian", Row: first + i/c, Output: i % c, Value: row[at]}
+				}
+			}
+		}
 	}
 	root := dense.Slice(f.sites.Root, first*f.c, (first+b.Len())*f.c)
 	var inputs, gradients []blas64.General // of dense layers, for the chain
@@ -236,38 +267,11 @@ func (f *Factors) add(ctx context.Context, first int, b *linearize.Batch) error 
 			return err
 		}
 	}
-	return f.addExact(ctx, b, root)
-}
-
-// checkJacobian returns a *gp.NotFiniteError where a factor of the Jacobian of b, which
-// begins at example first, holds a NaN or Inf.
-func checkJacobian(b *linearize.Batch, first int) error {
-	for _, k := range b.Blocks {
-		var input, gradient *mat.Dense
-		switch k := k.(type) {
-		case *linearize.Outer:
-			input, gradient = k.A, k.G
-		case *linearize.Conv:
-			input, gradient = k.X, k.G
-		case *linearize.Full:
-			gradient = k.J
-		}
-		if input != nil {
-			if err := checkMatrix("input of layer "+layerName(k.Spans()[0].Name), input, first); err != nil {
-				return err
-			}
-		}
-		if gradient != nil {
-			for i := range dense.Count(gradient) {
-				row := gradient.RawRowView(i)
-				if sum := floats.Sum(row); sum-sum == 0 { // neither NaN nor Inf is in it
-					continue
-				}
-				if at := dense.NotFinite(row); at >= 0 {
-					c := b.Outputs()
-					return &gp.NotFiniteError{What: "Jacobian", Row: first + i/c, Output: i % c, Value: row[at]}
-				}
-			}
+	// Add the blocks of H of the vector layers.
+	for i, v := range f.layout.vectors {
+		j := jacobianColumns(b, v.index(), f.o.Workers)
+		if err := addGram(ctx, f.o.Workers, f.rooted(root, dense.View(j)), f.exact[i]); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -321,21 +325,17 @@ func (f *Factors) rooted(root, m *mat.Dense) blas64.General {
 func rootTimes(dst blas64.General, r, m *mat.Dense) {
 	if isDiagonal(r) {
 		dense.Copy(dst, m.RawMatrix())
-		scaleRows(dense.View(dst), r)
+		// Multiply row i of m by r_ii.
+		m := dense.View(dst)
+		for i := range dense.Count(m) {
+			s := r.At(i, i)
+			for k, row := 0, m.RawRowView(i); k < len(row); k++ {
+				row[k] *= s
+			}
+		}
 		return
 	}
 	dense.Gemm1(blas.Trans, blas.NoTrans, 1, r.RawMatrix(), m.RawMatrix(), 0, dst)
-}
-
-// addExact adds the blocks of H of the vector layers.
-func (f *Factors) addExact(ctx context.Context, b *linearize.Batch, root *mat.Dense) error {
-	for i, v := range f.layout.vectors {
-		j := jacobianColumns(b, v.index(), f.o.Workers)
-		if err := addGram(ctx, f.o.Workers, f.rooted(root, dense.View(j)), f.exact[i]); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // finish divides A by N·T and checks that all sums are finite.

@@ -112,7 +112,13 @@ func layoutOf(b *linearize.Batch) (*layout, error) {
 		var err error
 		switch k := k.(type) {
 		case *linearize.Outer:
-			l.outer(i, k)
+			m := &matrixLayer{block: i, weight: k.Weight, bias: k.Bias}
+			_, m.out = k.G.Dims()
+			if k.Weight != nil {
+				_, m.in = k.A.Dims()
+			}
+			m.name = layerName(k.Spans()[0].Name)
+			l.matrices = append(l.matrices, m)
 		case *linearize.Conv:
 			l.conv(i, k)
 		case *linearize.Embedding:
@@ -131,16 +137,6 @@ func layoutOf(b *linearize.Batch) (*layout, error) {
 		}
 	}
 	return l, nil
-}
-
-func (l *layout) outer(block int, o *linearize.Outer) {
-	m := &matrixLayer{block: block, weight: o.Weight, bias: o.Bias}
-	_, m.out = o.G.Dims()
-	if o.Weight != nil {
-		_, m.in = o.A.Dims()
-	}
-	m.name = layerName(o.Spans()[0].Name)
-	l.matrices = append(l.matrices, m)
 }
 
 // conv adds one matrix for each group.

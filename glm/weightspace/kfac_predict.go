@@ -21,7 +21,46 @@ func (w *Kronecker) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *line
 	return w.eachTile(ctx, mean, cov, x, func(cov *mat.Dense, _ int, tile *linearize.Batch) error {
 		for lo, step := 0, w.tile(x); lo < tile.Len(); lo += step {
 			hi := min(lo+step, tile.Len())
-			if err := w.marginalsTo(ctx, dense.Slice(cov, lo*w.c, hi*w.c), tile.Slice(lo, hi)); err != nil {
+			// Write the covariance of each example's outputs.
+			cov := dense.Slice(cov, lo*w.c, hi*w.c)
+			x := tile.Slice(lo, hi)
+			cov.Zero()
+			for k, l := range w.layers {
+				if l.next == nil && !l.isIn(x) {
+					root := l.roots() // without factors in x, an example at a time
+					err := w.eachRows(ctx, l.matrixLayer, x, l.a, l.g, func(n int, rows blas64.General) {
+						for c := range w.c {
+							floats.Mul(dense.Row(rows, c), root)
+						}
+						addSquare(cov, n, w.c, rows)
+					})
+					if err != nil {
+						return err
+					}
+					continue
+				}
+				p, err := w.project(ctx, k, x)
+				if err != nil {
+					return err
+				}
+				z, err := p.half(ctx, w.o.Workers, w.c)
+				if err != nil {
+					return err
+				}
+				if err := addMarginals(ctx, w.o.Workers, cov, z, w.c); err != nil {
+					return err
+				}
+			}
+			for _, b := range w.blocks {
+				v, err := w.halfOf(ctx, b, x)
+				if err != nil {
+					return err
+				}
+				if err := addMarginals(ctx, w.o.Workers, cov, v, w.c); err != nil {
+					return err
+				}
+			}
+			if err := ctx.Err(); err != nil {
 				return err
 			}
 		}
@@ -59,47 +98,6 @@ func sameSpan(a, b *linearize.Span) bool {
 	return a == b || a != nil && b != nil && *a == *b
 }
 
-// marginalsTo writes the covariance of each example's outputs.
-func (w *Kronecker) marginalsTo(ctx context.Context, cov *mat.Dense, x *linearize.Batch) error {
-	cov.Zero()
-	for k, l := range w.layers {
-		if l.next == nil && !l.isIn(x) {
-			root := l.roots() // without factors in x, an example at a time
-			err := w.eachRows(ctx, l.matrixLayer, x, l.a, l.g, func(n int, rows blas64.General) {
-				for c := range w.c {
-					floats.Mul(dense.Row(rows, c), root)
-				}
-				addSquare(cov, n, w.c, rows)
-			})
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		p, err := w.project(ctx, k, x)
-		if err != nil {
-			return err
-		}
-		z, err := p.half(ctx, w.o.Workers, w.c)
-		if err != nil {
-			return err
-		}
-		if err := addMarginals(ctx, w.o.Workers, cov, z, w.c); err != nil {
-			return err
-		}
-	}
-	for _, b := range w.blocks {
-		v, err := w.halfOf(ctx, b, x)
-		if err != nil {
-			return err
-		}
-		if err := addMarginals(ctx, w.o.Workers, cov, v, w.c); err != nil {
-			return err
-		}
-	}
-	return ctx.Err()
-}
-
 // JointTo writes the mean, T×C, and the joint covariance of all outputs of all
 // examples of x, T·C×T·C. It fails with a *gp.MemoryError where that and the
 // projection of a layer are more than Options.MaxMemory.
@@ -111,8 +109,40 @@ func (w *Kronecker) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linear
 			if err != nil {
 				return err
 			}
-			if err := p.addJoint(ctx, w.o.Workers, cov, w.c); err != nil {
-				return err
+			// Add the layer's part of the joint covariance, some rows of the layer's matrix at a time.
+			workers := w.o.Workers
+			c := w.c
+			rows, cols := dense.Count(cov), p.l.d.Cols
+			step := max(1, panelBytes/8/(rows*cols))
+			buf := make([]float64, rows*cols*min(step, p.l.d.Rows))
+			for lo := 0; lo < p.l.d.Rows; lo += step {
+				hi := min(lo+step, p.l.d.Rows)
+				z := dense.Of(buf[:rows*cols*(hi-lo)], rows, cols*(hi-lo))
+				each(workers, rows, func(r int) {
+					dst := dense.Row(z, r)
+					for i := lo; i < hi; i++ {
+						// Write row i of the matrix of row r of the Jacobian, times √D.
+						dst := dst[(i-lo)*cols : (i-lo+1)*cols]
+						d := dense.Row(p.l.d, i)
+						if p.rows.Rows > 0 {
+							copy(dst, dense.Row(p.rows, r)[i*p.l.d.Cols:])
+						} else {
+							g := dense.Row(p.g, r)[i]
+							for j, a := range dense.Row(p.a, r/c) {
+								dst[j] = g * a
+							}
+							if p.nextA.Rows > 0 {
+								dense.Axpy(dst, -dense.Row(p.nextG, r)[i], dense.Row(p.nextA, r/c))
+							}
+						}
+						for j := range dst {
+							dst[j] *= math.Sqrt(d[j])
+						}
+					}
+				})
+				if err := dense.SyrkContext(ctx, workers, blas.NoTrans, 1, z, 1, dense.Lower(cov.RawMatrix())); err != nil {
+					return err
+				}
 			}
 		}
 		for _, b := range w.blocks {
@@ -294,47 +324,6 @@ func (p *projection) weighted(ctx context.Context, workers int, a, b blas64.Gene
 	floats.MulTo(product.Data, a.Data, b.Data)
 	h := dense.New(a.Rows, p.l.d.Rows)
 	return h, dense.GemmContext(ctx, workers, blas.NoTrans, blas.Trans, 1, product, p.l.d, 0, h)
-}
-
-// addJoint adds the layer's part of the joint covariance, some rows of the layer's
-// matrix at a time.
-func (p *projection) addJoint(ctx context.Context, workers int, cov *mat.Dense, c int) error {
-	rows, cols := dense.Count(cov), p.l.d.Cols
-	step := max(1, panelBytes/8/(rows*cols))
-	buf := make([]float64, rows*cols*min(step, p.l.d.Rows))
-	for lo := 0; lo < p.l.d.Rows; lo += step {
-		hi := min(lo+step, p.l.d.Rows)
-		z := dense.Of(buf[:rows*cols*(hi-lo)], rows, cols*(hi-lo))
-		each(workers, rows, func(r int) {
-			dst := dense.Row(z, r)
-			for i := lo; i < hi; i++ {
-				p.entries(dst[(i-lo)*cols:(i-lo+1)*cols], r, i, c)
-			}
-		})
-		if err := dense.SyrkContext(ctx, workers, blas.NoTrans, 1, z, 1, dense.Lower(cov.RawMatrix())); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// entries writes row i of the matrix of row r of the Jacobian, times √D.
-func (p *projection) entries(dst []float64, r, i, c int) {
-	d := dense.Row(p.l.d, i)
-	if p.rows.Rows > 0 {
-		copy(dst, dense.Row(p.rows, r)[i*p.l.d.Cols:])
-	} else {
-		g := dense.Row(p.g, r)[i]
-		for j, a := range dense.Row(p.a, r/c) {
-			dst[j] = g * a
-		}
-		if p.nextA.Rows > 0 {
-			dense.Axpy(dst, -dense.Row(p.nextG, r)[i], dense.Row(p.nextA, r/c))
-		}
-	}
-	for j := range dst {
-		dst[j] *= math.Sqrt(d[j])
-	}
 }
 
 // sandwich returns B_G U B_Aᵀ.

@@ -178,7 +178,25 @@ func (p *part) columnsTo(dst *mat.Dense, k linearize.Block, c int) {
 		}
 	case *linearize.Outer:
 		for i := range rows {
-			pickOuter(dst.RawRowView(i), k, i, p.cols)
+			// Write some columns of row i of a dense layer's Jacobian.
+			dst := dst.RawRowView(i)
+			cols := p.cols
+			g, w := k.G.RawRowView(i), k.Weight
+			var a []float64
+			weights := 0
+			if w != nil {
+				a, weights = k.A.RawRowView(i/k.C), w.Len()
+			}
+			for j, col := range cols {
+				switch {
+				case col >= weights:
+					dst[j] = g[col-weights]
+				case w.Transposed: // in×out
+					dst[j] = a[col/w.Cols] * g[col%w.Cols]
+				default:
+					dst[j] = g[col/w.Cols] * a[col%w.Cols]
+				}
+			}
 		}
 	default:
 		tile := mat.NewDense(c, linearize.Width(k), nil)
@@ -195,25 +213,5 @@ func (p *part) columnsTo(dst *mat.Dense, k linearize.Block, c int) {
 func pick(dst, src []float64, at []int) {
 	for j, a := range at {
 		dst[j] = src[a]
-	}
-}
-
-// pickOuter writes some columns of row i of a dense layer's Jacobian.
-func pickOuter(dst []float64, k *linearize.Outer, i int, cols []int) {
-	g, w := k.G.RawRowView(i), k.Weight
-	var a []float64
-	weights := 0
-	if w != nil {
-		a, weights = k.A.RawRowView(i/k.C), w.Len()
-	}
-	for j, col := range cols {
-		switch {
-		case col >= weights:
-			dst[j] = g[col-weights]
-		case w.Transposed: // in×out
-			dst[j] = a[col/w.Cols] * g[col%w.Cols]
-		default:
-			dst[j] = g[col/w.Cols] * a[col%w.Cols]
-		}
 	}
 }

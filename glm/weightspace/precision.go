@@ -101,13 +101,3 @@ func isDiagonal(m *mat.Dense) bool {
 	}
 	return true
 }
-
-// scaleRows multiplies row i of m by r_ii.
-func scaleRows(m, r *mat.Dense) {
-	for i := range dense.Count(m) {
-		s := r.At(i, i)
-		for k, row := 0, m.RawRowView(i); k < len(row); k++ {
-			row[k] *= s
-		}
-	}
-}

@@ -7,9 +7,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
-	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/par"
 )
 
@@ -31,14 +29,4 @@ func addSquare(cov *mat.Dense, n, c int, v blas64.General) {
 			cov.Set(n*c+j, i, s)
 		}
 	}
-}
-
-// checkJoint returns a *gp.MemoryError where a joint covariance of t examples with c
-// outputs and as many rows of width columns exceed the budget.
-func checkJoint(t, c, width int, maxMemory int64) error {
-	need := func(t int) int64 {
-		rows := memory.Mul(int64(t), int64(c))
-		return memory.Mul(8, memory.Mul(rows, memory.Add(rows, int64(width))))
-	}
-	return gp.CheckMemory("a joint covariance", gp.TestExamples, t, maxMemory, need)
 }

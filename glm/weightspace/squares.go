@@ -32,39 +32,35 @@ func (f *structured) squares(ctx context.Context) ([]float64, error) {
 		return h, err
 	}
 	err := f.eachBatch(ctx, StagePrecision, func(first int, b *linearize.Batch) error {
-		return f.addSquares(ctx, h, first, b)
-	})
-	return h, err
-}
-
-// addSquares adds the diagonal of Σ_n J_nᵀΛ_nJ_n over the examples of b to h. With
-// RᵀJ in the place of J, it is the sum of the squares in each column.
-func (f *structured) addSquares(ctx context.Context, h []float64, first int, b *linearize.Batch) error {
-	n, step := b.Len(), max(1, squareRows/f.c)
-	parts := make([]blockSquares, len(b.Blocks))
-	for i, k := range b.Blocks {
-		parts[i] = newBlockSquares(k, n, f.c, par.Tiles(n, step))
-	}
-	err := par.Do(ctx, f.o.Workers, par.Tiles(n, step), func(t int) error {
-		lo, hi := par.Bounds(t, n, step)
-		w, err := f.weighted(ctx, first+lo, b.Slice(lo, hi))
+		// Add the diagonal of Σ_n J_nᵀΛ_nJ_n over the examples of b to h. With RᵀJ in the place of J,
+		// it is the sum of the squares in each column.
+		n, step := b.Len(), max(1, squareRows/f.c)
+		parts := make([]blockSquares, len(b.Blocks))
+		for i, k := range b.Blocks {
+			parts[i] = newBlockSquares(k, n, f.c, par.Tiles(n, step))
+		}
+		err := par.Do(ctx, f.o.Workers, par.Tiles(n, step), func(t int) error {
+			lo, hi := par.Bounds(t, n, step)
+			w, err := f.weighted(ctx, first+lo, b.Slice(lo, hi))
+			if err != nil {
+				return err
+			}
+			for i := range parts {
+				parts[i].tile(t, lo, hi-lo, w.Blocks[i])
+			}
+			return nil
+		})
 		if err != nil {
 			return err
 		}
 		for i := range parts {
-			parts[i].tile(t, lo, hi-lo, w.Blocks[i])
+			if err := parts[i].addTo(ctx, f.o.Workers, h); err != nil {
+				return err
+			}
 		}
-		return nil
+		return ctx.Err()
 	})
-	if err != nil {
-		return err
-	}
-	for i := range parts {
-		if err := parts[i].addTo(ctx, f.o.Workers, h); err != nil {
-			return err
-		}
-	}
-	return ctx.Err()
+	return h, err
 }
 
 // A blockSquares sums the squares in the columns of one block, for a batch of
@@ -174,34 +170,31 @@ func (s *tableSquares) tile(t, _, _ int, k linearize.Block) { s.parts[t] = k.(*l
 
 func (s *tableSquares) addTo(_ context.Context, _ int, h []float64) error {
 	for _, k := range s.parts {
-		eachRow(k, func(_, row int, g []float64) {
+		// Call do with every row of the table that an example reads and the sum g of its gradients, for row
+		// i of the Jacobian.
+		do := func(_, row int, g []float64) {
 			at := k.Table.Offset + row*k.Table.Cols
 			addSquared(h[at:at+k.Table.Cols], g)
-		})
+		}
+		e := k.Table.Cols
+		sum := make([]float64, e)
+		for i := range dense.Count(k.G) {
+			index := k.Index.RawRowView(i / k.C)
+			k.Each(i/k.C, func(t, row int) {
+				if slices.Contains(index[:t], float64(row)) {
+					return
+				}
+				clear(sum)
+				for at := t; at < len(index); at++ {
+					if int(index[at]) == row {
+						dense.Axpy(sum, 1, k.Gradient(i, at))
+					}
+				}
+				do(i, row, sum)
+			})
+		}
 	}
 	return nil
-}
-
-// eachRow calls do with every row of the table that an example reads and the sum g of
-// its gradients, for row i of the Jacobian.
-func eachRow(k *linearize.Embedding, do func(i, row int, g []float64)) {
-	e := k.Table.Cols
-	sum := make([]float64, e)
-	for i := range dense.Count(k.G) {
-		index := k.Index.RawRowView(i / k.C)
-		k.Each(i/k.C, func(t, row int) {
-			if slices.Contains(index[:t], float64(row)) {
-				return
-			}
-			clear(sum)
-			for at := t; at < len(index); at++ {
-				if int(index[at]) == row {
-					dense.Axpy(sum, 1, k.Gradient(i, at))
-				}
-			}
-			do(i, row, sum)
-		})
-	}
 }
 
 // addSquared adds the squares of x to dst.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/newton"
 	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
@@ -213,7 +214,14 @@ func (w *structured) joint(ctx context.Context, mean, cov *mat.Dense, x *lineari
 	}
 	dense.SizeTo(mean, t, c)
 	if cov != nil {
-		if err := checkJoint(t, c, width, w.o.MaxMemory); err != nil {
+		// A *gp.MemoryError where a joint covariance of t examples with c outputs and as many rows of
+		// width columns exceed the budget.
+		maxMemory := w.o.MaxMemory
+		need := func(t int) int64 {
+			rows := memory.Mul(int64(t), int64(c))
+			return memory.Mul(8, memory.Mul(rows, memory.Add(rows, int64(width))))
+		}
+		if err := gp.CheckMemory("a joint covariance", gp.TestExamples, t, maxMemory, need); err != nil {
 			return err
 		}
 		dense.SizeTo(cov, t*c, t*c)

@@ -72,9 +72,30 @@ func Validate(ctx context.Context, exact *gp.Exact, w *Posterior, x *linearize.B
 	if w.Refitted() {
 		v.prefix = "refit "
 	}
-	if err := v.predictions(ctx, exact, w, x); err != nil {
-		return nil, err
+	// Compare means and covariances, a tile of examples at a time: 256, or fewer where the triangular
+	// solves of exact would take more than 4e10 multiplications, so that progress is reported often.
+	solve := float64(w.n*w.c) * float64(w.n*w.c) / 2
+	tile := int(math.Max(1, math.Min(256, 4e10/solve/float64(w.c))))
+	var mean, cov worst
+	w.o.Progress(StageComparison, 0, x.Len())
+	for lo := 0; lo < x.Len(); lo += tile {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		part := x.Slice(lo, min(lo+tile, x.Len()))
+		var wm, wc, fm, fc mat.Dense
+		if err := w.PredictTo(ctx, &wm, &wc, part); err != nil {
+			return nil, err
+		}
+		if err := exact.PredictTo(ctx, &fm, &fc, part); err != nil {
+			return nil, err
+		}
+		mean.add(&wm, &fm)
+		cov.add(&wc, &fc)
+		w.o.Progress(StageComparison, lo+part.Len(), x.Len())
 	}
+	v.row("mean", mean.weight, mean.function, mean.difference, mean.scale)
+	v.row("covariance", cov.weight, cov.function, cov.difference, cov.scale)
 	we, fe := w.EvidenceLinearGaussian(), exact.EvidenceLinearGaussian()
 	v.number("log det", we.LogDet, fe.LogDet)
 	if w.Refitted() {
@@ -92,35 +113,6 @@ type validation struct {
 	Comparison
 	prefix    string // starts the name of each quantity
 	tolerance float64
-}
-
-// predictions compares means and covariances, a tile of examples at a time: 256, or fewer where the
-// triangular solves of exact would take more than 4e10 multiplications, so that progress is reported
-// often.
-func (v *validation) predictions(ctx context.Context, exact *gp.Exact, w *Posterior, x *linearize.Batch) error {
-	solve := float64(w.n*w.c) * float64(w.n*w.c) / 2
-	tile := int(math.Max(1, math.Min(256, 4e10/solve/float64(w.c))))
-	var mean, cov worst
-	w.o.Progress(StageComparison, 0, x.Len())
-	for lo := 0; lo < x.Len(); lo += tile {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		part := x.Slice(lo, min(lo+tile, x.Len()))
-		var wm, wc, fm, fc mat.Dense
-		if err := w.PredictTo(ctx, &wm, &wc, part); err != nil {
-			return err
-		}
-		if err := exact.PredictTo(ctx, &fm, &fc, part); err != nil {
-			return err
-		}
-		mean.add(&wm, &fm)
-		cov.add(&wc, &fc)
-		w.o.Progress(StageComparison, lo+part.Len(), x.Len())
-	}
-	v.row("mean", mean.weight, mean.function, mean.difference, mean.scale)
-	v.row("covariance", cov.weight, cov.function, cov.difference, cov.scale)
-	return nil
 }
 
 // worst is the entry that differs most between the arrays of weight space and

@@ -43,28 +43,26 @@ func (b siteBlocks) mul(w columnwise, v blas64.General, first int, trans bool) {
 	w.each(v.Rows/c, func(lo, hi int) {
 		old := dense.New(c, v.Cols)
 		for n := lo; n < hi; n++ {
-			b.mulExample(dense.Rows(v, n*c, (n+1)*c), old, b.blocks[(first+n)*c*c:(first+n+1)*c*c], trans)
+			// Replace the c rows v by those of R v or Rᵀ v; old is scratch.
+			v := dense.Rows(v, n*c, (n+1)*c)
+			r := b.blocks[(first+n)*c*c : (first+n+1)*c*c]
+			dense.Copy(old, v)
+			for i := range b.c {
+				row := dense.Row(v, i)
+				clear(row)
+				for a := range b.c {
+					s := r[i*b.c+a]
+					if trans {
+						s = r[a*b.c+i]
+					}
+					if s == 0 {
+						continue
+					}
+					for j, x := range dense.Row(old, a) {
+						row[j] += s * x
+					}
+				}
+			}
 		}
 	})
-}
-
-// mulExample replaces the c rows v by those of R v or Rᵀ v; old is scratch.
-func (b siteBlocks) mulExample(v, old blas64.General, r []float64, trans bool) {
-	dense.Copy(old, v)
-	for i := range b.c {
-		row := dense.Row(v, i)
-		clear(row)
-		for a := range b.c {
-			s := r[i*b.c+a]
-			if trans {
-				s = r[a*b.c+i]
-			}
-			if s == 0 {
-				continue
-			}
-			for j, x := range dense.Row(old, a) {
-				row[j] += s * x
-			}
-		}
-	}
 }

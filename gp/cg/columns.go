@@ -65,15 +65,6 @@ func (w columnwise) addScaled(y blas64.General, s []float64, x blas64.General) {
 	})
 }
 
-// scaleAdd replaces each column y_j by s_j y_j + x_j.
-func (w columnwise) scaleAdd(y blas64.General, s []float64, x blas64.General) {
-	w.rows(y, x, func(y, x []float64) {
-		for j, v := range x {
-			y[j] = s[j]*y[j] + v
-		}
-	})
-}
-
 // add adds x to y.
 func (w columnwise) add(y, x blas64.General) { w.rows(y, x, floats.Add) }
 

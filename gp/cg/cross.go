@@ -40,44 +40,42 @@ func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (gp.Cross, er
 	s := p.predictor(step * c)
 	for lo := 0; lo < t; lo += step {
 		hi := min(lo+step, t)
-		if err := s.posteriorJacobianTo(ctx, &posterior, lo*c, x.Slice(lo, hi)); err != nil {
+		// Make the Jacobian of the examples of x, which stands in dst from its column first on, the
+		// posterior one. The first solve gives u of (I+ΛK)u = Λk_n*. A second solve, for what u leaves of
+		// this equation, makes sums over all training examples close.
+		dst := &posterior
+		first := lo * c
+		x := x.Slice(lo, hi)
+		rows := x.Len() * s.data.c
+		left := dst.Part(first, first+rows)
+		v, y, err := s.solveCross(ctx, x)
+		if err != nil {
+			return nil, err
+		}
+		// u = R B⁻¹ Rᵀ k_n*
+		s.root.mul(s.w, y, 0, false)
+		if err := s.takeOut(ctx, left, y); err != nil {
+			return nil, err
+		}
+		// Λ(k_n* − K u) − u, k_n* − K u = C_n*
+		if err := s.data.crossTo(ctx, v, left.Batch); err != nil {
+			return nil, err
+		}
+		s.root.mul(s.w, v, 0, true)
+		s.root.mul(s.w, v, 0, false)
+		s.w.subtract(v, y)
+		out, err := s.solveDual(ctx, v, math.Max(s.o.Tolerance, polish))
+		if err != nil {
+			return nil, err
+		}
+		s.worst.Steps = max(s.worst.Steps, out.Steps)
+		if err := s.takeOut(ctx, left, v); err != nil {
 			return nil, err
 		}
 	}
 	p.note(s.worst)
 	q.posterior = posterior.Batch
 	return q, nil
-}
-
-// posteriorJacobianTo makes the Jacobian of the examples of x, which stands in dst from
-// its column first on, the posterior one. The first solve gives u of (I+ΛK)u = Λk_n*. A second
-// solve, for what u leaves of this equation, makes sums over all training examples
-// close.
-func (s *predictor) posteriorJacobianTo(ctx context.Context, dst *jacobian.Sum, first int, x *linearize.Batch) error {
-	rows := x.Len() * s.data.c
-	left := dst.Part(first, first+rows)
-	v, y, err := s.solveCross(ctx, x)
-	if err != nil {
-		return err
-	}
-	// u = R B⁻¹ Rᵀ k_n*
-	s.root.mul(s.w, y, 0, false)
-	if err := s.takeOut(ctx, left, y); err != nil {
-		return err
-	}
-	// Λ(k_n* − K u) − u, k_n* − K u = C_n*
-	if err := s.data.crossTo(ctx, v, left.Batch); err != nil {
-		return err
-	}
-	s.root.mul(s.w, v, 0, true)
-	s.root.mul(s.w, v, 0, false)
-	s.w.subtract(v, y)
-	out, err := s.solveDual(ctx, v, math.Max(s.o.Tolerance, polish))
-	if err != nil {
-		return err
-	}
-	s.worst.Steps = max(s.worst.Steps, out.Steps)
-	return s.takeOut(ctx, left, v)
 }
 
 // takeOut subtracts uᵀJ from the Jacobian left.

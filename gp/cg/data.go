@@ -128,17 +128,6 @@ func (d *data) gather(ctx context.Context, rows []int) (*linearize.Batch, error)
 	return linearize.Gather(ctx, d.x, rows)
 }
 
-// examples returns the examples for callers to pass over. Only one pass at a time
-// may linearize them, and a caller may ask for a prediction, which is another pass,
-// in the middle of its own. Examples that are not in memory are therefore gathered
-// chunk by chunk, as copies.
-func (d *data) examples() linearize.Source {
-	if d.whole != nil {
-		return d.x
-	}
-	return gathered{d}
-}
-
 // A gathered is a Source that gathers its examples chunk by chunk.
 type gathered struct{ d *data }
 

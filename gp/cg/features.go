@@ -63,7 +63,27 @@ func (f *features) grow(ctx context.Context, lambda []float64, o *Options) error
 		if sum <= enough {
 			return nil
 		}
-		pivots := f.draw(each, max(1, min(f.block(), f.most-f.phi.Cols)/f.d.c))
+		// Draw up to n examples that are no pivots yet, without replacement, with probability proportional
+		// to w. They are those with the largest log w_i + g_i, where the g_i are independent Gumbel
+		// numbers.
+		n := max(1, min(f.block(), f.most-f.phi.Cols)/f.d.c)
+		type candidate struct {
+			key float64
+			row int
+		}
+		var all []candidate
+		for i, v := range each {
+			g := -math.Log(f.rng.ExpFloat64())
+			if v > 0 && !f.used[i] {
+				all = append(all, candidate{math.Log(v) + g, i})
+			}
+		}
+		slices.SortFunc(all, func(a, b candidate) int { return cmp.Or(cmp.Compare(b.key, a.key), a.row-b.row) })
+		pivots := make([]int, min(n, len(all)))
+		for i := range pivots {
+			pivots[i] = all[i].row
+		}
+		slices.Sort(pivots)
 		if len(pivots) == 0 {
 			return nil
 		}
@@ -87,30 +107,6 @@ func (f *features) block() int {
 		return max(mostBlock, f.most/8)
 	}
 	return mostBlock
-}
-
-// draw draws up to n examples that are no pivots yet, without replacement,
-// with probability proportional to w. They are those with the largest
-// log w_i + g_i, where the g_i are independent Gumbel numbers.
-func (f *features) draw(w []float64, n int) []int {
-	type candidate struct {
-		key float64
-		row int
-	}
-	var all []candidate
-	for i, v := range w {
-		g := -math.Log(f.rng.ExpFloat64())
-		if v > 0 && !f.used[i] {
-			all = append(all, candidate{math.Log(v) + g, i})
-		}
-	}
-	slices.SortFunc(all, func(a, b candidate) int { return cmp.Or(cmp.Compare(b.key, a.key), a.row-b.row) })
-	rows := make([]int, min(n, len(all)))
-	for i := range rows {
-		rows[i] = all[i].row
-	}
-	slices.Sort(rows)
-	return rows
 }
 
 // smallFeature is the pivot, relative to the largest diagonal entry of K,

@@ -188,7 +188,16 @@ func (p *Posterior) finish(ctx context.Context) error {
 
 // Data returns the training examples. Predictions may be made while passing
 // over them.
-func (p *Posterior) Data() linearize.Source { return p.data.examples() }
+func (p *Posterior) Data() linearize.Source {
+	// Find the examples for callers to pass over. Only one pass at a time may linearize them, and a
+	// caller may ask for a prediction, which is another pass, in the middle of its own. Examples that
+	// are not in memory are therefore gathered chunk by chunk, as copies.
+	d := p.data
+	if d.whole != nil {
+		return d.x
+	}
+	return gathered{d}
+}
 
 // Sites returns the sites that the posterior is built on.
 func (p *Posterior) Sites() *gp.Sites { return p.sites }

@@ -34,27 +34,9 @@ func Refit(ctx context.Context, k MulKernel, x linearize.Source, y *mat.Dense, l
 		return nil, err
 	}
 	p.refit = true
-	if err := p.newton(ctx, y, lik, start.f); err != nil {
-		return nil, err
-	}
-	// The evidence has the scatter αᵀKα.
-	if i, sum := newton.Overflow(p.alpha, p.kalpha); i >= 0 {
-		c := p.data.c
-		return nil, &gp.NotFiniteError{What: "scatter αᵀKα", Row: i / c, Output: i % c, Value: sum, Remedy: "raise the prior precision, or check the network's Jacobian"}
-	}
-	if err := p.warnClosure(ctx); err != nil {
-		return nil, err
-	}
-	return p, p.finish(ctx)
-}
-
-// refitSolves·MaxSteps bounds the steps of conjugate gradients that all Newton
-// steps of a refit take together.
-const refitSolves = 20
-
-// newton finds the mode and conditions the posterior on the sites there. f is
-// f(x;θ*), which need not lie in the span of the training examples.
-func (p *Posterior) newton(ctx context.Context, y *mat.Dense, lik gp.Likelihood, f []float64) error {
+	// Find the mode and condition the posterior on the sites there. f is f(x;θ*), which need not lie
+	// in the span of the training examples.
+	f := start.f
 	point := func(alpha, kalpha []float64) *newton.Point {
 		return &newton.Point{Dual: alpha, KDual: kalpha, F: floats.AddTo(make([]float64, len(alpha)), p.prior, kalpha)}
 	}
@@ -62,7 +44,7 @@ func (p *Posterior) newton(ctx context.Context, y *mat.Dense, lik gp.Likelihood,
 	most := memory.MulInt(refitSolves, p.o.MaxSteps)
 	s := newton.New(lik, p.o.MaxIter, true)
 	l := &newton.Objective{Lik: lik, Y: y, Prior: p.prior}
-	_, err := newton.Find(&s, l, f, from, func(f []float64, from *newton.Point) (*newton.Point, error) {
+	_, err = newton.Find(&s, l, f, from, func(f []float64, from *newton.Point) (*newton.Point, error) {
 		sites, err := gp.NewSites(y, mat.NewDense(p.data.n, p.data.c, f), lik)
 		if err != nil {
 			return nil, err
@@ -81,9 +63,21 @@ func (p *Posterior) newton(ctx context.Context, y *mat.Dense, lik gp.Likelihood,
 		return point(alpha, kalpha), nil
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p.warnings = append(p.warnings, s.Warnings()...)
 	p.warnings = append(p.warnings, newton.GapWarnings(floats.Distance(p.alpha, p.local.R, 2))...)
-	return nil
+	// The evidence has the scatter αᵀKα.
+	if i, sum := newton.Overflow(p.alpha, p.kalpha); i >= 0 {
+		c := p.data.c
+		return nil, &gp.NotFiniteError{What: "scatter αᵀKα", Row: i / c, Output: i % c, Value: sum, Remedy: "raise the prior precision, or check the network's Jacobian"}
+	}
+	if err := p.warnClosure(ctx); err != nil {
+		return nil, err
+	}
+	return p, p.finish(ctx)
 }
+
+// refitSolves·MaxSteps bounds the steps of conjugate gradients that all Newton
+// steps of a refit take together.
+const refitSolves = 20

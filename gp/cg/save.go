@@ -133,9 +133,17 @@ func Load(ctx context.Context, f *store.File, k MulKernel, x linearize.Source, o
 	if err := p.attach(ctx, r, k, x, &s); err != nil {
 		return nil, err
 	}
-	if err := p.setJacobianAlpha(ctx, image); err != nil {
+	// Make the saved αᵀJ a batch with the blocks of the training examples.
+	one, err := p.data.gather(ctx, []int{0})
+	if err != nil {
 		return nil, err
 	}
+	sum := jacobian.Sum{Workers: p.o.Workers}
+	sum.Reset(one, 1)
+	for _, part := range sum.Parts {
+		image = image[copy(part.Data, image):]
+	}
+	p.jacobianAlpha = sum.Batch
 	return p, nil
 }
 
@@ -181,21 +189,5 @@ func (p *Posterior) attach(ctx context.Context, r *store.Reader, k MulKernel, x 
 	}
 	p.data, p.columns = data, min(plan.columns, max(s.C, s.Columns))
 	p.features.d, p.sys.data, p.sys.w, p.sys.pre.w, p.sys.pre.root, p.sys.o = data, data, data.w, data.w, p.sys.root, &p.o
-	return nil
-}
-
-// setJacobianAlpha makes the saved αᵀJ a batch with the blocks of the training
-// examples.
-func (p *Posterior) setJacobianAlpha(ctx context.Context, image []float64) error {
-	one, err := p.data.gather(ctx, []int{0})
-	if err != nil {
-		return err
-	}
-	sum := jacobian.Sum{Workers: p.o.Workers}
-	sum.Reset(one, 1)
-	for _, part := range sum.Parts {
-		image = image[copy(part.Data, image):]
-	}
-	p.jacobianAlpha = sum.Batch
 	return nil
 }

@@ -215,7 +215,13 @@ func (s *solver) iterate(ctx context.Context, x, r blas64.General, target []floa
 			}
 		}
 		rz = next
-		s.w.scaleAdd(p, back, z)
+		// Replace each column y_j by s_j y_j + x_j.
+		w := s.w
+		w.rows(p, z, func(y, x []float64) {
+			for j, v := range x {
+				y[j] = back[j]*y[j] + v
+			}
+		})
 	}
 }
 

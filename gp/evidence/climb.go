@@ -38,32 +38,6 @@ const (
 	vanishing, small = 0.05, 0.5
 )
 
-// from climbs from x. Variables that leave the range are held at its end, and groups
-// that vanish at 0, until the derivatives there say otherwise.
-func (s *search) from(x []float64) (*end, error) {
-	e := &end{x: slices.Clone(x), held: make([]hold, len(x)), step: math.NaN()}
-	tried := make([]bool, len(x)) // groups that were no better at 0
-	for range 4 * (len(x) + 1) {
-		if err := s.climb(e, tried); err != nil {
-			return nil, err
-		}
-		changed := s.clamp(e)
-		zeroed, err := s.vanish(e, tried, changed)
-		if err != nil {
-			return nil, err
-		}
-		if changed || zeroed {
-			continue
-		}
-		if released, err := s.release(e, tried); err != nil {
-			return nil, err
-		} else if !released {
-			break
-		}
-	}
-	return e, s.polish(e)
-}
-
 // free returns the variables of e that are free.
 func (e *end) free() []int {
 	var at []int
@@ -173,20 +147,6 @@ func (l *leaving) Converged(loc *optimize.Location) optimize.Status {
 		}
 	}
 	return optimize.NotTerminated
-}
-
-// clamp holds variables that have left the range at its end, but for groups below it,
-// which vanish tries at 0.
-func (s *search) clamp(e *end) (changed bool) {
-	for _, j := range e.free() {
-		switch {
-		case e.x[j] >= s.m.o.Highest:
-			e.x[j], e.held[j], changed = s.m.o.Highest, atHighest, true
-		case e.x[j] <= s.m.o.Lowest:
-			e.x[j], e.held[j], changed = s.m.o.Lowest, atLowest, true
-		}
-	}
-	return changed
 }
 
 // vanish tries groups of few effective parameters, and groups at the lower end of the

@@ -53,7 +53,12 @@ func formKernels(ctx context.Context, k *ntk.NTK, x *linearize.Batch, progress f
 			lo, hi := par.Bounds(p, n, s.step)
 			panel := dense.New((hi-lo)*c, (n-lo)*c)
 			rows := x.Slice(lo, hi)
-			one.BlockTo(dense.View(head(panel, (hi-lo)*c)), rows, rows)
+			// Find the first columns of a, with its data cut off behind the last entry.
+			a := panel
+			cols := (hi - lo) * c
+			a = dense.Cols(a, 0, cols)
+			a.Data = a.Data[:(a.Rows-1)*a.Stride+a.Cols]
+			one.BlockTo(dense.View(a), rows, rows)
 			if hi < n {
 				one.BlockTo(dense.View(dense.Cols(panel, (hi-lo)*c, panel.Cols)), rows, x.Slice(hi, n))
 			}
@@ -63,13 +68,6 @@ func formKernels(ctx context.Context, k *ntk.NTK, x *linearize.Batch, progress f
 		s.panels = append(s.panels, panels)
 	}
 	return s, nil
-}
-
-// head returns the first columns of a, with its data cut off behind the last entry.
-func head(a blas64.General, cols int) blas64.General {
-	a = dense.Cols(a, 0, cols)
-	a.Data = a.Data[:(a.Rows-1)*a.Stride+a.Cols]
-	return a
 }
 
 // A weighted kernel is Σ_g w_g K_g. Between the training examples it comes from
@@ -118,56 +116,54 @@ func (k *weighted) GramTo(dst *mat.Dense, x *linearize.Batch, i0, i1, j0, j1 int
 		rows := dense.Rows(to, (lo-i0)*c, (hi-i0)*c)
 		// Columns from the panel's first example on lie in it, those before in others.
 		if at := max(j0, p*step); at < j1 {
-			k.upperTo(dense.Cols(rows, (at-j0)*c, (j1-j0)*c), p, lo*c, at*c)
+			// Write the entries from row i and column j on, which panel p holds.
+			dst := dense.Cols(rows, (at-j0)*c, (j1-j0)*c)
+			i := lo * c
+			j := at * c
+			start := p * k.held.step * k.held.x.Outputs()
+			for r := range dst.Rows {
+				row := dense.Row(dst, r)
+				clear(row)
+				for g, w := range k.weight {
+					if w != 0 {
+						panel := k.held.panels[g][p]
+						floats.AddScaled(row, w, panel.Data[(i-start+r)*panel.Stride+j-start:][:len(row)])
+					}
+				}
+			}
 		}
 		for q := j0 / step; q < p && q*step < j1; q++ {
 			from, upTo := max(q*step, j0), min((q+1)*step, j1)
-			k.lowerTo(dense.Cols(rows, (from-j0)*c, (upTo-j0)*c), q, lo*c, from*c)
+			// Write the entries from row i and column j on, whose transpose panel q holds.
+			dst := dense.Cols(rows, (from-j0)*c, (upTo-j0)*c)
+			i := lo * c
+			j := from * c
+			const tile = 32 // rows and columns that stay in the cache
+			start := q * k.held.step * k.held.x.Outputs()
+			var sum [tile * tile]float64
+			for r0 := 0; r0 < dst.Rows; r0 += tile {
+				for c0 := 0; c0 < dst.Cols; c0 += tile {
+					rows, cols := min(tile, dst.Rows-r0), min(tile, dst.Cols-c0)
+					clear(sum[:])
+					for g, w := range k.weight {
+						if w == 0 {
+							continue
+						}
+						panel := k.held.panels[g][q]
+						for b := range cols {
+							from := panel.Data[(j-start+c0+b)*panel.Stride+i-start+r0:][:rows]
+							for a, v := range from {
+								sum[a*tile+b] += w * v
+							}
+						}
+					}
+					for a := range rows {
+						copy(dst.Data[(r0+a)*dst.Stride+c0:][:cols], sum[a*tile:])
+					}
+				}
+			}
 		}
 		return nil
 	})
 	return true
-}
-
-// upperTo writes the entries from row i and column j on, which panel p holds.
-func (k *weighted) upperTo(dst blas64.General, p, i, j int) {
-	start := p * k.held.step * k.held.x.Outputs()
-	for r := range dst.Rows {
-		row := dense.Row(dst, r)
-		clear(row)
-		for g, w := range k.weight {
-			if w != 0 {
-				panel := k.held.panels[g][p]
-				floats.AddScaled(row, w, panel.Data[(i-start+r)*panel.Stride+j-start:][:len(row)])
-			}
-		}
-	}
-}
-
-// lowerTo writes the entries from row i and column j on, whose transpose panel q holds.
-func (k *weighted) lowerTo(dst blas64.General, q, i, j int) {
-	const tile = 32 // rows and columns that stay in the cache
-	start := q * k.held.step * k.held.x.Outputs()
-	var sum [tile * tile]float64
-	for r0 := 0; r0 < dst.Rows; r0 += tile {
-		for c0 := 0; c0 < dst.Cols; c0 += tile {
-			rows, cols := min(tile, dst.Rows-r0), min(tile, dst.Cols-c0)
-			clear(sum[:])
-			for g, w := range k.weight {
-				if w == 0 {
-					continue
-				}
-				panel := k.held.panels[g][q]
-				for b := range cols {
-					from := panel.Data[(j-start+c0+b)*panel.Stride+i-start+r0:][:rows]
-					for a, v := range from {
-						sum[a*tile+b] += w * v
-					}
-				}
-			}
-			for a := range rows {
-				copy(dst.Data[(r0+a)*dst.Stride+c0:][:cols], sum[a*tile:])
-			}
-		}
-	}
 }

@@ -95,7 +95,39 @@ func (m *Model) Maximize(ctx context.Context, form Form) (*Result, error) {
 	}
 	var ends []*end
 	for _, x := range starts {
-		e, err := s.from(x)
+		// Climb from x. Variables that leave the range are held at its end, and groups that vanish at 0,
+		// until the derivatives there say otherwise.
+		e := &end{x: slices.Clone(x), held: make([]hold, len(x)), step: math.NaN()}
+		tried := make([]bool, len(x)) // groups that were no better at 0
+		for range 4 * (len(x) + 1) {
+			if err := s.climb(e, tried); err != nil {
+				return nil, err
+			}
+			// Hold variables that have left the range at its end, but for groups below it, which vanish tries
+			// at 0.
+			var changed bool
+			for _, j := range e.free() {
+				switch {
+				case e.x[j] >= s.m.o.Highest:
+					e.x[j], e.held[j], changed = s.m.o.Highest, atHighest, true
+				case e.x[j] <= s.m.o.Lowest:
+					e.x[j], e.held[j], changed = s.m.o.Lowest, atLowest, true
+				}
+			}
+			zeroed, err := s.vanish(e, tried, changed)
+			if err != nil {
+				return nil, err
+			}
+			if changed || zeroed {
+				continue
+			}
+			if released, err := s.release(e, tried); err != nil {
+				return nil, err
+			} else if !released {
+				break
+			}
+		}
+		err := s.polish(e)
 		if err != nil {
 			return nil, err
 		}
@@ -122,7 +154,36 @@ type search struct {
 // starts returns the points from which to climb.
 func (s *search) starts() ([][]float64, error) {
 	if s.variables == 1 && s.m.o.Starts == 0 {
-		return s.peaks()
+		// Find a point near every maximum of one variable that a grid shows.
+		type node struct{ x, value, slope float64 }
+		var grid []node
+		for x := -gridReach; x <= gridReach; x += gridStep {
+			if x <= s.m.o.Lowest || x >= s.m.o.Highest {
+				continue
+			}
+			value, grad, err := s.at([]float64{x}, true)
+			if err != nil {
+				return nil, err
+			}
+			if finite(value) {
+				grid = append(grid, node{x, value, grad[0]})
+			}
+		}
+		var starts [][]float64
+		for i, n := range grid {
+			if i == 0 && n.slope < 0 || i == len(grid)-1 && n.slope > 0 {
+				starts = append(starts, []float64{n.x})
+			}
+			if i > 0 && grid[i-1].slope > 0 && n.slope <= 0 {
+				before := grid[i-1]
+				// where the chord of the derivative is zero
+				starts = append(starts, []float64{before.x + (n.x-before.x)*before.slope/(before.slope-n.slope)})
+			}
+		}
+		if len(starts) == 0 {
+			starts = [][]float64{{0}}
+		}
+		return starts, nil
 	}
 	starts := [][]float64{make([]float64, s.variables)}
 	rng := rand.New(rand.NewPCG(1, uint64(s.variables)))
@@ -139,39 +200,6 @@ func (s *search) starts() ([][]float64, error) {
 
 // The grid of a search in one variable.
 const gridStep, gridReach = 1.5, 9.
-
-// peaks returns a point near every maximum of one variable that a grid shows.
-func (s *search) peaks() ([][]float64, error) {
-	type node struct{ x, value, slope float64 }
-	var grid []node
-	for x := -gridReach; x <= gridReach; x += gridStep {
-		if x <= s.m.o.Lowest || x >= s.m.o.Highest {
-			continue
-		}
-		value, grad, err := s.at([]float64{x}, true)
-		if err != nil {
-			return nil, err
-		}
-		if finite(value) {
-			grid = append(grid, node{x, value, grad[0]})
-		}
-	}
-	var starts [][]float64
-	for i, n := range grid {
-		if i == 0 && n.slope < 0 || i == len(grid)-1 && n.slope > 0 {
-			starts = append(starts, []float64{n.x})
-		}
-		if i > 0 && grid[i-1].slope > 0 && n.slope <= 0 {
-			before := grid[i-1]
-			// where the chord of the derivative is zero
-			starts = append(starts, []float64{before.x + (n.x-before.x)*before.slope/(before.slope-n.slope)})
-		}
-	}
-	if len(starts) == 0 {
-		starts = [][]float64{{0}}
-	}
-	return starts, nil
-}
 
 // at returns the evidence at x, and its gradient if asked for. An evidence that does
 // not exist for reasons of rounding is −Inf.
@@ -242,7 +270,23 @@ func (s *search) result(start *Point, ends []*end) (*Result, error) {
 		}
 	}
 	for _, e := range ends {
-		i := slices.IndexFunc(r.Maxima, func(m Maximum) bool { return s.same(m, e) })
+		i := slices.IndexFunc(r.Maxima, func(m Maximum) bool {
+			// Tell whether an end is the maximum m: no factor differs by 1e-5, and their logs differ by less
+			// than 1e-3 or both factors are below 1e-5.
+			for j, x := range e.x {
+				y := m.LogNoise
+				if j < s.groups {
+					y = m.LogFactor[j]
+				}
+				if x == y {
+					continue
+				}
+				if !(math.Abs(math.Exp(x)-math.Exp(y)) <= 1e-5*max(1, math.Exp(y))) {
+					return false
+				}
+			}
+			return true
+		})
 		if i < 0 {
 			i = len(r.Maxima)
 			r.Maxima = append(r.Maxima, Maximum{LogFactor: e.x[:s.groups], LogNoise: s.noiseOf(e.x), Evidence: e.value, Settled: e.settled})
@@ -253,39 +297,17 @@ func (s *search) result(start *Point, ends []*end) (*Result, error) {
 		r.Warnings = append(r.Warnings, linearize.NewWarning("unsettled", best.step, math.NaN(), "Raise Options.MaxIter, or begin elsewhere.",
 			"The variances found are not known to be a maximum of the evidence: the last step was %.3g in their logarithms. Better ones may be near.", best.step))
 	}
-	if others := r.others(); len(others) > 0 {
-		r.Warnings = append(r.Warnings, linearize.NewWarning("maxima", others[0], best.value, "Compare Result.Maxima.",
-			"The evidence has %d maxima: the highest is %.6g, the next %.6g. Where they are near, the data do not choose.", len(others)+1, best.value, others[0]))
-	}
-	r.Warnings = append(r.Warnings, x.Warnings...)
-	return r, nil
-}
-
-// others returns the evidences of the other settled maxima.
-func (r *Result) others() []float64 {
+	// Find the evidences of the other settled maxima.
 	var v []float64
 	for _, m := range r.Maxima[1:] {
 		if m.Settled {
 			v = append(v, m.Evidence)
 		}
 	}
-	return v
-}
-
-// same tells whether an end is the maximum m: no factor differs by 1e-5, and their
-// logs differ by less than 1e-3 or both factors are below 1e-5.
-func (s *search) same(m Maximum, e *end) bool {
-	for j, x := range e.x {
-		y := m.LogNoise
-		if j < s.groups {
-			y = m.LogFactor[j]
-		}
-		if x == y {
-			continue
-		}
-		if !(math.Abs(math.Exp(x)-math.Exp(y)) <= 1e-5*max(1, math.Exp(y))) {
-			return false
-		}
+	if others := v; len(others) > 0 {
+		r.Warnings = append(r.Warnings, linearize.NewWarning("maxima", others[0], best.value, "Compare Result.Maxima.",
+			"The evidence has %d maxima: the highest is %.6g, the next %.6g. Where they are near, the data do not choose.", len(others)+1, best.value, others[0]))
 	}
-	return true
+	r.Warnings = append(r.Warnings, x.Warnings...)
+	return r, nil
 }

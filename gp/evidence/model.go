@@ -83,7 +83,11 @@ func Evaluate(ctx context.Context, p *Problem, form Form, o *Options) (*Point, e
 // before anything large is taken, and with the errors of gp.CheckTargets and
 // ntk.NewScaled.
 func New(ctx context.Context, p *Problem, o *Options) (*Model, error) {
-	if err := p.check(); err != nil {
+	// An error unless the sizes fit and the targets are valid.
+	if len(p.Theta) != p.X.P {
+		panic("evidence: θ* and the examples are of different networks")
+	}
+	if err := gp.CheckTargets(p.Y, p.X.Len(), p.X.Outputs(), p.Likelihood); err != nil {
 		return nil, err
 	}
 	m := &Model{p: p, o: o.withDefaults()}
@@ -91,7 +95,24 @@ func New(ctx context.Context, p *Problem, o *Options) (*Model, error) {
 	if m.prior, err = p.scaled(!m.o.PerGroup); err != nil {
 		return nil, err
 	}
-	m.scatter = p.scatter(m.prior)
+	// Find ‖θ_g−μ_g‖²/s_g of each group at a factor of 1.
+	prior := m.prior
+	mean, variance := make([]float64, len(p.Theta)), make([]float64, len(p.Theta))
+	prior.MeanTo(mean)
+	prior.VarianceTo(variance)
+	var sums []float64
+	for _, g := range prior.Groups() {
+		sum := 0.0
+		for _, s := range g.Spans {
+			for i := s.Offset; i < s.Offset+s.Len(); i++ {
+				if d := p.Theta[i] - mean[i]; d != 0 {
+					sum += d * d / variance[i]
+				}
+			}
+		}
+		sums = append(sums, sum)
+	}
+	m.scatter = sums
 	m.space, err = newSpace(ctx, m)
 	return m, err
 }
@@ -147,7 +168,14 @@ func (m *Model) value(ctx context.Context, form Form, logFactor []float64, logNo
 	if s.post, err = m.space.at(ctx, form, s.prior, s.lik); err != nil {
 		return nil, err
 	}
-	s.Evidence = s.post.evidence(form, scatterAt(m.scatter, s.factor))
+	// Find Σ_g scatter_g / factor_g.
+	scatter := m.scatter
+	factor := s.factor
+	sum := 0.0
+	for g, v := range scatter {
+		sum += over(v, factor[g])
+	}
+	s.Evidence = s.post.evidence(form, sum)
 	s.Warnings = s.post.warnings()
 	m.count++
 	m.o.Progress(StageEvidence, m.count, 0)
@@ -188,7 +216,19 @@ func (m *Model) differentiate(ctx context.Context, s *state) error {
 			v = dense.Flat(s.post.sites().Residual)
 		}
 		// ½ (y−f)ᵀΛ(y−f) − ½ tr B⁻¹, with r or α = Λ(y−f)
-		s.NoiseGradient = noiseQuad(lik, v, m.p.X.Outputs())/2 - t.inverse/2
+		// Find Σ_i v_iᵀΣv_i for vectors v, N·C, and the noise covariance Σ.
+		c := m.p.X.Outputs()
+		cov := make([]float64, c*c)
+		lik.NoiseTo(cov, c)
+		sum := 0.0
+		for ; len(v) > 0; v = v[c:] {
+			for i := range c {
+				for j := range c {
+					sum += v[i] * cov[i*c+j] * v[j]
+				}
+			}
+		}
+		s.NoiseGradient = sum/2 - t.inverse/2
 	}
 	return nil
 }

@@ -76,14 +76,6 @@ func (p *Problem) scaled(whole bool) (*ntk.Scaled, error) {
 // allParameters names the group of a factor that all parameters share.
 const allParameters = "all parameters"
 
-// check returns an error unless the sizes fit and the targets are valid.
-func (p *Problem) check() error {
-	if len(p.Theta) != p.X.P {
-		panic("evidence: θ* and the examples are of different networks")
-	}
-	return gp.CheckTargets(p.Y, p.X.Len(), p.X.Outputs(), p.Likelihood)
-}
-
 // noise returns the likelihood with its noise variance multiplied by factor.
 func (p *Problem) noise(factor float64) (gp.Likelihood, error) {
 	if factor == 1 {
@@ -102,56 +94,12 @@ func (p *Problem) hasNoise() bool {
 	return ok
 }
 
-// noiseQuad returns Σ_i v_iᵀΣv_i for vectors v, N·C, and the noise covariance Σ.
-func noiseQuad(g *glm.Gaussian, v []float64, c int) float64 {
-	cov := make([]float64, c*c)
-	g.NoiseTo(cov, c)
-	sum := 0.0
-	for ; len(v) > 0; v = v[c:] {
-		for i := range c {
-			for j := range c {
-				sum += v[i] * cov[i*c+j] * v[j]
-			}
-		}
-	}
-	return sum
-}
-
-// scatter returns ‖θ_g−μ_g‖²/s_g of each group at a factor of 1.
-func (p *Problem) scatter(prior *ntk.Scaled) []float64 {
-	mean, variance := make([]float64, len(p.Theta)), make([]float64, len(p.Theta))
-	prior.MeanTo(mean)
-	prior.VarianceTo(variance)
-	var sums []float64
-	for _, g := range prior.Groups() {
-		sum := 0.0
-		for _, s := range g.Spans {
-			for i := s.Offset; i < s.Offset+s.Len(); i++ {
-				if d := p.Theta[i] - mean[i]; d != 0 {
-					sum += d * d / variance[i]
-				}
-			}
-		}
-		sums = append(sums, sum)
-	}
-	return sums
-}
-
 // over returns v/factor, 0 where v is 0 whatever the factor.
 func over(v, factor float64) float64 {
 	if v == 0 {
 		return 0
 	}
 	return v / factor
-}
-
-// scatterAt returns Σ_g scatter_g / factor_g.
-func scatterAt(scatter, factor []float64) float64 {
-	sum := 0.0
-	for g, v := range scatter {
-		sum += over(v, factor[g])
-	}
-	return sum
 }
 
 // finite tells whether v is neither NaN nor infinite.

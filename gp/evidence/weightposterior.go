@@ -172,7 +172,30 @@ func (q *weightPosterior) terms(ctx context.Context, form Form, lik gp.Likelihoo
 	t := &terms{trace: make([]float64, len(groups)), quad: make([]float64, len(groups)), inverse: float64(len(q.f))}
 	unit := make([]float64, len(q.white.Root)) // variances at a factor of 1
 	q.w.m.prior.VarianceTo(unit)
-	leverage, err := q.leverage(ctx, unit)
+	// Find 1 − [A⁻¹]_pp, which is s_p J_pᵀRB⁻¹RᵀJ_p, and J_pᵀRB⁻¹RᵀJ_p for a
+	// parameter whose group has a factor of 0, with J_p column p of J. unit are the variances at
+	// factors of 1.
+	p := len(q.white.Root)
+	leverage := make([]float64, p)
+	const step = 256
+	data := make([]float64, min(step, p)*p)
+	for t := range par.Tiles(p, step) {
+		lo, hi := par.Bounds(t, p, step)
+		rows := dense.Of(data[:(hi-lo)*(p-lo)], hi-lo, p-lo)
+		dense.Zero(rows)
+		for i := range rows.Rows {
+			rows.Data[i*rows.Stride+i] = 1
+		}
+		tail := blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: p - lo, Stride: q.u.Stride, Data: q.u.Data[lo*q.u.Stride+lo:]}
+		if err := dense.TrsmContext(ctx, q.w.m.o.Workers, blas.Right, blas.NoTrans, 1, tail, rows); err != nil {
+			return nil, err
+		}
+		for i := range rows.Rows {
+			row := dense.Row(rows, i)[i:]
+			leverage[lo+i] = 1 - floats.Dot(row, row)
+		}
+	}
+	err := q.zeroLeverage(ctx, leverage, unit, data)
 	if err != nil {
 		return nil, err
 	}
@@ -207,33 +230,6 @@ func (q *weightPosterior) terms(ctx context.Context, form Form, lik gp.Likelihoo
 		}
 	}
 	return t, nil
-}
-
-// leverage returns 1 − [A⁻¹]_pp, which is s_p J_pᵀRB⁻¹RᵀJ_p, and J_pᵀRB⁻¹RᵀJ_p for a
-// parameter whose group has a factor of 0, with J_p column p of J. unit are the
-// variances at factors of 1.
-func (q *weightPosterior) leverage(ctx context.Context, unit []float64) ([]float64, error) {
-	p := len(q.white.Root)
-	out := make([]float64, p)
-	const step = 256
-	data := make([]float64, min(step, p)*p)
-	for t := range par.Tiles(p, step) {
-		lo, hi := par.Bounds(t, p, step)
-		rows := dense.Of(data[:(hi-lo)*(p-lo)], hi-lo, p-lo)
-		dense.Zero(rows)
-		for i := range rows.Rows {
-			rows.Data[i*rows.Stride+i] = 1
-		}
-		tail := blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: p - lo, Stride: q.u.Stride, Data: q.u.Data[lo*q.u.Stride+lo:]}
-		if err := dense.TrsmContext(ctx, q.w.m.o.Workers, blas.Right, blas.NoTrans, 1, tail, rows); err != nil {
-			return nil, err
-		}
-		for i := range rows.Rows {
-			row := dense.Row(rows, i)[i:]
-			out[lo+i] = 1 - floats.Dot(row, row)
-		}
-	}
-	return out, q.zeroLeverage(ctx, out, unit, data)
 }
 
 // zeroLeverage writes that of parameters in groups with a factor of 0,

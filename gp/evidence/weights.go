@@ -13,7 +13,6 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/par"
-	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -72,11 +71,6 @@ func (w *weightSpace) ggn() blas64.Symmetric {
 	return blas64.Symmetric{Uplo: blas.Lower, N: w.p(), Stride: w.p() + 1, Data: w.data}
 }
 
-// upper returns A or its factor.
-func (w *weightSpace) upper() blas64.Symmetric {
-	return blas64.Symmetric{Uplo: blas.Upper, N: w.p(), Stride: w.p() + 1, Data: w.data[1:]}
-}
-
 // form writes H at the sites s, or sets the factor that leads to it from the one that
 // is there.
 func (w *weightSpace) form(ctx context.Context, s *gp.Sites) error {
@@ -93,7 +87,20 @@ func (w *weightSpace) form(ctx context.Context, s *gp.Sites) error {
 		clear(h.Data[i*h.Stride:][:i+1])
 	}
 	err := w.eachTile(ctx, func(lo int, j blas64.General) error {
-		if err := w.rootTrans(ctx, j, s, lo); err != nil {
+		// Replace the rows J_i of each example, from example lo on, by R_iᵀJ_i.
+		c := w.m.p.X.Outputs()
+		if err := par.Do(ctx, w.m.o.Workers, j.Rows/c, func(i int) error {
+			root := dense.Slice(s.Root, (lo+i)*c, (lo+i+1)*c)
+			rows := dense.Rows(j, i*c, (i+1)*c)
+			if c == 1 {
+				floats.Scale(root.At(0, 0), rows.Data[:rows.Cols])
+				return nil
+			}
+			before := dense.New(c, j.Cols)
+			dense.Copy(before, rows)
+			dense.Gemm1(blas.Trans, blas.NoTrans, 1, root.RawMatrix(), before, 0, rows)
+			return nil
+		}); err != nil {
 			return err
 		}
 		return dense.SyrkContext(ctx, w.m.o.Workers, blas.Trans, 1, j, 1, h)
@@ -119,7 +126,17 @@ func (w *weightSpace) eachTile(ctx context.Context, do func(lo int, j blas64.Gen
 	for t := range par.Tiles(n, step) {
 		lo, hi := par.Bounds(t, n, step)
 		j := dense.Of(data[:(hi-lo)*c*x.P], (hi-lo)*c, x.P)
-		if err := jacobianTo(ctx, w.m.o.Workers, j, x.Slice(lo, hi)); err != nil {
+		// Write J of the examples of b, a few of them on each worker.
+		workers := w.m.o.Workers
+		b := x.Slice(lo, hi)
+		const examples = 32
+		c := b.Outputs()
+		if err := par.Do(ctx, workers, par.Tiles(b.Len(), examples), func(t int) error {
+			lo, hi := par.Bounds(t, b.Len(), examples)
+			rows := dense.Rows(j, lo*c, hi*c)
+			b.Slice(lo, hi).JacobianTo(dense.View(rows))
+			return nil
+		}); err != nil {
 			return err
 		}
 		if err := do(lo, j); err != nil {
@@ -129,38 +146,9 @@ func (w *weightSpace) eachTile(ctx context.Context, do func(lo int, j blas64.Gen
 	return nil
 }
 
-// jacobianTo writes J of the examples of b, a few of them on each worker.
-func jacobianTo(ctx context.Context, workers int, dst blas64.General, b *linearize.Batch) error {
-	const examples = 32
-	c := b.Outputs()
-	return par.Do(ctx, workers, par.Tiles(b.Len(), examples), func(t int) error {
-		lo, hi := par.Bounds(t, b.Len(), examples)
-		rows := dense.Rows(dst, lo*c, hi*c)
-		b.Slice(lo, hi).JacobianTo(dense.View(rows))
-		return nil
-	})
-}
-
-// rootTrans replaces the rows J_i of each example, from example lo on, by R_iᵀJ_i.
-func (w *weightSpace) rootTrans(ctx context.Context, j blas64.General, s *gp.Sites, lo int) error {
-	c := w.m.p.X.Outputs()
-	return par.Do(ctx, w.m.o.Workers, j.Rows/c, func(i int) error {
-		root := dense.Slice(s.Root, (lo+i)*c, (lo+i+1)*c)
-		rows := dense.Rows(j, i*c, (i+1)*c)
-		if c == 1 {
-			floats.Scale(root.At(0, 0), rows.Data[:rows.Cols])
-			return nil
-		}
-		before := dense.New(c, j.Cols)
-		dense.Copy(before, rows)
-		dense.Gemm1(blas.Trans, blas.NoTrans, 1, root.RawMatrix(), before, 0, rows)
-		return nil
-	})
-}
-
 // factorize writes A = I + S^½HS^½ and factors it.
 func (w *weightSpace) factorize(ctx context.Context, root []float64) (blas64.Triangular, error) {
-	a, h := w.upper(), w.ggn()
+	a, h := blas64.Symmetric{Uplo: blas.Upper, N: w.p(), Stride: w.p() + 1, Data: w.data[1:]}, w.ggn()
 	err := par.Do(ctx, w.m.o.Workers, a.N, func(i int) error {
 		row := a.Data[i*a.Stride:]
 		for j := i; j < a.N; j++ {

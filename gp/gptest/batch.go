@@ -98,7 +98,19 @@ func (m *maker) span(layer int, name string, rows, cols int, transposed bool) *l
 
 func (m *maker) block(i int, l Layer) linearize.Block {
 	if l.In == 0 {
-		return m.full(i, l)
+		// Make a block of one to three spans.
+		f := &linearize.Full{J: m.dense(m.n*m.c, l.Out), Params: make([]linearize.Span, min(l.Out, 1+m.rng.IntN(3))), C: m.c}
+		left := l.Out
+		for k := range f.Params {
+			width := 1 + m.rng.IntN(left-(len(f.Params)-k-1))
+			if k == len(f.Params)-1 {
+				width = left
+			}
+			f.Params[k] = linearize.Span{Name: fmt.Sprintf("%d.p%d", i, k), Rows: 1, Cols: width}
+			m.spans = append(m.spans, &f.Params[k])
+			left -= width
+		}
+		return hide(f, l.Hidden)
 	}
 	if l.Table > 0 {
 		e := &linearize.Embedding{Index: m.index(l.Table, l.In), G: m.dense(m.n*m.c, l.In*l.Out), C: m.c}
@@ -122,22 +134,6 @@ func (m *maker) index(rows, positions int) *mat.Dense {
 	d := mat.NewDense(m.n, positions, nil)
 	d.Apply(func(_, _ int, _ float64) float64 { return float64(m.rng.IntN(rows+1) - 1) }, d)
 	return d
-}
-
-// full makes a block of one to three spans.
-func (m *maker) full(i int, l Layer) linearize.Block {
-	f := &linearize.Full{J: m.dense(m.n*m.c, l.Out), Params: make([]linearize.Span, min(l.Out, 1+m.rng.IntN(3))), C: m.c}
-	left := l.Out
-	for k := range f.Params {
-		width := 1 + m.rng.IntN(left-(len(f.Params)-k-1))
-		if k == len(f.Params)-1 {
-			width = left
-		}
-		f.Params[k] = linearize.Span{Name: fmt.Sprintf("%d.p%d", i, k), Rows: 1, Cols: width}
-		m.spans = append(m.spans, &f.Params[k])
-		left -= width
-	}
-	return hide(f, l.Hidden)
 }
 
 // like returns a block of other examples in the place of k.

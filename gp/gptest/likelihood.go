@@ -141,7 +141,47 @@ func (c LikelihoodCase) residual(t *testing.T) {
 
 func (c LikelihoodCase) lambda(t *testing.T) {
 	if scored, ok := c.Likelihood.(gp.Scored); ok {
-		c.scored(t, scored)
+		// Check the curvature and its expectation Λ.
+		if c.Quadrature == nil {
+			t.Fatal("the case of a gp.Scored likelihood needs a Quadrature")
+		}
+		first, n := c.Y.RawRowView(0), c.Outputs
+		c.each(t, 1, func(y, f []float64) {
+			s, same := c.expand(y, f), c.expand(slices.Clone(first), f)
+			RequireBits(t, "Λ with another target", s.lambda, same.lambda)
+			c.requirePSD(t, y, f, s.lambda)
+			w := nans(n * n)
+			scored.CurvatureTo(w, y, f)
+			for i, got := range w {
+				want := c.curvature(y, f, i/n, i%n)
+				if d := math.Abs(got - want); !(d <= c.Tol*max(1, largestOf(w), largestOf(s.residual))) {
+					t.Errorf("y = %v, f = %v: the curvature at (%d, %d) is %v, minus the difference quotient of the residual is %v", y, f, i/n, i%n, got, want)
+				}
+			}
+			residual, curvature, outer := make([]float64, n), make([]float64, n*n), make([]float64, n*n)
+			targets, weights := c.Quadrature(f)
+			scale := 1.0
+			for k, y := range targets {
+				at := c.expand(y, f)
+				scored.CurvatureTo(w, y, f)
+				scale = max(scale, largestOf(at.residual), largestOf(w))
+				for i := range n {
+					residual[i] += weights[k] * at.residual[i]
+					for j := range n {
+						curvature[i*n+j] += weights[k] * w[i*n+j]
+						outer[i*n+j] += weights[k] * at.residual[i] * at.residual[j]
+					}
+				}
+			}
+			for i, got := range s.lambda {
+				if d := math.Max(math.Abs(curvature[i]-got), math.Abs(outer[i]-got)); !(d <= 1e-12*scale*scale) {
+					t.Errorf("f = %v: Λ at (%d, %d) is %v, the expectation of the curvature %v, and that of r rᵀ %v", f, i/n, i%n, got, curvature[i], outer[i])
+				}
+			}
+			if largestOf(residual) > 1e-12*scale {
+				t.Errorf("f = %v: the expectation of the residual is %v", f, residual)
+			}
+		})
 		return
 	}
 	c.each(t, 1, func(y, f []float64) {
@@ -167,50 +207,6 @@ func (c LikelihoodCase) curvature(y, f []float64, i, j int) float64 {
 		r := make([]float64, c.Outputs)
 		c.Likelihood.Expand(r, nil, nil, y, f)
 		return r[i]
-	})
-}
-
-// scored checks the curvature and its expectation Λ.
-func (c LikelihoodCase) scored(t *testing.T, lik gp.Scored) {
-	if c.Quadrature == nil {
-		t.Fatal("the case of a gp.Scored likelihood needs a Quadrature")
-	}
-	first, n := c.Y.RawRowView(0), c.Outputs
-	c.each(t, 1, func(y, f []float64) {
-		s, same := c.expand(y, f), c.expand(slices.Clone(first), f)
-		RequireBits(t, "Λ with another target", s.lambda, same.lambda)
-		c.requirePSD(t, y, f, s.lambda)
-		w := nans(n * n)
-		lik.CurvatureTo(w, y, f)
-		for i, got := range w {
-			want := c.curvature(y, f, i/n, i%n)
-			if d := math.Abs(got - want); !(d <= c.Tol*max(1, largestOf(w), largestOf(s.residual))) {
-				t.Errorf("y = %v, f = %v: the curvature at (%d, %d) is %v, minus the difference quotient of the residual is %v", y, f, i/n, i%n, got, want)
-			}
-		}
-		residual, curvature, outer := make([]float64, n), make([]float64, n*n), make([]float64, n*n)
-		targets, weights := c.Quadrature(f)
-		scale := 1.0
-		for k, y := range targets {
-			at := c.expand(y, f)
-			lik.CurvatureTo(w, y, f)
-			scale = max(scale, largestOf(at.residual), largestOf(w))
-			for i := range n {
-				residual[i] += weights[k] * at.residual[i]
-				for j := range n {
-					curvature[i*n+j] += weights[k] * w[i*n+j]
-					outer[i*n+j] += weights[k] * at.residual[i] * at.residual[j]
-				}
-			}
-		}
-		for i, got := range s.lambda {
-			if d := math.Max(math.Abs(curvature[i]-got), math.Abs(outer[i]-got)); !(d <= 1e-12*scale*scale) {
-				t.Errorf("f = %v: Λ at (%d, %d) is %v, the expectation of the curvature %v, and that of r rᵀ %v", f, i/n, i%n, got, curvature[i], outer[i])
-			}
-		}
-		if largestOf(residual) > 1e-12*scale {
-			t.Errorf("f = %v: the expectation of the residual is %v", f, residual)
-		}
 	})
 }
 

@@ -161,36 +161,32 @@ func (c modelCase) differences(t *testing.T) {
 		}
 		var want mat.VecDense
 		want.MulVec(c.jacobian, mat.NewVecDense(p, v))
-		got := mat.NewVecDense(n*outputs, c.quotient(t, v))
+		// The fourth-order central difference of the outputs along v, at a step that balances h⁴ against
+		// the rounding of the outputs.
+		t.Helper()
+		const h = 1e-3
+		at := func(step float64) []float64 {
+			theta := slices.Clone(c.Theta)
+			for i := range theta {
+				theta[i] += step * v[i]
+			}
+			m, err := c.At(theta)
+			if err != nil {
+				t.Fatalf("At: %v", err)
+			}
+			b, err := m.Linearize(t.Context(), mat.DenseCopyOf(c.X))
+			if err != nil {
+				t.Fatalf("Linearize at other parameters: %v", err)
+			}
+			return mat.DenseCopyOf(b.F).RawMatrix().Data
+		}
+		plus, minus, plus2, minus2 := at(h), at(-h), at(2*h), at(-2*h)
+		for i := range plus {
+			plus[i] = (8*(plus[i]-minus[i]) - (plus2[i] - minus2[i])) / (12 * h)
+		}
+		got := mat.NewVecDense(n*outputs, plus)
 		requireWithin(t, "difference quotient of the outputs", got, &want, c.Tol*largest(c.jacobian))
 	}
-}
-
-// quotient is the fourth-order central difference of the outputs along v, at
-// a step that balances h⁴ against the rounding of the outputs.
-func (c modelCase) quotient(t *testing.T, v []float64) []float64 {
-	t.Helper()
-	const h = 1e-3
-	at := func(step float64) []float64 {
-		theta := slices.Clone(c.Theta)
-		for i := range theta {
-			theta[i] += step * v[i]
-		}
-		m, err := c.At(theta)
-		if err != nil {
-			t.Fatalf("At: %v", err)
-		}
-		b, err := m.Linearize(t.Context(), mat.DenseCopyOf(c.X))
-		if err != nil {
-			t.Fatalf("Linearize at other parameters: %v", err)
-		}
-		return mat.DenseCopyOf(b.F).RawMatrix().Data
-	}
-	plus, minus, plus2, minus2 := at(h), at(-h), at(2*h), at(-2*h)
-	for i := range plus {
-		plus[i] = (8*(plus[i]-minus[i]) - (plus2[i] - minus2[i])) / (12 * h)
-	}
-	return plus
 }
 
 // rows: one by one, and in another grouping.

@@ -29,18 +29,6 @@ type savedState struct {
 	Taken           int // steps of conjugate gradients since it was made, or since the last Newton step
 }
 
-// saveState writes what a refit needs to go on before a Newton step.
-func (p *Posterior) saveState(ctx context.Context, w *store.Writer, s *mode.State, c *preconditioner, y *mat.Dense, lik gp.Likelihood) error {
-	w.JSON("checkpoint.about", savedState{Version: checkpointVersion, N: p.x.Len(), C: p.c, P: p.p, Steps: s.Steps, Products: s.Products, Rough: s.Rough,
-		Preconditioned: c.f != nil, Most: c.most, Taken: c.steps})
-	w.Floats("checkpoint.scalars", []float64{s.Move, s.Last, c.total, newton.LogLik(lik, y, s.F)})
-	w.Floats("checkpoint.z", s.Z)
-	w.Floats("checkpoint.f", s.F)
-	w.Floats("checkpoint.targets", dense.Flat(y))
-	w.Floats("checkpoint.preconditioned", c.f)
-	return saved.Of(p.x, p.kernel).Save(ctx, w, "checkpoint.")
-}
-
 // loadState reads what saveState wrote, and makes the preconditioner anew.
 func (p *Posterior) loadState(ctx context.Context, f *store.File, c *preconditioner, y *mat.Dense, lik gp.Likelihood) (*mode.State, error) {
 	var s savedState

@@ -60,17 +60,3 @@ type Options struct {
 // vectors; their number is not known: total 0. The others are gp.StageNewton,
 // gp.StageKeep, gp.StageKernel and gp.StageLeaveOneOut.
 const StageProducts = "products"
-
-func (o *Options) withDefaults() Options {
-	var d Options
-	if o != nil {
-		d = *o
-	}
-	if d.Strength < 0 || d.PriorVariance < 0 || d.MaxNewton < 0 || d.MaxProducts < 0 || d.MaxMemory < 0 || d.Workers < 0 || d.Mean < gp.Network || d.Mean > gp.LinearGaussian {
-		panic("kept: options out of range")
-	}
-	if d.Progress == nil {
-		d.Progress = func(string, int, int) {}
-	}
-	return d
-}

@@ -109,7 +109,17 @@ func Fit(ctx context.Context, x linearize.Source, s *gp.Sites, prior ntk.Prior, 
 }
 
 func newPosterior(x linearize.Source, prior ntk.Prior, theta []float64, o *Options) *Posterior {
-	p := &Posterior{x: x, o: o.withDefaults(), p: len(theta)}
+	var d Options
+	if o != nil {
+		d = *o
+	}
+	if d.Strength < 0 || d.PriorVariance < 0 || d.MaxNewton < 0 || d.MaxProducts < 0 || d.MaxMemory < 0 || d.Workers < 0 || d.Mean < gp.Network || d.Mean > gp.LinearGaussian {
+		panic("kept: options out of range")
+	}
+	if d.Progress == nil {
+		d.Progress = func(string, int, int) {}
+	}
+	p := &Posterior{x: x, o: d, p: len(theta)}
 	p.kernel = ntk.New(prior, theta, &ntk.Options{Workers: p.o.Workers})
 	p.variance = make([]float64, p.p)
 	prior.VarianceTo(p.variance)

@@ -11,6 +11,7 @@ import (
 	"github.com/funcgp/funcgp/gp/mode"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/newton"
+	"github.com/funcgp/funcgp/internal/saved"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/store"
@@ -51,9 +52,37 @@ func AtMode(ctx context.Context, x linearize.Source, y *mat.Dense, lik gp.Likeli
 	p.o.Checkpoint, p.o.Resume, p.o.Near = nil, nil, nil
 	p.warnings = found.Warnings
 	p.alpha = dense.Flat(found.Sites.Residual)
-	if err := p.settle(ctx, p.products(), found, y, lik, prior); err != nil {
+	// Make the weights Jᵀα, with α the residual at the mode, and the sites those at f̂ = m + Kα.
+	// What α lacks of the residual there is left of the gradient.
+	products := p.products()
+	p.weights = make([]float64, p.p)
+	if err := products.MulTransVecTo(ctx, p.weights, p.alpha); err != nil {
 		return nil, err
 	}
+	// f̂ − f_lin(v) = J(μ₀ + Σ₀Jᵀα − v)
+	to := make([]float64, p.p)
+	prior.MeanTo(to)
+	floats.Sub(to, found.Theta)
+	floats.Add(to, floats.MulTo(make([]float64, p.p), p.variance, p.weights))
+	f := make([]float64, len(p.alpha))
+	if err := products.MulVecTo(ctx, f, to); err != nil {
+		return nil, err
+	}
+	floats.Add(f, dense.Flat(found.Sites.F))
+	var err error
+	if p.sites, err = gp.NewSites(y, mat.NewDense(p.x.Len(), p.c, f), lik); err != nil {
+		return nil, err
+	}
+	off := floats.SubTo(make([]float64, len(p.alpha)), p.alpha, dense.Flat(p.sites.Residual))
+	p.warnings = append(p.warnings, newton.GapWarnings(floats.Norm(off, 2))...)
+	left := make([]float64, p.p)
+	if err := products.MulTransVecTo(ctx, left, off); err != nil {
+		return nil, err
+	}
+	for i, g := range left {
+		p.distance += p.variance[i] * g * g
+	}
+	p.distance = math.Sqrt(p.distance)
 	if err := p.keep(ctx, p.sites); err != nil {
 		return nil, err
 	}
@@ -68,11 +97,7 @@ func FindMode(ctx context.Context, x linearize.Source, y *mat.Dense, lik gp.Like
 	if err := p.measure(ctx); err != nil {
 		return nil, err
 	}
-	return p.mode(ctx, y, lik, prior, theta, gradient)
-}
-
-// mode searches for the mode with a preconditioner of the strongest rows.
-func (p *Posterior) mode(ctx context.Context, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, gradient float64) (*mode.Mode, error) {
+	// Search for the mode with a preconditioner of the strongest rows.
 	pre := &preconditioner{p: p}
 	search := &mode.Options{
 		Outputs: p.o.Outputs, Precondition: pre.at, Gradient: gradient,
@@ -83,7 +108,17 @@ func (p *Posterior) mode(ctx context.Context, y *mat.Dense, lik gp.Likelihood, p
 	}
 	if p.o.Checkpoint != nil {
 		search.State = func(s *mode.State) error {
-			return p.o.Checkpoint(func(w *store.Writer) error { return p.saveState(ctx, w, s, pre, y, lik) })
+			return p.o.Checkpoint(func(w *store.Writer) error {
+				// Write what a refit needs to go on before a Newton step.
+				w.JSON("checkpoint.about", savedState{Version: checkpointVersion, N: p.x.Len(), C: p.c, P: p.p, Steps: s.Steps, Products: s.Products, Rough: s.Rough,
+					Preconditioned: pre.f != nil, Most: pre.most, Taken: pre.steps})
+				w.Floats("checkpoint.scalars", []float64{s.Move, s.Last, pre.total, newton.LogLik(lik, y, s.F)})
+				w.Floats("checkpoint.z", s.Z)
+				w.Floats("checkpoint.f", s.F)
+				w.Floats("checkpoint.targets", dense.Flat(y))
+				w.Floats("checkpoint.preconditioned", pre.f)
+				return saved.Of(p.x, p.kernel).Save(ctx, w, "checkpoint.")
+			})
 		}
 	}
 	if p.o.Resume != nil {
@@ -99,38 +134,4 @@ func (p *Posterior) mode(ctx context.Context, y *mat.Dense, lik gp.Likelihood, p
 		floats.Add(search.Start, near.weights)
 	}
 	return mode.Find(ctx, p.x, y, lik, prior, theta, search)
-}
-
-// settle makes the weights Jᵀα, with α the residual at the mode, and the sites those at
-// f̂ = m + Kα. What α lacks of the residual there is left of the gradient.
-func (p *Posterior) settle(ctx context.Context, products linearize.Products, found *mode.Mode, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior) error {
-	p.weights = make([]float64, p.p)
-	if err := products.MulTransVecTo(ctx, p.weights, p.alpha); err != nil {
-		return err
-	}
-	// f̂ − f_lin(v) = J(μ₀ + Σ₀Jᵀα − v)
-	to := make([]float64, p.p)
-	prior.MeanTo(to)
-	floats.Sub(to, found.Theta)
-	floats.Add(to, floats.MulTo(make([]float64, p.p), p.variance, p.weights))
-	f := make([]float64, len(p.alpha))
-	if err := products.MulVecTo(ctx, f, to); err != nil {
-		return err
-	}
-	floats.Add(f, dense.Flat(found.Sites.F))
-	var err error
-	if p.sites, err = gp.NewSites(y, mat.NewDense(p.x.Len(), p.c, f), lik); err != nil {
-		return err
-	}
-	off := floats.SubTo(make([]float64, len(p.alpha)), p.alpha, dense.Flat(p.sites.Residual))
-	p.warnings = append(p.warnings, newton.GapWarnings(floats.Norm(off, 2))...)
-	left := make([]float64, p.p)
-	if err := products.MulTransVecTo(ctx, left, off); err != nil {
-		return err
-	}
-	for i, g := range left {
-		p.distance += p.variance[i] * g * g
-	}
-	p.distance = math.Sqrt(p.distance)
-	return nil
 }

@@ -206,7 +206,11 @@ func findThreshold(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.
 		}
 	}
 	allowed := opt.allowed(asked)
-	t.Rows = excess.fewest(opt.Within, allowed)
+	// Find the smallest number of rows, at least 1, with which no more than allowed examples have an
+	// excess over within.
+	within := opt.Within
+	_, n := excess.half.Dims()
+	t.Rows = 1 + sort.Search(n-1, func(j int) bool { return excess.quantile(j+1, allowed) <= within })
 	// Rows of the same strength are kept together.
 	for t.Rows < all.Len() && all.Strength[t.Rows] == all.Strength[t.Rows-1] {
 		t.Rows++
@@ -372,13 +376,6 @@ func (e *excess) largest(t, rows int, weaker []float64) float64 {
 		}
 	}
 	return top
-}
-
-// fewest returns the smallest number of rows, at least 1, with which no more than
-// allowed examples have an excess over within.
-func (e *excess) fewest(within float64, allowed int) int {
-	_, n := e.half.Dims()
-	return 1 + sort.Search(n-1, func(j int) bool { return e.quantile(j+1, allowed) <= within })
 }
 
 // quantile returns the excess with the first rows alone that no more than allowed examples

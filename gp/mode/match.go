@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
@@ -69,25 +70,6 @@ const StageMatch = "match"
 // this is certain.
 const near = .1
 
-func (o *MatchOptions) withDefaults(src linearize.Source) MatchOptions {
-	var d MatchOptions
-	if o != nil {
-		d = *o
-	}
-	if !(d.Tolerance >= 0 && d.Least >= 0) || math.IsInf(d.Least, 1) || d.Directions < 0 || d.MaxPasses < 0 || d.MaxMemory < 0 || d.Workers < 0 {
-		panic("mode: invalid options of FindMatch")
-	}
-	d.Tolerance, d.Least, d.MaxPasses = cmp.Or(d.Tolerance, .01), cmp.Or(d.Least, 1e-6), cmp.Or(d.MaxPasses, 2000)
-	d.Directions = max(cmp.Or(d.Directions, 32), fewest)
-	if d.Products == nil {
-		d.Products = linearize.ProductsOf(src)
-	}
-	if d.Progress == nil {
-		d.Progress = func(string, int, int) {}
-	}
-	return d
-}
-
 // fewest directions span a search.
 const fewest = 8
 
@@ -131,7 +113,21 @@ func FindMatch(ctx context.Context, src linearize.Source, y *mat.Dense, lik gp.L
 	if _, ok := lik.(gp.Scored); ok {
 		return nil, errors.New("mode: a match needs a likelihood that is concave in f, and noise that depends on the input has none; state the prior precision")
 	}
-	d := o.withDefaults(src)
+	var d MatchOptions
+	if o != nil {
+		d = *o
+	}
+	if !(d.Tolerance >= 0 && d.Least >= 0) || math.IsInf(d.Least, 1) || d.Directions < 0 || d.MaxPasses < 0 || d.MaxMemory < 0 || d.Workers < 0 {
+		panic("mode: invalid options of FindMatch")
+	}
+	d.Tolerance, d.Least, d.MaxPasses = cmp.Or(d.Tolerance, .01), cmp.Or(d.Least, 1e-6), cmp.Or(d.MaxPasses, 2000)
+	d.Directions = max(cmp.Or(d.Directions, 32), fewest)
+	if d.Products == nil {
+		d.Products = linearize.ProductsOf(src)
+	}
+	if d.Progress == nil {
+		d.Progress = func(string, int, int) {}
+	}
 	m := &matchSearch{o: d, tolerance: d.Tolerance, least: math.Log(d.Least)}
 	m.white = newton.NewWhitened(prior, len(theta))
 	var err error
@@ -159,7 +155,11 @@ func FindMatch(ctx context.Context, src linearize.Source, y *mat.Dense, lik gp.L
 	if err != nil {
 		return nil, err
 	}
-	m.span = newSpan(y, lik, n, c, len(theta), directions, d.Workers)
+	p := len(theta)
+	workers := d.Workers
+	s := &span{y: y, lik: lik, n: n, c: c, workers: workers, mean: make([]float64, n*c), v: dense.New(directions, p), w: dense.New(n*c, directions)}
+	s.v.Rows, s.w.Cols = 0, 0
+	m.span = s
 	if err := m.start(ctx, f, theta); err != nil {
 		return nil, err
 	}
@@ -241,7 +241,19 @@ func (m *matchSearch) find(ctx context.Context) (*Match, error) {
 		rho := math.Exp(m.t)
 		floats.AddScaled(q, -rho, z)
 		// What of q is in the span, settle knows to second order.
-		norm, open := m.span.project(q)
+		// Subtract from d what of it is in the span, and find the norm of the rest. It returns false where
+		// that is only rounding.
+		s := m.span
+		var norm float64
+		whole := floats.Norm(q, 2)
+		for range 2 {
+			for i := range s.v.Rows {
+				v := dense.Row(s.v, i)
+				floats.AddScaled(q, -floats.Dot(v, q), v)
+			}
+		}
+		norm = floats.Norm(q, 2)
+		open := norm > inSpan*whole
 		rounds = append(rounds, round{t: m.t, norm: norm, gain: step.gain})
 		fall := rho * rho * floats.Dot(m.coef, step.b)
 		missed := math.Abs(step.left) + step.ahead/fall + m.missed(rounds, z, fall)
@@ -249,9 +261,45 @@ func (m *matchSearch) find(ctx context.Context) (*Match, error) {
 		if !ends && m.passes < m.o.MaxPasses {
 			if open {
 				if m.span.full() {
-					if err := m.restart(ctx, step.b); err != nil {
+					// Shrink the span to z, b, the last directions and those of the largest curvature.
+					b := step.b
+					if m.at == nil {
+						var err error
+						if m.at, err = m.span.expand(ctx, m.coef, true); err != nil {
+							return nil, err
+						}
+					}
+					keep, err := m.at.essential(m.coef, b)
+					if err != nil {
 						return nil, err
 					}
+					// Replace the directions by their orthonormal combinations u.
+					s := m.span
+					k := s.w.Cols
+					to := dense.New(k, len(keep)) // Uᵀ
+					v := dense.New(len(keep), s.v.Cols)
+					for j, a := range keep {
+						copy(dense.Row(v, j), s.vector(a))
+						for i, t := range a {
+							to.Data[i*to.Stride+j] = t
+						}
+					}
+					err = s.each(ctx, func(_, lo, hi int) {
+						w := dense.Rows(s.w, lo*s.c, hi*s.c)
+						all := dense.New(w.Rows, k)
+						dense.Copy(all, w)
+						dense.Gemm1(blas.NoTrans, blas.NoTrans, 1, all, to, 0, dense.Cols(w, 0, len(keep)))
+					})
+					s.v.Rows, s.w.Cols = len(keep), len(keep)
+					dense.Copy(s.v, v)
+					if err != nil {
+						return nil, err
+					}
+					coef := make([]float64, len(keep))
+					for i, u := range keep {
+						coef[i] = floats.Dot(u, m.coef)
+					}
+					m.coef, m.at = coef, nil
 				}
 				if err := m.add(ctx, q, norm); err != nil {
 					return nil, err
@@ -432,31 +480,15 @@ func (m *matchSearch) add(ctx context.Context, d []float64, norm float64) error 
 	if dense.NotFinite(f) >= 0 {
 		return errors.New("mode: a product with the Jacobian is not finite; check the network")
 	}
-	m.span.add(d, f)
+	// Add a unit vector that is orthogonal to the span, with f = J̃d, N·C.
+	s := m.span
+	k := s.v.Rows
+	s.v.Rows, s.w.Cols = k+1, k+1
+	copy(dense.Row(s.v, k), d)
+	for i, v := range f {
+		s.w.Data[i*s.w.Stride+k] = v
+	}
 	m.coef, m.at = append(slices.Clone(m.coef), 0), nil
-	return nil
-}
-
-// restart shrinks the span to z, b, the last directions and those of the largest curvature.
-func (m *matchSearch) restart(ctx context.Context, b []float64) error {
-	if m.at == nil {
-		var err error
-		if m.at, err = m.span.expand(ctx, m.coef, true); err != nil {
-			return err
-		}
-	}
-	keep, err := m.at.essential(m.coef, b)
-	if err != nil {
-		return err
-	}
-	if err := m.span.rotate(ctx, keep); err != nil {
-		return err
-	}
-	coef := make([]float64, len(keep))
-	for i, u := range keep {
-		coef[i] = floats.Dot(u, m.coef)
-	}
-	m.coef, m.at = coef, nil
 	return nil
 }
 

@@ -88,7 +88,22 @@ type State struct {
 // both. Where Options.Products are not those of src, products with src give f(x;θ*), the
 // exact function values once the gradient is small, and J d of the steps after that.
 func Find(ctx context.Context, src linearize.Source, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, o *Options) (*Mode, error) {
-	m := &modeSearch{o: o.withDefaults(src, len(theta)), y: y, lik: lik, exact: linearize.ProductsOf(src), theta: theta}
+	p := len(theta)
+	var d Options
+	if o != nil {
+		d = *o
+	}
+	if d.MaxIter < 0 || d.MaxProducts < 0 || d.Gradient < 0 || d.Curvature != nil && len(d.Curvature) != p || d.Start != nil && len(d.Start) != p {
+		panic("mode: invalid options of Find")
+	}
+	d.MaxIter, d.MaxProducts = cmp.Or(d.MaxIter, 100), cmp.Or(d.MaxProducts, 1000)
+	if d.Products == nil {
+		d.Products = linearize.ProductsOf(src)
+	}
+	if d.Progress == nil {
+		d.Progress = func(string, int, int) {}
+	}
+	m := &modeSearch{o: d, y: y, lik: lik, exact: linearize.ProductsOf(src), theta: theta}
 	m.rough = o != nil && o.Products != nil
 	m.white = newton.NewWhitened(prior, len(theta))
 	if m.o.Outputs != nil {
@@ -154,24 +169,6 @@ func (m *modeSearch) values(ctx context.Context, products linearize.Products, v 
 	}
 	floats.Add(f, m.outputs)
 	return f, nil
-}
-
-func (o *Options) withDefaults(src linearize.Source, p int) Options {
-	var d Options
-	if o != nil {
-		d = *o
-	}
-	if d.MaxIter < 0 || d.MaxProducts < 0 || d.Gradient < 0 || d.Curvature != nil && len(d.Curvature) != p || d.Start != nil && len(d.Start) != p {
-		panic("mode: invalid options of Find")
-	}
-	d.MaxIter, d.MaxProducts = cmp.Or(d.MaxIter, 100), cmp.Or(d.MaxProducts, 1000)
-	if d.Products == nil {
-		d.Products = linearize.ProductsOf(src)
-	}
-	if d.Progress == nil {
-		d.Progress = func(string, int, int) {}
-	}
-	return d
 }
 
 // A modeSearch looks for z, where θ = μ₀ + Σ₀^½ z, like the refit of a Posterior.

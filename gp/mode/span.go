@@ -29,12 +29,6 @@ type span struct {
 	w       blas64.General // N·C×k, with memory for most columns
 }
 
-func newSpan(y *mat.Dense, lik gp.Likelihood, n, c, p, most, workers int) *span {
-	s := &span{y: y, lik: lik, n: n, c: c, workers: workers, mean: make([]float64, n*c), v: dense.New(most, p), w: dense.New(n*c, most)}
-	s.v.Rows, s.w.Cols = 0, 0
-	return s
-}
-
 // full tells whether the span has no room for another direction.
 func (s *span) full() bool { return s.w.Cols == s.w.Stride }
 
@@ -50,52 +44,6 @@ func (s *span) vector(a []float64) []float64 {
 // inSpan is the part of a direction outside the span, relative to all of it, below which
 // only rounding is left of it.
 const inSpan = 1e-10
-
-// project subtracts from d what of it is in the span, and returns the norm of the rest. It
-// returns false where that is only rounding.
-func (s *span) project(d []float64) (norm float64, open bool) {
-	whole := floats.Norm(d, 2)
-	for range 2 {
-		for i := range s.v.Rows {
-			v := dense.Row(s.v, i)
-			floats.AddScaled(d, -floats.Dot(v, d), v)
-		}
-	}
-	norm = floats.Norm(d, 2)
-	return norm, norm > inSpan*whole
-}
-
-// add adds a unit vector that is orthogonal to the span, with f = J̃d, N·C.
-func (s *span) add(d, f []float64) {
-	k := s.v.Rows
-	s.v.Rows, s.w.Cols = k+1, k+1
-	copy(dense.Row(s.v, k), d)
-	for i, v := range f {
-		s.w.Data[i*s.w.Stride+k] = v
-	}
-}
-
-// rotate replaces the directions by their orthonormal combinations u.
-func (s *span) rotate(ctx context.Context, u [][]float64) error {
-	k := s.w.Cols
-	to := dense.New(k, len(u)) // Uᵀ
-	v := dense.New(len(u), s.v.Cols)
-	for j, a := range u {
-		copy(dense.Row(v, j), s.vector(a))
-		for i, t := range a {
-			to.Data[i*to.Stride+j] = t
-		}
-	}
-	err := s.each(ctx, func(_, lo, hi int) {
-		w := dense.Rows(s.w, lo*s.c, hi*s.c)
-		all := dense.New(w.Rows, k)
-		dense.Copy(all, w)
-		dense.Gemm1(blas.NoTrans, blas.NoTrans, 1, all, to, 0, dense.Cols(w, 0, len(u)))
-	})
-	s.v.Rows, s.w.Cols = len(u), len(u)
-	dense.Copy(s.v, v)
-	return err
-}
 
 // spanExamples is the number of examples in a tile.
 const spanExamples = 512

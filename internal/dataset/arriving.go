@@ -3,7 +3,6 @@ package dataset
 import (
 	"bufio"
 	"context"
-	"fmt"
 	"io"
 	"sync"
 )
@@ -26,42 +25,6 @@ var _ pixels = (*arriving)(nil)
 
 // arrivingBytes is about the size of a chunk.
 const arrivingBytes = 1 << 20
-
-// readArriving is readIDXFile of a file of images that returns when the header has come. Where most
-// is positive it bounds the bytes of the images.
-func readArriving(ctx context.Context, path string, rank int, most int64) (*idx, error) {
-	if rank == 1 {
-		return readIDXFile(ctx, path, rank)
-	}
-	f, err := openFile(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	x := &idx{}
-	b, rowBytes, err := x.begin(f, path, rank)
-	if size := float64(rowBytes) * float64(append(x.dims, 0)[0]); err == nil && most > 0 && size > float64(most) {
-		err = &Error{File: path, Problem: fmt.Sprintf("its images take %.0f bytes of memory, of which %d may be used", size, most), Remedy: "give fewer rows, or allow more memory"}
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	a := &arriving{rows: x.dims[0], rowBytes: rowBytes, tile: max(1, arrivingBytes/rowBytes)}
-	a.more = sync.NewCond(&a.mu)
-	x.images = a
-	go func() {
-		defer f.Close()
-		err := a.read(b, path, rank)
-		if ctx.Err() != nil {
-			err = ctx.Err()
-		}
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.ended, a.err = true, err
-		a.more.Broadcast()
-	}()
-	return x, nil
-}
 
 // read takes all chunks from b.
 func (a *arriving) read(b *bufio.Reader, path string, rank int) error {

@@ -106,30 +106,6 @@ func (b *byRange) readTo(ctx context.Context, s *Set, dst []float64, pos []int) 
 	return nil
 }
 
-// each calls do with the numbers of all rows of s in order, as they are in the files, of few
-// rows at a time.
-func (b *byRange) each(ctx context.Context, s *Set, do func(v []float64)) error {
-	const tile = 256
-	v := make([]float64, tile*b.dim)
-	for lo := 0; lo < s.Len(); lo += tile {
-		hi := min(lo+tile, s.Len())
-		for p := lo; p < hi; p++ {
-			if n := hi - p; s.Row(hi-1)-s.Row(p) == n-1 { // the rest follow one another
-				if err := b.raw(ctx, v[:n*b.dim], s.Row(p)); err != nil {
-					return err
-				}
-				do(v[:n*b.dim])
-				break
-			}
-			if err := b.raw(ctx, v[:b.dim], s.Row(p)); err != nil {
-				return err
-			}
-			do(v[:b.dim])
-		}
-	}
-	return nil
-}
-
 // fileError names the file of an error that is no *Error and not that of a context.
 func fileError(file string, err error) error {
 	var e *Error

@@ -51,7 +51,59 @@ type Inputs struct {
 // The error is an *Error or, if ctx is done, its error.
 func ReadInputs(ctx context.Context, path string, o *InputOptions) (*Inputs, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() && path != "-" {
-		return readFolder(ctx, path, o)
+		// Read the pictures of a folder.
+		dir := path
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return nil, &Error{File: dir, Problem: "cannot be opened", Err: err}
+		}
+		t := &table{file: dir}
+		others := 0
+		notes := map[string][]string{} // files by what was done to them
+		for _, e := range entries {
+			switch strings.ToLower(filepath.Ext(e.Name())) {
+			case ".png", ".jpg", ".jpeg":
+			default:
+				if !strings.HasPrefix(e.Name(), ".") {
+					others++
+				}
+				continue
+			}
+			path := filepath.Join(dir, e.Name())
+			f, err := openFile(ctx, path)
+			if err != nil {
+				return nil, err
+			}
+			if f.Size() < 0 {
+				f.Close()
+				return nil, &Error{File: path, Problem: "is not a regular file", Remedy: "take it out of the folder"}
+			}
+			pixels, note, err := o.picture(ctx, f, path)
+			f.Close()
+			if err != nil {
+				return nil, err
+			}
+			if o.MaxBytes > 0 && int64(len(t.px)+len(pixels)) > o.MaxBytes {
+				return nil, &Error{File: path, Problem: fmt.Sprintf("the pictures up to here take more than the %d bytes of memory that may be used", o.MaxBytes), Remedy: "give fewer pictures, or allow more memory"}
+			}
+			t.px = append(t.px, pixels...)
+			t.ids = append(t.ids, e.Name())
+			for _, text := range note {
+				text = strings.TrimPrefix(text, path+": ")
+				notes[text] = append(notes[text], e.Name())
+			}
+		}
+		if t.n = len(t.ids); t.n == 0 {
+			return nil, &Error{File: dir, Problem: "holds no pictures", Remedy: "put .png, .jpg or .jpeg files there"}
+		}
+		for text, files := range notes {
+			t.notes = append(t.notes, fmt.Sprintf("%s: %s: %s", dir, listOf(files, func(s string) string { return " " + s })[1:], text))
+		}
+		slices.Sort(t.notes)
+		if others > 0 {
+			t.notes = append(t.notes, fmt.Sprintf("%s: left out what is no picture (%d of %d)", dir, others, others+t.n))
+		}
+		return o.inputs(t), nil
 	}
 	name, in := path, io.Reader(nil)
 	if path == "-" {
@@ -258,61 +310,6 @@ func (o *InputOptions) picture(ctx context.Context, r io.ReadSeeker, name string
 	return in.Pixels, []string{name + ": " + strings.Join(in.Notes, "; ")}, nil
 }
 
-// readFolder reads the pictures of a folder.
-func readFolder(ctx context.Context, dir string, o *InputOptions) (*Inputs, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, &Error{File: dir, Problem: "cannot be opened", Err: err}
-	}
-	t := &table{file: dir}
-	others := 0
-	notes := map[string][]string{} // files by what was done to them
-	for _, e := range entries {
-		switch strings.ToLower(filepath.Ext(e.Name())) {
-		case ".png", ".jpg", ".jpeg":
-		default:
-			if !strings.HasPrefix(e.Name(), ".") {
-				others++
-			}
-			continue
-		}
-		path := filepath.Join(dir, e.Name())
-		f, err := openFile(ctx, path)
-		if err != nil {
-			return nil, err
-		}
-		if f.Size() < 0 {
-			f.Close()
-			return nil, &Error{File: path, Problem: "is not a regular file", Remedy: "take it out of the folder"}
-		}
-		pixels, note, err := o.picture(ctx, f, path)
-		f.Close()
-		if err != nil {
-			return nil, err
-		}
-		if o.MaxBytes > 0 && int64(len(t.px)+len(pixels)) > o.MaxBytes {
-			return nil, &Error{File: path, Problem: fmt.Sprintf("the pictures up to here take more than the %d bytes of memory that may be used", o.MaxBytes), Remedy: "give fewer pictures, or allow more memory"}
-		}
-		t.px = append(t.px, pixels...)
-		t.ids = append(t.ids, e.Name())
-		for _, text := range note {
-			text = strings.TrimPrefix(text, path+": ")
-			notes[text] = append(notes[text], e.Name())
-		}
-	}
-	if t.n = len(t.ids); t.n == 0 {
-		return nil, &Error{File: dir, Problem: "holds no pictures", Remedy: "put .png, .jpg or .jpeg files there"}
-	}
-	for text, files := range notes {
-		t.notes = append(t.notes, fmt.Sprintf("%s: %s: %s", dir, listOf(files, func(s string) string { return " " + s })[1:], text))
-	}
-	slices.Sort(t.notes)
-	if others > 0 {
-		t.notes = append(t.notes, fmt.Sprintf("%s: left out what is no picture (%d of %d)", dir, others, others+t.n))
-	}
-	return o.inputs(t), nil
-}
-
 // archive reads the inputs of a .npz file.
 func (o *InputOptions) archive(r seeker, name string) (*Inputs, error) {
 	z, err := npy.Open(r, r.Size())
@@ -387,9 +384,34 @@ func (o *InputOptions) table(r io.Reader, name string) (*table, error) {
 	}
 	t := &table{file: name}
 	for ; err == nil; rec, err = in.next() {
-		if err := o.add(t, in, rec, c); err != nil {
-			return nil, err
+		// Append one record.
+		if len(rec) != len(c.header) {
+			return nil, &Error{File: in.name, Line: in.line(0), Problem: fmt.Sprintf("%d fields, but the first line has %d", len(rec), len(c.header)), Remedy: "give every row one field a column"}
 		}
+		if o.MaxBytes > 0 && 8*int64(t.n+1)*int64(len(rec)) > o.MaxBytes {
+			return nil, &Error{File: in.name, Line: in.line(0), Problem: fmt.Sprintf("the rows up to here take more than the %d bytes of memory that may be used", o.MaxBytes), Remedy: "give fewer rows, or allow more memory"}
+		}
+		for _, j := range c.features {
+			v, err := in.number(j, c.header[j], rec[j])
+			if err != nil {
+				return nil, err
+			}
+			if !o.pixels() {
+				t.x = append(t.x, v)
+				continue
+			}
+			if v != float64(byte(min(max(v, 0), 255))) {
+				return nil, &Error{
+					File: in.name, Line: in.line(j), Place: place(j, c.header[j]),
+					Problem: quote(rec[j]) + " is not a grey level", Remedy: "write integers from 0 to 255",
+				}
+			}
+			t.px = append(t.px, byte(v))
+		}
+		if c.id >= 0 {
+			t.ids = append(t.ids, strings.Clone(strings.TrimSpace(rec[c.id])))
+		}
+		t.n++
 	}
 	if !errors.Is(err, io.EOF) {
 		return nil, err
@@ -436,36 +458,4 @@ func (o *InputOptions) columns(in *records, rec []string) (*inputColumns, error)
 		}
 	}
 	return c, nil
-}
-
-// add appends one record.
-func (o *InputOptions) add(t *table, in *records, rec []string, c *inputColumns) error {
-	if len(rec) != len(c.header) {
-		return &Error{File: in.name, Line: in.line(0), Problem: fmt.Sprintf("%d fields, but the first line has %d", len(rec), len(c.header)), Remedy: "give every row one field a column"}
-	}
-	if o.MaxBytes > 0 && 8*int64(t.n+1)*int64(len(rec)) > o.MaxBytes {
-		return &Error{File: in.name, Line: in.line(0), Problem: fmt.Sprintf("the rows up to here take more than the %d bytes of memory that may be used", o.MaxBytes), Remedy: "give fewer rows, or allow more memory"}
-	}
-	for _, j := range c.features {
-		v, err := in.number(j, c.header[j], rec[j])
-		if err != nil {
-			return err
-		}
-		if !o.pixels() {
-			t.x = append(t.x, v)
-			continue
-		}
-		if v != float64(byte(min(max(v, 0), 255))) {
-			return &Error{
-				File: in.name, Line: in.line(j), Place: place(j, c.header[j]),
-				Problem: quote(rec[j]) + " is not a grey level", Remedy: "write integers from 0 to 255",
-			}
-		}
-		t.px = append(t.px, byte(v))
-	}
-	if c.id >= 0 {
-		t.ids = append(t.ids, strings.Clone(strings.TrimSpace(rec[c.id])))
-	}
-	t.n++
-	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -85,13 +86,74 @@ func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
 			return openDir(ctx, name, readIDXFile)
 		}
 		return openDir(ctx, name, func(ctx context.Context, path string, rank int) (*idx, error) {
-			return readArriving(ctx, path, rank, o.MaxBytes)
+			// ReadIDXFile of a file of images that returns when the header has come. Where most is positive it
+			// bounds the bytes of the images.
+			most := o.MaxBytes
+			if rank == 1 {
+				return readIDXFile(ctx, path, rank)
+			}
+			f, err := openFile(ctx, path)
+			if err != nil {
+				return nil, err
+			}
+			x := &idx{}
+			b, rowBytes, err := x.begin(f, path, rank)
+			if size := float64(rowBytes) * float64(append(x.dims, 0)[0]); err == nil && most > 0 && size > float64(most) {
+				err = &Error{File: path, Problem: fmt.Sprintf("its images take %.0f bytes of memory, of which %d may be used", size, most), Remedy: "give fewer rows, or allow more memory"}
+			}
+			if err != nil {
+				f.Close()
+				return nil, err
+			}
+			a := &arriving{rows: x.dims[0], rowBytes: rowBytes, tile: max(1, arrivingBytes/rowBytes)}
+			a.more = sync.NewCond(&a.mu)
+			x.images = a
+			go func() {
+				defer f.Close()
+				err := a.read(b, path, rank)
+				if ctx.Err() != nil {
+					err = ctx.Err()
+				}
+				a.mu.Lock()
+				defer a.mu.Unlock()
+				a.ended, a.err = true, err
+				a.more.Broadcast()
+			}()
+			return x, nil
 		})
 	}
 	kind, sizes, _ := strings.Cut(name, ":")
 	switch {
 	case name == "" || kind == "digits":
-		open = func() (*Data, error) { return openDigits(name, sizes, o) }
+		open = func() (*Data, error) {
+			// Read the sizes TRAIN and TRAIN,TEST from the name.
+			n := [2]int{DigitsTrain, DigitsTest}
+			for i, v := range [2]int{o.DigitsTrain, o.DigitsTest} {
+				if v != 0 {
+					n[i] = v
+				}
+			}
+			fields := strings.Split(sizes, ",")
+			if sizes == "" {
+				fields = nil
+			}
+			if len(fields) > 2 {
+				return nil, &Error{File: name, Problem: "more than two numbers", Remedy: "write digits:TRAIN,TEST"}
+			}
+			for i, f := range fields {
+				v, err := strconv.Atoi(f)
+				if err != nil {
+					return nil, &Error{File: name, Problem: quote(f) + " is not a number of rows", Remedy: "write digits:TRAIN,TEST"}
+				}
+				n[i] = v
+			}
+			for _, v := range n {
+				if v < 0 || v > digitsMost {
+					return nil, &Error{File: name, Problem: fmt.Sprintf("%d rows of digits", v), Remedy: fmt.Sprintf("ask for 0 to %d", digitsMost)}
+				}
+			}
+			return Digits(o.Seed, n[0], n[1]), nil
+		}
 	case name == "mnist":
 		open = func() (*Data, error) { return openMNIST(ctx, o) }
 	default:
@@ -100,7 +162,30 @@ func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
 			return nil, err
 		}
 		if several {
-			return o.openSeveral(ctx, name, files)
+			// Read files whose rows are joined, which are all of one kind.
+			is := isNumPyFile
+			if IsCSV(files[0]) {
+				is = IsCSV
+			} else if ending := filepath.Ext(files[0]); formatOf(files[0]) != nil {
+				is = func(name string) bool { return strings.EqualFold(filepath.Ext(name), ending) }
+			}
+			for _, file := range files {
+				if is(file) {
+					continue
+				}
+				e := &Error{File: file, Problem: "is not a file of the kind of " + files[0], Remedy: "join files of one kind only"}
+				if file == files[0] {
+					e.Problem, e.Remedy = "is neither a .csv nor a .npy file", "of other kinds name one file"
+					if strings.EqualFold(filepath.Ext(file), ".parquet") {
+						e.Problem, e.Remedy = "is a Parquet file, which is not read", parquetRemedy
+					}
+				}
+				return nil, e
+			}
+			if isTable(files[0]) {
+				return openCSV(ctx, name, o)
+			}
+			return openNumPy(ctx, name, o)
 		}
 		info, err := storage{o.FS}.stat(name)
 		switch {
@@ -123,33 +208,6 @@ func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
 		return nil, &Error{File: name, Problem: "a target, split, test or validation file was asked for", Remedy: "they need data from a .csv or .npz file"}
 	}
 	return open()
-}
-
-// openSeveral reads files whose rows are joined, which are all of one kind.
-func (o *OpenOptions) openSeveral(ctx context.Context, name string, files []string) (*Data, error) {
-	is := isNumPyFile
-	if IsCSV(files[0]) {
-		is = IsCSV
-	} else if ending := filepath.Ext(files[0]); formatOf(files[0]) != nil {
-		is = func(name string) bool { return strings.EqualFold(filepath.Ext(name), ending) }
-	}
-	for _, file := range files {
-		if is(file) {
-			continue
-		}
-		e := &Error{File: file, Problem: "is not a file of the kind of " + files[0], Remedy: "join files of one kind only"}
-		if file == files[0] {
-			e.Problem, e.Remedy = "is neither a .csv nor a .npy file", "of other kinds name one file"
-			if strings.EqualFold(filepath.Ext(file), ".parquet") {
-				e.Problem, e.Remedy = "is a Parquet file, which is not read", parquetRemedy
-			}
-		}
-		return nil, e
-	}
-	if isTable(files[0]) {
-		return openCSV(ctx, name, o)
-	}
-	return openNumPy(ctx, name, o)
 }
 
 // isTable tells whether a file has columns with names.
@@ -224,34 +282,4 @@ func (o *OpenOptions) readTable(ctx context.Context, name string, l layout) (*ta
 	}
 	l.rows = g.rows
 	return readCSV(f, name, l, o.MaxBytes)
-}
-
-// openDigits reads the sizes TRAIN and TRAIN,TEST from the name.
-func openDigits(name, sizes string, o *OpenOptions) (*Data, error) {
-	n := [2]int{DigitsTrain, DigitsTest}
-	for i, v := range [2]int{o.DigitsTrain, o.DigitsTest} {
-		if v != 0 {
-			n[i] = v
-		}
-	}
-	fields := strings.Split(sizes, ",")
-	if sizes == "" {
-		fields = nil
-	}
-	if len(fields) > 2 {
-		return nil, &Error{File: name, Problem: "more than two numbers", Remedy: "write digits:TRAIN,TEST"}
-	}
-	for i, f := range fields {
-		v, err := strconv.Atoi(f)
-		if err != nil {
-			return nil, &Error{File: name, Problem: quote(f) + " is not a number of rows", Remedy: "write digits:TRAIN,TEST"}
-		}
-		n[i] = v
-	}
-	for _, v := range n {
-		if v < 0 || v > digitsMost {
-			return nil, &Error{File: name, Problem: fmt.Sprintf("%d rows of digits", v), Remedy: fmt.Sprintf("ask for 0 to %d", digitsMost)}
-		}
-	}
-	return Digits(o.Seed, n[0], n[1]), nil
 }

@@ -216,8 +216,27 @@ func (s *Set) span(ctx context.Context) (lo, hi float64, err error) {
 	defer o.Unlock()
 	if !o.known {
 		o.lo, o.hi = math.Inf(1), math.Inf(-1)
-		if err := s.far.each(ctx, s, func(v []float64) { o.lo, o.hi = min(o.lo, slices.Min(v)), max(o.hi, slices.Max(v)) }); err != nil {
-			return 0, 0, err
+		// Call do with the numbers of all rows of s in order, as they are in the files, of few rows at a
+		// time.
+		b := s.far
+		do := func(v []float64) { o.lo, o.hi = min(o.lo, slices.Min(v)), max(o.hi, slices.Max(v)) }
+		const tile = 256
+		v := make([]float64, tile*b.dim)
+		for lo := 0; lo < s.Len(); lo += tile {
+			hi := min(lo+tile, s.Len())
+			for p := lo; p < hi; p++ {
+				if n := hi - p; s.Row(hi-1)-s.Row(p) == n-1 { // the rest follow one another
+					if err := b.raw(ctx, v[:n*b.dim], s.Row(p)); err != nil {
+						return 0, 0, err
+					}
+					do(v[:n*b.dim])
+					break
+				}
+				if err := b.raw(ctx, v[:b.dim], s.Row(p)); err != nil {
+					return 0, 0, err
+				}
+				do(v[:b.dim])
+			}
 		}
 		o.known = true
 	}
@@ -276,20 +295,17 @@ func (s *Set) MatrixTo(dst *mat.Dense, pos []int) {
 			if pos != nil {
 				p = pos[i]
 			}
-			s.rowTo(dst.RawRowView(i), img, p)
+			// Write the input at position pos; img is scratch of D bytes.
+			dst := dst.RawRowView(i)
+			if s.px == nil {
+				copy(dst, s.x[p*len(dst):(p+1)*len(dst)])
+				continue
+			}
+			s.px.imageTo(img, p)
+			for j, b := range img {
+				dst[j] = grey[b]
+			}
 		}
 		return nil
 	})
-}
-
-// rowTo writes the input at position pos; img is scratch of D bytes.
-func (s *Set) rowTo(dst []float64, img []byte, pos int) {
-	if s.px == nil {
-		copy(dst, s.x[pos*len(dst):(pos+1)*len(dst)])
-		return
-	}
-	s.px.imageTo(img, pos)
-	for j, b := range img {
-		dst[j] = grey[b]
-	}
 }

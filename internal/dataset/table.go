@@ -100,8 +100,44 @@ func (t *table) fillFrom(in *records, c *columns, words map[string]string, most 
 		if f != nil && (t.n-first)%markEvery == 0 {
 			f.marks = append(f.marks, csvMark{offset, int64(in.line(0))})
 		}
-		if err := t.add(in, rec, c, words); err != nil {
-			return err
+		// Append a record to all but the number of rows. The first target says whether all are words.
+		for _, j := range c.features {
+			v, err := in.number(j, c.header[j], rec[j])
+			if err != nil {
+				return err
+			}
+			if t.far == nil {
+				t.x = append(t.x, v)
+			}
+		}
+		for _, j := range c.target {
+			field := strings.TrimSpace(rec[j])
+			word := len(c.target) == 1 && isWord(field, in.Comma)
+			if t.n > 0 && field != "" && word != (t.words != nil) && (word || numbers([]string{field}, in.Comma) == 1) {
+				kind, others := "is a number", "words"
+				if word {
+					kind, others = "is not a number", "numbers"
+				}
+				return &Error{File: in.name, Line: in.line(j), Place: place(j, c.header[j]), Problem: fmt.Sprintf("%s %s, but the targets above it are %s", quote(field), kind, others),
+					Remedy: "write all of them as numbers, or all of them as words"}
+			}
+			if word {
+				field = norm.NFC.String(field)
+				if _, ok := words[field]; !ok {
+					field = strings.Clone(field)
+					words[field] = field
+				}
+				t.words = append(t.words, words[field])
+				continue
+			}
+			v, err := in.number(j, c.header[j], field)
+			if err != nil {
+				return err
+			}
+			t.y = append(t.y, v)
+		}
+		if c.id >= 0 {
+			t.ids = append(t.ids, strings.Clone(strings.TrimSpace(rec[c.id]))) // rec keeps the whole line
 		}
 		kept := 0
 		if f == nil {
@@ -147,49 +183,6 @@ func (c *columns) table(name string) *table {
 	return t
 }
 
-// add appends a record to all but the number of rows. The first target says whether all are words.
-func (t *table) add(in *records, rec []string, c *columns, words map[string]string) error {
-	for _, j := range c.features {
-		v, err := in.number(j, c.header[j], rec[j])
-		if err != nil {
-			return err
-		}
-		if t.far == nil {
-			t.x = append(t.x, v)
-		}
-	}
-	for _, j := range c.target {
-		field := strings.TrimSpace(rec[j])
-		word := len(c.target) == 1 && isWord(field, in.Comma)
-		if t.n > 0 && field != "" && word != (t.words != nil) && (word || numbers([]string{field}, in.Comma) == 1) {
-			kind, others := "is a number", "words"
-			if word {
-				kind, others = "is not a number", "numbers"
-			}
-			return &Error{File: in.name, Line: in.line(j), Place: place(j, c.header[j]), Problem: fmt.Sprintf("%s %s, but the targets above it are %s", quote(field), kind, others),
-				Remedy: "write all of them as numbers, or all of them as words"}
-		}
-		if word {
-			field = norm.NFC.String(field)
-			if _, ok := words[field]; !ok {
-				field = strings.Clone(field)
-				words[field] = field
-			}
-			t.words = append(t.words, words[field])
-			continue
-		}
-		v, err := in.number(j, c.header[j], field)
-		if err != nil {
-			return err
-		}
-		t.y = append(t.y, v)
-	}
-	if c.id >= 0 {
-		t.ids = append(t.ids, strings.Clone(strings.TrimSpace(rec[c.id]))) // rec keeps the whole line
-	}
-	return nil
-}
-
 func trimAll(fields []string) []string {
 	out := make([]string, len(fields))
 	for i, f := range fields {
@@ -215,7 +208,40 @@ func (l *layout) find(name string, header []string, comma rune) (*columns, error
 		seen[h] = j
 	}
 	if l.like != nil {
-		return l.findLike(name, header)
+		// Find the columns of a file that has those of another table.
+		fail := func(remedy, format string, a ...any) (*columns, error) {
+			return nil, &Error{File: name, Line: 1, Problem: fmt.Sprintf(format, a...), Remedy: remedy}
+		}
+		c := &columns{header: header, id: slices.Index(header, l.id)}
+		if l.id == "" {
+			c.id = -1
+		}
+		for i, want := range l.like.columns {
+			j := slices.Index(header, want)
+			if j < 0 {
+				return fail("give both files the same columns", "the feature columns are not those of %s: feature %d, %s, is missing", l.like.file, i, quote(want))
+			}
+			c.features = append(c.features, j)
+		}
+		for _, want := range l.like.targets {
+			if j := slices.Index(header, want); j >= 0 {
+				c.target = append(c.target, j)
+			}
+		}
+		if n := len(c.target); n != 0 && n != len(l.like.targets) {
+			return fail("give all of them, or none where the targets are unknown", "%d of the target columns %s", n, QuoteList(l.like.targets))
+		}
+		for j, h := range header {
+			if j == c.id || slices.Contains(c.features, j) || slices.Contains(c.target, j) {
+				continue
+			}
+			remedy := "leave it out, or name it as the ID if it names the rows"
+			if c.target == nil {
+				remedy = fmt.Sprintf("call it %s if it is the target, name it as the ID if it names the rows, else leave it out", QuoteList(l.like.targets))
+			}
+			return fail(remedy, "column %s is not in %s", quote(h), l.like.file)
+		}
+		return c, nil
 	}
 	if len(header) < 2 {
 		return fail("give at least one feature and a target, separated by commas, semicolons or tabs", "one column only")
@@ -251,43 +277,6 @@ func (l *layout) find(name string, header []string, comma rune) (*columns, error
 	}
 	if len(c.features) == 0 {
 		return fail("name fewer targets", "no column is left for the features")
-	}
-	return c, nil
-}
-
-// findLike returns the columns of a file that has those of another table.
-func (l *layout) findLike(name string, header []string) (*columns, error) {
-	fail := func(remedy, format string, a ...any) (*columns, error) {
-		return nil, &Error{File: name, Line: 1, Problem: fmt.Sprintf(format, a...), Remedy: remedy}
-	}
-	c := &columns{header: header, id: slices.Index(header, l.id)}
-	if l.id == "" {
-		c.id = -1
-	}
-	for i, want := range l.like.columns {
-		j := slices.Index(header, want)
-		if j < 0 {
-			return fail("give both files the same columns", "the feature columns are not those of %s: feature %d, %s, is missing", l.like.file, i, quote(want))
-		}
-		c.features = append(c.features, j)
-	}
-	for _, want := range l.like.targets {
-		if j := slices.Index(header, want); j >= 0 {
-			c.target = append(c.target, j)
-		}
-	}
-	if n := len(c.target); n != 0 && n != len(l.like.targets) {
-		return fail("give all of them, or none where the targets are unknown", "%d of the target columns %s", n, QuoteList(l.like.targets))
-	}
-	for j, h := range header {
-		if j == c.id || slices.Contains(c.features, j) || slices.Contains(c.target, j) {
-			continue
-		}
-		remedy := "leave it out, or name it as the ID if it names the rows"
-		if c.target == nil {
-			remedy = fmt.Sprintf("call it %s if it is the target, name it as the ID if it names the rows, else leave it out", QuoteList(l.like.targets))
-		}
-		return fail(remedy, "column %s is not in %s", quote(h), l.like.file)
 	}
 	return c, nil
 }

@@ -70,5 +70,6 @@ func (s *system) diagonal(lo, k int, alpha float64, workers int) {
 		}
 		return
 	}
-	d.parallel(panels, workers)
+	// Solve for all panels of X on several goroutines.
+	share(panels, workers, d.panel)
 }

@@ -388,7 +388,36 @@ func (p *pen) drawTo(dst []byte, class int, h *hand) {
 	first := 0
 	for _, end := range p.ends {
 		for i := first; i+1 < end; i++ {
-			p.segment(p.line[i], p.line[i+1], soft)
+			// Ink the pixels near the line from a to b. Coverage falls from one to zero over soft pixels around
+			// the pen's radius; strokes do not add up.
+			a := p.line[i]
+			b := p.line[i+1]
+			reach := max(a.r, b.r) + soft/2
+			x0 := max(0, int(min(a.x, b.x)-reach))
+			x1 := min(Side-1, int(max(a.x, b.x)+reach))
+			y0 := max(0, int(min(a.y, b.y)-reach))
+			y1 := min(Side-1, int(max(a.y, b.y)+reach))
+			dx, dy := b.x-a.x, b.y-a.y
+			inv := 0.0
+			if l := dx*dx + dy*dy; l > 0 {
+				inv = 1 / l
+			}
+			for y := y0; y <= y1; y++ {
+				py := float64(y) + 0.5 - a.y
+				row := p.canvas[y*Side : (y+1)*Side]
+				for x := x0; x <= x1; x++ {
+					px := float64(x) + 0.5 - a.x
+					t := min(max((px*dx+py*dy)*inv, 0), 1)
+					ex, ey := px-t*dx, py-t*dy
+					e2 := ex*ex + ey*ey
+					if e2 >= reach*reach {
+						continue
+					}
+					r := a.r + t*(b.r-a.r)
+					v := min(0.5+(r-math.Sqrt(e2))/soft, 1)
+					row[x] = max(row[x], v)
+				}
+			}
 		}
 		first = end
 	}
@@ -511,37 +540,6 @@ const steps = 5
 
 // reflect mirrors a in b: the missing neighbour at the end of a curve.
 func reflect(a, b knot) knot { return knot{x: 2*b.x - a.x, y: 2*b.y - a.y} }
-
-// segment inks the pixels near the line from a to b. Coverage falls from one
-// to zero over soft pixels around the pen's radius; strokes do not add up.
-func (p *pen) segment(a, b dot, soft float64) {
-	reach := max(a.r, b.r) + soft/2
-	x0 := max(0, int(min(a.x, b.x)-reach))
-	x1 := min(Side-1, int(max(a.x, b.x)+reach))
-	y0 := max(0, int(min(a.y, b.y)-reach))
-	y1 := min(Side-1, int(max(a.y, b.y)+reach))
-	dx, dy := b.x-a.x, b.y-a.y
-	inv := 0.0
-	if l := dx*dx + dy*dy; l > 0 {
-		inv = 1 / l
-	}
-	for y := y0; y <= y1; y++ {
-		py := float64(y) + 0.5 - a.y
-		row := p.canvas[y*Side : (y+1)*Side]
-		for x := x0; x <= x1; x++ {
-			px := float64(x) + 0.5 - a.x
-			t := min(max((px*dx+py*dy)*inv, 0), 1)
-			ex, ey := px-t*dx, py-t*dy
-			e2 := ex*ex + ey*ey
-			if e2 >= reach*reach {
-				continue
-			}
-			r := a.r + t*(b.r-a.r)
-			v := min(0.5+(r-math.Sqrt(e2))/soft, 1)
-			row[x] = max(row[x], v)
-		}
-	}
-}
 
 // blurLines mixes the pixels of each line with their neighbours.
 func blurLines(dst, src *[Side * Side]float64, b float64, step, stride int) {

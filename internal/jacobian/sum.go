@@ -64,7 +64,25 @@ func (m *Sum) Add(ctx context.Context, b *linearize.Batch, v blas64.General) err
 	c := b.Outputs()
 	for i, block := range b.Blocks {
 		if table, ok := block.(*linearize.Embedding); ok {
-			if err := m.addEmbedding(ctx, m.Parts[i], table, v); err != nil {
+			// Add vᵀJ of a table to part: each gradient goes to the row of the table that is read there,
+			// times the weights. The other rows, which are nearly all, are not formed. A worker takes some
+			// columns of v, so that sums do not depend on the number of workers.
+			part := m.Parts[i]
+			const columns = 4
+			e := table.Table.Cols
+			if err := par.Do(ctx, m.Workers, par.Tiles(v.Cols, columns), func(tile int) error {
+				lo, hi := par.Bounds(tile, v.Cols, columns)
+				for i := range v.Rows {
+					weights := dense.Row(v, i)
+					table.Each(i/table.C, func(t, row int) {
+						g := table.Gradient(i, t)
+						for r := lo; r < hi; r++ {
+							dense.Axpy(dense.Row(part, r)[row*e:(row+1)*e], weights[r], g)
+						}
+					})
+				}
+				return nil
+			}); err != nil {
 				return err
 			}
 			continue
@@ -81,27 +99,6 @@ func (m *Sum) Add(ctx context.Context, b *linearize.Batch, v blas64.General) err
 		}
 	}
 	return nil
-}
-
-// addEmbedding adds vᵀJ of a table to part: each gradient goes to the row of the table that
-// is read there, times the weights. The other rows, which are nearly all, are not formed.
-// A worker takes some columns of v, so that sums do not depend on the number of workers.
-func (m *Sum) addEmbedding(ctx context.Context, part blas64.General, b *linearize.Embedding, v blas64.General) error {
-	const columns = 4
-	e := b.Table.Cols
-	return par.Do(ctx, m.Workers, par.Tiles(v.Cols, columns), func(tile int) error {
-		lo, hi := par.Bounds(tile, v.Cols, columns)
-		for i := range v.Rows {
-			weights := dense.Row(v, i)
-			b.Each(i/b.C, func(t, row int) {
-				g := b.Gradient(i, t)
-				for r := lo; r < hi; r++ {
-					dense.Axpy(dense.Row(part, r)[row*e:(row+1)*e], weights[r], g)
-				}
-			})
-		}
-		return nil
-	})
 }
 
 // tileOf returns the block's Jacobian of examples [lo, hi): a view where the block

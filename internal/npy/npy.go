@@ -239,7 +239,24 @@ func elementOf(descr string) (*element, error) {
 			return f, inexact(f >= 1<<64 || uint64(f) != v, "%d", v)
 		})
 	case "f2":
-		return exact(2, func(p []byte) float64 { return half(order.Uint16(p)) })
+		return exact(2, func(p []byte) float64 {
+			// The value of an IEEE 754 binary16 number.
+			b := order.Uint16(p)
+			sign := 1.0
+			if b>>15 == 1 {
+				sign = -1
+			}
+			exp, frac := int(b>>10&0x1f), float64(b&0x3ff)
+			switch {
+			case exp == 0:
+				return sign * math.Ldexp(frac, -24)
+			case exp < 0x1f:
+				return sign * math.Ldexp(1024+frac, exp-25)
+			case frac == 0:
+				return math.Inf(int(sign))
+			}
+			return math.NaN()
+		})
 	case "f4":
 		return exact(4, func(p []byte) float64 { return float64(math.Float32frombits(order.Uint32(p))) })
 	case "f8":
@@ -249,7 +266,26 @@ func elementOf(descr string) (*element, error) {
 	}
 	var length int
 	if k, err := fmt.Sscanf(name, "U%d", &length); k == 1 && err == nil && length >= 0 && length <= maxString/4 && name == fmt.Sprintf("U%d", length) {
-		return &element{size: 4 * length, memory: 16 + 4*length, text: func(p []byte) (string, error) { return runes(p, order) }}, nil
+		return &element{size: 4 * length, memory: 16 + 4*length, text: func(p []byte) (string, error) {
+			// Decode UTF-32 with zeros at the end.
+			var s strings.Builder
+			zeros := 0
+			for ; len(p) > 0; p = p[4:] {
+				r := order.Uint32(p)
+				if r == 0 {
+					zeros++
+					continue
+				}
+				if r > math.MaxInt32 || !utf8.ValidRune(rune(r)) {
+					return "", inexact(true, "the character %#x", r)
+				}
+				for ; zeros > 0; zeros-- {
+					s.WriteByte(0)
+				}
+				s.WriteRune(rune(r))
+			}
+			return s.String(), nil
+		}}, nil
 	}
 	if k, err := fmt.Sscanf(name, "S%d", &length); k == 1 && err == nil && length >= 0 && length <= maxString && name == fmt.Sprintf("S%d", length) {
 		return &element{size: length, memory: 16 + length, text: func(p []byte) (string, error) {
@@ -270,43 +306,4 @@ func inexact(is bool, format string, a ...any) error {
 
 func truth(p []byte) (float64, error) {
 	return float64(p[0]), inexact(p[0] > 1, "the truth value %d", p[0])
-}
-
-// runes decodes UTF-32 with zeros at the end.
-func runes(p []byte, order binary.ByteOrder) (string, error) {
-	var s strings.Builder
-	zeros := 0
-	for ; len(p) > 0; p = p[4:] {
-		r := order.Uint32(p)
-		if r == 0 {
-			zeros++
-			continue
-		}
-		if r > math.MaxInt32 || !utf8.ValidRune(rune(r)) {
-			return "", inexact(true, "the character %#x", r)
-		}
-		for ; zeros > 0; zeros-- {
-			s.WriteByte(0)
-		}
-		s.WriteRune(rune(r))
-	}
-	return s.String(), nil
-}
-
-// half is the value of an IEEE 754 binary16 number.
-func half(b uint16) float64 {
-	sign := 1.0
-	if b>>15 == 1 {
-		sign = -1
-	}
-	exp, frac := int(b>>10&0x1f), float64(b&0x3ff)
-	switch {
-	case exp == 0:
-		return sign * math.Ldexp(frac, -24)
-	case exp < 0x1f:
-		return sign * math.Ldexp(1024+frac, exp-25)
-	case frac == 0:
-		return math.Inf(int(sign))
-	}
-	return math.NaN()
 }

@@ -192,7 +192,16 @@ func (g *Graph) field(f *field) error {
 	case 2:
 		return f.string(&g.Name)
 	case 5:
-		return g.initializer(f)
+		body, err := f.message()
+		if err != nil {
+			return in("initializer", err)
+		}
+		t, err := decodeTensor(body)
+		if err != nil {
+			return in(label("initializer", len(g.Initializers), t.Name), err)
+		}
+		g.Initializers = append(g.Initializers, t)
+		return nil
 	case 10:
 		return f.string(&g.DocString)
 	case 11:
@@ -203,19 +212,6 @@ func (g *Graph) field(f *field) error {
 		return valueInfo(&g.ValueInfos, "value info", f)
 	}
 	return f.keep(&g.Unknown)
-}
-
-func (g *Graph) initializer(f *field) error {
-	body, err := f.message()
-	if err != nil {
-		return in("initializer", err)
-	}
-	t, err := decodeTensor(body)
-	if err != nil {
-		return in(label("initializer", len(g.Initializers), t.Name), err)
-	}
-	g.Initializers = append(g.Initializers, t)
-	return nil
 }
 
 // node decodes NodeProto and appends it to dst.
@@ -310,21 +306,38 @@ func (a *Attribute) field(f *field) error {
 		a.S = f.copyBytes()
 		return f.want(protowire.BytesType)
 	case 5:
-		return a.tensor(f)
+		if a.T != nil {
+			return faultf(f.off, "a second tensor")
+		}
+		body, err := f.message()
+		if err != nil {
+			return err
+		}
+		a.T, err = decodeTensor(body)
+		return in(a.T.label(), err)
 	case 6:
 		if a.G != nil {
 			return faultf(f.off, "a second graph")
 		}
 		return a.graph(f)
 	case 7:
-		return f.float32s(&a.Floats)
+		dst := &a.Floats
+		return f.eachScalar(protowire.Fixed32Type, func(u uint64) error {
+			*dst = append(*dst, math.Float32frombits(uint32(u)))
+			return nil
+		})
 	case 8:
 		return f.int64s(&a.Ints)
 	case 9:
 		a.Strings = append(a.Strings, f.copyBytes())
 		return f.want(protowire.BytesType)
 	case 11:
-		return a.addGraph(f)
+		g, err := decodeGraph(f)
+		if err != nil {
+			return in(label("graph", len(a.Graphs), ""), err)
+		}
+		a.Graphs = append(a.Graphs, g)
+		return nil
 	case 20:
 		return f.int32((*int32)(&a.Type))
 	case 21:
@@ -333,30 +346,9 @@ func (a *Attribute) field(f *field) error {
 	return f.keep(&a.Raw)
 }
 
-func (a *Attribute) tensor(f *field) error {
-	if a.T != nil {
-		return faultf(f.off, "a second tensor")
-	}
-	body, err := f.message()
-	if err != nil {
-		return err
-	}
-	a.T, err = decodeTensor(body)
-	return in(a.T.label(), err)
-}
-
 func (a *Attribute) graph(f *field) (err error) {
 	a.G, err = decodeGraph(f)
 	return in("graph", err)
-}
-
-func (a *Attribute) addGraph(f *field) error {
-	g, err := decodeGraph(f)
-	if err != nil {
-		return in(label("graph", len(a.Graphs), ""), err)
-	}
-	a.Graphs = append(a.Graphs, g)
-	return nil
 }
 
 // resolve sets the type of an attribute without one (IR version 1) from the

@@ -74,7 +74,40 @@ type storage struct {
 // returned with an error has its name, for the message.
 func decodeTensor(m message) (*Tensor, error) {
 	t, s := new(Tensor), new(storage)
-	err := m.each(func(f *field) error { return t.header(f, s) })
+	err := m.each(func(f *field) error {
+		// Decode all fields except the elements, which it counts.
+		switch f.num {
+		case tensorDims:
+			return f.int64s(&t.Dims)
+		case tensorType:
+			return f.int32((*int32)(&t.Type))
+		case tensorName:
+			return f.string(&t.Name)
+		case tensorRaw:
+			s.raw = f.b
+			return f.want(protowire.BytesType)
+		case tensorFloats, tensorInt32s, tensorStrings, tensorInt64s, tensorDoubles, tensorUint64s:
+			n, err := f.scalars(wireType(f.num))
+			s.count[f.num] += n
+			return err
+		case tensorSegment:
+			s.segment = true
+		case tensorExternal:
+			if err := f.keep(&s.entries); err != nil {
+				return err
+			}
+			return entry(&s.external, f)
+		case tensorLocation:
+			s.elsewhere = f.u == 1
+			if f.u > 1 {
+				return faultf(f.off, "its data location %d is unknown", f.u)
+			}
+			return f.want(protowire.VarintType)
+		default:
+			return f.keep(&t.Unknown)
+		}
+		return nil
+	})
 	if err != nil {
 		// The fault may come before the name, which the message needs.
 		_ = m.each(func(f *field) error {
@@ -94,41 +127,6 @@ func decodeTensor(m message) (*Tensor, error) {
 		return t, err
 	}
 	return t, t.load(m, s, n)
-}
-
-// header decodes all fields except the elements, which it counts.
-func (t *Tensor) header(f *field, s *storage) (err error) {
-	switch f.num {
-	case tensorDims:
-		return f.int64s(&t.Dims)
-	case tensorType:
-		return f.int32((*int32)(&t.Type))
-	case tensorName:
-		return f.string(&t.Name)
-	case tensorRaw:
-		s.raw = f.b
-		return f.want(protowire.BytesType)
-	case tensorFloats, tensorInt32s, tensorStrings, tensorInt64s, tensorDoubles, tensorUint64s:
-		n, err := f.scalars(wireType(f.num))
-		s.count[f.num] += n
-		return err
-	case tensorSegment:
-		s.segment = true
-	case tensorExternal:
-		if err := f.keep(&s.entries); err != nil {
-			return err
-		}
-		return entry(&s.external, f)
-	case tensorLocation:
-		s.elsewhere = f.u == 1
-		if f.u > 1 {
-			return faultf(f.off, "its data location %d is unknown", f.u)
-		}
-		return f.want(protowire.VarintType)
-	default:
-		return f.keep(&t.Unknown)
-	}
-	return nil
 }
 
 // wireType returns the type of a single element in a typed data field.

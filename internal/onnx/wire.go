@@ -214,13 +214,6 @@ func (f *field) int64s(dst *[]int64) error {
 	})
 }
 
-func (f *field) float32s(dst *[]float32) error {
-	return f.eachScalar(protowire.Fixed32Type, func(u uint64) error {
-		*dst = append(*dst, math.Float32frombits(uint32(u)))
-		return nil
-	})
-}
-
 // appendMessage appends field num, whose value is the message that body appends.
 func appendMessage(b []byte, num number, body func(b []byte) ([]byte, error)) ([]byte, error) {
 	b = protowire.AppendTag(b, num, protowire.BytesType)

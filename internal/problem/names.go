@@ -207,54 +207,6 @@ type wanted struct {
 	from    string // where the classes come from
 }
 
-// wantedClasses asks the flags, then the metadata. Where labels are words, names are
-// classes. Flags that contradict the metadata are an error.
-func wantedClasses(f *DataFlags, m *Model, d *dataset.Data) (w wanted, err error) {
-	w.names, w.from = f.classNames, "--classes"
-	if w.names == nil {
-		w.names = m.Meta.ClassNames
-	}
-	if w.classes, err = f.Classes(d); err != nil {
-		return w, err
-	}
-	recorded := m.Meta.Classes
-	if d.Names != nil {
-		recorded = nil
-		if m.Meta.ClassNames != nil {
-			if recorded, err = labelsOf(m.Name+": its metadata entry "+KeyClassNames, m.Meta.ClassNames, d); err != nil {
-				return w, err
-			}
-		}
-		named, err := labelsOf("--class-names", f.classNames, d)
-		if err != nil {
-			return w, err
-		}
-		for k, name := range d.Names { // without --classes the words are all the classes
-			if named != nil && f.classList == nil && !slices.Contains(named, k) {
-				return w, fmt.Errorf("--class-names %s: %s has rows of the class %s too; name it, or keep some classes with --classes", f.ClassNameText, d.Source, name)
-			}
-		}
-		switch {
-		case w.classes == nil:
-			w.classes = named
-		case named != nil && !slices.Equal(named, w.classes):
-			return w, fmt.Errorf("--class-names %s and --classes %s are different classes; give one of them", f.ClassNameText, f.ClassText)
-		}
-		w.names = nil // those of the data are the names
-	}
-	if w.classes != nil && recorded != nil && !slices.Equal(w.classes, recorded) {
-		flag, given := "--classes", f.ClassText
-		if given == "" {
-			flag, given = "--class-names", f.ClassNameText
-		}
-		return w, fmt.Errorf("%s %s contradicts %s, whose outputs are by its metadata for the classes %s; leave %s out", flag, given, m.Name, classText(recorded, d), flag)
-	}
-	if w.classes == nil {
-		w.classes, w.from = recorded, m.Name+": its metadata entry "+KeyClasses
-	}
-	return w, nil
-}
-
 // classText formats labels of the data.
 func classText(labels []int, d *dataset.Data) string {
 	if d.Names == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/linearize/network/head"
 )
 
 // A Scaling is what is done to inputs and targets outside the network. The network of a
@@ -88,9 +90,60 @@ func scalingOf(ctx context.Context, c *job.Job, f *ScalingFlags, m *Model, t *Ta
 		s.Inputs = unscaled(s.Inputs, m.wholeColumns())
 	}
 	if s.InputsFrom == "" || s.TargetsFrom == "" {
-		if err := s.byFit(ctx, c, m, t, train, y); err != nil {
+		// Decide what is still open by how well the network fits its training rows: the smallest loss, and
+		// among ways that fit alike the one with which the parameters are an optimum of some weight decay,
+		// or else with which the outputs of a regression have the mean and the deviation of its targets. It
+		// says what it chose, and warn where another way to scale the targets is not ruled out.
+		inputs, targets := []way{{inputs: s.Inputs}}, []way{{targets: s.Targets}}
+		if s.InputsFrom == "" {
+			var err error
+			if inputs, err = inputWays(ctx, train, m.wholeColumns()); err != nil {
+				return nil, err
+			}
+		}
+		if s.TargetsFrom == "" {
+			scaled, err := dataset.NewScaling(y)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", train.Set.File, err)
+			}
+			targets[0].words = "targets as they are"
+			// Tell whether a head that is part of the outputs makes all of them positive.
+			h := m.Net.Head()
+			if !(h.Function != head.None && h.Function != head.LogSoftmax && !h.Removed) { // of standardized targets about half are negative
+				targets = append(targets, way{targets: scaled, words: "standardized targets"})
+			}
+		}
+		var ways []way
+		for _, reordered := range []bool{false, true} {
+			if reordered && (t.Classes == nil || slices.ContainsFunc(ways, func(w way) bool { return w.loss < 1 })) {
+				break // some way fits, so that the classes are in their order
+			}
+			ways = nil
+			for _, in := range inputs {
+				list, err := s.losses(ctx, m, t, train, y, in, targets, reordered)
+				if err != nil {
+					return nil, err
+				}
+				ways = append(ways, list...)
+			}
+		}
+		best, rival, why, err := decide(ctx, c, m, t, train, y, ways, s.pictures)
+		if err != nil {
 			return nil, err
 		}
+		if rival != nil {
+			if err := c.Alarm(best.doubt(rival)); err != nil {
+				return nil, err
+			}
+		}
+		from := Origin("chosen by --standardize auto: " + why)
+		if s.InputsFrom == "" {
+			s.Inputs, s.InputsFrom = best.inputs, from
+		}
+		if s.TargetsFrom == "" {
+			s.Targets, s.TargetsFrom = best.targets, from
+		}
+		c.Note("--standardize auto chose %s: %s", best.words, why)
 	}
 	return s, s.check(c, m, d, y)
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/par"
-	"github.com/funcgp/funcgp/linearize/network/head"
 )
 
 // What decides between ways to scale.
@@ -35,65 +34,6 @@ type way struct {
 	loss            float64 // as a share of what the best constant loses
 	cosine          float64 // of Jᵀr and θ*
 	spread          spread  // of a regression
-}
-
-// byFit decides what is still open by how well the network fits its training rows:
-// the smallest loss, and among ways that fit alike the one with which the parameters
-// are an optimum of some weight decay, or else with which the outputs of a regression
-// have the mean and the deviation of its targets. It says what it chose, and warns where
-// another way to scale the targets is not ruled out.
-func (s *Scaling) byFit(ctx context.Context, c *job.Job, m *Model, t *Task, train *dataset.Subset, y *mat.Dense) error {
-	inputs, targets := []way{{inputs: s.Inputs}}, []way{{targets: s.Targets}}
-	if s.InputsFrom == "" {
-		var err error
-		if inputs, err = inputWays(ctx, train, m.wholeColumns()); err != nil {
-			return err
-		}
-	}
-	if s.TargetsFrom == "" {
-		scaled, err := dataset.NewScaling(y)
-		if err != nil {
-			return fmt.Errorf("%s: %w", train.Set.File, err)
-		}
-		targets[0].words = "targets as they are"
-		// Tell whether a head that is part of the outputs makes all of them positive.
-		h := m.Net.Head()
-		if !(h.Function != head.None && h.Function != head.LogSoftmax && !h.Removed) { // of standardized targets about half are negative
-			targets = append(targets, way{targets: scaled, words: "standardized targets"})
-		}
-	}
-	var ways []way
-	for _, reordered := range []bool{false, true} {
-		if reordered && (t.Classes == nil || slices.ContainsFunc(ways, func(w way) bool { return w.loss < 1 })) {
-			break // some way fits, so that the classes are in their order
-		}
-		ways = nil
-		for _, in := range inputs {
-			list, err := s.losses(ctx, m, t, train, y, in, targets, reordered)
-			if err != nil {
-				return err
-			}
-			ways = append(ways, list...)
-		}
-	}
-	best, rival, why, err := decide(ctx, c, m, t, train, y, ways, s.pictures)
-	if err != nil {
-		return err
-	}
-	if rival != nil {
-		if err := c.Alarm(best.doubt(rival)); err != nil {
-			return err
-		}
-	}
-	from := Origin("chosen by --standardize auto: " + why)
-	if s.InputsFrom == "" {
-		s.Inputs, s.InputsFrom = best.inputs, from
-	}
-	if s.TargetsFrom == "" {
-		s.Targets, s.TargetsFrom = best.targets, from
-	}
-	c.Note("--standardize auto chose %s: %s", best.words, why)
-	return nil
 }
 
 // why says what was compared.

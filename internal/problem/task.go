@@ -104,9 +104,51 @@ func (t *Task) NoiseRecorded() bool { return t.NoiseFrom == fromMetadata }
 // chooseTask decides by the flags, then by the metadata of the model, then by
 // the data.
 func chooseTask(f *TaskFlags, data *DataFlags, m *Model, d *dataset.Data) (*Task, error) {
-	w, err := wantedClasses(data, m, d)
-	if err != nil {
+	// Ask the flags, then the metadata. Where labels are words, names are classes. Flags that
+	// contradict the metadata are an error.
+	var w wanted
+	var err error
+	w.names, w.from = data.classNames, "--classes"
+	if w.names == nil {
+		w.names = m.Meta.ClassNames
+	}
+	if w.classes, err = data.Classes(d); err != nil {
 		return nil, err
+	}
+	recorded := m.Meta.Classes
+	if d.Names != nil {
+		recorded = nil
+		if m.Meta.ClassNames != nil {
+			if recorded, err = labelsOf(m.Name+": its metadata entry "+KeyClassNames, m.Meta.ClassNames, d); err != nil {
+				return nil, err
+			}
+		}
+		named, err := labelsOf("--class-names", data.classNames, d)
+		if err != nil {
+			return nil, err
+		}
+		for k, name := range d.Names { // without --classes the words are all the classes
+			if named != nil && data.classList == nil && !slices.Contains(named, k) {
+				return nil, fmt.Errorf("--class-names %s: %s has rows of the class %s too; name it, or keep some classes with --classes", data.ClassNameText, d.Source, name)
+			}
+		}
+		switch {
+		case w.classes == nil:
+			w.classes = named
+		case named != nil && !slices.Equal(named, w.classes):
+			return nil, fmt.Errorf("--class-names %s and --classes %s are different classes; give one of them", data.ClassNameText, data.ClassText)
+		}
+		w.names = nil // those of the data are the names
+	}
+	if w.classes != nil && recorded != nil && !slices.Equal(w.classes, recorded) {
+		flag, given := "--classes", data.ClassText
+		if given == "" {
+			flag, given = "--class-names", data.ClassNameText
+		}
+		return nil, fmt.Errorf("%s %s contradicts %s, whose outputs are by its metadata for the classes %s; leave %s out", flag, given, m.Name, classText(recorded, d), flag)
+	}
+	if w.classes == nil {
+		w.classes, w.from = recorded, m.Name+": its metadata entry "+KeyClasses
 	}
 	name := f.Likelihood
 	if name == "" {

@@ -188,7 +188,41 @@ func Join(first, second *Network) (n *Network, tensor string, err error) {
 		toDouble(g)
 		toDouble(h)
 	}
-	h = renamed(h, second.prog.Inputs[0].Name, tensor)
+	// Find a graph with a prefix in front of all names, and the name to for its input.
+	input := second.prog.Inputs[0].Name
+	name := func(s string) string {
+		switch s {
+		case "":
+			return ""
+		case input:
+			return tensor
+		}
+		return secondPrefix + s
+	}
+	out := *h
+	out.Nodes, out.Initializers, out.Outputs = nil, nil, nil
+	for _, nd := range h.Nodes {
+		c := *nd
+		c.Inputs, c.Outputs = slices.Clone(nd.Inputs), slices.Clone(nd.Outputs)
+		for i := range c.Inputs {
+			c.Inputs[i] = name(c.Inputs[i])
+		}
+		for i := range c.Outputs {
+			c.Outputs[i] = name(c.Outputs[i])
+		}
+		out.Nodes = append(out.Nodes, &c)
+	}
+	for _, t := range h.Initializers {
+		c := *t
+		c.Name = name(t.Name)
+		out.Initializers = append(out.Initializers, &c)
+	}
+	for _, v := range h.Outputs {
+		c := *v
+		c.Name = name(v.Name)
+		out.Outputs = append(out.Outputs, &c)
+	}
+	h = &out
 	g.Nodes = append(slices.Clone(g.Nodes), h.Nodes...)
 	g.Initializers = append(slices.Clone(g.Initializers), h.Initializers...)
 	g.Outputs, g.ValueInfos = h.Outputs, nil
@@ -208,42 +242,4 @@ func prefixed(names []string) []string {
 		out[i] = secondPrefix + out[i]
 	}
 	return out
-}
-
-// renamed returns a graph with a prefix in front of all names, and the name to for its
-// input.
-func renamed(g *onnx.Graph, input, to string) *onnx.Graph {
-	name := func(s string) string {
-		switch s {
-		case "":
-			return ""
-		case input:
-			return to
-		}
-		return secondPrefix + s
-	}
-	out := *g
-	out.Nodes, out.Initializers, out.Outputs = nil, nil, nil
-	for _, nd := range g.Nodes {
-		c := *nd
-		c.Inputs, c.Outputs = slices.Clone(nd.Inputs), slices.Clone(nd.Outputs)
-		for i := range c.Inputs {
-			c.Inputs[i] = name(c.Inputs[i])
-		}
-		for i := range c.Outputs {
-			c.Outputs[i] = name(c.Outputs[i])
-		}
-		out.Nodes = append(out.Nodes, &c)
-	}
-	for _, t := range g.Initializers {
-		c := *t
-		c.Name = name(t.Name)
-		out.Initializers = append(out.Initializers, &c)
-	}
-	for _, v := range g.Outputs {
-		c := *v
-		c.Name = name(v.Name)
-		out.Outputs = append(out.Outputs, &c)
-	}
-	return &out
 }

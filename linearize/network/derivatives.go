@@ -64,7 +64,15 @@ func (d *Derivatives) At(ctx context.Context, grad, ggn, theta []float64, x, y *
 	}
 	clear(grad)
 	clear(ggn)
-	d.setTheta(ctx, theta, ggn != nil)
+	// Move to other parameters.
+	squares := ggn != nil
+	static := d.net.prog.EvalStatic(theta)
+	for _, s := range d.states {
+		s.Static = static
+	}
+	if squares {
+		graph.SquaresTo(ctx, d.squared, static)
+	}
 	seed, total := logLik(loss, y, n.prog.C), 0.0
 	tiles := par.Tiles(rows, d.size)
 	for first := 0; first < tiles; first += wave {
@@ -95,17 +103,6 @@ func (d *Derivatives) At(ctx context.Context, grad, ggn, theta []float64, x, y *
 		return 0, fmt.Errorf("network: the curvature of parameter %d is %v; the network has no derivative at some input, or its derivatives are too large", i, ggn[i])
 	}
 	return total, nil
-}
-
-// setTheta moves to other parameters.
-func (d *Derivatives) setTheta(ctx context.Context, theta []float64, squares bool) {
-	static := d.net.prog.EvalStatic(theta)
-	for _, s := range d.states {
-		s.Static = static
-	}
-	if squares {
-		graph.SquaresTo(ctx, d.squared, static)
-	}
 }
 
 // part returns where tile i of a wave adds its sums: the first to the result.

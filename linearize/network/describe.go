@@ -52,20 +52,7 @@ func (n *Network) Describe() Description {
 	p := n.prog
 	d := Description{Producer: strings.TrimSpace(n.model.ProducerName + " " + n.model.ProducerVersion), Opset: compile.StandardOpset(n.model),
 		InputConstants: slices.Clone(p.InputConstants), OutputConstants: slices.Clone(p.OutputConstants), OutputScale: p.OutputScale}
-	d.Operators = n.operators()
-	kind := n.blockKinds()
-	for _, prm := range n.Params() {
-		d.Params = append(d.Params, ParamInfo{Param: prm, Block: kind[prm.Offset]})
-	}
-	d.Fixed = n.constants()
-	for _, t := range p.Tensors {
-		d.Tensors = append(d.Tensors, TensorInfo{Name: t.Name, Shape: slices.Clone(t.Shape), Parameter: t.Parameter, Reason: t.Reason, Doubtful: t.Doubtful, Node: t.Node})
-	}
-	return d
-}
-
-// operators counts the operators that influence the output.
-func (n *Network) operators() []OperatorCount {
+	// Count the operators that influence the output.
 	count := map[string]int{}
 	for _, name := range n.prog.Operators {
 		count[name]++
@@ -75,7 +62,16 @@ func (n *Network) operators() []OperatorCount {
 		list = append(list, OperatorCount{name, k})
 	}
 	slices.SortFunc(list, func(a, b OperatorCount) int { return strings.Compare(a.Name, b.Name) })
-	return list
+	d.Operators = list
+	kind := n.blockKinds()
+	for _, prm := range n.Params() {
+		d.Params = append(d.Params, ParamInfo{Param: prm, Block: kind[prm.Offset]})
+	}
+	d.Fixed = n.constants()
+	for _, t := range p.Tensors {
+		d.Tensors = append(d.Tensors, TensorInfo{Name: t.Name, Shape: slices.Clone(t.Shape), Parameter: t.Parameter, Reason: t.Reason, Doubtful: t.Doubtful, Node: t.Node})
+	}
+	return d
 }
 
 // blockKinds maps the offset of each parameter to its kind of Block.

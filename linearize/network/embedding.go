@@ -30,19 +30,6 @@ func (j *jacobian) addTable(k, n int) {
 	j.batch.Blocks = append(j.batch.Blocks, b)
 }
 
-// keepRows stores the gradients of output c at site k, which reads a table, and, once,
-// the rows that it reads. lo is the first example of the chunk.
-func (j *jacobian) keepRows(s *graph.State, k, lo, c int) {
-	st, b := &j.prog.Sites[k], j.table[k]
-	nd := &j.prog.Nodes[st.Node]
-	for e := range s.N {
-		copy(b.G.RawRowView((lo+e)*j.c + c)[st.At*st.Table.Inner:], s.GradAt(nd.Out, e))
-		if c == 0 {
-			st.Table.RowsTo(b.Index.RawRowView(lo + e)[st.At:], s, nd, e)
-		}
-	}
-}
-
 // An IntegerError says that a number is none that an integer input takes. Forward and
 // Linearize return one.
 type IntegerError struct {

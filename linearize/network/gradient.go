@@ -63,7 +63,34 @@ type seeder func(u, f []float64, lo, hi int) (float64, error)
 // returns.
 func (g *gradientSum) add(ctx context.Context, dst []float64, x *mat.Dense, seed seeder) (float64, error) {
 	if g.norms != nil {
-		return g.addTogether(ctx, dst, x, seed)
+		// Add for a program with batch normalization.
+		rows, _ := x.Dims()
+		chunk, err := g.forwardTogether(ctx, x)
+		if err != nil {
+			return 0, err
+		}
+		tiles := par.Tiles(rows, chunk)
+		u, parts, sum := make([][]float64, tiles), make([][]float64, tiles), 0.0
+		for i := range tiles {
+			lo, hi := par.Bounds(i, rows, chunk)
+			f, err := g.norms.State(i).Outputs(lo)
+			if err != nil {
+				return 0, err
+			}
+			u[i], parts[i] = make([]float64, len(f)), g.part(i)
+			value, err := seed(u[i], f, lo, hi)
+			if err != nil {
+				return 0, err
+			}
+			sum += value
+		}
+		if err := g.norms.AddGradients(ctx, parts, u); err != nil {
+			return 0, err
+		}
+		for _, part := range parts {
+			dense.Axpy(dst, 1, part)
+		}
+		return sum, nil
 	}
 	p := g.prog
 	rows, _ := x.Dims()
@@ -114,37 +141,6 @@ func (g *gradientSum) forwardTogether(ctx context.Context, x *mat.Dense) (int, e
 		s.Static, s.Drop, s.First = g.static, g.drop, lo
 		s.Start(contiguousRows(x, lo, hi), hi-lo)
 	})
-}
-
-// addTogether is add for a program with batch normalization.
-func (g *gradientSum) addTogether(ctx context.Context, dst []float64, x *mat.Dense, seed seeder) (float64, error) {
-	rows, _ := x.Dims()
-	chunk, err := g.forwardTogether(ctx, x)
-	if err != nil {
-		return 0, err
-	}
-	tiles := par.Tiles(rows, chunk)
-	u, parts, sum := make([][]float64, tiles), make([][]float64, tiles), 0.0
-	for i := range tiles {
-		lo, hi := par.Bounds(i, rows, chunk)
-		f, err := g.norms.State(i).Outputs(lo)
-		if err != nil {
-			return 0, err
-		}
-		u[i], parts[i] = make([]float64, len(f)), g.part(i)
-		value, err := seed(u[i], f, lo, hi)
-		if err != nil {
-			return 0, err
-		}
-		sum += value
-	}
-	if err := g.norms.AddGradients(ctx, parts, u); err != nil {
-		return 0, err
-	}
-	for _, part := range parts {
-		dense.Axpy(dst, 1, part)
-	}
-	return sum, nil
 }
 
 // VJP writes Jᵀu = Σ_n J(x_n)ᵀ u_n to dst, length P, by one forward and one

@@ -141,9 +141,44 @@ func (n *Network) linearize(ctx context.Context, x *mat.Dense, c int, what strin
 				j.batch.F.Set(lo+e, k, weigh(seed[at:to], f[at:to], lo+e, k))
 			}
 			s.Backward(seed, func(site int) { j.keep(s, site, lo, k) })
-			j.keepFull(s, lo, k)
+			// Store the gradients of output c in the parameters that are in no site.
+			at := j.tail
+			for _, slot := range j.prog.Full {
+				size := j.prog.Slots[slot].Size
+				for e := range s.N {
+					if s.HasGrad(slot) {
+						copy(j.full.RawRowView((lo+e)*j.c + k)[at:at+size], s.GradAt(slot, e))
+					}
+				}
+				at += size
+			}
 		}
-		j.finishColumns(s, lo)
+		// Write the columns of the sites for which keepColumns stored gradients: the gradients of an
+		// example's C outputs, stacked to (C·m)×T, times its patches are C rows of the Jacobian.
+		c := j.c
+		for k := range j.prog.Sites {
+			st := &j.prog.Sites[k]
+			if !st.Full || !j.stacks(st) || !s.HasGrad(j.prog.Nodes[st.Node].Out) {
+				continue
+			}
+			w := st.Layout.(*graph.Window)
+			t, width, m := w.Factors()
+			_, bias := j.prog.Spans(st)
+			patches, rows := s.Buffer(2, w.Scratch()), s.Buffer(3, c*m*width)
+			stored := s.SiteBuffer(k, s.N*c*m*t)
+			for e := range s.N {
+				g := stored[e*c*m*t:][:c*m*t]
+				w.PatchRows(patches, s.At(st.Input, e), 0)
+				graph.Gemm(false, true, dense.Of(g, c*m, t), dense.Of(patches[:width*t], width, t), 0, dense.Of(rows, c*m, width))
+				for i := range c {
+					row := j.full.RawRowView((lo+e)*c + i)[j.at[k]:]
+					copy(row, rows[i*m*width:(i+1)*m*width])
+					if bias != nil {
+						w.AddBiasGradient(row[m*width:m*width+bias.Len()], g[i*m*t:(i+1)*m*t])
+					}
+				}
+			}
+		}
 		return j.check(lo, hi, what)
 	})
 	if err != nil {
@@ -242,7 +277,16 @@ func (j *jacobian) keep(s *graph.State, k, lo, c int) {
 		return
 	}
 	if st.Table != nil {
-		j.keepRows(s, k, lo, c)
+		// Store the gradients of output c at site k, which reads a table, and, once, the rows that it
+		// reads. lo is the first example of the chunk.
+		st, b := &j.prog.Sites[k], j.table[k]
+		nd := &j.prog.Nodes[st.Node]
+		for e := range s.N {
+			copy(b.G.RawRowView((lo+e)*j.c + c)[st.At*st.Table.Inner:], s.GradAt(nd.Out, e))
+			if c == 0 {
+				st.Table.RowsTo(b.Index.RawRowView(lo + e)[st.At:], s, nd, e)
+			}
+		}
 		return
 	}
 	var a, g *mat.Dense
@@ -310,51 +354,6 @@ func (j *jacobian) check(lo, hi int, what string) error {
 func (j *jacobian) stacks(st *graph.Site) bool {
 	w, ok := st.Layout.(*graph.Window)
 	return ok && j.c > 1 && w.NumGroups == 1 && !w.Transposed && st.Weight >= 0
-}
-
-// finishColumns writes the columns of the sites for which keepColumns stored
-// gradients: the gradients of an example's C outputs, stacked to (C·m)×T, times
-// its patches are C rows of the Jacobian.
-func (j *jacobian) finishColumns(s *graph.State, lo int) {
-	c := j.c
-	for k := range j.prog.Sites {
-		st := &j.prog.Sites[k]
-		if !st.Full || !j.stacks(st) || !s.HasGrad(j.prog.Nodes[st.Node].Out) {
-			continue
-		}
-		w := st.Layout.(*graph.Window)
-		t, width, m := w.Factors()
-		_, bias := j.prog.Spans(st)
-		patches, rows := s.Buffer(2, w.Scratch()), s.Buffer(3, c*m*width)
-		stored := s.SiteBuffer(k, s.N*c*m*t)
-		for e := range s.N {
-			g := stored[e*c*m*t:][:c*m*t]
-			w.PatchRows(patches, s.At(st.Input, e), 0)
-			graph.Gemm(false, true, dense.Of(g, c*m, t), dense.Of(patches[:width*t], width, t), 0, dense.Of(rows, c*m, width))
-			for i := range c {
-				row := j.full.RawRowView((lo+e)*c + i)[j.at[k]:]
-				copy(row, rows[i*m*width:(i+1)*m*width])
-				if bias != nil {
-					w.AddBiasGradient(row[m*width:m*width+bias.Len()], g[i*m*t:(i+1)*m*t])
-				}
-			}
-		}
-	}
-}
-
-// keepFull stores the gradients of output c in the parameters that are in no
-// site.
-func (j *jacobian) keepFull(s *graph.State, lo, c int) {
-	at := j.tail
-	for _, slot := range j.prog.Full {
-		size := j.prog.Slots[slot].Size
-		for e := range s.N {
-			if s.HasGrad(slot) {
-				copy(j.full.RawRowView((lo+e)*j.c + c)[at:at+size], s.GradAt(slot, e))
-			}
-		}
-		at += size
-	}
 }
 
 // LinearizeCombined is Linearize for K sums of the outputs of each example in

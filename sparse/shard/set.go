@@ -64,7 +64,31 @@ func open(paths []string, sums *sparse.Sums) (*Set, error) {
 			return nil, err
 		}
 	}
-	return arrange(paths, all, sums)
+	// Check that the parts are those of one pass, and sort them.
+	numbers := make([]Part, len(all))
+	for i := range all {
+		numbers[i] = all[i].Part
+	}
+	order, err := Order(paths, numbers, func(i, j int) string {
+		// Say what keeps a from being of the same pass as b, "" where nothing does.
+		a := &all[i]
+		b := &all[j]
+		if d := a.Identity.Difference(b.Identity); d != "" {
+			return d
+		}
+		if a.C != b.C {
+			return "their sizes"
+		}
+		return ""
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &Set{sums: sums}
+	for _, i := range order {
+		s.paths, s.parts = append(s.paths, paths[i]), append(s.parts, all[i])
+	}
+	return s, nil
 }
 
 func firstError(errs ...error) error {
@@ -85,23 +109,6 @@ func (a *about) possible() bool {
 	return a.First == lo && a.N == hi-lo && a.N > 0
 }
 
-// arrange checks that the parts are those of one pass, and sorts them.
-func arrange(paths []string, all []about, sums *sparse.Sums) (*Set, error) {
-	numbers := make([]Part, len(all))
-	for i := range all {
-		numbers[i] = all[i].Part
-	}
-	order, err := Order(paths, numbers, func(i, j int) string { return foreign(&all[i], &all[j]) })
-	if err != nil {
-		return nil, err
-	}
-	s := &Set{sums: sums}
-	for _, i := range order {
-		s.paths, s.parts = append(s.paths, paths[i]), append(s.parts, all[i])
-	}
-	return s, nil
-}
-
 // Order returns the indices of the files of all parts in the order of their numbers. It is
 // an *Error, which names the file, if a part is missing or there twice, or if a file is not
 // like most. foreign says what keeps two files from being of one pass, "" where nothing
@@ -116,7 +123,23 @@ func Order(paths []string, parts []Part, foreign func(i, j int) string) ([]int, 
 		}
 		return foreign(i, j)
 	}
-	like := usual(len(paths), differ)
+	// Find the first of those files of n that differ in nothing from the largest number of others.
+	n := len(paths)
+	var kinds, counts []int
+	for i := range n {
+		k := slices.IndexFunc(kinds, func(j int) bool { return differ(i, j) == "" })
+		if k < 0 {
+			k, kinds, counts = len(kinds), append(kinds, i), append(counts, 0)
+		}
+		counts[k]++
+	}
+	best := 0
+	for k := range kinds {
+		if counts[k] > counts[best] {
+			best = k
+		}
+	}
+	like := kinds[best]
 	of := parts[like].Of
 	at := make(map[int]int, len(paths))
 	for i, path := range paths {
@@ -142,37 +165,6 @@ func Order(paths []string, parts []Part, foreign func(i, j int) string) ([]int, 
 	return order, nil
 }
 
-// usual returns the first of those files of n that differ in nothing from the largest
-// number of others.
-func usual(n int, differ func(i, j int) string) int {
-	var kinds, counts []int
-	for i := range n {
-		k := slices.IndexFunc(kinds, func(j int) bool { return differ(i, j) == "" })
-		if k < 0 {
-			k, kinds, counts = len(kinds), append(kinds, i), append(counts, 0)
-		}
-		counts[k]++
-	}
-	best := 0
-	for k := range kinds {
-		if counts[k] > counts[best] {
-			best = k
-		}
-	}
-	return kinds[best]
-}
-
-// foreign says what keeps a from being of the same pass as b, "" where nothing does.
-func foreign(a, b *about) string {
-	if d := a.Identity.Difference(b.Identity); d != "" {
-		return d
-	}
-	if a.C != b.C {
-		return "their sizes"
-	}
-	return ""
-}
-
 // Paths returns the files in the order of their parts.
 func (s *Set) Paths() []string { return slices.Clone(s.paths) }
 
@@ -188,19 +180,16 @@ func (s *Set) each(ctx context.Context, do func(i int, f *store.File) error) err
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := s.with(path, func(f *store.File) error { return do(i, f) }); err != nil {
+		do := func(f *store.File) error { return do(i, f) }
+		f, err := store.Open(path, Kind, Version)
+		if err != nil {
+			return err
+		}
+		if err := firstError(do(f), f.Close()); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (s *Set) with(path string, do func(f *store.File) error) error {
-	f, err := store.Open(path, Kind, Version)
-	if err != nil {
-		return err
-	}
-	return firstError(do(f), f.Close())
 }
 
 // Merge returns the posterior given the data of all parts, with the inducing examples
@@ -272,25 +261,23 @@ func (s *Set) SaveSites(ctx context.Context, w *store.Writer, prefix string) err
 		name string
 		per  int
 	}{{"f", c}, {"residual", c}, {"lambda", c * c}, {"root", c * c}} {
-		if err := s.saveRows(ctx, w, prefix+section.name, section.name, section.per); err != nil {
+		// Add a section that joins those of all parts, which have per numbers an example.
+		to := prefix + section.name
+		name := section.name
+		per := section.per
+		var err error
+		w.FloatRows(to, func(yield func([]float64) bool) {
+			err = s.each(ctx, func(i int, f *store.File) error {
+				r := f.Reader("shard.")
+				if v := r.Floats(name, s.parts[i].N, per); r.Err() == nil {
+					yield(v)
+				}
+				return r.Err()
+			})
+		})
+		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// saveRows adds a section that joins those of all parts, which have per numbers an
-// example.
-func (s *Set) saveRows(ctx context.Context, w *store.Writer, to, name string, per int) error {
-	var err error
-	w.FloatRows(to, func(yield func([]float64) bool) {
-		err = s.each(ctx, func(i int, f *store.File) error {
-			r := f.Reader("shard.")
-			if v := r.Floats(name, s.parts[i].N, per); r.Err() == nil {
-				yield(v)
-			}
-			return r.Err()
-		})
-	})
-	return err
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/memory"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 const (
@@ -34,7 +35,12 @@ func (d *dropped) all(ctx context.Context, c *Certificate) error {
 	}
 	steps := int(min(mostSteps, gp.MemoryBudget(d.o.MaxMemory)/(8*int64(n))-4))
 	c.Failure, c.Rows = failure, n
-	m := d.product()
+	p := d.post.Rows().P
+	m := &product{d: d, products: d.o.Products, variance: make([]float64, p), params: make([]float64, p), outputs: make([]float64, d.src.Len()*d.outputs())}
+	if m.products == nil {
+		m.products = linearize.ProductsOf(d.src)
+	}
+	d.prior.VarianceTo(m.variance)
 	var first *krylov
 	var trace, low, high float64 // means of zᵀMz and of the ends of zᵀlog(I+M)z
 	var lengths []float64        // ‖Mz‖

@@ -66,28 +66,23 @@ const (
 
 const defaultSample = 2000
 
-func (o *Options) withDefaults() Options {
-	var d Options
-	if o != nil {
-		d = *o
-	}
-	if d.Sample < 0 || d.Sample == 1 {
-		panic("certificate: a sample of fewer than two rows")
-	}
-	d.Sample = cmp.Or(d.Sample, defaultSample)
-	if d.Progress == nil {
-		d.Progress = func(string, int, int) {}
-	}
-	return d
-}
-
 // Certify compares t with the posterior of all rows of the training examples src with
 // sites s, from which its rows were kept. prior and theta are those of the kernel of t.
 //
 // It fails with a *PriorError where the kernel of t is an ntk.NTK of another prior or θ*,
 // with a *gp.MemoryError before anything large is allocated, with a *gp.NotFiniteError where a covariance is NaN or Inf, and with ctx.Err(), wrapped.
 func Certify(ctx context.Context, t *gp.Thinned, src linearize.Source, s *gp.Sites, prior ntk.Prior, theta []float64, o *Options) (*Certificate, error) {
-	opt := o.withDefaults()
+	var opt Options
+	if o != nil {
+		opt = *o
+	}
+	if opt.Sample < 0 || opt.Sample == 1 {
+		panic("certificate: a sample of fewer than two rows")
+	}
+	opt.Sample = cmp.Or(opt.Sample, defaultSample)
+	if opt.Progress == nil {
+		opt.Progress = func(string, int, int) {}
+	}
 	d, err := newDropped(ctx, t, src, s, prior, theta, &opt)
 	if err != nil {
 		return nil, stopped(err)

@@ -38,44 +38,37 @@ func newKrylov(n int, mul func(ctx context.Context, dst, v []float64) error, see
 	return y
 }
 
-// step adds a row to the tridiagonal matrix.
-func (y *krylov) step(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	k := len(y.diag)
-	w := make([]float64, len(y.v[k]))
-	if err := y.mul(ctx, w, y.v[k]); err != nil {
-		return err
-	}
-	alpha := floats.Dot(w, y.v[k])
-	if math.IsNaN(alpha) || math.IsInf(alpha, 0) {
-		return &gp.NotFiniteError{What: "covariance of all dropped rows", Value: alpha, Remedy: "raise the prior precision, or check the network's Jacobian"}
-	}
-	// Twice is enough.
-	for range 2 {
-		for _, v := range y.v {
-			floats.AddScaled(w, -floats.Dot(w, v), v)
-		}
-	}
-	beta := floats.Norm(w, 2)
-	y.diag, y.off = append(y.diag, alpha), append(y.off, beta)
-	if y.exhausted = beta <= breakdown*max(y.diag[0], alpha); !y.exhausted {
-		floats.Scale(1/beta, w)
-	}
-	y.v = append(y.v, w)
-	return nil
-}
-
 // breakdown is the β, relative to α, below which it is rounding.
 const breakdown = 1e-13
 
 // run makes steps until done, at most so many in all.
 func (y *krylov) run(ctx context.Context, most int, done func() bool) error {
 	for len(y.diag) == 0 || !done() && !y.exhausted && len(y.diag) < most {
-		if err := y.step(ctx); err != nil {
+		// Add a row to the tridiagonal matrix.
+		if err := ctx.Err(); err != nil {
 			return err
 		}
+		k := len(y.diag)
+		w := make([]float64, len(y.v[k]))
+		if err := y.mul(ctx, w, y.v[k]); err != nil {
+			return err
+		}
+		alpha := floats.Dot(w, y.v[k])
+		if math.IsNaN(alpha) || math.IsInf(alpha, 0) {
+			return &gp.NotFiniteError{What: "covariance of all dropped rows", Value: alpha, Remedy: "raise the prior precision, or check the network's Jacobian"}
+		}
+		// Twice is enough.
+		for range 2 {
+			for _, v := range y.v {
+				floats.AddScaled(w, -floats.Dot(w, v), v)
+			}
+		}
+		beta := floats.Norm(w, 2)
+		y.diag, y.off = append(y.diag, alpha), append(y.off, beta)
+		if y.exhausted = beta <= breakdown*max(y.diag[0], alpha); !y.exhausted {
+			floats.Scale(1/beta, w)
+		}
+		y.v = append(y.v, w)
 	}
 	return nil
 }
@@ -153,15 +146,6 @@ func (y *krylov) largest() (value float64, vector []float64, residual float64, o
 	e.VectorsTo(&vectors)
 	vector = mat.Col(nil, k-1, &vectors)
 	return max(0, e.Values(nil)[k-1]), vector, y.off[k-1] * math.Abs(vector[k-1]), true
-}
-
-// ritz returns Σ_j c_j v_j.
-func (y *krylov) ritz(c []float64) []float64 {
-	sum := make([]float64, len(y.v[0]))
-	for j, a := range c {
-		floats.AddScaled(sum, a, y.v[j])
-	}
-	return sum
 }
 
 // christoffel returns Σ_j π_j(x)².

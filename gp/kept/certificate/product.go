@@ -21,16 +21,6 @@ type product struct {
 	parts    [][]float64
 }
 
-func (d *dropped) product() *product {
-	p := d.post.Rows().P
-	m := &product{d: d, products: d.o.Products, variance: make([]float64, p), params: make([]float64, p), outputs: make([]float64, d.src.Len()*d.outputs())}
-	if m.products == nil {
-		m.products = linearize.ProductsOf(d.src)
-	}
-	d.prior.VarianceTo(m.variance)
-	return m
-}
-
 // to writes M v.
 func (m *product) to(ctx context.Context, dst, v []float64) error {
 	c := m.d.outputs()
@@ -41,20 +31,7 @@ func (m *product) to(ctx context.Context, dst, v []float64) error {
 	if err := m.products.MulTransVecTo(ctx, m.params, m.outputs); err != nil {
 		return err
 	}
-	if err := m.spread(ctx); err != nil {
-		return err
-	}
-	if err := m.products.MulVecTo(ctx, m.outputs, m.params); err != nil {
-		return err
-	}
-	for j, i := range m.d.rows.Examples {
-		dst[j] = m.d.root[j] * floats.Dot(m.d.rows.Directions.RawRowView(j), m.outputs[i*c:(i+1)*c])
-	}
-	return nil
-}
-
-// spread multiplies params by C.
-func (m *product) spread(ctx context.Context) error {
+	// Multiply params by C.
 	floats.Mul(m.params, m.variance)
 	rows := m.d.post.Rows()
 	h := make([]float64, rows.Len())
@@ -63,7 +40,30 @@ func (m *product) spread(ctx context.Context) error {
 		return err
 	}
 	m.d.post.SolveVec(h)
-	return m.takeOut(ctx, rows, h)
+	// Subtract Σ₀J_kᵀh from params.
+	if m.parts == nil {
+		m.parts = make([][]float64, par.Tiles(len(h), productTile))
+		for i := range m.parts {
+			m.parts[i] = make([]float64, rows.P)
+		}
+	}
+	err = m.each(ctx, func(part, lo, hi int) { rows.Slice(lo, hi).MulTransVecTo(m.parts[part], h[lo:hi]) })
+	if err != nil {
+		return err
+	}
+	// In the order of the parts, whoever computed them.
+	for _, part := range m.parts {
+		for i, v := range part {
+			m.params[i] -= m.variance[i] * v
+		}
+	}
+	if err := m.products.MulVecTo(ctx, m.outputs, m.params); err != nil {
+		return err
+	}
+	for j, i := range m.d.rows.Examples {
+		dst[j] = m.d.root[j] * floats.Dot(m.d.rows.Directions.RawRowView(j), m.outputs[i*c:(i+1)*c])
+	}
+	return nil
 }
 
 // productTile is how many kept rows one worker multiplies with at a time.
@@ -77,25 +77,4 @@ func (m *product) each(ctx context.Context, do func(part, lo, hi int)) error {
 		do(i, lo, hi)
 		return nil
 	})
-}
-
-// takeOut subtracts Σ₀J_kᵀh from params.
-func (m *product) takeOut(ctx context.Context, rows *linearize.Batch, h []float64) error {
-	if m.parts == nil {
-		m.parts = make([][]float64, par.Tiles(len(h), productTile))
-		for i := range m.parts {
-			m.parts[i] = make([]float64, rows.P)
-		}
-	}
-	err := m.each(ctx, func(part, lo, hi int) { rows.Slice(lo, hi).MulTransVecTo(m.parts[part], h[lo:hi]) })
-	if err != nil {
-		return err
-	}
-	// In the order of the parts, whoever computed them.
-	for _, part := range m.parts {
-		for i, v := range part {
-			m.params[i] -= m.variance[i] * v
-		}
-	}
-	return nil
 }

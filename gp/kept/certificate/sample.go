@@ -97,8 +97,10 @@ type draw struct {
 	sizes int       // number of draws
 }
 
-// drawRows draws n rows.
-func (d *dropped) drawRows(n int) draw {
+// sampled estimates c from a sample of rows.
+func (d *dropped) sampled(ctx context.Context, c *Certificate) error {
+	// Draw n rows.
+	n := d.o.Sample
 	w := draw{sizes: n}
 	drawn := d.rows.Draw(n, rand.New(rand.NewPCG(d.o.Seed, 0x64726f70)))
 	sum := floats.Sum(d.rows.Lambda)
@@ -110,12 +112,6 @@ func (d *dropped) drawRows(n int) draw {
 	for _, row := range w.rows {
 		w.p = append(w.p, d.rows.Lambda[row]/sum)
 	}
-	return w
-}
-
-// sampled estimates c from a sample of rows.
-func (d *dropped) sampled(ctx context.Context, c *Certificate) error {
-	w := d.drawRows(d.o.Sample)
 	m, err := d.covariance(ctx, w.rows)
 	if err != nil {
 		return err
@@ -243,7 +239,12 @@ func first(ctx context.Context, m *mat.SymDense, root []float64, within float64)
 		case !ok:
 			return 0, nil, fmt.Errorf("the largest eigenvalue of the covariance of %d dropped rows was not found", n)
 		case residual <= within*value || y.exhausted || steps >= n:
-			return value, y.ritz(vector), nil
+			// Find Σ_j c_j v_j.
+			sum := make([]float64, len(y.v[0]))
+			for j, a := range vector {
+				floats.AddScaled(sum, a, y.v[j])
+			}
+			return value, sum, nil
 		}
 	}
 }

@@ -86,37 +86,9 @@ var attributeTypes = map[string]onnx.AttrType{
 	"value_ints":                     onnx.AttrInts,
 }
 
-// checkAttributes verifies that each attribute has the type as which it is read
-// and occurs once.
-func checkAttributes(n *onnx.Node) {
-	seen := map[string]bool{}
-	for _, a := range n.Attributes {
-		want, ok := attributeTypes[a.Name]
-		if a.Name == "value" {
-			if want, ok = onnx.AttrTensor, true; n.OpType == "Pad" {
-				want = onnx.AttrFloat
-			}
-		}
-		if ok && a.Type != want {
-			panic(refuse("its attribute %s is of type %v, not %v; %s", a.Name, a.Type, want, invalid))
-		}
-		if seen[a.Name] {
-			panic(refuse("its attribute %s is given twice; %s", quote(a.Name), invalid))
-		}
-		seen[a.Name] = true
-	}
-}
-
 // The versions of ONNX's operators that are read. Before opset 7 operators
 // broadcast in a different way; opset 25 is that of ONNX 1.20.
 const MinOpset, MaxOpset = 7, 25
-
-func (c *compiler) setOpset(m *onnx.Model) {
-	c.opset = StandardOpset(m)
-	if c.opset < MinOpset || c.opset > MaxOpset {
-		panic(refuse("network: the model's opset is %d; opsets %d to %d are read, export the model with one of them", c.opset, MinOpset, MaxOpset))
-	}
-}
 
 // StandardOpset returns the version of ONNX's own operators that a model
 // imports, or 0 if it imports none.

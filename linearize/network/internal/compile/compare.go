@@ -25,33 +25,41 @@ func init() {
 const knownOnly = "of numbers that do not depend on the input"
 
 func comparison(is func(sign int) bool) operator {
-	return operator{translate: func(c *compiler) { c.compare(is) }, inputs: 2, integers: isTruth, roles: learnt.Compares, note: "no derivative"}
+	return operator{translate: func(c *compiler) {
+		// Translate a comparison. The result is truth values, and where neither tensor depends on the input
+		// they are the integers 0 and 1.
+		a, b := c.input(0), c.input(1)
+		switch {
+		case c.depends(a) || c.depends(b):
+			c.result(ofType(c.combine(graph.Comparison(is), c.float(0), c.float(1)), onnx.Bool))
+			return
+		case a.isInt && b.isInt:
+			c.result(c.zipInts(a, b, func(x, y affine) affine { return x.compare(y, is) }))
+			return
+		}
+		x := c.numbers(a)
+		y := c.numbers(b)
+		shape, batch, ia, ib := c.broadcast(a, b)
+		out := c.newInts(shape, batch, a, b)
+		for i := range out.ints {
+			out.ints[i].k = int(graph.Step(is(signOf(x[graph.Pick(ia, i)], y[graph.Pick(ib, i)]))))
+		}
+		c.result(out)
+	}, inputs: 2, integers: isTruth, roles: learnt.Compares, note: "no derivative"}
 }
 
 func logical(f func(a, b bool) bool) operator {
-	return operator{translate: func(c *compiler) { c.logic(f) }, inputs: 2, integers: isTruth, roles: learnt.Compares}
-}
-
-// compare translates a comparison. The result is truth values, and where neither
-// tensor depends on the input they are the integers 0 and 1.
-func (c *compiler) compare(is func(sign int) bool) {
-	a, b := c.input(0), c.input(1)
-	switch {
-	case c.depends(a) || c.depends(b):
-		c.result(ofType(c.combine(graph.Comparison(is), c.float(0), c.float(1)), onnx.Bool))
-		return
-	case a.isInt && b.isInt:
-		c.result(c.zipInts(a, b, func(x, y affine) affine { return x.compare(y, is) }))
-		return
-	}
-	x := c.numbers(a)
-	y := c.numbers(b)
-	shape, batch, ia, ib := c.broadcast(a, b)
-	out := c.newInts(shape, batch, a, b)
-	for i := range out.ints {
-		out.ints[i].k = int(graph.Step(is(signOf(x[graph.Pick(ia, i)], y[graph.Pick(ib, i)]))))
-	}
-	c.result(out)
+	return operator{translate: func(c *compiler) {
+		// Translate a function of two tensors of truth values.
+		if c.integerType() != 0 {
+			c.result(ofType(c.combine(graph.Logical(f), c.float(0), c.float(1)), onnx.Bool))
+			return
+		}
+		a, b := c.truth(0), c.truth(1)
+		c.result(c.zipInts(a, b, func(x, y affine) affine {
+			return affine{k: int(graph.Step(f(x.k != 0, y.k != 0)))}
+		}))
+	}, inputs: 2, integers: isTruth, roles: learnt.Compares}
 }
 
 // signOf returns the sign of a − b, neither of which is NaN.
@@ -76,11 +84,8 @@ func (c *compiler) numbers(v *value) []float64 {
 	case !c.isStatic(v):
 		panic(refuse("it compares numbers that depend on the input"))
 	}
-	return c.evaluated(v.slot)
-}
-
-// evaluated returns the value that a static slot has at the trained parameters.
-func (c *compiler) evaluated(slot int) []float64 {
+	// Find the value that a static slot has at the trained parameters.
+	slot := v.slot
 	need := make([]bool, len(c.prog.Slots))
 	need[slot] = true
 	for i := len(c.prog.Nodes) - 1; i >= 0; i-- {
@@ -110,18 +115,6 @@ func (c *compiler) evaluated(slot int) []float64 {
 		}
 	}
 	return values[slot]
-}
-
-// logic translates a function of two tensors of truth values.
-func (c *compiler) logic(f func(a, b bool) bool) {
-	if c.integerType() != 0 {
-		c.result(ofType(c.combine(graph.Logical(f), c.float(0), c.float(1)), onnx.Bool))
-		return
-	}
-	a, b := c.truth(0), c.truth(1)
-	c.result(c.zipInts(a, b, func(x, y affine) affine {
-		return affine{k: int(graph.Step(f(x.k != 0, y.k != 0)))}
-	}))
 }
 
 func (c *compiler) not() {
@@ -166,23 +159,8 @@ func (c *compiler) where() {
 		a = c.float(1)
 		b = c.float(2)
 	}
-	c.result(c.choose(cond, a, b))
-}
-
-// choice emits a graph.Where of a condition and two tensors, with broadcasting.
-func (c *compiler) choice(in []*value) *value {
-	shape, batch := broadcastShape(in[1], in[2], 0)
-	shape, batch = broadcastShape(&value{shape: shape, batch: batch}, in[0], 0)
-	var from [3][]int32
-	for i, v := range in {
-		from[i] = c.broadcastTable(shape, v.shape)
-	}
-	return c.emit(&graph.Where{Cond: from[0], Left: from[1], Right: from[2]}, shape, batch, in...)
-}
-
-// choose returns the elements of a where cond holds and those of b elsewhere, with
-// broadcasting. Both are floating point tensors, or both integers.
-func (c *compiler) choose(cond, a, b *value) *value {
+	// Find the elements of a where cond holds and those of b elsewhere, with broadcasting. Both are
+	// floating point tensors, or both integers.
 	all := c.aligned(false, cond, a, b)
 	cond, a, b = all[0], all[1], all[2]
 	shape, batch := broadcastShape(a, b, 0)
@@ -205,7 +183,18 @@ func (c *compiler) choose(cond, a, b *value) *value {
 	if out.batch >= 0 && out.lead == 0 {
 		out.lead = cond.lead
 	}
-	return out
+	c.result(out)
+}
+
+// choice emits a graph.Where of a condition and two tensors, with broadcasting.
+func (c *compiler) choice(in []*value) *value {
+	shape, batch := broadcastShape(in[1], in[2], 0)
+	shape, batch = broadcastShape(&value{shape: shape, batch: batch}, in[0], 0)
+	var from [3][]int32
+	for i, v := range in {
+		from[i] = c.broadcastTable(shape, v.shape)
+	}
+	return c.emit(&graph.Where{Cond: from[0], Left: from[1], Right: from[2]}, shape, batch, in...)
 }
 
 // selected returns the elements of a, or of b, that the Source of a graph.Select

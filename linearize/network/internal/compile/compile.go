@@ -219,54 +219,10 @@ func compileModel(m *onnx.Model, o Options) *Result {
 func compileGraph(m *onnx.Model, g *onnx.Graph, o *Options, output string) *compiler {
 	c := &compiler{graph: g, training: o.Training, number: o.Number, freeze: set(o.Freeze...), learn: set(o.Learn...), fixed: map[string]bool{}, scalars: map[string]bool{}, silent: o.silent, inits: map[string]*initializer{},
 		env: map[string]*value{}, uses: map[string]int{}, prog: &graph.Program{}, bySlot: map[int]*initializer{}, tables: map[string][]int32{}, masks: map[int]*mask{}}
-	c.setOpset(m)
-	c.readInitializers()
-	given := output
-	output, nodes := c.plan(output)
-	c.checkOperators(nodes)
-	c.declareInputs(o)
-	c.findConstants(nodes, output)
-	for _, i := range nodes {
-		c.node = c.graph.Nodes[i]
-		c.prog.Operators = append(c.prog.Operators, c.node.OpType)
-		if c.undecided.skip(c.node) {
-			continue
-		}
-		if err := attempt(c.translate); err != nil {
-			panic(refuse("network: %s, opset %d: %s", c.label(i), c.opset, brief(err.Error(), 400)))
-		}
+	c.opset = StandardOpset(m)
+	if c.opset < MinOpset || c.opset > MaxOpset {
+		panic(refuse("network: the model's opset is %d; opsets %d to %d are read, export the model with one of them", c.opset, MinOpset, MaxOpset))
 	}
-	if c.undecided.conditions != nil {
-		panic(refusal{&ConditionsError{c.undecided.conditions}})
-	}
-	if c.finish(output); o.silent != nil {
-		return c
-	}
-	return c.withoutSilent(m, g, o, given)
-}
-
-// spend takes bytes from the memory that compiling may use.
-func (c *compiler) spend(bytes int) {
-	if c.memory -= bytes; c.memory < 0 {
-		panic(refuse("it and the nodes before it need more memory than a file of this size may ask for"))
-	}
-}
-
-// charge takes the memory of a result and the work of computing it from the
-// budgets of one example or, for a static node, of what all examples share.
-func (c *compiler) charge(o graph.Op, size int, static bool) {
-	if static {
-		c.spend(numberBytes * size)
-	} else if c.width -= size; c.width < 0 {
-		panic(refuse("one example takes more than %d numbers", widthBudget))
-	}
-	left := &c.effort[int(graph.Step(static))]
-	if *left -= graph.Multiplications(o); *left < 0 {
-		panic(refuse("its size makes it too much work"))
-	}
-}
-
-func (c *compiler) readInitializers() {
 	numbers := 0
 	for _, t := range c.graph.Initializers {
 		numbers += t.Len()
@@ -295,6 +251,57 @@ func (c *compiler) readInitializers() {
 			}
 		}
 		c.inits[t.Name] = in
+	}
+	given := output
+	output, nodes := c.plan(output)
+	c.checkOperators(nodes)
+	c.declareInputs(o)
+	c.findConstants(nodes, output)
+	for _, i := range nodes {
+		c.node = c.graph.Nodes[i]
+		c.prog.Operators = append(c.prog.Operators, c.node.OpType)
+		if c.undecided.skip(c.node) {
+			continue
+		}
+		if err := attempt(c.translate); err != nil {
+			panic(refuse("network: %s, opset %d: %s", c.label(i), c.opset, brief(err.Error(), 400)))
+		}
+	}
+	if c.undecided.conditions != nil {
+		panic(refusal{&ConditionsError{c.undecided.conditions}})
+	}
+	if c.finish(output); o.silent != nil {
+		return c
+	}
+	// Find the compiler or, where tensors were taken for parameters that do not influence the outputs,
+	// one that has taken them for constants.
+	names := c.silentTensors()
+	if len(names) == 0 {
+		return c
+	}
+	again := *o
+	again.silent = set(names...)
+	return compileGraph(m, g, &again, given)
+}
+
+// spend takes bytes from the memory that compiling may use.
+func (c *compiler) spend(bytes int) {
+	if c.memory -= bytes; c.memory < 0 {
+		panic(refuse("it and the nodes before it need more memory than a file of this size may ask for"))
+	}
+}
+
+// charge takes the memory of a result and the work of computing it from the
+// budgets of one example or, for a static node, of what all examples share.
+func (c *compiler) charge(o graph.Op, size int, static bool) {
+	if static {
+		c.spend(numberBytes * size)
+	} else if c.width -= size; c.width < 0 {
+		panic(refuse("one example takes more than %d numbers", widthBudget))
+	}
+	left := &c.effort[int(graph.Step(static))]
+	if *left -= graph.Multiplications(o); *left < 0 {
+		panic(refuse("its size makes it too much work"))
 	}
 }
 

@@ -55,19 +55,68 @@ func (c *compiler) findConstants(order []int, output string) {
 	for name, in := range c.inits {
 		s.inits[name], s.tensors[name], s.large[name] = true, len(in.t.Dims) > 0, in.t.Len() > c.prog.D
 	}
-	s.follow()
-	before, after := s.beforeFirst(), s.afterLast(output)
+	// Find the values that do not depend on the input, and those that are the input, moved, shifted and
+	// scaled by constants.
+	for _, i := range s.order {
+		n := s.nodes[i]
+		static, tensor, large, input, other := true, false, false, false, false
+		for _, name := range n.Inputs {
+			if name == "" {
+				continue
+			}
+			s.consumers[name] = append(s.consumers[name], i)
+			static = static && s.constant(name)
+			tensor, large = tensor || s.tensors[name], large || s.large[name]
+			input = input || s.input[name]
+			other = other || !s.input[name] && !s.constant(name)
+		}
+		prepared := false
+		switch {
+		case !standard(n) || len(n.Inputs) == 0:
+		case Facts(n.OpType).Has(learnt.Passes | learnt.Prepares):
+			prepared = s.input[n.Inputs[0]]
+		case n.OpType == "Concat":
+			prepared = input && !other
+		default:
+			name, ok := s.operand(n)
+			prepared = ok && s.input[name] && !s.spreads(n)
+		}
+		for _, name := range n.Outputs {
+			mark(s.static, name, static)
+			mark(s.tensors, name, static && tensor)
+			mark(s.large, name, static && large)
+			mark(s.input, name, prepared)
+		}
+	}
+	// Find the nodes by which constants shift or scale the input on its way to a layer.
+	found := map[int]bool{}
+	reaches := map[string]bool{} // values that a layer reads, perhaps moved, shifted or scaled before
+	for _, i := range slices.Backward(s.order) {
+		n := s.nodes[i]
+		if name, ok := s.layer(n); ok {
+			reaches[name] = true
+			continue
+		}
+		if len(n.Outputs) == 0 || !s.input[n.Outputs[0]] || !slices.ContainsFunc(n.Outputs, func(name string) bool { return reaches[name] }) {
+			continue
+		}
+		for _, name := range n.Inputs {
+			if s.input[name] {
+				reaches[name] = true
+			}
+		}
+		if _, ok := s.operand(n); ok {
+			found[i] = true
+		}
+	}
+	before, after := found, s.afterLast(output)
 	first, last := s.only(before, output), s.only(after, output)
 	c.prog.InputConstants = c.fix(first, false)
 	if c.prog.OutputConstants = c.fix(last, true); len(c.prog.OutputConstants) > 0 {
 		c.prog.OutputScale = c.factor(after)
 	}
-	c.decide(order, first, last)
-}
-
-// decide asks which of the other tensors were learnt. first and last are those that
-// standardize inputs and scale outputs.
-func (c *compiler) decide(order []int, first, last map[string]bool) {
+	// Ask which of the other tensors were learnt. first and last are those that standardize inputs and
+	// scale outputs.
 	g := &learnt.Graph{Nodes: c.graph.Nodes, Order: order, Facts: Facts}
 	for _, in := range c.prog.Inputs {
 		g.Inputs = append(g.Inputs, in.Name)
@@ -178,15 +227,6 @@ func Doubts(tensors []graph.Tensor) []error {
 	}
 }
 
-// checkLearnt returns an error if a tensor that was to be learnt is no parameter.
-func (c *compiler) checkLearnt() {
-	for _, name := range slices.Sorted(maps.Keys(c.learn)) {
-		if in := c.inits[name]; in.param < 0 || c.prog.Slots[in.param].Param < 0 {
-			panic(refuse("network: cannot learn %s: it is a statistic, a shape or a bound, or does not influence the output", quote(name)))
-		}
-	}
-}
-
 // constant reports whether a value does not depend on the input.
 func (s *constants) constant(name string) bool { return s.inits[name] || s.static[name] }
 
@@ -228,73 +268,11 @@ func (s *constants) layer(n *onnx.Node) (name string, ok bool) {
 	return n.Inputs[0], s.constant(n.Inputs[1]) && !s.constant(n.Inputs[0])
 }
 
-// follow finds the values that do not depend on the input, and those that are
-// the input, moved, shifted and scaled by constants.
-func (s *constants) follow() {
-	for _, i := range s.order {
-		n := s.nodes[i]
-		static, tensor, large, input, other := true, false, false, false, false
-		for _, name := range n.Inputs {
-			if name == "" {
-				continue
-			}
-			s.consumers[name] = append(s.consumers[name], i)
-			static = static && s.constant(name)
-			tensor, large = tensor || s.tensors[name], large || s.large[name]
-			input = input || s.input[name]
-			other = other || !s.input[name] && !s.constant(name)
-		}
-		prepared := false
-		switch {
-		case !standard(n) || len(n.Inputs) == 0:
-		case Facts(n.OpType).Has(learnt.Passes | learnt.Prepares):
-			prepared = s.input[n.Inputs[0]]
-		case n.OpType == "Concat":
-			prepared = input && !other
-		default:
-			name, ok := s.operand(n)
-			prepared = ok && s.input[name] && !s.spreads(n)
-		}
-		for _, name := range n.Outputs {
-			mark(s.static, name, static)
-			mark(s.tensors, name, static && tensor)
-			mark(s.large, name, static && large)
-			mark(s.input, name, prepared)
-		}
-	}
-}
-
 // mark adds a name to a set, if it belongs there.
 func mark(names map[string]bool, name string, belongs bool) {
 	if belongs {
 		names[name] = true
 	}
-}
-
-// beforeFirst returns the nodes by which constants shift or scale the input on
-// its way to a layer.
-func (s *constants) beforeFirst() map[int]bool {
-	found := map[int]bool{}
-	reaches := map[string]bool{} // values that a layer reads, perhaps moved, shifted or scaled before
-	for _, i := range slices.Backward(s.order) {
-		n := s.nodes[i]
-		if name, ok := s.layer(n); ok {
-			reaches[name] = true
-			continue
-		}
-		if len(n.Outputs) == 0 || !s.input[n.Outputs[0]] || !slices.ContainsFunc(n.Outputs, func(name string) bool { return reaches[name] }) {
-			continue
-		}
-		for _, name := range n.Inputs {
-			if s.input[name] {
-				reaches[name] = true
-			}
-		}
-		if _, ok := s.operand(n); ok {
-			found[i] = true
-		}
-	}
-	return found
 }
 
 // afterLast returns the nodes by which constants shift or scale the result of the

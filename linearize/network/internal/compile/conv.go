@@ -101,19 +101,8 @@ func (c *compiler) convTranspose() {
 	}
 	in := x.shape[2:]
 	s := c.readSpatial(w.shape[2:], in)
-	out := c.transposedOutput(s, in)
-	win := c.window(s, out, in)
-	if w.shape[1] > maxElements/group {
-		panic(refuse("a weight of shape %v in %d groups", w.shape, group))
-	}
-	win.NumGroups, win.Cin, win.Cout, win.Transposed = group, w.shape[1]*group, channels, true
-	count([]int{win.Out, w.shape[1], win.Taps})
-	c.result(c.convolution(x, w, win, &graph.ConvolveTranspose{Window: win}, slices.Concat([]int{1, win.Cin}, out)))
-}
-
-// transposedOutput returns the spatial shape of a ConvTranspose's result. It
-// changes the pads of s if output_shape or auto_pad decide them.
-func (c *compiler) transposedOutput(s *spatial, in []int) []int {
+	// Find the spatial shape of a ConvTranspose's result. It changes the pads of s if output_shape or
+	// auto_pad decide them.
 	extra := c.attrInts("output_padding")
 	if extra == nil {
 		extra = make([]int, len(in))
@@ -150,5 +139,11 @@ func (c *compiler) transposedOutput(s *spatial, in []int) []int {
 			panic(refuse("its result has the spatial shape %v", out))
 		}
 	}
-	return out
+	win := c.window(s, out, in)
+	if w.shape[1] > maxElements/group {
+		panic(refuse("a weight of shape %v in %d groups", w.shape, group))
+	}
+	win.NumGroups, win.Cin, win.Cout, win.Transposed = group, w.shape[1]*group, channels, true
+	count([]int{win.Out, w.shape[1], win.Taps})
+	c.result(c.convolution(x, w, win, &graph.ConvolveTranspose{Window: win}, slices.Concat([]int{1, win.Cin}, out)))
 }

@@ -47,14 +47,73 @@ func (c *compiler) einsum() {
 	}
 	result := parseEinsum(c.attrString("equation", ""), terms)
 	for _, t := range terms {
-		c.diagonal(t)
+		// Make the axes of a term that have the same label one.
+		shape, labels, batch, steps, st := []int{}, []int{}, -1, []int{}, strides(t.v.shape)
+		for i, label := range t.labels {
+			k := slices.Index(labels, label)
+			if k < 0 {
+				if t.v.isBatch(i) {
+					batch = len(labels)
+				}
+				shape, labels, steps = append(shape, t.v.shape[i]), append(labels, label), append(steps, st[i])
+				continue
+			}
+			if k == batch || t.v.isBatch(i) {
+				panic(errMixes)
+			}
+			if shape[k] != t.v.shape[i] {
+				panic(refuse("a diagonal of axes of lengths %d and %d", shape[k], t.v.shape[i]))
+			}
+			steps[k] += st[i]
+		}
+		if len(labels) == len(t.labels) {
+			continue
+		}
+		table := c.table(shape, func(d, i int) int { return i * steps[d] })
+		t.labels = labels
+		t.v = c.apply(t.v, shape, batch, table, 0)
 	}
 	c.checkLabels(terms, result)
 	for i, t := range terms {
 		others := slices.Concat(terms[:i], terms[i+1:])
-		c.sumOut(t, func(label int) bool { return needed(label, result, others) })
+		// Sum over the labels that are not to be kept.
+		keep := func(label int) bool { return needed(label, result, others) }
+		drop := make([]bool, len(t.labels))
+		for i, label := range t.labels {
+			drop[i] = !keep(label)
+		}
+		if !slices.Contains(drop, true) {
+			continue
+		}
+		t.v = c.reduceAxes(t.v, drop, false, sumOf)
+		t.labels = slices.DeleteFunc(slices.Clone(t.labels), func(label int) bool { return !keep(label) })
 	}
-	out := c.contractAll(terms, result)
+	// Multiply the terms, starting with the first that depends on the input: next comes the one with
+	// the smallest result, where a stored weight that would be no layer counts as if it were four times
+	// as large.
+	first := max(slices.IndexFunc(terms, func(t *term) bool { return !c.isStatic(t.v) }), 0)
+	out, rest := terms[first], slices.Concat(terms[:first], terms[first+1:])
+	for len(rest) > 0 {
+		best, least := 0, 0
+		for i, t := range rest {
+			p := pairing(out, t, result, slices.Concat(rest[:i], rest[i+1:]))
+			// The product of a shape, or a number beyond maxElements.
+			shape := p.shape(p.batch, p.left, p.right)
+			cost := 1
+			for _, d := range shape {
+				cost = min(cost*d, 4*maxElements)
+			}
+			if t.v.weight != nil && !c.isLayer(p) {
+				cost *= 4
+			}
+			if i == 0 || cost < least {
+				best, least = i, cost
+			}
+		}
+		p := pairing(out, rest[best], result, slices.Concat(rest[:best], rest[best+1:]))
+		rest = slices.Delete(rest, best, best+1)
+		out = c.contract(p)
+	}
 	c.result(c.permuted(out, result))
 }
 
@@ -171,101 +230,23 @@ func (c *compiler) checkLabels(terms []*term, result []int) {
 	}
 	// What has length 1 beside longer axes or the batch is read as often as they are long.
 	for _, t := range terms {
-		c.squeezeLabels(t, func(i int) bool {
+		// Remove axes of length 1.
+		drop := func(i int) bool {
 			return !t.v.isBatch(i) && t.v.shape[i] == 1 && (size[t.labels[i]] > 1 || t.labels[i] == batch)
-		})
-	}
-}
-
-// squeezeLabels removes axes of length 1.
-func (c *compiler) squeezeLabels(t *term, drop func(i int) bool) {
-	shape, labels, batch := []int{}, []int{}, t.v.batch
-	for i, d := range t.v.shape {
-		if !drop(i) {
-			shape, labels = append(shape, d), append(labels, t.labels[i])
-		} else if i < t.v.batch {
-			batch--
 		}
-	}
-	if len(labels) == len(t.labels) {
-		return
-	}
-	t.v, t.labels = c.alias(t.v, shape, batch), labels
-}
-
-// diagonal makes the axes of a term that have the same label one.
-func (c *compiler) diagonal(t *term) {
-	shape, labels, batch, steps, st := []int{}, []int{}, -1, []int{}, strides(t.v.shape)
-	for i, label := range t.labels {
-		k := slices.Index(labels, label)
-		if k < 0 {
-			if t.v.isBatch(i) {
-				batch = len(labels)
+		shape, labels, batch := []int{}, []int{}, t.v.batch
+		for i, d := range t.v.shape {
+			if !drop(i) {
+				shape, labels = append(shape, d), append(labels, t.labels[i])
+			} else if i < t.v.batch {
+				batch--
 			}
-			shape, labels, steps = append(shape, t.v.shape[i]), append(labels, label), append(steps, st[i])
+		}
+		if len(labels) == len(t.labels) {
 			continue
 		}
-		if k == batch || t.v.isBatch(i) {
-			panic(errMixes)
-		}
-		if shape[k] != t.v.shape[i] {
-			panic(refuse("a diagonal of axes of lengths %d and %d", shape[k], t.v.shape[i]))
-		}
-		steps[k] += st[i]
+		t.v, t.labels = c.alias(t.v, shape, batch), labels
 	}
-	if len(labels) == len(t.labels) {
-		return
-	}
-	table := c.table(shape, func(d, i int) int { return i * steps[d] })
-	t.labels = labels
-	t.v = c.apply(t.v, shape, batch, table, 0)
-}
-
-// sumOut sums over the labels that are not to be kept.
-func (c *compiler) sumOut(t *term, keep func(label int) bool) {
-	drop := make([]bool, len(t.labels))
-	for i, label := range t.labels {
-		drop[i] = !keep(label)
-	}
-	if !slices.Contains(drop, true) {
-		return
-	}
-	t.v = c.reduceAxes(t.v, drop, false, sumOf)
-	t.labels = slices.DeleteFunc(slices.Clone(t.labels), func(label int) bool { return !keep(label) })
-}
-
-// contractAll multiplies the terms, starting with the first that depends on the
-// input: next comes the one with the smallest result, where a stored weight that
-// would be no layer counts as if it were four times as large.
-func (c *compiler) contractAll(terms []*term, result []int) *term {
-	first := max(slices.IndexFunc(terms, func(t *term) bool { return !c.isStatic(t.v) }), 0)
-	acc, rest := terms[first], slices.Concat(terms[:first], terms[first+1:])
-	for len(rest) > 0 {
-		best, least := 0, 0
-		for i, t := range rest {
-			p := pairing(acc, t, result, slices.Concat(rest[:i], rest[i+1:]))
-			cost := saturated(p.shape(p.batch, p.left, p.right))
-			if t.v.weight != nil && !c.isLayer(p) {
-				cost *= 4
-			}
-			if i == 0 || cost < least {
-				best, least = i, cost
-			}
-		}
-		p := pairing(acc, rest[best], result, slices.Concat(rest[:best], rest[best+1:]))
-		rest = slices.Delete(rest, best, best+1)
-		acc = c.contract(p)
-	}
-	return acc
-}
-
-// saturated is the product of a shape, or a number beyond maxElements.
-func saturated(shape []int) int {
-	n := 1
-	for _, d := range shape {
-		n = min(n*d, 4*maxElements)
-	}
-	return n
 }
 
 // A pair holds two terms to multiply and the labels that both have and the result
@@ -336,7 +317,24 @@ func (c *compiler) contract(p *pair) *term {
 	var y *value // the axes of each list of labels perhaps merged
 	switch {
 	case c.isLayer(p):
-		y = c.einsumLayer(p)
+		// Emit a product with a matrix as a layer. The matrix is stored as in×out or out×in with several
+		// axes for each.
+		inByOut := sameLabels(p.b.labels[:len(p.sum)], p.sum)
+		sum := p.b.labels[len(p.right):]
+		if inByOut {
+			sum = p.b.labels[:len(p.sum)]
+		}
+		x := c.grouped(p.a, p.left, sum)
+		in, out := graph.Product(p.shape(sum)), graph.Product(p.shape(p.right))
+		x = c.alias(x, append(p.shape(p.left), in), 0)
+		w := &value{slot: p.b.v.slot, shape: []int{in, out}, batch: -1, fromInts: p.b.v.fromInts}
+		if !inByOut {
+			w.shape = []int{out, in}
+		}
+		if p.b.input >= 0 && (!p.b.v.transposed || len(p.b.v.shape) == 2) {
+			w.weight, w.transposed = p.b.v.weight, p.b.v.transposed
+		}
+		y = c.dense(x, w, p.b.input, inByOut, nil, 0)
 	case len(p.sum) == 0: // numbers are multiplied with broadcasting
 		a := c.grouped(p.a, p.batch, p.left, slices.Repeat([]int{0}, len(p.right)))
 		b := c.grouped(p.b, p.batch, slices.Repeat([]int{0}, len(p.left)), p.right)
@@ -350,27 +348,6 @@ func (c *compiler) contract(p *pair) *term {
 	}
 	out.v = c.alias(y, shape, batch)
 	return out
-}
-
-// einsumLayer emits a product with a matrix as a layer. The matrix is stored as
-// in×out or out×in with several axes for each.
-func (c *compiler) einsumLayer(p *pair) *value {
-	inByOut := sameLabels(p.b.labels[:len(p.sum)], p.sum)
-	sum := p.b.labels[len(p.right):]
-	if inByOut {
-		sum = p.b.labels[:len(p.sum)]
-	}
-	x := c.grouped(p.a, p.left, sum)
-	in, out := graph.Product(p.shape(sum)), graph.Product(p.shape(p.right))
-	x = c.alias(x, append(p.shape(p.left), in), 0)
-	w := &value{slot: p.b.v.slot, shape: []int{in, out}, batch: -1, fromInts: p.b.v.fromInts}
-	if !inByOut {
-		w.shape = []int{out, in}
-	}
-	if p.b.input >= 0 && (!p.b.v.transposed || len(p.b.v.shape) == 2) {
-		w.weight, w.transposed = p.b.v.weight, p.b.v.transposed
-	}
-	return c.dense(x, w, p.b.input, inByOut, nil, 0)
 }
 
 // permuted returns a term with its axes in this order.

@@ -103,16 +103,6 @@ type floatAttr struct {
 	def  float32
 }
 
-// withFloats builds an elementwise operator from its float attributes.
-func (c *compiler) withFloats(o attrOp) {
-	var args []float64
-	for _, a := range o.attrs {
-		v := c.attrFloat(a.name, a.def)
-		args = append(args, v)
-	}
-	c.elementwise(o.make(args))
-}
-
 // An attrOp is an elementwise operator with float attributes.
 type attrOp struct {
 	attrs []floatAttr
@@ -120,7 +110,15 @@ type attrOp struct {
 }
 
 func (o attrOp) operator() operator {
-	return operator{translate: func(c *compiler) { c.withFloats(o) }, inputs: 1}
+	return operator{translate: func(c *compiler) {
+		// Build an elementwise operator from its float attributes.
+		var args []float64
+		for _, a := range o.attrs {
+			v := c.attrFloat(a.name, a.def)
+			args = append(args, v)
+		}
+		c.elementwise(o.make(args))
+	}, inputs: 1}
 }
 
 var (
@@ -157,7 +155,17 @@ func (c *compiler) celu() {
 
 func (c *compiler) clip() {
 	if v := c.input(0); v.isInt {
-		c.result(c.clipInts(v))
+		for i, f := range []func(a, b affine) affine{maxInt, minInt} {
+			if !c.has(i + 1) {
+				continue
+			}
+			bound := c.intsAt(i + 1)
+			if len(bound.ints) != 1 {
+				panic(refuse("input %d has %d numbers, one is expected", i+1, len(bound.ints)))
+			}
+			v = c.mapInts(v, func(a affine) affine { return f(a, bound.ints[0]) })
+		}
+		c.result(v)
 		return
 	}
 	lo, hi := math.Inf(-1), math.Inf(1)

@@ -23,19 +23,80 @@ func (c *compiler) declareInputs(o *Options) {
 	declared := len(inputs)
 	several := declared > 1
 	if several {
-		inputs = c.influential(inputs)
+		// Find the inputs that nodes behind the output read, and warn of the others.
+		var used []*onnx.ValueInfo
+		for _, in := range inputs {
+			if c.uses[in.Name] > 0 {
+				used = append(used, in)
+			} else {
+				c.warns = append(c.warns, linearize.NewWarning("unused-input", math.NaN(), math.NaN(), "", "Input %s does not influence the output. It is left out.", quote(in.Name)))
+			}
+		}
+		inputs = used
 	}
 	if len(inputs) == 0 {
 		panic(refuse("network: none of the model's %d inputs besides its weights influences the output; export it again", declared))
 	}
 	p := c.prog
 	for _, in := range inputs {
-		shape := c.inputShape(in, several)
+		// Find the shape of one example of an input, without the batch dimension.
+		if !in.Type.IsFloat() && !in.Type.IsInt() {
+			panic(refuse("network: input %s has type %v; only numbers and truth values are read", quote(in.Name), in.Type))
+		}
+		// Of several inputs, one may be a number an example, and a single one an index.
+		if !in.HasShape || len(in.Dims) == 0 || len(in.Dims) == 1 && (in.Dims[0].HasValue || !several && in.Type.IsFloat()) {
+			panic(refuse("network: input %s must have a declared shape of a batch dimension and at least one more, it has %d dimensions", quote(in.Name), len(in.Dims)))
+		}
+		shape := []int{}
+		for i, d := range in.Dims[1:] {
+			if d.Value <= 0 || d.Param != "" {
+				panic(refuse("network: dimension %d of input %s is not a fixed number; only the first (batch) dimension may be open, export with the others fixed", i+1, quote(in.Name)))
+			}
+			if d.Value > maxElements {
+				panic(refuse("network: dimension %d of input %s is %d; at most %d elements an example are allowed", i+1, quote(in.Name), d.Value, maxElements))
+			}
+			shape = append(shape, int(d.Value))
+		}
+		if d := in.Dims[0]; d.HasValue && d.Value >= 1 {
+			batch := int(min(d.Value, math.MaxInt32))
+			if c.batch > 0 && c.batch != batch {
+				panic(refuse("network: input %s is declared for a batch of %d examples and another for %d; export all with an open batch dimension", quote(in.Name), batch, c.batch))
+			}
+			c.batch = batch
+		}
+		if _, err := Count(append([]int{1}, shape...)); err != nil {
+			panic(refuse("network: input %s: %w", quote(in.Name), err))
+		}
 		p.Inputs = append(p.Inputs, graph.Input{Name: in.Name, Shape: shape, Offset: p.D})
 		p.D += graph.Product(shape)
 	}
 	if o.Columns != nil {
-		c.setColumns(o)
+		// Make the inputs those columns of a row that the options say.
+		p := c.prog
+		known := map[string]bool{}
+		for i := range p.Inputs {
+			in := &p.Inputs[i]
+			known[in.Name] = true
+			list, ok := o.Columns[in.Name]
+			switch want := graph.Product(in.Shape); {
+			case !ok:
+				panic(refuse("network: input %s of %d numbers has no columns", quote(in.Name), want))
+			case len(list) != want:
+				panic(refuse("network: input %s takes %d numbers (shape %v), and is given %d columns", quote(in.Name), want, in.Shape, len(list)))
+			}
+			for _, k := range list {
+				if k < 0 || k >= o.Width {
+					panic(refuse("network: column %d of input %s is not among the %d of a row", k, quote(in.Name), o.Width))
+				}
+			}
+			in.Columns = slices.Clone(list)
+		}
+		for _, name := range slices.Sorted(maps.Keys(o.Columns)) {
+			if !known[name] {
+				panic(refuse("network: no input %s influences the output; the inputs are %s", quote(name), names(p.Inputs)))
+			}
+		}
+		p.D = o.Width
 	}
 	if p.D > maxElements {
 		panic(refuse("network: the %d inputs have %d elements an example; at most %d are allowed", len(inputs), p.D, maxElements))
@@ -48,35 +109,6 @@ func (c *compiler) declareInputs(o *Options) {
 	}
 }
 
-// setColumns makes the inputs those columns of a row that the options say.
-func (c *compiler) setColumns(o *Options) {
-	p := c.prog
-	known := map[string]bool{}
-	for i := range p.Inputs {
-		in := &p.Inputs[i]
-		known[in.Name] = true
-		list, ok := o.Columns[in.Name]
-		switch want := graph.Product(in.Shape); {
-		case !ok:
-			panic(refuse("network: input %s of %d numbers has no columns", quote(in.Name), want))
-		case len(list) != want:
-			panic(refuse("network: input %s takes %d numbers (shape %v), and is given %d columns", quote(in.Name), want, in.Shape, len(list)))
-		}
-		for _, k := range list {
-			if k < 0 || k >= o.Width {
-				panic(refuse("network: column %d of input %s is not among the %d of a row", k, quote(in.Name), o.Width))
-			}
-		}
-		in.Columns = slices.Clone(list)
-	}
-	for _, name := range slices.Sorted(maps.Keys(o.Columns)) {
-		if !known[name] {
-			panic(refuse("network: no input %s influences the output; the inputs are %s", quote(name), names(p.Inputs)))
-		}
-	}
-	p.D = o.Width
-}
-
 // names lists the names of inputs for an error.
 func names(list []graph.Input) string {
 	quoted := make([]string, len(list))
@@ -84,51 +116,6 @@ func names(list []graph.Input) string {
 		quoted[i] = quote(in.Name)
 	}
 	return brief(strings.Join(quoted, ", "), 300)
-}
-
-// influential returns the inputs that nodes behind the output read, and warns of the others.
-func (c *compiler) influential(inputs []*onnx.ValueInfo) []*onnx.ValueInfo {
-	var used []*onnx.ValueInfo
-	for _, in := range inputs {
-		if c.uses[in.Name] > 0 {
-			used = append(used, in)
-		} else {
-			c.warns = append(c.warns, linearize.NewWarning("unused-input", math.NaN(), math.NaN(), "", "Input %s does not influence the output. It is left out.", quote(in.Name)))
-		}
-	}
-	return used
-}
-
-// inputShape returns the shape of one example of an input, without the batch dimension.
-func (c *compiler) inputShape(in *onnx.ValueInfo, several bool) []int {
-	if !in.Type.IsFloat() && !in.Type.IsInt() {
-		panic(refuse("network: input %s has type %v; only numbers and truth values are read", quote(in.Name), in.Type))
-	}
-	// Of several inputs, one may be a number an example, and a single one an index.
-	if !in.HasShape || len(in.Dims) == 0 || len(in.Dims) == 1 && (in.Dims[0].HasValue || !several && in.Type.IsFloat()) {
-		panic(refuse("network: input %s must have a declared shape of a batch dimension and at least one more, it has %d dimensions", quote(in.Name), len(in.Dims)))
-	}
-	shape := []int{}
-	for i, d := range in.Dims[1:] {
-		if d.Value <= 0 || d.Param != "" {
-			panic(refuse("network: dimension %d of input %s is not a fixed number; only the first (batch) dimension may be open, export with the others fixed", i+1, quote(in.Name)))
-		}
-		if d.Value > maxElements {
-			panic(refuse("network: dimension %d of input %s is %d; at most %d elements an example are allowed", i+1, quote(in.Name), d.Value, maxElements))
-		}
-		shape = append(shape, int(d.Value))
-	}
-	if d := in.Dims[0]; d.HasValue && d.Value >= 1 {
-		batch := int(min(d.Value, math.MaxInt32))
-		if c.batch > 0 && c.batch != batch {
-			panic(refuse("network: input %s is declared for a batch of %d examples and another for %d; export all with an open batch dimension", quote(in.Name), batch, c.batch))
-		}
-		c.batch = batch
-	}
-	if _, err := Count(append([]int{1}, shape...)); err != nil {
-		panic(refuse("network: input %s: %w", quote(in.Name), err))
-	}
-	return shape
 }
 
 // declareInput makes the value of an input: the slot itself if there is no other.

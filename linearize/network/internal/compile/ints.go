@@ -300,21 +300,6 @@ func minInt(a, b affine) affine {
 	return a
 }
 
-// clipInts is Clip of integers, whose bounds are integers too.
-func (c *compiler) clipInts(v *value) *value {
-	for i, f := range []func(a, b affine) affine{maxInt, minInt} {
-		if !c.has(i + 1) {
-			continue
-		}
-		bound := c.intsAt(i + 1)
-		if len(bound.ints) != 1 {
-			panic(refuse("input %d has %d numbers, one is expected", i+1, len(bound.ints)))
-		}
-		v = c.mapInts(v, func(a affine) affine { return f(a, bound.ints[0]) })
-	}
-	return v
-}
-
 // reduceInts is a reduction of known integers, which f combines.
 func (c *compiler) reduceInts(v *value, f func(a, b affine) affine) *value {
 	drop := c.reducedAxes(len(v.shape))

@@ -67,36 +67,32 @@ func (c *compiler) batchNorm() {
 		shift[i] = -mean[i] * inv[i]
 	}
 	if c.training {
-		c.trainingNorm(x, eps, mean, variance)
+		// Normalize by the moments of the minibatch.
+		channels := len(mean)
+		scale := c.perChannel(1, channels, len(x.shape))
+		shift := c.perChannel(2, channels, len(x.shape))
+		// The file has a float32; what was meant is the decimal number that it is printed as.
+		momentum, err := strconv.ParseFloat(strconv.FormatFloat(c.attrFloat("momentum", 0.9), 'g', -1, 32), 64)
+		if err != nil {
+			panic(refusal{err})
+		}
+		p := c.prog
+		for _, name := range c.node.Inputs[3:5] {
+			if c.inits[name] == nil {
+				panic(refuse("its running statistic %s is not stored as an initializer, so that training cannot write it", quote(name)))
+			}
+		}
+		if p.Slots[x.slot].Static || !p.Slots[scale.slot].Static || !p.Slots[shift.slot].Static {
+			panic(refuse("it does not normalize what depends on the input by a scale and shift that do not, and cannot be trained"))
+		}
+		o := &graph.BatchNorm{Channels: channels, Inner: graph.Product(x.shape[2:]), Eps: eps, Layer: len(p.Norms)}
+		p.Norms = append(p.Norms, graph.Norm{Mean: c.node.Inputs[3], Variance: c.node.Inputs[4], Momentum: momentum, Start: [2][]float64{mean, variance}})
+		c.result(c.emit(o, x.shape, x.batch, x, scale, shift))
 		return
 	}
 	shape := slices.Concat([]int{channels}, slices.Repeat([]int{1}, len(x.shape)-2))
 	y := c.scaleAndShift(x, c.addConstant(inv, shape), c.addConstant(shift, shape))
 	c.result(c.channelAffine(y, 1, 2, channels))
-}
-
-// trainingNorm normalizes by the moments of the minibatch.
-func (c *compiler) trainingNorm(x *value, eps float64, mean, variance []float64) {
-	channels := len(mean)
-	scale := c.perChannel(1, channels, len(x.shape))
-	shift := c.perChannel(2, channels, len(x.shape))
-	// The file has a float32; what was meant is the decimal number that it is printed as.
-	momentum, err := strconv.ParseFloat(strconv.FormatFloat(c.attrFloat("momentum", 0.9), 'g', -1, 32), 64)
-	if err != nil {
-		panic(refusal{err})
-	}
-	p := c.prog
-	for _, name := range c.node.Inputs[3:5] {
-		if c.inits[name] == nil {
-			panic(refuse("its running statistic %s is not stored as an initializer, so that training cannot write it", quote(name)))
-		}
-	}
-	if p.Slots[x.slot].Static || !p.Slots[scale.slot].Static || !p.Slots[shift.slot].Static {
-		panic(refuse("it does not normalize what depends on the input by a scale and shift that do not, and cannot be trained"))
-	}
-	o := &graph.BatchNorm{Channels: channels, Inner: graph.Product(x.shape[2:]), Eps: eps, Layer: len(p.Norms)}
-	p.Norms = append(p.Norms, graph.Norm{Mean: c.node.Inputs[3], Variance: c.node.Inputs[4], Momentum: momentum, Start: [2][]float64{mean, variance}})
-	c.result(c.emit(o, x.shape, x.batch, x, scale, shift))
 }
 
 // channelAffine multiplies each channel of y by a scale and adds a bias, inputs

@@ -28,8 +28,11 @@ func (c *compiler) finish(output string) {
 	p.Output, p.OutputName = out.slot, output
 	p.C = p.Slots[out.slot].Size
 	if !p.Slots[out.slot].NeedsGrad {
-		c.noParameter(output)
-		return
+		// The error for an output that depends on no parameter.
+		if len(c.quantized.integers) > 0 {
+			panic(refuse("network: output %s does not depend on any parameter: weights are stored as integers, %s; name them in --learn (ReadOptions.Learn) to make them parameters by their numbers", quote(output), c.integerNames()))
+		}
+		panic(refuse("network: output %s does not depend on any parameter; check --freeze and the export", quote(output)))
 	}
 	if p.Slots[out.slot].Static {
 		panic(refuse("network: output %s does not depend on the input", quote(output)))
@@ -53,90 +56,25 @@ func (c *compiler) finish(output string) {
 		panic(refuse("network: the weights of recurrent layers: %w", err))
 	}
 	c.orderParams()
-	c.checkLearnt()
-	c.warnShared()
-	c.warnIntegers()
-	c.findSites()
-	c.listTensors()
-	c.listValues()
-	p.SetChunk()
-}
-
-// listValues lists the results that can be looked at beside the output.
-func (c *compiler) listValues() {
-	for _, nd := range c.graph.Nodes {
-		for _, name := range nd.Outputs {
-			v := c.env[name]
-			if v == nil || v.isInt || v.integer != 0 || v.batch != 0 || v.before() != 1 || c.prog.Slots[v.slot].Static || c.masks[v.slot] != nil {
-				continue
-			}
-			c.prog.Values = append(c.prog.Values, graph.Value{Node: nd.Name, Name: name, Slot: v.slot})
+	// An error if a tensor that was to be learnt is no parameter.
+	for _, name := range slices.Sorted(maps.Keys(c.learn)) {
+		if in := c.inits[name]; in.param < 0 || c.prog.Slots[in.param].Param < 0 {
+			panic(refuse("network: cannot learn %s: it is a statistic, a shape or a bound, or does not influence the output", quote(name)))
 		}
 	}
-}
-
-// orderParams lays out θ: the initializers that influence the output as
-// parameters, in file order.
-func (c *compiler) orderParams() {
-	p := c.prog
-	reach := p.Reachable()
-	for _, t := range c.graph.Initializers {
-		if in := c.inits[t.Name]; in.param >= 0 && p.Slots[in.param].NeedsGrad && reach[in.param] {
-			p.Slots[in.param].Param = len(p.Params)
-			p.Params = append(p.Params, linearize.Param{Name: t.Name, Shape: dims(t), Offset: p.P})
-			p.P += t.Len()
-			c.order = append(c.order, in)
-		} else if in.param >= 0 && p.Slots[in.param].NeedsGrad {
-			p.Slots[in.param].NeedsGrad, p.Slots[in.param].Constant = false, t.Floats
-		}
-	}
-}
-
-// warnShared warns of parameters whose numbers also entered the program as
-// constants, which do not change with θ.
-func (c *compiler) warnShared() {
+	// Warn of parameters whose numbers also entered the program as constants, which do not change with
+	// θ.
 	for _, in := range c.order {
 		if in.known {
 			c.warns = append(c.warns, linearize.NewWarning("shared-tensor", math.NaN(), math.NaN(), "", "Initializer %s is a parameter, and also a statistic, scale or bound. In the latter place it keeps its value.", quote(in.t.Name)))
 		}
 	}
-}
-
-// withoutSilent returns the compiler or, where tensors were taken for parameters that do not
-// influence the outputs, one that has taken them for constants.
-func (c *compiler) withoutSilent(m *onnx.Model, g *onnx.Graph, o *Options, output string) *compiler {
-	names := c.silentTensors()
-	if len(names) == 0 {
-		return c
+	// Warn of weights that are constants because they are stored as integers.
+	if len(c.quantized.integers) > 0 {
+		c.warns = append(c.warns, linearize.NewWarning("taken-for-constants", math.NaN(), math.NaN(), "Name what was learnt in ReadOptions.Learn.", "%s: stored as integers with a scale, and taken for constants. The posterior holds them fixed.", c.integerNames()))
 	}
-	again := *o
-	again.silent = set(names...)
-	return compileGraph(m, g, &again, output)
-}
-
-// silentTensors returns the tensors that were taken for parameters, though they do not
-// influence the outputs. Only those are tried that are no weight, bias or scale of a layer,
-// and not all parameters at once.
-func (c *compiler) silentTensors() []string {
-	var doubtful []int
-	for i, p := range c.prog.Params {
-		if d := c.decisions[p.Name]; !d.Layer && !c.learn[p.Name] {
-			doubtful = append(doubtful, i)
-		}
-	}
-	var names []string
-	for _, i := range c.prog.Silent(c.theta(), doubtful) {
-		names = append(names, c.prog.Params[i].Name)
-	}
-	if len(names) == len(c.prog.Params) {
-		return nil
-	}
-	return names
-}
-
-// listTensors lists the decisions for all floating point initializers, and warns of
-// those that are doubtful.
-func (c *compiler) listTensors() {
+	c.findSites()
+	// List the decisions for all floating point initializers, and warn of those that are doubtful.
 	var doubts [2][]graph.Tensor
 	for _, t := range c.graph.Initializers {
 		if !t.Type.IsFloat() {
@@ -167,6 +105,54 @@ func (c *compiler) listTensors() {
 		}
 	}
 	c.warns = append(append(c.warns, Doubts(doubts[0])...), Doubts(doubts[1])...)
+	// List the results that can be looked at beside the output.
+	for _, nd := range c.graph.Nodes {
+		for _, name := range nd.Outputs {
+			v := c.env[name]
+			if v == nil || v.isInt || v.integer != 0 || v.batch != 0 || v.before() != 1 || c.prog.Slots[v.slot].Static || c.masks[v.slot] != nil {
+				continue
+			}
+			c.prog.Values = append(c.prog.Values, graph.Value{Node: nd.Name, Name: name, Slot: v.slot})
+		}
+	}
+	p.SetChunk()
+}
+
+// orderParams lays out θ: the initializers that influence the output as
+// parameters, in file order.
+func (c *compiler) orderParams() {
+	p := c.prog
+	reach := p.Reachable()
+	for _, t := range c.graph.Initializers {
+		if in := c.inits[t.Name]; in.param >= 0 && p.Slots[in.param].NeedsGrad && reach[in.param] {
+			p.Slots[in.param].Param = len(p.Params)
+			p.Params = append(p.Params, linearize.Param{Name: t.Name, Shape: dims(t), Offset: p.P})
+			p.P += t.Len()
+			c.order = append(c.order, in)
+		} else if in.param >= 0 && p.Slots[in.param].NeedsGrad {
+			p.Slots[in.param].NeedsGrad, p.Slots[in.param].Constant = false, t.Floats
+		}
+	}
+}
+
+// silentTensors returns the tensors that were taken for parameters, though they do not
+// influence the outputs. Only those are tried that are no weight, bias or scale of a layer,
+// and not all parameters at once.
+func (c *compiler) silentTensors() []string {
+	var doubtful []int
+	for i, p := range c.prog.Params {
+		if d := c.decisions[p.Name]; !d.Layer && !c.learn[p.Name] {
+			doubtful = append(doubtful, i)
+		}
+	}
+	var names []string
+	for _, i := range c.prog.Silent(c.theta(), doubtful) {
+		names = append(names, c.prog.Params[i].Name)
+	}
+	if len(names) == len(c.prog.Params) {
+		return nil
+	}
+	return names
 }
 
 func dims(t *onnx.Tensor) []int {

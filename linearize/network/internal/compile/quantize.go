@@ -105,20 +105,4 @@ func (c *compiler) dequantize() {
 	c.result(ofType(y, 0))
 }
 
-// warnIntegers warns of weights that are constants because they are stored as
-// integers.
-func (c *compiler) warnIntegers() {
-	if len(c.quantized.integers) > 0 {
-		c.warns = append(c.warns, linearize.NewWarning("taken-for-constants", math.NaN(), math.NaN(), "Name what was learnt in ReadOptions.Learn.", "%s: stored as integers with a scale, and taken for constants. The posterior holds them fixed.", c.integerNames()))
-	}
-}
-
 func (c *compiler) integerNames() string { return brief(strings.Join(c.quantized.integers, ", "), 400) }
-
-// noParameter is the error for an output that depends on no parameter.
-func (c *compiler) noParameter(output string) {
-	if len(c.quantized.integers) > 0 {
-		panic(refuse("network: output %s does not depend on any parameter: weights are stored as integers, %s; name them in --learn (ReadOptions.Learn) to make them parameters by their numbers", quote(output), c.integerNames()))
-	}
-	panic(refuse("network: output %s does not depend on any parameter; check --freeze and the export", quote(output)))
-}

@@ -142,79 +142,75 @@ func recurrentLayer(cell func(c *compiler, a []graph.Activation) graph.Cell, def
 		}
 		op.Reverse = c.directions()
 		r := &recurrent{op: op, batchFirst: c.attrInt("layout", 0) != 0}
-		c.readRecurrent(r)
-		c.recurrentOutputs(r, c.emitRecurrent(r))
-	}
-}
-
-// readRecurrent reads the sequence X, the weights, biases and peepholes, the lengths of the
-// sequences and the initial states.
-func (c *compiler) readRecurrent(r *recurrent) {
-	r.x = c.float(0)
-	if len(r.x.shape) != 3 {
-		panic(refuse("its input of shape %v is not three-dimensional", r.x.shape))
-	}
-	batch := 1 - r.timeAxis()
-	if r.x.shape[batch] != 1 || r.x.batch >= 0 && r.x.batch != batch {
-		panic(refuse("its input of shape %v does not have the batch dimension at axis %d, where layout %d has it", r.x.shape, batch, r.timeAxis()))
-	}
-	r.steps, r.inputs = r.x.shape[r.timeAxis()], r.x.shape[2]
-	r.join(r.x)
-
-	r.w = c.recurrentWeight(1, "input weights")
-	r.r = c.recurrentWeight(2, "recurrent weights")
-	d, g := r.dirs(), r.gates()
-	if len(r.r.shape) != 3 {
-		panic(refuse("recurrent weights of shape %v are not three-dimensional", r.r.shape))
-	}
-	h := r.r.shape[2]
-	r.op.H = h
-	if hidden := c.attrInt("hidden_size", h); hidden != h {
-		panic(refuse("hidden_size is %d, and recurrent weights of shape %v have %d hidden units", hidden, r.r.shape, h))
-	}
-	if !slices.Equal(r.r.shape, []int{d, g * h, h}) {
-		panic(refuse("recurrent weights of shape %v are not %d×%d×%d", r.r.shape, d, g*h, h))
-	}
-	if !slices.Equal(r.w.shape, []int{d, g * h, r.inputs}) {
-		panic(refuse("input weights of shape %v are not %d×%d×%d", r.w.shape, d, g*h, r.inputs))
-	}
-	if c.has(3) {
-		r.b = c.recurrentWeight(3, "biases")
-		if !slices.Equal(r.b.shape, []int{d, 2 * g * h}) {
-			panic(refuse("biases of shape %v are not %d×%d", r.b.shape, d, 2*g*h))
+		// Read the sequence X, the weights, biases and peepholes, the lengths of the sequences and the
+		// initial states.
+		r.x = c.float(0)
+		if len(r.x.shape) != 3 {
+			panic(refuse("its input of shape %v is not three-dimensional", r.x.shape))
 		}
-	}
-	if c.has(7) {
-		r.peepholes = c.recurrentWeight(7, "peephole weights")
-		if !slices.Equal(r.peepholes.shape, []int{d, 3 * h}) {
-			panic(refuse("peephole weights of shape %v are not %d×%d", r.peepholes.shape, d, 3*h))
+		batch := 1 - r.timeAxis()
+		if r.x.shape[batch] != 1 || r.x.batch >= 0 && r.x.batch != batch {
+			panic(refuse("its input of shape %v does not have the batch dimension at axis %d, where layout %d has it", r.x.shape, batch, r.timeAxis()))
 		}
-	}
+		r.steps, r.inputs = r.x.shape[r.timeAxis()], r.x.shape[2]
+		r.join(r.x)
 
-	r.op.T = r.steps
-	if c.has(4) {
-		v := c.input(4)
-		if !v.isInt || v.real {
-			panic(refuse("sequence_lens depends on the input; only one constant length for all examples is supported"))
+		r.w = c.recurrentWeight(1, "input weights")
+		r.r = c.recurrentWeight(2, "recurrent weights")
+		d, g := r.dirs(), r.gates()
+		if len(r.r.shape) != 3 {
+			panic(refuse("recurrent weights of shape %v are not three-dimensional", r.r.shape))
 		}
-		for _, l := range v.ints {
-			if l != v.ints[0] || !l.constant() {
-				panic(refuse("sequence_lens gives examples of different lengths; only one constant length for all is supported"))
+		h := r.r.shape[2]
+		r.op.H = h
+		if hidden := c.attrInt("hidden_size", h); hidden != h {
+			panic(refuse("hidden_size is %d, and recurrent weights of shape %v have %d hidden units", hidden, r.r.shape, h))
+		}
+		if !slices.Equal(r.r.shape, []int{d, g * h, h}) {
+			panic(refuse("recurrent weights of shape %v are not %d×%d×%d", r.r.shape, d, g*h, h))
+		}
+		if !slices.Equal(r.w.shape, []int{d, g * h, r.inputs}) {
+			panic(refuse("input weights of shape %v are not %d×%d×%d", r.w.shape, d, g*h, r.inputs))
+		}
+		if c.has(3) {
+			r.b = c.recurrentWeight(3, "biases")
+			if !slices.Equal(r.b.shape, []int{d, 2 * g * h}) {
+				panic(refuse("biases of shape %v are not %d×%d", r.b.shape, d, 2*g*h))
 			}
 		}
-		if len(v.ints) == 0 || v.ints[0].k < 1 || v.ints[0].k > r.steps {
-			panic(refuse("sequence_lens has %d lengths that are not in the %d positions", len(v.ints), r.steps))
+		if c.has(7) {
+			r.peepholes = c.recurrentWeight(7, "peephole weights")
+			if !slices.Equal(r.peepholes.shape, []int{d, 3 * h}) {
+				panic(refuse("peephole weights of shape %v are not %d×%d", r.peepholes.shape, d, 3*h))
+			}
 		}
-		r.op.T = v.ints[0].k
-	}
-	for i, in := range []*int{&r.op.Initial, &r.op.InitialCell} {
-		if !c.has(5 + i) {
-			continue
+
+		r.op.T = r.steps
+		if c.has(4) {
+			v := c.input(4)
+			if !v.isInt || v.real {
+				panic(refuse("sequence_lens depends on the input; only one constant length for all examples is supported"))
+			}
+			for _, l := range v.ints {
+				if l != v.ints[0] || !l.constant() {
+					panic(refuse("sequence_lens gives examples of different lengths; only one constant length for all is supported"))
+				}
+			}
+			if len(v.ints) == 0 || v.ints[0].k < 1 || v.ints[0].k > r.steps {
+				panic(refuse("sequence_lens has %d lengths that are not in the %d positions", len(v.ints), r.steps))
+			}
+			r.op.T = v.ints[0].k
 		}
-		if v := c.initialState(r, 5+i); v != nil {
-			*in = len(r.states)
-			r.states = append(r.states, v)
+		for i, in := range []*int{&r.op.Initial, &r.op.InitialCell} {
+			if !c.has(5 + i) {
+				continue
+			}
+			if v := c.initialState(r, 5+i); v != nil {
+				*in = len(r.states)
+				r.states = append(r.states, v)
+			}
 		}
+		c.recurrentOutputs(r, c.emitRecurrent(r))
 	}
 }
 

@@ -135,7 +135,23 @@ func (c *compiler) cumSum() {
 		return j < i || j == i && !exclusive
 	}
 	if v.isInt {
-		c.result(c.sumInts(v, ax, counts))
+		// Add up those integers along an axis that counts names for each place.
+		n, inner := v.shape[ax], graph.Product(v.shape[ax+1:])
+		out := c.newInts(v.shape, v.batch, v)
+		if len(v.ints)*n > maxElements {
+			panic(refuse("its size makes it too much work"))
+		}
+		out.real = v.real
+		for at := range out.ints {
+			i := at / inner % n
+			for j := range n {
+				if !counts(i, j) {
+					continue
+				}
+				out.ints[at] = addInt(out.ints[at], v.ints[at+(j-i)*inner])
+			}
+		}
+		c.result(out)
 		return
 	}
 	n := v.shape[ax]
@@ -160,26 +176,6 @@ func (c *compiler) cumSum() {
 		v = c.alias(v, []int{n}, v.batch)
 	}
 	c.result(c.transpose(v, perm))
-}
-
-// sumInts adds up those integers along an axis that counts names for each place.
-func (c *compiler) sumInts(v *value, ax int, counts func(i, j int) bool) *value {
-	n, inner := v.shape[ax], graph.Product(v.shape[ax+1:])
-	out := c.newInts(v.shape, v.batch, v)
-	if len(v.ints)*n > maxElements {
-		panic(refuse("its size makes it too much work"))
-	}
-	out.real = v.real
-	for at := range out.ints {
-		i := at / inner % n
-		for j := range n {
-			if !counts(i, j) {
-				continue
-			}
-			out.ints[at] = addInt(out.ints[at], v.ints[at+(j-i)*inner])
-		}
-	}
-	return out
 }
 
 // argMax translates ArgMax and ArgMin.

@@ -24,7 +24,61 @@ func (c *compiler) reshapeOp() {
 	if len(to.shape) != 1 {
 		panic(refuse("its shape is not a vector"))
 	}
-	c.result(c.reshape(v, to.ints, c.attrInt("allowzero", 0) != 0))
+	// Apply ONNX Reshape: a dimension of −1 is inferred, and 0 copies the dimension of v unless
+	// allowZero.
+	target := to.ints
+	allowZero := c.attrInt("allowzero", 0) != 0
+	target = slices.Clone(target)
+	open, batch := -1, -1
+	for i, a := range target {
+		switch {
+		case a == affine{k: -1}:
+			if open >= 0 {
+				panic(refuse("its shape has two dimensions of −1"))
+			}
+			open = i
+		case a == affine{} && !allowZero:
+			if i >= len(v.shape) {
+				panic(refuse("its shape copies dimension %d of %v, which does not exist", i, v.shape))
+			}
+			target[i] = affine{k: v.shape[i]}
+			if v.isBatch(i) {
+				target[i] = affine{n: v.shape[i]}
+			}
+		}
+		if target[i].n != 0 {
+			if batch >= 0 || target[i].k != 0 {
+				panic(refuse("its shape combines batch sizes in a way that would mix examples"))
+			}
+			batch = i
+		}
+	}
+	if v.batch >= 0 && batch < 0 {
+		batch = c.findBatch(v, target, open)
+	}
+	if v.batch < 0 && batch >= 0 && c.batch != 1 {
+		panic(refuse("its shape holds the batch size and its tensor does not"))
+	}
+	if v.batch >= 0 && batch < 0 {
+		panic(refuse("its shape fixes the batch size; export the model with a dynamic batch dimension"))
+	}
+	shape := make([]int, len(target))
+	known := 1
+	for i, a := range target {
+		if shape[i] = a.one(); i == open {
+			continue
+		}
+		if shape[i] <= 0 || shape[i] > maxElements/known {
+			panic(refuse("cannot reshape %v: dimension %d of the new shape is %d", v.shape, i, shape[i]))
+		}
+		known *= shape[i]
+	}
+	if open >= 0 {
+		if shape[open] = graph.Product(v.shape) / known; shape[open] < 1 {
+			panic(refuse("cannot reshape %v: its %d elements do not fill the new shape", v.shape, graph.Product(v.shape)))
+		}
+	}
+	c.result(c.alias(v, shape, batch))
 }
 
 func (c *compiler) flatten() {
@@ -92,62 +146,6 @@ func (c *compiler) unsqueeze() {
 		from++
 	}
 	c.result(c.alias(v, shape, batch))
-}
-
-// reshape applies ONNX Reshape: a dimension of −1 is inferred, and 0 copies the
-// dimension of v unless allowZero.
-func (c *compiler) reshape(v *value, target []affine, allowZero bool) *value {
-	target = slices.Clone(target)
-	open, batch := -1, -1
-	for i, a := range target {
-		switch {
-		case a == affine{k: -1}:
-			if open >= 0 {
-				panic(refuse("its shape has two dimensions of −1"))
-			}
-			open = i
-		case a == affine{} && !allowZero:
-			if i >= len(v.shape) {
-				panic(refuse("its shape copies dimension %d of %v, which does not exist", i, v.shape))
-			}
-			target[i] = affine{k: v.shape[i]}
-			if v.isBatch(i) {
-				target[i] = affine{n: v.shape[i]}
-			}
-		}
-		if target[i].n != 0 {
-			if batch >= 0 || target[i].k != 0 {
-				panic(refuse("its shape combines batch sizes in a way that would mix examples"))
-			}
-			batch = i
-		}
-	}
-	if v.batch >= 0 && batch < 0 {
-		batch = c.findBatch(v, target, open)
-	}
-	if v.batch < 0 && batch >= 0 && c.batch != 1 {
-		panic(refuse("its shape holds the batch size and its tensor does not"))
-	}
-	if v.batch >= 0 && batch < 0 {
-		panic(refuse("its shape fixes the batch size; export the model with a dynamic batch dimension"))
-	}
-	shape := make([]int, len(target))
-	known := 1
-	for i, a := range target {
-		if shape[i] = a.one(); i == open {
-			continue
-		}
-		if shape[i] <= 0 || shape[i] > maxElements/known {
-			panic(refuse("cannot reshape %v: dimension %d of the new shape is %d", v.shape, i, shape[i]))
-		}
-		known *= shape[i]
-	}
-	if open >= 0 {
-		if shape[open] = graph.Product(v.shape) / known; shape[open] < 1 {
-			panic(refuse("cannot reshape %v: its %d elements do not fill the new shape", v.shape, graph.Product(v.shape)))
-		}
-	}
-	return c.alias(v, shape, batch)
 }
 
 // findBatch decides which axis of a target shape that does not name the batch

@@ -109,22 +109,7 @@ type resizedAxis struct {
 // cubic are a sparse linear map along each axis.
 func (c *compiler) resize() {
 	x := c.float(0)
-	r := c.readResize(x)
-	if r.mode == "nearest" {
-		c.result(c.nearest(x, r))
-		return
-	}
-	// What shrinks comes first, so that less is computed and kept.
-	slices.SortStableFunc(r.axes, func(a, b resizedAxis) int { return cmp.Compare(a.out*b.in, b.out*a.in) })
-	for _, a := range r.axes {
-		x = c.interpolate(x, r, a)
-	}
-	c.result(x)
-}
-
-func (c *compiler) oldResize() bool { return c.node.OpType == "Upsample" || c.opset < 11 }
-
-func (c *compiler) readResize(x *value) (r *resizing) {
+	var r *resizing
 	coordinates, rounding := "half_pixel", "round_prefer_floor"
 	if c.oldResize() {
 		coordinates, rounding = "asymmetric", "floor"
@@ -159,8 +144,41 @@ func (c *compiler) readResize(x *value) (r *resizing) {
 			}
 		}
 	}
-	return r
+	if r.mode == "nearest" {
+		// Copy the element next to each position.
+		shape, st := slices.Clone(x.shape), strides(x.shape)
+		of := make([]*resizedAxis, len(shape))
+		for i := range r.axes {
+			a := &r.axes[i]
+			if !x.isBatch(a.axis) {
+				shape[a.axis], of[a.axis] = a.out, a
+			} else if r.coordinates == "tf_half_pixel_for_nn" && rounded[r.rounding](0.5) != 0 {
+				panic(refuse("%s with nearest_mode=%s takes the next example for each, which would mix examples", r.coordinates, r.rounding))
+			}
+		}
+		table := c.table(shape, func(d, i int) int {
+			a := of[d]
+			if a == nil {
+				return i * st[d]
+			}
+			at, inside := r.position(a, i)
+			if !inside {
+				return outside
+			}
+			return int(graph.Clamp(rounded[r.rounding](at), 0, float64(a.in-1))) * st[d]
+		})
+		c.result(c.apply(x, shape, x.batch, table, r.extrapolation))
+		return
+	}
+	// What shrinks comes first, so that less is computed and kept.
+	slices.SortStableFunc(r.axes, func(a, b resizedAxis) int { return cmp.Compare(a.out*b.in, b.out*a.in) })
+	for _, a := range r.axes {
+		x = c.interpolate(x, r, a)
+	}
+	c.result(x)
 }
+
+func (c *compiler) oldResize() bool { return c.node.OpType == "Upsample" || c.opset < 11 }
 
 // resizedAxes reads the axes and their scales or lengths in the result, of which one is
 // given. The batch axis must keep its length.
@@ -291,32 +309,6 @@ func (r *resizing) position(a *resizedAxis, i int) (x float64, inside bool) {
 	// The lengths are whole, also where a scale gives a part of an element more: as
 	// in PyTorch, corners meet corners.
 	return at * (in - 1) / (out - 1), true
-}
-
-// nearest copies the element next to each position.
-func (c *compiler) nearest(x *value, r *resizing) *value {
-	shape, st := slices.Clone(x.shape), strides(x.shape)
-	of := make([]*resizedAxis, len(shape))
-	for i := range r.axes {
-		a := &r.axes[i]
-		if !x.isBatch(a.axis) {
-			shape[a.axis], of[a.axis] = a.out, a
-		} else if r.coordinates == "tf_half_pixel_for_nn" && rounded[r.rounding](0.5) != 0 {
-			panic(refuse("%s with nearest_mode=%s takes the next example for each, which would mix examples", r.coordinates, r.rounding))
-		}
-	}
-	table := c.table(shape, func(d, i int) int {
-		a := of[d]
-		if a == nil {
-			return i * st[d]
-		}
-		at, inside := r.position(a, i)
-		if !inside {
-			return outside
-		}
-		return int(graph.Clamp(rounded[r.rounding](at), 0, float64(a.in-1))) * st[d]
-	})
-	return c.apply(x, shape, x.batch, table, r.extrapolation)
 }
 
 // interpolate maps one axis by a linear or cubic filter.

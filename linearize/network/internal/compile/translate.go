@@ -192,7 +192,23 @@ func (c *compiler) translate() {
 		o.translate(c) // the nodes in its place are checked
 		return
 	}
-	checkAttributes(n)
+	// Verify that each attribute has the type as which it is read and occurs once.
+	seen := map[string]bool{}
+	for _, a := range n.Attributes {
+		want, ok := attributeTypes[a.Name]
+		if a.Name == "value" {
+			if want, ok = onnx.AttrTensor, true; n.OpType == "Pad" {
+				want = onnx.AttrFloat
+			}
+		}
+		if ok && a.Type != want {
+			panic(refuse("its attribute %s is of type %v, not %v; %s", a.Name, a.Type, want, invalid))
+		}
+		if seen[a.Name] {
+			panic(refuse("its attribute %s is given twice; %s", quote(a.Name), invalid))
+		}
+		seen[a.Name] = true
+	}
 	t := c.integerType()
 	switch rule := operators[n.OpType].integers; {
 	case t == 0 || !standard(n):

@@ -281,11 +281,54 @@ func (f *finder) function(name string) *Found {
 	}
 	switch n.OpType {
 	case "Div":
-		return f.quotient(n, i)
+		// Recognize 1/(1+exp(−x)), exp(x)/(1+exp(x)) and exp(x)/Σexp(x).
+		if f.equals(n.Inputs[0], 1) {
+			return f.logistic(n.Inputs[1], i)
+		}
+		x, e := f.exp(n.Inputs[0])
+		if x == "" {
+			return nil
+		}
+		if y := f.onePlusExp(n.Inputs[1]); y != "" && y == x {
+			return f.made(head.Sigmoid, i, x)
+		}
+		if sum := f.sumOf(n.Inputs[1], e); sum != "" {
+			h := f.made(head.Softmax, i, x)
+			h.Each = []string{sum}
+			return f.shifted(h)
+		}
+		return nil
 	case "Sub":
-		return f.logQuotient(n, i)
+		// Recognize x − log Σexp(x).
+		x := n.Inputs[0]
+		sum := ""
+		if r, _ := f.is(n.Inputs[1], "ReduceLogSumExp", 1); r != nil && f.through(r.Inputs[0]) == f.through(x) {
+			sum = r.Outputs[0]
+		}
+		if l, _ := f.is(n.Inputs[1], "Log", 1); l != nil {
+			if r, _ := f.is(l.Inputs[0], "ReduceSum", 1); r != nil {
+				if of, e := f.exp(r.Inputs[0]); of != "" && f.through(of) == f.through(x) {
+					sum = f.sumOf(l.Inputs[0], e)
+				}
+			}
+		}
+		if sum == "" {
+			return nil
+		}
+		h := f.made(head.LogSoftmax, i, x)
+		h.Each = []string{sum}
+		return f.shifted(h)
 	case "Concat":
-		return f.pair(n, i)
+		// Recognize [1−p, p] and [p, 1−p] with p by a Sigmoid.
+		for k, sign := range []int{-1, 1} {
+			h := f.at(n.Inputs[k])
+			if h == nil || h.Function != head.Sigmoid || !f.complement(n.Inputs[1-k], n.Inputs[k], h) {
+				continue
+			}
+			h.sign, h.Pair, h.Each = sign, true, nil
+			return f.as(h, head.Softmax, i)
+		}
+		return nil
 	}
 	return nil
 }
@@ -345,26 +388,6 @@ func (f *finder) logistic(denominator string, i int) *Found {
 	return nil
 }
 
-// quotient recognizes 1/(1+exp(−x)), exp(x)/(1+exp(x)) and exp(x)/Σexp(x).
-func (f *finder) quotient(n *onnx.Node, i int) *Found {
-	if f.equals(n.Inputs[0], 1) {
-		return f.logistic(n.Inputs[1], i)
-	}
-	x, e := f.exp(n.Inputs[0])
-	if x == "" {
-		return nil
-	}
-	if y := f.onePlusExp(n.Inputs[1]); y != "" && y == x {
-		return f.made(head.Sigmoid, i, x)
-	}
-	if sum := f.sumOf(n.Inputs[1], e); sum != "" {
-		h := f.made(head.Softmax, i, x)
-		h.Each = []string{sum}
-		return f.shifted(h)
-	}
-	return nil
-}
-
 // sumOf returns the name of a ReduceSum of e that another name stands for, perhaps
 // repeated for all outputs; "" for none.
 func (f *finder) sumOf(name, e string) string {
@@ -378,28 +401,6 @@ func (f *finder) sumOf(name, e string) string {
 	return n.Outputs[0]
 }
 
-// logQuotient recognizes x − log Σexp(x).
-func (f *finder) logQuotient(n *onnx.Node, i int) *Found {
-	x := n.Inputs[0]
-	sum := ""
-	if r, _ := f.is(n.Inputs[1], "ReduceLogSumExp", 1); r != nil && f.through(r.Inputs[0]) == f.through(x) {
-		sum = r.Outputs[0]
-	}
-	if l, _ := f.is(n.Inputs[1], "Log", 1); l != nil {
-		if r, _ := f.is(l.Inputs[0], "ReduceSum", 1); r != nil {
-			if of, e := f.exp(r.Inputs[0]); of != "" && f.through(of) == f.through(x) {
-				sum = f.sumOf(l.Inputs[0], e)
-			}
-		}
-	}
-	if sum == "" {
-		return nil
-	}
-	h := f.made(head.LogSoftmax, i, x)
-	h.Each = []string{sum}
-	return f.shifted(h)
-}
-
 // shifted steps over the subtraction of the largest output, which a Softmax ignores.
 func (f *finder) shifted(h *Found) *Found {
 	n, _ := f.is(h.Input, "Sub", 2)
@@ -411,19 +412,6 @@ func (f *finder) shifted(h *Found) *Found {
 		h.Each = append(h.Each, m.Outputs[0])
 	}
 	return h
-}
-
-// pair recognizes [1−p, p] and [p, 1−p] with p by a Sigmoid.
-func (f *finder) pair(n *onnx.Node, i int) *Found {
-	for k, sign := range []int{-1, 1} {
-		h := f.at(n.Inputs[k])
-		if h == nil || h.Function != head.Sigmoid || !f.complement(n.Inputs[1-k], n.Inputs[k], h) {
-			continue
-		}
-		h.sign, h.Pair, h.Each = sign, true, nil
-		return f.as(h, head.Softmax, i)
-	}
-	return nil
 }
 
 // complement reports whether a name is 1−p, for p = σ(z) another name and h its head.

@@ -39,65 +39,6 @@ func (o *BatchNorm) lines(size int, do func(channel, lo, hi int)) {
 	}
 }
 
-// sums writes the sum of each channel to dst.
-func (o *BatchNorm) sums(s *State, nd *Node, dst []float64) {
-	for e := range s.N {
-		x := s.At(nd.In[0], e)
-		o.lines(len(x), func(ch, lo, hi int) {
-			for _, v := range x[lo:hi] {
-				dst[ch] += v
-			}
-		})
-	}
-}
-
-// squares writes the sum of each channel's squared differences from the mean to dst.
-func (o *BatchNorm) squares(s *State, nd *Node, dst []float64) {
-	mean := s.moments[o.Layer].Mean
-	for e := range s.N {
-		x := s.At(nd.In[0], e)
-		o.lines(len(x), func(ch, lo, hi int) {
-			m := mean[ch]
-			for _, v := range x[lo:hi] {
-				dst[ch] += (v - m) * (v - m)
-			}
-		})
-	}
-}
-
-// gradientSums writes the sums of the gradients of each channel, and of their
-// products with the normalized values, to dst, and adds those of each example to the
-// gradients of the scale and the shift.
-func (o *BatchNorm) gradientSums(s *State, nd *Node, dst []float64) {
-	m := s.moments[o.Layer]
-	sum, dot := dst[:o.Channels], dst[o.Channels:]
-	own := s.Buffer(0, 2*o.Channels)
-	for e := range s.N {
-		clear(own)
-		x, dy := s.At(nd.In[0], e), s.GradAt(nd.Out, e)
-		o.lines(len(x), func(ch, lo, hi int) {
-			mean, inv, a, b := m.Mean[ch], m.inv[ch], 0.0, 0.0
-			for i, g := range dy[lo:hi] {
-				a += g
-				b += g * (x[lo+i] - mean) * inv
-			}
-			own[ch] += a
-			own[o.Channels+ch] += b
-		})
-		for ch := range o.Channels {
-			sum[ch] += own[ch]
-			dot[ch] += own[o.Channels+ch]
-		}
-		for i, part := range [][]float64{own[o.Channels:], own[:o.Channels]} {
-			if slot := nd.In[1+i]; s.needsGrad(slot) {
-				for ch, g := range s.GradAt(slot, e) {
-					s.GradAt(slot, e)[ch] = g + part[ch]
-				}
-			}
-		}
-	}
-}
-
 // Forward implements Op.
 func (o *BatchNorm) Forward(s *State, nd *Node) {
 	m, scale, shift := s.moments[o.Layer], s.val(nd.In[1]), s.val(nd.In[2])
@@ -199,38 +140,56 @@ func (m *Minibatch) Forward(ctx context.Context, chunks int, start func(i int, s
 		if err := m.each(ctx, func(_ int, s *State) { s.forwardNodes(from, at) }); err != nil {
 			return err
 		}
-		if err := m.measure(ctx, at); err != nil {
+		// Compute the moments at a BatchNorm.
+		nd := &m.program.Nodes[at]
+		o := nd.Op.(*BatchNorm)
+		mo := m.Moments[o.Layer]
+		if mo.Mean == nil {
+			*mo = Moments{Mean: make([]float64, o.Channels), Variance: make([]float64, o.Channels), inv: make([]float64, o.Channels), sum: make([]float64, o.Channels), dot: make([]float64, o.Channels)}
+		}
+		mo.Count = 0
+		for _, s := range m.states[:m.chunks] {
+			mo.Count += float64(s.N * m.program.Slots[nd.Out].Size / o.Channels)
+		}
+		if err := m.total(ctx, mo.Mean, func(s *State, part []float64) {
+			// Write the sum of each channel to dst.
+			for e := range s.N {
+				x := s.At(nd.In[0], e)
+				o.lines(len(x), func(ch, lo, hi int) {
+					for _, v := range x[lo:hi] {
+						part[ch] += v
+					}
+				})
+			}
+		}); err != nil {
+			return err
+		}
+		for ch := range mo.Mean {
+			mo.Mean[ch] /= mo.Count
+		}
+		err := m.total(ctx, mo.Variance, func(s *State, part []float64) {
+			// Write the sum of each channel's squared differences from the mean to dst.
+			mean := s.moments[o.Layer].Mean
+			for e := range s.N {
+				x := s.At(nd.In[0], e)
+				o.lines(len(x), func(ch, lo, hi int) {
+					m := mean[ch]
+					for _, v := range x[lo:hi] {
+						part[ch] += (v - m) * (v - m)
+					}
+				})
+			}
+		})
+		for ch := range mo.Variance {
+			mo.Variance[ch] /= mo.Count
+			mo.inv[ch] = 1 / math.Sqrt(mo.Variance[ch]+o.Eps)
+		}
+		if err != nil {
 			return err
 		}
 		from = at
 	}
 	return m.each(ctx, func(_ int, s *State) { s.forwardNodes(from, len(m.program.Nodes)) })
-}
-
-// measure computes the moments at a BatchNorm.
-func (m *Minibatch) measure(ctx context.Context, at int) error {
-	nd := &m.program.Nodes[at]
-	o := nd.Op.(*BatchNorm)
-	mo := m.Moments[o.Layer]
-	if mo.Mean == nil {
-		*mo = Moments{Mean: make([]float64, o.Channels), Variance: make([]float64, o.Channels), inv: make([]float64, o.Channels), sum: make([]float64, o.Channels), dot: make([]float64, o.Channels)}
-	}
-	mo.Count = 0
-	for _, s := range m.states[:m.chunks] {
-		mo.Count += float64(s.N * m.program.Slots[nd.Out].Size / o.Channels)
-	}
-	if err := m.total(ctx, mo.Mean, func(s *State, part []float64) { o.sums(s, nd, part) }); err != nil {
-		return err
-	}
-	for ch := range mo.Mean {
-		mo.Mean[ch] /= mo.Count
-	}
-	err := m.total(ctx, mo.Variance, func(s *State, part []float64) { o.squares(s, nd, part) })
-	for ch := range mo.Variance {
-		mo.Variance[ch] /= mo.Count
-		mo.inv[ch] = 1 / math.Sqrt(mo.Variance[ch]+o.Eps)
-	}
-	return err
 }
 
 // AddGradients adds Σ_e J_eᵀ u_e over the examples of each chunk to its parts, length
@@ -253,7 +212,36 @@ func (m *Minibatch) AddGradients(ctx context.Context, parts, u [][]float64) erro
 		both := make([]float64, 2*o.Channels)
 		err = m.total(ctx, both, func(s *State, part []float64) {
 			if s.touched[nd.Out] {
-				o.gradientSums(s, nd, part)
+				// Write the sums of the gradients of each channel, and of their products with the normalized
+				// values, to dst, and add those of each example to the gradients of the scale and the shift.
+				dst := part
+				m := s.moments[o.Layer]
+				sum, dot := dst[:o.Channels], dst[o.Channels:]
+				own := s.Buffer(0, 2*o.Channels)
+				for e := range s.N {
+					clear(own)
+					x, dy := s.At(nd.In[0], e), s.GradAt(nd.Out, e)
+					o.lines(len(x), func(ch, lo, hi int) {
+						mean, inv, a, b := m.Mean[ch], m.inv[ch], 0.0, 0.0
+						for i, g := range dy[lo:hi] {
+							a += g
+							b += g * (x[lo+i] - mean) * inv
+						}
+						own[ch] += a
+						own[o.Channels+ch] += b
+					})
+					for ch := range o.Channels {
+						sum[ch] += own[ch]
+						dot[ch] += own[o.Channels+ch]
+					}
+					for i, part := range [][]float64{own[o.Channels:], own[:o.Channels]} {
+						if slot := nd.In[1+i]; s.needsGrad(slot) {
+							for ch, g := range s.GradAt(slot, e) {
+								s.GradAt(slot, e)[ch] = g + part[ch]
+							}
+						}
+					}
+				}
 			}
 		})
 		copy(m.Moments[o.Layer].sum, both)

@@ -17,7 +17,21 @@ func (o *Convolve) multiplications() int { return o.Window.multiplications() }
 // Forward implements Op.
 func (o *Convolve) Forward(s *State, nd *Node) {
 	if o.Window.shifts != nil {
-		o.forwardInPlace(s, nd)
+		w := o.Window
+		_, _, m := w.Factors()
+		size := w.shifts.PackedLen(m)
+		packed := s.Buffer(0, w.NumGroups*size)
+		w.pack(packed, w.shifts, s.val(nd.In[1]), false)
+		for e := range s.copies(nd.Out) {
+			x, out := s.At(nd.In[0], e), s.At(nd.Out, e)
+			for g := range w.NumGroups {
+				var bias []float64
+				if len(nd.In) > 2 {
+					bias = s.val(nd.In[2])[g*m : (g+1)*m]
+				}
+				w.shifts.Mul(w.plane(out, g), m, packed[g*size:(g+1)*size], bias, w.input(x, g))
+			}
+		}
 		return
 	}
 	t, k, m := o.Window.Factors()
@@ -29,25 +43,6 @@ func (o *Convolve) Forward(s *State, nd *Node) {
 		for g := range o.Window.NumGroups {
 			o.Window.PatchRows(patches, x, g)
 			Gemm(false, false, o.Window.weights(weight, g), dense.Of(patches, k, t), 1, dense.Of(o.Window.plane(out, g), m, t))
-		}
-	}
-}
-
-// forwardInPlace is Forward where the patches are read where they lie.
-func (o *Convolve) forwardInPlace(s *State, nd *Node) {
-	w := o.Window
-	_, _, m := w.Factors()
-	size := w.shifts.PackedLen(m)
-	packed := s.Buffer(0, w.NumGroups*size)
-	w.pack(packed, w.shifts, s.val(nd.In[1]), false)
-	for e := range s.copies(nd.Out) {
-		x, out := s.At(nd.In[0], e), s.At(nd.Out, e)
-		for g := range w.NumGroups {
-			var bias []float64
-			if len(nd.In) > 2 {
-				bias = s.val(nd.In[2])[g*m : (g+1)*m]
-			}
-			w.shifts.Mul(w.plane(out, g), m, packed[g*size:(g+1)*size], bias, w.input(x, g))
 		}
 	}
 }
@@ -224,11 +219,39 @@ func (o *MaxPool) Forward(s *State, nd *Node) {
 func (o *MaxPool) Backward(s *State, nd *Node) {
 	w := o.Window
 	if w.pairs != nil && !s.Program.Slots[nd.In[0]].Static && !s.touched[nd.In[0]] {
-		o.spread(s, nd)
+		w := o.Window
+		all, _ := s.gradOrNew(nd.In[0])
+		if w.In != 4*w.Out {
+			clear(all)
+		}
+		for e := range s.N {
+			x, y, dy := s.At(nd.In[0], e), s.At(nd.Out, e), s.GradAt(nd.Out, e)
+			for ch := range w.Cin {
+				plane, dx := x[ch*w.In:(ch+1)*w.In], all[(e*w.Cin+ch)*w.In:][:w.In]
+				top, g := y[ch*w.Out:(ch+1)*w.Out], dy[ch*w.Out:(ch+1)*w.Out]
+				for _, r := range w.pairs {
+					vector.SpreadPairs(dx[r.in:], dx[r.below:], g[r.out:r.out+r.n], top[r.out:], plane[r.in:], plane[r.below:])
+				}
+			}
+		}
 		return
 	}
 	size := w.Cin * w.Out
-	argmax, known := s.argmaxOf(nd.Out, s.N*size)
+	// Take memory for the n positions of the maxima in a slot, and whether it holds those of the chunk;
+	// if not, the caller fills it in.
+	slot := nd.Out
+	n := s.N * size
+	var known bool
+	a := s.argmax[slot]
+	if a == nil {
+		a = new(argmax)
+		s.argmax[slot] = a
+	}
+	if cap(a.at) < n {
+		a.at = make([]int32, n)
+	}
+	known, a.known = a.known, true
+	argmax := a.at[:n]
 	for e := range s.N {
 		x, y, at := s.At(nd.In[0], e), s.At(nd.Out, e), argmax[e*size:(e+1)*size]
 		dx, dy := s.GradAt(nd.In[0], e), s.GradAt(nd.Out, e)
@@ -244,26 +267,6 @@ func (o *MaxPool) Backward(s *State, nd *Node) {
 				if g != 0 {
 					to[at[t]] += g
 				}
-			}
-		}
-	}
-}
-
-// spread is Backward for squares of 2×2 elements, the first to reach the input. It sets
-// the gradient of every element, and clears it before only where some are in no square.
-func (o *MaxPool) spread(s *State, nd *Node) {
-	w := o.Window
-	all, _ := s.gradOrNew(nd.In[0])
-	if w.In != 4*w.Out {
-		clear(all)
-	}
-	for e := range s.N {
-		x, y, dy := s.At(nd.In[0], e), s.At(nd.Out, e), s.GradAt(nd.Out, e)
-		for ch := range w.Cin {
-			plane, dx := x[ch*w.In:(ch+1)*w.In], all[(e*w.Cin+ch)*w.In:][:w.In]
-			top, g := y[ch*w.Out:(ch+1)*w.Out], dy[ch*w.Out:(ch+1)*w.Out]
-			for _, r := range w.pairs {
-				vector.SpreadPairs(dx[r.in:], dx[r.below:], g[r.out:r.out+r.n], top[r.out:], plane[r.in:], plane[r.below:])
 			}
 		}
 	}

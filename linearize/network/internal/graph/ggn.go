@@ -74,7 +74,11 @@ func NewPlan(p *Program, b Backpropagation, rooted, shortcuts bool) *Plan {
 			// Segments with fewer rows than elements between them go in one pass.
 			for s.Lower >= 0 && p.Slots[s.Lower].Size >= n && !squash(&segments[i+1]) {
 				i++
-				s.join(&segments[i])
+				// Add the segment below.
+				below := &segments[i]
+				s.Lower, s.From, s.Single = below.Lower, below.From, -1
+				s.Sites, s.Full = append(slices.Clone(s.Sites), below.Sites...), append(slices.Clone(s.Full), below.Full...)
+				s.Conv = s.Conv || below.Conv
 			}
 			if s.Lower >= 0 {
 				plan.Floats = max(plan.Floats, n*p.Slots[s.Lower].Size)
@@ -84,13 +88,6 @@ func NewPlan(p *Program, b Backpropagation, rooted, shortcuts bool) *Plan {
 		plan.steps = append(plan.steps, s)
 	}
 	return plan
-}
-
-// join adds the segment below.
-func (g *Segment) join(below *Segment) {
-	g.Lower, g.From, g.Single = below.Lower, below.From, -1
-	g.Sites, g.Full = append(slices.Clone(g.Sites), below.Sites...), append(slices.Clone(g.Full), below.Full...)
-	g.Conv = g.Conv || below.Conv
 }
 
 // A Backpropagator runs a Plan in the memory of a worker.
@@ -180,7 +177,13 @@ func (b *Backpropagator) step(dst []float64, s *step, m curvature) curvature {
 		b.flush(dst, s)
 	}
 	if s.diagonal && m.diagonal == nil {
-		m = curvature{diagonal: squaredSum(m.rows)}
+		// Find the sums of squares over rows, the diagonal of AᵀA.
+		rows := m.rows
+		sum := make([]float64, len(rows[0]))
+		for _, row := range rows {
+			addSquaresOf(sum, row)
+		}
+		m = curvature{diagonal: sum}
 	}
 	if s.fast != byRows {
 		return curvature{diagonal: b.through(dst, s, m.diagonal)}
@@ -343,15 +346,6 @@ func compress(rows [][]float64, n, size int) [][]float64 {
 		}
 	}
 	return rows[:size]
-}
-
-// squaredSum returns the sums of squares over rows, the diagonal of AᵀA.
-func squaredSum(rows [][]float64) []float64 {
-	sum := make([]float64, len(rows[0]))
-	for _, row := range rows {
-		addSquaresOf(sum, row)
-	}
-	return sum
 }
 
 // addSquaresOf adds the squares of x to dst.

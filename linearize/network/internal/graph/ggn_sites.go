@@ -22,10 +22,37 @@ func (b *Backpropagator) addSquares(dst []float64, g *step) {
 			addSquaresOf(b.sums[k], s.grad(out))
 		default:
 			if w, ok := st.Layout.(*Window); ok && !w.Transposed {
-				b.stack(dst, k, w)
+				// Keep the gradients of site k for one row.
+				s := b.s
+				out := s.Program.Nodes[s.Program.Sites[k].Node].Out
+				size := s.Program.Slots[out].Size / w.NumGroups
+				st := b.stacks[k]
+				if st == nil {
+					st = new(stack)
+					b.stacks[k] = st
+				}
+				st.g = sized(st.g, s.N*w.NumGroups*stackRows*size)
+				for e := range s.N {
+					for g := range w.NumGroups {
+						copy(st.g[((e*w.NumGroups+g)*stackRows+st.rows)*size:][:size], s.GradAt(out, e)[g*size:])
+					}
+				}
+				if st.rows++; st.rows == stackRows {
+					b.addStack(dst, k, w)
+				}
 				continue
 			}
-			b.addTiles(dst, k)
+			// Add the squares of a site's gradients, which are formed one example at a time.
+			s := b.s
+			st := &s.Program.Sites[k]
+			weight, bias := s.Program.parameters(dst, st)
+			b.tile = sized(b.tile, len(weight)+len(bias))
+			for e := range s.N {
+				clear(b.tile)
+				s.RowTo(b.tile, k, e)
+				addSquaresOf(weight, b.tile)
+				addSquaresOf(bias, b.tile[len(weight):])
+			}
 		}
 	}
 	for _, slot := range g.Full {
@@ -49,21 +76,6 @@ func (p *Program) parameters(dst []float64, st *Site) (weight, bias []float64) {
 		return dst[p.Params[i].Offset:][:p.Params[i].Len()]
 	}
 	return part(st.Weight), part(st.Bias)
-}
-
-// addTiles adds the squares of a site's gradients, which are formed one example at a
-// time.
-func (b *Backpropagator) addTiles(dst []float64, k int) {
-	s := b.s
-	st := &s.Program.Sites[k]
-	weight, bias := s.Program.parameters(dst, st)
-	b.tile = sized(b.tile, len(weight)+len(bias))
-	for e := range s.N {
-		clear(b.tile)
-		s.RowTo(b.tile, k, e)
-		addSquaresOf(weight, b.tile)
-		addSquaresOf(bias, b.tile[len(weight):])
-	}
 }
 
 // addTable adds the squares of the gradients of a table, at the first of the sites of
@@ -119,27 +131,6 @@ type stack struct {
 
 // stackRows is the number of rows in a full stack.
 const stackRows = 16
-
-// stack keeps the gradients of site k for one row.
-func (b *Backpropagator) stack(dst []float64, k int, w *Window) {
-	s := b.s
-	out := s.Program.Nodes[s.Program.Sites[k].Node].Out
-	size := s.Program.Slots[out].Size / w.NumGroups
-	st := b.stacks[k]
-	if st == nil {
-		st = new(stack)
-		b.stacks[k] = st
-	}
-	st.g = sized(st.g, s.N*w.NumGroups*stackRows*size)
-	for e := range s.N {
-		for g := range w.NumGroups {
-			copy(st.g[((e*w.NumGroups+g)*stackRows+st.rows)*size:][:size], s.GradAt(out, e)[g*size:])
-		}
-	}
-	if st.rows++; st.rows == stackRows {
-		b.addStack(dst, k, w)
-	}
-}
 
 // addStack adds the squares of the gradients in a stack, and empties it.
 func (b *Backpropagator) addStack(dst []float64, k int, w *Window) {

@@ -79,7 +79,7 @@ func (s *State) addSite(dst []float64, k int) {
 // one of the layer whose input weights the node applies, or a part of them.
 func (st *Site) own(p *Program) bool {
 	stacked, ok := st.Layout.(Stacked)
-	return st.Input == p.Nodes[st.Node].In[0] && (!ok || stacked.whole())
+	return st.Input == p.Nodes[st.Node].In[0] && (!ok || (stacked.M == stacked.Width))
 }
 
 // RowTo writes the gradients of site k's weight and bias in example e, one

@@ -30,7 +30,21 @@ func (p *Program) Silent(theta []float64, params []int) []int {
 	moved, gradient := make([]float64, p.P), make([]float64, p.P)
 	x, u := make([]float64, p.D), make([]float64, p.C)
 	for i := 0; i < probes && len(params) > 0; i++ {
-		p.draw(x, rng, i)
+		// Set x to inputs of probe i: normal numbers, positive ones as those of pictures, and small whole
+		// ones where an input takes them.
+		for j := range x {
+			if x[j] = rng.NormFloat64(); i%2 == 1 {
+				x[j] = math.Abs(x[j]) / 2
+			}
+		}
+		for _, in := range p.Inputs {
+			if in.Type == "" {
+				continue
+			}
+			for j := range Product(in.Shape) {
+				x[in.Column(j)] = min(max(float64(rng.IntN(2+i)), float64(in.Low)), float64(in.High))
+			}
+		}
 		for j := range u {
 			u[j] = rng.NormFloat64()
 		}
@@ -42,40 +56,18 @@ func (p *Program) Silent(theta []float64, params []int) []int {
 		s.Forward(x, 1)
 		clear(gradient)
 		s.AddGradient(gradient, u)
-		params = p.zero(gradient, params)
+		// Those of the parameters whose part of the gradient is zero.
+		var list []int
+		for _, k := range params {
+			prm, all := p.Params[k], true
+			for _, g := range gradient[prm.Offset : prm.Offset+prm.Len()] {
+				all = all && g == 0
+			}
+			if all {
+				list = append(list, k)
+			}
+		}
+		params = list
 	}
 	return params
-}
-
-// zero returns those of the parameters whose part of the gradient is zero.
-func (p *Program) zero(gradient []float64, params []int) []int {
-	var list []int
-	for _, k := range params {
-		prm, all := p.Params[k], true
-		for _, g := range gradient[prm.Offset : prm.Offset+prm.Len()] {
-			all = all && g == 0
-		}
-		if all {
-			list = append(list, k)
-		}
-	}
-	return list
-}
-
-// draw sets x to inputs of probe i: normal numbers, positive ones as those of pictures, and
-// small whole ones where an input takes them.
-func (p *Program) draw(x []float64, rng *rand.Rand, i int) {
-	for j := range x {
-		if x[j] = rng.NormFloat64(); i%2 == 1 {
-			x[j] = math.Abs(x[j]) / 2
-		}
-	}
-	for _, in := range p.Inputs {
-		if in.Type == "" {
-			continue
-		}
-		for j := range Product(in.Shape) {
-			x[in.Column(j)] = min(max(float64(rng.IntN(2+i)), float64(in.Low)), float64(in.High))
-		}
-	}
 }

@@ -149,7 +149,9 @@ func (p *Program) Spans(st *Site) (weight, bias *linearize.Span) {
 			weight.Rows, weight.Cols = st.Rows, weight.Len()/st.Rows
 		}
 		if r, ok := st.Layout.(Stacked); ok { // one matrix for all directions
-			weight.Rows, weight.Cols = r.matrix()
+			// Find the shape of all matrices, one below the other.
+
+			weight.Rows, weight.Cols = len(r.From)*r.M, r.K
 		}
 	}
 	if st.Bias >= 0 {
@@ -278,21 +280,6 @@ func (s *State) Buffer(i, size int) []float64 {
 func (s *State) SiteBuffer(site, size int) []float64 {
 	s.sites[site] = sized(s.sites[site], size)
 	return s.sites[site]
-}
-
-// argmaxOf returns memory for the n positions of the maxima in a slot, and
-// whether it holds those of the chunk; if not, the caller fills it in.
-func (s *State) argmaxOf(slot, n int) (at []int32, known bool) {
-	a := s.argmax[slot]
-	if a == nil {
-		a = new(argmax)
-		s.argmax[slot] = a
-	}
-	if cap(a.at) < n {
-		a.at = make([]int32, n)
-	}
-	known, a.known = a.known, true
-	return a.at[:n], known
 }
 
 // sized returns buf, or new memory, with length n and undefined content.

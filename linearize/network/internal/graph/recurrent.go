@@ -208,7 +208,32 @@ func (o *Recurrent) Backward(s *State, nd *Node) {
 				}
 			}
 			o.Cells[d].backward(r)
-			r.addGradients()
+			// Add those of the inputs' products, of the addend and, if it is tied, of R.
+			dr := r.dz
+			if r.Addend >= 0 {
+				dr = r.du
+			}
+			for e := range r.n {
+				if r.s.needsGrad(r.nd.In[0]) {
+					dense.Axpy(r.products(r.s.GradAt(r.nd.In[0], e)), 1, r.gatesOf(r.dz, e))
+				}
+				if r.Addend >= 0 && r.s.needsGrad(r.nd.In[r.Addend]) {
+					dense.Axpy(r.products(r.s.GradAt(r.nd.In[r.Addend], e)), 1, r.gatesOf(r.du, e))
+				}
+				if r.Tied && r.s.needsGrad(r.nd.In[1]) {
+					// Add the gradient of R at this position, that of a product times the state it was made of.
+					dst := r.s.GradAt(r.nd.In[1], e)
+					g := r.gatesOf(dr, e)
+					out := r.s.At(r.nd.Out, e)
+					state := out[r.Before(r.d, r.t, false):][:r.H]
+					for i, v := range g {
+						if i == 2*r.H && r.Cells[0].more() == resets {
+							state = out[r.ResetState(r.d, r.t):][:r.H]
+						}
+						dense.Axpy(dst[(r.d*len(g)+i)*r.H:][:r.H], v, state)
+					}
+				}
+			}
 			o.Cells[d].through(r)
 		}
 		for e := range r.n {
@@ -222,39 +247,6 @@ func (o *Recurrent) Backward(s *State, nd *Node) {
 func (r *recurrence) end(in, e int, g []float64) {
 	if in >= 0 && r.s.needsGrad(r.nd.In[in]) {
 		dense.Axpy(r.s.GradAt(r.nd.In[in], e)[r.d*r.H:][:r.H], 1, g)
-	}
-}
-
-// addGradients adds those of the inputs' products, of the addend and, if it is
-// tied, of R.
-func (r *recurrence) addGradients() {
-	dr := r.dz
-	if r.Addend >= 0 {
-		dr = r.du
-	}
-	for e := range r.n {
-		if r.s.needsGrad(r.nd.In[0]) {
-			dense.Axpy(r.products(r.s.GradAt(r.nd.In[0], e)), 1, r.gatesOf(r.dz, e))
-		}
-		if r.Addend >= 0 && r.s.needsGrad(r.nd.In[r.Addend]) {
-			dense.Axpy(r.products(r.s.GradAt(r.nd.In[r.Addend], e)), 1, r.gatesOf(r.du, e))
-		}
-		if r.Tied && r.s.needsGrad(r.nd.In[1]) {
-			r.addWeights(r.s.GradAt(r.nd.In[1], e), r.gatesOf(dr, e), e)
-		}
-	}
-}
-
-// addWeights adds the gradient of R at this position, that of a product times the
-// state it was made of.
-func (r *recurrence) addWeights(dst, g []float64, e int) {
-	out := r.s.At(r.nd.Out, e)
-	state := out[r.Before(r.d, r.t, false):][:r.H]
-	for i, v := range g {
-		if i == 2*r.H && r.Cells[0].more() == resets {
-			state = out[r.ResetState(r.d, r.t):][:r.H]
-		}
-		dense.Axpy(dst[(r.d*len(g)+i)*r.H:][:r.H], v, state)
 	}
 }
 

@@ -19,12 +19,6 @@ type Stacked struct {
 
 var _ linearize.Positions = Stacked{}
 
-// matrix returns the shape of all matrices, one below the other.
-func (p Stacked) matrix() (rows, cols int) { return len(p.From) * p.M, p.K }
-
-// whole reports whether a single matrix gives all of the result.
-func (p Stacked) whole() bool { return p.M == p.Width }
-
 // Groups implements linearize.Positions.
 func (p Stacked) Groups() int { return len(p.From) }
 

@@ -33,22 +33,18 @@ func (p *Program) AddRecurrentSites(parameter func(slot int) bool, take func(byt
 		}
 	}
 	for _, i := range layers {
-		f.addInputWeights(i)
+		// Make sites of the weights of a layer's inputs.
+		nd := f.prog.Nodes[i]
+		o := nd.Op.(*Recurrent)
+		at := f.made[nd.In[0]]
+		in := f.prog.Nodes[at].In
+		products := f.prog.Nodes[at].Op.(*Dense)
+		for _, st := range f.sites(o, in[1], products.In, func(int) int { return 0 }, at) {
+			st.Node, st.Input = at, in[0]
+			f.prog.Sites = append(f.prog.Sites, st)
+			products.Tied = false
+		}
 		f.addRecurrentWeights(i)
-	}
-}
-
-// addInputWeights makes sites of the weights of a layer's inputs.
-func (f *siteFinder) addInputWeights(layer int) {
-	nd := f.prog.Nodes[layer]
-	o := nd.Op.(*Recurrent)
-	at := f.made[nd.In[0]]
-	in := f.prog.Nodes[at].In
-	products := f.prog.Nodes[at].Op.(*Dense)
-	for _, st := range f.sites(o, in[1], products.In, func(int) int { return 0 }, at) {
-		st.Node, st.Input = at, in[0]
-		f.prog.Sites = append(f.prog.Sites, st)
-		products.Tied = false
 	}
 }
 
@@ -68,24 +64,8 @@ func (f *siteFinder) addRecurrentWeights(layer int) {
 	if len(sites) == 0 {
 		return
 	}
-	table := o.before()
-	f.take(4*len(table), len(table))
-	states := len(p.Slots)
-	p.Slots = append(p.Slots, Slot{Size: len(table), Param: -1})
-	p.Nodes = append(p.Nodes, Node{Op: &Index{Source: table}, In: []int{nd.Out}, Out: states})
-	o.Tied = false
-	// The gradient there is needed even where nothing before it is a parameter.
-	p.Slots[p.Nodes[at].Out].NeedsGrad = true
-	for _, st := range sites {
-		st.Node, st.Input = at, states
-		p.Sites = append(p.Sites, st)
-	}
-}
-
-// before lists the elements of the result that R multiplies: for each direction
-// the states before the positions and, if the cell resets them first, the reset
-// ones.
-func (o *Recurrent) before() []int32 {
+	// List the elements of the result that R multiplies: for each direction the states before the
+	// positions and, if the cell resets them first, the reset ones.
 	var table []int32
 	add := func(from int) {
 		for j := range o.H {
@@ -104,7 +84,17 @@ func (o *Recurrent) before() []int32 {
 			}
 		}
 	}
-	return table
+	f.take(4*len(table), len(table))
+	states := len(p.Slots)
+	p.Slots = append(p.Slots, Slot{Size: len(table), Param: -1})
+	p.Nodes = append(p.Nodes, Node{Op: &Index{Source: table}, In: []int{nd.Out}, Out: states})
+	o.Tied = false
+	// The gradient there is needed even where nothing before it is a parameter.
+	p.Slots[p.Nodes[at].Out].NeedsGrad = true
+	for _, st := range sites {
+		st.Node, st.Input = at, states
+		p.Sites = append(p.Sites, st)
+	}
 }
 
 // sequence returns which of the sequences in before a row of R multiplies.

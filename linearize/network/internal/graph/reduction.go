@@ -80,25 +80,21 @@ func (o *Group) Backward(s *State, nd *Node) {
 		x, y := s.At(nd.In[0], e), s.At(nd.Out, e)
 		dx, dy := s.GradAt(nd.In[0], e), s.GradAt(nd.Out, e)
 		if o.Fn.ties {
-			dy = o.shares(s, x, y, dy)
+			// Find dy divided by the number of elements of each group that share it.
+			share := s.Buffer(0, len(dy))
+			clear(share)
+			for i, t := range o.Target {
+				share[t] += o.Fn.d(x[i], y[t])
+			}
+			for t, n := range share {
+				share[t] = dy[t] / max(n, 1)
+			}
+			dy = share
 		}
 		for i, t := range o.Target {
 			dx[i] += dy[t] * o.Fn.d(x[i], y[t])
 		}
 	}
-}
-
-// shares returns dy divided by the number of elements of each group that share it.
-func (o *Group) shares(s *State, x, y, dy []float64) []float64 {
-	share := s.Buffer(0, len(dy))
-	clear(share)
-	for i, t := range o.Target {
-		share[t] += o.Fn.d(x[i], y[t])
-	}
-	for t, n := range share {
-		share[t] = dy[t] / max(n, 1)
-	}
-	return share
 }
 
 // LogSumExp is log Σ eˣ of groups of input elements. A group in which all

@@ -23,23 +23,30 @@ func (p *Program) Segments() []Segment {
 	}
 	reach := p.Reachable()
 	segments := []Segment{{Upper: p.Output, Lower: -1, To: len(p.Nodes)}}
-	for _, c := range p.cuts(reach) {
-		last := &segments[len(segments)-1]
-		last.Lower, last.From = c.slot, c.after
-		segments = append(segments, Segment{Upper: c.slot, Lower: -1, To: c.after})
+	// Find the cuts below the output, from the top down.
+	// Find the last and the first node that carries a gradient to each slot, −1 for slots without
+	// one.
+	var last []int
+	var first []int
+	last, first = make([]int, len(p.Slots)), make([]int, len(p.Slots))
+	for i := range last {
+		last[i], first[i] = -1, -1
 	}
-	for i := range segments {
-		p.describe(&segments[i], reach)
+	for i := range p.Nodes {
+		nd := &p.Nodes[i]
+		if !reach[nd.Out] || !p.Slots[nd.Out].NeedsGrad {
+			continue
+		}
+		for _, in := range nd.In {
+			if in < 0 || !p.Slots[in].NeedsGrad {
+				continue
+			}
+			if first[in] < 0 {
+				first[in] = i
+			}
+			last[in] = i
+		}
 	}
-	return segments
-}
-
-// A cut is a place between nodes at which only one slot has a gradient.
-type cut struct{ slot, after int } // the nodes before after are below the cut
-
-// cuts returns the cuts below the output, from the top down.
-func (p *Program) cuts(reach []bool) []cut {
-	last, first := p.uses(reach)
 	crossing := make([]int, len(p.Nodes)+1) // differences of the number of slots that cross each place
 	sum := make([]int, len(p.Nodes)+1)      // and of their numbers
 	cross := func(slot, from, to int) {     // the places [from, to)
@@ -75,66 +82,49 @@ func (p *Program) cuts(reach []bool) []cut {
 			cuts = append([]cut{{slots, at}}, cuts...)
 		}
 	}
-	return cuts
-}
-
-// uses returns the last and the first node that carries a gradient to each slot, −1
-// for slots without one.
-func (p *Program) uses(reach []bool) (last, first []int) {
-	last, first = make([]int, len(p.Slots)), make([]int, len(p.Slots))
-	for i := range last {
-		last[i], first[i] = -1, -1
+	for _, c := range cuts {
+		last := &segments[len(segments)-1]
+		last.Lower, last.From = c.slot, c.after
+		segments = append(segments, Segment{Upper: c.slot, Lower: -1, To: c.after})
 	}
-	for i := range p.Nodes {
-		nd := &p.Nodes[i]
-		if !reach[nd.Out] || !p.Slots[nd.Out].NeedsGrad {
-			continue
-		}
-		for _, in := range nd.In {
-			if in < 0 || !p.Slots[in].NeedsGrad {
+	for i := range segments {
+		// Fill in what a segment holds.
+		g := &segments[i]
+		g.Single = -1
+		nodes := 0
+		for i := g.From; i < g.To; i++ {
+			nd := &p.Nodes[i]
+			if !reach[nd.Out] || !p.Slots[nd.Out].NeedsGrad {
 				continue
 			}
-			if first[in] < 0 {
-				first[in] = i
+			if !p.Slots[nd.Out].Static {
+				nodes++
+				g.Single = i
 			}
-			last[in] = i
+			switch nd.Op.(type) {
+			case *Convolve, *ConvolveTranspose:
+				g.Conv = true
+			}
+			for _, slot := range p.Full {
+				if slices.Contains(nd.In, slot) && !slices.Contains(g.Full, slot) {
+					g.Full = append(g.Full, slot)
+				}
+			}
+		}
+		if nodes != 1 {
+			g.Single = -1
+		}
+		for k := range p.Sites {
+			if at := p.Sites[k].Node; g.From <= at && at < g.To && reach[p.Nodes[at].Out] {
+				g.Sites = append(g.Sites, k)
+			}
 		}
 	}
-	return last, first
+	return segments
 }
 
-// describe fills in what a segment holds.
-func (p *Program) describe(g *Segment, reach []bool) {
-	g.Single = -1
-	nodes := 0
-	for i := g.From; i < g.To; i++ {
-		nd := &p.Nodes[i]
-		if !reach[nd.Out] || !p.Slots[nd.Out].NeedsGrad {
-			continue
-		}
-		if !p.Slots[nd.Out].Static {
-			nodes++
-			g.Single = i
-		}
-		switch nd.Op.(type) {
-		case *Convolve, *ConvolveTranspose:
-			g.Conv = true
-		}
-		for _, slot := range p.Full {
-			if slices.Contains(nd.In, slot) && !slices.Contains(g.Full, slot) {
-				g.Full = append(g.Full, slot)
-			}
-		}
-	}
-	if nodes != 1 {
-		g.Single = -1
-	}
-	for k := range p.Sites {
-		if at := p.Sites[k].Node; g.From <= at && at < g.To && reach[p.Nodes[at].Out] {
-			g.Sites = append(g.Sites, k)
-		}
-	}
-}
+// A cut is a place between nodes at which only one slot has a gradient.
+type cut struct{ slot, after int } // the nodes before after are below the cut
 
 // A way is how a diagonal M goes through a segment without a pass for each element.
 type way int
@@ -165,46 +155,42 @@ func (p *Program) wayOf(g *Segment, reach []bool) way {
 	case *ConvolveTranspose:
 		tied = o.Tied
 	default:
-		return p.squaresOf(g, reach)
+		// Find the way of a segment whose node may be a squarer. The static nodes that prepare its
+		// parameters must be squarers too, and no slot may be read twice.
+		if len(g.Sites) > 0 {
+			return byRows
+		}
+		read := map[int]bool{}
+		for i := g.From; i < g.To; i++ {
+			nd := &p.Nodes[i]
+			if !reach[nd.Out] || !p.Slots[nd.Out].NeedsGrad {
+				continue
+			}
+			if _, ok := nd.Op.(squarer); !ok {
+				return byRows
+			}
+			for _, in := range nd.In {
+				if in >= 0 && p.Slots[in].NeedsGrad {
+					if read[in] {
+						return byRows
+					}
+					read[in] = true
+				}
+			}
+			// An element of a parameter must not reach the result in several ways.
+			if p.Slots[nd.Out].Static && !nd.Op.(squarer).single(p, nd) {
+				return byRows
+			}
+		}
+		if nd := &p.Nodes[g.Single]; !nd.Op.(squarer).single(p, nd) {
+			return several
+		}
+		return single
 	}
 	if tied || len(g.Full) > 0 || p.Slots[nd.In[0]].Static || g.Lower >= 0 && g.Lower != nd.In[0] {
 		return byRows
 	}
 	return weighted
-}
-
-// squaresOf returns the way of a segment whose node may be a squarer. The static nodes
-// that prepare its parameters must be squarers too, and no slot may be read twice.
-func (p *Program) squaresOf(g *Segment, reach []bool) way {
-	if len(g.Sites) > 0 {
-		return byRows
-	}
-	read := map[int]bool{}
-	for i := g.From; i < g.To; i++ {
-		nd := &p.Nodes[i]
-		if !reach[nd.Out] || !p.Slots[nd.Out].NeedsGrad {
-			continue
-		}
-		if _, ok := nd.Op.(squarer); !ok {
-			return byRows
-		}
-		for _, in := range nd.In {
-			if in >= 0 && p.Slots[in].NeedsGrad {
-				if read[in] {
-					return byRows
-				}
-				read[in] = true
-			}
-		}
-		// An element of a parameter must not reach the result in several ways.
-		if p.Slots[nd.Out].Static && !nd.Op.(squarer).single(p, nd) {
-			return byRows
-		}
-	}
-	if nd := &p.Nodes[g.Single]; !nd.Op.(squarer).single(p, nd) {
-		return several
-	}
-	return single
 }
 
 // isElementwise tells whether a segment of several nodes computes each element of its

@@ -39,22 +39,34 @@ type run struct{ out, in, n, step, rows, rowOut, rowIn int }
 func (w *Window) FindRuns() {
 	w.ofTap, w.padded = make([]int, w.Taps+1), make([]bool, w.Taps)
 	for k := range w.Taps {
-		for _, r := range w.rowsOf(k) {
+		// Find the runs of a tap that have one row.
+		var rows []run
+		for t := range w.Out {
+			s := int(w.Source[t*w.Taps+k])
+			if s < 0 {
+				w.padded[k] = true
+				continue
+			}
+			if last := len(rows) - 1; last >= 0 {
+				r := &rows[last]
+				if r.n == 1 && s > r.in {
+					r.step = s - r.in
+				}
+				if r.out+r.n == t && r.in+r.n*r.step == s {
+					r.n++
+					continue
+				}
+			}
+			rows = append(rows, run{out: t, in: s, n: 1, step: 1, rows: 1})
+		}
+		for _, r := range rows {
 			if last := len(w.runs) - 1; last < w.ofTap[k] || !w.runs[last].extend(r) {
 				w.runs = append(w.runs, r)
 			}
 		}
 		w.ofTap[k+1] = len(w.runs)
 	}
-	w.findShifts()
-}
-
-// shiftedWeights is the number of weights of a group up to which patches are read in
-// place: the weights are then to stay in the second-level cache.
-const shiftedWeights = 1 << 15
-
-// findShifts finds out whether all taps read the same rectangle at different places.
-func (w *Window) findShifts() {
+	// Find out whether all taps read the same rectangle at different places.
 	k, m := w.Cin/w.NumGroups*w.Taps, w.Cout/w.NumGroups
 	if len(w.runs) != w.Taps || k*m > shiftedWeights {
 		return
@@ -84,6 +96,10 @@ func (w *Window) findShifts() {
 	w.planes = usable(dense.NewShifts(planes, 1, w.Out, w.Out))
 }
 
+// shiftedWeights is the number of weights of a group up to which patches are read in
+// place: the weights are then to stay in the second-level cache.
+const shiftedWeights = 1 << 15
+
 func usable(s *dense.Shifts) *dense.Shifts {
 	if !s.Usable() {
 		return nil
@@ -110,30 +126,6 @@ func (w *Window) pack(dst []float64, s *dense.Shifts, weights []float64, trans b
 	for g := range w.NumGroups {
 		s.Pack(dst[g*size:(g+1)*size], w.weights(weights, g), trans)
 	}
-}
-
-// rowsOf returns the runs of a tap that have one row.
-func (w *Window) rowsOf(k int) []run {
-	var rows []run
-	for t := range w.Out {
-		s := int(w.Source[t*w.Taps+k])
-		if s < 0 {
-			w.padded[k] = true
-			continue
-		}
-		if last := len(rows) - 1; last >= 0 {
-			r := &rows[last]
-			if r.n == 1 && s > r.in {
-				r.step = s - r.in
-			}
-			if r.out+r.n == t && r.in+r.n*r.step == s {
-				r.n++
-				continue
-			}
-		}
-		rows = append(rows, run{out: t, in: s, n: 1, step: 1, rows: 1})
-	}
-	return rows
 }
 
 // extend makes a run of one row the last row of r, where it fits there.
@@ -263,19 +255,16 @@ func (w *Window) WeightGradient(dst, x, g, scratch []float64, _ bool, beta float
 	for group := range w.NumGroups {
 		w.PatchRows(patches, x, group)
 		Gemm(false, true, dense.Of(patches, k, w.Out), dense.Of(w.plane(g, group), m, w.Out), 0, dense.Of(small, k, m))
-		addTransposed(dst[group*m*k:(group+1)*m*k], small, k, m, beta)
-	}
-}
-
-// addTransposed writes beta·dst + xᵀ for beta 0 or 1 and x rows×cols.
-func addTransposed(dst, x []float64, rows, cols int, beta float64) {
-	if beta == 0 {
-		transposeTo(dst, x, rows, cols)
-		return
-	}
-	for i := range rows {
-		for j, v := range x[i*cols : (i+1)*cols] {
-			dst[j*rows+i] += v
+		// Write beta·dst + xᵀ for beta 0 or 1 and x rows×cols.
+		dst := dst[group*m*k : (group+1)*m*k]
+		if beta == 0 {
+			transposeTo(dst, small, k, m)
+			continue
+		}
+		for i := range k {
+			for j, v := range small[i*m : (i+1)*m] {
+				dst[j*k+i] += v
+			}
 		}
 	}
 }

@@ -31,21 +31,51 @@ type Decision struct {
 // Decide returns the decision for each tensor of the graph that enters the computation,
 // by name. Tensors that standardize inputs or scale outputs are not looked for.
 func (g *Graph) Decide() map[string]Decision {
-	u := g.uses()
+	u := &uses{graph: g, producer: map[string]*onnx.Node{}, consumers: map[string][]entry{}, static: map[string]bool{}, entries: map[string][]entry{}, input: map[string]bool{}}
+	dynamic := map[string]bool{}
+	for _, name := range g.Inputs {
+		dynamic[name], u.input[name] = true, true
+	}
+	for _, i := range g.Order {
+		n := g.Nodes[i]
+		depends := false
+		for k, name := range n.Inputs {
+			depends = depends || dynamic[name]
+			u.consumers[name] = append(u.consumers[name], entry{n, k})
+		}
+		// The shape of the input is known without its numbers.
+		depends = depends && n.OpType != "Shape" && n.OpType != "Size"
+		for _, name := range n.Outputs {
+			u.producer[name] = n
+			if !depends {
+				u.static[name] = true
+				continue
+			}
+			dynamic[name] = true
+			if g.Facts(n.OpType).Has(Moves) && u.input[n.Inputs[0]] {
+				u.input[name] = true
+			}
+		}
+	}
+	for _, i := range slices.Backward(g.Order) {
+		for _, name := range g.Nodes[i].Outputs {
+			if u.static[name] {
+				u.collect(name)
+			}
+		}
+	}
+	for _, t := range g.Tensors {
+		u.collect(t.Name)
+	}
 	out := map[string]Decision{}
 	for _, t := range g.Tensors {
 		if list := u.entries[t.Name]; len(list) > 0 && t.Len() > 0 && t.Len() == elements(t) {
 			out[t.Name] = u.decide(t, list)
 		}
 	}
-	u.freezeNorms(out)
-	return out
-}
-
-// freezeNorms takes variances for constants, and the scale and bias beside them: PyTorch
-// exports a normalization as one operator, and what is written out has four buffers, which
-// a file may store as fewer tensors where they are equal.
-func (u *uses) freezeNorms(out map[string]Decision) {
+	// Take variances for constants, and the scale and bias beside them: PyTorch exports a normalization
+	// as one operator, and what is written out has four buffers, which a file may store as fewer
+	// tensors where they are equal.
 	for _, t := range u.graph.Tensors {
 		d, ok := out[t.Name]
 		if !ok || d.Layer || len(t.Dims) == 0 || !u.variance(t.Name) {
@@ -61,6 +91,7 @@ func (u *uses) freezeNorms(out map[string]Decision) {
 			}
 		}
 	}
+	return out
 }
 
 // elements is the product of a tensor's dimensions, or −1 if that is no size.
@@ -82,7 +113,27 @@ func elements(t *onnx.Tensor) int {
 func (u *uses) decide(t *onnx.Tensor, list []entry) Decision {
 	kind := nameKind(t.Name)
 	if len(t.Dims) == 0 {
-		return u.decideScalar(t.Name, kind, list)
+		// Decide for a tensor of rank 0: exporters store literals so, and PyTorch a parameter that is one
+		// number.
+		name := t.Name
+		use := u.describe(list[0])
+		for _, e := range list {
+			if r := u.role(e); r != pointwiseRole {
+				return Decision{Reason: "is a single number of rank 0, " + use}
+			}
+		}
+		if kind == otherName && u.positive(name) {
+			return Decision{Parameter: true, Reason: "is the argument of a positive function, as learnt scales are, and a part of what is " + use}
+		}
+		switch kind {
+		case learntName, learntScalarName:
+			return Decision{Parameter: true, Reason: "is " + use + ", a single number with a name that is usual for a parameter"}
+		case generatedName:
+			return Decision{Reason: "is a single number of rank 0 without a name of its own"}
+		case otherName:
+			return Decision{Reason: "is a single number of rank 0 whose name does not say that it was learnt", Doubtful: true}
+		}
+		return Decision{Reason: "is a single number of rank 0 with a name that is usual for a constant"}
 	}
 	use, firsts := u.describe(list[0]), u.firsts(t.Name, 0)
 	direct := func(e entry) bool { return slices.Contains(list, e) }
@@ -124,27 +175,4 @@ func (u *uses) decide(t *onnx.Tensor, list []entry) Decision {
 		return Decision{Parameter: true, Reason: "is " + use + ", as coordinates and learnt tokens are", Doubtful: kind != learntName}
 	}
 	return Decision{Parameter: true, Reason: "is " + use, Layer: slices.ContainsFunc(list, func(e entry) bool { return u.role(e) == layerRole || u.shifts(e) })}
-}
-
-// decideScalar decides for a tensor of rank 0: exporters store literals so, and PyTorch
-// a parameter that is one number.
-func (u *uses) decideScalar(name string, kind kindOfName, list []entry) Decision {
-	use := u.describe(list[0])
-	for _, e := range list {
-		if r := u.role(e); r != pointwiseRole {
-			return Decision{Reason: "is a single number of rank 0, " + use}
-		}
-	}
-	if kind == otherName && u.positive(name) {
-		return Decision{Parameter: true, Reason: "is the argument of a positive function, as learnt scales are, and a part of what is " + use}
-	}
-	switch kind {
-	case learntName, learntScalarName:
-		return Decision{Parameter: true, Reason: "is " + use + ", a single number with a name that is usual for a parameter"}
-	case generatedName:
-		return Decision{Reason: "is a single number of rank 0 without a name of its own"}
-	case otherName:
-		return Decision{Reason: "is a single number of rank 0 whose name does not say that it was learnt", Doubtful: true}
-	}
-	return Decision{Reason: "is a single number of rank 0 with a name that is usual for a constant"}
 }

@@ -38,46 +38,6 @@ type uses struct {
 	input     map[string]bool    // the input itself, moved and cast
 }
 
-func (g *Graph) uses() *uses {
-	u := &uses{graph: g, producer: map[string]*onnx.Node{}, consumers: map[string][]entry{}, static: map[string]bool{}, entries: map[string][]entry{}, input: map[string]bool{}}
-	dynamic := map[string]bool{}
-	for _, name := range g.Inputs {
-		dynamic[name], u.input[name] = true, true
-	}
-	for _, i := range g.Order {
-		n := g.Nodes[i]
-		depends := false
-		for k, name := range n.Inputs {
-			depends = depends || dynamic[name]
-			u.consumers[name] = append(u.consumers[name], entry{n, k})
-		}
-		// The shape of the input is known without its numbers.
-		depends = depends && n.OpType != "Shape" && n.OpType != "Size"
-		for _, name := range n.Outputs {
-			u.producer[name] = n
-			if !depends {
-				u.static[name] = true
-				continue
-			}
-			dynamic[name] = true
-			if g.Facts(n.OpType).Has(Moves) && u.input[n.Inputs[0]] {
-				u.input[name] = true
-			}
-		}
-	}
-	for _, i := range slices.Backward(g.Order) {
-		for _, name := range g.Nodes[i].Outputs {
-			if u.static[name] {
-				u.collect(name)
-			}
-		}
-	}
-	for _, t := range g.Tensors {
-		u.collect(t.Name)
-	}
-	return u
-}
-
 // collect lists the entries of a value whose consumers' results have theirs.
 func (u *uses) collect(name string) {
 	var found [maxEntries]entry

@@ -60,15 +60,7 @@ type producers struct {
 
 func newProducers(g *onnx.Graph) *producers {
 	p := &producers{map[string]*onnx.Node{}, map[string]*onnx.Tensor{}, map[string]*onnx.ValueInfo{}}
-	p.addNodes(g)
-	for _, v := range g.Inputs {
-		p.input[v.Name] = v
-	}
-	return p
-}
-
-// addNodes adds the nodes and tensors of a graph.
-func (p *producers) addNodes(g *onnx.Graph) {
+	// Add the nodes and tensors of a graph.
 	for _, t := range g.Initializers {
 		p.tensor[t.Name] = t
 	}
@@ -80,6 +72,10 @@ func (p *producers) addNodes(g *onnx.Graph) {
 			p.tensor[n.Outputs[0]] = a.T
 		}
 	}
+	for _, v := range g.Inputs {
+		p.input[v.Name] = v
+	}
+	return p
 }
 
 // made returns the node that computes a value, if it is of the kind and has at least the

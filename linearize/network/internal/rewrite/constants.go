@@ -26,7 +26,23 @@ func Constants(m *onnx.Model, freeze, learn []string, facts func(op string) lear
 	}
 	s := newStorage(m.Graph)
 	s.facts = facts
-	weights := s.weights()
+	// Find the names of the literals of which weights of layers are made.
+	seen, weights := map[string]bool{}, []string(nil)
+	for _, n := range s.graph.Nodes {
+		facts := s.facts(n.OpType)
+		if n.OpType == "Gather" {
+			facts = learnt.Facts{Roles: learnt.Multiplies, Bias: 1} // what follows the table
+		}
+		if !facts.Has(learnt.Multiplies) || !slices.ContainsFunc(n.Inputs, func(name string) bool { return s.dynamic[name] }) {
+			continue
+		}
+		for i, name := range n.Inputs {
+			if facts.Bias > 0 && i == facts.Bias {
+				break
+			}
+			weights = append(weights, s.leaves(name, seen)...)
+		}
+	}
 	model, g := *m, *m.Graph
 	model.Graph = &g
 	g.Nodes, g.Initializers = nil, slices.Clone(m.Graph.Initializers)
@@ -143,27 +159,6 @@ func (s *storage) held(n *onnx.Node) *onnx.Tensor {
 		return nil
 	}
 	return s.literal[n.Outputs[0]]
-}
-
-// weights returns the names of the literals of which weights of layers are made.
-func (s *storage) weights() []string {
-	seen, names := map[string]bool{}, []string(nil)
-	for _, n := range s.graph.Nodes {
-		facts := s.facts(n.OpType)
-		if n.OpType == "Gather" {
-			facts = learnt.Facts{Roles: learnt.Multiplies, Bias: 1} // what follows the table
-		}
-		if !facts.Has(learnt.Multiplies) || !slices.ContainsFunc(n.Inputs, func(name string) bool { return s.dynamic[name] }) {
-			continue
-		}
-		for i, name := range n.Inputs {
-			if facts.Bias > 0 && i == facts.Bias {
-				break
-			}
-			names = append(names, s.leaves(name, seen)...)
-		}
-	}
-	return names
 }
 
 // leaves returns the literals of more than one number from which a value that does not

@@ -50,9 +50,24 @@ func inline(m *onnx.Model, number map[*onnx.Node]int) (*onnx.Graph, []onnx.Opset
 		}
 		s.functions[key] = fn
 	}
-	opsets, err := s.opsets(m)
-	if err != nil {
-		return nil, nil, err
+	// Find the operator sets of the model and of its functions. The same operator in two versions of
+	// ONNX's own set is an error, because the graph has only one.
+	opsets := slices.Clone(m.OpsetImport)
+	version := map[string]int64{}
+	for _, o := range opsets {
+		version[domain(o.Domain)] = max(version[domain(o.Domain)], o.Version)
+	}
+	for _, fn := range m.Functions {
+		for _, o := range fn.OpsetImport {
+			d := domain(o.Domain)
+			switch have, ok := version[d]; {
+			case !ok:
+				version[d] = o.Version
+				opsets = append(opsets, o)
+			case d == "" && have != o.Version:
+				return nil, nil, fmt.Errorf("function %s is written for opset %d, and the model for %d; export all of it with one opset", quote(fn.Name), o.Version, have)
+			}
+		}
 	}
 	g := *m.Graph
 	g.Nodes = nil
@@ -69,34 +84,81 @@ func inline(m *onnx.Model, number map[*onnx.Node]int) (*onnx.Graph, []onnx.Opset
 	return &g, opsets, nil
 }
 
-// opsets returns the operator sets of the model and of its functions. The same operator
-// in two versions of ONNX's own set is an error, because the graph has only one.
-func (s *inliner) opsets(m *onnx.Model) ([]onnx.Opset, error) {
-	list := slices.Clone(m.OpsetImport)
-	version := map[string]int64{}
-	for _, o := range list {
-		version[domain(o.Domain)] = max(version[domain(o.Domain)], o.Version)
-	}
-	for _, fn := range m.Functions {
-		for _, o := range fn.OpsetImport {
-			d := domain(o.Domain)
-			switch have, ok := version[d]; {
-			case !ok:
-				version[d] = o.Version
-				list = append(list, o)
-			case d == "" && have != o.Version:
-				return nil, fmt.Errorf("function %s is written for opset %d, and the model for %d; export all of it with one opset", quote(fn.Name), o.Version, have)
-			}
-		}
-	}
-	return list, nil
-}
-
 // expand returns the nodes that take the place of n: itself, unless it calls a function.
 // Graphs in its attributes are expanded too.
 func (s *inliner) expand(n *onnx.Node) ([]*onnx.Node, error) {
 	if fn := s.functions[operatorOf(n)]; fn != nil {
-		return s.call(n, fn)
+		// Find the body of a function with the values and attributes of a call.
+		call := n
+		key := operatorOf(call)
+		switch {
+		case slices.Contains(s.calls, key):
+			return nil, fmt.Errorf("function %s calls itself; such models are not read, export the model without local functions", quote(fn.Name))
+		case len(s.calls) == mostCalls:
+			return nil, fmt.Errorf("more than %d functions inside one another; export the model without local functions", mostCalls)
+		case len(call.Inputs) > len(fn.Inputs):
+			return nil, fmt.Errorf("it gives %d inputs to function %s, which takes %d", len(call.Inputs), quote(fn.Name), len(fn.Inputs))
+		case len(call.Outputs) > len(fn.Outputs):
+			return nil, fmt.Errorf("it takes %d outputs of function %s, which has %d", len(call.Outputs), quote(fn.Name), len(fn.Outputs))
+		}
+		s.calls = append(s.calls, key)
+		defer func() { s.calls = s.calls[:len(s.calls)-1] }()
+
+		b := &scope{names: s.names, prefix: call.Name, value: map[string]string{}, spend: s.spend,
+			attribute: func(ref *onnx.Attribute) *onnx.Attribute {
+				// Find the attribute of a call to which one of a node refers, or its default, and nil if there is
+				// neither.
+				a := call.Attr(ref.Ref)
+				if a == nil {
+					i := slices.IndexFunc(fn.Defaults, func(a *onnx.Attribute) bool { return a.Name == ref.Ref })
+					if i < 0 {
+						return nil
+					}
+					a = fn.Defaults[i]
+				}
+				own := *a
+				own.Name = ref.Name
+				return &own
+			}}
+		if b.prefix == "" {
+			b.prefix = fn.Name
+		}
+		for i, name := range fn.Inputs {
+			if _, twice := b.value[name]; twice || name == "" {
+				return nil, fmt.Errorf("function %s has two inputs %s, or one without a name", quote(fn.Name), quote(name))
+			}
+			b.value[name] = ""
+			if i < len(call.Inputs) {
+				b.value[name] = call.Inputs[i]
+			}
+		}
+		made := results(fn.Nodes)
+		others := b.outputs(made, fn.Outputs, call.Outputs)
+		for _, name := range made {
+			if _, known := b.value[name]; !known {
+				b.value[name] = s.names.fresh(b.prefix, name)
+			}
+		}
+		var list []*onnx.Node
+		for i, n := range fn.Nodes {
+			own, err := b.node(n)
+			var inner []*onnx.Node
+			if err == nil {
+				inner, err = s.expand(own)
+			}
+			if inner := (*bodyError)(nil); err != nil && !errors.As(err, &inner) {
+				err = &bodyError{fmt.Errorf("function %s, node %d %s: %w", quote(fn.Name), i, quote(n.Name), err)}
+			}
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, inner...)
+		}
+		copies, err := b.copies(others)
+		if err != nil {
+			return nil, fmt.Errorf("function %s: %w", quote(fn.Name), err)
+		}
+		return append(list, copies...), nil
 	}
 	if i := slices.IndexFunc(n.Attributes, func(a *onnx.Attribute) bool { return a.Ref != "" }); i >= 0 {
 		return nil, fmt.Errorf("its attribute %s refers to one of a function, but it is in none", quote(n.Attributes[i].Name))
@@ -133,65 +195,6 @@ func (s *inliner) expandGraph(g *onnx.Graph) (*onnx.Graph, error) {
 	return &own, nil
 }
 
-// call returns the body of a function with the values and attributes of a call.
-func (s *inliner) call(call *onnx.Node, fn *onnx.Function) ([]*onnx.Node, error) {
-	key := operatorOf(call)
-	switch {
-	case slices.Contains(s.calls, key):
-		return nil, fmt.Errorf("function %s calls itself; such models are not read, export the model without local functions", quote(fn.Name))
-	case len(s.calls) == mostCalls:
-		return nil, fmt.Errorf("more than %d functions inside one another; export the model without local functions", mostCalls)
-	case len(call.Inputs) > len(fn.Inputs):
-		return nil, fmt.Errorf("it gives %d inputs to function %s, which takes %d", len(call.Inputs), quote(fn.Name), len(fn.Inputs))
-	case len(call.Outputs) > len(fn.Outputs):
-		return nil, fmt.Errorf("it takes %d outputs of function %s, which has %d", len(call.Outputs), quote(fn.Name), len(fn.Outputs))
-	}
-	s.calls = append(s.calls, key)
-	defer func() { s.calls = s.calls[:len(s.calls)-1] }()
-
-	b := &scope{names: s.names, prefix: call.Name, value: map[string]string{}, spend: s.spend,
-		attribute: func(ref *onnx.Attribute) *onnx.Attribute { return given(ref, call, fn) }}
-	if b.prefix == "" {
-		b.prefix = fn.Name
-	}
-	for i, name := range fn.Inputs {
-		if _, twice := b.value[name]; twice || name == "" {
-			return nil, fmt.Errorf("function %s has two inputs %s, or one without a name", quote(fn.Name), quote(name))
-		}
-		b.value[name] = ""
-		if i < len(call.Inputs) {
-			b.value[name] = call.Inputs[i]
-		}
-	}
-	made := results(fn.Nodes)
-	others := b.outputs(made, fn.Outputs, call.Outputs)
-	for _, name := range made {
-		if _, known := b.value[name]; !known {
-			b.value[name] = s.names.fresh(b.prefix, name)
-		}
-	}
-	var list []*onnx.Node
-	for i, n := range fn.Nodes {
-		own, err := b.node(n)
-		var inner []*onnx.Node
-		if err == nil {
-			inner, err = s.expand(own)
-		}
-		if inner := (*bodyError)(nil); err != nil && !errors.As(err, &inner) {
-			err = &bodyError{fmt.Errorf("function %s, node %d %s: %w", quote(fn.Name), i, quote(n.Name), err)}
-		}
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, inner...)
-	}
-	copies, err := b.copies(others)
-	if err != nil {
-		return nil, fmt.Errorf("function %s: %w", quote(fn.Name), err)
-	}
-	return append(list, copies...), nil
-}
-
 // A bodyError names the function that it is in, the innermost one.
 type bodyError struct{ error }
 
@@ -202,20 +205,4 @@ func (s *inliner) spend(nodes, numbers int) error {
 		return fmt.Errorf("with the bodies of functions in the place of calls there are more than %d nodes or %d numbers in them; export the model without local functions", mostNodes, mostNumbers)
 	}
 	return nil
-}
-
-// given returns the attribute of a call to which one of a node refers, or its default, and
-// nil if there is neither.
-func given(ref *onnx.Attribute, call *onnx.Node, fn *onnx.Function) *onnx.Attribute {
-	a := call.Attr(ref.Ref)
-	if a == nil {
-		i := slices.IndexFunc(fn.Defaults, func(a *onnx.Attribute) bool { return a.Name == ref.Ref })
-		if i < 0 {
-			return nil
-		}
-		a = fn.Defaults[i]
-	}
-	own := *a
-	own.Name = ref.Name
-	return &own
 }
