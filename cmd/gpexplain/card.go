@@ -32,8 +32,9 @@ func cardCommand(con *console.Console) *cobra.Command {
 what is predicted and from what, with checksums; what was assumed, what was checked, how well the
 test rows are predicted, and the warnings; which training rows the file holds. What it is to be
 used for, and by whom, is for its authors to add.`,
-		example: `  gpexplain card --posterior credit.gp -o card.md
-  gpexplain card --train-count 500`,
+		example: `  gpexplain card --train-count 500
+  gpexplain fit --train-count 500 -o digits.gp
+  gpexplain card --posterior digits.gp -o card.md`,
 		flags: s.add, check: s.check, run: s.run, complete: inference.MethodValues(nil),
 	}
 	return v.command(con, &s.common)

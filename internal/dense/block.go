@@ -23,6 +23,34 @@ const (
 	direct                 // in place but for a last incomplete strip, in left
 )
 
+func newBlock(g product, i0, i1, j0, j1, p0, p1 int) block {
+	b := block{product: g, i0: i0, j0: j0, p0: p0, m: i1 - i0, n: j1 - j0, k: p1 - p0}
+	b.mr, b.nr = g.isa.shape()
+	b.inPlace = !g.same && g.b.part == whole && g.b.rs == 1 && g.b.cs <= inPlaceStride && b.m <= inPlaceStrips*b.mr
+	if b.inPlace {
+		b.right = getBuffer(b.nr * b.k)
+	} else {
+		b.right = getBuffer(b.width() * b.k)
+	}
+	switch {
+	case g.same && i0 == j0:
+		b.mode = shared
+	case g.a.part == whole && b.n <= directCols:
+		b.mode = direct
+		b.left = getBuffer(b.mr * b.k)
+	default:
+		b.left = getBuffer(b.height() * b.k)
+	}
+	return b
+}
+
+func (b *block) free() {
+	b.right.free()
+	if b.left != nil {
+		b.left.free()
+	}
+}
+
 // height and width are the packed rows of a and of b.
 func (b *block) height() int { return roundUp(b.m, b.mr) }
 func (b *block) width() int  { return roundUp(b.n, b.nr) }
@@ -30,17 +58,9 @@ func (b *block) width() int  { return roundUp(b.n, b.nr) }
 // run packs the operands and computes the tiles.
 func (b *block) run(workers int) {
 	workers = workersFor(float64(b.m)*float64(b.n)*float64(b.k), workers)
-	// Make the tiles small enough that the workers finish together.
-	b.rows, b.cols = min(tileRows, roundUp(b.m, tileUnit)), min(tileCols, roundUp(b.n, tileUnit))
-	for workers > 1 && b.tiles() < 4*workers && max(b.rows, b.cols) > 2*tileUnit {
-		if b.rows >= b.cols {
-			b.rows = roundUp(b.rows/2, tileUnit)
-		} else {
-			b.cols = roundUp(b.cols/2, tileUnit)
-		}
-	}
+	b.setTile(workers)
 	if workers > 1 {
-		(&team{block: *b}).run(workers)
+		newTeam(b).run(workers)
 		return
 	}
 	for t := range b.packs() {
@@ -48,6 +68,18 @@ func (b *block) run(workers int) {
 	}
 	for t := range b.tiles() {
 		b.tile(t)
+	}
+}
+
+// setTile makes the tiles small enough that the workers finish together.
+func (b *block) setTile(workers int) {
+	b.rows, b.cols = min(tileRows, roundUp(b.m, tileUnit)), min(tileCols, roundUp(b.n, tileUnit))
+	for workers > 1 && b.tiles() < 4*workers && max(b.rows, b.cols) > 2*tileUnit {
+		if b.rows >= b.cols {
+			b.rows = roundUp(b.rows/2, tileUnit)
+		} else {
+			b.cols = roundUp(b.cols/2, tileUnit)
+		}
 	}
 }
 

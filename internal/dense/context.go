@@ -39,21 +39,7 @@ func GemmContext(ctx context.Context, workers int, tA, tB blas.Transpose, alpha 
 // upper triangular and stored with zeros below its diagonal. It gives the bits of Gemm
 // for finite numbers.
 func GemmUpperContext(ctx context.Context, workers int, a, t, c blas64.General) error {
-	// Compute C = A T.
-	l := limit{ctx, workers}
-	if foreign() {
-		return l.foreign(func() { blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, a, t, 0, c) })
-	}
-	checkGeneral(a)
-	checkGeneral(t)
-	checkGeneral(c)
-	if t.Rows != t.Cols || a.Cols != t.Rows || a.Rows != c.Rows || t.Cols != c.Cols {
-		panic(badShape)
-	}
-	return product{
-		a: rowsOf(blas.NoTrans, a), b: columnsOf(blas.NoTrans, t), c: c.Data, ldc: c.Stride,
-		m: c.Rows, n: c.Cols, k: t.Rows, alpha: 1, staircase: true,
-	}.run(l)
+	return gemmUpper(a, t, c, limit{ctx, workers})
 }
 
 // SymmContext is Symm as GemmContext is Gemm.

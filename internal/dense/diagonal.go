@@ -19,25 +19,7 @@ func newDiagonal(s system, lo, k int, alpha float64) diagonal {
 	d.mr, d.nr = d.isa.shape()
 	d.packed = getBuffer(d.strip(roundUp(k, d.mr)))
 	for i := 0; i < k; i += d.mr {
-		// Pack rows [i, i+mr). Rows past the block are those of the identity.
-		dst := d.packed.s[d.strip(i):]
-		rows := min(d.mr, d.k-i)
-		down, right := d.trs, d.tcs
-		if !d.forward {
-			down, right = -down, -right
-		}
-		first := d.row(i)*d.trs + d.row(0)*d.tcs
-		for q := range i + d.mr {
-			col := dst[q*d.mr:][:d.mr]
-			clear(col)
-			at := first + q*right
-			for r := max(0, q-i); r < rows; r++ {
-				col[r] = d.t[at+r*down]
-			}
-			if r := q - i; r >= 0 {
-				col[r] = d.reciprocal(r < rows, col[r])
-			}
-		}
+		d.packStrip(d.packed.s[d.strip(i):], i)
 	}
 	return d
 }
@@ -51,6 +33,28 @@ func (d *diagonal) row(i int) int {
 		return d.lo + i
 	}
 	return d.lo + d.k - 1 - i
+}
+
+// packStrip packs rows [i, i+mr). Rows past the block are those of the
+// identity.
+func (d *diagonal) packStrip(dst []float64, i int) {
+	rows := min(d.mr, d.k-i)
+	down, right := d.trs, d.tcs
+	if !d.forward {
+		down, right = -down, -right
+	}
+	first := d.row(i)*d.trs + d.row(0)*d.tcs
+	for q := range i + d.mr {
+		col := dst[q*d.mr:][:d.mr]
+		clear(col)
+		at := first + q*right
+		for r := max(0, q-i); r < rows; r++ {
+			col[r] = d.t[at+r*down]
+		}
+		if r := q - i; r >= 0 {
+			col[r] = d.reciprocal(r < rows, col[r])
+		}
+	}
 }
 
 // reciprocal is what stands on the packed diagonal for the element v.
@@ -68,35 +72,7 @@ func (d *diagonal) panel(n int) {
 	rows := roundUp(d.k, d.mr)
 	buf := getBuffer(rows * d.nr)
 	x := buf.s
-	// Copy α times columns [j, j+cols) of X to x, row by row, with zeros to fill the panel.
-	if d.left {
-		for i := range d.k {
-			at := d.row(i)*d.xrs + j
-			copy(x[i*d.nr:], d.x[at:at+cols])
-		}
-	} else {
-		// Load where a column of X is contiguous.
-		first, step := d.walk()
-		c := 0
-		for ; c+4 <= cols; c += 4 {
-			interleave4(x, first+c, step, d.column(j+c), d.column(j+c+1), d.column(j+c+2), d.column(j+c+3))
-		}
-		for ; c < cols; c++ {
-			for q, v := range d.column(j + c) {
-				x[first+c+q*step] = v
-			}
-		}
-	}
-	if cols < d.nr {
-		for i := range d.k {
-			clear(x[i*d.nr+cols : (i+1)*d.nr])
-		}
-	}
-	if d.alpha != 1 {
-		for i := range x[:d.k*d.nr] {
-			x[i] *= d.alpha
-		}
-	}
+	d.load(x, j, cols)
 	clear(x[d.k*d.nr:])
 	for i := 0; i < rows; i += d.mr {
 		t, y := d.packed.s[d.strip(i):], x[i*d.nr:]
@@ -109,26 +85,67 @@ func (d *diagonal) panel(n int) {
 	buf.free()
 }
 
+// load copies α times columns [j, j+cols) of X to x, row by row, with zeros
+// to fill the panel.
+func (d *diagonal) load(x []float64, j, cols int) {
+	if d.left {
+		for i := range d.k {
+			at := d.row(i)*d.xrs + j
+			copy(x[i*d.nr:], d.x[at:at+cols])
+		}
+	} else {
+		d.loadTrans(x, j, cols)
+	}
+	if cols < d.nr {
+		for i := range d.k {
+			clear(x[i*d.nr+cols : (i+1)*d.nr])
+		}
+	}
+	if d.alpha != 1 {
+		for i := range x[:d.k*d.nr] {
+			x[i] *= d.alpha
+		}
+	}
+}
+
 // store copies x back to columns [j, j+cols) of X.
 func (d *diagonal) store(x []float64, j, cols int) {
 	if !d.left {
-		// Store where a column of X is contiguous.
-		first, step := d.walk()
-		c := 0
-		for ; c+4 <= cols; c += 4 {
-			separate4(d.column(j+c), d.column(j+c+1), d.column(j+c+2), d.column(j+c+3), x, first+c, step)
-		}
-		for ; c < cols; c++ {
-			col := d.column(j + c)
-			for q := range col {
-				col[q] = x[first+c+q*step]
-			}
-		}
+		d.storeTrans(x, j, cols)
 		return
 	}
 	for i := range d.k {
 		at := d.row(i)*d.xrs + j
 		copy(d.x[at:at+cols], x[i*d.nr:])
+	}
+}
+
+// loadTrans is load where a column of X is contiguous.
+func (d *diagonal) loadTrans(x []float64, j, cols int) {
+	first, step := d.walk()
+	c := 0
+	for ; c+4 <= cols; c += 4 {
+		interleave4(x, first+c, step, d.column(j+c), d.column(j+c+1), d.column(j+c+2), d.column(j+c+3))
+	}
+	for ; c < cols; c++ {
+		for q, v := range d.column(j + c) {
+			x[first+c+q*step] = v
+		}
+	}
+}
+
+// storeTrans is store where a column of X is contiguous.
+func (d *diagonal) storeTrans(x []float64, j, cols int) {
+	first, step := d.walk()
+	c := 0
+	for ; c+4 <= cols; c += 4 {
+		separate4(d.column(j+c), d.column(j+c+1), d.column(j+c+2), d.column(j+c+3), x, first+c, step)
+	}
+	for ; c < cols; c++ {
+		col := d.column(j + c)
+		for q := range col {
+			col[q] = x[first+c+q*step]
+		}
 	}
 }
 

@@ -35,6 +35,23 @@ func gemm(tA, tB blas.Transpose, alpha float64, a, b blas64.General, beta float6
 	}.run(l)
 }
 
+// gemmUpper computes C = A T.
+func gemmUpper(a, t, c blas64.General, l limit) error {
+	if foreign() {
+		return l.foreign(func() { blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, a, t, 0, c) })
+	}
+	checkGeneral(a)
+	checkGeneral(t)
+	checkGeneral(c)
+	if t.Rows != t.Cols || a.Cols != t.Rows || a.Rows != c.Rows || t.Cols != c.Cols {
+		panic(badShape)
+	}
+	return product{
+		a: rowsOf(blas.NoTrans, a), b: columnsOf(blas.NoTrans, t), c: c.Data, ldc: c.Stride,
+		m: c.Rows, n: c.Cols, k: t.Rows, alpha: 1, staircase: true,
+	}.run(l)
+}
+
 // dims returns the rows and columns of op(A).
 func dims(t blas.Transpose, a blas64.General) (rows, cols int) {
 	if isTrans(t) {

@@ -7,23 +7,25 @@ package dense
 // Two passes of two rows keep the eight sums in registers on amd64.
 func gemm4x4(k int, a []float64, ars, acs int, b []float64, brs int, c []float64, ldc int, alpha, beta float64) {
 	for r := 0; r < 4; r += 2 {
-		a := a[r*ars:]
-		c := c[r*ldc:]
-		var c00, c01, c02, c03, c10, c11, c12, c13 float64
-		for p, i, j := 0, 0, 0; p < k; p, i, j = p+1, i+acs, j+brs {
-			x, y, v := a[i], a[i+ars], b[j:j+4:j+4]
-			c00 += x * v[0]
-			c01 += x * v[1]
-			c02 += x * v[2]
-			c03 += x * v[3]
-			c10 += y * v[0]
-			c11 += y * v[1]
-			c12 += y * v[2]
-			c13 += y * v[3]
-		}
-		store4(c, alpha, beta, c00, c01, c02, c03)
-		store4(c[ldc:], alpha, beta, c10, c11, c12, c13)
+		gemm2x4(k, a[r*ars:], ars, acs, b, brs, c[r*ldc:], ldc, alpha, beta)
 	}
+}
+
+func gemm2x4(k int, a []float64, ars, acs int, b []float64, brs int, c []float64, ldc int, alpha, beta float64) {
+	var c00, c01, c02, c03, c10, c11, c12, c13 float64
+	for p, i, j := 0, 0, 0; p < k; p, i, j = p+1, i+acs, j+brs {
+		x, y, v := a[i], a[i+ars], b[j:j+4:j+4]
+		c00 += x * v[0]
+		c01 += x * v[1]
+		c02 += x * v[2]
+		c03 += x * v[3]
+		c10 += y * v[0]
+		c11 += y * v[1]
+		c12 += y * v[2]
+		c13 += y * v[3]
+	}
+	store4(c, alpha, beta, c00, c01, c02, c03)
+	store4(c[ldc:], alpha, beta, c10, c11, c12, c13)
 }
 
 // store4 writes C = α·acc + β·C for four columns of a row.

@@ -31,40 +31,14 @@ type operand struct {
 // dst[(r/width*k+q)*width + r%width], with zeros to fill the last panel.
 func (o operand) pack(dst []float64, width, i, rows, p, k int) {
 	if o.part == whole && o.cs != 1 {
-		// Pack an operand whose columns are contiguous. It goes column by column through all panels, to
-		// read memory in order.
-		for q := range k {
-			src, d := o.data[i+(p+q)*o.cs:][:rows], dst[q*width:]
-			if whole := (rows - 1) / width; whole > 0 {
-				vector.CopyRows(d, width*k, src, width, 1, whole, width)
-				src, d = src[whole*width:], d[whole*width*k:]
-			}
-			clear(d[len(src):width])
-			copy(d, src)
-		}
+		o.packColumns(dst, width, i, rows, p, k)
 		return
 	}
 	for r := 0; r < rows; r += width {
 		d, n := dst[r*k:][:width*k], min(width, rows-r)
 		switch o.part {
 		case whole:
-			// Pack one panel of an operand whose rows are contiguous, four rows at a time.
-			i := i + r
-			r := 0
-			for ; r+4 <= n; r += 4 {
-				s := o.data[(i+r)*o.rs+p:]
-				interleave4(d, r, width, s[:k], s[o.rs:][:k], s[2*o.rs:][:k], s[3*o.rs:][:k])
-			}
-			for ; r < n; r++ {
-				for q, v := range o.data[(i+r)*o.rs+p:][:k] {
-					d[q*width+r] = v
-				}
-			}
-			if n < width {
-				for q := range k {
-					clear(d[q*width+n : (q+1)*width])
-				}
-			}
+			o.packRows(d, width, i+r, n, p, k)
 		case lower:
 			o.packMirrored(d, width, i+r, n, p, k, o.stored(), o.mirrored())
 		case upper:
@@ -103,6 +77,40 @@ func (o operand) packMirrored(dst []float64, width, i, rows, p, k int, before, a
 }
 
 func (o operand) at(i, p int) float64 { return o.data[i*o.rs+p*o.cs] }
+
+// packColumns packs an operand whose columns are contiguous. It goes column by
+// column through all panels, to read memory in order.
+func (o operand) packColumns(dst []float64, width, i, rows, p, k int) {
+	for q := range k {
+		src, d := o.data[i+(p+q)*o.cs:][:rows], dst[q*width:]
+		if whole := (rows - 1) / width; whole > 0 {
+			vector.CopyRows(d, width*k, src, width, 1, whole, width)
+			src, d = src[whole*width:], d[whole*width*k:]
+		}
+		clear(d[len(src):width])
+		copy(d, src)
+	}
+}
+
+// packRows packs one panel of an operand whose rows are contiguous, four rows
+// at a time.
+func (o operand) packRows(dst []float64, width, i, rows, p, k int) {
+	r := 0
+	for ; r+4 <= rows; r += 4 {
+		s := o.data[(i+r)*o.rs+p:]
+		interleave4(dst, r, width, s[:k], s[o.rs:][:k], s[2*o.rs:][:k], s[3*o.rs:][:k])
+	}
+	for ; r < rows; r++ {
+		for q, v := range o.data[(i+r)*o.rs+p:][:k] {
+			dst[q*width+r] = v
+		}
+	}
+	if rows < width {
+		for q := range k {
+			clear(dst[q*width+rows : (q+1)*width])
+		}
+	}
+}
 
 // interleave4 writes (a[q], b[q], c[q], d[q]) to dst[at+q*step:] for every q.
 // A negative step writes from the last to the first.

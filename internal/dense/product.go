@@ -110,29 +110,9 @@ func (g product) rectangle(i0, i1, j0, j1 int, l limit) error {
 		if g.staircase {
 			first = max(j0, p)
 		}
-		p1 := min(p+step, g.k)
-		b := block{product: g, i0: i0, j0: first, p0: p, m: i1 - i0, n: j1 - first, k: p1 - p}
-		b.mr, b.nr = g.isa.shape()
-		b.inPlace = !g.same && g.b.part == whole && g.b.rs == 1 && g.b.cs <= inPlaceStride && b.m <= inPlaceStrips*b.mr
-		if b.inPlace {
-			b.right = getBuffer(b.nr * b.k)
-		} else {
-			b.right = getBuffer(b.width() * b.k)
-		}
-		switch {
-		case g.same && i0 == first:
-			b.mode = shared
-		case g.a.part == whole && b.n <= directCols:
-			b.mode = direct
-			b.left = getBuffer(b.mr * b.k)
-		default:
-			b.left = getBuffer(b.height() * b.k)
-		}
+		b := newBlock(g, i0, i1, first, j1, p, min(p+step, g.k))
 		b.run(l.workers)
-		b.right.free()
-		if b.left != nil {
-			b.left.free()
-		}
+		b.free()
 	}
 	return nil
 }

@@ -36,98 +36,13 @@ func pstrf(a blas64.Symmetric, piv []int, tol float64, l limit) (t blas64.Triang
 	for i := range piv {
 		piv[i] = i
 	}
-	n := a.N
-	p := pivoting{data: a.Data, rs: a.Stride, cs: 1, n: n, uplo: a.Uplo, piv: piv, tol: max(tol, 0)}
-	if a.Uplo == blas.Upper {
-		p.rs, p.cs = 1, a.Stride
-	}
-	// An odd number of cache lines, so that columns do not share cache sets.
-	p.ld = (roundUp(n, line)/line | 1) * line
-	p.buf = getBuffer((pivotBlock + 2) * p.ld)
-	p.columns = p.buf.s[:pivotBlock*p.ld]
-	p.diag, p.dots = p.buf.s[pivotBlock*p.ld:][:n], p.buf.s[(pivotBlock+1)*p.ld:][:n]
-	if tol < 0 {
-		largest := 0.0
-		for i := range n {
-			largest = max(largest, a.Data[i*(a.Stride+1)])
-		}
-		p.tol = float64(n) * 0x1p-53 * largest
-	}
+	p := newPivoting(a, piv, tol)
 	defer p.buf.free()
 	for lo := 0; lo < a.N; lo += pivotBlock {
 		if err := l.err(); err != nil {
 			return t, 0, err
 		}
-		// Factor up to pivotBlock columns from lo on and find how many it has factored; where the pivots
-		// end, these are fewer than there are.
-		workers := l.workers
-		p.lo, p.hi = lo, min(lo+pivotBlock, p.n)
-		// Copy the panel and the diagonal.
-		for i := p.lo; i < p.n; i++ {
-			p.diag[i] = p.data[i*(p.rs+p.cs)]
-			p.dots[i] = 0
-			for j := p.lo; j < min(i, p.hi); j++ {
-				p.columns[(j-p.lo)*p.ld+i] = p.data[i*p.rs+j*p.cs]
-			}
-		}
-		j := lo
-		for ; j < p.hi; j++ {
-			// Find the place and value of the largest element of the diagonal from j on, with the columns of
-			// the panel before j subtracted, or of a NaN in it.
-			var at int
-			var pivot float64
-			at, pivot = j, math.Inf(-1)
-			diag, dots := p.diag[:p.n], p.dots[:p.n]
-			if j > p.lo {
-				for i, v := range p.column(j - 1)[j:] {
-					dots[j+i] += v * v
-				}
-			}
-			for i := j; i < len(diag); i++ {
-				// A NaN is not less or equal.
-				if d := diag[i] - dots[i]; !(d <= pivot) {
-					at, pivot = i, d
-					if math.IsNaN(d) {
-						break
-					}
-				}
-			}
-			if !(pivot > p.tol) {
-				break
-			}
-			if at != j {
-				// Exchange rows and columns j and q of A, j < q, and of the factor so far.
-				p.piv[j], p.piv[at] = p.piv[at], p.piv[j]
-				p.diag[j], p.diag[at] = p.diag[at], p.diag[j]
-				p.dots[j], p.dots[at] = p.dots[at], p.dots[j]
-				// The factor left of the panel and in it.
-				exchange(p.lo, p.data, j*p.rs, p.cs, p.data, at*p.rs, p.cs)
-				exchange(j-p.lo, p.columns, j, p.ld, p.columns, at, p.ld)
-				// Column j between the rows j and q, and row q.
-				c, mid := p.column(j), min(at, p.hi)
-				exchange(mid-j-1, c, j+1, 1, p.columns, (j+1-p.lo)*p.ld+at, p.ld)
-				exchange(at-mid, c, mid, 1, p.data, at*p.rs+mid*p.cs, p.cs)
-				// Columns j and q below row q.
-				if at < p.hi {
-					exchange(p.n-at-1, c, at+1, 1, p.column(at), at+1, 1)
-				} else {
-					exchange(p.n-at-1, c, at+1, 1, p.data, (at+1)*p.rs+at*p.cs, p.rs)
-				}
-			}
-			p.eliminate(j, math.Sqrt(pivot), workers)
-		}
-		// Copy back the columns of the panel before end, which are factored, and the diagonal behind the
-		// panel, which swaps have permuted.
-		end := j
-		for i := p.lo; i < p.n; i++ {
-			for j := p.lo; j < min(i+1, end); j++ {
-				p.data[i*p.rs+j*p.cs] = p.columns[(j-p.lo)*p.ld+i]
-			}
-		}
-		for i := p.hi; i < p.n; i++ {
-			p.data[i*(p.rs+p.cs)] = p.diag[i]
-		}
-		done := j - lo
+		done := p.panel(lo, l.workers)
 		rank += done
 		if lo+done < p.hi || p.hi == a.N {
 			break
@@ -156,8 +71,115 @@ type pivoting struct {
 	diag, dots []float64 // diagonal of A before the panel, and squares to subtract from it
 }
 
+func newPivoting(a blas64.Symmetric, piv []int, tol float64) pivoting {
+	n := a.N
+	p := pivoting{data: a.Data, rs: a.Stride, cs: 1, n: n, uplo: a.Uplo, piv: piv, tol: max(tol, 0)}
+	if a.Uplo == blas.Upper {
+		p.rs, p.cs = 1, a.Stride
+	}
+	// An odd number of cache lines, so that columns do not share cache sets.
+	p.ld = (roundUp(n, line)/line | 1) * line
+	p.buf = getBuffer((pivotBlock + 2) * p.ld)
+	p.columns = p.buf.s[:pivotBlock*p.ld]
+	p.diag, p.dots = p.buf.s[pivotBlock*p.ld:][:n], p.buf.s[(pivotBlock+1)*p.ld:][:n]
+	if tol < 0 {
+		largest := 0.0
+		for i := range n {
+			largest = max(largest, a.Data[i*(a.Stride+1)])
+		}
+		p.tol = float64(n) * 0x1p-53 * largest
+	}
+	return p
+}
+
 // column returns column j of the panel. Its elements before row j are not in use.
 func (p *pivoting) column(j int) []float64 { return p.columns[(j-p.lo)*p.ld:][:p.n] }
+
+// panel factors up to pivotBlock columns from lo on and returns how many it has
+// factored; where the pivots end, these are fewer than there are.
+func (p *pivoting) panel(lo, workers int) int {
+	p.lo, p.hi = lo, min(lo+pivotBlock, p.n)
+	p.load()
+	j := lo
+	for ; j < p.hi; j++ {
+		at, pivot := p.pivot(j)
+		if !(pivot > p.tol) {
+			break
+		}
+		if at != j {
+			p.swap(j, at)
+		}
+		p.eliminate(j, math.Sqrt(pivot), workers)
+	}
+	p.store(j)
+	return j - lo
+}
+
+// load copies the panel and the diagonal.
+func (p *pivoting) load() {
+	for i := p.lo; i < p.n; i++ {
+		p.diag[i] = p.data[i*(p.rs+p.cs)]
+		p.dots[i] = 0
+		for j := p.lo; j < min(i, p.hi); j++ {
+			p.columns[(j-p.lo)*p.ld+i] = p.data[i*p.rs+j*p.cs]
+		}
+	}
+}
+
+// store copies back the columns of the panel before end, which are factored, and
+// the diagonal behind the panel, which swaps have permuted.
+func (p *pivoting) store(end int) {
+	for i := p.lo; i < p.n; i++ {
+		for j := p.lo; j < min(i+1, end); j++ {
+			p.data[i*p.rs+j*p.cs] = p.columns[(j-p.lo)*p.ld+i]
+		}
+	}
+	for i := p.hi; i < p.n; i++ {
+		p.data[i*(p.rs+p.cs)] = p.diag[i]
+	}
+}
+
+// pivot returns the place and value of the largest element of the diagonal from j
+// on, with the columns of the panel before j subtracted, or of a NaN in it.
+func (p *pivoting) pivot(j int) (at int, largest float64) {
+	at, largest = j, math.Inf(-1)
+	diag, dots := p.diag[:p.n], p.dots[:p.n]
+	if j > p.lo {
+		for i, v := range p.column(j - 1)[j:] {
+			dots[j+i] += v * v
+		}
+	}
+	for i := j; i < len(diag); i++ {
+		// A NaN is not less or equal.
+		if d := diag[i] - dots[i]; !(d <= largest) {
+			at, largest = i, d
+			if math.IsNaN(d) {
+				break
+			}
+		}
+	}
+	return at, largest
+}
+
+// swap exchanges rows and columns j and q of A, j < q, and of the factor so far.
+func (p *pivoting) swap(j, q int) {
+	p.piv[j], p.piv[q] = p.piv[q], p.piv[j]
+	p.diag[j], p.diag[q] = p.diag[q], p.diag[j]
+	p.dots[j], p.dots[q] = p.dots[q], p.dots[j]
+	// The factor left of the panel and in it.
+	exchange(p.lo, p.data, j*p.rs, p.cs, p.data, q*p.rs, p.cs)
+	exchange(j-p.lo, p.columns, j, p.ld, p.columns, q, p.ld)
+	// Column j between the rows j and q, and row q.
+	c, mid := p.column(j), min(q, p.hi)
+	exchange(mid-j-1, c, j+1, 1, p.columns, (j+1-p.lo)*p.ld+q, p.ld)
+	exchange(q-mid, c, mid, 1, p.data, q*p.rs+mid*p.cs, p.cs)
+	// Columns j and q below row q.
+	if q < p.hi {
+		exchange(p.n-q-1, c, q+1, 1, p.column(q), q+1, 1)
+	} else {
+		exchange(p.n-q-1, c, q+1, 1, p.data, (q+1)*p.rs+q*p.cs, p.rs)
+	}
+}
 
 // exchange exchanges n elements of x, from i on and xs apart, with as many of y.
 func exchange(n int, x []float64, i, xs int, y []float64, j, ys int) {

@@ -139,24 +139,7 @@ func (s *Shifts) MulTrans(c []float64, m int, g, src, scratch []float64, beta fl
 	}
 	src = src[:s.extent]
 	if s.cols%at.lanes != 0 {
-		// Copy the rows of g, n elements each, vector by vector, with zeros where a vector overlaps the one
-		// before.
-		p := at
-		width := len(p.from) * p.lanes
-		scratch = scratch[:m*width]
-		for r := range m {
-			row, to := g[r*n:(r+1)*n], scratch[r*width:(r+1)*width]
-			last := -1
-			for _, at := range p.to {
-				at /= 8
-				v := to[:p.lanes]
-				to = to[p.lanes:]
-				copy(v, row[at:])
-				clear(v[:max(0, last-at)])
-				last = at + p.lanes
-			}
-		}
-		g = scratch
+		g = at.separate(scratch, g, m, n)
 		n = len(at.from) * at.lanes
 	}
 	var (
@@ -186,4 +169,24 @@ func (s *Shifts) MulTrans(c []float64, m int, g, src, scratch []float64, beta fl
 			}
 		}
 	}
+}
+
+// separate copies the rows of g, n elements each, vector by vector, with zeros where a
+// vector overlaps the one before.
+func (p *positions) separate(dst, g []float64, m, n int) []float64 {
+	width := len(p.from) * p.lanes
+	dst = dst[:m*width]
+	for r := range m {
+		row, to := g[r*n:(r+1)*n], dst[r*width:(r+1)*width]
+		last := -1
+		for _, at := range p.to {
+			at /= 8
+			v := to[:p.lanes]
+			to = to[p.lanes:]
+			copy(v, row[at:])
+			clear(v[:max(0, last-at)])
+			last = at + p.lanes
+		}
+	}
+	return dst
 }

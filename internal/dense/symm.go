@@ -125,19 +125,7 @@ func symmNarrow(alpha float64, a blas64.Symmetric, b blas64.General, beta float6
 				was = beta
 			}
 			for i := range k {
-				// Compute C = α acc + β C as the kernels do.
-				c := c.Data[(p+i)*c.Stride:][:cols]
-				acc := buf.s[(t*depth+i)*cols:]
-				for j := range c {
-					switch x := acc[j]; {
-					case was == 0:
-						c[j] = alpha * x
-					case active == portable:
-						c[j] = alpha*x + float64(was*c[j])
-					default:
-						c[j] = math.FMA(alpha, x, was*c[j])
-					}
-				}
+				addRun(c.Data[(p+i)*c.Stride:][:cols], buf.s[(t*depth+i)*cols:], alpha, was)
 			}
 		}
 		if lower {
@@ -145,4 +133,18 @@ func symmNarrow(alpha float64, a blas64.Symmetric, b blas64.General, beta float6
 		}
 	}
 	return nil
+}
+
+// addRun computes C = α acc + β C as the kernels do.
+func addRun(c, acc []float64, alpha, beta float64) {
+	for j := range c {
+		switch x := acc[j]; {
+		case beta == 0:
+			c[j] = alpha * x
+		case active == portable:
+			c[j] = alpha*x + float64(beta*c[j])
+		default:
+			c[j] = math.FMA(alpha, x, beta*c[j])
+		}
+	}
 }

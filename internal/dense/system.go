@@ -70,6 +70,5 @@ func (s *system) diagonal(lo, k int, alpha float64, workers int) {
 		}
 		return
 	}
-	// Solve for all panels of X on several goroutines.
-	share(panels, workers, d.panel)
+	d.parallel(panels, workers)
 }

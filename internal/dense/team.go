@@ -27,6 +27,8 @@ type team struct {
 	packing, tiling    sync.WaitGroup
 }
 
+func newTeam(b *block) *team { return &team{block: *b} }
+
 // run works on the caller's goroutine and workers-1 others, and returns when
 // the last tile is done. A goroutine that starts after that finds nothing to
 // do.
@@ -78,6 +80,9 @@ func share(n, workers int, f func(int)) {
 	work()
 	left.Wait()
 }
+
+// parallel solves for all panels of X on several goroutines.
+func (d diagonal) parallel(panels, workers int) { share(panels, workers, d.panel) }
 
 // parallel computes column j of the factor on several goroutines.
 func (p pivoting) parallel(j int, scale float64, workers int) {

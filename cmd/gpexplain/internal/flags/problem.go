@@ -98,9 +98,9 @@ func Apply(s *problem.LimitFlags) (end func(), err error) {
 		before, stop := runtime.GOMAXPROCS(s.Workers), end
 		end = func() { stop(); runtime.GOMAXPROCS(before) }
 	}
-	if s.Memory > 0 {
+	if s.Memory >= 1<<30 {
 		// What was planned counts no garbage, of which the collector otherwise leaves as much as is in use. What a
-		// process holds before counts neither.
+		// process holds before counts neither. Below a gigabyte the collector would cost more than the garbage does.
 		var held runtime.MemStats
 		runtime.ReadMemStats(&held)
 		before, stop := debug.SetMemoryLimit(int64(held.Sys-held.HeapReleased)+s.Memory), end
