@@ -23,7 +23,9 @@ type Audited struct {
 
 // Audit predicts each training row by the posterior without it, as gpexplain audit does, and returns the top rows
 // that the others contradict most, the lowest LogDensity first; of classes only rows whose label is not the most
-// probable one. top 0 is 20. A posterior that leaves out rows slowly audits a sample of them.
+// probable one. top 0 is 20. A posterior that leaves out rows slowly audits a sample of them, drawn by the seed of its fit.
+// Predictions without a row are by leave-one-out in closed form (E17 of doc/equations.md). A negative top is an error,
+// and so is a context that is done.
 func (p *Posterior) Audit(ctx context.Context, top int) ([]Audited, error) {
 	end, err := p.begin()
 	if err != nil {

@@ -45,7 +45,7 @@ func (e *Explainer) split(ctx context.Context, x *linearize.Batch, work [][]tall
 	if err := e.planSplit(work); err != nil {
 		return err
 	}
-	// Find wᵀκ_g(x*,X) of each tally, a row for each group.
+	// Compute wᵀκ_g(x*,X) of each tally, a row for each group.
 	rows := make([][]*mat.Dense, len(work))
 	for t := range work {
 		for range work[t] {

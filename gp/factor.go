@@ -69,7 +69,7 @@ func buildB(ctx context.Context, g gram, r blockDiag, workers int) error {
 		k, kr := dense.New(c, c), dense.New(c, c)
 		for i := range g.n / c {
 			for j := i; j < g.n/c; j++ {
-				// K_ji, of which the buffer holds only the lower triangle where i = j.
+				// K_ji; where i = j the buffer holds only its lower triangle.
 				for a := range c {
 					copy(dense.Row(k, a), g.data[(j*c+a)*(g.n+1)+i*c:])
 				}

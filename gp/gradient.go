@@ -167,7 +167,7 @@ func CurvatureSlopeTo(dst []float64, lik Likelihood, y, f, cov []float64) {
 	s, ok := lik.(Sloped)
 	if !ok {
 		for j := range dst {
-			// Find ∂Λ/∂f_j at f, C·C, by differences of the fourth order.
+			// Compute ∂Λ/∂f_j at f, C·C, by differences of the fourth order.
 			c := len(f)
 			at, lambda, slope := append([]float64(nil), f...), make([]float64, c*c), make([]float64, c*c)
 			h := max(slopeStep, leastStep*math.Abs(f[j]))

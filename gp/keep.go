@@ -199,7 +199,7 @@ func directions(ctx context.Context, s *Sites, among []int, workers int) (rows [
 		lo, hi := par.Bounds(p, n, tile)
 		for i := lo; i < hi; i++ {
 			i := example(i)
-			// Find the eigenvectors of Λ_i with eigenvalues above rounding.
+			// Compute the eigenvectors of Λ_i with eigenvalues above rounding.
 			lambda := dense.Slice(s.Lambda, i*c, (i+1)*c)
 			c, _ := lambda.Dims()
 			values, vectors := make([]float64, c), mat.NewDense(c, c, nil)

@@ -110,7 +110,7 @@ func (v *Conv) AddMulVec(dst, x []float64) {
 		local = append(local, x[s.Offset:s.Offset+s.Len()]...)
 	}
 	for i := range dense.Count(v.G) {
-		// Find row i of the Jacobian as a Conv: output i%C of example i/C.
+		// Row i of the Jacobian as a Conv: output i%C of example i/C.
 		s := *v
 		s.X, s.G, s.C = dense.Slice(v.X, i/v.C, i/v.C+1), dense.Slice(v.G, i, i+1), 1
 		one := &s

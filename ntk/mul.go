@@ -214,7 +214,7 @@ type outerFactor struct {
 func (f *outerFactor) sum(b *linearize.Outer, v blas64.General) {
 	rows, _ := b.G.Dims()
 	f.u = f.k.sumRanges(rows/b.C, f.in+1, v.Cols*(f.hi-f.lo), func(sum blas64.General, e examples, s *scratch) {
-		// Find z_{n,ro} = Σ_c v_{nc,r} g_{nc,o}.
+		// Compute z_{n,ro} = Σ_c v_{nc,r} g_{nc,o}.
 		width := f.hi - f.lo
 		z := s.general(slotLeft, e.len(), v.Cols*width)
 		dense.Zero(z)

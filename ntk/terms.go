@@ -153,7 +153,7 @@ func (t *perOutput) addTile(dst blas64.General, i, j examples, s *scratch) {
 	most := max(1, partFloats/t.variance.Cols)
 	j.split(most, func(jj examples) {
 		i.split(max(1, min(pairRows, most)/jj.len()), func(ii examples) {
-			// Find Σ_p σ²_op a_p a'_p for each pair of examples and each o.
+			// Compute Σ_p σ²_op a_p a'_p for each pair of examples and each o.
 			a, b := ii.of(t.a.A, 1), jj.of(t.b.A, 1)
 			products := s.general(slotLeft, ii.len()*jj.len(), t.variance.Cols)
 			for n := range products.Rows {

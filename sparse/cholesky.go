@@ -247,7 +247,7 @@ func (f *cholesky) addColumns(ctx context.Context, batch *linearize.Batch, pool,
 	for i, at := range accepted {
 		chosen[i] = pool[at]
 	}
-	// Find the Cholesky factor of the residual between the accepted candidates. dead lists the rows
+	// Compute the Cholesky factor of the residual between the accepted candidates. dead lists the rows
 	// with no residual given the rows before them; in the factor they are rows of the identity.
 	var l blas64.Triangular
 	var dead []int

@@ -121,7 +121,7 @@ func (g *gradient) add(ctx context.Context, t chunk, phi blas64.General) error {
 		floats.AddScaled(row, g.fit*alpha[i], p.v)
 	})
 	for n, k := range g.groups {
-		// Find Σ X ∘ K^g_nZ.
+		// Compute Σ X ∘ K^g_nZ.
 		b := g.p.b
 		cross := dense.In(g.cross, t.rows, b.rows())
 		k.BlockTo(dense.View(cross), t.x, b.z.Batch)

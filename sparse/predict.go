@@ -158,7 +158,7 @@ const rounding = 1e-11
 // posterior one. Errors count examples from first.
 func (p *Projected) marginals(ctx context.Context, cov *mat.Dense, phi blas64.General, first int) error {
 	c := p.b.c
-	// Find φT for rows φ, where H = T + Tᵀ and T is upper triangular. Then φ_aHφ_bᵀ =
+	// Compute φT for rows φ, where H = T + Tᵀ and T is upper triangular. Then φ_aHφ_bᵀ =
 	// φ_aTφ_bᵀ + φ_bTφ_aᵀ, for half the work of φH.
 	tphi := dense.New(phi.Rows, phi.Cols)
 	h, err := p.explained(ctx)

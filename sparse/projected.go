@@ -212,7 +212,7 @@ func (p *Projected) Leading(ctx context.Context, m int) (*Projected, error) {
 	case p.IsSubset():
 		return nil, fmt.Errorf("sparse: a subset of data has other data for every number of examples; fit it again with %d", m)
 	}
-	// Find the basis of the first m inducing elements.
+	// Make the basis of the first m inducing elements.
 	b := p.b
 	s := *b
 	s.z = &Inducing{Batch: b.z.Batch.Slice(0, m), DataOutputs: b.z.DataOutputs, Directions: dense.Slice(b.z.Directions, 0, m)}

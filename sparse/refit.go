@@ -194,7 +194,7 @@ func (r *refit) pass(ctx context.Context, p *pass) error {
 		}
 		return err
 	}, func(next int) *Checkpoint {
-		// Find the state of p after the examples before next. It is nil where the sums end earlier, at an
+		// The state of p after the examples before next. It is nil where the sums end earlier, at an
 		// example whose FITC site does not exist.
 		if errors.Is(p.to.err, errNotResidual) {
 			return nil

@@ -105,11 +105,8 @@ func (s *auditVerb) run(ctx context.Context, c *console.Console) error {
 			return err
 		}
 	}
-	p, err := problem.Open(ctx, c.Job, &s.common, s.posterior.File)
+	p, err := problem.OpenGrouped(ctx, c.Job, &s.common, s.posterior.File)
 	if err != nil {
-		return err
-	}
-	if p, err = p.Grouped(ctx, c.Job); err != nil {
 		return err
 	}
 	audited := s.byPosterior

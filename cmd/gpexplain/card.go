@@ -61,11 +61,8 @@ func (s *cardVerb) run(ctx context.Context, c *console.Console) error {
 	if err := console.Writable(s.out); err != nil {
 		return err
 	}
-	p, err := problem.Open(ctx, c.Job, &s.common, s.posterior.File)
+	p, err := problem.OpenGrouped(ctx, c.Job, &s.common, s.posterior.File)
 	if err != nil {
-		return err
-	}
-	if p, err = p.Grouped(ctx, c.Job); err != nil {
 		return err
 	}
 	q, err := inference.Answer(ctx, c.Job, p, &s.posterior, "loo")

@@ -99,11 +99,8 @@ func (s *evidenceVerb) run(ctx context.Context, c *console.Console) error {
 			return err
 		}
 	}
-	p, err := problem.Open(ctx, c.Job, &s.common, "")
+	p, err := problem.OpenGrouped(ctx, c.Job, &s.common, "")
 	if err != nil {
-		return err
-	}
-	if p, err = p.Grouped(ctx, c.Job); err != nil {
 		return err
 	}
 	if s.optimize.gPrior {

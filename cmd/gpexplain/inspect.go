@@ -82,7 +82,7 @@ read of any model.`,
 			d := m.Net.Describe()
 			out := inspection{Schema: "funcgp/inspect/1", Model: m.Name, Producer: d.Producer, Opset: d.Opset, Input: m.Net.InputShape(), Outputs: m.Outputs, Parameters: m.Parameters(), Head: headOf(m.Net), Operators: map[string]int{},
 				Inputs: []inputInfo{}, Files: m.Net.ExternalFiles(), Tensors: []tensorInfo{}, Fixed: append([]string{}, d.Fixed...), Decisions: []decisionInfo{}, Metadata: m.Net.Metadata()}
-			out.Warnings = c.Warnings // but for the head, of which the likelihood decides
+			out.Warnings = c.Warnings // but for the head, which the likelihood decides
 			for _, in := range m.Net.Inputs() {
 				out.Inputs = append(out.Inputs, inputInfo{in.Name, append([]int{}, in.Shape...), in.Offset, in.Integer})
 			}

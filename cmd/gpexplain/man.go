@@ -25,7 +25,7 @@ func manCommand(con *console.Console) *cobra.Command {
 		Args:   cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			con.Running = true
-			// Write the page of the command and those of its verbs.
+			// Write the page of the command and the pages of its verbs.
 			root := c.Root()
 			dir := args[0]
 			if err := os.MkdirAll(dir, 0o777); err != nil {

@@ -224,11 +224,8 @@ func (s *serveVerb) announce(c *console.Console, addr net.Addr) error {
 // posteriorOf fits or loads the posterior.
 func (s *serveVerb) posteriorOf(ctx context.Context, c *console.Console) (*funcgp.Posterior, error) {
 	s.common.Data.InMemory = true
-	p, err := problem.Open(ctx, c.Job, &s.common, s.posterior.File)
+	p, err := problem.OpenGrouped(ctx, c.Job, &s.common, s.posterior.File)
 	if err != nil {
-		return nil, err
-	}
-	if p, err = p.Grouped(ctx, c.Job); err != nil {
 		return nil, err
 	}
 	q, err := inference.Answer(ctx, c.Job, p, &s.posterior, s.calibration.Method)

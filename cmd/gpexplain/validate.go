@@ -58,11 +58,8 @@ func (s *validateVerb) check(c *cobra.Command) error {
 }
 
 func (s *validateVerb) run(ctx context.Context, c *console.Console) error {
-	p, err := problem.Open(ctx, c.Job, &s.common, "")
+	p, err := problem.OpenGrouped(ctx, c.Job, &s.common, "")
 	if err != nil {
-		return err
-	}
-	if p, err = p.Grouped(ctx, c.Job); err != nil {
 		return err
 	}
 	v, err := inference.Validate(ctx, c.Job, p, &s.posterior, s.tolerance)

@@ -305,7 +305,7 @@ func (l *labelAuditor) judge(ctx context.Context) error {
 		l.mean.SetRow(k, all.RawRowView(i))
 		labels[k] = l.labels[i]
 	}
-	// Find softmax(mean/T) of the predictions without each example, with the T under which the labels
+	// Compute softmax(mean/T) of the predictions without each example, with the T under which the labels
 	// are likeliest.
 	prob := mat.NewDense(len(labels), max(2, l.c), nil)
 	logits := make([]float64, max(2, l.c))

@@ -102,7 +102,7 @@ var errNoInputs = errors.New("audit: the examples show no inputs")
 
 // near compares all training examples but those with the input of an earlier one.
 func (a *auditor) near(ctx context.Context, first []int) ([]Pair, error) {
-	// Find tr C(x_i,x_i) of all training examples.
+	// Compute tr C(x_i,x_i) of all training examples.
 	variance := make([]float64, a.n)
 	all := &auditor{dual: a.dual, n: a.n, rows: dense.Range(a.n), o: a.o}
 	err := all.each(ctx, StagePairs, func(lo int, rows []int, x *linearize.Batch) error {

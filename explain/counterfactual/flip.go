@@ -267,7 +267,7 @@ func (s *flipSearch) shrink(ctx context.Context, at *trial) (*trial, error) {
 // as many as take it away together to first order, or as may be.
 func (s *flipSearch) next(ctx context.Context, at *trial) ([]int, error) {
 	margin, w := marginOf(at.f, s.from)
-	// Find wᵀC(x*,·) with all training examples, N·C, given those that are left at the sites of
+	// Compute wᵀC(x*,·) with all training examples, N·C, given the examples that are left at the sites of
 	// all.
 	cross := make([]float64, s.m.n*s.m.c)
 	for j, v := range w {

@@ -122,7 +122,7 @@ func (q *Posterior) predict(ctx context.Context, mean, cov *mat.Dense, x *linear
 	if err := p.solveTo(ctx, &w); err != nil {
 		return err
 	}
-	// Find the variances of a square covariance, or of blocks one below another.
+	// Take the variances of a square covariance, or of blocks one below another.
 	rows, cols := cov.Dims()
 	prior := make([]float64, rows)
 	for i := range prior {
@@ -164,7 +164,7 @@ func (q *Posterior) cross(ctx context.Context, x *linearize.Batch) (*mat.Dense, 
 
 // moreLambda returns what Λ is larger than that of W, or nil where they are the same.
 func (q *Posterior) moreLambda() []float64 {
-	// Find Λ of the sites that W has, (N+A)·C×C.
+	// Compute Λ of the sites that W has, (N+A)·C×C.
 	p := q.p
 	var l mat.Dense
 	p.down.LambdaTo(&l)

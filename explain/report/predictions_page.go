@@ -179,7 +179,7 @@ func (p *PredictionPage) diagrams() *htmlFigure {
 	f.Legend = []htmlKey{{"band", "where 95 % of the points would lie if the probabilities were right"}}
 	if r.Classes == nil {
 		for _, x := range two {
-			// Find the distribution functions at the targets of the test rows, where they are numbers.
+			// Take the distribution functions at the targets of the test rows, where they are numbers.
 			of := x.of
 			var v []float64
 			for i := range r.test {

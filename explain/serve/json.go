@@ -25,7 +25,7 @@ const (
 	mostListed   = 200 // test rows that are listed at a time
 )
 
-// A request asks about one input: Row, Values, Picture or Table, of which one is given; or about several: Rows.
+// A request asks about one input, by one of Row, Values, Picture and Table; or about several, by Rows.
 type request struct {
 	Row     *int       `json:"row"`     // number of a test row in the original file
 	Values  []*float64 `json:"values"`  // D numbers: features in the units of the data, or grey levels from 0 to 255

@@ -108,10 +108,13 @@ func (s *service) each(ctx context.Context, rows *dataset.Subset, do func(b *lin
 	return refuse(422, "not_computable", err)
 }
 
-// ask predicts an input.
-func (s *service) ask(ctx context.Context, in *input) (a *answer, err error) {
+// ask reads the one input of a request and predicts it.
+func (s *service) ask(ctx context.Context, r *request) (in *input, a *answer, err error) {
+	if in, err = s.input(ctx, r); err != nil {
+		return nil, nil, err
+	}
 	err = s.each(ctx, in.rows, func(b *linearize.Batch, p *inference.Predictions) { a = &answer{b, p} })
-	return a, err
+	return in, a, err
 }
 
 // predict answers a request for a prediction, or for several.
@@ -119,11 +122,7 @@ func (s *service) predict(ctx context.Context, r *request) (any, error) {
 	if r.Rows != nil && r.inputs() == 1 {
 		return s.predictRows(ctx, r)
 	}
-	in, err := s.input(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	a, err := s.ask(ctx, in)
+	in, a, err := s.ask(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -140,11 +139,7 @@ func (s *service) explain(ctx context.Context, r *request) (*explanation, error)
 	if err != nil {
 		return nil, err
 	}
-	in, err := s.input(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	a, err := s.ask(ctx, in)
+	in, a, err := s.ask(ctx, r)
 	if err != nil {
 		return nil, err
 	}

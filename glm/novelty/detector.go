@@ -96,7 +96,7 @@ func Fit(ctx context.Context, k ntk.Kernel, post gp.Dual, o *Options) (*Detector
 	byInputs := x.X != nil && !o.FunctionAlone
 	if byInputs {
 		_, dims := x.X.Dims()
-		// Find the memory that n inputs of d numbers and scoring by them take.
+		// The memory that n inputs of d numbers and scoring by them take.
 		fit := memory.Largest(most, gp.MemoryBudget(o.MaxMemory)/4, func(n int) int64 {
 			side := int64(min(n, dims))
 			tile := memory.Mul(inputTile, memory.Add(memory.Mul(2, int64(dims)), memory.Mul(2, int64(n))))

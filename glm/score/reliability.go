@@ -71,7 +71,7 @@ func ReliabilityOf(prob []float64, happened []bool, o *ReliabilityOptions) []Rel
 			b.Accuracy++
 		}
 	}
-	// Find the accuracies that each bin has in the resamples in which it has rows.
+	// Compute the accuracies that each bin has in the resamples in which it has rows.
 	seed := o.Seed
 	var accuracies [eceBins][]float64
 	rng := rand.New(rand.NewPCG(seed, 0x6a09e667f3bcc909))

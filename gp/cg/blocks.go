@@ -43,7 +43,7 @@ func (b siteBlocks) mul(w columnwise, v blas64.General, first int, trans bool) {
 	w.each(v.Rows/c, func(lo, hi int) {
 		old := dense.New(c, v.Cols)
 		for n := lo; n < hi; n++ {
-			// Replace the c rows v by those of R v or Rᵀ v; old is scratch.
+			// Replace the c rows v by the rows of R v or Rᵀ v; old is scratch.
 			v := dense.Rows(v, n*c, (n+1)*c)
 			r := b.blocks[(first+n)*c*c : (first+n+1)*c*c]
 			dense.Copy(old, v)

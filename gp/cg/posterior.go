@@ -189,7 +189,7 @@ func (p *Posterior) finish(ctx context.Context) error {
 // Data returns the training examples. Predictions may be made while passing
 // over them.
 func (p *Posterior) Data() linearize.Source {
-	// Find the examples for callers to pass over. Only one pass at a time may linearize them, and a
+	// These are the examples for callers to pass over. Only one pass at a time may linearize them, and a
 	// caller may ask for a prediction, which is another pass, in the middle of its own. Examples that
 	// are not in memory are therefore gathered chunk by chunk, as copies.
 	d := p.data

@@ -53,7 +53,7 @@ func formKernels(ctx context.Context, k *ntk.NTK, x *linearize.Batch, progress f
 			lo, hi := par.Bounds(p, n, s.step)
 			panel := dense.New((hi-lo)*c, (n-lo)*c)
 			rows := x.Slice(lo, hi)
-			// Find the first columns of a, with its data cut off behind the last entry.
+			// Keep the first columns of a, with its data cut off behind the last entry.
 			a := panel
 			cols := (hi - lo) * c
 			a = dense.Cols(a, 0, cols)

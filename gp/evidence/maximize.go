@@ -297,7 +297,7 @@ func (s *search) result(start *Point, ends []*end) (*Result, error) {
 		r.Warnings = append(r.Warnings, linearize.NewWarning("unsettled", best.step, math.NaN(), "Raise Options.MaxIter, or begin elsewhere.",
 			"The variances found are not known to be a maximum of the evidence: the last step was %.3g in their logarithms. Better ones may be near.", best.step))
 	}
-	// Find the evidences of the other settled maxima.
+	// Compute the evidences of the other settled maxima.
 	var v []float64
 	for _, m := range r.Maxima[1:] {
 		if m.Settled {

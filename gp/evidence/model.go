@@ -95,7 +95,7 @@ func New(ctx context.Context, p *Problem, o *Options) (*Model, error) {
 	if m.prior, err = p.scaled(!m.o.PerGroup); err != nil {
 		return nil, err
 	}
-	// Find ‖θ_g−μ_g‖²/s_g of each group at a factor of 1.
+	// Compute ‖θ_g−μ_g‖²/s_g of each group at a factor of 1.
 	prior := m.prior
 	mean, variance := make([]float64, len(p.Theta)), make([]float64, len(p.Theta))
 	prior.MeanTo(mean)
@@ -168,7 +168,7 @@ func (m *Model) value(ctx context.Context, form Form, logFactor []float64, logNo
 	if s.post, err = m.space.at(ctx, form, s.prior, s.lik); err != nil {
 		return nil, err
 	}
-	// Find Σ_g scatter_g / factor_g.
+	// Compute Σ_g scatter_g / factor_g.
 	scatter := m.scatter
 	factor := s.factor
 	sum := 0.0
@@ -216,7 +216,7 @@ func (m *Model) differentiate(ctx context.Context, s *state) error {
 			v = dense.Flat(s.post.sites().Residual)
 		}
 		// ½ (y−f)ᵀΛ(y−f) − ½ tr B⁻¹, with r or α = Λ(y−f)
-		// Find Σ_i v_iᵀΣv_i for vectors v, N·C, and the noise covariance Σ.
+		// Compute Σ_i v_iᵀΣv_i for vectors v, N·C, and the noise covariance Σ.
 		c := m.p.X.Outputs()
 		cov := make([]float64, c*c)
 		lik.NoiseTo(cov, c)

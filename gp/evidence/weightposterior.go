@@ -172,7 +172,7 @@ func (q *weightPosterior) terms(ctx context.Context, form Form, lik gp.Likelihoo
 	t := &terms{trace: make([]float64, len(groups)), quad: make([]float64, len(groups)), inverse: float64(len(q.f))}
 	unit := make([]float64, len(q.white.Root)) // variances at a factor of 1
 	q.w.m.prior.VarianceTo(unit)
-	// Find 1 − [A⁻¹]_pp, which is s_p J_pᵀRB⁻¹RᵀJ_p, and J_pᵀRB⁻¹RᵀJ_p for a
+	// Compute 1 − [A⁻¹]_pp, which is s_p J_pᵀRB⁻¹RᵀJ_p, and J_pᵀRB⁻¹RᵀJ_p for a
 	// parameter whose group has a factor of 0, with J_p column p of J. unit are the variances at
 	// factors of 1.
 	p := len(q.white.Root)

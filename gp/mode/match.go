@@ -261,7 +261,7 @@ func (m *matchSearch) find(ctx context.Context) (*Match, error) {
 		if !ends && m.passes < m.o.MaxPasses {
 			if open {
 				if m.span.full() {
-					// Shrink the span to z, b, the last directions and those of the largest curvature.
+					// Shrink the span to z, b, the last directions and the directions of the largest curvature.
 					b := step.b
 					if m.at == nil {
 						var err error

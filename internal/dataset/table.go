@@ -208,7 +208,7 @@ func (l *layout) find(name string, header []string, comma rune) (*columns, error
 		seen[h] = j
 	}
 	if l.like != nil {
-		// Find the columns of a file that has those of another table.
+		// Find the columns of a file that has the columns of another table.
 		fail := func(remedy, format string, a ...any) (*columns, error) {
 			return nil, &Error{File: name, Line: 1, Problem: fmt.Sprintf(format, a...), Remedy: remedy}
 		}

@@ -224,7 +224,7 @@ func (f *fit) tuneNystrom(ctx context.Context, z *sparse.Inducing, o *sparse.Opt
 		return nil
 	}
 	if f.flags.tunesByRefits() {
-		// Find the candidates of a refit through inducing examples, from the features of all training rows,
+		// Make the candidates of a refit through inducing examples, from the features of all training rows,
 		// which it computes in one pass.
 		p, start := f.problem, f.precision
 		b, err := sparse.NewBuilder(ctx, f.kernel, z, f.sparseOptions())

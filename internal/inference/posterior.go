@@ -205,7 +205,7 @@ func (f *fit) byMethod(ctx context.Context) (*Posterior, error) {
 	case "kept":
 		return f.kept(ctx)
 	case methodAuto:
-		// Take the exact posterior where it fits and is quick, and else that of kept rows or through
+		// Take the exact posterior where it fits and is quick, and else the one of kept rows or through
 		// inducing examples.
 		p, n := f.problem, f.problem.Examples.Train.Len()
 		if n*p.Model.Outputs <= quickOutputs && p.ExactBytes(n) <= gp.MemoryBudget(p.Limits.Memory) {

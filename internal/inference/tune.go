@@ -58,7 +58,7 @@ func (f *fit) tune(ctx context.Context, try func(ctx context.Context, precision 
 		t.Trials = append(t.Trials, f.trial(at, score))
 		return score, nil
 	}
-	// Find the decimal logarithms, relative to the precision start, of the precisions that are tried
+	// List the decimal logarithms, relative to the precision start, of the precisions that are tried
 	// first: whole decades that reach 1e-4 and 1e4, and two decades either way of start.
 	lo := math.Floor(min(-2, -4-math.Log10(start)))
 	hi := math.Ceil(max(2, 4-math.Log10(start)))

@@ -201,7 +201,7 @@ func (s *search) brent(ctx context.Context, a, start, b Trial, tol float64) erro
 		if math.Abs(x.X-mid) <= tol-(hi-lo)/2 || mid <= lo || mid >= hi {
 			return nil
 		}
-		// Find the step from x to the lowest point of the parabola through three points, and whether there
+		// Compute the step from x to the lowest point of the parabola through three points, and whether there
 		// is one.
 		var step float64
 		r := (x.X - w.X) * (x.Value - v.Value)

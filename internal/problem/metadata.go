@@ -162,7 +162,7 @@ func Fingerprint(s *dataset.Set) string {
 // TrainMetadata says what a network was trained on, and by which command line.
 func (p *Problem) TrainMetadata(args []string) map[string]string {
 	t, e := p.Task, p.Examples
-	// Find a command line with the last elements of its paths alone, as a model is passed on to people
+	// Write a command line with the last elements of its paths alone, as a model is passed on to people
 	// whom the folders of a machine do not concern.
 	out := slices.Clone(args)
 	for i, arg := range out {

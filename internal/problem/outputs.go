@@ -69,6 +69,15 @@ func (p *Problem) Grouped(ctx context.Context, c *job.Job) (*Problem, error) {
 	return p.groupedBy(ctx, c, p.Examples.Train, "the training rows")
 }
 
+// OpenGrouped is Open, and Grouped of what it opened.
+func OpenGrouped(ctx context.Context, c *job.Job, f *Flags, posteriorFile string) (*Problem, error) {
+	p, err := Open(ctx, c, f, posteriorFile)
+	if err != nil {
+		return nil, err
+	}
+	return p.Grouped(ctx, c)
+}
+
 // GroupedFor is Grouped with the most probable classes of these rows, which come back
 // with the classes that are told apart.
 func (p *Problem) GroupedFor(ctx context.Context, c *job.Job, rows *dataset.Subset) (*Problem, *dataset.Subset, error) {

@@ -92,8 +92,8 @@ func scalingOf(ctx context.Context, c *job.Job, f *ScalingFlags, m *Model, t *Ta
 	if s.InputsFrom == "" || s.TargetsFrom == "" {
 		// Decide what is still open by how well the network fits its training rows: the smallest loss, and
 		// among ways that fit alike the one with which the parameters are an optimum of some weight decay,
-		// or else with which the outputs of a regression have the mean and the deviation of its targets. It
-		// says what it chose, and warn where another way to scale the targets is not ruled out.
+		// or else with which the outputs of a regression have the mean and the deviation of its targets. A
+		// message says what was chosen, and a warning where another way to scale the targets is not ruled out.
 		inputs, targets := []way{{inputs: s.Inputs}}, []way{{targets: s.Targets}}
 		if s.InputsFrom == "" {
 			var err error

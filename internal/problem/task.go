@@ -138,7 +138,7 @@ func chooseTask(f *TaskFlags, data *DataFlags, m *Model, d *dataset.Data) (*Task
 		case named != nil && !slices.Equal(named, w.classes):
 			return nil, fmt.Errorf("--class-names %s and --classes %s are different classes; give one of them", data.ClassNameText, data.ClassText)
 		}
-		w.names = nil // those of the data are the names
+		w.names = nil // the data's names are the names
 	}
 	if w.classes != nil && recorded != nil && !slices.Equal(w.classes, recorded) {
 		flag, given := "--classes", data.ClassText

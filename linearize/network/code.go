@@ -188,7 +188,7 @@ func Join(first, second *Network) (n *Network, tensor string, err error) {
 		toDouble(g)
 		toDouble(h)
 	}
-	// Find a graph with a prefix in front of all names, and the name to for its input.
+	// Copy the second graph with a prefix in front of all names, and the name to for its input.
 	input := second.prog.Inputs[0].Name
 	name := func(s string) string {
 		switch s {

@@ -239,7 +239,7 @@ func first(ctx context.Context, m *mat.SymDense, root []float64, within float64)
 		case !ok:
 			return 0, nil, fmt.Errorf("the largest eigenvalue of the covariance of %d dropped rows was not found", n)
 		case residual <= within*value || y.exhausted || steps >= n:
-			// Find Σ_j c_j v_j.
+			// Compute Σ_j c_j v_j.
 			sum := make([]float64, len(y.v[0]))
 			for j, a := range vector {
 				floats.AddScaled(sum, a, y.v[j])

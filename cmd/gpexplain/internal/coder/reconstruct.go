@@ -81,7 +81,7 @@ func Predict(ctx context.Context, c *console.Console, common *problem.Flags, f *
 	rows := asked.Subset
 	for t := range par.Tiles(rows.Len(), atOnce) {
 		lo, hi := par.Bounds(t, rows.Len(), atOnce)
-		// Find rows [lo, hi) of a subset.
+		// Read rows [lo, hi) of a subset.
 		part := &dataset.Subset{Set: rows.Set, Pos: rows.Pos[lo:hi], Rows: rows.Rows[lo:hi]}
 		if rows.Labels != nil {
 			part.Labels = rows.Labels[lo:hi]
@@ -249,7 +249,7 @@ func (s *session) reconstruct(ctx context.Context, c *console.Console, which *pr
 		return problem.NamesOf(rows, 0, rows.Len()).ExplainError(err)
 	}
 	if o.Linearized {
-		// Replace the moments of draws by those of the linearized network.
+		// Replace the moments of draws by the moments of the linearized network.
 		lin, err := s.post.Linearized(ctx, x)
 		if err != nil {
 			return problem.NamesOf(rows, 0, rows.Len()).ExplainError(err)

@@ -99,7 +99,7 @@ func Apply(s *problem.LimitFlags) (end func(), err error) {
 		end = func() { stop(); runtime.GOMAXPROCS(before) }
 	}
 	if s.Memory >= 1<<30 {
-		// What was planned counts no garbage, of which the collector otherwise leaves as much as is in use. What a
+		// A plan counts no garbage, and the collector otherwise leaves as much garbage as there is memory in use. What a
 		// process holds before counts neither. Below a gigabyte the collector would cost more than the garbage does.
 		var held runtime.MemStats
 		runtime.ReadMemStats(&held)

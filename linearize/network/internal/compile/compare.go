@@ -84,7 +84,7 @@ func (c *compiler) numbers(v *value) []float64 {
 	case !c.isStatic(v):
 		panic(refuse("it compares numbers that depend on the input"))
 	}
-	// Find the value that a static slot has at the trained parameters.
+	// Compute the value that a static slot has at the trained parameters.
 	slot := v.slot
 	need := make([]bool, len(c.prog.Slots))
 	need[slot] = true
@@ -159,7 +159,7 @@ func (c *compiler) where() {
 		a = c.float(1)
 		b = c.float(2)
 	}
-	// Find the elements of a where cond holds and those of b elsewhere, with broadcasting. Both are
+	// Take the elements of a where cond holds and the elements of b elsewhere, with broadcasting. Both are
 	// floating point tensors, or both integers.
 	all := c.aligned(false, cond, a, b)
 	cond, a, b = all[0], all[1], all[2]

@@ -273,8 +273,8 @@ func compileGraph(m *onnx.Model, g *onnx.Graph, o *Options, output string) *comp
 	if c.finish(output); o.silent != nil {
 		return c
 	}
-	// Find the compiler or, where tensors were taken for parameters that do not influence the outputs,
-	// one that has taken them for constants.
+	// Where tensors were taken for parameters that do not influence the outputs, compile again with
+	// them as constants.
 	names := c.silentTensors()
 	if len(names) == 0 {
 		return c

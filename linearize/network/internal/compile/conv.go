@@ -101,7 +101,7 @@ func (c *compiler) convTranspose() {
 	}
 	in := x.shape[2:]
 	s := c.readSpatial(w.shape[2:], in)
-	// Find the spatial shape of a ConvTranspose's result. It changes the pads of s if output_shape or
+	// Compute the spatial shape of a ConvTranspose's result. This changes the pads of s if output_shape or
 	// auto_pad decide them.
 	extra := c.attrInts("output_padding")
 	if extra == nil {

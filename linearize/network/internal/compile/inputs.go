@@ -39,7 +39,7 @@ func (c *compiler) declareInputs(o *Options) {
 	}
 	p := c.prog
 	for _, in := range inputs {
-		// Find the shape of one example of an input, without the batch dimension.
+		// Take the shape of one example of an input, without the batch dimension.
 		if !in.Type.IsFloat() && !in.Type.IsInt() {
 			panic(refuse("network: input %s has type %v; only numbers and truth values are read", quote(in.Name), in.Type))
 		}

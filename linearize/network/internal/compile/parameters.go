@@ -28,7 +28,7 @@ func (c *compiler) finish(output string) {
 	p.Output, p.OutputName = out.slot, output
 	p.C = p.Slots[out.slot].Size
 	if !p.Slots[out.slot].NeedsGrad {
-		// The error for an output that depends on no parameter.
+		// An output that depends on no parameter is an error.
 		if len(c.quantized.integers) > 0 {
 			panic(refuse("network: output %s does not depend on any parameter: weights are stored as integers, %s; name them in --learn (ReadOptions.Learn) to make them parameters by their numbers", quote(output), c.integerNames()))
 		}

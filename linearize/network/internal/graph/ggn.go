@@ -177,7 +177,7 @@ func (b *Backpropagator) step(dst []float64, s *step, m curvature) curvature {
 		b.flush(dst, s)
 	}
 	if s.diagonal && m.diagonal == nil {
-		// Find the sums of squares over rows, the diagonal of AᵀA.
+		// Compute the sums of squares over rows, the diagonal of AᵀA.
 		rows := m.rows
 		sum := make([]float64, len(rows[0]))
 		for _, row := range rows {

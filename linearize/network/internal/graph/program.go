@@ -149,7 +149,7 @@ func (p *Program) Spans(st *Site) (weight, bias *linearize.Span) {
 			weight.Rows, weight.Cols = st.Rows, weight.Len()/st.Rows
 		}
 		if r, ok := st.Layout.(Stacked); ok { // one matrix for all directions
-			// Find the shape of all matrices, one below the other.
+			// The shape of all matrices, one below the other.
 
 			weight.Rows, weight.Cols = len(r.From)*r.M, r.K
 		}

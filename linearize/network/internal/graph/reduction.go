@@ -80,7 +80,7 @@ func (o *Group) Backward(s *State, nd *Node) {
 		x, y := s.At(nd.In[0], e), s.At(nd.Out, e)
 		dx, dy := s.GradAt(nd.In[0], e), s.GradAt(nd.Out, e)
 		if o.Fn.ties {
-			// Find dy divided by the number of elements of each group that share it.
+			// Divide dy by the number of elements of each group that share it.
 			share := s.Buffer(0, len(dy))
 			clear(share)
 			for i, t := range o.Target {

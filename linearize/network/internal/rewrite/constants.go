@@ -26,7 +26,7 @@ func Constants(m *onnx.Model, freeze, learn []string, facts func(op string) lear
 	}
 	s := newStorage(m.Graph)
 	s.facts = facts
-	// Find the names of the literals of which weights of layers are made.
+	// Find the names of the literals that weights of layers are made of.
 	seen, weights := map[string]bool{}, []string(nil)
 	for _, n := range s.graph.Nodes {
 		facts := s.facts(n.OpType)

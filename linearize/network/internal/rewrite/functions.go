@@ -88,7 +88,7 @@ func inline(m *onnx.Model, number map[*onnx.Node]int) (*onnx.Graph, []onnx.Opset
 // Graphs in its attributes are expanded too.
 func (s *inliner) expand(n *onnx.Node) ([]*onnx.Node, error) {
 	if fn := s.functions[operatorOf(n)]; fn != nil {
-		// Find the body of a function with the values and attributes of a call.
+		// Put the body of a function, with the values and attributes of the call, in its place.
 		call := n
 		key := operatorOf(call)
 		switch {
@@ -106,7 +106,7 @@ func (s *inliner) expand(n *onnx.Node) ([]*onnx.Node, error) {
 
 		b := &scope{names: s.names, prefix: call.Name, value: map[string]string{}, spend: s.spend,
 			attribute: func(ref *onnx.Attribute) *onnx.Attribute {
-				// Find the attribute of a call to which one of a node refers, or its default, and nil if there is
+				// Find the attribute of the call that an attribute of a node refers to, or its default, and nil if there is
 				// neither.
 				a := call.Attr(ref.Ref)
 				if a == nil {
