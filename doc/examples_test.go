@@ -33,7 +33,7 @@ var standIns = []standIn{
 	{regexp.MustCompile(`^go install .*@latest`), "true", "it takes the network, and installs what is tested here"},
 	{regexp.MustCompile(`^go run \./cmd/gpexplain `), "gpexplain ", "this binary is what it builds"},
 	{regexp.MustCompile(`^gpexplain serve`), "bash $REPOSITORY/cmd/gpexplain/testdata/serve_once.sh", "it answers until it is told to end"},
-	{regexp.MustCompile(`^go test \./\.\.\.`), "true", "it is what runs this test"},
+	{regexp.MustCompile(`^go test -timeout 20m \./\.\.\.`), "true", "it is what runs this test"},
 	{regexp.MustCompile(`^go run \./doc/examples.*`), "true", "the tests of doc/examples run it"},
 	{regexp.MustCompile(`^git clone https://github.com/funcgp/funcgp`), "mkdir -p funcgp/testdata && cp -r $REPOSITORY/doc funcgp && cp -r $REPOSITORY/testdata/corpus funcgp/testdata", "it takes the network"},
 	{regexp.MustCompile(`^python3 train\.py`), "cp $REPOSITORY/testdata/corpus/string-labels/model.onnx loans.onnx", "PyTorch is not needed to run the tests: its export of a like network is"},
