@@ -495,3 +495,44 @@ func ExampleRows_Notes() {
 	// Output:
 	// [the picture: inverted, since its border has grey level 255, that of the training pictures 0]
 }
+
+// The second network was not trained on its data.
+func ExamplePosterior_Check() {
+	p := digits(context.Background())
+	defer p.Close()
+	fmt.Println(p.Check())
+
+	q := table(context.Background())
+	defer q.Close()
+	var w *linearize.Warning
+	fmt.Println(errors.As(q.Check(), &w), w.Code)
+	// Output:
+	// <nil>
+	// true bad-fit
+}
+
+// What an answer comes from, to be filed with it.
+func ExamplePosterior_Record() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	fmt.Println(must(p.Record(ctx)).ModelSHA256[:12])
+	// Output: 3223b2bcbe4e
+}
+
+func ExamplePrediction_Margin() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	list := must(p.Predict(ctx, must(p.TestRows(ctx, 6))))
+	fmt.Printf("%.2f\n", list[0].Margin())
+	// Output: 0.49
+}
+
+func ExampleRows_Slice() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	fmt.Println(must(p.Predict(ctx, must(p.TestRows(ctx)).Slice(0, 2)))[1].Row)
+	// Output: 7
+}

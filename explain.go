@@ -34,7 +34,10 @@ type Explanation struct {
 	PriorMean    float64 // what the trained features say before any label is used
 	Sum          float64 // Σ Value over all training rows
 	Remainder    float64 // the rest, which no training row explains
-	Terms        []Term  // the largest by |Value|
+	// Residual says how far the sum adds up: the sum of the raw terms (E12), which equals Sum in exact arithmetic, less
+	// Sum. It is rounding while its size is at most Tolerance.
+	Residual, Tolerance float64
+	Terms               []Term // the largest by |Value|
 }
 
 // A Term is what one training row has to do with a prediction, in the unit of Mean.
@@ -83,7 +86,7 @@ func (p *Posterior) Explain(ctx context.Context, rows *Rows, o *ExplainOptions) 
 			if o.For != "" && o.For != one.For {
 				// The opposite of one output for two classes.
 				one.For, one.Against = one.Against, one.For
-				for _, v := range []*float64{&one.Mean, &one.PriorMean, &one.Sum, &one.Remainder} {
+				for _, v := range []*float64{&one.Mean, &one.PriorMean, &one.Sum, &one.Remainder, &one.Residual} {
 					*v = -*v
 				}
 				for i := range one.Terms {
@@ -121,7 +124,7 @@ func (p *Posterior) asked(o *ExplainOptions) (*explain.Target, error) {
 
 // explanation is what an explanation says of the mean.
 func (p *Posterior) explanation(x *explain.Explanation, mean float64) Explanation {
-	out := Explanation{Mean: mean, PriorMean: x.PriorMean, Sum: x.Sum, Remainder: mean - x.PriorMean - x.Sum}
+	out := Explanation{Mean: mean, PriorMean: x.PriorMean, Sum: x.Sum, Remainder: mean - x.PriorMean - x.Sum, Residual: x.Residual(), Tolerance: x.Tolerance()}
 	names := p.problem.Task.ClassNames()
 	if names == nil {
 		names = p.problem.OutputNames()

@@ -7,6 +7,9 @@
 //		return err
 //	}
 //	defer p.Close()
+//	if err := p.Check(); err != nil { // the network does not suit the data or the prior
+//		return err
+//	}
 //	rows, err := p.ReadCSV(ctx, file) // by column name, in the units of the data
 //	if err != nil {
 //		return err

@@ -1,8 +1,12 @@
 package funcgp
 
 import (
+	"context"
+	"errors"
 	"math"
 	"slices"
+
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 // Info says what a posterior is of.
@@ -22,6 +26,25 @@ type Info struct {
 	Columns                           []string // of the inputs of a table, nil of others
 	Target                            string   // name of the target, "" where it has none
 	Classes                           []string // as of Posterior.Classes
+}
+
+// Check is an error of what makes answers untrustworthy: warnings that the network does not suit the data or the
+// prior, of codes bad-fit, not-optimum, overconfident, targets-scaled and wrong-outputs. It is nil where there are none.
+func (p *Posterior) Check() error {
+	list := p.Warnings()
+	return errors.Join(slices.DeleteFunc(list, func(w error) bool { return !result.IsAlarm(w) })...)
+}
+
+// Record says what answers come from, to be filed with them: SHA-256 of the files of model, data and posterior, and the
+// time. It reads the files, and returns their errors, or that of a context that is done.
+func (p *Posterior) Record(ctx context.Context) (result.Record, error) {
+	end, err := p.begin()
+	if err != nil {
+		return result.Record{}, err
+	}
+	defer end()
+	r, err := p.problem.Record(ctx, "")
+	return r, named(err)
 }
 
 // Info says what the posterior is of.

@@ -55,8 +55,11 @@ func (x Explanation) MarshalJSON() ([]byte, error) {
 		PriorMean  result.Float `json:"prior_mean"`
 		Sum        result.Float `json:"contribution_sum"`
 		Remainder  result.Float `json:"remainder"`
+		Residual   result.Float `json:"sum_residual"`
+		Tolerance  result.Float `json:"sum_tolerance"`
 		Terms      []Term       `json:"contributions"`
-	}{x.Prediction, x.For, x.Against, result.Float(x.Mean), result.Float(x.PriorMean), result.Float(x.Sum), result.Float(x.Remainder), append([]Term{}, x.Terms...)})
+	}{x.Prediction, x.For, x.Against, result.Float(x.Mean), result.Float(x.PriorMean), result.Float(x.Sum), result.Float(x.Remainder), result.Float(x.Residual),
+		result.Float(x.Tolerance), append([]Term{}, x.Terms...)})
 }
 
 // MarshalJSON implements json.Marshaler: members as in gpexplain explain --json, with null for NaN, but label is

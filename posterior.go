@@ -181,6 +181,10 @@ func (p *Posterior) Classes() []string { return append([]string(nil), p.problem.
 type SaveOptions struct {
 	Inputs bool // the training inputs
 	Bundle bool // the training inputs and the network, so that Open needs nothing else
+	// WithoutInputs leaves out of a bundle the training inputs but those of the inducing rows, of methods that have
+	// such: it predicts, without Novelty.Score and Rank, and names all rows, but explains only where OpenOptions.Data
+	// has the training data.
+	WithoutInputs bool
 }
 
 // Save writes the posterior to a file for Open and for gpexplain, under a temporary name first. The options
@@ -188,6 +192,9 @@ type SaveOptions struct {
 func (p *Posterior) Save(ctx context.Context, path string, o *SaveOptions) error {
 	if o == nil {
 		o = &SaveOptions{}
+	}
+	if o.WithoutInputs && !o.Bundle {
+		return errors.New("funcgp: SaveOptions.WithoutInputs is for a Bundle")
 	}
 	if p.held && !o.Bundle {
 		return errors.New("funcgp: no file is there to remember of a network or rows in memory; save with Bundle")
@@ -197,7 +204,7 @@ func (p *Posterior) Save(ctx context.Context, path string, o *SaveOptions) error
 		return err
 	}
 	defer end()
-	if err := p.post.Save(ctx, path, p.problem, p.fit, inference.SaveOptions{Inputs: o.Inputs, Bundle: o.Bundle || p.problem.Saved != nil && p.problem.Saved.Header.Bundle}); err != nil {
+	if err := p.post.Save(ctx, path, p.problem, p.fit, inference.SaveOptions{Inputs: o.Inputs, Bundle: o.Bundle, Without: o.WithoutInputs}); err != nil {
 		return named(err)
 	}
 	return nil

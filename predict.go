@@ -41,6 +41,15 @@ type Prediction struct {
 	Novelty Novelty
 }
 
+// Margin is the largest probability less the next, on which the choice of Class hangs; NaN for a regression.
+func (x *Prediction) Margin() float64 {
+	if len(x.Probability) < 2 {
+		return math.NaN()
+	}
+	sorted := slices.Sorted(slices.Values(x.Probability))
+	return sorted[len(sorted)-1] - sorted[len(sorted)-2]
+}
+
 // A Novelty says how unlike the training rows a row is, whatever the network is sure of.
 type Novelty struct {
 	Score             float64 // mean surprise of three distances, in nats; about 1 for rows like those of training

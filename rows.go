@@ -30,6 +30,13 @@ type Rows struct {
 // Len is the number of rows.
 func (r *Rows) Len() int { return r.asked.Len() }
 
+// Slice is the rows from lo to below hi.
+func (r *Rows) Slice(lo, hi int) *Rows {
+	asked := *r.asked
+	asked.Subset = asked.Subset.Slice(lo, hi)
+	return &Rows{&asked, r.own}
+}
+
 // Notes say what was done to pictures to fit them to the network.
 func (r *Rows) Notes() []string { return append([]string(nil), r.asked.Notes...) }
 

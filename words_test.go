@@ -2,6 +2,7 @@ package funcgp
 
 import (
 	"errors"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -36,6 +37,8 @@ func TestErrorsNameGo(t *testing.T) {
 		require.ErrorContains(t, err, fit.want, what)
 		require.NotContains(t, err.Error(), "--", what)
 	}
+	library, err := os.ReadFile("doc/library.md")
+	require.NoError(t, err)
 	for flag, name := range goNames {
 		require.Equal(t, "give "+name+" 3 and "+name, inGo("give --"+flag+" 3 and --"+flag))
 		where, field, ok := strings.Cut(name, ".")
@@ -51,10 +54,13 @@ func TestErrorsNameGo(t *testing.T) {
 		}
 		require.True(t, found || slices.Contains([]string{"Precision", "WeightDecay", "Tuned", "coverage"}, name), "no %s", name)
 	}
+	for flag := range goNames { // doc/library.md has them all in a table
+		require.Contains(t, string(library), "`--"+flag+"`", "doc/library.md")
+	}
 	require.Equal(t, "name the split by --split", inGo("name the split by --split"))
 	list := warningsInGo([]error{errors.New("raise --max-memory"), linearize.NewWarning("c", 1, 2, "Give --tune-prior.", "it is --within.")})
-	library := warningsInGo([]error{linearize.NewWarning("taken-for-constants", 1, 2, "Name what was learnt in ReadOptions.Learn.", "a tensor was.")})
-	require.Equal(t, "a tensor was. Name what was learnt in Model.Learn (gpexplain inspect lists all).", library[0].Error())
+	inLibrary := warningsInGo([]error{linearize.NewWarning("taken-for-constants", 1, 2, "Name what was learnt in ReadOptions.Learn.", "a tensor was.")})
+	require.Equal(t, "a tensor was. Name what was learnt in Model.Learn (gpexplain inspect lists all).", inLibrary[0].Error())
 	require.Equal(t, "raise MaxMemory", list[0].Error())
 	require.Equal(t, "it is Method.Within. Give Tuned.", list[1].Error())
 }

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/newton"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -318,6 +319,15 @@ func (e *Explainer) explain(ctx context.Context, x *linearize.Batch, cov *mat.De
 		return nil
 	})
 	return out, err
+}
+
+// Residual is RawSum − Sum, which is 0 in exact arithmetic (E14): how far the sum adds up.
+func (x *Explanation) Residual() float64 { return x.RawSum - x.Sum }
+
+// Tolerance is the size of the residual that rounding explains: 1e-8, from which a refit warns that its sums do
+// not close, of the largest of |Network|, |PriorMean| and Σ|Value|.
+func (x *Explanation) Tolerance() float64 {
+	return newton.SmallOpen * max(math.Abs(x.Network), math.Abs(x.PriorMean), x.AbsSum)
 }
 
 // close fills in what follows from the sums.

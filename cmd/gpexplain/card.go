@@ -87,7 +87,9 @@ func (s *cardVerb) run(ctx context.Context, c *console.Console) error {
 	card.Predicts = what + ", from " + from + "."
 	if p.Saved != nil {
 		card.Holds = "The posterior's file holds no training inputs; it names training rows by their number, identifier and label."
-		if p.Saved.Header.Inputs {
+		if p.Saved.Header.Without {
+			card.Holds = "The posterior's file holds the inputs of the inducing rows, which may be personal data, and number, identifier and label of all training rows."
+		} else if p.Saved.Header.Inputs {
 			card.Holds = "The posterior's file holds the training inputs, which may be personal data."
 		}
 	}

@@ -393,6 +393,7 @@ func (s *explainVerb) explanations(ctx context.Context, by *inference.Posterior,
 // standard output last, so that its timings cover the rest.
 func (s *explainVerb) write(ctx context.Context, c *console.Console, p *problem.Problem, a about, rows *problem.Asked, i int, x *explained, r *result.Report) error {
 	e := p.Examples
+	a.record.Scored = result.NewScored(x.x.RawRowView(0), &r.Prediction)
 	grey, unread := e.Grey(ctx)
 	page := &report.Page{Report: r, Terms: s.kernel, Test: x.picture, Train: e.Pictures(ctx, e.Train, &unread), Quantity: p.Task.Quantity(e.Data.Target), Invert: grey,
 		Model: a.model, Data: e.Data.Source, Command: job.CommandLine(c.Args), Classes: r.Classes, Columns: p.OutputNames(), Record: a.record, Spread: a.spread, Interval: x.interval}

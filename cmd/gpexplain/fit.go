@@ -28,6 +28,7 @@ type fitVerb struct {
 
 	out, checkpoint string
 	inputs, bundle  bool
+	withoutInputs   bool
 
 	shard shardFlags
 
@@ -85,6 +86,7 @@ func (s *fitVerb) add(c *cobra.Command) {
 	f.StringVar(&s.checkpoint, "checkpoint", "", "keep the state of --method nystrom or fitc in `FILE` while it passes over the data, or the choice of rows and the refit of --method kept, and go on from there where it exists; where memory was short of the rows that --within takes, it stays for a fit with more")
 	f.BoolVar(&s.inputs, "with-inputs", false, "put the training inputs into the file, so that the training data are not needed again")
 	f.BoolVar(&s.bundle, "bundle", false, "put the network and the training inputs into the file, so that it answers on a machine that has nothing else; it then holds personal data if the training rows do, but no paths")
+	f.BoolVar(&s.withoutInputs, "without-inputs", false, "of the training inputs put those of the inducing rows alone into the file of --bundle: it predicts, without scores of novelty, and names all rows by number and ID, but explains with --data alone")
 	f.StringVar(&s.posterior.File, "posterior", "", "with --without or --append: fit the posterior of `FILE` again with other training rows")
 	s.shard.add(c)
 	f.StringVar(&s.without, "without", "", "leave out the training rows listed in `FILE`, one row number a line, of the posterior of --posterior")
@@ -96,6 +98,14 @@ func (s *fitVerb) check(c *cobra.Command) error {
 	switch {
 	case s.out == "":
 		return job.Usagef("-o FILE is needed: where to write the posterior")
+	case s.withoutInputs && (!s.bundle || s.inputs):
+		return job.Usagef("--without-inputs is for --bundle, without --with-inputs")
+	case s.withoutInputs && s.posterior.File == "":
+		if err := inference.CheckWithout(s.posterior.Method, s.posterior.Selection); err != nil {
+			return job.Usagef("%v", err)
+		}
+	}
+	switch {
 	case s.checkpoint != "" && s.posterior.Method == "subset":
 		return job.Usagef("--checkpoint is for --method kept, nystrom or fitc, not subset")
 	}
@@ -189,7 +199,7 @@ func (s *fitVerb) run(ctx context.Context, c *console.Console) error {
 	if size := q.SavedBytes(); size >= largeFile {
 		c.Note("writing %s to %s, most of it the factor of the rows kept", problem.SizeText(size), s.out)
 	}
-	if err := q.Save(ctx, s.out, p, r.Fit, inference.SaveOptions{Inputs: s.inputs, Bundle: s.bundle || p.Saved != nil && p.Saved.Header.Bundle, Split: s.common.Data.Split}); err != nil {
+	if err := q.Save(ctx, s.out, p, r.Fit, inference.SaveOptions{Inputs: s.inputs, Bundle: s.bundle, Without: s.withoutInputs, Split: s.common.Data.Split}); err != nil {
 		return err
 	}
 	if !q.Short { // with more memory a fit goes on from there

@@ -154,7 +154,7 @@ func (s *forgetVerb) run(ctx context.Context, c *console.Console) error {
 	if r.After, err = forgetFileOf(ctx, s.out, p, q); err != nil {
 		return err
 	}
-	if err := q.Save(ctx, s.out, p, r.Fit, inference.SaveOptions{Inputs: s.inputs || old.Saved.Header.Inputs, Bundle: old.Saved.Header.Bundle, Split: s.common.Data.Split}); err != nil {
+	if err := q.Save(ctx, s.out, p, r.Fit, inference.SaveOptions{Inputs: s.inputs || old.Saved.Header.Inputs, Split: s.common.Data.Split}); err != nil {
 		return err
 	}
 	// The file is there: its checksum, which is quick, is not broken off.

@@ -268,6 +268,58 @@ func TestBundle(t *testing.T) {
 	}
 }
 
+// TestBundleWithoutInputs checks that a bundle with the inputs of the inducing rows alone predicts as one with all,
+// where the data are gone, and explains where they are given.
+func TestBundleWithoutInputs(t *testing.T) {
+	for _, c := range frontCases(t) {
+		if c.data.Source == "" || c.fit.Method.Name != "" {
+			continue
+		}
+		c.fit.Method = funcgp.Method{Name: "nystrom", Inducing: 12}
+		p, err := funcgp.Fit(t.Context(), c.model, c.data, &c.fit)
+		require.NoError(t, err)
+		all, fewer, again := filepath.Join(t.TempDir(), "all.gp"), filepath.Join(t.TempDir(), "fewer.gp"), filepath.Join(t.TempDir(), "again.gp")
+		require.ErrorContains(t, p.Save(t.Context(), fewer, &funcgp.SaveOptions{WithoutInputs: true}), "Bundle")
+		require.NoError(t, p.Save(t.Context(), all, &funcgp.SaveOptions{Bundle: true}))
+		require.NoError(t, p.Save(t.Context(), fewer, &funcgp.SaveOptions{Bundle: true, WithoutInputs: true}))
+		q, err := funcgp.Open(t.Context(), fewer, nil)
+		require.NoError(t, err)
+		require.ErrorContains(t, q.Save(t.Context(), again, nil), "copy that file")
+		q, err = funcgp.Open(t.Context(), fewer, &funcgp.OpenOptions{Data: c.data.Source})
+		require.NoError(t, err)
+		require.NoError(t, q.Save(t.Context(), again, nil))
+		var want []funcgp.Prediction
+		for _, path := range []string{all, fewer, again} {
+			q, err := funcgp.Open(t.Context(), path, nil)
+			require.NoError(t, err)
+			rows, err := q.ReadCSV(t.Context(), strings.NewReader(read(t, c.data.TestFile)))
+			require.NoError(t, err)
+			got, err := q.Predict(t.Context(), rows)
+			require.NoError(t, err)
+			_, err = q.Explain(t.Context(), rows.Slice(0, 1), nil)
+			if want == nil {
+				require.NoError(t, err)
+				want = got
+				continue
+			}
+			for i := range got { // all is the same but what needs the training inputs
+				require.True(t, math.IsNaN(got[i].Novelty.Score) && math.IsNaN(got[i].Novelty.Rank))
+				got[i].Novelty.Score, got[i].Novelty.Rank = want[i].Novelty.Score, want[i].Novelty.Rank
+			}
+			require.Equal(t, want, got)
+			require.ErrorContains(t, err, "the inputs of this training row were left out of the file")
+			require.ErrorContains(t, err, "Data.Source")
+		}
+		q, err = funcgp.Open(t.Context(), fewer, &funcgp.OpenOptions{Data: c.data.Source})
+		require.NoError(t, err)
+		rows, err := q.ReadCSV(t.Context(), strings.NewReader(read(t, c.data.TestFile)))
+		require.NoError(t, err)
+		_, err = q.Explain(t.Context(), rows.Slice(0, 1), nil)
+		require.NoError(t, err)
+	}
+	require.Contains(t, refuse(t, 2, "fit", "--bundle", "--without-inputs", "-o", "a.gp"), "predicts from all its training inputs")
+}
+
 // TestFrontDoorInMemory fits a network and rows in memory, and opens the bundle.
 func TestFrontDoorInMemory(t *testing.T) {
 	net, err := network.Seeded(1, network.Shape{2}, network.Dense{Units: 5}, network.Tanh, network.Dense{Units: 1})

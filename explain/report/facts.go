@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -65,7 +66,7 @@ func (v *view) facts() []factGroup {
 	list := []factGroup{
 		{madeFromTitle, v.madeFrom()},
 		{"What was assumed", append(of(assumptions), attributionFacts(v.page.Report)...)},
-		{"What was checked", append(of(checks), testFacts(v.page.Record.Test)...)},
+		{"What was checked", slices.Concat(of(checks), testFacts(v.page.Record.Test), decisionFacts(v.page.Report, v.page.Record.Scored))},
 		{"What was left out of the data", of(func(f *result.Fit) []fact { return certificateFacts(f.Certificate) })},
 		{"For specialists", of(numbersOf)},
 	}
@@ -104,6 +105,32 @@ func (v *view) madeFrom() []fact {
 		made = r.Date.Format("2 January 2006, 15:04 ") + zone(r.Date)
 	}
 	return append(list, fact{"Made", made, ""}, fact{"Program", r.Version, ""}, fact{"Command", p.Command, ""})
+}
+
+// decisionFacts are what the decision of the row hangs on, and how far the sum adds up.
+func decisionFacts(r *result.Report, x *result.Scored) (list []fact) {
+	if x == nil {
+		return nil
+	}
+	if x.Margin != nil {
+		note := ""
+		if x.Threshold != nil {
+			note = "the threshold is a probability of " + result.Short(float64(*x.Threshold))
+		}
+		list = append(list, fact{"Margin of the class", result.Short(float64(*x.Margin)) + " of probability over the next", note})
+	}
+	for i := range r.Outputs {
+		o := &r.Outputs[i]
+		name := "The sum adds up to"
+		if len(r.Outputs) > 1 {
+			name = fmt.Sprintf("The sum of output %d adds up to", o.Output)
+			if o.Contrast != nil {
+				name = "The sum of the difference adds up to"
+			}
+		}
+		list = append(list, fact{name, result.Short(math.Abs(float64(o.Residual))), "rounding explains " + result.Short(float64(o.Tolerance))})
+	}
+	return list
 }
 
 // digits shows a checksum, "" for none.

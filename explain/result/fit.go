@@ -31,11 +31,14 @@ type Certificate struct {
 // alarms are the codes of warnings that the network does not suit the data or the prior.
 var alarms = []string{"bad-fit", "not-optimum", "overconfident", "targets-scaled", "wrong-outputs"}
 
+// IsAlarm tells whether a warning says that the network does not suit the data or the prior.
+func IsAlarm(w error) bool { return slices.Contains(alarms, linearize.WarningOf(w).Code) }
+
 // Alarms are the texts of the warnings that the network does not suit the data or the prior,
 // which come before everything else, and others are those of the rest.
 func (f *Fit) Alarms() (first, others []string) {
 	for _, w := range f.Warnings {
-		if slices.Contains(alarms, linearize.WarningOf(w).Code) {
+		if IsAlarm(w) {
 			first = append(first, w.Error())
 		} else {
 			others = append(others, w.Error())

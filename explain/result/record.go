@@ -1,6 +1,9 @@
 package result
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A Record says how an answer came about, so that it can be filed and made again. What is empty is left out.
 type Record struct {
@@ -12,8 +15,30 @@ type Record struct {
 	DataSHA256      []FileSum `json:"data_sha256,omitempty"`      // of the files of data; none for data that are made
 	PosteriorSHA256 string    `json:"posterior_sha256,omitempty"` // of the posterior's file; "" where it was fitted for the answer
 	Says            string    `json:"says,omitempty"`             // what an explanation by examples does not say
+	Scored          *Scored   `json:"scored,omitempty"`           // of an explanation
 
 	Test *TestScores `json:"-"` // the network on the data's test rows, which pages show
+}
+
+// A Scored row is what an answer was computed for, and what its decision hangs on.
+type Scored struct {
+	Input     []Float `json:"input"`               // as the network took it, after scaling
+	Threshold *Float  `json:"threshold,omitempty"` // of two classes: the probability from which the second is the class
+	Margin    *Float  `json:"margin,omitempty"`    // of classes: the largest probability less the next
+}
+
+// NewScored says of a prediction of a row, D inputs, what its decision hangs on.
+func NewScored(input []float64, p *Prediction) *Scored {
+	s := &Scored{Input: Floats(input)}
+	if c := len(p.Probability); c > 1 {
+		sorted := slices.Sorted(slices.Values(p.Probability))
+		margin := sorted[c-1] - sorted[c-2]
+		if s.Margin = &margin; c == 2 {
+			half := Float(0.5)
+			s.Threshold = &half
+		}
+	}
+	return s
 }
 
 // NoCause is what a record of an explanation says of it.

@@ -103,6 +103,8 @@ type Output struct {
 	PriorMean       Float          `json:"prior_mean"`
 	ContributionSum Float          `json:"contribution_sum"` // over all N
 	Remainder       Float          `json:"remainder"`
+	Residual        Float          `json:"sum_residual"`     // of the sum: the same sum in the raw kernel less this one, 0 but for rounding
+	Tolerance       Float          `json:"sum_tolerance"`    // the residual that rounding explains
 	Cancellation    Float          `json:"cancellation"`     // over all N
 	RawCancellation Float          `json:"raw_cancellation"` // over all N
 	Contributions   []Contribution `json:"contributions"`

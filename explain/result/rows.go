@@ -48,6 +48,8 @@ func (r Rows) Output(x explain.Explanation) Output {
 		PriorMean:       Float(x.PriorMean),
 		ContributionSum: Float(x.Sum),
 		Remainder:       Float(x.Remainder),
+		Residual:        Float(x.Residual()),
+		Tolerance:       Float(x.Tolerance()),
 		Cancellation:    Float(x.Cancellation),
 		RawCancellation: Float(x.RawCancellation),
 		Contributions:   of.contributions(x.Terms),

@@ -26,15 +26,16 @@ type Set struct {
 	Targets []float64 // N×T, row-major: targets as numbers; nil for images, words and unknown targets
 	IDs     []string  // what the ID column calls each row; nil without one
 
-	n        int       // number of rows
-	rows     []int     // row of each position, ascending; nil if the part is the whole file
-	fileRows int       // rows in the original file, all parts together
-	known    []int     // labels of all parts, ascending
-	px       pixels    // images; nil for features, and for images of real numbers
-	x        []float64 // features or images of real numbers, row-major; nil otherwise
-	far      *byRange  // inputs that are read where they are needed; nil where px or x has them
-	lo, hi   float64   // range of x for images
-	files    []string  // that File stands for; nil where it is one
+	n        int         // number of rows
+	rows     []int       // row of each position, ascending; nil if the part is the whole file
+	fileRows int         // rows in the original file, all parts together
+	known    []int       // labels of all parts, ascending
+	held     map[int]int // place in px or x of each position whose inputs are known; nil where all are, in order
+	px       pixels      // images; nil for features, and for images of real numbers
+	x        []float64   // features or images of real numbers, row-major; nil otherwise
+	far      *byRange    // inputs that are read where they are needed; nil where px or x has them
+	lo, hi   float64     // range of x for images
+	files    []string    // that File stands for; nil where it is one
 
 	once struct { // range of images of real numbers that are read where they are needed, found in one pass
 		sync.Mutex
@@ -150,6 +151,7 @@ func (s *Set) Image(pos int) []byte {
 	if !s.Images() {
 		return nil
 	}
+	pos = s.place(pos)
 	if s.px != nil {
 		img := make([]byte, s.Dim())
 		s.px.imageTo(img, pos)
@@ -172,6 +174,37 @@ func greyLevels(x []float64, lo, hi float64) []byte {
 // ByRange reports whether the inputs are in their files and read where they are needed.
 func (s *Set) ByRange() bool { return s.far != nil }
 
+// Withheld tells whether the inputs of some rows were left out of the file that the rows are from.
+func (s *Set) Withheld() bool { return s.held != nil && len(s.held) < s.n }
+
+// ready waits for the inputs at these positions, nil for all, and fails where some are not known.
+func (s *Set) ready(ctx context.Context, pos []int) error {
+	if s.held != nil && pos == nil {
+		pos = make([]int, s.n)
+		for p := range pos {
+			pos[p] = p
+		}
+	}
+	for _, p := range pos {
+		if _, known := s.held[p]; s.held != nil && !known {
+			return &Error{File: s.File, Place: fmt.Sprintf("row %d", s.Row(p)), Problem: "the inputs of this training row were left out of the file", Remedy: "give --data with the training data"}
+		}
+	}
+	return s.wait(ctx, pos)
+}
+
+// place is where px or x has the inputs at position pos, which are known.
+func (s *Set) place(pos int) int {
+	if s.held == nil {
+		return pos
+	}
+	at, ok := s.held[pos]
+	if !ok {
+		panic("dataset: inputs that are not known")
+	}
+	return at
+}
+
 // inMemory panics where the inputs are read by range.
 func (s *Set) inMemory() {
 	if s.far != nil {
@@ -182,7 +215,7 @@ func (s *Set) inMemory() {
 // ReadImage is Image for a Set whose inputs may be read where they are needed. The error is
 // an *Error or that of the context.
 func (s *Set) ReadImage(ctx context.Context, pos int) ([]byte, error) {
-	if err := s.wait(ctx, []int{pos}); err != nil {
+	if err := s.ready(ctx, []int{pos}); err != nil {
 		return nil, err
 	}
 	if s.far == nil || !s.Images() {
@@ -246,7 +279,7 @@ func (s *Set) span(ctx context.Context) (lo, hi float64, err error) {
 // Read is Matrix for a Set whose inputs may be read where they are needed. The error is an
 // *Error or that of the context.
 func (s *Set) Read(ctx context.Context, pos []int) (*mat.Dense, error) {
-	if err := s.wait(ctx, pos); err != nil {
+	if err := s.ready(ctx, pos); err != nil {
 		return nil, err
 	}
 	if s.far == nil {
@@ -296,7 +329,7 @@ func (s *Set) MatrixTo(dst *mat.Dense, pos []int) {
 				p = pos[i]
 			}
 			// Write the input at position pos; img is scratch of D bytes.
-			dst := dst.RawRowView(i)
+			dst, p := dst.RawRowView(i), s.place(p)
 			if s.px == nil {
 				copy(dst, s.x[p*len(dst):(p+1)*len(dst)])
 				continue

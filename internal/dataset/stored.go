@@ -20,13 +20,14 @@ type Stored struct {
 	IDs     []string  // what the rows are called; nil without names
 	Pixels  []byte    // images, one byte a pixel; nil for other inputs
 	X       []float64 // features, or images of real numbers; nil otherwise
+	Held    []int     // positions of the rows whose inputs are here, ascending; nil for all
 }
 
 // Stored returns the rows of a subset of the data, in the order of the file, with
-// copies of their inputs. The error is that of Set.Read.
-func (d *Data) Stored(ctx context.Context, s *Subset) (*Stored, error) {
-	pos := slices.Clone(s.Pos)
-	slices.Sort(pos)
+// copies of their inputs, of those at the positions held of the subset alone unless it is nil.
+// The error is that of Set.Read.
+func (d *Data) Stored(ctx context.Context, s *Subset, held []int) (*Stored, error) {
+	pos := slices.Sorted(slices.Values(s.Pos))
 	r := &Stored{Shape: s.Set.Shape, Columns: d.Columns, Integer: s.Set.Labels != nil, Names: s.Set.Names}
 	width := s.Set.Width()
 	for _, p := range pos {
@@ -39,6 +40,19 @@ func (d *Data) Stored(ctx context.Context, s *Subset) (*Stored, error) {
 		if s.Set.IDs != nil {
 			r.IDs = append(r.IDs, s.Set.IDs[p])
 		}
+	}
+	if held != nil {
+		inputs := make([]int, len(held))
+		for i, k := range held {
+			inputs[i] = s.Pos[k]
+		}
+		slices.Sort(inputs)
+		inputs = slices.Compact(inputs) // an inducing element may be a row again
+		r.Held = make([]int, len(inputs))
+		for i, p := range inputs {
+			r.Held[i], _ = slices.BinarySearch(pos, p)
+		}
+		pos = inputs
 	}
 	if s.Set.bytes() {
 		r.Pixels = make([]byte, 0, len(pos)*s.Set.Dim())
@@ -74,8 +88,10 @@ func (d *Data) WithTrain(r *Stored, file string) (*Data, error) {
 	fail := func(format string, a ...any) (*Data, error) {
 		return nil, &Error{File: file, Problem: "its training rows " + fmt.Sprintf(format, a...), Remedy: "write it again, or name the data it belongs to"}
 	}
-	n := len(r.Rows)
-	dim := 1
+	n, inputs, dim := len(r.Rows), len(r.Rows), 1
+	if r.Held != nil {
+		inputs = len(r.Held)
+	}
 	for _, k := range r.Shape {
 		if k < 1 || k > math.MaxInt32/dim {
 			return fail("have an impossible shape %v", r.Shape)
@@ -85,7 +101,7 @@ func (d *Data) WithTrain(r *Stored, file string) (*Data, error) {
 	images := r.Pixels != nil
 	switch {
 	case n == 0 || len(r.Targets) == 0 || len(r.Targets)%n != 0 || r.Integer && len(r.Targets) != n || r.IDs != nil && len(r.IDs) != n ||
-		images && len(r.Pixels) != n*dim || !images && len(r.X) != n*dim:
+		images && len(r.Pixels) != inputs*dim || !images && len(r.X) != inputs*dim:
 		return fail("are incomplete")
 	case images && !d.Images(), !images && d.hasPixels():
 		return fail("are not of the same kind as those of %s", d.Source)
@@ -124,6 +140,15 @@ func (d *Data) WithTrain(r *Stored, file string) (*Data, error) {
 	} else {
 		s.x = r.X
 		s.findRange()
+	}
+	if r.Held != nil {
+		s.held = make(map[int]int, inputs)
+		for i, p := range r.Held {
+			if p < 0 || p >= n || i > 0 && p <= r.Held[i-1] {
+				return fail("are not in order")
+			}
+			s.held[p] = i
+		}
 	}
 	if r.Names == nil && !(images && r.Integer) {
 		s.Targets = r.Targets

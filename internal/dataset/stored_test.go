@@ -76,7 +76,7 @@ func TestStoredRowsOfOtherColumns(t *testing.T) {
 
 func stored(t testing.TB, d *Data, s *Subset) *Stored {
 	t.Helper()
-	r, err := d.Stored(t.Context(), s)
+	r, err := d.Stored(t.Context(), s, nil)
 	require.NoError(t, err)
 	return r
 }

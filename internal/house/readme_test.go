@@ -21,6 +21,9 @@ func why(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	defer p.Close()
+	if err := p.Check(); err != nil { // the network does not suit the data or the prior
+		return err
+	}
 	rows, err := p.TestRows(ctx, 6) // or p.ReadCSV, p.Records, p.Picture
 	if err != nil {
 		return err

@@ -38,7 +38,7 @@ func (q *Posterior) setDetector(c *job.Job, p *problem.Problem, d *novelty.Detec
 
 // loadDetector reads what the file has of it; files of older versions have none.
 func (q *Posterior) loadDetector(ctx context.Context, c *job.Job, p *problem.Problem) error {
-	if !p.Saved.File.Has("novelty.about") {
+	if !p.Saved.File.Has("novelty.about") || p.Withheld() { // it measures distances to training inputs
 		return nil
 	}
 	d, err := novelty.Load(ctx, p.Saved.File, q.priorKernel(p), q.Dual, q.noveltyOptions(c, p))

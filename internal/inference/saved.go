@@ -1,6 +1,7 @@
 package inference
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -41,17 +42,40 @@ type SaveOptions struct {
 	Inputs bool // the training inputs
 	Bundle bool // the training inputs and the network, so that nothing else is needed
 	Split  *int // --split; nil where it was not given
+	// Without leaves out the training inputs of a bundle but those of the inducing rows.
+	Without bool
+}
+
+// CheckWithout refuses to leave out training inputs that predictions need.
+func CheckWithout(method, selection string) error {
+	if problem.IsSparse(method) && selection != result.SelectStrength {
+		return nil
+	}
+	return job.FullErrorf("a posterior of --method %s predicts from all its training inputs, so that a file without them could not; give --method nystrom, fitc or subset, whose file needs those of the inducing rows alone", cmp.Or(method, "exact"))
 }
 
 // Save writes the posterior to a file.
 func (q *Posterior) Save(ctx context.Context, path string, p *problem.Problem, r result.Fit, o SaveOptions) error {
+	if p.Withheld() {
+		return job.FullErrorf("%s cannot be written: training inputs were left out of the file that the posterior is from; copy that file, or give --data with the training data", path)
+	}
+	if p.Saved != nil { // what is written again is what it was
+		o.Bundle, o.Without = o.Bundle || p.Saved.Header.Bundle, o.Without || p.Saved.Header.Without
+	}
 	e := p.Examples
 	head, writePrior, err := q.header(ctx, p, r, o.Split)
 	if err != nil {
 		return err
 	}
+	var held []int // nil for all
+	if o.Without {
+		if err := CheckWithout(q.How.Name, q.How.selection); err != nil {
+			return err
+		}
+		held = q.How.inducing
+	}
 	inputs := o.Inputs || o.Bundle
-	head.Inputs, head.Bundle = inputs, o.Bundle
+	head.Inputs, head.Bundle, head.Without = inputs && !o.Without, o.Bundle, o.Without
 	if o.Bundle && head.Remembered != nil { // no path of this machine
 		r := head.Remembered
 		r.Model, r.Weight, r.Files, r.Test, r.Valid = "", nil, nil, "", ""
@@ -67,7 +91,7 @@ func (q *Posterior) Save(ctx context.Context, path string, p *problem.Problem, r
 	}
 	var rows *dataset.Stored
 	if inputs {
-		if rows, err = e.Data.Stored(ctx, e.Train); err != nil {
+		if rows, err = e.Data.Stored(ctx, e.Train, held); err != nil {
 			return err
 		}
 	}
@@ -80,7 +104,7 @@ func (q *Posterior) Save(ctx context.Context, path string, p *problem.Problem, r
 			}
 		}
 		if inputs {
-			w.JSON("inputs", problem.StoredRows{Rows: problem.FormatRows(rows.Rows), Shape: rows.Shape, Columns: rows.Columns, Integer: rows.Integer, Names: rows.Names, IDs: rows.IDs, Target: e.Data.Target, TargetColumns: e.Data.TargetColumns, ID: e.Data.ID})
+			w.JSON("inputs", problem.StoredRows{Rows: problem.FormatRows(rows.Rows), Shape: rows.Shape, Columns: rows.Columns, Integer: rows.Integer, Names: rows.Names, IDs: rows.IDs, Held: rows.Held, Target: e.Data.Target, TargetColumns: e.Data.TargetColumns, ID: e.Data.ID})
 			w.Floats("inputs.targets", rows.Targets)
 			w.Bytes("inputs.pixels", rows.Pixels)
 			w.Floats("inputs.features", rows.X)

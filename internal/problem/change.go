@@ -184,11 +184,11 @@ func (p *Problem) WithRows(ctx context.Context, c *job.Job, name, index string) 
 // joined is WithRows of other data.
 func (p *Problem) joined(ctx context.Context, added *dataset.Data, rows *dataset.Subset, name string) (*Problem, error) {
 	d := p.Examples.Data
-	all, err := d.Stored(ctx, p.Examples.Train)
+	all, err := d.Stored(ctx, p.Examples.Train, nil)
 	if err != nil {
 		return nil, err
 	}
-	more, err := added.Stored(ctx, rows)
+	more, err := added.Stored(ctx, rows, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -116,9 +116,30 @@ func RowsAt(m *mat.Dense, rows []int) *mat.Dense {
 // TrainingExamples are linearized once, or anew in each pass.
 func (p *Problem) TrainingExamples(ctx context.Context, keep bool) (linearize.Source, error) {
 	if !keep {
-		return p.Examples.Source(ctx, p.Model, p.Examples.Train), nil
+		src := p.Examples.Source(ctx, p.Model, p.Examples.Train)
+		if p.Withheld() {
+			return &withheld{src, p.Model.Net.Fingerprint()}, nil
+		}
+		return src, nil
 	}
 	return p.Linearize(ctx, p.Examples.Train, 0, p.Examples.Train.Len())
+}
+
+// Withheld tells whether the training inputs are not there but those of inducing rows, as a file left them out.
+func (p *Problem) Withheld() bool { return p.Examples.Train.Set.Withheld() }
+
+// A withheld source shows no inputs.
+type withheld struct {
+	linearize.Source
+	model linearize.ModelFingerprint
+}
+
+// Withheld is what internal/saved asks.
+func (*withheld) Withheld() bool { return true }
+
+// Inputs implements linearize.InputSource.
+func (w *withheld) Inputs(_ context.Context, yield func(x *mat.Dense, m linearize.ModelFingerprint) error) error {
+	return yield(nil, w.model)
 }
 
 // Part is the problem of the training examples [lo, hi) alone, with what was decided by
@@ -260,7 +281,7 @@ func (e *Examples) TestPart() *dataset.Set {
 func (e *Examples) Test(o dataset.SelectOptions) (*dataset.Subset, error) {
 	part := e.TestPart()
 	if part.Len() == 0 && !e.Data.Images() {
-		return nil, fmt.Errorf("%s: there are no test rows; give --split K or --test-data FILE", e.Data.Source)
+		return nil, fmt.Errorf("%s: there are no test rows; give --test-data FILE", e.Data.Source)
 	}
 	o.Classes = e.classes
 	rows, err := part.Select(&o)

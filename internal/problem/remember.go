@@ -143,28 +143,26 @@ func (r *Remembered) recall(ctx context.Context, posterior string, f *Flags, inp
 			*list.to = slices.Clone(*list.from)
 		}
 	}
+	for _, one := range []struct { // other data have the same columns
+		flag, from string
+		to         *string
+	}{{"target", r.Target, &f.Data.Target}, {"id", r.ID, &f.Data.ID}} {
+		if !f.given(one.flag) {
+			*one.to = one.from
+		}
+	}
 	if f.given("data") || r.Data == "" {
 		return nil
 	}
 	if kind, _, _ := strings.Cut(r.Data, ":"); bundled && kind != "digits" {
-		f.Data.gone, f.Data.Name, f.Data.ID, f.Data.Target = true, r.Data, r.ID, r.Target
+		f.Data.gone, f.Data.Name = true, r.Data
 		return nil
 	}
 	d := &f.Data
 	d.Name = r.Data
 	parts := !f.given("split") && !f.given("test-data") && !f.given("valid-data")
-	for _, one := range []struct {
-		flag string
-		take bool
-		from string
-		to   *string
-	}{{"target", true, r.Target, &d.Target}, {"id", true, r.ID, &d.ID}, {"test-data", parts, r.Test, &d.TestFile}, {"valid-data", parts, r.Valid, &d.ValidFile}} {
-		if one.take && !f.given(one.flag) {
-			*one.to = one.from
-		}
-	}
 	if parts {
-		d.Split = r.Split
+		d.TestFile, d.ValidFile, d.Split = r.Test, r.Valid, r.Split
 	}
 	several := len(dataset.FilesOf(r.Data)) > 1
 	for _, file := range r.Files {

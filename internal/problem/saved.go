@@ -73,10 +73,11 @@ type SavedHeader struct {
 	Bound      gp.Bound     `json:"bound"`
 	SE         result.Float `json:"log_evidence_se"`
 	Fit        result.Fit   `json:"fit"`
-	Inputs     bool         `json:"inputs"`           // the training inputs are inside
-	Bundle     bool         `json:"bundle,omitempty"` // the network is inside too, and nothing else is needed
-	Network    bool         `json:"network"`          // the mean is the network's output; files of older versions have the mean of their posterior
-	Split      int          `json:"split"`            // --split, -1 where there was none
+	Inputs     bool         `json:"inputs"`                   // the training inputs are inside
+	Bundle     bool         `json:"bundle,omitempty"`         // the network is inside too, and nothing else is needed
+	Without    bool         `json:"without_inputs,omitempty"` // of the training inputs those of the inducing rows alone are inside
+	Network    bool         `json:"network"`                  // the mean is the network's output; files of older versions have the mean of their posterior
+	Split      int          `json:"split"`                    // --split, -1 where there was none
 	Scaling    SavedScaling `json:"scaling"`
 
 	CalibrationWarnings linearize.Warnings `json:"calibration_warnings"` // those of Fit are others
@@ -138,6 +139,7 @@ type StoredRows struct {
 	Integer bool     `json:"integer"`
 	Names   []string `json:"names,omitempty"` // the labels as words
 	IDs     []string `json:"ids,omitempty"`
+	Held    []int    `json:"held,omitempty"` // positions of the rows whose inputs are inside; nil for all
 
 	// Names of the columns of targets and of IDs, "" and nil where there are none or an older version wrote the file.
 	Target        string   `json:"target,omitempty"`
@@ -295,14 +297,14 @@ func (v *SavedFile) setPrior(t *Task, m *Model) error {
 // data returns the data with the training rows that the file holds, or the
 // data as they are where it holds none. Nil data have no other rows.
 func (v *SavedFile) data(d *dataset.Data) (*dataset.Data, error) {
-	if !v.Header.Inputs {
+	if !v.Header.Inputs && (!v.Header.Without || d != nil) {
 		return d, nil
 	}
 	var rows StoredRows
 	if err := v.File.JSON("inputs", &rows); err != nil {
 		return nil, err
 	}
-	r := &dataset.Stored{Shape: rows.Shape, Columns: rows.Columns, Integer: rows.Integer, Names: rows.Names, IDs: rows.IDs}
+	r := &dataset.Stored{Shape: rows.Shape, Columns: rows.Columns, Integer: rows.Integer, Names: rows.Names, IDs: rows.IDs, Held: rows.Held}
 	var err error
 	if r.Targets, err = v.File.Floats("inputs.targets"); err != nil {
 		return nil, err
@@ -324,12 +326,14 @@ func (v *SavedFile) data(d *dataset.Data) (*dataset.Data, error) {
 		}
 		size *= k
 	}
-	n /= size
+	if n /= size; r.Held != nil { // each row has a target
+		n = len(r.Targets)
+	}
 	ok := strings.TrimSpace(rows.Rows) == ""
 	if !ok {
 		r.Rows, ok = ParseRows(rows.Rows, n)
 	}
-	if !ok || len(r.Rows) != n {
+	if !ok || r.Held == nil && len(r.Rows) != n {
 		return nil, v.Damaged("its training rows cannot be used")
 	}
 	if d == nil {
