@@ -33,7 +33,7 @@ func TestReportJSONIsTheContract(t *testing.T) {
 	require.NoError(t, r.WriteJSON(&b))
 	require.Equal(t, `{"schema":"funcgp/explain/1","input":{"split":"test","index":247,"label":4},`+
 		`"prediction":{"class":9,"probability":[0.25,0.75],"probability_sd":[0.1,0.1],"map_probability":[0.2,0.8],"mean":[0.3333333333333333],"covariance":[[2]]},`+
-		`"outputs":[{"output":0,"network":1.5,"prior_mean":0.5,"contribution_sum":1,"remainder":null,"cancellation":2.5,"raw_cancellation":null,`+
+		`"outputs":[{"output":0,"network":1.5,"prior_mean":0.5,"contribution_sum":1,"remainder":null,"sum_residual":0,"sum_tolerance":0,"cancellation":2.5,"raw_cancellation":null,`+
 		`"contributions":[{"index":18,"label":9,"value":0.5,"pseudo_target":[2],"raw":3,"alpha":[0.1],"similarity":0.5,"removal":-0.5}]}],`+
 		`"fit":{"examples":3000,"outputs":1,"parameters":4587,"prior_precision":10,"refit":true,"method":"nystrom","inducing":200,"trace_error":0.25,`+
 		`"gradient_norm":2.45,"log_evidence":-100,"bound":"none","log_det":20,"log_likelihood":-3,"scatter":7,"warnings":[]},`+
