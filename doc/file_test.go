@@ -100,6 +100,8 @@ func savedCases(t *testing.T) (cases []savedCase) {
 	m, d, o := rowsInMemory(t)
 	o.Method = funcgp.Method{Name: "nystrom", Inducing: 25}
 	add(savedCase{name: "singular", table: "sparse", targets: 1}, m, d, o, funcgp.SaveOptions{Bundle: true})
+	add(savedCase{name: "withheld", table: "sparse", targets: 1}, m, d, &funcgp.FitOptions{Likelihood: o.Likelihood, Standardize: o.Standardize, Prior: o.Prior,
+		Method: funcgp.Method{Name: "nystrom", Inducing: 5}}, funcgp.SaveOptions{Bundle: true, WithoutInputs: true})
 	if testing.Short() {
 		return cases
 	}
@@ -179,11 +181,15 @@ func sizesOf(t *testing.T, f *store.File, c *savedCase) map[string]int {
 		require.NoError(t, err)
 		of["Q"] = len(b) / 8
 	}
-	var rows struct{ Shape []int }
+	var rows struct{ Shape, Held []int }
 	if f.Has("inputs") {
 		require.NoError(t, f.JSON("inputs", &rows))
 		if len(rows.Shape) == 1 {
-			of["X"] = head.Fit.Examples * rows.Shape[0]
+			n := head.Fit.Examples
+			if rows.Held != nil {
+				n = len(rows.Held)
+			}
+			of["X"] = n * rows.Shape[0]
 		} else {
 			of["X"] = 0
 		}

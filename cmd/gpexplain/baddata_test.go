@@ -142,7 +142,7 @@ func TestBadCSV(t *testing.T) {
 		says string
 		args []string
 	}{
-		"no test rows":   {"--split K or --test-data", []string{}},
+		"no test rows":   {"give --test-data", []string{}},
 		"no splits file": {"data.splits.csv", []string{"--split", "0"}},
 		"no test file":   {"none.csv", []string{"--test-data", filepath.Join(dir, "none.csv")}},
 		"no column":      {`no column "z"`, []string{"--target", "z"}},
