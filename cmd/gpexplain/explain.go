@@ -36,7 +36,6 @@ type explainVerb struct {
 	calibration inference.CalibrationFlags
 
 	which           problem.RowFlags
-	attribution     inference.AttributionFlags
 	change          changeFlags
 	top             int
 	byLayer         bool
@@ -80,7 +79,6 @@ error bar of a term is its standard error over the networks, which were trained 
   gpexplain explain --without 1696,5838
   gpexplain explain --flip 1696=9
   gpexplain explain --by-layer
-  gpexplain explain --train-count 300 --attribution-precision training:0.01,0.9,3950
   gpexplain explain --train-count 300 --model a.onnx,b.onnx,c.onnx
   gpexplain explain --train-count 500 --index 6 --smallest-flip
   gpexplain explain --input digit.png
@@ -100,7 +98,6 @@ func (s *explainVerb) add(c *cobra.Command) {
 	flags.Tune(c, &s.posterior)
 	flags.Posterior(c, &s.posterior)
 	flags.Calibration(c, &s.calibration)
-	flags.Attribution(c, &s.attribution)
 	s.change.add(c)
 	f.StringVar(&s.terms, "terms", "posterior", "list the terms of this `KERNEL`: posterior or raw")
 	f.StringVar(&s.contrast, "contrast", "", "for two classes `A,B`, explain why A rather than B (default the predicted class and the next most probable); for a regression, two outputs")
@@ -144,9 +141,6 @@ func (s *explainVerb) check(c *cobra.Command) error {
 		return err
 	}
 	if err := s.posterior.Check(c.Flags().Changed); err != nil {
-		return err
-	}
-	if err := s.attribution.Check(c.Flags().Changed, &s.posterior, s.posterior.File); err != nil {
 		return err
 	}
 	if err := s.change.check(c); err != nil {
@@ -223,19 +217,11 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 	if _, ok := q.Dual.(explain.Splitter); s.byLayer && !ok {
 		return fmt.Errorf("--by-layer needs a posterior of all training rows, which --method %s is not; give --method exact or kept", q.How.Name)
 	}
-	by, says, err := s.attribution.Posterior(ctx, c.Job, p, &s.posterior, q)
-	if err != nil {
-		return err
-	}
 	if err := other.fit(ctx, c, p, q); err != nil {
 		return err
 	}
 	return s.writeAll(ctx, c, []*problem.Problem{p}, rows, func(i int, x *explained) (*result.Report, error) {
-		r, err := s.report(ctx, c, p, q, by, other, x, asked)
-		if err == nil {
-			r.Attribution = says
-		}
-		return r, err
+		return s.report(ctx, c, p, q, other, x, asked)
 	})
 }
 
@@ -319,9 +305,8 @@ type explained struct {
 	interval []float64 // where 95 % of new observations lie, set by report; nil for classes
 }
 
-// report predicts the example by q and explains the prediction by the terms of another
-// posterior, which may be q.
-func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem.Problem, q, by *inference.Posterior, other *changedData, x *explained, asked *explain.Target) (*result.Report, error) {
+// report predicts the example by q and explains the prediction.
+func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, other *changedData, x *explained, asked *explain.Target) (*result.Report, error) {
 	batch, err := p.Model.Net.Linearize(ctx, x.x)
 	if err != nil {
 		return nil, x.names.ExplainError(err)
@@ -337,12 +322,12 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 	o := s.options(p, inference.Targets(p, pred, 0, asked), names.Groups())
 	names.ErrorBars = true
 	if s.byLayer {
-		names.Layers, o.Layers = layers(p, by, batch)
+		names.Layers, o.Layers = layers(p, q, batch)
 	}
 	if s.html != "" || s.png != "" {
 		o.Sides, o.Similar, o.Curve = true, mostSimilar(p), true
 	}
-	list, err := s.explanations(ctx, by, o, batch)
+	list, err := s.explanations(ctx, q, o, batch)
 	if err != nil {
 		return nil, x.names.ExplainError(err)
 	}
@@ -364,7 +349,7 @@ func (s *explainVerb) options(p *problem.Problem, targets []explain.Target, grou
 }
 
 // explanations explains one row, by a pass over the data or from the parts of one.
-func (s *explainVerb) explanations(ctx context.Context, by *inference.Posterior, o *explain.Options, batch *linearize.Batch) ([]explain.Explanation, error) {
+func (s *explainVerb) explanations(ctx context.Context, q *inference.Posterior, o *explain.Options, batch *linearize.Batch) ([]explain.Explanation, error) {
 	if s.merged != nil {
 		if len(s.merged) == 0 || len(s.merged[0]) != len(o.Targets) {
 			return nil, errors.New("the parts are of other rows than those explained; compute them again")
@@ -378,7 +363,7 @@ func (s *explainVerb) explanations(ctx context.Context, by *inference.Posterior,
 	}
 	if s.explainer == nil {
 		var err error
-		if s.explainer, err = explain.New(by.Dual, by.Kernel, o); err != nil {
+		if s.explainer, err = explain.New(q.Dual, q.Kernel, o); err != nil {
 			return nil, err
 		}
 	}
@@ -501,7 +486,7 @@ func (s *explainPart) check(c *cobra.Command, files []job.FlagPath) error {
 	case !f.Changed("posterior"):
 		return job.Usagef("--shard needs --posterior FILE, which all parts have in common")
 	}
-	for _, name := range []string{"html", "png", "csv", "by-layer", "without", "flip", "smallest-flip", "attribution-precision", "json"} {
+	for _, name := range []string{"html", "png", "csv", "by-layer", "without", "flip", "smallest-flip", "json"} {
 		if f.Changed(name) {
 			return job.Usagef("--%s is not for a part of an explanation; leave it out", name)
 		}

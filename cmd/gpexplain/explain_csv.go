@@ -114,7 +114,7 @@ func (s *explainVerb) meanings(p *problem.Problem) map[string]string {
 	m := map[string]string{
 		"value":      fmt.Sprintf("what the training row adds to the output, in its unit: %s; a positive one raises the output. Go by it for the rows that hold the prediction together: trained again without those of the largest values, a network changes most", unit),
 		"raw":        "the same in the prior kernel, where the terms of different explained rows are much alike; unit and sign of value",
-		"removal":    "the output without the training row less the output with it, to first order, in the unit of value; a positive one says that the output would rise. Go by it for a single row, and for many at once with --attribution-precision removals",
+		"removal":    "the output without the training row less the output with it, to first order, in the unit of value; a positive one says that the output would rise. Go by it for a single row, and for many at once at eight times the precision of the match (--prior-precision)",
 		"similarity": "posterior correlation of the output at the training row and at the explained one, no unit, from −1 to 1; where negative, what raises the one lowers the other",
 	}
 	if len(s.sources) > 1 {

@@ -106,10 +106,6 @@ func (s *explainVerb) runSeveral(ctx context.Context, c *console.Console) error 
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.Model.Name, err)
 		}
-		by, says, err := s.attribution.Posterior(ctx, c.Job, p, &s.posterior, q)
-		if err != nil {
-			return fmt.Errorf("%s: %w", p.Model.Name, err)
-		}
 		m := &member{}
 		for i := range rows.Len() {
 			names := problem.NamesOf(rows.Subset, i, i+1)
@@ -125,7 +121,7 @@ func (s *explainVerb) runSeveral(ctx context.Context, c *console.Console) error 
 			for j := range p.Model.Outputs {
 				one.LatentSD = append(one.LatentSD, result.Float(math.Sqrt(pred.Scaled.At(j, j))))
 			}
-			ex, err := explain.New(by.Dual, by.Kernel, &explain.Options{Terms: s.kernel, Targets: targets[i], All: true, MaxMemory: p.Limits.Memory})
+			ex, err := explain.New(q.Dual, q.Kernel, &explain.Options{Terms: s.kernel, Targets: targets[i], All: true, MaxMemory: p.Limits.Memory})
 			if err != nil {
 				return err
 			}
@@ -139,7 +135,7 @@ func (s *explainVerb) runSeveral(ctx context.Context, c *console.Console) error 
 			}
 		}
 		c.Clear()
-		m.result = result.NetworkResult{Model: name, Fit: q.Report(p, c.Warnings), Attribution: says}
+		m.result = result.NetworkResult{Model: name, Fit: q.Report(p, c.Warnings)}
 		members = append(members, m)
 		said = append(said, c.Warnings...)
 	}
@@ -163,7 +159,6 @@ func (s *explainVerb) runSeveral(ctx context.Context, c *console.Console) error 
 			}
 		}
 		r.Networks = result.NewNetworks(results)
-		r.Attribution = result.AttributionOf(results)
 		r.Prediction = meanPrediction(p, predictions, f)
 		names := p.TrainingRows()
 		o := &explain.Options{Terms: s.kernel, Top: s.top, Groups: names.Groups()}

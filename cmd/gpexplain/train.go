@@ -10,7 +10,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/coder"
-	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/atomicfile"
@@ -167,7 +166,7 @@ func (s *trainVerb) run(ctx context.Context, c *console.Console) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := atomicfile.Write(s.out, own.WithMetadata(s.metadata(p, c, r)).WriteONNX); err != nil {
+	if err := atomicfile.Write(s.out, own.WithMetadata(p.TrainMetadata(c.Args)).WriteONNX); err != nil {
 		return err
 	}
 	r.Seconds, r.Warnings = c.Timings().Total, c.Warnings
@@ -175,16 +174,6 @@ func (s *trainVerb) run(ctx context.Context, c *console.Console) error {
 		return lineEncoder(c.Out).Encode(r)
 	}
 	return r.text(c.Out)
-}
-
-// metadata says how the network was trained.
-func (s *trainVerb) metadata(p *problem.Problem, c *console.Console, r *trainReport) map[string]string {
-	kv := p.TrainMetadata(c.Args)
-	d := &s.descent
-	if d.optimizer == "sgd" && d.schedule == "constant" && s.lbfgs == 0 && s.init == "" && d.patience == 0 && r.Steps > 0 {
-		kv[problem.KeyTraining] = problem.FormatTraining(&explain.Descent{Rate: d.rate, Momentum: d.momentum, Steps: r.Steps})
-	}
-	return kv
 }
 
 // vectors is how many vectors of length P training holds: the parameters in

@@ -65,7 +65,7 @@ func (v *view) facts() []factGroup {
 	}
 	list := []factGroup{
 		{madeFromTitle, v.madeFrom()},
-		{"What was assumed", append(of(assumptions), attributionFacts(v.page.Report)...)},
+		{"What was assumed", of(assumptions)},
 		{"What was checked", slices.Concat(of(checks), testFacts(v.page.Record.Test), decisionFacts(v.page.Report, v.page.Record.Scored))},
 		{"What was left out of the data", of(func(f *result.Fit) []fact { return certificateFacts(f.Certificate) })},
 		{"For specialists", of(numbersOf)},
@@ -147,22 +147,6 @@ func zone(t time.Time) string {
 		return "UTC"
 	}
 	return "UTC" + strings.Replace(t.Format("-07:00"), "-", "−", 1)
-}
-
-// attributionFacts are the precision of the terms, network by network.
-func attributionFacts(r *result.Report) []fact {
-	if r.Attribution == nil {
-		return nil
-	}
-	x := fact{"Prior precision of the terms", result.Short(float64(r.Attribution.Precision)), r.Attribution.Says}
-	if !r.Attribution.Precision.Finite() {
-		var list []string
-		for k := range r.Networks.Models {
-			list = append(list, result.Short(float64(r.Networks.Models[k].Attribution.Precision)))
-		}
-		x.Value = strings.Join(list, "; ")
-	}
-	return []fact{x}
 }
 
 // assumptions are what the numbers of the page rest on.

@@ -30,9 +30,6 @@ func (p *Page) WriteText(w io.Writer, columns int) error {
 	if text := t.posteriorText(); text != "" {
 		t.wrap("", text)
 	}
-	if text := attributionText(t.page.Report.Attribution); text != "" {
-		t.wrap("", clean(text))
-	}
 	for _, text := range bases(t.page.Report) {
 		t.wrap("", clean(text))
 	}

@@ -21,8 +21,6 @@ type NetworkResult struct {
 	Probability []Float `json:"probability"`
 	Mean        []Float `json:"mean"`
 	Fit         Fit     `json:"fit"`
-
-	Attribution *Attribution `json:"attribution,omitempty"`
 }
 
 // NetworkSums are an output's sums by each network, in the order of Networks.Models, and
@@ -106,15 +104,4 @@ func networkSums(list []explain.Network) *NetworkSums {
 func NewNetworks(models []NetworkResult) *Networks {
 	k := len(models)
 	return &Networks{Models: models, Says: fmt.Sprintf("Every number is the mean over %d networks. se is the standard error of that mean and sd the standard deviation of one network's number, √%d times as much; both have the unit of the number, terms and their sum that of f.", k, k)}
-}
-
-// AttributionOf is the precision of the terms of several networks, NaN where they differ.
-func AttributionOf(models []NetworkResult) *Attribution {
-	first := *models[0].Attribution
-	for k := range models {
-		if models[k].Attribution.Precision != first.Precision {
-			return &Attribution{Precision: Undefined(), Rule: first.Rule, Says: fmt.Sprintf("The terms are those of a prior precision of each network's own, by the rule %s.", first.Rule)}
-		}
-	}
-	return &first
 }

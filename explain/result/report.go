@@ -29,8 +29,6 @@ type Report struct {
 
 	Networks *Networks `json:"networks,omitempty"` // of the mean of several networks; nil for one
 
-	Attribution *Attribution `json:"attribution,omitempty"` // nil where the terms are those of Fit
-
 	Record  *Record `json:"record,omitempty"` // nil where nobody asked how the answer came about
 	Fit     Fit     `json:"fit"`
 	Timings Timings `json:"timings"`
@@ -48,24 +46,6 @@ type Changed struct {
 
 	LabelNames []string `json:"label_names,omitempty"` // where classes have names
 	ClassName  string   `json:"class_name,omitempty"`
-}
-
-// Attribution is the prior precision of the posterior whose terms are listed. Prediction and Fit
-// are of another one where Rule is not prior.
-type Attribution struct {
-	Precision Float  `json:"prior_precision"` // δ; NaN where several networks differ
-	Rule      string `json:"rule"`            // prior, given, training, removals, loo or evidence
-	Says      string `json:"says"`            // the same in a sentence
-}
-
-// NewAttribution describes the precision that a rule gave, besides that of predictions. how says
-// how it came about.
-func NewAttribution(rule string, precision, predictions float64, how string) *Attribution {
-	a := &Attribution{Precision: Float(precision), Rule: rule}
-	if a.Says = fmt.Sprintf("The terms are those of the prior precision %s, as predictions are.", Short(precision)); rule != "prior" {
-		a.Says = fmt.Sprintf("The terms are those of the prior precision %s (rule %s: %s); predictions are those of %s.", Short(precision), rule, how, Short(predictions))
-	}
-	return a
 }
 
 // SmallestFlip is the smallest set of training rows, found greedily, without which the class

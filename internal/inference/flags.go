@@ -19,7 +19,6 @@ type Flags struct {
 	Refit             bool   // the mean is that of the refit, and not f(x;θ*)
 	At                string // --at; "" is match
 	Tune              string // what chooses the prior precision; "" keeps the stated one
-	tuneFlag          string // what asked for it; "" is --tune-prior
 	File              string // a saved posterior; "" fits one
 }
 
@@ -153,12 +152,4 @@ func (s Flags) withDefaults(p *problem.Problem) (Flags, error) {
 		return s, fmt.Errorf("--select stratified is by class, but %s has the %s likelihood; choose another", p.Model.Name, p.Task.Likelihood.Name())
 	}
 	return s, nil
-}
-
-// tunedBy is the flag that asked for the choice of a precision.
-func (s *Flags) tunedBy() string {
-	if s.tuneFlag != "" {
-		return s.tuneFlag
-	}
-	return "--tune-prior"
 }

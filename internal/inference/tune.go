@@ -74,7 +74,7 @@ func (f *fit) tune(ctx context.Context, try func(ctx context.Context, precision 
 		return score, nil
 	})
 	if e := (*minimize.NoMinimumError)(nil); errors.As(err, &e) {
-		return job.FullErrorf("%s %s: no prior precision from %.3g to %.3g gives a finite score; check the targets, or start elsewhere with --prior-precision", f.flags.tunedBy(), t.Method, start*math.Pow(10, e.Lo), start*math.Pow(10, e.Hi))
+		return job.FullErrorf("--tune-prior %s: no prior precision from %.3g to %.3g gives a finite score; check the targets, or start elsewhere with --prior-precision", t.Method, start*math.Pow(10, e.Lo), start*math.Pow(10, e.Hi))
 	}
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func (f *fit) tune(ctx context.Context, try func(ctx context.Context, precision 
 func (f *fit) choose(t *result.Tuning, precision float64) error {
 	f.tuning = t
 	if t.Edge {
-		f.con.Warn(linearize.NewWarning("precision-edge", precision, math.NaN(), "Check the network, or begin elsewhere with --prior-precision.", "The best prior precision of %s %s, %.3g, is at the end of those searched. The data do not determine it.", f.flags.tunedBy(), t.Method, precision))
+		f.con.Warn(linearize.NewWarning("precision-edge", precision, math.NaN(), "Check the network, or begin elsewhere with --prior-precision.", "The best prior precision of --tune-prior %s, %.3g, is at the end of those searched. The data do not determine it.", t.Method, precision))
 	}
 	return f.setPrecision(precision)
 }

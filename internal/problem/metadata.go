@@ -3,7 +3,6 @@ package problem
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"path/filepath"
@@ -11,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
 )
@@ -32,7 +30,6 @@ const (
 	KeyScaling     = "funcgp.scaling"
 	keyTargets     = "funcgp.target_scaling"
 	KeyCommand     = "funcgp.command"
-	KeyTraining    = "funcgp.sgd" // step size, momentum and steps of a training by SGD alone
 )
 
 // Metadata is what a model says about its own training.
@@ -48,7 +45,6 @@ type Metadata struct {
 	Data             string           // fingerprint of the training part
 	Scaling          *dataset.Scaling // of the inputs; nil where not said
 	Targets          *dataset.Scaling // of the targets; nil where they are as they are in the data
-	Training         *explain.Descent // without its decay; nil where not said
 
 	precisionFrom, noiseFrom Origin   // of a saved posterior; "" is the model itself
 	saved                    *Scaling // of a saved posterior; nil is the model itself
@@ -96,39 +92,10 @@ func readMetadata(kv map[string]string) (*Metadata, error) {
 	if m.Scaling, err = dataset.ParseScaling(kv[KeyScaling]); err != nil {
 		return nil, bad(KeyScaling)
 	}
-	if text := kv[KeyTraining]; text != "" {
-		if m.Training, err = ParseTraining(text); err != nil {
-			return nil, bad(KeyTraining)
-		}
-	}
 	if m.Targets, err = dataset.ParseScaling(kv[keyTargets]); err != nil {
 		return nil, bad(keyTargets)
 	}
 	return m, nil
-}
-
-// ParseTraining reads the step size, the momentum and the number of steps of SGD, with
-// commas between them.
-func ParseTraining(text string) (*explain.Descent, error) {
-	fields := strings.Split(text, ",")
-	if len(fields) != 3 {
-		return nil, strconv.ErrSyntax
-	}
-	d := &explain.Descent{}
-	var errs [3]error
-	d.Rate, errs[0] = strconv.ParseFloat(strings.TrimSpace(fields[0]), 64)
-	d.Momentum, errs[1] = strconv.ParseFloat(strings.TrimSpace(fields[1]), 64)
-	d.Steps, errs[2] = strconv.Atoi(strings.TrimSpace(fields[2]))
-	if err := errors.Join(errs[:]...); err != nil {
-		return nil, err
-	}
-	_, err := d.Precision(1)
-	return d, err
-}
-
-// FormatTraining is what ParseTraining reads.
-func FormatTraining(d *explain.Descent) string {
-	return fmt.Sprintf("%s,%s,%d", strconv.FormatFloat(d.Rate, 'g', -1, 64), strconv.FormatFloat(d.Momentum, 'g', -1, 64), d.Steps)
 }
 
 // positive reads a positive number; "" is 0.

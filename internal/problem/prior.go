@@ -228,20 +228,6 @@ func (p *Problem) WithPrior(prior *Prior) *Problem {
 	return &out
 }
 
-// WithPrecision returns the problem with a prior of another precision.
-func (p *Problem) WithPrecision(precision float64) *Problem {
-	out, t := *p, *p.Task
-	t.Precision = precision
-	if t.Prior != nil {
-		t.Prior = t.Prior.At(precision)
-	}
-	out.Task = &t
-	return &out
-}
-
-// StatedPrecision tells whether the precision of the prior is known, and not the default.
-func (t *Task) StatedPrecision() bool { return t.PrecisionFrom != fromDefault }
-
 // PriorAt returns the prior of the task, with its variances multiplied by a common
 // factor so that its precision is the one given.
 func (t *Task) PriorAt(precision float64) (ntk.Prior, error) {

@@ -190,7 +190,7 @@ func (q *question) args(precision float64, rows []int, top int) []string {
 	args := append([]string{"--model", q.model, "--index", strings.Join(index, ","), "--top", strconv.Itoa(top), "--calibrate", "none", "--quiet"}, q.rows.flags...)
 	if precision > 0 {
 		text := strconv.FormatFloat(precision, 'g', -1, 64)
-		args = append(args, "--prior-precision", text, "--attribution-precision", text)
+		args = append(args, "--prior-precision", text)
 	}
 	return args
 }

@@ -5,11 +5,11 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/linearize/train"
+	"github.com/funcgp/funcgp/studies/descent"
 	"github.com/funcgp/funcgp/studies/evaluate"
 )
 
@@ -95,7 +95,7 @@ func (g *setting) retraining(d *rows, dir string) (*evaluate.Retraining, error) 
 
 // length is the precision that is like the length of the training on n rows.
 func (g *setting) length(n int) (float64, error) {
-	return explain.Descent{Rate: rate, Momentum: g.Momentum, Steps: g.Epochs * (n / min(batch, n))}.Precision(n)
+	return descent.Descent{Rate: rate, Momentum: g.Momentum, Steps: g.Epochs * (n / min(batch, n))}.Precision(n)
 }
 
 // problem is the network of a run, with checkpoints after these shares of its steps.

@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/internal/inputfile"
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/linearize/train"
+	"github.com/funcgp/funcgp/studies/descent"
 	"github.com/funcgp/funcgp/studies/evaluate"
 	"github.com/funcgp/funcgp/studies/reproduce"
 )
@@ -124,7 +124,7 @@ func (p *protocol) study() *reproduce.Study {
 
 // precision is δ at which a ridge is like the training, which has no weight decay.
 func (p *protocol) precision() float64 {
-	delta, err := explain.Descent{Rate: rate, Momentum: momentum, Steps: p.epochs * (p.train / min(batch, p.train))}.Precision(p.train)
+	delta, err := descent.Descent{Rate: rate, Momentum: momentum, Steps: p.epochs * (p.train / min(batch, p.train))}.Precision(p.train)
 	if err != nil {
 		panic("protocols: " + err.Error()) // of constants
 	}

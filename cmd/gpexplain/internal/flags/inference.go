@@ -69,11 +69,6 @@ func Coverage(c *cobra.Command, s *inference.CoverageFlags) {
 	OptionalFloat(c, &s.Share, "coverage", "for each row give an interval (a regression) or a set of classes that should hold the target of a share `P` of new rows, by jackknife+ from leave-one-out predictions, or by held-out rows with --calibrate heldout")
 }
 
-// Attribution defines --attribution-precision.
-func Attribution(c *cobra.Command, s *inference.AttributionFlags) {
-	c.Flags().StringVar(&s.Text, "attribution-precision", "", "compute the terms at another prior precision than predictions, a positive number or by a `RULE`: training, rows·(1 − momentum)/(step size·steps) of a training by SGD that train recorded, or training:RATE,MOMENTUM,STEPS of any other; removals, at which the removal of many rows at once tells best what a network trained without them becomes; or loo or evidence, as of --tune-prior (default that of predictions)")
-}
-
 // Weights defines --structure and --predictive. samples is the flag of the number of draws.
 func Weights(c *cobra.Command, s *inference.WeightFlags) {
 	f := c.Flags()

@@ -124,7 +124,7 @@ func CheckProblem(c *cobra.Command, s *problem.Flags) error {
 	for _, name := range []string{"model", "data", "classes", "class-names", "id", "index", "train-index", "target", "test-data", "valid-data", "likelihood", "profile", "max-memory", "freeze", "learn", "output", "outputs",
 		"standardize", "input-mean", "input-sd", "target-mean", "target-sd",
 		"input", "terms", "contrast", "html", "png", "csv", "calibrate", "test-index", "link", "arch", "activation", "out",
-		"method", "select", "posterior", "inducing-file", "shard", "checkpoint", "tune-prior", "attribution-precision", "prior", "form"} {
+		"method", "select", "posterior", "inducing-file", "shard", "checkpoint", "tune-prior", "prior", "form"} {
 		if f := c.Flags().Lookup(name); f != nil && f.Changed && strings.Trim(f.Value.String(), "[]") == "" {
 			return job.Usagef("--%s is empty; give it a value or leave it out", name)
 		}

@@ -1,4 +1,5 @@
-package explain
+// Package descent says at which prior precision a training by stochastic gradient descent stopped.
+package descent
 
 import (
 	"fmt"
@@ -27,15 +28,15 @@ type Descent struct {
 func (d Descent) Precision(rows int) (float64, error) {
 	switch {
 	case rows < 1:
-		return 0, fmt.Errorf("explain: a training of %d rows has no length", rows)
+		return 0, fmt.Errorf("descent: a training of %d rows has no length", rows)
 	case !(d.Rate > 0) || math.IsInf(d.Rate, 1):
-		return 0, fmt.Errorf("explain: the step size %v must be a positive number", d.Rate)
+		return 0, fmt.Errorf("descent: the step size %v must be a positive number", d.Rate)
 	case !(d.Momentum >= 0 && d.Momentum < 1):
-		return 0, fmt.Errorf("explain: the momentum %v must be at least 0 and below 1", d.Momentum)
+		return 0, fmt.Errorf("descent: the momentum %v must be at least 0 and below 1", d.Momentum)
 	case d.Steps < 1:
-		return 0, fmt.Errorf("explain: %d steps are no training", d.Steps)
+		return 0, fmt.Errorf("descent: %d steps are no training", d.Steps)
 	case !(d.Decay >= 0) || math.IsInf(d.Decay, 1):
-		return 0, fmt.Errorf("explain: the precision %v of the decay must be 0 or a positive number", d.Decay)
+		return 0, fmt.Errorf("descent: the precision %v of the decay must be 0 or a positive number", d.Decay)
 	}
 	length := float64(rows) * (1 - d.Momentum) / (d.Rate * float64(d.Steps))
 	if d.Decay == 0 {
