@@ -136,6 +136,25 @@ type compiler struct {
 	training  bool          // Options.Training
 }
 
+// The versions of ONNX's operators that are read. Before opset 7 operators
+// broadcast in a different way; opset 25 is that of ONNX 1.20.
+const MinOpset, MaxOpset = 7, 25
+
+// StandardOpset returns the version of ONNX's own operators that a model
+// imports, or 0 if it imports none.
+func StandardOpset(m *onnx.Model) int64 {
+	version, found := int64(0), false
+	for _, o := range m.OpsetImport {
+		if o.Domain != "" && o.Domain != "ai.onnx" {
+			continue
+		}
+		if !found || o.Version > version {
+			version, found = o.Version, true
+		}
+	}
+	return version
+}
+
 // Options say how a model is compiled.
 type Options struct {
 	Freeze []string // initializers that do not become parameters

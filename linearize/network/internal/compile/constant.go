@@ -24,54 +24,39 @@ func init() {
 }
 
 func (c *compiler) constant() {
-	for _, a := range c.node.Attributes {
-		switch {
-		case a.Name == "value" && a.T != nil && a.T.Type.IsFloat():
-			shape := dims(a.T)
-			if _, err := Count(shape); err != nil {
-				// An empty tensor stands for an absent optional input.
-				c.set(0, &value{shape: shape, batch: -1, isInt: true})
-				return
-			}
-			for j, v := range a.T.Floats {
-				if math.IsNaN(v) {
-					panic(refuse("the constant holds NaN at element %d", j))
-				}
-			}
-			c.result(c.addConstant(a.T.Floats, shape))
-			return
-		case a.Name == "value" && a.T != nil:
+	if a := c.attr("value", onnx.AttrTensor); a != nil && a.T != nil {
+		shape := dims(a.T)
+		if !a.T.Type.IsFloat() {
 			c.result(c.intTensor(a.T))
-			return
-		case a.Name == "value_float":
-			v := float64(a.F)
-			if math.IsNaN(v) {
-				panic(refuse("the constant is NaN"))
-			}
-			c.result(c.addConstant([]float64{v}, []int{}))
-			return
-		case a.Name == "value_floats" && len(a.Floats) > 0:
-			data := make([]float64, len(a.Floats))
-			for i, v := range a.Floats {
-				if data[i] = float64(v); math.IsNaN(data[i]) {
-					panic(refuse("the constant holds NaN at element %d", i))
-				}
-			}
-			c.result(c.addConstant(data, []int{len(data)}))
-			return
-		case a.Name == "value_int":
-			c.result(&value{shape: []int{}, batch: -1, isInt: true, ints: []affine{{k: clampInt(a.I)}}})
-			return
-		case a.Name == "value_ints":
-			v := &value{shape: []int{len(a.Ints)}, batch: -1, isInt: true}
-			for _, k := range a.Ints {
-				v.ints = append(v.ints, affine{k: clampInt(k)})
-			}
-			c.result(v)
-			return
+		} else if _, err := Count(shape); err != nil {
+			// An empty tensor stands for an absent optional input.
+			c.set(0, &value{shape: shape, batch: -1, isInt: true})
+		} else {
+			c.result(c.literal(a.T.Floats, shape))
 		}
+	} else if a := c.attr("value_float", onnx.AttrFloat); a != nil {
+		c.result(c.literal([]float64{float64(a.F)}, []int{}))
+	} else if list := c.attrFloats("value_floats"); len(list) > 0 {
+		c.result(c.literal(list, []int{len(list)}))
+	} else if a := c.attr("value_int", onnx.AttrInt); a != nil {
+		c.result(&value{shape: []int{}, batch: -1, isInt: true, ints: []affine{{k: clampInt(a.I)}}})
+	} else if list := c.attrInts("value_ints"); list != nil {
+		v := &value{shape: []int{len(list)}, batch: -1, isInt: true}
+		for _, k := range list {
+			v.ints = append(v.ints, affine{k: k})
+		}
+		c.result(v)
+	} else {
+		panic(refuse("it has no tensor or number as its value"))
 	}
-	panic(refuse("it has no tensor or number as its value"))
+}
+
+// literal returns a constant of the file.
+func (c *compiler) literal(data []float64, shape []int) *value {
+	if i := slices.IndexFunc(data, math.IsNaN); i >= 0 {
+		panic(refuse("the constant holds NaN at element %d", i))
+	}
+	return c.addConstant(data, shape)
 }
 
 func (c *compiler) constantOfShape() {
@@ -80,7 +65,7 @@ func (c *compiler) constantOfShape() {
 	n := count(shape)
 	c.spend(intBytes * n)
 	fill := []float64{0}
-	if a := c.node.Attr("value"); a != nil && a.T != nil {
+	if a := c.attr("value", onnx.AttrTensor); a != nil && a.T != nil {
 		if fill = a.T.Floats; len(a.T.Ints) == 1 {
 			ints := slices.Repeat([]affine{{k: clampInt(a.T.Ints[0])}}, n)
 			c.result(&value{shape: shape, batch: batch, isInt: true, ints: ints})
@@ -165,8 +150,8 @@ func (c *compiler) eyeLike() {
 		out.ints[i].k = int(graph.Step(i%v.shape[1]-i/v.shape[1] == k))
 	}
 	isInt := v.isInt && !v.real
-	if a := c.node.Attr("dtype"); a != nil {
-		isInt = onnx.DataType(a.I).IsInt()
+	if t := c.attrInt("dtype", 0); t != 0 {
+		isInt = onnx.DataType(t).IsInt()
 	}
 	if isInt {
 		c.result(out)

@@ -9,7 +9,7 @@ import (
 
 func init() {
 	register("Convolutions", map[string]operator{
-		"Conv":          {translate: (*compiler).conv, inputs: 3, roles: learnt.Multiplies, bias: 2, note: "the weight must not depend on the input"},
+		"Conv":          {translate: func(c *compiler) { c.result(c.conv()) }, inputs: 3, roles: learnt.Multiplies, bias: 2, note: "the weight must not depend on the input"},
 		"ConvTranspose": {translate: (*compiler).convTranspose, inputs: 3, roles: learnt.Multiplies, bias: 2, note: "the weight must not depend on the input"},
 	})
 }
@@ -25,7 +25,7 @@ func image(v *value) {
 	}
 }
 
-func (c *compiler) conv() {
+func (c *compiler) conv() *value {
 	x, w := c.imageAndWeight()
 	group := c.attrInt("group", 1)
 	cin, cout := x.shape[1], w.shape[0]
@@ -37,7 +37,7 @@ func (c *compiler) conv() {
 	win := c.window(s, x.shape[2:], out)
 	win.NumGroups, win.Cin, win.Cout = group, cin, cout
 	count([]int{win.Out, cin / group, win.Taps})
-	c.result(c.convolution(x, w, win, &graph.Convolve{Window: win}, slices.Concat([]int{1, cout}, out)))
+	return c.convolution(x, w, win, &graph.Convolve{Window: win}, slices.Concat([]int{1, cout}, out))
 }
 
 // imageAndWeight returns the first two inputs of a convolution.

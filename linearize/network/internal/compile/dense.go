@@ -9,7 +9,7 @@ import (
 
 func init() {
 	register("Products", map[string]operator{
-		"Gemm":   {translate: (*compiler).gemm, inputs: 3, roles: learnt.Multiplies, bias: 2},
+		"Gemm":   {translate: func(c *compiler) { c.result(c.gemm()) }, inputs: 3, roles: learnt.Multiplies, bias: 2},
 		"MatMul": {translate: (*compiler).matMul, inputs: 2, roles: learnt.Multiplies},
 	})
 }
@@ -25,16 +25,27 @@ func (c *compiler) needsGrad(v *value) bool { return c.prog.Slots[v.slot].NeedsG
 
 func (c *compiler) isStatic(v *value) bool { return c.prog.Slots[v.slot].Static }
 
-func (c *compiler) matMul() {
-	a, b := c.float(0), c.float(1)
-	if len(b.shape) == 2 && len(a.shape) >= 2 && !c.isStatic(a) && c.isStatic(b) && a.batch != len(a.shape)-1 {
-		c.result(c.dense(a, b, 1, true, nil, 0))
-		return
-	}
-	c.result(c.product(a, b))
+func (c *compiler) matMul() { c.result(c.matrices(c.float(0), c.float(1), true, nil, 0)) }
+
+// layered reports whether a static matrix b multiplies the rows of a.
+func (c *compiler) layered(a, b *value) bool {
+	return len(b.shape) == 2 && len(a.shape) >= 2 && !c.isStatic(a) && c.isStatic(b) && a.batch != len(a.shape)-1
 }
 
-func (c *compiler) gemm() {
+// matrices emits A·B + β for inputs 0 and 1 of the node and perhaps input bi, as a layer where
+// it is one. Only then may B be stored out×in.
+func (c *compiler) matrices(a, b *value, inByOut bool, bias *value, bi int) *value {
+	if c.layered(a, b) {
+		return c.dense(a, b, 1, inByOut, bias, bi)
+	}
+	y := c.product(a, b)
+	if bias != nil {
+		y = c.combine(graph.Add, y, bias)
+	}
+	return y
+}
+
+func (c *compiler) gemm() *value {
 	a, b := c.float(0), c.float(1)
 	if len(a.shape) != 2 || len(b.shape) != 2 {
 		panic(refuse("shapes %v and %v are not matrices", a.shape, b.shape))
@@ -52,8 +63,7 @@ func (c *compiler) gemm() {
 			inner = nil
 		}
 		if out = c.dense(a, b, 1, !transB, inner, 2); inner != nil {
-			c.result(out)
-			return
+			return out
 		}
 	} else {
 		if transA {
@@ -66,15 +76,15 @@ func (c *compiler) gemm() {
 	}
 	// α·A·B + β·C
 	if alpha != 1 {
-		out = c.combine(graph.Mul, out, c.addConstant([]float64{alpha}, []int{}))
+		out = c.times(out, alpha)
 	}
 	if bias != nil && beta != 1 {
-		bias = c.combine(graph.Mul, bias, c.addConstant([]float64{beta}, []int{}))
+		bias = c.times(bias, beta)
 	}
 	if bias != nil {
 		out = c.combineInto(graph.Add, out, bias)
 	}
-	c.result(out)
+	return out
 }
 
 // dense emits x W + β for a static matrix w, whose shape is in×out or, unless

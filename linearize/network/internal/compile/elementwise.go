@@ -4,97 +4,44 @@ import (
 	"math"
 	"slices"
 
+	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
 )
 
 func init() {
 	register("Elementwise", map[string]operator{
-		"Add":             {translate: func(c *compiler) { c.arithmetic(graph.Add, addInt) }, inputs: 2, integers: computes, roles: learnt.Shifts},
-		"Sub":             {translate: func(c *compiler) { c.arithmetic(graph.Sub, subInt) }, inputs: 2, integers: computes, roles: learnt.Shifts},
-		"Mul":             {translate: func(c *compiler) { c.arithmetic(graph.Mul, mulInt) }, inputs: 2, integers: computes, roles: learnt.Shifts},
-		"Div":             {translate: func(c *compiler) { c.arithmetic(graph.Div, divInt) }, inputs: 2, integers: computes, roles: learnt.Shifts},
-		"Pow":             {translate: (*compiler).pow, inputs: 2, note: "a stored exponent of whole numbers is a constant unless it is to be learnt"},
-		"PRelu":           {translate: func(c *compiler) { c.arithmetic(graph.PRelu, nil) }, inputs: 2},
-		"Min":             {translate: func(c *compiler) { c.variadic(graph.Min, minInt) }, inputs: anyNumber, integers: computes, note: "two equal numbers share the derivative"},
-		"Max":             {translate: func(c *compiler) { c.variadic(graph.Max, maxInt) }, inputs: anyNumber, integers: computes, note: "two equal numbers share the derivative"},
-		"Sum":             {translate: func(c *compiler) { c.variadic(graph.Add, addInt) }, inputs: anyNumber, integers: computes},
-		"Relu":            {translate: elementwise(graph.Relu{}, nil), inputs: 1, integers: computes},
-		"Tanh":            unaryOperator(graph.Tanh),
-		"Sigmoid":         {translate: elementwise(graph.Sigmoid, nil), inputs: 1, roles: learnt.Positive},
-		"Softplus":        {translate: elementwise(graph.Softplus, nil), inputs: 1, roles: learnt.Positive},
-		"Erf":             unaryOperator(graph.Erf),
-		"Sqrt":            {translate: elementwise(graph.Sqrt, nil), inputs: 1, roles: learnt.Prepares},
-		"Exp":             {translate: elementwise(graph.Exp, nil), inputs: 1, roles: learnt.Positive},
-		"Log":             {translate: elementwise(graph.Log, nil), inputs: 1, roles: learnt.Prepares},
-		"Abs":             {translate: elementwise(graph.Abs, absInt), inputs: 1, integers: computes, roles: learnt.Prepares},
-		"Neg":             {translate: elementwise(graph.Neg, negInt), inputs: 1, integers: computes, roles: learnt.Prepares},
-		"Reciprocal":      unaryOperator(graph.Reciprocal),
-		"Mish":            unaryOperator(graph.Mish),
-		"HardSwish":       unaryOperator(graph.HardSwish),
-		"Sin":             unaryOperator(graph.Sin),
-		"Cos":             unaryOperator(graph.Cos),
-		"Tan":             unaryOperator(graph.Tan),
-		"Asin":            unaryOperator(graph.Asin),
-		"Acos":            unaryOperator(graph.Acos),
-		"Atan":            unaryOperator(graph.Atan),
-		"Sinh":            unaryOperator(graph.Sinh),
-		"Cosh":            unaryOperator(graph.Cosh),
-		"Asinh":           unaryOperator(graph.Asinh),
-		"Acosh":           unaryOperator(graph.Acosh),
-		"Atanh":           unaryOperator(graph.Atanh),
-		"Softsign":        unaryOperator(graph.Softsign),
-		"Sign":            {translate: elementwise(graph.Sign, signInt), inputs: 1, integers: computes, note: "its derivative is 0: a tensor that acts through nothing else is no parameter"},
-		"Floor":           rounding(graph.Floor),
-		"Ceil":            rounding(graph.Ceil),
-		"Round":           rounding(graph.Round),
-		"Mean":            {translate: (*compiler).mean, inputs: anyNumber},
-		"Celu":            {translate: (*compiler).celu, inputs: 1},
-		"ThresholdedRelu": thresholdedAttr.operator(),
-		"Shrink":          shrinkAttr.operator(),
-		"Swish":           swishAttr.operator(),
-		"Gelu":            {translate: (*compiler).gelu, inputs: 1},
-		"Clip":            {translate: (*compiler).clip, inputs: 3, integers: keepsType, roles: learnt.Sets | learnt.Prepares, note: "the bounds must be constants; at them the derivative is 1, as of PyTorch's clamp, while ReLU6 and Hardtanh, which are exported the same, take 0"},
-		"LeakyRelu":       leakyAttr.operator(),
-		"Elu":             eluAttr.operator(),
-		"Selu":            seluAttr.operator(),
-		"HardSigmoid":     hardSigmoidAttr.operator(),
-		"Identity":        {translate: (*compiler).identity, inputs: 1, integers: keepsType, roles: learnt.Moves | learnt.Passes},
-		"Dropout":         {translate: (*compiler).dropout, inputs: 3, integers: keepsType, roles: learnt.Moves | learnt.Passes | learnt.Sets, note: "the identity: training_mode must be off"},
+		"Add":      {translate: func(c *compiler) { c.arithmetic(graph.Add, addInt) }, inputs: 2, integers: computes, roles: learnt.Shifts},
+		"Sub":      {translate: func(c *compiler) { c.arithmetic(graph.Sub, subInt) }, inputs: 2, integers: computes, roles: learnt.Shifts},
+		"Mul":      {translate: func(c *compiler) { c.arithmetic(graph.Mul, mulInt) }, inputs: 2, integers: computes, roles: learnt.Shifts},
+		"Div":      {translate: func(c *compiler) { c.arithmetic(graph.Div, divInt) }, inputs: 2, integers: computes, roles: learnt.Shifts},
+		"Pow":      {translate: (*compiler).pow, inputs: 2, note: "a stored exponent of whole numbers is a constant unless it is to be learnt"},
+		"PRelu":    {translate: func(c *compiler) { c.result(c.combineInto(graph.PRelu, c.float(0), c.float(1))) }, inputs: 2},
+		"Min":      {translate: func(c *compiler) { c.variadic(graph.Min, minInt) }, inputs: anyNumber, integers: computes, note: "two equal numbers share the derivative"},
+		"Max":      {translate: func(c *compiler) { c.variadic(graph.Max, maxInt) }, inputs: anyNumber, integers: computes, note: "two equal numbers share the derivative"},
+		"Sum":      {translate: func(c *compiler) { c.variadic(graph.Add, addInt) }, inputs: anyNumber, integers: computes},
+		"Mean":     {translate: (*compiler).mean, inputs: anyNumber},
+		"Clip":     {translate: (*compiler).clip, inputs: 3, integers: keepsType, roles: learnt.Sets | learnt.Prepares, note: "the bounds must be constants; at them the derivative is 1, as of PyTorch's clamp, while ReLU6 and Hardtanh, which are exported the same, take 0"},
+		"Identity": {translate: (*compiler).identity, inputs: 1, integers: keepsType, roles: learnt.Moves | learnt.Passes},
+		"Dropout":  {translate: (*compiler).dropout, inputs: 3, integers: keepsType, roles: learnt.Moves | learnt.Passes | learnt.Sets, note: "the identity: training_mode must be off"},
 	})
-}
-
-// unaryOperator returns an elementwise operator of one tensor, without attributes.
-func unaryOperator(o graph.Op) operator {
-	return operator{translate: elementwise(o, nil), inputs: 1}
-}
-
-// elementwise translates a function of each element, which known integers may have too.
-func elementwise(o graph.Op, onInts func(a affine) affine) func(c *compiler) {
-	return func(c *compiler) {
-		if v := c.input(0); v.isInt && onInts != nil {
-			c.result(c.mapInts(v, onInts))
-			return
-		}
-		c.elementwise(o)
+	list := map[string]operator{}
+	for name, f := range functions {
+		list[name] = operator{translate: f.translate, inputs: 1, integers: f.integers, roles: f.roles, note: f.note}
 	}
+	register("Elementwise", list)
 }
 
-func (c *compiler) elementwise(o graph.Op) {
-	v := c.float(0)
-	c.result(c.emit(o, v.shape, v.batch, v))
-}
-
-// rounding returns the operator of a function that rounds. Shapes computed from
-// the batch size are whole already.
-func rounding(o graph.Op) operator {
-	return operator{inputs: 1, note: "its derivative is 0: a tensor that acts through nothing else is no parameter", translate: func(c *compiler) {
-		if v := c.input(0); v.real {
-			c.result(v)
-			return
-		}
-		c.elementwise(o)
-	}}
+// A function of each element, with an op or one made from attributes.
+type function struct {
+	op       graph.Op
+	attrs    []floatAttr
+	make     func(c *compiler, a []float64) graph.Op
+	integers integerRule
+	onInts   func(a affine) affine // of known integers; nil if it is not defined
+	whole    bool                  // shapes computed from the batch size stay as they are
+	roles    learnt.Roles
+	note     string
 }
 
 // A floatAttr is a float attribute and its default.
@@ -103,55 +50,98 @@ type floatAttr struct {
 	def  float32
 }
 
-// An attrOp is an elementwise operator with float attributes.
-type attrOp struct {
-	attrs []floatAttr
-	make  func(a []float64) graph.Op
-}
+const flat = "its derivative is 0: a tensor that acts through nothing else is no parameter"
 
-func (o attrOp) operator() operator {
-	return operator{translate: func(c *compiler) {
-		// Build an elementwise operator from its float attributes.
-		var args []float64
-		for _, a := range o.attrs {
-			v := c.attrFloat(a.name, a.def)
-			args = append(args, v)
+var functions = map[string]function{
+	"Relu":       {op: graph.Relu{}, integers: computes},
+	"Tanh":       {op: graph.Tanh},
+	"Sigmoid":    {op: graph.Sigmoid, roles: learnt.Positive},
+	"Softplus":   {op: graph.Softplus, roles: learnt.Positive},
+	"Erf":        {op: graph.Erf},
+	"Sqrt":       {op: graph.Sqrt, roles: learnt.Prepares},
+	"Exp":        {op: graph.Exp, roles: learnt.Positive},
+	"Log":        {op: graph.Log, roles: learnt.Prepares},
+	"Abs":        {op: graph.Abs, onInts: absInt, integers: computes, roles: learnt.Prepares},
+	"Neg":        {op: graph.Neg, onInts: negInt, integers: computes, roles: learnt.Prepares},
+	"Reciprocal": {op: graph.Reciprocal},
+	"Mish":       {op: graph.Mish},
+	"HardSwish":  {op: graph.HardSwish},
+	"Sin":        {op: graph.Sin},
+	"Cos":        {op: graph.Cos},
+	"Tan":        {op: graph.Tan},
+	"Asin":       {op: graph.Asin},
+	"Acos":       {op: graph.Acos},
+	"Atan":       {op: graph.Atan},
+	"Sinh":       {op: graph.Sinh},
+	"Cosh":       {op: graph.Cosh},
+	"Asinh":      {op: graph.Asinh},
+	"Acosh":      {op: graph.Acosh},
+	"Atanh":      {op: graph.Atanh},
+	"Softsign":   {op: graph.Softsign},
+	"Sign":       {op: graph.Sign, onInts: signInt, integers: computes, note: flat},
+	"Floor":      {op: graph.Floor, whole: true, note: flat},
+	"Ceil":       {op: graph.Ceil, whole: true, note: flat},
+	"Round":      {op: graph.Round, whole: true, note: flat},
+	"LeakyRelu":  {attrs: []floatAttr{{"alpha", 0.01}}, make: func(_ *compiler, a []float64) graph.Op { return graph.LeakyRelu(a[0]) }},
+	"Elu":        {attrs: []floatAttr{{"alpha", 1}}, make: func(_ *compiler, a []float64) graph.Op { return graph.Elu(a[0], 1, 1) }},
+	"Selu": {attrs: []floatAttr{{"alpha", 1.67326319217681884765625}, {"gamma", 1.05070102214813232421875}},
+		make: func(_ *compiler, a []float64) graph.Op { return graph.Elu(a[0], a[1], 1) }},
+	"Celu": {attrs: []floatAttr{{"alpha", 1}}, make: func(_ *compiler, a []float64) graph.Op {
+		if a[0] <= 0 {
+			panic(refuse("alpha is %v, not positive", a[0]))
 		}
-		c.elementwise(o.make(args))
-	}, inputs: 1}
+		return graph.Elu(a[0], 1, a[0])
+	}},
+	"ThresholdedRelu": {attrs: []floatAttr{{"alpha", 1}}, make: func(_ *compiler, a []float64) graph.Op { return graph.ThresholdedRelu(a[0]) }},
+	"Swish":           {attrs: []floatAttr{{"alpha", 1}}, make: func(_ *compiler, a []float64) graph.Op { return graph.Swish(a[0]) }},
+	"Shrink":          {attrs: []floatAttr{{"lambd", 0.5}, {"bias", 0}}, make: func(_ *compiler, a []float64) graph.Op { return graph.Shrink(a[0], a[1]) }},
+	"HardSigmoid":     {attrs: []floatAttr{{"alpha", 0.2}, {"beta", 0.5}}, make: func(_ *compiler, a []float64) graph.Op { return graph.HardSigmoid(a[0], a[1]) }},
+	"Gelu": {make: func(c *compiler, _ []float64) graph.Op {
+		switch a := c.attrString("approximate", "none"); a {
+		case "none":
+			return graph.Gelu
+		case "tanh":
+			return graph.GeluTanh()
+		default:
+			panic(refuse("approximate=%q is not known", a))
+		}
+	}},
 }
 
-var (
-	leakyAttr = attrOp{[]floatAttr{{"alpha", 0.01}}, func(a []float64) graph.Op { return graph.LeakyRelu(a[0]) }}
-	eluAttr   = attrOp{[]floatAttr{{"alpha", 1}}, func(a []float64) graph.Op { return graph.Elu(a[0], 1) }}
-	seluAttr  = attrOp{[]floatAttr{{"alpha", 1.67326319217681884765625}, {"gamma", 1.05070102214813232421875}},
-		func(a []float64) graph.Op { return graph.Elu(a[0], a[1]) }}
-	thresholdedAttr = attrOp{[]floatAttr{{"alpha", 1}}, func(a []float64) graph.Op { return graph.ThresholdedRelu(a[0]) }}
-	swishAttr       = attrOp{[]floatAttr{{"alpha", 1}}, func(a []float64) graph.Op { return graph.Swish(a[0]) }}
-	shrinkAttr      = attrOp{[]floatAttr{{"lambd", 0.5}, {"bias", 0}}, func(a []float64) graph.Op { return graph.Shrink(a[0], a[1]) }}
-	hardSigmoidAttr = attrOp{[]floatAttr{{"alpha", 0.2}, {"beta", 0.5}}, func(a []float64) graph.Op { return graph.HardSigmoid(a[0], a[1]) }}
-)
-
-func (c *compiler) gelu() {
-	switch a := c.attrString("approximate", "none"); a {
-	case "none":
-		c.elementwise(graph.Gelu)
-		return
-	case "tanh":
-		c.elementwise(graph.GeluTanh())
-		return
+func (f function) translate(c *compiler) {
+	switch v := c.input(0); {
+	case v.isInt && f.onInts != nil:
+		c.result(c.mapInts(v, f.onInts))
+	case v.real && f.whole:
+		c.result(v)
 	default:
-		panic(refuse("approximate=%q is not known", a))
+		var args []float64
+		for _, a := range f.attrs {
+			args = append(args, c.attrFloat(a.name, a.def))
+		}
+		c.elementwise(f.of(c, args))
 	}
 }
 
-func (c *compiler) celu() {
-	alpha := c.attrFloat("alpha", 1)
-	if alpha <= 0 {
-		panic(refuse("alpha is %v, not positive", alpha))
+// of returns the op of a function with these attributes.
+func (f function) of(c *compiler, args []float64) graph.Op {
+	if f.make == nil {
+		return f.op
 	}
-	c.elementwise(graph.Celu(alpha))
+	return f.make(c, args)
 }
+
+// elementwise translates a function of each element.
+func (c *compiler) elementwise(o graph.Op) { c.result(c.mapped(o, c.float(0))) }
+
+// mapped emits a function of each element.
+func (c *compiler) mapped(o graph.Op, x *value) *value { return c.emit(o, x.shape, x.batch, x) }
+
+// single returns a constant of rank 0.
+func (c *compiler) single(v float64) *value { return c.addConstant([]float64{v}, []int{}) }
+
+// times emits x·v.
+func (c *compiler) times(x *value, v float64) *value { return c.combine(graph.Mul, x, c.single(v)) }
 
 func (c *compiler) clip() {
 	if v := c.input(0); v.isInt {
@@ -169,10 +159,10 @@ func (c *compiler) clip() {
 		return
 	}
 	lo, hi := math.Inf(-1), math.Inf(1)
-	if a := c.node.Attr("min"); a != nil {
+	if a := c.attr("min", onnx.AttrFloat); a != nil {
 		lo = float64(a.F)
 	}
-	if a := c.node.Attr("max"); a != nil {
+	if a := c.attr("max", onnx.AttrFloat); a != nil {
 		hi = float64(a.F)
 	}
 	lo = c.scalar(1, lo)
@@ -200,34 +190,35 @@ func (c *compiler) combineInto(fn graph.BinaryFunc, a, b *value) *value {
 	return c.combine(fn, a, b)
 }
 
+// addInputs emits the sum of the node's first two inputs. An Add after a dense layer may become
+// its bias.
+func (c *compiler) addInputs(a, b *value) *value {
+	if v := c.fuseBias(a, b, 0); v != nil {
+		return v
+	}
+	if v := c.fuseBias(b, a, 1); v != nil {
+		return v
+	}
+	return c.combine(graph.Add, a, b)
+}
+
 // arithmetic translates a function of two tensors, or of known integers if
-// onInts is not nil. An Add after a dense layer may become its bias.
+// onInts is not nil.
 func (c *compiler) arithmetic(fn graph.BinaryFunc, onInts func(a, b affine) affine) {
 	a, b := c.input(0), c.input(1)
 	if a.isInt && b.isInt && onInts != nil {
 		c.result(c.combineInts(a, b, onInts))
 		return
 	}
-	a = c.float(0)
-	b = c.float(1)
-	if c.node.OpType == "Div" && c.integerType() != 0 {
-		fn = graph.DivTrunc
+	a, b = c.float(0), c.float(1)
+	switch {
+	case c.node.OpType == "Add":
+		c.result(c.addInputs(a, b))
+	case c.node.OpType == "Div" && c.integerType() != 0:
+		c.result(c.combine(graph.DivTrunc, a, b))
+	default:
+		c.result(c.combine(fn, a, b))
 	}
-	if c.node.OpType == "Add" {
-		if v := c.fuseBias(a, b, 0); v != nil {
-			c.result(v)
-			return
-		}
-		if v := c.fuseBias(b, a, 1); v != nil {
-			c.result(v)
-			return
-		}
-	}
-	if c.node.OpType == "PRelu" {
-		c.result(c.combineInto(fn, a, b))
-		return
-	}
-	c.result(c.combine(fn, a, b))
 }
 
 func fractional(v float64) bool { return v != math.Trunc(v) }
@@ -274,7 +265,7 @@ func (c *compiler) combineAll(fn graph.BinaryFunc) *value {
 
 func (c *compiler) mean() {
 	sum := c.combineAll(graph.Add)
-	c.result(c.combine(graph.Div, sum, c.addConstant([]float64{float64(len(c.node.Inputs))}, []int{})))
+	c.result(c.combine(graph.Div, sum, c.single(float64(len(c.node.Inputs)))))
 }
 
 func (c *compiler) identity() {

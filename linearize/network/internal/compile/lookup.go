@@ -194,8 +194,18 @@ func (c *compiler) intsOr(i int, attr string) (list []int, ok bool) {
 	return list, list != nil
 }
 
-func (c *compiler) attrInts(name string) []int {
+// attr returns an attribute, nil where the node has none. It must be of the type as which it
+// is read.
+func (c *compiler) attr(name string, as onnx.AttrType) *onnx.Attribute {
 	a := c.node.Attr(name)
+	if a != nil && a.Type != as {
+		panic(refuse("its attribute %s is of type %v, not %v; %s", name, a.Type, as, invalid))
+	}
+	return a
+}
+
+func (c *compiler) attrInts(name string) []int {
+	a := c.attr(name, onnx.AttrInts)
 	if a == nil {
 		return nil
 	}
@@ -206,8 +216,18 @@ func (c *compiler) attrInts(name string) []int {
 	return out
 }
 
+// attrFloats returns the exact values of float32 numbers, none without the attribute.
+func (c *compiler) attrFloats(name string) (out []float64) {
+	if a := c.attr(name, onnx.AttrFloats); a != nil {
+		for _, v := range a.Floats {
+			out = append(out, float64(v))
+		}
+	}
+	return out
+}
+
 func (c *compiler) attrInt(name string, def int) int {
-	if a := c.node.Attr(name); a != nil {
+	if a := c.attr(name, onnx.AttrInt); a != nil {
 		return clampInt(a.I)
 	}
 	return def
@@ -215,7 +235,7 @@ func (c *compiler) attrInt(name string, def int) int {
 
 // attrFloat returns the exact value of a float32 attribute.
 func (c *compiler) attrFloat(name string, def float32) float64 {
-	if a := c.node.Attr(name); a != nil {
+	if a := c.attr(name, onnx.AttrFloat); a != nil {
 		def = a.F
 	}
 	v := float64(def)
@@ -226,7 +246,7 @@ func (c *compiler) attrFloat(name string, def float32) float64 {
 }
 
 func (c *compiler) attrString(name, def string) string {
-	if a := c.node.Attr(name); a != nil {
+	if a := c.attr(name, onnx.AttrString); a != nil {
 		return string(a.S)
 	}
 	return def

@@ -104,19 +104,23 @@ func (c *compiler) channelAffine(y *value, i, j, channels int) *value {
 }
 
 func (c *compiler) layerNorm() {
-	x := c.float(0)
-	ax := axis(c.attrInt("axis", -1), len(x.shape))
-	if x.batch >= ax {
+	c.result(c.normalized(c.float(0), c.attrInt("axis", -1), c.attrFloat("epsilon", 1e-5), 1, 2))
+}
+
+// normalized normalizes x over the axes from one on, and applies a scale and perhaps a bias,
+// inputs i and j of the node.
+func (c *compiler) normalized(x *value, from int, eps float64, i, j int) *value {
+	from = axis(from, len(x.shape))
+	if x.batch >= from {
 		panic(errMixes)
 	}
-	eps := c.attrFloat("epsilon", 1e-5)
-	y := c.emit(&graph.Normalize{Length: graph.Product(x.shape[ax:]), Eps: eps}, x.shape, x.batch, x)
-	scale := c.float(1)
+	y := c.emit(&graph.Normalize{Length: graph.Product(x.shape[from:]), Eps: eps}, x.shape, x.batch, x)
+	scale := c.float(i)
 	var bias *value
-	if c.has(2) {
-		bias = c.float(2)
+	if c.has(j) {
+		bias = c.float(j)
 	}
-	c.result(c.scaleAndShift(y, scale, bias))
+	return c.scaleAndShift(y, scale, bias)
 }
 
 // segments normalizes the image of input 0 over groups of channels; 0 groups
@@ -183,7 +187,7 @@ func (c *compiler) localResponse() {
 	}
 	square := c.combine(graph.Mul, x, x)
 	sum := c.emit(o, x.shape, x.batch, square)
-	scale := c.combine(graph.Pow, sum, c.addConstant([]float64{-arg[1]}, []int{}))
+	scale := c.combine(graph.Pow, sum, c.single(-arg[1]))
 	c.result(c.combine(graph.Mul, x, scale))
 }
 
@@ -199,8 +203,7 @@ func (c *compiler) lpNormalization() {
 	drop := make([]bool, len(x.shape))
 	drop[ax] = true
 	norm := c.reduceAxes(x, drop, true, groupOf(graph.GroupLp(p)))
-	inverse := c.emit(graph.ReciprocalOrZero, norm.shape, norm.batch, norm)
-	c.result(c.combine(graph.Mul, x, inverse))
+	c.result(c.combine(graph.Mul, x, c.mapped(graph.ReciprocalOrZero, norm)))
 }
 
 // meanVariance subtracts the mean and divides by the standard deviation plus 1e-9,
@@ -219,8 +222,7 @@ func (c *compiler) meanVariance() {
 	mean := c.reduceAxes(x, drop, true, meanOf)
 	centred := c.combine(graph.Sub, x, mean)
 	square := c.combine(graph.Mul, centred, centred)
-	deviation := c.reduceAxes(square, drop, true, meanOf)
-	deviation = c.emit(graph.Sqrt, deviation.shape, deviation.batch, deviation)
-	deviation = c.combine(graph.Add, deviation, c.addConstant([]float64{float64(float32(1e-9))}, []int{}))
+	deviation := c.mapped(graph.Sqrt, c.reduceAxes(square, drop, true, meanOf))
+	deviation = c.combine(graph.Add, deviation, c.single(float64(float32(1e-9))))
 	c.result(c.combine(graph.Div, centred, deviation))
 }

@@ -22,7 +22,7 @@ func init() {
 func (c *compiler) pool() (x *value, s *spatial, win *graph.Window, shape []int) {
 	x = c.float(0)
 	image(x)
-	if c.node.Attr("kernel_shape") == nil {
+	if c.attrInts("kernel_shape") == nil {
 		panic(refuse("it has no kernel_shape"))
 	}
 	s = c.readSpatial(nil, x.shape[2:])

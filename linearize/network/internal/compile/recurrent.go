@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
 )
@@ -59,7 +60,7 @@ func (c *compiler) directions() []bool {
 func (c *compiler) activations(defaults ...string) [][]graph.Activation {
 	reverse := c.directions()
 	names := slices.Repeat(defaults, len(reverse))
-	if a := c.node.Attr("activations"); a != nil {
+	if a := c.attr("activations", onnx.AttrStrings); a != nil {
 		if len(a.Strings) != len(names) {
 			panic(refuse("it names %d activations, %d are expected", len(a.Strings), len(names)))
 		}
@@ -71,13 +72,7 @@ func (c *compiler) activations(defaults ...string) [][]graph.Activation {
 	if limit <= 0 {
 		panic(refuse("clip is %v, which is not positive", limit))
 	}
-	var alphas, betas []float32
-	if a := c.node.Attr("activation_alpha"); a != nil {
-		alphas = a.Floats
-	}
-	if a := c.node.Attr("activation_beta"); a != nil {
-		betas = a.Floats
-	}
+	alphas, betas := c.attrFloats("activation_alpha"), c.attrFloats("activation_beta")
 	var list []graph.Activation
 	for _, name := range names {
 		kind, ok := graph.Activations[strings.ToLower(name)]
@@ -105,10 +100,10 @@ func (c *compiler) activations(defaults ...string) [][]graph.Activation {
 
 // parameter returns the first number of a list, or def for an empty one, and the
 // rest of the list.
-func parameter(def float64, list []float32, used bool) (float64, []float32) {
+func parameter(def float64, list []float64, used bool) (float64, []float64) {
 	v := def
 	if used && len(list) > 0 {
-		v, list = float64(list[0]), list[1:]
+		v, list = list[0], list[1:]
 	}
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		panic(refuse("its alpha or beta is not given or no number"))

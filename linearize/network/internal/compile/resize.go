@@ -184,7 +184,7 @@ func (c *compiler) oldResize() bool { return c.node.OpType == "Upsample" || c.op
 // given. The batch axis must keep its length.
 func (c *compiler) resizedAxes(r *resizing, x *value) {
 	axes := c.attrInts("axes")
-	if c.node.Attr("axes") == nil {
+	if axes == nil {
 		for i := range x.shape {
 			axes = append(axes, i)
 		}
@@ -211,11 +211,7 @@ func (c *compiler) resizedAxes(r *resizing, x *value) {
 		scales = c.floats(at)
 		given = len(scales)
 	default:
-		if a := c.node.Attr("scales"); a != nil {
-			for _, f := range a.Floats {
-				scales = append(scales, float64(f))
-			}
-		}
+		scales = c.attrFloats("scales")
 		given = len(scales)
 	}
 	if given != len(axes) {

@@ -136,11 +136,10 @@ func (c *compiler) concat() {
 			in[i] = c.float(i)
 		}
 	}
-	a := c.node.Attr("axis")
-	if a == nil {
+	if c.node.Attr("axis") == nil {
 		panic(refuse("it has no axis"))
 	}
-	ax := axis(clampInt(a.I), len(in[0].shape))
+	ax := axis(c.attrInt("axis", 0), len(in[0].shape))
 	in = c.aligned(true, in...)
 	shape, batch := slices.Clone(in[0].shape), -1
 	o := &graph.Concat{Outer: graph.Product(shape[:ax])}
@@ -177,14 +176,17 @@ func (c *compiler) concat() {
 }
 
 func (c *compiler) gather() {
-	v := c.input(0)
-	ax := axis(c.attrInt("axis", 0), len(v.shape))
-	at := c.input(1)
+	c.result(c.gathered(0, c.attrInt("axis", 0), 1))
+}
+
+// gathered takes from input i, along an axis, what the integers in input j say.
+func (c *compiler) gathered(i, ax, j int) *value {
+	v, at := c.input(i), c.input(j)
+	ax = axis(ax, len(v.shape))
 	if !at.isInt {
-		c.result(c.lookUp(v, ax, at))
-		return
+		return c.lookUp(i, ax, at)
 	}
-	at = c.indices(1)
+	at = c.indices(j)
 	if v.batch < 0 && len(at.shape) > 1 && at.shape[0] == c.batch {
 		// Positions that a model with a fixed batch size repeats for its examples.
 		at = c.perExample(at, 0, false)
@@ -209,12 +211,13 @@ func (c *compiler) gather() {
 	if !out.isInt {
 		out = ofType(out, v.integer)
 	}
-	c.result(out)
+	return out
 }
 
-// lookUp takes the rows of v along an axis that the integers in at say, which depend
+// lookUp takes the rows of input i along an axis that the integers in at say, which depend
 // on the input.
-func (c *compiler) lookUp(v *value, ax int, at *value) *value {
+func (c *compiler) lookUp(i, ax int, at *value) *value {
+	v := c.input(i)
 	t := typeOf(v)
 	if at.integer == 0 || at.integer == onnx.Bool {
 		panic(refuse("its indices are neither integers known without running the network nor integers computed from integer inputs"))
@@ -223,7 +226,7 @@ func (c *compiler) lookUp(v *value, ax int, at *value) *value {
 	if v.batch >= 0 || !c.isStatic(v) {
 		panic(refuse("both its tensor and its indices depend on the input, which would mix examples"))
 	}
-	o := &graph.Lookup{Name: brief(c.node.Inputs[0], 80), Outer: graph.Product(v.shape[:ax]), Rows: v.shape[ax], Inner: graph.Product(v.shape[ax+1:])}
+	o := &graph.Lookup{Name: brief(c.node.Inputs[i], 80), Outer: graph.Product(v.shape[:ax]), Rows: v.shape[ax], Inner: graph.Product(v.shape[ax+1:])}
 	if v.weight != nil && !v.transposed && o.Outer == 1 {
 		o.Padding = c.padding(v.weight, o)
 	}

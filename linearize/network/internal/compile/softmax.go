@@ -17,18 +17,19 @@ func init() {
 
 func (c *compiler) softmax(log bool) {
 	x := c.float(0)
-	ax := c.softmaxAxis(len(x.shape))
+	c.result(c.softmaxOf(x, c.softmaxAxis(len(x.shape)), log))
+}
+
+func (c *compiler) softmaxOf(x *value, ax int, log bool) *value {
 	o := &graph.Softmax{Outer: graph.Product(x.shape[:ax]), Length: x.shape[ax], Inner: graph.Product(x.shape[ax+1:]), Log: log}
-	if c.opset < 13 { // older versions normalize over all axes from axis on
+	old := c.opset < 13 // these versions normalize over all axes from axis on
+	if old {
 		o.Length, o.Inner = o.Length*o.Inner, 1
-		if x.batch > ax {
-			panic(errMixes)
-		}
 	}
-	if x.isBatch(ax) {
+	if x.isBatch(ax) || old && x.batch > ax {
 		panic(errMixes)
 	}
-	c.result(c.emit(o, x.shape, x.batch, x))
+	return c.emit(o, x.shape, x.batch, x)
 }
 
 // softmaxAxis returns the axis of a Softmax or LogSoftmax.
@@ -144,9 +145,9 @@ func (c *compiler) maskAfter(nd *graph.Node, size int) *mask {
 	return &mask{at: at, may: may, from: from}
 }
 
-// Operators of two numbers that may read the −Inf of a mask, and among them those that
-// do only where the other numbers are constants: PyTorch multiplies a mask by 1.
+// Operators that may read the −Inf of a mask in functions of two numbers, and among them those
+// that do only where the other numbers are constants: PyTorch multiplies a mask by 1.
 var (
-	masking = set("Add", "Sum", "Max", "Mul", "Div")
+	masking = set("Add", "Sum", "Max", "Mul", "Div", "Attention", "MultiHeadAttention")
 	scaling = set("Mul", "Div")
 )

@@ -188,37 +188,23 @@ func (c *compiler) translate() {
 	if len(n.Inputs) > o.inputs && o.inputs != anyNumber {
 		panic(refuse("it has %d inputs, at most %d are allowed; %s", len(n.Inputs), o.inputs, invalid))
 	}
-	if _, ok := rewrite.FusedOperators[operatorName(n)]; ok {
-		o.translate(c) // the nodes in its place are checked
-		return
-	}
-	// Verify that each attribute has the type as which it is read and occurs once.
 	seen := map[string]bool{}
 	for _, a := range n.Attributes {
-		want, ok := attributeTypes[a.Name]
-		if a.Name == "value" {
-			if want, ok = onnx.AttrTensor, true; n.OpType == "Pad" {
-				want = onnx.AttrFloat
-			}
-		}
-		if ok && a.Type != want {
-			panic(refuse("its attribute %s is of type %v, not %v; %s", a.Name, a.Type, want, invalid))
-		}
 		if seen[a.Name] {
 			panic(refuse("its attribute %s is given twice; %s", quote(a.Name), invalid))
 		}
 		seen[a.Name] = true
 	}
 	t := c.integerType()
-	switch rule := operators[n.OpType].integers; {
-	case t == 0 || !standard(n):
+	switch rule := o.integers; {
+	case t == 0:
 	case rule == 0:
 		panic(refuse("it is applied to %v numbers that depend on the input, which is not supported; cast them to floating point before it", t))
 	case rule == computes && t != onnx.Int64 && t != onnx.Int32:
 		panic(refuse("it computes with %v numbers that depend on the input, which would overflow; only int32 and int64 are supported", t))
 	}
 	o.translate(c)
-	switch rule := operators[n.OpType].integers; {
+	switch rule := o.integers; {
 	case rule == isTruth:
 		t = onnx.Bool
 	case rule == isPosition:
@@ -243,11 +229,6 @@ func (c *compiler) result(v *value) {
 }
 
 func init() {
-	list := map[string]operator{}
-	for name, f := range rewrite.FusedOperators {
-		list[name] = operator{translate: (*compiler).fused, inputs: f.Inputs, note: f.Note}
-	}
-	register("Fused operators", list)
 	register("Control flow", map[string]operator{
 		"If": {translate: (*compiler).condition, inputs: 1, note: "the condition is known without running the network: it may depend on shapes, but not on the input"},
 	})
@@ -324,48 +305,4 @@ func brief(s string, most int) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:most], "") + "…"
-}
-
-// fused translates a node that does what several of ONNX's own operators do.
-func (c *compiler) fused() {
-	n := c.node
-	shapes := make([][]int, len(n.Inputs))
-	for i := range n.Inputs {
-		if !c.has(i) {
-			continue
-		}
-		v := c.input(i)
-		shapes[i] = v.shape
-	}
-	nodes, err := rewrite.Expand(operatorName(n), n, shapes)
-	if err != nil {
-		panic(refusal{err})
-	}
-	// The nodes read its inputs in its place.
-	for _, name := range n.Inputs {
-		c.uses[name]--
-	}
-	for _, part := range nodes {
-		for _, name := range part.Inputs {
-			c.uses[name]++
-		}
-		for _, a := range part.Attributes {
-			if a.T == nil {
-				continue
-			}
-			c.spend(numberBytes * a.T.Len())
-		}
-	}
-	defer func() { c.node = n }()
-	for _, part := range nodes {
-		c.node = part
-		if err := attempt(c.translate); err != nil {
-			panic(refuse("as %s: %w", part.OpType, err))
-		}
-	}
-	for i, name := range n.Outputs {
-		if name != "" && c.uses[name] > 0 && c.env[name] == nil {
-			panic(refuse("its output %d (%s) is used, which is not supported", i, quote(name)))
-		}
-	}
 }

@@ -46,24 +46,6 @@ var (
 	}
 )
 
-// Celu returns x for x ≥ 0 and α·(e^(x/α)−1) otherwise.
-func Celu(alpha float64) Op {
-	return unary{
-		func(x float64) float64 {
-			if x >= 0 {
-				return x
-			}
-			return alpha * math.Expm1(x/alpha)
-		},
-		func(x, _ float64) float64 {
-			if x >= 0 {
-				return 1
-			}
-			return math.Exp(x / alpha)
-		},
-	}
-}
-
 // ThresholdedRelu returns x for x > α and 0 otherwise.
 func ThresholdedRelu(alpha float64) Op {
 	return unary{

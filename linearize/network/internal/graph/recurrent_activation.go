@@ -70,5 +70,5 @@ var Activations = map[string]ActivationKind{
 		}
 	}},
 	"hardsigmoid": {Uses: 2, Alpha: float64(float32(0.2)), Beta: 0.5, Make: func(alpha, beta float64) Activation { return as(HardSigmoid(alpha, beta).(unary)) }},
-	"elu":         {Uses: 1, Alpha: 1, Make: func(alpha, _ float64) Activation { return as(Elu(alpha, 1).(unary)) }},
+	"elu":         {Uses: 1, Alpha: 1, Make: func(alpha, _ float64) Activation { return as(Elu(alpha, 1, 1).(unary)) }},
 }

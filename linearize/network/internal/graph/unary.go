@@ -175,20 +175,21 @@ func LeakyRelu(alpha float64) Op {
 	}
 }
 
-// Elu returns γ·x for x > 0 and γ·α·(eˣ−1) otherwise; Selu is one with γ ≠ 1.
-func Elu(alpha, gamma float64) Op {
+// Elu returns γ·x for x > 0 and γ·α·(e^(x/β)−1) otherwise; Selu is one with γ ≠ 1, and
+// Celu one with α = β.
+func Elu(alpha, gamma, beta float64) Op {
 	return unary{
 		func(x float64) float64 {
 			if x > 0 {
 				return gamma * x
 			}
-			return gamma * alpha * math.Expm1(x)
+			return gamma * alpha * math.Expm1(x/beta)
 		},
 		func(x, y float64) float64 {
 			if x > 0 {
 				return gamma
 			}
-			return y + gamma*alpha
+			return (y + gamma*alpha) / beta
 		},
 	}
 }
