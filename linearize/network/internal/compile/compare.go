@@ -161,39 +161,38 @@ func (c *compiler) where() {
 	}
 	// Take the elements of a where cond holds and the elements of b elsewhere, with broadcasting. Both are
 	// floating point tensors, or both integers.
-	all := c.aligned(false, cond, a, b)
-	cond, a, b = all[0], all[1], all[2]
-	shape, batch := broadcastShape(a, b, 0)
-	shape, batch = broadcastShape(&value{shape: shape, batch: batch}, cond, 0)
-	var from [3][]int32
-	for i, v := range []*value{cond, a, b} {
-		from[i] = c.broadcastTable(shape, v.shape)
-	}
-	commonLead(cond, a, b)
+	in := c.aligned(false, cond, a, b)
+	shape, batch, from := c.broadcastThree(in)
+	commonLead(in...)
 	n := c.entries(shape)
 	table := make([]int32, n)
 	for i := range table {
-		if cond.ints[graph.Pick(from[0], i)].k != 0 {
+		if in[0].ints[graph.Pick(from[0], i)].k != 0 {
 			table[i] = int32(graph.Pick(from[1], i))
 		} else {
 			table[i] = ^int32(graph.Pick(from[2], i))
 		}
 	}
-	out := c.selected(a, b, shape, batch, table)
+	out := c.selected(in[1], in[2], shape, batch, table)
 	if out.batch >= 0 && out.lead == 0 {
-		out.lead = cond.lead
+		out.lead = in[0].lead
 	}
 	c.result(out)
 }
 
-// choice emits a graph.Where of a condition and two tensors, with broadcasting.
-func (c *compiler) choice(in []*value) *value {
-	shape, batch := broadcastShape(in[1], in[2], 0)
+// broadcastThree is broadcast for a condition and the two tensors from which it chooses.
+func (c *compiler) broadcastThree(in []*value) (shape []int, batch int, from [3][]int32) {
+	shape, batch = broadcastShape(in[1], in[2], 0)
 	shape, batch = broadcastShape(&value{shape: shape, batch: batch}, in[0], 0)
-	var from [3][]int32
 	for i, v := range in {
 		from[i] = c.broadcastTable(shape, v.shape)
 	}
+	return shape, batch, from
+}
+
+// choice emits a graph.Where of a condition and two tensors, with broadcasting.
+func (c *compiler) choice(in []*value) *value {
+	shape, batch, from := c.broadcastThree(in)
 	return c.emit(&graph.Where{Cond: from[0], Left: from[1], Right: from[2]}, shape, batch, in...)
 }
 

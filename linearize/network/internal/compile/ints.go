@@ -1,8 +1,6 @@
 package compile
 
 import (
-	"slices"
-
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
@@ -298,46 +296,4 @@ func minInt(a, b affine) affine {
 		return b
 	}
 	return a
-}
-
-// reduceInts is a reduction of known integers, which f combines.
-func (c *compiler) reduceInts(v *value, f func(a, b affine) affine) *value {
-	drop := c.reducedAxes(len(v.shape))
-	kept, out := slices.Clone(v.shape), &value{shape: []int{}, batch: v.batch, lead: v.lead, isInt: true, real: v.real}
-	for i, d := range drop {
-		switch {
-		case d && v.isBatch(i):
-			panic(errMixes)
-		case d:
-			kept[i] = 1
-			if c.attrInt("keepdims", 1) != 0 {
-				out.shape = append(out.shape, 1)
-			} else if i < v.batch {
-				out.batch--
-			}
-		default:
-			out.shape = append(out.shape, v.shape[i])
-		}
-	}
-	n := count(kept)
-	if len(v.ints) == 0 {
-		empty, ok := map[string]int{"ReduceSum": 0, "ReduceProd": 1}[c.node.OpType]
-		if !ok || n != 1 {
-			panic(refuse("a reduction of no elements"))
-		}
-		out.ints = []affine{{k: empty}}
-		return out
-	}
-	c.spend(intBytes * n)
-	table := c.broadcastTable(v.shape, kept)
-	out.ints = make([]affine, n)
-	seen := make([]bool, n)
-	for i, a := range v.ints {
-		at := graph.Pick(table, i)
-		if a = bounded(a); seen[at] {
-			a = f(out.ints[at], a)
-		}
-		out.ints[at], seen[at] = a, true
-	}
-	return out
 }

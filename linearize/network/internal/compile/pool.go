@@ -73,12 +73,19 @@ func (c *compiler) averagePool() {
 		}
 		return n
 	})
-	o := &graph.AveragePool{Window: win, Share: make([]float64, win.Out)}
+	w := win.Taps
+	c.spend((tableBytes + numberBytes) * len(win.Source))
+	o := &graph.AxisMap{Outer: win.Cin, In: win.In, Inner: 1, First: make([]int32, 1, win.Out+1)}
 	for t, n := range counts {
 		if n == 0 {
 			panic(refuse("a window lies wholly in the padding"))
 		}
-		o.Share[t] = 1 / float64(n)
+		for _, from := range win.Source[t*w : (t+1)*w] {
+			if from >= 0 {
+				o.Source, o.Weight = append(o.Source, from), append(o.Weight, 1/float64(n))
+			}
+		}
+		o.First = append(o.First, int32(len(o.Source)))
 	}
 	c.result(c.emit(o, shape, x.batch, x))
 }

@@ -2,6 +2,7 @@ package compile
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/funcgp/funcgp/internal/onnx"
@@ -31,13 +32,13 @@ var quantizedRanges = map[onnx.DataType][2]float64{
 
 // quantization reads scale and zero point for a tensor of this shape: inputs 1 and 2,
 // one number of each or one for each element of an axis.
-func (c *compiler) quantization(v *value) (q graph.Quantization) {
+func (c *compiler) quantization(v *value) (scale, zero *value) {
 	if c.attrInt("block_size", 0) != 0 {
 		panic(refuse("a scale for each block of numbers is not supported"))
 	}
-	q.Scale = c.floats(1)
-	q.Outer, q.Channels, q.Inner = 1, 1, graph.Product(v.shape)
-	if n := len(q.Scale); n != 1 {
+	s := c.floats(1)
+	shape := []int{}
+	if n := len(s); n != 1 {
 		ax := axis(c.attrInt("axis", 1), len(v.shape))
 		if v.isBatch(ax) {
 			panic(errMixes)
@@ -45,43 +46,42 @@ func (c *compiler) quantization(v *value) (q graph.Quantization) {
 		if n != v.shape[ax] {
 			panic(refuse("%d scales for an axis of %d", n, v.shape[ax]))
 		}
-		q.Outer, q.Channels, q.Inner = graph.Product(v.shape[:ax]), n, graph.Product(v.shape[ax+1:])
+		shape = append([]int{n}, slices.Repeat([]int{1}, len(v.shape)-ax-1)...)
 	}
-	for i, s := range q.Scale {
-		if !(s > 0) || math.IsInf(s, 0) {
-			panic(refuse("scale %d is %v", i, s))
+	for i, x := range s {
+		if !(x > 0) || math.IsInf(x, 0) {
+			panic(refuse("scale %d is %v", i, x))
 		}
 	}
-	q.Zero = make([]float64, len(q.Scale))
-	if !c.has(2) {
-		return q
+	z := make([]float64, len(s))
+	if c.has(2) {
+		list := c.constants(2)
+		if len(list) != len(z) {
+			panic(refuse("%d zero points for %d scales", len(list), len(z)))
+		}
+		for i, k := range list {
+			z[i] = float64(k)
+		}
 	}
-	zero := c.constants(2)
-	if len(zero) != len(q.Zero) {
-		panic(refuse("%d zero points for %d scales", len(zero), len(q.Zero)))
-	}
-	for i, z := range zero {
-		q.Zero[i] = float64(z)
-	}
-	return q
+	return c.addConstant(s, shape), c.addConstant(z, shape)
 }
 
+// quantize translates QuantizeLinear, round(x/scale) + zero in the range of a type.
 func (c *compiler) quantize() {
 	x := c.float(0)
-	q := c.quantization(x)
+	scale, zero := c.quantization(x)
 	// The type of the result is that of the zero point or of output_dtype, otherwise uint8.
 	t := onnx.DataType(c.attrInt("output_dtype", 0))
 	if c.has(2) {
-		zero := c.input(2)
-		t = zero.stored
+		t = c.input(2).stored
 	} else if t == 0 {
 		t = onnx.Uint8
 	}
-	if _, ok := quantizedRanges[t]; !ok {
+	limits, ok := quantizedRanges[t]
+	if !ok {
 		panic(refuse("a quantization to %v is not supported", t))
 	}
-	o := &graph.Quantize{Quantization: q, Lo: quantizedRanges[t][0], Hi: quantizedRanges[t][1]}
-	y := c.emit(o, x.shape, x.batch, x)
+	y := c.combine(graph.RoundTo(limits[0], limits[1]), c.combine(graph.Div, x, scale), zero)
 	if c.needsGrad(x) && !c.quantized.straight {
 		c.quantized.straight = true
 		c.warns = append(c.warns, linearize.NewWarning("rounding-steps", math.NaN(), math.NaN(), "", "The network rounds to steps (QuantizeLinear), which has no derivative. It is passed straight through, 1 inside the range and 0 outside, as in quantization-aware training by PyTorch."))
@@ -89,6 +89,7 @@ func (c *compiler) quantize() {
 	c.result(ofType(y, t))
 }
 
+// dequantize translates DequantizeLinear, (q − zero)·scale.
 func (c *compiler) dequantize() {
 	v := c.input(0)
 	stored := v.isInt
@@ -97,8 +98,8 @@ func (c *compiler) dequantize() {
 	} else if v.integer == 0 {
 		panic(refuse("input 0 (%s) holds no integers", quote(c.node.Inputs[0])))
 	}
-	q := c.quantization(v)
-	y := c.emit(&graph.Dequantize{Quantization: q}, v.shape, v.batch, v)
+	scale, zero := c.quantization(v)
+	y := c.combine(graph.Mul, c.combine(graph.Sub, v, zero), scale)
 	if name := c.node.Inputs[0]; stored && c.inits[name] != nil {
 		c.quantized.integers = append(c.quantized.integers, quote(name))
 	}

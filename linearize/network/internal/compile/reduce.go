@@ -81,48 +81,83 @@ func (c *compiler) reducedAxes(rank int) []bool {
 	return drop
 }
 
-// reduceAxes reduces over the axes marked in drop.
-func (c *compiler) reduceAxes(x *value, drop []bool, keep bool, make reducer) *value {
-	kept := slices.Clone(x.shape)
-	items := 1
+// A reducedShape is the shape of a reduction over the axes marked in drop: kept has them with
+// length 1, and shape and batch are those of the result without them.
+type reducedShape struct {
+	kept, shape []int
+	batch       int
+	items       int // elements of a group
+}
+
+func reduced(x *value, drop []bool) *reducedShape {
+	r := &reducedShape{kept: slices.Clone(x.shape), shape: []int{}, batch: x.batch, items: 1}
 	for i, d := range drop {
-		if d {
-			if x.isBatch(i) {
-				panic(errMixes)
-			}
-			items *= x.shape[i]
-			kept[i] = 1
+		switch {
+		case d && x.isBatch(i):
+			panic(errMixes)
+		case d:
+			r.items *= x.shape[i]
+			r.kept[i] = 1
+			r.batch -= int(graph.Step(i < x.batch))
+		default:
+			r.shape = append(r.shape, x.shape[i])
 		}
 	}
-	st := strides(kept)
+	return r
+}
+
+// reduceAxes reduces over the axes marked in drop.
+func (c *compiler) reduceAxes(x *value, drop []bool, keep bool, make reducer) *value {
+	r := reduced(x, drop)
+	st := strides(r.kept)
 	table := c.table(x.shape, func(d, i int) int {
 		if drop[d] {
 			return 0
 		}
 		return i * st[d]
 	})
-	y := c.emit(make(table, items), kept, x.batch, x)
+	y := c.emit(make(table, r.items), r.kept, x.batch, x)
 	if keep {
 		return y
 	}
-	shape, batch := []int{}, x.batch
-	for i, d := range drop {
-		switch {
-		case !d:
-			shape = append(shape, x.shape[i])
-		case i < x.batch:
-			batch--
-		}
+	return c.alias(y, r.shape, r.batch)
+}
+
+// reduceInts is a reduction of known integers, which f combines.
+func (c *compiler) reduceInts(v *value, f func(a, b affine) affine) *value {
+	r := reduced(v, c.reducedAxes(len(v.shape)))
+	out := &value{shape: r.shape, batch: r.batch, lead: v.lead, isInt: true, real: v.real}
+	if c.attrInt("keepdims", 1) != 0 {
+		out.shape, out.batch = r.kept, v.batch
 	}
-	return c.alias(y, shape, batch)
+	n := count(r.kept)
+	if len(v.ints) == 0 {
+		empty, ok := map[string]int{"ReduceSum": 0, "ReduceProd": 1}[c.node.OpType]
+		if !ok || n != 1 {
+			panic(refuse("a reduction of no elements"))
+		}
+		out.ints = []affine{{k: empty}}
+		return out
+	}
+	c.spend(intBytes * n)
+	table := c.broadcastTable(v.shape, r.kept)
+	out.ints = make([]affine, n)
+	seen := make([]bool, n)
+	for i, a := range v.ints {
+		at := graph.Pick(table, i)
+		if a = bounded(a); seen[at] {
+			a = f(out.ints[at], a)
+		}
+		out.ints[at], seen[at] = a, true
+	}
+	return out
 }
 
 // cumSum translates CumSum, the sums of the elements up to each along an axis.
 func (c *compiler) cumSum() {
 	v := c.input(0)
 	ax := c.scalarInt(1, 0)
-	rank := len(v.shape)
-	ax = axis(ax, rank)
+	ax = axis(ax, len(v.shape))
 	if v.isBatch(ax) {
 		panic(errMixes)
 	}
@@ -155,47 +190,30 @@ func (c *compiler) cumSum() {
 		return
 	}
 	n := v.shape[ax]
-	c.spend(numberBytes * n * n)
-	sums := make([]float64, n*n)
+	c.spend((tableBytes + numberBytes) * n * n)
+	o := &graph.AxisMap{Outer: graph.Product(v.shape[:ax]), In: n, Inner: graph.Product(v.shape[ax+1:]), First: make([]int32, 1, n+1)}
 	for i := range n {
 		for j := range n {
-			sums[j*n+i] = graph.Step(counts(i, j))
+			if counts(i, j) {
+				o.Source, o.Weight = append(o.Source, int32(j)), append(o.Weight, 1)
+			}
 		}
+		o.First = append(o.First, int32(len(o.Source)))
 	}
-	perm := make([]int, rank)
-	for i := range perm {
-		perm[i] = i
-	}
-	perm[ax], perm[rank-1] = rank-1, ax
-	v = c.transpose(v, perm)
-	if rank == 1 {
-		v = c.alias(v, []int{1, n}, v.batch)
-	}
-	v = c.product(v, c.addConstant(sums, []int{n, n}))
-	if rank == 1 {
-		v = c.alias(v, []int{n}, v.batch)
-	}
-	c.result(c.transpose(v, perm))
+	c.result(c.emit(o, v.shape, v.batch, v))
 }
 
 // argMax translates ArgMax and ArgMin.
 func (c *compiler) argMax(smallest bool) {
 	x := c.float(0)
 	ax := axis(c.attrInt("axis", 0), len(x.shape))
-	if x.isBatch(ax) {
-		panic(errMixes)
-	}
+	drop := make([]bool, len(x.shape))
+	drop[ax] = true
+	r := reduced(x, drop)
 	o := &graph.ArgMax{Outer: graph.Product(x.shape[:ax]), Length: x.shape[ax], Inner: graph.Product(x.shape[ax+1:]), Min: smallest, Last: c.attrInt("select_last_index", 0) != 0}
-	kept := slices.Clone(x.shape)
-	kept[ax] = 1
-	out := c.emit(o, kept, x.batch, x)
-	if c.attrInt("keepdims", 1) != 0 {
-		c.result(out)
-		return
+	out := c.emit(o, r.kept, x.batch, x)
+	if c.attrInt("keepdims", 1) == 0 {
+		out = c.alias(out, r.shape, r.batch)
 	}
-	batch := out.batch
-	if batch > ax {
-		batch--
-	}
-	c.result(c.alias(out, slices.Delete(slices.Clone(kept), ax, ax+1), batch))
+	c.result(out)
 }

@@ -70,31 +70,21 @@ func (c *compiler) blocks() (x *value, b int) {
 // c·b²+i·b+j by CRD.
 func (c *compiler) depthToSpace() {
 	x, b := c.blocks()
+	h, w := x.shape[2], x.shape[3]
 	if x.shape[1]%b != 0 || x.shape[1]/b%b != 0 {
 		panic(refuse("%d channels for blocks of %d×%d", x.shape[1], b, b))
 	}
 	channels := x.shape[1] / b / b
-	each, pixel := 1, channels // steps in the input's channels
+	parts, perm := []int{1, b, b, channels, h, w}, []int{0, 3, 4, 1, 5, 2}
 	switch mode := c.attrString("mode", "DCR"); mode {
 	case "DCR":
 	case "CRD":
-		each, pixel = b*b, 1
+		parts, perm = []int{1, channels, b, b, h, w}, []int{0, 1, 4, 2, 5, 3}
 	default:
 		panic(refuse("mode=%q is not known", mode))
 	}
-	shape, st := []int{1, channels, x.shape[2] * b, x.shape[3] * b}, strides(x.shape)
-	table := c.table(shape, func(d, i int) int {
-		switch d {
-		case 1:
-			return i * each * st[1]
-		case 2:
-			return i/b*st[2] + i%b*b*pixel*st[1]
-		case 3:
-			return i/b*st[3] + i%b*pixel*st[1]
-		}
-		return 0
-	})
-	c.result(c.apply(x, shape, x.batch, table, 0))
+	y := c.transpose(c.alias(x, parts, x.batch), perm)
+	c.result(c.alias(y, []int{1, channels, h * b, w * b}, y.batch))
 }
 
 // spaceToDepth moves the pixels of b×b blocks to channels, (i·b+j)·C+c for pixel
@@ -104,18 +94,7 @@ func (c *compiler) spaceToDepth() {
 	if x.shape[2]%b != 0 || x.shape[3]%b != 0 {
 		panic(refuse("images of %d×%d for blocks of %d×%d", x.shape[2], x.shape[3], b, b))
 	}
-	shape, st := []int{1, x.shape[1] * b * b, x.shape[2] / b, x.shape[3] / b}, strides(x.shape)
-	table := c.table(shape, func(d, i int) int {
-		switch d {
-		case 1:
-			pixel := i / x.shape[1]
-			return i%x.shape[1]*st[1] + pixel/b*st[2] + pixel%b*st[3]
-		case 2:
-			return i * b * st[2]
-		case 3:
-			return i * b * st[3]
-		}
-		return 0
-	})
-	c.result(c.apply(x, shape, x.batch, table, 0))
+	channels, h, w := x.shape[1], x.shape[2]/b, x.shape[3]/b
+	y := c.transpose(c.alias(x, []int{1, channels, h, b, w, b}, x.batch), []int{0, 3, 5, 1, 2, 4})
+	c.result(c.alias(y, []int{1, channels * b * b, h, w}, y.batch))
 }

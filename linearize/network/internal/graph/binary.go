@@ -120,6 +120,18 @@ var (
 	}
 )
 
+// RoundTo is round(a) + b in the range [lo, hi], with halves rounded to even. Its derivative
+// by a passes straight through the rounding: it is 1 inside of the range and 0 outside, as in
+// PyTorch's fake quantization.
+func RoundTo(lo, hi float64) BinaryFunc {
+	step := func(a, b float64) float64 { return math.RoundToEven(a) + b }
+	return BinaryFunc{
+		func(a, b float64) float64 { return Clamp(step(a, b), lo, hi) },
+		func(a, b, _ float64) float64 { return Step(step(a, b) >= lo && step(a, b) <= hi) },
+		func(_, _, _ float64) float64 { return 0 },
+	}
+}
+
 // pow is math.Pow, but rounds squares once: normalization layers export them
 // as Pow.
 func pow(a, b float64) float64 {

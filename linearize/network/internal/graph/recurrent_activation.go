@@ -37,20 +37,11 @@ func plain(a Activation) ActivationKind {
 // Activations holds the functions of recurrent layers by their names in ONNX, in
 // lower case.
 var Activations = map[string]ActivationKind{
-	"sigmoid": plain(func(x float64) (y, slope float64) {
-		y = sigmoid(x)
-		return y, y * (1 - y)
-	}),
-	"tanh": plain(func(x float64) (y, slope float64) {
-		y = math.Tanh(x)
-		return y, 1 - y*y
-	}),
+	"sigmoid":  plain(as(Sigmoid)),
+	"tanh":     plain(as(Tanh.unary)),
 	"relu":     plain(func(x float64) (y, slope float64) { return max(x, 0), Step(x > 0) }),
 	"softplus": plain(as(Softplus)),
-	"softsign": plain(func(x float64) (y, slope float64) {
-		d := 1 + math.Abs(x)
-		return x / d, 1 / (d * d)
-	}),
+	"softsign": plain(as(Softsign)),
 	"affine": {Uses: 2, Alpha: 1, Make: func(alpha, beta float64) Activation {
 		return func(x float64) (y, slope float64) { return alpha*x + beta, alpha }
 	}},

@@ -246,7 +246,6 @@ var (
 	_ squarer = (*Concat)(nil)
 	_ squarer = (*Select)(nil)
 	_ squarer = (*Reduce)(nil)
-	_ squarer = (*AveragePool)(nil)
 	_ squarer = (*AxisMap)(nil)
 	_ squarer = (*Binary)(nil)
 	_ squarer = unary{}
@@ -278,14 +277,6 @@ func (o *Reduce) backwardSquares(s *State, nd *Node) {
 	(&Reduce{Target: o.Target, Scale: o.Scale * o.Scale}).Backward(s, nd)
 }
 func (o *Reduce) single(*Program, *Node) bool { return false }
-
-func (o *AveragePool) backwardSquares(s *State, nd *Node) {
-	for e := range s.N {
-		dx, dy := s.GradAt(nd.In[0], e), s.GradAt(nd.Out, e)
-		o.each(func(to, from int, share float64) { dx[from] += share * share * dy[to] })
-	}
-}
-func (o *AveragePool) single(*Program, *Node) bool { return false }
 
 func (o *AxisMap) backwardSquares(s *State, nd *Node) {
 	squared := *o

@@ -142,7 +142,7 @@ func (p *producers) bag(n *onnx.Node) *bag {
 		return nil
 	}
 	b := &bag{table: read.Inputs[0], ids: flat.Inputs[0], reduce: reduce}
-	if !p.consecutive(starts, ends, b.ids, part.Inputs[0]) || !p.turns(n.Inputs[0], ends) || !p.constant(n.Inputs[1], 1) {
+	if !p.consecutive(starts, ends, b.ids, part.Inputs[0]) || !p.dimension(n.Inputs[0], 0, ends) || !p.constant(n.Inputs[1], 1) {
 		return nil
 	}
 	return b
@@ -159,14 +159,14 @@ func (p *producers) element(name, turn string) string {
 	return ""
 }
 
-// turns reports whether a value is the length of a vector.
-func (p *producers) turns(name, vector string) bool {
+// dimension reports whether a value is a dimension of another.
+func (p *producers) dimension(name string, axis int64, of string) bool {
 	n := p.made(name, "Gather", 2)
-	if n == nil || !p.constant(n.Inputs[1], 0) {
+	if n == nil || !p.constant(n.Inputs[1], axis) {
 		return false
 	}
 	shape := p.made(n.Inputs[0], "Shape", 1)
-	return shape != nil && shape.Inputs[0] == vector
+	return shape != nil && shape.Inputs[0] == of
 }
 
 // consecutive reports whether the starts and ends are those of the rows of the matrix
@@ -181,7 +181,7 @@ func (p *producers) consecutive(starts, ends, ids, flat string) bool {
 		return false
 	}
 	last := p.made(all.Inputs[1], "Unsqueeze", 1)
-	if last == nil || !p.turns(last.Inputs[0], flat) {
+	if last == nil || !p.dimension(last.Inputs[0], 0, flat) {
 		return false
 	}
 	if t := p.tensor[all.Inputs[0]]; t != nil {
@@ -201,7 +201,7 @@ func (p *producers) consecutive(starts, ends, ids, flat string) bool {
 		return false
 	}
 	size, width := p.uncast(r.Inputs[1]), p.uncast(r.Inputs[2])
-	return p.isSize(size, ids) && p.isWidth(width, ids)
+	return p.isSize(size, ids) && p.dimension(width, 1, ids)
 }
 
 // open reports whether a Slice goes to the end of axis 0, by one.
@@ -226,16 +226,6 @@ func (p *producers) isSize(name, of string) bool {
 	}
 	n := p.made(name, "ReduceProd", 1)
 	if n == nil {
-		return false
-	}
-	shape := p.made(n.Inputs[0], "Shape", 1)
-	return shape != nil && shape.Inputs[0] == of
-}
-
-// isWidth reports whether a value is the second dimension of another.
-func (p *producers) isWidth(name, of string) bool {
-	n := p.made(name, "Gather", 2)
-	if n == nil || !p.constant(n.Inputs[1], 1) {
 		return false
 	}
 	shape := p.made(n.Inputs[0], "Shape", 1)
