@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -72,17 +71,9 @@ func (n *Network) WithCode(tensor string) (m *Network, size int, err error) {
 		return nil, 0, fmt.Errorf("network: the tensor %s depends on no parameter; name one after the first layer", quote(tensor))
 	}
 	size = n.prog.Slots[slot].Size
-	out, p := *n, *n.prog
-	p.C = size + n.prog.C
-	p.Output = len(p.Slots)
-	p.Nodes = append(slices.Clone(p.Nodes), graph.Node{Op: &graph.Concat{Outer: 1, Width: []int{size, n.prog.C}}, In: []int{slot, n.prog.Output}, Out: p.Output})
-	p.Slots = append(slices.Clone(p.Slots), graph.Slot{Size: p.C, NeedsGrad: true, Param: -1})
-	p.Sites = slices.Clone(p.Sites)
-	p.ChooseFull()
-	p.SetChunk()
-	out.prog, out.static, out.code = &p, append(slices.Clone(n.static), nil), tensor
-	out.print = sync.OnceValue(out.fingerprint)
-	return &out, size, nil
+	m = n.ending(&graph.Concat{Outer: 1, Width: []int{size, n.prog.C}}, size+n.prog.C, slot, n.prog.Output)
+	m.code = tensor
+	return m, size, nil
 }
 
 // A Tail is the part of a network after one of its tensors, such as the decoder of an

@@ -26,32 +26,32 @@ func (n *Network) GroupOutputs(keep []int) (*Network, error) {
 	if len(keep) == 0 {
 		return nil, fmt.Errorf("network: no output to keep; name at least one of the %d", c)
 	}
-	kept := make([]bool, c)
-	for _, k := range keep {
+	// A kept output is a group of its own, and the others are the last.
+	target := slices.Repeat([]int32{int32(len(keep))}, c)
+	for i, k := range keep {
 		switch {
 		case k < 0 || k >= c:
 			return nil, fmt.Errorf("network: there is no output %d; the network has 0 to %d", k, c-1)
-		case kept[k]:
+		case int(target[k]) < len(keep):
 			return nil, fmt.Errorf("network: output %d is named twice", k)
 		}
-		kept[k] = true
+		target[k] = int32(i)
 	}
-	group := &graph.Merge{Keep: slices.Clone(keep)}
-	for k, in := range kept {
-		if !in {
-			group.Rest = append(group.Rest, k)
-		}
-	}
+	m := n.ending(&graph.LogSumExp{Target: target}, len(keep)+min(c-len(keep), 1), n.prog.Output)
+	m.groups = append(slices.Clone(n.groups), slices.Clone(keep))
+	return m, nil
+}
+
+// ending returns the network with one more node, whose result are the outputs.
+func (n *Network) ending(op graph.Op, size int, in ...int) *Network {
 	m, p := *n, *n.prog
-	p.C = len(keep) + min(len(group.Rest), 1)
-	p.Output = len(p.Slots)
-	p.Nodes = append(slices.Clone(p.Nodes), graph.Node{Op: group, In: []int{n.prog.Output}, Out: p.Output})
+	p.C, p.Output = size, len(p.Slots)
+	p.Nodes = append(slices.Clone(p.Nodes), graph.Node{Op: op, In: in, Out: p.Output})
 	p.Slots = append(slices.Clone(p.Slots), graph.Slot{Size: p.C, NeedsGrad: true, Param: -1})
 	p.Sites = slices.Clone(p.Sites)
 	p.ChooseFull()
 	p.SetChunk()
 	m.prog, m.static = &p, append(slices.Clone(n.static), nil)
-	m.groups = append(slices.Clone(n.groups), group.Keep)
 	m.print = sync.OnceValue(m.fingerprint)
-	return &m, nil
+	return &m
 }

@@ -1,6 +1,8 @@
 package compile
 
 import (
+	"slices"
+
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
@@ -85,27 +87,18 @@ func (c *compiler) numbers(v *value) []float64 {
 		panic(refuse("it compares numbers that depend on the input"))
 	}
 	// Compute the value that a static slot has at the trained parameters.
-	slot := v.slot
-	need := make([]bool, len(c.prog.Slots))
-	need[slot] = true
-	for i := len(c.prog.Nodes) - 1; i >= 0; i-- {
-		if nd := &c.prog.Nodes[i]; need[nd.Out] {
+	need, values := map[int]bool{v.slot: true}, slices.Clone(c.static)
+	for _, nd := range slices.Backward(c.prog.Nodes) {
+		if need[nd.Out] {
+			values[nd.Out] = make([]float64, c.prog.Slots[nd.Out].Size)
 			for _, in := range nd.In {
 				need[in] = true
 			}
 		}
 	}
-	values := make([][]float64, len(need))
-	for i := range need {
-		switch in := c.bySlot[i]; {
-		case !need[i]:
-		case c.static[i] != nil:
-			values[i] = c.static[i]
-		case in != nil:
-			in.known = true
-			values[i] = in.t.Floats
-		default:
-			values[i] = make([]float64, c.prog.Slots[i].Size)
+	for slot, in := range c.bySlot {
+		if need[slot] {
+			in.known, values[slot] = true, in.t.Floats
 		}
 	}
 	s := &graph.State{Program: c.prog, Static: values, N: 1}
@@ -114,7 +107,7 @@ func (c *compiler) numbers(v *value) []float64 {
 			nd.Op.Forward(s, nd)
 		}
 	}
-	return values[slot]
+	return values[v.slot]
 }
 
 func (c *compiler) not() {

@@ -203,6 +203,13 @@ func attempt(f func()) (err error) {
 	return nil
 }
 
+// within calls f, and puts the place in front of what f refuses.
+func within(f func(), place string, args ...any) {
+	if err := attempt(f); err != nil {
+		panic(refuse(place+": %w", append(args, err)...))
+	}
+}
+
 // Compile checks and translates a model. All of it is translated, also where its head
 // is removed.
 func Compile(m *onnx.Model, o Options) (r *Result, err error) {

@@ -11,6 +11,7 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
+	"github.com/funcgp/funcgp/linearize/network/internal/rewrite"
 )
 
 func set(names ...string) map[string]bool {
@@ -192,16 +193,12 @@ func (c *compiler) fix(names map[string]bool, outputs bool) []string {
 		}
 	}
 	if len(list) > 0 {
-		quoted := make([]string, len(list))
-		for i, n := range list {
-			quoted[i] = quote(n)
-		}
 		what := "standardize the inputs before the first layer"
 		if outputs {
 			what = "scale the outputs after the last layer"
 		}
 		c.warns = append(c.warns, linearize.NewWarning("taken-for-constants", math.NaN(), math.NaN(), "Name what was learnt in ReadOptions.Learn.",
-			"%s: they %s, and are taken for constants and not for parameters. The posterior holds them fixed.", brief(strings.Join(quoted, ", "), 400), what))
+			"%s: they %s, and are taken for constants and not for parameters. The posterior holds them fixed.", rewrite.List(list), what))
 	}
 	return list
 }

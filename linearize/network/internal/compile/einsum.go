@@ -135,9 +135,7 @@ func parseEinsum(equation string, terms []*term) []int {
 	occurs, dots := map[int]int{}, 0
 	for i, t := range terms {
 		var labels []int
-		if err := attempt(func() { labels = parseTerm(parts[i], len(t.v.shape)) }); err != nil {
-			panic(refuse("its equation %s: term %d: %w", quote(equation), i, err))
-		}
+		within(func() { labels = parseTerm(parts[i], len(t.v.shape)) }, "its equation %s: term %d", quote(equation), i)
 		t.labels = labels
 		for _, label := range labels {
 			occurs[label]++
@@ -152,9 +150,7 @@ func parseEinsum(equation string, terms []*term) []int {
 			panic(refuse("its equation %s leaves the axes of the ellipsis out of the result", quote(equation)))
 		}
 		var result []int
-		if err := attempt(func() { result = parseTerm(right, rank) }); err != nil {
-			panic(refuse("its equation %s: result: %w", quote(equation), err))
-		}
+		within(func() { result = parseTerm(right, rank) }, "its equation %s: result", quote(equation))
 		for i, label := range result {
 			if slices.Contains(result[:i], label) || occurs[label] == 0 {
 				panic(refuse("its equation %s has a label in the result twice or in no term", quote(equation)))

@@ -4,11 +4,11 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+	"github.com/funcgp/funcgp/linearize/network/internal/rewrite"
 )
 
 // declareInputs makes the slot that holds the network's inputs one after another, and a
@@ -64,19 +64,17 @@ func (c *compiler) declareInputs(o *Options) {
 			}
 			c.batch = batch
 		}
-		if _, err := Count(append([]int{1}, shape...)); err != nil {
-			panic(refuse("network: input %s: %w", quote(in.Name), err))
-		}
+		within(func() { count(append([]int{1}, shape...)) }, "network: input %s", quote(in.Name))
 		p.Inputs = append(p.Inputs, graph.Input{Name: in.Name, Shape: shape, Offset: p.D})
 		p.D += graph.Product(shape)
 	}
 	if o.Columns != nil {
 		// Make the inputs those columns of a row that the options say.
 		p := c.prog
-		known := map[string]bool{}
+		known, inputNames := map[string]bool{}, []string(nil)
 		for i := range p.Inputs {
 			in := &p.Inputs[i]
-			known[in.Name] = true
+			known[in.Name], inputNames = true, append(inputNames, in.Name)
 			list, ok := o.Columns[in.Name]
 			switch want := graph.Product(in.Shape); {
 			case !ok:
@@ -93,7 +91,7 @@ func (c *compiler) declareInputs(o *Options) {
 		}
 		for _, name := range slices.Sorted(maps.Keys(o.Columns)) {
 			if !known[name] {
-				panic(refuse("network: no input %s influences the output; the inputs are %s", quote(name), names(p.Inputs)))
+				panic(refuse("network: no input %s influences the output; the inputs are %s", quote(name), rewrite.List(inputNames)))
 			}
 		}
 		p.D = o.Width
@@ -103,19 +101,8 @@ func (c *compiler) declareInputs(o *Options) {
 	}
 	p.Input = c.addSlot(graph.Slot{Size: p.D, Param: -1})
 	for i, in := range inputs {
-		if err := attempt(func() { c.declareInput(in, &p.Inputs[i]) }); err != nil {
-			panic(refuse("network: input %s: %w", quote(in.Name), err))
-		}
+		within(func() { c.declareInput(in, &p.Inputs[i]) }, "network: input %s", quote(in.Name))
 	}
-}
-
-// names lists the names of inputs for an error.
-func names(list []graph.Input) string {
-	quoted := make([]string, len(list))
-	for i, in := range list {
-		quoted[i] = quote(in.Name)
-	}
-	return brief(strings.Join(quoted, ", "), 300)
 }
 
 // declareInput makes the value of an input: the slot itself if there is no other.

@@ -30,9 +30,7 @@ func (c *compiler) lookup(name string) *value {
 // tensor returns the value of a floating point initializer.
 func (c *compiler) tensor(in *initializer) *value {
 	shape := dims(in.t)
-	if _, err := Count(shape); err != nil {
-		panic(refuse("initializer %s: %w", quote(in.t.Name), err))
-	}
+	within(func() { count(shape) }, "initializer %s", quote(in.t.Name))
 	if in.mask != nil {
 		v := c.addConstant(in.t.Floats, shape)
 		c.masks[v.slot].from = in.mask
@@ -89,9 +87,7 @@ func (c *compiler) input(i int) *value {
 func (c *compiler) float(i int) *value {
 	v := c.input(i)
 	if v.isInt {
-		if err := attempt(func() { v = c.toFloat(v) }); err != nil {
-			panic(refuse("input %d (%s): %w", i, quote(c.node.Inputs[i]), err))
-		}
+		within(func() { v = c.toFloat(v) }, "input %d (%s)", i, quote(c.node.Inputs[i]))
 		v.fromInts = true
 	}
 	return v

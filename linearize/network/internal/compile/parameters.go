@@ -15,9 +15,7 @@ import (
 // parameters in θ, the sites, and the size of a chunk.
 func (c *compiler) finish(output string) {
 	var out *value
-	if err := attempt(func() { out = c.lookup(output) }); err != nil {
-		panic(refuse("network: output %s: %w", quote(output), err))
-	}
+	within(func() { out = c.lookup(output) }, "network: output %s", quote(output))
 	if out.integer != 0 {
 		panic(refuse("network: output %s holds integers or truth values (%v), which have no derivative; export what they are computed from", quote(output), out.integer))
 	}
@@ -52,9 +50,7 @@ func (c *compiler) finish(output string) {
 		}
 	}
 	isParam := func(slot int) bool { return c.bySlot[slot] != nil && c.bySlot[slot].param == slot }
-	if err := attempt(func() { p.AddRecurrentSites(isParam, c.take) }); err != nil {
-		panic(refuse("network: the weights of recurrent layers: %w", err))
-	}
+	within(func() { p.AddRecurrentSites(isParam, c.take) }, "network: the weights of recurrent layers")
 	c.orderParams()
 	// An error if a tensor that was to be learnt is no parameter.
 	for _, name := range slices.Sorted(maps.Keys(c.learn)) {

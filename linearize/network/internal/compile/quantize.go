@@ -3,12 +3,12 @@ package compile
 import (
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
+	"github.com/funcgp/funcgp/linearize/network/internal/rewrite"
 )
 
 func init() {
@@ -21,7 +21,7 @@ func init() {
 // quantized is what is said of a network with quantized numbers.
 type quantized struct {
 	straight bool     // the warning that derivatives pass straight through was given
-	integers []string // names of tensors stored as integers that are constants, quoted
+	integers []string // names of tensors stored as integers that are constants
 }
 
 // quantizedRanges holds the ranges of the types to which numbers are quantized.
@@ -101,9 +101,9 @@ func (c *compiler) dequantize() {
 	scale, zero := c.quantization(v)
 	y := c.combine(graph.Mul, c.combine(graph.Sub, v, zero), scale)
 	if name := c.node.Inputs[0]; stored && c.inits[name] != nil {
-		c.quantized.integers = append(c.quantized.integers, quote(name))
+		c.quantized.integers = append(c.quantized.integers, name)
 	}
 	c.result(ofType(y, 0))
 }
 
-func (c *compiler) integerNames() string { return brief(strings.Join(c.quantized.integers, ", "), 400) }
+func (c *compiler) integerNames() string { return rewrite.List(c.quantized.integers) }

@@ -80,12 +80,10 @@ func (c *compiler) activations(defaults ...string) [][]graph.Activation {
 			panic(refuse("activation %s is none of those that ONNX has", quote(name)))
 		}
 		var number [2]float64
-		if err := attempt(func() {
+		within(func() {
 			number[0], alphas = parameter(kind.Alpha, alphas, kind.Uses > 0)
 			number[1], betas = parameter(kind.Beta, betas, kind.Uses > 1)
-		}); err != nil {
-			panic(refuse("activation %s: %w", quote(name), err))
-		}
+		}, "activation %s", quote(name))
 		f := kind.Make(number[0], number[1])
 		if c.node.Attr("clip") != nil {
 			f = f.Clipped(limit)
@@ -283,11 +281,16 @@ func (c *compiler) emitRecurrent(r *recurrent) *value {
 	products := c.emit(&graph.Dense{T: op.T, In: r.inputs, Out: r.width(), Tied: true, TiedBias: true}, []int{op.T, r.width()}, -1, args...)
 	in := []*value{products, r.r}
 	if resetAfter {
+		// The biases of the products with R, at each position, or zeros. The gradient of the result is
+		// that of the products, so that it depends on R, though it does not read it.
 		args := []*value{{slot: r.r.slot, batch: -1}}
+		source := func([]int) int { return -1 }
 		if r.b != nil {
-			args = append(args, r.b)
+			args = []*value{r.b, args[0]}
+			source = func(idx []int) int { return (2*idx[1]+1)*n + idx[2] }
 		}
-		bias := c.emit(&graph.RecurrentBias{T: op.T, Dirs: r.dirs(), Width: n}, []int{op.T, r.width()}, -1, args...)
+		table := c.tableOf([]int{op.T, r.dirs(), n}, source)
+		bias := c.emit(&graph.Index{Source: table}, []int{op.T, r.width()}, -1, args...)
 		op.Addend, in = len(in), append(in, bias)
 	}
 	for _, i := range []*int{&op.Initial, &op.InitialCell} {

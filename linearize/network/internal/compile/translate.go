@@ -282,6 +282,9 @@ func (c *compiler) condition() {
 	c.undecided.add(c.node)
 }
 
+// Names and texts of the file in messages.
+var quote, brief = rewrite.Quote, rewrite.Brief
+
 // label names a node of the file for messages.
 func (c *compiler) label(i int) string {
 	n := c.graph.Nodes[i]
@@ -294,15 +297,4 @@ func (c *compiler) numberOf(i int) int {
 		return at
 	}
 	return i
-}
-
-// quote quotes a name from the file and cuts one that would fill the message.
-func quote(name string) string { return strconv.Quote(brief(name, 80)) }
-
-// brief cuts a text to at most the given number of bytes.
-func brief(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
 }

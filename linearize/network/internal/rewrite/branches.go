@@ -36,7 +36,7 @@ func (m *Rewritten) Branches(taken []Condition) (*Rewritten, error) {
 		if holds, ok := then[FirstResult(n)]; ok {
 			var err error
 			if list, err = b.lift(n, holds); err != nil {
-				return nil, fmt.Errorf("node %d %s (If): %w", m.Number[n], quote(n.Name), err)
+				return nil, fmt.Errorf("node %d %s (If): %w", m.Number[n], Quote(n.Name), err)
 			}
 		}
 		for _, own := range list {

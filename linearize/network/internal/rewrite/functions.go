@@ -46,7 +46,7 @@ func inline(m *onnx.Model, number map[*onnx.Node]int) (*onnx.Graph, []onnx.Opset
 	for _, fn := range m.Functions {
 		key := operator{domain(fn.Domain), fn.Name, fn.Overload}
 		if s.functions[key] != nil {
-			return nil, nil, fmt.Errorf("function %s is defined twice; export the model again", quote(fn.Name))
+			return nil, nil, fmt.Errorf("function %s is defined twice; export the model again", Quote(fn.Name))
 		}
 		s.functions[key] = fn
 	}
@@ -65,7 +65,7 @@ func inline(m *onnx.Model, number map[*onnx.Node]int) (*onnx.Graph, []onnx.Opset
 				version[d] = o.Version
 				opsets = append(opsets, o)
 			case d == "" && have != o.Version:
-				return nil, nil, fmt.Errorf("function %s is written for opset %d, and the model for %d; export all of it with one opset", quote(fn.Name), o.Version, have)
+				return nil, nil, fmt.Errorf("function %s is written for opset %d, and the model for %d; export all of it with one opset", Quote(fn.Name), o.Version, have)
 			}
 		}
 	}
@@ -74,7 +74,7 @@ func inline(m *onnx.Model, number map[*onnx.Node]int) (*onnx.Graph, []onnx.Opset
 	for i, n := range m.Graph.Nodes {
 		body, err := s.expand(n)
 		if err != nil {
-			return nil, nil, fmt.Errorf("node %d %s: %w", i, quote(n.Name), err)
+			return nil, nil, fmt.Errorf("node %d %s: %w", i, Quote(n.Name), err)
 		}
 		for _, b := range body {
 			number[b] = i
@@ -93,13 +93,13 @@ func (s *inliner) expand(n *onnx.Node) ([]*onnx.Node, error) {
 		key := operatorOf(call)
 		switch {
 		case slices.Contains(s.calls, key):
-			return nil, fmt.Errorf("function %s calls itself; such models are not read, export the model without local functions", quote(fn.Name))
+			return nil, fmt.Errorf("function %s calls itself; such models are not read, export the model without local functions", Quote(fn.Name))
 		case len(s.calls) == mostCalls:
 			return nil, fmt.Errorf("more than %d functions inside one another; export the model without local functions", mostCalls)
 		case len(call.Inputs) > len(fn.Inputs):
-			return nil, fmt.Errorf("it gives %d inputs to function %s, which takes %d", len(call.Inputs), quote(fn.Name), len(fn.Inputs))
+			return nil, fmt.Errorf("it gives %d inputs to function %s, which takes %d", len(call.Inputs), Quote(fn.Name), len(fn.Inputs))
 		case len(call.Outputs) > len(fn.Outputs):
-			return nil, fmt.Errorf("it takes %d outputs of function %s, which has %d", len(call.Outputs), quote(fn.Name), len(fn.Outputs))
+			return nil, fmt.Errorf("it takes %d outputs of function %s, which has %d", len(call.Outputs), Quote(fn.Name), len(fn.Outputs))
 		}
 		s.calls = append(s.calls, key)
 		defer func() { s.calls = s.calls[:len(s.calls)-1] }()
@@ -125,7 +125,7 @@ func (s *inliner) expand(n *onnx.Node) ([]*onnx.Node, error) {
 		}
 		for i, name := range fn.Inputs {
 			if _, twice := b.value[name]; twice || name == "" {
-				return nil, fmt.Errorf("function %s has two inputs %s, or one without a name", quote(fn.Name), quote(name))
+				return nil, fmt.Errorf("function %s has two inputs %s, or one without a name", Quote(fn.Name), Quote(name))
 			}
 			b.value[name] = ""
 			if i < len(call.Inputs) {
@@ -147,7 +147,7 @@ func (s *inliner) expand(n *onnx.Node) ([]*onnx.Node, error) {
 				inner, err = s.expand(own)
 			}
 			if inner := (*bodyError)(nil); err != nil && !errors.As(err, &inner) {
-				err = &bodyError{fmt.Errorf("function %s, node %d %s: %w", quote(fn.Name), i, quote(n.Name), err)}
+				err = &bodyError{fmt.Errorf("function %s, node %d %s: %w", Quote(fn.Name), i, Quote(n.Name), err)}
 			}
 			if err != nil {
 				return nil, err
@@ -156,12 +156,12 @@ func (s *inliner) expand(n *onnx.Node) ([]*onnx.Node, error) {
 		}
 		copies, err := b.copies(others)
 		if err != nil {
-			return nil, fmt.Errorf("function %s: %w", quote(fn.Name), err)
+			return nil, fmt.Errorf("function %s: %w", Quote(fn.Name), err)
 		}
 		return append(list, copies...), nil
 	}
 	if i := slices.IndexFunc(n.Attributes, func(a *onnx.Attribute) bool { return a.Ref != "" }); i >= 0 {
-		return nil, fmt.Errorf("its attribute %s refers to one of a function, but it is in none", quote(n.Attributes[i].Name))
+		return nil, fmt.Errorf("its attribute %s refers to one of a function, but it is in none", Quote(n.Attributes[i].Name))
 	}
 	if !slices.ContainsFunc(n.Attributes, holdsGraphs) {
 		return []*onnx.Node{n}, nil
@@ -174,7 +174,7 @@ func (s *inliner) expand(n *onnx.Node) ([]*onnx.Node, error) {
 		}
 		b, err := eachGraph(a, s.expandGraph)
 		if err != nil {
-			return nil, fmt.Errorf("in its %s: %w", quote(a.Name), err)
+			return nil, fmt.Errorf("in its %s: %w", Quote(a.Name), err)
 		}
 		own.Attributes[i] = b
 	}

@@ -50,7 +50,7 @@ func (s *names) add(g *onnx.Graph) {
 
 // fresh returns a name that no value has, made of a prefix and a name.
 func (s *names) fresh(prefix, name string) string {
-	base := brief(prefix, 120) + "/" + brief(name, 120)
+	base := Brief(prefix, 120) + "/" + Brief(name, 120)
 	full := base
 	for s.used[full] {
 		s.next[base]++

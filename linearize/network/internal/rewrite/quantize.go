@@ -33,17 +33,17 @@ func (m *Rewritten) Dequantized(learn []string) (*Rewritten, error) {
 				continue
 			}
 			if !n.Standard() || n.OpType != "DequantizeLinear" || slices.Index(n.Inputs, name) != 0 || numbers != nil {
-				return nil, fmt.Errorf("cannot learn %s: it is stored as integers, and not only one DequantizeLinear reads it", quote(name))
+				return nil, fmt.Errorf("cannot learn %s: it is stored as integers, and not only one DequantizeLinear reads it", Quote(name))
 			}
 			var err error
 			if numbers, err = dequantized(n, inits); err != nil {
-				return nil, fmt.Errorf("cannot learn %s: %w", quote(name), err)
+				return nil, fmt.Errorf("cannot learn %s: %w", Quote(name), err)
 			}
 			same := &onnx.Node{Name: n.Name, OpType: "Identity", Inputs: []string{name}, Outputs: n.Outputs}
 			out.Model.Graph.Nodes[i], out.Number[same] = same, m.Number[n]
 		}
 		if numbers == nil {
-			return nil, fmt.Errorf("cannot learn %s: it is stored as integers, and no DequantizeLinear reads it", quote(name))
+			return nil, fmt.Errorf("cannot learn %s: it is stored as integers, and no DequantizeLinear reads it", Quote(name))
 		}
 		out.Model.Graph.Initializers[slices.Index(g.Initializers, inits[name])] = numbers
 	}
@@ -55,7 +55,7 @@ func dequantized(n *onnx.Node, inits map[string]*onnx.Tensor) (*onnx.Tensor, err
 	stored := make([]*onnx.Tensor, 3)
 	for i, name := range n.Inputs[:min(len(n.Inputs), 3)] {
 		if stored[i] = inits[name]; stored[i] == nil && name != "" {
-			return nil, fmt.Errorf("its scale or zero point %s is not stored in the file", quote(name))
+			return nil, fmt.Errorf("its scale or zero point %s is not stored in the file", Quote(name))
 		}
 	}
 	q, scale, zero := stored[0], stored[1], stored[2]

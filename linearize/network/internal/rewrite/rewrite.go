@@ -49,31 +49,35 @@ func choose(outputs []*onnx.ValueInfo, name string) ([]*onnx.ValueInfo, error) {
 			return []*onnx.ValueInfo{v}, nil
 		}
 	}
+	names := make([]string, len(outputs))
+	for i, v := range outputs {
+		names[i] = v.Name
+	}
 	switch {
 	case len(outputs) == 0:
 		return nil, fmt.Errorf("the model has no output; export it again")
 	case name == "":
-		return nil, fmt.Errorf("the model has %d outputs, %s; choose one with --output NAME (ReadOptions.Output)", len(outputs), list(outputs))
+		return nil, fmt.Errorf("the model has %d outputs, %s; choose one with --output NAME (ReadOptions.Output)", len(outputs), List(names))
 	}
-	return nil, fmt.Errorf("the model has no output %s; --output (ReadOptions.Output) takes one of %s", quote(name), list(outputs))
+	return nil, fmt.Errorf("the model has no output %s; --output (ReadOptions.Output) takes one of %s", Quote(name), List(names))
 }
 
-// list names of values for an error.
-func list(values []*onnx.ValueInfo) string {
-	quoted := make([]string, len(values))
-	for i, v := range values {
-		quoted[i] = quote(v.Name)
-	}
-	return brief(strings.Join(quoted, ", "), 400)
-}
+// Quote quotes a name from the file and cuts one that would fill the message.
+func Quote(name string) string { return strconv.Quote(Brief(name, 80)) }
 
-// quote quotes a name from the file and cuts one that would fill the message.
-func quote(name string) string { return strconv.Quote(brief(name, 80)) }
-
-// brief cuts a text to at most the given number of bytes.
-func brief(s string, most int) string {
+// Brief cuts a text to at most the given number of bytes.
+func Brief(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}
 	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+// List lists names for an error.
+func List(names []string) string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = Quote(name)
+	}
+	return Brief(strings.Join(quoted, ", "), 400)
 }

@@ -39,7 +39,7 @@ func (s *scope) name(inside string) (string, error) {
 	if s.captures {
 		return inside, nil
 	}
-	return "", fmt.Errorf("it reads %s, which is no input of the function and no result of its nodes", quote(inside))
+	return "", fmt.Errorf("it reads %s, which is no input of the function and no result of its nodes", Quote(inside))
 }
 
 // rename returns the names outside of values. Trailing ones that are not given are left
@@ -63,7 +63,7 @@ func (s *scope) node(n *onnx.Node) (*onnx.Node, error) {
 	if err := s.spend(1, 0); err != nil {
 		return nil, err
 	}
-	own := &onnx.Node{Name: brief(strings.Trim(s.prefix+"/"+n.Name, "/"), 200), OpType: n.OpType, Domain: n.Domain, Overload: n.Overload, Unknown: n.Unknown}
+	own := &onnx.Node{Name: Brief(strings.Trim(s.prefix+"/"+n.Name, "/"), 200), OpType: n.OpType, Domain: n.Domain, Overload: n.Overload, Unknown: n.Unknown}
 	var err error
 	if own.Inputs, err = s.rename(n.Inputs); err != nil {
 		return nil, err
@@ -187,7 +187,7 @@ func (s *scope) copies(list []passed) ([]*onnx.Node, error) {
 	for _, p := range list {
 		from, err := s.name(p.from)
 		if err == nil && from == "" {
-			err = fmt.Errorf("its output %s is an input that is not given", quote(p.from))
+			err = fmt.Errorf("its output %s is an input that is not given", Quote(p.from))
 		}
 		if err != nil {
 			return nil, err
