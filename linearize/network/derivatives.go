@@ -2,7 +2,6 @@ package network
 
 import (
 	"context"
-	"fmt"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -30,7 +29,12 @@ type Derivatives struct {
 // back.
 func (n *Network) NewDerivatives(b Backpropagation) *Derivatives {
 	b.check()
-	d := &Derivatives{net: n, plan: graph.NewPlan(n.prog, graph.Backpropagation(b), false, true), squared: graph.Squares(n.static)}
+	return n.newDerivatives(b, false)
+}
+
+// newDerivatives is NewDerivatives, perhaps for M that starts as R Rᵀ.
+func (n *Network) newDerivatives(b Backpropagation, rooted bool) *Derivatives {
+	d := &Derivatives{net: n, plan: graph.NewPlan(n.prog, graph.Backpropagation(b), rooted, true), squared: graph.Squares(n.static)}
 	d.size = max(1, min(n.prog.Chunk, ggnFloats/max(1, d.plan.Floats)))
 	d.parts, d.values = make([][2][]float64, wave), make([]float64, wave)
 	for range par.Workers(0) {
@@ -74,33 +78,24 @@ func (d *Derivatives) At(ctx context.Context, grad, ggn, theta []float64, x, y *
 		graph.SquaresTo(ctx, d.squared, static)
 	}
 	seed, total := logLik(loss, y, n.prog.C), 0.0
-	tiles := par.Tiles(rows, d.size)
-	for first := 0; first < tiles; first += wave {
-		count := min(wave, tiles-first)
-		err := par.DoWorker(ctx, 0, count, func(w, i int) error {
-			toGrad, toGGN := d.part(i, grad, ggn)
-			lo, hi := par.Bounds(first+i, rows, d.size)
-			d.states[w].Team = tiles == 1
-			return d.tile(w, i, toGrad, toGGN, contiguousRows(x, lo, hi), lo, hi, seed)
-		})
-		if err != nil {
-			return 0, err
-		}
-		for i := range count {
-			total += d.values[i]
-			if i == 0 {
-				continue
-			}
-			if grad != nil {
-				dense.Axpy(grad, 1, d.parts[i][0])
-			}
-			if ggn != nil {
-				dense.Axpy(ggn, 1, d.parts[i][1])
+	alone := par.Tiles(rows, d.size) == 1
+	err := inWaves(ctx, rows, d.size, func(w, i, lo, hi int) error {
+		toGrad, toGGN := d.part(i, grad, ggn)
+		d.states[w].Team = alone
+		return d.tile(w, i, toGrad, toGGN, contiguousRows(x, lo, hi), lo, hi, seed)
+	}, func(i int) {
+		total += d.values[i]
+		for k, to := range [][]float64{grad, ggn} {
+			if i > 0 && to != nil {
+				dense.Axpy(to, 1, d.parts[i][k])
 			}
 		}
+	})
+	if err == nil {
+		err = finiteCurvature(ggn)
 	}
-	if i := dense.NotFinite(ggn); i >= 0 {
-		return 0, fmt.Errorf("network: the curvature of parameter %d is %v; the network has no derivative at some input, or its derivatives are too large", i, ggn[i])
+	if err != nil {
+		return 0, err
 	}
 	return total, nil
 }
@@ -110,23 +105,18 @@ func (d *Derivatives) part(i int, grad, ggn []float64) (toGrad, toGGN []float64)
 	if i == 0 {
 		return grad, ggn
 	}
+	var to [2][]float64
 	for k, of := range [][]float64{grad, ggn} {
-		switch {
-		case of == nil:
-		case d.parts[i][k] == nil:
-			d.parts[i][k] = make([]float64, len(of))
-		default:
-			clear(d.parts[i][k])
+		if of == nil {
+			continue
 		}
+		if d.parts[i][k] == nil {
+			d.parts[i][k] = make([]float64, len(of))
+		}
+		to[k] = d.parts[i][k]
+		clear(to[k])
 	}
-	toGrad, toGGN = d.parts[i][0], d.parts[i][1]
-	if grad == nil {
-		toGrad = nil
-	}
-	if ggn == nil {
-		toGGN = nil
-	}
-	return toGrad, toGGN
+	return to[0], to[1]
 }
 
 // tile adds the sums of the examples [lo, hi), whose inputs are x.

@@ -12,11 +12,11 @@ import (
 func SlowGGN(t *testing.T, n *Network, x, roots *mat.Dense, b Backpropagation) []float64 {
 	t.Helper()
 	dst := make([]float64, n.prog.P)
-	g := newGGN(n, b, roots != nil)
-	g.plan = graph.NewPlan(n.prog, graph.Backpropagation(b), roots != nil, false)
-	g.parts[0] = dst
+	d := n.newDerivatives(b, roots != nil)
+	d.plan = graph.NewPlan(n.prog, graph.Backpropagation(b), roots != nil, false)
+	d.back[0] = graph.NewBackpropagator(d.plan, d.states[0], d.squared)
 	rows, _ := x.Dims()
-	if err := g.add(0, 0, x, roots, 0, rows); err != nil {
+	if err := d.addGGN(0, dst, x, roots, 0, rows); err != nil {
 		t.Fatal(err)
 	}
 	return dst

@@ -7,7 +7,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/dense"
-	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
@@ -83,56 +82,23 @@ func (n *Network) addGGN(ctx context.Context, dst []float64, x, roots *mat.Dense
 	if err := n.CheckInput(x); err != nil {
 		return err
 	}
-	g := newGGN(n, b, roots != nil)
-	size := max(1, min(n.prog.Chunk, ggnFloats/max(1, g.plan.Floats)))
-	tiles := par.Tiles(rows, size)
-	for first := 0; first < tiles; first += wave {
-		count := min(wave, tiles-first)
-		err := par.DoWorker(ctx, 0, count, func(w, i int) error {
-			lo, hi := par.Bounds(first+i, rows, size)
-			clear(g.parts[i])
-			return g.add(w, i, x, roots, lo, hi)
-		})
-		if err != nil {
-			return err
+	d, parts := n.newDerivatives(b, roots != nil), make([][]float64, wave)
+	err := inWaves(ctx, rows, d.size, func(w, i, lo, hi int) error {
+		if parts[i] == nil {
+			parts[i] = make([]float64, len(dst))
 		}
-		for i := range count {
-			dense.Axpy(dst, 1, g.parts[i])
-		}
+		clear(parts[i])
+		return d.addGGN(w, parts[i], x, roots, lo, hi)
+	}, func(i int) { dense.Axpy(dst, 1, parts[i]) })
+	if err != nil {
+		return err
 	}
-	if i := dense.NotFinite(dst); i >= 0 {
-		return fmt.Errorf("network: the curvature of parameter %d is %v; the network has no derivative at some input, or its derivatives are too large", i, dst[i])
-	}
-	return nil
+	return finiteCurvature(dst)
 }
 
-// A ggn is the memory of the workers that backpropagate the GGN.
-type ggn struct {
-	net     *Network
-	plan    *graph.Plan
-	squared [][]float64
-	states  []*graph.State          // by worker
-	back    []*graph.Backpropagator // by worker
-	parts   [][]float64             // the diagonal of each chunk of a wave, length P
-}
-
-func newGGN(n *Network, b Backpropagation, rooted bool) *ggn {
-	g := &ggn{net: n, plan: graph.NewPlan(n.prog, graph.Backpropagation(b), rooted, true), squared: graph.Squares(n.static)}
-	workers := par.Workers(0)
-	g.states, g.back, g.parts = make([]*graph.State, workers), make([]*graph.Backpropagator, workers), make([][]float64, wave)
-	for i := range g.parts {
-		g.parts[i] = make([]float64, n.prog.P)
-	}
-	return g
-}
-
-// add computes part i, that of the examples [lo, hi).
-func (g *ggn) add(w, i int, x, roots *mat.Dense, lo, hi int) error {
-	if g.states[w] == nil {
-		g.states[w] = graph.NewState(g.net.prog, g.net.static)
-		g.back[w] = graph.NewBackpropagator(g.plan, g.states[w], g.squared)
-	}
-	s, c := g.states[w], g.net.prog.C
+// addGGN adds the diagonal for the examples [lo, hi) to dst, on a worker.
+func (d *Derivatives) addGGN(w int, dst []float64, x, roots *mat.Dense, lo, hi int) error {
+	s, c := d.states[w], d.net.prog.C
 	s.Forward(contiguousRows(x, lo, hi), hi-lo)
 	if _, err := s.Outputs(lo); err != nil {
 		return err
@@ -141,6 +107,14 @@ func (g *ggn) add(w, i int, x, roots *mat.Dense, lo, hi int) error {
 	if roots != nil {
 		r = contiguousRows(roots, lo*c, hi*c)
 	}
-	g.back[w].Add(g.parts[i], r)
+	d.back[w].Add(dst, r)
+	return nil
+}
+
+// finiteCurvature returns an error that names the first number that is not finite.
+func finiteCurvature(ggn []float64) error {
+	if i := dense.NotFinite(ggn); i >= 0 {
+		return fmt.Errorf("network: the curvature of parameter %d is %v; the network has no derivative at some input, or its derivatives are too large", i, ggn[i])
+	}
 	return nil
 }

@@ -14,6 +14,26 @@ import (
 // memory and fixes the order in which gradients are added.
 const wave = 16
 
+// inWaves works on chunks of the rows, of the given size, on all workers. After each wave
+// done gets its chunks in their order.
+func inWaves(ctx context.Context, rows, size int, work func(worker, i, lo, hi int) error, done func(i int)) error {
+	tiles := par.Tiles(rows, size)
+	for first := 0; first < tiles; first += wave {
+		count := min(wave, tiles-first)
+		err := par.DoWorker(ctx, 0, count, func(w, i int) error {
+			lo, hi := par.Bounds(first+i, rows, size)
+			return work(w, i, lo, hi)
+		})
+		if err != nil {
+			return err
+		}
+		for i := range count {
+			done(i)
+		}
+	}
+	return nil
+}
+
 // A gradientSum adds up gradients with respect to θ, chunk by chunk in a fixed
 // order.
 type gradientSum struct {
@@ -94,39 +114,33 @@ func (g *gradientSum) add(ctx context.Context, dst []float64, x *mat.Dense, seed
 	}
 	p := g.prog
 	rows, _ := x.Dims()
-	tiles := par.Tiles(rows, p.Chunk)
+	alone := par.Tiles(rows, p.Chunk) == 1
 	sum, values := 0.0, make([]float64, wave)
-	for first := 0; first < tiles; first += wave {
-		count := min(wave, tiles-first)
-		err := par.DoWorker(ctx, 0, count, func(w, i int) (err error) {
-			s := g.states[w]
-			lo, hi := par.Bounds(first+i, rows, p.Chunk)
-			s.Drop, s.First = g.drop, lo
-			s.Forward(contiguousRows(x, lo, hi), hi-lo)
-			f, err := s.Outputs(lo)
-			if err != nil {
-				return err
-			}
-			u := s.Buffer(1, len(f))
-			if values[i], err = seed(u, f, lo, hi); err != nil {
-				return err
-			}
-			if tiles == 1 {
-				s.AddGradient(dst, u)
-				return nil
-			}
-			s.AddGradient(g.part(i), u)
-			return nil
-		})
+	err := inWaves(ctx, rows, p.Chunk, func(w, i, lo, hi int) (err error) {
+		s := g.states[w]
+		s.Drop, s.First = g.drop, lo
+		s.Forward(contiguousRows(x, lo, hi), hi-lo)
+		f, err := s.Outputs(lo)
 		if err != nil {
-			return 0, err
+			return err
 		}
-		for i := range count {
-			sum += values[i]
-			if tiles > 1 {
-				dense.Axpy(dst, 1, g.parts[i])
-			}
+		u := s.Buffer(1, len(f))
+		if values[i], err = seed(u, f, lo, hi); err != nil {
+			return err
 		}
+		to := dst
+		if !alone {
+			to = g.part(i)
+		}
+		s.AddGradient(to, u)
+		return nil
+	}, func(i int) {
+		if sum += values[i]; !alone {
+			dense.Axpy(dst, 1, g.parts[i])
+		}
+	})
+	if err != nil {
+		return 0, err
 	}
 	return sum, nil
 }
