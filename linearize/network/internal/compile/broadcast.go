@@ -179,9 +179,7 @@ func (c *compiler) tile() {
 		}
 		shape[i] *= r.k
 	}
-	st := strides(v.shape)
-	table := c.table(shape, func(d, i int) int { return i % v.shape[d] * st[d] })
-	c.result(c.apply(v, shape, batch, table, 0))
+	c.result(c.moved(v, shape, batch, func(d, i int) int { return i % v.shape[d] }, 0))
 }
 
 // aligned returns values that are broadcast together. In a model with a fixed batch

@@ -7,6 +7,7 @@ import (
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
+	"github.com/funcgp/funcgp/linearize/network/internal/rewrite"
 )
 
 func init() {
@@ -25,7 +26,7 @@ func init() {
 
 func (c *compiler) constant() {
 	if a := c.attr("value", onnx.AttrTensor); a != nil && a.T != nil {
-		shape := dims(a.T)
+		shape := rewrite.Shape(a.T)
 		if !a.T.Type.IsFloat() {
 			c.result(c.intTensor(a.T))
 		} else if _, err := Count(shape); err != nil {
@@ -197,9 +198,7 @@ func (c *compiler) oneHot() {
 		}
 		table[i] = int32(graph.Step(a.k == i/inner%depth))
 	}
-	w := *values
-	w.weight, w.lead = nil, at.lead
-	c.result(c.apply(&w, shape, batch, table, 0))
+	c.result(c.apply(values.onAxis(values.batch, at.lead), shape, batch, table, 0))
 }
 
 // oneHotDepending returns the one-hot vectors, along a new axis, of integers that depend

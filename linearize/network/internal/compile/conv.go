@@ -77,12 +77,7 @@ func (c *compiler) convolution(x, w *value, win *graph.Window, o graph.Op, shape
 		}
 		args = append(args, bias)
 	}
-	switch o := o.(type) {
-	case *graph.Convolve:
-		o.Tied = tied
-	case *graph.ConvolveTranspose:
-		o.Tied = tied
-	}
+	win.Tied = tied
 	y := c.emit(o, shape, x.batch, args...)
 	if tied || c.isStatic(y) {
 		return y

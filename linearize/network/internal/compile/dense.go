@@ -5,6 +5,7 @@ import (
 
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
+	"github.com/funcgp/funcgp/linearize/network/internal/rewrite"
 )
 
 func init() {
@@ -150,7 +151,7 @@ func (v *value) shapeOfWeight() []int {
 	if v.weight == nil {
 		return v.shape
 	}
-	return dims(v.weight.t)
+	return rewrite.Shape(v.weight.t)
 }
 
 // fuseBias makes bias the bias of the dense layer that computed x and returns x,

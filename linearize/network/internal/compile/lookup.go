@@ -5,6 +5,7 @@ import (
 
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+	"github.com/funcgp/funcgp/linearize/network/internal/rewrite"
 )
 
 // lookup returns the value of a name. A floating point initializer becomes a
@@ -29,7 +30,7 @@ func (c *compiler) lookup(name string) *value {
 
 // tensor returns the value of a floating point initializer.
 func (c *compiler) tensor(in *initializer) *value {
-	shape := dims(in.t)
+	shape := rewrite.Shape(in.t)
 	within(func() { count(shape) }, "initializer %s", quote(in.t.Name))
 	if in.mask != nil {
 		v := c.addConstant(in.t.Floats, shape)
@@ -53,7 +54,7 @@ func (c *compiler) intTensor(t *onnx.Tensor) *value {
 	if t.Type == onnx.String {
 		panic(refuse("tensor %s holds strings", quote(t.Name)))
 	}
-	shape := dims(t)
+	shape := rewrite.Shape(t)
 	if len(shape) > maxRank {
 		panic(refuse("integer tensor %s has %d dimensions, too many", quote(t.Name), len(shape)))
 	}
@@ -280,6 +281,13 @@ func axis(a, rank int) int {
 		a += rank
 	}
 	return a
+}
+
+// onAxis returns v, which is no weight then, with the examples on an axis.
+func (v *value) onAxis(batch, lead int) *value {
+	w := *v
+	w.batch, w.lead, w.weight = batch, lead, nil
+	return &w
 }
 
 func (v *value) isBatch(axis int) bool { return axis == v.batch }

@@ -6,9 +6,9 @@ import (
 	"math"
 	"slices"
 
-	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+	"github.com/funcgp/funcgp/linearize/network/internal/rewrite"
 )
 
 // finish checks the output and completes the program: the order of the
@@ -78,7 +78,7 @@ func (c *compiler) finish(output string) {
 		}
 		in, name := c.inits[t.Name], t.Name
 		d, enters := c.decisions[name]
-		out := graph.Tensor{Name: name, Shape: dims(t), Parameter: in.param >= 0 && c.prog.Slots[in.param].Param >= 0}
+		out := graph.Tensor{Name: name, Shape: rewrite.Shape(t), Parameter: in.param >= 0 && c.prog.Slots[in.param].Param >= 0}
 		switch {
 		case c.freeze[name]:
 			out.Reason = "is frozen, as asked"
@@ -122,7 +122,7 @@ func (c *compiler) orderParams() {
 	for _, t := range c.graph.Initializers {
 		if in := c.inits[t.Name]; in.param >= 0 && p.Slots[in.param].NeedsGrad && reach[in.param] {
 			p.Slots[in.param].Param = len(p.Params)
-			p.Params = append(p.Params, linearize.Param{Name: t.Name, Shape: dims(t), Offset: p.P})
+			p.Params = append(p.Params, linearize.Param{Name: t.Name, Shape: rewrite.Shape(t), Offset: p.P})
 			p.P += t.Len()
 			c.order = append(c.order, in)
 		} else if in.param >= 0 && p.Slots[in.param].NeedsGrad {
@@ -149,14 +149,6 @@ func (c *compiler) silentTensors() []string {
 		return nil
 	}
 	return names
-}
-
-func dims(t *onnx.Tensor) []int {
-	shape := make([]int, len(t.Dims))
-	for i, d := range t.Dims {
-		shape[i] = int(d)
-	}
-	return shape
 }
 
 // theta returns θ as it is in the file.

@@ -46,15 +46,7 @@ func (c *compiler) pad() {
 		shape[a] += lo + hi
 	}
 	source := padSource(c.attrString("mode", "constant"))
-	st := strides(x.shape)
-	table := c.table(shape, func(d, i int) int {
-		p := source(i-begin[d], x.shape[d])
-		if p < 0 {
-			return outside
-		}
-		return p * st[d]
-	})
-	c.result(c.apply(x, shape, x.batch, table, fill))
+	c.result(c.moved(x, shape, x.batch, func(d, i int) int { return source(i-begin[d], x.shape[d]) }, fill))
 }
 
 // padSource returns a function of a position i, counted from the first element
@@ -146,7 +138,7 @@ func (c *compiler) resize() {
 	}
 	if r.mode == "nearest" {
 		// Copy the element next to each position.
-		shape, st := slices.Clone(x.shape), strides(x.shape)
+		shape := slices.Clone(x.shape)
 		of := make([]*resizedAxis, len(shape))
 		for i := range r.axes {
 			a := &r.axes[i]
@@ -156,18 +148,17 @@ func (c *compiler) resize() {
 				panic(refuse("%s with nearest_mode=%s takes the next example for each, which would mix examples", r.coordinates, r.rounding))
 			}
 		}
-		table := c.table(shape, func(d, i int) int {
+		c.result(c.moved(x, shape, x.batch, func(d, i int) int {
 			a := of[d]
 			if a == nil {
-				return i * st[d]
+				return i
 			}
 			at, inside := r.position(a, i)
 			if !inside {
-				return outside
+				return -1
 			}
-			return int(graph.Clamp(rounded[r.rounding](at), 0, float64(a.in-1))) * st[d]
-		})
-		c.result(c.apply(x, shape, x.batch, table, r.extrapolation))
+			return int(graph.Clamp(rounded[r.rounding](at), 0, float64(a.in-1)))
+		}, r.extrapolation))
 		return
 	}
 	// What shrinks comes first, so that less is computed and kept.

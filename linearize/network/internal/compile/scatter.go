@@ -63,9 +63,7 @@ func (c *compiler) matched(v *value, axis int) *value {
 	if v.batch >= 0 || axis < 0 || c.batch != 1 || axis >= len(v.shape) || v.shape[axis] != 1 {
 		return v
 	}
-	w := *v
-	w.batch, w.weight = axis, nil
-	return &w
+	return v.onAxis(axis, v.lead)
 }
 
 func (c *compiler) gatherElements() {
@@ -84,9 +82,7 @@ func (c *compiler) gatherElements() {
 		if at.batch != ax {
 			panic(errMixes) // a row of a constant for each example
 		}
-		w := *v
-		w.batch, w.lead, w.weight = at.batch, at.lead, nil
-		v = &w
+		v = v.onAxis(at.batch, at.lead)
 	}
 	out := c.apply(v, at.shape, at.batch, table, 0)
 	if !out.isInt {
@@ -223,9 +219,7 @@ func (c *compiler) gatherND() {
 	table := c.covered(w)
 	shape := slices.Concat(w.tuples, v.shape[skip+lastOf(at.shape):])
 	if v.batch < 0 && w.batch >= 0 {
-		u := *v
-		u.batch, u.lead, u.weight = w.batch, w.lead, nil
-		v = &u
+		v = v.onAxis(w.batch, w.lead)
 	}
 	c.result(c.apply(v, shape, w.batch, table, 0))
 }

@@ -204,9 +204,7 @@ func (c *compiler) gathered(i, ax, j int) *value {
 	}
 	out := c.takeAxis(v, ax, positions, newDims)
 	if at.batch >= 0 {
-		w := *out
-		w.batch, w.lead, w.weight = ax+at.batch, at.lead, nil
-		out = &w
+		out = out.onAxis(ax+at.batch, at.lead)
 	}
 	if !out.isInt {
 		out = ofType(out, v.integer)
@@ -264,14 +262,12 @@ func (c *compiler) takeAxis(v *value, ax int, positions []int, newDims []int) *v
 		panic(errMixes)
 	}
 	shape := slices.Concat(v.shape[:ax], []int{len(positions)}, v.shape[ax+1:])
-	st := strides(v.shape)
-	table := c.table(shape, func(d, i int) int {
+	out := c.moved(v, shape, v.batch, func(d, i int) int {
 		if d == ax {
-			i = positions[i]
+			return positions[i]
 		}
-		return i * st[d]
-	})
-	out := c.apply(v, shape, v.batch, table, 0)
+		return i
+	}, 0)
 	if newDims == nil {
 		return out
 	}

@@ -32,31 +32,22 @@ func (c *compiler) table(shape []int, source func(d, i int) int) []int32 {
 			at[i] = int32(source(d, i))
 		}
 		if d == len(shape)-1 {
-			return leaves(make([]int32, 0, n), base, at)
+			return sums(make([]int32, 0, n), base, at, -1)
 		}
-		base = sums(make([]int32, 0, len(base)*length), base, at)
+		base = sums(make([]int32, 0, len(base)*length), base, at, outside)
 	}
 	return base
 }
 
-// sums appends the sums of every element of base with every element of at.
-func sums(dst, base, at []int32) []int32 {
+// sums appends the sums of every element of base with every element of at; those in the
+// padding become least.
+func sums(dst, base, at []int32, least int32) []int32 {
 	for _, b := range base {
 		for _, a := range at {
-			dst = append(dst, max(a+b, outside))
+			dst = append(dst, max(a+b, least))
 		}
 	}
 	return dst
-}
-
-// leaves is sums for the last dimension: it appends the entries of a table.
-func leaves(table []int32, base, at []int32) []int32 {
-	for _, b := range base {
-		for _, a := range at {
-			table = append(table, max(a+b, -1))
-		}
-	}
-	return table
 }
 
 // entries returns the number of elements of a shape and takes the memory of a
@@ -83,6 +74,19 @@ func (c *compiler) tableOf(shape []int, source func(idx []int) int) []int32 {
 		}
 	}
 	return table
+}
+
+// moved returns the elements of v along all axes: element i of axis d is the one at place
+// from(d, i) of that axis, or fill for −1.
+func (c *compiler) moved(v *value, shape []int, batch int, from func(d, i int) int, fill float64) *value {
+	st := strides(v.shape)
+	table := c.table(shape, func(d, i int) int {
+		if at := from(d, i); at >= 0 {
+			return at * st[d]
+		}
+		return outside
+	})
+	return c.apply(v, shape, batch, table, fill)
 }
 
 // identity reports whether a table copies all n elements of a tensor in

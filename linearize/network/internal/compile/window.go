@@ -132,10 +132,10 @@ func (c *compiler) window(s *spatial, in, out []int) *graph.Window {
 		base = append(base[:0], 0)
 		last := len(in) - 1
 		for i, at := range axes[:last] {
-			next = sums(next[:0], base, at[idx[i]*s.kernel[i]:][:s.kernel[i]])
+			next = sums(next[:0], base, at[idx[i]*s.kernel[i]:][:s.kernel[i]], outside)
 			base, next = next, base
 		}
-		w.Source = leaves(w.Source, base, axes[last][idx[last]*s.kernel[last]:][:s.kernel[last]])
+		w.Source = sums(w.Source, base, axes[last][idx[last]*s.kernel[last]:][:s.kernel[last]], -1)
 		for d := last; d >= 0; d-- {
 			if idx[d]++; idx[d] < out[d] {
 				break

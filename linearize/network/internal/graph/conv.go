@@ -6,11 +6,8 @@ import (
 )
 
 // Convolve is a convolution. Input slot 0 holds the image, 1 the weight,
-// Cout×(Cin/groups·Taps), and 2, if there, the bias. Tied is that of Dense.
-type Convolve struct {
-	Window *Window
-	Tied   bool
-}
+// Cout×(Cin/groups·Taps), and 2, if there, the bias.
+type Convolve struct{ Window *Window }
 
 func (o *Convolve) multiplications() int { return o.Window.multiplications() }
 
@@ -88,7 +85,7 @@ func (o *Convolve) Backward(s *State, nd *Node) {
 				w.addPatchRows(dx, patches, g)
 			}
 		}
-		w.tiedGradient(s, nd, e, o.Tied, patches)
+		w.tiedGradient(s, nd, e, patches)
 	}
 }
 
@@ -106,11 +103,11 @@ func (o *Convolve) backPatches(dst, weights, packed, dy []float64, group int) {
 }
 
 // tiedGradient adds the gradients of example e to a tied weight and bias.
-func (w *Window) tiedGradient(s *State, nd *Node, e int, tied bool, scratch []float64) {
-	if tied && s.needsGrad(nd.In[1]) {
+func (w *Window) tiedGradient(s *State, nd *Node, e int, scratch []float64) {
+	if w.Tied && s.needsGrad(nd.In[1]) {
 		w.WeightGradient(s.GradAt(nd.In[1], e), s.At(nd.In[0], e), s.GradAt(nd.Out, e), scratch, false, 1)
 	}
-	if tied && len(nd.In) > 2 && s.needsGrad(nd.In[2]) {
+	if w.Tied && len(nd.In) > 2 && s.needsGrad(nd.In[2]) {
 		w.AddBiasGradient(s.GradAt(nd.In[2], e), s.GradAt(nd.Out, e))
 	}
 }
@@ -118,10 +115,7 @@ func (w *Window) tiedGradient(s *State, nd *Node, e int, tied bool, scratch []fl
 // ConvolveTranspose is a transposed convolution, with the slots of Convolve. The
 // layer's input has the shape of the window's output, so its weight is
 // channels-in × (channels-out/groups·Taps) in terms of the layer.
-type ConvolveTranspose struct {
-	Window *Window // with Transposed set
-	Tied   bool
-}
+type ConvolveTranspose struct{ Window *Window } // with Transposed set
 
 func (o *ConvolveTranspose) multiplications() int { return o.Window.multiplications() }
 
@@ -153,7 +147,7 @@ func (o *ConvolveTranspose) Backward(s *State, nd *Node) {
 				Gemm(false, false, dense.Of(weight[g*rows*width:(g+1)*rows*width], rows, width), dense.Of(cols, width, t), 1, dense.Of(o.Window.plane(dx, g), rows, t))
 			}
 		}
-		o.Window.tiedGradient(s, nd, e, o.Tied, cols)
+		o.Window.tiedGradient(s, nd, e, cols)
 	}
 }
 

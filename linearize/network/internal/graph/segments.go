@@ -151,9 +151,9 @@ func (p *Program) wayOf(g *Segment, reach []bool) way {
 	case *Dense:
 		tied = o.Tied || o.TiedBias
 	case *Convolve:
-		tied = o.Tied
+		tied = o.Window.Tied
 	case *ConvolveTranspose:
-		tied = o.Tied
+		tied = o.Window.Tied
 	default:
 		// Find the way of a segment whose node may be a squarer. The static nodes that prepare its
 		// parameters must be squarers too, and no slot may be read twice.

@@ -19,6 +19,7 @@ type Window struct {
 	Source         []int32 // Out×Taps: the input position read, or −1 in the padding
 	ReachesPadding bool    // an element of Source is −1
 	Transposed     bool    // the layer is a ConvTranspose
+	Tied           bool    // that of Dense, of a convolution
 
 	runs   []run  // of all taps, in order
 	ofTap  []int  // runs[ofTap[k]:ofTap[k+1]] belong to tap k

@@ -59,22 +59,13 @@ func Constants(m *onnx.Model, freeze, learn []string, facts func(op string) lear
 			continue
 		}
 		g.Nodes = append(g.Nodes, n)
-		left = append(left, Literal{Name: name, Shape: shape(t), Weight: weight && slices.ContainsFunc(t.Floats, func(v float64) bool { return v != 0 && v != 1 })})
+		left = append(left, Literal{Name: name, Shape: Shape(t), Weight: weight && slices.ContainsFunc(t.Floats, func(v float64) bool { return v != 0 && v != 1 })})
 	}
 	if len(moved) == 0 {
 		return m, nil, left
 	}
 	model.IRVersion = max(m.IRVersion, 4) // before, an initializer had to be an input too
 	return &model, moved, left
-}
-
-// shape returns the dimensions of a tensor.
-func shape(t *onnx.Tensor) []int {
-	dims := make([]int, len(t.Dims))
-	for i, d := range t.Dims {
-		dims[i] = int(d)
-	}
-	return dims
 }
 
 // A storage says where a graph has its tensors.

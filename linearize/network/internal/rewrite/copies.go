@@ -39,7 +39,7 @@ func Copies(m *onnx.Model, number map[*onnx.Node]int, apart []string) (*onnx.Mod
 			g.Initializers = append(g.Initializers, t)
 			continue
 		}
-		copies = append(copies, Copy{t.Name, n.Inputs[0], shape(t)})
+		copies = append(copies, Copy{t.Name, n.Inputs[0], Shape(t)})
 		if n.OpType == "Reshape" {
 			to := &onnx.Tensor{Name: all.fresh(t.Name, "shape"), Dims: []int64{int64(len(t.Dims))}, Type: onnx.Int64, Ints: t.Dims}
 			n.Inputs = append(n.Inputs, to.Name)

@@ -81,3 +81,12 @@ func List(names []string) string {
 	}
 	return Brief(strings.Join(quoted, ", "), 400)
 }
+
+// Shape returns the dimensions of a tensor.
+func Shape(t *onnx.Tensor) []int {
+	shape := make([]int, len(t.Dims))
+	for i, d := range t.Dims {
+		shape[i] = int(d)
+	}
+	return shape
+}
