@@ -147,7 +147,7 @@ func TestModelPath(t *testing.T) {
 func TestDamagedModel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	path := filepath.Join(t.TempDir(), "m.onnx")
-	for range 300 {
+	for range 100 {
 		b := bytes.Clone(problem.Builtin)
 		for range 1 + rng.IntN(4) {
 			b[rng.IntN(len(b))] ^= 1 << rng.IntN(8)

@@ -59,7 +59,7 @@ func TestInterrupt(t *testing.T) {
 				full = append(full, filepath.Join(dir, "file"))
 			}
 			interrupted := 0
-			for n := int64(0); ; n = n + n/3 + 1 {
+			for n := int64(0); ; n = n + n/2 + 1 {
 				ctx := newCountdown(t.Context(), n)
 				var stdout, stderr bytes.Buffer
 				code := console.Status(&stderr, run(ctx, &stdout, &stderr, full))

@@ -127,7 +127,7 @@ func TestHeads(t *testing.T) {
 			t.Run(cells[0]+"/"+likelihood, func(t *testing.T) {
 				file := v.table(t, expected.X, likelihood)
 				args := []string{"predict", "--json", "--model", filepath.Join(dir, cells[0]+".onnx"), "--data", file, "--test-data", file, "--target", v.targets(likelihood),
-					"--likelihood", likelihood, "--calibrate", "none", "--prior-precision", "1", "--standardize", "no"}
+					"--likelihood", likelihood, "--calibrate", "none", "--weight-decay", "0.05", "--at", "stated", "--standardize", "no"}
 				if likelihood == "gaussian" {
 					args = append(args, "--noise-variance", "1", "--target-mean", "0", "--target-sd", "1")
 				}

@@ -87,6 +87,7 @@ func TestPredictReference(t *testing.T) {
 	for _, name := range toys {
 		t.Run(name, func(t *testing.T) {
 			ref := openReference(t, name)
+			ref.writeTest(t, ref.Matrix("x_test").RawMatrix().Rows)
 			check := func(refit bool, mean, cov, evidence string) {
 				args := []string{"--json"}
 				if refit {
@@ -121,7 +122,7 @@ func TestPredictReferenceByMethod(t *testing.T) {
 	for _, name := range toys {
 		for _, method := range []string{"subset", "nystrom", "fitc", "cg"} {
 			ref := openReference(t, name)
-			args := []string{"--json", "--method", method}
+			args := []string{"--json", "--method", method, "--calibrate", "none"}
 			if method != "cg" {
 				args = append(args, "--inducing", strconv.Itoa(ref.n))
 			}
@@ -140,8 +141,8 @@ func TestPredictReferenceByMethod(t *testing.T) {
 					}
 				}
 				// K of snelson is numerically singular: 1e-6 is asked of its mean.
-				closeTo(t, m, ref.Floats(mean), 1e-6, name+" "+method+" "+mean)
-				closeTo(t, v, ref.Floats(cov), 1e-6, name+" "+method+" "+cov)
+				closeTo(t, m, ref.Floats(mean)[:len(m)], 1e-6, name+" "+method+" "+mean)
+				closeTo(t, v, ref.Floats(cov)[:len(v)], 1e-6, name+" "+method+" "+cov)
 			}
 		}
 	}
@@ -177,14 +178,16 @@ func TestPredictLinks(t *testing.T) {
 	}
 	moons, four := openReference(t, "two-moons"), openReference(t, "categorical")
 	require.Equal(t, sums(moons, "--link", "exact").NLL, sums(moons).NLL, "the default of one output")
-	require.Equal(t, sums(four, "--link", "qmc").NLL, sums(four).NLL, "the default of several")
 	for _, ref := range []*reference{moons, four} {
-		sums(ref, "--link", "qmc")
+		byDefault, qmc := sums(ref).NLL, sums(ref, "--link", "qmc").NLL
+		if ref == four {
+			require.Equal(t, qmc, byDefault, "the default of several")
+		}
 		sums(ref, "--link", "probit")
 		sums(ref, "--link", "bridge")
 		// 1000 draws: the standard error of a log probability near 1 is some
 		// percent.
-		require.InEpsilon(t, float64(sums(ref).NLL), float64(sums(ref, "--link", "mc").NLL), 0.15)
+		require.InEpsilon(t, float64(byDefault), float64(sums(ref, "--link", "mc").NLL), 0.15)
 		seeded := sums(ref, "--link", "mc", "--samples", "50", "--seed", "3").NLL
 		require.Equal(t, seeded, sums(ref, "--link", "mc", "--samples", "50", "--seed", "3").NLL)
 		require.NotEqual(t, seeded, sums(ref, "--link", "mc", "--samples", "50", "--seed", "4").NLL)

@@ -38,20 +38,23 @@ func TestSavedPosteriorOfModels(t *testing.T) {
 		"nystrom": {"--method", "nystrom", "--inducing", "10", "--select", "rpcholesky", "--seed", "5"}, "cg": {"--method", "cg"}}
 	for name, model := range models {
 		for method, way := range ways {
+			files := map[string]string{}
 			for _, inputs := range []string{"--with-inputs=false", "--with-inputs"} {
-				file := filepath.Join(dir, "a.gp")
-				succeed(t, slices.Concat([]string{"fit", "--quiet", "--out", file, inputs}, model, way)...)
-				for _, verb := range []string{"predict", "explain", "importances"} {
-					run := func(args []string) (text string, shown []string) {
-						args = slices.Concat([]string{verb, "--json", "--quiet"}, model, args)
-						if verb == "predict" {
-							return withoutTimings(t, succeed(t, args...)), nil
-						}
-						page := filepath.Join(dir, "page.html")
-						text = succeed(t, append(args, "--html", page)...)
-						return withoutTimings(t, text), pictures.FindAllString(read(t, page), -1)
+				files[inputs] = filepath.Join(dir, inputs+".gp")
+				succeed(t, slices.Concat([]string{"fit", "--quiet", "--out", files[inputs], inputs}, model, way)...)
+			}
+			for _, verb := range []string{"predict", "explain", "importances"} {
+				run := func(args []string) (text string, shown []string) {
+					args = slices.Concat([]string{verb, "--json", "--quiet"}, model, args)
+					if verb == "predict" {
+						return withoutTimings(t, succeed(t, args...)), nil
 					}
-					want, wantShown := run(way)
+					page := filepath.Join(dir, "page.html")
+					text = succeed(t, append(args, "--html", page)...)
+					return withoutTimings(t, text), pictures.FindAllString(read(t, page), -1)
+				}
+				want, wantShown := run(way)
+				for inputs, file := range files {
 					got, shown := run([]string{"--posterior", file})
 					require.Equal(t, want, got, "%s %s %s %s", name, method, inputs, verb)
 					require.Equal(t, wantShown, shown, "%s %s %s %s", name, method, inputs, verb)

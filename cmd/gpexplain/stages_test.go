@@ -83,6 +83,9 @@ func TestCancelAtEveryStage(t *testing.T) {
 		t.Skip("takes many whole commands; run without -short")
 	}
 	dir := t.TempDir()
+	small := func(verb string, args ...string) []string {
+		return append([]string{verb, "--data", "digits:150,50", "--train-count", "20"}, args...)
+	}
 	fit := filepath.Join(dir, "fit.gp")
 	succeed(t, small("fit", "-o", fit, "--method", "nystrom", "--inducing", "10")...)
 	refitted := filepath.Join(dir, "refitted.gp")
@@ -97,11 +100,11 @@ func TestCancelAtEveryStage(t *testing.T) {
 	}{
 		"explain":             {small("explain"), "--html"},
 		"explain nystrom":     {small("explain", "--method", "nystrom", "--inducing", "10"), "--html"},
-		"explain saved":       {[]string{"explain", "--data", "digits:400,100", "--posterior", fit}, "--html"},
+		"explain saved":       {[]string{"explain", "--data", "digits:150,50", "--posterior", fit}, "--html"},
 		"importances":         {small("importances"), "--html"},
 		"audit":               {small("audit"), "--html"},
-		"acquire":             {small("acquire", "--pool", "digits:400,100", "--batch", "3"), "--csv"},
-		"forget":              {[]string{"forget", "1", "--data", "digits:400,100", "--posterior", refitted}, "-o"},
+		"acquire":             {small("acquire", "--pool", "digits:150,50", "--batch", "3"), "--csv"},
+		"forget":              {[]string{"forget", "1", "--data", "digits:150,50", "--posterior", refitted}, "-o"},
 		"predict categorical": {of("predict", "--refit"), ""},
 		"evidence":            {of("evidence"), ""},
 		"validate":            {of("validate"), ""},
@@ -109,7 +112,7 @@ func TestCancelAtEveryStage(t *testing.T) {
 		"fit nystrom":         {small("fit", "--method", "nystrom", "--inducing", "10", "--select", "kmeans", "--tune-prior"), "--out"},
 		"fit tuned":           {small("fit", "--tune-prior", "loo"), "--out"},
 		"fit cg":              {small("fit", "--method", "cg"), "--out"},
-		"train":               {[]string{"train", "--data", "digits:300,300", "--classes", "4,9", "--epochs", "2", "--lbfgs", "3"}, "--out"},
+		"train":               {[]string{"train", "--data", "digits:100,100", "--classes", "4,9", "--epochs", "2", "--lbfgs", "3"}, "--out"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			args := func(dir string) []string {
