@@ -141,17 +141,7 @@ func (t *Tail) Forward(ctx context.Context, theta []float64, z *mat.Dense) (*mat
 	if i := dense.NotFinite(contiguousRows(z, 0, rows)); i >= 0 {
 		return nil, fmt.Errorf("network: row %d of the code holds a number that is not finite", i/cols)
 	}
-	n := &Network{prog: t.prog, theta: theta, static: t.prog.EvalStatic(theta)}
-	out := mat.NewDense(rows, t.prog.C, nil)
-	err := n.eachChunk(ctx, z, func(s *graph.State, lo, hi int) error {
-		f, err := s.Outputs(lo)
-		copy(out.RawMatrix().Data[lo*t.prog.C:], f)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return (&Network{prog: t.prog, static: t.prog.EvalStatic(theta)}).forward(ctx, z)
 }
 
 // Join returns the network that gives the outputs of one network to another, such as

@@ -1,7 +1,6 @@
 package network
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/funcgp/funcgp/linearize"
@@ -26,11 +25,5 @@ func (n *Network) WithHead(rule head.Rule) (*Network, error) {
 	}
 	o := n.read
 	o.Head = rule
-	model, _ := n.withParameters()
-	m, err := compiled(model, nil, o, n.inNodes)
-	if err != nil {
-		return nil, err
-	}
-	m.metadata, m.double, m.files = maps.Clone(n.metadata), n.double, n.files
-	return m, nil
+	return n.readAs(o)
 }

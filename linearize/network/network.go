@@ -168,6 +168,11 @@ func (n *Network) WithColumns(width int, columns map[string][]int) (*Network, er
 	if o.columns, o.width = maps.Clone(columns), width; columns == nil {
 		o.columns = map[string][]int{}
 	}
+	return n.readAs(o)
+}
+
+// readAs returns the network read in another way, with θ* and the metadata of n.
+func (n *Network) readAs(o ReadOptions) (*Network, error) {
 	model, _ := n.withParameters()
 	m, err := compiled(model, nil, o, n.inNodes)
 	if err != nil {

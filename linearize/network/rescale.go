@@ -29,7 +29,7 @@ func (n *Network) Rescaled(scale, shift []float64) (*Network, error) {
 		}
 	}
 	model := n.rescaledModel(scale, shift)
-	m, err := compiled(model, nil, ReadOptions{Freeze: n.constants(), Learn: n.paramNames(), Head: head.Keep, columns: n.read.columns, width: n.read.width}, nodeTensors{})
+	m, err := compiled(model, nil, n.sameParameters(head.Keep), nodeTensors{})
 	if err != nil {
 		return nil, err
 	}
@@ -63,6 +63,11 @@ func (n *Network) rescaledModel(scale, shift []float64) *onnx.Model {
 	}
 	g.Outputs = []*onnx.ValueInfo{{Name: f, Type: out.Type, HasShape: true, Dims: []onnx.Dim{batch, {Value: int64(c), HasValue: true}}}}
 	return &model
+}
+
+// sameParameters are the options with which a model has the parameters and inputs of n.
+func (n *Network) sameParameters(rule head.Rule) ReadOptions {
+	return ReadOptions{Freeze: n.constants(), Learn: n.paramNames(), Head: rule, columns: n.read.columns, width: n.read.width}
 }
 
 // paramNames are the names of the parameters.

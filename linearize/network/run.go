@@ -70,6 +70,10 @@ func (n *Network) Forward(ctx context.Context, x *mat.Dense) (*mat.Dense, error)
 	if err := n.CheckInput(x); err != nil {
 		return nil, err
 	}
+	return n.forward(ctx, x)
+}
+
+func (n *Network) forward(ctx context.Context, x *mat.Dense) (*mat.Dense, error) {
 	rows, _ := x.Dims()
 	out := mat.NewDense(rows, n.prog.C, nil)
 	err := n.eachChunk(ctx, x, func(s *graph.State, lo, hi int) error {

@@ -61,7 +61,7 @@ func (n *Network) withConstants(numbers map[string][]float64) (*Network, error) 
 			g.Initializers[i] = &c
 		}
 	}
-	m, err := compiled(model, nil, ReadOptions{Freeze: n.constants(), Learn: n.paramNames(), Head: n.read.Head, columns: n.read.columns, width: n.read.width}, nodeTensors{})
+	m, err := compiled(model, nil, n.sameParameters(n.read.Head), nodeTensors{})
 	if err != nil {
 		return nil, err
 	}

@@ -235,9 +235,5 @@ func (c *compiler) scalarInt(i, def int) int {
 	if !c.has(i) {
 		return def
 	}
-	list := c.constants(i)
-	if len(list) != 1 {
-		panic(refuse("input %d has %d numbers, one is expected", i, len(list)))
-	}
-	return list[0]
+	return only(i, c.constants(i))
 }

@@ -117,11 +117,7 @@ func (c *compiler) rangeOp() {
 	}
 	var arg [3]int
 	for i := range arg {
-		list := c.constants(i)
-		if len(list) != 1 {
-			panic(refuse("input %d is not a single number", i))
-		}
-		arg[i] = list[0]
+		arg[i] = only(i, c.constants(i))
 	}
 	start, limit, delta := arg[0], arg[1], arg[2]
 	if delta == 0 || abs(limit-start)/abs(delta) > maxElements {

@@ -149,11 +149,8 @@ func (c *compiler) clip() {
 			if !c.has(i + 1) {
 				continue
 			}
-			bound := c.intsAt(i + 1)
-			if len(bound.ints) != 1 {
-				panic(refuse("input %d has %d numbers, one is expected", i+1, len(bound.ints)))
-			}
-			v = c.mapInts(v, func(a affine) affine { return f(a, bound.ints[0]) })
+			bound := only(i+1, c.intsAt(i+1).ints)
+			v = c.mapInts(v, func(a affine) affine { return f(a, bound) })
 		}
 		c.result(v)
 		return

@@ -151,11 +151,15 @@ func (c *compiler) scalar(i int, def float64) float64 {
 	if !c.has(i) {
 		return def
 	}
-	data := c.floats(i)
-	if len(data) != 1 {
-		panic(refuse("input %d has %d numbers, one is expected", i, len(data)))
+	return only(i, c.floats(i))
+}
+
+// only returns the only number of input i.
+func only[T any](i int, list []T) T {
+	if len(list) != 1 {
+		panic(refuse("input %d has %d numbers, one is expected", i, len(list)))
 	}
-	return data[0]
+	return list[0]
 }
 
 // intsAt returns input i, which must be integers that are known or depend on the

@@ -95,14 +95,7 @@ func (c *compiler) gatherElements() {
 func (c *compiler) gatherDepending(v, at *value, ax int) *value {
 	t := typeOf(v)
 	v = c.asFloat(v)
-	if len(at.shape) != len(v.shape) {
-		panic(refuse("indices of shape %v for a tensor of shape %v", at.shape, v.shape))
-	}
-	for d, n := range at.shape {
-		if d != ax && n > v.shape[d] {
-			panic(refuse("indices of shape %v for a tensor of shape %v", at.shape, v.shape))
-		}
-	}
+	checkElements(v, at, ax)
 	if at.isBatch(ax) || v.batch != at.batch || at.shape[v.batch] != v.shape[v.batch] || at.leading() != v.leading() {
 		panic(errMixes)
 	}
@@ -117,17 +110,21 @@ func (c *compiler) gatherDepending(v, at *value, ax int) *value {
 	return ofType(c.emit(o, at.shape, at.batch, v, at), t)
 }
 
+// checkElements checks the shape of the indices of a GatherElements or ScatterElements.
+func checkElements(v, at *value, ax int) {
+	fits := len(at.shape) == len(v.shape)
+	for d, n := range at.shape {
+		fits = fits && (d == ax || n <= v.shape[d])
+	}
+	if !fits {
+		panic(refuse("indices of shape %v for a tensor of shape %v", at.shape, v.shape))
+	}
+}
+
 // elements returns which element of v each index of a GatherElements or
 // ScatterElements means.
 func (c *compiler) elements(v, at *value, ax int) []int32 {
-	if len(at.shape) != len(v.shape) {
-		panic(refuse("indices of shape %v for a tensor of shape %v", at.shape, v.shape))
-	}
-	for d, n := range at.shape {
-		if d != ax && n > v.shape[d] {
-			panic(refuse("indices of shape %v for a tensor of shape %v", at.shape, v.shape))
-		}
-	}
+	checkElements(v, at, ax)
 	if v.batch >= 0 && (at.batch != v.batch || v.isBatch(ax) || at.shape[v.batch] != v.shape[v.batch] || at.leading() != v.leading()) {
 		panic(errMixes)
 	}

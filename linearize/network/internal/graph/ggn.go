@@ -241,7 +241,7 @@ func (b *Backpropagator) backwardSquares(dst []float64, s *step) {
 	for i := s.To - 1; i >= s.From; i-- {
 		nd := &p.Nodes[i]
 		if st.touched[nd.Out] && p.Slots[nd.Out].NeedsGrad {
-			nd.Op.(squarer).backwardSquares(st, nd)
+			squared(nd.Op).Backward(st, nd)
 		}
 	}
 	for _, slot := range s.Full {

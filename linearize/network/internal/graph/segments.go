@@ -132,8 +132,8 @@ type way int
 const (
 	byRows      way = iota // there is none: a pass for each element, or for each row
 	elementwise            // J is a diagonal matrix, and there are no parameters
-	single                 // backwardSquares; M stays a diagonal matrix
-	several                // backwardSquares, for the diagonal of M below
+	single                 // squared operators; M stays a diagonal matrix
+	several                // squared operators, for the diagonal of M below
 	weighted               // the products with a weight: the squares are those with its squares
 )
 
@@ -155,8 +155,8 @@ func (p *Program) wayOf(g *Segment, reach []bool) way {
 	case *ConvolveTranspose:
 		tied = o.Window.Tied
 	default:
-		// Find the way of a segment whose node may be a squarer. The static nodes that prepare its
-		// parameters must be squarers too, and no slot may be read twice.
+		// Find the way of a segment whose node may have a squared operator. So must the static nodes that
+		// prepare its parameters, and no slot may be read twice.
 		if len(g.Sites) > 0 {
 			return byRows
 		}
@@ -166,7 +166,7 @@ func (p *Program) wayOf(g *Segment, reach []bool) way {
 			if !reach[nd.Out] || !p.Slots[nd.Out].NeedsGrad {
 				continue
 			}
-			if _, ok := nd.Op.(squarer); !ok {
+			if squared(nd.Op) == nil {
 				return byRows
 			}
 			for _, in := range nd.In {
@@ -178,11 +178,11 @@ func (p *Program) wayOf(g *Segment, reach []bool) way {
 				}
 			}
 			// An element of a parameter must not reach the result in several ways.
-			if p.Slots[nd.Out].Static && !nd.Op.(squarer).single(p, nd) {
+			if p.Slots[nd.Out].Static && !p.single(nd) {
 				return byRows
 			}
 		}
-		if nd := &p.Nodes[g.Single]; !nd.Op.(squarer).single(p, nd) {
+		if nd := &p.Nodes[g.Single]; !p.single(nd) {
 			return several
 		}
 		return single
@@ -230,84 +230,55 @@ func (s *State) BackwardFrom(slot int, seed []float64, from, to int) {
 	s.backwardNodes(from, to, func(int) {})
 }
 
-// A squarer is an operator whose result has elements that each depend on any element
-// of an input in one way. BackwardSquares is Backward with the squares of the
-// derivatives: from diagonal M in the result it makes that of JᵀMJ in the inputs.
-type squarer interface {
-	backwardSquares(s *State, nd *Node)
-	// single tells whether each element of the result depends on one element alone of
-	// the inputs that depend on the network's input.
-	single(p *Program, nd *Node) bool
-}
-
-var (
-	_ squarer = (*MaxPool)(nil)
-	_ squarer = (*Index)(nil)
-	_ squarer = (*Concat)(nil)
-	_ squarer = (*Select)(nil)
-	_ squarer = (*Reduce)(nil)
-	_ squarer = (*AxisMap)(nil)
-	_ squarer = (*Binary)(nil)
-	_ squarer = unary{}
-	_ squarer = tanh{}
-	_ squarer = Relu{}
-)
-
-func (o *MaxPool) backwardSquares(s *State, nd *Node) { o.Backward(s, nd) }
-func (o *MaxPool) single(*Program, *Node) bool        { return true }
-
-func (o *Index) backwardSquares(s *State, nd *Node) { o.Backward(s, nd) }
-func (o *Index) single(*Program, *Node) bool        { return true }
-
-func (o *Concat) backwardSquares(s *State, nd *Node) { o.Backward(s, nd) }
-func (o *Concat) single(*Program, *Node) bool        { return true }
-
-func (o *Select) backwardSquares(s *State, nd *Node) { o.Backward(s, nd) }
-func (o *Select) single(*Program, *Node) bool        { return true }
-
-func (Relu) backwardSquares(s *State, nd *Node) { Relu{}.Backward(s, nd) }
-func (Relu) single(*Program, *Node) bool        { return true }
-
-func (u unary) backwardSquares(s *State, nd *Node) {
-	unary{df: func(x, y float64) float64 { d := u.df(x, y); return d * d }}.Backward(s, nd)
-}
-func (unary) single(*Program, *Node) bool { return true }
-
-func (o *Reduce) backwardSquares(s *State, nd *Node) {
-	(&Reduce{Target: o.Target, Scale: o.Scale * o.Scale}).Backward(s, nd)
-}
-func (o *Reduce) single(*Program, *Node) bool { return false }
-
-func (o *AxisMap) backwardSquares(s *State, nd *Node) {
-	squared := *o
-	squared.Weight = make([]float64, len(o.Weight))
-	for i := range o.Out() {
-		lo, hi := o.First[i], o.First[i+1]
-		for k := lo; k < hi; k++ {
-			if slices.Contains(o.Source[lo:k], o.Source[k]) {
-				continue // added to the first
-			}
-			w := 0.0 // an element that is read twice has the sum of its weights
-			for j := k; j < hi; j++ {
-				if o.Source[j] == o.Source[k] {
-					w += o.Weight[j]
-				}
-			}
-			squared.Weight[k] = w * w
+// squared returns the operator whose Backward is that of another with the squares of the
+// derivatives: from a diagonal M in the result it makes that of JᵀMJ in the inputs. It is nil
+// unless each element of the result depends on any element of an input in one way.
+func squared(o Op) Op {
+	switch o := o.(type) {
+	case *MaxPool, *Index, *Concat, *Select, Relu: // the derivatives are 0 and 1
+		return o
+	case tanh:
+		return squared(o.unary)
+	case unary:
+		return unary{df: func(x, y float64) float64 { d := o.df(x, y); return d * d }}
+	case *Reduce:
+		return &Reduce{Target: o.Target, Scale: o.Scale * o.Scale}
+	case *Binary:
+		square := func(d func(a, b, y float64) float64) func(a, b, y float64) float64 {
+			return func(a, b, y float64) float64 { v := d(a, b, y); return v * v }
 		}
+		return &Binary{Fn: BinaryFunc{da: square(o.Fn.da), db: square(o.Fn.db)}, Left: o.Left, Right: o.Right}
+	case *AxisMap:
+		own := *o
+		own.Weight = make([]float64, len(o.Weight))
+		for i := range o.Out() {
+			lo, hi := o.First[i], o.First[i+1]
+			for k := lo; k < hi; k++ {
+				if slices.Contains(o.Source[lo:k], o.Source[k]) {
+					continue // added to the first
+				}
+				w := 0.0 // an element that is read twice has the sum of its weights
+				for j := k; j < hi; j++ {
+					if o.Source[j] == o.Source[k] {
+						w += o.Weight[j]
+					}
+				}
+				own.Weight[k] = w * w
+			}
+		}
+		return &own
 	}
-	squared.Backward(s, nd)
+	return nil
 }
-func (o *AxisMap) single(*Program, *Node) bool { return false }
 
-func (o *Binary) backwardSquares(s *State, nd *Node) {
-	square := func(d func(a, b, y float64) float64) func(a, b, y float64) float64 {
-		return func(a, b, y float64) float64 { v := d(a, b, y); return v * v }
+// single tells whether each element of the result of a node that has a squared operator
+// depends on one element alone of the inputs that depend on the network's input.
+func (p *Program) single(nd *Node) bool {
+	switch nd.Op.(type) {
+	case *Reduce, *AxisMap:
+		return false
+	case *Binary:
+		return p.Slots[nd.In[0]].Static || p.Slots[nd.In[1]].Static
 	}
-	o.side(s, nd, 0, o.Left, square(o.Fn.da))
-	o.side(s, nd, 1, o.Right, square(o.Fn.db))
-}
-
-func (o *Binary) single(p *Program, nd *Node) bool {
-	return p.Slots[nd.In[0]].Static || p.Slots[nd.In[1]].Static
+	return true
 }
