@@ -138,12 +138,8 @@ type LayerNorm struct{}
 
 func (LayerNorm) build(b *builder) error {
 	n := b.shape[len(b.shape)-1]
-	scale := make([]float64, n)
-	for i := range scale {
-		scale[i] = 1
-	}
 	b.op("LayerNormalization", []*onnx.Attribute{intAttr("axis", -1), floatAttrOf("epsilon", 1e-5)},
-		b.at, b.parameter("weight", scale, n), b.parameter("bias", make([]float64, n), n))
+		b.at, b.parameter("weight", slices.Repeat([]float64{1}, n), n), b.parameter("bias", make([]float64, n), n))
 	return nil
 }
 

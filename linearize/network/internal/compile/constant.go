@@ -279,24 +279,24 @@ func (c *compiler) cast() {
 
 // castTo casts known numbers to integers or truth values.
 func (c *compiler) castTo(to onnx.DataType, v *value) *value {
-	out := &value{shape: v.shape, batch: v.batch, lead: v.lead, isInt: true, stored: to}
+	var out *value
 	if v.isInt {
-		out.ints = slices.Clone(v.ints)
+		out = c.mapInts(v, func(a affine) affine {
+			if to == onnx.Bool {
+				a = a.compare(affine{}, func(sign int) bool { return sign != 0 })
+			}
+			return a
+		})
+		out.real = false
 	} else {
-		numbers := c.numbers(v)
-		c.spend(intBytes * len(numbers))
-		for _, x := range numbers {
+		out = c.newInts(v.shape, v.batch, v)
+		for i, x := range c.numbers(v) {
 			if to == onnx.Bool {
 				x = graph.Step(x != 0)
 			}
-			out.ints = append(out.ints, affine{k: int(graph.Clamp(math.Trunc(x), -2*intBound, 2*intBound))})
+			out.ints[i].k = int(graph.Clamp(math.Trunc(x), -2*intBound, 2*intBound))
 		}
 	}
-	for i, a := range out.ints {
-		if to == onnx.Bool {
-			zero := a.compare(affine{}, func(sign int) bool { return sign != 0 })
-			out.ints[i] = zero
-		}
-	}
+	out.stored = to
 	return out
 }

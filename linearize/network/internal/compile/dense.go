@@ -51,10 +51,7 @@ func (c *compiler) gemm() *value {
 	if len(a.shape) != 2 || len(b.shape) != 2 {
 		panic(refuse("shapes %v and %v are not matrices", a.shape, b.shape))
 	}
-	var bias *value
-	if c.has(2) {
-		bias = c.float(2)
-	}
+	bias := c.optional(2)
 	alpha, beta := c.attrFloat("alpha", 1), c.attrFloat("beta", 1)
 	transA, transB := c.attrInt("transA", 0) != 0, c.attrInt("transB", 0) != 0
 	var out *value

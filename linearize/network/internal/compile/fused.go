@@ -130,10 +130,7 @@ func (c *compiler) embed() {
 	if c.has(8) {
 		sum = c.combine(graph.Add, sum, c.gathered(3, 0, 8))
 	} else {
-		order := make([]int, ids.shape[1])
-		for i := range order {
-			order[i] = i
-		}
+		order := upTo(ids.shape[1])
 		if len(order) > positions.shape[0] {
 			panic(refuse("%d positions are embedded, and there are %d", len(order), positions.shape[0]))
 		}
@@ -164,10 +161,7 @@ func (c *compiler) fusedMatMul() {
 			inByOut = !trans
 			continue
 		}
-		perm := make([]int, rank)
-		for d := range perm {
-			perm[d] = d
-		}
+		perm := upTo(rank)
 		if batch {
 			perm = append(slices.Insert(perm[1:rank-1:rank-1], rank-2, 0), rank-1)
 		}
@@ -311,11 +305,7 @@ func (c *compiler) selfAttention() {
 		panic(refuse("its weights have %d columns for hidden sizes %v", columns, sizes))
 	}
 	n := c.headCount("num_heads", sizes...)
-	var bias *value
-	if c.has(2) {
-		bias = c.float(2)
-	}
-	all := c.matrices(x, w, true, bias, 2)
+	all := c.matrices(x, w, true, c.optional(2), 2)
 	h := &heads{scale: c.attrFloat("scale", 0), bias: 5, causal: c.attrInt("unidirectional", 0) != 0}
 	at := 0
 	for i, part := range []**value{&h.q, &h.k, &h.v} {

@@ -94,6 +94,14 @@ func (c *compiler) float(i int) *value {
 	return v
 }
 
+// optional returns input i as float does, nil where it is not given.
+func (c *compiler) optional(i int) *value {
+	if !c.has(i) {
+		return nil
+	}
+	return c.float(i)
+}
+
 // toFloat turns known integers into a constant.
 func (c *compiler) toFloat(v *value) *value {
 	count(v.shape)

@@ -98,9 +98,7 @@ func (c *compiler) batchNorm() {
 // channelAffine multiplies each channel of y by a scale and adds a bias, inputs
 // i and j of the node.
 func (c *compiler) channelAffine(y *value, i, j, channels int) *value {
-	scale := c.perChannel(i, channels, len(y.shape))
-	bias := c.perChannel(j, channels, len(y.shape))
-	return c.scaleAndShift(y, scale, bias)
+	return c.scaleAndShift(y, c.perChannel(i, channels, len(y.shape)), c.perChannel(j, channels, len(y.shape)))
 }
 
 func (c *compiler) layerNorm() {
@@ -115,12 +113,7 @@ func (c *compiler) normalized(x *value, from int, eps float64, i, j int) *value 
 		panic(errMixes)
 	}
 	y := c.emit(&graph.Normalize{Length: graph.Product(x.shape[from:]), Eps: eps}, x.shape, x.batch, x)
-	scale := c.float(i)
-	var bias *value
-	if c.has(j) {
-		bias = c.float(j)
-	}
-	return c.scaleAndShift(y, scale, bias)
+	return c.scaleAndShift(y, c.float(i), c.optional(j))
 }
 
 // segments normalizes the image of input 0 over groups of channels; 0 groups

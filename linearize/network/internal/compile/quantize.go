@@ -24,12 +24,6 @@ type quantized struct {
 	integers []string // names of tensors stored as integers that are constants
 }
 
-// quantizedRanges holds the ranges of the types to which numbers are quantized.
-var quantizedRanges = map[onnx.DataType][2]float64{
-	onnx.Uint8: {0, math.MaxUint8}, onnx.Int8: {math.MinInt8, math.MaxInt8},
-	onnx.Uint16: {0, math.MaxUint16}, onnx.Int16: {math.MinInt16, math.MaxInt16},
-}
-
 // quantization reads scale and zero point for a tensor of this shape: inputs 1 and 2,
 // one number of each or one for each element of an axis.
 func (c *compiler) quantization(v *value) (scale, zero *value) {
@@ -77,11 +71,11 @@ func (c *compiler) quantize() {
 	} else if t == 0 {
 		t = onnx.Uint8
 	}
-	limits, ok := quantizedRanges[t]
-	if !ok {
+	if !slices.Contains([]onnx.DataType{onnx.Uint8, onnx.Int8, onnx.Uint16, onnx.Int16}, t) {
 		panic(refuse("a quantization to %v is not supported", t))
 	}
-	y := c.combine(graph.RoundTo(limits[0], limits[1]), c.combine(graph.Div, x, scale), zero)
+	lo, hi := t.Range()
+	y := c.combine(graph.RoundTo(float64(lo), float64(hi)), c.combine(graph.Div, x, scale), zero)
 	if c.needsGrad(x) && !c.quantized.straight {
 		c.quantized.straight = true
 		c.warns = append(c.warns, linearize.NewWarning("rounding-steps", math.NaN(), math.NaN(), "", "The network rounds to steps (QuantizeLinear), which has no derivative. It is passed straight through, 1 inside the range and 0 outside, as in quantization-aware training by PyTorch."))

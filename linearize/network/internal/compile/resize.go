@@ -19,10 +19,7 @@ func init() {
 func (c *compiler) pad() {
 	x := c.float(0)
 	pads, given := c.intsOr(1, "pads")
-	axes := make([]int, len(x.shape))
-	for i := range axes {
-		axes[i] = i
-	}
+	axes := upTo(len(x.shape))
 	if c.has(3) {
 		axes = c.constants(3)
 	}
@@ -176,9 +173,7 @@ func (c *compiler) oldResize() bool { return c.node.OpType == "Upsample" || c.op
 func (c *compiler) resizedAxes(r *resizing, x *value) {
 	axes := c.attrInts("axes")
 	if axes == nil {
-		for i := range x.shape {
-			axes = append(axes, i)
-		}
+		axes = upTo(len(x.shape))
 	}
 	seen := map[int]bool{}
 	for i, a := range axes {

@@ -39,6 +39,15 @@ func (c *compiler) table(shape []int, source func(d, i int) int) []int32 {
 	return base
 }
 
+// upTo returns 0, 1, …, n−1.
+func upTo(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}
+
 // sums appends the sums of every element of base with every element of at; those in the
 // padding become least.
 func sums(dst, base, at []int32, least int32) []int32 {

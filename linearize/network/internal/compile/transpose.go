@@ -18,18 +18,11 @@ func (c *compiler) transposeOp() {
 	v := c.input(0)
 	perm := c.attrInts("perm")
 	if perm == nil {
-		for i := range v.shape {
-			perm = append([]int{i}, perm...)
-		}
+		perm = upTo(len(v.shape))
+		slices.Reverse(perm)
 	}
-	sorted := slices.Sorted(slices.Values(perm))
-	if len(perm) != len(v.shape) {
+	if !slices.Equal(slices.Sorted(slices.Values(perm)), upTo(len(v.shape))) {
 		panic(refuse("perm %v does not permute %d dimensions", perm, len(v.shape)))
-	}
-	for i := range v.shape {
-		if sorted[i] != i {
-			panic(refuse("perm %v does not permute %d dimensions", perm, len(v.shape)))
-		}
 	}
 	out := c.transpose(v, perm)
 	if slices.Equal(perm, []int{1, 0}) {

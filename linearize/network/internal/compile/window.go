@@ -29,10 +29,8 @@ func (c *compiler) readSpatial(kernel, in []int) *spatial {
 	if len(s.kernel) != n {
 		panic(refuse("a kernel of %d dimensions over %d", len(s.kernel), n))
 	}
-	for _, k := range s.kernel {
-		if k < 1 || k > maxElements {
-			panic(refuse("kernel %v", s.kernel))
-		}
+	if slices.ContainsFunc(s.kernel, func(k int) bool { return k < 1 || k > maxElements }) {
+		panic(refuse("kernel %v", s.kernel))
 	}
 	pads := c.attrInts("pads")
 	if pads == nil {
@@ -41,10 +39,8 @@ func (c *compiler) readSpatial(kernel, in []int) *spatial {
 	if len(pads) != 2*n {
 		panic(refuse("pads %v for %d dimensions", pads, n))
 	}
-	for _, p := range pads {
-		if p < 0 || p > maxElements {
-			panic(refuse("pads %v", pads))
-		}
+	if slices.ContainsFunc(pads, func(p int) bool { return p < 0 || p > maxElements }) {
+		panic(refuse("pads %v", pads))
 	}
 	s.begin, s.end = slices.Clone(pads[:n]), slices.Clone(pads[n:])
 	c.autoPad(s, in)
@@ -57,12 +53,7 @@ func (c *compiler) positiveInts(name string, n int) []int {
 	if v == nil {
 		return slices.Repeat([]int{1}, n)
 	}
-	for _, k := range v {
-		if len(v) != n || k < 1 || k > maxElements {
-			panic(refuse("%s %v for %d dimensions", name, v, n))
-		}
-	}
-	if len(v) != n {
+	if len(v) != n || slices.ContainsFunc(v, func(k int) bool { return k < 1 || k > maxElements }) {
 		panic(refuse("%s %v for %d dimensions", name, v, n))
 	}
 	return v

@@ -26,12 +26,8 @@ func (p *Program) Segments() []Segment {
 	// Find the cuts below the output, from the top down.
 	// Find the last and the first node that carries a gradient to each slot, −1 for slots without
 	// one.
-	var last []int
-	var first []int
-	last, first = make([]int, len(p.Slots)), make([]int, len(p.Slots))
-	for i := range last {
-		last[i], first[i] = -1, -1
-	}
+	none := slices.Repeat([]int{-1}, len(p.Slots))
+	last, first, producer := slices.Clone(none), slices.Clone(none), none
 	for i := range p.Nodes {
 		nd := &p.Nodes[i]
 		if !reach[nd.Out] || !p.Slots[nd.Out].NeedsGrad {
@@ -56,10 +52,6 @@ func (p *Program) Segments() []Segment {
 			sum[from] += slot
 			sum[to] -= slot
 		}
-	}
-	producer := make([]int, len(p.Slots))
-	for i := range producer {
-		producer[i] = -1
 	}
 	for i := range p.Nodes {
 		producer[p.Nodes[i].Out] = i
