@@ -184,7 +184,20 @@ func (c *compiler) gathered(i, ax, j int) *value {
 	v, at := c.input(i), c.input(j)
 	ax = axis(ax, len(v.shape))
 	if !at.isInt {
-		return c.lookUp(i, ax, at)
+		// The indices depend on the input: the result are the rows of a table that they say.
+		t := typeOf(v)
+		if at.integer == 0 || at.integer == onnx.Bool {
+			panic(refuse("its indices are neither integers known without running the network nor integers computed from integer inputs"))
+		}
+		v = c.asFloat(v)
+		if v.batch >= 0 || !c.isStatic(v) {
+			panic(refuse("both its tensor and its indices depend on the input, which would mix examples"))
+		}
+		o := &graph.Lookup{Name: brief(c.node.Inputs[i], 80), Outer: graph.Product(v.shape[:ax]), Rows: v.shape[ax], Inner: graph.Product(v.shape[ax+1:])}
+		if v.weight != nil && !v.transposed && o.Outer == 1 {
+			o.Padding = c.padding(v.weight, o)
+		}
+		return ofType(c.emit(o, slices.Concat(v.shape[:ax], at.shape, v.shape[ax+1:]), at.batch+ax, at, v), t)
 	}
 	at = c.indices(j)
 	if v.batch < 0 && len(at.shape) > 1 && at.shape[0] == c.batch {
@@ -210,25 +223,6 @@ func (c *compiler) gathered(i, ax, j int) *value {
 		out = ofType(out, v.integer)
 	}
 	return out
-}
-
-// lookUp takes the rows of input i along an axis that the integers in at say, which depend
-// on the input.
-func (c *compiler) lookUp(i, ax int, at *value) *value {
-	v := c.input(i)
-	t := typeOf(v)
-	if at.integer == 0 || at.integer == onnx.Bool {
-		panic(refuse("its indices are neither integers known without running the network nor integers computed from integer inputs"))
-	}
-	v = c.asFloat(v)
-	if v.batch >= 0 || !c.isStatic(v) {
-		panic(refuse("both its tensor and its indices depend on the input, which would mix examples"))
-	}
-	o := &graph.Lookup{Name: brief(c.node.Inputs[i], 80), Outer: graph.Product(v.shape[:ax]), Rows: v.shape[ax], Inner: graph.Product(v.shape[ax+1:])}
-	if v.weight != nil && !v.transposed && o.Outer == 1 {
-		o.Padding = c.padding(v.weight, o)
-	}
-	return ofType(c.emit(o, slices.Concat(v.shape[:ax], at.shape, v.shape[ax+1:]), at.batch+ax, at, v), t)
 }
 
 // padding returns the number, plus one, of the row of a table that was not learnt, or

@@ -151,38 +151,32 @@ func (m *Minibatch) Forward(ctx context.Context, chunks int, start func(i int, s
 		for _, s := range m.states[:m.chunks] {
 			mo.Count += float64(s.N * m.program.Slots[nd.Out].Size / o.Channels)
 		}
-		if err := m.total(ctx, mo.Mean, func(s *State, part []float64) {
-			// Write the sum of each channel to dst.
-			for e := range s.N {
-				x := s.At(nd.In[0], e)
-				o.lines(len(x), func(ch, lo, hi int) {
-					for _, v := range x[lo:hi] {
-						part[ch] += v
-					}
-				})
+		// mean writes the mean of each channel's numbers, or of their squared differences from means.
+		mean := func(dst, from []float64) error {
+			err := m.total(ctx, dst, func(s *State, part []float64) {
+				for e := range s.N {
+					x := s.At(nd.In[0], e)
+					o.lines(len(x), func(ch, lo, hi int) {
+						for _, v := range x[lo:hi] {
+							if from != nil {
+								v = (v - from[ch]) * (v - from[ch])
+							}
+							part[ch] += v
+						}
+					})
+				}
+			})
+			for ch := range dst {
+				dst[ch] /= mo.Count
 			}
-		}); err != nil {
 			return err
 		}
-		for ch := range mo.Mean {
-			mo.Mean[ch] /= mo.Count
+		if err := mean(mo.Mean, nil); err != nil {
+			return err
 		}
-		err := m.total(ctx, mo.Variance, func(s *State, part []float64) {
-			// Write the sum of each channel's squared differences from the mean to dst.
-			mean := s.moments[o.Layer].Mean
-			for e := range s.N {
-				x := s.At(nd.In[0], e)
-				o.lines(len(x), func(ch, lo, hi int) {
-					m := mean[ch]
-					for _, v := range x[lo:hi] {
-						part[ch] += (v - m) * (v - m)
-					}
-				})
-			}
-		})
-		for ch := range mo.Variance {
-			mo.Variance[ch] /= mo.Count
-			mo.inv[ch] = 1 / math.Sqrt(mo.Variance[ch]+o.Eps)
+		err := mean(mo.Variance, mo.Mean)
+		for ch, v := range mo.Variance {
+			mo.inv[ch] = 1 / math.Sqrt(v+o.Eps)
 		}
 		if err != nil {
 			return err

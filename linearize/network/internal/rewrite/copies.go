@@ -19,8 +19,8 @@ const distinct = 4
 
 // Copies returns a model in which a weight that the exporter stored twice, the second time
 // transposed or in another shape, is read from the first. PyTorch stores a tied weight so
-// where it folds constants, with a name "onnx::…" for the copy. The names in apart are left. number, the place in the file of each node, gets the nodes
-// that compute the copies.
+// where it folds constants, with a name "onnx::…" for the copy. The names in apart are left.
+// number, the place in the file of each node, gets the nodes that compute the copies.
 func Copies(m *onnx.Model, number map[*onnx.Node]int, apart []string) (*onnx.Model, []Copy) {
 	model, g := *m, *m.Graph
 	model.Graph = &g
