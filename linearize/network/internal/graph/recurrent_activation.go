@@ -37,8 +37,14 @@ func plain(a Activation) ActivationKind {
 // Activations holds the functions of recurrent layers by their names in ONNX, in
 // lower case.
 var Activations = map[string]ActivationKind{
-	"sigmoid":  plain(as(Sigmoid)),
-	"tanh":     plain(as(Tanh.unary)),
+	"sigmoid": plain(func(x float64) (y, slope float64) { // in one call
+		y = sigmoid(x)
+		return y, y * (1 - y)
+	}),
+	"tanh": plain(func(x float64) (y, slope float64) {
+		y = math.Tanh(x)
+		return y, 1 - y*y
+	}),
 	"relu":     plain(func(x float64) (y, slope float64) { return max(x, 0), Step(x > 0) }),
 	"softplus": plain(as(Softplus)),
 	"softsign": plain(as(Softsign)),
