@@ -3,6 +3,7 @@ package ntk_test
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -120,9 +121,14 @@ func TestExportedKernels(t *testing.T) {
 	}
 }
 
+var theNetworks map[string]*linearize.Batch
+
 // convNetworks have blocks of every kind and every use of a convolution.
 func convNetworks(t testing.TB) map[string]*linearize.Batch {
 	t.Helper()
+	if theNetworks != nil {
+		return theNetworks
+	}
 	out := make(map[string]*linearize.Batch)
 	for name, layers := range map[string][]network.Layer{
 		"conv": {network.Conv2D{Filters: 6, Kernel: 3}, network.Tanh, network.Conv2D{Filters: 8, Kernel: 3}, network.Tanh,
@@ -152,24 +158,25 @@ func convNetworks(t testing.TB) map[string]*linearize.Batch {
 			out[name] = linearized(t, readNetwork(t, ref), six)
 		}
 	}
+	theNetworks = out
 	return out
 }
 
 // TestNetworks compares with the dense kernel on networks that were read or
-// built, every prior.
+// built, each with a mixed prior and, in turn, with another kind.
 func TestNetworks(t *testing.T) {
 	seen := make(map[string]bool)
-	for name, b := range convNetworks(t) {
+	networks := convNetworks(t)
+	for i, name := range slices.Sorted(maps.Keys(networks)) {
+		b := networks[name]
 		if b.Outputs() > 20 {
 			b = b.Slice(0, 4)
 		}
 		rng := newRand(12)
 		theta := normal(rng, b.P)
-		for prior, p := range priors(t, rng, b) {
+		other, p := priorOf(t, rng, b, i)
+		for prior, p := range map[string]ntk.Prior{"mixed": mixed(rng, b), other: p} {
 			t.Run(name+"/"+prior, func(t *testing.T) {
-				if testing.Short() && b.Outputs() > 20 && prior != "mixed" {
-					t.Skip("some seconds; the other networks have every prior")
-				}
 				k, want := ntk.New(p, theta, nil), ntk.Dense(p, theta)
 				requireSame(t, k, want, b.Slice(1, 4), b)
 				requireSame(t, k.WithBudget(1<<12), want, b.Slice(1, 4), b)
@@ -185,17 +192,18 @@ func TestNetworks(t *testing.T) {
 	}
 }
 
-// TestConvConformance runs the suite where convolutions are blocks.
+// TestConvConformance runs the suite where convolutions are blocks, with each kind of prior in turn.
 func TestConvConformance(t *testing.T) {
-	for name, b := range convNetworks(t) {
+	networks := convNetworks(t)
+	for i, name := range slices.Sorted(maps.Keys(networks)) {
+		b := networks[name]
 		if !slices.ContainsFunc(b.Blocks, isConv) || b.Outputs() > 10 {
 			continue
 		}
 		rng := newRand(13)
 		theta := normal(rng, b.P)
-		for prior, p := range priors(t, rng, b) {
-			t.Run(name+"/"+prior, func(t *testing.T) { gptest.Kernel(t, ntk.New(p, theta, nil), b) })
-		}
+		prior, p := priorOf(t, rng, b, i)
+		t.Run(name+"/"+prior, func(t *testing.T) { gptest.Kernel(t, ntk.New(p, theta, nil), b) })
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // Sums over batches of any size are vᵀJ, added to what stood there before.
-func TestSum(t *testing.T) {
+func TestSumOnWorkers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 9))
 	b := gptest.RandomBatch(rng, 30, 2, gptest.Layer{In: 4, Out: 3}, gptest.Layer{Out: 3}, gptest.Layer{In: 5, Out: 3, Table: 7})
 	x := gptest.Another(rng, b, 2)
