@@ -16,8 +16,15 @@ type reference struct{ *testkit.Reference }
 
 func openReference(t testing.TB, name string) *reference {
 	t.Helper()
-	return &reference{testkit.OpenReference(t, name)}
+	if opened[name] == nil {
+		opened[name] = testkit.OpenReference(t, name)
+	}
+	r := *opened[name]
+	return &reference{&r}
 }
+
+// opened are references that tests have asked for: linearizing takes seconds for the large ones.
+var opened = make(map[string]*testkit.Reference)
 
 // head is the reference with its first n training examples alone.
 func (r *reference) head(n int) *reference {
