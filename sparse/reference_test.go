@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/testkit"
@@ -26,13 +25,7 @@ func openReference(t testing.TB, name string) *reference {
 // opened are references that tests have asked for: linearizing takes seconds for the large ones.
 var opened = make(map[string]*testkit.Reference)
 
-// head is the reference with its first n training examples alone.
-func (r *reference) head(n int) *reference {
-	h, y := *r.Reference, mat.DenseCopyOf(r.Y)
-	_, c := y.Dims()
-	h.Train, h.Labels, h.Y = r.Train.Slice(0, n), r.Labels[:n], y.Slice(0, n, 0, c).(*mat.Dense)
-	return &reference{&h}
-}
+func (r *reference) head(n int) *reference { return &reference{r.Head(n)} }
 
 // A selection is a way to choose inducing examples.
 type selection struct {

@@ -329,10 +329,10 @@ func TestMatchStops(t *testing.T) {
 
 // TestMatchWorkers checks that the numbers do not depend on the number of workers.
 func TestMatchWorkers(t *testing.T) {
-	q := testkit.NewProblem("many", 3, 1500, 2, glm.Categorical{}, 1)
+	q := testkit.NewProblem("many", 3, 600, 2, glm.Categorical{}, 1)
 	p := ascend(t, q, q.Prior, .3)
 	var want *mode.Match
-	for _, workers := range []int{1, 2, 5} {
+	for _, workers := range []int{1, 5} {
 		m, err := mode.FindMatch(t.Context(), p.train, p.y, p.lik, p.prior, p.theta, &mode.MatchOptions{Workers: workers})
 		require.NoError(t, err)
 		if want == nil {

@@ -76,6 +76,14 @@ func OpenReference(t testing.TB, name string) *Reference {
 	return r
 }
 
+// Head is the reference with its first n training examples alone.
+func (r *Reference) Head(n int) *Reference {
+	h, y := *r, mat.DenseCopyOf(r.Y)
+	_, c := y.Dims()
+	h.Train, h.Labels, h.Y = r.Train.Slice(0, n), r.Labels[:n], y.Slice(0, n, 0, c).(*mat.Dense)
+	return &h
+}
+
 // inputs returns training and test inputs and sets Y: from the folder, or
 // MNIST's pixels divided by 255.
 func (r *Reference) inputs(t testing.TB, name string) (train, test *mat.Dense) {
