@@ -30,7 +30,7 @@ var _ Cross = (*exactCross)(nil)
 // restores them, which costs as much again. Cross fails with a *MemoryError where
 // the two matrices take more than Options.MaxMemory.
 func (e *Exact) Cross(ctx context.Context, x *linearize.Batch) (Cross, error) {
-	t, c := e.checkInputs(x)
+	t, c := e.set().Check(x)
 	if err := ctx.Err(); err != nil {
 		return nil, stopped("solving for a cross-kernel", err)
 	}
@@ -56,13 +56,10 @@ func (e *Exact) Cross(ctx context.Context, x *linearize.Batch) (Cross, error) {
 	return q, err
 }
 
-// TileTo implements Cross. It uses only the length of train.
+// TileTo implements Cross.
 func (q *exactCross) TileTo(ctx context.Context, dst *mat.Dense, first int, train *linearize.Batch, t Terms) error {
-	c := q.e.outputs()
-	j0, j1 := first*c, (first+train.Len())*c
-	if j0 < 0 || j1 > q.e.g.n {
-		panic("gp: range of training examples out of bounds")
-	}
+	n, c := q.e.set().CheckTile(first, train)
+	j0, j1 := first*c, (first+n)*c
 	dense.SizeTo(dst, q.raw.Rows, j1-j0)
 	if q.raw.Rows == 0 || j0 == j1 {
 		return nil

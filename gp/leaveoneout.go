@@ -2,8 +2,6 @@ package gp
 
 import (
 	"context"
-	"fmt"
-	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -18,8 +16,7 @@ import (
 // root of Λ_i is nearly zero takes a solve more. It panics where x has other inputs than
 // the training examples at these rows, if both show them.
 func (e *Exact) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error {
-	e.checkOwn(rows, x)
-	n, c := len(rows), e.outputs()
+	n, c := e.set().CheckRows(rows, x)
 	dense.SizeTo(mean, n, c)
 	dense.SizeTo(cov, n*c, c)
 	if err := ctx.Err(); err != nil {
@@ -43,21 +40,6 @@ func (e *Exact) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []
 		}
 		return nil
 	})
-}
-
-// checkOwn panics where x has other inputs than the training examples at these rows.
-func (e *Exact) checkOwn(rows []int, x *linearize.Batch) {
-	if x.Len() != len(rows) {
-		panic("gp: rows and examples differ in number")
-	}
-	if e.x.X == nil || x.X == nil {
-		return
-	}
-	for at, i := range rows {
-		if !slices.Equal(x.X.RawRowView(at), e.x.X.RawRowView(i)) {
-			panic(fmt.Sprintf("gp: example %d given is not training example %d: their inputs differ; give the examples of Data at these rows", at, i))
-		}
-	}
 }
 
 // selfMean returns what the posterior predicts at training example i and the

@@ -21,7 +21,7 @@ import (
 // A variance that rounding made negative by less than 1e-12 of the prior
 // variance is zero; a more negative one is a *NegativeVarianceError.
 func (e *Exact) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
-	t, c := e.checkInputs(x)
+	t, c := e.set().Check(x)
 	if err := ctx.Err(); err != nil {
 		return stopped("predicting", err)
 	}
@@ -128,7 +128,7 @@ const rounding = 1e-12
 // result, and fails with a *MemoryError where both together take more than
 // Options.MaxMemory.
 func (e *Exact) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
-	t, c := e.checkInputs(x)
+	t, c := e.set().Check(x)
 	if err := ctx.Err(); err != nil {
 		return stopped("predicting", err)
 	}
@@ -178,16 +178,9 @@ func (e *Exact) subtractGram(ctx context.Context, cov *mat.Dense, v blas64.Gener
 	return SettleVariances(cov, prior, rounding, 0, e.predicted())
 }
 
-// checkInputs returns the numbers of examples and outputs. It panics where x does
-// not fit the training examples.
-func (e *Exact) checkInputs(x *linearize.Batch) (t, c int) {
-	if t = x.Len(); t > 0 && (x.Outputs() != e.predicted() || x.P != e.x.P) {
-		panic("gp: inputs do not fit the training examples")
-	}
-	if d := e.x.Model.Mismatch(x.Model); t > 0 && d != "" {
-		panic("gp: inputs and training examples are of two models: " + d + "; linearize both with one network")
-	}
-	return t, e.predicted()
+// set identifies the training examples.
+func (e *Exact) set() *TrainingSet {
+	return &TrainingSet{Examples: e.x.Len(), Outputs: e.predicted(), Parameters: e.x.P, Model: e.x.Model, inputs: e.x.X}
 }
 
 // shifted adds rows, the number of the first example of a tile, to the example

@@ -15,10 +15,9 @@ import (
 // so that they keep their digits also where an example nearly fixes the function
 // by itself. It panics where LeaveOneOutTo does.
 func (e *Exact) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x *linearize.Batch) error {
-	e.checkOwn(rows, x)
-	c := e.outputs()
-	dense.SizeTo(h, len(rows)*c, c)
-	dense.SizeTo(q, len(rows), c)
+	n, c := e.set().CheckRows(rows, x)
+	dense.SizeTo(h, n*c, c)
+	dense.SizeTo(q, n, c)
 	lost := make([]bool, len(rows))
 	err := e.eachOwn(ctx, rows, func(int) {}, func(at int, o own) error {
 		lost[at] = e.selfTo(dense.Slice(h, at*c, (at+1)*c), rows[at], o)

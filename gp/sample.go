@@ -19,7 +19,7 @@ import (
 // covariance is singular: a direction whose variance is below rounding, NC·ε of
 // the largest prior variance, does not vary. It takes the memory of JointTo.
 func (e *Exact) SampleTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch, rng *rand.Rand) error {
-	t, c := e.checkInputs(x)
+	t, c := e.set().Check(x)
 	s, cols := dst.Dims()
 	if s == 0 || cols != t*c {
 		panic("gp: destination has a wrong size")

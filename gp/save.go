@@ -182,7 +182,7 @@ func LoadThinned(ctx context.Context, f *store.File, k ntk.Kernel, x linearize.S
 	if e.checkVariances(r, func(i int) int { return kept.Examples[i] }); r.Err() != nil {
 		return nil, r.Err()
 	}
-	return &Thinned{e, s, kept}, nil
+	return newThinned(ctx, e, x, s, kept)
 }
 
 // Save adds the sites to a store, in sections whose names start with prefix:

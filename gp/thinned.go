@@ -25,6 +25,7 @@ type Thinned struct {
 	e     *Exact // of the kept rows, which have one output each
 	sites *Sites
 	kept  *Kept
+	set   TrainingSet // all examples, of C outputs
 }
 
 var _ Latent = (*Thinned)(nil)
@@ -60,7 +61,14 @@ func FitKept(ctx context.Context, k ntk.Kernel, x linearize.Source, s *Sites, ke
 	}
 	e.warnJitter()
 	e.ofKept = c
-	return &Thinned{e, s, kept}, nil
+	return newThinned(ctx, e, x, s, kept)
+}
+
+// newThinned returns the posterior with the factor e of the kept rows.
+func newThinned(ctx context.Context, e *Exact, x linearize.Source, s *Sites, kept *Kept) (*Thinned, error) {
+	set, err := NewTrainingSet(ctx, x, e.x)
+	set.Outputs = e.ofKept
+	return &Thinned{e, s, kept, set}, err
 }
 
 // sites returns the sites of the rows.
@@ -129,6 +137,9 @@ func (t *Thinned) HalfTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch
 	}
 	return nil
 }
+
+// TrainingSet identifies the training examples, those without kept rows too; it must not be changed.
+func (t *Thinned) TrainingSet() *TrainingSet { return &t.set }
 
 // Rows returns the kept rows, linearized, as examples of one output each.
 func (t *Thinned) Rows() *linearize.Batch { return t.e.x }
@@ -213,10 +224,7 @@ func (t *Thinned) Jacobian(ctx context.Context, x *linearize.Batch, move []float
 // InfluenceTo writes h and q of training examples, as Dual.InfluenceTo does, where r holds
 // the residual r_i of each, n×C. Λ_i is that of the rows which the example keeps.
 func (t *Thinned) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x *linearize.Batch, r *mat.Dense) error {
-	if x.Len() != len(rows) {
-		panic("gp: rows and examples differ in number")
-	}
-	n, c := len(rows), t.e.predicted()
+	n, c := t.set.CheckRows(rows, x)
 	dense.SizeTo(h, n*c, c)
 	dense.SizeTo(q, n, c)
 	if n == 0 {
@@ -248,10 +256,7 @@ func (t *Thinned) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, 
 // JointRemovalTo writes q of a set of training examples, as that of an Exact does, where x
 // holds them and r the residual r_i of each, n×C.
 func (t *Thinned) JointRemovalTo(ctx context.Context, q *mat.Dense, rows []int, x *linearize.Batch, r *mat.Dense) error {
-	if x.Len() != len(rows) {
-		panic("gp: rows and examples differ in number")
-	}
-	n, c := len(rows), t.e.predicted()
+	n, c := t.set.CheckRows(rows, x)
 	dense.SizeTo(q, n, c)
 	q.Copy(r)
 	inverse, first, err := t.inverseOfOwn(ctx, rows)
@@ -292,10 +297,7 @@ func (t *Thinned) addRoot(q, w []float64, i int) {
 // rows that an example keeps are taken out, and the step is made with its whole
 // residual.
 func (t *Thinned) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error {
-	if x.Len() != len(rows) {
-		panic("gp: rows and examples differ in number")
-	}
-	n, c := len(rows), t.e.predicted()
+	n, c := t.set.CheckRows(rows, x)
 	dense.SizeTo(mean, n, c)
 	dense.SizeTo(cov, n*c, c)
 	if mean == nil && cov == nil || n == 0 {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -203,6 +204,20 @@ func eachInput(ctx context.Context, src Source, yield func(x *mat.Dense, m Model
 		return s.Inputs(ctx, yield)
 	}
 	return ordered(ctx, src, func(_ int, b *Batch) error { return yield(b.X, b.Model) })
+}
+
+// ReadsInputs tells whether src is an InputSource that linearizes nothing to give its inputs.
+func ReadsInputs(src Source) bool {
+	switch s := src.(type) {
+	case *rebatched:
+		return ReadsInputs(s.src)
+	case *without:
+		return ReadsInputs(s.src)
+	case chain:
+		return !slices.ContainsFunc(s, func(s Source) bool { return !ReadsInputs(s) })
+	}
+	_, ok := src.(InputSource)
+	return ok
 }
 
 var (

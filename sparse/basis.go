@@ -2,7 +2,6 @@ package sparse
 
 import (
 	"context"
-	"hash/maphash"
 	"math"
 	"slices"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/sites"
+	"github.com/funcgp/funcgp/internal/vector"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -180,7 +180,6 @@ type knownFeatures struct {
 	u     *mat.Dense // the directions of pairs; nil for examples
 	x, f  *mat.Dense // inputs and outputs
 	phi   blas64.General
-	seed  maphash.Seed
 	index map[uint64][]int // elements by the hash of their inputs
 }
 
@@ -190,26 +189,12 @@ func newKnownFeatures(z *Inducing, phi blas64.General) *knownFeatures {
 	if x == nil {
 		return nil
 	}
-	o := &knownFeatures{c: z.outputs(), u: z.Directions, x: x, f: f, phi: phi, seed: maphash.MakeSeed(), index: make(map[uint64][]int, z.Len())}
+	o := &knownFeatures{c: z.outputs(), u: z.Directions, x: x, f: f, phi: phi, index: make(map[uint64][]int, z.Len())}
 	for i := range z.Len() {
-		h := o.hash(x.RawRowView(i))
+		h := vector.Hash(x.RawRowView(i))
 		o.index[h] = append(o.index[h], i)
 	}
 	return o
-}
-
-func (o *knownFeatures) hash(x []float64) uint64 {
-	var h maphash.Hash
-	h.SetSeed(o.seed)
-	var buf [8]byte
-	for _, v := range x {
-		u := math.Float64bits(v)
-		for i := range buf {
-			buf[i] = byte(u >> (8 * i))
-		}
-		h.Write(buf[:])
-	}
-	return h.Sum64()
 }
 
 // set overwrites the features in phi of those examples of p that are inducing
@@ -220,7 +205,7 @@ func (o *knownFeatures) set(phi blas64.General, p chunk) {
 	}
 	for i := range p.x.Len() {
 		row := p.x.X.RawRowView(i)
-		for _, z := range o.index[o.hash(row)] {
+		for _, z := range o.index[vector.Hash(row)] {
 			if !slices.Equal(row, o.x.RawRowView(z)) {
 				continue
 			}

@@ -135,12 +135,7 @@ var _ gp.Cross = (*cross)(nil)
 
 // TileTo implements gp.Cross.
 func (q *cross) TileTo(ctx context.Context, dst *mat.Dense, first int, train *linearize.Batch, t gp.Terms) error {
-	if first < 0 || first+train.Len() > q.p.x.Len() {
-		panic("sparse: range of training examples out of bounds")
-	}
-	if train.Len() > 0 && train.Outputs() != q.p.b.c {
-		panic("sparse: training examples with another number of outputs")
-	}
+	q.p.set.CheckTile(first, train)
 	return q.tileTo(ctx, dst, train, t)
 }
 

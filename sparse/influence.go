@@ -16,7 +16,7 @@ import (
 // InfluenceTo implements gp.Dual, with the h of SelfTo. With FITC it uses Λ̃_i in
 // the place of Λ_i.
 func (p *Posterior) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x *linearize.Batch) error {
-	t, c := p.checkOwn(rows, x)
+	t, c := p.set.CheckRows(rows, x)
 	dense.SizeTo(h, t*c, c)
 	dense.SizeTo(q, t, c)
 	return p.eachOwn(ctx, rows, x, false, func(at int, o *own) {
@@ -32,7 +32,7 @@ func (p *Posterior) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int
 // subset of data. rows and x are those of InfluenceTo. C(x*,x_i) times it times C(x_i,x*) is
 // what the example takes off the variance of the mean at x*, through the inducing examples.
 func (p *Posterior) PseudoCovarianceTo(ctx context.Context, v *mat.Dense, rows []int, x *linearize.Batch) error {
-	t, c := p.checkOwn(rows, x)
+	t, c := p.set.CheckRows(rows, x)
 	dense.SizeTo(v, t*c, c)
 	return p.eachOwn(ctx, rows, x, false, func(at int, o *own) {
 		v := dense.Slice(v, at*c, (at+1)*c)
@@ -53,21 +53,13 @@ func (p *Posterior) PseudoCovarianceTo(ctx context.Context, v *mat.Dense, rows [
 // The examples outside a subset of data were never observed, so the moments there
 // are those of PredictTo.
 func (p *Posterior) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error {
-	t, c := p.checkOwn(rows, x)
+	t, c := p.set.CheckRows(rows, x)
 	dense.SizeTo(mean, t, c)
 	dense.SizeTo(cov, t*c, c)
 	if err := ctx.Err(); err != nil || mean == nil && cov == nil {
 		return err
 	}
 	return p.eachOwn(ctx, rows, x, mean != nil, func(at int, o *own) { o.leaveOut(mean, cov, at) })
-}
-
-// checkOwn panics where x does not hold the examples at these rows.
-func (p *Posterior) checkOwn(rows []int, x *linearize.Batch) (t, c int) {
-	if t, c = p.checkInputs(x); t != len(rows) {
-		panic("sparse: rows and examples differ in number")
-	}
-	return t, c
 }
 
 // An own is what the removal of one training example needs. All matrices are C×C.

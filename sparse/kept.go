@@ -238,6 +238,9 @@ func (p *Projected) WithKept(ctx context.Context, x linearize.Source, s *gp.Site
 	thin := kept.Thin(s)
 	q := &Posterior{Projected: p, x: x, sites: thin, local: sites.Of(thin), warnings: p.Warnings()}
 	q.pseudo, q.alpha = append([]float64(nil), local.R...), append([]float64(nil), local.R...)
+	if err := q.identify(ctx); err != nil {
+		return nil, err
+	}
 	mean, err := p.b.product(ctx, p.w)
 	if err != nil {
 		return nil, err

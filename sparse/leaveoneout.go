@@ -34,7 +34,7 @@ func (p *Posterior) LeaveOneOutBy(ctx context.Context, kept *gp.Thinned, mean, c
 	if p.linearMean() {
 		panic("sparse: leave-one-out by kept rows is for the mean f(x;θ*)")
 	}
-	t, c := p.checkOwn(rows, x)
+	t, c := p.set.CheckRows(rows, x)
 	dense.SizeTo(mean, t, c)
 	dense.SizeTo(cov, t*c, c)
 	if err := ctx.Err(); err != nil || mean == nil && cov == nil {

@@ -23,6 +23,7 @@ import (
 type Posterior struct {
 	*Projected
 	x             linearize.Source
+	set           gp.TrainingSet // those of x
 	sites         *gp.Sites
 	local         sites.Arrays
 	pseudo, alpha []float64  // b and α, N·C; with FITC, b̃
@@ -100,6 +101,9 @@ func (p *Projected) withData(ctx context.Context, x linearize.Source, s *gp.Site
 		return nil, err
 	}
 	q := &Posterior{Projected: p, x: x, sites: s, local: local, warnings: p.Warnings()}
+	if err := q.identify(ctx); err != nil {
+		return nil, err
+	}
 	n := x.Len() * p.b.c
 	q.pseudo, q.alpha = make([]float64, n), make([]float64, n)
 	if p.sums.spec.fitc {
@@ -142,6 +146,13 @@ func (p *Projected) withData(ctx context.Context, x linearize.Source, s *gp.Site
 		})
 	}
 	return q, q.dual(ctx, b)
+}
+
+// identify reads the inputs of the training examples, so that others are noticed in their place.
+func (p *Posterior) identify(ctx context.Context) (err error) {
+	p.set, err = gp.NewTrainingSet(ctx, p.x, p.b.z.Batch)
+	p.set.Outputs = p.b.c
+	return err
 }
 
 // checkData checks that x has as many examples as are in the sums.

@@ -287,15 +287,11 @@ func (p *Projected) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linear
 	return gp.SettleVariances(cov, prior, rounding, 0, p.b.c)
 }
 
-// checkInputs panics where x does not fit the inducing examples.
+// checkInputs returns the numbers of examples and outputs. It panics where x does not fit the
+// inducing examples.
 func (p *Projected) checkInputs(x *linearize.Batch) (t, c int) {
-	if t = x.Len(); t > 0 && (x.Outputs() != p.b.c || x.P != p.b.z.Batch.P) {
-		panic("sparse: inputs do not fit the inducing examples")
-	}
-	if d := p.b.z.Batch.Model.Mismatch(x.Model); t > 0 && d != "" {
-		panic("sparse: inputs and inducing examples are of two models: " + d + "; linearize both with one network")
-	}
-	return t, p.b.c
+	z := p.b.z.Batch
+	return (&gp.TrainingSet{Outputs: p.b.c, Parameters: z.P, Model: z.Model}).Check(x)
 }
 
 // Prepared holds the features, prior covariances and outputs of test examples. They

@@ -304,6 +304,9 @@ func (r *refit) posterior(ctx context.Context, last *pass) (*Posterior, error) {
 	post, at, next := last.post, last.before, last.to.point
 	post.refit = true
 	p := &Posterior{Projected: post, x: r.x, sites: at.sites, local: at.local, warnings: post.Warnings()}
+	if err := p.identify(ctx); err != nil {
+		return nil, err
+	}
 	p.warnings = append(p.warnings, r.search.Warnings()...)
 	if r.spec.fitc {
 		p.pseudo, p.alpha, p.noise = at.pseudo, next.Dual, r.objective.Scatter(next)

@@ -379,6 +379,7 @@ func Load(ctx context.Context, f *store.File, k ntk.Kernel, x linearize.Source, 
 		return nil, l.Err()
 	}
 	q := l.posterior(p, x)
+	l.Stop(q.identify(ctx))
 	q.warnings = append(q.warnings, s.Warnings...)
 	l.checkTargets(q)
 	switch {

@@ -80,6 +80,7 @@ func (p *Posterior) withinData(x linearize.Source, z *Inducing) *Posterior {
 		copy(q.pseudo[r*c:(r+1)*c], p.pseudo[i*c:])
 		copy(q.alpha[r*c:(r+1)*c], p.alpha[i*c:])
 	}
+	q.set = p.set.Subset(x, z.Rows)
 	q.sites = p.sites.Rows(at)
 	q.sites.LogLik = p.sites.LogLik
 	q.local = sites.Of(q.sites)

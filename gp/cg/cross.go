@@ -22,7 +22,7 @@ import (
 // kernel. The result holds 8·T·C·P bytes; Cross fails with a *gp.MemoryError where
 // twice that is more than Options.MaxMemory.
 func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (gp.Cross, error) {
-	t, c := p.checkInputs(x)
+	t, c := p.data.set.Check(x)
 	q := &cross{p: p, x: x, rows: t * c}
 	if t == 0 {
 		return q, nil
@@ -103,10 +103,8 @@ var _ gp.Cross = (*cross)(nil)
 
 // TileTo implements gp.Cross.
 func (q *cross) TileTo(ctx context.Context, dst *mat.Dense, first int, train *linearize.Batch, t gp.Terms) error {
-	d, n := q.p.data, train.Len()
-	if first < 0 || first+n > d.n {
-		panic("cg: range of training examples out of bounds")
-	}
+	d := q.p.data
+	n, _ := d.set.CheckTile(first, train)
 	if q.rows == 0 || n == 0 {
 		dense.SizeTo(dst, 0, 0)
 		return nil

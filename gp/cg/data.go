@@ -32,7 +32,7 @@ type data struct {
 	chunks  linearize.Source // in batches of a size that depends on C alone
 	whole   *linearize.Batch // all of them, where they are in memory
 	n, c, p int
-	model   linearize.ModelFingerprint // of the first batch
+	set     gp.TrainingSet
 	w       columnwise
 	pass    *sync.Mutex // held during a pass over examples that are not in memory; nil where they are
 }
@@ -60,7 +60,7 @@ func newData(ctx context.Context, k MulKernel, x linearize.Source, o *Options) (
 			if plan, err = planMemory(d.n, b, d.whole == nil, o); err != nil {
 				return err
 			}
-			d.c, d.p, d.model = b.Outputs(), b.P, b.Model
+			d.c, d.p = b.Outputs(), b.P
 			s = &firstPass{f: make([]float64, d.n*d.c), prior: make([]float64, d.n*d.c), diag: make([]float64, d.n*d.c*d.c)}
 		}
 		if plan.keep {
@@ -89,6 +89,9 @@ func newData(ctx context.Context, k MulKernel, x linearize.Source, o *Options) (
 	}
 	d.c = one.Outputs()
 	if err := CheckMemory(d.n, d.c, one.P, o.MaxMemory); err != nil {
+		return nil, nil, plan, err
+	}
+	if d.set, err = gp.NewTrainingSet(ctx, x, one); err != nil {
 		return nil, nil, plan, err
 	}
 	d.chunks = linearize.Rebatch(x, linearize.Tile(d.c))

@@ -18,10 +18,7 @@ import (
 // from h by gp.RemovalFrom. Where rounding has made a variance negative, h and q
 // of the example are NaN.
 func (p *Posterior) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x *linearize.Batch) error {
-	t, c := p.checkInputs(x)
-	if t != len(rows) {
-		panic("cg: rows and examples differ in number")
-	}
+	t, c := p.data.set.CheckRows(rows, x)
 	dense.SizeTo(h, t*c, c)
 	dense.SizeTo(q, t, c)
 	if t == 0 {
@@ -46,10 +43,7 @@ func (p *Posterior) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int
 // more than MeanError standard deviations of the function value. Where rounding has made a variance
 // negative, the moments of the example are NaN.
 func (p *Posterior) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error {
-	t, c := p.checkInputs(x)
-	if t != len(rows) {
-		panic("cg: rows and examples differ in number")
-	}
+	t, c := p.data.set.CheckRows(rows, x)
 	dense.SizeTo(mean, t, c)
 	dense.SizeTo(cov, t*c, c)
 	if err := ctx.Err(); err != nil {

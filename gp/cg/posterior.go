@@ -248,15 +248,3 @@ func (p *Posterior) Warnings() []error {
 
 // hasDualMean tells whether the predictive mean is m + K_*n α rather than x.F.
 func (p *Posterior) hasDualMean() bool { return p.refit || p.o.Mean == gp.LinearGaussian }
-
-// checkInputs returns the numbers of examples and outputs. It panics where x does
-// not fit the training examples.
-func (p *Posterior) checkInputs(x *linearize.Batch) (t, c int) {
-	if t = x.Len(); t > 0 && (x.Outputs() != p.data.c || x.P != p.data.p) {
-		panic("cg: inputs do not fit the training examples")
-	}
-	if d := p.data.model.Mismatch(x.Model); t > 0 && d != "" {
-		panic("cg: inputs and training examples are of two models: " + d + "; linearize both with one network")
-	}
-	return t, p.data.c
-}

@@ -36,7 +36,7 @@ func (p *Posterior) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *line
 
 // PredictBounded does what PredictTo does and returns how accurate the result is.
 func (p *Posterior) PredictBounded(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) (*Bounds, error) {
-	t, c := p.checkInputs(x)
+	t, c := p.data.set.Check(x)
 	dense.SizeTo(mean, t, c)
 	dense.SizeTo(cov, t*c, c)
 	if t == 0 {
@@ -200,7 +200,7 @@ func subtract(cov, q blas64.General, example, c int) error {
 // result, and fails with a *gp.MemoryError where both together take more than
 // Options.MaxMemory.
 func (p *Posterior) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
-	t, c := p.checkInputs(x)
+	t, c := p.data.set.Check(x)
 	dense.SizeTo(mean, t, c)
 	if cov == nil || t == 0 {
 		dense.SizeTo(cov, t*c, t*c)

@@ -75,8 +75,9 @@ type DualCase struct {
 // joint posterior and with any split into tiles, that the posterior terms and
 // the raw terms have the same sum, that the influence of training examples is
 // that of their cross-kernel with themselves, that the moments without an example
-// follow from it (E17) and are bit-identical for any GOMAXPROCS, and that a
-// cancelled context gives context.Canceled.
+// follow from it (E17) and are bit-identical for any GOMAXPROCS, that other rows
+// in the place of training examples panic where their inputs are known, and that a
+// cancelled context gives context.Canceled. A gp.TrainingSet notices other rows.
 //
 //	func TestMine(t *testing.T) {
 //		kernel, train, test := problem(t)
@@ -96,6 +97,7 @@ func Dual(t *testing.T, c DualCase) {
 	t.Run("Influence", c.influence)
 	t.Run("LeaveOneOut", c.leaveOneOut)
 	t.Run("LeaveOneOutRows", c.leaveOneOutRows)
+	t.Run("OtherRows", c.otherRows)
 	t.Run("LeaveOneOutGOMAXPROCS", c.leaveOneOutProcs)
 	t.Run("Without", c.without)
 	t.Run("CancelledDual", c.cancelledDual)

@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -120,6 +121,24 @@ func (c DualCase) leaveOneOutRows(t *testing.T) {
 	})
 	requirePanic(t, "a mean of a wrong size", func() { c.Dual.LeaveOneOutTo(t.Context(), mat.NewDense(1, k, nil), nil, few, x) })
 	requirePanic(t, "a covariance of a wrong size", func() { c.Dual.LeaveOneOutTo(t.Context(), nil, mat.NewDense(1, k, nil), few, x) })
+}
+
+// otherRows checks that no method takes other examples for training examples.
+func (c DualCase) otherRows(t *testing.T) {
+	if c.Train.X == nil {
+		t.Skip("the inputs of the examples are not known")
+	}
+	n := c.Train.Len()
+	rows, x := []int{1, n - 1}, c.gather(t, []int{0, n - 1})
+	requirePanic(t, "LeaveOneOutTo of other rows", func() { c.Dual.LeaveOneOutTo(t.Context(), new(mat.Dense), new(mat.Dense), rows, x) })
+	requirePanic(t, "InfluenceTo of other rows", func() { c.Dual.InfluenceTo(t.Context(), new(mat.Dense), new(mat.Dense), rows, x) })
+	q, err := c.Dual.Cross(t.Context(), c.Test)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
+		requirePanic(t, "a tile of other rows", func() { q.TileTo(t.Context(), new(mat.Dense), n-2, x, terms) })
+	}
 }
 
 func (c DualCase) leaveOneOutProcs(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 // 8·T·C·P bytes; Cross fails with a *gp.MemoryError where it and its scratch memory take
 // more than Options.MaxMemory.
 func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (gp.Cross, error) {
-	t, c := p.checkInputs(x)
+	t, c := p.thin.TrainingSet().Check(x)
 	q := &cross{p: p, x: x, rows: t * c}
 	if t == 0 {
 		return q, nil
@@ -50,9 +50,7 @@ var _ gp.CombinedCross = (*cross)(nil)
 
 // TileTo implements gp.Cross.
 func (q *cross) TileTo(ctx context.Context, dst *mat.Dense, first int, train *linearize.Batch, t gp.Terms) error {
-	if first < 0 || first+train.Len() > q.p.x.Len() {
-		panic("kept: range of training examples out of bounds")
-	}
+	q.p.thin.TrainingSet().CheckTile(first, train)
 	return q.CombinedTo(ctx, dst, train, t)
 }
 

@@ -15,7 +15,7 @@ import (
 // PredictTo implements gp.Latent. The mean takes one product with the Jacobian of x, the
 // covariance a solve with the factor of the kept rows for each output.
 func (p *Posterior) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
-	if t, _ := p.checkInputs(x); t == 0 {
+	if x.Len() == 0 {
 		return nil
 	}
 	if err := p.thin.PredictTo(ctx, mean, cov, x); err != nil {
@@ -26,7 +26,7 @@ func (p *Posterior) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *line
 
 // JointTo implements gp.Latent.
 func (p *Posterior) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
-	if t, _ := p.checkInputs(x); t == 0 {
+	if x.Len() == 0 {
 		return nil
 	}
 	if err := p.thin.JointTo(ctx, mean, cov, x); err != nil {
@@ -55,10 +55,7 @@ func (p *Posterior) meanTo(mean *mat.Dense, x *linearize.Batch) error {
 // InfluenceTo implements gp.Dual. The weight of an example is that of the rows which it
 // keeps.
 func (p *Posterior) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x *linearize.Batch) error {
-	t, c := p.checkInputs(x)
-	if t != len(rows) {
-		panic("kept: rows and examples differ in number")
-	}
+	t, c := p.thin.TrainingSet().CheckRows(rows, x)
 	if t == 0 {
 		dense.SizeTo(h, 0, 0)
 		dense.SizeTo(q, 0, 0)
@@ -113,10 +110,7 @@ func (p *Posterior) MulKernelTo(ctx context.Context, dst, a *mat.Dense) error {
 // LeaveOneOutTo implements gp.Dual: the rows that an example keeps are taken out, and the
 // step is made with its whole residual.
 func (p *Posterior) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error {
-	t, c := p.checkInputs(x)
-	if t != len(rows) {
-		panic("kept: rows and examples differ in number")
-	}
+	t, c := p.thin.TrainingSet().CheckRows(rows, x)
 	dense.SizeTo(mean, t, c)
 	dense.SizeTo(cov, t*c, c)
 	if t == 0 || mean == nil && cov == nil {
@@ -149,18 +143,6 @@ func (p *Posterior) residuals(rows []int) []float64 {
 		}
 	}
 	return r
-}
-
-// checkInputs returns the numbers of examples and outputs. It panics where x does not fit
-// the training examples.
-func (p *Posterior) checkInputs(x *linearize.Batch) (t, c int) {
-	if t = x.Len(); t > 0 && (x.Outputs() != p.c || x.P != p.p) {
-		panic("kept: inputs do not fit the training examples")
-	}
-	if d := p.thin.Rows().Model.Mismatch(x.Model); t > 0 && d != "" {
-		panic("kept: inputs and training examples are of two models: " + d + "; linearize both with one network")
-	}
-	return t, p.c
 }
 
 var _ gp.Latent = (*Posterior)(nil)

@@ -37,6 +37,11 @@ func (c Chunked) Batches(ctx context.Context, yield func(int, *linearize.Batch) 
 	return ctx.Err()
 }
 
+// Inputs implements linearize.InputSource.
+func (c Chunked) Inputs(ctx context.Context, yield func(*mat.Dense, linearize.ModelFingerprint) error) error {
+	return c.Batches(ctx, func(_ int, b *linearize.Batch) error { return yield(b.X, b.Model) })
+}
+
 // RequireSums compares a batch with the sums of the outputs of another.
 func RequireSums(t *testing.T, got, of *linearize.Batch, w *mat.Dense) {
 	t.Helper()
