@@ -2,10 +2,8 @@ package gp
 
 import (
 	"context"
-	"math"
 
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/newton"
@@ -62,7 +60,11 @@ func Fit(ctx context.Context, k ntk.Kernel, x *linearize.Batch, s *Sites, o *Opt
 	if _, err := e.settle(ctx, s); err != nil {
 		return nil, err
 	}
-	e.warnUntrained()
+	if e.o.Mean == Network {
+		var u Untrained
+		u.Add(dense.Flat(x.F), e.prior)
+		e.warnings = append(e.warnings, u.Warnings(s)...)
+	}
 	return e, nil
 }
 
@@ -176,23 +178,6 @@ func (e *Exact) dual(ctx context.Context, b []float64) (alpha, kalpha, plain []f
 		}
 	}
 	return alpha, kalpha, plain, nil
-}
-
-// sameOutput is how far outputs may be from the prior mean, relative to the largest, to be it.
-const sameOutput = 1e-9
-
-// warnUntrained warns where the mean is f(x;θ*), in which the targets enter by training
-// alone, and that is the prior mean at every training example, as where θ* is still μ₀.
-func (e *Exact) warnUntrained() {
-	if e.o.Mean != Network || mat.Norm(e.sites.Residual, math.Inf(1)) == 0 {
-		return
-	}
-	off, limit := floats.Distance(e.prior, dense.Flat(e.x.F), math.Inf(1)), sameOutput*floats.Norm(e.prior, math.Inf(1))
-	if off > limit {
-		return
-	}
-	e.warnings = append(e.warnings, linearize.NewWarning("untrained", off, limit, "Train the model, or take Refit or Options.Mean = LinearGaussian, whose means are fitted to the targets.",
-		"At every training example the output at θ* is the prior mean (to %.3g), as of a model that was not trained. The posterior mean is that output, whatever the targets are.", off))
 }
 
 // warnJitter warns where B was factored with jitter.

@@ -29,9 +29,10 @@ func TestConformanceOfNetwork(t *testing.T) {
 			gptest.Latent(t, gptest.LatentCase{Latent: l, Kernel: r.Kernel, Test: r.Test.Slice(0, 6), Tol: 1e-9})
 		})
 	}
-	other := *r.Test
-	other.Model.Graph[0]++
-	require.Panics(t, func() { _ = e.PredictTo(t.Context(), new(mat.Dense), nil, &other) }, "another graph")
+	gptest.Fit(t, gptest.FitCase{Prior: r.Prior, Theta: r.Net.Theta(), Fit: func(prior ntk.Prior, theta []float64, mean gp.Mean) ([]error, error) {
+		e, err := gp.Fit(t.Context(), ntk.New(prior, theta, nil), r.Train, s, &gp.Options{Mean: mean})
+		return e.Warnings(), err
+	}})
 }
 
 // A kernel of other parameters than those at which the examples are linearized is refused.
@@ -73,19 +74,5 @@ func TestWarnsOfUntrainedModel(t *testing.T) {
 		e, err := gp.Fit(t.Context(), r.Kernel, r.Train, r.Sites(t), nil)
 		require.NoError(t, err)
 		require.Empty(t, e.Warnings(), name)
-	}
-}
-
-// Leave-one-out and influence take the training examples at the rows, and no others.
-func TestRefusesOtherRows(t *testing.T) {
-	r := testkit.OpenReference(t, "snelson")
-	e := r.Exact(t)
-	rows := []int{2, 5}
-	own, err := r.Train.Gather(t.Context(), rows)
-	require.NoError(t, err)
-	require.NoError(t, e.LeaveOneOutTo(t.Context(), new(mat.Dense), nil, rows, own))
-	for _, x := range []*linearize.Batch{r.Test.Slice(0, 2), r.Train.Slice(2, 4)} {
-		require.Panics(t, func() { _ = e.LeaveOneOutTo(t.Context(), new(mat.Dense), nil, rows, x) })
-		require.Panics(t, func() { _ = e.InfluenceTo(t.Context(), new(mat.Dense), new(mat.Dense), rows, x) })
 	}
 }

@@ -4,10 +4,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
 )
 
@@ -21,7 +22,14 @@ func TestConformanceOfNetwork(t *testing.T) {
 	p, err := sparse.Fit(t.Context(), r.Kernel, r.Train, r.Sites(t), z, nil)
 	require.NoError(t, err)
 	gptest.Latent(t, gptest.LatentCase{Latent: p, Kernel: r.Kernel, Test: r.Test.Slice(0, 6), Tol: 1e-9})
-	other := *r.Test
-	other.Model.Graph[0]++
-	require.Panics(t, func() { _ = p.PredictTo(t.Context(), new(mat.Dense), nil, &other) }, "another graph")
+	for _, a := range []sparse.Approximation{sparse.Nystrom, sparse.FITC} {
+		gptest.Fit(t, gptest.FitCase{Prior: r.Prior, Theta: r.Net.Theta(), Fit: func(prior ntk.Prior, theta []float64, mean gp.Mean) ([]error, error) {
+			p, err := sparse.Fit(t.Context(), ntk.New(prior, theta, nil), r.Train, r.Sites(t), z, &sparse.Options{Approximation: a, Mean: mean})
+			return p.Warnings(), err
+		}})
+	}
+	gptest.Fit(t, gptest.FitCase{Prior: r.Prior, Theta: r.Net.Theta(), Fit: func(prior ntk.Prior, theta []float64, mean gp.Mean) ([]error, error) {
+		p, err := sparse.FitSubset(t.Context(), ntk.New(prior, theta, nil), r.Train, r.Sites(t).Rows(rows), z, &sparse.Options{Mean: mean})
+		return p.Warnings(), err
+	}})
 }

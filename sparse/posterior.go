@@ -106,14 +106,17 @@ func (p *Projected) withData(ctx context.Context, x linearize.Source, s *gp.Site
 	}
 	n := x.Len() * p.b.c
 	q.pseudo, q.alpha = make([]float64, n), make([]float64, n)
-	if p.sums.spec.fitc {
+	var untrained gp.Untrained
+	if !p.sums.spec.fitc {
+		err = q.dual(ctx, b, &untrained)
+	} else {
 		// Dual for FITC: it writes b̃ and α = b̃ − Λ̃K_nZ A⁻¹c.
 		p := q
 		c := p.b.c
 		f := newFeatures(p.b, p.x.Len())
 		rows := min(p.x.Len(), linearize.Tile(c)) * c
 		prior, diag := make([]float64, rows), make([]float64, rows*c)
-		return q, p.b.eachChunk(ctx, p.x, &p.o, StageDual, func(t chunk) error {
+		err = p.b.eachChunk(ctx, p.x, &p.o, StageDual, func(t chunk) error {
 			phi, err := f.of(ctx, t)
 			if err != nil {
 				return err
@@ -122,6 +125,7 @@ func (p *Projected) withData(ctx context.Context, x linearize.Source, s *gp.Site
 			p.b.k.MeanTo(m, t.x)
 			p.b.k.DiagTo(mat.NewDense(t.rows, c, diag[:t.rows*c]), t.x)
 			lo := t.first * c
+			untrained.Add(s.F, m)
 			s.PseudoTargets(p.pseudo[lo:lo+t.rows], m)
 			noise := make([]float64, t.x.Len())
 			err = par.Do(ctx, p.o.Workers, t.x.Len(), func(i int) error {
@@ -145,7 +149,10 @@ func (p *Projected) withData(ctx context.Context, x linearize.Source, s *gp.Site
 			return err
 		})
 	}
-	return q, q.dual(ctx, b)
+	if !p.linearMean() {
+		q.warnings = append(q.warnings, untrained.Warnings(s)...)
+	}
+	return q, err
 }
 
 // identify reads the inputs of the training examples, so that others are noticed in their place.
@@ -168,7 +175,7 @@ func (p *Projected) checkData(x linearize.Source) error {
 
 // dual writes b = r + Λ(f − m) and α = b − ΛK_nZ A⁻¹c, for which
 // Q_*n α = K_*Z A⁻¹ c. It writes and goes on from checkpoints as the builder, if any, does.
-func (p *Posterior) dual(ctx context.Context, from *Builder) error {
+func (p *Posterior) dual(ctx context.Context, from *Builder, untrained *gp.Untrained) error {
 	mean, err := p.b.product(ctx, p.w)
 	if err != nil {
 		return err
@@ -181,6 +188,7 @@ func (p *Posterior) dual(ctx context.Context, from *Builder) error {
 		if err := sites.NotFinite("prior mean", m, t.first, p.b.c); err != nil {
 			return err
 		}
+		untrained.Add(s.F, m)
 		s.PseudoTargets(b, m)
 		q := mat.NewDense(t.rows, 1, nil)
 		if err := mean(q, t); err != nil {
@@ -243,8 +251,8 @@ func (p *Posterior) Alpha() []float64 { return p.alpha }
 // FITC it is b̃. It must not be changed.
 func (p *Posterior) PseudoTargets() []float64 { return p.pseudo }
 
-// Warnings returns a warning of inducing-rank where K_ZZ is singular to working precision, and
-// after a refit of refit-gap, refit-steps and sums-open where
+// Warnings returns a warning of inducing-rank where K_ZZ is singular to working precision, of
+// untrained, and after a refit of refit-gap, refit-steps and sums-open where
 // they apply.
 func (p *Posterior) Warnings() []error { return p.warnings }
 

@@ -55,8 +55,13 @@ func Fit(ctx context.Context, b *linearize.Batch, s *gp.Sites, prior ntk.Prior, 
 		return nil, err
 	}
 	// b = r + Λ(f − m) (E5), with m = F + J(μ₀ − θ*) (E2)
-	pseudo := make([]float64, len(w.local.F))
-	w.local.PseudoTargets(pseudo, w.functionAt(w.white.Mean))
+	pseudo, m := make([]float64, len(w.local.F)), w.functionAt(w.white.Mean)
+	w.local.PseudoTargets(pseudo, m)
+	if w.o.Mean == gp.Network {
+		var u gp.Untrained
+		u.Add(dense.Flat(b.F), m)
+		w.warnings = append(w.warnings, u.Warnings(s)...)
+	}
 	if err := sites.NotFinite("pseudo-target", pseudo, 0, w.c); err != nil {
 		return nil, err
 	}

@@ -78,9 +78,14 @@ var _ gp.Dual = (*Posterior)(nil)
 // warning of solve-residual where it did not reach the tolerance.
 func Fit(ctx context.Context, k MulKernel, x linearize.Source, s *gp.Sites, o *Options) (*Posterior, error) {
 	d := o.withDefaults()
-	p, _, err := newPosterior(ctx, k, x, &d)
+	p, start, err := newPosterior(ctx, k, x, &d)
 	if err != nil {
 		return nil, err
+	}
+	if d.Mean == gp.Network {
+		var u gp.Untrained
+		u.Add(start.f, p.prior)
+		p.warnings = u.Warnings(s)
 	}
 	if err := p.condition(ctx, s); err != nil {
 		return nil, err
@@ -235,7 +240,7 @@ func (p *Posterior) MeanError() float64 { return p.meanBound }
 
 // Warnings says where results are less accurate than they should be. It holds
 // *linearize.Warning of solve-residual for the dual vector and for the worst prediction so
-// far, of log-det, and after a refit of refit-gap, refit-steps and sums-open.
+// far, of log-det, of untrained, and after a refit of refit-gap, refit-steps and sums-open.
 func (p *Posterior) Warnings() []error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -23,10 +23,12 @@ type LatentCase struct {
 	// the largest prior covariance or mean of the numbers compared: that is
 	// what posterior covariances are differences of.
 	Tol float64
+	// AnyGraph says that the posterior is one of parameters, and predicts any function of them.
+	AnyGraph bool
 }
 
 // Latent checks what every gp.Latent promises: destinations of any content
-// and stride, sizes, a panic on examples at other parameters, nil destinations, agreement of slices with the whole and
+// and stride, sizes, a panic on examples of another model, nil destinations, agreement of slices with the whole and
 // of marginals with the joint, symmetry, positive semidefiniteness, inputs
 // unchanged, bit-identical results for any GOMAXPROCS and in concurrent calls,
 // and context.Canceled from a cancelled context.
@@ -39,7 +41,7 @@ type LatentCase struct {
 func Latent(t *testing.T, c LatentCase) {
 	t.Run("Destinations", c.destinations)
 	t.Run("WrongSize", c.wrongSize)
-	t.Run("OtherParameters", c.otherParameters)
+	t.Run("OtherModel", c.otherModel)
 	t.Run("Nil", c.nilSkips)
 	t.Run("Empty", c.empty)
 	t.Run("Slices", c.slices)
@@ -75,7 +77,7 @@ type DualCase struct {
 // joint posterior and with any split into tiles, that the posterior terms and
 // the raw terms have the same sum, that the influence of training examples is
 // that of their cross-kernel with themselves, that the moments without an example
-// follow from it (E17) and are bit-identical for any GOMAXPROCS, that other rows
+// follow from it (E17) and are bit-identical for any GOMAXPROCS and in concurrent calls, that other rows
 // in the place of training examples panic where their inputs are known, and that a
 // cancelled context gives context.Canceled. A gp.TrainingSet notices other rows.
 //
@@ -99,6 +101,7 @@ func Dual(t *testing.T, c DualCase) {
 	t.Run("LeaveOneOutRows", c.leaveOneOutRows)
 	t.Run("OtherRows", c.otherRows)
 	t.Run("LeaveOneOutGOMAXPROCS", c.leaveOneOutProcs)
+	t.Run("ConcurrentDual", c.concurrentDual)
 	t.Run("Without", c.without)
 	t.Run("CancelledDual", c.cancelledDual)
 }
@@ -153,16 +156,22 @@ func (c LatentCase) wrongSize(t *testing.T) {
 	}
 }
 
-// otherParameters checks that examples at other parameters are refused, where these are known.
-func (c LatentCase) otherParameters(t *testing.T) {
+// otherModel checks that examples at other parameters or of another graph are refused, where these are known.
+func (c LatentCase) otherModel(t *testing.T) {
 	if c.Test.Model == (linearize.ModelFingerprint{}) {
 		t.Skip("the model of the examples is not known")
 	}
-	x := *c.Test
-	x.Model.Parameters[0]++
-	requirePanic(t, "PredictTo of the mean", func() { c.Latent.PredictTo(t.Context(), new(mat.Dense), nil, &x) })
-	requirePanic(t, "PredictTo of the covariance", func() { c.Latent.PredictTo(t.Context(), nil, new(mat.Dense), &x) })
-	requirePanic(t, "JointTo", func() { c.Latent.JointTo(t.Context(), new(mat.Dense), new(mat.Dense), &x) })
+	parameters, graph := *c.Test, *c.Test
+	parameters.Model.Parameters[0]++
+	graph.Model.Graph[0]++
+	for what, x := range map[string]*linearize.Batch{"other parameters": &parameters, "another graph": &graph} {
+		if x == &graph && c.AnyGraph {
+			continue
+		}
+		requirePanic(t, "PredictTo of the mean with "+what, func() { c.Latent.PredictTo(t.Context(), new(mat.Dense), nil, x) })
+		requirePanic(t, "PredictTo of the covariance with "+what, func() { c.Latent.PredictTo(t.Context(), nil, new(mat.Dense), x) })
+		requirePanic(t, "JointTo with "+what, func() { c.Latent.JointTo(t.Context(), new(mat.Dense), new(mat.Dense), x) })
+	}
 }
 
 func (c LatentCase) nilSkips(t *testing.T) {
@@ -247,7 +256,7 @@ func (c LatentCase) procs(t *testing.T) {
 func (c LatentCase) concurrent(t *testing.T) {
 	want := c.predict(t, c.Test)
 	var wg sync.WaitGroup
-	got := make([]moments, 4)
+	got := make([]moments, 16)
 	for i := range got {
 		wg.Go(func() {
 			if err := c.Latent.PredictTo(t.Context(), &got[i].mean, &got[i].cov, c.Test); err != nil {

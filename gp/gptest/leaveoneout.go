@@ -1,8 +1,10 @@
 package gptest
 
 import (
+	"errors"
 	"math"
 	"runtime"
+	"sync"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -150,6 +152,44 @@ func (c DualCase) leaveOneOutProcs(t *testing.T) {
 		got := c.leftOut(t, c.allRows())
 		requireEqual(t, "mean without the example", &got.mean, &want.mean)
 		requireEqual(t, "covariance without the example", &got.cov, &want.cov)
+	}
+}
+
+// concurrentDual: goroutines that share the posterior get the bits of one.
+func (c DualCase) concurrentDual(t *testing.T) {
+	type answers struct {
+		moments
+		h, q, cross mat.Dense
+	}
+	ask := func(a *answers) error {
+		rows := c.allRows()
+		q, err := c.Dual.Cross(t.Context(), c.Test)
+		if err != nil {
+			return err
+		}
+		return errors.Join(c.Dual.LeaveOneOutTo(t.Context(), &a.mean, &a.cov, rows, c.Train), c.Dual.InfluenceTo(t.Context(), &a.h, &a.q, rows, c.Train),
+			q.TileTo(t.Context(), &a.cross, 0, c.Train, gp.Posterior))
+	}
+	var want answers
+	if err := ask(&want); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]answers, 16)
+	var wg sync.WaitGroup
+	for i := range got {
+		wg.Go(func() {
+			if err := ask(&got[i]); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	for i := range got {
+		g := &got[i]
+		for what, m := range map[string][2]*mat.Dense{"mean without the example": {&g.mean, &want.mean}, "covariance without the example": {&g.cov, &want.cov},
+			"h": {&g.h, &want.h}, "q": {&g.q, &want.q}, "cross-kernel": {&g.cross, &want.cross}} {
+			requireEqual(t, what, m[0], m[1])
+		}
 	}
 }
 

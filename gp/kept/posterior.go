@@ -92,9 +92,14 @@ func Fit(ctx context.Context, x linearize.Source, s *gp.Sites, prior ntk.Prior, 
 	q, a := p.rowVector(), p.rowVector()
 	rows.MulVecTo(q, floats.MulTo(make([]float64, p.p), p.variance, p.weights))
 	b := p.rowVector()
+	var u gp.Untrained
 	for i, at := range p.Kept().Examples {
 		f := floats.Dot(p.Kept().Directions.RawRowView(i), s.F.RawRowView(at))
+		u.Add([]float64{f}, p.thin.PriorMean()[i:i+1])
 		b[i] = p.Kept().Lambda[i] * (f - p.thin.PriorMean()[i] - q[i])
+	}
+	if p.o.Mean == gp.Network {
+		p.warnings = append(p.warnings, u.Warnings(s)...)
 	}
 	if err := p.thin.DualTo(ctx, a, b); err != nil {
 		return nil, err
@@ -298,7 +303,7 @@ func (p *Posterior) Refitted() bool { return p.refit }
 func (p *Posterior) Distance() float64 { return p.distance }
 
 // Warnings says where the result is less accurate than it should be: it holds
-// *linearize.Warning of jitter, kept-short and, after a refit, of refit-gap and refit-steps.
+// *linearize.Warning of jitter, untrained, kept-short and, after a refit, of refit-gap and refit-steps.
 func (p *Posterior) Warnings() []error { return p.warnings }
 
 // hasDualMean tells whether the predictive mean is m + K_*n α rather than x.F.
