@@ -5,6 +5,7 @@ import "github.com/funcgp/funcgp/linearize"
 // remedies is what to type where a warning of the library says which option to set.
 var remedies = map[string]string{
 	"batch-rough":          "Raise --max-memory.",
+	"inputs-scaled":        "Leave --standardize at auto.",
 	"jitter":               "Raise --prior-precision or --noise-variance, or leave out repeated rows.",
 	"kept-short":           "Raise --max-memory.",
 	"log-det":              "Take --method exact or nystrom for the evidence.",

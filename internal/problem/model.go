@@ -74,7 +74,10 @@ func ReadModel(ctx context.Context, c *job.Job, f *ModelFlags) (*Model, error) {
 		return nil, fmt.Errorf("%s: %w", m.Name, err)
 	}
 	for _, w := range m.Net.Warnings() {
-		if linearize.WarningOf(w).Code != "head" { // the likelihood decides: see withHead
+		switch linearize.WarningOf(w).Code {
+		case "head": // the likelihood decides: see withHead
+		case "inputs-scaled": // the rows are scaled: see scalingOf
+		default:
 			c.Remark(w)
 		}
 	}

@@ -81,6 +81,9 @@ const MaxModelBytes = onnx.MaxSize
 // one too. o.Head decides otherwise, and WithHead later: what is right depends on the
 // likelihood, which a file does not say. See Head for how they are recognized.
 //
+// Where the metadata say that inputs were standardized outside of the network, as gpexplain train does, rows in
+// the units of the data are for Standardized(nil, nil), and a warning says so.
+//
 // Weights in other files are an error: ReadONNXFile reads them.
 func ReadONNX(r io.Reader, o *ReadOptions) (*Network, error) {
 	m, err := onnx.Read(r)
@@ -108,7 +111,11 @@ func newNetwork(m *onnx.Model, o *ReadOptions) (*Network, error) {
 		return nil, fmt.Errorf("network: %w", err)
 	}
 	m, inNodes := weightsOnce(r, o)
-	return compiled(m, r.Number, *o, inNodes)
+	n, err := compiled(m, r.Number, *o, inNodes)
+	if err == nil {
+		n.warnings = append(n.warnings, scalingWarnings(n.metadata)...)
+	}
+	return n, err
 }
 
 // compiled returns the network of a rewritten model, in which nodes have held tensors.
