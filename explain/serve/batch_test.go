@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
@@ -225,6 +226,10 @@ func TestHotReload(t *testing.T) {
 		b := inference.Behind(newPosterior(t, append(args, [][]string{nil, {"--calibrate", "none"}}[i%2]...)...))
 		return inference.Front(b.Job, b.Problem, b.Posterior).(*funcgp.Posterior)
 	}
+	var others []*funcgp.Posterior // made before the clients take the processors
+	for i := range 6 {
+		others = append(others, open(i+1))
+	}
 	s, old := NewServer(&Options{Hosts: []string{"*"}, Running: 4, Waiting: 100}), open(0)
 	require.NoError(t, s.Ready(t.Context(), old))
 	mux := http.NewServeMux()
@@ -256,12 +261,12 @@ func TestHotReload(t *testing.T) {
 			}
 		})
 	}
-	for i := range 12 {
-		next := open(i + 1)
+	for _, next := range others {
 		require.NoError(t, s.Ready(t.Context(), next))
 		require.NoError(t, old.Close())
 		old = next
 		for was := answers.Load(); answers.Load() < was+8 && !t.Failed(); {
+			time.Sleep(time.Millisecond)
 		}
 	}
 	stop()

@@ -430,9 +430,10 @@ func TestApply(t *testing.T) {
 func TestCalibrateOnWorkers(t *testing.T) {
 	rng := newRand(11)
 	for _, c := range []int{1, 3} {
-		mean, cov := randomMoments(rng, 77, c, 1, 1)
-		y := mat.NewDense(77, 1, nil)
-		for i := range 77 {
+		n := 77 / c
+		mean, cov := randomMoments(rng, n, c, 1, 1)
+		y := mat.NewDense(n, 1, nil)
+		for i := range n {
 			y.Set(i, 0, float64(rng.IntN(max(2, c))))
 		}
 		var lik glm.Likelihood = glm.Bernoulli{}

@@ -17,7 +17,7 @@ import (
 // The refit's evidence with the sites of θ* held, and the parts of its derivatives, are
 // those of a refit with dense matrices at these sites, and its log det is that of a fit.
 func TestHeldSitesDense(t *testing.T) {
-	for _, c := range cases(t) {
+	for _, c := range everyPrior(t) {
 		inBothSpaces(t, c.name, func(t *testing.T, o *evidence.Options) {
 			o.PerGroup = true
 			m, err := evidence.New(t.Context(), c.p, o)
