@@ -1,7 +1,6 @@
 package dataset
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"math"
@@ -93,18 +92,14 @@ func openNumPy(ctx context.Context, path string, o *OpenOptions) (*Data, error) 
 // the first.
 func (o *OpenOptions) readArrays(ctx context.Context, path string, l layout, endings []string) (*table, error) {
 	if !isArchive(path) {
-		if files, far, err := o.far(ctx, path); err != nil {
+		files, far, err := o.far(ctx, path)
+		if err != nil {
 			return nil, err
-		} else if far {
-			t, err := storage{o.FS}.arraysByRange(ctx, path, files, l, o.MaxBytes)
-			return o.held(ctx, t, err)
 		}
+		t, err := storage{o.FS}.arraysByRange(ctx, path, files, l, o.MaxBytes)
+		return o.held(ctx, t, far, err)
 	}
-	read := arraysOfArchive
-	if !isArchive(path) {
-		read = arraysOfFiles
-	}
-	a, err := read(ctx, path, l, endings, o.MaxBytes)
+	a, err := arraysOfArchive(ctx, path, l, endings, o.MaxBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -122,33 +117,6 @@ func (o *OpenOptions) readArrays(ctx context.Context, path string, l layout, end
 type arrays struct {
 	x, y, ids, columns *npy.Array
 	target             string // name of y
-}
-
-// arraysOfFiles reads inputs from a .npy file, and the rest from files beside it.
-func arraysOfFiles(ctx context.Context, path string, l layout, _ []string, most int64) (*arrays, error) {
-	target := l.target
-	if target == "" || l.like != nil {
-		target = storage{}.neighbour(path)
-	}
-	a := &arrays{target: stem(target)}
-	for _, f := range []struct {
-		path string
-		to   **npy.Array
-	}{{path, &a.x}, {target, &a.y}, {l.id, &a.ids}} {
-		if f.path == "" || f.to == &a.ids && l.like != nil {
-			continue
-		}
-		file, err := openFile(ctx, f.path)
-		if err != nil {
-			return nil, err
-		}
-		*f.to, err = npy.Read(bufio.NewReaderSize(file, 1<<16), most)
-		file.Close()
-		if err != nil {
-			return nil, numpyError(f.path, err)
-		}
-	}
-	return a, nil
 }
 
 // arraysOfArchive reads the arrays of a .npz file whose names have one of these

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/npy"
 )
 
 // The files are those of testdata/make.py.
@@ -116,7 +118,7 @@ func TestOpenNumPyErrors(t *testing.T) {
 		{path, nil, "x.npy: there are no targets; call the inputs x and the targets y, or name the targets"},
 		{path, &OpenOptions{Target: short}, "x.npy: targets have shape [3], but there are 4 rows"},
 		{path, &OpenOptions{Target: filepath.Join(dir, "absent.npy")}, "absent.npy: cannot be opened"},
-		{path, &OpenOptions{Target: short, MaxBytes: 100}, "x.npy: an array of shape [4 2 3 5] takes 120 bytes of memory, of which 100 may be used"},
+		{path, &OpenOptions{Target: short, MaxBytes: 100}, "x.npy: what is kept of its 4 rows takes 192 bytes of memory, of which 100 may be used"},
 		{write(t, dir, "z.npy", []byte("text")), nil, "z.npy: it ends within the header"},
 		{write(t, dir, "z.npz", []byte("text")), nil, "z.npz: it is no readable .npz file"},
 		{"testdata/table.npz", &OpenOptions{Split: &split}, "splits need data from a .csv file"},
@@ -130,6 +132,12 @@ func TestOpenNumPyErrors(t *testing.T) {
 		require.IsType(t, &Error{}, err)
 	}
 	write(t, dir, "y.npy", labels)
+	var wide bytes.Buffer
+	require.NoError(t, npy.Write(&wide, make([]float64, 36), 4, 9))
+	_, err = Open(t.Context(), path, &OpenOptions{MaxBytes: 200, Target: filepath.Join(dir, "y.npy")})
+	require.NoError(t, err)
+	_, err = Open(t.Context(), write(t, dir, "wide.npy", wide.Bytes()), &OpenOptions{MaxBytes: 200, Target: filepath.Join(dir, "y.npy")})
+	require.ErrorContains(t, err, "wide.npy: its 4 rows of 9 numbers take 288 bytes of memory, of which 200 may be used; give fewer rows, or allow more memory")
 	d, err := Open(t.Context(), path, nil)
 	require.NoError(t, err)
 	require.Equal(t, []int{3, 1, 3, 0}, d.Train.Labels)

@@ -112,7 +112,11 @@ func fileError(file string, err error) error {
 	if err == nil || interrupted(err) || errors.As(err, &e) {
 		return err
 	}
-	return &Error{File: file, Problem: "cannot be read", Err: err, Remedy: "check the path and its permissions"}
+	problem := "cannot be read"
+	if p := (*fs.PathError)(nil); errors.As(err, &p) && p.Op != "read" {
+		problem = "cannot be opened"
+	}
+	return &Error{File: file, Problem: problem, Err: err, Remedy: "check the path and its permissions"}
 }
 
 // openStream opens a file to read it once from its beginning.

@@ -263,7 +263,7 @@ func TestByRangeErrors(t *testing.T) {
 		{"x-[.npy", fstest.MapFS{}, "x-[.npy: is no pattern of file names: syntax error in pattern"},
 		{"x-0.npy,", fstest.MapFS{}, "x-0.npy,: has an empty name between its commas"},
 		{"x-0.npy,x-0.npy", fstest.MapFS{}, "x-0.npy: is named twice"},
-		{"x-0.npy,x-1.npy", fstest.MapFS{"x-0.npy": array("|u1", []int{2, 3}, 6)}, "x-1.npy: cannot be read: file does not exist"},
+		{"x-0.npy,x-1.npy", fstest.MapFS{"x-0.npy": array("|u1", []int{2, 3}, 6)}, "x-1.npy: cannot be opened: file does not exist"},
 		{"x-*.npy", fstest.MapFS{"x-0.npy": text(""), "x-1.npy": text(""), "x-3.npy": text("")}, "x-2.npy: is missing: the files of x-*.npy are numbered from 0 to 3; put it there, or leave it out by naming the others with commas between them"},
 		{"x-*.npy", fstest.MapFS{"x-001-of-004.npy": text(""), "x-002-of-004.npy": text("")}, "x-000-of-004.npy: is missing: the files of x-*.npy are numbered from 0 to 3"},
 		{"x-*.npy", fstest.MapFS{"x-1-of-3.npy": text(""), "x-3-of-3.npy": text("")}, "x-2-of-3.npy: is missing: the files of x-*.npy are numbered from 1 to 3"},

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/klauspost/compress/gzip"
 )
@@ -40,8 +39,7 @@ func readIDXFile(ctx context.Context, path string, rank int) (*idx, error) {
 }
 
 // readIDX reads an IDX stream of unsigned bytes, which may be compressed with
-// gzip. As a header may be false, the memory starts small and doubles until a sixteenth of the
-// bytes have come, after which there is room for all.
+// gzip. As a header may be false, memory is taken as the bytes come.
 func readIDX(r io.Reader, name string, rank int) (*idx, error) {
 	x := &idx{}
 	b, rowBytes, err := x.begin(r, name, rank)
@@ -49,22 +47,9 @@ func readIDX(r io.Reader, name string, rank int) (*idx, error) {
 		return nil, err
 	}
 	n := x.dims[0] * rowBytes
-	buf := make([]byte, 0, min(n, 1<<16))
-	for len(buf) < n {
-		if len(buf) == cap(buf) {
-			more := n - len(buf)
-			if len(buf) < n/16 {
-				more = min(more, len(buf))
-			}
-			buf = slices.Grow(buf, more)
-		}
-		k, err := b.Read(buf[len(buf):min(cap(buf), n)])
-		buf = buf[:len(buf)+k]
-		if err != nil && len(buf) < n {
-			return nil, bodyError(name, rank, rowBytes, x.dims[0], len(buf), err)
-		}
+	if x.data, err = io.ReadAll(io.LimitReader(b, int64(n))); err != nil || len(x.data) < n {
+		return nil, bodyError(name, rank, rowBytes, x.dims[0], len(x.data), err)
 	}
-	x.data = buf
 	if err := endError(b, name, rank, rowBytes, x.dims[0]); err != nil {
 		return nil, err
 	}

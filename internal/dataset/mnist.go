@@ -46,7 +46,7 @@ func openMNIST(ctx context.Context, o *OpenOptions) (*Data, error) {
 			e := &Error{File: "mnist", Place: stem + ".gz", Problem: "cannot be downloaded", Err: err}
 			e.Remedy = "without a network, put the four files " + strings.Join(idxStems[:], ", ") + " (.gz or not) into " + dir + ", or " + byHand
 			if ctx.Err() != nil {
-				e.Problem, e.Err, e.Remedy = "the download was stopped", ctx.Err(), "run again to go on where it stopped"
+				e.Problem, e.Err, e.Remedy = "the download was stopped", ctx.Err(), "run again to go on with this file"
 			}
 			return nil, e
 		}

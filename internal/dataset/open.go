@@ -232,29 +232,43 @@ func (o *OpenOptions) far(ctx context.Context, name string) (files []string, far
 }
 
 // held reads the inputs of the files of a table into memory where they are not to be read by range.
-func (o *OpenOptions) held(ctx context.Context, t *table, err error) (*table, error) {
-	if err != nil || o.ByRange > 0 {
+func (o *OpenOptions) held(ctx context.Context, t *table, far bool, err error) (*table, error) {
+	if err != nil || far && o.ByRange > 0 {
 		return t, err
 	}
 	b := t.far
-	if need := 8 * float64(b.len()) * float64(b.dim); o.MaxBytes > 0 && need > float64(o.MaxBytes) {
+	n, size := b.len()*b.dim, 8.
+	if b.grey {
+		size = 1
+	}
+	if need := size * float64(n); o.MaxBytes > 0 && need > float64(o.MaxBytes) {
 		return nil, &Error{File: t.file, Problem: fmt.Sprintf("its %d rows of %d numbers take %.0f bytes of memory, of which %d may be used", b.len(), b.dim, need, o.MaxBytes),
 			Remedy: "give fewer rows, or allow more memory"}
 	}
-	x := make([]float64, b.len()*b.dim)
-	if err = b.raw(ctx, x, 0); err == nil {
-		err = b.pool.Close()
+	if t.far = nil; b.grey {
+		t.px = make([]byte, n)
+	} else {
+		t.x = make([]float64, n)
 	}
-	if err != nil {
-		return nil, err
-	}
-	if t.x, t.far = x, nil; b.grey {
-		t.px, t.x = make([]byte, len(x)), nil
-		for i, v := range x {
-			t.px[i] = byte(v)
+	const tile = 1 << 20 // numbers
+	for lo := 0; lo < n && err == nil; {
+		hi := min(n, lo+max(1, tile/b.dim)*b.dim)
+		var part []float64
+		if b.grey {
+			part = make([]float64, hi-lo)
+		} else {
+			part = t.x[lo:hi]
 		}
+		err = b.raw(ctx, part, lo/b.dim)
+		for i := lo; b.grey && i < hi; i++ {
+			t.px[i] = byte(part[i-lo])
+		}
+		lo = hi
 	}
-	return t, nil
+	if closed := b.pool.Close(); err == nil {
+		err = closed
+	}
+	return t, err
 }
 
 // readTable reads a CSV file, or several that are joined.
@@ -269,7 +283,7 @@ func (o *OpenOptions) readTable(ctx context.Context, name string, l layout) (*ta
 			read = storage{o.FS}.formatsByRange
 		}
 		t, err := read(ctx, name, files, l, o.MaxBytes)
-		return o.held(ctx, t, err)
+		return o.held(ctx, t, true, err)
 	}
 	f, err := openFile(ctx, name)
 	if err != nil {

@@ -80,8 +80,8 @@ func (s *Scaling) Fits(shape []int) error {
 // column of x, the training inputs (N×D). A constant column has scale 1. The
 // error names a column whose spread a float64 cannot hold.
 func NewScaling(x *mat.Dense) (*Scaling, error) {
-	_, d := x.Dims()
-	return scalingOf(d, func(do func(x *mat.Dense)) error {
+	n, d := x.Dims()
+	return scalingOf(d, 1, float64(n), "feature", "rescale the column", func(do func(x *mat.Dense)) error {
 		do(x)
 		return nil
 	})
@@ -91,114 +91,71 @@ func NewScaling(x *mat.Dense) (*Scaling, error) {
 // for features, and by channel for pictures, of all its pixels together. Constant ones
 // have scale 1. It holds few rows at a time. The error is that of NewScaling or Set.Read.
 func (s *Subset) Scaling(ctx context.Context) (*Scaling, error) {
+	each := func(do func(x *mat.Dense)) error {
+		const tile = 256
+		for lo := 0; lo < s.Len(); lo += tile {
+			x, err := s.Set.Read(ctx, s.Pos[lo:min(lo+tile, s.Len())])
+			if err != nil {
+				return err
+			}
+			do(x)
+		}
+		return nil
+	}
 	if !s.Set.Images() {
-		return scalingOf(s.Set.Dim(), func(do func(x *mat.Dense)) error { return s.eachTile(ctx, func(_ int, x *mat.Dense) { do(x) }) })
+		return scalingOf(s.Set.Dim(), 1, float64(s.Len()), "feature", "rescale the column", each)
 	}
 	channels := s.Set.Shape[0]
-	out := &Scaling{Mean: make([]float64, channels), Scale: make([]float64, channels)}
-	value, constant := make([]float64, channels), slices.Repeat([]bool{true}, channels)
-	pixels := float64(s.Len() * (s.Set.Dim() / channels))
-	if err := s.eachInput(ctx, func(i, c int, v float64) {
-		if i == 0 {
-			value[c] = v // the last of the first picture
-		}
-		out.Mean[c] += v / pixels
-	}); err != nil {
-		return nil, err
-	}
-	if err := s.eachInput(ctx, func(_, c int, v float64) {
-		constant[c] = constant[c] && v == value[c]
-		out.Scale[c] += (v - out.Mean[c]) * (v - out.Mean[c]) / pixels
-	}); err != nil {
-		return nil, err
-	}
-	for c := range channels {
-		out.Scale[c] = math.Sqrt(out.Scale[c])
-		if constant[c] {
-			out.Mean[c] = value[c]
-		}
-		if constant[c] || out.Scale[c] == 0 {
-			out.Scale[c] = 1
-		}
-		if bad(out.Mean[c]) || bad(out.Scale[c]) {
-			return nil, &Error{Place: fmt.Sprintf("channel %d", c), Problem: "its spread is too large to standardize", Remedy: "rescale the pictures"}
-		}
-	}
-	return out, nil
-}
-
-// eachInput calls do with the rows in order, each number of an input and its
-// channel. It holds few pictures at a time.
-func (s *Subset) eachInput(ctx context.Context, do func(row, channel int, v float64)) error {
-	channels, d := s.Set.Shape[0], s.Set.Dim()
-	return s.eachTile(ctx, func(lo int, x *mat.Dense) {
-		for i := range x.RawMatrix().Rows {
-			for j, v := range x.RawRowView(i) {
-				do(lo+i, j*channels/d, v)
-			}
-		}
-	})
-}
-
-// eachTile calls do with few rows at a time, in order, and the number of the first.
-func (s *Subset) eachTile(ctx context.Context, do func(lo int, x *mat.Dense)) error {
-	const tile = 256
-	for lo := 0; lo < s.Len(); lo += tile {
-		x, err := s.Set.Read(ctx, s.Pos[lo:min(lo+tile, s.Len())])
-		if err != nil {
-			return err
-		}
-		do(lo, x)
-	}
-	return nil
+	return scalingOf(channels, float64(s.Len()*(s.Set.Dim()/channels)), 1, "channel", "rescale the pictures", each)
 }
 
 // bad reports whether v is NaN or infinite.
 func bad(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
 
-// scalingOf returns the mean and the standard deviation of each of d columns by two passes
-// over rows that each gives. It finds a constant column by comparing values, since the
-// rounded mean would give it a tiny spread.
-func scalingOf(d int, each func(do func(x *mat.Dense)) error) (*Scaling, error) {
-	s := &Scaling{Mean: make([]float64, d), Scale: make([]float64, d)}
-	n, value, constant := 0, make([]float64, d), slices.Repeat([]bool{true}, d)
-	if err := each(func(x *mat.Dense) {
-		rows, _ := x.Dims()
-		for i := range rows {
-			for j, v := range x.RawRowView(i) {
-				if n == 0 {
-					value[j] = v
+// scalingOf returns the mean and the standard deviation of k columns or channels, by two passes over
+// rows that each gives. It finds a constant one by comparing values, since the rounded mean would give it
+// a tiny spread. Each number is divided by one before it is added, and the sum by all. The error names the
+// one whose spread is too large.
+func scalingOf(k int, one, all float64, kind, remedy string, each func(do func(x *mat.Dense)) error) (*Scaling, error) {
+	s := &Scaling{Mean: make([]float64, k), Scale: make([]float64, k)}
+	value, constant := make([]float64, k), slices.Repeat([]bool{true}, k)
+	numbers := func(do func(c int, v float64)) error {
+		return each(func(x *mat.Dense) {
+			rows, d := x.Dims()
+			for i := range rows {
+				for j, v := range x.RawRowView(i) {
+					do(j*k/d, v)
 				}
-				s.Mean[j] += v
-				constant[j] = constant[j] && v == value[j]
 			}
-			n++
+		})
+	}
+	for c := range value {
+		value[c] = math.NaN() // until the first number
+	}
+	if err := numbers(func(c int, v float64) {
+		if math.IsNaN(value[c]) {
+			value[c] = v
 		}
+		s.Mean[c] += v / one
+		constant[c] = constant[c] && v == value[c]
 	}); err != nil {
 		return nil, err
 	}
-	for j := range d {
-		if s.Mean[j] /= float64(n); constant[j] {
-			s.Mean[j] = value[j]
+	for c := range k {
+		if s.Mean[c] /= all; constant[c] {
+			s.Mean[c] = value[c]
 		}
 	}
-	if err := each(func(x *mat.Dense) {
-		rows, _ := x.Dims()
-		for i := range rows {
-			for j, v := range x.RawRowView(i) {
-				s.Scale[j] += (v - s.Mean[j]) * (v - s.Mean[j])
-			}
-		}
-	}); err != nil {
+	if err := numbers(func(c int, v float64) { s.Scale[c] += (v - s.Mean[c]) * (v - s.Mean[c]) / one }); err != nil {
 		return nil, err
 	}
-	for j := range d {
-		s.Scale[j] = math.Sqrt(s.Scale[j] / float64(n))
-		if constant[j] || s.Scale[j] == 0 { // the squares underflow
-			s.Scale[j] = 1
+	for c := range k {
+		s.Scale[c] = math.Sqrt(s.Scale[c] / all)
+		if constant[c] || s.Scale[c] == 0 { // the squares underflow
+			s.Scale[c] = 1
 		}
-		if bad(s.Mean[j]) || bad(s.Scale[j]) {
-			return nil, &Error{Place: fmt.Sprintf("feature %d", j), Problem: "its spread is too large to standardize", Remedy: "rescale the column"}
+		if bad(s.Mean[c]) || bad(s.Scale[c]) {
+			return nil, &Error{Place: fmt.Sprintf("%s %d", kind, c), Problem: "its spread is too large to standardize", Remedy: remedy}
 		}
 	}
 	return s, nil
