@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"gonum.org/v1/gonum/mat"
-
 	"github.com/funcgp/funcgp/explain/audit"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
@@ -29,10 +27,7 @@ func (q *Posterior) Audit(ctx context.Context, c *job.Job, p *problem.Problem, t
 	if warning != nil {
 		c.Warn(warning)
 	}
-	o := &audit.Options{Rows: rows, Calibration: q.Calibration.Scales(), Link: ScoringLink(p.Task.Likelihood, p.Model.Outputs), Top: top, MaxMemory: p.Limits.Memory, Progress: c.Show,
-		LeaveOneOut: func(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error {
-			return leave(ctx, mean, cov, rows, x)
-		}}
+	o := &audit.Options{Rows: rows, Calibration: q.Calibration.Scales(), Link: ScoringLink(p.Task.Likelihood, p.Model.Outputs), Top: top, MaxMemory: p.Limits.Memory, Progress: c.Show, LeaveOneOut: leave}
 	found, err := audit.Of(ctx, q.Dual, p.Task.Likelihood, p.Examples.Y, o)
 	c.Clear()
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -145,10 +146,7 @@ func (q *Posterior) leftOut(p *problem.Problem) []int {
 // sample draws most of n positions, or all where there are no more, in ascending
 // order.
 func sample(n, most int, seed uint64) []int {
-	rows := make([]int, n)
-	for i := range rows {
-		rows[i] = i
-	}
+	rows := dense.Range(n)
 	if most >= n {
 		return rows
 	}
@@ -227,24 +225,28 @@ type rowSample struct {
 
 // calibrate finds the scales of the covariance, of the mean and of the noise (E18), by
 // leave-one-out predictions of training rows, or by the rows held out where they
-// are not nil.
-func (q *Posterior) calibrate(ctx context.Context, c *job.Job, p *problem.Problem, heldOut *dataset.Subset) error {
+// are not nil. A posterior over the parameters leaves none out.
+func (q *Posterior) calibrate(ctx context.Context, c *job.Job, p *problem.Problem, heldOut *dataset.Subset) (err error) {
 	defer c.Clear()
-	all := p.TrainNames()
-	rows := q.leftOut(p)
-	m, rough, err := q.leaveOneOut(ctx, c, p, rows)
-	if err != nil {
-		return all.ExplainError(err)
-	}
-	loo := rowSample{m, problem.RowNames{All: all.All, Row: func(i int) string { return all.Row(rows[i]) }}}
 	k := &Calibration{Calibration: result.Calibration{Method: "loo"}}
-	on := loo
+	var rows []int
+	var rough error
+	var loo, on rowSample
+	if q.Dual != nil {
+		all := p.TrainNames()
+		rows = q.leftOut(p)
+		if loo.moments, rough, err = q.leaveOneOut(ctx, c, p, rows); err != nil {
+			return all.ExplainError(err)
+		}
+		loo.names = problem.RowNames{All: all.All, Row: func(i int) string { return all.Row(rows[i]) }}
+		on = loo
+	}
 	if heldOut != nil {
 		k.Method = "heldout"
-		if m, err = q.heldOutMoments(ctx, c, p, heldOut); err != nil {
+		if on.moments, err = q.heldOutMoments(ctx, c, p, heldOut); err != nil {
 			return err
 		}
-		on = rowSample{m, problem.NamesOf(heldOut, 0, heldOut.Len())}
+		on.names = problem.NamesOf(heldOut, 0, heldOut.Len())
 	}
 	if err := k.find(ctx, c.Show, p.Task.Likelihood, on); err != nil {
 		return on.names.ExplainError(err)
@@ -256,11 +258,12 @@ func (q *Posterior) calibrate(ctx context.Context, c *job.Job, p *problem.Proble
 		}
 		k.HeldOut = rowScores(score)
 	}
-	if err := k.leaveOut(ctx, p, rows, loo.moments); err != nil {
-		return loo.names.ExplainError(err)
+	if q.Calibration = k; q.Dual != nil {
+		if err := k.leaveOut(ctx, p, rows, loo.moments); err != nil {
+			return loo.names.ExplainError(err)
+		}
+		q.scoreLeftOut(p, k.LeftOutRows)
 	}
-	q.Calibration = k
-	q.scoreLeftOut(p, k.LeftOutRows)
 	if heldOut == nil && rough != nil {
 		k.warnings = append(k.warnings, rough)
 	}

@@ -18,7 +18,22 @@ func (f *fit) exact(ctx context.Context) (*Posterior, error) {
 	}
 	batch := f.source.(*linearize.Batch)
 	if f.flags.Tune != "" {
-		if err := f.tune(ctx, f.exactCandidates(batch)); err != nil {
+		// Each posterior takes the memory and the start of its Newton steps from the one before.
+		var last *gp.Exact
+		var at float64 // its precision
+		if err := f.tuneBy(ctx, func(ctx context.Context, g *fit) (_ *Posterior, err error) {
+			before := last
+			if last = nil; before == nil { // it cannot be used again, also where this fails
+				last, err = g.exactDual(ctx, batch, nil)
+			} else {
+				last, err = before.Rescale(ctx, g.kernel, at/g.precision, f.problem.Examples.Y, f.problem.Task.Likelihood)
+			}
+			if err != nil {
+				return nil, err
+			}
+			at = g.precision
+			return g.posterior(last), nil
+		}); err != nil {
 			return nil, err
 		}
 		debug.FreeOSMemory() // so that the memory of the candidates counts as free
@@ -36,7 +51,7 @@ func (f *fit) exact(ctx context.Context) (*Posterior, error) {
 		return nil, err
 	}
 	f.con.EndPartAt("kernel", formed)
-	return f.exactPosterior(dual), nil
+	return f.posterior(dual), nil
 }
 
 // exactDual forms the kernel and fits or refits. It writes the time when the
@@ -52,17 +67,6 @@ func (f *fit) exactDual(ctx context.Context, batch *linearize.Batch, formed *tim
 		return gp.Refit(ctx, f.kernel, batch, f.problem.Examples.Y, f.problem.Task.Likelihood, o)
 	}
 	return gp.Fit(ctx, f.kernel, batch, f.sites, o)
-}
-
-// exactPosterior notes the evidence of an exact posterior.
-func (f *fit) exactPosterior(dual *gp.Exact) *Posterior {
-	q := f.posterior(dual)
-	if !f.options.AtTheta {
-		q.Evidence = dual.EvidenceRefit()
-	} else {
-		q.Evidence = dual.EvidenceAtTheta(gp.Scatter(f.prior, f.theta))
-	}
-	return q
 }
 
 // cgDual fits or refits.

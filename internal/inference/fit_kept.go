@@ -48,25 +48,15 @@ func (f *fit) kept(ctx context.Context) (*Posterior, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.flags.Tune != "" && !f.frozen {
-		var near *kept.Posterior // of the precision before
-		err := f.tune(ctx, func(ctx context.Context, precision float64) (*candidate, error) {
-			g, err := f.at(precision)
-			if err != nil {
-				return nil, err
-			}
-			q, _, err := g.keptPosterior(ctx, asked, nil, &kept.Options{Products: products, Near: near})
-			if err != nil {
-				return nil, err
-			}
-			if !f.options.AtTheta {
-				near = q.Dual.(*kept.Posterior)
-			}
-			return f.candidateOf(q), nil
-		})
-		if err != nil {
-			return nil, err
+	var near *kept.Posterior // of the precision before
+	if err := f.tuneBy(ctx, func(ctx context.Context, g *fit) (*Posterior, error) {
+		q, _, err := g.keptPosterior(ctx, asked, nil, &kept.Options{Products: products, Near: near})
+		if err == nil && !f.options.AtTheta {
+			near = q.Dual.(*kept.Posterior)
 		}
+		return q, err
+	}); err != nil {
+		return nil, err
 	}
 	// Only the refit at the precision that is settled goes through --checkpoint.
 	var before *kept.Threshold
@@ -269,13 +259,7 @@ func (f *fit) keptPosterior(ctx context.Context, asked *linearize.Batch, c *choi
 			return nil, nil, err
 		}
 	}
-	q := f.posterior(dual)
-	if !f.options.AtTheta {
-		q.Evidence = dual.EvidenceRefit()
-	} else {
-		q.Evidence = dual.EvidenceAtTheta(gp.Scatter(f.prior, f.theta))
-	}
-	return q, t, nil
+	return f.posterior(dual), t, nil
 }
 
 // warnShort says what the rows give that memory holds where --within takes more.

@@ -124,12 +124,7 @@ func (f *fit) sparseOptions() *sparse.Options {
 func (f *fit) sparsePosterior(dual *sparse.Posterior, z *sparse.Inducing) *Posterior {
 	q := f.posterior(dual)
 	q.How.inducing = z.Rows
-	switch {
-	case f.options.AtTheta:
-		q.Evidence = dual.EvidenceAtTheta(gp.Scatter(f.prior, f.theta))
-	case dual.Refitted():
-		q.Evidence = dual.EvidenceRefit()
-	default:
+	if !f.options.AtTheta && !dual.Refitted() {
 		q.Evidence = dual.EvidenceLinearGaussian()
 	}
 	q.traceError = dual.TraceError()
@@ -138,40 +133,26 @@ func (f *fit) sparsePosterior(dual *sparse.Posterior, z *sparse.Inducing) *Poste
 
 // subset conditions on the inducing examples alone.
 func (f *fit) subset(ctx context.Context, z *sparse.Inducing) (*Posterior, error) {
-	if f.flags.Tune != "" && !f.frozen {
-		err := f.tune(ctx, func(ctx context.Context, precision float64) (*candidate, error) {
-			g, err := f.at(precision)
-			if err != nil {
-				return nil, err
-			}
-			dual, err := g.subsetDual(ctx, z)
-			if err != nil {
-				return nil, err
-			}
-			return f.candidateOf(g.sparsePosterior(dual, z)), nil
-		})
+	do := func(ctx context.Context, g *fit) (*Posterior, error) {
+		o, y, lik := g.sparseOptions(), problem.RowsAt(g.problem.Examples.Y, z.Rows), g.problem.Task.Likelihood
+		var dual *sparse.Posterior
+		var err error
+		if !g.options.AtTheta {
+			dual, err = sparse.RefitSubset(ctx, g.kernel, g.source, y, lik, z, o)
+		} else if sites, e := gp.NewSites(y, problem.RowsAt(g.sites.F, z.Rows), lik); e != nil {
+			err = e
+		} else {
+			dual, err = sparse.FitSubset(ctx, g.kernel, g.source, sites, z, o)
+		}
 		if err != nil {
 			return nil, err
 		}
+		return g.sparsePosterior(dual, z), nil
 	}
-	dual, err := f.subsetDual(ctx, z)
-	if err != nil {
+	if err := f.tuneBy(ctx, do); err != nil {
 		return nil, err
 	}
-	return f.sparsePosterior(dual, z), nil
-}
-
-// subsetDual fits or refits to the inducing examples alone.
-func (f *fit) subsetDual(ctx context.Context, z *sparse.Inducing) (*sparse.Posterior, error) {
-	o, y, lik := f.sparseOptions(), problem.RowsAt(f.problem.Examples.Y, z.Rows), f.problem.Task.Likelihood
-	if !f.options.AtTheta {
-		return sparse.RefitSubset(ctx, f.kernel, f.source, y, lik, z, o)
-	}
-	sites, err := gp.NewSites(y, problem.RowsAt(f.sites.F, z.Rows), lik)
-	if err != nil {
-		return nil, err
-	}
-	return sparse.FitSubset(ctx, f.kernel, f.source, sites, z, o)
+	return do(ctx, f)
 }
 
 // nystrom conditions on all training rows through the inducing examples. It

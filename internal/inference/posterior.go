@@ -167,25 +167,19 @@ func (f *fit) byMethod(ctx context.Context) (*Posterior, error) {
 			if err := f.settle(ctx); err != nil {
 				return nil, err
 			}
-		} else if !f.frozen {
-			err := f.tune(ctx, func(ctx context.Context, precision float64) (*candidate, error) {
-				g, err := f.at(precision)
-				if err != nil {
-					return nil, err
-				}
-				dual, err := g.cgDual(ctx)
-				if err != nil {
-					return nil, err
-				}
-				q := g.posterior(dual)
-				if f.flags.Tune == "evidence" {
-					q.Evidence, err = dual.EvidenceRefit(ctx)
-				}
-				return f.candidateOf(q), err
-			})
+		}
+		if err := f.tuneBy(ctx, func(ctx context.Context, g *fit) (*Posterior, error) {
+			dual, err := g.cgDual(ctx)
 			if err != nil {
 				return nil, err
 			}
+			q := g.posterior(dual)
+			if f.flags.Tune == "evidence" {
+				q.Evidence, err = dual.EvidenceRefit(ctx)
+			}
+			return q, err
+		}); err != nil {
+			return nil, err
 		}
 		dual, err := f.cgDual(ctx)
 		if err != nil {
@@ -262,11 +256,23 @@ func (f *fit) setPrecision(precision float64) error {
 	return nil
 }
 
-// posterior returns what is the same for all methods.
+// posterior returns what is the same for all methods, with the evidence where the posterior has it in closed form.
 func (f *fit) posterior(dual Fitted) *Posterior {
-	return &Posterior{Dual: dual, Kernel: f.kernel, How: Method{Name: f.flags.Method, selection: f.flags.Selection, mean: f.mean()},
+	q := &Posterior{Dual: dual, Kernel: f.kernel, How: Method{Name: f.flags.Method, selection: f.flags.Selection, mean: f.mean()},
 		prior: f.prior, precision: f.precision, kernelPrecision: f.precision, factor: 1, network: !f.options.AtTheta && !f.flags.Refit, refitted: f.flags.Refit,
 		gradient: f.gradientNorm, Tuning: f.tuning, preflight: f.preflight}
+	closed, ok := dual.(interface {
+		EvidenceRefit() gp.Evidence
+		EvidenceAtTheta(scatter float64) gp.Evidence
+	})
+	switch {
+	case !ok: // of conjugate gradients, or in weight space
+	case f.options.AtTheta:
+		q.Evidence = closed.EvidenceAtTheta(gp.Scatter(f.prior, f.theta))
+	case dual.Refitted():
+		q.Evidence = closed.EvidenceRefit()
+	}
+	return q
 }
 
 // prepare linearizes the training examples, or makes them a source that does

@@ -130,11 +130,8 @@ func (f *fit) settleNoise(ctx context.Context, q *Posterior) (*Posterior, error)
 	if err != nil {
 		return nil, err
 	}
-	factor, err := score.NoiseFactor(lik, m.y, m.mean, m.cov)
+	factor, err := f.noiseBy(lik, m.y, m.mean, m.cov)
 	if err != nil {
-		return nil, err
-	}
-	if err := f.setNoise(factor, f.byLeaveOneOut()); err != nil {
 		return nil, err
 	}
 	y := f.problem.Examples.Y
@@ -197,11 +194,8 @@ func (f *fit) matchExact(ctx context.Context, dual *gp.Exact) (*gp.Exact, error)
 	if err := dual.LeaveOneOutTo(ctx, &mean, &cov, dense.Range(train.Len()), train); err != nil {
 		return nil, err
 	}
-	factor, err := score.NoiseFactor(gaussian, y, &mean, &cov)
+	factor, err := f.noiseBy(gaussian, y, &mean, &cov)
 	if err != nil {
-		return nil, err
-	}
-	if err := f.setNoise(factor, f.byLeaveOneOut()); err != nil {
 		return nil, err
 	}
 	return dual.Rescale(ctx, f.kernel, factor, y, f.problem.Task.Likelihood)
@@ -268,9 +262,12 @@ func (f *fit) seeksNoise() bool {
 	return s.match.Used == AtMatch || s.match.Used == atStated && s.match.Network.Finite() && !t.NoiseRecorded()
 }
 
-// byLeaveOneOut is where a noise variance comes from that leave-one-out chose.
-func (f *fit) byLeaveOneOut() string {
-	return fmt.Sprintf("by leave-one-out at δσ² = %.4g", f.precision*f.problem.Task.Noise)
+// noiseBy sets the noise variance that is best for predictions of rows that are left out, and returns the factor on it.
+func (f *fit) noiseBy(lik *glm.Gaussian, y, mean, cov *mat.Dense) (factor float64, err error) {
+	if factor, err = score.NoiseFactor(lik, y, mean, cov); err != nil {
+		return 0, err
+	}
+	return factor, f.setNoise(factor, fmt.Sprintf("by leave-one-out at δσ² = %.4g", f.precision*f.problem.Task.Noise))
 }
 
 // setNoise multiplies noise variance and prior variances by a factor, which leaves the mode as it is.

@@ -112,12 +112,9 @@ func (s *WeightFlags) Answer(ctx context.Context, c *job.Job, p *problem.Problem
 		}
 		return q, err
 	}
-	var heldOut *dataset.Subset
-	if method == "heldout" {
-		var err error
-		if heldOut, err = p.HeldOut("--calibrate heldout", "calibrate on"); err != nil {
-			return nil, err
-		}
+	heldOut, err := heldOutFor(p, method)
+	if err != nil {
+		return nil, err
 	}
 	flags := *f
 	flags.Method = weights
@@ -126,7 +123,7 @@ func (s *WeightFlags) Answer(ctx context.Context, c *job.Job, p *problem.Problem
 		return nil, err
 	}
 	if heldOut != nil {
-		if err := q.calibrateHeldOut(ctx, c, p, heldOut); err != nil {
+		if err := q.calibrate(ctx, c, p, heldOut); err != nil {
 			return nil, err
 		}
 	}
@@ -179,29 +176,6 @@ func (s *WeightFlags) fit(ctx context.Context, c *job.Job, p *problem.Problem, f
 		q.bnn.Samples, q.bnn.Seed = s.samples, p.Limits.Seed
 	}
 	return q, c.EndPart(ctx, "kernel")
-}
-
-// calibrateHeldOut finds the scales of the covariance and the noise by rows that were not
-// trained on.
-func (q *Posterior) calibrateHeldOut(ctx context.Context, c *job.Job, p *problem.Problem, heldOut *dataset.Subset) error {
-	defer c.Clear()
-	k, names := &Calibration{Calibration: result.Calibration{Method: "heldout"}}, problem.NamesOf(heldOut, 0, heldOut.Len())
-	m, err := q.heldOutMoments(ctx, c, p, heldOut)
-	if err != nil {
-		return err
-	}
-	on := rowSample{m, names}
-	if err := k.find(ctx, c.Show, p.Task.Likelihood, on); err != nil {
-		return names.ExplainError(err)
-	}
-	score, err := k.score(ctx, p.Task.Likelihood, on)
-	if err != nil {
-		return names.ExplainError(err)
-	}
-	k.HeldOut = rowScores(score)
-	q.Calibration = k
-	c.Warn(k.warnings...)
-	return nil
 }
 
 // describe fills in what a report says of a posterior over the parameters.

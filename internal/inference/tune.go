@@ -184,53 +184,36 @@ func (f *fit) shift(c *candidate) float64 {
 	return mat.Norm(&d, 2) / math.Sqrt(float64(n*outputs))
 }
 
-// candidateOf makes a posterior a candidate.
-func (f *fit) candidateOf(q *Posterior) *candidate {
-	c := &candidate{
-		evidence: q.Evidence,
-		f:        q.Dual.Sites().F,
-		leaveOneOut: func(ctx context.Context) (*moments, error) {
-			// A candidate is a refit, whose own means need no warning.
-			m, _, err := q.leaveOneOut(ctx, f.con, f.problem, q.leftOut(f.problem))
-			return m, err
-		},
-		heldOut: func(ctx context.Context) (*moments, error) { return q.heldOutMoments(ctx, f.con, f.problem, f.heldOut) },
+// tuneBy is tune by the posterior that do computes at each precision, which is that of its g, a copy of f.
+// Without --tune-prior, and where the precision is settled, it does nothing.
+func (f *fit) tuneBy(ctx context.Context, do func(ctx context.Context, g *fit) (*Posterior, error)) error {
+	if f.flags.Tune == "" || f.frozen {
+		return nil
 	}
-	if q.How.Name == "subset" {
-		c.rows = q.How.inducing
-	}
-	return c
-}
-
-// at returns a copy of f for another precision.
-func (f *fit) at(precision float64) (*fit, error) {
-	g := *f
-	return &g, g.setPrecision(precision)
-}
-
-// exactCandidates returns the candidates of the exact method. Each takes the memory
-// and the start of its Newton steps from the one before.
-func (f *fit) exactCandidates(x *linearize.Batch) func(ctx context.Context, precision float64) (*candidate, error) {
-	var last *gp.Exact
-	var lastPrecision float64
-	return func(ctx context.Context, precision float64) (*candidate, error) {
-		g, err := f.at(precision)
+	return f.tune(ctx, func(ctx context.Context, precision float64) (*candidate, error) {
+		g := *f
+		if err := g.setPrecision(precision); err != nil {
+			return nil, err
+		}
+		q, err := do(ctx, &g)
 		if err != nil {
 			return nil, err
 		}
-		before := last
-		last = nil // it cannot be used again, also where this fails
-		if before == nil {
-			last, err = g.exactDual(ctx, x, nil)
-		} else {
-			last, err = before.Rescale(ctx, g.kernel, lastPrecision/precision, f.problem.Examples.Y, f.problem.Task.Likelihood)
+		c := &candidate{
+			evidence: q.Evidence,
+			f:        q.Dual.Sites().F,
+			leaveOneOut: func(ctx context.Context) (*moments, error) {
+				// A candidate is a refit, whose own means need no warning.
+				m, _, err := q.leaveOneOut(ctx, f.con, f.problem, q.leftOut(f.problem))
+				return m, err
+			},
+			heldOut: func(ctx context.Context) (*moments, error) { return q.heldOutMoments(ctx, f.con, f.problem, f.heldOut) },
 		}
-		if err != nil {
-			return nil, err
+		if q.How.Name == "subset" {
+			c.rows = q.How.inducing
 		}
-		lastPrecision = precision
-		return f.candidateOf(g.exactPosterior(last)), nil
-	}
+		return c, nil
+	})
 }
 
 // prepareHeldOut computes the features of the held-out rows.
