@@ -13,7 +13,7 @@ type Audited struct {
 	Row        int     // number in the file of the data
 	ID, Label  string  // name of the row and its class or target
 	LogDensity float64 // log probability (density) of the label without the row, in nats, calibrated
-	// Of classes: the most probable class without the row, the probability of that class, and of the row's own label.
+	// Of classes: the most probable one without the row, its probability and that of the label.
 	Suggested                   string
 	Probability, OwnProbability float64
 	Residual                    []float64 // of a regression, for each target: (y − E y)/sd y without the row
@@ -22,8 +22,8 @@ type Audited struct {
 }
 
 // Audit predicts each training row by the posterior without it, as gpexplain audit does, and returns the top rows
-// that the others contradict most, the lowest LogDensity first. For classes it lists only rows whose label is not the
-// most probable class. top 0 is 20. A posterior that leaves out rows slowly audits a sample of them, drawn by the seed of its fit.
+// that the others contradict most, the lowest LogDensity first; of classes only rows whose label is not the most
+// probable one. top 0 is 20. A posterior that leaves out rows slowly audits a sample of them, drawn by the seed of its fit.
 // Predictions without a row are by leave-one-out in closed form (E17 of doc/equations.md). A negative top is an error,
 // and so is a context that is done.
 func (p *Posterior) Audit(ctx context.Context, top int) ([]Audited, error) {

@@ -15,8 +15,8 @@ import (
 // ExplainOptions are the options of Explain.
 type ExplainOptions struct {
 	Top int // terms to list; 0 is 8
-	// For and Against name two classes, or two outputs of a regression: the difference of their outputs is explained.
-	// Give both or neither. By default they are the most probable class and the next, of a network with one output for two
+	// For and Against are the two classes, or outputs of a regression, whose difference is explained; give both
+	// or neither. By default they are the most probable class and the next, of a network with one output for two
 	// classes the second class and the first, and of a regression Output is explained.
 	For, Against string
 	Output       int
@@ -27,8 +27,8 @@ type ExplainOptions struct {
 //	Mean = PriorMean + Sum + Remainder
 type Explanation struct {
 	Prediction Prediction
-	// The explained number is the output of For less the output of Against; of classes this is the log-odds. Against is
-	// "" where one output is explained.
+	// For and Against are the classes or outputs whose difference is explained: log-odds of classes. Against
+	// is "" where one output is explained.
 	For, Against string
 	Mean         float64 // f(x;θ*), or the difference of two of its outputs
 	PriorMean    float64 // what the trained features say before any label is used

@@ -22,9 +22,9 @@
 //	explanations, err := p.Explain(ctx, rows, &funcgp.ExplainOptions{Top: 3})
 //
 // A Posterior is fitted once, or opened from a file that Save or the command gpexplain fit wrote, and then
-// answers from any number of goroutines. It answers as gpexplain predict and explain do, to the last bit: the mean
-// is the network's own output; covariance and sums come from the linearized model at the prior precision at which it
-// fits the training rows as the network does (E21 of doc/equations.md).
+// answers from any number of goroutines. Its answers are those of gpexplain predict and explain, to the last
+// bit: the mean is the network's own output, and the covariance and the sums are those of the linearized model
+// at the prior precision at which it fits the training rows as the network does (E21 of doc/equations.md).
 //
 // The packages below are for those who build posteriors of their own: linearize and its network, ntk, gp,
 // sparse, glm and explain. Posterior.Dual, Kernel, Network and Calibration lead there.
@@ -68,7 +68,7 @@ type Data struct {
 	Source              string
 	TestFile, ValidFile string   // of a CSV file: test rows, and rows that were held out
 	Target, ID          string   // names of the column of targets (default the last) and of names of rows (default none)
-	Classes, ClassNames []string // the classes to keep and their names, in the order of the outputs; default the classes that the model records, else all
+	Classes, ClassNames []string // the classes to keep and their names, in the order of the outputs; default those of the model, else all
 	TrainCount          int      // train on the first kept rows; 0 is all, or those that the model records
 	TrainFile           string   // train on the rows listed in a file, a number a line
 }
@@ -81,8 +81,8 @@ type Prior struct {
 }
 
 // WeightDecay says the precision of the training by the weight decay λ of torch.optim.SGD or Adam on a mean
-// loss; answers are at the match, which is the stated precision where the training ran to its end. The decay of AdamW is
-// no such prior.
+// loss; answers are at the match, which is that precision where the training ran to its end. AdamW's decay is
+// none of these.
 func WeightDecay(lambda float64) Prior { return Prior{"decay", lambda} }
 
 // Precision is the precision δ of the Gaussian prior on every parameter, used as it is.

@@ -16,8 +16,8 @@ type Info struct {
 	Precision  float64 // δ of the answers; NaN where parameters have different ones
 	Noise      float64 // σ² of a Gaussian likelihood, by default by leave-one-out; NaN of others
 	From       string  // where Precision comes from, in words
-	// LogEvidence is the log evidence of the training rows in nats, NaN where the method has none. Bound says whether
-	// it is a "lower" or an "upper" bound of the exact log evidence; "none" or "" is neither.
+	// LogEvidence is that of the training rows in nats; NaN where the method has none. Bound says whether it is
+	// a "lower" or an "upper" bound of the exact one; "none" or "" is neither.
 	LogEvidence float64
 	Bound       string
 
@@ -36,7 +36,7 @@ func (p *Posterior) Check() error {
 }
 
 // Record says what answers come from, to be filed with them: SHA-256 of the files of model, data and posterior, and the
-// time. It reads the files, and returns the error of reading, or of a context that is done.
+// time. It reads the files, and returns their errors, or that of a context that is done.
 func (p *Posterior) Record(ctx context.Context) (result.Record, error) {
 	end, err := p.begin()
 	if err != nil {

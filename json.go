@@ -44,7 +44,7 @@ func (n Novelty) MarshalJSON() ([]byte, error) {
 	return json.Marshal(result.Novelty{Score: result.Float(n.Score), Rank: result.Float(n.Rank), Entropy: result.Float(n.Entropy), MutualInformation: result.Float(n.MutualInformation)})
 }
 
-// MarshalJSON implements json.Marshaler: members as of an output in gpexplain explain --json, with null for NaN,
+// MarshalJSON implements json.Marshaler: members as those of an output in gpexplain explain --json, with null for NaN,
 // beside the prediction; but for and against are names in place of contrast, and mean is the output's network.
 func (x Explanation) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {

@@ -128,7 +128,7 @@ func start(ctx context.Context, o *problem.Options, path string, l *Limits, make
 	return q, nil
 }
 
-// answering makes the Posterior that answers by post. The job c has the problem's files open.
+// answering answers by a posterior of a problem, whose files the job has open.
 func answering(c *job.Job, p *problem.Problem, post *inference.Posterior) *Posterior {
 	q := &Posterior{problem: p, post: post, link: predictive.DefaultLink(p.Task.Likelihood, p.Model.Outputs), fit: post.Report(p, c.Warnings), names: p.TrainingRows(), job: c}
 	q.names.ErrorBars = true
@@ -143,7 +143,7 @@ func init() {
 	}
 }
 
-// begin starts a call: Close waits until the call runs end. The error is ErrClosed.
+// begin is called at the start of every call, and what it returns at the end.
 func (p *Posterior) begin() (end func(), err error) {
 	p.use.RLock()
 	if p.closed {
@@ -165,7 +165,7 @@ func (p *Posterior) Close() error {
 }
 
 // Warnings say what users of the answers should know: a jitter, a network that is no optimum, rows left out.
-// Each is a *linearize.Warning, which writes itself as JSON; doc/warnings.md explains its Code.
+// They are *linearize.Warning, which writes itself as JSON, and whose codes doc/warnings.md explains.
 func (p *Posterior) Warnings() []error {
 	if p.job.Word != nil { // the command's, in its words
 		return slices.Clone(p.fit.Warnings)
@@ -181,9 +181,9 @@ func (p *Posterior) Classes() []string { return append([]string(nil), p.problem.
 type SaveOptions struct {
 	Inputs bool // the training inputs
 	Bundle bool // the training inputs and the network, so that Open needs nothing else
-	// WithoutInputs is for a Bundle of a method with inducing rows: the file holds the inputs of the inducing rows
-	// alone. It predicts, without Novelty.Score and Rank, and names all rows. It explains where OpenOptions.Data
-	// gives the training data.
+	// WithoutInputs leaves out of a bundle the training inputs but those of the inducing rows, of methods that have
+	// such: it predicts, without Novelty.Score and Rank, and names all rows, but explains only where OpenOptions.Data
+	// has the training data.
 	WithoutInputs bool
 }
 
@@ -214,7 +214,7 @@ func (p *Posterior) Save(ctx context.Context, path string, o *SaveOptions) error
 // Close.
 func (p *Posterior) Dual() gp.Dual { return p.post.Dual }
 
-// Kernel is the kernel κ(x,x′) = J(x) Σ₀ J(x′)ᵀ of the posterior's prior.
+// Kernel is that of the posterior's prior.
 func (p *Posterior) Kernel() *ntk.NTK { return p.post.Kernel }
 
 // Network is the network at its trained parameters.

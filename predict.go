@@ -22,20 +22,20 @@ type Prediction struct {
 	ID    string // name of the row, "" for none
 	Label string // class or target in the data, "" where it is unknown
 
-	// Of classes: the most probable class, and its place in Probability. Probability has the calibrated probability of
-	// each class in the order of Posterior.Classes, ProbabilitySD its standard deviation, and NetworkProbability the
-	// probability by the network alone.
+	// Of classes: the most probable one with its place in Probability, whose order is that of
+	// Posterior.Classes; their probabilities, calibrated, with standard deviations; and those of the network
+	// alone.
 	Class                                          string
 	ClassIndex                                     int // −1 for a regression
 	Probability, ProbabilitySD, NetworkProbability []float64
 
-	// Mean of the outputs, f(x;θ*), C numbers, and their covariance, C×C, before calibration; Covariance.At(i, j)
-	// reads it.
+	// The outputs: their mean f(x;θ*), C numbers, and their covariance, C×C, which is not calibrated;
+	// Covariance.At(i, j) reads it.
 	Mean       []float64
 	Covariance *mat.SymDense
 
-	// Of a regression, for each target in its units and calibrated: mean and standard deviation of a new observation,
-	// and the standard deviation of the function, without noise.
+	// Of a regression, for each target in units: the mean and the standard deviation of a new observation, and
+	// that of the function, calibrated.
 	ObservationMean, ObservationSD, FunctionSD []float64
 
 	Novelty Novelty
@@ -52,7 +52,7 @@ func (x *Prediction) Margin() float64 {
 
 // A Novelty says how unlike the training rows a row is, whatever the network is sure of.
 type Novelty struct {
-	Score             float64 // mean surprise of three distances, in nats; about 1 for rows like the training rows
+	Score             float64 // mean surprise of three distances, in nats; about 1 for rows like those of training
 	Rank              float64 // share of the training rows that are less novel without themselves
 	Entropy           float64 // of the predictive before calibration, nats; of a regression its variance
 	MutualInformation float64 // of prediction and parameters, nats
@@ -99,7 +99,7 @@ func (p *Posterior) owns(rows *Rows) error {
 	return nil
 }
 
-// prediction is the prediction of row number at of the rows asked for, row i of a tile.
+// prediction is prediction i of a tile, which is row at of those asked for.
 func (p *Posterior) prediction(rows *problem.Asked, at int, pred *inference.Predictions, i int) Prediction {
 	task, c := p.problem.Task, p.problem.Model.Outputs
 	r := p.post.Prediction(task, pred, i)

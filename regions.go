@@ -20,7 +20,7 @@ type Region struct {
 	Set []string
 }
 
-// Regions returns for each row an interval or a set of classes that holds the target of the row with a
+// Regions returns an interval or a set of classes for each of the rows, which holds its target with a
 // probability of coverage, between 0 and 1. They come from predictions of each training row without itself, by
 // the jackknife+ [Barber, Candès, Ramdas, Tibshirani, Annals of Statistics 49, 2021]: where training rows and new
 // ones are exchangeable, the probability is at least 1 − 2(1 − coverage), and usually close to coverage; with

@@ -40,7 +40,7 @@ func (r *Rows) Slice(lo, hi int) *Rows {
 // Notes say what was done to pictures to fit them to the network.
 func (r *Rows) Notes() []string { return append([]string(nil), r.asked.Notes...) }
 
-// held makes a data set of the rows of d in memory. Their inputs get the shape of the network's if net is known.
+// held are the rows of d in memory, whose inputs have the shape of those of the network if it is known.
 func (d *Data) held(net *network.Network) (*dataset.Data, error) {
 	n, dim := d.X.Dims()
 	if d.Y == nil || d.Y.RawMatrix().Rows != n {
@@ -70,7 +70,7 @@ func (d *Data) held(net *network.Network) (*dataset.Data, error) {
 	return out, nil
 }
 
-// read reads rows of one's own from in. Errors and notes call them name.
+// read reads rows of one's own from in, which errors and notes call name.
 func (p *Posterior) read(ctx context.Context, in io.Reader, name string) (*Rows, error) {
 	end, err := p.begin()
 	if err != nil {
@@ -91,12 +91,12 @@ func (p *Posterior) ReadCSV(ctx context.Context, r io.Reader) (*Rows, error) {
 	return p.read(ctx, r, "the table")
 }
 
-// ReadPicture reads a PNG or JPEG file and fits the picture to the inputs of the network.
+// ReadPicture reads a PNG or JPEG file, which is fitted to the inputs of the network.
 func (p *Posterior) ReadPicture(ctx context.Context, r io.Reader) (*Rows, error) {
 	return p.read(ctx, r, "the picture")
 }
 
-// Picture fits a picture to the inputs of the network.
+// Picture is a picture, which is fitted to the inputs of the network.
 func (p *Posterior) Picture(ctx context.Context, img image.Image) (*Rows, error) {
 	var file bytes.Buffer
 	if err := png.Encode(&file, img); err != nil {

@@ -104,13 +104,13 @@ func (p *plan) to(dst blas64.General) {
 	})
 }
 
-// wideProduct is the number of columns from which one product forms the whole block.
+// wideProduct is the number of columns from which a product is that of the whole block.
 const wideProduct = 256
 
 // wholeProduct writes dst = α x yᵀ + β dst on all workers. Where a is b, x is y and only
 // the upper triangle is written.
 func (ps *pass) wholeProduct(alpha float64, x, y blas64.General, beta float64, dst blas64.General) {
-	// The only error is the context's, and the caller checks the context.
+	// The only error is that of the context, which the caller checks.
 	if ps.a == ps.b {
 		upper := blas64.Symmetric{N: dst.Rows, Stride: dst.Stride, Data: dst.Data, Uplo: blas.Upper}
 		_ = dense.SyrkContext(ps.ctx, ps.k.workers, blas.NoTrans, alpha, x, beta, upper)

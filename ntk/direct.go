@@ -9,7 +9,7 @@ import (
 )
 
 // direct is the term v X_a X_bᵀ for columns X that are in memory and have the same
-// variance v: the columns of a Full block, or of a bias.
+// variance v: columns of a Full block, or those of a bias.
 type direct struct {
 	a, b     *mat.Dense
 	at, w    int // columns [at, at+w)

@@ -10,7 +10,7 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// embeddingTerm is the term of a table from which examples read rows v_t: entry
+// embeddingTerm is the term of a table of which examples read rows v_t: entry
 // (nc, n'c') is Σ_v h_ncvᵀ diag(σ²_v) h_n'c'v, where h_ncv is the sum of the
 // gradients g_nct at the positions of example n that read row v.
 type embeddingTerm struct {

@@ -50,8 +50,8 @@ type Preparer interface {
 
 // A Product is κ(·, b) v for fixed b and v. It is safe for concurrent use.
 type Product interface {
-	// MulTo writes κ(a, b) v, Na·C × k, where C is the number of outputs of a, which need
-	// not be the number of outputs of b.
+	// MulTo writes κ(a, b) v, Na·C × k, where C is the number of outputs of a.
+	// It may differ from that of b.
 	MulTo(dst *mat.Dense, a *linearize.Batch)
 }
 

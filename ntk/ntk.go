@@ -148,7 +148,7 @@ func (k *NTK) run(n int, do func(s *scratch, i int)) {
 
 // runUntil is like run, but starts no further call once ctx is done.
 func (k *NTK) runUntil(ctx context.Context, n int, do func(s *scratch, i int)) {
-	// The only error is the context's, and the caller checks the context.
+	// The only error is that of ctx, which the caller checks.
 	_ = par.Do(ctx, k.workers, n, func(i int) error {
 		s := scratches.Get().(*scratch)
 		defer scratches.Put(s)

@@ -33,7 +33,7 @@ func NewScaled(prior Prior, p int, groups []Group, factor []float64) (*Scaled, e
 	return s.With(factor)
 }
 
-// With returns the prior with other factors. It fails as NewScaled does.
+// With returns the prior with other factors. The errors are those of NewScaled.
 func (s *Scaled) With(factor []float64) (*Scaled, error) {
 	if len(s.groups) != len(factor) {
 		panic("ntk: groups and factors differ in number")
@@ -53,8 +53,8 @@ func (s *Scaled) With(factor []float64) (*Scaled, error) {
 // Factors returns a copy of the factors, one for each group.
 func (s *Scaled) Factors() []float64 { return slices.Clone(s.factor) }
 
-// Groups implements Grouped. A group of parameters with different variances has precision NaN, and a group held at
-// its prior mean has precision +Inf.
+// Groups implements Grouped. The precision of a group whose parameters have different
+// variances is NaN, and that of a group held at its prior mean is +Inf.
 func (s *Scaled) Groups() []Group {
 	groups := cloneGroups(s.groups)
 	for g := range groups {

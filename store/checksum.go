@@ -30,7 +30,7 @@ func checksum(sum uint32, b []byte, part int) uint32 {
 	return sum
 }
 
-// shifted returns the share of bytes with the CRC-32C sum in the checksum of these bytes followed by n
+// shifted returns the part that bytes with the CRC-32C sum have in that of them and of n
 // bytes behind them: sum·x^(8n) modulo the polynomial.
 func shifted(sum uint32, n int) uint32 {
 	// Bit 31−k is the coefficient of x^k.
@@ -43,7 +43,7 @@ func shifted(sum uint32, n int) uint32 {
 	return sum
 }
 
-// product32 returns the product of two polynomials modulo the polynomial of CRC-32C.
+// product32 returns the product of two polynomials modulo that of CRC-32C.
 func product32(a, b uint32) uint32 {
 	p := uint32(0)
 	for ; a != 0; a <<= 1 {

@@ -332,7 +332,7 @@ func (f *File) checkLayout(list []entry, end int64) error {
 // Path returns the path that the file was opened with.
 func (f *File) Path() string { return f.path }
 
-// SHA256 returns the SHA-256 of the file in hexadecimal digits.
+// SHA256 returns that of the file, in hex.
 func (f *File) SHA256() string { return fmt.Sprintf("%x", sha256.Sum256(f.data)) }
 
 // Version returns the version of the content.

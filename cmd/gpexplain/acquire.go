@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -39,7 +40,12 @@ Labels of the pool are not used.`,
 		example: `  gpexplain acquire --train-count 60 --pool digits:400,100 --data digits:400,100 --batch 5
   gpexplain fit --train-count 60 -o digits.gp
   gpexplain acquire --posterior digits.gp --pool digits:400,100 --top 50 --csv ranking.csv`,
-		flags: s.add, check: s.check, run: s.run,
+		flags: s.add, run: s.run, posterior: &s.posterior, writes: []string{"csv"}, reads: []string{"pool"},
+		rules: []flags.Rule{
+			flags.Needed("pool", "the rows that a label may be asked for"),
+			flags.AtLeast(1, "top"),
+			flags.AtLeast(0, "batch"),
+		},
 		complete: inference.MethodValues(nil),
 	}
 	return v.command(con, &s.common)
@@ -57,25 +63,7 @@ func (s *acquireVerb) add(c *cobra.Command) {
 	flags.Posterior(c, &s.posterior)
 }
 
-func (s *acquireVerb) check(c *cobra.Command) error {
-	switch {
-	case s.pool == "":
-		return job.Usagef("--pool is needed: the rows that a label may be asked for")
-	case s.top < 1:
-		return job.Usagef("--top %d must be at least 1", s.top)
-	case s.batch < 0:
-		return job.Usagef("--batch %d must be 0 or more", s.batch)
-	}
-	if err := s.posterior.Check(c.Flags().Changed); err != nil {
-		return err
-	}
-	return console.Distinct([]job.FlagPath{{Flag: "--csv", Path: s.csv}}, append(s.common.Files(), job.FlagPath{Flag: "--posterior", Path: s.posterior.File}, job.FlagPath{Flag: "--pool", Path: s.pool}))
-}
-
 func (s *acquireVerb) run(ctx context.Context, c *console.Console) error {
-	if err := console.Writable(s.csv); err != nil {
-		return err
-	}
 	p, err := problem.Open(ctx, c.Job, &s.common, s.posterior.File)
 	if err != nil {
 		return err
@@ -111,10 +99,15 @@ func (s *acquireVerb) run(ctx context.Context, c *console.Console) error {
 	if err := c.EndPart(ctx, "predict"); err != nil {
 		return err
 	}
-	if s.csv != "" {
-		if err := writeScores(c, s.csv, acquireColumns, func(write func(line ...string) error) error { return r.lines(p, pool, found, write) }); err != nil {
-			return err
+	if err := tabulate(c, s.csv, acquireColumns(p, pool, found), func(add func(t int) error) error {
+		for _, t := range found.Ranking {
+			if err := add(t); err != nil {
+				return err
+			}
 		}
+		return nil
+	}); err != nil {
+		return err
 	}
 	r.Timings = c.Timings()
 	if c.JSON {
@@ -200,27 +193,36 @@ func (r *acquireReport) text(out io.Writer) error {
 	return console.WarningsText(out, &r.Fit)
 }
 
-// acquireColumns are the columns of --csv, with their units. batch is the place in the
-// batch, from 1.
-var acquireColumns = []string{"row", "id", "predicted", "information_nats", "gain_nats", "batch", "batch_gain_nats"}
-
-// lines writes every row of the pool, the first of the ranking first.
-func (r *acquireReport) lines(p *problem.Problem, pool *problem.Asked, found *audit.Acquisition, write func(line ...string) error) error {
-	place := map[int]int{}
-	for k, x := range found.Batch {
-		place[x.Index] = k + 1
+// acquireColumns are the columns of --csv, with their units, of rows of the pool. batch is the place
+// in the batch, from 1.
+func acquireColumns(p *problem.Problem, pool *problem.Asked, found *audit.Acquisition) []report.Column[int] {
+	place := func(t int) int {
+		return slices.IndexFunc(found.Batch, func(x audit.Chosen) bool { return x.Index == t })
 	}
-	for _, t := range found.Ranking {
-		x, at, gain, class := acquired(p, pool, &found.Pool[t]), "", "", ""
-		if k := place[t]; k > 0 {
-			at, gain = strconv.Itoa(k), number(result.Float(found.Batch[k-1].Gain))
-		}
-		if x.Class.Finite() {
-			class = classText(x.ClassName, x.Class)
-		}
-		if err := write(strconv.Itoa(int(x.Index)), x.ID, class, number(x.Information), number(x.Gain), at, gain); err != nil {
-			return err
-		}
+	row := func(t int) acquiredRow { return acquired(p, pool, &found.Pool[t]) }
+	return []report.Column[int]{
+		{Name: "row", Value: func(t int) string { return strconv.Itoa(int(row(t).Index)) }},
+		{Name: "id", Value: func(t int) string { return row(t).ID }},
+		{Name: "predicted", Value: func(t int) string {
+			x := row(t)
+			if !x.Class.Finite() {
+				return ""
+			}
+			return classText(x.ClassName, x.Class)
+		}},
+		{Name: "information_nats", Value: func(t int) string { return number(row(t).Information) }},
+		{Name: "gain_nats", Value: func(t int) string { return number(row(t).Gain) }},
+		{Name: "batch", Value: func(t int) string {
+			if k := place(t); k >= 0 {
+				return strconv.Itoa(k + 1)
+			}
+			return ""
+		}},
+		{Name: "batch_gain_nats", Value: func(t int) string {
+			if k := place(t); k >= 0 {
+				return number(result.Float(found.Batch[k].Gain))
+			}
+			return ""
+		}},
 	}
-	return nil
 }

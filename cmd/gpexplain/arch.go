@@ -31,14 +31,7 @@ const widest = 1 << 20
 
 // parseArch reads thesis-cnn, lenet5, bn-cnn or mlp:128-64-10.
 func parseArch(name, activation string, drop float64) (*arch, error) {
-	act, ok := activations[activation]
-	if !ok {
-		return nil, job.NotOneOf("activation", activation, activationNames)
-	}
-	if !(drop >= 0 && drop < 1) {
-		return nil, job.Usagef("--dropout %v must be at least 0 and below 1", drop)
-	}
-	a := &arch{name: name, act: act, drop: drop}
+	a := &arch{name: name, act: activations[activation], drop: drop}
 	if slices.Contains(archNames, name) {
 		return a, nil
 	}

@@ -1,13 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
-	"slices"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -15,7 +11,6 @@ import (
 	"github.com/funcgp/funcgp/explain/audit"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
@@ -57,7 +52,12 @@ network, trained or not, suggests better labels for pictures.`,
 		example: `  gpexplain audit
   gpexplain audit --top 50 --html page.html --csv scores.csv
   gpexplain audit --tune-prior loo`,
-		flags: s.add, check: s.check, run: s.run,
+		flags: s.add, run: s.run, posterior: &s.posterior, calibration: &s.calibration, writes: []string{"html", "csv"},
+		rules: []flags.Rule{
+			flags.AtLeast(1, "top"),
+			flags.OneOf("by", audits),
+			flags.Not("by=labels", ", which takes no posterior; leave one of them out", ofPosterior...),
+		},
 		complete: inference.MethodValues(map[string][]string{"calibrate": inference.Calibrations, "by": audits}),
 	}
 	return v.command(con, &s.common)
@@ -76,35 +76,7 @@ func (s *auditVerb) add(c *cobra.Command) {
 	flags.Calibration(c, &s.calibration)
 }
 
-func (s *auditVerb) check(c *cobra.Command) error {
-	if s.top < 1 {
-		return job.Usagef("--top %d must be at least 1", s.top)
-	}
-	if !slices.Contains(audits, s.by) {
-		return job.NotOneOf("by", s.by, audits)
-	}
-	if s.by == "labels" {
-		for _, name := range ofPosterior {
-			if c.Flags().Changed(name) {
-				return job.Usagef("--%s is for a posterior, and --by labels takes none; leave one of them out", name)
-			}
-		}
-	}
-	if err := s.posterior.Check(c.Flags().Changed); err != nil {
-		return err
-	}
-	if err := s.calibration.Check(); err != nil {
-		return err
-	}
-	return console.Distinct([]job.FlagPath{{Flag: "--html", Path: s.html}, {Flag: "--csv", Path: s.csv}}, append(s.common.Files(), job.FlagPath{Flag: "--posterior", Path: s.posterior.File}))
-}
-
 func (s *auditVerb) run(ctx context.Context, c *console.Console) error {
-	for _, path := range []string{s.html, s.csv} {
-		if err := console.Writable(path); err != nil {
-			return err
-		}
-	}
 	p, err := problem.OpenGrouped(ctx, c.Job, &s.common, s.posterior.File)
 	if err != nil {
 		return err
@@ -120,43 +92,25 @@ func (s *auditVerb) run(ctx context.Context, c *console.Console) error {
 	if err := c.EndPart(ctx, "predict"); err != nil {
 		return err
 	}
-	if s.csv != "" {
-		// Write the scores of every audited row.
-		if err := writeScores(c, s.csv, auditColumns, func(write func(line ...string) error) error {
-			rows := p.TrainingRows()
-			float := func(v float64) string { return number(result.Float(v)) }
-			for i := range found.Examples {
-				x := &found.Examples[i]
-				name := rows.Named(x.Index)
-				label := cmp.Or(name.LabelName, number(name.Label))
-				suggested, of, own, equal, residual := "", "", "", "", math.NaN()
-				if x.EqualTo >= 0 {
-					equal = strconv.Itoa(int(rows.Named(x.EqualTo).Index))
-				}
-				if x.Probability != nil {
-					k := classLabel(p, x.Suggested)
-					suggested, of, own = classText(p.NameOf(k), k), float(x.Probability[x.Suggested]), float(x.Probability[x.Label])
-				}
-				for _, z := range x.Residual {
-					if !(math.Abs(z) <= math.Abs(residual)) {
-						residual = z
-					}
-				}
-				if err := write(strconv.Itoa(int(name.Index)), name.ID, label, float(x.LogDensity), suggested, of, own, float(residual), float(x.Entropy), float(x.Margin), float(x.Leverage), equal); err != nil {
-					return err
-				}
+	if err := tabulate(c, s.csv, auditColumns(p), func(add func(*audit.Example) error) error {
+		for i := range found.Examples {
+			if err := add(&found.Examples[i]); err != nil {
+				return err
 			}
-			return nil
-		}); err != nil {
-			return err
 		}
+		return nil
+	}); err != nil {
+		return err
 	}
-	about, err := record(ctx, c, p, s.html != "")
+	from, err := origin(ctx, c, p, s.html != "")
 	if err != nil {
 		return err
 	}
-	r.Record = &about
-	if err := s.page(ctx, c, p, r); err != nil {
+	r.Record, r.Timings = &from.Record, c.TimingsSoFar() // a page shows the time until it is written
+	var unread error
+	page := &report.ListPage{Title: "Training rows worth a look", Eyebrow: fmt.Sprintf("%s training rows, each predicted by the others", job.Count(r.Examples)), Lists: r.lists(),
+		Picture: p.Examples.Pictures(ctx, p.Examples.Train, &unread), Fit: &r.Fit, Timings: &r.Timings, Origin: from}
+	if err := writePage(c, s.html, page.WriteHTML, &unread); err != nil {
 		return err
 	}
 	r.Timings = c.Timings()
@@ -195,25 +149,6 @@ func (s *auditVerb) byLabels(ctx context.Context, c *console.Console, p *problem
 	noise := result.Float(found.Regression.Noise)
 	r.By, r.Noise, r.Fit = s.by, &noise, inference.LabelsReport(p, c.Warnings)
 	return &found.Audit, r, nil
-}
-
-// page writes the page that was asked for.
-func (s *auditVerb) page(ctx context.Context, c *console.Console, p *problem.Problem, r *auditReport) (err error) {
-	if s.html == "" {
-		return nil
-	}
-	e := p.Examples
-	// The page shows the time until it is written.
-	r.Timings = c.TimingsSoFar()
-	grey, unread := e.Grey(ctx)
-	page := &report.ListPage{Title: "Training rows worth a look", Eyebrow: fmt.Sprintf("%s training rows, each predicted by the others", job.Count(r.Examples)), Lists: r.lists(),
-		Picture: e.Pictures(ctx, e.Train, &unread), Invert: grey, Fit: &r.Fit, Timings: &r.Timings, Model: p.Model.Name, Data: e.Data.Source, Command: job.CommandLine(c.Args)}
-	page.Record = *r.Record
-	if err := atomicfile.Write(s.html, readable(page.WriteHTML, &unread)); err != nil {
-		return err
-	}
-	c.Detail("wrote %s", s.html)
-	return nil
 }
 
 // The lines that say what the scores are, on every output.

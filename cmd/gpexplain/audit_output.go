@@ -2,18 +2,19 @@ package main
 
 import (
 	"cmp"
-	"encoding/csv"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 
+	"github.com/funcgp/funcgp/explain/audit"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/problem"
 )
 
 // lists are those of the page and of the text.
@@ -176,26 +177,50 @@ func rowText(r *report.ListedRow) string {
 	return strconv.Itoa(int(r.Index))
 }
 
-// writeScores writes a CSV file with these columns.
-func writeScores(c *console.Console, path string, columns []string, lines func(write func(line ...string) error) error) error {
-	err := atomicfile.Write(path, func(w io.Writer) error {
-		t := csv.NewWriter(w)
-		t.UseCRLF = true // RFC 4180
-		if err := t.Write(columns); err != nil {
-			return err
-		}
-		if err := lines(func(line ...string) error { return t.Write(line) }); err != nil {
-			return err
-		}
-		t.Flush()
-		return t.Error()
-	})
-	if err == nil {
-		c.Detail("wrote %s", path)
-	}
-	return err
-}
-
 // auditColumns are the columns of --csv, with their units. A row's residual is that of
 // its target farthest from the prediction.
-var auditColumns = []string{"row", "id", "label", "log_density_nats", "suggested", "suggested_probability", "label_probability", "residual_sd", "entropy_nats", "margin", "leverage", "equal_to_row"}
+func auditColumns(p *problem.Problem) []report.Column[*audit.Example] {
+	type example = *audit.Example
+	rows := p.TrainingRows()
+	of := func(k func(x example) int) func(x example) string { // nothing in a regression
+		return func(x example) string {
+			if x.Probability == nil {
+				return ""
+			}
+			return number(result.Float(x.Probability[k(x)]))
+		}
+	}
+	return []report.Column[example]{
+		{Name: "row", Value: func(x example) string { return strconv.Itoa(int(rows.Named(x.Index).Index)) }},
+		{Name: "id", Value: func(x example) string { return rows.Named(x.Index).ID }},
+		{Name: "label", Value: func(x example) string { r := rows.Named(x.Index); return cmp.Or(r.LabelName, number(r.Label)) }},
+		{Name: "log_density_nats", Value: func(x example) string { return number(result.Float(x.LogDensity)) }},
+		{Name: "suggested", Value: func(x example) string {
+			if x.Probability == nil {
+				return ""
+			}
+			k := classLabel(p, x.Suggested)
+			return classText(p.NameOf(k), k)
+		}},
+		{Name: "suggested_probability", Value: of(func(x example) int { return x.Suggested })},
+		{Name: "label_probability", Value: of(func(x example) int { return x.Label })},
+		{Name: "residual_sd", Value: func(x example) string {
+			largest := math.NaN()
+			for _, z := range x.Residual {
+				if !(math.Abs(z) <= math.Abs(largest)) {
+					largest = z
+				}
+			}
+			return number(result.Float(largest))
+		}},
+		{Name: "entropy_nats", Value: func(x example) string { return number(result.Float(x.Entropy)) }},
+		{Name: "margin", Value: func(x example) string { return number(result.Float(x.Margin)) }},
+		{Name: "leverage", Value: func(x example) string { return number(result.Float(x.Leverage)) }},
+		{Name: "equal_to_row", Value: func(x example) string {
+			if x.EqualTo < 0 {
+				return ""
+			}
+			return strconv.Itoa(int(rows.Named(x.EqualTo).Index))
+		}},
+	}
+}

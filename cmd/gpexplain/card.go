@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain/report"
-	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
@@ -35,7 +33,8 @@ used for, and by whom, is for its authors to add.`,
 		example: `  gpexplain card --train-count 500
   gpexplain fit --train-count 500 -o digits.gp
   gpexplain card --posterior digits.gp -o card.md`,
-		flags: s.add, check: s.check, run: s.run, complete: inference.MethodValues(nil),
+		flags: s.add, run: s.run, posterior: &s.posterior, writes: []string{"out"},
+		complete: inference.MethodValues(nil),
 	}
 	return v.command(con, &s.common)
 }
@@ -47,19 +46,9 @@ func (s *cardVerb) add(c *cobra.Command) {
 	flags.Posterior(c, &s.posterior)
 }
 
-func (s *cardVerb) check(c *cobra.Command) error {
-	if err := s.posterior.Check(c.Flags().Changed); err != nil {
-		return err
-	}
-	return console.Distinct([]job.FlagPath{{Flag: "--out", Path: s.out}}, append(s.common.Files(), job.FlagPath{Flag: "--posterior", Path: s.posterior.File}))
-}
-
 func (s *cardVerb) run(ctx context.Context, c *console.Console) error {
 	if c.JSON {
 		return job.Usagef("card writes Markdown; what it says is in the JSON of gpexplain predict, as fit and record")
-	}
-	if err := console.Writable(s.out); err != nil {
-		return err
 	}
 	p, err := problem.OpenGrouped(ctx, c.Job, &s.common, s.posterior.File)
 	if err != nil {
@@ -70,8 +59,8 @@ func (s *cardVerb) run(ctx context.Context, c *console.Console) error {
 		return err
 	}
 	fit, d := q.Report(p, c.Warnings), p.Examples.Data
-	card := &report.Card{Fit: &fit, Model: p.Model.Name, Data: d.Source, Command: job.CommandLine(c.Args), Classes: p.Task.ClassNames(), Holds: "No file of a posterior was written."}
-	if card.Record, err = record(ctx, c, p, true); err != nil {
+	card := &report.Card{Fit: &fit, Classes: p.Task.ClassNames(), Holds: "No file of a posterior was written."}
+	if card.Origin, err = origin(ctx, c, p, true); err != nil {
 		return err
 	}
 	what := "It predicts " + cmp.Or(p.Task.Quantity(d.Target), "a number")
@@ -97,5 +86,5 @@ func (s *cardVerb) run(ctx context.Context, c *console.Console) error {
 	if s.out == "" {
 		return card.WriteMarkdown(c.Out)
 	}
-	return atomicfile.Write(s.out, func(w io.Writer) error { return card.WriteMarkdown(w) })
+	return writeFile(c, s.out, card.WriteMarkdown)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 )
@@ -91,6 +92,13 @@ type verb struct {
 	take                       func(operand string) error                            // looks at it
 	several                    bool                                                  // there may be any number of operands, and take is called for each
 	only                       []string                                              // common flags that mean something to it, nil for all; the others are taken, not listed
+
+	rules       []flags.Rule                // of its own flags, checked before check
+	posterior   *inference.Flags            // likewise; nil for a verb that takes no posterior
+	calibration *inference.CalibrationFlags // likewise
+	writes      []string                    // flags that name files to write
+	reads       []string                    // flags of its own that name files to read, which are not written over
+	files       func() []job.FlagPath       // more of these; nil for none
 }
 
 // command makes the verb a command that speaks on con and takes the common
@@ -134,10 +142,35 @@ func (v *verb) command(con *console.Console, common *problem.Flags) *cobra.Comma
 		if con.Quiet && con.Verbose {
 			return job.Usagef("--quiet and --verbose exclude each other")
 		}
+		if err := flags.Check(c.Flags(), v.rules); err != nil {
+			return err
+		}
+		if v.posterior != nil {
+			if err := v.posterior.Check(c.Flags().Changed); err != nil {
+				return err
+			}
+		}
+		if v.calibration != nil {
+			if err := v.calibration.Check(); err != nil {
+				return err
+			}
+		}
 		if v.check != nil {
 			if err := v.check(c); err != nil {
 				return err
 			}
+		}
+		// Nothing is written over what is read or written, and into no folder that takes no file.
+		inputs := append(common.Files(), pathsOf(c, slices.Concat([]string{"posterior", "test-index", "input", "inducing-file"}, v.reads))...)
+		for _, operand := range args {
+			inputs = append(inputs, job.FlagPath{Flag: v.operand, Path: operand})
+		}
+		if v.files != nil {
+			inputs = append(inputs, v.files()...)
+		}
+		outputs := pathsOf(c, v.writes)
+		if err := console.Distinct(outputs, inputs); err != nil {
+			return err
 		}
 		if err := con.Out.CheckJSON(con.JSON); err != nil {
 			return err
@@ -149,6 +182,11 @@ func (v *verb) command(con *console.Console, common *problem.Flags) *cobra.Comma
 			return err
 		}
 		defer end()
+		for _, to := range outputs {
+			if err := console.Writable(to.Path); err != nil {
+				return err
+			}
+		}
 		if err := v.run(c.Context(), con); err != nil {
 			return problem.InFlags(err, c.Flags().Changed("posterior"))
 		}
@@ -158,6 +196,16 @@ func (v *verb) command(con *console.Console, common *problem.Flags) *cobra.Comma
 		return con.Verdict()
 	}
 	return c
+}
+
+// pathsOf are the values of those flags that the verb has.
+func pathsOf(c *cobra.Command, names []string) (list []job.FlagPath) {
+	for _, name := range names {
+		if f := c.Flags().Lookup(name); f != nil {
+			list = append(list, job.FlagPath{Flag: "--" + name, Path: f.Value.String()})
+		}
+	}
+	return list
 }
 
 // operands says what arguments the verb needs.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
@@ -52,7 +53,13 @@ of --html shows the evidence over the prior precision.`,
   gpexplain evidence --json --prior-precision 100
   gpexplain evidence --train-count 300 --optimize --per-layer -o prior.json --html page.html
   gpexplain explain --train-count 300 --prior prior.json`,
-		flags: s.add, check: s.check, run: s.run,
+		flags: s.add, check: s.check, run: s.run, posterior: &s.posterior, writes: []string{"out", "html"},
+		rules: []flags.Rule{
+			flags.OneOf("form", inference.Forms),
+			flags.For("optimize", "", "per-layer", "normalized-apart", "form", "keep-noise", "out"),
+			flags.Apart(": both say which variances are found", "per-layer", "normalized-apart"),
+			flags.Apart(": both say the prior", "g-prior", "prior"),
+		},
 		complete: inference.MethodValues(map[string][]string{"form": inference.Forms}),
 	}
 	return v.command(con, &s.common)
@@ -94,11 +101,6 @@ type evidenceReport struct {
 }
 
 func (s *evidenceVerb) run(ctx context.Context, c *console.Console) error {
-	for _, path := range []string{s.optimize.out, s.optimize.html} {
-		if err := console.Writable(path); err != nil {
-			return err
-		}
-	}
 	p, err := problem.OpenGrouped(ctx, c.Job, &s.common, "")
 	if err != nil {
 		return err

@@ -15,7 +15,6 @@ import (
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp/evidence"
-	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
@@ -43,30 +42,12 @@ func (s *evidenceVerb) add(c *cobra.Command) {
 	flags.Method(c, &s.posterior)
 }
 
+// check is for after the method is known, which --within may change.
 func (s *evidenceVerb) check(c *cobra.Command) error {
-	if err := s.posterior.Check(c.Flags().Changed); err != nil {
-		return err
-	}
-	o := &s.optimize
-	if !slices.Contains(inference.Forms, o.form) {
-		return job.NotOneOf("form", o.form, inference.Forms)
-	}
-	for _, name := range []string{"per-layer", "normalized-apart", "form", "keep-noise", "out"} {
-		if c.Flags().Changed(name) && !o.asked {
-			return job.Usagef("--%s is for --optimize", name)
-		}
-	}
-	switch {
-	case o.perLayer && o.apart:
-		return job.Usagef("--per-layer and --normalized-apart exclude each other: both say which variances are found")
-	case o.gPrior && s.common.Task.Prior != "":
-		return job.Usagef("--g-prior and --prior exclude each other: both say the prior")
-	case o.asked && s.posterior.Method != "exact":
-		return job.Usagef("--optimize is for --method exact, not %s; fit --tune-prior evidence finds one precision by every method", s.posterior.Method)
-	case o.html != "" && s.posterior.Method != "exact":
-		return job.Usagef("--html is for --method exact, not %s", s.posterior.Method)
-	}
-	return console.Distinct([]job.FlagPath{{Flag: "--out", Path: o.out}, {Flag: "--html", Path: o.html}}, s.common.Files())
+	return flags.Check(c.Flags(), []flags.Rule{
+		flags.For("method=exact", "; fit --tune-prior evidence finds one precision by every method", "optimize"),
+		flags.For("method=exact", "", "html"),
+	})
 }
 
 // A foundPrior is what --optimize found.
@@ -173,8 +154,7 @@ func (f *foundPrior) priorFile(p *problem.Problem, o *result.EvidenceOptimum) er
 func (s *evidenceVerb) write(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, r *evidenceReport, found *foundPrior, fit result.Fit) error {
 	if s.optimize.html != "" {
 		page := &report.EvidencePage{Fit: fit, Groups: r.Groups, Optimum: r.Optimum, Normalized: r.Normalized, Several: p.Task.Prior != nil,
-			Values: result.EvidenceValues{AtTheta: r.AtTheta, LinearGaussian: r.LinearGaussian, Refit: r.Refit, HeldSites: r.HeldSites}, At: result.Float(q.Precision()),
-			Model: p.Model.Name, Data: p.Examples.Data.Source, Command: job.CommandLine(c.Args)}
+			Values: result.EvidenceValues{AtTheta: r.AtTheta, LinearGaussian: r.LinearGaussian, Refit: r.Refit, HeldSites: r.HeldSites}, At: result.Float(q.Precision())}
 		study := inference.NewEvidenceStudy(c.Job, p, q, problem.OneGroup(p.Model.Net, 1), true)
 		var err error
 		if found != nil {
@@ -185,14 +165,13 @@ func (s *evidenceVerb) write(ctx context.Context, c *console.Console, p *problem
 		} else if page.Curve, _, err = study.Curve(ctx, q.Prior(), p.Task.Likelihood, q.Precision()); err != nil {
 			return err
 		}
-		if page.Record, err = record(ctx, c, p, true); err != nil {
+		if page.Origin, err = origin(ctx, c, p, true); err != nil {
 			return err
 		}
 		page.Timings = c.TimingsSoFar()
-		if err := atomicfile.Write(s.optimize.html, page.WriteHTML); err != nil {
+		if err := writeFile(c, s.optimize.html, page.WriteHTML); err != nil {
 			return err
 		}
-		c.Detail("wrote %s", s.optimize.html)
 	}
 	if s.optimize.out == "" {
 		return nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"strings"
 
@@ -18,7 +17,6 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
@@ -49,6 +47,9 @@ type explainVerb struct {
 
 	explainer *explain.Explainer // of all rows, which keeps what it learns of training rows; nil before the first
 }
+
+// kernels are the values of --terms.
+var kernels = []string{"posterior", "raw"}
 
 func explainCommand(con *console.Console) *cobra.Command {
 	s := &explainVerb{}
@@ -83,8 +84,20 @@ error bar of a term is its standard error over the networks, which were trained 
   gpexplain explain --train-count 500 --index 6 --smallest-flip
   gpexplain explain --input digit.png
   gpexplain explain --json --top 100 --train-count 500`,
-		flags: s.add, check: s.check, run: s.run,
-		complete: inference.MethodValues(map[string][]string{"terms": {"posterior", "raw"}, "calibrate": inference.Calibrations}),
+		flags: s.add, check: s.check, run: s.run, posterior: &s.posterior, calibration: &s.calibration, writes: []string{"html", "png", "csv", "out"}, files: s.files,
+		rules: []flags.Rule{
+			flags.AtLeast(1, "top"),
+			flags.OneOf("terms", kernels),
+			flags.For("shard", "", "out"),
+			flags.Needs("shard", "out", ": where to write the part"),
+			flags.Needs("shard", "posterior", ", which all parts have in common"),
+			flags.Not("shard", ": a part of an explanation has none; leave it out", "html", "png", "csv", "by-layer", "without", "flip", "smallest-flip", "json"),
+			flags.For("smallest-flip", "", "flip-most", "flip-tries"),
+			flags.AtLeast(1, "flip-most", "flip-tries"),
+			flags.Apart("; ask one after the other", "smallest-flip", "without", "flip"),
+			flags.NotEmpty("without", "flip"),
+		},
+		complete: inference.MethodValues(map[string][]string{"terms": kernels, "calibrate": inference.Calibrations}),
 	}
 	return v.command(con, &s.common)
 }
@@ -112,53 +125,37 @@ func (s *explainVerb) check(c *cobra.Command) error {
 	if err := s.which.Check(c.Flags().Changed); err != nil {
 		return err
 	}
-	if s.top < 1 {
-		return job.Usagef("--top %d must be at least 1", s.top)
-	}
-	switch s.terms {
-	case "posterior":
-		s.kernel = gp.Posterior
-	case "raw":
+	if s.terms == "raw" {
 		s.kernel = gp.Raw
-	default:
-		return job.NotOneOf("terms", s.terms, []string{"posterior", "raw"})
 	}
 	var err error
 	if s.sources, err = s.common.Several(s.posterior.File); err != nil {
 		return err
 	}
-	files := s.which.Files()
-	for _, one := range s.sources {
-		files = append(append(files, one.Flags.Files()...), job.FlagPath{Flag: "--posterior", Path: one.Posterior})
-	}
-	if err := console.Distinct([]job.FlagPath{{Flag: "--html", Path: s.html}, {Flag: "--png", Path: s.png}, {Flag: "--csv", Path: s.csv}}, files); err != nil {
-		return err
-	}
-	if err := s.part.check(c, files); err != nil {
-		return err
+	if s.part.text != "" {
+		if s.part.part, err = shard.ParsePart(s.part.text); err != nil {
+			return job.Usagef("--shard %s", strings.TrimPrefix(err.Error(), "shard: "))
+		}
 	}
 	if err := s.checkSeveral(c); err != nil {
 		return err
 	}
-	if err := s.posterior.Check(c.Flags().Changed); err != nil {
-		return err
-	}
-	if err := s.change.check(c); err != nil {
-		return err
-	}
-	if err := s.calibration.Check(); err != nil {
+	if err := s.change.check(); err != nil {
 		return err
 	}
 	_, _, err = s.common.Data.CheckContrast(s.contrast)
 	return err
 }
 
-func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
-	for _, path := range []string{s.html, s.png, s.csv} {
-		if err := console.Writable(path); err != nil {
-			return err
-		}
+// files are those of several networks.
+func (s *explainVerb) files() (list []job.FlagPath) {
+	for _, one := range s.sources {
+		list = append(append(list, one.Flags.Files()...), job.FlagPath{Flag: "--posterior", Path: one.Posterior})
 	}
+	return list
+}
+
+func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 	if len(s.sources) > 1 {
 		return s.runSeveral(ctx, c)
 	}
@@ -232,7 +229,7 @@ func (s *explainVerb) writeAll(ctx context.Context, c *console.Console, list []*
 	if err != nil {
 		return err
 	}
-	return s.tabulate(c, func(table *termTable) error {
+	return tabulate(c, s.csv, termColumns, func(add func(*term) error) error {
 		for i := range rows.Len() {
 			// Row i of those asked for.
 			e, label := p.Examples, result.Float(problem.Label(rows.Subset, i))
@@ -253,7 +250,7 @@ func (s *explainVerb) writeAll(ctx context.Context, c *console.Console, list []*
 			if err != nil {
 				return err
 			}
-			if err := table.add(p, r); err != nil {
+			if err := terms(p, r, add); err != nil {
 				return err
 			}
 			if i > 0 && !c.JSON {
@@ -273,19 +270,17 @@ func (s *explainVerb) writeAll(ctx context.Context, c *console.Console, list []*
 
 // about is what pages say of where they come from; empty where there are none.
 type about struct {
-	model  string
-	record result.Record
+	report.Origin
 	spread []float64
 }
 
 func (s *explainVerb) about(ctx context.Context, c *console.Console, list []*problem.Problem) (a about, err error) {
 	p := list[0]
-	a.model = p.Model.Name
 	pages := s.html != "" || s.png != ""
-	if a.record, err = record(ctx, c, p, pages); err != nil {
+	if a.Origin, err = origin(ctx, c, p, pages); err != nil {
 		return a, err
 	}
-	a.record.Says = result.NoCause
+	a.Record.Says = result.NoCause
 	if err := aboutSeveral(ctx, &a, list); err != nil {
 		return a, err
 	}
@@ -378,23 +373,16 @@ func (s *explainVerb) explanations(ctx context.Context, q *inference.Posterior, 
 // standard output last, so that its timings cover the rest.
 func (s *explainVerb) write(ctx context.Context, c *console.Console, p *problem.Problem, a about, rows *problem.Asked, i int, x *explained, r *result.Report) error {
 	e := p.Examples
-	a.record.Scored = result.NewScored(x.x.RawRowView(0), &r.Prediction)
-	grey, unread := e.Grey(ctx)
-	page := &report.Page{Report: r, Terms: s.kernel, Test: x.picture, Train: e.Pictures(ctx, e.Train, &unread), Quantity: p.Task.Quantity(e.Data.Target), Invert: grey,
-		Model: a.model, Data: e.Data.Source, Command: job.CommandLine(c.Args), Classes: r.Classes, Columns: p.OutputNames(), Record: a.record, Spread: a.spread, Interval: x.interval}
-	r.Record, r.Timings = &a.record, c.TimingsSoFar()
-	for _, f := range []struct {
-		path  string
-		write func(io.Writer) error
-	}{{s.html, page.WriteHTML}, {s.png, page.WritePNG}} {
-		if f.path == "" {
-			continue
-		}
-		path := numbered(f.path, rows, i)
-		if err := atomicfile.Write(path, readable(f.write, &unread)); err != nil {
-			return err
-		}
-		c.Detail("wrote %s", path)
+	a.Record.Scored = result.NewScored(x.x.RawRowView(0), &r.Prediction)
+	var unread error
+	page := &report.Page{Report: r, Terms: s.kernel, Test: x.picture, Train: e.Pictures(ctx, e.Train, &unread), Quantity: p.Task.Quantity(e.Data.Target), Origin: a.Origin,
+		Classes: r.Classes, Columns: p.OutputNames(), Spread: a.spread, Interval: x.interval}
+	r.Record, r.Timings = &a.Record, c.TimingsSoFar()
+	if err := writePage(c, numbered(s.html, rows, i), page.WriteHTML, &unread); err != nil {
+		return err
+	}
+	if err := writePage(c, numbered(s.png, rows, i), page.WritePNG, &unread); err != nil {
+		return err
 	}
 	r.Timings = c.Timings()
 	if c.JSON {
@@ -420,7 +408,7 @@ func interval(ctx context.Context, p *problem.Problem, pred *inference.Predictio
 // numbered is the path of a file about row i: with its number before the ending
 // where there are several rows.
 func numbered(path string, rows *problem.Asked, i int) string {
-	if rows.Len() == 1 {
+	if rows.Len() == 1 || path == "" {
 		return path
 	}
 	ext := filepath.Ext(path)
@@ -471,29 +459,4 @@ func (s *explainPart) add(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&s.text, "shard", "", "write what part `I/N` of the training rows contributes, 0/N to N-1/N, for gpexplain merge")
 	f.StringVarP(&s.out, "out", "o", "", "with --shard: write the part to `FILE`")
-}
-
-// check refuses flags that do not go with a part.
-func (s *explainPart) check(c *cobra.Command, files []job.FlagPath) error {
-	f := c.Flags()
-	switch {
-	case s.text == "" && s.out == "":
-		return nil
-	case s.text == "":
-		return job.Usagef("-o FILE is for --shard; give --html, --png or --csv")
-	case s.out == "":
-		return job.Usagef("--shard needs -o FILE: where to write the part")
-	case !f.Changed("posterior"):
-		return job.Usagef("--shard needs --posterior FILE, which all parts have in common")
-	}
-	for _, name := range []string{"html", "png", "csv", "by-layer", "without", "flip", "smallest-flip", "json"} {
-		if f.Changed(name) {
-			return job.Usagef("--%s is not for a part of an explanation; leave it out", name)
-		}
-	}
-	var err error
-	if s.part, err = shard.ParsePart(s.text); err != nil {
-		return job.Usagef("--shard %s", strings.TrimPrefix(err.Error(), "shard: "))
-	}
-	return console.Distinct([]job.FlagPath{{Flag: "--out", Path: s.out}}, files)
 }

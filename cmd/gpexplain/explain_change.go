@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -55,33 +56,8 @@ func (s *changeFlags) flag() string {
 	return ""
 }
 
-func (s *changeFlags) check(c *cobra.Command) error {
-	// Refuse what does not go with --smallest-flip, and its bounds without it.
-	for _, flag := range []struct {
-		name  string
-		value int
-	}{{"flip-most", s.most}, {"flip-tries", s.tries}} {
-		switch {
-		case !c.Flags().Changed(flag.name):
-		case !s.smallest:
-			return job.Usagef("--%s is for --smallest-flip", flag.name)
-		case flag.value < 1:
-			return job.Usagef("--%s %d must be at least 1", flag.name, flag.value)
-		}
-	}
-	for _, name := range []string{"without", "flip"} {
-		if s.smallest && c.Flags().Changed(name) {
-			return job.Usagef("--smallest-flip and --%s exclude each other; ask one after the other", name)
-		}
-	}
-	for _, name := range []string{"without", "flip"} {
-		if c.Flags().Changed(name) && c.Flags().Lookup(name).Value.String() == "" {
-			return job.Usagef("--%s names no training rows", name)
-		}
-	}
+func (s *changeFlags) check() error {
 	switch {
-	case s.without != "" && s.flip != "":
-		return job.Usagef("--without and --flip exclude each other; ask one after the other")
 	case s.without != "":
 		var ok bool
 		if s.rows, ok = problem.ParseRows(s.without, mostChanged); !ok {
@@ -97,10 +73,15 @@ func (s *changeFlags) check(c *cobra.Command) error {
 			s.rows, s.labels = append(s.rows, i), append(s.labels, label)
 		}
 	}
-	sorted := slices.Sorted(slices.Values(s.rows))
+	return onlyOnce(s.flag(), s.rows)
+}
+
+// onlyOnce refuses a row that a flag, or without one the command line, names twice.
+func onlyOnce(flag string, rows []int) error {
+	sorted := slices.Sorted(slices.Values(rows))
 	for k := 1; k < len(sorted); k++ {
 		if sorted[k] == sorted[k-1] {
-			return job.Usagef("%s names training row %d twice", s.flag(), sorted[k])
+			return job.Usagef("%s names training row %d twice", cmp.Or(flag, "the command line"), sorted[k])
 		}
 	}
 	return nil

@@ -81,7 +81,7 @@ func TestExplainChangesThatCannotBe(t *testing.T) {
 		args []string
 	}{
 		{2, "must list training rows such as 12", []string{"--without", "x"}},
-		{2, "--without names no training rows", []string{"--without", ""}},
+		{2, "--without is empty", []string{"--without", ""}},
 		{2, "names training row 4 twice", []string{"--without", "4,4"}},
 		{2, "exclude each other", []string{"--without", "4", "--flip", "4=9"}},
 		{2, "must give training rows other labels", []string{"--flip", "4"}},

@@ -2,58 +2,65 @@ package main
 
 import (
 	"cmp"
-	"encoding/csv"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
+	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/internal/atomicfile"
-	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/problem"
 )
 
-// termTable is the table of --csv: one line for each listed term of each output and
-// contrast of each row. A nil table takes nothing.
-type termTable struct{ w *csv.Writer }
-
-// termColumns are the columns of the table. output is the class or the number of
-// the output, against that which a contrast subtracts. sd is the error bar of value, over
-// labels drawn anew; of the mean of several networks networks_sd and networks_se are, over
-// networks. The unit of numbers is that of f, but of similarity.
-var termColumns = []string{"row", "id", "output", "against", "train_row", "train_id", "label", "value", "raw", "similarity", "removal",
-	"sd", "networks_sd", "networks_se", "distinguishable"}
-
-// tabulate calls do with the table of --csv, which replaces the file once do has
-// ended without error.
-func (s *explainVerb) tabulate(c *console.Console, do func(table *termTable) error) error {
-	if s.csv == "" {
-		return do(nil)
-	}
-	err := atomicfile.Write(s.csv, func(w io.Writer) error {
-		t := &termTable{csv.NewWriter(w)}
-		t.w.UseCRLF = true // RFC 4180
-		if err := t.w.Write(termColumns); err != nil {
-			return err
-		}
-		if err := do(t); err != nil {
-			return err
-		}
-		t.w.Flush()
-		return t.w.Error()
-	})
-	if err == nil {
-		c.Detail("wrote %s", s.csv)
-	}
-	return err
+// A term is a line of the table of --csv: a listed term of an output or contrast of a row. output is the
+// class or the number of the output, against that which a contrast subtracts.
+type term struct {
+	*result.Contribution
+	row, rowID, output, against string
 }
 
-// add writes the terms of a report.
-func (t *termTable) add(p *problem.Problem, r *result.Report) error {
-	if t == nil {
-		return nil
+// termColumns are the columns of the table. sd is the error bar of value, over
+// labels drawn anew; of the mean of several networks networks_sd and networks_se are, over
+// networks. The unit of numbers is that of f, but of similarity.
+var termColumns = []report.Column[*term]{
+	{Name: "row", Value: func(t *term) string { return t.row }},
+	{Name: "id", Value: func(t *term) string { return t.rowID }},
+	{Name: "output", Value: func(t *term) string { return t.output }},
+	{Name: "against", Value: func(t *term) string { return t.against }},
+	{Name: "train_row", Value: func(t *term) string { return strconv.Itoa(int(t.Index)) }},
+	{Name: "train_id", Value: func(t *term) string { return t.ID }},
+	{Name: "label", Value: func(t *term) string { return cmp.Or(t.LabelName, number(t.Label)) }},
+	{Name: "value", Value: func(t *term) string { return number(t.Contribution.Value) }},
+	{Name: "raw", Value: func(t *term) string { return number(t.Raw) }},
+	{Name: "similarity", Value: func(t *term) string { return number(t.Similarity) }},
+	{Name: "removal", Value: func(t *term) string { return number(t.Removal) }},
+	{Name: "sd", Value: func(t *term) string {
+		if t.Networks != nil || t.SD == nil {
+			return ""
+		}
+		return number(*t.SD)
+	}},
+	{Name: "networks_sd", Value: func(t *term) string { return t.overNetworks(func(n result.Spread) result.Float { return n.SD }) }},
+	{Name: "networks_se", Value: func(t *term) string { return t.overNetworks(func(n result.Spread) result.Float { return n.SE }) }},
+	{Name: "distinguishable", Value: func(t *term) string {
+		switch {
+		case t.Networks != nil:
+			return strconv.FormatBool(t.Networks.Distinguishable)
+		case t.SD != nil:
+			return strconv.FormatBool(*t.Distinguishable)
+		}
+		return ""
+	}},
+}
+
+func (t *term) overNetworks(of func(n result.Spread) result.Float) string {
+	if t.Networks == nil {
+		return ""
 	}
+	return number(of(t.Networks.Value))
+}
+
+// terms passes on the terms of a report.
+func terms(p *problem.Problem, r *result.Report, add func(*term) error) error {
 	row := cmp.Or(r.Input.File, strconv.Itoa(int(r.Input.Index)))
 	if r.Input.Index >= 0 {
 		row = strconv.Itoa(int(r.Input.Index))
@@ -69,35 +76,20 @@ func (t *termTable) add(p *problem.Problem, r *result.Report) error {
 	}
 	for i := range r.Outputs {
 		o := &r.Outputs[i]
-		name, against := "", ""
+		t := term{row: row, rowID: r.Input.ID}
 		if o.Contrast == nil {
-			name = output(int(o.Output))
+			t.output = output(int(o.Output))
 		} else {
-			name, against = output(o.Contrast.Plus), output(o.Contrast.Minus)
+			t.output, t.against = output(o.Contrast.Plus), output(o.Contrast.Minus)
 		}
 		for k := range o.Contributions {
-			v := &o.Contributions[k]
-			line := []string{row, r.Input.ID, name, against, strconv.Itoa(int(v.Index)), v.ID, cmp.Or(v.LabelName, number(v.Label)),
-				number(v.Value), number(v.Raw), number(v.Similarity), number(v.Removal)}
-			line = append(line, errorBars(v)...)
-			if err := t.w.Write(line); err != nil {
+			t.Contribution = &o.Contributions[k]
+			if err := add(&t); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
-}
-
-// errorBars are the last columns of a line.
-func errorBars(v *result.Contribution) []string {
-	switch {
-	case v.Networks != nil:
-		n := v.Networks
-		return []string{"", number(n.Value.SD), number(n.Value.SE), strconv.FormatBool(n.Distinguishable)}
-	case v.SD != nil:
-		return []string{number(*v.SD), "", "", strconv.FormatBool(*v.Distinguishable)}
-	}
-	return []string{"", "", "", ""}
 }
 
 // number writes a number exactly, and what is undefined as nothing.

@@ -186,13 +186,13 @@ func aboutSeveral(ctx context.Context, a *about, list []*problem.Problem) error 
 	if len(list) < 2 {
 		return nil
 	}
-	a.model, a.record.ModelSHA256, a.record.Test = fmt.Sprintf("mean of %d networks", len(list)), "", nil
+	a.Model, a.Record.ModelSHA256, a.Record.Test = fmt.Sprintf("mean of %d networks", len(list)), "", nil
 	for _, p := range list {
 		sum, err := p.Model.Sum(ctx)
 		if err != nil {
 			return err
 		}
-		a.record.Networks = append(a.record.Networks, result.FileSum{Name: p.Model.Name, SHA256: sum})
+		a.Record.Networks = append(a.Record.Networks, result.FileSum{Name: p.Model.Name, SHA256: sum})
 	}
 	return nil
 }

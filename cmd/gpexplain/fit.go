@@ -70,7 +70,23 @@ and the data are needed again, and must be the same.`,
   gpexplain fit --inducing-file z.gp --shard 0/2 -o part0.sums
   gpexplain fit --inducing-file z.gp --shard 1/2 -o part1.sums
   gpexplain merge part0.sums part1.sums -o all.gp`,
-		flags: s.add, check: s.check, run: s.run,
+		flags: s.add, check: s.check, run: s.run, calibration: &s.calibration, writes: []string{"out", "checkpoint"}, reads: []string{"without", "append", "append-index"},
+		rules: []flags.Rule{
+			flags.Needed("out", "where to write the posterior"),
+			flags.For("bundle", "", "without-inputs"),
+			flags.Apart("", "without-inputs", "with-inputs"),
+			flags.Not("method=subset", "", "checkpoint"),
+			flags.NotEmpty("without", "append", "append-index"),
+			flags.For("posterior", ", whose training rows it changes; give --posterior FILE", "without", "append", "append-index"),
+			flags.For("without append", ", which change its training rows; give one of them", "posterior"),
+			flags.Apart("; do one after the other", "without", "append"),
+			flags.For("append", "", "append-index"),
+			flags.Not("posterior", "; leave it out", "checkpoint"),
+			flags.Apart(": select once, then compute parts with --inducing-file", "select-only", "shard"),
+			flags.For("shard", " I/N; give it too", "inducing-file"),
+			flags.Not("select-only shard", ": a pass over all rows through inducing examples has none; leave one of them out", "posterior", "without", "append", "checkpoint", "tune-prior", "within", "with-inputs"),
+			flags.Not("select-only shard", ": give it to gpexplain merge, which has all parts", "calibrate"),
+		},
 		complete: inference.MethodValues(map[string][]string{"calibrate": inference.Calibrations}),
 	}
 	return v.command(con, &s.common)
@@ -95,34 +111,15 @@ func (s *fitVerb) add(c *cobra.Command) {
 }
 
 func (s *fitVerb) check(c *cobra.Command) error {
-	switch {
-	case s.out == "":
-		return job.Usagef("-o FILE is needed: where to write the posterior")
-	case s.withoutInputs && (!s.bundle || s.inputs):
-		return job.Usagef("--without-inputs is for --bundle, without --with-inputs")
-	case s.withoutInputs && s.posterior.File == "":
+	if s.withoutInputs && s.posterior.File == "" {
 		if err := inference.CheckWithout(s.posterior.Method, s.posterior.Selection); err != nil {
 			return job.Usagef("%v", err)
 		}
 	}
-	switch {
-	case s.checkpoint != "" && s.posterior.Method == "subset":
-		return job.Usagef("--checkpoint is for --method kept, nystrom or fitc, not subset")
-	}
-	if err := s.checkChange(c); err != nil {
-		return err
-	}
 	if err := s.shard.check(c, &s.posterior); err != nil {
 		return err
 	}
-	if err := s.posterior.Check(c.Flags().Changed); err != nil {
-		return err
-	}
-	if err := s.calibration.Check(); err != nil {
-		return err
-	}
-	return console.Distinct([]job.FlagPath{{Flag: "--out", Path: s.out}, {Flag: "--checkpoint", Path: s.checkpoint}},
-		append(s.common.Files(), job.FlagPath{Flag: "--posterior", Path: s.posterior.File}, job.FlagPath{Flag: "--without", Path: s.without}, job.FlagPath{Flag: "--append", Path: s.more}, job.FlagPath{Flag: "--append-index", Path: s.moreIndex}, job.FlagPath{Flag: "--inducing-file", Path: s.shard.inducing}))
+	return s.posterior.Check(c.Flags().Changed)
 }
 
 // largeFile is the size in bytes from which fit says beforehand how large its file will be.
@@ -139,11 +136,6 @@ type fitReport struct {
 }
 
 func (s *fitVerb) run(ctx context.Context, c *console.Console) error {
-	for _, path := range []string{s.out, s.checkpoint} {
-		if err := console.Writable(path); err != nil {
-			return err
-		}
-	}
 	if s.shard.asked() {
 		// Select inducing examples, or compute a part of the sums.
 		p, err := problem.OpenFile(ctx, c.Job, &s.common, s.shard.inducing, problem.InducingFile)

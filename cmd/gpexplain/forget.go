@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
@@ -48,7 +49,11 @@ which the new file keeps the parameters of the refit to all rows.`,
 		example: `  gpexplain fit --refit -o digits.gp
   gpexplain forget 1,18 --posterior digits.gp -o fewer.gp
   gpexplain forget wrong.txt --posterior digits.gp -o fewer.gp --json`,
-		flags: s.add, check: s.check, run: s.run, operand: "ROWS", take: s.take,
+		flags: s.add, run: s.run, posterior: &s.posterior, writes: []string{"out"}, operand: "ROWS", take: s.take,
+		rules: []flags.Rule{
+			flags.Needed("posterior", "the posterior that is to forget rows"),
+			flags.Needed("out", "where to write the posterior without the rows"),
+		},
 	}
 	return v.command(con, &s.common)
 }
@@ -64,7 +69,7 @@ func (s *forgetVerb) add(c *cobra.Command) {
 func (s *forgetVerb) take(rows string) error {
 	var ok bool
 	if s.rows, ok = problem.ParseRows(rows, mostChanged); ok {
-		return nil
+		return onlyOnce("", s.rows)
 	}
 	if strings.Trim(rows, "0123456789,- ") == "" {
 		return job.Usagef("%q must list training rows such as 12 or 12,99,200-210, or be an index file", rows)
@@ -73,30 +78,7 @@ func (s *forgetVerb) take(rows string) error {
 	return nil
 }
 
-func (s *forgetVerb) check(c *cobra.Command) error {
-	switch {
-	case s.posterior.File == "":
-		return job.Usagef("--posterior FILE is needed: the posterior that is to forget rows")
-	case s.out == "":
-		return job.Usagef("-o FILE is needed: where to write the posterior without the rows")
-	}
-	sorted := slices.Sorted(slices.Values(s.rows))
-	for k := 1; k < len(sorted); k++ {
-		if sorted[k] == sorted[k-1] {
-			return job.Usagef("training row %d is named twice", sorted[k])
-		}
-	}
-	// A flag of the method is refused by its name.
-	if err := s.posterior.Check(c.Flags().Changed); err != nil {
-		return err
-	}
-	return console.Distinct([]job.FlagPath{{Flag: "--out", Path: s.out}}, append(s.common.Files(), job.FlagPath{Flag: "--posterior", Path: s.posterior.File}, job.FlagPath{Flag: "ROWS", Path: s.index}))
-}
-
 func (s *forgetVerb) run(ctx context.Context, c *console.Console) error {
-	if err := console.Writable(s.out); err != nil {
-		return err
-	}
 	if s.index != "" {
 		var err error
 		if s.rows, err = dataset.ReadRows(ctx, s.index); err != nil {

@@ -8,10 +8,8 @@ import (
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/report"
-	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
-	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 )
 
@@ -32,7 +30,10 @@ func importancesCommand(con *console.Console) *cobra.Command {
 the linearized model at its optimum: the ones without which the function would be another,
 whatever the test row.`,
 		example: "  gpexplain importances --top 12 --html page.html",
-		flags:   s.add, check: s.check, run: s.run,
+		flags:   s.add, run: s.run, posterior: &s.posterior, writes: []string{"html"},
+		rules: []flags.Rule{
+			flags.AtLeast(1, "top"),
+		},
 		complete: inference.MethodValues(nil),
 	}
 	return v.command(con, &s.common)
@@ -47,20 +48,7 @@ func (s *importancesVerb) add(c *cobra.Command) {
 	flags.Posterior(c, &s.posterior)
 }
 
-func (s *importancesVerb) check(c *cobra.Command) error {
-	if s.top < 1 {
-		return job.Usagef("--top %d must be at least 1", s.top)
-	}
-	if err := s.posterior.Check(c.Flags().Changed); err != nil {
-		return err
-	}
-	return console.Distinct([]job.FlagPath{{Flag: "--html", Path: s.html}}, append(s.common.Files(), job.FlagPath{Flag: "--posterior", Path: s.posterior.File}))
-}
-
 func (s *importancesVerb) run(ctx context.Context, c *console.Console) error {
-	if err := console.Writable(s.html); err != nil {
-		return err
-	}
 	p, err := problem.OpenGrouped(ctx, c.Job, &s.common, s.posterior.File)
 	if err != nil {
 		return err
@@ -69,26 +57,20 @@ func (s *importancesVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	e := p.Examples
 	r := p.TrainingRows().Importances(explain.Importances(q.Dual), s.top)
 	r.Fit = q.Report(p, c.Warnings)
 	if err := c.EndPart(ctx, "predict"); err != nil {
 		return err
 	}
-	grey, unread := e.Grey(ctx)
-	page := &report.ImportancePage{Report: r, Train: e.Pictures(ctx, e.Train, &unread), Invert: grey,
-		Model: p.Model.Name, Data: e.Data.Source, Command: job.CommandLine(c.Args)}
-	if page.Record, err = record(ctx, c, p, s.html != ""); err != nil {
+	from, err := origin(ctx, c, p, s.html != "")
+	if err != nil {
 		return err
 	}
-	r.Record = &page.Record
-	if s.html != "" {
-		// The page shows the time until it is written.
-		r.Timings = c.TimingsSoFar()
-		if err := atomicfile.Write(s.html, readable(page.WriteHTML, &unread)); err != nil {
-			return err
-		}
-		c.Detail("wrote %s", s.html)
+	r.Record, r.Timings = &from.Record, c.TimingsSoFar() // a page shows the time until it is written
+	var unread error
+	page := &report.ImportancePage{Report: r, Train: p.Examples.Pictures(ctx, p.Examples.Train, &unread), Origin: from}
+	if err := writePage(c, s.html, page.WriteHTML, &unread); err != nil {
+		return err
 	}
 	r.Timings = c.Timings()
 	if c.JSON {

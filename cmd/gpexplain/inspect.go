@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -39,14 +40,7 @@ read of any model.`,
 		flags: func(c *cobra.Command) {
 			c.Flags().BoolVar(&operators, "operators", false, "list the ONNX operators that are read, without a model")
 		},
-		check: func(c *cobra.Command) error {
-			for _, name := range []string{"model", "freeze", "learn", "output"} {
-				if operators && c.Flags().Changed(name) {
-					return job.Usagef("--operators lists what is read of any model; leave --%s out", name)
-				}
-			}
-			return nil
-		},
+		rules: []flags.Rule{flags.Not("operators", ", which lists what is read of any model; leave it out", "model", "freeze", "learn", "output")},
 		run: func(ctx context.Context, c *console.Console) error {
 			if operators {
 				// Print the operators that are read.

@@ -10,7 +10,9 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
@@ -73,18 +75,22 @@ func spread(ctx context.Context, p *problem.Problem) ([]float64, error) {
 	return square, nil
 }
 
-// record says from what an answer is made, with the checksums of whole files, and for a page how well the network
-// predicts the test rows.
-func record(ctx context.Context, c *console.Console, p *problem.Problem, page bool) (result.Record, error) {
-	r, err := p.Record(ctx, "gpexplain "+programVersion())
-	if err != nil {
-		return r, err
+// origin says from what an answer is made, with the checksums of whole files, and for a page how well the network
+// predicts the test rows and whether their pictures are of ink.
+func origin(ctx context.Context, c *console.Console, p *problem.Problem, page bool) (o report.Origin, err error) {
+	o.Model, o.Data = p.Model.Name, p.Examples.Data.Source
+	if o.Record, err = p.Record(ctx, "gpexplain "+programVersion()); err != nil {
+		return o, err
 	}
-	r.Command = job.CommandLine(c.Args)
-	if page {
-		r.Test, err = testScores(ctx, p)
+	o.Record.Command = job.CommandLine(c.Args)
+	if !page {
+		return o, nil
 	}
-	return r, err
+	if o.Record.Test, err = testScores(ctx, p); err != nil {
+		return o, err
+	}
+	o.Invert, err = p.Examples.Grey(ctx)
+	return o, err
 }
 
 // mostTestRows is the largest number of test rows that a page's scores are of.
@@ -117,14 +123,44 @@ func testScores(ctx context.Context, p *problem.Problem) (*result.TestScores, er
 	return s, err
 }
 
-// readable writes a page, and fails where a picture in it could not be read.
-func readable(write func(w io.Writer) error, unread *error) func(w io.Writer) error {
-	return func(w io.Writer) error {
+// writePage writes a page to a file, "" for none, and fails where a picture in it could not be read.
+func writePage(c *console.Console, path string, write func(w io.Writer) error, unread *error) error {
+	return writeFile(c, path, func(w io.Writer) error {
 		if err := write(w); err != nil {
 			return err
 		}
 		return *unread
+	})
+}
+
+// writeFile writes a file, "" for none, and says so.
+func writeFile(c *console.Console, path string, write func(w io.Writer) error) error {
+	if path == "" {
+		return nil
 	}
+	err := atomicfile.Write(path, write)
+	if err == nil {
+		c.Detail("wrote %s", path)
+	}
+	return err
+}
+
+// tabulate calls do with what adds a row to the table at path, "" for none, which replaces the file once do has
+// ended without error.
+func tabulate[T any](c *console.Console, path string, columns []report.Column[T], do func(add func(row T) error) error) error {
+	if path == "" {
+		return do(func(T) error { return nil })
+	}
+	return writeFile(c, path, func(w io.Writer) error {
+		t, err := report.NewCSV(w, columns)
+		if err != nil {
+			return err
+		}
+		if err := do(t.Write); err != nil {
+			return err
+		}
+		return t.Flush()
+	})
 }
 
 // rootMeanSquare is that of the distances between targets and what the network alone

@@ -19,7 +19,6 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/glm/score"
-	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inference"
@@ -72,7 +71,12 @@ over networks drawn from the posterior, the negative log likelihood, and its
 distance from that of training rows (typicality).` + inference.StructureHelp + inference.CoverageHelp,
 		example: `  gpexplain predict --index 24
   gpexplain predict --json > predictions.jsonl`,
-		flags: s.add, check: s.check, run: s.run,
+		flags: s.add, check: s.check, run: s.run, calibration: &s.calibration, writes: []string{"html", "csv"},
+		rules: []flags.Rule{
+			flags.AtLeast(1, "samples"),
+			flags.OneOf("link", links),
+			flags.For("link=mc predictive=bnn latent decoder", "", "samples"),
+		},
 		complete: inference.MethodValues(map[string][]string{"link": links, "calibrate": inference.Calibrations, "structure": inference.Structures, "predictive": inference.Predictives}),
 	}
 	return v.command(con, &s.common)
@@ -107,14 +111,6 @@ func (s *predictVerb) check(c *cobra.Command) error {
 	if err := s.coder.Check(c); err != nil {
 		return err
 	}
-	switch {
-	case s.samples < 1:
-		return job.Usagef("--samples %d must be at least 1", s.samples)
-	case s.link != "" && !slices.Contains(links, s.link):
-		return job.NotOneOf("link", s.link, links)
-	case c.Flags().Changed("samples") && s.link != "mc" && s.weights.Predictive != "bnn" && !s.coder.Asked():
-		return job.Usagef("--samples is for --link mc and --predictive bnn, and for autoencoders with --latent or --decoder")
-	}
 	if err := s.weights.Check(c.Flags().Changed, &s.posterior, &s.calibration, s.samples, s.common.Task.Likelihood); err != nil {
 		return err
 	}
@@ -125,16 +121,10 @@ func (s *predictVerb) check(c *cobra.Command) error {
 			return job.Usagef("--link %s is not for --likelihood %s", s.link, name)
 		}
 	}
-	if err := s.posterior.Check(c.Flags().Changed); err != nil {
-		return err
-	}
-	if err := s.calibration.Check(); err != nil {
-		return err
-	}
 	if err := s.coverage.Check(); err != nil {
 		return err
 	}
-	return console.Distinct([]job.FlagPath{{Flag: "--html", Path: s.html}, {Flag: "--csv", Path: s.csv}}, append(append(s.common.Files(), s.which.Files()...), job.FlagPath{Flag: "--posterior", Path: s.posterior.File}))
+	return s.posterior.Check(c.Flags().Changed) // after those of other posteriors
 }
 
 // linkSuits tells whether a link can be computed for a likelihood of c
@@ -172,11 +162,6 @@ func (s *predictVerb) chooseLink(p *problem.Problem) (predictive.Link, error) {
 }
 
 func (s *predictVerb) run(ctx context.Context, c *console.Console) error {
-	for _, path := range []string{s.html, s.csv} {
-		if err := console.Writable(path); err != nil {
-			return err
-		}
-	}
 	if s.coder.Asked() || problem.IsAutoencoder(ctx, &s.common) {
 		return coder.Predict(ctx, c, &s.common, &s.coder, &s.which)
 	}
@@ -282,7 +267,8 @@ func (s *predictVerb) predict(ctx context.Context, c *console.Console, p *proble
 		c.Clear()
 		return c.EndPart(ctx, "predict")
 	}
-	err := s.tabulate(p, rows, func(table func(*result.PredictedRow) error) error {
+	layout := report.CSVLayout{Classes: p.Task.Labels(), ClassNames: classWords(p), IDs: rows.IDs != nil, Outputs: p.Model.Outputs, Targets: targetsOf(p), Intervals: s.coverage.Share != nil && p.Task.Classes == nil, Sets: s.coverage.Share != nil && p.Task.Classes != nil}
+	err := tabulate(c, s.csv, layout.Columns(), func(table func(*result.PredictedRow) error) error {
 		return all(func(r *prediction) error {
 			if err := table(r.row); err != nil {
 				return err
@@ -294,24 +280,6 @@ func (s *predictVerb) predict(ctx context.Context, c *console.Console, p *proble
 		return nil, err
 	}
 	return total, out.Flush()
-}
-
-// tabulate calls do with what adds a row to the table of --csv, which replaces
-// the file once do has ended without error.
-func (s *predictVerb) tabulate(p *problem.Problem, rows *dataset.Subset, do func(table func(*result.PredictedRow) error) error) error {
-	if s.csv == "" {
-		return do(func(*result.PredictedRow) error { return nil })
-	}
-	return atomicfile.Write(s.csv, func(w io.Writer) error {
-		table, err := report.NewCSVWriter(w, report.CSVLayout{Classes: p.Task.Labels(), ClassNames: classWords(p), IDs: rows.IDs != nil, Outputs: p.Model.Outputs, Targets: targetsOf(p), Intervals: s.coverage.Share != nil && p.Task.Classes == nil, Sets: s.coverage.Share != nil && p.Task.Classes != nil})
-		if err != nil {
-			return err
-		}
-		if err := do(table.Write); err != nil {
-			return err
-		}
-		return table.Flush()
-	})
 }
 
 // targetsOf is the number of targets of a row in a regression, 0 for classes.
@@ -326,24 +294,15 @@ func targetsOf(p *problem.Problem) int {
 func (s *predictVerb) write(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, total *rowScores, rows *dataset.Subset) error {
 	sum := total.summary(rows, q.Report(p, c.Warnings))
 	e := p.Examples
-	total.all.Fit = sum.Fit
-	grey, unread := e.Grey(ctx)
-	page := &report.PredictionPage{Predictions: total.all, Quantity: job.OneLine(job.Cut(e.Data.Target, 40)), Test: e.Pictures(ctx, rows, &unread), Train: e.Pictures(ctx, e.Train, &unread), Invert: grey,
-		Model: p.Model.Name, Data: e.Data.Source, Command: job.CommandLine(c.Args)}
-	if s.csv != "" {
-		c.Detail("wrote %s", s.csv)
-	}
-	var err error
-	if page.Record, err = record(ctx, c, p, s.html != ""); err != nil {
+	from, err := origin(ctx, c, p, s.html != "")
+	if err != nil {
 		return err
 	}
-	sum.Record = &page.Record
-	if s.html != "" {
-		total.all.Timings = c.TimingsSoFar()
-		if err := atomicfile.Write(s.html, readable(page.WriteHTML, &unread)); err != nil {
-			return err
-		}
-		c.Detail("wrote %s", s.html)
+	sum.Record, total.all.Fit, total.all.Timings = &from.Record, sum.Fit, c.TimingsSoFar()
+	var unread error
+	page := &report.PredictionPage{Predictions: total.all, Quantity: job.OneLine(job.Cut(e.Data.Target, 40)), Test: e.Pictures(ctx, rows, &unread), Train: e.Pictures(ctx, e.Train, &unread), Origin: from}
+	if err := writePage(c, s.html, page.WriteHTML, &unread); err != nil {
+		return err
 	}
 	sum.Timings = c.Timings()
 	if c.JSON {

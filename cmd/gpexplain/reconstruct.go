@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/coder"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/internal/console"
-	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 )
 
@@ -41,7 +39,13 @@ new pictures.`,
 		example: `  gpexplain reconstruct --model net.onnx --data digits --index 3 --html page.html --png page.png
   gpexplain reconstruct --model net.onnx --data digits --index 0-4 --hide upper --png half.png
   gpexplain reconstruct --model encoder.onnx --decoder decoder.onnx --data digits --index 3`,
-		flags: s.add, check: s.check, run: s.run,
+		flags: s.add, check: s.check, run: s.run, writes: []string{"html", "png"}, reads: []string{"decoder"},
+		rules: []flags.Rule{
+			flags.OneOf("hide", coder.Halves),
+			flags.AtLeast(0, "pictures", "generate"),
+			flags.Not("hide generate", "; it is for reconstructions", "linearized"),
+			flags.Not("generate", ", which makes pictures of no row; leave one of them out", "hide", "index", "input", "test-index", "all"),
+		},
 		complete: map[string][]string{"hide": coder.Halves, "curvature": coder.Curvatures()},
 	}
 	return v.command(con, &s.common)
@@ -63,20 +67,7 @@ func (s *reconstructVerb) check(c *cobra.Command) error {
 	if err := s.which.Check(c.Flags().Changed); err != nil {
 		return err
 	}
-	if err := s.coder.Check(c); err != nil {
-		return err
-	}
-	switch {
-	case s.shown.Hide != "" && !slices.Contains(coder.Halves, s.shown.Hide):
-		return job.NotOneOf("hide", s.shown.Hide, coder.Halves)
-	case s.shown.Pictures < 0 || s.shown.Generate < 0:
-		return job.Usagef("--pictures and --generate must not be negative")
-	case s.shown.Linearized && (s.shown.Hide != "" || s.shown.Generate > 0):
-		return job.Usagef("--linearized is for reconstructions, not for --hide and --generate")
-	case s.shown.Generate > 0 && (s.shown.Hide != "" || c.Flags().Changed("index") || c.Flags().Changed("input") || c.Flags().Changed("test-index") || c.Flags().Changed("all")):
-		return job.Usagef("--generate makes pictures of no row; leave the flags of rows and --hide out")
-	}
-	return console.Distinct([]job.FlagPath{{Flag: "--html", Path: s.shown.HTML}, {Flag: "--png", Path: s.shown.PNG}}, slices.Concat(s.common.Files(), s.which.Files(), s.coder.Files()))
+	return s.coder.Check(c)
 }
 
 func (s *reconstructVerb) run(ctx context.Context, c *console.Console) error {

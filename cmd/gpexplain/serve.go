@@ -51,7 +51,10 @@ by which files: an answer that cannot be written there is not given. SIGINT (Ctr
 SIGTERM ends it once running requests are answered, with exit status 0.`,
 		example: `  gpexplain serve
   gpexplain serve --addr 127.0.0.1:0 --train-count 500`,
-		flags: s.add, check: s.check, run: s.run,
+		flags: s.add, check: s.check, run: s.run, posterior: &s.posterior, calibration: &s.calibration,
+		rules: []flags.Rule{
+			flags.Apart(": both say where to listen", "addr", "socket"),
+		},
 		complete: inference.MethodValues(map[string][]string{"calibrate": inference.Calibrations}),
 	}
 	return v.command(con, &s.common)
@@ -71,17 +74,8 @@ func (s *serveVerb) add(c *cobra.Command) {
 }
 
 func (s *serveVerb) check(c *cobra.Command) error {
-	if s.socket != "" && c.Flags().Changed("addr") {
-		return job.Usagef("--addr and --socket exclude each other: both say where to listen")
-	}
 	if _, port, err := net.SplitHostPort(s.addr); err != nil || port == "" {
 		return job.Usagef("--addr %q must be a host and a port, such as 127.0.0.1:8080", s.addr)
-	}
-	if err := s.posterior.Check(c.Flags().Changed); err != nil {
-		return err
-	}
-	if err := s.calibration.Check(); err != nil {
-		return err
 	}
 	return console.Distinct([]job.FlagPath{{Flag: "--decisions", Path: s.decisions}}, append(s.common.Files(), job.FlagPath{Flag: "--posterior", Path: s.posterior.File}))
 }

@@ -36,47 +36,23 @@ func (s *shardFlags) add(c *cobra.Command) {
 // asked tells whether anything but a whole posterior is wanted.
 func (s *shardFlags) asked() bool { return s.selectOnly || s.text != "" }
 
-// check refuses flags that do not go with a part of a fit. A part is one of --method nystrom
-// where that is not given.
-func (s *shardFlags) check(c *cobra.Command, m *inference.Flags) error {
-	f := c.Flags()
-	switch {
-	case s.selectOnly && s.text != "":
-		return job.Usagef("--select-only and --shard exclude each other: select once, then compute parts with --inducing-file")
-	case s.inducing != "" && s.text == "":
-		return job.Usagef("--inducing-file is for --shard I/N; give it too")
-	case !s.asked():
-		return nil
-	}
-	flag := "--select-only"
+// check parses the part, which is one of --method nystrom where no method is given.
+func (s *shardFlags) check(c *cobra.Command, m *inference.Flags) (err error) {
 	if s.text != "" {
-		flag = "--shard"
-		var err error
 		if s.part, err = shard.ParsePart(s.text); err != nil {
 			return job.Usagef("--shard %s", strings.TrimPrefix(err.Error(), "shard: "))
 		}
 	}
-	for _, name := range []string{"posterior", "without", "append", "checkpoint", "tune-prior", "within", "with-inputs"} {
-		if f.Changed(name) {
-			return job.Usagef("%s is for a pass over all rows through inducing examples in parts, which --%s is not for; leave one of them out", flag, name)
-		}
-	}
-	if f.Changed("calibrate") {
-		return job.Usagef("--calibrate is for gpexplain merge, which has all parts; give it there")
-	}
-	if s.inducing != "" {
+	if !s.asked() || s.inducing != "" {
 		return nil
 	}
-	if !f.Changed("method") {
+	if !c.Flags().Changed("method") {
 		m.Method = "nystrom"
 	}
-	switch {
-	case !problem.ThroughInducing(m.Method):
-		return job.Usagef("%s is for --method nystrom or fitc, not %s", flag, m.Method)
-	case s.text != "":
-		return job.Usagef("--shard needs --inducing-file FILE, which fit --select-only writes once for all parts")
-	}
-	return nil
+	return flags.Check(c.Flags(), []flags.Rule{
+		flags.For("method=nystrom|fitc", "", "select-only", "shard"),
+		flags.Needs("shard", "inducing-file", ", which fit --select-only writes once for all parts"),
+	})
 }
 
 // A partReport is what fit --select-only and fit --shard print with --json.
@@ -146,7 +122,7 @@ calibration and for the dual vector of explanations.`,
   gpexplain explain --posterior all.gp --index 24 --shard 0/2 -o part0.terms
   gpexplain explain --posterior all.gp --index 24 --shard 1/2 -o part1.terms
   gpexplain merge part0.terms part1.terms`,
-		flags: s.add, check: s.check, run: s.run, operand: "PARTS", several: true,
+		flags: s.add, run: s.run, calibration: &s.calibration, writes: []string{"out"}, operand: "PARTS", several: true,
 		take: func(path string) error {
 			s.parts = append(s.parts, path)
 			return nil
@@ -161,17 +137,6 @@ func (s *mergeVerb) add(c *cobra.Command) {
 	f.StringVarP(&s.out, "out", "o", "", "write the posterior of all parts of a fit to `FILE`; needed for those")
 	f.StringVar(&s.inducing, "inducing-file", "", "what fit --select-only wrote, with which the parts were computed, is in `FILE` (default where it was)")
 	flags.Calibration(c, &s.calibration)
-}
-
-func (s *mergeVerb) check(c *cobra.Command) error {
-	if err := s.calibration.Check(); err != nil {
-		return err
-	}
-	inputs := append(s.common.Files(), job.FlagPath{Flag: "--inducing-file", Path: s.inducing})
-	for _, part := range s.parts {
-		inputs = append(inputs, job.FlagPath{Flag: "PARTS", Path: part})
-	}
-	return console.Distinct([]job.FlagPath{{Flag: "--out", Path: s.out}}, inputs)
 }
 
 func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
@@ -192,9 +157,6 @@ func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
 	}
 	if _, err := os.Stat(s.parts[0]); s.out == "" && err == nil { // which may be a part of either
 		return job.Usagef("-o FILE is needed: where to write the posterior of all parts")
-	}
-	if err := console.Writable(s.out); err != nil {
-		return err
 	}
 	set, err := shard.Open(s.parts)
 	if err != nil {

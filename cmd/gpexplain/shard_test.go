@@ -211,8 +211,8 @@ func TestMergeTerms(t *testing.T) {
 	for want, args := range map[string][]string{
 		"--shard needs -o FILE":             {"--shard", "0/2"},
 		"--shard needs --posterior":         {"--shard", "0/2", "-o", "a"},
-		"-o FILE is for --shard":            {"-o", "a"},
-		"--html is not for a part":          {"--shard", "0/2", "-o", "a", "--posterior", "b", "--html", "c"},
+		"--out is for --shard":              {"-o", "a"},
+		"--html is not for --shard":         {"--shard", "0/2", "-o", "a", "--posterior", "b", "--html", "c"},
 		"--shard 2/2: the parts of 2 are 0": {"--shard", "2/2", "-o", "a", "--posterior", "b"},
 	} {
 		require.Contains(t, refuse(t, 2, append([]string{"explain"}, args...)...), want)
@@ -222,15 +222,15 @@ func TestMergeTerms(t *testing.T) {
 // Flags that make no part are refused before a file is opened.
 func TestPartUsage(t *testing.T) {
 	for want, args := range map[string][]string{
-		"--shard 4/3: the parts of 3 are 0/3 to 2/3": {"--shard", "4/3"},
-		`--shard "x" is no part`:                     {"--shard", "x"},
-		"--inducing-file is for --shard":             {"--inducing-file", "z.gp"},
-		"--select-only and --shard exclude":          {"--select-only", "--shard", "0/1"},
-		"--shard is for --method nystrom or fitc":    {"--shard", "0/1", "--method", "exact"},
-		"--select-only is for a pass over all rows":  {"--select-only", "--tune-prior"},
-		"--calibrate is for gpexplain merge":         {"--shard", "0/1", "--calibrate", "none"},
-		"--shard needs --inducing-file FILE":         {"--shard", "0/2"},
-		"--shard is empty":                           {"--shard", ""},
+		"--shard 4/3: the parts of 3 are 0/3 to 2/3":      {"--shard", "4/3"},
+		`--shard "x" is no part`:                          {"--shard", "x"},
+		"--inducing-file is for --shard":                  {"--inducing-file", "z.gp"},
+		"--select-only and --shard exclude":               {"--select-only", "--shard", "0/1"},
+		"--shard is for --method nystrom or fitc":         {"--shard", "0/1", "--method", "exact"},
+		"--tune-prior is not for --select-only":           {"--select-only", "--tune-prior"},
+		"--calibrate is not for --select-only or --shard": {"--shard", "0/1", "--calibrate", "none"},
+		"--shard needs --inducing-file FILE":              {"--shard", "0/2"},
+		"--shard is empty":                                {"--shard", ""},
 	} {
 		require.Contains(t, refuse(t, 2, append([]string{"fit", "-o", "a"}, args...)...), want)
 	}

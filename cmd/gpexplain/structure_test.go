@@ -134,7 +134,7 @@ func TestStructureRefusals(t *testing.T) {
 		"--structure diag --posterior x":                        "--posterior is for posteriors over functions",
 		"--predictive linear --structure kfac":                  "give --structure full",
 		"--predictive linear --likelihood bernoulli":            "is for the gaussian likelihood",
-		"--structure full --samples 10":                         "--samples is for --link mc and --predictive bnn",
+		"--structure full --samples 10":                         "--samples is for --link mc, --predictive bnn, --latent or --decoder",
 		"--predictive bnn --structure last-layer --inducing 10": "--inducing is for posteriors over functions",
 	} {
 		require.Contains(t, refuse(t, 2, append([]string{"predict"}, strings.Fields(args)...)...), want, args)

@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/coder"
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/atomicfile"
@@ -59,7 +60,21 @@ what both make of rows.`,
   gpexplain train --data digits --classes 4,9 --train-count 1500 --prior-precision 10 --out net.onnx
   gpexplain train --data table.csv --split 0 --arch mlp:50-50-1 --early-stopping 10 --out net.onnx
   gpexplain train --data mnist --arch bn-cnn --optimizer sgd --lr 0.1 --lbfgs 0 --out net.onnx`,
-		flags: s.add, check: s.check, run: s.run,
+		flags: s.add, check: s.check, run: s.run, writes: []string{"out", "checkpoint"}, reads: []string{"init"},
+		rules: []flags.Rule{
+			flags.Needed("out", "where to write the network"),
+			flags.AtLeast(0, "lbfgs", "epochs", "steps", "early-stopping", "schedule-epochs"),
+			flags.Apart("", "epochs", "steps"),
+			flags.AtLeast(1, "batch"),
+			flags.Between(0, 1e6, false, "lr"),
+			flags.OneOf("optimizer", optimizerNames),
+			flags.OneOf("schedule", scheduleNames),
+			flags.OneOf("activation", activationNames),
+			flags.For("optimizer=sgd", "", "momentum"),
+			flags.Between(0, 1, true, "momentum", "schedule-factor", "dropout"),
+			flags.For("schedule=step|plateau", "", "schedule-epochs", "schedule-factor"),
+			flags.For("online", "", "rule", "curvature", "checkpoint"),
+		},
 		complete: map[string][]string{"arch": append(slices.Clone(archNames), "mlp:", "autoencoder:"), "activation": activationNames, "optimizer": optimizerNames, "schedule": scheduleNames},
 	}
 	return v.command(con, &s.common)
@@ -79,15 +94,6 @@ func (s *trainVerb) add(c *cobra.Command) {
 
 func (s *trainVerb) check(c *cobra.Command) error {
 	s.given = c.Flags().Changed
-	switch {
-	case s.out == "":
-		return job.Usagef("--out FILE.onnx is needed")
-	case s.lbfgs < 0:
-		return job.Usagef("--lbfgs must not be negative")
-	}
-	if err := s.descent.check(c.Flags()); err != nil {
-		return err
-	}
 	if s.descent.patience > 0 && !c.Flags().Changed("lbfgs") {
 		s.lbfgs = 0
 	}
@@ -100,16 +106,11 @@ func (s *trainVerb) check(c *cobra.Command) error {
 		if !f.Changed("activation") {
 			s.activation = "tanh"
 		}
-		if _, ok := activations[s.activation]; !ok {
-			return job.NotOneOf("activation", s.activation, activationNames)
-		}
-		return console.Distinct([]job.FlagPath{{Flag: "--out", Path: s.out}, {Flag: "--checkpoint", Path: s.coder.Checkpoint()}}, s.common.Files())
+		return nil
 	}
 	var err error
-	if s.arch, err = parseArch(s.archName, s.activation, s.dropout); err != nil {
-		return err
-	}
-	return console.Distinct([]job.FlagPath{{Flag: "--out", Path: s.out}}, append(s.common.Files(), job.FlagPath{Flag: "--init", Path: s.init}))
+	s.arch, err = parseArch(s.archName, s.activation, s.dropout)
+	return err
 }
 
 func (s *trainVerb) run(ctx context.Context, c *console.Console) error {
@@ -131,9 +132,6 @@ func (s *trainVerb) run(ctx context.Context, c *console.Console) error {
 			return err
 		}
 		return r.Print(c)
-	}
-	if err := console.Writable(s.out); err != nil {
-		return err
 	}
 	f := &s.common
 	outputs := func(d *dataset.Data, classes []int) int { return s.arch.outputs(d, f.Task.Likelihood, classes) }

@@ -40,35 +40,6 @@ func (d *descentFlags) add(f *pflag.FlagSet) {
 	f.StringSliceVar(&d.noDecay, "no-decay", nil, "`NAMES` of parameter tensors without a prior in training: names that inspect lists, normalized (layers before a normalization, of whose scale nothing is left), or all")
 }
 
-func (d *descentFlags) check(f *pflag.FlagSet) error {
-	switch {
-	case d.epochs < 0 || d.steps < 0 || d.patience < 0 || d.scheduleEpochs < 0:
-		return job.Usagef("--epochs, --steps, --early-stopping and --schedule-epochs must not be negative")
-	case f.Changed("epochs") && f.Changed("steps"):
-		return job.Usagef("--epochs and --steps exclude each other")
-	case d.batch < 1:
-		return job.Usagef("--batch %d must be at least 1", d.batch)
-	case !(d.rate > 0 && d.rate < 1e6):
-		return job.Usagef("--lr %v must be a positive number", d.rate)
-	case !slices.Contains(optimizerNames, d.optimizer):
-		return job.NotOneOf("optimizer", d.optimizer, optimizerNames)
-	case !slices.Contains(scheduleNames, d.schedule):
-		return job.NotOneOf("schedule", d.schedule, scheduleNames)
-	case f.Changed("momentum") && d.optimizer != "sgd":
-		return job.Usagef("--momentum needs --optimizer sgd")
-	case !(d.momentum >= 0 && d.momentum < 1):
-		return job.Usagef("--momentum %v must be at least 0 and below 1", d.momentum)
-	case !(d.scheduleBy >= 0 && d.scheduleBy < 1):
-		return job.Usagef("--schedule-factor %v must be at least 0 and below 1", d.scheduleBy)
-	}
-	for _, flag := range []string{"schedule-epochs", "schedule-factor"} {
-		if f.Changed(flag) && (d.schedule == "cosine" || d.schedule == "constant") {
-			return job.Usagef("--%s needs --schedule step or plateau", flag)
-		}
-	}
-	return nil
-}
-
 // options are those of the minibatches.
 func (d *descentFlags) options() *train.Options {
 	o := &train.Options{Optimizer: train.Adam{}, Epochs: orNone(d.epochs), Steps: d.steps, Batch: d.batch, LearningRate: d.rate}

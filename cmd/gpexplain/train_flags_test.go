@@ -48,13 +48,13 @@ func TestTrainFlags(t *testing.T) {
 		{1, "none is left to stop by", []string{"--early-stopping", "3"}},
 		{1, "takes about", []string{"--arch", "bn-cnn", "--batch", "100000000"}},
 		{2, "--epochs and --steps", []string{"--epochs", "3", "--steps", "3"}},
-		{2, "--momentum needs", []string{"--momentum", "0.5"}},
+		{2, "--momentum is for --optimizer sgd", []string{"--momentum", "0.5"}},
 		{2, "--momentum 1 must be", []string{"--optimizer", "sgd", "--momentum", "1"}},
-		{2, "--schedule-factor needs", []string{"--schedule-factor", "0.5"}},
+		{2, "--schedule-factor is for --schedule step or plateau", []string{"--schedule-factor", "0.5"}},
 		{2, "--schedule-factor 2 must", []string{"--schedule", "step", "--schedule-factor", "2"}},
 		{2, "--dropout 1", []string{"--dropout", "1"}},
 		{2, "optimizer", []string{"--optimizer", "ada"}},
-		{2, "must not be negative", []string{"--early-stopping", "-1"}},
+		{2, "--early-stopping -1 must be at least 0", []string{"--early-stopping", "-1"}},
 		{2, "--batch 0 must be at least", []string{"--batch", "0"}},
 	} {
 		args := append([]string{"train", "--data", "digits:60,20", "--out", filepath.Join(dir, "x.onnx")}, x.args...)

@@ -13,7 +13,6 @@ import (
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
-	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -39,7 +38,10 @@ Newton step is off. The exit status is 1 where a difference is above its
 tolerance.`,
 		example: `  gpexplain validate --train-count 400
   gpexplain validate --method nystrom --inducing 100`,
-		flags: s.add, check: s.check, run: s.run,
+		flags: s.add, run: s.run, posterior: &s.posterior,
+		rules: []flags.Rule{
+			flags.Between(0, 1, false, "tolerance"),
+		},
 		complete: inference.MethodValues(nil),
 	}
 	return v.command(con, &s.common)
@@ -48,13 +50,6 @@ tolerance.`,
 func (s *validateVerb) add(c *cobra.Command) {
 	flags.Method(c, &s.posterior)
 	c.Flags().Float64Var(&s.tolerance, "tolerance", weightspace.DefaultTolerance, "largest difference `X` allowed, relative to the largest entry")
-}
-
-func (s *validateVerb) check(c *cobra.Command) error {
-	if !(s.tolerance > 0 && s.tolerance < 1) {
-		return job.Usagef("--tolerance %v must be between 0 and 1", s.tolerance)
-	}
-	return s.posterior.Check(c.Flags().Changed)
 }
 
 func (s *validateVerb) run(ctx context.Context, c *console.Console) error {

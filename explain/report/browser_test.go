@@ -105,7 +105,7 @@ func TestPagesInBrowser(t *testing.T) {
 	}
 	long := newDemo(1, 30, 9, 4, 9).page(t, 9, &explain.Options{Similar: 2})
 	long.Classes = []string{"a class with quite a long name", strings.Repeat("unbroken", 12)}
-	long.Model, long.Command = strings.Repeat("path/", 60), strings.Repeat("x", 300)
+	long.Model, long.Record.Command = strings.Repeat("path/", 60), strings.Repeat("x", 300)
 	long.Report.Fit.Warnings = linearize.Warnings{errors.New(strings.Repeat("warning", 40))}
 	all["long"] = html(t, long)
 	var b strings.Builder

@@ -12,17 +12,15 @@ import (
 // A Card describes a network with its posterior to those who are to use it, or to approve of it: what it predicts, from
 // what it was made, what was assumed and checked, and what to know before its answers are trusted.
 type Card struct {
-	Fit                  *result.Fit
-	Model, Data, Command string
-	Record               result.Record
-	Predicts             string   // what, from what, in a sentence
-	Classes              []string // nil for a regression
-	Holds                string   // which personal data the posterior's file may hold, in a sentence
+	Fit *result.Fit
+	Origin
+	Predicts string   // what, from what, in a sentence
+	Classes  []string // nil for a regression
+	Holds    string   // which personal data the posterior's file may hold, in a sentence
 }
 
 // WriteMarkdown writes the card as Markdown.
 func (c *Card) WriteMarkdown(w io.Writer) error {
-	v := &view{page: &Page{Report: &result.Report{Fit: *c.Fit}, Model: c.Model, Data: c.Data, Command: c.Command, Record: c.Record}}
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n%s\n", plainMarkdown(filepath.Base(c.Model)), plainMarkdown(c.Predicts))
 	if c.Classes != nil {
@@ -35,7 +33,7 @@ func (c *Card) WriteMarkdown(w io.Writer) error {
 			fmt.Fprintf(&b, "- %s\n", plainMarkdown(capital(text)))
 		}
 	}
-	for _, group := range v.facts() {
+	for _, group := range c.writer(c.Fit, &result.Timings{}).facts() {
 		fmt.Fprintf(&b, "\n## %s\n\n| | | |\n|---|---|---|\n", group.Title)
 		for _, x := range group.Facts {
 			fmt.Fprintf(&b, "| %s | %s | %s |\n", plainMarkdown(x.Name), plainMarkdown(x.Value), plainMarkdown(x.Note))

@@ -216,7 +216,7 @@ func (d *demo) fit() result.Fit {
 func (d *demo) importances(top int) *ImportancePage {
 	r := d.rows().Importances(explain.Importances(d.post), top)
 	r.Fit = d.fit()
-	return &ImportancePage{Report: r, Train: d.picture, Invert: true, Model: "demo.onnx", Data: "drawn digits"}
+	return &ImportancePage{Report: r, Train: d.picture, Origin: Origin{Invert: true, Model: "demo.onnx", Data: "drawn digits"}}
 }
 
 // page explains the test digit.
@@ -247,10 +247,10 @@ func (d *demo) page(t testing.TB, label float64, o *explain.Options) *Page {
 		classes = append(classes, strconv.Itoa(k))
 	}
 	return &Page{
-		Report: r, Classes: classes, Invert: true,
-		Test:  result.Gray(d.testPix, d.side, d.side),
-		Train: d.picture,
-		Model: "demo.onnx", Data: "drawn digits", Command: fmt.Sprintf("gpexplain explain --index %d --html page.html", r.Input.Index),
+		Report: r, Classes: classes,
+		Test:   result.Gray(d.testPix, d.side, d.side),
+		Train:  d.picture,
+		Origin: Origin{Invert: true, Model: "demo.onnx", Data: "drawn digits", Record: result.Record{Command: fmt.Sprintf("gpexplain explain --index %d --html page.html", r.Input.Index)}},
 	}
 }
 

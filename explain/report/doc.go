@@ -7,7 +7,7 @@
 //	err := page.WriteHTML(file)
 //
 // Predictions of many rows are summarized on a PredictionPage, as text or HTML, and
-// written one by one as a table by a CSVWriter.
+// written one by one as a table by a CSV.
 //
 //	all := &report.Predictions{Classes: []report.Float{4, 9}, Fit: fit}
 //	all.Add(&report.PredictedRow{Index: 0, Label: 4, …}) // for each row

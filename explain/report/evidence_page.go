@@ -2,9 +2,7 @@ package report
 
 import (
 	"cmp"
-	_ "embed"
 	"fmt"
-	"html/template"
 	"io"
 	"math"
 	"slices"
@@ -12,11 +10,6 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 )
-
-//go:embed evidence.html
-var evidenceHTML string
-
-var evidenceTemplate = template.Must(template.Must(predictionsTemplate.Clone()).New("evidence").Parse(evidenceHTML))
 
 // An EvidencePage shows the evidences of a model over the precision of its prior.
 type EvidencePage struct {
@@ -29,28 +22,22 @@ type EvidencePage struct {
 	Several bool         // whether parameters have different variances
 	// Normalized are the layers on whose scale the outputs do not depend.
 	Normalized []string
-	// The origin of the report, shown as given; empty strings are left out.
-	Model, Data, Command string
-	Record               result.Record
-	Timings              result.Timings
+	Timings    result.Timings
+	Origin
 }
 
 type htmlEvidence struct {
-	Style     template.CSS
 	Eyebrow   string
 	Head      string
 	Sentences []string
 	Figure    *htmlFigure
 	Table     *htmlRows
 	TableNote string
-	Guide     []fact
-	htmlFoot
+	htmlFrame
 }
 
 // WriteHTML writes the page as one self-contained HTML document.
 func (p *EvidencePage) WriteHTML(w io.Writer) error {
-	v := &view{page: &Page{Report: &result.Report{Fit: p.Fit, Timings: p.Timings}, Model: p.Model, Data: p.Data, Command: p.Command, Record: p.Record}}
-	v.timings = timingFacts(&p.Timings)
 	var list []string
 	say := func(format string, args ...any) { list = append(list, typeset(fmt.Sprintf(format, args...))) }
 	if o := p.Optimum; o != nil {
@@ -71,13 +58,10 @@ func (p *EvidencePage) WriteHTML(w io.Writer) error {
 	if len(p.Normalized) > 0 {
 		say("The outputs do not depend on the scale of %s, as before a normalization. The trained parameters are then no mode under any Gaussian prior, and the evidence at them is not to be used. Choose a precision by that of the refit with the sites held.", names(p.Normalized))
 	}
-	h := &htmlEvidence{Style: template.CSS(styleCSS), Eyebrow: result.Some(p.Fit.Examples, "training example", "training examples"), Head: p.heading(),
-		Sentences: list, Figure: p.figure(), Guide: evidenceGuide, htmlFoot: (&htmlWriter{view: v}).foot()}
+	h := &htmlEvidence{Eyebrow: result.Some(p.Fit.Examples, "training example", "training examples"), Head: p.heading(),
+		Sentences: list, Figure: p.figure(), htmlFrame: p.writer(&p.Fit, &p.Timings).frame("Evidence of the model", evidenceGuide)}
 	h.Table, h.TableNote = p.table()
-	if err := evidenceTemplate.Execute(w, h); err != nil {
-		return fmt.Errorf("report: writing HTML: %w", err)
-	}
-	return nil
+	return execute(w, "evidence.html", h)
 }
 
 // formNames are the evidences in words.

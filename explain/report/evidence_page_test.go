@@ -19,7 +19,7 @@ func evidencePage() *EvidencePage {
 	best := result.EvidencePoint{Variances: []result.Float{0, 40}, Noise: &noise, LogEvidence: -12}
 	p := &EvidencePage{Fit: result.Fit{Examples: 40, Outputs: 1, Parameters: 12, PriorPrecision: 1}, Values: result.EvidenceValues{AtTheta: result.Float(math.Inf(-1)), LinearGaussian: -14, Refit: -12, HeldSites: -13}, At: .025, Several: true,
 		Optimum: &result.EvidenceOptimum{Form: "refit", Kind: "groups", Start: start, Best: best, Groups: []string{"one", "two"}, Parameters: []int{8, 4}, Zero: []string{"one"}, Edge: []string{"two", "noise"},
-			Iterations: 3, Settled: true, Maxima: []result.EvidencePoint{best, start}, Trajectory: []result.EvidencePoint{start, best}}, Normalized: []string{"one"}, Model: "<b>net</b>"}
+			Iterations: 3, Settled: true, Maxima: []result.EvidencePoint{best, start}, Trajectory: []result.EvidencePoint{start, best}}, Normalized: []string{"one"}, Origin: Origin{Model: "<b>net</b>"}}
 	for k := range 13 {
 		x := float64(k-6) / 2
 		p.Curve = append(p.Curve, result.EvidenceCurvePoint{PriorPrecision: result.Float(.025 * math.Exp(x)), EvidenceValues: result.EvidenceValues{AtTheta: result.Float(math.Inf(-1)), LinearGaussian: result.Float(-14 - 30*x*x), Refit: result.Float(-12 - x*x), HeldSites: result.Float(-13 - 2*x*x)}})

@@ -104,7 +104,7 @@ func (v *view) madeFrom() []fact {
 	if !r.Date.IsZero() {
 		made = r.Date.Format("2 January 2006, 15:04 ") + zone(r.Date)
 	}
-	return append(list, fact{"Made", made, ""}, fact{"Program", r.Version, ""}, fact{"Command", p.Command, ""})
+	return append(list, fact{"Made", made, ""}, fact{"Program", r.Version, ""}, fact{"Command", r.Command, ""})
 }
 
 // decisionFacts are what the decision of the row hangs on, and how far the sum adds up.

@@ -1,7 +1,7 @@
 package report
 
 import (
-	_ "embed"
+	"embed"
 	"fmt"
 	"html/template"
 	"io"
@@ -12,13 +12,22 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 )
 
-//go:embed page.html
-var pageHTML string
+//go:embed *.html
+var templateFiles embed.FS
 
 //go:embed style.css
 var styleCSS string
 
-var pageTemplate = template.Must(template.New("page").Parse(pageHTML))
+// templates are those of all pages, by the names of their files.
+var templates = template.Must(template.ParseFS(templateFiles, "*.html"))
+
+// execute writes a page by the template of this name.
+func execute(w io.Writer, name string, data any) error {
+	if err := templates.ExecuteTemplate(w, name, data); err != nil {
+		return fmt.Errorf("report: writing HTML: %w", err)
+	}
+	return nil
+}
 
 // WriteHTML writes the page as one HTML document that contains its styles and
 // images, loads nothing, and has no script.
@@ -32,10 +41,7 @@ func (p *Page) WriteHTML(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := pageTemplate.Execute(w, page); err != nil {
-		return fmt.Errorf("report: writing HTML: %w", err)
-	}
-	return nil
+	return execute(w, "page.html", page)
 }
 
 type htmlWriter struct {
@@ -45,20 +51,21 @@ type htmlWriter struct {
 // The data of the templates.
 type (
 	htmlPage struct {
-		Title, Row, Head, Sure, Badge string
-		Wrong                         bool
-		Style                         template.CSS
-		Invert                        bool
-		Large                         htmlPicture
-		Classes                       []htmlClass
-		Interval                      *htmlInterval
-		Conflict                      string
-		Lead                          []string
-		Sections                      []htmlSection
-		Guide                         []fact
-		htmlFoot
+		Row, Head, Sure, Badge string
+		Wrong                  bool
+		Large                  htmlPicture
+		Classes                []htmlClass
+		Interval               *htmlInterval
+		Conflict               string
+		Lead                   []string
+		Sections               []htmlSection
+		htmlFrame
 	}
-	htmlFoot struct {
+	// The frame of every page: its head, what it rests on, and its foot.
+	htmlFrame struct {
+		Title           string
+		Style           template.CSS
+		Guide           []fact // of the words that the page uses
 		Alarms          []string
 		Groups          []factGroup
 		Warnings        []string
@@ -146,16 +153,12 @@ func (h *htmlWriter) build() (*htmlPage, error) {
 		say[i] = together(say[i])
 	}
 	p := &htmlPage{
-		Title:    "Prediction of " + h.row,
-		Row:      h.title(),
-		Style:    template.CSS(styleCSS),
-		Invert:   h.page.Invert,
-		Classes:  h.classes(),
-		Interval: h.intervalBar(),
-		Conflict: together(h.disagreement()),
-		Lead:     say,
-		Guide:    h.guide(),
-		htmlFoot: h.foot(),
+		Row:       h.title(),
+		Classes:   h.classes(),
+		Interval:  h.intervalBar(),
+		Conflict:  together(h.disagreement()),
+		Lead:      say,
+		htmlFrame: h.frame("Prediction of "+h.row, h.guide()),
 	}
 	head := h.headline()
 	p.Head, p.Sure, p.Badge, p.Wrong = head.head, head.sure, head.badge, head.wrong
@@ -241,7 +244,7 @@ func (h *htmlWriter) intervalBar() *htmlInterval {
 	return b
 }
 
-func (h *htmlWriter) foot() htmlFoot {
+func (h *htmlWriter) frame(title string, guide []fact) htmlFrame {
 	p, list := h.page, h.facts()
 	for _, group := range list {
 		if group.Title == madeFromTitle { // names of files and a command stay as they are
@@ -252,14 +255,14 @@ func (h *htmlWriter) foot() htmlFoot {
 			x.Value, x.Note = typeset(x.Value), typeset(x.Note)
 		}
 	}
-	f := htmlFoot{Groups: list}
+	f := htmlFrame{Title: title, Style: template.CSS(styleCSS), Guide: guide, Groups: list}
 	f.Alarms, f.Warnings = p.Report.Fit.Alarms()
 	f.Alarms = slices.Clone(f.Alarms)
 	for i, w := range f.Alarms {
 		f.Alarms[i] = capital(w)
 	}
 	var times []string
-	for _, t := range h.timings {
+	for _, t := range timingFacts(&p.Report.Timings) {
 		times = append(times, t.Name+" "+t.Value)
 	}
 	if times != nil {

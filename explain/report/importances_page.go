@@ -1,9 +1,7 @@
 package report
 
 import (
-	_ "embed"
 	"fmt"
-	"html/template"
 	"io"
 	"math"
 	"strings"
@@ -12,45 +10,33 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 )
 
-//go:embed importances.html
-var importancesHTML string
-
-var importancesTemplate = template.Must(template.Must(pageTemplate.Clone()).New("importances").Parse(importancesHTML))
-
 // An ImportancePage shows an ImportanceReport as text or HTML.
 type ImportancePage struct {
 	Report *result.ImportanceReport
 	// Train returns the picture of a training row; nil shows none.
 	Train func(row result.Index) result.Picture
-	// Invert says that 255 is ink, as in MNIST.
-	Invert bool
-	// The origin of the report, shown as given; empty strings are left out.
-	Model, Data, Command string
-	Record               result.Record
+	Origin
 }
 
 type htmlImportances struct {
-	Style                                        template.CSS
 	Eyebrow, Meaning, N, Listed, Highest, Lowest string
 	Share, Half, Path                            string
 	Rows                                         []htmlLine
 	Table                                        *htmlRows // in place of Rows where rows have features
-	htmlFoot
+	htmlFrame
 }
 
 // WriteHTML writes the page as one self-contained HTML document.
 func (p *ImportancePage) WriteHTML(w io.Writer) error {
-	v := &view{page: &Page{Report: &result.Report{Fit: p.Report.Fit, Timings: p.Report.Timings}, Model: p.Model, Data: p.Data, Command: p.Command, Record: p.Record, Invert: p.Invert}}
-	v.timings = timingFacts(&p.Report.Timings)
+	out := p.writer(&p.Report.Fit, &p.Report.Timings)
 	n := len(p.Report.Curve)
 	h := &htmlImportances{
-		Style:    template.CSS(styleCSS),
-		Eyebrow:  result.Some(n, "training example", "training examples"),
-		Meaning:  result.ImportanceMeaning,
-		N:        result.Count(n),
-		Listed:   result.Count(len(p.Report.Importances)),
-		Path:     area(p.Report.Curve),
-		htmlFoot: (&htmlWriter{view: v}).foot(),
+		Eyebrow:   result.Some(n, "training example", "training examples"),
+		Meaning:   result.ImportanceMeaning,
+		N:         result.Count(n),
+		Listed:    result.Count(len(p.Report.Importances)),
+		Path:      area(p.Report.Curve),
+		htmlFrame: out.frame("Important training examples", nil),
 	}
 	if n > 0 {
 		h.Highest, h.Lowest = result.Short(float64(p.Report.Curve[0])), result.Short(float64(p.Report.Curve[n-1]))
@@ -68,7 +54,7 @@ func (p *ImportancePage) WriteHTML(w io.Writer) error {
 	h.Table = newRowTable(pictures, "Row", "Label", "|α|")
 	for i, x := range p.Report.Importances {
 		row := named(x.ID, fmt.Sprintf("row %d", x.Index))
-		pic, err := (&htmlWriter{view: v}).picture(pictures[i], "training "+row, "thumb")
+		pic, err := out.picture(pictures[i], "training "+row, "thumb")
 		if err != nil {
 			return err
 		}
@@ -80,21 +66,13 @@ func (p *ImportancePage) WriteHTML(w io.Writer) error {
 		line := htmlLine{Label: grouped(typeset(labelNamed(x.LabelName, x.Label))), Row: row, Value: fixed(float64(x.Norm), listDecimals(largest)), Picture: pic}
 		h.Rows = append(h.Rows, line)
 	}
-	if err := importancesTemplate.Execute(w, h); err != nil {
-		return fmt.Errorf("report: writing HTML: %w", err)
-	}
-	return nil
+	return execute(w, "importances.html", h)
 }
 
 // WriteText writes the list as plain text of at most the given number of
 // columns; 0 means 80.
 func (p *ImportancePage) WriteText(w io.Writer, columns int) error {
-	if columns == 0 {
-		columns = 80
-	}
-	t := &textWriter{columns: max(60, columns)}
-	alarms, others := p.Report.Fit.Alarms()
-	t.alarms(alarms)
+	t := newText(&p.Report.Fit, columns)
 	width, largest := len("row"), 0.0
 	for _, x := range p.Report.Importances {
 		width, largest = max(width, len(fmt.Sprint(x.Index))), math.Max(largest, float64(x.Norm))
@@ -112,14 +90,8 @@ func (p *ImportancePage) WriteText(w io.Writer, columns int) error {
 	_, share := p.share()
 	t.wrap("", share)
 	t.wrap("", result.ImportanceMeaning)
-	if text := Basis(&p.Report.Fit); text != "" {
-		t.wrap("", clean(text))
-	}
-	t.warnings(others)
-	if _, err := io.WriteString(w, t.String()); err != nil {
-		return fmt.Errorf("report: writing text: %w", err)
-	}
-	return nil
+	t.wrap("", clean(Basis(&p.Report.Fit)))
+	return t.end(w, &p.Report.Fit)
 }
 
 // share returns how many examples make up half of Σ|α|, and says so in a sentence.

@@ -2,19 +2,12 @@ package report
 
 import (
 	"cmp"
-	_ "embed"
 	"fmt"
-	"html/template"
 	"io"
 	"strings"
 
 	"github.com/funcgp/funcgp/explain/result"
 )
-
-//go:embed list.html
-var listHTML string
-
-var listTemplate = template.Must(template.Must(pageTemplate.Clone()).New("list").Parse(listHTML))
 
 // A ListPage shows lists of rows with numbers about them, such as an audit, as HTML.
 type ListPage struct {
@@ -23,14 +16,9 @@ type ListPage struct {
 	Lists          []List
 	// Picture returns the picture of a row; nil shows none.
 	Picture func(row result.Index) result.Picture
-	// Invert says that 255 is ink, as in MNIST.
-	Invert bool
-
 	Fit     *result.Fit
 	Timings *result.Timings
-	// The origin of the lists, shown as given; empty strings are left out.
-	Model, Data, Command string
-	Record               result.Record
+	Origin
 }
 
 // A List is a list of rows, the first of which matter most.
@@ -59,10 +47,9 @@ type ListedRow struct {
 }
 
 type htmlList struct {
-	Style                template.CSS
-	Title, Eyebrow, Note string
-	Lists                []htmlListed
-	htmlFoot
+	Eyebrow, Note string
+	Lists         []htmlListed
+	htmlFrame
 }
 
 type htmlListed struct {
@@ -79,20 +66,16 @@ type htmlItem struct {
 
 // WriteHTML writes the page as one self-contained HTML document.
 func (p *ListPage) WriteHTML(w io.Writer) error {
-	v := &view{page: &Page{Report: &result.Report{Fit: *p.Fit, Timings: *p.Timings}, Model: p.Model, Data: p.Data, Command: p.Command, Record: p.Record, Invert: p.Invert}}
-	v.timings = timingFacts(p.Timings)
-	h := &htmlList{Style: template.CSS(styleCSS), Title: p.Title, Eyebrow: p.Eyebrow, Note: p.Note, htmlFoot: (&htmlWriter{view: v}).foot()}
+	out := p.writer(p.Fit, p.Timings)
+	h := &htmlList{Eyebrow: p.Eyebrow, Note: p.Note, htmlFrame: out.frame(p.Title, nil)}
 	for i := range p.Lists {
-		l, err := p.list(&p.Lists[i], &htmlWriter{view: v})
+		l, err := p.list(&p.Lists[i], out)
 		if err != nil {
 			return err
 		}
 		h.Lists = append(h.Lists, *l)
 	}
-	if err := listTemplate.Execute(w, h); err != nil {
-		return fmt.Errorf("report: writing HTML: %w", err)
-	}
-	return nil
+	return execute(w, "list.html", h)
 }
 
 // list lays out a list: as a table where rows have no pictures.

@@ -18,8 +18,8 @@ func listPage() *ListPage {
 	}
 	row := func(i result.Index, label string) ListedRow { return ListedRow{Index: i, Label: label, Value: "+1.25"} }
 	long := strings.Repeat("unbroken", 12)
-	p := &ListPage{Title: "Rows worth a look", Eyebrow: "12 rows", Note: "What the lists are.", Invert: true, Fit: &result.Fit{Examples: 12, Outputs: 1}, Timings: &result.Timings{},
-		Picture: func(result.Index) result.Picture { return result.Gray(pixels, 8, 8) }, Model: strings.Repeat("path/", 60)}
+	p := &ListPage{Title: "Rows worth a look", Eyebrow: "12 rows", Note: "What the lists are.", Fit: &result.Fit{Examples: 12, Outputs: 1}, Timings: &result.Timings{},
+		Picture: func(result.Index) result.Picture { return result.Gray(pixels, 8, 8) }, Origin: Origin{Invert: true, Model: strings.Repeat("path/", 60)}}
 	beside := List{Title: "With others", Note: "In nats.", Columns: []string{"suggested", "log density"}, Beside: "the rows that say so"}
 	alone := List{Title: "Alone", Note: "No unit.", Columns: []string{"leverage"}}
 	for i := range result.Index(9) {

@@ -30,9 +30,6 @@ type Page struct {
 	// training row. A nil Train and an empty Picture show nothing.
 	Test  result.Picture
 	Train func(row result.Index) result.Picture
-	// Invert says that 255 is ink, as in MNIST. A light page then shows the
-	// pictures inverted, as ink on paper.
-	Invert bool
 	// Interval holds the ends of the central 95 % interval of a new observation of a
 	// regression of one output; nil shows none.
 	Interval []float64
@@ -40,9 +37,21 @@ type Page struct {
 	// the units of Picture.Values. Differences of half of one and more are marked;
 	// nil marks none.
 	Spread []float64
-	// The origin of the report, shown as given; empty strings are left out.
-	Model, Data, Command string
-	Record               result.Record
+	Origin
+}
+
+// An Origin says where the numbers of a page come from. It is shown as given; empty strings are left out.
+type Origin struct {
+	Model, Data string
+	Record      result.Record // and by which command
+	// Invert says that 255 is ink, as in MNIST. A light page then shows the
+	// pictures inverted, as ink on paper.
+	Invert bool
+}
+
+// writer writes a page that explains no row.
+func (o Origin) writer(fit *result.Fit, timings *result.Timings) *htmlWriter {
+	return &htmlWriter{&view{page: &Page{Report: &result.Report{Fit: *fit, Timings: *timings}, Origin: o}}}
 }
 
 // A view is the content of a Page in words and in order, for all formats.
@@ -55,7 +64,6 @@ type view struct {
 	average   int    // most probable class on average; -1 for a regression
 	correct   bool
 	sections  []section // contrasts or the predicted output first
-	timings   []fact
 }
 
 // A kind is the kind of prediction that a page explains.
@@ -137,7 +145,6 @@ func (p *Page) view() (*view, error) {
 		// The scores of single classes say little: a softmax compares them.
 		v.sections = slices.DeleteFunc(v.sections, func(s section) bool { return v.place(&s) > first })
 	}
-	v.timings = timingFacts(&r.Timings)
 	return v, nil
 }
 

@@ -119,7 +119,7 @@ func TestNamesAreEscaped(t *testing.T) {
 	evil := "<script>alert('x')</script>\x1b[31m\u202e\"&"
 	p := newDemo(1, 30, 9, 4, 9).page(t, 9, &explain.Options{Similar: 2})
 	p.Classes = []string{evil + "a", evil + "b"}
-	p.Model, p.Data, p.Command = evil, evil, evil
+	p.Model, p.Data, p.Record.Command = evil, evil, evil
 	p.Report.Input = result.Input{Split: evil, Index: -1, File: evil}
 	p.Report.Fit.Warnings = linearize.Warnings{errors.New(evil)}
 	page := html(t, p)

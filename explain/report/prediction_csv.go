@@ -2,10 +2,6 @@ package report
 
 import (
 	"cmp"
-	"encoding/csv"
-	"fmt"
-	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,7 +22,7 @@ type CSVLayout struct {
 	Sets       bool // whether rows have a Set
 }
 
-// Header returns the names of the columns. For classes: index, label, class,
+// Columns returns the columns. For classes: index, label, class,
 // probability_L, probability_sd_L and map_probability_L for each label L, mean_c for
 // each output c, novelty, novelty_rank, entropy and mutual_information. For a regression of one
 // output: index, target, mean, observation_sd, function_sd, expected, map_expected,
@@ -34,51 +30,87 @@ type CSVLayout struct {
 // the standard deviations have a column for each, mean_0, mean_1 and so on; where there
 // are fewer targets than outputs, the standard deviations have one for each target. Then
 // follow interval_lo and interval_hi, or set, with its labels separated by spaces.
-// After index comes id, where rows have one.
-func (l *CSVLayout) Header() []string {
-	h := []string{"index"}
+// After index comes id, where rows have one. Numbers are in full precision, and what is
+// unknown is empty. A list of a row that does not have as many numbers as there are
+// columns for it panics, except that a nil list leaves them empty.
+func (l *CSVLayout) Columns() (list []Column[*result.PredictedRow]) {
+	type row = *result.PredictedRow
+	add := func(name string, value func(r row) string) {
+		list = append(list, Column[row]{name, value})
+	}
+	number := func(name string, of func(r row) result.Float) {
+		add(name, func(r row) string { return exact(of(r)) })
+	}
+	numbers := func(of func(r row) []result.Float, names ...string) {
+		for i, name := range names {
+			add(name, func(r row) string {
+				v := of(r)
+				switch {
+				case v == nil:
+					return ""
+				case len(v) != len(names):
+					panic("report: a prediction does not have as many numbers as the table has columns")
+				}
+				return exact(v[i])
+			})
+		}
+	}
+	each := func(name string, n int) (names []string) {
+		if n == 1 && l.Classes == nil {
+			return []string{name}
+		}
+		for c := range n {
+			names = append(names, name+"_"+strconv.Itoa(c))
+		}
+		return names
+	}
+	targets := cmp.Or(l.Targets, l.Outputs)
+	add("index", func(r row) string { return strconv.Itoa(int(r.Index)) })
 	if l.IDs {
-		h = append(h, "id")
+		add("id", func(r row) string { return r.ID })
 	}
-	each := func(prefix string, n int, name func(int) string) {
-		for i := range n {
-			h = append(h, prefix+name(i))
-		}
-	}
-	output := func(c int) string { return "_" + strconv.Itoa(c) }
+	mean := func(r row) []result.Float { return r.Mean }
 	if l.Classes != nil {
-		class := func(k int) string { return "_" + l.class(l.Classes[k]) }
-		h = append(h, "label", "class")
-		each("probability", len(l.Classes), class)
-		each("probability_sd", len(l.Classes), class)
-		each("map_probability", len(l.Classes), class)
-		each("mean", l.Outputs, output)
+		add("label", func(r row) string { return l.class(r.Label) })
+		add("class", func(r row) string { return l.class(r.Class) })
+		of := func(name string) (names []string) {
+			for _, label := range l.Classes {
+				names = append(names, name+"_"+l.class(label))
+			}
+			return names
+		}
+		numbers(func(r row) []result.Float { return r.Probability }, of("probability")...)
+		numbers(func(r row) []result.Float { return r.ProbabilitySD }, of("probability_sd")...)
+		numbers(func(r row) []result.Float { return r.MAPProbability }, of("map_probability")...)
+		numbers(mean, each("mean", l.Outputs)...)
 	} else {
-		if l.Outputs == 1 {
-			output = func(int) string { return "" }
-		}
-		h = append(h, "target")
-		each("mean", l.Outputs, output)
-		if l.targets() == 1 {
-			output = func(int) string { return "" }
-		}
-		each("observation_sd", l.targets(), output)
-		each("function_sd", l.targets(), output)
-		if l.targets() == 1 {
-			h = append(h, "expected", "map_expected")
+		number("target", func(r row) result.Float { return r.Label })
+		numbers(mean, each("mean", l.Outputs)...)
+		numbers(func(r row) []result.Float { return r.ObservationSD }, each("observation_sd", targets)...)
+		numbers(func(r row) []result.Float { return r.FunctionSD }, each("function_sd", targets)...)
+		if targets == 1 {
+			number("expected", func(r row) result.Float { return r.Expected })
+			number("map_expected", func(r row) result.Float { return r.MAPExpected })
 		}
 	}
-	h = append(h, "novelty", "novelty_rank", "entropy", "mutual_information")
+	number("novelty", func(r row) result.Float { return r.Novelty.Score })
+	number("novelty_rank", func(r row) result.Float { return r.Novelty.Rank })
+	number("entropy", func(r row) result.Float { return r.Novelty.Entropy })
+	number("mutual_information", func(r row) result.Float { return r.Novelty.MutualInformation })
 	if l.Intervals {
-		h = append(h, "interval_lo", "interval_hi")
+		numbers(func(r row) []result.Float { return r.Interval }, "interval_lo", "interval_hi")
 	}
 	if l.Sets {
-		h = append(h, "set")
+		add("set", func(r row) string {
+			labels := make([]string, len(r.Set))
+			for i, k := range r.Set {
+				labels[i] = l.class(k)
+			}
+			return strings.Join(labels, " ")
+		})
 	}
-	return h
+	return list
 }
-
-func (l *CSVLayout) targets() int { return cmp.Or(l.Targets, l.Outputs) }
 
 // class names a label by its class if classes have names, else exactly.
 func (l *CSVLayout) class(label result.Float) string {
@@ -86,99 +118,4 @@ func (l *CSVLayout) class(label result.Float) string {
 		return l.ClassNames[k]
 	}
 	return exact(label)
-}
-
-// A CSVWriter writes predictions as a table of comma-separated values (RFC 4180),
-// one line a row. Numbers are in full precision. What is unknown is empty.
-type CSVWriter struct {
-	layout CSVLayout
-	w      *csv.Writer
-	line   []string
-}
-
-// NewCSVWriter writes the header and returns the writer of the rows. Flush ends the
-// table.
-func NewCSVWriter(w io.Writer, layout CSVLayout) (*CSVWriter, error) {
-	c := &CSVWriter{layout: layout, w: csv.NewWriter(w)}
-	c.w.UseCRLF = true
-	return c, c.write(layout.Header())
-}
-
-// Write appends one row. A list of r that does not have as many numbers as the
-// layout has columns for it panics, except that a nil list leaves them empty.
-func (c *CSVWriter) Write(r *result.PredictedRow) error {
-	l, k := &c.layout, len(c.layout.Classes)
-	c.line = append(c.line[:0], strconv.Itoa(int(r.Index)))
-	if l.IDs {
-		c.line = append(c.line, r.ID)
-	}
-	c.line = append(c.line, l.class(r.Label))
-	if l.Classes != nil {
-		c.line = append(c.line, l.class(r.Class))
-		c.list(r.Probability, k)
-		c.list(r.ProbabilitySD, k)
-		c.list(r.MAPProbability, k)
-		c.list(r.Mean, l.Outputs)
-	} else {
-		c.list(r.Mean, l.Outputs)
-		c.list(r.ObservationSD, l.targets())
-		c.list(r.FunctionSD, l.targets())
-		if l.targets() == 1 {
-			c.line = append(c.line, exact(r.Expected), exact(r.MAPExpected))
-		}
-	}
-	c.line = append(c.line, exact(r.Novelty.Score), exact(r.Novelty.Rank), exact(r.Novelty.Entropy), exact(r.Novelty.MutualInformation))
-	if l.Intervals {
-		c.list(r.Interval, 2)
-	}
-	if l.Sets {
-		labels := make([]string, len(r.Set))
-		for i, k := range r.Set {
-			labels[i] = l.class(k)
-		}
-		c.line = append(c.line, strings.Join(labels, " "))
-	}
-	return c.write(c.line)
-}
-
-func (c *CSVWriter) list(v []result.Float, n int) {
-	if v != nil && len(v) != n {
-		panic("report: a prediction does not have as many numbers as the table has columns")
-	}
-	for i := range n {
-		if v == nil {
-			c.line = append(c.line, "")
-		} else {
-			c.line = append(c.line, exact(v[i]))
-		}
-	}
-}
-
-func (c *CSVWriter) write(line []string) error {
-	if err := c.w.Write(line); err != nil {
-		return fmt.Errorf("report: writing CSV: %w", err)
-	}
-	return nil
-}
-
-// Flush writes what is still in the buffer.
-func (c *CSVWriter) Flush() error {
-	c.w.Flush()
-	if err := c.w.Error(); err != nil {
-		return fmt.Errorf("report: writing CSV: %w", err)
-	}
-	return nil
-}
-
-// exact formats a number so that it reads back as itself, and NaN as nothing.
-// Integers below 1e15 have no exponent.
-func exact(f result.Float) string {
-	switch v := float64(f); {
-	case math.IsNaN(v):
-		return ""
-	case v == math.Trunc(v) && math.Abs(v) < 1e15:
-		return strconv.FormatFloat(v, 'f', -1, 64)
-	default:
-		return strconv.FormatFloat(v, 'g', -1, 64)
-	}
 }

@@ -53,7 +53,7 @@ func requireSame(t *testing.T, want, got result.Float, name string) {
 func writeTable(t *testing.T, layout CSVLayout, rows []result.PredictedRow) string {
 	t.Helper()
 	var b strings.Builder
-	w, err := NewCSVWriter(&b, layout)
+	w, err := NewCSV(&b, layout.Columns())
 	require.NoError(t, err)
 	for i := range rows {
 		require.NoError(t, w.Write(&rows[i]))
@@ -135,7 +135,7 @@ func TestCSVOfARegression(t *testing.T) {
 }
 
 func TestCSVErrorsAreReported(t *testing.T) {
-	w, err := NewCSVWriter(full{}, CSVLayout{Outputs: 1})
+	w, err := NewCSV(full{}, (&CSVLayout{Outputs: 1}).Columns())
 	require.NoError(t, err, "the header is in the buffer")
 	require.ErrorIs(t, w.Flush(), errFull)
 }
@@ -143,7 +143,7 @@ func TestCSVErrorsAreReported(t *testing.T) {
 // Names of classes stand for their labels in every column, and rows have their names.
 func TestCSVNames(t *testing.T) {
 	var b strings.Builder
-	w, err := NewCSVWriter(&b, CSVLayout{Classes: []result.Float{0, 1}, ClassNames: []string{"default", "repaid"}, IDs: true, Outputs: 1, Sets: true})
+	w, err := NewCSV(&b, (&CSVLayout{Classes: []result.Float{0, 1}, ClassNames: []string{"default", "repaid"}, IDs: true, Outputs: 1, Sets: true}).Columns())
 	require.NoError(t, err)
 	require.NoError(t, w.Write(&result.PredictedRow{Index: 7, ID: "A-7", Label: result.Undefined(), Class: 1, Probability: []result.Float{.25, .75}, Mean: []result.Float{1}, Set: []result.Float{1, 0}}))
 	require.NoError(t, w.Flush())

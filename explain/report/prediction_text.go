@@ -16,12 +16,8 @@ import (
 // 60 at least; 0 means 80. It leads with one table: the network alone, calibrated,
 // and what to expect by leave-one-out.
 func (p *PredictionPage) WriteText(w io.Writer, columns int) error {
-	if columns == 0 {
-		columns = 80
-	}
-	t := &textWriter{columns: max(60, columns)}
-	alarms, others := p.Predictions.Fit.Alarms()
-	t.alarms(alarms)
+	fit := &p.Predictions.Fit
+	t := newText(fit, columns)
 	table := p.table()
 	lines := [][]string{append([]string{result.Some(p.Predictions.Len(), "test row", "test rows")}, table.columns...)}
 	for _, m := range table.lines {
@@ -57,18 +53,9 @@ func (p *PredictionPage) WriteText(w io.Writer, columns int) error {
 	for _, say := range p.sentences() {
 		t.wrap("", clean(say))
 	}
-	v := &view{page: &Page{Report: &result.Report{Fit: p.Predictions.Fit}}}
-	if text := v.posteriorText(); text != "" {
-		t.wrap("", text)
-	}
-	if text := Basis(&p.Predictions.Fit); text != "" {
-		t.wrap("", clean(text))
-	}
-	t.warnings(others)
-	if _, err := io.WriteString(w, t.String()); err != nil {
-		return fmt.Errorf("report: writing text: %w", err)
-	}
-	return nil
+	t.wrap("", p.writer(fit, &p.Predictions.Timings).posteriorText())
+	t.wrap("", clean(Basis(fit)))
+	return t.end(w, fit)
 }
 
 // columnGap separates the columns of the table.

@@ -2,9 +2,7 @@ package report
 
 import (
 	"cmp"
-	_ "embed"
 	"fmt"
-	"html/template"
 	"io"
 	"math"
 	"slices"
@@ -13,11 +11,6 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm/score"
 )
-
-//go:embed predictions.html
-var predictionsHTML string
-
-var predictionsTemplate = template.Must(template.Must(pageTemplate.Clone()).New("predictions").Parse(predictionsHTML))
 
 // A PredictionPage shows Predictions as text or HTML.
 type PredictionPage struct {
@@ -28,17 +21,12 @@ type PredictionPage struct {
 	// Test and Train return the pictures of a test and of a training row; nil shows
 	// none.
 	Test, Train func(row result.Index) result.Picture
-	// Invert says that 255 is ink, as in MNIST.
-	Invert bool
-	// The origin of the report, shown as given; empty strings are left out.
-	Model, Data, Command string
-	Record               result.Record
+	Origin
 }
 
 // The data of the template.
 type (
 	htmlPredictions struct {
-		Style     template.CSS
 		Eyebrow   string
 		Head      string
 		Columns   []string
@@ -47,8 +35,7 @@ type (
 		Diagrams  *htmlFigure
 		Novelty   *htmlFigure
 		Galleries []htmlGallery
-		Guide     []fact
-		htmlFoot
+		htmlFrame
 	}
 	htmlScore struct {
 		Name, Note string
@@ -86,12 +73,11 @@ const (
 // images, loads nothing, and has no script.
 func (p *PredictionPage) WriteHTML(w io.Writer) error {
 	r := p.Predictions
-	v := &view{page: &Page{Report: &result.Report{Fit: r.Fit, Timings: r.Timings}, Model: p.Model, Data: p.Data, Command: p.Command, Record: p.Record, Invert: p.Invert}}
-	v.timings = timingFacts(&r.Timings)
+	out, rows := p.writer(&r.Fit, &r.Timings), result.Some(r.Len(), "test row", "test rows")
 	table := p.table()
 	h := &htmlPredictions{
-		Style: template.CSS(styleCSS), Eyebrow: result.Some(r.Len(), "test row", "test rows"), Head: p.heading(), Columns: table.columns,
-		Sentences: p.sentences(), Diagrams: p.diagrams(), Novelty: p.noveltyFigure(), Guide: p.guide(), htmlFoot: (&htmlWriter{view: v}).foot(),
+		Eyebrow: rows, Head: p.heading(), Columns: table.columns,
+		Sentences: p.sentences(), Diagrams: p.diagrams(), Novelty: p.noveltyFigure(), htmlFrame: out.frame("Predictions of "+rows, p.guide()),
 	}
 	for _, l := range table.lines {
 		s := htmlScore{Name: l.name, Note: l.note}
@@ -101,7 +87,7 @@ func (p *PredictionPage) WriteHTML(w io.Writer) error {
 		}
 		h.Scores = append(h.Scores, s)
 	}
-	if err := p.galleries(h, v); err != nil {
+	if err := p.galleries(h, out); err != nil {
 		return err
 	}
 	for _, list := range h.texts() {
@@ -109,10 +95,7 @@ func (p *PredictionPage) WriteHTML(w io.Writer) error {
 			list[i] = together(list[i])
 		}
 	}
-	if err := predictionsTemplate.Execute(w, h); err != nil {
-		return fmt.Errorf("report: writing HTML: %w", err)
-	}
-	return nil
+	return execute(w, "predictions.html", h)
 }
 
 // texts are the lists of sentences of the page.
@@ -292,7 +275,7 @@ func scoresOf(rows []digest) []float64 {
 }
 
 // galleries shows all rows if they are few, or else those that surprise most.
-func (p *PredictionPage) galleries(h *htmlPredictions, v *view) error {
+func (p *PredictionPage) galleries(h *htmlPredictions, w *htmlWriter) error {
 	r := p.Predictions
 	type gallery struct {
 		title, note string
@@ -336,7 +319,7 @@ func (p *PredictionPage) galleries(h *htmlPredictions, v *view) error {
 				continue
 			}
 			var err error
-			if row.Picture, err = (&htmlWriter{view: v}).picture(pictures[i][k], row.Row, "thumb"); err != nil {
+			if row.Picture, err = w.picture(pictures[i][k], row.Row, "thumb"); err != nil {
 				return err
 			}
 			out.Rows = append(out.Rows, row)

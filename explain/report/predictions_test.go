@@ -320,7 +320,7 @@ func TestLogHeight(t *testing.T) {
 func TestPredictionNamesAreEscaped(t *testing.T) {
 	evil := "<script>alert('x')</script>\x1b[31m\u202e\"&"
 	p := drawnPage(40, 30)
-	p.Quantity, p.Model, p.Data, p.Command = evil, evil, evil, evil
+	p.Quantity, p.Model, p.Data, p.Record.Command = evil, evil, evil, evil
 	p.Predictions.Fit.Warnings = linearize.Warnings{errors.New(evil)}
 	p.Test = func(result.Index) result.Picture { return result.Picture{Names: []string{evil}, Values: []float64{1}} }
 	page := predictionHTML(t, p)

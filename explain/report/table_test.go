@@ -49,9 +49,9 @@ func tablePage(t testing.TB) *Page {
 			Fit: result.Fit{Examples: n, Outputs: 1, Parameters: p, PriorPrecision: result.Undefined(), GradientNorm: 3,
 				Warnings: linearize.Warnings{errors.New("the kernel matrix was factored with jitter 1e-10"), errors.New("θ* is no mode: gradient norm 3")}},
 		},
-		Test:  result.Picture{Names: names, Values: features[0]},
-		Train: func(row result.Index) result.Picture { return result.Picture{Names: names, Values: features[row]} },
-		Data:  "wine.csv", Spread: spread,
+		Test:   result.Picture{Names: names, Values: features[0]},
+		Train:  func(row result.Index) result.Picture { return result.Picture{Names: names, Values: features[row]} },
+		Origin: Origin{Data: "wine.csv"}, Spread: spread,
 	}
 }
 

@@ -1,11 +1,14 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 // WriteText writes the page as plain text of at most the given number of
@@ -15,32 +18,22 @@ func (p *Page) WriteText(w io.Writer, columns int) error {
 	if err != nil {
 		return err
 	}
-	if columns == 0 {
-		columns = 80
-	}
-	t := &textWriter{view: v, columns: max(60, columns)}
-	alarms, others := p.Report.Fit.Alarms()
-	t.alarms(alarms)
+	t := newText(&p.Report.Fit, columns)
+	t.view = v
 	t.head()
 	for i := range v.sections {
 		t.section(&v.sections[i])
 	}
 	// Say what the posterior rests on and what else the report contains.
 	t.gap()
-	if text := t.posteriorText(); text != "" {
-		t.wrap("", text)
-	}
+	t.wrap("", t.posteriorText())
 	for _, text := range bases(t.page.Report) {
 		t.wrap("", clean(text))
 	}
 	if n := t.page.Report.Fit.Outputs; t.kind == classes {
 		t.wrap("", fmt.Sprintf("The JSON explains each of the %d outputs as well.", n))
 	}
-	t.warnings(others)
-	if _, err := io.WriteString(w, t.String()); err != nil {
-		return fmt.Errorf("report: writing text: %w", err)
-	}
-	return nil
+	return t.end(w, &p.Report.Fit)
 }
 
 // A textWriter formats a view as plain text.
@@ -49,6 +42,32 @@ type textWriter struct {
 	*view
 	columns int
 	blank   bool // the next line needs an empty one before it
+}
+
+// newText begins a text with the warnings that must not be missed.
+func newText(fit *result.Fit, columns int) *textWriter {
+	t := &textWriter{columns: max(60, cmp.Or(columns, 80))}
+	alarms, _ := fit.Alarms()
+	for _, w := range alarms {
+		t.wrap("", "WARNING: "+clean(w))
+	}
+	if alarms != nil {
+		t.gap()
+	}
+	return t
+}
+
+// end writes the text, and below it the other warnings.
+func (t *textWriter) end(w io.Writer, fit *result.Fit) error {
+	t.gap()
+	_, others := fit.Alarms()
+	for _, text := range others {
+		t.wrap("", "warning: "+clean(text))
+	}
+	if _, err := io.WriteString(w, t.String()); err != nil {
+		return fmt.Errorf("report: writing text: %w", err)
+	}
+	return nil
 }
 
 // gap separates the next line by an empty one.
@@ -67,8 +86,11 @@ func (t *textWriter) line(format string, args ...any) {
 	t.WriteByte('\n')
 }
 
-// wrap writes a paragraph, indented.
+// wrap writes a paragraph, indented; an empty one is none.
 func (t *textWriter) wrap(indent, s string) {
+	if s == "" {
+		return
+	}
 	t.open()
 	used := 0
 	for _, word := range strings.Fields(s) {
@@ -88,16 +110,6 @@ func (t *textWriter) wrap(indent, s string) {
 		used += n
 	}
 	t.WriteByte('\n')
-}
-
-// alarms writes warnings that must not be missed.
-func (t *textWriter) alarms(list []string) {
-	for _, w := range list {
-		t.wrap("", "WARNING: "+clean(w))
-	}
-	if list != nil {
-		t.gap()
-	}
 }
 
 func (t *textWriter) head() {
@@ -128,9 +140,7 @@ func (t *textWriter) head() {
 	}
 	t.probabilities()
 	t.numbers()
-	if text := t.novelty(); text != "" {
-		t.wrap("  ", text)
-	}
+	t.wrap("  ", t.novelty())
 	for _, text := range t.changes() {
 		t.wrap("  ", clean(text))
 	}
@@ -349,13 +359,6 @@ func bar(x float64, half int) string {
 		full += "▌"
 	}
 	return strings.Repeat(" ", half) + "│" + full + strings.Repeat(" ", rest)
-}
-
-func (t *textWriter) warnings(list []string) {
-	t.gap()
-	for _, w := range list {
-		t.wrap("", "warning: "+clean(w))
-	}
 }
 
 // clean takes control characters out of names and messages that come from

@@ -15,7 +15,7 @@
 // read first; of CSV files all rows once, to check them and to find their places. After that
 // only the rows that are wanted are read: at their offset where a file is an io.ReaderAt or an
 // io.Seeker, else by skipping what is before them. Register adds other formats: package parquet,
-// a module of its own, rows of Apache Parquet files.
+// a module of its own, those of Apache Parquet.
 package rowfile
 
 import (

@@ -14,8 +14,8 @@ type Optimizer interface {
 	start(params, n int) func(theta, grad []float64, rate float64)
 }
 
-// Adam is the optimizer of Kingma and Ba (2015). It takes the gradient of the whole objective; up to Epsilon its step
-// depends on the direction of the gradient alone.
+// Adam is that of Kingma and Ba (2015). The gradient is that of the whole objective,
+// of which Adam's step depends on the direction alone, up to Epsilon.
 type Adam struct {
 	Beta1, Beta2 float64 // decays of the two moments; 0 means 0.9 and 0.999
 	Epsilon      float64 // 0 means 1e-8

@@ -28,7 +28,7 @@ type Options struct {
 	LearningRate float64   // its first step size; 0 means 3e-3
 	Batch        int       // examples a step; 0 means 256
 	Epochs       int       // passes over the data, each without the rows that fill no batch; 0 means 30, negative none
-	Steps        int       // steps on minibatches, in place of Epochs; 0 takes Epochs
+	Steps        int       // steps on minibatches, in place of Epochs; 0 means those of Epochs
 	LBFGS        int       // iterations of L-BFGS; 0 means 200, or none with Validation, negative none
 	Tolerance    float64   // L-BFGS stops below this largest gradient entry; 0 means 1e-6
 	Seed         uint64    // of the order of the minibatches, and of Dropout

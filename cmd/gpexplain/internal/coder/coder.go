@@ -10,15 +10,14 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
 
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/glm/autoencoder"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
-	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 )
 
@@ -52,20 +51,12 @@ func (f *Flags) Add(c *cobra.Command, posterior bool) {
 // Check refuses flags that are wrong without opening a file.
 func (f *Flags) Check(c *cobra.Command) error {
 	f.given = c.Flags().Changed
-	for _, name := range []string{"latent", "decoder"} {
-		if f.given(name) && c.Flags().Lookup(name).Value.String() == "" {
-			return job.Usagef("--%s is empty; give it a value or leave it out", name)
-		}
-	}
-	switch {
-	case f.samples < 1:
-		return job.Usagef("--samples %d must be at least 1", f.samples)
-	case f.latent != "" && f.decoder != "":
-		return job.Usagef("--latent and --decoder exclude each other: the code is what the encoder gives")
-	case !slices.Contains(autoencoder.CurvatureNames(), f.curvature):
-		return job.NotOneOf("curvature", f.curvature, autoencoder.CurvatureNames())
-	}
-	return nil
+	return flags.Check(c.Flags(), []flags.Rule{
+		flags.NotEmpty("latent", "decoder"),
+		flags.AtLeast(1, "samples"),
+		flags.Apart(": the code is what the encoder gives", "latent", "decoder"),
+		flags.OneOf("curvature", autoencoder.CurvatureNames()),
+	})
 }
 
 // Asked tells whether a flag says that the model is an autoencoder.
@@ -74,11 +65,6 @@ func (f *Flags) Asked() bool { return f.latent != "" || f.decoder != "" }
 // SetPosterior takes the values of a verb's own flags; 0 samples are the default.
 func (f *Flags) SetPosterior(file string, samples int) {
 	f.posterior, f.samples = file, cmp.Or(samples, defaultSamples)
-}
-
-// Files are the files that the flags name, which no result may replace.
-func (f *Flags) Files() []job.FlagPath {
-	return []job.FlagPath{{Flag: "--decoder", Path: f.decoder}, {Flag: "--posterior", Path: f.posterior}}
 }
 
 // Curvatures are the values of --curvature.

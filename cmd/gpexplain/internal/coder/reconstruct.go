@@ -192,11 +192,6 @@ type Shown struct {
 // Reconstruct shows rows with their reconstructions: mean, standard deviation and what
 // some drawn networks make of them.
 func Reconstruct(ctx context.Context, c *console.Console, common *problem.Flags, f *Flags, which *problem.RowFlags, o *Shown) error {
-	for _, path := range []string{o.HTML, o.PNG} {
-		if err := console.Writable(path); err != nil {
-			return err
-		}
-	}
 	s, err := open(ctx, c, common, f)
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/autoencoder"
@@ -52,19 +53,11 @@ func (t *TrainFlags) Add(c *cobra.Command) {
 	f.StringVar(&t.checkpoint, "checkpoint", "", "keep the state of --online in `FILE` after each epoch and where it is interrupted, and go on from it")
 }
 
-// onlineFlags mean something with --online alone, and otherFlags nothing with it.
-var (
-	onlineFlags = []string{"rule", "curvature", "checkpoint"}
-	otherFlags  = []string{"optimizer", "momentum", "steps", "schedule", "schedule-epochs", "schedule-factor", "no-decay", "lbfgs", "init", "dropout"}
-)
+// otherFlags mean nothing with --online.
+var otherFlags = []string{"optimizer", "momentum", "steps", "schedule", "schedule-epochs", "schedule-factor", "no-decay", "lbfgs", "init", "dropout"}
 
 // Check refuses flags that are wrong, for the architecture of --arch.
 func (t *TrainFlags) Check(c *cobra.Command, arch string) error {
-	for _, name := range onlineFlags {
-		if c.Flags().Changed(name) && !t.online {
-			return job.Usagef("--%s is for --online", name)
-		}
-	}
 	if t.online && !IsArch(arch) {
 		return job.Usagef("--online is for --arch %sWIDTHS", archPrefix)
 	}
@@ -87,17 +80,8 @@ func (t *TrainFlags) Check(c *cobra.Command, arch string) error {
 	if _, err := autoencoder.Layers(1, t.widths, network.Tanh); err != nil {
 		return job.Usagef("--arch %q: %s", arch, strings.TrimPrefix(err.Error(), "autoencoder: "))
 	}
-	switch {
-	case !slices.Contains(autoencoder.RuleNames(), t.rule):
-		return job.NotOneOf("rule", t.rule, autoencoder.RuleNames())
-	case !slices.Contains(autoencoder.CurvatureNames(), t.curvature):
-		return job.NotOneOf("curvature", t.curvature, autoencoder.CurvatureNames())
-	}
-	return nil
+	return flags.Check(c.Flags(), []flags.Rule{flags.OneOf("rule", autoencoder.RuleNames()), flags.OneOf("curvature", autoencoder.CurvatureNames())})
 }
-
-// Checkpoint is the file of --checkpoint, "" for none.
-func (t *TrainFlags) Checkpoint() string { return t.checkpoint }
 
 // A Descent has the flags of train that autoencoders share with other networks. Zero
 // numbers were not given.
@@ -129,10 +113,8 @@ type TrainReport struct {
 // Train trains an autoencoder and writes it to out, with its posterior beside it if it
 // was trained online.
 func Train(ctx context.Context, c *console.Console, common *problem.Flags, t *TrainFlags, d *Descent, out string) (*TrainReport, error) {
-	for _, path := range []string{out, out + posteriorSuffix, t.checkpoint} {
-		if err := console.Writable(path); err != nil {
-			return nil, err
-		}
+	if err := console.Writable(out + posteriorSuffix); err != nil {
+		return nil, err
 	}
 	p, err := problem.OpenAutoencoder(ctx, c.Job, common, problem.AutoencoderSource{Name: "the " + t.name + " network", Build: func(data *dataset.Data) (*network.Network, error) {
 		n, memory := problem.Elements(data.Shape), common.Limits.Memory

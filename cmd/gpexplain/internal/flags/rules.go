@@ -1,0 +1,184 @@
+package flags
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/funcgp/funcgp/internal/job"
+)
+
+// A Rule is what the values of some flags must satisfy. It changes none of them.
+type Rule func(f *pflag.FlagSet) error
+
+// Check returns the error of the first rule that does not hold.
+func Check(f *pflag.FlagSet, rules []Rule) error {
+	for _, rule := range rules {
+		if err := rule(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Needed is for a flag that must be given a value, which why explains.
+func Needed(flag, why string) Rule {
+	return func(f *pflag.FlagSet) error {
+		if x := f.Lookup(flag); x.Value.String() == "" {
+			of, _ := pflag.UnquoteUsage(x)
+			return job.Usagef("%s %s is needed: %s", dashed(x), of, why)
+		}
+		return nil
+	}
+}
+
+// NotEmpty is for flags that have a value where they are given.
+func NotEmpty(names ...string) Rule {
+	return each(names, func(_ *pflag.FlagSet, x *pflag.Flag) error {
+		if x.Value.String() == "" {
+			return job.Usagef("--%s is empty; give it a value or leave it out", x.Name)
+		}
+		return nil
+	})
+}
+
+// AtLeast is for whole numbers that are not below a bound.
+func AtLeast(least int, names ...string) Rule {
+	return each(names, func(_ *pflag.FlagSet, x *pflag.Flag) error {
+		if v, err := strconv.Atoi(x.Value.String()); err != nil || v < least {
+			return job.Usagef("--%s %s must be at least %d", x.Name, x.Value, least)
+		}
+		return nil
+	})
+}
+
+// Between is for numbers above lo, or equal to it where closed is true, and below hi.
+func Between(lo, hi float64, closed bool, names ...string) Rule {
+	return each(names, func(_ *pflag.FlagSet, x *pflag.Flag) error {
+		v, err := strconv.ParseFloat(x.Value.String(), 64)
+		if err != nil || !(v > lo && v < hi || closed && v == lo) {
+			return job.Usagef("--%s %s must be %s %v and below %v", x.Name, x.Value, map[bool]string{true: "at least", false: "above"}[closed], lo, hi)
+		}
+		return nil
+	})
+}
+
+// OneOf is for a flag whose value is one of a list, or empty where that is the default.
+func OneOf(flag string, values []string) Rule {
+	return func(f *pflag.FlagSet) error {
+		x := f.Lookup(flag)
+		if v := x.Value.String(); v != x.DefValue && !slices.Contains(values, v) {
+			return job.NotOneOf(flag, v, values)
+		}
+		return nil
+	}
+}
+
+// Apart is for flags of which at most one is given. why says why, from its punctuation on; it may be "".
+func Apart(why string, names ...string) Rule {
+	return func(f *pflag.FlagSet) error {
+		given := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !is(f, name) })
+		if len(given) > 1 {
+			return job.Usagef("--%s and --%s exclude each other%s", given[0], given[1], why)
+		}
+		return nil
+	}
+}
+
+// For is for flags that mean something under a condition alone: one of other flags is given, A B, or has one
+// of some values, A=x|y. why says why, from its punctuation on; it may be "".
+func For(condition, why string, names ...string) Rule {
+	return each(names, func(f *pflag.FlagSet, x *pflag.Flag) error {
+		if holds(f, condition) {
+			return nil
+		}
+		not := ""
+		if name, _, ok := strings.Cut(condition, "="); ok && f.Lookup(name) != nil {
+			not = ", not " + f.Lookup(name).Value.String()
+		}
+		return job.Usagef("--%s is for %s%s%s", x.Name, says(condition), not, why)
+	})
+}
+
+// Not is for flags that mean nothing under a condition, as of For.
+func Not(condition, why string, names ...string) Rule {
+	return each(names, func(f *pflag.FlagSet, x *pflag.Flag) error {
+		if !holds(f, condition) {
+			return nil
+		}
+		return job.Usagef("--%s is not for %s%s", x.Name, says(condition), why)
+	})
+}
+
+// Needs is for a flag that takes another, which why explains.
+func Needs(flag, other, why string) Rule {
+	return func(f *pflag.FlagSet) error {
+		if x := f.Lookup(other); is(f, flag) && x.Value.String() == "" {
+			of, _ := pflag.UnquoteUsage(x)
+			return job.Usagef("--%s needs %s %s%s", flag, dashed(x), of, why)
+		}
+		return nil
+	}
+}
+
+// each looks at flags that are given.
+func each(names []string, look func(f *pflag.FlagSet, x *pflag.Flag) error) Rule {
+	return func(f *pflag.FlagSet) error {
+		for _, name := range names {
+			if x := f.Lookup(name); x != nil && x.Changed {
+				if err := look(f, x); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+}
+
+// is tells whether a flag is given, and does not say no.
+func is(f *pflag.FlagSet, name string) bool {
+	x := f.Lookup(name)
+	return x != nil && x.Changed && !slices.Contains([]string{"", "false", "0"}, x.Value.String())
+}
+
+// holds tells whether one of some conditions holds.
+func holds(f *pflag.FlagSet, condition string) bool {
+	return slices.ContainsFunc(strings.Fields(condition), func(one string) bool {
+		name, values, ok := strings.Cut(one, "=")
+		if !ok {
+			return is(f, name)
+		}
+		x := f.Lookup(name)
+		return x != nil && slices.Contains(strings.Split(values, "|"), x.Value.String())
+	})
+}
+
+// says writes a condition out: --a, --b x or y.
+func says(condition string) string {
+	list := strings.Fields(condition)
+	for i, one := range list {
+		name, values, _ := strings.Cut(one, "=")
+		list[i] = strings.TrimSpace(fmt.Sprintf("--%s %s", name, or(strings.Split(values, "|"))))
+	}
+	return or(list)
+}
+
+// or lists what one of is meant.
+func or(list []string) string {
+	last := len(list) - 1
+	if last == 0 {
+		return list[0]
+	}
+	return strings.Join(list[:last], ", ") + " or " + list[last]
+}
+
+// dashed is a flag as the help writes it first: -o, --top.
+func dashed(x *pflag.Flag) string {
+	if x.Shorthand != "" {
+		return "-" + x.Shorthand
+	}
+	return "--" + x.Name
+}
