@@ -97,14 +97,9 @@ type (
 		BulkTitle, Up, Down                                                   string
 		Curve                                                                 *htmlDiagram
 		Similar                                                               []htmlLine
-		Layers, Networks                                                      *htmlLayers
+		Layers, Networks                                                      *sumTable
 		Meaning, ErrorBars                                                    string
 		Wide                                                                  bool // no pictures among Similar
-	}
-	htmlLayers struct {
-		Heads []string
-		Rows  [][]string // name, sum, and the parts of listed terms
-		Note  string
 	}
 	htmlTerm struct{ Op, Value, Note, Class string }
 	htmlSide struct {

@@ -28,7 +28,8 @@ func (h *htmlWriter) section(s *section, at int) (*htmlSection, error) {
 	if s.hasErrorBars() {
 		t.ErrorBars = h.errorBarMeaning()
 	}
-	t.Layers, t.Networks = h.layers(s), h.byNetwork(s).typeset()
+	t.Layers = h.byLayer(s, slices.Concat(head(s.up, layerColumns), head(s.down, layerColumns))).typeset()
+	t.Networks = h.byNetwork(s).typeset()
 	t.Up, t.Down = h.sideTitles(s)
 	h.bulkTable(t, s)
 	var err error
@@ -158,35 +159,6 @@ func (h *htmlWriter) line(l line, largest float64) (htmlLine, error) {
 
 // layerColumns is how many listed terms of each sign the table of layers has.
 const layerColumns = 2
-
-// layers returns the table of what each layer contributes, nil without layers.
-func (h *htmlWriter) layers(s *section) *htmlLayers {
-	if s.out.Layers == nil {
-		return nil
-	}
-	t := &htmlLayers{Heads: []string{"all " + result.Count(h.page.Report.Fit.Examples)}, Note: layerMeaning}
-	listed := slices.Concat(head(s.up, layerColumns), head(s.down, layerColumns))
-	for _, l := range listed {
-		t.Heads = append(t.Heads, l.row)
-	}
-	total := []string{"together", typeset(signed(s.s, s.digits))}
-	d := s.digits
-	for _, l := range listed {
-		d = max(d, listDecimals(math.Abs(l.term)))
-	}
-	for _, l := range listed {
-		total = append(total, typeset(signed(l.term, d)))
-	}
-	for g, layer := range s.out.Layers {
-		row := []string{layer.Name, typeset(signed(s.sign*float64(layer.Sum), s.digits))}
-		for _, l := range listed {
-			row = append(row, typeset(signed(s.sign*float64(l.Layers[g]), d)))
-		}
-		t.Rows = append(t.Rows, row)
-	}
-	t.Rows = append(t.Rows, total)
-	return t
-}
 
 // rowOf names a row, which is shown after its label. In a regression it says that
 // the label is a target.

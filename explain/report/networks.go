@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/funcgp/funcgp/explain/result"
 )
@@ -58,14 +59,48 @@ func (v *view) errorBarName() string {
 // networkMeaning says what the table of networks holds.
 const networkMeaning = "f of each network = its prior mean + contributions of all training examples + remainder, and the same of the mean; se: standard error of the mean over the networks, all in the unit of f."
 
+// A sumTable has the parts of sums.
+type sumTable struct {
+	Heads []string
+	Rows  [][]string // a name, and a number for each of Heads
+	Note  string
+}
+
+// byLayer returns what each layer contributes to the sum and to some of the terms, nil without layers.
+func (v *view) byLayer(s *section, listed []line) *sumTable {
+	if s.out.Layers == nil {
+		return nil
+	}
+	d := s.digits
+	for _, l := range listed {
+		d = max(d, listDecimals(math.Abs(l.term)))
+	}
+	t := &sumTable{Heads: []string{"all " + result.Count(v.page.Report.Fit.Examples)}, Note: layerMeaning}
+	add := func(name string, sum float64, of func(l *line) float64) {
+		row := []string{name, signed(sum, s.digits)}
+		for i := range listed {
+			row = append(row, signed(of(&listed[i]), d))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	for i := range listed {
+		t.Heads = append(t.Heads, listed[i].row)
+	}
+	for g, layer := range s.out.Layers {
+		add(layer.Name, s.sign*float64(layer.Sum), func(l *line) float64 { return s.sign * float64(l.Layers[g]) })
+	}
+	add("together", s.s, func(l *line) float64 { return l.term })
+	return t
+}
+
 // byNetwork returns the sums of each network, their mean and its standard error; nil for
 // one network.
-func (v *view) byNetwork(s *section) *htmlLayers {
+func (v *view) byNetwork(s *section) *sumTable {
 	sums := s.out.Networks
 	if sums == nil {
 		return nil
 	}
-	t := &htmlLayers{Heads: []string{"f", "prior mean", "contributions", "remainder"}, Note: networkMeaning}
+	t := &sumTable{Heads: []string{"f", "prior mean", "contributions", "remainder"}, Note: networkMeaning}
 	signed := func(x result.Float) string { return fixed(s.sign*float64(x), s.digits) }
 	for k, x := range sums.Each {
 		t.Rows = append(t.Rows, []string{v.page.Report.Networks.Models[k].Model, signed(x.Network), signed(x.PriorMean), signed(x.ContributionSum), signed(x.Remainder)})
@@ -81,7 +116,7 @@ func (v *view) byNetwork(s *section) *htmlLayers {
 }
 
 // typeset sets the numbers of a table for a page; nil stays nil.
-func (t *htmlLayers) typeset() *htmlLayers {
+func (t *sumTable) typeset() *sumTable {
 	if t == nil {
 		return nil
 	}

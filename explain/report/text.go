@@ -279,57 +279,37 @@ func (t *textWriter) table(s *section) {
 	if sd > 0 {
 		t.wrap("  ", t.errorBarMeaning())
 	}
-	t.layers(s, d)
-	// List the sums of each network.
-	table := t.byNetwork(s)
+	t.sums("layer", t.byLayer(s, s.lines[:min(len(s.lines), (t.columns-32)/12)]))
+	t.sums("network", t.byNetwork(s))
+}
+
+// sums writes a table of sums, nil for none, whose lines are of what name says.
+func (t *textWriter) sums(name string, table *sumTable) {
 	if table == nil {
 		return
 	}
 	t.gap()
-	width := len("network")
-	for _, row := range table.Rows {
-		width = max(width, utf8.RuneCountInString(clean(row[0])))
+	lines := [][]string{{name}}
+	for _, x := range table.Heads {
+		lines[0] = append(lines[0], strings.TrimPrefix(x[max(0, strings.LastIndex(x, ", row ")):], ", ")) // without the ID of a row
 	}
-	width = min(width, t.columns-4-4*14)
-	write := func(name string, cells []string) {
-		text := fmt.Sprintf("  %-*s", width, shorten(clean(name), width))
-		for _, x := range cells {
-			text += fmt.Sprintf(" %13s", x)
+	lines = append(lines, table.Rows...)
+	width, cell := 0, 11
+	for _, row := range lines {
+		width = max(width, utf8.RuneCountInString(clean(row[0])))
+		for _, x := range row[1:] {
+			cell = max(cell, utf8.RuneCountInString(x))
+		}
+	}
+	width = min(width, t.columns-4-(cell+1)*len(table.Heads))
+	for _, row := range lines {
+		text := fmt.Sprintf("  %-*s", width, shorten(clean(row[0]), width))
+		for _, x := range row[1:] {
+			text += fmt.Sprintf(" %*s", cell, x)
 		}
 		t.line("%s", text)
-	}
-	write("network", table.Heads)
-	for _, row := range table.Rows {
-		write(row[0], row[1:])
 	}
 	t.wrap("  ", table.Note)
-}
-
-// layers lists what each layer contributes, to the sum and to the first listed terms.
-func (t *textWriter) layers(s *section, d int) {
-	if s.out.Layers == nil {
-		return
-	}
-	width, rows := len("layer"), (t.columns-24)/2
-	for _, l := range s.out.Layers {
-		width = max(width, utf8.RuneCountInString(clean(l.Name)))
-	}
-	width = min(width, rows)
-	lines := head(s.lines, (t.columns-width-15)/12)
-	t.gap()
-	text := fmt.Sprintf("  %-*s %12s", width, "layer", fmt.Sprintf("all %d", t.page.Report.Fit.Examples))
-	for _, l := range lines {
-		text += fmt.Sprintf("%12s", fmt.Sprintf("row %d", l.Index))
-	}
-	t.line("%s", text)
-	for g, layer := range s.out.Layers {
-		text := fmt.Sprintf("  %-*s %12s", width, shorten(clean(layer.Name), width), signed(s.sign*float64(layer.Sum), d))
-		for _, l := range lines {
-			text += fmt.Sprintf("%12s", signed(s.sign*float64(l.Layers[g]), d))
-		}
-		t.line("%s", text)
-	}
-	t.wrap("  ", layerMeaning)
 }
 
 // shorten cuts text to at most n runes, the last of them an ellipsis.
