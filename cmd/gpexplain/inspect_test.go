@@ -51,7 +51,7 @@ func TestInspectOperators(t *testing.T) {
 		require.NotEmpty(t, o.Group)
 		require.Regexp(t, `(?m)^  `+regexp.QuoteMeta(o.Name)+` *`+regexp.QuoteMeta(o.Note)+"$", text)
 	}
-	require.Contains(t, refuse(t, 2, "inspect", "--operators", "--model", "net.onnx"), "leave --model out")
+	require.Contains(t, refuse(t, 2, "inspect", "--operators", "--model", "net.onnx"), "--model is not for --operators")
 }
 
 // A frozen initializer is no parameter any more.

@@ -96,7 +96,7 @@ func For(condition, why string, names ...string) Rule {
 			return nil
 		}
 		not := ""
-		if name, _, ok := strings.Cut(condition, "="); ok && f.Lookup(name) != nil {
+		if name, _, ok := strings.Cut(condition, "="); ok && !strings.Contains(condition, " ") {
 			not = ", not " + f.Lookup(name).Value.String()
 		}
 		return job.Usagef("--%s is for %s%s%s", x.Name, says(condition), not, why)
