@@ -32,10 +32,7 @@ func everyNetwork(t *testing.T) []asked {
 		if slices.Contains(flags, "--link") {
 			flags = nil
 		}
-		if c.name != "weight-decay" {
-			flags = append(flags, "--train-count", "60")
-		}
-		list = append(list, asked{c.name, slices.Concat(e.args(), e.decay(), flags)})
+		list = append(list, asked{c.name, slices.Concat(e.args(), e.decay(), flags, []string{"--train-count", "60"})})
 	}
 	dir := filepath.Join("..", "..", "testdata", "heads")
 	var expected struct {

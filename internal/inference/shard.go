@@ -139,9 +139,13 @@ func (f *fit) recorded(ctx context.Context, v *problem.SavedFile) (*sparse.Induc
 // header is what a file of the pass says of model, data and task.
 func (s *Pass) header(ctx context.Context, split *int) (problem.SavedHeader, func(w *store.Writer), error) {
 	f, t := s.fit, s.fit.problem.Task
+	warnings := f.alarms
+	if f.problem.Saved == nil { // and what reading the data said: parts read no scaling but the one in the file
+		warnings = f.con.Warnings
+	}
 	q := &Posterior{How: Method{Name: f.flags.Method, selection: f.flags.Selection, inducing: s.inducing.Rows, mean: f.mean()}, kernelPrecision: f.precision, factor: 1, network: !f.flags.Refit, preflight: f.preflight}
 	r := result.Fit{Method: f.flags.Method, Refit: f.flags.Refit, PriorPrecisionOrigin: string(t.PrecisionFrom), NoiseVarianceOrigin: string(t.NoiseFrom),
-		StatedPrecision: problem.Number(f.settled.stated), Match: &f.settled.match, Preflight: f.preflight, GradientNorm: result.Float(f.gradientNorm), Warnings: f.alarms}
+		StatedPrecision: problem.Number(f.settled.stated), Match: &f.settled.match, Preflight: f.preflight, GradientNorm: result.Float(f.gradientNorm), Warnings: warnings}
 	if t.Prior != nil {
 		r.PriorPrecisionOrigin = string(t.Prior.From)
 	}
