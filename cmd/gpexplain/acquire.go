@@ -40,7 +40,7 @@ Labels of the pool are not used.`,
 		example: `  gpexplain acquire --train-count 60 --pool digits:400,100 --data digits:400,100 --batch 5
   gpexplain fit --train-count 60 -o digits.gp
   gpexplain acquire --posterior digits.gp --pool digits:400,100 --top 50 --csv ranking.csv`,
-		flags: s.add, run: s.run, posterior: &s.posterior, writes: []string{"csv"}, reads: []string{"pool"},
+		flags: s.add, run: s.run, writes: []string{"csv"}, reads: []string{"pool"},
 		rules: []flags.Rule{
 			flags.Needed("pool", "the rows that a label may be asked for"),
 			flags.AtLeast(1, "top"),

@@ -21,7 +21,7 @@ type auditVerb struct {
 	common    problem.Flags
 	posterior inference.Flags
 
-	calibration inference.CalibrationFlags
+	calibrate string
 
 	top       int
 	html, csv string
@@ -52,7 +52,7 @@ network, trained or not, suggests better labels for pictures.`,
 		example: `  gpexplain audit
   gpexplain audit --top 50 --html page.html --csv scores.csv
   gpexplain audit --tune-prior loo`,
-		flags: s.add, run: s.run, posterior: &s.posterior, calibration: &s.calibration, writes: []string{"html", "csv"},
+		flags: s.add, run: s.run, writes: []string{"html", "csv"},
 		rules: []flags.Rule{
 			flags.AtLeast(1, "top"),
 			flags.OneOf("by", audits),
@@ -73,7 +73,7 @@ func (s *auditVerb) add(c *cobra.Command) {
 	flags.Answer(c, &s.posterior)
 	flags.Tune(c, &s.posterior)
 	flags.Posterior(c, &s.posterior)
-	flags.Calibration(c, &s.calibration)
+	flags.Calibration(c, &s.calibrate)
 }
 
 func (s *auditVerb) run(ctx context.Context, c *console.Console) error {
@@ -123,7 +123,7 @@ func (s *auditVerb) run(ctx context.Context, c *console.Console) error {
 
 // byPosterior predicts each row by the posterior without it.
 func (s *auditVerb) byPosterior(ctx context.Context, c *console.Console, p *problem.Problem) (*audit.Audit, *auditReport, error) {
-	q, err := inference.Answer(ctx, c.Job, p, &s.posterior, s.calibration.Method)
+	q, err := inference.Answer(ctx, c.Job, p, &s.posterior, s.calibrate)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -33,7 +33,7 @@ used for, and by whom, is for its authors to add.`,
 		example: `  gpexplain card --train-count 500
   gpexplain fit --train-count 500 -o digits.gp
   gpexplain card --posterior digits.gp -o card.md`,
-		flags: s.add, run: s.run, posterior: &s.posterior, writes: []string{"out"},
+		flags: s.add, run: s.run, writes: []string{"out"},
 		complete: inference.MethodValues(nil),
 	}
 	return v.command(con, &s.common)

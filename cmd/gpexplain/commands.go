@@ -93,12 +93,10 @@ type verb struct {
 	several                    bool                                                  // there may be any number of operands, and take is called for each
 	only                       []string                                              // common flags that mean something to it, nil for all; the others are taken, not listed
 
-	rules       []flags.Rule                // of its own flags, checked before check
-	posterior   *inference.Flags            // likewise; nil for a verb that takes no posterior
-	calibration *inference.CalibrationFlags // likewise
-	writes      []string                    // flags that name files to write
-	reads       []string                    // flags of its own that name files to read, which are not written over
-	files       func() []job.FlagPath       // more of these; nil for none
+	rules  []flags.Rule          // of its own flags, checked before those of a method and check
+	writes []string              // flags that name files to write
+	reads  []string              // flags of its own that name files to read, which are not written over
+	files  func() []job.FlagPath // more of these; nil for none
 }
 
 // command makes the verb a command that speaks on con and takes the common
@@ -142,18 +140,8 @@ func (v *verb) command(con *console.Console, common *problem.Flags) *cobra.Comma
 		if con.Quiet && con.Verbose {
 			return job.Usagef("--quiet and --verbose exclude each other")
 		}
-		if err := flags.Check(c.Flags(), v.rules); err != nil {
+		if err := flags.Check(c.Flags(), append(v.rules, flags.Methods, flags.OneOf("calibrate", inference.Calibrations), flags.Between(0, 1, false, "coverage"))); err != nil {
 			return err
-		}
-		if v.posterior != nil {
-			if err := v.posterior.Check(c.Flags().Changed); err != nil {
-				return err
-			}
-		}
-		if v.calibration != nil {
-			if err := v.calibration.Check(); err != nil {
-				return err
-			}
 		}
 		if v.check != nil {
 			if err := v.check(c); err != nil {

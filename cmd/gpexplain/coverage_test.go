@@ -173,7 +173,7 @@ func TestPredictCoverageElsewhere(t *testing.T) {
 
 func TestPredictCoverageRefuses(t *testing.T) {
 	for _, bad := range []string{"0", "1", "-0.1", "90", "NaN"} {
-		require.Contains(t, refuse(t, 2, small("predict", "--coverage", bad)...), "--coverage "+bad+" must be between 0 and 1")
+		require.Contains(t, refuse(t, 2, small("predict", "--coverage", bad)...), "--coverage "+bad+" must be above 0 and below 1")
 	}
 	refuse(t, 2, small("predict", "--coverage", "most")...)
 	line := refuse(t, 1, small("predict", "--coverage", ".99")...)

@@ -53,12 +53,15 @@ of --html shows the evidence over the prior precision.`,
   gpexplain evidence --json --prior-precision 100
   gpexplain evidence --train-count 300 --optimize --per-layer -o prior.json --html page.html
   gpexplain explain --train-count 300 --prior prior.json`,
-		flags: s.add, check: s.check, run: s.run, posterior: &s.posterior, writes: []string{"out", "html"},
+		flags: s.add, run: s.run, writes: []string{"out", "html"},
 		rules: []flags.Rule{
 			flags.OneOf("form", inference.Forms),
 			flags.For("optimize", "", "per-layer", "normalized-apart", "form", "keep-noise", "out"),
 			flags.Apart(": both say which variances are found", "per-layer", "normalized-apart"),
 			flags.Apart(": both say the prior", "g-prior", "prior"),
+			flags.For("method=exact", "; fit --tune-prior evidence finds one precision by every method", "optimize"),
+			flags.For("method=exact", "", "html"),
+			flags.Not("within", ", with which --method exact becomes kept", "optimize", "html"),
 		},
 		complete: inference.MethodValues(map[string][]string{"form": inference.Forms}),
 	}
@@ -177,7 +180,7 @@ func (s *evidenceVerb) others(ctx context.Context, c *console.Console, p *proble
 	case *kept.Posterior:
 		r.LinearGaussian, r.Certificate = result.Undefined(), q.Report(p, nil).Certificate
 	}
-	refit, err := inference.Fit(ctx, c.Job, p, s.posterior.AtStated(), inference.Options{NoReport: true})
+	refit, err := inference.Fit(ctx, c.Job, p, s.posterior.Stated(), inference.Options{NoReport: true})
 	if err != nil {
 		return err
 	}

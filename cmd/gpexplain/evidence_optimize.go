@@ -42,14 +42,6 @@ func (s *evidenceVerb) add(c *cobra.Command) {
 	flags.Method(c, &s.posterior)
 }
 
-// check is for after the method is known, which --within may change.
-func (s *evidenceVerb) check(c *cobra.Command) error {
-	return flags.Check(c.Flags(), []flags.Rule{
-		flags.For("method=exact", "; fit --tune-prior evidence finds one precision by every method", "optimize"),
-		flags.For("method=exact", "", "html"),
-	})
-}
-
 // A foundPrior is what --optimize found.
 type foundPrior struct {
 	result    *evidence.Result

@@ -31,7 +31,7 @@ type explainVerb struct {
 	common    problem.Flags
 	posterior inference.Flags
 
-	calibration inference.CalibrationFlags
+	calibrate string
 
 	which           problem.RowFlags
 	change          changeFlags
@@ -84,7 +84,7 @@ error bar of a term is its standard error over the networks, which were trained 
   gpexplain explain --train-count 500 --index 6 --smallest-flip
   gpexplain explain --input digit.png
   gpexplain explain --json --top 100 --train-count 500`,
-		flags: s.add, check: s.check, run: s.run, posterior: &s.posterior, calibration: &s.calibration, writes: []string{"html", "png", "csv", "out"}, files: s.files,
+		flags: s.add, check: s.check, run: s.run, writes: []string{"html", "png", "csv", "out"}, files: s.files,
 		rules: []flags.Rule{
 			flags.AtLeast(1, "top"),
 			flags.OneOf("terms", kernels),
@@ -110,7 +110,7 @@ func (s *explainVerb) add(c *cobra.Command) {
 	flags.Answer(c, &s.posterior)
 	flags.Tune(c, &s.posterior)
 	flags.Posterior(c, &s.posterior)
-	flags.Calibration(c, &s.calibration)
+	flags.Calibration(c, &s.calibrate)
 	s.change.add(c)
 	f.StringVar(&s.terms, "terms", "posterior", "list the terms of this `KERNEL`: posterior or raw")
 	f.StringVar(&s.contrast, "contrast", "", "for two classes `A,B`, explain why A rather than B (default the predicted class and the next most probable); for a regression, two outputs")
@@ -165,7 +165,7 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 		if err != nil {
 			return err
 		}
-		q, err := inference.Answer(ctx, c.Job, p, &s.posterior, s.calibration.Method)
+		q, err := inference.Answer(ctx, c.Job, p, &s.posterior, s.calibrate)
 		if err != nil {
 			return err
 		}
@@ -173,7 +173,7 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 		if err != nil {
 			return err
 		}
-		t, err := parts.NewTerms(ctx, inference.Front(c.Job, p, q).(*funcgp.Posterior), parts.Question{Rows: parts.Rows(asking), Top: s.top, Terms: s.terms, Contrast: s.contrast, Calibrate: s.calibration.Method})
+		t, err := parts.NewTerms(ctx, inference.Front(c.Job, p, q).(*funcgp.Posterior), parts.Question{Rows: parts.Rows(asking), Top: s.top, Terms: s.terms, Contrast: s.contrast, Calibrate: s.calibrate})
 		if err != nil {
 			return err
 		}
@@ -207,7 +207,7 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	q, err := inference.Answer(ctx, c.Job, p, &s.posterior, s.calibration.Method)
+	q, err := inference.Answer(ctx, c.Job, p, &s.posterior, s.calibrate)
 	if err != nil {
 		return err
 	}

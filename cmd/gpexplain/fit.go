@@ -24,7 +24,7 @@ type fitVerb struct {
 	common    problem.Flags
 	posterior inference.Flags
 
-	calibration inference.CalibrationFlags
+	calibrate string
 
 	out, checkpoint string
 	inputs, bundle  bool
@@ -70,7 +70,7 @@ and the data are needed again, and must be the same.`,
   gpexplain fit --inducing-file z.gp --shard 0/2 -o part0.sums
   gpexplain fit --inducing-file z.gp --shard 1/2 -o part1.sums
   gpexplain merge part0.sums part1.sums -o all.gp`,
-		flags: s.add, check: s.check, run: s.run, calibration: &s.calibration, writes: []string{"out", "checkpoint"}, reads: []string{"without", "append", "append-index"},
+		flags: s.add, check: s.check, run: s.run, writes: []string{"out", "checkpoint"}, reads: []string{"without", "append", "append-index"},
 		rules: []flags.Rule{
 			flags.Needed("out", "where to write the posterior"),
 			flags.For("bundle", "", "without-inputs"),
@@ -84,6 +84,9 @@ and the data are needed again, and must be the same.`,
 			flags.Not("posterior", "; leave it out", "checkpoint"),
 			flags.Apart(": select once, then compute parts with --inducing-file", "select-only", "shard"),
 			flags.For("shard", " I/N; give it too", "inducing-file"),
+			flags.Refuse("--select-only is for --method nystrom or fitc, not {method}", "select-only", "method", "!method=nystrom|fitc"),
+			flags.Refuse("--shard is for --method nystrom or fitc, not {method}", "shard", "!inducing-file", "method", "!method=nystrom|fitc"),
+			flags.Needs("shard", "inducing-file", ", which fit --select-only writes once for all parts"),
 			flags.Not("select-only shard", ": a pass over all rows through inducing examples has none; leave one of them out", "posterior", "without", "append", "checkpoint", "tune-prior", "within", "with-inputs"),
 			flags.Not("select-only shard", ": give it to gpexplain merge, which has all parts", "calibrate"),
 		},
@@ -97,7 +100,7 @@ func (s *fitVerb) add(c *cobra.Command) {
 	f.StringVarP(&s.out, "out", "o", "", "write the posterior to `FILE`; needed")
 	flags.Method(c, &s.posterior)
 	flags.Answer(c, &s.posterior)
-	flags.Calibration(c, &s.calibration)
+	flags.Calibration(c, &s.calibrate)
 	flags.Tune(c, &s.posterior)
 	f.StringVar(&s.checkpoint, "checkpoint", "", "keep the state of --method nystrom or fitc in `FILE` while it passes over the data, or the choice of rows and the refit of --method kept, and go on from there where it exists; where memory was short of the rows that --within takes, it stays for a fit with more")
 	f.BoolVar(&s.inputs, "with-inputs", false, "put the training inputs into the file, so that the training data are not needed again")
@@ -110,16 +113,13 @@ func (s *fitVerb) add(c *cobra.Command) {
 	f.StringVar(&s.moreIndex, "append-index", "", "append the rows of --append listed in `FILE`, one row number a line (default all of the classes)")
 }
 
-func (s *fitVerb) check(c *cobra.Command) error {
+func (s *fitVerb) check(*cobra.Command) error {
 	if s.withoutInputs && s.posterior.File == "" {
 		if err := inference.CheckWithout(s.posterior.Method, s.posterior.Selection); err != nil {
 			return job.Usagef("%v", err)
 		}
 	}
-	if err := s.shard.check(c, &s.posterior); err != nil {
-		return err
-	}
-	return s.posterior.Check(c.Flags().Changed)
+	return s.shard.parse()
 }
 
 // largeFile is the size in bytes from which fit says beforehand how large its file will be.
@@ -179,7 +179,7 @@ func (s *fitVerb) run(ctx context.Context, c *console.Console) error {
 	if s.posterior.File != "" {
 		p, q, err = s.again(ctx, c, p)
 	} else if p, err = p.Grouped(ctx, c.Job); err == nil {
-		q, err = inference.FitCalibrated(ctx, c.Job, p, &s.posterior, o, s.calibration.Method)
+		q, err = inference.FitCalibrated(ctx, c.Job, p, &s.posterior, o, s.calibrate)
 	}
 	if err != nil {
 		return err

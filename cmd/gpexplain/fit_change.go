@@ -34,6 +34,6 @@ func (s *fitVerb) again(ctx context.Context, c *console.Console, p *problem.Prob
 			return nil, nil, err
 		}
 	}
-	q, err := inference.FitAgain(ctx, c.Job, old, p, flag, s.calibration.Method)
+	q, err := inference.FitAgain(ctx, c.Job, old, p, flag, s.calibrate)
 	return p, q, err
 }

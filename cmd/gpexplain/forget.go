@@ -49,7 +49,7 @@ which the new file keeps the parameters of the refit to all rows.`,
 		example: `  gpexplain fit --refit -o digits.gp
   gpexplain forget 1,18 --posterior digits.gp -o fewer.gp
   gpexplain forget wrong.txt --posterior digits.gp -o fewer.gp --json`,
-		flags: s.add, run: s.run, posterior: &s.posterior, writes: []string{"out"}, operand: "ROWS", take: s.take,
+		flags: s.add, run: s.run, writes: []string{"out"}, operand: "ROWS", take: s.take,
 		rules: []flags.Rule{
 			flags.Needed("posterior", "the posterior that is to forget rows"),
 			flags.Needed("out", "where to write the posterior without the rows"),

@@ -30,7 +30,7 @@ func importancesCommand(con *console.Console) *cobra.Command {
 the linearized model at its optimum: the ones without which the function would be another,
 whatever the test row.`,
 		example: "  gpexplain importances --top 12 --html page.html",
-		flags:   s.add, run: s.run, posterior: &s.posterior, writes: []string{"html"},
+		flags:   s.add, run: s.run, writes: []string{"html"},
 		rules: []flags.Rule{
 			flags.AtLeast(1, "top"),
 		},

@@ -32,9 +32,9 @@ type predictVerb struct {
 	posterior inference.Flags
 	coder     coder.Flags
 
-	weights     inference.WeightFlags
-	calibration inference.CalibrationFlags
-	coverage    inference.CoverageFlags
+	weights   inference.WeightFlags
+	calibrate string
+	coverage  inference.CoverageFlags
 
 	which     problem.RowFlags
 	link      string
@@ -71,12 +71,12 @@ over networks drawn from the posterior, the negative log likelihood, and its
 distance from that of training rows (typicality).` + inference.StructureHelp + inference.CoverageHelp,
 		example: `  gpexplain predict --index 24
   gpexplain predict --json > predictions.jsonl`,
-		flags: s.add, check: s.check, run: s.run, calibration: &s.calibration, writes: []string{"html", "csv"},
-		rules: []flags.Rule{
+		flags: s.add, check: s.check, run: s.run, writes: []string{"html", "csv"},
+		rules: append([]flags.Rule{
 			flags.AtLeast(1, "samples"),
 			flags.OneOf("link", links),
 			flags.For("link=mc predictive=bnn latent decoder", "", "samples"),
-		},
+		}, flags.Parameters...),
 		complete: inference.MethodValues(map[string][]string{"link": links, "calibrate": inference.Calibrations, "structure": inference.Structures, "predictive": inference.Predictives}),
 	}
 	return v.command(con, &s.common)
@@ -90,7 +90,7 @@ func (s *predictVerb) add(c *cobra.Command) {
 	flags.Tune(c, &s.posterior)
 	flags.Posterior(c, &s.posterior)
 	flags.Weights(c, &s.weights)
-	flags.Calibration(c, &s.calibration)
+	flags.Calibration(c, &s.calibrate)
 	flags.Coverage(c, &s.coverage)
 	s.coder.Add(c, false)
 	f.StringVar(&s.link, "link", "", "`METHOD` from outputs to probabilities: exact, qmc (quasi–Monte Carlo over the whole covariance of a softmax), probit, mc or bridge (default exact for one output, otherwise qmc)")
@@ -111,9 +111,6 @@ func (s *predictVerb) check(c *cobra.Command) error {
 	if err := s.coder.Check(c); err != nil {
 		return err
 	}
-	if err := s.weights.Check(c.Flags().Changed, &s.posterior, &s.calibration, s.samples, s.common.Task.Likelihood); err != nil {
-		return err
-	}
 	if name := s.common.Task.Likelihood; name != "" {
 		// Where it matters for the link that there is more than one output, the
 		// likelihood is for more than one.
@@ -121,10 +118,7 @@ func (s *predictVerb) check(c *cobra.Command) error {
 			return job.Usagef("--link %s is not for --likelihood %s", s.link, name)
 		}
 	}
-	if err := s.coverage.Check(); err != nil {
-		return err
-	}
-	return s.posterior.Check(c.Flags().Changed) // after those of other posteriors
+	return nil
 }
 
 // linkSuits tells whether a link can be computed for a likelihood of c
@@ -190,7 +184,8 @@ func (s *predictVerb) run(ctx context.Context, c *console.Console) error {
 	if err := s.coverage.Suits(p.Examples.Train.Len(), "training rows"); err != nil {
 		return err
 	}
-	q, err := s.weights.Answer(ctx, c.Job, p, &s.posterior, s.calibration.Method)
+	s.weights.Samples = s.samples
+	q, err := s.weights.Answer(ctx, c.Job, p, &s.posterior, s.calibrate)
 	if err != nil {
 		return err
 	}

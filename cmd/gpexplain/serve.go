@@ -27,7 +27,7 @@ type serveVerb struct {
 	common    problem.Flags
 	posterior inference.Flags
 
-	calibration inference.CalibrationFlags
+	calibrate string
 
 	addr, socket, decisions string
 	hosts                   []string
@@ -51,7 +51,7 @@ by which files: an answer that cannot be written there is not given. SIGINT (Ctr
 SIGTERM ends it once running requests are answered, with exit status 0.`,
 		example: `  gpexplain serve
   gpexplain serve --addr 127.0.0.1:0 --train-count 500`,
-		flags: s.add, check: s.check, run: s.run, posterior: &s.posterior, calibration: &s.calibration,
+		flags: s.add, check: s.check, run: s.run,
 		rules: []flags.Rule{
 			flags.Apart(": both say where to listen", "addr", "socket"),
 		},
@@ -70,7 +70,7 @@ func (s *serveVerb) add(c *cobra.Command) {
 	flags.Answer(c, &s.posterior)
 	flags.Tune(c, &s.posterior)
 	flags.Posterior(c, &s.posterior)
-	flags.Calibration(c, &s.calibration)
+	flags.Calibration(c, &s.calibrate)
 }
 
 func (s *serveVerb) check(c *cobra.Command) error {
@@ -222,7 +222,7 @@ func (s *serveVerb) posteriorOf(ctx context.Context, c *console.Console) (*funcg
 	if err != nil {
 		return nil, err
 	}
-	q, err := inference.Answer(ctx, c.Job, p, &s.posterior, s.calibration.Method)
+	q, err := inference.Answer(ctx, c.Job, p, &s.posterior, s.calibrate)
 	if err != nil {
 		return nil, err
 	}

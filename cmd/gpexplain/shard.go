@@ -6,14 +6,13 @@ import (
 	"os"
 	"strings"
 
-	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
-	"github.com/funcgp/funcgp/internal/job"
-
 	"github.com/spf13/cobra"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/sparse/parts"
 	"github.com/funcgp/funcgp/sparse/shard"
@@ -36,23 +35,14 @@ func (s *shardFlags) add(c *cobra.Command) {
 // asked tells whether anything but a whole posterior is wanted.
 func (s *shardFlags) asked() bool { return s.selectOnly || s.text != "" }
 
-// check parses the part, which is one of --method nystrom where no method is given.
-func (s *shardFlags) check(c *cobra.Command, m *inference.Flags) (err error) {
+// parse parses the part.
+func (s *shardFlags) parse() (err error) {
 	if s.text != "" {
 		if s.part, err = shard.ParsePart(s.text); err != nil {
 			return job.Usagef("--shard %s", strings.TrimPrefix(err.Error(), "shard: "))
 		}
 	}
-	if !s.asked() || s.inducing != "" {
-		return nil
-	}
-	if !c.Flags().Changed("method") {
-		m.Method = "nystrom"
-	}
-	return flags.Check(c.Flags(), []flags.Rule{
-		flags.For("method=nystrom|fitc", "", "select-only", "shard"),
-		flags.Needs("shard", "inducing-file", ", which fit --select-only writes once for all parts"),
-	})
+	return nil
 }
 
 // A partReport is what fit --select-only and fit --shard print with --json.
@@ -78,7 +68,11 @@ func (s *fitVerb) pass(ctx context.Context, c *console.Console, p *problem.Probl
 	if err != nil {
 		return nil, err
 	}
-	return inference.NewPass(ctx, c.Job, p, &s.posterior)
+	m := s.posterior
+	if m.Method == "exact" { // the default
+		m.Method = "nystrom"
+	}
+	return inference.NewPass(ctx, c.Job, p, &m)
 }
 
 // text prints the report.
@@ -95,8 +89,8 @@ func (r *partReport) text(c *console.Console) error {
 func ordinal(i int) string { return fmt.Sprintf("one at position %d", i) }
 
 type mergeVerb struct {
-	common      problem.Flags
-	calibration inference.CalibrationFlags
+	common    problem.Flags
+	calibrate string
 
 	parts         []string
 	out, inducing string
@@ -122,7 +116,7 @@ calibration and for the dual vector of explanations.`,
   gpexplain explain --posterior all.gp --index 24 --shard 0/2 -o part0.terms
   gpexplain explain --posterior all.gp --index 24 --shard 1/2 -o part1.terms
   gpexplain merge part0.terms part1.terms`,
-		flags: s.add, run: s.run, calibration: &s.calibration, writes: []string{"out"}, operand: "PARTS", several: true,
+		flags: s.add, run: s.run, writes: []string{"out"}, operand: "PARTS", several: true,
 		take: func(path string) error {
 			s.parts = append(s.parts, path)
 			return nil
@@ -136,7 +130,7 @@ func (s *mergeVerb) add(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVarP(&s.out, "out", "o", "", "write the posterior of all parts of a fit to `FILE`; needed for those")
 	f.StringVar(&s.inducing, "inducing-file", "", "what fit --select-only wrote, with which the parts were computed, is in `FILE` (default where it was)")
-	flags.Calibration(c, &s.calibration)
+	flags.Calibration(c, &s.calibrate)
 }
 
 func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
@@ -152,7 +146,7 @@ func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
 		q, posterior := merged.Question()
 		asking := problem.Asking(q.Rows)
 		v := &explainVerb{common: s.common, which: asking.Flags(), top: q.Top, terms: q.Terms, contrast: q.Contrast, kernel: q.Kernel(), merged: merged.Explanations()}
-		v.posterior.File, v.calibration.Method = posterior, q.Calibrate
+		v.posterior.File, v.calibrate = posterior, q.Calibrate
 		return v.run(ctx, c)
 	}
 	if _, err := os.Stat(s.parts[0]); s.out == "" && err == nil { // which may be a part of either
@@ -162,7 +156,7 @@ func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	p, q, err := inference.MergeSet(ctx, c.Job, &s.common, set, s.inducing, s.out, s.calibration.Method)
+	p, q, err := inference.MergeSet(ctx, c.Job, &s.common, set, s.inducing, s.out, s.calibrate)
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ Newton step is off. The exit status is 1 where a difference is above its
 tolerance.`,
 		example: `  gpexplain validate --train-count 400
   gpexplain validate --method nystrom --inducing 100`,
-		flags: s.add, run: s.run, posterior: &s.posterior,
+		flags: s.add, run: s.run,
 		rules: []flags.Rule{
 			flags.Between(0, 1, false, "tolerance"),
 		},

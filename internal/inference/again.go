@@ -17,7 +17,7 @@ func FitAgain(ctx context.Context, c *job.Job, old, p *problem.Problem, flag, ca
 	if err := Changeable(flag, was.Method, h.Network || was.Refit); err != nil && was.Method != "cg" {
 		return nil, err
 	}
-	f := Flags{Method: was.Method, Refit: was.Refit, At: atStated}
+	f := Flags{Method: was.Method, Refit: was.Refit, At: AtStated}
 	switch was.Method {
 	case "exact", "cg":
 	case "kept":

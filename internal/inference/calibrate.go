@@ -22,18 +22,8 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// CalibrationFlags say how predictions are calibrated.
-type CalibrationFlags struct{ Method string }
-
+// Calibrations are the values of --calibrate.
 var Calibrations = []string{"loo", "heldout", "none"}
-
-// Check refuses a value that is unknown.
-func (s *CalibrationFlags) Check() error {
-	if !slices.Contains(Calibrations, s.Method) {
-		return job.NotOneOf("calibrate", s.Method, Calibrations)
-	}
-	return nil
-}
 
 // A Calibration is what predictions of rows that the posterior was not fitted to
 // tell about it. It belongs to that posterior only.

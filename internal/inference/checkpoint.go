@@ -45,7 +45,7 @@ func (o *Options) ReadCheckpoint(c *job.Job, method string, budget int64) error 
 	case info.Size() > budget:
 		return job.FullErrorf("--checkpoint %s: it is %s, more than --max-memory allows; name another file, or raise --max-memory", path, problem.SizeText(info.Size()))
 	}
-	if method == "kept" {
+	if !problem.IsSparse(method) { // kept, or exact with --within
 		if o.ResumeKept, err = store.Open(path, checkpointKind, checkpointVersion); err != nil {
 			return badCheckpoint(path, err)
 		}

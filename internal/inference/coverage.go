@@ -31,14 +31,6 @@ gets intervals that are too narrow. The summary says what share they held. With
 --calibrate heldout the rows that were not trained on take the place of the
 training rows, and the probability is at least P, whatever was trained how.`
 
-// Check refuses a share that cannot be one.
-func (s *CoverageFlags) Check() error {
-	if s.Share != nil && !(*s.Share > 0 && *s.Share < 1) {
-		return job.Usagef("--coverage %v must be between 0 and 1", *s.Share)
-	}
-	return nil
-}
-
 // Suits refuses a share that n training rows, which may be a sample of those of
 // the posterior, cannot give.
 func (s *CoverageFlags) Suits(n int, which string) error {

@@ -268,7 +268,7 @@ func (f *fit) warnShort(rows int, t *kept.Threshold) {
 	if f.options.Checkpoint != "" {
 		more = fmt.Sprintf(" with --checkpoint %s, which goes on from here", f.options.Checkpoint)
 	}
-	if less := t.Ratio - 1; less < mostWithin/2 {
+	if less := t.Ratio - 1; less < MostWithin/2 {
 		more += fmt.Sprintf(", or give --within %.2g", 1.05*less)
 	}
 	f.con.Warn(linearize.NewWarning("within-missed", t.Ratio, 1+f.flags.Within, "Raise --max-memory"+more+".",

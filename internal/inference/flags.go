@@ -3,9 +3,9 @@ package inference
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 )
 
@@ -22,84 +22,74 @@ type Flags struct {
 	File              string // a saved posterior; "" fits one
 }
 
+// The values of --method, --select and --tune-prior.
 var (
-	methods    = append(slices.Clone(problem.Methods), methodAuto)
-	selections = []string{"uniform", "stratified", "trace", "greedy", "rpcholesky", "kmeans", result.SelectStrength}
-	tunings    = []string{"loo", "evidence", "heldout"}
+	Methods    = append(slices.Clone(problem.Methods), methodAuto)
+	Selections = []string{"uniform", "stratified", "trace", "greedy", "rpcholesky", "kmeans", result.SelectStrength}
+	Tunings    = []string{"loo", "evidence", "heldout"}
 )
 
 // methodAuto is the --method that chooses one of the others.
 const methodAuto = "auto"
 
+// The values of --at that are no number.
+const (
+	AtMatch  = "match"
+	AtStated = "stated"
+)
+
+// IsAt tells whether a text is a value of --at.
+func IsAt(text string) bool {
+	v, err := strconv.ParseFloat(text, 64)
+	return text == AtMatch || text == AtStated || err == nil && v >= 1e-300 && v <= 1e300
+}
+
 // MethodValues are what a shell completes, with more values of a verb's own.
 func MethodValues(more map[string][]string) map[string][]string {
-	all := map[string][]string{"method": methods, "select": selections, "tune-prior": tunings}
+	all := map[string][]string{"method": Methods, "select": Selections, "tune-prior": Tunings}
 	for name, values := range more {
 		all[name] = values
 	}
 	return all
 }
 
-// AtStated are the same flags for answers at the stated precision.
-func (s *Flags) AtStated() *Flags {
+// NewFlags returns the flags of a fit by a method, "" for exact, with so many inducing examples or rows
+// left out within a part; 0 is the default of either. at is match, stated or a number, "" for match, and
+// tune one of the ways to choose the precision, "" for none.
+func NewFlags(method string, inducing int, within float64, selection, at, tune string) (*Flags, error) {
+	s := &Flags{Method: method, Inducing: inducing, Within: within, Selection: selection, At: at, Tune: tune}
+	if s.Method == "" {
+		s.Method = "exact"
+	}
+	if s.At == "" {
+		s.At = AtMatch
+	}
+	switch {
+	case !slices.Contains(Methods, s.Method):
+		return nil, fmt.Errorf("there is no method %q; take one of %v", s.Method, Methods)
+	case inducing < 0 || inducing > 0 && !problem.IsSparse(s.Method) && s.Method != methodAuto:
+		return nil, fmt.Errorf("%d inducing examples are not for the method %s", inducing, s.Method)
+	case within < 0 || within > MostWithin || within > 0 && s.Method != "kept" && s.Method != "nystrom" && s.Method != methodAuto:
+		return nil, fmt.Errorf("rows cannot be left out within %v by the method %s", within, s.Method)
+	case selection != "" && !(slices.Contains(Selections, selection) && problem.IsSparse(s.Method)):
+		return nil, fmt.Errorf("there is no selection %q for the method %s; take one of %v with nystrom, fitc or subset", selection, s.Method, Selections)
+	case tune != "" && !slices.Contains(Tunings, tune):
+		return nil, fmt.Errorf("there is no way %q to choose the prior precision; take one of %v", tune, Tunings)
+	case !IsAt(s.At):
+		return nil, fmt.Errorf("the precision %s must be a positive number", s.At)
+	}
+	return s, nil
+}
+
+// Stated are the same flags for answers at the stated precision.
+func (s *Flags) Stated() *Flags {
 	out := *s
-	out.At = atStated
+	out.At = AtStated
 	return &out
 }
 
-// flagMethods are the methods that a flag is for.
-var flagMethods = map[string]string{"inducing": "subset, nystrom or fitc", "select": "subset, nystrom or fitc", "checkpoint": "kept, nystrom or fitc"}
-
-// Check refuses flags that do not go together.
-func (s *Flags) Check(given func(flag string) bool) error {
-	if s.File != "" || given("inducing-file") {
-		*s = Flags{Method: "exact", File: s.File} // the file says the rest, which problem.Open compares with the flags
-		return nil
-	}
-	if err := s.checkAt(given); err != nil {
-		return err
-	}
-	if s.Method == "exact" && given("within") {
-		s.Method = "kept"
-	}
-	switch {
-	case given("tune-prior") && !slices.Contains(tunings, s.Tune):
-		return job.NotOneOf("tune-prior", s.Tune, tunings)
-	case !slices.Contains(methods, s.Method):
-		return job.NotOneOf("method", s.Method, methods)
-	case given("within") && !(s.Within > 0 && s.Within <= mostWithin):
-		return job.Usagef("--within %v must be above 0, and at most %d", s.Within, mostWithin)
-	case given("within") && s.Method != "kept" && s.Method != "nystrom" && s.Method != methodAuto:
-		return job.Usagef("--within is for --method exact, kept, nystrom or auto, not %s", s.Method)
-	case given("within") && s.Method == "nystrom" && s.tunesByRefits():
-		return job.Usagef("--within with --method nystrom is not for --tune-prior %s; give --method kept", s.Tune)
-	case given("within") && given("checkpoint") && s.Method != "kept":
-		return job.Usagef("--checkpoint is for passes over all rows; leave --within out")
-	case s.Certify && s.Method != "kept":
-		return job.Usagef("--certify is for --method kept, or exact with --within, not %s", s.Method)
-	case s.Tune != "" && s.Method == methodAuto:
-		return job.Usagef("--tune-prior is not for --method auto; give exact, kept or nystrom")
-	case s.Tune != "" && s.Method == "fitc":
-		return job.Usagef("--tune-prior is not for --method fitc, whose sums over the data hold for one prior; choose the precision with --method nystrom and give it as --prior-precision")
-	case given("inducing") && s.Inducing < 1:
-		return job.Usagef("--inducing %d must be at least 1", s.Inducing)
-	case s.Selection != "" && !slices.Contains(selections, s.Selection):
-		return job.NotOneOf("select", s.Selection, selections)
-	case s.takesRows() && s.Method == "subset":
-		return job.Usagef("--select %s is for --method nystrom or fitc: a subset of the data is one of whole examples", s.Selection)
-	case problem.IsSparse(s.Method):
-		return nil
-	}
-	for _, name := range []string{"inducing", "select", "checkpoint"} {
-		if given(name) && !(name == "checkpoint" && s.Method == "kept") {
-			return job.Usagef("--%s is for --method %s, not %s", name, flagMethods[name], s.Method)
-		}
-	}
-	return nil
-}
-
-// mostWithin is the largest value of --within.
-const mostWithin = 10
+// MostWithin is the largest value of --within.
+const MostWithin = 10
 
 // defaultWithin is --within of the method kept where it is not given.
 const defaultWithin = 0.05
@@ -120,6 +110,9 @@ const inducingOutputs = 2000
 // withDefaults returns the flags with the inducing examples that they leave
 // open.
 func (s Flags) withDefaults(p *problem.Problem) (Flags, error) {
+	if s.Method == "exact" && s.Within != 0 {
+		s.Method = "kept"
+	}
 	if (s.Method == "kept" || s.Method == methodAuto) && s.Within == 0 {
 		s.Within = defaultWithin
 	}

@@ -24,31 +24,6 @@ import (
 	"github.com/funcgp/funcgp/sparse"
 )
 
-// The values of --at that are no number.
-const (
-	AtMatch  = "match"
-	atStated = "stated"
-)
-
-// checkAt refuses a value of --at that is none, and other flags that say a precision.
-func (s *Flags) checkAt(given func(flag string) bool) error {
-	if !given("at") {
-		return nil
-	}
-	for _, name := range []string{"prior-precision", "prior", "tune-prior"} {
-		if given(name) {
-			return job.Usagef("--at and --%s both say the prior precision of the answers; leave one of them out", name)
-		}
-	}
-	if s.At == AtMatch || s.At == atStated {
-		return nil
-	}
-	if v, err := strconv.ParseFloat(s.At, 64); err != nil || !(v >= 1e-300 && v <= 1e300) {
-		return job.NotOneOf("at", s.At, []string{AtMatch, atStated, "a positive number"})
-	}
-	return nil
-}
-
 // A settlement says at which prior precision the answers are, and why (E21).
 type settlement struct {
 	stated float64 // precision of the training
@@ -65,8 +40,8 @@ func (f *fit) begin() error {
 		s.match.Used, s.match.Why = "tuned", "--tune-prior says so"
 	case task.PrecisionGiven():
 		s.match.Used, s.match.Why = "given", string(task.PrecisionFrom)
-	case f.flags.At == atStated:
-		s.match.Used, s.match.Why = atStated, "--at stated says so"
+	case f.flags.At == AtStated:
+		s.match.Used, s.match.Why = AtStated, "--at stated says so"
 	case f.flags.At != AtMatch && f.flags.At != "":
 		v, err := strconv.ParseFloat(f.flags.At, 64)
 		if err != nil {
@@ -75,9 +50,9 @@ func (f *fit) begin() error {
 		s.match.Used, s.match.Why = "given", "from --at"
 		return f.setPrecision(v)
 	case f.problem.TrainedOnOthers():
-		s.match.Used, s.match.Why = atStated, "the network records that it was trained on other rows"
+		s.match.Used, s.match.Why = AtStated, "the network records that it was trained on other rows"
 	case problem.HasLogVariances(task.Likelihood):
-		s.match.Used, s.match.Why = atStated, "the likelihood is not concave"
+		s.match.Used, s.match.Why = AtStated, "the likelihood is not concave"
 	default:
 		s.match.Used = AtMatch
 	}
@@ -221,15 +196,15 @@ func (f *fit) found(ctx context.Context, m *gp.Match) error {
 	}
 	switch m.End {
 	case gp.MatchNone:
-		s.match.Used, s.match.Why = atStated, "there is no match: the network fits its training rows no better than the prior mean does"
+		s.match.Used, s.match.Why = AtStated, "there is no match: the network fits its training rows no better than the prior mean does"
 	case gp.MatchKept:
-		s.match.Used, s.match.Why = atStated, fmt.Sprintf("the trained parameters are an optimum there: the match, %.4g, is within a tenth in log δ", float64(s.match.Precision))
+		s.match.Used, s.match.Why = AtStated, fmt.Sprintf("the trained parameters are an optimum there: the match, %.4g, is within a tenth in log δ", float64(s.match.Precision))
 	case gp.MatchBelow:
 		s.match.Why = "the network fits its training rows more closely than any refit whose leverages keep their digits: this is the smallest precision of such a refit"
 	default:
 		s.match.Why = "there the linearized model fits the training rows as the network does"
 	}
-	if s.match.Used == atStated {
+	if s.match.Used == AtStated {
 		return nil
 	}
 	return f.setPrecision(f.precision * m.Factor)
@@ -259,7 +234,7 @@ func (f *fit) seeksNoise() bool {
 	if s == nil || t.NoiseGiven() {
 		return false
 	}
-	return s.match.Used == AtMatch || s.match.Used == atStated && s.match.Network.Finite() && !t.NoiseRecorded()
+	return s.match.Used == AtMatch || s.match.Used == AtStated && s.match.Network.Finite() && !t.NoiseRecorded()
 }
 
 // noiseBy sets the noise variance that is best for predictions of rows that are left out, and returns the factor on it.

@@ -1,6 +1,7 @@
 package inference
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -25,7 +26,7 @@ import (
 type WeightFlags struct {
 	Structure  string // "" is function space
 	Predictive string
-	samples    int
+	Samples    int // of bnn
 }
 
 // Structures and Predictives are the values of --structure and --predictive.
@@ -49,49 +50,6 @@ linear-Gaussian model, whose mean is that of the regression on the linearization
 
 // InWeights tells whether the answers come from a posterior over the parameters.
 func (s *WeightFlags) InWeights() bool { return s.Structure != "" || s.Predictive == "bnn" }
-
-// Check refuses what does not go together, and sets how predictions are calibrated and
-// which structure draws come from where that was left open.
-func (s *WeightFlags) Check(given func(flag string) bool, o *Flags, k *CalibrationFlags, samples int, likelihood string) error {
-	s.samples = samples
-	switch {
-	case s.Structure != "" && !slices.Contains(Structures, s.Structure):
-		return job.NotOneOf("structure", s.Structure, Structures)
-	case !slices.Contains(Predictives, s.Predictive):
-		return job.NotOneOf("predictive", s.Predictive, Predictives)
-	case s.Predictive == "linear" && s.Structure != "" && s.Structure != "full":
-		return job.Usagef("--predictive linear takes the mean of the whole regression, so that --structure %s has none; leave it out, or give --structure full", s.Structure)
-	case s.Predictive == "linear" && likelihood != "" && !problem.HasNoise(problem.LikelihoodNamed(likelihood)):
-		return job.Usagef("--predictive linear is for the gaussian likelihood, not %s", likelihood)
-	case s.Predictive != "glm" && given("link"):
-		return job.Usagef("--link is for --predictive glm, not %s", s.Predictive)
-	case s.Predictive != "glm" && o.File != "":
-		return job.Usagef("--predictive %s cannot be given with --posterior, whose predictions are those of the linearized network; leave one of them out", s.Predictive)
-	case !s.InWeights():
-		return nil
-	}
-	asked := "--structure " + s.Structure
-	if s.Structure == "" {
-		asked, s.Structure = "--predictive bnn", "full"
-	}
-	for _, name := range []string{"posterior", "method", "inducing", "within", "certify", "select", "tune-prior"} {
-		if given(name) {
-			return job.Usagef("--%s is for posteriors over functions, and %s is one over parameters; leave one of them out", name, asked)
-		}
-	}
-	switch {
-	case !given("calibrate"):
-		k.Method = "none"
-	case k.Method == "loo":
-		return job.Usagef("--calibrate loo takes a posterior over functions, and %s is one over parameters; give --calibrate heldout or none", asked)
-	case k.Method == "heldout" && s.Predictive == "bnn":
-		return job.Usagef("--calibrate heldout scales a covariance, and --predictive bnn has draws; leave one of them out")
-	}
-	if given("coverage") && k.Method != "heldout" {
-		return job.Usagef("--coverage takes predictions without each training row, which %s has not; give --calibrate heldout too, or leave it out", asked)
-	}
-	return nil
-}
 
 // Answer loads, or fits and calibrates, the posterior that all flags ask for.
 func (s *WeightFlags) Answer(ctx context.Context, c *job.Job, p *problem.Problem, f *Flags, method string) (*Posterior, error) {
@@ -140,7 +98,7 @@ func (s *WeightFlags) fit(ctx context.Context, c *job.Job, p *problem.Problem, f
 	if err != nil {
 		return nil, err
 	}
-	structure, err := weightspace.ParseStructure(s.Structure)
+	structure, err := weightspace.ParseStructure(cmp.Or(s.Structure, "full"))
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +131,7 @@ func (s *WeightFlags) fit(ctx context.Context, c *job.Job, p *problem.Problem, f
 	}
 	if s.Predictive == "bnn" {
 		q.bnn = weightspace.NewBNN(p.Model.Net, w)
-		q.bnn.Samples, q.bnn.Seed = s.samples, p.Limits.Seed
+		q.bnn.Samples, q.bnn.Seed = s.Samples, p.Limits.Seed
 	}
 	return q, c.EndPart(ctx, "kernel")
 }

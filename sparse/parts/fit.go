@@ -16,6 +16,7 @@ package parts
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/explain/result"
@@ -101,9 +102,9 @@ func (f *Fit) Part(ctx context.Context, part shard.Part, path string) (*sparse.S
 // writes it to the file out as gpexplain merge does. It returns what there is to say of the
 // posterior.
 func Merge(ctx context.Context, o *FitOptions, files []string, sums *sparse.Sums, out string) (*result.Fit, error) {
-	calibration := inference.CalibrationFlags{Method: cmp.Or(o.Calibrate, "loo")}
-	if err := calibration.Check(); err != nil {
-		return nil, err
+	calibrate := cmp.Or(o.Calibrate, "loo")
+	if !slices.Contains(inference.Calibrations, calibrate) {
+		return nil, job.NotOneOf("calibrate", calibrate, inference.Calibrations)
 	}
 	flags, c, err := open(&o.OpenOptions, "inducing-file", "")
 	if err != nil {
@@ -114,7 +115,7 @@ func Merge(ctx context.Context, o *FitOptions, files []string, sums *sparse.Sums
 	if err != nil {
 		return nil, err
 	}
-	p, q, err := inference.MergeSet(ctx, c, flags, set, o.Inducing, out, calibration.Method)
+	p, q, err := inference.MergeSet(ctx, c, flags, set, o.Inducing, out, calibrate)
 	if err != nil {
 		return nil, problem.InFlags(err, false)
 	}

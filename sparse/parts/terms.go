@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 
 	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/explain"
@@ -45,15 +46,17 @@ type Rows struct {
 func (q Question) checked() (Question, problem.RowFlags, error) {
 	q.Top, q.Terms, q.Calibrate = cmp.Or(q.Top, 8), cmp.Or(q.Terms, "posterior"), cmp.Or(q.Calibrate, "loo")
 	given := map[string]bool{"index": q.Rows.Index != "", "test-index": q.Rows.TestIndex != "", "input": q.Rows.Input != "", "all": q.Rows.All}
-	asking, calibration := problem.Asking(q.Rows), inference.CalibrationFlags{Method: q.Calibrate}
+	asking := problem.Asking(q.Rows)
 	which := asking.Flags()
 	switch {
 	case q.Top < 1:
 		return q, which, job.Usagef("--top %d must be at least 1", q.Top)
 	case q.Terms != "posterior" && q.Terms != "raw":
 		return q, which, job.NotOneOf("terms", q.Terms, []string{"posterior", "raw"})
+	case !slices.Contains(inference.Calibrations, q.Calibrate):
+		return q, which, job.NotOneOf("calibrate", q.Calibrate, inference.Calibrations)
 	}
-	return q, which, errors.Join(which.Check(func(flag string) bool { return given[flag] }), calibration.Check())
+	return q, which, which.Check(func(flag string) bool { return given[flag] })
 }
 
 // Kernel is the kernel of the terms.

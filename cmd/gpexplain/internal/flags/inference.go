@@ -1,11 +1,14 @@
 package flags
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/job"
 )
 
 // Method defines the flags of a method.
@@ -17,6 +20,66 @@ func Method(c *cobra.Command, s *inference.Flags) {
 	f.BoolVar(&s.Certify, "certify", false, "of --method kept: pass over all rows left out once more, for bounds of what they would change instead of estimates from a sample")
 	f.StringVar(&s.Selection, "select", "", "`HOW` to choose inducing examples: uniform, stratified, trace, greedy, rpcholesky or kmeans (default stratified by class, uniform for a regression); or, of --method nystrom or fitc, strength: single rows, each an example with a direction of its Λ, which say most")
 }
+
+// Methods are the rules of the flags of a method, and of those that say at which precision it answers. The file of
+// a posterior says the same, with which the flags are compared when it is opened.
+var Methods = Unless("posterior inducing-file",
+	Apart(": both say the prior precision of the answers", "at", "prior-precision"),
+	Apart(": both say the prior precision of the answers", "at", "prior"),
+	Apart(": both say the prior precision of the answers", "at", "tune-prior"),
+	each([]string{"at"}, func(_ *pflag.FlagSet, x *pflag.Flag) error {
+		if text := x.Value.String(); !inference.IsAt(text) {
+			return job.NotOneOf("at", text, []string{inference.AtMatch, inference.AtStated, "a positive number"})
+		}
+		return nil
+	}),
+	OneOf("tune-prior", inference.Tunings),
+	OneOf("method", inference.Methods),
+	each([]string{"within"}, func(_ *pflag.FlagSet, x *pflag.Flag) error {
+		if v, err := strconv.ParseFloat(x.Value.String(), 64); err != nil || !(v > 0 && v <= inference.MostWithin) {
+			return job.Usagef("--within %s must be above 0, and at most %v", x.Value, inference.MostWithin)
+		}
+		return nil
+	}),
+	For("method=exact|kept|nystrom|auto", "", "within"),
+	Refuse("--within with --method nystrom is not for --tune-prior {tune-prior}; give --method kept", "within", "method=nystrom", "tune-prior=loo|evidence"),
+	Refuse("--checkpoint is for passes over all rows; leave --within out", "within", "method=nystrom|auto", "checkpoint"),
+	Refuse("--certify is for --method kept, or exact with --within, not {method}", "certify", "!within", "!method=kept"),
+	Refuse("--certify is for --method kept, or exact with --within, not {method}", "certify", "!method=exact|kept"),
+	Not("method=auto", "; give exact, kept or nystrom", "tune-prior"),
+	Not("method=fitc", ", whose sums over the data hold for one prior; choose the precision with --method nystrom and give it as --prior-precision", "tune-prior"),
+	AtLeast(1, "inducing"),
+	OneOf("select", inference.Selections),
+	Refuse("--select strength is for --method nystrom or fitc: a subset of the data is one of whole examples", "select=strength", "method=subset"),
+	Unless("select-only", // by default nystrom
+		For("method=subset|nystrom|fitc", "", "inducing", "select"),
+		Refuse("--checkpoint is for --method kept, nystrom or fitc, not {method}", "checkpoint", "!method=kept|subset|nystrom|fitc", "!within")),
+)
+
+// Parameters are the rules of --structure and --predictive: where they take a posterior over the parameters, which
+// asked says, it is none over functions.
+var Parameters = func() []Rule {
+	rules := []Rule{
+		OneOf("structure", inference.Structures),
+		OneOf("predictive", inference.Predictives),
+		Refuse("--predictive linear takes the mean of the whole regression, so that --structure {structure} has none; leave it out, or give --structure full", "predictive=linear", "structure", "!structure=full"),
+		Refuse("--predictive linear is for the gaussian likelihood, not {likelihood}", "predictive=linear", "likelihood", "!likelihood=gaussian"),
+		For("predictive=glm", "", "link"),
+		Refuse("--predictive {predictive} cannot be given with --posterior, whose predictions are those of the linearized network; leave one of them out", "!predictive=glm", "posterior"),
+		Refuse("--calibrate heldout scales a covariance, and --predictive bnn has draws; leave one of them out", "calibrate=heldout", "predictive=bnn"),
+	}
+	for _, asked := range [][]string{{"--structure {structure}", "structure"}, {"--predictive bnn", "predictive=bnn", "!structure"}} {
+		refuse := func(before, after string, when ...string) {
+			rules = append(rules, Refuse(before+asked[0]+after, append(when, asked[1:]...)...))
+		}
+		for _, name := range []string{"posterior", "method", "inducing", "within", "certify", "select", "tune-prior"} {
+			refuse("--"+name+" is for posteriors over functions, and ", " is one over parameters; leave one of them out", name)
+		}
+		refuse("--calibrate loo takes a posterior over functions, and ", " is one over parameters; give --calibrate heldout or none", "calibrate", "calibrate=loo")
+		refuse("--coverage takes predictions without each training row, which ", " has not; give --calibrate heldout too, or leave it out", "coverage", "!calibrate=heldout")
+	}
+	return rules
+}()
 
 // Answer defines --at and --refit, which say what the answers are.
 func Answer(c *cobra.Command, s *inference.Flags) {
@@ -60,8 +123,8 @@ func JoinTune(args []string) []string {
 }
 
 // Calibration defines --calibrate.
-func Calibration(c *cobra.Command, s *inference.CalibrationFlags) {
-	c.Flags().StringVar(&s.Method, "calibrate", "loo", "scale the covariance, and the mean of classes, for probabilities and intervals by `HOW`: loo, by leave-one-out predictions of the training rows; heldout, by rows that were not trained on; or none")
+func Calibration(c *cobra.Command, method *string) {
+	c.Flags().StringVar(method, "calibrate", "loo", "scale the covariance, and the mean of classes, for probabilities and intervals by `HOW`: loo, by leave-one-out predictions of the training rows; heldout, by rows that were not trained on; or none")
 }
 
 // Coverage defines --coverage.

@@ -2,6 +2,7 @@ package flags
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,9 +70,8 @@ func Between(lo, hi float64, closed bool, names ...string) Rule {
 // OneOf is for a flag whose value is one of a list, or empty where that is the default.
 func OneOf(flag string, values []string) Rule {
 	return func(f *pflag.FlagSet) error {
-		x := f.Lookup(flag)
-		if v := x.Value.String(); v != x.DefValue && !slices.Contains(values, v) {
-			return job.NotOneOf(flag, v, values)
+		if x := f.Lookup(flag); x != nil && x.Value.String() != x.DefValue && !slices.Contains(values, x.Value.String()) {
+			return job.NotOneOf(flag, x.Value.String(), values)
 		}
 		return nil
 	}
@@ -111,6 +111,31 @@ func Not(condition, why string, names ...string) Rule {
 		}
 		return job.Usagef("--%s is not for %s%s", x.Name, says(condition), why)
 	})
+}
+
+// Refuse is for what cannot be where each of some conditions holds, as of For, or with a ! before it does not.
+// In the text, {name} is the value of a flag.
+func Refuse(text string, conditions ...string) Rule {
+	return func(f *pflag.FlagSet) error {
+		for _, one := range conditions {
+			if not, ok := strings.CutPrefix(one, "!"); holds(f, not) == ok {
+				return nil
+			}
+		}
+		return job.Usagef("%s", regexp.MustCompile("{[a-z-]+}").ReplaceAllStringFunc(text, func(name string) string {
+			return f.Lookup(strings.Trim(name, "{}")).Value.String()
+		}))
+	}
+}
+
+// Unless is for rules that mean nothing under a condition, as of For.
+func Unless(condition string, rules ...Rule) Rule {
+	return func(f *pflag.FlagSet) error {
+		if holds(f, condition) {
+			return nil
+		}
+		return Check(f, rules)
+	}
 }
 
 // Needs is for a flag that takes another, which why explains.
