@@ -102,12 +102,10 @@ func Fit(ctx context.Context, m Model, d Data, o *FitOptions) (*Posterior, error
 
 // start reads what a posterior is made from and makes it.
 func start(ctx context.Context, o *problem.Options, path string, l *Limits, make func(ctx context.Context, c *job.Job, p *problem.Problem) (*problem.Problem, *inference.Posterior, error)) (_ *Posterior, err error) {
+	o.Posterior = path != ""
 	flags, err := o.Flags()
 	if err != nil {
 		return nil, named(err)
-	}
-	if path != "" {
-		flags.Remembers()
 	}
 	c := job.New(job.Progress(l.Progress))
 	defer func() {

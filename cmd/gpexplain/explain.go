@@ -95,7 +95,6 @@ error bar of a term is its standard error over the networks, which were trained 
 			flags.For("smallest-flip", "", "flip-most", "flip-tries"),
 			flags.AtLeast(1, "flip-most", "flip-tries"),
 			flags.Apart("; ask one after the other", "smallest-flip", "without", "flip"),
-			flags.NotEmpty("without", "flip"),
 		},
 		complete: inference.MethodValues(map[string][]string{"terms": kernels, "calibrate": inference.Calibrations}),
 	}

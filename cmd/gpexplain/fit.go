@@ -76,7 +76,6 @@ and the data are needed again, and must be the same.`,
 			flags.For("bundle", "", "without-inputs"),
 			flags.Apart("", "without-inputs", "with-inputs"),
 			flags.Not("method=subset", "", "checkpoint"),
-			flags.NotEmpty("without", "append", "append-index"),
 			flags.For("posterior", ", whose training rows it changes; give --posterior FILE", "without", "append", "append-index"),
 			flags.For("without append", ", which change its training rows; give one of them", "posterior"),
 			flags.Apart("; do one after the other", "without", "append"),
@@ -86,7 +85,6 @@ and the data are needed again, and must be the same.`,
 			flags.For("shard", " I/N; give it too", "inducing-file"),
 			flags.Refuse("--select-only is for --method nystrom or fitc, not {method}", "select-only", "method", "!method=nystrom|fitc"),
 			flags.Refuse("--shard is for --method nystrom or fitc, not {method}", "shard", "!inducing-file", "method", "!method=nystrom|fitc"),
-			flags.Needs("shard", "inducing-file", ", which fit --select-only writes once for all parts"),
 			flags.Not("select-only shard", ": a pass over all rows through inducing examples has none; leave one of them out", "posterior", "without", "append", "checkpoint", "tune-prior", "within", "with-inputs"),
 			flags.Not("select-only shard", ": give it to gpexplain merge, which has all parts", "calibrate"),
 		},
@@ -113,13 +111,16 @@ func (s *fitVerb) add(c *cobra.Command) {
 	f.StringVar(&s.moreIndex, "append-index", "", "append the rows of --append listed in `FILE`, one row number a line (default all of the classes)")
 }
 
-func (s *fitVerb) check(*cobra.Command) error {
+func (s *fitVerb) check(c *cobra.Command) error {
 	if s.withoutInputs && s.posterior.File == "" {
 		if err := inference.CheckWithout(s.posterior.Method, s.posterior.Selection); err != nil {
 			return job.Usagef("%v", err)
 		}
 	}
-	return s.shard.parse()
+	if err := s.shard.parse(); err != nil {
+		return err
+	}
+	return flags.Check(c.Flags(), []flags.Rule{flags.Needs("shard", "inducing-file", ", which fit --select-only writes once for all parts")})
 }
 
 // largeFile is the size in bytes from which fit says beforehand how large its file will be.

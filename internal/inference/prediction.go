@@ -2,11 +2,13 @@ package inference
 
 import (
 	"context"
+	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/gp"
@@ -121,4 +123,37 @@ func ByNetwork(task *problem.Task, f *mat.Dense) []result.Float {
 	o := &Predictions{Network: f}
 	o.mapOf(task.Likelihood)
 	return RowOf(o.MAPProb, 0)
+}
+
+// Contrasted is the contrast that was asked for, nil for none.
+func Contrasted(p *problem.Problem, contrast string) (*explain.Target, error) {
+	if contrast == "" {
+		return nil, nil
+	}
+	if p.Model.Outputs == 1 {
+		return nil, fmt.Errorf("--contrast %s: %s has one output, which already weighs its two classes against each other; leave --contrast out", contrast, p.Model.Name)
+	}
+	a, b, err := p.Contrasted(contrast)
+	if err != nil {
+		return nil, err
+	}
+	t := explain.Contrast(a, b)
+	return &t, nil
+}
+
+// Targets are what is explained of row i: all outputs, then the contrast that was asked for. Without one it is
+// that of the predicted class and the runner-up, where each class has an output:
+// a softmax compares outputs, and by itself none means anything.
+func Targets(p *problem.Problem, pred *Predictions, i int, asked *explain.Target) []explain.Target {
+	var list []explain.Target
+	for k := range p.Model.Outputs {
+		list = append(list, explain.Single(k))
+	}
+	switch {
+	case asked != nil:
+		list = append(list, *asked)
+	case p.Task.Classes != nil && p.Model.Outputs > 1:
+		list = append(list, explain.Contrast(pred.Best(i), pred.RunnerUp(i)))
+	}
+	return list
 }

@@ -29,6 +29,51 @@ type Flags struct {
 	texts map[string]string      // set by Check: the values of the flags that the file of a posterior says
 }
 
+// Options say in a program what Flags say on a command line. The zero value is the built-in network
+// and digits.
+type Options struct {
+	Model                           string           // an ONNX file; "" is the built-in network
+	Network                         *network.Network // in place of Model; nil for none
+	Rows                            *dataset.Data    // in place of Data; nil for none
+	Freeze, Learn                   []string
+	Data                            string // as --data; "" is digits
+	TestData, ValidData, Target, ID string
+	Classes, ClassNames             []string // in the order of the outputs
+	TrainCount                      int      // the first kept rows; 0 for all
+	TrainRows                       string   // a file of row numbers; "" for all
+	Likelihood                      string
+	Precision, WeightDecay, Noise   *float64
+	Standardize                     string // auto, yes or no; "" is auto
+	InMemory                        bool
+	Seed                            uint64
+	MaxMemory                       int64
+	Posterior                       bool // model and data that are not named are those of a saved posterior
+}
+
+// Flags returns the flags that say the same. An error is a *job.UsageError.
+func (o *Options) Flags() (*Flags, error) {
+	given := map[string]bool{"model": o.Model != "" || o.Network != nil, "data": o.Data != "" || o.Rows != nil, "test-data": o.TestData != "", "valid-data": o.ValidData != "",
+		"train-count": o.TrainCount != 0, "train-index": o.TrainRows != "", "posterior": o.Posterior, "freeze": o.Freeze != nil, "learn": o.Learn != nil}
+	f := &Flags{
+		Model: ModelFlags{Path: o.Model, net: o.Network, Freeze: o.Freeze, Learn: o.Learn, memory: o.MaxMemory},
+		Data: DataFlags{Name: o.Data, Target: o.Target, TestFile: o.TestData, ValidFile: o.ValidData, RowsFile: o.TrainRows, Count: o.TrainCount, ID: o.ID,
+			held: o.Rows, ClassText: JoinNames(o.Classes), ClassNameText: JoinNames(o.ClassNames), InMemory: o.InMemory},
+		Task:    TaskFlags{Likelihood: o.Likelihood, Precision: o.Precision, WeightDecay: o.WeightDecay, Noise: o.Noise},
+		Limits:  LimitFlags{Seed: o.Seed, Memory: o.MaxMemory},
+		Scaling: ScalingFlags{Standardize: o.Standardize},
+	}
+	switch {
+	case o.Rows != nil:
+		f.Data.Name = o.Rows.Name
+	case f.Data.Name == "":
+		f.Data.Name = "digits"
+	}
+	if f.Scaling.Standardize == "" {
+		f.Scaling.Standardize = "auto"
+	}
+	return f, f.Check(func(flag string) bool { return given[flag] }, nil)
+}
+
 // ModelFlags name the network.
 type ModelFlags struct {
 	Path          string // "" is the built-in network
@@ -86,7 +131,7 @@ var CommonValues = map[string][]string{
 }
 
 // Check refuses values that are wrong without opening any file, and parses lists and sizes. given tells
-// whether a flag was given, and texts are the values of those of SavedFlagNames that there are.
+// whether a flag was given, and texts are the values of the flags that there are.
 func (s *Flags) Check(given func(flag string) bool, texts map[string]string) error {
 	s.given, s.texts = given, texts
 	s.Data.remembered = (s.given("posterior") || s.given("inducing-file")) && !s.given("data")

@@ -50,50 +50,82 @@ type Metadata struct {
 	saved                    *Scaling // of a saved posterior; nil is the model itself
 }
 
-// readMetadata parses the pairs stored with a model. A malformed pair is an error
-// that names its key. Of several malformed pairs it always names the same.
+// An entry is one of the pairs that are stored with a model.
+type entry struct {
+	key   string
+	read  func(m *Metadata, text string) error // of a text that is there; any error is one of the key
+	write func(p *Problem) string              // "" where the problem says nothing
+}
+
+// entries are read in this order, so that of several malformed ones it is always the same that an error names.
+var entries = []entry{
+	{KeyLikelihood, func(m *Metadata, text string) error {
+		if m.Likelihood = text; text != "" && !isLikelihood(text) {
+			return strconv.ErrSyntax
+		}
+		return nil
+	}, func(p *Problem) string { return p.Task.Likelihood.Name() }},
+	{KeyPrecision, read(func(m *Metadata) *float64 { return &m.Precision }, positive), func(p *Problem) string { return number(p.Task.Precision) }},
+	{KeyNoise, read(func(m *Metadata) *float64 { return &m.Noise }, positive), func(p *Problem) string {
+		if p.Task.Noise > 0 {
+			return number(p.Task.Noise)
+		}
+		return ""
+	}},
+	{KeyClasses, read(func(m *Metadata) *[]int { return &m.Classes }, parseClasses), func(p *Problem) string { return FormatInts(p.Task.Classes) }},
+	{KeyClassNames, read(func(m *Metadata) *[]string { return &m.ClassNames }, classNamesOf), func(p *Problem) string { return JoinNames(p.Task.Names) }},
+	{keyOthers, func(m *Metadata, text string) error {
+		others, err := classNamesOf(text)
+		m.others = append([]string{}, others...)
+		return err
+	}, func(p *Problem) string {
+		var others []string
+		for _, k := range p.Examples.Data.Classes() {
+			if !slices.Contains(p.Task.Classes, k) {
+				others = append(others, p.Examples.Data.Train.ClassName(k))
+			}
+		}
+		return JoinNames(others)
+	}},
+	{keyTarget, read(func(m *Metadata) *[]string { return &m.target }, splitNames), func(p *Problem) string { return JoinNames(p.Examples.Data.TargetColumns) }},
+	{keyID, read(func(m *Metadata) *string { return &m.id }, asIs), func(p *Problem) string { return p.Examples.Data.ID }},
+	{KeyScaling, read(func(m *Metadata) **dataset.Scaling { return &m.Scaling }, dataset.ParseScaling), func(p *Problem) string {
+		if p.Examples.Scaling.Inputs == nil && !p.Examples.Data.Images() {
+			return (&dataset.Scaling{Mean: []float64{0}, Scale: []float64{1}}).String()
+		}
+		return p.Examples.Scaling.Inputs.String()
+	}},
+	{keyTargets, read(func(m *Metadata) **dataset.Scaling { return &m.Targets }, dataset.ParseScaling), func(p *Problem) string { return p.Examples.Scaling.Targets.String() }},
+	{KeyRows, read(func(m *Metadata) *string { return &m.Rows }, asIs), func(p *Problem) string { return FormatRows(p.Examples.Train.Rows) }},
+	{keyData, read(func(m *Metadata) *string { return &m.Data }, asIs), func(p *Problem) string { return Fingerprint(p.Examples.Data.Train) }},
+}
+
+// read is the read of an entry with a place of its own.
+func read[T any](to func(m *Metadata) *T, parse func(text string) (T, error)) func(m *Metadata, text string) error {
+	return func(m *Metadata, text string) (err error) {
+		*to(m), err = parse(text)
+		return err
+	}
+}
+
+func asIs(text string) (string, error) { return text, nil }
+
+// readMetadata parses the pairs stored with a model. A malformed pair is an error that names its key.
 func readMetadata(kv map[string]string) (*Metadata, error) {
-	m := &Metadata{Likelihood: kv[KeyLikelihood], Rows: kv[KeyRows], Data: kv[keyData]}
+	m := &Metadata{}
 	bad := func(key string) error {
 		return fmt.Errorf("its metadata entry %s is %q, which cannot be used; give the flag, or train again", key, job.Cut(kv[key], 40))
 	}
-	if m.Likelihood != "" && !isLikelihood(m.Likelihood) {
-		return nil, bad(KeyLikelihood)
-	}
-	var err error
-	if m.Precision, err = positive(kv[KeyPrecision]); err != nil {
-		return nil, bad(KeyPrecision)
-	}
-	if m.Noise, err = positive(kv[KeyNoise]); err != nil {
-		return nil, bad(KeyNoise)
-	}
-	if m.Classes, err = parseClasses(kv[KeyClasses]); err != nil {
-		return nil, bad(KeyClasses)
-	}
-	if m.ClassNames, err = classNamesOf(kv[KeyClassNames]); err != nil {
-		return nil, bad(KeyClassNames)
+	for _, e := range entries {
+		if text, said := kv[e.key]; said && e.read(m, text) != nil {
+			return nil, bad(e.key)
+		}
 	}
 	if m.ClassNames == nil {
 		m.ClassNames, _ = classNamesOf(kv[keyOthersNames]) // of another program, which may mean something else
 	}
-	if text, said := kv[keyOthers]; said {
-		if m.others, err = classNamesOf(text); err != nil {
-			return nil, bad(keyOthers)
-		}
-		m.others = append([]string{}, m.others...)
-	}
-	m.id = kv[keyID]
-	if m.target, err = splitNames(kv[keyTarget]); err != nil {
-		return nil, bad(keyTarget)
-	}
 	if m.Classes != nil && m.ClassNames != nil && len(m.Classes) != len(m.ClassNames) {
 		return nil, bad(KeyClassNames)
-	}
-	if m.Scaling, err = dataset.ParseScaling(kv[KeyScaling]); err != nil {
-		return nil, bad(KeyScaling)
-	}
-	if m.Targets, err = dataset.ParseScaling(kv[keyTargets]); err != nil {
-		return nil, bad(keyTargets)
 	}
 	return m, nil
 }
@@ -128,7 +160,6 @@ func Fingerprint(s *dataset.Set) string {
 
 // TrainMetadata says what a network was trained on, and by which command line.
 func (p *Problem) TrainMetadata(args []string) map[string]string {
-	t, e := p.Task, p.Examples
 	// Write a command line with the last elements of its paths alone, as a model is passed on to people
 	// whom the folders of a machine do not concern.
 	out := slices.Clone(args)
@@ -145,42 +176,12 @@ func (p *Problem) TrainMetadata(args []string) map[string]string {
 		}
 		out[i] = flag + strings.Join(paths, ",")
 	}
-	kv := map[string]string{
-		KeyLikelihood: t.Likelihood.Name(),
-		KeyPrecision:  strconv.FormatFloat(t.Precision, 'g', -1, 64),
-		KeyRows:       FormatRows(e.Train.Rows),
-		keyData:       Fingerprint(e.Data.Train),
-		KeyCommand:    job.CommandLine(out),
-	}
-	if t.Noise > 0 {
-		kv[KeyNoise] = strconv.FormatFloat(t.Noise, 'g', -1, 64)
-	}
-	if t.Classes != nil {
-		kv[KeyClasses] = FormatInts(t.Classes)
-		var others []string
-		for _, k := range e.Data.Classes() {
-			if !slices.Contains(t.Classes, k) {
-				others = append(others, e.Data.Train.ClassName(k))
-			}
+	kv := map[string]string{KeyCommand: job.CommandLine(out)}
+	for _, e := range entries {
+		text := e.write(p)
+		if labels := e.key == keyOthers; labels && p.Task.Classes != nil || !labels && text != "" { // "" leaves out no label
+			kv[e.key] = text
 		}
-		kv[keyOthers] = JoinNames(others)
-	}
-	if t.Names != nil {
-		kv[KeyClassNames] = JoinNames(t.Names)
-	}
-	if e.Data.TargetColumns != nil {
-		kv[keyTarget] = JoinNames(e.Data.TargetColumns)
-	}
-	if e.Data.ID != "" {
-		kv[keyID] = e.Data.ID
-	}
-	if s := e.Scaling.Inputs; s != nil {
-		kv[KeyScaling] = s.String()
-	} else if !e.Data.Images() {
-		kv[KeyScaling] = (&dataset.Scaling{Mean: []float64{0}, Scale: []float64{1}}).String()
-	}
-	if s := e.Scaling.Targets; s != nil {
-		kv[keyTargets] = s.String()
 	}
 	return kv
 }

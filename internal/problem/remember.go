@@ -2,13 +2,17 @@ package problem
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inputfile"
 	"github.com/funcgp/funcgp/internal/job"
@@ -39,13 +43,32 @@ type FileCheck struct {
 	Bytes  int64  `json:"bytes,omitempty"` // 0 where an older version wrote it
 }
 
+// A place is where flags and a file have the same setting.
+type place struct {
+	flag         string
+	keep, recall func() // from the flags to the file, and back
+}
+
+func placed[T any](flag string, file, flags *T) place {
+	return place{flag, func() { *file = *flags }, func() { *flags = *file }}
+}
+
+// places are those of the settings that are remembered as they are.
+func (r *Remembered) places(f *Flags) []place {
+	return []place{placed("output", &r.Output, &f.Model.Output), placed("freeze", &r.Freeze, &f.Model.Freeze), placed("learn", &r.Learn, &f.Model.Learn),
+		placed("input-columns", &r.Column, &f.Model.Columns), placed("target", &r.Target, &f.Data.Target), placed("id", &r.ID, &f.Data.ID)}
+}
+
 // Remember says where the model and the data are.
 func (p *Problem) Remember(ctx context.Context) (*Remembered, error) {
 	f := &p.flags.Data
 	if err := p.Examples.Data.Complete(ctx); err != nil {
 		return nil, err
 	}
-	r := &Remembered{Freeze: p.flags.Model.Freeze, Learn: p.flags.Model.Learn, Output: p.flags.Model.Output, Column: p.flags.Model.Columns, Target: f.Target, ID: f.ID, Split: f.Split}
+	r := &Remembered{Split: f.Split}
+	for _, s := range r.places(p.flags) {
+		s.keep()
+	}
 	for _, path := range []struct {
 		from string
 		to   *string
@@ -132,23 +155,9 @@ func (r *Remembered) recall(ctx context.Context, posterior string, f *Flags, inp
 		}
 		f.Model.Path = r.Model
 	}
-	if !f.given("output") {
-		f.Model.Output = r.Output
-	}
-	for _, list := range []struct {
-		flag     string
-		from, to *[]string
-	}{{"freeze", &r.Freeze, &f.Model.Freeze}, {"learn", &r.Learn, &f.Model.Learn}, {"input-columns", &r.Column, &f.Model.Columns}} {
-		if !f.given(list.flag) {
-			*list.to = slices.Clone(*list.from)
-		}
-	}
-	for _, one := range []struct { // other data have the same columns
-		flag, from string
-		to         *string
-	}{{"target", r.Target, &f.Data.Target}, {"id", r.ID, &f.Data.ID}} {
-		if !f.given(one.flag) {
-			*one.to = one.from
+	for _, s := range r.places(f) { // other data have the same columns
+		if !f.given(s.flag) {
+			s.recall()
 		}
 	}
 	if f.given("data") || r.Data == "" {
@@ -208,4 +217,43 @@ func (r *Remembered) check(ctx context.Context, posterior, path, flag string) er
 		}
 	}
 	return nil
+}
+
+// Record says what an answer that is made now comes from.
+func (p *Problem) Record(ctx context.Context, version string) (r result.Record, err error) {
+	r = result.Record{Date: time.Now(), Version: version}
+	if r.ModelSHA256, err = p.Model.Sum(ctx); err != nil {
+		return r, err
+	}
+	for _, path := range p.Examples.Data.Files() {
+		one := result.FileSum{Name: path}
+		if one.SHA256, err = inputfile.Sum(ctx, path); err != nil {
+			return r, err
+		}
+		if path != p.Examples.Data.Source {
+			one.Name = filepath.Base(path)
+		}
+		r.DataSHA256 = append(r.DataSHA256, one)
+	}
+	if p.Saved != nil {
+		r.PosteriorSHA256 = p.Saved.File.SHA256()
+	}
+	return r, nil
+}
+
+// Sum is the SHA-256 in hex of the model's file, followed by those in which it keeps its weights, or of what ONNX gives
+// of one that has no file.
+func (m *Model) Sum(ctx context.Context) (string, error) {
+	if m.Path != "" {
+		return inputfile.Sum(ctx, m.Files()...)
+	}
+	file := Builtin
+	if m.Name != builtinName {
+		var err error
+		if file, err = m.ONNX(); err != nil {
+			return "", err
+		}
+	}
+	sum := sha256.Sum256(file)
+	return hex.EncodeToString(sum[:]), nil
 }

@@ -31,6 +31,9 @@ func (f *numbersFlag) file() string {
 	return f.Text
 }
 
+// isJSON tells whether a text names a file and is no list of numbers.
+func isJSON(text string) bool { return strings.HasSuffix(strings.ToLower(text), ".json") }
+
 // standardizations are the values of --standardize.
 var standardizations = []string{"auto", "yes", "no"}
 
@@ -49,7 +52,7 @@ func (s *ScalingFlags) check() error {
 	for i, f := range s.numbers() {
 		f.name = scalingNames[1+i]
 		f.numbers = nil
-		if f.Text != "" && !strings.HasSuffix(strings.ToLower(f.Text), ".json") { // that is a file
+		if f.Text != "" && !isJSON(f.Text) {
 			for field := range strings.SplitSeq(f.Text, ",") {
 				v, err := strconv.ParseFloat(strings.TrimSpace(field), 64)
 				if err != nil {

@@ -52,7 +52,6 @@ func (f *Flags) Add(c *cobra.Command, posterior bool) {
 func (f *Flags) Check(c *cobra.Command) error {
 	f.given = c.Flags().Changed
 	return flags.Check(c.Flags(), []flags.Rule{
-		flags.NotEmpty("latent", "decoder"),
 		flags.AtLeast(1, "samples"),
 		flags.Apart(": the code is what the encoder gives", "latent", "decoder"),
 		flags.OneOf("curvature", autoencoder.CurvatureNames()),

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pkg/profile"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/job"
@@ -121,22 +122,17 @@ func profileMode(name string) func(*profile.Profile) {
 // CheckProblem refuses values that are wrong without opening any file, and parses lists and sizes. A
 // value of "" comes from a shell variable that is not set.
 func CheckProblem(c *cobra.Command, s *problem.Flags) error {
-	for _, name := range []string{"model", "data", "classes", "class-names", "id", "index", "train-index", "target", "test-data", "valid-data", "likelihood", "profile", "max-memory", "freeze", "learn", "output", "outputs",
-		"standardize", "input-mean", "input-sd", "target-mean", "target-sd",
-		"input", "terms", "contrast", "html", "png", "csv", "calibrate", "test-index", "link", "arch", "activation", "out",
-		"method", "select", "posterior", "inducing-file", "shard", "checkpoint", "tune-prior", "prior", "form"} {
-		if f := c.Flags().Lookup(name); f != nil && f.Changed && strings.Trim(f.Value.String(), "[]") == "" {
-			return job.Usagef("--%s is empty; give it a value or leave it out", name)
+	texts, empty := map[string]string{}, ""
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if texts[f.Name] = f.Value.String(); f.Changed && strings.Trim(texts[f.Name], "[]") == "" {
+			empty = f.Name
 		}
+	})
+	if empty != "" {
+		return job.Usagef("--%s is empty; give it a value or leave it out", empty)
 	}
 	if err := CheckLimits(c, &s.Limits); err != nil {
 		return err
-	}
-	texts := map[string]string{} // of those of the saved flags that the verb has
-	for _, name := range problem.SavedFlagNames {
-		if f := c.Flags().Lookup(name); f != nil {
-			texts[name] = f.Value.String()
-		}
 	}
 	return s.Check(c.Flags().Changed, texts)
 }

@@ -36,16 +36,6 @@ func Needed(flag, why string) Rule {
 	}
 }
 
-// NotEmpty is for flags that have a value where they are given.
-func NotEmpty(names ...string) Rule {
-	return each(names, func(_ *pflag.FlagSet, x *pflag.Flag) error {
-		if x.Value.String() == "" {
-			return job.Usagef("--%s is empty; give it a value or leave it out", x.Name)
-		}
-		return nil
-	})
-}
-
 // AtLeast is for whole numbers that are not below a bound.
 func AtLeast(least int, names ...string) Rule {
 	return each(names, func(_ *pflag.FlagSet, x *pflag.Flag) error {
@@ -114,11 +104,13 @@ func Not(condition, why string, names ...string) Rule {
 }
 
 // Refuse is for what cannot be where each of some conditions holds, as of For, or with a ! before it does not.
-// In the text, {name} is the value of a flag.
+// A flag that there is not does neither. In the text, {name} is the value of a flag.
 func Refuse(text string, conditions ...string) Rule {
 	return func(f *pflag.FlagSet) error {
 		for _, one := range conditions {
-			if not, ok := strings.CutPrefix(one, "!"); holds(f, not) == ok {
+			not, ok := strings.CutPrefix(one, "!")
+			name, _, _ := strings.Cut(not, "=")
+			if f.Lookup(name) == nil || holds(f, not) == ok {
 				return nil
 			}
 		}

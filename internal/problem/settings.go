@@ -1,0 +1,162 @@
+package problem
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/inputfile"
+	"github.com/funcgp/funcgp/internal/job"
+)
+
+// A setting is a flag whose value the file of a posterior says. One that is given beside the file must agree with it.
+type setting struct {
+	flag   string
+	named  bool                        // a file that it names counts by its checksum
+	fitted func(h *SavedHeader) string // what was fitted, whether the flag was given or not; nil or "" where that says nothing
+}
+
+// settings are compared in this order.
+var settings = []setting{
+	{flag: "outputs"},
+	{flag: "method", fitted: func(h *SavedHeader) string { return h.Fit.Method }},
+	{flag: "inducing", fitted: func(h *SavedHeader) string { return strconv.Itoa(int(h.Fit.Inducing)) }},
+	{flag: "within"},
+	{flag: "certify"},
+	{flag: "select", fitted: func(h *SavedHeader) string { return h.Select }},
+	{flag: "at", fitted: func(h *SavedHeader) string {
+		if h.Fit.Match == nil {
+			return ""
+		}
+		return h.Fit.Match.Used
+	}},
+	{flag: "refit", fitted: func(h *SavedHeader) string { return strconv.FormatBool(!h.Network) }},
+	{flag: "tune-prior"},
+	{flag: "train-count"}, // these two by agreeRows
+	{flag: "train-index"},
+	{flag: "classes", fitted: func(h *SavedHeader) string {
+		if h.ClassNames != nil {
+			return JoinNames(h.ClassNames)
+		}
+		return FormatInts(h.Classes)
+	}},
+	{flag: "likelihood", fitted: func(h *SavedHeader) string { return h.Likelihood }},
+	{flag: "prior-precision", fitted: func(h *SavedHeader) string { return number(float64(h.Fit.PriorPrecision)) }},
+	{flag: "weight-decay"},
+	{flag: "prior", named: true},
+	{flag: "noise-variance", fitted: func(h *SavedHeader) string {
+		if h.Fit.NoiseVariance == nil {
+			return ""
+		}
+		return number(float64(*h.Fit.NoiseVariance))
+	}},
+	{flag: "standardize", fitted: func(h *SavedHeader) string {
+		return map[bool]string{true: "no"}[h.Scaling.Inputs == "" && h.Scaling.Targets == ""]
+	}},
+	{flag: "input-mean", named: true},
+	{flag: "input-sd", named: true},
+	{flag: "target-mean", named: true},
+	{flag: "target-sd", named: true},
+	{flag: "calibrate", fitted: func(h *SavedHeader) string {
+		if h.Fit.Calibration == nil {
+			return "none"
+		}
+		return h.Fit.Calibration.Method
+	}},
+}
+
+// number is a number in its shortest spelling.
+func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+// SavedFlags are the flags of the fit as the file of its posterior keeps them: those of the file
+// that the problem was read from, where there is one.
+func (p *Problem) SavedFlags(ctx context.Context) (map[string]string, error) {
+	if p.Saved != nil {
+		return p.Saved.Header.Flags, nil
+	}
+	out := map[string]string{}
+	for _, s := range settings {
+		text, ok := p.flags.texts[s.flag]
+		if !ok || s.flag == "calibrate" { // which a fit with other rows may change
+			continue
+		}
+		var err error
+		if out[s.flag], err = s.canonical(ctx, text); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// canonical is the value of a flag in one spelling: numbers of a list in their shortest, and the
+// checksum of a file that says the prior or the scaling in place of its name.
+func (s *setting) canonical(ctx context.Context, text string) (string, error) {
+	if text != "" && s.named && (s.flag == "prior" || isJSON(text)) {
+		return inputfile.Sum(ctx, text)
+	}
+	fields := strings.Split(text, ",")
+	for i, field := range fields {
+		fields[i] = strings.TrimSpace(field)
+		if v, err := strconv.ParseFloat(fields[i], 64); err == nil {
+			fields[i] = number(v)
+		}
+	}
+	return strings.Join(fields, ","), nil
+}
+
+// agree refuses flags that say other than the file, and drops those that say the same. The
+// training rows are compared when the data are read, by agreeRows; --calibrate none leaves out
+// what the file has, and the calibration of parts is that of their merger.
+func (v *SavedFile) agree(ctx context.Context, f *Flags, kind FileKind) error {
+	for _, s := range settings {
+		text := f.texts[s.flag]
+		if f.given == nil || !f.given(s.flag) || s.flag == "train-count" || s.flag == "train-index" || s.flag == "calibrate" && (text == "none" || kind != PosteriorFile) {
+			continue
+		}
+		typed, err := s.canonical(ctx, text)
+		if err != nil {
+			return err
+		}
+		said := ""
+		if s.fitted != nil {
+			if said, err = (&setting{}).canonical(ctx, s.fitted(&v.Header)); err != nil {
+				return err
+			}
+		}
+		if kept, ok := v.Header.Flags[s.flag]; typed != said && (!ok || typed != kept) {
+			return v.differs(s.flag, text, said)
+		}
+	}
+	f.Task, f.Scaling, f.Outputs = TaskFlags{}, ScalingFlags{Standardize: "auto"}, OutputFlags{}
+	f.Data.ClassText, f.Data.classList = "", nil
+	return nil
+}
+
+// agreeRows refuses flags that name other training rows than those of the file. Of a file with
+// the training rows inside there are no others, among which they would be the first.
+func (v *SavedFile) agreeRows(ctx context.Context, f *DataFlags, t *Task, d *dataset.Data, train *dataset.Subset) error {
+	said := "its " + job.Count(train.Len()) + " training rows"
+	if f.RowsFile != "" {
+		if rows, err := dataset.ReadRows(ctx, f.RowsFile); err != nil || slices.Equal(rows, train.Rows) {
+			return err
+		}
+		return v.differs("train-index", f.RowsFile, said)
+	}
+	if f.Count == 0 || v.Header.Inputs && v.Header.Flags["train-count"] == strconv.Itoa(f.Count) {
+		return nil
+	}
+	if first, err := d.Train.Select(&dataset.SelectOptions{Classes: t.Classes, Count: f.Count}); err == nil && !v.Header.Inputs && slices.Equal(first.Rows, train.Rows) {
+		return nil
+	}
+	return v.differs("train-count", strconv.Itoa(f.Count), said)
+}
+
+// differs is the error of a flag that says other than the file, "" where that has no words.
+func (v *SavedFile) differs(flag, text, said string) error {
+	if said != "" {
+		said = ", which says " + said
+	}
+	return job.FullErrorf("%s: --%s %s is not what it was fitted with%s; leave the flag out, or fit another posterior", v.path, flag, job.Cut(text, 60), said)
+}
