@@ -1,6 +1,7 @@
 package inference
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -111,24 +112,17 @@ const (
 // predictions are made of, ascending: all that an exact posterior has, or a
 // random sample.
 func (q *Posterior) leftOut(p *problem.Problem) []int {
-	n, c := p.Examples.Train.Len(), p.Model.Outputs
-	if q.How.Name == "subset" {
-		// Of other rows the posterior knows nothing, but the network does.
-		n = len(q.How.inducing)
+	n, c, given := p.Examples.Train.Len(), p.Model.Outputs, q.given()
+	if given != nil {
+		n = len(given) // of other rows the posterior knows nothing, but the network does
 	}
-	most := n
-	switch q.How.Name {
-	case "nystrom", "fitc", "kept":
-		most = mostLeftOut
-	case "cg":
-		most = mostLeftOutCG
-	}
+	most := cmp.Or(solverOf(q.How.Name).leftOut, n)
 	// The covariances, and some copies of them.
 	most = min(most, p.Within(n, func(n int) int64 { return problem.WholeBytes(4 * 8 * float64(n) * float64(c) * float64(c+1)) }))
 	rows := sample(n, most, p.Limits.Seed)
-	if q.How.Name == "subset" {
+	if given != nil {
 		for i, at := range rows {
-			rows[i] = q.How.inducing[at]
+			rows[i] = given[at]
 		}
 		slices.Sort(rows)
 	}
@@ -159,7 +153,7 @@ func (q *Posterior) leaveOneOut(ctx context.Context, c *job.Job, p *problem.Prob
 	}
 	m := newMoments(problem.RowsAt(p.Examples.Y, rows), p.Model.Outputs)
 	atOnce, show := q.RowsAtOnce(p), c.Show
-	if q.How.Name == "exact" && len(rows) == p.Examples.Train.Len() {
+	if solverOf(q.How.Name).whole && len(rows) == p.Examples.Train.Len() {
 		// It divides them itself, and shows its progress.
 		atOnce, show = len(rows), func(string, int, int) {}
 	}

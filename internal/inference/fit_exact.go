@@ -5,8 +5,10 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/cg"
+	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -76,4 +78,44 @@ func (f *fit) cgDual(ctx context.Context) (*cg.Posterior, error) {
 		return cg.Refit(ctx, f.kernel, f.source, f.problem.Examples.Y, f.problem.Task.Likelihood, o)
 	}
 	return cg.Fit(ctx, f.kernel, f.source, f.sites, o)
+}
+
+// cg conditions on all training rows by conjugate gradients, without forming their kernel.
+func (f *fit) cg(ctx context.Context) (*Posterior, error) {
+	if err := f.prepare(ctx, f.problem.KeepsJacobian()); err != nil {
+		return nil, err
+	}
+	if f.flags.Tune == "" {
+		if err := f.settle(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := f.tuneBy(ctx, func(ctx context.Context, g *fit) (*Posterior, error) {
+		dual, err := g.cgDual(ctx)
+		if err != nil {
+			return nil, err
+		}
+		q := g.posterior(dual)
+		if f.flags.Tune == "evidence" {
+			q.Evidence, err = dual.EvidenceRefit(ctx)
+		}
+		return q, err
+	}); err != nil {
+		return nil, err
+	}
+	dual, err := f.cgDual(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.con.EndPart(ctx, "kernel"); err != nil {
+		return nil, err
+	}
+	q := f.posterior(dual)
+	if !f.options.AtTheta {
+		q.Evidence, err = dual.EvidenceRefit(ctx)
+	} else {
+		q.Evidence, err = dual.EvidenceAtTheta(ctx, gp.Scatter(f.prior, f.theta))
+	}
+	q.approximation = &result.Approximation{MeanError: problem.Number(dual.MeanError()), EvidenceSE: problem.Number(q.Evidence.StdErr)}
+	return q, err
 }

@@ -207,7 +207,7 @@ func (f *fit) throughInducing() (Flags, error) {
 	if err != nil {
 		return flags, err
 	}
-	err = planMethod(f.con, f.problem, &flags, f.heldOut)
+	err = planInducing(f.con, f.problem, &flags, f.heldOut)
 	if e := (*gp.MemoryError)(nil); errors.As(err, &e) && e.Largest > 0 {
 		flags.Inducing, err = e.Largest, nil
 	}

@@ -95,25 +95,6 @@ func distinct(positions []int) int {
 	return len(slices.Compact(slices.Sorted(slices.Values(positions))))
 }
 
-// takesRows tells whether the inducing elements are single rows and not examples.
-func (m *Method) takesRows() bool { return m.selection == result.SelectStrength }
-
-// inducingOutputs is the number of rows of the kernel of the inducing elements.
-func (m *Method) inducingOutputs(outputs int) int {
-	if m.takesRows() {
-		return len(m.inducing)
-	}
-	return len(m.inducing) * outputs
-}
-
-// elements names the inducing elements.
-func (m *Method) elements() string {
-	if m.takesRows() {
-		return "rows"
-	}
-	return "examples"
-}
-
 func (f *fit) sparseOptions() *sparse.Options {
 	o := &sparse.Options{Mean: f.mean(), MaxMemory: f.problem.Limits.Memory, Progress: f.con.Show}
 	if f.flags.Method == "fitc" {

@@ -183,30 +183,6 @@ func (l leavingOut) Expand(residual, lambda, root, y, f []float64) float64 {
 // CheckY checks all columns but the last.
 func (l leavingOut) CheckY(y []float64, c int) error { return l.Likelihood.CheckY(y[:len(y)-1], c) }
 
-// BoundText says how the evidence stands to the exact one.
-func (q *Posterior) BoundText() string {
-	switch {
-	case q.certificate != nil && q.certificate.Dropped > 0:
-		// The log determinant of all rows is in an interval.
-		d := [2]float64{}
-		for i, v := range q.certificate.LogDet {
-			d[i] = q.Evidence.Value - (float64(v)-q.Evidence.LogDet)/2
-		}
-		return fmt.Sprintf(", of all rows %.6g to %.6g", d[1], d[0])
-	case q.How.Name == "cg":
-		return fmt.Sprintf(" ± %.2g", q.Evidence.StdErr)
-	case q.Evidence.Bound == gp.Upper:
-		return ", not below the exact one"
-	case q.Evidence.Bound == gp.Lower:
-		return ", not above the exact one"
-	case q.How.Name == "subset":
-		return " of the subset"
-	case problem.IsSparse(q.How.Name):
-		return ", above or below the exact one"
-	}
-	return ""
-}
-
 // Text prints the comparison as part of the table of w.
 func (l *LeftOutComparison) Text(w io.Writer) {
 	if l == nil {

@@ -7,47 +7,30 @@ import (
 	"strconv"
 
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
-	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
 )
 
 // planPosterior refuses what cannot fit before anything large is taken: flags
-// with their defaults, and the rows that choose the prior precision, if any. What
-// conjugate gradients do with more than they need, they plan themselves.
+// with their defaults, and the rows that choose the prior precision, if any.
 func planPosterior(c *job.Job, p *problem.Problem, f *Flags, heldOut *dataset.Subset) error {
-	err := planMethod(c, p, f, heldOut)
+	err := solverOf(f.Method).plan(c, p, f, heldOut)
 	if e := (*gp.MemoryError)(nil); errors.As(err, &e) && p.ManyClasses() {
 		return job.FullErrorf("%s that tells %s classes apart takes %s; leave --outputs out, or give --outputs top:10", e.Op, job.Count(p.Model.Outputs), problem.Takes(e))
 	}
 	return err
 }
 
-// planMethod is planPosterior without the remedy for many classes.
-func planMethod(c *job.Job, p *problem.Problem, f *Flags, heldOut *dataset.Subset) error {
-	n, memory := p.Examples.Train.Len(), p.Limits.Memory
-	switch f.Method {
-	case "exact":
-		const mib = 1 << 20
-		c.Detail("memory: %.1f MiB of %.0f MiB allowed: kernel and factor %.1f MiB, Jacobian %.1f MiB", float64(p.ExactBytes(n))/mib, float64(gp.MemoryBudget(memory))/mib,
-			float64(gp.Bytes(n, p.Model.Outputs))/mib, float64(p.Model.Net.BatchBytes(n))/mib)
-		return rowsCure(c, p, f, heldOut, gp.CheckMemory("an exact posterior", gp.TrainingExamples, n, memory, p.ExactBytes))
-	case "kept", methodAuto:
-		return gp.CheckMemory("a posterior of kept rows", gp.TrainingExamples, n, memory, func(n int) int64 {
-			return kept.Bytes(n, p.Model.Outputs, p.Model.Parameters(), 1)
-		})
-	case "cg":
-		return rowsCure(c, p, f, heldOut, cg.CheckMemory(n, p.Model.Outputs, p.Model.Parameters(), memory))
-	}
+// planInducing refuses inducing examples, or rows, that do not fit.
+func planInducing(_ *job.Job, p *problem.Problem, f *Flags, heldOut *dataset.Subset) error {
 	unit := gp.InducingExamples
 	if f.takesRows() {
 		unit = gp.InducingPairs
 	}
-	return gp.CheckMemory("a sparse posterior", unit, f.Inducing, memory, sparseBytes(p, f, heldOut))
+	return gp.CheckMemory("a sparse posterior", unit, f.Inducing, p.Limits.Memory, sparseBytes(p, f, heldOut))
 }
 
 // sparseBytes is the memory of a posterior with m inducing examples, or rows: these count
@@ -105,21 +88,6 @@ func rowsCure(c *job.Job, p *problem.Problem, f *Flags, heldOut *dataset.Subset,
 		text += fmt.Sprintf("give --train-count %d, or ", e.Largest)
 	}
 	return job.Full(errors.New(text + "raise --max-memory"))
-}
-
-// planLoad refuses what cannot fit before the examples that a saved posterior
-// needs are linearized: n of them, with m inducing elements, whose kernel has that many rows.
-func planLoad(p *problem.Problem, method string, n, rows, m int) error {
-	d, c, _ := p.Model.Net.Dims()
-	bytes := p.Model.Net.BatchBytes
-	need := 8*float64(rows)*float64(rows) + float64(bytes(m)) + float64(bytes(min(n, linearize.Tile(c))))
-	switch method {
-	case "exact":
-		need = float64(bytes(n)) + 8*float64(n)*float64(d)
-	case "cg", "kept":
-		return nil // they plan for themselves
-	}
-	return problem.PlanWhole("a saved posterior", p.Limits.Memory, problem.WholeBytes(need))
 }
 
 // planTests refuses n test rows whose Jacobian, which weight space takes at

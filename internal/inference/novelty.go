@@ -56,7 +56,7 @@ func (q *Posterior) noveltyOptions(c *job.Job, p *problem.Problem) *novelty.Opti
 	o := &novelty.Options{FunctionAlone: p.Model.TakesWhole(), Standardize: !p.Examples.Data.Images(), Seed: p.Limits.Seed, Progress: c.Show}
 	if most := p.Limits.Memory; most > 0 {
 		o.MaxMemory = max(1, most/4)
-		if q.How.Name == "exact" {
+		if solverOf(q.How.Name).whole {
 			o.MaxMemory = max(o.MaxMemory, most-p.ExactBytes(p.Examples.Train.Len()))
 		}
 	}

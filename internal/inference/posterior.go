@@ -20,8 +20,6 @@ import (
 	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/gp/cg"
-	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/gp/mode"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
@@ -30,21 +28,6 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
 	"github.com/funcgp/funcgp/store"
-)
-
-// Fitted is implemented by the posteriors of all methods.
-type Fitted interface {
-	gp.Dual
-	Refitted() bool
-	Warnings() []error
-	Save(w *store.Writer) error
-}
-
-var (
-	_ Fitted = (*gp.Exact)(nil)
-	_ Fitted = (*sparse.Posterior)(nil)
-	_ Fitted = (*cg.Posterior)(nil)
-	_ Fitted = (*kept.Posterior)(nil)
 )
 
 // A Posterior is the answer of a fit, by whatever method.
@@ -79,13 +62,6 @@ type Posterior struct {
 	refitted   bool
 	bnn        *weightspace.BNN // nil where predictions are those of the linearized network
 	predictive string           // other than glm; "" is glm
-}
-
-// A Method says how a posterior was computed.
-type Method struct {
-	Name, selection string
-	inducing        []int   // positions among the training rows
-	mean            gp.Mean // of a posterior without a refit
 }
 
 // Options are what verbs ask of a fit beside its method. The zero value is
@@ -138,7 +114,7 @@ func Fit(ctx context.Context, c *job.Job, p *problem.Problem, flags *Flags, o Op
 	if err != nil {
 		return nil, err
 	}
-	q, err := f.byMethod(ctx)
+	q, err := solverOf(f.flags.Method).fit(f, ctx)
 	if err == nil {
 		q, err = f.settleNoise(ctx, q)
 	}
@@ -151,73 +127,6 @@ func Fit(ctx context.Context, c *job.Job, p *problem.Problem, flags *Flags, o Op
 	})...)
 	f.remark(q)
 	return q, c.EndPart(ctx, "factorize")
-}
-
-// byMethod computes the posterior by the method of the flags.
-func (f *fit) byMethod(ctx context.Context) (*Posterior, error) {
-	switch f.flags.Method {
-	case "exact":
-		return f.exact(ctx)
-	case "cg":
-		// Condition on all training rows by conjugate gradients, without forming their kernel.
-		if err := f.prepare(ctx, f.problem.KeepsJacobian()); err != nil {
-			return nil, err
-		}
-		if f.flags.Tune == "" {
-			if err := f.settle(ctx); err != nil {
-				return nil, err
-			}
-		}
-		if err := f.tuneBy(ctx, func(ctx context.Context, g *fit) (*Posterior, error) {
-			dual, err := g.cgDual(ctx)
-			if err != nil {
-				return nil, err
-			}
-			q := g.posterior(dual)
-			if f.flags.Tune == "evidence" {
-				q.Evidence, err = dual.EvidenceRefit(ctx)
-			}
-			return q, err
-		}); err != nil {
-			return nil, err
-		}
-		dual, err := f.cgDual(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if err := f.con.EndPart(ctx, "kernel"); err != nil {
-			return nil, err
-		}
-		q := f.posterior(dual)
-		if !f.options.AtTheta {
-			q.Evidence, err = dual.EvidenceRefit(ctx)
-		} else {
-			q.Evidence, err = dual.EvidenceAtTheta(ctx, gp.Scatter(f.prior, f.theta))
-		}
-		q.approximation = &result.Approximation{MeanError: problem.Number(dual.MeanError()), EvidenceSE: problem.Number(q.Evidence.StdErr)}
-		return q, err
-	case "kept":
-		return f.kept(ctx)
-	case methodAuto:
-		// Take the exact posterior where it fits and is quick, and else the one of kept rows or through
-		// inducing examples.
-		p, n := f.problem, f.problem.Examples.Train.Len()
-		if n*p.Model.Outputs <= quickOutputs && p.ExactBytes(n) <= gp.MemoryBudget(p.Limits.Memory) {
-			f.flags.Method, f.flags.Within = "exact", 0
-			f.con.Remark(linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "", "--method auto takes exact: the training rows have %s outputs.", job.Count(n*p.Model.Outputs)))
-			return f.exact(ctx)
-		}
-		f.flags.Method, f.chooses = "kept", true
-		q, err := f.kept(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if k, ok := q.Dual.(*kept.Posterior); ok && !q.Short {
-			f.con.Remark(linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "", "--method auto takes kept: %s of the rows (example, direction of Λ) are enough for --within %v.", job.Count(k.Kept().Len()), f.flags.Within))
-		}
-		return q, nil
-	}
-	return f.sparse(ctx)
 }
 
 // newFit fills in defaults and refuses what cannot work or fit into memory.

@@ -9,14 +9,12 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
-	"github.com/funcgp/funcgp/sparse"
 	"github.com/funcgp/funcgp/store"
 )
 
@@ -169,8 +167,11 @@ func load(ctx context.Context, c *job.Job, p *problem.Problem) (*Posterior, erro
 	if !inRange(h.Inducing, p.Examples.Train.Len(), how.takesRows()) {
 		return nil, v.Damaged("its inducing examples cannot be used")
 	}
-	if err := planLoad(p, f.Method, p.Examples.Train.Len(), how.inducingOutputs(p.Model.Outputs), len(h.Inducing)); err != nil {
-		return nil, err
+	s, n := solverOf(f.Method), p.Examples.Train.Len()
+	if s.held != nil { // the others plan for themselves
+		if err := problem.PlanWhole("a saved posterior", p.Limits.Memory, problem.WholeBytes(s.held(p, n, len(h.Inducing), how.inducingOutputs(p.Model.Outputs)))); err != nil {
+			return nil, err
+		}
 	}
 	kernelPrior, err := p.Task.PriorAt(h.Prior)
 	if err != nil {
@@ -196,7 +197,20 @@ func load(ctx context.Context, c *job.Job, p *problem.Problem) (*Posterior, erro
 	if err := c.EndPart(ctx, "load"); err != nil {
 		return nil, err
 	}
-	q.Dual, err = loadDual(ctx, c, p, q.Kernel, kernelPrior)
+	// Linearize the training examples as the method needs them, and read the posterior.
+	l := &loading{Posterior: q, con: c, problem: p, prior: kernelPrior, targets: &gp.Targets{Y: p.Examples.Y, Likelihood: p.Task.Likelihood}}
+	if l.x, err = p.TrainingExamples(ctx, s.whole || s.held == nil && p.KeepsJacobian()); err != nil {
+		return nil, p.TrainNames().ExplainError(err)
+	}
+	if len(h.Inducing) > 0 && !how.takesRows() { // rows are linearized as their directions in the file say
+		if l.z, err = p.Inducing(ctx, h.Inducing); err != nil {
+			return nil, p.TrainNames().ExplainError(err)
+		}
+	}
+	if err := c.EndPart(ctx, "linearize"); err != nil {
+		return nil, err
+	}
+	q.Dual, err = s.load(ctx, l)
 	c.Clear()
 	if err != nil {
 		return nil, p.TrainNames().ExplainError(err)
@@ -283,35 +297,6 @@ func unpackRows(v []float64, p *problem.Problem) (rows []result.PredictedRow, ok
 		rows = append(rows, r)
 	}
 	return rows, true
-}
-
-// loadDual linearizes the training examples as the method needs them and reads
-// the posterior.
-func loadDual(ctx context.Context, c *job.Job, p *problem.Problem, kernel *ntk.NTK, prior ntk.Prior) (Fitted, error) {
-	v, name, memory := p.Saved, p.Saved.Header.Fit.Method, p.Limits.Memory
-	x, err := p.TrainingExamples(ctx, name == "exact" || (name == "cg" || name == "kept") && p.KeepsJacobian())
-	if err != nil {
-		return nil, err
-	}
-	var z *sparse.Inducing
-	if problem.IsSparse(name) && v.Header.Select != result.SelectStrength { // rows are linearized as their directions in the file say
-		if z, err = p.Inducing(ctx, v.Header.Inducing); err != nil {
-			return nil, err
-		}
-	}
-	if err := c.EndPart(ctx, "linearize"); err != nil {
-		return nil, err
-	}
-	targets := &gp.Targets{Y: p.Examples.Y, Likelihood: p.Task.Likelihood}
-	switch name {
-	case "exact":
-		return gp.Load(v.File, kernel, x.(*linearize.Batch), &gp.Options{MaxMemory: memory, Targets: targets})
-	case "kept":
-		return kept.Load(ctx, v.File, x, prior, p.Model.Net.Theta(), &kept.Options{Mean: v.Header.Mean, MaxMemory: memory, Targets: targets, Progress: c.Show})
-	case "cg":
-		return cg.Load(ctx, v.File, kernel, x, &cg.Options{MaxMemory: memory, Targets: targets, Progress: c.Show})
-	}
-	return sparse.Load(ctx, v.File, kernel, x, z, &sparse.Options{Mean: v.Header.Mean, MaxMemory: memory, Targets: targets, Progress: c.Show})
 }
 
 // inRange tells whether positions are different ones below n, or where they may repeat any.

@@ -98,7 +98,7 @@ func (f *fit) mean() gp.Mean {
 // under it.
 func (f *fit) settleNoise(ctx context.Context, q *Posterior) (*Posterior, error) {
 	lik, ok := f.problem.Task.Likelihood.(*glm.Gaussian)
-	if !ok || f.flags.Method == "exact" || !f.seeksNoise() {
+	if !ok || solverOf(f.flags.Method).whole || !f.seeksNoise() {
 		return q, nil
 	}
 	m, _, err := q.leaveOneOut(ctx, f.con, f.problem, q.leftOut(f.problem))
@@ -124,7 +124,7 @@ func (f *fit) settleNoise(ctx context.Context, q *Posterior) (*Posterior, error)
 		return scaled, nil
 	}
 	f.frozen = true
-	return f.byMethod(ctx)
+	return solverOf(f.flags.Method).fit(f, ctx)
 }
 
 // matchExact moves an exact refit to the match, or finds out where that is.
@@ -266,11 +266,11 @@ func (f *fit) remark(q *Posterior) {
 	q.settled = s
 	s.match.Refit = result.Float(q.Dual.Sites().LogLik)
 	if f.outputs != nil { // which parts of a pass do not have
-		rows := dense.Range(f.problem.Examples.Train.Len())
-		if q.How.Name == "subset" {
-			rows = q.How.inducing
+		network := f.outputs
+		if rows := q.given(); rows != nil {
+			network = problem.RowsAt(network, rows)
 		}
-		f.measure(q.Dual.Sites(), problem.RowsAt(f.outputs, rows))
+		f.measure(q.Dual.Sites(), network)
 	}
 	if f.options.NoReport {
 		return

@@ -171,7 +171,7 @@ func (s *Pass) Inducing() int { return s.inducing.Len() }
 
 // Rank is that of their kernel, and Rows its number of rows.
 func (s *Pass) Rank() (rank, rows int) {
-	return s.base.Rank(), s.fit.flags.elementRows(s.inducing.Len(), s.fit.problem.Model.Outputs)
+	return s.base.Rank(), elementRows(s.fit.flags.takesRows(), s.inducing.Len(), s.fit.problem.Model.Outputs)
 }
 
 // WritePart computes a part of the pass and writes it to a file. It returns the rows [lo, hi)
@@ -219,16 +219,8 @@ func (f *fit) planPart(base *sparse.Projected) error {
 	bytes := p.Model.Net.BatchBytes
 	return gp.CheckMemory("the sums of a part of the training rows", gp.InducingExamples, z.Len(), p.Limits.Memory, func(m int) int64 {
 		n, c := p.Examples.Train.Len(), p.Model.Outputs
-		return problem.WholeBytes(float64(sparse.RowBytes(f.flags.elementRows(m, c), n, c, false)) + float64(bytes(m)) + 2*float64(bytes(min(n, linearize.Tile(c)))))
+		return problem.WholeBytes(float64(sparse.RowBytes(elementRows(f.flags.takesRows(), m, c), n, c, false)) + float64(bytes(m)) + 2*float64(bytes(min(n, linearize.Tile(c)))))
 	})
-}
-
-// elementRows is the number of rows of the kernel of m inducing elements.
-func (s *Flags) elementRows(m, outputs int) int {
-	if s.takesRows() {
-		return m
-	}
-	return m * outputs
 }
 
 // part computes the sums over the training rows of f, which are those of a part.

@@ -199,8 +199,9 @@ func (f *fit) tuneBy(ctx context.Context, do func(ctx context.Context, g *fit) (
 		if err != nil {
 			return nil, err
 		}
-		c := &candidate{
+		return &candidate{
 			evidence: q.Evidence,
+			rows:     q.given(),
 			f:        q.Dual.Sites().F,
 			leaveOneOut: func(ctx context.Context) (*moments, error) {
 				// A candidate is a refit, whose own means need no warning.
@@ -208,11 +209,7 @@ func (f *fit) tuneBy(ctx context.Context, do func(ctx context.Context, g *fit) (
 				return m, err
 			},
 			heldOut: func(ctx context.Context) (*moments, error) { return q.heldOutMoments(ctx, f.con, f.problem, f.heldOut) },
-		}
-		if q.How.Name == "subset" {
-			c.rows = q.How.inducing
-		}
-		return c, nil
+		}, nil
 	})
 }
 

@@ -1,0 +1,205 @@
+package inference
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/cg"
+	"github.com/funcgp/funcgp/gp/kept"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/sparse"
+	"github.com/funcgp/funcgp/store"
+)
+
+// Fitted is implemented by the posteriors of all methods.
+type Fitted interface {
+	gp.Dual
+	Refitted() bool
+	Warnings() []error
+	Save(w *store.Writer) error
+}
+
+var (
+	_ Fitted = (*gp.Exact)(nil)
+	_ Fitted = (*sparse.Posterior)(nil)
+	_ Fitted = (*cg.Posterior)(nil)
+	_ Fitted = (*kept.Posterior)(nil)
+)
+
+// A Method says how a posterior was computed.
+type Method struct {
+	Name, selection string
+	inducing        []int   // positions among the training rows
+	mean            gp.Mean // of a posterior without a refit
+}
+
+// takesRows tells whether the inducing elements are single rows and not examples.
+func (m *Method) takesRows() bool { return m.selection == result.SelectStrength }
+
+// elements names the inducing elements.
+func (m *Method) elements() string {
+	if m.takesRows() {
+		return "rows"
+	}
+	return "examples"
+}
+
+// inducingOutputs is the number of rows of the kernel of the inducing elements.
+func (m *Method) inducingOutputs(outputs int) int {
+	return elementRows(m.takesRows(), len(m.inducing), outputs)
+}
+
+// elementRows is the number of rows of the kernel of m inducing elements: single rows, or examples.
+func elementRows(single bool, m, outputs int) int {
+	if single {
+		return m
+	}
+	return m * outputs
+}
+
+// given are the positions of the training rows that the posterior alone is given, nil for all.
+func (q *Posterior) given() []int {
+	if q.How.Name == "subset" {
+		return q.How.inducing
+	}
+	return nil
+}
+
+// A solver is what a method does.
+type solver struct {
+	// plan refuses what cannot fit before anything large is taken: flags with their defaults, and the rows that
+	// choose the prior precision, if any.
+	plan func(c *job.Job, p *problem.Problem, f *Flags, heldOut *dataset.Subset) error
+	fit  func(f *fit, ctx context.Context) (*Posterior, error)
+	load func(ctx context.Context, l *loading) (Fitted, error)
+	// held is what is linearized of n training examples, and m inducing elements with that many rows, for load, in
+	// bytes. Where it is nil, load plans for itself, and takes the Jacobian of all examples if there is memory.
+	held    func(p *problem.Problem, n, m, rows int) float64
+	whole   bool                      // the Jacobian of all training examples is in memory, and the factor of their kernel
+	leftOut int                       // the most training rows that leave-one-out predictions are made of; 0 for all
+	bound   func(q *Posterior) string // how the evidence stands to the exact one where it is no bound; nil says nothing
+}
+
+// loading is what a posterior is read with.
+type loading struct {
+	*Posterior
+	con     *job.Job
+	problem *problem.Problem
+	prior   ntk.Prior // of the kernel
+	targets *gp.Targets
+	x       linearize.Source // training examples
+	z       *sparse.Inducing // nil where there are none, or the file has them
+}
+
+// solverOf is the solver of a method of Methods.
+func solverOf(method string) *solver {
+	bytes := func(p *problem.Problem) func(n int) int64 { return p.Model.Net.BatchBytes }
+	through := &solver{
+		plan: planInducing, fit: (*fit).sparse, leftOut: mostLeftOut,
+		load: func(ctx context.Context, l *loading) (Fitted, error) {
+			return sparse.Load(ctx, l.problem.Saved.File, l.Kernel, l.x, l.z, &sparse.Options{Mean: l.How.mean, MaxMemory: l.problem.Limits.Memory, Targets: l.targets, Progress: l.con.Show})
+		},
+		held: func(p *problem.Problem, n, m, rows int) float64 {
+			return 8*float64(rows)*float64(rows) + float64(bytes(p)(m)) + float64(bytes(p)(min(n, linearize.Tile(p.Model.Outputs))))
+		},
+		bound: func(*Posterior) string { return ", above or below the exact one" },
+	}
+	keeps := &solver{
+		fit: (*fit).kept, leftOut: mostLeftOut,
+		plan: func(_ *job.Job, p *problem.Problem, _ *Flags, _ *dataset.Subset) error {
+			return gp.CheckMemory("a posterior of kept rows", gp.TrainingExamples, p.Examples.Train.Len(), p.Limits.Memory, func(n int) int64 {
+				return kept.Bytes(n, p.Model.Outputs, p.Model.Parameters(), 1)
+			})
+		},
+		load: func(ctx context.Context, l *loading) (Fitted, error) {
+			return kept.Load(ctx, l.problem.Saved.File, l.x, l.prior, l.problem.Model.Net.Theta(), &kept.Options{Mean: l.How.mean, MaxMemory: l.problem.Limits.Memory, Targets: l.targets, Progress: l.con.Show})
+		},
+	}
+	switch method {
+	case "exact":
+		return &solver{
+			fit: (*fit).exact, whole: true,
+			plan: func(c *job.Job, p *problem.Problem, f *Flags, heldOut *dataset.Subset) error {
+				const mib = 1 << 20
+				n, memory := p.Examples.Train.Len(), p.Limits.Memory
+				c.Detail("memory: %.1f MiB of %.0f MiB allowed: kernel and factor %.1f MiB, Jacobian %.1f MiB", float64(p.ExactBytes(n))/mib, float64(gp.MemoryBudget(memory))/mib,
+					float64(gp.Bytes(n, p.Model.Outputs))/mib, float64(bytes(p)(n))/mib)
+				return rowsCure(c, p, f, heldOut, gp.CheckMemory("an exact posterior", gp.TrainingExamples, n, memory, p.ExactBytes))
+			},
+			load: func(_ context.Context, l *loading) (Fitted, error) {
+				return gp.Load(l.problem.Saved.File, l.Kernel, l.x.(*linearize.Batch), &gp.Options{MaxMemory: l.problem.Limits.Memory, Targets: l.targets})
+			},
+			held: func(p *problem.Problem, n, _, _ int) float64 {
+				d, _, _ := p.Model.Net.Dims()
+				return float64(bytes(p)(n)) + 8*float64(n)*float64(d)
+			},
+		}
+	case "cg":
+		return &solver{
+			fit: (*fit).cg, leftOut: mostLeftOutCG,
+			plan: func(c *job.Job, p *problem.Problem, f *Flags, heldOut *dataset.Subset) error {
+				return rowsCure(c, p, f, heldOut, cg.CheckMemory(p.Examples.Train.Len(), p.Model.Outputs, p.Model.Parameters(), p.Limits.Memory))
+			},
+			load: func(ctx context.Context, l *loading) (Fitted, error) {
+				return cg.Load(ctx, l.problem.Saved.File, l.Kernel, l.x, &cg.Options{MaxMemory: l.problem.Limits.Memory, Targets: l.targets, Progress: l.con.Show})
+			},
+			bound: func(q *Posterior) string { return fmt.Sprintf(" ± %.2g", q.Evidence.StdErr) },
+		}
+	case "kept":
+		return keeps
+	case methodAuto:
+		keeps.fit = (*fit).auto
+		return keeps
+	case "subset":
+		through.leftOut, through.bound = 0, func(*Posterior) string { return " of the subset" }
+	}
+	return through
+}
+
+// auto takes the exact posterior where it fits and is quick, and else the one of kept rows or through inducing
+// examples.
+func (f *fit) auto(ctx context.Context) (*Posterior, error) {
+	p, n := f.problem, f.problem.Examples.Train.Len()
+	if n*p.Model.Outputs <= quickOutputs && p.ExactBytes(n) <= gp.MemoryBudget(p.Limits.Memory) {
+		f.flags.Method, f.flags.Within = "exact", 0
+		f.con.Remark(linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "", "--method auto takes exact: the training rows have %s outputs.", job.Count(n*p.Model.Outputs)))
+		return f.exact(ctx)
+	}
+	f.flags.Method, f.chooses = "kept", true
+	q, err := f.kept(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if k, ok := q.Dual.(*kept.Posterior); ok && !q.Short {
+		f.con.Remark(linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "", "--method auto takes kept: %s of the rows (example, direction of Λ) are enough for --within %v.", job.Count(k.Kept().Len()), f.flags.Within))
+	}
+	return q, nil
+}
+
+// BoundText says how the evidence stands to the exact one.
+func (q *Posterior) BoundText() string {
+	s := solverOf(q.How.Name)
+	switch {
+	case q.certificate != nil && q.certificate.Dropped > 0:
+		// The log determinant of all rows is in an interval.
+		d := [2]float64{}
+		for i, v := range q.certificate.LogDet {
+			d[i] = q.Evidence.Value - (float64(v)-q.Evidence.LogDet)/2
+		}
+		return fmt.Sprintf(", of all rows %.6g to %.6g", d[1], d[0])
+	case q.Evidence.Bound == gp.Upper:
+		return ", not below the exact one"
+	case q.Evidence.Bound == gp.Lower:
+		return ", not above the exact one"
+	case s.bound != nil:
+		return s.bound(q)
+	}
+	return ""
+}
