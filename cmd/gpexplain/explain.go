@@ -121,7 +121,7 @@ func (s *explainVerb) add(c *cobra.Command) {
 }
 
 func (s *explainVerb) check(c *cobra.Command) error {
-	if err := s.which.Check(c.Flags().Changed); err != nil {
+	if err := s.which.Check(); err != nil {
 		return err
 	}
 	if s.terms == "raw" {
@@ -168,7 +168,7 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 		if err != nil {
 			return err
 		}
-		asking, err := s.which.Asking()
+		asking, err := s.which.Absolute()
 		if err != nil {
 			return err
 		}

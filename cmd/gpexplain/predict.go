@@ -100,7 +100,7 @@ func (s *predictVerb) add(c *cobra.Command) {
 }
 
 func (s *predictVerb) check(c *cobra.Command) error {
-	if err := s.which.Check(c.Flags().Changed); err != nil {
+	if err := s.which.Check(); err != nil {
 		return err
 	}
 	samples := 0

@@ -64,7 +64,7 @@ func (s *reconstructVerb) add(c *cobra.Command) {
 }
 
 func (s *reconstructVerb) check(c *cobra.Command) error {
-	if err := s.which.Check(c.Flags().Changed); err != nil {
+	if err := s.which.Check(); err != nil {
 		return err
 	}
 	return s.coder.Check(c)

@@ -144,8 +144,7 @@ func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
 			return err
 		}
 		q, posterior := merged.Question()
-		asking := problem.Asking(q.Rows)
-		v := &explainVerb{common: s.common, which: asking.Flags(), top: q.Top, terms: q.Terms, contrast: q.Contrast, kernel: q.Kernel(), merged: merged.Explanations()}
+		v := &explainVerb{common: s.common, which: problem.RowFlags(q.Rows), top: q.Top, terms: q.Terms, contrast: q.Contrast, kernel: q.Kernel(), merged: merged.Explanations()}
 		v.posterior.File, v.calibrate = posterior, q.Calibrate
 		return v.run(ctx, c)
 	}

@@ -118,7 +118,7 @@ func (r *refits) predict(ctx context.Context, a *answer, rows []int) (*inference
 		latent, one.latent = p, p
 	}
 	one.mutex.Unlock()
-	p, err := r.s.posterior.PredictBy(ctx, r.s.posterior.Changed(latent), r.s.problem.Task, a.batch, r.s.link)
+	p, err := r.s.posterior.PredictBy(ctx, r.s.posterior.Changed(latent), r.s.problem.Task, a.batch, nil, r.s.link)
 	return p, "refit", err
 }
 

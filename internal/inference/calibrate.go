@@ -81,7 +81,7 @@ func FitCalibrated(ctx context.Context, c *job.Job, p *problem.Problem, f *Flags
 	if err != nil || method == "" {
 		return q, err
 	}
-	if err := q.detect(ctx, c, p); err != nil {
+	if err := q.detect(ctx, c, p, false); err != nil {
 		return nil, err
 	}
 	if o.leaveOneOut {
@@ -180,8 +180,8 @@ func trainingRows(ctx context.Context, data linearize.Source, rows []int) (*line
 	return linearize.Gather(ctx, data, rows)
 }
 
-// heldOutMoments returns the predictions of rows that are no training rows.
-func (q *Posterior) heldOutMoments(ctx context.Context, c *job.Job, p *problem.Problem, rows *dataset.Subset) (*moments, error) {
+// heldOutMoments returns the predictions of rows that are no training rows, with their covariance or without.
+func (q *Posterior) heldOutMoments(ctx context.Context, c *job.Job, p *problem.Problem, rows *dataset.Subset, spread bool) (*moments, error) {
 	y, err := p.Targets(rows)
 	if err != nil {
 		return nil, &job.FullError{Err: err}
@@ -191,6 +191,9 @@ func (q *Posterior) heldOutMoments(ctx context.Context, c *job.Job, p *problem.P
 	for i := range par.Tiles(rows.Len(), atOnce) {
 		lo, hi := par.Bounds(i, rows.Len(), atOnce)
 		mean, cov := m.tile(lo, hi)
+		if !spread {
+			cov = nil
+		}
 		x, err := p.Linearize(ctx, rows, lo, hi)
 		if err == nil {
 			err = q.latent().PredictTo(ctx, mean, cov, x)
@@ -229,7 +232,7 @@ func (q *Posterior) calibrate(ctx context.Context, c *job.Job, p *problem.Proble
 	}
 	if heldOut != nil {
 		k.Method = "heldout"
-		if on.moments, err = q.heldOutMoments(ctx, c, p, heldOut); err != nil {
+		if on.moments, err = q.heldOutMoments(ctx, c, p, heldOut, true); err != nil {
 			return err
 		}
 		on.names = problem.NamesOf(heldOut, 0, heldOut.Len())

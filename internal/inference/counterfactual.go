@@ -76,7 +76,7 @@ func SmallestFlip(ctx context.Context, p *problem.Problem, q *Posterior, m *coun
 
 // ChangeTo predicts the row of x by a posterior with other training data, and adds it to what says which data.
 func (q *Posterior) ChangeTo(ctx context.Context, p *problem.Problem, says *result.Changed, other *counterfactual.Posterior, x *linearize.Batch, link predictive.Link) (*Predictions, error) {
-	pred, err := q.PredictBy(ctx, q.Changed(other), p.Task, x, link)
+	pred, err := q.PredictBy(ctx, q.Changed(other), p.Task, x, nil, link)
 	if err != nil {
 		return nil, err
 	}

@@ -112,24 +112,12 @@ func (k *Coverage) holdOut(ctx context.Context, c *job.Job, p *problem.Problem, 
 	if err := s.Suits(rows.Len(), "held-out rows"); err != nil {
 		return err
 	}
-	y, err := p.Targets(rows)
+	m, err := q.heldOutMoments(ctx, c, p, rows, false)
 	if err != nil {
 		return err
 	}
-	n, outputs, atOnce := rows.Len(), p.Model.Outputs, q.RowsAtOnce(p)
-	mean := mat.NewDense(n, outputs, nil)
-	for i := range par.Tiles(n, atOnce) {
-		lo, hi := par.Bounds(i, n, atOnce)
-		b, err := p.Linearize(ctx, rows, lo, hi)
-		if err == nil {
-			err = q.latent().PredictTo(ctx, mean.Slice(lo, hi, 0, outputs).(*mat.Dense), nil, b)
-		}
-		if err != nil {
-			return problem.NamesOf(rows, lo, hi).ExplainError(err)
-		}
-		c.Show("held-out rows", hi, n)
-	}
-	if k.jackknife, err = score.NewJackknife(p.Task.Likelihood, k.Share, y, mean); err != nil {
+	n, outputs := rows.Len(), p.Model.Outputs
+	if k.jackknife, err = score.NewJackknife(p.Task.Likelihood, k.Share, m.y, m.mean); err != nil {
 		return problem.NamesOf(rows, 0, n).ExplainError(err)
 	}
 	k.scored = n

@@ -19,7 +19,7 @@ func (q *Posterior) latent() gp.Latent {
 	case q.weights != nil:
 		return q.weights
 	case q.network:
-		return &answer{q}
+		return &answer{q: q}
 	}
 	return q.Dual
 }
@@ -29,35 +29,47 @@ func (q *Posterior) refits() bool {
 	return q.refitted && !q.network
 }
 
-// An answer is f(x;θ*) with the covariance of a posterior. Where the posterior is of other training
-// rows than the network was matched to, D' in place of D, its mean is f(x;θ*) + f̂_D'(x) − f̂_D(x).
-type answer struct{ q *Posterior }
+// An answer is a posterior with another mean. Where other is nil it is f(x;θ*) with the covariance of q, and where q
+// is of other training rows than the network was matched to, D' in place of D, with the mean f(x;θ*) + f̂_D'(x) − f̂_D(x).
+// Else it is the posterior of other training rows, whose mean is that of q and what the refit changes by.
+type answer struct {
+	q     *Posterior
+	other gp.Latent
+}
 
 var _ gp.Latent = (*answer)(nil)
 
 // PredictTo implements gp.Latent.
 func (a *answer) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
-	if err := a.q.Dual.PredictTo(ctx, nil, cov, x); err != nil || mean == nil {
-		return err
-	}
-	return a.meanTo(ctx, mean, x)
+	return a.to(ctx, mean, cov, x, gp.Latent.PredictTo)
 }
 
 // JointTo implements gp.Latent.
 func (a *answer) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
-	if err := a.q.Dual.JointTo(ctx, nil, cov, x); err != nil || mean == nil {
-		return err
-	}
-	return a.meanTo(ctx, mean, x)
+	return a.to(ctx, mean, cov, x, gp.Latent.JointTo)
 }
 
-// meanTo writes f(x;θ*), or f(x;θ*) + f̂_D'(x) − f̂_D(x) = f̂_D'(x) − J(x)(v_D − θ*).
-func (a *answer) meanTo(ctx context.Context, mean *mat.Dense, x *linearize.Batch) error {
+func (a *answer) to(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch, predict func(l gp.Latent, ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error) error {
+	if a.other != nil {
+		if err := predict(a.other, ctx, mean, cov, x); err != nil || mean == nil {
+			return err
+		}
+		now, fitted, err := a.q.means(ctx, x)
+		if err == nil {
+			mean.Add(mean, now)
+			mean.Sub(mean, fitted)
+		}
+		return err
+	}
+	if err := predict(a.q.Dual, ctx, nil, cov, x); err != nil || mean == nil {
+		return err
+	}
 	if a.q.anchor == nil {
 		dense.SizeTo(mean, x.Len(), x.Outputs())
 		mean.Copy(x.F)
 		return nil
 	}
+	// f(x;θ*) + f̂_D'(x) − f̂_D(x) = f̂_D'(x) − J(x)(v_D − θ*)
 	if err := a.q.Dual.PredictTo(ctx, mean, nil, x); err != nil {
 		return err
 	}
@@ -67,52 +79,13 @@ func (a *answer) meanTo(ctx context.Context, mean *mat.Dense, x *linearize.Batch
 	return nil
 }
 
-// A shifted function is that with other training rows: the answer, and what the refit changes by.
-type shifted struct {
-	q     *Posterior
-	other gp.Latent // of the other training rows
-}
-
-var _ gp.Latent = (*shifted)(nil)
-
-// PredictTo implements gp.Latent.
-func (s *shifted) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
-	if err := s.other.PredictTo(ctx, mean, cov, x); err != nil || mean == nil {
-		return err
-	}
-	return s.shift(ctx, mean, x)
-}
-
-// JointTo implements gp.Latent.
-func (s *shifted) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
-	if err := s.other.JointTo(ctx, mean, cov, x); err != nil || mean == nil {
-		return err
-	}
-	return s.shift(ctx, mean, x)
-}
-
-// shift adds the answer less f̂_D(x) to f̂_D'(x).
-func (s *shifted) shift(ctx context.Context, mean *mat.Dense, x *linearize.Batch) error {
-	t, c := mean.Dims()
-	now, before := mat.NewDense(t, c, nil), mat.NewDense(t, c, nil)
-	if err := s.q.latent().PredictTo(ctx, now, nil, x); err != nil {
-		return err
-	}
-	if err := s.q.Dual.PredictTo(ctx, before, nil, x); err != nil {
-		return err
-	}
-	mean.Add(mean, now)
-	mean.Sub(mean, before)
-	return nil
-}
-
 // Changed is the function with other training rows, of which other is the refit: f(x;θ*) +
 // f̂_D'(x) − f̂_D(x) where the answers are the network's own, else f̂_D'(x).
 func (q *Posterior) Changed(other gp.Latent) gp.Latent {
 	if !q.network {
 		return other
 	}
-	return &shifted{q, other}
+	return &answer{q, other}
 }
 
 // Shift is what the answer for a row is beyond the mean of its posterior, C numbers; nil for nothing.
@@ -120,16 +93,21 @@ func (q *Posterior) Shift(ctx context.Context, x *linearize.Batch) ([]float64, e
 	if !q.network {
 		return nil, nil
 	}
-	c := x.Outputs()
-	now, fitted := mat.NewDense(1, c, nil), mat.NewDense(1, c, nil)
-	if err := q.latent().PredictTo(ctx, now, nil, x); err != nil {
-		return nil, err
-	}
-	if err := q.Dual.PredictTo(ctx, fitted, nil, x); err != nil {
+	now, fitted, err := q.means(ctx, x)
+	if err != nil {
 		return nil, err
 	}
 	now.Sub(now, fitted)
 	return now.RawRowView(0), nil
+}
+
+// means are those of the answer and of the posterior, T×C.
+func (q *Posterior) means(ctx context.Context, x *linearize.Batch) (now, fitted *mat.Dense, err error) {
+	now, fitted = mat.NewDense(x.Len(), x.Outputs(), nil), mat.NewDense(x.Len(), x.Outputs(), nil)
+	if err = q.latent().PredictTo(ctx, now, nil, x); err == nil {
+		err = q.Dual.PredictTo(ctx, fitted, nil, x)
+	}
+	return now, fitted, err
 }
 
 // anchored returns v_D − θ*, P, of a refit to its training rows D: v_D = μ₀ + Σ₀Jᵀα.

@@ -15,52 +15,32 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// detect finds what tells how unlike the training rows a row is (E22).
-func (q *Posterior) detect(ctx context.Context, c *job.Job, p *problem.Problem) error {
-	d, err := novelty.Fit(ctx, q.priorKernel(p), q.Dual, q.noveltyOptions(c, p))
-	return q.setDetector(c, p, d, err)
-}
-
-// setDetector takes a detector, or warns where it takes more memory than may be taken: the
-// posterior answers without it.
-func (q *Posterior) setDetector(c *job.Job, p *problem.Problem, d *novelty.Detector, err error) error {
-	c.Clear()
-	if err == nil {
-		q.detector = d
-		return nil
-	}
-	if e := (*gp.MemoryError)(nil); errors.As(err, &e) {
-		c.Warn(linearize.NewWarning("skipped", math.NaN(), math.NaN(), "Raise --max-memory.", "The novelty of rows takes %s. It is not known.", problem.Takes(e)))
-		return nil
-	}
-	return p.TrainNames().ExplainError(err)
-}
-
-// loadDetector reads what the file has of it; files of older versions have none.
-func (q *Posterior) loadDetector(ctx context.Context, c *job.Job, p *problem.Problem) error {
-	if !p.Saved.File.Has("novelty.about") || p.Withheld() { // it measures distances to training inputs
-		return nil
-	}
-	d, err := novelty.Load(ctx, p.Saved.File, q.priorKernel(p), q.Dual, q.noveltyOptions(c, p))
-	return q.setDetector(c, p, d, err)
-}
-
-// priorKernel is the kernel of the posterior's own prior.
-func (q *Posterior) priorKernel(p *problem.Problem) *ntk.NTK {
-	return ntk.New(q.prior, p.Model.Net.Theta(), nil)
-}
-
-// noveltyOptions are those of detectors. They get what an exact posterior leaves of --max-memory, and
-// a quarter of it at least.
-func (q *Posterior) noveltyOptions(c *job.Job, p *problem.Problem) *novelty.Options {
+// detect finds what tells how unlike the training rows a row is (E22), or reads what the problem's file has of it;
+// files of older versions have none. Where it takes more memory than may be taken, the posterior answers without it.
+func (q *Posterior) detect(ctx context.Context, c *job.Job, p *problem.Problem, saved bool) error {
 	o := &novelty.Options{FunctionAlone: p.Model.TakesWhole(), Standardize: !p.Examples.Data.Images(), Seed: p.Limits.Seed, Progress: c.Show}
 	if most := p.Limits.Memory; most > 0 {
+		// A detector gets what an exact posterior leaves, and a quarter at least.
 		o.MaxMemory = max(1, most/4)
 		if solverOf(q.How.Name).whole {
 			o.MaxMemory = max(o.MaxMemory, most-p.ExactBytes(p.Examples.Train.Len()))
 		}
 	}
-	return o
+	kernel := ntk.New(q.prior, p.Model.Net.Theta(), nil)
+	var err error
+	switch {
+	case !saved:
+		q.detector, err = novelty.Fit(ctx, kernel, q.Dual, o)
+	case p.Saved.File.Has("novelty.about") && !p.Withheld(): // it measures distances to training inputs
+		q.detector, err = novelty.Load(ctx, p.Saved.File, kernel, q.Dual, o)
+	}
+	c.Clear()
+	if e := (*gp.MemoryError)(nil); errors.As(err, &e) {
+		q.detector = nil
+		c.Warn(linearize.NewWarning("skipped", math.NaN(), math.NaN(), "Raise --max-memory.", "The novelty of rows takes %s. It is not known.", problem.Takes(e)))
+		return nil
+	}
+	return p.TrainNames().ExplainError(err)
 }
 
 // noveltyOf returns the scores of the rows of b, in nats; nil where they are not known.

@@ -276,7 +276,12 @@ func (q *Posterior) Report(p *problem.Problem, warnings linearize.Warnings) resu
 		GradientNorm: result.Float(q.gradient), LogEvidence: result.Float(q.Evidence.Value), Bound: q.Evidence.Bound.String(), LogDet: result.Float(q.Evidence.LogDet),
 		LogLikelihood: result.Float(q.Evidence.LogLik), Scatter: result.Float(q.Evidence.Scatter), Calibration: calibration, Tuning: q.Tuning, Approximation: q.approximation, Certificate: q.certificate, Warnings: warnings,
 		PriorPrecisionOrigin: string(p.Task.PrecisionFrom), Preflight: q.preflight, Preprocessing: p.Preprocessing(), Grouped: p.Task.Grouping.Report()}
-	q.describe(&r)
+	if r.Predictive = q.predictive; q.weights != nil {
+		r.Structure = q.structure.String()
+		if q.bnn != nil {
+			r.Draws = q.bnn.Samples
+		}
+	}
 	if s := q.settled; s != nil {
 		r.StatedPrecision, r.Match = problem.Number(s.stated), &s.match
 		switch s.match.Used {
@@ -322,17 +327,18 @@ type Predictions struct {
 
 // Predict evaluates posterior and link at the rows of b.
 func (q *Posterior) Predict(ctx context.Context, task *problem.Task, b *linearize.Batch, link predictive.Link) (*Predictions, error) {
-	return q.predict(ctx, q.latent(), task, b, nil, link)
+	return q.PredictBy(ctx, nil, task, b, nil, link)
 }
 
-// PredictBy is Predict with the function of another posterior, which is calibrated as q
-// is.
-func (q *Posterior) PredictBy(ctx context.Context, function gp.Latent, task *problem.Task, b *linearize.Batch, link predictive.Link) (*Predictions, error) {
-	return q.predict(ctx, function, task, b, nil, link)
-}
-
-// predict is PredictBy, with LogDensity of the targets y if they are not nil.
-func (q *Posterior) predict(ctx context.Context, function gp.Latent, task *problem.Task, b *linearize.Batch, y *mat.Dense, link predictive.Link) (*Predictions, error) {
+// PredictBy is Predict with the function of another posterior, which is calibrated as q is, or nil for q's own, and
+// with the log density of the targets y of the rows in LogDensity where they are not nil.
+func (q *Posterior) PredictBy(ctx context.Context, function gp.Latent, task *problem.Task, b *linearize.Batch, y *mat.Dense, link predictive.Link) (*Predictions, error) {
+	if function == nil {
+		if q.bnn != nil {
+			return q.draw(ctx, task, b, y)
+		}
+		function = q.latent()
+	}
 	t, c := b.Len(), b.Outputs()
 	out := &Predictions{Network: b.F, Mean: mat.NewDense(t, c, nil), Cov: mat.NewDense(t*c, c, nil)}
 	if err := function.PredictTo(ctx, out.Mean, out.Cov, b); err != nil {

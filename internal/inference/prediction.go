@@ -29,16 +29,12 @@ func (q *Posterior) Each(ctx context.Context, p *problem.Problem, rows *dataset.
 		b, err := q.Rows(ctx, p, rows, lo, hi)
 		var targets *mat.Dense
 		var pred *Predictions
-		switch {
-		case err != nil:
-		case function != nil:
-			pred, err = q.PredictBy(ctx, function, p.Task, b, link)
-		default:
-			if y != nil {
+		if err == nil {
+			if y != nil && function == nil {
 				_, width := y.Dims()
 				targets = y.Slice(lo, hi, 0, width).(*mat.Dense)
 			}
-			pred, err = q.PredictTargets(ctx, p.Task, b, targets, link)
+			pred, err = q.PredictBy(ctx, function, p.Task, b, targets, link)
 		}
 		if err != nil {
 			return problem.NamesOf(rows, lo, hi).ExplainError(err)

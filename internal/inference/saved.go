@@ -148,14 +148,22 @@ func loadPosterior(ctx context.Context, c *job.Job, p *problem.Problem, calibrat
 		}
 	}
 	if calibrate != "" {
-		if err := q.loadDetector(ctx, c, p); err != nil {
+		if err := q.detect(ctx, c, p, true); err != nil {
 			return nil, err
 		}
 	}
-	if calibrate != "" && calibrate != "none" {
-		if err := q.loadCalibration(c, p); err != nil {
+	if k := h.Fit.Calibration; k != nil && calibrate != "" && calibrate != "none" {
+		numbers, err := p.Saved.File.Floats("leave-one-out")
+		if err != nil {
 			return nil, err
 		}
+		rows, ok := unpackRows(numbers, p)
+		if !ok {
+			return nil, p.Saved.Damaged("its leave-one-out predictions cannot be used")
+		}
+		q.scoreLeftOut(p, rows)
+		q.Calibration = &Calibration{Calibration: *k, rateKept: h.RateKept, LeftOutRows: rows, warnings: h.CalibrationWarnings}
+		c.Warn(q.Calibration.warnings...)
 	}
 	return q, c.EndPart(ctx, "factorize")
 }
@@ -216,26 +224,6 @@ func load(ctx context.Context, c *job.Job, p *problem.Problem) (*Posterior, erro
 		return nil, p.TrainNames().ExplainError(err)
 	}
 	return q, nil
-}
-
-// loadCalibration reads the calibration of the file, if it has one.
-func (q *Posterior) loadCalibration(c *job.Job, p *problem.Problem) error {
-	v, k := p.Saved, p.Saved.Header.Fit.Calibration
-	if k == nil {
-		return nil
-	}
-	numbers, err := v.File.Floats("leave-one-out")
-	if err != nil {
-		return err
-	}
-	rows, ok := unpackRows(numbers, p)
-	if !ok {
-		return v.Damaged("its leave-one-out predictions cannot be used")
-	}
-	q.scoreLeftOut(p, rows)
-	q.Calibration = &Calibration{Calibration: *k, rateKept: v.Header.RateKept, LeftOutRows: rows, warnings: v.Header.CalibrationWarnings}
-	c.Warn(q.Calibration.warnings...)
-	return nil
 }
 
 // packRows returns what is saved of leave-one-out predictions: the same number of

@@ -17,7 +17,6 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/mode"
-	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inputfile"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -196,12 +195,27 @@ func (s *Pass) part(ctx context.Context, part shard.Part, split *int) (*shard.Sh
 		return nil, job.FullErrorf("--shard %v: it has no rows, as there are %d training rows; split them into at most %d", part, s.Len(), s.Len())
 	}
 	of := p.Part(lo, hi)
-	g := *s.fit
-	g.problem = of
-	if err := g.planPart(s.base); err != nil {
+	// Refuse sums and sites that do not fit.
+	c, n, bytes := p.Model.Outputs, hi-lo, p.Model.Net.BatchBytes
+	if err := gp.CheckMemory("the sums of a part of the training rows", gp.InducingExamples, s.base.Inducing().Len(), p.Limits.Memory, func(m int) int64 {
+		return problem.WholeBytes(float64(sparse.RowBytes(elementRows(s.fit.flags.takesRows(), m, c), n, c, false)) + float64(bytes(m)) + 2*float64(bytes(min(n, linearize.Tile(c)))))
+	}); err != nil {
 		return nil, err
 	}
-	done, err := g.part(ctx, s)
+	if err := s.fit.con.EndPart(ctx, "load"); err != nil {
+		return nil, err
+	}
+	source, err := of.TrainingExamples(ctx, of.KeepsJacobian())
+	if err == nil {
+		err = s.fit.con.EndPart(ctx, "linearize")
+	}
+	var done *shard.Shard
+	if err == nil {
+		done, err = shard.Compute(ctx, s.base, s.move, source, of.Examples.Y, of.Task.Likelihood)
+	}
+	if err == nil {
+		err = s.fit.con.EndPart(ctx, "kernel")
+	}
 	s.fit.con.Clear()
 	if err != nil {
 		return nil, of.TrainNames().ExplainError(err)
@@ -211,36 +225,6 @@ func (s *Pass) part(ctx context.Context, part shard.Part, split *int) (*shard.Sh
 	}
 	done.Part, done.Identity = part, s.named.identity
 	return done, nil
-}
-
-// planPart refuses a part whose sums and sites do not fit.
-func (f *fit) planPart(base *sparse.Projected) error {
-	p, z := f.problem, base.Inducing()
-	bytes := p.Model.Net.BatchBytes
-	return gp.CheckMemory("the sums of a part of the training rows", gp.InducingExamples, z.Len(), p.Limits.Memory, func(m int) int64 {
-		n, c := p.Examples.Train.Len(), p.Model.Outputs
-		return problem.WholeBytes(float64(sparse.RowBytes(elementRows(f.flags.takesRows(), m, c), n, c, false)) + float64(bytes(m)) + 2*float64(bytes(min(n, linearize.Tile(c)))))
-	})
-}
-
-// part computes the sums over the training rows of f, which are those of a part.
-func (f *fit) part(ctx context.Context, s *Pass) (*shard.Shard, error) {
-	if err := f.con.EndPart(ctx, "load"); err != nil {
-		return nil, err
-	}
-	p := f.problem
-	var err error
-	if f.source, err = p.TrainingExamples(ctx, p.KeepsJacobian()); err != nil {
-		return nil, err
-	}
-	if err := f.con.EndPart(ctx, "linearize"); err != nil {
-		return nil, err
-	}
-	done, err := shard.Compute(ctx, s.base, s.move, f.source, p.Examples.Y, p.Task.Likelihood)
-	if err != nil {
-		return nil, err
-	}
-	return done, f.con.EndPart(ctx, "kernel")
 }
 
 // identity says what all parts of the pass have in common. was says where the data are.
@@ -253,34 +237,22 @@ func (s *Pass) identity(ctx context.Context, was *problem.Remembered) (id shard.
 		id.Likelihood += fmt.Sprintf(" with noise variance %v", t.Noise)
 	}
 	id.Mode = linearize.SumOf(s.move)
-	id.Rows = rowsSum(e.Train)
-	id.Files = filesSum(was)
+	id.Rows = linearize.Sum(sha256.Sum256([]byte(problem.FormatRows(e.Train.Rows))))
+	var sums []string // of the files of the data, wherever they are; none for data that come from none
+	for _, file := range was.Files {
+		if file.Path != was.Model && !slices.Contains(was.Weight, file.Path) {
+			sums = append(sums, file.SHA256)
+		}
+	}
+	if sums != nil {
+		id.Files = linearize.Sum(sha256.Sum256([]byte(strings.Join(sums, " "))))
+	}
 	z, err := linearize.FingerprintOf(ctx, s.inducing.Batch)
 	id.Inducing = z.Data.Inputs
 	if u := s.inducing.Directions; u != nil {
 		id.Inducing = linearize.SumOf(mat.DenseCopyOf(u).RawMatrix().Data)
 	}
 	return id, err
-}
-
-// filesSum is the checksum of the files of the data, wherever they are; zero for data
-// that come from none.
-func filesSum(r *problem.Remembered) linearize.Sum {
-	var sums []string
-	for _, file := range r.Files {
-		if file.Path != r.Model && !slices.Contains(r.Weight, file.Path) {
-			sums = append(sums, file.SHA256)
-		}
-	}
-	if sums == nil {
-		return linearize.Sum{}
-	}
-	return linearize.Sum(sha256.Sum256([]byte(strings.Join(sums, " "))))
-}
-
-// rowsSum is the checksum of row numbers.
-func rowsSum(rows *dataset.Subset) linearize.Sum {
-	return linearize.Sum(sha256.Sum256([]byte(problem.FormatRows(rows.Rows))))
 }
 
 // An origin says where the inducing examples of a part come from.
@@ -366,7 +338,7 @@ func (s *Pass) Merge(ctx context.Context, set *shard.Set, out, calibrate string)
 	if err := c.EndPart(ctx, "factorize"); err != nil {
 		return nil, err
 	}
-	if err := q.detect(ctx, c, p); err != nil {
+	if err := q.detect(ctx, c, p, false); err != nil {
 		return nil, err
 	}
 	if calibrate != "none" {

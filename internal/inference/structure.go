@@ -9,8 +9,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
@@ -136,17 +134,6 @@ func (s *WeightFlags) fit(ctx context.Context, c *job.Job, p *problem.Problem, f
 	return q, c.EndPart(ctx, "kernel")
 }
 
-// describe fills in what a report says of a posterior over the parameters.
-func (q *Posterior) describe(r *result.Fit) {
-	if r.Predictive = q.predictive; q.weights == nil {
-		return
-	}
-	r.Structure = q.structure.String()
-	if q.bnn != nil {
-		r.Draws = q.bnn.Samples
-	}
-}
-
 // Rows prepares rows [lo, hi) to be predicted: their linearization, or of draws, which
 // run the network itself, inputs and outputs alone.
 func (q *Posterior) Rows(ctx context.Context, p *problem.Problem, rows *dataset.Subset, lo, hi int) (*linearize.Batch, error) {
@@ -164,42 +151,37 @@ func (q *Posterior) Rows(ctx context.Context, p *problem.Problem, rows *dataset.
 	return &linearize.Batch{X: x, F: f}, nil
 }
 
-// PredictTargets is Predict, with the log density of the targets y of the rows in
-// LogDensity where they are not nil.
-func (q *Posterior) PredictTargets(ctx context.Context, task *problem.Task, b *linearize.Batch, y *mat.Dense, link predictive.Link) (*Predictions, error) {
-	if q.bnn != nil {
-		// Predictions by draws of the parameters.
-		lik := task.Likelihood
-		d, err := q.bnn.Draw(ctx, lik, y, b.X)
-		if err != nil {
-			return nil, err
+// draw predicts by draws of the parameters.
+func (q *Posterior) draw(ctx context.Context, task *problem.Task, b *linearize.Batch, y *mat.Dense) (*Predictions, error) {
+	lik := task.Likelihood
+	d, err := q.bnn.Draw(ctx, lik, y, b.X)
+	if err != nil {
+		return nil, err
+	}
+	t, c := d.F.Dims()
+	out := &Predictions{Network: b.F, Mean: d.F, Cov: d.Cov, Tempered: d.F, Scaled: d.Cov, Likelihood: lik, LogDensity: d.LogDensity, CDF: d.CDF,
+		Unsure: &score.Novelty{Score: d.Entropy, Mutual: d.Mutual}}
+	if task.Classes != nil {
+		sd := mat.NewDense(t, c, nil)
+		sd.Apply(func(i, j int, _ float64) float64 { return math.Sqrt(d.Epistemic.At(i, j)) }, sd)
+		out.Prob, out.SD = bothClasses(d.Mean), sd
+		if c == 1 {
+			out.SD = sideBySide(sd, sd)
 		}
-		t, c := d.F.Dims()
-		out := &Predictions{Network: b.F, Mean: d.F, Cov: d.Cov, Tempered: d.F, Scaled: d.Cov, Likelihood: lik, LogDensity: d.LogDensity, CDF: d.CDF,
-			Unsure: &score.Novelty{Score: d.Entropy, Mutual: d.Mutual}}
-		if task.Classes != nil {
-			sd := mat.NewDense(t, c, nil)
-			sd.Apply(func(i, j int, _ float64) float64 { return math.Sqrt(d.Epistemic.At(i, j)) }, sd)
-			out.Prob, out.SD = bothClasses(d.Mean), sd
-			if c == 1 {
-				out.SD = sideBySide(sd, sd)
-			}
-			out.mapOf(lik)
-			return out, nil
-		}
-		targets := lik.Targets(c)
-		out.Response = d.Mean.Slice(0, t, 0, targets).(*mat.Dense)
-		out.ObservationSD, out.FunctionSD = mat.NewDense(t, targets, nil), mat.NewDense(t, targets, nil)
-		out.Unsure.Score, out.Unsure.Mutual = make([]float64, t), slices.Repeat([]float64{math.NaN()}, t)
-		for i := range t {
-			variance := floats.AddTo(make([]float64, targets), d.Aleatoric.RawRowView(i)[:targets], d.Epistemic.RawRowView(i)[:targets])
-			out.Unsure.Score[i] = floats.Sum(variance)
-			for j, v := range variance {
-				out.ObservationSD.Set(i, j, math.Sqrt(v))
-				out.FunctionSD.Set(i, j, math.Sqrt(d.Cov.At(i*c+j, j)))
-			}
-		}
+		out.mapOf(lik)
 		return out, nil
 	}
-	return q.predict(ctx, q.latent(), task, b, y, link)
+	targets := lik.Targets(c)
+	out.Response = d.Mean.Slice(0, t, 0, targets).(*mat.Dense)
+	out.ObservationSD, out.FunctionSD = mat.NewDense(t, targets, nil), mat.NewDense(t, targets, nil)
+	out.Unsure.Score, out.Unsure.Mutual = make([]float64, t), slices.Repeat([]float64{math.NaN()}, t)
+	for i := range t {
+		variance := floats.AddTo(make([]float64, targets), d.Aleatoric.RawRowView(i)[:targets], d.Epistemic.RawRowView(i)[:targets])
+		out.Unsure.Score[i] = floats.Sum(variance)
+		for j, v := range variance {
+			out.ObservationSD.Set(i, j, math.Sqrt(v))
+			out.FunctionSD.Set(i, j, math.Sqrt(d.Cov.At(i*c+j, j)))
+		}
+	}
+	return out, nil
 }

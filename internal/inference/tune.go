@@ -208,7 +208,9 @@ func (f *fit) tuneBy(ctx context.Context, do func(ctx context.Context, g *fit) (
 				m, _, err := q.leaveOneOut(ctx, f.con, f.problem, q.leftOut(f.problem))
 				return m, err
 			},
-			heldOut: func(ctx context.Context) (*moments, error) { return q.heldOutMoments(ctx, f.con, f.problem, f.heldOut) },
+			heldOut: func(ctx context.Context) (*moments, error) {
+				return q.heldOutMoments(ctx, f.con, f.problem, f.heldOut, true)
+			},
 		}, nil
 	})
 }

@@ -19,20 +19,17 @@ import (
 
 // RowFlags say which rows to predict or explain.
 type RowFlags struct {
-	Index     string
-	TestIndex string
-	All       bool
-	Input     string
-	Invert    string
-	rows      []int // parsed from index by Check
+	Index, TestIndex, Input, Invert string
+	All                             bool
 }
 
 // mostListed bounds the rows of --index.
 const mostListed = 1 << 20
 
 // Check refuses flags that are wrong without opening a file.
-func (s *RowFlags) Check(given func(flag string) bool) error {
-	if err := job.Exclusive(given, "index", "test-index", "all", "input"); err != nil {
+func (s *RowFlags) Check() error {
+	given := map[string]bool{"index": s.Index != "", "test-index": s.TestIndex != "", "all": s.All, "input": s.Input != ""}
+	if err := job.Exclusive(func(flag string) bool { return given[flag] }, "index", "test-index", "all", "input"); err != nil {
 		return err
 	}
 	if s.Invert != "" && s.Input == "" {
@@ -41,41 +38,21 @@ func (s *RowFlags) Check(given func(flag string) bool) error {
 	if s.Invert != "" && s.Invert != "yes" && s.Invert != "no" {
 		return job.Usagef("--invert=%s must be yes or no", s.Invert)
 	}
-	if !given("index") {
-		return nil
-	}
 	if k, err := strconv.Atoi(s.Index); err == nil && k < 0 {
 		return job.Usagef("--index %d must be 0 or more", k)
 	}
-	var ok bool
-	if s.rows, ok = ParseRows(s.Index, mostListed); !ok {
+	if _, ok := ParseRows(s.Index, mostListed); !ok && s.Index != "" {
 		return job.Usagef("--index %q must list rows such as 24 or 1,2,5-9", s.Index)
 	}
 	return nil
 }
 
-// An Asking is what row flags ask for, for a file. Paths are absolute.
-type Asking struct {
-	Index, TestIndex, Input, Invert string
-	All                             bool
-}
-
-// Asking returns what the flags ask for.
-func (s *RowFlags) Asking() (a Asking, err error) {
-	a = Asking{Index: s.Index, All: s.All, Invert: s.Invert}
-	if a.TestIndex, err = absolute(s.TestIndex); err == nil {
-		a.Input, err = absolute(s.Input)
+// Absolute asks for the same with absolute paths, for a file.
+func (s RowFlags) Absolute() (_ RowFlags, err error) {
+	if s.TestIndex, err = absolute(s.TestIndex); err == nil {
+		s.Input, err = absolute(s.Input)
 	}
-	return a, err
-}
-
-// Flags returns flags that ask for the same.
-func (a *Asking) Flags() RowFlags {
-	s := RowFlags{Index: a.Index, TestIndex: a.TestIndex, All: a.All, Input: a.Input, Invert: a.Invert}
-	if a.Index != "" {
-		s.rows, _ = ParseRows(a.Index, mostListed)
-	}
-	return s
+	return s, err
 }
 
 // Files are the files that the flags name, which no result may replace.
@@ -97,8 +74,9 @@ func (s *RowFlags) Select(ctx context.Context, c *job.Job, p *Problem, count int
 	switch {
 	case s.Input != "":
 		return s.inputs(ctx, c, p)
-	case s.rows != nil:
-		o = dataset.SelectOptions{Rows: s.rows, From: "--index"}
+	case s.Index != "":
+		rows, _ := ParseRows(s.Index, mostListed) // which Check has let pass
+		o = dataset.SelectOptions{Rows: rows, From: "--index"}
 	case s.TestIndex != "":
 		rows, err := dataset.ReadRows(ctx, s.TestIndex)
 		if err != nil {

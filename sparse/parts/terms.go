@@ -45,9 +45,7 @@ type Rows struct {
 // checked returns the question with its defaults, and the flags of its rows.
 func (q Question) checked() (Question, problem.RowFlags, error) {
 	q.Top, q.Terms, q.Calibrate = cmp.Or(q.Top, 8), cmp.Or(q.Terms, "posterior"), cmp.Or(q.Calibrate, "loo")
-	given := map[string]bool{"index": q.Rows.Index != "", "test-index": q.Rows.TestIndex != "", "input": q.Rows.Input != "", "all": q.Rows.All}
-	asking := problem.Asking(q.Rows)
-	which := asking.Flags()
+	which := problem.RowFlags(q.Rows)
 	switch {
 	case q.Top < 1:
 		return q, which, job.Usagef("--top %d must be at least 1", q.Top)
@@ -56,7 +54,7 @@ func (q Question) checked() (Question, problem.RowFlags, error) {
 	case !slices.Contains(inference.Calibrations, q.Calibrate):
 		return q, which, job.NotOneOf("calibrate", q.Calibrate, inference.Calibrations)
 	}
-	return q, which, which.Check(func(flag string) bool { return given[flag] })
+	return q, which, which.Check()
 }
 
 // Kernel is the kernel of the terms.
@@ -131,7 +129,7 @@ func NewTerms(ctx context.Context, post *funcgp.Posterior, question Question) (*
 	if train.Set.Width() == 1 {
 		t.groups = result.Rows{Label: problem.Labels(train), Classes: p.Task.Labels()}.Groups()
 	}
-	asking, err := which.Asking()
+	asking, err := which.Absolute()
 	if err != nil {
 		return nil, err
 	}
