@@ -55,11 +55,6 @@ func (s RowFlags) Absolute() (_ RowFlags, err error) {
 	return s, err
 }
 
-// Files are the files that the flags name, which no result may replace.
-func (s *RowFlags) Files() []job.FlagPath {
-	return []job.FlagPath{{Flag: "--test-index", Path: s.TestIndex}, {Flag: "--input", Path: s.Input}}
-}
-
 // Asked are the rows that flags ask for.
 type Asked struct {
 	*dataset.Subset
