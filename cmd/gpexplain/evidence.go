@@ -180,7 +180,9 @@ func (s *evidenceVerb) others(ctx context.Context, c *console.Console, p *proble
 	case *kept.Posterior:
 		r.LinearGaussian, r.Certificate = result.Undefined(), q.Report(p, nil).Certificate
 	}
-	refit, err := inference.Fit(ctx, c.Job, p, s.posterior.Stated(), inference.Options{NoReport: true})
+	stated := s.posterior
+	stated.At = inference.AtStated
+	refit, err := inference.Fit(ctx, c.Job, p, &stated, inference.Options{NoReport: true})
 	if err != nil {
 		return err
 	}

@@ -159,8 +159,10 @@ func (q *Posterior) leaveOneOut(ctx context.Context, c *job.Job, p *problem.Prob
 	}
 	for i := range par.Tiles(len(rows), atOnce) {
 		lo, hi := par.Bounds(i, len(rows), atOnce)
-		x, err := trainingRows(ctx, q.Dual.Data(), rows[lo:hi])
-		if err != nil {
+		var x *linearize.Batch
+		if b, ok := q.Dual.Data().(*linearize.Batch); ok && rows[hi-1]-rows[lo] == hi-1-lo {
+			x = b.Slice(rows[lo], rows[lo]+hi-lo)
+		} else if x, err = linearize.Gather(ctx, q.Dual.Data(), rows[lo:hi]); err != nil {
 			return nil, nil, err
 		}
 		mean, cov := m.tile(lo, hi)
@@ -170,14 +172,6 @@ func (q *Posterior) leaveOneOut(ctx context.Context, c *job.Job, p *problem.Prob
 		show(gp.StageLeaveOneOut, hi, len(rows))
 	}
 	return m, warning, nil
-}
-
-// trainingRows returns the training examples at ascending positions.
-func trainingRows(ctx context.Context, data linearize.Source, rows []int) (*linearize.Batch, error) {
-	if b, ok := data.(*linearize.Batch); ok && rows[len(rows)-1]-rows[0] == len(rows)-1 {
-		return b.Slice(rows[0], rows[0]+len(rows)), nil
-	}
-	return linearize.Gather(ctx, data, rows)
 }
 
 // heldOutMoments returns the predictions of rows that are no training rows, with their covariance or without.

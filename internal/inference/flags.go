@@ -81,13 +81,6 @@ func NewFlags(method string, inducing int, within float64, selection, at, tune s
 	return s, nil
 }
 
-// Stated are the same flags for answers at the stated precision.
-func (s *Flags) Stated() *Flags {
-	out := *s
-	out.At = AtStated
-	return &out
-}
-
 // MostWithin is the largest value of --within.
 const MostWithin = 10
 

@@ -62,11 +62,15 @@ func (v *Validation) leaveOut(ctx context.Context, refit *gp.Exact) (*LeftOutCom
 		return nil, err
 	}
 	// A column of the targets marks the row that is left out.
+	var leaving gp.Likelihood = leavingOut{lik}
+	if scored, ok := lik.(gp.Scored); ok {
+		leaving = leavingOutScored{leavingOut{lik}, scored}
+	}
 	y := mat.NewDense(n, e.Y.RawMatrix().Cols+1, nil)
 	y.Slice(0, n, 0, e.Y.RawMatrix().Cols).(*mat.Dense).Copy(e.Y)
 	for i, row := range at {
 		y.Set(row, e.Y.RawMatrix().Cols, 1)
-		without, err := refit.Refit(ctx, y, leavingOutOf(lik))
+		without, err := refit.Refit(ctx, y, leaving)
 		if err != nil {
 			return nil, err
 		}
@@ -145,14 +149,6 @@ func (l *LeftOutComparison) ok() bool {
 // leavingOut is a likelihood whose targets have one more column. A row that is not
 // 0 there has no part in it.
 type leavingOut struct{ glm.Likelihood }
-
-// leavingOutOf returns the likelihood with a column more.
-func leavingOutOf(lik glm.Likelihood) gp.Likelihood {
-	if scored, ok := lik.(gp.Scored); ok {
-		return leavingOutScored{leavingOut{lik}, scored}
-	}
-	return leavingOut{lik}
-}
 
 // leavingOutScored is leavingOut of a likelihood whose Λ is the Fisher information.
 type leavingOutScored struct {

@@ -14,16 +14,6 @@ import (
 	"github.com/funcgp/funcgp/sparse"
 )
 
-// planPosterior refuses what cannot fit before anything large is taken: flags
-// with their defaults, and the rows that choose the prior precision, if any.
-func planPosterior(c *job.Job, p *problem.Problem, f *Flags, heldOut *dataset.Subset) error {
-	err := solverOf(f.Method).plan(c, p, f, heldOut)
-	if e := (*gp.MemoryError)(nil); errors.As(err, &e) && p.ManyClasses() {
-		return job.FullErrorf("%s that tells %s classes apart takes %s; leave --outputs out, or give --outputs top:10", e.Op, job.Count(p.Model.Outputs), problem.Takes(e))
-	}
-	return err
-}
-
 // planInducing refuses inducing examples, or rows, that do not fit.
 func planInducing(_ *job.Job, p *problem.Problem, f *Flags, heldOut *dataset.Subset) error {
 	unit := gp.InducingExamples
@@ -88,12 +78,6 @@ func rowsCure(c *job.Job, p *problem.Problem, f *Flags, heldOut *dataset.Subset,
 		text += fmt.Sprintf("give --train-count %d, or ", e.Largest)
 	}
 	return job.Full(errors.New(text + "raise --max-memory"))
-}
-
-// planTests refuses n test rows whose Jacobian, which weight space takes at
-// once, cannot fit.
-func planTests(p *problem.Problem, n int) error {
-	return problem.PlanWhole(fmt.Sprintf("the Jacobian of %d test rows", n), p.Limits.Memory, p.Model.Net.BatchBytes(n))
 }
 
 // terms is the number of outputs in the cross-kernel of one output with what

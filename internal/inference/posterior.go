@@ -5,6 +5,7 @@ package inference
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -144,7 +145,11 @@ func newFit(c *job.Job, p *problem.Problem, flags *Flags, o Options) (*fit, erro
 		}
 	}
 	if f.flags.Method != weights && !o.shards { // weight space plans for itself, and so does each part
-		if err := planPosterior(c, p, &f.flags, f.heldOut); err != nil {
+		err := solverOf(f.flags.Method).plan(c, p, &f.flags, f.heldOut)
+		if e := (*gp.MemoryError)(nil); errors.As(err, &e) && p.ManyClasses() {
+			err = job.FullErrorf("%s that tells %s classes apart takes %s; leave --outputs out, or give --outputs top:10", e.Op, job.Count(p.Model.Outputs), problem.Takes(e))
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -477,21 +482,17 @@ func (o *Predictions) Row(task *problem.Task, i int, rows *dataset.Subset, at in
 		y, expected := problem.Label(rows, at), make([]float64, c)
 		task.Likelihood.MeanTo(expected, f)
 		r.Expected, r.MAPExpected = result.Float(o.Response.At(i, 0)), result.Float(expected[0])
-		r.CDF, r.MAPCDF = result.Float(o.distributionAt(i, y)), result.Float(distribution(task.Likelihood, y, f, make([]float64, c*c)))
+		r.MAPCDF = result.Float(distribution(task.Likelihood, y, f, make([]float64, c*c)))
+		switch _, counts := o.Likelihood.(glm.Poisson); {
+		case o.CDF == nil:
+			r.CDF = result.Float(distribution(o.Likelihood, y, o.Tempered.RawRowView(i), mat.DenseCopyOf(o.Scaled.Slice(i*c, (i+1)*c, 0, c)).RawMatrix().Data))
+		case counts:
+			r.CDF = result.Float(o.CDF[i] - math.Exp(o.LogDensity[i])/2)
+		default:
+			r.CDF = result.Float(o.CDF[i])
+		}
 	}
 	return r
-}
-
-// distributionAt is distribution for row i.
-func (o *Predictions) distributionAt(i int, y float64) float64 {
-	_, c := o.Mean.Dims()
-	switch _, counts := o.Likelihood.(glm.Poisson); {
-	case o.CDF != nil && counts:
-		return o.CDF[i] - math.Exp(o.LogDensity[i])/2
-	case o.CDF != nil:
-		return o.CDF[i]
-	}
-	return distribution(o.Likelihood, y, o.Tempered.RawRowView(i), mat.DenseCopyOf(o.Scaled.Slice(i*c, (i+1)*c, 0, c)).RawMatrix().Data)
 }
 
 // distribution returns P(Y < y) + P(Y = y)/2 of a new observation Y of the one target

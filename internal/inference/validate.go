@@ -48,7 +48,8 @@ func Validate(ctx context.Context, c *job.Job, p *problem.Problem, flags *Flags,
 		return nil, fmt.Errorf("--method cg is compared with weight space, which takes the Jacobian of all %d training rows, more than a quarter of the memory allowed or 1 GiB; give --train-count with fewer", p.Examples.Train.Len())
 	}
 	if !problem.IsSparse(flags.Method) {
-		if err := planTests(p, test.Len()); err != nil {
+		// Weight space takes the Jacobian of all test rows at once.
+		if err := problem.PlanWhole(fmt.Sprintf("the Jacobian of %d test rows", test.Len()), p.Limits.Memory, p.Model.Net.BatchBytes(test.Len())); err != nil {
 			return nil, err
 		}
 	}
@@ -145,41 +146,35 @@ func (v *Validation) approximate(ctx context.Context) error {
 	if v.Posterior.How.Name != "cg" {
 		return nil
 	}
+	// Compare mean, covariance and log determinant with those of weight space.
 	x, err := v.tile(ctx, 0, v.test.Len())
 	if err != nil {
 		return err
 	}
-	rows, err := v.againstWeights(ctx, x)
-	v.Table.Rows = append(rows, v.Table.Rows...)
-	return err
-}
-
-// tile linearizes the test examples [lo, hi).
-func (v *Validation) tile(ctx context.Context, lo, hi int) (*linearize.Batch, error) {
-	x, err := v.problem.Linearize(ctx, v.test, lo, hi)
-	return x, problem.NamesOf(v.test, lo, hi).ExplainError(err)
-}
-
-// againstWeights compares mean, covariance and log determinant with those of
-// weight space.
-func (v *Validation) againstWeights(ctx context.Context, x *linearize.Batch) ([]weightspace.ComparisonRow, error) {
 	w, err := v.weights(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var mean, cov, wMean, wCov mat.Dense
 	if err := v.Posterior.Dual.PredictTo(ctx, &mean, &cov, x); err != nil {
-		return nil, err
+		return err
 	}
 	if err := w.PredictTo(ctx, &wMean, &wCov, x); err != nil {
-		return nil, err
+		return err
 	}
 	logDet := weightspace.ComparisonRow{Quantity: "log det (stochastic)", WeightSpace: w.EvidenceLinearGaussian().LogDet, FunctionSpace: v.Posterior.Evidence.LogDet}
 	size := math.Max(1, math.Abs(logDet.WeightSpace))
 	// Twice the standard error of the evidence is that of log det.
 	logDet.Difference, logDet.Tolerance = math.Abs(logDet.WeightSpace-logDet.FunctionSpace)/size, 5*2*v.Posterior.Evidence.StdErr/size+cgTolerance
 	logDet.OK = logDet.Difference <= logDet.Tolerance
-	return []weightspace.ComparisonRow{differenceRow("mean", &wMean, &mean), differenceRow("covariance", &wCov, &cov), logDet}, nil
+	v.Table.Rows = append([]weightspace.ComparisonRow{differenceRow("mean", &wMean, &mean), differenceRow("covariance", &wCov, &cov), logDet}, v.Table.Rows...)
+	return nil
+}
+
+// tile linearizes the test examples [lo, hi).
+func (v *Validation) tile(ctx context.Context, lo, hi int) (*linearize.Batch, error) {
+	x, err := v.problem.Linearize(ctx, v.test, lo, hi)
+	return x, problem.NamesOf(v.test, lo, hi).ExplainError(err)
 }
 
 // closure compares the means of a posterior at the test examples with the sums

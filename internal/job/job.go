@@ -68,7 +68,8 @@ type Job struct {
 	Warnings linearize.Warnings
 	Remarks  []string // texts of those that are no fault
 
-	watch       stopwatch
+	start, last time.Time                         // the last is the end of the last part
+	parts       map[string]time.Duration          // the time that each took
 	closers     []func() error                    // of files that answers are read from
 	completions []func(ctx context.Context) error // of files that are still read
 }
@@ -82,7 +83,7 @@ func New(l Listener) *Job {
 
 // Begin begins to take the time.
 func (j *Job) Begin(at time.Time) {
-	j.watch = stopwatch{start: at, last: at, parts: map[string]time.Duration{}}
+	j.start, j.last, j.parts = at, at, map[string]time.Duration{}
 }
 
 // Close closes the files that the job still has open.
@@ -204,7 +205,8 @@ func (j *Job) EndPart(ctx context.Context, part string) error {
 
 // EndPartAt ends a part of the work at a time that may have passed already.
 func (j *Job) EndPartAt(part string, at time.Time) {
-	j.watch.lap(part, at)
+	j.parts[part] += at.Sub(j.last)
+	j.last = at
 	if j.Listener != nil {
 		j.Listener.Ended(part)
 	}
@@ -216,23 +218,9 @@ func (j *Job) Timings() result.Timings {
 	return j.TimingsSoFar()
 }
 
-// TimingsSoFar is the time that each part took that has ended.
-func (j *Job) TimingsSoFar() result.Timings { return j.watch.timings() }
-
-// A stopwatch divides the time since its start into consecutive parts, which sum to the total.
-type stopwatch struct {
-	start, last time.Time
-	parts       map[string]time.Duration
-}
-
-// lap adds the time since the last call to a part.
-func (w *stopwatch) lap(part string, at time.Time) {
-	w.parts[part] += at.Sub(w.last)
-	w.last = at
-}
-
-func (w *stopwatch) timings() result.Timings {
-	s := func(part string) result.Float { return result.Float(w.parts[part].Seconds()) }
+// TimingsSoFar is the time that each part took that has ended. The parts follow each other and sum to the total.
+func (j *Job) TimingsSoFar() result.Timings {
+	s := func(part string) result.Float { return result.Float(j.parts[part].Seconds()) }
 	return result.Timings{Load: s("load"), Linearize: s("linearize"), Kernel: s("kernel"), Factorize: s("factorize"),
-		Predict: s("predict"), Write: s("write"), Total: result.Float(w.last.Sub(w.start).Seconds())}
+		Predict: s("predict"), Write: s("write"), Total: result.Float(j.last.Sub(j.start).Seconds())}
 }
