@@ -24,7 +24,7 @@
 // wide as a kernel's tile of C; packing resolves transposes, strides and the
 // mirrored half of a symmetric operand, so that one kernel serves all cases.
 // A kernel holds its tile of C in registers over 256 terms: 8×24 with AVX-512,
-// 4×12 with AVX2 and FMA, 4×4 in Go. The kernels are chosen when the program
+// 4×12 with AVX2 and FMA or with NEON, 4×4 in Go. The kernels are chosen when the program
 // starts. Syrk packs once, the rows serving as both operands, and computes the
 // tiles of one triangle; where a tile crosses the diagonal it goes through a
 // copy. Trsm maps its sixteen cases to a lower triangle solved forward, in
@@ -50,7 +50,7 @@
 // C = fma(α, acc, β C), with β = 1 after the first run. Neither the number of
 // workers nor the place of the element in C enters, so any part of a product
 // has the same bits when it is computed alone, Syrk and Symm have those of
-// Gemm, and AVX2 and AVX-512 agree. In Trsm and Potrf the order also depends
+// Gemm, and AVX2, AVX-512 and NEON agree. In Trsm and Potrf the order also depends
 // on the kernel's tile, and on nothing else but the order of the triangle. In
 // Pstrf a sum is cut every 64 terms, at the borders of its blocks. Symv, Trsv and the
 // transposed product of Shifts take a sum in as many parts as their kernel has lanes, so
@@ -67,6 +67,8 @@
 // A core with two 512-bit FMA units does 32 flops a cycle, with 256-bit units
 // 16. Where this was measured the kernels alone reach that to a few per cent
 // from the L1 cache, and Gemm of order 2000, packing and all, about 80 % of it;
-// the plain Go kernel does about 2 flops a cycle. Packing takes at most 16 MiB
+// the plain Go kernel does about 2 flops a cycle. By a count of its instructions the
+// kernel for NEON does 8 flops a cycle on a core with two vector units (Neoverse N1), and
+// 16 on one with four (Apple M1), which is all that they can do. Packing takes at most 16 MiB
 // and some padding a call, kept for the next.
 package dense

@@ -6,6 +6,7 @@ type isa int
 const (
 	portable isa = iota
 	avx2
+	neon
 	avx512
 )
 
@@ -17,7 +18,7 @@ func (s isa) shape() (mr, nr int) {
 	switch s {
 	case avx512:
 		return 8, 24
-	case avx2:
+	case avx2, neon:
 		return 4, 12
 	}
 	return 4, 4

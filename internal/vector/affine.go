@@ -11,7 +11,7 @@ const AffineNodes = 16
 //
 // and to inverse[k] one over the sum of e[i,k] over the rows but the last extra ones. The rows
 // of l and e are ld apart, those of z ldz; a is rows×(rank+1). All logits must lie within ±700.
-// Where the processor has AVX2 and FMA the exponentials have a relative error of at most
+// Where the processor has AVX2 and FMA or NEON the exponentials have a relative error of at most
 // 4e-14. n is a multiple of AffineNodes.
 func ExpAffine(l, e, inverse, a, z []float64, rows, extra, rank, ld, ldz, n int) {
 	switch {

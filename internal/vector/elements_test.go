@@ -148,8 +148,7 @@ func TestAxpy(t *testing.T) {
 		copy(got, want)
 		alpha := r.NormFloat64()
 		for i, v := range x {
-			p := alpha * v
-			want[i] += p
+			want[i] += float64(alpha * v)
 		}
 		Axpy(got, alpha, x)
 		requireSame(t, want, got)

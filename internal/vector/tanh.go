@@ -6,7 +6,7 @@ import "math"
 const width = 8
 
 // Tanh writes tanh(x[i]) to dst[i] for every i. dst must be as long as x, and is x or
-// does not overlap it. Where the processor has AVX2 and FMA the result is within two
+// does not overlap it. Where the processor has AVX2 and FMA or NEON the result is within two
 // units in the last place, and otherwise it is that of math.Tanh.
 func Tanh(dst, x []float64) {
 	dst = dst[:len(x)]
