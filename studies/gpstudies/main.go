@@ -22,6 +22,7 @@ import (
 	"github.com/funcgp/funcgp/studies/dattri"
 	"github.com/funcgp/funcgp/studies/lae"
 	"github.com/funcgp/funcgp/studies/load"
+	"github.com/funcgp/funcgp/studies/nodetests"
 	"github.com/funcgp/funcgp/studies/novelty"
 	"github.com/funcgp/funcgp/studies/prediction"
 	"github.com/funcgp/funcgp/studies/protocols"
@@ -48,6 +49,7 @@ var studies = []study{
 	{"bench", "sparse and kept posteriors of all of MNIST", bench.Run},
 	{"calibration", "calibration without held-out rows, against temperatures and ensembles", calibration.Run},
 	{"zoo", "networks of many kinds as PyTorch exports them", zoo.Run},
+	{"nodetests", "the models of ONNX's own tests: outputs, Jacobians, and what is refused", nodetests.Run},
 	{"load", "how fast gpexplain serve answers many clients", load.Run},
 	{"dattri", "dattri's benchmark: a logistic regression, wrong labels, and TRAK of several networks", dattri.Run},
 	{"campaign", "attempts to break the library and the command: fuzzing, damaged files, kills, hostile data", campaign.Run},
