@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"encoding/binary"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -276,40 +275,6 @@ func TestHugeInput(t *testing.T) {
 	require.Equal(t, 1, r.code)
 	requireOneLine(t, r.stderr)
 	require.Contains(t, r.stderr, test+": test row 1: the ")
-}
-
-func TestUnwritable(t *testing.T) {
-	dir := t.TempDir()
-	file := write(t, filepath.Join(dir, "file"), nil)
-	for path, says := range map[string]string{
-		filepath.Join(dir, "none", "a"): "create its directory first",
-		dir:                             "is a directory",
-		filepath.Join(file, "a"):        "not a directory",
-		filepath.Join(dir, strings.Repeat("x", 300)): "too long",
-		"/dev/full": "no space left on device; free some space",
-	} {
-		if _, err := os.Stat("/dev/full"); path == "/dev/full" && err != nil {
-			continue
-		}
-		for _, args := range [][]string{
-			small("explain", "--html", path),
-			small("explain", "--png", path),
-			small("importances", "--html", path),
-			{"train", "--data", "digits:100,20", "--arch", "mlp:3-10", "--epochs", "1", "--lbfgs", "1", "--out", path},
-		} {
-			line := refuse(t, 1, args...)
-			require.Contains(t, line, says)
-			require.Contains(t, line, path)
-			require.Equal(t, []string{"file"}, listing(t, dir))
-		}
-	}
-	if os.Getuid() == 0 {
-		t.Log("root may write anywhere: the read-only directory is not tried")
-		return
-	}
-	require.NoError(t, os.Chmod(dir, 0o500))
-	require.Contains(t, refuse(t, 1, small("explain", "--html", filepath.Join(dir, "a"))...), "choose a place you may write to")
-	require.NoError(t, os.Chmod(dir, 0o700))
 }
 
 // Rows whose labels are no class of the model are counted and named: few are left out with a

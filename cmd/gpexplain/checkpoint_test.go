@@ -136,7 +136,7 @@ func TestBadCheckpoint(t *testing.T) {
 		require.Contains(t, line, "remove it to start anew")
 		require.FileExists(t, path)
 	}
-	require.Contains(t, ask("/dev/null"), "no regular file; name another file")
+	require.Contains(t, ask(os.DevNull), "no regular file; name another file")
 	require.Contains(t, ask(write(t, filepath.Join(dir, "large"), make([]byte, 2e6))), "2.0 MB, more than --max-memory allows")
 	require.Contains(t, ask(write(t, filepath.Join(dir, "good"), []byte(good))), "none.onnx", "a checkpoint is not what is wrong")
 	require.Contains(t, ask(filepath.Join(dir, "none", "a")), "create its directory first")

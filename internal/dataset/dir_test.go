@@ -76,8 +76,8 @@ func TestOpenDirErrors(t *testing.T) {
 }
 
 func TestOpenDirUnreadable(t *testing.T) {
-	if os.Getuid() == 0 {
-		t.Skip("root reads everything")
+	if os.Getuid() <= 0 {
+		t.Skip("root reads everything, and Windows has no such mode")
 	}
 	dir := t.TempDir()
 	for name, file := range fakeMNIST(t) {
