@@ -1,6 +1,7 @@
 package network_test
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -181,6 +182,19 @@ func tokenCases() []operatorCase {
 		first, last := g.op("ArgMax", in("x"), intA("axis", 1)), g.op("ArgMax", in("x"), intA("axis", 1), intA("select_last_index", 1))
 		return g.op("Flatten", in(g.op("Gather", in(g.param(30, 2), g.op("Concat", in(first, last), intA("axis", 1))))))
 	})
+	add("largest", 0, []int{3, 4}, func(g *graph) string {
+		y := g.op("MatMul", in("x", g.param(4, 5)))
+		most := g.many("TopK", 2, in(y, g.ints(3)), intA("axis", 1))
+		least := g.op("TopK", in(y, g.ints(3)), intA("axis", 1), intA("largest", 0))
+		return g.op("Add", in(g.op("Mul", in(most[0], g.op("Gather", in(g.param(30), most[1])))), g.op("Tanh", in(least))))
+	})
+	add("largest-of-parameters", 0, []int{3, 4}, func(g *graph) string {
+		return g.op("MatMul", in("x", g.op("TopK", in(g.param(4, 5), g.ints(2)))))
+	})
+	add("largest-of-integers", onnx.Int64, []int{4}, func(g *graph) string {
+		y := g.op("TopK", in("x", g.ints(2)))
+		return g.op("Tanh", in(g.op("Gather", in(g.param(30, 2), y))))
+	})
 	add("element-at", onnx.Int64, []int{4}, func(g *graph) string {
 		y := g.op("Tanh", in(g.op("Gather", in(g.param(30, 2), "x")))) // N×4×2
 		at := g.op("Sub", in(g.op("Slice", in("x", g.ints(2), g.ints(4), g.ints(1))), g.int(1)))
@@ -223,6 +237,30 @@ func init() {
 		}
 	}
 	evaluators["ArgMax"], evaluators["ArgMin"] = pick(1), pick(-1)
+	evaluators["TopK"] = func(e *evaluator) []*tensor {
+		x, sign := e.in(0), float64(2*e.int("largest", 1)-1)
+		ax := x.normalAxis(e.int("axis", -1))
+		shape := slices.Clone(x.shape)
+		shape[ax] = toInts(e.in(1).data)[0]
+		at := from(shape, true, func(idx []int) float64 {
+			order := make([]int, x.shape[ax])
+			value := func(k int) float64 {
+				idx := slices.Clone(idx)
+				idx[ax] = k
+				return sign * x.at(idx...)
+			}
+			for k := range order {
+				order[k] = k
+			}
+			slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(value(b), value(a)) })
+			return float64(order[idx[ax]])
+		})
+		return []*tensor{from(shape, x.isInt, func(idx []int) float64 {
+			idx = slices.Clone(idx)
+			idx[ax] = int(at.at(idx...))
+			return x.at(idx...)
+		}), at}
+	}
 }
 
 // TestEmbeddingBlocks checks which tables get a block of their own: those that only
@@ -230,7 +268,7 @@ func init() {
 func TestEmbeddingBlocks(t *testing.T) {
 	want := map[string]int{"embedding": 4, "embedding-scalar": 1, "embedding-vector": 2, "embedding-from-end": 4, "embedding-shared": 6,
 		"embedding-of-offsets": 3, "mask": 4, "positions": 3, "table-of-integers": 2, "cast-of-numbers": 3,
-		"where-of-integers": 4, "attention-where": 4, "attention-added": 4, "attention-large": 4, "argmax": 8, "argmax-of-integers": 2, "element-at": 4}
+		"where-of-integers": 4, "attention-where": 4, "attention-added": 4, "attention-large": 4, "argmax": 8, "argmax-of-integers": 2, "largest-of-integers": 2, "element-at": 4}
 	for _, c := range tokenCases() {
 		name := c.name[len("Tokens-"):]
 		net := mustLoad(t, c.model())

@@ -3,6 +3,7 @@ package compile
 import (
 	"slices"
 
+	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
 )
@@ -11,6 +12,7 @@ func init() {
 	register("Comparisons and masks", map[string]operator{
 		"ArgMax": {translate: func(c *compiler) { c.argMax(false) }, inputs: 1, integers: isPosition, note: "no derivative"},
 		"ArgMin": {translate: func(c *compiler) { c.argMax(true) }, inputs: 1, integers: isPosition, note: "no derivative"},
+		"TopK":   {translate: (*compiler).topK, inputs: 2, integers: ownType, note: "the number is known without running the network; no derivative of the positions"},
 	})
 	prod := reduction(func(target []int32, _ int) graph.Op { return &graph.GroupProduct{Target: target} }, mulInt)
 	prod.integers = 0 // a product of integers that depend on the input would overflow
@@ -203,17 +205,41 @@ func (c *compiler) cumSum() {
 	c.result(c.emit(o, v.shape, v.batch, v))
 }
 
+// extremes returns the positions of the k largest or smallest elements of x along an axis.
+func (c *compiler) extremes(x *value, ax, k int, smallest, last bool) *value {
+	shape := slices.Clone(x.shape)
+	switch {
+	case x.isBatch(ax):
+		panic(errMixes)
+	case k < 1 || k > shape[ax]:
+		panic(refuse("%d of %d elements", k, shape[ax]))
+	}
+	shape[ax] = k
+	o := &graph.Extremes{Outer: graph.Product(x.shape[:ax]), Length: x.shape[ax], Inner: graph.Product(x.shape[ax+1:]), K: k, Min: smallest, Last: last}
+	return c.emit(o, shape, x.batch, x)
+}
+
 // argMax translates ArgMax and ArgMin.
 func (c *compiler) argMax(smallest bool) {
 	x := c.float(0)
 	ax := axis(c.attrInt("axis", 0), len(x.shape))
-	drop := make([]bool, len(x.shape))
-	drop[ax] = true
-	r := reduced(x, drop)
-	o := &graph.ArgMax{Outer: graph.Product(x.shape[:ax]), Length: x.shape[ax], Inner: graph.Product(x.shape[ax+1:]), Min: smallest, Last: c.attrInt("select_last_index", 0) != 0}
-	out := c.emit(o, r.kept, x.batch, x)
+	out := c.extremes(x, ax, 1, smallest, c.attrInt("select_last_index", 0) != 0)
 	if c.attrInt("keepdims", 1) == 0 {
+		drop := make([]bool, len(x.shape))
+		drop[ax] = true
+		r := reduced(x, drop)
 		out = c.alias(out, r.shape, r.batch)
 	}
 	c.result(out)
+}
+
+// topK translates TopK: the positions of the largest elements, and the elements at these.
+func (c *compiler) topK() {
+	x, t := c.float(0), typeOf(c.input(0))
+	ax := axis(c.attrInt("axis", -1), len(x.shape))
+	at := c.extremes(x, ax, c.scalarInt(1, c.attrInt("k", 0)), c.attrInt("largest", 1) == 0, false)
+	c.set(0, ofType(c.pickup(x, at, ax), t))
+	if len(c.node.Outputs) > 1 {
+		c.set(1, ofType(at, onnx.Int64))
+	}
 }

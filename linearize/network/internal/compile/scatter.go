@@ -99,6 +99,11 @@ func (c *compiler) gatherDepending(v, at *value, ax int) *value {
 	if at.isBatch(ax) || v.batch != at.batch || at.shape[v.batch] != v.shape[v.batch] || at.leading() != v.leading() {
 		panic(errMixes)
 	}
+	return ofType(c.pickup(v, at, ax), t)
+}
+
+// pickup returns the elements of v at positions along an axis.
+func (c *compiler) pickup(v, at *value, ax int) *value {
 	st := strides(v.shape)
 	base := c.table(at.shape, func(d, i int) int {
 		if d == ax {
@@ -107,7 +112,7 @@ func (c *compiler) gatherDepending(v, at *value, ax int) *value {
 		return i * st[d]
 	})
 	o := &graph.Pickup{Base: base, Length: v.shape[ax], Stride: st[ax], Name: brief(c.node.Inputs[0], 80)}
-	return ofType(c.emit(o, at.shape, at.batch, v, at), t)
+	return c.emit(o, at.shape, at.batch, v, at)
 }
 
 // checkElements checks the shape of the indices of a GatherElements or ScatterElements.

@@ -101,39 +101,48 @@ func (o *Where) side(s *State, nd *Node, operand int, table []int32, taken bool)
 	}
 }
 
-// ArgMax is the position of the largest element along an axis of a tensor that is seen
-// as Outer×Length×Inner.
-type ArgMax struct {
-	Outer, Length, Inner int
-	Min                  bool // the smallest
-	Last                 bool // the last of several
+// Extremes gives the positions of the K largest elements along an axis of a tensor that is
+// seen as Outer×Length×Inner, largest first: ONNX's ArgMax with K = 1, and TopK.
+type Extremes struct {
+	Outer, Length, Inner, K int
+	Min                     bool // of the smallest
+	Last                    bool // of equal elements the later one first
 }
 
-func (*ArgMax) stepwise() {}
+func (*Extremes) stepwise() {}
 
-// Forward implements Op.
-func (o *ArgMax) Forward(s *State, nd *Node) {
+// Forward implements Op. Each element is inserted into the list of the best so far.
+func (o *Extremes) Forward(s *State, nd *Node) {
 	for e := range s.copies(nd.Out) {
 		in, out := s.At(nd.In[0], e), s.At(nd.Out, e)
-		for i := range out {
-			first := i/o.Inner*o.Length*o.Inner + i%o.Inner
-			best := 0
-			for k := 1; k < o.Length; k++ {
-				x, y := in[first+k*o.Inner], in[first+best*o.Inner]
-				if o.Min {
-					x, y = y, x
+		for lane := range o.Outer * o.Inner {
+			outer, inner := lane/o.Inner, lane%o.Inner
+			first, to := outer*o.Length*o.Inner+inner, outer*o.K*o.Inner+inner
+			for k := range o.Length {
+				at := min(k, o.K)
+				for ; at > 0; at-- {
+					before := out[to+(at-1)*o.Inner]
+					x, y := in[first+k*o.Inner], in[first+int(before)*o.Inner]
+					if o.Min {
+						x, y = y, x
+					}
+					if !(x > y || o.Last && x == y) {
+						break
+					}
+					if at < o.K {
+						out[to+at*o.Inner] = before
+					}
 				}
-				if x > y || o.Last && x == y {
-					best = k
+				if at < o.K {
+					out[to+at*o.Inner] = float64(k)
 				}
 			}
-			out[i] = float64(best)
 		}
 	}
 }
 
 // Backward implements Op. A position has no derivative.
-func (*ArgMax) Backward(*State, *Node) {}
+func (*Extremes) Backward(*State, *Node) {}
 
 // Pickup takes for each element of the result one of the first input, at the index in
 // the second along an axis (ONNX GatherElements).
