@@ -176,7 +176,7 @@ func (e *corpusCase) requireRows(t *testing.T, rows []prediction) {
 	require.Len(t, rows, e.TestRows)
 	for i := range e.Outputs {
 		r := &rows[i]
-		require.Equal(t, i, r.Index)
+		require.EqualValues(t, i, r.Index)
 		for k, f := range e.Outputs[i] {
 			require.InEpsilon(t, f, float64(r.Mean[k]), 1e-9, "mean of row %d, output %d", i, k)
 			require.InEpsilon(t, e.Variance[i][k], float64(r.Covariance[k][k]), e.ended(), "variance of row %d, output %d", i, k)

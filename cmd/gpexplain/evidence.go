@@ -69,11 +69,8 @@ of --html shows the evidence over the prior precision.`,
 }
 
 type evidenceReport struct {
-	Schema         string             `json:"schema"`
-	AtTheta        result.Float       `json:"at_theta"`
-	LinearGaussian result.Float       `json:"linear_gaussian"`
-	Refit          result.Float       `json:"refit"`
-	HeldSites      result.Float       `json:"held_sites"`
+	Schema string `json:"schema"`
+	result.EvidenceValues
 	LogLikelihood  result.Float       `json:"log_likelihood"`
 	Scatter        result.Float       `json:"scatter"`
 	LogDet         result.Float       `json:"log_det"`
@@ -118,7 +115,7 @@ func (s *evidenceVerb) run(ctx context.Context, c *console.Console) error {
 		return err
 	}
 	at := q.Evidence
-	r := &evidenceReport{Schema: "funcgp/evidence/1", AtTheta: result.Float(at.Value), LogLikelihood: result.Float(at.LogLik), Scatter: result.Float(at.Scatter), LogDet: result.Float(at.LogDet),
+	r := &evidenceReport{Schema: "funcgp/evidence/1", EvidenceValues: result.EvidenceValues{AtTheta: result.Float(at.Value)}, LogLikelihood: result.Float(at.LogLik), Scatter: result.Float(at.Scatter), LogDet: result.Float(at.LogDet),
 		NoiseVariance: result.Undefined(), Method: q.How.Name, Bound: at.Bound.String()}
 	if err := s.others(ctx, c, p, q, r); err != nil {
 		return err

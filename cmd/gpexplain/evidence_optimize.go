@@ -146,7 +146,7 @@ func (f *foundPrior) priorFile(p *problem.Problem, o *result.EvidenceOptimum) er
 func (s *evidenceVerb) write(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, r *evidenceReport, found *foundPrior, fit result.Fit) error {
 	if s.optimize.html != "" {
 		page := &report.EvidencePage{Fit: fit, Groups: r.Groups, Optimum: r.Optimum, Normalized: r.Normalized, Several: p.Task.Prior != nil,
-			Values: result.EvidenceValues{AtTheta: r.AtTheta, LinearGaussian: r.LinearGaussian, Refit: r.Refit, HeldSites: r.HeldSites}, At: result.Float(q.Precision())}
+			Values: r.EvidenceValues, At: result.Float(q.Precision())}
 		study := inference.NewEvidenceStudy(c.Job, p, q, problem.OneGroup(p.Model.Net, 1), true)
 		var err error
 		if found != nil {

@@ -65,7 +65,7 @@ func terms(p *problem.Problem, r *result.Report, add func(*term) error) error {
 	if r.Input.Index >= 0 {
 		row = strconv.Itoa(int(r.Input.Index))
 	}
-	names := classNames(p)
+	names := p.Task.ClassNames()
 	output := func(k int) string {
 		if len(names) > p.Model.Outputs { // one output speaks for the second class
 			return names[1]
@@ -126,7 +126,7 @@ func (s *explainVerb) meanings(p *problem.Problem) map[string]string {
 
 // unitOf names the unit of an output in words.
 func unitOf(p *problem.Problem) string {
-	names := classNames(p)
+	names := p.Task.ClassNames()
 	switch {
 	case problem.HasLogVariances(p.Task.Likelihood):
 		return "that of the target for a mean, and the logarithm of its square for a noise variance"

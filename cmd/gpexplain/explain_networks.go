@@ -144,7 +144,7 @@ func (s *explainVerb) runSeveral(ctx context.Context, c *console.Console) error 
 	return s.writeAll(ctx, c, list, rows, func(i int, x *explained) (*result.Report, error) {
 		// The report of row i on the mean output f.
 		f := outputs.RawRowView(i)
-		r := &result.Report{Classes: classNames(p), Meanings: s.meanings(p), Fit: members[0].result.Fit}
+		r := &result.Report{Classes: p.Task.ClassNames(), Meanings: s.meanings(p), Fit: members[0].result.Fit}
 		var results []result.NetworkResult
 		var predictions []*result.Prediction
 		r.Fit.Calibration, r.Fit.Warnings = nil, nil

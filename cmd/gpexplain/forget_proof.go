@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strconv"
-	"strings"
 	"text/tabwriter"
 
 	"gonum.org/v1/gonum/mat"
@@ -17,7 +15,6 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
-	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -124,12 +121,12 @@ func (r *forgetReport) text(out io.Writer) error {
 		numbers[i] = row.Row
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "forgotten\t%s: %s\n", countOf(len(r.Rows), "training row"), rowsText(numbers))
+	fmt.Fprintf(w, "forgotten\t%s: %s\n", result.Some(len(r.Rows), "training row", "training rows"), result.List(numbers))
 	for _, f := range []struct {
 		name string
 		file *forgetFile
 	}{{"before", &r.Before}, {"after", &r.After}} {
-		fmt.Fprintf(w, "%s\t%s, of %s\n", f.name, f.file.File, countOf(f.file.Examples, "training row"))
+		fmt.Fprintf(w, "%s\t%s, of %s\n", f.name, f.file.File, result.Some(f.file.Examples, "training row", "training rows"))
 		if f.file.SHA256 != "" {
 			fmt.Fprintf(w, "\tSHA-256 of the file %s\n", f.file.SHA256)
 		}
@@ -159,25 +156,4 @@ func (r *forgetReport) text(out io.Writer) error {
 		fmt.Fprintf(out, "- %s\n", text)
 	}
 	return console.WarningsText(out, &r.Fit)
-}
-
-// countOf is a number of things with their noun.
-func countOf(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return job.Count(n) + " " + noun + "s"
-}
-
-// rowsText lists the first few of some rows.
-func rowsText(rows []int) string {
-	const most = 8
-	var list []string
-	for _, r := range rows[:min(len(rows), most)] {
-		list = append(list, strconv.Itoa(r))
-	}
-	if len(rows) > most {
-		list = append(list, "…")
-	}
-	return strings.Join(list, ", ")
 }

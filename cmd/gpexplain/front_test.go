@@ -83,7 +83,7 @@ func TestFrontDoor(t *testing.T) {
 				for i, got := range all {
 					requireFront(t, decode[prediction](t, lines[i]), got)
 				}
-				one, err := p.TestRows(t.Context(), first.Index)
+				one, err := p.TestRows(t.Context(), int(first.Index))
 				require.NoError(t, err)
 				list, err := p.Explain(t.Context(), one, nil)
 				require.NoError(t, err)
@@ -175,7 +175,7 @@ func TestFrontDoorAudit(t *testing.T) {
 
 func requireFront(t *testing.T, want prediction, got funcgp.Prediction) {
 	t.Helper()
-	require.Equal(t, want.Index, got.Row)
+	require.EqualValues(t, want.Index, got.Row)
 	require.Equal(t, asJSON(t, []any{want.Probability, want.MAPProbability, want.Mean, want.ObservationMean, want.ObservationSD, want.FunctionSD, want.Novelty.Score, want.Novelty.Rank, want.Novelty.Entropy}),
 		asJSON(t, []any{result.Floats(got.Probability), result.Floats(got.NetworkProbability), result.Floats(got.Mean), result.Floats(got.ObservationMean), result.Floats(got.ObservationSD), result.Floats(got.FunctionSD),
 			result.Float(got.Novelty.Score), result.Float(got.Novelty.Rank), result.Float(got.Novelty.Entropy)}))

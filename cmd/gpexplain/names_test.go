@@ -201,7 +201,7 @@ func TestInputs(t *testing.T) {
 		require.Len(t, got, 4)
 		require.False(t, sum.NLL.Finite() || sum.Accuracy.Finite())
 		for i, r := range got {
-			require.Equal(t, i, r.Index)
+			require.EqualValues(t, i, r.Index)
 			require.False(t, r.Label.Finite())
 			require.Equal(t, want[i].Probability, r.Probability)
 			require.Equal(t, want[i].ID, r.ID)

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"io"
 	"math"
-	"runtime/debug"
 	"strings"
 
 	"gonum.org/v1/gonum/mat"
@@ -19,17 +17,6 @@ import (
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/problem"
 )
-
-// classNames are the names of the classes in the order of the probabilities, nil for
-// a regression.
-func classNames(p *problem.Problem) []string {
-	return p.Task.ClassNames()
-}
-
-// classWords is classNames where classes have names, else nil.
-func classWords(p *problem.Problem) []string {
-	return p.Task.Names
-}
 
 // severalOf are the targets of row i of a subset where it has several, else nil.
 func severalOf(rows *dataset.Subset, i int) []result.Float {
@@ -190,14 +177,10 @@ func rootMeanSquare(ctx context.Context, p *problem.Problem, rows *dataset.Subse
 
 // programVersion is the version of the module, with the revision if it is known.
 func programVersion() string {
-	version := "(devel)"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		version = cmp.Or(info.Main.Version, version)
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" && !strings.Contains(version, s.Value[:min(12, len(s.Value))]) {
-				version += ", revision " + s.Value[:min(12, len(s.Value))]
-			}
-		}
+	v := version()
+	text, revision := v["version"], v["revision"]
+	if revision = revision[:min(12, len(revision))]; !strings.Contains(text, revision) {
+		text += ", revision " + revision
 	}
-	return version
+	return text
 }

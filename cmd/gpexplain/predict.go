@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
-	"slices"
 
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
@@ -18,7 +16,6 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/predictive"
-	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inference"
@@ -193,37 +190,35 @@ func (s *predictVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	r, err := s.predict(ctx, c, p, q, link, rows, y, cover)
+	all, err := s.predict(ctx, c, p, q, link, rows, y, cover)
 	if err != nil {
 		return err
 	}
-	return s.write(ctx, c, p, q, r, rows)
+	return s.write(ctx, c, p, q, all, rows, cover)
 }
 
-// predict writes the lines and the table, and returns the scores.
-func (s *predictVerb) predict(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, link predictive.Link, rows *dataset.Subset, y *mat.Dense, cover *inference.Coverage) (*rowScores, error) {
-	n := rows.Len()
-	total := &rowScores{logp: slices.Repeat([]float64{math.NaN()}, n), mapLogp: slices.Repeat([]float64{math.NaN()}, n), all: &report.Predictions{Classes: p.Task.Labels(), ClassNames: classNames(p)}, classes: classWords(p), coverage: cover}
+// predict writes the lines and the table, and returns all rows for the summary.
+func (s *predictVerb) predict(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, link predictive.Link, rows *dataset.Subset, y *mat.Dense, cover *inference.Coverage) (*report.Predictions, error) {
+	all := &report.Predictions{Classes: p.Task.Labels(), ClassNames: p.Task.ClassNames()}
 	if cover != nil {
-		total.all.Coverage = cover.Share
-	}
-	if k := len(p.Task.Classes); k > 0 {
-		total.prob = mat.NewDense(n, k, nil)
+		all.Coverage = cover.Share
 	}
 	if q.Calibration != nil {
 		for i := range q.Calibration.LeftOutRows {
-			total.all.AddLeaveOneOut(&q.Calibration.LeftOutRows[i])
+			all.AddLeaveOneOut(&q.Calibration.LeftOutRows[i])
 		}
 	}
 	out := bufio.NewWriter(c.Out)
 	lines := lineEncoder(out)
-	all := func(take func(*prediction) error) error {
+	layout := report.CSVLayout{Classes: p.Task.Labels(), ClassNames: p.Task.Names, IDs: rows.IDs != nil, Outputs: p.Model.Outputs, Intervals: cover != nil && p.Task.Classes == nil, Sets: cover != nil && p.Task.Classes != nil}
+	if p.Task.Classes == nil {
+		layout.Targets = p.Task.Likelihood.Targets(p.Model.Outputs)
+	}
+	err := tabulate(c, s.csv, layout.Columns(), func(table func(*result.PredictedRow) error) error {
 		err := q.Each(ctx, p, rows, y, nil, link, func(lo int, b *linearize.Batch, targets *mat.Dense, pred *inference.Predictions) error {
-			// Take up the predictions of a tile that begins at row lo, whose targets are nil where they are
-			// unknown, and pass on a line for each.
-			hi, lik := lo+b.Len(), p.Task.Likelihood
-			copy(total.logp[lo:hi], pred.LogDensity)
-			regions, err := total.coverage.Regions(ctx, b, targets)
+			// Pass on the predictions of a tile that begins at row lo, whose targets are nil where they are unknown.
+			hi := lo + b.Len()
+			regions, err := cover.Regions(ctx, b, targets)
 			if err != nil {
 				return problem.NamesOf(rows, lo, hi).ExplainError(err)
 			}
@@ -231,29 +226,23 @@ func (s *predictVerb) predict(ctx context.Context, c *console.Console, p *proble
 				if err := ctx.Err(); err != nil {
 					return err
 				}
-				f := b.F.RawRowView(i)
-				if targets != nil {
-					total.mapLogp[lo+i] = lik.LogProb(targets.RawRowView(i), f)
-				}
-				if pred.Prob != nil {
-					copy(total.prob.RawRowView(lo+i), pred.Prob.RawRowView(i))
-					if rows.Class != nil && pred.Best(i) == rows.Class[lo+i] {
-						total.right++
-					}
-				}
 				r := pred.Row(p.Task, i, rows, lo+i)
-				r.LogDensity, r.MAPLogDensity = result.Float(total.logp[lo+i]), result.Float(total.mapLogp[lo+i])
-				r.Novelty.Rank = q.Rank(r.Novelty.Score)
-				r.Interval, r.Set, r.ID = regions[i].Interval, regions[i].Set, problem.IDOf(rows, lo+i)
-				line := &prediction{Schema: "funcgp/predict-row/1", Index: rows.Rows[lo+i], Label: r.Label, Class: r.Class, NetworkClass: r.NetworkClass, Probability: r.Probability, MAPProbability: r.MAPProbability,
-					Mean: r.Mean, Covariance: inference.CovarianceOf(pred.Cov, i), ObservationMean: inference.RowOf(pred.Response, i), ObservationSD: r.ObservationSD, FunctionSD: r.FunctionSD, Novelty: r.Novelty, Interval: r.Interval, Set: r.Set,
-					Targets: severalOf(rows, lo+i), ID: r.ID, LabelName: p.LabelName(rows, lo+i), ClassName: p.NameOf(r.Class), Classes: total.classes, row: r}
-				total.all.Add(r)
-				if err := take(line); err != nil {
+				r.LogDensity, r.MAPLogDensity = result.Undefined(), result.Undefined()
+				if targets != nil {
+					r.LogDensity, r.MAPLogDensity = result.Float(pred.LogDensity[i]), result.Float(p.Task.Likelihood.LogProb(targets.RawRowView(i), b.F.RawRowView(i)))
+				}
+				r.Covariance, r.Novelty.Rank = inference.CovarianceOf(pred.Cov, i), q.Rank(r.Novelty.Score)
+				r.Interval, r.Set = regions[i].Interval, regions[i].Set
+				r.Targets, r.ID, r.LabelName = severalOf(rows, lo+i), problem.IDOf(rows, lo+i), p.LabelName(rows, lo+i)
+				all.Add(r)
+				if err := table(r); err != nil {
+					return err
+				}
+				if err := lines.Encode(&prediction{"funcgp/predict-row/1", r, p.Task.Names}); err != nil {
 					return err
 				}
 			}
-			c.Show("predict", lo+b.Len(), rows.Len())
+			c.Show("predict", hi, rows.Len())
 			return nil
 		})
 		if err != nil {
@@ -261,52 +250,35 @@ func (s *predictVerb) predict(ctx context.Context, c *console.Console, p *proble
 		}
 		c.Clear()
 		return c.EndPart(ctx, "predict")
-	}
-	layout := report.CSVLayout{Classes: p.Task.Labels(), ClassNames: classWords(p), IDs: rows.IDs != nil, Outputs: p.Model.Outputs, Targets: targetsOf(p), Intervals: s.coverage.Share != nil && p.Task.Classes == nil, Sets: s.coverage.Share != nil && p.Task.Classes != nil}
-	err := tabulate(c, s.csv, layout.Columns(), func(table func(*result.PredictedRow) error) error {
-		return all(func(r *prediction) error {
-			if err := table(r.row); err != nil {
-				return err
-			}
-			return lines.Encode(r)
-		})
 	})
 	if err != nil {
 		return nil, err
 	}
-	return total, out.Flush()
-}
-
-// targetsOf is the number of targets of a row in a regression, 0 for classes.
-func targetsOf(p *problem.Problem) int {
-	if p.Task.Classes != nil {
-		return 0
-	}
-	return p.Task.Likelihood.Targets(p.Model.Outputs)
+	return all, out.Flush()
 }
 
 // write shows the scores in every form that was asked for.
-func (s *predictVerb) write(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, total *rowScores, rows *dataset.Subset) error {
-	sum := total.summary(rows, q.Report(p, c.Warnings))
+func (s *predictVerb) write(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, all *report.Predictions, rows *dataset.Subset, cover *inference.Coverage) error {
 	e := p.Examples
 	from, err := origin(ctx, c, p, s.html != "")
 	if err != nil {
 		return err
 	}
-	sum.Record, total.all.Fit, total.all.Timings = &from.Record, sum.Fit, c.TimingsSoFar()
+	all.Fit, all.Timings = q.Report(p, c.Warnings), c.TimingsSoFar()
 	var unread error
-	page := &report.PredictionPage{Predictions: total.all, Quantity: job.OneLine(job.Cut(e.Data.Target, 40)), Test: e.Pictures(ctx, rows, &unread), Train: e.Pictures(ctx, e.Train, &unread), Origin: from}
+	page := &report.PredictionPage{Predictions: all, Quantity: job.OneLine(job.Cut(e.Data.Target, 40)), Test: e.Pictures(ctx, rows, &unread), Train: e.Pictures(ctx, e.Train, &unread), Origin: from}
 	if err := writePage(c, s.html, page.WriteHTML, &unread); err != nil {
 		return err
 	}
-	sum.Timings = c.Timings()
 	if c.JSON {
-		return lineEncoder(c.Out).Encode(sum)
+		network, calibrated, _ := all.Scores()
+		return lineEncoder(c.Out).Encode(&predictSummary{Schema: "funcgp/predict-summary/1", Accuracy: calibrated.Accuracy, NLL: calibrated.NLL, MAPNLL: network.NLL, ECE: calibrated.ECE,
+			Coverage: cover.Report(), Record: &from.Record, Fit: all.Fit, Timings: c.Timings(), Classes: p.Task.Names})
 	}
 	if c.Quiet {
 		return nil
 	}
-	console.NoteTuning(c.Job, &sum.Fit)
+	console.NoteTuning(c.Job, &all.Fit)
 	return page.WriteText(c.Stderr, 0)
 }
 
@@ -319,48 +291,9 @@ func lineEncoder(w io.Writer) *json.Encoder {
 
 // A prediction is one line of output.
 type prediction struct {
-	Schema         string           `json:"schema"`
-	Index          int              `json:"index"`
-	Label          result.Float     `json:"label"`
-	Class          result.Float     `json:"class"`
-	NetworkClass   *result.Float    `json:"network_class,omitempty"` // where the network's largest output is of another class
-	Probability    []result.Float   `json:"probability"`
-	MAPProbability []result.Float   `json:"map_probability"`
-	Mean           []result.Float   `json:"mean"`
-	Covariance     [][]result.Float `json:"covariance"` // not scaled by the calibration
-
-	// Of a regression: the expected value and the standard deviation of a new
-	// observation, and the standard deviation of the function, calibrated.
-	ObservationMean []result.Float `json:"observation_mean,omitempty"`
-	ObservationSD   []result.Float `json:"observation_sd,omitempty"`
-	FunctionSD      []result.Float `json:"function_sd,omitempty"`
-
-	Novelty result.Novelty `json:"novelty"`
-
-	Targets []result.Float `json:"targets,omitempty"` // where a row has several
-
-	// Where classes or rows have names.
-	ID        string   `json:"id,omitempty"`
-	LabelName string   `json:"label_name,omitempty"`
-	ClassName string   `json:"class_name,omitempty"`
-	Classes   []string `json:"classes,omitempty"`
-
-	// Of --coverage: the ends of an interval for a new observation, or the labels of a
-	// set of classes, which may be empty.
-	Interval []result.Float `json:"interval,omitzero"`
-	Set      []result.Float `json:"set,omitzero"`
-
-	row *result.PredictedRow // the same for pages and tables
-}
-
-// rowScores are what the summary of predictions needs.
-type rowScores struct {
-	logp, mapLogp []float64
-	prob          *mat.Dense // N×classes, nil for a regression
-	right         int
-	all           *report.Predictions
-	classes       []string            // names of the classes; nil where they have none
-	coverage      *inference.Coverage // nil where none was asked for
+	Schema string `json:"schema"`
+	*result.PredictedRow
+	Classes []string `json:"classes,omitempty"` // where classes have names
 }
 
 // predictSummary is the last line with --json.
@@ -375,13 +308,4 @@ type predictSummary struct {
 	Fit      result.Fit                `json:"fit"`
 	Timings  result.Timings            `json:"timings"`
 	Classes  []string                  `json:"classes,omitempty"` // where classes have names
-}
-
-func (s *rowScores) summary(rows *dataset.Subset, fit result.Fit) *predictSummary {
-	sum := &predictSummary{Schema: "funcgp/predict-summary/1", Accuracy: result.Undefined(), ECE: result.Undefined(), NLL: result.Float(score.NLL(s.logp)), MAPNLL: result.Float(score.NLL(s.mapLogp)), Coverage: s.coverage.Report(), Fit: fit, Classes: s.classes}
-	if s.prob != nil && rows.Class != nil {
-		sum.Accuracy = result.Float(float64(s.right) / float64(len(s.logp)))
-		sum.ECE = result.Float(score.ECE(s.prob, rows.Class))
-	}
-	return sum
 }

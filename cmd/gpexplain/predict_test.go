@@ -74,7 +74,7 @@ func TestPredictRows(t *testing.T) {
 	index := write(t, filepath.Join(t.TempDir(), "rows.txt"), []byte("29\n6\n# a note\n\n24\n"))
 	rows, _ := predicted(t, succeed(t, small("predict", "--json", "--test-index", index)...))
 	require.Len(t, rows, 3)
-	require.Equal(t, []int{29, 6, 24}, []int{rows[0].Index, rows[1].Index, rows[2].Index}, "the order of the file")
+	require.Equal(t, []result.Index{29, 6, 24}, []result.Index{rows[0].Index, rows[1].Index, rows[2].Index}, "the order of the file")
 	one, _ := predicted(t, succeed(t, small("predict", "--json", "--index", "6")...))
 	require.Len(t, one, 1)
 	// A row's prediction does not depend on the others of its tile; the size of

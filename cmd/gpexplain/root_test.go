@@ -244,7 +244,7 @@ func TestManual(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "man1")
 	require.Empty(t, succeed(t, "man", dir))
 	require.Len(t, listing(t, dir), len(verbs)+1)
-	macro := regexp.MustCompile(`^\.(TH|SH|PP|TP|EX|EE|nh|ad l)`)
+	macro := regexp.MustCompile(`^\.(TH|SH|nf)`)
 	for _, name := range listing(t, dir) {
 		page := read(t, filepath.Join(dir, name))
 		for line := range strings.Lines(page) {
@@ -254,7 +254,7 @@ func TestManual(t *testing.T) {
 		}
 	}
 	page := read(t, filepath.Join(dir, "gpexplain-explain.1"))
-	require.Contains(t, page, ".TP\n\\fB\\-\\-top K\\fR\nlist the K largest terms (default 8)\n")
+	require.Regexp(t, `\n\\&.*\\-\\-top K +list the K largest terms \(default 8\)\n`, page)
 	require.Contains(t, page, `\-\-prior\-precision`)
 	require.Contains(t, refuse(t, 1, "man", filepath.Join(dir, "gpexplain.1")), "gpexplain.1: ")
 	require.Contains(t, refuse(t, 2, "man"), "accepts 1 arg")

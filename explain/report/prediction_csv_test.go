@@ -84,8 +84,8 @@ func TestCSVRoundTrip(t *testing.T) {
 	labels := []result.Float{4, 9, -2}
 	var rows []result.PredictedRow
 	for i := range 60 {
-		rows = append(rows, result.PredictedRow{Index: result.Index(7 * i), Label: any(), Class: labels[i%3], Probability: list(3), ProbabilitySD: list(3), MAPProbability: list(3),
-			Mean: list(3), Novelty: result.Novelty{Score: any(), Rank: any(), Entropy: any(), MutualInformation: any()}, Set: labels[:i%4]})
+		rows = append(rows, result.PredictedRow{Prediction: result.Prediction{Class: labels[i%3], Probability: list(3), ProbabilitySD: list(3), MAPProbability: list(3), Mean: list(3), Novelty: &result.Novelty{Score: any(), Rank: any(), Entropy: any(), MutualInformation: any()}, Set: labels[:i%4]},
+			Index: result.Index(7 * i), Label: any()})
 	}
 	text := writeTable(t, CSVLayout{Classes: labels, Outputs: 3, Sets: true}, rows)
 	require.Equal(t, 61, strings.Count(text, "\r\n"))
@@ -125,8 +125,10 @@ func TestCSVHeaders(t *testing.T) {
 // A regression writes its columns, and lists that are not known stay empty.
 func TestCSVOfARegression(t *testing.T) {
 	rows := []result.PredictedRow{
-		{Index: 3, Label: 1.5, Mean: []result.Float{1.0 / 3}, ObservationSD: []result.Float{2}, FunctionSD: []result.Float{0.5}, Expected: 0.25, MAPExpected: 0.125, Novelty: result.Novelty{Score: 4, Rank: 0.75, Entropy: 6, MutualInformation: 5}, Interval: []result.Float{-1, 1e-300}},
-		{Index: 4, Label: result.Undefined(), Mean: []result.Float{-7}, Expected: result.Undefined(), MAPExpected: result.Undefined(), Novelty: result.Novelty{Score: result.Undefined(), Rank: result.Undefined(), Entropy: result.Undefined(), MutualInformation: result.Undefined()}},
+		{Prediction: result.Prediction{Mean: []result.Float{1.0 / 3}, ObservationSD: []result.Float{2}, FunctionSD: []result.Float{0.5}, Novelty: &result.Novelty{Score: 4, Rank: 0.75, Entropy: 6, MutualInformation: 5}, Interval: []result.Float{-1, 1e-300}},
+			Index: 3, Label: 1.5, Expected: 0.25, MAPExpected: 0.125},
+		{Prediction: result.Prediction{Mean: []result.Float{-7}, Novelty: &result.Novelty{Score: result.Undefined(), Rank: result.Undefined(), Entropy: result.Undefined(), MutualInformation: result.Undefined()}},
+			Index: 4, Label: result.Undefined(), Expected: result.Undefined(), MAPExpected: result.Undefined()},
 	}
 	text := writeTable(t, CSVLayout{Outputs: 1, Intervals: true}, rows)
 	_, body, _ := strings.Cut(text, "\r\n")
@@ -145,7 +147,8 @@ func TestCSVNames(t *testing.T) {
 	var b strings.Builder
 	w, err := NewCSV(&b, (&CSVLayout{Classes: []result.Float{0, 1}, ClassNames: []string{"default", "repaid"}, IDs: true, Outputs: 1, Sets: true}).Columns())
 	require.NoError(t, err)
-	require.NoError(t, w.Write(&result.PredictedRow{Index: 7, ID: "A-7", Label: result.Undefined(), Class: 1, Probability: []result.Float{.25, .75}, Mean: []result.Float{1}, Set: []result.Float{1, 0}}))
+	require.NoError(t, w.Write(&result.PredictedRow{Prediction: result.Prediction{Class: 1, Probability: []result.Float{.25, .75}, Mean: []result.Float{1}, Set: []result.Float{1, 0}, Novelty: &result.Novelty{}},
+		Index: 7, ID: "A-7", Label: result.Undefined()}))
 	require.NoError(t, w.Flush())
 	require.Equal(t, "index,id,label,class,probability_default,probability_repaid,probability_sd_default,probability_sd_repaid,map_probability_default,map_probability_repaid,mean_0,novelty,novelty_rank,entropy,mutual_information,set\r\n"+
 		"7,A-7,,repaid,0.25,0.75,,,,,1,0,0,0,0,repaid default\r\n", b.String())

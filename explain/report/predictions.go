@@ -70,7 +70,7 @@ type outcome struct {
 
 func (p *Predictions) digest(r *result.PredictedRow) digest {
 	truth, nan := p.position(r.Label), math.NaN()
-	d := digest{index: r.Index, id: r.ID, label: r.Label, class: r.Class, scored: r.Label.Finite() || r.Several, novelty: r.Novelty, lo: nan, hi: nan, in: nan, size: -1}
+	d := digest{index: r.Index, id: r.ID, label: r.Label, class: r.Class, scored: r.Label.Finite() || r.Several, novelty: *r.Novelty, lo: nan, hi: nan, in: nan, size: -1}
 	d.calibrated = outcome{logDensity: float64(r.LogDensity), top: -1, confidence: nan, truth: nan, second: nan, brier: nan, expected: float64(r.Expected), cdf: float64(r.CDF), sd: nan}
 	d.network = outcome{logDensity: float64(r.MAPLogDensity), top: -1, confidence: nan, truth: nan, second: nan, brier: nan, expected: float64(r.MAPExpected), cdf: float64(r.MAPCDF), sd: nan}
 	if p.Classes != nil {

@@ -48,10 +48,8 @@ func (m *drawnModel) predicted(index result.Index) *result.PredictedRow {
 		digit := int(m.classes[label])
 		m.images[index] = drawDigit(m.rng, digit, 28)
 	}
-	return &result.PredictedRow{Index: index, Label: m.classes[label], Class: m.classes[largestOf(q)], Probability: result.Floats(p), ProbabilitySD: result.Floats(sd), MAPProbability: result.Floats(q),
-		Mean: result.Floats(truth), Expected: result.Undefined(), MAPExpected: result.Undefined(), CDF: result.Undefined(), MAPCDF: result.Undefined(),
-		LogDensity: result.Float(math.Log(p[label])), MAPLogDensity: result.Float(math.Log(q[label])),
-		Novelty: result.Novelty{Score: result.Float(4 * entropy), Rank: result.Float(math.Min(1, entropy/math.Log(float64(k)))), Entropy: result.Float(entropy), MutualInformation: result.Float(0.3 * entropy)}}
+	return &result.PredictedRow{Prediction: result.Prediction{Class: m.classes[largestOf(q)], Probability: result.Floats(p), ProbabilitySD: result.Floats(sd), MAPProbability: result.Floats(q), Mean: result.Floats(truth), Novelty: &result.Novelty{Score: result.Float(4 * entropy), Rank: result.Float(math.Min(1, entropy/math.Log(float64(k)))), Entropy: result.Float(entropy), MutualInformation: result.Float(0.3 * entropy)}},
+		Index: index, Label: m.classes[label], Expected: result.Undefined(), MAPExpected: result.Undefined(), CDF: result.Undefined(), MAPCDF: result.Undefined(), LogDensity: result.Float(math.Log(p[label])), MAPLogDensity: result.Float(math.Log(q[label]))}
 }
 
 // predictedTarget draws the prediction of a regression whose network has error bars
@@ -64,9 +62,8 @@ func predictedTarget(rng *rand.Rand, index result.Index) *result.PredictedRow {
 	density := func(z, sd float64) result.Float { return result.Float(-z*z/2 - math.Log(sd) - math.Log(2*math.Pi)/2) }
 	mean := 2*math.Sin(x) + 0.02
 	z, narrow := (y-mean)/sd, 0.5*sd
-	return &result.PredictedRow{Index: index, Label: result.Float(y), Class: result.Undefined(), Mean: result.Floats([]float64{mean}), ObservationSD: []result.Float{result.Float(sd)}, FunctionSD: []result.Float{result.Float(sd - 0.25)},
-		Expected: result.Float(mean), MAPExpected: result.Float(mean), CDF: normal(z), MAPCDF: normal((y - mean) / narrow), LogDensity: density(z, sd), MAPLogDensity: density((y-mean)/narrow, narrow),
-		Novelty: result.Novelty{Score: result.Float(x * x), Rank: result.Float(math.Min(1, x*x/9)), Entropy: result.Float(sd * sd), MutualInformation: result.Float(math.Log(sd/0.25) / 2)}, Interval: []result.Float{result.Float(mean - 1.7*sd), result.Float(mean + 1.7*sd)}}
+	return &result.PredictedRow{Prediction: result.Prediction{Class: result.Undefined(), Mean: result.Floats([]float64{mean}), ObservationSD: []result.Float{result.Float(sd)}, FunctionSD: []result.Float{result.Float(sd - 0.25)}, Novelty: &result.Novelty{Score: result.Float(x * x), Rank: result.Float(math.Min(1, x*x/9)), Entropy: result.Float(sd * sd), MutualInformation: result.Float(math.Log(sd/0.25) / 2)}, Interval: []result.Float{result.Float(mean - 1.7*sd), result.Float(mean + 1.7*sd)}},
+		Index: index, Label: result.Float(y), Expected: result.Float(mean), MAPExpected: result.Float(mean), CDF: normal(z), MAPCDF: normal((y - mean) / narrow), LogDensity: density(z, sd), MAPLogDensity: density((y-mean)/narrow, narrow)}
 }
 
 // drawnPage is a page on t test rows and n training rows.

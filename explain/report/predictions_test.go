@@ -137,30 +137,34 @@ func TestRowsThatCannotBeScored(t *testing.T) {
 	page := drawnPage(60, 30, 4, 9)
 	_, before, _ := page.Predictions.Scores()
 	nan := result.Undefined()
-	page.Predictions.Add(&result.PredictedRow{Index: 1, Label: nan, Class: 4, Probability: []result.Float{.5, .5}, MAPProbability: []result.Float{.5, .5}, LogDensity: -1, MAPLogDensity: -1, Novelty: result.Novelty{Score: 1, Rank: 1, Entropy: 1, MutualInformation: 1}})
-	page.Predictions.Add(&result.PredictedRow{Index: 2, Label: 9, Class: 4, Probability: []result.Float{nan, .5}, MAPProbability: []result.Float{.5, .5}, LogDensity: -1, MAPLogDensity: -1, Novelty: result.Novelty{Score: nan, Rank: nan, Entropy: nan, MutualInformation: nan}})
+	page.Predictions.Add(&result.PredictedRow{Prediction: result.Prediction{Class: 4, Probability: []result.Float{.5, .5}, MAPProbability: []result.Float{.5, .5}, Novelty: &result.Novelty{Score: 1, Rank: 1, Entropy: 1, MutualInformation: 1}},
+		Index: 1, Label: nan, LogDensity: -1, MAPLogDensity: -1})
+	page.Predictions.Add(&result.PredictedRow{Prediction: result.Prediction{Class: 4, Probability: []result.Float{nan, .5}, MAPProbability: []result.Float{.5, .5}, Novelty: &result.Novelty{Score: nan, Rank: nan, Entropy: nan, MutualInformation: nan}},
+		Index: 2, Label: 9, LogDensity: -1, MAPLogDensity: -1})
 	_, after, _ := page.Predictions.Scores()
 	require.Equal(t, fmt.Sprint(before), fmt.Sprint(after))
 	out := predictionText(t, page, 100)
 	require.Contains(t, out, "1 row without a label is not scored.")
 	require.Contains(t, out, "The prediction of 1 row is not a number; it is not scored.")
 	page = &PredictionPage{Predictions: &Predictions{Classes: []result.Float{4, 9}}}
-	page.Predictions.Add(&result.PredictedRow{Label: nan, Class: 4, Probability: []result.Float{.75, .25}, MAPProbability: []result.Float{.5, .5}, LogDensity: nan, MAPLogDensity: nan})
+	page.Predictions.Add(&result.PredictedRow{Prediction: result.Prediction{Class: 4, Probability: []result.Float{.75, .25}, MAPProbability: []result.Float{.5, .5}, Novelty: &result.Novelty{}},
+		Label: nan, LogDensity: nan, MAPLogDensity: nan})
 	require.Contains(t, predictionText(t, page, 0), "No label is known")
 	require.Contains(t, predictionHTML(t, page), "Predicted 4")
 	require.NotContains(t, predictionHTML(t, page), "<table class=\"scores\">")
 	require.Panics(t, func() {
-		page.Predictions.Add(&result.PredictedRow{Label: 5, Probability: []result.Float{.75, .25}, MAPProbability: []result.Float{.5, .5}})
+		page.Predictions.Add(&result.PredictedRow{Prediction: result.Prediction{Probability: []result.Float{.75, .25}, MAPProbability: []result.Float{.5, .5}, Novelty: &result.Novelty{}}, Label: 5})
 	})
 	require.Panics(t, func() {
-		page.Predictions.Add(&result.PredictedRow{Label: 4, Probability: []result.Float{1}, MAPProbability: []result.Float{.5, .5}})
+		page.Predictions.Add(&result.PredictedRow{Prediction: result.Prediction{Probability: []result.Float{1}, MAPProbability: []result.Float{.5, .5}, Novelty: &result.Novelty{}}, Label: 4})
 	})
 }
 
 // A density of zero is an infinite score, not a dash and not NaN.
 func TestInfiniteScore(t *testing.T) {
 	page := drawnPage(60, 0, 4, 9)
-	page.Predictions.Add(&result.PredictedRow{Label: 9, Class: 4, Probability: []result.Float{.9, .1}, MAPProbability: []result.Float{1, 0}, LogDensity: result.Float(math.Log(.1)), MAPLogDensity: result.Float(math.Inf(-1)), Novelty: result.Novelty{Score: 1, Rank: 1, Entropy: 1, MutualInformation: 1}})
+	page.Predictions.Add(&result.PredictedRow{Prediction: result.Prediction{Class: 4, Probability: []result.Float{.9, .1}, MAPProbability: []result.Float{1, 0}, Novelty: &result.Novelty{Score: 1, Rank: 1, Entropy: 1, MutualInformation: 1}},
+		Label: 9, LogDensity: result.Float(math.Log(.1)), MAPLogDensity: result.Float(math.Inf(-1))})
 	network, calibrated, _ := page.Predictions.Scores()
 	require.True(t, math.IsInf(float64(network.NLL), 1))
 	require.True(t, calibrated.NLL.Finite())

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -157,10 +156,10 @@ func (v *view) unsure() string {
 func (v *view) changes() []string {
 	var say []string
 	if c := v.page.Report.Without; c != nil {
-		say = append(say, v.changed(c, fmt.Sprintf("Without %s, row%s %s,", examples(len(c.Rows)), plural(len(c.Rows)), rowList(c.Rows))))
+		say = append(say, v.changed(c, fmt.Sprintf("Without %s, row%s %s,", examples(len(c.Rows)), plural(len(c.Rows)), result.List(c.Rows))))
 	}
 	if c := v.page.Report.Flip; c != nil {
-		say = append(say, v.changed(c, fmt.Sprintf("With %s, row%s %s, labelled %s,", examples(len(c.Rows)), plural(len(c.Rows)), rowList(c.Rows), labelList(c))))
+		say = append(say, v.changed(c, fmt.Sprintf("With %s, row%s %s, labelled %s,", examples(len(c.Rows)), plural(len(c.Rows)), result.List(c.Rows), labelList(c))))
 	}
 	if c := v.page.Report.SmallestFlip; c != nil {
 		say = append(say, v.smallestFlip(c))
@@ -174,7 +173,7 @@ func (v *view) smallestFlip(c *result.SmallestFlip) string {
 		return fmt.Sprintf("No set of training examples was found without which the class is another: without %s chosen greedily f is %s from another class, instead of %s.",
 			result.Some(c.Left, "example", "examples"), result.Short(float64(c.Margin[1])), result.Short(float64(c.Margin[0])))
 	}
-	lead := fmt.Sprintf("Without %s, row%s %s, the smallest set found whose removal changes the class,", examples(len(c.Rows)), plural(len(c.Rows)), rowList(c.Rows))
+	lead := fmt.Sprintf("Without %s, row%s %s, the smallest set found whose removal changes the class,", examples(len(c.Rows)), plural(len(c.Rows)), result.List(c.Rows))
 	text := v.changed(&c.Changed, lead)
 	if c.Confirmed {
 		text += " A fit from scratch without them has that class too."
@@ -229,21 +228,6 @@ func plural(n int) string {
 	return "s"
 }
 
-// mostRows is how many rows a sentence lists.
-const mostRows = 8
-
-// rowList lists row numbers, the first few of many.
-func rowList(rows []int) string {
-	var list []string
-	for _, r := range rows[:min(len(rows), mostRows)] {
-		list = append(list, strconv.Itoa(r))
-	}
-	if len(rows) > mostRows {
-		list = append(list, "…")
-	}
-	return strings.Join(list, ", ")
-}
-
 // labelList lists the labels of a flip, one where all are the same.
 func labelList(c *result.Changed) string {
 	var list []string
@@ -257,8 +241,8 @@ func labelList(c *result.Changed) string {
 	if slices.Equal(list, slices.Repeat(list[:1], len(list))) {
 		return list[0]
 	}
-	if len(list) > mostRows {
-		list = append(list[:mostRows], "…")
+	if len(list) > result.MostListed {
+		list = append(list[:result.MostListed], "…")
 	}
 	return strings.Join(list, ", ")
 }

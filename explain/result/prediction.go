@@ -1,42 +1,27 @@
 package result
 
-// A PredictedRow is the prediction of one row.
+// A PredictedRow is the prediction of one row, as gpexplain predict writes it.
 type PredictedRow struct {
-	Index Index  // row of the original file
-	ID    string // name of the row; "" for none
-	Label Float  // label or target in the data; NaN if unknown
-	Class Float  // label of the largest probability; NaN for a regression
-
-	NetworkClass *Float // label of the network's largest output, where that is another
+	Index Index `json:"index"` // row of the original file
+	Label Float `json:"label"` // label or target in the data; NaN if unknown
+	Prediction
+	Targets   []Float `json:"targets,omitempty"` // where a row has several; Label is NaN then
+	ID        string  `json:"id,omitempty"`      // name of the row; "" for none
+	LabelName string  `json:"label_name,omitempty"`
 
 	// Several says that the row has several targets, which Label cannot be.
-	Several bool
-
-	// Of each class, in order; nil for a regression. The first two use the calibrated
-	// covariance, the third is the network alone, g⁻¹(f(x;θ*)).
-	Probability    []Float
-	ProbabilitySD  []Float
-	MAPProbability []Float
-
-	Mean []Float // posterior mean of the function, length C
-
-	// Only for a regression: standard deviations of a new observation, noise
-	// included, and of the function, both calibrated, one for each target.
-	ObservationSD []Float
-	FunctionSD    []Float
+	Several bool `json:"-"`
 	// Only for a regression of one target: the expected target E[y|x], and what the
 	// network alone expects, both in the units of the target.
-	Expected, MAPExpected Float
+	Expected    Float `json:"-"`
+	MAPExpected Float `json:"-"`
 	// Only for a regression of one target: P(Y < y) + P(Y = y)/2 of a new observation
 	// Y at the target y, calibrated and by the network alone.
-	CDF, MAPCDF Float
+	CDF    Float `json:"-"`
+	MAPCDF Float `json:"-"`
 
-	LogDensity    Float // log p(y|x) of the label or target, calibrated; NaN if it is unknown
-	MAPLogDensity Float // the same by the network alone
-
-	Novelty  Novelty
-	Interval []Float // its two ends, if an interval was asked for
-	Set      []Float // labels in the set of classes, if one was asked for
+	LogDensity    Float `json:"-"` // log p(y|x) of the label or target, calibrated; NaN if it is unknown
+	MAPLogDensity Float `json:"-"` // the same by the network alone
 }
 
 // Prediction is what the model predicts for the row. Probabilities have one entry
@@ -59,10 +44,10 @@ type Prediction struct {
 	ObservationSD   []Float `json:"observation_sd,omitempty"`
 	FunctionSD      []Float `json:"function_sd,omitempty"`
 
-	Novelty  *Novelty `json:"novelty,omitempty"`  // nil where it was not computed
-	LatentSD []Float  `json:"-"`                  // of the mean of several networks, calibrated; nil for one
-	Interval []Float  `json:"interval,omitempty"` // ends of an interval for the target, if one was asked for
-	Set      []Float  `json:"set,omitempty"`      // labels in the set of classes, if one was asked for
+	Novelty  *Novelty `json:"novelty,omitempty"` // nil where it was not computed
+	LatentSD []Float  `json:"-"`                 // of the mean of several networks, calibrated; nil for one
+	Interval []Float  `json:"interval,omitzero"` // ends of an interval for the target, if one was asked for
+	Set      []Float  `json:"set,omitzero"`      // labels in the set of classes, which may be empty, if one was asked for
 }
 
 // Novelty says how unlike the training rows a row is, and beside it how unsure its prediction is

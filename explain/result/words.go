@@ -38,3 +38,18 @@ func Some(n int, one, many string) string {
 	}
 	return Count(n) + " " + many
 }
+
+// MostListed is how many rows a sentence lists.
+const MostListed = 8
+
+// List lists row numbers, the first few of many.
+func List(rows []int) string {
+	var list []string
+	for _, r := range rows[:min(len(rows), MostListed)] {
+		list = append(list, strconv.Itoa(r))
+	}
+	if len(rows) > MostListed {
+		list = append(list, "…")
+	}
+	return strings.Join(list, ", ")
+}

@@ -73,7 +73,7 @@ func (q *Posterior) scoreLeftOut(p *problem.Problem, rows []result.PredictedRow)
 		score[result.Index(p.Examples.Train.Rows[at])] = scores[i]
 	}
 	for i := range rows {
-		n := &rows[i].Novelty
+		n := rows[i].Novelty
 		if v, ok := score[rows[i].Index]; ok {
 			n.Score = result.Float(v)
 			n.Rank = q.Rank(n.Score)

@@ -460,23 +460,11 @@ func (o *Predictions) observe() error {
 	return nil
 }
 
-// novelty is that of row i as reports show it, whose rank is left to the caller.
-func (o *Predictions) novelty(i int) result.Novelty {
-	n := result.Novelty{Score: result.Undefined(), Rank: result.Undefined(), Entropy: result.Float(o.Unsure.Score[i]), MutualInformation: result.Float(o.Unsure.Mutual[i])}
-	if o.Novelty != nil {
-		n.Score = result.Float(o.Novelty[i])
-	}
-	return n
-}
-
-// Row is prediction i as reports show it, which is of row at of the data. Its
-// densities and the rank of its novelty are left to the caller.
+// Row is prediction i as tables show it, which is of row at of the data. Its densities, its covariance and
+// the rank of its novelty are left to the caller.
 func (o *Predictions) Row(task *problem.Task, i int, rows *dataset.Subset, at int) *result.PredictedRow {
 	f := o.Network.RawRowView(i)
-	r := &result.PredictedRow{Index: result.Index(rows.Rows[at]), Label: result.Float(problem.Label(rows, at)), Several: rows.Set.Width() > 1, Class: o.class(task, i), NetworkClass: o.networkClass(task, i),
-		Probability: RowOf(o.Prob, i), ProbabilitySD: RowOf(o.SD, i), MAPProbability: RowOf(o.MAPProb, i), Mean: RowOf(o.Mean, i),
-		ObservationSD: RowOf(o.ObservationSD, i), FunctionSD: RowOf(o.FunctionSD, i),
-		Novelty: o.novelty(i)}
+	r := &result.PredictedRow{Prediction: o.prediction(task, i), Index: result.Index(rows.Rows[at]), Label: result.Float(problem.Label(rows, at)), Several: rows.Set.Width() > 1}
 	r.Expected, r.MAPExpected, r.CDF, r.MAPCDF = result.Undefined(), result.Undefined(), result.Undefined(), result.Undefined()
 	if c := len(f); task.Classes == nil && task.Likelihood.Targets(c) == 1 {
 		y, expected := problem.Label(rows, at), make([]float64, c)

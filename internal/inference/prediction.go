@@ -51,11 +51,20 @@ func (q *Posterior) Each(ctx context.Context, p *problem.Problem, rows *dataset.
 
 // Prediction is prediction i as the report of one row shows it.
 func (q *Posterior) Prediction(task *problem.Task, o *Predictions, i int) result.Prediction {
-	novelty := o.novelty(i)
-	novelty.Rank = q.Rank(novelty.Score)
+	r := o.prediction(task, i)
+	r.Covariance, r.Novelty.Rank = CovarianceOf(o.Cov, i), q.Rank(r.Novelty.Score)
+	return r
+}
+
+// prediction is prediction i without its covariance, and whose rank of novelty is left to the caller.
+func (o *Predictions) prediction(task *problem.Task, i int) result.Prediction {
+	n := &result.Novelty{Score: result.Undefined(), Rank: result.Undefined(), Entropy: result.Float(o.Unsure.Score[i]), MutualInformation: result.Float(o.Unsure.Mutual[i])}
+	if o.Novelty != nil {
+		n.Score = result.Float(o.Novelty[i])
+	}
 	r := result.Prediction{Class: o.class(task, i), NetworkClass: o.networkClass(task, i), Probability: RowOf(o.Prob, i), ProbabilitySD: RowOf(o.SD, i),
-		MAPProbability: RowOf(o.MAPProb, i), Mean: RowOf(o.Mean, i), Covariance: CovarianceOf(o.Cov, i),
-		ObservationMean: RowOf(o.Response, i), ObservationSD: RowOf(o.ObservationSD, i), FunctionSD: RowOf(o.FunctionSD, i), Novelty: &novelty}
+		MAPProbability: RowOf(o.MAPProb, i), Mean: RowOf(o.Mean, i),
+		ObservationMean: RowOf(o.Response, i), ObservationSD: RowOf(o.ObservationSD, i), FunctionSD: RowOf(o.FunctionSD, i), Novelty: n}
 	if task.Classes != nil && r.Class.Finite() {
 		r.ClassName = task.Name(int(r.Class))
 	}

@@ -273,7 +273,7 @@ func unpackRows(v []float64, p *problem.Problem) (rows []result.PredictedRow, ok
 			return nil, false
 		}
 		r.Label, r.Class, r.LogDensity, r.MAPLogDensity = part[1], part[2], part[3], part[4]
-		r.Novelty = result.Novelty{Score: result.Undefined(), Rank: result.Undefined(), Entropy: part[5], MutualInformation: part[6]}
+		r.Novelty = &result.Novelty{Score: result.Undefined(), Rank: result.Undefined(), Entropy: part[5], MutualInformation: part[6]}
 		if k := len(classes); k > 0 {
 			r.Probability, r.MAPProbability = part[common:common+k], part[common+k:]
 		} else {
