@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 
@@ -114,7 +113,7 @@ func (s *acquireVerb) run(ctx context.Context, c *console.Console) error {
 		return json.NewEncoder(c.Out).Encode(r)
 	}
 	console.NoteTuning(c.Job, &r.Fit)
-	return r.text(c.Out)
+	return (&report.ListPage{Lists: r.lists(), Fit: &r.Fit}).WriteText(c.Out, c.Out.Columns())
 }
 
 // The lines that say what the scores are, on every output.
@@ -160,15 +159,11 @@ func acquired(p *problem.Problem, pool *problem.Asked, x *audit.Candidate) acqui
 		Class: class, ClassName: p.NameOf(class), Mean: result.Floats(x.Mean)}
 }
 
-// text writes the ranking and the batch for a terminal.
-func (r *acquireReport) text(out io.Writer) error {
-	if err := console.AlarmsText(out, &r.Fit); err != nil {
-		return err
-	}
-	classes := len(r.Ranking) > 0 && r.Ranking[0].Class.Finite()
+// lists are the ranking and the batch for a terminal.
+func (r *acquireReport) lists() []report.List {
 	item := func(index result.Index, id, name string, class result.Float, values ...string) report.ListItem {
 		x := report.ListItem{Row: report.ListedRow{Index: index, ID: id}, Values: values}
-		if classes {
+		if class.Finite() {
 			x.Row.Label = classText(name, class)
 		}
 		return x
@@ -178,19 +173,14 @@ func (r *acquireReport) text(out io.Writer) error {
 	for _, x := range r.Ranking {
 		ranking.Items = append(ranking.Items, item(x.Index, x.ID, x.ClassName, x.Class, fmt.Sprintf("%.4g", float64(x.Information)), fmt.Sprintf("%.4g", float64(x.Gain))))
 	}
+	if len(r.Batch) == 0 {
+		return []report.List{ranking}
+	}
 	batch := report.List{Title: "The batch", Label: "predicted", Columns: []string{"gain", "together"}, Note: sentence(gainMeaning)}
 	for _, x := range r.Batch {
 		batch.Items = append(batch.Items, item(x.Index, x.ID, x.ClassName, x.Class, fmt.Sprintf("%.4g", float64(x.Gain)), fmt.Sprintf("%.4g", float64(x.Total))))
 	}
-	if err := listText(out, &ranking); err != nil {
-		return err
-	}
-	if len(r.Batch) > 0 {
-		if err := listText(out, &batch); err != nil {
-			return err
-		}
-	}
-	return console.WarningsText(out, &r.Fit)
+	return []report.List{ranking, batch}
 }
 
 // acquireColumns are the columns of --csv, with their units, of rows of the pool. batch is the place

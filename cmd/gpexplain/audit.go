@@ -118,7 +118,7 @@ func (s *auditVerb) run(ctx context.Context, c *console.Console) error {
 		return json.NewEncoder(c.Out).Encode(r)
 	}
 	console.NoteTuning(c.Job, &r.Fit)
-	return r.text(c.Out)
+	return page.WriteText(c.Out, c.Out.Columns())
 }
 
 // byPosterior predicts each row by the posterior without it.

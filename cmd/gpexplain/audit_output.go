@@ -3,17 +3,13 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"math"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/funcgp/funcgp/explain/audit"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/internal/console"
-	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 )
 
@@ -116,65 +112,6 @@ func small3(p float64) string {
 		return fmt.Sprintf("%.1e", p)
 	}
 	return fmt.Sprintf("%.3f", p)
-}
-
-// text writes the lists for a terminal.
-func (r *auditReport) text(out io.Writer) error {
-	if err := console.AlarmsText(out, &r.Fit); err != nil {
-		return err
-	}
-	for _, l := range r.lists() {
-		if err := listText(out, &l); err != nil {
-			return err
-		}
-	}
-	return console.WarningsText(out, &r.Fit)
-}
-
-// listText writes a list as a table under a line that says what its numbers are.
-func listText(out io.Writer, l *report.List) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "%s\n%s\n", l.Title, l.Note)
-	if len(l.Items) == 0 {
-		fmt.Fprintf(w, "  %s\n\n", l.Empty)
-		return w.Flush()
-	}
-	fmt.Fprintf(w, "  row\t%s\t%s", l.LabelName(), strings.Join(l.Columns, "\t"))
-	if l.Beside != "" {
-		fmt.Fprintf(w, "\t%s", l.Beside)
-	}
-	fmt.Fprintln(w)
-	for _, x := range l.Items {
-		cells := []string{rowText(&x.Row), x.Row.Label}
-		cells = append(cells, x.Values...)
-		if l.Beside != "" {
-			var rows []string
-			for _, b := range x.Beside {
-				text := rowText(&b)
-				if b.Label != "" {
-					text += " (" + b.Label + ")"
-				}
-				if b.Value != "" {
-					text += " " + b.Value
-				}
-				rows = append(rows, text)
-			}
-			cells = append(cells, strings.Join(rows, ", "))
-		}
-		for i := range cells {
-			cells[i] = job.OneLine(cells[i])
-		}
-		fmt.Fprintf(w, "  %s\n", strings.Join(cells, "\t"))
-	}
-	fmt.Fprintln(w)
-	return w.Flush()
-}
-
-func rowText(r *report.ListedRow) string {
-	if r.ID != "" {
-		return fmt.Sprintf("%d %s", r.Index, r.ID)
-	}
-	return strconv.Itoa(int(r.Index))
 }
 
 // auditColumns are the columns of --csv, with their units. A row's residual is that of

@@ -169,7 +169,7 @@ func TestAuditText(t *testing.T) {
 	args := []string{"--data", data, "--test-data", test, "--id", "name"}
 	succeed(t, append([]string{"train", "--arch", "mlp:4-1", "--epochs", "0", "--lbfgs", "2000", "--prior-precision", "0.5", "--out", model}, args...)...)
 	text := succeed(t, append([]string{"audit", "--model", model, "--html", page, "--csv", table}, args...)...)
-	for _, words := range []string{"Likely mislabelled", "in nats", "no unit", "Near a boundary", "High leverage", "Duplicates", "DIFFERENT", "10 r10<script>", "basis: "} {
+	for _, words := range []string{"Likely mislabelled", "in nats", "no unit", "Near a boundary", "High leverage", "Duplicates", "DIFFERENT", "10 r10<script>", "the network on its training rows: "} {
 		require.Contains(t, text, words)
 	}
 	html, err := os.ReadFile(page)

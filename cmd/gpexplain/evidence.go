@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"text/tabwriter"
 
@@ -141,13 +140,7 @@ func (s *evidenceVerb) run(ctx context.Context, c *console.Console) error {
 	if c.JSON {
 		return json.NewEncoder(c.Out).Encode(r)
 	}
-	if err := console.AlarmsText(c.Out, &f); err != nil {
-		return err
-	}
-	if err := r.text(c.Out); err != nil {
-		return err
-	}
-	return console.WarningsText(c.Out, &f)
+	return console.Text(c.Out, &f, r.text)
 }
 
 // others fills in the other evidences: that of the linear-Gaussian model at θ*, and
@@ -194,8 +187,8 @@ func (r *evidenceReport) atMode(refit, theta gp.Evidence) {
 	r.HeldSites = result.Float(gp.NewEvidence(refit.LogLik, refit.Scatter, theta.LogDet).Value)
 }
 
-func (r *evidenceReport) text(stdout io.Writer) error {
-	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+// text prints the evidences.
+func (r *evidenceReport) text(w *tabwriter.Writer) {
 	for _, row := range []struct {
 		name string
 		v    result.Float
@@ -226,8 +219,7 @@ func (r *evidenceReport) text(stdout io.Writer) error {
 	if r.NoiseVariance.Finite() {
 		fmt.Fprintf(w, "noise variance\t%.6g\n", float64(r.NoiseVariance))
 	}
-	if err := w.Flush(); err != nil || r.Optimum == nil {
-		return err
+	if r.Optimum != nil {
+		optimumText(w, r.Optimum)
 	}
-	return optimumText(stdout, r.Optimum)
 }

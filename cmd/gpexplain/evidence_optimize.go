@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -172,57 +170,24 @@ func (s *evidenceVerb) write(ctx context.Context, c *console.Console, p *problem
 	return found.file.Write(s.optimize.out)
 }
 
-// inverse is the precision of a variance, in words where that is 0.
-func inverse(v float64) string {
-	if v == 0 {
-		return "infinite"
-	}
-	return fmt.Sprintf("%.4g", 1/v)
-}
-
 // mostGroups is how many groups are listed in text.
 const mostGroups = 40
 
 // optimumText prints what was found.
-func optimumText(stdout io.Writer, o *result.EvidenceOptimum) error {
-	fmt.Fprintf(stdout, "\nlog evidence (%s) %.6g at the optimum, %.6g at the start, after %d steps and %d evaluations\n", o.Form, float64(o.Best.LogEvidence), float64(o.Start.LogEvidence), o.Iterations, len(o.Trajectory))
-	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	what := "variance"
-	if o.Kind == problem.PriorG {
-		what = "g"
-	}
-	fmt.Fprintf(w, "\tparameters\t%[1]s at the start\t%[1]s found\tinverse\t\n", what)
-	for g, name := range o.Groups {
-		if g == mostGroups && len(o.Groups) > mostGroups+1 {
-			fmt.Fprintf(w, "and %d more, which --json lists\t\t\t\t\t\n", len(o.Groups)-g)
+func optimumText(w io.Writer, o *result.EvidenceOptimum) {
+	fmt.Fprintf(w, "\nlog evidence (%s) %.6g at the optimum, %.6g at the start, after %d steps and %d evaluations\n", o.Form, float64(o.Best.LogEvidence), float64(o.Start.LogEvidence), o.Iterations, len(o.Trajectory))
+	table := report.OptimumTable(o)
+	for i, line := range table {
+		if i == mostGroups+1 && len(o.Groups) > mostGroups+1 {
+			fmt.Fprintf(w, "and %d more, which --json lists\n", len(table)-i)
 			break
 		}
-		remark := ""
-		switch {
-		case slices.Contains(o.Zero, name):
-			remark = "runs to 0"
-		case slices.Contains(o.Edge, name):
-			remark = "at the edge of the range"
-		}
-		v := float64(o.Best.Variances[g])
-		fmt.Fprintf(w, "%s\t%d\t%.4g\t%.4g\t%s\t%s\n", job.OneLine(name), o.Parameters[g], float64(o.Start.Variances[g]), v, inverse(v), remark)
-	}
-	if o.Best.Noise != nil {
-		remark := ""
-		if slices.Contains(o.Edge, "noise") {
-			remark = "at the edge of the range"
-		}
-		fmt.Fprintf(w, "noise\t\t%.4g\t%.4g\t%s\t%s\n", float64(*o.Start.Noise), float64(*o.Best.Noise), inverse(float64(*o.Best.Noise)), remark)
-	}
-	if err := w.Flush(); err != nil {
-		return err
+		fmt.Fprintln(w, strings.Join(line, "\t"))
 	}
 	if o.Held > 0 {
-		fmt.Fprintf(stdout, "%d parameters are held at their trained values: no training output depends on them\n", o.Held)
+		fmt.Fprintf(w, "%d parameters are held at their trained values: no training output depends on them\n", o.Held)
 	}
-	if o.File == "" {
-		return nil
+	if o.File != "" {
+		fmt.Fprintf(w, "wrote %s: give --prior %s to fit, predict, explain and others\n", o.File, o.File)
 	}
-	_, err := fmt.Fprintf(stdout, "wrote %s: give --prior %s to fit, predict, explain and others\n", o.File, o.File)
-	return err
 }

@@ -223,34 +223,28 @@ func regularSize(path string) int64 {
 // text prints the report.
 func (r *fitReport) text(out io.Writer, q *inference.Posterior) error {
 	f := &r.Fit
-	if err := console.AlarmsText(out, f); err != nil {
-		return err
-	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "posterior\t%s, of %d training rows, %d outputs, %d parameters\n", console.MethodNames[f.Method], f.Examples, f.Outputs, f.Parameters)
-	if f.Prior != nil {
-		fmt.Fprintf(w, "prior variances\t%s\n", job.OneLine(report.PriorText(f.Prior)))
-	}
-	switch {
-	case f.Tuning != nil:
-		fmt.Fprintf(w, "prior precision\t%s\n", console.TuningText(f))
-	case f.Prior == nil:
-		fmt.Fprintf(w, "prior precision\t%.4g\n", float64(f.PriorPrecision))
-	}
-	fmt.Fprintf(w, "log evidence\t%.6g%s\n", float64(f.LogEvidence), q.BoundText())
-	if a := f.Approximation; a != nil {
-		console.ApproximationText(w, f, a)
-	}
-	if k := q.Calibration; k != nil {
-		fmt.Fprintf(w, "calibration\t%s\n", k.Text())
-	}
-	size := ""
-	if r.Bytes > 0 {
-		size = ", " + problem.SizeText(r.Bytes)
-	}
-	fmt.Fprintf(w, "wrote\t%s%s, in %.3g s\n", r.File, size, float64(r.Timings.Total))
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	return console.WarningsText(out, f)
+	return console.Text(out, f, func(w *tabwriter.Writer) {
+		fmt.Fprintf(w, "posterior\t%s, of %d training rows, %d outputs, %d parameters\n", console.MethodNames[f.Method], f.Examples, f.Outputs, f.Parameters)
+		if f.Prior != nil {
+			fmt.Fprintf(w, "prior variances\t%s\n", job.OneLine(report.PriorText(f.Prior)))
+		}
+		switch {
+		case f.Tuning != nil:
+			fmt.Fprintf(w, "prior precision\t%s\n", console.TuningText(f))
+		case f.Prior == nil:
+			fmt.Fprintf(w, "prior precision\t%.4g\n", float64(f.PriorPrecision))
+		}
+		fmt.Fprintf(w, "log evidence\t%.6g%s\n", float64(f.LogEvidence), q.BoundText())
+		if a := f.Approximation; a != nil {
+			console.ApproximationText(w, f, a)
+		}
+		if k := q.Calibration; k != nil {
+			fmt.Fprintf(w, "calibration\t%s\n", k.Text())
+		}
+		size := ""
+		if r.Bytes > 0 {
+			size = ", " + problem.SizeText(r.Bytes)
+		}
+		fmt.Fprintf(w, "wrote\t%s%s, in %.3g s\n", r.File, size, float64(r.Timings.Total))
+	})
 }

@@ -113,47 +113,41 @@ func (x *changedRow) size() float64 { return math.Abs(float64(x.After - x.Before
 
 // text prints the proof.
 func (r *forgetReport) text(out io.Writer) error {
-	if err := console.AlarmsText(out, &r.Fit); err != nil {
-		return err
-	}
 	numbers := make([]int, len(r.Rows))
 	for i, row := range r.Rows {
 		numbers[i] = row.Row
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "forgotten\t%s: %s\n", result.Some(len(r.Rows), "training row", "training rows"), result.List(numbers))
-	for _, f := range []struct {
-		name string
-		file *forgetFile
-	}{{"before", &r.Before}, {"after", &r.After}} {
-		fmt.Fprintf(w, "%s\t%s, of %s\n", f.name, f.file.File, result.Some(f.file.Examples, "training row", "training rows"))
-		if f.file.SHA256 != "" {
-			fmt.Fprintf(w, "\tSHA-256 of the file %s\n", f.file.SHA256)
+	return console.Text(out, &r.Fit, func(w *tabwriter.Writer) {
+		fmt.Fprintf(w, "forgotten\t%s: %s\n", result.Some(len(r.Rows), "training row", "training rows"), result.List(numbers))
+		for _, f := range []struct {
+			name string
+			file *forgetFile
+		}{{"before", &r.Before}, {"after", &r.After}} {
+			fmt.Fprintf(w, "%s\t%s, of %s\n", f.name, f.file.File, result.Some(f.file.Examples, "training row", "training rows"))
+			if f.file.SHA256 != "" {
+				fmt.Fprintf(w, "\tSHA-256 of the file %s\n", f.file.SHA256)
+			}
+			fmt.Fprintf(w, "\tof the inputs %s\n", f.file.Inputs)
 		}
-		fmt.Fprintf(w, "\tof the inputs %s\n", f.file.Inputs)
-	}
-	if r.Bound.Finite() {
-		fmt.Fprintf(w, "distance\tno output f at a training row is farther than %.2g, in the unit of f, from a fit without them that has converged\n", float64(r.Bound))
-		fmt.Fprintf(w, "\t(%.2g prior standard deviations, of which the largest is %.4g)\n", float64(r.Distance), float64(r.PriorSD))
-	}
-	for _, x := range []struct {
-		what string
-		row  *changedRow
-	}{{"of the rows left", r.Staying}, {"of those forgotten", r.Forgotten}} {
-		if x.row != nil {
-			fmt.Fprintf(w, "largest change\t%s: row %d, output %d, mean of f from %.4g to %.4g, %+.2g\n", x.what, x.row.Row, x.row.Output, float64(x.row.Before), float64(x.row.After), float64(x.row.After-x.row.Before))
+		if r.Bound.Finite() {
+			fmt.Fprintf(w, "distance\tno output f at a training row is farther than %.2g, in the unit of f, from a fit without them that has converged\n", float64(r.Bound))
+			fmt.Fprintf(w, "\t(%.2g prior standard deviations, of which the largest is %.4g)\n", float64(r.Distance), float64(r.PriorSD))
 		}
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "\nRows, and the SHA-256 of their inputs with the label or targets:\n")
-	for _, row := range r.Rows {
-		fmt.Fprintf(out, "  %d %s\n", row.Row, row.InputsAndTarget)
-	}
-	fmt.Fprintf(out, "\nNot covered:\n")
-	for _, text := range r.NotCovered {
-		fmt.Fprintf(out, "- %s\n", text)
-	}
-	return console.WarningsText(out, &r.Fit)
+		for _, x := range []struct {
+			what string
+			row  *changedRow
+		}{{"of the rows left", r.Staying}, {"of those forgotten", r.Forgotten}} {
+			if x.row != nil {
+				fmt.Fprintf(w, "largest change\t%s: row %d, output %d, mean of f from %.4g to %.4g, %+.2g\n", x.what, x.row.Row, x.row.Output, float64(x.row.Before), float64(x.row.After), float64(x.row.After-x.row.Before))
+			}
+		}
+		fmt.Fprintf(w, "\nRows, and the SHA-256 of their inputs with the label or targets:\n")
+		for _, row := range r.Rows {
+			fmt.Fprintf(w, "  %d %s\n", row.Row, row.InputsAndTarget)
+		}
+		fmt.Fprintf(w, "\nNot covered:\n")
+		for _, text := range r.NotCovered {
+			fmt.Fprintf(w, "- %s\n", text)
+		}
+	})
 }

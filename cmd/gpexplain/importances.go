@@ -68,7 +68,8 @@ func (s *importancesVerb) run(ctx context.Context, c *console.Console) error {
 	}
 	r.Record, r.Timings = &from.Record, c.TimingsSoFar() // a page shows the time until it is written
 	var unread error
-	page := &report.ImportancePage{Report: r, Train: p.Examples.Pictures(ctx, p.Examples.Train, &unread), Origin: from}
+	page := report.ImportancePage(r)
+	page.Picture, page.Origin = p.Examples.Pictures(ctx, p.Examples.Train, &unread), from
 	if err := writePage(c, s.html, page.WriteHTML, &unread); err != nil {
 		return err
 	}

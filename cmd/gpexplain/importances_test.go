@@ -30,7 +30,7 @@ func TestImportances(t *testing.T) {
 func TestImportancesPage(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "page.html")
 	text := succeed(t, small("importances", "--top", "3", "--html", page)...)
-	require.Contains(t, text, "|alpha|")
+	require.Contains(t, text, "|α|")
 	html, err := os.ReadFile(page)
 	require.NoError(t, err)
 	require.Contains(t, string(html), "</html>")

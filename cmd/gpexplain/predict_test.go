@@ -153,7 +153,7 @@ func TestPredictRegression(t *testing.T) {
 	for _, name := range []string{"snelson", "poisson"} {
 		ref := openReference(t, name)
 		text := ref.run(t, "predict", "--json", "--index", "0")
-		require.Contains(t, text, `"class":null,"probability":null,"map_probability":null,"mean":[`)
+		require.Contains(t, text, `"class":null,"probability":null,"probability_sd":null,"map_probability":null,"mean":[`)
 		require.Contains(t, text, `"accuracy":null,"nll":`)
 		require.Contains(t, text, `"ece":null`)
 		require.Contains(t, ref.run(t, "explain", "--json", "--top", "1"), `"prediction":{"class":null,"probability":null,"probability_sd":null,"map_probability":null,"mean":[`)

@@ -82,33 +82,22 @@ func (s *validateVerb) print(c *console.Console, p *problem.Problem, v *inferenc
 		table.LeaveOneOut, table.Preflight = v.LeftOut, f.Preflight
 		return json.NewEncoder(c.Out).Encode(table)
 	}
-	if err := console.AlarmsText(c.Out, &f); err != nil {
-		return err
-	}
-	w := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
-	if !exact && f.Approximation != nil {
-		console.ApproximationText(w, &f, f.Approximation)
-		// The columns of the table have widths of their own.
-		if err := w.Flush(); err != nil {
-			return err
+	return console.Text(c.Out, &f, func(w *tabwriter.Writer) {
+		if !exact && f.Approximation != nil {
+			console.ApproximationText(w, &f, f.Approximation)
+			_ = w.Flush() // the columns of the table have widths of their own
 		}
-	}
-	fmt.Fprintln(w, "quantity\tweight space\tfunction space\tdifference\ttolerance\t")
-	for _, r := range v.Table.Rows {
-		verdict := "ok"
-		if !r.OK {
-			verdict = "DIFFERS"
+		fmt.Fprintln(w, "quantity\tweight space\tfunction space\tdifference\ttolerance\t")
+		for _, r := range v.Table.Rows {
+			verdict := "ok"
+			if !r.OK {
+				verdict = "DIFFERS"
+			}
+			fmt.Fprintf(w, "%s\t%.12g\t%.12g\t%.1e\t%.0e\t%s\n", r.Quantity, r.WeightSpace, r.FunctionSpace, r.Difference, r.Tolerance, verdict)
 		}
-		fmt.Fprintf(w, "%s\t%.12g\t%.12g\t%.1e\t%.0e\t%s\n", r.Quantity, r.WeightSpace, r.FunctionSpace, r.Difference, r.Tolerance, verdict)
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	v.LeftOut.Text(w)
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	return console.WarningsText(c.Out, &f)
+		_ = w.Flush()
+		v.LeftOut.Text(w)
+	})
 }
 
 // tableJSON is the table of validate --json.

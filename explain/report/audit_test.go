@@ -124,7 +124,7 @@ func TestAlarmsComeFirst(t *testing.T) {
 	p := newDemo(1, 30, 9, 4, 9).page(t, 9, nil)
 	p.Report.Fit = fit
 	i := newDemo(1, 30, 9, 4, 9).importances(3)
-	i.Report.Fit = fit
+	i.Fit = &fit
 	d := drawnPage(30, 30, 4, 9)
 	d.Predictions.Fit = fit
 	for name, x := range map[string]interface {

@@ -213,10 +213,12 @@ func (d *demo) fit() result.Fit {
 		LogEvidence: -83.1234, LogDet: 61.2, LogLikelihood: -22.9, Scatter: 59.3}
 }
 
-func (d *demo) importances(top int) *ImportancePage {
+func (d *demo) importances(top int) *ListPage {
 	r := d.rows().Importances(explain.Importances(d.post), top)
 	r.Fit = d.fit()
-	return &ImportancePage{Report: r, Train: d.picture, Origin: Origin{Invert: true, Model: "demo.onnx", Data: "drawn digits"}}
+	p := ImportancePage(r)
+	p.Picture, p.Origin = d.picture, Origin{Invert: true, Model: "demo.onnx", Data: "drawn digits"}
+	return p
 }
 
 // page explains the test digit.

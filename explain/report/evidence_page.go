@@ -224,69 +224,65 @@ func above(x, y []float64) (cx, cy []float64) {
 	return cx, cy
 }
 
-// table lists the groups with what was found; nil for none.
+// OptimumTable lists groups of parameters with what was found, under the names of the columns.
+func OptimumTable(o *result.EvidenceOptimum) [][]string {
+	what := "variance"
+	if o.Kind == "g" {
+		what = "g"
+	}
+	list := [][]string{{"group", "size", what + " at the start", what + " found", "inverse", "remark"}}
+	add := func(name, size string, start, found result.Float) {
+		inverse, remark := "infinite", ""
+		if found != 0 {
+			inverse = result.Short(1 / float64(found))
+		}
+		switch {
+		case slices.Contains(o.Zero, name):
+			remark = "runs to 0"
+		case slices.Contains(o.Edge, name):
+			remark = "at the edge of the range"
+		}
+		list = append(list, []string{clean(name), size, result.Short(float64(start)), result.Short(float64(found)), inverse, remark})
+	}
+	for i, name := range o.Groups {
+		add(name, result.Count(o.Parameters[i]), o.Start.Variances[i], o.Best.Variances[i])
+	}
+	if o.Best.Noise != nil {
+		add("noise", "", *o.Start.Noise, *o.Best.Noise)
+	}
+	return list
+}
+
+// table lists the groups, with what was found or the derivatives; nil for none.
 func (p *EvidencePage) table() (*htmlRows, string) {
-	o := p.Optimum
-	t := &htmlRows{}
-	head := func(names ...string) {
-		for i, n := range names {
-			class := ""
-			if i == 0 {
-				class = "text"
-			}
-			t.Columns = append(t.Columns, htmlCell{Value: n, Class: class})
+	note := "Size is the number of parameters."
+	lines := [][]string{{"group", "size", "variance", "refit", "at θ*"}}
+	switch o := p.Optimum; {
+	case o != nil:
+		if lines = OptimumTable(o); o.Kind == "g" {
+			note += " The factor g is the prior variance of a parameter times its mean Fisher information."
+		}
+	case len(p.Groups) == 0:
+		return nil, ""
+	default:
+		note += " The last two columns are derivatives of the evidence of the refit and of that at the trained parameters in the logarithm of the variance: positive where a larger one would be better."
+		for _, g := range p.Groups {
+			lines = append(lines, []string{g.Name, result.Count(g.Parameters), result.Short(float64(g.Variance)), result.Short(float64(g.Gradient.Refit)), result.Short(float64(g.Gradient.AtTheta))})
 		}
 	}
-	cells := func(values ...string) {
+	t := &htmlRows{}
+	for _, name := range lines[0] {
+		t.Columns = append(t.Columns, htmlCell{Value: capital(name)})
+	}
+	t.Columns[0].Class = "text"
+	for _, line := range lines[1:] {
 		var row []htmlCell
-		for _, v := range values {
+		for _, v := range line {
 			row = append(row, htmlCell{Value: typeset(v)})
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	if o != nil {
-		columns, note := []string{"Group", "Size", "Start", "Found"}, "Start and found are prior variances, of as many parameters as size says."
-		if o.Kind == "g" {
-			note = "Start and found are the factor g, the prior variance of a parameter times its mean Fisher information."
-		}
-		remarks := len(o.Zero)+len(o.Edge) > 0
-		if remarks {
-			columns = append(columns, "Remark")
-		}
-		row := func(values ...string) {
-			if !remarks {
-				values = values[:len(values)-1]
-			}
-			cells(values...)
-		}
-		head(columns...)
-		for i, name := range o.Groups {
-			remark := ""
-			switch {
-			case slices.Contains(o.Zero, name):
-				remark = "runs to 0"
-			case slices.Contains(o.Edge, name):
-				remark = "at the edge of the range"
-			}
-			row(name, result.Count(o.Parameters[i]), result.Short(float64(o.Start.Variances[i])), result.Short(float64(o.Best.Variances[i])), remark)
-		}
-		if o.Best.Noise != nil {
-			remark := ""
-			if slices.Contains(o.Edge, "noise") {
-				remark = "at the edge of the range"
-			}
-			row("noise σ²", "", result.Short(float64(*o.Start.Noise)), result.Short(float64(*o.Best.Noise)), remark)
-		}
-		return t, note
-	}
-	if len(p.Groups) == 0 {
-		return nil, ""
-	}
-	head("Group", "Size", "Variance", "Refit", "At θ*")
-	for _, g := range p.Groups {
-		cells(g.Name, result.Count(g.Parameters), result.Short(float64(g.Variance)), result.Short(float64(g.Gradient.Refit)), result.Short(float64(g.Gradient.AtTheta)))
-	}
-	return t, "Size is the number of parameters. The last two columns are derivatives of the evidence of the refit and of that at the trained parameters in the logarithm of the variance: positive where a larger one would be better."
+	return t, note
 }
 
 // evidenceGuide explains the terms of the page.

@@ -9,7 +9,7 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 )
 
-// A ListPage shows lists of rows with numbers about them, such as an audit, as HTML.
+// A ListPage shows lists of rows with numbers about them, such as an audit, as text or HTML.
 type ListPage struct {
 	Title, Eyebrow string
 	Note           string // a paragraph that says what the lists are
@@ -19,6 +19,7 @@ type ListPage struct {
 	Fit     *result.Fit
 	Timings *result.Timings
 	Origin
+	figure *htmlFigure // above the lists, nil for none
 }
 
 // A List is a list of rows, the first of which matter most.
@@ -48,6 +49,7 @@ type ListedRow struct {
 
 type htmlList struct {
 	Eyebrow, Note string
+	Figure        *htmlFigure
 	Lists         []htmlListed
 	htmlFrame
 }
@@ -67,7 +69,7 @@ type htmlItem struct {
 // WriteHTML writes the page as one self-contained HTML document.
 func (p *ListPage) WriteHTML(w io.Writer) error {
 	out := p.writer(p.Fit, p.Timings)
-	h := &htmlList{Eyebrow: p.Eyebrow, Note: p.Note, htmlFrame: out.frame(p.Title, nil)}
+	h := &htmlList{Eyebrow: p.Eyebrow, Note: p.Note, Figure: p.figure, htmlFrame: out.frame(p.Title, nil)}
 	for i := range p.Lists {
 		l, err := p.list(&p.Lists[i], out)
 		if err != nil {
@@ -76,6 +78,45 @@ func (p *ListPage) WriteHTML(w io.Writer) error {
 		h.Lists = append(h.Lists, *l)
 	}
 	return execute(w, "list.html", h)
+}
+
+// WriteText writes the lists as plain text of at most the given number of columns, 60 at least, but for their rows; 0 means 80.
+func (p *ListPage) WriteText(w io.Writer, columns int) error {
+	t := newText(p.Fit, columns)
+	for i := range p.Lists {
+		l := &p.Lists[i]
+		t.line("%s", l.Title)
+		t.wrap("", clean(l.Note))
+		if len(l.Items) == 0 {
+			t.line("  %s", l.Empty)
+			t.gap()
+			continue
+		}
+		text := func(r *ListedRow) string { return strings.TrimSpace(fmt.Sprintf("%d %s", r.Index, r.ID)) }
+		lines := [][]string{append([]string{"row", l.labelName()}, l.Columns...)}
+		if l.Beside != "" {
+			lines[0] = append(lines[0], l.Beside)
+		}
+		for _, x := range l.Items {
+			line := append([]string{text(&x.Row), x.Row.Label}, x.Values...)
+			var rows []string
+			for _, b := range x.Beside {
+				one := text(&b)
+				if b.Label != "" {
+					one += " (" + b.Label + ")"
+				}
+				rows = append(rows, strings.TrimSpace(one+" "+b.Value))
+			}
+			if l.Beside != "" {
+				line = append(line, strings.Join(rows, ", "))
+			}
+			lines = append(lines, line)
+		}
+		t.grid("  ", lines, false)
+		t.gap()
+	}
+	t.wrap("", clean(Basis(p.Fit)))
+	return t.end(w, p.Fit)
 }
 
 // list lays out a list: as a table where rows have no pictures.
@@ -130,12 +171,12 @@ func (p *ListPage) line(x *ListedRow, h *htmlWriter) (htmlLine, error) {
 	return htmlLine{Label: grouped(typeset(x.Label)), Row: row, Value: typeset(x.Value), Picture: pic}, err
 }
 
-// LabelName is what the labels are called.
-func (l *List) LabelName() string { return cmp.Or(l.Label, "label") }
+// labelName is what the labels are called.
+func (l *List) labelName() string { return cmp.Or(l.Label, "label") }
 
 // table is the list as a table with the first features of its rows.
 func (l *List) table(pictures []result.Picture) *htmlRows {
-	columns := append([]string{"Row", capital(l.LabelName())}, l.Columns...)
+	columns := append([]string{"Row", capital(l.labelName())}, l.Columns...)
 	if l.Beside != "" {
 		columns = append(columns, capital(l.Beside))
 	}

@@ -6,7 +6,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm/score"
@@ -36,19 +35,7 @@ func (p *PredictionPage) WriteText(w io.Writer, columns int) error {
 			lines[i] = line
 		}
 	}
-	widths := columnWidths(lines)
-	for _, line := range lines {
-		var b strings.Builder
-		for i, cell := range line {
-			space := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
-			if i == 0 {
-				b.WriteString(cell + space)
-			} else {
-				b.WriteString(columnGap + space + cell)
-			}
-		}
-		t.line("%s", b.String())
-	}
+	t.grid("", lines, true)
 	t.gap()
 	for _, say := range p.sentences() {
 		t.wrap("", clean(say))
@@ -56,19 +43,6 @@ func (p *PredictionPage) WriteText(w io.Writer, columns int) error {
 	t.wrap("", p.writer(fit, &p.Predictions.Timings).posteriorText())
 	t.wrap("", clean(Basis(fit)))
 	return t.end(w, fit)
-}
-
-// columnGap separates the columns of the table.
-const columnGap = "  "
-
-func columnWidths(lines [][]string) []int {
-	widths := make([]int, len(lines[0]))
-	for _, line := range lines {
-		for i, cell := range line {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
-		}
-	}
-	return widths
 }
 
 // A scoreTable has a line for each score that applies.

@@ -86,6 +86,45 @@ func (t *textWriter) line(format string, args ...any) {
 	t.WriteByte('\n')
 }
 
+// columnGap separates the columns of a table.
+const columnGap = "  "
+
+// columnWidths are the lengths of the longest cells.
+func columnWidths(lines [][]string) []int {
+	widths := make([]int, len(lines[0]))
+	for _, line := range lines {
+		for i, cell := range line {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	return widths
+}
+
+// grid writes a table, whose columns but the first may be aligned to the right.
+func (t *textWriter) grid(indent string, lines [][]string, right bool) {
+	for _, line := range lines {
+		for i := range line {
+			line[i] = clean(line[i])
+		}
+	}
+	widths := columnWidths(lines)
+	for _, line := range lines {
+		text := indent
+		for i, cell := range line {
+			space := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			switch {
+			case i == 0:
+				text += cell + space
+			case right:
+				text += columnGap + space + cell
+			default:
+				text += columnGap + cell + space
+			}
+		}
+		t.line("%s", text)
+	}
+}
+
 // wrap writes a paragraph, indented; an empty one is none.
 func (t *textWriter) wrap(indent, s string) {
 	if s == "" {

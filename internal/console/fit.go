@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"text/tabwriter"
 
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/explain/result"
@@ -38,28 +39,22 @@ func ApproximationText(w io.Writer, f *result.Fit, a *result.Approximation) {
 	}
 }
 
-// AlarmsText prints before a result the warnings of the preflight, which must not be
-// missed.
-func AlarmsText(w io.Writer, f *result.Fit) error {
-	alarms, _ := f.Alarms()
+// Text prints a result, whose lines with tabs are tables, between the warnings that must not be missed and what the
+// numbers of the fit rest on with its other warnings.
+func Text(out io.Writer, f *result.Fit, body func(w *tabwriter.Writer)) error {
+	alarms, others := f.Alarms()
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, text := range alarms {
-		if _, err := fmt.Fprintf(w, "WARNING: %s\n", job.OneLine(text)); err != nil {
-			return err
-		}
+		fmt.Fprintf(w, "WARNING: %s\n", job.OneLine(text))
 	}
-	return nil
-}
-
-// WarningsText prints what the numbers of a fit rest on, and the other warnings.
-func WarningsText(w io.Writer, f *result.Fit) (err error) {
+	body(w)
 	if text := report.Basis(f); text != "" {
-		_, err = fmt.Fprintf(w, "basis: %s\n", text)
+		fmt.Fprintf(w, "basis: %s\n", text)
 	}
-	_, others := f.Alarms()
 	for _, text := range others {
-		_, err = fmt.Fprintf(w, "warning: %s\n", job.OneLine(text))
+		fmt.Fprintf(w, "warning: %s\n", job.OneLine(text))
 	}
-	return err
+	return w.Flush()
 }
 
 // NoteTuning says before the text of a result how --tune-prior chose, if it did.
