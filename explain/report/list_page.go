@@ -71,7 +71,7 @@ func (p *ListPage) WriteHTML(w io.Writer) error {
 	out := p.writer(p.Fit, p.Timings)
 	h := &htmlList{Eyebrow: p.Eyebrow, Note: p.Note, Figure: p.figure, htmlFrame: out.frame(p.Title, nil)}
 	for i := range p.Lists {
-		l, err := p.list(&p.Lists[i], out)
+		l, err := out.list(&p.Lists[i], p.Picture)
 		if err != nil {
 			return err
 		}
@@ -119,23 +119,34 @@ func (p *ListPage) WriteText(w io.Writer, columns int) error {
 	return t.end(w, p.Fit)
 }
 
-// list lays out a list: as a table where rows have no pictures.
-func (p *ListPage) list(l *List, h *htmlWriter) (*htmlListed, error) {
+// list lays out a list, with pictures of its rows if there are any: as a table where rows have none.
+func (h *htmlWriter) list(l *List, picture func(row result.Index) result.Picture) (*htmlListed, error) {
 	out := &htmlListed{Title: l.Title, Note: l.Note, Beside: l.Beside}
 	if len(l.Items) == 0 {
 		out.Empty = l.Empty
 		return out, nil
 	}
+	if picture == nil {
+		picture = func(result.Index) result.Picture { return result.Picture{} }
+	}
 	pictures := make([]result.Picture, len(l.Items))
 	for i := range l.Items {
-		pictures[i] = p.picture(l.Items[i].Row.Index)
+		pictures[i] = picture(l.Items[i].Row.Index)
+	}
+	line := func(x *ListedRow) (htmlLine, error) {
+		row := named(x.ID, fmt.Sprintf("row %d", x.Index))
+		pic, err := h.picture(picture(x.Index), row, "thumb")
+		if x.Label != "" {
+			pic.Alt += ", labelled " + x.Label
+		}
+		return htmlLine{Label: grouped(typeset(x.Label)), Row: row, Value: typeset(x.Value), Picture: pic}, err
 	}
 	if pictures[0].Image == nil {
 		out.Table = l.table(pictures)
 		return out, nil
 	}
 	for i, x := range l.Items {
-		row, err := p.line(&x.Row, h)
+		row, err := line(&x.Row)
 		if err != nil {
 			return nil, err
 		}
@@ -144,7 +155,7 @@ func (p *ListPage) list(l *List, h *htmlWriter) (*htmlListed, error) {
 			item.Values = append(item.Values, fact{Name: name, Value: typeset(x.Values[k])})
 		}
 		for k := range x.Beside {
-			other, err := p.line(&l.Items[i].Beside[k], h)
+			other, err := line(&l.Items[i].Beside[k])
 			if err != nil {
 				return nil, err
 			}
@@ -153,22 +164,6 @@ func (p *ListPage) list(l *List, h *htmlWriter) (*htmlListed, error) {
 		out.Items = append(out.Items, item)
 	}
 	return out, nil
-}
-
-func (p *ListPage) picture(row result.Index) result.Picture {
-	if p.Picture == nil {
-		return result.Picture{}
-	}
-	return p.Picture(row)
-}
-
-func (p *ListPage) line(x *ListedRow, h *htmlWriter) (htmlLine, error) {
-	row := named(x.ID, fmt.Sprintf("row %d", x.Index))
-	pic, err := h.picture(p.picture(x.Index), row, "thumb")
-	if x.Label != "" {
-		pic.Alt += ", labelled " + x.Label
-	}
-	return htmlLine{Label: grouped(typeset(x.Label)), Row: row, Value: typeset(x.Value), Picture: pic}, err
 }
 
 // labelName is what the labels are called.

@@ -34,7 +34,7 @@ type (
 		Sentences []string
 		Diagrams  *htmlFigure
 		Novelty   *htmlFigure
-		Galleries []htmlGallery
+		Lists     []htmlListed
 		htmlFrame
 	}
 	htmlScore struct {
@@ -48,25 +48,12 @@ type (
 		Legend   []htmlKey
 		Diagrams []htmlDiagram
 	}
-	htmlKey     struct{ Class, Text string }
-	htmlGallery struct {
-		Title, Note string
-		Wide        bool
-		Rows        []htmlRow
-		Table       *htmlRows // in place of Rows where rows have features
-	}
-	htmlRow struct {
-		Head, Predicted, Row string
-		Break                bool // whether Predicted is on a line of its own
-		Lines                []string
-		Wrong                bool
-		Picture              htmlPicture
-	}
+	htmlKey struct{ Class, Text string }
 )
 
 const (
-	galleryRows = 24 // rows of a gallery at most
-	fewRows     = 20 // rows below which a diagram says nothing
+	listedRows = 24 // rows of a list at most
+	fewRows    = 20 // rows below which a diagram says nothing
 )
 
 // WriteHTML writes the page as one HTML document that contains its styles and
@@ -87,31 +74,22 @@ func (p *PredictionPage) WriteHTML(w io.Writer) error {
 		}
 		h.Scores = append(h.Scores, s)
 	}
-	if err := p.galleries(h, out); err != nil {
-		return err
+	texts := [][]string{h.Sentences}
+	for _, f := range []*htmlFigure{h.Diagrams, h.Novelty} {
+		if f != nil {
+			texts = append(texts, f.Notes)
+		}
 	}
-	for _, list := range h.texts() {
+	for _, list := range texts {
 		for i := range list {
 			list[i] = together(list[i])
 		}
 	}
+	var err error
+	if h.Lists, err = p.lists(out); err != nil {
+		return err
+	}
 	return execute(w, "predictions.html", h)
-}
-
-// texts are the lists of sentences of the page.
-func (h *htmlPredictions) texts() [][]string {
-	lists := [][]string{h.Sentences}
-	for _, f := range []*htmlFigure{h.Diagrams, h.Novelty} {
-		if f != nil {
-			lists = append(lists, f.Notes)
-		}
-	}
-	for i := range h.Galleries {
-		for k := range h.Galleries[i].Rows {
-			lists = append(lists, h.Galleries[i].Rows[k].Lines)
-		}
-	}
-	return lists
 }
 
 // heading is the most important result in words.
@@ -120,8 +98,10 @@ func (p *PredictionPage) heading() string {
 	_, s, _ := r.Scores()
 	switch {
 	case r.Len() == 1:
-		row := p.row(&r.test[0])
-		return strings.ToUpper(row.Predicted[:1]) + row.Predicted[1:]
+		if r.Classes == nil {
+			return "Expected " + p.says(&r.test[0])
+		}
+		return "Predicted " + p.says(&r.test[0])
 	case s.Rows == 0:
 		return "Predictions"
 	case r.Classes == nil:
@@ -274,59 +254,66 @@ func scoresOf(rows []digest) []float64 {
 	return v
 }
 
-// galleries shows all rows if they are few, or else those that surprise most.
-func (p *PredictionPage) galleries(h *htmlPredictions, w *htmlWriter) error {
+// lists shows all rows if they are few, or else those that surprise most.
+func (p *PredictionPage) lists(w *htmlWriter) (lists []htmlListed, err error) {
 	r := p.Predictions
-	type gallery struct {
-		title, note string
-		rows        []*digest
-		picture     func(result.Index) result.Picture
-	}
-	var list []gallery
 	add := func(title, note string, rows []*digest, picture func(result.Index) result.Picture) {
-		if len(rows) > 0 {
-			list = append(list, gallery{title, note, rows, picture})
+		if len(rows) == 0 || err != nil {
+			return
+		}
+		var list *htmlListed
+		list, err = w.list(p.list(title, note, rows), picture)
+		if err == nil {
+			lists = append(lists, *list)
 		}
 	}
-	if r.Len() <= galleryRows {
+	if r.Len() <= listedRows {
 		add("The predictions", "", pointers(r.test), p.Test)
 	} else {
 		add("The most surprising test rows", fmt.Sprintf("The rows whose %[1]s the calibrated prediction thinks least likely. If the %[1]ss are right, these are its worst mistakes.", p.truth()), least(r.test, surprise), p.Test)
 		add("The test rows farthest from the training data", "The rows of largest novelty. What the model says of them rests on little.", least(r.test, func(d *digest) float64 { return -float64(d.novelty.Score) }), p.Test)
 	}
 	add("The most surprising training rows", fmt.Sprintf("The training rows that the model predicts worst when it is fitted without them. Look here first for wrong %ss and for examples that are one of a kind.", p.truth()), least(r.training, surprise), p.Train)
-	pictures := make([][]result.Picture, len(list))
-	for i, g := range list {
-		pictures[i] = make([]result.Picture, len(g.rows))
-		for k, d := range g.rows {
-			if g.picture != nil {
-				pictures[i][k] = g.picture(d.index)
-			}
+	return lists, err
+}
+
+// list says what was predicted for rows and what they are. Columns that say nothing are left out.
+func (p *PredictionPage) list(title, note string, rows []*digest) *List {
+	r := p.Predictions
+	l := &List{Title: title, Note: note, Label: p.truth()}
+	for _, d := range rows {
+		l.Items = append(l.Items, ListItem{Row: ListedRow{Index: d.index, ID: d.id, Label: r.nameOf(d.label)}})
+	}
+	column := func(name string, value func(d *digest) string) {
+		if !slices.ContainsFunc(rows, func(d *digest) bool { return value(d) != "" }) {
+			return
+		}
+		l.Columns = append(l.Columns, name)
+		for i, d := range rows {
+			l.Items[i].Values = append(l.Items[i].Values, value(d))
 		}
 	}
-	for i, g := range list {
-		out := htmlGallery{Title: g.title, Note: g.note, Wide: r.Classes == nil || pictures[i][0].Image == nil && len(pictures[i][0].Values) > 0}
-		out.Table = newRowTable(pictures[i], "Row", capital(p.truth()), "Predicted", "How sure, how novel")
-		for k, d := range g.rows {
-			row := p.row(d)
-			if out.Table != nil {
-				class := ""
-				if row.Wrong {
-					class = "wrong"
-				}
-				out.Table.add(pictures[i][k], htmlCell{Value: row.Row}, htmlCell{Value: strings.TrimPrefix(row.Head, "target "), Class: "text"},
-					htmlCell{Value: strings.ReplaceAll(strings.TrimPrefix(strings.TrimPrefix(row.Predicted, "predicted "), "expected "), "\u00a0", " "), Class: "text " + class}, htmlCell{Value: together(strings.Join(row.Lines, ", ")), Class: "text"})
-				continue
-			}
-			var err error
-			if row.Picture, err = w.picture(pictures[i][k], row.Row, "thumb"); err != nil {
-				return err
-			}
-			out.Rows = append(out.Rows, row)
+	number := func(x float64, show func(float64) string) string {
+		if math.IsNaN(x) {
+			return ""
 		}
-		h.Galleries = append(h.Galleries, out)
+		return show(x)
 	}
-	return nil
+	if r.Classes == nil {
+		column("expected", p.says)
+	} else {
+		column("predicted", func(d *digest) string {
+			if d.label.Finite() && d.calibrated.top >= 0 && r.Classes[d.calibrated.top] != d.label {
+				return "✗ " + p.says(d)
+			}
+			return p.says(d)
+		})
+		column("with probability", func(d *digest) string { return number(d.calibrated.confidence, probability) })
+		column("of its label", func(d *digest) string { return number(d.calibrated.truth, probability) })
+	}
+	column(percent(r.Coverage), p.region)
+	column("novelty", func(d *digest) string { return number(float64(d.novelty.Rank), percent) })
+	return l
 }
 
 // surprise is the log density of the label, by which the least expected rows come
@@ -346,40 +333,20 @@ func pointers(rows []digest) []*digest {
 func least(rows []digest, value func(*digest) float64) []*digest {
 	list := slices.DeleteFunc(pointers(rows), func(d *digest) bool { return math.IsNaN(value(d)) })
 	slices.SortStableFunc(list, func(a, b *digest) int { return cmp.Compare(value(a), value(b)) })
-	return list[:min(galleryRows, len(list))]
+	return list[:min(listedRows, len(list))]
 }
 
-// row says what was predicted for a row and what it is.
-func (p *PredictionPage) row(d *digest) htmlRow {
-	r := htmlRow{Row: named(d.id, fmt.Sprintf("row %d", d.index))}
-	label := p.Predictions.nameOf(d.label)
-	known := d.label.Finite()
-	if p.Predictions.Classes == nil {
-		k := min(3, decimals(d.calibrated.expected, d.calibrated.sd))
-		if r.Head = grouped(typeset(label)); known {
-			r.Head, r.Break = "target "+r.Head, true
-		}
-		r.Predicted = fmt.Sprintf("expected %s\u00a0±\u00a0%s", grouped(typeset(fixed(d.calibrated.expected, k))), grouped(fixed(d.calibrated.sd, k)))
-	} else {
-		says := "–"
-		if d.calibrated.top >= 0 {
-			says = typeset(p.Predictions.nameOf(p.Predictions.Classes[d.calibrated.top]))
-		}
-		r.Predicted, r.Head = "predicted "+says, typeset(label)
-		r.Wrong = known && d.calibrated.top >= 0 && p.Predictions.Classes[d.calibrated.top] != d.label
-		if known {
-			r.Lines = append(r.Lines, fmt.Sprintf("P(%s) = %s", typeset(label), probability(d.calibrated.truth)))
-		} else {
-			r.Lines = append(r.Lines, fmt.Sprintf("P(%s) = %s", says, probability(d.calibrated.confidence)))
-		}
+// says is the class that is predicted for a row, or the target that is expected.
+func (p *PredictionPage) says(d *digest) string {
+	o := &d.calibrated
+	switch {
+	case p.Predictions.Classes == nil:
+		k := min(3, decimals(o.expected, o.sd))
+		return grouped(typeset(fixed(o.expected, k))) + "\u00a0±\u00a0" + grouped(fixed(o.sd, k))
+	case o.top < 0:
+		return "–"
 	}
-	if text := p.region(d); text != "" {
-		r.Lines = append(r.Lines, percent(p.Predictions.Coverage)+": "+text)
-	}
-	if rank := float64(d.novelty.Rank); !math.IsNaN(rank) {
-		r.Lines = append(r.Lines, "novelty "+percent(rank))
-	}
-	return r
+	return typeset(p.Predictions.nameOf(p.Predictions.Classes[o.top]))
 }
 
 // region writes out the interval or the set of a row, or nothing if it has none.
