@@ -120,8 +120,8 @@ func TestAuditOfOtherPosteriors(t *testing.T) {
 	}
 }
 
-// words are those of a text without the breaks of its lines.
-func words(text string) string { return strings.Join(strings.Fields(text), " ") }
+// joined is a text without the breaks of its lines.
+func joined(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // The regression of labels takes classes alone.
 func TestAuditByLabels(t *testing.T) {
@@ -141,7 +141,7 @@ func TestAuditByLabels(t *testing.T) {
 		require.Equal(t, result.MethodLabels, r.Fit.Method)
 		require.Zero(t, r.Timings.Factorize) // of a posterior
 		page := filepath.Join(t.TempDir(), "page.html")
-		require.Contains(t, words(ref.run(t, "audit", "--by", "labels", "--html", page)), "regression of label indicators")
+		require.Contains(t, joined(ref.run(t, "audit", "--by", "labels", "--html", page)), "regression of label indicators")
 		require.Contains(t, read(t, page), "none: a regression of the labels")
 		require.NotContains(t, read(t, page), "Log evidence")
 	}
@@ -173,7 +173,7 @@ func TestAuditText(t *testing.T) {
 	succeed(t, append([]string{"train", "--arch", "mlp:4-1", "--epochs", "0", "--lbfgs", "2000", "--prior-precision", "0.5", "--out", model}, args...)...)
 	text := succeed(t, append([]string{"audit", "--model", model, "--html", page, "--csv", table}, args...)...)
 	for _, want := range []string{"Likely mislabelled", "in nats", "no unit", "Near a boundary", "High leverage", "Duplicates", "DIFFERENT", "10 r10<script>", "the network on its training rows: "} {
-		require.Contains(t, words(text), want)
+		require.Contains(t, joined(text), want)
 	}
 	html, err := os.ReadFile(page)
 	require.NoError(t, err)
