@@ -292,22 +292,6 @@ func ExampleMerge() {
 	// all: 2.981; example 3: +2.137, example 2: +0.658
 }
 
-// Are explanations of different rows different, and do they agree with removal?
-func ExampleExplainer_Summarize() {
-	post, kernel := fitLine()
-	e, err := explain.New(post, kernel, &explain.Options{Top: 2})
-	if err != nil {
-		log.Fatal(err)
-	}
-	s, err := e.Summarize(context.Background(), line(-1, 0.5, 2.5), nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Printf("%d rows; of two rows' first %d terms the same: %.2f; closed: %t\n", s.Rows, s.Top, s.Posterior.Overlap, s.WorstClosure < 1e-12)
-	// Output:
-	// 3 rows; of two rows' first 2 terms the same: 0.50; closed: true
-}
-
 // A number of three networks: its mean, and how far another training may move it.
 func ExampleSpreadOf() {
 	mean, s := explain.SpreadOf([]float64{1.2, 0.9, 1.1})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -238,17 +239,39 @@ func (e *Explainer) checkPriorMean(first *linearize.Batch) error {
 	return nil
 }
 
+// Prepare computes the posterior variance of every training example, as
+// Options.Similar does, and with Options.ErrorBars what these take of every example.
+// Afterwards goroutines that call Explain and ExplainTargets do not wait for one another.
+func (e *Explainer) Prepare(ctx context.Context) error {
+	if err := e.knowAll(ctx); err != nil {
+		return err
+	}
+	return e.knowSpread(ctx, slices.Repeat([]bool{true}, e.n))
+}
+
 // Explain explains the outputs of every row of x. The result has one slice per
 // row, with the explanations in the order of Options.Targets. All rows share one
 // gp.Cross, whose memory grows with T; slice x to bound it. A cancelled context
 // ends it with ctx.Err(), wrapped.
 func (e *Explainer) Explain(ctx context.Context, x *linearize.Batch) ([][]Explanation, error) {
-	return e.explain(ctx, x, nil, func(int) []Target { return e.options.Targets })
+	return e.ExplainTargets(ctx, x, nil, e.options.Targets)
 }
 
-// explain is Explain with targets that may differ from row to row. cov is the posterior
-// covariance of the rows where it is known, else nil.
-func (e *Explainer) explain(ctx context.Context, x *linearize.Batch, cov *mat.Dense, targets func(t int) []Target) ([][]Explanation, error) {
+// ExplainTargets is Explain with targets in place of Options.Targets. cov is the posterior
+// covariance of each row of x, T·C×C, as gp.Latent.PredictTo gives it, so that it is not
+// computed again; nil computes it. It fails where a target names an output that does not
+// exist.
+func (e *Explainer) ExplainTargets(ctx context.Context, x *linearize.Batch, cov *mat.Dense, targets []Target) ([][]Explanation, error) {
+	for _, t := range targets {
+		if err := t.valid(e.c); err != nil {
+			return nil, err
+		}
+	}
+	if cov != nil {
+		if r, c := cov.Dims(); r != x.Len()*e.c || c != e.c {
+			panic("explain: covariance of another size than the rows")
+		}
+	}
 	rows := x.Len()
 	if rows == 0 {
 		return nil, ctx.Err()
@@ -276,7 +299,7 @@ func (e *Explainer) explain(ctx context.Context, x *linearize.Batch, cov *mat.De
 	e.prior.MeanTo(mean, x)
 	work := make([][]tally, rows)
 	for t := range work {
-		for _, target := range targets(t) {
+		for _, target := range targets {
 			work[t] = append(work[t], e.newTally(target, rowsOf(cov, t*e.c, e.c)))
 		}
 	}

@@ -185,7 +185,7 @@ func (l *List) table(pictures []result.Picture) *htmlRows {
 	for i, x := range l.Items {
 		cells := []htmlCell{{Value: named(x.Row.ID, fmt.Sprintf("row %d", x.Row.Index))}, {Value: grouped(typeset(x.Row.Label)), Class: "text"}}
 		for _, v := range x.Values {
-			cells = append(cells, htmlCell{Value: typeset(v), Class: "text"})
+			cells = append(cells, htmlCell{Value: strings.ReplaceAll(typeset(v), "\u00a0", " "), Class: "text"})
 		}
 		if l.Beside != "" {
 			var rows []string
