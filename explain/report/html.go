@@ -1,12 +1,16 @@
 package report
 
 import (
+	"bytes"
 	"embed"
+	"encoding/base64"
 	"fmt"
 	"html/template"
+	"image/png"
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/funcgp/funcgp/explain/result"
@@ -274,4 +278,25 @@ func (h *htmlWriter) picture(p result.Picture, alt, class string) (htmlPicture, 
 		return htmlPicture{}, err
 	}
 	return htmlPicture{URI: uri, Alt: alt, Class: class, Ink: h.page.Invert}, nil
+}
+
+// dataURI returns the image as a PNG inside a URL, or "" without an image.
+func dataURI(p result.Picture) (template.URL, error) {
+	if p.Image == nil {
+		return "", nil
+	}
+	var b bytes.Buffer
+	enc := png.Encoder{CompressionLevel: png.BestCompression}
+	if err := enc.Encode(&b, p.Image); err != nil {
+		return "", fmt.Errorf("report: encoding a picture: %w", err)
+	}
+	// Base64 of our own PNG contains no text of the caller, so it is safe.
+	return template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(b.Bytes())), nil
+}
+
+func featureName(p result.Picture, i int) string {
+	if i < len(p.Names) {
+		return p.Names[i]
+	}
+	return "x" + strconv.Itoa(i+1)
 }
