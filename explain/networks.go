@@ -48,6 +48,15 @@ func SpreadOf(values []float64) (mean float64, s Spread) {
 	return mean, s
 }
 
+// Over returns the mean of a number of each of several networks, and how it varies.
+func Over[T any](networks []T, of func(x T) float64) (float64, Spread) {
+	values := make([]float64, len(networks))
+	for k, x := range networks {
+		values[k] = of(x)
+	}
+	return SpreadOf(values)
+}
+
 // Distinguishable tells whether the mean over networks is so far from 0 that its sign would
 // be the same over any other networks, by a 95 % interval of Student's t with K−1 degrees of
 // freedom. It is false without a spread.
@@ -88,9 +97,10 @@ func MeanOf(networks []Explanation, o *Options) Explanation {
 	if o.Top < 0 || o.Similar < 0 {
 		panic("explain: negative option")
 	}
-	m := meanOf{networks: networks, target: networks[0].Target}
+	m := meanOf{target: networks[0].Target}
 	for k := range networks {
 		x := &networks[k]
+		m.networks = append(m.networks, x)
 		if x.All == nil {
 			panic("explain: the mean over networks needs Options.All")
 		}
@@ -102,25 +112,15 @@ func MeanOf(networks []Explanation, o *Options) Explanation {
 }
 
 type meanOf struct {
-	networks []Explanation
+	networks []*Explanation
 	target   Target
-	values   []float64 // scratch
-}
-
-// over returns the mean and spread of a number.
-func (m *meanOf) over(of func(x *Explanation) float64) (float64, Spread) {
-	m.values = m.values[:0]
-	for k := range m.networks {
-		m.values = append(m.values, of(&m.networks[k]))
-	}
-	return SpreadOf(m.values)
 }
 
 // column returns the mean of a column of all training examples.
 func (m *meanOf) column(of func(c *Columns) []float64) []float64 {
 	out := make([]float64, len(m.networks[0].All.Value))
 	for i := range out {
-		out[i], _ = m.over(func(x *Explanation) float64 { return of(x.All)[i] })
+		out[i], _ = Over(m.networks, func(x *Explanation) float64 { return of(x.All)[i] })
 	}
 	return out
 }
@@ -133,15 +133,14 @@ func (m *meanOf) explain(o *Options) Explanation {
 		Removal:    m.column(func(c *Columns) []float64 { return c.Removal }),
 	}
 	x := Explanation{Target: m.target, All: all}
-	x.Network, _ = m.over(func(x *Explanation) float64 { return x.Network })
-	x.Mean, _ = m.over(func(x *Explanation) float64 { return x.Mean })
-	x.PriorMean, _ = m.over(func(x *Explanation) float64 { return x.PriorMean })
-	x.Sum, _ = m.over(func(x *Explanation) float64 { return x.Sum })
-	x.RawSum, _ = m.over(func(x *Explanation) float64 { return x.RawSum })
+	x.Network, _ = Over(m.networks, func(x *Explanation) float64 { return x.Network })
+	x.Mean, _ = Over(m.networks, func(x *Explanation) float64 { return x.Mean })
+	x.PriorMean, _ = Over(m.networks, func(x *Explanation) float64 { return x.PriorMean })
+	x.Sum, _ = Over(m.networks, func(x *Explanation) float64 { return x.Sum })
+	x.RawSum, _ = Over(m.networks, func(x *Explanation) float64 { return x.RawSum })
 	// f − m − s
 	x.Remainder = x.Network - x.PriorMean - x.Sum
-	for k := range m.networks {
-		one := &m.networks[k]
+	for _, one := range m.networks {
 		x.Networks = append(x.Networks, Network{Output: one.Network, PriorMean: one.PriorMean, Sum: one.Sum, RawSum: one.RawSum, Remainder: one.Remainder, Mean: one.Mean})
 	}
 	terms := all.Value
@@ -190,9 +189,9 @@ func (m *meanOf) terms(all *Columns, t *top) []Term {
 	var list []Term
 	for _, c := range t.sorted() {
 		i, s := c.index, &TermSpread{}
-		_, s.Value = m.over(func(x *Explanation) float64 { return x.All.Value[i] })
-		_, s.Raw = m.over(func(x *Explanation) float64 { return x.All.Raw[i] })
-		_, s.Removal = m.over(func(x *Explanation) float64 { return x.All.Removal[i] })
+		_, s.Value = Over(m.networks, func(x *Explanation) float64 { return x.All.Value[i] })
+		_, s.Raw = Over(m.networks, func(x *Explanation) float64 { return x.All.Raw[i] })
+		_, s.Removal = Over(m.networks, func(x *Explanation) float64 { return x.All.Removal[i] })
 		list = append(list, Term{Index: i, Value: all.Value[i], Raw: all.Raw[i], Similarity: all.Similarity[i], Removal: all.Removal[i], Networks: s})
 	}
 	return list

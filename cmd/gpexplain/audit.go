@@ -85,14 +85,33 @@ func (s *auditVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	audited := s.byPosterior
+	var found *audit.Audit
+	var r *auditReport
 	if s.by == "labels" {
-		audited = s.byLabels
+		// Predict each row by a regression of the other labels.
+		if err := c.EndPart(ctx, "load"); err != nil {
+			return err
+		}
+		labels, err := inference.AuditLabels(ctx, c.Job, p, s.top)
+		if err != nil {
+			return err
+		}
+		found = &labels.Audit
+		r = newAuditReport(p, found, s.top)
+		noise := result.Float(labels.Regression.Noise)
+		r.Noise, r.Fit = &noise, inference.LabelsReport(p, c.Warnings)
+	} else {
+		q, err := inference.Answer(ctx, c.Job, p, &s.posterior, s.calibrate)
+		if err != nil {
+			return err
+		}
+		if found, err = q.Audit(ctx, c.Job, p, s.top); err != nil {
+			return err
+		}
+		r = newAuditReport(p, found, s.top)
+		r.Fit = q.Report(p, c.Warnings)
 	}
-	found, r, err := audited(ctx, c, p)
-	if err != nil {
-		return err
-	}
+	r.By = s.by
 	if err := c.EndPart(ctx, "predict"); err != nil {
 		return err
 	}
@@ -123,36 +142,6 @@ func (s *auditVerb) run(ctx context.Context, c *console.Console) error {
 	}
 	console.NoteTuning(c.Job, &r.Fit)
 	return page.WriteText(c.Out, c.Out.Columns())
-}
-
-// byPosterior predicts each row by the posterior without it.
-func (s *auditVerb) byPosterior(ctx context.Context, c *console.Console, p *problem.Problem) (*audit.Audit, *auditReport, error) {
-	q, err := inference.Answer(ctx, c.Job, p, &s.posterior, s.calibrate)
-	if err != nil {
-		return nil, nil, err
-	}
-	found, err := q.Audit(ctx, c.Job, p, s.top)
-	if err != nil {
-		return nil, nil, err
-	}
-	r := newAuditReport(p, found, s.top)
-	r.By, r.Fit = s.by, q.Report(p, c.Warnings)
-	return found, r, nil
-}
-
-// byLabels predicts each row by a regression of the other labels.
-func (s *auditVerb) byLabels(ctx context.Context, c *console.Console, p *problem.Problem) (*audit.Audit, *auditReport, error) {
-	if err := c.EndPart(ctx, "load"); err != nil {
-		return nil, nil, err
-	}
-	found, err := inference.AuditLabels(ctx, c.Job, p, s.top)
-	if err != nil {
-		return nil, nil, err
-	}
-	r := newAuditReport(p, &found.Audit, s.top)
-	noise := result.Float(found.Regression.Noise)
-	r.By, r.Noise, r.Fit = s.by, &noise, inference.LabelsReport(p, c.Warnings)
-	return &found.Audit, r, nil
 }
 
 // The lines that say what the scores are, on every output.
@@ -333,7 +322,11 @@ func (r *auditReport) mislabelled() report.List {
 			}
 			item.Values = []string{strings.Join(residuals, ", "), fmt.Sprintf("%.2f", float64(x.LogDensity))}
 		} else {
-			item.Values = []string{classText(x.SuggestedName, *x.Suggested), fmt.Sprintf("%.3f", float64(*x.SuggestedProbability)), small3(float64(*x.LabelProbability)), fmt.Sprintf("%.2f", float64(x.LogDensity))}
+			own := fmt.Sprintf("%.3f", float64(*x.LabelProbability))
+			if *x.LabelProbability < 0.001 {
+				own = fmt.Sprintf("%.1e", float64(*x.LabelProbability))
+			}
+			item.Values = []string{classText(x.SuggestedName, *x.Suggested), fmt.Sprintf("%.3f", float64(*x.SuggestedProbability)), own, fmt.Sprintf("%.2f", float64(x.LogDensity))}
 		}
 		for k := range x.Supports {
 			b := listed(&x.Supports[k].NamedRow)
@@ -377,14 +370,6 @@ func listed(r *result.NamedRow) report.ListedRow {
 // classText is the name of a class, or else its label.
 func classText(name string, label result.Float) string {
 	return cmp.Or(name, strconv.FormatFloat(float64(label), 'g', -1, 64))
-}
-
-// small3 shows a probability that may be very small.
-func small3(p float64) string {
-	if p < 0.001 {
-		return fmt.Sprintf("%.1e", p)
-	}
-	return fmt.Sprintf("%.3f", p)
 }
 
 // auditColumns are the columns of --csv, with their units. A row's residual is that of

@@ -33,9 +33,14 @@ from 9s.`,
   gpexplain explain --model net.onnx --data digits:2000`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          knownVerb,
-		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
-		Version:       version()["version"],
+		Args: func(root *cobra.Command, args []string) error {
+			if len(args) > 0 { // the name of a verb that does not exist
+				return noVerb(root, args)
+			}
+			return nil
+		},
+		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
+		Version: version()["version"],
 	}
 	root.SetVersionTemplate(versionText())
 	root.Flags().Bool("version", false, "print the version")
@@ -126,7 +131,8 @@ func (v *verb) command(con *console.Console, common *problem.Flags) *cobra.Comma
 	c.RunE = func(c *cobra.Command, args []string) error {
 		con.Running = true
 		if v.operand != "" && (len(args) == 0 || len(args) > 1 && !v.several) {
-			return job.Usagef("%s needs %s; see %s --help", v.name, v.operands(), c.CommandPath())
+			many := map[bool]string{false: "one argument", true: "arguments"}[v.several]
+			return job.Usagef("%s needs %s, %s; see %s --help", v.name, many, v.operand, c.CommandPath())
 		}
 		for _, operand := range args {
 			if err := v.take(operand); err != nil {
@@ -194,14 +200,6 @@ func pathsOf(c *cobra.Command, names []string) (list []job.FlagPath) {
 		}
 	}
 	return list
-}
-
-// operands says what arguments the verb needs.
-func (v *verb) operands() string {
-	if v.several {
-		return "arguments, " + v.operand
-	}
-	return "one argument, " + v.operand
 }
 
 func versionCommand(con *console.Console) *cobra.Command {

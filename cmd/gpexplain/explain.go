@@ -136,8 +136,10 @@ func (s *explainVerb) check(c *cobra.Command) error {
 			return job.Usagef("--shard %s", strings.TrimPrefix(err.Error(), "shard: "))
 		}
 	}
-	if err := s.checkSeveral(c); err != nil {
-		return err
+	for _, name := range []string{"without", "flip", "smallest-flip", "by-layer", "shard"} {
+		if len(s.sources) > 1 && c.Flags().Changed(name) {
+			return job.Usagef("--%s is for one network, not for the mean of %d; give it with one of them", name, len(s.sources))
+		}
 	}
 	if err := s.change.check(); err != nil {
 		return err
@@ -280,8 +282,15 @@ func (s *explainVerb) about(ctx context.Context, c *console.Console, list []*pro
 		return a, err
 	}
 	a.Record.Says = result.NoCause
-	if err := aboutSeveral(ctx, &a, list); err != nil {
-		return a, err
+	if len(list) > 1 { // scores on test rows are those of one network alone, and left out
+		a.Model, a.Record.ModelSHA256, a.Record.Test = fmt.Sprintf("mean of %d networks", len(list)), "", nil
+		for _, p := range list {
+			sum, err := p.Model.Sum(ctx)
+			if err != nil {
+				return a, err
+			}
+			a.Record.Networks = append(a.Record.Networks, result.FileSum{Name: p.Model.Name, SHA256: sum})
+		}
 	}
 	if pages {
 		a.spread, err = spread(ctx, p)

@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain"
@@ -15,23 +14,9 @@ import (
 	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
-	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 )
-
-// checkSeveral refuses flags that have no meaning for the mean of several networks.
-func (s *explainVerb) checkSeveral(c *cobra.Command) error {
-	if len(s.sources) < 2 {
-		return nil
-	}
-	for _, name := range []string{"without", "flip", "smallest-flip", "by-layer", "shard"} {
-		if c.Flags().Changed(name) {
-			return job.Usagef("--%s is for one network, not for the mean of %d; give it with one of them", name, len(s.sources))
-		}
-	}
-	return nil
-}
 
 // A member is one of several networks, with what it says of each row.
 type member struct {
@@ -80,7 +65,7 @@ func (s *explainVerb) runSeveral(ctx context.Context, c *console.Console) error 
 	}
 	outputs := mat.DenseCopyOf(all[0])
 	outputs.Apply(func(i, j int, _ float64) float64 {
-		v, _ := over(all, func(f *mat.Dense) float64 { return f.At(i, j) })
+		v, _ := explain.Over(all, func(f *mat.Dense) float64 { return f.At(i, j) })
 		return v
 	}, outputs)
 	contrast, err := inference.Contrasted(p, s.contrast)
@@ -91,8 +76,12 @@ func (s *explainVerb) runSeveral(ctx context.Context, c *console.Console) error 
 	for i := range targets {
 		targets[i] = targetsOfMean(p, outputs.RawRowView(i), contrast)
 	}
-	if err := planSeveral(p, len(list), rows.Len(), len(targets[0])); err != nil {
-		return err
+	bytes := func(rows int) int64 {
+		// Value, raw term, similarity and removal of each training row
+		return problem.WholeBytes(4 * 8 * float64(len(list)) * float64(rows) * float64(len(targets[0])) * float64(p.Examples.Train.Len()))
+	}
+	if most := p.Within(rows.Len(), bytes); most < rows.Len() {
+		return fmt.Errorf("the terms of %d rows by %d networks take %.3g GB; ask for at most %d rows at a time, or raise --max-memory", rows.Len(), len(list), float64(bytes(rows.Len()))/1e9, max(1, most))
 	}
 	var members []*member
 	said := c.Warnings
@@ -180,32 +169,6 @@ func (s *explainVerb) runSeveral(ctx context.Context, c *console.Console) error 
 	})
 }
 
-// aboutSeveral names several networks on a page. Scores on test rows are those of one network
-// alone, and left out.
-func aboutSeveral(ctx context.Context, a *about, list []*problem.Problem) error {
-	if len(list) < 2 {
-		return nil
-	}
-	a.Model, a.Record.ModelSHA256, a.Record.Test = fmt.Sprintf("mean of %d networks", len(list)), "", nil
-	for _, p := range list {
-		sum, err := p.Model.Sum(ctx)
-		if err != nil {
-			return err
-		}
-		a.Record.Networks = append(a.Record.Networks, result.FileSum{Name: p.Model.Name, SHA256: sum})
-	}
-	return nil
-}
-
-// over is the mean and spread of a number of each of a list.
-func over[T any](list []T, of func(T) float64) (float64, explain.Spread) {
-	values := make([]float64, len(list))
-	for k, x := range list {
-		values[k] = of(x)
-	}
-	return explain.SpreadOf(values)
-}
-
 // targetsOfMean are targets for the mean output f of several networks, of which the second
 // largest is the runner-up.
 func targetsOfMean(p *problem.Problem, f []float64, asked *explain.Target) []explain.Target {
@@ -228,19 +191,6 @@ func targetsOfMean(p *problem.Problem, f []float64, asked *explain.Target) []exp
 	return list
 }
 
-// planSeveral refuses more rows than whose terms fit into memory.
-func planSeveral(p *problem.Problem, networks, rows, targets int) error {
-	n := p.Examples.Train.Len()
-	bytes := func(rows int) int64 {
-		// Value, raw term, similarity and removal of each training row
-		return problem.WholeBytes(4 * 8 * float64(networks) * float64(rows) * float64(targets) * float64(n))
-	}
-	if most := p.Within(rows, bytes); most < rows {
-		return fmt.Errorf("the terms of %d rows by %d networks take %.3g GB; ask for at most %d rows at a time, or raise --max-memory", rows, networks, float64(bytes(rows))/1e9, max(1, most))
-	}
-	return nil
-}
-
 // meanPrediction is that of the mixture of the networks' posteriors: means of means and
 // probabilities, and variances within networks and between them. The class, and the
 // probability without uncertainty, are those of the mean output f.
@@ -251,7 +201,7 @@ func meanPrediction(p *problem.Problem, list []*result.Prediction, f []float64) 
 	at := func(of func(x *result.Prediction) []result.Float) []result.Float {
 		var out []result.Float
 		for j := range of(list[0]) {
-			v, _ := over(list, func(x *result.Prediction) float64 { return float64(of(x)[j]) })
+			v, _ := explain.Over(list, func(x *result.Prediction) float64 { return float64(of(x)[j]) })
 			out = append(out, result.Float(v))
 		}
 		return out
@@ -260,7 +210,7 @@ func meanPrediction(p *problem.Problem, list []*result.Prediction, f []float64) 
 	sd := func(mean, sd func(x *result.Prediction) []result.Float) []result.Float {
 		var out []result.Float
 		for j := range sd(list[0]) {
-			within, _ := over(list, func(x *result.Prediction) float64 { v := float64(sd(x)[j]); return v * v })
+			within, _ := explain.Over(list, func(x *result.Prediction) float64 { v := float64(sd(x)[j]); return v * v })
 			out = append(out, result.Float(math.Sqrt(within+between(list, func(x *result.Prediction) (a, b result.Float) { return mean(x)[j], mean(x)[j] }))))
 		}
 		return out
@@ -273,7 +223,7 @@ func meanPrediction(p *problem.Problem, list []*result.Prediction, f []float64) 
 	for j := range f {
 		var line []result.Float
 		for l := range f {
-			within, _ := over(list, func(x *result.Prediction) float64 { return float64(x.Covariance[j][l]) })
+			within, _ := explain.Over(list, func(x *result.Prediction) float64 { return float64(x.Covariance[j][l]) })
 			line = append(line, result.Float(within+between(list, func(x *result.Prediction) (a, b result.Float) { return x.Mean[j], x.Mean[l] })))
 		}
 		r.Covariance = append(r.Covariance, line)
@@ -286,7 +236,7 @@ func meanPrediction(p *problem.Problem, list []*result.Prediction, f []float64) 
 		to *result.Float
 		of func(x *result.Novelty) result.Float
 	}{{&r.Novelty.Score, func(x *result.Novelty) result.Float { return x.Score }}, {&r.Novelty.Entropy, func(x *result.Novelty) result.Float { return x.Entropy }}, {&r.Novelty.MutualInformation, func(x *result.Novelty) result.Float { return x.MutualInformation }}, {&r.Novelty.Rank, func(x *result.Novelty) result.Float { return x.Rank }}} {
-		v, _ := over(list, func(x *result.Prediction) float64 { return float64(one.of(x.Novelty)) })
+		v, _ := explain.Over(list, func(x *result.Prediction) float64 { return float64(one.of(x.Novelty)) })
 		*one.to = result.Float(v)
 	}
 	if p.Task.Classes != nil {
@@ -297,9 +247,9 @@ func meanPrediction(p *problem.Problem, list []*result.Prediction, f []float64) 
 
 // between is the covariance of two numbers over networks, of which it takes all that there are.
 func between(list []*result.Prediction, of func(x *result.Prediction) (a, b result.Float)) float64 {
-	meanA, _ := over(list, func(x *result.Prediction) float64 { a, _ := of(x); return float64(a) })
-	meanB, _ := over(list, func(x *result.Prediction) float64 { _, b := of(x); return float64(b) })
-	v, _ := over(list, func(x *result.Prediction) float64 {
+	meanA, _ := explain.Over(list, func(x *result.Prediction) float64 { a, _ := of(x); return float64(a) })
+	meanB, _ := explain.Over(list, func(x *result.Prediction) float64 { _, b := of(x); return float64(b) })
+	v, _ := explain.Over(list, func(x *result.Prediction) float64 {
 		a, b := of(x)
 		return (float64(a) - meanA) * (float64(b) - meanB)
 	})

@@ -123,14 +123,7 @@ func helpPages(root *cobra.Command) (names []string) {
 	return names
 }
 
-// knownVerb refuses a verb that does not exist.
-func knownVerb(root *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return noVerb(root, args)
-	}
-	return nil
-}
-
+// noVerb says that there is no such verb.
 func noVerb(root *cobra.Command, args []string) error {
 	name := strings.Join(args, " ")
 	if hint := job.DidYouMean(name, helpPages(root)); hint != "" {

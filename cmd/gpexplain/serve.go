@@ -200,18 +200,14 @@ func cause(err error) error {
 
 // announce says where the page is, once it can be asked for.
 func (s *serveVerb) announce(c *console.Console, addr net.Addr) error {
+	what, name, at := "", "url", fmt.Sprintf("http://%s/", addr)
 	if s.socket != "" {
-		if c.JSON {
-			return json.NewEncoder(c.Out).Encode(map[string]string{"schema": "funcgp/serve/1", "socket": s.socket})
-		}
-		_, err := fmt.Fprintf(c.Out, "gpexplain answers at the socket %s; Ctrl-C ends it\n", s.socket)
-		return err
+		what, name, at = "the socket ", "socket", s.socket
 	}
-	url := fmt.Sprintf("http://%s/", addr)
 	if c.JSON {
-		return json.NewEncoder(c.Out).Encode(map[string]string{"schema": "funcgp/serve/1", "url": url})
+		return json.NewEncoder(c.Out).Encode(map[string]string{"schema": "funcgp/serve/1", name: at})
 	}
-	_, err := fmt.Fprintf(c.Out, "gpexplain answers at %s; Ctrl-C ends it\n", url)
+	_, err := fmt.Fprintf(c.Out, "gpexplain answers at %s%s; Ctrl-C ends it\n", what, at)
 	return err
 }
 

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
@@ -102,7 +101,7 @@ func (v *view) madeFrom() []fact {
 	}
 	made := ""
 	if !r.Date.IsZero() {
-		made = r.Date.Format("2 January 2006, 15:04 ") + zone(r.Date)
+		made = r.Date.Format("2 January 2006, 15:04 UTC") + strings.Replace(strings.TrimSuffix(r.Date.Format("-07:00"), "+00:00"), "-", "−", 1)
 	}
 	return append(list, fact{"Made", made, ""}, fact{"Program", r.Version, ""}, fact{"Command", r.Command, ""})
 }
@@ -139,14 +138,6 @@ func digits(sum string) string {
 		return ""
 	}
 	return "SHA-256 " + sum
-}
-
-// zone names the time zone of t by its difference from UTC.
-func zone(t time.Time) string {
-	if _, offset := t.Zone(); offset == 0 {
-		return "UTC"
-	}
-	return "UTC" + strings.Replace(t.Format("-07:00"), "-", "−", 1)
 }
 
 // assumptions are what the numbers of the page rest on.
@@ -231,7 +222,7 @@ func numbersOf(f *result.Fit) []fact {
 		{"Outputs C, parameters P", result.Count(f.Outputs) + ", " + result.Count(f.Parameters), ""},
 	}
 	if f.Method != result.MethodLabels {
-		list = append(list, fact{"Log evidence", g(f.LogEvidence), "higher is a better model for the data" + bounded(f)},
+		list = append(list, fact{"Log evidence", g(f.LogEvidence), "higher is a better model for the data" + map[string]string{"upper": "; not below the exact one", "lower": "; not above the exact one"}[f.Bound]},
 			fact{"its parts", fmt.Sprintf("log likelihood %s, scatter %s, log determinant %s", g(f.LogLikelihood), g(f.Scatter), g(f.LogDet)), ""})
 	}
 	if f.TraceError.Finite() && f.TraceError > 0 {
@@ -359,17 +350,6 @@ func inducingOf(f *result.Fit) string {
 		return result.Some(int(f.Inducing), "inducing row", "inducing rows") + " (an example with a direction of its Λ)"
 	}
 	return result.Some(int(f.Inducing), "inducing example", "inducing examples")
-}
-
-// bounded says on which side of the exact evidence a bound lies.
-func bounded(f *result.Fit) string {
-	switch f.Bound {
-	case "upper":
-		return "; not below the exact one"
-	case "lower":
-		return "; not above the exact one"
-	}
-	return ""
 }
 
 // groupedText says how many classes are told apart; "" where all are.

@@ -147,27 +147,21 @@ func (h *htmlWriter) line(l line, largest float64) (htmlLine, error) {
 	}
 	d := listDecimals(largest)
 	x := htmlLine{
-		Label: l.shown(), Row: h.rowOf(l), Picture: pic,
+		Label: l.shown(), Row: l.row, Picture: pic,
 		Value:      typeset(signed(l.term, d)),
 		Width:      fixed(100*portion(l.term, largest), 2),
 		Removal:    typeset(signed(float64(l.Removal), d)),
 		Similarity: typeset(fixed(float64(l.Similarity), 2)),
 		SD:         l.errorBar(d), Mark: l.mark(),
 	}
+	if h.kind == regression && l.label != "" {
+		x.Row = "target, " + l.row
+	}
 	return x, nil
 }
 
 // layerColumns is how many listed terms of each sign the table of layers has.
 const layerColumns = 2
-
-// rowOf names a row, which is shown after its label. In a regression it says that
-// the label is a target.
-func (h *htmlWriter) rowOf(l line) string {
-	if h.kind == regression && l.label != "" {
-		return "target, " + l.row
-	}
-	return l.row
-}
 
 // labelled counts the labels in a list: "7 of these 8 are labelled 9, 1 is
 // labelled 4." It returns "" if a label is unknown or there are more than four.

@@ -147,29 +147,6 @@ func (p *Predictions) hits(rows []digest, of func(*digest) *outcome) (confidence
 	return confidence, hit
 }
 
-// undefined counts the test rows with a label whose calibrated density is not a
-// number.
-func (p *Predictions) undefined() int {
-	n := 0
-	for i := range p.test {
-		if d := &p.test[i]; d.scored && math.IsNaN(d.calibrated.logDensity) {
-			n++
-		}
-	}
-	return n
-}
-
-// unlabelled counts the test rows without a label.
-func (p *Predictions) unlabelled() int {
-	n := 0
-	for i := range p.test {
-		if !p.test[i].scored {
-			n++
-		}
-	}
-	return n
-}
-
 // beyond is the share of test rows whose rank of novelty is above q, and the number
 // of rows with a rank.
 func (p *Predictions) beyond(q float64) (share float64, n int) {

@@ -142,7 +142,16 @@ func (p *PredictionPage) averaged() string {
 func (p *PredictionPage) sentences() []string {
 	r := p.Predictions
 	var say []string
-	switch n := r.unlabelled(); {
+	unlabelled, undefined := 0, 0
+	for i := range r.test {
+		switch d := &r.test[i]; {
+		case !d.scored:
+			unlabelled++
+		case math.IsNaN(d.calibrated.logDensity):
+			undefined++
+		}
+	}
+	switch n := unlabelled; {
 	case n == r.Len() && n > 0:
 		say = append(say, "No label is known, so nothing can be scored.")
 	case n == 1:
@@ -150,7 +159,7 @@ func (p *PredictionPage) sentences() []string {
 	case n > 1:
 		say = append(say, result.Count(n)+" rows without a label are not scored.")
 	}
-	switch n := r.undefined(); {
+	switch n := undefined; {
 	case n == 1:
 		say = append(say, "The prediction of 1 row is not a number; it is not scored.")
 	case n > 1:

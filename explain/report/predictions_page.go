@@ -214,15 +214,13 @@ func (p *PredictionPage) diagrams() *htmlFigure {
 	}
 	for _, d := range two {
 		prob, happened := r.events(r.test, d.of)
-		f.Diagrams = append(f.Diagrams, reliabilityDiagram(d.title, d.class, score.ReliabilityOf(prob, happened, &score.ReliabilityOptions{Resamples: resamples(len(prob))}), x, y))
+		// 1000 resamples for the band, and fewer but at least 200 for more than 5000 rows, to keep the time bounded
+		o := &score.ReliabilityOptions{Resamples: max(200, min(1000, 5_000_000/max(1, len(prob))))}
+		f.Diagrams = append(f.Diagrams, reliabilityDiagram(d.title, d.class, score.ReliabilityOf(prob, happened, o), x, y))
 	}
 	f.Notes = []string{points, "The bars below count the rows of each point on a logarithmic scale. Small points of few rows scatter, so compare with the band, which is drawn by simulation for exactly these rows."}
 	return f
 }
-
-// resamples is the number of resamples for the band of a diagram of n rows: 1000, and
-// fewer but at least 200 for more than 5000 rows, to keep the time bounded.
-func resamples(n int) int { return max(200, min(1000, 5_000_000/max(1, n))) }
 
 // noveltyFigure compares how far test and training rows are from the training data.
 func (p *PredictionPage) noveltyFigure() *htmlFigure {

@@ -301,7 +301,7 @@ func (t *textWriter) table(s *section) {
 	if id > 0 {
 		head = fmt.Sprintf("%*s  %-*s", row-2-id, "row", id, "id")
 	}
-	t.line("  %*s  %*s %10s%s  %s %10s %8s", row, head, label, t.labelWord(), "value", spread(t.errorBarName(), ""), center("- 0 +", 2*half+1), "removal", "similar")
+	t.line("  %*s  %*s %10s%s  %s %10s %8s", row, head, label, t.labelWord(), "value", spread(t.errorBarName(), ""), strings.Repeat(" ", half-2)+"- 0 +"+strings.Repeat(" ", half-2), "removal", "similar")
 	for _, l := range s.lines {
 		t.line("  %*s  %*s %10s%s  %s %10s %8s", row, name(l), label, shorten(clean(l.label), label), signed(l.term, d), spread(l.errorBar(d), l.mark()), bar(math.Copysign(portion(l.term, largest), l.term), half),
 			signed(float64(l.Removal), d), fixed(float64(l.Similarity), 2))
@@ -357,11 +357,6 @@ func shorten(s string, n int) string {
 		return s
 	}
 	return string([]rune(s)[:max(0, n-1)]) + "…"
-}
-
-func center(s string, width int) string {
-	left := max(0, (width-len(s))/2)
-	return strings.Repeat(" ", left) + s + strings.Repeat(" ", max(0, width-left-len(s)))
 }
 
 // bar draws x in [−1, 1] to the left or right of a line, in half cells.

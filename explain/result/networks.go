@@ -84,11 +84,7 @@ func networkSums(list []explain.Network) *NetworkSums {
 		sums.Each = append(sums.Each, NetworkSum{Network: Float(x.Output), PriorMean: Float(x.PriorMean), ContributionSum: Float(x.Sum), Remainder: Float(x.Remainder)})
 	}
 	over := func(of func(x *NetworkSum) Float) Spread {
-		values := make([]float64, len(sums.Each))
-		for k := range sums.Each {
-			values[k] = float64(of(&sums.Each[k]))
-		}
-		_, s := explain.SpreadOf(values)
+		_, s := explain.Over(sums.Each, func(x NetworkSum) float64 { return float64(of(&x)) })
 		return spreadOf(s)
 	}
 	sums.Spread = SumSpread{

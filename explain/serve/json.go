@@ -227,11 +227,8 @@ type score struct {
 // A sum writes the network's output as prior mean plus the scores of all examples plus
 // a remainder.
 type sum struct {
-	Network         result.Float `json:"network"`
-	PriorMean       result.Float `json:"prior_mean"`
-	ContributionSum result.Float `json:"contribution_sum"`
-	Remainder       result.Float `json:"remainder"`
-	Examples        int          `json:"examples"`
+	result.NetworkSum
+	Examples int `json:"examples"`
 }
 
 // A term is the score of one training example.
@@ -283,7 +280,7 @@ func (s *service) output(k int) string {
 
 func (q *question) sum(x *explain.Explanation, n int) sum {
 	f := func(v float64) result.Float { return result.Float(q.sign * v) }
-	return sum{Network: f(x.Network), PriorMean: f(x.PriorMean), ContributionSum: f(x.Sum), Remainder: f(x.Remainder), Examples: n}
+	return sum{result.NetworkSum{Network: f(x.Network), PriorMean: f(x.PriorMean), ContributionSum: f(x.Sum), Remainder: f(x.Remainder)}, n}
 }
 
 // terms are the first of a list as JSON shows them.
