@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/testkit"
 )
 
@@ -96,38 +95,6 @@ func TestMulKernelTo(t *testing.T) {
 			var got mat.Dense
 			require.NoError(t, e.MulKernelTo(t.Context(), &got, v))
 			requireClose(t, "K v", &got, product(v, q.kTrain), 1e-12)
-		}
-	})
-}
-
-// JointRemovalTo of one example is what RemovalTo says, and that of a set S is the Newton step
-// without S from the posterior of all (E15): κ(x*,·) times the change of α is −C(x*,S) q.
-func TestJointRemovalTo(t *testing.T) {
-	each(t, func(t *testing.T, q *problem) {
-		e := q.refit(t, nil)
-		all := make([]float64, q.n*q.c)
-		require.NoError(t, testkit.RemovalTo(t.Context(), e, all))
-		cross := testkit.CrossOf(t, e, q.test, q.train, q.n, gp.Posterior)
-		rng := rand.New(rand.NewPCG(10, 1))
-		for _, out := range sets(rng, q.n)[1:] {
-			var got mat.Dense
-			require.NoError(t, e.JointRemovalTo(t.Context(), &got, out))
-			if len(out) == 1 {
-				requireClose(t, "q", &got, mat.NewDense(1, q.c, all[out[0]*q.c:(out[0]+1)*q.c]), 1e-9)
-			}
-			// (I + Λ'K) Δ = −r_S with Λ' zero in S
-			d, err := e.Downdate(t.Context(), out)
-			require.NoError(t, err)
-			r, move := mat.NewDense(1, q.n*q.c, nil), mat.NewDense(q.t*q.c, 1, nil)
-			for k, i := range out {
-				copy(r.RawRowView(0)[i*q.c:], e.Alpha()[i*q.c:(i+1)*q.c])
-				block := cross.Slice(0, q.t*q.c, i*q.c, (i+1)*q.c)
-				move = plus(move, -1, product(block, mat.NewDense(q.c, 1, got.RawRowView(k))))
-			}
-			kr := product(r, q.kTrain)
-			require.NoError(t, d.SolveTo(t.Context(), kr))
-			delta := plus(r, -1, kr)
-			requireClose(t, "f without S", move, plus(mat.NewDense(q.t*q.c, 1, nil), -1, product(q.kCross, delta.T())), 1e-7)
 		}
 	})
 }

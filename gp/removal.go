@@ -38,40 +38,6 @@ func (e *Exact) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x 
 	return nil
 }
 
-// JointRemovalTo writes q = (I − Λ_S C_SS)⁻¹ r_S of the training examples S at these rows,
-// which ascend, n×C. Leaving all of them out at once moves f(x*) by −C(x*,S) q to first order
-// (E15): one Newton step, exact for a Gaussian. r is that of LeaveOneOutTo. Where the examples
-// alone fix the function at their inputs, the error is a *NotPDError.
-func (e *Exact) JointRemovalTo(ctx context.Context, q *mat.Dense, rows []int) error {
-	c := e.outputs()
-	dense.SizeTo(q, len(rows), c)
-	if err := e.checkDowndate(rows, 2); err != nil {
-		return err
-	}
-	at := stacked(rows, c)
-	o := own{dense.New(len(at), e.g.n), dense.New(len(at), e.g.n)}
-	if err := e.ownRowsTo(ctx, o, at); err != nil {
-		return err
-	}
-	o.t = dense.Cols(o.t, at[0], e.g.n)
-	to, residual := make([]float64, len(at)), make([]float64, 0, len(at))
-	for _, i := range rows {
-		_, r := e.selfMean(i)
-		residual = append(residual, r...)
-	}
-	ok := o.removalTo(to, residual, func(q, w []float64) {
-		for k, i := range rows {
-			e.f.r.mulTransRow(w[k*c:(k+1)*c], i)
-		}
-		floats.Add(q, w)
-	})
-	if !ok {
-		return fixedBy(len(at))
-	}
-	q.Copy(mat.NewDense(len(rows), c, to))
-	return nil
-}
-
 // fixedBy is the error of a set of training examples, with so many rows of B, that alone fix the
 // function at their inputs.
 func fixedBy(rows int) error {

@@ -65,7 +65,6 @@ func TestStopsWithinBlocks(t *testing.T) {
 		"Thinned.InfluenceTo": func(ctx context.Context) error {
 			return thin.InfluenceTo(ctx, new(mat.Dense), new(mat.Dense), rows, own, r)
 		},
-		"Thinned.JointRemovalTo": func(ctx context.Context) error { return thin.JointRemovalTo(ctx, new(mat.Dense), rows, own, r) },
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		k.tiles, k.left, k.cancel = 0, 2, cancel

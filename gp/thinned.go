@@ -253,37 +253,6 @@ func (t *Thinned) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, 
 	return nil
 }
 
-// JointRemovalTo writes q of a set of training examples, as that of an Exact does, where x
-// holds them and r the residual r_i of each, n×C.
-func (t *Thinned) JointRemovalTo(ctx context.Context, q *mat.Dense, rows []int, x *linearize.Batch, r *mat.Dense) error {
-	n, c := t.set.CheckRows(rows, x)
-	dense.SizeTo(q, n, c)
-	q.Copy(r)
-	inverse, first, err := t.inverseOfOwn(ctx, rows)
-	if err != nil || inverse.Rows == 0 {
-		return err
-	}
-	v := dense.New(n*c, t.e.g.n)
-	if err := blockTo(ctx, t.e.k, dense.View(v), x, t.e.x); err != nil {
-		return err
-	}
-	if err := t.e.f.half(ctx, v); err != nil {
-		return stopped("leaving out examples", err)
-	}
-	from, _ := slices.BinarySearch(t.kept.Examples, rows[0])
-	to := make([]float64, n*c)
-	ok := own{dense.Cols(inverse, from, t.e.g.n), v}.removalTo(to, dense.Flat(r), func(q, w []float64) {
-		for k, i := range rows {
-			t.addRoot(q[k*c:(k+1)*c], w[first[k]:first[k+1]], i)
-		}
-	})
-	if !ok {
-		return fixedBy(inverse.Rows)
-	}
-	q.Copy(mat.NewDense(n, c, to))
-	return nil
-}
-
 // addRoot adds R_i w to q, with the rows that example i keeps.
 func (t *Thinned) addRoot(q, w []float64, i int) {
 	from, _ := slices.BinarySearch(t.kept.Examples, i)

@@ -11,8 +11,8 @@ import (
 	"github.com/funcgp/funcgp/explain/counterfactual"
 )
 
-// What one test row would be without one of 3,000 training examples, of one output: to
-// first order, and at the mode without it with and without preparing the row.
+// What one test row would be without one of 3,000 training examples, of one output: at the
+// mode without it, with and without preparing the row.
 func BenchmarkWithoutOne(b *testing.B) {
 	q, m := asProblem(b, "thesis-cnn")
 	rows, err := m.At(b.Context(), q.Test.Slice(0, 1))
@@ -21,18 +21,6 @@ func BenchmarkWithoutOne(b *testing.B) {
 	var mean mat.Dense
 	at := 0
 	next := func() int { at = (at + 1009) % q.N; return at }
-	b.Run(name("first-order"), func(b *testing.B) {
-		for b.Loop() {
-			require.NoError(b, rows.WithoutTo(b.Context(), &mean, []int{next()}))
-		}
-	})
-	b.Run(name("step"), func(b *testing.B) {
-		for b.Loop() {
-			post, err := m.Step(b.Context(), counterfactual.Without(next()))
-			require.NoError(b, err)
-			require.NoError(b, rows.MeanTo(b.Context(), &mean, post))
-		}
-	})
 	steps := 0.0
 	b.Run(name("corrected"), func(b *testing.B) {
 		for b.Loop() {

@@ -131,7 +131,7 @@ func (p *problem) finish(ctx context.Context, at *point, s *newton.Search) (*Pos
 	}
 	floats.Add(f.RawRowView(0), p.prior)
 	at = p.at(at.alpha, f.RawRowView(0))
-	q := &Posterior{p: p, alpha: at.alpha, f: at.f, lambda: at.lambda, steps: s.Steps + 1, fitted: true}
+	q := &Posterior{p: p, alpha: at.alpha, f: at.f, lambda: at.lambda, steps: s.Steps + 1}
 	open, distance, err := p.open(ctx, at)
 	if err != nil {
 		return nil, err

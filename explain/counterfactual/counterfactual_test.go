@@ -160,65 +160,13 @@ func TestFitFlipsAndAdditions(t *testing.T) {
 	})
 }
 
-// Step is one Newton step from the mode: with the sites there in place of the likelihood,
-// as those of a Gaussian, it is exact (E15).
-func TestStepIsOneNewtonStep(t *testing.T) {
-	eachProblem(t, func(t *testing.T, q *testkit.Problem, m *counterfactual.Model) {
-		post, err := gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil)
-		require.NoError(t, err)
-		add := q.Test.Slice(1, 3)
-		rng := rand.New(rand.NewPCG(7, 1))
-		y := testkit.Targets(rng, q.Likelihood, add.F)
-		var f mat.Dense
-		require.NoError(t, post.PredictTo(t.Context(), &f, nil, add))
-		at := dense.Stack([]*mat.Dense{post.Sites().F, &f})
-		for _, ch := range []counterfactual.Change{
-			counterfactual.Without(4),
-			counterfactual.Without(8, 2, 5),
-			{Relabel: []counterfactual.Label{{Row: 3, Y: otherLabel(q, 3)}}},
-			{Remove: []int{0}, Relabel: []counterfactual.Label{{Row: 3, Y: otherLabel(q, 3)}}, Add: add, AddY: y},
-		} {
-			got, err := m.Step(t.Context(), ch)
-			require.NoError(t, err)
-			// The sites of the changed data at the mode of all examples.
-			targets := mat.DenseCopyOf(q.Y)
-			for _, l := range ch.Relabel {
-				targets.SetRow(l.Row, l.Y)
-			}
-			var rows []int
-			for i := range q.N {
-				if !slices.Contains(ch.Remove, i) {
-					rows = append(rows, i)
-				}
-			}
-			x, function := q.Train, post.Sites().F
-			if ch.Add != nil {
-				x, function, targets = linearize.Concat(x, ch.Add), at, dense.Stack([]*mat.Dense{targets, ch.AddY})
-				rows = append(rows, q.N, q.N+1)
-			}
-			sites, err := gp.NewSites(targets, function, q.Likelihood)
-			require.NoError(t, err)
-			x, err = linearize.Gather(t.Context(), x, rows)
-			require.NoError(t, err)
-			want, err := gp.Fit(t.Context(), q.Kernel, x, sites.Rows(rows), &gp.Options{Mean: gp.LinearGaussian})
-			require.NoError(t, err)
-			requireMoments(t, moments(t, got, q.Test), moments(t, want, q.Test), 1e-8)
-		}
-	})
-}
-
-// Rows say what the posteriors predict, and WithoutTo what Step does.
+// Rows say what the posteriors predict.
 func TestRows(t *testing.T) {
 	eachProblem(t, func(t *testing.T, q *testkit.Problem, m *counterfactual.Model) {
 		rows, err := m.At(t.Context(), q.Test)
 		require.NoError(t, err)
 		for _, out := range [][]int{{3}, {1, 2, 9}, {0, 4, 5, 6, q.N - 1}} {
-			step, err := m.Step(t.Context(), counterfactual.Without(out...))
-			require.NoError(t, err)
-			var want, fast, mean mat.Dense
-			require.NoError(t, step.PredictTo(t.Context(), &want, nil, q.Test))
-			require.NoError(t, rows.WithoutTo(t.Context(), &fast, out))
-			testkit.RequireClose(t, "without", &fast, &want, 1e-9)
+			var want, mean mat.Dense
 			ch := counterfactual.Without(out...)
 			ch.Add, ch.AddY = q.Test.Slice(0, 2), testkit.Targets(rand.New(rand.NewPCG(1, 1)), q.Likelihood, q.Test.F.Slice(0, 2, 0, q.C).(*mat.Dense))
 			fit, err := m.Fit(t.Context(), ch)

@@ -15,16 +15,9 @@
 //	}
 //	err = without.PredictTo(ctx, mean, cov, test) // as any posterior does
 //
-// # Two answers
-//
-// Model.Step is the answer to first order: one Newton step from the mode of all examples,
-//
-//	f(x*) − C(x*,S)(I − Λ_S C_SS)⁻¹ r_S    (E15)
-//
-// for a set S left out. It is exact for a Gaussian likelihood. Model.Fit goes on to the mode
-// of the linearized model with the changed data, which is what a refit without S finds. Both
-// use the factor of the posterior that is there, so that an answer takes a few products with
-// K and solves, O((N·C)²), where a refit takes O((N·C)³). Model.Refit is that refit.
+// Model.Fit goes to the mode of the linearized model with the changed data, which is what a
+// refit finds. It uses the factor of the posterior that is there, so that an answer takes a few
+// products with K and solves, O((N·C)²), where a refit takes O((N·C)³). Model.Refit is that refit.
 //
 // Model.SmallestFlip looks for a small set of examples without which the class of a row is
 // another.

@@ -37,11 +37,9 @@ func TestChangesThatCannotBe(t *testing.T) {
 		{counterfactual.Without(dense.Range(20)...), "counterfactual: without all 20 examples: gp: there are no training examples"},
 		{counterfactual.Change{Add: q.Test, AddY: mat.NewDense(1, 1, nil)}, "targets of added examples: gp: 1 rows of targets for "},
 	} {
-		for _, answer := range []func(context.Context, counterfactual.Change) (*counterfactual.Posterior, error){m.Step, m.Fit} {
-			_, err := answer(t.Context(), test.ch)
-			require.ErrorContains(t, err, test.want)
-		}
-		_, err := m.Refit(t.Context(), test.ch, nil)
+		_, err := m.Fit(t.Context(), test.ch)
+		require.ErrorContains(t, err, test.want)
+		_, err = m.Refit(t.Context(), test.ch, nil)
 		require.ErrorContains(t, err, test.want)
 	}
 }
@@ -73,7 +71,6 @@ func TestRefitsThatDidNotArriveAreRefused(t *testing.T) {
 	require.NoError(t, err)
 	one := q.Test.Slice(0, 1)
 	for what, answer := range map[string]func() error{
-		"Step":         func() error { _, err := m.Step(t.Context(), counterfactual.Without(1)); return err },
 		"Fit":          func() error { _, err := m.Fit(t.Context(), counterfactual.Without(1)); return err },
 		"At":           func() error { _, err := m.At(t.Context(), one); return err },
 		"SmallestFlip": func() error { _, err := m.SmallestFlip(t.Context(), one, nil); return err },
@@ -131,7 +128,6 @@ func TestCancel(t *testing.T) {
 	m := model(t, q)
 	post, err := m.Fit(t.Context(), counterfactual.Without(1))
 	require.NoError(t, err)
-	testkit.Stops(t, "Step", 2, func(ctx context.Context) error { _, err := m.Step(ctx, counterfactual.Without(1)); return err })
 	testkit.Stops(t, "Fit", 4, func(ctx context.Context) error { _, err := m.Fit(ctx, counterfactual.Without(1)); return err })
 	testkit.Stops(t, "PredictTo", 2, func(ctx context.Context) error {
 		var mean, cov mat.Dense

@@ -25,9 +25,6 @@ type Base interface {
 	// Downdate takes the training examples at these rows, which ascend, out of the
 	// covariance.
 	Downdate(ctx context.Context, rows []int) (*gp.Downdate, error)
-	// JointRemovalTo writes (I − Λ_S C_SS)⁻¹ r_S of the training examples S at these rows,
-	// which ascend, n×C.
-	JointRemovalTo(ctx context.Context, q *mat.Dense, rows []int) error
 }
 
 var _ Base = (*gp.Exact)(nil)
@@ -171,28 +168,6 @@ func (m *Model) function(ctx context.Context, alpha []float64) ([]float64, error
 
 // row returns v as a matrix of one row in the same memory.
 func row(v []float64) *mat.Dense { return mat.NewDense(1, len(v), v) }
-
-// Step returns the posterior after a change to first order: one Newton step from the mode
-// of all examples, with their sites. It is exact for a Gaussian likelihood, and for one
-// example left out it is (E15).
-func (m *Model) Step(ctx context.Context, ch Change) (*Posterior, error) {
-	if m.astray != nil {
-		return nil, m.astray
-	}
-	p, err := m.changed(ctx, ch)
-	if err != nil {
-		return nil, err
-	}
-	from, err := p.start(ctx)
-	if err != nil {
-		return nil, err
-	}
-	to, err := p.step(ctx, from, exactStep)
-	if err != nil {
-		return nil, err
-	}
-	return &Posterior{p: p, alpha: to.alpha, f: to.f, lambda: from.lambda, steps: 1}, nil
-}
 
 // Fit returns the posterior of the linearized model after a change: the mode of its convex
 // objective with the changed data (E9) and the covariance there, as a refit would find

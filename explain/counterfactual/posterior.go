@@ -21,7 +21,6 @@ type Posterior struct {
 	p        *problem
 	alpha, f []float64 // (N+A)·C
 	lambda   []float64 // Λ of the sites that the covariance has, (N+A)·C·C
-	fitted   bool      // to the mode, where Λ is not that of the factor
 	steps    int
 	distance float64
 	warnings []error
@@ -41,7 +40,7 @@ func (q *Posterior) Steps() int { return q.steps }
 
 // Distance returns √((α−r)ᵀK(α−r)) of a Fit: the posterior mean of any output of any x is
 // within √κ(x,x) times it of that at the mode (E19), for a likelihood that is concave in
-// f. It is 0 for a Step, which does not compute it.
+// f.
 func (q *Posterior) Distance() float64 { return q.distance }
 
 // Warnings says where a Fit is less accurate than it should be: it holds warnings of refit-gap and

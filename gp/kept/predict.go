@@ -64,17 +64,6 @@ func (p *Posterior) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int
 	return p.thin.InfluenceTo(ctx, h, q, rows, x, dense.View(dense.Of(p.residuals(rows), t, c)))
 }
 
-// JointRemovalTo writes q = (I − Λ̃_S C_SS)⁻¹ r_S of the training examples S at these rows,
-// which ascend, n×C. Leaving all of them out at once moves f(x*) by −C(x*,S) q to first order
-// (E15), with the weights of the rows that they keep.
-func (p *Posterior) JointRemovalTo(ctx context.Context, q *mat.Dense, rows []int) error {
-	x, err := linearize.Gather(ctx, p.x, rows)
-	if err != nil {
-		return err
-	}
-	return p.thin.JointRemovalTo(ctx, q, rows, x, dense.View(dense.Of(p.residuals(rows), len(rows), p.c)))
-}
-
 // Downdate takes the training examples at these rows, which ascend, out of the rows that
 // the covariance is built on.
 func (p *Posterior) Downdate(ctx context.Context, rows []int) (*gp.Downdate, error) {
