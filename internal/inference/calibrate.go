@@ -81,16 +81,19 @@ func FitCalibrated(ctx context.Context, c *job.Job, p *problem.Problem, f *Flags
 	if err != nil || method == "" {
 		return q, err
 	}
-	if err := q.detect(ctx, c, p, false); err != nil {
-		return nil, err
-	}
-	if o.leaveOneOut {
+	return q, q.learn(ctx, c, p, method, heldOut)
+}
+
+// learn finds what tells the novelty of rows, and calibrates by a method, which may be none.
+func (q *Posterior) learn(ctx context.Context, c *job.Job, p *problem.Problem, method string, heldOut *dataset.Subset) error {
+	err := q.detect(ctx, c, p, false)
+	if err == nil && method != "none" {
 		err = q.calibrate(ctx, c, p, heldOut)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return q, c.EndPart(ctx, "factorize")
+	return c.EndPart(ctx, "factorize")
 }
 
 // heldOutFor returns the rows that --calibrate heldout takes, nil for other methods.

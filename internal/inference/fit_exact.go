@@ -15,7 +15,7 @@ import (
 // exact conditions on all training rows. A refit moves to the mode of the
 // linearized model (E9).
 func (f *fit) exact(ctx context.Context) (*Posterior, error) {
-	if err := f.prepare(ctx, true); err != nil {
+	if err := f.prepare(ctx, true, nil); err != nil {
 		return nil, err
 	}
 	batch := f.source.(*linearize.Batch)
@@ -82,13 +82,8 @@ func (f *fit) cgDual(ctx context.Context) (*cg.Posterior, error) {
 
 // cg conditions on all training rows by conjugate gradients, without forming their kernel.
 func (f *fit) cg(ctx context.Context) (*Posterior, error) {
-	if err := f.prepare(ctx, f.problem.KeepsJacobian()); err != nil {
+	if err := f.prepare(ctx, f.problem.KeepsJacobian(), f.settle); err != nil {
 		return nil, err
-	}
-	if f.flags.Tune == "" {
-		if err := f.settle(ctx); err != nil {
-			return nil, err
-		}
 	}
 	if err := f.tuneBy(ctx, func(ctx context.Context, g *fit) (*Posterior, error) {
 		dual, err := g.cgDual(ctx)

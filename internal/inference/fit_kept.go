@@ -27,18 +27,13 @@ const sampledRows = 6000
 
 // kept conditions on the rows of all training data that say something (E16).
 func (f *fit) kept(ctx context.Context) (*Posterior, error) {
-	if err := f.prepare(ctx, f.problem.KeepsJacobian()); err != nil {
-		return nil, err
-	}
 	stated := f.precision
 	var err error
 	if f.choice, err = f.readChoice(); err != nil {
 		return nil, err
 	}
-	if f.flags.Tune == "" {
-		if err := f.settle(ctx); err != nil {
-			return nil, err
-		}
+	if err := f.prepare(ctx, f.problem.KeepsJacobian(), f.settle); err != nil {
+		return nil, err
 	}
 	products, err := f.products(ctx)
 	if err != nil {

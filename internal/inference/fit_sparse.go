@@ -19,13 +19,8 @@ import (
 // sparse conditions on the training rows through inducing examples, or on
 // those alone.
 func (f *fit) sparse(ctx context.Context) (*Posterior, error) {
-	if err := f.prepare(ctx, f.problem.KeepsJacobian()); err != nil {
+	if err := f.prepare(ctx, f.problem.KeepsJacobian(), f.settleMode); err != nil {
 		return nil, err
-	}
-	if f.flags.Tune == "" {
-		if err := f.settleMode(ctx); err != nil {
-			return nil, err
-		}
 	}
 	z, err := f.inducing(ctx)
 	if err != nil {
@@ -65,7 +60,7 @@ func (f *fit) inducing(ctx context.Context) (*sparse.Inducing, error) {
 		if err != nil {
 			return nil, err
 		}
-		f.con.Detail("%d inducing rows of %d examples, with %.4g %% of tr Λ, chosen by --select %s", rows.Len(), distinct(chosen.Rows), 100*rows.Trace/rows.Total, f.flags.Selection)
+		f.con.Detail("%d inducing rows of %d examples, with %.4g %% of tr Λ, chosen by --select %s", rows.Len(), len(slices.Compact(slices.Sorted(slices.Values(chosen.Rows)))), 100*rows.Trace/rows.Total, f.flags.Selection)
 		// A posterior that is loaded linearizes them in this way.
 		return f.problem.InducingRows(ctx, chosen.Rows, chosen.Directions)
 	}
@@ -88,11 +83,6 @@ func (f *fit) inducing(ctx context.Context) (*sparse.Inducing, error) {
 	}
 	f.con.Detail("%d inducing examples with %d outputs, chosen by --select %s", z.Len(), z.Len()*z.Batch.Outputs(), f.flags.Selection)
 	return z, nil
-}
-
-// distinct is the number of different ones.
-func distinct(positions []int) int {
-	return len(slices.Compact(slices.Sorted(slices.Values(positions))))
 }
 
 func (f *fit) sparseOptions() *sparse.Options {

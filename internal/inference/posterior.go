@@ -116,18 +116,24 @@ func Fit(ctx context.Context, c *job.Job, p *problem.Problem, flags *Flags, o Op
 		return nil, err
 	}
 	q, err := solverOf(f.flags.Method).fit(f, ctx)
+	return f.finish(ctx, q, err)
+}
+
+// finish settles the noise variance of a posterior that was computed, or not, and says what there is to say of it.
+func (f *fit) finish(ctx context.Context, q *Posterior, err error) (*Posterior, error) {
 	if err == nil {
 		q, err = f.settleNoise(ctx, q)
 	}
-	c.Clear()
+	f.con.Clear()
 	if err != nil {
-		return nil, p.TrainNames().ExplainError(err)
+		return nil, f.problem.TrainNames().ExplainError(err)
 	}
-	c.Warn(slices.DeleteFunc(slices.Clone(q.Dual.Warnings()), func(err error) bool {
+	f.con.Warn(slices.DeleteFunc(slices.Clone(q.Dual.Warnings()), func(err error) bool {
 		return linearize.WarningOf(err).Code == "kept-short" // which warnShort has said in the words of flags
 	})...)
+	f.con.Warn(f.alarms...) // of a part are those of its file
 	f.remark(q)
-	return q, c.EndPart(ctx, "factorize")
+	return q, f.con.EndPart(ctx, "factorize")
 }
 
 // newFit fills in defaults and refuses what cannot work or fit into memory.
@@ -189,12 +195,22 @@ func (f *fit) posterior(dual Fitted) *Posterior {
 	return q
 }
 
-// prepare linearizes the training examples, or makes them a source that does
-// so in each pass, and computes the sites and the gradient at θ*.
-func (f *fit) prepare(ctx context.Context, keep bool) error {
-	if f.source != nil {
+// prepare linearizes the training examples, or makes them a source that does so in each pass, computes the sites and
+// the gradient at θ*, and goes to the precision of the answers by settle, which may be nil, unless --tune-prior does.
+func (f *fit) prepare(ctx context.Context, keep bool, settle func(ctx context.Context) error) error {
+	if f.source == nil {
+		if err := f.linearize(ctx, keep); err != nil {
+			return err
+		}
+	}
+	if settle == nil || f.flags.Tune != "" {
 		return nil
 	}
+	return settle(ctx)
+}
+
+// linearize is prepare at θ*.
+func (f *fit) linearize(ctx context.Context, keep bool) error {
 	if err := f.con.EndPart(ctx, "load"); err != nil {
 		return err
 	}

@@ -45,24 +45,17 @@ func NewPass(ctx context.Context, c *job.Job, p *problem.Problem, flags *Flags) 
 		return nil, err
 	}
 	s := &Pass{fit: f}
-	if s.inducing, err = f.selected(ctx); err != nil {
+	// Find the match and the mode of the linearized model, and choose the inducing examples.
+	if err = f.prepare(ctx, p.KeepsJacobian(), f.settleMode); err == nil {
+		s.inducing, err = f.inducing(ctx)
+		c.Clear()
+	}
+	if err != nil {
 		return nil, p.TrainNames().ExplainError(err)
 	}
 	s.move = floats.SubTo(make([]float64, len(f.mode.Theta)), f.mode.Theta, f.theta)
 	f.measure(f.mode.Sites, f.outputs)
 	return s, s.factor(ctx)
-}
-
-// selected finds the match and the mode of the linearized model, and chooses the inducing examples.
-func (f *fit) selected(ctx context.Context) (*sparse.Inducing, error) {
-	if err := f.prepare(ctx, f.problem.KeepsJacobian()); err != nil {
-		return nil, err
-	}
-	if err := f.settleMode(ctx); err != nil {
-		return nil, err
-	}
-	defer f.con.Clear()
-	return f.inducing(ctx)
 }
 
 // factor forms and factors the kernel of the inducing examples.
@@ -78,14 +71,11 @@ func (s *Pass) factor(ctx context.Context) error {
 // LoadPass returns the pass with the inducing examples in the problem's file, which fit
 // --select-only wrote.
 func LoadPass(ctx context.Context, c *job.Job, p *problem.Problem) (*Pass, error) {
-	s, err := passOf(c, p)
+	s, err := passOf(ctx, c, p)
 	if err != nil {
 		return nil, err
 	}
 	s.file = p.Saved.File.Path()
-	if s.inducing, err = s.fit.recorded(ctx, p.Saved); err != nil {
-		return nil, err
-	}
 	return s, s.load(ctx, p.Saved.File)
 }
 
@@ -99,8 +89,8 @@ func (s *Pass) load(ctx context.Context, file *store.File) (err error) {
 	return r.Err()
 }
 
-// passOf returns a pass of the method in the problem's file, without its inducing examples.
-func passOf(c *job.Job, p *problem.Problem) (*Pass, error) {
+// passOf returns the pass of the problem's file with the inducing examples that it records, but not their factor.
+func passOf(ctx context.Context, c *job.Job, p *problem.Problem) (*Pass, error) {
 	h := &p.Saved.Header
 	if !inRange(h.Inducing, p.Examples.Train.Len(), h.Select == result.SelectStrength) {
 		return nil, p.Saved.Damaged("its inducing examples cannot be used")
@@ -116,23 +106,21 @@ func passOf(c *job.Job, p *problem.Problem) (*Pass, error) {
 	}
 	f.preflight, f.alarms = h.Fit.Preflight, h.Fit.Warnings
 	f.gradientNorm = float64(h.Fit.GradientNorm)
-	return &Pass{fit: f}, nil
-}
-
-// recorded linearizes the inducing examples that a file records.
-func (f *fit) recorded(ctx context.Context, v *problem.SavedFile) (*sparse.Inducing, error) {
+	s := &Pass{fit: f}
 	if !f.flags.takesRows() {
-		return f.problem.Inducing(ctx, v.Header.Inducing)
+		s.inducing, err = p.Inducing(ctx, h.Inducing)
+		return s, err
 	}
-	u, err := v.File.Floats("sparse.directions")
+	u, err := p.Saved.File.Floats("sparse.directions")
 	if err != nil {
 		return nil, err
 	}
-	m, c := len(v.Header.Inducing), f.problem.Model.Outputs
-	if len(u) != m*c {
-		return nil, v.Damaged("its inducing examples cannot be used")
+	m, outputs := len(h.Inducing), p.Model.Outputs
+	if len(u) != m*outputs {
+		return nil, p.Saved.Damaged("its inducing examples cannot be used")
 	}
-	return f.problem.InducingRows(ctx, v.Header.Inducing, mat.NewDense(m, c, u))
+	s.inducing, err = p.InducingRows(ctx, h.Inducing, mat.NewDense(m, outputs, u))
+	return s, err
 }
 
 // header is what a file of the pass says of model, data and task.
@@ -273,14 +261,11 @@ func (s *Pass) origin(ctx context.Context) (origin, error) {
 	return origin{path, sum}, err
 }
 
-// MergePass returns the pass of which the files are the parts. p is the problem of the first
+// mergePass returns the pass of which the files are the parts. p is the problem of the first
 // of them, and inducing the file of the inducing examples where it is not where it was.
-func MergePass(ctx context.Context, c *job.Job, p *problem.Problem, inducing string) (*Pass, error) {
-	s, err := passOf(c, p)
+func mergePass(ctx context.Context, c *job.Job, p *problem.Problem, inducing string) (*Pass, error) {
+	s, err := passOf(ctx, c, p)
 	if err != nil {
-		return nil, err
-	}
-	if s.inducing, err = s.fit.recorded(ctx, p.Saved); err != nil {
 		return nil, err
 	}
 	var from origin
@@ -325,29 +310,10 @@ func (s *Pass) Merge(ctx context.Context, set *shard.Set, out, calibrate string)
 		return nil, job.FullErrorf("%s and the other parts are of another pass than model and data as they are now: they differ in %s; compute the parts again", set.Paths()[0], d)
 	}
 	q, err := s.merged(ctx, set, out)
-	if err == nil {
-		q, err = s.fit.settleNoise(ctx, q)
-	}
-	c.Clear()
-	if err != nil {
-		return nil, p.TrainNames().ExplainError(err)
-	}
-	c.Warn(q.Dual.Warnings()...)
-	c.Warn(s.fit.alarms...)
-	s.fit.remark(q)
-	if err := c.EndPart(ctx, "factorize"); err != nil {
+	if q, err = s.fit.finish(ctx, q, err); err != nil {
 		return nil, err
 	}
-	if err := q.detect(ctx, c, p, false); err != nil {
-		return nil, err
-	}
-	if calibrate != "none" {
-		err = q.calibrate(ctx, c, p, heldOut)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return q, c.EndPart(ctx, "factorize")
+	return q, q.learn(ctx, c, p, calibrate, heldOut)
 }
 
 // sitesKind is that of the temporary file of the sites of all parts.
@@ -490,7 +456,7 @@ func MergeSet(ctx context.Context, c *job.Job, f *problem.Flags, set *shard.Set,
 	if err != nil {
 		return nil, nil, err
 	}
-	pass, err := MergePass(ctx, c, p, inducing)
+	pass, err := mergePass(ctx, c, p, inducing)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -102,7 +102,7 @@ func (s *WeightFlags) fit(ctx context.Context, c *job.Job, p *problem.Problem, f
 	}
 	// Kronecker factors come from batches that a source of the network makes for them.
 	factors := slices.Contains([]weightspace.Structure{weightspace.KFAC, weightspace.KFACDamped, weightspace.KFACDampedMean, weightspace.Chain}, structure)
-	if err := f.prepare(ctx, p.KeepsJacobian() && !factors); err != nil {
+	if err := f.prepare(ctx, p.KeepsJacobian() && !factors, nil); err != nil {
 		return nil, err
 	}
 	wo := &weightspace.Options{Mean: o.mean, MaxMemory: p.Limits.Memory, Progress: c.Show}

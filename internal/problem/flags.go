@@ -207,18 +207,17 @@ func (s *DataFlags) check(given func(flag string) bool, likelihood string, memor
 	case s.Split != nil && *s.Split < 0:
 		return job.Usagef("--split %d must be 0 or more", *s.Split)
 	}
-	var err error
-	if s.classList, err = splitNames(norm.NFC.String(s.ClassText)); err != nil {
-		return job.Usagef("--classes %v", err)
-	}
-	if s.classNames, err = splitNames(norm.NFC.String(s.ClassNameText)); err != nil {
-		return job.Usagef("--class-names %v", err)
-	}
-	if s.classList != nil && len(s.classList) < 2 {
-		return job.Usagef("--classes %s must name at least two classes", s.ClassText)
-	}
-	if s.classNames != nil && len(s.classNames) < 2 {
-		return job.Usagef("--class-names %s must name at least two classes", s.ClassNameText)
+	for _, list := range []struct {
+		flag, text string
+		to         *[]string
+	}{{"classes", s.ClassText, &s.classList}, {"class-names", s.ClassNameText, &s.classNames}} {
+		var err error
+		if *list.to, err = splitNames(norm.NFC.String(list.text)); err != nil {
+			return job.Usagef("--%s %v", list.flag, err)
+		}
+		if len(*list.to) == 1 {
+			return job.Usagef("--%s %s must name at least two classes", list.flag, list.text)
+		}
 	}
 	if s.classList != nil && s.classNames != nil && len(s.classList) != len(s.classNames) {
 		return job.Usagef("--classes has %d classes, but --class-names names %d", len(s.classList), len(s.classNames))

@@ -45,10 +45,10 @@ func HeadLikelihood(n *network.Network) string {
 // what was done: its head is removed where the likelihood applies that very function, and
 // is part of f under any other.
 func (m *Model) withHead(c *job.Job, lik glm.Likelihood) (*Model, error) {
-	h := m.Net.Head()
-	if h.Function == head.None {
+	if m.Net == nil || m.Net.Head().Function == head.None {
 		return m, nil
 	}
+	h := m.Net.Head()
 	rule := head.Keep
 	if appliesHead(lik, h) {
 		rule = head.Remove

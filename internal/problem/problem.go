@@ -74,46 +74,15 @@ func OpenFile(ctx context.Context, c *job.Job, f *Flags, path string, kind FileK
 	if want, _, _ := m.Net.Dims(); Elements(d.Shape) != want {
 		return nil, fmt.Errorf("%s: an input has %d numbers (shape %v), but %s takes %d (shape %v); give --data that the model was trained on%s", d.Source, Elements(d.Shape), d.Shape, m.Name, want, m.Net.InputShape(), columnsHint(d))
 	}
-	t, err := chooseTask(&f.Task, &f.Data, m, d)
-	if err != nil && saved != nil {
-		return nil, fmt.Errorf("%s: its likelihood and classes do not go with %s and %s; give --data that it was fitted on, or fit it again", saved.path, m.Name, d.Source)
-	}
+	p, err := f.problem(ctx, c, m, d, prior, saved, nil)
 	if err != nil {
 		return nil, err
 	}
-	if err := prior.noise(t, m); err != nil {
-		return nil, err
-	}
-	if m, err = m.withHead(c, t.Likelihood); err != nil {
-		return nil, err
-	}
-	if t.Classes != nil && !leftOutKnown(&f.Data, m, d, saved) {
-		parts := []*dataset.Set{d.Train, d.Valid, d.Test}
-		if saved != nil {
-			parts = parts[1:] // the training rows are those that were fitted
-		}
-		if err := checkLeftOut(c, m, d, t.Classes, parts...); err != nil {
-			return nil, err
-		}
-	}
-	train, err := chooseRows(ctx, c, &f.Data, m, t, d, saved)
-	if err != nil {
-		return nil, err
-	}
-	m, e, err := newExamples(ctx, c, &f.Scaling, m, t, d, train)
-	if err != nil {
-		return nil, err
-	}
-	p := &Problem{Model: m, Task: t, Examples: e, Saved: saved, Limits: f.Limits, flags: f}
 	if saved != nil && kind != PosteriorFile && !f.given("seed") {
 		p.Limits.Seed = saved.Header.Seed
 	}
-	prior.set(t, m)
-	if err := saved.setPrior(t, m); err != nil {
-		return nil, err
-	}
-	if err := p.setDecay(ctx, f.Task.WeightDecay); err != nil || saved == nil || saved.Header.Grouped == nil {
-		return p, err
+	if saved == nil || saved.Header.Grouped == nil {
+		return p, nil
 	}
 	g, err := p.group(saved.Header.Grouped.Kept)
 	if err != nil {
@@ -153,22 +122,52 @@ func OpenToTrain(ctx context.Context, c *job.Job, f *Flags, name string, outputs
 		return nil, err
 	}
 	m := &Model{Name: name, Meta: &Metadata{}, Outputs: outputs(d, classes)}
+	return f.problem(ctx, c, m, d, nil, nil, func(n int) error { return plan(d, n) })
+}
+
+// problem decides what the outputs of a model mean, which rows of the data to train on, and how they are scaled. prior
+// and saved may be nil; plan, if not nil, looks at the number of training rows.
+func (f *Flags) problem(ctx context.Context, c *job.Job, m *Model, d *dataset.Data, prior *PriorFile, saved *SavedFile, plan func(n int) error) (*Problem, error) {
 	t, err := chooseTask(&f.Task, &f.Data, m, d)
+	if err != nil && saved != nil {
+		return nil, fmt.Errorf("%s: its likelihood and classes do not go with %s and %s; give --data that it was fitted on, or fit it again", saved.path, m.Name, d.Source)
+	}
 	if err != nil {
 		return nil, err
 	}
-	train, err := chooseRows(ctx, c, &f.Data, m, t, d, nil)
+	if err := prior.noise(t, m); err != nil {
+		return nil, err
+	}
+	if m, err = m.withHead(c, t.Likelihood); err != nil {
+		return nil, err
+	}
+	if t.Classes != nil && !leftOutKnown(&f.Data, m, d, saved) {
+		parts := []*dataset.Set{d.Train, d.Valid, d.Test}
+		if saved != nil {
+			parts = parts[1:] // the training rows are those that were fitted
+		}
+		if err := checkLeftOut(c, m, d, t.Classes, parts...); err != nil {
+			return nil, err
+		}
+	}
+	train, err := chooseRows(ctx, c, &f.Data, m, t, d, saved)
 	if err != nil {
 		return nil, err
 	}
-	if err := plan(d, train.Len()); err != nil {
-		return nil, err
+	if plan != nil {
+		if err := plan(train.Len()); err != nil {
+			return nil, err
+		}
 	}
 	m, e, err := newExamples(ctx, c, &f.Scaling, m, t, d, train)
 	if err != nil {
 		return nil, err
 	}
-	p := &Problem{Model: m, Task: t, Examples: e, Limits: f.Limits}
+	p := &Problem{Model: m, Task: t, Examples: e, Saved: saved, Limits: f.Limits, flags: f}
+	prior.set(t, m)
+	if err := saved.setPrior(t, m); err != nil {
+		return nil, err
+	}
 	return p, p.setDecay(ctx, f.Task.WeightDecay)
 }
 
