@@ -45,7 +45,7 @@ func Open(ctx context.Context, path string, o *OpenOptions) (*Posterior, error) 
 	if o == nil {
 		o = &OpenOptions{}
 	}
-	q := &problem.Options{Model: o.Model, Data: o.Data, MaxMemory: o.MaxMemory}
+	q := &problem.Flags{Model: problem.ModelFlags{Path: o.Model}, Data: problem.DataFlags{Name: o.Data}, Limits: problem.LimitFlags{Memory: o.MaxMemory}}
 	return start(ctx, q, path, &o.Limits, func(ctx context.Context, c *job.Job, p *problem.Problem) (*problem.Problem, *inference.Posterior, error) {
 		post, err := inference.Answer(ctx, c, p, nil, "loo")
 		return p, post, err
@@ -58,32 +58,37 @@ func Fit(ctx context.Context, m Model, d Data, o *FitOptions) (*Posterior, error
 	if o == nil {
 		o = &FitOptions{}
 	}
-	q := &problem.Options{Model: m.File, Freeze: m.Freeze, Learn: m.Learn, Data: d.Source, TestData: d.TestFile, ValidData: d.ValidFile, Target: d.Target, ID: d.ID,
-		Classes: d.Classes, ClassNames: d.ClassNames, TrainCount: d.TrainCount, TrainRows: d.TrainFile, Likelihood: o.Likelihood, Standardize: o.Standardize,
-		Seed: o.Seed, MaxMemory: o.MaxMemory, Network: m.Network}
+	q := &problem.Flags{
+		Model: problem.ModelFlags{Path: m.File, Net: m.Network, Freeze: m.Freeze, Learn: m.Learn},
+		Data: problem.DataFlags{Name: d.Source, TestFile: d.TestFile, ValidFile: d.ValidFile, Target: d.Target, ID: d.ID,
+			ClassText: problem.JoinNames(d.Classes), ClassNameText: problem.JoinNames(d.ClassNames), Count: d.TrainCount, RowsFile: d.TrainFile},
+		Task:    problem.TaskFlags{Likelihood: o.Likelihood},
+		Limits:  problem.LimitFlags{Seed: o.Seed, Memory: o.MaxMemory},
+		Scaling: problem.ScalingFlags{Standardize: o.Standardize},
+	}
 	if d.X != nil {
 		var err error
-		if q.Rows, err = d.held(m.Network); err != nil {
+		if q.Data.Held, err = d.held(m.Network); err != nil {
 			return nil, err
 		}
 	}
 	if o.NoiseVariance != 0 {
-		q.Noise = &o.NoiseVariance
+		q.Task.Noise = &o.NoiseVariance
 	}
 	at, tune := "", ""
 	switch o.Prior.kind {
 	case "":
 	case "decay":
-		q.WeightDecay = &o.Prior.value
+		q.Task.WeightDecay = &o.Prior.value
 	case "precision":
-		q.Precision = &o.Prior.value
+		q.Task.Precision = &o.Prior.value
 	case "stated":
 		at = o.Prior.kind
 	default:
 		tune = o.Prior.kind
 	}
-	flags, err := inference.NewFlags(o.Method.Name, o.Method.Inducing, o.Method.Within, o.Method.Select, at, tune)
-	if err != nil {
+	flags := &inference.Flags{Method: o.Method.Name, Inducing: o.Method.Inducing, Within: o.Method.Within, Selection: o.Method.Select, At: at, Tune: tune}
+	if err := flags.Check(); err != nil {
 		return nil, named(err)
 	}
 	calibrate := o.Calibrate
@@ -101,10 +106,8 @@ func Fit(ctx context.Context, m Model, d Data, o *FitOptions) (*Posterior, error
 }
 
 // start reads what a posterior is made from and makes it.
-func start(ctx context.Context, o *problem.Options, path string, l *Limits, make func(ctx context.Context, c *job.Job, p *problem.Problem) (*problem.Problem, *inference.Posterior, error)) (_ *Posterior, err error) {
-	o.Posterior = path != ""
-	flags, err := o.Flags()
-	if err != nil {
+func start(ctx context.Context, f *problem.Flags, path string, l *Limits, make func(ctx context.Context, c *job.Job, p *problem.Problem) (*problem.Problem, *inference.Posterior, error)) (_ *Posterior, err error) {
+	if err := f.CheckValues(map[string]string{"posterior": path}); err != nil {
 		return nil, named(err)
 	}
 	c := job.New(job.Progress(l.Progress))
@@ -113,7 +116,7 @@ func start(ctx context.Context, o *problem.Options, path string, l *Limits, make
 			c.Close()
 		}
 	}()
-	p, err := problem.Open(ctx, c, flags, path)
+	p, err := problem.Open(ctx, c, f, path)
 	if err != nil {
 		return nil, named(err)
 	}
@@ -122,7 +125,7 @@ func start(ctx context.Context, o *problem.Options, path string, l *Limits, make
 		return nil, named(err)
 	}
 	q := answering(c, p, post)
-	q.held = o.Network != nil || o.Rows != nil
+	q.held = f.Model.Net != nil || f.Data.Held != nil
 	return q, nil
 }
 

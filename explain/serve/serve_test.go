@@ -36,23 +36,20 @@ func newPosterior(t testing.TB, args ...string) *funcgp.Posterior {
 	if p := posteriors[key]; p != nil {
 		return p
 	}
-	o := &problem.Options{}
+	o := &problem.Flags{}
+	d := &o.Data
 	f := flag.NewFlagSet("", flag.ContinueOnError)
-	for name, to := range map[string]*string{"data": &o.Data, "test-data": &o.TestData, "target": &o.Target, "id": &o.ID, "model": &o.Model, "train-index": &o.TrainRows} {
+	for name, to := range map[string]*string{"data": &d.Name, "test-data": &d.TestFile, "target": &d.Target, "id": &d.ID, "model": &o.Model.Path, "train-index": &d.RowsFile, "classes": &d.ClassText} {
 		f.StringVar(to, name, "", "")
 	}
-	f.IntVar(&o.TrainCount, "train-count", 0, "")
-	f.Func("classes", "", func(text string) error { o.Classes = strings.Split(text, ","); return nil })
+	f.IntVar(&d.Count, "train-count", 0, "")
 	method, calibrate := f.String("method", "", ""), f.String("calibrate", "loo", "")
 	inducing, refit := f.Int("inducing", 0, ""), f.Bool("refit", false, "")
 	require.NoError(t, f.Parse(args))
-	q, err := inference.NewFlags(*method, *inducing, 0, "", "", "")
-	require.NoError(t, err)
-	q.Refit = *refit
-	flags, err := o.Flags()
-	require.NoError(t, err)
+	q := &inference.Flags{Method: *method, Inducing: *inducing, Refit: *refit}
+	require.NoError(t, o.CheckValues(nil))
 	c := job.New(nil)
-	p, err := problem.Open(t.Context(), c, flags, "")
+	p, err := problem.Open(t.Context(), c, o, "")
 	require.NoError(t, err)
 	post, err := inference.Answer(t.Context(), c, p, q, *calibrate)
 	require.NoError(t, err)

@@ -1,6 +1,7 @@
 package inference
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -53,32 +54,24 @@ func MethodValues(more map[string][]string) map[string][]string {
 	return all
 }
 
-// NewFlags returns the flags of a fit by a method, "" for exact, with so many inducing examples or rows
-// left out within a part; 0 is the default of either. at is match, stated or a number, "" for match, and
-// tune one of the ways to choose the precision, "" for none.
-func NewFlags(method string, inducing int, within float64, selection, at, tune string) (*Flags, error) {
-	s := &Flags{Method: method, Inducing: inducing, Within: within, Selection: selection, At: at, Tune: tune}
-	if s.Method == "" {
-		s.Method = "exact"
-	}
-	if s.At == "" {
-		s.At = AtMatch
-	}
+// Check refuses what a program gives and cannot be. Zero is the default of each value.
+func (s *Flags) Check() error {
+	m := cmp.Or(s.Method, "exact")
 	switch {
-	case !slices.Contains(Methods, s.Method):
-		return nil, fmt.Errorf("there is no method %q; take one of %v", s.Method, Methods)
-	case inducing < 0 || inducing > 0 && !problem.IsSparse(s.Method) && s.Method != methodAuto:
-		return nil, fmt.Errorf("%d inducing examples are not for the method %s", inducing, s.Method)
-	case within < 0 || within > MostWithin || within > 0 && s.Method != "kept" && s.Method != "nystrom" && s.Method != methodAuto:
-		return nil, fmt.Errorf("rows cannot be left out within %v by the method %s", within, s.Method)
-	case selection != "" && !(slices.Contains(Selections, selection) && problem.IsSparse(s.Method)):
-		return nil, fmt.Errorf("there is no selection %q for the method %s; take one of %v with nystrom, fitc or subset", selection, s.Method, Selections)
-	case tune != "" && !slices.Contains(Tunings, tune):
-		return nil, fmt.Errorf("there is no way %q to choose the prior precision; take one of %v", tune, Tunings)
-	case !IsAt(s.At):
-		return nil, fmt.Errorf("the precision %s must be a positive number", s.At)
+	case !slices.Contains(Methods, m):
+		return fmt.Errorf("there is no method %q; take one of %v", m, Methods)
+	case s.Inducing < 0 || s.Inducing > 0 && !problem.IsSparse(m) && m != methodAuto:
+		return fmt.Errorf("%d inducing examples are not for the method %s", s.Inducing, m)
+	case s.Within < 0 || s.Within > MostWithin || s.Within > 0 && m != "kept" && m != "nystrom" && m != methodAuto:
+		return fmt.Errorf("rows cannot be left out within %v by the method %s", s.Within, m)
+	case s.Selection != "" && !(slices.Contains(Selections, s.Selection) && problem.IsSparse(m)):
+		return fmt.Errorf("there is no selection %q for the method %s; take one of %v with nystrom, fitc or subset", s.Selection, m, Selections)
+	case s.Tune != "" && !slices.Contains(Tunings, s.Tune):
+		return fmt.Errorf("there is no way %q to choose the prior precision; take one of %v", s.Tune, Tunings)
+	case s.At != "" && !IsAt(s.At):
+		return fmt.Errorf("the precision %s must be a positive number", s.At)
 	}
-	return s, nil
+	return nil
 }
 
 // MostWithin is the largest value of --within.
@@ -103,7 +96,7 @@ const inducingOutputs = 2000
 // withDefaults returns the flags with the inducing examples that they leave
 // open.
 func (s Flags) withDefaults(p *problem.Problem) (Flags, error) {
-	if s.Method == "exact" && s.Within != 0 {
+	if s.Method = cmp.Or(s.Method, "exact"); s.Method == "exact" && s.Within != 0 {
 		s.Method = "kept"
 	}
 	if (s.Method == "kept" || s.Method == methodAuto) && s.Within == 0 {

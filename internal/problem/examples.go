@@ -165,8 +165,8 @@ type Examples struct {
 
 // openData reads the data for a model, or makes them.
 func openData(ctx context.Context, c *job.Job, f *DataFlags, m *Model, memory int64) (*dataset.Data, error) {
-	if f.held != nil {
-		return f.held, nil
+	if f.Held != nil {
+		return f.Held, nil
 	}
 	o := f.options(memory)
 	o.ClassNames = append(slices.Clone(o.ClassNames), m.Meta.ClassNames...)

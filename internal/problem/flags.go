@@ -1,6 +1,7 @@
 package problem
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -29,51 +30,6 @@ type Flags struct {
 	texts map[string]string      // set by Check: the values of the flags that the file of a posterior says
 }
 
-// Options say in a program what Flags say on a command line. The zero value is the built-in network
-// and digits.
-type Options struct {
-	Model                           string           // an ONNX file; "" is the built-in network
-	Network                         *network.Network // in place of Model; nil for none
-	Rows                            *dataset.Data    // in place of Data; nil for none
-	Freeze, Learn                   []string
-	Data                            string // as --data; "" is digits
-	TestData, ValidData, Target, ID string
-	Classes, ClassNames             []string // in the order of the outputs
-	TrainCount                      int      // the first kept rows; 0 for all
-	TrainRows                       string   // a file of row numbers; "" for all
-	Likelihood                      string
-	Precision, WeightDecay, Noise   *float64
-	Standardize                     string // auto, yes or no; "" is auto
-	InMemory                        bool
-	Seed                            uint64
-	MaxMemory                       int64
-	Posterior                       bool // model and data that are not named are those of a saved posterior
-}
-
-// Flags returns the flags that say the same. An error is a *job.UsageError.
-func (o *Options) Flags() (*Flags, error) {
-	given := map[string]bool{"model": o.Model != "" || o.Network != nil, "data": o.Data != "" || o.Rows != nil, "test-data": o.TestData != "", "valid-data": o.ValidData != "",
-		"train-count": o.TrainCount != 0, "train-index": o.TrainRows != "", "posterior": o.Posterior, "freeze": o.Freeze != nil, "learn": o.Learn != nil}
-	f := &Flags{
-		Model: ModelFlags{Path: o.Model, net: o.Network, Freeze: o.Freeze, Learn: o.Learn, memory: o.MaxMemory},
-		Data: DataFlags{Name: o.Data, Target: o.Target, TestFile: o.TestData, ValidFile: o.ValidData, RowsFile: o.TrainRows, Count: o.TrainCount, ID: o.ID,
-			held: o.Rows, ClassText: JoinNames(o.Classes), ClassNameText: JoinNames(o.ClassNames), InMemory: o.InMemory},
-		Task:    TaskFlags{Likelihood: o.Likelihood, Precision: o.Precision, WeightDecay: o.WeightDecay, Noise: o.Noise},
-		Limits:  LimitFlags{Seed: o.Seed, Memory: o.MaxMemory},
-		Scaling: ScalingFlags{Standardize: o.Standardize},
-	}
-	switch {
-	case o.Rows != nil:
-		f.Data.Name = o.Rows.Name
-	case f.Data.Name == "":
-		f.Data.Name = "digits"
-	}
-	if f.Scaling.Standardize == "" {
-		f.Scaling.Standardize = "auto"
-	}
-	return f, f.Check(func(flag string) bool { return given[flag] }, nil)
-}
-
 // ModelFlags name the network.
 type ModelFlags struct {
 	Path          string // "" is the built-in network
@@ -82,7 +38,7 @@ type ModelFlags struct {
 	Columns       []string // of inputs, NAME=COLUMNS
 	memory        int64    // that of the limits
 
-	net    *network.Network // in place of a file; nil for none
+	Net    *network.Network // in place of a file; nil for none
 	held   []byte           // an ONNX file that a posterior's file holds; nil for none
 	heldIn string           // the name of that file
 }
@@ -96,7 +52,7 @@ type DataFlags struct {
 	ID                            string
 	ClassText, ClassNameText      string
 	classList, classNames         []string             // parsed from the texts by check
-	held                          *dataset.Data        // in place of a source; nil for none
+	Held                          *dataset.Data        // in place of a source; nil for none
 	gone                          bool                 // the data of a saved posterior are not there, but its training rows are
 	shared                        *sharedData          // of several networks; nil for one
 	remembered                    bool                 // the data may be those of a saved posterior
@@ -160,6 +116,19 @@ func (s *Flags) Check(given func(flag string) bool, texts map[string]string) err
 		return err
 	}
 	return s.Data.check(given, s.Task.Likelihood, s.Limits.Memory)
+}
+
+// CheckValues is Check for a program, which gives what is not zero. The others are
+// flags that it gives beside these, with their values. It fills in the defaults of the data and of --standardize.
+func (s *Flags) CheckValues(others map[string]string) error {
+	m, d := &s.Model, &s.Data
+	given := map[string]bool{"model": m.Path != "" || m.Net != nil, "data": d.Name != "" || d.Held != nil, "test-data": d.TestFile != "", "valid-data": d.ValidFile != "",
+		"train-count": d.Count != 0, "train-index": d.RowsFile != "", "freeze": m.Freeze != nil, "learn": m.Learn != nil}
+	if d.Held != nil {
+		d.Name = d.Held.Name
+	}
+	d.Name, s.Scaling.Standardize = cmp.Or(d.Name, "digits"), cmp.Or(s.Scaling.Standardize, "auto")
+	return s.Check(func(flag string) bool { return given[flag] || others[flag] != "" }, others)
 }
 
 func (s *TaskFlags) check() error {

@@ -57,8 +57,8 @@ func ReadModel(ctx context.Context, c *job.Job, f *ModelFlags) (*Model, error) {
 	o := &network.ReadOptions{Freeze: f.Freeze, Learn: f.Learn, Output: f.Output, MaxMemory: f.memory}
 	var err error
 	switch {
-	case f.net != nil:
-		m.Name, m.Net = "the network", f.net
+	case f.Net != nil:
+		m.Name, m.Net = "the network", f.Net
 	case f.Path == "":
 		m.Net, err = network.ReadONNX(bytes.NewReader(held), o)
 	default:

@@ -37,10 +37,8 @@ type FitOptions struct {
 // open returns flags that say where the model and the data are now that a file remembers, which
 // the flag from names, and a job to open them.
 func open(o *funcgp.OpenOptions, from, calibrate string) (*problem.Flags, *job.Job, error) {
-	given := map[string]bool{"model": o.Model != "", "data": o.Data != "", "calibrate": calibrate != "", from: true}
-	f := &problem.Flags{Model: problem.ModelFlags{Path: o.Model}, Data: problem.DataFlags{Name: cmp.Or(o.Data, "digits")},
-		Scaling: problem.ScalingFlags{Standardize: "auto"}, Limits: problem.LimitFlags{Memory: o.MaxMemory}}
-	if err := f.Check(func(flag string) bool { return given[flag] }, map[string]string{"calibrate": calibrate}); err != nil {
+	f := &problem.Flags{Model: problem.ModelFlags{Path: o.Model}, Data: problem.DataFlags{Name: o.Data}, Limits: problem.LimitFlags{Memory: o.MaxMemory}}
+	if err := f.CheckValues(map[string]string{"calibrate": calibrate, from: "given"}); err != nil {
 		return nil, nil, err
 	}
 	c := job.New(job.Progress(o.Progress))

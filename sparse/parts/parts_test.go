@@ -20,10 +20,9 @@ import (
 // selectInducing writes the inducing examples of a small fit.
 func selectInducing(t *testing.T, path string) {
 	t.Helper()
-	flags, err := (&problem.Options{Data: "digits:300,40", TrainCount: 60}).Flags()
-	require.NoError(t, err)
-	method, err := inference.NewFlags("nystrom", 8, 0, "", "", "")
-	require.NoError(t, err)
+	flags := &problem.Flags{Data: problem.DataFlags{Name: "digits:300,40", Count: 60}}
+	require.NoError(t, flags.CheckValues(nil))
+	method := &inference.Flags{Method: "nystrom", Inducing: 8}
 	c := job.New(nil)
 	defer c.Close()
 	p, err := problem.Open(t.Context(), c, flags, "")
