@@ -45,7 +45,6 @@ Labels of the pool are not used.`,
 			flags.AtLeast(1, "top"),
 			flags.AtLeast(0, "batch"),
 		},
-		complete: inference.MethodValues(nil),
 	}
 	return v.command(con, &s.common)
 }

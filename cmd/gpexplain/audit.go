@@ -62,7 +62,7 @@ network, trained or not, suggests better labels for pictures.`,
 			flags.OneOf("by", audits),
 			flags.Not("by=labels", ", which takes no posterior; leave one of them out", ofPosterior...),
 		},
-		complete: inference.MethodValues(map[string][]string{"calibrate": inference.Calibrations, "by": audits}),
+		complete: map[string][]string{"by": audits},
 	}
 	return v.command(con, &s.common)
 }

@@ -34,7 +34,6 @@ used for, and by whom, is for its authors to add.`,
   gpexplain fit --train-count 500 -o digits.gp
   gpexplain card --posterior digits.gp -o card.md`,
 		flags: s.add, run: s.run, writes: []string{"out"},
-		complete: inference.MethodValues(nil),
 	}
 	return v.command(con, &s.common)
 }

@@ -120,7 +120,7 @@ func (v *verb) command(con *console.Console, common *problem.Flags) *cobra.Comma
 		c.Flags().VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(v.only, f.Name) })
 	}
 	c.SetUsageFunc(usage)
-	for _, list := range []map[string][]string{v.complete, problem.CommonValues} {
+	for _, list := range []map[string][]string{v.complete, flags.Values} {
 		for flag, values := range list {
 			if c.Flags().Lookup(flag) != nil {
 				// It fails only for a flag that does not exist.

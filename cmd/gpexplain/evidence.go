@@ -66,7 +66,7 @@ of --html shows the evidence over the prior precision.`,
 			flags.For("method=exact", "", "html"),
 			flags.Not("within", ", with which --method exact becomes kept", "optimize", "html"),
 		},
-		complete: inference.MethodValues(map[string][]string{"form": inference.Forms}),
+		complete: map[string][]string{"form": inference.Forms},
 	}
 	return v.command(con, &s.common)
 }

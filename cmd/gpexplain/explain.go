@@ -96,7 +96,7 @@ error bar of a term is its standard error over the networks, which were trained 
 			flags.AtLeast(1, "flip-most", "flip-tries"),
 			flags.Apart("; ask one after the other", "smallest-flip", "without", "flip"),
 		},
-		complete: inference.MethodValues(map[string][]string{"terms": kernels, "calibrate": inference.Calibrations}),
+		complete: map[string][]string{"terms": kernels},
 	}
 	return v.command(con, &s.common)
 }

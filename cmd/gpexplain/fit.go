@@ -89,7 +89,6 @@ and the data are needed again, and must be the same.`,
 			flags.Not("select-only shard", ": a pass over all rows through inducing examples has none; leave one of them out", "posterior", "without", "append", "checkpoint", "tune-prior", "within", "with-inputs"),
 			flags.Not("select-only shard", ": give it to gpexplain merge, which has all parts", "calibrate"),
 		},
-		complete: inference.MethodValues(map[string][]string{"calibrate": inference.Calibrations}),
 	}
 	return v.command(con, &s.common)
 }

@@ -34,7 +34,6 @@ whatever the test row.`,
 		rules: []flags.Rule{
 			flags.AtLeast(1, "top"),
 		},
-		complete: inference.MethodValues(nil),
 	}
 	return v.command(con, &s.common)
 }

@@ -74,7 +74,7 @@ distance from that of training rows (typicality).` + inference.StructureHelp + i
 			flags.OneOf("link", links),
 			flags.For("link=mc predictive=bnn latent decoder", "", "samples"),
 		}, flags.Parameters...),
-		complete: inference.MethodValues(map[string][]string{"link": links, "calibrate": inference.Calibrations, "structure": inference.Structures, "predictive": inference.Predictives}),
+		complete: map[string][]string{"link": links},
 	}
 	return v.command(con, &s.common)
 }

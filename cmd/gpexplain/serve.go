@@ -55,7 +55,6 @@ SIGTERM ends it once running requests are answered, with exit status 0.`,
 		rules: []flags.Rule{
 			flags.Apart(": both say where to listen", "addr", "socket"),
 		},
-		complete: inference.MethodValues(map[string][]string{"calibrate": inference.Calibrations}),
 	}
 	return v.command(con, &s.common)
 }

@@ -121,7 +121,6 @@ calibration and for the dual vector of explanations.`,
 			s.parts = append(s.parts, path)
 			return nil
 		},
-		complete: map[string][]string{"calibrate": inference.Calibrations},
 	}
 	return v.command(con, &s.common)
 }

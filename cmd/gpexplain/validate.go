@@ -42,7 +42,6 @@ tolerance.`,
 		rules: []flags.Rule{
 			flags.Between(0, 1, false, "tolerance"),
 		},
-		complete: inference.MethodValues(nil),
 	}
 	return v.command(con, &s.common)
 }

@@ -45,15 +45,6 @@ func IsAt(text string) bool {
 	return text == AtMatch || text == AtStated || err == nil && v >= 1e-300 && v <= 1e300
 }
 
-// MethodValues are what a shell completes, with more values of a verb's own.
-func MethodValues(more map[string][]string) map[string][]string {
-	all := map[string][]string{"method": Methods, "select": Selections, "tune-prior": Tunings}
-	for name, values := range more {
-		all[name] = values
-	}
-	return all
-}
-
 // Check refuses what a program gives and cannot be. Zero is the default of each value.
 func (s *Flags) Check() error {
 	m := cmp.Or(s.Method, "exact")

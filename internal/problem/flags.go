@@ -78,14 +78,6 @@ type LimitFlags struct {
 	Memory     int64 // parsed from memoryText by check; 0 is a part of what is free
 }
 
-// CommonValues are what a shell completes.
-var CommonValues = map[string][]string{
-	"data":       {"digits", "mnist"},
-	"likelihood": likelihoods,
-
-	"standardize": standardizations,
-}
-
 // Check refuses values that are wrong without opening any file, and parses lists and sizes. given tells
 // whether a flag was given, and texts are the values of the flags that there are.
 func (s *Flags) Check(given func(flag string) bool, texts map[string]string) error {
@@ -153,7 +145,7 @@ func (s *TaskFlags) check() error {
 	case s.Likelihood == "":
 		return nil
 	case !isLikelihood(s.Likelihood):
-		return job.NotOneOf("likelihood", s.Likelihood, likelihoods)
+		return job.NotOneOf("likelihood", s.Likelihood, Likelihoods)
 	case s.Noise != nil && !HasNoise(LikelihoodNamed(s.Likelihood)):
 		return job.Usagef("--noise-variance is for --likelihood gaussian, not %s", s.Likelihood)
 	}

@@ -32,7 +32,7 @@ func appliesHead(lik glm.Likelihood, h head.Head) bool {
 // itself, "" for none.
 func HeadLikelihood(n *network.Network) string {
 	_, outputs, _ := n.Dims()
-	for _, name := range likelihoods {
+	for _, name := range Likelihoods {
 		lik := LikelihoodNamed(name)
 		if one := HasClasses(lik) && !IsSoftmax(lik); appliesHead(lik, n.Head()) && (outputs == 1 || !one) {
 			return name

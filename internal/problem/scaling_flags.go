@@ -34,8 +34,8 @@ func (f *numbersFlag) file() string {
 // isJSON tells whether a text names a file and is no list of numbers.
 func isJSON(text string) bool { return strings.HasSuffix(strings.ToLower(text), ".json") }
 
-// standardizations are the values of --standardize.
-var standardizations = []string{"auto", "yes", "no"}
+// Standardizations are the values of --standardize.
+var Standardizations = []string{"auto", "yes", "no"}
 
 // scalingNames are the flags of what was done outside the network.
 var scalingNames = []string{"standardize", "input-mean", "input-sd", "target-mean", "target-sd"}
@@ -46,8 +46,8 @@ func (s *ScalingFlags) numbers() []*numbersFlag {
 
 // check parses the lists.
 func (s *ScalingFlags) check() error {
-	if !slices.Contains(standardizations, s.Standardize) {
-		return job.NotOneOf("standardize", s.Standardize, standardizations)
+	if !slices.Contains(Standardizations, s.Standardize) {
+		return job.NotOneOf("standardize", s.Standardize, Standardizations)
 	}
 	for i, f := range s.numbers() {
 		f.name = scalingNames[1+i]

@@ -13,9 +13,10 @@ import (
 	"github.com/funcgp/funcgp/internal/job"
 )
 
-var likelihoods = []string{"gaussian", "bernoulli", "categorical", "poisson", "heteroscedastic"}
+// Likelihoods are the values of --likelihood.
+var Likelihoods = []string{"gaussian", "bernoulli", "categorical", "poisson", "heteroscedastic"}
 
-func isLikelihood(name string) bool { return slices.Contains(likelihoods, name) }
+func isLikelihood(name string) bool { return slices.Contains(Likelihoods, name) }
 
 // LikelihoodNamed returns the likelihood of a known name; gaussian has noise
 // variance 1.

@@ -9,7 +9,12 @@ import (
 
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/problem"
 )
+
+// Values are those of flags that several verbs have, for a shell.
+var Values = map[string][]string{"data": {"digits", "mnist"}, "likelihood": problem.Likelihoods, "standardize": problem.Standardizations, "method": inference.Methods, "select": inference.Selections,
+	"tune-prior": inference.Tunings, "calibrate": inference.Calibrations, "structure": inference.Structures, "predictive": inference.Predictives}
 
 // Method defines the flags of a method.
 func Method(c *cobra.Command, s *inference.Flags) {
