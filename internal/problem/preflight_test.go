@@ -114,6 +114,16 @@ func (l *linearCase) gradient() []float64 {
 	return g
 }
 
+// tableOf are the data of a table.
+func tableOf(t *testing.T, text string) *dataset.Data {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "d.csv")
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	data, err := dataset.Open(t.Context(), path, nil)
+	require.NoError(t, err)
+	return data
+}
+
 // problem is that of the rows under a prior precision with this origin.
 func (l *linearCase) problem(t *testing.T, delta float64, from Origin) *Problem {
 	t.Helper()
@@ -126,10 +136,7 @@ func (l *linearCase) problem(t *testing.T, delta float64, from Origin) *Problem 
 		}
 		fmt.Fprintf(&text, "%v\n", l.y.At(i, 0)+4)
 	}
-	path := filepath.Join(t.TempDir(), "d.csv")
-	require.NoError(t, os.WriteFile(path, []byte(text.String()), 0o600))
-	data, err := dataset.Open(t.Context(), path, nil)
-	require.NoError(t, err)
+	data := tableOf(t, text.String())
 	task := &Task{Likelihood: l.lik, Precision: delta, PrecisionFrom: from, NoiseFrom: "from --noise-variance"}
 	if HasClasses(l.lik) {
 		task.Classes = data.Classes()

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -58,10 +56,7 @@ func trainedWith(t *testing.T, seed uint64, likelihood string, inputs, targets b
 		}
 		fmt.Fprintf(&text, "%v,%v,%s\n", offset[0]+size[0]*a, offset[1]+size[1]*b, label)
 	}
-	path := filepath.Join(t.TempDir(), "d.csv")
-	require.NoError(t, os.WriteFile(path, []byte(text.String()), 0o600))
-	data, err := dataset.Open(t.Context(), path, nil)
-	require.NoError(t, err)
+	data := tableOf(t, text.String())
 	task := &Task{Likelihood: LikelihoodNamed(likelihood), Noise: 1}
 	if likelihood != "gaussian" {
 		task.Classes = []int{0, 1}
@@ -102,17 +97,12 @@ func (m *trained) scaling(t *testing.T, f *ScalingFlags) (*Scaling, string) {
 }
 
 // A listener keeps what a job says.
-type listener struct{ strings.Builder }
-
-func (*listener) Show(string, int, int) {}
-
-func (*listener) Clear() {}
-
-func (*listener) Ended(string) {}
+type listener struct {
+	job.Progress
+	strings.Builder
+}
 
 func (l *listener) Note(text string) { l.WriteString(text + "\n") }
-
-func (*listener) Detail(string) {}
 
 func (l *listener) Alarm(w *linearize.Warning) { l.Note("warning: " + w.Error()) }
 
@@ -162,10 +152,7 @@ func nearlyStandardized(t *testing.T, deviation, mean, sd float64) *trained {
 	for i := range z {
 		fmt.Fprintf(&text, "%v,%v\n", z[i], .03+deviation*(correlation*z[i]+math.Sqrt(1-correlation*correlation)*e[i]))
 	}
-	path := filepath.Join(t.TempDir(), "d.csv")
-	require.NoError(t, os.WriteFile(path, []byte(text.String()), 0o600))
-	data, err := dataset.Open(t.Context(), path, nil)
-	require.NoError(t, err)
+	data := tableOf(t, text.String())
 	rows, err := data.Train.Select(nil)
 	require.NoError(t, err)
 	net, err := network.Sequential(network.Shape{1}, network.Dense{Units: 1})

@@ -3,8 +3,10 @@
 package flags
 
 import (
+	"maps"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/pkg/profile"
@@ -89,10 +91,10 @@ func Apply(s *problem.LimitFlags) (end func(), err error) {
 	end = func() {}
 	if s.Profile != "" {
 		// The package that Profiles ends the process where it cannot write.
-		if err := console.Writable(profileFile[s.Profile]); err != nil {
+		if err := console.Writable(profiles[s.Profile].file); err != nil {
 			return nil, err
 		}
-		p := profile.Start(profileMode(s.Profile), profile.ProfilePath("."), profile.NoShutdownHook, profile.Quiet)
+		p := profile.Start(profiles[s.Profile].mode, profile.ProfilePath("."), profile.NoShutdownHook, profile.Quiet)
 		end = p.Stop
 	}
 	if s.Workers > 0 {
@@ -110,14 +112,11 @@ func Apply(s *problem.LimitFlags) (end func(), err error) {
 	return end, nil
 }
 
-// Profiles are the values of --profile.
-var Profiles = []string{"cpu", "mem", "trace"}
-
-var profileFile = map[string]string{"cpu": "cpu.pprof", "mem": "mem.pprof", "trace": "trace.out"}
-
-func profileMode(name string) func(*profile.Profile) {
-	return map[string]func(*profile.Profile){"cpu": profile.CPUProfile, "mem": profile.MemProfile, "trace": profile.TraceProfile}[name]
-}
+// profiles are the values of --profile: the file that is written, and what of.
+var profiles = map[string]struct {
+	file string
+	mode func(*profile.Profile)
+}{"cpu": {"cpu.pprof", profile.CPUProfile}, "mem": {"mem.pprof", profile.MemProfile}, "trace": {"trace.out", profile.TraceProfile}}
 
 // CheckProblem refuses values that are wrong without opening any file, and parses lists and sizes. A
 // value of "" comes from a shell variable that is not set.
@@ -131,16 +130,8 @@ func CheckProblem(c *cobra.Command, s *problem.Flags) error {
 	if empty != "" {
 		return job.Usagef("--%s is empty; give it a value or leave it out", empty)
 	}
-	if err := CheckLimits(c, &s.Limits); err != nil {
-		return err
+	if _, ok := profiles[s.Limits.Profile]; !ok && s.Limits.Profile != "" {
+		return job.NotOneOf("profile", s.Limits.Profile, slices.Sorted(maps.Keys(profiles)))
 	}
 	return s.Check(c.Flags().Changed, texts)
-}
-
-// CheckLimits refuses limits that are wrong.
-func CheckLimits(c *cobra.Command, s *problem.LimitFlags) error {
-	if s.Profile != "" && profileMode(s.Profile) == nil {
-		return job.NotOneOf("profile", s.Profile, Profiles)
-	}
-	return s.Check(c.Flags().Changed)
 }
