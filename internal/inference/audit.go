@@ -13,8 +13,8 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// Audit ranks the training rows of which leave-one-out predictions are made: all that
-// an exact posterior has, or a random sample, which is said.
+// Audit ranks the training rows by their leave-one-out predictions: all rows of an exact posterior, or a random
+// sample, which it says.
 func (q *Posterior) Audit(ctx context.Context, c *job.Job, p *problem.Problem, top int) (*audit.Audit, error) {
 	rows, n := q.leftOut(p), p.Examples.Train.Len()
 	if len(rows) < n {
@@ -40,9 +40,8 @@ func (q *Posterior) Audit(ctx context.Context, c *job.Job, p *problem.Problem, t
 // shuffles is how many random permutations of the parameters AuditLabels takes.
 const shuffles = 4
 
-// AuditLabels ranks all training rows by a regression of their labels on the Jacobian at
-// shuffled parameters. It needs no posterior; of the prior, only the ratios of its
-// variances matter.
+// AuditLabels ranks all training rows by a regression of their labels on the Jacobian at shuffled parameters. It needs
+// no posterior; of the prior, only the ratios of its variances matter.
 func AuditLabels(ctx context.Context, c *job.Job, p *problem.Problem, top int) (*audit.LabelAudit, error) {
 	n, net := p.Examples.Train.Len(), p.Model.Net
 	if p.Task.Classes == nil {
@@ -92,8 +91,8 @@ func LabelsReport(p *problem.Problem, warnings linearize.Warnings) result.Fit {
 	return r
 }
 
-// Acquire ranks the rows of a pool by what their labels would tell, and chooses a batch of
-// them; names name the rows in errors.
+// Acquire ranks the rows of a pool by what their labels would tell, and chooses a batch of them; names name the rows
+// in errors.
 func (q *Posterior) Acquire(ctx context.Context, c *job.Job, p *problem.Problem, pool linearize.Source, batch int, names problem.RowNames) (*audit.Acquisition, error) {
 	o := &audit.AcquireOptions{Batch: batch, Link: ScoringLink(p.Task.Likelihood, p.Model.Outputs), MaxMemory: p.Limits.Memory, Progress: c.Show}
 	found, err := audit.Acquire(ctx, q.latent(), p.Task.Likelihood, pool, o)

@@ -28,8 +28,8 @@ import (
 // Calibrations are the values of --calibrate.
 var Calibrations = []string{"loo", "heldout", "none"}
 
-// A Calibration is what predictions of rows that the posterior was not fitted to
-// tell about it. It belongs to that posterior only.
+// A Calibration is what predictions of rows that the posterior was not fitted to tell about it. It belongs to that
+// posterior only.
 type Calibration struct {
 	result.Calibration
 	rateKept    bool                  // as in score.Calibration
@@ -45,8 +45,7 @@ func (k *Calibration) Scales() *score.Calibration {
 	return &score.Calibration{Scale: float64(k.Scale), Temperature: float64(k.Temperature), NoiseScale: float64(k.NoiseScale), RateKept: k.rateKept}
 }
 
-// moments are predictions of rows: the targets, and the mean, T×C, and
-// covariance, T·C×C, of the function.
+// moments are predictions of rows: the targets, and the mean, T×C, and covariance, T·C×C, of the function.
 type moments struct{ y, mean, cov *mat.Dense }
 
 func newMoments(y *mat.Dense, c int) *moments {
@@ -60,8 +59,8 @@ func (m *moments) tile(lo, hi int) (mean, cov *mat.Dense) {
 	return m.mean.Slice(lo, hi, 0, c).(*mat.Dense), m.cov.Slice(lo*c, hi*c, 0, c).(*mat.Dense)
 }
 
-// Answer loads the posterior of the problem's file with its calibration, or
-// fits and calibrates one. The method "" takes no calibration and no novelty.
+// Answer loads the posterior of the problem's file with its calibration, or fits and calibrates one. The method ""
+// takes no calibration and no novelty.
 func Answer(ctx context.Context, c *job.Job, p *problem.Problem, f *Flags, method string) (*Posterior, error) {
 	if p.Saved != nil {
 		return loadPosterior(ctx, c, p, method)
@@ -69,8 +68,8 @@ func Answer(ctx context.Context, c *job.Job, p *problem.Problem, f *Flags, metho
 	return FitCalibrated(ctx, c, p, f, Options{}, method)
 }
 
-// FitCalibrated computes the posterior that the flags ask for and calibrates
-// it, with what tells the novelty of rows. The method "" takes neither.
+// FitCalibrated computes the posterior that the flags ask for and calibrates it, with what tells the novelty of rows.
+// The method "" takes neither.
 func FitCalibrated(ctx context.Context, c *job.Job, p *problem.Problem, f *Flags, o Options, method string) (*Posterior, error) {
 	heldOut, err := heldOutFor(p, method)
 	if err != nil {
@@ -104,16 +103,15 @@ func heldOutFor(p *problem.Problem, method string) (*dataset.Subset, error) {
 	return p.HeldOut("--calibrate heldout", "calibrate on")
 }
 
-// The most training rows that leave-one-out predictions are made of by a
-// method; of an exact posterior and a subset, all.
+// The most training rows that leave-one-out predictions are made of by a method; of an exact posterior and a subset,
+// all.
 const (
 	mostLeftOut   = 5000
 	mostLeftOutCG = 200
 )
 
-// leftOut returns the positions of the training rows that leave-one-out
-// predictions are made of, ascending: all that an exact posterior has, or a
-// random sample.
+// leftOut returns the positions of the training rows that leave-one-out predictions are made of, ascending: all that
+// an exact posterior has, or a random sample.
 func (q *Posterior) leftOut(p *problem.Problem) []int {
 	n, c, given := p.Examples.Train.Len(), p.Model.Outputs, q.given()
 	if given != nil {
@@ -132,8 +130,7 @@ func (q *Posterior) leftOut(p *problem.Problem) []int {
 	return rows
 }
 
-// sample draws most of n positions, or all where there are no more, in ascending
-// order.
+// sample draws most of n positions, or all where there are no more, in ascending order.
 func sample(n, most int, seed uint64) []int {
 	rows := dense.Range(n)
 	if most >= n {
@@ -146,9 +143,8 @@ func sample(n, most int, seed uint64) []int {
 	return rows
 }
 
-// leaveOneOut returns the predictions of training rows, at these ascending
-// positions, by the posterior without the row itself (E17), and a warning where they are
-// rough.
+// leaveOneOut returns the predictions of training rows, at these ascending positions, by the posterior without the row
+// itself (E17), and a warning where they are rough.
 func (q *Posterior) leaveOneOut(ctx context.Context, c *job.Job, p *problem.Problem, rows []int) (_ *moments, warning, err error) {
 	leave, warning, err := q.leaver(ctx, c, p)
 	if err != nil {
@@ -209,9 +205,8 @@ type rowSample struct {
 	names problem.RowNames
 }
 
-// calibrate finds the scales of the covariance, of the mean and of the noise (E18), by
-// leave-one-out predictions of training rows, or by the rows held out where they
-// are not nil. A posterior over the parameters leaves none out.
+// calibrate finds the scales of the covariance, of the mean and of the noise (E18), by leave-one-out predictions of
+// training rows, or by the rows held out where they are not nil. A posterior over the parameters leaves none out.
 func (q *Posterior) calibrate(ctx context.Context, c *job.Job, p *problem.Problem, heldOut *dataset.Subset) (err error) {
 	defer c.Clear()
 	k := &Calibration{Calibration: result.Calibration{Method: "loo"}}
@@ -257,8 +252,8 @@ func (q *Posterior) calibrate(ctx context.Context, c *job.Job, p *problem.Proble
 	return nil
 }
 
-// leaveOut keeps the calibrated leave-one-out predictions of the training rows at
-// these positions, with their scores. Those without moments are left out.
+// leaveOut keeps the calibrated leave-one-out predictions of the training rows at these positions, with their scores.
+// Those without moments are left out.
 func (k *Calibration) leaveOut(ctx context.Context, p *problem.Problem, rows []int, m *moments) error {
 	lik, train := p.Task.Likelihood, p.Examples.Train
 	calibrated, err := k.score(ctx, lik, rowSample{moments: m})
@@ -296,8 +291,8 @@ func (k *Calibration) leaveOut(ctx context.Context, p *problem.Problem, rows []i
 	return nil
 }
 
-// bothClasses returns probabilities with one column a class. One output p speaks
-// for the second class, and 1 − p for the first.
+// bothClasses returns probabilities with one column a class. One output p speaks for the second class, and 1 − p for
+// the first.
 func bothClasses(response *mat.Dense) *mat.Dense {
 	t, c := response.Dims()
 	if c > 1 {
@@ -308,12 +303,10 @@ func bothClasses(response *mat.Dense) *mat.Dense {
 	return sideBySide(rest, response)
 }
 
-// mostSurprising is how many training rows a calibration lists as those that the
-// others predict worst.
+// mostSurprising is how many training rows a calibration lists as those that the others predict worst.
 const mostSurprising = 10
 
-// find sets the scales by some rows, and the scores of their means without a
-// covariance.
+// find sets the scales by some rows, and the scores of their means without a covariance.
 func (k *Calibration) find(ctx context.Context, show func(stage string, done, total int), lik glm.Likelihood, on rowSample) error {
 	found, err := score.Calibrate(ctx, lik, on.y, on.mean, on.cov, &score.CalibrateOptions{Link: ScoringLink(lik, on.mean.RawMatrix().Cols), Progress: func(scales int) { show("calibrate", scales, 0) }})
 	if err != nil {
@@ -340,9 +333,8 @@ func (k *Calibration) score(ctx context.Context, lik glm.Likelihood, on rowSampl
 	return score.ScoreOfContext(ctx, ScoringLink(lik, on.mean.RawMatrix().Cols), scaled, on.y, mean, cov, 0)
 }
 
-// ScoringLink is the default link with fewer points a row where it takes points:
-// the error of an average over many rows, or of a rank among them, is far below
-// that of one row.
+// ScoringLink is the default link with fewer points a row where it takes points: the error of an average over many
+// rows, or of a rank among them, is far below the error of one row.
 func ScoringLink(lik glm.Likelihood, c int) predictive.Link {
 	link := predictive.DefaultLink(lik, c)
 	if q, ok := link.(predictive.QMC); ok {
@@ -389,33 +381,29 @@ func (k *Calibration) Text() string {
 }
 
 const (
-	// looseTrace is the part of the prior variance of the training rows that inducing
-	// examples may leave out before leave-one-out takes its means from kept rows. On
-	// LeNet-5 of all of MNIST 200 of them leave out .088, and the calibrated NLL would
-	// be .0036 by leave-one-out against .028 of test rows.
+	// looseTrace is the part of the prior variance of the training rows that inducing examples may leave out before
+	// leave-one-out takes its means from kept rows. On LeNet-5 of all of MNIST 200 of them leave out .088, and the
+	// calibrated NLL would be .0036 by leave-one-out against .028 of test rows.
 	looseTrace = .01
-	// mostKept is the most rows that are kept for it. On LeNet-5 of all of MNIST they
-	// have .989 of tr Λ, and with them leave-one-out over 5,000 rows takes a sixth of the
-	// time of the pass through 200 inducing examples.
+	// mostKept is the most rows that are kept for it. On LeNet-5 of all of MNIST they have .989 of tr Λ, and with them
+	// leave-one-out over 5,000 rows takes a sixth of the time of the pass through 200 inducing examples.
 	mostKept = 7000
-	// fewKept is the part of tr Λ that kept rows must have for their means to count as
-	// those of all rows.
+	// fewKept is the part of tr Λ that kept rows must have for their means to count as means by all rows.
 	fewKept = .9
 )
 
 // A leaver predicts training rows without themselves.
 type leaver func(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error
 
-// leaver returns what predicts training rows without themselves: the posterior alone,
-// or, through few inducing examples at θ*, with means by kept rows (E16). warning says
-// where the means are only rough.
+// leaver returns what predicts training rows without themselves: the posterior alone, or, through few inducing
+// examples at θ*, with means by kept rows (E16). warning says where the means are only rough.
 func (q *Posterior) leaver(ctx context.Context, c *job.Job, p *problem.Problem) (l leaver, warning, err error) {
 	s, ok := q.Dual.(*sparse.Posterior)
 	if !ok || !problem.ThroughInducing(q.How.Name) || s.Refitted() || q.How.mean != gp.Network || q.traceError <= looseTrace { // that of kept rows is not known
 		return q.Dual.LeaveOneOutTo, nil, nil
 	}
 	kernel := ntk.New(q.prior, p.Model.Net.Theta(), nil)
-	// The Jacobian of combined outputs takes no more than that of all.
+	// The Jacobian of combined outputs takes no more memory than the Jacobian of all.
 	most := p.Within(mostKept, func(n int) int64 {
 		return problem.WholeBytes(float64(gp.Bytes(n, 1)) + float64(p.Model.Net.BatchBytes(n)))
 	})

@@ -21,8 +21,7 @@ import (
 	"github.com/funcgp/funcgp/store"
 )
 
-// checkpointPause is the least time between two checkpoints in the middle of
-// a pass.
+// checkpointPause is the least time between two checkpoints in the middle of a pass.
 const checkpointPause = 5 * time.Second
 
 // The files of checkpoints of refits by the method kept.
@@ -31,9 +30,8 @@ const (
 	checkpointVersion = 1
 )
 
-// ReadCheckpoint reads the file of Checkpoint where it exists, so that what is no
-// checkpoint of the method is found before the long work. budget bounds the size of the
-// file.
+// ReadCheckpoint reads the file of Checkpoint where it exists, so that what is no checkpoint of the method is found
+// before the long work. budget bounds the size of the file.
 func (o *Options) ReadCheckpoint(c *job.Job, method string, budget int64) error {
 	path := o.Checkpoint
 	if path == "" {
@@ -78,8 +76,7 @@ func badCheckpoint(path string, err error) error {
 	return job.FullErrorf("--checkpoint %s: %w; name another file, or remove it to start anew", path, job.CauseOf(err))
 }
 
-// useCheckpoint makes a fit with these options go on from --checkpoint and
-// write there.
+// useCheckpoint makes a fit with these options go on from --checkpoint and write there.
 func (f *fit) useCheckpoint(o *sparse.Options) {
 	path := f.options.Checkpoint
 	if path == "" {
@@ -102,8 +99,7 @@ func (f *fit) useCheckpoint(o *sparse.Options) {
 	}
 }
 
-// RemoveCheckpoint deletes the file of --checkpoint, if any, once the posterior
-// is written. A link to the file stays.
+// RemoveCheckpoint deletes the file of --checkpoint, if any, once the posterior is written. A link to the file stays.
 func RemoveCheckpoint(path string) error {
 	if path == "" {
 		return nil
@@ -118,8 +114,8 @@ func RemoveCheckpoint(path string) error {
 	return nil
 }
 
-// A choice is what a refit of kept rows starts from, and what its checkpoint holds beside the state of
-// the refit: the match, and which rows are kept.
+// A choice is what a refit of kept rows starts from, and what its checkpoint holds beside the state of the refit: the
+// match, and which rows are kept.
 type choice struct {
 	Stated    float64 // precision from which the match was looked for
 	Match     *gp.Match
@@ -169,7 +165,7 @@ func (f *fit) checkChoice(ctx context.Context) error {
 	return r.Err()
 }
 
-// identity is that of the training rows with the network and the prior.
+// identity identifies the training rows, the network and the prior.
 func (f *fit) identity() *saved.Identity {
 	return &saved.Identity{Examples: f.source, Kernel: f.kernel, Remedy: otherFit}
 }
@@ -182,8 +178,8 @@ func (c *choice) save(ctx context.Context, f *fit, w *store.Writer) error {
 	return f.identity().Save(ctx, w, "choice.")
 }
 
-// useKeptCheckpoint makes a refit with these options go on from --checkpoint and write there, behind the
-// choice that it starts from.
+// useKeptCheckpoint makes a refit with these options go on from --checkpoint and write there, behind the choice that
+// it starts from.
 func (f *fit) useKeptCheckpoint(ctx context.Context, o *kept.Options, c *choice) error {
 	path := f.options.Checkpoint
 	write := func(save func(w *store.Writer) error) error {

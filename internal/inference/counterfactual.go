@@ -22,8 +22,8 @@ var (
 	_ counterfactual.Base = (*kept.Posterior)(nil)
 )
 
-// Counterfactual returns what answers for a posterior with other training data. Where there
-// is none, the error names the flag or verb that needs it.
+// Counterfactual returns what answers for a posterior with other training data. Where there is none, the error names
+// the flag or verb that needs it.
 func Counterfactual(ctx context.Context, c *job.Job, p *problem.Problem, q *Posterior, flag string) (*counterfactual.Model, error) {
 	if err := Changeable(flag, q.How.Name, q.Dual.Refitted()); err != nil {
 		return nil, err
@@ -32,9 +32,8 @@ func Counterfactual(ctx context.Context, c *job.Job, p *problem.Problem, q *Post
 	return counterfactual.New(ctx, q.Dual.(counterfactual.Base), kernel, p.Examples.Y, p.Task.Likelihood, &counterfactual.Options{MaxMemory: p.Limits.Memory, Progress: c.Show})
 }
 
-// Changeable returns an error, which names the flag or verb, unless it is defined what a
-// posterior of this method would be with other training data. refitted tells whether it is one of a
-// refit, as all but those of older files are.
+// Changeable returns an error, which names the flag or verb, unless it is defined what a posterior of this method
+// would be with other training data. refitted tells whether it is a refit's, as all are but in older files.
 func Changeable(flag, method string, refitted bool) error {
 	switch {
 	case method != "exact" && method != "kept":
@@ -45,8 +44,8 @@ func Changeable(flag, method string, refitted bool) error {
 	return nil
 }
 
-// SmallestFlip looks for a small set of training rows without which the class of one row is another. It returns
-// the set and, where there is one, what q predicts without it, with what the posterior without it warns of.
+// SmallestFlip looks for a small set of training rows without which the class of one row is another. It returns the
+// set and, where there is one, what q predicts without it, with what the posterior without it warns of.
 func SmallestFlip(ctx context.Context, p *problem.Problem, q *Posterior, m *counterfactual.Model, x *linearize.Batch, o counterfactual.FlipOptions, link predictive.Link) (*result.SmallestFlip, *Predictions, []error, error) {
 	var err error
 	o.NoRefit = q.How.Name != "exact" // which would form the kernel of all training rows

@@ -31,8 +31,7 @@ gets intervals that are too narrow. The summary says what share they held. With
 --calibrate heldout the rows that were not trained on take the place of the
 training rows, and the probability is at least P, whatever was trained how.`
 
-// Suits refuses a share that n training rows, which may be a sample of those of
-// the posterior, cannot give.
+// Suits refuses a share that n training rows, which may be a sample, cannot give.
 func (s *CoverageFlags) Suits(n int, which string) error {
 	if s.Share == nil {
 		return nil
@@ -43,16 +42,15 @@ func (s *CoverageFlags) Suits(n int, which string) error {
 	return nil
 }
 
-// A Coverage makes the intervals or sets of test rows, and counts those that hold
-// their target.
+// A Coverage makes the intervals or sets of test rows, and counts those that hold their target.
 type Coverage struct {
 	Share     float64
 	task      *problem.Task
 	from      string // loo or heldout: the rows that the scores are of
 	scored    int    // their number
 	jackknife *score.Jackknife
-	// each calls do with the predictions at each row of b that belong to the scores,
-	// scored×C, possibly on several goroutines.
+	// each calls do with the predictions at each row of b that belong to the scores, scored×C, possibly on several
+	// goroutines.
 	each func(ctx context.Context, b *linearize.Batch, do func(t int, mean *mat.Dense) error) error
 
 	rows, held, empty int
@@ -60,8 +58,8 @@ type Coverage struct {
 	sized             int     // rows whose size is finite
 }
 
-// Prepare scores training rows that are left out, or the held-out rows where the
-// posterior was calibrated by them. It returns nil where no coverage was asked for.
+// Prepare scores training rows that are left out, or the held-out rows where the posterior was calibrated by them. It
+// returns nil where no coverage was asked for.
 func (s *CoverageFlags) Prepare(ctx context.Context, c *job.Job, p *problem.Problem, q *Posterior) (*Coverage, error) {
 	if s.Share == nil {
 		return nil, nil
@@ -102,8 +100,8 @@ func (k *Coverage) leaveOut(ctx context.Context, c *job.Job, p *problem.Problem,
 	return nil
 }
 
-// holdOut scores rows that were not trained on: split conformal prediction, which is
-// jackknife+ where no prediction depends on the scored rows.
+// holdOut scores rows that were not trained on: split conformal prediction, which is jackknife+ where no prediction
+// depends on the scored rows.
 func (k *Coverage) holdOut(ctx context.Context, c *job.Job, p *problem.Problem, q *Posterior, s *CoverageFlags) error {
 	rows, err := p.HeldOut("--coverage with --calibrate heldout", "score")
 	if err != nil {
@@ -140,8 +138,8 @@ func (k *Coverage) holdOut(ctx context.Context, c *job.Job, p *problem.Problem, 
 // A Region is the interval or the set of one row; the other is nil.
 type Region struct{ Interval, Set []result.Float }
 
-// Regions returns those of the rows of b; y are their targets, N×1, and nil
-// where they are unknown. A nil coverage has none.
+// Regions returns the regions of the rows of b; y are their targets, N×1, and nil where they are unknown. A nil
+// coverage has none.
 func (k *Coverage) Regions(ctx context.Context, b *linearize.Batch, y *mat.Dense) ([]Region, error) {
 	all := make([]Region, b.Len())
 	if k == nil {
@@ -188,7 +186,7 @@ func (k *Coverage) Regions(ctx context.Context, b *linearize.Batch, y *mat.Dense
 	return all, nil
 }
 
-// region is that of one row, from the predictions that belong to the scores.
+// region is the region of one row, from the predictions that belong to the scores.
 func (k *Coverage) region(mean *mat.Dense) Region {
 	if k.jackknife.Classes() == 0 {
 		lo, hi := k.jackknife.Interval(0, mean)
@@ -206,8 +204,7 @@ func (k *Coverage) region(mean *mat.Dense) Region {
 	return Region{Set: set}
 }
 
-// A CoverageReport says how many test rows had their target in their interval or
-// set.
+// A CoverageReport says how many test rows had their target in their interval or set.
 type CoverageReport struct {
 	Share    result.Float    `json:"share"`    // asked for
 	Measured result.Float    `json:"measured"` // share of the test rows

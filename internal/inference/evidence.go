@@ -18,15 +18,14 @@ import (
 	"github.com/funcgp/funcgp/sparse"
 )
 
-// Forms are the names of the evidences, as --form takes them. The second starts at the
-// mode of the first where both are computed in this order.
+// Forms are the names of the evidences, as --form takes them. The second starts at the mode of the first where both
+// are computed in this order.
 var Forms = []string{"refit", "held-sites", "linear-gaussian", "at-theta"}
 
 // forms are the evidences of these names.
 var forms = map[string]evidence.Form{"refit": evidence.Refit, "held-sites": evidence.HeldSites, "linear-gaussian": evidence.LinearGaussian, "at-theta": evidence.AtTheta}
 
-// An EvidenceStudy looks at the evidence of an exact posterior over its prior and noise
-// variances.
+// An EvidenceStudy looks at the evidence of an exact posterior over its prior and noise variances.
 type EvidenceStudy struct {
 	con     *job.Job
 	problem *problem.Problem
@@ -65,9 +64,9 @@ func (s *EvidenceStudy) report() []result.EvidenceGroup {
 	return out
 }
 
-// Gradient returns the derivatives of the evidences at the posterior's prior, by group
-// and in all. Without inducing examples they are exact. Of a posterior with inducing examples
-// those at the optimum of the linearized model are not known, and of conjugate gradients none.
+// Gradient returns the derivatives of the evidences at the posterior's prior, by group and in all. Without inducing
+// examples they are exact. Of a posterior with inducing examples those at the optimum of the linearized model are not
+// known, and of conjugate gradients none.
 func (s *EvidenceStudy) Gradient(ctx context.Context, q *Posterior) ([]result.EvidenceGroup, result.EvidenceGradient, error) {
 	groups, total := s.report(), result.EvidenceGradient{EvidenceValues: noValues()}
 	var by map[string][]float64
@@ -168,8 +167,8 @@ func (s *EvidenceStudy) sparseGradient(ctx context.Context, dual *sparse.Posteri
 	return by, err
 }
 
-// Maximize finds the variances under which an evidence is highest, with one factor for
-// each group, and with the noise variance if asked.
+// Maximize finds the variances under which an evidence is highest, with one factor for each group, and with the noise
+// variance if asked.
 func (s *EvidenceStudy) Maximize(ctx context.Context, form string, noise bool) (*evidence.Result, error) {
 	o := s.options()
 	if p, ok := s.prior.(*problem.Prior); ok && p.Kind == problem.PriorG {
@@ -238,8 +237,8 @@ const (
 	curvePoints = 25 // of the curve
 )
 
-// Curve returns the evidences with all variances of a prior times a common factor, and
-// those at the prior itself, of which precision is the axis.
+// Curve returns the evidences with all variances of a prior times a common factor, and those at the prior itself, of
+// which precision is the axis.
 func (s *EvidenceStudy) Curve(ctx context.Context, prior ntk.Prior, lik gp.Likelihood, precision float64) (out []result.EvidenceCurvePoint, at result.EvidenceValues, err error) {
 	p := *s.data
 	p.Prior, p.Groups, p.Likelihood = prior, nil, lik
@@ -272,9 +271,9 @@ func (s *EvidenceStudy) Curve(ctx context.Context, prior ntk.Prior, lik gp.Likel
 	return out, at, nil
 }
 
-// WithGPrior returns the problem with the neural g-prior of g = 1: the variance of a
-// parameter is n over the sum of its squared Jacobian, weighted by Λ, over the n training
-// rows, and parameters on which no output depends are held at θ* [gprior 10–13].
+// WithGPrior returns the problem with the neural g-prior of g = 1: the variance of a parameter is n over the sum of
+// its squared Jacobian, weighted by Λ, over the n training rows, and parameters on which no output depends are held at
+// θ* [gprior 10–13].
 func WithGPrior(ctx context.Context, con *job.Job, p *problem.Problem) (*problem.Problem, error) {
 	theta := p.Model.Net.Theta()
 	x, err := p.TrainingExamples(ctx, p.KeepsJacobian())

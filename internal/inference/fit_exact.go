@@ -12,8 +12,7 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// exact conditions on all training rows. A refit moves to the mode of the
-// linearized model (E9).
+// exact conditions on all training rows. A refit moves to the mode of the linearized model (E9).
 func (f *fit) exact(ctx context.Context) (*Posterior, error) {
 	if err := f.prepare(ctx, true, nil); err != nil {
 		return nil, err
@@ -56,8 +55,8 @@ func (f *fit) exact(ctx context.Context) (*Posterior, error) {
 	return f.posterior(dual), nil
 }
 
-// exactDual forms the kernel and fits or refits. It writes the time when the
-// kernel was formed to a formed that is not nil.
+// exactDual forms the kernel and fits or refits. It writes the time when the kernel was formed to a formed that is not
+// nil.
 func (f *fit) exactDual(ctx context.Context, batch *linearize.Batch, formed *time.Time) (*gp.Exact, error) {
 	o := &gp.Options{Mean: f.options.mean, MaxMemory: f.problem.Limits.Memory, Progress: func(stage string, done, total int) {
 		if stage == gp.StageKernel && done == total && formed != nil {

@@ -17,12 +17,12 @@ import (
 	"github.com/funcgp/funcgp/store"
 )
 
-// askedRows is the most test rows whose variances must be near those of all training
-// rows, as --within says.
+// askedRows is the most test rows whose variances must be near the variances given all training rows, as --within
+// says.
 const askedRows = 200
 
-// sampledRows is how many training examples, and as many of their rows, choose those of a pass
-// through inducing examples.
+// sampledRows is how many training examples, and as many of their rows, choose the rows of a pass through inducing
+// examples.
 const sampledRows = 6000
 
 // kept conditions on the rows of all training data that say something (E16).
@@ -97,8 +97,8 @@ func (f *fit) kept(ctx context.Context) (*Posterior, error) {
 	return q, f.certify(ctx, q, threshold, products)
 }
 
-// products returns fast products with the Jacobian of training examples that are
-// linearized anew in each pass, where their inputs fit; else nil.
+// products returns fast products with the Jacobian of training examples that are linearized anew in each pass, where
+// their inputs fit; else nil.
 func (f *fit) products(ctx context.Context) (linearize.Products, error) {
 	e, n := f.problem.Examples, f.source.Len()
 	d, _, _ := f.problem.Model.Net.Dims()
@@ -112,8 +112,7 @@ func (f *fit) products(ctx context.Context) (linearize.Products, error) {
 	return f.problem.Model.Net.Products(x)
 }
 
-// askedRows linearizes the test rows on which --within is measured, or where there are
-// none the first training rows.
+// askedRows linearizes the test rows on which --within is measured, or where there are none the first training rows.
 func (f *fit) askedRows(ctx context.Context) (*linearize.Batch, error) {
 	rows := f.problem.Examples.Train
 	if f.problem.Examples.TestPart().Len() > 0 {
@@ -131,8 +130,8 @@ func (f *fit) thresholdOptions() *kept.ThresholdOptions {
 	return &kept.ThresholdOptions{Within: f.flags.Within, MaxMemory: f.problem.Limits.Memory, Seed: f.problem.Limits.Seed, Progress: f.con.Show}
 }
 
-// threshold finds τ for --within at the sites s. c, if not nil, has what a checkpoint knows of it, and
-// takes what is found.
+// threshold finds τ for --within at the sites s. c, if not nil, has what a checkpoint knows of it, and takes what is
+// found.
 func (f *fit) threshold(ctx context.Context, asked *linearize.Batch, s *gp.Sites, c *choice) (*kept.Threshold, error) {
 	var before *kept.Threshold
 	if c != nil && c.Threshold.Of > 0 {
@@ -163,8 +162,8 @@ func (f *fit) threshold(ctx context.Context, asked *linearize.Batch, s *gp.Sites
 // quickOutputs is the number of outputs of training rows up to which --method auto takes exact.
 const quickOutputs = 5000
 
-// keptCosts is how many times the multiplications of a pass through inducing examples --method auto
-// spends on kept rows, which say how far they are from all rows.
+// keptCosts is how many times the multiplications of a pass through inducing examples --method auto spends on kept
+// rows, which say how far they are from all rows.
 const keptCosts = 4
 
 // A losing error says why --method auto does not keep the rows above a threshold.
@@ -172,8 +171,8 @@ type losing struct{ why string }
 
 func (e *losing) Error() string { return e.why }
 
-// losing tells whether --method auto does not keep the rows above a threshold: they do not fit into
-// memory, or take much longer than a pass through inducing examples.
+// losing tells whether --method auto does not keep the rows above a threshold: they do not fit into memory, or take
+// much longer than a pass through inducing examples.
 func (f *fit) losing(t *kept.Threshold) error {
 	if !f.chooses {
 		return nil
@@ -209,9 +208,8 @@ func (f *fit) throughInducing() (Flags, error) {
 	return flags, err
 }
 
-// keptPosterior fits, or refits at the mode, with the rows that --within takes by the sites there, and
-// completes the options o. c is that of threshold. Where memory holds fewer rows, it measures what these
-// give.
+// keptPosterior fits, or refits at the mode, with the rows that --within takes by the sites there, and completes the
+// options o. c is as in threshold. Where memory holds fewer rows, it measures what these give.
 func (f *fit) keptPosterior(ctx context.Context, asked *linearize.Batch, c *choice, o *kept.Options) (*Posterior, *kept.Threshold, error) {
 	y, lik, s := f.problem.Examples.Y, f.problem.Task.Likelihood, f.sites
 	o.Mean, o.Outputs, o.Start, o.MaxMemory, o.Progress = f.options.mean, f.outputs, f.near, f.problem.Limits.Memory, f.con.Show

@@ -16,8 +16,7 @@ import (
 	"github.com/funcgp/funcgp/sparse"
 )
 
-// sparse conditions on the training rows through inducing examples, or on
-// those alone.
+// sparse conditions on the training rows through inducing examples, or on those alone.
 func (f *fit) sparse(ctx context.Context) (*Posterior, error) {
 	if err := f.prepare(ctx, f.problem.KeepsJacobian(), f.settleMode); err != nil {
 		return nil, err
@@ -93,8 +92,7 @@ func (f *fit) sparseOptions() *sparse.Options {
 	return o
 }
 
-// sparsePosterior notes the evidence of a posterior with inducing examples and
-// what they leave out.
+// sparsePosterior notes the evidence of a posterior with inducing examples and what they leave out.
 func (f *fit) sparsePosterior(dual *sparse.Posterior, z *sparse.Inducing) *Posterior {
 	q := f.posterior(dual)
 	q.How.inducing = z.Rows
@@ -129,8 +127,8 @@ func (f *fit) subset(ctx context.Context, z *sparse.Inducing) (*Posterior, error
 	return do(ctx, f)
 }
 
-// nystrom conditions on all training rows through the inducing examples. It
-// goes on from a checkpoint where there is one.
+// nystrom conditions on all training rows through the inducing examples. It goes on from a checkpoint where there is
+// one.
 func (f *fit) nystrom(ctx context.Context, z *sparse.Inducing) (*Posterior, error) {
 	o := f.sparseOptions()
 	f.useCheckpoint(o)
@@ -179,8 +177,8 @@ func (f *fit) tuneNystrom(ctx context.Context, z *sparse.Inducing, o *sparse.Opt
 		return nil
 	}
 	if f.flags.tunesByRefits() {
-		// Make the candidates of a refit through inducing examples, from the features of all training rows,
-		// which it computes in one pass.
+		// Make the candidates of a refit through inducing examples, from the features of all training rows, which it
+		// computes in one pass.
 		p, start := f.problem, f.precision
 		b, err := sparse.NewBuilder(ctx, f.kernel, z, f.sparseOptions())
 		if err != nil {
@@ -245,10 +243,9 @@ const (
 	compareOutputs = 2000 // most outputs of training rows that the exact posterior is computed of
 )
 
-// compare measures the error of a posterior with inducing examples on test
-// rows, and on a sample of the training rows against their exact posterior. An
-// error at a test row becomes a warning, because the posterior, which may have
-// taken hours, does not depend on it.
+// compare measures the error of a posterior with inducing examples on test rows, and on a sample of the training rows
+// against their exact posterior. An error at a test row becomes a warning, because the posterior, which may have taken
+// hours, does not depend on it.
 func (f *fit) compare(ctx context.Context, q *Posterior) error {
 	p, dual := f.problem, q.Dual.(*sparse.Posterior)
 	c := p.Model.Outputs

@@ -10,8 +10,7 @@ import (
 	"github.com/funcgp/funcgp/internal/problem"
 )
 
-// Flags say how a verb comes by its posterior: fitted by a method, or
-// read from a file.
+// Flags say how a verb comes by its posterior: fitted by a method, or read from a file.
 type Flags struct {
 	Method, Selection string
 	Inducing          int     // 0 where not given
@@ -71,21 +70,18 @@ const MostWithin = 10
 // defaultWithin is --within of the method kept where it is not given.
 const defaultWithin = 0.05
 
-// tunesByRefits tells whether --tune-prior takes a refit at every precision: at θ*,
-// which has seen all training rows, their scores say nothing about other
-// precisions (E17).
+// tunesByRefits tells whether --tune-prior takes a refit at every precision: at θ*, which has seen all training rows,
+// their scores say nothing about other precisions (E17).
 func (s *Flags) tunesByRefits() bool { return s.Tune == "loo" || s.Tune == "evidence" }
 
-// takesRows tells whether the inducing elements are single rows (example, direction of Λ),
-// which --inducing counts, and not examples with all of their outputs.
+// takesRows tells whether the inducing elements are single rows (example, direction of Λ), which --inducing counts,
+// and not examples with all of their outputs.
 func (s *Flags) takesRows() bool { return s.Selection == result.SelectStrength }
 
-// inducingOutputs is the number of outputs that inducing examples have where
-// --inducing is not given.
+// inducingOutputs is the number of outputs that inducing examples have where --inducing is not given.
 const inducingOutputs = 2000
 
-// withDefaults returns the flags with the inducing examples that they leave
-// open.
+// withDefaults returns the flags with the inducing examples that they leave open.
 func (s Flags) withDefaults(p *problem.Problem) (Flags, error) {
 	if s.Method = cmp.Or(s.Method, "exact"); s.Method == "exact" && s.Within != 0 {
 		s.Method = "kept"

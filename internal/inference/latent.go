@@ -12,8 +12,7 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// latent is the function that answers: its mean is f(x;θ*) or that of the refit, and its covariance
-// that of the refit (E21).
+// latent is the function that answers: its mean is f(x;θ*) or the refit's, and its covariance the refit's (E21).
 func (q *Posterior) latent() gp.Latent {
 	switch {
 	case q.weights != nil:
@@ -24,14 +23,14 @@ func (q *Posterior) latent() gp.Latent {
 	return q.Dual
 }
 
-// refits tells whether the mean is that of a refit.
+// refits tells whether the mean is a refit's.
 func (q *Posterior) refits() bool {
 	return q.refitted && !q.network
 }
 
 // An answer is a posterior with another mean. Where other is nil it is f(x;θ*) with the covariance of q, and where q
-// is of other training rows than the network was matched to, D' in place of D, with the mean f(x;θ*) + f̂_D'(x) − f̂_D(x).
-// Else it is the posterior of other training rows, whose mean is that of q and what the refit changes by.
+// is of other training rows than the network was matched to, D' in place of D, with the mean f(x;θ*) + f̂_D'(x) −
+// f̂_D(x). Else it is the posterior of other training rows, whose mean is q's and what the refit changes by.
 type answer struct {
 	q     *Posterior
 	other gp.Latent
@@ -79,8 +78,8 @@ func (a *answer) to(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batc
 	return nil
 }
 
-// Changed is the function with other training rows, of which other is the refit: f(x;θ*) +
-// f̂_D'(x) − f̂_D(x) where the answers are the network's own, else f̂_D'(x).
+// Changed is the function with other training rows, whose refit is other: f(x;θ*) + f̂_D'(x) − f̂_D(x) where the
+// answers are the network's own, else f̂_D'(x).
 func (q *Posterior) Changed(other gp.Latent) gp.Latent {
 	if !q.network {
 		return other
@@ -101,7 +100,7 @@ func (q *Posterior) Shift(ctx context.Context, x *linearize.Batch) ([]float64, e
 	return now.RawRowView(0), nil
 }
 
-// means are those of the answer and of the posterior, T×C.
+// means are the means of the answer and of the posterior, T×C.
 func (q *Posterior) means(ctx context.Context, x *linearize.Batch) (now, fitted *mat.Dense, err error) {
 	now, fitted = mat.NewDense(x.Len(), x.Outputs(), nil), mat.NewDense(x.Len(), x.Outputs(), nil)
 	if err = q.latent().PredictTo(ctx, now, nil, x); err == nil {

@@ -22,16 +22,14 @@ const (
 	leftOutTolerance  = 1e-8 // of a Gaussian likelihood, where the closed form is exact
 )
 
-// A LeftOutComparison compares leave-one-out in closed form (E17) with refits
-// without the row.
+// A LeftOutComparison compares leave-one-out in closed form (E17) with refits without the row.
 type LeftOutComparison struct {
 	Rows   []int           `json:"rows"`
 	Values []LeftOutValues `json:"values"`
 }
 
-// LeftOutValues are those of the entry that differs most. Difference is relative to
-// the largest entry, and absolute for the log density. Tolerance is null where the
-// closed form is one Newton step and not exact.
+// LeftOutValues are the values of the entry that differs most. Difference is relative to the largest entry, and
+// absolute for the log density. Tolerance is null where the closed form is one Newton step and not exact.
 type LeftOutValues struct {
 	Quantity   string       `json:"quantity"`
 	Refit      result.Float `json:"refit"`
@@ -132,8 +130,7 @@ func largestEntry(m *mat.Dense) float64 {
 	return math.Max(mat.Max(m), -mat.Min(m))
 }
 
-// ok tells whether all differences are within their tolerance; there are none in a
-// nil comparison.
+// ok tells whether all differences are within their tolerance; there are none in a nil comparison.
 func (l *LeftOutComparison) ok() bool {
 	if l == nil {
 		return true
@@ -146,8 +143,7 @@ func (l *LeftOutComparison) ok() bool {
 	return true
 }
 
-// leavingOut is a likelihood whose targets have one more column. A row that is not
-// 0 there has no part in it.
+// leavingOut is a likelihood whose targets have one more column. A row that is not 0 there has no part in it.
 type leavingOut struct{ glm.Likelihood }
 
 // leavingOutScored is leavingOut of a likelihood whose Λ is the Fisher information.

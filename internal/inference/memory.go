@@ -23,8 +23,8 @@ func planInducing(_ *job.Job, p *problem.Problem, f *Flags, heldOut *dataset.Sub
 	return gp.CheckMemory("a sparse posterior", unit, f.Inducing, p.Limits.Memory, sparseBytes(p, f, heldOut))
 }
 
-// sparseBytes is the memory of a posterior with m inducing examples, or rows: these count
-// as the examples that have as many outputs, and each is linearized alone.
+// sparseBytes is the memory of a posterior with m inducing examples, or rows: these count as the examples that have as
+// many outputs, and each is linearized alone.
 func sparseBytes(p *problem.Problem, f *Flags, heldOut *dataset.Subset) func(m int) int64 {
 	n := p.Examples.Train.Len()
 	return func(m int) int64 {
@@ -45,9 +45,9 @@ func sparseBytes(p *problem.Problem, f *Flags, heldOut *dataset.Subset) func(m i
 	}
 }
 
-// rowsCure adds to the error of a posterior of all training rows that does not fit what
-// to do: through as many inducing examples as fit, 2000 outputs at most, by the line to
-// type, or with fewer rows. Many classes have a remedy of their own.
+// rowsCure adds to the error of a posterior of all training rows that does not fit what to do: through as many
+// inducing examples as fit, 2000 outputs at most, by the line to type, or with fewer rows. Many classes have a remedy
+// of their own.
 func rowsCure(c *job.Job, p *problem.Problem, f *Flags, heldOut *dataset.Subset, err error) error {
 	e := (*gp.MemoryError)(nil)
 	if !errors.As(err, &e) || p.ManyClasses() {
@@ -80,8 +80,8 @@ func rowsCure(c *job.Job, p *problem.Problem, f *Flags, heldOut *dataset.Subset,
 	return job.Full(errors.New(text + "raise --max-memory"))
 }
 
-// terms is the number of outputs in the cross-kernel of one output with what
-// the posterior is built on: its inducing examples or all training rows.
+// terms is the number of outputs in the cross-kernel of one output with what the posterior is built on: its inducing
+// examples or all training rows.
 func (q *Posterior) terms(p *problem.Problem) int {
 	if problem.IsSparse(q.How.Name) {
 		return q.How.inducingOutputs(p.Model.Outputs)
@@ -92,10 +92,9 @@ func (q *Posterior) terms(p *problem.Problem) int {
 	return p.Examples.Train.Len() * p.Model.Outputs
 }
 
-// RowsAtOnce is how many test rows are predicted at a time: as many as keep
-// their cross-kernel with the training rows, or the inducing ones, near 32
-// MiB, since every tile goes through all of them once, and their Jacobian
-// within keepBytes.
+// RowsAtOnce is how many test rows are predicted at a time: as many as keep their cross-kernel with the training rows,
+// or the inducing ones, near 32 MiB, since every tile goes through all of them once, and their Jacobian within
+// keepBytes.
 func (q *Posterior) RowsAtOnce(p *problem.Problem) int {
 	if q.bnn != nil {
 		return p.Within(4096, p.Model.Net.BatchBytes) // each tile draws all parameters anew

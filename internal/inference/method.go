@@ -74,8 +74,8 @@ func (q *Posterior) given() []int {
 
 // A solver is what a method does.
 type solver struct {
-	// plan refuses what cannot fit before anything large is taken: flags with their defaults, and the rows that
-	// choose the prior precision, if any.
+	// plan refuses what cannot fit before anything large is taken: flags with their defaults, and the rows that choose
+	// the prior precision, if any.
 	plan func(c *job.Job, p *problem.Problem, f *Flags, heldOut *dataset.Subset) error
 	fit  func(f *fit, ctx context.Context) (*Posterior, error)
 	load func(ctx context.Context, l *loading) (Fitted, error)

@@ -52,8 +52,7 @@ func (q *Posterior) noveltyOf(ctx context.Context, b *linearize.Batch) ([]float6
 	return scores, q.detector.ScoreTo(ctx, scores, b)
 }
 
-// Rank returns the share of training rows that are less novel when they are left out; NaN
-// where that is not known.
+// Rank returns the share of training rows that are less novel when they are left out; NaN where that is not known.
 func (q *Posterior) Rank(novelty result.Float) result.Float {
 	if q.detector == nil {
 		return result.Undefined()
@@ -61,8 +60,8 @@ func (q *Posterior) Rank(novelty result.Float) result.Float {
 	return result.Float(score.Rank(q.detector.Training(), float64(novelty)))
 }
 
-// scoreLeftOut sets the novelty of training rows, each without itself. That of rows that do not stand
-// for all stays undefined.
+// scoreLeftOut sets the novelty of training rows, each without itself. That of rows that do not stand for all stays
+// undefined.
 func (q *Posterior) scoreLeftOut(p *problem.Problem, rows []result.PredictedRow) {
 	if q.detector == nil {
 		return

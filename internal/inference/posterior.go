@@ -1,6 +1,5 @@
-// Package inference computes the posterior of a problem by the method that the
-// flags ask for, tunes its prior precision, calibrates it, saves and loads it, and
-// checks it against weight space.
+// Package inference computes the posterior of a problem by the method that the flags ask for, tunes its prior
+// precision, calibrates it, saves and loads it, and checks it against weight space.
 package inference
 
 import (
@@ -65,8 +64,7 @@ type Posterior struct {
 	predictive string           // other than glm; "" is glm
 }
 
-// Options are what verbs ask of a fit beside its method. The zero value is
-// the default.
+// Options are what verbs ask of a fit beside its method. The zero value is the default.
 type Options struct {
 	AtTheta    bool               // the posterior is that at the trained parameters and the stated precision, and no refit
 	mean       gp.Mean            // of a posterior at θ*
@@ -273,13 +271,13 @@ func (f *fit) residualGradient(ctx context.Context) ([]float64, error) {
 	return sum, nil
 }
 
-// Prior is that of the posterior.
+// Prior is the posterior's.
 func (q *Posterior) Prior() ntk.Prior { return q.prior }
 
-// PriorScale is what the variances of Kernel are multiplied by for those of the prior.
+// PriorScale is the factor from the variances of Kernel's prior to the posterior's.
 func (q *Posterior) PriorScale() float64 { return q.factor }
 
-// Precision stands for the prior: that of all parameters, or the geometric mean.
+// Precision stands for the prior: the precision of all parameters, or their geometric mean.
 func (q *Posterior) Precision() float64 { return q.precision }
 
 // Report is the fit as JSON shows it.
@@ -339,8 +337,8 @@ type Predictions struct {
 	LogDensity        []float64      // log p(y|x) of the targets, calibrated; nil where they were not given
 	CDF               []float64      // of a regression on one target by draws: P(y' ≤ y); nil otherwise
 
-	// Of a regression, one column for each target: the mean and the standard deviation
-	// of a new observation, and the standard deviation of the function.
+	// Of a regression, one column for each target: the mean and the standard deviation of a new observation, and the
+	// standard deviation of the function.
 	Response, ObservationSD, FunctionSD *mat.Dense
 
 	calibration *score.Calibration
@@ -413,8 +411,7 @@ func (o *Predictions) mapOf(lik glm.Likelihood) {
 	o.MAPProb = sideBySide(rest, o.MAPProb)
 }
 
-// respond fills in the probabilities and their standard deviations, and the log density of
-// targets that are not nil.
+// respond fills in the probabilities and their standard deviations, and the log density of targets that are not nil.
 func (o *Predictions) respond(ctx context.Context, y *mat.Dense, link predictive.Link) error {
 	o.Prob, o.SD = new(mat.Dense), new(mat.Dense)
 	if q, ok := link.(predictive.QMC); ok && y != nil {
@@ -476,8 +473,8 @@ func (o *Predictions) observe() error {
 	return nil
 }
 
-// Row is prediction i as tables show it, which is of row at of the data. Its densities, its covariance and
-// the rank of its novelty are left to the caller.
+// Row is prediction i as tables show it, which is of row at of the data. Its densities, its covariance and the rank of
+// its novelty are left to the caller.
 func (o *Predictions) Row(task *problem.Task, i int, rows *dataset.Subset, at int) *result.PredictedRow {
 	f := o.Network.RawRowView(i)
 	r := &result.PredictedRow{Prediction: o.prediction(task, i), Index: result.Index(rows.Rows[at]), Label: result.Float(problem.Label(rows, at)), Several: rows.Set.Width() > 1}
@@ -499,8 +496,8 @@ func (o *Predictions) Row(task *problem.Task, i int, rows *dataset.Subset, at in
 	return r
 }
 
-// distribution returns P(Y < y) + P(Y = y)/2 of a new observation Y of the one target
-// of outputs with mean f and covariance cov; NaN where y is.
+// distribution returns P(Y < y) + P(Y = y)/2 of a new observation Y of the one target of outputs with mean f and
+// covariance cov; NaN where y is.
 func distribution(lik glm.Likelihood, y float64, f, cov []float64) float64 {
 	if math.IsNaN(y) {
 		return y
@@ -554,8 +551,8 @@ type Open struct {
 	Begin     func() (end func(), err error) // keeps it open until end is called; an error where it is closed
 }
 
-// Front returns the *funcgp.Posterior of a problem and its posterior, which closes the job in the end, and Behind leads back.
-// Package funcgp sets both: they let packages above it serve what it and the command opened.
+// Front returns the *funcgp.Posterior of a problem and its posterior, which closes the job in the end, and Behind
+// leads back. Package funcgp sets both: they let packages above it serve what it and the command opened.
 var (
 	Front  func(c *job.Job, p *problem.Problem, q *Posterior) any
 	Behind func(front any) Open

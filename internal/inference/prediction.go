@@ -18,10 +18,10 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// Each predicts rows, a tile at a time and in order, and calls do with the first row of a tile, its batch,
-// its targets and its predictions. The rows of y are the targets, nil where they are unknown; function is
-// that of another posterior, calibrated as q is, and nil for q's own. The tile decides the last bits, so
-// that everything that predicts does it here. An error of the model or the data names the row.
+// Each predicts rows, a tile at a time and in order, and calls do with the first row of a tile, its batch, its targets
+// and its predictions. The rows of y are the targets, nil where they are unknown; function is another posterior's,
+// calibrated as q is, and nil for q's own. The tile decides the last bits, so that everything that predicts does it
+// here. An error of the model or the data names the row.
 func (q *Posterior) Each(ctx context.Context, p *problem.Problem, rows *dataset.Subset, y *mat.Dense, function gp.Latent, link predictive.Link, do func(lo int, b *linearize.Batch, y *mat.Dense, pred *Predictions) error) error {
 	n, tile := rows.Len(), q.RowsAtOnce(p)
 	for t := range par.Tiles(n, tile) {
@@ -94,8 +94,7 @@ func (o *Predictions) networkClass(task *problem.Task, i int) *result.Float {
 	return problem.Number(float64(task.Classes[k]))
 }
 
-// RunnerUp is the class of largest probability of row i but one; -1 where there is one class
-// alone.
+// RunnerUp is the class of largest probability of row i but one; -1 where there is one class alone.
 func (o *Predictions) RunnerUp(i int) int {
 	predicted := o.Best(i)
 	second, best := -1, math.Inf(-1)
@@ -107,8 +106,7 @@ func (o *Predictions) RunnerUp(i int) int {
 	return second
 }
 
-// WithMean is o with another posterior mean, T×C, of the same covariance. Novelty stays
-// that of o.
+// WithMean is o with another posterior mean, T×C, of the same covariance. Novelty stays o's.
 func (o *Predictions) WithMean(ctx context.Context, mean *mat.Dense, link predictive.Link) (*Predictions, error) {
 	other := *o
 	other.Mean = mean
@@ -122,8 +120,7 @@ func (o *Predictions) WithMean(ctx context.Context, mean *mat.Dense, link predic
 	return &other, other.respond(ctx, nil, link)
 }
 
-// ByNetwork are the probabilities of the classes where f, 1×C, are the outputs without
-// uncertainty.
+// ByNetwork are the probabilities of the classes where f, 1×C, are the outputs without uncertainty.
 func ByNetwork(task *problem.Task, f *mat.Dense) []result.Float {
 	o := &Predictions{Network: f}
 	o.mapOf(task.Likelihood)
@@ -146,9 +143,9 @@ func Contrasted(p *problem.Problem, contrast string) (*explain.Target, error) {
 	return &t, nil
 }
 
-// Targets are what is explained of row i: all outputs, then the contrast that was asked for. Without one it is
-// that of the predicted class and the runner-up, where each class has an output:
-// a softmax compares outputs, and by itself none means anything.
+// Targets are what is explained of row i: all outputs, then the contrast that was asked for. Without one it is the
+// contrast of the predicted class and the runner-up, where each class has an output: a softmax compares outputs, and
+// by itself none means anything.
 func Targets(p *problem.Problem, pred *Predictions, i int, asked *explain.Target) []explain.Target {
 	var list []explain.Target
 	for k := range p.Model.Outputs {

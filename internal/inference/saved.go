@@ -18,8 +18,8 @@ import (
 	"github.com/funcgp/funcgp/store"
 )
 
-// header is what a file says about the posterior, and a function that writes its prior.
-// split is --split, nil where it was not given.
+// header is what a file says about the posterior, and a function that writes its prior. split is --split, nil where it
+// was not given.
 func (q *Posterior) header(ctx context.Context, p *problem.Problem, r result.Fit, split *int) (problem.SavedHeader, func(w *store.Writer), error) {
 	e, t := p.Examples, p.Task
 	classes, names := t.Ungrouped()
@@ -40,7 +40,7 @@ type SaveOptions struct {
 	Inputs bool // the training inputs
 	Bundle bool // the training inputs and the network, so that nothing else is needed
 	Split  *int // --split; nil where it was not given
-	// Without leaves out the training inputs of a bundle but those of the inducing rows.
+	// Without leaves out of a bundle all training inputs but the inducing rows'.
 	Without bool
 }
 
@@ -122,8 +122,7 @@ func (q *Posterior) Save(ctx context.Context, path string, p *problem.Problem, r
 	})
 }
 
-// SavedBytes is about how many bytes a posterior of kept rows takes in a file; 0 for other
-// methods.
+// SavedBytes is about how many bytes a posterior of kept rows takes in a file; 0 for other methods.
 func (q *Posterior) SavedBytes() int64 {
 	if p, ok := q.Dual.(*kept.Posterior); ok {
 		return p.SavedBytes()
@@ -131,8 +130,8 @@ func (q *Posterior) SavedBytes() int64 {
 	return 0
 }
 
-// loadPosterior returns the posterior of the problem's file, with its calibration
-// unless the method of calibration is "" or none.
+// loadPosterior returns the posterior of the problem's file, with its calibration unless the method of calibration is
+// "" or none.
 func loadPosterior(ctx context.Context, c *job.Job, p *problem.Problem, calibrate string) (*Posterior, error) {
 	q, err := load(ctx, c, p)
 	if err != nil {
@@ -226,8 +225,7 @@ func load(ctx context.Context, c *job.Job, p *problem.Problem) (*Posterior, erro
 	return q, nil
 }
 
-// packRows returns what is saved of leave-one-out predictions: the same number of
-// values for each row.
+// packRows returns what is saved of leave-one-out predictions: the same number of values for each row.
 func packRows(rows []result.PredictedRow) []float64 {
 	var out []float64
 	put := func(list ...result.Float) {
@@ -251,8 +249,7 @@ func packRows(rows []result.PredictedRow) []float64 {
 	return out
 }
 
-// unpackRows reads what packRows wrote for the problem; ok is false where it cannot
-// be that.
+// unpackRows reads what packRows wrote for the problem; ok is false where it cannot be that.
 func unpackRows(v []float64, p *problem.Problem) (rows []result.PredictedRow, ok bool) {
 	const common, regression = 7, 6
 	classes := p.Task.Classes
@@ -299,10 +296,9 @@ func inRange(positions []int, n int, repeat bool) bool {
 	return true
 }
 
-// FitAgain fits the posterior of a problem whose training rows are others than those of its
-// file, by the method of that file and at its prior, and calibrates it as that one was, or
-// not where the method of calibration is none. flag says what asked for it, and old is the problem of
-// the file as it is.
+// FitAgain fits the posterior of a problem whose training rows are not its file's, by the method of that file and at
+// its prior, and calibrates it as that one was, or not where the method of calibration is none. flag says what asked
+// for it, and old is the problem of the file as it is.
 func FitAgain(ctx context.Context, c *job.Job, old, p *problem.Problem, flag, calibrate string) (*Posterior, error) {
 	h := &p.Saved.Header
 	was := &h.Fit

@@ -59,8 +59,7 @@ func (f *fit) begin() error {
 	return nil
 }
 
-// seeks tells whether the match is looked for: to answer at it, or to name it beside a precision
-// that was given.
+// seeks tells whether the match is looked for: to answer at it, or to name it beside a precision that was given.
 func (f *fit) seeks() bool {
 	s := f.settled
 	if s == nil || problem.HasLogVariances(f.problem.Task.Likelihood) || f.problem.TrainedOnOthers() {
@@ -69,8 +68,8 @@ func (f *fit) seeks() bool {
 	return s.match.Used == AtMatch || s.match.Used == "given"
 }
 
-// namedOutputs is the number of outputs of training rows up to which the match is looked for where
-// another precision is given.
+// namedOutputs is the number of outputs of training rows up to which the match is looked for where another precision
+// is given.
 const namedOutputs = 4000
 
 // kernelAt returns the kernel at multiples of the precision that f has now.
@@ -85,8 +84,8 @@ func (f *fit) kernelAt() func(factor float64) (ntk.Kernel, error) {
 	}
 }
 
-// mean is that of a posterior whose sites are at the mode: the network's output, or with --refit the
-// sum over training examples.
+// mean is the mean of a posterior whose sites are at the mode: the network's output, or with --refit the sum over
+// training examples.
 func (f *fit) mean() gp.Mean {
 	if !f.options.AtTheta && f.flags.Refit {
 		return gp.LinearGaussian
@@ -94,8 +93,7 @@ func (f *fit) mean() gp.Mean {
 	return f.options.mean
 }
 
-// settleNoise chooses the noise variance by leave-one-out where it is open, and returns the posterior
-// under it.
+// settleNoise chooses the noise variance by leave-one-out where it is open, and returns the posterior under it.
 func (f *fit) settleNoise(ctx context.Context, q *Posterior) (*Posterior, error) {
 	lik, ok := f.problem.Task.Likelihood.(*glm.Gaussian)
 	if !ok || solverOf(f.flags.Method).whole || !f.seeksNoise() {
@@ -210,8 +208,7 @@ func (f *fit) found(ctx context.Context, m *gp.Match) error {
 	return f.setPrecision(f.precision * m.Factor)
 }
 
-// otherInputs warns where the trained parameters are no optimum, and would be with inputs that are scaled
-// otherwise.
+// otherInputs warns where the trained parameters are no optimum, and would be with inputs that are scaled otherwise.
 func (f *fit) otherInputs(ctx context.Context) error {
 	cause, give := f.problem.OtherInputs(ctx, f.outputs)
 	if give == "" || f.options.NoReport {
@@ -226,9 +223,8 @@ func (f *fit) otherInputs(ctx context.Context) error {
 	return nil
 }
 
-// seeksNoise tells whether the noise variance is chosen by leave-one-out: that of a training whose
-// precision is matched, unless a flag says it, or it is known and the trained parameters are an
-// optimum.
+// seeksNoise tells whether the noise variance is chosen by leave-one-out: it is where the precision of a training is
+// matched, unless a flag says it, or it is known and the trained parameters are an optimum.
 func (f *fit) seeksNoise() bool {
 	s, t := f.settled, f.problem.Task
 	if s == nil || t.NoiseGiven() {
@@ -237,7 +233,8 @@ func (f *fit) seeksNoise() bool {
 	return s.match.Used == AtMatch || s.match.Used == AtStated && s.match.Network.Finite() && !t.NoiseRecorded()
 }
 
-// noiseBy sets the noise variance that is best for predictions of rows that are left out, and returns the factor on it.
+// noiseBy sets the noise variance that is best for predictions of rows that are left out, and returns the factor on
+// it.
 func (f *fit) noiseBy(lik *glm.Gaussian, y, mean, cov *mat.Dense) (factor float64, err error) {
 	if factor, err = score.NoiseFactor(lik, y, mean, cov); err != nil {
 		return 0, err
@@ -256,8 +253,8 @@ func (f *fit) setNoise(factor float64, from string) error {
 	return f.setPrecision(f.precision / factor)
 }
 
-// remark says at which precision the answers are where that is not the one stated, and how much of
-// the network the refit leaves unexplained.
+// remark says at which precision the answers are where that is not the one stated, and how much of the network the
+// refit leaves unexplained.
 func (f *fit) remark(q *Posterior) {
 	s := f.settled
 	if s == nil {
@@ -292,8 +289,7 @@ func (f *fit) remark(q *Posterior) {
 
 // measure compares the refit with the outputs of the network at the same training rows.
 func (f *fit) measure(at *gp.Sites, network *mat.Dense) {
-	// Rms(f − f̂)/rms f over rows, where a softmax has outputs less their mean over classes, which
-	// it ignores.
+	// Rms(f − f̂)/rms f over rows, where a softmax has outputs less their mean over classes, which it ignores.
 	fitted := at.F
 	classes := f.problem.Task.Classes != nil
 	n, c := network.Dims()
@@ -316,8 +312,8 @@ func (f *fit) measure(at *gp.Sites, network *mat.Dense) {
 	f.settled.match.Remainder = result.Float(math.Sqrt(rest / all))
 }
 
-// unexplained is the part of the outputs that a refit may differ by from the network before the
-// terms of its explanations need a warning.
+// unexplained is the part of the outputs that a refit may differ by from the network before the terms of its
+// explanations need a warning.
 const unexplained = .2
 
 func center(v []float64) {
@@ -330,13 +326,13 @@ func center(v []float64) {
 	}
 }
 
-// roughMode is the gradient at which the search for the mode ends where each product is a pass over the
-// data: f̂ is then within 1e-4 prior standard deviations of the mode (E19), which moves sites by less. Where
-// the Jacobian is in memory it ends at closeMode.
+// roughMode is the gradient at which the search for the mode ends where each product is a pass over the data: f̂ is
+// then within 1e-4 prior standard deviations of the mode (E19), which moves sites by less. Where the Jacobian is in
+// memory it ends at closeMode.
 const roughMode, closeMode = 1e-4, 1e-9
 
-// settle goes to the precision of the answers, for methods without a kernel of all training rows, by
-// products with the Jacobian.
+// settle goes to the precision of the answers, for methods without a kernel of all training rows, by products with the
+// Jacobian.
 func (f *fit) settle(ctx context.Context) error {
 	if f.frozen || f.options.AtTheta || !f.seeks() || f.settled.match.Used != AtMatch {
 		return nil
@@ -372,8 +368,8 @@ func (f *fit) settle(ctx context.Context) error {
 	return f.found(ctx, found)
 }
 
-// settleMode is settle, and makes the sites those at f_lin(x;v*), v* the mode of the linearized model at
-// the precision of the answers.
+// settleMode is settle, and makes the sites those at f_lin(x;v*), v* the mode of the linearized model at the precision
+// of the answers.
 func (f *fit) settleMode(ctx context.Context) error {
 	if err := f.settle(ctx); err != nil || f.frozen || f.options.AtTheta {
 		return err

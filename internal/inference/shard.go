@@ -26,8 +26,8 @@ import (
 	"github.com/funcgp/funcgp/store"
 )
 
-// A Pass is a pass over the training rows that is split into parts: the inducing examples
-// with the factor of their kernel, and what all parts have in common.
+// A Pass is a pass over the training rows that is split into parts: the inducing examples with the factor of their
+// kernel, and what all parts have in common.
 type Pass struct {
 	fit      *fit
 	base     *sparse.Projected
@@ -37,8 +37,8 @@ type Pass struct {
 	named    *named    // once a part was written
 }
 
-// NewPass selects the inducing examples and factors their kernel. The same flags, data and
-// seed select the same ones in every process.
+// NewPass selects the inducing examples and factors their kernel. The same flags, data and seed select the same ones
+// in every process.
 func NewPass(ctx context.Context, c *job.Job, p *problem.Problem, flags *Flags) (*Pass, error) {
 	f, err := newFit(c, p, flags, Options{shards: true})
 	if err != nil {
@@ -68,8 +68,7 @@ func (s *Pass) factor(ctx context.Context) error {
 	return s.fit.problem.TrainNames().ExplainError(err)
 }
 
-// LoadPass returns the pass with the inducing examples in the problem's file, which fit
-// --select-only wrote.
+// LoadPass returns the pass with the inducing examples in the problem's file, which fit --select-only wrote.
 func LoadPass(ctx context.Context, c *job.Job, p *problem.Problem) (*Pass, error) {
 	s, err := passOf(ctx, c, p)
 	if err != nil {
@@ -156,13 +155,13 @@ func (s *Pass) Save(ctx context.Context, path string, split *int) error {
 // Inducing is the number of inducing examples or rows.
 func (s *Pass) Inducing() int { return s.inducing.Len() }
 
-// Rank is that of their kernel, and Rows its number of rows.
+// Rank is the rank of their kernel, and its number of rows.
 func (s *Pass) Rank() (rank, rows int) {
 	return s.base.Rank(), elementRows(s.fit.flags.takesRows(), s.inducing.Len(), s.fit.problem.Model.Outputs)
 }
 
-// WritePart computes a part of the pass and writes it to a file. It returns the rows [lo, hi)
-// of the training rows that it is of.
+// WritePart computes a part of the pass and writes it to a file. It returns the rows [lo, hi) of the training rows
+// that it is of.
 func (s *Pass) WritePart(ctx context.Context, part shard.Part, path string, split *int) (lo, hi int, err error) {
 	done, err := s.part(ctx, part, split)
 	if err != nil {
@@ -261,8 +260,8 @@ func (s *Pass) origin(ctx context.Context) (origin, error) {
 	return origin{path, sum}, err
 }
 
-// mergePass returns the pass of which the files are the parts. p is the problem of the first
-// of them, and inducing the file of the inducing examples where it is not where it was.
+// mergePass returns the pass whose parts the files are. p is the problem of the first of them, and inducing the file
+// of the inducing examples where it is not where it was.
 func mergePass(ctx context.Context, c *job.Job, p *problem.Problem, inducing string) (*Pass, error) {
 	s, err := passOf(ctx, c, p)
 	if err != nil {
@@ -316,11 +315,11 @@ func (s *Pass) Merge(ctx context.Context, set *shard.Set, out, calibrate string)
 	return q, q.learn(ctx, c, p, calibrate, heldOut)
 }
 
-// sitesKind is that of the temporary file of the sites of all parts.
+// sitesKind is the kind of the temporary file with the sites of all parts.
 const sitesKind = "gpexplain sites"
 
-// merged adds up the parts and gives the posterior its training rows. Their sites are in a
-// temporary file beside out, which is mapped into memory.
+// merged adds up the parts and gives the posterior its training rows. Their sites are in a temporary file beside out,
+// which is mapped into memory.
 func (s *Pass) merged(ctx context.Context, set *shard.Set, out string) (*Posterior, error) {
 	f, p := s.fit, s.fit.problem
 	if err := f.con.EndPart(ctx, "load"); err != nil {
@@ -396,8 +395,7 @@ type named struct {
 	from     origin
 }
 
-// WriteApart computes a part of the pass and writes it to a file without its sums, which it
-// returns to be added apart.
+// WriteApart computes a part of the pass and writes it to a file without its sums, which it returns to be added apart.
 func (s *Pass) WriteApart(ctx context.Context, part shard.Part, path string, split *int) (*sparse.Sums, error) {
 	done, err := s.part(ctx, part, split)
 	if err != nil {
@@ -449,8 +447,8 @@ func (s *Pass) write(done *shard.Shard, path string) error {
 	})
 }
 
-// MergeSet returns the posterior of all parts of a set, calibrated by a method, and its problem.
-// inducing is the file of the inducing examples where it is not where it was.
+// MergeSet returns the posterior of all parts of a set, calibrated by a method, and its problem. inducing is the file
+// of the inducing examples where it is not where it was.
 func MergeSet(ctx context.Context, c *job.Job, f *problem.Flags, set *shard.Set, inducing, out, calibrate string) (*problem.Problem, *Posterior, error) {
 	p, err := problem.OpenFile(ctx, c, f, set.Paths()[0], problem.ShardFile)
 	if err != nil {

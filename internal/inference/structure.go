@@ -19,8 +19,7 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// WeightFlags ask for a posterior over the parameters, and say how predictions are made
-// from a posterior.
+// WeightFlags ask for a posterior over the parameters, and say how predictions are made from a posterior.
 type WeightFlags struct {
 	Structure  string // "" is function space
 	Predictive string
@@ -134,8 +133,8 @@ func (s *WeightFlags) fit(ctx context.Context, c *job.Job, p *problem.Problem, f
 	return q, c.EndPart(ctx, "kernel")
 }
 
-// Rows prepares rows [lo, hi) to be predicted: their linearization, or of draws, which
-// run the network itself, inputs and outputs alone.
+// Rows prepares rows [lo, hi) to be predicted: their linearization, or of draws, which run the network itself, inputs
+// and outputs alone.
 func (q *Posterior) Rows(ctx context.Context, p *problem.Problem, rows *dataset.Subset, lo, hi int) (*linearize.Batch, error) {
 	if q.bnn == nil {
 		return p.Linearize(ctx, rows, lo, hi)

@@ -32,8 +32,8 @@ type candidate struct {
 // tuneTolerance is the tolerance of the decimal logarithm of the precision: 5 %.
 const tuneTolerance = 0.02
 
-// tune chooses the prior precision of f by --tune-prior. try computes the
-// posterior at a precision; it is called for neighbouring ones after another.
+// tune chooses the prior precision of f by --tune-prior. try computes the posterior at a precision; it is called for
+// neighbouring ones after another.
 func (f *fit) tune(ctx context.Context, try func(ctx context.Context, precision float64) (*candidate, error)) error {
 	start, t := f.precision, &result.Tuning{Method: f.flags.Tune, Start: result.Float(f.precision)}
 	shift, noise := map[float64]float64{}, map[float64]float64{}
@@ -58,8 +58,8 @@ func (f *fit) tune(ctx context.Context, try func(ctx context.Context, precision 
 		t.Trials = append(t.Trials, f.trial(at, score))
 		return score, nil
 	}
-	// List the decimal logarithms, relative to the precision start, of the precisions that are tried
-	// first: whole decades that reach 1e-4 and 1e4, and two decades either way of start.
+	// List the decimal logarithms, relative to the precision start, of the precisions that are tried first: whole
+	// decades that reach 1e-4 and 1e4, and two decades either way of start.
 	lo := math.Floor(min(-2, -4-math.Log10(start)))
 	hi := math.Ceil(max(2, 4-math.Log10(start)))
 	found, err := minimize.Search(ctx, minimize.Grid(lo, hi, int(hi-lo)+1), tuneTolerance, func(ctx context.Context, x []float64) ([]float64, error) {
@@ -98,7 +98,7 @@ func (f *fit) choose(t *result.Tuning, precision float64) error {
 	return f.setPrecision(precision)
 }
 
-// trial is a precision with its score, of which less is better.
+// trial is a precision with its score; a smaller score is better.
 func (f *fit) trial(precision, score float64) result.Trial {
 	t := result.Trial{PriorPrecision: result.Float(precision)}
 	if f.flags.Tune == "evidence" {
@@ -109,8 +109,8 @@ func (f *fit) trial(precision, score float64) result.Trial {
 	return t
 }
 
-// unstable tells whether an error is one of rounding or overflow, as under a far
-// too small prior precision, so that others may still do.
+// unstable tells whether an error is one of rounding or overflow, as under a far too small prior precision, so that
+// others may still do.
 func unstable(err error) bool {
 	var (
 		notPD     *gp.NotPDError
@@ -121,16 +121,14 @@ func unstable(err error) bool {
 	return errors.As(err, &notPD) || errors.As(err, &notFinite) || errors.As(err, &negative) || errors.As(err, &noRows) || errors.Is(err, newton.ErrNoObjective)
 }
 
-// score is the negative log evidence, or the mean negative log likelihood of rows
-// that are left out or held out, by the covariance as it is; less is better. At the
-// best scale of the covariance leave-one-out chooses far too small a precision. The
-// test NLL after calibration of 2×50 tanh trained at δ = 3, splits 0 to 2, by the
-// score as it is, at the best scale, by the evidence, and at δ = 3: ionosphere .196
-// .256 .508, .225 .453 1.26, .204 .372 .855, .201 .252 .488; australian .398 .429
-// .409, .428 .512 .484, .406 .536 .507, .372 .381 .367.
+// score is the negative log evidence, or the mean negative log likelihood of rows that are left out or held out, by
+// the covariance as it is; less is better. At the best scale of the covariance leave-one-out chooses far too small a
+// precision. The test NLL after calibration of 2×50 tanh trained at δ = 3, splits 0 to 2, by the score as it is, at
+// the best scale, by the evidence, and at δ = 3: ionosphere .196 .256 .508, .225 .453 1.26, .204 .372 .855, .201 .252
+// .488; australian .398 .429 .409, .428 .512 .484, .406 .536 .507, .372 .381 .367.
 //
-// Only λ = δσ² moves the mode of a Gaussian likelihood. Where no flag says σ², noise is the best factor on
-// it at this λ, and the score is that under it; else it is 1.
+// Only λ = δσ² moves the mode of a Gaussian likelihood. Where no flag says σ², noise is the best factor on it at this
+// λ, and the score is that under it; else it is 1.
 func (f *fit) score(ctx context.Context, c *candidate) (nll, noise float64, err error) {
 	var m *moments
 	lik := f.problem.Task.Likelihood
@@ -171,8 +169,7 @@ func (f *fit) score(ctx context.Context, c *candidate) (nll, noise float64, err 
 	return s.NLL, noise, nil
 }
 
-// shift is the root mean square of f̂ − f(x;θ*) over the training outputs that the
-// posterior is given.
+// shift is the root mean square of f̂ − f(x;θ*) over the training outputs that the posterior is given.
 func (f *fit) shift(c *candidate) float64 {
 	ours, network := c.f, f.outputs
 	if c.rows != nil {
@@ -184,8 +181,8 @@ func (f *fit) shift(c *candidate) float64 {
 	return mat.Norm(&d, 2) / math.Sqrt(float64(n*outputs))
 }
 
-// tuneBy is tune by the posterior that do computes at each precision, which is that of its g, a copy of f.
-// Without --tune-prior, and where the precision is settled, it does nothing.
+// tuneBy is tune by the posterior that do computes at the precision of g, a copy of f. Without --tune-prior, and where
+// the precision is settled, it does nothing.
 func (f *fit) tuneBy(ctx context.Context, do func(ctx context.Context, g *fit) (*Posterior, error)) error {
 	if f.flags.Tune == "" || f.frozen {
 		return nil
@@ -227,8 +224,8 @@ func (f *fit) prepareHeldOut(ctx context.Context, p *sparse.Projected) (*sparse.
 	return prepared, nil
 }
 
-// tunePrior chooses the factor on the prior variances with the least negative
-// log likelihood of the held-out rows, at θ*.
+// tunePrior chooses the factor on the prior variances with the least negative log likelihood of the held-out rows, at
+// θ*.
 func (f *fit) tunePrior(ctx context.Context, dual *sparse.Projected) error {
 	rows, lik := f.heldOut, f.problem.Task.Likelihood
 	y, err := f.problem.Targets(rows)

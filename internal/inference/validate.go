@@ -17,16 +17,14 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// closureTolerance is the largest difference allowed between a prediction and
-// the sum of its contributions (E12, E14), relative to the largest prediction.
+// closureTolerance is the largest difference allowed between a prediction and the sum of its contributions (E12, E14),
+// relative to the largest prediction.
 const closureTolerance = 1e-9
 
-// cgTolerance is what conjugate gradients may differ by, relative to the
-// largest entry.
+// cgTolerance is what conjugate gradients may differ by, relative to the largest entry.
 const cgTolerance = 1e-6
 
-// A Validation compares a posterior with that of weight space and with its own
-// sums, and gathers the table.
+// A Validation compares a posterior with the one of weight space and with its own sums, and gathers the table.
 type Validation struct {
 	con       *job.Job
 	problem   *problem.Problem
@@ -37,8 +35,8 @@ type Validation struct {
 	LeftOut   *LeftOutComparison // nil where the method is not exact
 }
 
-// Validate fits the posterior that the flags ask for and compares it on the
-// test rows, with differences up to a tolerance relative to the largest entry.
+// Validate fits the posterior that the flags ask for and compares it on the test rows, with differences up to a
+// tolerance relative to the largest entry.
 func Validate(ctx context.Context, c *job.Job, p *problem.Problem, flags *Flags, tolerance float64) (*Validation, error) {
 	test, err := p.Examples.Test(dataset.SelectOptions{})
 	if err != nil {
@@ -67,8 +65,7 @@ func Validate(ctx context.Context, c *job.Job, p *problem.Problem, flags *Flags,
 	return v, err
 }
 
-// Verdict is the error of differences above the tolerance, which are marked in
-// the table; nil where there is none.
+// Verdict is the error of differences above the tolerance, which are marked in the table; nil where there is none.
 func (v *Validation) Verdict() error {
 	switch exact := v.Posterior.How.Name == "exact"; {
 	case !v.Table.OK() && exact:
@@ -81,8 +78,8 @@ func (v *Validation) Verdict() error {
 	return nil
 }
 
-// exact compares weight space and function space at θ* and at the mode of the
-// linearized model, and checks that the contributions add up there.
+// exact compares weight space and function space at θ* and at the mode of the linearized model, and checks that the
+// contributions add up there.
 func (v *Validation) exact(ctx context.Context, dual *gp.Exact) error {
 	x, err := v.tile(ctx, 0, v.test.Len())
 	if err != nil {
@@ -120,8 +117,7 @@ func (v *Validation) exact(ctx context.Context, dual *gp.Exact) error {
 // weights fits the posterior over the parameters to the same training examples.
 func (v *Validation) weights(ctx context.Context) (*weightspace.Posterior, error) {
 	q, net := v.Posterior, v.problem.Model.Net
-	// The training examples are in memory: see keepsJacobian for conjugate
-	// gradients.
+	// The training examples are in memory: see keepsJacobian for conjugate gradients.
 	train := q.Dual.Data().(*linearize.Batch)
 	return weightspace.Fit(ctx, train, q.Dual.Sites(), q.prior, net.Theta(), &weightspace.Options{Mean: q.How.mean, MaxMemory: v.problem.Limits.Memory, Progress: v.con.Show})
 }
@@ -136,8 +132,7 @@ func (v *Validation) compare(ctx context.Context, dual *gp.Exact, w *weightspace
 	return nil
 }
 
-// approximate checks that the contributions add up, and compares conjugate
-// gradients with weight space.
+// approximate checks that the contributions add up, and compares conjugate gradients with weight space.
 func (v *Validation) approximate(ctx context.Context) error {
 	tile := func(lo, hi int) (*linearize.Batch, error) { return v.tile(ctx, lo, hi) }
 	if err := v.closure(ctx, v.Posterior.Dual, "", v.tolerance, tile); err != nil {
@@ -164,7 +159,7 @@ func (v *Validation) approximate(ctx context.Context) error {
 	}
 	logDet := weightspace.ComparisonRow{Quantity: "log det (stochastic)", WeightSpace: w.EvidenceLinearGaussian().LogDet, FunctionSpace: v.Posterior.Evidence.LogDet}
 	size := math.Max(1, math.Abs(logDet.WeightSpace))
-	// Twice the standard error of the evidence is that of log det.
+	// The standard error of log det is twice the evidence's.
 	logDet.Difference, logDet.Tolerance = math.Abs(logDet.WeightSpace-logDet.FunctionSpace)/size, 5*2*v.Posterior.Evidence.StdErr/size+cgTolerance
 	logDet.OK = logDet.Difference <= logDet.Tolerance
 	v.Table.Rows = append([]weightspace.ComparisonRow{differenceRow("mean", &wMean, &mean), differenceRow("covariance", &wCov, &cov), logDet}, v.Table.Rows...)
@@ -177,10 +172,9 @@ func (v *Validation) tile(ctx context.Context, lo, hi int) (*linearize.Batch, er
 	return x, problem.NamesOf(v.test, lo, hi).ExplainError(err)
 }
 
-// closure compares the means of a posterior at the test examples with the sums
-// of the prior mean and the contributions, for the posterior kernel C and for
-// the prior kernel κ. The names of the rows begin with prefix; tile linearizes
-// the test examples [lo, hi).
+// closure compares the means of a posterior at the test examples with the sums of the prior mean and the
+// contributions, for the posterior kernel C and for the prior kernel κ. The names of the rows begin with prefix; tile
+// linearizes the test examples [lo, hi).
 func (v *Validation) closure(ctx context.Context, dual gp.Dual, prefix string, tolerance float64, tile func(lo, hi int) (*linearize.Batch, error)) error {
 	ex, err := explain.New(dual, v.Posterior.Kernel, &explain.Options{Top: 1})
 	if err != nil {
@@ -224,8 +218,7 @@ func (v *Validation) closure(ctx context.Context, dual gp.Dual, prefix string, t
 	return ctx.Err()
 }
 
-// judge divides the row's difference by scale, the size of the largest entry,
-// and compares it with the tolerance.
+// judge divides the row's difference by scale, the size of the largest entry, and compares it with the tolerance.
 func judge(r *weightspace.ComparisonRow, scale float64) {
 	if scale > 0 {
 		r.Difference /= scale
@@ -233,8 +226,7 @@ func judge(r *weightspace.ComparisonRow, scale float64) {
 	r.OK = r.Difference <= r.Tolerance
 }
 
-// widen puts mean and sum into the row where they differ by more than the pair
-// that is in it.
+// widen puts mean and sum into the row where they differ by more than the pair that is in it.
 func widen(r *weightspace.ComparisonRow, mean, sum float64) {
 	if d := math.Abs(mean - sum); d >= r.Difference || math.IsNaN(d) {
 		r.WeightSpace, r.FunctionSpace, r.Difference = mean, sum, d

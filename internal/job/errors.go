@@ -63,7 +63,7 @@ func IsFull(err error) bool {
 // A FlagPath is a flag that names a file.
 type FlagPath struct{ Flag, Path string }
 
-// Exclusive is the usage error of flags of which more than one is given; nil for none.
+// Exclusive is the usage error where more than one of some flags is given; nil for none.
 func Exclusive(given func(flag string) bool, names ...string) error {
 	first := ""
 	for _, name := range names {
@@ -84,8 +84,8 @@ func NotOneOf(flag, value string, list []string) error {
 	return Usagef("--%s %q must be %s or %s%s", flag, value, strings.Join(list[:last], ", "), list[last], DidYouMean(value, list))
 }
 
-// DidYouMean returns "; did you mean X?" for the word of a list that has the fewest typing errors, at most
-// one in three letters, or else is the only one that begins with the word, and "" where there is none.
+// DidYouMean returns "; did you mean X?" for the word of a list that has the fewest typing errors, at most one in
+// three letters, or else is the only one that begins with the word, and "" where there is none.
 func DidYouMean(word string, list []string) string {
 	word = strings.ToLower(word)
 	near, fewest := "", len([]rune(word))/3+1
@@ -107,8 +107,8 @@ func DidYouMean(word string, list []string) string {
 	return fmt.Sprintf("; did you mean %s?", near)
 }
 
-// typingErrors counts the letters that are missing, too many, wrong or swapped with
-// their neighbour, which is the optimal string alignment distance.
+// typingErrors counts the letters that are missing, too many, wrong or swapped with their neighbour, which is the
+// optimal string alignment distance.
 func typingErrors(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	rows := make([][]int, len(x)+1) // rows[i][j]: between the first i and the first j letters

@@ -1,6 +1,6 @@
-// Package job is what a piece of work says of itself while it goes on, and what it keeps to the end:
-// progress, notes, warnings, the time of each part and files that stay open. A command shows it on a
-// terminal, and a program hears of progress.
+// Package job is what a piece of work says of itself while it goes on, and what it keeps to the end: progress, notes,
+// warnings, the time of each part and files that stay open. A command shows it on a terminal, and a program hears of
+// progress.
 package job
 
 import (
@@ -55,8 +55,7 @@ func (Progress) Alarm(*linearize.Warning) {}
 
 // A Job is one piece of work. Make it with New.
 type Job struct {
-	// Args are the command line that the job is, for files that remember how they were made; nil in a
-	// program.
+	// Args are the command line that the job is, for files that remember how they were made; nil in a program.
 	Args []string
 	// Strict makes an error of the first alarm.
 	Strict bool
@@ -102,8 +101,8 @@ func (j *Job) CompleteLater(f func(ctx context.Context) error) {
 	j.completions = append(j.completions, f)
 }
 
-// Complete waits for all files that are still read. EndPart of the predictions does, so that no
-// answer is of damaged data.
+// Complete waits for all files that are still read. EndPart of the predictions does, so that no answer is of damaged
+// data.
 func (j *Job) Complete(ctx context.Context) error {
 	for _, f := range j.completions {
 		if err := f(ctx); err != nil {
@@ -127,8 +126,8 @@ func (j *Job) Detail(format string, args ...any) {
 	}
 }
 
-// Alarm keeps warnings, and says each that is new at once: they are about something that long work
-// would waste its time on. If the job is strict the first of them is an error.
+// Alarm keeps warnings, and says each that is new at once: they are about something that long work would waste its
+// time on. If the job is strict the first of them is an error.
 func (j *Job) Alarm(warnings ...error) error {
 	for _, err := range warnings {
 		if w := j.keep(err); w != nil && j.Listener != nil && !j.Strict {
@@ -173,8 +172,7 @@ func (j *Job) word(err error) *linearize.Warning {
 	return linearize.WarningOf(err)
 }
 
-// Show says that done of total steps of a stage are done. Every long call of the library gets it as
-// its Progress.
+// Show says that done of total steps of a stage are done. Every long call of the library gets it as its Progress.
 func (j *Job) Show(stage string, done, total int) {
 	if j.Listener != nil {
 		j.Listener.Show(stage, done, total)
@@ -188,8 +186,8 @@ func (j *Job) Clear() {
 	}
 }
 
-// EndPart ends a part of the work. It returns the error of a context that is done, so that the next
-// part does not begin.
+// EndPart ends a part of the work. It returns the error of a context that is done, so that the next part does not
+// begin.
 func (j *Job) EndPart(ctx context.Context, part string) error {
 	if err := ctx.Err(); err != nil {
 		return err

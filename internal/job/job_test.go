@@ -22,8 +22,7 @@ func TestDidYouMean(t *testing.T) {
 	require.EqualError(t, NotOneOf("method", "magic", []string{"exact", "cg"}), `--method "magic" must be exact or cg`)
 }
 
-// The number of typing errors is symmetric, 0 only between equal words, and 1 for each
-// error by itself.
+// The number of typing errors is symmetric, 0 only between equal words, and 1 for each error by itself.
 func TestTypingErrors(t *testing.T) {
 	for _, x := range []struct {
 		a, b string

@@ -10,8 +10,7 @@ import (
 // unprintable is what could break a line, steer a terminal or hide text.
 var unprintable = regexp.MustCompile(`[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+`)
 
-// mostRunes is the longest line of a message; a name in a hostile file may
-// have any length.
+// mostRunes is the longest line of a message; a name in a hostile file may have any length.
 const mostRunes = 1000
 
 // OneLine makes text of any origin fit for one line of a terminal.
@@ -56,8 +55,7 @@ func CommandLine(args []string) string {
 	return strings.Join(words, " ")
 }
 
-// With returns a command line with a flag of this value, in place of one that it may
-// have.
+// With returns a command line with a flag of this value, in place of one that it may have.
 func With(args []string, flag, value string) []string {
 	var out []string
 	for i := 0; i < len(args); i++ {

@@ -13,12 +13,11 @@ import (
 // KeyCode names the code of an autoencoder in the metadata of its model.
 const KeyCode = "funcgp.code"
 
-// Code returns the name of the code that the model records; "" for one that is no
-// autoencoder.
+// Code returns the name of the code that the model records; "" for one that is no autoencoder.
 func (m *Model) Code() string { return m.Net.Metadata()[KeyCode] }
 
-// IsAutoencoder tells whether the file of the model records that it is an autoencoder.
-// What is wrong with the file, opening the problem says.
+// IsAutoencoder tells whether the file of the model records that it is an autoencoder. What is wrong with the file,
+// opening the problem says.
 func IsAutoencoder(ctx context.Context, f *Flags) bool {
 	if f.Model.Path == "" {
 		return false
@@ -32,13 +31,12 @@ type AutoencoderSource struct {
 	// Build, if not nil, makes the network, of this name, for data.
 	Build func(d *dataset.Data) (*network.Network, error)
 	Name  string
-	// Decoder is the file of the decoder where the model is the encoder alone; "" where it
-	// is both.
+	// Decoder is the file of the decoder where the model is the encoder alone; "" where it is both.
 	Decoder string
 }
 
-// OpenAutoencoder reads the data of an autoencoder, whose targets are its inputs, and its
-// network, whose head is part of it.
+// OpenAutoencoder reads the data of an autoencoder, whose targets are its inputs, and its network, whose head is part
+// of it.
 func OpenAutoencoder(ctx context.Context, c *job.Job, f *Flags, src AutoencoderSource) (*Problem, error) {
 	m := &Model{Name: src.Name, Meta: &Metadata{}}
 	var err error
@@ -92,8 +90,7 @@ func OpenAutoencoder(ctx context.Context, c *job.Job, f *Flags, src AutoencoderS
 	return &Problem{Model: m, Task: t, Examples: &Examples{Data: d, Train: rows, classes: classes, Scaling: &Scaling{}}, Limits: f.Limits, flags: f}, nil
 }
 
-// AutoencoderMetadata says what an autoencoder was trained on, by which command line, and
-// what its code is named.
+// AutoencoderMetadata says what an autoencoder was trained on, by which command line, and what its code is named.
 func (p *Problem) AutoencoderMetadata(args []string, code string) map[string]string {
 	kv := p.TrainMetadata(args)
 	kv[KeyCode] = code

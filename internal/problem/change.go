@@ -12,8 +12,8 @@ import (
 	"github.com/funcgp/funcgp/internal/job"
 )
 
-// TrainPositions returns the positions of these rows of the original file among the training
-// rows. An unknown row, or one that is listed twice, is an error that names the flag.
+// TrainPositions returns the positions of these rows of the original file among the training rows. An unknown row, or
+// one that is listed twice, is an error that names the flag.
 func (p *Problem) TrainPositions(flag string, rows []int) ([]int, error) {
 	train := p.Examples.Train
 	at := make(map[int]int, train.Len())
@@ -34,9 +34,8 @@ func (p *Problem) TrainPositions(flag string, rows []int) ([]int, error) {
 	return out, nil
 }
 
-// CheckLeft returns an error unless some training rows are left, and two classes to tell
-// apart where there were two. y are the targets after a change, of all rows, and gone tells
-// which are left out.
+// CheckLeft returns an error unless some training rows are left, and two classes to tell apart where there were two. y
+// are the targets after a change, of all rows, and gone tells which are left out.
 func (p *Problem) CheckLeft(flag string, y *mat.Dense, gone []bool) error {
 	if !slices.Contains(gone, false) {
 		return job.FullErrorf("%s names all %d training rows; leave some to learn from", flag, len(gone))
@@ -60,8 +59,8 @@ func (p *Problem) CheckLeft(flag string, y *mat.Dense, gone []bool) error {
 	return nil
 }
 
-// WithoutRows is the problem of a saved posterior without these training rows of the
-// original file, for a fit. Errors name the flag.
+// WithoutRows is the problem of a saved posterior without these training rows of the original file, for a fit. Errors
+// name the flag.
 func (p *Problem) WithoutRows(flag string, rows []int) (*Problem, error) {
 	at, err := p.TrainPositions(flag, rows)
 	if err != nil {
@@ -83,8 +82,7 @@ func (p *Problem) WithoutRows(flag string, rows []int) (*Problem, error) {
 	return p.changedRows(p.Examples.Data, left, flag)
 }
 
-// changedRows is the problem of a saved posterior with these training rows, for a fit at the
-// posterior's prior.
+// changedRows is the problem of a saved posterior with these training rows, for a fit at the posterior's prior.
 func (p *Problem) changedRows(d *dataset.Data, rows []int, flag string) (*Problem, error) {
 	train, err := d.Train.Select(&dataset.SelectOptions{Classes: p.Examples.classes, Rows: rows, From: flag})
 	if err != nil {
@@ -103,11 +101,10 @@ func (p *Problem) changedRows(d *dataset.Data, rows []int, flag string) (*Proble
 	return &q, err
 }
 
-// WithRows is the problem of a saved posterior with the training rows of other data, for a
-// fit: those of its classes, or those listed in an index file if it is not "". Rows of the
-// data that the posterior is of keep their numbers, of which none may be a training row; the
-// others are counted on from the last one. inside tells whether the rows are of several files, so that the inputs belong into
-// the posterior's file.
+// WithRows is the problem of a saved posterior with the training rows of other data, for a fit: all rows of its
+// classes, or the rows in an index file if it is not "". Rows of the posterior's own data keep their numbers, and none
+// may be a training row; other rows are counted on from the last one. inside tells whether the rows are of several
+// files, so that the inputs belong into the posterior's file.
 func (p *Problem) WithRows(ctx context.Context, c *job.Job, name, index string) (q *Problem, inside bool, err error) {
 	const flag = "--append"
 	f := p.flags.Data
@@ -219,7 +216,7 @@ func (p *Problem) joined(ctx context.Context, added *dataset.Data, rows *dataset
 	if err != nil {
 		return nil, err
 	}
-	// The rows keep their order, to which those of other data are added.
+	// The rows keep their order, and the rows of other data follow.
 	order := slices.Concat(p.Examples.Train.Rows, all.Rows[p.Examples.Train.Len():])
 	q, err := p.changedRows(to, order, "--append")
 	if err != nil {

@@ -60,8 +60,8 @@ func (p *Problem) setDecay(ctx context.Context, decay *float64) error {
 	noise := t.Noise / p.Examples.Scaling.noiseUnit(p.Model.Outputs) // the loss was that of the network's own outputs
 	t.Precision = float64(numbers) * lambda / (2 * noise)
 	t.PrecisionFrom = Origin(fmt.Sprintf("N·λ/(2σ²) = %d × %.4g / (2 × %.4g), from --weight-decay and a mean of squares", numbers, lambda, noise))
-	// A network that scales its outputs itself may have had its loss taken as they come out, or before, as
-	// where the scaling was added for the export. The precision is the one at which the gradient is smaller.
+	// A network that scales its outputs itself may have had its loss taken as they come out, or before, as where the
+	// scaling was added for the export. The precision is the one at which the gradient is smaller.
 	e := p.Examples
 	if e.Scaling == nil || e.Scaling.scaleInside == 0 || p.Model.Net == nil {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"github.com/funcgp/funcgp/sparse"
 )
 
-// Pictures finds the pictures of rows by their numbers, for a page. One that cannot be read is
-// empty, and sets err, which is looked at when the page is written.
+// Pictures finds the pictures of rows by their numbers, for a page. One that cannot be read is empty, and sets err,
+// which is looked at when the page is written.
 func (e *Examples) Pictures(ctx context.Context, rows *dataset.Subset, err *error) func(row result.Index) result.Picture {
 	at := make(map[int]int, rows.Len())
 	for i, r := range rows.Rows {
@@ -29,8 +29,8 @@ func (e *Examples) Pictures(ctx context.Context, rows *dataset.Subset, err *erro
 	}
 }
 
-// Picture shows row i of a subset: its pixels, or its features as they are in
-// the file. The error is that of dataset.Set.Read.
+// Picture shows row i of a subset: its pixels, or its features as they are in the file. The error comes from
+// dataset.Set.Read.
 func (e *Examples) Picture(ctx context.Context, rows *dataset.Subset, i int) (result.Picture, error) {
 	if e.Data.Images() {
 		img, err := rows.Set.ReadImage(ctx, rows.Pos[i])
@@ -46,8 +46,8 @@ func (e *Examples) Picture(ctx context.Context, rows *dataset.Subset, i int) (re
 	return result.Picture{Names: e.Data.Columns, Values: x.RawRowView(0)}, nil
 }
 
-// Grey tells whether the inputs are grey pictures, light on dark as in MNIST, which
-// pages show as dark ink on paper. The error is that of dataset.Set.Read.
+// Grey tells whether the inputs are grey pictures, light on dark as in MNIST, which pages show as dark ink on paper.
+// The error comes from dataset.Set.Read.
 func (e *Examples) Grey(ctx context.Context) (bool, error) {
 	d := e.Data
 	if !d.Images() || Elements(d.Shape) != d.Shape[len(d.Shape)-1]*d.Shape[len(d.Shape)-2] {
@@ -56,8 +56,8 @@ func (e *Examples) Grey(ctx context.Context) (bool, error) {
 	return d.Dark(ctx)
 }
 
-// Pixels is a picture of the size of the data: in colour of three channels, and of
-// other numbers of channels their mean in grey.
+// Pixels is a picture of the size of the data: in colour of three channels, and of other numbers of channels their
+// mean in grey.
 func Pixels(d *dataset.Data, pixels []byte) result.Picture {
 	w, h := d.Shape[len(d.Shape)-1], d.Shape[len(d.Shape)-2]
 	size := w * h
@@ -79,8 +79,8 @@ func Pixels(d *dataset.Data, pixels []byte) result.Picture {
 	}
 }
 
-// Inducing linearizes the inducing examples by themselves, so that they are
-// bit for bit the same where a saved posterior is loaded.
+// Inducing linearizes the inducing examples by themselves, so that they are bit for bit the same where a saved
+// posterior is loaded.
 func (p *Problem) Inducing(ctx context.Context, positions []int) (*sparse.Inducing, error) {
 	pos := make([]int, len(positions))
 	for i, r := range positions {
@@ -97,8 +97,7 @@ func (p *Problem) Inducing(ctx context.Context, positions []int) (*sparse.Induci
 	return &sparse.Inducing{Rows: positions, Batch: b}, nil
 }
 
-// InducingRows linearizes training rows at these positions as inducing pairs with these
-// directions.
+// InducingRows linearizes training rows at these positions as inducing pairs with these directions.
 func (p *Problem) InducingRows(ctx context.Context, positions []int, directions *mat.Dense) (*sparse.Inducing, error) {
 	return sparse.GatherDirections(ctx, p.Examples.Source(ctx, p.Model, p.Examples.Train), positions, directions)
 }
@@ -125,7 +124,7 @@ func (p *Problem) TrainingExamples(ctx context.Context, keep bool) (linearize.So
 	return p.Linearize(ctx, p.Examples.Train, 0, p.Examples.Train.Len())
 }
 
-// Withheld tells whether the training inputs are not there but those of inducing rows, as a file left them out.
+// Withheld tells whether only the inducing rows have their training inputs, as a file left out the others.
 func (p *Problem) Withheld() bool { return p.Examples.Train.Set.Withheld() }
 
 // A withheld source shows no inputs.
@@ -142,8 +141,7 @@ func (w *withheld) Inputs(_ context.Context, yield func(x *mat.Dense, m lineariz
 	return yield(nil, w.model)
 }
 
-// Part is the problem of the training examples [lo, hi) alone, with what was decided by
-// all of them.
+// Part is the problem of the training examples [lo, hi) alone, with what was decided by all of them.
 func (p *Problem) Part(lo, hi int) *Problem {
 	q, e := *p, *p.Examples
 	_, width := e.Y.Dims()
@@ -199,9 +197,8 @@ func openData(ctx context.Context, c *job.Job, f *DataFlags, m *Model, memory in
 	return d, nil
 }
 
-// newExamples forms the training targets and decides how inputs and targets are
-// scaled. The model comes back with its outputs in the units of the targets, and
-// the noise variance of the task is in them too.
+// newExamples forms the training targets and decides how inputs and targets are scaled. The model comes back with its
+// outputs in the units of the targets, and the noise variance of the task is in them too.
 func newExamples(ctx context.Context, c *job.Job, f *ScalingFlags, m *Model, t *Task, d *dataset.Data, train *dataset.Subset) (*Model, *Examples, error) {
 	e := &Examples{Data: d, Train: train, classes: t.Classes}
 	var err error
@@ -240,8 +237,8 @@ func Elements(shape []int) int {
 	return n
 }
 
-// Inputs returns the inputs of the examples [lo, hi) of some rows as the
-// network wants them, (hi−lo)×D. The error is that of dataset.Set.Read.
+// Inputs returns the inputs of the examples [lo, hi) of some rows as the network wants them, (hi−lo)×D. The error
+// comes from dataset.Set.Read.
 func (e *Examples) Inputs(ctx context.Context, rows *dataset.Subset, lo, hi int) (*mat.Dense, error) {
 	return e.read(ctx, rows, rows.Pos[lo:hi])
 }
@@ -268,8 +265,7 @@ func (e *Examples) Source(ctx context.Context, m *Model, rows *dataset.Subset) l
 	return linearize.NewSource(m.Net, rows.Len(), linearize.Tile(m.Outputs), func(lo, hi int) (*mat.Dense, error) { return e.Inputs(ctx, rows, lo, hi) })
 }
 
-// TestPart is the part that predictions are made for: the test rows, or where
-// there are none the validation rows.
+// TestPart is the part that predictions are made for: the test rows, or where there are none the validation rows.
 func (e *Examples) TestPart() *dataset.Set {
 	if e.Data.Test.Len() == 0 && e.Data.Valid.Len() > 0 {
 		return e.Data.Valid
@@ -300,9 +296,8 @@ func Labels(rows *dataset.Subset) []float64 {
 // mostHeldOut is the most held-out rows that a choice is made on.
 const mostHeldOut = 5000
 
-// HeldOut returns the rows on which a choice is made for a flag: the validation
-// rows, or the last training rows that neither the posterior nor the network was
-// trained on. An error says for what.
+// HeldOut returns the rows on which a choice is made for a flag: the validation rows, or the last training rows that
+// neither the posterior nor the network was trained on. An error says for what.
 func (p *Problem) HeldOut(flag, use string) (*dataset.Subset, error) {
 	d := p.Examples.Data
 	part, o := d.Train, &dataset.SelectOptions{Classes: p.Examples.classes}

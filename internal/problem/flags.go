@@ -15,8 +15,7 @@ import (
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
-// Flags are the flags that every verb takes. They are read only after
-// check.
+// Flags are the flags that every verb takes. They are read only after check.
 type Flags struct {
 	Model  ModelFlags
 	Data   DataFlags
@@ -78,8 +77,8 @@ type LimitFlags struct {
 	Memory     int64 // parsed from memoryText by check; 0 is a part of what is free
 }
 
-// Check refuses values that are wrong without opening any file, and parses lists and sizes. given tells
-// whether a flag was given, and texts are the values of the flags that there are.
+// Check refuses values that are wrong without opening any file, and parses lists and sizes. given tells whether a flag
+// was given, and texts are the values of the flags that there are.
 func (s *Flags) Check(given func(flag string) bool, texts map[string]string) error {
 	s.given, s.texts = given, texts
 	s.Data.remembered = (s.given("posterior") || s.given("inducing-file")) && !s.given("data")
@@ -110,8 +109,8 @@ func (s *Flags) Check(given func(flag string) bool, texts map[string]string) err
 	return s.Data.check(given, s.Task.Likelihood, s.Limits.Memory)
 }
 
-// CheckValues is Check for a program, which gives what is not zero. The others are
-// flags that it gives beside these, with their values. It fills in the defaults of the data and of --standardize.
+// CheckValues is Check for a program, which gives what is not zero. The others are flags that it gives beside these,
+// with their values. It fills in the defaults of the data and of --standardize.
 func (s *Flags) CheckValues(others map[string]string) error {
 	m, d := &s.Model, &s.Data
 	given := map[string]bool{"model": m.Path != "" || m.Net != nil, "data": d.Name != "" || d.Held != nil, "test-data": d.TestFile != "", "valid-data": d.ValidFile != "",
@@ -152,9 +151,8 @@ func (s *TaskFlags) check() error {
 	return nil
 }
 
-// check looks at the flags beside the likelihood, which may be "". Data that
-// are made and not read from a file are opened, so that their name is known to
-// be right.
+// check looks at the flags beside the likelihood, which may be "". Data that are made and not read from a file are
+// opened, so that their name is known to be right.
 func (s *DataFlags) check(given func(flag string) bool, likelihood string, memory int64) error {
 	switch {
 	case given("train-count") && s.Count < 1:
@@ -213,11 +211,11 @@ func (s *DataFlags) check(given func(flag string) bool, likelihood string, memor
 	return nil
 }
 
-// ByRange is the size in bytes from which the inputs of a file stay in it: reading a tile of
-// rows again in each pass costs little beside linearizing them.
+// ByRange is the size in bytes from which the inputs of a file stay in it: reading a tile of rows again in each pass
+// costs little beside linearizing them.
 const ByRange = 64 << 20
 
-// options are those of dataset.Open.
+// options are for dataset.Open.
 func (s *DataFlags) options(memory int64) *dataset.OpenOptions {
 	o := &dataset.OpenOptions{Target: s.Target, ID: s.ID, ClassNames: s.classNames, TestFile: s.TestFile, ValidFile: s.ValidFile, Split: s.Split, MaxBytes: gp.MemoryBudget(memory), ByRange: ByRange, Beside: s.Beside}
 	if s.InMemory {

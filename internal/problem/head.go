@@ -14,8 +14,8 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/head"
 )
 
-// appliesHead tells whether a likelihood applies the function of a head to outputs by
-// itself. The softmax of a LogSoftmax is that of what it is applied to.
+// appliesHead tells whether a likelihood applies the function of a head to outputs by itself. The softmax of a
+// LogSoftmax is the softmax of its input.
 func appliesHead(lik glm.Likelihood, h head.Head) bool {
 	switch _, poisson := lik.(glm.Poisson); {
 	case poisson:
@@ -28,8 +28,7 @@ func appliesHead(lik glm.Likelihood, h head.Head) bool {
 	return false
 }
 
-// HeadLikelihood is the name of the likelihood that applies the head of a network by
-// itself, "" for none.
+// HeadLikelihood is the name of the likelihood that applies the head of a network by itself, "" for none.
 func HeadLikelihood(n *network.Network) string {
 	_, outputs, _ := n.Dims()
 	for _, name := range Likelihoods {
@@ -41,9 +40,8 @@ func HeadLikelihood(n *network.Network) string {
 	return ""
 }
 
-// withHead returns the model whose network ends where the likelihood begins, and tells
-// what was done: its head is removed where the likelihood applies that very function, and
-// is part of f under any other.
+// withHead returns the model whose network ends where the likelihood begins, and tells what was done: its head is
+// removed where the likelihood applies that very function, and is part of f under any other.
 func (m *Model) withHead(c *job.Job, lik glm.Likelihood) (*Model, error) {
 	if m.Net == nil || m.Net.Head().Function == head.None {
 		return m, nil
@@ -62,8 +60,7 @@ func (m *Model) withHead(c *job.Job, lik glm.Likelihood) (*Model, error) {
 	case rule == head.Remove, HasNoise(lik):
 		c.Remark(net.Head().Warning())
 	default:
-		// Say that a likelihood takes for logits or log rates what a head made of them, and what to do
-		// about it.
+		// Say that a likelihood takes for logits or log rates what a head made of them, and what to do about it.
 		takes, remedy := "", ""
 		switch _, poisson := lik.(glm.Poisson); {
 		case poisson && h.Function == head.LogSoftmax:
@@ -92,20 +89,18 @@ func (m *Model) withHead(c *job.Job, lik glm.Likelihood) (*Model, error) {
 }
 
 const (
-	// sumsToOne is by how much the probabilities of a row, in single precision or after
-	// a Clip, may sum to another number than 1.
+	// sumsToOne is by how much the probabilities of a row, in single precision or after a Clip, may sum to another
+	// number than 1.
 	sumsToOne = 1e-3
-	// fewProbabilities is the least number of outputs that count as probabilities by
-	// their range alone: logits of trained networks are seldom all between 0 and 1.
+	// fewProbabilities is the least number of outputs that count as probabilities by their range alone: logits of
+	// trained networks are seldom all between 0 and 1.
 	fewProbabilities = 20
-	// likelier is by how many nats a row the targets must be likelier where outputs are
-	// taken for something else.
+	// likelier is by how many nats a row the targets must be likelier where outputs are taken for something else.
 	likelier = .1
 )
 
-// outputs looks at the range of the outputs: where they are what the likelihood makes of
-// logits or logarithms, it applies that twice. It reports whether something was found, which
-// explains what else may be wrong.
+// outputs looks at the range of the outputs: where they are what the likelihood makes of logits or logarithms, it
+// applies that twice. It reports whether something was found, which explains what else may be wrong.
 func (l *look) outputs() bool {
 	if w := l.problem.Model.wrongHead; w != nil {
 		l.warn(w)
@@ -144,8 +139,8 @@ func (l *look) outputs() bool {
 	return true
 }
 
-// better is by how many nats a row the targets are likelier with this function of the
-// outputs than with the outputs themselves.
+// better is by how many nats a row the targets are likelier with this function of the outputs than with the outputs
+// themselves.
 func (l *look) better(of func(v float64) float64) float64 {
 	y, f, lik := l.problem.Examples.Y, l.at.F, l.problem.Task.Likelihood
 	n, c := f.Dims()

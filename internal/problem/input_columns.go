@@ -12,9 +12,8 @@ import (
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
-// withColumns returns the model that takes the rows of the data, with the columns of each
-// input as --input-columns says. Several inputs without it take the columns of their
-// names, or all columns one after another, which is said.
+// withColumns returns the model that takes the rows of the data, with the columns of each input as --input-columns
+// says. Several inputs without it take the columns of their names, or all columns one after another, which is said.
 func (m *Model) withColumns(c *job.Job, f *ModelFlags, d *dataset.Data) (*Model, error) {
 	inputs := m.Net.Inputs()
 	if len(f.Columns) == 0 && len(inputs) == 1 {
@@ -27,8 +26,8 @@ func (m *Model) withColumns(c *job.Job, f *ModelFlags, d *dataset.Data) (*Model,
 	columns := map[string][]int{}
 	for _, text := range f.Columns {
 		name, list, _ := strings.Cut(text, "=")
-		// Find the positions of columns: names, ranges of names such as a:c, and numbers counted from 0 and
-		// ranges of them such as 0-9.
+		// Find the positions of columns: names, ranges of names such as a:c, and numbers counted from 0 and ranges of
+		// them such as 0-9.
 		names := d.Columns
 		var at []int
 		for _, item := range strings.Split(list, ",") {
@@ -81,9 +80,9 @@ func (m *Model) withColumns(c *job.Job, f *ModelFlags, d *dataset.Data) (*Model,
 	return m.Trained(net), nil
 }
 
-// defaultColumns returns the columns of several inputs where nothing is given, and how they
-// were found: by their names if each input is one number and a column has its name, or one
-// after another if there are just as many; nil where neither is so.
+// defaultColumns returns the columns of several inputs where nothing is given, and how they were found: by their names
+// if each input is one number and a column has its name, or one after another if there are just as many; nil where
+// neither is so.
 func defaultColumns(inputs []network.Input, d *dataset.Data) (columns map[string][]int, how string) {
 	columns = map[string][]int{}
 	named, at := true, 0
@@ -117,8 +116,7 @@ func sizes(inputs []network.Input) string {
 	return strings.Join(parts, ", ")
 }
 
-// wholeColumns are the columns of the rows that integer inputs take, such as token ids,
-// which are never scaled.
+// wholeColumns are the columns of the rows that integer inputs take, such as token ids, which are never scaled.
 func (m *Model) wholeColumns() (list []int) {
 	if m.Net == nil {
 		return nil
@@ -158,8 +156,8 @@ func unscaled(s *dataset.Scaling, columns []int) *dataset.Scaling {
 // TakesWhole reports whether the network takes integers, such as token ids, in some columns.
 func (m *Model) TakesWhole() bool { return len(m.wholeColumns()) > 0 }
 
-// takesWholeAlone reports whether the network takes integers in all columns, so that
-// none can have been scaled in another way.
+// takesWholeAlone reports whether the network takes integers in all columns, so that none can have been scaled in
+// another way.
 func (m *Model) takesWholeAlone() bool {
 	if m.Net == nil {
 		return false

@@ -62,8 +62,8 @@ type Asked struct {
 	Notes []string // what was done to the rows of the file
 }
 
-// Select returns the rows that the flags ask for, and where they ask for none the
-// first count kept test rows, 0 for all.
+// Select returns the rows that the flags ask for, and where they ask for none the first count kept test rows, 0 for
+// all.
 func (s *RowFlags) Select(ctx context.Context, c *job.Job, p *Problem, count int) (*Asked, error) {
 	o := dataset.SelectOptions{Count: count}
 	switch {
@@ -118,8 +118,7 @@ func (p *Problem) Read(ctx context.Context, path string, o dataset.InputOptions)
 	return &Asked{rows, path, in.Notes}, err
 }
 
-// Label is the data's own label or target of row i; NaN where it is unknown, or where
-// a row has several.
+// Label is the data's own label or target of row i; NaN where it is unknown, or where a row has several.
 func Label(rows *dataset.Subset, i int) float64 {
 	switch {
 	case rows.Labels != nil:
@@ -130,9 +129,8 @@ func Label(rows *dataset.Subset, i int) float64 {
 	return math.NaN()
 }
 
-// Pool reads rows whose labels are not used: a file or folder as --input takes it, or
-// the training rows of data as --data names them, but those of this problem where it is
-// trained on the same data.
+// Pool reads rows whose labels are not used: a file or folder as --input takes it, or the training rows of data as
+// --data names them, without the training rows of this problem where it has the same data.
 func (p *Problem) Pool(ctx context.Context, c *job.Job, name string) (*Asked, error) {
 	kind, _, _ := strings.Cut(name, ":")
 	isData := kind == "digits" || name == "mnist"

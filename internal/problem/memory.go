@@ -35,8 +35,7 @@ func parseBytes(text string) (int64, error) {
 	return 0, job.Usagef("--max-memory %q is not a size such as 4GiB", text)
 }
 
-// PlanWhole refuses what cannot fit and of which no smaller number can be
-// taken.
+// PlanWhole refuses what cannot fit, and cannot be made smaller.
 func PlanWhole(op string, memory, need int64) error {
 	if budget := gp.MemoryBudget(memory); need > budget {
 		return &gp.MemoryError{Op: op, Needed: need, Available: budget}
@@ -47,34 +46,32 @@ func PlanWhole(op string, memory, need int64) error {
 // WholeBytes is a number of bytes that an int64 holds.
 func WholeBytes(need float64) int64 { return int64(math.Min(need, math.MaxInt64/2)) }
 
-// Within is how many of n examples to take at a time, at least one, so that
-// what they need stays within a quarter of the memory allowed.
+// Within is how many of n examples to take at a time, at least one, so that what they need stays within a quarter of
+// the memory allowed.
 func (p *Problem) Within(n int, need func(n int) int64) int {
 	quarter := gp.MemoryBudget(p.Limits.Memory) / 4
 	return max(1, sort.Search(n, func(i int) bool { return need(i+1) > quarter }))
 }
 
-// ExactBytes is the memory that the training inputs of n examples, their
-// Jacobian and the posterior take.
+// ExactBytes is the memory that the training inputs of n examples, their Jacobian and the posterior take.
 func (p *Problem) ExactBytes(n int) int64 {
 	d, c, _ := p.Model.Net.Dims()
 	return WholeBytes(float64(gp.Bytes(n, c)) + float64(p.Model.Net.BatchBytes(n)) + 8*float64(n)*float64(d))
 }
 
-// SparseBytes is the memory of a posterior with m inducing examples, of their
-// Jacobian and of that of a tile of data.
+// SparseBytes is the memory of a posterior with m inducing examples, of their Jacobian and of the Jacobian of a tile
+// of data.
 func (p *Problem) SparseBytes(m int, refit bool) int64 {
 	n, c, bytes := p.Examples.Train.Len(), p.Model.Outputs, p.Model.Net.BatchBytes
 	return WholeBytes(float64(sparse.Bytes(m, n, c, refit)) + float64(bytes(m)) + 2*float64(bytes(min(n, linearize.Tile(c)))))
 }
 
-// KeepBytes bounds the Jacobian of training examples that are linearized once
-// and kept, rather than anew in each pass, and of rows that are predicted at a
-// time.
+// KeepBytes bounds the Jacobian of training examples that are linearized once and kept, rather than anew in each pass,
+// and of rows that are predicted at a time.
 const KeepBytes = 1 << 30
 
-// KeepsJacobian tells whether the training examples are linearized once. With the Jacobian it
-// keeps the inputs, which count where they are not in memory anyway.
+// KeepsJacobian tells whether the training examples are linearized once. With the Jacobian it keeps the inputs, which
+// count where they are not in memory anyway.
 func (p *Problem) KeepsJacobian() bool {
 	n := p.Examples.Train.Len()
 	need := p.Model.Net.BatchBytes(n)
@@ -87,8 +84,8 @@ func (p *Problem) KeepsJacobian() bool {
 // PredictRows is how many rows are handled at a time where nothing says more.
 const PredictRows = 256
 
-// InFlags says in the command's own words what a library's limit means. Of a
-// saved posterior nothing can be made smaller.
+// InFlags says in the command's own words what a library's limit means. Of a saved posterior nothing can be made
+// smaller.
 func InFlags(err error, saved bool) error {
 	var e *gp.MemoryError
 	if !errors.As(err, &e) {

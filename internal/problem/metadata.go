@@ -57,7 +57,7 @@ type entry struct {
 	write func(p *Problem) string              // "" where the problem says nothing
 }
 
-// entries are read in this order, so that of several malformed ones it is always the same that an error names.
+// entries are read in this order, so that an error always names the same one of several that are malformed.
 var entries = []entry{
 	{KeyLikelihood, func(m *Metadata, text string) error {
 		if m.Likelihood = text; text != "" && !isLikelihood(text) {
@@ -142,8 +142,8 @@ func positive(text string) (float64, error) {
 	return v, err
 }
 
-// Fingerprint returns a checksum of the labels or targets of a data set, by which
-// a model knows the data that it was trained on.
+// Fingerprint returns a checksum of the labels or targets of a data set, by which a model knows the data that it was
+// trained on.
 func Fingerprint(s *dataset.Set) string {
 	h := crc32.New(crc32.MakeTable(crc32.Castagnoli))
 	out := bufio.NewWriter(h) // whose writes never fail
@@ -160,8 +160,8 @@ func Fingerprint(s *dataset.Set) string {
 
 // TrainMetadata says what a network was trained on, and by which command line.
 func (p *Problem) TrainMetadata(args []string) map[string]string {
-	// Write a command line with the last elements of its paths alone, as a model is passed on to people
-	// whom the folders of a machine do not concern.
+	// Write a command line with the last elements of its paths alone, as a model is passed on to people whom the
+	// folders of a machine do not concern.
 	out := slices.Clone(args)
 	for i, arg := range out {
 		flag, value := "", arg
@@ -186,8 +186,8 @@ func (p *Problem) TrainMetadata(args []string) map[string]string {
 	return kv
 }
 
-// columns takes the target and the ID of a table from the metadata where the flags
-// do not say them and the table has them.
+// columns takes the target and the ID of a table from the metadata where the flags do not say them and the table has
+// them.
 func (m *Metadata) columns(ctx context.Context, path string, o *dataset.OpenOptions) error {
 	if !dataset.IsCSV(dataset.FilesOf(path)[0]) || (m.target == nil || o.Target != "") && (m.id == "" || o.ID != "") {
 		return nil

@@ -30,8 +30,7 @@ var Builtin []byte
 
 const builtinName = "the built-in network"
 
-// A Model is a network and what it says about its training. It never changes:
-// train returns a new one.
+// A Model is a network and what it says about its training. It never changes: train returns a new one.
 type Model struct {
 	Name    string           // the path or "the built-in network", for messages
 	Path    string           // "" for the built-in network
@@ -43,8 +42,7 @@ type Model struct {
 	wrongHead error            // what is wrong with a head that is part of the outputs; nil for nothing
 }
 
-// ReadModel reads the network and its metadata. Warnings on reading it go to
-// the console.
+// ReadModel reads the network and its metadata. Warnings on reading it go to the console.
 func ReadModel(ctx context.Context, c *job.Job, f *ModelFlags) (*Model, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -104,8 +102,7 @@ func modelError(name string, err error) error {
 	return fmt.Errorf("%s: %w%s", name, err, remedy)
 }
 
-// Files are the paths of the model and of the files in which it keeps its weights; none
-// for the built-in network.
+// Files are the paths of the model and of the files in which it keeps its weights; none for the built-in network.
 func (m *Model) Files() []string {
 	switch {
 	case m.Path == "":
@@ -132,8 +129,7 @@ func (m *Model) Parameters() int {
 	return p
 }
 
-// Trained returns the model with a network in the place of the one that was
-// still to be trained.
+// Trained returns the model with a network in the place of the one that was still to be trained.
 func (m *Model) Trained(net *network.Network) *Model {
 	out := *m
 	out.Net = net
@@ -157,9 +153,8 @@ func (m *Model) forward(ctx context.Context, e *Examples, rows *dataset.Subset, 
 	return nil
 }
 
-// Score is the accuracy and the mean negative log likelihood of the network
-// itself on rows with these targets. Both are undefined where the rows are nil,
-// and the accuracy for a regression.
+// Score is the accuracy and the mean negative log likelihood of the network itself on rows with these targets. Both
+// are undefined where the rows are nil, and the accuracy for a regression.
 func (m *Model) Score(ctx context.Context, p *Problem, rows *dataset.Subset, y *mat.Dense) (accuracy, nll result.Float, err error) {
 	accuracy, nll = result.Undefined(), result.Undefined()
 	if rows == nil {

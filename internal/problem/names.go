@@ -15,8 +15,7 @@ import (
 	"github.com/funcgp/funcgp/internal/job"
 )
 
-// splitNames reads names with commas between them; one with a comma stands in double
-// quotes. "" is nil.
+// splitNames reads names with commas between them; one with a comma stands in double quotes. "" is nil.
 func splitNames(text string) ([]string, error) {
 	if text == "" {
 		return nil, nil
@@ -50,8 +49,7 @@ func JoinNames(names []string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// classNamesOf reads the names of a model's metadata: a list as splitNames reads it,
-// or in JSON as Python writes it.
+// classNamesOf reads the names of a model's metadata: a list as splitNames reads it, or in JSON as Python writes it.
 func classNamesOf(text string) ([]string, error) {
 	text = norm.NFC.String(text)
 	if !strings.HasPrefix(strings.TrimSpace(text), "[") {
@@ -73,8 +71,7 @@ func (s *DataFlags) checkNumber(flag, class string) error {
 	return nil
 }
 
-// CheckContrast refuses a --contrast that can never be right, and splits it; "" has
-// no parts.
+// CheckContrast refuses a --contrast that can never be right, and splits it; "" has no parts.
 func (s *DataFlags) CheckContrast(text string) (a, b string, err error) {
 	if text == "" {
 		return "", "", nil
@@ -96,9 +93,8 @@ func (s *DataFlags) CheckContrast(text string) (a, b string, err error) {
 	return ab[0], ab[1], nil
 }
 
-// Contrasted returns the outputs of the two classes of a --contrast that
-// CheckContrast has let pass. For a regression they are numbers of outputs, or
-// target columns.
+// Contrasted returns the outputs of the two classes of a --contrast that CheckContrast has let pass. For a regression
+// they are numbers of outputs, or target columns.
 func (p *Problem) Contrasted(text string) (a, b int, err error) {
 	ab, err := splitNames(text)
 	if err != nil {
@@ -130,8 +126,7 @@ func (p *Problem) outputOf(name string) (int, error) {
 	return k, nil
 }
 
-// ClassOf returns the number of the class with this name or label, and whether there is
-// one.
+// ClassOf returns the number of the class with this name or label, and whether there is one.
 func (p *Problem) ClassOf(name string) (k int, ok bool) {
 	t := p.Task
 	if i := slices.Index(t.Names, norm.NFC.String(name)); i >= 0 {
@@ -163,8 +158,8 @@ func (t *Task) Name(label int) string {
 	return ""
 }
 
-// ClassNames are the names of the classes in the order of the outputs, or their
-// labels where they have no names; nil for a regression.
+// ClassNames are the names of the classes in the order of the outputs, or their labels where they have no names; nil
+// for a regression.
 func (t *Task) ClassNames() []string {
 	if t.Names != nil {
 		return t.Names
@@ -199,8 +194,8 @@ func labelsOf(from string, list []string, d *dataset.Data) ([]int, error) {
 	return labels, nil
 }
 
-// wanted are the classes that the flags or the metadata say, by label and by name.
-// Both are nil where they say nothing.
+// wanted are the classes that the flags or the metadata say, by label and by name. Both are nil where they say
+// nothing.
 type wanted struct {
 	classes []int
 	names   []string
@@ -227,8 +222,8 @@ func (p *Problem) NameOf(label result.Float) string {
 	return p.Task.Name(int(label))
 }
 
-// LabelName is the name of the label of row i of a subset, "" for none. Of a row among
-// the others of --outputs it is that of its own class.
+// LabelName is the name of the label of row i of a subset, "" for none. Of a row among the others of --outputs it is
+// the name of its own class.
 func (p *Problem) LabelName(rows *dataset.Subset, i int) string {
 	name := p.NameOf(result.Float(Label(rows, i)))
 	if own := p.Task.OwnClass(rows, i); own != "" {

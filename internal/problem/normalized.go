@@ -20,9 +20,8 @@ const (
 	inspectedBytes               = 64 << 20 // of their inputs and Jacobian
 )
 
-// Normalized are the layers on whose scale the outputs do not depend, as before a
-// normalization; then θ* is a mode for no prior. They are looked for on the first training
-// rows.
+// Normalized are the layers on whose scale the outputs do not depend, as before a normalization; then θ* is a mode for
+// no prior. They are looked for on the first training rows.
 func (p *Problem) Normalized(ctx context.Context, con *job.Job) ([]string, error) {
 	n := p.Within(min(p.Examples.Train.Len(), invarianceRows), p.Model.Net.BatchBytes)
 	x, err := p.Examples.Inputs(ctx, p.Examples.Train, 0, n)
@@ -36,8 +35,8 @@ func (p *Problem) Normalized(ctx context.Context, con *job.Job) ([]string, error
 	return names, err
 }
 
-// Normalized is that of a problem without data, on rows of normal numbers. It is nil where
-// the network takes whole numbers, or is too large.
+// Normalized looks for such layers without data, on rows of normal numbers. It is nil where the network takes whole
+// numbers, or is too large.
 func (m *Model) Normalized(ctx context.Context, con *job.Job) ([]string, error) {
 	for _, in := range m.Net.Inputs() {
 		if in.Integer {

@@ -16,12 +16,10 @@ import (
 	"github.com/funcgp/funcgp/internal/job"
 )
 
-// Without --outputs, a network of more than manyOutputs classes has fewOutputs of
-// them told apart.
+// Without --outputs, a network of more than manyOutputs classes has fewOutputs of them told apart.
 const manyOutputs, fewOutputs = 100, 10
 
-// OutputFlags say which classes of a network are told apart; the others are taken as
-// one.
+// OutputFlags say which classes of a network are told apart; the others are taken as one.
 type OutputFlags struct {
 	Text string
 	top  int      // K of top:K; 0 for a list
@@ -46,8 +44,7 @@ func (s *OutputFlags) check() error {
 	return nil
 }
 
-// A Grouping says which classes are told apart. The classes of the task are those, and
-// a last one for the others.
+// A Grouping says which classes are told apart. The classes of the task are those, and a last one for the others.
 type Grouping struct {
 	Kept    []int    // outputs of the network that are told apart, in order
 	Classes []int    // labels of all classes of the network, in the order of its outputs
@@ -61,10 +58,9 @@ type Grouping struct {
 // othersName is the class of all that are not told apart.
 const othersName = "others"
 
-// Grouped returns the problem with the classes that --outputs tells apart, by default
-// of more than 100 the ten that are most probable by the network, in the mean over the
-// training rows. Other problems come back as they are, and so does one that answers
-// from a saved posterior, which was grouped as it was opened.
+// Grouped returns the problem with the classes that --outputs tells apart, by default of more than 100 the ten that
+// are most probable by the network, in the mean over the training rows. Other problems come back as they are, and so
+// does one that answers from a saved posterior, which was grouped as it was opened.
 func (p *Problem) Grouped(ctx context.Context, c *job.Job) (*Problem, error) {
 	return p.groupedBy(ctx, c, p.Examples.Train, "the training rows")
 }
@@ -78,8 +74,8 @@ func OpenGrouped(ctx context.Context, c *job.Job, f *Flags, posteriorFile string
 	return p.Grouped(ctx, c)
 }
 
-// GroupedFor is Grouped with the most probable classes of these rows, which come back
-// with the classes that are told apart.
+// GroupedFor is Grouped with the most probable classes of these rows, which come back with the classes that are told
+// apart.
 func (p *Problem) GroupedFor(ctx context.Context, c *job.Job, rows *dataset.Subset) (*Problem, *dataset.Subset, error) {
 	g, err := p.groupedBy(ctx, c, rows, "the rows asked for")
 	if err != nil || g == p {
@@ -198,8 +194,7 @@ func (e *Examples) grouped(rows *dataset.Subset) *dataset.Subset {
 	return rows.Grouped(e.grouping.to, e.grouping.labels)
 }
 
-// OwnClass is the name of the class of row i of a subset that is among the others, "" of
-// any other row.
+// OwnClass is the name of the class of row i of a subset that is among the others, "" of any other row.
 func (t *Task) OwnClass(rows *dataset.Subset, i int) string {
 	g := t.Grouping
 	if g == nil || rows.Class == nil || rows.Class[i] < len(g.Kept) {

@@ -15,25 +15,23 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// AtTheta is what the network does on its training rows, and how the parameters
-// hold there.
+// AtTheta is what the network does on its training rows, and how the parameters hold there.
 type AtTheta struct {
 	F        *mat.Dense // outputs, N×C
 	Gradient float64    // norm of the gradient of the MAP objective at θ*
 }
 
 const (
-	// sureExcess is how many nats a training row may cost a network beyond what
-	// it expects by its own probabilities. At a mode under any prior the
-	// average is not above 0 where the last layer is linear: its weights W have
-	// Σ rᵢfᵢᵀ = δ‖W‖² ≥ 0, and −log p(yᵢ) − H(pᵢ) = −rᵢᵀfᵢ. Before training has
-	// converged the sum is larger still, as the scale of the outputs grows.
+	// sureExcess is how many nats a training row may cost a network beyond what it expects by its own probabilities.
+	// At a mode under any prior the average is not above 0 where the last layer is linear: its weights W have Σ rᵢfᵢᵀ
+	// = δ‖W‖² ≥ 0, and −log p(yᵢ) − H(pᵢ) = −rᵢᵀfᵢ. Before training has converged the sum is larger still, as the
+	// scale of the outputs grows.
 	sureExcess = .1
 	// unfinished is by how many nats a training row training may end before its optimum.
 	unfinished = .03
-	// otherScale is how much more of the variance of the targets an affine function of
-	// the outputs explains than the outputs themselves, where they are on another
-	// scale: at a mode the best slope is 1, or more where the prior shrinks.
+	// otherScale is how much more of the variance of the targets an affine function of the outputs explains than the
+	// outputs themselves, where they are on another scale: at a mode the best slope is 1, or more where the prior
+	// shrinks.
 	otherScale = .5
 )
 
@@ -116,8 +114,7 @@ func Number(v float64) *result.Float {
 	return &f
 }
 
-// TrainedOnOthers tells whether the network records that it was trained on other rows than the
-// training rows.
+// TrainedOnOthers tells whether the network records that it was trained on other rows than the training rows.
 func (p *Problem) TrainedOnOthers() bool {
 	m, e := p.Model.Meta, p.Examples
 	return m.Rows != "" && (m.Data != Fingerprint(e.Data.Train) || m.Rows != FormatRows(e.Train.Rows))
@@ -208,7 +205,7 @@ func (l *look) score() {
 	l.rmse = math.Sqrt(meanSquare(mean.Slice(0, n, 0, y.RawMatrix().Cols).(*mat.Dense), y))
 }
 
-// smallestVariance is that of the best constant for targets that are all the same.
+// smallestVariance is the variance under the best constant for targets that are all the same.
 const smallestVariance = 1e-12
 
 // confusionOf counts rows by their label, a number of k classes, and the largest of their outputs.
@@ -221,8 +218,8 @@ func confusionOf(f *mat.Dense, label []int, k int) *mat.Dense {
 	return confusion
 }
 
-// logProbabilities are those of the classes at outputs f: one output is the log-odds
-// of the second class.
+// logProbabilities are the log probabilities of the classes at outputs f: one output is the log-odds of the second
+// class.
 func logProbabilities(f []float64) []float64 {
 	if len(f) == 1 {
 		f = []float64{0, f[0]}
@@ -235,10 +232,9 @@ func logProbabilities(f []float64) []float64 {
 	return out
 }
 
-// slack is by how many nats a row a network may predict worse than the best constant,
-// on which training could have settled: by ½δ‖b‖² that the prior charges the constant's
-// bias b, by unfinished where training has not come to its end, and by two standard errors
-// where the rows may be others than those of the training, or a part of them.
+// slack is by how many nats a row a network may predict worse than the best constant, on which training could have
+// settled: by ½δ‖b‖² that the prior charges the constant's bias b, by unfinished where training has not come to its
+// end, and by two standard errors where the network may have been trained on other rows, or on more.
 func (l *look) slack() float64 {
 	n, t := float64(len(l.worse)), l.problem.Task
 	least := t.Precision // the smallest of the prior
@@ -279,9 +275,8 @@ func (l *look) cause(ctx context.Context) (cause, remedy string) {
 	return "inputs or labels are not those that it was trained on, or are scaled otherwise", "See --standardize, --input-mean and --input-sd."
 }
 
-// orderOf returns the classes in the order in which the labels of rows, numbers of classes,
-// agree with the largest outputs; nil where that is their order or where they do not
-// agree far better than the best constant.
+// orderOf returns the classes in the order in which the labels of rows, numbers of classes, agree with the largest
+// outputs; nil where that is their order or where they do not agree far better than the best constant.
 func orderOf(confusion *mat.Dense, logp [][]float64, label, classes []int, constant float64) []int {
 	k, n := len(classes), len(logp)
 	to, taken, same := make([]int, k), make([]bool, k), true

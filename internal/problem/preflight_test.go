@@ -19,8 +19,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dataset"
 )
 
-// A linearCase is a linear network f = Wx + b on random rows, whose parameters are at
-// the mode of its own prior.
+// A linearCase is a linear network f = Wx + b on random rows, whose parameters are at the mode of its own prior.
 type linearCase struct {
 	x, y, f *mat.Dense
 	class   []int
@@ -29,8 +28,7 @@ type linearCase struct {
 	delta   float64
 }
 
-// newLinear finds the mode of c outputs by Newton steps on the strictly concave
-// objective.
+// newLinear finds the mode of c outputs by Newton steps on the strictly concave objective.
 func newLinear(t *testing.T, lik glm.Likelihood, c int, delta float64, seed uint64) *linearCase {
 	t.Helper()
 	const n, d = 120, 3
@@ -168,8 +166,7 @@ func gaussian(t *testing.T, noise float64) glm.Likelihood {
 	return lik
 }
 
-// cases are modes of every likelihood, from a prior that shrinks nearly everything to
-// one that hardly binds.
+// cases are modes of every likelihood, from a prior that shrinks nearly everything to one that hardly binds.
 func cases(t *testing.T) map[string]*linearCase {
 	all := map[string]*linearCase{}
 	for _, delta := range []float64{.05, 1, 200} {
@@ -211,8 +208,7 @@ func TestPreflightFindsOrder(t *testing.T) {
 	}
 }
 
-// Targets on another scale are told, with the mean and the deviation of the targets
-// that standardize them.
+// Targets on another scale are told, with the mean and the deviation of the targets that standardize them.
 func TestPreflightFindsTargetScale(t *testing.T) {
 	l := newLinear(t, gaussian(t, .25), 1, 1, 7)
 	l.pull()
@@ -230,8 +226,8 @@ func TestPreflightFindsTargetScale(t *testing.T) {
 	require.ErrorContains(t, warnings[0], "follow the targets on another scale")
 }
 
-// A network that is surer than it is right on its own rows is not at a mode under any
-// prior: outputs four times too large. On other rows it may be.
+// A network that is surer than it is right on its own rows is not at a mode under any prior: outputs four times too
+// large. On other rows it may be.
 func TestPreflightOfSureNetwork(t *testing.T) {
 	l := newLinear(t, glm.Bernoulli{}, 1, 1, 9)
 	l.pull()
@@ -279,8 +275,8 @@ func TestPreflightScores(t *testing.T) {
 	require.True(t, slices.IsSorted([]float64{0, look.accuracy, 1}))
 }
 
-// Outputs that are what the likelihood makes of logits or of logarithms of rates are told
-// by their values; those of a mode are not taken for such.
+// Outputs that are what the likelihood makes of logits or of logarithms of rates are told by their values; those of a
+// mode are not taken for such.
 func TestPreflightOfProbabilities(t *testing.T) {
 	sigmoid := func(v float64) float64 { return 1 / (1 + math.Exp(-v)) }
 	for name, c := range map[string]struct {

@@ -11,15 +11,14 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// A Prior is a Gaussian prior over the parameters whose variances are not all the
-// same: that of a parameter is the variance of its group, times a scale of its own
-// where the prior has one. The mean is 0, so that a group of variance 0 is held there; a
-// parameter of scale 0 is held at θ*. It is never changed.
+// A Prior is a Gaussian prior over the parameters whose variances are not all the same. A parameter has the variance
+// of its group, times a scale of its own where the prior has one. The mean is 0, so that a group of variance 0 is held
+// there; a parameter of scale 0 is held at θ*. It is never changed.
 type Prior struct {
 	Kind string // a kind of a PriorFile
 	From Origin
-	// Precision stands for the prior where one number is wanted: the geometric mean of
-	// the precisions of the parameters that are not held.
+	// Precision stands for the prior where one number is wanted: the geometric mean of the precisions of the
+	// parameters that are not held.
 	Precision float64
 
 	groups []PriorGroup
@@ -43,8 +42,8 @@ type PriorTensor struct {
 	Shape []int  `json:"shape"`
 }
 
-// NewPrior lays groups, which have every parameter tensor of the network once, over its
-// parameters. The scale is nil or has their length.
+// NewPrior lays groups, which have every parameter tensor of the network once, over its parameters. The scale is nil
+// or has their length.
 func NewPrior(kind string, groups []PriorGroup, scale []float64, net *network.Network, from Origin) *Prior {
 	p := &Prior{Kind: kind, From: from, groups: groups, scale: scale, theta: net.Theta()}
 	logs, free := 0.0, 0
@@ -89,8 +88,7 @@ func (p *Prior) scaleOf(i int) float64 {
 	return p.scale[i]
 }
 
-// At returns the prior with all variances multiplied by the same factor, so that its
-// Precision is the one given.
+// At returns the prior with all variances multiplied by the same factor, so that its Precision is the one given.
 func (p *Prior) At(precision float64) *Prior {
 	if precision == p.Precision {
 		return p
@@ -132,8 +130,8 @@ func (p *Prior) check(dst []float64) {
 	}
 }
 
-// Groups implements ntk.Grouped. The precision of a group is that of its parameters
-// where the prior has no scale.
+// Groups implements ntk.Grouped. The precision of a group is the precision of its parameters where the prior has no
+// scale.
 func (p *Prior) Groups() []ntk.Group {
 	var out []ntk.Group
 	for g, x := range p.groups {
@@ -175,8 +173,8 @@ func (p *Prior) Report() *result.Prior {
 	return r
 }
 
-// LayerGroups are the parameter tensors of a network by layer, all with the same
-// variance: tensors whose names agree up to the last dot belong to one layer.
+// LayerGroups are the parameter tensors of a network by layer, all with the same variance: tensors whose names agree
+// up to the last dot belong to one layer.
 func LayerGroups(net *network.Network, variance float64) []PriorGroup {
 	var spans []linearize.Span
 	shape := map[string][]int{}
@@ -204,8 +202,8 @@ func OneGroup(net *network.Network, variance float64) []PriorGroup {
 	return []PriorGroup{all}
 }
 
-// Apart puts the tensors of some layers into one group, and the others into another.
-// Where one of them has none, there is only the other.
+// Apart puts the tensors of some layers into one group, and the others into another. Where one of them has none, there
+// is only the other.
 func Apart(net *network.Network, layers []string, variance float64) []PriorGroup {
 	groups := []PriorGroup{{Name: "normalized layers", Variance: variance}, {Name: "other layers", Variance: variance}}
 	for _, g := range LayerGroups(net, variance) {
@@ -228,8 +226,8 @@ func (p *Problem) WithPrior(prior *Prior) *Problem {
 	return &out
 }
 
-// PriorAt returns the prior of the task, with its variances multiplied by a common
-// factor so that its precision is the one given.
+// PriorAt returns the prior of the task, with its variances multiplied by a common factor so that its precision is the
+// one given.
 func (t *Task) PriorAt(precision float64) (ntk.Prior, error) {
 	if t.Prior == nil {
 		return ntk.NewIsotropic(precision, nil)
@@ -240,8 +238,7 @@ func (t *Task) PriorAt(precision float64) (ntk.Prior, error) {
 	return t.Prior.At(precision), nil
 }
 
-// PriorText names a prior of this precision for messages; nil is one precision for all
-// parameters.
+// PriorText names a prior of this precision for messages; nil is one precision for all parameters.
 func PriorText(prior *Prior, precision float64) string {
 	if prior == nil {
 		return fmt.Sprintf("prior precision %.4g", precision)

@@ -40,8 +40,8 @@ type PriorFile struct {
 	Theta      linearize.Sum `json:"theta"`                    // checksum of the trained parameters
 	Parameters int           `json:"parameters"`
 	Groups     []PriorGroup  `json:"groups"` // partition the parameter tensors
-	// Scale has one number for each parameter, in the order of θ; only of the kind g. A
-	// parameter of scale 0 is held at its trained value.
+	// Scale has one number for each parameter, in the order of θ; only of the kind g. A parameter of scale 0 is held
+	// at its trained value.
 	Scale []float64  `json:"scale,omitempty"`
 	Found *PriorFind `json:"found,omitempty"` // how it was found
 
@@ -100,7 +100,7 @@ func ParsePrior(text []byte) (*PriorFile, error) {
 	return f, f.check()
 }
 
-// check refuses values that cannot be those of a prior.
+// check refuses values that no prior has.
 func (f *PriorFile) check() error {
 	usable := func(v float64) bool { return v >= 1e-300 && v <= 1e300 }
 	switch {
@@ -198,8 +198,8 @@ func (f *PriorFile) misfit(net *network.Network) string {
 	return ""
 }
 
-// suits refuses a prior that is of another model. It warns where that has been trained
-// on since the prior was found. A nil file suits all.
+// suits refuses a prior that is of another model. It warns where that has been trained on since the prior was found. A
+// nil file suits all.
 func (f *PriorFile) suits(c *job.Job, m *Model) error {
 	if f == nil {
 		return nil
@@ -214,7 +214,7 @@ func (f *PriorFile) suits(c *job.Job, m *Model) error {
 	return nil
 }
 
-// noise makes the file's noise variance that of the task, in the units of the data.
+// noise gives the task the file's noise variance, in the units of the data.
 func (f *PriorFile) noise(t *Task, m *Model) error {
 	if f == nil {
 		return nil
@@ -231,7 +231,7 @@ func (f *PriorFile) noise(t *Task, m *Model) error {
 	return err
 }
 
-// set makes the file's prior that of the task; that of a nil file stays.
+// set gives the task the file's prior; a nil file leaves it as it is.
 func (f *PriorFile) set(t *Task, m *Model) {
 	if f == nil {
 		return

@@ -40,8 +40,7 @@ func priorFile(t testing.TB, kind string) *PriorFile {
 	return NewPriorFile(kind, groups, scale, net, &Task{Likelihood: LikelihoodNamed("gaussian")}, .1, &PriorFind{Form: "refit", Evidence: -3, Examples: 8})
 }
 
-// What is written is read again to the last bit, and a parameter has the variance of its
-// group times its scale.
+// What is written is read again to the last bit, and a parameter has the variance of its group times its scale.
 func TestPriorFile(t *testing.T) {
 	net := priorNet(t)
 	for _, kind := range []string{PriorIsotropic, PriorGroups, PriorG} {

@@ -1,6 +1,5 @@
-// Package problem reads what a posterior is computed from: the flags of model,
-// data, task and limits, the network with its metadata, the data with their
-// scaling, what the outputs mean, and which rows to train on.
+// Package problem reads what a posterior is computed from: the flags of model, data, task and limits, the network with
+// its metadata, the data with their scaling, what the outputs mean, and which rows to train on.
 package problem
 
 import (
@@ -14,8 +13,7 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// A Problem is what a posterior is computed from. It is made once and never
-// changed.
+// A Problem is what a posterior is computed from. It is made once and never changed.
 type Problem struct {
 	Model    *Model
 	Task     *Task
@@ -27,14 +25,14 @@ type Problem struct {
 	flags     *Flags   // from which the problem was read; nil for a model that is still to be trained
 }
 
-// Open reads the model, the saved posterior of a file if it is not "",
-// and the data, and decides what the outputs mean and which rows to train on.
+// Open reads the model, the saved posterior of a file if it is not "", and the data, and decides what the outputs mean
+// and which rows to train on.
 func Open(ctx context.Context, c *job.Job, f *Flags, posteriorFile string) (*Problem, error) {
 	return OpenFile(ctx, c, f, posteriorFile, PosteriorFile)
 }
 
-// OpenFile is Open with a file of that kind, "" for none, which says of model, data and
-// task what that of a posterior says.
+// OpenFile is Open with a file of that kind, "" for none, which describes model, data and task as the file of a
+// posterior does.
 func OpenFile(ctx context.Context, c *job.Job, f *Flags, path string, kind FileKind) (*Problem, error) {
 	var saved *SavedFile
 	var err error
@@ -109,9 +107,8 @@ func (p *Problem) Targets(rows *dataset.Subset) (*mat.Dense, error) {
 // TrainNames name the training rows, for messages.
 func (p *Problem) TrainNames() RowNames { return NamesOf(p.Examples.Train, 0, p.Examples.Train.Len()) }
 
-// OpenToTrain reads the data for a model that is still to be trained, of this name
-// and with the number of outputs that suits the data. plan refuses what cannot
-// fit before anything large is taken, for n training examples.
+// OpenToTrain reads the data for a model that is still to be trained, of this name and with the number of outputs that
+// suits the data. plan refuses what cannot fit before anything large is taken, for n training examples.
 func OpenToTrain(ctx context.Context, c *job.Job, f *Flags, name string, outputs func(d *dataset.Data, classes []int) int, plan func(d *dataset.Data, n int) error) (*Problem, error) {
 	d, err := openData(ctx, c, &f.Data, &Model{Meta: &Metadata{}}, f.Limits.Memory)
 	if err != nil {

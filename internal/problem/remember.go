@@ -18,8 +18,8 @@ import (
 	"github.com/funcgp/funcgp/internal/job"
 )
 
-// Remembered says where the model and the data of a saved posterior were, so that no
-// flag needs to say it again. Paths are absolute.
+// Remembered says where the model and the data of a saved posterior were, so that no flag needs to say it again. Paths
+// are absolute.
 type Remembered struct {
 	Model  string      `json:"model"` // "" is the built-in network
 	Freeze []string    `json:"freeze,omitempty"`
@@ -53,7 +53,7 @@ func placed[T any](flag string, file, flags *T) place {
 	return place{flag, func() { *file = *flags }, func() { *flags = *file }}
 }
 
-// places are those of the settings that are remembered as they are.
+// places are the places of the settings that are remembered as they are.
 func (r *Remembered) places(f *Flags) []place {
 	return []place{placed("output", &r.Output, &f.Model.Output), placed("freeze", &r.Freeze, &f.Model.Freeze), placed("learn", &r.Learn, &f.Model.Learn),
 		placed("input-columns", &r.Column, &f.Model.Columns), placed("target", &r.Target, &f.Data.Target), placed("id", &r.ID, &f.Data.ID)}
@@ -118,8 +118,7 @@ func (p *Problem) Remember(ctx context.Context) (*Remembered, error) {
 	return r, nil
 }
 
-// absolute returns the absolute path of a file or directory, or of each of several, and other
-// names as they are.
+// absolute returns the absolute path of a file or directory, or of each of several, and other names as they are.
 func absolute(name string) (string, error) {
 	if _, err := os.Stat(name); err == nil {
 		return filepath.Abs(name)
@@ -137,10 +136,9 @@ func absolute(name string) (string, error) {
 	return strings.Join(paths, ","), nil
 }
 
-// recall fills in the flags of model and data that were not given. It is an error,
-// which says what to give, if a file is not what it was. posterior is the file that
-// remembers; if the training inputs are in it, the data may be gone. With bySize, of data that
-// are read by range only the sizes of the files are compared, so that a part reads no other
+// recall fills in the flags of model and data that were not given. It is an error, which says what to give, if a file
+// is not what it was. posterior is the file that remembers; if the training inputs are in it, the data may be gone.
+// With bySize, of data that are read by range only the sizes of the files are compared, so that a part reads no other
 // rows than its own: gpexplain merge compares the rest.
 func (r *Remembered) recall(ctx context.Context, posterior string, f *Flags, inputs, bySize bool) error {
 	if r == nil || f.given == nil {
@@ -241,8 +239,8 @@ func (p *Problem) Record(ctx context.Context, version string) (r result.Record, 
 	return r, nil
 }
 
-// Sum is the SHA-256 in hex of the model's file, followed by those in which it keeps its weights, or of what ONNX gives
-// of one that has no file.
+// Sum is the SHA-256 in hex of the model's file, followed by those in which it keeps its weights, or of what ONNX
+// gives of one that has no file.
 func (m *Model) Sum(ctx context.Context) (string, error) {
 	if m.Path != "" {
 		return inputfile.Sum(ctx, m.Files()...)

@@ -18,9 +18,8 @@ import (
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
-// chooseRows picks the training rows of the data: those of the saved posterior
-// where there is one, else those of the flags, else those that the model
-// records if it was trained on these data, else all.
+// chooseRows picks the training rows of the data by the saved posterior where there is one, else by the flags, else by
+// what the model records if it was trained on these data; else it takes all.
 func chooseRows(ctx context.Context, c *job.Job, f *DataFlags, m *Model, t *Task, d *dataset.Data, saved *SavedFile) (*dataset.Subset, error) {
 	if saved != nil {
 		// Whether they are those that the posterior was fitted on is checked when it is loaded.
@@ -62,8 +61,7 @@ func chooseRows(ctx context.Context, c *job.Job, f *DataFlags, m *Model, t *Task
 	return nil, t.oneClass(fmt.Sprintf("%s has", d.Source), train.Class[0])
 }
 
-// oneClass is the error where all training rows are of one class. What comes before says what
-// makes it so.
+// oneClass is the error where all training rows are of one class. What comes before says what makes it so.
 func (t *Task) oneClass(before string, k int) error {
 	return job.FullErrorf("%s training rows of class %s alone, and the %s likelihood needs two classes to tell apart; take some of another", before, t.ClassNames()[k], t.Likelihood.Name())
 }
@@ -71,18 +69,18 @@ func (t *Task) oneClass(before string, k int) error {
 // mostLeftOut is the largest share of the rows of a part whose labels may be no class.
 const mostLeftOut = .01
 
-// leftOutKnown tells whether rows of other labels are left out on purpose: by --classes, also of the
-// fit whose posterior is saved, or by a training of an older version, which does not say what it
-// left out, of these data or of numbers for labels; and of pictures, whose labels are numbers of a known set.
+// leftOutKnown tells whether rows of other labels are left out on purpose: by --classes, also of the fit whose
+// posterior is saved, or by a training of an older version, which does not say what it left out, of these data or of
+// numbers for labels; and of pictures, whose labels are numbers of a known set.
 func leftOutKnown(f *DataFlags, m *Model, d *dataset.Data, saved *SavedFile) bool {
 	return f.classList != nil || m.Path == "" || d.Images() && d.Names == nil && m.Meta.Classes != nil ||
 		saved != nil && (saved.Header.Flags == nil || saved.Header.Flags["classes"] != "") ||
 		m.Meta.others == nil && m.Meta.Data != "" && (d.Names == nil || m.Meta.Data == Fingerprint(d.Train))
 }
 
-// checkLeftOut warns of rows whose labels are none of the classes, and refuses more of them than
-// mostLeftOut of a part, or training rows that lack a class beside them: a label may be that of
-// a class in another spelling. The labels that the training of the model left out do not count.
+// checkLeftOut warns of rows whose labels are none of the classes, and refuses more of them than mostLeftOut of a
+// part, or training rows that lack a class beside them: a label may name a class in another spelling. The labels that
+// the training of the model left out do not count.
 func checkLeftOut(c *job.Job, m *Model, d *dataset.Data, classes []int, parts ...*dataset.Set) error {
 	for _, part := range parts {
 		count := map[int]int{}
@@ -175,8 +173,8 @@ func ParseRows(text string, limit int) (rows []int, ok bool) {
 	return rows, true
 }
 
-// ExplainError says at which example numbers of the library's went wrong, and
-// what helps. Errors that are about another file or flag stay as they are.
+// ExplainError says at which example numbers of the library's went wrong, and what helps. Errors that are about
+// another file or flag stay as they are.
 func (n RowNames) ExplainError(err error) error {
 	const remedy = "check the numbers there, or give another --prior-precision"
 	if err == nil || job.IsFull(err) {

@@ -29,9 +29,9 @@ func IsSparse(method string) bool { return method == "subset" || ThroughInducing
 // ThroughInducing tells whether posteriors of a method take all data through inducing examples.
 func ThroughInducing(method string) bool { return method == "nystrom" || method == "fitc" }
 
-// The file of a saved posterior holds a header with its calibration, the
-// leave-one-out predictions of training rows, the sections of the library, whose fingerprints tell the model
-// and the training examples, and with --with-inputs the training inputs.
+// The file of a saved posterior holds a header with its calibration, the leave-one-out predictions of training rows,
+// the sections of the library, whose fingerprints tell the model and the training examples, and with --with-inputs the
+// training inputs.
 const (
 	SavedKind    = "gpexplain posterior"
 	SavedVersion = 5 // with fingerprints since 2, a calibration since 3, the scaling of inputs and targets since 4, a temperature since 5
@@ -44,8 +44,8 @@ type FileKind struct {
 	what    string // that cannot be opened, for a message
 }
 
-// The kinds of files: a posterior; the match, the mode and the
-// inducing examples, which fit --select-only writes; and one part of a pass over the training rows.
+// The kinds of files: a posterior; the match, the mode and the inducing examples, which fit --select-only writes; and
+// one part of a pass over the training rows.
 var (
 	PosteriorFile = FileKind{SavedKind, SavedVersion, "the posterior"}
 	InducingFile  = FileKind{"gpexplain inducing", 1, "the inducing examples"}
@@ -85,8 +85,8 @@ type SavedHeader struct {
 
 	Grouped *result.Grouped `json:"grouped,omitempty"` // classes that are told apart; Classes are all
 
-	// GroupedPrior is the kernel's where its variances are not all 1/Prior, without its
-	// scale, which is in a section of its own.
+	// GroupedPrior is the kernel's where its variances are not all 1/Prior, without its scale, which is in a section
+	// of its own.
 	GroupedPrior *PriorFile `json:"grouped_prior,omitempty"`
 
 	Flags map[string]string `json:"flags,omitempty"` // of the fit, as savedFlags has them; nil where an older version wrote the file
@@ -106,8 +106,7 @@ func (m *Model) AddNetwork(w *store.Writer) error {
 	return err
 }
 
-// A SavedScaling is what is done to inputs and targets, as dataset.Scaling writes
-// it, and where that came from.
+// A SavedScaling is what is done to inputs and targets, as dataset.Scaling writes it, and where that came from.
 type SavedScaling struct {
 	Inputs      string `json:"inputs"`
 	Targets     string `json:"targets"`
@@ -130,8 +129,7 @@ func (s *SavedScaling) scaling() (*Scaling, error) {
 	return &Scaling{Inputs: in, Targets: out, InputsFrom: s.InputsFrom, TargetsFrom: s.TargetsFrom}, err
 }
 
-// StoredRows describes the training inputs inside the file. Their numbers are in
-// sections of their own.
+// StoredRows describes the training inputs inside the file. Their numbers are in sections of their own.
 type StoredRows struct {
 	Rows    string   `json:"rows"`
 	Shape   []int    `json:"shape"`
@@ -156,8 +154,7 @@ type SavedFile struct {
 	scaling *Scaling
 }
 
-// openSaved opens the posterior of a file. The console closes the file in the
-// end.
+// openSaved opens the posterior of a file. The console closes the file in the end.
 func openSaved(ctx context.Context, c *job.Job, path string, kind FileKind, f *Flags) (*SavedFile, error) {
 	file, err := kind.Open(ctx, path, f.Limits.Memory, f.Data.InMemory)
 	if err != nil {
@@ -184,8 +181,8 @@ func openSaved(ctx context.Context, c *job.Job, path string, kind FileKind, f *F
 	if now := SplitNumber(f.Data.Split); h.Inputs && h.Split != now {
 		return nil, fmt.Errorf("%s: its training rows are those of --split %s, not of %s: some would be test rows; give the same split", path, splitText(h.Split), splitText(now))
 	}
-	// The values of the header must be those of a posterior whose calibration makes predictions. The data
-	// are compared later.
+	// The values of the header must be possible ones of a posterior whose calibration makes predictions. The data are
+	// compared later.
 	k, fit := h.Fit.Calibration, &h.Fit
 	ok := func(scale result.Float) bool { return scale >= 1e-300 && scale <= 1e300 }
 	possible := isLikelihood(h.Likelihood) && slices.Contains(Methods, fit.Method) && h.Prior > 0 && h.Factor > 0 &&
@@ -198,9 +195,9 @@ func openSaved(ctx context.Context, c *job.Job, path string, kind FileKind, f *F
 	return v, v.agree(ctx, f, kind)
 }
 
-// Open opens a file of the kind. A pipe is read into memory, of which it takes no
-// more than may be used, and so is a file where inMemory is set: others are mapped, so that
-// whoever writes over one changes what is computed from it, or ends the program.
+// Open opens a file of the kind. A pipe is read into memory, of which it takes no more than may be used, and so is a
+// file where inMemory is set: others are mapped, so that whoever writes over one changes what is computed from it, or
+// ends the program.
 func (k FileKind) Open(ctx context.Context, path string, memory int64, inMemory bool) (*store.File, error) {
 	in, err := inputfile.Open(ctx, path)
 	if ctx.Err() != nil {
@@ -240,8 +237,8 @@ func (v *SavedFile) Damaged(problem string) error {
 	return &store.Error{File: v.path, Problem: problem, Remedy: "fit it again"}
 }
 
-// metadata returns the model's metadata with the likelihood, classes, numbers and
-// scaling that the posterior was fitted with.
+// metadata returns the model's metadata with the likelihood, classes, numbers and scaling that the posterior was
+// fitted with.
 func (v *SavedFile) metadata(m *Metadata) *Metadata {
 	out, h := *m, &v.Header
 	out.Likelihood, out.Classes, out.ClassNames, out.Precision, out.Noise = h.Likelihood, h.Classes, slices.Clone(h.ClassNames), h.Prior, h.Noise
@@ -256,8 +253,8 @@ func (v *SavedFile) metadata(m *Metadata) *Metadata {
 // priorSection holds the scale of a grouped prior.
 const priorSection = "prior.scale"
 
-// SavedPrior returns what the file says of the task's prior at this precision, nil
-// where all variances are the same, and a function that writes its scale.
+// SavedPrior returns what the file says of the task's prior at this precision, nil where all variances are the same,
+// and a function that writes its scale.
 func (t *Task) SavedPrior(m *Model, precision float64) (*PriorFile, func(w *store.Writer)) {
 	if t.Prior == nil {
 		return nil, func(*store.Writer) {}
@@ -271,7 +268,7 @@ func (t *Task) SavedPrior(m *Model, precision float64) (*PriorFile, func(w *stor
 	}
 }
 
-// setPrior makes the prior of the file that of the task.
+// setPrior gives the task the prior of the file.
 func (v *SavedFile) setPrior(t *Task, m *Model) error {
 	if v == nil || v.Header.GroupedPrior == nil {
 		return nil
@@ -294,8 +291,8 @@ func (v *SavedFile) setPrior(t *Task, m *Model) error {
 	return nil
 }
 
-// data returns the data with the training rows that the file holds, or the
-// data as they are where it holds none. Nil data have no other rows.
+// data returns the data with the training rows that the file holds, or the data as they are where it holds none. Nil
+// data have no other rows.
 func (v *SavedFile) data(d *dataset.Data) (*dataset.Data, error) {
 	if !v.Header.Inputs && (!v.Header.Without || d != nil) {
 		return d, nil

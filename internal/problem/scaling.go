@@ -19,8 +19,8 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/head"
 )
 
-// A Scaling is what is done to inputs and targets outside the network. The network of a
-// Model has its outputs already in the units of the targets. A nil Scaling does nothing.
+// A Scaling is what is done to inputs and targets outside the network. The network of a Model has its outputs already
+// in the units of the targets. A nil Scaling does nothing.
 type Scaling struct {
 	Inputs, Targets             *dataset.Scaling // nil leaves them as they are
 	InputsFrom, TargetsFrom     Origin
@@ -30,9 +30,8 @@ type Scaling struct {
 	logVariances                bool // the second half of the outputs are log noise variances
 }
 
-// scalingOf decides what is done to inputs and targets: by the flags, then by the
-// metadata of the model, then by the data: see fitting. y are the training targets, in the
-// units of the data.
+// scalingOf decides what is done to inputs and targets: by the flags, then by the metadata of the model, then by the
+// data: see fitting. y are the training targets, in the units of the data.
 func scalingOf(ctx context.Context, c *job.Job, f *ScalingFlags, m *Model, t *Task, d *dataset.Data, train *dataset.Subset, y *mat.Dense) (*Scaling, error) {
 	s := &Scaling{pictures: d.Images(), logVariances: HasLogVariances(t.Likelihood)}
 	if m.Net != nil {
@@ -90,10 +89,10 @@ func scalingOf(ctx context.Context, c *job.Job, f *ScalingFlags, m *Model, t *Ta
 		s.Inputs = unscaled(s.Inputs, m.wholeColumns())
 	}
 	if s.InputsFrom == "" || s.TargetsFrom == "" {
-		// Decide what is still open by how well the network fits its training rows: the smallest loss, and
-		// among ways that fit alike the one with which the parameters are an optimum of some weight decay,
-		// or else with which the outputs of a regression have the mean and the deviation of its targets. A
-		// message says what was chosen, and a warning where another way to scale the targets is not ruled out.
+		// Decide what is still open by how well the network fits its training rows: the smallest loss, and among ways
+		// that fit alike the one with which the parameters are an optimum of some weight decay, or else with which the
+		// outputs of a regression have the mean and the deviation of its targets. A message says what was chosen, and
+		// a warning where another way to scale the targets is not ruled out.
 		inputs, targets := []way{{inputs: s.Inputs}}, []way{{targets: s.Targets}}
 		if s.InputsFrom == "" {
 			var err error
@@ -148,8 +147,7 @@ func scalingOf(ctx context.Context, c *job.Job, f *ScalingFlags, m *Model, t *Ta
 	return s, s.check(c, m, d, y)
 }
 
-// check refuses numbers that are not for the data, and warns of those that look
-// wrong.
+// check refuses numbers that do not go with the data, and warns of numbers that look wrong.
 func (s *Scaling) check(c *job.Job, m *Model, d *dataset.Data, y *mat.Dense) error {
 	if s.Inputs != nil {
 		if err := s.Inputs.Fits(d.Shape); err != nil {
@@ -197,8 +195,8 @@ func (s *Scaling) Rescaled(net *network.Network) (*network.Network, error) {
 	return out, nil
 }
 
-// perOutput are the deviations and means of the targets, one an output. A log variance
-// moves by the log of the squared deviation.
+// perOutput are the deviations and means of the targets, one an output. A log variance moves by the log of the squared
+// deviation.
 func (s *Scaling) perOutput(c int) (sd, mean []float64) {
 	sd, mean = make([]float64, c), make([]float64, c)
 	for j := range c {
@@ -212,9 +210,8 @@ func (s *Scaling) perOutput(c int) (sd, mean []float64) {
 	return sd, mean
 }
 
-// noiseUnit is a variance of 1 of the network's own outputs in the units of the noise
-// variance. Those are the squared units of the data for one output. Several outputs may
-// have different units; there they are those of the network.
+// noiseUnit is a variance of 1 of the network's own outputs in the units of the noise variance. Those are the squared
+// units of the data for one output. Several outputs may have different units; there the units are the network's.
 func (s *Scaling) noiseUnit(outputs int) float64 {
 	if s == nil || s.Targets == nil || outputs != 1 {
 		return 1
@@ -222,8 +219,7 @@ func (s *Scaling) noiseUnit(outputs int) float64 {
 	return s.Targets.Scale[0] * s.Targets.Scale[0]
 }
 
-// setNoise sets the noise variance of a gaussian task and its likelihood for outputs in
-// the units of the data.
+// setNoise sets the noise variance of a gaussian task and its likelihood for outputs in the units of the data.
 func (s *Scaling) setNoise(t *Task, variance float64, outputs int) error {
 	if !HasNoise(t.Likelihood) {
 		return nil
@@ -251,8 +247,7 @@ func (p *Problem) ScaleNoise(factor float64, from string) error {
 	return nil
 }
 
-// meanSquare is the mean of the squared differences of outputs and targets, in the units
-// of the noise variance.
+// meanSquare is the mean of the squared differences of outputs and targets, in the units of the noise variance.
 func (s *Scaling) meanSquare(f, y *mat.Dense) float64 {
 	if _, c := f.Dims(); s != nil && s.Targets != nil && c > 1 {
 		sd, _ := s.perOutput(c)

@@ -21,12 +21,10 @@ import (
 // What decides between ways to scale.
 const (
 	fitRows = 2000 // training rows that the loss of each way is taken on
-	// alike is the difference of two losses up to which they decide nothing, as a share
-	// of what the best constant loses: a network that tells classes apart without an
-	// error loses less at larger inputs than at its own.
+	// alike is the difference of two losses up to which they decide nothing, as a share of what the best constant
+	// loses: a network that tells classes apart without an error loses less at larger inputs than at its own.
 	alike = .05
-	// optimal is the cosine of Jᵀr and θ* from which θ* counts as the optimum of
-	// some weight decay: there Jᵀr = δθ*.
+	// optimal is the cosine of Jᵀr and θ* from which θ* counts as the optimum of some weight decay: there Jᵀr = δθ*.
 	optimal = .9
 )
 
@@ -64,8 +62,8 @@ func percent(share float64) string {
 	return fmt.Sprintf("%.3g %%", 100*share)
 }
 
-// wellKnown are the means and deviations of pixels from 0 to 1 by which networks for
-// pictures are trained, by the number of channels.
+// wellKnown are the means and deviations of pixels from 0 to 1 by which networks for pictures are trained, by the
+// number of channels.
 var wellKnown = map[int][]way{
 	1: {
 		{words: "mean 0.1307 and deviation 0.3081 (those of MNIST)", inputs: &dataset.Scaling{Mean: []float64{.1307}, Scale: []float64{.3081}}},
@@ -77,8 +75,7 @@ var wellKnown = map[int][]way{
 	},
 }
 
-// inputWays are the ways in which inputs of these rows are scaled, the likeliest
-// first.
+// inputWays are the ways in which inputs of these rows are scaled, the likeliest first.
 func inputWays(ctx context.Context, train *dataset.Subset, whole []int) ([]way, error) {
 	rows, err := train.Scaling(ctx)
 	if err != nil {
@@ -98,7 +95,7 @@ func inputWays(ctx context.Context, train *dataset.Subset, whole []int) ([]way, 
 		{words: "pixels from −1 to 1", inputs: one(.5, .5)}, {words: "pixels from 0 to 255", inputs: one(0, 1./255)}, byRows}), nil
 }
 
-// outputs are those of the network at some of the training rows, with their positions.
+// outputs are the network's outputs at some of the training rows, with the positions of the rows.
 func (w *way) outputs(ctx context.Context, m *Model, train *dataset.Subset) (f *mat.Dense, at []int, err error) {
 	n := min(train.Len(), fitRows)
 	pos := make([]int, n)
@@ -116,9 +113,9 @@ func (w *way) outputs(ctx context.Context, m *Model, train *dataset.Subset) (f *
 	return f, at, err
 }
 
-// losses returns the loss of one way to scale the inputs, with each way to scale the
-// targets. Outputs that are not finite lose everything. With reordered, labels count as
-// the class that the network gives most of their rows: see reorder.
+// losses returns the loss of one way to scale the inputs, with each way to scale the targets. Outputs that are not
+// finite lose everything. With reordered, labels count as the class that the network gives most of their rows: see
+// reorder.
 func (s *Scaling) losses(ctx context.Context, m *Model, t *Task, train *dataset.Subset, y *mat.Dense, in way, targets []way, reordered bool) ([]way, error) {
 	f, at, err := in.outputs(ctx, m, train)
 	if ctx.Err() != nil {
@@ -148,8 +145,7 @@ func (s *Scaling) losses(ctx context.Context, m *Model, t *Task, train *dataset.
 	return out, nil
 }
 
-// reorder replaces each label by the class that outputs f give most of its rows, if
-// these are different ones.
+// reorder replaces each label by the class that outputs f give most of its rows, if these are different ones.
 func reorder(y, f *mat.Dense, classes int) {
 	label, to := make([]int, y.RawMatrix().Rows), make([]int, classes)
 	for i := range label {
@@ -167,8 +163,8 @@ func reorder(y, f *mat.Dense, classes int) {
 	}
 }
 
-// lossShare is the loss of outputs f as a share of that of the best constant: the mean
-// square of a regression on real numbers, else the negative log likelihood.
+// lossShare is the loss of outputs f as a share of the loss of the best constant: the mean square of a regression on
+// real numbers, else the negative log likelihood.
 func lossShare(t *Task, targets *dataset.Scaling, f, y *mat.Dense) float64 {
 	n, _ := f.Dims()
 	if hasRealTargets(t.Likelihood) {
@@ -219,8 +215,8 @@ func lossShare(t *Task, targets *dataset.Scaling, f, y *mat.Dense) float64 {
 	return loss / max(constant, 1e-9*float64(n))
 }
 
-// decide returns the best of the ways, and why; rival, if not nil, is another way to scale
-// the targets that is not ruled out.
+// decide returns the best of the ways, and why; rival, if not nil, is another way to scale the targets that is not
+// ruled out.
 func decide(ctx context.Context, c *job.Job, m *Model, t *Task, train *dataset.Subset, y *mat.Dense, ways []way, pictures bool) (best, rival *way, why string, err error) {
 	least := 0
 	for i := range ways {
@@ -282,9 +278,8 @@ func (w *way) otherTargets(near []*way) *way {
 	return nil
 }
 
-// optimum finds the cosine of Jᵀr and θ* over all training rows. Of a regression
-// r is y − f in the network's units; the noise variance does not matter. show is told of
-// the rows that are done.
+// optimum finds the cosine of Jᵀr and θ* over all training rows. Of a regression r is y − f in the network's units;
+// the noise variance does not matter. show is told of the rows that are done.
 func (w *way) optimum(ctx context.Context, m *Model, t *Task, train *dataset.Subset, y *mat.Dense, show func(done int)) error {
 	theta := m.Net.Theta()
 	pull, err := w.pull(ctx, m, t, train, y, show)
@@ -327,8 +322,8 @@ func (w *way) pull(ctx context.Context, m *Model, t *Task, train *dataset.Subset
 	return pull, nil
 }
 
-// A spread compares a regression's predictions of training rows with their targets, both in
-// the units of the data, an element for each target.
+// A spread compares a regression's predictions of training rows with their targets, both in the units of the data, an
+// element for each target.
 type spread struct {
 	mean, sd         []float64 // of the predictions
 	ofMean, ofSD     []float64 // of the targets
@@ -356,12 +351,11 @@ func spreadOf(targets *dataset.Scaling, f, y *mat.Dense) spread {
 	return s
 }
 
-// misfit is how far the predictions are from having the mean and the deviation of the
-// targets, a mean over the targets without unit: the difference of the means in deviations
-// of the targets, and that of the logarithms of the deviations. A deviation between ρ times
-// that of the targets, with ρ the correlation of both, and all of it counts as right: a fit
-// by least squares has the first, and one that repeats its targets the second. It is 0 for
-// no regression, and +Inf where it is not a number.
+// misfit is how far the predictions are from having the mean and the deviation of the targets, a mean over the targets
+// without unit: the difference of the means in deviations of the targets, and the difference of the logarithms of the
+// deviations. A deviation between ρ times the targets' and the targets' own, with ρ the correlation of both, counts as
+// right: a fit by least squares has the first, and one that repeats its targets the second. It is 0 for no regression,
+// and +Inf where it is not a number.
 func (s *spread) misfit() float64 {
 	total := 0.0
 	for j, sd := range s.sd {
@@ -375,7 +369,7 @@ func (s *spread) misfit() float64 {
 	return total / float64(max(1, len(s.sd)))
 }
 
-// words says why these predictions are taken and not those of another way.
+// words says why this way is taken and not another.
 func (s *spread) words(o *spread) string {
 	if len(s.sd) > 1 {
 		return fmt.Sprintf("over the training rows its predictions are nearer to the means and deviations of the targets, with a misfit of %.3g against %.3g", s.misfit(), o.misfit())
@@ -384,9 +378,8 @@ func (s *spread) words(o *spread) string {
 		s.mean[0], s.sd[0], o.mean[0], o.sd[0], s.ofMean[0], s.ofSD[0])
 }
 
-// moved is the root mean square by which predictions of the training rows differ from those
-// of another way to scale the same outputs, in deviations of the targets, and the factors by
-// which the latter's deviations are larger.
+// moved is the root mean square difference of predictions of the training rows by two ways to scale the same outputs,
+// in deviations of the targets, and the factors by which the latter's deviations are larger.
 func (s *spread) moved(o *spread) (rms float64, factor []float64) {
 	for j := range s.sd {
 		by := o.factor[j] / s.factor[j]
@@ -416,10 +409,10 @@ func (w *way) doubt(rival *way) error {
 		w.words, percent(w.loss), rival.words, percent(rival.loss), rms, shortNumbers(factor))
 }
 
-// otherInputs looks for another way to scale the inputs under which the network fits its
-// training rows: where θ* is an optimum of some weight decay, where the labels agree
-// with the outputs in another order, or where it loses less than half and differs by more
-// than decides nothing. It returns what it found and what to give for it, "" where there is none.
+// otherInputs looks for another way to scale the inputs under which the network fits its training rows: where θ* is an
+// optimum of some weight decay, where the labels agree with the outputs in another order, or where it loses less than
+// half and differs by more than decides nothing. It returns what it found and what to give for it, "" where there is
+// none.
 func (l *look) otherInputs(ctx context.Context) (cause, give string) {
 	p := l.problem
 	if p.Model.Net == nil {
@@ -478,9 +471,9 @@ func (l *look) otherInputs(ctx context.Context) (cause, give string) {
 	return fmt.Sprintf("it fits them with %s", best.words), fmt.Sprintf("Give %s.", best.flags(ctx, p))
 }
 
-// OtherInputs looks for another way to scale the inputs under which the network, with outputs f on the
-// training rows, N×C, was trained on these rows: what to give for it, "" where there is none or it is
-// known how they are scaled. It is for a network whose parameters are no optimum as its inputs are.
+// OtherInputs looks for another way to scale the inputs under which the network, with outputs f on the training rows,
+// N×C, was trained on these rows: what to give for it, "" where there is none or it is known how they are scaled. It
+// is for a network whose parameters are no optimum as its inputs are.
 func (p *Problem) OtherInputs(ctx context.Context, f *mat.Dense) (cause, give string) {
 	if s := p.Examples.Scaling; p.Model.takesWholeAlone() || s != nil && s.InputsFrom == fromMetadata {
 		return "", ""

@@ -87,8 +87,7 @@ func (s *ScalingFlags) files() []job.FlagPath {
 	return list
 }
 
-// scaling is what two flags of means and deviations say; nil where neither was
-// given. of takes what a file holds.
+// scaling is what two flags of means and deviations say; nil where neither was given. of takes what a file holds.
 func scaling(ctx context.Context, mean, sd *numbersFlag, of func(f *dataset.ScalingFile) (*dataset.Scaling, bool, error)) (*dataset.Scaling, Origin, error) {
 	if mean.Text == "" && sd.Text == "" {
 		return nil, "", nil

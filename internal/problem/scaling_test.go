@@ -29,8 +29,8 @@ type trained struct {
 	y     *mat.Dense
 }
 
-// trainedWith trains a small network with weight decay on columns of very different
-// sizes, or near ones, with inputs and targets standardized or not.
+// trainedWith trains a small network with weight decay on columns of very different sizes, or near ones, with inputs
+// and targets standardized or not.
 func trainedWith(t *testing.T, seed uint64, likelihood string, inputs, targets bool) *trained {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 9))
@@ -127,9 +127,8 @@ func TestScalingByFit(t *testing.T) {
 	}
 }
 
-// nearlyStandardized is a network f = mean + sd·z on rows whose targets have mean .03, the
-// given deviation, and the correlation .93 with z, so that targets as they are and
-// standardized ones fit nearly alike.
+// nearlyStandardized is a network f = mean + sd·z on rows whose targets have mean .03, the given deviation, and the
+// correlation .93 with z, so that targets as they are and standardized ones fit nearly alike.
 func nearlyStandardized(t *testing.T, deviation, mean, sd float64) *trained {
 	t.Helper()
 	const n, correlation = 400, .93
@@ -163,9 +162,8 @@ func nearlyStandardized(t *testing.T, deviation, mean, sd float64) *trained {
 	return &trained{&Model{Name: "m", Net: net, Outputs: 1, Meta: &Metadata{}}, task, data, rows, mat.NewDense(n, 1, rows.Targets)}
 }
 
-// Where two ways to scale the targets fit nearly alike, the outputs' mean and deviation
-// decide and not which error is smaller, and a warning names both and the flags that
-// settle it.
+// Where two ways to scale the targets fit nearly alike, the outputs' mean and deviation decide and not which error is
+// smaller, and a warning names both and the flags that settle it.
 func TestScalingOfNearTargets(t *testing.T) {
 	zero, one := numbersFlag{name: "input-mean", Text: "0"}, numbersFlag{name: "input-sd", Text: "1"}
 	for _, c := range []struct {
@@ -249,8 +247,7 @@ func TestSpread(t *testing.T) {
 	require.Equal(t, math.Inf(1), constant.misfit())
 }
 
-// Flags go before the metadata, and these before what the network fits. Nothing is said
-// then.
+// Flags go before the metadata, and these before what the network fits. Nothing is said then.
 func TestScalingPrecedence(t *testing.T) {
 	m := trainedWith(t, 1, "gaussian", true, true)
 	byRows, err := m.rows.Scaling(t.Context())
@@ -302,8 +299,7 @@ func TestScalingSaved(t *testing.T) {
 	require.Error(t, err)
 }
 
-// The noise variance of one target is in its own squared units, that of several in
-// those of the network.
+// The noise variance of one target is in its own squared units, that of several in those of the network.
 func TestScalingNoise(t *testing.T) {
 	s := &Scaling{Targets: &dataset.Scaling{Mean: []float64{7, 8}, Scale: []float64{10, 100}}}
 	require.Equal(t, 1.0, s.noiseUnit(2))

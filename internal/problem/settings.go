@@ -70,8 +70,8 @@ var settings = []setting{
 // number is a number in its shortest spelling.
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
-// SavedFlags are the flags of the fit as the file of its posterior keeps them: those of the file
-// that the problem was read from, where there is one.
+// SavedFlags are the flags of the fit as the file of its posterior keeps them, and as the problem's own file has them,
+// where there is one.
 func (p *Problem) SavedFlags(ctx context.Context) (map[string]string, error) {
 	if p.Saved != nil {
 		return p.Saved.Header.Flags, nil
@@ -90,8 +90,8 @@ func (p *Problem) SavedFlags(ctx context.Context) (map[string]string, error) {
 	return out, nil
 }
 
-// canonical is the value of a flag in one spelling: numbers of a list in their shortest, and the
-// checksum of a file that says the prior or the scaling in place of its name.
+// canonical is the value of a flag in one spelling: numbers of a list in their shortest, and the checksum of a file
+// that says the prior or the scaling in place of its name.
 func (s *setting) canonical(ctx context.Context, text string) (string, error) {
 	if text != "" && s.named && (s.flag == "prior" || isJSON(text)) {
 		return inputfile.Sum(ctx, text)
@@ -106,9 +106,9 @@ func (s *setting) canonical(ctx context.Context, text string) (string, error) {
 	return strings.Join(fields, ","), nil
 }
 
-// agree refuses flags that say other than the file, and drops those that say the same. The
-// training rows are compared when the data are read, by agreeRows; --calibrate none leaves out
-// what the file has, and the calibration of parts is that of their merger.
+// agree refuses flags that say other than the file, and drops those that say the same. The training rows are compared
+// when the data are read, by agreeRows; --calibrate none leaves out what the file has, and parts are calibrated when
+// they are merged.
 func (v *SavedFile) agree(ctx context.Context, f *Flags, kind FileKind) error {
 	for _, s := range settings {
 		text := f.texts[s.flag]
@@ -134,8 +134,8 @@ func (v *SavedFile) agree(ctx context.Context, f *Flags, kind FileKind) error {
 	return nil
 }
 
-// agreeRows refuses flags that name other training rows than those of the file. Of a file with
-// the training rows inside there are no others, among which they would be the first.
+// agreeRows refuses flags that name other training rows than the file. Of a file with the training rows inside there
+// are no others, among which they would be the first.
 func (v *SavedFile) agreeRows(ctx context.Context, f *DataFlags, t *Task, d *dataset.Data, train *dataset.Subset) error {
 	said := "its " + job.Count(train.Len()) + " training rows"
 	if f.RowsFile != "" {

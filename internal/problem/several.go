@@ -13,8 +13,7 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// sharedData are the data that the problems of several networks share where they read them
-// alike.
+// sharedData are the data that the problems of several networks share where they read them alike.
 type sharedData struct {
 	as   string // how they were read
 	data *dataset.Data
@@ -23,16 +22,14 @@ type sharedData struct {
 // mostNetworks bounds the files of --model and --posterior.
 const mostNetworks = 1000
 
-// A Source of a problem is one network: its flags, and the file of its saved posterior, ""
-// where one is fitted.
+// A Source of a problem is one network: its flags, and the file of its saved posterior, "" where one is fitted.
 type Source struct {
 	Flags     *Flags
 	Posterior string
 }
 
-// Several returns the networks that --model or posterior, which is --posterior, lists with
-// commas between them. A file whose name has commas is one. A file that is named twice is
-// an error.
+// Several returns the networks that --model or posterior, which is --posterior, lists with commas between them. A file
+// whose name has commas is one. A file that is named twice is an error.
 func (s *Flags) Several(posterior string) ([]Source, error) {
 	models, err := listed("--model", s.Model.Path)
 	if err != nil {
@@ -98,8 +95,8 @@ func sameFile(a, b string) bool {
 	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
-// OpenSeveral opens the problems of several networks, which must be about the same
-// function of the same rows. warned are what is said on reading each.
+// OpenSeveral opens the problems of several networks, which must be about the same function of the same rows. warned
+// are what is said on reading each.
 func OpenSeveral(ctx context.Context, c *job.Job, sources []Source) (list []*Problem, warned []linearize.Warnings, err error) {
 	for _, s := range sources {
 		before := c.Warnings
@@ -122,8 +119,7 @@ func OpenSeveral(ctx context.Context, c *job.Job, sources []Source) (list []*Pro
 	return list, warned, nil
 }
 
-// alike returns an error unless the problems are about outputs of the same meaning and the
-// same training rows.
+// alike returns an error unless the problems are about outputs of the same meaning and the same training rows.
 func (p *Problem) alike(q *Problem) error {
 	a, b := q.Model.Name, p.Model.Name
 	differ := func(format string, args ...any) error {

@@ -18,8 +18,7 @@ var Likelihoods = []string{"gaussian", "bernoulli", "categorical", "poisson", "h
 
 func isLikelihood(name string) bool { return slices.Contains(Likelihoods, name) }
 
-// LikelihoodNamed returns the likelihood of a known name; gaussian has noise
-// variance 1.
+// LikelihoodNamed returns the likelihood of a known name; gaussian has noise variance 1.
 func LikelihoodNamed(name string) glm.Likelihood {
 	switch name {
 	case "bernoulli":
@@ -38,7 +37,7 @@ func LikelihoodNamed(name string) glm.Likelihood {
 	return g
 }
 
-// HasClasses tells likelihoods of labels from those of numbers.
+// HasClasses tells whether a likelihood is one of labels, and not of numbers.
 func HasClasses(lik glm.Likelihood) bool {
 	_, ok := lik.(glm.Logistic)
 	return ok
@@ -56,8 +55,7 @@ func HasNoise(lik glm.Likelihood) bool {
 	return ok
 }
 
-// HasLogVariances tells whether the second half of the outputs are the logarithms of noise
-// variances.
+// HasLogVariances tells whether the second half of the outputs are the logarithms of noise variances.
 func HasLogVariances(lik glm.Likelihood) bool {
 	_, ok := lik.(glm.Heteroscedastic)
 	return ok
@@ -81,8 +79,7 @@ type Task struct {
 	Grouping *Grouping // nil where all classes are told apart
 }
 
-// An Origin says in a short phrase where a value came from, for people, such as
-// "from --prior-precision".
+// An Origin says in a short phrase where a value came from, for people, such as "from --prior-precision".
 type Origin string
 
 // The origins of values that are not computed.
@@ -94,19 +91,18 @@ const (
 	fromNoiseFlag     Origin = "from --noise-variance"
 )
 
-// PrecisionGiven tells whether a flag orders the prior precision of the answers, beside those that
-// describe a training.
+// PrecisionGiven tells whether a flag orders the prior precision of the answers, beside those that describe a
+// training.
 func (t *Task) PrecisionGiven() bool { return t.PrecisionFrom == fromPrecisionFlag || t.FoundPrior }
 
 // NoiseGiven tells whether a flag says the noise variance, and NoiseRecorded whether the model does.
 func (t *Task) NoiseGiven() bool    { return t.NoiseFrom == fromNoiseFlag }
 func (t *Task) NoiseRecorded() bool { return t.NoiseFrom == fromMetadata }
 
-// chooseTask decides by the flags, then by the metadata of the model, then by
-// the data.
+// chooseTask decides by the flags, then by the metadata of the model, then by the data.
 func chooseTask(f *TaskFlags, data *DataFlags, m *Model, d *dataset.Data) (*Task, error) {
-	// Ask the flags, then the metadata. Where labels are words, names are classes. Flags that
-	// contradict the metadata are an error.
+	// Ask the flags, then the metadata. Where labels are words, names are classes. Flags that contradict the metadata
+	// are an error.
 	var w wanted
 	var err error
 	w.names, w.from = data.classNames, "--classes"
@@ -156,8 +152,8 @@ func chooseTask(f *TaskFlags, data *DataFlags, m *Model, d *dataset.Data) (*Task
 		name = m.Meta.Likelihood
 	}
 	if name == "" {
-		// Labels are bernoulli or categorical, other targets gaussian. More than two whole numbers in a
-		// table are no labels for one output, unless classes are named.
+		// Labels are bernoulli or categorical, other targets gaussian. More than two whole numbers in a table are no
+		// labels for one output, unless classes are named.
 		switch {
 		case !d.IntegerLabels || m.Outputs == 1 && w.classes == nil && d.Names == nil && !d.Images() && len(d.Classes()) > 2:
 			name = "gaussian"
@@ -207,7 +203,7 @@ func chooseTask(f *TaskFlags, data *DataFlags, m *Model, d *dataset.Data) (*Task
 		return nil, fmt.Errorf("%s: %d classes (%s), but %s tells %d apart; %s", from, len(classes), job.Cut(classText(classes, d), 40), m.Name, want, remedy)
 	}
 	t.Classes = classes
-	// Their names are those of the data, else those wanted.
+	// Their names are the data's, else the wanted ones.
 	switch {
 	case d.Names != nil:
 		for _, k := range t.Classes {
@@ -221,7 +217,7 @@ func chooseTask(f *TaskFlags, data *DataFlags, m *Model, d *dataset.Data) (*Task
 	return t, nil
 }
 
-// firstPositive is the number of a flag, else that of the metadata, else 1.
+// firstPositive is the number of a flag, else of the metadata, else 1.
 func firstPositive(flag *float64, name string, recorded float64, from Origin) (float64, Origin) {
 	switch {
 	case flag != nil:
@@ -234,8 +230,7 @@ func firstPositive(flag *float64, name string, recorded float64, from Origin) (f
 	return 1, fromDefault
 }
 
-// targets returns the targets of rows of the data as the likelihood takes
-// them, one row an example.
+// targets returns the targets of rows of the data as the likelihood takes them, one row an example.
 func (t *Task) targets(rows *dataset.Subset, m *Model, d *dataset.Data) (*mat.Dense, error) {
 	want := t.Likelihood.Targets(m.Outputs)
 	switch have := rows.Set.Width(); {
@@ -257,8 +252,7 @@ func (t *Task) targets(rows *dataset.Subset, m *Model, d *dataset.Data) (*mat.De
 	return y, nil
 }
 
-// Class is the label of the network's largest output; undefined for a
-// regression.
+// Class is the label of the network's largest output; undefined for a regression.
 func (t *Task) Class(f []float64) result.Float {
 	if t.Classes == nil {
 		return result.Undefined()
@@ -289,8 +283,8 @@ func (t *Task) Quantity(target string) string {
 	return job.OneLine(job.Cut(target, 40))
 }
 
-// LargestClass is the number of the class with the largest output; one output
-// speaks for the second class where it is positive.
+// LargestClass is the number of the class with the largest output; one output speaks for the second class where it is
+// positive.
 func LargestClass(f []float64) int {
 	if len(f) == 1 {
 		if f[0] > 0 {

@@ -1,5 +1,5 @@
-// Package saved checks, for every Load, that a saved posterior belongs to the model,
-// the examples and the prior that Load is given.
+// Package saved checks, for every Load, that a saved posterior belongs to the model, the examples and the prior that
+// Load is given.
 package saved
 
 import (
@@ -14,8 +14,7 @@ import (
 	"github.com/funcgp/funcgp/store"
 )
 
-// Parts of the errors for a file that does not fit: the problem Impossible, and
-// what to do.
+// Parts of the errors for a file that does not fit: the problem Impossible, and what to do.
 const (
 	FitAgain      = "fit and save it again with this program"
 	OtherData     = "give the network, its parameters, the prior and the examples that it was fitted with"
@@ -25,8 +24,7 @@ const (
 	WriteAgain    = "write it again"
 )
 
-// An Identity holds the training examples, with their model, and the prior, of a
-// posterior that is saved or loaded.
+// An Identity holds the training examples, with their model, and the prior, of a posterior that is saved or loaded.
 type Identity struct {
 	Examples linearize.Source
 	Kernel   Kernel // with the prior
@@ -38,8 +36,8 @@ func Of(x linearize.Source, k Kernel) *Identity {
 	return &Identity{Examples: x, Kernel: k, Remedy: OtherData}
 }
 
-// A Kernel gives the prior mean and the prior variances. If it also has a method
-// Fingerprint() linearize.Sum, that identifies it, bit for bit.
+// A Kernel gives the prior mean and the prior variances. If it also has a method Fingerprint() linearize.Sum, that
+// identifies it, bit for bit.
 type Kernel interface {
 	MeanTo(dst []float64, b *linearize.Batch)
 	DiagTo(dst *mat.Dense, b *linearize.Batch)
@@ -61,9 +59,8 @@ func (id *Identity) fingerprints(ctx context.Context) (f fingerprints, err error
 	return f, err
 }
 
-// Save adds the identity to a store in the sections "identity" and "probe"
-// behind the prefix. The probe holds outputs, Jacobian products and priors of some
-// examples, and is empty where the fingerprints are complete.
+// Save adds the identity to a store in the sections "identity" and "probe" behind the prefix. The probe holds outputs,
+// Jacobian products and priors of some examples, and is empty where the fingerprints are complete.
 func (id *Identity) Save(ctx context.Context, w *store.Writer, prefix string) error {
 	f, err := id.fingerprints(ctx)
 	if err != nil {
@@ -79,9 +76,8 @@ func (id *Identity) Save(ctx context.Context, w *store.Writer, prefix string) er
 	return nil
 }
 
-// Check compares the identity with the saved one. Where they differ, it gives r an
-// error that names the difference. Examples with a method Withheld() bool that is true show no inputs, and are compared
-// by model and prior alone.
+// Check compares the identity with the saved one. Where they differ, it gives r an error that names the difference.
+// Examples with a method Withheld() bool that is true show no inputs, and are compared by model and prior alone.
 func (id *Identity) Check(ctx context.Context, r *store.Reader, prefix string) {
 	var was fingerprints
 	r.JSON(prefix+"identity", &was)
@@ -119,8 +115,8 @@ func (id *Identity) Check(ctx context.Context, r *store.Reader, prefix string) {
 // probed names the numbers that a probe holds for each output, in their order.
 var probed = [...]string{"the network's output", "the Jacobian", "the prior mean", "the prior variance"}
 
-// compare compares a probe with the saved one. Processors round differently, so
-// numbers count as the same within 1e-9 of the largest of their kind.
+// compare compares a probe with the saved one. Processors round differently, so numbers count as the same within 1e-9
+// of the largest of their kind.
 func (id *Identity) compare(r *store.Reader, section string, is []float64) {
 	was := r.Floats(section, len(is))
 	if r.Err() != nil {
@@ -143,9 +139,8 @@ func (id *Identity) compare(r *store.Reader, section string, is []float64) {
 // mostProbed bounds the examples in a probe where the inputs have a fingerprint.
 const mostProbed = 16
 
-// probe returns the output, J v, the prior mean and the prior variance of each
-// output of some examples. It takes no example where the fingerprints are
-// complete, the first 16 where the inputs have a fingerprint, and otherwise all.
+// probe returns the output, J v, the prior mean and the prior variance of each output of some examples. It takes no
+// example where the fingerprints are complete, the first 16 where the inputs have a fingerprint, and otherwise all.
 func (id *Identity) probe(ctx context.Context, f *fingerprints) ([]float64, error) {
 	x := id.Examples
 	switch {
@@ -187,8 +182,7 @@ func (id *Identity) appendProbe(out []float64, b *linearize.Batch, v []float64) 
 	return out
 }
 
-// direction returns the fixed vector v, length P, with which Jacobians are
-// multiplied before they are compared.
+// direction returns the fixed vector v, length P, with which Jacobians are multiplied before they are compared.
 func direction(p int) []float64 {
 	rng, v := rand.New(rand.NewPCG(1, 2)), make([]float64, p)
 	for i := range v {

@@ -161,8 +161,8 @@ func (a anonymous) Linearize(ctx context.Context, x *mat.Dense) (*linearize.Batc
 	return &hidden, nil
 }
 
-// others changes what was fitted with. The errors name the change: by the
-// fingerprint where the model has one, else by what the numbers tell.
+// others changes what was fitted with. The errors name the change: by the fingerprint where the model has one, else by
+// what the numbers tell.
 var others = []struct {
 	name          string
 	change        func(t *testing.T, g *given)
@@ -252,8 +252,8 @@ func predicted(t *testing.T, p latent, at *linearize.Batch) []float64 {
 	return append(slices.Clone(mean.RawMatrix().Data), cov.RawMatrix().Data...)
 }
 
-// Every Load gives the same predictions to the last bit for what the posterior
-// was fitted with, and refuses everything else with an error that names it.
+// Every Load gives the same predictions to the last bit for what the posterior was fitted with, and refuses everything
+// else with an error that names it.
 func TestLoadsTellOthers(t *testing.T) {
 	for name, m := range methods() {
 		t.Run(name, func(t *testing.T) {
@@ -276,8 +276,8 @@ func TestLoadsTellOthers(t *testing.T) {
 	}
 }
 
-// A model without a fingerprint is known by its outputs and its Jacobian, and
-// examples without inputs by those of each example.
+// A model without a fingerprint is known by its outputs and its Jacobian, and examples without inputs by those of each
+// example.
 func TestLoadsTellOthersByNumbers(t *testing.T) {
 	for name, m := range methods() {
 		for _, inputs := range []bool{false, true} {

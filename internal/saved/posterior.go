@@ -17,8 +17,8 @@ type About struct {
 	Warnings linearize.Warnings
 }
 
-// Check gives r an error where the version is not ours, or the sizes are those of no posterior. No
-// earlier version is read, because those hold no fingerprints.
+// Check gives r an error where the version is not ours, or the sizes are those of no posterior. No earlier version is
+// read, because those hold no fingerprints.
 func (a *About) Check(r *store.Reader, ours int) {
 	Version(r, a.Version, ours)
 	if r.Err() == nil && !(Size(a.N) && Size(a.C) && a.P >= 0 && a.P <= math.MaxInt32 && a.Mean >= 0 && a.Mean <= 1) {
@@ -29,8 +29,7 @@ func (a *About) Check(r *store.Reader, ours int) {
 // Size tells whether v can be a size. The product of two then does not overflow.
 func Size(v int) bool { return v >= 1 && v <= math.MaxInt32 }
 
-// Belongs gives r an error where the posterior has other sizes than the data. A size of −1 is not
-// compared.
+// Belongs gives r an error where the posterior has other sizes than the data. A size of −1 is not compared.
 func (a *About) Belongs(r *store.Reader, n, c, p int) {
 	for _, x := range []struct {
 		what    string

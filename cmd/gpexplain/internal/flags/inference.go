@@ -12,7 +12,7 @@ import (
 	"github.com/funcgp/funcgp/internal/problem"
 )
 
-// Values are those of flags that several verbs have, for a shell.
+// Values are the values of flags that several verbs have, for a shell.
 var Values = map[string][]string{"data": {"digits", "mnist"}, "likelihood": problem.Likelihoods, "standardize": problem.Standardizations, "method": inference.Methods, "select": inference.Selections,
 	"tune-prior": inference.Tunings, "calibrate": inference.Calibrations, "structure": inference.Structures, "predictive": inference.Predictives}
 
@@ -26,7 +26,7 @@ func Method(c *cobra.Command, s *inference.Flags) {
 	f.StringVar(&s.Selection, "select", "", "`HOW` to choose inducing examples: uniform, stratified, trace, greedy, rpcholesky or kmeans (default stratified by class, uniform for a regression); or, of --method nystrom or fitc, strength: single rows, each an example with a direction of its Λ, which say most")
 }
 
-// Methods are the rules of the flags of a method, and of those that say at which precision it answers. The file of
+// Methods are the rules of the flags of a method, and of the flags that say at which precision it answers. The file of
 // a posterior says the same, with which the flags are compared when it is opened.
 var Methods = Unless("posterior inducing-file",
 	Apart(": both say the prior precision of the answers", "at", "prior-precision"),
@@ -109,8 +109,7 @@ func Posterior(c *cobra.Command, s *inference.Flags) {
 	c.Flags().StringVar(&s.File, "posterior", "", "answer from the posterior in `FILE`, which gpexplain fit wrote, instead of fitting one")
 }
 
-// JoinTune writes --tune-prior and a value after it as one argument, since it may
-// also stand without a value.
+// JoinTune writes --tune-prior and a value after it as one argument, since it may also stand without a value.
 func JoinTune(args []string) []string {
 	var out []string
 	for i := 0; i < len(args); i++ {

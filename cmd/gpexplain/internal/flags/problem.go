@@ -1,5 +1,5 @@
-// Package flags defines the flags of the command line that say what a problem, its posterior and the rows
-// in question are.
+// Package flags defines the flags of the command line that say what a problem, its posterior and the rows in question
+// are.
 package flags
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/funcgp/funcgp/internal/problem"
 )
 
-// Problem defines the flags of model, data, prior and scaling, those of what is written, and the limits;
-// the words in back quotes are the names of values.
+// Problem defines the flags of model, data, prior and scaling, those of what is written, and the limits; the words in
+// back quotes are the names of values.
 func Problem(c *cobra.Command, con *console.Console, s *problem.Flags, withModel bool) {
 	f := c.Flags()
 	if withModel {
@@ -67,7 +67,7 @@ func scaling(c *cobra.Command, s *problem.ScalingFlags) {
 	f.StringVar(&s.TargetSD.Text, "target-sd", "", "deviation `X` of those targets")
 }
 
-// Rows defines the flags of which rows a verb takes; it takes fallback where none is given.
+// Rows defines the flags that say which rows a verb takes; it takes fallback where none is given.
 func Rows(c *cobra.Command, s *problem.RowFlags, verb, fallback string) {
 	f := c.Flags()
 	f.StringVar(&s.Index, "index", "", verb+" the test rows of this `LIST`, such as 24 or 1,2,5-9, counted from 0 in the original file (default "+fallback+")")
@@ -102,8 +102,8 @@ func Apply(s *problem.LimitFlags) (end func(), err error) {
 		end = func() { stop(); runtime.GOMAXPROCS(before) }
 	}
 	if s.Memory >= 1<<30 {
-		// A plan counts no garbage, and the collector otherwise leaves as much garbage as there is memory in use. What a
-		// process holds before counts neither. Below a gigabyte the collector would cost more than the garbage does.
+		// A plan counts no garbage, and the collector otherwise leaves as much garbage as there is memory in use. What
+		// a process holds before counts neither. Below a gigabyte the collector would cost more than the garbage does.
 		var held runtime.MemStats
 		runtime.ReadMemStats(&held)
 		before, stop := debug.SetMemoryLimit(int64(held.Sys-held.HeapReleased)+s.Memory), end
@@ -118,8 +118,8 @@ var profiles = map[string]struct {
 	mode func(*profile.Profile)
 }{"cpu": {"cpu.pprof", profile.CPUProfile}, "mem": {"mem.pprof", profile.MemProfile}, "trace": {"trace.out", profile.TraceProfile}}
 
-// CheckProblem refuses values that are wrong without opening any file, and parses lists and sizes. A
-// value of "" comes from a shell variable that is not set.
+// CheckProblem refuses values that are wrong without opening any file, and parses lists and sizes. A value of "" comes
+// from a shell variable that is not set.
 func CheckProblem(c *cobra.Command, s *problem.Flags) error {
 	texts, empty := map[string]string{}, ""
 	c.Flags().VisitAll(func(f *pflag.Flag) {

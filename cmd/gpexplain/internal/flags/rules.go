@@ -67,7 +67,7 @@ func OneOf(flag string, values []string) Rule {
 	}
 }
 
-// Apart is for flags of which at most one is given. why says why, from its punctuation on; it may be "".
+// Apart is for flags that exclude each other. why says why, from its punctuation on; it may be "".
 func Apart(why string, names ...string) Rule {
 	return func(f *pflag.FlagSet) error {
 		given := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !is(f, name) })
@@ -78,8 +78,8 @@ func Apart(why string, names ...string) Rule {
 	}
 }
 
-// For is for flags that mean something under a condition alone: one of other flags is given, A B, or has one
-// of some values, A=x|y. why says why, from its punctuation on; it may be "".
+// For is for flags that mean something under a condition alone: one of other flags is given, A B, or has one of some
+// values, A=x|y. why says why, from its punctuation on; it may be "".
 func For(condition, why string, names ...string) Rule {
 	return each(names, func(f *pflag.FlagSet, x *pflag.Flag) error {
 		if holds(f, condition) {
@@ -103,8 +103,8 @@ func Not(condition, why string, names ...string) Rule {
 	})
 }
 
-// Refuse is for what cannot be where each of some conditions holds, as of For, or with a ! before it does not.
-// A flag that there is not does neither. In the text, {name} is the value of a flag.
+// Refuse is for what cannot be where each of some conditions holds, as of For, or with a ! before it does not. A flag
+// that there is not does neither. In the text, {name} is the value of a flag.
 func Refuse(text string, conditions ...string) Rule {
 	return func(f *pflag.FlagSet) error {
 		for _, one := range conditions {
