@@ -228,16 +228,16 @@ func TestCorpusMistakes(t *testing.T) {
 		warning       string // what a warning says
 	}{
 		{"standardized-in-graph", "standardized-twice", []string{"--standardize", "yes"}, "--standardize no"},
-		{"one-logit", "standardized-twice", []string{"--standardize", "yes"}, "--standardize no"},
-		{"pictures-in-graph", "standardized-twice", shape, "--standardize"},
-		{"standardized-outside", "not-standardized", []string{"--standardize", "no"}, "--standardize yes"},
+		{"one-logit", "standardized-twice", []string{"--standardize", "yes"}, "it fits them with inputs as they are. Give --standardize no."},
+		{"pictures-in-graph", "standardized-twice", shape, "Give --standardize no."},
+		{"standardized-outside", "not-standardized", []string{"--standardize", "no"}, "it fits them with inputs standardized by the training rows. Give --standardize yes."},
 		{"two-logits", "not-standardized", []string{"--standardize", "no"}, "--standardize yes"},
-		{"pictures-outside", "not-standardized", []string{"--standardize", "no"}, "--input-mean 0.1307 --input-sd 0.3081"},
+		{"pictures-outside", "not-standardized", []string{"--standardize", "no"}, "it fits them with mean 0.1307 and deviation 0.3081 (those of MNIST). Give --input-mean 0.1307 --input-sd 0.3081."},
 		{"pictures-colour", "not-standardized", []string{"--standardize", "no"}, "--input-mean 0.485,0.456,0.406 --input-sd 0.229,0.224,0.225"},
 		{"house-prices", "targets-not-scaled", []string{"--standardize", "yes", "--target-mean", "0"}, "--target-mean 503159 --target-sd 100011"},
 		{"string-labels", "classes-swapped", []string{"--classes", "repaid,default"}, "--classes default,repaid"},
-		{"standardized-targets", "targets-not-scaled", []string{"--standardize", "yes", "--target-mean", "0"}, "--target-mean 3.5161 --target-sd 0.1165"},
-		{"two-logits", "classes-swapped", []string{"--classes", "1,0"}, "--classes 0,1"},
+		{"standardized-targets", "targets-not-scaled", []string{"--standardize", "yes", "--target-mean", "0"}, "it was trained on scaled targets. Give --target-mean 3.5161 --target-sd 0.1165"},
+		{"two-logits", "classes-swapped", []string{"--classes", "1,0"}, "its outputs agree with the labels where the classes are in another order. Give --classes 0,1."},
 		{"one-logit", "classes-swapped", []string{"--classes", "1,0"}, "--classes 0,1"},
 	} {
 		t.Run(c.name+"/"+c.mistake, func(t *testing.T) {

@@ -23,46 +23,22 @@ func TestNoFalseAlarm(t *testing.T) {
 	}
 }
 
-// Each mistake raises its alarm with the flag that mends it: at once on standard error,
-// in JSON, and first in the text. With --strict it ends the command, before the work.
+// A mistake raises its alarm with the flags that mend it: at once on standard error, in JSON, and first in the text. With
+// --strict it ends the command, before the work. TestCorpusMistakes has the other mistakes.
 func TestAlarms(t *testing.T) {
-	outside, oneLogit, twoLogits := openExported(t, "standardized-outside"), openExported(t, "one-logit"), openExported(t, "two-logits")
-	inside, targets := openExported(t, "pictures-in-graph"), openExported(t, "standardized-targets")
-	picturesOutside := openExported(t, "pictures-outside")
-	for _, c := range []struct {
-		name string
-		args []string
-		want string
-	}{
-		{"classes in another order", twoLogits.args("explain", "--standardize", "yes", "--weight-decay", "0.002", "--classes", "1,0"),
-			"its outputs agree with the labels where the classes are in another order. Give --classes 0,1."},
-		{"classes in another order, inputs open", twoLogits.args("explain", "--weight-decay", "0.002", "--classes", "1,0"),
-			"its outputs agree with the labels where the classes are in another order. Give --classes 0,1."},
-		{"inputs not standardized", outside.args("explain", "--weight-decay", "0.001", "--standardize", "no"), "it fits them with inputs standardized by the training rows. Give --standardize yes."},
-		{"inputs standardized twice", oneLogit.args("explain", "--weight-decay", "0.002", "--standardize", "yes"), "it fits them with inputs as they are. Give --standardize no."},
-		{"pictures not standardized", picturesOutside.pictures("explain", "--calibrate", "none", "--weight-decay", "0.002", "--standardize", "no"),
-			"it fits them with mean 0.1307 and deviation 0.3081 (those of MNIST). Give --input-mean 0.1307 --input-sd 0.3081."},
-		{"pictures standardized twice", inside.pictures("explain", "--calibrate", "none", "--weight-decay", "0.002", "--input-mean", ".1307", "--input-sd", ".3081"),
-			"Give --standardize no."},
-		{"targets not scaled", targets.args("explain", "--weight-decay", "0.0001", "--standardize", "yes", "--target-mean", "0", "--target-sd", "1"),
-			"it was trained on scaled targets. Give --target-mean 3.5161 --target-sd 0.116502."},
-		{"targets not scaled, inputs open", targets.args("explain", "--weight-decay", "0.0001", "--target-mean", "0", "--target-sd", "1"),
-			"it was trained on scaled targets and with inputs standardized by the training rows. Give --standardize yes --target-mean 3.5161 --target-sd 0.116502."},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			r := gpexplain(t.Context(), append(c.args, "--json")...)
-			require.Equal(t, 0, r.code, r.stderr)
-			require.Contains(t, r.stderr, "gpexplain: warning: ")
-			require.Contains(t, r.stderr, c.want)
-			fit := decode[result.Report](t, r.stdout).Fit
-			require.Equal(t, "warning", fit.Preflight.Verdict)
-			require.Contains(t, fmt.Sprint(fit.Warnings), c.want)
-			text := gpexplain(t.Context(), append(c.args, "--quiet")...)
-			require.Empty(t, text.stderr)
-			require.True(t, strings.HasPrefix(text.stdout, "WARNING: "), text.stdout)
-			require.Contains(t, refuse(t, 1, append(c.args, "--strict", "--quiet")...), "gpexplain: --strict: ")
-		})
-	}
+	args := openExported(t, "standardized-targets").args("explain", "--weight-decay", "0.0001", "--target-mean", "0", "--target-sd", "1")
+	const want = "it was trained on scaled targets and with inputs standardized by the training rows. Give --standardize yes --target-mean 3.5161 --target-sd 0.116502."
+	r := gpexplain(t.Context(), append(args, "--json")...)
+	require.Equal(t, 0, r.code, r.stderr)
+	require.Contains(t, r.stderr, "gpexplain: warning: ")
+	require.Contains(t, r.stderr, want)
+	fit := decode[result.Report](t, r.stdout).Fit
+	require.Equal(t, "warning", fit.Preflight.Verdict)
+	require.Contains(t, fmt.Sprint(fit.Warnings), want)
+	text := gpexplain(t.Context(), append(args, "--quiet")...)
+	require.Empty(t, text.stderr)
+	require.True(t, strings.HasPrefix(text.stdout, "WARNING: "), text.stdout)
+	require.Contains(t, refuse(t, 1, append(args, "--strict", "--quiet")...), "gpexplain: --strict: ")
 }
 
 // Networks for real digits, one class an output or one output, raise none either: their inputs,
