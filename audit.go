@@ -13,7 +13,7 @@ type Audited struct {
 	Row        int     // number in the file of the data
 	ID, Label  string  // name of the row and its class or target
 	LogDensity float64 // log probability (density) of the label without the row, in nats, calibrated
-	// Of classes: the most probable one without the row, its probability and that of the label.
+	// Of classes: the most probable one without the row, and the probabilities of it and of the label.
 	Suggested                   string
 	Probability, OwnProbability float64
 	Residual                    []float64 // of a regression, for each target: (y − E y)/sd y without the row

@@ -68,8 +68,8 @@ type Data struct {
 	Source              string
 	TestFile, ValidFile string   // of a CSV file: test rows, and rows that were held out
 	Target, ID          string   // names of the column of targets (default the last) and of names of rows (default none)
-	Classes, ClassNames []string // the classes to keep and their names, in the order of the outputs; default those of the model, else all
-	TrainCount          int      // train on the first kept rows; 0 is all, or those that the model records
+	Classes, ClassNames []string // the classes to keep and their names, in the order of the outputs; default the classes of the model, else all
+	TrainCount          int      // train on the first kept rows; 0 is all, or the rows that the model records
 	TrainFile           string   // train on the rows listed in a file, a number a line
 }
 

@@ -16,7 +16,7 @@ type Info struct {
 	Precision  float64 // δ of the answers; NaN where parameters have different ones
 	Noise      float64 // σ² of a Gaussian likelihood, by default by leave-one-out; NaN of others
 	From       string  // where Precision comes from, in words
-	// LogEvidence is that of the training rows in nats; NaN where the method has none. Bound says whether it is
+	// LogEvidence is the log evidence of the training rows in nats; NaN where the method has none. Bound says whether it is
 	// a "lower" or an "upper" bound of the exact one; "none" or "" is neither.
 	LogEvidence float64
 	Bound       string

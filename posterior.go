@@ -36,7 +36,7 @@ type Posterior struct {
 type OpenOptions struct {
 	Limits
 	Model string // an ONNX file in place of the one that the file remembers
-	Data  string // data in place of those that the file remembers
+	Data  string // data in place of what the file remembers
 }
 
 // Open opens a posterior that Save or gpexplain fit wrote, by any method. The options may be nil. Model and data are where the file
@@ -215,7 +215,7 @@ func (p *Posterior) Save(ctx context.Context, path string, o *SaveOptions) error
 // Close.
 func (p *Posterior) Dual() gp.Dual { return p.post.Dual }
 
-// Kernel is that of the posterior's prior.
+// Kernel is the kernel of the posterior's prior.
 func (p *Posterior) Kernel() *ntk.NTK { return p.post.Kernel }
 
 // Network is the network at its trained parameters.

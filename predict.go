@@ -52,7 +52,7 @@ func (x *Prediction) Margin() float64 {
 
 // A Novelty says how unlike the training rows a row is, whatever the network is sure of.
 type Novelty struct {
-	Score             float64 // mean surprise of three distances, in nats; about 1 for rows like those of training
+	Score             float64 // mean surprise of three distances, in nats; about 1 for rows like the training rows
 	Rank              float64 // share of the training rows that are less novel without themselves
 	Entropy           float64 // of the predictive before calibration, nats; of a regression its variance
 	MutualInformation float64 // of prediction and parameters, nats

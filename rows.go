@@ -40,7 +40,7 @@ func (r *Rows) Slice(lo, hi int) *Rows {
 // Notes say what was done to pictures to fit them to the network.
 func (r *Rows) Notes() []string { return append([]string(nil), r.asked.Notes...) }
 
-// held are the rows of d in memory, whose inputs have the shape of those of the network if it is known.
+// held are the rows of d in memory. Their inputs have the shape that the network takes, if it is known.
 func (d *Data) held(net *network.Network) (*dataset.Data, error) {
 	n, dim := d.X.Dims()
 	if d.Y == nil || d.Y.RawMatrix().Rows != n {

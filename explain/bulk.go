@@ -16,7 +16,7 @@ type Subtotal struct {
 // Sum returns the sum of all terms of the group.
 func (s Subtotal) Sum() float64 { return s.Positive + s.Negative }
 
-// A CurvePoint is the sum of a number of terms, those of largest size.
+// A CurvePoint is the sum of a number of terms, the largest in size.
 type CurvePoint struct {
 	Terms int     // the number of terms, 0 to N
 	Sum   float64 // Σ v of these terms

@@ -105,7 +105,7 @@ func (q partCross) TileTo(ctx context.Context, dst *mat.Dense, first int, train 
 	return q.Cross.TileTo(ctx, dst, q.lo+first, train, t)
 }
 
-// A combinedPartCross is that of a part of a posterior that combines.
+// A combinedPartCross is the gp.Cross of a part of a posterior that combines.
 type combinedPartCross struct {
 	partCross
 	c gp.CombinedCross

@@ -103,7 +103,7 @@ func (w *Without) Rows() []int { return w.rows }
 func (w *Without) Mean() *mat.Dense { return w.mean }
 
 // Each calls do with every example t of x. Row i of mean, n×C, is the prediction at
-// x_t without example Rows()[i], and NaN where that of Mean is. do may run on
+// x_t without example Rows()[i], and NaN where Mean is. do may run on
 // several goroutines at a time and must not keep mean.
 //
 // All rows of x share one gp.Cross, whose memory grows with T; slice x to bound it.

@@ -275,7 +275,7 @@ func newAuditReport(p *problem.Problem, found *audit.Audit, top int) *auditRepor
 // classLabel is the label of the class of this number.
 func classLabel(p *problem.Problem, k int) result.Float { return result.Float(p.Task.Classes[k]) }
 
-// lists are those of the page and of the text.
+// lists are the lists of the page and of the text.
 func (r *auditReport) lists() []report.List {
 	list := []report.List{r.mislabelled(), r.duplicates()}
 	if _, classes := r.Meanings["boundary"]; classes {

@@ -84,7 +84,7 @@ type evidenceReport struct {
 	Warnings       linearize.Warnings `json:"warnings"`
 
 	PriorPrecisionOrigin string                `json:"prior_precision_origin"`
-	Prior                *result.Prior         `json:"prior,omitempty"` // nil where PriorPrecision is that of all parameters
+	Prior                *result.Prior         `json:"prior,omitempty"` // nil where all parameters have PriorPrecision
 	NoiseVarianceOrigin  string                `json:"noise_variance_origin,omitempty"`
 	Preprocessing        *result.Preprocessing `json:"preprocessing"`
 	Grouped              *result.Grouped       `json:"grouped,omitempty"`
@@ -147,8 +147,8 @@ func (s *evidenceVerb) run(ctx context.Context, c *console.Console) error {
 	return console.Text(c.Out, &f, r.text)
 }
 
-// others fills in the other evidences: that of the linear-Gaussian model at θ*, and
-// those at the optimum of the linearized model.
+// others fills in the other evidences: of the linear-Gaussian model at θ*, and at the
+// optimum of the linearized model.
 func (s *evidenceVerb) others(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, r *evidenceReport) error {
 	switch dual := q.Dual.(type) {
 	case *gp.Exact:
@@ -184,8 +184,8 @@ func (s *evidenceVerb) others(ctx context.Context, c *console.Console, p *proble
 	return nil
 }
 
-// atMode fills in the evidences at the optimum of the linearized model, of which one has
-// the log determinant at θ*.
+// atMode fills in the evidences at the optimum of the linearized model. One has the log
+// determinant at θ*.
 func (r *evidenceReport) atMode(refit, theta gp.Evidence) {
 	r.Refit = result.Float(refit.Value)
 	r.HeldSites = result.Float(gp.NewEvidence(refit.LogLik, refit.Scatter, theta.LogDet).Value)

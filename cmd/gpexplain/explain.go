@@ -148,7 +148,7 @@ func (s *explainVerb) check(c *cobra.Command) error {
 	return err
 }
 
-// files are those of several networks.
+// files are the files of several networks.
 func (s *explainVerb) files() (list []job.FlagPath) {
 	for _, one := range s.sources {
 		list = append(append(list, one.Flags.Files()...), job.FlagPath{Flag: "--posterior", Path: one.Posterior})
@@ -282,7 +282,7 @@ func (s *explainVerb) about(ctx context.Context, c *console.Console, list []*pro
 		return a, err
 	}
 	a.Record.Says = result.NoCause
-	if len(list) > 1 { // scores on test rows are those of one network alone, and left out
+	if len(list) > 1 { // scores on test rows, which one network alone has, are left out
 		a.Model, a.Record.ModelSHA256, a.Record.Test = fmt.Sprintf("mean of %d networks", len(list)), "", nil
 		for _, p := range list {
 			sum, err := p.Model.Sum(ctx)
@@ -346,7 +346,7 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 	return r, c.EndPart(ctx, "predict")
 }
 
-// options are those of an explanation without a page.
+// options are the options of an explanation without a page.
 func (s *explainVerb) options(p *problem.Problem, targets []explain.Target, groups []int) *explain.Options {
 	return &explain.Options{Terms: s.kernel, Top: s.top, Targets: targets, Groups: groups, ErrorBars: true, MaxMemory: p.Limits.Memory}
 }
@@ -447,7 +447,7 @@ func (l layered) Groups() []ntk.Group { return l.groups }
 // layers are the layers of the network by name, and the kernels of their parameters under
 // the prior of q. They add up to its kernel.
 func layers(p *problem.Problem, q *inference.Posterior, batch *linearize.Batch) (names []string, kernels []ntk.Kernel) {
-	// The precision of the groups is not used: the variances are those of the prior.
+	// The precision of the groups is not used: the prior gives the variances.
 	groups := ntk.ByLayer(ntk.Spans(batch), 1)
 	k := ntk.New(layered{q.Prior(), groups}, p.Model.Net.Theta(), nil)
 	for g := range groups {

@@ -20,7 +20,7 @@ type term struct {
 
 // termColumns are the columns of the table. sd is the error bar of value, over
 // labels drawn anew; of the mean of several networks networks_sd and networks_se are, over
-// networks. The unit of numbers is that of f, but of similarity.
+// networks. Numbers are in the unit of f; similarity has none.
 var termColumns = []report.Column[*term]{
 	{Name: "row", Value: func(t *term) string { return t.row }},
 	{Name: "id", Value: func(t *term) string { return t.rowID }},

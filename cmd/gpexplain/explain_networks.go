@@ -169,8 +169,8 @@ func (s *explainVerb) runSeveral(ctx context.Context, c *console.Console) error 
 	})
 }
 
-// targetsOfMean are targets for the mean output f of several networks, of which the second
-// largest is the runner-up.
+// targetsOfMean are targets for the mean output f of several networks. Its second largest
+// number is the runner-up.
 func targetsOfMean(p *problem.Problem, f []float64, asked *explain.Target) []explain.Target {
 	var list []explain.Target
 	for k := range f {
@@ -191,9 +191,9 @@ func targetsOfMean(p *problem.Problem, f []float64, asked *explain.Target) []exp
 	return list
 }
 
-// meanPrediction is that of the mixture of the networks' posteriors: means of means and
+// meanPrediction is the prediction of the mixture of the networks' posteriors: means of means and
 // probabilities, and variances within networks and between them. The class, and the
-// probability without uncertainty, are those of the mean output f.
+// probability without uncertainty, follow from the mean output f.
 func meanPrediction(p *problem.Problem, list []*result.Prediction, f []float64) result.Prediction {
 	row := mat.NewDense(1, len(f), slices.Clone(f))
 	r := result.Prediction{Class: p.Task.Class(f), ClassName: p.NameOf(p.Task.Class(f)), Novelty: &result.Novelty{}}
@@ -245,7 +245,7 @@ func meanPrediction(p *problem.Problem, list []*result.Prediction, f []float64) 
 	return r
 }
 
-// between is the covariance of two numbers over networks, of which it takes all that there are.
+// between is the covariance of two numbers over all networks.
 func between(list []*result.Prediction, of func(x *result.Prediction) (a, b result.Float)) float64 {
 	meanA, _ := explain.Over(list, func(x *result.Prediction) float64 { a, _ := of(x); return float64(a) })
 	meanB, _ := explain.Over(list, func(x *result.Prediction) float64 { _, b := of(x); return float64(b) })

@@ -212,7 +212,7 @@ type forgetFile struct {
 	Inputs   string `json:"inputs"`
 }
 
-// A changedRow is a training row of which an output of the posterior mean changes.
+// A changedRow is a training row at which an output of the posterior mean changes.
 type changedRow struct {
 	Row    int          `json:"row"`
 	Output int          `json:"output"`
@@ -290,7 +290,7 @@ func (r *forgetReport) prove(ctx context.Context, c *console.Console, old, p *pr
 	if err != nil {
 		return old.TrainNames().ExplainError(err)
 	}
-	// The kernel is that of the posterior's prior times a factor.
+	// The kernel is the kernel of the posterior's prior times a factor.
 	r.PriorSD = result.Float(math.Sqrt(largest * after.PriorScale()))
 	if r.Bound = r.Distance * r.PriorSD; problem.HasLogVariances(p.Task.Likelihood) {
 		r.Bound = result.Undefined()

@@ -39,7 +39,7 @@ const usualOwn = "top without smallest-flip coverage by batch pool bundle append
 // everything marks a verb whose help shows all flags.
 const everything = "everything"
 
-// usage lists a verb's flags by groups: those that most people need, or all of them.
+// usage lists a verb's flags by groups: the flags that most people need, or all of them.
 func usage(c *cobra.Command) error {
 	w := c.OutOrStderr()
 	fmt.Fprintf(w, "Usage:\n  %s%s [flags]\n", c.CommandPath(), strings.TrimPrefix(c.Use, c.Name()))

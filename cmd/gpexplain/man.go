@@ -17,7 +17,7 @@ import (
 // roff writes text so that a hyphen stays one that a shell understands, and nothing in it is a command.
 var roff = strings.NewReplacer(`\`, `\e`, "-", `\-`, `"`, `\(dq`, "`", `\(ga`, "'", `\(aq`, "\n", "\n\\&").Replace
 
-// manCommand writes pages for man(1), each of which is the help of a verb as it is.
+// manCommand writes pages for man(1). A page is the help of a verb as it is.
 func manCommand(con *console.Console) *cobra.Command {
 	return &cobra.Command{
 		Use:    "man DIR",

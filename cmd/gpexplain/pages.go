@@ -83,7 +83,7 @@ func origin(ctx context.Context, c *console.Console, p *problem.Problem, page bo
 // mostTestRows is the largest number of test rows that a page's scores are of.
 const mostTestRows = 10_000
 
-// testScores are those of the network alone on the first test rows; nil where there
+// testScores are the scores of the network alone on the first test rows; nil where there
 // are none, or none with a label.
 func testScores(ctx context.Context, p *problem.Problem) (*result.TestScores, error) {
 	if p.Examples.TestPart().Len() == 0 {
@@ -150,8 +150,8 @@ func tabulate[T any](c *console.Console, path string, columns []report.Column[T]
 	})
 }
 
-// rootMeanSquare is that of the distances between targets and what the network alone
-// expects.
+// rootMeanSquare is the root mean square of the distances between targets and what the
+// network alone expects.
 func rootMeanSquare(ctx context.Context, p *problem.Problem, rows *dataset.Subset, y *mat.Dense) (result.Float, error) {
 	square, expected := 0.0, make([]float64, p.Model.Outputs)
 	for t := range par.Tiles(rows.Len(), problem.PredictRows) {

@@ -23,8 +23,9 @@ func TestNoFalseAlarm(t *testing.T) {
 	}
 }
 
-// A mistake raises its alarm with the flags that mend it: at once on standard error, in JSON, and first in the text. With
-// --strict it ends the command, before the work. TestCorpusMistakes has the other mistakes.
+// A mistake raises its alarm with the flags that mend it: at once on standard error, in JSON, and
+// first in the text. With --strict it ends the command, before the work. TestCorpusMistakes has the
+// other mistakes.
 func TestAlarms(t *testing.T) {
 	args := openExported(t, "standardized-targets").args("explain", "--weight-decay", "0.0001", "--target-mean", "0", "--target-sd", "1")
 	const want = "it was trained on scaled targets and with inputs standardized by the training rows. Give --standardize yes --target-mean 3.5161 --target-sd 0.116502."

@@ -40,7 +40,7 @@ func (d *descentFlags) add(f *pflag.FlagSet) {
 	f.StringSliceVar(&d.noDecay, "no-decay", nil, "`NAMES` of parameter tensors without a prior in training: names that inspect lists, normalized (layers before a normalization, of whose scale nothing is left), or all")
 }
 
-// options are those of the minibatches.
+// options are the options of the minibatches.
 func (d *descentFlags) options() *train.Options {
 	o := &train.Options{Optimizer: train.Adam{}, Epochs: orNone(d.epochs), Steps: d.steps, Batch: d.batch, LearningRate: d.rate}
 	if d.optimizer == "sgd" {
@@ -59,7 +59,7 @@ func (d *descentFlags) options() *train.Options {
 	return o
 }
 
-// precision is that of each parameter, 0 for those of --no-decay.
+// precision is the precision of each parameter, 0 for the parameters of --no-decay.
 func (d *descentFlags) precision(net *network.Network, delta float64) ([]float64, error) {
 	_, _, count := net.Dims()
 	precision := slices.Repeat([]float64{delta}, count)

@@ -47,7 +47,7 @@ type Candidate struct {
 // A Chosen is a row of a batch.
 type Chosen struct {
 	Index int     // position in the pool
-	Gain  float64 // nats that its label adds to those of the rows chosen before
+	Gain  float64 // nats that its label adds to the labels of the rows chosen before
 	Total float64 // nats of all labels so far: ½ log det(I + RᵀCR) of their joint covariance
 }
 
@@ -61,13 +61,13 @@ type Acquisition struct {
 }
 
 // Acquire ranks the rows of a pool by what their labels would tell about the function of
-// a posterior, and chooses a batch greedily: each next row is that of the largest gain
+// a posterior, and chooses a batch greedily: each next row has the largest gain
 // given labels of the rows before, which is a pivoted Cholesky factorization of
 // I + RᵀCR with the joint posterior covariance C of the pool. The gains do not depend on
 // the labels, and the whole batch has at least 1 − 1/e of what the best one has, since
 // log det is submodular.
 //
-// The joint covariance is that of the rows with the largest gains by themselves, twice as
+// The joint covariance is taken of the rows with the largest gains by themselves, twice as
 // many again until no other row could have been chosen. Where that does not fit into
 // memory, a warning of batch-rough says so.
 //

@@ -40,7 +40,7 @@ type Options struct {
 	// examples are compared in pairs, which takes about as long as three factorizations; 0
 	// means 12,000, and a negative number never.
 	MostPaired int
-	// LeastCorrelation is that of a pair of near-duplicates; 0 means 0.9.
+	// LeastCorrelation is the least correlation of near-duplicates; 0 means 0.9.
 	LeastCorrelation float64
 	MaxMemory        int64 // bytes; 0 means what gp.MemoryBudget says
 	Workers          int   // goroutines; 0 means GOMAXPROCS. The result does not depend on it.
@@ -86,7 +86,7 @@ func (x *Example) Suspect() bool { return x.Label != x.Suggested }
 //
 // Value is its term in f of the suggested class less f of the label's, or, in a
 // regression, in the output whose residual is largest, positive where it moves the
-// prediction away from the target. Its unit is that of the outputs: logits for classes.
+// prediction away from the target. Its unit is the unit of the outputs: logits for classes.
 type Support struct {
 	Index int // position in the training data
 	Value float64
@@ -105,7 +105,7 @@ type Pair struct {
 // An Audit ranks training examples. The rankings hold positions in Examples; those
 // without a score are left out, and ties are in the data's order.
 type Audit struct {
-	Examples    []Example // those of Options.Rows in their order
+	Examples    []Example // of Options.Rows, in their order
 	Mislabelled []int     // by LogDensity, the lowest first
 	Boundary    []int     // by Entropy, the highest first; nil without classes
 	Leverage    []int     // by Leverage, the highest first
@@ -121,7 +121,7 @@ type Audit struct {
 // gp.Dual's LeaveOneOutTo, about a factorization for an exact posterior, and a pass over
 // the training examples for the supports. A likelihood of
 // classes needs one target an example that is a class; otherwise the error is an
-// *UnsupportedError. Other errors are those of gp.Dual and of score.ScoreOf.
+// *UnsupportedError. Other errors come from gp.Dual and score.ScoreOf.
 func Of(ctx context.Context, d gp.Dual, lik glm.Likelihood, y *mat.Dense, o *Options) (*Audit, error) {
 	a, err := newAuditor(d, lik, y, o)
 	if err != nil {

@@ -138,7 +138,7 @@ func (a *auditor) covariances(ctx context.Context, x *linearize.Batch, from int,
 	})
 }
 
-// largest returns the k largest positive terms without that of the example itself.
+// largest returns the k largest positive terms but the term of the example itself.
 func (s *suspect) largest(self, k int) []Support {
 	var list []Support
 	for j, v := range s.terms {

@@ -10,7 +10,7 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// A Change says how the training data differ from those of the posterior.
+// A Change says how the training data differ from the data of the posterior.
 type Change struct {
 	// Remove are the positions of training examples to leave out, in any order.
 	Remove []int

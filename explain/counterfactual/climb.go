@@ -17,7 +17,7 @@ import (
 const (
 	// settled is the length of a step, relative to the largest entry of f, that ends Fit.
 	settled = 1e-10
-	// settledScore is that of Fisher scoring, whose steps shorten more slowly.
+	// settledScore is the length for Fisher scoring, whose steps shorten more slowly.
 	settledScore = 1e-13
 	// nearMode is the distance from the mode, in prior standard deviations, up to which Fit
 	// does not warn of long last steps.

@@ -25,7 +25,7 @@
 // # What it does not say
 //
 // The question is about the linearized model at θ*. The trained parameters θ*, at which it is
-// linearized, have seen all examples, also those that are left out. A posterior that is not
+// linearized, have seen all examples, also the ones left out. A posterior that is not
 // refitted is refused with ErrNotRefitted: its mean is f(x;θ*), which the examples have
 // already shaped; leave-one-out (gp.Dual.LeaveOneOutTo) is one step from there.
 package counterfactual

@@ -15,7 +15,7 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// FlipOptions are those of SmallestFlip. Nil means the defaults.
+// FlipOptions are the options of SmallestFlip. Nil means the defaults.
 type FlipOptions struct {
 	// Most is the largest number of examples to leave out; 0 means a tenth of them, and at
 	// least one.
@@ -61,9 +61,9 @@ const (
 )
 
 // SmallestFlip looks for a small set of training examples without which the class of x, one
-// row, is another: that of the largest output, or for one output its sign, 1 where it is
-// positive. A tie, but for rounding, is no other class. It chooses greedily: the examples whose removal by (E15) lowers the margin of f
-// most, until together they take it away, checks the set by Fit, goes on from the posterior
+// row, is another: the class of the largest output, or for one output its sign, 1 where it is
+// positive. A tie, but for rounding, is no other class. It chooses greedily: the examples whose
+// removal by (E15) lowers the margin of f most, until together they take it away, checks the set by Fit, goes on from the posterior
 // without it where that was too few, and then puts back what is not needed. The set is
 // minimal in that no one of its examples can be put back, unless FlipOptions.Tries ran out;
 // a smaller one may exist.

@@ -46,7 +46,7 @@ func (e *NotArrivedError) Error() string {
 		"a larger prior precision or noise variance lets it", e.Move)
 }
 
-// Options are those of New. Nil means the defaults. The posterior bounds the goroutines.
+// Options are the options of New. Nil means the defaults. The posterior bounds the goroutines.
 type Options struct {
 	// MaxIter bounds the Newton steps of Fit; 0 means 100.
 	MaxIter int

@@ -13,7 +13,7 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// A Posterior is that of changed training data. It predicts as any posterior does, and
+// A Posterior is the posterior of changed training data. It predicts as any posterior does, and
 // keeps the one it was made from in memory. After a Fit it has the sites of all examples, also
 // where that one has the covariance of kept rows. It is safe for concurrent use where that
 // one is.
@@ -161,7 +161,7 @@ func (q *Posterior) cross(ctx context.Context, x *linearize.Batch) (*mat.Dense, 
 	return cross, nil
 }
 
-// moreLambda returns what Λ is larger than that of W, or nil where they are the same.
+// moreLambda returns by how much Λ is larger than the Λ of W, or nil where they are the same.
 func (q *Posterior) moreLambda() []float64 {
 	// Compute Λ of the sites that W has, (N+A)·C×C.
 	p := q.p

@@ -175,7 +175,7 @@ var coverageLevels = func() (levels []float64) {
 	return levels
 }()
 
-// histogram draws the scores of test rows as bars and those of training rows as an
+// histogram draws the scores of test rows as bars and the scores of training rows as an
 // outline, each as shares of its rows.
 func histogram(test, training []float64, x string) htmlDiagram {
 	f := plotFrame{left: 60, top: 8, width: 368, height: 200}

@@ -19,10 +19,10 @@ type factGroup struct {
 	Facts []fact
 }
 
-// facts are those of a page or a card: what it was made from, what was assumed, what was checked, which rows were
+// facts are what a page or a card says: what it was made from, what was assumed, what was checked, which rows were
 // left out, and numbers for specialists. Facts without a value are left out.
 func (v *view) facts() []factGroup {
-	// Facts of the fit, or of those of several networks: one line where they agree, else with the value of each
+	// Facts of the fit, or of the fits of several networks: one line where they agree, else with the value of each
 	// network in their order.
 	of := func(facts func(f *result.Fit) []fact) []fact {
 		r := v.page.Report

@@ -91,7 +91,7 @@ func (v *view) verdict() (text string, wrong bool) {
 	return "✗ Labelled " + v.label + ": both are wrong", true
 }
 
-// A predictive is the central 95 % interval of a new observation, and that of the
+// A predictive is the central 95 % interval of a new observation, and the interval of the
 // function without noise where it is known.
 type predictive struct {
 	mean, lo, hi float64

@@ -22,7 +22,7 @@ var templateFiles embed.FS
 //go:embed style.css
 var styleCSS string
 
-// templates are those of all pages, by the names of their files.
+// templates are the templates of all pages, by the names of their files.
 var templates = template.Must(template.ParseFS(templateFiles, "*.html"))
 
 // execute writes a page by the template of this name.

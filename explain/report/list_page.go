@@ -23,7 +23,7 @@ type ListPage struct {
 	figure *htmlFigure // above the lists, nil for none
 }
 
-// A List is a list of rows, the first of which matter most.
+// A List is a list of rows; the first matter most.
 type List struct {
 	Title   string
 	Note    string   // says what the numbers are, their units and their signs
@@ -81,7 +81,8 @@ func (p *ListPage) WriteHTML(w io.Writer) error {
 	return execute(w, "list.html", h)
 }
 
-// WriteText writes the lists as plain text of at most the given number of columns, 60 at least, but for their rows; 0 means 80.
+// WriteText writes the lists as plain text of at most the given number of columns, 60 at least,
+// but for their rows; 0 means 80.
 func (p *ListPage) WriteText(w io.Writer, columns int) error {
 	t := newText(p.Fit, columns)
 	for i := range p.Lists {

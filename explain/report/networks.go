@@ -31,7 +31,7 @@ func (v *view) trained() string {
 	return "The trained network on its own"
 }
 
-// themselves names the network or networks as those that say f.
+// themselves names the network or networks that say f.
 func (v *view) themselves() string {
 	if v.networks() > 1 {
 		return "the mean of the trained networks"

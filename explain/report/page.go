@@ -26,7 +26,7 @@ type Page struct {
 	Columns []string
 	// Terms says which contributions are listed, Value or Raw.
 	Terms gp.Terms
-	// Test is the picture of the explained row, and Train returns that of a
+	// Test is the picture of the explained row, and Train returns the picture of a
 	// training row. A nil Train and an empty Picture show nothing.
 	Test  result.Picture
 	Train func(row result.Index) result.Picture

@@ -128,7 +128,7 @@ func (m *mean) value() result.Float {
 	return result.Float(m.sum / float64(m.n))
 }
 
-// standardError is that of the mean, NaN for fewer than two numbers.
+// standardError is the standard error of the mean, NaN for fewer than two numbers.
 func (m *mean) standardError() result.Float {
 	if m.n < 2 {
 		return result.Undefined()

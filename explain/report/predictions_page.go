@@ -252,7 +252,7 @@ func scoresOf(rows []digest) []float64 {
 	return v
 }
 
-// lists shows all rows if they are few, or else those that surprise most.
+// lists shows all rows if they are few, or else the rows that surprise most.
 func (p *PredictionPage) lists(w *htmlWriter) (lists []htmlListed, err error) {
 	r := p.Predictions
 	add := func(title, note string, rows []*digest, picture func(result.Index) result.Picture) {

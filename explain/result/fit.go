@@ -11,7 +11,7 @@ import (
 // Certificate says which rows of the training data a posterior is built on, a row being an
 // example with an eigenvector of Λ, and how much the rows left out could change (E16).
 type Certificate struct {
-	Within            Float    `json:"within"`              // how much larger than that of all rows a variance may be, as a part of it
+	Within            Float    `json:"within"`              // by what part a variance may be larger than the variance by all rows
 	Threshold         Float    `json:"threshold"`           // τ: rows with s > τ are kept
 	Against           int      `json:"against"`             // rows, the strongest, that τ was compared with
 	Ratio             Float    `json:"ratio"`               // v_k/v by the rows above τ and by these
@@ -21,7 +21,7 @@ type Certificate struct {
 	DroppedTrace      Float    `json:"dropped_trace"`       // t = tr M
 	DroppedTraceError Float    `json:"dropped_trace_error"` // half the width of its interval
 	Norm              [2]Float `json:"norm"`                // interval of ‖M‖₂
-	VarianceAtMost    Float    `json:"variance_at_most"`    // no variance is more than this times that of all rows
+	VarianceAtMost    Float    `json:"variance_at_most"`    // no variance is more than this times the variance by all rows
 	LogDet            [2]Float `json:"log_det"`             // interval of log det B of all rows
 	Failure           Float    `json:"failure"`             // probability that one of these does not hold
 	Sampled           bool     `json:"sampled"`             // whether they are estimates from a sample of dropped rows
@@ -35,7 +35,7 @@ var alarms = []string{"bad-fit", "not-optimum", "overconfident", "targets-scaled
 func IsAlarm(w error) bool { return slices.Contains(alarms, linearize.WarningOf(w).Code) }
 
 // Alarms are the texts of the warnings that the network does not suit the data or the prior,
-// which come before everything else, and others are those of the rest.
+// which come before everything else, and others are the texts of the rest.
 func (f *Fit) Alarms() (first, others []string) {
 	for _, w := range f.Warnings {
 		if IsAlarm(w) {
@@ -93,13 +93,13 @@ type Fit struct {
 	Warnings       linearize.Warnings `json:"warnings"`
 
 	Structure  string `json:"structure,omitempty"`  // of the precision of the parameters, with the method weights
-	Predictive string `json:"predictive,omitempty"` // bnn or linear; empty is glm, that of the linearized network
+	Predictive string `json:"predictive,omitempty"` // bnn or linear; empty is glm, the predictive of the linearized network
 	Draws      int    `json:"draws,omitempty"`      // of the parameters, with the predictive bnn
 
 	StatedPrecision      *Float         `json:"stated_precision,omitempty"`       // δ of the training, where prior_precision may be another
 	Match                *Match         `json:"match,omitempty"`                  // how prior_precision came about; nil at the trained parameters
 	PriorPrecisionOrigin string         `json:"prior_precision_origin,omitempty"` // where δ came from, in words
-	Prior                *Prior         `json:"prior,omitempty"`                  // nil where PriorPrecision is that of all parameters
+	Prior                *Prior         `json:"prior,omitempty"`                  // nil where all parameters have PriorPrecision
 	NoiseVariance        *Float         `json:"noise_variance,omitempty"`         // σ² of a Gaussian likelihood
 	NoiseVarianceOrigin  string         `json:"noise_variance_origin,omitempty"`
 	Preprocessing        *Preprocessing `json:"preprocessing,omitempty"`
@@ -149,8 +149,8 @@ type Calibration struct {
 	Surprising []SurprisingRow `json:"surprising,omitempty"`
 }
 
-// SurprisingRow is a training row of which the predictive distribution without
-// the row itself has a low density at its label.
+// SurprisingRow is a training row whose label has a low density under the predictive
+// distribution without the row itself.
 type SurprisingRow struct {
 	Index      Index `json:"index"` // row of the original file
 	Label      Float `json:"label"`
@@ -224,7 +224,7 @@ type Trial struct {
 	LogEvidence    *Float `json:"log_evidence,omitempty"`
 }
 
-// Score returns the score, of which less is better: the negative log likelihood of
+// Score returns the score; less is better. It is the negative log likelihood of
 // an example, or the negative log evidence.
 func (t *Trial) Score() float64 {
 	if t.NLL != nil {

@@ -32,7 +32,7 @@ type Prediction struct {
 	Probability    []Float   `json:"probability"`
 	ProbabilitySD  []Float   `json:"probability_sd"`
 	MAPProbability []Float   `json:"map_probability"` // g⁻¹(f(x;θ*))
-	Mean           []Float   `json:"mean"`            // f(x;θ*), or with --refit that of the refit; length C
+	Mean           []Float   `json:"mean"`            // f(x;θ*), or with --refit the mean of the refit; length C
 	Covariance     [][]Float `json:"covariance"`      // C×C, not scaled by the calibration
 
 	ClassName string `json:"class_name,omitempty"` // where classes have names

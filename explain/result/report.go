@@ -49,14 +49,14 @@ type Changed struct {
 }
 
 // SmallestFlip is the smallest set of training rows, found greedily, without which the class
-// of the row is another: that of the largest posterior mean f, for one output of its sign.
+// of the row is another: the class of the largest posterior mean f, for one output of its sign.
 // Rows ascend. They are empty, and the prediction nil, where no set was found.
 type SmallestFlip struct {
 	Changed
 	Found     bool    `json:"found"`
 	Confirmed bool    `json:"confirmed"`        // a fit without Rows from scratch has the other class too
 	Tried     int     `json:"tried"`            // sets that were fitted
-	Left      int     `json:"left_out"`         // the most rows that were left out, those of Rows where a set was found
+	Left      int     `json:"left_out"`         // the most rows that were left out, as many as Rows where a set was found
 	Margin    []Float `json:"margin,omitempty"` // where no set was found, how far f is from another class with all rows and without so many, in units of f
 }
 
@@ -132,7 +132,7 @@ type Contribution struct {
 	LabelName string `json:"label_name,omitempty"` // where classes have names
 	ID        string `json:"id,omitempty"`         // name of the row, where rows have names
 
-	// Nil unless Rows.ErrorBars is set; those of explain.Term.
+	// As in explain.Term; nil unless Rows.ErrorBars is set.
 	VarianceReduction *Float `json:"variance_reduction,omitempty"`
 	SD                *Float `json:"sd,omitempty"` // of Value
 	Distinguishable   *bool  `json:"distinguishable,omitempty"`

@@ -13,8 +13,8 @@ type Rows struct {
 	Label []float64 // label or target of each example in the data; nil means unknown
 	ID    []string  // name of each example; nil means none
 
-	// Targets are those of each example where it has one for each of several outputs,
-	// N×Width row-major; that of an output is then the label of its contributions.
+	// Targets are the targets of each example where it has one for each of several outputs,
+	// N×Width row-major; the target of an output is then the label of its contributions.
 	Targets []float64
 	Width   int
 

@@ -48,7 +48,7 @@ func (b *bodies) reading() int {
 	return len(b.unread)
 }
 
-// enter adds a body to those that are read.
+// enter adds a body to the list of bodies that are read.
 func (b *bodies) enter(u *unread) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()

@@ -70,7 +70,7 @@ func sameScheme(r *http.Request) bool {
 	return origin == "" || r.Header.Get("Sec-Fetch-Site") != "" || strings.HasPrefix(origin, "https:") == (r.TLS != nil)
 }
 
-// hostForm is a host with or without a port, of which an IPv6 address is in brackets.
+// hostForm is a host with or without a port; an IPv6 address is in brackets.
 var hostForm = regexp.MustCompile(`^(?:\[([0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)\]|([^\[\]:]+))(?::([0-9]{1,5}))?$`)
 
 // knows tells whether the server may be asked by this name: an address, localhost, or one

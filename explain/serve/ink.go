@@ -38,8 +38,8 @@ func centred(img image.Image, side int, dark bool) (*image.Gray, error) {
 	if size := img.Bounds().Size(); max(size.X, size.Y) > mostDrawn {
 		return nil, fmt.Errorf("%d×%d pixels, and drawings of at most %d×%d are taken", size.X, size.Y, mostDrawn, mostDrawn)
 	}
-	// How much each pixel differs from the mean of the border, and the box around those that count as
-	// ink.
+	// How much each pixel differs from the mean of the border, and the box around the pixels that count
+	// as ink.
 	b := img.Bounds()
 	ink := image.NewGray(image.Rect(0, 0, b.Dx(), b.Dy()))
 	// Transparent pixels are black.

@@ -251,7 +251,7 @@ type without struct {
 	Mean            []result.Float `json:"mean"`
 	Class           result.Float   `json:"class"` // of the largest output; null for a regression
 	ClassName       string         `json:"class_name,omitempty"`
-	ClassBefore     string         `json:"class_before,omitempty"` // that of the same mean with them
+	ClassBefore     string         `json:"class_before,omitempty"` // the class of the same mean with them
 	Probability     []result.Float `json:"probability"`            // null for a regression
 	ProbabilitySD   []result.Float `json:"probability_sd"`
 	ObservationMean []result.Float `json:"observation_mean,omitempty"` // of a regression

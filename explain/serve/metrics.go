@@ -29,7 +29,7 @@ type answered struct {
 	status int
 }
 
-// A histogram counts times by bucket, each with those of the buckets before.
+// A histogram counts times by bucket; each bucket holds the counts of the buckets before.
 type histogram struct {
 	buckets []int64
 	count   int64
@@ -79,7 +79,7 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 	s.counts.write(w)
 }
 
-// write writes the counts of requests. The paths are those of the routes, so no label
+// write writes the counts of requests. The paths are the paths of the routes, so no label
 // needs escaping.
 func (c *counts) write(w io.Writer) {
 	c.mutex.Lock()

@@ -244,7 +244,7 @@ const npyType = "application/x-npy"
 // kinds are the types of bodies.
 var kinds = []string{"application/json", "image/png", "image/jpeg", "text/csv", npyType, "application/octet-stream"}
 
-// queryOf are the parameters of an address, all of which must be well formed.
+// queryOf are the parameters of an address. All must be well formed.
 func queryOf(r *http.Request) (url.Values, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/funcgp/funcgp"
 )
 
-// Options are those of a Server. Zero values mean the defaults.
+// Options are the options of a Server. Zero values mean the defaults.
 type Options struct {
 	Hosts   []string // names, beside localhost and addresses, that the Host header may have; "*" is any
 	Running int      // requests that are computed at a time; default GOMAXPROCS

@@ -225,7 +225,7 @@ func (s *service) explain(ctx context.Context, r *request) (*explanation, error)
 	return x, nil
 }
 
-// interrupted tells whether an error is that of a context.
+// interrupted tells whether an error comes from a context.
 func interrupted(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

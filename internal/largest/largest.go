@@ -100,7 +100,7 @@ func (n *Noise) tabulate(first, from float64) {
 }
 
 // densities returns ψ and ψ₂ at each x, by the trapezoidal rule over the Gumbel variable
-// y = −log w, with a step of which the error is e^{−2π·(π/2)/.4} = 2e-11.
+// y = −log w, with a step whose error is e^{−2π·(π/2)/.4} = 2e-11.
 func densities(x []float64, d float64) (psi, psi2 []float64) {
 	const lo, hi, step = -4.4, 30, .4
 	psi, psi2 = make([]float64, len(x)), make([]float64, len(x))

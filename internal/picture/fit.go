@@ -26,7 +26,7 @@ type Options struct {
 // Choice says whether to invert a picture.
 type Choice int
 
-// Auto inverts a picture whose border is clearly the opposite of that of the
+// Auto inverts a picture whose border is clearly the opposite of the border of the
 // training pictures.
 const (
 	Auto Choice = iota

@@ -28,8 +28,7 @@ type Picture struct {
 	Notes []string // what was done to it
 }
 
-// Is reports whether the first bytes of a file are those of a picture that Decode
-// reads.
+// Is reports whether a file with these first bytes is a picture that Decode reads.
 func Is(head []byte) bool { return isPNG(head) || isJPEG(head) }
 
 func isPNG(head []byte) bool  { return bytes.HasPrefix(head, []byte("\x89PNG\r\n\x1a\n")) }
@@ -45,7 +44,7 @@ const bytesAPixel = 16
 
 // Decode reads a PNG or JPEG picture, which may take at most the given bytes of
 // memory; 0 is no limit. The orientation that a camera records is followed. The
-// error says what is wrong with the file, or is that of the reader.
+// error says what is wrong with the file, or comes from the reader.
 func Decode(r io.ReadSeeker, most int64) (*Picture, error) {
 	head, err := bufio.NewReaderSize(r, 16).Peek(8)
 	if err != nil && err != io.EOF {
