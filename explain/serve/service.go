@@ -11,6 +11,7 @@ import (
 
 	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/counterfactual"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/internal/dataset"
@@ -36,7 +37,7 @@ type service struct {
 	tests     *dataset.Subset    // kept test rows; nil where there are none
 	position  map[int]int        // of training rows by their number in the file
 	most      int                // terms that may be listed of each side
-	remover   remover
+	refits    *refits            // nil where examples are left out to first order alone
 
 	// serial is held by an explanation where the explainer does not yet know the
 	// variance of every training example, and so remembers those it computes.
@@ -84,8 +85,15 @@ func newService(ctx context.Context, front *funcgp.Posterior, o *Options) (*serv
 	if s.explainer, err = explain.New(q.Dual, q.Kernel, x); err != nil {
 		return nil, err
 	}
-	if s.remover, err = s.newRemover(ctx); err != nil || late {
-		return s, err
+	if base, ok := q.Dual.(counterfactual.Base); ok && base.Refitted() {
+		m, err := counterfactual.New(ctx, base, q.Kernel, p.Examples.Y, p.Task.Likelihood, &counterfactual.Options{MaxMemory: p.Limits.Memory})
+		if err != nil {
+			return s, err
+		}
+		s.refits = &refits{model: m}
+	}
+	if late {
+		return s, nil
 	}
 	return s, s.explainer.Prepare(ctx)
 }
