@@ -109,8 +109,8 @@ type Method struct {
 // FitOptions are the options of Fit. The zero value is what gpexplain fit does without flags.
 type FitOptions struct {
 	Limits
-	// Likelihood is gaussian, bernoulli, categorical, poisson or heteroscedastic; "" is the model's, else by
-	// the targets.
+	// Likelihood is gaussian, bernoulli, categorical, poisson, negative-binomial:R or heteroscedastic; "" is the
+	// model's, else by the targets.
 	Likelihood    string
 	Prior         Prior
 	Method        Method

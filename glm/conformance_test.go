@@ -21,6 +21,8 @@ func TestLikelihoodsConform(t *testing.T) {
 	require.NoError(t, err)
 	matrix, err := glm.NewGaussianMatrix(mat.NewSymDense(2, []float64{1, 0.6, 0.6, 0.5}))
 	require.NoError(t, err)
+	overdispersed, err := glm.NewNegativeBinomial(1.7)
+	require.NoError(t, err)
 	for _, c := range []struct {
 		name    string
 		lik     glm.Likelihood
@@ -37,6 +39,8 @@ func TestLikelihoodsConform(t *testing.T) {
 		{"categorical/5", glm.Categorical{}, 5, mat.NewDense(5, 1, []float64{0, 1, 2, 3, 4})},
 		{"poisson/1", glm.Poisson{}, 1, mat.NewDense(3, 1, []float64{0, 1, 11})},
 		{"poisson/3", glm.Poisson{}, 3, mat.NewDense(2, 3, []float64{0, 1, 11, 3, 2, 0})},
+		{"negative-binomial/1", overdispersed, 1, mat.NewDense(3, 1, []float64{0, 1, 11})},
+		{"negative-binomial/3", overdispersed, 3, mat.NewDense(2, 3, []float64{0, 1, 11, 3, 2, 0})},
 		{"heteroscedastic/1", glm.Heteroscedastic{}, 2, mat.NewDense(3, 1, []float64{-1.3, 0, 2.1})},
 		{"heteroscedastic/2", glm.Heteroscedastic{}, 4, mat.NewDense(2, 2, []float64{-1.3, 0, 2.1, 0.4})},
 		{"own", probitBernoulli{}, 1, mat.NewDense(2, 1, []float64{0, 1})},

@@ -119,12 +119,20 @@ type Logistic interface {
 }
 
 // A Distribution likelihood has the predictive distribution of each output of y
-// for f ~ N(m, v), v ≥ 0. *Gaussian and Poisson have one.
+// for f ~ N(m, v), v ≥ 0. *Gaussian, Poisson and NegativeBinomial have one.
 type Distribution interface {
 	// PredictiveCDF returns P(y ≤ at).
 	PredictiveCDF(output int, at, m, v float64) float64
 	// PredictiveQuantile returns the smallest y with P(y' ≤ y) ≥ p, 0 < p < 1.
 	PredictiveQuantile(output int, p, m, v float64) float64
+}
+
+// A Counting likelihood is one of counts with the mean eᶠ, for each output by itself. Poisson
+// and NegativeBinomial are.
+type Counting interface {
+	Distribution
+	// Overdispersion returns φ in Var[y|f] = eᶠ + φ e²ᶠ.
+	Overdispersion() float64
 }
 
 // CoupledQuantities are what a Distribution has for a Coupled likelihood, by target and
@@ -169,10 +177,10 @@ func MostLogLik(lik Likelihood, y *mat.Dense) float64 {
 	sum := 0.0
 	for i := range n {
 		row := y.RawRowView(i)
-		switch lik := lik.(type) {
+		switch l := lik.(type) {
 		case *Gaussian:
-			sum += lik.LogProb(row, row)
-		case Poisson:
+			sum += l.LogProb(row, row)
+		case Counting:
 			f := make([]float64, len(row))
 			for j, v := range row {
 				f[j] = math.Log(math.Max(v, 1e-300)) // of no events the limit is 0

@@ -14,9 +14,9 @@ import (
 type Poisson struct{}
 
 var (
-	_ Likelihood   = Poisson{}
-	_ Marginal     = Poisson{}
-	_ Distribution = Poisson{}
+	_ Likelihood = Poisson{}
+	_ Marginal   = Poisson{}
+	_ Counting   = Poisson{}
 )
 
 // Name returns "poisson".
@@ -25,9 +25,15 @@ func (Poisson) Name() string { return "poisson" }
 // Targets returns c.
 func (Poisson) Targets(c int) int { return c }
 
+// Overdispersion returns 0.
+func (Poisson) Overdispersion() float64 { return 0 }
+
 // CheckY admits finite integers ≥ 0.
-func (p Poisson) CheckY(y []float64, c int) error {
-	return checkTargets(p, y, c, "an integer of at least 0", func(v float64) bool {
+func (p Poisson) CheckY(y []float64, c int) error { return checkCounts(p, y, c) }
+
+// checkCounts admits finite integers ≥ 0.
+func checkCounts(lik Likelihood, y []float64, c int) error {
+	return checkTargets(lik, y, c, "an integer of at least 0", func(v float64) bool {
 		return v >= 0 && v == math.Trunc(v) && !math.IsInf(v, 1)
 	})
 }
@@ -120,13 +126,17 @@ func (Poisson) PredictiveCDF(_ int, at, m, v float64) float64 {
 // PredictiveQuantile returns a count, +Inf where it is beyond the range of a float64.
 // Above 2⁵³ it is right to a few units in the last place.
 func (l Poisson) PredictiveQuantile(output int, p, m, v float64) float64 {
-	reaches := func(k float64) bool { return l.PredictiveCDF(output, k, m, v) >= p }
-	// The quantile of the rate, and twelve standard deviations of a count beside it.
 	rate := math.Exp(m + math.Sqrt(v)*mathext.NormalQuantile(p))
+	return countQuantile(rate, rate, func(k float64) bool { return l.PredictiveCDF(output, k, m, v) >= p })
+}
+
+// countQuantile returns the smallest count that reaches a probability, by bisection between
+// bounds that begin about a rate near it, the standard deviation of a count to either side.
+func countQuantile(rate, variance float64, reaches func(k float64) bool) float64 {
 	if math.IsInf(rate, 1) {
 		return rate
 	}
-	width := 1 + math.Sqrt(rate)
+	width := 1 + math.Sqrt(variance)
 	lo, hi := math.Floor(max(rate-width, 0)), math.Ceil(rate+width)
 	for ; lo > 0 && reaches(lo-1); width *= 2 {
 		hi, lo = lo-1, math.Floor(max(lo-width, 0))

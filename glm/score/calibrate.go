@@ -39,7 +39,7 @@ type Calibration struct {
 	Scale       float64 // s: predict with s·cov; 0 means 1
 	Temperature float64 // τ ≤ 1: predict with τ·mean; 1 but for a Logistic likelihood, and 0 means 1
 	NoiseScale  float64 // t: predict with t·σ²; 1 but for a Gaussian likelihood, and 0 means 1
-	RateKept    bool    // predict with mean − s·v/2, v the variances, so that E exp f = exp(mean); for Poisson
+	RateKept    bool    // predict with mean − s·v/2, v the variances, so that E exp f = exp(mean); for counts
 	NLL         float64 // mean of −log p(y|x) at these scales
 	StdErr      float64 // standard error of NLL; NaN for one row
 	Unscaled    float64 // NLL at s = τ = t = 1, and of the same mean
@@ -71,7 +71,7 @@ func (e *ZeroDensityError) Error() string {
 // features were learnt with them ask for without reason. A *Gaussian likelihood has two scales,
 // s·cov + t·σ², and others have s.
 //
-// Poisson predicts with RateKept: the wide covariances of a log rate would raise its mean
+// A Counting likelihood predicts with RateKept: the wide covariances of a log rate would raise its mean
 // e^{mean + s·v/2} far above the rate of the network. Its density of a row is that of a mixture,
 //
 //	.95 p(y_i | mean_i − s·v_i/2, s·cov_i) + .05 q(y_i)
@@ -112,7 +112,7 @@ func Calibrate(ctx context.Context, lik glm.Likelihood, y, mean, cov *mat.Dense,
 	} else if link == nil {
 		link = predictive.DefaultLink(lik, rows.c)
 	}
-	_, counts := lik.(glm.Poisson)
+	_, counts := lik.(glm.Counting)
 	c := &Calibration{Scale: 1, Temperature: 1, NoiseScale: 1, RateKept: counts && !o.KeepMean, Rows: len(rows.kept), LeftOut: rows.rows - len(rows.kept)}
 	var strays strays
 	if c.RateKept {

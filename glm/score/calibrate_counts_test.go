@@ -151,3 +151,20 @@ func TestCalibrateCountsWithStrays(t *testing.T) {
 	require.Greater(t, alone.Scale, 2.5*s)
 	require.InDelta(t, math.Log(s), math.Log(calibrated(t, glm.Poisson{}, y, mean, cov).Scale), 0.7)
 }
+
+// Counts that vary as Poisson counts do, but for one part in 1e12, are scored and calibrated as they are.
+func TestNegativeBinomialOfLargeDispersionIsPoisson(t *testing.T) {
+	rng := newRand(33)
+	y, mean, cov := drawnCounts(rng, 40, 1, 0.3)
+	lik := must[glm.NegativeBinomial](t)(glm.NewNegativeBinomial(1e12))
+	want, err := ScoreOfContext(t.Context(), nil, glm.Poisson{}, y, mean, cov, 1)
+	require.NoError(t, err)
+	got, err := ScoreOfContext(t.Context(), nil, lik, y, mean, cov, 1)
+	require.NoError(t, err)
+	require.InDelta(t, want.NLL, got.NLL, 1e-8)
+	require.InDelta(t, want.RMSE, got.RMSE, 1e-8)
+	poisson, other := calibrated(t, glm.Poisson{}, y, mean, cov), calibrated(t, lik, y, mean, cov)
+	require.True(t, other.RateKept)
+	require.InEpsilon(t, poisson.Scale, other.Scale, 1e-4)
+	require.InDelta(t, poisson.NLL, other.NLL, 1e-7)
+}

@@ -82,7 +82,7 @@ func TestConstantNLL(t *testing.T) {
 func TestE21WorseThanAConstantIsSaidFirst(t *testing.T) {
 	rng := newRand(32)
 	const n = 200
-	for _, lik := range []glm.Likelihood{glm.Bernoulli{}, glm.Categorical{}, glm.Poisson{}, must[*glm.Gaussian](t)(glm.NewGaussian(1))} {
+	for _, lik := range []glm.Likelihood{glm.Bernoulli{}, glm.Categorical{}, glm.Poisson{}, must[glm.NegativeBinomial](t)(glm.NewNegativeBinomial(9)), must[*glm.Gaussian](t)(glm.NewGaussian(1))} {
 		c := 1
 		if lik.Name() == "categorical" {
 			c = 3
@@ -94,7 +94,7 @@ func TestE21WorseThanAConstantIsSaidFirst(t *testing.T) {
 			switch {
 			case c > 1:
 				noise.Set(i, 0, float64(integral.Argmax(mean.RawRowView(i))))
-			case lik.Name() == "poisson":
+			case lik.Name() == "poisson" || lik.Name() == "negative-binomial:9":
 				noise.Set(i, 0, math.Round(math.Exp(mean.At(i, 0))))
 			case lik.Name() == "gaussian":
 				noise.Set(i, 0, mean.At(i, 0)+0.1*rng.NormFloat64())

@@ -161,7 +161,7 @@ func (j *Jackknife) Interval(output int, mean *mat.Dense) (lo, hi float64) {
 		below[i], above[i] = mu[output]-r, mu[output]+r
 	}
 	lo, hi = smallest(below, j.n+1-j.rank), smallest(above, j.rank)
-	if _, counts := j.lik.(glm.Poisson); counts {
+	if _, counts := j.lik.(glm.Counting); counts {
 		lo, hi = integersWithin(lo, hi)
 	}
 	return lo, hi

@@ -68,11 +68,13 @@ func TestE21NoiseFactor(t *testing.T) {
 func TestMostLogLik(t *testing.T) {
 	gaussian, err := glm.NewGaussian(0.3)
 	require.NoError(t, err)
+	overdispersed, err := glm.NewNegativeBinomial(2)
+	require.NoError(t, err)
 	rng := rand.New(rand.NewPCG(5, 6))
 	for _, one := range []struct {
 		lik glm.Likelihood
 		y   *mat.Dense
-	}{{gaussian, mat.NewDense(3, 2, []float64{1, 2, -1, 0, 4, 5})}, {glm.Poisson{}, mat.NewDense(3, 1, []float64{0, 1, 17})}, {glm.Bernoulli{}, mat.NewDense(3, 1, []float64{0, 1, 1})}} {
+	}{{overdispersed, mat.NewDense(3, 1, []float64{0, 1, 17})}, {gaussian, mat.NewDense(3, 2, []float64{1, 2, -1, 0, 4, 5})}, {glm.Poisson{}, mat.NewDense(3, 1, []float64{0, 1, 17})}, {glm.Bernoulli{}, mat.NewDense(3, 1, []float64{0, 1, 1})}} {
 		most := glm.MostLogLik(one.lik, one.y)
 		largest := 0.0 // of each row apart, as the rows do not depend on each other
 		for i := range 3 {

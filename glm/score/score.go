@@ -299,8 +299,8 @@ func constantNLL(lik glm.Likelihood, y *mat.Dense, c int) float64 {
 				k = c
 			}
 			total += constantClasses(column, k)
-		case glm.Poisson:
-			total += constantRate(column)
+		case glm.Counting:
+			total += constantRate(lik, column)
 		case *glm.Gaussian, glm.Heteroscedastic:
 			total += constantGaussian(column)
 		default:
@@ -326,7 +326,7 @@ func constantClasses(y []float64, k int) float64 {
 }
 
 // constantRate is for counts.
-func constantRate(y []float64) float64 {
+func constantRate(lik glm.Likelihood, y []float64) float64 {
 	n, rate := float64(len(y)), 0.0
 	for _, v := range y {
 		rate += v / n
@@ -334,7 +334,7 @@ func constantRate(y []float64) float64 {
 	nll := 1 / n
 	for _, v := range y {
 		if rate > 0 {
-			nll -= glm.Poisson{}.LogProb([]float64{v}, []float64{math.Log(rate)}) / n
+			nll -= lik.LogProb([]float64{v}, []float64{math.Log(rate)}) / n
 		}
 	}
 	return nll

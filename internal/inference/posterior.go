@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
-	"gonum.org/v1/gonum/mathext"
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
@@ -484,7 +483,7 @@ func (o *Predictions) Row(task *problem.Task, i int, rows *dataset.Subset, at in
 		task.Likelihood.MeanTo(expected, f)
 		r.Expected, r.MAPExpected = result.Float(o.Response.At(i, 0)), result.Float(expected[0])
 		r.MAPCDF = result.Float(distribution(task.Likelihood, y, f, make([]float64, c*c)))
-		switch _, counts := o.Likelihood.(glm.Poisson); {
+		switch _, counts := o.Likelihood.(glm.Counting); {
 		case o.CDF == nil:
 			r.CDF = result.Float(distribution(o.Likelihood, y, o.Tempered.RawRowView(i), mat.DenseCopyOf(o.Scaled.Slice(i*c, (i+1)*c, 0, c)).RawMatrix().Data))
 		case counts:
@@ -502,20 +501,16 @@ func distribution(lik glm.Likelihood, y float64, f, cov []float64) float64 {
 	if math.IsNaN(y) {
 		return y
 	}
-	if _, counts := lik.(glm.Poisson); !counts {
-		d, ok := glm.DistributionOf(lik)
-		if !ok {
-			return math.NaN()
-		}
+	d, ok := glm.DistributionOf(lik)
+	if !ok {
+		return math.NaN()
+	}
+	if _, counts := lik.(glm.Counting); !counts {
 		return d.CoupledCDF(0, y, f, cov)
 	}
 	return integral.Expectation(func(f float64) float64 {
-		rate := math.Exp(f)
-		if math.IsInf(rate, 1) {
-			return 0
-		}
-		// P(Y ≤ y) = Q(y+1, rate)
-		return mathext.GammaIncRegComp(y+1, rate) - math.Exp(lik.LogProb([]float64{y}, []float64{f}))/2
+		at := []float64{f}
+		return d.CoupledCDF(0, y, at, []float64{0}) - math.Exp(lik.LogProb([]float64{y}, at))/2
 	}, f[0], cov[0])
 }
 

@@ -17,8 +17,8 @@ import (
 // appliesHead tells whether a likelihood applies the function of a head to outputs by itself. The softmax of a
 // LogSoftmax is the softmax of its input.
 func appliesHead(lik glm.Likelihood, h head.Head) bool {
-	switch _, poisson := lik.(glm.Poisson); {
-	case poisson:
+	switch _, counts := lik.(glm.Counting); {
+	case counts:
 		return h.Function == head.Exp
 	case IsSoftmax(lik):
 		return h.Groups == 1 && (h.Function == head.Softmax || h.Function == head.LogSoftmax)
@@ -62,12 +62,12 @@ func (m *Model) withHead(c *job.Job, lik glm.Likelihood) (*Model, error) {
 	default:
 		// Say that a likelihood takes for logits or log rates what a head made of them, and what to do about it.
 		takes, remedy := "", ""
-		switch _, poisson := lik.(glm.Poisson); {
-		case poisson && h.Function == head.LogSoftmax:
+		switch _, counts := lik.(glm.Counting); {
+		case counts && h.Function == head.LogSoftmax:
 			takes, remedy = "takes them for logarithms of rates, and they are those of probabilities", "Give --likelihood categorical for labels, or gaussian."
 		case HasLogVariances(lik):
 			takes, remedy = "takes them for means and logarithms of variances", "Export the model without it, with the logarithm of the variance as its output."
-		case poisson:
+		case counts:
 			takes, remedy = "takes them for logarithms of rates", "Where they are rates, export the model with a Log after it, else give another --likelihood."
 		case h.Groups > 1:
 			takes = fmt.Sprintf("takes all outputs for the logits of one choice, and they are those of %d", h.Groups)
@@ -116,8 +116,8 @@ func (l *look) outputs() bool {
 	}
 	between := least >= 0 && most <= 1 && most > least
 	says, takes, remedy := "probabilities", "logits", "Export the model without what makes them probabilities."
-	switch _, poisson := t.Likelihood.(glm.Poisson); {
-	case poisson && least > 0 && l.better(math.Log) > likelier:
+	switch _, counts := t.Likelihood.(glm.Counting); {
+	case counts && least > 0 && l.better(math.Log) > likelier:
 		says, takes, remedy = "rates", "logarithms of rates", "Export the model with a Log at its end."
 	case !HasClasses(t.Likelihood):
 		return false

@@ -3,6 +3,8 @@ package problem
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -13,10 +15,25 @@ import (
 	"github.com/funcgp/funcgp/internal/job"
 )
 
-// Likelihoods are the values of --likelihood.
-var Likelihoods = []string{"gaussian", "bernoulli", "categorical", "poisson", "heteroscedastic"}
+// Likelihoods are the values of --likelihood, with a number for R.
+var Likelihoods = []string{"gaussian", "bernoulli", "categorical", "poisson", "negative-binomial:R", "heteroscedastic"}
 
-func isLikelihood(name string) bool { return slices.Contains(Likelihoods, name) }
+func isLikelihood(name string) bool {
+	if r, ok := strings.CutPrefix(name, "negative-binomial:"); ok {
+		_, err := negativeBinomial(r)
+		return err == nil
+	}
+	return slices.Contains(Likelihoods, name)
+}
+
+// negativeBinomial returns the likelihood of a dispersion in decimals.
+func negativeBinomial(text string) (glm.Likelihood, error) {
+	r, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return nil, err
+	}
+	return glm.NewNegativeBinomial(r)
+}
 
 // LikelihoodNamed returns the likelihood of a known name; gaussian has noise variance 1.
 func LikelihoodNamed(name string) glm.Likelihood {
@@ -29,6 +46,11 @@ func LikelihoodNamed(name string) glm.Likelihood {
 		return glm.Poisson{}
 	case "heteroscedastic":
 		return glm.Heteroscedastic{}
+	}
+	if r, ok := strings.CutPrefix(name, "negative-binomial:"); ok {
+		if lik, err := negativeBinomial(r); err == nil {
+			return lik
+		}
 	}
 	g, err := glm.NewGaussian(1)
 	if err != nil {
@@ -274,7 +296,7 @@ func (t *Task) Labels() []result.Float {
 
 // Quantity is what the output of a regression on a target is.
 func (t *Task) Quantity(target string) string {
-	if _, ok := t.Likelihood.(glm.Poisson); ok {
+	if _, ok := t.Likelihood.(glm.Counting); ok {
 		if target != "" {
 			target = " of " + target
 		}

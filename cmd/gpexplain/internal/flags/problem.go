@@ -39,7 +39,7 @@ func Problem(c *cobra.Command, con *console.Console, s *problem.Flags, withModel
 	OptionalInt(c, &s.Data.Split, "split", "take the parts of a CSV file from split `K` of FILE.splits.csv")
 	f.StringVar(&s.Data.TestFile, "test-data", "", "take the test rows of a CSV file from a second `FILE`")
 	f.StringVar(&s.Data.ValidFile, "valid-data", "", "take the validation rows of a CSV file from another `FILE`; predictions are calibrated on them with --calibrate heldout")
-	f.StringVar(&s.Task.Likelihood, "likelihood", "", "`NAME` of the likelihood: gaussian, bernoulli, categorical, poisson, or heteroscedastic, whose outputs are the means and then the log noise variances (default the model's, else by the targets)")
+	f.StringVar(&s.Task.Likelihood, "likelihood", "", "`NAME` of the likelihood: gaussian, bernoulli, categorical, poisson, negative-binomial:R of counts with the variance μ + μ²/R, or heteroscedastic, whose outputs are the means and then the log noise variances (default the model's, else by the targets)")
 	OptionalFloat(c, &s.Task.Precision, "prior-precision", "precision `X` of the Gaussian prior on every parameter: of a training, of the evidence, or of answers in place of the match (default the model's, else 1; see --at)")
 	OptionalFloat(c, &s.Task.WeightDecay, "weight-decay", "the prior precision of the training by the weight decay `X`, λ, of torch.optim.SGD or Adam on a mean loss of N training rows: N·λ, or N·λ/(2σ²) for MSELoss (AdamW's decay is no such prior)")
 	if withModel {
