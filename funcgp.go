@@ -63,8 +63,8 @@ type Data struct {
 	// Columns name the columns of X, nil for numbers. All rows are trained on, and there are no test rows.
 	X, Y    *mat.Dense
 	Columns []string
-	// Source is a CSV file with a header (plain or .gz), NumPy's .npy or .npz, a folder of IDX files,
-	// "digits" or "mnist", which is downloaded once.
+	// Source is a CSV file with a header, a .svm file of LIBSVM (both plain or .gz), NumPy's .npy or .npz, a folder of
+	// IDX files, "digits" or "mnist", which is downloaded once.
 	Source              string
 	TestFile, ValidFile string   // of a CSV file: test rows, and rows that were held out
 	Target, ID          string   // names of the column of targets (default the last) and of names of rows (default none)

@@ -63,11 +63,12 @@ type OpenOptions struct {
 const parquetRemedy = "convert it, for example with pandas.read_parquet(\"data.parquet\").to_csv(\"data.csv\", index=False)"
 
 // names says what Open accepts.
-const names = "name digits, mnist, a directory of IDX files, or a .csv, .npy or .npz file"
+const names = "name digits, mnist, a directory of IDX files, or a .csv, .svm, .npy or .npz file"
 
 // Open reads a data set by name: "digits", the built-in synthetic digits
 // ("digits:TRAIN" and "digits:TRAIN,TEST" set the number of rows); "mnist",
-// downloaded on first use; a directory of IDX files; a CSV file; or NumPy's arrays
+// downloaded on first use; a directory of IDX files; a CSV file; a file .svm, .svmlight or .libsvm
+// of lines "TARGET INDEX:VALUE …", gzipped or not, whose columns are x1, x2, … and target; or NumPy's arrays
 // in a .npz file with inputs x and targets y, or in files x.npy and y.npy. CSV and .npy
 // files may be several whose rows are joined: a pattern such as train-*.npy, as path.Match
 // has it, in the order of the names, or a list with commas between them. "" is
@@ -166,6 +167,8 @@ func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
 			is := isNumPyFile
 			if IsCSV(files[0]) {
 				is = IsCSV
+			} else if IsSVMLight(files[0]) {
+				is = IsSVMLight
 			} else if ending := filepath.Ext(files[0]); formatOf(files[0]) != nil {
 				is = func(name string) bool { return strings.EqualFold(filepath.Ext(name), ending) }
 			}
@@ -198,7 +201,7 @@ func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
 		case info.Mode().IsRegular() && strings.EqualFold(filepath.Ext(name), ".parquet"):
 			return nil, &Error{File: name, Problem: "is a Parquet file, which is not read", Remedy: parquetRemedy}
 		case !info.IsDir():
-			return nil, &Error{File: name, Problem: "is neither a .csv, .npy or .npz file nor a directory", Remedy: names}
+			return nil, &Error{File: name, Problem: "is neither a .csv, .svm, .npy or .npz file nor a directory", Remedy: names}
 		}
 	}
 	if o.ID != "" {
@@ -211,12 +214,12 @@ func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
 }
 
 // isTable tells whether a file has columns with names.
-func isTable(name string) bool { return IsCSV(name) || formatOf(name) != nil }
+func isTable(name string) bool { return IsCSV(name) || IsSVMLight(name) || formatOf(name) != nil }
 
 // far returns the files of a name, and tells whether they are read by range.
 func (o *OpenOptions) far(ctx context.Context, name string) (files []string, far bool, err error) {
 	files, far, err = storage{o.FS}.list(name)
-	if err != nil || far || o.FS != nil || formatOf(files[0]) != nil {
+	if err != nil || far || o.FS != nil || formatOf(files[0]) != nil || IsSVMLight(files[0]) {
 		return files, true, err
 	}
 	info, err := os.Stat(name)
@@ -278,11 +281,7 @@ func (o *OpenOptions) readTable(ctx context.Context, name string, l layout) (*ta
 		return nil, err
 	}
 	if far {
-		read := storage{o.FS}.tablesByRange
-		if formatOf(files[0]) != nil {
-			read = storage{o.FS}.formatsByRange
-		}
-		t, err := read(ctx, name, files, l, o.MaxBytes)
+		t, err := storage{o.FS}.tablesByRange(ctx, name, files, l, o.MaxBytes)
 		return o.held(ctx, t, true, err)
 	}
 	f, err := openFile(ctx, name)

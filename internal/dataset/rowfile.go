@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/funcgp/funcgp/internal/inputfile"
 	"github.com/funcgp/funcgp/internal/npy"
 )
 
@@ -200,8 +201,15 @@ type csvFile struct {
 	columns *columns
 	marks   []csvMark // of every markEvery-th row
 
-	in   *records // after row next−1; nil before the first read
-	next int
+	in    *records // after row next−1; nil before the first read
+	next  int
+	first io.Closer // of in until fill has read it
+}
+
+// fill implements columnFile.
+func (f *csvFile) fill(_ context.Context, t *table, c *columns, words map[string]string, most int64) error {
+	f.columns = c
+	return t.fillFrom(f.in, c, words, most, f)
 }
 
 // A csvMark is a place in a CSV file.
@@ -246,25 +254,75 @@ func (f *csvFile) read(ctx context.Context, dst []float64, lo int) (err error) {
 	return nil
 }
 
-// tablesByRange reads CSV files once, and keeps all but their features.
-func (p storage) tablesByRange(ctx context.Context, source string, names []string, l layout, most int64) (*table, error) {
-	if err := p.guess(ctx, names).plan(source, l.width(), true, most); err != nil {
-		return nil, err
+// A columnFile is a file of columns with names, which is read once for all but its features.
+type columnFile interface {
+	rowFile
+	// fill appends what is in the columns to t, but for the features, of which words holds each
+	// word once. What is kept may take the given bytes of memory.
+	fill(ctx context.Context, t *table, c *columns, words map[string]string, most int64) error
+}
+
+// openColumns opens a file of a pool with its header, and says what separates its fields.
+func (p storage) openColumns(ctx context.Context, pool *inputfile.Pool, name string, like *table, most int64) (f columnFile, header []string, comma rune, err error) {
+	if open := formatOf(name); open != nil {
+		file := pool.File(name)
+		info, err := file.Stat()
+		if err != nil {
+			return nil, nil, 0, fileError(name, err)
+		}
+		table, err := open(file, info.Size())
+		if err != nil {
+			return nil, nil, 0, fileError(name, err)
+		}
+		return &tableRows{name: name, file: table}, table.Columns(), ',', nil
 	}
-	b := newByRange(p.openPlain)
+	in, err := p.openStream(ctx, name)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	if IsSVMLight(name) {
+		defer in.Close()
+		table, err := readSVMLight(in, name, most)
+		if err != nil {
+			return nil, nil, 0, err
+		}
+		if like != nil {
+			table.widen(like.columns)
+		}
+		return &tableRows{name: name, file: table}, table.Columns(), ',', nil
+	}
+	r := plainRecords(in, name, 0)
+	if header, err = r.header(); err != nil {
+		in.Close()
+		return nil, nil, 0, err
+	}
+	return &csvFile{name: name, file: pool.File(name), comma: r.Comma, in: r, first: in}, header, r.Comma, nil
+}
+
+// tablesByRange reads files of columns once, and keeps all but their features.
+func (p storage) tablesByRange(ctx context.Context, source string, names []string, l layout, most int64) (*table, error) {
+	if IsCSV(names[0]) {
+		if err := p.guess(ctx, names).plan(source, l.width(), true, most); err != nil {
+			return nil, err
+		}
+	}
+	open := p.openPlain
+	if formatOf(names[0]) != nil {
+		open = p.open
+	}
+	b := newByRange(open)
 	var t *table
 	words := map[string]string{}
 	for _, name := range names {
-		f := &csvFile{name: name, file: b.pool.File(name)}
 		own := l
 		if t != nil && l.like == nil {
 			own = layout{id: l.id, like: t}
 		}
-		in, err := p.openStream(ctx, name)
+		f, header, comma, err := p.openColumns(ctx, b.pool, name, own.like, most)
 		if err != nil {
 			return nil, err
 		}
-		r, c, err := own.open(plainRecords(in, name, 0))
+		c, err := own.find(name, header, comma)
 		if err == nil && t == nil {
 			t = c.table(source)
 			t.far, t.files = b, names
@@ -272,12 +330,19 @@ func (p storage) tablesByRange(ctx context.Context, source string, names []strin
 		if err == nil && (len(c.target) != len(t.targets) || t.n > 0 && (c.id < 0) != (t.ids == nil)) {
 			err = &Error{File: name, Line: 1, Problem: fmt.Sprintf("the target or the ID column of %s is missing", names[0]), Remedy: "give all files the same columns"}
 		}
+		csv, isCSV := f.(*csvFile)
+		if e := (*Error)(nil); !isCSV && errors.As(err, &e) {
+			e.Line = 0 // columns have none
+		}
 		before := 0
 		if err == nil {
-			f.columns, f.comma, before = c, r.Comma, t.n
-			err = t.fillFrom(r, c, words, most, f)
+			before = t.n
+			err = f.fill(ctx, t, c, words, most)
 		}
-		in.Close()
+		if isCSV {
+			csv.first.Close()
+			csv.in, csv.first = nil, nil
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -303,7 +368,7 @@ var formats sync.Map // of func(file io.ReaderAt, size int64) (TableFile, error)
 // RegisterFormat makes files whose names have an ending, such as ".parquet", tables that open
 // reads. It panics if the ending has a format.
 func RegisterFormat(ending string, open func(file io.ReaderAt, size int64) (TableFile, error)) {
-	if IsCSV("x"+ending) || isNumPy("x"+ending) || formatOf("x"+ending) != nil {
+	if isTable("x"+ending) || isNumPy("x"+ending) {
 		panic("dataset: the ending " + ending + " has a format")
 	}
 	formats.Store(strings.ToLower(ending), open)
@@ -344,110 +409,84 @@ func (f *tableRows) read(ctx context.Context, dst []float64, lo int) error {
 	return nil
 }
 
-// formatsByRange returns the table of files of a registered format, with all of its targets.
-func (p storage) formatsByRange(ctx context.Context, source string, names []string, l layout, most int64) (*table, error) {
-	b := newByRange(p.open)
-	var t *table
-	for _, name := range names {
-		file := b.pool.File(name)
-		info, err := file.Stat()
-		if err != nil {
-			return nil, fileError(name, err)
+// fill implements columnFile.
+func (f *tableRows) fill(ctx context.Context, t *table, c *columns, _ map[string]string, most int64) error {
+	fail := func(remedy, format string, a ...any) error {
+		return &Error{File: f.name, Problem: fmt.Sprintf(format, a...), Remedy: remedy}
+	}
+	f.features = c.features
+	n, width := f.file.Len(), len(c.target)
+	for _, j := range c.features {
+		if f.file.IsText(j) {
+			return fail("code words as numbers, name a column of row names as the ID, or leave the column out", "column %s is text", quote(c.header[j]))
 		}
-		f, err := formatOf(name)(file, info.Size())
-		if err != nil {
-			return nil, fileError(name, err)
-		}
-		own := l
-		if t != nil && l.like == nil {
-			own = layout{id: l.id, like: t}
-		}
-		c, err := own.find(name, f.Columns(), ',')
-		if err != nil {
-			if e := (*Error)(nil); errors.As(err, &e) {
-				e.Line = 0
-			}
-			return nil, err
-		}
-		if t == nil {
-			t = c.table(source)
-			t.far, t.files = b, names
-		}
-		// Its targets and names of rows are read, its features later.
-		fail := func(remedy, format string, a ...any) (*table, error) {
-			return nil, &Error{File: name, Problem: fmt.Sprintf(format, a...), Remedy: remedy}
-		}
-		n, width := f.Len(), len(c.target)
-		for _, j := range c.features {
-			if f.IsText(j) {
-				return fail("code words as numbers, name a column of row names as the ID, or leave the column out", "column %s is text", quote(c.header[j]))
-			}
-		}
-		text := width == 1 && f.IsText(c.target[0])
-		switch {
-		case n == 0:
-			return fail("add data, or leave the file out", "there are no rows")
-		case width != len(t.targets) || t.n > 0 && (c.id < 0) != (t.ids == nil):
-			return fail("give all files the same columns", "the target or the ID column of %s is missing", names[0])
-		case t.n > 0 && width > 0 && text != (t.words != nil):
-			return fail("write all of them as numbers, or all of them as words", "its targets are not of the kind of those of %s", names[0])
-		case most > 0 && float64(t.n+n)*rowBytes(width) > float64(most):
-			return fail("give fewer rows, or allow more memory", "the targets up to here take more than the %d bytes of memory that may be used", most)
-		}
-		if text {
-			words, err := inPieces(n, func(dst []string, lo int) error { return f.ReadText(ctx, dst, c.target[0], lo) })
+	}
+	text := func(j int) ([]string, error) {
+		v, err := inPieces(n, func(dst []string, lo int) error { return f.file.ReadText(ctx, dst, j, lo) })
+		return v, fileError(f.name, err)
+	}
+	numbers := func(j int) ([]float64, error) {
+		v, err := inPieces(n, func(dst []float64, lo int) error { return f.file.ReadFloats(ctx, dst, j, lo) })
+		return v, fileError(f.name, err)
+	}
+	areWords := width == 1 && f.file.IsText(c.target[0])
+	switch {
+	case n == 0:
+		return fail("add data, or leave the file out", "there are no rows")
+	case t.n > 0 && width > 0 && areWords != (t.words != nil):
+		return fail("write all of them as numbers, or all of them as words", "its targets are not of the kind of those of %s", t.files[0])
+	case most > 0 && float64(t.n+n)*rowBytes(width) > float64(most):
+		return fail("give fewer rows, or allow more memory", "the targets up to here take more than the %d bytes of memory that may be used", most)
+	}
+	y := make([]float64, n*width)
+	for k, j := range c.target {
+		if areWords {
+			words, err := text(j)
 			if err != nil {
-				return nil, fileError(name, err)
+				return err
 			}
 			for _, word := range words {
 				t.words = append(t.words, norm.NFC.String(word))
 			}
-		} else {
-			var y []float64
-			for k, j := range c.target {
-				if f.IsText(j) {
-					return fail("name targets that are numbers, or one of words", "column %s is text", quote(c.header[j]))
-				}
-				column, err := inPieces(n, func(dst []float64, lo int) error { return f.ReadFloats(ctx, dst, j, lo) })
-				if err != nil {
-					return nil, fileError(name, err)
-				}
-				if k == 0 {
-					y = make([]float64, n*width)
-				}
-				for i, v := range column {
-					if bad(v) {
-						return nil, notFinite(name, i, place(j, c.header[j]), v)
-					}
-					y[i*width+k] = v
-				}
-			}
-			if width > 0 {
-				t.y = append(t.y, y...)
-			}
+			y = nil
+			break
 		}
-		t.n += n
-		switch {
-		case c.id < 0:
-		case f.IsText(c.id):
-			ids, err := inPieces(n, func(dst []string, lo int) error { return f.ReadText(ctx, dst, c.id, lo) })
-			if err != nil {
-				return nil, fileError(name, err)
-			}
-			t.ids = append(t.ids, ids...)
-		default:
-			numbers, err := inPieces(n, func(dst []float64, lo int) error { return f.ReadFloats(ctx, dst, c.id, lo) })
-			if err != nil {
-				return nil, fileError(name, err)
-			}
-			for _, v := range numbers {
-				t.ids = append(t.ids, strconv.FormatFloat(v, 'f', -1, 64))
-			}
+		if f.file.IsText(j) {
+			return fail("name targets that are numbers, or one of words", "column %s is text", quote(c.header[j]))
 		}
-		b.add(&tableRows{name: name, file: f, features: c.features}, f.Len())
+		column, err := numbers(j)
+		if err != nil {
+			return err
+		}
+		for i, v := range column {
+			if bad(v) {
+				return notFinite(f.name, i, place(j, c.header[j]), v)
+			}
+			y[i*width+k] = v
+		}
 	}
-	b.dim = len(t.columns)
-	return t, nil
+	if len(y) > 0 {
+		t.y = append(t.y, y...)
+	}
+	t.n += n
+	switch {
+	case c.id < 0:
+	case f.file.IsText(c.id):
+		ids, err := text(c.id)
+		if err != nil {
+			return err
+		}
+		t.ids = append(t.ids, ids...)
+	default:
+		ids, err := numbers(c.id)
+		if err != nil {
+			return err
+		}
+		for _, v := range ids {
+			t.ids = append(t.ids, strconv.FormatFloat(v, 'f', -1, 64))
+		}
+	}
+	return nil
 }
 
 // inPieces reads n values, and takes memory for them as they arrive.

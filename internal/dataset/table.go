@@ -55,7 +55,12 @@ type columns struct {
 // memory; 0 is no limit. Features are finite numbers, as are targets unless all of
 // them are words.
 func readCSV(r io.Reader, name string, l layout, most int64) (*table, error) {
-	in, c, err := l.open(newRecords(r, name))
+	in := newRecords(r, name)
+	header, err := in.header()
+	if err != nil {
+		return nil, err
+	}
+	c, err := l.find(name, header, in.Comma)
 	if err != nil {
 		return nil, err
 	}
@@ -68,17 +73,13 @@ func readCSV(r io.Reader, name string, l layout, most int64) (*table, error) {
 	return t, t.fillFrom(in, c, map[string]string{}, most, nil)
 }
 
-// open reads the header of a file, and finds its columns.
-func (l *layout) open(in *records) (*records, *columns, error) {
+// header reads the names of the columns.
+func (in *records) header() ([]string, error) {
 	header, err := in.next()
 	if err == io.EOF {
 		err = &Error{File: in.name, Problem: "is empty", Remedy: "it should begin with a line of column names"}
 	}
-	if err != nil {
-		return nil, nil, err
-	}
-	c, err := l.find(in.name, trimAll(header), in.Comma)
-	return in, c, err
+	return trimAll(header), err
 }
 
 // fillFrom appends all records of a file, of which words holds each word once. Where f is not
@@ -209,30 +210,28 @@ func (l *layout) find(name string, header []string, comma rune) (*columns, error
 	}
 	if l.like != nil {
 		// Find the columns of a file that has the columns of another table.
-		fail := func(remedy, format string, a ...any) (*columns, error) {
-			return nil, &Error{File: name, Line: 1, Problem: fmt.Sprintf(format, a...), Remedy: remedy}
-		}
+		used := map[int]bool{}
 		c := &columns{header: header, id: slices.Index(header, l.id)}
 		if l.id == "" {
 			c.id = -1
 		}
 		for i, want := range l.like.columns {
-			j := slices.Index(header, want)
-			if j < 0 {
+			j, ok := seen[want]
+			if !ok {
 				return fail("give both files the same columns", "the feature columns are not those of %s: feature %d, %s, is missing", l.like.file, i, quote(want))
 			}
-			c.features = append(c.features, j)
+			c.features, used[j] = append(c.features, j), true
 		}
 		for _, want := range l.like.targets {
-			if j := slices.Index(header, want); j >= 0 {
-				c.target = append(c.target, j)
+			if j, ok := seen[want]; ok {
+				c.target, used[j] = append(c.target, j), true
 			}
 		}
 		if n := len(c.target); n != 0 && n != len(l.like.targets) {
 			return fail("give all of them, or none where the targets are unknown", "%d of the target columns %s", n, QuoteList(l.like.targets))
 		}
 		for j, h := range header {
-			if j == c.id || slices.Contains(c.features, j) || slices.Contains(c.target, j) {
+			if j == c.id || used[j] {
 				continue
 			}
 			remedy := "leave it out, or name it as the ID if it names the rows"
