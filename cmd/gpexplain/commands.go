@@ -170,7 +170,6 @@ func (v *verb) command(con *console.Console, common *problem.Flags) *cobra.Comma
 			return err
 		}
 		con.Begin()
-		common.Data.Beside = v.name != "train" && v.name != "serve"
 		end, err := flags.Apply(&common.Limits)
 		if err != nil {
 			return err
@@ -183,9 +182,6 @@ func (v *verb) command(con *console.Console, common *problem.Flags) *cobra.Comma
 		}
 		if err := v.run(c.Context(), con); err != nil {
 			return problem.InFlags(err, c.Flags().Changed("posterior"))
-		}
-		if err := con.Complete(c.Context()); err != nil {
-			return err
 		}
 		return con.Verdict()
 	}

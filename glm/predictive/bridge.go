@@ -60,7 +60,10 @@ func (Bridge) PredictTo(mean, sd *mat.Dense, lik glm.Likelihood, f, cov *mat.Den
 			if softmax {
 				dense.SetAt(sd, t, j, math.Sqrt(v*integral.Complement(p, j)/(math.Exp(logTotal)+1)))
 			} else {
-				dense.SetAt(sd, t, j, betaSD(f[j], cov[j*len(f)+j]))
+				// The bridge of the logits (0, f) is a Beta distribution with α = (1+eᶠ)/v and
+				// β = (1+e⁻ᶠ)/v. With λ = σ(f)σ(−f), α + β = 1/(λv), and the variance is λ/(1 + α + β).
+				v, slope := cov[j*c+j], integral.SigmoidSlope(f[j])
+				dense.SetAt(sd, t, j, slope*math.Sqrt(v/(1+slope*v)))
 			}
 		}
 		return nil
@@ -87,21 +90,25 @@ func (Bridge) LogPredictiveTo(dst []float64, lik glm.Likelihood, y, f, cov *mat.
 	})
 }
 
-// betaSD returns the standard deviation of the bridge of the logits (0, f), a
-// Beta distribution with α = (1+eᶠ)/v and β = (1+e⁻ᶠ)/v. With λ = σ(f)σ(−f),
-// α + β = 1/(λv), and the variance is λ/(1 + α + β).
-func betaSD(f, v float64) float64 {
-	slope := integral.SigmoidSlope(f)
-	return slope * math.Sqrt(v/(1+slope*v))
-}
-
 // dirichletTo writes log α and returns log Σ α. If some variance is zero, α is
 // infinite: it writes f, whose softmax is then the mean, and returns +Inf.
 func dirichletTo(logAlpha, f, cov []float64) (logTotal float64) {
 	c := len(f)
 	k := float64(c)
-	mu, variance := make([]float64, c), make([]float64, c)
-	zeroSumTo(mu, variance, f, cov)
+	// The mean and the variances of f − mean(f): μ − 1ᵀμ/K and the diagonal of PΣP, P = I − 11ᵀ/K.
+	mu, variance, rowSum := make([]float64, c), make([]float64, c), make([]float64, c)
+	sum, sumF := 0.0, 0.0
+	for i := range c {
+		for j := range c {
+			rowSum[i] += cov[i*c+j]
+		}
+		sum += rowSum[i]
+		sumF += f[i]
+	}
+	for i := range c {
+		mu[i] = f[i] - sumF/k
+		variance[i] = cov[i*c+i] - 2*rowSum[i]/k + sum/(k*k)
+	}
 	negative, total := logsum.New(), logsum.New()
 	for _, m := range mu {
 		negative.Add(-m)
@@ -121,24 +128,4 @@ func dirichletTo(logAlpha, f, cov []float64) (logTotal float64) {
 		total.Add(logAlpha[j])
 	}
 	return total.Value()
-}
-
-// zeroSumTo writes the mean and the variances of f − mean(f).
-func zeroSumTo(mu, variance, f, cov []float64) {
-	c := len(f)
-	n := float64(c)
-	rowSum := make([]float64, c)
-	total, sumF := 0.0, 0.0
-	for i := range c {
-		for j := range c {
-			rowSum[i] += cov[i*c+j]
-		}
-		total += rowSum[i]
-		sumF += f[i]
-	}
-	for i := range c {
-		// μ − 1ᵀμ/K and the diagonal of PΣP, P = I − 11ᵀ/K
-		mu[i] = f[i] - sumF/n
-		variance[i] = cov[i*c+i] - 2*rowSum[i]/n + total/(n*n)
-	}
 }

@@ -85,27 +85,40 @@ func (o oneOutput) LogMarginal(y, f, cov []float64) (float64, error) {
 
 // PredictTo implements Link.
 func (e Exact) PredictTo(mean, sd *mat.Dense, lik glm.Likelihood, f, cov *mat.Dense) error {
+	return predictBy(e.moments, mean, sd, lik, f, cov)
+}
+
+// SplitTo implements Splitter.
+func (e Exact) SplitTo(aleatoric, epistemic *mat.Dense, lik glm.Likelihood, f, cov *mat.Dense) error {
+	return splitBy(e.moments, aleatoric, epistemic, lik, f, cov)
+}
+
+// A setMoments takes E g⁻¹(f), Var g⁻¹(f) and E Var[y|f] of output j of row t.
+type setMoments func(t, j int, mean, epistemic, aleatoric float64)
+
+// predictBy writes the mean and the standard deviation that a link finds.
+func predictBy(moments func(lik glm.Likelihood, f, cov *mat.Dense, set setMoments) error, mean, sd *mat.Dense, lik glm.Likelihood, f, cov *mat.Dense) error {
 	t, c := f.Dims()
 	dense.SizeTo(mean, t, c)
 	dense.SizeTo(sd, t, c)
-	return e.moments(lik, f, cov, func(t, j int, m, epistemic, _ float64) {
+	return moments(lik, f, cov, func(t, j int, m, epistemic, _ float64) {
 		dense.SetAt(mean, t, j, m)
 		dense.SetAt(sd, t, j, math.Sqrt(epistemic))
 	})
 }
 
-// SplitTo implements Splitter.
-func (e Exact) SplitTo(aleatoric, epistemic *mat.Dense, lik glm.Likelihood, f, cov *mat.Dense) error {
+// splitBy writes the parts of the variance that a link finds.
+func splitBy(moments func(lik glm.Likelihood, f, cov *mat.Dense, set setMoments) error, aleatoric, epistemic *mat.Dense, lik glm.Likelihood, f, cov *mat.Dense) error {
 	t, c := f.Dims()
 	dense.SizeTo(aleatoric, t, c)
 	dense.SizeTo(epistemic, t, c)
-	return e.moments(lik, f, cov, func(t, j int, _, ep, al float64) {
+	return moments(lik, f, cov, func(t, j int, _, ep, al float64) {
 		dense.SetAt(aleatoric, t, j, al)
 		dense.SetAt(epistemic, t, j, ep)
 	})
 }
 
-func (e Exact) moments(lik glm.Likelihood, f, cov *mat.Dense, set func(t, j int, mean, epistemic, aleatoric float64)) error {
+func (e Exact) moments(lik glm.Likelihood, f, cov *mat.Dense, set setMoments) error {
 	p := newPosterior(f, cov)
 	m, err := e.marginal(lik, p.c)
 	if err != nil {

@@ -120,10 +120,16 @@ func (l MonteCarlo) EntropyTo(entropy, mutual []float64, lik glm.Likelihood, f, 
 	}
 	t, c := f.Dims()
 	checkEntropy(entropy, mutual, t)
-	p, q, mean := make([]float64, c), make([]float64, c), make([]float64, c)
+	p, mean := make([]float64, c), make([]float64, c)
 	entropyOfRow := integral.EntropyOf
 	if !logistic.Softmax() {
-		entropyOfRow = entropyOfOutputs
+		entropyOfRow = func(p []float64) float64 { // Σ −p log p − (1−p) log(1−p)
+			h := 0.0
+			for _, v := range p {
+				h += integral.EntropyOf([]float64{v, 1 - v})
+			}
+			return h
+		}
 	}
 	return newPosterior(f, cov).each(func(t int, f, cov []float64) error {
 		clear(mean)
@@ -135,19 +141,9 @@ func (l MonteCarlo) EntropyTo(entropy, mutual []float64, lik glm.Likelihood, f, 
 			}
 			expected += entropyOfRow(p) / n
 		})
-		copy(q, mean)
-		h := entropyOfRow(q)
+		h := entropyOfRow(mean)
 		setTo(entropy, t, h)
 		setTo(mutual, t, max(h-expected, 0))
 		return err
 	})
-}
-
-// entropyOfOutputs returns Σ −p log p − (1−p) log(1−p).
-func entropyOfOutputs(p []float64) float64 {
-	h := 0.0
-	for _, v := range p {
-		h += integral.EntropyOf([]float64{v, 1 - v})
-	}
-	return h
 }

@@ -120,27 +120,21 @@ func (l MonteCarlo) JointTo(mean, aleatoric, epistemic *mat.Dense, lik glm.Likel
 			return err
 		}
 		dense.CopyTo(aleatoric, t, c, noise)
-		subtractMean(draws, mean, t, c)
+		average := make([]float64, t*c)
+		for i := range l.samples() {
+			floats.Add(average, draws.RawRowView(i))
+		}
+		floats.Scale(1/n, average)
+		for i := range l.samples() {
+			floats.Sub(draws.RawRowView(i), average)
+		}
+		dense.CopyTo(mean, t, c, average)
 		if dense.SizeTo(epistemic, t*c, t*c); epistemic != nil {
 			epistemic.Mul(draws.T(), draws)
 			epistemic.Scale(1/n, epistemic)
 		}
 		return nil
 	})
-}
-
-// subtractMean subtracts the mean of the rows of draws from each, and writes it to mean, T×C.
-func subtractMean(draws, mean *mat.Dense, t, c int) {
-	s, n := draws.Dims()
-	average := make([]float64, n)
-	for i := range s {
-		floats.Add(average, draws.RawRowView(i))
-	}
-	floats.Scale(1/float64(s), average)
-	for i := range s {
-		floats.Sub(draws.RawRowView(i), average)
-	}
-	dense.CopyTo(mean, t, c, average)
 }
 
 // JointLogPredictive implements JointLink by log of the average of Π_t p(y_t|f_t) over

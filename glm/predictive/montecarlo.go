@@ -49,28 +49,16 @@ func (l MonteCarlo) samples() int {
 
 // PredictTo implements Link.
 func (l MonteCarlo) PredictTo(mean, sd *mat.Dense, lik glm.Likelihood, f, cov *mat.Dense) error {
-	t, c := f.Dims()
-	dense.SizeTo(mean, t, c)
-	dense.SizeTo(sd, t, c)
-	return l.moments(lik, f, cov, func(t, j int, m, epistemic, _ float64) {
-		dense.SetAt(mean, t, j, m)
-		dense.SetAt(sd, t, j, math.Sqrt(epistemic))
-	})
+	return predictBy(l.moments, mean, sd, lik, f, cov)
 }
 
 // SplitTo implements Splitter. Both parts are moments of the same draws. For
 // classes they add up to p(1−p), where p is the mean that PredictTo writes.
 func (l MonteCarlo) SplitTo(aleatoric, epistemic *mat.Dense, lik glm.Likelihood, f, cov *mat.Dense) error {
-	t, c := f.Dims()
-	dense.SizeTo(aleatoric, t, c)
-	dense.SizeTo(epistemic, t, c)
-	return l.moments(lik, f, cov, func(t, j int, _, ep, al float64) {
-		dense.SetAt(aleatoric, t, j, al)
-		dense.SetAt(epistemic, t, j, ep)
-	})
+	return splitBy(l.moments, aleatoric, epistemic, lik, f, cov)
 }
 
-func (l MonteCarlo) moments(lik glm.Likelihood, f, cov *mat.Dense, set func(t, j int, mean, epistemic, aleatoric float64)) error {
+func (l MonteCarlo) moments(lik glm.Likelihood, f, cov *mat.Dense, set setMoments) error {
 	_, c := f.Dims()
 	response, noise := make([]float64, c), make([]float64, c)
 	mean, scatter, aleatoric := make([]float64, c), make([]float64, c), make([]float64, c)

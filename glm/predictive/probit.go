@@ -87,35 +87,43 @@ func shrinkTo(dst, f, cov []float64) {
 	}
 }
 
+// probitSDTo writes the standard deviation of σ(f) of each output, or of softmax(f)_c = σ(l_c),
+// with the log-odds l_c taken as Gaussian. Their variance is dᵀΣd, where d = ∂l_c/∂f = e_c − q
+// and q is the softmax of the other classes.
 func probitSDTo(dst []float64, softmax bool, f, cov []float64) {
-	if softmax {
-		softmaxSDTo(dst, f, cov)
+	c := len(f)
+	if !softmax {
+		for j, m := range f {
+			_, v, _ := integral.SigmoidMoments(m, math.Sqrt(cov[j*c+j]))
+			dst[j] = math.Sqrt(v)
+		}
 		return
 	}
-	for j, m := range f {
-		_, v, _ := integral.SigmoidMoments(m, math.Sqrt(cov[j*len(f)+j]))
-		dst[j] = math.Sqrt(v)
-	}
-}
-
-// softmaxSDTo writes the standard deviation of softmax(f)_c = σ(l_c), with l_c
-// taken as Gaussian.
-func softmaxSDTo(dst, f, cov []float64) {
-	c := len(f)
 	if c == 1 {
 		dst[0] = 0
 		return
 	}
-	shrunk, v := make([]float64, c), make([]float64, c)
+	shrunk, p, covP, pCovP := make([]float64, c), make([]float64, c), make([]float64, c), 0.0
 	shrinkTo(shrunk, f, cov)
-	logOddsVarianceTo(v, f, cov)
+	integral.SoftmaxTo(p, f)
+	for i := range c {
+		covP[i] = dense.Dot(cov[i*c:(i+1)*c], p)
+		pCovP += p[i] * covP[i]
+	}
+	top := integral.Argmax(f) // only for this class can rounding lose 1 − p
 	for j := range c {
+		// d = (e_c − p)/(1 − p_c)
+		rest := 1 - p[j]
+		v := max((cov[j*c+j]-2*covP[j]+pCovP)/(rest*rest), 0)
+		if j == top {
+			v = topLogOddsVariance(f, cov, j)
+		}
 		l := logOdds(f, j)
 		if c > 2 {
 			// the mean for which σ(l/√(1 + π/8 v)) is Probit's probability
-			l = logOdds(shrunk, j) * math.Sqrt(1+math.Pi/8*v[j])
+			l = logOdds(shrunk, j) * math.Sqrt(1+math.Pi/8*v)
 		}
-		_, variance, _ := integral.SigmoidMoments(l, math.Sqrt(v[j]))
+		_, variance, _ := integral.SigmoidMoments(l, math.Sqrt(v))
 		dst[j] = math.Sqrt(variance)
 	}
 }
@@ -129,26 +137,6 @@ func logOdds(f []float64, k int) float64 {
 		}
 	}
 	return f[k] - others.Value()
-}
-
-// logOddsVarianceTo writes dᵀΣd of each class, where d = ∂l_c/∂f = e_c − q and q is
-// the softmax of the other classes.
-func logOddsVarianceTo(v, f, cov []float64) {
-	c := len(f)
-	p, covP := make([]float64, c), make([]float64, c)
-	integral.SoftmaxTo(p, f)
-	pCovP := 0.0
-	for i := range c {
-		covP[i] = dense.Dot(cov[i*c:(i+1)*c], p)
-		pCovP += p[i] * covP[i]
-	}
-	for j := range c {
-		// d = (e_c − p)/(1 − p_c)
-		rest := 1 - p[j]
-		v[j] = max((cov[j*c+j]-2*covP[j]+pCovP)/(rest*rest), 0)
-	}
-	k := integral.Argmax(f) // only for this class can rounding lose 1 − p
-	v[k] = topLogOddsVariance(f, cov, k)
 }
 
 // topLogOddsVariance returns dᵀΣd of class k with d formed explicitly.

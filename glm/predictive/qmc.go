@@ -116,12 +116,17 @@ func (l QMC) IntegralsTo(ctx context.Context, dst *Integrals, lik glm.Likelihood
 			panic("predictive: an integral does not have one element per example")
 		}
 	}
-	l.check()
 	wants := softmaxWants{entropy: dst.Mutual != nil, cross: dst.Aleatoric != nil || dst.Epistemic != nil}
+	return l.eachMoments(ctx, f, cov, wants, dst.set)
+}
+
+// eachMoments calls set with the integrals of each row.
+func (l QMC) eachMoments(ctx context.Context, f, cov *mat.Dense, wants softmaxWants, set func(t int, m *softmaxMoments)) error {
+	l.check()
 	return EachRow(ctx, l.Workers, f, cov, func(t int, f, cov []float64) error {
 		m, err := l.moments(t, f, cov, wants)
 		if err == nil {
-			dst.set(t, m)
+			set(t, m)
 		}
 		return err
 	})
@@ -209,7 +214,7 @@ func (l QMC) rowMoments(r *softmaxRow, wants softmaxWants, density *sharedDensit
 			return m, false
 		}
 	}
-	return r.qmcMomentsAnd(wants, density, l.tol(), l.points())
+	return r.qmcMoments(wants, density, l.tol(), l.points())
 }
 
 // PredictDensityTo is PredictTo and LogPredictiveTo in one evaluation of each row, where the
@@ -283,21 +288,13 @@ func (l QMC) SplitTo(aleatoric, epistemic *mat.Dense, lik glm.Likelihood, f, cov
 	case !softmax:
 		return Exact{}.SplitTo(aleatoric, epistemic, lik, f, cov)
 	}
-	l.check()
-	t, c := f.Dims()
-	dense.SizeTo(aleatoric, t, c)
-	dense.SizeTo(epistemic, t, c)
-	return EachRow(context.Background(), l.Workers, f, cov, func(t int, f, cov []float64) error {
-		m, err := l.moments(t, f, cov, softmaxWants{})
-		if err != nil {
-			return err
-		}
-		for j, v := range m.variance {
-			dense.SetAt(aleatoric, t, j, m.aleatoric(j))
-			dense.SetAt(epistemic, t, j, v)
-		}
-		return nil
-	})
+	return splitBy(func(_ glm.Likelihood, f, cov *mat.Dense, set setMoments) error {
+		return l.eachMoments(context.Background(), f, cov, softmaxWants{}, func(t int, m *softmaxMoments) {
+			for j, v := range m.variance {
+				set(t, j, m.mean[j], v, m.aleatoric(j))
+			}
+		})
+	}, aleatoric, epistemic, lik, f, cov)
 }
 
 // LogPredictiveTo implements Link.
@@ -313,23 +310,20 @@ func (l QMC) LogPredictiveTo(dst []float64, lik glm.Likelihood, y, f, cov *mat.D
 	l.check()
 	checkLog(dst, lik, y, t, c)
 	checkClasses(lik, y, c)
-	return EachRow(context.Background(), l.Workers, f, cov, func(t int, f, cov []float64) (err error) {
-		dst[t], err = l.logPredictive(t, lik, y.RawRowView(t), f, cov)
-		return err
+	return EachRow(context.Background(), l.Workers, f, cov, func(t int, f, cov []float64) error {
+		y := y.RawRowView(t)
+		if k, ok := classOf(lik, y, f); ok && len(f) == 2 {
+			m, s := contrast(f, cov)
+			dst[t] = integral.LogMeanSigmoid(float64(2*k-1)*m, s)
+			return nil
+		}
+		r, err := newSoftmaxRow(t, f, cov)
+		if err != nil {
+			return err
+		}
+		dst[t] = l.rowDensity(r, lik, y, f)
+		return nil
 	})
-}
-
-// logPredictive returns log p(y|x) of one row. It overwrites cov.
-func (l QMC) logPredictive(t int, lik glm.Likelihood, y, f, cov []float64) (float64, error) {
-	if k, ok := classOf(lik, y, f); ok && len(f) == 2 {
-		m, s := contrast(f, cov)
-		return integral.LogMeanSigmoid(float64(2*k-1)*m, s), nil
-	}
-	r, err := newSoftmaxRow(t, f, cov)
-	if err != nil {
-		return 0, err
-	}
-	return l.rowDensity(r, lik, y, f), nil
 }
 
 // rowDensity returns log p(y|x) of one row of more than two classes.

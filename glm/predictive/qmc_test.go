@@ -417,7 +417,7 @@ func TestE20RestOfManyClassesToSecondOrder(t *testing.T) {
 	some, err := newSoftmaxRow(0, f, append([]float64(nil), cov...))
 	require.NoError(t, err)
 	require.NotNil(t, some.restVariance)
-	got := some.qmcMoments(softmaxWants{}, 1e-4, 1<<14)
+	got, _ := some.qmcMoments(softmaxWants{}, nil, 1e-4, 1<<14)
 	centre(cov, c)
 	all := &softmaxRow{c: c, m: make([]float64, c), base: make([]float64, c)}
 	for j, v := range f {

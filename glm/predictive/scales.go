@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 
+	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
@@ -144,11 +145,13 @@ const sweepPairs = 512
 func (r *softmaxRow) logAverage(lik glm.Likelihood, y []float64, root float64, points int) float64 {
 	sum, l := logsum.New(), make([]float64, r.c)
 	for shift := range qmcShifts {
-		r.qmcPoints(r.rank, shift, 0, points, func(d, _ []float64) {
-			for j, m := range r.m {
-				l[j] = m + root*d[j]
+		r.qmcBlocks(make([]float64, r.c), r.rank, shift, 0, points, func(d, _ blas64.General) {
+			for i := range d.Rows {
+				for j, v := range dense.Row(d, i) {
+					l[j] = r.m[j] + root*v
+				}
+				sum.Add(lik.LogProb(y, l))
 			}
-			sum.Add(lik.LogProb(y, l))
 		})
 	}
 	return sum.Value() - math.Log(float64(qmcShifts*points))

@@ -197,7 +197,7 @@ func (r *softmaxRow) gridMoments(wants softmaxWants) *softmaxMoments {
 		return nil
 	}
 	nodes, c, p := 0, r.c, make([]float64, r.c)
-	entropy := newLineEntropy(g, line)
+	entropy := &lineEntropy{grid: g, line: line, from: make([]float64, c), mass: make([]float64, c), moment: make([]float64, c), totals: make([]float64, len(line.weights))}
 	g.each(func(l []float64, _, w float64, n int) {
 		nodes += 2*n + 1
 		if wants.entropy {
@@ -241,11 +241,6 @@ type lineEntropy struct {
 	from         []float64 // b, whose largest is 0
 	mass, moment []float64 // Σ w p and Σ w z p
 	totals       []float64 // Σ eˡ of each node
-}
-
-func newLineEntropy(g *softmaxGrid, line *softmaxLine) *lineEntropy {
-	c := g.row.c
-	return &lineEntropy{grid: g, line: line, from: make([]float64, c), mass: make([]float64, c), moment: make([]float64, c), totals: make([]float64, len(line.weights))}
 }
 
 // add takes the probabilities of a node.
@@ -302,16 +297,6 @@ func doubled(most int, add func(shift, lo, hi int), done func(points int) bool) 
 	}
 }
 
-// qmcPoints passes A z of the points [lo, hi) of the sequence of a shift to visit,
-// with the z, in the first rank columns of A.
-func (r *softmaxRow) qmcPoints(rank, shift, lo, hi int, visit func(d, z []float64)) {
-	r.qmcBlocks(make([]float64, r.c), rank, shift, lo, hi, func(d, z blas64.General) {
-		for i := range d.Rows {
-			visit(dense.Row(d, i), dense.Row(z, i))
-		}
-	})
-}
-
 // qmcBlocks passes centre + A z of the points [lo, hi) to visit, a block at a time, as
 // rows that are contiguous and may be changed, with the z, which must not be.
 func (r *softmaxRow) qmcBlocks(centre []float64, rank, shift, lo, hi int, visit func(l, z blas64.General)) {
@@ -331,15 +316,9 @@ func (r *softmaxRow) qmcBlocks(centre []float64, rank, shift, lo, hi int, visit 
 	}
 }
 
-// qmcMoments doubles the points until the sequences agree to tol.
-func (r *softmaxRow) qmcMoments(wants softmaxWants, tol float64, most int) *softmaxMoments {
-	m, _ := r.qmcMomentsAnd(wants, nil, tol, most)
-	return m
-}
-
-// qmcMomentsAnd is qmcMoments, and tells whether those points also gave the log density of a
-// class.
-func (r *softmaxRow) qmcMomentsAnd(wants softmaxWants, density *sharedDensity, tol float64, most int) (m *softmaxMoments, ok bool) {
+// qmcMoments doubles the points until the sequences agree to tol, and tells whether they also
+// gave the log density of a class; a nil density asks for none.
+func (r *softmaxRow) qmcMoments(wants softmaxWants, density *sharedDensity, tol float64, most int) (m *softmaxMoments, ok bool) {
 	var parts [qmcShifts]*softmaxSums
 	for k := range parts {
 		parts[k] = newSoftmaxSums(r.base, wants)

@@ -26,12 +26,7 @@ func TestSheetsAreSumsOfNodes(t *testing.T) {
 				for _, part := range [][2]int{{0, 70}, {70, 512}, {512, 700}} {
 					sheet.each(1, part[0], part[1], got.addSheet)
 				}
-				r.qmcPoints(r.rank, 1, 0, 700, func(d, _ []float64) {
-					for j, m := range r.m {
-						d[j] += m
-					}
-					want.add(d, 1)
-				})
+				eachPoint(r, r.m, r.rank, 1, func(l, _ []float64) { want.add(l, 1) })
 				require.Equal(t, want.weight, got.weight)
 				for _, v := range [][2][]float64{{want.mean, got.mean}, {want.square, got.square}, {want.cross, got.cross}, {{want.entropy}, {got.entropy}}} {
 					require.InDeltaSlice(t, append([]float64{0}, v[0]...), append([]float64{0}, v[1]...), 1e-10)
@@ -50,16 +45,20 @@ func TestSheetsAreSumsOfNodes(t *testing.T) {
 			})
 			var slow likelihoodSum
 			r.qmcBlocks(centre, rank, 0, 0, 700, func(l, z blas64.General) { slow.add(l, z, z0[:rank], y, top) })
-			r.qmcPoints(rank, 0, 0, 700, func(d, z []float64) {
-				for j, m := range centre {
-					d[j] += m
-				}
-				want += math.Exp(logSoftmaxAt(d, y) - top - dense.Dot(z, z0[:rank]))
-			})
+			eachPoint(r, centre, rank, 0, func(l, z []float64) { want += math.Exp(logSoftmaxAt(l, y) - top - dense.Dot(z, z0[:rank])) })
 			require.InEpsilon(t, want, got, 1e-12)
 			require.InEpsilon(t, want, math.Exp(slow.value()), 1e-12)
 		}
 	}
+}
+
+// eachPoint calls visit with each of 700 points z and the logits there.
+func eachPoint(r *softmaxRow, centre []float64, rank, shift int, visit func(l, z []float64)) {
+	r.qmcBlocks(centre, rank, shift, 0, 700, func(l, z blas64.General) {
+		for i := range l.Rows {
+			visit(dense.Row(l, i), dense.Row(z, i))
+		}
+	})
 }
 
 // Logits that may overflow have no sheet, and their sums do not overflow either.
@@ -68,7 +67,7 @@ func TestWideLogitsHaveNoSheet(t *testing.T) {
 	r, err := newSoftmaxRow(0, f.RawRowView(0), mat.DenseCopyOf(cov).RawMatrix().Data)
 	require.NoError(t, err)
 	require.Nil(t, r.sheet(r.m, dense.Of(r.a, 6, r.rank)))
-	m := r.qmcMoments(softmaxWants{entropy: true}, 1e-2, 4096)
+	m, _ := r.qmcMoments(softmaxWants{entropy: true}, nil, 1e-2, 4096)
 	sum := 0.0
 	for _, p := range m.mean {
 		sum += p
@@ -85,7 +84,7 @@ func BenchmarkQMC(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				r.qmcMoments(softmaxWants{}, 0, 1<<13)
+				_, _ = r.qmcMoments(softmaxWants{}, nil, 0, 1<<13)
 				r.logDensity(1, 0, 1<<13, true)
 			}
 		})

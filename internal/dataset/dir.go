@@ -103,9 +103,7 @@ func newPair(dir, part string, files [2]idxFile) (*Set, error) {
 	for i, b := range y.data {
 		s.Labels[i] = int(b)
 	}
-	if s.px = x.images; x.images == nil {
-		s.px = storedPixels{x.data, x.dims[1] * x.dims[2]}
-	}
+	s.px = storedPixels{x.data, x.dims[1] * x.dims[2]}
 	return s, nil
 }
 

@@ -19,79 +19,54 @@ const (
 
 // idx is the content of an IDX file of unsigned bytes.
 type idx struct {
-	dims   []int  // rows first
-	data   []byte // the product of dims; nil where images is not
-	images *arriving
+	dims []int  // rows first
+	data []byte // the product of dims
 }
 
-// readIDXFile reads the IDX file at path; rank is 3 for images, 1 for labels.
-func readIDXFile(ctx context.Context, path string, rank int) (*idx, error) {
+// readIDXFile reads the IDX file at path; rank is 3 for images, 1 for labels. Where most is
+// positive it bounds the bytes of images.
+func readIDXFile(ctx context.Context, path string, rank int, most int64) (*idx, error) {
 	f, err := openFile(ctx, path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	x, err := readIDX(f, path, rank)
+	x, err := readIDX(f, path, rank, most)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	return x, err
 }
 
-// readIDX reads an IDX stream of unsigned bytes, which may be compressed with
-// gzip. As a header may be false, memory is taken as the bytes come.
-func readIDX(r io.Reader, name string, rank int) (*idx, error) {
-	x := &idx{}
-	b, rowBytes, err := x.begin(r, name, rank)
-	if err != nil {
-		return nil, err
+// readIDX reads an IDX stream of unsigned bytes, which may be compressed with gzip: the magic
+// number, the dimensions and the rows. As the dimensions may be false, memory is taken as the
+// bytes come.
+func readIDX(r io.Reader, name string, rank int, most int64) (*idx, error) {
+	fail := func(place int, err error, remedy, format string, a ...any) (*idx, error) {
+		return nil, &Error{File: name, Place: fmt.Sprintf("byte %d", place), Problem: fmt.Sprintf(format, a...), Err: err, Remedy: remedy}
 	}
-	n := x.dims[0] * rowBytes
-	if x.data, err = io.ReadAll(io.LimitReader(b, int64(n))); err != nil || len(x.data) < n {
-		return nil, bodyError(name, rank, rowBytes, x.dims[0], len(x.data), err)
-	}
-	if err := endError(b, name, rank, rowBytes, x.dims[0]); err != nil {
-		return nil, err
-	}
-	return x, nil
-}
-
-// begin reads the header, the magic number and the dimensions, and returns a reader of what comes after it, decompressed, and the
-// bytes of one row.
-func (x *idx) begin(r io.Reader, name string, rank int) (b *bufio.Reader, rowBytes int, err error) {
-	b = bufio.NewReaderSize(r, 1<<16)
+	b := bufio.NewReaderSize(r, 1<<16)
 	if magic, _ := b.Peek(2); len(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b {
 		z, err := gzip.NewReader(b)
 		if err != nil {
-			return nil, 0, &Error{File: name, Problem: "not a readable gzip stream", Err: err, Remedy: again}
+			return nil, &Error{File: name, Problem: "not a readable gzip stream", Err: err, Remedy: again}
 		}
 		b = bufio.NewReaderSize(z, 1<<16)
 	}
 	head := make([]byte, 4+4*rank)
 	n, err := io.ReadFull(b, head)
 	if want := uint32(0x800 + rank); n >= 4 && binary.BigEndian.Uint32(head) != want {
-		return nil, 0, &Error{
-			File: name, Place: "byte 0",
-			Problem: fmt.Sprintf("magic number %#08x, want %#08x for %s of unsigned bytes",
-				binary.BigEndian.Uint32(head), want, map[int]string{1: "labels", 3: "images"}[rank]),
-			Remedy: "give an IDX file; images and labels must not be swapped",
-		}
+		return fail(0, nil, "give an IDX file; images and labels must not be swapped", "magic number %#08x, want %#08x for %s of unsigned bytes",
+			binary.BigEndian.Uint32(head), want, map[int]string{1: "labels", 3: "images"}[rank])
 	}
 	if err != nil {
-		return nil, 0, &Error{
-			File: name, Place: fmt.Sprintf("byte %d", n), Err: notEOF(err), Remedy: again,
-			Problem: fmt.Sprintf("the header ends after %d of %d bytes", n, len(head)),
-		}
+		return fail(n, notEOF(err), again, "the header ends after %d of %d bytes", n, len(head))
 	}
-	total := uint64(1)
-	rowBytes = 1
+	x, total, rowBytes := &idx{}, uint64(1), 1
 	for i := range rank {
 		d := binary.BigEndian.Uint32(head[4+4*i:])
-		if i > 0 && (d == 0 || d > maxIDXSide) || d == 0 {
-			return nil, 0, &Error{
-				File: name, Place: fmt.Sprintf("byte %d", 4+4*i), Remedy: again,
-				Problem: fmt.Sprintf("dimension %d is %d", i, d),
-			}
+		if d == 0 || i > 0 && d > maxIDXSide {
+			return fail(4+4*i, nil, again, "dimension %d is %d", i, d)
 		}
 		if i > 0 {
 			rowBytes *= int(d)
@@ -100,37 +75,26 @@ func (x *idx) begin(r io.Reader, name string, rank int) (b *bufio.Reader, rowByt
 		x.dims = append(x.dims, int(d))
 	}
 	if total > maxIDXBytes {
-		return nil, 0, &Error{
-			File: name, Place: "byte 4", Remedy: "split the file",
-			Problem: fmt.Sprintf("dimensions %v ask for %d bytes, more than the %d this reader takes", x.dims, total, maxIDXBytes),
+		return fail(4, nil, "split the file", "dimensions %v ask for %d bytes, more than the %d this reader takes", x.dims, total, maxIDXBytes)
+	}
+	if rank > 1 && most > 0 && total > uint64(most) {
+		return nil, &Error{File: name, Problem: fmt.Sprintf("its images take %d bytes of memory, of which %d may be used", total, most), Remedy: "give fewer rows, or allow more memory"}
+	}
+	if x.data, err = io.ReadAll(io.LimitReader(b, int64(total))); err != nil || len(x.data) < int(total) {
+		have := len(x.data)
+		return nil, &Error{
+			File: name, Place: fmt.Sprintf("row %d, byte %d", have/rowBytes, len(head)+have),
+			Problem: fmt.Sprintf("the data end after %d of the %d bytes the header states (%d rows)", have, total, x.dims[0]),
+			Err:     notEOF(err), Remedy: again,
 		}
 	}
-	return b, rowBytes, nil
-}
-
-// bodyError is the error of a file that ends, or cannot be read, after some bytes of its rows.
-func bodyError(name string, rank, rowBytes, rows, have int, err error) error {
-	return &Error{
-		File: name, Place: fmt.Sprintf("row %d, byte %d", have/rowBytes, 4+4*rank+have),
-		Problem: fmt.Sprintf("the data end after %d of the %d bytes the header states (%d rows)", have, rows*rowBytes, rows),
-		Err:     notEOF(err), Remedy: again,
+	switch _, err := b.ReadByte(); {
+	case err == nil:
+		return fail(len(head)+int(total), nil, again, "data go on after the %d rows the header states", x.dims[0])
+	case err != io.EOF:
+		return fail(len(head)+int(total), err, again, "the end of the stream is damaged")
 	}
-}
-
-// endError is the error of a file that does not end after its rows.
-func endError(b *bufio.Reader, name string, rank, rowBytes, rows int) error {
-	_, err := b.ReadByte()
-	if err == io.EOF {
-		return nil
-	}
-	e := &Error{
-		File: name, Place: fmt.Sprintf("byte %d", 4+4*rank+rows*rowBytes), Remedy: again,
-		Problem: fmt.Sprintf("data go on after the %d rows the header states", rows),
-	}
-	if err != nil {
-		e.Problem, e.Err = "the end of the stream is damaged", err
-	}
-	return e
+	return x, nil
 }
 
 // again is the remedy for a damaged file.

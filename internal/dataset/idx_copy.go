@@ -32,7 +32,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // written or read is done without.
 func readCopied(ctx context.Context, path string, rank int) (*idx, error) {
 	if rank == 1 || !strings.HasSuffix(path, ".gz") {
-		return readIDXFile(ctx, path, rank)
+		return readIDXFile(ctx, path, rank, 0)
 	}
 	of, err := sumOf(ctx, path)
 	if err != nil {
@@ -41,7 +41,7 @@ func readCopied(ctx context.Context, path string, rank int) (*idx, error) {
 	if x := openCopy(path+copySuffix, of, rank); x != nil {
 		return x, nil
 	}
-	x, err := readIDXFile(ctx, path, rank)
+	x, err := readIDXFile(ctx, path, rank, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -49,7 +49,7 @@ func TestReadIDX(t *testing.T) {
 		"slow":   iotest.OneByteReader(bytes.NewReader(raw)),
 		"dataio": iotest.DataErrReader(bytes.NewReader(raw)),
 	} {
-		x, err := readIDX(r, name, 3)
+		x, err := readIDX(r, name, 3, 0)
 		require.NoError(t, err, name)
 		require.Equal(t, []int{4, 2, 3}, x.dims, name)
 		require.Equal(t, count(24), x.data, name)
@@ -59,7 +59,9 @@ func TestReadIDX(t *testing.T) {
 // A body larger than the first buffer grows it several times.
 func TestReadIDXLarge(t *testing.T) {
 	want := count(1 << 20)
-	x, err := readIDX(bytes.NewReader(idxBytes(want, 1<<10, 1<<5, 1<<5)), "x", 3)
+	_, err := readIDX(bytes.NewReader(idxBytes(want, 1<<10, 1<<5, 1<<5)), "x", 3, 1<<20-1)
+	require.ErrorContains(t, err, "its images take 1048576 bytes of memory, of which 1048575 may be used")
+	x, err := readIDX(bytes.NewReader(idxBytes(want, 1<<10, 1<<5, 1<<5)), "x", 3, 1<<20)
 	require.NoError(t, err)
 	require.Equal(t, want, x.data)
 }
@@ -69,7 +71,7 @@ func TestReadIDXTruncated(t *testing.T) {
 	raw := idxBytes(count(24), 4, 2, 3)
 	for _, file := range [][]byte{raw, zipped(t, raw)} {
 		for n := range len(file) {
-			_, err := readIDX(bytes.NewReader(file[:n]), "x.idx", 3)
+			_, err := readIDX(bytes.NewReader(file[:n]), "x.idx", 3, 0)
 			var e *Error
 			require.ErrorAs(t, err, &e, "%d bytes", n)
 			require.Equal(t, "x.idx", e.File)
@@ -97,7 +99,7 @@ func TestReadIDXErrors(t *testing.T) {
 		{"gzip header", []byte{0x1f, 0x8b, 9}, "x: not a readable gzip stream"},
 		{"gzip checksum", broken, "the end of the stream is damaged: gzip: invalid checksum"},
 	} {
-		_, err := readIDX(bytes.NewReader(c.file), "x", 3)
+		_, err := readIDX(bytes.NewReader(c.file), "x", 3, 0)
 		require.ErrorContains(t, err, c.want, c.name)
 	}
 }
@@ -107,7 +109,7 @@ func TestReadIDXErrors(t *testing.T) {
 func TestReadIDXHostileHeader(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, err := readIDX(bytes.NewReader(idxBytes(count(10), 1<<30)), "x", 1)
+	_, err := readIDX(bytes.NewReader(idxBytes(count(10), 1<<30)), "x", 1, 0)
 	runtime.ReadMemStats(&after)
 	require.ErrorContains(t, err, "the data end after 10 of the 1073741824 bytes")
 	// The two read buffers and the first body buffer are 64 KiB each.
@@ -126,7 +128,7 @@ func FuzzIDX(f *testing.F) {
 		if rank != 1 {
 			rank = 3
 		}
-		x, err := readIDX(bytes.NewReader(file), "x", rank)
+		x, err := readIDX(bytes.NewReader(file), "x", rank, 0)
 		if err != nil {
 			require.IsType(t, &Error{}, err)
 			require.NotContains(t, err.Error(), "\n")

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -27,11 +26,6 @@ type OpenOptions struct {
 	// of at least ByRange bytes, or that would take a quarter of MaxBytes. Set.Read reads
 	// them; Set.Matrix and Set.Image panic.
 	ByRange int64
-
-	// Beside lets Open of a directory of IDX files return while the images are still read.
-	// Set.Read and Set.ReadImage wait for the rows that they return, Data.Complete for all;
-	// the other methods panic where a row has not come.
-	Beside bool
 
 	FS fs.FS // CSV and .npy: where the files are; default the operating system's
 
@@ -83,44 +77,8 @@ func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
 		return nil, &Error{File: name, Problem: "a split and a test or validation file were both asked for", Remedy: "name one of them"}
 	}
 	open := func() (*Data, error) {
-		if !o.Beside {
-			return openDir(ctx, name, readIDXFile)
-		}
 		return openDir(ctx, name, func(ctx context.Context, path string, rank int) (*idx, error) {
-			// ReadIDXFile of a file of images that returns when the header has come. Where most is positive it
-			// bounds the bytes of the images.
-			most := o.MaxBytes
-			if rank == 1 {
-				return readIDXFile(ctx, path, rank)
-			}
-			f, err := openFile(ctx, path)
-			if err != nil {
-				return nil, err
-			}
-			x := &idx{}
-			b, rowBytes, err := x.begin(f, path, rank)
-			if size := float64(rowBytes) * float64(append(x.dims, 0)[0]); err == nil && most > 0 && size > float64(most) {
-				err = &Error{File: path, Problem: fmt.Sprintf("its images take %.0f bytes of memory, of which %d may be used", size, most), Remedy: "give fewer rows, or allow more memory"}
-			}
-			if err != nil {
-				f.Close()
-				return nil, err
-			}
-			a := &arriving{rows: x.dims[0], rowBytes: rowBytes, tile: max(1, arrivingBytes/rowBytes)}
-			a.more = sync.NewCond(&a.mu)
-			x.images = a
-			go func() {
-				defer f.Close()
-				err := a.read(b, path, rank)
-				if ctx.Err() != nil {
-					err = ctx.Err()
-				}
-				a.mu.Lock()
-				defer a.mu.Unlock()
-				a.ended, a.err = true, err
-				a.more.Broadcast()
-			}()
-			return x, nil
+			return readIDXFile(ctx, path, rank, o.MaxBytes)
 		})
 	}
 	kind, sizes, _ := strings.Cut(name, ":")

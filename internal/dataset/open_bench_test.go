@@ -19,7 +19,7 @@ func BenchmarkOpenMNIST(b *testing.B) {
 	})
 	b.Run("train-images", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := readIDXFile(b.Context(), filepath.Join(dir, idxStems[0]+".gz"), 3); err != nil {
+			if _, err := readIDXFile(b.Context(), filepath.Join(dir, idxStems[0]+".gz"), 3, 0); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -177,8 +177,8 @@ func (s *Set) ByRange() bool { return s.far != nil }
 // Withheld tells whether the inputs of some rows were left out of the file that the rows are from.
 func (s *Set) Withheld() bool { return s.held != nil && len(s.held) < s.n }
 
-// ready waits for the inputs at these positions, nil for all, and fails where some are not known.
-func (s *Set) ready(ctx context.Context, pos []int) error {
+// checkKnown fails where some of the inputs at these positions, nil for all, are not known.
+func (s *Set) checkKnown(pos []int) error {
 	if s.held != nil && pos == nil {
 		pos = make([]int, s.n)
 		for p := range pos {
@@ -190,7 +190,7 @@ func (s *Set) ready(ctx context.Context, pos []int) error {
 			return &Error{File: s.File, Place: fmt.Sprintf("row %d", s.Row(p)), Problem: "the inputs of this training row were left out of the file", Remedy: "give --data with the training data"}
 		}
 	}
-	return s.wait(ctx, pos)
+	return nil
 }
 
 // place is where px or x has the inputs at position pos, which are known.
@@ -215,7 +215,7 @@ func (s *Set) inMemory() {
 // ReadImage is Image for a Set whose inputs may be read where they are needed. The error is
 // an *Error or that of the context.
 func (s *Set) ReadImage(ctx context.Context, pos int) ([]byte, error) {
-	if err := s.ready(ctx, []int{pos}); err != nil {
+	if err := s.checkKnown([]int{pos}); err != nil {
 		return nil, err
 	}
 	if s.far == nil || !s.Images() {
@@ -279,7 +279,7 @@ func (s *Set) span(ctx context.Context) (lo, hi float64, err error) {
 // Read is Matrix for a Set whose inputs may be read where they are needed. The error is an
 // *Error or that of the context.
 func (s *Set) Read(ctx context.Context, pos []int) (*mat.Dense, error) {
-	if err := s.ready(ctx, pos); err != nil {
+	if err := s.checkKnown(pos); err != nil {
 		return nil, err
 	}
 	if s.far == nil {

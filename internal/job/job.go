@@ -67,10 +67,9 @@ type Job struct {
 	Warnings linearize.Warnings
 	Remarks  []string // texts of those that are no fault
 
-	start, last time.Time                         // the last is the end of the last part
-	parts       map[string]time.Duration          // the time that each took
-	closers     []func() error                    // of files that answers are read from
-	completions []func(ctx context.Context) error // of files that are still read
+	start, last time.Time                // the last is the end of the last part
+	parts       map[string]time.Duration // the time that each took
+	closers     []func() error           // of files that answers are read from
 }
 
 // New returns a job whose time counts from now. The listener may be nil.
@@ -95,22 +94,6 @@ func (j *Job) Close() {
 
 // CloseLater keeps the file of an answer open until Close.
 func (j *Job) CloseLater(f func() error) { j.closers = append(j.closers, f) }
-
-// CompleteLater keeps what waits for files that are still read, and says what is wrong with them.
-func (j *Job) CompleteLater(f func(ctx context.Context) error) {
-	j.completions = append(j.completions, f)
-}
-
-// Complete waits for all files that are still read. EndPart of the predictions does, so that no answer is of damaged
-// data.
-func (j *Job) Complete(ctx context.Context) error {
-	for _, f := range j.completions {
-		if err := f(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // Note says in one line what users should know.
 func (j *Job) Note(format string, args ...any) {
@@ -191,11 +174,6 @@ func (j *Job) Clear() {
 func (j *Job) EndPart(ctx context.Context, part string) error {
 	if err := ctx.Err(); err != nil {
 		return err
-	}
-	if part == "predict" {
-		if err := j.Complete(ctx); err != nil {
-			return err
-		}
 	}
 	j.EndPartAt(part, time.Now())
 	return ctx.Err()

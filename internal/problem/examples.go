@@ -184,7 +184,6 @@ func openData(ctx context.Context, c *job.Job, f *DataFlags, m *Model, memory in
 		return nil, err
 	}
 	c.CloseLater(d.Close)
-	c.CompleteLater(d.Complete)
 	if f.shared != nil {
 		*f.shared = sharedData{as, d}
 	}

@@ -56,7 +56,6 @@ type DataFlags struct {
 	shared                        *sharedData          // of several networks; nil for one
 	remembered                    bool                 // the data may be those of a saved posterior
 	bySize                        map[string]FileCheck // files of the data whose checksums are taken as they are remembered
-	Beside                        bool                 // the verb goes on while images are still read
 	InMemory                      bool                 // all inputs and a saved posterior are read into memory, as any is asked for at any time
 }
 
@@ -217,7 +216,7 @@ const ByRange = 64 << 20
 
 // options are for dataset.Open.
 func (s *DataFlags) options(memory int64) *dataset.OpenOptions {
-	o := &dataset.OpenOptions{Target: s.Target, ID: s.ID, ClassNames: s.classNames, TestFile: s.TestFile, ValidFile: s.ValidFile, Split: s.Split, MaxBytes: gp.MemoryBudget(memory), ByRange: ByRange, Beside: s.Beside}
+	o := &dataset.OpenOptions{Target: s.Target, ID: s.ID, ClassNames: s.classNames, TestFile: s.TestFile, ValidFile: s.ValidFile, Split: s.Split, MaxBytes: gp.MemoryBudget(memory), ByRange: ByRange}
 	if s.InMemory {
 		o.ByRange = 0
 	}

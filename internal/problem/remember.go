@@ -62,9 +62,6 @@ func (r *Remembered) places(f *Flags) []place {
 // Remember says where the model and the data are.
 func (p *Problem) Remember(ctx context.Context) (*Remembered, error) {
 	f := &p.flags.Data
-	if err := p.Examples.Data.Complete(ctx); err != nil {
-		return nil, err
-	}
 	r := &Remembered{Split: f.Split}
 	for _, s := range r.places(p.flags) {
 		s.keep()
