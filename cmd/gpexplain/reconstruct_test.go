@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"image/png"
 	"os"
 	"path/filepath"
 	"slices"
@@ -44,25 +43,17 @@ func TestAutoencoder(t *testing.T) {
 
 	show := slices.Concat([]string{"reconstruct", "--model", file("a.onnx"), "--samples", "10"}, data)
 	code := decode[map[string]any](t, train("a.onnx", "--epochs", "3"))["code"].(string)
-	rows := requireRows(t, "reconstruct-row", "reconstruct-summary", succeed(t, slices.Concat(show, []string{"--index", "3,4", "--json", "--html", file("page.html"), "--png", file("page.png")})...))
+	rows := requireRows(t, "reconstruct-row", "reconstruct-summary", succeed(t, slices.Concat(show, []string{"--index", "3,4", "--json", "--html", file("page.html")})...))
 	require.Len(t, rows, 2)
 	require.Len(t, rows[0].Mean, 784)
 	require.Len(t, rows[0].Latent, 2)
 	page := read(t, file("page.html"))
 	require.Equal(t, 2*(3+5), strings.Count(page, "<img "))
 	require.Contains(t, page, "the released rule")
-	picture, err := png.Decode(strings.NewReader(read(t, file("page.png"))))
-	require.NoError(t, err)
-	require.Greater(t, picture.Bounds().Dx(), 600)
 
 	scored := requireRows(t, "autoencoder-row", "autoencoder-summary", succeed(t, slices.Concat([]string{"predict", "--model", file("a.onnx"), "--latent", code, "--posterior", file("a.onnx.posterior"), "--samples", "10", "--index", "3,4", "--json"}, data)...))
 	require.Equal(t, rows[1].Scores, scored[1].Scores)
 	require.Equal(t, rows[1].LatentCov, scored[1].LatentCov)
-
-	succeed(t, slices.Concat(show, []string{"--index", "3", "--hide", "upper", "--html", file("half.html")})...)
-	require.Contains(t, read(t, file("half.html")), "The upper half was replaced")
-	generated := requireRows(t, "reconstruct-row", "reconstruct-summary", succeed(t, slices.Concat(show, []string{"--generate", "2", "--json"})...))
-	require.Len(t, generated, 2)
 
 	// Post hoc, of the rows that the model records, and by the linearized network.
 	posthoc := requireRows(t, "reconstruct-row", "reconstruct-summary", succeed(t, slices.Concat(show, []string{"--curvature", "exact", "--prior-precision", "1e9", "--index", "3", "--json", "--linearized"})...))
@@ -119,13 +110,10 @@ func TestAutoencoderUsage(t *testing.T) {
 		"train --out a.onnx --arch autoencoder:8-2 --init b.onnx":                "--init is not for",
 		"train --out a.onnx --arch autoencoder:8-2 --activation no":              "relu or tanh",
 		"train --out a.onnx --arch autoencoder:8-2 --online --checkpoint a.onnx": "a.onnx",
-		"reconstruct --hide middle":                                              "upper",
 		"reconstruct --samples 0":                                                "--samples 0",
 		"reconstruct --pictures -1":                                              "--pictures -1 must be at least 0",
-		"reconstruct --generate 2 --index 3":                                     "--index is not for --generate",
 		"reconstruct --latent a --decoder b":                                     "exclude each other",
 		"reconstruct --curvature none":                                           "approximate",
-		"reconstruct --html a --png a":                                           "--png",
 		"predict --latent= --index 3":                                            "--latent is empty",
 	} {
 		require.Contains(t, refuse(t, 2, strings.Fields(args)...), want, args)

@@ -19,7 +19,6 @@ const (
 	orderNoise
 	drawNoise
 	imputeNoise
-	codeNoise
 )
 
 // stream returns the random numbers of a purpose for counters a and b. The key of

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -377,68 +376,33 @@ func (o *InputOptions) table(r io.Reader, name string) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.named {
-		if rec, err = in.next(); err == io.EOF {
-			return nil, &Error{File: name, Line: 1, Problem: "there is no row below the header", Remedy: "write rows of numbers"}
-		}
-	}
 	t := &table{file: name}
-	for ; err == nil; rec, err = in.next() {
-		// Append one record.
-		if len(rec) != len(c.header) {
-			return nil, &Error{File: in.name, Line: in.line(0), Problem: fmt.Sprintf("%d fields, but the first line has %d", len(rec), len(c.header)), Remedy: "give every row one field a column"}
-		}
-		if o.MaxBytes > 0 && 8*int64(t.n+1)*int64(len(rec)) > o.MaxBytes {
-			return nil, &Error{File: in.name, Line: in.line(0), Problem: fmt.Sprintf("the rows up to here take more than the %d bytes of memory that may be used", o.MaxBytes), Remedy: "give fewer rows, or allow more memory"}
-		}
-		for _, j := range c.features {
-			v, err := in.number(j, c.header[j], rec[j])
-			if err != nil {
-				return nil, err
-			}
-			if !o.pixels() {
-				t.x = append(t.x, v)
-				continue
-			}
-			if v != float64(byte(min(max(v, 0), 255))) {
-				return nil, &Error{
-					File: in.name, Line: in.line(j), Place: place(j, c.header[j]),
-					Problem: quote(rec[j]) + " is not a grey level", Remedy: "write integers from 0 to 255",
-				}
-			}
-			t.px = append(t.px, byte(v))
-		}
-		if c.id >= 0 {
-			t.ids = append(t.ids, strings.Clone(strings.TrimSpace(rec[c.id])))
-		}
-		t.n++
+	if err := t.fillFrom(in, c, nil, o.MaxBytes, nil); err != nil || !o.pixels() {
+		return t, err
 	}
-	if !errors.Is(err, io.EOF) {
-		return nil, err
+	t.px = make([]byte, len(t.x))
+	for i, v := range t.x {
+		t.px[i] = byte(v)
 	}
-	return t, in.checkDecimals()
+	t.x = nil
+	return t, nil
 }
 
-// inputColumns are columns of a file of inputs.
-type inputColumns struct {
-	columns
-	named bool // the first line is a header
-}
-
-// columns finds the features by the first record, which may be a header.
-func (o *InputOptions) columns(in *records, rec []string) (*inputColumns, error) {
+// columns finds the features by the first record, which is read again unless it is a header.
+func (o *InputOptions) columns(in *records, rec []string) (*columns, error) {
 	d := size(o.Like.Shape)
-	c := &inputColumns{columns: columns{header: make([]string, len(rec)), id: -1}}
+	c := &columns{header: make([]string, len(rec)), id: -1, grey: o.pixels()}
 	for j := range d {
 		c.features = append(c.features, j)
 	}
-	if numbers(rec, in.Comma) == 0 {
-		c.header, c.named = trimAll(rec), true
+	named := numbers(rec, in.Comma) == 0
+	if in.again = !named; named {
+		c.header = trimAll(rec)
 		if o.ID != "" {
 			c.id = slices.Index(c.header, o.ID)
 		}
 	}
-	if c.named && o.Like.Columns != nil {
+	if named && o.Like.Columns != nil {
 		for i, want := range o.Like.Columns {
 			if c.features[i] = slices.Index(c.header, want); c.features[i] < 0 {
 				return nil, &Error{File: in.name, Line: 1, Problem: "there is no column " + quote(want), Remedy: "use the column names of the data, or no header"}

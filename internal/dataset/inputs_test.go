@@ -211,9 +211,9 @@ func TestReadInputsTableErrors(t *testing.T) {
 	}{
 		{"", likeOf(2), "standard input: is empty"},
 		{"PAR1\x00\x01", likeOf(2), "standard input: is a Parquet file, which is not read; convert it"},
-		{"c0,c1\n", likeOf(2), "standard input:1: there is no row below the header"},
+		{"c0,c1\n", likeOf(2), "standard input:1: there are no rows below the header"},
 		{"1,2,3\n", likeOf(2), "standard input:1: 3 numbers, want 2; write rows of inputs of shape [2]"},
-		{"c0,c1\n1\n", likeOf(2), "standard input:2: 1 fields, but the first line has 2"},
+		{"c0,c1\n1\n", likeOf(2), "standard input:2: 1 fields, but the header has 2"},
 		{"c0,w\n1,2\n", likeOf(2), `standard input:1: there is no column "c1"`},
 		{"1,\n", likeOf(2), "standard input:1: column 2: missing value"},
 		{"c0,c1\n1,nan\n", likeOf(2), `standard input:2: column 2 (c1): "nan" is not finite`},

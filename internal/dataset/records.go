@@ -21,6 +21,8 @@ type records struct {
 	decimal decimalCommas
 	start   int64 // bytes before those that the Reader counts
 	before  int   // lines before those that the Reader counts
+	again   bool  // next returns the record once more
+	last    []string
 	err     error // of opening; next returns it
 }
 
@@ -122,10 +124,15 @@ func separator(head []byte) rune {
 // next returns the next record, which the next call overwrites. The error is
 // io.EOF at the end, that of a context that is done, or an *Error.
 func (in *records) next() ([]string, error) {
+	if in.again {
+		in.again = false
+		return in.last, nil
+	}
 	in.in.left = maxRecord
 	rec, err := []string(nil), in.err
 	if err == nil {
 		rec, err = in.Read()
+		in.last = rec
 	}
 	if err == nil || err == io.EOF || interrupted(err) {
 		return rec, err

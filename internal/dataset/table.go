@@ -48,7 +48,8 @@ func (l *layout) width() int {
 type columns struct {
 	header           []string
 	features, target []int
-	id               int // -1 where there is none
+	id               int  // -1 where there is none
+	grey             bool // features are grey levels from 0 to 255
 }
 
 // readCSV reads a header line and rows, which may take at most the given bytes of
@@ -106,6 +107,9 @@ func (t *table) fillFrom(in *records, c *columns, words map[string]string, most 
 			v, err := in.number(j, c.header[j], rec[j])
 			if err != nil {
 				return err
+			}
+			if c.grey && v != float64(byte(min(max(v, 0), 255))) {
+				return &Error{File: in.name, Line: in.line(j), Place: place(j, c.header[j]), Problem: quote(rec[j]) + " is not a grey level", Remedy: "write integers from 0 to 255"}
 			}
 			if t.far == nil {
 				t.x = append(t.x, v)

@@ -1,6 +1,5 @@
 // Package coder does what the command does with autoencoders: it trains them online,
-// shows reconstructions with their uncertainty, scores rows, and regenerates the figures
-// of [lae].
+// shows reconstructions with their uncertainty, and scores rows.
 package coder
 
 import (
@@ -66,9 +65,6 @@ func (f *Flags) SetPosterior(file string, samples int) {
 	f.posterior, f.samples = file, cmp.Or(samples, defaultSamples)
 }
 
-// Curvatures are the values of --curvature.
-func Curvatures() []string { return autoencoder.CurvatureNames() }
-
 // A session is an autoencoder with its posterior and data.
 type session struct {
 	*problem.Problem
@@ -103,7 +99,7 @@ func open(ctx context.Context, c *console.Console, common *problem.Flags, f *Fla
 			return nil, err
 		}
 		rows := s.Examples.Train
-		x, err := s.inputs(ctx, a, rows)
+		x, err := checked(ctx, a, s.Problem, rows)
 		if err != nil {
 			return nil, err
 		}
@@ -136,11 +132,6 @@ func (s *session) saved(c *console.Console, a *autoencoder.Autoencoder, common *
 		return nil, "", fmt.Errorf("--noise-variance is for fitting a posterior, but %s holds one; leave it out, or give --curvature to fit one", path)
 	}
 	return autoencoder.Load(path, a)
-}
-
-// inputs returns rows as an autoencoder takes them.
-func (s *session) inputs(ctx context.Context, a *autoencoder.Autoencoder, rows *dataset.Subset) (*mat.Dense, error) {
-	return checked(ctx, a, s.Problem, rows)
 }
 
 // checked returns rows as inputs, all from 0 to 1.

@@ -3,12 +3,13 @@ package coder
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
-	"gonum.org/v1/gonum/stat"
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm/autoencoder"
@@ -81,15 +82,8 @@ func Predict(ctx context.Context, c *console.Console, common *problem.Flags, f *
 	rows := asked.Subset
 	for t := range par.Tiles(rows.Len(), atOnce) {
 		lo, hi := par.Bounds(t, rows.Len(), atOnce)
-		// Read rows [lo, hi) of a subset.
-		part := &dataset.Subset{Set: rows.Set, Pos: rows.Pos[lo:hi], Rows: rows.Rows[lo:hi]}
-		if rows.Labels != nil {
-			part.Labels = rows.Labels[lo:hi]
-		}
-		if rows.IDs != nil {
-			part.IDs = rows.IDs[lo:hi]
-		}
-		x, err := s.inputs(ctx, s.post.Autoencoder(), part)
+		part := rows.Slice(lo, hi)
+		x, err := checked(ctx, s.post.Autoencoder(), s.Problem, part)
 		if err != nil {
 			return err
 		}
@@ -164,8 +158,11 @@ func (s *session) rows(ctx context.Context, rows *dataset.Subset, x *mat.Dense, 
 	_, l := s.post.Autoencoder().Code()
 	out := make([]Row, rows.Len())
 	for i := range out {
-		out[i] = Row{Schema: schema, Index: rows.Rows[i], Label: result.Undefined(), Latent: numbers(d.Latent.RawRowView(i)), LatentCov: block(d.LatentCov, i, l), SquaredError: result.Float(errs[i]),
+		out[i] = Row{Schema: schema, Index: rows.Rows[i], Label: result.Undefined(), Latent: result.Floats(d.Latent.RawRowView(i)), SquaredError: result.Float(errs[i]),
 			Scores: RowScores{result.Float(scores.OutputSD[i]), result.Float(scores.LatentSD[i]), result.Float(scores.NegLogLikelihood[i]), result.Float(scores.Typicality[i])}}
+		for k := range l {
+			out[i].LatentCov = append(out[i].LatentCov, result.Floats(d.LatentCov.RawRowView(i*l+k)))
+		}
 		if rows.Labels != nil {
 			out[i].Label = result.Float(rows.Labels[i])
 		}
@@ -176,18 +173,16 @@ func (s *session) rows(ctx context.Context, rows *dataset.Subset, x *mat.Dense, 
 	return out, nil
 }
 
-// Halves are the values of --hide.
-var Halves = []string{"upper", "lower", "left", "right"}
-
 // Shown says what reconstruct shows.
 type Shown struct {
-	HTML, PNG string
-	Hide      string // a half of the pictures to fill in; "" for none
-	Pictures  int    // of drawn networks
-	Generate  int    // new pictures, in place of rows
+	HTML     string
+	Pictures int // of drawn networks
 	// Linearized takes means, deviations and codes from the linearized network.
 	Linearized bool
 }
+
+// mostShown bounds the rows that reconstruct shows.
+const mostShown = 200
 
 // Reconstruct shows rows with their reconstructions: mean, standard deviation and what
 // some drawn networks make of them.
@@ -196,37 +191,12 @@ func Reconstruct(ctx context.Context, c *console.Console, common *problem.Flags,
 	if err != nil {
 		return err
 	}
-	if o.HTML+o.PNG != "" && !s.Examples.Data.Images() {
-		return fmt.Errorf("--html and --png show pictures, but the rows of %s are none; leave them out", s.Examples.Data.Source)
+	if o.HTML != "" && !s.Examples.Data.Images() {
+		return fmt.Errorf("--html shows pictures, but the rows of %s are none; leave it out", s.Examples.Data.Source)
 	}
 	if err := s.measure(ctx, c); err != nil {
 		return err
 	}
-	page := &page{Title: "Reconstructions", session: s, shape: s.Examples.Data.Shape}
-	out := bufio.NewWriter(c.Out)
-	sum := s.summary("funcgp/reconstruct-summary/1", 0)
-	if o.Generate > 0 {
-		err = s.generate(ctx, c, o, page)
-	} else {
-		err = s.reconstruct(ctx, c, which, o, page, sum, out)
-	}
-	if err != nil {
-		return err
-	}
-	c.Clear()
-	if err := page.write(o); err != nil {
-		return err
-	}
-	if err := c.EndPart(ctx, "reconstruct"); err != nil {
-		return err
-	}
-	return s.finish(c, sum, out)
-}
-
-// mostShown bounds the rows that reconstruct shows.
-const mostShown = 200
-
-func (s *session) reconstruct(ctx context.Context, c *console.Console, which *problem.RowFlags, o *Shown, page *page, sum *Summary, out *bufio.Writer) error {
 	asked, err := which.Select(ctx, c.Job, s.Problem, 1)
 	if err != nil {
 		return err
@@ -235,7 +205,7 @@ func (s *session) reconstruct(ctx context.Context, c *console.Console, which *pr
 	if rows.Len() > mostShown {
 		return fmt.Errorf("%d rows are asked for, and reconstruct shows at most %d; name fewer with --index, or take gpexplain predict for their scores", rows.Len(), mostShown)
 	}
-	x, err := s.inputs(ctx, s.post.Autoencoder(), rows)
+	x, err := checked(ctx, s.post.Autoencoder(), s.Problem, rows)
 	if err != nil {
 		return err
 	}
@@ -264,93 +234,36 @@ func (s *session) reconstruct(ctx context.Context, c *console.Console, which *pr
 	if err != nil {
 		return err
 	}
-	strips := &strips{Input: x, Mean: d.Mean, SD: d.SD, Samples: d.Samples}
-	if o.Hide != "" {
-		if strips, err = s.hidden(ctx, c, x, o); err != nil {
+	out := bufio.NewWriter(c.Out)
+	page, sum := &page{session: s, shape: s.Examples.Data.Shape}, s.summary("funcgp/reconstruct-summary/1", len(list))
+	for i := range list {
+		r := &list[i]
+		r.Mean, r.SD = result.Floats(d.Mean.RawRowView(i)), result.Floats(d.SD.RawRowView(i))
+		sum.add(r, len(list))
+		if o.HTML != "" {
+			page.add(r, x, d, i)
+		}
+		if c.JSON || o.HTML == "" {
+			if err := encoder(out).Encode(r); err != nil {
+				return err
+			}
+		}
+	}
+	c.Clear()
+	if o.HTML != "" {
+		if err := page.write(o.HTML); err != nil {
 			return err
 		}
-		page.Title = "Reconstructions from a part"
 	}
-	sum.Rows = len(list)
-	for i := range list {
-		list[i].Mean, list[i].SD = numbers(strips.Mean.RawRowView(i)), numbers(strips.SD.RawRowView(i))
-		sum.add(&list[i], len(list))
-		page.add(&list[i], strips, i)
-		if c.JSON || o.HTML+o.PNG == "" {
-			if err := encoder(out).Encode(&list[i]); err != nil {
-				return err
-			}
-		}
+	if err := c.EndPart(ctx, "reconstruct"); err != nil {
+		return err
 	}
-	return nil
+	return s.finish(c, sum, out)
 }
 
-// hidden fills in a half of the rows of x.
-func (s *session) hidden(ctx context.Context, c *console.Console, x *mat.Dense, o *Shown) (*strips, error) {
-	if !s.Examples.Data.Images() {
-		return nil, fmt.Errorf("--hide is for pictures, but the rows of %s are none; leave it out", s.Examples.Data.Source)
-	}
-	// Say which pixels of a picture of this shape are not in the half that is hidden.
-	shape := s.Examples.Data.Shape
-	half := o.Hide
-	w, h := shape[len(shape)-1], shape[len(shape)-2]
-	shown := make([]bool, problem.Elements(shape))
-	for i := range shown {
-		row, col := i/w%h, i%w
-		shown[i] = !map[string]bool{"upper": row < h/2, "lower": row >= h/2, "left": col < w/2, "right": col >= w/2}[half]
-	}
-	samples, err := s.post.Impute(ctx, x, shown, &autoencoder.ImputeOptions{Samples: min(s.flags.samples, 10), Seed: s.Limits.Seed, Progress: func(done, total int) { c.Show("impute", done, total) }})
-	if err != nil {
-		return nil, err
-	}
-	// The mean and the standard deviation of samples of rows.
-	var mean *mat.Dense
-	var sd *mat.Dense
-	n, d := samples[0].Dims()
-	mean, sd = mat.NewDense(n, d, nil), mat.NewDense(n, d, nil)
-	v := make([]float64, len(samples))
-	for i := range n {
-		for j := range d {
-			for k, m := range samples {
-				v[k] = m.At(i, j)
-			}
-			mu, variance := stat.PopMeanVariance(v, nil)
-			mean.Set(i, j, mu)
-			sd.Set(i, j, math.Sqrt(max(variance, 0)))
-		}
-	}
-	return &strips{Input: x, Start: autoencoder.Start(x, shown, s.Limits.Seed), Mean: mean, SD: sd, Samples: samples[:min(o.Pictures, len(samples))]}, nil
-}
-
-// generate decodes new codes, drawn from the Gaussian of the training rows' codes.
-func (s *session) generate(ctx context.Context, c *console.Console, o *Shown, page *page) error {
-	rows := s.Examples.Train
-	x, err := s.Examples.Inputs(ctx, rows, 0, min(rows.Len(), atOnce))
-	if err != nil {
-		return err
-	}
-	z, _, err := s.post.Autoencoder().Encode(ctx, x)
-	if err != nil {
-		return err
-	}
-	codes := autoencoder.Codes(z, o.Generate, s.Limits.Seed)
-	d, err := s.post.Decode(ctx, codes, s.draws(c, "generate", o.Pictures))
-	if err != nil {
-		return err
-	}
-	page.Title = "Generated pictures"
-	strips := &strips{Mean: d.Mean, SD: d.SD, Samples: d.Samples}
-	lines := encoder(c.Out)
-	for i := range o.Generate {
-		r := &Row{Schema: "funcgp/reconstruct-row/1", Index: i, Label: result.Undefined(), Latent: numbers(codes.RawRowView(i)), SquaredError: result.Undefined(),
-			Scores: RowScores{result.Float(floats.Sum(d.SD.RawRowView(i))), result.Undefined(), result.Undefined(), result.Undefined()},
-			Mean:   numbers(d.Mean.RawRowView(i)), SD: numbers(d.SD.RawRowView(i))}
-		page.add(r, strips, i)
-		if c.JSON || o.HTML+o.PNG == "" {
-			if err := lines.Encode(r); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+// encoder writes JSON as it is, one object a line.
+func encoder(w io.Writer) *json.Encoder {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e
 }
