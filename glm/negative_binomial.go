@@ -44,7 +44,7 @@ func (NegativeBinomial) Targets(c int) int { return c }
 // CheckY admits finite integers ≥ 0.
 func (l NegativeBinomial) CheckY(y []float64, c int) error { return checkCounts(l, y, c) }
 
-// Expand gives, with t = f − log r, log p = y log σ(t) + r log σ(−t) and a binomial
+// Expand gives (E3), with t = f − log r, log p = y log σ(t) + r log σ(−t) and a binomial
 // coefficient, r = yσ(−t) − rσ(t) and Λ = (y + r)σ(t)σ(−t) = r μ(y + r)/(μ + r)².
 func (l NegativeBinomial) Expand(residual, lambda, root, y, f []float64) (logp float64) {
 	c := len(f)
