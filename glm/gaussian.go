@@ -18,7 +18,7 @@ type Gaussian struct {
 	c       int       // outputs; 0: any number, all with the same variance
 	cov     []float64 // noise covariance, C×C; one number when c is 0
 	root    []float64 // upper triangular R with cov⁻¹ = R Rᵀ; one number when c is 0
-	logNorm float64   // ½ log det 2π cov; that of one output when c is 0
+	logNorm float64   // ½ log det 2π cov; for one output when c is 0
 }
 
 var (

@@ -17,7 +17,7 @@ import (
 // Λ is the Fisher information diag(1/σ², ½) of each target and not −∂²log p/∂f²,
 // which is indefinite wherever y is not μ. Newton's method with it is Fisher scoring,
 // whose steps shrink by a factor and not by squares. The objective of a refit is not
-// concave under this likelihood: it may have several modes, of which the refit finds one
+// concave under this likelihood: it may have several modes, and the refit finds one
 // uphill of θ*, and nothing bounds the distance of an unfinished refit from a mode.
 // Leave-one-out is one step of Fisher scoring, and the evidence is that of Laplace with
 // the Fisher information in place of the Hessian.

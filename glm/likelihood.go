@@ -98,14 +98,14 @@ type Marginal interface {
 	LogMarginal(y, f, cov []float64) (float64, error)
 }
 
-// A Coupled likelihood is a Marginal one of which a target depends on several outputs,
+// A Coupled likelihood is a Marginal one whose targets depend on several outputs each,
 // such as a mean and a log variance, so that its integrals take the covariance of the
 // outputs. Heteroscedastic is one.
 type Coupled interface {
 	// MomentsTo writes E g⁻¹(f), Var g⁻¹(f) and E Var[y|f], C numbers each, for
 	// f ~ N(f, cov), cov C·C row-major.
 	MomentsTo(mean, epistemic, aleatoric, f, cov []float64)
-	// LogMarginal returns log E[p(y|f)] of one example, as that of Marginal does.
+	// LogMarginal returns log E[p(y|f)] of one example, as LogMarginal of Marginal does.
 	LogMarginal(y, f, cov []float64) (float64, error)
 }
 

@@ -110,7 +110,7 @@ func (l NegativeBinomial) VarianceTo(dst, f []float64) {
 	}
 }
 
-// Moments returns those of Poisson, with E[μ²]/r = e^{2(m+v)}/r more noise.
+// Moments returns the moments of Poisson, with E[μ²]/r = e^{2(m+v)}/r more noise.
 func (l NegativeBinomial) Moments(output int, m, v float64) (mean, epistemic, aleatoric float64) {
 	mean, epistemic, aleatoric = Poisson{}.Moments(output, m, v)
 	return mean, epistemic, aleatoric + math.Exp(2*(m+v)-l.logR)

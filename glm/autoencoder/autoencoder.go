@@ -113,7 +113,7 @@ func (a *Autoencoder) Decode(ctx context.Context, z *mat.Dense) (*mat.Dense, err
 }
 
 // Layers returns the layers of a symmetric autoencoder: dense layers of the widths of the
-// encoder, whose last is the code, and those of the decoder in the reverse order, with an
+// encoder, whose last is the code, and the widths of the decoder in the reverse order, with an
 // activation after each but the code and the output of d numbers. No widths, and widths
 // below 1, are an error.
 func Layers(d int, widths []int, act network.Activation) ([]network.Layer, error) {

@@ -48,7 +48,7 @@ func Start(x *mat.Dense, known []bool, seed uint64) *mat.Dense {
 }
 
 // Impute fills in pixels of the rows of x by iterated sampling [lae]: noise takes the
-// place of those that are not known (Start), and each of the drawn networks
+// place of unknown ones (Start), and each of the drawn networks
 // reconstructs the rows, after which the known pixels are put back. A last pass replaces
 // each sample by the mean of its reconstructions by all drawn networks. It returns
 // the samples, each N×D. Where all pixels are known, they are not put back, so that

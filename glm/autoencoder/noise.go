@@ -35,7 +35,7 @@ func stream(seed uint64, purpose int, a, b uint64) *rand.Rand {
 // A noise writes standard normal numbers for the parameters [lo, lo+len(dst)) to dst.
 type noise func(dst []float64, lo int)
 
-// normals returns the noise of draw a for a purpose. The numbers are those of
+// normals returns the noise of draw a for a purpose. The numbers are from
 // math/rand/v2, by a ziggurat with 32 bits: between two neighbours are about 1e-9.
 func normals(seed uint64, purpose int, a uint64) noise {
 	return func(dst []float64, lo int) {

@@ -122,8 +122,8 @@ func (p *Posterior) WithPrior(prior float64) *Posterior {
 	return NewPosterior(p.a, p.h, prior, p.noise)
 }
 
-// LogDet returns the logarithm of the determinant of the precision over that of the
-// prior, Σ log(1 + h/δ).
+// LogDet returns the logarithm of the determinant of the precision over the determinant of the
+// prior's, Σ log(1 + h/δ).
 func (p *Posterior) LogDet() float64 {
 	sum := 0.0
 	for _, v := range p.h {
@@ -133,7 +133,7 @@ func (p *Posterior) LogDet() float64 {
 }
 
 // LogEvidence returns the Laplace evidence (E7) of the rows of x, for a prior of mean 0.
-// They must be those that the posterior was fitted to.
+// The posterior must have been fitted to them.
 func (p *Posterior) LogEvidence(ctx context.Context, x *mat.Dense) (float64, error) {
 	f, err := p.a.net.Forward(ctx, x)
 	if err != nil {

@@ -29,7 +29,7 @@ type State struct {
 type Identity struct {
 	Network string `json:"network"` // its graph and its parameters at the start
 	Rows    string `json:"rows"`    // training and validation rows, in their order
-	Options string `json:"options"` // as text, without those that change nothing
+	Options string `json:"options"` // as text, without options that change nothing
 }
 
 // identify returns the identity of a training.
@@ -109,7 +109,7 @@ type namedVector struct {
 	data *[]float64
 }
 
-// vectors lists those that the state has.
+// vectors lists the vectors that the state has.
 func (s *State) vectors() []namedVector {
 	list := []namedVector{{"theta", &s.Theta}, {"h", &s.H}}
 	if s.Moment1 != nil {

@@ -60,7 +60,7 @@ type TrainOptions struct {
 	// averaged; 0 means 1.
 	Samples int
 	// Ascent makes steps along the gradient of the log likelihood of the minibatch, a sum
-	// over its rows [lae eq. 52], in place of those of Adam.
+	// over its rows [lae eq. 52], in place of the steps of Adam.
 	Ascent bool
 	// LearningRate is the size of a step; 0 means 1e-3.
 	LearningRate float64

@@ -329,7 +329,7 @@ func binaryEntropy(f float64) float64 {
 // SigmoidSlopes are log E σ(f) for f ~ N(m, s²) and its derivatives.
 type SigmoidSlopes struct{ Value, M, S, MM, MS, SS float64 }
 
-// LogMeanSigmoidSlopes returns LogMeanSigmoid with its derivatives, those of the same sums:
+// LogMeanSigmoidSlopes returns LogMeanSigmoid with its derivatives, by the same sums:
 // means over the nodes, by their shares of the sum, of the derivatives of the logarithms.
 func LogMeanSigmoidSlopes(m, s float64) SigmoidSlopes {
 	switch {

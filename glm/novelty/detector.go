@@ -18,14 +18,14 @@ import (
 	"github.com/funcgp/funcgp/sparse"
 )
 
-// Options are those of Fit and Load. nil means all defaults.
+// Options are options of Fit and Load. nil means all defaults.
 type Options struct {
 	// FunctionAlone leaves the inputs out, for inputs that are no numbers on a scale, such
 	// as tokens.
 	FunctionAlone bool
 	// Standardize divides each column of the inputs by its standard deviation before
 	// distances are taken, for columns in units of their own. Pixels have one unit: divided,
-	// those that are nearly always the same outweigh the others, and the AUROC of the score
+	// columns that are nearly always the same outweigh the others, and the AUROC of the score
 	// against Kuzushiji-MNIST falls from .997 to .980 with 200 digits to train on.
 	Standardize bool
 	// Seed draws the training examples that stand for all.
@@ -75,14 +75,14 @@ const (
 // Beside an exact posterior it takes a copy of K and its factor, gp.Bytes, as long as the
 // detector is used. Where so much memory is not free, and for posteriors by conjugate
 // gradients, by kept rows, by FITC or of a subset of data, it takes inducing examples,
-// M·C = 2,000 at most, and beside a Nyström posterior those of that one. Then it passes once
+// M·C = 2,000 at most, and beside a Nyström posterior its own. Then it passes once
 // over the training examples, or over 16,384 of them that are drawn, or eight for each
 // inducing one, which are enough to determine what these tell. Inputs of at most 4,096
 // training examples are kept, or of as many as fit into a quarter of the memory; where these
 // are less than a hundred of more, the function stands alone. Leave-one-out distances are
-// those of these examples, which are no inducing ones unless all are.
+// distances of these examples, which are no inducing ones unless all are.
 //
-// The errors are those of post and its training examples, and ctx.Err(), which may be
+// The errors are errors of post and its training examples, and ctx.Err(), which may be
 // wrapped.
 func Fit(ctx context.Context, k ntk.Kernel, post gp.Dual, o *Options) (*Detector, error) {
 	o = o.withDefaults()
@@ -263,7 +263,7 @@ const (
 	Angle              // between the inputs and the nearest training ones
 )
 
-// newDistances has room for the distances of n rows: that of the function, and where there
+// newDistances has room for the distances of n rows: by the function, and where there
 // are inputs theirs.
 func (d *Detector) newDistances(n int) [][]float64 {
 	distances := [][]float64{make([]float64, n)}
@@ -335,6 +335,6 @@ func meansTo(dst []float64, m *mat.Dense) {
 func (d *Detector) Training() []float64 { return d.training }
 
 // LeftOut returns the same scores in the order of the examples, whose positions among the
-// training examples ascend. A score of which rounding leaves no digits is NaN. Neither may
+// training examples ascend. A score that keeps no digits after rounding is NaN. Neither may
 // be changed.
 func (d *Detector) LeftOut() (rows []int, scores []float64) { return d.rows, d.leftOut }

@@ -24,5 +24,5 @@
 // studies/novelty.
 //
 // Distances in the inputs mean something where inputs are numbers on scales, and not where
-// they are names, such as those of tokens: see Options.
+// they are names, such as names of tokens: see Options.
 package novelty

@@ -66,7 +66,7 @@ func (d *Detector) Save(w *store.Writer) error {
 func tailSection(prefix string, i int) string { return prefix + "distance" + string(rune('0'+i)) }
 
 // Load returns the detector that Save wrote beside post, whose kernel is k. Its scores are
-// those of the saved one bit for bit. It factors a matrix of the size of K beside an exact
+// the scores of the saved one bit for bit. It factors a matrix of the size of K beside an exact
 // posterior, or else one of the inducing examples, and one of the inputs, which it reads. What is damaged or belongs to another posterior is a
 // *store.Error.
 func Load(ctx context.Context, f *store.File, k ntk.Kernel, post gp.Dual, o *Options) (*Detector, error) {

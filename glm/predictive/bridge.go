@@ -19,20 +19,20 @@ import (
 //
 //	α_k = 1/Σ_kk (1 − 2/K + e^{μ_k}/K² Σ_l e^{−μ_l}),
 //
-// the mean is α/Σα and the standard deviation that of the Dirichlet. f is
+// the mean is α/Σα and the standard deviation is the Dirichlet's. f is
 // projected on the subspace, f − mean(f), which does not change the distribution
 // of softmax(f). The paper conditions on Σf = 0 instead, which gives the same when
 // every row of Σ has the same sum and changes the distribution otherwise.
 //
 // The mean depends on the ratios of the variances, not on their size. A
 // Bernoulli output f counts as two classes with logits 0 and f, and its mean is
-// σ(f) for any variance. The bridge is good for covariances like those of a
+// σ(f) for any variance. The bridge is good for covariances like a covariance of a
 // Dirichlet. For others it is further from the integral than Probit or even MAP.
 // Measured against QMC, the mean absolute error of a probability and its largest, on
 // four logits of a toy network (mean variance 14): 0.11 and 0.58, where MAP has 0.10
 // and 0.46; on random covariances of 10 classes with mean variance 0.09 and 9: 0.05
 // and 0.44, 0.06 and 0.45.
-// Where a variance is zero, α is infinite and the mean is that of MAP.
+// Where a variance is zero, α is infinite and the mean is the mean of MAP.
 type Bridge struct{}
 
 var _ Link = Bridge{}

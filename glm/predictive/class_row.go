@@ -11,7 +11,7 @@ import (
 	"github.com/funcgp/funcgp/internal/vector"
 )
 
-// A classRow is the Gaussian over the logits of one example (E18), less that of its class y:
+// A classRow is the Gaussian over the logits of one example (E18), less the logit of its class y:
 // f_j − f_y = m_j − m_y + (A z)_j with z ~ N(0, I). A is triangular in the order of falling
 // means, and of full rank it is the Cholesky factor, which is a smooth function of the
 // covariance. Eigenvectors are not: their signs are arbitrary, and they rotate where
@@ -109,7 +109,7 @@ func (n *classNodes) logDensity(tau, r float64) float64 {
 //
 //	p = 1/n Σ_k softmax(τ m + r A(z0 + u_k))_y e^{−z0·u_k − ½|z0|²}.
 //
-// Its derivatives are those of this sum: means over the points by their shares of it.
+// Its derivatives are the derivatives of this sum: means over the points by their shares of it.
 func (n *classNodes) slopes(tau, r float64) logSlopes {
 	c := n.c
 	for j := range c {

@@ -17,7 +17,7 @@ import (
 // independent, so that theirs add up. Exact, QMC and MonteCarlo are Informers.
 type Informer interface {
 	// EntropyTo writes T numbers each; a nil destination is skipped. The errors are
-	// those of Link, and *UnsupportedError for a Poisson likelihood and for others
+	// errors of Link, and *UnsupportedError for a Poisson likelihood and for others
 	// that are neither Gaussian nor of classes.
 	EntropyTo(entropy, mutual []float64, lik glm.Likelihood, f, cov *mat.Dense) error
 }
@@ -82,7 +82,7 @@ func gaussianInformation(g *glm.Gaussian, cov []float64, c int) (entropy, mutual
 	return mutual + logNorm + 0.5*float64(c), mutual, nil
 }
 
-// eigenvalues returns those of Rᵀ cov R.
+// eigenvalues returns the eigenvalues of Rᵀ cov R.
 func eigenvalues(root *mat.Dense, cov []float64) ([]float64, error) {
 	c := len(cov) / max(root.RawMatrix().Rows, 1)
 	var half, full mat.Dense
@@ -112,7 +112,7 @@ func (l QMC) EntropyTo(entropy, mutual []float64, lik glm.Likelihood, f, cov *ma
 }
 
 // EntropyTo implements Informer, for classes from its draws. For Gaussian outputs
-// it is that of Exact.
+// it is what Exact gives.
 func (l MonteCarlo) EntropyTo(entropy, mutual []float64, lik glm.Likelihood, f, cov *mat.Dense) error {
 	logistic, ok := lik.(glm.Logistic)
 	if !ok {

@@ -23,7 +23,7 @@ import (
 // 0.03 and 0.21. The expected log density lost on the toy is 0.03.
 //
 // The approximation defines no standard deviation. For σ PredictTo writes the
-// exact one. For softmax it writes that of σ(l_c), where the log-odds
+// exact one. For softmax it writes the one of σ(l_c), where the log-odds
 // l_c = f_c − log Σ_{j≠c} eᶠʲ are taken as Gaussian. Their variance is linearized
 // at f, and their mean is the one that gives the probability of Probit. For two
 // classes l is Gaussian and the result is exact. On random covariances of 3 to

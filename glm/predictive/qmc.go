@@ -85,8 +85,8 @@ func (l QMC) check() { _, _ = l.tol(), l.points() }
 type Integrals struct {
 	Mean *mat.Dense // E p, T×C
 	SD   *mat.Dense // standard deviation of p, T×C
-	// E[diag(p) − ppᵀ] and E[ppᵀ] − E[p]E[p]ᵀ, T·C×C, of which each has one block per
-	// example; they add up to the covariance of the indicators of the classes.
+	// E[diag(p) − ppᵀ] and E[ppᵀ] − E[p]E[p]ᵀ, T·C×C, with one block per
+	// example each; they add up to the covariance of the indicators of the classes.
 	Aleatoric, Epistemic *mat.Dense
 	Entropy              []float64 // H[E p] in nats
 	Mutual               []float64 // H[E p] − E H[p] in nats
@@ -97,7 +97,7 @@ type Integrals struct {
 
 // IntegralsTo writes several integrals by one evaluation of each row. The
 // likelihood must be a Logistic softmax likelihood, else the error is an
-// *UnsupportedError; other errors are those of a Link, and ctx.Err().
+// *UnsupportedError; other errors are errors of a Link, and ctx.Err().
 func (l QMC) IntegralsTo(ctx context.Context, dst *Integrals, lik glm.Likelihood, f, cov *mat.Dense) error {
 	softmax, err := isSoftmax("qmc", lik)
 	if err != nil {

@@ -18,7 +18,7 @@ type ScalePoint struct{ Scale, Other float64 }
 // ScaleSlopes are a value at a ScalePoint with its first and second derivatives.
 type ScaleSlopes struct{ Value, Scale, Other, ScaleScale, Both, OtherOther float64 }
 
-// Add adds those of another row.
+// Add adds the slopes of another row.
 func (d *ScaleSlopes) Add(e ScaleSlopes) {
 	d.Value += e.Value
 	d.Scale += e.Scale
@@ -74,7 +74,7 @@ func NewClassSurface(link Link, lik glm.Likelihood, y, f *mat.Dense, workers int
 	return &ClassSurface{rows: make([]classDensity, n), softmax: l.Softmax(), workers: workers}
 }
 
-// Load sets the rows from first on, with targets y and moments f and cov. The errors are those of a
+// Load sets the rows from first on, with targets y and moments f and cov. The errors are the errors of a
 // Link. Several goroutines may load different rows.
 func (s *ClassSurface) Load(first int, y, f, cov *mat.Dense) error {
 	return EachRow(context.Background(), 1, f, cov, func(t int, f, block []float64) (err error) {
@@ -83,7 +83,7 @@ func (s *ClassSurface) Load(first int, y, f, cov *mat.Dense) error {
 	})
 }
 
-// isBernoulli tells whether p(y|f) is that of Bernoulli.
+// isBernoulli tells whether p(y|f) is what Bernoulli gives.
 func isBernoulli(lik glm.Likelihood, y, f []float64) bool {
 	if len(y) != len(f) || (glm.Bernoulli{}).CheckY(y, len(f)) != nil {
 		return false
@@ -219,7 +219,7 @@ func (s *ClassSurface) Expand(ctx context.Context, at ScalePoint) (sum ScaleSlop
 }
 
 // logSlopes are a log density with its derivatives by the factor τ of the mean and the
-// root r = √s of that of the covariance.
+// root r = √s of the factor s of the covariance.
 type logSlopes struct{ value, tau, root, tauTau, tauRoot, rootRoot float64 }
 
 // byLogarithms returns minus the log density with its derivatives by log s and log τ.

@@ -19,7 +19,7 @@ import (
 type ScaleLink interface {
 	// LogPredictiveScalesTo writes log p(y|x) under s·cov, one row per example and
 	// one column per scale s ≥ 0. Workers 0 means GOMAXPROCS; the result does not
-	// depend on it. The errors are those of Link, and ctx.Err().
+	// depend on it. The errors are the errors of Link, and ctx.Err().
 	LogPredictiveScalesTo(ctx context.Context, dst *mat.Dense, scales []float64, lik glm.Likelihood, y, f, cov *mat.Dense, workers int) error
 }
 
@@ -66,7 +66,7 @@ func (e Exact) LogPredictiveScalesTo(ctx context.Context, dst *mat.Dense, scales
 
 // LogPredictiveScalesTo implements ScaleLink (E20). More than two classes take 1,024 points, or
 // the trapezoid where it has no more nodes, at every scale: a sweep compares scales
-// by the same points, and the mean over rows of the error is far below that of one
+// by the same points, and the mean of the error over rows is far below the error of one
 // row.
 func (l QMC) LogPredictiveScalesTo(ctx context.Context, dst *mat.Dense, scales []float64, lik glm.Likelihood, y, f, cov *mat.Dense, workers int) error {
 	softmax, err := isSoftmax("qmc", lik)

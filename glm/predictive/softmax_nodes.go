@@ -233,7 +233,7 @@ func (r *softmaxRow) gridMoments(wants softmaxWants) *softmaxMoments {
 }
 
 // A lineEntropy sums the entropies of the nodes of a line, H = log Σ eˡ − Σ p l. The
-// logits are l_j = b_j + √s z a_j, so that the sum of w p l over the nodes takes those of
+// logits are l_j = b_j + √s z a_j, so that the sum of w p l over the nodes takes the sums of
 // w p and of w z p. The nodes at z and −z have one weight, and one logarithm.
 type lineEntropy struct {
 	grid         *softmaxGrid
@@ -415,7 +415,7 @@ type likelihoodSum struct {
 	g, total []float64
 }
 
-// add adds the nodes in the rows of u, whose logits are those of l. It overwrites l.
+// add adds the nodes in the rows of u, whose logits are in l. It overwrites l.
 func (s *likelihoodSum) add(l, u blas64.General, z0 []float64, y int, top float64) {
 	const least = -600
 	s.g, s.total = s.g[:0], s.total[:0]

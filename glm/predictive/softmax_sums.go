@@ -365,7 +365,7 @@ type smoothRow struct {
 // smoothCost is how many points of softmax alone a point under noise stands for, by the
 // largest eigenvalue over the least, d; 0 where noise is not worth its time. Points under
 // noise take the time of about 16. Their error was measured on random spectra of 5, 10 and
-// 40 classes against that of as many of softmax alone, and falls with the ratio.
+// 40 classes against the error of as many points of softmax alone, and falls with the ratio.
 func smoothCost(ratio, d float64) int {
 	switch {
 	case d < largest.Least:
@@ -399,9 +399,9 @@ func (r *softmaxRow) smooth(wants softmaxWants, most int) (s *smoothRow) {
 }
 
 // contrasts returns a B with BBᵀ = HΣH − dH but for a shift common to all logits, by which
-// that of the given class does not vary, and the order of the classes: this one, and the
+// the logit of the given class does not vary, and the order of the classes: this one, and the
 // others by falling means. The k-th in this order varies with the first k−1 coordinates alone, so
-// that the first matter most: their points err far less than those of eigenvectors.
+// that the first matter most: their points err far less than points along eigenvectors.
 func (r *softmaxRow) contrasts(d float64, class int) (b blas64.General, order []int) {
 	order = make([]int, r.c)
 	for j := range order {
@@ -410,7 +410,7 @@ func (r *softmaxRow) contrasts(d float64, class int) (b blas64.General, order []
 	order[0], order[class] = class, 0
 	slices.SortStableFunc(order[1:], func(i, j int) int { return cmp.Or(cmp.Compare(r.m[j], r.m[i]), cmp.Compare(i, j)) })
 	first := r.a[order[0]*r.rank:][:r.rank]
-	// One column for each other class, whose products are those of B: QR, B = Rᵀ.
+	// One column for each other class, whose products are the products of B: QR, B = Rᵀ.
 	v := dense.New(r.rank, r.c-1)
 	for k, l := range r.lambda {
 		part := math.Sqrt(max(0, 1-d/l))
@@ -452,7 +452,7 @@ func (s *smoothRow) add(shift, lo, hi int) {
 	}
 }
 
-// sums returns the sums as those of softmax would be.
+// sums returns the sums as softmax itself would give them.
 func (s *smoothRow) sums(base []float64) (parts [qmcShifts]*softmaxSums) {
 	for k, of := range s.parts {
 		p := newSoftmaxSums(base, softmaxWants{})

@@ -46,7 +46,7 @@ type Calibration struct {
 	Edge        bool    // a scale is the smallest or the largest one admitted
 	Rows        int     // rows that count
 	LeftOut     int     // rows whose moments are NaN
-	// Warnings holds those of worse-than-constant, scale-edge, scale-flat and rows-left-out,
+	// Warnings holds the warnings worse-than-constant, scale-edge, scale-flat and rows-left-out,
 	// in this order.
 	Warnings []error
 }
@@ -65,19 +65,19 @@ func (e *ZeroDensityError) Error() string {
 //	−Σ log p(y_i | τ·mean_i, s·cov_i) + ½ (log s/τ²)²/Spread² + ½ (log τ)²/Spread²
 //
 // (E18, E21). mean, T×C, and cov, T·C×C, are the moments of f by leave-one-out at training
-// rows, or at held-out rows; y is T×Targets(C). They may also be those of a random sample of
+// rows, or at held-out rows; y is T×Targets(C). They may also be the rows of a random sample of
 // rows; StdErr is then the error of estimating the expected NLL by the sample. Only a
 // Logistic likelihood has a temperature; one above 1 would sharpen, which rows whose
 // features were learnt with them ask for without reason. A *Gaussian likelihood has two scales,
 // s·cov + t·σ², and others have s.
 //
 // A Counting likelihood predicts with RateKept: the wide covariances of a log rate would raise its mean
-// e^{mean + s·v/2} far above the rate of the network. Its density of a row is that of a mixture,
+// e^{mean + s·v/2} far above the rate of the network. Its density of a row is the density of a mixture,
 //
 //	.95 p(y_i | mean_i − s·v_i/2, s·cov_i) + .05 q(y_i)
 //
 // where q is geometric with the mean of each target: a few rows whose rates are far off
-// without them do not widen the predictions of all others. NLL is that of p alone.
+// without them do not widen the predictions of all others. NLL is the NLL of p alone.
 //
 // s/τ² and t lie between 10⁻⁴ and 100, τ between 10⁻³ and 1. The objective may have several
 // minima: the best point of a grid, on at most 2,000 of the rows, is the start of Newton's
@@ -87,10 +87,10 @@ func (e *ZeroDensityError) Error() string {
 // result therefore is a smooth function of the moments. Rows with a NaN are left out.
 //
 // Where the moments score better as they are, which errors of integrals may cause, all scales
-// are 1. A score worse than that of a constant is a warning; no other scales help
+// are 1. A score worse than the score of a constant is a warning; no other scales help
 // then, and these are the best ones.
 //
-// The errors are those of the link and of Likelihood.CheckY, which name the row,
+// The errors are errors of the link and of Likelihood.CheckY, which name the row,
 // *RowsError, *ZeroDensityError, and ctx.Err().
 func Calibrate(ctx context.Context, lik glm.Likelihood, y, mean, cov *mat.Dense, o *CalibrateOptions) (*Calibration, error) {
 	if o == nil {
@@ -182,7 +182,7 @@ func (c *Calibration) logDensities(ctx context.Context, link predictive.Link, li
 // warn sets Edge and Warnings. constant is what a constant scores that does not look at the
 // inputs, in nats a row, and NaN where there is none: for classes the entropy of their
 // frequencies plus (K−1)/T, or log K where that is less; for a regression the score of a
-// Gaussian with the mean and variance of each target plus 2/T, and for counts that of their mean
+// Gaussian with the mean and variance of each target plus 2/T, and for counts Poisson with their mean
 // rate plus 1/T, T being the number of rows. What is added is what leave-one-out would add
 // for each number that is taken from the rows. flat says that the density of the targets is
 // the same at every scale.

@@ -99,7 +99,7 @@ func (w *whitened) slopes(i int, at predictive.ScalePoint) predictive.ScaleSlope
 	for k := i * w.c; k < (i+1)*w.c; k++ {
 		sv := math.Exp(at.Scale) * w.v[k]
 		total := t + sv
-		// ½ log total + ½ u²/total, of which a and b are two derivatives by total
+		// ½ log total + ½ u²/total; a and b are its two derivatives by total
 		q := w.u[k] * w.u[k] / total
 		a, b := (1-q)/(2*total), (2*q-1)/(2*total*total)
 		d.Value += (math.Log(total) + q) / 2

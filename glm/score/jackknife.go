@@ -24,9 +24,9 @@ import (
 // inputs. A training example whose own prediction is not known counts as one that
 // no observation is too far away for, which can only widen intervals and sets.
 //
-// The intervals are those of R. F. Barber, E. J. Candès, A. Ramdas, R. J.
+// The intervals are from R. F. Barber, E. J. Candès, A. Ramdas, R. J.
 // Tibshirani, Predictive inference with the jackknife+, Annals of Statistics 49,
-// 2021. The sets are those of Y. Romano, M. Sesia, E. J. Candès, Classification
+// 2021. The sets are from Y. Romano, M. Sesia, E. J. Candès, Classification
 // with valid and adaptive coverage, NeurIPS 2020, with the score −log p(y|f) and
 // without randomization.
 //

@@ -10,7 +10,7 @@ import (
 
 // NoiseFactor returns the factor on the noise covariance of a Gaussian likelihood and on the prior
 // variances together under which targets are likeliest, given moments of the function without
-// them: those of leave-one-out (E17). A common factor leaves every mean as it is and multiplies all
+// them: the ones of leave-one-out (E17). A common factor leaves every mean as it is and multiplies all
 // covariances (E21), so that the best one is the mean of dᵀ(cov + noise)⁻¹d over rows and targets,
 // d = y − mean. y and mean are N×C, cov is N·C×C. Rows with a NaN are left out. The errors are a
 // *RowsError where no row is left and a *NotPDError.

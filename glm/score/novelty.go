@@ -19,7 +19,7 @@ import (
 // where the training data lie; package glm/novelty does.
 type Novelty struct {
 	// Score is for a likelihood of classes the entropy of the predictive in nats. With
-	// more than two classes it is that of softmax(f̃_c/√(1 + π/8 Σ̃_cc)), f̃ = Hf and
+	// more than two classes it is the entropy of softmax(f̃_c/√(1 + π/8 Σ̃_cc)), f̃ = Hf and
 	// Σ̃ = HΣH with H = I − 11ᵀ/C: the shift common to all logits, which softmax ignores,
 	// is taken out. The entropy of the integral orders rows less well where the unscaled
 	// covariance is so wide that it is near log C for known rows too. For other
@@ -39,7 +39,7 @@ type Novelty struct {
 // NoveltyOf returns the novelty of T rows with the moments of f, mean T×C and cov
 // T·C×C, not scaled by a calibration. A row with a NaN has NaN. A nil link is
 // DefaultLink; workers 0 means GOMAXPROCS, and the result does not depend on it. The
-// errors are those of the link, *RowsError, and ctx.Err().
+// errors are errors of the link, *RowsError, and ctx.Err().
 func NoveltyOf(ctx context.Context, link predictive.Link, lik glm.Likelihood, mean, cov *mat.Dense, workers int) (*Novelty, error) {
 	rows, err := newScoredRows(lik, nil, mean, cov)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// A ReliabilityBin is one of the 15 bins of a reliability diagram, those of ECE. What
+// A ReliabilityBin is one of the 15 bins of a reliability diagram, which are the bins of ECE. What
 // is not defined in a bin without rows is NaN.
 type ReliabilityBin struct {
 	Lo, Hi     float64 // probabilities of the top class in (Lo, Hi]

@@ -11,7 +11,7 @@ import (
 	"github.com/funcgp/funcgp/internal/par"
 )
 
-// A linkSurface takes log densities by any link for any likelihood. Its slopes are those of
+// A linkSurface takes log densities by any link for any likelihood. Its slopes are slopes of
 // central differences, whose zero is as smooth a function of the moments as the link is.
 type linkSurface struct {
 	link        predictive.Link

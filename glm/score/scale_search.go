@@ -119,7 +119,7 @@ func (s *scaleSearch) find(ctx context.Context) (predictive.ScalePoint, error) {
 		return predictive.ScalePoint{}, err
 	}
 	s.report(len(grid))
-	// Of equal values that of the scales nearest to 1 counts.
+	// Of equal values the one with the scales nearest to 1 counts.
 	order := make([]int, len(grid))
 	for i := range order {
 		order[i] = i
@@ -196,7 +196,7 @@ const (
 	shortStep = differenceStep
 	// longStep is the longest move, about the distance of two points of the grid.
 	longStep = 1.0
-	// descendSteps bounds the steps, of which a search rarely takes ten.
+	// descendSteps bounds the steps; a search rarely takes ten.
 	descendSteps = 200
 )
 

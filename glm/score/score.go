@@ -46,7 +46,7 @@ func (e *RowsError) Error() string {
 	return fmt.Sprintf("score: the mean or the covariance is NaN in each of the %d rows; there is none to score", e.Rows)
 }
 
-// Warnings holds one of rows-left-out where the moments of rows are NaN, as those of
+// Warnings holds rows-left-out where the moments of rows are NaN, as moments by
 // leave-one-out are where rounding leaves no digits.
 func (s *Score) Warnings() []error { return leftOutWarnings(s.LeftOut, len(s.LogDensity)) }
 
@@ -60,7 +60,7 @@ func leftOutWarnings(leftOut, rows int) []error {
 
 // ScoreOf scores the predictive of T rows with the moments of f, mean T×C and cov
 // T·C×C, against their targets y, T×Targets(C): moments of held-out rows, or by
-// leave-one-out those of the training rows. A nil cov scores the plug-in
+// leave-one-out the moments of the training rows. A nil cov scores the plug-in
 // predictive p(y|f = mean), which is the network alone; link is then not used. A nil
 // link is DefaultLink. The errors are those of the link and of Likelihood.CheckY,
 // which name the row, and *RowsError.

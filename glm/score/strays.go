@@ -15,7 +15,7 @@ type strays []float64
 // strayShare is one row in twenty.
 const strayShare = 0.05
 
-// newStrays returns those of counts y, T×C: of each column the geometric distribution with its
+// newStrays returns the strays of counts y, T×C: of each column the geometric distribution with its
 // mean.
 func newStrays(y *mat.Dense) strays {
 	n, targets := y.Dims()
@@ -35,7 +35,7 @@ func newStrays(y *mat.Dense) strays {
 	return s
 }
 
-// nll is the NLL where strays are among the rows. logp is that of every so manieth of them; a
+// nll is the NLL where strays are among the rows. logp is the log density of every so manieth of them; a
 // density of zero stays zero.
 func (s strays) nll(logp []float64, every int) float64 {
 	if s == nil {

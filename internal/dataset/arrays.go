@@ -113,7 +113,7 @@ func (o *OpenOptions) readArrays(ctx context.Context, path string, l layout, end
 	return t, t.fill(a)
 }
 
-// arrays are those of one part; all but x may be nil.
+// arrays are the arrays of one part; all but x may be nil.
 type arrays struct {
 	x, y, ids, columns *npy.Array
 	target             string // name of y

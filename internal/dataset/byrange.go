@@ -15,7 +15,7 @@ import (
 // A rowFile gives the inputs of one file by range. It is used by one goroutine at a time.
 type rowFile interface {
 	// read fills dst with the inputs of the rows from lo, which must be there. The error is
-	// an *Error or that of a context.
+	// an *Error or the error of a context.
 	read(ctx context.Context, dst []float64, lo int) error
 }
 
@@ -106,7 +106,7 @@ func (b *byRange) readTo(ctx context.Context, s *Set, dst []float64, pos []int) 
 	return nil
 }
 
-// fileError names the file of an error that is no *Error and not that of a context.
+// fileError names the file of an error that is neither an *Error nor the error of a context.
 func fileError(file string, err error) error {
 	var e *Error
 	if err == nil || interrupted(err) || errors.As(err, &e) {

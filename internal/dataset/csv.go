@@ -26,7 +26,7 @@ func csvStem(path string) (stem string, ok bool) {
 	return path, false
 }
 
-// IsCSV reports whether the name of a file is that of a CSV file, gzipped or not.
+// IsCSV reports whether a file is a CSV file by its name, gzipped or not.
 func IsCSV(path string) bool {
 	_, ok := csvStem(path)
 	return ok
@@ -70,7 +70,7 @@ func openCSV(ctx context.Context, path string, o *OpenOptions) (*Data, error) {
 	return d.finish()
 }
 
-// Columns returns the header of a CSV file, of several that of the first.
+// Columns returns the header of a CSV file; several have the header of the first.
 func Columns(ctx context.Context, path string) ([]string, error) {
 	path = FilesOf(path)[0]
 	f, err := openFile(ctx, path)
@@ -106,7 +106,7 @@ func (d *Data) take(parts []*part, names []string) error {
 	return nil
 }
 
-// classNames returns the words of all parts with those that are given, sorted and
+// classNames returns the words of all parts with the given ones, sorted and
 // each once, or nil where the targets are numbers.
 func classNames(parts []*part, names []string) ([]string, error) {
 	first := parts[0].table

@@ -22,12 +22,12 @@ type Data struct {
 	Names              []string // the labels 0, 1, … as words, where the data have words; nil where they have integers
 }
 
-// Images reports whether the inputs are images, of which nothing is standardized.
+// Images reports whether the inputs are images, which are not standardized.
 func (d *Data) Images() bool { return d.Columns == nil }
 
 // Classes returns the labels that occur in any part, ascending, or nil if the
 // targets are real numbers. Where they are words, the labels are the positions in
-// Names, with those that occur in no row.
+// Names, also where a label occurs in no row.
 func (d *Data) Classes() []int {
 	if !d.IntegerLabels {
 		return nil

@@ -64,7 +64,7 @@ func openFile(ctx context.Context, path string) (*inputfile.File, error) {
 	return nil, &Error{File: path, Problem: "cannot be opened", Err: err, Remedy: "check the path and its permissions"}
 }
 
-// interrupted reports whether an error is that of a context that is done.
+// interrupted reports whether an error says that a context is done.
 func interrupted(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

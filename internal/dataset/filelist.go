@@ -76,8 +76,8 @@ type unzippedFile struct {
 // Read implements fs.File.
 func (f unzippedFile) Read(p []byte) (int, error) { return f.z.Read(p) }
 
-// list returns the files that a name stands for: one, those of a list with commas between
-// them in that order, or those of a pattern as path.Match has it in the order of their names.
+// list returns the files that a name stands for: one, the files of a list with commas between
+// them in that order, or the files that match a pattern of path.Match, in the order of their names.
 // several is false where it is the name of one.
 func (p storage) list(name string) (files []string, several bool, err error) {
 	fields := strings.Split(name, ",")

@@ -36,7 +36,7 @@ type Inputs struct {
 	Notes []string // what was done to them, each beginning with the name of a file
 }
 
-// ReadInputs reads any number of rows like those of the data from a file, from
+// ReadInputs reads any number of rows like the rows of the data from a file, from
 // standard input as "-", or from a folder of pictures. The kind of a file is told by
 // its first bytes:
 //
@@ -238,7 +238,7 @@ func (o *InputOptions) pictureOptions(ctx context.Context, name string) (*pictur
 	return p, nil
 }
 
-// Dark reports whether the border of the images is dark on average. The error is that of
+// Dark reports whether the border of the images is dark on average. The error is an error of
 // Set.Read.
 func (d *Data) Dark(ctx context.Context) (bool, error) {
 	for _, s := range d.parts() {

@@ -20,8 +20,8 @@ func isDecimal(field string) bool {
 	return true
 }
 
-// parseFloat parses a number between the separators comma, of which commas are no
-// part where they are the separator themselves.
+// parseFloat parses a number between the separators comma, which may have a decimal
+// comma where commas do not separate fields.
 func parseFloat(field string, comma rune) (float64, error) {
 	if comma != ',' && strings.Count(field, ",") == 1 && !strings.Contains(field, ".") {
 		field = strings.Replace(field, ",", ".", 1)

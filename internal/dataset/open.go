@@ -21,16 +21,16 @@ type OpenOptions struct {
 	ValidFile string // CSV: another file with the validation rows; default none
 	MaxBytes  int64  // the most memory that the rows of a file may take; default no limit
 
-	// ByRange, where positive, leaves the inputs of CSV and .npy files in their files, of
-	// which rows are read where they are needed: those of several files, and those of one
+	// ByRange, where positive, leaves the inputs of CSV and .npy files in their files, and
+	// reads rows where they are needed: of several files, and of one file
 	// of at least ByRange bytes, or that would take a quarter of MaxBytes. Set.Read reads
 	// them; Set.Matrix and Set.Image panic.
 	ByRange int64
 
 	FS fs.FS // CSV and .npy: where the files are; default the operating system's
 
-	// ClassNames are words that labels may be beside those that occur, for example
-	// classes of a network of which the data have no row. They count only where the
+	// ClassNames are words that labels may be beside the words that occur, for example
+	// classes of a network that no row of the data has. They count only where the
 	// targets are words.
 	ClassNames []string
 
@@ -40,7 +40,7 @@ type OpenOptions struct {
 
 	CacheDir string            // mnist: files are kept in CacheDir/mnist; default the user's cache directory + /funcgp
 	Mirrors  []string          // mnist: base URLs, tried in order; default two public ones over https
-	MD5      map[string]string // mnist: checksum in hex by file name; default those of the original files
+	MD5      map[string]string // mnist: checksum in hex by file name; default the checksums of the original files
 	Timeout  time.Duration     // mnist: the longest wait without a byte from the server; default 30 s
 	Client   *http.Client      // mnist: default http.DefaultClient
 

@@ -19,8 +19,8 @@ type records struct {
 	name    string
 	in      *bounded
 	decimal decimalCommas
-	start   int64 // bytes before those that the Reader counts
-	before  int   // lines before those that the Reader counts
+	start   int64 // bytes before the first that the Reader counts
+	before  int   // lines before the first that the Reader counts
 	again   bool  // next returns the record once more
 	last    []string
 	err     error // of opening; next returns it
@@ -122,7 +122,7 @@ func separator(head []byte) rune {
 }
 
 // next returns the next record, which the next call overwrites. The error is
-// io.EOF at the end, that of a context that is done, or an *Error.
+// io.EOF at the end, the error of a context that is done, or an *Error.
 func (in *records) next() ([]string, error) {
 	if in.again {
 		in.again = false

@@ -48,7 +48,7 @@ func notFinite(file string, row int, column string, x float64) error {
 	return &Error{File: file, Place: fmt.Sprintf("row %d, %s", row, column), Problem: fmt.Sprintf("%v is not finite", x), Remedy: "fill it in or leave the row out"}
 }
 
-// arraysByRange returns the table of .npy files of inputs, of which no row is read yet, with
+// arraysByRange returns the table of .npy files of inputs, whose rows are not read yet, with
 // all of its targets. The headers of the files are alike but for their number of rows.
 func (p storage) arraysByRange(ctx context.Context, source string, names []string, l layout, most int64) (*table, error) {
 	b := newByRange(p.open)
@@ -145,7 +145,7 @@ func (p storage) arraysByRange(ctx context.Context, source string, names []strin
 
 const noTargetsRemedy = "call the inputs x and the targets y, or name the targets"
 
-// arrayName is the name of targets: that of their file, or what the names of several have at
+// arrayName is the name of targets: the name of their file, or what the names of several have at
 // their beginning.
 func arrayName(files []string) string {
 	name := stem(files[0])
@@ -257,7 +257,7 @@ func (f *csvFile) read(ctx context.Context, dst []float64, lo int) (err error) {
 // A columnFile is a file of columns with names, which is read once for all but its features.
 type columnFile interface {
 	rowFile
-	// fill appends what is in the columns to t, but for the features, of which words holds each
+	// fill appends what is in the columns to t, but for the features; words holds each
 	// word once. What is kept may take the given bytes of memory.
 	fill(ctx context.Context, t *table, c *columns, words map[string]string, most int64) error
 }
@@ -362,7 +362,7 @@ type TableFile interface {
 	ReadText(ctx context.Context, dst []string, column, lo int) error    // the same of a column of text
 }
 
-// formats are those of files that packages add, by the endings of their names.
+// formats are the formats of files that packages add, by the endings of their names.
 var formats sync.Map // of func(file io.ReaderAt, size int64) (TableFile, error)
 
 // RegisterFormat makes files whose names have an ending, such as ".parquet", tables that open

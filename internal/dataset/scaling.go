@@ -17,7 +17,7 @@ import (
 
 // Scaling standardizes inputs or targets: x ← (x − Mean)/Scale. Both have one
 // number for all D columns, one for each channel of a picture, or one for each
-// column: number k of K is that of the columns kD/K to (k+1)D/K. A nil Scaling
+// column: number k of K is for the columns kD/K to (k+1)D/K. A nil Scaling
 // leaves numbers as they are.
 type Scaling struct {
 	Mean, Scale []float64
@@ -89,7 +89,7 @@ func NewScaling(x *mat.Dense) (*Scaling, error) {
 
 // Scaling returns the scaling that standardizes the inputs of these rows: by column
 // for features, and by channel for pictures, of all its pixels together. Constant ones
-// have scale 1. It holds few rows at a time. The error is that of NewScaling or Set.Read.
+// have scale 1. It holds few rows at a time. The error is an error of NewScaling or Set.Read.
 func (s *Subset) Scaling(ctx context.Context) (*Scaling, error) {
 	each := func(do func(x *mat.Dense)) error {
 		const tile = 256

@@ -14,7 +14,7 @@ import (
 )
 
 // Set is one part of a data set: its training, validation or test rows. A
-// position counts the rows of the part from 0, and a row those of the original
+// position counts the rows of the part from 0, and a row the rows of the original
 // file; both are in the order of the file. A Set is read-only and safe for
 // concurrent use.
 type Set struct {
@@ -213,7 +213,7 @@ func (s *Set) inMemory() {
 }
 
 // ReadImage is Image for a Set whose inputs may be read where they are needed. The error is
-// an *Error or that of the context.
+// an *Error or the error of the context.
 func (s *Set) ReadImage(ctx context.Context, pos int) ([]byte, error) {
 	if err := s.checkKnown([]int{pos}); err != nil {
 		return nil, err
@@ -277,7 +277,7 @@ func (s *Set) span(ctx context.Context) (lo, hi float64, err error) {
 }
 
 // Read is Matrix for a Set whose inputs may be read where they are needed. The error is an
-// *Error or that of the context.
+// *Error or the error of the context.
 func (s *Set) Read(ctx context.Context, pos []int) (*mat.Dense, error) {
 	if err := s.checkKnown(pos); err != nil {
 		return nil, err

@@ -25,7 +25,7 @@ type Stored struct {
 
 // Stored returns the rows of a subset of the data, in the order of the file, with
 // copies of their inputs, of those at the positions held of the subset alone unless it is nil.
-// The error is that of Set.Read.
+// The error is an error of Set.Read.
 func (d *Data) Stored(ctx context.Context, s *Subset, held []int) (*Stored, error) {
 	pos := slices.Sorted(slices.Values(s.Pos))
 	r := &Stored{Shape: s.Set.Shape, Columns: d.Columns, Integer: s.Set.Labels != nil, Names: s.Set.Names}
@@ -73,7 +73,7 @@ func (d *Data) Stored(ctx context.Context, s *Subset, held []int) (*Stored, erro
 	return r, nil
 }
 
-// Data returns the data of which the rows are, without any row: WithTrain puts them
+// Data returns the data that the rows are from, without any row: WithTrain puts them
 // in. source says where they come from, for messages.
 func (r *Stored) Data(source string) *Data {
 	d := &Data{Name: source, Source: source, Shape: r.Shape, Columns: r.Columns, IntegerLabels: r.Integer, Names: r.Names}

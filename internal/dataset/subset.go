@@ -225,7 +225,7 @@ func distinct(v ...[]int) []int {
 }
 
 // Grouped returns the rows with fewer classes: class k of s is class to[k] of the
-// result, whose labels are those of classes. It returns s if it has no classes.
+// result, whose labels are classes. It returns s if it has no classes.
 func (s *Subset) Grouped(to, classes []int) *Subset {
 	if s.Class == nil {
 		return s

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// IsSVMLight reports whether the name of a file is that of a file in the format of SVMlight
-// and LIBSVM, gzipped or not.
+// IsSVMLight reports whether a file is in the format of SVMlight and LIBSVM by its name,
+// gzipped or not.
 func IsSVMLight(path string) bool {
 	name := strings.ToLower(path)
 	switch filepath.Ext(strings.TrimSuffix(name, ".gz")) {

@@ -36,7 +36,7 @@ type layout struct {
 	rows   float64 // about how many there are; 0 where nobody knows
 }
 
-// width is the number of targets of a row, of which a table without says nothing.
+// width is the number of targets of a row; a table without targets does not say it.
 func (l *layout) width() int {
 	if l.like != nil {
 		return len(l.like.targets)
@@ -83,7 +83,7 @@ func (in *records) header() ([]string, error) {
 	return trimAll(header), err
 }
 
-// fillFrom appends all records of a file, of which words holds each word once. Where f is not
+// fillFrom appends all records of a file; words holds each word once. Where f is not
 // nil it gets places of the file, and the features are only checked.
 func (t *table) fillFrom(in *records, c *columns, words map[string]string, most int64, f *csvFile) error {
 	first, bytes := t.n, int64(0)
@@ -196,8 +196,8 @@ func trimAll(fields []string) []string {
 	return out
 }
 
-// find returns the columns of a file with this header: like those of another table, or as the layout
-// says. The targets are the column named so, else those in a list, else the last that is not the ID.
+// find returns the columns of a file with this header: like the columns of another table, or as the layout
+// says. The targets are the column named so, else the columns in a list, else the last that is not the ID.
 func (l *layout) find(name string, header []string, comma rune) (*columns, error) {
 	fail := func(remedy, format string, a ...any) (*columns, error) {
 		return nil, &Error{File: name, Line: 1, Problem: fmt.Sprintf(format, a...), Remedy: remedy}

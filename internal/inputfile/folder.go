@@ -31,7 +31,7 @@ func OpenFolder(path string) (*Folder, error) {
 }
 
 // Open opens the file of a name relative to the folder, with slashes. The error is an
-// *fs.PathError or that of the context.
+// *fs.PathError or the error of the context.
 func (d *Folder) Open(ctx context.Context, name string) (*File, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -97,7 +97,7 @@ func (p *Pool) with(name string, do func(h *handle) error) error {
 	return do(h)
 }
 
-// move makes offset that of the next read.
+// move makes offset the offset of the next read.
 func (h *handle) move(p *Pool, offset int64) error {
 	if s, ok := h.file.(io.Seeker); ok && h.at != offset {
 		at, err := s.Seek(offset, io.SeekStart)

@@ -9,7 +9,7 @@
 // Headers are not trusted: memory is taken only as the data arrive. Arrays of
 // Python objects, which are pickled, are refused.
 //
-// The format is that of numpy.lib.format, versions 1 to 3.
+// The format is numpy.lib.format, versions 1 to 3.
 package npy
 
 import (
@@ -47,14 +47,14 @@ func (a *Array) Float(i int) float64 {
 // magic begins every .npy file.
 const magic = "\x93NUMPY"
 
-// Is reports whether the first bytes of a file are those of a .npy file.
+// Is reports whether a file begins as a .npy file does.
 func Is(head []byte) bool { return strings.HasPrefix(string(head), magic) }
 
 // maxHeader bounds the header, which NumPy itself refuses above 10,000 bytes.
 const maxHeader = 1 << 20
 
 // Read reads one array, which may take at most the given bytes of memory; 0 is no
-// limit. The error says what is wrong with the file, or is that of the reader.
+// limit. The error says what is wrong with the file, or is an error of the reader.
 func Read(r io.Reader, most int64) (*Array, error) {
 	h, n, e, err := readStart(r)
 	if err != nil {
@@ -79,7 +79,7 @@ func Read(r io.Reader, most int64) (*Array, error) {
 	return a, nil
 }
 
-// readStart reads what comes before the elements, of which there are n.
+// readStart reads what comes before the n elements.
 func readStart(r io.Reader) (h *header, n int, e *element, err error) {
 	if h, err = readHeader(r); err != nil {
 		return nil, 0, nil, err

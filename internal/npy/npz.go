@@ -15,7 +15,7 @@ type Archive struct {
 	files map[string]*zip.File
 }
 
-// IsArchive reports whether the first bytes of a file are those of a .npz file.
+// IsArchive reports whether a file begins as a .npz file does.
 func IsArchive(head []byte) bool { return strings.HasPrefix(string(head), "PK\x03\x04") }
 
 // maxArrays bounds the arrays of an archive.

@@ -6,10 +6,10 @@ import (
 	"io"
 )
 
-// Rows is an array of numbers in a file whose rows, those of its first index, are read by
+// Rows is an array of numbers in a file whose rows, by the first index, are read by
 // range, so that the file may be larger than memory.
 type Rows struct {
-	Type  string // as that of an Array
+	Type  string // as of an Array
 	Shape []int  // has at least one index
 
 	file  io.ReaderAt

@@ -15,7 +15,7 @@
 // read first; of CSV files all rows once, to check them and to find their places. After that
 // only the rows that are wanted are read: at their offset where a file is an io.ReaderAt or an
 // io.Seeker, else by skipping what is before them. Register adds other formats: package parquet,
-// a module of its own, those of Apache Parquet.
+// a module of its own, the files of Apache Parquet.
 package rowfile
 
 import (
@@ -64,8 +64,8 @@ type Files struct {
 	all  *dataset.Subset
 }
 
-// Open finds the rows of the files that a name stands for: one; those of a pattern as path.Match
-// has it, in the order of their names; or those of a list with commas between them. Targets are
+// Open finds the rows of the files that a name stands for: one; the files of a pattern as path.Match
+// has it, in the order of their names; or the files of a list with commas between them. Targets are
 // read into memory. A file that is missing between others with numbers, or that has other
 // columns, types or lengths than the rest, is an error that names it.
 func Open(ctx context.Context, fsys fs.FS, name string, o *Options) (*Files, error) {
@@ -83,7 +83,7 @@ func Open(ctx context.Context, fsys fs.FS, name string, o *Options) (*Files, err
 // Len returns N, the number of rows of all files.
 func (f *Files) Len() int { return f.all.Len() }
 
-// Shape returns the shape of the inputs of a row: [D] for columns of numbers, or that of a
+// Shape returns the shape of the inputs of a row: [D] for columns of numbers, or the shape of a
 // picture.
 func (f *Files) Shape() []int { return f.data.Shape }
 
