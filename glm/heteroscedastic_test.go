@@ -99,7 +99,7 @@ func TestHeteroscedasticTails(t *testing.T) {
 
 // The trapezoid of the density agrees with adaptive quadrature over wide ranges.
 func TestHeteroscedasticDensity(t *testing.T) {
-	rng := newRand(12)
+	rng := testref.Rand(12)
 	for range 3000 {
 		m, s, vm, vs := rng.NormFloat64(), 4*rng.NormFloat64(), math.Exp(4*rng.NormFloat64()), math.Exp(3*rng.NormFloat64())
 		f, cov := gaussianOf(m, s, vm, vs, 2*rng.Float64()-1)

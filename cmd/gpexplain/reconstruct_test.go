@@ -101,10 +101,9 @@ func TestPlainAutoencoder(t *testing.T) {
 func TestAutoencoderUsage(t *testing.T) {
 	for args, want := range map[string]string{
 		"train --out a.onnx --online":                                            "--online is for --arch autoencoder:WIDTHS",
-		"train --out a.onnx --rule published":                                    "--rule is for --online",
+		"train --out a.onnx --curvature exact":                                   "--curvature is for --online",
 		"train --out a.onnx --arch autoencoder:8-0":                              "a code of 0 numbers",
 		"train --out a.onnx --arch autoencoder:8-x":                              "widths of the encoder",
-		"train --out a.onnx --arch autoencoder:8-2 --online --rule new":          "released or published",
 		"train --out a.onnx --arch autoencoder:8-2 --online --curvature no":      "approximate",
 		"train --out a.onnx --arch autoencoder:8-2 --online --lbfgs 3":           "--lbfgs is not for",
 		"train --out a.onnx --arch autoencoder:8-2 --init b.onnx":                "--init is not for",

@@ -73,7 +73,7 @@ what both make of rows.`,
 			flags.For("optimizer=sgd", "", "momentum"),
 			flags.Between(0, 1, true, "momentum", "schedule-factor", "dropout"),
 			flags.For("schedule=step|plateau", "", "schedule-epochs", "schedule-factor"),
-			flags.For("online", "", "rule", "curvature", "checkpoint"),
+			flags.For("online", "", "curvature", "checkpoint"),
 		},
 		complete: map[string][]string{"arch": append(slices.Clone(archNames), "mlp:", "autoencoder:"), "activation": activationNames, "optimizer": optimizerNames, "schedule": scheduleNames},
 	}

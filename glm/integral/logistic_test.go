@@ -8,20 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/internal/logsum"
+	"github.com/funcgp/funcgp/internal/testref"
 )
-
-// dumbExpect is E g(f) for f ~ N(m, s²) by a trapezoid of 40001 points on
-// [−12, 12] in z.
-func dumbExpect(m, s float64, g func(f float64) float64) float64 {
-	const n = 40001
-	h := 24.0 / (n - 1)
-	sum := 0.0
-	for k := range n {
-		z := -12 + h*float64(k)
-		sum += g(m+s*z) * math.Exp(-0.5*z*z)
-	}
-	return sum * h / math.Sqrt(2*math.Pi)
-}
 
 var (
 	integralMeans = []float64{-30, -12, -5, -1.3, -0.2, 0, 0.7, 3, 9, 30}
@@ -33,11 +21,11 @@ func TestE11ExactIntegralAgainstDumbTrapezoid(t *testing.T) {
 		t.Run(fmt.Sprintf("sd=%v", s), func(t *testing.T) {
 			for _, m := range integralMeans {
 				mean, variance, slope := SigmoidMoments(m, s)
-				want := dumbExpect(m, s, Sigmoid)
+				want := testref.Expect(m, s, Sigmoid)
 				// DESIGN asks for 1e-10; both rules are right to rounding.
 				require.InDelta(t, want, mean, 1e-13, "E σ at %v", m)
-				require.InDelta(t, dumbExpect(m, s, SigmoidSlope), slope, 1e-13, "E σ' at %v", m)
-				wantVar := dumbExpect(m, s, func(f float64) float64 { d := Sigmoid(f) - want; return d * d })
+				require.InDelta(t, testref.Expect(m, s, SigmoidSlope), slope, 1e-13, "E σ' at %v", m)
+				wantVar := testref.Expect(m, s, func(f float64) float64 { d := Sigmoid(f) - want; return d * d })
 				require.InDelta(t, wantVar, variance, 1e-13, "Var σ at %v", m)
 			}
 		})
@@ -45,7 +33,7 @@ func TestE11ExactIntegralAgainstDumbTrapezoid(t *testing.T) {
 }
 
 func TestE11ExactIntegralSymmetries(t *testing.T) {
-	rng := newRand(1)
+	rng := testref.Rand(1)
 	for range 2000 {
 		m, s := 60*rng.Float64()-30, math.Exp(math.Log(1e-6)+rng.Float64()*math.Log(50/1e-6))
 		p, v, a := SigmoidMoments(m, s)
@@ -187,8 +175,8 @@ func TestE11LogPredictiveOfHostilePosterior(t *testing.T) {
 
 func TestExpm2(t *testing.T) {
 	for _, x := range []float64{-20, -0.51, -0.49, -1e-3, 1e-9, 0.3, 0.5, 0.6, 9} {
-		want := bigFloat(0).Sub(bigExp(x), bigFloat(1))
-		want.Sub(want, bigFloat(x))
+		want := testref.Big(0).Sub(testref.BigExp(x), testref.Big(1))
+		want.Sub(want, testref.Big(x))
 		w, _ := want.Float64()
 		require.InEpsilon(t, w, expm2(x), 2e-15) // the subtraction above 0.5 loses a factor 4
 	}

@@ -4,14 +4,16 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // Eigenvectors of the covariance with the opposite sign, or in another order where eigenvalues
 // meet, are another way to write the same Gaussian, with the same points.
 func TestClassRowDoesNotDependOnEigenvectors(t *testing.T) {
-	rng := newRand(22)
+	rng := testref.Rand(22)
 	for _, c := range []int{3, 5, 10} {
-		mean, cov := randomMoments(rng, 1, c, 2, 1)
+		mean, cov := testref.Moments(rng, 1, c, 2, 1)
 		row := func(change func(r *softmaxRow)) *classRow {
 			r, err := newSoftmaxRow(0, mean.RawRowView(0), append([]float64(nil), cov.RawMatrix().Data...))
 			require.NoError(t, err)

@@ -9,13 +9,14 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // The errors that the docs of Probit, Bridge and MonteCarlo state.
 func TestMeasuredErrorsOfOtherLinks(t *testing.T) {
 	y := openToy(t, "categorical", 30)
-	few, fewCov := randomPosterior(1, 60, 10, 0.3)
-	many, manyCov := randomPosterior(1, 60, 10, 3)
+	few, fewCov := testref.Posterior(1, 60, 10, 0.3)
+	many, manyCov := testref.Posterior(1, 60, 10, 3)
 	for _, tc := range []struct {
 		name   string
 		f, cov *mat.Dense

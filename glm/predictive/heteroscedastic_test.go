@@ -8,13 +8,14 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // Several targets are predicted each by itself, from its own block of the covariance.
 func TestHeteroscedasticTargetsAreApart(t *testing.T) {
-	h, rng := glm.Heteroscedastic{}, newRand(3)
-	f, cov := randomVec(rng, 6, 1), randomCov(rng, 6, 8, 1)
-	y := randomVec(rng, 3, 1)
+	h, rng := glm.Heteroscedastic{}, testref.Rand(3)
+	f, cov := testref.Vec(rng, 6, 1), testref.Cov(rng, 6, 8, 1)
+	y := testref.Vec(rng, 3, 1)
 	got, err := h.LogMarginal(y, f, cov.RawMatrix().Data)
 	require.NoError(t, err)
 	want := 0.0

@@ -9,6 +9,7 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/integral"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // The distribution of a count is the sum of its probabilities, which
@@ -38,14 +39,14 @@ func TestPredictiveQuantiles(t *testing.T) {
 				require.Less(t, glm.Poisson{}.PredictiveCDF(0, k-1, m, v), p)
 			}
 		}
-		g := must[*glm.Gaussian](t)(glm.NewGaussianVector([]float64{1, 0.25}))
+		g := testref.Must[*glm.Gaussian](t)(glm.NewGaussianVector([]float64{1, 0.25}))
 		require.InDelta(t, p, g.PredictiveCDF(1, g.PredictiveQuantile(1, p, 3, 2), 3, 2), 1e-14)
 	}
 }
 
 func TestIntervals(t *testing.T) {
-	g := must[*glm.Gaussian](t)(glm.NewGaussian(0.5))
-	f, cov := randomPosterior(1, 4, 2, 1)
+	g := testref.Must[*glm.Gaussian](t)(glm.NewGaussian(0.5))
+	f, cov := testref.Posterior(1, 4, 2, 1)
 	var lo, hi mat.Dense
 	require.NoError(t, IntervalTo(t.Context(), &lo, &hi, 0.9, g, f, cov, 0))
 	for i := range 4 {
@@ -64,18 +65,18 @@ func TestIntervals(t *testing.T) {
 
 // joint returns random means, T×C, and a joint covariance, T·C×T·C.
 func joint(seed uint64, t, c int) (f, cov *mat.Dense) {
-	rng := newRand(seed)
-	return mat.NewDense(t, c, randomVec(rng, t*c, 1)), randomCov(rng, t*c, t*c+2, 0.8)
+	rng := testref.Rand(seed)
+	return mat.NewDense(t, c, testref.Vec(rng, t*c, 1)), testref.Cov(rng, t*c, t*c+2, 0.8)
 }
 
 // The joint density of independent examples is the product of theirs, and that of one
 // example is the density of the link, whatever the noise covariance.
 func TestE11JointOfGaussian(t *testing.T) {
-	rng := newRand(4)
-	for _, g := range []*glm.Gaussian{must[*glm.Gaussian](t)(glm.NewGaussian(0.3)), must[*glm.Gaussian](t)(glm.NewGaussianMatrix(symmetric(randomCov(rng, 3, 5, 1))))} {
+	rng := testref.Rand(4)
+	for _, g := range []*glm.Gaussian{testref.Must[*glm.Gaussian](t)(glm.NewGaussian(0.3)), testref.Must[*glm.Gaussian](t)(glm.NewGaussianMatrix(symmetric(testref.Cov(rng, 3, 5, 1))))} {
 		const n, c = 4, 3
 		f, cov := joint(2, n, c)
-		y := mat.NewDense(n, c, randomVec(rng, n*c, 1))
+		y := mat.NewDense(n, c, testref.Vec(rng, n*c, 1))
 		apart := mat.NewDense(n*c, n*c, nil)
 		blocks := mat.NewDense(n*c, c, nil)
 		for i := range n {

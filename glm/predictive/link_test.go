@@ -29,17 +29,6 @@ func supports(l Link, lik glm.Likelihood) bool {
 	return true
 }
 
-// randomPosterior returns f, T×C, and cov, T·C×C.
-func randomPosterior(seed uint64, t, c int, scale float64) (f, cov *mat.Dense) {
-	rng := newRand(seed)
-	f = mat.NewDense(t, c, randomVec(rng, t*c, 2))
-	cov = mat.NewDense(t*c, c, nil)
-	for i := range t {
-		cov.Slice(i*c, (i+1)*c, 0, c).(*mat.Dense).Copy(randomCov(rng, c, c+2, scale))
-	}
-	return f, cov
-}
-
 func predict(t testing.TB, l Link, lik glm.Likelihood, f, cov *mat.Dense) (mean, sd *mat.Dense) {
 	t.Helper()
 	mean, sd = new(mat.Dense), new(mat.Dense)
@@ -59,8 +48,8 @@ func logPredictive(t testing.TB, l Link, lik glm.Likelihood, y, f, cov *mat.Dens
 // together, with a posterior and targets of five rows.
 func eachSupported(t *testing.T, run func(t *testing.T, l Link, lik glm.Likelihood, y, f, cov *mat.Dense)) {
 	for _, tc := range likelihoodCases(t) {
-		f, cov := randomPosterior(5, 5, tc.c, 0.8)
-		rng := newRand(6)
+		f, cov := testref.Posterior(5, 5, tc.c, 0.8)
+		rng := testref.Rand(6)
 		y := mat.NewDense(5, tc.lik.Targets(tc.c), nil)
 		for i := range 5 {
 			y.SetRow(i, tc.target(rng))
@@ -164,8 +153,8 @@ func TestLogPredictiveDoesNotUnderflow(t *testing.T) {
 }
 
 func TestE11ExactOfEachOutputIsMarginal(t *testing.T) {
-	for _, lik := range []glm.Likelihood{glm.Bernoulli{}, glm.Poisson{}, must[*glm.Gaussian](t)(glm.NewGaussian(0.5))} {
-		f, cov := randomPosterior(1, 4, 3, 1)
+	for _, lik := range []glm.Likelihood{glm.Bernoulli{}, glm.Poisson{}, testref.Must[*glm.Gaussian](t)(glm.NewGaussian(0.5))} {
+		f, cov := testref.Posterior(1, 4, 3, 1)
 		mean, sd := predict(t, Exact{}, lik, f, cov)
 		for i := range 4 {
 			for j := range 3 {
@@ -183,11 +172,11 @@ func TestE11ExactOfEachOutputIsMarginal(t *testing.T) {
 // density against the one written with a determinant and a solve.
 func TestThesis316GaussianPredictive(t *testing.T) {
 	c, n := 3, 4
-	rng := newRand(2)
-	noise := randomCov(rng, c, 5, 0.5)
-	lik := must[*glm.Gaussian](t)(glm.NewGaussianMatrix(symmetric(noise)))
-	f, cov := randomPosterior(3, n, c, 1)
-	y := mat.NewDense(n, c, randomVec(rng, n*c, 2))
+	rng := testref.Rand(2)
+	noise := testref.Cov(rng, c, 5, 0.5)
+	lik := testref.Must[*glm.Gaussian](t)(glm.NewGaussianMatrix(symmetric(noise)))
+	f, cov := testref.Posterior(3, n, c, 1)
+	y := mat.NewDense(n, c, testref.Vec(rng, n*c, 2))
 	mean, sd := predict(t, Exact{}, lik, f, cov)
 	require.True(t, mat.Equal(f, mean))
 	got := logPredictive(t, Exact{}, lik, y, f, cov)
@@ -210,8 +199,8 @@ func TestThesis316GaussianPredictive(t *testing.T) {
 func TestE11MonteCarloAgainstExact(t *testing.T) {
 	const samples = 20000
 	mc := MonteCarlo{Samples: samples, Seed: 7}
-	for _, lik := range []glm.Likelihood{glm.Bernoulli{}, glm.Poisson{}, must[*glm.Gaussian](t)(glm.NewGaussian(0.5))} {
-		f, cov := randomPosterior(4, 20, 2, 0.7)
+	for _, lik := range []glm.Likelihood{glm.Bernoulli{}, glm.Poisson{}, testref.Must[*glm.Gaussian](t)(glm.NewGaussian(0.5))} {
+		f, cov := testref.Posterior(4, 20, 2, 0.7)
 		want, wantSD := predict(t, Exact{}, lik, f, cov)
 		got, gotSD := predict(t, mc, lik, f, cov)
 		for i := range 20 {
@@ -228,7 +217,7 @@ func TestE11MonteCarloAgainstExact(t *testing.T) {
 // Two classes are one logit: softmax(f)₁ = σ(f₁ − f₀).
 func TestE11MonteCarloTwoClassesAgainstExact(t *testing.T) {
 	const samples = 20000
-	f, cov := randomPosterior(9, 20, 2, 1.5)
+	f, cov := testref.Posterior(9, 20, 2, 1.5)
 	d, v := twoClassLogit(f, cov)
 	want, wantSD := predict(t, Exact{}, glm.Bernoulli{}, d, v)
 	got, gotSD := predict(t, MonteCarlo{Samples: samples, Seed: 1}, glm.Categorical{}, f, cov)
@@ -265,13 +254,13 @@ func TestE11MonteCarloJoint(t *testing.T) {
 	y := mat.NewDense(1, 3, []float64{1, 1, 1})
 	joint := logPredictive(t, MonteCarlo{Samples: 20000}, glm.Bernoulli{}, y, same, ones)[0]
 	// E σ(f)³, not (E σ(f))³
-	cube := math.Log(dumbExpect(1, 2, func(f float64) float64 { p := integral.Sigmoid(f); return p * p * p }))
+	cube := math.Log(testref.Expect(1, 2, func(f float64) float64 { p := integral.Sigmoid(f); return p * p * p }))
 	require.InDelta(t, cube, joint, 0.03) // five standard errors of the mean
 }
 
 // The same draws serve every row: a row does not feel its neighbours.
 func TestMonteCarloRowIsIndependentOfBatch(t *testing.T) {
-	f, cov := randomPosterior(8, 6, 3, 1)
+	f, cov := testref.Posterior(8, 6, 3, 1)
 	mc := MonteCarlo{Samples: 50, Seed: 2}
 	all, allSD := predict(t, mc, glm.Categorical{}, f, cov)
 	for i := range 6 {
@@ -299,7 +288,7 @@ func TestGLMFig4VarianceSplits(t *testing.T) {
 		{mc, glm.Bernoulli{}, 2},
 		{mc, glm.Categorical{}, 4},
 	} {
-		f, cov := randomPosterior(3, 7, tc.c, 2)
+		f, cov := testref.Posterior(3, 7, tc.c, 2)
 		mean, sd := predict(t, tc.l, tc.lik, f, cov)
 		var aleatoric, epistemic mat.Dense
 		require.NoError(t, tc.l.SplitTo(&aleatoric, &epistemic, tc.lik, f, cov))
@@ -315,8 +304,8 @@ func TestGLMFig4VarianceSplits(t *testing.T) {
 }
 
 func TestGLMFig4SplitOfGaussianAndPoisson(t *testing.T) {
-	lik := must[*glm.Gaussian](t)(glm.NewGaussianVector([]float64{0.5, 2}))
-	f, cov := randomPosterior(3, 1, 2, 1)
+	lik := testref.Must[*glm.Gaussian](t)(glm.NewGaussianVector([]float64{0.5, 2}))
+	f, cov := testref.Posterior(3, 1, 2, 1)
 	var a, e mat.Dense
 	require.NoError(t, Exact{}.SplitTo(&a, &e, lik, f, cov))
 	require.Equal(t, []float64{0.5, 2}, a.RawRowView(0))
@@ -347,7 +336,7 @@ func TestE11ProbitIsNearTheIntegral(t *testing.T) {
 
 // softmax(f_c/√(1 + π/8 Σ_cc)) written out; a common variance keeps the order.
 func TestE11MulticlassProbit(t *testing.T) {
-	f, cov := randomPosterior(1, 3, 4, 1)
+	f, cov := testref.Posterior(1, 3, 4, 1)
 	got, _ := predict(t, Probit{}, glm.Categorical{}, f, cov)
 	for i := range 3 {
 		g, sum := make([]float64, 4), 0.0
@@ -362,7 +351,7 @@ func TestE11MulticlassProbit(t *testing.T) {
 }
 
 func TestProbitSDOfTwoClassesIsExact(t *testing.T) {
-	f, cov := randomPosterior(9, 20, 2, 3)
+	f, cov := testref.Posterior(9, 20, 2, 3)
 	d, v := twoClassLogit(f, cov)
 	_, want := predict(t, Exact{}, glm.Bernoulli{}, d, v)
 	_, got := predict(t, Probit{}, glm.Categorical{}, f, cov)
@@ -382,7 +371,7 @@ func TestProbitSDAgainstMonteCarlo(t *testing.T) {
 	}{
 		{3, 0.3, 0.002}, {10, 0.3, 0.002}, {3, 3, 0.05}, {10, 3, 0.05},
 	} {
-		f, cov := randomPosterior(1, 60, tc.c, tc.scale)
+		f, cov := testref.Posterior(1, 60, tc.c, tc.scale)
 		_, want := predict(t, MonteCarlo{Samples: 5000}, glm.Categorical{}, f, cov)
 		_, got := predict(t, Probit{}, glm.Categorical{}, f, cov)
 		got.Sub(got, want)
@@ -405,7 +394,7 @@ func TestProbitSDOfSaturatedLogits(t *testing.T) {
 // basis, μ_k = log α_k − mean log α,
 // Σ_kl = δ_kl/α_k − (1/α_k + 1/α_l − Σ 1/α / K)/K.
 func TestE11BridgeInvertsLaplaceOfDirichlet(t *testing.T) {
-	rng := newRand(3)
+	rng := testref.Rand(3)
 	for _, k := range []int{2, 3, 4, 10} {
 		alpha, inverse, logSum, total := make([]float64, k), 0.0, 0.0, 0.0
 		for j := range alpha {
@@ -437,11 +426,11 @@ func TestE11BridgeInvertsLaplaceOfDirichlet(t *testing.T) {
 
 // softmax does not see a shift common to all logits, random or not.
 func TestBridgeIgnoresCommonShift(t *testing.T) {
-	f, cov := randomPosterior(4, 3, 4, 1)
+	f, cov := testref.Posterior(4, 3, 4, 1)
 	want, wantSD := predict(t, Bridge{}, glm.Categorical{}, f, cov)
-	rng := newRand(5)
+	rng := testref.Rand(5)
 	for i := range 3 {
-		u := randomVec(rng, 4, 1) // f + s·1 with Cov(f, s) = u, Var s = 9
+		u := testref.Vec(rng, 4, 1) // f + s·1 with Cov(f, s) = u, Var s = 9
 		for a := range 4 {
 			f.Set(i, a, f.At(i, a)+7)
 			for b := range 4 {
@@ -456,7 +445,7 @@ func TestBridgeIgnoresCommonShift(t *testing.T) {
 
 // For two classes the bridge is MAP, and the Bernoulli form is the same.
 func TestBridgeOfTwoClasses(t *testing.T) {
-	f, cov := randomPosterior(9, 5, 2, 2)
+	f, cov := testref.Posterior(9, 5, 2, 2)
 	d, v := twoClassLogit(f, cov)
 	want, _ := predict(t, MAP{}, glm.Categorical{}, f, nil)
 	mean, sd := predict(t, Bridge{}, glm.Categorical{}, f, cov)
@@ -470,7 +459,7 @@ func TestBridgeOfTwoClasses(t *testing.T) {
 }
 
 func TestDefaultLink(t *testing.T) {
-	for _, lik := range []glm.Likelihood{glm.Bernoulli{}, &glm.Bernoulli{}, glm.Poisson{}, &glm.Poisson{}, must[*glm.Gaussian](t)(glm.NewGaussian(1))} {
+	for _, lik := range []glm.Likelihood{glm.Bernoulli{}, &glm.Bernoulli{}, glm.Poisson{}, &glm.Poisson{}, testref.Must[*glm.Gaussian](t)(glm.NewGaussian(1))} {
 		require.Equal(t, Exact{}, DefaultLink(lik, 1))
 		require.Equal(t, Exact{}, DefaultLink(lik, 3))
 	}
@@ -495,7 +484,7 @@ func TestLinksTakePointersAndEmbedded(t *testing.T) {
 		{glm.Categorical{}, &ownCategorical{&glm.Categorical{}}, 3},
 		{glm.Poisson{}, &glm.Poisson{}, 2},
 	} {
-		f, cov := randomPosterior(5, 4, tc.c, 0.8)
+		f, cov := testref.Posterior(5, 4, tc.c, 0.8)
 		y := mat.NewDense(4, tc.want.Targets(tc.c), nil)
 		for _, l := range allLinks {
 			if !supports(l, tc.want) {
@@ -511,7 +500,7 @@ func TestLinksTakePointersAndEmbedded(t *testing.T) {
 
 func TestLinkUnsupported(t *testing.T) {
 	for _, tc := range likelihoodCases(t) {
-		f, cov := randomPosterior(1, 2, tc.c, 1)
+		f, cov := testref.Posterior(1, 2, tc.c, 1)
 		y := mat.NewDense(2, tc.lik.Targets(tc.c), nil)
 		for _, l := range allLinks {
 			errs := []error{l.PredictTo(nil, nil, tc.lik, f, cov), l.LogPredictiveTo(make([]float64, 2), tc.lik, y, f, cov)}
@@ -567,7 +556,7 @@ func TestLinkRefusesWhatIsNoPosterior(t *testing.T) {
 		}
 	}
 	// a joint density needs more than variances
-	lik := must[*glm.Gaussian](t)(glm.NewGaussian(1))
+	lik := testref.Must[*glm.Gaussian](t)(glm.NewGaussian(1))
 	err := Exact{}.LogPredictiveTo(make([]float64, 2), lik, mat.NewDense(2, 2, nil), mat.NewDense(2, 2, nil),
 		mat.NewDense(4, 2, []float64{1, 0, 0, 1, 1, 3, 3, 1}))
 	require.EqualError(t, err, "glm: row 1: the 2×2 covariance is not positive definite")

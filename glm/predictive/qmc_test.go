@@ -155,14 +155,14 @@ func trapezoid(t *testing.T, f []float64, cov *mat.Dense) (mean, square []float6
 // What the trapezoid of three and four classes integrates is within the 1e-10 that QMC
 // promises, entropies alone too, and no mutual information is negative.
 func TestE20ThreeAndFourClassesAreWithinThePromise(t *testing.T) {
-	rng := newRand(27)
+	rng := testref.Rand(27)
 	const promised = 1e-10
 	for _, tc := range []struct {
 		classes int
 		width   float64
 	}{{3, 1e-6}, {3, 1e-2}, {3, 1}, {3, 8}, {4, 1e-6}, {4, 1e-2}, {4, 0.7}} {
 		for trial := range 3 {
-			f, cov := randomMoments(rng, 1, tc.classes, []float64{1, 3, 10}[trial], tc.width)
+			f, cov := testref.Moments(rng, 1, tc.classes, []float64{1, 3, 10}[trial], tc.width)
 			at := fmt.Sprintf("%d classes, width %v, trial %d", tc.classes, tc.width, trial)
 			mean, square, expected := trapezoid(t, f.RawRowView(0), cov)
 			got := allIntegrals(t, QMC{}, f, cov)
@@ -184,7 +184,9 @@ func TestE20ThreeAndFourClassesAreWithinThePromise(t *testing.T) {
 
 // log p(y|x) of every toy under its moments by leave-one-out.
 func TestE11LogPredictiveMatchesReference(t *testing.T) {
-	gaussian := func(y *toy) glm.Likelihood { return must[*glm.Gaussian](t)(glm.NewGaussian(y.ref.Scalar("sigma2"))) }
+	gaussian := func(y *toy) glm.Likelihood {
+		return testref.Must[*glm.Gaussian](t)(glm.NewGaussian(y.ref.Scalar("sigma2")))
+	}
 	for _, tc := range []struct {
 		name string
 		l    Link
@@ -248,7 +250,7 @@ func TestE11PredictiveMomentsMatchReference(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			y := openToy(t, tc.name, 0)
 			if tc.lik == nil {
-				tc.lik = must[*glm.Gaussian](t)(glm.NewGaussian(y.ref.Scalar("sigma2")))
+				tc.lik = testref.Must[*glm.Gaussian](t)(glm.NewGaussian(y.ref.Scalar("sigma2")))
 			}
 			if y.ref.Has("predictive_log_density") {
 				testref.RequireClose(t, logPredictive(t, Exact{}, tc.lik, y.ref.Matrix("y_test"), y.f, y.cov), y.ref.Floats("predictive_log_density"), 1e-12, "log density")
@@ -288,7 +290,7 @@ func TestE11PredictiveMomentsMatchReference(t *testing.T) {
 // A scale of the covariance is the same as a scaled covariance.
 func TestE18ScalesAreScaledCovariances(t *testing.T) {
 	scales := []float64{0, 1e-4, 0.03, 1, 7, 100}
-	gaussian := must[*glm.Gaussian](t)(glm.NewGaussian(0.3))
+	gaussian := testref.Must[*glm.Gaussian](t)(glm.NewGaussian(0.3))
 	for _, tc := range []struct {
 		l interface {
 			Link
@@ -307,7 +309,7 @@ func TestE18ScalesAreScaledCovariances(t *testing.T) {
 		{QMC{}, glm.Categorical{}, 3, 0.5, 0.01},
 		{QMC{}, glm.Categorical{}, 10, 0.5, 0.03}, // 1,024 points at 100 times the covariance
 	} {
-		f, cov := randomPosterior(3, 12, tc.c, tc.size)
+		f, cov := testref.Posterior(3, 12, tc.c, tc.size)
 		y := mat.NewDense(12, tc.lik.Targets(tc.c), nil)
 		for i := range 12 {
 			y.Set(i, 0, float64(i%2))
@@ -341,7 +343,7 @@ func TestE20DensityOfUnlikelyTarget(t *testing.T) {
 }
 
 func TestE20IsBitIdenticalForAnyWorkers(t *testing.T) {
-	f, cov := randomPosterior(2, 9, 6, 0.7)
+	f, cov := testref.Posterior(2, 9, 6, 0.7)
 	y := constant(9, 3)
 	run := func(workers int) []float64 {
 		got := allIntegrals(t, QMC{Workers: workers}, f, cov)
@@ -360,13 +362,13 @@ func TestE20IsBitIdenticalForAnyWorkers(t *testing.T) {
 // A common shift of the logits, random or not, changes nothing, and a permutation
 // of the classes permutes the result.
 func TestE20IgnoresCommonShift(t *testing.T) {
-	f, cov := randomPosterior(4, 3, 6, 0.5)
+	f, cov := testref.Posterior(4, 3, 6, 0.5)
 	want := allIntegrals(t, QMC{}, f, cov)
 	shifted, wider := mat.DenseCopyOf(f), mat.DenseCopyOf(cov)
 	shifted.Apply(func(i, _ int, v float64) float64 { return v + 100*float64(i) }, shifted)
-	rng := newRand(5)
+	rng := testref.Rand(5)
 	for i := range 3 {
-		u := randomVec(rng, 6, 3)
+		u := testref.Vec(rng, 6, 3)
 		for j := range 6 {
 			for k := range 6 {
 				// Cov of f + 1·g with Cov(f, g) = u and Var g = 40
@@ -382,8 +384,8 @@ func TestE20IgnoresCommonShift(t *testing.T) {
 // Many classes with a covariance of low rank are those of few dimensions.
 func TestE20ThousandClassesOfLowRank(t *testing.T) {
 	const c, rank = 1000, 5
-	rng := newRand(8)
-	a, f := mat.NewDense(c, rank, randomVec(rng, c*rank, 0.5)), mat.NewDense(2, c, randomVec(rng, 2*c, 2))
+	rng := testref.Rand(8)
+	a, f := mat.NewDense(c, rank, testref.Vec(rng, c*rank, 0.5)), mat.NewDense(2, c, testref.Vec(rng, 2*c, 2))
 	cov := mat.NewDense(2*c, c, nil)
 	for i := range 2 {
 		cov.Slice(i*c, (i+1)*c, 0, c).(*mat.Dense).Mul(a, a.T())
@@ -406,8 +408,8 @@ func TestE20ThousandClassesOfLowRank(t *testing.T) {
 // the rest to second order.
 func TestE20RestOfManyClassesToSecondOrder(t *testing.T) {
 	const c = 300
-	rng := newRand(9)
-	f, cov := randomVec(rng, c, 1.5), make([]float64, c*c)
+	rng := testref.Rand(9)
+	f, cov := testref.Vec(rng, c, 1.5), make([]float64, c*c)
 	for j := range c {
 		cov[j*c+j] = 0.2
 		for k := range c {
@@ -427,7 +429,7 @@ func TestE20RestOfManyClassesToSecondOrder(t *testing.T) {
 	require.NoError(t, all.eigen(0, cov, 1))
 	plain := newSoftmaxSums(all.base, softmaxWants{})
 	for range 4000 {
-		plain.add(all.at(randomVec(rng, all.rank, 1), 1), 1)
+		plain.add(all.at(testref.Vec(rng, all.rank, 1), 1), 1)
 	}
 	want := all.moments(plain)
 	for j := range c {
@@ -440,7 +442,7 @@ func TestE20RestOfManyClassesToSecondOrder(t *testing.T) {
 // What is taken to second order joins on to the integral.
 func TestE20SecondOrderOfSmallCovariance(t *testing.T) {
 	for _, c := range []int{3, 4, 7} {
-		f, cov := randomPosterior(6, 4, c, 1)
+		f, cov := testref.Posterior(6, 4, c, 1)
 		for i := range 4 {
 			block := cov.Slice(i*c, (i+1)*c, 0, c).(*mat.Dense)
 			block.Scale(0.9e-5/mat.Trace(block), block)
@@ -490,7 +492,7 @@ func TestQMCErrors(t *testing.T) {
 }
 
 func BenchmarkScaleSweep(b *testing.B) {
-	f, cov := randomPosterior(2, 200, 10, 1)
+	f, cov := testref.Posterior(2, 200, 10, 1)
 	y := constant(200, 3)
 	scales := make([]float64, 45)
 	for k := range scales {
@@ -514,7 +516,7 @@ func TestE20PredictDensity(t *testing.T) {
 		y.Set(i, 0, float64(i%c))
 	}
 	for _, scale := range []float64{1e-4, 0.3, 3, 60} {
-		f, cov := randomPosterior(7, n, c, scale)
+		f, cov := testref.Posterior(7, n, c, scale)
 		var wantMean, wantSD mat.Dense
 		want, long := make([]float64, n), make([]float64, n)
 		require.NoError(t, QMC{}.PredictTo(&wantMean, &wantSD, glm.Categorical{}, f, cov))
@@ -537,7 +539,7 @@ func TestE20PredictDensity(t *testing.T) {
 		}
 	}
 	// Other likelihoods take two evaluations.
-	f, cov := randomPosterior(8, n, 1, 2)
+	f, cov := testref.Posterior(8, n, 1, 2)
 	y.Apply(func(i, _ int, _ float64) float64 { return float64(i % 2) }, y)
 	var mean, sd, wantMean, wantSD mat.Dense
 	got, want := make([]float64, n), make([]float64, n)

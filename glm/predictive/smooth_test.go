@@ -9,12 +9,13 @@ import (
 
 	"github.com/funcgp/funcgp/glm/integral"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // wideRow is a row of c logits with wide covariances of every direction.
 func wideRow(t *testing.T, seed uint64, c int, scale float64) *softmaxRow {
 	t.Helper()
-	f, cov := randomPosterior(seed, 1, c, scale)
+	f, cov := testref.Posterior(seed, 1, c, scale)
 	// Independent variances keep the eigenvalues together.
 	variance := mat.Trace(cov.Slice(0, c, 0, c)) / float64(c)
 	for j := range c {
@@ -81,7 +82,7 @@ func TestSmoothRowsAgreeWithPoints(t *testing.T) {
 
 // Where one direction hardly varies there is no noise to take apart.
 func TestNarrowRowsAreNotSmooth(t *testing.T) {
-	f, cov := randomPosterior(2, 1, 6, 1)
+	f, cov := testref.Posterior(2, 1, 6, 1)
 	cov.Scale(1e-2, cov)
 	r, err := newSoftmaxRow(0, f.RawRowView(0), mat.DenseCopyOf(cov).RawMatrix().Data)
 	require.NoError(t, err)

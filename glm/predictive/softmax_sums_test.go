@@ -10,12 +10,13 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // Node by node the sums of (E20) are those of a sheet of nodes, in any ranges.
 func TestSheetsAreSumsOfNodes(t *testing.T) {
 	for _, c := range []int{4, 5, 10} {
-		f, cov := randomPosterior(uint64(c), 3, c, 4)
+		f, cov := testref.Posterior(uint64(c), 3, c, 4)
 		for row := range 3 {
 			r, err := newSoftmaxRow(row, f.RawRowView(row), mat.DenseCopyOf(cov.Slice(row*c, (row+1)*c, 0, c)).RawMatrix().Data)
 			require.NoError(t, err)
@@ -63,7 +64,7 @@ func eachPoint(r *softmaxRow, centre []float64, rank, shift int, visit func(l, z
 
 // Logits that may overflow have no sheet, and their sums do not overflow either.
 func TestWideLogitsHaveNoSheet(t *testing.T) {
-	f, cov := randomPosterior(3, 1, 6, 1e4)
+	f, cov := testref.Posterior(3, 1, 6, 1e4)
 	r, err := newSoftmaxRow(0, f.RawRowView(0), mat.DenseCopyOf(cov).RawMatrix().Data)
 	require.NoError(t, err)
 	require.Nil(t, r.sheet(r.m, dense.Of(r.a, 6, r.rank)))
@@ -78,7 +79,7 @@ func TestWideLogitsHaveNoSheet(t *testing.T) {
 func BenchmarkQMC(b *testing.B) {
 	for _, c := range []int{5, 10} {
 		b.Run(fmt.Sprintf("C=%d", c), func(b *testing.B) {
-			f, cov := randomPosterior(1, 1, c, 5)
+			f, cov := testref.Posterior(1, 1, c, 5)
 			for b.Loop() {
 				r, err := newSoftmaxRow(0, f.RawRowView(0), mat.DenseCopyOf(cov).RawMatrix().Data)
 				if err != nil {

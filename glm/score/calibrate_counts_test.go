@@ -10,12 +10,13 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // drawnCounts are n rows of c counts with random means and variances, and targets at the rates of
 // exp f, f ~ N(mean − s·v/2, s·v).
 func drawnCounts(rng *rand.Rand, n, c int, s float64) (y, mean, cov *mat.Dense) {
-	mean, cov = randomMoments(rng, n, c, 1, 1)
+	mean, cov = testref.Moments(rng, n, c, 1, 1)
 	y = mat.NewDense(n, c, nil)
 	for i := range n {
 		for j := range c {
@@ -42,7 +43,7 @@ func shifted(mean, cov *mat.Dense, s float64) *mat.Dense {
 // Calibrated counts have the rates of the means, whatever the scale is (E18, E21), and other
 // likelihoods the means themselves.
 func TestE21CountsKeepTheRateOfTheMean(t *testing.T) {
-	rng := newRand(31)
+	rng := testref.Rand(31)
 	for trial := range 8 {
 		c := 1 + 2*(trial%2)
 		y, mean, cov := drawnCounts(rng, 40, c, 0.3)
@@ -78,8 +79,8 @@ func TestE21CountsKeepTheRateOfTheMean(t *testing.T) {
 		require.False(t, same.RateKept)
 		require.True(t, m == mean)
 	}
-	mean, cov := randomMoments(rng, 5, 1, 1, 1)
-	for _, lik := range []glm.Likelihood{glm.Bernoulli{}, must[*glm.Gaussian](t)(glm.NewGaussian(1))} {
+	mean, cov := testref.Moments(rng, 5, 1, 1, 1)
+	for _, lik := range []glm.Likelihood{glm.Bernoulli{}, testref.Must[*glm.Gaussian](t)(glm.NewGaussian(1))} {
 		require.False(t, calibrated(t, lik, mat.NewDense(5, 1, []float64{1, 0, 0, 1, 1}), mean, cov).RateKept)
 	}
 }
@@ -87,7 +88,7 @@ func TestE21CountsKeepTheRateOfTheMean(t *testing.T) {
 // The scale of counts is the best of a fine grid, where one row in twenty is geometric (E18): with
 // priors and without, of several counts a row, and of more rows than the search's own grid takes.
 func TestE18CountsAgainstAGrid(t *testing.T) {
-	rng := newRand(32)
+	rng := testref.Rand(32)
 	for trial := range 13 {
 		n, c, steps := 3+rng.IntN(30), 1+2*(trial%2), 600
 		if trial == 12 {
@@ -135,7 +136,7 @@ func TestE18CountsAgainstAGrid(t *testing.T) {
 // where one row in twenty has a count that does not depend on the row, by which the likelihood
 // alone chooses a far larger one.
 func TestCalibrateCountsWithStrays(t *testing.T) {
-	rng := newRand(33)
+	rng := testref.Rand(33)
 	const n = 500
 	for _, s := range []float64{0.1, 1} {
 		y, mean, cov := drawnCounts(rng, n, 1, s)
@@ -154,9 +155,9 @@ func TestCalibrateCountsWithStrays(t *testing.T) {
 
 // Counts that vary as Poisson counts do, but for one part in 1e12, are scored and calibrated as they are.
 func TestNegativeBinomialOfLargeDispersionIsPoisson(t *testing.T) {
-	rng := newRand(33)
+	rng := testref.Rand(33)
 	y, mean, cov := drawnCounts(rng, 40, 1, 0.3)
-	lik := must[glm.NegativeBinomial](t)(glm.NewNegativeBinomial(1e12))
+	lik := testref.Must[glm.NegativeBinomial](t)(glm.NewNegativeBinomial(1e12))
 	want, err := ScoreOfContext(t.Context(), nil, glm.Poisson{}, y, mean, cov, 1)
 	require.NoError(t, err)
 	got, err := ScoreOfContext(t.Context(), nil, lik, y, mean, cov, 1)

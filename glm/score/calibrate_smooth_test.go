@@ -11,13 +11,14 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 )
 
 // drawnRows are n rows of classes with targets drawn from softmax of a part of the mean, so
 // that the means are as overconfident as 1/part, and covariances of random width.
 func drawnRows(rng *rand.Rand, n, c int, part, width float64) (lik glm.Likelihood, y, mean, cov *mat.Dense) {
-	mean, cov = randomMoments(rng, n, c, 3, width)
+	mean, cov = testref.Moments(rng, n, c, 3, width)
 	lik, y = glm.Bernoulli{}, mat.NewDense(n, 1, nil)
 	if c > 1 {
 		lik = glm.Categorical{}
@@ -51,7 +52,7 @@ func drawnProblem(t *testing.T, rng *rand.Rand, trial int) (lik glm.Likelihood, 
 		mean.Scale(0.3, mean)
 		link = predictive.DefaultLink(lik, c)
 	case 6:
-		lik, link = must[*glm.Gaussian](t)(glm.NewGaussian(0.3)), predictive.Exact{}
+		lik, link = testref.Must[*glm.Gaussian](t)(glm.NewGaussian(0.3)), predictive.Exact{}
 	case 7:
 		link = predictive.Probit{}
 	}
@@ -61,7 +62,7 @@ func drawnProblem(t *testing.T, rng *rand.Rand, trial int) (lik glm.Likelihood, 
 // Moments that differ by 1e-12 of themselves have scales that differ by less than 1e-9:
 // the optimum is one of a smooth function (E18, E21).
 func TestE21CalibrationIsASmoothFunctionOfTheMoments(t *testing.T) {
-	rng := newRand(21)
+	rng := testref.Rand(21)
 	near := func(m *mat.Dense) *mat.Dense {
 		var to mat.Dense
 		to.Apply(func(_, _ int, v float64) float64 { return v * (1 + 1e-12*(2*rng.Float64()-1)) }, m)
@@ -87,7 +88,7 @@ func TestE21CalibrationIsASmoothFunctionOfTheMoments(t *testing.T) {
 // The search ends at the zero of the slopes by Newton's steps of 1e-10, wherever around it
 // the search began, so that not the path to it but the rows alone decide (E18).
 func TestE18SearchEndsAtTheSameScalesFromAnyStart(t *testing.T) {
-	rng := newRand(26)
+	rng := testref.Rand(26)
 	for trial := range 24 {
 		lik, y, mean, cov, link := drawnProblem(t, rng, trial)
 		rows, err := newScoredRows(lik, y, mean, cov)
@@ -137,7 +138,7 @@ func slopesOf(t *testing.T, s surface, at predictive.ScalePoint, rel float64, ms
 
 // The derivatives of the objective are those of its values, by differences (E18, E21).
 func TestE18DerivativesAgainstDifferences(t *testing.T) {
-	rng := newRand(23)
+	rng := testref.Rand(23)
 	for trial := range 40 {
 		c := []int{1, 2, 3, 5, 10}[trial%5]
 		lik, y, mean, cov := drawnRows(rng, 4, c, 0.5, math.Exp(1.5*rng.NormFloat64()))
@@ -153,7 +154,7 @@ func TestE18DerivativesAgainstDifferences(t *testing.T) {
 			require.NoError(t, err)
 			slopesOf(t, s, at, 2e-7, fmt.Sprint("C = ", c))
 		}
-		g, err := whiten(t.Context(), must[*glm.Gaussian](t)(glm.NewGaussian(0.4)), &scoredRows{rows: 4, c: c, kept: []int{0, 1, 2, 3}, y: mean, mean: mean, cov: cov}, 1)
+		g, err := whiten(t.Context(), testref.Must[*glm.Gaussian](t)(glm.NewGaussian(0.4)), &scoredRows{rows: 4, c: c, kept: []int{0, 1, 2, 3}, y: mean, mean: mean, cov: cov}, 1)
 		require.NoError(t, err)
 		slopesOf(t, g, pointAt(rng.NormFloat64(), rng.NormFloat64()), 2e-7, "gaussian")
 	}
@@ -162,7 +163,7 @@ func TestE18DerivativesAgainstDifferences(t *testing.T) {
 // No pair of a grid is better than what is found, by the points of the search, for any
 // number of classes (E21).
 func TestE21ScaleAndTemperatureAgainstAGrid(t *testing.T) {
-	rng := newRand(24)
+	rng := testref.Rand(24)
 	for trial := range 20 {
 		c := []int{1, 2, 3, 5, 10}[trial%5]
 		const n = 30
@@ -198,7 +199,7 @@ func TestE21ScaleAndTemperatureAgainstAGrid(t *testing.T) {
 // Where means are too small rather than too large, the temperature is 1 and not nearly 1,
 // though a larger one would predict better.
 func TestE21TemperatureIsAtMostOne(t *testing.T) {
-	rng := newRand(25)
+	rng := testref.Rand(25)
 	for _, c := range []int{1, 2, 3, 5} {
 		lik, y, mean, cov := drawnRows(rng, 300, c, 1.6, 0.1)
 		got, err := Calibrate(t.Context(), lik, y, mean, cov, nil)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,18 +12,9 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/integral"
 	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 )
-
-// randomMoments returns means and covariances of n rows with c outputs.
-func randomMoments(rng *rand.Rand, n, c int, spread, width float64) (mean, cov *mat.Dense) {
-	mean, cov = mat.NewDense(n, c, randomVec(rng, n*c, spread)), mat.NewDense(n*c, c, nil)
-	for i := range n {
-		a := mat.NewDense(c, c, randomVec(rng, c*c, width))
-		cov.Slice(i*c, (i+1)*c, 0, c).(*mat.Dense).Mul(a, a.T())
-	}
-	return mean, cov
-}
 
 // scaledNLL is the NLL at one scale, computed plainly.
 func scaledNLL(t *testing.T, link predictive.Link, lik glm.Likelihood, y, mean, cov *mat.Dense, s float64) float64 {
@@ -76,7 +66,7 @@ func TestZeroCalibration(t *testing.T) {
 // The scale and the temperature are the best of a fine grid of pairs, for each likelihood
 // and by other links, with priors and without (E18, E21).
 func TestE18CalibrateAgainstBruteForce(t *testing.T) {
-	rng := newRand(3)
+	rng := testref.Rand(3)
 	below := 0
 	for trial := range 75 {
 		spread := []float64{math.Inf(1), 2, 0.5}[trial/5%3]
@@ -94,7 +84,7 @@ func TestE18CalibrateAgainstBruteForce(t *testing.T) {
 		case 4:
 			c = 2
 		}
-		mean, cov := randomMoments(rng, n, c, 1.5, math.Exp(rng.NormFloat64()))
+		mean, cov := testref.Moments(rng, n, c, 1.5, math.Exp(rng.NormFloat64()))
 		y := mat.NewDense(n, lik.Targets(c), nil)
 		for i := range n {
 			for j := range lik.Targets(c) {
@@ -142,14 +132,14 @@ func TestE18CalibrateAgainstBruteForce(t *testing.T) {
 // The two scales of a Gaussian are the best of a square grid of pairs, for each kind
 // of noise.
 func TestCalibrateGaussianAgainstBruteForce(t *testing.T) {
-	rng := newRand(4)
+	rng := testref.Rand(4)
 	for trial := range 45 {
 		n, c := 2+rng.IntN(12), 1+trial%3
 		spread := []float64{math.Inf(1), 2, 0.5}[trial/3%3]
 		lik, err := glm.NewGaussian(math.Exp(rng.NormFloat64()))
 		require.NoError(t, err)
 		if trial%2 == 1 {
-			a := mat.NewDense(c, c, randomVec(rng, c*c, 1))
+			a := mat.NewDense(c, c, testref.Vec(rng, c*c, 1))
 			s := mat.NewSymDense(c, nil)
 			s.SymOuterK(1, a)
 			for j := range c {
@@ -158,8 +148,8 @@ func TestCalibrateGaussianAgainstBruteForce(t *testing.T) {
 			lik, err = glm.NewGaussianMatrix(s)
 			require.NoError(t, err)
 		}
-		mean, cov := randomMoments(rng, n, c, 1, math.Exp(rng.NormFloat64()))
-		y := mat.NewDense(n, c, randomVec(rng, n*c, math.Exp(2*rng.NormFloat64())))
+		mean, cov := testref.Moments(rng, n, c, 1, math.Exp(rng.NormFloat64()))
+		y := mat.NewDense(n, c, testref.Vec(rng, n*c, math.Exp(2*rng.NormFloat64())))
 		got, err := Calibrate(t.Context(), lik, y, mean, cov, &CalibrateOptions{Spread: spread})
 		require.NoError(t, err)
 		at := func(s, noise float64) float64 {
@@ -190,10 +180,10 @@ func calibrated(t *testing.T, lik glm.Likelihood, y, mean, cov *mat.Dense) *Cali
 // Targets drawn from a predictive give back the scales by which its covariance and
 // noise were changed, up to the error of a sample.
 func TestCalibrateFindsTheScaleThatWasUsed(t *testing.T) {
-	rng := newRand(8)
+	rng := testref.Rand(8)
 	const n = 1500
 	for _, s := range []float64{0.03, 1, 7} {
-		mean, cov, y := mat.NewDense(n, 1, randomVec(rng, n, 1)), mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil)
+		mean, cov, y := mat.NewDense(n, 1, testref.Vec(rng, n, 1)), mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil)
 		logits := mat.NewDense(n, 1, nil)
 		for i := range n {
 			v := math.Exp(rng.NormFloat64())
@@ -296,8 +286,8 @@ func TestCalibrateFewRows(t *testing.T) {
 	require.InDelta(t, 1, c.Scale, 0.01)
 	require.InDelta(t, 9, c.Scale+c.NoiseScale, 0.01)
 
-	rng := newRand(9)
-	mean, cov := randomMoments(rng, 50, 1, 1, 1)
+	rng := testref.Rand(9)
+	mean, cov := testref.Moments(rng, 50, 1, 1, 1)
 	y := mat.NewDense(50, 1, nil)
 	for i := range 50 {
 		y.Set(i, 0, 1)
@@ -339,7 +329,7 @@ func TestCalibrateZeroDensity(t *testing.T) {
 // A network that knows its digits, with a posterior that is too wide: the scale is
 // small, its NLL close to the network's, and the accuracy stays.
 func TestCalibrateAWellTrainedNetwork(t *testing.T) {
-	rng := newRand(10)
+	rng := testref.Rand(10)
 	const n = 1500
 	mean, cov, y := mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil)
 	for i := range n {
@@ -428,10 +418,10 @@ func TestApply(t *testing.T) {
 // The calibration is the same to the last bit on any number of workers; a cancelled
 // context ends it.
 func TestCalibrateOnWorkers(t *testing.T) {
-	rng := newRand(11)
+	rng := testref.Rand(11)
 	for _, c := range []int{1, 3} {
 		n := 77 / c
-		mean, cov := randomMoments(rng, n, c, 1, 1)
+		mean, cov := testref.Moments(rng, n, c, 1, 1)
 		y := mat.NewDense(n, 1, nil)
 		for i := range n {
 			y.Set(i, 0, float64(rng.IntN(max(2, c))))
@@ -486,8 +476,8 @@ func BenchmarkCalibrate(b *testing.B) {
 	for _, c := range []int{1, 10} {
 		b.Run(fmt.Sprintf("N=5000/C=%d", c), func(b *testing.B) {
 			const n = 5000
-			rng := newRand(12)
-			mean, cov := randomMoments(rng, n, c, 3, 1)
+			rng := testref.Rand(12)
+			mean, cov := testref.Moments(rng, n, c, 3, 1)
 			y := mat.NewDense(n, 1, nil)
 			var lik glm.Likelihood = glm.Bernoulli{}
 			if c > 1 {
@@ -509,10 +499,10 @@ func BenchmarkCalibrate(b *testing.B) {
 // the full integrals as any of a grid, up to the error of few rows, and reports
 // their NLL.
 func TestCalibrateManyClasses(t *testing.T) {
-	rng := newRand(14)
+	rng := testref.Rand(14)
 	const n = 12
 	for _, c := range []int{2, 3, 6} {
-		mean, cov := randomMoments(rng, n, c, 3, 1.5)
+		mean, cov := testref.Moments(rng, n, c, 3, 1.5)
 		y := mat.NewDense(n, 1, nil)
 		for i := range n {
 			y.Set(i, 0, float64(integral.Argmax(mean.RawRowView(i))))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/integral"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -16,7 +17,7 @@ import (
 // that is taken from the rows, over the rows.
 func TestConstantNLL(t *testing.T) {
 	const n = 40
-	rng := newRand(31)
+	rng := testref.Rand(31)
 	column := func(c int, draw func() float64) *mat.Dense {
 		y := mat.NewDense(n, c, nil)
 		y.Apply(func(_, _ int, _ float64) float64 { return draw() }, y)
@@ -68,11 +69,11 @@ func TestConstantNLL(t *testing.T) {
 		y := mat.NewDense(n, 1, mat.Col(nil, j, numbers))
 		want += best(func(mean float64) float64 {
 			return best(func(variance float64) float64 {
-				return at(must[*glm.Gaussian](t)(glm.NewGaussian(variance)), y, mean)
+				return at(testref.Must[*glm.Gaussian](t)(glm.NewGaussian(variance)), y, mean)
 			}, 0.5, 1.5)
 		}, -0.5, 0.5) + 2.0/n
 	}
-	gaussian := must[*glm.Gaussian](t)(glm.NewGaussian(3))
+	gaussian := testref.Must[*glm.Gaussian](t)(glm.NewGaussian(3))
 	require.InDelta(t, want, constantNLL(gaussian, numbers, 2), 1e-4)
 	require.True(t, math.IsNaN(constantNLL(gaussian, mat.NewDense(3, 1, []float64{2, 2, 2}), 1)))
 }
@@ -80,14 +81,14 @@ func TestConstantNLL(t *testing.T) {
 // Predictions that know less than a constant are said to, before anything else, and others
 // are not (E21).
 func TestE21WorseThanAConstantIsSaidFirst(t *testing.T) {
-	rng := newRand(32)
+	rng := testref.Rand(32)
 	const n = 200
-	for _, lik := range []glm.Likelihood{glm.Bernoulli{}, glm.Categorical{}, glm.Poisson{}, must[glm.NegativeBinomial](t)(glm.NewNegativeBinomial(9)), must[*glm.Gaussian](t)(glm.NewGaussian(1))} {
+	for _, lik := range []glm.Likelihood{glm.Bernoulli{}, glm.Categorical{}, glm.Poisson{}, testref.Must[glm.NegativeBinomial](t)(glm.NewNegativeBinomial(9)), testref.Must[*glm.Gaussian](t)(glm.NewGaussian(1))} {
 		c := 1
 		if lik.Name() == "categorical" {
 			c = 3
 		}
-		mean, cov := randomMoments(rng, n, c, 1, 0.3)
+		mean, cov := testref.Moments(rng, n, c, 1, 0.3)
 		y, noise := mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil)
 		for i := range n {
 			y.Set(i, 0, float64(rng.IntN(20)/17)) // mostly 0, of which the means know nothing

@@ -10,12 +10,13 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // Monte Carlo agrees with the closed forms, and the metrics compare targets with means.
 func TestHeteroscedasticLinksAndScores(t *testing.T) {
-	h, rng := glm.Heteroscedastic{}, newRand(5)
-	f, cov := randomPosterior(6, 40, 4, 0.2)
+	h, rng := glm.Heteroscedastic{}, testref.Rand(5)
+	f, cov := testref.Posterior(6, 40, 4, 0.2)
 	y := mat.NewDense(40, 2, nil)
 	for i := range 40 {
 		for j := range 2 {
@@ -55,7 +56,7 @@ func TestHeteroscedasticLinksAndScores(t *testing.T) {
 
 // Calibration finds the scale by which a covariance is wrong.
 func TestE18Heteroscedastic(t *testing.T) {
-	h, rng := glm.Heteroscedastic{}, newRand(8)
+	h, rng := glm.Heteroscedastic{}, testref.Rand(8)
 	const n = 300
 	f, cov, y := mat.NewDense(n, 2, nil), mat.NewDense(2*n, 2, nil), mat.NewDense(n, 1, nil)
 	for i := range n {
@@ -75,7 +76,7 @@ func TestE18Heteroscedastic(t *testing.T) {
 
 // Intervals are as wide as the noise is at their input, and hold their share.
 func TestHeteroscedasticJackknife(t *testing.T) {
-	h, rng := glm.Heteroscedastic{}, newRand(9)
+	h, rng := glm.Heteroscedastic{}, testref.Rand(9)
 	const n = 2000
 	f, y := mat.NewDense(n, 2, nil), mat.NewDense(n, 1, nil)
 	for i := range n {

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm/integral"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // Four rows of three classes, worked out by hand.
@@ -44,12 +45,12 @@ func TestECEBinsAreRightClosed(t *testing.T) {
 }
 
 func TestMetricsAgainstBruteForce(t *testing.T) {
-	rng := newRand(1)
+	rng := testref.Rand(1)
 	for range 50 {
 		n, k := 1+rng.IntN(60), 2+rng.IntN(5)
 		prob, labels := mat.NewDense(n, k, nil), make([]int, n)
 		for i := range n {
-			integral.SoftmaxTo(prob.RawRowView(i), randomVec(rng, k, 2))
+			integral.SoftmaxTo(prob.RawRowView(i), testref.Vec(rng, k, 2))
 			labels[i] = rng.IntN(k)
 		}
 		hits, brier, ece := 0.0, 0.0, 0.0
@@ -87,7 +88,7 @@ func TestMetricsAgainstBruteForce(t *testing.T) {
 }
 
 func TestAUROCAgainstAllPairs(t *testing.T) {
-	rng := newRand(2)
+	rng := testref.Rand(2)
 	for range 50 {
 		in, out := make([]float64, 1+rng.IntN(40)), make([]float64, 1+rng.IntN(40))
 		for i := range in {

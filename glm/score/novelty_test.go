@@ -9,15 +9,16 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // The novelty of a class is the entropy of the unscaled predictive, and the mutual
 // information what the spread of f adds to the mean entropy: both against sums over
 // a fine grid.
 func TestNoveltyOfOneOutput(t *testing.T) {
-	rng := newRand(21)
+	rng := testref.Rand(21)
 	const n = 30
-	mean, cov := randomMoments(rng, n, 1, 2, 1.5)
+	mean, cov := testref.Moments(rng, n, 1, 2, 1.5)
 	v, err := NoveltyOf(t.Context(), nil, glm.Bernoulli{}, mean, cov, 2)
 	require.NoError(t, err)
 	h := func(p float64) float64 { return -p*math.Log(p) - (1-p)*math.Log(1-p) }
@@ -41,8 +42,8 @@ func TestNoveltyOfOneOutput(t *testing.T) {
 // The novelty of a regression is the predictive variance of the targets, summed over
 // the outputs.
 func TestNoveltyOfARegression(t *testing.T) {
-	rng := newRand(22)
-	mean, cov := randomMoments(rng, 8, 2, 1, 1)
+	rng := testref.Rand(22)
+	mean, cov := testref.Moments(rng, 8, 2, 1, 1)
 	lik, err := glm.NewGaussianVector([]float64{0.5, 2})
 	require.NoError(t, err)
 	v, err := NoveltyOf(t.Context(), nil, lik, mean, cov, 0)
@@ -62,7 +63,7 @@ func TestNoveltyOfARegression(t *testing.T) {
 	require.InDelta(t, math.Exp(0.65)+math.Exp(1.3)*math.Expm1(0.7), v.Score[0], 1e-12)
 
 	var value *predictive.ValueError
-	mean, cov = randomMoments(rng, 50, 1, 1, 1)
+	mean, cov = testref.Moments(rng, 50, 1, 1, 1)
 	cov.Set(37, 0, -1)
 	_, err = NoveltyOf(t.Context(), nil, glm.Poisson{}, mean, cov, 3)
 	require.ErrorAs(t, err, &value)
@@ -73,9 +74,9 @@ func TestNoveltyOfARegression(t *testing.T) {
 // each divided by √(1 + π/8 of its variance): written here with matrices. A shift common
 // to all logits, of the mean or of the covariance, does not change it.
 func TestNoveltyOfSeveralClasses(t *testing.T) {
-	rng := newRand(24)
+	rng := testref.Rand(24)
 	const n, c = 20, 4
-	mean, cov := randomMoments(rng, n, c, 2, 3)
+	mean, cov := testref.Moments(rng, n, c, 2, 3)
 	v, err := NoveltyOf(t.Context(), nil, glm.Categorical{}, mean, cov, 2)
 	require.NoError(t, err)
 	h := mat.NewDense(c, c, nil)
@@ -112,14 +113,14 @@ func TestNoveltyOfSeveralClasses(t *testing.T) {
 // A link without entropies gives no mutual information, and for several Bernoulli
 // outputs, which are as many problems, the entropy of its mean.
 func TestNoveltyByTheMean(t *testing.T) {
-	rng := newRand(23)
-	mean, cov := randomMoments(rng, 20, 4, 2, 1)
+	rng := testref.Rand(23)
+	mean, cov := testref.Moments(rng, 20, 4, 2, 1)
 	v, err := NoveltyOf(t.Context(), predictive.Probit{}, glm.Categorical{}, mean, cov, 0)
 	require.NoError(t, err)
 	var prob mat.Dense
 	require.True(t, math.IsNaN(v.Mutual[0]))
 	// Two Bernoulli outputs are two problems.
-	mean, cov = randomMoments(rng, 5, 2, 2, 1)
+	mean, cov = testref.Moments(rng, 5, 2, 2, 1)
 	v, err = NoveltyOf(t.Context(), predictive.Probit{}, glm.Bernoulli{}, mean, cov, 0)
 	require.NoError(t, err)
 	require.NoError(t, predictive.Probit{}.PredictTo(&prob, nil, glm.Bernoulli{}, mean, cov))
@@ -142,7 +143,7 @@ func TestRank(t *testing.T) {
 	require.Equal(t, 1.0, Rank(sorted, math.Inf(1)))
 	require.Equal(t, 0.5, Rank([]float64{math.Inf(1)}, math.Inf(1)))
 	require.True(t, math.IsNaN(Rank(sorted, math.NaN())) && math.IsNaN(Rank(nil, 1)))
-	rng := newRand(24)
+	rng := testref.Rand(24)
 	for range 50 {
 		scores := make([]float64, 1+rng.IntN(30))
 		for i := range scores {

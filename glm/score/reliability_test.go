@@ -9,16 +9,17 @@ import (
 	"gonum.org/v1/gonum/stat/combin"
 
 	"github.com/funcgp/funcgp/glm/integral"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // The bins are those of ECE: their gaps add up to it.
 func TestReliabilityBins(t *testing.T) {
-	rng := newRand(31)
+	rng := testref.Rand(31)
 	for range 20 {
 		n, k := 1+rng.IntN(60), 2+rng.IntN(4)
 		prob, labels := mat.NewDense(n, k, nil), make([]int, n)
 		for i := range n {
-			integral.SoftmaxTo(prob.RawRowView(i), randomVec(rng, k, 2))
+			integral.SoftmaxTo(prob.RawRowView(i), testref.Vec(rng, k, 2))
 			labels[i] = rng.IntN(k)
 		}
 		bins := Reliability(prob, labels, &ReliabilityOptions{Resamples: 20})
@@ -55,7 +56,7 @@ func TestReliabilityBand(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one goroutine, long under the race detector")
 	}
-	rng := newRand(32)
+	rng := testref.Rand(32)
 	inside, all, insideWrong := 0.0, 0.0, 0.0
 	const n = 400
 	for trial := range 60 {
@@ -138,7 +139,7 @@ func TestCoverageOf(t *testing.T) {
 	none := CoverageOf([]float64{math.NaN()}, []float64{0.5})[0]
 	require.True(t, math.IsNaN(none.Empirical) && math.IsNaN(none.BandLo) && none.Count == 0)
 	// Uniform values are covered as often as they should be.
-	rng := newRand(33)
+	rng := testref.Rand(33)
 	uniform := make([]float64, 20000)
 	for i := range uniform {
 		uniform[i] = rng.Float64()

@@ -123,9 +123,9 @@ func TestScoreByHand(t *testing.T) {
 // Rows with a NaN in the mean, in the covariance or in both are left out, and errors
 // name the row among all.
 func TestScoreLeavesOutRowsOfNaN(t *testing.T) {
-	rng := newRand(5)
+	rng := testref.Rand(5)
 	const n, c = 40, 3
-	mean, cov := randomMoments(rng, n, c, 1, 1)
+	mean, cov := testref.Moments(rng, n, c, 1, 1)
 	y := mat.NewDense(n, 1, nil)
 	for i := range n {
 		y.Set(i, 0, float64(rng.IntN(c)))
@@ -172,7 +172,7 @@ func TestScoreLeavesOutRowsOfNaN(t *testing.T) {
 // The score is the same to the last bit on any number of workers, and a cancelled
 // context ends it.
 func TestScoreOnWorkers(t *testing.T) {
-	mean, cov := randomMoments(newRand(6), 101, 1, 2, 2)
+	mean, cov := testref.Moments(testref.Rand(6), 101, 1, 2, 2)
 	y := mat.NewDense(101, 1, nil)
 	one, err := ScoreOfContext(t.Context(), nil, glm.Poisson{}, y, mean, cov, 1)
 	require.NoError(t, err)

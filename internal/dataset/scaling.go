@@ -218,12 +218,11 @@ func ParseScaling(text string) (*Scaling, error) {
 	if len(mean) != len(scale) {
 		return nil, fmt.Errorf("dataset: scaling has %d means but %d scales", len(mean), len(scale))
 	}
-	for j, v := range scale {
-		if v <= 0 {
-			return nil, fmt.Errorf("dataset: scale %d is %v, want a positive number", j, v)
-		}
+	s, err := ScalingBy(mean, scale)
+	if err != nil {
+		return nil, fmt.Errorf("dataset: scaling: %w", err)
 	}
-	return &Scaling{mean, scale}, nil
+	return s, nil
 }
 
 func splitFloats(text string) ([]float64, error) {

@@ -1,5 +1,6 @@
 // Package testref reads the reference numbers in testdata/reference for tests,
-// finds MNIST where it is at hand, and compares arrays with a tolerance.
+// finds MNIST where it is at hand, compares arrays with a tolerance, and has random moments and
+// slow, obvious integrals.
 //
 //	func TestForward(t *testing.T) {
 //		ref := testref.Open(t, "layers/mlp-relu")

@@ -37,7 +37,6 @@ func IsArch(name string) bool { return strings.HasPrefix(name, archPrefix) }
 // TrainFlags say how train trains an autoencoder.
 type TrainFlags struct {
 	online     bool
-	rule       string
 	curvature  string
 	checkpoint string
 	widths     []int
@@ -48,7 +47,6 @@ type TrainFlags struct {
 func (t *TrainFlags) Add(c *cobra.Command) {
 	f := c.Flags()
 	f.BoolVar(&t.online, "online", false, "train an autoencoder under its posterior: each step draws the parameters, and the precision follows (defaults of [lae]: batch 50, lr 1e-3, early stopping 5, at most 100 epochs)")
-	f.StringVar(&t.rule, "rule", "released", "`NAME` of how --online updates the precision: released (of the code of [lae]) or published (eq. 53)")
 	f.StringVar(&t.curvature, "curvature", "approximate", "`NAME` of how --online carries the GGN back: approximate, exact or mixed")
 	f.StringVar(&t.checkpoint, "checkpoint", "", "keep the state of --online in `FILE` after each epoch and where it is interrupted, and go on from it")
 }
@@ -80,7 +78,7 @@ func (t *TrainFlags) Check(c *cobra.Command, arch string) error {
 	if _, err := autoencoder.Layers(1, t.widths, network.Tanh); err != nil {
 		return job.Usagef("--arch %q: %s", arch, strings.TrimPrefix(err.Error(), "autoencoder: "))
 	}
-	return flags.Check(c.Flags(), []flags.Rule{flags.OneOf("rule", autoencoder.RuleNames()), flags.OneOf("curvature", autoencoder.CurvatureNames())})
+	return flags.Check(c.Flags(), []flags.Rule{flags.OneOf("curvature", autoencoder.CurvatureNames())})
 }
 
 // A Descent has the flags of train that autoencoders share with other networks. Zero
@@ -272,15 +270,11 @@ func plain(ctx context.Context, c *console.Console, p *problem.Problem, a *autoe
 
 // trainOnline trains under the posterior, which it writes beside the model.
 func (t *TrainFlags) trainOnline(ctx context.Context, c *console.Console, p *problem.Problem, a *autoencoder.Autoencoder, x, held *mat.Dense, d *Descent, r *TrainReport) (*autoencoder.Autoencoder, error) {
-	rule, err := autoencoder.ParseRule(t.rule)
-	if err != nil {
-		return nil, err
-	}
 	curvature, err := autoencoder.ParseCurvature(t.curvature)
 	if err != nil {
 		return nil, err
 	}
-	o := &autoencoder.TrainOptions{Rule: rule, Curvature: curvature, Prior: p.Task.Precision, Noise: p.Task.Noise, LearningRate: d.Rate, Batch: d.Batch, Epochs: d.Epochs, Patience: d.Patience, Validation: held, Seed: p.Limits.Seed,
+	o := &autoencoder.TrainOptions{Curvature: curvature, Prior: p.Task.Precision, Noise: p.Task.Noise, LearningRate: d.Rate, Batch: d.Batch, Epochs: d.Epochs, Patience: d.Patience, Validation: held, Seed: p.Limits.Seed,
 		Progress: func(done, total int) { c.Show("online", done, total) },
 		Epoch: func(e autoencoder.Epoch) {
 			c.Detail("epoch: mean squared error of a pixel %.6g, validation %.6g", e.Train, e.Validation)
@@ -311,7 +305,7 @@ func (t *TrainFlags) trainOnline(ctx context.Context, c *console.Console, p *pro
 	}
 	r.Posterior = r.Out + posteriorSuffix
 	trained := post.Autoencoder()
-	return trained, post.Save(r.Posterior, fmt.Sprintf("online on %d rows, the %s rule, %s diagonal of the GGN", p.Examples.Train.Len(), rule, curvature))
+	return trained, post.Save(r.Posterior, fmt.Sprintf("online on %d rows, the %s rule, %s diagonal of the GGN", p.Examples.Train.Len(), o.Rule, curvature))
 }
 
 // resume reads a checkpoint, nil where there is none yet.
