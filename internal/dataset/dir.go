@@ -18,9 +18,9 @@ var idxStems = [4]string{
 	"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte",
 }
 
-// openDir reads the IDX files of a directory side by side, each by read. The training or the test pair
-// may be missing.
-func openDir(ctx context.Context, dir string, read readIDXFunc) (*Data, error) {
+// openDir reads the IDX files of a directory side by side. Where most is positive it bounds the bytes
+// of images. The training or the test pair may be missing.
+func openDir(ctx context.Context, dir string, most int64) (*Data, error) {
 	var files [4]idxFile
 	for i, stem := range idxStems {
 		files[i] = idxFile{stem: stem, path: findIDX(dir, stem)}
@@ -33,7 +33,7 @@ func openDir(ctx context.Context, dir string, read readIDXFunc) (*Data, error) {
 	}
 	if err := par.Do(ctx, 0, len(files), func(i int) error {
 		if f := &files[i]; f.path != "" {
-			f.idx, f.err = read(ctx, f.path, []int{3, 1}[i%2])
+			f.idx, f.err = readIDXFile(ctx, f.path, []int{3, 1}[i%2], most)
 		}
 		return nil
 	}); err != nil {
@@ -57,9 +57,6 @@ type idxFile struct {
 	*idx
 	err error
 }
-
-// A readIDXFunc reads the IDX file at path; rank is 3 for images, 1 for labels.
-type readIDXFunc func(ctx context.Context, path string, rank int) (*idx, error)
 
 // findIDX returns the path of a file under one of its usual names, or "".
 func findIDX(dir, stem string) string {

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"bytes"
 	"context"
 	"crypto/md5"
 	"encoding/hex"
@@ -39,7 +40,7 @@ var (
 	errSum     = errors.New("wrong checksum")              // another try may help
 )
 
-// fetch downloads dir/name. A mirror is tried a few times. The error names every mirror that was tried.
+// fetch downloads name to the folder dir, decompressed and without .gz. A mirror is tried a few times. The error names every mirror that was tried.
 func (f *fetcher) fetch(ctx context.Context, dir, name, sum string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("%w: %w", errLocal, err)
@@ -53,8 +54,11 @@ func (f *fetcher) fetch(ctx context.Context, dir, name, sum string) error {
 				err = fmt.Errorf("%w: MD5 %x, want %s", errSum, got, sum)
 			}
 			if err == nil {
-				if err := atomicfile.Write(filepath.Join(dir, name), func(w io.Writer) error {
-					_, err := w.Write(data)
+				if err := atomicfile.Write(filepath.Join(dir, strings.TrimSuffix(name, ".gz")), func(w io.Writer) error {
+					r, err := unzipped(bytes.NewReader(data))
+					if err == nil {
+						_, err = io.Copy(w, r)
+					}
 					return err
 				}); err != nil {
 					return fmt.Errorf("%w: %w", errLocal, err)

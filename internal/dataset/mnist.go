@@ -25,8 +25,8 @@ var mnistMirrors = []string{
 }
 
 // openMNIST reads MNIST from the cache, after it has downloaded the files that are
-// not there. Files that the user put there are not checked. It leaves decompressed copies
-// in the cache, so that only the first use decompresses.
+// not there. Files that the user put there are not checked. What is downloaded
+// is kept decompressed.
 func openMNIST(ctx context.Context, o *OpenOptions) (*Data, error) {
 	dir := o.CacheDir
 	if dir == "" {
@@ -51,7 +51,7 @@ func openMNIST(ctx context.Context, o *OpenOptions) (*Data, error) {
 			return nil, e
 		}
 	}
-	d, err := openDir(ctx, dir, readCopied)
+	d, err := openDir(ctx, dir, o.MaxBytes)
 	var e *Error
 	if errors.As(err, &e) && e.Remedy == again {
 		e.Remedy = "delete the file, and it is downloaded again"

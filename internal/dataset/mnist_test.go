@@ -50,6 +50,9 @@ func TestOpenMNIST(t *testing.T) {
 	}
 	for name, file := range files {
 		require.Equal(t, int64(len(file)), done[name])
+		kept := filepath.Join(o.CacheDir, "mnist", strings.TrimSuffix(name, ".gz"))
+		require.FileExists(t, kept)
+		require.NoFileExists(t, kept+".gz")
 	}
 }
 

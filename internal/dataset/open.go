@@ -76,11 +76,7 @@ func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
 	if o.Split != nil && (o.TestFile != "" || o.ValidFile != "") {
 		return nil, &Error{File: name, Problem: "a split and a test or validation file were both asked for", Remedy: "name one of them"}
 	}
-	open := func() (*Data, error) {
-		return openDir(ctx, name, func(ctx context.Context, path string, rank int) (*idx, error) {
-			return readIDXFile(ctx, path, rank, o.MaxBytes)
-		})
-	}
+	open := func() (*Data, error) { return openDir(ctx, name, o.MaxBytes) }
 	kind, sizes, _ := strings.Cut(name, ":")
 	switch {
 	case name == "" || kind == "digits":
