@@ -1,6 +1,7 @@
 package autoencoder
 
 import (
+	"cmp"
 	"context"
 	"math"
 
@@ -24,9 +25,7 @@ func (o *DrawOptions) withDefaults() (opt DrawOptions) {
 	if o != nil {
 		opt = *o
 	}
-	if opt.Samples == 0 {
-		opt.Samples = 100
-	}
+	opt.Samples = cmp.Or(opt.Samples, 100)
 	if opt.Samples < 0 || opt.Keep < 0 {
 		panic("autoencoder: a negative number of draws")
 	}

@@ -1,6 +1,7 @@
 package autoencoder
 
 import (
+	"cmp"
 	"context"
 
 	"gonum.org/v1/gonum/floats"
@@ -58,12 +59,7 @@ func (p *Posterior) Impute(ctx context.Context, x *mat.Dense, known []bool, o *I
 	if o != nil {
 		opt = *o
 	}
-	if opt.Samples == 0 {
-		opt.Samples = 10
-	}
-	if opt.Rounds == 0 {
-		opt.Rounds = 10
-	}
+	opt.Samples, opt.Rounds = cmp.Or(opt.Samples, 10), cmp.Or(opt.Rounds, 10)
 	if opt.Samples < 0 || opt.Rounds < 0 {
 		panic("autoencoder: a negative number of draws or rounds")
 	}

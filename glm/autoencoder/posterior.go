@@ -1,6 +1,7 @@
 package autoencoder
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -74,12 +75,7 @@ func (o *FitOptions) withDefaults() (FitOptions, error) {
 	if o != nil {
 		opt = *o
 	}
-	if opt.Prior == 0 {
-		opt.Prior = 1
-	}
-	if opt.Noise == 0 {
-		opt.Noise = 1
-	}
+	opt.Prior, opt.Noise = cmp.Or(opt.Prior, 1), cmp.Or(opt.Noise, 1)
 	if !(opt.Prior > 0) || !(opt.Noise > 0) || math.IsInf(opt.Prior, 0) || math.IsInf(opt.Noise, 0) {
 		return opt, fmt.Errorf("autoencoder: prior precision %v and noise variance %v must be positive numbers", opt.Prior, opt.Noise)
 	}

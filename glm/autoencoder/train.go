@@ -1,6 +1,7 @@
 package autoencoder
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -107,27 +108,9 @@ func (o *TrainOptions) withDefaults(n int) (TrainOptions, error) {
 	if o != nil {
 		d = *o
 	}
-	or := func(v *float64, def float64) {
-		if *v == 0 {
-			*v = def
-		}
-	}
-	orInt := func(v *int, def int) {
-		if *v == 0 {
-			*v = def
-		}
-	}
-	or(&d.Prior, 1)
-	d.Prior = max(d.Prior, 0)
-	or(&d.Noise, 1)
-	or(&d.Memory, 0.999)
-	or(&d.Start, float64(n))
-	or(&d.LearningRate, 1e-3)
-	orInt(&d.Samples, 1)
-	orInt(&d.Batch, 50)
-	orInt(&d.Epochs, 100)
-	orInt(&d.Patience, 5)
-	d.Batch = min(d.Batch, n)
+	d.Prior, d.Noise, d.Memory = max(cmp.Or(d.Prior, 1), 0), cmp.Or(d.Noise, 1), cmp.Or(d.Memory, 0.999)
+	d.Start, d.LearningRate = cmp.Or(d.Start, float64(n)), cmp.Or(d.LearningRate, 1e-3)
+	d.Samples, d.Batch, d.Epochs, d.Patience = cmp.Or(d.Samples, 1), min(cmp.Or(d.Batch, 50), n), cmp.Or(d.Epochs, 100), cmp.Or(d.Patience, 5)
 	if d.Rule != Released && d.Rule != Published || d.Curvature < Approximate || d.Curvature > Mixed {
 		panic("autoencoder: unknown rule or curvature")
 	}

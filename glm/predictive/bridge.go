@@ -7,7 +7,6 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/integral"
-	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/logsum"
 )
 
@@ -39,56 +38,35 @@ var _ Link = Bridge{}
 
 // PredictTo implements Link.
 func (Bridge) PredictTo(mean, sd *mat.Dense, lik glm.Likelihood, f, cov *mat.Dense) error {
-	softmax, err := isSoftmax("bridge", lik)
-	if err != nil {
-		return err
-	}
-	t, c := f.Dims()
-	dense.SizeTo(mean, t, c)
-	dense.SizeTo(sd, t, c)
-	logAlpha, p := make([]float64, c), make([]float64, c)
-	return newPosterior(f, cov).each(func(t int, f, cov []float64) error {
-		logTotal := math.Inf(1)
-		if softmax {
-			logTotal = dirichletTo(logAlpha, f, cov)
-		} else {
-			copy(logAlpha, f)
-		}
-		lik.MeanTo(p, logAlpha)
-		for j, v := range p {
-			dense.SetAt(mean, t, j, v)
-			if softmax {
-				dense.SetAt(sd, t, j, math.Sqrt(v*integral.Complement(p, j)/(math.Exp(logTotal)+1)))
-			} else {
-				// The bridge of the logits (0, f) is a Beta distribution with α = (1+eᶠ)/v and
-				// β = (1+e⁻ᶠ)/v. With λ = σ(f)σ(−f), α + β = 1/(λv), and the variance is λ/(1 + α + β).
-				v, slope := cov[j*c+j], integral.SigmoidSlope(f[j])
-				dense.SetAt(sd, t, j, slope*math.Sqrt(v/(1+slope*v)))
-			}
-		}
-		return nil
-	})
+	return bridge.predictTo(mean, sd, lik, f, cov)
 }
 
 // LogPredictiveTo writes log of the Dirichlet's mean.
 func (Bridge) LogPredictiveTo(dst []float64, lik glm.Likelihood, y, f, cov *mat.Dense) error {
-	softmax, err := isSoftmax("bridge", lik)
-	if err != nil {
-		return err
-	}
-	t, c := f.Dims()
-	checkLog(dst, lik, y, t, c)
-	logAlpha := make([]float64, c)
-	return newPosterior(f, cov).each(func(t int, f, cov []float64) error {
-		copy(logAlpha, f)
-		if softmax {
-			dirichletTo(logAlpha, f, cov)
-		}
-		// α/Σα = softmax(log α)
-		dst[t] = lik.LogProb(y.RawRowView(t), logAlpha)
-		return nil
-	})
+	return bridge.logPredictiveTo(dst, lik, y, f, cov)
 }
+
+// The logits of bridge are log α, since α/Σα = softmax(log α).
+var bridge = plugIn{"bridge",
+	func(dst, f, cov []float64, softmax bool) float64 {
+		if softmax {
+			return dirichletTo(dst, f, cov)
+		}
+		copy(dst, f)
+		return math.Inf(1)
+	},
+	func(dst, p, f, cov []float64, softmax bool, logTotal float64) {
+		for j := range dst {
+			if softmax {
+				dst[j] = math.Sqrt(p[j] * integral.Complement(p, j) / (math.Exp(logTotal) + 1))
+				continue
+			}
+			// The bridge of the logits (0, f) is a Beta distribution with α = (1+eᶠ)/v and
+			// β = (1+e⁻ᶠ)/v. With λ = σ(f)σ(−f), α + β = 1/(λv), and the variance is λ/(1 + α + β).
+			v, slope := cov[j*len(f)+j], integral.SigmoidSlope(f[j])
+			dst[j] = slope * math.Sqrt(v/(1+slope*v))
+		}
+	}}
 
 // dirichletTo writes log α and returns log Σ α. If some variance is zero, α is
 // infinite: it writes f, whose softmax is then the mean, and returns +Inf.

@@ -1,6 +1,7 @@
 package predictive
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 
@@ -38,13 +39,10 @@ var (
 const defaultSamples = 1000
 
 func (l MonteCarlo) samples() int {
-	switch {
-	case l.Samples < 0:
+	if l.Samples < 0 {
 		panic("predictive: negative number of samples")
-	case l.Samples == 0:
-		return defaultSamples
 	}
-	return l.Samples
+	return cmp.Or(l.Samples, defaultSamples)
 }
 
 // PredictTo implements Link.

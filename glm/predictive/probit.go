@@ -35,37 +35,61 @@ var _ Link = Probit{}
 
 // PredictTo implements Link.
 func (Probit) PredictTo(mean, sd *mat.Dense, lik glm.Likelihood, f, cov *mat.Dense) error {
-	softmax, err := isSoftmax("probit", lik)
+	return probit.predictTo(mean, sd, lik, f, cov)
+}
+
+// LogPredictiveTo writes log p(y|·) at the shrunken logits.
+func (Probit) LogPredictiveTo(dst []float64, lik glm.Likelihood, y, f, cov *mat.Dense) error {
+	return probit.logPredictiveTo(dst, lik, y, f, cov)
+}
+
+var probit = plugIn{"probit",
+	func(dst, f, cov []float64, _ bool) float64 { shrinkTo(dst, f, cov); return 0 },
+	func(dst, _, f, cov []float64, softmax bool, _ float64) { probitSDTo(dst, softmax, f, cov) }}
+
+// A plugIn predicts with g⁻¹ of other logits than the mean of f, which logitsTo writes. It
+// returns a number that sdTo takes, with the probabilities p.
+type plugIn struct {
+	name     string
+	logitsTo func(dst, f, cov []float64, softmax bool) (rest float64)
+	sdTo     func(dst, p, f, cov []float64, softmax bool, rest float64)
+}
+
+// predictTo writes the probabilities and their standard deviations.
+func (l *plugIn) predictTo(mean, sd *mat.Dense, lik glm.Likelihood, f, cov *mat.Dense) error {
+	softmax, err := isSoftmax(l.name, lik)
 	if err != nil {
 		return err
 	}
 	t, c := f.Dims()
 	dense.SizeTo(mean, t, c)
 	dense.SizeTo(sd, t, c)
-	shrunk := make([]float64, c)
+	logits, p := make([]float64, c), make([]float64, c)
 	return newPosterior(f, cov).each(func(t int, f, cov []float64) error {
+		rest := l.logitsTo(logits, f, cov, softmax)
+		lik.MeanTo(p, logits)
 		if mean != nil {
-			shrinkTo(shrunk, f, cov)
-			lik.MeanTo(mean.RawRowView(t), shrunk)
+			mean.SetRow(t, p)
 		}
 		if sd != nil {
-			probitSDTo(sd.RawRowView(t), softmax, f, cov)
+			l.sdTo(sd.RawRowView(t), p, f, cov, softmax, rest)
 		}
 		return nil
 	})
 }
 
-// LogPredictiveTo writes log p(y|·) at the shrunken logits.
-func (Probit) LogPredictiveTo(dst []float64, lik glm.Likelihood, y, f, cov *mat.Dense) error {
-	if _, err := isSoftmax("probit", lik); err != nil {
+// logPredictiveTo writes log p(y|·) at the logits.
+func (l *plugIn) logPredictiveTo(dst []float64, lik glm.Likelihood, y, f, cov *mat.Dense) error {
+	softmax, err := isSoftmax(l.name, lik)
+	if err != nil {
 		return err
 	}
 	t, c := f.Dims()
 	checkLog(dst, lik, y, t, c)
-	shrunk := make([]float64, c)
+	logits := make([]float64, c)
 	return newPosterior(f, cov).each(func(t int, f, cov []float64) error {
-		shrinkTo(shrunk, f, cov)
-		dst[t] = lik.LogProb(y.RawRowView(t), shrunk)
+		l.logitsTo(logits, f, cov, softmax)
+		dst[t] = lik.LogProb(y.RawRowView(t), logits)
 		return nil
 	})
 }

@@ -1,6 +1,7 @@
 package predictive
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -58,23 +59,17 @@ var (
 const defaultQMCTol = 1e-4
 
 func (l QMC) tol() float64 {
-	switch {
-	case l.Tol < 0:
+	if l.Tol < 0 {
 		panic("predictive: negative tolerance")
-	case l.Tol == 0:
-		return defaultQMCTol
 	}
-	return l.Tol
+	return cmp.Or(l.Tol, defaultQMCTol)
 }
 
 func (l QMC) points() int {
-	switch {
-	case l.MaxPoints < 0:
+	if l.MaxPoints < 0 {
 		panic("predictive: negative number of points")
-	case l.MaxPoints == 0:
-		return lattice.Points
 	}
-	return l.MaxPoints
+	return cmp.Or(l.MaxPoints, lattice.Points)
 }
 
 // check panics for options that are no options.

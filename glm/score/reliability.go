@@ -1,6 +1,7 @@
 package score
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -47,13 +48,7 @@ func ReliabilityOf(prob []float64, happened []bool, o *ReliabilityOptions) []Rel
 	if o == nil {
 		o = new(ReliabilityOptions)
 	}
-	resamples, coverage := o.Resamples, o.Coverage
-	if resamples == 0 {
-		resamples = 1000
-	}
-	if coverage == 0 {
-		coverage = 0.95
-	}
+	resamples, coverage := cmp.Or(o.Resamples, 1000), cmp.Or(o.Coverage, 0.95)
 	if resamples < 0 || !(coverage > 0 && coverage < 1) {
 		panic("score: the resamples must be positive and the coverage between 0 and 1")
 	}
@@ -72,9 +67,8 @@ func ReliabilityOf(prob []float64, happened []bool, o *ReliabilityOptions) []Rel
 		}
 	}
 	// Compute the accuracies that each bin has in the resamples in which it has rows.
-	seed := o.Seed
 	var accuracies [eceBins][]float64
-	rng := rand.New(rand.NewPCG(seed, 0x6a09e667f3bcc909))
+	rng := rand.New(rand.NewPCG(o.Seed, 0x6a09e667f3bcc909))
 	for range resamples {
 		var rows, hits [eceBins]float64
 		for range prob {
