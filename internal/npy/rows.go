@@ -22,18 +22,11 @@ type Rows struct {
 // values, and files with too few or too many bytes are errors.
 func OpenRows(file io.ReaderAt, size int64) (*Rows, error) {
 	r := io.NewSectionReader(file, 0, size)
-	h, err := readHeader(r)
+	h, n, e, err := readStart(r)
 	if err != nil {
 		return nil, err
 	}
-	n, err := h.elements()
-	if err != nil {
-		return nil, err
-	}
-	a := &Rows{Type: h.descr, Shape: h.shape, file: file}
-	if a.e, err = elementOf(h.descr); err != nil {
-		return nil, err
-	}
+	a := &Rows{Type: h.descr, Shape: h.shape, file: file, e: e}
 	switch {
 	case a.e.text != nil:
 		return nil, errors.New("its elements are text; save numbers")
