@@ -24,17 +24,18 @@ import (
 //	otherwise  quasi–Monte Carlo, from 1,024 points, doubled until two sequences
 //	           agree to Tol in every E p and E p²
 //
-// Where 1,024 points do not suffice, every direction of f has a variance of at least d ≥ 4,
-// and the largest is at most 12 d, E p and E p² under independent noise of variance d are
-// integrated but for one dimension in closed form, and the rest by up to 2,048 points, or
-// 4,096 from 6 d on, each of which counts as 32 or 16 (not where entropies or covariances of
-// p are wanted too). Of LeNet-5's ten digits under a wide posterior 65,536 points of softmax
-// itself err by .00096, and under a calibrated one by .00026 (RMS over rows of the largest
-// error of E p and E p²); the 2,048 err by .00085 and .00019.
+// A row may take noise apart: where 1,024 points do not suffice and the variances of all
+// directions of f lie between d ≥ 4 and 12 d. Then f is a sum of independent noise of
+// variance d, under which E p and E p² are integrals in one dimension, and of a rest
+// that up to 2,048 points integrate, or 4,096 where some variance is above 6 d. Such a
+// point counts as 32 or 16 of softmax alone. Rows whose entropies or covariances are
+// wanted have no noise apart. Of LeNet-5's ten digits under a wide posterior 65,536
+// points of softmax itself err by .00096, and under a calibrated one by .00026 (RMS over
+// rows of the largest error of E p and E p²); the 2,048 err by .00085 and .00019.
 //
 // Directions of f whose variances add up to at most 1e-5 count to second order, which
-// alone serves a row of hardly any variance. log p(y|x) does not underflow. Its nodes are moved to where p(y|f) p(f) is
-// largest, so that a small probability has a small relative error, and it
+// alone serves a row of hardly any variance. log p(y|x) does not underflow. Its nodes are moved
+// to where p(y|f) p(f) is largest, so that a small probability has a small relative error. It
 // differs from the log of the mean by the error of either. For C > 128 the
 // covariance counts through its leading eigenvectors, at most 256, and the rest to
 // second order. A likelihood whose outputs are logits by themselves goes to Exact.

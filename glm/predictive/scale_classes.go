@@ -11,8 +11,8 @@ import (
 	"github.com/funcgp/funcgp/internal/par"
 )
 
-// A ScalePoint is log s, and log τ or log t where there is one. A scaleSearch has log s/τ²
-// in place of log s.
+// A ScalePoint is log s, with log τ or log t where there is one. The search of package score
+// has log s/τ² in place of log s.
 type ScalePoint struct{ Scale, Other float64 }
 
 // ScaleSlopes are a value at a ScalePoint with its first and second derivatives.
@@ -35,8 +35,8 @@ func (d ScaleSlopes) Over(n int) ScaleSlopes {
 }
 
 // A ClassSurface is minus the mean over the rows of log p(y|x) for classes as a function of the
-// scales (E18). It takes points that are the same for all scales, so that log p is a smooth
-// function of the scales and of the moments with the derivatives that it reports.
+// scales (E18). It takes the same points for all scales, so that log p is a smooth function of
+// the scales and of the moments, and its derivatives are exact.
 type ClassSurface struct {
 	rows    []classDensity
 	softmax bool
@@ -116,14 +116,14 @@ func newClassDensity(softmax bool, t int, y, f, cov []float64) (d classDensity, 
 }
 
 const (
-	// coarsePairs is the number of points z and −z of the grid of scales, which tells only
+	// coarsePairs is the number of points z and −z for the grid of scales, which only finds
 	// where Newton's method begins.
 	coarsePairs = 64
 	// classTile is the number of rows that a worker takes at once.
 	classTile = 4
 )
 
-// Values returns it at each of the points, over every so manieth row.
+// Values returns it at each of the points, over the rows whose numbers are multiples of every.
 func (s *ClassSurface) Values(ctx context.Context, at []ScalePoint, every int) ([]float64, error) {
 	n := (len(s.rows) + every - 1) / every
 	all := make([]float64, n*len(at))
@@ -172,7 +172,8 @@ func (s *ClassSurface) each(ctx context.Context, pairs, n int, do func(nodes *cl
 	})
 }
 
-// Settle moves the points of each row to the mode at these scales, and tells whether there are any.
+// Settle moves the points of each row to the mode at these scales, and tells whether any row has
+// points.
 func (s *ClassSurface) Settle(ctx context.Context, at ScalePoint) (bool, error) {
 	var moved bool
 	for i := range s.rows {

@@ -64,10 +64,9 @@ func (e Exact) LogPredictiveScalesTo(ctx context.Context, dst *mat.Dense, scales
 	})
 }
 
-// LogPredictiveScalesTo implements ScaleLink (E20). More than two classes take 1,024 points, or
-// the trapezoid where it has no more nodes, at every scale: a sweep compares scales
-// by the same points, and the mean of the error over rows is far below the error of one
-// row.
+// LogPredictiveScalesTo implements ScaleLink (E20). More than two classes take 1,024 points at
+// every scale, or the trapezoid where it has no more nodes. A sweep compares scales by the
+// same points, and the errors of the rows largely cancel in their mean.
 func (l QMC) LogPredictiveScalesTo(ctx context.Context, dst *mat.Dense, scales []float64, lik glm.Likelihood, y, f, cov *mat.Dense, workers int) error {
 	softmax, err := isSoftmax("qmc", lik)
 	switch {

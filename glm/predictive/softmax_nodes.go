@@ -14,10 +14,9 @@ import (
 )
 
 // The tensor trapezoid for a rank up to 3 (E11). Along column k of A two logits
-// move apart by reach·z. Their exponentials cancel nowhere in the strip
-// |Im z| < d = π/reach, and a step of h leaves an error of e^{d²/2 − 2πd/h}. The
-// step here makes it e⁻²⁶ = 5e-12, up to the step beyond which the Gaussian itself
-// needs as many nodes.
+// move apart by at most reach·z. Their exponentials cancel nowhere in the strip
+// |Im z| < d = π/reach, so that a step of h leaves an error of e^{d²/2 − 2πd/h}. The
+// step is chosen for e⁻²⁶ = 5e-12, and is never larger than the Gaussian itself allows.
 const (
 	gridRank     = 3
 	gridExponent = 26.0
@@ -144,7 +143,7 @@ func (g *softmaxGrid) logMean(centre, z0 []float64, y int, top float64) float64 
 	c := r.c
 	line := g.line()
 	if line == nil || top < -300 {
-		// LogMean where exponentials may overflow.
+		// Exponentials may overflow: take the logarithm at each node.
 		r, sum, weight := g.row, 0.0, 0.0
 		at := make([]float64, r.c)
 		g.each(func(l []float64, tilt, w float64, n int) {
@@ -283,9 +282,9 @@ const (
 	qmcSafety = 2
 )
 
-// doubled calls add for the points of each sequence, twice as many in all after each
-// round, until done tells that they suffice or no more than most are allowed. It
-// returns the points of one sequence.
+// doubled calls add for the points of each sequence and doubles their number, until done
+// tells that they suffice or there would be more than most. It returns the number of points
+// of one sequence.
 func doubled(most int, add func(shift, lo, hi int), done func(points int) bool) int {
 	for lo, hi := 0, min(qmcFirst, max(most/qmcShifts, 1)); ; lo, hi = hi, 2*hi {
 		for shift := range qmcShifts {

@@ -22,9 +22,8 @@ type softmaxRow struct {
 	base    []float64 // softmax(m)
 	a       []float64 // C×rank; columns are √λ times eigenvectors, by falling λ
 	lambda  []float64 // eigenvalues, rank
-	// What was taken to second order: its contribution to the variance of each
-	// probability, nil for nothing, and how far the rest of many classes moves a
-	// probability at most.
+	// What was left out of A counts to second order: it adds restVariance to the variance of
+	// each probability (nil: nothing), and moves a probability by at most restShift.
 	restVariance []float64
 	restCross    [][]float64 // vectors u whose uuᵀ add to the covariance of p
 	restMutual   float64     // the mutual information of what was cut

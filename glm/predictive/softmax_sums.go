@@ -315,12 +315,12 @@ type sharedDensity struct {
 }
 
 const (
-	// sharedLeast is the probability down to which the nodes of the moments serve the log
-	// density where even all points do not reach the tolerance. For smaller ones, nodes moved
-	// to the mode err less.
+	// sharedLeast is the least probability whose log density the nodes of the moments serve
+	// although even all of them miss the tolerance. For smaller ones, nodes moved to the mode
+	// err less.
 	sharedLeast = 0.25
-	// sharedDigits is the probability down to which sums of differences to base keep enough
-	// digits of p_y.
+	// sharedDigits is the least probability that keeps enough digits in sums of differences to
+	// base.
 	sharedDigits = 1e-9
 )
 

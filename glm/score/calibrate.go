@@ -67,8 +67,8 @@ func (e *ZeroDensityError) Error() string {
 // (E18, E21). mean, T×C, and cov, T·C×C, are the moments of f by leave-one-out at training
 // rows, or at held-out rows; y is T×Targets(C). They may also be the rows of a random sample of
 // rows; StdErr is then the error of estimating the expected NLL by the sample. Only a
-// Logistic likelihood has a temperature; one above 1 would sharpen, which rows whose
-// features were learnt with them ask for without reason. A *Gaussian likelihood has two scales,
+// Logistic likelihood has a temperature. One above 1 would sharpen, and training rows ask for
+// that without reason, because the features were learnt with them. A *Gaussian likelihood has two scales,
 // s·cov + t·σ², and others have s.
 //
 // A Counting likelihood predicts with RateKept: the wide covariances of a log rate would raise its mean

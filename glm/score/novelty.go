@@ -14,8 +14,8 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// Novelty tells how unsure of each row the unscaled predictive is (E18): a calibrated one
-// knows too little about what is far away. Where the classes are sure, it tells little of
+// Novelty tells how unsure the unscaled predictive is of each row (E18). A calibrated one
+// is too sure of what is far away. Where the classes are sure, it tells little of
 // where the training data lie; package glm/novelty does.
 type Novelty struct {
 	// Score is for a likelihood of classes the entropy of the predictive in nats. With

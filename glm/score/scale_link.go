@@ -11,13 +11,13 @@ import (
 	"github.com/funcgp/funcgp/internal/par"
 )
 
-// A linkSurface takes log densities by any link for any likelihood. Its slopes are slopes of
-// central differences, whose zero is as smooth a function of the moments as the link is.
+// A linkSurface takes log densities by any link for any likelihood. Its slopes are central
+// differences. The point where they vanish depends on the moments as smoothly as the link does.
 type linkSurface struct {
 	link        predictive.Link
 	lik         glm.Likelihood
 	rows        *scoredRows
-	strays      strays // of counts whose rates are kept, nil of others
+	strays      strays // where rates are kept; else nil
 	workers     int
 	temperature bool // whether the mean is scaled
 }
@@ -49,7 +49,7 @@ func (l *linkSurface) Values(ctx context.Context, at []predictive.ScalePoint, ev
 // Settle implements surface.
 func (l *linkSurface) Settle(context.Context, predictive.ScalePoint) (bool, error) { return false, nil }
 
-// differenceStep is how far apart in a logarithm values are whose differences are slopes.
+// differenceStep is the step of the differences in a logarithm.
 const differenceStep = 0.02
 
 // Expand implements surface.

@@ -21,8 +21,7 @@ const (
 	minTemperature = 1e-3
 	scaleSteps     = 12 // of log s, two a decade
 	noiseSteps     = 24 // of log t
-	// coarseRows is how many rows the grid takes at most. Which part of it is best does
-	// not take more.
+	// coarseRows is the most rows that the grid takes: they suffice to find its best part.
 	coarseRows = 2000
 )
 
@@ -32,7 +31,7 @@ func pointAt(scale, other float64) predictive.ScalePoint {
 
 // A surface is the mean of −log p(y|x) over the rows as a function of the scales.
 type surface interface {
-	// Values returns it over every so manieth row.
+	// Values returns it at each of the points, over the rows whose numbers are multiples of every.
 	Values(ctx context.Context, at []predictive.ScalePoint, every int) ([]float64, error)
 	Expand(ctx context.Context, at predictive.ScalePoint) (predictive.ScaleSlopes, error)
 	// Settle makes the surface most accurate around a point, and tells whether it changed.
@@ -47,7 +46,7 @@ type scaleSearch struct {
 	lo, hi      predictive.ScalePoint
 	others      []float64 // the grid of log τ or log t
 	temperature bool      // the other scale is τ
-	flat        bool      // no scale of the covariance differs from another
+	flat        bool      // all scales of the covariance have one value
 	done        int
 	progress    func(scales int)
 }

@@ -7,9 +7,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// strays are the log densities log q(y_i) of the rows under a distribution that knows no inputs,
-// from which the search for the scale of counts takes the share strayShare of the rows to be
-// drawn (E18). Nil has no such rows.
+// strays are the log densities log q(y_i) of the rows under a distribution that knows no inputs.
+// The search for the scale of counts supposes that the share strayShare of the rows is drawn
+// from it (E18). Nil supposes no such rows.
 type strays []float64
 
 // strayShare is one row in twenty.
@@ -35,8 +35,8 @@ func newStrays(y *mat.Dense) strays {
 	return s
 }
 
-// nll is the NLL where strays are among the rows. logp is the log density of every so manieth of them; a
-// density of zero stays zero.
+// nll is the NLL where strays are among the rows. logp has the log density of each row whose number
+// is a multiple of every. A density of zero stays zero.
 func (s strays) nll(logp []float64, every int) float64 {
 	if s == nil {
 		return NLL(logp)
