@@ -234,9 +234,9 @@ func TestReadInputsTableErrors(t *testing.T) {
 	_, err = ReadInputs(ctx, write2(t, "a.csv", []byte("1,2\n")), likeOf(2))
 	require.ErrorIs(t, err, context.Canceled)
 	o := likeOf(2)
-	o.MaxBytes, o.Standard = 40, strings.NewReader("1,2\n3,4\n5,6\n")
+	o.MaxBytes, o.Standard = 80, strings.NewReader("1,2\n3,4\n5,6\n")
 	_, err = ReadInputs(t.Context(), "-", o)
-	require.ErrorContains(t, err, "standard input:3: the rows up to here take more than the 40 bytes of memory")
+	require.ErrorContains(t, err, "standard input:3: the rows up to here take more than the 80 bytes of memory")
 }
 
 // Inputs of NumPy are any number of rows, or a single one of the shape of the data.

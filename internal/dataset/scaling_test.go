@@ -74,7 +74,7 @@ func TestParseScalingErrors(t *testing.T) {
 		"1;2,3":   "1 means but 2 scales",
 		"a;1":     `holds "a"`,
 		"1;NaN":   `holds "NaN"`,
-		"1;0":     "scale 0 is 0",
+		"1;0":     "deviation 0 is 0",
 		"1,2;1,-": `holds "-"`,
 		";":       `holds ""`,
 	} {
