@@ -101,7 +101,7 @@ func TestRegressionCSV(t *testing.T) {
 		// A constant, the best one without features, does far worse.
 		require.Less(t, float64(sum.NLL), constantNLL(name, targets)-0.2)
 		for _, r := range rows {
-			require.Equal(t, 4, r.Index%5, "test rows of the split")
+			require.EqualValues(t, 4, r.Index%5, "test rows of the split")
 			require.Equal(t, targets[r.Index], float64(r.Label))
 		}
 		r := decode[result.Report](t, run("explain", "--model", model, "--top", "100"))

@@ -67,7 +67,7 @@ func TestMNIST(t *testing.T) {
 	rows, _ := predicted(t, succeed(t, append([]string{"predict", "--test-index", write(t, filepath.Join(dir, "test.txt"), lines(test[:40]))}, args...)...))
 	f := ref.Floats("f_test")
 	for i, r := range rows {
-		require.Equal(t, test[i], r.Index)
+		require.EqualValues(t, test[i], r.Index)
 		// float32 weights, pixels divided by 255: 1e-10 as for every network.
 		require.InDelta(t, f[i], float64(r.Mean[0]), 1e-10*max(1, f[i], -f[i]))
 	}
