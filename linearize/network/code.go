@@ -95,7 +95,7 @@ func (n *Network) After(tensor string) (*Tail, error) {
 		return nil, fmt.Errorf("network: the outputs depend on the input past the tensor %s too; name one that everything goes through", quote(tensor))
 	}
 	p := *n.prog
-	p.Input, p.D, p.Nodes, p.Sites = slot, p.Slots[slot].Size, nodes, nil
+	p.Input, p.D, p.Nodes, p.Places = slot, p.Slots[slot].Size, nodes, nil
 	p.SetChunk()
 	return &Tail{prog: &p, theta: n.theta}, nil
 }

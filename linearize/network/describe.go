@@ -77,8 +77,8 @@ func (n *Network) Describe() Description {
 // blockKinds maps the offset of each parameter to its kind of Block.
 func (n *Network) blockKinds() map[int]string {
 	p, kinds := n.prog, map[int]string{}
-	for k := range p.Sites {
-		st := &p.Sites[k]
+	for k := range p.Places {
+		st := &p.Places[k]
 		for _, s := range p.SpanList(st) {
 			kinds[s.Offset] = st.Kind()
 		}

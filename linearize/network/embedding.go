@@ -10,13 +10,13 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
-// addTable allocates the block of n examples for the table that site k reads, unless
-// an earlier site reads it too.
+// addTable allocates the block of n examples for the table that place k reads, unless
+// an earlier place reads it too.
 func (j *jacobian) addTable(k, n int) {
-	p, st := j.prog, &j.prog.Sites[k]
+	p, st := j.prog, &j.prog.Places[k]
 	positions := 0
-	for i := range p.Sites {
-		if other := &p.Sites[i]; other.Table != nil && other.Weight == st.Weight {
+	for i := range p.Places {
+		if other := &p.Places[i]; other.Table != nil && other.Weight == st.Weight {
 			if j.table[i] != nil {
 				j.table[k] = j.table[i]
 				return

@@ -20,8 +20,8 @@ func (n *Network) batchBytes(examples, c int) int64 {
 	perExample := c                                 // F
 	width := 0                                      // columns of the Full block
 	nodes, inputs := map[int]bool{}, map[int]bool{} // whose gradients and values are counted
-	for k := range p.Sites {
-		st := &p.Sites[k]
+	for k := range p.Places {
+		st := &p.Places[k]
 		w, _ := p.Spans(st)
 		if st.Full {
 			for _, s := range p.SpanList(st) {
@@ -59,8 +59,8 @@ const fewBytes = 64 << 20
 func (n *Network) checkBatch(rows, c int) error {
 	stacked := 0 // gradients that finishColumns waits for, of all outputs of an example
 	j := &jacobian{prog: n.prog, c: c}
-	for k := range n.prog.Sites {
-		if st := &n.prog.Sites[k]; st.Full && j.stacks(st) {
+	for k := range n.prog.Places {
+		if st := &n.prog.Places[k]; st.Full && j.stacks(st) {
 			stacked += n.prog.Slots[n.prog.Nodes[st.Node].Out].Size
 		}
 	}

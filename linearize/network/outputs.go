@@ -48,7 +48,7 @@ func (n *Network) ending(op graph.Op, size int, in ...int) *Network {
 	p.C, p.Output = size, len(p.Slots)
 	p.Nodes = append(slices.Clone(p.Nodes), graph.Node{Op: op, In: in, Out: p.Output})
 	p.Slots = append(slices.Clone(p.Slots), graph.Slot{Size: p.C, NeedsGrad: true, Param: -1})
-	p.Sites = slices.Clone(p.Sites)
+	p.Places = slices.Clone(p.Places)
 	p.ChooseFull()
 	p.SetChunk()
 	m.prog, m.static = &p, append(slices.Clone(n.static), nil)

@@ -105,9 +105,9 @@ func (n *Network) Linearize(ctx context.Context, x *mat.Dense) (*linearize.Batch
 // convolution, also where columns of the Full block take less memory.
 func (n *Network) Factored() linearize.Model {
 	prog := *n.prog
-	prog.Sites = slices.Clone(prog.Sites)
-	for i := range prog.Sites {
-		prog.Sites[i].Full = false
+	prog.Places = slices.Clone(prog.Places)
+	for i := range prog.Places {
+		prog.Places[i].Full = false
 	}
 	m := *n
 	m.prog = &prog
@@ -144,8 +144,8 @@ func (n *Network) linearize(ctx context.Context, x *mat.Dense, c int, what strin
 				at, to := e*outputs, (e+1)*outputs
 				j.batch.F.Set(lo+e, k, weigh(seed[at:to], f[at:to], lo+e, k))
 			}
-			s.Backward(seed, func(site int) { j.keep(s, site, lo, k) })
-			// Store the gradients of output c in the parameters that are in no site.
+			s.Backward(seed, func(place int) { j.keep(s, place, lo, k) })
+			// Store the gradients of output c in the parameters that are in no place.
 			at := j.tail
 			for _, slot := range j.prog.Full {
 				size := j.prog.Slots[slot].Size
@@ -157,11 +157,11 @@ func (n *Network) linearize(ctx context.Context, x *mat.Dense, c int, what strin
 				at += size
 			}
 		}
-		// Write the columns of the sites for which keepColumns stored gradients: the gradients of an
+		// Write the columns of the places for which keepColumns stored gradients: the gradients of an
 		// example's C outputs, stacked to (C·m)×T, times its patches are C rows of the Jacobian.
 		c := j.c
-		for k := range j.prog.Sites {
-			st := &j.prog.Sites[k]
+		for k := range j.prog.Places {
+			st := &j.prog.Places[k]
 			if !st.Full || !j.stacks(st) || !s.HasGrad(j.prog.Nodes[st.Node].Out) {
 				continue
 			}
@@ -199,25 +199,25 @@ type jacobian struct {
 	prog  *graph.Program
 	c     int // outputs, or sums of them
 	batch *linearize.Batch
-	outer []*linearize.Outer     // by site, or nil
-	conv  []*linearize.Conv      // by site, or nil
-	table []*linearize.Embedding // by site, or nil; sites of one table share one
-	full  *mat.Dense             // the J of the Full block: columns of sites, then of other parameters
-	at    []int                  // first column of each site in full
-	tail  int                    // first column of the parameters in no site
+	outer []*linearize.Outer     // by place, or nil
+	conv  []*linearize.Conv      // by place, or nil
+	table []*linearize.Embedding // by place, or nil; places of one table share one
+	full  *mat.Dense             // the J of the Full block: columns of places, then of other parameters
+	at    []int                  // first column of each place in full
+	tail  int                    // first column of the parameters in no place
 }
 
 // newJacobian allocates the Batch of c outputs, or sums of them, at x.
 func newJacobian(p *graph.Program, x *mat.Dense, c int) *jacobian {
 	n, _ := x.Dims()
-	j := &jacobian{prog: p, c: c, outer: make([]*linearize.Outer, len(p.Sites)), conv: make([]*linearize.Conv, len(p.Sites)), table: make([]*linearize.Embedding, len(p.Sites)), at: make([]int, len(p.Sites))}
+	j := &jacobian{prog: p, c: c, outer: make([]*linearize.Outer, len(p.Places)), conv: make([]*linearize.Conv, len(p.Places)), table: make([]*linearize.Embedding, len(p.Places)), at: make([]int, len(p.Places))}
 	j.batch = &linearize.Batch{X: x, F: mat.NewDense(n, c, nil), P: p.P}
 	var cols []linearize.Span
-	// Sites share what they read, and the gradients at a node where a recurrent layer
-	// has several sites.
+	// Places share what they read, and the gradients at a node where a recurrent layer
+	// has several places.
 	inputs, gradients := shared{}, shared{}
-	for k := range p.Sites {
-		st := &p.Sites[k]
+	for k := range p.Places {
+		st := &p.Places[k]
 		w, b := p.Spans(st)
 		g := func() *mat.Dense { return gradients.get(st.Node, n*c, p.Slots[p.Nodes[st.Node].Out].Size) }
 		input := func() *mat.Dense {
@@ -272,18 +272,18 @@ func (s shared) get(i, rows, cols int) *mat.Dense {
 	return s[i]
 }
 
-// keep stores the gradients of output c at site k and, once, the site's inputs.
+// keep stores the gradients of output c at place k and, once, the place's inputs.
 // lo is the first example of the chunk.
 func (j *jacobian) keep(s *graph.State, k, lo, c int) {
-	st := &j.prog.Sites[k]
+	st := &j.prog.Places[k]
 	if st.Full {
 		j.keepColumns(s, k, lo, c)
 		return
 	}
 	if st.Table != nil {
-		// Store the gradients of output c at site k, which reads a table, and, once, the rows that it
+		// Store the gradients of output c at place k, which reads a table, and, once, the rows that it
 		// reads. lo is the first example of the chunk.
-		st, b := &j.prog.Sites[k], j.table[k]
+		st, b := &j.prog.Places[k], j.table[k]
 		nd := &j.prog.Nodes[st.Node]
 		for e := range s.N {
 			copy(b.G.RawRowView((lo+e)*j.c + c)[st.At*st.Table.Inner:], s.GradAt(nd.Out, e))
@@ -308,11 +308,11 @@ func (j *jacobian) keep(s *graph.State, k, lo, c int) {
 	}
 }
 
-// keepColumns writes the columns of site k in row c of every example. If one
+// keepColumns writes the columns of place k in row c of every example. If one
 // product can do it for all outputs, it only stores the gradients, for
 // finishColumns.
 func (j *jacobian) keepColumns(s *graph.State, k, lo, c int) {
-	st := &j.prog.Sites[k]
+	st := &j.prog.Places[k]
 	out := j.prog.Nodes[st.Node].Out
 	if j.stacks(st) {
 		size := j.prog.Slots[out].Size
@@ -355,7 +355,7 @@ func (j *jacobian) check(lo, hi int, what string) error {
 
 // stacks reports whether one product with the patches of an example gives the
 // weight gradients of all its outputs.
-func (j *jacobian) stacks(st *graph.Site) bool {
+func (j *jacobian) stacks(st *graph.Place) bool {
 	w, ok := st.Layout.(*graph.Window)
 	return ok && j.c > 1 && w.NumGroups == 1 && !w.Transposed && st.Weight >= 0
 }

@@ -57,7 +57,7 @@ func (c *compiler) imageAndWeight() (x, w *value) {
 // convolution emits o, a Convolve or ConvolveTranspose with window win, whose
 // result has this shape.
 func (c *compiler) convolution(x, w *value, win *graph.Window, o graph.Op, shape []int) *value {
-	st := graph.Site{Input: x.slot, Layout: win, Weight: -1, Bias: -1, Transposed: win.Transposed}
+	st := graph.Place{Input: x.slot, Layout: win, Weight: -1, Bias: -1, Transposed: win.Transposed}
 	c.spend(runBytes * len(win.Source))
 	win.FindRuns()
 	tied := c.isStatic(x)
@@ -83,7 +83,7 @@ func (c *compiler) convolution(x, w *value, win *graph.Window, o graph.Op, shape
 		return y
 	}
 	st.Node = len(c.prog.Nodes) - 1
-	c.prog.Sites = append(c.prog.Sites, st)
+	c.prog.Places = append(c.prog.Places, st)
 	return y
 }
 

@@ -98,7 +98,7 @@ func (c *compiler) dense(x, w *value, wi int, inByOut bool, bias *value, bi int)
 		panic(refuse("the input has %d columns, the weight takes %d", x.shape[last], in))
 	}
 	o := &graph.Dense{T: graph.Product(x.shape[:last]), In: in, Out: out, InByOut: inByOut}
-	st := graph.Site{Input: x.slot, Weight: -1, Bias: -1}
+	st := graph.Place{Input: x.slot, Weight: -1, Bias: -1}
 	slotW := w.slot
 	switch {
 	case !c.needsGrad(w):
@@ -134,7 +134,7 @@ func (c *compiler) dense(x, w *value, wi int, inByOut bool, bias *value, bi int)
 		st.Layout = graph.PerPosition{T: o.T, K: in, M: out}
 	}
 	if !o.Tied {
-		c.prog.Sites = append(c.prog.Sites, st)
+		c.prog.Places = append(c.prog.Places, st)
 		c.lastDense = c.node.Outputs[0]
 	}
 	if after != nil {
@@ -159,7 +159,7 @@ func (c *compiler) fuseBias(x, bias *value, i int) *value {
 	if c.uses[name] != 1 || c.lastDense != name || c.isStatic(x) || !c.isStatic(bias) || c.masks[bias.slot] != nil {
 		return nil
 	}
-	st := &c.prog.Sites[len(c.prog.Sites)-1]
+	st := &c.prog.Places[len(c.prog.Places)-1]
 	nd := &c.prog.Nodes[st.Node]
 	d, ok := nd.Op.(*graph.Dense)
 	if !ok || nd.Out != x.slot || len(nd.In) != 2 || st.Weight < 0 {

@@ -12,7 +12,7 @@ import (
 )
 
 // finish checks the output and completes the program: the order of the
-// parameters in θ, the sites, and the size of a chunk.
+// parameters in θ, the places, and the size of a chunk.
 func (c *compiler) finish(output string) {
 	var out *value
 	within(func() { out = c.lookup(output) }, "network: output %s", quote(output))
@@ -50,7 +50,7 @@ func (c *compiler) finish(output string) {
 		}
 	}
 	isParam := func(slot int) bool { return c.bySlot[slot] != nil && c.bySlot[slot].param == slot }
-	within(func() { p.AddRecurrentSites(isParam, c.take) }, "network: the weights of recurrent layers")
+	within(func() { p.AddRecurrentPlaces(isParam, c.take) }, "network: the weights of recurrent layers")
 	c.orderParams()
 	// An error if a tensor that was to be learnt is no parameter.
 	for _, name := range slices.Sorted(maps.Keys(c.learn)) {
@@ -69,7 +69,7 @@ func (c *compiler) finish(output string) {
 	if len(c.quantized.integers) > 0 {
 		c.warns = append(c.warns, linearize.NewWarning("taken-for-constants", math.NaN(), math.NaN(), "Name what was learnt in ReadOptions.Learn.", "%s: stored as integers with a scale, and taken for constants. The posterior holds them fixed.", c.integerNames()))
 	}
-	c.findSites()
+	c.findPlaces()
 	// List the decisions for all floating point initializers, and warn of those that are doubtful.
 	var doubts [2][]graph.Tensor
 	for _, t := range c.graph.Initializers {
@@ -160,13 +160,13 @@ func (c *compiler) theta() []float64 {
 	return theta
 }
 
-// findSites completes the list of sites and puts every parameter that is in
+// findPlaces completes the list of places and puts every parameter that is in
 // none of them into Full.
-func (c *compiler) findSites() {
+func (c *compiler) findPlaces() {
 	p := c.prog
 	covered := make([]bool, len(p.Params))
-	for i := range p.Sites {
-		st := &p.Sites[i]
+	for i := range p.Places {
+		st := &p.Places[i]
 		// Until now weight and bias are slots.
 		st.Weight, st.Bias = p.ParamOf(st.Weight), p.ParamOf(st.Bias)
 		for _, k := range []int{st.Weight, st.Bias} {
@@ -175,7 +175,7 @@ func (c *compiler) findSites() {
 			}
 		}
 	}
-	p.Sites = slices.DeleteFunc(p.Sites, func(s graph.Site) bool { return s.Weight < 0 && s.Bias < 0 })
+	p.Places = slices.DeleteFunc(p.Places, func(s graph.Place) bool { return s.Weight < 0 && s.Bias < 0 })
 	p.ChooseFull()
 	for i, sl := range p.Slots {
 		if sl.Param >= 0 && !covered[sl.Param] {
@@ -183,7 +183,7 @@ func (c *compiler) findSites() {
 		}
 	}
 	p.Full = p.FindLookups(p.Full)
-	slices.SortStableFunc(p.Sites, func(a, b graph.Site) int { return a.Node - b.Node })
+	slices.SortStableFunc(p.Places, func(a, b graph.Place) int { return a.Node - b.Node })
 }
 
 // measureHead names the nodes of the head, finds how many groups of outputs the head normalizes, and forgets a head

@@ -193,7 +193,7 @@ func (m *Minibatch) AddGradients(ctx context.Context, parts, u [][]float64) erro
 	err := m.each(ctx, func(i int, s *State) { s.startBackward(u[i]) })
 	back := func(from int) error {
 		return m.each(ctx, func(i int, s *State) {
-			s.backwardNodes(from, to, func(site int) { s.addSite(parts[i], site) })
+			s.backwardNodes(from, to, func(place int) { s.addPlace(parts[i], place) })
 		})
 	}
 	for k := len(m.norms) - 1; k >= 0 && err == nil; k-- {

@@ -77,7 +77,7 @@ func NewPlan(p *Program, b Backpropagation, rooted, shortcuts bool) *Plan {
 				// Add the segment below.
 				below := &segments[i]
 				s.Lower, s.From, s.Single = below.Lower, below.From, -1
-				s.Sites, s.Full = append(slices.Clone(s.Sites), below.Sites...), append(slices.Clone(s.Full), below.Full...)
+				s.Places, s.Full = append(slices.Clone(s.Places), below.Places...), append(slices.Clone(s.Full), below.Full...)
 				s.Conv = s.Conv || below.Conv
 			}
 			if s.Lower >= 0 {
@@ -96,8 +96,8 @@ type Backpropagator struct {
 	s       *State
 	squared *State // with the squares of the static slots
 	seed    []float64
-	sums    map[int][]float64 // by site: sums of squared gradients of a layer used once, N×out
-	stacks  map[int]*stack    // by site
+	sums    map[int][]float64 // by place: sums of squared gradients of a layer used once, N×out
+	stacks  map[int]*stack    // by place
 	tile    []float64
 }
 
@@ -202,7 +202,7 @@ func (b *Backpropagator) through(dst []float64, s *step, m []float64) []float64 
 		seed = b.roots(m)
 	case weighted:
 		if st = b.squared; !s.ownRows {
-			for _, k := range s.Sites {
+			for _, k := range s.Places {
 				b.addDiagonal(dst, k, m)
 			}
 		}

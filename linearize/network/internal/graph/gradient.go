@@ -29,11 +29,11 @@ func (s *State) Outputs(first int) ([]float64, error) {
 // AddGradient adds Σ_e J_eᵀ u_e over the examples of the chunk to dst, length
 // P; u is N×C.
 func (s *State) AddGradient(dst, u []float64) {
-	s.Backward(u, func(k int) { s.addSite(dst, k) })
+	s.Backward(u, func(k int) { s.addPlace(dst, k) })
 	s.addFull(dst)
 }
 
-// addFull adds the gradients of the parameters that are in no site.
+// addFull adds the gradients of the parameters that are in no place.
 func (s *State) addFull(dst []float64) {
 	for _, slot := range s.Program.Full {
 		if !s.touched[slot] {
@@ -46,9 +46,9 @@ func (s *State) addFull(dst []float64) {
 	}
 }
 
-// addSite adds the gradient of one site's weight and bias.
-func (s *State) addSite(dst []float64, k int) {
-	st := &s.Program.Sites[k]
+// addPlace adds the gradient of one place's weight and bias.
+func (s *State) addPlace(dst []float64, k int) {
+	st := &s.Program.Places[k]
 	w, b := s.Program.Spans(st)
 	out := s.Program.Nodes[st.Node].Out
 	var weight, bias []float64
@@ -75,17 +75,17 @@ func (s *State) addSite(dst []float64, k int) {
 	}
 }
 
-// own reports whether a site's weight is that of its node, and not the recurrent
+// own reports whether a place's weight is that of its node, and not the recurrent
 // one of the layer whose input weights the node applies, or a part of them.
-func (st *Site) own(p *Program) bool {
+func (st *Place) own(p *Program) bool {
 	stacked, ok := st.Layout.(Stacked)
 	return st.Input == p.Nodes[st.Node].In[0] && (!ok || (stacked.M == stacked.Width))
 }
 
-// RowTo writes the gradients of site k's weight and bias in example e, one
+// RowTo writes the gradients of place k's weight and bias in example e, one
 // after the other, to the front of row, which must hold zeros.
 func (s *State) RowTo(row []float64, k, e int) {
-	st := &s.Program.Sites[k]
+	st := &s.Program.Places[k]
 	var weight, bias []float64
 	if st.Weight >= 0 {
 		weight = row[:s.Program.Params[st.Weight].Len()]
@@ -100,7 +100,7 @@ func (s *State) RowTo(row []float64, k, e int) {
 // addGradient writes beta·weight plus the gradient of the weight, and adds that
 // of the bias, given the layer's input x and the gradient z of its result. A nil
 // weight or bias is skipped.
-func (st *Site) addGradient(at linearize.Positions, weight, bias, x, z, scratch []float64, beta float64) {
+func (st *Place) addGradient(at linearize.Positions, weight, bias, x, z, scratch []float64, beta float64) {
 	if weight != nil {
 		at.WeightGradient(weight, x, z, scratch, st.Transposed, beta)
 	}

@@ -14,9 +14,9 @@ type Lookup struct {
 	// Padding is the number of a row that was not learnt, plus one: that of the token
 	// which fills up rows. It has no gradient. Zero means that there is none.
 	Padding int
-	// Site says that the table is a parameter that only sites of this kind read;
+	// Place says that the table is a parameter that only places of this kind read;
 	// the table's gradient is then theirs, instead of an ordinary one.
-	Site bool
+	Place bool
 }
 
 // row returns the row of the table that an index means, or −1 if there is none.
@@ -61,7 +61,7 @@ func (o *Lookup) Forward(s *State, nd *Node) {
 
 // Backward implements Op.
 func (o *Lookup) Backward(s *State, nd *Node) {
-	if o.Site || !s.needsGrad(nd.In[1]) {
+	if o.Place || !s.needsGrad(nd.In[1]) {
 		return
 	}
 	for e := range s.N {
@@ -130,7 +130,7 @@ func (p *Program) column(slot, element int) int {
 	return element
 }
 
-// FindLookups makes sites of the nodes that read a table which is a parameter and is
+// FindLookups makes places of the nodes that read a table which is a parameter and is
 // read in no other way, and returns the slots of the parameters left. Tables so
 // small that their dense columns take less memory are left too.
 func (p *Program) FindLookups(slots []int) []int {
@@ -150,8 +150,8 @@ func (p *Program) FindLookups(slots []int) []int {
 	}
 	var left []int
 	for _, slot := range slots {
-		if sites := p.lookups(slot, readers[slot]); sites != nil {
-			p.Sites = append(p.Sites, sites...)
+		if places := p.lookups(slot, readers[slot]); places != nil {
+			p.Places = append(p.Places, places...)
 		} else {
 			left = append(left, slot)
 		}
@@ -159,10 +159,10 @@ func (p *Program) FindLookups(slots []int) []int {
 	return left
 }
 
-// lookups returns the sites of the nodes that read a parameter, or nil if they are
+// lookups returns the places of the nodes that read a parameter, or nil if they are
 // of another kind or its columns take less memory.
-func (p *Program) lookups(slot int, nodes []int) []Site {
-	var sites []Site
+func (p *Program) lookups(slot int, nodes []int) []Place {
+	var places []Place
 	at, factors := 0, 0
 	for _, i := range nodes {
 		nd := &p.Nodes[i]
@@ -170,21 +170,21 @@ func (p *Program) lookups(slot int, nodes []int) []Site {
 		if !ok || nd.In[0] == slot || o.Outer != 1 {
 			return nil
 		}
-		sites = append(sites, Site{Node: i, Input: nd.In[0], Weight: p.Slots[slot].Param, Bias: -1, Table: o, At: at})
+		places = append(places, Place{Node: i, Input: nd.In[0], Weight: p.Slots[slot].Param, Bias: -1, Table: o, At: at})
 		at += p.Slots[nd.In[0]].Size
 		factors += p.Slots[nd.Out].Size*p.C + p.Slots[nd.In[0]].Size
 	}
 	if p.Slots[slot].Size*p.C <= fullFactor*factors {
 		return nil
 	}
-	for i := range sites {
-		sites[i].Table.Site = true
+	for i := range places {
+		places[i].Table.Place = true
 	}
-	return sites
+	return places
 }
 
-// TableSpan returns where the table of a site lies in θ, as rows×E.
-func (p *Program) TableSpan(st *Site) linearize.Span {
+// TableSpan returns where the table of a place lies in θ, as rows×E.
+func (p *Program) TableSpan(st *Place) linearize.Span {
 	s := *p.Span(st.Weight)
 	s.Rows, s.Cols = st.Table.Rows, st.Table.Inner
 	return s

@@ -12,7 +12,7 @@ type Dense struct {
 	T, In, Out int
 	InByOut    bool // the weight is stored In×Out, otherwise Out×In
 	// Tied says that the weight or the bias is used elsewhere too. Its gradient
-	// is then an ordinary one, added up over the uses, instead of a Site's.
+	// is then an ordinary one, added up over the uses, instead of a Place's.
 	Tied bool
 	// TiedBias says so of the bias alone.
 	TiedBias bool

@@ -17,8 +17,8 @@ type Program struct {
 	Slots  []Slot
 	Nodes  []Node
 	Params []linearize.Param // in the order of θ
-	Sites  []Site            // in the order of their nodes
-	Full   []int             // slots of the parameters that are in no site
+	Places []Place           // in the order of their nodes
+	Full   []int             // slots of the parameters that are in no place
 
 	Operators     []string // ONNX operators of the translated nodes, in order
 	Input, Output int      // slots
@@ -122,12 +122,12 @@ func Multiplications(o Op) int {
 	return 0
 }
 
-// A Site is a layer (a node that multiplies by a weight, or reads rows of a table)
+// A Place is a layer (a node that multiplies by a weight, or reads rows of a table)
 // whose weight and bias appear nowhere else. Its Jacobian is an Outer or a Conv
 // block, or columns of the Full block where those take less memory. The recurrent
-// weights of a layer are a site at the node to whose result the layer adds their
-// products, and all sites that read one table share an Embedding block.
-type Site struct {
+// weights of a layer are a place at the node to whose result the layer adds their
+// products, and all places that read one table share an Embedding block.
+type Place struct {
 	Node         int                 // index into Program.Nodes
 	Input        int                 // slot of the layer's input
 	Layout       linearize.Positions // nil for a dense layer used once per example
@@ -139,9 +139,9 @@ type Site struct {
 	At           int                 // of a table: its first position in the block
 }
 
-// Spans returns where a site's weight and bias lie in θ, nil where they are
+// Spans returns where a place's weight and bias lie in θ, nil where they are
 // not parameters.
-func (p *Program) Spans(st *Site) (weight, bias *linearize.Span) {
+func (p *Program) Spans(st *Place) (weight, bias *linearize.Span) {
 	if st.Weight >= 0 {
 		weight = p.Span(st.Weight)
 		weight.Transposed = st.Transposed
@@ -184,7 +184,7 @@ type State struct {
 	// Team says that the products of dense layers may run on several goroutines, where no
 	// other chunk is run beside this one. The bits are the same.
 	Team   bool
-	sites  map[int][]float64     // memory of SiteBuffer
+	places map[int][]float64     // memory of SiteBuffer
 	argmax map[int]*argmax       // by slot
 	bad    *linearize.IndexError // of the first example of the chunk that reads past a table
 
@@ -207,7 +207,7 @@ type argmax struct {
 func NewState(p *Program, static [][]float64) *State {
 	k := len(p.Slots)
 	return &State{Program: p, Static: static, vals: make([][]float64, k), grads: make([][]float64, k),
-		touched: make([]bool, k), sites: map[int][]float64{}, argmax: map[int]*argmax{}}
+		touched: make([]bool, k), places: map[int][]float64{}, argmax: map[int]*argmax{}}
 }
 
 // copies returns how many tensors a slot holds: 1 or the examples of the chunk.
@@ -275,11 +275,11 @@ func (s *State) Buffer(i, size int) []float64 {
 	return s.scratch[i]
 }
 
-// SiteBuffer returns memory that belongs to a site. Calls with the same size
+// SiteBuffer returns memory that belongs to a place. Calls with the same size
 // return the same content until the next chunk.
-func (s *State) SiteBuffer(site, size int) []float64 {
-	s.sites[site] = sized(s.sites[site], size)
-	return s.sites[site]
+func (s *State) SiteBuffer(place, size int) []float64 {
+	s.places[place] = sized(s.places[place], size)
+	return s.places[place]
 }
 
 // sized returns buf, or new memory, with length n and undefined content.
@@ -322,9 +322,9 @@ func (s *State) forwardNodes(from, to int) {
 }
 
 // Backward carries seed, N×C, the gradient of the outputs, back to every
-// parameter. It calls visit at each site once the gradient of the site's
+// parameter. It calls visit at each place once the gradient of the place's
 // result is complete.
-func (s *State) Backward(seed []float64, visit func(site int)) {
+func (s *State) Backward(seed []float64, visit func(place int)) {
 	s.startBackward(seed)
 	s.backwardNodes(0, len(s.Program.Nodes), visit)
 }
@@ -339,19 +339,19 @@ func (s *State) startBackward(seed []float64) {
 }
 
 // backwardNodes goes back through the nodes [from, to).
-func (s *State) backwardNodes(from, to int, visit func(site int)) {
+func (s *State) backwardNodes(from, to int, visit func(place int)) {
 	if !s.needsGrad(s.Program.Output) {
 		return
 	}
-	at := len(s.Program.Sites) - 1
+	at := len(s.Program.Places) - 1
 	for i := to - 1; i >= from; i-- {
 		nd := &s.Program.Nodes[i]
 		if !s.needsGrad(nd.Out) {
 			continue
 		}
-		for ; at >= 0 && s.Program.Sites[at].Node > i; at-- {
+		for ; at >= 0 && s.Program.Places[at].Node > i; at-- {
 		}
-		for ; at >= 0 && s.Program.Sites[at].Node == i; at-- {
+		for ; at >= 0 && s.Program.Places[at].Node == i; at-- {
 			s.grad(nd.Out)
 			visit(at)
 		}
@@ -410,22 +410,22 @@ func (p *Program) ParamOf(slot int) int {
 	return p.Slots[slot].Param
 }
 
-// fullFactor is how much more memory than the factors of a site its dense
+// fullFactor is how much more memory than the factors of a place its dense
 // columns may take: they are formed once, while the factors are multiplied
 // every time a kernel needs them.
 const fullFactor = 3
 
-// ChooseFull decides which sites' Jacobians, of those that would be a Conv, are
-// better kept as dense columns. Sites at one node share their gradients.
+// ChooseFull decides which places' Jacobians, of those that would be a Conv, are
+// better kept as dense columns. Places at one node share their gradients.
 func (p *Program) ChooseFull() {
-	type place struct{ node, input int }
-	gradients, inputs := map[int]int{}, map[place]int{} // how many sites share them
-	for _, st := range p.Sites {
+	type reading struct{ node, input int }
+	gradients, inputs := map[int]int{}, map[reading]int{} // how many places share them
+	for _, st := range p.Places {
 		gradients[st.Node]++
-		inputs[place{st.Node, st.Input}]++
+		inputs[reading{st.Node, st.Input}]++
 	}
-	for i := range p.Sites {
-		st := &p.Sites[i]
+	for i := range p.Places {
+		st := &p.Places[i]
 		if st.Layout == nil {
 			continue
 		}
@@ -435,7 +435,7 @@ func (p *Program) ChooseFull() {
 				width += p.Params[k].Len()
 			}
 		}
-		factors := p.Slots[p.Nodes[st.Node].Out].Size*p.C/gradients[st.Node] + p.Slots[st.Input].Size/inputs[place{st.Node, st.Input}]
+		factors := p.Slots[p.Nodes[st.Node].Out].Size*p.C/gradients[st.Node] + p.Slots[st.Input].Size/inputs[reading{st.Node, st.Input}]
 		st.Full = width*p.C <= fullFactor*factors
 	}
 }
@@ -450,7 +450,7 @@ func (p *Program) SetChunk() {
 		}
 	}
 	p.Chunk = min(max((1<<18)/size, min(8, (1<<24)/size), 1), 256)
-	// A parameter in no site has a gradient for each example of the chunk.
+	// A parameter in no place has a gradient for each example of the chunk.
 	full := 1
 	for _, slot := range p.Full {
 		full += p.Slots[slot].Size
@@ -458,9 +458,9 @@ func (p *Program) SetChunk() {
 	p.Chunk = min(p.Chunk, max(1, (1<<25)/full))
 }
 
-// SpanList returns the spans of a site's weight and bias that are parameters,
+// SpanList returns the spans of a place's weight and bias that are parameters,
 // in this order.
-func (p *Program) SpanList(st *Site) []linearize.Span {
+func (p *Program) SpanList(st *Place) []linearize.Span {
 	var list []linearize.Span
 	weight, bias := p.Spans(st)
 	for _, s := range []*linearize.Span{weight, bias} {
@@ -471,8 +471,8 @@ func (p *Program) SpanList(st *Site) []linearize.Span {
 	return list
 }
 
-// Kind names the kind of block that holds a site's Jacobian.
-func (st *Site) Kind() string {
+// Kind names the kind of block that holds a place's Jacobian.
+func (st *Place) Kind() string {
 	switch {
 	case st.Full:
 		return "Full"

@@ -24,7 +24,7 @@ type Recurrent struct {
 	Reverse []bool // by direction
 	T, H    int
 	// Tied says that R is used elsewhere too, or computed. Its gradient is then an
-	// ordinary one instead of a Site's.
+	// ordinary one instead of a Place's.
 	Tied bool
 	// Work is a slot of WorkSize numbers for what Backward needs of Forward. Where it
 	// is −1, or a State has no memory for it, there can be no Backward.

@@ -8,8 +8,8 @@ import "slices"
 type Segment struct {
 	Upper, Lower int // slots: its result, and what it reads, −1 if nothing below has parameters
 	From, To     int
-	Sites        []int // whose nodes it holds
-	Full         []int // slots of parameters in no site that its nodes read
+	Places       []int // whose nodes it holds
+	Full         []int // slots of parameters in no place that its nodes read
 	Conv         bool  // it holds a convolution
 	Single       int   // its only node that is not static, or −1
 }
@@ -106,9 +106,9 @@ func (p *Program) Segments() []Segment {
 		if nodes != 1 {
 			g.Single = -1
 		}
-		for k := range p.Sites {
-			if at := p.Sites[k].Node; g.From <= at && at < g.To && reach[p.Nodes[at].Out] {
-				g.Sites = append(g.Sites, k)
+		for k := range p.Places {
+			if at := p.Places[k].Node; g.From <= at && at < g.To && reach[p.Nodes[at].Out] {
+				g.Places = append(g.Places, k)
 			}
 		}
 	}
@@ -149,7 +149,7 @@ func (p *Program) wayOf(g *Segment, reach []bool) way {
 	default:
 		// Find the way of a segment whose node may have a squared operator. So must the static nodes that
 		// prepare its parameters, and no slot may be read twice.
-		if len(g.Sites) > 0 {
+		if len(g.Places) > 0 {
 			return byRows
 		}
 		read := map[int]bool{}
@@ -189,7 +189,7 @@ func (p *Program) wayOf(g *Segment, reach []bool) way {
 // result from the same element of what it reads, without parameters, as a written out
 // GELU does.
 func (p *Program) isElementwise(g *Segment, reach []bool) bool {
-	if g.Lower < 0 || len(g.Full) > 0 || len(g.Sites) > 0 || p.Slots[g.Lower].Size != p.Slots[g.Upper].Size {
+	if g.Lower < 0 || len(g.Full) > 0 || len(g.Places) > 0 || p.Slots[g.Lower].Size != p.Slots[g.Upper].Size {
 		return false
 	}
 	for i := g.From; i < g.To; i++ {

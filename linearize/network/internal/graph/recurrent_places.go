@@ -4,10 +4,10 @@ import (
 	"slices"
 )
 
-// A siteFinder finds the weights of recurrent layers that nothing else reads. A
+// A placeFinder finds the weights of recurrent layers that nothing else reads. A
 // weight can be joined from parts of parameters, as exporters put the gates in
 // ONNX's order.
-type siteFinder struct {
+type placeFinder struct {
 	prog      *Program
 	read      map[int][]int // the nodes that read a slot
 	made      map[int]int   // the node that writes a slot
@@ -15,12 +15,12 @@ type siteFinder struct {
 	take      func(bytes, numbers int)
 }
 
-// AddRecurrentSites makes sites of the weights of recurrent layers that nothing
+// AddRecurrentPlaces makes places of the weights of recurrent layers that nothing
 // else reads, whose gradients are ordinary ones until then. parameter says which
 // slots are parameters, and take asks for bytes of the compiler's memory and for
 // numbers of that of one example; it panics to refuse them.
-func (p *Program) AddRecurrentSites(parameter func(slot int) bool, take func(bytes, numbers int)) {
-	f := &siteFinder{prog: p, read: map[int][]int{}, made: map[int]int{}, parameter: parameter, take: take}
+func (p *Program) AddRecurrentPlaces(parameter func(slot int) bool, take func(bytes, numbers int)) {
+	f := &placeFinder{prog: p, read: map[int][]int{}, made: map[int]int{}, parameter: parameter, take: take}
 	var layers []int
 	for i := range p.Nodes {
 		nd := &p.Nodes[i]
@@ -33,24 +33,24 @@ func (p *Program) AddRecurrentSites(parameter func(slot int) bool, take func(byt
 		}
 	}
 	for _, i := range layers {
-		// Make sites of the weights of a layer's inputs.
+		// Make places of the weights of a layer's inputs.
 		nd := f.prog.Nodes[i]
 		o := nd.Op.(*Recurrent)
 		at := f.made[nd.In[0]]
 		in := f.prog.Nodes[at].In
 		products := f.prog.Nodes[at].Op.(*Dense)
-		for _, st := range f.sites(o, in[1], products.In, func(int) int { return 0 }, at) {
+		for _, st := range f.places(o, in[1], products.In, func(int) int { return 0 }, at) {
 			st.Node, st.Input = at, in[0]
-			f.prog.Sites = append(f.prog.Sites, st)
+			f.prog.Places = append(f.prog.Places, st)
 			products.Tied = false
 		}
 		f.addRecurrentWeights(i)
 	}
 }
 
-// addRecurrentWeights makes sites of a layer's recurrent weights, at the node to
+// addRecurrentWeights makes places of a layer's recurrent weights, at the node to
 // whose result their products are added.
-func (f *siteFinder) addRecurrentWeights(layer int) {
+func (f *placeFinder) addRecurrentWeights(layer int) {
 	p := f.prog
 	nd := p.Nodes[layer]
 	o := nd.Op.(*Recurrent)
@@ -60,8 +60,8 @@ func (f *siteFinder) addRecurrentWeights(layer int) {
 			at, readers = i, append(readers, i)
 		}
 	}
-	sites := f.sites(o, nd.In[1], o.H, o.sequence, readers...)
-	if len(sites) == 0 {
+	places := f.places(o, nd.In[1], o.H, o.sequence, readers...)
+	if len(places) == 0 {
 		return
 	}
 	// List the elements of the result that R multiplies: for each direction the states before the
@@ -91,9 +91,9 @@ func (f *siteFinder) addRecurrentWeights(layer int) {
 	o.Tied = false
 	// The gradient there is needed even where nothing before it is a parameter.
 	p.Slots[p.Nodes[at].Out].NeedsGrad = true
-	for _, st := range sites {
+	for _, st := range places {
 		st.Node, st.Input = at, states
-		p.Sites = append(p.Sites, st)
+		p.Places = append(p.Places, st)
 	}
 }
 
@@ -109,11 +109,11 @@ func (o *Recurrent) sequence(row int) int {
 // An element is that of a slot.
 type element struct{ slot, at int32 }
 
-// sites returns a site for each of the parameters that together are the
+// places returns a place for each of the parameters that together are the
 // weight in a slot, D·G·H rows of cols numbers, or none if it is made of anything
 // else or read by nodes other than the readers. sequence says which sequence a
-// row multiplies. Node and Input of the sites are not set.
-func (f *siteFinder) sites(o *Recurrent, slot, cols int, sequence func(row int) int, readers ...int) []Site {
+// row multiplies. Node and Input of the places are not set.
+func (f *placeFinder) places(o *Recurrent, slot, cols int, sequence func(row int) int, readers ...int) []Place {
 	if !f.prog.Slots[slot].NeedsGrad {
 		return nil
 	}
@@ -140,15 +140,15 @@ func (f *siteFinder) sites(o *Recurrent, slot, cols int, sequence func(row int) 
 		}
 		*to = row
 	}
-	var sites []Site
+	var places []Place
 	for _, p := range order {
 		layout, ok := o.stacked(rowsOf[p], cols, sequence)
 		if !ok || len(rowsOf[p])*cols != f.prog.Slots[p].Size {
 			return nil
 		}
-		sites = append(sites, Site{Layout: layout, Weight: int(p), Bias: -1})
+		places = append(places, Place{Layout: layout, Weight: int(p), Bias: -1})
 	}
-	return sites
+	return places
 }
 
 // stacked lays out a parameter whose rows are the given rows of a weight, as few
@@ -179,7 +179,7 @@ func (o *Recurrent) stacked(rows []int, cols int, sequence func(row int) int) (S
 // joined returns which element of a parameter each element of a slot is, or nil if
 // some are computed, or if nodes other than the readers use the parameters or what
 // is joined of them.
-func (f *siteFinder) joined(slot int, readers []int) []element {
+func (f *placeFinder) joined(slot int, readers []int) []element {
 	done := map[int][]element{}
 	elements := f.trace(slot, done)
 	if elements == nil {
@@ -201,7 +201,7 @@ func (f *siteFinder) joined(slot int, readers []int) []element {
 
 // trace returns which element of a parameter each element of a slot is, or nil if
 // some are computed. done holds the slots on the way.
-func (f *siteFinder) trace(slot int, done map[int][]element) []element {
+func (f *placeFinder) trace(slot int, done map[int][]element) []element {
 	if out, ok := done[slot]; ok {
 		return out
 	}

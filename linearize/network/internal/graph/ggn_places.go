@@ -8,8 +8,8 @@ import (
 // examples, to dst. Those of a dense layer that is used once are left for flush.
 func (b *Backpropagator) addSquares(dst []float64, g *step) {
 	s := b.s
-	for _, k := range g.Sites {
-		st := &s.Program.Sites[k]
+	for _, k := range g.Places {
+		st := &s.Program.Places[k]
 		out := s.Program.Nodes[st.Node].Out
 		switch {
 		case !s.touched[out]:
@@ -22,9 +22,9 @@ func (b *Backpropagator) addSquares(dst []float64, g *step) {
 			addSquaresOf(b.sums[k], s.grad(out))
 		default:
 			if w, ok := st.Layout.(*Window); ok && !w.Transposed {
-				// Keep the gradients of site k for one row.
+				// Keep the gradients of place k for one row.
 				s := b.s
-				out := s.Program.Nodes[s.Program.Sites[k].Node].Out
+				out := s.Program.Nodes[s.Program.Places[k].Node].Out
 				size := s.Program.Slots[out].Size / w.NumGroups
 				st := b.stacks[k]
 				if st == nil {
@@ -42,9 +42,9 @@ func (b *Backpropagator) addSquares(dst []float64, g *step) {
 				}
 				continue
 			}
-			// Add the squares of a site's gradients, which are formed one example at a time.
+			// Add the squares of a place's gradients, which are formed one example at a time.
 			s := b.s
-			st := &s.Program.Sites[k]
+			st := &s.Program.Places[k]
 			weight, bias := s.Program.parameters(dst, st)
 			b.tile = sized(b.tile, len(weight)+len(bias))
 			for e := range s.N {
@@ -66,9 +66,9 @@ func (b *Backpropagator) addSquares(dst []float64, g *step) {
 	}
 }
 
-// parameters returns the parts of dst that belong to a site's weight and bias, nil
+// parameters returns the parts of dst that belong to a place's weight and bias, nil
 // where they are not parameters.
-func (p *Program) parameters(dst []float64, st *Site) (weight, bias []float64) {
+func (p *Program) parameters(dst []float64, st *Place) (weight, bias []float64) {
 	part := func(i int) []float64 {
 		if i < 0 {
 			return nil
@@ -78,22 +78,22 @@ func (p *Program) parameters(dst []float64, st *Site) (weight, bias []float64) {
 	return part(st.Weight), part(st.Bias)
 }
 
-// addTable adds the squares of the gradients of a table, at the first of the sites of
+// addTable adds the squares of the gradients of a table, at the first of the places of
 // a step that read it. An example that reads a row at several positions has the sum of
 // their gradients there.
 func (b *Backpropagator) addTable(dst []float64, g *step, k int) {
 	s := b.s
-	weight, _ := s.Program.parameters(dst, &s.Program.Sites[k])
-	var readers []*Site
-	for _, i := range g.Sites {
-		if st := &s.Program.Sites[i]; st.Weight == s.Program.Sites[k].Weight {
+	weight, _ := s.Program.parameters(dst, &s.Program.Places[k])
+	var readers []*Place
+	for _, i := range g.Places {
+		if st := &s.Program.Places[i]; st.Weight == s.Program.Places[k].Weight {
 			if i < k {
 				return
 			}
 			readers = append(readers, st)
 		}
 	}
-	width := s.Program.Sites[k].Table.Inner
+	width := s.Program.Places[k].Table.Inner
 	for e := range s.N {
 		sums := map[int][]float64{} // by row of the table
 		var rows []int
@@ -135,8 +135,8 @@ const stackRows = 16
 // addStack adds the squares of the gradients in a stack, and empties it.
 func (b *Backpropagator) addStack(dst []float64, k int, w *Window) {
 	s, st := b.s, b.stacks[k]
-	site := &s.Program.Sites[k]
-	weight, bias := s.Program.parameters(dst, site)
+	place := &s.Program.Places[k]
+	weight, bias := s.Program.parameters(dst, place)
 	t, width, m := w.Factors()
 	patches := s.Buffer(2, w.Scratch())
 	b.tile = sized(b.tile, st.rows*m*width)
@@ -144,7 +144,7 @@ func (b *Backpropagator) addStack(dst []float64, k int, w *Window) {
 		for g := range w.NumGroups {
 			z := dense.Of(st.g[(e*w.NumGroups+g)*stackRows*m*t:][:st.rows*m*t], st.rows*m, t)
 			if weight != nil {
-				w.PatchRows(patches, s.At(site.Input, e), g)
+				w.PatchRows(patches, s.At(place.Input, e), g)
 				Gemm(false, true, z, dense.Of(patches[:width*t], width, t), 0, dense.Of(b.tile, st.rows*m, width))
 				for r := range st.rows {
 					addSquaresOf(weight[g*m*width:(g+1)*m*width], b.tile[r*m*width:])
@@ -169,9 +169,9 @@ func (b *Backpropagator) addStack(dst []float64, k int, w *Window) {
 // which with s_n the squared gradients of the result and a_n the layer's input are
 // Σ_n s_n (a_n²)ᵀ.
 func (b *Backpropagator) flush(dst []float64, g *step) {
-	for _, k := range g.Sites {
+	for _, k := range g.Places {
 		if st := b.stacks[k]; st != nil && st.rows > 0 {
-			b.addStack(dst, k, b.s.Program.Sites[k].Layout.(*Window))
+			b.addStack(dst, k, b.s.Program.Places[k].Layout.(*Window))
 		}
 		if sum := b.sums[k]; sum != nil {
 			b.addDiagonal(dst, k, sum)
@@ -180,11 +180,11 @@ func (b *Backpropagator) flush(dst []float64, g *step) {
 	}
 }
 
-// addDiagonal adds the squares of a site's weight and bias for M = diag(m) in the
-// site's result, N×size.
+// addDiagonal adds the squares of a place's weight and bias for M = diag(m) in the
+// place's result, N×size.
 func (b *Backpropagator) addDiagonal(dst []float64, k int, m []float64) {
 	s := b.s
-	st := &s.Program.Sites[k]
+	st := &s.Program.Places[k]
 	weight, bias := s.Program.parameters(dst, st)
 	size, in := s.Program.Slots[s.Program.Nodes[st.Node].Out].Size, s.Program.Slots[st.Input].Size
 	x := s.Buffer(3, s.N*in)
