@@ -59,3 +59,20 @@ func leftOutTo(mean []float64, cov *mat.Dense, f, r []float64) {
 		mean[j] = f[j] - floats.Dot(cov.RawRowView(j), r)
 	}
 }
+
+// withoutTo makes κ_ii in cov the covariance without the example, NaN where rounding leaves no
+// digits. It overwrites the rows.
+func (o own) withoutTo(cov *mat.Dense) {
+	if o.t.Rows > 0 {
+		if _, _, ok := o.project(); !ok {
+			fillNaN(cov)
+			return
+		}
+	}
+	prior := dense.Diagonal(cov.RawMatrix())
+	// cov_−i = κ_ii − V(I − Tᵀ(TTᵀ)⁻¹T)Vᵀ (E17)
+	subtractOwnGram(cov, o.v)
+	if SettleVariances(cov, prior, rounding, 0, len(prior)) != nil {
+		fillNaN(cov)
+	}
+}

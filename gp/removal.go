@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
@@ -106,4 +108,29 @@ func (e *Exact) removalTo(q []float64, i int, o own) (ok bool) {
 		e.f.r.mulTransRow(w, i)
 		floats.Add(q, w)
 	})
+}
+
+// removalTo writes q = r + R_S [B⁻¹]_SS⁻¹ R_Sᵀ C_SS r (E15) of the examples S whose rows o holds, which
+// it overwrites. root adds R_S w to q. Where the rows of T are not independent, q is NaN, and
+// removalTo returns false.
+func (o own) removalTo(q, r []float64, root func(q, w []float64)) bool {
+	copy(q, r)
+	if o.t.Rows == 0 {
+		return true
+	}
+	l, y, ok := o.project()
+	if !ok {
+		for j := range q {
+			q[j] = math.NaN()
+		}
+		return false
+	}
+	// [B⁻¹]_SS⁻¹RᵀC = (TTᵀ)⁻¹TVᵀ = L⁻ᵀYᵀ
+	w := make([]float64, o.t.Rows)
+	for a, v := range r {
+		floats.AddScaled(w, v, dense.Row(y, a))
+	}
+	dense.Trsv(blas.Trans, blas64.Triangular{Uplo: blas.Lower, Diag: blas.NonUnit, N: l.Rows, Stride: l.Stride, Data: l.Data}, dense.Vector(w))
+	root(q, w)
+	return true
 }

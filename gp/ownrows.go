@@ -85,48 +85,6 @@ func (o own) project() (l, y blas64.General, ok bool) {
 	return l, y, true
 }
 
-// removalTo writes q = r + R_S [B⁻¹]_SS⁻¹ R_Sᵀ C_SS r (E15) of the examples S whose rows o holds, which
-// it overwrites. root adds R_S w to q. Where the rows of T are not independent, q is NaN, and
-// removalTo returns false.
-func (o own) removalTo(q, r []float64, root func(q, w []float64)) bool {
-	copy(q, r)
-	if o.t.Rows == 0 {
-		return true
-	}
-	l, y, ok := o.project()
-	if !ok {
-		for j := range q {
-			q[j] = math.NaN()
-		}
-		return false
-	}
-	// [B⁻¹]_SS⁻¹RᵀC = (TTᵀ)⁻¹TVᵀ = L⁻ᵀYᵀ
-	w := make([]float64, o.t.Rows)
-	for a, v := range r {
-		floats.AddScaled(w, v, dense.Row(y, a))
-	}
-	dense.Trsv(blas.Trans, blas64.Triangular{Uplo: blas.Lower, Diag: blas.NonUnit, N: l.Rows, Stride: l.Stride, Data: l.Data}, dense.Vector(w))
-	root(q, w)
-	return true
-}
-
-// withoutTo makes κ_ii in cov the covariance without the example, NaN where rounding leaves no
-// digits. It overwrites the rows.
-func (o own) withoutTo(cov *mat.Dense) {
-	if o.t.Rows > 0 {
-		if _, _, ok := o.project(); !ok {
-			fillNaN(cov)
-			return
-		}
-	}
-	prior := dense.Diagonal(cov.RawMatrix())
-	// cov_−i = κ_ii − V(I − Tᵀ(TTᵀ)⁻¹T)Vᵀ (E17)
-	subtractOwnGram(cov, o.v)
-	if SettleVariances(cov, prior, rounding, 0, len(prior)) != nil {
-		fillNaN(cov)
-	}
-}
-
 // orthonormalBlock is the number of rows whose part in the span of all rows before them
 // is taken out at once, by matrix products.
 const orthonormalBlock = 32
