@@ -1,6 +1,7 @@
 package archtest
 
 import (
+	"go/ast"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,7 +14,7 @@ import (
 var (
 	equationHeading = regexp.MustCompile(`(?m)^### \((E\d+)\)`)
 	equationNumber  = regexp.MustCompile(`\bE[1-9]\d?\b`)
-	namedFile       = regexp.MustCompile("`([^`]+\\.go)`")
+	namedFile       = regexp.MustCompile("`([^`]+\\.go)`(?: \\(`(\\w+)`\\))?")
 )
 
 // equations returns the sections of doc/equations.md by their numbers.
@@ -50,15 +51,21 @@ func TestEquationsAreListed(t *testing.T) {
 }
 
 // TestEquationsNameTheirFiles checks that each file named for an equation in
-// doc/equations.md exists and cites it, and that an equation that is said not
-// to be implemented is cited by no code.
+// doc/equations.md exists and cites it, that it has the function that stands after it, and that
+// an equation that is said not to be implemented is cited by no code.
 func TestEquationsNameTheirFiles(t *testing.T) {
-	cited := map[string]map[string]bool{} // file, equation
+	cited := map[string]map[string]bool{}    // file, equation
+	declared := map[string]map[string]bool{} // file, function
 	eachSource(t, func(s source) {
 		if s.isTest() {
 			return
 		}
-		cited[s.path] = map[string]bool{}
+		cited[s.path], declared[s.path] = map[string]bool{}, map[string]bool{}
+		for _, d := range s.file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok {
+				declared[s.path][f.Name.Name] = true
+			}
+		}
 		for _, group := range s.file.Comments {
 			for _, number := range equationNumber.FindAllString(group.Text(), -1) {
 				cited[s.path][number] = true
@@ -79,6 +86,7 @@ func TestEquationsNameTheirFiles(t *testing.T) {
 		for _, f := range files {
 			require.Contains(t, cited, f[1], number)
 			require.True(t, cited[f[1]][number], "%s is said to compute %s and does not cite it", f[1], number)
+			require.True(t, f[2] == "" || declared[f[1]][f[2]], "%s has no function %s", f[1], f[2])
 		}
 	}
 }
