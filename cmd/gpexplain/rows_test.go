@@ -37,7 +37,7 @@ func TestSplitRows(t *testing.T) {
 	predictions, _ := predicted(t, succeed(t, run("predict", "--model", model)...))
 	require.Len(t, predictions, 8)
 	for i, x := range predictions {
-		require.Equal(t, 5*i+4, x.Index)
+		require.EqualValues(t, 5*i+4, x.Index)
 	}
 	require.EqualValues(t, 9, decode[result.Report](t, succeed(t, run("explain", "--model", model, "--index", "9")...)).Input.Index)
 	for _, row := range []string{"0", "2"} {
