@@ -48,12 +48,10 @@ func Start(x *mat.Dense, known []bool, seed uint64) *mat.Dense {
 	return out
 }
 
-// Impute fills in pixels of the rows of x by iterated sampling [lae]: noise takes the
-// place of unknown ones (Start), and each of the drawn networks
-// reconstructs the rows, after which the known pixels are put back. A last pass replaces
-// each sample by the mean of its reconstructions by all drawn networks. It returns
-// the samples, each N×D. Where all pixels are known, they are not put back, so that
-// the samples are reconstructions of reconstructions.
+// Impute fills in the unknown pixels of the rows of x by iterated sampling [lae]. Each of the drawn networks starts
+// from noise in the unknown pixels (Start) and reconstructs the rows Rounds times, and the known pixels are put back
+// after each round, unless all are known. Each of these samples, N×D, is then replaced by the mean of its
+// reconstructions by all drawn networks, in which known pixels are reconstructions too. It returns the samples.
 func (p *Posterior) Impute(ctx context.Context, x *mat.Dense, known []bool, o *ImputeOptions) ([]*mat.Dense, error) {
 	var opt ImputeOptions
 	if o != nil {

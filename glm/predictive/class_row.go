@@ -51,7 +51,8 @@ func newClassRowOf(r *softmaxRow, y int) *classRow {
 	return w
 }
 
-// centre moves the points to the mode of log p(y|f) p(f) for f ~ N(τ m, r²AAᵀ).
+// centre scales the means by τ and sets z0, about which the integration points lie: the z that
+// maximizes log p(y|f) − ½‖z‖² with f = τ m + r A z.
 func (w *classRow) centre(tau, r float64) {
 	for j, m := range w.mean {
 		w.m[j] = tau * m

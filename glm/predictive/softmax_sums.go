@@ -337,8 +337,9 @@ func (d *sharedDensity) set(parts []*softmaxSums, points int) {
 	}
 }
 
-// serves tells whether the log density is as good as logDensity would find it, with all
-// points where last is true.
+// serves tells whether the log density from the points of the moments is good enough: its error is at most tol
+// and its probability at least sharedDigits. Where last says that no more points will come, a probability of
+// sharedLeast is enough.
 func (d *sharedDensity) serves(tol float64, last bool) bool {
 	switch {
 	case d == nil || !(d.logp >= math.Log(sharedDigits)):

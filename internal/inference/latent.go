@@ -12,7 +12,9 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// latent is the function that answers: its mean is f(x;θ*) or the refit's, and its covariance the refit's (E21).
+// latent returns the posterior over functions that predictions use: the one over parameters where --structure or
+// --predictive bnn asks for it, f(x;θ*) with the covariance of the refit where the network's mean is kept (E21), and
+// the fit itself otherwise.
 func (q *Posterior) latent() gp.Latent {
 	switch {
 	case q.weights != nil:

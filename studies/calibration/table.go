@@ -19,7 +19,8 @@ type column struct {
 
 var undefined = result.Undefined()
 
-// median marks the columns whose splits are summarized by their median: scales.
+// median is the format of columns of positive numbers of any size (scales, gradient norms). cell takes the
+// median over the splits for this format, and the mean for others.
 const median = "%.2g"
 
 // likelihoods are the columns of the first table, reliability those of the second.

@@ -252,5 +252,5 @@ func (r *Retraining) key(run Run, data [3]linearize.Sum) (string, error) {
 	return fmt.Sprintf("%x", h.Sum(nil)[:20]), nil
 }
 
-// sumOf identifies the numbers of a matrix.
+// sumOf returns the checksum of a matrix's entries, row by row.
 func sumOf(m *mat.Dense) linearize.Sum { return linearize.SumOf(dense.Contiguous(m)) }
