@@ -36,11 +36,6 @@ func (x *exported) args(verb string, more ...string) []string {
 	return append([]string{verb, "--model", x.model, "--data", x.train, "--test-data", x.test}, more...)
 }
 
-// pictures is a command line on the network and its folder of pictures.
-func (x *exported) pictures(verb string, more ...string) []string {
-	return append([]string{verb, "--model", x.model, "--data", x.dir}, more...)
-}
-
 // decay is the weight decay of the training as a flag takes it.
 func (x *exported) decay() string { return strconv.FormatFloat(x.WeightDecay, 'g', -1, 64) }
 
