@@ -37,7 +37,8 @@ func (e *Exact) Save(w *store.Writer) error {
 	return saved.Of(e.x, e.k).Save(context.Background(), w, "exact.")
 }
 
-// fields are the kernel of nc outputs, its factor and the dual vectors.
+// fields lists the numbers that Save writes and load reads beside the sites: K and its factor in one array, then m,
+// b, α and Kα, each of nc = N·C numbers.
 func (e *Exact) fields(nc int) []saved.Field {
 	return []saved.Field{
 		saved.Floats("kernel", &e.g.data, nc, nc+1), saved.Scalars("factor", &e.f.logDet, &e.f.jitter, &e.f.mean),

@@ -150,7 +150,8 @@ func (k *NTK) weightVariance(s *linearize.Span, in, out int) blas64.General {
 	return v
 }
 
-// bias plans the bias of a dense layer without its weight. Its columns are G.
+// bias adds the part of the bias to κ where weight and bias of a dense layer are not taken together. The columns of
+// the Jacobian for the bias are G.
 func (p *plan) bias(i int, a, b *linearize.Outer) {
 	v, ok := p.k.level(a.Bias)
 	if ok && v == 0 {

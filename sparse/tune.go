@@ -92,7 +92,8 @@ type tuner struct {
 	trials    []Trial
 }
 
-// try returns the score at 10ˣ; NaN counts as the worst.
+// try returns the score, where smaller is better, with the prior variances multiplied by 10ˣ, and remembers it. A
+// NaN becomes +Inf.
 func (s *tuner) try(ctx context.Context, x float64) (float64, error) {
 	if v, ok := s.at[x]; ok {
 		return v, nil

@@ -29,9 +29,8 @@ type Options struct {
 	// Progress, if not nil, is called from one goroutine with a stage, the work
 	// done in it and the total work, which is 0 where it is not known.
 	Progress func(stage string, done, total int)
-	// Center is the mean of the parameters of a posterior with a structure, for
-	// example the mode of the linearized model with the sites there; nil means θ*.
-	// Only FitStructure uses it.
+	// Center is the mean of the parameters, length P, of a posterior with a structure; nil means θ*. For the mode
+	// of the linearized model, give FitStructure the sites at this mode too. Only FitStructure uses it.
 	Center []float64
 	// Layer names the layer of LastLayer: the name of its tensors up to the last dot.
 	// Empty means the dense layer that comes last.

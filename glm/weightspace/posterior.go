@@ -72,7 +72,8 @@ func Fit(ctx context.Context, b *linearize.Batch, s *gp.Sites, prior ntk.Prior, 
 	return w, ctx.Err()
 }
 
-// newPosterior checks sizes and memory.
+// newPosterior returns a posterior without sites and factor, which condition adds. It checks the sizes, and the
+// memory that the posterior will take.
 func newPosterior(b *linearize.Batch, s *gp.Sites, prior ntk.Prior, theta []float64, o *Options) (*Posterior, error) {
 	if len(theta) != b.P {
 		panic("weightspace: the length of theta is not the batch's number of parameters")

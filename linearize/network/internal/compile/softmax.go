@@ -99,7 +99,8 @@ func (c *compiler) maskAfter(nd *graph.Node, size int) *mask {
 	default:
 		panic(refusal{from})
 	}
-	// The same node runs on the masks, and on constants as they are.
+	// Find where the result has −Inf: run the operation of the node on the masks in place of the inputs that have
+	// one, on constants as they are, and on zeros in place of other inputs.
 	p, own := &graph.Program{}, graph.Node{Op: nd.Op, Out: len(nd.In)}
 	var values [][]float64
 	for j, slot := range nd.In {
