@@ -13,7 +13,8 @@ import (
 // NegativeBinomial counts events whose variance is larger than their mean: a target is an
 // integer ≥ 0 with mean μ = eᶠ and variance μ + μ²/r, for each output by itself. It is a
 // Poisson likelihood whose rate has a gamma distribution of shape r, and Poisson itself as
-// r grows. r is fixed.
+// r grows. r, the dispersion, is fixed: NB2 of Cameron and Trivedi, Regression Analysis of Count
+// Data.
 type NegativeBinomial struct{ r, logR float64 }
 
 var (
@@ -45,7 +46,7 @@ func (NegativeBinomial) Targets(c int) int { return c }
 func (l NegativeBinomial) CheckY(y []float64, c int) error { return checkCounts(l, y, c) }
 
 // Expand gives (E3), with t = f − log r, log p = y log σ(t) + r log σ(−t) and a binomial
-// coefficient, r = yσ(−t) − rσ(t) and Λ = (y + r)σ(t)σ(−t) = r μ(y + r)/(μ + r)².
+// coefficient. The residual is yσ(−t) − rσ(t), and Λ = (y + r)σ(t)σ(−t) = r μ(y + r)/(μ + r)².
 func (l NegativeBinomial) Expand(residual, lambda, root, y, f []float64) (logp float64) {
 	c := len(f)
 	checkSite(residual, lambda, root, y, c, c)

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -23,8 +23,8 @@ func IsSVMLight(path string) bool {
 	return false
 }
 
-// An svmlightFile holds a file of lines "TARGET INDEX:VALUE …", whose features are 0 where a
-// line does not name them. Its columns are x1 and so on, from x0 where an index is 0, and at
+// An svmlightFile holds a file of lines "TARGET INDEX:VALUE …" (Joachims, SVMlight, "Input File Format"; LIBSVM's
+// README has the same), whose features are 0 where a line does not name them. Its columns are x1 and so on, from x0 where an index is 0, and at
 // the end the target.
 type svmlightFile struct {
 	lo, hi  int // columns of features are lo to hi−1
@@ -133,7 +133,7 @@ func (f *svmlightFile) ReadFloats(ctx context.Context, dst []float64, column, lo
 	for i := range dst {
 		row := f.index[from:f.ends[lo+i]]
 		dst[i] = 0
-		if k := sort.Search(len(row), func(k int) bool { return row[k] >= want }); k < len(row) && row[k] == want {
+		if k, ok := slices.BinarySearch(row, want); ok {
 			dst[i] = f.value[from+k]
 		}
 		from = f.ends[lo+i]

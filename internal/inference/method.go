@@ -98,16 +98,16 @@ type loading struct {
 	z       *sparse.Inducing // nil where there are none, or the file has them
 }
 
-// solverOf is the solver of a method of Methods.
+// solverOf is the solver of a method of Methods, and an empty one of a posterior over the parameters.
 func solverOf(method string) *solver {
-	bytes := func(p *problem.Problem) func(n int) int64 { return p.Model.Net.BatchBytes }
+	bytes := func(p *problem.Problem, n int) float64 { return float64(p.Model.Net.BatchBytes(n)) }
 	through := &solver{
 		plan: planInducing, fit: (*fit).sparse, leftOut: mostLeftOut,
 		load: func(ctx context.Context, l *loading) (Fitted, error) {
 			return sparse.Load(ctx, l.problem.Saved.File, l.Kernel, l.x, l.z, &sparse.Options{Mean: l.How.mean, MaxMemory: l.problem.Limits.Memory, Targets: l.targets, Progress: l.con.Show})
 		},
 		held: func(p *problem.Problem, n, m, rows int) float64 {
-			return 8*float64(rows)*float64(rows) + float64(bytes(p)(m)) + float64(bytes(p)(min(n, linearize.Tile(p.Model.Outputs))))
+			return 8*float64(rows)*float64(rows) + bytes(p, m) + bytes(p, min(n, linearize.Tile(p.Model.Outputs)))
 		},
 		bound: func(*Posterior) string { return ", above or below the exact one" },
 	}
@@ -130,7 +130,7 @@ func solverOf(method string) *solver {
 				const mib = 1 << 20
 				n, memory := p.Examples.Train.Len(), p.Limits.Memory
 				c.Detail("memory: %.1f MiB of %.0f MiB allowed: kernel and factor %.1f MiB, Jacobian %.1f MiB", float64(p.ExactBytes(n))/mib, float64(gp.MemoryBudget(memory))/mib,
-					float64(gp.Bytes(n, p.Model.Outputs))/mib, float64(bytes(p)(n))/mib)
+					float64(gp.Bytes(n, p.Model.Outputs))/mib, bytes(p, n)/mib)
 				return rowsCure(c, p, f, heldOut, gp.CheckMemory("an exact posterior", gp.TrainingExamples, n, memory, p.ExactBytes))
 			},
 			load: func(_ context.Context, l *loading) (Fitted, error) {
@@ -138,7 +138,7 @@ func solverOf(method string) *solver {
 			},
 			held: func(p *problem.Problem, n, _, _ int) float64 {
 				d, _, _ := p.Model.Net.Dims()
-				return float64(bytes(p)(n)) + 8*float64(n)*float64(d)
+				return bytes(p, n) + 8*float64(n)*float64(d)
 			},
 		}
 	case "cg":
@@ -159,8 +159,11 @@ func solverOf(method string) *solver {
 		return keeps
 	case "subset":
 		through.leftOut, through.bound = 0, func(*Posterior) string { return " of the subset" }
+		return through
+	case "nystrom", "fitc":
+		return through
 	}
-	return through
+	return &solver{} // of weights, over which Fit is not called
 }
 
 // auto takes the exact posterior where it fits and is quick, and else the one of kept rows or through inducing

@@ -6,10 +6,11 @@
 // A test of the suite is a model, its inputs and its outputs. Here the first floating-point input is the input
 // of the network, one example for each of its first dimension, after a multiplication by a parameter of ones.
 // Every other floating-point input is a parameter, and every integer input a constant. Outputs are compared with
-// those of the suite, and the Jacobian at some of the parameters with central differences.
+// the outputs of the suite, and the Jacobian at some of the parameters with central differences.
 package nodetests
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -27,6 +28,7 @@ import (
 
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/linearize/network/head"
 )
@@ -124,7 +126,7 @@ func compare(ctx context.Context, dir string) (verdict, error) {
 	if err != nil {
 		return v, err
 	}
-	n, err := network.ReadONNX(strings.NewReader(string(b)), &network.ReadOptions{Output: m.Graph.Outputs[0].Name, Head: head.Keep})
+	n, err := network.ReadONNX(bytes.NewReader(b), &network.ReadOptions{Output: m.Graph.Outputs[0].Name, Head: head.Keep})
 	if err != nil {
 		return v, err
 	}
@@ -138,7 +140,7 @@ func compare(ctx context.Context, dir string) (verdict, error) {
 	} else {
 		v.value = math.Inf(1)
 	}
-	return v, v.compareSlopes(ctx, n, batch.X)
+	return v, v.compareSlopes(ctx, n, batch)
 }
 
 // makeNetwork replaces the inputs of the model's graph by parameters and constants with the numbers of the test, but for
@@ -229,11 +231,7 @@ func difference(a, b []float64) float64 {
 }
 
 // compareSlopes compares some columns of J with differences of the network's outputs.
-func (v *verdict) compareSlopes(ctx context.Context, n *network.Network, x *mat.Dense) error {
-	batch, err := n.Linearize(ctx, x)
-	if err != nil {
-		return err
-	}
+func (v *verdict) compareSlopes(ctx context.Context, n *network.Network, batch *linearize.Batch) error {
 	theta := n.Theta()
 	rows, c := batch.F.Dims()
 	j := mat.NewDense(rows*c, len(theta), nil)
@@ -245,7 +243,7 @@ func (v *verdict) compareSlopes(ctx context.Context, n *network.Network, x *mat.
 		if err != nil {
 			return nil, err
 		}
-		f, err := other.Forward(ctx, x)
+		f, err := other.Forward(ctx, batch.X)
 		if err != nil {
 			return nil, err
 		}

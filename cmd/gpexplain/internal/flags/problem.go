@@ -18,7 +18,7 @@ import (
 	"github.com/funcgp/funcgp/internal/problem"
 )
 
-// Problem defines the flags of model, data, prior and scaling, those of what is written, and the limits; the words in
+// Problem defines the flags of model, data, prior and scaling, of what is written, and of the limits; the words in
 // back quotes are the names of values.
 func Problem(c *cobra.Command, con *console.Console, s *problem.Flags, withModel bool) {
 	f := c.Flags()
