@@ -6,8 +6,8 @@ import (
 	"github.com/funcgp/funcgp/glm/integral"
 )
 
-// Bernoulli is p(y=1|f) = σ(f), for each output by itself. A target is 0 or 1,
-// or a fraction between them, for which log p is y log σ(f) + (1−y) log σ(−f).
+// Bernoulli is the likelihood p(y=1|f) = σ(f) of two classes. Each output is the logit of its own target. A target
+// is 0, 1 or a fraction between; then log p = y log σ(f) + (1−y) log σ(−f).
 type Bernoulli struct{}
 
 var (
@@ -25,13 +25,13 @@ func (Bernoulli) Softmax() bool { return false }
 // Targets returns c.
 func (Bernoulli) Targets(c int) int { return c }
 
-// CheckY admits numbers in [0,1].
+// CheckY accepts c numbers in [0,1], and returns an error for anything else.
 func (b Bernoulli) CheckY(y []float64, c int) error {
 	return checkTargets(b, y, c, "0, 1 or a fraction between", func(v float64) bool { return v >= 0 && v <= 1 })
 }
 
-// Expand gives r = y − p and Λ = diag(p(1−p)). It never subtracts p from 1.
-// [thesis table 2.1]
+// Expand returns log p(y|f) and writes r = y − p and Λ = diag(p(1−p)) with p = σ(f) [thesis table 2.1]. It computes
+// 1 − p as σ(−f), so that no digits cancel.
 func (Bernoulli) Expand(residual, lambda, root, y, f []float64) (logp float64) {
 	c := len(f)
 	checkSite(residual, lambda, root, y, c, c)
@@ -54,7 +54,7 @@ func (Bernoulli) Expand(residual, lambda, root, y, f []float64) (logp float64) {
 	return logp
 }
 
-// SlopeTo writes u = (1 − 2p) df, so that dΛ = R diag(u) Rᵀ.
+// SlopeTo writes u = (1 − 2p) df, with which the change of Λ is dΛ = R diag(u) Rᵀ.
 func (Bernoulli) SlopeTo(u, _, f, df []float64) {
 	checkSlope(u, f, df)
 	for j, v := range f {
@@ -90,15 +90,13 @@ func (Bernoulli) VarianceTo(dst, f []float64) {
 	}
 }
 
-// Moments returns E σ(f), Var σ(f) and E[σ(f)(1−σ(f))] for f ~ N(m, v), with an
-// error below 1e-10 (E11).
+// Moments returns E σ(f), Var σ(f) and E[σ(f)(1−σ(f))] for f ~ N(m, v), with an error below 1e-10 (E11).
 func (Bernoulli) Moments(_ int, m, v float64) (mean, epistemic, aleatoric float64) {
 	return integral.SigmoidMoments(m, math.Sqrt(v))
 }
 
-// LogMarginal returns y log E σ(f) + (1−y) log E σ(−f), summed over the
-// outputs, each with its own variance. It has full relative precision where
-// the probability itself underflows.
+// LogMarginal returns y log E σ(f) + (1−y) log E σ(−f), summed over the outputs. Each output has its own variance,
+// the diagonal of cov. The result has full relative precision even where E σ(f) underflows.
 func (Bernoulli) LogMarginal(y, f, cov []float64) (float64, error) {
 	c := len(f)
 	logp := 0.0

@@ -7,8 +7,8 @@ import (
 	"github.com/funcgp/funcgp/glm/integral"
 )
 
-// Categorical is p(y=c|f) = softmax(f)_c over C classes. A target is the class
-// index, 0 ≤ y < C, as a float64.
+// Categorical is the likelihood p(y=c|f) = softmax(f)_c of C classes. A target is one class index, 0 ≤ y < C, as a
+// float64.
 type Categorical struct{}
 
 var (
@@ -22,10 +22,10 @@ func (Categorical) Name() string { return "categorical" }
 // Softmax returns true.
 func (Categorical) Softmax() bool { return true }
 
-// Targets returns 1: the class index.
+// Targets returns 1: an example has one class index.
 func (Categorical) Targets(int) int { return 1 }
 
-// CheckY admits the integers 0 … c−1.
+// CheckY accepts an integer from 0 to c−1, and returns an error for anything else.
 func (k Categorical) CheckY(y []float64, c int) error {
 	want := fmt.Sprintf("a class index from 0 to %d", c-1)
 	return checkTargets(k, y, c, want, func(v float64) bool {
@@ -33,9 +33,9 @@ func (k Categorical) CheckY(y []float64, c int) error {
 	})
 }
 
-// Expand gives r = 1_y − p, Λ = diag(p) − p pᵀ and R = diag(√p) − p √pᵀ (E4). For
-// p > ½ it computes 1 − p as the sum of the other probabilities.
-// [thesis table 2.1]
+// Expand returns log p(y|f) and writes r = 1_y − p, Λ = diag(p) − p pᵀ and R = diag(√p) − p √pᵀ (E4), with p =
+// softmax(f) [thesis table 2.1]. For p > ½ it computes 1 − p as the sum of the other probabilities, so that no
+// digits cancel.
 func (Categorical) Expand(residual, lambda, root, y, f []float64) (logp float64) {
 	c := len(f)
 	checkSite(residual, lambda, root, y, c, 1)
@@ -46,7 +46,6 @@ func (Categorical) Expand(residual, lambda, root, y, f []float64) (logp float64)
 	}
 	logRest, top := integral.SoftmaxTo(p, f)
 	if lambda != nil {
-		// Write Λ = diag(p) − p pᵀ.
 		c := len(p)
 		for i, pi := range p {
 			for j, pj := range p {
@@ -56,7 +55,6 @@ func (Categorical) Expand(residual, lambda, root, y, f []float64) (logp float64)
 		}
 	}
 	if root != nil {
-		// Write R = diag(√p) − p √pᵀ (E4).
 		c := len(p)
 		for j, pj := range p {
 			s := math.Sqrt(pj)
@@ -93,7 +91,7 @@ func (Categorical) SlopeTo(u, _, f, df []float64) {
 	}
 }
 
-// classIndex returns y as an index below c.
+// classIndex returns y as an int. It panics unless y is an integer with 0 ≤ y < c.
 func classIndex(y float64, c int) int {
 	if !(y >= 0 && y < float64(c)) || y != math.Trunc(y) {
 		panic("glm: class index out of range")
@@ -110,7 +108,7 @@ func (Categorical) MeanTo(dst, f []float64) {
 	integral.SoftmaxTo(dst, f)
 }
 
-// VarianceTo writes p(1−p) of each class, the diagonal of Λ.
+// VarianceTo writes p(1−p) for each class, the diagonal of Λ.
 func (Categorical) VarianceTo(dst, f []float64) {
 	checkDst(dst, f)
 	integral.SoftmaxTo(dst, f)

@@ -1,4 +1,4 @@
-// Package glm has the likelihoods of the generalized linear model, with their first two derivatives
+// Package glm has the likelihoods p(y|f) of the generalized linear model, with their first two derivatives in f
 // (E3, E4).
 //
 //	lik := glm.Bernoulli{}
@@ -12,12 +12,12 @@
 //	}
 //	err = predictive.Exact{}.PredictTo(&mean, &sd, lik, &f, &cov)
 //
-// Where one output models two classes, the probability is one number, P(y = 1).
+// Two classes may be modelled by one output. The predictive mean is then one number, P(y = 1).
 //
-// Users may write other likelihoods, as types with the methods of Likelihood.
+// Other likelihoods can be added: any type with the methods of Likelihood is one.
 //
-// Package integral has the integrals of one output, package predictive turns f ~ N(m, Σ) into
-// probabilities and expected responses (E11), and package score judges and calibrates them (E18).
-// Package weightspace has the same posterior over the parameters instead of over function values.
-// It cross-checks function space and draws whole networks [glm 9].
+// Package integral has the integrals over one Gaussian output. Package predictive turns f ~ N(m, Σ) into
+// probabilities and expected responses (E11). Package score judges and calibrates predictions (E18). Package
+// weightspace has the same posterior over the P parameters in place of function values; it checks the results in
+// function space by a second way, and draws whole networks [glm 9].
 package glm

@@ -12,8 +12,8 @@ import (
 	"github.com/funcgp/funcgp/glm/integral"
 )
 
-// Gaussian is y = f + noise with a fixed noise covariance: one variance that all
-// outputs share, one variance per output, or a full C×C matrix. It is immutable.
+// Gaussian is the likelihood y = f + noise with a fixed noise covariance: one variance that all outputs share, one
+// variance for each output, or a full C×C matrix. It is immutable.
 type Gaussian struct {
 	c       int       // outputs; 0: any number, all with the same variance
 	cov     []float64 // noise covariance, C×C; one number when c is 0
@@ -27,8 +27,8 @@ var (
 	_ Distribution = (*Gaussian)(nil)
 )
 
-// NoiseError reports a noise variance that is not a positive number, or whose
-// inverse is not finite. Output is −1 where all outputs share the variance.
+// NoiseError reports a noise variance that is not positive, or is too small or too large for its inverse to be a
+// finite number. Output is −1 where all outputs share the variance.
 type NoiseError struct {
 	Output   int
 	Variance float64
@@ -41,8 +41,8 @@ func (e *NoiseError) Error() string {
 	return fmt.Sprintf("glm: the noise variance of output %d is %v; it must be positive and finite", e.Output, e.Variance)
 }
 
-// NotPDError reports an N×N matrix that is not positive definite. Row is the
-// example whose covariance it is, or −1 for the noise covariance.
+// NotPDError reports an N×N matrix that is not positive definite. Row is the position of the example whose
+// covariance was not, or −1 for the noise covariance.
 type NotPDError struct{ N, Row int }
 
 func (e *NotPDError) Error() string {
@@ -65,7 +65,7 @@ func NewGaussian(variance float64) (*Gaussian, error) {
 	}, nil
 }
 
-// NewGaussianVector returns independent noise with one variance per output. The
+// NewGaussianVector returns independent noise with one variance for each output. It panics without variances. The
 // error is a *NoiseError.
 func NewGaussianVector(variances []float64) (*Gaussian, error) {
 	c := len(variances)
@@ -84,9 +84,9 @@ func NewGaussianVector(variances []float64) (*Gaussian, error) {
 	return g, nil
 }
 
-// NewGaussianMatrix returns noise with a full covariance over C outputs, which
-// is copied. The errors are *NoiseError for a variance on the diagonal and
-// *NotPDError.
+// NewGaussianMatrix returns noise with a full C×C covariance, which is copied. It panics for an empty matrix. The
+// error is a *NoiseError for a variance on the diagonal, and a *NotPDError for a matrix that is not positive
+// definite.
 func NewGaussianMatrix(cov mat.Symmetric) (*Gaussian, error) {
 	c := cov.SymmetricDim()
 	if c == 0 {
@@ -117,8 +117,8 @@ func NewGaussianMatrix(cov mat.Symmetric) (*Gaussian, error) {
 	return g, nil
 }
 
-// ScaleNoise returns noise with t times the covariance, t > 0. The error is a
-// *NoiseError, where a variance leaves the range of a float64.
+// ScaleNoise returns noise with t times the covariance. It panics unless t > 0. The error is a *NoiseError where a
+// scaled variance is outside the range of a float64.
 func (g *Gaussian) ScaleNoise(t float64) (*Gaussian, error) {
 	if !(t > 0) {
 		panic("glm: the scale of the noise is not positive")
@@ -147,8 +147,8 @@ func (*Gaussian) Name() string { return "gaussian" }
 // Targets returns c.
 func (*Gaussian) Targets(c int) int { return c }
 
-// CheckY admits finite numbers. It returns an error where the noise covariance is
-// for another number of outputs.
+// CheckY accepts c finite numbers. It returns an error for anything else, and where the noise covariance is for
+// another number of outputs.
 func (g *Gaussian) CheckY(y []float64, c int) error {
 	if g.c != 0 && g.c != c {
 		return fmt.Errorf("glm: the noise covariance is for %d outputs, the model has %d", g.c, c)
@@ -158,14 +158,14 @@ func (g *Gaussian) CheckY(y []float64, c int) error {
 	})
 }
 
-// checkOutputs panics when the noise covariance is for another number of outputs.
+// checkOutputs panics where the noise covariance is for another number of outputs than c.
 func (g *Gaussian) checkOutputs(c int) {
 	if g.c != 0 && g.c != c {
 		panic("glm: noise covariance has another number of outputs")
 	}
 }
 
-// NoiseTo writes the noise covariance of c outputs, C·C row-major.
+// NoiseTo writes the noise covariance of c outputs to dst, c·c numbers row by row.
 func (g *Gaussian) NoiseTo(dst []float64, c int) {
 	g.checkOutputs(c)
 	if len(dst) != c*c {
@@ -174,7 +174,7 @@ func (g *Gaussian) NoiseTo(dst []float64, c int) {
 	g.fill(dst, g.cov, c)
 }
 
-// fill writes a stored C×C matrix, or c times one stored number on the diagonal.
+// fill writes the stored C×C matrix to dst, or one stored number to each of the c diagonal entries.
 func (g *Gaussian) fill(dst, stored []float64, c int) {
 	if g.c != 0 {
 		copy(dst, stored)
@@ -186,8 +186,7 @@ func (g *Gaussian) fill(dst, stored []float64, c int) {
 	}
 }
 
-// Whitening returns the root R, C×C, of the noise precision R Rᵀ of c outputs, and
-// ½ log det 2π noise.
+// Whitening returns the C×C root R of the noise precision, cov⁻¹ = R Rᵀ, and ½ log det 2π cov, for c outputs.
 func (g *Gaussian) Whitening(c int) (root *mat.Dense, logNorm float64) {
 	g.checkOutputs(c)
 	root = mat.NewDense(c, c, nil)
@@ -206,8 +205,8 @@ func (g *Gaussian) variance(j int) float64 {
 	return g.cov[j*g.c+j]
 }
 
-// Expand gives r = Λ(y − f), where Λ is the noise precision, and the triangular
-// root R of Λ (E4). [thesis table 2.1]
+// Expand returns log p(y|f) and writes r = Λ(y − f), the noise precision Λ and its upper triangular root R (E4)
+// [thesis table 2.1].
 func (g *Gaussian) Expand(residual, lambda, root, y, f []float64) (logp float64) {
 	c := len(f)
 	g.checkOutputs(c)
@@ -219,7 +218,7 @@ func (g *Gaussian) Expand(residual, lambda, root, y, f []float64) (logp float64)
 		return g.expandScalar(residual, lambda, y, f)
 	}
 	if lambda != nil {
-		// Write Λ = R Rᵀ, where R is upper triangular.
+		// Λ = R Rᵀ, where R is upper triangular.
 		c := g.c
 		for i := range c {
 			for j := i; j < c; j++ {
@@ -282,7 +281,7 @@ func (*Gaussian) MeanTo(dst, f []float64) {
 	copy(dst, f)
 }
 
-// VarianceTo writes the noise variances.
+// VarianceTo writes the noise variance of each output.
 func (g *Gaussian) VarianceTo(dst, f []float64) {
 	checkDst(dst, f)
 	g.checkOutputs(len(f))
@@ -291,13 +290,12 @@ func (g *Gaussian) VarianceTo(dst, f []float64) {
 	}
 }
 
-// Moments returns m, v and the noise variance of output j.
+// Moments returns the mean m and the variance v of f, and the noise variance of output j.
 func (g *Gaussian) Moments(j int, m, v float64) (mean, epistemic, aleatoric float64) {
 	return m, v, g.variance(j)
 }
 
-// LogMarginal returns log N(y; f, cov + noise), jointly over the outputs
-// [thesis 3.16]. The error is a *NotPDError.
+// LogMarginal returns log N(y; f, cov + noise) of all C outputs jointly [thesis 3.16]. The error is a *NotPDError.
 func (g *Gaussian) LogMarginal(y, f, cov []float64) (float64, error) {
 	c := len(f)
 	total := mat.NewSymDense(c, nil)
@@ -312,11 +310,11 @@ func (g *Gaussian) LogMarginal(y, f, cov []float64) (float64, error) {
 	}
 	var chol mat.Cholesky
 	if !chol.Factorize(total) || smallPivot(total, chol.RawU()) {
-		// Compute LogMarginal from a factor of the covariance, cov = L Lᵀ, without adding the noise to
-		// it, for a covariance that is much larger than the noise. With the noise precision R Rᵀ, W =
+		// The covariance is so much larger than the noise that the sum S = cov + noise loses digits of the noise.
+		// Take the density from a factor cov = L Lᵀ in place of S. With the noise precision R Rᵀ, d = y − f, W =
 		// RᵀL and u = Rᵀd,
 		//
-		// 	dᵀS⁻¹d = min over z of ‖u − W z‖² + ‖z‖²,  det S = det noise · det(I + WᵀW).
+		//	dᵀS⁻¹d = min over z of ‖u − W z‖² + ‖z‖²,  det S = det noise · det(I + WᵀW).
 		p := integral.NewPivoted(cov, c)
 		c := d.Len()
 		largest := 0.0
@@ -333,7 +331,7 @@ func (g *Gaussian) LogMarginal(y, f, cov []float64) (float64, error) {
 			u.MulVec(rt, d)
 			return -mat.Dot(u, u)/2 - logNorm, nil
 		}
-		// The least squares of W above I, by QR.
+		// Solve the least squares problem with the matrix [W; I] by QR.
 		both, rhs := mat.NewDense(c+p.Rank, p.Rank, nil), mat.NewDense(c+p.Rank, 1, nil)
 		rhs.Slice(0, c, 0, 1).(*mat.Dense).Mul(rt, d)
 		both.Slice(0, c, 0, p.Rank).(*mat.Dense).Mul(rt, mat.NewDense(c, c, p.L).Slice(0, c, 0, p.Rank))
@@ -365,9 +363,8 @@ func (g *Gaussian) LogMarginal(y, f, cov []float64) (float64, error) {
 	return -0.5*mat.Dot(u, u) - float64(c)*integral.HalfLog2Pi - 0.5*chol.LogDet(), nil
 }
 
-// smallPivot tells whether the sum of covariance and noise may have lost digits of
-// the noise. That is so where the variance of an output given those before it is
-// a small part of its variance.
+// smallPivot tells whether total, the sum of covariance and noise with the Cholesky factor u, may have lost digits
+// of the noise: whether the variance of some output given the outputs before it is below 1e-8 of its variance.
 func smallPivot(total *mat.SymDense, u mat.Triangular) bool {
 	for i := range total.SymmetricDim() {
 		if p := u.At(i, i); p*p < 1e-8*total.At(i, i) {
@@ -377,17 +374,17 @@ func smallPivot(total *mat.SymDense, u mat.Triangular) bool {
 	return false
 }
 
-// PredictiveCDF returns Φ((at − m)/√(v + σ²)).
+// PredictiveCDF returns P(y ≤ at) = Φ((at − m)/√(v + σ²)) for f ~ N(m, v).
 func (g *Gaussian) PredictiveCDF(output int, at, m, v float64) float64 {
 	return 0.5 * math.Erfc((m-at)/math.Sqrt(2*(v+g.variance(output))))
 }
 
-// PredictiveQuantile returns m + √(v + σ²) Φ⁻¹(p).
+// PredictiveQuantile returns the quantile m + √(v + σ²) Φ⁻¹(p) of y for f ~ N(m, v).
 func (g *Gaussian) PredictiveQuantile(output int, p, m, v float64) float64 {
 	return m + math.Sqrt(v+g.variance(output))*mathext.NormalQuantile(p)
 }
 
-// Repeated returns the noise of t examples, independent between them.
+// Repeated returns the noise of the t·C outputs of t examples, independent between examples.
 func (g *Gaussian) Repeated(t int) *Gaussian {
 	if g.c == 0 {
 		return g

@@ -9,23 +9,23 @@ import (
 	"github.com/funcgp/funcgp/glm/integral"
 )
 
-// Heteroscedastic is y = μ + noise of a variance that depends on the input. A model of
-// K targets has C = 2K outputs: the K means μ, then the K logarithms of the noise
-// variances, log σ², which is how a last layer splits in halves. The targets are
-// independent given the outputs.
+// Heteroscedastic is the likelihood y = μ + noise with a noise variance that depends on the input. A model of K
+// targets has C = 2K outputs: first the K means μ, then the K logarithms of the noise variances, log σ². Given the
+// outputs, the targets are independent.
 //
-// Λ is the Fisher information diag(1/σ², ½) of each target and not −∂²log p/∂f²,
-// which is indefinite wherever y is not μ. Newton's method with it is Fisher scoring,
-// whose steps shrink by a factor and not by squares. The objective of a refit is not
-// concave under this likelihood: it may have several modes, and the refit finds one
-// uphill of θ*, and nothing bounds the distance of an unfinished refit from a mode.
-// Leave-one-out is one step of Fisher scoring, and the evidence is that of Laplace with
-// the Fisher information in place of the Hessian.
+// Λ is the Fisher information diag(1/σ², ½) of each target in place of −∂²log p/∂f², which is indefinite wherever y
+// differs from μ. This has four consequences:
 //
-// MeanTo writes the means and then the noise variances, and the response of an output
-// is meant in this sense wherever links and metrics have C numbers; only the first K
-// of them are predictions of targets. VarianceTo writes the noise variances and then
-// zeros.
+//   - A refit is Fisher scoring, which converges linearly and not quadratically as Newton's method does.
+//   - The objective of a refit is not concave. It may have several modes, and the refit finds one of
+//     them, uphill of θ*.
+//   - No bound (E19) is known for the distance of an unfinished refit from a mode.
+//   - Leave-one-out is one step of Fisher scoring, and the evidence is Laplace's with the Fisher
+//     information in place of the Hessian.
+//
+// MeanTo writes the K means and then the K noise variances. Links and metrics, which expect C numbers, take these
+// as the responses of the C outputs; only the first K predict targets. VarianceTo writes the K noise variances and
+// then K zeros.
 type Heteroscedastic struct{}
 
 var (
@@ -40,7 +40,7 @@ func (Heteroscedastic) Name() string { return "heteroscedastic" }
 // Targets returns c/2. An odd c has no meaning; CheckY returns an error for it.
 func (Heteroscedastic) Targets(c int) int { return c / 2 }
 
-// CheckY admits finite numbers. It returns an error where the number of outputs is odd.
+// CheckY accepts c/2 finite numbers. It returns an error for anything else, and where c is odd.
 func (h Heteroscedastic) CheckY(y []float64, c int) error {
 	if c%2 != 0 {
 		return fmt.Errorf("glm: the heteroscedastic likelihood has a mean and a log variance for each target, and the model has %d outputs; it needs an even number", c)
@@ -48,7 +48,7 @@ func (h Heteroscedastic) CheckY(y []float64, c int) error {
 	return checkTargets(h, y, c, "a finite number", func(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) })
 }
 
-// checkEven returns the number of targets of c outputs. It panics where c is odd.
+// checkEven returns the number of targets, c/2. It panics where c is odd.
 func checkEven(c int) int {
 	if c%2 != 0 {
 		panic("glm: the heteroscedastic likelihood needs an even number of outputs")
@@ -56,9 +56,9 @@ func checkEven(c int) int {
 	return c / 2
 }
 
-// Expand gives (E3), with d = y − μ, the residuals d/σ² and ½(d²/σ² − 1) and the Fisher
-// information diag(1/σ², ½). log p is −Inf or NaN, and Λ infinite, where σ² leaves the
-// range of a float64; nothing is clamped.
+// Expand returns log p(y|f) and writes r and Λ (E3). With d = y − μ, r is d/σ² for the mean and ½(d²/σ² − 1) for
+// the log variance of each target, and Λ is the Fisher information diag(1/σ², ½). Nothing is clamped: where σ² is
+// outside the range of a float64, log p is −Inf or NaN and Λ is infinite.
 func (Heteroscedastic) Expand(residual, lambda, root, y, f []float64) (logp float64) {
 	c := len(f)
 	k := checkEven(c)
@@ -84,8 +84,8 @@ func (Heteroscedastic) Expand(residual, lambda, root, y, f []float64) (logp floa
 	return logp
 }
 
-// CurvatureTo writes −∂²log p/∂f², which is 1/σ², d/σ² and ½d²/σ² for each target with
-// d = y − μ; see gp.Scored.
+// CurvatureTo writes −∂²log p/∂f², C×C row by row, as gp.Scored asks. With d = y − μ, its entries for each target
+// are 1/σ² (mean), ½d²/σ² (log variance) and d/σ² (both).
 func (Heteroscedastic) CurvatureTo(dst, y, f []float64) {
 	c := len(f)
 	k := checkEven(c)
@@ -99,7 +99,7 @@ func (Heteroscedastic) CurvatureTo(dst, y, f []float64) {
 	}
 }
 
-// SlopeTo implements gp.Sloped: dΛ = diag(−ds/σ², 0) for the change ds of log σ².
+// SlopeTo implements gp.Sloped: where log σ² changes by ds, Λ changes by dΛ = diag(−ds/σ², 0).
 func (Heteroscedastic) SlopeTo(u, _, _, df []float64) {
 	k := checkEven(len(u))
 	for j := range k {
@@ -110,7 +110,7 @@ func (Heteroscedastic) SlopeTo(u, _, _, df []float64) {
 // LogProb returns log p(y|f), summed over the targets.
 func (h Heteroscedastic) LogProb(y, f []float64) float64 { return h.Expand(nil, nil, nil, y, f) }
 
-// MeanTo writes the means μ, which are E[y|f], and then the noise variances σ².
+// MeanTo writes the K means μ = E[y|f] and then the K noise variances σ².
 func (Heteroscedastic) MeanTo(dst, f []float64) {
 	checkDst(dst, f)
 	k := checkEven(len(f))
@@ -120,7 +120,7 @@ func (Heteroscedastic) MeanTo(dst, f []float64) {
 	}
 }
 
-// VarianceTo writes the noise variances σ², which are Var[y|f], and then zeros.
+// VarianceTo writes the K noise variances σ² = Var[y|f] and then K zeros.
 func (Heteroscedastic) VarianceTo(dst, f []float64) {
 	checkDst(dst, f)
 	k := checkEven(len(f))
@@ -129,8 +129,8 @@ func (Heteroscedastic) VarianceTo(dst, f []float64) {
 	}
 }
 
-// MomentsTo implements Coupled in closed form: the variance of a mean is epistemic, its
-// aleatoric part is E σ² = e^{m+v/2} with the moments of log σ², and σ² is log-normal. A
+// MomentsTo implements Coupled in closed form. The epistemic variance of a mean is the variance of μ, its aleatoric
+// variance is E σ² = e^{m+v/2} for log σ² ~ N(m, v). The response σ² has the moments of a log-normal variable. A
 // moment beyond the range of a float64 is +Inf.
 func (Heteroscedastic) MomentsTo(mean, epistemic, aleatoric, f, cov []float64) {
 	c := len(f)
@@ -143,9 +143,8 @@ func (Heteroscedastic) MomentsTo(mean, epistemic, aleatoric, f, cov []float64) {
 	}
 }
 
-// LogMarginal returns log E p(y|f), summed over the targets, each with the covariance
-// of its mean and its log variance: one integral over log σ², since the mean is
-// Gaussian given log σ².
+// LogMarginal returns log E[p(y|f)], summed over the targets. For each target it takes the covariance of μ and log
+// σ², and integrates over log σ² alone, because μ is Gaussian given log σ².
 func (Heteroscedastic) LogMarginal(y, f, cov []float64) (float64, error) {
 	logp := 0.0
 	for j, target := range y {
@@ -155,9 +154,9 @@ func (Heteroscedastic) LogMarginal(y, f, cov []float64) (float64, error) {
 	return logp, nil
 }
 
-// logDensity returns the log density of the target at y. The integrand is analytic in
-// log σ² = s for |Im s| < π/2, so that the error of a trapezoid is squared where its points
-// are doubled. Where many points do not resolve the peak, LogExpectation takes over.
+// logDensity returns the log density of the target at y by the trapezoidal rule over s = log σ², of which the
+// integrand is an analytic function for |Im s| < π/2. Doubling the number of points therefore squares the error.
+// Where 800 points do not resolve the peak, it falls back to LogExpectation.
 func (p *noisyMean) logDensity(y float64) float64 {
 	h := func(s float64) float64 {
 		mean, logVariance := p.given(s)
@@ -192,7 +191,7 @@ func (p *noisyMean) logDensity(y float64) float64 {
 			even += math.Exp(q[k] - q[top])
 			odd += math.Exp(q[k+1] - q[top])
 		}
-		// Twice as many points square the relative error.
+		// The sums over even and over odd points agree to 3e-6, so the sum over both is right to about 1e-11.
 		if math.Abs(even-odd) <= resolved*(even+odd) {
 			return q[top] + math.Log((even+odd)*step) - integral.HalfLog2Pi
 		}
@@ -200,7 +199,7 @@ func (p *noisyMean) logDensity(y float64) float64 {
 	return integral.LogExpectation(h, p.m, p.v)
 }
 
-// CoupledCDF returns P(y ≤ at) of a target, to about 1e-10.
+// CoupledCDF returns P(y ≤ at) for a target, with an error of about 1e-10.
 func (Heteroscedastic) CoupledCDF(target int, at float64, f, cov []float64) float64 {
 	p := newNoisyMean(target, f, cov)
 	return min(max(integral.Expectation(func(s float64) float64 {
@@ -209,11 +208,11 @@ func (Heteroscedastic) CoupledCDF(target int, at float64, f, cov []float64) floa
 	}, p.m, p.v), 0), 1)
 }
 
-// CoupledQuantile returns the y with P(y' ≤ y) = p of a target, 0 < p < 1, to about
-// 1e-10 of the probability.
+// CoupledQuantile returns the y with P(y' ≤ y) = p for a target, 0 < p < 1, by bisection. P(y' ≤ y) is right to
+// about 1e-10.
 func (h Heteroscedastic) CoupledQuantile(target int, p float64, f, cov []float64) float64 {
 	q, k := newNoisyMean(target, f, cov), len(f)/2
-	// The quantile of the noise of the median variance is a first guess and a scale.
+	// For v = 0 the target is Gaussian and has a closed form. Otherwise a Gaussian quantile starts the bisection.
 	_, logVariance := q.given(q.m)
 	z, sd := mathext.NormalQuantile(p), math.Sqrt(cov[target*len(f)+target]+math.Exp(f[k+target]))
 	if q.v == 0 {
@@ -241,12 +240,12 @@ func (h Heteroscedastic) CoupledQuantile(target int, p float64, f, cov []float64
 	return hi
 }
 
-// A noisyMean is one target for (μ, log σ²) ~ N(f, cov): log σ² ~ N(m, v), and given
-// log σ² = s the target is Gaussian.
+// A noisyMean is the distribution of one target where (μ, log σ²) is Gaussian: log σ² ~ N(m, v), and given log σ² =
+// s the target is Gaussian.
 type noisyMean struct {
 	m, v  float64
 	mean  float64 // of μ
-	slope float64 // of E[μ | s] in s
+	slope float64 // derivative of E[μ | s] in s
 	rest  float64 // Var[μ | s]
 }
 
@@ -261,7 +260,7 @@ func newNoisyMean(target int, f, cov []float64) noisyMean {
 	return p
 }
 
-// given returns the mean and the log variance of the target for log σ² = s.
+// given returns the mean and the logarithm of the variance of the target given log σ² = s.
 func (p *noisyMean) given(s float64) (mean, logVariance float64) {
 	mean = p.mean
 	if p.slope != 0 {

@@ -7,43 +7,42 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// A Likelihood is p(y|f) of one example with C = len(f) outputs. The likelihoods
-// of this package are safe for concurrent use. Some links also require the
-// methods of Marginal or Logistic.
+// A Likelihood is p(y|f) for one example with C = len(f) outputs. The likelihoods of this package are safe for
+// concurrent use. Some links also need the methods of Marginal or Logistic.
 type Likelihood interface {
 	// Name is the likelihood's name in lower case, for messages and metadata.
 	Name() string
-	// Targets returns how many numbers one example's y holds for c outputs.
+	// Targets returns the number of targets of an example with c outputs.
 	Targets(c int) int
-	// CheckY returns a *TargetError when y is no admissible target of an
-	// example with c outputs. The other methods do not check values.
+	// CheckY returns an error unless y holds valid targets for an example with c outputs: a *TargetError for a
+	// number that is not valid. The other methods do not check the values.
 	CheckY(y []float64, c int) error
-	// Expand returns log p(y|f), normalized, and writes the residual
-	// r = ∂log p/∂f (C), Λ = −∂²log p/∂f² and a root with Λ = R Rᵀ (E3, E4),
-	// both C·C row-major. A nil destination is skipped; a wrong length panics.
+	// Expand returns the normalized log p(y|f) in nats. It writes r = ∂log p/∂f (C numbers), Λ = −∂²log p/∂f² and a
+	// root R with Λ = R Rᵀ (E3, E4), both C·C numbers row by row. A likelihood that is not log-concave may write
+	// the Fisher information for Λ. A nil destination is skipped; a destination of a wrong length panics.
 	Expand(residual, lambda, root, y, f []float64) (logp float64)
 	// LogProb returns log p(y|f).
 	LogProb(y, f []float64) float64
-	// MeanTo writes E[y|f] = g⁻¹(f), for classes their probabilities (C).
+	// MeanTo writes E[y|f] = g⁻¹(f) to dst, C numbers: for classes the probabilities.
 	MeanTo(dst, f []float64)
-	// VarianceTo writes Var[y|f] of each output or class indicator (C).
+	// VarianceTo writes Var[y|f] to dst, C numbers: for classes the variances of the class indicators.
 	VarianceTo(dst, f []float64)
 }
 
-// TargetError reports a number in y that a likelihood does not admit.
+// TargetError reports a target that a likelihood does not accept.
 type TargetError struct {
 	Likelihood string
-	Target     int     // its index in the example's row of y
-	Value      float64 // what was found
-	Want       string  // what is admitted
+	Target     int     // its index among the targets of the example
+	Value      float64 // the number that was found
+	Want       string  // the numbers that are accepted
 }
 
 func (e *TargetError) Error() string {
 	return fmt.Sprintf("glm: target %d is %v; the %s likelihood wants %s", e.Target, e.Value, e.Likelihood, e.Want)
 }
 
-// checkTargets returns an error unless y has the length for c outputs and ok
-// admits each number.
+// checkTargets returns an error unless y has the number of targets for c outputs and ok accepts each of them. want
+// describes in words what ok accepts.
 func checkTargets(lik Likelihood, y []float64, c int, want string, ok func(float64) bool) error {
 	if len(y) != lik.Targets(c) {
 		return fmt.Errorf("glm: an example has %d targets; the %s likelihood with %d outputs wants %d",
@@ -57,8 +56,8 @@ func checkTargets(lik Likelihood, y []float64, c int, want string, ok func(float
 	return nil
 }
 
-// checkSite panics unless y has the given number of targets and every destination
-// that is not nil has the size for c outputs.
+// checkSite panics unless y has the given number of targets and every destination that is not nil has the size for
+// c outputs: C for the residual, C·C for Λ and its root.
 func checkSite(residual, lambda, root, y []float64, c, targets int) {
 	switch {
 	case len(y) != targets:
@@ -86,40 +85,37 @@ func checkDst(dst, f []float64) {
 	}
 }
 
-// A Marginal likelihood computes its integrals against a Gaussian. Exact requires
-// it where C > 1. For one output Exact integrates any other likelihood by
-// Expectation and LogExpectation, which may be slower.
+// A Marginal likelihood computes its integrals over Gaussian outputs itself. The link Exact needs it for C > 1. For
+// one output Exact integrates any other likelihood by Expectation and LogExpectation, which may be slower.
 type Marginal interface {
-	// Moments returns E g⁻¹(f), Var g⁻¹(f) and E Var[y|f] of one output for
-	// f ~ N(m, v), v ≥ 0.
+	// Moments returns E g⁻¹(f), Var g⁻¹(f) and E Var[y|f] of one output for f ~ N(m, v), v ≥ 0.
 	Moments(output int, m, v float64) (mean, epistemic, aleatoric float64)
-	// LogMarginal returns log E[p(y|f)] of one example for f ~ N(f, cov), cov
-	// C·C row-major.
+	// LogMarginal returns log E[p(y|f)] of one example in nats, where its C outputs have the mean f and the
+	// covariance cov, C·C numbers row by row.
 	LogMarginal(y, f, cov []float64) (float64, error)
 }
 
-// A Coupled likelihood is a Marginal one whose targets depend on several outputs each,
-// such as a mean and a log variance, so that its integrals take the covariance of the
-// outputs. Heteroscedastic is one.
+// A Coupled likelihood has targets that each depend on several outputs, such as a mean and a log variance. Its
+// integrals therefore take the covariance of the outputs, where those of a Marginal likelihood take variances.
+// Heteroscedastic is one.
 type Coupled interface {
-	// MomentsTo writes E g⁻¹(f), Var g⁻¹(f) and E Var[y|f], C numbers each, for
-	// f ~ N(f, cov), cov C·C row-major.
+	// MomentsTo writes E g⁻¹(f), Var g⁻¹(f) and E Var[y|f], C numbers each, where the outputs have the mean f and
+	// the covariance cov, C·C numbers row by row.
 	MomentsTo(mean, epistemic, aleatoric, f, cov []float64)
-	// LogMarginal returns log E[p(y|f)] of one example, as LogMarginal of Marginal does.
+	// LogMarginal is as in Marginal.
 	LogMarginal(y, f, cov []float64) (float64, error)
 }
 
-// A Logistic likelihood is one of classes, with logits as outputs. QMC, Probit and
-// Bridge require it.
+// A Logistic likelihood is a likelihood of classes whose outputs are logits. The links QMC, Probit and Bridge need
+// it.
 type Logistic interface {
-	// Softmax tells how outputs become probabilities. True means that the C
-	// outputs stand for C classes with probabilities softmax(f). False means that
-	// each output f by itself is the logit of one of two classes, σ(f).
+	// Softmax tells how logits become probabilities. True: the C outputs are the logits of C classes with the
+	// probabilities softmax(f). False: each output f is the logit of one of two classes, σ(f).
 	Softmax() bool
 }
 
-// A Distribution likelihood has the predictive distribution of each output of y
-// for f ~ N(m, v), v ≥ 0. *Gaussian, Poisson and NegativeBinomial have one.
+// A Distribution likelihood gives the predictive distribution of each target, one for each output, for f ~ N(m, v),
+// v ≥ 0. *Gaussian, Poisson and NegativeBinomial do.
 type Distribution interface {
 	// PredictiveCDF returns P(y ≤ at).
 	PredictiveCDF(output int, at, m, v float64) float64
@@ -127,16 +123,15 @@ type Distribution interface {
 	PredictiveQuantile(output int, p, m, v float64) float64
 }
 
-// A Counting likelihood is one of counts with the mean eᶠ, for each output by itself. Poisson
-// and NegativeBinomial are.
+// A Counting likelihood models counts whose mean is eᶠ, one count for each output. Poisson and NegativeBinomial do.
 type Counting interface {
 	Distribution
-	// Overdispersion returns φ in Var[y|f] = eᶠ + φ e²ᶠ.
+	// Overdispersion returns φ of the variance Var[y|f] = eᶠ + φ e²ᶠ.
 	Overdispersion() float64
 }
 
-// CoupledQuantities are what a Distribution has for a Coupled likelihood, by target and
-// for f ~ N(f, cov), cov C·C row-major. Heteroscedastic has them.
+// CoupledQuantities are the predictive distributions of targets that each depend on several outputs. The outputs
+// have the mean f and the covariance cov, C·C numbers row by row. Heteroscedastic has them.
 type CoupledQuantities interface {
 	// CoupledCDF returns P(y ≤ at).
 	CoupledCDF(target int, at float64, f, cov []float64) float64
@@ -144,7 +139,7 @@ type CoupledQuantities interface {
 	CoupledQuantile(target int, p float64, f, cov []float64) float64
 }
 
-// ofOutputs are the quantities of a Distribution, whose targets are its outputs.
+// ofOutputs makes CoupledQuantities of a Distribution, in which each target depends on one output.
 type ofOutputs struct{ Distribution }
 
 // CoupledCDF implements CoupledQuantities.
@@ -157,8 +152,8 @@ func (d ofOutputs) CoupledQuantile(target int, p float64, f, cov []float64) floa
 	return d.PredictiveQuantile(target, p, f[target], cov[target*len(f)+target])
 }
 
-// DistributionOf returns the predictive distribution of the targets of a likelihood that
-// is a Distribution or has CoupledQuantities; ok is false for others.
+// DistributionOf returns the predictive distribution of the targets of a likelihood that is a Distribution or has
+// CoupledQuantities. ok is false for any other likelihood.
 func DistributionOf(lik Likelihood) (d CoupledQuantities, ok bool) {
 	switch l := lik.(type) {
 	case CoupledQuantities:
@@ -169,9 +164,9 @@ func DistributionOf(lik Likelihood) (d CoupledQuantities, ok bool) {
 	return nil, false
 }
 
-// MostLogLik returns the most that Σ log p(y_i|f_i) can be at any function values: 0 for classes,
-// for which a sure and right function is the limit. y is N×Targets(C). A likelihood that is not of
-// this package counts as one with the most 0.
+// MostLogLik returns an upper bound of Σ log p(y_i|f_i) over all function values, for targets y, N×Targets(C). For
+// a Gaussian and for counts it is the maximum, where E[y|f] = y. For any other likelihood it is 0, which classes
+// approach as the function becomes sure and right. Heteroscedastic, which has no upper bound, counts as 0 too.
 func MostLogLik(lik Likelihood, y *mat.Dense) float64 {
 	n, _ := y.Dims()
 	sum := 0.0
@@ -183,7 +178,7 @@ func MostLogLik(lik Likelihood, y *mat.Dense) float64 {
 		case Counting:
 			f := make([]float64, len(row))
 			for j, v := range row {
-				f[j] = math.Log(math.Max(v, 1e-300)) // of no events the limit is 0
+				f[j] = math.Log(math.Max(v, 1e-300)) // for a count of 0 the supremum is 0, at f = −∞
 			}
 			sum += lik.LogProb(row, f)
 		}

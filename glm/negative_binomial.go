@@ -10,11 +10,10 @@ import (
 	"github.com/funcgp/funcgp/glm/integral"
 )
 
-// NegativeBinomial counts events whose variance is larger than their mean: a target is an
-// integer ≥ 0 with mean μ = eᶠ and variance μ + μ²/r, for each output by itself. It is a
-// Poisson likelihood whose rate has a gamma distribution of shape r, and Poisson itself as
-// r grows. r, the dispersion, is fixed: NB2 of Cameron and Trivedi, Regression Analysis of Count
-// Data.
+// NegativeBinomial is a likelihood of counts with a variance larger than their mean: a target is an integer ≥ 0
+// with mean μ = eᶠ and variance μ + μ²/r, one for each output. It is a Poisson likelihood whose rate has a gamma
+// distribution of shape r, and tends to Poisson as r grows. The dispersion r (no residual here) is fixed. The
+// parameters are those of NB2 in Cameron and Trivedi, Regression Analysis of Count Data.
 type NegativeBinomial struct{ r, logR float64 }
 
 var (
@@ -23,7 +22,8 @@ var (
 	_ Counting   = NegativeBinomial{}
 )
 
-// NewNegativeBinomial returns the likelihood of a dispersion r, which is positive and finite.
+// NewNegativeBinomial returns the likelihood with the dispersion r. It returns an error unless r is positive and
+// finite.
 func NewNegativeBinomial(r float64) (NegativeBinomial, error) {
 	if !(r > 0) || math.IsInf(r, 1) {
 		return NegativeBinomial{}, fmt.Errorf("glm: the dispersion of a negative binomial is %v, which is no positive number", r)
@@ -31,7 +31,7 @@ func NewNegativeBinomial(r float64) (NegativeBinomial, error) {
 	return NegativeBinomial{r, math.Log(r)}, nil
 }
 
-// Name returns "negative-binomial:" and r.
+// Name returns "negative-binomial:" followed by r.
 func (l NegativeBinomial) Name() string {
 	return "negative-binomial:" + strconv.FormatFloat(l.r, 'g', -1, 64)
 }
@@ -42,11 +42,14 @@ func (l NegativeBinomial) Overdispersion() float64 { return 1 / l.r }
 // Targets returns c.
 func (NegativeBinomial) Targets(c int) int { return c }
 
-// CheckY admits finite integers ≥ 0.
+// CheckY accepts c finite integers ≥ 0, and returns an error for anything else.
 func (l NegativeBinomial) CheckY(y []float64, c int) error { return checkCounts(l, y, c) }
 
-// Expand gives (E3), with t = f − log r, log p = y log σ(t) + r log σ(−t) and a binomial
-// coefficient. The residual is yσ(−t) − rσ(t), and Λ = (y + r)σ(t)σ(−t) = r μ(y + r)/(μ + r)².
+// Expand returns log p(y|f) and writes the residual and Λ (E3). With t = f − log r,
+//
+//	log p = y log σ(t) + r log σ(−t) + log Γ(y + r)/(Γ(r) y!)
+//	residual = y σ(−t) − r σ(t)
+//	Λ = (y + r) σ(t) σ(−t) = r μ(y + r)/(μ + r)²
 func (l NegativeBinomial) Expand(residual, lambda, root, y, f []float64) (logp float64) {
 	c := len(f)
 	checkSite(residual, lambda, root, y, c, c)
@@ -69,9 +72,10 @@ func (l NegativeBinomial) Expand(residual, lambda, root, y, f []float64) (logp f
 	return logp
 }
 
-// logCoefficient returns log Γ(k + r)/(Γ(r) k!), by the smaller of two differences.
+// logCoefficient returns log Γ(k + r)/(Γ(r) k!). Of Γ(k + r)/Γ(r) and Γ(k + r)/Γ(k + 1) it takes the ratio with the
+// larger denominator, in which fewer digits cancel.
 func (l NegativeBinomial) logCoefficient(k float64) float64 {
-	// lg(a+d) − lg(a), for a large a by Stirling's series, in which nothing large cancels.
+	// ratio returns log Γ(a+d)/Γ(a). For a ≥ 100 it takes Stirling's series, in which no large terms cancel.
 	ratio := func(a, d float64) float64 {
 		if a < 100 {
 			all, _ := math.Lgamma(a + d)
@@ -89,7 +93,7 @@ func (l NegativeBinomial) logCoefficient(k float64) float64 {
 	return ratio(k+1, l.r-1) - rest
 }
 
-// SlopeTo writes u = (σ(−t) − σ(t)) df, by which Λ changes in proportion to itself.
+// SlopeTo writes u = (σ(−t) − σ(t)) df with t = f − log r, with which the change of Λ is dΛ = Λ diag(u).
 func (l NegativeBinomial) SlopeTo(u, _, f, df []float64) {
 	checkSlope(u, f, df)
 	for j, v := range f {
@@ -103,7 +107,7 @@ func (l NegativeBinomial) LogProb(y, f []float64) float64 { return l.Expand(nil,
 // MeanTo writes eᶠ.
 func (NegativeBinomial) MeanTo(dst, f []float64) { Poisson{}.MeanTo(dst, f) }
 
-// VarianceTo writes μ + μ²/r.
+// VarianceTo writes the variances μ + μ²/r.
 func (l NegativeBinomial) VarianceTo(dst, f []float64) {
 	l.MeanTo(dst, f)
 	for j, mu := range dst {
@@ -111,14 +115,14 @@ func (l NegativeBinomial) VarianceTo(dst, f []float64) {
 	}
 }
 
-// Moments returns the moments of Poisson, with E[μ²]/r = e^{2(m+v)}/r more noise.
+// Moments returns the moments of Poisson, with E[μ²]/r = e^{2(m+v)}/r added to the aleatoric variance.
 func (l NegativeBinomial) Moments(output int, m, v float64) (mean, epistemic, aleatoric float64) {
 	mean, epistemic, aleatoric = Poisson{}.Moments(output, m, v)
 	return mean, epistemic, aleatoric + math.Exp(2*(m+v)-l.logR)
 }
 
-// LogMarginal returns log E[p(y|f)], summed over the outputs, each with its own variance,
-// by quadrature in the log domain.
+// LogMarginal returns log E[p(y|f)], summed over the outputs, each with its own variance. It integrates
+// numerically, with logarithms of the integrand, so that small densities do not underflow.
 func (l NegativeBinomial) LogMarginal(y, f, cov []float64) (float64, error) {
 	c, logp := len(f), 0.0
 	for j, m := range f {
@@ -128,8 +132,8 @@ func (l NegativeBinomial) LogMarginal(y, f, cov []float64) (float64, error) {
 	return logp, nil
 }
 
-// PredictiveCDF returns E I_q(r, ⌊at⌋+1), q = r/(μ + r), where I is the regularized
-// incomplete beta function, to about 1e-10 for r up to 1e4, and 1e-7 for r of 1e9.
+// PredictiveCDF returns P(y ≤ at) = E I_q(r, ⌊at⌋+1) with q = r/(μ + r), where I is the regularized incomplete beta
+// function. The error is about 1e-10 for r up to 1e4, and 1e-7 for r = 1e9.
 func (l NegativeBinomial) PredictiveCDF(_ int, at, m, v float64) float64 {
 	if at < 0 {
 		return 0
@@ -140,7 +144,7 @@ func (l NegativeBinomial) PredictiveCDF(_ int, at, m, v float64) float64 {
 	return min(max(p, 0), 1)
 }
 
-// PredictiveQuantile returns a count, +Inf where it is beyond the range of a float64.
+// PredictiveQuantile returns the smallest count k with P(y ≤ k) ≥ p, and +Inf beyond the range of a float64.
 func (l NegativeBinomial) PredictiveQuantile(output int, p, m, v float64) float64 {
 	rate := math.Exp(m + math.Sqrt(v)*mathext.NormalQuantile(p))
 	return countQuantile(rate, rate*(1+rate/l.r), func(k float64) bool { return l.PredictiveCDF(output, k, m, v) >= p })

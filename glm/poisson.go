@@ -8,9 +8,8 @@ import (
 	"github.com/funcgp/funcgp/glm/integral"
 )
 
-// Poisson counts events at rate eᶠ, for each output by itself. A target is an
-// integer ≥ 0. Above f = 709 the rate overflows and log p is −Inf; nothing is
-// clamped.
+// Poisson is a likelihood of counts with the rate eᶠ, one for each output. A target is an integer ≥ 0. Above f =
+// 709 the rate overflows and log p is −Inf; nothing is clamped.
 type Poisson struct{}
 
 var (
@@ -28,17 +27,17 @@ func (Poisson) Targets(c int) int { return c }
 // Overdispersion returns 0.
 func (Poisson) Overdispersion() float64 { return 0 }
 
-// CheckY admits finite integers ≥ 0.
+// CheckY accepts c finite integers ≥ 0, and returns an error for anything else.
 func (p Poisson) CheckY(y []float64, c int) error { return checkCounts(p, y, c) }
 
-// checkCounts admits finite integers ≥ 0.
+// checkCounts returns an error unless y holds finite integers ≥ 0, as many as lik has targets for c outputs.
 func checkCounts(lik Likelihood, y []float64, c int) error {
 	return checkTargets(lik, y, c, "an integer of at least 0", func(v float64) bool {
 		return v >= 0 && v == math.Trunc(v) && !math.IsInf(v, 1)
 	})
 }
 
-// Expand gives r = y − eᶠ and Λ = diag(eᶠ). [thesis table 2.1]
+// Expand returns log p(y|f) and writes r = y − eᶠ and Λ = diag(eᶠ) [thesis table 2.1].
 func (Poisson) Expand(residual, lambda, root, y, f []float64) (logp float64) {
 	c := len(f)
 	checkSite(residual, lambda, root, y, c, c)
@@ -60,7 +59,7 @@ func (Poisson) Expand(residual, lambda, root, y, f []float64) (logp float64) {
 	return logp
 }
 
-// SlopeTo writes u = df, because dΛ = Λ df.
+// SlopeTo writes u = df, because the change of Λ is dΛ = Λ diag(df).
 func (Poisson) SlopeTo(u, _, f, df []float64) {
 	checkSlope(u, f, df)
 	copy(u, df)
@@ -80,20 +79,19 @@ func (Poisson) MeanTo(dst, f []float64) {
 // VarianceTo writes the rates eᶠ, which are also the variances.
 func (p Poisson) VarianceTo(dst, f []float64) { p.MeanTo(dst, f) }
 
-// Moments returns the moments of a log-normal rate, f ~ N(m, v), in closed
-// form: E eᶠ = e^{m+v/2}, Var eᶠ = e^{2m+v}(eᵛ − 1) and E Var[y|f] = E eᶠ. A
-// moment beyond the range of a float64 is +Inf.
+// Moments returns the moments of the rate eᶠ in closed form. For f ~ N(m, v) the rate is log-normal: E eᶠ =
+// e^{m+v/2}, Var eᶠ = e^{2m+v}(eᵛ − 1) and E Var[y|f] = E eᶠ. A moment beyond the range of a float64 is +Inf.
 func (Poisson) Moments(_ int, m, v float64) (mean, epistemic, aleatoric float64) {
 	mean = math.Exp(m + v/2)
 	if v > 0 {
-		// e^{2m+v}(eᵛ − 1) = e^{2(m+v)}(1 − e⁻ᵛ), so that Inf is never multiplied by 0
+		// e^{2m+v}(eᵛ − 1) as e^{2(m+v)}(1 − e⁻ᵛ), so that Inf is never multiplied by 0
 		epistemic = math.Exp(2*(m+v)) * -math.Expm1(-v)
 	}
 	return mean, epistemic, mean
 }
 
-// LogMarginal returns log E[p(y|f)], summed over the outputs, each with its
-// own variance, by quadrature in the log domain.
+// LogMarginal returns log E[p(y|f)], summed over the outputs, each with its own variance. It integrates
+// numerically, with logarithms of the integrand, so that small densities do not underflow.
 func (Poisson) LogMarginal(y, f, cov []float64) (float64, error) {
 	c := len(f)
 	logp := 0.0
@@ -103,8 +101,8 @@ func (Poisson) LogMarginal(y, f, cov []float64) (float64, error) {
 	return logp, nil
 }
 
-// PredictiveCDF returns E Q(⌊at⌋+1, eᶠ), where Q is the regularized upper incomplete
-// gamma function, to about 1e-10.
+// PredictiveCDF returns P(y ≤ at) = E Q(⌊at⌋+1, eᶠ), where Q is the regularized upper incomplete gamma function,
+// with an error of about 1e-10.
 func (Poisson) PredictiveCDF(_ int, at, m, v float64) float64 {
 	if at < 0 {
 		return 0
@@ -123,15 +121,16 @@ func (Poisson) PredictiveCDF(_ int, at, m, v float64) float64 {
 	return min(max(p, 0), 1)
 }
 
-// PredictiveQuantile returns a count, +Inf where it is beyond the range of a float64.
-// Above 2⁵³ it is right to a few units in the last place.
+// PredictiveQuantile returns the smallest count k with P(y ≤ k) ≥ p, and +Inf beyond the range of a float64. Above
+// 2⁵³ it is right to a few units in the last place.
 func (l Poisson) PredictiveQuantile(output int, p, m, v float64) float64 {
 	rate := math.Exp(m + math.Sqrt(v)*mathext.NormalQuantile(p))
 	return countQuantile(rate, rate, func(k float64) bool { return l.PredictiveCDF(output, k, m, v) >= p })
 }
 
-// countQuantile returns the smallest count that reaches a probability, by bisection between
-// bounds that begin about a rate near it, the standard deviation of a count to either side.
+// countQuantile returns the smallest count k for which reaches(k) is true. It starts from an interval of one
+// standard deviation on either side of rate, widens the interval by doubled steps until it holds the quantile, and
+// bisects it.
 func countQuantile(rate, variance float64, reaches func(k float64) bool) float64 {
 	if math.IsInf(rate, 1) {
 		return rate

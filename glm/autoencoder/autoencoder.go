@@ -9,8 +9,8 @@ import (
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
-// An Autoencoder is a network whose output has the shape of its input, with a tensor
-// between both that is its code. It is immutable and safe for concurrent use.
+// An Autoencoder is a network whose output has the shape of its input. A tensor between input and output is its
+// code z, L numbers. It is immutable and safe for concurrent use.
 type Autoencoder struct {
 	net     *network.Network // x → f
 	joint   *network.Network // x → (z, f)
@@ -19,11 +19,10 @@ type Autoencoder struct {
 	latent  int // L
 }
 
-// New returns a network as an autoencoder. code names the tensor that is its code, by the
-// tensor or by the node that computes it; "" is the narrowest tensor that everything goes
-// through. A network whose output is not as large as its input is an error, and so is
-// one in which a path leads around the code. A Sigmoid at the end belongs to the network,
-// which must have been read with head.Keep.
+// New returns the network as an autoencoder. code is the name of the code tensor, or of the node that computes it.
+// With "" the code is the narrowest tensor that every path from input to output goes through. New returns an error
+// where the output has another size than the input, where a path leads around the code, and where the head of the
+// network was removed. A Sigmoid at the end is part of an autoencoder, so read the network with head.Keep.
 func New(net *network.Network, code string) (*Autoencoder, error) {
 	d, c, _ := net.Dims()
 	if d != c {
@@ -51,10 +50,10 @@ func New(net *network.Network, code string) (*Autoencoder, error) {
 // Network returns the whole network.
 func (a *Autoencoder) Network() *network.Network { return a.net }
 
-// Code returns the name of the code, and L, the numbers in it.
+// Code returns the name of the code tensor, and its length L.
 func (a *Autoencoder) Code() (name string, length int) { return a.code, a.latent }
 
-// WithTheta returns the autoencoder with other parameters, P numbers.
+// WithTheta returns the autoencoder with the parameters theta, P numbers.
 func (a *Autoencoder) WithTheta(theta []float64) (*Autoencoder, error) {
 	net, err := a.net.WithTheta(theta)
 	if err != nil {
@@ -73,8 +72,8 @@ func (e *RangeError) Error() string {
 	return fmt.Sprintf("row %d has %v in column %d; an autoencoder of pictures takes numbers from 0 to 1, so divide grey levels by 255", e.Row, e.Value, e.Column)
 }
 
-// Check returns an error if the rows of x do not have D numbers from 0 to 1; a number
-// outside, or a NaN, is a *RangeError.
+// Check returns an error unless each row of x has D numbers from 0 to 1. For a number outside, or a NaN, the error
+// is a *RangeError.
 func (a *Autoencoder) Check(x *mat.Dense) error {
 	d, _, _ := a.net.Dims()
 	rows, cols := x.Dims()
@@ -91,7 +90,7 @@ func (a *Autoencoder) Check(x *mat.Dense) error {
 	return nil
 }
 
-// Encode returns the codes, N×L, and the reconstructions, N×D, of the rows of x.
+// Encode returns the codes z, N×L, and the reconstructions f, N×D, of the rows of x.
 func (a *Autoencoder) Encode(ctx context.Context, x *mat.Dense) (z, f *mat.Dense, err error) {
 	both, err := a.joint.Forward(ctx, x)
 	if err != nil {
@@ -101,21 +100,21 @@ func (a *Autoencoder) Encode(ctx context.Context, x *mat.Dense) (z, f *mat.Dense
 	return z, f, nil
 }
 
-// split returns views of the codes and the reconstructions in the outputs of joint.
+// split returns views of the codes and of the reconstructions in the outputs of joint, N×(L+D).
 func (a *Autoencoder) split(both *mat.Dense) (z, f *mat.Dense) {
 	n, c := both.Dims()
 	return both.Slice(0, n, 0, a.latent).(*mat.Dense), both.Slice(0, n, a.latent, c).(*mat.Dense)
 }
 
-// Decode returns the outputs, N×D, at the codes z, N×L.
+// Decode returns the reconstructions, N×D, of the codes z, N×L.
 func (a *Autoencoder) Decode(ctx context.Context, z *mat.Dense) (*mat.Dense, error) {
 	return a.decoder.Forward(ctx, nil, z)
 }
 
-// Layers returns the layers of a symmetric autoencoder: dense layers of the widths of the
-// encoder, whose last is the code, and the widths of the decoder in the reverse order, with an
-// activation after each but the code and the output of d numbers. No widths, and widths
-// below 1, are an error.
+// Layers returns the layers of a symmetric autoencoder for rows of d numbers. widths are the widths of the
+// encoder's dense layers; the last one is the code. The decoder has the same widths in reverse order. The
+// activation follows each layer except the code and the output. The error reports an empty list, or a width below
+// 1.
 func Layers(d int, widths []int, act network.Activation) ([]network.Layer, error) {
 	if len(widths) == 0 {
 		return nil, fmt.Errorf("autoencoder: no widths; give those of the encoder, the code last, such as 512-256-2")

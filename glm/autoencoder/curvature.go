@@ -7,26 +7,26 @@ import (
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
-// A Curvature is a way to carry the GGN back through the layers [lae algorithm 1].
+// A Curvature is a way to compute the diagonal of the generalized Gauss–Newton matrix (GGN) by carrying C×C blocks
+// back through the layers [lae algorithm 1].
 type Curvature int
 
 const (
-	// Approximate keeps the diagonal between layers [lae E.4.1], at the work of one
-	// backward pass.
+	// Approximate keeps only the diagonal between layers [lae E.4.1]. It costs one backward pass.
 	Approximate Curvature = iota
-	// Exact keeps all of it, at the work of a backward pass for each pixel down to the
-	// first layer that is narrower.
+	// Exact keeps the full matrix between layers. It costs one backward pass for each pixel, down to the first
+	// layer that is narrower than the output.
 	Exact
-	// Mixed keeps the diagonal before and after convolutions, and all of it elsewhere.
+	// Mixed keeps the diagonal before and after convolutions, and the full matrix elsewhere.
 	Mixed
 )
 
 var curvatureNames = []string{"approximate", "exact", "mixed"}
 
-// String returns the name that ParseCurvature reads.
+// String returns the name, as ParseCurvature reads it.
 func (c Curvature) String() string { return curvatureNames[c] }
 
-// ParseCurvature returns the curvature of a name: approximate, exact or mixed.
+// ParseCurvature returns the curvature with the given name: approximate, exact or mixed.
 func ParseCurvature(name string) (Curvature, error) {
 	if i := slices.Index(curvatureNames, name); i >= 0 {
 		return Curvature(i), nil
@@ -34,7 +34,7 @@ func ParseCurvature(name string) (Curvature, error) {
 	return 0, fmt.Errorf("autoencoder: there is no curvature %q; take approximate, exact or mixed", name)
 }
 
-// CurvatureNames returns the names of the curvatures.
+// CurvatureNames returns the names of all curvatures.
 func CurvatureNames() []string { return slices.Clone(curvatureNames) }
 
 func (c Curvature) backpropagation() network.Backpropagation {

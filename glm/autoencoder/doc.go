@@ -1,10 +1,9 @@
-// Package autoencoder gives autoencoders a posterior over their weights: uncertainty of
-// codes and reconstructions, learnt without labels [lae].
+// Package autoencoder gives autoencoders a posterior over their weights, and with it the uncertainty of codes and
+// reconstructions. It needs no labels [lae].
 //
-// An autoencoder is a regression onto its own input, so that the generalized
-// Gauss–Newton matrix of a Gaussian likelihood is the sum of JᵀJ over the training rows.
-// Fit takes its diagonal at trained parameters (post hoc). Train draws the parameters
-// from the posterior at every step, and lets the precision follow (online).
+// An autoencoder is a regression of its input on itself. With a Gaussian likelihood its generalized Gauss–Newton
+// matrix (GGN) is Σ JᵀJ/σ² over the training rows. Fit takes the diagonal of the GGN at trained parameters (post
+// hoc). Train draws parameters from the posterior at every step and updates the diagonal on the way (online).
 //
 //	a, err := autoencoder.New(net, "") // the code is the narrowest layer
 //	if err != nil {
@@ -17,6 +16,6 @@
 //	drawn, err := post.Draw(ctx, test, nil) // by 100 networks
 //	fmt.Println(drawn.Mean, drawn.SD, drawn.Latent)
 //
-// Rows are examples: x is N×D, and the network's output has the D numbers of its input.
-// A code has L numbers. θ has P, in the order of package linearize.
+// A row is an example: x is N×D, and the network returns N×D. A code has L numbers. θ has P numbers, in the order
+// of package linearize.
 package autoencoder

@@ -11,13 +11,13 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// DrawOptions say how networks are drawn. Zero means the default.
+// DrawOptions are options for drawing networks. A zero field has its default.
 type DrawOptions struct {
 	Samples int    // drawn networks; 0 means 100
-	Keep    int    // reconstructions to return beside their moments, of the first draws
-	Seed    uint64 // of the draws
+	Keep    int    // number of first draws whose reconstructions are returned
+	Seed    uint64 // of the random numbers
 
-	// Progress, if not nil, is told of each drawn network.
+	// Progress, if not nil, is called after each drawn network.
 	Progress func(done, total int)
 }
 
@@ -32,16 +32,16 @@ func (o *DrawOptions) withDefaults() (opt DrawOptions) {
 	return opt
 }
 
-// Drawn is what networks drawn from a posterior make of some rows.
+// Drawn has the moments of the outputs of drawn networks for N rows.
 type Drawn struct {
 	Mean, SD  *mat.Dense   // of the reconstructions over the draws, N×D
 	Latent    *mat.Dense   // mean of the codes, N×L
-	LatentCov *mat.Dense   // their covariance, N·L×L, a block for each row
-	Errors    []float64    // mean over the draws of ‖x − f‖², of each row
+	LatentCov *mat.Dense   // covariance of the codes, N·L×L, one L×L block for each row
+	Errors    []float64    // ‖x − f‖² of each row, averaged over the draws
 	Samples   []*mat.Dense // reconstructions by the first draws, each N×D
 }
 
-// Theta writes the parameters of draw s of this seed, P numbers, to dst.
+// Theta writes the parameters of draw number s with the given seed to dst, P numbers.
 func (p *Posterior) Theta(dst []float64, seed uint64, s int) {
 	p.theta(dst, make([]float64, len(dst)), normals(seed, drawNoise, uint64(s)))
 }
@@ -50,14 +50,14 @@ func (p *Posterior) theta(dst, scratch []float64, eps noise) {
 	drawTo(dst, scratch, p.a.net.Theta(), p.h, p.prior, eps)
 }
 
-// Draw runs networks drawn from the posterior on the rows of x, N×D. Means and variances
-// are over the draws, with their number as the divisor.
+// Draw draws networks from the posterior and runs each on the rows of x, N×D. Means and variances divide by the
+// number of draws.
 func (p *Posterior) Draw(ctx context.Context, x *mat.Dense, o *DrawOptions) (*Drawn, error) {
 	opt := o.withDefaults()
 	return p.draws(ctx, x, &opt, func(s int) noise { return normals(opt.Seed, drawNoise, uint64(s)) })
 }
 
-// draws is Draw with given noise for each draw.
+// draws is Draw with the noise eps(s) for draw s.
 func (p *Posterior) draws(ctx context.Context, x *mat.Dense, o *DrawOptions, eps func(s int) noise) (*Drawn, error) {
 	n, d := x.Dims()
 	l, theta := p.a.latent, make([]float64, len(p.h))
@@ -75,7 +75,7 @@ func (p *Posterior) draws(ctx context.Context, x *mat.Dense, o *DrawOptions, eps
 		}
 		z, f := p.a.split(both)
 		dense.EachRow(0, x.RawMatrix(), func(i int, row []float64) {
-			// Take row i of draw s into the sums: the means, and the sums of squares about them [Welford 1962].
+			// Add row i of draw s to the running means and to the sums of squares about them [Welford 1962].
 			z := z.RawRowView(i)
 			f := f.RawRowView(i)
 			k := float64(s + 1)
@@ -106,7 +106,7 @@ func (p *Posterior) draws(ctx context.Context, x *mat.Dense, o *DrawOptions, eps
 	return out, nil
 }
 
-// addMoments takes draw k, counted from 1, into the means and the sums of squares about them.
+// addMoments adds draw k, counted from 1, to the means and to the sums of squares about the means.
 func addMoments(mean, square, f []float64, k float64) {
 	for j, v := range f {
 		delta := v - mean[j]
@@ -115,7 +115,7 @@ func addMoments(mean, square, f []float64, k float64) {
 	}
 }
 
-// toSD makes standard deviations of sums of squares over the draws.
+// toSD turns the sums of squares of samples draws into standard deviations.
 func toSD(m *mat.Dense, samples int) {
 	sd := m.RawMatrix().Data
 	for i, v := range sd {

@@ -11,21 +11,20 @@ import (
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
-// ImputeOptions say how missing pixels are filled in. Zero means the default.
+// ImputeOptions are options for filling in missing pixels. A zero field has its default.
 type ImputeOptions struct {
 	Samples int // drawn networks; 0 means 10
-	// Rounds is how often each sample goes through its network, with the known pixels
-	// put back after each; 0 means 10, after which digits change no more. One round
-	// leaves much of the noise.
+	// Rounds is the number of times that each sample goes through its network. The known pixels are put back after
+	// each round. 0 means 10, after which digits no longer change. One round leaves much of the noise.
 	Rounds int
-	Seed   uint64 // of the draws and of the noise in the place of missing pixels
+	Seed   uint64 // of the draws and of the noise in missing pixels
 
-	// Progress, if not nil, is told of each pass of all rows through a network.
+	// Progress, if not nil, is called after each pass of all rows through a network.
 	Progress func(done, total int)
 }
 
-// Start returns the rows of x with noise in the place of the pixels that are not known:
-// normal numbers, scaled to reach from 0 to 1 in each row. known has D truth values.
+// Start returns the rows of x with noise in the unknown pixels: normal numbers, scaled to reach from 0 to 1 in each
+// row. known has one truth value for each of the D pixels.
 func Start(x *mat.Dense, known []bool, seed uint64) *mat.Dense {
 	n, d := x.Dims()
 	if len(known) != d {
@@ -48,10 +47,13 @@ func Start(x *mat.Dense, known []bool, seed uint64) *mat.Dense {
 	return out
 }
 
-// Impute fills in the unknown pixels of the rows of x by iterated sampling [lae]. Each of the drawn networks starts
-// from noise in the unknown pixels (Start) and reconstructs the rows Rounds times, and the known pixels are put back
-// after each round, unless all are known. Each of these samples, N×D, is then replaced by the mean of its
-// reconstructions by all drawn networks, in which known pixels are reconstructions too. It returns the samples.
+// Impute fills in the unknown pixels of the rows of x by iterated sampling [lae], and returns one N×D sample for
+// each drawn network:
+//
+//  1. Each network starts from noise in the unknown pixels (Start) and reconstructs the rows Rounds times. The
+//     known pixels are put back after each round, unless all are known.
+//  2. Each sample is replaced by the mean of its reconstructions by all drawn networks. Its known pixels are
+//     then reconstructions too.
 func (p *Posterior) Impute(ctx context.Context, x *mat.Dense, known []bool, o *ImputeOptions) ([]*mat.Dense, error) {
 	var opt ImputeOptions
 	if o != nil {

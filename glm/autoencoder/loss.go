@@ -6,8 +6,7 @@ import (
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
-// squares is the loss −½‖y − f‖², the log likelihood of noise of variance one without
-// its constant.
+// squares is the loss −½‖y − f‖²: the log likelihood under unit noise variance, without its constant.
 type squares struct{}
 
 var _ network.Loss = squares{}
@@ -25,7 +24,7 @@ func (squares) Expand(residual, _, _, y, f []float64) float64 {
 
 var uninterrupted = context.Background()
 
-// must panics where work that cannot fail has failed.
+// must panics with err. Its callers do work that cannot fail.
 func must(err error) {
 	if err != nil {
 		panic("autoencoder: " + err.Error())

@@ -7,12 +7,11 @@ import (
 	"github.com/funcgp/funcgp/internal/par"
 )
 
-// blockSize is the number of parameters of a block. Blocks are updated on several
-// goroutines, and each has a stream of random numbers of its own, so that the result
-// does not depend on the number of goroutines.
+// blockSize is the number of parameters in a block. Blocks are updated by several goroutines. Each block has its
+// own stream of random numbers, so that the result does not depend on the number of goroutines.
 const blockSize = 1 << 13
 
-// Purposes of random numbers, which have streams of their own.
+// The purposes of random numbers. Each purpose has its own streams.
 const (
 	trainNoise = iota
 	validationNoise
@@ -21,9 +20,8 @@ const (
 	imputeNoise
 )
 
-// stream returns the random numbers of a purpose for counters a and b. The key of
-// ChaCha8 holds all four, so that streams are independent and any of them can be had
-// without those before.
+// stream returns the random numbers for a purpose and the counters a and b. The key of ChaCha8 holds seed, purpose
+// and both counters. Streams are therefore independent, and each can be made without the others.
 func stream(seed uint64, purpose int, a, b uint64) *rand.Rand {
 	var key [32]byte
 	for i, v := range []uint64{seed, uint64(purpose), a, b} {
@@ -35,8 +33,8 @@ func stream(seed uint64, purpose int, a, b uint64) *rand.Rand {
 // A noise writes standard normal numbers for the parameters [lo, lo+len(dst)) to dst.
 type noise func(dst []float64, lo int)
 
-// normals returns the noise of draw a for a purpose. The numbers are from
-// math/rand/v2, by a ziggurat with 32 bits: between two neighbours are about 1e-9.
+// normals returns the noise of draw a for a purpose. math/rand/v2 draws by a ziggurat with 32 bits, so that
+// neighbouring numbers are about 1e-9 apart.
 func normals(seed uint64, purpose int, a uint64) noise {
 	return func(dst []float64, lo int) {
 		rng := stream(seed, purpose, a, uint64(lo/blockSize))
@@ -46,8 +44,8 @@ func normals(seed uint64, purpose int, a uint64) noise {
 	}
 }
 
-// blocks calls do for the blocks of n parameters, on all processors. It cannot be
-// interrupted, so that vectors are never half changed.
+// blocks calls do for each block of n parameters, on all processors. It takes no context, so that no vector is left
+// half updated.
 func blocks(n int, do func(lo, hi int)) {
 	must(par.Do(uninterrupted, 0, par.Tiles(n, blockSize), func(i int) error {
 		lo, hi := par.Bounds(i, n, blockSize)

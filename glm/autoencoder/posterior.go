@@ -14,9 +14,8 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// A Posterior is the Gaussian N(θ, diag(h+δ)⁻¹) over the weights of an autoencoder, with h
-// the diagonal of a generalized Gauss–Newton matrix and δ the precision of the prior. It
-// is immutable and safe for concurrent use.
+// A Posterior is the Gaussian N(θ, diag(h+δ)⁻¹) over the P parameters of an autoencoder. h is the diagonal of a
+// generalized Gauss–Newton matrix, δ the precision of the prior. It is immutable and safe for concurrent use.
 type Posterior struct {
 	a      *Autoencoder
 	h      []float64
@@ -25,9 +24,9 @@ type Posterior struct {
 	kernel *ntk.NTK // with variances 1/(h+δ)
 }
 
-// NewPosterior returns the posterior around the parameters of a with the diagonal h, P
-// numbers that are not negative, the precision of the prior and the variance of a pixel.
-// Other lengths and numbers panic, and so do variances that are not finite.
+// NewPosterior returns the posterior with mean θ of a, the diagonal h of P numbers ≥ 0, the prior precision prior
+// and the noise variance noise of a pixel. It panics for other lengths or signs, and where a variance 1/(h+δ) is
+// not finite.
 func NewPosterior(a *Autoencoder, h []float64, prior, noise float64) *Posterior {
 	_, _, p := a.net.Dims()
 	if len(h) != p || !(prior >= 0) || !(noise > 0) {
@@ -45,20 +44,20 @@ func NewPosterior(a *Autoencoder, h []float64, prior, noise float64) *Posterior 
 	return &Posterior{a: a, h: slices.Clone(h), prior: prior, noise: noise, kernel: ntk.New(d, theta, nil)}
 }
 
-// FitOptions say how Fit takes the posterior. Zero means the default.
+// FitOptions are options of Fit. A zero field has its default.
 type FitOptions struct {
-	Curvature Curvature // how the GGN is carried back; the default is Approximate
+	Curvature Curvature // how the GGN is computed; the default is Approximate
 	Prior     float64   // precision δ of the prior; 0 means 1
 	Noise     float64   // variance σ² of a pixel; 0 means 1
-	// Progress, if not nil, is told of the rows that are summed.
+	// Progress, if not nil, is called with the number of rows that are summed.
 	Progress func(done, total int)
 }
 
-// fitRows is the number of rows that are summed between two reports of progress.
+// fitRows is the number of rows between two calls of Progress.
 const fitRows = 1000
 
-// Fit returns the posterior of trained parameters, post hoc: h is the diagonal of
-// Σ JᵀJ/σ² over the rows of x, N×D, with numbers from 0 to 1.
+// Fit returns the posterior at trained parameters (post hoc). h is the diagonal of Σ JᵀJ/σ² over the rows of x,
+// N×D, whose numbers are from 0 to 1.
 func Fit(ctx context.Context, a *Autoencoder, x *mat.Dense, o *FitOptions) (*Posterior, error) {
 	opt, err := o.withDefaults()
 	if err != nil {
@@ -82,7 +81,7 @@ func (o *FitOptions) withDefaults() (FitOptions, error) {
 	return opt, nil
 }
 
-// fit is Fit for rows that may have any numbers.
+// fit is Fit without the check that numbers are from 0 to 1.
 func fit(ctx context.Context, a *Autoencoder, x *mat.Dense, opt *FitOptions) (*Posterior, error) {
 	_, _, p := a.net.Dims()
 	h, part, n := make([]float64, p), make([]float64, p), dense.Count(x)
@@ -101,25 +100,25 @@ func fit(ctx context.Context, a *Autoencoder, x *mat.Dense, opt *FitOptions) (*P
 	return NewPosterior(a, h, opt.Prior, opt.Noise), nil
 }
 
-// Autoencoder returns the autoencoder with the mean parameters.
+// Autoencoder returns the autoencoder at the mean parameters.
 func (p *Posterior) Autoencoder() *Autoencoder { return p.a }
 
-// GGN returns h, P numbers. It must not be changed.
+// GGN returns h, the diagonal of the generalized Gauss–Newton matrix, P numbers, which must not be changed.
 func (p *Posterior) GGN() []float64 { return p.h }
 
-// Prior returns the precision of the prior, and Noise the variance of a pixel.
+// Prior returns the precision δ of the prior.
 func (p *Posterior) Prior() float64 { return p.prior }
 
-// Noise returns the variance of a pixel.
+// Noise returns the variance σ² of a pixel.
 func (p *Posterior) Noise() float64 { return p.noise }
 
-// WithPrior returns the posterior with another precision of the prior.
+// WithPrior returns the posterior with the same h and the prior precision prior.
 func (p *Posterior) WithPrior(prior float64) *Posterior {
 	return NewPosterior(p.a, p.h, prior, p.noise)
 }
 
-// LogDet returns the logarithm of the determinant of the precision over the determinant of the
-// prior's, Σ log(1 + h/δ).
+// LogDet returns Σ log(1 + h/δ): the log determinant of the posterior precision less the log determinant of the
+// prior precision.
 func (p *Posterior) LogDet() float64 {
 	sum := 0.0
 	for _, v := range p.h {
@@ -128,8 +127,8 @@ func (p *Posterior) LogDet() float64 {
 	return sum
 }
 
-// LogEvidence returns the Laplace evidence (E7) of the rows of x, for a prior of mean 0.
-// The posterior must have been fitted to them.
+// LogEvidence returns the Laplace evidence (E7) of the rows of x in nats, for a prior with mean 0. x must be the
+// rows that the posterior was fitted to.
 func (p *Posterior) LogEvidence(ctx context.Context, x *mat.Dense) (float64, error) {
 	f, err := p.a.net.Forward(ctx, x)
 	if err != nil {
@@ -146,17 +145,16 @@ func (p *Posterior) LogEvidence(ctx context.Context, x *mat.Dense) (float64, err
 	return logLik - p.prior*scatter/2 - p.LogDet()/2, nil
 }
 
-// A Linear is what the linearized network predicts: f and z are Gaussian with the
+// A Linear is the prediction of the linearized network: the pixels f and the codes z are Gaussian with the
 // covariance J diag(h+δ)⁻¹ Jᵀ.
 type Linear struct {
-	Mean, Variance *mat.Dense // of the pixels, N×D, at the parameters' mean and without noise
-	Latent         *mat.Dense // code, N×L
-	LatentCov      *mat.Dense // its covariance, N·L×L, a block for each row
+	Mean, Variance *mat.Dense // of the pixels, N×D, at the mean parameters and without noise
+	Latent         *mat.Dense // mean of the codes, N×L
+	LatentCov      *mat.Dense // covariance of the codes, N·L×L, one L×L block for each row
 }
 
-// Linearized returns the mean and the variance of reconstructions and codes of the
-// linearized network. It takes D + L backward passes for each row of x; Draw takes a
-// forward pass for each drawn network.
+// Linearized returns the means and variances of the linearized network for the rows of x. It takes D + L backward
+// passes for each row; Draw takes one forward pass for each drawn network.
 func (p *Posterior) Linearized(ctx context.Context, x *mat.Dense) (*Linear, error) {
 	z, f, err := p.a.Encode(ctx, x)
 	if err != nil {
@@ -172,7 +170,7 @@ func (p *Posterior) Linearized(ctx context.Context, x *mat.Dense) (*Linear, erro
 			return nil, err
 		}
 		p.kernel.DiagTo(dense.Slice(out.LatentCov, i*l, (i+1)*l), b)
-		// A few pixels at a time: of each few their whole covariance is formed.
+		// The pixels go in tiles of pixelTile: DiagTo forms the full covariance of a tile.
 		for lo := 0; lo < d; lo += pixelTile {
 			if b, err = p.a.linearize(ctx, row, l+lo, l+min(lo+pixelTile, d)); err != nil {
 				return nil, err
@@ -190,7 +188,7 @@ func (p *Posterior) Linearized(ctx context.Context, x *mat.Dense) (*Linear, erro
 // pixelTile is the number of pixels whose covariance is formed at once.
 const pixelTile = 16
 
-// linearize linearizes the elements [lo, hi) of codes followed by reconstructions.
+// linearize returns the Jacobians of elements lo to hi−1 of the outputs (z, f) of joint, for the rows of x.
 func (a *Autoencoder) linearize(ctx context.Context, x *mat.Dense, lo, hi int) (*linearize.Batch, error) {
 	_, c, _ := a.joint.Dims()
 	n := dense.Count(x)

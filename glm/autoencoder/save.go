@@ -7,24 +7,24 @@ import (
 	"github.com/funcgp/funcgp/store"
 )
 
-// Kind and version of the files of a Posterior.
+// Kind and version of a file with a Posterior.
 const (
 	postKind    = "autoencoder"
 	postVersion = 1
 )
 
-// postHeader says what a saved posterior belongs to.
+// postHeader identifies the network of a saved posterior.
 type postHeader struct {
 	Network string  `json:"network"` // fingerprint of the graph and θ
 	P       int     `json:"parameters"`
 	Code    string  `json:"code"`
 	Prior   float64 `json:"prior_precision"`
 	Noise   float64 `json:"noise_variance"`
-	Made    string  `json:"made"` // how, as text
+	Made    string  `json:"made"` // how the posterior was made, in words
 }
 
-// Save writes the posterior to a file, without the network, which WriteONNX writes. made
-// says in a few words how the posterior was made.
+// Save writes the posterior to a file without the network; WriteONNX writes the network. made says in a few words
+// how the posterior was made.
 func (p *Posterior) Save(path, made string) error {
 	return store.Write(path, postKind, postVersion, func(w *store.Writer) error {
 		w.JSON("about", postHeader{p.print(), len(p.h), p.a.code, p.prior, p.noise, made})
@@ -35,9 +35,8 @@ func (p *Posterior) Save(path, made string) error {
 
 func (p *Posterior) print() string { return fmt.Sprintf("%x", p.a.net.Fingerprint()) }
 
-// Load reads the posterior that Save wrote, for the same network, and returns how it was
-// made. A file of another kind or another network, and a damaged one, is a
-// *store.Error.
+// Load reads a posterior that Save wrote, and returns made as well. a must be the same network. The error is a
+// *store.Error for a damaged file, a file of another kind and a file for another network.
 func Load(path string, a *Autoencoder) (p *Posterior, made string, err error) {
 	f, err := store.Open(path, postKind, postVersion)
 	if err != nil {

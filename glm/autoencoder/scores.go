@@ -8,20 +8,19 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// Scores say of each row how little it is like the training rows; larger is less.
+// Scores say how unlike the training rows each row is. A larger score means less alike.
 type Scores struct {
-	OutputSD []float64 // sum over the pixels of their standard deviation
-	LatentSD []float64 // sum over the numbers of the code of their standard deviation
-	// NegLogLikelihood is −E log p(x|f) over the draws, without the constant of the
-	// Gaussian: the mean squared error of drawn reconstructions over 2σ².
+	OutputSD []float64 // standard deviations of the pixels, summed
+	LatentSD []float64 // standard deviations of the code, summed
+	// NegLogLikelihood is −E log p(x|f) over the draws without the constant of the Gaussian: E‖x − f‖²/(2σ²).
 	NegLogLikelihood []float64
-	// Typicality is the distance of NegLogLikelihood from its mean over training rows; nil
-	// where that is not known.
+	// Typicality is the absolute difference of NegLogLikelihood from its mean over training rows. It is nil where
+	// that mean is not known.
 	Typicality []float64
 }
 
-// Scores returns the scores of the rows. typical is the mean of NegLogLikelihood over
-// training rows, NaN where it is not known.
+// Scores returns the scores of the rows. noise is σ². typical is the mean of NegLogLikelihood over training rows,
+// or NaN where it is not known.
 func (d *Drawn) Scores(noise, typical float64) *Scores {
 	n, _ := d.Mean.Dims()
 	_, l := d.Latent.Dims()
@@ -42,11 +41,11 @@ func (d *Drawn) Scores(noise, typical float64) *Scores {
 	return s
 }
 
-// Typical is the mean of NegLogLikelihood, which the typicality of other rows is measured
-// from where these are training rows.
+// Typical returns the mean of NegLogLikelihood over these rows. Of training rows it is the argument typical of
+// Drawn.Scores.
 func (s *Scores) Typical() float64 { return stat.Mean(s.NegLogLikelihood, nil) }
 
-// SquaredErrors returns ‖x − f‖² of each row, the plain error of reconstructions f, N×D.
+// SquaredErrors returns ‖x − f‖² for each row and its reconstruction f, both N×D.
 func SquaredErrors(x, f *mat.Dense) []float64 {
 	n, _ := x.Dims()
 	out := make([]float64, n)

@@ -12,27 +12,27 @@ import (
 	"github.com/funcgp/funcgp/store"
 )
 
-// A State is an online training between two steps, from which Train can go on.
+// A State is a training by Train between two steps. Train can resume from it.
 type State struct {
 	Identity         Identity
 	Theta, H         []float64 // P
 	Moment1, Moment2 []float64 // of Adam, P; nil without it
-	Step             int       // steps that were made
-	Loss             float64   // sum of the losses of the steps of this epoch
-	Epochs           []Epoch   // that have ended
+	Step             int       // number of steps made
+	Loss             float64   // sum of the losses of the steps in this epoch
+	Epochs           []Epoch   // epochs that have ended
 
-	Best             int       // the epoch with the smallest validation error, from 1; 0 for none
-	BestTheta, BestH []float64 // after it
+	Best             int       // the epoch with the smallest validation error, counted from 1; 0 before any
+	BestTheta, BestH []float64 // θ and H after epoch Best
 }
 
-// An Identity says which training a State belongs to, by checksums.
+// An Identity says by checksums which training a State belongs to.
 type Identity struct {
-	Network string `json:"network"` // its graph and its parameters at the start
-	Rows    string `json:"rows"`    // training and validation rows, in their order
-	Options string `json:"options"` // as text, without options that change nothing
+	Network string `json:"network"` // graph and parameters at the start
+	Rows    string `json:"rows"`    // training and validation rows in order
+	Options string `json:"options"` // options as text, without those that do not change the result
 }
 
-// identify returns the identity of a training.
+// identify returns the identity of a training of a on the rows x.
 func identify(a *Autoencoder, x *mat.Dense, o *TrainOptions) Identity {
 	h := sha256.New()
 	buf := []byte{}
@@ -57,7 +57,7 @@ func identify(a *Autoencoder, x *mat.Dense, o *TrainOptions) Identity {
 	}
 }
 
-// A ResumeError reports a state of another training.
+// A ResumeError reports a state that belongs to another training.
 type ResumeError struct{ What string }
 
 func (e *ResumeError) Error() string {
@@ -73,7 +73,7 @@ func (s *State) clone() *State {
 	return &c
 }
 
-// Kind and version of the files of a State.
+// Kind and version of a file with a State.
 const (
 	stateKind    = "autoencoder training"
 	stateVersion = 1
@@ -88,7 +88,7 @@ type stateHeader struct {
 	Adam     bool     `json:"adam"`
 }
 
-// Write writes the state to a file, which appears when it is complete.
+// Write writes the state to a file. The file appears once it is complete.
 func (s *State) Write(path string) error {
 	return store.Write(path, stateKind, stateVersion, func(w *store.Writer) error {
 		w.JSON("header", stateHeader{s.Identity, len(s.Theta), s.Step, len(s.Epochs), s.Best, s.Moment1 != nil})
@@ -109,7 +109,7 @@ type namedVector struct {
 	data *[]float64
 }
 
-// vectors lists the vectors that the state has.
+// vectors returns the names and the vectors that the state holds.
 func (s *State) vectors() []namedVector {
 	list := []namedVector{{"theta", &s.Theta}, {"h", &s.H}}
 	if s.Moment1 != nil {
@@ -121,8 +121,8 @@ func (s *State) vectors() []namedVector {
 	return list
 }
 
-// ReadState reads the state that Write wrote. A file of another kind or a damaged one is
-// a *store.Error.
+// ReadState reads a state that Write wrote. The error is a *store.Error for a damaged file and for a file of
+// another kind.
 func ReadState(path string) (*State, error) {
 	f, err := store.Open(path, stateKind, stateVersion)
 	if err != nil {

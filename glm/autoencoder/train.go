@@ -14,25 +14,24 @@ import (
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
-// A Rule is how the precision H of the posterior follows the steps of Train. H_batch is
-// the diagonal of Σ JᵀJ/σ² over a minibatch of B of the N training rows.
+// A Rule says how Train updates the precision H of the posterior in a step. H_batch is the diagonal of Σ JᵀJ/σ²
+// over a minibatch of B of the N training rows.
 type Rule int
 
 const (
-	// Released is H ← m·H + ½·(N/B)·H_batch, with J at the drawn parameters. It is that
-	// of the code that was released with [lae]. H grows to 1/(2(1−m)) times the
-	// diagonal of all training rows, 500 times with m = .999.
+	// Released is H ← m·H + ½·(N/B)·H_batch with J at the drawn parameters, as in the code released with [lae]. H
+	// tends to 1/(2(1−m)) times the diagonal over all training rows: 500 times for m = .999.
 	Released Rule = iota
-	// Published is H ← m·H + H_batch with m = 1−α [lae eq. 53], with J at the mean θ.
+	// Published is H ← m·H + H_batch with m = 1−α [lae eq. 53] and J at the mean parameters θ.
 	Published
 )
 
 var ruleNames = []string{"released", "published"}
 
-// String returns the name that ParseRule reads.
+// String returns the name, as ParseRule reads it.
 func (r Rule) String() string { return ruleNames[r] }
 
-// ParseRule returns the rule of a name: released or published.
+// ParseRule returns the rule with the given name: released or published.
 func ParseRule(name string) (Rule, error) {
 	if i := slices.Index(ruleNames, name); i >= 0 {
 		return Rule(i), nil
@@ -40,62 +39,59 @@ func ParseRule(name string) (Rule, error) {
 	return 0, fmt.Errorf("autoencoder: there is no rule %q; take released or published", name)
 }
 
-// RuleNames returns the names of the rules.
+// RuleNames returns the names of all rules.
 func RuleNames() []string { return slices.Clone(ruleNames) }
 
-// TrainOptions say how Train goes on. Zero means the default.
+// TrainOptions are options of Train. A zero field has its default.
 type TrainOptions struct {
 	Rule      Rule
-	Curvature Curvature // how the GGN is carried back; the default is Approximate
+	Curvature Curvature // how the GGN is computed; the default is Approximate
 
-	// Prior is the precision δ of the prior: parameters are drawn from N(θ, (H+δ)⁻¹).
-	// 0 means 1, and a negative number none. It pulls no parameter towards 0.
+	// Prior is the precision δ of the prior: parameters are drawn from N(θ, (H+δ)⁻¹). 0 means 1, and a negative
+	// number means no prior. The prior does not pull θ towards 0.
 	Prior float64
 	// Noise is the variance σ² of a pixel; 0 means 1.
 	Noise float64
-	// Memory is m of the Rule; 0 means .999.
+	// Memory is m in the Rule; 0 means .999.
 	Memory float64
 	// Start is H before the first step; 0 means N.
 	Start float64
-	// Samples is the number of draws a step, over which gradient and H_batch are
-	// averaged; 0 means 1.
+	// Samples is the number of parameter draws in a step. The gradient and H_batch are averages over them. 0 means
+	// 1.
 	Samples int
-	// Ascent makes steps along the gradient of the log likelihood of the minibatch, a sum
-	// over its rows [lae eq. 52], in place of the steps of Adam.
+	// Ascent makes steps along the gradient of the minibatch's log likelihood, a sum over its rows [lae eq. 52], in
+	// place of Adam's steps.
 	Ascent bool
 	// LearningRate is the size of a step; 0 means 1e-3.
 	LearningRate float64
-	Batch        int    // rows a minibatch; 0 means 50, or all where there are fewer
-	Epochs       int    // at most, each without the rows that fill no minibatch; 0 means 100
+	Batch        int    // rows in a minibatch; 0 means 50, or N where N is smaller
+	Epochs       int    // most epochs, each without the rows that do not fill a minibatch; 0 means 100
 	Seed         uint64 // of the order of the rows and of the draws
 
-	// Validation has rows that are not trained on. After each epoch their reconstruction by
-	// one drawn network is scored. The parameters and H of the epoch with the smallest
-	// error are kept. Nil means to keep the last.
+	// Validation has rows to validate on. After each epoch, one drawn network reconstructs them. Train returns θ
+	// and H of the epoch with the smallest error, or of the last epoch where Validation is nil.
 	Validation *mat.Dense
-	// Patience is the number of epochs without a smaller validation error after which the
-	// training ends; 0 means 5.
+	// Patience is the number of epochs without a smaller validation error after which the training ends; 0 means 5.
 	Patience int
 
-	// Progress, if not nil, is told of each step.
+	// Progress, if not nil, is called after each step.
 	Progress func(done, total int)
-	// Epoch, if not nil, is told of each epoch.
+	// Epoch, if not nil, is called after each epoch.
 	Epoch func(e Epoch)
-	// Checkpoint, if not nil, is called after each epoch, and where ctx is done, with
-	// the state of the training. It must not keep or change it.
+	// Checkpoint, if not nil, is called with the state after each epoch, and when ctx is done. It must not keep or
+	// change the state.
 	Checkpoint func(s *State) error
-	// Resume, if not nil, is a state of the same training, which goes on from there to the
-	// same result.
+	// Resume, if not nil, is a state of the same training. Train goes on from it, to the same result.
 	Resume *State
 
-	atSample bool // J of H_batch is at the drawn parameters under every rule
+	atSample bool // take J for H_batch at the drawn parameters under every rule
 }
 
-// An Epoch reports a pass over the training rows. Errors are means over pixels of
-// squared errors of reconstructions by drawn networks.
+// An Epoch reports one pass over the training rows. Errors are squared errors of reconstructions by drawn networks,
+// averaged over pixels.
 type Epoch struct {
-	Train      float64 `json:"train"`      // while the parameters changed
-	Validation float64 `json:"validation"` // at its end; NaN without validation rows
+	Train      float64 `json:"train"`      // during the epoch
+	Validation float64 `json:"validation"` // after the epoch; NaN without validation rows
 }
 
 const (
@@ -125,20 +121,19 @@ func (o *TrainOptions) withDefaults(n int) (TrainOptions, error) {
 	return d, nil
 }
 
-// A TrainResult reports where Train stopped.
+// A TrainResult reports how Train ended.
 type TrainResult struct {
 	Epochs []Epoch
-	Best   int // the epoch that was kept, from 1
+	Best   int // the epoch whose θ and H were returned, from 1
 	Steps  int
 }
 
-// Train trains an autoencoder under its posterior: at each step it draws parameters from
-// N(θ, (H+δ)⁻¹), moves θ by the gradient at the drawn parameters, and updates H by the
-// Rule. It returns the posterior N(θ, (H+δ)⁻¹) that it ends with. x is N×D, with numbers
-// from 0 to 1.
+// Train trains an autoencoder under its posterior. Each step draws parameters from N(θ, (H+δ)⁻¹), moves θ by the
+// gradient at the drawn parameters, and updates H by the Rule. Train returns the final posterior N(θ, (H+δ)⁻¹). x
+// is N×D with numbers from 0 to 1.
 //
-// The result is the same for any number of processors, and after a resumption. If ctx
-// is done, Train calls Checkpoint and returns ctx.Err().
+// The result does not depend on the number of processors, nor on interruptions that are resumed. If ctx is done,
+// Train calls Checkpoint and returns ctx.Err().
 func Train(ctx context.Context, a *Autoencoder, x *mat.Dense, o *TrainOptions) (*Posterior, *TrainResult, error) {
 	if x.IsEmpty() {
 		return nil, nil, errors.New("autoencoder: no rows to train on")
@@ -174,7 +169,7 @@ func Train(ctx context.Context, a *Autoencoder, x *mat.Dense, o *TrainOptions) (
 	return NewPosterior(moved, h, opt.Prior, opt.Noise), r, nil
 }
 
-// A training is an online training at work.
+// A training is the state and the scratch memory of one call of Train.
 type training struct {
 	o        TrainOptions
 	x, batch *mat.Dense
@@ -195,7 +190,7 @@ func newTraining(a *Autoencoder, x *mat.Dense, o TrainOptions) (*training, error
 	}
 	identity := identify(a, x, &o)
 	if o.Resume != nil {
-		// A *ResumeError unless the state is of this training.
+		// Refuse a state of another training with a *ResumeError.
 		s := o.Resume
 		switch {
 		case s.Identity.Network != identity.Network:
@@ -215,10 +210,10 @@ func newTraining(a *Autoencoder, x *mat.Dense, o TrainOptions) (*training, error
 	return t, nil
 }
 
-// perEpoch is the number of steps of an epoch.
+// perEpoch returns the number of steps in an epoch.
 func (t *training) perEpoch() int { return t.n / t.o.Batch }
 
-// run goes through the epochs, each in an order of its own that depends on its number alone.
+// run runs the remaining epochs. The order of the rows in an epoch depends only on the seed and the epoch's number.
 func (t *training) run(ctx context.Context) error {
 	s, epoch, order := t.s, -1, []int(nil)
 	for {
@@ -258,7 +253,7 @@ func (t *training) run(ctx context.Context) error {
 	}
 }
 
-// stopped returns the error that ends the training, after a checkpoint where ctx is done.
+// stopped returns the error that ends the training. It calls Checkpoint first where ctx is done.
 func (t *training) stopped(ctx context.Context, err error) error {
 	if ctx.Err() != nil && t.o.Checkpoint != nil {
 		if e := t.o.Checkpoint(t.s); e != nil {
@@ -268,7 +263,7 @@ func (t *training) stopped(ctx context.Context, err error) error {
 	return err
 }
 
-// step moves θ and H by one minibatch and returns the mean squared error of a pixel.
+// step updates θ and H by one minibatch, and returns the mean squared error of a pixel.
 func (t *training) step(ctx context.Context, x *mat.Dense, draw func(sample int) noise) (float64, error) {
 	total := 0.0
 	clear(t.meanGrad)
@@ -294,12 +289,12 @@ func (t *training) step(ctx context.Context, x *mat.Dense, draw func(sample int)
 	return -2 * total / float64(t.o.Samples*rows*d), nil
 }
 
-// draw draws parameters from N(θ, (H+δ)⁻¹).
+// draw draws parameters from N(θ, (H+δ)⁻¹) into t.drawn.
 func (t *training) draw(eps noise) {
 	drawTo(t.drawn, t.noise, t.s.Theta, t.s.H, t.o.Prior, eps)
 }
 
-// drawTo writes θ + ε/√(H+δ) to dst; scratch holds ε.
+// drawTo writes θ + ε/√(H+δ) to dst, with ε from eps, which it leaves in scratch.
 func drawTo(dst, scratch, theta, h []float64, prior float64, eps noise) {
 	blocks(len(theta), func(lo, hi int) {
 		e := scratch[lo:hi]
@@ -310,8 +305,8 @@ func drawTo(dst, scratch, theta, h []float64, prior float64, eps noise) {
 	})
 }
 
-// derivatives computes the gradient at the drawn parameters, and the curvature there or
-// at θ, and returns the loss at the drawn ones.
+// derivatives computes the gradient at the drawn parameters, and H_batch at the drawn parameters or at θ, as the
+// rule says. It returns the loss at the drawn parameters.
 func (t *training) derivatives(ctx context.Context, x *mat.Dense) (float64, error) {
 	if t.o.Rule == Released || t.o.atSample {
 		return t.d.At(ctx, t.grad, t.ggn, t.drawn, x, x, squares{})
@@ -322,10 +317,10 @@ func (t *training) derivatives(ctx context.Context, x *mat.Dense) (float64, erro
 	return t.d.At(ctx, t.grad, nil, t.drawn, x, x, squares{})
 }
 
-// move moves θ along the gradient, and H by the rule.
+// move moves θ along the gradient and updates H by the rule.
 func (t *training) move(grad, ggn []float64, rows int) {
 	s, o := t.s, &t.o
-	weight := 1 / o.Noise // of the curvature of the minibatch
+	weight := 1 / o.Noise // factor of the minibatch's curvature
 	if o.Rule == Released {
 		weight *= 0.5 * float64(t.n) / float64(rows)
 	}
@@ -338,7 +333,7 @@ func (t *training) move(grad, ggn []float64, rows int) {
 		if o.Ascent {
 			dense.Axpy(theta, o.LearningRate/o.Noise, g)
 		} else {
-			// The loss is half the mean squared error of a pixel.
+			// Adam's loss is half the mean squared error of a pixel; grad is the gradient of −½‖x − f‖².
 			m, v := s.Moment1[lo:hi], s.Moment2[lo:hi]
 			for i, gi := range g {
 				gi *= -perPixel

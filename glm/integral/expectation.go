@@ -5,20 +5,16 @@ import (
 	"slices"
 )
 
-// Expectation returns E[g(f)] for f ~ N(m, v), v ≥ 0, by adaptive
-// Clenshaw–Curtis quadrature (E11) [glm 13]. It is the predictive of any response
-// g of one output. For v = 0 it returns g(m).
+// Expectation returns E[g(f)] for f ~ N(m, v), v ≥ 0, by adaptive Clenshaw–Curtis quadrature (E11) [glm 13]. With
+// the inverse link g it is the predictive mean of a response with one output. For v = 0 it returns g(m).
 //
-// Where |g| is bounded by one, as a probability is, the error is below 1e-10
-// for any m and v. For other g that holds relative to E|g(f)|, if |g| grows at
-// most as e^{15|f|/√v}. g may have jumps and kinks. It may vary on the scale of
-// √v anywhere and on any larger scale than one around f = 0, as the inverse
-// links of logits and log rates do. A narrower feature that is far from 0, such
-// as a peak of width √v/1000, can be missed.
+// Where |g| ≤ 1, as for a probability, the error is below 1e-10 for any m and v. For other g the error is below
+// 1e-10 of E|g(f)|, if |g| grows no faster than e^{15|f|/√v}. g may have jumps and kinks. It may vary on the scale
+// of √v anywhere, and on any scale from 1 up around f = 0, as the inverse links of logits and log rates do. A
+// narrower feature far from 0, such as a peak of width √v/1000, can be missed.
 //
-// g is called at most 40,000 times, and about 500 times where it is smooth on
-// the scale of √v. A NaN or Inf of g makes the result NaN or Inf. A negative
-// variance panics.
+// g is called at most 40,000 times, and about 500 times where it is smooth on the scale of √v. Where g returns NaN
+// or Inf, so does Expectation. A negative variance panics.
 func Expectation(g func(f float64) float64, m, v float64) float64 {
 	if v < 0 {
 		panic("integral: negative variance")
@@ -33,16 +29,14 @@ func Expectation(g func(f float64) float64, m, v float64) float64 {
 	})
 }
 
-// LogExpectation returns log E[exp(h(f))] for f ~ N(m, v), v ≥ 0. With
-// h = log p(y|f) it is the log predictive density of an example with one
-// output (E11), without underflow where the density itself is below 1e-308. For
-// v = 0 it returns h(m).
+// LogExpectation returns log E[exp(h(f))] for f ~ N(m, v), v ≥ 0. With h = log p(y|f) it is the log predictive
+// density of an example with one output (E11) in nats, without underflow where the density is below 1e-308. For v =
+// 0 it returns h(m).
 //
-// h may be −Inf. Where h is concave, as the log-likelihoods of generalized linear
-// models are, the error is below 1e-10 of 1 + |result|. Otherwise that holds
-// if h has no second peak that matters outside m ± 12√v and is as smooth as
-// Expectation requires of g. h is called at most 45,000 times, and about 1,000
-// times where it is smooth. A negative variance panics.
+// h may be −Inf. Where h is concave, as log likelihoods of generalized linear models are, the error is below 1e-10
+// of 1 + |result|. Otherwise this holds if h is as smooth as Expectation requires of g and has no second peak that
+// matters outside m ± 12√v. h is called at most 45,000 times, and about 1,000 times where it is smooth. A negative
+// variance panics.
 func LogExpectation(h func(f float64) float64, m, v float64) float64 {
 	if v < 0 {
 		panic("integral: negative variance")
@@ -55,13 +49,13 @@ func LogExpectation(h func(f float64) float64, m, v float64) float64 {
 		z := x.z(at)
 		return h(x.f(at)) - 0.5*z*z
 	}
-	// Find the approximate maximum of q and where it lies. q must fall at least as fast as −½z².
+	// Find the approximate maximum top of q and its place mode. q falls at least as fast as −½z².
 	var mode float64
 	var top float64
 	mode, top = x.origin, math.Inf(-1)
 	try := func(at float64) float64 {
 		v := q(at)
-		if !(v <= top) { // also NaN
+		if !(v <= top) { // true for a NaN too
 			mode, top = at, v
 		}
 		return v
@@ -70,7 +64,7 @@ func LogExpectation(h func(f float64) float64, m, v float64) float64 {
 	for z := -12.0; z <= 12; z += 0.25 {
 		points = append(points, x.at(z))
 	}
-	// Beyond ±12 the steps double until q falls.
+	// Beyond ±12 double the step until q falls.
 	for _, sign := range [2]float64{1, -1} {
 		before := q(x.at(12 * sign))
 		for z := 24.0; z < 1e154; z *= 2 {
@@ -86,7 +80,7 @@ func LogExpectation(h func(f float64) float64, m, v float64) float64 {
 	for _, at := range points {
 		try(at)
 	}
-	// golden-section search between the neighbours of the best
+	// golden-section search between the neighbours of the best point
 	k, _ := slices.BinarySearch(points, mode)
 	a, b := points[max(k-1, 0)], points[min(k+1, len(points)-1)]
 	const ratio = 0.61803398874989484820
@@ -104,26 +98,25 @@ func LogExpectation(h func(f float64) float64, m, v float64) float64 {
 	if math.IsNaN(top) || math.IsInf(top, 0) {
 		return top
 	}
-	// The peak may be far narrower than √v, and far from m.
+	// Break the interval at the edges of the peak, which may be far narrower than √v and far from m.
 	left, right := x.edgeOf(q, mode, top, -1), x.edgeOf(q, mode, top, 1)
 	breaks := x.breaks()
 	for k := range 17 {
 		t := float64(k) / 16
 		breaks = append(breaks, mode+t*(left-mode), mode+t*(right-mode))
 	}
-	// The rounding of a huge q can lift it far above the top that was found.
+	// Where q is huge, its rounding error can lift it far above top: bound the exponent.
 	mass := integrate(breaks, func(at float64) float64 { return math.Exp(min(q(at)-top, 300)) })
-	// A peak narrower than the spacing of the numbers there has no other points.
+	// A peak narrower than the spacing of float64 numbers has the one point mode: it counts with that width.
 	spacing := math.Nextafter(math.Abs(mode), math.Inf(1)) - math.Abs(mode)
 	return top - HalfLog2Pi + math.Log(max(mass, spacing)/x.unit)
 }
 
-// An axis is the variable of integration. It is f itself where f = 0 may matter
-// and √v is larger than one, so that f has all its digits near 0. Otherwise it
-// is z = (f−m)/√v.
+// An axis is the variable of integration. It is f itself where f = 0 may matter and √v > 1; then f has all its
+// digits near 0. Otherwise it is z = (f−m)/√v.
 type axis struct {
 	m, s         float64
-	origin, unit float64 // the variable where z = 0, and its change per unit of z
+	origin, unit float64 // the variable at z = 0, and its change per unit of z
 	isF          bool    // whether the variable is f
 }
 
@@ -146,12 +139,12 @@ func (x axis) z(at float64) float64 { return (at - x.origin) / x.unit }
 // at returns the variable of integration for z.
 func (x axis) at(z float64) float64 { return x.origin + z*x.unit }
 
-// zEnd is where the density of N(0, 1) has fallen below 1e-170. A weight e^{15z}
-// moves its mode to 15 and leaves 13 standard deviations beyond.
+// zEnd is the |z| at which the integral ends: the density of N(0, 1) is below 1e-170 there. A factor e^{15z} moves
+// the mode to z = 15, which leaves 13 standard deviations.
 const zEnd = 28
 
-// breaks returns the points between which an integrand is taken to be smooth
-// at first.
+// breaks returns the points that divide the range into the first panels. Between them an integrand is taken to be
+// smooth at first.
 func (x axis) breaks() []float64 {
 	var breaks []float64
 	for z := -12.0; z <= 12; z++ {
@@ -163,7 +156,7 @@ func (x axis) breaks() []float64 {
 	if !x.isF {
 		return breaks
 	}
-	// f = 0, ±1, ±4, ±16 …: what happens around f = 0 on any scale
+	// f = 0, ±1, ±4, ±16 …, for features around f = 0 on any scale
 	for f := 0.0; f < 12*x.s; f = nextScale(f) {
 		for _, f := range [2]float64{f, -f} {
 			if math.Abs(x.z(f)) < 12 {
@@ -174,7 +167,7 @@ func (x axis) breaks() []float64 {
 	return breaks
 }
 
-// nextScale returns the next larger |f| of breaks.
+// nextScale returns the next larger |f| in breaks.
 func nextScale(f float64) float64 {
 	switch {
 	case f < 1:
@@ -185,8 +178,8 @@ func nextScale(f float64) float64 {
 	return 32 * f
 }
 
-// edgeOf returns a point on one side of the mode where q is 45 below its top.
-// It is at most about twice as far from the mode as the nearest such point.
+// edgeOf returns a point at which q is at least 45 below top, on the side of the mode that sign gives. It is at
+// most about twice as far from the mode as the nearest such point.
 func (x axis) edgeOf(q func(at float64) float64, mode, top, sign float64) float64 {
 	const below = 45
 	low := func(step float64) bool { return !(q(mode+sign*step) >= top-below) }
@@ -209,20 +202,19 @@ func (x axis) edgeOf(q func(at float64) float64, mode, top, sign float64) float6
 	return mode + sign*step
 }
 
-// A panel is an interval with its integral and an estimate of the error.
+// A panel is an interval with its integral, the integral of |g| and an estimate of the error.
 type panel struct{ a, b, value, abs, err float64 }
 
 const (
-	// splits bounds how often integrate divides a panel in two.
+	// splits is the most divisions of a panel by integrate.
 	splits = 1000
-	// quadratureTol is the error that integrate aims at, as a part of ∫|g|.
+	// quadratureTol is the error that integrate aims at, relative to ∫|g|.
 	quadratureTol = 1e-12
 )
 
-// integrate returns ∫ g from the smallest to the largest of the breaks by
-// adaptive quadrature. It divides the panel with the largest error until the
-// errors add up to at most quadratureTol of ∫|g|, but no more than splits times.
-// The order of the sums is fixed.
+// integrate returns ∫ g from the smallest to the largest of the breaks by adaptive quadrature. It divides the panel
+// with the largest error in two until the errors add up to at most quadratureTol of ∫|g|, or splits divisions are
+// made. The order of the sums is fixed, so the result is reproducible.
 func integrate(breaks []float64, g func(x float64) float64) float64 {
 	for i, x := range breaks {
 		breaks[i] = min(max(x, -math.MaxFloat64), math.MaxFloat64)
@@ -261,11 +253,11 @@ func integrate(breaks []float64, g func(x float64) float64) float64 {
 	return sum
 }
 
-// ccPoints is the number of intervals between the nodes of the rule.
+// ccPoints is the number of intervals between the nodes of the finer rule.
 const ccPoints = 16
 
-// Nodes on [−1, 1] and weights of the Clenshaw–Curtis rule of 17 points, and
-// the weights of the rule of 9 points, which are every second of them.
+// Nodes on [−1, 1] and weights of the Clenshaw–Curtis rule with 17 points, and the weights of the coarser rule,
+// whose 9 points are every second node.
 var (
 	ccNodes  = clenshawCurtisNodes()
 	ccFine   = clenshawCurtisWeights(ccPoints)
@@ -302,9 +294,8 @@ func clenshawCurtisWeights(n int) []float64 {
 	return w
 }
 
-// clenshawCurtis applies the rule to one panel. The error estimate is the
-// difference between the two rules, which far exceeds the error of the finer rule
-// where g is smooth. The ends are nodes, so that the estimate sees a jump of g
+// clenshawCurtis applies both rules to one panel. The error estimate is their difference, which is much larger than
+// the error of the finer rule where g is smooth. The ends of the panel are nodes, so the estimate sees a jump of g
 // anywhere in the panel.
 func clenshawCurtis(g func(x float64) float64, a, b float64) panel {
 	half := b/2 - a/2

@@ -6,26 +6,25 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// A Pivoted is a factor of a covariance, cov = L Lᵀ, with as many columns as it
-// has rank.
+// A Pivoted is a pivoted Cholesky factor of a C×C covariance, cov = L Lᵀ. L has as many columns as cov has rank.
 type Pivoted struct {
 	c, Rank int
-	Stride  int       // columns that l has room for
-	L       []float64 // C×stride; only the first rank columns are valid
-	Left    []float64 // diagonal of cov − L Lᵀ for the columns so far
+	Stride  int       // columns that L has room for
+	L       []float64 // C×Stride; the first Rank columns are valid
+	Left    []float64 // diagonal of cov − L Lᵀ
 	used    []bool    // outputs that were pivots
 }
 
-// pivotedRounding times C is the fraction of a variance below which the remainder
-// counts as rounding error.
+// pivotedRounding times C is the share of an output's variance below which its remaining variance counts as
+// rounding error.
 const pivotedRounding = 0x1p-50
 
-// NewPivoted factors cov by Cholesky's method. The next pivot is the output with
-// the largest remaining variance. It stops where only rounding errors remain.
+// NewPivoted factors cov, c×c, by Cholesky's method. Each pivot is the output with the largest remaining variance.
+// It stops where only rounding errors remain.
 func NewPivoted(cov []float64, c int) *Pivoted { return NewPivotedTo(cov, c, c, math.Inf(-1)) }
 
-// NewPivotedTo is NewPivoted that also stops after a number of columns, and where
-// the remaining variances add up to rest or less.
+// NewPivotedTo is NewPivoted that also stops after the given number of columns, and where the remaining variances
+// add up to at most rest.
 func NewPivotedTo(cov []float64, c, columns int, rest float64) *Pivoted {
 	p := &Pivoted{c: c, Stride: columns, L: make([]float64, c*columns), Left: make([]float64, c), used: make([]bool, c)}
 	for i := range c {
@@ -48,10 +47,10 @@ func NewPivotedTo(cov []float64, c, columns int, rest float64) *Pivoted {
 	return p
 }
 
-// row returns the row of output i.
+// Row returns the row of L for output i, Rank numbers.
 func (p *Pivoted) Row(i int) []float64 { return p.L[i*p.Stride:][:p.Rank] }
 
-// next returns the next pivot, or −1.
+// next returns the output that is the next pivot, or −1 if only rounding errors remain.
 func (p *Pivoted) next(cov []float64) int {
 	best, most := -1, 0.0
 	for i, v := range p.Left {
@@ -62,8 +61,8 @@ func (p *Pivoted) next(cov []float64) int {
 	return best
 }
 
-// least returns an upper bound on the smallest eigenvalue of cov − L Lᵀ: the
-// smallest of 0, the diagonal elements and the eigenvalues of the 2×2 blocks.
+// Least returns an upper bound on the smallest eigenvalue of cov − L Lᵀ: the smallest of 0, of its diagonal
+// elements and of the eigenvalues of its 2×2 blocks.
 func (p *Pivoted) Least(cov []float64) float64 {
 	least, before := 0.0, []int{}
 	for i, used := range p.used {
@@ -80,6 +79,6 @@ func (p *Pivoted) Least(cov []float64) float64 {
 	return least
 }
 
-// PSDTol times 1 + the largest is how far below zero rounding may push a variance
-// or an eigenvalue. In logits it moves a probability by less than 1e-7.
+// PSDTol·(1 + the largest variance) is how far below zero rounding may push a variance or an eigenvalue. In logits
+// this moves a probability by less than 1e-7.
 const PSDTol = 1e-6

@@ -7,20 +7,18 @@ import (
 	"github.com/funcgp/funcgp/internal/vector"
 )
 
-// Integrals of σ and of the Poisson likelihood against N(m, s²) (E11). The
-// trapezoidal rule converges exponentially for integrands analytic in a strip.
-// σ(m + sz) has its nearest poles at |Im z| = π/s, and a step of 0.5/s leaves an
-// error of e^{−2π·2π} = 7e-18. A step of 0.06 serves up to s = 8.
+// Integrals of σ and of the Poisson likelihood over N(m, s²) (E11), by the trapezoidal rule, which converges
+// exponentially for integrands that are analytic in a strip. The nearest poles of σ(m + sz) are at |Im z| = π/s, so
+// a step of 0.5/s leaves an error of e^{−2π·2π} = 7e-18. A step of 0.06 is enough up to s = 8.
 //
-// A larger s would need ever smaller steps. The integral is then taken by parts,
-// E σ(f) = ∫ σ'(u) Φ((m−u)/s) du, in which the width of σ' does not depend on s.
-// A step of 0.5 over [−40, 40] leaves the same error for every s.
+// A larger s would need ever smaller steps. There the integral is taken by parts, E σ(f) = ∫ σ'(u) Φ((m−u)/s) du.
+// The width of σ' does not depend on s, so a step of 0.5 over [−40, 40] leaves the same error for every s.
 const (
 	zStep = 0.06
 	uEnd  = 40.0
 	uStep = 0.5
-	wide  = 8.0 // the s beyond which integrals are taken by parts
-	// exp(−eᶠ) is small only for |Im f| < π/2, half the distance of the poles of σ.
+	wide  = 8.0 // the largest s without integration by parts
+	// exp(−eᶠ) is small only for |Im f| < π/2, half the distance of the poles of σ: rateStep is half uStep.
 	rateStep = 0.25
 )
 
@@ -35,7 +33,7 @@ func SigmoidMoments(m, s float64) (mean, variance, slope float64) {
 	return sigmoidMomentsU(m, s)
 }
 
-// zNodes is a grid on [−12, 12] with Gaussian weights that sum to 1.
+// zNodes are the nodes of a grid on [−12, 12] with Gaussian weights that sum to 1.
 var zNodes = func() (nodes [401]struct{ z, w float64 }) {
 	norm := 0.0
 	for k := range nodes {
@@ -49,8 +47,8 @@ var zNodes = func() (nodes [401]struct{ z, w float64 }) {
 	return nodes
 }()
 
-// sigmoidMomentsZ sums over z in [−12, 12]. Up to an s of 4, 2 or 1 it takes every second,
-// fourth or eighth node, which leaves a step of at most 0.48/s.
+// sigmoidMomentsZ sums over z in [−12, 12], for s ≤ wide. For s up to 4, 2 or 1 it takes every second, fourth or
+// eighth node, which leaves a step of at most 0.48/s.
 func sigmoidMomentsZ(m, s float64) (mean, variance, slope float64) {
 	var f, p, e [len(zNodes)]float64
 	stride := 1
@@ -83,8 +81,7 @@ func sigmoidMomentsZ(m, s float64) (mean, variance, slope float64) {
 	return min(mean, 1), variance, slope // the weights sum to 1 up to rounding
 }
 
-// sigmoidMomentsU integrates by parts over u in [−40, 40]. Outside, σ' integrates
-// to 1e-17.
+// sigmoidMomentsU integrates by parts over u in [−40, 40], for s > wide. The integral of σ' outside is 1e-17.
 func sigmoidMomentsU(m, s float64) (mean, variance, slope float64) {
 	n := int(math.Round(uEnd / uStep))
 	above, norm := 0.0, 0.0
@@ -102,8 +99,7 @@ func sigmoidMomentsU(m, s float64) (mean, variance, slope float64) {
 	return min(mean, 1), math.Max(mean*above-slope, 0), slope
 }
 
-// LogMeanSigmoid returns log E σ(f) for f ~ N(m, s²) with full relative
-// precision, also where E σ underflows.
+// LogMeanSigmoid returns log E σ(f) for f ~ N(m, s²), with full relative precision even where E σ underflows.
 func LogMeanSigmoid(m, s float64) float64 {
 	if s == 0 {
 		return LogSigmoid(m)
@@ -132,8 +128,7 @@ func logMeanSigmoidOf(m, s float64) float64 {
 	})
 }
 
-// gaussian is the standard normal density at the multiples of gaussianStep, times that
-// step, down to e⁻⁵⁵.
+// gaussian has gaussianStep times the standard normal density at the multiples of gaussianStep, down to e⁻⁵⁵.
 var gaussian = func() (w [169]float64) {
 	for k := range w {
 		z := float64(k) * gaussianStep
@@ -144,9 +139,9 @@ var gaussian = func() (w [169]float64) {
 
 const gaussianStep = 0.0625
 
-// meanSigmoidZ returns E σ(f) for s ≤ wide and m ≥ −½s², by the trapezoidal rule on as
-// many of the multiples of gaussianStep as s needs, up to |z| = 10.5: the integrand is
-// largest at some z of at most s/2. No term cancels another.
+// meanSigmoidZ returns E σ(f) for s ≤ wide and m ≥ −½s², by the trapezoidal rule over |z| ≤ 10.5. The step is 1, 2, 4
+// or 8 times gaussianStep, the largest with step·s ≤ 0.5. The integrand is largest at some z ≤ s/2, so the range is
+// wide enough. No term cancels another.
 func meanSigmoidZ(m, s float64) float64 {
 	// The Gaussian alone needs no step below 0.5, which leaves an error of e⁻⁷⁸.
 	stride := 8
@@ -168,7 +163,7 @@ func meanSigmoidZ(m, s float64) float64 {
 	return float64(stride) * sum
 }
 
-// slopes is σ' at the multiples of uStep, times that step, down to e⁻⁴⁵.
+// slopes has uStep·σ' at the multiples of uStep, down to e⁻⁴⁵.
 var slopes = func() (w [91]float64) {
 	for k := range w {
 		w[k] = uStep * SigmoidSlope(float64(k)*uStep)
@@ -176,8 +171,7 @@ var slopes = func() (w [91]float64) {
 	return w
 }()
 
-// nearTail is where Φ is e^{−6.6}, so that Φ(x − u/s) is at most e^{6.6} of Φ(x) for
-// larger x.
+// nearTail is the x with Φ(x) = e^{−6.6}. For x above it, Φ(x − u/s) is at most e^{6.6} Φ(x).
 const nearTail = -3
 
 // meanSigmoidU returns E σ(f) = Σ σ'(u) Φ(x − u/s) for f ~ N(xs, s²), s > wide and
@@ -192,13 +186,13 @@ func meanSigmoidU(x, s float64) float64 {
 	return sum
 }
 
-// LogMeanPoisson returns log E[p(y|f)] for f ~ N(m, s²), and −Inf where it is
-// below the range of a float64. With rate = eᶠ at the mode of the integrand,
-// where z* = (f−m)/s = s(y − rate), and t = z − z*,
+// LogMeanPoisson returns log E[p(y|f)] for f ~ N(m, s²), and −Inf where the result is outside the range of a
+// float64. It integrates over t = z − z*, where z* = (f−m)/s = s(y − rate) at the mode f of the integrand and rate
+// = eᶠ there:
 //
 //	log p(y|f) − ½z² = log p(y|mode) − ½z*² − rate (eˢᵗ − 1 − st) − ½t²,
 //
-// in which no large terms cancel.
+// No large terms cancel in it.
 func LogMeanPoisson(y, m, s float64) float64 {
 	if s == 0 {
 		return LogPoisson(y, m)
@@ -207,7 +201,7 @@ func LogMeanPoisson(y, m, s float64) float64 {
 	rate := math.Exp(mode)
 	switch {
 	case math.IsInf(rate, 1):
-		return math.Inf(-1) // below −1e308
+		return math.Inf(-1) // the result is below −1e308
 	case s > wide && rate < 0.05:
 		return logMeanRarePoisson(y, m, s)
 	}
@@ -222,16 +216,15 @@ func LogMeanPoisson(y, m, s float64) float64 {
 	}))
 }
 
-// poissonMode returns the f at which log p(y|f) − ½(f−m)²/s² is largest.
+// poissonMode returns the f that maximizes log p(y|f) − ½(f−m)²/s².
 func poissonMode(y, m, s float64) float64 {
 	// w = s² eᶠ solves w + log w = m + ys² + log s².
 	logS2 := 2 * math.Log(s)
 	x := m + y*s*s + logS2
 	if x > 1e300 {
-		return math.Log(y + m/s/s) // log w is negligible, and w may overflow
+		return math.Log(y + m/s/s) // log w is negligible here, and w may overflow
 	}
-	// Find v = log w with w + log w = x, by Newton steps from the right, where they descend
-	// monotonically.
+	// Solve w + log w = x for v = log w, by Newton steps from the right, where they descend monotonically.
 	v := x
 	if x > 1 {
 		v = math.Log(x)
@@ -247,10 +240,9 @@ func poissonMode(y, m, s float64) float64 {
 	return v - logS2
 }
 
-// logMeanRarePoisson is LogMeanPoisson for large s and a rate at the mode so
-// small that the integrand is flat on one side. It tilts the Gaussian by eʸᶠ
-// and integrates the rest by parts,
-// E exp(−eᶠ) = ∫ e^{u−eᵘ} Φ((u−m')/s) du with m' = m + ys².
+// logMeanRarePoisson is LogMeanPoisson for a large s and a rate at the mode that is so small that the integrand is
+// flat on one side. It absorbs eʸᶠ in the Gaussian, which moves its mean to m' = m + ys², and integrates the rest
+// by parts: E exp(−eᶠ) = ∫ e^{u−eᵘ} Φ((u−m')/s) du.
 func logMeanRarePoisson(y, m, s float64) float64 {
 	lg, _ := math.Lgamma(y + 1)
 	x := -(m + y*s*s) / s
@@ -272,13 +264,11 @@ func expm2(x float64) float64 {
 	return sum
 }
 
-// trapezoidSteps bounds the steps of logTrapezoid to either side. Its callers
-// need 3,600 at most.
+// trapezoidSteps is the most steps of logTrapezoid on either side. Its callers need at most 3,600.
 const trapezoidSteps = 4096
 
-// logTrapezoid returns log of ∫ e^{g} by the trapezoidal rule on the multiples
-// of step. g must be concave with its mode within a few dozen steps of zero.
-// The sum runs in both directions until g is 45 below its largest value
+// logTrapezoid returns log ∫ e^{g} by the trapezoidal rule on the multiples of step. g must be concave, with its
+// mode within a few dozen steps of zero. The sum runs in both directions until g is 45 below its largest value
 // (e⁻⁴⁵ = 3e-20).
 func logTrapezoid(step float64, g func(float64) float64) float64 {
 	const below = 45
@@ -296,8 +286,8 @@ func logTrapezoid(step float64, g func(float64) float64) float64 {
 	return sum.Value() + math.Log(step)
 }
 
-// MeanBinaryEntropy returns E h(σ(f)) for f ~ N(m, s²), where
-// h(σ(f)) = log(1+eᶠ) − f σ(f) is the entropy of a Bernoulli in nats.
+// MeanBinaryEntropy returns E h(σ(f)) in nats for f ~ N(m, s²), where h(σ(f)) = log(1+eᶠ) − f σ(f) is the entropy
+// of a Bernoulli variable.
 func MeanBinaryEntropy(m, s float64) float64 {
 	if s == 0 {
 		return binaryEntropy(m)
@@ -309,7 +299,7 @@ func MeanBinaryEntropy(m, s float64) float64 {
 		}
 		return sum
 	}
-	// h has a width of its own: ∫ h(u) φ((u−m)/s)/s du
+	// A large s: integrate over u, on which h has a width of its own: ∫ h(u) φ((u−m)/s)/s du.
 	n := int(math.Round(uEnd / uStep))
 	for k := -n; k <= n; k++ {
 		u := float64(k) * uStep
@@ -319,18 +309,18 @@ func MeanBinaryEntropy(m, s float64) float64 {
 	return sum * uStep / s
 }
 
-// binaryEntropy returns the entropy of a Bernoulli with logit f.
+// binaryEntropy returns the entropy of a Bernoulli variable with logit f, in nats.
 func binaryEntropy(f float64) float64 {
 	f = math.Abs(f) // even in f
 	e := math.Exp(-f)
 	return math.Log1p(e) + f*e/(1+e)
 }
 
-// SigmoidSlopes are log E σ(f) for f ~ N(m, s²) and its derivatives.
+// SigmoidSlopes are log E σ(f) for f ~ N(m, s²) and its first and second derivatives in m and s.
 type SigmoidSlopes struct{ Value, M, S, MM, MS, SS float64 }
 
-// LogMeanSigmoidSlopes returns LogMeanSigmoid with its derivatives, by the same sums:
-// means over the nodes, by their shares of the sum, of the derivatives of the logarithms.
+// LogMeanSigmoidSlopes returns LogMeanSigmoid with its derivatives. Each derivative of E σ is the same sum over
+// nodes as E σ itself, with the derivative of each node's term.
 func LogMeanSigmoidSlopes(m, s float64) SigmoidSlopes {
 	switch {
 	case s == 0:
@@ -349,8 +339,8 @@ func LogMeanSigmoidSlopes(m, s float64) SigmoidSlopes {
 	return sigmoidSlopesU(m, s)
 }
 
-// add adds a node with weight w, at which E σ has the logarithmic derivatives of d but those of
-// second order divided by the value itself.
+// add adds a node to sums for E σ and its derivatives. w is the node's term in E σ; d has the first derivatives of
+// log w, and the second derivatives of w divided by w.
 func (g *SigmoidSlopes) add(w float64, d SigmoidSlopes) {
 	g.Value += w
 	g.M += w * d.M
@@ -360,7 +350,7 @@ func (g *SigmoidSlopes) add(w float64, d SigmoidSlopes) {
 	g.SS += w * d.SS
 }
 
-// logarithm turns sums into the logarithm of the value and its derivatives.
+// logarithm turns the sums for E σ and its derivatives into log E σ and its derivatives.
 func (g *SigmoidSlopes) logarithm() {
 	w := 1 / g.Value
 	g.Value, g.M, g.S = math.Log(g.Value), w*g.M, w*g.S
@@ -369,7 +359,7 @@ func (g *SigmoidSlopes) logarithm() {
 	g.SS = w*g.SS - g.S*g.S
 }
 
-// sigmoidSlopesZ sums over the nodes of meanSigmoidZ, σ(m + sz).
+// sigmoidSlopesZ sums over the nodes of meanSigmoidZ: terms σ(m + sz).
 func sigmoidSlopesZ(m, s float64) (g SigmoidSlopes) {
 	stride := 8
 	for ; stride > 1 && float64(stride)*gaussianStep*s > 0.5; stride /= 2 {
@@ -389,7 +379,7 @@ func sigmoidSlopesZ(m, s float64) (g SigmoidSlopes) {
 	return g
 }
 
-// sigmoidSlopesU sums by parts, σ'(u) Φ(x), x = (m − u)/s, relative to Φ(m/s).
+// sigmoidSlopesU sums by parts: terms σ'(u) Φ(x) with x = (m − u)/s, relative to Φ(m/s).
 func sigmoidSlopesU(m, s float64) (g SigmoidSlopes) {
 	for k := range slopes {
 		for _, sign := range [2]float64{1, -1} {

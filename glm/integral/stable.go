@@ -2,8 +2,8 @@ package integral
 
 import "math"
 
-// Sigmoid returns σ(f) = 1/(1+e⁻ᶠ) to a few units in the last place for any f;
-// 1 − σ(f) is Sigmoid(−f).
+// Sigmoid returns σ(f) = 1/(1+e⁻ᶠ) to a few units in the last place for any f. Sigmoid(−f) is 1 − σ(f) to the same
+// precision.
 func Sigmoid(f float64) float64 {
 	e := math.Exp(-math.Abs(f))
 	if f < 0 {
@@ -26,9 +26,8 @@ func Softplus(f float64) float64 {
 // LogSigmoid returns log σ(f).
 func LogSigmoid(f float64) float64 { return -Softplus(-f) }
 
-// SoftmaxTo writes p_c = eᶠᶜ / Σ eᶠˡ and returns log Σ eᶠˡ as logRest + top, where
-// top is max f. The log-probability of the likeliest class, −logRest, then keeps
-// its digits.
+// SoftmaxTo writes p_c = eᶠᶜ / Σ eᶠˡ. It returns log Σ eᶠˡ in two parts, top = max f and logRest, whose sum it is.
+// The log probability of the likeliest class, −logRest, then keeps its digits.
 func SoftmaxTo(p, f []float64) (logRest, top float64) {
 	k := Argmax(f)
 	top = f[k]
@@ -45,8 +44,8 @@ func SoftmaxTo(p, f []float64) (logRest, top float64) {
 	return math.Log1p(rest), top
 }
 
-// Complement returns 1 − p_j for probabilities p that sum to one. For p_j > ½ it
-// adds up the others, which loses no digits.
+// Complement returns 1 − p_j for probabilities p that sum to 1. For p_j > ½ it adds up the others, so that no
+// digits cancel.
 func Complement(p []float64, j int) float64 {
 	if p[j] <= 0.5 {
 		return 1 - p[j]
@@ -61,7 +60,7 @@ func Complement(p []float64, j int) float64 {
 	return rest
 }
 
-// Argmax returns the first index of the largest entry.
+// Argmax returns the index of the largest entry, the first of several.
 func Argmax(v []float64) int {
 	k := 0
 	for i, x := range v {
@@ -85,10 +84,10 @@ func LogNormalCDF(x float64) float64 {
 	return -0.5*x*x - HalfLog2Pi + logMills(x)
 }
 
-// farTail is the x below which Φ(x) is taken from its asymptotic series.
+// farTail is the x below which the asymptotic series of Φ(x) is used.
 const farTail = -35
 
-// logMills returns log of Mills' ratio Φ(x)/φ(x) for x ≤ 0.
+// logMills returns the logarithm of Mills' ratio Φ(x)/φ(x) for x ≤ 0.
 func logMills(x float64) float64 {
 	if x > farTail {
 		return LogNormalCDF(x) + 0.5*x*x + HalfLog2Pi
@@ -98,8 +97,8 @@ func logMills(x float64) float64 {
 	return math.Log1p(q*(-1+q*(3+q*(-15+q*105)))) - math.Log(-x)
 }
 
-// logNormalRatio returns log Φ(x+d)/Φ(x) for moderate d. In the far tail,
-// where both logarithms are huge, it subtracts them analytically.
+// logNormalRatio returns log Φ(x+d)/Φ(x) for moderate d. In the far tail, where both logarithms are huge, it
+// subtracts their leading terms analytically.
 func logNormalRatio(x, d float64) float64 {
 	if min(x, x+d) > farTail || max(x, x+d) > 0 {
 		return LogNormalCDF(x+d) - LogNormalCDF(x)
@@ -108,7 +107,7 @@ func logNormalRatio(x, d float64) float64 {
 	return -x*d - 0.5*d*d + logMills(x+d) - logMills(x)
 }
 
-// LogPoisson returns log p = y f − eᶠ − log y!.
+// LogPoisson returns log p(y|f) = y f − eᶠ − log y!, −Inf where eᶠ overflows.
 func LogPoisson(y, f float64) float64 {
 	rate := math.Exp(f)
 	if math.IsInf(rate, 1) {
@@ -121,7 +120,7 @@ func LogPoisson(y, f float64) float64 {
 	return y*f - rate - lg
 }
 
-// EntropyOf returns −Σ p log p in nats.
+// EntropyOf returns −Σ p log p in nats, with 0 log 0 = 0.
 func EntropyOf(p []float64) float64 {
 	h := 0.0
 	for _, v := range p {

@@ -20,21 +20,21 @@ import (
 
 // Options are options of Fit and Load. nil means all defaults.
 type Options struct {
-	// FunctionAlone leaves the inputs out, for inputs that are no numbers on a scale, such
-	// as tokens.
+	// FunctionAlone leaves out the two distances of the inputs. It is meant for inputs that are not numbers on a
+	// scale, such as tokens.
 	FunctionAlone bool
-	// Standardize divides each column of the inputs by its standard deviation before
-	// distances are taken, for columns in units of their own. Pixels have one unit: divided,
-	// columns that are nearly always the same outweigh the others, and the AUROC of the score
-	// against Kuzushiji-MNIST falls from .997 to .980 with 200 digits to train on.
+	// Standardize divides each column of the inputs by its standard deviation before distances are computed. It is
+	// meant for columns in different units. Pixels have one unit: after division, columns that are nearly constant
+	// outweigh the others, and the AUROC of the score against Kuzushiji-MNIST falls from .997 to .980 with 200
+	// training digits.
 	Standardize bool
-	// Seed draws the training examples that stand for all.
+	// Seed is the seed of the random choice of training examples.
 	Seed uint64
-	// MaxMemory is the number of bytes that may be taken; 0 means 80 % of what the machine
-	// has free (gp.MemoryBudget).
+	// MaxMemory is the memory that may be used, in bytes; 0 means 80 % of the free memory of the machine
+	// (gp.MemoryBudget).
 	MaxMemory int64
-	// Progress, if not nil, is called as work is done, from one goroutine, with
-	// gp.StageLeaveOneOut and the stages of package sparse.
+	// Progress, if not nil, is called from one goroutine as work is done, with the stages gp.StageLeaveOneOut and
+	// those of package sparse.
 	Progress func(stage string, done, total int)
 }
 
@@ -49,41 +49,45 @@ func (o *Options) withDefaults() *Options {
 	return &d
 }
 
-// A Detector tells how unlike the training examples of a posterior an input is (E22). It is
-// immutable and safe for concurrent use.
+// A Detector tells how unlike the training examples of a posterior an input is (E22). It measures distances from a
+// sample of the training examples. It is immutable and safe for concurrent use.
 type Detector struct {
 	route    route
 	noise    float64 // ε
 	variance variance
 	inputs   *inputs   // nil where the function stands alone
-	tails    []tail    // of each distance
-	rows     []int     // the training examples that stand for all, ascending
-	leftOut  []float64 // their scores, each from the others
-	training []float64 // the same, ascending
+	tails    []tail    // distribution of each distance
+	rows     []int     // positions of the sampled training examples, ascending
+	leftOut  []float64 // scores of the sample, each from the others
+	training []float64 // leftOut in ascending order, without NaN
 }
 
 const (
-	mostRows   = 4096    // most training examples that stand for all of them
-	leastRows  = 100     // fewest, where there are more, whose inputs tell distances
-	mostSummed = 1 << 14 // training examples that v through inducing ones is computed from,
-	perInduced = 8       // or as many for each of these
+	mostRows   = 4096    // most training examples in the sample
+	leastRows  = 100     // fewest sampled inputs (or all of fewer examples) for distances of inputs
+	mostSummed = 1 << 14 // most training examples that are summed for v through inducing examples,
+	perInduced = 8       // or this many for each inducing example, if that is more
 )
 
-// Fit returns the detector of the training examples of post, whose kernel is k. The
-// targets do not enter, and post does not change.
+// Fit returns the detector of the training examples of post, whose kernel is k. It does not use the targets, and
+// does not change post.
 //
-// Beside an exact posterior it takes a copy of K and its factor, gp.Bytes, as long as the
-// detector is used. Where so much memory is not free, and for posteriors by conjugate
-// gradients, by kept rows, by FITC or of a subset of data, it takes inducing examples,
-// M·C = 2,000 at most, and beside a Nyström posterior its own. Then it passes once
-// over the training examples, or over 16,384 of them that are drawn, or eight for each
-// inducing one, which are enough to determine what these tell. Inputs of at most 4,096
-// training examples are kept, or of as many as fit into a quarter of the memory; where these
-// are less than a hundred of more, the function stands alone. Leave-one-out distances are
-// distances of these examples, which are no inducing ones unless all are.
+// How v is computed depends on post:
 //
-// The errors are errors of post and its training examples, and ctx.Err(), which may be
-// wrapped.
+//   - For an exact posterior Fit makes a copy of K and its factor, which take gp.Bytes as long as the detector is in
+//     use, if this much memory is free.
+//   - For a Nyström posterior Fit takes the posterior's inducing examples.
+//   - For any other posterior, and without the memory, Fit draws M inducing examples with M·C ≤ 2,000.
+//
+// With inducing examples Fit passes once over the training examples: over all of them, or over 16,384 drawn ones or
+// eight for each inducing example, whichever is more. More would hardly change v.
+//
+// For the distances of inputs Fit keeps the inputs of a sample of at most 4,096 training examples that fit into a
+// quarter of the memory. If fewer than 100 fit and there are more, it leaves these distances out. Leave-one-out
+// distances are distances of the sampled examples. The sample has no inducing examples, unless all training
+// examples are inducing.
+//
+// The error is an error of post, of its training examples, or ctx.Err(), which may be wrapped.
 func Fit(ctx context.Context, k ntk.Kernel, post gp.Dual, o *Options) (*Detector, error) {
 	o = o.withDefaults()
 	d := &Detector{route: routeBeside(post, o), variance: variance{k: k}}
@@ -96,7 +100,7 @@ func Fit(ctx context.Context, k ntk.Kernel, post gp.Dual, o *Options) (*Detector
 	byInputs := x.X != nil && !o.FunctionAlone
 	if byInputs {
 		_, dims := x.X.Dims()
-		// The memory that n inputs of d numbers and scoring by them take.
+		// The memory in bytes of n inputs with dims numbers each, and of scoring by them.
 		fit := memory.Largest(most, gp.MemoryBudget(o.MaxMemory)/4, func(n int) int64 {
 			side := int64(min(n, dims))
 			tile := memory.Mul(inputTile, memory.Add(memory.Mul(2, int64(dims)), memory.Mul(2, int64(n))))
@@ -111,7 +115,7 @@ func Fit(ctx context.Context, k ntk.Kernel, post gp.Dual, o *Options) (*Detector
 		without = nil
 	}
 	d.rows = sample(n, most, without, o.Seed)
-	// Take the inputs of the examples that stand for all, and ε by the mean diagonal of their kernel.
+	// Read the inputs of the sample, and sum the diagonal of its kernel for ε.
 	sum, count := 0.0, 0
 	var z blas64.General
 	err = pick(post, d.rows).Batches(ctx, func(lo int, x *linearize.Batch) error {
@@ -152,7 +156,7 @@ func Fit(ctx context.Context, k ntk.Kernel, post gp.Dual, o *Options) (*Detector
 	return d, d.leaveOut(ctx, post, o)
 }
 
-// A picked is the training examples in some rows, tile by tile.
+// A picked is a source of the training examples at some positions. It yields them in tiles.
 type picked struct {
 	from linearize.Source
 	rows []int // ascending
@@ -161,7 +165,7 @@ type picked struct {
 
 var _ linearize.Source = picked{}
 
-// pick returns the training examples in these rows.
+// pick returns a source of the training examples of post at these positions.
 func pick(post gp.Dual, rows []int) linearize.Source {
 	if len(rows) == post.Data().Len() {
 		return post.Data()
@@ -188,8 +192,8 @@ func (p picked) Batches(ctx context.Context, yield func(first int, b *linearize.
 	return ctx.Err()
 }
 
-// condition computes v, from sums over the training examples that are known if they are not
-// nil.
+// condition prepares v. Through inducing examples it sums over training examples, unless sums has these sums
+// already.
 func (d *Detector) condition(ctx context.Context, post gp.Dual, sums *sparse.Sums, o *Options) error {
 	_, c := post.Sites().F.Dims()
 	n := post.Data().Len()
@@ -215,15 +219,15 @@ func (d *Detector) condition(ctx context.Context, post gp.Dual, sums *sparse.Sum
 	return err
 }
 
-// summed returns the training examples that v through inducing ones is computed from: those
-// that stand for all, and others.
+// summed returns the positions of the training examples that are summed for v through inducing examples: the
+// sample, and others drawn at random.
 func (d *Detector) summed(n, inducing int, seed uint64) []int {
 	most := max(mostSummed, perInduced*inducing)
 	others := sample(n, max(0, min(n, most)-len(d.rows)), d.rows, seed)
 	return slices.Sorted(slices.Values(append(others, d.rows...)))
 }
 
-// leaveOut finds the distributions of the distances by the examples that stand for all.
+// leaveOut computes the distances of the sampled examples, each left out, and their distributions.
 func (d *Detector) leaveOut(ctx context.Context, post gp.Dual, o *Options) error {
 	n := len(d.rows)
 	distances := d.newDistances(n)
@@ -259,12 +263,12 @@ func (d *Detector) leaveOut(ctx context.Context, post gp.Dual, o *Options) error
 // The distances, in the order of the columns of SurprisesTo.
 const (
 	Function    = iota // tr v/√tr κ
-	Mahalanobis        // of the inputs from their mean
-	Angle              // between the inputs and the nearest training ones
+	Mahalanobis        // of the inputs from the mean of the training inputs
+	Angle              // between the inputs and the nearest training inputs
 )
 
-// newDistances has room for the distances of n rows: by the function, and where there
-// are inputs theirs.
+// newDistances returns a slice of n numbers for each distance: one of the function, and two of inputs if there are
+// any.
 func (d *Detector) newDistances(n int) [][]float64 {
 	distances := [][]float64{make([]float64, n)}
 	if d.inputs != nil {
@@ -273,7 +277,7 @@ func (d *Detector) newDistances(n int) [][]float64 {
 	return distances
 }
 
-// surprises writes the surprise of each distance of each row, T×K.
+// surprises writes the surprises of T examples to dst, T×K, where distances has K slices of T numbers.
 func (d *Detector) surprises(dst *mat.Dense, distances [][]float64) {
 	for k, v := range distances {
 		for i := range v {
@@ -282,11 +286,11 @@ func (d *Detector) surprises(dst *mat.Dense, distances [][]float64) {
 	}
 }
 
-// SurprisesTo writes for each of the T examples of x and each of the K distances −log of the
-// share of training examples which, left out, have a larger one, T×K in nats: K is 3, or 1
-// without inputs. Beyond four fifths of the training examples the share is that of an
-// exponential distribution, so that rows farther out than all of them have an order. x must
-// have the inputs if the training examples had them.
+// SurprisesTo writes the surprise of each of the T examples of x by each of the K distances to dst, T×K in nats. A
+// surprise is −log of the share of training examples that have a larger distance when they are left out. K is 3, or
+// 1 without inputs. For distances in the upper fifth of the training examples the share is that of a fitted
+// exponential distribution, which orders even examples farther out than every training example. If the training
+// examples had inputs, x must have them too.
 func (d *Detector) SurprisesTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch) error {
 	if d.inputs != nil && x.Len() > 0 && x.X == nil {
 		panic("novelty: the examples have no inputs")
@@ -308,8 +312,8 @@ func (d *Detector) SurprisesTo(ctx context.Context, dst *mat.Dense, x *linearize
 	return nil
 }
 
-// ScoreTo writes the score of each of the T examples of x in nats: the mean of its K
-// surprises. A dst of another length than T panics.
+// ScoreTo writes the score of each of the T examples of x in nats: the mean of its K surprises. It panics unless
+// dst has T numbers.
 func (d *Detector) ScoreTo(ctx context.Context, dst []float64, x *linearize.Batch) error {
 	if len(dst) != x.Len() {
 		panic("novelty: scores and examples differ in number")
@@ -322,7 +326,7 @@ func (d *Detector) ScoreTo(ctx context.Context, dst []float64, x *linearize.Batc
 	return nil
 }
 
-// meansTo writes the mean of each row.
+// meansTo writes the mean of each row of m.
 func meansTo(dst []float64, m *mat.Dense) {
 	for i := range dst {
 		row := m.RawRowView(i)
@@ -330,11 +334,10 @@ func meansTo(dst []float64, m *mat.Dense) {
 	}
 }
 
-// Training returns the scores of the training examples that stand for all, each from the
-// others, in ascending order and without NaN, for score.Rank. They must not be changed.
+// Training returns the leave-one-out scores of the sampled training examples in ascending order, without NaN, as
+// score.Rank takes them. They must not be changed.
 func (d *Detector) Training() []float64 { return d.training }
 
-// LeftOut returns the same scores in the order of the examples, whose positions among the
-// training examples ascend. A score that keeps no digits after rounding is NaN. Neither may
-// be changed.
+// LeftOut returns the leave-one-out scores of the sampled training examples, and their positions rows among the
+// training examples, ascending. A score that rounding leaves no digits of is NaN. Neither slice may be changed.
 func (d *Detector) LeftOut() (rows []int, scores []float64) { return d.rows, d.leftOut }

@@ -8,21 +8,20 @@
 //	err = d.ScoreTo(ctx, novel, test)
 //	rank := score.Rank(d.Training(), novel[0]) // .997: more novel than 99.7 % of the training examples
 //
-// The entropy of a prediction does not tell it where the classes are sure: Λ is nearly zero
-// there, so training examples say nothing, and the posterior knows little of where they lie.
-// A Detector takes three distances that do not depend on the targets:
+// The entropy of a prediction does not show novelty where the classes are sure. There Λ is nearly zero, so training
+// examples hardly change the posterior, and its variance hardly depends on where they lie. A Detector takes three
+// distances that do not depend on the targets:
 //
-//   - what is left of the variance of the function where every training example was seen with
-//     the same noise, v(x) = κ(x,x) − K_*n (K + εI)⁻¹ K_n*, as tr v/√tr κ;
-//   - the Mahalanobis distance of the inputs from their mean;
-//   - the angle between the inputs and the nearest ones of the training examples.
+//   - the function's variance after every training example was observed with the same noise,
+//     v(x) = κ(x,x) − K_*n (K + εI)⁻¹ K_n*, as tr v/√tr κ;
+//   - the Mahalanobis distance of the inputs from the mean of the training inputs;
+//   - the angle between the inputs and the nearest training inputs.
 //
-// Each becomes −log of the share of training examples that have a larger one when they are
-// left out, and the score is the mean of the three. It is about 1 on average over rows like
-// the training examples, and a row that is farther out than one training example in a
-// hundred by each distance has −log .01 = 4.6. No single distance wins: see
-// studies/novelty.
+// The surprise of a distance is −log of the share of training examples that have a larger distance when they are
+// left out. The score is the mean of the three surprises. It is about 1 on average for rows like the training
+// examples. A row whose distances are each exceeded by one training example in a hundred has −log .01 = 4.6. No
+// single distance is best for all data: see studies/novelty.
 //
-// Distances in the inputs mean something where inputs are numbers on scales, and not where
-// they are names, such as names of tokens: see Options.
+// Distances of inputs have a meaning for numbers on a scale, not for names such as tokens: see
+// Options.FunctionAlone.
 package novelty

@@ -16,28 +16,27 @@ import (
 )
 
 const (
-	// shrinkage is λ of the Mahalanobis distance relative to the mean diagonal of ZᵀZ.
+	// shrinkage is λ in the Mahalanobis distance, relative to the mean diagonal of ZᵀZ.
 	shrinkage = 1e-3
-	// leastDeviation is the least standard deviation of a column relative to its range, so
-	// that a column that is nearly always the same does not outweigh all others.
+	// leastDeviation is the least scale of a column relative to its range, so that a column that is nearly constant
+	// does not outweigh all others.
 	leastDeviation = .1
 	inputTile      = 512 // rows whose distances are computed at once
 )
 
-// An inputs holds the inputs of n training examples and measures distances from them. A row
-// is z = (x − mean)/scale by columns.
+// An inputs holds the inputs of n sampled training examples and computes distances from them. Row i of z is z_i =
+// (x_i − mean)/scale, column by column.
 type inputs struct {
 	mean, scale []float64      // D
 	z           blas64.General // n×D
 	norm        []float64      // ‖z_i‖
 	ridge       float64        // λ
-	// u is the Cholesky factor of S = ZᵀZ + λI, D×D, or of ZZᵀ + λI, n×n, whichever is
-	// smaller.
+	// u is the Cholesky factor of the smaller of S = ZᵀZ + λI, D×D, and ZZᵀ + λI, n×n.
 	u blas64.Triangular
 }
 
-// newInputs takes the rows of x, n×D, which become z. Without standardize all scales are 1. It
-// returns nil where the products of the inputs are too large to be numbers.
+// newInputs takes the rows of x, n×D, and overwrites them with z. Without standardize all scales are 1. It returns
+// nil where the products of the inputs overflow.
 func newInputs(ctx context.Context, x blas64.General, standardize bool) (*inputs, error) {
 	in := &inputs{z: x, mean: make([]float64, x.Cols), scale: slices.Repeat([]float64{1}, x.Cols)}
 	for i := range x.Rows {
@@ -45,8 +44,8 @@ func newInputs(ctx context.Context, x blas64.General, standardize bool) (*inputs
 	}
 	floats.Scale(1/float64(x.Rows), in.mean)
 	if standardize {
-		// Set the scale of each column of x to its standard deviation, or to a tenth of its range where
-		// that is larger. A column that is always the same has the mean scale of the others.
+		// The scale of a column is its standard deviation, or a tenth of its range if that is larger. A constant
+		// column gets the mean scale of the others.
 		sum, varying := 0.0, 0.0
 		for j := range in.scale {
 			column := make([]float64, x.Rows)
@@ -80,8 +79,8 @@ func newInputs(ctx context.Context, x blas64.General, standardize bool) (*inputs
 	return in, nil
 }
 
-// read sets z to the inputs of src in these rows, which ascend. ok is false where they have
-// another number of columns or none.
+// read reads the inputs of src at the positions rows, which ascend, into z. ok is false where src has no inputs, or
+// inputs with another number of columns.
 func (in *inputs) read(ctx context.Context, src linearize.Source, rows []int) (ok bool, err error) {
 	ok = true
 	take := func(first int, x *mat.Dense) {
@@ -112,13 +111,13 @@ func (in *inputs) read(ctx context.Context, src linearize.Source, rows []int) (o
 	return ok, err
 }
 
-// standardize replaces x by z.
+// standardize replaces a row x by (x − mean)/scale.
 func (in *inputs) standardize(x []float64) {
 	floats.Sub(x, in.mean)
 	floats.Div(x, in.scale)
 }
 
-// factor computes what follows from z. ok is false where that overflows.
+// factor computes norm, ridge and u from z. ok is false where a product overflows.
 func (in *inputs) factor(ctx context.Context) (ok bool, err error) {
 	n, d := in.z.Rows, in.z.Cols
 	in.norm = make([]float64, n)
@@ -144,16 +143,16 @@ func (in *inputs) factor(ctx context.Context) (ok bool, err error) {
 	for i := range side {
 		s.Data[i*side+i] += in.ridge
 	}
-	// A factor exists: the condition is at most N·D/shrinkage.
+	// The matrix is positive definite: its condition number is at most N·D/shrinkage.
 	in.u, ok, err = dense.PotrfContext(ctx, 0, s)
 	return ok, err
 }
 
-// distancesTo writes the Mahalanobis distance √(zᵀS⁻¹z) of each row of x, T×D, and the
-// length of the chord between its direction and the nearest one of the training examples,
-// √(2 − 2 cos). With own = true the rows are the training examples, all of them in order,
-// and the distances of each are those from the others. The mean and the scales stay those
-// of all examples, but for the mean in the Mahalanobis distance.
+// distancesTo writes two distances of each row of x, T×D: the Mahalanobis distance √(zᵀS⁻¹z), and the length √(2 −
+// 2 cos) of the chord between its direction and the nearest direction of a training example.
+//
+// With own = true it ignores x and writes the distances of each training example, in order, from all others. The
+// mean and the scales then still include the example itself, except for the mean and S in the Mahalanobis distance.
 func (in *inputs) distancesTo(ctx context.Context, mahalanobis, angle []float64, x *mat.Dense, own bool) error {
 	for tile := range par.Tiles(len(angle), inputTile) {
 		lo, hi := par.Bounds(tile, len(angle), inputTile)

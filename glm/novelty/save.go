@@ -17,23 +17,22 @@ import (
 	"github.com/funcgp/funcgp/store"
 )
 
-// savedVersion is the version of the sections that Save writes.
+// savedVersion is the version of the saved sections.
 const savedVersion = 1
 
-// savedDetector is the JSON section of a stored Detector.
+// savedDetector is the JSON section of a saved Detector.
 type savedDetector struct {
 	Version int
 	Route   route
-	Rows    []int // the training examples that stand for all
-	Tails   []int // numbers of each distribution
-	Columns int   // of the inputs; 0 without
+	Rows    []int // positions of the sampled training examples
+	Tails   []int // number of distances in each distribution
+	Columns int   // columns of the inputs; 0 without inputs
 }
 
-// Save adds the detector to a store, in sections whose names start with "novelty.":
-// leave-one-out distances, and of a route through inducing examples the sums over the training
-// examples. The factor beside an exact posterior is not saved, and neither are inputs: Load
-// computes the one from the kernel of the posterior, and reads the others from its training
-// examples.
+// Save adds the detector to a store, in sections whose names begin with "novelty.": the leave-one-out distances
+// and, where v is computed through inducing examples, the sums over training examples. It does not save the factor
+// beside an exact posterior, which Load computes from the kernel of the posterior, nor the inputs, which Load reads
+// from the training examples.
 func (d *Detector) Save(w *store.Writer) error {
 	s := savedDetector{Version: savedVersion, Route: d.route, Rows: d.rows}
 	for i := range d.tails {
@@ -62,12 +61,13 @@ func (d *Detector) Save(w *store.Writer) error {
 	return nil
 }
 
-// tailSection names the section of the i-th distribution.
+// tailSection returns the name of the section with distribution i.
 func tailSection(prefix string, i int) string { return prefix + "distance" + string(rune('0'+i)) }
 
-// Load returns the detector that Save wrote beside post, whose kernel is k. Its scores are
-// the scores of the saved one bit for bit. It factors a matrix of the size of K beside an exact
-// posterior, or else one of the inducing examples, and one of the inputs, which it reads. What is damaged or belongs to another posterior is a
+// Load returns the detector that Save wrote beside post, whose kernel is k. Its scores are equal to the scores of
+// the saved detector bit for bit. Load factors the kernel matrix of an exact posterior, or of the inducing examples
+// otherwise, and reads and factors the inputs. The error is a *store.Error for damaged sections, and for sections
+// that belong to another posterior.
 // *store.Error.
 func Load(ctx context.Context, f *store.File, k ntk.Kernel, post gp.Dual, o *Options) (*Detector, error) {
 	o = o.withDefaults()
@@ -125,7 +125,7 @@ func Load(ctx context.Context, f *store.File, k ntk.Kernel, post gp.Dual, o *Opt
 	return d, d.condition(ctx, post, sums, o)
 }
 
-// ascending tells whether these are different positions below n in ascending order.
+// ascending tells whether rows are different positions below n in ascending order.
 func ascending(rows []int, n int) bool {
 	for i, row := range rows {
 		if row < 0 || row >= n || i > 0 && row <= rows[i-1] {
@@ -135,7 +135,7 @@ func ascending(rows []int, n int) bool {
 	return true
 }
 
-// fits tells whether v of post can be computed on this route.
+// fits tells whether v can be computed beside post in the way of r.
 func (r route) fits(post gp.Dual) bool {
 	if !ascending(r.Inducing, post.Data().Len()) {
 		return false

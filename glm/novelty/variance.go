@@ -17,18 +17,17 @@ import (
 
 const (
 	relativeNoise = .01  // ε relative to the mean diagonal of K
-	inducedRows   = 2000 // most rows of the kernel of inducing examples that are chosen here
+	inducedRows   = 2000 // most M·C of inducing examples that are drawn here
 )
 
-// A variance is what is left of the variance of the function where all training examples
-// were seen with noise ε, v(x) = κ(x,x) − K_*n (K + εI)⁻¹ K_n* (E22). It is that of a
-// posterior at the sites Λ = I/ε.
+// A variance is v(x) = κ(x,x) − K_*n (K + εI)⁻¹ K_n*, the variance of the function after all training examples were
+// observed with noise ε (E22). It is the variance of a posterior with Λ = I/ε at every example.
 type variance struct {
 	k  ntk.Kernel
 	of gp.Latent // *gp.Exact or *sparse.Projected
 }
 
-// scoreTo writes tr v/√tr κ of the examples x.
+// scoreTo writes tr v/√tr κ for each example of x.
 func (v *variance) scoreTo(ctx context.Context, dst []float64, x *linearize.Batch) error {
 	var cov mat.Dense
 	if err := v.of.PredictTo(ctx, nil, &cov, x); err != nil {
@@ -38,8 +37,8 @@ func (v *variance) scoreTo(ctx context.Context, dst []float64, x *linearize.Batc
 	return nil
 }
 
-// leftOutTo writes tr v/√tr κ of the training examples in the given rows, each without
-// itself. x holds them.
+// leftOutTo writes tr v/√tr κ for each training example in x, with the example itself left out. rows are the
+// positions of the examples.
 func (v *variance) leftOutTo(ctx context.Context, dst []float64, rows []int, x *linearize.Batch, noise float64) error {
 	var cov mat.Dense
 	if e, ok := v.of.(*gp.Exact); ok {
@@ -62,7 +61,8 @@ func (v *variance) leftOutTo(ctx context.Context, dst []float64, rows []int, x *
 	without, r := mat.NewDense(c, c, nil), make([]float64, c)
 	for i := range dst {
 		own := h.Slice(i*c, (i+1)*c, 0, c).(*mat.Dense)
-		// What the inducing examples do not explain stays, k − q = cov − h (E17).
+		// Leave the example out of h, the part through the inducing examples, and keep the rest k − q = cov − h
+		// (E17).
 		gp.LeaveOneOutFrom(nil, without, own, root, nil, nil, r)
 		block := cov.Slice(i*c, (i+1)*c, 0, c).(*mat.Dense)
 		block.Sub(block, own)
@@ -72,7 +72,7 @@ func (v *variance) leftOutTo(ctx context.Context, dst []float64, rows []int, x *
 	return nil
 }
 
-// relativeTo writes tr v/√tr κ for v, T·C×C. It is 0 where κ is.
+// relativeTo writes tr v/√tr κ for v in cov, T·C×C. The result is 0 where κ is 0.
 func (v *variance) relativeTo(dst []float64, cov *mat.Dense, x *linearize.Batch) {
 	var prior mat.Dense
 	v.k.DiagTo(&prior, x)
@@ -85,7 +85,7 @@ func (v *variance) relativeTo(dst []float64, cov *mat.Dense, x *linearize.Batch)
 	}
 }
 
-// trace returns the trace of block i of m.
+// trace returns the trace of block i of m, whose blocks are c×c.
 func trace(m *mat.Dense, i, c int) float64 {
 	sum := 0.0
 	for j := range c {
@@ -94,17 +94,17 @@ func trace(m *mat.Dense, i, c int) float64 {
 	return sum
 }
 
-// A route is how v is computed beside a posterior.
+// A route is a way to compute v beside a posterior. One of its fields is set.
 type route struct {
-	Exact    bool  // from the kernel of an exact posterior
-	Reused   bool  // through the inducing examples of a Nyström posterior
-	Inducing []int // through these training examples, ascending; nil otherwise
+	Exact    bool  // with a second factor of the kernel of an exact posterior
+	Reused   bool  // through the inducing examples of the Nyström posterior
+	Inducing []int // through these training examples, ascending
 }
 
-// routeBeside chooses the route. A second factor of all training examples is taken where
-// it fits into memory, and the inducing examples of the posterior where its sums can serve
-// other sites. Otherwise examples are chosen at random: all where few suffice, else half
-// of them at most, so that others are left, and no more than fit into memory.
+// routeBeside chooses the route. Beside an exact posterior it is a second factor, if that fits into memory. Beside
+// a Nyström posterior it is the posterior's inducing examples, if they are whole examples. Otherwise inducing
+// examples are drawn at random, as many as inducedRows and the memory allow: all training examples, or at most half
+// of them, so that others remain for the sample.
 func routeBeside(post gp.Dual, o *Options) route {
 	_, c := post.Sites().F.Dims()
 	n := post.Data().Len()
@@ -124,7 +124,7 @@ func routeBeside(post gp.Dual, o *Options) route {
 	return route{Inducing: sample(n, m, nil, o.Seed)}
 }
 
-// inducing returns the training examples that are inducing ones, none of an exact route.
+// inducing returns the positions of the inducing examples, none for Exact.
 func (r route) inducing(post gp.Dual) []int {
 	if r.Reused {
 		return post.(*sparse.Posterior).Inducing().Rows
@@ -132,7 +132,7 @@ func (r route) inducing(post gp.Dual) []int {
 	return r.Inducing
 }
 
-// builder returns the builder of the sums over training examples.
+// builder returns the builder of the sums over training examples for inducing examples.
 func (r route) builder(ctx context.Context, k ntk.Kernel, post gp.Dual, o *Options) (*sparse.Builder, error) {
 	if r.Reused {
 		return post.(*sparse.Posterior).Builder(), nil
@@ -144,8 +144,8 @@ func (r route) builder(ctx context.Context, k ntk.Kernel, post gp.Dual, o *Optio
 	return sparse.NewBuilder(ctx, k, &sparse.Inducing{Rows: r.Inducing, Batch: x}, &sparse.Options{MaxMemory: o.MaxMemory, Progress: o.Progress})
 }
 
-// sample draws m of the n positions that are not in without, or all of these where there
-// are no more, in ascending order.
+// sample draws m of the n positions that are not in without, or takes all of them where there are fewer. The result
+// ascends.
 func sample(n, m int, without []int, seed uint64) []int {
 	taken := make([]bool, n)
 	for _, i := range without {
