@@ -14,84 +14,79 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// CalibrateOptions are options of Calibrate. Nil and zero mean the defaults.
+// CalibrateOptions are options of Calibrate. Nil and zero fields have their defaults.
 type CalibrateOptions struct {
-	Link    predictive.Link // nil means DefaultLink; a Gaussian likelihood needs none
+	Link    predictive.Link // nil means DefaultLink; ignored for a Gaussian likelihood
 	Workers int             // 0 means GOMAXPROCS; the result does not depend on it
-	// Spread is the standard deviation of two log-normal priors with median 1: of the
-	// temperature τ, which scales the function, and of the scale s/τ² of its
-	// covariance before; 0 means 2, and +Inf no priors. They decide where the rows say
-	// little: without them, few rows can choose a scale of almost zero, which takes the
-	// uncertainty away from inputs that are unlike all of them.
+	// Spread is the standard deviation of two log-normal priors with median 1: one of the temperature τ, which
+	// scales the mean, and one of s/τ², the scale of the covariance before τ. 0 means 2, and +Inf means no priors.
+	// The priors matter where the rows tell little. Without them, few rows can choose a scale of almost zero, which
+	// makes predictions sure even for inputs unlike all of these rows.
 	Spread float64
-	// KeepMean leaves the mean as it is: τ = 1, and counts are scaled by the densities of f
-	// itself, without RateKept and without strays.
+	// KeepMean leaves the mean as it is: τ = 1, and for counts the density is the density of f itself, without
+	// RateKept and without strays.
 	KeepMean bool
-	// Progress is called with the number of scales that were tried so far.
+	// Progress, if not nil, is called with the number of scales tried so far.
 	Progress func(scales int)
 }
 
-// A Calibration is the scale of the predictive covariance, and of classes the temperature of
-// the mean, under which targets are likeliest (E18, E21). Counts predict at the rate of the mean,
-// whatever the covariance is. It belongs to the posterior whose moments it was found with. The
-// zero value scales nothing.
+// A Calibration has the scale of the predictive covariance, and for classes the temperature of the mean, under
+// which the targets are likeliest (E18, E21). Under it counts are predicted with the rate of the mean whatever the
+// covariance is. It belongs to the posterior whose moments it was computed from. The zero value scales nothing.
 type Calibration struct {
 	Scale       float64 // s: predict with s·cov; 0 means 1
-	Temperature float64 // τ ≤ 1: predict with τ·mean; 1 but for a Logistic likelihood, and 0 means 1
-	NoiseScale  float64 // t: predict with t·σ²; 1 but for a Gaussian likelihood, and 0 means 1
-	RateKept    bool    // predict with mean − s·v/2, v the variances, so that E exp f = exp(mean); for counts
-	NLL         float64 // mean of −log p(y|x) at these scales
+	Temperature float64 // τ ≤ 1: predict with τ·mean; 0 means 1; 1 unless the likelihood is Logistic
+	NoiseScale  float64 // t: predict with t·σ²; 0 means 1; 1 unless the likelihood is Gaussian
+	RateKept    bool    // for counts: predict with mean − s·v/2, v the variances, so that E exp f = exp(mean)
+	NLL         float64 // mean of −log p(y|x) under the calibration, in nats
 	StdErr      float64 // standard error of NLL; NaN for one row
-	Unscaled    float64 // NLL at s = τ = t = 1, and of the same mean
-	Edge        bool    // a scale is the smallest or the largest one admitted
-	Rows        int     // rows that count
-	LeftOut     int     // rows whose moments are NaN
-	// Warnings holds the warnings worse-than-constant, scale-edge, scale-flat and rows-left-out,
-	// in this order.
+	Unscaled    float64 // NLL at s = τ = t = 1, with the same RateKept
+	Edge        bool    // a scale is at an end of its range
+	Rows        int     // rows that were used
+	LeftOut     int     // rows left out because their moments are NaN
+	// Warnings holds the warnings worse-than-constant, scale-edge, scale-flat and rows-left-out, in this order.
 	Warnings []error
 }
 
-// ZeroDensityError reports a target whose density is zero in float64 at every scale of
-// the covariance.
+// ZeroDensityError reports a target whose density is zero in float64 under every scale of the covariance.
 type ZeroDensityError struct{ Row int }
 
 func (e *ZeroDensityError) Error() string {
 	return fmt.Sprintf("score: row %d: the density of the target is zero at every scale of the covariance; the target or the mean of f is out of range", e.Row)
 }
 
-// Calibrate returns the scale s of the covariance and the temperature τ ≤ 1 of the mean that
-// minimize
+// Calibrate returns the scale s of the covariance and the temperature τ ≤ 1 of the mean that minimize
 //
 //	−Σ log p(y_i | τ·mean_i, s·cov_i) + ½ (log s/τ²)²/Spread² + ½ (log τ)²/Spread²
 //
-// (E18, E21). mean, T×C, and cov, T·C×C, are the moments of f by leave-one-out at training
-// rows, or at held-out rows; y is T×Targets(C). They may also be the rows of a random sample of
-// rows; StdErr is then the error of estimating the expected NLL by the sample. Only a
-// Logistic likelihood has a temperature. One above 1 would sharpen, and training rows ask for
-// that without reason, because the features were learnt with them. A *Gaussian likelihood has two scales,
+// (E18, E21). mean, T×C, and cov, T·C×C, are the moments of f at rows with targets y, T×Targets(C): the moments by
+// leave-one-out at training rows, or the moments at held-out rows. The rows may be a random sample of more rows;
+// StdErr is then the standard error of the sample's NLL.
+//
+// Only a Logistic likelihood has a temperature. τ > 1 would sharpen the prediction. Training rows would choose it
+// without reason, because the features were learnt with them. A *Gaussian likelihood has two scales, s·cov + t·σ²,
+// and any other likelihood has s.
 // s·cov + t·σ², and others have s.
 //
-// A Counting likelihood predicts with RateKept: the wide covariances of a log rate would raise its mean
-// e^{mean + s·v/2} far above the rate of the network. Its density of a row is the density of a mixture,
+// A Counting likelihood predicts with RateKept. Without it, a wide covariance of the log rate would raise the mean
+// e^{mean + s·v/2} far above the rate of the network. The search takes the mixture density
 //
 //	.95 p(y_i | mean_i − s·v_i/2, s·cov_i) + .05 q(y_i)
 //
-// where q is geometric with the mean of each target: a few rows whose rates are far off
-// without them do not widen the predictions of all others. NLL is the NLL of p alone.
+// for each row, where q is geometric with the mean of each target. A few rows whose rates are far off therefore do
+// not widen the predictions of all others. NLL is computed from p alone.
 //
-// s/τ² and t lie between 10⁻⁴ and 100, τ between 10⁻³ and 1. The objective may have several
-// minima: the best point of a grid, on at most 2,000 of the rows, is the start of Newton's
-// method on all rows, which goes on until no logarithm moves by more than 10⁻¹⁰. For classes
-// under Exact and QMC it takes fixed points and the derivatives of the sums over them, and by
-// other links and likelihoods differences of log p over ±0.02 in the logarithms. The
-// result therefore is a smooth function of the moments. Rows with a NaN are left out.
+// s/τ² and t are between 10⁻⁴ and 100, τ is between 10⁻³ and 1. The objective may have several minima. The search
+// takes the best point of a grid, on at most 2,000 of the rows, and from it runs Newton's method on all rows until
+// no logarithm moves by more than 10⁻¹⁰. For classes under Exact and QMC the integration points are fixed and the
+// derivatives are exact. For other links and likelihoods the derivatives are differences over ±0.02 in the
+// logarithms. Both ways make the result a smooth function of the moments. Rows with a NaN are left out.
 //
-// Where the moments score better as they are, which errors of integrals may cause, all scales
-// are 1. A score worse than the score of a constant is a warning; no other scales help
-// then, and these are the best ones.
+// Where errors of integration make the unscaled moments score better than the result, all scales are 1. A warning
+// says where the score is worse than the score of a constant prediction; no other scales are better then.
 //
-// The errors are errors of the link and of Likelihood.CheckY, which name the row,
-// *RowsError, *ZeroDensityError, and ctx.Err().
+// The error is an error of the link or of Likelihood.CheckY, which name the row, a *RowsError, a *ZeroDensityError,
+// or ctx.Err().
 func Calibrate(ctx context.Context, lik glm.Likelihood, y, mean, cov *mat.Dense, o *CalibrateOptions) (*Calibration, error) {
 	if o == nil {
 		o = new(CalibrateOptions)
@@ -137,7 +132,7 @@ func Calibrate(ctx context.Context, lik glm.Likelihood, y, mean, cov *mat.Dense,
 	if err != nil {
 		return nil, err
 	}
-	// Set the scales of a calibration, at the ends without rounding.
+	// Set a scale from its logarithm, and to the end of its range exactly where it is at the end.
 	exp := func(x, lo, hi, least, most float64) float64 {
 		switch {
 		case x <= lo:
@@ -167,7 +162,7 @@ func Calibrate(ctx context.Context, lik glm.Likelihood, y, mean, cov *mat.Dense,
 	return c, nil
 }
 
-// logDensities returns log p(y|x) of the rows under the calibration by the link.
+// logDensities returns log p(y|x) of each row under the calibration, in nats.
 func (c *Calibration) logDensities(ctx context.Context, link predictive.Link, lik glm.Likelihood, rows *scoredRows, workers int) ([]float64, error) {
 	logp := make([]float64, len(rows.kept))
 	return logp, rows.each(ctx, workers, func(lo, hi int, y, mean, cov *mat.Dense) error {
@@ -179,13 +174,8 @@ func (c *Calibration) logDensities(ctx context.Context, link predictive.Link, li
 	})
 }
 
-// warn sets Edge and Warnings. constant is what a constant scores that does not look at the
-// inputs, in nats a row, and NaN where there is none: for classes the entropy of their
-// frequencies plus (K−1)/T, or log K where that is less; for a regression the score of a
-// Gaussian with the mean and variance of each target plus 2/T, and for counts Poisson with their mean
-// rate plus 1/T, T being the number of rows. What is added is what leave-one-out would add
-// for each number that is taken from the rows. flat says that the density of the targets is
-// the same at every scale.
+// warn sets Edge and Warnings. constant is the NLL of the best constant prediction (constantNLL). flat says that
+// the targets have the same density under every scale of the covariance. rows is the number of all rows.
 func (c *Calibration) warn(constant float64, flat bool, rows int) {
 	if c.NLL > constant {
 		c.Warnings = append(c.Warnings, linearize.NewWarning("worse-than-constant", c.NLL, constant, "Check targets and scaling of inputs, or train the model further.",
@@ -212,11 +202,10 @@ func (c *Calibration) warn(constant float64, flat bool, rows int) {
 	c.Warnings = append(c.Warnings, leftOutWarnings(c.LeftOut, rows)...)
 }
 
-// Apply returns what predicts: the likelihood with its noise scaled, and the mean, T×C, and
-// covariance, T·C×C, of some predictions, scaled and shifted in new matrices. A nil
-// Calibration returns what it is given, and so do a nil mean and covariance; a mean whose rate
-// is kept needs the covariance. The error is a *NoiseError, where the noise leaves the range
-// of a float64.
+// Apply returns the scaled likelihood and moments to predict with: the likelihood with scaled noise, and the mean,
+// T×C, and the covariance, T·C×C, scaled and shifted in new matrices. A nil Calibration returns its arguments. mean
+// and cov may be nil, but a mean with RateKept needs cov. The error is a *NoiseError where the noise variance is
+// outside the range of a float64.
 func (c *Calibration) Apply(lik glm.Likelihood, mean, cov *mat.Dense) (glm.Likelihood, *mat.Dense, *mat.Dense, error) {
 	if c == nil {
 		return lik, mean, cov, nil
@@ -248,7 +237,7 @@ func (c *Calibration) Apply(lik glm.Likelihood, mean, cov *mat.Dense) (glm.Likel
 	return lik, mean, cov, nil
 }
 
-// orOne returns the scale s, where 0 stands for 1.
+// orOne returns s, or 1 where s is 0.
 func orOne(s float64) float64 {
 	if s == 0 {
 		return 1
@@ -256,7 +245,7 @@ func orOne(s float64) float64 {
 	return s
 }
 
-// scaledMatrix returns s·m in a new matrix; nil stays nil.
+// scaledMatrix returns s·m in a new matrix, or nil if m is nil.
 func scaledMatrix(m *mat.Dense, s float64) *mat.Dense {
 	if m == nil {
 		return nil

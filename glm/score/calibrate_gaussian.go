@@ -13,8 +13,9 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// whitened are the rows in coordinates in which noise and covariance are diagonal.
-// With the noise precision R Rᵀ, Rᵀcov R = U diag(v) Uᵀ and u = UᵀRᵀ(y − mean).
+// whitened holds the rows of a Gaussian likelihood in coordinates in which noise and covariance are diagonal. With
+// the noise precision R Rᵀ, the eigenvalues v and eigenvectors U of Rᵀ cov R, and u = UᵀRᵀ(y − mean), the
+// covariance s·cov + t·noise has the diagonal s·v + t.
 type whitened struct {
 	n, c    int
 	v, u    []float64 // n·c
@@ -91,15 +92,14 @@ func (w *whitened) Expand(_ context.Context, at predictive.ScalePoint) (predicti
 // Settle implements surface.
 func (w *whitened) Settle(context.Context, predictive.ScalePoint) (bool, error) { return false, nil }
 
-// slopes returns −log N(y; mean, s·cov + t·noise) of row i with its derivatives by log s and
-// log t.
+// slopes returns −log N(y; mean, s·cov + t·noise) of row i and its derivatives in log s and log t.
 func (w *whitened) slopes(i int, at predictive.ScalePoint) predictive.ScaleSlopes {
 	d := predictive.ScaleSlopes{Value: w.logNorm}
 	t := math.Exp(at.Other)
 	for k := i * w.c; k < (i+1)*w.c; k++ {
 		sv := math.Exp(at.Scale) * w.v[k]
 		total := t + sv
-		// ½ log total + ½ u²/total; a and b are its two derivatives by total
+		// the terms ½ log total + ½ u²/total; a and b are their two derivatives in total
 		q := w.u[k] * w.u[k] / total
 		a, b := (1-q)/(2*total), (2*q-1)/(2*total*total)
 		d.Value += (math.Log(total) + q) / 2

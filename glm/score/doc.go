@@ -1,6 +1,6 @@
-// Package score judges predictives by the targets of rows that they do not know: moments of f by
-// leave-one-out (E17), or of held-out rows. It has the scores themselves, the scales that calibrate
-// a predictive (E18, E21), the novelty of rows, and intervals and sets by the jackknife.
+// Package score judges predictions by targets that were not used for them: the moments of f are those by
+// leave-one-out (E17) or those of held-out rows. It has the scores, the scales that calibrate a prediction (E18,
+// E21), the novelty of rows, and intervals and sets by the jackknife.
 //
 //	c, err := score.Calibrate(ctx, lik, y, mean, cov, nil) // by leave-one-out
 //	if err != nil {

@@ -14,39 +14,35 @@ import (
 	"github.com/funcgp/funcgp/glm/integral"
 )
 
-// A Jackknife makes intervals and sets for new observations by jackknife+, from
-// the predictions of fits that leave out one training example each.
+// A Jackknife makes intervals and sets for new observations by jackknife+: from the predictions of N fits, each
+// without one training example.
 //
-// A number y of a regression lies in Interval, and a class in Set, with a
-// probability of at least 1 − 2α, α = 1 − coverage, where the examples are
-// exchangeable and the fit does not depend on their order; in practice the
-// probability is close to the coverage. Both statements are about the average over
-// inputs. A training example whose own prediction is not known counts as one that
-// no observation is too far away for, which can only widen intervals and sets.
+// A new target of a regression is in Interval, or a new class in Set, with a probability of at least 1 − 2α, α = 1
+// − coverage. In practice the probability is close to the coverage. The bound is an average over inputs. It holds
+// where the examples are exchangeable and the fit does not depend on their order. A training example whose own
+// prediction is unknown gets an infinite residual, which can only widen intervals and sets.
 //
-// The intervals are from R. F. Barber, E. J. Candès, A. Ramdas, R. J.
-// Tibshirani, Predictive inference with the jackknife+, Annals of Statistics 49,
-// 2021. The sets are from Y. Romano, M. Sesia, E. J. Candès, Classification
-// with valid and adaptive coverage, NeurIPS 2020, with the score −log p(y|f) and
-// without randomization.
+// The intervals are those of R. F. Barber, E. J. Candès, A. Ramdas, R. J. Tibshirani, Predictive inference with the
+// jackknife+, Annals of Statistics 49, 2021. The sets are those of Y. Romano, M. Sesia, E. J. Candès,
+// Classification with valid and adaptive coverage, NeurIPS 2020, with the score −log p(y|f) and without
+// randomization.
 //
-// A Jackknife may be used by several goroutines at a time.
+// Several goroutines may use one Jackknife.
 type Jackknife struct {
 	lik     glm.Likelihood
 	n, c    int // training examples, outputs
-	classes int // that a set is of; 0 for intervals
+	classes int // classes of a set; 0 for intervals
 	softmax bool
-	scaled  bool // residuals in units of the noise, whose variances are the last outputs
+	scaled  bool // residuals are in units of σ, whose squares are the last outputs
 	rank    int
-	score   *mat.Dense // R_i or s_i, n×variables; +Inf where it is not known
+	score   *mat.Dense // residual R_i or score s_i, N×variables; +Inf where unknown
 	unknown int
 }
 
-// NewJackknife computes the scores of n training examples with targets y from mean,
-// n×C, the outputs at each example of the fit without it. A row with a NaN is an
-// example whose own prediction is not known. A coverage that n examples cannot give
-// is a *CoverageError, and a target that is no class of a Bernoulli likelihood, a
-// *TargetError.
+// NewJackknife computes the scores of N training examples with targets y. Row i of mean, N×C, has the outputs at
+// example i of the fit without it; a NaN marks an unknown prediction. The error is a *CoverageError for a coverage
+// that N examples cannot give, and a *TargetError for a target that the likelihood does not accept, or that is not
+// a class of a Bernoulli likelihood.
 func NewJackknife(lik glm.Likelihood, coverage float64, y, mean *mat.Dense) (*Jackknife, error) {
 	n, c := mean.Dims()
 	rank, err := JackknifeRank(n, coverage)
@@ -89,13 +85,13 @@ func NewJackknife(lik glm.Likelihood, coverage float64, y, mean *mat.Dense) (*Ja
 	return j, nil
 }
 
-// scoreTo writes the score of one example, whose outputs are f.
+// scoreTo writes the scores of one example with targets y and outputs f.
 func (j *Jackknife) scoreTo(dst, y, f []float64) error {
 	if j.classes == 0 {
 		mu := make([]float64, j.c)
 		j.lik.MeanTo(mu, f)
 		for v := range dst {
-			// R_i = |y_i − μ_−i(x_i)|, or that over σ_−i(x_i)
+			// R_i = |y_i − μ_−i(x_i)|, or R_i = |y_i − μ_−i(x_i)|/σ_−i(x_i)
 			dst[v] = math.Abs(y[v]-mu[v]) / j.unit(mu, v)
 		}
 		return nil
@@ -111,8 +107,8 @@ func (j *Jackknife) scoreTo(dst, y, f []float64) error {
 	return nil
 }
 
-// unit returns what the residual of a variable is divided by: σ of a heteroscedastic
-// likelihood, whose response is mu, and 1 of others.
+// unit returns the divisor of a residual: σ for a heteroscedastic likelihood, where mu is its response, and 1 for
+// any other.
 func (j *Jackknife) unit(mu []float64, variable int) float64 {
 	if !j.scaled {
 		return 1
@@ -120,7 +116,7 @@ func (j *Jackknife) unit(mu []float64, variable int) float64 {
 	return math.Sqrt(mu[j.c/2+variable])
 }
 
-// classScoresTo writes −log p(y|f) of each class y of a variable.
+// classScoresTo writes −log p(y|f) for each class y of a variable.
 func (j *Jackknife) classScoresTo(dst []float64, variable int, f []float64) {
 	if j.softmax {
 		logRest, top := integral.SoftmaxTo(dst, f)
@@ -133,18 +129,16 @@ func (j *Jackknife) classScoresTo(dst []float64, variable int, f []float64) {
 	dst[0], dst[1] = integral.Softplus(f[variable]), integral.Softplus(-f[variable])
 }
 
-// Unknown returns the number of training examples whose own prediction is not known.
+// Unknown returns the number of training examples whose own prediction is unknown.
 func (j *Jackknife) Unknown() int { return j.unknown }
 
-// Classes returns the number of classes that Set tells apart, 0 for a regression.
+// Classes returns the number of classes of Set, 0 for a regression.
 func (j *Jackknife) Classes() int { return j.classes }
 
-// Interval returns the interval of a new observation of one target of a
-// regression, in the unit of the targets. mean holds the outputs at its input of
-// the fit without example i in row i, n×C, in the order of NewJackknife. For counts
-// the ends are integers of at least 0. An infinite end says that too many training
-// examples have no prediction of their own. The interval is empty, lo > hi, where
-// no integer lies in it, and possibly for a coverage below one half.
+// Interval returns the interval of one target of a new observation, in the unit of the targets. Row i of mean, N×C,
+// has the outputs at the new input of the fit without example i. For counts the ends are integers ≥ 0. An infinite
+// end means that the predictions of too many training examples are unknown. The interval is empty, lo > hi, where
+// no integer is in it, and possibly for a coverage below one half.
 func (j *Jackknife) Interval(output int, mean *mat.Dense) (lo, hi float64) {
 	if j.classes > 0 {
 		panic("score: classes have sets, not intervals")
@@ -167,11 +161,9 @@ func (j *Jackknife) Interval(output int, mean *mat.Dense) (lo, hi float64) {
 	return lo, hi
 }
 
-// Set tells of each class whether it is in the set of a new observation with
-// several classes. mean is as for Interval. A variable is an output of a Bernoulli
-// likelihood, and 0 for a categorical one. A set is empty where each class is less
-// likely than the true class is for nearly all training examples; then the input is
-// unlike them or lies between classes.
+// Set tells for each class whether it is in the set of a new observation. mean is as for Interval. variable is the
+// output of a Bernoulli likelihood, and 0 for a categorical one. The set is empty where every class is less likely
+// than the true class was for nearly all training examples: the input is unlike them, or between classes.
 func (j *Jackknife) Set(variable int, mean *mat.Dense) []bool {
 	if j.classes == 0 {
 		panic("score: numbers have intervals, not sets")
@@ -198,7 +190,7 @@ func (j *Jackknife) Set(variable int, mean *mat.Dense) []bool {
 	return in
 }
 
-// check panics unless mean has a row for each training example.
+// check panics unless mean is N×C.
 func (j *Jackknife) check(mean *mat.Dense) {
 	if n, c := mean.Dims(); n != j.n || c != j.c {
 		panic("score: predictions do not match the training examples")
@@ -211,8 +203,8 @@ func smallest(v []float64, k int) float64 {
 	return v[k-1]
 }
 
-// integersWithin returns the first and the last integer of at least 0 in [lo, hi].
-// It takes ends that are integers but for rounding as integers.
+// integersWithin returns the first and the last integer ≥ 0 in [lo, hi]. An end that differs from an integer only
+// by rounding counts as that integer.
 func integersWithin(lo, hi float64) (first, last float64) {
 	const rounding = 1e-12
 	first = math.Ceil(lo - rounding*math.Abs(lo))
@@ -223,7 +215,7 @@ func integersWithin(lo, hi float64) (first, last float64) {
 // CoverageError reports a coverage that jackknife+ cannot give.
 type CoverageError struct {
 	Coverage float64
-	Rows     int // training examples; 0 where no number of them is enough
+	Rows     int // training examples; 0 where no number of examples is enough
 }
 
 func (e *CoverageError) Error() string {
@@ -233,11 +225,10 @@ func (e *CoverageError) Error() string {
 	return fmt.Sprintf("score: the coverage %v is more than N/(N+1) of N = %d training examples, the most that they can give", e.Coverage, e.Rows)
 }
 
-// JackknifeRank returns ⌈(1−α)(n+1)⌉ with 1−α the coverage: the upper end of an
-// interval is the number of this rank among n, counted from the smallest, and the
-// lower end the one of the same rank counted from the largest. The coverage is the
-// decimal number that it is printed as, so that .9 of n = 9 gives 9. A coverage
-// outside (0, 1) or above n/(n+1), that is α < 1/(n+1), is a *CoverageError.
+// JackknifeRank returns ⌈(1−α)(n+1)⌉ with 1−α the coverage. The upper end of an interval is the number with this
+// rank among n, counted from the smallest; the lower end has the same rank counted from the largest. The coverage
+// is taken as the decimal number that it prints as, so that .9 with n = 9 gives 9. The error is a *CoverageError
+// for a coverage outside (0, 1) or above n/(n+1), that is α < 1/(n+1).
 func JackknifeRank(n int, coverage float64) (int, error) {
 	if !(coverage > 0 && coverage < 1) {
 		return 0, &CoverageError{Coverage: coverage}
@@ -258,9 +249,8 @@ func JackknifeRank(n int, coverage float64) (int, error) {
 	return k, nil
 }
 
-// ClopperPearson returns the exact confidence interval of a probability, of the
-// given level, after hits among n independent trials [Clopper and Pearson 1934]. Of
-// no trials it is [0, 1].
+// ClopperPearson returns the exact confidence interval, with the given level, of a probability after hits in n
+// independent trials [Clopper and Pearson 1934]. Without trials it is [0, 1].
 func ClopperPearson(hits, n int, level float64) (lo, hi float64) {
 	if hits < 0 || hits > n || !(level > 0 && level < 1) {
 		panic("score: not a number of trials, or not a level")

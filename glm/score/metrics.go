@@ -10,14 +10,12 @@ import (
 	"github.com/funcgp/funcgp/glm/integral"
 )
 
-// The metrics take class probabilities, N×K with rows that sum to one, and N
-// labels, which are class indices. For two classes that one output models, the
-// columns are 1−p and p. A metric over no examples is NaN, as is one over
-// probabilities with a NaN. A label outside 0 … K−1 or a wrong number of labels
-// panics.
+// The metrics of classes take probabilities, N×K with rows that sum to 1, and N labels, which are class indices.
+// For two classes modelled by one output, the columns are 1−p and p. A metric is NaN without examples, and where a
+// probability is NaN. A wrong number of labels, and a label that is no class, panic.
 
-// NLL returns the mean of −log p(y|x) from the log-probabilities that
-// Link.LogPredictiveTo writes, which do not underflow.
+// NLL returns the mean of −log p(y|x) in nats. logp has the log probabilities that Link.LogPredictiveTo writes,
+// which do not underflow.
 func NLL(logp []float64) float64 {
 	sum := 0.0
 	for _, v := range logp {
@@ -26,8 +24,8 @@ func NLL(logp []float64) float64 {
 	return sum / float64(len(logp))
 }
 
-// Accuracy returns the share of rows whose label has the largest probability.
-// Among equal probabilities the first class counts.
+// Accuracy returns the share of rows whose label has the largest probability. Of equal probabilities the first
+// class counts as the largest.
 func Accuracy(prob *mat.Dense, labels []int) float64 {
 	hits, n := 0.0, checkLabels(prob, labels)
 	for i, y := range labels {
@@ -58,13 +56,11 @@ func Brier(prob *mat.Dense, labels []int) float64 {
 // eceBins is the number of bins of ECE.
 const eceBins = 15
 
-// ECE returns the expected calibration error Σ_b n_b/N |accuracy_b − confidence_b|
-// over 15 bins of equal width of the largest probability. Bin b holds
-// (b/15, (b+1)/15], the edges rounded to float64; zero belongs to the first
-// bin.
+// ECE returns the expected calibration error Σ_b n_b/N |accuracy_b − confidence_b|. The 15 bins divide the largest
+// probability evenly: bin b holds (b/15, (b+1)/15], with edges rounded to float64, and 0 is in the first bin.
 func ECE(prob *mat.Dense, labels []int) float64 { return ECEOf(topClasses(prob, labels)) }
 
-// ECEOf is ECE of the probabilities of N events, given which of them happened.
+// ECEOf returns ECE for the probabilities of N events, where happened tells which events happened.
 func ECEOf(prob []float64, happened []bool) float64 {
 	var gap [eceBins]float64 // Σ (happened − probability) of each bin
 	for i, p := range prob {
@@ -81,8 +77,7 @@ func ECEOf(prob []float64, happened []bool) float64 {
 	return sum / float64(len(prob))
 }
 
-// topClasses returns the largest probability of each row, and whether that class is
-// the label.
+// topClasses returns the largest probability of each row, and whether its class is the label.
 func topClasses(prob *mat.Dense, labels []int) (top []float64, hit []bool) {
 	checkLabels(prob, labels)
 	top, hit = make([]float64, len(labels)), make([]bool, len(labels))
@@ -93,8 +88,8 @@ func topClasses(prob *mat.Dense, labels []int) (top []float64, hit []bool) {
 	return top, hit
 }
 
-// topClass returns the first class with the largest probability, and that
-// probability. It is NaN if any in the row is.
+// topClass returns the first class with the largest probability, and that probability. The probability is NaN if
+// any in the row is NaN.
 func topClass(row []float64) (k int, p float64) {
 	for _, v := range row {
 		if math.IsNaN(v) {
@@ -105,7 +100,7 @@ func topClass(row []float64) (k int, p float64) {
 	return k, row[k]
 }
 
-// eceBin returns the bin of a probability; NaN goes to the last.
+// eceBin returns the bin of a probability. NaN is in the last bin.
 func eceBin(p float64) int {
 	b := 0
 	for b < eceBins-1 && !(p <= float64(b+1)/eceBins) {
@@ -114,8 +109,7 @@ func eceBin(p float64) int {
 	return b
 }
 
-// EntropyTo writes the predictive entropy −Σ_c p_c log p_c of each row, in
-// nats, with 0 log 0 = 0.
+// EntropyTo writes the predictive entropy −Σ_c p_c log p_c of each row in nats, with 0 log 0 = 0.
 func EntropyTo(dst []float64, prob *mat.Dense) {
 	if r, _ := prob.Dims(); len(dst) != r {
 		panic("score: dst does not have one element per row")
@@ -130,10 +124,9 @@ func EntropyTo(dst []float64, prob *mat.Dense) {
 	}
 }
 
-// AUROC returns the probability that a score from out exceeds one from in, where a
-// tie counts one half. It is the area under the ROC curve of a score that should
-// be larger out of distribution, such as the entropy. It is NaN when a score is
-// NaN or in or out is empty.
+// AUROC returns the probability that a score of out exceeds a score of in, where a tie counts one half. It is the
+// area under the ROC curve of a score that should be larger out of distribution, such as the entropy. It is NaN
+// where a score is NaN, and where in or out is empty.
 func AUROC(in, out []float64) float64 {
 	sorted := slices.Clone(in)
 	slices.Sort(sorted) // NaN first
@@ -150,7 +143,7 @@ func AUROC(in, out []float64) float64 {
 	return sum / (float64(len(in)) * float64(len(out)))
 }
 
-// below returns how many numbers are smaller than v, where equal ones count half.
+// below returns how many numbers are smaller than v, where a number equal to v counts half.
 func below(sorted []float64, v float64) float64 {
 	smaller, found := slices.BinarySearch(sorted, v)
 	equal := 0
@@ -160,8 +153,8 @@ func below(sorted []float64, v float64) float64 {
 	return float64(smaller) + 0.5*float64(equal)
 }
 
-// checkLabels returns the number of labels. It panics unless there is one label
-// per row and each is a class index.
+// checkLabels returns the number of labels. It panics unless there is one label for each row and each label is a
+// class index.
 func checkLabels(prob *mat.Dense, labels []int) float64 {
 	n, k := prob.Dims()
 	if n != len(labels) {

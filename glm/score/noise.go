@@ -8,12 +8,11 @@ import (
 	"github.com/funcgp/funcgp/glm"
 )
 
-// NoiseFactor returns the factor on the noise covariance of a Gaussian likelihood and on the prior
-// variances together under which targets are likeliest, given moments of the function without
-// them: the ones of leave-one-out (E17). A common factor leaves every mean as it is and multiplies all
-// covariances (E21), so that the best one is the mean of dᵀ(cov + noise)⁻¹d over rows and targets,
-// d = y − mean. y and mean are N×C, cov is N·C×C. Rows with a NaN are left out. The errors are a
-// *RowsError where no row is left and a *NotPDError.
+// NoiseFactor returns the common factor on the noise covariance of a Gaussian likelihood and on the prior variances
+// under which the targets are likeliest, given leave-one-out moments of the function (E17). A common factor does
+// not change the means, and multiplies all covariances (E21). The best factor is therefore the mean of dᵀ(cov +
+// noise)⁻¹d over rows and targets, with d = y − mean. y and mean are N×C, cov is N·C×C. Rows with a NaN are left
+// out. The error is a *RowsError where no row is left, or a *NotPDError.
 func NoiseFactor(lik *glm.Gaussian, y, mean, cov *mat.Dense) (float64, error) {
 	n, c := mean.Dims()
 	noise := make([]float64, c*c)

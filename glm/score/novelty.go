@@ -14,32 +14,29 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// Novelty tells how unsure the unscaled predictive is of each row (E18). A calibrated one
-// is too sure of what is far away. Where the classes are sure, it tells little of
-// where the training data lie; package glm/novelty does.
+// Novelty tells how unsure the unscaled prediction of each row is (E18). The calibrated prediction is not used: it
+// is too sure far from the data. Where the classes are sure, Novelty tells little about where the training data
+// lie; package glm/novelty does.
 type Novelty struct {
-	// Score is for a likelihood of classes the entropy of the predictive in nats. With
-	// more than two classes it is the entropy of softmax(f̃_c/√(1 + π/8 Σ̃_cc)), f̃ = Hf and
-	// Σ̃ = HΣH with H = I − 11ᵀ/C: the shift common to all logits, which softmax ignores,
-	// is taken out. The entropy of the integral orders rows less well where the unscaled
-	// covariance is so wide that it is near log C for known rows too. For other
-	// likelihoods Score is the predictive variance Var[y|x], noise included, summed
-	// over the targets.
+	// Score is the entropy of the prediction in nats for a likelihood of classes, and the predictive variance
+	// Var[y|x] with noise, summed over targets, for any other likelihood.
 	//
-	// LeNet-5 of all of MNIST through 200 inducing examples, AUROC of the 10,000 test
-	// digits against Kuzushiji-MNIST and against digits turned by 90°: .9885 and .9842, by
-	// the integral .9809 and .9850, by the mutual information .9797 and .9879, by the
-	// network alone .9659 and .9390.
+	// With more than two classes the prediction is softmax(f̃_c/√(1 + π/8 Σ̃_cc)), where f̃ = Hf and Σ̃ = HΣH with
+	// H = I − 11ᵀ/C lack the shift common to all logits, which softmax ignores. The entropy of the integral orders
+	// rows less well, because the unscaled covariance is so wide that it is near log C even for known rows.
+	//
+	// Measured on LeNet-5 on all of MNIST with 200 inducing examples, AUROC of the 10,000 test digits against
+	// Kuzushiji-MNIST and against digits turned by 90°: Score .9885 and .9842, entropy of the integral .9809 and
+	// .9850, mutual information .9797 and .9879, network alone .9659 and .9390.
 	Score []float64
-	// Mutual is the mutual information of y and f in nats, H[E p(y|f)] − E H[p(y|f)],
-	// NaN where the link does not give it.
+	// Mutual is the mutual information of y and f in nats, H[E p(y|f)] − E H[p(y|f)], or NaN where the link does
+	// not compute it.
 	Mutual []float64
 }
 
-// NoveltyOf returns the novelty of T rows with the moments of f, mean T×C and cov
-// T·C×C, not scaled by a calibration. A row with a NaN has NaN. A nil link is
-// DefaultLink; workers 0 means GOMAXPROCS, and the result does not depend on it. The
-// errors are errors of the link, *RowsError, and ctx.Err().
+// NoveltyOf returns the novelty of T rows with the moments mean, T×C, and cov, T·C×C, of f, which are not scaled by
+// a calibration. A row with a NaN gets NaN. A nil link is DefaultLink. workers 0 means GOMAXPROCS; the result does
+// not depend on it. The error is an error of the link, a *RowsError, or ctx.Err().
 func NoveltyOf(ctx context.Context, link predictive.Link, lik glm.Likelihood, mean, cov *mat.Dense, workers int) (*Novelty, error) {
 	rows, err := newScoredRows(lik, nil, mean, cov)
 	if err != nil {
@@ -76,8 +73,8 @@ func NoveltyOf(ctx context.Context, link predictive.Link, lik glm.Likelihood, me
 			}
 			return nil
 		case l.Softmax() && rows.c > 2:
-			// Write the entropy of softmax(f̃_c/√(1 + π/8 Σ̃_cc)) with the moments of the logits less
-			// their mean over the classes.
+			// Write the entropy of softmax(f̃_c/√(1 + π/8 Σ̃_cc)), where f̃ and Σ̃ are the moments of the logits
+			// less their mean over the classes.
 			dst := score[lo:hi]
 			c := mean.RawMatrix().Cols
 			logits, prob := make([]float64, c), make([]float64, c)
@@ -114,8 +111,8 @@ func NoveltyOf(ctx context.Context, link predictive.Link, lik glm.Likelihood, me
 	return v, nil
 }
 
-// informationTo writes the entropy of the predictive and the mutual information. A
-// link that has neither gives the entropy of its mean, and NaN.
+// informationTo writes the entropy of the prediction and the mutual information. For a link that computes neither
+// it writes the entropy of the link's mean, and NaN.
 func informationTo(entropy, mutual []float64, link predictive.Link, lik glm.Likelihood, mean, cov *mat.Dense) error {
 	if i, ok := link.(predictive.Informer); ok {
 		err := i.EntropyTo(entropy, mutual, lik, mean, cov)
@@ -155,11 +152,10 @@ func xlogx(p float64) float64 {
 	return p * math.Log(p)
 }
 
-// Rank returns the share of the training scores that are smaller than score, where
-// equal ones count half: a rank of .997 means that the row is more novel than 99.7 %
-// of the training rows, whose scores come from their moments by leave-one-out.
-// sorted ascends and holds no NaN. The rank is NaN without training scores and for a
-// score of NaN.
+// Rank returns the share of the training scores that are smaller than score, where a training score equal to it
+// counts half. A rank of .997 means that the row is more novel than 99.7 % of the training rows. sorted has the
+// scores of the training rows from their leave-one-out moments, ascending and without NaN. The rank is NaN without
+// training scores, and for a score of NaN.
 func Rank(sorted []float64, score float64) float64 {
 	if len(sorted) == 0 || math.IsNaN(score) {
 		return math.NaN()
@@ -167,7 +163,7 @@ func Rank(sorted []float64, score float64) float64 {
 	return below(sorted, score) / float64(len(sorted))
 }
 
-// SortedScores returns the numbers in ascending order without NaN, for Rank.
+// SortedScores returns the scores in ascending order without NaN, as Rank takes them.
 func SortedScores(scores []float64) []float64 {
 	sorted := slices.DeleteFunc(slices.Clone(scores), math.IsNaN)
 	slices.Sort(sorted)

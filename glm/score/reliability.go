@@ -10,40 +10,38 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// A ReliabilityBin is one of the 15 bins of a reliability diagram, which are the bins of ECE. What
-// is not defined in a bin without rows is NaN.
+// A ReliabilityBin is one of the 15 bins of a reliability diagram, which are the bins of ECE. A field that has no
+// value without rows is then NaN.
 type ReliabilityBin struct {
-	Lo, Hi     float64 // probabilities of the top class in (Lo, Hi]
-	Count      int     // rows
-	Confidence float64 // mean probability of their top class
-	Accuracy   float64 // share of them that are of that class
-	// BandLo and BandHi hold the accuracy that a calibrated predictive shows by
-	// chance. They are NaN where no resample has a row in the bin.
+	Lo, Hi     float64 // the bin holds probabilities of the top class in (Lo, Hi]
+	Count      int     // rows in the bin
+	Confidence float64 // mean probability of the top class
+	Accuracy   float64 // share of rows whose label is the top class
+	// BandLo and BandHi bound the accuracy that a calibrated prediction has by chance. They are NaN where no
+	// resample has a row in the bin.
 	BandLo, BandHi float64
 }
 
-// ReliabilityOptions are options of Reliability. Nil and zero mean the defaults.
+// ReliabilityOptions are options of Reliability. Nil and zero fields have their defaults.
 type ReliabilityOptions struct {
 	Resamples int     // 0 means 1000
-	Coverage  float64 // of the band in each bin by itself; 0 means 0.95
+	Coverage  float64 // of the band of each bin; 0 means 0.95
 	Seed      uint64
 }
 
-// Reliability returns the bins of a reliability diagram from probabilities, N×K, and
-// N labels: ReliabilityOf of the largest probability of each row, and whether that
-// class is the label.
+// Reliability returns the bins of a reliability diagram for probabilities, N×K, and N labels. It is ReliabilityOf
+// for the largest probability of each row, where the event is that its class is the label.
 func Reliability(prob *mat.Dense, labels []int, o *ReliabilityOptions) []ReliabilityBin {
 	top, hit := topClasses(prob, labels)
 	return ReliabilityOf(top, hit, o)
 }
 
-// ReliabilityOf returns the bins of a reliability diagram from the probabilities of N
-// events, given which of them happened. The band of each bin is the consistency bar
-// of Bröcker and Smith (2007, Increasing the Reliability of Reliability Diagrams):
-// the events are drawn anew with replacement, each happens with its probability, and
-// the band holds the middle of the frequencies that the bin then has. A frequency
-// outside speaks against calibration. The bands depend on nothing but the arguments.
-// A probability that is NaN panics.
+// ReliabilityOf returns the bins of a reliability diagram for the probabilities of N events, where happened tells
+// which events happened. The band of each bin is the consistency bar of Bröcker and Smith (2007, Increasing the
+// Reliability of Reliability Diagrams). In each resample the events are drawn with replacement and each happens
+// with its probability. The band holds the central share Coverage of the resampled frequencies in the bin. A
+// frequency outside the band is evidence against calibration. The bands depend only on the arguments. A probability
+// that is NaN panics.
 func ReliabilityOf(prob []float64, happened []bool, o *ReliabilityOptions) []ReliabilityBin {
 	if o == nil {
 		o = new(ReliabilityOptions)
@@ -66,7 +64,7 @@ func ReliabilityOf(prob []float64, happened []bool, o *ReliabilityOptions) []Rel
 			b.Accuracy++
 		}
 	}
-	// Compute the accuracies that each bin has in the resamples in which it has rows.
+	// Compute the accuracies of each bin in the resamples that have rows in it.
 	var accuracies [eceBins][]float64
 	rng := rand.New(rand.NewPCG(o.Seed, 0x6a09e667f3bcc909))
 	for range resamples {
@@ -94,9 +92,8 @@ func ReliabilityOf(prob []float64, happened []bool, o *ReliabilityOptions) []Rel
 	return bins
 }
 
-// middle returns the smallest and the largest of the numbers after as many as
-// possible are dropped at both ends that at least the given share remains. It sorts
-// them.
+// middle drops as many numbers as possible at both ends, equally many, such that at least the given share remains.
+// It returns the smallest and the largest remaining number. It sorts v.
 func middle(v []float64, share float64) (lo, hi float64) {
 	if len(v) == 0 {
 		return math.NaN(), math.NaN()
@@ -106,22 +103,20 @@ func middle(v []float64, share float64) (lo, hi float64) {
 	return v[drop], v[len(v)-1-drop]
 }
 
-// A CoveragePoint compares the share of targets that central predictive intervals
-// hold with the share that they should hold.
+// A CoveragePoint compares the share of targets in central predictive intervals with the share that should be in
+// them.
 type CoveragePoint struct {
 	Nominal, Empirical float64
-	// BandLo and BandHi are the central 95 % of what Empirical is by chance for a
-	// calibrated predictive of independent targets.
+	// BandLo and BandHi hold the central 95 % of Empirical for a calibrated prediction of independent targets.
 	BandLo, BandHi float64
 	Count          int // targets
 }
 
-// CoverageOf returns the coverage of the central intervals of each level, in (0, 1),
-// from the predictive distribution functions at the targets, P(Y < y) + P(Y = y)/2.
-// The interval of level q holds the target where that lies between (1−q)/2 and
-// (1+q)/2. Values of NaN are left out; without any other the points are NaN.
+// CoverageOf returns the coverage of central intervals for each level in (0, 1). cdf has P(Y < y) + P(Y = y)/2
+// under the predictive distribution at each target y. The interval of level q holds the target where this number is
+// between (1−q)/2 and (1+q)/2. NaN is left out. Without any number the points are NaN.
 func CoverageOf(cdf, levels []float64) []CoveragePoint {
-	held := make([]float64, 0, len(cdf)) // the level of the narrowest interval that holds the target
+	held := make([]float64, 0, len(cdf)) // level of the narrowest interval with the target
 	for _, u := range cdf {
 		if !math.IsNaN(u) {
 			held = append(held, math.Abs(2*u-1))
@@ -149,10 +144,9 @@ func CoverageOf(cdf, levels []float64) []CoveragePoint {
 	return points
 }
 
-// BinomialBand returns the central interval of the given coverage for the share of
-// successes in n independent trials with success probability p: no more than
-// (1 − coverage)/2 of the distribution lies below lo, and no more above hi. n must
-// be positive, p and coverage in (0, 1).
+// BinomialBand returns the central interval, with the given coverage, of the share of successes in n independent
+// trials with success probability p. At most (1 − coverage)/2 of the distribution is below lo, and at most as much
+// above hi. It panics unless n > 0 and p and coverage are in (0, 1).
 func BinomialBand(n int, p, coverage float64) (lo, hi float64) {
 	if n <= 0 || !(p > 0 && p < 1) || !(coverage > 0 && coverage < 1) {
 		panic("score: a binomial band needs trials, and probabilities between 0 and 1")

@@ -11,15 +11,15 @@ import (
 	"github.com/funcgp/funcgp/internal/par"
 )
 
-// A linkSurface takes log densities by any link for any likelihood. Its slopes are central
-// differences. The point where they vanish depends on the moments as smoothly as the link does.
+// A linkSurface computes log densities by any link for any likelihood. Its derivatives are central differences. The
+// point where they vanish is as smooth a function of the moments as the link is.
 type linkSurface struct {
 	link        predictive.Link
 	lik         glm.Likelihood
 	rows        *scoredRows
-	strays      strays // where rates are kept; else nil
+	strays      strays // for RateKept; else nil
 	workers     int
-	temperature bool // whether the mean is scaled
+	temperature bool // the mean has a temperature
 }
 
 // Values implements surface.
@@ -49,7 +49,7 @@ func (l *linkSurface) Values(ctx context.Context, at []predictive.ScalePoint, ev
 // Settle implements surface.
 func (l *linkSurface) Settle(context.Context, predictive.ScalePoint) (bool, error) { return false, nil }
 
-// differenceStep is the step of the differences in a logarithm.
+// differenceStep is the step of the central differences in a logarithm.
 const differenceStep = 0.02
 
 // Expand implements surface.

@@ -14,14 +14,14 @@ import (
 	"github.com/funcgp/funcgp/internal/minimize"
 )
 
-// The scales that Calibrate admits, and the grid on which its search begins.
+// The ranges of the scales of Calibrate, and the grid on which its search begins.
 const (
 	minScale       = 1e-4
 	maxScale       = 1e2
 	minTemperature = 1e-3
-	scaleSteps     = 12 // of log s, two a decade
-	noiseSteps     = 24 // of log t
-	// coarseRows is the most rows that the grid takes: they suffice to find its best part.
+	scaleSteps     = 12 // steps of log s, two a decade
+	noiseSteps     = 24 // steps of log t
+	// coarseRows is the most rows that the grid is evaluated on; they are enough to find its best part.
 	coarseRows = 2000
 )
 
@@ -29,29 +29,30 @@ func pointAt(scale, other float64) predictive.ScalePoint {
 	return predictive.ScalePoint{Scale: scale, Other: other}
 }
 
-// A surface is the mean of −log p(y|x) over the rows as a function of the scales.
+// A surface is the mean of −log p(y|x) over the rows, as a function of the scales.
 type surface interface {
-	// Values returns it at each of the points, over the rows whose numbers are multiples of every.
+	// Values returns the surface at each of the points, from every n-th row, n = every.
 	Values(ctx context.Context, at []predictive.ScalePoint, every int) ([]float64, error)
 	Expand(ctx context.Context, at predictive.ScalePoint) (predictive.ScaleSlopes, error)
-	// Settle makes the surface most accurate around a point, and tells whether it changed.
+	// Settle moves the integration points to where the surface is most accurate at the scales at, and tells whether
+	// this changed the surface.
 	Settle(ctx context.Context, at predictive.ScalePoint) (bool, error)
 }
 
-// A scaleSearch finds the lowest point of a surface and the priors (E18).
+// A scaleSearch minimizes a surface plus the penalties of the priors (E18).
 type scaleSearch struct {
 	surface
 	n           int
-	precision   float64 // 1/(n·Spread²) of the logarithms that have a prior
+	precision   float64 // 1/(n·Spread²), for the logarithms that have a prior
 	lo, hi      predictive.ScalePoint
-	others      []float64 // the grid of log τ or log t
-	temperature bool      // the other scale is τ
-	flat        bool      // all scales of the covariance have one value
+	others      []float64 // grid of log τ or log t
+	temperature bool      // Other is log τ
+	flat        bool      // the surface does not depend on the scale of the covariance
 	done        int
 	progress    func(scales int)
 }
 
-// errNowhereFinite reports that the surface is finite nowhere on the grid.
+// errNowhereFinite reports a surface that is finite nowhere on the grid.
 var errNowhereFinite = errors.New("score: every scale has a density of zero")
 
 func newScaleSearch(ctx context.Context, link predictive.Link, lik glm.Likelihood, rows *scoredRows, strays strays, o *CalibrateOptions) (s *scaleSearch, err error) {
@@ -81,7 +82,7 @@ func newScaleSearch(ctx context.Context, link predictive.Link, lik glm.Likelihoo
 	return s, err
 }
 
-// withZero sets the number nearest to zero to zero.
+// withZero replaces the number nearest to zero by zero.
 func withZero(grid []float64) []float64 {
 	at := 0
 	for i, v := range grid {
@@ -93,7 +94,7 @@ func withZero(grid []float64) []float64 {
 	return grid
 }
 
-// report reports that n more scales were tried.
+// report adds n to the number of scales tried, and reports it.
 func (s *scaleSearch) report(n int) {
 	s.done += n
 	if s.progress != nil {
@@ -101,10 +102,10 @@ func (s *scaleSearch) report(n int) {
 	}
 }
 
-// equalValues is the part of a value up to which another counts as equal.
+// equalValues is the relative difference up to which two values count as equal.
 const equalValues = 1e-12
 
-// find returns the best point.
+// find returns the point of the search with the smallest value.
 func (s *scaleSearch) find(ctx context.Context) (predictive.ScalePoint, error) {
 	var grid, surface []predictive.ScalePoint
 	for _, x := range withZero(minimize.Grid(s.lo.Scale, s.hi.Scale, scaleSteps+1)) {
@@ -118,7 +119,7 @@ func (s *scaleSearch) find(ctx context.Context) (predictive.ScalePoint, error) {
 		return predictive.ScalePoint{}, err
 	}
 	s.report(len(grid))
-	// Of equal values the one with the scales nearest to 1 counts.
+	// Of equal values, prefer the one whose scales are nearest to 1.
 	order := make([]int, len(grid))
 	for i := range order {
 		order[i] = i
@@ -144,7 +145,8 @@ func (s *scaleSearch) find(ctx context.Context) (predictive.ScalePoint, error) {
 	if math.IsInf(least, 1) {
 		return best, errNowhereFinite
 	}
-	// The second time the points lie where the first one ends, wherever in the grid that began.
+	// Descend twice. The second time the integration points are settled where the first descent ended, so that the
+	// result does not depend on the grid point where that began.
 	for range 2 {
 		changed, err := s.Settle(ctx, s.onSurface(best))
 		if err != nil {
@@ -157,7 +159,8 @@ func (s *scaleSearch) find(ctx context.Context) (predictive.ScalePoint, error) {
 	return best, nil
 }
 
-// priorAt returns ½ x²/(n·Spread²) of log s, or of log s/τ² and of log τ.
+// priorAt returns the penalty ½ x²/(n·Spread²) of the priors and its derivatives. x is log s; or, with a
+// temperature, log s/τ² and log τ.
 func (s *scaleSearch) priorAt(at predictive.ScalePoint) predictive.ScaleSlopes {
 	a, b := s.precision, 0.0
 	if s.temperature {
@@ -166,8 +169,8 @@ func (s *scaleSearch) priorAt(at predictive.ScalePoint) predictive.ScaleSlopes {
 	return predictive.ScaleSlopes{Value: (a*at.Scale*at.Scale + b*at.Other*at.Other) / 2, Scale: a * at.Scale, Other: b * at.Other, ScaleScale: a, OtherOther: b}
 }
 
-// onSurface returns the point of the surface for one of the search, whose scale is log s/τ²
-// where there is a temperature.
+// onSurface returns the point of the surface for a point of the search. With a temperature the Scale of the search
+// is log s/τ².
 func (s *scaleSearch) onSurface(at predictive.ScalePoint) predictive.ScalePoint {
 	if s.temperature {
 		at.Scale += 2 * at.Other
@@ -175,7 +178,7 @@ func (s *scaleSearch) onSurface(at predictive.ScalePoint) predictive.ScalePoint 
 	return at
 }
 
-// slopes returns the objective with its derivatives at a point of the search.
+// slopes returns the objective and its derivatives at a point of the search.
 func (s *scaleSearch) slopes(ctx context.Context, at predictive.ScalePoint) (predictive.ScaleSlopes, error) {
 	d, err := s.Expand(ctx, s.onSurface(at))
 	if s.temperature {
@@ -189,28 +192,28 @@ func (s *scaleSearch) slopes(ctx context.Context, at predictive.ScalePoint) (pre
 }
 
 const (
-	// smallStep is the move of a logarithm that ends the search.
+	// smallStep is the move of a logarithm at which the search ends.
 	smallStep = 1e-10
-	// shortStep is the longest move that slopes alone may justify.
+	// shortStep is the longest move that is accepted by the derivatives alone.
 	shortStep = differenceStep
-	// longStep is the longest move, about the distance of two points of the grid.
+	// longStep is the longest move, about the spacing of the grid.
 	longStep = 1.0
-	// descendSteps bounds the steps; a search rarely takes ten.
+	// descendSteps is the most steps; a search rarely takes ten.
 	descendSteps = 200
 )
 
-// descend goes down from a point by Newton's method within the bounds, with steps of a
-// bounded length that shrinks where the value would rise. Near the end the slopes decide: a
-// short step is good too where Newton's step from its end is shorter than the one from its
-// start. The values there differ by rounding alone, and where the slopes are differences they
-// are lowest some 1e-5 beside the zero of the slopes, which is what is sought.
+// descend goes down from a point by Newton's method within the bounds. A step is at most longest, which shrinks
+// where the value would rise. Near the minimum values differ only by rounding, and where the derivatives are
+// differences, the minimum of the values is about 1e-5 away from the zero of the derivatives, which is sought. A
+// short step is therefore also accepted where the Newton step from its end is shorter than the Newton step from its
+// start.
 func (s *scaleSearch) descend(ctx context.Context, at predictive.ScalePoint) (predictive.ScalePoint, error) {
 	here, err := s.slopes(ctx, at)
 	if err != nil {
 		return at, err
 	}
 	if math.IsNaN(here.Value) || math.IsInf(here.Value, 0) {
-		return at, errNowhereFinite // a row that the grid did not take
+		return at, errNowhereFinite // a row that was not part of the grid's rows
 	}
 	longest := longStep
 	for range descendSteps {
@@ -240,16 +243,16 @@ func (s *scaleSearch) descend(ctx context.Context, at predictive.ScalePoint) (pr
 	return at, nil
 }
 
-// move returns where the step of at most the given length ends, within the bounds, and how far
-// the logarithm goes that goes farther.
+// move returns the end of Newton's step of at most the given length, within the bounds, and the larger change of
+// the two logarithms.
 func (s *scaleSearch) move(at predictive.ScalePoint, d predictive.ScaleSlopes, longest float64) (next predictive.ScalePoint, length float64) {
 	step := s.step(at, d, longest)
 	next = pointAt(min(max(at.Scale+step.Scale, s.lo.Scale), s.hi.Scale), min(max(at.Other+step.Other, s.lo.Other), s.hi.Other))
 	return next, max(math.Abs(next.Scale-at.Scale), math.Abs(next.Other-at.Other))
 }
 
-// step returns Newton's step of at most the given length in each logarithm. Where the
-// curvature is negative it takes its size. A logarithm at a bound stays where its slope points out.
+// step returns Newton's step, of at most the given length in each logarithm. It takes the absolute value of a
+// negative curvature. A logarithm at a bound stays if its step would leave the bounds.
 func (s *scaleSearch) step(at predictive.ScalePoint, d predictive.ScaleSlopes, longest float64) predictive.ScalePoint {
 	stays := func(x, lo, hi, slope float64) bool { return lo == hi || x <= lo && slope >= 0 || x >= hi && slope <= 0 }
 	alone := func(slope, curvature float64) float64 {
@@ -268,7 +271,7 @@ func (s *scaleSearch) step(at predictive.ScalePoint, d predictive.ScaleSlopes, l
 	case noOther:
 		return pointAt(alone(d.Scale, d.ScaleScale), 0)
 	}
-	// In the coordinates of the eigenvectors (c, s) and (−s, c).
+	// Step along the eigenvectors (cos, sin) and (−sin, cos) of the Hessian.
 	angle := math.Atan2(2*d.Both, d.ScaleScale-d.OtherOther) / 2
 	sin, cos := math.Sincos(angle)
 	middle, half := (d.ScaleScale+d.OtherOther)/2, math.Hypot((d.ScaleScale-d.OtherOther)/2, d.Both)

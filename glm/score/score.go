@@ -19,24 +19,23 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// A Score says how well the predictive of each row agrees with its target. What is
-// not defined for a likelihood is NaN: Accuracy, ECE and Brier without classes, and
-// for several Bernoulli outputs or fractional targets; RMSE with classes.
+// A Score says how well the prediction of each row agrees with its target. A number that a likelihood does not have
+// is NaN: Accuracy, ECE and Brier without classes, and for several Bernoulli outputs or fractional targets; RMSE
+// with classes.
 type Score struct {
-	NLL      float64 // mean of −log p(y|x) over the rows
-	StdErr   float64 // standard error of NLL: the rows are a sample; NaN for one row
+	NLL      float64 // mean of −log p(y|x) over the rows, in nats
+	StdErr   float64 // standard error of NLL, taking the rows as a sample; NaN for one row
 	Accuracy float64
 	ECE      float64
 	Brier    float64
 	RMSE     float64 // root of the mean over rows and targets of (y − E[y|x])²
 
-	LogDensity []float64  // log p(y|x) of each row, NaN for those left out
-	Response   *mat.Dense // mean of Link.PredictTo of each row, N×C: E[y|x], for classes their probabilities; NaN for those left out
-	LeftOut    int        // rows that no number counts because their moments are NaN
+	LogDensity []float64  // log p(y|x) of each row in nats, NaN for rows left out
+	Response   *mat.Dense // E[y|x] of each row, N×C, by Link.PredictTo; for classes probabilities; NaN for rows left out
+	LeftOut    int        // rows left out because their moments are NaN
 }
 
-// RowsError reports that there is no row to score: there are none, or their
-// moments are NaN.
+// RowsError reports that no row can be scored: there are none, or the moments of all rows are NaN.
 type RowsError struct{ Rows int }
 
 func (e *RowsError) Error() string {
@@ -46,8 +45,8 @@ func (e *RowsError) Error() string {
 	return fmt.Sprintf("score: the mean or the covariance is NaN in each of the %d rows; there is none to score", e.Rows)
 }
 
-// Warnings holds rows-left-out where the moments of rows are NaN, as moments by
-// leave-one-out are where rounding leaves no digits.
+// Warnings returns the warning rows-left-out where rows were left out. Leave-one-out moments are NaN where rounding
+// leaves no digits.
 func (s *Score) Warnings() []error { return leftOutWarnings(s.LeftOut, len(s.LogDensity)) }
 
 func leftOutWarnings(leftOut, rows int) []error {
@@ -58,18 +57,16 @@ func leftOutWarnings(leftOut, rows int) []error {
 		"%d of %d rows are left out: their mean or covariance without themselves is not known. Scores are those of the others.", leftOut, rows)}
 }
 
-// ScoreOf scores the predictive of T rows with the moments of f, mean T×C and cov
-// T·C×C, against their targets y, T×Targets(C): moments of held-out rows, or by
-// leave-one-out the moments of the training rows. A nil cov scores the plug-in
-// predictive p(y|f = mean), which is the network alone; link is then not used. A nil
-// link is DefaultLink. The errors are those of the link and of Likelihood.CheckY,
-// which name the row, and *RowsError.
+// ScoreOf scores the prediction of T rows with the moments mean, T×C, and cov, T·C×C, of f against their targets y,
+// T×Targets(C). The moments are those of held-out rows, or those of training rows by leave-one-out. A nil cov
+// scores the plug-in prediction p(y|f = mean), that is the network alone, and ignores link. A nil link is
+// DefaultLink. The error is an error of the link or of Likelihood.CheckY, which name the row, or a *RowsError.
 func ScoreOf(link predictive.Link, lik glm.Likelihood, y, mean, cov *mat.Dense) (*Score, error) {
 	return ScoreOfContext(context.Background(), link, lik, y, mean, cov, 0)
 }
 
-// ScoreOfContext is ScoreOf on the given number of workers, 0 for GOMAXPROCS, which
-// does not change the result. It returns ctx.Err() soon after ctx is done.
+// ScoreOfContext is ScoreOf on the given number of workers; 0 means GOMAXPROCS. The result does not depend on it.
+// It returns ctx.Err() soon after ctx is done.
 func ScoreOfContext(ctx context.Context, link predictive.Link, lik glm.Likelihood, y, mean, cov *mat.Dense, workers int) (*Score, error) {
 	r, err := newScoredRows(lik, y, mean, cov)
 	if err != nil {
@@ -105,7 +102,7 @@ func ScoreOfContext(ctx context.Context, link predictive.Link, lik glm.Likelihoo
 	if prob, labels := ClassProbabilities(lik, r.y, response); prob != nil {
 		s.Accuracy, s.ECE, s.Brier = Accuracy(prob, labels), ECE(prob, labels), Brier(prob, labels)
 	} else if _, classes := lik.(glm.Logistic); !classes && lik.Targets(r.c) <= r.c {
-		// Compare each target with the response of the output of the same number.
+		// Compare target j with the response of output j.
 		y := r.y
 		n, c := y.Dims()
 		sum := 0.0
@@ -120,8 +117,8 @@ func ScoreOfContext(ctx context.Context, link predictive.Link, lik glm.Likelihoo
 	return s, nil
 }
 
-// Surprising returns the k rows with the lowest log density, the lowest first, and
-// of equal ones the first row. It returns fewer where fewer rows are scored.
+// Surprising returns the k rows with the lowest log densities, the lowest first, and the first row first where they
+// are equal. It returns fewer if fewer rows were scored.
 func (s *Score) Surprising(k int) []int {
 	var rows []int
 	for i, v := range s.LogDensity {
@@ -133,11 +130,10 @@ func (s *Score) Surprising(k int) []int {
 	return rows[:min(k, len(rows))]
 }
 
-// ClassProbabilities returns what the metrics of classes take: for a likelihood of
-// classes the probabilities, N×K, and the labels of N rows with targets y and
-// response E[y|x], N×C. For one Bernoulli output the columns are 1−p and p, else
-// the probabilities are response itself. Both are nil for other likelihoods, for
-// several Bernoulli outputs, and where a target is no class.
+// ClassProbabilities returns the probabilities, N×K, and the N labels that the metrics of classes take, for targets
+// y and the response E[y|x], N×C. For one Bernoulli output the columns are 1−p and p; otherwise the probabilities
+// are the response itself. Both results are nil for a likelihood without classes, for several Bernoulli outputs,
+// and where a target is not a class.
 func ClassProbabilities(lik glm.Likelihood, y, response *mat.Dense) (prob *mat.Dense, labels []int) {
 	n, c := response.Dims()
 	l, ok := lik.(glm.Logistic)
@@ -164,7 +160,7 @@ func ClassProbabilities(lik glm.Likelihood, y, response *mat.Dense) (prob *mat.D
 	return prob, labels
 }
 
-// standardError returns the standard error of the mean.
+// standardError returns the standard error of the mean of v.
 func standardError(v []float64) float64 {
 	n := float64(len(v))
 	mean := -NLL(v)
@@ -175,16 +171,15 @@ func standardError(v []float64) float64 {
 	return math.Sqrt(sum / (n - 1) / n)
 }
 
-// scoredRows are the rows whose moments are not NaN.
+// scoredRows holds the rows whose moments are not NaN.
 type scoredRows struct {
-	rows, c int   // all rows, and outputs
-	kept    []int // the rows with moments
+	rows, c int   // number of all rows, and of outputs
+	kept    []int // positions of the rows with moments
 	y, mean *mat.Dense
-	cov     *mat.Dense // nil: none
+	cov     *mat.Dense // nil without covariances
 }
 
-// newScoredRows checks the targets and leaves out rows without moments. y may be
-// nil, and is not checked then.
+// newScoredRows checks the targets and leaves out the rows whose moments are NaN. A nil y is not checked.
 func newScoredRows(lik glm.Likelihood, y, mean, cov *mat.Dense) (*scoredRows, error) {
 	n, c := mean.Dims()
 	if cov != nil {
@@ -218,7 +213,7 @@ func newScoredRows(lik glm.Likelihood, y, mean, cov *mat.Dense) (*scoredRows, er
 	return s, nil
 }
 
-// takeRows returns the groups of size rows of m in a new matrix; nil stays nil.
+// takeRows returns the groups of size consecutive rows of m in a new matrix, or nil if m is nil.
 func takeRows(m *mat.Dense, groups []int, size int) *mat.Dense {
 	if m == nil {
 		return nil
@@ -235,7 +230,7 @@ func takeRows(m *mat.Dense, groups []int, size int) *mat.Dense {
 
 func hasNaN(v []float64) bool { return slices.ContainsFunc(v, math.IsNaN) }
 
-// blockHasNaN reads the upper triangle of the covariance of row i.
+// blockHasNaN tells whether the covariance of row i has a NaN. It reads the upper triangle.
 func blockHasNaN(cov *mat.Dense, i, c int) bool {
 	for j := range c {
 		if hasNaN(cov.RawRowView(i*c + j)[j:]) {
@@ -245,20 +240,20 @@ func blockHasNaN(cov *mat.Dense, i, c int) bool {
 	return false
 }
 
-// scoreTile is the number of rows that a worker takes at once.
+// scoreTile is the number of rows in a tile of work.
 const scoreTile = 16
 
-// each passes the rows tile by tile to do, on several workers. An error of a link
-// names a row of the tile, and each turns it into the row it was given.
+// each calls do for each tile of rows on several workers. In an error of a link it replaces the position in the
+// tile by the position among all rows.
 func (s *scoredRows) each(ctx context.Context, workers int, do func(lo, hi int, y, mean, cov *mat.Dense) error) error {
 	return par.Do(ctx, workers, par.Tiles(len(s.kept), scoreTile), func(tile int) error { return s.tile(tile, do) })
 }
 
-// tile passes one tile to do.
+// tile calls do for one tile.
 func (s *scoredRows) tile(tile int, do func(lo, hi int, y, mean, cov *mat.Dense) error) error {
 	lo, hi := par.Bounds(tile, len(s.kept), scoreTile)
 	err := do(lo, hi, dense.Slice(s.y, lo, hi), dense.Slice(s.mean, lo, hi), dense.Slice(s.cov, lo*s.c, hi*s.c))
-	// Add the first row of a tile to the row in an error, which counts the rows that are kept.
+	// An error counts rows from the start of the tile.
 	var value *predictive.ValueError
 	var notPD *glm.NotPDError
 	switch {
@@ -270,7 +265,7 @@ func (s *scoredRows) tile(tile int, do func(lo, hi int, y, mean, cov *mat.Dense)
 	return err
 }
 
-// everySo returns every k-th of the rows that are kept.
+// everySo returns every k-th row.
 func (s *scoredRows) everySo(k int) *scoredRows {
 	if k == 1 {
 		return s
@@ -284,9 +279,16 @@ func (s *scoredRows) everySo(k int) *scoredRows {
 	return some
 }
 
-// constantNLL returns what the best prediction without inputs scores, as
-// Calibration.warn says; NaN for a likelihood that is none of those there, for targets
-// that are no classes, and for a regression whose targets do not vary.
+// constantNLL returns the NLL in nats of the best prediction that ignores the inputs, plus the amount that
+// leave-one-out would add for each number estimated from the T rows:
+//
+//   - for classes the entropy of their frequencies plus (K−1)/T, but at most log K;
+//   - for counts the NLL of the likelihood at their mean rate plus 1/T;
+//   - for a Gaussian or heteroscedastic likelihood the NLL of a Gaussian with the mean and variance of each target
+//     plus 2/T.
+//
+// It is NaN for any other likelihood, for targets that are not classes, and where the targets of a regression do
+// not vary.
 func constantNLL(lik glm.Likelihood, y *mat.Dense, c int) float64 {
 	_, targets := y.Dims()
 	total := 0.0
@@ -310,11 +312,11 @@ func constantNLL(lik glm.Likelihood, y *mat.Dense, c int) float64 {
 	return total
 }
 
-// constantClasses is for targets from 0 to k−1.
+// constantClasses is constantNLL for one column of class targets from 0 to k−1.
 func constantClasses(y []float64, k int) float64 {
 	frequency := make([]float64, k)
 	for _, v := range y {
-		// A fraction is shared by two classes.
+		// A fraction counts for the classes at both sides of it.
 		at := min(int(v), k-1)
 		rest := v - float64(at)
 		frequency[at] += (1 - rest) / float64(len(y))
@@ -325,7 +327,7 @@ func constantClasses(y []float64, k int) float64 {
 	return min(integral.EntropyOf(frequency)+float64(k-1)/float64(len(y)), math.Log(float64(k)))
 }
 
-// constantRate is for counts.
+// constantRate is constantNLL for one column of counts.
 func constantRate(lik glm.Likelihood, y []float64) float64 {
 	n, rate := float64(len(y)), 0.0
 	for _, v := range y {
@@ -340,7 +342,7 @@ func constantRate(lik glm.Likelihood, y []float64) float64 {
 	return nll
 }
 
-// constantGaussian is for any numbers.
+// constantGaussian is constantNLL for one column of numbers.
 func constantGaussian(y []float64) float64 {
 	n, mean, variance := float64(len(y)), 0.0, 0.0
 	for _, v := range y {

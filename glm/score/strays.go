@@ -7,16 +7,15 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// strays are the log densities log q(y_i) of the rows under a distribution that knows no inputs.
-// The search for the scale of counts supposes that the share strayShare of the rows is drawn
-// from it (E18). Nil supposes no such rows.
+// strays are the log densities log q(y_i) of the rows under a distribution that ignores the inputs. The search for
+// the scale of counts assumes that a share strayShare of the rows is drawn from it (E18). nil assumes no such rows.
 type strays []float64
 
 // strayShare is one row in twenty.
 const strayShare = 0.05
 
-// newStrays returns the strays of counts y, T×C: of each column the geometric distribution with its
-// mean.
+// newStrays returns the strays of counts y, T×C. q is the product over columns of the geometric distribution with
+// the column's mean.
 func newStrays(y *mat.Dense) strays {
 	n, targets := y.Dims()
 	s := make(strays, n)
@@ -35,8 +34,8 @@ func newStrays(y *mat.Dense) strays {
 	return s
 }
 
-// nll is the NLL where strays are among the rows. logp has the log density of each row whose number
-// is a multiple of every. A density of zero stays zero.
+// nll returns the NLL under the mixture with q. logp has the log densities of every n-th row, n = every. A density
+// of zero stays zero.
 func (s strays) nll(logp []float64, every int) float64 {
 	if s == nil {
 		return NLL(logp)
@@ -44,7 +43,7 @@ func (s strays) nll(logp []float64, every int) float64 {
 	mixed := make([]float64, len(logp))
 	for k, p := range logp {
 		mixed[k] = p
-		if !math.IsInf(p, 0) { // nor NaN, which stays
+		if !math.IsInf(p, 0) { // a NaN stays NaN
 			// log (.95 p + .05 q)
 			a, b := p+math.Log1p(-strayShare), s[k*every]+math.Log(strayShare)
 			mixed[k] = max(a, b) + math.Log1p(math.Exp(-math.Abs(a-b)))
