@@ -68,7 +68,6 @@ func tailSection(prefix string, i int) string { return prefix + "distance" + str
 // the saved detector bit for bit. Load factors the kernel matrix of an exact posterior, or of the inducing examples
 // otherwise, and reads and factors the inputs. The error is a *store.Error for damaged sections, and for sections
 // that belong to another posterior.
-// *store.Error.
 func Load(ctx context.Context, f *store.File, k ntk.Kernel, post gp.Dual, o *Options) (*Detector, error) {
 	o = o.withDefaults()
 	var s savedDetector

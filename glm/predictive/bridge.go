@@ -10,28 +10,25 @@ import (
 	"github.com/funcgp/funcgp/internal/logsum"
 )
 
-// Bridge is the Laplace bridge: the Dirichlet distribution whose Laplace
-// approximation in the softmax basis is the Gaussian over the logits (MacKay
-// 1998; Hobbhahn, Kristiadi and Hennig 2022, Fast predictive uncertainty for
-// classification with Bayesian deep networks). With K classes and (μ, Σ)
-// brought to the zero-sum subspace,
+// Bridge is the Laplace bridge: it replaces the Gaussian over the logits by the Dirichlet distribution whose
+// Laplace approximation in the softmax basis is that Gaussian (MacKay 1998; Hobbhahn, Kristiadi and Hennig 2022,
+// Fast predictive uncertainty for classification with Bayesian deep networks). With K classes and (μ, Σ) projected
+// on the zero-sum subspace,
 //
 //	α_k = 1/Σ_kk (1 − 2/K + e^{μ_k}/K² Σ_l e^{−μ_l}),
 //
-// the mean is α/Σα and the standard deviation is the Dirichlet's. f is
-// projected on the subspace, f − mean(f), which does not change the distribution
-// of softmax(f). The paper conditions on Σf = 0 instead, which gives the same when
-// every row of Σ has the same sum and changes the distribution otherwise.
+// the mean is α/Σα and the standard deviation is the Dirichlet's. The projection f − mean(f) does not change the
+// distribution of softmax(f). The paper conditions on Σf = 0 instead. This gives the same where every row of Σ has
+// the same sum, and changes the distribution otherwise.
 //
-// The mean depends on the ratios of the variances, not on their size. A
-// Bernoulli output f counts as two classes with logits 0 and f, and its mean is
-// σ(f) for any variance. The bridge is good for covariances like a covariance of a
-// Dirichlet. For others it is further from the integral than Probit or even MAP.
-// Measured against QMC, the mean absolute error of a probability and its largest, on
-// four logits of a toy network (mean variance 14): 0.11 and 0.58, where MAP has 0.10
-// and 0.46; on random covariances of 10 classes with mean variance 0.09 and 9: 0.05
-// and 0.44, 0.06 and 0.45.
-// Where a variance is zero, α is infinite and the mean is the mean of MAP.
+// The mean depends on the ratios of the variances, not on their size. A Bernoulli output f counts as two classes
+// with logits 0 and f, and its mean is σ(f) for any variance. Where a variance is zero, α is infinite and the mean
+// is the mean of MAP.
+//
+// The bridge is good for covariances similar to the covariance of a Dirichlet distribution. For others its error is
+// larger than the error of Probit, and even of MAP. Measured against QMC, the mean and the largest absolute error
+// of a probability: on four logits of a toy network (mean variance 14) 0.11 and 0.58, where MAP has 0.10 and 0.46;
+// on random covariances of 10 classes 0.05 and 0.44 for a mean variance of 0.09, 0.06 and 0.45 for 9.
 type Bridge struct{}
 
 var _ Link = Bridge{}
@@ -41,12 +38,12 @@ func (Bridge) PredictTo(mean, sd *mat.Dense, lik glm.Likelihood, f, cov *mat.Den
 	return bridge.predictTo(mean, sd, lik, f, cov)
 }
 
-// LogPredictiveTo writes log of the Dirichlet's mean.
+// LogPredictiveTo writes log p(y|x), the logarithm of the Dirichlet's mean for class y.
 func (Bridge) LogPredictiveTo(dst []float64, lik glm.Likelihood, y, f, cov *mat.Dense) error {
 	return bridge.logPredictiveTo(dst, lik, y, f, cov)
 }
 
-// The logits of bridge are log α, since α/Σα = softmax(log α).
+// The logits of bridge are log α, because α/Σα = softmax(log α).
 var bridge = plugIn{"bridge",
 	func(dst, f, cov []float64, softmax bool) float64 {
 		if softmax {
@@ -68,8 +65,8 @@ var bridge = plugIn{"bridge",
 		}
 	}}
 
-// dirichletTo writes log α and returns log Σ α. If some variance is zero, α is
-// infinite: it writes f, whose softmax is then the mean, and returns +Inf.
+// dirichletTo writes log α and returns log Σ α. If a variance is zero, α is infinite: then it writes f, whose
+// softmax is the mean, and returns +Inf.
 func dirichletTo(logAlpha, f, cov []float64) (logTotal float64) {
 	c := len(f)
 	k := float64(c)

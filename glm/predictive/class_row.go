@@ -11,19 +11,18 @@ import (
 	"github.com/funcgp/funcgp/internal/vector"
 )
 
-// A classRow is the Gaussian over the logits of one example (E18), less the logit of its class y:
-// f_j − f_y = m_j − m_y + (A z)_j with z ~ N(0, I). A is triangular in the order of falling
-// means, and of full rank it is the Cholesky factor, which is a smooth function of the
-// covariance. Eigenvectors are not: their signs are arbitrary, and they rotate where
-// eigenvalues meet.
+// A classRow is the Gaussian over the logits of one example minus the logit of its class y (E18): f_j − f_y = m_j −
+// m_y + (A z)_j with z ~ N(0, I). A is triangular when the classes are ordered by falling means. For full rank it
+// is then the Cholesky factor, a smooth function of the covariance. Eigenvectors are not smooth: their signs are
+// arbitrary, and they rotate where eigenvalues meet.
 type classRow struct {
 	softmaxRow
 	y    int
-	mean []float64 // of the logits, less the largest
-	z0   []float64 // about which the points lie
+	mean []float64 // mean of the logits, less the largest
+	z0   []float64 // centre of the integration points
 }
 
-// newClassRow returns row t. It overwrites cov.
+// newClassRow returns the classRow of row t. It overwrites cov.
 func newClassRow(t, y int, f, cov []float64) (*classRow, error) {
 	r, err := newSoftmaxRow(t, f, cov)
 	if err != nil {
@@ -32,7 +31,7 @@ func newClassRow(t, y int, f, cov []float64) (*classRow, error) {
 	return newClassRowOf(r, y), nil
 }
 
-// newClassRowOf replaces A by a triangular factor whose diagonal is not negative.
+// newClassRowOf returns the classRow of r. It replaces A by a triangular factor with a diagonal ≥ 0.
 func newClassRowOf(r *softmaxRow, y int) *classRow {
 	w := &classRow{softmaxRow: *r, y: y, mean: r.m, z0: make([]float64, r.rank)}
 	w.m = make([]float64, r.c)
@@ -51,8 +50,8 @@ func newClassRowOf(r *softmaxRow, y int) *classRow {
 	return w
 }
 
-// centre scales the means by τ and sets z0, about which the integration points lie: the z that
-// maximizes log p(y|f) − ½‖z‖² with f = τ m + r A z.
+// centre scales the mean by τ and sets z0, the centre of the integration points: the z that maximizes log p(y|f) −
+// ½‖z‖² with f = τ m + r A z.
 func (w *classRow) centre(tau, r float64) {
 	for j, m := range w.mean {
 		w.m[j] = tau * m
@@ -60,7 +59,7 @@ func (w *classRow) centre(tau, r float64) {
 	w.modeTo(w.z0, w.y, r)
 }
 
-// classNodes are points z0 ± u of one row after the other, with memory for sums over them.
+// classNodes are the integration points z0 ± u of one row at a time, with memory for the sums over them.
 type classNodes struct {
 	*classRow
 	pairs   int
@@ -74,7 +73,7 @@ func newClassNodes(pairs int) *classNodes {
 	return &classNodes{pairs: pairs, weights: make([]float64, 2*pairs)}
 }
 
-// take goes on to the row w.
+// take replaces the row by w.
 func (n *classNodes) take(w *classRow) {
 	n.classRow = w
 	if n.u.Data == nil || n.u.Cols != w.rank {
@@ -93,8 +92,8 @@ func (n *classNodes) take(w *classRow) {
 	}
 }
 
-// logDensity returns log E softmax(f)_y for f ~ N(τ m, r²AAᵀ). It moves the points to the mode,
-// or takes the trapezoid where that has no more nodes.
+// logDensity returns log E softmax(f)_y for f ~ N(τ m, r²AAᵀ). It moves the points to the mode z0. Where the
+// trapezoid has no more nodes than points, it takes the trapezoid.
 func (n *classNodes) logDensity(tau, r float64) float64 {
 	n.centre(tau, r)
 	if g := n.grid(r, float64(2*n.pairs)); g != nil && n.rank > 0 && r > 0 {
@@ -105,12 +104,11 @@ func (n *classNodes) logDensity(tau, r float64) float64 {
 	return min(n.slopes(tau, r).value, 0)
 }
 
-// slopes returns log E softmax(f)_y for f ~ N(τ m, r²AAᵀ) by the points, which stay where
-// they are:
+// slopes returns log E softmax(f)_y for f ~ N(τ m, r²AAᵀ) and its derivatives, by the points around the present z0:
 //
 //	p = 1/n Σ_k softmax(τ m + r A(z0 + u_k))_y e^{−z0·u_k − ½|z0|²}.
 //
-// Its derivatives are the derivatives of this sum: means over the points by their shares of it.
+// The derivatives are those of this sum: averages over the points, weighted by each point's share of the sum.
 func (n *classNodes) slopes(tau, r float64) logSlopes {
 	c := n.c
 	for j := range c {
@@ -165,7 +163,8 @@ func (n *classNodes) slopes(tau, r float64) logSlopes {
 			q := weights[2*k+side] / s0
 			sm, se = sm/s0, se/s0
 			total += q
-			// log softmax has the slopes −E μ and −E e and the curvature −Cov(μ, e) under softmax.
+			// In τ and r, log softmax has the first derivatives −E μ and −E e and the curvature −Cov(μ, e) under
+			// softmax.
 			s.tau -= q * sm
 			s.root -= q * se
 			s.tauTau += q * (2*sm*sm - smm/s0)

@@ -11,14 +11,13 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// Exact integrates g⁻¹ against the Gaussian of each output (E11) [glm 13]. A
-// Marginal likelihood computes the integrals itself: Bernoulli by quadrature to
-// 1e-10, Poisson (log-normal rate) and Gaussian in closed form [thesis 3.16]. So does a
-// Coupled one. Any other likelihood is integrated by Expectation and LogExpectation for
-// C = 1, with the accuracy stated there, and gives a *UnsupportedError for C > 1.
+// Exact integrates g⁻¹ over the Gaussian of each output (E11) [glm 13]. Marginal and Coupled likelihoods compute
+// the integrals themselves: Bernoulli by quadrature to 1e-10, Poisson (log-normal rate) and Gaussian in closed form
+// [thesis 3.16]. For any other likelihood Exact integrates one output by Expectation and LogExpectation, with the
+// accuracy stated there, and returns an *UnsupportedError for C > 1.
 //
-// The log predictive of Gaussian outputs is joint. That of several Bernoulli, Poisson
-// or heteroscedastic targets is the sum of their marginals.
+// The log predictive density of Gaussian outputs is joint. For several Bernoulli, Poisson or heteroscedastic
+// targets it is the sum of the marginal ones.
 type Exact struct{}
 
 var (
@@ -26,7 +25,7 @@ var (
 	_ Splitter = Exact{}
 )
 
-// marginal returns the integrals of a likelihood with c outputs.
+// marginal returns the integrals of lik with c outputs.
 func (Exact) marginal(lik glm.Likelihood, c int) (glm.Coupled, error) {
 	if m, ok := lik.(glm.Coupled); ok {
 		return m, nil
@@ -40,7 +39,7 @@ func (Exact) marginal(lik glm.Likelihood, c int) (glm.Coupled, error) {
 	return apart{oneOutput{lik}}, nil
 }
 
-// apart has the moments of each output by itself.
+// apart makes a Coupled likelihood of a Marginal one, from the moments of each output by itself.
 type apart struct{ glm.Marginal }
 
 // MomentsTo implements Coupled.
@@ -50,7 +49,7 @@ func (a apart) MomentsTo(mean, epistemic, aleatoric, f, cov []float64) {
 	}
 }
 
-// oneOutput integrates any likelihood of one output.
+// oneOutput makes a Marginal likelihood of any likelihood with one output, by quadrature.
 type oneOutput struct{ lik glm.Likelihood }
 
 // Moments implements Marginal.
@@ -63,7 +62,7 @@ func (o oneOutput) Moments(_ int, m, v float64) (mean, epistemic, aleatoric floa
 	}
 	mean = integral.Expectation(response, m, v)
 	if v > 0 {
-		// centred, so that a small variance keeps its digits
+		// Subtract the mean first, so that a small variance keeps its digits.
 		epistemic = integral.Expectation(func(f float64) float64 { d := response(f) - mean; return d * d }, m, v)
 	}
 	aleatoric = integral.Expectation(func(f float64) float64 {
@@ -93,10 +92,10 @@ func (e Exact) SplitTo(aleatoric, epistemic *mat.Dense, lik glm.Likelihood, f, c
 	return splitBy(e.moments, aleatoric, epistemic, lik, f, cov)
 }
 
-// A setMoments takes E g⁻¹(f), Var g⁻¹(f) and E Var[y|f] of output j of row t.
+// A setMoments is called with E g⁻¹(f), Var g⁻¹(f) and E Var[y|f] for output j of row t.
 type setMoments func(t, j int, mean, epistemic, aleatoric float64)
 
-// predictBy writes the mean and the standard deviation that a link finds.
+// predictBy writes the mean and the standard deviation from the moments of a link.
 func predictBy(moments func(lik glm.Likelihood, f, cov *mat.Dense, set setMoments) error, mean, sd *mat.Dense, lik glm.Likelihood, f, cov *mat.Dense) error {
 	t, c := f.Dims()
 	dense.SizeTo(mean, t, c)
@@ -107,7 +106,7 @@ func predictBy(moments func(lik glm.Likelihood, f, cov *mat.Dense, set setMoment
 	})
 }
 
-// splitBy writes the parts of the variance that a link finds.
+// splitBy writes the aleatoric and the epistemic variance from the moments of a link.
 func splitBy(moments func(lik glm.Likelihood, f, cov *mat.Dense, set setMoments) error, aleatoric, epistemic *mat.Dense, lik glm.Likelihood, f, cov *mat.Dense) error {
 	t, c := f.Dims()
 	dense.SizeTo(aleatoric, t, c)
@@ -148,7 +147,7 @@ func (e Exact) LogPredictiveTo(dst []float64, lik glm.Likelihood, y, f, cov *mat
 	})
 }
 
-// atRow writes the row into a *NotPDError.
+// atRow sets the row of a *NotPDError to t.
 func atRow(err error, t int) error {
 	var notPD *glm.NotPDError
 	if errors.As(err, &notPD) {

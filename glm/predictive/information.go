@@ -10,15 +10,14 @@ import (
 	"github.com/funcgp/funcgp/glm/integral"
 )
 
-// An Informer tells what is known about y in nats: the entropy H[E p(y|f)] of the
-// predictive, and the mutual information of y and f, H[E p(y|f)] − E H[p(y|f)],
-// which is the part that more training data would remove. For Gaussian outputs
-// these are differential entropies. Several Bernoulli outputs are taken as
-// independent, so that theirs add up. Exact, QMC and MonteCarlo are Informers.
+// An Informer computes two entropies in nats: the entropy H[E p(y|f)] of the prediction, and the mutual information
+// of y and f, H[E p(y|f)] − E H[p(y|f)], the part that more training data would remove. For Gaussian outputs they
+// are differential entropies. Several Bernoulli outputs count as independent, so that their entropies add up.
+// Exact, QMC and MonteCarlo are Informers.
 type Informer interface {
-	// EntropyTo writes T numbers each; a nil destination is skipped. The errors are
-	// errors of Link, and *UnsupportedError for a Poisson likelihood and for others
-	// that are neither Gaussian nor of classes.
+	// EntropyTo writes both numbers for each of T examples. A nil destination is skipped. The error is an error of
+	// Link, or an *UnsupportedError for a Poisson likelihood and for any other likelihood that is neither Gaussian
+	// nor of classes.
 	EntropyTo(entropy, mutual []float64, lik glm.Likelihood, f, cov *mat.Dense) error
 }
 
@@ -28,15 +27,15 @@ var (
 	_ Informer = MonteCarlo{}
 )
 
-// checkEntropy panics when a destination does not fit T examples.
+// checkEntropy panics where a destination does not have T numbers.
 func checkEntropy(entropy, mutual []float64, t int) {
 	if entropy != nil && len(entropy) != t || mutual != nil && len(mutual) != t {
 		panic("predictive: dst does not have one element per example")
 	}
 }
 
-// EntropyTo implements Informer for Bernoulli and Gaussian likelihoods and a
-// Logistic likelihood whose outputs are logits by themselves.
+// EntropyTo implements Informer for a Gaussian likelihood and for a Logistic likelihood whose outputs are logits by
+// themselves, such as Bernoulli.
 func (Exact) EntropyTo(entropy, mutual []float64, lik glm.Likelihood, f, cov *mat.Dense) error {
 	t, _ := f.Dims()
 	checkEntropy(entropy, mutual, t)
@@ -68,8 +67,8 @@ func (Exact) EntropyTo(entropy, mutual []float64, lik glm.Likelihood, f, cov *ma
 	})
 }
 
-// gaussianInformation returns ½ log det 2πe(cov + noise) and, for the mutual information,
-// ½ log det(I + Rᵀ cov R), where R Rᵀ is the noise precision.
+// gaussianInformation returns the entropy ½ log det 2πe(cov + noise) and the mutual information ½ log det(I + Rᵀ
+// cov R), where R Rᵀ is the noise precision.
 func gaussianInformation(g *glm.Gaussian, cov []float64, c int) (entropy, mutual float64, err error) {
 	root, logNorm := g.Whitening(c)
 	values, err := eigenvalues(root, cov)
@@ -99,7 +98,7 @@ func eigenvalues(root *mat.Dense, cov []float64) ([]float64, error) {
 	return values, nil
 }
 
-// EntropyTo implements Informer for classes.
+// EntropyTo implements Informer for a Logistic likelihood.
 func (l QMC) EntropyTo(entropy, mutual []float64, lik glm.Likelihood, f, cov *mat.Dense) error {
 	softmax, err := isSoftmax("qmc", lik)
 	switch {
@@ -111,8 +110,7 @@ func (l QMC) EntropyTo(entropy, mutual []float64, lik glm.Likelihood, f, cov *ma
 	return l.IntegralsTo(context.Background(), &Integrals{Entropy: entropy, Mutual: mutual}, lik, f, cov)
 }
 
-// EntropyTo implements Informer, for classes from its draws. For Gaussian outputs
-// it is what Exact gives.
+// EntropyTo implements Informer, for classes by the draws, for Gaussian outputs as Exact does.
 func (l MonteCarlo) EntropyTo(entropy, mutual []float64, lik glm.Likelihood, f, cov *mat.Dense) error {
 	logistic, ok := lik.(glm.Logistic)
 	if !ok {

@@ -12,10 +12,9 @@ import (
 	"github.com/funcgp/funcgp/internal/logsum"
 )
 
-// IntervalTo writes equal-tailed predictive intervals, lo ≤ y ≤ hi, of each target,
-// both T×Targets(C): each tail has at most the probability (1 − coverage)/2,
-// 0 < coverage < 1. The error is an *UnsupportedError where DistributionOf has nothing
-// for the likelihood, or one of a Link. Workers 0 means GOMAXPROCS.
+// IntervalTo writes the equal-tailed predictive interval lo ≤ y ≤ hi of each target, both T×Targets(C). Each tail
+// has a probability of at most (1 − coverage)/2, 0 < coverage < 1. workers 0 means GOMAXPROCS. The error is an
+// *UnsupportedError where DistributionOf has no distribution for the likelihood, or an error of a Link.
 func IntervalTo(ctx context.Context, lo, hi *mat.Dense, coverage float64, lik glm.Likelihood, f, cov *mat.Dense, workers int) error {
 	if !(coverage > 0 && coverage < 1) {
 		panic("predictive: coverage is not between 0 and 1")
@@ -38,15 +37,14 @@ func IntervalTo(ctx context.Context, lo, hi *mat.Dense, coverage float64, lik gl
 	})
 }
 
-// A JointLink predicts several examples together: f is T×C and cov, T·C×T·C, their joint
-// covariance, as JointTo of a gp.Latent writes them. Exact is one for Gaussian outputs
-// [thesis 3.16], and MonteCarlo for all likelihoods.
+// A JointLink predicts T examples together. f is T×C, and cov, T·C×T·C, is their joint covariance, as JointTo of a
+// gp.Latent writes it. Exact is a JointLink for Gaussian outputs [thesis 3.16], and MonteCarlo for any likelihood.
 type JointLink interface {
-	// JointTo writes E g⁻¹(f), T×C, and the parts of the covariance of all outputs of y:
-	// E Var[y|f], T×C, which has no covariance between examples, and the covariance of
-	// g⁻¹(f), T·C×T·C. A nil destination is skipped, an empty one is sized.
+	// JointTo writes E g⁻¹(f), T×C, and both parts of the covariance of y: the aleatoric part E Var[y|f], T×C,
+	// which is independent between examples, and the epistemic part, the covariance of g⁻¹(f), T·C×T·C. A nil
+	// destination is skipped, an empty one is sized.
 	JointTo(mean, aleatoric, epistemic *mat.Dense, lik glm.Likelihood, f, cov *mat.Dense) error
-	// JointLogPredictive returns log p(y_1 … y_T | x_1 … x_T). y is T×Targets(C).
+	// JointLogPredictive returns log p(y_1 … y_T | x_1 … x_T) in nats. y is T×Targets(C).
 	JointLogPredictive(lik glm.Likelihood, y, f, cov *mat.Dense) (float64, error)
 }
 
@@ -55,7 +53,7 @@ var (
 	_ JointLink = MonteCarlo{}
 )
 
-// jointly returns the T·C outputs of T examples as one row with one covariance.
+// jointly returns the T·C outputs of T examples as one row with the joint covariance.
 func jointly(f, cov *mat.Dense) *posterior {
 	t, c := f.Dims()
 	if r, k := cov.Dims(); r != t*c || k != t*c {
@@ -64,8 +62,8 @@ func jointly(f, cov *mat.Dense) *posterior {
 	return newPosterior(mat.NewDense(1, t*c, dense.Flat(f)), cov)
 }
 
-// JointTo implements JointLink for a Gaussian likelihood, whose covariance of g⁻¹(f) is
-// cov itself. The error is a *UnsupportedError for others.
+// JointTo implements JointLink for a Gaussian likelihood, where the covariance of g⁻¹(f) is cov. For any other
+// likelihood the error is an *UnsupportedError.
 func (Exact) JointTo(mean, aleatoric, epistemic *mat.Dense, lik glm.Likelihood, f, cov *mat.Dense) error {
 	if _, ok := lik.(*glm.Gaussian); !ok {
 		return &UnsupportedError{Link: "exact", Likelihood: lik.Name(), What: "joint prediction"}
@@ -99,7 +97,7 @@ func (Exact) JointLogPredictive(lik glm.Likelihood, y, f, cov *mat.Dense) (logp 
 	})
 }
 
-// JointTo implements JointLink by draws of the outputs of all examples together.
+// JointTo implements JointLink by drawing the outputs of all examples together.
 func (l MonteCarlo) JointTo(mean, aleatoric, epistemic *mat.Dense, lik glm.Likelihood, f, cov *mat.Dense) error {
 	t, c := f.Dims()
 	return jointly(f, cov).each(func(_ int, flat, block []float64) error {
@@ -137,9 +135,8 @@ func (l MonteCarlo) JointTo(mean, aleatoric, epistemic *mat.Dense, lik glm.Likel
 	})
 }
 
-// JointLogPredictive implements JointLink by log of the average of Π_t p(y_t|f_t) over
-// draws, summed in the log domain. Its relative error grows with the number of
-// examples, since few draws fit them all.
+// JointLogPredictive implements JointLink by the average of Π_t p(y_t|f_t) over draws, with a sum in the log
+// domain. The relative error grows with the number of examples, because fewer draws fit all of them.
 func (l MonteCarlo) JointLogPredictive(lik glm.Likelihood, y, f, cov *mat.Dense) (float64, error) {
 	t, c := f.Dims()
 	checkLog(make([]float64, t), lik, y, t, c)

@@ -11,9 +11,8 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// A Link turns the Gaussian over each example's outputs, with mean f and
-// covariance cov, into a predictive (E11). f is T×C. cov is T·C×C with one
-// symmetric block per example; only the upper triangles are read.
+// A Link turns the Gaussian over each example's outputs into a prediction (E11). The mean f is T×C. The covariance
+// cov is T·C×C with one symmetric C×C block for each example; only the upper triangles are read.
 //
 //	MAP         any likelihood                        g⁻¹(f), cov ignored
 //	Exact       a Marginal or Coupled likelihood,     E g⁻¹(f)
@@ -23,36 +22,30 @@ import (
 //	MonteCarlo  any likelihood                        average of g⁻¹ over draws, with a seed
 //	Bridge      a Logistic likelihood                 mean of a Dirichlet distribution
 //
-// Bernoulli, Poisson and Gaussian are Marginal for any C, and Heteroscedastic is
-// Coupled. Bernoulli and Categorical are Logistic. A user's likelihood is Marginal,
-// Coupled or Logistic if it has their methods.
+// Bernoulli, Poisson and Gaussian are Marginal for any C, and Heteroscedastic is Coupled. Bernoulli and Categorical
+// are Logistic. A user's likelihood is Marginal, Coupled or Logistic if it has the methods.
 //
-// The errors are *UnsupportedError, *NotPDError, and *ValueError for a NaN, an
-// Inf or a negative variance in f or cov, which names the row. A variance v with
-// 0 > v ≥ −1e-6 (1 + the block's largest) counts as rounding error and is taken
-// as zero. Any other finite mean and variance are admitted. A probability is then
-// in [0, 1], and a rate or a log p(y|x) beyond the range of a float64 is ±Inf.
+// The error is an *UnsupportedError, a *NotPDError, or a *ValueError for a NaN, an Inf or a negative variance in f
+// or cov, which names the row. A variance v with 0 > v ≥ −1e-6 (1 + the largest variance of the block) counts as a
+// rounding error and as zero. Every other finite mean and variance is accepted. Probabilities are then in [0, 1],
+// and a rate or a log p(y|x) outside the range of a float64 is ±Inf.
 type Link interface {
-	// PredictTo writes the predictive mean E[y|x] (for classes their
-	// probabilities) and the standard deviation of g⁻¹(f) under the posterior,
-	// both T×C. A nil destination is skipped, an empty one is sized.
+	// PredictTo writes the predictive mean E[y|x], for classes the probabilities, and the standard deviation of
+	// g⁻¹(f) under the posterior, both T×C. A nil destination is skipped, an empty one is sized.
 	PredictTo(mean, sd *mat.Dense, lik glm.Likelihood, f, cov *mat.Dense) error
-	// LogPredictiveTo writes log p(y|x) of each example, T numbers, without
-	// underflow; y is T×Targets(C).
+	// LogPredictiveTo writes log p(y|x) of each example in nats, T numbers, without underflow. y is T×Targets(C).
 	LogPredictiveTo(dst []float64, lik glm.Likelihood, y, f, cov *mat.Dense) error
 }
 
-// A Splitter divides the predictive variance of each output or class
-// indicator, Var[y] = E Var[y|f] + Var E[y|f], into an aleatoric and an
-// epistemic part [glm fig. 4]. For classes the aleatoric part is the diagonal of
-// E[Λ]. Exact, QMC and MonteCarlo are Splitters.
+// A Splitter divides the predictive variance of each output or class indicator, Var[y] = E Var[y|f] + Var E[y|f],
+// into the aleatoric part (first term) and the epistemic part (second term) [glm fig. 4], both T×C. For classes the
+// aleatoric part is the diagonal of E[Λ]. Exact, QMC and MonteCarlo are Splitters.
 type Splitter interface {
 	SplitTo(aleatoric, epistemic *mat.Dense, lik glm.Likelihood, f, cov *mat.Dense) error
 }
 
-// DefaultLink returns the link for a likelihood and a model with c outputs:
-// Exact for a Marginal or Coupled likelihood or one output, else QMC for a Logistic
-// likelihood, else MonteCarlo with its default samples and seed.
+// DefaultLink returns the default link for lik with c outputs: Exact for a Marginal or Coupled likelihood and for
+// one output, otherwise QMC for a Logistic likelihood, otherwise MonteCarlo with its default samples and seed.
 func DefaultLink(lik glm.Likelihood, c int) Link {
 	if HasExact(lik, c) {
 		return Exact{}
@@ -63,16 +56,16 @@ func DefaultLink(lik glm.Likelihood, c int) Link {
 	return MonteCarlo{}
 }
 
-// HasExact tells whether Exact serves a likelihood with c outputs.
+// HasExact tells whether Exact can integrate lik with c outputs.
 func HasExact(lik glm.Likelihood, c int) bool {
 	_, err := Exact{}.marginal(lik, c)
 	return err == nil
 }
 
-// UnsupportedError reports a link that cannot be computed for a likelihood.
+// UnsupportedError reports that a link cannot compute something for a likelihood.
 type UnsupportedError struct {
 	Link, Likelihood string
-	What             string // what cannot be computed; "" is the prediction
+	What             string // what cannot be computed; "" means the prediction
 }
 
 func (e *UnsupportedError) Error() string {
@@ -82,9 +75,8 @@ func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("predictive: no %s link for the %s likelihood; use MonteCarlo or DefaultLink", e.Link, e.Likelihood)
 }
 
-// ValueError reports a NaN, an Inf or a negative variance in the posterior.
-// What is "mean", "covariance", "variance" or "eigenvalue". The eigenvalues of a
-// row's covariance are numbered in increasing order, and Output is the number.
+// ValueError reports a NaN, an Inf or a negative variance in the Gaussian over f. What is "mean", "covariance",
+// "variance" or "eigenvalue". For an eigenvalue Output is its number in increasing order.
 type ValueError struct {
 	What        string
 	Row, Output int
@@ -96,11 +88,11 @@ func (e *ValueError) Error() string {
 		e.Row, e.Output, e.What, e.Value)
 }
 
-// posterior reads f and cov row by row and checks them.
+// posterior reads f and cov row by row, and checks them.
 type posterior struct {
 	f, cov *mat.Dense
 	t, c   int
-	block  []float64 // the row's covariance, C·C, symmetric, diagonal ≥ 0
+	block  []float64 // covariance of the current row, C·C, symmetric, diagonal ≥ 0
 }
 
 func newPosterior(f, cov *mat.Dense) *posterior {
@@ -111,8 +103,8 @@ func newPosterior(f, cov *mat.Dense) *posterior {
 	return &posterior{f: f, cov: cov, t: t, c: c, block: make([]float64, c*c)}
 }
 
-// each calls do for every row in order, and stops at the first error. The
-// covariance it passes is overwritten by the next row.
+// each calls do for every row in order, and stops at the first error. The next row overwrites the covariance that
+// do receives.
 func (p *posterior) each(do func(t int, f, cov []float64) error) error {
 	for t := range p.t {
 		if err := p.row(t, do); err != nil {
@@ -172,7 +164,7 @@ func checkFinite(f []float64, t int) error {
 	return nil
 }
 
-// checkLog panics when dst and y do not fit T examples with c outputs.
+// checkLog panics unless dst has T numbers and y is T×Targets(C).
 func checkLog(dst []float64, lik glm.Likelihood, y *mat.Dense, t, c int) {
 	if len(dst) != t {
 		panic("predictive: dst does not have one element per example")
@@ -182,8 +174,7 @@ func checkLog(dst []float64, lik glm.Likelihood, y *mat.Dense, t, c int) {
 	}
 }
 
-// MAP is the plug-in predictive g⁻¹(f). It ignores cov, which may be nil, and
-// its standard deviation is zero.
+// MAP is the plug-in prediction g⁻¹(f). It ignores cov, which may be nil. Its standard deviation is zero.
 type MAP struct{}
 
 var _ Link = MAP{}

@@ -14,20 +14,17 @@ import (
 	"github.com/funcgp/funcgp/internal/logsum"
 )
 
-// MonteCarlo averages g⁻¹ over draws of f (E11) [glm 13]. The same standard
-// normal draws serve every row. A row's prediction therefore does not depend on
-// the other rows of the batch. The error of a probability is about sd/√Samples.
-// With 1,000 draws, the mean absolute error of a probability against QMC, and its
-// largest, on four logits of a toy network (mean variance 14): 0.007 and 0.024; at 25
-// times the covariance 0.009 and 0.023; on random covariances of 10 classes with mean
-// variance 0.09 and 9: 0.0004 and 0.004, 0.004 and 0.02.
+// MonteCarlo averages g⁻¹ over draws of f (E11) [glm 13]. Every row uses the same standard normal draws, so its
+// prediction does not depend on the other rows. The error of a probability is about sd/√Samples. Measured against
+// QMC with 1,000 draws, the mean and the largest absolute error of a probability: on four logits of a toy network
+// (mean variance 14) 0.007 and 0.024, at 25 times the covariance 0.009 and 0.023; on random covariances of 10
+// classes 0.0004 and 0.004 for a mean variance of 0.09, 0.004 and 0.02 for 9.
 //
-// f is its mean plus the symmetric root of its covariance times the draws. For
-// 256 outputs or more a Pivoted Cholesky factor replaces the root, because it is
-// much faster. The distribution is the same, but the draws jump where the order of
-// two variances changes.
+// A draw of f is the mean plus the symmetric root of the covariance times a standard normal draw. From 256 outputs
+// on, a pivoted Cholesky factor replaces the root, because it is much faster. The distribution is the same, but the
+// draws jump where the order of two variances changes.
 type MonteCarlo struct {
-	Samples int    // draws per row; 0 means 1000, negative panics
+	Samples int    // draws for each row; 0 means 1000, a negative number panics
 	Seed    uint64 // of the random numbers
 }
 
@@ -50,8 +47,8 @@ func (l MonteCarlo) PredictTo(mean, sd *mat.Dense, lik glm.Likelihood, f, cov *m
 	return predictBy(l.moments, mean, sd, lik, f, cov)
 }
 
-// SplitTo implements Splitter. Both parts are moments of the same draws. For
-// classes they add up to p(1−p), where p is the mean that PredictTo writes.
+// SplitTo implements Splitter. Both parts are moments of the same draws. For classes they add up to p(1−p) with the
+// p that PredictTo writes.
 func (l MonteCarlo) SplitTo(aleatoric, epistemic *mat.Dense, lik glm.Likelihood, f, cov *mat.Dense) error {
 	return splitBy(l.moments, aleatoric, epistemic, lik, f, cov)
 }
@@ -90,8 +87,8 @@ func (l MonteCarlo) moments(lik glm.Likelihood, f, cov *mat.Dense, set setMoment
 	})
 }
 
-// average returns the mean of n numbers from the mean of the first n−1 and the
-// last. It is infinite if one of them is.
+// average returns the mean of n numbers from the mean of the first n−1 numbers and the last. It is infinite if one
+// of them is.
 func average(mean, last, n float64) float64 {
 	if math.IsInf(mean, 0) || math.IsInf(last, 0) {
 		return mean + last
@@ -99,8 +96,7 @@ func average(mean, last, n float64) float64 {
 	return mean + (last-mean)/n
 }
 
-// LogPredictiveTo writes log of the average of p(y|f) over the draws, summed
-// in the log domain.
+// LogPredictiveTo writes the logarithm of the average of p(y|f) over the draws, with a sum in the log domain.
 func (l MonteCarlo) LogPredictiveTo(dst []float64, lik glm.Likelihood, y, f, cov *mat.Dense) error {
 	p := newPosterior(f, cov)
 	checkLog(dst, lik, y, p.t, p.c)
@@ -112,15 +108,15 @@ func (l MonteCarlo) LogPredictiveTo(dst []float64, lik glm.Likelihood, y, f, cov
 	})
 }
 
-// manyOutputs is the number of outputs from which a Cholesky factor replaces the
-// symmetric root, which needs eigenvectors.
+// manyOutputs is the number of outputs from which on a Cholesky factor replaces the symmetric root, which needs
+// eigenvectors.
 const manyOutputs = 256
 
-// draw passes f + A z to yield for each draw z, where A Aᵀ = cov.
+// draw calls yield with f + A z for each draw z, where A Aᵀ = cov.
 func (l MonteCarlo) draw(t int, f, cov []float64, yield func(g []float64)) error {
 	c := len(f)
 	if c >= manyOutputs {
-		// Draw with a Pivoted Cholesky factor.
+		// Draw with a pivoted Cholesky factor.
 		c, largest := len(f), 0.0
 		for i := range c {
 			largest = max(largest, cov[i*c+i])
@@ -169,8 +165,8 @@ func (l MonteCarlo) draw(t int, f, cov []float64, yield func(g []float64)) error
 	return nil
 }
 
-// symmetricRoot returns the symmetric A with A A = cov, which may be singular.
-// It is continuous in cov, unlike a Cholesky factor or eigenvectors.
+// symmetricRoot returns the symmetric A with A A = cov. cov may be singular. A is continuous in cov, unlike a
+// Cholesky factor or eigenvectors.
 func symmetricRoot(t int, cov []float64, c int) ([]float64, error) {
 	if c == 1 {
 		return []float64{math.Sqrt(cov[0])}, nil

@@ -11,24 +11,20 @@ import (
 	"github.com/funcgp/funcgp/internal/logsum"
 )
 
-// Probit shrinks each logit by its variance, f_c/√(1 + π/8 Σ_cc), and applies
-// g⁻¹ (E11). For σ this is MacKay's approximation, which is within 0.02 of the
-// integral. For softmax it is the usual extension. It ignores the covariance
-// between logits, and QMC, the default, does not.
+// Probit shrinks each logit by its variance to f_c/√(1 + π/8 Σ_cc) and applies g⁻¹ (E11). For σ this is MacKay's
+// approximation, which is within 0.02 of the integral. For softmax it is the usual extension. It ignores the
+// covariance between logits; the default, QMC, does not.
 //
-// Measured against QMC, the mean absolute error of a probability of softmax and its
-// largest, on four logits of a toy network (mean variance 14): 0.039 and 0.24;
-// there at 25 times and at 1/20 of the covariance: 0.056 and 0.15, 0.006 and 0.14; on
-// random covariances of 10 classes with mean variance 0.09 and 9: 0.001 and 0.014,
-// 0.03 and 0.21. The expected log density lost on the toy is 0.03.
+// Measured against QMC, the mean and the largest absolute error of a softmax probability: on four logits of a toy
+// network (mean variance 14) 0.039 and 0.24, at 25 times the covariance 0.056 and 0.15, at 1/20 of it 0.006 and
+// 0.14; on random covariances of 10 classes 0.001 and 0.014 for a mean variance of 0.09, 0.03 and 0.21 for 9. On
+// the toy network it loses 0.03 nats of the expected log density.
 //
-// The approximation defines no standard deviation. For σ PredictTo writes the
-// exact one. For softmax it writes the one of σ(l_c), where the log-odds
-// l_c = f_c − log Σ_{j≠c} eᶠʲ are taken as Gaussian. Their variance is linearized
-// at f, and their mean is the one that gives the probability of Probit. For two
-// classes l is Gaussian and the result is exact. On random covariances of 3 to
-// 10 classes its mean error is 0.002 where the true standard deviation is below
-// 0.1, and 0.05 where it is 0.3.
+// The approximation defines no standard deviation. For σ PredictTo writes the exact one. For softmax it writes the
+// standard deviation of σ(l_c), where the log-odds l_c = f_c − log Σ_{j≠c} eᶠʲ are taken as Gaussian. Their
+// variance is linearized at f, and their mean is the one that gives Probit's probability. For two classes l_c is
+// Gaussian and the result is exact. On random covariances of 3 to 10 classes the mean error is 0.002 where the true
+// standard deviation is below 0.1, and 0.05 where it is 0.3.
 type Probit struct{}
 
 var _ Link = Probit{}
@@ -38,7 +34,7 @@ func (Probit) PredictTo(mean, sd *mat.Dense, lik glm.Likelihood, f, cov *mat.Den
 	return probit.predictTo(mean, sd, lik, f, cov)
 }
 
-// LogPredictiveTo writes log p(y|·) at the shrunken logits.
+// LogPredictiveTo writes log p(y|·) at the shrunken logits, in nats.
 func (Probit) LogPredictiveTo(dst []float64, lik glm.Likelihood, y, f, cov *mat.Dense) error {
 	return probit.logPredictiveTo(dst, lik, y, f, cov)
 }
@@ -47,8 +43,8 @@ var probit = plugIn{"probit",
 	func(dst, f, cov []float64, _ bool) float64 { shrinkTo(dst, f, cov); return 0 },
 	func(dst, _, f, cov []float64, softmax bool, _ float64) { probitSDTo(dst, softmax, f, cov) }}
 
-// A plugIn predicts with g⁻¹ of other logits than the mean of f, which logitsTo writes. It
-// returns a number that sdTo takes, with the probabilities p.
+// A plugIn predicts with g⁻¹ of modified logits. logitsTo writes the logits and returns a number rest. sdTo writes
+// the standard deviations from the probabilities p and rest.
 type plugIn struct {
 	name     string
 	logitsTo func(dst, f, cov []float64, softmax bool) (rest float64)
@@ -78,7 +74,7 @@ func (l *plugIn) predictTo(mean, sd *mat.Dense, lik glm.Likelihood, f, cov *mat.
 	})
 }
 
-// logPredictiveTo writes log p(y|·) at the logits.
+// logPredictiveTo writes log p(y|·) at the modified logits.
 func (l *plugIn) logPredictiveTo(dst []float64, lik glm.Likelihood, y, f, cov *mat.Dense) error {
 	softmax, err := isSoftmax(l.name, lik)
 	if err != nil {
@@ -94,8 +90,7 @@ func (l *plugIn) logPredictiveTo(dst []float64, lik glm.Likelihood, y, f, cov *m
 	})
 }
 
-// isSoftmax returns Softmax of a Logistic likelihood, and an *UnsupportedError for
-// another.
+// isSoftmax returns Softmax() of a Logistic likelihood, and an *UnsupportedError for any other.
 func isSoftmax(link string, lik glm.Likelihood) (bool, error) {
 	l, ok := lik.(glm.Logistic)
 	if !ok {
@@ -111,9 +106,9 @@ func shrinkTo(dst, f, cov []float64) {
 	}
 }
 
-// probitSDTo writes the standard deviation of σ(f) of each output, or of softmax(f)_c = σ(l_c),
-// with the log-odds l_c taken as Gaussian. Their variance is dᵀΣd, where d = ∂l_c/∂f = e_c − q
-// and q is the softmax of the other classes.
+// probitSDTo writes the standard deviation of σ(f) for each output, or of softmax(f)_c = σ(l_c) with the log-odds
+// l_c taken as Gaussian. The variance of l_c is dᵀΣd, where d = ∂l_c/∂f = e_c − q and q is the softmax over the
+// other classes.
 func probitSDTo(dst []float64, softmax bool, f, cov []float64) {
 	c := len(f)
 	if !softmax {
@@ -163,7 +158,7 @@ func logOdds(f []float64, k int) float64 {
 	return f[k] - others.Value()
 }
 
-// topLogOddsVariance returns dᵀΣd of class k with d formed explicitly.
+// topLogOddsVariance returns the variance dᵀΣd of l_k with d formed explicitly, so that no digits cancel.
 func topLogOddsVariance(f, cov []float64, k int) float64 {
 	c := len(f)
 	d := append([]float64(nil), f...)

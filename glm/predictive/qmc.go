@@ -15,8 +15,8 @@ import (
 	"github.com/funcgp/funcgp/internal/par"
 )
 
-// QMC integrates softmax over the whole Gaussian of each example's logits (E20), by
-// fixed nodes: the same input gives the same bits, on any number of workers.
+// QMC integrates softmax over the joint Gaussian of each example's logits (E20) by fixed nodes: the same input
+// gives the same bits on any number of workers.
 //
 //	C = 2      exact, as σ of the contrast f₁ − f₀
 //	C = 3, 4   tensor trapezoid, while it has at most 2²² nodes: E p, E p² and entropies
@@ -24,29 +24,28 @@ import (
 //	otherwise  quasi–Monte Carlo, from 1,024 points, doubled until two sequences
 //	           agree to Tol in every E p and E p²
 //
-// A row may take noise apart: where 1,024 points do not suffice and the variances of all
-// directions of f lie between d ≥ 4 and 12 d. Then f is a sum of independent noise of
-// variance d, under which E p and E p² are integrals in one dimension, and of a rest
-// that up to 2,048 points integrate, or 4,096 where some variance is above 6 d. Such a
-// point counts as 32 or 16 of softmax alone. Rows whose entropies or covariances are
-// wanted have no noise apart. Of LeNet-5's ten digits under a wide posterior 65,536
-// points of softmax itself err by .00096, and under a calibrated one by .00026 (RMS over
-// rows of the largest error of E p and E p²); the 2,048 err by .00085 and .00019.
+// For a row with a wide covariance, QMC can separate noise. It does so where 1,024 points do not suffice and the
+// variances of all directions of f are between some d ≥ 4 and 12 d. Then f is a sum of two parts: independent noise
+// of variance d, over which E p and E p² are one-dimensional integrals, and a rest, which at most 2,048 points
+// integrate (4,096 where a variance is above 6 d). Such a point costs as much as 32 (or 16) points without noise.
+// Rows with entropies or covariances are integrated without it. On LeNet-5's ten digits the 65,536 points without
+// noise err by .00096 under a wide posterior and by .00026 under a calibrated one (RMS over rows of the largest
+// error of E p and E p²); the 2,048 points err by .00085 and .00019.
 //
-// Directions of f whose variances add up to at most 1e-5 count to second order, which
-// alone serves a row of hardly any variance. log p(y|x) does not underflow. Its nodes are moved
-// to where p(y|f) p(f) is largest, so that a small probability has a small relative error. It
-// differs from the log of the mean by the error of either. For C > 128 the
-// covariance counts through its leading eigenvectors, at most 256, and the rest to
-// second order. A likelihood whose outputs are logits by themselves goes to Exact.
+// Directions of f whose variances add up to at most 1e-5 count to second order. A row of tiny variance needs
+// nothing else. For C > 128 the covariance counts through at most 256 leading eigenvectors, and the rest to second
+// order.
 //
-// Measured on four logits of a toy network (mean variance 14), where the trapezoid is
-// right to 2e-11: quasi–Monte Carlo errs by at most 1.3e-4, and by 4e-4 at 25
-// times the covariance, where 65,536 points do not reach 1e-4; 1,024 points alone err
-// by at most 2e-3 and 6e-3.
+// log p(y|x) does not underflow. Its nodes are moved to the maximum of p(y|f) p(f), so that a small probability has
+// a small relative error. It differs from the logarithm of the mean by the errors of both. Likelihoods whose
+// outputs are logits by themselves are passed on to Exact.
+//
+// Measured on four logits of a toy network (mean variance 14), where the trapezoid is right to 2e-11: quasi–Monte
+// Carlo errs by at most 1.3e-4, and 1,024 points by at most 2e-3. At 25 times the covariance, where 65,536 points
+// do not reach 1e-4, the errors are 4e-4 and 6e-3.
 type QMC struct {
 	Tol       float64 // error of a probability, and of log p(y|x); 0 means 1e-4
-	MaxPoints int     // most points of a row; 0 means 65,536, which is also the most there are
+	MaxPoints int     // most points for a row; 0 means 65,536, the most possible
 	Workers   int     // 0 means GOMAXPROCS; results do not depend on it
 
 	noGrid bool // quasi–Monte Carlo even where the trapezoid is small
@@ -73,27 +72,26 @@ func (l QMC) points() int {
 	return cmp.Or(l.MaxPoints, lattice.Points)
 }
 
-// check panics for options that are no options.
+// check panics for options out of range.
 func (l QMC) check() { _, _ = l.tol(), l.points() }
 
-// Integrals are expectations over f ~ N(m, Σ) of a categorical likelihood. A nil
-// field is skipped, an empty matrix is sized, and a slice has T elements.
+// Integrals are expectations over f ~ N(m, Σ) for a categorical likelihood, with p = softmax(f). A nil field is
+// skipped, an empty matrix is sized, and a slice must have T numbers.
 type Integrals struct {
 	Mean *mat.Dense // E p, T×C
 	SD   *mat.Dense // standard deviation of p, T×C
-	// E[diag(p) − ppᵀ] and E[ppᵀ] − E[p]E[p]ᵀ, T·C×C, with one block per
-	// example each; they add up to the covariance of the indicators of the classes.
+	// E[diag(p) − ppᵀ] and E[ppᵀ] − E[p]E[p]ᵀ, both T·C×C with one block for each example. Their sum is the
+	// covariance of the class indicators.
 	Aleatoric, Epistemic *mat.Dense
 	Entropy              []float64 // H[E p] in nats
 	Mutual               []float64 // H[E p] − E H[p] in nats
-	// Error is the estimated error of Mean: 1e-10 for integrals in one to three
-	// dimensions, else twice the difference of the two sequences.
+	// Error is the estimated error of Mean: 1e-10 for integrals over at most three dimensions, otherwise twice the
+	// difference of the two sequences.
 	Error []float64
 }
 
-// IntegralsTo writes several integrals by one evaluation of each row. The
-// likelihood must be a Logistic softmax likelihood, else the error is an
-// *UnsupportedError; other errors are errors of a Link, and ctx.Err().
+// IntegralsTo writes several integrals with one evaluation of each row. For any likelihood without Softmax the
+// error is an *UnsupportedError. Other errors are errors of a Link, and ctx.Err().
 func (l QMC) IntegralsTo(ctx context.Context, dst *Integrals, lik glm.Likelihood, f, cov *mat.Dense) error {
 	softmax, err := isSoftmax("qmc", lik)
 	if err != nil {
@@ -116,7 +114,7 @@ func (l QMC) IntegralsTo(ctx context.Context, dst *Integrals, lik glm.Likelihood
 	return l.eachMoments(ctx, f, cov, wants, dst.set)
 }
 
-// eachMoments calls set with the integrals of each row.
+// eachMoments integrates each row and calls set with the result.
 func (l QMC) eachMoments(ctx context.Context, f, cov *mat.Dense, wants softmaxWants, set func(t int, m *softmaxMoments)) error {
 	l.check()
 	return EachRow(ctx, l.Workers, f, cov, func(t int, f, cov []float64) error {
@@ -157,13 +155,12 @@ func setTo(dst []float64, t int, v float64) {
 	}
 }
 
-// aleatoric returns E[p(1−p)] = E p (1 − E p) − Var p.
+// aleatoric returns E[p_j(1−p_j)] = E p_j (1 − E p_j) − Var p_j.
 func (m *softmaxMoments) aleatoric(j int) float64 {
 	return max(m.mean[j]*integral.Complement(m.mean, j)-m.variance[j], 0)
 }
 
-// EachRow calls do for every row on several workers. The covariance it passes is
-// overwritten by another row.
+// EachRow calls do for every row on several workers. Another row overwrites the covariance that do receives.
 func EachRow(ctx context.Context, workers int, f, cov *mat.Dense, do func(t int, f, cov []float64) error) error {
 	n, _ := f.Dims()
 	rows := make([]*posterior, par.Workers(workers))
@@ -176,7 +173,7 @@ func EachRow(ctx context.Context, workers int, f, cov *mat.Dense, do func(t int,
 	})
 }
 
-// moments integrates one row. It overwrites cov.
+// moments returns the integrals of row t. It overwrites cov.
 func (l QMC) moments(t int, f, cov []float64, wants softmaxWants) (*softmaxMoments, error) {
 	if len(f) == 2 {
 		// Integrate two classes: softmax(f)₁ = σ(f₁ − f₀).
@@ -201,8 +198,8 @@ func (l QMC) moments(t int, f, cov []float64, wants softmaxWants) (*softmaxMomen
 	return m, nil
 }
 
-// rowMoments integrates one row of more than two classes, and tells whether that also gave
-// the log density.
+// rowMoments returns the integrals of one row with more than two classes. ok tells whether density was set to the
+// log density of the row.
 func (l QMC) rowMoments(r *softmaxRow, wants softmaxWants, density *sharedDensity) (m *softmaxMoments, ok bool) {
 	r.cut()
 	if !l.noGrid || r.rank == 0 {
@@ -213,9 +210,9 @@ func (l QMC) rowMoments(r *softmaxRow, wants softmaxWants, density *sharedDensit
 	return r.qmcMoments(wants, density, l.tol(), l.points())
 }
 
-// PredictDensityTo is PredictTo and LogPredictiveTo in one evaluation of each row, where the
-// points of the mean reach the tolerance in log p(y|x) too. Where no points reach it, the
-// points of the mean serve a p(y|x) of at least ¼.
+// PredictDensityTo does the work of PredictTo and LogPredictiveTo with one evaluation of a row, if the points for
+// the mean also give log p(y|x) to the tolerance. Where even the most points do not reach the tolerance, it still
+// takes log p(y|x) from them if p(y|x) ≥ ¼. Otherwise it evaluates log p(y|x) separately.
 func (l QMC) PredictDensityTo(ctx context.Context, mean, sd *mat.Dense, logp []float64, lik glm.Likelihood, y, f, cov *mat.Dense) error {
 	softmax, err := isSoftmax("qmc", lik)
 	if err != nil {
@@ -259,7 +256,7 @@ func (l QMC) PredictDensityTo(ctx context.Context, mean, sd *mat.Dense, logp []f
 
 // contrast returns the mean and the standard deviation of f₁ − f₀.
 func contrast(f, cov []float64) (m, s float64) {
-	// a fourth of the variance, which does not overflow
+	// the root of a quarter of the variance, which does not overflow
 	return f[1] - f[0], 2 * math.Sqrt(max(cov[0]/4+cov[3]/4-cov[1]/2, 0))
 }
 
@@ -322,7 +319,7 @@ func (l QMC) LogPredictiveTo(dst []float64, lik glm.Likelihood, y, f, cov *mat.D
 	})
 }
 
-// rowDensity returns log p(y|x) of one row of more than two classes.
+// rowDensity returns log p(y|x) of one row with more than two classes, in nats.
 func (l QMC) rowDensity(r *softmaxRow, lik glm.Likelihood, y, f []float64) float64 {
 	k, ok := classOf(lik, y, f)
 	if !ok {

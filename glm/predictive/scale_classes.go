@@ -11,14 +11,14 @@ import (
 	"github.com/funcgp/funcgp/internal/par"
 )
 
-// A ScalePoint is log s, with log τ or log t where there is one. The search of package score
-// has log s/τ² in place of log s.
+// A ScalePoint is log s and, where there is a second scale, log τ or log t. In the search of package score, Scale
+// is log s/τ² in place of log s.
 type ScalePoint struct{ Scale, Other float64 }
 
-// ScaleSlopes are a value at a ScalePoint with its first and second derivatives.
+// ScaleSlopes are a value at a ScalePoint and its first and second derivatives in Scale and Other.
 type ScaleSlopes struct{ Value, Scale, Other, ScaleScale, Both, OtherOther float64 }
 
-// Add adds the slopes of another row.
+// Add adds the value and the derivatives of another row.
 func (d *ScaleSlopes) Add(e ScaleSlopes) {
 	d.Value += e.Value
 	d.Scale += e.Scale
@@ -28,33 +28,32 @@ func (d *ScaleSlopes) Add(e ScaleSlopes) {
 	d.OtherOther += e.OtherOther
 }
 
-// Over returns them divided by n.
+// Over returns d divided by n.
 func (d ScaleSlopes) Over(n int) ScaleSlopes {
 	w := 1 / float64(n)
 	return ScaleSlopes{w * d.Value, w * d.Scale, w * d.Other, w * d.ScaleScale, w * d.Both, w * d.OtherOther}
 }
 
-// A ClassSurface is minus the mean over the rows of log p(y|x) for classes as a function of the
-// scales (E18). It takes the same points for all scales, so that log p is a smooth function of
-// the scales and of the moments, and its derivatives are exact.
+// A ClassSurface is −log p(y|x) for classes, averaged over the rows, as a function of the scales (E18). It uses the
+// same integration points for all scales. log p is therefore a smooth function of the scales and of the moments,
+// and its derivatives are exact.
 type ClassSurface struct {
 	rows    []classDensity
 	softmax bool
 	workers int
 }
 
-// A classDensity is the density of one target of classes: the product of powers of
-// E σ(f), or E softmax(f)_y.
+// A classDensity is the density of one row's target. It is E softmax(f)_y, or a product of powers of E σ(f).
 type classDensity struct {
 	logits  []logit
 	classes *classRow
 }
 
-// A logit adds weight · log E σ(f), f ~ N(m, s²), to a log density.
+// A logit stands for the term weight · log E σ(f), f ~ N(m, s²), of a log density.
 type logit struct{ weight, m, s float64 }
 
-// NewClassSurface returns a surface for the targets y, T×1 or T×C, and the means of f, T×C, whose
-// rows Load then sets. It returns nil where the link or the likelihood has other integrals.
+// NewClassSurface returns a surface for targets y, T×1 or T×C, and means f, T×C. Load must then set its rows. It
+// returns nil where the link or the likelihood needs other integrals.
 func NewClassSurface(link Link, lik glm.Likelihood, y, f *mat.Dense, workers int) *ClassSurface {
 	l, ok := lik.(glm.Logistic)
 	if _, whole := link.(ScaleLink); !ok || !whole {
@@ -74,8 +73,8 @@ func NewClassSurface(link Link, lik glm.Likelihood, y, f *mat.Dense, workers int
 	return &ClassSurface{rows: make([]classDensity, n), softmax: l.Softmax(), workers: workers}
 }
 
-// Load sets the rows from first on, with targets y and moments f and cov. The errors are the errors of a
-// Link. Several goroutines may load different rows.
+// Load sets the rows from first on, with targets y and moments f and cov. The error is an error of a Link. Several
+// goroutines may load different rows.
 func (s *ClassSurface) Load(first int, y, f, cov *mat.Dense) error {
 	return EachRow(context.Background(), 1, f, cov, func(t int, f, block []float64) (err error) {
 		s.rows[first+t], err = newClassDensity(s.softmax, t, y.RawRowView(t), f, block)
@@ -83,7 +82,7 @@ func (s *ClassSurface) Load(first int, y, f, cov *mat.Dense) error {
 	})
 }
 
-// isBernoulli tells whether p(y|f) is what Bernoulli gives.
+// isBernoulli tells whether p(y|f) is the density of glm.Bernoulli.
 func isBernoulli(lik glm.Likelihood, y, f []float64) bool {
 	if len(y) != len(f) || (glm.Bernoulli{}).CheckY(y, len(f)) != nil {
 		return false
@@ -92,7 +91,7 @@ func isBernoulli(lik glm.Likelihood, y, f []float64) bool {
 	return math.Abs(lik.LogProb(y, f)-want) <= 1e-12*(1+math.Abs(want))
 }
 
-// newClassDensity returns the density of row t. It overwrites cov.
+// newClassDensity returns the classDensity of row t. It overwrites cov.
 func newClassDensity(softmax bool, t int, y, f, cov []float64) (d classDensity, err error) {
 	c := len(f)
 	switch {
@@ -116,14 +115,14 @@ func newClassDensity(softmax bool, t int, y, f, cov []float64) (d classDensity, 
 }
 
 const (
-	// coarsePairs is the number of points z and −z for the grid of scales, which only finds
-	// where Newton's method begins.
+	// coarsePairs is the number of pairs of points ±z for the grid of scales, which only has to find the start of
+	// Newton's method.
 	coarsePairs = 64
-	// classTile is the number of rows that a worker takes at once.
+	// classTile is the number of rows in a tile of work.
 	classTile = 4
 )
 
-// Values returns it at each of the points, over the rows whose numbers are multiples of every.
+// Values returns the surface at each of the points, from every n-th row, n = every.
 func (s *ClassSurface) Values(ctx context.Context, at []ScalePoint, every int) ([]float64, error) {
 	n := (len(s.rows) + every - 1) / every
 	all := make([]float64, n*len(at))
@@ -157,7 +156,7 @@ func (s *ClassSurface) Values(ctx context.Context, at []ScalePoint, every int) (
 	return to, err
 }
 
-// each calls do for n rows on the workers, each with nodes of its own.
+// each calls do for n rows on several workers. Each worker has its own nodes.
 func (s *ClassSurface) each(ctx context.Context, pairs, n int, do func(nodes *classNodes, i int)) error {
 	nodes := make([]*classNodes, par.Workers(s.workers))
 	return par.DoWorker(ctx, s.workers, par.Tiles(n, classTile), func(w, tile int) error {
@@ -172,8 +171,7 @@ func (s *ClassSurface) each(ctx context.Context, pairs, n int, do func(nodes *cl
 	})
 }
 
-// Settle moves the points of each row to the mode at these scales, and tells whether any row has
-// points.
+// Settle moves the integration points of each row to the mode at these scales. It tells whether any row has points.
 func (s *ClassSurface) Settle(ctx context.Context, at ScalePoint) (bool, error) {
 	var moved bool
 	for i := range s.rows {
@@ -190,7 +188,7 @@ func (s *ClassSurface) Settle(ctx context.Context, at ScalePoint) (bool, error) 
 	})
 }
 
-// Expand returns it with its derivatives.
+// Expand returns the surface and its derivatives.
 func (s *ClassSurface) Expand(ctx context.Context, at ScalePoint) (sum ScaleSlopes, err error) {
 	all := make([]ScaleSlopes, len(s.rows))
 	tau, root := math.Exp(at.Other), math.Exp(at.Scale/2)
@@ -219,11 +217,11 @@ func (s *ClassSurface) Expand(ctx context.Context, at ScalePoint) (sum ScaleSlop
 	return sum.Over(len(s.rows)), err
 }
 
-// logSlopes are a log density with its derivatives by the factor τ of the mean and the
-// root r = √s of the factor s of the covariance.
+// logSlopes are a log density and its derivatives in the factor τ of the mean and in the root r = √s of the factor
+// of the covariance.
 type logSlopes struct{ value, tau, root, tauTau, tauRoot, rootRoot float64 }
 
-// byLogarithms returns minus the log density with its derivatives by log s and log τ.
+// byLogarithms returns minus the log density and its derivatives in log s and log τ.
 func (d *logSlopes) byLogarithms(tau, root float64) ScaleSlopes {
 	return ScaleSlopes{
 		Value: -d.value, Scale: -root / 2 * d.root, Other: -tau * d.tau,

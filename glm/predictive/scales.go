@@ -14,12 +14,12 @@ import (
 	"github.com/funcgp/funcgp/internal/logsum"
 )
 
-// A ScaleLink gives the density of targets at many scales of the covariance at
-// once (E18), without factoring each covariance anew. Exact and QMC are ScaleLinks.
+// A ScaleLink computes the density of targets under many scales of the covariance at once (E18). It factors each
+// covariance only once. Exact and QMC are ScaleLinks.
 type ScaleLink interface {
-	// LogPredictiveScalesTo writes log p(y|x) under s·cov, one row per example and
-	// one column per scale s ≥ 0. Workers 0 means GOMAXPROCS; the result does not
-	// depend on it. The errors are the errors of Link, and ctx.Err().
+	// LogPredictiveScalesTo writes log p(y|x) in nats under s·cov, one row for each example and one column for each
+	// scale s ≥ 0. workers 0 means GOMAXPROCS; the result does not depend on it. The error is an error of Link, or
+	// ctx.Err().
 	LogPredictiveScalesTo(ctx context.Context, dst *mat.Dense, scales []float64, lik glm.Likelihood, y, f, cov *mat.Dense, workers int) error
 }
 
@@ -28,7 +28,7 @@ var (
 	_ ScaleLink = QMC{}
 )
 
-// checkScales sizes dst and panics on a negative scale.
+// checkScales sizes dst for n examples. It panics for a negative scale, and for no scales.
 func checkScales(dst *mat.Dense, scales []float64, n int) {
 	if len(scales) == 0 {
 		panic("predictive: no scales")
@@ -64,9 +64,9 @@ func (e Exact) LogPredictiveScalesTo(ctx context.Context, dst *mat.Dense, scales
 	})
 }
 
-// LogPredictiveScalesTo implements ScaleLink (E20). More than two classes take 1,024 points at
-// every scale, or the trapezoid where it has no more nodes. A sweep compares scales by the
-// same points, and the errors of the rows largely cancel in their mean.
+// LogPredictiveScalesTo implements ScaleLink (E20). For more than two classes it takes 1,024 points at every scale,
+// or the trapezoid where that has no more nodes. All scales are compared by the same points, and in the mean over
+// rows the errors largely cancel.
 func (l QMC) LogPredictiveScalesTo(ctx context.Context, dst *mat.Dense, scales []float64, lik glm.Likelihood, y, f, cov *mat.Dense, workers int) error {
 	softmax, err := isSoftmax("qmc", lik)
 	switch {
@@ -112,7 +112,7 @@ func (l QMC) LogPredictiveScalesTo(ctx context.Context, dst *mat.Dense, scales [
 	})
 }
 
-// checkClasses panics unless every target of a Categorical is a class index.
+// checkClasses panics unless every target of a Categorical likelihood is a class index.
 func checkClasses(lik glm.Likelihood, y *mat.Dense, c int) {
 	if _, ok := lik.(glm.Categorical); !ok {
 		return
@@ -125,8 +125,8 @@ func checkClasses(lik glm.Likelihood, y *mat.Dense, c int) {
 	}
 }
 
-// classOf returns the class for which p(y|f) is softmax(f). There is none where a
-// softmax likelihood has other targets, or another density of them.
+// classOf returns the class k with p(y|f) = softmax(f)_k. ok is false where a softmax likelihood has other targets
+// or another density.
 func classOf(lik glm.Likelihood, y, f []float64) (k int, ok bool) {
 	if len(y) != 1 || !(y[0] >= 0 && y[0] < float64(len(f))) || y[0] != math.Trunc(y[0]) {
 		return 0, false
@@ -136,11 +136,10 @@ func classOf(lik glm.Likelihood, y, f []float64) (k int, ok bool) {
 	return k, math.Abs(lik.LogProb(y, f)-want) <= 1e-12*(1+math.Abs(want))
 }
 
-// sweepPairs is the number of points of a sweep, z and −z each.
+// sweepPairs is the number of pairs of points ±z for each scale of a sweep.
 const sweepPairs = 512
 
-// logAverage returns log of the average of p(y|f) over so many points of each
-// sequence.
+// logAverage returns the logarithm of the average of p(y|f) over points of each sequence.
 func (r *softmaxRow) logAverage(lik glm.Likelihood, y []float64, root float64, points int) float64 {
 	sum, l := logsum.New(), make([]float64, r.c)
 	for shift := range qmcShifts {

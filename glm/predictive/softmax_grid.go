@@ -6,36 +6,35 @@ import (
 	"github.com/funcgp/funcgp/glm/integral"
 )
 
-// The tensor trapezoid for a rank up to 3 (E11). Along column k of A two logits
-// move apart by at most reach·z. Their exponentials cancel nowhere in the strip
-// |Im z| < d = π/reach, so that a step of h leaves an error of e^{d²/2 − 2πd/h}. The
-// step is chosen for e⁻²⁶ = 5e-12, and is never larger than the Gaussian itself allows.
+// The tensor trapezoid for a rank of at most 3 (E11). Along column k of A two logits move apart by at most reach·z.
+// The sum of their exponentials has no zero in the strip |Im z| < d = π/reach, so a step of h leaves an error of
+// e^{d²/2 − 2πd/h}. The step is chosen for e⁻²⁶ = 5e-12, and is never larger than the Gaussian alone allows.
 const (
 	gridRank     = 3
 	gridExponent = 26.0
-	gridRadius   = 7.2     // nodes lie in |z| ≤ 7.2, which leaves out 3e-11
-	gridNodes    = 1 << 22 // more nodes than that take too long
+	gridRadius   = 7.2     // nodes have |z| ≤ 7.2; the probability outside is 3e-11
+	gridNodes    = 1 << 22 // the most nodes; more would take too long
 )
 
-// gridStep returns the step for a column.
+// gridStep returns the step along a column of A with the given reach.
 func gridStep(reach float64) float64 {
 	d := min(math.Pi/reach, math.Sqrt(2*gridExponent))
 	return 2 * math.Pi * d / (gridExponent + d*d/2)
 }
 
-// A softmaxGrid is a tensor trapezoid.
+// A softmaxGrid is a tensor trapezoid over the coordinates z of a row.
 type softmaxGrid struct {
 	row     *softmaxRow
 	root    float64   // √s: the covariance is s·AAᵀ
 	centre  []float64 // m + √s A z0
 	z0      []float64
 	steps   []float64
-	scratch []float64 // logits of each level
+	scratch []float64 // logits at each level of the recursion
 	visit   func(l []float64, tilt, w float64, n int)
 }
 
-// grid returns the trapezoid for s·AAᵀ, root = √s, around the logits centre at z0, or
-// nil where it has more than the given number of nodes.
+// grid returns the trapezoid for the covariance s·AAᵀ, root = √s, around the mean. It returns nil where the rank is
+// above 3, and where there are more than most nodes.
 func (r *softmaxRow) grid(root, most float64) *softmaxGrid {
 	if r.rank > gridRank {
 		return nil
@@ -46,7 +45,7 @@ func (r *softmaxRow) grid(root, most float64) *softmaxGrid {
 		g.steps[k] = gridStep(root * r.reach(k))
 		nodes *= 2*gridRadius/g.steps[k] + 1
 	}
-	switch r.rank { // the ball's share of the cube
+	switch r.rank { // share of the cube in the ball
 	case 2:
 		nodes *= math.Pi / 4
 	case 3:
@@ -59,9 +58,9 @@ func (r *softmaxRow) grid(root, most float64) *softmaxGrid {
 	return g
 }
 
-// each passes every line of nodes along column 0 of A to visit: the logits at its
-// middle, z0·z and e^{−½|z|²} there, and the number n of nodes to either side. It
-// may overwrite the logits. The nodes are f = centre + √s A z.
+// each calls visit for every line of nodes along column 0 of A, with the values at the middle of the line: the
+// logits l, tilt = z0·z and w = e^{−½|z|²}. n is the number of nodes on either side. visit may overwrite l. The
+// nodes are f = centre + √s A z.
 func (g *softmaxGrid) each(visit func(l []float64, tilt, w float64, n int)) {
 	g.visit = visit
 	copy(g.scratch, g.centre)
@@ -86,8 +85,8 @@ func (g *softmaxGrid) level(k int, left, tilt, w float64) {
 	}
 }
 
-// A softmaxLine has what all lines of a grid share, by the position of a node
-// from −n to n: its weight and the factors of the exponentials of the logits.
+// A softmaxLine has the numbers that all lines of a grid share, for each position from −n to n on a line: weights,
+// and factors of the exponentials of the logits.
 type softmaxLine struct {
 	middle  int
 	weights []float64 // e^{−½z²}
@@ -95,7 +94,7 @@ type softmaxLine struct {
 	factors []float64 // e^{√s A z}, positions×C
 }
 
-// line returns the factors, or nil where they might overflow.
+// line returns the softmaxLine of the grid, or nil where a factor might overflow.
 func (g *softmaxGrid) line() *softmaxLine {
 	const overflow = 300
 	r := g.row
@@ -119,7 +118,7 @@ func (g *softmaxGrid) line() *softmaxLine {
 	return s
 }
 
-// expTo overwrites logits with e^{l − max l} and returns the maximum.
+// expTo overwrites the logits l with e^{l − max l} and returns max l.
 func expTo(l []float64) (top float64) {
 	top = l[integral.Argmax(l)]
 	for j, v := range l {
@@ -128,15 +127,15 @@ func expTo(l []float64) (top float64) {
 	return top
 }
 
-// logMean returns log E exp(log p_y(z0+u) − log p_y(z0) − z0·u) for u ~ N(0, I), where
-// centre holds the logits at z0, and top is log p_y there.
+// logMean returns log E exp(log p_y(z0+u) − log p_y(z0) − z0·u) for u ~ N(0, I), where centre has the logits at z0
+// and top is log p_y(z0).
 func (g *softmaxGrid) logMean(centre, z0 []float64, y int, top float64) float64 {
 	g.centre, g.z0 = centre, z0
 	r, sum, weight := g.row, 0.0, 0.0
 	c := r.c
 	line := g.line()
 	if line == nil || top < -300 {
-		// Exponentials may overflow: take the logarithm at each node.
+		// An exponential may overflow: take logarithms at each node.
 		r, sum, weight := g.row, 0.0, 0.0
 		at := make([]float64, r.c)
 		g.each(func(l []float64, tilt, w float64, n int) {
@@ -171,7 +170,7 @@ func (g *softmaxGrid) logMean(centre, z0 []float64, y int, top float64) float64 
 	return math.Log(sum / weight)
 }
 
-// gridMoments integrates by the trapezoid; nil where it is too large.
+// gridMoments integrates by the trapezoid. It returns nil where the trapezoid is too large.
 func (r *softmaxRow) gridMoments(wants softmaxWants) *softmaxMoments {
 	s := newSoftmaxSums(r.base, wants)
 	if r.rank == 0 {
@@ -193,7 +192,7 @@ func (r *softmaxRow) gridMoments(wants softmaxWants) *softmaxMoments {
 	g.each(func(l []float64, _, w float64, n int) {
 		nodes += 2*n + 1
 		if wants.entropy {
-			// Take the logits at the middle of a line.
+			// the logits at the middle of the line
 			copy(entropy.from, l)
 			fromTop(entropy.from)
 			clear(entropy.mass)
@@ -224,18 +223,18 @@ func (r *softmaxRow) gridMoments(wants softmaxWants) *softmaxMoments {
 	return m
 }
 
-// A lineEntropy sums the entropies of the nodes of a line, H = log Σ eˡ − Σ p l. The
-// logits are l_j = b_j + √s z a_j, so that the sum of w p l over the nodes takes the sums of
-// w p and of w z p. The nodes at z and −z have one weight, and one logarithm.
+// A lineEntropy sums the entropies H = log Σ eˡ − Σ p l of the nodes of a line. The logits are l_j = b_j + √s z
+// a_j, so Σ w p l over the nodes follows from Σ w p and Σ w z p. The nodes at z and −z have the same weight, so the
+// logarithm of their product is enough.
 type lineEntropy struct {
 	grid         *softmaxGrid
 	line         *softmaxLine
-	from         []float64 // b, whose largest is 0
+	from         []float64 // b, with largest entry 0
 	mass, moment []float64 // Σ w p and Σ w z p
-	totals       []float64 // Σ eˡ of each node
+	totals       []float64 // Σ eˡ at each node
 }
 
-// add takes the probabilities of a node.
+// add adds the probabilities p of node i, where total is Σ eˡ.
 func (e *lineEntropy) add(i int, p []float64, total float64) {
 	e.totals[i] = total
 	w := e.line.weights[i]
@@ -247,7 +246,7 @@ func (e *lineEntropy) add(i int, p []float64, total float64) {
 	}
 }
 
-// end returns the sum over a line of n nodes to either side.
+// end returns the sum over the line, with n nodes on either side.
 func (e *lineEntropy) end(n int) float64 {
 	middle, w, r := e.line.middle, e.line.weights, e.grid.row
 	h := w[middle] * math.Log(e.totals[middle])
@@ -263,14 +262,14 @@ func (e *lineEntropy) end(n int) float64 {
 // gridError is the error that is reported for the trapezoid.
 const gridError = 1e-10
 
-// Quasi–Monte Carlo (E20) takes two sequences, each with its own shift of the
-// lattice. Their difference tells the error.
+// Quasi–Monte Carlo (E20) takes two sequences, which are two shifts of the lattice. Their difference estimates the
+// error.
 const (
 	qmcShifts = 2
-	qmcFirst  = 512 // first points of a sequence
-	qmcBlock  = 128 // points that share a product with A
-	// qmcMatter times the tolerance is the sum of eigenvalues that are left out.
+	qmcFirst  = 512 // first number of points of each sequence
+	qmcBlock  = 128 // points multiplied by A at once
+	// qmcMatter times the tolerance is the largest sum of eigenvalues that are dropped.
 	qmcMatter = 1e-3
-	// qmcSafety times the difference is the error that is reported.
+	// qmcSafety times the difference of the sequences is the error that is reported.
 	qmcSafety = 2
 )

@@ -12,9 +12,8 @@ import (
 	"github.com/funcgp/funcgp/internal/vector"
 )
 
-// doubled calls add for the points of each sequence and doubles their number, until done
-// tells that they suffice or there would be more than most. It returns the number of points
-// of one sequence.
+// doubled calls add for the points of each sequence and doubles their number until done(points) is true, or more
+// would exceed most points in all or the lattice. It returns the number of points of one sequence.
 func doubled(most int, add func(shift, lo, hi int), done func(points int) bool) int {
 	for lo, hi := 0, min(qmcFirst, max(most/qmcShifts, 1)); ; lo, hi = hi, 2*hi {
 		for shift := range qmcShifts {
@@ -26,8 +25,8 @@ func doubled(most int, add func(shift, lo, hi int), done func(points int) bool) 
 	}
 }
 
-// qmcBlocks passes centre + A z of the points [lo, hi) to visit, a block at a time, as
-// rows that are contiguous and may be changed, with the z, which must not be.
+// qmcBlocks calls visit with blocks of the points lo to hi−1 of a sequence: l has the logits centre + A z in
+// contiguous rows, which visit may change, and z has the points, which visit must not change.
 func (r *softmaxRow) qmcBlocks(centre []float64, rank, shift, lo, hi int, visit func(l, z blas64.General)) {
 	a := dense.Cols(dense.Of(r.a, r.c, r.rank), 0, rank)
 	all, l := dense.New(qmcBlock, rank), dense.New(qmcBlock, a.Rows)
@@ -45,8 +44,8 @@ func (r *softmaxRow) qmcBlocks(centre []float64, rank, shift, lo, hi int, visit 
 	}
 }
 
-// qmcMoments doubles the points until the sequences agree to tol, and tells whether they also
-// gave the log density of a class; a nil density asks for none.
+// qmcMoments integrates by lattice points, doubled until the sequences agree to tol or there are most of them. ok
+// tells whether density was set to the log density; a nil density asks for none.
 func (r *softmaxRow) qmcMoments(wants softmaxWants, density *sharedDensity, tol float64, most int) (m *softmaxMoments, ok bool) {
 	var parts [qmcShifts]*softmaxSums
 	for k := range parts {
@@ -86,13 +85,12 @@ func (r *softmaxRow) qmcMoments(wants softmaxWants, density *sharedDensity, tol 
 	return m, density.serves(tol, 2*qmcShifts*n > limit || 2*n > lattice.Points)
 }
 
-// logDensity returns log E softmax(f)_y for f with covariance s·AAᵀ, root = √s,
-// with its estimated error. The nodes are moved to the mode z0 of
-// log p_y(z) − ½|z|²: with z = z0 + u,
+// logDensity returns log E softmax(f)_y for the row's Gaussian, and its estimated error. The nodes are moved to the
+// mode z0 of log p_y(z) − ½|z|². With z = z0 + u,
 //
 //	log E p_y = log p_y(z0) − ½|z0|² + log E exp(log p_y(z0+u) − log p_y(z0) − z0·u),
 //
-// where the exponential is at most 1, because log p_y is concave.
+// and the exponential is at most 1, because log p_y is concave.
 func (r *softmaxRow) logDensity(y int, tol float64, most int, noGrid bool) (logp, err float64) {
 	z0 := make([]float64, r.rank)
 	r.modeTo(z0, y, 1)
@@ -127,7 +125,7 @@ func (r *softmaxRow) logDensity(y int, tol float64, most int, noGrid bool) (logp
 		both.Add(b)
 		before := mean
 		mean, err = both.Value()-math.Log(float64(qmcShifts*points)), math.Abs(a-b)
-		if points > qmcFirst { // two numbers may agree by chance
+		if points > qmcFirst { // two numbers may agree by chance: demand a second agreement
 			err = max(err, math.Abs(mean-before))
 			return err <= tol
 		}
@@ -136,15 +134,14 @@ func (r *softmaxRow) logDensity(y int, tol float64, most int, noGrid bool) (logp
 	return min(start+mean, 0), qmcSafety*err + r.restShift
 }
 
-// A likelihoodSum is Σ exp(log p_y(z0+u) − log p_y(z0) − z0·u) over nodes u. Each
-// addend is at most 1.
+// A likelihoodSum is Σ exp(log p_y(z0+u) − log p_y(z0) − z0·u) over nodes u. Each term is at most 1.
 type likelihoodSum struct {
 	sum      float64
-	tiny     logsum.Sum // of the addends that might underflow
+	tiny     logsum.Sum // sum of the terms that might underflow
 	g, total []float64
 }
 
-// add adds the nodes in the rows of u, whose logits are in l. It overwrites l.
+// add adds the terms of the nodes u, one a row, with logits l. It overwrites l.
 func (s *likelihoodSum) add(l, u blas64.General, z0 []float64, y int, top float64) {
 	const least = -600
 	s.g, s.total = s.g[:0], s.total[:0]
@@ -180,7 +177,7 @@ func (s *likelihoodSum) value() float64 {
 	return t.Value()
 }
 
-// at returns m + root·A z.
+// at returns the logits m + root·A z.
 func (r *softmaxRow) at(z []float64, root float64) []float64 {
 	l := make([]float64, r.c)
 	for j, m := range r.m {
@@ -203,7 +200,7 @@ func logSoftmaxAt(l []float64, y int) float64 {
 			rest += math.Exp(v - top)
 		}
 	}
-	if l[y] == top { // 1 − p keeps its digits
+	if l[y] == top { // so that 1 − p keeps its digits
 		return -math.Log1p(rest)
 	}
 	return l[y] - top - math.Log(rest+math.Exp(l[y]-top))

@@ -13,32 +13,31 @@ import (
 	"github.com/funcgp/funcgp/internal/lattice"
 )
 
-// A softmaxRow is the Gaussian over the C logits of one example as softmax sees it
-// (E20): f = m + A z with z ~ N(0, I), where A Aᵀ = HΣH, H = I − 11ᵀ/C. A common
-// shift of the logits is left out, since it changes no probability.
+// A softmaxRow is the Gaussian over the C logits of one example without their common shift, which changes no
+// probability (E20): f = m + A z with z ~ N(0, I), A Aᵀ = HΣH and H = I − 11ᵀ/C.
 type softmaxRow struct {
 	c, rank int
-	m       []float64 // mean less its largest entry
+	m       []float64 // mean, less its largest entry
 	base    []float64 // softmax(m)
 	a       []float64 // C×rank; columns are √λ times eigenvectors, by falling λ
-	lambda  []float64 // eigenvalues, rank
-	// What was left out of A counts to second order: it adds restVariance to the variance of
-	// each probability (nil: nothing), and moves a probability by at most restShift.
+	lambda  []float64 // eigenvalues λ, rank
+	// Directions that are left out of A count to second order. They add restVariance to the variance of each
+	// probability (nil: nothing), and move a probability by at most restShift.
 	restVariance []float64
-	restCross    [][]float64 // vectors u whose uuᵀ add to the covariance of p
-	restMutual   float64     // the mutual information of what was cut
+	restCross    [][]float64 // vectors u; each adds uuᵀ to the covariance of p
+	restMutual   float64     // mutual information in the directions left out, in nats
 	restShift    float64
 }
 
 const (
-	// eigenClasses is the number of classes up to which all eigenvalues are computed.
+	// eigenClasses is the most classes for which all eigenvalues are computed.
 	eigenClasses = 128
-	// restTrace is the sum of eigenvalues, in squared logits, below which they
-	// are left out for many classes. It moves a probability by less than 1e-9.
+	// restTrace is the sum of eigenvalues, in squared logits, below which they are dropped for more classes.
+	// Dropping them moves a probability by less than 1e-9.
 	restTrace = 1e-9
 )
 
-// newSoftmaxRow returns row t. It overwrites cov.
+// newSoftmaxRow returns the softmaxRow of row t. It overwrites cov.
 func newSoftmaxRow(t int, f, cov []float64) (*softmaxRow, error) {
 	c := len(f)
 	r := &softmaxRow{c: c, m: make([]float64, c), base: make([]float64, c)}
@@ -70,7 +69,7 @@ func newSoftmaxRow(t int, f, cov []float64) (*softmaxRow, error) {
 	return r, r.leading(t, cov, largest)
 }
 
-// centre overwrites cov with H cov H and returns the least diagonal element.
+// centre overwrites cov with H cov H and returns its least diagonal element.
 func centre(cov []float64, c int) (least float64) {
 	mean, total, n := make([]float64, c), 0.0, float64(c)
 	for i := range c {
@@ -86,7 +85,7 @@ func centre(cov []float64, c int) (least float64) {
 	return least
 }
 
-// eigen sets A from all eigenvectors. The covariance is scale times cov.
+// eigen sets A from all eigenvectors of scale·cov.
 func (r *softmaxRow) eigen(t int, cov []float64, scale float64) error {
 	var eig mat.EigenSym
 	if !eig.Factorize(mat.NewSymDense(r.c, cov), true) {
@@ -102,12 +101,11 @@ func (r *softmaxRow) eigen(t int, cov []float64, scale float64) error {
 	return nil
 }
 
-// rankRounding times C is the part of the largest eigenvalue below which another
-// is rounding error.
+// rankRounding times C is the share of the largest eigenvalue below which an eigenvalue counts as a rounding error.
 const rankRounding = 0x1p-50
 
-// columns sets A to the columns of v times √(scale·values), from the last to the
-// first, less those whose value is rounding error.
+// columns sets A to the columns of v times √(scale·values), from the last to the first, without those whose value
+// is a rounding error.
 func (r *softmaxRow) columns(values []float64, v *mat.Dense, scale float64) {
 	n := len(values)
 	for r.rank < n && values[n-1-r.rank] > rankRounding*float64(r.c)*values[n-1] {
@@ -124,11 +122,10 @@ func (r *softmaxRow) columns(values []float64, v *mat.Dense, scale float64) {
 	}
 }
 
-// leading sets A from the leading eigenvectors, through a Pivoted Cholesky factor L
-// of at most lattice.MaxDims columns and the eigenvectors of LᵀL. The rest
-// E = HΣH − LLᵀ is small or has many small eigenvalues. To second order it changes
-// E softmax(f)_c by the factor 1 + ½E_cc − (Ep)_c, up to normalization, which is a
-// shift of the mean.
+// leading sets A from leading eigenvectors: those of LLᵀ, where L is a pivoted Cholesky factor with at most
+// lattice.MaxDims columns, by the eigenvectors of the small matrix LᵀL. The rest E = HΣH − LLᵀ is small or has many
+// small eigenvalues. To second order it multiplies E softmax(f)_c by 1 + ½E_cc − (Ep)_c, up to normalization.
+// leading applies this as a shift of the mean.
 func (r *softmaxRow) leading(t int, cov []float64, scale float64) error {
 	c := r.c
 	p := integral.NewPivotedTo(cov, c, min(c, lattice.MaxDims), restTrace/scale)
@@ -180,8 +177,7 @@ func (r *softmaxRow) leading(t int, cov []float64, scale float64) error {
 	return nil
 }
 
-// reach returns the largest difference of two entries of column k of A, by how
-// much z_k moves log-odds.
+// reach returns the largest difference of two entries of column k of A: how much z_k moves log-odds.
 func (r *softmaxRow) reach(k int) float64 {
 	lo, hi := math.Inf(1), math.Inf(-1)
 	for i := range r.c {
@@ -191,8 +187,8 @@ func (r *softmaxRow) reach(k int) float64 {
 	return hi - lo
 }
 
-// rankWithout returns how many of the first columns of A are left when those are
-// dropped whose eigenvalues add up to at most tail.
+// rankWithout returns the number of leading columns of A that remain after dropping the last ones whose eigenvalues
+// add up to at most tail.
 func (r *softmaxRow) rankWithout(tail float64) int {
 	n := r.rank
 	for n > 0 && tail >= r.lambda[n-1] {
@@ -202,10 +198,9 @@ func (r *softmaxRow) rankWithout(tail float64) int {
 	return n
 }
 
-// modeTo moves z, the start, to the maximum of log softmax(m + root·A z)_y − ½|z|²
-// by Newton's method with conjugate gradients. Where logits are so wide that the
-// objective is nearly piecewise linear, it first flattens it by a temperature. Any
-// z serves its callers, which a better one gives a smaller error.
+// modeTo moves z from its present value to the maximum of log softmax(m + root·A z)_y − ½|z|² by Newton's method,
+// with conjugate gradients for its steps. Where logits are so wide that the objective is nearly piecewise linear, a
+// temperature first flattens it. Callers are right for any z; a better z gives a smaller error.
 func (r *softmaxRow) modeTo(z []float64, y int, root float64) {
 	if r.rank == 0 {
 		return
@@ -228,7 +223,7 @@ type modeSearch struct {
 	residual, direction, product []float64
 }
 
-// value returns the objective and sets l.
+// value returns the objective at z and sets l.
 func (s *modeSearch) value(z []float64) float64 {
 	r := s.r
 	for j, m := range r.m {
@@ -237,7 +232,7 @@ func (s *modeSearch) value(z []float64) float64 {
 	return s.temperature*logSoftmaxAt(s.l, s.y) - 0.5*dense.Dot(z, z)
 }
 
-// newton takes at most so many steps.
+// newton takes at most steps Newton steps.
 func (s *modeSearch) newton(z []float64, steps int) {
 	r := s.r
 	value := s.value(z)
@@ -275,7 +270,7 @@ func (s *modeSearch) newton(z []float64, steps int) {
 	}
 }
 
-// solve sets step to (I + s AᵀΛA/T)⁻¹ ∇.
+// solve sets step to the Newton step (I + s AᵀΛA/T)⁻¹ ∇ by conjugate gradients.
 func (s *modeSearch) solve() {
 	clear(s.step)
 	copy(s.residual, s.grad)
@@ -310,13 +305,13 @@ func (s *modeSearch) solve() {
 	}
 }
 
-// secondOrder is the sum of eigenvalues up to which directions are taken to second
-// order. What is left out is of the order of its square.
+// secondOrder is the most that the eigenvalues of the directions cut by cut may add up to. The error is of the
+// order of its square.
 const secondOrder = 1e-5
 
-// cut takes the directions with the smallest eigenvalues to second order, as
-// leading does with the rest of many classes: with v = a − pᵀa the shift of the
-// mean is ½a² − a pᵀa, the variance of p is p²v², and the mutual information ½ pᵀv².
+// cut drops the directions with the smallest eigenvalues from A and accounts for them to second order. With v = a −
+// pᵀa for a column a, the shift of the mean is ½a² − a pᵀa, the variance of p is p²v², and the mutual information
+// is ½ pᵀv².
 func (r *softmaxRow) cut() {
 	to := r.rankWithout(secondOrder)
 	if to == r.rank {

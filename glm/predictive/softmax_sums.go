@@ -17,23 +17,23 @@ import (
 	"github.com/funcgp/funcgp/internal/vector"
 )
 
-// softmaxWants tells what is to be integrated beside E p and Var p.
+// softmaxWants tells which integrals are wanted beside E p and Var p.
 type softmaxWants struct {
 	entropy bool // E H[p]
 	cross   bool // Cov p
 }
 
-// softmaxSums are weighted sums over values p of softmax(f). Differences to
-// base, the softmax of the mean, keep the digits of a small variance.
+// softmaxSums are weighted sums over values p of softmax(f). Sums of differences from base, the softmax of the
+// mean, keep the digits of a small variance.
 type softmaxSums struct {
 	wants        softmaxWants
 	base         []float64
 	weight       float64
 	mean, square []float64 // Σ w (p − base) and Σ w (p − base)²
-	cross        []float64 // Σ w (p − base)(p − base)ᵀ, C×C, its upper triangle
+	cross        []float64 // Σ w (p − base)(p − base)ᵀ, upper triangle of C×C
 	entropy      float64   // Σ w H[p]
 	d            []float64
-	logits       []float64 // of addRows
+	logits       []float64 // scratch of addRows
 }
 
 func newSoftmaxSums(base []float64, wants softmaxWants) *softmaxSums {
@@ -48,8 +48,7 @@ func newSoftmaxSums(base []float64, wants softmaxWants) *softmaxSums {
 // add adds softmax(l) with weight w. It overwrites l.
 func (s *softmaxSums) add(l []float64, w float64) { s.addRows(dense.In(l, 1, len(l)), w) }
 
-// addRows adds softmax of each row of l, which are contiguous, with weight w each. It
-// overwrites l.
+// addRows adds softmax of each row of l with weight w. The rows must be contiguous. It overwrites l.
 func (s *softmaxSums) addRows(l blas64.General, w float64) {
 	for i := range l.Rows {
 		fromTop(dense.Row(l, i))
@@ -80,7 +79,7 @@ func (s *softmaxSums) addRows(l blas64.General, w float64) {
 	}
 }
 
-// fromTop subtracts from the logits l their largest.
+// fromTop subtracts the largest logit from all logits l, and returns it.
 func fromTop(l []float64) (top float64) {
 	top = l[0]
 	for _, v := range l {
@@ -94,7 +93,7 @@ func fromTop(l []float64) (top float64) {
 	return top
 }
 
-// addProbabilities adds p, whose entropy is h, with weight w.
+// addProbabilities adds p with weight w and entropy h.
 func (s *softmaxSums) addProbabilities(p []float64, w, h float64) {
 	s.weight += w
 	s.entropy += w * h
@@ -119,17 +118,17 @@ func (s *softmaxSums) addProbabilities(p []float64, w, h float64) {
 	}
 }
 
-// softmaxMoments are the integrals of softmax(f) of one example.
+// softmaxMoments are the integrals of p = softmax(f) for one example.
 type softmaxMoments struct {
 	mean, variance  []float64
-	covariance      []float64 // C×C, where it is wanted
+	covariance      []float64 // C×C, if wanted
 	entropy         float64   // H[E p]
 	expectedEntropy float64   // E H[p]
-	err             float64   // estimated error of the mean and of E p²
-	nodes           int       // values of f that were used; 0 for a closed form
+	err             float64   // estimated error of E p and of E p²
+	nodes           int       // number of nodes; 0 for a closed form
 }
 
-// moments returns the integrals from sums of the same number of nodes each.
+// moments returns the integrals from parts, sums over the same number of nodes each.
 func (r *softmaxRow) moments(parts ...*softmaxSums) *softmaxMoments {
 	c, first := r.c, parts[0]
 	m := &softmaxMoments{mean: make([]float64, c), variance: make([]float64, c), err: r.restShift}
@@ -157,7 +156,7 @@ func (r *softmaxRow) moments(parts ...*softmaxSums) *softmaxMoments {
 		}
 	}
 	if m.covariance != nil {
-		// Add the covariance of p in the directions that were cut.
+		// Add the covariance of p in the directions that cut dropped.
 		cross := m.covariance
 		for _, u := range r.restCross {
 			for i, v := range u {
@@ -181,7 +180,7 @@ func (r *softmaxRow) moments(parts ...*softmaxSums) *softmaxMoments {
 	return m
 }
 
-// spread returns the largest difference between parts in E p and E p².
+// spread returns the largest difference between parts in any E p and E p².
 func spread(parts []*softmaxSums) float64 {
 	worst := 0.0
 	for j, base := range parts[0].base {
@@ -198,26 +197,26 @@ func spread(parts []*softmaxSums) float64 {
 }
 
 const (
-	// sheetNodes is how many nodes a softmaxSheet takes at a time.
+	// sheetNodes is the number of nodes in a softmaxSheet.
 	sheetNodes = 128
-	// sheetLogit bounds the logits of a softmaxSheet, so that neither their exponentials
-	// nor the sums of these overflow or underflow.
+	// sheetLogit bounds the logits of a softmaxSheet, so that neither exponentials nor their sums overflow or
+	// underflow.
 	sheetLogit = 690
-	// sheetRadius bounds the coordinates of a point of the lattice.
+	// sheetRadius bounds the coordinates of a lattice point.
 	sheetRadius = 8
 )
 
-// A softmaxSheet computes the exponentials of logits centre + A z at many points z,
-// class by class. Because all logits are small, none is subtracted from the others.
+// A softmaxSheet computes the exponentials of the logits centre + A z at many points z, class by class. All logits
+// are bounded by sheetLogit, so no maximum needs to be subtracted.
 type softmaxSheet struct {
 	c       int
-	a       blas64.General // C×(1+rank), centre and A, followed by further rows
-	l, e    blas64.General // logits and exponentials, a row for each of a
+	a       blas64.General // C×(1+rank): centre and A; more rows may follow
+	l, e    blas64.General // logits and exponentials, one row for each row of a
 	inverse []float64      // 1/Σ eˡ over the C classes
 }
 
-// sheet returns a softmaxSheet, or nil where the logits may be large or the points are
-// not kept by coordinates.
+// sheet returns a softmaxSheet, or nil where a logit may exceed sheetLogit or package lattice has no columns of
+// coordinates.
 func (r *softmaxRow) sheet(centre []float64, a blas64.General) *softmaxSheet {
 	if _, _, ok := lattice.Columns(a.Cols, 0, 0, 1); !ok || a.Cols == 0 {
 		return nil
@@ -238,8 +237,8 @@ func (r *softmaxRow) sheet(centre []float64, a blas64.General) *softmaxSheet {
 	return &softmaxSheet{c: r.c, a: both, l: dense.New(a.Rows, sheetNodes), e: dense.New(a.Rows, sheetNodes), inverse: make([]float64, sheetNodes)}
 }
 
-// likelihoodSheet is sheet for the nodes of a likelihoodSum, with one more row that has
-// the logarithm of the addend before the division by Σ eˡ.
+// likelihoodSheet is sheet for the nodes of a likelihoodSum. One more row has the logarithm of the term before the
+// division by Σ eˡ.
 func (r *softmaxRow) likelihoodSheet(centre []float64, rank int, z0 []float64, y int, top float64) *softmaxSheet {
 	a := dense.New(r.c+1, rank)
 	dense.Copy(dense.Rows(a, 0, r.c), dense.Cols(dense.Of(r.a, r.c, r.rank), 0, rank))
@@ -248,17 +247,16 @@ func (r *softmaxRow) likelihoodSheet(centre []float64, rank int, z0 []float64, y
 	return r.sheet(append(append([]float64(nil), centre...), centre[y]-top), a)
 }
 
-// A sheetPart has the logits, exponentials and 1/Σ eˡ of some nodes, one a column.
+// A sheetPart has the logits, exponentials and 1/Σ eˡ of some nodes, one node a column.
 type sheetPart struct {
 	l, e    blas64.General
 	inverse []float64
 }
 
-// each calls visit with the nodes [lo, hi) of the sequence of a shift, some at a time.
-// visit may change them.
+// each calls visit with the nodes lo to hi−1 of a sequence, at most sheetNodes at a time. visit may change them.
 func (s *softmaxSheet) each(shift, lo, hi int, visit func(p sheetPart)) {
 	for ; lo < hi; lo += sheetNodes - lo%sheetNodes {
-		// More nodes than are asked for, to a whole number of vectors.
+		// Compute a whole number of vectors, with some nodes before and after those asked for.
 		from := lo / vector.AffineNodes * vector.AffineNodes
 		n := min(sheetNodes-lo%sheetNodes, hi-lo)
 		all := (lo + n - from + vector.AffineNodes - 1) / vector.AffineNodes * vector.AffineNodes
@@ -269,8 +267,7 @@ func (s *softmaxSheet) each(shift, lo, hi int, visit func(p sheetPart)) {
 	}
 }
 
-// addSheet adds the softmax of each node of a part of a sheet with weight 1. It
-// overwrites the exponentials.
+// addSheet adds the softmax of each node of a sheetPart with weight 1. It overwrites the exponentials.
 func (s *softmaxSums) addSheet(of sheetPart) {
 	s.weight += float64(of.e.Cols)
 	if s.wants.entropy {
@@ -280,7 +277,7 @@ func (s *softmaxSums) addSheet(of sheetPart) {
 	}
 	for j, base := range s.base {
 		d := dense.Row(of.e, j)
-		// Overwrite e with p − base, p = e·inverse, and find their sum and the sum of their squares.
+		// Replace e by p − base, p = e·inverse, and compute the sum of these numbers and of their squares.
 		inverse := of.inverse
 		var sum float64
 		var square float64
@@ -308,23 +305,21 @@ func (s *softmaxSums) addSheet(of sheetPart) {
 	}
 }
 
-// A sharedDensity is log E p_y from the nodes of the moments.
+// A sharedDensity is log E p_y from the nodes that integrate the moments.
 type sharedDensity struct {
 	y         int
-	logp, err float64 // err as logDensity finds it
+	logp, err float64 // err has the meaning of logDensity's err
 }
 
 const (
-	// sharedLeast is the least probability whose log density the nodes of the moments serve
-	// although even all of them miss the tolerance. For smaller ones, nodes moved to the mode
-	// err less.
+	// sharedLeast is the least probability whose log density is taken from the nodes of the moments although even
+	// all nodes miss the tolerance. For smaller probabilities, nodes moved to the mode err less.
 	sharedLeast = 0.25
-	// sharedDigits is the least probability that keeps enough digits in sums of differences to
-	// base.
+	// sharedDigits is the least probability that keeps enough digits in the sums of differences from base.
 	sharedDigits = 1e-9
 )
 
-// set takes the sums of two sequences of so many points each. A nil d takes nothing.
+// set computes log E p_y from the sums of two sequences with points points each. It does nothing for a nil d.
 func (d *sharedDensity) set(parts []*softmaxSums, points int) {
 	if d == nil {
 		return
@@ -337,9 +332,8 @@ func (d *sharedDensity) set(parts []*softmaxSums, points int) {
 	}
 }
 
-// serves tells whether the log density from the points of the moments is good enough: its error is at most tol
-// and its probability at least sharedDigits. Where last says that no more points will come, a probability of
-// sharedLeast is enough.
+// serves tells whether the log density is good enough: the probability is at least sharedDigits and the error at
+// most tol; or last is true, which says that no more points will come, and the probability is at least sharedLeast.
 func (d *sharedDensity) serves(tol float64, last bool) bool {
 	switch {
 	case d == nil || !(d.logp >= math.Log(sharedDigits)):
@@ -350,10 +344,10 @@ func (d *sharedDensity) serves(tol float64, last bool) bool {
 	return last && d.logp >= math.Log(sharedLeast)
 }
 
-// A smoothRow integrates over softmax with independent noise (E20). Of the covariance
-// HΣH = dH + BBᵀ it takes the nodes of B alone, and of each the expectation under noise of
-// variance d (internal/largest), whose softmax varies over √d rather than over 1. Where
-// covariances are wide, that takes a small part of the points.
+// A smoothRow integrates softmax under independent noise (E20). It writes the covariance as HΣH = dH + BBᵀ, takes
+// nodes for B only, and at each node the expectation over noise of variance d in closed form (internal/largest).
+// This expectation varies over √d where softmax varies over 1. For wide covariances it therefore needs far fewer
+// points.
 type smoothRow struct {
 	m     []float64
 	b     blas64.General // C×rank
@@ -363,10 +357,10 @@ type smoothRow struct {
 	most  int
 }
 
-// smoothCost is how many points of softmax alone a point under noise stands for, by the
-// largest eigenvalue over the least, d; 0 where noise is not worth its time. Points under
-// noise take the time of about 16. Their error was measured on random spectra of 5, 10 and
-// 40 classes against the error of as many points of softmax alone, and falls with the ratio.
+// smoothCost returns how many points without noise one point with noise replaces, or 0 where noise is not worth its
+// time. d is the least eigenvalue, and ratio is the largest eigenvalue over d. A point with noise takes the time of
+// about 16 points. Its error was measured against the error of as many points without noise, on random spectra of
+// 5, 10 and 40 classes; the gain falls with the ratio.
 func smoothCost(ratio, d float64) int {
 	switch {
 	case d < largest.Least:
@@ -379,8 +373,8 @@ func smoothCost(ratio, d float64) int {
 	return 0
 }
 
-// smooth returns nil where noise does not help, or gives less than what is wanted. Otherwise
-// most counts points of softmax alone, and s.most points under noise.
+// smooth returns the smoothRow of r, with the number of points that replaces most points without noise. It returns
+// nil where noise does not help, or does not give the wanted integrals.
 func (r *softmaxRow) smooth(wants softmaxWants, most int) (s *smoothRow) {
 	if wants != (softmaxWants{}) || r.rank < 2 || r.rank != r.c-1 {
 		return nil
@@ -399,10 +393,10 @@ func (r *softmaxRow) smooth(wants softmaxWants, most int) (s *smoothRow) {
 	return s
 }
 
-// contrasts returns a B with BBᵀ = HΣH − dH but for a shift common to all logits, by which
-// the logit of the given class does not vary, and the order of the classes: this one, and the
-// others by falling means. The k-th in this order varies with the first k−1 coordinates alone, so
-// that the first matter most: their points err far less than points along eigenvectors.
+// contrasts returns B with BBᵀ = HΣH − dH up to a shift common to all logits, chosen such that the logit of the
+// given class is constant. order lists the classes: this class first, the others by falling means. The k-th class
+// in this order depends on the first k−1 coordinates only, so the first coordinates matter most. The error is then
+// far smaller than with eigenvectors.
 func (r *softmaxRow) contrasts(d float64, class int) (b blas64.General, order []int) {
 	order = make([]int, r.c)
 	for j := range order {
@@ -411,7 +405,7 @@ func (r *softmaxRow) contrasts(d float64, class int) (b blas64.General, order []
 	order[0], order[class] = class, 0
 	slices.SortStableFunc(order[1:], func(i, j int) int { return cmp.Or(cmp.Compare(r.m[j], r.m[i]), cmp.Compare(i, j)) })
 	first := r.a[order[0]*r.rank:][:r.rank]
-	// One column for each other class, whose products are the products of B: QR, B = Rᵀ.
+	// V has one column for each other class, and VᵀV are the products of the rows of B. By QR, V = QR, B = Rᵀ.
 	v := dense.New(r.rank, r.c-1)
 	for k, l := range r.lambda {
 		part := math.Sqrt(max(0, 1-d/l))
@@ -430,7 +424,7 @@ func (r *softmaxRow) contrasts(d float64, class int) (b blas64.General, order []
 	return b, order
 }
 
-// add adds the nodes [lo, hi) of the sequence of a shift.
+// add adds the nodes lo to hi−1 of a sequence.
 func (s *smoothRow) add(shift, lo, hi int) {
 	s.count[shift] = hi
 	for rank := s.b.Cols; lo < hi; lo += qmcBlock - lo%qmcBlock {
@@ -453,7 +447,7 @@ func (s *smoothRow) add(shift, lo, hi int) {
 	}
 }
 
-// sums returns the sums as softmax itself would give them.
+// sums returns the sums in the form in which softmax without noise gives them.
 func (s *smoothRow) sums(base []float64) (parts [qmcShifts]*softmaxSums) {
 	for k, of := range s.parts {
 		p := newSoftmaxSums(base, softmaxWants{})

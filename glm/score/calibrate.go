@@ -66,7 +66,6 @@ func (e *ZeroDensityError) Error() string {
 // Only a Logistic likelihood has a temperature. τ > 1 would sharpen the prediction. Training rows would choose it
 // without reason, because the features were learnt with them. A *Gaussian likelihood has two scales, s·cov + t·σ²,
 // and any other likelihood has s.
-// s·cov + t·σ², and others have s.
 //
 // A Counting likelihood predicts with RateKept. Without it, a wide covariance of the log rate would raise the mean
 // e^{mean + s·v/2} far above the rate of the network. The search takes the mixture density
