@@ -16,20 +16,19 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// BlockPosterior is a posterior whose precision has dense blocks of H, each of some
-// parameters, and nothing between the blocks. Parameters in no block are held at the
-// center. Block, LastLayer and Subnetwork are such structures, and Full is one with a
-// single block of all parameters.
+// BlockPosterior is a posterior whose precision has dense blocks of H, one for each group of parameters, and zeros
+// between the blocks. Parameters outside every block are held at the center. The structures Block, LastLayer and
+// Subnetwork have this form, and Full has it with a single block.
 type BlockPosterior struct {
 	structured
 	groups   []group
-	h        []precision // of each group, H̃ in its whitened parameters
-	selected []int       // of a subnetwork, in the order of selection
+	h        []precision // H̃ of each group, in its whitened parameters
+	selected []int       // parameters of a subnetwork in the order of selection
 }
 
 var _ Weights = (*BlockPosterior)(nil)
 
-// blocks fits a BlockPosterior with these groups.
+// blocks fits a BlockPosterior with the given groups.
 func (f *structured) blocks(ctx context.Context, groups []group) (*BlockPosterior, error) {
 	w := &BlockPosterior{structured: *f, groups: groups, h: make([]precision, len(groups))}
 	if err := w.checkBlocks(); err != nil {
@@ -38,7 +37,7 @@ func (f *structured) blocks(ctx context.Context, groups []group) (*BlockPosterio
 	return w, w.factor(ctx)
 }
 
-// factor sums the blocks of H̃ at the sites and factors them.
+// factor sums the blocks of H̃ at the posterior's sites and factors them.
 func (w *BlockPosterior) factor(ctx context.Context) error {
 	for i, g := range w.groups {
 		w.h[i].identity(len(g.index))
@@ -57,7 +56,7 @@ func (w *BlockPosterior) factor(ctx context.Context) error {
 		}
 		for i := range w.groups {
 			g, h := &w.groups[i], w.h[i].symmetric(len(w.groups[i].index))
-			// As many tiles as a panel holds.
+			// A panel holds as many tiles as fit into it.
 			most := max(1, panelExamples(h.N, w.c)/step)
 			for lo := 0; lo < len(tiles); lo += most {
 				panel, err := w.panel(ctx, g, tiles[lo:min(lo+most, len(tiles))], first+lo*step)
@@ -85,8 +84,8 @@ func (w *BlockPosterior) factor(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// panel returns the whitened columns of a group for the examples of some batches.
-// Errors number the examples from first on.
+// panel returns the columns of J̃ for the parameters of g and the examples of the batches. An error numbers the
+// examples from first on.
 func (w *structured) panel(ctx context.Context, g *group, batches []*linearize.Batch, first int) (blas64.General, error) {
 	at := make([]int, len(batches)+1)
 	for i, b := range batches {
@@ -111,9 +110,9 @@ func (w *structured) panel(ctx context.Context, g *group, batches []*linearize.B
 	return panel, err
 }
 
-// checkBlocks returns a *gp.MemoryError where the blocks exceed the budget.
+// checkBlocks returns a *gp.MemoryError where the blocks need more memory than the budget.
 func (w *BlockPosterior) checkBlocks() error {
-	others, largest := int64(0), 0 // bytes of the other blocks; parameters of the largest
+	others, largest := int64(0), 0 // bytes of all blocks but the largest; parameters of the largest
 	for _, g := range w.groups {
 		largest = max(largest, len(g.index))
 		others = memory.Add(others, memory.Mul(8, memory.Mul(int64(len(g.index)), int64(len(g.index)))))
@@ -126,12 +125,11 @@ func (w *BlockPosterior) checkBlocks() error {
 	return gp.CheckMemory(op, gp.Parameters, largest, w.o.MaxMemory, func(p int) int64 { return memory.Add(others, Bytes(p, w.c)) })
 }
 
-// Selected returns the parameters of a subnetwork in the order of their selection,
-// and nil for other structures. It must not be changed.
+// Selected returns the parameters of a subnetwork in the order of their selection, and nil for any other structure.
+// It must not be changed.
 func (w *BlockPosterior) Selected() []int { return w.selected }
 
-// Layers returns the blocks: the name of each and the places in θ of its parameters.
-// They must not be changed.
+// Layers returns the name of each block, and the positions of its parameters in θ. They must not be changed.
 func (w *BlockPosterior) Layers() (names []string, parameters [][]int) {
 	for _, g := range w.groups {
 		names, parameters = append(names, g.name), append(parameters, g.index)
@@ -139,9 +137,8 @@ func (w *BlockPosterior) Layers() (names []string, parameters [][]int) {
 	return names, parameters
 }
 
-// PredictTo writes the mean of the T examples of x, T×C, and the covariance
-// J(x) Q⁻¹ J(x)ᵀ of each example's outputs, T·C×C. A NaN or Inf is a
-// *gp.NotFiniteError.
+// PredictTo writes the mean of the T examples of x, T×C, and the covariance J(x) Q⁻¹ J(x)ᵀ of each example's
+// outputs, T·C×C. The error is a *gp.NotFiniteError for a NaN or Inf.
 func (w *BlockPosterior) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
 	return w.eachTile(ctx, mean, cov, x, func(cov *mat.Dense, first int, tile *linearize.Batch) error {
 		cov.Zero()
@@ -162,7 +159,7 @@ func (w *BlockPosterior) PredictTo(ctx context.Context, mean, cov *mat.Dense, x 
 	})
 }
 
-// halfPanel returns V = J̃ U⁻¹ for group i: V Vᵀ is its part of the joint covariance.
+// halfPanel returns V = J̃ U⁻¹ of group i. V Vᵀ is the group's part of the joint covariance.
 func (w *BlockPosterior) halfPanel(ctx context.Context, i int, x *linearize.Batch, first int) (blas64.General, error) {
 	var tiles []*linearize.Batch
 	for lo, step := 0, max(1, panelTile/w.c); lo < x.Len(); lo += step {
@@ -175,9 +172,9 @@ func (w *BlockPosterior) halfPanel(ctx context.Context, i int, x *linearize.Batc
 	return v, w.h[i].half(ctx, w.o.Workers, v)
 }
 
-// JointTo writes the mean, T×C, and the joint covariance of all outputs of all
-// examples of x, T·C×T·C. It holds the columns of one block besides, and fails with a
-// *gp.MemoryError where both together exceed Options.MaxMemory.
+// JointTo writes the mean, T×C, and the joint covariance of all outputs of all examples of x, T·C×T·C. It also
+// holds the columns of one block of J̃. The error is a *gp.MemoryError where both together need more than
+// Options.MaxMemory.
 func (w *BlockPosterior) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
 	width := 0
 	for _, g := range w.groups {
@@ -199,14 +196,13 @@ func (w *BlockPosterior) JointTo(ctx context.Context, mean, cov *mat.Dense, x *l
 	})
 }
 
-// SampleTo writes S draws of the parameters to the rows of dst, S×P, which must be
-// sized. Its error is ctx.Err().
+// SampleTo writes S draws of the parameters to the rows of dst, which must be S×P. The error is ctx.Err().
 func (w *BlockPosterior) SampleTo(ctx context.Context, dst *mat.Dense, rng *rand.Rand) error {
 	draws := w.checkDraws(dst)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	for i := range draws { // the normal numbers of one draw after those of the other
+	for i := range draws { // all normal numbers of one draw, then those of the next
 		row := dst.RawRowView(i)
 		copy(row, w.center)
 		for _, g := range w.groups {

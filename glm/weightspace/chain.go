@@ -13,17 +13,18 @@ import (
 	"github.com/funcgp/funcgp/internal/sites"
 )
 
-// chain is the precision of Martens and Grosse (2015), "Optimizing neural networks with
-// Kronecker-factored approximate curvature", section 4.3, as the constant Chain
-// describes it. It combines the layers with the prior from the last to the first.
+// chain combines the layers with the prior, from the last layer to the first, into the precision of Martens and
+// Grosse (2015), "Optimizing neural networks with Kronecker-factored approximate curvature", section 4.3 (see
+// Chain).
 //
-// With M_l the layers' blocks of KFACDamped and M_{l,l+1} = G_{l,l+1} ⊗ A_{l,l+1},
+// With M_l the layers' blocks of KFACDamped and M_{l,l+1} = G_{l,l+1} ⊗ A_{l,l+1} the products of neighbouring
+// layers,
 //
 //	Q⁻¹ = Ξᵀ diag(S₁⁻¹, …, S_L⁻¹) Ξ,    Ψ_l = M_{l,l+1} M_{l+1}⁻¹,
 //	S_l = M_l − Ψ_l M_{l+1} Ψ_lᵀ,    S_L = M_L,
 //
-// where Ξ is the identity but for −Ψ_l in block (l, l+1). S_l is a difference of two
-// Kronecker products, which one change of basis makes diagonal.
+// where Ξ is the identity except for −Ψ_l in block (l, l+1). S_l is a difference of two Kronecker products, and one
+// change of basis makes both diagonal.
 func (c *combination) chain(ctx context.Context) error {
 	n := len(c.Factors.layers)
 	scale := make([]float64, n+1) // v^¼ of each layer's prior variance v
@@ -46,7 +47,8 @@ func (c *combination) chain(ctx context.Context) error {
 	return nil
 }
 
-// chainLayer combines layer i, given both sides of the next one, and returns its own.
+// chainLayer combines layer i. after has both sides of the next layer, or nil for the last one. It returns both
+// sides of layer i. scale and next are v^¼ of both layers' prior variances v.
 func (c *combination) chainLayer(ctx context.Context, i int, scale, next float64, after [2]*side) (sides [2]*side, err error) {
 	s := c.Factors.layers[i]
 	l := &kroneckerLayer{matrixLayer: s.matrixLayer, d: dense.New(s.out, s.cols())}
@@ -87,16 +89,16 @@ func (c *combination) chainLayer(ctx context.Context, i int, scale, next float64
 	return sides, ctx.Err()
 }
 
-// A side is one factor of a layer of a chain, A or G, whitened by the prior and damped.
+// A side is one factor of a layer in a chain, A or G, whitened by the prior and damped.
 type side struct {
-	u      blas64.Triangular // M = UᵀU, with M = ratio·v^½·S + I and the prior variance v
+	u      blas64.Triangular // M = UᵀU, where M = ratio·v^½·S + I for the factor S and the prior variance v
 	logDet float64           // log det M
-	cross  blas64.General    // of the product with the next layer; empty without one
-	values []float64         // eigenvalues of U⁻ᵀ C U⁻¹ for the part C of M that the next layer has
+	cross  blas64.General    // factor of the product with the next layer; empty for the last layer
+	values []float64         // eigenvalues of U⁻ᵀ C U⁻¹, with C as in basis
 }
 
-// newSide whitens, damps and factors one factor of a layer. scale and next are v^¼ of the layer and
-// of the next one.
+// newSide whitens, damps and factors the factor s of a layer. scale and next are v^¼ of the layer and of the next
+// layer.
 func newSide(ctx context.Context, workers int, s blas64.Symmetric, cross blas64.General, ratio, scale, next float64) (*side, error) {
 	m, d := s, &side{cross: cross}
 	m.Data = slices.Clone(s.Data)
@@ -118,9 +120,8 @@ func newSide(ctx context.Context, workers int, s blas64.Symmetric, cross blas64.
 	return d, nil
 }
 
-// basis returns the basis K = U⁻¹E in which both factors of S_l are diagonal, and
-// ΨᵀK. With C = M_{l,l+1} M_{l+1}⁻¹ M_{l+1,l} of this side, U⁻ᵀ C U⁻¹ = E Λ Eᵀ. Without a next
-// layer C is 0.
+// basis returns a basis K = U⁻¹E that makes this side's factors of S_l diagonal, and ΨᵀK. Here C = M_{l,l+1}
+// M_{l+1}⁻¹ M_{l+1,l} for this side, and U⁻ᵀ C U⁻¹ = E Λ Eᵀ. For the last layer C = 0.
 func (d *side) basis(ctx context.Context, workers int, after *side) (k, psi blas64.General, err error) {
 	n := d.u.N
 	d.values = make([]float64, n)

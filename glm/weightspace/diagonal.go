@@ -16,10 +16,9 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// DiagonalPosterior is the posterior with independent parameters, whose precision is
-// the diagonal of H [glm 8]. The variance of parameter p is 1/(h_p + 1/σ²_p), with
-// h_p = Σ_n (J_nᵀΛ_nJ_n)_pp. Its covariance of function values is the kernel of a
-// prior with these variances.
+// DiagonalPosterior is the posterior with independent parameters, whose precision is the diagonal of H [glm 8]. The
+// variance of parameter p is 1/(h_p + 1/σ²_p), with h_p = Σ_n (J_nᵀΛ_nJ_n)_pp and the prior variance σ²_p. The
+// covariance of function values is the kernel of a prior with these variances.
 type DiagonalPosterior struct {
 	structured
 	h        []float64 // h_p
@@ -29,10 +28,10 @@ type DiagonalPosterior struct {
 
 var _ Weights = (*DiagonalPosterior)(nil)
 
-// FitDiagonal returns the posterior with independent parameters whose precision is
-// ggn + Σ₀⁻¹, for a diagonal of the GGN from elsewhere, P numbers, such as one of the
-// approximations of network.Network.GGNDiagonal. It takes no pass over the examples.
-// Otherwise it is like FitStructure. It panics where ggn has a number that is negative.
+// FitDiagonal returns the posterior with independent parameters and the precision ggn + Σ₀⁻¹. ggn is a diagonal of
+// the generalized Gauss–Newton matrix (GGN) from elsewhere, P numbers ≥ 0, such as an approximation of
+// network.Network.GGNDiagonal. FitDiagonal reads no examples. Otherwise it is like FitStructure. It panics for a
+// negative number in ggn.
 func FitDiagonal(ggn []float64, x linearize.Source, s *gp.Sites, prior ntk.Prior, theta []float64, o *Options) (*DiagonalPosterior, error) {
 	f, err := newStructured(Diagonal, x, s, prior, theta, o)
 	if err != nil {
@@ -50,8 +49,7 @@ func FitDiagonal(ggn []float64, x linearize.Source, s *gp.Sites, prior ntk.Prior
 	return f.withSquares(slices.Clone(ggn))
 }
 
-// WithPrior returns the posterior of the same examples and sites with another prior. It
-// takes no pass over the examples.
+// WithPrior returns the posterior with the same examples and sites and another prior. It reads no examples.
 func (w *DiagonalPosterior) WithPrior(prior ntk.Prior) (*DiagonalPosterior, error) {
 	f := w.structured
 	f.prior, f.logDet, f.white = prior, 0, newton.NewWhitened(prior, len(w.theta))
@@ -73,11 +71,11 @@ func (f *structured) diagonal(ctx context.Context) (*DiagonalPosterior, error) {
 	return f.withSquares(h)
 }
 
-// diagonalVectors is the number of vectors of all parameters that a fit holds: ten of
-// its own, and the sums of the examples that a network squares at a time.
+// diagonalVectors is the number of vectors of P numbers that a fit holds: ten of its own, and the sums over the
+// examples that a network squares at a time.
 const diagonalVectors = 26
 
-// withSquares returns the posterior with h_p.
+// withSquares returns the posterior for the diagonal h.
 func (f *structured) withSquares(h []float64) (*DiagonalPosterior, error) {
 	w := &DiagonalPosterior{structured: *f, h: h, variance: make([]float64, len(h))}
 	for p, h := range w.h {
@@ -93,8 +91,7 @@ func (f *structured) withSquares(h []float64) (*DiagonalPosterior, error) {
 	return w, nil
 }
 
-// An independent is the Gaussian of independent parameters with these means and
-// variances.
+// An independent is the Gaussian over independent parameters with these means and variances.
 type independent struct{ mean, variance []float64 }
 
 var _ ntk.Prior = independent{}
@@ -102,15 +99,14 @@ var _ ntk.Prior = independent{}
 func (m independent) MeanTo(dst []float64)     { copy(dst, m.mean) }
 func (m independent) VarianceTo(dst []float64) { copy(dst, m.variance) }
 
-// GGN returns the diagonal of Σ_n J_nᵀΛ_nJ_n, P numbers. It must not be changed.
+// GGN returns the diagonal of Σ_n J_nᵀΛ_nJ_n, P numbers, which must not be changed.
 func (w *DiagonalPosterior) GGN() []float64 { return w.h }
 
-// Variance returns the variances of the parameters. It must not be changed.
+// Variance returns the variances of the parameters, P numbers, which must not be changed.
 func (w *DiagonalPosterior) Variance() []float64 { return w.variance }
 
-// PredictTo writes the mean of the T examples of x, T×C, and the covariance
-// J(x) Q⁻¹ J(x)ᵀ of each example's outputs, T·C×C. A NaN or Inf is a
-// *gp.NotFiniteError.
+// PredictTo writes the mean of the T examples of x, T×C, and the covariance J(x) Q⁻¹ J(x)ᵀ of each example's
+// outputs, T·C×C. The error is a *gp.NotFiniteError for a NaN or Inf.
 func (w *DiagonalPosterior) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
 	return w.eachTile(ctx, mean, cov, x, func(cov *mat.Dense, _ int, tile *linearize.Batch) error {
 		w.kernel.DiagTo(cov, tile)
@@ -118,15 +114,13 @@ func (w *DiagonalPosterior) PredictTo(ctx context.Context, mean, cov *mat.Dense,
 	})
 }
 
-// JointTo writes the mean, T×C, and the joint covariance of all outputs of all
-// examples of x, T·C×T·C. It fails with a *gp.MemoryError where that is larger than
-// Options.MaxMemory.
+// JointTo writes the mean, T×C, and the joint covariance of all outputs of all examples of x, T·C×T·C. The error is
+// a *gp.MemoryError where the covariance needs more than Options.MaxMemory.
 func (w *DiagonalPosterior) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
 	return w.joint(ctx, mean, cov, x, 0, func() error { return w.kernel.BlockContextTo(ctx, cov, x, x) })
 }
 
-// SampleTo writes S draws of the parameters to the rows of dst, S×P, which must be
-// sized. Its error is ctx.Err().
+// SampleTo writes S draws of the parameters to the rows of dst, which must be S×P. The error is ctx.Err().
 func (w *DiagonalPosterior) SampleTo(ctx context.Context, dst *mat.Dense, rng *rand.Rand) error {
 	for i := range w.checkDraws(dst) {
 		if err := ctx.Err(); err != nil {

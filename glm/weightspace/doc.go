@@ -1,6 +1,7 @@
-// Package weightspace holds posteriors over the parameters of a linearized
-// model. The full one predicts the same function values as the posteriors of package
-// gp, with P×P matrices instead of kernels, and so cross-checks them.
+// Package weightspace has posteriors over the P parameters of a linearized model. The full posterior predicts the
+// same function values as the posteriors of package gp, with P×P matrices in place of kernels: a check by a second
+// way. A site is one example's Gaussian approximation of its likelihood, with residual r and curvature Λ (package
+// gp).
 //
 //	w, err := weightspace.Fit(ctx, batch, sites, prior, net.Theta(), nil)
 //	if err != nil {
@@ -12,8 +13,8 @@
 //	}
 //	fmt.Println(c.OK())
 //
-// FitStructure fits posteriors that keep only a part of the precision, such as its
-// diagonal or the block of the last layer, from a stream of any number of examples:
+// FitStructure fits posteriors that keep only a part of the precision, such as its diagonal or the block of the
+// last layer. It reads the examples as a stream of any length:
 //
 //	w, err := weightspace.FitStructure(ctx, weightspace.Diagonal, source, sites, prior, net.Theta(), nil)
 //	if err != nil {
@@ -21,6 +22,5 @@
 //	}
 //	err = w.PredictTo(ctx, &mean, &cov, test)
 //
-// BNN draws parameters from a posterior and runs the network with them
-// [glm eq. 9].
+// BNN draws parameters from a posterior and runs the network at them [glm eq. 9].
 package weightspace

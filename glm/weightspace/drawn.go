@@ -16,28 +16,27 @@ import (
 	"github.com/funcgp/funcgp/internal/logsum"
 )
 
-// Drawn is what the networks at S draws of the parameters say about T inputs together.
+// Drawn has the joint predictions of the networks at S draws of the parameters, for T inputs.
 type Drawn struct {
 	F, Cov *mat.Dense // mean, T×C, and covariance of each input's outputs f(x;θ), T·C×C
-	// Mean is the average of g⁻¹(f), T×C. Aleatoric and Epistemic are the parts of the
-	// predictive variance, E Var[y|f] and Var E[y|f], T×C; see predictive.Splitter.
+	// Mean is the average of g⁻¹(f). Aleatoric and Epistemic are the parts of the predictive variance, E Var[y|f]
+	// and Var E[y|f] (see predictive.Splitter). All are T×C.
 	Mean, Aleatoric, Epistemic *mat.Dense
-	// Entropy is H[E p(y|f)] in nats and Mutual H[E p(y|f)] − E H[p(y|f)], T numbers each,
-	// for a glm.Logistic likelihood; nil for others.
+	// Entropy is H[E p(y|f)] and Mutual is H[E p(y|f)] − E H[p(y|f)], T numbers each in nats, for a glm.Logistic
+	// likelihood; nil for any other.
 	Entropy, Mutual []float64
-	// CDF is P(y' ≤ y) at the one target y of a likelihood for which there is a
-	// glm.DistributionOf, T numbers; nil for others and without targets.
+	// CDF is P(y' ≤ y) at the targets y, T numbers, for a likelihood with one target and a glm.DistributionOf; nil
+	// for any other, and without targets.
 	CDF []float64
-	// LogDensity is the log of the average of p(y|f), T numbers; nil without targets.
+	// LogDensity is the logarithm of the average of p(y|f), T numbers in nats; nil without targets.
 	LogDensity []float64
 }
 
-// Draw draws θ, in blocks that share a pass over a factor of the precision, runs the network
-// once at each draw, and returns all that Drawn holds; nil for no rows. y is T×Targets(C), or
-// nil where the targets are unknown.
+// Draw draws θ in blocks that share a pass over a factor of the precision, runs the network once at each draw, and
+// returns all fields of Drawn, or nil without rows. y is T×Targets(C), or nil where the targets are unknown.
 //
-// Averages of responses are running means, with Welford's sums of their squared deviations.
-// Those of f are of f less its first draw, which lose no digits.
+// Averages of responses are running means with Welford's sums of squared deviations. Averages of f are those of f
+// less its first draw, so that no digits cancel.
 func (b *BNN) Draw(ctx context.Context, lik glm.Likelihood, y, x *mat.Dense) (*Drawn, error) {
 	const block = 16
 	if b.Samples < 0 {
@@ -50,7 +49,7 @@ func (b *BNN) Draw(ctx context.Context, lik glm.Likelihood, y, x *mat.Dense) (*D
 	var first, shifted *mat.Dense
 	var sums []logsum.Sum
 	var below glm.CoupledQuantities
-	var certain []float64 // no covariance
+	var certain []float64 // without covariance
 	_, classes := lik.(glm.Logistic)
 	for s := range total {
 		if err := ctx.Err(); err != nil {
@@ -139,8 +138,8 @@ func (b *BNN) Draw(ctx context.Context, lik glm.Likelihood, y, x *mat.Dense) (*D
 	return d, nil
 }
 
-// entropyOf returns the entropy of classes with probabilities p, of outputs that are
-// logits by themselves the sum over them.
+// entropyOf returns the entropy in nats for probabilities p. Where outputs are logits by themselves it is the sum
+// over outputs.
 func entropyOf(lik glm.Likelihood, p []float64) float64 {
 	h := 0.0
 	add := func(p float64) {

@@ -8,15 +8,14 @@ import (
 	"github.com/funcgp/funcgp/internal/sites"
 )
 
-// EvidenceAtTheta is the Laplace evidence at θ* (E7). The sites of the
-// posterior must be those at f(x;θ*).
+// EvidenceAtTheta returns the Laplace evidence at θ* (E7) in nats. The posterior's sites must be those at f(x;θ*).
 func (w *Posterior) EvidenceAtTheta() gp.Evidence {
 	// Σ log p(y|f) − ½(θ*−μ₀)ᵀΣ₀⁻¹(θ*−μ₀) − ½ log det H̃ (E7)
 	return gp.NewEvidence(w.sites.LogLik, gp.Scatter(w.prior, w.theta), w.logDet)
 }
 
-// EvidenceLinearGaussian is the evidence of the linear-Gaussian model (E8) with
-// the posterior's sites, which may be at any f.
+// EvidenceLinearGaussian returns the evidence of the linear-Gaussian model (E8) in nats, with the posterior's
+// sites, which may be at any f.
 func (w *Posterior) EvidenceLinearGaussian() gp.Evidence {
 	// d = f_lin(θ̂) − f
 	d := w.functionAt(w.mean)
@@ -26,8 +25,8 @@ func (w *Posterior) EvidenceLinearGaussian() gp.Evidence {
 	return gp.NewEvidence(logLik, floats.Dot(w.z, w.z), w.logDet)
 }
 
-// EvidenceRefit is the Laplace evidence at the mode of the linearized model
-// (E9). It panics on a posterior that was not refitted.
+// EvidenceRefit returns the Laplace evidence at the mode of the linearized model (E9) in nats. It panics unless the
+// posterior was refitted.
 func (w *Posterior) EvidenceRefit() gp.Evidence {
 	if !w.refit {
 		panic("weightspace: the evidence (E9) needs a refit")

@@ -16,17 +16,16 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// StageLayers is the stage of Factors.Posterior that Options.Progress reports: layers
-// whose factors are combined with the prior.
+// StageLayers is the stage of Factors.Posterior in Options.Progress: it counts layers whose factors are combined
+// with the prior.
 const StageLayers = "layers"
 
-// Kronecker is a posterior N(center, Q⁻¹) over the parameters whose precision Q is
-// made of Kronecker products. Q is block-diagonal, with one block for each matrix
-// layer and one for the scales and shifts of each other layer, or a chain of the
-// matrix layers.
+// Kronecker is a posterior N(center, Q⁻¹) over the parameters whose precision Q consists of Kronecker products. Q
+// is block-diagonal, with one block for each matrix layer and one for the scales and shifts of each other layer; or
+// it is a chain of the matrix layers.
 //
-// Predicting projects the factors of each example on the eigenvectors of the
-// layers' factors and does not form its Jacobian, where the batch holds factors.
+// If a batch holds the factors of each example's Jacobian, prediction projects them on the eigenvectors of the
+// layers' factors and does not form the Jacobian.
 type Kronecker struct {
 	structured
 	layers []*kroneckerLayer
@@ -35,21 +34,21 @@ type Kronecker struct {
 
 var _ Weights = (*Kronecker)(nil)
 
-// A kroneckerLayer is the covariance of the parameters of a matrix layer in a basis
-// in which it is diagonal: as an out×cols matrix they are the center plus
-// B_G (√D ∘ Z) B_Aᵀ for a standard normal Z. The prior variances are inside B.
+// A kroneckerLayer is the covariance of the parameters of a matrix layer, in a basis in which it is diagonal. As an
+// out×cols matrix, the parameters are the center plus B_G (√D ∘ Z) B_Aᵀ for a standard normal Z. B_G and B_A
+// include the prior variances.
 type kroneckerLayer struct {
 	*matrixLayer
 	a, g blas64.General // B_A, cols×cols, and B_G, out×out
 	d    blas64.General // D, out×cols
-	next *link          // of a chain: nil for the last layer
+	next *link          // to the next layer of a chain; nil for the last layer
 }
 
-// A link is the part of a chain that the next layer has in a layer's noise Z: it is
-// less L_G (√D ∘ Z) L_Aᵀ. Both have the next layer's rows and this layer's columns.
+// A link is how the noise Z of a layer in a chain enters the next layer: it subtracts L_G (√D ∘ Z) L_Aᵀ there. L_G
+// and L_A have the next layer's rows and this layer's columns.
 type link struct{ a, g blas64.General }
 
-// FitKronecker is SumFactors and Factors.Posterior; see FitStructure.
+// FitKronecker runs SumFactors and Factors.Posterior; see FitStructure.
 func FitKronecker(ctx context.Context, structure Structure, x linearize.Source, s *gp.Sites, prior ntk.Prior, theta []float64, o *Options) (*Kronecker, error) {
 	f, err := SumFactors(ctx, x, s, structure == Chain, o)
 	if err != nil {
@@ -58,24 +57,21 @@ func FitKronecker(ctx context.Context, structure Structure, x linearize.Source, 
 	return f.Posterior(ctx, structure, prior, theta, o)
 }
 
-// Posterior returns the posterior with the structure KFAC, KFACDamped, KFACDampedMean
-// or Chain under a prior, around Options.Center or theta = θ*, where the examples were
-// linearized.
+// Posterior returns the posterior with the structure KFAC, KFACDamped, KFACDampedMean or Chain under a prior. theta
+// = θ* are the parameters that the examples were linearized at; the center is Options.Center or θ*.
 //
-// KFAC combines a layer's factors with its prior exactly. Where the prior variances of
-// the layer's matrix have rank one, as when the weight has one variance and the bias
-// has one, it takes eigendecompositions of both factors, whitened by the prior
-// [glm A.1]. Other variances, such as one for each parameter, take the dense sum
-// G ⊗ A + Σ₀⁻¹ of the layer and its Cholesky factor, 8 bytes times the square of the
-// layer's parameters. The other structures need one prior variance for all parameters
-// of a layer. A prior variance of zero holds a parameter at its center. An
-// eigendecomposition of n inputs takes about 9·n³ operations; for one prior variance in
-// a layer it is done once for all priors.
+// KFAC combines a layer's factors with its prior exactly. If the prior variances of the layer's matrix have rank
+// one, for example one variance for the weight and one for the bias, it uses the eigendecompositions of both
+// factors, whitened by the prior [glm A.1]. For other variances, such as one for each parameter, it factors the
+// dense sum G ⊗ A + Σ₀⁻¹ of the layer, which takes 8 bytes times the square of the layer's parameters. The other
+// structures need one prior variance for all parameters of a layer. A parameter with prior variance zero is held at
+// its center. An eigendecomposition of n inputs takes about 9·n³ operations. For one prior variance in each layer
+// it is computed once for all priors.
 //
-// The errors are a *gp.MemoryError before a dense sum is allocated, a *NoFactorsError
-// for a damped layer with several prior variances, a *gp.NotPDError where numbers
-// overflow, and ctx.Err(). It panics for another structure, where sizes differ, where a
-// variance is negative or not finite and where a chain's products were not summed.
+// The error is a *gp.MemoryError before a dense sum is allocated, a *NoFactorsError for a damped layer with several
+// prior variances, a *gp.NotPDError where numbers overflow, or ctx.Err(). Posterior panics for another structure,
+// where sizes differ, where a variance is negative or not finite, and for a Chain without the products of
+// neighbouring layers.
 func (f *Factors) Posterior(ctx context.Context, structure Structure, prior ntk.Prior, theta []float64, o *Options) (*Kronecker, error) {
 	switch {
 	case !structure.kronecker():
@@ -125,13 +121,13 @@ func (f *Factors) Posterior(ctx context.Context, structure Structure, prior ntk.
 	return w, ctx.Err()
 }
 
-// kronecker tells whether the structure is made of Kronecker factors.
+// kronecker tells whether the structure consists of Kronecker products.
 func (s Structure) kronecker() bool {
 	return s == KFAC || s == KFACDamped || s == KFACDampedMean || s == Chain
 }
 
-// SampleTo writes S draws of the parameters from N(Center(), Q⁻¹) to the rows of dst,
-// S×P, which must be sized. Its error is ctx.Err().
+// SampleTo writes S draws of the parameters from N(Center(), Q⁻¹) to the rows of dst, which must be S×P. The error
+// is ctx.Err().
 func (w *Kronecker) SampleTo(ctx context.Context, dst *mat.Dense, rng *rand.Rand) error {
 	z := make([]float64, len(w.theta))
 	for i := range w.checkDraws(dst) {
@@ -143,7 +139,7 @@ func (w *Kronecker) SampleTo(ctx context.Context, dst *mat.Dense, rng *rand.Rand
 		}
 		row := dst.RawRowView(i)
 		copy(row, w.center)
-		var before blas64.General // √D ∘ Z of the layer before
+		var before blas64.General // √D ∘ Z of the previous layer
 		for k, l := range w.layers {
 			u := dense.New(l.out, l.cols()) // √D ∘ Z
 			l.gather(u.Data, z)

@@ -14,14 +14,13 @@ import (
 	"github.com/funcgp/funcgp/internal/memory"
 )
 
-// A combination combines factors with a prior, one layer after the other.
+// A combination combines Factors with a prior, layer by layer, into a Kronecker.
 type combination struct {
 	*Factors
-	*Kronecker // that is being made
+	*Kronecker // the posterior that is built
 }
 
-// checkMemory returns a *gp.MemoryError where the dense sums of layers exceed the
-// budget.
+// checkMemory returns a *gp.MemoryError where the dense sums of layers need more memory than the budget.
 func (c *combination) checkMemory() error {
 	dense, largest, name := int64(0), 0, ""
 	for _, s := range c.Factors.layers {
@@ -54,14 +53,14 @@ func (w *structured) variances(l *matrixLayer) []float64 {
 	return v
 }
 
-// layer combines one layer with its prior.
+// layer combines one layer with its prior, for a structure other than Chain.
 func (c *combination) layer(ctx context.Context, s *factorSum) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	variance := c.variances(s.matrixLayer)
 	if c.structure != KFAC {
-		// Factor by factor, with ratio in A and 1/ratio in G.
+		// Damp each factor by itself, with A times ratio and G divided by ratio.
 		v, err := s.oneVariance(variance)
 		if err != nil {
 			return err
@@ -108,7 +107,7 @@ func (c *combination) layer(ctx context.Context, s *factorSum) error {
 	return nil
 }
 
-// oneVariance returns the prior variance of all parameters of the layer.
+// oneVariance returns the prior variance that all parameters of the layer share, or a *NoFactorsError.
 func (s *factorSum) oneVariance(variance []float64) (float64, error) {
 	for _, v := range variance {
 		if v != variance[0] {
@@ -119,7 +118,7 @@ func (s *factorSum) oneVariance(variance []float64) (float64, error) {
 	return variance[0], nil
 }
 
-// filled returns v n times.
+// filled returns n numbers equal to v.
 func filled(n int, v float64) []float64 {
 	c := make([]float64, n)
 	for i := range c {
@@ -128,8 +127,8 @@ func filled(n int, v float64) []float64 {
 	return c
 }
 
-// rankOne returns row and col with v_ij = row_i·col_j for the rows×cols matrix v, up to
-// rounding, and false where there are none.
+// rankOne returns row and col with v_ij = row_i·col_j up to rounding, for the rows×cols matrix v. ok is false where
+// there are none.
 func rankOne(v []float64, rows, cols int) (row, col []float64, ok bool) {
 	best := 0
 	for i := range v {
@@ -160,19 +159,18 @@ func upper(s blas64.Symmetric, i, j int) float64 {
 	return s.Data[i*s.Stride+j]
 }
 
-// A spectrum holds the eigenvectors of a symmetric matrix, which are the columns of u,
-// and its eigenvalues.
+// A spectrum has the eigenvectors of a symmetric matrix, the columns of u, and the eigenvalues.
 type spectrum struct {
 	u      blas64.General
 	values []float64
 }
 
-// eigen returns the layer in the basis of the eigenvectors of its whitened factors,
-// with D unset, and their eigenvalues. row and col are prior variances.
+// eigen returns the layer in the basis of the eigenvectors of its whitened factors, without D, and the eigenvalues
+// la of A and lg of G. row and col are the prior variances as in rankOne.
 func (s *factorSum) eigen(row, col []float64) (l *kroneckerLayer, la, lg []float64, err error) {
 	var a, g spectrum
 	if isConstant(row) && isConstant(col) {
-		// The eigenvectors are those of the factors, for every prior.
+		// Constant variances only scale the eigenvalues, so one decomposition serves every prior.
 		s.once.Do(func() {
 			if s.spectra[0], s.spectraErr = spectrumOf(s.a, filled(s.a.N, 1)); s.spectraErr == nil {
 				s.spectra[1], s.spectraErr = spectrumOf(s.g, filled(s.g.N, 1))
@@ -190,8 +188,7 @@ func (s *factorSum) eigen(row, col []float64) (l *kroneckerLayer, la, lg []float
 
 func isConstant(v []float64) bool { return slices.Min(v) == slices.Max(v) }
 
-// times returns V^½U and the eigenvalues for V^½ S V^½ with the spectrum of S and
-// V = v·I.
+// times returns V^½U and the eigenvalues for V^½ S V^½, given the spectrum of S, for V = v·I.
 func (s spectrum) times(v float64) spectrum {
 	t := spectrum{u: s.u, values: slices.Clone(s.values)}
 	t.u.Data = slices.Clone(s.u.Data)
@@ -200,8 +197,8 @@ func (s spectrum) times(v float64) spectrum {
 	return t
 }
 
-// spectrumOf returns V^½U and λ for V^½ S V^½ = U diag(λ) Uᵀ with the diagonal matrix
-// V = diag(variance). Eigenvalues that rounding made negative are 0.
+// spectrumOf returns V^½U and λ with V^½ S V^½ = U diag(λ) Uᵀ, for V = diag(variance). An eigenvalue that is
+// negative by rounding becomes 0.
 func spectrumOf(s blas64.Symmetric, variance []float64) (spectrum, error) {
 	root := make([]float64, s.N)
 	for i, v := range variance {
@@ -235,7 +232,7 @@ func spectrumOf(s blas64.Symmetric, variance []float64) (spectrum, error) {
 	return t, nil
 }
 
-// index returns where the layer's parameters lie in θ, row by row of its matrix.
+// index returns the positions in θ of the layer's parameters, row by row of its matrix.
 func (l *matrixLayer) index() []int {
 	at := make([]int, 0, l.size())
 	for i := range l.out {

@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// smallFactors is the number of elements of all factors of a convolution up to
-	// which workers sum them for some examples each.
+	// smallFactors is the most elements of all factors of a convolution for which each worker sums the factors of
+	// some examples by itself.
 	smallFactors = 1 << 16
-	// convExamples is the number of examples that a worker then sums.
+	// convExamples is the number of these examples for each worker.
 	convExamples = 16
-	// convFloats bounds the patches and gradients of a convolution with larger factors
-	// that are gathered at once.
+	// convFloats bounds the patches and gradients, in numbers, that are gathered at once for a convolution with
+	// larger factors.
 	convFloats = 4 << 20
 )
 
-// addConv sums the factors of all groups of a convolution.
+// addConv adds the factors of all groups of a convolution. root has the roots R of Λ of its examples.
 func (f *Factors) addConv(ctx context.Context, block int, v *linearize.Conv, root *mat.Dense) error {
 	first := f.layerOf(block)
 	if first < 0 {
@@ -31,8 +31,8 @@ func (f *Factors) addConv(ctx context.Context, block int, v *linearize.Conv, roo
 	}
 	layers := f.layers[first : first+v.Groups()]
 	if s := layers[0]; len(layers)*(s.a.N*s.a.N+s.g.N*s.g.N) <= smallFactors {
-		// AddConv for small factors. A worker sums those of some examples in memory that stays in its
-		// cache, and the sums are added in order.
+		// Small factors: each worker sums the factors of some examples in memory that stays in its cache, and the
+		// sums are added in order.
 		type sums struct{ a, g []blas64.Symmetric }
 		t, _, out := v.Factors()
 		_, size := v.G.Dims()
@@ -96,7 +96,7 @@ func (f *Factors) addConv(ctx context.Context, block int, v *linearize.Conv, roo
 	return nil
 }
 
-// patchesTo writes the inputs ã of a group of a convolution in example i, T×cols.
+// patchesTo writes the inputs ã of the layer's group of a convolution in example i, T×cols.
 func (l *matrixLayer) patchesTo(dst blas64.General, v *linearize.Conv, i int) {
 	t, cols := dst.Rows, dst.Cols
 	if l.in > 0 {
@@ -105,15 +105,15 @@ func (l *matrixLayer) patchesTo(dst blas64.General, v *linearize.Conv, i int) {
 	if l.bias == nil {
 		return
 	}
-	// From the last row on, each row moves to where it has room for the one.
+	// Move each row to its place with room for the 1 at its end, the last row first.
 	for j := t - 1; j >= 0; j-- {
 		copy(dst.Data[j*cols:], dst.Data[j*l.in:(j+1)*l.in])
 		dst.Data[j*cols+l.in] = 1
 	}
 }
 
-// gradientsTo writes the gradients of a group, C·T×out, from those of an example's
-// outputs in the layer's result, C rows.
+// gradientsTo writes the gradients of the layer's group, C·T×out, from the rows of g, one for each of C outputs of
+// an example.
 func (l *matrixLayer) gradientsTo(dst blas64.General, at linearize.Positions, g blas64.General) {
 	t := dst.Rows / g.Rows * dst.Cols
 	for c := range g.Rows {
@@ -121,10 +121,10 @@ func (l *matrixLayer) gradientsTo(dst blas64.General, at linearize.Positions, g 
 	}
 }
 
-// each calls do with the numbers below n on the workers.
+// each calls do(i) for i = 0 … n−1 on several workers.
 func each(workers, n int, do func(i int)) {
 	const step = 8
-	// Without a deadline there is no error.
+	// A context that never ends gives no error.
 	_ = par.Do(context.Background(), workers, par.Tiles(n, step), func(t int) error {
 		lo, hi := par.Bounds(t, n, step)
 		for i := lo; i < hi; i++ {
@@ -134,8 +134,8 @@ func each(workers, n int, do func(i int)) {
 	})
 }
 
-// addGram adds XᵀX to a triangle. Where that is too small to be shared by workers,
-// they share the rows instead, and the sums of fixed ranges are added in order.
+// addGram adds XᵀX to the upper triangle sum. If sum is too small to be divided between workers, they share the
+// rows of X instead, and the partial sums are added in a fixed order.
 func addGram(ctx context.Context, workers int, x blas64.General, sum blas64.Symmetric) error {
 	const small, rows = 128, 2048
 	if x.Cols > small || x.Rows <= rows {

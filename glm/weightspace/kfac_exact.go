@@ -10,14 +10,13 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// An exactBlock is the dense precision of some parameters of a Kronecker-factored
-// posterior, in their whitened form H̃.
+// An exactBlock is the dense precision of some parameters in a Kronecker posterior, in the whitened form H̃.
 type exactBlock struct {
-	index []int // of the parameters in θ
+	index []int // positions in θ
 	h     precision
 }
 
-// exactly adds a block with the given JᵀΛJ, of which only entries with i ≤ j are read.
+// exactly adds a block of the parameters index with the given entries of JᵀΛJ. It calls jlj for i ≤ j only.
 func (w *Kronecker) exactly(ctx context.Context, index []int, jlj func(i, j int) float64) error {
 	b := &exactBlock{index: index}
 	n := len(index)
@@ -35,8 +34,7 @@ func (w *Kronecker) exactly(ctx context.Context, index []int, jlj func(i, j int)
 	return nil
 }
 
-// halfOf returns V = J Σ₀^½ U⁻¹ of a block, so that V Vᵀ is its part of the joint
-// covariance.
+// halfOf returns V = J Σ₀^½ U⁻¹ of a block. V Vᵀ is the block's part of the joint covariance.
 func (w *Kronecker) halfOf(ctx context.Context, b *exactBlock, x *linearize.Batch) (blas64.General, error) {
 	v := jacobianColumns(x, b.index, w.o.Workers)
 	for i := range v.Rows {
@@ -48,11 +46,10 @@ func (w *Kronecker) halfOf(ctx context.Context, b *exactBlock, x *linearize.Batc
 	return v, b.h.half(ctx, w.o.Workers, v)
 }
 
-// A columnReader reads the columns of the Jacobian that belong to some places in θ, for
-// batches with the same blocks.
+// A columnReader reads the columns of the Jacobian for given positions in θ, from batches with the same blocks.
 type columnReader struct {
 	g    group
-	from []int // column of g of each place; nil where they are the same
+	from []int // for each position its column in g; nil if they are in the same order
 }
 
 func newColumnReader(b *linearize.Batch, at []int) *columnReader {
@@ -70,7 +67,7 @@ func newColumnReader(b *linearize.Batch, at []int) *columnReader {
 	return r
 }
 
-// to writes the columns for the examples of b. scratch is of the size of dst.
+// to writes the columns for the examples of b to dst. scratch has the size of dst.
 func (r *columnReader) to(dst, scratch blas64.General, b *linearize.Batch) {
 	if r.from == nil {
 		r.g.columnsTo(dst, b)
@@ -82,8 +79,7 @@ func (r *columnReader) to(dst, scratch blas64.General, b *linearize.Batch) {
 	}
 }
 
-// jacobianColumns returns the columns of the Jacobian that belong to these places in
-// θ, N·C × len(at).
+// jacobianColumns returns the columns of the Jacobian for the positions at in θ, N·C × len(at).
 func jacobianColumns(b *linearize.Batch, at []int, workers int) blas64.General {
 	c, r := b.Outputs(), newColumnReader(b, at)
 	out := dense.New(b.Len()*c, len(at))

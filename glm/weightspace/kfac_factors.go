@@ -17,70 +17,65 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// StageFactors is the stage of SumFactors that Options.Progress reports: training
-// examples summed into Kronecker factors.
+// StageFactors is the stage of SumFactors in Options.Progress: it counts training examples that are summed into
+// Kronecker factors.
 const StageFactors = "factors"
 
-// Factors are the Kronecker factors of the GGN H = Σ_n J_nᵀΛ_nJ_n of N training
-// examples, whose block of a layer they approximate by G ⊗ A [glm eq. 8]. One pass
-// over the examples makes them; the posteriors of all priors come from them without
-// another.
+// Factors are the Kronecker factors of the generalized Gauss–Newton matrix H = Σ_n J_nᵀΛ_nJ_n of N training
+// examples. They approximate a layer's block of H by G ⊗ A [glm eq. 8]. One pass over the examples sums them. The
+// posteriors for all priors then come from them without another pass.
 //
-// A layer multiplies its weight with inputs a_nt at T positions, one for a dense
-// layer. With ã = (a, 1) where it has a bias, and g_nct = (∂f_n/∂z_nt)ᵀ R_n[:,c] for
-// its results z and the root R_n of Λ_n (E4),
+// A layer multiplies its weight with inputs a_nt at T positions; a dense layer has one position. Let ã = (a, 1)
+// where the layer has a bias, z its result, R_n the root of Λ_n (E4) and g_nct = (∂f_n/∂z_nt)ᵀ R_n[:,c]. Then
 //
 //	A = 1/(N·T) Σ_n Σ_t ã_nt ã_ntᵀ    and    G = Σ_n Σ_c Σ_t g_nct g_nctᵀ.
 //
-// A is the uncentered covariance of the inputs and G is a sum, so that G ⊗ A is a sum
-// over examples as H is. The approximation takes inputs and gradients for
-// uncorrelated. It is exact where all inputs are equal, so for N = 1, if T = 1. With
-// more positions it takes the gradients at different ones for uncorrelated too. The
-// product G ⊗ A is that of Grosse and Martens (2016), "A Kronecker-factored
-// approximate Fisher matrix for convolution layers", eq. 24 to 27, who have 1/T in
-// the other factor. Each group of a grouped convolution has its own factors.
+// A is a mean and G is a sum, so G ⊗ A is a sum over examples, as H is. The approximation assumes that inputs and
+// gradients are uncorrelated. For T = 1 it is exact where all inputs are equal, for example for N = 1. For T > 1 it
+// also assumes that the gradients at different positions are uncorrelated. G ⊗ A is the product of Grosse and
+// Martens (2016), "A Kronecker-factored approximate Fisher matrix for convolution layers", eq. 24 to 27, where the
+// factor 1/T is in the other matrix. Each group of a grouped convolution has its own factors.
 //
-// Scales and shifts that no matrix multiplies, such as those of a normalization, have
-// no factors; their block of H is held exactly, up to 4096 parameters a layer.
+// Scales and shifts that no matrix multiplies, such as those of a normalization, have no factors. Their block of H
+// is exact, for up to 4096 parameters in a layer.
 type Factors struct {
 	n, c, p int
 	source  linearize.Source
 	sites   *gp.Sites
 	layout  *layout
 	layers  []*factorSum
-	exact   []blas64.Symmetric // of layout.vectors: the block of H
+	exact   []blas64.Symmetric // block of H of each of layout.vectors
 	chained bool
 	o       Options
 }
 
-// A factorSum holds the factors of one matrix layer. Both are upper triangles.
+// A factorSum has the factors of one matrix layer. Both are upper triangles.
 type factorSum struct {
 	*matrixLayer
-	positions int // T of an example
+	positions int // T
 	a, g      blas64.Symmetric
 
-	// Products with the next layer, for a chain: A_{l,l+1} and G_{l,l+1}.
+	// The products with the next layer of a chain: A_{l,l+1} and G_{l,l+1}.
 	nextA, nextG blas64.General
 
-	once       sync.Once   // of the spectra
+	once       sync.Once   // computes spectra
 	spectra    [2]spectrum // of A and G
 	spectraErr error
 }
 
-// A LayerFactors holds copies of the Kronecker factors of one layer.
+// LayerFactors has copies of the Kronecker factors of one layer.
 type LayerFactors struct {
-	Name string        // of the layer, with the group of a grouped convolution
-	A    *mat.SymDense // of its inputs, with the homogeneous one last where there is a bias
-	G    *mat.SymDense // of its results
+	Name string        // name of the layer, with the group of a grouped convolution
+	A    *mat.SymDense // factor of the inputs; the last one is the constant 1 where there is a bias
+	G    *mat.SymDense // factor of the results
 }
 
-// SumFactors sums the factors of the training examples of x with the sites s. chained
-// says that the factors between neighbouring layers are summed too, which a Chain
-// needs. It takes two squares of the inputs and the outputs of each layer in memory.
+// SumFactors sums the factors of the training examples of x with the sites s. chained says that the products of
+// neighbouring layers are summed too, for a Chain. For each layer it takes two squares of its inputs and two of its
+// outputs in memory.
 //
-// x is passed over as linearize.Factored(x). A layer without factors is a
-// *NoFactorsError. Further errors are a *gp.MemoryError before anything large is
-// allocated, a *gp.NotFiniteError, gp.ErrNoExamples, ctx.Err() and those of x.
+// x is read as linearize.Factored(x). The error is a *NoFactorsError for a layer without factors, a *gp.MemoryError
+// before anything large is allocated, a *gp.NotFiniteError, gp.ErrNoExamples, ctx.Err() or an error of x.
 // SumFactors panics where the sites do not fit the examples.
 func SumFactors(ctx context.Context, x linearize.Source, s *gp.Sites, chained bool, o *Options) (*Factors, error) {
 	if x.Len() == 0 {
@@ -100,9 +95,8 @@ func SumFactors(ctx context.Context, x linearize.Source, s *gp.Sites, chained bo
 		return nil, err
 	}
 	f.o.Progress(StageFactors, 0, f.n)
-	// Find the number of examples that are summed at a time: linearize.Tile, or a part of it where the
-	// factors of one example are large. It depends on the network alone, so that the sums do not depend
-	// on the batches of the source.
+	// The number of examples that are summed at a time: linearize.Tile, or less where the factors of one example
+	// are large. It depends on the network alone, so the sums do not depend on the batches of the source.
 	one := first.Slice(0, 1)
 	floats := one.P/8 + 1
 	for _, k := range one.Blocks {
@@ -129,7 +123,7 @@ func SumFactors(ctx context.Context, x linearize.Source, s *gp.Sites, chained bo
 	return f, f.finish()
 }
 
-// allocate plans the memory and allocates the sums, from an example's layers.
+// allocate checks the memory and allocates the sums. one is a batch with one example.
 func (f *Factors) allocate(one *linearize.Batch) error {
 	if one.Outputs() != f.c {
 		panic("weightspace: sites and examples differ in the number of outputs")
@@ -140,7 +134,7 @@ func (f *Factors) allocate(one *linearize.Batch) error {
 		return err
 	}
 	if f.chained {
-		// A *NoFactorsError for a layer that a chain cannot hold.
+		// Refuse a layer that a chain cannot hold with a *NoFactorsError.
 		l := f.layout
 		const remedy = "use the structure kfac"
 		for _, m := range l.matrices {
@@ -152,7 +146,7 @@ func (f *Factors) allocate(one *linearize.Batch) error {
 			return &NoFactorsError{Layer: v.name, Reason: "a chain needs dense layers, and no matrix multiplies its parameters", Remedy: remedy}
 		}
 	}
-	// A network of p parameters in layers of the same proportions takes p/P times that.
+	// A network of p parameters with layers of the same proportions takes p/P times the memory of this one.
 	all := f.layout.bytes(one, f.chained)
 	need := func(p int) int64 { return int64(float64(all) / float64(f.p) * float64(p)) }
 	if err := gp.CheckMemory("the posterior with Kronecker factors", gp.Parameters, f.p, f.o.MaxMemory, need); err != nil {
@@ -175,8 +169,8 @@ func (f *Factors) allocate(one *linearize.Batch) error {
 	return nil
 }
 
-// bytes returns the memory of the factors, of the bases that a posterior makes from
-// them, and of what is gathered of a batch.
+// bytes returns the memory in bytes of the factors, of the bases that a posterior makes from them, and of the
+// numbers gathered from a batch.
 func (l *layout) bytes(one *linearize.Batch, chained bool) int64 {
 	square := func(n int) int64 { return memory.Mul(int64(n), int64(n)) }
 	floats, gathered := int64(0), int64(0)
@@ -204,10 +198,9 @@ func symmetric(n int) blas64.Symmetric {
 	return blas64.Symmetric{Uplo: blas.Upper, N: n, Stride: max(1, n), Data: make([]float64, n*n)}
 }
 
-// add sums the examples of b, which begin at example first.
+// add adds the factors of the examples of b, which begin at example first.
 func (f *Factors) add(ctx context.Context, first int, b *linearize.Batch) error {
-	// A *gp.NotFiniteError where a factor of the Jacobian of b, which begins at example first,
-	// holds a NaN or Inf.
+	// Return a *gp.NotFiniteError where a factor of the Jacobian of b has a NaN or Inf.
 	for _, k := range b.Blocks {
 		var input, gradient *mat.Dense
 		switch k := k.(type) {
@@ -226,7 +219,7 @@ func (f *Factors) add(ctx context.Context, first int, b *linearize.Batch) error 
 		if gradient != nil {
 			for i := range dense.Count(gradient) {
 				row := gradient.RawRowView(i)
-				if sum := floats.Sum(row); sum-sum == 0 { // neither NaN nor Inf is in it
+				if sum := floats.Sum(row); sum-sum == 0 { // neither a NaN nor an Inf
 					continue
 				}
 				if at := dense.NotFinite(row); at >= 0 {
@@ -237,7 +230,7 @@ func (f *Factors) add(ctx context.Context, first int, b *linearize.Batch) error 
 		}
 	}
 	root := dense.Slice(f.sites.Root, first*f.c, (first+b.Len())*f.c)
-	var inputs, gradients []blas64.General // of dense layers, for the chain
+	var inputs, gradients []blas64.General // of the dense layers, for a chain
 	for block, k := range b.Blocks {
 		switch k := k.(type) {
 		case *linearize.Outer:
@@ -277,7 +270,7 @@ func (f *Factors) add(ctx context.Context, first int, b *linearize.Batch) error 
 	return nil
 }
 
-// layerOf returns the number of the first matrix of a block, or −1.
+// layerOf returns the position in f.layers of the first matrix of a block, or −1.
 func (f *Factors) layerOf(block int) int {
 	for i, s := range f.layers {
 		if s.block == block {
@@ -304,13 +297,13 @@ func (s *matrixLayer) inputs(o *linearize.Outer) blas64.General {
 	return a
 }
 
-// rooted returns Rᵀ times the C rows of each example in m.
+// rooted returns m with the C rows of each example multiplied by Rᵀ.
 func (f *Factors) rooted(root, m *mat.Dense) blas64.General {
 	rows, cols := m.Dims()
 	out := dense.New(rows, cols)
 	n := rows / f.c
 	step := max(1, panelTile/f.c)
-	// Without a deadline there is no error.
+	// A context that never ends gives no error.
 	_ = par.Do(context.Background(), f.o.Workers, par.Tiles(n, step), func(t int) error {
 		lo, hi := par.Bounds(t, n, step)
 		for i := lo; i < hi; i++ {
@@ -321,7 +314,7 @@ func (f *Factors) rooted(root, m *mat.Dense) blas64.General {
 	return out
 }
 
-// rootTimes writes Rᵀ M for the C×C root R of one example.
+// rootTimes writes Rᵀ M for the C×C root R = r of one example.
 func rootTimes(dst blas64.General, r, m *mat.Dense) {
 	if isDiagonal(r) {
 		dense.Copy(dst, m.RawMatrix())
@@ -338,7 +331,7 @@ func rootTimes(dst blas64.General, r, m *mat.Dense) {
 	dense.Gemm1(blas.Trans, blas.NoTrans, 1, r.RawMatrix(), m.RawMatrix(), 0, dst)
 }
 
-// finish divides A by N·T and checks that all sums are finite.
+// finish divides A by N·T, and checks that all sums are finite.
 func (f *Factors) finish() error {
 	for _, s := range f.layers {
 		scale := 1 / (float64(f.n) * float64(s.positions))
@@ -361,13 +354,12 @@ func (f *Factors) finish() error {
 	return nil
 }
 
-// tooLarge is the error for a sum that overflows.
+// tooLarge returns the error for a sum that overflowed.
 func tooLarge(what string, n int) error {
 	return &gp.NotPDError{What: what, N: n, Reason: "its numbers are too large for float64; scale the inputs or raise the prior precision"}
 }
 
-// Layers returns copies of the factors of all layers that have them, in the order of
-// the blocks of a batch.
+// Layers returns copies of the factors of all layers that have factors, in the order of a batch's blocks.
 func (f *Factors) Layers() []LayerFactors {
 	out := make([]LayerFactors, len(f.layers))
 	for i, s := range f.layers {

@@ -10,10 +10,9 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// A NoFactorsError names a layer that a posterior with Kronecker factors cannot
-// hold.
+// A NoFactorsError reports a layer that a posterior with Kronecker factors cannot hold.
 type NoFactorsError struct {
-	Layer  string // the name of its parameters up to the last dot
+	Layer  string // name of its parameters up to the last dot
 	Reason string // a clause about the layer
 	Remedy string
 }
@@ -22,25 +21,23 @@ func (e *NoFactorsError) Error() string {
 	return fmt.Sprintf("weightspace: layer %q has no Kronecker factors: %s; %s", e.Layer, e.Reason, e.Remedy)
 }
 
-// otherStructure is the remedy for a layer that only other structures hold.
+// otherStructure is the remedy for a layer that only posteriors of other structures can hold.
 const otherStructure = "use the structure block or diag, or freeze the layer"
 
-// maxExact is the largest number of parameters, scales and shifts of one layer,
-// that an exact block of a Kronecker-factored posterior holds.
+// maxExact is the most parameters (scales and shifts of one layer) of an exact block in a Kronecker posterior.
 const maxExact = 4096
 
-// A matrixLayer says where the parameters of a weight matrix, out×in, and the biases
-// of its outputs lie. Together they are an out×cols matrix whose last column holds
-// the biases, which multiply a homogeneous input of one.
+// A matrixLayer says where the parameters of a layer are in θ: a weight matrix, out×in, and biases of its outputs.
+// Together they are an out×cols matrix whose last column has the biases, which multiply a constant input of 1.
 type matrixLayer struct {
 	name         string
-	block        int             // number of its block in a batch
-	group        int             // of a convolution with groups, each a matrix of its own
-	out, in      int             // in is 0 where the weight is not a parameter
-	weight, bias *linearize.Span // nil where it is not a parameter
+	block        int             // position of its block in a batch
+	group        int             // group of a grouped convolution; each group is a matrix
+	out, in      int             // in is 0 where the weight is no parameter
+	weight, bias *linearize.Span // nil where it is no parameter
 }
 
-// cols returns the inputs of the layer, with the homogeneous one.
+// cols returns the number of inputs of the layer, including the constant 1 for a bias.
 func (l *matrixLayer) cols() int {
 	if l.bias != nil {
 		return l.in + 1
@@ -48,10 +45,10 @@ func (l *matrixLayer) cols() int {
 	return l.in
 }
 
-// size returns the number of parameters.
+// size returns the number of parameters of the layer.
 func (l *matrixLayer) size() int { return l.out * l.cols() }
 
-// at returns where entry (i, j) of the layer's out×cols matrix lies in θ.
+// at returns the position in θ of entry (i, j) of the layer's out×cols matrix.
 func (l *matrixLayer) at(i, j int) int {
 	switch {
 	case j == l.in:
@@ -62,7 +59,7 @@ func (l *matrixLayer) at(i, j int) int {
 	return l.weight.Offset + (l.group*l.out+i)*l.in + j // (groups·out)×in
 }
 
-// gather writes the layer's parameters, out×cols, from v, which has the order of θ.
+// gather copies the layer's parameters, out×cols, from v, P numbers in the order of θ.
 func (l *matrixLayer) gather(dst, v []float64) {
 	w := l.cols()
 	for i := range l.out {
@@ -72,8 +69,8 @@ func (l *matrixLayer) gather(dst, v []float64) {
 	}
 }
 
-// A vectorLayer holds the parameters of one layer that no matrix multiplies: scales
-// and shifts of a normalization, or the bias of a transposed convolution.
+// A vectorLayer has the parameters of one layer that no matrix multiplies: scales and shifts of a normalization, or
+// the bias of a transposed convolution.
 type vectorLayer struct {
 	name  string
 	spans []linearize.Span
@@ -87,7 +84,7 @@ func (l *vectorLayer) size() int {
 	return n
 }
 
-// index returns where the layer's parameters lie in θ.
+// index returns the positions in θ of the layer's parameters.
 func (l *vectorLayer) index() []int {
 	var at []int
 	for _, s := range l.spans {
@@ -98,14 +95,13 @@ func (l *vectorLayer) index() []int {
 	return at
 }
 
-// A layout is how the parameters of a network are divided between the layers of a
-// Kronecker-factored posterior.
+// A layout divides the parameters of a network between the layers of a Kronecker posterior.
 type layout struct {
 	matrices []*matrixLayer
 	vectors  []*vectorLayer
 }
 
-// layoutOf divides the parameters of a batch. Its error is a *NoFactorsError.
+// layoutOf returns the layout of a batch. The error is a *NoFactorsError.
 func layoutOf(b *linearize.Batch) (*layout, error) {
 	l := new(layout)
 	for i, k := range b.Blocks {
@@ -139,7 +135,7 @@ func layoutOf(b *linearize.Batch) (*layout, error) {
 	return l, nil
 }
 
-// conv adds one matrix for each group.
+// conv adds one matrix for each group of a convolution.
 func (l *layout) conv(block int, v *linearize.Conv) {
 	_, in, out := v.Factors()
 	name, bias := layerName(v.Spans()[0].Name), v.Bias
@@ -162,10 +158,9 @@ func (l *layout) conv(block int, v *linearize.Conv) {
 	}
 }
 
-// homogeneous tells whether the gradient of a convolution's bias is the sum of the
-// gradients over its positions. That of a transposed convolution is not, since the
-// bias is added after the positions overlap. Both are linear, so comparing them at
-// one random gradient decides it.
+// homogeneous tells whether the gradient in a convolution's bias is the sum of the gradients over its positions.
+// For a transposed convolution it is not, because the bias is added where positions overlap. Both sides are linear
+// in the gradient, so comparing them for one random gradient decides it.
 func homogeneous(v *linearize.Conv) bool {
 	t, _, m := v.Factors()
 	groups := v.Groups()
@@ -201,7 +196,7 @@ func (l *layout) full(k linearize.Block) error {
 	return nil
 }
 
-// vector adds a vector to the layer of this name.
+// vector adds the vector s to the vectorLayer with this name.
 func (l *layout) vector(name string, s linearize.Span) {
 	for _, v := range l.vectors {
 		if v.name == name {

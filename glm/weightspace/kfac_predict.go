@@ -14,9 +14,9 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// PredictTo writes the mean of the T examples of x, T×C, and the covariance
-// J(x) Q⁻¹ J(x)ᵀ of each example's outputs, T·C×C. Its scratch memory is about 64 MiB,
-// or that of one example. A NaN or Inf is a *gp.NotFiniteError.
+// PredictTo writes the mean of the T examples of x, T×C, and the covariance J(x) Q⁻¹ J(x)ᵀ of each example's
+// outputs, T·C×C. Its scratch memory is about 64 MiB, or the memory for one example if that is more. The error is a
+// *gp.NotFiniteError for a NaN or Inf.
 func (w *Kronecker) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
 	return w.eachTile(ctx, mean, cov, x, func(cov *mat.Dense, _ int, tile *linearize.Batch) error {
 		for lo, step := 0, w.tile(x); lo < tile.Len(); lo += step {
@@ -27,7 +27,7 @@ func (w *Kronecker) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *line
 			cov.Zero()
 			for k, l := range w.layers {
 				if l.next == nil && !l.isIn(x) {
-					root := l.roots() // without factors in x, an example at a time
+					root := l.roots() // x has no factors: one example at a time
 					err := w.eachRows(ctx, l.matrixLayer, x, l.a, l.g, func(n int, rows blas64.General) {
 						for c := range w.c {
 							floats.Mul(dense.Row(rows, c), root)
@@ -68,7 +68,7 @@ func (w *Kronecker) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *line
 	})
 }
 
-// tile returns the number of examples of x that are projected at once.
+// tile returns the number of examples of x to project at once.
 func (w *Kronecker) tile(x *linearize.Batch) int {
 	floats := 1
 	for _, l := range w.layers {
@@ -84,7 +84,7 @@ func (w *Kronecker) tile(x *linearize.Batch) int {
 	return max(1, panelBytes/8/floats)
 }
 
-// in returns the block of x with the factors of the layer, if x has one.
+// in returns the block of x with the factors of this layer. ok is false where x has none.
 func (l *kroneckerLayer) in(x *linearize.Batch) (*linearize.Outer, bool) {
 	for _, k := range x.Blocks {
 		if o, ok := k.(*linearize.Outer); ok && sameSpan(o.Weight, l.weight) && sameSpan(o.Bias, l.bias) {
@@ -98,9 +98,8 @@ func sameSpan(a, b *linearize.Span) bool {
 	return a == b || a != nil && b != nil && *a == *b
 }
 
-// JointTo writes the mean, T×C, and the joint covariance of all outputs of all
-// examples of x, T·C×T·C. It fails with a *gp.MemoryError where that and the
-// projection of a layer are more than Options.MaxMemory.
+// JointTo writes the mean, T×C, and the joint covariance of all outputs of all examples of x, T·C×T·C. The error is
+// a *gp.MemoryError where the covariance and the projection on a layer need more than Options.MaxMemory.
 func (w *Kronecker) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
 	return w.joint(ctx, mean, cov, x, w.jointWidth(x), func() error {
 		cov.Zero()
@@ -121,7 +120,7 @@ func (w *Kronecker) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linear
 				each(workers, rows, func(r int) {
 					dst := dense.Row(z, r)
 					for i := lo; i < hi; i++ {
-						// Write row i of the matrix of row r of the Jacobian, times √D.
+						// Write √D times row i of the matrix for row r of the Jacobian.
 						dst := dst[(i-lo)*cols : (i-lo+1)*cols]
 						d := dense.Row(p.l.d, i)
 						if p.rows.Rows > 0 {
@@ -159,7 +158,7 @@ func (w *Kronecker) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linear
 	})
 }
 
-// jointWidth returns the number of columns of T·C rows that JointTo takes at once.
+// jointWidth returns the number of columns, with T·C rows each, that JointTo holds at once.
 func (w *Kronecker) jointWidth(x *linearize.Batch) int {
 	if x.Len() == 0 {
 		return 0
@@ -178,13 +177,12 @@ func (w *Kronecker) jointWidth(x *linearize.Batch) int {
 	return width + panelBytes/8/(x.Len()*w.c)
 }
 
-// A projection is the Jacobian of some examples with respect to a layer in the basis
-// in which the layer's covariance is D. Row (n,c) is the matrix g_nc a_nᵀ, out×cols,
-// and in a chain g_nc a_nᵀ − g'_nc a'_nᵀ with the next layer's factors. Where a batch
-// holds no factors, the matrices themselves are formed.
+// A projection is the Jacobian of some examples in a layer's parameters, in the basis in which the layer's
+// covariance is D. Its row for output c of example n is the matrix g_nc a_nᵀ, out×cols; in a chain it is g_nc a_nᵀ
+// − g'_nc a'_nᵀ with the next layer's factors. Where a batch has no factors, these matrices are formed.
 type projection struct {
-	a, g, nextA, nextG blas64.General // N×cols and N·C×out; the next ones are empty outside of a chain
-	rows               blas64.General // N·C×out·cols; empty where there are factors
+	a, g, nextA, nextG blas64.General // N×cols and N·C×out; nextA and nextG are empty outside a chain
+	rows               blas64.General // N·C×out·cols; empty where the batch has factors
 
 	l *kroneckerLayer
 }
@@ -216,8 +214,7 @@ func (l *kroneckerLayer) isIn(x *linearize.Batch) bool {
 	return ok
 }
 
-// projectFactors returns ã B_A and G B_G for the inputs ã and the gradients G of a
-// layer.
+// projectFactors returns ã B_A and G B_G for the inputs ã and the gradients G of a layer.
 func (w *Kronecker) projectFactors(ctx context.Context, l *matrixLayer, o *linearize.Outer, ba, bg blas64.General) (a, g blas64.General, err error) {
 	in, grad := l.inputs(o), o.G.RawMatrix()
 	a, g = dense.New(in.Rows, ba.Cols), dense.New(grad.Rows, bg.Cols)
@@ -227,8 +224,7 @@ func (w *Kronecker) projectFactors(ctx context.Context, l *matrixLayer, o *linea
 	return a, g, err
 }
 
-// rowsIn returns B_Gᵀ M B_A, row by row, for the matrix M of each row of the Jacobian
-// of a layer.
+// rowsIn returns B_Gᵀ M B_A for each row of the layer's Jacobian, where M is that row as an out×cols matrix.
 func (w *Kronecker) rowsIn(ctx context.Context, l *matrixLayer, x *linearize.Batch, ba, bg blas64.General) (blas64.General, error) {
 	out := dense.New(x.Len()*w.c, bg.Cols*ba.Cols)
 	return out, w.eachRows(ctx, l, x, ba, bg, func(n int, rows blas64.General) {
@@ -236,8 +232,7 @@ func (w *Kronecker) rowsIn(ctx context.Context, l *matrixLayer, x *linearize.Bat
 	})
 }
 
-// eachRows calls do with B_Gᵀ M B_A for the matrices M of the C outputs of each
-// example, C×out·cols, on the workers.
+// eachRows calls do on several workers with B_Gᵀ M B_A for the C matrices M of each example n, C×out·cols.
 func (w *Kronecker) eachRows(ctx context.Context, l *matrixLayer, x *linearize.Batch, ba, bg blas64.General, do func(n int, rows blas64.General)) error {
 	type memory struct{ m, m2, right, rows blas64.General }
 	scratch := make([]memory, par.Workers(w.o.Workers))
@@ -257,7 +252,7 @@ func (w *Kronecker) eachRows(ctx context.Context, l *matrixLayer, x *linearize.B
 	})
 }
 
-// roots returns √D.
+// roots returns √D, row by row.
 func (l *kroneckerLayer) roots() []float64 {
 	root := make([]float64, len(l.d.Data))
 	for i, d := range l.d.Data {
@@ -266,8 +261,7 @@ func (l *kroneckerLayer) roots() []float64 {
 	return root
 }
 
-// half returns Z with C rows for each example, such that Z Zᵀ of an example is the
-// layer's part of its covariance.
+// half returns Z with C rows for each example. Z Zᵀ of an example is the layer's part of its covariance.
 func (p *projection) half(ctx context.Context, workers, c int) (blas64.General, error) {
 	switch {
 	case p.rows.Rows > 0:
@@ -288,12 +282,12 @@ func (p *projection) half(ctx context.Context, workers, c int) (blas64.General, 
 	return p.g, err
 }
 
-// halfOfChain is half for factors of a layer and the next. With the 2×2 matrices M_i
-// of (a∘a)Dᵀ, (a∘a')Dᵀ and (a'∘a')Dᵀ,
+// halfOfChain is half for the factors of a layer and the next layer. For each i let M_i be the 2×2 matrix of the
+// entries i of (a∘a)Dᵀ, (a∘a')Dᵀ and (a'∘a')Dᵀ. Then
 //
 //	Σ_ij D_ij (g_i a_j − g'_i a'_j)² = Σ_i (g_i, −g'_i) M_i (g_i, −g'_i)ᵀ,
 //
-// and the Cholesky factors of M_i make that a sum of squares.
+// and Cholesky factors of the M_i make this a sum of squares.
 func (p *projection) halfOfChain(ctx context.Context, workers, c int) (z blas64.General, err error) {
 	var h [3]blas64.General
 	for k, f := range [3][2]blas64.General{{p.a, p.a}, {p.a, p.nextA}, {p.nextA, p.nextA}} {

@@ -13,12 +13,11 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// A group is a set of parameters that have a dense block of the precision to
-// themselves.
+// A group is a set of parameters with a dense block of the precision of their own.
 type group struct {
 	name  string
-	index []int  // place in θ of each column of the group
-	parts []part // blocks of the Jacobian that hold the columns, in their order; nil for all parameters
+	index []int  // position in θ of each column
+	parts []part // blocks of the Jacobian with the columns, in the order of columns; nil for all parameters
 }
 
 // allOf returns the group of all p parameters.
@@ -27,11 +26,11 @@ func allOf(p int) group { return group{name: "all", index: dense.Range(p)} }
 // A part is the columns of a group that are in one block of the Jacobian.
 type part struct {
 	block int
-	cols  []int // local columns of the block; nil for all
+	cols  []int // columns within the block; nil for all
 	width int
 }
 
-// columnsOf returns the place in θ of each local column of a block.
+// columnsOf returns the position in θ of each column of a block.
 func columnsOf(k linearize.Block) []int {
 	var index []int
 	for _, s := range k.Spans() {
@@ -42,9 +41,8 @@ func columnsOf(k linearize.Block) []int {
 	return index
 }
 
-// layersOf returns one group for each layer of the batch's network. A block of the
-// Jacobian is a layer. A Full block may hold several: there the tensors whose names
-// agree up to the last dot are one.
+// layersOf returns one group for each layer of the batch's network. A block of the Jacobian is a layer, except a
+// Full block, which may hold several: there tensors whose names agree up to the last dot are one layer.
 func layersOf(b *linearize.Batch) []group {
 	var layers []group
 	for i, k := range b.Blocks {
@@ -80,7 +78,7 @@ func layersOfFull(block int, k linearize.Block) []group {
 	return layers
 }
 
-// layerName returns the name of a tensor up to its last dot.
+// layerName returns the name of a tensor up to its last dot, or the whole name without a dot.
 func layerName(tensor string) string {
 	if i := strings.LastIndexByte(tensor, '.'); i > 0 {
 		return tensor[:i]
@@ -88,8 +86,8 @@ func layerName(tensor string) string {
 	return tensor
 }
 
-// groupOf returns the group of the parameters at these places in θ, in the order of
-// the blocks of b.
+// groupOf returns the group of the parameters at positions index in θ. Its columns are in the order of the blocks
+// of b.
 func groupOf(b *linearize.Batch, name string, index []int) group {
 	sorted := slices.Clone(index)
 	slices.Sort(sorted)
@@ -112,10 +110,9 @@ func groupOf(b *linearize.Batch, name string, index []int) group {
 	return g
 }
 
-// lastLayer returns the layer with this name, or the dense layer that comes last
-// where the name is empty. The derivative of f in what a last layer adds is the same
-// for every example; where b shows that it is not, another layer follows and the
-// error asks for a name.
+// lastLayer returns the layer with this name, or the last dense layer where the name is empty. f is linear in what
+// the last layer adds, so its derivative there is the same for every example. If b shows otherwise, another layer
+// follows, and the error asks for a name.
 func lastLayer(b *linearize.Batch, name string) (group, error) {
 	layers := layersOf(b)
 	if name != "" {
@@ -143,7 +140,7 @@ func lastLayer(b *linearize.Batch, name string) (group, error) {
 	return group{}, fmt.Errorf("weightspace: no dense layer is the last one of the network; name the layer in Options.Layer")
 }
 
-// constant tells whether the gradients of a layer are the same for all examples.
+// constant tells whether the gradients of a layer are the same for all examples, each with c rows.
 func constant(o *linearize.Outer, c int) bool {
 	for i := c; i < dense.Count(o.G); i++ {
 		if !slices.Equal(o.G.RawRowView(i), o.G.RawRowView(i%c)) {
@@ -153,7 +150,7 @@ func constant(o *linearize.Outer, c int) bool {
 	return true
 }
 
-// columnsTo writes the group's columns of the Jacobian of b to dst, N·C × columns.
+// columnsTo writes the columns of the Jacobian of b for the group to dst, N·C rows.
 func (g *group) columnsTo(dst blas64.General, b *linearize.Batch) {
 	if g.parts == nil {
 		b.JacobianTo(dense.View(dst))
@@ -178,7 +175,7 @@ func (p *part) columnsTo(dst *mat.Dense, k linearize.Block, c int) {
 		}
 	case *linearize.Outer:
 		for i := range rows {
-			// Write some columns of row i of a dense layer's Jacobian.
+			// Write the chosen columns of row i of a dense layer's Jacobian.
 			dst := dst.RawRowView(i)
 			cols := p.cols
 			g, w := k.G.RawRowView(i), k.Weight
@@ -209,7 +206,7 @@ func (p *part) columnsTo(dst *mat.Dense, k linearize.Block, c int) {
 	}
 }
 
-// pick copies the elements of src at these places.
+// pick copies src[at[j]] to dst[j].
 func pick(dst, src []float64, at []int) {
 	for j, a := range at {
 		dst[j] = src[a]

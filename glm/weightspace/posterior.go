@@ -14,20 +14,18 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// Posterior is the Gaussian posterior N(θ̂, H⁻¹) over all P parameters of the
-// linearized model, with H = JᵀΛJ + Σ₀⁻¹. It predicts function values too. It
-// forms a P×P matrix and no kernel, where gp.Exact forms an N·C×N·C matrix, and
-// both give the same numbers: Validate compares them.
+// Posterior is the Gaussian posterior N(θ̂, H⁻¹) over all P parameters of the linearized model, with H = JᵀΛJ +
+// Σ₀⁻¹. It also predicts function values. It forms a P×P matrix and no kernel, where gp.Exact forms an N·C×N·C
+// matrix. Both give the same numbers: Validate compares them.
 //
-// It computes in the whitened parameters z, where θ = μ₀ + Σ₀^½ z. There the
-// Jacobian is J̃ = J Σ₀^½ and the precision is H̃ = Σ₀^½ H Σ₀^½ = I + J̃ᵀΛJ̃,
-// whose determinant is that of B (E4). Λ may be singular and Σ₀ may hold zeros.
-// H̃ needs no jitter, since none of its eigenvalues is below one.
+// It computes in whitened parameters z, θ = μ₀ + Σ₀^½ z. Their Jacobian is J̃ = J Σ₀^½ and their precision is H̃ =
+// Σ₀^½ H Σ₀^½ = I + J̃ᵀΛJ̃, whose determinant equals det B (E4). Λ may be singular and Σ₀ may have zeros. H̃ needs
+// no jitter, because its eigenvalues are at least 1.
 type Posterior struct {
 	BlockPosterior // one block of all parameters
 	x              *linearize.Batch
 	refit          bool
-	conditioned    *gp.Sites // at which H̃ was factored; nil where there is no factor
+	conditioned    *gp.Sites // sites at which H̃ was factored; nil without a factor
 
 	z        []float64 // ẑ = Σ₀^-½(θ̂ − μ₀)
 	mean     []float64 // θ̂
@@ -36,16 +34,14 @@ type Posterior struct {
 
 var _ gp.Latent = (*Posterior)(nil)
 
-// Fit returns the weight-space posterior for the training examples b, linearized
-// at theta = θ*, and their sites s. Its precision is
-// H = JᵀΛJ + Σ₀⁻¹, and its mean is the linear-Gaussian one, θ̂ = μ₀ + H⁻¹Jᵀb,
-// with the pseudo-targets b of (E5). It takes a little more than 8·P² bytes (see
-// Bytes) and about (N·C·P² + P³/3)/2 multiplications.
+// Fit returns the posterior over the parameters for the training examples b, linearized at theta = θ*, and their
+// sites s. The precision is H = JᵀΛJ + Σ₀⁻¹. The mean is that of the linear-Gaussian model, θ̂ = μ₀ + H⁻¹Jᵀb, with
+// the pseudo-targets b of (E5). It takes slightly more than 8·P² bytes (see Bytes) and about (N·C·P² + P³/3)/2
+// multiplications.
 //
-// It fails with a *gp.MemoryError before anything large is allocated, with
-// a *gp.NotFiniteError where a number is NaN or Inf, with a *gp.NotPDError
-// where H overflows, and with ctx.Err(). It panics where sizes differ and where
-// a prior variance is negative or not finite.
+// The error is a *gp.MemoryError before anything large is allocated, a *gp.NotFiniteError where a number is NaN or
+// Inf, a *gp.NotPDError where H overflows, or ctx.Err(). Fit panics where sizes differ, and where a prior variance
+// is negative or not finite.
 func Fit(ctx context.Context, b *linearize.Batch, s *gp.Sites, prior ntk.Prior, theta []float64, o *Options) (*Posterior, error) {
 	w, err := newPosterior(b, s, prior, theta, o)
 	if err != nil {
@@ -72,8 +68,8 @@ func Fit(ctx context.Context, b *linearize.Batch, s *gp.Sites, prior ntk.Prior, 
 	return w, ctx.Err()
 }
 
-// newPosterior returns a posterior without sites and factor, which condition adds. It checks the sizes, and the
-// memory that the posterior will take.
+// newPosterior returns a posterior without factor, which condition adds. It checks the sizes and the memory that
+// the posterior will take.
 func newPosterior(b *linearize.Batch, s *gp.Sites, prior ntk.Prior, theta []float64, o *Options) (*Posterior, error) {
 	if len(theta) != b.P {
 		panic("weightspace: the length of theta is not the batch's number of parameters")
@@ -87,8 +83,8 @@ func newPosterior(b *linearize.Batch, s *gp.Sites, prior ntk.Prior, theta []floa
 	return w, w.checkBlocks()
 }
 
-// condition makes s the sites of w and factors H̃ at them. It keeps the factor that w has where
-// that belongs to the same Λ.
+// condition makes s the sites of w and factors H̃ at them. It keeps the present factor where that belongs to the
+// same Λ.
 func (w *Posterior) condition(ctx context.Context, s *gp.Sites) error {
 	w.sites, w.local = s, sites.Of(s)
 	if err := ctx.Err(); err != nil || w.isOf(s) {
@@ -102,13 +98,13 @@ func (w *Posterior) condition(ctx context.Context, s *gp.Sites) error {
 	return nil
 }
 
-// isOf tells whether the factor is that of H̃ at s. Only the roots R of Λ = R Rᵀ enter H̃, so only
-// they are compared.
+// isOf tells whether the present factor is that of H̃ at s. It compares the roots R of Λ = R Rᵀ, because only they
+// enter H̃.
 func (w *Posterior) isOf(s *gp.Sites) bool {
 	return w.conditioned != nil && (w.conditioned == s || mat.Equal(w.conditioned.Root, s.Root))
 }
 
-// setMean sets ẑ and θ̂.
+// setMean sets ẑ to z, and θ̂ from it.
 func (w *Posterior) setMean(z []float64) {
 	w.z, w.mean = z, w.white.Theta(z)
 	if w.usesMean() {
@@ -116,8 +112,8 @@ func (w *Posterior) setMean(z []float64) {
 	}
 }
 
-// checkModel panics where b is not linearized at the parameters of m, as far as they are
-// known. It may be of another graph: the posterior over θ is one of any function of θ.
+// checkModel panics where b is linearized at other parameters than those of m, if both are known. b may come from
+// another graph: the posterior over θ is a posterior of any function of θ.
 func checkModel(m linearize.ModelFingerprint, b *linearize.Batch) {
 	if d := (linearize.ModelFingerprint{Parameters: m.Parameters}).Mismatch(b.Model); d != "" {
 		panic("weightspace: the examples are not linearized at θ* of the posterior: " + d + "; linearize all with one network, at theta")
@@ -140,18 +136,18 @@ func (w *Posterior) pullBack(u []float64) []float64 {
 	return g
 }
 
-// Mean returns θ̂, P numbers. It is the mean of the linear-Gaussian model, or
-// after a refit the mode of the linearized model. It must not be changed.
+// Mean returns θ̂, P numbers, which must not be changed. It is the mean of the linear-Gaussian model or, after a
+// refit, the mode of the linearized model.
 func (w *Posterior) Mean() []float64 { return w.mean }
 
-// usesMean tells whether the predictive mean is f_lin(x;θ̂) rather than x.F.
+// usesMean tells whether the predictive mean is f_lin(x;θ̂) and not x.F.
 func (w *Posterior) usesMean() bool { return w.refit || w.o.Mean == gp.LinearGaussian }
 
-// Refitted tells whether the posterior came from a refit (E9).
+// Refitted tells whether the posterior is the result of a refit (E9).
 func (w *Posterior) Refitted() bool { return w.refit }
 
-// checkMatrix returns a *gp.NotFiniteError for the first entry of m that is NaN
-// or Inf. m has one row per example, of which the first is example first.
+// checkMatrix returns a *gp.NotFiniteError for the first NaN or Inf in m. m has one row for each example, from
+// example first on.
 func checkMatrix(what string, m *mat.Dense, first int) error {
 	n, _ := m.Dims()
 	for i := range n {

@@ -13,8 +13,7 @@ import (
 	"github.com/funcgp/funcgp/internal/sites"
 )
 
-// A precision is H̃ = I + J̃ᵀΛJ̃ and its Cholesky factor, H̃ = UᵀU, in the upper
-// triangle of one P×P buffer.
+// A precision is H̃ = I + J̃ᵀΛJ̃, or its Cholesky factor U with H̃ = UᵀU, in the upper triangle of one P×P buffer.
 type precision struct {
 	data   []float64
 	shared bool // data belongs to another posterior and is read-only
@@ -22,7 +21,7 @@ type precision struct {
 	logDet float64 // log det H̃
 }
 
-// identity sets H̃ to the identity of n parameters.
+// identity sets H̃ to the n×n identity.
 func (h *precision) identity(n int) {
 	if h.shared || len(h.data) < n*n {
 		h.data, h.shared = make([]float64, n*n), false
@@ -33,12 +32,12 @@ func (h *precision) identity(n int) {
 	}
 }
 
-// symmetric returns H̃ of n parameters, in the same memory.
+// symmetric returns H̃, n×n, as a view of data.
 func (h *precision) symmetric(n int) blas64.Symmetric {
 	return blas64.Symmetric{Uplo: blas.Upper, N: n, Stride: n, Data: h.data}
 }
 
-// factor replaces H̃ of n parameters by its factor.
+// factor replaces H̃, n×n, by its Cholesky factor.
 func (h *precision) factor(ctx context.Context, workers, n int) error {
 	u, ok, err := dense.PotrfContext(ctx, workers, h.symmetric(n))
 	if err != nil {
@@ -54,26 +53,24 @@ func (h *precision) factor(ctx context.Context, workers, n int) error {
 	return nil
 }
 
-// panelTile is the number of rows of J that a worker forms at once.
+// panelTile is the number of rows of J that a worker computes at once.
 const panelTile = 32
 
 // solve replaces v by H̃⁻¹ v.
 func (h *precision) solve(v []float64) { dense.Solve(h.u, v) }
 
-// half replaces A, P columns, by V = A U⁻¹, so that A H̃⁻¹ Aᵀ = V Vᵀ. It looks
-// at the context between panels.
+// half replaces A, which has P columns, by V = A U⁻¹, so that A H̃⁻¹ Aᵀ = V Vᵀ. It checks ctx between panels.
 func (h *precision) half(ctx context.Context, workers int, a blas64.General) error {
 	return dense.TrsmContext(ctx, workers, blas.Right, blas.NoTrans, 1, h.u, a)
 }
 
-// draw replaces A, P columns, by A U⁻ᵀ. Standard normal rows then have the
-// covariance H̃⁻¹.
+// draw replaces A, which has P columns, by A U⁻ᵀ. Rows of standard normal numbers then have the covariance H̃⁻¹.
 func (h *precision) draw(ctx context.Context, workers int, a blas64.General) error {
 	return dense.TrsmContext(ctx, workers, blas.Right, blas.Trans, 1, h.u, a)
 }
 
-// panelExamples returns the number of examples whose Jacobian is held at once:
-// at most 512 rows and 64 MiB, but at least one example.
+// panelExamples returns the number of examples whose Jacobians are held at once: at most 512 rows and 64 MiB, and
+// at least one example.
 func panelExamples(p, c int) int {
 	rows := min(512, panelBytes/8/p)
 	return max(1, rows/c)
@@ -81,9 +78,8 @@ func panelExamples(p, c int) int {
 
 const panelBytes = 64 << 20
 
-// Bytes returns the memory in bytes that Fit and Refit take for p parameters and
-// c outputs: 8·P² for H and its factor, a panel of the Jacobian with its scratch,
-// and vectors. It returns the largest int64 where the number is larger.
+// Bytes returns the memory in bytes that Fit and Refit take for p parameters and c outputs: 8·P² for H and its
+// factor, a panel of the Jacobian with scratch, and vectors. It returns the largest int64 where the memory is more.
 func Bytes(p, c int) int64 {
 	square := memory.Mul(int64(p), int64(p))
 	panel := memory.Mul(2*int64(panelExamples(max(1, p), c)*c+panelTile), int64(p))

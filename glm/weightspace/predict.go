@@ -19,7 +19,7 @@ func addMarginals(ctx context.Context, workers int, cov *mat.Dense, v blas64.Gen
 	})
 }
 
-// addSquare adds V Vᵀ to the C×C block n of cov, for V with C rows.
+// addSquare adds V Vᵀ to the C×C block n of cov. V has C rows.
 func addSquare(cov *mat.Dense, n, c int, v blas64.General) {
 	for i := range c {
 		for j := range i + 1 {

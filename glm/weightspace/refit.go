@@ -16,15 +16,13 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// Refit returns the posterior at the mode of the linearized model (E9), which is
-// the maximum over θ of Σ log p(y|f_lin(x;θ)) − ½(θ−μ₀)ᵀΣ₀⁻¹(θ−μ₀). It takes
-// Newton steps from θ*, each with a line search. y is N×Targets(C). Sites, H and
-// θ̂ of the result all belong to the mode. The errors are those of gp.NewSites and
-// Fit. Warnings tells whether the refit missed the mode.
+// Refit returns the posterior at the mode of the linearized model (E9), which maximizes Σ log p(y|f_lin(x;θ)) −
+// ½(θ−μ₀)ᵀΣ₀⁻¹(θ−μ₀) over θ. It takes Newton steps with a line search, from θ* on. y is N×Targets(C). The sites, H
+// and θ̂ of the result are those at the mode. The error is an error of gp.NewSites or Fit. Warnings tells whether
+// the refit missed the mode.
 //
-// H is factored at θ* and at the mode. Conjugate gradients, with the last factor
-// as preconditioner, solve for the steps between. Where they converge too slowly,
-// H is factored there too.
+// H is factored at θ* and at the mode. Steps between are solved by conjugate gradients with the last factor as
+// preconditioner. Where conjugate gradients converge too slowly, H is factored there too.
 func Refit(ctx context.Context, b *linearize.Batch, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, o *Options) (*Posterior, error) {
 	s, err := gp.NewSites(y, b.F, lik)
 	if err != nil {
@@ -37,10 +35,9 @@ func Refit(ctx context.Context, b *linearize.Batch, y *mat.Dense, lik gp.Likelih
 	return w, w.newton(ctx, y, lik)
 }
 
-// Refit is the function Refit with the training examples, the prior and the
-// options of w. It starts with the factor of w, which stays as it is, and takes
-// the memory of another posterior. Where that is not there, it fails with a
-// *gp.MemoryError.
+// Refit is the function Refit with the training examples, the prior and the options of w. It starts from the factor
+// of w and does not change w. It needs the memory of another posterior, and returns a *gp.MemoryError where that is
+// not free.
 func (w *Posterior) Refit(ctx context.Context, y *mat.Dense, lik gp.Likelihood) (*Posterior, error) {
 	if err := w.checkBlocks(); err != nil {
 		return nil, err
@@ -54,9 +51,8 @@ func (w *Posterior) Refit(ctx context.Context, y *mat.Dense, lik gp.Likelihood) 
 	return &r, r.newton(ctx, y, lik)
 }
 
-// newton leaves w conditioned on the sites at the mode. Conjugate gradients may
-// solve for a step far from the mode, but the last step always uses the factor
-// of H̃ at its sites.
+// newton moves w to the mode and to the sites there. Steps far from the mode may be solved by conjugate gradients;
+// the last step always uses the factor of H̃ at its sites.
 func (w *Posterior) newton(ctx context.Context, y *mat.Dense, lik gp.Likelihood) error {
 	w.refit = true
 	at := w.pointAt(w.white.Of(w.theta))
@@ -72,7 +68,7 @@ func (w *Posterior) newton(ctx context.Context, y *mat.Dense, lik gp.Likelihood)
 			return g
 		}
 	}
-	factor := false // whether the next step must use a factor of H̃ at its sites
+	factor := false // the next step must use a factor of H̃ at its sites
 	for {
 		s, err := gp.NewSites(y, mat.NewDense(w.n, w.c, at.F), lik)
 		if err != nil {
@@ -112,12 +108,12 @@ func (w *Posterior) newton(ctx context.Context, y *mat.Dense, lik gp.Likelihood)
 type direction struct {
 	gradient []float64 // J̃ᵀr − z
 	step     []float64 // H̃⁻¹ times the gradient
-	factored bool      // whether the factor of H̃ at the step's sites gave it
+	factored bool      // the step was solved with the factor of H̃ at its sites
 }
 
-// direction returns the Newton step from at, whose sites are s. It solves for the
-// step by conjugate gradients where w has a factor of H̃ at other sites. It
-// factors H̃ at s where they do not converge and where factor is true.
+// direction returns the Newton step from the point at, whose sites are s. Where w has a factor of H̃ at other
+// sites, it solves for the step by conjugate gradients. It factors H̃ at s where these do not converge, and where
+// factor is true.
 func (w *Posterior) direction(ctx context.Context, s *gp.Sites, at *newton.Point, factor bool) (*direction, error) {
 	d := &direction{gradient: w.pullBack(dense.Flat(s.Residual))}
 	floats.Sub(d.gradient, at.Weights)
@@ -148,18 +144,17 @@ func (w *Posterior) direction(ctx context.Context, s *gp.Sites, at *newton.Point
 }
 
 const (
-	// fewParameters is the number of parameters below which every Newton step
-	// factors H̃, which then takes milliseconds.
+	// fewParameters is the number of parameters below which every Newton step factors H̃, which then takes
+	// milliseconds.
 	fewParameters = 512
-	// factorSpeed is how many times more operations per second a factorization does than
-	// products with vectors, whose speed is limited by memory.
+	// factorSpeed is how many times more operations per second a factorization does than products with vectors,
+	// whose speed is limited by memory.
 	factorSpeed = 25
 )
 
-// iterations returns the number of steps of conjugate gradients that take about
-// half as long as a factorization of H̃. A step takes 2·P² operations for its
-// two triangular solves and those of a product with J and one with Jᵀ, a
-// factorization N·C·P² + P³/3.
+// iterations returns the number of conjugate gradient steps that take about half the time of a factorization of H̃.
+// A step takes 2·P² operations for two triangular solves, and a product with J and one with Jᵀ. A factorization
+// takes N·C·P² + P³/3 operations.
 func (w *Posterior) iterations() int {
 	p := float64(len(w.theta))
 	if p < fewParameters {
@@ -171,7 +166,7 @@ func (w *Posterior) iterations() int {
 		rows := n
 		switch b := b.(type) {
 		case *linearize.Full:
-			rows *= c // of others the products come from their factors
+			rows *= c // other blocks multiply by their factors
 		case *linearize.Conv:
 			t, _, _ := b.Layout.Factors()
 			rows *= t

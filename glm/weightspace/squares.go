@@ -16,8 +16,8 @@ import (
 // squareRows is the number of rows of the Jacobian that a worker squares at once.
 const squareRows = 256
 
-// squares returns the diagonal of Σ_n J_nᵀΛ_nJ_n over all examples, P numbers. A
-// source that can sum them without forming J does.
+// squares returns the diagonal of Σ_n J_nᵀΛ_nJ_n over all examples, P numbers. Where the source can sum it without
+// forming J, the source does so.
 func (f *structured) squares(ctx context.Context) ([]float64, error) {
 	h := make([]float64, len(f.theta))
 	if src, ok := f.x.(linearize.Squarer); ok && src.CanSquare() {
@@ -32,8 +32,7 @@ func (f *structured) squares(ctx context.Context) ([]float64, error) {
 		return h, err
 	}
 	err := f.eachBatch(ctx, StagePrecision, func(first int, b *linearize.Batch) error {
-		// Add the diagonal of Σ_n J_nᵀΛ_nJ_n over the examples of b to h. With RᵀJ in the place of J,
-		// it is the sum of the squares in each column.
+		// Add the diagonal of Σ_n J_nᵀΛ_nJ_n over the examples of b to h: the sum of squares in each column of RᵀJ.
 		n, step := b.Len(), max(1, squareRows/f.c)
 		parts := make([]blockSquares, len(b.Blocks))
 		for i, k := range b.Blocks {
@@ -63,16 +62,16 @@ func (f *structured) squares(ctx context.Context) ([]float64, error) {
 	return h, err
 }
 
-// A blockSquares sums the squares in the columns of one block, for a batch of
-// examples. Tiles of examples are independent of each other.
+// A blockSquares sums the squares in the columns of one block, for the examples of a batch. Tiles of examples are
+// independent of each other.
 type blockSquares interface {
-	// tile takes tile t of the examples, which has n of them from example lo on.
+	// tile adds the n examples of tile t, the first of which is example lo. k is the block for them.
 	tile(t, lo, n int, k linearize.Block)
-	// addTo adds the sums to the parameters of the block in h.
+	// addTo adds the sums to h, P numbers.
 	addTo(ctx context.Context, workers int, h []float64) error
 }
 
-// newBlockSquares returns the sums of a block of n examples with c outputs.
+// newBlockSquares returns the blockSquares of a block with n examples and c outputs.
 func newBlockSquares(k linearize.Block, n, c, tiles int) blockSquares {
 	switch k := k.(type) {
 	case *linearize.Outer:
@@ -89,8 +88,8 @@ func newBlockSquares(k linearize.Block, n, c, tiles int) blockSquares {
 	return &columnSquares{k: k, c: c, width: linearize.Width(k), sums: make([][]float64, tiles)}
 }
 
-// outerSquares are those of a dense layer. With s_n the sums over c of g_nc² the
-// weight's are Σ_n s_n (a_n²)ᵀ and the bias's Σ_n s_n, with squares entry by entry.
+// outerSquares is the blockSquares of a dense layer. With s_n = Σ_c g_nc² and squares entry by entry, the sums are
+// Σ_n s_n (a_n²)ᵀ for the weight and Σ_n s_n for the bias.
 type outerSquares struct {
 	o    *linearize.Outer
 	a, g blas64.General // a_n², N×in, and s_n, N×out
@@ -128,7 +127,7 @@ func (s *outerSquares) addTo(ctx context.Context, workers int, h []float64) erro
 	return nil
 }
 
-// columnSquares are those of any block, from its columns.
+// columnSquares is the blockSquares of any block, from its columns.
 type columnSquares struct {
 	k        linearize.Block
 	c, width int
@@ -162,16 +161,16 @@ func (s *columnSquares) addTo(_ context.Context, _ int, h []float64) error {
 	return nil
 }
 
-// tableSquares are those of a table. An example that reads a row at several
-// positions has the sum of their gradients as its derivative there.
+// tableSquares is the blockSquares of a table. The derivative of an example in a row that it reads at several
+// positions is the sum of the gradients there.
 type tableSquares struct{ parts []*linearize.Embedding }
 
 func (s *tableSquares) tile(t, _, _ int, k linearize.Block) { s.parts[t] = k.(*linearize.Embedding) }
 
 func (s *tableSquares) addTo(_ context.Context, _ int, h []float64) error {
 	for _, k := range s.parts {
-		// Call do with every row of the table that an example reads and the sum g of its gradients, for row
-		// i of the Jacobian.
+		// Add the squares for every row of the table that an example reads, with the sum g of its gradients in that
+		// row, for row i of the Jacobian.
 		do := func(_, row int, g []float64) {
 			at := k.Table.Offset + row*k.Table.Cols
 			addSquared(h[at:at+k.Table.Cols], g)

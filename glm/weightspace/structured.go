@@ -16,9 +16,8 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// A structured holds what the posteriors with a structure share: the examples, the
-// prior and the center. Its methods are those of Weights that do not depend on the
-// structure.
+// A structured has what posteriors with a structure share: the examples, the prior and the center. Its methods are
+// the methods of Weights that do not depend on the structure.
 type structured struct {
 	structure Structure
 	x         linearize.Source
@@ -30,12 +29,12 @@ type structured struct {
 	theta, center []float64                  // θ*; the mean of the parameters
 	white         newton.Whitened
 	sites         *gp.Sites
-	local         sites.Arrays // the same
+	local         sites.Arrays // the arrays of sites
 	logDet        float64      // log det Q + log det Σ₀
 	warnings      []error
 }
 
-// newStructured checks sizes and numbers.
+// newStructured returns a structured without center, after checking sizes and numbers.
 func newStructured(structure Structure, x linearize.Source, s *gp.Sites, prior ntk.Prior, theta []float64, o *Options) (*structured, error) {
 	n, c := s.F.Dims()
 	switch {
@@ -70,8 +69,8 @@ func (w *structured) setCenter() {
 	}
 }
 
-// eachBatch calls do for all examples in batches of linearize.Tile examples, which
-// do not depend on those of the source. It reports the examples done as stage.
+// eachBatch calls do for all examples, in batches of linearize.Tile examples that do not depend on the batches of
+// the source. It reports the number of examples done as stage.
 func (f *structured) eachBatch(ctx context.Context, stage string, do func(first int, b *linearize.Batch) error) error {
 	f.o.Progress(stage, 0, f.n)
 	return linearize.Rebatch(f.x, linearize.Tile(f.c)).Batches(ctx, func(first int, b *linearize.Batch) error {
@@ -90,12 +89,11 @@ func (f *structured) eachBatch(ctx context.Context, stage string, do func(first 
 	})
 }
 
-// few is the number of examples that show how the Jacobian splits into layers.
+// few is the number of examples from which the division of the Jacobian into layers is read.
 const few = 4
 
-// weighted returns the examples of b with RᵀJ in the place of J, where R is the root
-// of Λ (E4), so that Λ is the identity. first is the first example of b among all. b
-// must have at most 256 examples.
+// weighted returns the examples of b with RᵀJ in place of J, where R is the root of Λ (E4), so that their Λ is the
+// identity. first is the position of the first example of b. b must have at most 256 examples.
 func (f *structured) weighted(ctx context.Context, first int, b *linearize.Batch) (*linearize.Batch, error) {
 	c := f.c
 	roots := mat.NewDense(b.Len()*c, c, nil)
@@ -113,32 +111,29 @@ func (f *structured) weighted(ctx context.Context, first int, b *linearize.Batch
 	return out, err
 }
 
-// Center returns the mean of the parameters, which is θ* or Options.Center. It must
-// not be changed.
+// Center returns the mean of the parameters, θ* or Options.Center. It must not be changed.
 func (w *structured) Center() []float64 { return w.center }
 
 // LogDet returns log det Q + log det Σ₀.
 func (w *structured) LogDet() float64 { return w.logDet }
 
-// Sites returns the sites that the posterior is built on.
+// Sites returns the sites of the posterior.
 func (w *structured) Sites() *gp.Sites { return w.sites }
 
 // Structure returns the structure of Q.
 func (w *structured) Structure() Structure { return w.structure }
 
-// Warnings returns what may make the posterior inaccurate.
+// Warnings returns warnings on what may make the posterior inaccurate.
 func (w *structured) Warnings() []error { return w.warnings }
 
-// EvidenceAtTheta is the Laplace evidence (E7) with Q in the place of H. The sites
-// must be those at f_lin(x; center). Where the center is not θ*, the evidence is
-// that at the center [gprior 9].
+// EvidenceAtTheta returns the Laplace evidence (E7) in nats, with Q in place of H. The sites must be those at
+// f_lin(x; center). Where the center is not θ*, it is the evidence at the center [gprior 9].
 func (w *structured) EvidenceAtTheta() gp.Evidence {
 	// Σ log p(y|f) − ½(θ−μ₀)ᵀΣ₀⁻¹(θ−μ₀) − ½(log det Q + log det Σ₀) (E7)
 	return gp.NewEvidence(w.sites.LogLik, gp.Scatter(w.prior, w.center), w.logDet)
 }
 
-// meanTo writes f_lin(x; center), unless mean is nil. Errors number the examples of
-// x from first on.
+// meanTo writes f_lin(x; center) to mean, unless mean is nil. An error numbers the examples of x from first on.
 func (w *structured) meanTo(mean *mat.Dense, x *linearize.Batch, first int) error {
 	if mean == nil {
 		return nil
@@ -154,8 +149,8 @@ func (w *structured) meanTo(mean *mat.Dense, x *linearize.Batch, first int) erro
 	return checkMatrix("predictive mean", mean, first)
 }
 
-// checkInputs returns the number of examples of x. It panics where x does not fit
-// the training examples.
+// checkInputs returns the number of examples of x. It panics where x has other numbers of outputs or parameters
+// than the training examples, or another model.
 func (w *structured) checkInputs(x *linearize.Batch) int {
 	if x.Len() > 0 && (x.Outputs() != w.c || x.P != len(w.theta)) {
 		panic("weightspace: inputs do not fit the training examples")
@@ -164,7 +159,7 @@ func (w *structured) checkInputs(x *linearize.Batch) int {
 	return x.Len()
 }
 
-// checkDraws returns the number of draws that dst, S×P, takes.
+// checkDraws returns the number S of rows of dst. It panics unless dst is S×P with S > 0.
 func (w *structured) checkDraws(dst *mat.Dense) int {
 	s, p := dst.Dims()
 	if s == 0 || p != len(w.theta) {
@@ -173,8 +168,8 @@ func (w *structured) checkDraws(dst *mat.Dense) int {
 	return s
 }
 
-// eachTile writes mean and covariance of x, a tile of examples at a time. predict
-// writes the C×C covariances of a tile, whose first example is example first of x.
+// eachTile writes the mean and the covariance for x, one tile of examples at a time. predict writes the C×C
+// covariances of a tile, whose first example is example first of x.
 func (w *structured) eachTile(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch, predict func(cov *mat.Dense, first int, tile *linearize.Batch) error) error {
 	t, c := w.checkInputs(x), w.c
 	if t == 0 {
@@ -205,8 +200,8 @@ func (w *structured) eachTile(ctx context.Context, mean, cov *mat.Dense, x *line
 	return ctx.Err()
 }
 
-// joint writes the mean of x and sizes cov, which predict then writes. width is the
-// number of columns of T·C rows that predict takes besides.
+// joint writes the mean for x, and sizes cov, which predict then writes. width is the number of columns, with T·C
+// rows each, that predict holds in addition.
 func (w *structured) joint(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch, width int, predict func() error) error {
 	t, c := w.checkInputs(x), w.c
 	if err := ctx.Err(); t == 0 || err != nil {
@@ -214,8 +209,7 @@ func (w *structured) joint(ctx context.Context, mean, cov *mat.Dense, x *lineari
 	}
 	dense.SizeTo(mean, t, c)
 	if cov != nil {
-		// A *gp.MemoryError where a joint covariance of t examples with c outputs and as many rows of
-		// width columns exceed the budget.
+		// Return a *gp.MemoryError where the joint covariance and the columns that predict holds exceed the budget.
 		maxMemory := w.o.MaxMemory
 		need := func(t int) int64 {
 			rows := memory.Mul(int64(t), int64(c))
@@ -235,8 +229,8 @@ func (w *structured) joint(ctx context.Context, mean, cov *mat.Dense, x *lineari
 	return checkCovariance(cov, 0, c)
 }
 
-// checkCovariance returns a *gp.NotFiniteError where cov, one row for each output of
-// each example from first on, holds a NaN or Inf.
+// checkCovariance returns a *gp.NotFiniteError for a NaN or Inf in cov, which has one row for each output of each
+// example from first on.
 func checkCovariance(cov *mat.Dense, first, c int) error {
 	for i := range dense.Count(cov) {
 		row := cov.RawRowView(i)

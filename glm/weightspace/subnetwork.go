@@ -9,12 +9,13 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// defaultSize is the number of parameters of a subnetwork where Options do not say.
+// defaultSize is the number of parameters of a subnetwork by default.
 const defaultSize = 256
 
-// subnetwork fits the posterior of Options.Parameters, or else of those of largest marginal variance
-// [note 4.2], largest first, or of smallest, smallest first. Of equal variances that of the lower index
-// counts as larger. A parameter without prior variance is not selected.
+// subnetwork fits the posterior of the parameters Options.Parameters. Where these are empty, it selects the
+// parameters with the largest marginal variances [note 4.2], the largest first; or with Options.Informed the
+// smallest, the smallest first. Of equal variances, the one with the lower index counts as larger. A parameter with
+// prior variance zero is not selected.
 func (f *structured) subnetwork(ctx context.Context) (*BlockPosterior, error) {
 	selected := slices.Clone(f.o.Parameters)
 	sorted := slices.Sorted(slices.Values(selected))

@@ -10,23 +10,20 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// DefaultTolerance is the largest difference between weight space and function
-// space, relative to the largest entry, that Validate accepts.
+// DefaultTolerance is the default tolerance of Validate for the difference between weight space and function space,
+// relative to the largest entry.
 const DefaultTolerance = 1e-8
 
-// A Comparison is a table of the differences between weight space and function
-// space, with one quantity per row.
+// A Comparison is a table of the differences between weight space and function space, one quantity a row.
 type Comparison struct{ Rows []ComparisonRow }
 
-// A ComparisonRow compares one quantity, an array or a single number.
+// A ComparisonRow compares one quantity, which is an array or a single number.
 type ComparisonRow struct {
 	Quantity string
-	// WeightSpace and FunctionSpace are the two values. For an array they are
-	// those of the entry that differs most.
+	// WeightSpace and FunctionSpace are both values. For an array they are the entries that differ most.
 	WeightSpace, FunctionSpace float64
-	// Difference is relative. For an array it is the largest difference over
-	// the largest absolute entry. For a single number it is the difference over
-	// the absolute value or 1, whichever is larger.
+	// Difference is relative. For an array it is the largest difference over the largest absolute entry. For a
+	// single number it is the difference over the larger of 1 and the absolute value.
 	Difference, Tolerance float64
 	OK                    bool // Difference ≤ Tolerance; false for NaN
 }
@@ -41,19 +38,16 @@ func (c *Comparison) OK() bool {
 	return true
 }
 
-// Validate compares the posteriors of function space and weight space. Both must
-// be built on the same training examples, sites and prior. It compares the mean
-// and the covariance of the outputs at the examples of x, the log determinant,
-// and the evidences (E7) and (E8), or (E9) after a refit. A tolerance of 0 means
-// DefaultTolerance.
+// Validate compares a posterior in function space with one in weight space. Both must have the same training
+// examples, sites and prior. It compares the mean and the covariance of the outputs at the examples of x, the log
+// determinant, and the evidences (E7) and (E8), or (E9) after a refit. A tolerance of 0 means DefaultTolerance.
 //
-// Without a refit both posteriors must have been built with Options.Mean =
-// gp.LinearGaussian: with gp.Network both means are x.F, and comparing them
-// says nothing. Validate panics where w was built otherwise, where only one is
-// a refit, or where x has another number of outputs or parameters.
+// Without a refit, both posteriors must have Options.Mean = gp.LinearGaussian. With gp.Network both means are x.F,
+// and their comparison would say nothing. Validate panics where w has another mean, where only one posterior is a
+// refit, and where x has other numbers of outputs or parameters.
 //
-// Its errors are those of PredictTo and ctx.Err(). It reports the examples
-// compared to Options.Progress of w.
+// The error is an error of PredictTo or ctx.Err(). The number of examples compared is reported to Options.Progress
+// of w.
 func Validate(ctx context.Context, exact *gp.Exact, w *Posterior, x *linearize.Batch, tolerance float64) (*Comparison, error) {
 	switch {
 	case exact.Refitted() != w.Refitted():
@@ -72,8 +66,8 @@ func Validate(ctx context.Context, exact *gp.Exact, w *Posterior, x *linearize.B
 	if w.Refitted() {
 		v.prefix = "refit "
 	}
-	// Compare means and covariances, a tile of examples at a time: 256, or fewer where the triangular
-	// solves of exact would take more than 4e10 multiplications, so that progress is reported often.
+	// Compare means and covariances in tiles of 256 examples, or fewer where the triangular solves of exact would
+	// take more than 4e10 multiplications, so that progress is reported often.
 	solve := float64(w.n*w.c) * float64(w.n*w.c) / 2
 	tile := int(math.Max(1, math.Min(256, 4e10/solve/float64(w.c))))
 	var mean, cov worst
@@ -108,22 +102,21 @@ func Validate(ctx context.Context, exact *gp.Exact, w *Posterior, x *linearize.B
 	return &v.Comparison, ctx.Err()
 }
 
-// A validation builds a Comparison.
+// A validation collects the rows of a Comparison.
 type validation struct {
 	Comparison
-	prefix    string // starts the name of each quantity
+	prefix    string // start of the name of each quantity
 	tolerance float64
 }
 
-// worst is the entry that differs most between the arrays of weight space and
-// function space.
+// worst is the entry that differs most between two arrays of weight space and function space.
 type worst struct {
-	weight, function float64 // its two values
+	weight, function float64 // both values
 	difference       float64 // |weight − function|; +Inf where it is NaN
 	scale            float64 // largest absolute entry of function space
 }
 
-// add takes the entries of one more tile into account.
+// add compares the entries of one more tile.
 func (w *worst) add(weight, function *mat.Dense) {
 	n, _ := function.Dims()
 	for i := range n {
@@ -141,7 +134,7 @@ func (w *worst) add(weight, function *mat.Dense) {
 	}
 }
 
-// number adds the row of a single number.
+// number adds a row for a single number.
 func (v *validation) number(what string, weight, function float64) {
 	v.row(what, weight, function, math.Abs(weight-function), math.Max(1, math.Abs(function)))
 }
