@@ -8,37 +8,34 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// A Model is anything that can be linearized in its parameters. When a saved
-// posterior is loaded, a Fingerprinted model is compared exactly, and any other
-// by its outputs and its Jacobian, within 1e-9. gptest.Model tests one.
+// A Model is anything that can be linearized in its parameters. When a saved posterior is loaded, a model that is
+// Fingerprinted is compared with the saved one exactly, and any other model by its outputs and its Jacobian to
+// 1e-9. gptest.Model tests a Model.
 type Model interface {
 	// Dims returns the number of inputs, outputs and parameters.
 	Dims() (d, c, p int)
-	// Linearize returns the outputs and the Jacobian at the rows of x, N×D.
-	// Inputs of another width, or a NaN or Inf among them, are an error. Each
-	// example's numbers depend on its own row alone.
+	// Linearize returns the outputs and the Jacobian at the rows of x, N×D. It returns an error for inputs of
+	// another width, and for a NaN or Inf. The numbers of an example depend on its own row alone.
 	Linearize(ctx context.Context, x *mat.Dense) (*Batch, error)
 }
 
-// A Source yields linearized examples batch by batch, in order. A Batch is a
-// Source of one batch.
+// A Source yields linearized examples batch by batch, in order. A Batch is a Source with one batch.
 type Source interface {
 	// Len returns the number of examples.
 	Len() int
-	// Batches calls yield for all batches; first is the position of the batch's
-	// first example. An error of yield or of ctx ends the pass and is returned.
+	// Batches calls yield for all batches in order; first is the position of the batch's first example. An error of
+	// yield or of ctx ends the pass and is returned.
 	Batches(ctx context.Context, yield func(first int, b *Batch) error) error
 }
 
-// A Batch is the linearization of N examples. It is read-only; Slice and
-// Output return views that share its memory. The zero Batch is no batch: F must
-// be set, and may be an empty matrix.
+// A Batch is the linearization of N examples. It is read-only; Slice and Output return views that share its memory.
+// The zero Batch is not valid: F must be set, and may be an empty matrix.
 type Batch struct {
 	X      *mat.Dense       // inputs, N×D; nil if the model's inputs are not vectors
 	F      *mat.Dense       // outputs f(x;θ*), N×C
 	Blocks []Block          // the Jacobian; each parameter is in one block
 	P      int              // parameters
-	Model  ModelFingerprint // identifies the model; zero if nothing does
+	Model  ModelFingerprint // identifies the model; zero if unknown
 }
 
 var _ Source = (*Batch)(nil)
@@ -60,7 +57,7 @@ func (b *Batch) Batches(ctx context.Context, yield func(first int, b *Batch) err
 	return yield(0, b)
 }
 
-// Slice returns a view of examples [i, j); a range outside the batch panics.
+// Slice returns a view of examples i to j−1. It panics for a range outside the batch.
 func (b *Batch) Slice(i, j int) *Batch {
 	if i < 0 || j < i || j > b.Len() {
 		panic("linearize: slice out of range")
@@ -72,8 +69,7 @@ func (b *Batch) Slice(i, j int) *Batch {
 	return s
 }
 
-// Output returns a view of output c alone, a batch with C = 1; a c that the batch
-// does not have panics.
+// Output returns a view of output c alone, a batch with C = 1. It panics unless 0 ≤ c < C.
 func (b *Batch) Output(c int) *Batch {
 	if c < 0 || c >= b.Outputs() {
 		panic("linearize: output out of range")
@@ -87,8 +83,8 @@ func (b *Batch) Output(c int) *Batch {
 	return s
 }
 
-// JacobianTo writes J, N·C×P, with columns in the order of θ. An empty dst is
-// sized, and one of another size panics.
+// JacobianTo writes J, N·C×P, with columns in the order of θ. It sizes an empty dst, and panics for one of another
+// size.
 func (b *Batch) JacobianTo(dst *mat.Dense) {
 	rows := b.Len() * b.Outputs()
 	if dst.IsEmpty() {
@@ -103,7 +99,7 @@ func (b *Batch) JacobianTo(dst *mat.Dense) {
 	}
 }
 
-// MulVecTo writes J v to dst; v has length P and dst N·C, other lengths panic.
+// MulVecTo writes J v to dst. It panics unless v has P numbers and dst N·C.
 func (b *Batch) MulVecTo(dst, v []float64) {
 	if len(dst) != b.Len()*b.Outputs() || len(v) != b.P {
 		panic("linearize: vector has wrong length")
@@ -114,8 +110,7 @@ func (b *Batch) MulVecTo(dst, v []float64) {
 	}
 }
 
-// MulTransVecTo writes Jᵀ u to dst; u has length N·C and dst P, other lengths
-// panic.
+// MulTransVecTo writes Jᵀ u to dst. It panics unless u has N·C numbers and dst P.
 func (b *Batch) MulTransVecTo(dst, u []float64) {
 	if len(u) != b.Len()*b.Outputs() || len(dst) != b.P {
 		panic("linearize: vector has wrong length")

@@ -11,8 +11,8 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// sumsEach returns the number of sums K for weights w of n examples with c
-// outputs. A w of another size panics.
+// sumsEach returns the number K of sums in the weights w of n examples with c outputs. It panics for a w of another
+// size.
 func sumsEach(w *mat.Dense, n, c int) int {
 	if _, cols := w.Dims(); cols != c {
 		panic("linearize: weights of outputs have wrong size")
@@ -29,10 +29,9 @@ func sumsOfEach(w *mat.Dense, n int) int {
 	return rows / n
 }
 
-// A Combiner is a Source that can linearize sums of outputs without linearizing
-// every output.
+// A Combiner is a Source that can linearize sums of outputs without linearizing each output.
 type Combiner interface {
-	// Combine does what the function of that name does.
+	// Combine is the function Combine for this Source.
 	Combine(w *mat.Dense) Source
 }
 
@@ -43,12 +42,10 @@ var (
 	_ Combiner = (*without)(nil)
 )
 
-// Combine returns the examples of src with K sums of outputs in place of their C
-// outputs: output k of example n is Σ_c w_{nK+k,c} f_nc, with w N·K×C, which must
-// not change afterwards. From a Combiner, such as a NewSource of a
-// CombinedModel, this takes the work of K outputs; otherwise the Jacobians of
-// all C outputs are formed and summed. A w of another size panics, at the latest
-// when the examples are read.
+// Combine returns the examples of src with K sums of outputs in place of their C outputs. Output k of example n is
+// Σ_c w_{nK+k,c} f_nc, with w N·K×C, which must not change afterwards. For a Combiner, such as the NewSource of a
+// CombinedModel, this takes the work of K outputs. For any other Source the Jacobians of all C outputs are formed
+// and summed. A w of another size panics, at the latest when the examples are read.
 func Combine(src Source, w *mat.Dense) Source {
 	if c, ok := src.(Combiner); ok {
 		return c.Combine(w)
@@ -56,24 +53,21 @@ func Combine(src Source, w *mat.Dense) Source {
 	return combined{src, w}
 }
 
-// A combinedGatherer is a Source that can gather sums of outputs without
-// linearizing every output.
+// A combinedGatherer is a Source that can gather sums of outputs without linearizing each output.
 type combinedGatherer interface {
 	GatherCombined(ctx context.Context, rows []int, w *mat.Dense) (*Batch, error)
 }
 
 var _ combinedGatherer = (*stream)(nil)
 
-// gatherCombined is how many examples are in memory with all their outputs
-// while sums of outputs are gathered.
+// gatherCombined is the number of examples that are in memory with all their outputs while sums of outputs are
+// gathered.
 const gatherCombined = 64
 
-// GatherCombined is Gather with K sums of outputs in place of the C outputs:
-// output k of the i-th example of the result is Σ_c w_{iK+k,c} f_c, with w
-// len(rows)·K×C. A row may occur more than once, with different weights. From a
-// Source of a CombinedModel this takes the work of K outputs; otherwise a few
-// examples at a time have the Jacobian of all outputs in memory. A row that src
-// does not have panics, and so does a w of another size.
+// GatherCombined is Gather with K sums of outputs in place of the C outputs. Output k of the i-th example of the
+// result is Σ_c w_{iK+k,c} f_c, with w len(rows)·K×C. A row may occur several times with different weights. For a
+// Source of a CombinedModel this takes the work of K outputs. For any other Source a few examples at a time have
+// the Jacobian of all outputs in memory. GatherCombined panics for a row outside src, and for a w of another size.
 func GatherCombined(ctx context.Context, src Source, rows []int, w *mat.Dense) (*Batch, error) {
 	k := sumsOfEach(w, len(rows))
 	if slices.Min(rows) < 0 || slices.Max(rows) >= src.Len() {
@@ -115,7 +109,7 @@ func (s *stream) GatherCombined(ctx context.Context, rows []int, w *mat.Dense) (
 	return m.LinearizeCombined(ctx, x, w)
 }
 
-// A combined is a Source that sums the outputs of another one.
+// A combined is a Source with sums of the outputs of src.
 type combined struct {
 	src Source
 	w   *mat.Dense
@@ -123,7 +117,7 @@ type combined struct {
 
 func (s combined) Len() int { return s.src.Len() }
 
-// combineExamples is how many examples are summed at once.
+// combineExamples is the number of examples that are summed at once.
 const combineExamples = 256
 
 // Batches implements Source.
@@ -141,14 +135,12 @@ func (s combined) Batches(ctx context.Context, yield func(first int, b *Batch) e
 	})
 }
 
-// A CombinedModel is a Model that can linearize sums of its outputs without
-// linearizing every output, as a network does by backward passes that start from
-// the weights of a sum. Every network.Network is one.
+// A CombinedModel is a Model that can linearize sums of its outputs without linearizing each output. A network does
+// so by backward passes that start from the weights of a sum: every network.Network is a CombinedModel.
 type CombinedModel interface {
 	Model
-	// LinearizeCombined is Linearize with K sums in place of the C outputs of
-	// each example: output k of example n is Σ_c w_{nK+k,c} f_c(x_n;θ*), with w
-	// N·K×C and x N×D.
+	// LinearizeCombined is Linearize with K sums in place of the C outputs of each example. Output k of example n
+	// is Σ_c w_{nK+k,c} f_c(x_n;θ*), with w N·K×C and x N×D.
 	LinearizeCombined(ctx context.Context, x, w *mat.Dense) (*Batch, error)
 }
 
@@ -161,12 +153,12 @@ func (s *stream) Combine(w *mat.Dense) Source {
 	return combined{s, w}
 }
 
-// A combinedStream is a stream of sums of outputs.
+// A combinedStream is a stream with sums of outputs.
 type combinedStream struct {
 	s     *stream
 	model CombinedModel
 	w     *mat.Dense
-	k     int // sums of each example
+	k     int // K, the sums of each example
 }
 
 func (c *combinedStream) Len() int { return c.s.n }
@@ -181,7 +173,7 @@ func (c *combinedStream) Batches(ctx context.Context, yield func(first int, b *B
 // Combine implements Combiner.
 func (r *rebatched) Combine(w *mat.Dense) Source { return Rebatch(Combine(r.src, w), r.size) }
 
-// Combine implements Combiner: each source gets its rows of the weights.
+// Combine implements Combiner: each source of the chain gets its rows of the weights.
 func (c chain) Combine(w *mat.Dense) Source {
 	if c.Len() == 0 {
 		return combined{c, w}
@@ -197,8 +189,7 @@ func (c chain) Combine(w *mat.Dense) Source {
 	return Chain(parts...)
 }
 
-// Combine implements Combiner: the examples that are left out have weights of
-// zero.
+// Combine implements Combiner: the dropped examples get weights of zero.
 func (w *without) Combine(weights *mat.Dense) Source {
 	if _, ok := w.src.(Combiner); !ok || w.Len() == 0 {
 		return combined{w, weights}
@@ -213,7 +204,7 @@ func (w *without) Combine(weights *mat.Dense) Source {
 	return Without(Combine(w.src, all), w.drop)
 }
 
-// combine returns the sums of the batch's outputs with weights w.
+// combine returns the batch with sums of the outputs, with weights w, N·K×C.
 func (b *Batch) combine(w *mat.Dense) *Batch {
 	c := b.Outputs()
 	k := sumsEach(w, b.Len(), c)

@@ -6,9 +6,9 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// Concat returns the examples of several batches of one model as one batch with
-// memory of its own. Blocks of a type of another package become Full. No batches,
-// or batches that differ in P, C or number of blocks, panic.
+// Concat returns the examples of several batches of one model as one batch, with memory of its own. A Block whose
+// type is from another package becomes a Full. Concat panics without batches, and for batches that differ in P, C
+// or the number of blocks.
 func Concat(batches ...*Batch) *Batch {
 	if len(batches) == 0 {
 		panic("linearize: no batches")
@@ -36,7 +36,7 @@ func Concat(batches ...*Batch) *Batch {
 	return out
 }
 
-// concatBlocks joins the blocks of the same parameters of several batches.
+// concatBlocks joins blocks of the same parameters from several batches.
 func concatBlocks(blocks []Block, batches []*Batch) Block {
 	switch blocks[0].(type) {
 	case *Outer:
@@ -79,7 +79,7 @@ func concatBlocks(blocks []Block, batches []*Batch) Block {
 	return &Full{J: dense.Stack(tiles), Params: blocks[0].Spans(), C: c}
 }
 
-// allAs returns the blocks as T, if all of them are.
+// allAs returns the blocks as type T. ok is false unless all of them have this type.
 func allAs[T Block](blocks []Block) ([]T, bool) {
 	all := make([]T, len(blocks))
 	for i, b := range blocks {
@@ -92,7 +92,7 @@ func allAs[T Block](blocks []Block) ([]T, bool) {
 	return all, true
 }
 
-// stackOf stacks the matrices that of returns for each block.
+// stackOf stacks the matrices of(b) of the blocks b.
 func stackOf[T any](blocks []T, of func(T) *mat.Dense) *mat.Dense {
 	parts := make([]*mat.Dense, len(blocks))
 	for i, b := range blocks {

@@ -6,12 +6,10 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// Conv is the Jacobian of a weight used at T positions of each example: a
-// convolution, a transposed convolution, or a dense layer applied along an
-// axis. With patches p_nt (what the weight multiplies at position t, length k)
-// and gradients g_nct of output c (length m) it is ∂f_nc/∂W = Σ_t g_nct p_ntᵀ
-// in each of the weight's groups. The patches are gathered from the layer's
-// input when they are needed.
+// Conv is the Jacobian of a weight that is used at T positions of each example: by a convolution, a transposed
+// convolution, or a dense layer along an axis. At position t of example n the weight multiplies the patch p_nt, k
+// numbers. g_nct, m numbers, is the gradient of output c in the result there. In each of the weight's groups,
+// ∂f_nc/∂W = Σ_t g_nct p_ntᵀ. Patches are gathered from the layer's input when they are needed.
 type Conv struct {
 	X      *mat.Dense // N × input size: the layer's input
 	G      *mat.Dense // N·C × output size: gradients of the network's outputs in the layer's result
@@ -23,39 +21,36 @@ type Conv struct {
 
 var _ Block = (*Conv)(nil)
 
-// Positions says how the positions of a Conv lie in a layer's input x and in a
-// gradient g in its result, both of one example. Slices of a wrong length panic.
-// Its methods are called by several goroutines at once.
+// Positions says where the positions of a Conv are in a layer's input x, and in a gradient g in its result, both
+// for one example. A slice of a wrong length panics. Several goroutines call its methods at once.
 type Positions interface {
-	// Groups returns the number of groups, each a weight matrix of its own.
+	// Groups returns the number of groups. Each group has its own weight matrix.
 	Groups() int
-	// Factors returns T, the positions of an example, k, the length of a
-	// patch, and m, the length of a gradient, in each group.
+	// Factors returns, for each group, the number t of positions in an example, the length k of a patch and the
+	// length m of a gradient.
 	Factors() (t, k, m int)
-	// Patches writes a group's patches, T×k.
+	// Patches writes the patches of a group to dst, T×k.
 	Patches(dst, x []float64, group int)
-	// Gradients writes a group's gradients, T×m.
+	// Gradients writes the gradients of a group to dst, T×m.
 	Gradients(dst, g []float64, group int)
-	// WeightGradient writes beta·dst + Σ_t g_t p_tᵀ for all groups, where dst
-	// is laid out as the stored weight (Span) and beta is 0 or 1. scratch has
-	// Scratch elements of any content.
+	// WeightGradient writes beta·dst + Σ_t g_t p_tᵀ for all groups to dst, which has the layout of the stored
+	// weight (Span). beta is 0 or 1. scratch has Scratch numbers, with any content.
 	WeightGradient(dst, x, g, scratch []float64, transposed bool, beta float64)
-	// Scratch returns the memory that WeightGradient works in, in float64s.
+	// Scratch returns the number of float64s that WeightGradient needs as scratch.
 	Scratch() int
-	// AddBiasGradient adds Σ_t g_t, one number for each output channel.
+	// AddBiasGradient adds Σ_t g_t to dst, one number for each output channel.
 	AddBiasGradient(dst, g []float64)
 }
 
-// Groups returns the number of groups, each a weight matrix of its own.
+// Groups returns the number of groups. Each group has its own weight matrix.
 func (v *Conv) Groups() int { return v.Layout.Groups() }
 
-// Factors returns T, the positions of an example, k, the length of a patch,
-// and m, the length of a gradient, in each group.
+// Factors returns, for each group, the number t of positions in an example, the length k of a patch and the length
+// m of a gradient.
 func (v *Conv) Factors() (t, k, m int) { return v.Layout.Factors() }
 
-// FactorsTo writes a group's patches to a, N·T×k, and its gradients to g,
-// N·C·T×m, example by example and position by position. A nil matrix is
-// skipped; one with gaps between its rows or of another width panics.
+// FactorsTo writes the patches of a group to a, N·T×k, and its gradients to g, N·C·T×m, example by example and
+// position by position. A nil matrix is skipped. A matrix with gaps between its rows or of another width panics.
 func (v *Conv) FactorsTo(a, g *mat.Dense, group int) {
 	t, k, m := v.Layout.Factors()
 	if a != nil {
@@ -70,7 +65,7 @@ func (v *Conv) FactorsTo(a, g *mat.Dense, group int) {
 	}
 }
 
-// contiguous returns the data of some rows of m.
+// contiguous returns the data of rows row to row+rows−1 of m, which must have cols columns without gaps.
 func contiguous(m *mat.Dense, row, rows, cols int) []float64 {
 	raw := m.RawMatrix()
 	if raw.Cols != cols || raw.Stride != cols {
@@ -79,7 +74,7 @@ func contiguous(m *mat.Dense, row, rows, cols int) []float64 {
 	return raw.Data[row*cols : (row+rows)*cols]
 }
 
-// Spans returns the weight's span, then the bias's.
+// Spans returns the span of the weight, then that of the bias.
 func (v *Conv) Spans() []Span { return spansOf(v.Weight, v.Bias) }
 
 // TileTo implements Block.
@@ -110,7 +105,7 @@ func (v *Conv) AddMulVec(dst, x []float64) {
 		local = append(local, x[s.Offset:s.Offset+s.Len()]...)
 	}
 	for i := range dense.Count(v.G) {
-		// Row i of the Jacobian as a Conv: output i%C of example i/C.
+		// Row i of the Jacobian, as a Conv with one example i/C and one output i%C.
 		s := *v
 		s.X, s.G, s.C = dense.Slice(v.X, i/v.C, i/v.C+1), dense.Slice(v.G, i, i+1), 1
 		one := &s

@@ -1,13 +1,10 @@
-// Package linearize holds the linearization of a parametric model at its
-// trained parameters, f_lin(x;θ) = f(x;θ*) + J(x)(θ−θ*) (E1): all that
-// inference needs of the model.
+// Package linearize has the linearization of a parametric model at its trained parameters, f_lin(x;θ) = f(x;θ*) +
+// J(x)(θ−θ*) (E1). Inference needs nothing else of the model.
 //
-// A Batch holds inputs, outputs and the Jacobian of every output with respect to
-// every parameter. The Jacobian is kept as one Block for each layer, in the
-// structure that the layer has, instead of as one dense matrix. A Source gives
-// Batches one after the other, for data that do not fit into memory. Anything
-// with the methods of Model can be linearized; package network reads neural
-// networks from ONNX.
+// A Batch has the inputs, the outputs, and the Jacobian of every output in every parameter. The Jacobian consists
+// of one Block for each layer, in the structure of that layer, and not of one dense matrix. A Source yields Batches
+// one after the other, for data that do not fit into memory. Anything with the methods of Model can be linearized;
+// package network reads neural networks from ONNX.
 //
 //	b, err := model.Linearize(ctx, x) // x is N×D
 //	if err != nil {
@@ -31,7 +28,6 @@
 //	B  I + Rᵀ K R                 b   pseudo-targets r + Λ(f−m)
 //	α  dual vector, mean = m + K_*n α
 //
-// Row n·C+c of a stacked vector or matrix is output c of example n, so that a
-// range of examples is a range of rows. θ is the concatenation of the parameter
-// tensors in file order, each row-major. All numbers are float64.
+// Row n·C+c of a stacked vector or matrix is output c of example n, so a range of examples is a range of rows. θ
+// consists of the parameter tensors in file order, each stored row by row. All numbers are float64.
 package linearize

@@ -8,12 +8,11 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// Embedding is the Jacobian of a table of which each example reads a row at each
-// of T positions, as nn.Embedding does: with v_nt the row read at position t and
-// g_nct the gradient of output c in what is read there, ∂f_nc/∂(row v) is
-// Σ_{t: v_nt = v} g_nct, and zero for rows that are not read.
+// Embedding is the Jacobian of a table such as nn.Embedding, from which each example reads one row at each of T
+// positions. v_nt is the row that example n reads at position t, and g_nct is the gradient of output c in what is
+// read there. Then ∂f_nc/∂(row v) = Σ_{t: v_nt = v} g_nct, which is zero for a row that is not read.
 type Embedding struct {
-	Index *mat.Dense // N×T: the rows v_nt, whole numbers from 0 below Table.Rows; −1 where none is read
+	Index *mat.Dense // N×T: rows v_nt, integers from 0 to Table.Rows−1, or −1 where no row is read
 	G     *mat.Dense // N·C × T·E: the gradients g_nct, position by position
 	Table Span       // rows×E
 	C     int        // outputs
@@ -21,11 +20,10 @@ type Embedding struct {
 
 var _ Block = (*Embedding)(nil)
 
-// Spans returns the table's span.
+// Spans returns the span of the table.
 func (b *Embedding) Spans() []Span { return []Span{b.Table} }
 
-// Each calls do for every position of example n at which a row of the table is read,
-// with the row.
+// Each calls do for every position t of example n where a row of the table is read, with that row.
 func (b *Embedding) Each(n int, do func(t, row int)) {
 	for t, v := range b.Index.RawRowView(n) {
 		if v >= 0 {
@@ -34,7 +32,7 @@ func (b *Embedding) Each(n int, do func(t, row int)) {
 	}
 }
 
-// Gradient returns g_nct, length E, of row i = n·C+c of the Jacobian.
+// Gradient returns g_nct, E numbers, for row i = n·C+c of the Jacobian.
 func (b *Embedding) Gradient(i, t int) []float64 {
 	e := b.Table.Cols
 	return b.G.RawRowView(i)[t*e : (t+1)*e]
@@ -58,14 +56,13 @@ func (b *Embedding) JacobianTo(dst *mat.Dense) {
 	}
 }
 
-// add adds u times row i of the Jacobian to dst, laid out as the table.
+// add adds u times row i of the Jacobian to dst, which has the layout of the table.
 func (b *Embedding) add(dst []float64, i int, u float64) {
 	e := b.Table.Cols
 	b.Each(i/b.C, func(t, v int) { dense.Axpy(dst[v*e:(v+1)*e], u, b.Gradient(i, t)) })
 }
 
-// AddMulVec implements Block: (J v)_nc is the sum over the positions of g_nct
-// times the part of v that belongs to the row read there.
+// AddMulVec implements Block: (J v)_nc = Σ_t g_ncᵀ v_row, with v_row the part of v for the row read at position t.
 func (b *Embedding) AddMulVec(dst, v []float64) {
 	e, table := b.Table.Cols, v[b.Table.Offset:][:b.Table.Len()]
 	for i := range dense.Count(b.G) {
@@ -95,19 +92,19 @@ func (b *Embedding) Output(c int) Block {
 	return &s
 }
 
-// An IndexError says that an example reads a row that a table of a network does not have.
-// Forward and Linearize of a network.Network return one.
+// An IndexError reports an example that reads a row outside a table of the network. Forward and Linearize of a
+// network.Network return it.
 type IndexError struct {
-	Row    int     // of the inputs
-	Column int     // of the inputs, that holds the index, or −1 where the network computes it
+	Row    int     // row of the inputs
+	Column int     // column of the inputs with the index, or −1 where the network computes the index
 	Index  float64 // the index
-	Table  string  // the table's name in the model
-	Rows   int     // of the table
+	Table  string  // name of the table in the model
+	Rows   int     // rows of the table
 }
 
 var _ error = (*IndexError)(nil)
 
-// Error names row, column, index and range.
+// Error names the row, the column, the index and the valid range.
 func (e *IndexError) Error() string {
 	place := fmt.Sprintf("input row %d holds %v in column %d", e.Row, e.Index, e.Column)
 	if e.Column < 0 {

@@ -1,19 +1,17 @@
 package linearize
 
-// A FactoredModel is a Model that may keep the Jacobian of a convolution with few
-// weights as columns of a Full block, and can be asked not to.
+// A FactoredModel is a Model that holds the Jacobian of a convolution with few weights as columns of a Full block,
+// unless it is told not to.
 type FactoredModel interface {
 	Model
-	// Factored returns the same model, whose batches hold a Conv for each
-	// convolution even where that takes more memory than its columns. Outputs and
-	// Jacobian are the same.
+	// Factored returns the same model with another form of the Jacobian: batches have a Conv for each convolution,
+	// even where that takes more memory than columns. Outputs and Jacobian have the same values.
 	Factored() Model
 }
 
-// Factored returns the examples of src with a Conv for each convolution, which
-// Kronecker factors need. It changes sources that NewSource made for a
-// FactoredModel, and what Rebatch, Chain, Without and From made of such sources.
-// Any other Source is returned as it is, and so is a Batch.
+// Factored returns the examples of src with a Conv for each convolution, as Kronecker factors need. It changes
+// sources made by NewSource from a FactoredModel, and sources made from these by Rebatch, Chain, Without and From.
+// It returns any other Source, such as a Batch, unchanged.
 func Factored(src Source) Source {
 	if f, ok := src.(interface{ factored() Source }); ok {
 		return f.factored()

@@ -16,10 +16,10 @@ import (
 	"github.com/funcgp/funcgp/internal/par"
 )
 
-// A Sum is a SHA-256 checksum. The zero Sum means that it is not known.
+// A Sum is a SHA-256 checksum. The zero Sum means unknown.
 type Sum [sha256.Size]byte
 
-// SumOf returns the checksum of numbers, bit for bit: 0 and −0 differ.
+// SumOf returns the checksum of the numbers in parts, bit for bit: 0 and −0 differ.
 func SumOf(parts ...[]float64) Sum {
 	h, buf := sha256.New(), []byte(nil)
 	for _, v := range parts {
@@ -57,15 +57,15 @@ func (s *Sum) UnmarshalText(text []byte) error {
 	return err
 }
 
-// A ModelFingerprint identifies a model and the parameters at which it is
-// linearized. The zero value is that of a model that is not Fingerprinted.
+// A ModelFingerprint identifies a model and the parameters at which it is linearized. It is zero for a model that
+// is not Fingerprinted.
 type ModelFingerprint struct {
 	Graph      Sum // operations, shapes, constants, and which tensors are parameters
 	Parameters Sum // SumOf(θ*)
 }
 
-// Mismatch says in words how the model with fingerprint given differs from that with
-// fingerprint m. It compares what is known of both, and is empty where that is the same.
+// Mismatch says in words how the model with fingerprint given differs from the model with fingerprint m. It
+// compares only the sums that are known of both. It returns "" where these are equal.
 func (m ModelFingerprint) Mismatch(given ModelFingerprint) string {
 	differ := func(a, b Sum) bool { return a != b && a != Sum{} && b != Sum{} }
 	switch {
@@ -77,19 +77,18 @@ func (m ModelFingerprint) Mismatch(given ModelFingerprint) string {
 	return ""
 }
 
-// A Fingerprinted is a Model that identifies itself. The batches that its
-// Linearize returns have the same fingerprint in Batch.Model.
+// A Fingerprinted is a Model that identifies itself. The batches of its Linearize have the same fingerprint in
+// Batch.Model.
 type Fingerprinted interface {
 	Model
 	Fingerprint() ModelFingerprint
 }
 
-// A DataFingerprint identifies inputs, bit for bit. The sums are zero if the
-// batches have no inputs.
+// A DataFingerprint identifies inputs bit for bit. Its sums are zero if the batches have no inputs.
 type DataFingerprint struct {
 	N, D   int
-	Inputs Sum // of the rows in their order
-	Rows   Sum // of the rows in any order
+	Inputs Sum // rows in their order
+	Rows   Sum // rows in any order
 }
 
 // A Fingerprint identifies the examples of a Source: a model and its inputs.
@@ -104,8 +103,8 @@ func (f Fingerprint) Complete() bool {
 	return f.Model != ModelFingerprint{} && f.Data.Inputs != Sum{}
 }
 
-// Difference says in words how the examples with fingerprint given differ from
-// those with fingerprint f; it is empty if they are the same.
+// Difference says in words how the examples with fingerprint given differ from the examples with fingerprint f. It
+// returns "" if they are the same.
 func (f Fingerprint) Difference(given Fingerprint) string {
 	m, d := f.Model, f.Data
 	switch {
@@ -127,21 +126,19 @@ func (f Fingerprint) Difference(given Fingerprint) string {
 	return "the inputs are others"
 }
 
-// An InputSource is a Source that gives its inputs without linearizing them, so
-// that FingerprintOf only has to read them.
+// An InputSource is a Source that yields its inputs without linearizing them, so that FingerprintOf is fast.
 type InputSource interface {
 	Source
-	// Inputs yields the inputs of the examples in their order, part by part,
-	// and the fingerprint of the model. A part is valid until yield returns.
+	// Inputs yields the inputs of the examples in their order, part by part, and the fingerprint of the model. A
+	// part is valid until yield returns.
 	Inputs(ctx context.Context, yield func(x *mat.Dense, m ModelFingerprint) error) error
 }
 
-// errNoInputs ends a pass over batches without inputs.
+// errNoInputs ends a pass over batches that have no inputs.
 var errNoInputs = errors.New("linearize: the examples show no inputs")
 
-// FingerprintOf identifies the examples of src. It takes one pass over the inputs
-// of an InputSource, or else over src. The inputs stay unknown if Batch.X is nil,
-// and the model if Batch.Model is zero.
+// FingerprintOf returns the fingerprint of the examples of src. It takes one pass over the inputs of an
+// InputSource, and over src otherwise. The inputs stay unknown if Batch.X is nil, the model if Batch.Model is zero.
 func FingerprintOf(ctx context.Context, src Source) (Fingerprint, error) {
 	f := Fingerprint{Data: DataFingerprint{N: src.Len()}}
 	var (
@@ -157,7 +154,7 @@ func FingerprintOf(ctx context.Context, src Source) (Fingerprint, error) {
 		f.Data.D, seen = d, seen+n
 		for _, row := range sumsOf(x) {
 			ordered.Write(row[:])
-			// A sum does not depend on the order of its terms.
+			// Add the checksums of the rows: the sum does not depend on their order.
 			for j := range rows {
 				rows[j] += binary.LittleEndian.Uint64(row[8*j:])
 			}
@@ -180,12 +177,12 @@ func FingerprintOf(ctx context.Context, src Source) (Fingerprint, error) {
 	return f, nil
 }
 
-// sumsOf returns the sum of each row of x.
+// sumsOf returns the checksum of each row of x.
 func sumsOf(x *mat.Dense) []Sum {
 	n, d := x.Dims()
 	sums := make([]Sum, n)
 	const tile = 64
-	// The tiles return no error and the context is never done.
+	// A context that never ends gives no error.
 	_ = par.Do(context.Background(), 0, par.Tiles(n, tile), func(t int) error {
 		buf := make([]byte, 0, 8*d)
 		lo, hi := par.Bounds(t, n, tile)
@@ -198,7 +195,7 @@ func sumsOf(x *mat.Dense) []Sum {
 	return sums
 }
 
-// eachInput yields the inputs of src. It linearizes src if that is no InputSource.
+// eachInput yields the inputs of src. It linearizes src if src is no InputSource.
 func eachInput(ctx context.Context, src Source, yield func(x *mat.Dense, m ModelFingerprint) error) error {
 	if s, ok := src.(InputSource); ok {
 		return s.Inputs(ctx, yield)
@@ -206,7 +203,7 @@ func eachInput(ctx context.Context, src Source, yield func(x *mat.Dense, m Model
 	return ordered(ctx, src, func(_ int, b *Batch) error { return yield(b.X, b.Model) })
 }
 
-// ReadsInputs tells whether src is an InputSource that linearizes nothing to give its inputs.
+// ReadsInputs tells whether src yields its inputs without linearizing anything.
 func ReadsInputs(src Source) bool {
 	switch s := src.(type) {
 	case *rebatched:
@@ -291,7 +288,7 @@ func (w *without) Inputs(ctx context.Context, yield func(x *mat.Dense, m ModelFi
 	})
 }
 
-// ofOutput returns the fingerprint of output c alone.
+// ofOutput returns the fingerprint of the model with output c alone.
 func (m ModelFingerprint) ofOutput(c int) ModelFingerprint {
 	if m == (ModelFingerprint{}) {
 		return m

@@ -2,18 +2,16 @@ package linearize
 
 import "github.com/funcgp/funcgp/internal/dense"
 
-// A Skipper is a Source that can start at a later example without computing
-// those before it.
+// A Skipper is a Source that can start at a later example without computing the examples before it.
 type Skipper interface {
-	// From does what the function of that name does, for 0 < first < Len.
+	// From is the function From for this Source, for 0 < first < Len.
 	From(first int) Source
 }
 
-// From returns the examples of src from position first on; that example has
-// position 0 in the result. If src is a Batch, a Skipper, made by NewSource, or
-// made by Rebatch, Chain or Without from such sources, the examples before first
-// are neither loaded nor linearized; any other Source computes them in vain. first may
-// be the length of src, which leaves no examples; beyond that it panics.
+// From returns the examples of src from position first on, which becomes position 0. A Batch, a Skipper, a source
+// made by NewSource, and one made from these by Rebatch, Chain or Without neither load nor linearize the examples
+// before first. Any other Source computes them, and From discards them. first = src.Len() leaves no examples; more
+// panics.
 func From(src Source, first int) Source {
 	if first < 0 || first > src.Len() {
 		panic("linearize: first example out of range")
@@ -40,12 +38,12 @@ var (
 	_ Skipper = (*without)(nil)
 )
 
-// From implements Skipper. Its tiles begin at first.
+// From implements Skipper. The tiles of the result begin at first.
 func (s *stream) From(first int) Source {
 	return &stream{model: s.model, first: s.first + first, n: s.n - first, tile: s.tile, load: s.load}
 }
 
-// From implements Skipper. Its batches begin at first.
+// From implements Skipper. The batches of the result begin at first.
 func (r *rebatched) From(first int) Source { return Rebatch(From(r.src, first), r.size) }
 
 // From implements Skipper.

@@ -8,11 +8,10 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// Full is the Jacobian with respect to some parameters as a dense matrix:
-// normalization scales, tied weights, convolutions with few weights, and whatever
-// has no better structure.
+// Full is the Jacobian in some parameters as a dense matrix: for scales of a normalization, tied weights,
+// convolutions with few weights, and parameters without a better structure.
 type Full struct {
-	J      *mat.Dense // N·C × the length of all spans
+	J      *mat.Dense // N·C × total length of the spans
 	Params []Span     // the columns of J, one span after the other
 	C      int        // outputs
 }

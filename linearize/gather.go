@@ -10,9 +10,8 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// Gathers reports whether src gives single examples without a pass over all of them: whether it is
-// a Gatherer and, where Rebatch, Chain or Without made it or From did of one of these, so are the
-// sources that it is made of.
+// Gathers tells whether src can give single examples without a pass over all of them. For a source made by Rebatch,
+// Chain, Without or From, this requires that all its parts can.
 func Gathers(src Source) bool {
 	if d, ok := src.(derived); ok {
 		return d.gathers()
@@ -21,8 +20,8 @@ func Gathers(src Source) bool {
 	return ok
 }
 
-// First returns the first n examples of src, or all where it has fewer, as a batch with memory of its
-// own; nil for none. It linearizes no more than the batch that they are in.
+// First returns the first n examples of src, or all if there are fewer, as a batch with memory of its own, and nil
+// for no examples. It linearizes no more than the batches with these examples.
 func First(ctx context.Context, src Source, n int) (*Batch, error) {
 	if n = min(n, src.Len()); n > 0 && Gathers(src) {
 		return Gather(ctx, src, dense.Range(n))
@@ -43,11 +42,11 @@ func First(ctx context.Context, src Source, n int) (*Batch, error) {
 	return Concat(parts...), nil
 }
 
-// errEnough ends a pass over examples.
+// errEnough ends a pass when there are enough examples.
 var errEnough = errors.New("linearize: enough examples")
 
-// A derived is a Source made of others, which gathers from these, also by a pass over one that is no
-// Gatherer.
+// A derived is a Source made from others. It gathers from these, even where one of them is no Gatherer and needs a
+// pass.
 type derived interface {
 	Gatherer
 	combinedGatherer
@@ -112,8 +111,8 @@ func (c chain) GatherCombined(ctx context.Context, rows []int, w *mat.Dense) (*B
 	})
 }
 
-// gather joins the batches that take gathers from each source. take gets the
-// positions in the source and their indices in rows.
+// gather joins the batches that take gathers from each source of the chain. own has the positions in that source,
+// places their indices in rows.
 func (c chain) gather(rows []int, take func(s Source, own, places []int) (*Batch, error)) (*Batch, error) {
 	own, places := make([][]int, len(c)), make([][]int, len(c))
 	for place, row := range rows {

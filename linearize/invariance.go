@@ -14,37 +14,35 @@ import (
 	"github.com/funcgp/funcgp/internal/par"
 )
 
-// invariantBelow is the Ratio below which a layer counts as scale-invariant. The
-// ε that a normalization adds to the variance leaves a ratio of about ε over that
-// variance, 1e-5 to 1e-4; the ratio of other layers is rarely below 1e-2.
+// invariantBelow is the Ratio below which a layer counts as scale-invariant. A normalization adds ε to the
+// variance, which leaves a ratio of about ε over the variance, 1e-5 to 1e-4. Other layers rarely have a ratio below
+// 1e-2.
 const invariantBelow = 1e-3
 
-// An Invariance compares how the outputs change when a group of parameters w is
-// scaled, J w, with how they could change, over all N·C outputs [gprior eq. 6].
-// J w is zero where the outputs do not depend on the scale of w, as before a
-// normalization. Then a Gaussian prior on w has no mode: every step towards w = 0
-// raises the objective, and the function stays the same.
+// An Invariance compares the change of the outputs when a group of parameters w is scaled, J w, with the largest
+// possible change, over all N·C outputs [gprior eq. 6]. J w is zero where the outputs do not depend on the scale of
+// w, for example before a normalization. Then a Gaussian prior on w has no mode: every step towards w = 0 raises
+// the objective and leaves the function as it is.
 type Invariance struct {
 	Name  string
 	Spans []Span
 	JW    float64 // ‖J w‖
 	J     float64 // ‖J‖, the Frobenius norm
 	W     float64 // ‖w‖
-	// Tensors are the parameter tensors of a layer; nil where this is a tensor.
+	// Tensors has the Invariance of each parameter tensor of a layer. It is nil for a tensor.
 	Tensors []Invariance
 }
 
 // Ratio returns ‖J w‖ / (‖J‖‖w‖), between 0 and 1, and NaN where J or w is zero.
 func (v Invariance) Ratio() float64 { return v.JW / (v.J * v.W) }
 
-// Invariant tells whether the outputs do not depend on the scale of the
-// parameters: whether Ratio is below 1e-3. It is false where J or w is zero.
+// Invariant tells whether the outputs do not depend on the scale of the parameters: Ratio < 1e-3. It is false where
+// J or w is zero.
 func (v Invariance) Invariant() bool { return v.Ratio() < invariantBelow }
 
-// Invariances returns the Invariance of each layer at theta = θ*, in the order of
-// θ, with those of its tensors. A layer is a Block of src, such as the weight and
-// the bias of a dense layer; in a Full block it is the tensors whose names agree up
-// to the last dot. All batches must have the same blocks. It takes one pass over src.
+// Invariances returns the Invariance of each layer at theta = θ*, with those of its tensors, in the order of θ. A
+// layer is a Block of src, such as the weight and the bias of a dense layer. In a Full block, a layer is the
+// tensors whose names agree up to the last dot. All batches must have the same blocks. It takes one pass over src.
 func Invariances(ctx context.Context, src Source, theta []float64) ([]Invariance, error) {
 	var layers []blockNorms
 	err := ordered(ctx, src, func(_ int, b *Batch) error {
@@ -97,16 +95,16 @@ func Invariances(ctx context.Context, src Source, theta []float64) ([]Invariance
 	return out, nil
 }
 
-// blockNorms are the sums of squares of a block's layers and tensors.
+// blockNorms has the sums of squares for the layers and tensors of a block.
 type blockNorms struct {
 	spans  []Span
-	layer  []int       // the layer of each tensor, from 0
-	only   [][]float64 // θ* in one tensor and zero elsewhere
+	layer  []int       // layer of each tensor, counted from 0
+	only   [][]float64 // for each tensor: θ* in it and zero elsewhere
 	jw     []float64   // ‖J w‖² of each layer
 	tensor []struct{ jw, j float64 }
 }
 
-// upToDot returns the name up to its last dot, or all of it.
+// upToDot returns the name up to its last dot, or all of it without a dot.
 func upToDot(name string) string {
 	if i := strings.LastIndexByte(name, '.'); i > 0 {
 		return name[:i]
@@ -135,8 +133,7 @@ func (l *blockNorms) add(ctx context.Context, k Block, b *Batch) error {
 	return err
 }
 
-// tensorSquares returns the sum of the squares of J in each of the block's tensors,
-// formed example by example.
+// tensorSquares returns the sum of the squares of J in each tensor of the block. It forms J example by example.
 func tensorSquares(ctx context.Context, k Block, b *Batch) ([]float64, error) {
 	spans, n, c := k.Spans(), b.Len(), b.Outputs()
 	parts := make([][]float64, n)
@@ -168,8 +165,7 @@ func tensorSquares(ctx context.Context, k Block, b *Batch) ([]float64, error) {
 	return total, nil
 }
 
-// squares adds ‖a‖²Σ_c‖g_c‖² for the weight and Σ_c‖g_c‖² for the bias of one
-// example to sums.
+// squares adds ‖a‖²Σ_c‖g_c‖² for the weight and Σ_c‖g_c‖² for the bias of one example to sums.
 func (o *Outer) squares(sums []float64) {
 	g := 0.0
 	for c := range o.C {

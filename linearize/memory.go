@@ -6,23 +6,23 @@ import (
 	"github.com/funcgp/funcgp/internal/memory"
 )
 
-// Examples and Parameters are units of a MemoryError.
+// Units of a MemoryError.
 const (
 	Examples   = "examples"
 	Parameters = "parameters"
 )
 
-// MemoryError reports that an operation would take more memory than allowed.
+// MemoryError reports an operation that needs more memory than it may use.
 type MemoryError struct {
-	Op                string // what was asked
+	Op                string // the operation
 	Needed, Available int64  // bytes
-	Largest           int    // the most that fit
+	Largest           int    // the most units that fit
 	Unit              string // what Largest counts
 }
 
 var _ error = (*MemoryError)(nil)
 
-// Error says what was asked, the bytes and the remedy.
+// Error names the operation, the bytes and a remedy.
 func (e *MemoryError) Error() string {
 	remedy := "use fewer, or raise the memory limit"
 	if e.Unit == Parameters {
@@ -44,9 +44,9 @@ func bytesText(b int64) string {
 	return fmt.Sprintf("%.1f %ciB", v, unit[at])
 }
 
-// CheckMemory returns a *MemoryError where need(n) bytes are more than maxMemory, which 0
-// makes 80 % of the memory that the machine has free, with that of garbage given back. op names the operation for the
-// error, and unit says what n counts. need must grow with n.
+// CheckMemory returns a *MemoryError where need(n) bytes are more than maxMemory. maxMemory 0 means 80 % of the
+// free memory of the machine after garbage collection. op names the operation in the error, and unit is what n
+// counts. need must grow with n.
 func CheckMemory(op, unit string, n int, maxMemory int64, need func(n int) int64) error {
 	fits, budget := memory.Fit(n, maxMemory, need)
 	if need(n) <= budget {

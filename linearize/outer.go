@@ -8,8 +8,8 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// Outer is the Jacobian of a dense layer applied once per example,
-// z = W a + β: ∂f_nc/∂W = g_nc a_nᵀ and ∂f_nc/∂β = g_nc, with g_nc = ∂f_nc/∂z_n.
+// Outer is the Jacobian of a dense layer z = W a + β that is applied once to each example: ∂f_nc/∂W = g_nc a_nᵀ and
+// ∂f_nc/∂β = g_nc, with g_nc = ∂f_nc/∂z_n.
 type Outer struct {
 	A      *mat.Dense // N×in: the layer's inputs a_n; nil if Weight is nil
 	G      *mat.Dense // N·C×out: the gradients g_nc
@@ -20,10 +20,10 @@ type Outer struct {
 
 var _ Block = (*Outer)(nil)
 
-// Spans returns the weight's span, then the bias's.
+// Spans returns the span of the weight, then that of the bias.
 func (o *Outer) Spans() []Span { return spansOf(o.Weight, o.Bias) }
 
-// spansOf returns the spans that are not nil.
+// spansOf returns the spans in ptrs that are not nil.
 func spansOf(ptrs ...*Span) []Span {
 	var s []Span
 	for _, p := range ptrs {
@@ -49,7 +49,7 @@ func (o *Outer) TileTo(dst *mat.Dense) {
 	}
 }
 
-// outerRow writes g aᵀ or, if transposed, a gᵀ, row by row.
+// outerRow writes g aᵀ, or a gᵀ if transposed, row by row.
 func outerRow(dst, g, a []float64, transposed bool) {
 	if transposed {
 		g, a = a, g
@@ -85,8 +85,8 @@ func (o *Outer) AddMulVec(dst, v []float64) {
 	}
 }
 
-// AddMulTransVec implements Block: with z_n = Σ_c u_nc g_nc the weight's part
-// is Σ_n z_n a_nᵀ and the bias's Σ_n z_n.
+// AddMulTransVec implements Block: with z_n = Σ_c u_nc g_nc it adds Σ_n z_n a_nᵀ for the weight and Σ_n z_n for the
+// bias.
 func (o *Outer) AddMulTransVec(dst, u []float64) {
 	rows, out := o.G.Dims()
 	if rows == 0 {
@@ -110,7 +110,7 @@ func (o *Outer) AddMulTransVec(dst, u []float64) {
 	}
 }
 
-// of returns the span's part of a vector over θ as its stored matrix.
+// of returns the part of v, P numbers, that belongs to the span, as its stored matrix.
 func (s *Span) of(v []float64) blas64.General {
 	return blas64.General{Rows: s.Rows, Cols: s.Cols, Stride: max(1, s.Cols), Data: v[s.Offset : s.Offset+s.Len()]}
 }

@@ -7,15 +7,14 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// A Forwarder is a Model that gives its outputs without linearizing.
+// A Forwarder is a Model that can compute its outputs without linearizing.
 type Forwarder interface {
 	// Forward returns f(x;θ*), N×C, at the rows of x.
 	Forward(ctx context.Context, x *mat.Dense) (*mat.Dense, error)
 }
 
-// Outputs returns f(x;θ*) of all examples of a Source, N×C, in one pass. A
-// Source of NewSource whose model is a Forwarder is not linearized for it. The
-// result may share memory with a Batch and must not be changed.
+// Outputs returns f(x;θ*) of all examples of x, N×C, in one pass. A Source from NewSource is not linearized if its
+// model is a Forwarder. The result may share memory with a Batch and must not be changed.
 func Outputs(ctx context.Context, x Source) (*mat.Dense, error) {
 	switch x := x.(type) {
 	case *Batch:
@@ -35,7 +34,7 @@ func Outputs(ctx context.Context, x Source) (*mat.Dense, error) {
 	})
 }
 
-// outputs passes over the rows without linearizing them.
+// outputs computes the outputs of all rows without linearizing them.
 func (s *stream) outputs(ctx context.Context, m Forwarder) (*mat.Dense, error) {
 	return outputsOf(s.n, func(yield func(first int, f *mat.Dense)) error {
 		for lo := 0; lo < s.n; lo += s.tile {
@@ -56,7 +55,7 @@ func (s *stream) outputs(ctx context.Context, m Forwarder) (*mat.Dense, error) {
 	})
 }
 
-// outputsOf collects the outputs of n examples, which pass yields in parts.
+// outputsOf collects the outputs of n examples, N×C, from the parts that pass yields.
 func outputsOf(n int, pass func(yield func(first int, f *mat.Dense)) error) (*mat.Dense, error) {
 	var all mat.Dense
 	err := pass(func(first int, f *mat.Dense) {

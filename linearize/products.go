@@ -2,17 +2,15 @@ package linearize
 
 import "context"
 
-// Products multiply the Jacobian of N training examples with vectors, without
-// forming it.
+// Products multiply the Jacobian of N training examples by vectors, without forming it.
 type Products interface {
-	// MulVecTo writes J v; v has length P, dst N·C.
+	// MulVecTo writes J v to dst; v has P numbers, dst N·C.
 	MulVecTo(ctx context.Context, dst, v []float64) error
-	// MulTransVecTo writes Jᵀ u; u has length N·C, dst P.
+	// MulTransVecTo writes Jᵀ u to dst; u has N·C numbers, dst P.
 	MulTransVecTo(ctx context.Context, dst, u []float64) error
 }
 
-// ProductsOf returns the products with the examples of src. Each takes one pass
-// over src.
+// ProductsOf returns the products with the examples of src. Each product takes one pass over src.
 func ProductsOf(src Source) Products { return passes{src} }
 
 type passes struct{ src Source }

@@ -9,16 +9,14 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// A Gatherer is a Source that can give single examples without a pass over all
-// of them.
+// A Gatherer is a Source that can give single examples without a pass over all of them.
 type Gatherer interface {
-	// Gather returns the examples at these positions, in this order, as a batch
-	// with memory of its own.
+	// Gather returns the examples at positions rows, in this order, as a batch with memory of its own.
 	Gather(ctx context.Context, rows []int) (*Batch, error)
 }
 
-// A stream loads and linearizes examples when they are needed. Its example i is
-// row first+i of load, and errors name it by that row.
+// A stream loads and linearizes examples when they are needed. Its example i is row first+i of load. Errors name
+// that row.
 type stream struct {
 	model          Model
 	first, n, tile int
@@ -30,12 +28,10 @@ var (
 	_ Gatherer = (*stream)(nil)
 )
 
-// NewSource returns a Source of n examples that are linearized tile by tile,
-// again in every pass, so that the Jacobian of only one tile is in memory. load
-// returns rows [lo, hi) of the inputs, (hi−lo)×D, in memory that it may use again
-// at the next call. A batch is valid until yield returns. Only one pass may run
-// at a time. A negative n or a tile less than 1 panics; Tile returns a tile that
-// suits inference.
+// NewSource returns a Source of n examples that are linearized tile by tile, anew in every pass, so that the
+// Jacobian of only one tile is in memory. load returns rows lo to hi−1 of the inputs, (hi−lo)×D, and may reuse
+// their memory in the next call. A batch is valid until yield returns. Only one pass may run at a time. NewSource
+// panics unless n ≥ 0 and tile ≥ 1. Tile returns a tile that suits inference.
 func NewSource(model Model, n, tile int, load func(lo, hi int) (*mat.Dense, error)) Source {
 	if n < 0 || tile < 1 {
 		panic("linearize: a source needs a positive tile")
@@ -50,8 +46,7 @@ func (s *stream) Batches(ctx context.Context, yield func(first int, b *Batch) er
 	return s.pass(ctx, yield, func(_, _ int, x *mat.Dense) (*Batch, error) { return s.model.Linearize(ctx, x) })
 }
 
-// pass yields a batch for each tile: what linearize returns for rows [lo, hi),
-// x, counted in the stream.
+// pass yields a batch for each tile: the result of linearize for rows lo to hi−1 of the stream with inputs x.
 func (s *stream) pass(ctx context.Context, yield func(first int, b *Batch) error, linearize func(lo, hi int, x *mat.Dense) (*Batch, error)) error {
 	for lo := 0; lo < s.n; lo += s.tile {
 		if err := ctx.Err(); err != nil {
@@ -73,7 +68,7 @@ func (s *stream) pass(ctx context.Context, yield func(first int, b *Batch) error
 	return ctx.Err()
 }
 
-// rows loads the inputs of examples [lo, hi) and checks their number.
+// rows loads the inputs of examples lo to hi−1 and checks their number.
 func (s *stream) rows(lo, hi int) (*mat.Dense, error) {
 	lo, hi = s.first+lo, s.first+hi
 	x, err := s.load(lo, hi)
@@ -95,7 +90,7 @@ func (s *stream) Gather(ctx context.Context, rows []int) (*Batch, error) {
 	return s.model.Linearize(ctx, x)
 }
 
-// at loads the inputs of single examples.
+// at loads the inputs of the examples at positions rows.
 func (s *stream) at(rows []int) (*mat.Dense, error) {
 	var x *mat.Dense
 	for i, r := range rows {
@@ -112,8 +107,8 @@ func (s *stream) at(rows []int) (*mat.Dense, error) {
 	return x, nil
 }
 
-// Gather returns the examples of src at these positions, in this order, as a
-// batch with memory of its own. It takes one pass over src unless src Gathers. A position outside src panics, and so does an empty list.
+// Gather returns the examples of src at positions rows, in this order, as a batch with memory of its own. It takes
+// one pass over src, and none if src Gathers. It panics for a position outside src, and for an empty list.
 func Gather(ctx context.Context, src Source, rows []int) (*Batch, error) {
 	if len(rows) == 0 || slices.Min(rows) < 0 || slices.Max(rows) >= src.Len() {
 		panic("linearize: gathered row out of range")
@@ -124,11 +119,10 @@ func Gather(ctx context.Context, src Source, rows []int) (*Batch, error) {
 	return gatherEach(ctx, src, rows, func(b *Batch, _ int) *Batch { return Concat(b) })
 }
 
-// gatherEach passes over src and joins the batches that of returns for the
-// examples at the given positions. of gets a batch of one example and its index
-// in rows; what it returns must have memory of its own.
+// gatherEach passes over src and joins the batches of(b, place) for the examples at positions rows. of gets a batch
+// b of one example and its index place in rows. It must return a batch with memory of its own.
 func gatherEach(ctx context.Context, src Source, rows []int, of func(b *Batch, place int) *Batch) (*Batch, error) {
-	at := make(map[int][]int, len(rows)) // the indices in rows of each position
+	at := make(map[int][]int, len(rows)) // indices in rows of each position
 	for i, r := range rows {
 		at[r] = append(at[r], i)
 	}
@@ -161,8 +155,8 @@ func (b *Batch) Gather(ctx context.Context, rows []int) (*Batch, error) {
 
 var _ Gatherer = (*Batch)(nil)
 
-// ordered passes over src and returns an error if a batch does not begin where
-// the one before it ended or if examples are missing at the end.
+// ordered passes over src. It returns an error if a batch does not begin where the previous one ended, and if
+// examples are missing at the end.
 func ordered(ctx context.Context, src Source, yield func(first int, b *Batch) error) error {
 	next, n := 0, src.Len()
 	err := src.Batches(ctx, func(first int, b *Batch) error {
@@ -178,10 +172,9 @@ func ordered(ctx context.Context, src Source, yield func(first int, b *Batch) er
 	return err
 }
 
-// Rebatch returns the examples of src in batches of size examples; the last may
-// have fewer. Results that are added up batch by batch then do not depend on the
-// batches of src. A batch is valid until yield returns. Batches of src that are
-// out of order or incomplete give an error. A size less than 1 panics.
+// Rebatch returns the examples of src in batches of size examples; the last batch may have fewer. Sums over batches
+// then do not depend on the batches of src. A batch is valid until yield returns. Batches of src that are out of
+// order or incomplete are an error. A size below 1 panics.
 func Rebatch(src Source, size int) Source {
 	if size < 1 {
 		panic("linearize: batches need a positive size")
@@ -189,7 +182,7 @@ func Rebatch(src Source, size int) Source {
 	return &rebatched{src: src, size: size}
 }
 
-// A rebatched is the Source that Rebatch returns.
+// A rebatched is the result of Rebatch.
 type rebatched struct {
 	src  Source
 	size int
@@ -200,7 +193,7 @@ func (r *rebatched) Len() int { return r.src.Len() }
 // Batches implements Source. It copies examples only where a batch of src ends
 // inside a batch of the result.
 func (r *rebatched) Batches(ctx context.Context, yield func(first int, b *Batch) error) error {
-	var held []*Batch // copies of the examples of a batch that is not full yet
+	var held []*Batch // copies of the examples in a batch that is not full yet
 	count, next := 0, 0
 	flush := func() error {
 		b := Concat(held...)
@@ -235,11 +228,10 @@ func (r *rebatched) Batches(ctx context.Context, yield func(first int, b *Batch)
 	return flush()
 }
 
-// Chain returns the examples of several sources of one model, one source after
-// the other.
+// Chain returns the examples of several sources of one model, one source after the other.
 func Chain(sources ...Source) Source { return chain(sources) }
 
-// A chain is the Source that Chain returns.
+// A chain is the result of Chain.
 type chain []Source
 
 func (c chain) Len() int {
@@ -263,9 +255,8 @@ func (c chain) Batches(ctx context.Context, yield func(first int, b *Batch) erro
 	return nil
 }
 
-// Without returns the examples of src except those at the positions in drop,
-// which may be in any order. A position that occurs twice or is outside src
-// panics.
+// Without returns the examples of src except those at the positions in drop, which may be in any order. It panics
+// for a position that occurs twice or is outside src.
 func Without(src Source, drop []int) Source {
 	w := &without{src: src, drop: slices.Sorted(slices.Values(drop))}
 	for i, r := range w.drop {
@@ -276,7 +267,7 @@ func Without(src Source, drop []int) Source {
 	return w
 }
 
-// A without is the Source that Without returns.
+// A without is the result of Without.
 type without struct {
 	src  Source
 	drop []int // ascending
@@ -284,13 +275,13 @@ type without struct {
 
 func (w *without) Len() int { return w.src.Len() - len(w.drop) }
 
-// position returns the position in src of the example at position row.
+// position returns the position in src of example row of w.
 func (w *without) position(row int) int {
 	// drop[j]−j examples are kept before the j-th dropped one.
 	return row + sort.Search(len(w.drop), func(j int) bool { return w.drop[j]-j > row })
 }
 
-// Batches implements Source. It cuts a batch of src where an example is dropped.
+// Batches implements Source. It splits a batch of src where an example is dropped.
 func (w *without) Batches(ctx context.Context, yield func(first int, b *Batch) error) error {
 	dropped := 0
 	return ordered(ctx, w.src, func(first int, b *Batch) error {

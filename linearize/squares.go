@@ -9,23 +9,22 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// A SquaredModel is a Model that sums the squares of its Jacobian without forming it.
-// Every network.Network is one.
+// A SquaredModel is a Model that can sum the squares of its Jacobian without forming it. Every network.Network is
+// one.
 type SquaredModel interface {
 	Model
-	// AddSquares adds the diagonal of Σ_n J_nᵀ R_n R_nᵀ J_n over the rows of x, N×D, to
-	// dst, length P. roots holds R of each example, N·C×C.
+	// AddSquares adds the diagonal of Σ_n J_nᵀ R_n R_nᵀ J_n over the rows of x, N×D, to dst, P numbers. roots has
+	// R_n of each example, N·C×C.
 	AddSquares(ctx context.Context, dst []float64, x, roots *mat.Dense) error
 }
 
-// A Squarer is a Source that sums the squares of its Jacobian without forming it.
+// A Squarer is a Source that can sum the squares of its Jacobian without forming it.
 type Squarer interface {
 	Source
 	// CanSquare tells whether AddSquares may be called.
 	CanSquare() bool
-	// AddSquares adds the diagonal of Σ_n J_nᵀ R_n R_nᵀ J_n over all examples to dst,
-	// length P. roots returns R of the examples [lo, hi), (hi−lo)·C×C, and is called
-	// for one range after the other.
+	// AddSquares adds the diagonal of Σ_n J_nᵀ R_n R_nᵀ J_n over all examples to dst, P numbers. roots returns R_n
+	// of examples lo to hi−1, (hi−lo)·C×C, and is called for consecutive ranges.
 	AddSquares(ctx context.Context, dst []float64, roots func(lo, hi int) *mat.Dense) error
 }
 
@@ -40,8 +39,7 @@ func (s *stream) CanSquare() bool {
 	return ok
 }
 
-// AddSquares implements Squarer. It takes Tile examples at a time, so that the sums do
-// not depend on the stream's own tiles.
+// AddSquares implements Squarer. It reads Tile examples at a time, so the sums do not depend on the stream's tiles.
 func (s *stream) AddSquares(ctx context.Context, dst []float64, roots func(lo, hi int) *mat.Dense) error {
 	m := s.model.(SquaredModel)
 	_, c, _ := m.Dims()

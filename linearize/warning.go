@@ -7,21 +7,21 @@ import (
 	"math"
 )
 
-// A Warning says why a result is less accurate than it should be, or what was taken for
-// granted on the way to it. All packages have this one type of warning: results hold
-// warnings as Warnings []error, where errors.As finds the type and FindWarning one of a code.
+// A Warning says why a result is less accurate than it should be, or what was assumed on the way to it. All
+// packages use this type. Results hold warnings as Warnings []error: errors.As finds the type, and FindWarning a
+// warning with a given code.
 type Warning struct {
-	// Code is a word that stays the same whatever the text: doc/warnings.md explains it.
+	// Code is a fixed word, whatever the text; doc/warnings.md explains it.
 	Code string
-	// Value is what was found, and Limit what it passes; NaN where there is no such number.
+	// Value is the number found, and Limit the limit that it passes; NaN where there is no such number.
 	Value, Limit float64
 	Text         string // what was found, and what it does to the result: one or two sentences
-	Remedy       string // what to do: a sentence, or empty where nothing is to be done
+	Remedy       string // what to do about it: a sentence, or empty
 }
 
 var _ error = (*Warning)(nil)
 
-// NewWarning returns a warning whose text is formatted as fmt.Sprintf does.
+// NewWarning returns a warning with a text formatted as by fmt.Sprintf.
 func NewWarning(code string, value, limit float64, remedy, format string, args ...any) *Warning {
 	return &Warning{Code: code, Value: value, Limit: limit, Text: fmt.Sprintf(format, args...), Remedy: remedy}
 }
@@ -34,7 +34,7 @@ func (w *Warning) Error() string {
 	return w.Text + " " + w.Remedy
 }
 
-// FindWarning returns the first warning of a code, or nil where there is none.
+// FindWarning returns the first warning with the given code, or nil.
 func FindWarning(warnings []error, code string) *Warning {
 	for _, err := range warnings {
 		if w, ok := errors.AsType[*Warning](err); ok && w.Code == code {
@@ -44,8 +44,7 @@ func FindWarning(warnings []error, code string) *Warning {
 	return nil
 }
 
-// WarningOf returns the Warning that err is or wraps. An error of another type becomes one
-// without a code.
+// WarningOf returns the Warning that err is or wraps. An error of another type becomes a Warning without a code.
 func WarningOf(err error) *Warning {
 	if w, ok := errors.AsType[*Warning](err); ok {
 		return w
@@ -74,8 +73,8 @@ func (w *Warning) MarshalJSON() ([]byte, error) {
 	return json.Marshal(warningJSON{w.Code, w.Text, w.Remedy, number(w.Value), number(w.Limit), "doc/warnings.md#" + w.Code})
 }
 
-// UnmarshalJSON implements json.Unmarshaler. It also takes a string, which is the text of a
-// warning in a file of an older version.
+// UnmarshalJSON implements json.Unmarshaler. It also reads a string, which is the text of a warning in a file of an
+// older version.
 func (w *Warning) UnmarshalJSON(data []byte) error {
 	var j warningJSON
 	if json.Unmarshal(data, &j.Text) != nil {
@@ -93,7 +92,7 @@ func (w *Warning) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Warnings are those of a result, as JSON writes and reads them: a list of objects, [] where
+// Warnings are the warnings of a result in the form in which JSON writes and reads them: a list of objects, [] if
 // there are none.
 type Warnings []error
 

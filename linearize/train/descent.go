@@ -14,14 +14,14 @@ import (
 type descent struct {
 	*objective
 	loss   network.Loss
-	x, y   *mat.Dense // of the training rows
+	x, y   *mat.Dense // training rows
 	theta  []float64
 	grad   []float64
-	bx, by *mat.Dense   // of the minibatch
-	order  func() []int // of the rows in an epoch
+	bx, by *mat.Dense   // minibatch
+	order  func() []int // returns the order of the rows in the next epoch
 }
 
-// newDescent returns a descent from the network's parameters.
+// newDescent returns a descent that starts at the network's parameters.
 func newDescent(n *network.Network, x, y *mat.Dense, loss network.Loss, opt Options) (*descent, error) {
 	loglik := n.LogLik(loss)
 	if !opt.Evaluation {
@@ -38,7 +38,7 @@ func newDescent(n *network.Network, x, y *mat.Dense, loss network.Loss, opt Opti
 		bx: mat.NewDense(batch, d, nil), by: mat.NewDense(batch, targets, nil), order: func() []int { return rng.Perm(rows) }}, nil
 }
 
-// run goes through the minibatches and returns the trained network.
+// run makes the steps on minibatches and returns the trained network.
 func (o *descent) run(ctx context.Context, res *Result) (*network.Network, error) {
 	rows, _ := o.x.Dims()
 	batch, _ := o.bx.Dims()

@@ -12,8 +12,8 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// lbfgs improves theta in place until the gradient is small, the iterations
-// are used up or no step lowers the objective.
+// lbfgs improves theta in place by L-BFGS until the gradient is below Options.Tolerance, the iterations are used
+// up, or no step lowers the objective.
 func (o *objective) lbfgs(ctx context.Context, theta []float64, x, y *mat.Dense, res *Result) error {
 	if o.opt.LBFGS < 0 {
 		return nil
@@ -31,7 +31,7 @@ func (o *objective) lbfgs(ctx context.Context, theta []float64, x, y *mat.Dense,
 		}
 		v, _, err := o.eval(ctx, grad, p, x, y, 1)
 		if err != nil {
-			// A trial step may leave the range of float64; that step is refused.
+			// A trial step may leave the range of float64; refuse it.
 			v = math.Inf(1)
 			if ctx.Err() != nil {
 				failed = ctx.Err()

@@ -5,22 +5,22 @@ import (
 	"math"
 )
 
-// An Optimizer is how MAP moves the parameters after each minibatch: Adam or SGD.
+// An Optimizer updates the parameters after each minibatch of MAP: Adam or SGD.
 type Optimizer interface {
 	check() error
 	stage() string
-	// start returns the function that moves theta by a step of a size, given the
-	// gradient of the objective, for n training examples.
+	// start returns a function that updates theta by a step of size rate, given the gradient of the objective.
+	// params is P and n is the number of training examples.
 	start(params, n int) func(theta, grad []float64, rate float64)
 }
 
-// Adam is that of Kingma and Ba (2015). The gradient is that of the whole objective,
-// of which Adam's step depends on the direction alone, up to Epsilon.
+// Adam is the optimizer of Kingma and Ba (2015), on the gradient of the whole objective. Up to Epsilon, its step
+// does not depend on the scale of the gradient.
 type Adam struct {
 	Beta1, Beta2 float64 // decays of the two moments; 0 means 0.9 and 0.999
 	Epsilon      float64 // 0 means 1e-8
-	// Decay λ takes the step size times λθ off θ before each step (AdamW, Loshchilov and
-	// Hutter 2019). It is no prior: it is not scaled as the gradient is.
+	// Decay λ subtracts λ·rate·θ before each step of size rate (AdamW, Loshchilov and Hutter 2019). It is no prior,
+	// because the step does not scale with the gradient.
 	Decay float64
 }
 
@@ -66,12 +66,12 @@ func (a Adam) start(params, _ int) func(theta, grad []float64, rate float64) {
 	}
 }
 
-// SGD is stochastic gradient descent, by default without momentum, on the objective
-// divided by the number of training examples: the mean loss to which other tools apply
-// their step sizes. A prior precision δ is a weight decay of δ/N there.
+// SGD is stochastic gradient descent, by default without momentum, on the objective divided by the number N of
+// training examples. This is the mean loss, to which other tools apply their step sizes. A prior precision δ is a
+// weight decay of δ/N there.
 type SGD struct {
 	Momentum float64 // share of the last step's direction that is added to the gradient, below 1
-	Nesterov bool    // whether the gradient is looked at after the momentum's step
+	Nesterov bool    // take the gradient after the momentum's step
 }
 
 var _ Optimizer = SGD{}

@@ -5,8 +5,7 @@ import (
 	"math"
 )
 
-// A Schedule is how the step size changes while MAP goes through the minibatches:
-// Constant, Cosine, StepDecay or Plateau.
+// A Schedule says how the step size changes over the minibatches of MAP: Constant, Cosine, StepDecay or Plateau.
 type Schedule interface {
 	check() error
 	start(rate float64, steps int) schedule
@@ -14,28 +13,28 @@ type Schedule interface {
 
 // A schedule is a Schedule in use.
 type schedule interface {
-	rate(step int) float64   // of a step, from 0
-	epochEnded(loss float64) // of the epoch or, where there are such rows, of the validation rows
+	rate(step int) float64   // step size of a step, counted from 0
+	epochEnded(loss float64) // loss of the epoch, or of the validation rows if there are any
 }
 
-// Cosine lets the step size fall to 1 % of the first one along half a cosine.
+// Cosine lowers the step size to 1 % of the first one along half a cosine.
 type Cosine struct{}
 
 // Constant keeps the step size.
 type Constant struct{}
 
-// StepDecay multiplies the step size by Factor after every so many epochs.
+// StepDecay multiplies the step size by Factor after every Epochs epochs.
 type StepDecay struct {
 	Epochs int     // 0 means 30
 	Factor float64 // 0 means 0.1
 }
 
-// Plateau multiplies the step size by Factor after more than Patience epochs without
-// a loss below (1−Threshold) times the smallest: PyTorch's ReduceLROnPlateau. The loss is
-// that of the validation rows or, without them, the mean objective of the epoch.
+// Plateau multiplies the step size by Factor after more than Patience epochs without a loss below (1−Threshold)
+// times the smallest, as PyTorch's ReduceLROnPlateau does. The loss is the loss of the validation rows, or without
+// them the mean objective of the epoch.
 type Plateau struct {
 	Factor    float64 // 0 means 0.5
-	Patience  int     // 0 means 5, negative 0
+	Patience  int     // 0 means 5, a negative number means 0
 	Threshold float64 // 0 means 1e-4
 	Least     float64 // the smallest step size
 }
@@ -75,7 +74,7 @@ func (Constant) start(rate float64, _ int) schedule {
 	return byStep(func(int) float64 { return rate })
 }
 
-// A falling schedule has a step size that changes between epochs.
+// A falling schedule changes the step size between epochs only.
 type falling struct {
 	now   float64
 	ended func(f *falling, loss float64)
@@ -111,13 +110,13 @@ func (s Plateau) start(rate float64, _ int) schedule {
 	}
 	best, bad := math.Inf(1), 0
 	return &falling{rate, func(f *falling, loss float64) {
-		// A negative loss, which a density above 1 has, must fall by the same share.
+		// A loss may be negative where a density is above 1: it must also fall by the share Threshold of its size.
 		if bad++; math.IsInf(best, 1) || loss < best-s.Threshold*math.Abs(best) {
 			best, bad = loss, 0
 		}
 		if bad > max(s.Patience, 0) {
 			bad = 0
-			// PyTorch leaves out changes below 1e-8.
+			// PyTorch ignores changes up to 1e-8.
 			if next := max(f.now*s.Factor, s.Least); f.now-next > 1e-8 {
 				f.now = next
 			}

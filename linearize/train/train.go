@@ -1,5 +1,5 @@
-// Package train finds the parameters of a network that maximize the log likelihood of training examples
-// under a Gaussian prior, the mode at which the other packages linearize.
+// Package train finds the parameters of a network that maximize the log likelihood of training examples under a
+// Gaussian prior. This is the mode at which the other packages linearize.
 //
 //	net, result, err := train.MAP(ctx, net, x, y, glm.Bernoulli{}, nil)
 package train
@@ -17,62 +17,61 @@ import (
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
-// Options says how MAP searches for the MAP parameters: on minibatches, by
-// Adam with a cosine schedule if nothing else is asked for, and then by full-batch
-// L-BFGS. Nil and zero fields mean the defaults.
+// Options are options of MAP. MAP trains on minibatches, by default by Adam with a cosine schedule, and then on all
+// examples by L-BFGS. Nil and zero fields have their defaults.
 type Options struct {
-	Precision    []float64 // prior precision of each parameter, length P; nil means 1, and 0 no prior
-	Mean         []float64 // prior mean, length P; nil means 0
-	Optimizer    Optimizer // of the minibatches; nil means Adam
-	Schedule     Schedule  // of its step size; nil means Cosine
-	LearningRate float64   // its first step size; 0 means 3e-3
-	Batch        int       // examples a step; 0 means 256
-	Epochs       int       // passes over the data, each without the rows that fill no batch; 0 means 30, negative none
-	Steps        int       // steps on minibatches, in place of Epochs; 0 means those of Epochs
+	Precision    []float64 // prior precision of each parameter, P numbers; nil means 1, a precision of 0 no prior
+	Mean         []float64 // prior mean, P numbers; nil means 0
+	Optimizer    Optimizer // for the minibatches; nil means Adam
+	Schedule     Schedule  // of the optimizer's step size; nil means Cosine
+	LearningRate float64   // first step size of the optimizer; 0 means 3e-3
+	Batch        int       // examples in a minibatch; 0 means 256
+	Epochs       int       // passes over the rows, less those that fill no minibatch; 0 means 30, negative none
+	Steps        int       // steps on minibatches, in place of Epochs; 0 means Epochs decides
 	LBFGS        int       // iterations of L-BFGS; 0 means 200, or none with Validation, negative none
-	Tolerance    float64   // L-BFGS stops below this largest gradient entry; 0 means 1e-6
-	Seed         uint64    // of the order of the minibatches, and of Dropout
+	Tolerance    float64   // L-BFGS stops when the largest gradient entry is below this; 0 means 1e-6
+	Seed         uint64    // of the order of the rows, and of Dropout
 
-	// Validation, if not nil, has rows that are not trained on. The parameters after the
-	// epoch with their smallest negative log likelihood are kept.
+	// Validation, if not nil, has rows to validate on. MAP keeps the parameters after the epoch in which their
+	// negative log likelihood is smallest.
 	Validation *Validation
-	// Evaluation trains the network as it is used: without Dropout, and with the running
-	// statistics of a BatchNormalization, which stay as they are.
+	// Evaluation trains the network in the form in which it predicts: without Dropout, and with the running
+	// statistics of a BatchNormalization, which stay unchanged.
 	Evaluation bool
 
-	// Progress, if not nil, is called with a stage, the work done in it and its
-	// total, after each epoch and each iteration; always from one goroutine.
+	// Progress, if not nil, is called from one goroutine after each epoch and each iteration, with a stage, the
+	// work done in it and its total.
 	Progress func(stage string, done, total int)
-	// Objective, if not nil, is called before Progress with
-	// −Σ log p(y|f) + ½(θ−μ₀)ᵀΣ₀⁻¹(θ−μ₀), on minibatches the epoch's mean of it.
+	// Objective, if not nil, is called before Progress with −Σ log p(y|f) + ½(θ−μ₀)ᵀΣ₀⁻¹(θ−μ₀), and on minibatches
+	// with its mean over the epoch.
 	Objective func(value float64)
 }
 
-// A Validation has the rows that say when training on minibatches stops.
+// A Validation has rows that decide when training on minibatches stops.
 type Validation struct {
 	X, Y     *mat.Dense
 	Patience int // epochs without a better score after which training stops; 0 means never
 }
 
-// Stages of the work that Options.Progress is told of.
+// Stages in Options.Progress.
 const (
 	StageAdam  = "adam"   // epochs of Adam
 	StageSGD   = "sgd"    // epochs of SGD
 	StageLBFGS = "l-bfgs" // iterations of L-BFGS
 )
 
-// A Result reports where training stopped. Its figures are those of the network as
-// it is used: without Dropout, and with running statistics.
+// A Result reports how training ended. Its numbers are for the network as it predicts: without Dropout, and with
+// running statistics.
 type Result struct {
-	Objective    float64 // negative log posterior, up to the prior's normalization
+	Objective    float64 // negative log posterior, without the prior's normalization
 	LogLik       float64 // Σ log p(y|f)
 	GradientNorm float64 // Euclidean norm of the objective's gradient at the returned parameters
-	Steps        int     // on minibatches
-	Epochs       int     // of these steps, the last one perhaps not whole
-	Iterations   int     // of L-BFGS
+	Steps        int     // steps on minibatches
+	Epochs       int     // epochs of these steps; the last one may be incomplete
+	Iterations   int     // iterations of L-BFGS
 
-	BestEpoch     int     // from 1, after which the parameters were kept; 0 without Validation
-	ValidationNLL float64 // mean negative log likelihood of the validation rows there; 0 without
+	BestEpoch     int     // epoch whose parameters were kept, from 1; 0 without Validation
+	ValidationNLL float64 // mean negative log likelihood of the validation rows after it; 0 without
 	Warnings      []error
 }
 
@@ -127,9 +126,8 @@ type objective struct {
 	opt    Options
 }
 
-// eval writes the gradient at theta to grad and returns the objective and
-// Σ log p(y|f). In the objective and its gradient, each example counts weight
-// times.
+// eval writes the gradient at theta to grad and returns the objective and Σ log p(y|f). In the objective and its
+// gradient the log likelihood counts weight times.
 func (o *objective) eval(ctx context.Context, grad, theta []float64, x, y *mat.Dense, weight float64) (value, loglik float64, err error) {
 	if loglik, err = o.loglik.GradientTo(ctx, grad, theta, x, y); err != nil {
 		return 0, 0, err
@@ -149,17 +147,14 @@ func (o *objective) eval(ctx context.Context, grad, theta []float64, x, y *mat.D
 	return value, loglik, nil
 }
 
-// MAP returns a network whose parameters maximize
-// Σ log p(y|f(x;θ)) − ½(θ−μ₀)ᵀΣ₀⁻¹(θ−μ₀), found from those of n; n stays as it
-// is. x is N×D and y has a row of targets for each example; other numbers of rows
-// panic, and so do a Precision or Mean of another length than P. The result is
-// the same for any number of workers. If ctx is done, its error is returned.
+// MAP returns a network with the parameters that maximize Σ log p(y|f(x;θ)) − ½(θ−μ₀)ᵀΣ₀⁻¹(θ−μ₀), starting from the
+// parameters of n. It does not change n. x is N×D, and y has a row of targets for each example; other numbers of
+// rows panic, and so does a Precision or Mean without P numbers. The result does not depend on the number of
+// workers. If ctx is done, MAP returns its error.
 //
-// On minibatches, Dropout nodes drop elements and a BatchNormalization uses the
-// moments of the minibatch, with the gradient through them, and updates its running
-// statistics as PyTorch does, the variance by the unbiased estimate. L-BFGS maximizes
-// the objective of the network as it is used, without Dropout and with the running
-// statistics held fixed.
+// On minibatches, Dropout drops elements. A BatchNormalization uses the moments of the minibatch, with the gradient
+// through them, and updates its running statistics as PyTorch does, the variance by the unbiased estimate. L-BFGS
+// maximizes the objective of the network as it predicts: without Dropout, and with fixed running statistics.
 func MAP(ctx context.Context, n *network.Network, x, y *mat.Dense, loss network.Loss, o *Options) (*network.Network, *Result, error) {
 	opt, err := o.withDefaults(n)
 	if err != nil {
@@ -202,7 +197,7 @@ func MAP(ctx context.Context, n *network.Network, x, y *mat.Dense, loss network.
 	return trained, res, err
 }
 
-// score returns the mean negative log likelihood of the rows.
+// score returns the negative log likelihood of the rows, averaged over them.
 func (v *Validation) score(ctx context.Context, n *network.Network, loss network.Loss) (float64, error) {
 	f, err := n.Forward(ctx, v.X)
 	if err != nil {

@@ -1,16 +1,16 @@
-// Package parquet reads rows of Apache Parquet files by range. A program that imports it reads
-// them by rowfile.Open, and in parts of a fit by gpexplain's own packages:
+// Package parquet reads ranges of rows from Apache Parquet files. A program that imports it can open such files by
+// rowfile.Open, and wherever funcgp opens data by range:
 //
 //	import _ "github.com/funcgp/funcgp/linearize/rowfile/parquet"
 //
 //	files, err := rowfile.Open(ctx, os.DirFS("data"), "part-*.parquet", &rowfile.Options{Target: "price"})
 //
-// Columns hold integers, floating point numbers, truth values or text. A value that is missing,
-// an integer that a float64 cannot hold, and columns of lists, decimals and times are errors.
-// Of each column one page at a time is in memory.
+// Columns have integers, floating point numbers, truth values or text. A missing value, an integer that a float64
+// cannot represent, and columns of lists, decimals and times are errors. Of each column, one page at a time is in
+// memory.
 //
-// It is a module of its own, so that programs without such files do not depend on the library
-// that decodes them, github.com/parquet-go/parquet-go.
+// The package is a module of its own, so that programs that do not import it do not depend on its decoder,
+// github.com/parquet-go/parquet-go.
 package parquet
 
 import (
@@ -34,32 +34,31 @@ func init() { rowfile.Register(".parquet", Open) }
 // A table is a Parquet file.
 type table struct {
 	groups  []parquet.RowGroup
-	ends    []int // the row after the last of each group
+	ends    []int // row after the last of each group
 	names   []string
 	columns []*column
 }
 
 var _ rowfile.Table = (*table)(nil)
 
-// A column is one with numbers or text, with the page of it that was read last.
+// A column is a column of numbers or text, with the page that was read last.
 type column struct {
 	name   string
-	leaf   int // its number among those of the file
+	leaf   int // its index among the file's leaf columns
 	kind   parquet.Kind
 	signed bool
 	text   bool
 
-	group, first int // of the page: its row group, and the row of its first value
+	group, first int // row group of the page, and row of its first value
 	pages        parquet.Pages
 	floats       []float64
 	strings      []string
 }
 
-// Open reads what a Parquet file of the given size in bytes says of its columns. The error says
-// what is wrong with it.
+// Open reads the metadata of a Parquet file with size bytes. The error says what is wrong with the file.
 func Open(file io.ReaderAt, size int64) (out rowfile.Table, err error) {
 	defer damaged(&err)
-	// The library takes memory for a footer of any length.
+	// The library allocates a footer of any stated length, so check the length first.
 	var end [8]byte
 	if size < 12 {
 		return nil, errors.New("it is too short for a Parquet file")
@@ -95,14 +94,14 @@ func Open(file io.ReaderAt, size int64) (out rowfile.Table, err error) {
 	return t, nil
 }
 
-// damaged makes a panic of the decoder an error.
+// damaged turns a panic of the decoder into an error.
 func damaged(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("it is damaged: %v", p)
 	}
 }
 
-// columnOf returns a column of numbers or text.
+// columnOf returns the column of a leaf, or an error for a type other than numbers or text.
 func columnOf(name string, leaf parquet.LeafColumn) (*column, error) {
 	c := &column{name: name, leaf: leaf.ColumnIndex, signed: true}
 	kind := leaf.Node.Type()
@@ -123,7 +122,7 @@ func columnOf(name string, leaf parquet.LeafColumn) (*column, error) {
 		default:
 			return refuse("values of the type " + logical.String())
 		}
-	case converted != nil: // of older writers
+	case converted != nil: // files of older writers
 		switch *converted {
 		case deprecated.UTF8, deprecated.Enum, deprecated.Int8, deprecated.Int16, deprecated.Int32, deprecated.Int64:
 		case deprecated.Uint8, deprecated.Uint16, deprecated.Uint32, deprecated.Uint64:
@@ -168,8 +167,8 @@ func (t *table) ReadText(ctx context.Context, dst []string, column, lo int) erro
 	return t.read(ctx, c, len(dst), lo, func(at, from, to int) { copy(dst[at:], c.strings[from:to]) })
 }
 
-// read calls take for the rows [lo, lo+n) of a column with the place of some of them and where
-// they are in the page.
+// read calls take for parts of the rows lo to lo+n−1 of a column: at is the position of a part among these rows,
+// and from and to are its ends in the page.
 func (t *table) read(ctx context.Context, c *column, n, lo int, take func(at, from, to int)) (err error) {
 	defer func() {
 		if err != nil {
@@ -197,7 +196,7 @@ func (t *table) read(ctx context.Context, c *column, n, lo int, take func(at, fr
 
 func (c *column) len() int { return max(len(c.floats), len(c.strings)) }
 
-// load reads the page with a row, or what of it is not before the row.
+// load reads the page with the given row, unless it is loaded; values before the row may be left out.
 func (t *table) load(c *column, row int) error {
 	g := sort.SearchInts(t.ends, row+1)
 	begin := 0
@@ -223,7 +222,7 @@ func (t *table) load(c *column, row int) error {
 	return c.decode(page)
 }
 
-// decode takes the values of a page.
+// decode reads the values of a page into c.
 func (c *column) decode(page parquet.Page) error {
 	r := page.Values()
 	buf := make([]parquet.Value, 1024)
@@ -258,7 +257,7 @@ func (c *column) decode(page parquet.Page) error {
 	}
 }
 
-// number is a value as a float64, if one can hold it.
+// number returns a value as a float64. exact is false if a float64 cannot represent it.
 func (c *column) number(v parquet.Value) (x float64, exact bool) {
 	switch c.kind {
 	case parquet.Boolean:
@@ -284,10 +283,10 @@ func (c *column) number(v parquet.Value) (x float64, exact bool) {
 	return v.Double(), true
 }
 
-// close forgets the page.
+// close discards the page.
 func (c *column) close() {
 	if c.pages != nil {
-		_ = c.pages.Close() // of reading, whose errors are known
+		_ = c.pages.Close() // it was only read, and its errors are known
 	}
 	c.pages, c.floats, c.strings = nil, c.floats[:0], c.strings[:0]
 }
