@@ -5,25 +5,22 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/jacobian"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
-	"github.com/funcgp/funcgp/ntk"
 )
 
 // Cross computes the posterior Jacobian of x, J(x) − K_*n R B⁻¹ Rᵀ J, with two
 // solves for each output. The kernel κ between it and a training example is the
 // posterior covariance with that example, so a tile takes as long as one of the
-// kernel. The result holds 8·T·C·P bytes; Cross fails with a *gp.MemoryError where
-// twice that is more than Options.MaxMemory.
+// kernel. The result is a gp.CombinedCross and holds 8·T·C·P bytes; Cross fails with a
+// *gp.MemoryError where twice that is more than Options.MaxMemory.
 func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (gp.Cross, error) {
 	t, c := p.data.set.Check(x)
-	q := &cross{p: p, x: x, rows: t * c}
+	q := &sites.Cross{Kernel: p.data.k, Set: &p.data.set, X: x}
 	if t == 0 {
 		return q, nil
 	}
@@ -74,7 +71,7 @@ func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (gp.Cross, er
 		}
 	}
 	p.note(s.worst)
-	q.posterior = posterior.Batch
+	q.Posterior = posterior.Batch
 	return q, nil
 }
 
@@ -88,43 +85,4 @@ func (s *predictor) takeOut(ctx context.Context, left *jacobian.Sum, u blas64.Ge
 		s.w.subtract(left.Parts[i], block.(*linearize.Full).J.RawMatrix())
 	}
 	return nil
-}
-
-// A cross is the gp.Cross of x. It takes the posterior covariance from the
-// posterior Jacobian of x.
-type cross struct {
-	p         *Posterior
-	x         *linearize.Batch
-	posterior *linearize.Batch // the posterior Jacobian, one example for each output of x
-	rows      int              // T·C
-}
-
-var _ gp.Cross = (*cross)(nil)
-
-// TileTo implements gp.Cross.
-func (q *cross) TileTo(ctx context.Context, dst *mat.Dense, first int, train *linearize.Batch, t gp.Terms) error {
-	d := q.p.data
-	n, _ := d.set.CheckTile(first, train)
-	if q.rows == 0 || n == 0 {
-		dense.SizeTo(dst, 0, 0)
-		return nil
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	dense.SizeTo(dst, q.rows, n*d.c)
-	switch t {
-	case gp.Raw:
-		if err := ntk.BlockContextTo(ctx, d.k, dst, q.x, train); err != nil {
-			return err
-		}
-	case gp.Posterior:
-		// C_*n = K_*n − K_*n R B⁻¹ Rᵀ K_nn (E14)
-		if err := ntk.BlockContextTo(ctx, d.k, dst, q.posterior, train); err != nil {
-			return err
-		}
-	default:
-		panic("cg: unknown terms")
-	}
-	return sites.NotFiniteRows("cross-kernel", dst, 0, d.c)
 }

@@ -3,14 +3,10 @@ package kept
 import (
 	"context"
 
-	"gonum.org/v1/gonum/mat"
-
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
-	"github.com/funcgp/funcgp/ntk"
 )
 
 // Cross computes the posterior Jacobian of x, J(x) − K_*k R B⁻¹ Rᵀ J_k. The kernel κ
@@ -20,7 +16,7 @@ import (
 // more than Options.MaxMemory.
 func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (gp.Cross, error) {
 	t, c := p.thin.TrainingSet().Check(x)
-	q := &cross{p: p, x: x, rows: t * c}
+	q := &sites.Cross{Kernel: p.kernel, Set: p.thin.TrainingSet(), X: x}
 	if t == 0 {
 		return q, nil
 	}
@@ -32,50 +28,8 @@ func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (gp.Cross, er
 		return nil, err
 	}
 	var err error
-	if q.posterior, err = p.thin.Jacobian(ctx, x, p.move); err != nil {
+	if q.Posterior, err = p.thin.Jacobian(ctx, x, p.move); err != nil {
 		return nil, err
 	}
 	return q, nil
-}
-
-// A cross is the gp.Cross of x.
-type cross struct {
-	p         *Posterior
-	x         *linearize.Batch
-	posterior *linearize.Batch // the posterior Jacobian, one example for each output of x
-	rows      int              // T·C
-}
-
-var _ gp.CombinedCross = (*cross)(nil)
-
-// TileTo implements gp.Cross.
-func (q *cross) TileTo(ctx context.Context, dst *mat.Dense, first int, train *linearize.Batch, t gp.Terms) error {
-	q.p.thin.TrainingSet().CheckTile(first, train)
-	return q.CombinedTo(ctx, dst, train, t)
-}
-
-// CombinedTo implements gp.CombinedCross.
-func (q *cross) CombinedTo(ctx context.Context, dst *mat.Dense, train *linearize.Batch, t gp.Terms) error {
-	if q.rows == 0 || train.Len() == 0 {
-		dense.SizeTo(dst, 0, 0)
-		return nil
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	dense.SizeTo(dst, q.rows, train.Len()*train.Outputs())
-	switch t {
-	case gp.Raw:
-		if err := ntk.BlockContextTo(ctx, q.p.kernel, dst, q.x, train); err != nil {
-			return err
-		}
-	case gp.Posterior:
-		// C_*n = K_*n − K_*k R B⁻¹ Rᵀ K_kn (E14)
-		if err := ntk.BlockContextTo(ctx, q.p.kernel, dst, q.posterior, train); err != nil {
-			return err
-		}
-	default:
-		panic("kept: unknown terms")
-	}
-	return sites.NotFiniteRows("cross-kernel", dst, 0, train.Outputs())
 }

@@ -1,4 +1,5 @@
-// Package sites gives gp.Sites as plain slices, for passes over the examples.
+// Package sites has what posteriors outside package gp share: gp.Sites as plain slices for
+// passes over the examples, checks of numbers, and a cross-kernel by posterior Jacobians.
 package sites
 
 import (
