@@ -1,26 +1,25 @@
 package dense
 
-// block is the part of a product whose operands are packed together: rows
-// [i0, i0+m) and columns [j0, j0+n) of C, terms [p0, p0+k) of the sums. Rows,
-// columns and terms are counted from i0, j0 and p0 below.
+// block is a part of a product whose operands are packed together: rows i0 to i0+m−1 and columns j0 to j0+n−1 of C,
+// and terms p0 to p0+k−1 of the sums. The methods count rows, columns and terms from i0, j0 and p0.
 type block struct {
 	product
 	i0, j0, p0  int
 	m, n, k     int
-	mr, nr      int      // tile of a kernel
-	rows, cols  int      // tile of a worker
-	left, right *buffer  // packed a and b
-	mode        leftMode // where a is
-	inPlace     bool     // b is read where it is but for a last incomplete panel, in right
+	mr, nr      int      // rows and columns of a kernel's tile
+	rows, cols  int      // rows and columns of a worker's tile
+	left, right *buffer  // buffers for packed a and b
+	mode        leftMode // where the kernels read a
+	inPlace     bool     // b is read in place, except for an incomplete last panel, which is in right
 }
 
-// leftMode is where the kernels find the rows of a.
+// leftMode says where the kernels read the rows of a.
 type leftMode int
 
 const (
 	packed leftMode = iota // in left, in strips of mr rows
-	shared                 // in right, since a is b
-	direct                 // in place but for a last incomplete strip, in left
+	shared                 // in right, because a is b
+	direct                 // in place, except for an incomplete last strip, which is in left
 )
 
 func newBlock(g product, i0, i1, j0, j1, p0, p1 int) block {
@@ -51,7 +50,7 @@ func (b *block) free() {
 	}
 }
 
-// height and width are the packed rows of a and of b.
+// height and width are the numbers of packed rows of a and of b.
 func (b *block) height() int { return roundUp(b.m, b.mr) }
 func (b *block) width() int  { return roundUp(b.n, b.nr) }
 
@@ -71,7 +70,7 @@ func (b *block) run(workers int) {
 	}
 }
 
-// setTile makes the tiles small enough that the workers finish together.
+// setTile chooses tiles small enough that all workers finish at about the same time.
 func (b *block) setTile(workers int) {
 	b.rows, b.cols = min(tileRows, roundUp(b.m, tileUnit)), min(tileCols, roundUp(b.n, tileUnit))
 	for workers > 1 && b.tiles() < 4*workers && max(b.rows, b.cols) > 2*tileUnit {
@@ -83,7 +82,7 @@ func (b *block) setTile(workers int) {
 	}
 }
 
-// packs is the number of packing tasks: packRows rows of b, then of a.
+// packs returns the number of packing tasks. Each task packs packRows rows, first those of b, then those of a.
 func (b *block) packs() int { return b.rightPacks() + b.leftPacks() }
 
 func (b *block) rightPacks() int {
@@ -106,7 +105,7 @@ func (b *block) leftPacks() int {
 	return (b.m + packRows - 1) / packRows
 }
 
-// pack runs packing task t.
+// pack does packing task t.
 func (b *block) pack(t int) {
 	if t < b.rightPacks() {
 		if b.inPlace {
@@ -125,8 +124,8 @@ func (b *block) pack(t int) {
 	b.packPanels(b.left.s, b.a, b.mr, b.height(), b.i0, i, min(i+packRows, b.m), i)
 }
 
-// packPanels packs rows [lo, hi) of o, counted from first. dst holds depth
-// terms of all its total rows, then the next depth; row lo is its row at.
+// packPanels packs rows lo to hi−1 of o, counted from first, to dst. dst has total rows: depth terms of all of
+// them, then the next depth terms. Row lo is row at of dst.
 func (b *block) packPanels(dst []float64, o operand, width, total, first, lo, hi, at int) {
 	for p := 0; p < b.k; p += depth {
 		k := min(depth, b.k-p)
@@ -134,13 +133,12 @@ func (b *block) packPanels(dst []float64, o operand, width, total, first, lo, hi
 	}
 }
 
-// tiles is the number of tiles of C.
+// tiles returns the number of tiles of C.
 func (b *block) tiles() int {
 	return (b.m + b.rows - 1) / b.rows * ((b.n + b.cols - 1) / b.cols)
 }
 
-// tile computes tile t. Its sums run over the terms in order, depth at a
-// time, whatever the tile.
+// tile computes tile t. Its sums add the terms in order, depth at a time, in every tile.
 func (b *block) tile(t int) {
 	down := (b.m + b.rows - 1) / b.rows
 	i0, j0 := t%down*b.rows, t/down*b.cols
@@ -161,7 +159,7 @@ func (b *block) tile(t int) {
 	}
 }
 
-// kernel adds k terms from p on to the rows × cols elements of C at (i, j).
+// kernel adds k terms, from term p on, to the rows × cols elements of C at (i, j).
 func (b *block) kernel(i, j, p, k, rows, cols int) {
 	r, s := b.i0+i, b.j0+j
 	if b.outside(r, r+rows, s, s+cols) {
@@ -189,8 +187,7 @@ func (b *block) kernel(i, j, p, k, rows, cols int) {
 	}
 }
 
-// panel returns the columns of b from j on, at term p of a run of k, and the
-// stride from term to term.
+// panel returns the columns of b from j on at term p, where a run of k terms starts, and the stride between terms.
 func (b *block) panel(j, p, k int) (right []float64, stride int) {
 	switch {
 	case !b.inPlace:
@@ -201,8 +198,8 @@ func (b *block) panel(j, p, k int) (right []float64, stride int) {
 	return b.right.s[p*b.nr:], b.nr
 }
 
-// strip returns the rows of a from i on, at term p of a run of k, and their
-// strides.
+// strip returns the rows of a from i on at term p, where a run of k terms starts, with the strides between rows and
+// terms.
 func (b *block) strip(i, p, k int) (a []float64, rs, cs int) {
 	switch {
 	case b.mode == shared:

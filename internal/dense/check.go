@@ -18,15 +18,14 @@ const (
 	badPivots    = "dense: pivots of another length than the matrix"
 )
 
-// foreign reports whether the caller has put an implementation of its own
-// into blas64.
+// foreign tells whether the caller has set another implementation in blas64.
 func foreign() bool {
 	_, own := blas64.Implementation().(gonum.Implementation)
 	return !own
 }
 
-// checkMatrix panics unless data holds a rows × cols matrix. The kernels rely
-// on it: they do not check indices.
+// checkMatrix panics unless data holds a rows × cols matrix. The kernels rely on this check, because they do not
+// check indices.
 func checkMatrix(rows, cols, stride int, data []float64) {
 	switch {
 	case rows < 0 || cols < 0:

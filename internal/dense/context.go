@@ -7,7 +7,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 )
 
-// A limit bounds a call. The zero limit is none.
+// A limit bounds a call in time and goroutines. The zero limit is no bound.
 type limit struct {
 	ctx     context.Context // nil never ends
 	workers int             // goroutines; 0 means GOMAXPROCS
@@ -20,7 +20,7 @@ func (l limit) err() error {
 	return l.ctx.Err()
 }
 
-// foreign runs an implementation that is not ours, which cannot be stopped.
+// foreign runs another implementation, which cannot be stopped once it runs.
 func (l limit) foreign(do func()) error {
 	if err := l.err(); err != nil {
 		return err
@@ -29,42 +29,39 @@ func (l limit) foreign(do func()) error {
 	return nil
 }
 
-// GemmContext is Gemm on at most workers goroutines (0 means GOMAXPROCS). It
-// looks at ctx between panels and then returns ctx.Err(), with C undefined.
+// GemmContext is Gemm on at most workers goroutines (0 means GOMAXPROCS). It checks ctx between panels. If ctx is
+// done, it returns ctx.Err(), and C is undefined.
 func GemmContext(ctx context.Context, workers int, tA, tB blas.Transpose, alpha float64, a, b blas64.General, beta float64, c blas64.General) error {
 	return gemm(tA, tB, alpha, a, b, beta, c, limit{ctx, workers})
 }
 
-// GemmUpperContext computes C = A T as GemmContext does, for half the work, where T is
-// upper triangular and stored with zeros below its diagonal. It gives the bits of Gemm
-// for finite numbers.
+// GemmUpperContext computes C = A T for an upper triangular T that is stored with zeros below its diagonal. It
+// takes half the work of GemmContext, and gives the bits of Gemm for finite numbers.
 func GemmUpperContext(ctx context.Context, workers int, a, t, c blas64.General) error {
 	return gemmUpper(a, t, c, limit{ctx, workers})
 }
 
-// SymmContext is Symm as GemmContext is Gemm.
+// SymmContext is Symm with ctx and workers as in GemmContext.
 func SymmContext(ctx context.Context, workers int, s blas.Side, alpha float64, a blas64.Symmetric, b blas64.General, beta float64, c blas64.General) error {
 	return symm(s, alpha, a, b, beta, c, limit{ctx, workers})
 }
 
-// SyrkContext is Syrk as GemmContext is Gemm.
+// SyrkContext is Syrk with ctx and workers as in GemmContext.
 func SyrkContext(ctx context.Context, workers int, t blas.Transpose, alpha float64, a blas64.General, beta float64, c blas64.Symmetric) error {
 	return syrk(t, alpha, a, beta, c, limit{ctx, workers})
 }
 
-// TrsmContext is Trsm as GemmContext is Gemm.
+// TrsmContext is Trsm with ctx and workers as in GemmContext.
 func TrsmContext(ctx context.Context, workers int, s blas.Side, tA blas.Transpose, alpha float64, a blas64.Triangular, b blas64.General) error {
 	return trsm(s, tA, alpha, a, b, limit{ctx, workers})
 }
 
-// PotrfContext is Potrf as GemmContext is Gemm. Where err is not nil, ok says
-// nothing.
+// PotrfContext is Potrf with ctx and workers as in GemmContext. If err is not nil, ok has no meaning.
 func PotrfContext(ctx context.Context, workers int, a blas64.Symmetric) (t blas64.Triangular, ok bool, err error) {
 	return potrf(a, limit{ctx, workers})
 }
 
-// PstrfContext is Pstrf as GemmContext is Gemm. Where err is not nil, the rest
-// says nothing.
+// PstrfContext is Pstrf with ctx and workers as in GemmContext. If err is not nil, t and rank have no meaning.
 func PstrfContext(ctx context.Context, workers int, a blas64.Symmetric, piv []int, tol float64) (t blas64.Triangular, rank int, err error) {
 	return pstrf(a, piv, tol, limit{ctx, workers})
 }

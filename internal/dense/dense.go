@@ -20,8 +20,7 @@ func Of(data []float64, rows, cols int) blas64.General {
 	return blas64.General{Rows: rows, Cols: cols, Stride: max(1, cols), Data: data}
 }
 
-// In returns a rows×cols matrix in data, or in new memory where data is too
-// short.
+// In returns a rows×cols matrix in the memory of data, or in new memory where data is too short.
 func In(data []float64, rows, cols int) blas64.General {
 	if len(data) < rows*cols {
 		return New(rows, cols)
@@ -29,7 +28,7 @@ func In(data []float64, rows, cols int) blas64.General {
 	return Of(data[:rows*cols], rows, cols)
 }
 
-// Rows returns rows [lo, hi) of g as a view.
+// Rows returns a view of rows lo to hi−1 of g.
 func Rows(g blas64.General, lo, hi int) blas64.General {
 	if g.Rows = hi - lo; g.Rows == 0 {
 		g.Data = nil
@@ -39,7 +38,7 @@ func Rows(g blas64.General, lo, hi int) blas64.General {
 	return g
 }
 
-// Cols returns columns [lo, hi) of g as a view.
+// Cols returns a view of columns lo to hi−1 of g.
 func Cols(g blas64.General, lo, hi int) blas64.General {
 	if g.Cols = hi - lo; g.Rows == 0 || g.Cols == 0 {
 		g.Data = nil
@@ -52,7 +51,7 @@ func Cols(g blas64.General, lo, hi int) blas64.General {
 // Row returns row i of g.
 func Row(g blas64.General, i int) []float64 { return g.Data[i*g.Stride : i*g.Stride+g.Cols] }
 
-// View returns g as a *mat.Dense in the same memory; without rows it is empty.
+// View returns g as a *mat.Dense in the same memory. Without rows the result is empty.
 func View(g blas64.General) *mat.Dense {
 	if g.Rows == 0 {
 		return new(mat.Dense)
@@ -66,8 +65,7 @@ func View(g blas64.General) *mat.Dense {
 // Vector returns v as a vector in the same memory.
 func Vector(v []float64) blas64.Vector { return blas64.Vector{N: len(v), Inc: 1, Data: v} }
 
-// Slice returns rows [lo, hi) of m as a view, empty where lo == hi; nil stays
-// nil.
+// Slice returns a view of rows lo to hi−1 of m, empty where lo == hi, and nil if m is nil.
 func Slice(m *mat.Dense, lo, hi int) *mat.Dense {
 	if m == nil {
 		return nil
@@ -75,7 +73,7 @@ func Slice(m *mat.Dense, lo, hi int) *mat.Dense {
 	return View(Rows(m.RawMatrix(), lo, hi))
 }
 
-// Every returns rows first, first+step, … of m as a view; nil stays nil.
+// Every returns a view of rows first, first+step, … of m, and nil if m is nil.
 func Every(m *mat.Dense, first, step int) *mat.Dense {
 	if m == nil {
 		return nil
@@ -84,7 +82,7 @@ func Every(m *mat.Dense, first, step int) *mat.Dense {
 	return View(blas64.General{Rows: raw.Rows / step, Cols: raw.Cols, Stride: raw.Stride * step, Data: raw.Data[first*raw.Stride:]})
 }
 
-// Stack copies the rows of all parts below one another; nil if one is nil.
+// Stack returns the rows of all parts below one another in a new matrix, and nil if a part is nil.
 func Stack(parts []*mat.Dense) *mat.Dense {
 	rows, cols := 0, 0
 	for _, p := range parts {
@@ -120,7 +118,7 @@ func Is(m *mat.Dense, r, c int) bool {
 	return mr == r && mc == c
 }
 
-// SizeTo sizes an empty dst and panics at a wrong size; nil is skipped.
+// SizeTo sizes dst to r×c if it is empty, and panics if it has another size. It does nothing for a nil dst.
 func SizeTo(dst *mat.Dense, r, c int) {
 	switch {
 	case dst == nil || r == 0 && dst.IsEmpty():
@@ -131,7 +129,7 @@ func SizeTo(dst *mat.Dense, r, c int) {
 	}
 }
 
-// SetAt writes one element of a destination that may be nil.
+// SetAt writes v to element (i, j) of m, and does nothing for a nil m.
 func SetAt(m *mat.Dense, i, j int, v float64) {
 	if m != nil {
 		m.Set(i, j, v)
@@ -148,8 +146,7 @@ func Flat(m *mat.Dense) []float64 {
 	return v
 }
 
-// Contiguous returns the numbers of m in row order, without a copy where no
-// gap is between its rows.
+// Contiguous returns the numbers of m in row order. It copies them only where there are gaps between the rows.
 func Contiguous(m *mat.Dense) []float64 {
 	raw := m.RawMatrix()
 	if raw.Stride != raw.Cols {
@@ -158,10 +155,10 @@ func Contiguous(m *mat.Dense) []float64 {
 	return raw.Data[:raw.Rows*raw.Cols]
 }
 
-// EachRow calls f on every row of g, on at most so many workers.
+// EachRow calls f on every row of g, on at most workers goroutines.
 func EachRow(workers int, g blas64.General, f func(i int, row []float64)) {
-	const rows = 32 // a tile, so that handing out costs little
-	// Without a deadline or an error from f there is nothing to return.
+	const rows = 32 // rows in a tile: enough that distributing tiles costs little
+	// Neither f nor a context that never ends gives an error.
 	_ = par.Do(context.Background(), workers, par.Tiles(g.Rows, rows), func(t int) error {
 		lo, hi := par.Bounds(t, g.Rows, rows)
 		for i := lo; i < hi; i++ {
@@ -171,7 +168,7 @@ func EachRow(workers int, g blas64.General, f func(i int, row []float64)) {
 	})
 }
 
-// TransposeTo writes aᵀ.
+// TransposeTo writes aᵀ to dst.
 func TransposeTo(dst, a blas64.General) {
 	for i := range a.Rows {
 		for j, v := range Row(a, i) {
@@ -180,14 +177,14 @@ func TransposeTo(dst, a blas64.General) {
 	}
 }
 
-// Copy copies src into the first columns of dst, which has as many rows.
+// Copy copies src into the first columns of dst, which has as many rows as src.
 func Copy(dst, src blas64.General) {
 	for i := range src.Rows {
 		copy(Row(dst, i), Row(src, i))
 	}
 }
 
-// Zero clears g.
+// Zero sets all elements of g to 0.
 func Zero(g blas64.General) {
 	for i := range g.Rows {
 		clear(Row(g, i))
@@ -197,7 +194,7 @@ func Zero(g blas64.General) {
 // Axpy adds alpha·x to dst.
 func Axpy(dst []float64, alpha float64, x []float64) { vector.Axpy(dst, alpha, x) }
 
-// Dot returns Σ x_i y_i, summed in order.
+// Dot returns Σ x_i y_i, added in order.
 func Dot(x, y []float64) float64 {
 	s := 0.0
 	for i, v := range x {
@@ -206,8 +203,8 @@ func Dot(x, y []float64) float64 {
 	return s
 }
 
-// CopyTo sizes dst as SizeTo does and writes the r×c numbers of v into it, row-major. A
-// nil dst is skipped.
+// CopyTo sizes dst as SizeTo does, and writes the r×c numbers of v into it row by row. It does nothing for a nil
+// dst.
 func CopyTo(dst *mat.Dense, r, c int, v []float64) {
 	if SizeTo(dst, r, c); dst != nil {
 		dst.Copy(mat.NewDense(r, c, v))
@@ -233,7 +230,7 @@ func NotFinite(v []float64) int {
 	return -1
 }
 
-// LogDet returns log det UᵀU of a triangle.
+// LogDet returns log det UᵀU = 2 Σ log u_ii.
 func LogDet(u blas64.Triangular) float64 {
 	sum := 0.0
 	for i := range u.N {
@@ -251,12 +248,12 @@ func Diagonal(g blas64.General) []float64 {
 	return d
 }
 
-// Lower returns the lower triangle of a square matrix in the same memory.
+// Lower returns the lower triangle of a square matrix as a symmetric matrix in the same memory.
 func Lower(g blas64.General) blas64.Symmetric {
 	return blas64.Symmetric{Uplo: blas.Lower, N: g.Rows, Stride: g.Stride, Data: g.Data}
 }
 
-// MirrorLower copies what is below the diagonal of a square matrix to above it.
+// MirrorLower copies the elements below the diagonal of a square matrix to those above it.
 func MirrorLower(g blas64.General) {
 	for i := range g.Rows {
 		for j := range i {

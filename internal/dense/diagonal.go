@@ -1,10 +1,9 @@
 package dense
 
-// diagonal is one block of a triangle, rows and columns [lo, lo+k), packed for
-// the kernels. Its rows are taken in the order of elimination, so that it is
-// always a lower triangle: in strips of mr rows, each the rectangle left of
-// the diagonal, column by column, and then mr × mr at the diagonal with the
-// reciprocals of the diagonal elements.
+// diagonal is one block of a triangle, rows and columns lo to lo+k−1, packed for the kernels. Its rows are in the
+// order of elimination, so that it is always a lower triangle. It is packed in strips of mr rows. A strip has the
+// rectangle left of the diagonal, column by column, and then the mr × mr elements at the diagonal, with reciprocals
+// on the diagonal.
 type diagonal struct {
 	system
 	lo, k  int
@@ -24,10 +23,10 @@ func newDiagonal(s system, lo, k int, alpha float64) diagonal {
 	return d
 }
 
-// strip is where the strip of row i, a multiple of mr, starts.
+// strip returns where the strip of row i starts, i a multiple of mr.
 func (d *diagonal) strip(i int) int { return i * (i + d.mr) / 2 }
 
-// row is the place in the system of row i of the block.
+// row returns the row of the system that is row i of the block.
 func (d *diagonal) row(i int) int {
 	if d.forward {
 		return d.lo + i
@@ -35,8 +34,7 @@ func (d *diagonal) row(i int) int {
 	return d.lo + d.k - 1 - i
 }
 
-// packStrip packs rows [i, i+mr). Rows past the block are those of the
-// identity.
+// packStrip packs rows i to i+mr−1. Rows beyond the block are rows of the identity.
 func (d *diagonal) packStrip(dst []float64, i int) {
 	rows := min(d.mr, d.k-i)
 	down, right := d.trs, d.tcs
@@ -57,7 +55,7 @@ func (d *diagonal) packStrip(dst []float64, i int) {
 	}
 }
 
-// reciprocal is what stands on the packed diagonal for the element v.
+// reciprocal returns the packed diagonal element for v: 1/v, or 1 for a unit triangle and beyond the block.
 func (d *diagonal) reciprocal(exists bool, v float64) float64 {
 	if !exists || d.unit {
 		return 1
@@ -65,7 +63,7 @@ func (d *diagonal) reciprocal(exists bool, v float64) float64 {
 	return 1 / v
 }
 
-// panel solves for the nr columns of X of panel number n.
+// panel solves for the nr columns of X in panel n.
 func (d *diagonal) panel(n int) {
 	j := n * d.nr
 	cols := min(d.nr, d.cols-j)
@@ -85,8 +83,7 @@ func (d *diagonal) panel(n int) {
 	buf.free()
 }
 
-// load copies α times columns [j, j+cols) of X to x, row by row, with zeros
-// to fill the panel.
+// load copies α times columns j to j+cols−1 of X to x, row by row. Zeros fill the panel.
 func (d *diagonal) load(x []float64, j, cols int) {
 	if d.left {
 		for i := range d.k {
@@ -108,7 +105,7 @@ func (d *diagonal) load(x []float64, j, cols int) {
 	}
 }
 
-// store copies x back to columns [j, j+cols) of X.
+// store copies x back to columns j to j+cols−1 of X.
 func (d *diagonal) store(x []float64, j, cols int) {
 	if !d.left {
 		d.storeTrans(x, j, cols)
@@ -120,7 +117,7 @@ func (d *diagonal) store(x []float64, j, cols int) {
 	}
 }
 
-// loadTrans is load where a column of X is contiguous.
+// loadTrans is load for an X whose columns are contiguous.
 func (d *diagonal) loadTrans(x []float64, j, cols int) {
 	first, step := d.walk()
 	c := 0
@@ -134,7 +131,7 @@ func (d *diagonal) loadTrans(x []float64, j, cols int) {
 	}
 }
 
-// storeTrans is store where a column of X is contiguous.
+// storeTrans is store for an X whose columns are contiguous.
 func (d *diagonal) storeTrans(x []float64, j, cols int) {
 	first, step := d.walk()
 	c := 0
@@ -149,11 +146,10 @@ func (d *diagonal) storeTrans(x []float64, j, cols int) {
 	}
 }
 
-// column is the block's part of column j of X, which is contiguous.
+// column returns the block's part of column j of X, which is contiguous.
 func (d *diagonal) column(j int) []float64 { return d.x[j*d.xcs+d.lo:][:d.k] }
 
-// walk is where in a panel the first row of the block lies, and how far from
-// it the second.
+// walk returns where the block's first row is in a panel, and the distance from there to the second row.
 func (d *diagonal) walk() (first, step int) {
 	if d.forward {
 		return 0, d.nr

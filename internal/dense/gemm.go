@@ -5,8 +5,8 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 )
 
-// Gemm computes C = α op(A) op(B) + β C. β = 0 overwrites C whatever it
-// holds; α = 0 leaves A and B unread.
+// Gemm computes C = α op(A) op(B) + β C. With β = 0 it overwrites C without reading it; with α = 0 it does not read
+// A and B.
 func Gemm(tA, tB blas.Transpose, alpha float64, a, b blas64.General, beta float64, c blas64.General) {
 	gemm(tA, tB, alpha, a, b, beta, c, limit{})
 }
@@ -35,7 +35,7 @@ func gemm(tA, tB blas.Transpose, alpha float64, a, b blas64.General, beta float6
 	}.run(l)
 }
 
-// gemmUpper computes C = A T.
+// gemmUpper computes C = A T for the upper triangular T = t.
 func gemmUpper(a, t, c blas64.General, l limit) error {
 	if foreign() {
 		return l.foreign(func() { blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, a, t, 0, c) })
@@ -60,7 +60,7 @@ func dims(t blas.Transpose, a blas64.General) (rows, cols int) {
 	return a.Rows, a.Cols
 }
 
-// rowsOf is the operand with the rows of op(A).
+// rowsOf returns the operand with the rows of op(A).
 func rowsOf(t blas.Transpose, a blas64.General) operand {
 	if isTrans(t) {
 		return operand{data: a.Data, rs: 1, cs: a.Stride}
@@ -68,7 +68,7 @@ func rowsOf(t blas.Transpose, a blas64.General) operand {
 	return operand{data: a.Data, rs: a.Stride, cs: 1}
 }
 
-// columnsOf is the operand with the columns of op(A) as its rows.
+// columnsOf returns the operand whose rows are the columns of op(A).
 func columnsOf(t blas.Transpose, a blas64.General) operand {
 	o := rowsOf(t, a)
 	o.rs, o.cs = o.cs, o.rs

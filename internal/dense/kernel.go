@@ -1,6 +1,6 @@
 package dense
 
-// isa is a set of micro-kernels.
+// isa is an instruction set, for which there is a set of micro-kernels.
 type isa int
 
 const (
@@ -10,7 +10,7 @@ const (
 	avx512
 )
 
-// active is the set in use. Only tests change it.
+// active is the instruction set in use. Only tests change it.
 var active = isas()[0]
 
 // shape returns the rows and columns of the tile of C that a kernel updates.
@@ -26,16 +26,15 @@ func (s isa) shape() (mr, nr int) {
 
 const maxTile = 8 * 24
 
-// span says which elements of a tile of C belong to the result: the first
-// rows × cols, and of those, when part is not whole, the ones in a triangle.
-// first is the row of the tile's first element minus its column.
+// span says which elements of a tile of C belong to the result: the first rows × cols elements, and of these, if
+// part is not whole, the elements in a triangle. first is the row minus the column of the tile's first element.
 type span struct {
 	rows, cols int
 	part       part
 	first      int
 }
 
-// columns returns the half-open range of columns of row r.
+// columns returns the range of columns, lo to hi−1, that belong to the result in row r.
 func (s span) columns(r int) (lo, hi int) {
 	switch d := s.first + r; s.part {
 	case lower:
@@ -46,8 +45,7 @@ func (s span) columns(r int) (lo, hi int) {
 	return 0, s.cols
 }
 
-// patch updates the elements of a tile of C that span names, through a copy
-// of the tile, and touches no other.
+// patch updates the elements of a tile of C in span, through a copy of the tile, and no others.
 func (s isa) patch(k int, a []float64, ars, acs int, b []float64, brs int, c []float64, ldc int, alpha, beta float64, sp span) {
 	var tile [maxTile]float64
 	mr, nr := s.shape()

@@ -4,7 +4,7 @@ package dense
 
 import "golang.org/x/sys/cpu"
 
-// isas lists the kernels this machine can run, the fastest first.
+// isas returns the instruction sets that this machine has kernels for, the fastest first.
 func isas() []isa {
 	var s []isa
 	if cpu.X86.HasAVX512F {
@@ -34,7 +34,7 @@ func trsm4x12(t, x *float64, ldx int)
 //go:noescape
 func interleave4x4(dst *float64, step int, a, b, c, d *float64, n int)
 
-// full updates one whole tile of C.
+// full updates a whole tile of C.
 func (s isa) full(k int, a []float64, ars, acs int, b []float64, brs int, c []float64, ldc int, alpha, beta float64) {
 	switch s {
 	case avx512:
@@ -70,8 +70,7 @@ func (s isa) solve(t, x []float64, ldx int) {
 	}
 }
 
-// interleave is interleave4 for a length that is a multiple of 4, and reports whether
-// it did that.
+// interleave is interleave4 for slices whose length is a multiple of 4. It tells whether it did the work.
 func (s isa) interleave(dst []float64, at, step int, a, b, c, d []float64) bool {
 	n := len(a)
 	if s == portable || n == 0 {

@@ -2,7 +2,7 @@
 
 package dense
 
-// isas lists the kernels this machine can run, the fastest first: every arm64 has NEON.
+// isas returns the instruction sets that this machine has kernels for, the fastest first. Every arm64 has NEON.
 func isas() []isa { return []isa{neon, portable} }
 
 //go:noescape
@@ -20,7 +20,7 @@ func shiftMul(k int, a, src *float64, offset *int, from *[shiftVectors]int, c *f
 //go:noescape
 func shiftDots(n int, left *float64, rows *[dotRows]int, src *float64, from *int, taps *[dotTaps]int, tile *[dotRows * dotTaps]float64)
 
-// full updates one whole tile of C.
+// full updates a whole tile of C.
 func (s isa) full(k int, a []float64, ars, acs int, b []float64, brs int, c []float64, ldc int, alpha, beta float64) {
 	if s == neon {
 		gemm4x12(k, &a[0], ars, acs, &b[0], brs, &c[0], ldc, alpha, beta)
@@ -43,8 +43,7 @@ func (s isa) solve(t, x []float64, ldx int) {
 	trsm4x4(t, x, ldx)
 }
 
-// interleave is interleave4 for a length that is a multiple of 4, and reports whether
-// it did that.
+// interleave is interleave4 for slices whose length is a multiple of 4. It tells whether it did the work.
 func (s isa) interleave(dst []float64, at, step int, a, b, c, d []float64) bool {
 	n := len(a)
 	if s == portable || n == 0 {

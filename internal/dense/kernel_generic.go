@@ -1,10 +1,8 @@
 package dense
 
-// gemm4x4 is the kernel in plain Go. The compiler may fuse x*y + z where the
-// machine has such an instruction, always in the same way, so the bits are
-// those of the machine and not of the partition.
-//
-// Two passes of two rows keep the eight sums in registers on amd64.
+// gemm4x4 is the kernel in plain Go. The compiler may fuse x*y + z on a machine that can, always in the same way,
+// so the bits depend on the machine and not on the partition of the work. Two passes over two rows each keep the
+// eight sums in registers on amd64.
 func gemm4x4(k int, a []float64, ars, acs int, b []float64, brs int, c []float64, ldc int, alpha, beta float64) {
 	for r := 0; r < 4; r += 2 {
 		gemm2x4(k, a[r*ars:], ars, acs, b, brs, c[r*ldc:], ldc, alpha, beta)
@@ -41,8 +39,8 @@ func store4(c []float64, alpha, beta, x0, x1, x2, x3 float64) {
 	c[3] = alpha*x3 + float64(beta*c[3])
 }
 
-// trsm4x4 is the tile solve in plain Go: T X = X for 4 rows and 4 columns, T
-// lower triangular, element (r, j) at t[4j + r], reciprocals on the diagonal.
+// trsm4x4 is the tile solve in plain Go. It solves T X = X in place for 4 rows and 4 columns. T is lower
+// triangular, with element (r, j) at t[4j + r] and reciprocals on the diagonal.
 func trsm4x4(t, x []float64, ldx int) {
 	t = t[:16]
 	for j := range 4 {

@@ -2,10 +2,10 @@
 
 package dense
 
-// isas lists the kernels this machine can run.
+// isas returns the instruction sets that this machine has kernels for.
 func isas() []isa { return []isa{portable} }
 
-// full updates one whole tile of C.
+// full updates a whole tile of C.
 func (s isa) full(k int, a []float64, ars, acs int, b []float64, brs int, c []float64, ldc int, alpha, beta float64) {
 	gemm4x4(k, a, ars, acs, b, brs, c, ldc, alpha, beta)
 }
@@ -18,10 +18,10 @@ func (s isa) edge(k int, a []float64, ars, acs int, b []float64, brs int, c []fl
 // solve replaces the tile x by T⁻¹x.
 func (s isa) solve(t, x []float64, ldx int) { trsm4x4(t, x, ldx) }
 
-// interleave reports that it did nothing.
+// interleave does nothing, and returns false.
 func (s isa) interleave(_ []float64, _, _ int, _, _, _, _ []float64) bool { return false }
 
-// mul and dots are never called, since Shifts are not usable here.
+// mul and dots are never called, because Shifts is not usable without kernels.
 func (p *positions) mul(_ int, _, _ []float64, _ []int, _ *[shiftVectors]int, _ []float64, _ int, _ *[shiftVectors]int, _ *[shiftRows]float64, _ int) {
 	panic("dense: shifts need a kernel")
 }

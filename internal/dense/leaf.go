@@ -7,16 +7,15 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 )
 
-// leaf is the order up to which a matrix is factored in one buffer. The
-// buffer's rows have room for a tile that starts at the last column, so that
-// the kernels update whole tiles; what they write outside the triangle is
-// never read.
+// leaf is the order up to which a matrix is factored in one buffer. A row of the buffer has room for a tile that
+// starts at the last column, so that the kernels can update whole tiles. Elements that they write outside the
+// triangle are never read.
 const (
 	leaf   = 64
 	leafLd = leaf + 24
 )
 
-// factorLeaf factors a copy of the triangle, laid out as the upper one.
+// factorLeaf factors a through a copy that is laid out as an upper triangle.
 func factorLeaf(a blas64.Symmetric) bool {
 	buf := getBuffer(leaf * leafLd)
 	defer buf.free()
@@ -44,9 +43,8 @@ func factorLeaf(a blas64.Symmetric) bool {
 	return ok
 }
 
-// factorUpper factors u as UᵀU, mr rows at a time: their own columns one by
-// one, the columns to the right by a triangular solve, and then their products
-// out of all rows below.
+// factorUpper factors u as UᵀU, mr rows at a time. For these rows it factors their own columns one by one, gets the
+// columns to the right by a triangular solve, and subtracts the products of these rows from all rows below.
 func factorUpper(s isa, u []float64, n int) bool {
 	var diag [64]float64
 	mr, nr := s.shape()
@@ -68,9 +66,8 @@ func factorUpper(s isa, u []float64, n int) bool {
 	return true
 }
 
-// factorTile factors the first n rows and columns of u, and leaves in t what
-// the tile solve wants of them: Uᵀ column by column, mr apart, and the
-// reciprocals of its diagonal.
+// factorTile factors the first n rows and columns of u. It writes to t what the tile solve reads: Uᵀ column by
+// column, with stride mr, and the reciprocals of its diagonal.
 func factorTile(t, u []float64, mr, n int) bool {
 	for i := range n {
 		row := u[i*leafLd+i:][:n-i]

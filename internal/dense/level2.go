@@ -12,8 +12,7 @@ func Gemv(t blas.Transpose, alpha float64, a blas64.General, x blas64.Vector, be
 	blas64.Gemv(t, alpha, a, x, beta, y)
 }
 
-// Trsv solves op(A) x = b, A triangular; x replaces b. Where x is contiguous it reads A
-// row by row.
+// Trsv solves op(A) x = b for a triangular A. x replaces b. A contiguous x is solved by reading A row by row.
 func Trsv(t blas.Transpose, a blas64.Triangular, x blas64.Vector) {
 	if foreign() || x.Inc != 1 {
 		blas64.Trsv(t, a, x)
@@ -32,7 +31,7 @@ func Trsv(t blas.Transpose, a blas64.Triangular, x blas64.Vector) {
 			i = a.N - 1 - step
 		}
 		row := a.Data[i*a.Stride : i*a.Stride+a.N]
-		rest := v[i+1:] // the unknowns that the row's part of the triangle multiplies
+		rest := v[i+1:] // unknowns that the row's part of the triangle multiplies
 		part := row[i+1:]
 		if a.Uplo == blas.Lower {
 			rest, part = v[:i], row[:i]
@@ -49,8 +48,7 @@ func Trsv(t blas.Transpose, a blas64.Triangular, x blas64.Vector) {
 	}
 }
 
-// Symv computes y = α A x + β y, A symmetric. Where x and y are contiguous it reads each
-// stored row once.
+// Symv computes y = α A x + β y for a symmetric A. Where x and y are contiguous, it reads each stored row once.
 func Symv(alpha float64, a blas64.Symmetric, x blas64.Vector, beta float64, y blas64.Vector) {
 	if foreign() || x.Inc != 1 || y.Inc != 1 || alpha == 0 {
 		blas64.Symv(alpha, a, x, beta, y)
@@ -71,7 +69,7 @@ func Symv(alpha float64, a blas64.Symmetric, x blas64.Vector, beta float64, y bl
 	}
 	for i := range w {
 		row := a.Data[i*a.Stride : i*a.Stride+a.N]
-		lo, hi := i+1, a.N // the row's elements beside the diagonal
+		lo, hi := i+1, a.N // the row's elements besides the diagonal
 		if a.Uplo == blas.Lower {
 			lo, hi = 0, i
 		}
@@ -80,7 +78,7 @@ func Symv(alpha float64, a blas64.Symmetric, x blas64.Vector, beta float64, y bl
 	}
 }
 
-// Solve replaces x by (UᵀU)⁻¹x for an upper triangle U.
+// Solve replaces x by (UᵀU)⁻¹x for an upper triangular U.
 func Solve(u blas64.Triangular, x []float64) {
 	Trsv(blas.Trans, u, Vector(x))
 	Trsv(blas.NoTrans, u, Vector(x))

@@ -7,7 +7,7 @@ import (
 	"github.com/funcgp/funcgp/internal/vector"
 )
 
-// part names the elements of a matrix that are stored or computed.
+// part says which elements of a matrix are stored or computed: all of them, or one triangle.
 type part int
 
 const (
@@ -16,19 +16,17 @@ const (
 	upper
 )
 
-// operand is a factor of a product, seen as rows × k: op(A), or op(B)ᵀ.
-// Element (i, p) is data[i*rs + p*cs] with one of rs and cs equal to 1. A
-// symmetric operand has part lower or upper, and its other triangle, reached
-// by exchanging i and p, is never read.
+// operand is a factor of a product, seen as a matrix of rows × k: op(A), or op(B)ᵀ. Element (i, p) is data[i*rs +
+// p*cs], where rs or cs is 1. For a symmetric operand, part is the stored triangle, lower or upper. The other
+// triangle is not read; its elements are read with i and p exchanged.
 type operand struct {
 	data   []float64
 	rs, cs int
 	part   part
 }
 
-// pack writes rows [i, i+rows) and columns [p, p+k) to dst in panels of the
-// given width, one after the other: row r, column q at
-// dst[(r/width*k+q)*width + r%width], with zeros to fill the last panel.
+// pack writes rows i to i+rows−1 and columns p to p+k−1 to dst in panels of the given width, one after the other:
+// row r, column q at dst[(r/width*k+q)*width + r%width]. Zeros fill the last panel.
 func (o operand) pack(dst []float64, width, i, rows, p, k int) {
 	if o.part == whole && o.cs != 1 {
 		o.packColumns(dst, width, i, rows, p, k)
@@ -47,13 +45,13 @@ func (o operand) pack(dst []float64, width, i, rows, p, k int) {
 	}
 }
 
-// stored and mirrored are a symmetric operand seen through the triangle that
-// is stored and through the other.
+// stored and mirrored return a symmetric operand as a full one: as seen through the stored triangle, and through
+// the other.
 func (o operand) stored() operand   { return operand{data: o.data, rs: o.rs, cs: o.cs} }
 func (o operand) mirrored() operand { return operand{data: o.data, rs: o.cs, cs: o.rs} }
 
-// packMirrored packs one panel of a symmetric operand: before has the
-// elements left of the diagonal, after those right of it.
+// packMirrored packs one panel of a symmetric operand. before has the elements left of the diagonal, after the
+// elements right of it.
 func (o operand) packMirrored(dst []float64, width, i, rows, p, k int, before, after operand) {
 	lo := min(max(i, p), p+k)
 	hi := min(max(i+rows, p), p+k)
@@ -78,8 +76,8 @@ func (o operand) packMirrored(dst []float64, width, i, rows, p, k int, before, a
 
 func (o operand) at(i, p int) float64 { return o.data[i*o.rs+p*o.cs] }
 
-// packColumns packs an operand whose columns are contiguous. It goes column by
-// column through all panels, to read memory in order.
+// packColumns packs an operand whose columns are contiguous. It goes column by column through all panels, so that
+// memory is read in order.
 func (o operand) packColumns(dst []float64, width, i, rows, p, k int) {
 	for q := range k {
 		src, d := o.data[i+(p+q)*o.cs:][:rows], dst[q*width:]
@@ -92,8 +90,7 @@ func (o operand) packColumns(dst []float64, width, i, rows, p, k int) {
 	}
 }
 
-// packRows packs one panel of an operand whose rows are contiguous, four rows
-// at a time.
+// packRows packs one panel of an operand whose rows are contiguous, four rows at a time.
 func (o operand) packRows(dst []float64, width, i, rows, p, k int) {
 	r := 0
 	for ; r+4 <= rows; r += 4 {
@@ -112,8 +109,7 @@ func (o operand) packRows(dst []float64, width, i, rows, p, k int) {
 	}
 }
 
-// interleave4 writes (a[q], b[q], c[q], d[q]) to dst[at+q*step:] for every q.
-// A negative step writes from the last to the first.
+// interleave4 writes (a[q], b[q], c[q], d[q]) to dst[at+q*step:] for every q. step may be negative.
 func interleave4(dst []float64, at, step int, a, b, c, d []float64) {
 	b, c, d = b[:len(a)], c[:len(a)], d[:len(a)]
 	if whole := len(a) &^ 3; active.interleave(dst, at, step, a[:whole], b[:whole], c[:whole], d[:whole]) {
@@ -126,7 +122,7 @@ func interleave4(dst []float64, at, step int, a, b, c, d []float64) {
 	}
 }
 
-// separate4 undoes interleave4.
+// separate4 is the inverse of interleave4.
 func separate4(a, b, c, d, src []float64, at, step int) {
 	b, c, d = b[:len(a)], c[:len(a)], d[:len(a)]
 	for q := range a {
@@ -136,14 +132,14 @@ func separate4(a, b, c, d, src []float64, at, step int) {
 	}
 }
 
-// A buffer is reused memory whose first element starts a cache line.
+// A buffer is reused memory whose first element s[0] starts a cache line.
 type buffer struct{ raw, s []float64 }
 
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
 const line = 8 // float64s in a cache line
 
-// getBuffer returns a buffer with n elements of any value in s.
+// getBuffer returns a buffer with n elements of arbitrary values in s.
 func getBuffer(n int) *buffer {
 	b := buffers.Get().(*buffer)
 	if cap(b.raw) < n+line-1 {

@@ -5,9 +5,8 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 )
 
-// Potrf factors A = UᵀU (Upper) or LLᵀ (Lower) in place of the referenced
-// triangle; it neither reads nor writes the other. ok is false where a pivot
-// is not positive or NaN; the triangle then holds a partial factor.
+// Potrf factors A = UᵀU (Upper) or LLᵀ (Lower) in place of the referenced triangle. It neither reads nor writes the
+// other triangle. ok is false where a pivot is not positive or is NaN; the triangle then has a partial factor.
 func Potrf(a blas64.Symmetric) (t blas64.Triangular, ok bool) {
 	t, ok, _ = potrf(a, limit{})
 	return t, ok
@@ -30,8 +29,8 @@ func triangleOf(a blas64.Symmetric) blas64.Triangular {
 	return blas64.Triangular{N: a.N, Stride: a.Stride, Data: a.Data, Uplo: a.Uplo, Diag: blas.NonUnit}
 }
 
-// factor factors the leading half, solves for the block beside it, subtracts
-// that block's product with itself from the rest, and factors the rest.
+// factor factors the leading half, solves for the block beside it, subtracts this block's product with its
+// transpose from the trailing half, and factors that.
 func factor(a blas64.Symmetric, l limit) (ok bool, err error) {
 	if a.N <= leaf {
 		return factorLeaf(a), nil
@@ -62,8 +61,8 @@ func factor(a blas64.Symmetric, l limit) (ok bool, err error) {
 	return factor(a22, l)
 }
 
-// half is where a matrix of order n is split: at whole blocks of the solver
-// if there are two, else at whole tiles.
+// half returns where a matrix of order n is split: at a multiple of depth if there are more than two such blocks,
+// and otherwise at a multiple of a cache line.
 func half(n int) int {
 	if n > 2*depth {
 		return roundUp(n/2, depth)

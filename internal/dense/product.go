@@ -1,51 +1,48 @@
 package dense
 
 const (
-	// depth is how many terms of a sum are taken in registers before they
-	// are added to C. It decides the rounding, so it is the same everywhere.
+	// depth is the number of terms of a sum that are added in registers before they are added to C. It determines
+	// the rounding, so it is the same everywhere.
 	depth = 256
 
-	// tileRows and tileCols are the largest tile of C that a worker takes at
-	// once: its packed operands, depth deep, are to stay in the L2 cache.
-	// They and every smaller tile are multiples of each kernel's tile.
+	// tileRows and tileCols are the largest tile of C that a worker computes at once. Its packed operands, depth
+	// terms deep, should stay in the L2 cache. Every tile is a multiple of each kernel's tile.
 	tileRows, tileCols = 192, 240
 	tileUnit           = 24
 
-	// blockSize bounds the rows and columns of C whose operands are packed
-	// together, blockArea the packed elements (16 MiB).
+	// blockSize is the most rows or columns of C whose operands are packed together. blockArea is the most packed
+	// elements (16 MiB).
 	blockSize = 4096
 	blockArea = 1 << 21
 
-	// packRows is how many rows of an operand are packed as one task.
+	// packRows is the number of rows of an operand that one task packs.
 	packRows = 4 * tileUnit
 
-	// directCols is the number of columns of C up to which A is read in place.
+	// directCols is the most columns of C for which A is read in place.
 	directCols = 2 * tileUnit
 
-	// Up to inPlaceStrips strips of A, a B with contiguous rows no further
-	// apart than inPlaceStride is read in place: packing it would cost about
-	// as much as multiplying.
+	// B is read in place if A has at most inPlaceStrips strips and the rows of B are contiguous and at most
+	// inPlaceStride apart. Packing it would cost about as much as multiplying.
 	inPlaceStrips, inPlaceStride = 4, 2048
 
-	// grain is the work, in multiplications, worth starting a goroutine for.
+	// grain is the work, in multiplications, for which starting a goroutine pays.
 	grain = 1 << 19
 )
 
-// product is C = α A B + β C, or a triangle of it. a is A and b is Bᵀ, both
-// rows × k.
+// product is C = α A B + β C, or one triangle of it. a is A and b is Bᵀ, both rows × k.
 type product struct {
 	a, b        operand
 	c           []float64
 	ldc         int
 	m, n, k     int
 	alpha, beta float64
-	part        part // of C
+	part        part // part of C that is computed
 	same        bool // b is a
-	staircase   bool // Bᵀ has zeros right of its diagonal, whose terms are left out
+	staircase   bool // Bᵀ has zeros right of its diagonal; these terms are skipped
 	isa         isa
 }
 
-// run computes the product, one rectangle of packed operands after another.
+// run computes the product, one rectangle with packed operands after another.
 func (g product) run(l limit) error {
 	g.isa = active
 	if g.m == 0 || g.n == 0 {
@@ -85,18 +82,18 @@ func (g product) scale() {
 	}
 }
 
-// outside reports whether no element of the rectangle is computed.
+// outside tells whether no element of rows i0 to i1−1 and columns j0 to j1−1 is computed.
 func (g *product) outside(i0, i1, j0, j1 int) bool {
 	return g.part == lower && j0 > i1-1 || g.part == upper && i0 > j1-1
 }
 
-// inside reports whether all elements of the rectangle are computed.
+// inside tells whether all elements of rows i0 to i1−1 and columns j0 to j1−1 are computed.
 func (g *product) inside(i0, i1, j0, j1 int) bool {
 	return g.part == whole || g.part == lower && j1-1 <= i0 || g.part == upper && i1-1 <= j0
 }
 
-// rectangle computes rows [i0, i1) and columns [j0, j1) of C, taking as many
-// terms at a time as the packing memory holds.
+// rectangle computes rows i0 to i1−1 and columns j0 to j1−1 of C, with as many terms at a time as the packing
+// memory allows.
 func (g product) rectangle(i0, i1, j0, j1 int, l limit) error {
 	step := max(1, blockArea/(i1-i0+j1-j0)/depth) * depth
 	for p := 0; p < g.k; p += step {

@@ -7,21 +7,18 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 )
 
-// pivotBlock is how many columns Pstrf factors before it subtracts their
-// products from the rest.
+// pivotBlock is the number of columns that Pstrf factors before it subtracts their products from the rest.
 const pivotBlock = 64
 
-// pivotRows is how many rows of a column of the factor are one task.
+// pivotRows is the number of rows of a factor's column in one task.
 const pivotRows = 1024
 
-// Pstrf factors the positive semidefinite PᵀAP = UᵀU (Upper) or LLᵀ (Lower) in
-// place of the referenced triangle; it neither reads nor writes the other. Each
-// pivot is the largest element that is left on the diagonal, the first of
-// equals. Pstrf ends before a pivot that is not above tol, the first included,
-// or where a NaN is left on the diagonal; a negative tol means N·eps of the
-// largest diagonal element. rank is the number of pivots. The first rank rows of
-// U or columns of L are the factor, and the rest of the triangle is undefined.
-// Row i of PᵀAP is row piv[i] of A; piv must have length N.
+// Pstrf factors the positive semidefinite PᵀAP = UᵀU (Upper) or LLᵀ (Lower) in place of the referenced triangle. It
+// neither reads nor writes the other triangle. Each pivot is the largest remaining diagonal element, the first of
+// equal ones. Pstrf ends before the first pivot that is not above tol, and where a NaN remains on the diagonal. A
+// negative tol means N·eps times the largest diagonal element. rank is the number of pivots. The first rank rows of
+// U, or columns of L, are the factor; the rest of the triangle is undefined. Row i of PᵀAP is row piv[i] of A; piv
+// must have length N.
 func Pstrf(a blas64.Symmetric, piv []int, tol float64) (t blas64.Triangular, rank int) {
 	t, rank, _ = pstrf(a, piv, tol, limit{})
 	return t, rank
@@ -54,8 +51,8 @@ func pstrf(a blas64.Symmetric, piv []int, tol float64, l limit) (t blas64.Triang
 	return triangleOf(a), rank, nil
 }
 
-// pivoting is a pivoted factorization under way. Element (i, j) of the lower
-// triangle, i ≥ j, of A or of its mirror image is data[i*rs+j*cs].
+// pivoting is the state of a pivoted factorization. Element (i, j) of the lower triangle, i ≥ j, of A or of its
+// mirror image is data[i*rs+j*cs].
 type pivoting struct {
 	data   []float64
 	rs, cs int
@@ -65,10 +62,10 @@ type pivoting struct {
 	tol    float64
 
 	buf        *buffer
-	lo, hi     int       // the columns of the panel
-	columns    []float64 // column j of the panel from row j on: element (i, j) is columns[(j-lo)*ld+i]
+	lo, hi     int       // columns lo to hi−1 are the panel
+	columns    []float64 // column j of the panel: element (i, j), i ≥ j, is columns[(j-lo)*ld+i]
 	ld         int
-	diag, dots []float64 // diagonal of A before the panel, and squares to subtract from it
+	diag, dots []float64 // diagonal of A before the panel, and sums of squares to subtract from it
 }
 
 func newPivoting(a blas64.Symmetric, piv []int, tol float64) pivoting {
@@ -77,7 +74,7 @@ func newPivoting(a blas64.Symmetric, piv []int, tol float64) pivoting {
 	if a.Uplo == blas.Upper {
 		p.rs, p.cs = 1, a.Stride
 	}
-	// An odd number of cache lines, so that columns do not share cache sets.
+	// ld is an odd number of cache lines, so that columns do not share cache sets.
 	p.ld = (roundUp(n, line)/line | 1) * line
 	p.buf = getBuffer((pivotBlock + 2) * p.ld)
 	p.columns = p.buf.s[:pivotBlock*p.ld]
@@ -92,11 +89,11 @@ func newPivoting(a blas64.Symmetric, piv []int, tol float64) pivoting {
 	return p
 }
 
-// column returns column j of the panel. Its elements before row j are not in use.
+// column returns column j of the panel. Elements before row j are unused.
 func (p *pivoting) column(j int) []float64 { return p.columns[(j-p.lo)*p.ld:][:p.n] }
 
-// panel factors up to pivotBlock columns from lo on and returns how many it has
-// factored; where the pivots end, these are fewer than there are.
+// panel factors up to pivotBlock columns from lo on. It returns the number of columns factored, which is smaller
+// than the panel where the pivots end.
 func (p *pivoting) panel(lo, workers int) int {
 	p.lo, p.hi = lo, min(lo+pivotBlock, p.n)
 	p.load()
@@ -115,7 +112,7 @@ func (p *pivoting) panel(lo, workers int) int {
 	return j - lo
 }
 
-// load copies the panel and the diagonal.
+// load copies the panel and the diagonal from A.
 func (p *pivoting) load() {
 	for i := p.lo; i < p.n; i++ {
 		p.diag[i] = p.data[i*(p.rs+p.cs)]
@@ -126,8 +123,8 @@ func (p *pivoting) load() {
 	}
 }
 
-// store copies back the columns of the panel before end, which are factored, and
-// the diagonal behind the panel, which swaps have permuted.
+// store copies the factored columns, those before end, back to A, and the diagonal behind the panel, which swaps
+// have permuted.
 func (p *pivoting) store(end int) {
 	for i := p.lo; i < p.n; i++ {
 		for j := p.lo; j < min(i+1, end); j++ {
@@ -139,8 +136,8 @@ func (p *pivoting) store(end int) {
 	}
 }
 
-// pivot returns the place and value of the largest element of the diagonal from j
-// on, with the columns of the panel before j subtracted, or of a NaN in it.
+// pivot returns the position and the value of the largest diagonal element from j on, after subtracting the panel's
+// columns before j. A NaN counts as the largest.
 func (p *pivoting) pivot(j int) (at int, largest float64) {
 	at, largest = j, math.Inf(-1)
 	diag, dots := p.diag[:p.n], p.dots[:p.n]
@@ -150,7 +147,7 @@ func (p *pivoting) pivot(j int) (at int, largest float64) {
 		}
 	}
 	for i := j; i < len(diag); i++ {
-		// A NaN is not less or equal.
+		// The comparison is true for a NaN.
 		if d := diag[i] - dots[i]; !(d <= largest) {
 			at, largest = i, d
 			if math.IsNaN(d) {
@@ -161,7 +158,7 @@ func (p *pivoting) pivot(j int) (at int, largest float64) {
 	return at, largest
 }
 
-// swap exchanges rows and columns j and q of A, j < q, and of the factor so far.
+// swap exchanges rows and columns j and q of A, j < q, and of the factor computed so far.
 func (p *pivoting) swap(j, q int) {
 	p.piv[j], p.piv[q] = p.piv[q], p.piv[j]
 	p.diag[j], p.diag[q] = p.diag[q], p.diag[j]
@@ -181,7 +178,7 @@ func (p *pivoting) swap(j, q int) {
 	}
 }
 
-// exchange exchanges n elements of x, from i on and xs apart, with as many of y.
+// exchange exchanges n elements of x, from i on with stride xs, with n elements of y, from j on with stride ys.
 func exchange(n int, x []float64, i, xs int, y []float64, j, ys int) {
 	for range n {
 		x[i], y[j] = y[j], x[i]
@@ -190,11 +187,11 @@ func exchange(n int, x []float64, i, xs int, y []float64, j, ys int) {
 	}
 }
 
-// eliminate computes column j of the factor, whose diagonal element is root.
+// eliminate computes column j of the factor. root is its diagonal element.
 func (p *pivoting) eliminate(j int, root float64, workers int) {
 	p.column(j)[j] = root
-	// A product with a vector waits for memory: a multiplication takes about
-	// eight times as long as in a product of matrices.
+	// A product with a vector waits for memory: a multiplication takes about eight times as long as in a matrix
+	// product.
 	workers = workersFor(8*float64(j-p.lo)*float64(p.n-j), workers)
 	if workers == 1 {
 		p.rows(j, j+1, p.n, 1/root)
@@ -203,8 +200,8 @@ func (p *pivoting) eliminate(j int, root float64, workers int) {
 	p.parallel(j, 1/root, workers)
 }
 
-// rows computes rows [lo, hi) of column j of the factor: it subtracts the columns of
-// the panel before j, and multiplies by scale.
+// rows computes rows lo to hi−1 of column j of the factor: it subtracts the panel's columns before j, and
+// multiplies by scale.
 func (p *pivoting) rows(j, lo, hi int, scale float64) {
 	n := hi - lo
 	c := blas64.Vector{N: n, Inc: 1, Data: p.column(j)[lo:hi]}

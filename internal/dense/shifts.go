@@ -2,27 +2,25 @@ package dense
 
 import "gonum.org/v1/gonum/blas/blas64"
 
-// Shifts describes a matrix whose rows are one rectangle of an array at different
-// places, as the patches of a convolution are. Element (p, y·cols + x) is
-// src[offset[p] + y·pitch + x], with y < rows and x < cols; src is given with each
-// product, and its rows are read where they lie.
+// Shifts describes a matrix whose rows are one rectangle of an array at different offsets, such as the patches of a
+// convolution. Element (p, y·cols + x) is src[offset[p] + y·pitch + x], with y < rows and x < cols. Each product
+// gets its own src and reads the rows in place.
 type Shifts struct {
 	rows, cols int
-	extent     int // elements of src up to the last one read
+	extent     int // number of elements of src up to the last one read
 	offset     []int
 	four       positions
 	eight      positions
 }
 
-// positions are vectors of the rectangle, which together cover it. The last of a row
-// may overlap the one before.
+// positions are the vectors that cover the rectangle. The last vector of a row may overlap the one before it.
 type positions struct {
 	lanes int
-	from  []int // byte in src of the first element, less the offset
-	to    []int // byte in a row of the matrix
+	from  []int // byte position in src of the first element, without the offset
+	to    []int // byte position in a row of the matrix
 }
 
-// NewShifts returns the matrix with these offsets, none of them negative.
+// NewShifts returns the matrix with these offsets, which are ≥ 0.
 func NewShifts(offset []int, rows, cols, pitch int) *Shifts {
 	if rows <= 0 || cols <= 0 || pitch < 0 || len(offset) == 0 {
 		panic("dense: shifts of an empty rectangle")
@@ -57,14 +55,13 @@ func (s *Shifts) positions(lanes, pitch int) positions {
 	return p
 }
 
-// Dims returns the rows and columns of the matrix.
+// Dims returns the number of rows and columns of the matrix.
 func (s *Shifts) Dims() (rows, cols int) { return len(s.offset), s.rows * s.cols }
 
-// Usable reports whether this machine multiplies by the matrix without gathering it.
-// The methods below panic where it does not.
+// Usable tells whether this machine can multiply by the matrix in place. Where it cannot, the methods below panic.
 func (s *Shifts) Usable() bool { return s.at() != nil && !foreign() }
 
-// at returns the positions for the kernels in use.
+// at returns the positions for the kernels in use, or nil without such kernels.
 func (s *Shifts) at() *positions {
 	switch {
 	case active == avx512 && s.cols >= 8:
@@ -75,13 +72,13 @@ func (s *Shifts) at() *positions {
 	return nil
 }
 
-// shiftRows and shiftVectors are the tile of Mul: rows of the left factor, and vectors.
+// shiftRows and shiftVectors are the tile of Mul, in rows of the left factor and in vectors.
 const shiftRows, shiftVectors = 4, 3
 
-// PackedLen is the length of a left factor of m rows, packed.
+// PackedLen returns the length of a packed left factor with m rows.
 func (s *Shifts) PackedLen(m int) int { return roundUp(m, shiftRows) * len(s.offset) }
 
-// Pack writes the left factor a of Mul, or its transpose, to dst, length PackedLen.
+// Pack writes the left factor of Mul, a or aᵀ, to dst, which must have length PackedLen.
 func (s *Shifts) Pack(dst []float64, a blas64.General, trans bool) {
 	checkGeneral(a)
 	o, m, k := operand{data: a.Data, rs: a.Stride, cs: 1}, a.Rows, a.Cols
@@ -94,9 +91,8 @@ func (s *Shifts) Pack(dst []float64, a blas64.General, trans bool) {
 	o.pack(dst, shiftRows, 0, m, 0, k)
 }
 
-// Mul writes C = A B + b 1ᵀ to c, m×n and contiguous, with the matrix B over src, A as
-// Pack left it and b one number a row, or nil. Each sum is taken in the order of the
-// terms.
+// Mul writes C = A B + b 1ᵀ to c, m×n and contiguous. B is the matrix over src, packed is A from Pack, and b has
+// one number for each row or is nil. Each sum adds its terms in order.
 func (s *Shifts) Mul(c []float64, m int, packed, b, src []float64) {
 	at, n := s.at(), s.rows*s.cols
 	if len(c) != m*n || len(packed) != s.PackedLen(m) || b != nil && len(b) != m {
@@ -120,18 +116,16 @@ func (s *Shifts) Mul(c []float64, m int, packed, b, src []float64) {
 	}
 }
 
-// dotTaps and dotRows are the tile of MulTrans: rows of the matrix, and of the left
-// factor.
+// dotTaps and dotRows are the tile of MulTrans, in rows of the matrix and in rows of the left factor.
 const dotTaps, dotRows = 4, 3
 
-// MulTransScratch is the scratch that MulTrans takes for a left factor of m rows.
+// MulTransScratch returns the length of the scratch that MulTrans needs for a left factor with m rows.
 func (s *Shifts) MulTransScratch(m int) int {
 	return m * max(len(s.four.from)*4, len(s.eight.from)*8)
 }
 
-// MulTrans writes C = G Bᵀ + β C to c, m×k and contiguous, with the matrix B over src,
-// G m×n and contiguous, and β 0 or 1. Each sum is taken in as many parts as a vector has
-// lanes, and those are added up.
+// MulTrans writes C = G Bᵀ + β C to c, m×k and contiguous. B is the matrix over src, G is m×n and contiguous, and β
+// is 0 or 1. Each sum is split into as many parts as a vector has lanes, which are added at the end.
 func (s *Shifts) MulTrans(c []float64, m int, g, src, scratch []float64, beta float64) {
 	at, n, k := s.at(), s.rows*s.cols, len(s.offset)
 	if len(c) != m*k || len(g) != m*n {
@@ -171,8 +165,8 @@ func (s *Shifts) MulTrans(c []float64, m int, g, src, scratch []float64, beta fl
 	}
 }
 
-// separate copies the rows of g, n elements each, vector by vector, with zeros where a
-// vector overlaps the one before.
+// separate copies the rows of g, n elements each, vector by vector. Zeros replace elements of a vector that overlap
+// the one before it.
 func (p *positions) separate(dst, g []float64, m, n int) []float64 {
 	width := len(p.from) * p.lanes
 	dst = dst[:m*width]

@@ -7,8 +7,8 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 )
 
-// Symm computes C = α A B + β C (Left) or α B A + β C, A symmetric. It reads
-// only A's own triangle.
+// Symm computes C = α A B + β C (Left) or C = α B A + β C for a symmetric A. It reads only the referenced triangle
+// of A.
 func Symm(s blas.Side, alpha float64, a blas64.Symmetric, b blas64.General, beta float64, c blas64.General) {
 	symm(s, alpha, a, b, beta, c, limit{})
 }
@@ -61,7 +61,7 @@ func symm(s blas.Side, alpha float64, a blas64.Symmetric, b blas64.General, beta
 	return err
 }
 
-// transpose computes dst = srcᵀ.
+// transpose writes srcᵀ to dst.
 func transpose(dst, src blas64.General) {
 	for i := range dst.Rows {
 		for j := range dst.Cols {
@@ -70,19 +70,17 @@ func transpose(dst, src blas64.General) {
 	}
 }
 
-// narrowCols is the number of vectors that are as quick to multiply as one, by reading A.
+// narrowCols is the most vectors for which symmNarrow is used: reading A takes longer than multiplying them.
 const narrowCols = 8
 
-// symmNarrow computes C = α A B + β C for few columns with each stored element of A read
-// from memory once, where the product of packed operands would mirror A.
+// symmNarrow computes C = α A B + β C for few columns. It reads each stored element of A from memory once, where
+// the product of packed operands would mirror A.
 //
-// It takes the stored triangle depth rows at a time, in squares of depth columns. A square
-// A_PJ serves twice while it is in the cache: A_PJᵀ B_P goes to C_J, and A_PJ B_J to a
-// buffer, from where it is added to C_P when all squares of these rows are done. The
-// squares of the same rows change different parts of C, so that workers share them. Each
-// element of C is the sum of the same runs of depth terms as in a product of packed
-// operands, in the same order: those before the diagonal, the diagonal's, those after it.
-// The bits are therefore those of Gemm.
+// It goes through the stored triangle depth rows at a time, in squares of depth columns. A square A_PJ is used
+// twice while it is in the cache: A_PJᵀ B_P is added to C_J, and A_PJ B_J to a buffer, which is added to C_P when
+// all squares of these rows are done. Squares of the same rows change different parts of C, so workers can share
+// them. Each element of C is the sum of the same runs of depth terms as in a product of packed operands, in the
+// same order: those before the diagonal, at the diagonal, and after it. The bits are therefore those of Gemm.
 func symmNarrow(alpha float64, a blas64.Symmetric, b blas64.General, beta float64, c blas64.General, l limit) error {
 	n, cols, lower := a.N, c.Cols, a.Uplo == blas.Lower
 	buf := getBuffer(n * cols)
@@ -92,15 +90,15 @@ func symmNarrow(alpha float64, a blas64.Symmetric, b blas64.General, beta float6
 			return err
 		}
 		k := min(depth, n-p)
-		lo, hi, first := p+k, n, 1. // the columns of the squares, and the β of A_PJᵀ B_P
+		lo, hi, first := p+k, n, 1. // columns of the squares, and the β of A_PJᵀ B_P
 		if lower {
 			lo, hi = 0, p
 		}
 		if p == 0 {
 			first = beta
 		}
-		// multiply multiplies with the rows of B from j on, on this goroutine. Without a
-		// context it has no error.
+		// multiply multiplies a by the rows of B from j on, on this goroutine. Without a context it returns no
+		// error.
 		multiply := func(a operand, j int, c []float64, ldc, m, k int, alpha, beta float64) {
 			right := operand{data: b.Data[j*b.Stride:], rs: 1, cs: b.Stride}
 			_ = product{a: a, b: right, c: c, ldc: ldc, m: m, n: cols, k: k, alpha: alpha, beta: beta}.run(limit{workers: 1})
@@ -135,7 +133,7 @@ func symmNarrow(alpha float64, a blas64.Symmetric, b blas64.General, beta float6
 	return nil
 }
 
-// addRun computes C = α acc + β C as the kernels do.
+// addRun computes C = α acc + β C with the rounding of the kernels.
 func addRun(c, acc []float64, alpha, beta float64) {
 	for j := range c {
 		switch x := acc[j]; {

@@ -5,8 +5,8 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 )
 
-// Syrk computes one triangle of C = α A Aᵀ + β C (NoTrans) or α Aᵀ A + β C.
-// It neither reads nor writes the other.
+// Syrk computes one triangle of C = α A Aᵀ + β C (NoTrans) or C = α Aᵀ A + β C. It neither reads nor writes the
+// other triangle.
 func Syrk(t blas.Transpose, alpha float64, a blas64.General, beta float64, c blas64.Symmetric) {
 	syrk(t, alpha, a, beta, c, limit{})
 }

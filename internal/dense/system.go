@@ -1,9 +1,8 @@
 package dense
 
-// system is T X = B with T triangular, n × n, lower when it is solved forward
-// and upper when backward. Both are seen through two strides: T(i, j) is
-// t[i*trs + j*tcs], X(i, j) is x[i*xrs + j*xcs]. left says that X lies in
-// memory as it is, by rows, and not as its transpose.
+// system is T X = B with a triangular T, n × n: lower if it is solved forward, and upper if backward. T and X are
+// given by two strides each: T(i, j) is t[i*trs + j*tcs], X(i, j) is x[i*xrs + j*xcs]. left says that X is in
+// memory by rows and not as its transpose.
 type system struct {
 	t             []float64
 	trs, tcs, n   int
@@ -14,8 +13,8 @@ type system struct {
 	left                bool
 }
 
-// solve replaces X by α T⁻¹ X: a block of depth rows of T at a time, in the
-// order of elimination, is solved and then subtracted from the rows to come.
+// solve replaces X by α T⁻¹ X. It solves for depth rows of T at a time, in the order of elimination, and subtracts
+// their products from the remaining rows.
 func (s system) solve(alpha float64, l limit) error {
 	if s.n == 0 || s.cols == 0 {
 		return nil
@@ -57,8 +56,7 @@ func (s *system) update(p, k, lo, hi int, beta float64, l limit) error {
 	return g.run(l)
 }
 
-// diagonal replaces X[lo:lo+k] by α T[lo:lo+k, lo:lo+k]⁻¹ X[lo:lo+k], the
-// panels of columns of X in parallel.
+// diagonal replaces X[lo:lo+k] by α T[lo:lo+k, lo:lo+k]⁻¹ X[lo:lo+k], with panels of columns of X in parallel.
 func (s *system) diagonal(lo, k int, alpha float64, workers int) {
 	d := newDiagonal(*s, lo, k, alpha)
 	defer d.packed.free()

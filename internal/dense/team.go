@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// workersFor returns how many goroutines some work, in multiplications, is
-// worth, limit at most; a limit of 0 means GOMAXPROCS.
+// workersFor returns the number of goroutines that pay for the given work in multiplications, at most limit. limit
+// 0 means GOMAXPROCS.
 func workersFor(work float64, limit int) int {
 	if limit == 1 || work < 2*grain {
 		return 1
@@ -18,9 +18,8 @@ func workersFor(work float64, limit int) int {
 	return int(min(work/grain, float64(limit)))
 }
 
-// team computes one block on several goroutines. They take packing tasks
-// until none is left, wait for the last to be done, and take tiles. Each tile
-// is one worker's, and none depends on another.
+// team computes one block on several goroutines. They take packing tasks until none is left, wait until all packing
+// is done, and then take tiles. Each tile is computed by one worker, and does not depend on other tiles.
 type team struct {
 	block
 	nextPack, nextTile atomic.Int64
@@ -29,9 +28,8 @@ type team struct {
 
 func newTeam(b *block) *team { return &team{block: *b} }
 
-// run works on the caller's goroutine and workers-1 others, and returns when
-// the last tile is done. A goroutine that starts after that finds nothing to
-// do.
+// run works on the caller's goroutine and workers−1 others, and returns when the last tile is done. A goroutine
+// that starts later finds nothing to do.
 func (t *team) run(workers int) {
 	t.packing.Add(t.packs())
 	t.tiling.Add(t.tiles())
@@ -54,14 +52,14 @@ func (t *team) work() {
 	})
 }
 
-// take calls f with the numbers below n that no other worker takes.
+// take calls f with numbers below n, until all of them are taken. Workers that share next take each number once.
 func take(next *atomic.Int64, n int, f func(int)) {
 	for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
 		f(i)
 	}
 }
 
-// share calls f with all numbers below n, on several goroutines.
+// share calls f(i) for i = 0 … n−1 on several goroutines.
 func share(n, workers int, f func(int)) {
 	var (
 		next atomic.Int64

@@ -5,9 +5,9 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 )
 
-// Trsm solves op(A) X = α B (Left) or X op(A) = α B, A triangular; X replaces
-// B. It reads only A's own triangle, and not the diagonal of a unit one. Rows
-// are multiplied by the reciprocal of the diagonal element, as gonum does.
+// Trsm solves op(A) X = α B (Left) or X op(A) = α B for a triangular A. X replaces B. It reads only the referenced
+// triangle of A, and not the diagonal of a unit one. Rows are multiplied by the reciprocal of the diagonal element,
+// as in gonum.
 func Trsm(s blas.Side, tA blas.Transpose, alpha float64, a blas64.Triangular, b blas64.General) {
 	trsm(s, tA, alpha, a, b, limit{})
 }
@@ -27,7 +27,7 @@ func trsm(s blas.Side, tA blas.Transpose, alpha float64, a blas64.Triangular, b 
 	if a.Diag != blas.NonUnit && a.Diag != blas.Unit {
 		panic(badDiag)
 	}
-	// M = op(A), rows first.
+	// M = op(A), by rows.
 	m := rowsOf(tA, blas64.General{Data: a.Data, Stride: a.Stride})
 	x := system{
 		t: m.data, trs: m.rs, tcs: m.cs, n: a.N, unit: a.Diag == blas.Unit,

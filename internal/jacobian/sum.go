@@ -1,5 +1,5 @@
-// Package jacobian computes sums of Jacobians, weighted by the rows of a matrix: those of
-// posterior means and of posterior covariances with an input.
+// Package jacobian computes sums of the Jacobians of many examples, weighted by the rows of a matrix. Posterior
+// means, and posterior covariances with an input, are such sums.
 package jacobian
 
 import (
@@ -14,9 +14,8 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// A Sum adds up vᵀJ, the Jacobians of many examples weighted by the columns of v. The
-// result is a batch that has, for each column, one example of one output with this
-// Jacobian.
+// A Sum adds up vᵀJ: the Jacobians of many examples, weighted by the columns of v. The result is a batch. It has
+// one example with one output for each column, and its Jacobian is the sum.
 type Sum struct {
 	Workers int              // 0 means GOMAXPROCS
 	Batch   *linearize.Batch // the sum; its outputs F are zero
@@ -24,12 +23,10 @@ type Sum struct {
 	tile    []float64
 }
 
-// tileFloats bounds the entries of the Jacobian that are formed at once, unless
-// one example has more.
+// tileFloats is the most entries of the Jacobian that are formed at once, unless one example has more.
 const tileFloats = 1 << 21
 
-// Reset makes the sum zero, for k columns and the network of b. It overwrites the sum
-// before.
+// Reset sets the sum to zero, for k columns and the network of b. It overwrites the previous sum.
 func (m *Sum) Reset(b *linearize.Batch, k int) {
 	m.Batch = &linearize.Batch{F: mat.NewDense(k, 1, nil), P: b.P}
 	if m.Parts == nil {
@@ -42,7 +39,7 @@ func (m *Sum) Reset(b *linearize.Batch, k int) {
 	}
 }
 
-// Copy makes the sum the Jacobian of b, with a column for each output of each example.
+// Copy sets the sum to the Jacobian of b, with one column for each output of each example.
 func (m *Sum) Copy(b *linearize.Batch) {
 	m.Reset(b, b.Len()*b.Outputs())
 	for i, block := range b.Blocks {
@@ -50,7 +47,7 @@ func (m *Sum) Copy(b *linearize.Batch) {
 	}
 }
 
-// Part returns a view of columns [lo, hi).
+// Part returns a view of columns lo to hi−1.
 func (m *Sum) Part(lo, hi int) *Sum {
 	p := &Sum{Workers: m.Workers, Batch: m.Batch.Slice(lo, hi)}
 	for _, g := range m.Parts {
@@ -59,14 +56,14 @@ func (m *Sum) Part(lo, hi int) *Sum {
 	return p
 }
 
-// Add adds vᵀJ of the examples of b; v has a row for each of their outputs.
+// Add adds vᵀJ for the examples of b. v has one row for each output of each example.
 func (m *Sum) Add(ctx context.Context, b *linearize.Batch, v blas64.General) error {
 	c := b.Outputs()
 	for i, block := range b.Blocks {
 		if table, ok := block.(*linearize.Embedding); ok {
-			// Add vᵀJ of a table to part: each gradient goes to the row of the table that is read there,
-			// times the weights. The other rows, which are nearly all, are not formed. A worker takes some
-			// columns of v, so that sums do not depend on the number of workers.
+			// For a table, add each gradient times its weights to the row of the table that is read there. The
+			// other rows, nearly all of them, are not formed. A worker computes some columns of v, so the sums do
+			// not depend on the number of workers.
 			part := m.Parts[i]
 			const columns = 4
 			e := table.Table.Cols
@@ -101,8 +98,8 @@ func (m *Sum) Add(ctx context.Context, b *linearize.Batch, v blas64.General) err
 	return nil
 }
 
-// tileOf returns the block's Jacobian of examples [lo, hi): a view where the block
-// is a linearize.Full, and otherwise a matrix formed in m.tile.
+// tileOf returns the block's Jacobian for examples lo to hi−1: a view for a linearize.Full, and otherwise a matrix
+// in m.tile.
 func (m *Sum) tileOf(block linearize.Block, lo, hi, c, width int) blas64.General {
 	if full, ok := block.(*linearize.Full); ok {
 		return dense.Rows(full.J.RawMatrix(), lo*c, hi*c)
@@ -111,8 +108,8 @@ func (m *Sum) tileOf(block linearize.Block, lo, hi, c, width int) blas64.General
 	if len(tile.Data) > len(m.tile) {
 		m.tile = tile.Data
 	}
-	const examples = 16 // on one worker at a time
-	// Neither the context nor the work returns an error.
+	const examples = 16 // examples of one worker at a time
+	// Neither the work nor a context that never ends gives an error.
 	_ = par.Do(context.Background(), m.Workers, par.Tiles(hi-lo, examples), func(t int) error {
 		i, j := par.Bounds(t, hi-lo, examples)
 		block.Slice(lo+i, lo+j).TileTo(dense.View(dense.Rows(tile, i*c, j*c)))
@@ -121,8 +118,8 @@ func (m *Sum) tileOf(block linearize.Block, lo, hi, c, width int) blas64.General
 	return tile
 }
 
-// Bytes returns the memory of a copy of the examples of b. Blocks of a kind that is not
-// one of package linearize count as a linearize.Full.
+// Bytes returns the memory in bytes of a copy of the examples of b. A block of a type from another package than
+// linearize counts as a linearize.Full.
 func Bytes(b *linearize.Batch) int64 {
 	sum := matBytes(b.F)
 	for _, block := range b.Blocks {

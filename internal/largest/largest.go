@@ -1,14 +1,14 @@
-// Package largest has the probabilities of softmax under independent noise. With g_j
-// standard Gumbel variables, softmax(f)_j is the probability that f_j + g_j is the largest
-// of all f_k + g_k. Where f_j = r_j + √d ε_j with independent standard normal ε_j, the sums
-// √d ε_j + g_j are independent of one distribution, with CDF Ψ and density ψ, and
+// Package largest has the expectations of softmax and its square under independent noise. With independent standard
+// Gumbel variables g_j, softmax(f)_j is the probability that f_j + g_j is the largest of all f_k + g_k. Let f_j =
+// r_j + √d ε_j with independent standard normal ε_j. Then the sums √d ε_j + g_j are independent with one
+// distribution, with CDF Ψ and density ψ, and
 //
 //	E softmax(f)_j  = ∫ ψ(t − r_j) Π_{k≠j} Ψ(t − r_k) dt
 //	E softmax(f)²_j = ∫ ψ₂(t − r_j) Π_{k≠j} Ψ(t − r_k) dt,
 //
-// where ψ₂ is the density of √d ε − log w for w of a Gamma distribution of shape 2, since
-// softmax(f)²_j = ∫ w e^{−w} Π_{k≠j} exp(−w e^{f_k−f_j}) dw. Both integrands are smooth and
-// decay fast (E20), and 32 nodes of the trapezoidal rule leave an error of 1e-6.
+// where ψ₂ is the density of √d ε − log w for w from a Gamma distribution with shape 2, because softmax(f)²_j = ∫ w
+// e^{−w} Π_{k≠j} exp(−w e^{f_k−f_j}) dw. Both integrands are smooth and decay fast (E20): 32 nodes of the
+// trapezoidal rule leave an error of 1e-6.
 package largest
 
 import (
@@ -25,32 +25,32 @@ import (
 const (
 	nodes  = vector.LargestNodes
 	phases = vector.LargestPhases // nodes are rounded to a multiple of step/phases from r_j
-	tail   = 1e-6                 // of ψ is left out at either end
+	tail   = 1e-6                 // probability under ψ left out at each end
 	beyond = 1e-12
 
-	// Least and most are the bounds of variances d.
+	// Least and most are the smallest and the largest variance d.
 	Least, most = 4, 1 << 16
-	perOctave   = 4 // variances in a factor of 2
+	perOctave   = 4 // variances in each factor of 2
 )
 
-// A Noise is the distribution of √d ε + g, tabulated.
+// A Noise has tables of the distribution of √d ε + g.
 type Noise struct {
 	Variance float64 // d
 
-	step    float64 // of the nodes
+	step    float64 // distance of the nodes
 	columns int     // nodes of a phase
 	// Ψ, ψ/Ψ and ψ₂/Ψ, phases×columns: column k of phase q is at first + (k + q/phases)·step.
 	cdf, density, second []float64
 }
 
-// noises are made once they are asked for.
+// noises are computed when first asked for.
 var noises [64]struct {
 	once  sync.Once
 	noise *Noise
 }
 
-// NoiseUpTo returns the noise of a variance of at most v, and more than .84 v up to 65,536.
-// v must be at least Least.
+// NoiseUpTo returns a Noise with a variance of at most v. For v up to 65,536 the variance is more than .84 v. v
+// must be at least Least.
 func NoiseUpTo(v float64) *Noise {
 	level := int(math.Floor(perOctave * math.Log2(min(v, most)/Least)))
 	n := &noises[level]
@@ -61,7 +61,7 @@ func NoiseUpTo(v float64) *Noise {
 func newNoise(d float64) *Noise {
 	sd := math.Sqrt(d + math.Pi*math.Pi/6)
 	n := &Noise{Variance: d}
-	// A grid over all that matters.
+	// A grid over the range where ψ matters.
 	from, spacing := -8*sd, sd/64
 	x := make([]float64, int((16*sd+40)/spacing))
 	for i := range x {
@@ -80,7 +80,7 @@ func newNoise(d float64) *Noise {
 	return n
 }
 
-// tabulate fills the tables from the given x on. Ψ is the sum of ψ from far left on.
+// tabulate fills the tables for arguments from first on. Ψ is the sum of ψ from the far left, from, on.
 func (n *Noise) tabulate(first, from float64) {
 	spacing := n.step / phases
 	before := int((first - from) / spacing)
@@ -99,8 +99,8 @@ func (n *Noise) tabulate(first, from float64) {
 	}
 }
 
-// densities returns ψ and ψ₂ at each x, by the trapezoidal rule over the Gumbel variable
-// y = −log w, with a step whose error is e^{−2π·(π/2)/.4} = 2e-11.
+// densities returns ψ and ψ₂ at each x, by the trapezoidal rule over the Gumbel variable y = −log w. The step
+// leaves an error of e^{−2π·(π/2)/.4} = 2e-11.
 func densities(x []float64, d float64) (psi, psi2 []float64) {
 	const lo, hi, step = -4.4, 30, .4
 	psi, psi2 = make([]float64, len(x)), make([]float64, len(x))
@@ -118,7 +118,7 @@ func densities(x []float64, d float64) (psi, psi2 []float64) {
 	return psi, psi2
 }
 
-// cumulative returns the integral of a density up to each point.
+// cumulative returns the integral of a density up to each of equally spaced points.
 func cumulative(density []float64, spacing float64) []float64 {
 	sums := make([]float64, len(density))
 	sum := 0.0
@@ -129,7 +129,7 @@ func cumulative(density []float64, spacing float64) []float64 {
 	return sums
 }
 
-// search returns the first index at which the ascending v is at least p.
+// search returns the first index i with v[i] ≥ p, or the last index, for an ascending v.
 func search(v []float64, p float64) int {
 	for i, u := range v {
 		if u >= p {
@@ -139,7 +139,7 @@ func search(v []float64, p float64) int {
 	return len(v) - 1
 }
 
-// Sums are sums of E softmax(f) and E softmax(f)² over values of r.
+// Sums are sums of E softmax(f) and E softmax(f)² over many means r.
 type Sums struct {
 	noise         *Noise
 	c             int
@@ -152,7 +152,7 @@ func NewSums(n *Noise, c int) *Sums {
 	return &Sums{noise: n, c: c, first: make([]float64, c*vector.LargestLanes), second: make([]float64, c*vector.LargestLanes)}
 }
 
-// Add adds every column r of the given ones, C×n.
+// Add adds the terms for each column r of the given matrix, C×n.
 func (s *Sums) Add(r blas64.General) {
 	n := s.noise
 	if r.Rows != s.c {
@@ -165,7 +165,7 @@ func (s *Sums) Add(r blas64.General) {
 	vector.AddLargest(s.first, s.second, n.cdf, n.density, n.second, s.at, s.c, r.Stride, r.Cols)
 }
 
-// To writes the sums of E softmax(f) and E softmax(f)².
+// To writes the sums of E softmax(f) to first and those of E softmax(f)² to second, C numbers each.
 func (s *Sums) To(first, second []float64) {
 	for j := range s.c {
 		lo, hi := j*vector.LargestLanes, (j+1)*vector.LargestLanes

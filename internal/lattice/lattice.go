@@ -1,8 +1,7 @@
-// Package lattice has quasi–Monte Carlo points for integrals against a standard
-// normal in up to 256 dimensions: a shifted rank-1 lattice, folded by the tent
-// transform and mapped by the inverse of the normal distribution. The first 2ᵐ
-// points of a sequence are a lattice for every m, so that doubling keeps what was
-// computed.
+// Package lattice has quasi–Monte Carlo points for integrals over a standard normal distribution in up to 256
+// dimensions. The points are a shifted rank-1 lattice, folded by the tent transform and mapped by the inverse
+// normal CDF. The first 2ᵐ points of a sequence are a lattice for every m, so that doubling the number of points
+// keeps all earlier ones.
 package lattice
 
 import (
@@ -15,27 +14,25 @@ import (
 )
 
 const (
-	// MaxDims is the largest number of dimensions.
+	// MaxDims is the most dimensions.
 	MaxDims = len(generator)
 	// Points is the number of points of a sequence.
 	Points = 1 << logPoints
 
 	logPoints = 16
-	// The points of the first dimensions of the first sequences are kept.
+	// The first coordinates of the points of the first sequences are kept in memory.
 	keptDims, keptShifts = 16, 4
 	block                = 256
 )
 
-// kept holds the normals of block b of sequence s, keptDims×block, once they have been
-// asked for.
+// kept has the normal numbers of block b of sequence s, keptDims×block, computed when first asked for.
 var kept [keptShifts][Points / block]struct {
 	once    sync.Once
 	normals []float64
 }
 
-// NormalsTo writes the points [lo, hi) of sequence number shift, (hi−lo)×dims.
-// Sequences differ by a fixed random shift of the lattice. All coordinates are
-// finite, and within ±8.
+// NormalsTo writes points lo to hi−1 of sequence shift to dst, (hi−lo)×dims. Sequences differ by a fixed random
+// shift of the lattice. All coordinates are finite and within ±8.
 func NormalsTo(dst []float64, dims, shift, lo, hi int) {
 	switch {
 	case dims < 0 || dims > MaxDims:
@@ -55,10 +52,9 @@ func NormalsTo(dst []float64, dims, shift, lo, hi int) {
 	}
 }
 
-// Columns returns the points [lo, hi) coordinate by coordinate: coordinate j of all of
-// them starts at j·stride. They must not be changed. It returns false where the points
-// are not kept: beyond 16 dimensions or 4 sequences, or where the range goes over a
-// multiple of 256.
+// Columns returns points lo to hi−1 by coordinates: coordinate j of all these points starts at points[j·stride].
+// They must not be changed. ok is false where the points are not kept: for more than 16 dimensions, from sequence 4
+// on, and where the range crosses a multiple of 256.
 func Columns(dims, shift, lo, hi int) (points []float64, stride int, ok bool) {
 	if dims > keptDims || shift >= keptShifts || lo < 0 || lo >= hi || hi > Points || lo/block != (hi-1)/block {
 		return nil, 0, false
@@ -66,7 +62,7 @@ func Columns(dims, shift, lo, hi int) (points []float64, stride int, ok bool) {
 	return keptBlock(shift, lo/block)[lo%block:], block, true
 }
 
-// keptBlock returns the normals of block b of the sequence of a shift.
+// keptBlock returns the normal numbers of block b of a sequence, keptDims×block.
 func keptBlock(shift, b int) []float64 {
 	k := &kept[shift][b]
 	k.once.Do(func() {
@@ -82,7 +78,7 @@ func keptBlock(shift, b int) []float64 {
 	return k.normals
 }
 
-// offsets returns the shift of each coordinate.
+// offsets returns the shift of each coordinate in a sequence.
 func offsets(dims, shift int) []float64 {
 	rng := rand.New(rand.NewPCG(uint64(shift), 0x9e3779b97f4a7c15))
 	v := make([]float64, dims)

@@ -3,8 +3,8 @@ package logsum
 
 import "math"
 
-// Sum is a sum of numbers given by their logarithms, sum·exp(Max). Max is the
-// largest logarithm so far.
+// Sum is a sum of numbers given by their logarithms. Its value is sum·exp(Max), with Max the largest logarithm so
+// far.
 type Sum struct{ Max, sum float64 }
 
 // New returns an empty sum, whose logarithm is −Inf.

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// freeMemory returns the bytes that can be taken without swapping.
+// freeMemory returns the number of bytes that can be taken without swapping.
 func freeMemory() int64 {
 	free := int64(assumedFree)
 	if data, err := os.ReadFile("/proc/meminfo"); err == nil {
@@ -22,11 +22,10 @@ func freeMemory() int64 {
 	return free
 }
 
-// controlGroupRoom returns what the control group (version 2) of a container
-// lets the process still take: memory.max less what is in use and cannot be
-// dropped.
+// controlGroupRoom returns how many more bytes the control group (version 2) of a container allows: memory.max less
+// the memory in use that cannot be dropped.
 func controlGroupRoom(dir string) (int64, bool) {
-	limit, ok := readNumber(dir + "/memory.max") // the word "max" means none
+	limit, ok := readNumber(dir + "/memory.max") // the word "max" means no limit
 	if !ok {
 		return 0, false
 	}

@@ -2,5 +2,5 @@
 
 package memory
 
-// freeMemory returns a guess: there is no portable way to ask.
+// freeMemory returns a guess, because there is no portable way to find out.
 func freeMemory() int64 { return assumedFree }

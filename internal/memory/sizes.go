@@ -1,6 +1,5 @@
-// Package memory plans memory before it is taken: sizes that saturate instead
-// of overflowing, what the machine has free, and the largest problem that
-// fits.
+// Package memory plans memory before it is taken. It has sizes that saturate instead of overflowing, the free
+// memory of the machine, and the largest problem that fits into it.
 package memory
 
 import (
@@ -10,7 +9,7 @@ import (
 	"sort"
 )
 
-// Mul returns a·b for sizes that are not negative, or the largest int64.
+// Mul returns a·b for a, b ≥ 0, or the largest int64 where the product is larger.
 func Mul(a, b int64) int64 {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	if hi != 0 || lo > math.MaxInt64 {
@@ -19,10 +18,10 @@ func Mul(a, b int64) int64 {
 	return int64(lo)
 }
 
-// MulInt is Mul for sizes that are int.
+// MulInt is Mul for ints.
 func MulInt(a, b int) int { return int(min(Mul(int64(a), int64(b)), math.MaxInt)) }
 
-// Add returns a+b for sizes that are not negative, or the largest int64.
+// Add returns a+b for a, b ≥ 0, or the largest int64 where the sum is larger.
 func Add(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
@@ -30,15 +29,14 @@ func Add(a, b int64) int64 {
 	return a + b
 }
 
-// Largest returns the largest number below n whose need, which grows, fits the
-// budget.
+// Largest returns the largest number up to n whose need is within the budget. need must grow with its argument.
 func Largest(n int, budget int64, need func(int) int64) int {
 	return sort.Search(n, func(i int) bool { return need(i+1) > budget })
 }
 
-// Budget returns limit where it is positive, and otherwise 80 % of the memory
-// that the machine has free: MemAvailable of /proc/meminfo on Linux, within
-// what the control group allows, and 4 GiB where neither is known.
+// Budget returns limit if it is positive. Otherwise it returns 80 % of the free memory in bytes: on Linux
+// MemAvailable of /proc/meminfo, but at most what the control group allows, and 80 % of 4 GiB where neither is
+// known.
 func Budget(limit int64) int64 {
 	if limit > 0 {
 		return limit
@@ -46,8 +44,9 @@ func Budget(limit int64) int64 {
 	return freeMemory() / 10 * 8
 }
 
-// Fit returns the largest number up to n whose need, which grows, is within Budget(limit), and this budget.
-// Where that is less than n, it gives the memory of garbage back first, which otherwise counts as taken.
+// Fit returns the largest number up to n whose need is within Budget(limit), and this budget. need must grow with
+// its argument. If the budget is too small for n, Fit first returns the memory of garbage to the system, because
+// that counts as in use.
 func Fit(n int, limit int64, need func(int) int64) (fits int, budget int64) {
 	budget = Budget(limit)
 	if limit <= 0 && need(n) > budget {
@@ -57,5 +56,5 @@ func Fit(n int, limit int64, need func(int) int64) (fits int, budget int64) {
 	return Largest(n, budget, need), budget
 }
 
-// assumedFree stands for the free memory of a machine that does not tell.
+// assumedFree is the free memory assumed for a machine that does not tell.
 const assumedFree = 4 << 30

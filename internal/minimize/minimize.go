@@ -1,6 +1,5 @@
-// Package minimize finds the minimum of a function of one variable that may have
-// several: it tries the points of a grid, and then refines around the best of
-// them by Brent's method.
+// Package minimize finds the minimum of a function of one variable that may have several minima. It evaluates a
+// grid, and then refines around the best grid point by Brent's method.
 package minimize
 
 import (
@@ -11,11 +10,11 @@ import (
 	"slices"
 )
 
-// A Func returns the objective at each of several points, in their order. NaN
-// and +Inf count as worse than any number.
+// A Func returns the objective at each of the points x, in their order. NaN and +Inf count as worse than any
+// number.
 type Func func(ctx context.Context, x []float64) ([]float64, error)
 
-// Each returns the Func that calls f for one point after the other.
+// Each returns a Func that calls f for one point after the other.
 func Each(f func(ctx context.Context, x float64) (float64, error)) Func {
 	return func(ctx context.Context, x []float64) ([]float64, error) {
 		value := make([]float64, len(x))
@@ -32,7 +31,7 @@ func Each(f func(ctx context.Context, x float64) (float64, error)) Func {
 	}
 }
 
-// Grid returns n ≥ 2 points from lo to hi with equal distances.
+// Grid returns n ≥ 2 equally spaced points from lo to hi.
 func Grid(lo, hi float64, n int) []float64 {
 	if n < 2 || !(lo < hi) {
 		panic("minimize: a grid needs two points or more, from a smaller to a larger number")
@@ -45,46 +44,44 @@ func Grid(lo, hi float64, n int) []float64 {
 	return x
 }
 
-// An Edge tells whether a minimum lies at an end of the grid.
+// An Edge tells whether the minimum is at an end of the grid.
 type Edge int
 
-// The minimum lies between the ends, at the first point, or at the last.
+// The minimum is between the ends, at the first point, or at the last point.
 const (
 	Inside Edge = iota
 	Lower
 	Upper
 )
 
-// A Trial is one point with its value. A value of NaN is kept as +Inf.
+// A Trial is a point and its value. A NaN becomes +Inf.
 type Trial struct{ X, Value float64 }
 
-// A Result is the best point that was tried.
+// A Result is the best of the points that were evaluated.
 type Result struct {
 	X, Value float64
 	Edge     Edge
 	Flat     bool    // no finite value differs from the best by more than rounding
-	Trials   []Trial // in the order tried, those of the grid first
+	Trials   []Trial // in the order of evaluation, the grid first
 }
 
-// NoMinimumError reports an objective that is finite at no point of the grid.
+// NoMinimumError reports an objective that is finite nowhere on the grid.
 type NoMinimumError struct{ Lo, Hi float64 }
 
 func (e *NoMinimumError) Error() string {
 	return fmt.Sprintf("minimize: the objective is finite nowhere on the grid from %.4g to %.4g", e.Lo, e.Hi)
 }
 
-// equal is the part of a value up to which a smaller one counts as equal.
+// equal is the relative difference up to which a smaller value counts as equal.
 const equal = 1e-12
 
-// Search tries all points of the grid in one call of f, which must ascend, and
-// then refines between the neighbours of the best one, one point a call, until
-// the minimum is known to within tol. Between the points of the grid it assumes
-// one minimum.
+// Search evaluates all points of the grid, which must ascend, in one call of f. It then refines between the
+// neighbours of the best point, with one point in each call, until the minimum is known to within tol. It assumes
+// one minimum between neighbouring points of the grid.
 //
-// Of values that are equal up to 1e-12 of their size the one nearest to x = 0
-// counts, and of two as near the negative one. The result is an edge only where
-// nothing better lies between the end of the grid and its neighbour. The errors
-// are those of f, of ctx, and *NoMinimumError.
+// Of values that are equal up to 1e-12 of their size, the one nearest to x = 0 counts as best, and of two equally
+// near ones the negative one. The result is at an edge only if nothing better was found between the end of the grid
+// and its neighbour. The error is an error of f or of ctx, or a *NoMinimumError.
 func Search(ctx context.Context, grid []float64, tol float64, f Func) (*Result, error) {
 	if len(grid) < 2 || !slices.IsSorted(grid) || !(tol > 0) {
 		panic("minimize: the grid must ascend and have two points, and the tolerance be positive")
@@ -120,7 +117,7 @@ type search struct {
 	trials []Trial
 }
 
-// try adds trials at x.
+// try evaluates f at x and appends the trials.
 func (s *search) try(ctx context.Context, x ...float64) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -141,7 +138,7 @@ func (s *search) try(ctx context.Context, x ...float64) error {
 	return nil
 }
 
-// less tells whether a is below b by more than rounding.
+// less tells whether a is smaller than b by more than rounding.
 func less(a, b float64) bool {
 	if math.IsInf(b, 0) || math.IsInf(a, 0) {
 		return a < b
@@ -168,7 +165,7 @@ func (s *search) best(trials []Trial) int {
 	return best
 }
 
-// flat tells whether all trials have the value of the best one.
+// flat tells whether no trial is worse than the best one by more than rounding.
 func (s *search) flat(best int) bool {
 	for _, t := range s.trials {
 		if less(s.trials[best].Value, t.Value) {
@@ -178,21 +175,20 @@ func (s *search) flat(best int) bool {
 	return true
 }
 
-// golden is the part of an interval that a golden-section step cuts off.
+// golden is the share of an interval that a golden-section step cuts off.
 var golden = (3 - math.Sqrt(5)) / 2
 
-// brent refines between a and b by Brent's method (Algorithms for Minimization
-// without Derivatives, 1973, chapter 5). The start is the best of the three, and
-// may be one of the ends.
+// brent refines between a and b by Brent's method (Algorithms for Minimization without Derivatives, 1973, chapter
+// 5). start is the best of the three trials and may be at one of the ends.
 func (s *search) brent(ctx context.Context, a, start, b Trial, tol float64) error {
 	lo, hi := a.X, b.X
-	// x is the best point, w the second best, v the one that was w before.
+	// x is the best point, w the second best, and v the former w.
 	x, w, v := start, a, b
 	if w.Value > v.Value {
 		w, v = v, w
 	}
-	// Where the grid has no neighbour the first steps have no parabola.
-	last, before := 0.0, 0.0 // the steps of this round and of the one before it
+	// Without a neighbour on both sides, the first steps do not use a parabola.
+	last, before := 0.0, 0.0 // steps of this round and of the previous one
 	if lo < x.X && x.X < hi {
 		before, last = hi-lo, hi-lo
 	}
@@ -201,8 +197,8 @@ func (s *search) brent(ctx context.Context, a, start, b Trial, tol float64) erro
 		if math.Abs(x.X-mid) <= tol-(hi-lo)/2 || mid <= lo || mid >= hi {
 			return nil
 		}
-		// Compute the step from x to the lowest point of the parabola through three points, and whether there
-		// is one.
+		// step goes from x to the lowest point of the parabola through the three points; ok tells whether there is
+		// one.
 		var step float64
 		r := (x.X - w.X) * (x.Value - v.Value)
 		q := (x.X - v.X) * (x.Value - w.Value)

@@ -7,19 +7,19 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// StepResidual is the relative residual at which conjugate gradients for a Newton step
-// stop. The inverse of the preconditioner defines its norm.
+// StepResidual is the relative residual at which conjugate gradients for a Newton step stop, in the norm of the
+// preconditioner: √(rᵀM⁻¹r) for the residual r, where M⁻¹ approximates H⁻¹.
 const StepResidual = 1e-4
 
-// ConjugateGradients solve with a positive definite H.
+// ConjugateGradients solves Hx = g for a positive definite H.
 type ConjugateGradients struct {
-	Times        func(v []float64) ([]float64, error) // H v
+	Times        func(v []float64) ([]float64, error) // returns H v
 	Precondition func(v []float64)                    // replaces v by an approximation of H⁻¹v
-	Residual     float64                              // relative, at which they stop
+	Residual     float64                              // relative residual at which the iteration stops
 }
 
-// Solve returns x with Hx ≈ g. settled is false where the residual is still above
-// c.Residual after limit steps, and where a number is no longer finite.
+// Solve returns x with Hx ≈ g. settled is false where the residual is above c.Residual after limit steps, and where
+// a number is not finite.
 func (c ConjugateGradients) Solve(ctx context.Context, g []float64, limit int) (x []float64, settled bool, err error) {
 	x = make([]float64, len(g))
 	r := slices.Clone(g)
@@ -39,7 +39,7 @@ func (c ConjugateGradients) Solve(ctx context.Context, g []float64, limit int) (
 			return nil, false, err
 		}
 		curvature := floats.Dot(p, hp)
-		if !(rq > 0 && curvature > 0) { // also where either is NaN
+		if !(rq > 0 && curvature > 0) { // true where either is NaN, too
 			return x, false, nil
 		}
 		t := rq / curvature

@@ -2,46 +2,42 @@ package newton
 
 import "math"
 
-// New returns the search of a refit under a likelihood, before its first step (E9). Under a
-// gp.Scored likelihood its steps are those of Fisher scoring.
+// New returns the search of a refit under a likelihood, before its first step (E9). Under a gp.Scored likelihood
+// the steps are steps of Fisher scoring.
 func New(lik Expander, maxIter int, atTheta bool) Search {
 	_, scored := lik.(interface{ CurvatureTo(dst, y, f []float64) })
 	return Search{MaxIter: maxIter, AtTheta: atTheta, Move: math.Inf(1), shortest: math.Inf(1), fisher: scored}
 }
 
 const (
-	// smallScore is the length of a step of Fisher scoring that ends the refit. What is left
-	// after it is a multiple of the step and not its square, and outputs that are smaller
-	// than the largest have to come to rest too.
+	// smallScore is the relative length of a Fisher scoring step that ends the refit. It is smaller than SmallMove
+	// for two reasons: the remaining error is a multiple of the step and not its square, and outputs much smaller
+	// than the largest must converge too.
 	smallScore = 1e-15
-	// flatEnough is the part of the slope at the start of a line at which a search along it
-	// ends.
+	// flatEnough is the slope, relative to the slope at the start of a line, at which a search along the line ends.
 	flatEnough = .1
-	// longestPart bounds how far beyond the end of a step a search goes.
+	// longestPart is the farthest that a search goes along a line, in lengths of the step.
 	longestPart = 16
-	// most bounds β, and the part of a line from which directions go on: beyond, they are
-	// those of rounding, and scoring starts anew.
+	// most bounds β, and 1/most is the smallest part of a line from which the next direction is conjugate.
+	// Otherwise directions would be mostly rounding errors, and scoring starts anew.
 	most = 100
-	// lineTrials bounds the points that a search along a line of Fisher scoring looks at.
+	// lineTrials is the most points in a search along a line.
 	lineTrials = 60
-	// mostStalled is the number of steps of Fisher scoring that may pass without a shorter
-	// one where rounding hides the objective.
+	// mostStalled is the most steps of Fisher scoring without a shorter one where rounding hides the objective.
 	mostStalled = 10
 )
 
-// A track is what Fisher scoring remembers of the step before: the point from where it
-// was made, the slope of the objective there towards the end of the scoring step, and
-// which part of its line was taken.
+// A track is what Fisher scoring keeps of the previous step: the point where it started, the slope of the objective
+// there towards the end of the scoring step, and the part of its line that was taken.
 type track[P any] struct {
 	from        P
 	slope, part float64
 }
 
-// score is Next for a step of Fisher scoring. Scoring alone shortens its distance to the
-// mode by a constant factor, which is close to 1 where the data nearly fix the mean. The
-// steps are therefore directions of nonlinear conjugate gradients (Polak and Ribière's
-// β, at least 0) in the metric of B, along which the search looks for a point without
-// slope.
+// score is Next for a step of Fisher scoring. A scoring step alone shortens the distance to the mode by a constant
+// factor, which is close to 1 where the data nearly determine the mean. The steps are therefore directions of
+// nonlinear conjugate gradients in the metric of B (with Polak and Ribière's β, at least 0), and the search looks
+// for a point with zero slope along them.
 func score[P any](s *Search, l Line[P], from, to P) (P, End, error) {
 	slope := l.Slope(from, from, to)
 	s.gain = math.Abs(slope) / 2
@@ -68,8 +64,8 @@ func score[P any](s *Search, l Line[P], from, to P) (P, End, error) {
 	return next, GoesOn, nil
 }
 
-// conjugate returns to + β/part·(from − before), the end of the conjugate direction. ok
-// is false where that does not lead uphill or β is 0.
+// conjugate returns to + β/part·(from − before), the end of the conjugate direction. ok is false where β is not in
+// (0, most), or where the direction does not lead uphill.
 func conjugate[P any](l Line[P], before *track[P], from, to P, slope float64) (target P, ok bool) {
 	// β = (g − g')·s / g'·s'
 	beta := (slope - l.Slope(before.from, from, to)) / before.slope
@@ -81,10 +77,9 @@ func conjugate[P any](l Line[P], before *track[P], from, to P, slope float64) (t
 	return target, l.Slope(from, from, target) > 0
 }
 
-// alongLine returns a point on the line from a to b at which the slope is a small part of
-// that at a, and which part of the way it is; 0 where no point was found that does not
-// lower the objective. hides says that rounding hides its changes, and only the slope
-// counts.
+// alongLine returns a point on the line from a to b at which the slope is a small part of the slope at a, and its
+// position part along the line. part is 0 where no such point was found at which the objective is higher than
+// start. hides says that rounding hides changes of the objective, so that only the slope counts.
 func alongLine[P any](l Line[P], a, b P, start, slope float64, hides bool) (best P, part float64) {
 	lo, hi := 0.0, math.Inf(1)
 	atLo, atHi := slope, math.NaN()
@@ -112,13 +107,13 @@ func alongLine[P any](l Line[P], a, b P, start, slope float64, hides bool) (best
 			hi, atHi = t, d
 		}
 		if math.IsInf(hi, 1) {
-			// Beyond, the slope is that of rounding, or the line leaves the basin.
+			// Farther out, the slope is a rounding error, or the line leaves the basin.
 			if t *= 2; t > longestPart || hides && t > 2 {
 				return best, part
 			}
 			continue
 		}
-		// The zero of the secant of the slopes, well inside the interval.
+		// Take the zero of the secant of the slopes, but well inside the interval.
 		middle := lo + (hi-lo)/2
 		if t = middle; atHi < 0 {
 			t = lo + (hi-lo)*math.Min(math.Max(atLo/(atLo-atHi), .05), .95)

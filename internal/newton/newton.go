@@ -1,5 +1,6 @@
-// Package newton holds the one search of all refits (E9): how far to go along a
-// Newton step, when to end, and from what a refit warns.
+// Package newton has the search that all refits use (E9): how far to go along a Newton step, when to end, and what
+// to warn of. The sites of a step are Gaussian approximations of the likelihood, with residual r and curvature Λ at
+// the present f (package gp).
 package newton
 
 import (
@@ -13,42 +14,41 @@ import (
 )
 
 const (
-	// SmallMove is the length of a Newton step that ends the refit: no entry of f̂
-	// moves by more than SmallMove times the largest entry.
+	// SmallMove is the relative length of a Newton step that ends the refit: no entry of f̂ moves by more than
+	// SmallMove times the largest entry.
 	SmallMove = 1e-12
-	// SmallOpen is the relative error from which a refit warns: the length of its
-	// last Newton step relative to the largest entry of f̂, and the gap of its sums
-	// over the training examples relative to the largest output.
+	// SmallOpen is the relative error above which a refit warns. This applies to the length of its last Newton step
+	// relative to the largest entry of f̂, and to the gap of its sums over the training examples relative to the
+	// largest output.
 	SmallOpen = 1e-8
 	// SmallGap is the ‖α − r(f̂)‖ above which a refit warns.
 	SmallGap = 1e-6
-	// flat is the relative change of the objective below which the slopes at both
-	// ends of a step decide whether it is taken, because rounding may hide its gain (Hager and Zhang, "A
-	// new conjugate gradient method", SIAM J. Optim. 16, 2005, with their value).
+	// flat is the relative change of the objective below which the slopes at both ends of a step decide whether it
+	// is taken, because rounding may hide its gain. The method and the value are those of Hager and Zhang, "A new
+	// conjugate gradient method", SIAM J. Optim. 16, 2005.
 	flat = 1e-6
-	// hidden bounds the relative rounding error of the objective, which sums a few
-	// thousand terms, each right to 1e-16.
+	// hidden bounds the relative rounding error of the objective, a sum of a few thousand terms with an error of
+	// 1e-16 each.
 	hidden = 1e-13
-	// noGain is the promised gain of the objective up to which a refit does not
-	// warn: such a step moves f̂ by at most 1e-10 of its posterior standard
-	// deviation, although it may be long relative to an f̂ that is 0 but for rounding.
+	// noGain is the predicted gain of the objective up to which a refit does not warn. Such a step moves f̂ by at
+	// most 1e-10 of its posterior standard deviation, even if it is long relative to an f̂ that is nearly 0.
 	noGain = 1e-20
-	// The search along a Newton step takes no part of it that moves no entry of f by
-	// more than shortestPart times the largest, or that is below smallestPart.
+	// The search along a Newton step stops at a part of it that moves no entry of f by more than shortestPart times
+	// the largest entry, or that is below smallestPart.
 	shortestPart, smallestPart = 1e-16, 1e-60
 )
 
-// ErrNoObjective says that the objective has no finite value to climb from.
+// ErrNoObjective reports that the objective has no finite value to start from.
 var ErrNoObjective = errors.New("gp: the likelihood has no finite value at the prior mean or near θ*; scale the targets or raise the prior precision")
 
-// A Line answers what the search asks about points P of a refit. The objective is
-// Σ log p(y|f) − ½‖·‖², where ‖·‖² is the squared distance from the prior mean.
+// A Line computes with points P of a refit for the search. The objective is Σ log p(y|f) − ½‖·‖², where ‖·‖² is the
+// squared distance from the prior mean.
 type Line[P any] interface {
-	// Between returns the point t of the way from a to b.
+	// Between returns a + t(b − a).
 	Between(a, b P, t float64) P
 	// Objective returns the objective, or −Inf where it is not finite.
 	Objective(p P) float64
-	// Slope returns the objective's derivative at p in the direction from a to b.
+	// Slope returns the derivative of the objective at p in the direction from a to b.
 	Slope(p, a, b P) float64
 	// Values returns f at the training examples, N·C.
 	Values(p P) []float64
@@ -64,33 +64,32 @@ const (
 	Stuck         // no part of the Newton step raises the objective
 )
 
-// A Search is the state of a refit between its Newton steps.
+// A Search is the state of a refit between two Newton steps.
 type Search struct {
 	MaxIter int // most Newton steps
-	// AtTheta says that the sites of the first step are at θ*. Then θ* need not lie
-	// in the span of the training examples, and the search along this step starts at
-	// the prior mean.
+	// AtTheta says that the sites of the first step are at θ*. θ* may then be outside the span of the training
+	// examples, and the search along the first step starts at the prior mean.
 	AtTheta bool
 	Steps   int     // Newton steps made
-	Move    float64 // length of the last one, relative to the largest entry of f̂; +Inf at first
-	gain    float64 // of the objective, as the last one promised it; NaN where unknown
+	Move    float64 // length of the last step, relative to the largest entry of f̂; +Inf at first
+	gain    float64 // gain of the objective predicted for the last step; NaN if unknown
 
-	// Of Fisher scoring.
+	// Fisher scoring only:
 	fisher   bool
-	before   any     // *track[P] of the step before; nil before the second step in the span
+	before   any     // *track[P] of the previous step; nil before the second step in the span
 	shortest float64 // length of the shortest step
-	stalled  int     // steps since that one
+	stalled  int     // steps since the shortest one
 }
 
-// Resumable tells whether Steps and Move, beside the point reached, are all that the next
-// Newton step depends on. Fisher scoring also looks at earlier steps.
+// Resumable tells whether the next Newton step depends only on Steps, Move and the point reached. Fisher scoring
+// also depends on earlier steps.
 func (s *Search) Resumable() bool { return !s.fisher }
 
-// Moves tells whether the last step of the refit, now ended, was still long. A long step that
-// promises no gain beyond rounding is not.
+// Moves tells, after the end of a refit, whether its last step was long. A long step whose predicted gain is below
+// rounding does not count.
 func (s *Search) Moves() bool { return !(s.Move <= SmallOpen) && !(s.gain <= noGain) }
 
-// Warnings holds a warning where the refit, now ended, still moves.
+// Warnings returns a warning where the refit ended while it still moved.
 func (s *Search) Warnings() []error {
 	if !s.Moves() {
 		return nil
@@ -99,10 +98,10 @@ func (s *Search) Warnings() []error {
 		"The refit stopped after %d Newton steps while it still moved by %.3g of the largest output. Its mean is off by about as much.", s.Steps, s.Move)}
 }
 
-// GapWarnings holds a warning where the dual vector of a refit is farther from the residual at
-// its mode than SmallGap: at an exact mode both are equal (E9). Where rounding causes it, as with
-// prior variances that are 1e8 times the noise, removals (E15) have fewer than 8 digits; without
-// the warning they are within 1e-8 of the largest.
+// GapWarnings returns a warning where gap, the distance ‖α − r‖ of the dual vector from the residual at the end of
+// a refit, is above SmallGap. At an exact mode both are equal (E9). Where rounding causes the gap, as with prior
+// variances 1e8 times the noise, removals (E15) have fewer than 8 digits; without the warning they are right to
+// 1e-8 of the largest.
 func GapWarnings(gap float64) []error {
 	if gap <= SmallGap {
 		return nil
@@ -111,10 +110,9 @@ func GapWarnings(gap float64) []error {
 		"At the end of the refit ‖α − r‖ is %.3g, and at a mode it is 0. Contributions and removals (E15) may have fewer than 8 digits.", gap)}
 }
 
-// OpenWarnings holds a warning where the sums Σ C(x, x_i) b_i over the training examples (E14)
-// miss the posterior mean less the prior mean by more than SmallOpen of the largest output.
-// This happens where examples nearly or wholly repeat one another and the prior variance is
-// large against the noise.
+// OpenWarnings returns a warning where gap is above SmallOpen: the difference between the sums Σ C(x, x_i) b_i over
+// the training examples (E14) and the posterior mean less the prior mean, relative to the largest output. This
+// happens where examples (nearly) repeat one another and the prior variance is large compared with the noise.
 func OpenWarnings(gap float64) []error {
 	if gap <= SmallOpen {
 		return nil
@@ -123,10 +121,9 @@ func OpenWarnings(gap float64) []error {
 		"The contributions of the training examples miss their sum by %.3g of the largest output. Each of them is uncertain by about as much.", gap)}
 }
 
-// Next returns the point from which the next Newton step starts. sites is f at the
-// sites of the last step, to is the point to which that step leads, and from is
-// the point at which the search along it starts. Where the refit ends, Next
-// returns to.
+// Next returns the point at which the next Newton step starts, and whether the refit ends. sites is f at the sites
+// of the last step, to is the end of this step, and from is the point at which the search along it starts. Where
+// the refit ends, Next returns to.
 func Next[P any](s *Search, l Line[P], sites []float64, from, to P) (P, End, error) {
 	last := s.Move
 	s.gain = math.NaN()
@@ -139,7 +136,7 @@ func Next[P any](s *Search, l Line[P], sites []float64, from, to P) (P, End, err
 	}
 	first := s.AtTheta && s.Steps == 0
 	if s.AtTheta && s.Steps == 1 {
-		last = math.Inf(1) // a step from θ* says nothing of those within the span
+		last = math.Inf(1) // a step from θ* says nothing about steps within the span
 	}
 	if s.fisher && !first {
 		return score(s, l, from, to)
@@ -150,8 +147,8 @@ func Next[P any](s *Search, l Line[P], sites []float64, from, to P) (P, End, err
 	} else {
 		slope := l.Slope(from, from, to)
 		s.gain = math.Abs(slope) / 2
-		// The quadratic model promises a gain of half the slope. Where rounding hides
-		// this gain, steps go on while each is at most half as long as the one before.
+		// The quadratic model predicts a gain of half the slope. Where rounding hides this gain, go on while each
+		// step is at most half as long as the previous one.
 		if s.gain < hidden*math.Abs(l.Objective(from)) {
 			next, ok = to, s.Move < last/2
 		} else {
@@ -171,13 +168,11 @@ func Next[P any](s *Search, l Line[P], sites []float64, from, to P) (P, End, err
 	return next, GoesOn, nil
 }
 
-// climb tries the points 1, ½, ¼, … of the way from a to b and returns the first
-// that raises the objective. If that is not b itself, it goes on halving while
-// this raises the objective further. slope is the objective's slope at a, or NaN
-// where b is no Newton step from a. Where rounding may hide the change of the
-// objective, climb also takes a point at which the slope is at most half as large.
-// contracts says that the last step was at most half as long as the one before;
-// then b is taken where the objective is the same but for rounding.
+// climb tries the points 1, ½, ¼, … of the way from a to b, and returns the first that raises the objective. If
+// this is not b itself, it halves further while this raises the objective more. slope is the objective's slope at
+// a, or NaN where b is not the end of a Newton step from a. Where rounding may hide the change of the objective,
+// climb also accepts a point at which the slope is at most half as large. contracts says that the last step was at
+// most half as long as the previous one; then climb accepts b if the objective is the same up to rounding.
 func climb[P any](l Line[P], a, b P, slope float64, contracts bool) (p P, ok bool) {
 	start := l.Objective(a)
 	shortest := shortestPart * floats.Norm(l.Values(a), math.Inf(1)) / floats.Distance(l.Values(a), l.Values(b), math.Inf(1))
@@ -209,9 +204,9 @@ func climb[P any](l Line[P], a, b P, slope float64, contracts bool) (p P, ok boo
 	return p, false
 }
 
-// Find makes Newton steps until the refit ends, and returns its last point. The first step has its sites at
-// the function values sites and its search starts at from; every other step has both at the point that the
-// one before has reached. step returns the point to which the Newton step of the sites at f leads.
+// Find makes Newton steps until the refit ends, and returns its last point. In the first step the sites are at the
+// function values sites, and the search starts at from. In every other step both are at the point that the previous
+// step reached. step returns the end of the Newton step for sites at f.
 func Find[P any](s *Search, l Line[P], sites []float64, from P, step func(f []float64, from P) (P, error)) (P, error) {
 	for end := GoesOn; end == GoesOn; sites = l.Values(from) {
 		to, err := step(sites, from)
@@ -225,7 +220,7 @@ func Find[P any](s *Search, l Line[P], sites []float64, from P, step func(f []fl
 	return from, nil
 }
 
-// RelativeMove returns the largest change from a to b over b's largest entry.
+// RelativeMove returns the largest change from a to b, relative to the largest entry of b.
 func RelativeMove(a, b []float64) float64 {
 	move := floats.Distance(a, b, math.Inf(1))
 	if move == 0 {
@@ -234,7 +229,7 @@ func RelativeMove(a, b []float64) float64 {
 	return move / floats.Norm(b, math.Inf(1))
 }
 
-// RelativeTo returns gap over the largest entry of f; 0 where both are 0.
+// RelativeTo returns gap relative to the largest entry of f, and 0 where both are 0.
 func RelativeTo(gap float64, f []float64) float64 {
 	if gap == 0 {
 		return 0
@@ -251,13 +246,12 @@ func Mix(a, b []float64, t float64) []float64 {
 	return out
 }
 
-// An Expander is a gp.Likelihood.
+// An Expander is the part of gp.Likelihood that a search needs.
 type Expander interface {
 	Expand(residual, lambda, root, y, f []float64) (logp float64)
 }
 
-// Slope returns Σ (r(f) − α)·(b − a) over the training examples. y has N rows. An
-// empty alpha stands for zero.
+// Slope returns Σ (r(f) − α)ᵀ(b − a) over the training examples. y has N rows. An empty alpha means zero.
 func Slope(lik Expander, y *mat.Dense, f, alpha, a, b []float64) float64 {
 	n, _ := y.Dims()
 	c, sum := len(f)/n, 0.0
@@ -275,7 +269,7 @@ func Slope(lik Expander, y *mat.Dense, f, alpha, a, b []float64) float64 {
 	return sum
 }
 
-// LogLik returns Σ log p(y|f) over the training examples, in their order.
+// LogLik returns Σ log p(y|f) over the training examples, added in order.
 func LogLik(lik Expander, y *mat.Dense, f []float64) float64 {
 	n, _ := y.Dims()
 	c, sum := len(f)/n, 0.0
@@ -293,8 +287,8 @@ func Finite(v float64) float64 {
 	return v
 }
 
-// Overflow returns the first index i at which the sum of a_i·b_i from 0 to i is not
-// finite, with that sum, or −1 where the whole sum is finite.
+// Overflow returns the first index i for which Σ_{j≤i} a_j·b_j is not finite, and this sum, or −1 where there is
+// none.
 func Overflow(a, b []float64) (int, float64) {
 	sum := 0.0
 	for i, v := range a {

@@ -5,32 +5,32 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// A Point is a function f = m + Φᵀw + Kα, where m is the prior mean, with one of the two sums or both. w are
-// coefficients of features Φ, or parameters in units of their prior standard deviation, and α is a dual vector.
+// A Point is a function f = m + Φᵀw + Kα with prior mean m. One of the two sums may be missing. w has coefficients
+// of features Φ, or parameters in units of their prior standard deviation. α is a dual vector.
 type Point struct {
 	F       []float64 // f at the training examples, N·C
-	Weights []float64 // w; nil without that sum
+	Weights []float64 // w; nil without Φᵀw
 	Span    []float64 // Φᵀw at the training examples; needed only beside α
-	Dual    []float64 // α, N·C; nil without that sum
-	KDual   []float64 // Kα, or nil where it is f − m − Φᵀw
-	slope   []float64 // Objective.Gradient, nil where it was not computed
-	Value   float64   // the objective, 0 where it was not computed
+	Dual    []float64 // α, N·C; nil without Kα
+	KDual   []float64 // Kα; nil where it is f − m − Φᵀw
+	slope   []float64 // Objective.Gradient; nil where it was not computed
+	Value   float64   // the objective; 0 where it was not computed
 }
 
-// An Objective is what a refit of the targets Y, N rows, makes largest among its points (E9):
-// Σ log p(y|f) − ½wᵀw − ½αᵀKα.
+// An Objective is the function that a refit to targets Y, N rows, maximizes over points (E9): Σ log p(y|f) − ½wᵀw −
+// ½αᵀKα.
 type Objective struct {
 	Lik   Expander
 	Y     *mat.Dense
 	Prior []float64 // m, N·C; needed only where points have α
-	// Gradient, if not nil, returns Φr(f) − w of a point without α. The steps of Fisher scoring
-	// grow short so slowly that their slopes must not be differences of large numbers.
+	// Gradient, if not nil, returns Φr(f) − w at a point without α. Fisher scoring needs it: its steps become short
+	// so slowly that slopes must not be differences of large numbers.
 	Gradient func(p *Point) []float64
 }
 
 var _ Line[*Point] = (*Objective)(nil)
 
-// Between returns the point t of the way from a to b; f is linear in w and α.
+// Between returns a + t(b − a), because f is linear in w and α.
 func (o *Objective) Between(a, b *Point, t float64) *Point {
 	p := &Point{Weights: Mix(a.Weights, b.Weights, t), Span: Mix(a.Span, b.Span, t), Dual: Mix(a.Dual, b.Dual, t)}
 	if a.KDual == nil {
@@ -66,7 +66,7 @@ func (o *Objective) Scatter(p *Point) float64 {
 	return sum
 }
 
-// Slope returns (r(f) − α)ᵀ(f_b − f_a) − wᵀ(w_b − w_a) + αᵀΦᵀ(w_b − w_a), with f, w and α of p:
+// Slope returns (r(f) − α)ᵀ(f_b − f_a) − wᵀ(w_b − w_a) + αᵀΦᵀ(w_b − w_a) with f, w and α at p. It follows from
 // K(α_b − α_a) = f_b − f_a − Φᵀ(w_b − w_a).
 func (o *Objective) Slope(p, a, b *Point) float64 {
 	if o.Gradient != nil {
@@ -84,5 +84,5 @@ func (o *Objective) Slope(p, a, b *Point) float64 {
 	return slope
 }
 
-// Values returns f.
+// Values returns f at the training examples.
 func (o *Objective) Values(p *Point) []float64 { return p.F }

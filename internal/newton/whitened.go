@@ -7,22 +7,22 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// A Prior has independent parameters.
+// A Prior is a Gaussian with independent parameters.
 type Prior interface {
 	MeanTo(dst []float64)
 	VarianceTo(dst []float64)
 }
 
-// Whitened parameters z are in units of their prior standard deviation, θ = μ₀ + Σ₀^½ z. There
-// the Jacobian is J̃ = J Σ₀^½, and the negative Hessian of the objective is H̃ = I + J̃ᵀΛJ̃.
-// Σ₀ is diagonal and may hold zeros.
+// Whitened has the change to whitened parameters z, which are in units of their prior standard deviation: θ = μ₀ +
+// Σ₀^½ z. Their Jacobian is J̃ = J Σ₀^½, and the negative Hessian of the objective is H̃ = I + J̃ᵀΛJ̃. Σ₀ is
+// diagonal and may have zeros.
 type Whitened struct {
 	Mean []float64 // μ₀
 	Root []float64 // diagonal of Σ₀^½
 }
 
-// NewWhitened returns those of a prior of p parameters. A variance that is negative or not
-// finite panics.
+// NewWhitened returns the Whitened of a prior over p parameters. It panics for a variance that is negative or not
+// finite.
 func NewWhitened(prior Prior, p int) Whitened {
 	w := Whitened{make([]float64, p), make([]float64, p)}
 	prior.MeanTo(w.Mean)
@@ -36,7 +36,7 @@ func NewWhitened(prior Prior, p int) Whitened {
 	return w
 }
 
-// Of returns z = Σ₀^-½(θ − μ₀), 0 where the prior has no variance.
+// Of returns z = Σ₀^-½(θ − μ₀), with 0 where the prior variance is 0.
 func (w Whitened) Of(theta []float64) []float64 {
 	z := make([]float64, len(theta))
 	for i, s := range w.Root {
@@ -56,9 +56,9 @@ func (w Whitened) Theta(z []float64) []float64 {
 	return theta
 }
 
-// GradientWarnings holds a warning where the gradient of the log posterior in the whitened
-// parameters, Σ₀^½ Jᵀr − z of this norm, is more than SmallGap where the refit ended. gain is the
-// increase of the log posterior in one more Newton step, if it were quadratic.
+// GradientWarnings returns a warning where norm is above SmallGap: the norm of the gradient Σ₀^½ Jᵀr − z of the log
+// posterior in whitened parameters at the end of a refit. gain is the increase of the log posterior that one more
+// Newton step would give if it were quadratic.
 func GradientWarnings(norm, gain float64) []error {
 	if norm <= SmallGap {
 		return nil

@@ -1,8 +1,7 @@
 // Package par runs independent tiles of work on several goroutines.
 //
-// A tile writes only to its own part of the result, and callers add up sums over
-// tiles in the order of the tiles. Results are therefore bit-identical for any
-// number of workers.
+// A tile writes only to its own part of the result, and callers add sums over tiles in the order of the tiles.
+// Results are therefore the same bit for bit for any number of workers.
 package par
 
 import (
@@ -12,7 +11,7 @@ import (
 	"sync/atomic"
 )
 
-// Workers returns n when it is positive and GOMAXPROCS otherwise.
+// Workers returns n if it is positive, and GOMAXPROCS otherwise.
 func Workers(n int) int {
 	if n > 0 {
 		return n
@@ -20,16 +19,15 @@ func Workers(n int) int {
 	return runtime.GOMAXPROCS(0)
 }
 
-// Do calls tile(i) once for each i in [0, n) on at most workers goroutines
-// (workers ≤ 0 means GOMAXPROCS) and returns when all are done. If ctx is done or
-// a tile fails, it starts no further tiles and returns the error of the
-// lowest-numbered tile that failed, or ctx.Err().
+// Do calls tile(i) once for each i from 0 to n−1 on at most workers goroutines (workers ≤ 0 means GOMAXPROCS), and
+// returns when all are done. If ctx is done or a tile fails, it starts no more tiles. It returns the error of the
+// failed tile with the lowest number, or ctx.Err().
 func Do(ctx context.Context, workers, n int, tile func(i int) error) error {
 	return DoWorker(ctx, workers, n, func(_, i int) error { return tile(i) })
 }
 
-// DoWorker is Do for tiles that need scratch memory: it passes the number of the
-// worker, 0 ≤ w < Workers(workers), to the tile.
+// DoWorker is Do for tiles that need scratch memory: it passes the worker's number w, 0 ≤ w < Workers(workers), to
+// the tile.
 func DoWorker(ctx context.Context, workers, n int, tile func(w, i int) error) error {
 	workers = min(Workers(workers), n)
 	if workers <= 1 {
@@ -76,8 +74,8 @@ func DoWorker(ctx context.Context, workers, n int, tile func(w, i int) error) er
 	return ctx.Err()
 }
 
-// Tiles returns how many tiles of the given size cover n items.
+// Tiles returns the number of tiles of the given size that cover n items.
 func Tiles(n, size int) int { return (n + size - 1) / size }
 
-// Bounds returns the half-open range of tile i of the given size over n items.
+// Bounds returns the items of tile i: lo to hi−1, for tiles of the given size over n items.
 func Bounds(i, n, size int) (lo, hi int) { return i * size, min((i+1)*size, n) }

@@ -1,5 +1,5 @@
-// Package quadrature integrates logarithms over the spectrum of a positive definite
-// matrix by the Gauss rules of its Lanczos iteration.
+// Package quadrature computes zᵀ log(A) z for a positive definite matrix A by the Gauss rules of the Lanczos
+// iteration.
 package quadrature
 
 import (
@@ -7,20 +7,18 @@ import (
 	"slices"
 )
 
-// Log returns zᵀ log(A) z of a unit vector z and a matrix A whose eigenvalues are at
-// least 1, between lower and upper, from a Lanczos iteration from z. diag are the m
-// diagonal entries of its tridiagonal matrix T, off those beside the diagonal: m−1 where
-// the Krylov space is exhausted, with which both rules are equal, and otherwise m with the
-// last one leading out of T. The Gauss rule is never too small, and the Gauss–Radau rule
-// with the node 1 never too large; lower is 0 where rounding leaves no such rule. Neither
-// is found, and ok false, where T is not finite.
+// Log returns bounds lower ≤ zᵀ log(A) z ≤ upper for a unit vector z and a matrix A with eigenvalues of at least 1,
+// from a Lanczos iteration that starts at z. diag has the m diagonal entries of its tridiagonal matrix T, and off
+// has the entries beside the diagonal: m−1 of them where the Krylov space is exhausted, and otherwise m, of which
+// the last leads out of T. The Gauss rule is an upper bound, and the Gauss–Radau rule with the node 1 is a lower
+// bound. With m−1 entries both are equal. lower is 0 where rounding leaves no Gauss–Radau rule. ok is false where T
+// is not finite.
 func Log(diag, off []float64) (lower, upper float64, ok bool) {
 	m := len(diag)
 	if upper, ok = logOf(diag, off[:m-1]); !ok || len(off) < m {
 		return upper, upper, ok
 	}
-	// The Gauss–Radau rule appends the diagonal entry 1 + β²[(T − 1)⁻¹]_mm, which
-	// makes 1 an eigenvalue.
+	// The Gauss–Radau rule appends the diagonal entry 1 + β²[(T − 1)⁻¹]_mm to T, which makes 1 an eigenvalue.
 	d := diag[0] - 1
 	for i := 1; i < m && d > 0; i++ {
 		d = diag[i] - 1 - off[i-1]*off[i-1]/d
@@ -32,24 +30,22 @@ func Log(diag, off []float64) (lower, upper float64, ok bool) {
 	return math.Min(lower, upper), upper, ok
 }
 
-// logOf returns e₁ᵀ log(T) e₁ of a tridiagonal matrix.
+// logOf returns e₁ᵀ log(T) e₁ for the tridiagonal matrix T.
 func logOf(diag, off []float64) (sum float64, ok bool) {
 	values, first, ok := eigen(diag, off)
 	for i, e := range values {
-		// Eigenvalues are 1 or more but for rounding.
+		// Eigenvalues are at least 1 up to rounding.
 		sum += first[i] * first[i] * math.Log(math.Max(1, e))
 	}
 	return sum, ok
 }
 
-// mostSweeps bounds the sweeps of the QL iteration for one eigenvalue, which
-// takes two or three.
+// mostSweeps is the most sweeps of the QL iteration for one eigenvalue; two or three are usual.
 const mostSweeps = 100
 
-// eigen returns the eigenvalues of a symmetric tridiagonal matrix and
-// the first components of its unit eigenvectors, by the implicit QL iteration
-// (Golub and Welsch 1969). It takes O(n²), where all components would take
-// O(n³).
+// eigen returns the eigenvalues of a symmetric tridiagonal matrix and the first components of its unit
+// eigenvectors, by the implicit QL iteration (Golub and Welsch 1969). It takes O(n²) operations; all components
+// would take O(n³).
 func eigen(diag, off []float64) (values, first []float64, ok bool) {
 	n := len(diag)
 	d, e, z := slices.Clone(diag), make([]float64, n), make([]float64, n)
@@ -75,7 +71,7 @@ func eigen(diag, off []float64) (values, first []float64, ok bool) {
 
 const epsilon = 0x1p-52
 
-// sweepQL applies one implicit QL step with Wilkinson's shift to rows l to m.
+// sweepQL does one implicit QL step with Wilkinson's shift on rows l to m.
 func sweepQL(d, e, z []float64, l, m int) {
 	g := (d[l+1] - d[l]) / (2 * e[l])
 	g = d[m] - d[l] + e[l]/(g+math.Copysign(math.Hypot(g, 1), g))

@@ -1,5 +1,6 @@
-// Package sites has what posteriors outside package gp share: gp.Sites as plain slices for
-// passes over the examples, checks of numbers, and a cross-kernel by posterior Jacobians.
+// Package sites has what posteriors outside package gp share: gp.Sites as plain slices for passes over the examples,
+// checks of numbers, and a cross-kernel by posterior Jacobians. A site is one example's Gaussian approximation of its
+// likelihood, with residual r and curvature Λ at the function value f.
 package sites
 
 import (
@@ -12,22 +13,21 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// Arrays holds gp.Sites as plain slices, example by example.
+// Arrays has gp.Sites as plain slices, example by example.
 type Arrays struct {
 	C            int
 	F, R         []float64 // function values and residuals, N·C
 	Lambda, Root []float64 // Λ and R with Λ = R Rᵀ, N·C·C
 }
 
-// Of returns s as plain slices, which share its memory where that is contiguous.
+// Of returns s as plain slices. They share memory with s where its matrices are contiguous.
 func Of(s *gp.Sites) Arrays {
 	_, c := s.F.Dims()
 	return Arrays{C: c, F: dense.Contiguous(s.F), R: dense.Contiguous(s.Residual), Lambda: dense.Contiguous(s.Lambda), Root: dense.Contiguous(s.Root)}
 }
 
-// New is Of for sites from outside. It panics where they do not belong to n
-// examples with c outputs, and returns a *gp.NotFiniteError where a number is NaN
-// or Inf.
+// New is Of for sites from a caller. It panics where they do not fit n examples with c outputs. It returns a
+// *gp.NotFiniteError for a NaN or Inf.
 func New(s *gp.Sites, n, c int) (Arrays, error) {
 	if s == nil || s.F == nil || s.Residual == nil || s.Lambda == nil || s.Root == nil {
 		panic("sites: the sites of the examples are missing")
@@ -53,18 +53,18 @@ func New(s *gp.Sites, n, c int) (Arrays, error) {
 	return out, NotFiniteRows("root of Λ", s.Root, 0, c)
 }
 
-// Slice returns the sites of examples [lo, hi).
+// Slice returns the sites of examples lo to hi−1.
 func (s Arrays) Slice(lo, hi int) Arrays {
 	c := s.C
 	return Arrays{C: c, F: s.F[lo*c : hi*c], R: s.R[lo*c : hi*c], Lambda: s.Lambda[lo*c*c : hi*c*c], Root: s.Root[lo*c*c : hi*c*c]}
 }
 
-// Block returns the C×C block of example i in blocks, such as s.Lambda.
+// Block returns the C×C block of example i in blocks, N·C·C numbers such as s.Lambda.
 func (s Arrays) Block(blocks []float64, i int) []float64 {
 	return blocks[i*s.C*s.C : (i+1)*s.C*s.C]
 }
 
-// PseudoTargets writes b = r + Λ(f − m) (E5).
+// PseudoTargets writes b = r + Λ(f − m) (E5) to dst, N·C numbers, for the prior mean m = prior.
 func (s Arrays) PseudoTargets(dst, prior []float64) {
 	for i := range dst {
 		n := i / s.C
@@ -76,8 +76,8 @@ func (s Arrays) PseudoTargets(dst, prior []float64) {
 	}
 }
 
-// Expansion returns rᵀe − ½eᵀΛe with e = m − f of example i. It is the log
-// likelihood at the prior mean m less that at f, to second order.
+// Expansion returns rᵀe − ½eᵀΛe with e = m − f for example i. To second order this is the log likelihood at the
+// prior mean m less the log likelihood at f.
 func (s Arrays) Expansion(i int, prior []float64) float64 {
 	c, sum := s.C, 0.0
 	for a := range c {
@@ -91,7 +91,7 @@ func (s Arrays) Expansion(i int, prior []float64) float64 {
 	return sum
 }
 
-// SubtractLambda writes b − Λq.
+// SubtractLambda writes b − Λq to dst, N·C numbers.
 func (s Arrays) SubtractLambda(dst, b, q []float64) {
 	for i := range dst {
 		n := i / s.C
@@ -99,8 +99,8 @@ func (s Arrays) SubtractLambda(dst, b, q []float64) {
 	}
 }
 
-// NotFinite returns a *gp.NotFiniteError for the first NaN or Inf of v, which holds
-// c outputs of each example from example first on.
+// NotFinite returns a *gp.NotFiniteError for the first NaN or Inf in v, which has c numbers for each example from
+// example first on.
 func NotFinite(what string, v []float64, first, c int) error {
 	for i, x := range v {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
@@ -110,8 +110,7 @@ func NotFinite(what string, v []float64, first, c int) error {
 	return nil
 }
 
-// NotFiniteRows is NotFinite for a matrix with one row for each output of each
-// example.
+// NotFiniteRows is NotFinite for a matrix with one row for each output of each example.
 func NotFiniteRows(what string, m *mat.Dense, first, c int) error {
 	rows, _ := m.Dims()
 	for i := range rows {
@@ -124,7 +123,7 @@ func NotFiniteRows(what string, m *mat.Dense, first, c int) error {
 	return nil
 }
 
-// MulBlocks returns the product of C×C blocks, such as Λ of all examples, N·C×C, with v, N·C.
+// MulBlocks returns the product of the C×C blocks of all examples, N·C×C such as Λ, and v, N·C numbers.
 func MulBlocks(blocks *mat.Dense, v []float64) []float64 {
 	n, c := blocks.Dims()
 	out := make([]float64, n)
@@ -135,14 +134,14 @@ func MulBlocks(blocks *mat.Dense, v []float64) []float64 {
 	return out
 }
 
-// PrecisionError is that of a precision I + J̃ᵀΛJ̃ of p parameters without a Cholesky factor. It has
-// one in exact arithmetic, so some number overflowed.
+// PrecisionError returns the error for a precision I + J̃ᵀΛJ̃ of p parameters without a Cholesky factor. In exact
+// arithmetic there is one, so a number overflowed.
 func PrecisionError(p int) error {
 	return &gp.NotPDError{What: "the posterior precision of the parameters", N: p,
 		Reason: "the Jacobian, Λ or the prior variances are too large for float64; scale the inputs or raise the prior precision"}
 }
 
-// LeaveOut subtracts cov_−i r_i from the means of examples (E17), where r has C numbers of each.
+// LeaveOut subtracts cov_−i r_i from the mean of each example i (E17). r has C numbers for each example.
 func LeaveOut(mean, cov *mat.Dense, r []float64) {
 	n, c := mean.Dims()
 	for i := range n {

@@ -1,11 +1,11 @@
 package vector
 
-// AddRows adds a matrix whose rows are lds apart in src to one whose rows are ldd apart
-// in dst, and the elements of a row step:
+// AddRows adds a rows×cols matrix in src to one in dst. Rows are lds apart in src and ldd apart in dst, and the
+// elements of a row in dst are step apart:
 //
 //	dst[r·ldd + c·step] += src[r·lds + c],  r < rows, c < cols.
 //
-// It is the transpose of CopyRows, and checks its arguments as that does.
+// It is the transpose of CopyRows and has the same checks.
 func AddRows(dst []float64, ldd, step int, src []float64, lds, rows, cols int) {
 	if rows <= 0 || cols <= 0 {
 		return
@@ -27,7 +27,7 @@ func AddRows(dst []float64, ldd, step int, src []float64, lds, rows, cols int) {
 	}
 }
 
-// Sum returns the sum of the elements, as the sum of four interleaved ones.
+// Sum returns the sum of x, computed as four interleaved sums.
 func Sum(x []float64) float64 {
 	var a, b, c, d float64
 	for ; len(x) >= 4; x = x[4:] {
@@ -42,8 +42,8 @@ func Sum(x []float64) float64 {
 	return (a + b) + (c + d)
 }
 
-// Axpy adds alpha·x[i] to dst[i] for every i, with the product rounded before the sum.
-// dst must be at least as long as x, and is x or does not overlap it.
+// Axpy adds alpha·x[i] to dst[i] for every i, rounding the product before the sum. dst must be at least as long as
+// x, and must be x or not overlap it.
 func Axpy(dst []float64, alpha float64, x []float64) {
 	dst = dst[:len(x)]
 	if fast && len(x) > 0 {
@@ -55,8 +55,7 @@ func Axpy(dst []float64, alpha float64, x []float64) {
 	}
 }
 
-// Dot returns Σ x[i]·y[i]; y must be at least as long as x. The order of the sum depends
-// on the length alone.
+// Dot returns Σ x[i]·y[i]. y must be at least as long as x. The order of the sum depends only on the length.
 func Dot(x, y []float64) float64 {
 	y = y[:len(x)]
 	sum := 0.0

@@ -2,17 +2,16 @@ package vector
 
 import "math"
 
-// AffineNodes is a divisor of the number of nodes that ExpAffine and Deviations take.
+// AffineNodes divides the number of nodes of ExpAffine and Deviations.
 const AffineNodes = 16
 
-// ExpAffine writes the logits and exponentials of rows of coefficients at n nodes z,
+// ExpAffine writes the logits l and the exponentials e for each row i of coefficients a at n nodes z,
 //
 //	l[i,k] = a[i,0] + Σ_q a[i,q+1] z[q,k]   and   e[i,k] = exp(l[i,k]),
 //
-// and to inverse[k] one over the sum of e[i,k] over the rows but the last extra ones. The rows
-// of l and e are ld apart, those of z ldz; a is rows×(rank+1). All logits must lie within ±700.
-// Where the processor has AVX2 and FMA or NEON the exponentials have a relative error of at most
-// 4e-14. n is a multiple of AffineNodes.
+// and inverse[k] = 1/Σ_i e[i,k] over all rows i except the last extra ones. Rows of l and e are ld apart, rows of z
+// are ldz apart; a is rows×(rank+1). All logits must be within ±700. With AVX2 and FMA or NEON the exponentials
+// have a relative error of at most 4e-14. n must be a multiple of AffineNodes.
 func ExpAffine(l, e, inverse, a, z []float64, rows, extra, rank, ld, ldz, n int) {
 	switch {
 	case rows <= extra || rank <= 0 || n <= 0:
@@ -47,9 +46,9 @@ func ExpAffine(l, e, inverse, a, z []float64, rows, extra, rank, ld, ldz, n int)
 	}
 }
 
-// Deviations overwrites x[i] with x[i]·y[i] − base and returns their sum and the sum of
-// their squares, in an order that depends on the length alone. The length of x is a multiple
-// of AffineNodes, and y must be at least as long.
+// Deviations overwrites x[i] with x[i]·y[i] − base, and returns the sum of these numbers and the sum of their
+// squares. The order of the sums depends only on the length. The length of x must be a multiple of AffineNodes, and
+// y at least as long.
 func Deviations(x, y []float64, base float64) (sum, square float64) {
 	y = y[:len(x)]
 	if len(x)%AffineNodes != 0 {

@@ -1,12 +1,11 @@
 package vector
 
-// CopyRows copies a matrix whose rows are lds apart in src, and the elements of a row
-// step, to one whose rows are ldd apart in dst:
+// CopyRows copies a rows×cols matrix from src to dst. Rows are lds apart in src and ldd apart in dst, and the
+// elements of a row in src are step apart:
 //
 //	dst[r·ldd + c] = src[r·lds + c·step],  r < rows, c < cols.
 //
-// Strides that are not positive and slices that are too short panic; dst and src must
-// not overlap.
+// It panics for strides that are not positive and for slices that are too short. dst and src must not overlap.
 func CopyRows(dst []float64, ldd int, src []float64, lds, step, rows, cols int) {
 	if rows <= 0 || cols <= 0 {
 		return

@@ -1,4 +1,3 @@
-// Package vector does simple things to many numbers, several at a time where the
-// processor can: activations and their gradients, maxima of neighbours, sums, and copies
-// with strides.
+// Package vector does simple operations on many numbers, several at a time where the processor can: activations and
+// their gradients, maxima of neighbours, sums, and copies with strides.
 package vector

@@ -2,7 +2,7 @@
 
 package vector
 
-// exp is Exp of n elements, a multiple of width.
+// exp is Exp for n elements, a multiple of width.
 func exp(dst, x *float64, n int) {
 	if widest {
 		expAVX512(dst, x, n)

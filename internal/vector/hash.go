@@ -8,7 +8,7 @@ import (
 
 var seed = maphash.MakeSeed()
 
-// Hash returns a checksum of x, bit for bit, which is another one in every process. It is never 0.
+// Hash returns a checksum of x, bit for bit. It differs between processes, and is never 0.
 func Hash(x []float64) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)

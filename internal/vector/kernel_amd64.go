@@ -9,7 +9,7 @@ var (
 	widest = fast && cpu.X86.HasAVX512F
 )
 
-// tanh is Tanh of n elements, a multiple of width.
+// tanh is Tanh for n elements, a multiple of width.
 func tanh(dst, x *float64, n int) {
 	if widest {
 		tanhAVX512(dst, x, n)
@@ -59,7 +59,7 @@ func addLargest(sums, squares, cdf, first, second *float64, at *int, c, ld, n in
 	addLargestAVX2(sums, squares, cdf, first, second, at, c, ld, n)
 }
 
-// largestPlaces is LargestPlaces for a multiple of LargestLanes values in a row.
+// largestPlaces is LargestPlaces for n a multiple of LargestLanes.
 func largestPlaces(at *int, l *float64, scale, last float64, columns, c, ld, n int) {
 	if widest {
 		largestPlacesAVX512(at, l, scale, last, columns, c, ld, n)

@@ -1,19 +1,18 @@
 package vector
 
 const (
-	// LargestNodes is how many nodes AddLargest takes of a table.
+	// LargestNodes is the number of nodes of a table that AddLargest adds up.
 	LargestNodes = 32
-	// LargestLanes is how many sums AddLargest has for each of the c rows.
+	// LargestLanes is the number of partial sums of AddLargest for each of the c rows.
 	LargestLanes = 8
-	// LargestPhases is the number of rows of a table whose places LargestPlaces writes.
+	// LargestPhases is the number of rows of a table for LargestPlaces.
 	LargestPhases = 64
 )
 
-// LargestPlaces writes the places at which AddLargest reads tables of LargestPhases rows
-// with so many columns each. Of n values in each of c rows, ld apart, let u be how far
-// value k of row i lies below the largest value k of all rows, in units of 1/scale, rounded
-// and at most last: at[i·ld+k] is column u/LargestPhases of row u%LargestPhases. last must be
-// below 2³¹.
+// LargestPlaces writes the positions at which AddLargest reads tables of LargestPhases rows with columns numbers
+// each. l has c rows of n values, ld apart. For value k of row i, let u be its distance below the largest value k
+// of all rows, times scale, rounded, and at most last. Then at[i·ld+k] is the position of row u%LargestPhases,
+// column u/LargestPhases. last must be below 2³¹.
 func LargestPlaces(at []int, l []float64, scale float64, last, columns, c, ld, n int) {
 	if c <= 0 || n <= 0 {
 		return
@@ -38,10 +37,10 @@ func LargestPlaces(at []int, l []float64, scale float64, last, columns, c, ld, n
 	}
 }
 
-// AddLargest adds products of values in tables. For each k < n, with the places
-// a_j = at[j·ld+k] and π_i = Π_j cdf[a_j+i], i < LargestNodes, it adds Σ π_i first[a_j+i] and
-// Σ π_i second[a_j+i] to sums[j·LargestLanes:] and squares[j·LargestLanes:], each in
-// LargestLanes parts, j < c. The tables must have LargestNodes elements from each place on.
+// AddLargest adds products of values in tables. For each k < n, with the positions a_j = at[j·ld+k] and π_i = Π_j
+// cdf[a_j+i], i < LargestNodes, it adds Σ_i π_i first[a_j+i] to sums[j·LargestLanes:] and Σ_i π_i second[a_j+i] to
+// squares[j·LargestLanes:], for j < c. Each sum is in LargestLanes parts. The tables must have LargestNodes
+// elements from each position on.
 func AddLargest(sums, squares, cdf, first, second []float64, at []int, c, ld, n int) {
 	if c <= 0 || n <= 0 {
 		return

@@ -1,11 +1,11 @@
 package vector
 
-// MaxPairs writes the largest of each square of 2×2 elements of the rows a and b, of
-// twice as many elements as dst, to dst:
+// MaxPairs writes the largest element of each 2×2 square of the rows a and b to dst. a and b have twice as many
+// elements as dst:
 //
 //	dst[i] = max(a[2i], a[2i+1], b[2i], b[2i+1]),
 //
-// and NaN where one of them is NaN.
+// The result is NaN where one of them is NaN.
 func MaxPairs(dst, a, b []float64) {
 	a, b = a[:2*len(dst)], b[:2*len(dst)]
 	done := 0
@@ -18,9 +18,9 @@ func MaxPairs(dst, a, b []float64) {
 	}
 }
 
-// SpreadPairs writes g[i] to the place, in the rows da and db, of the first of
-// a[2i], a[2i+1], b[2i] and b[2i+1] that equals top[i], and 0 to the others. Where none
-// does, because they are NaN, all are 0.
+// SpreadPairs writes g[i] to the position, in the rows da and db, of the first of a[2i], a[2i+1], b[2i] and b[2i+1]
+// that equals top[i], and 0 to the other positions of the square. Where none equals top[i], because they are NaN,
+// all four are 0.
 func SpreadPairs(da, db, g, top, a, b []float64) {
 	n := len(g)
 	da, db, a, b, top = da[:2*n], db[:2*n], a[:2*n], b[:2*n], top[:n]

@@ -1,7 +1,7 @@
 package vector
 
-// Relu writes max(x[i], 0) to dst[i] for every i, and NaN for NaN. dst must be as long
-// as x, and is x or does not overlap it.
+// Relu writes max(x[i], 0) to dst[i] for every i, and NaN for NaN. dst must be as long as x, and must be x or not
+// overlap it.
 func Relu(dst, x []float64) {
 	dst = dst[:len(x)]
 	done := 0
@@ -15,8 +15,8 @@ func Relu(dst, x []float64) {
 	}
 }
 
-// WherePositive writes g[i] to dst[i] where y[i] > 0 or is NaN, and 0 elsewhere. All have
-// one length; dst is g or overlaps none.
+// WherePositive writes g[i] to dst[i] where y[i] is positive or NaN, and 0 elsewhere. All have the same length. dst
+// must be g or overlap neither.
 func WherePositive(dst, g, y []float64) {
 	dst, g = dst[:len(y)], g[:len(y)]
 	done := 0

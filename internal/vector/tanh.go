@@ -2,12 +2,11 @@ package vector
 
 import "math"
 
-// width is the number of elements that a kernel takes at a time.
+// width is the number of elements that a kernel computes at a time.
 const width = 8
 
-// Tanh writes tanh(x[i]) to dst[i] for every i. dst must be as long as x, and is x or
-// does not overlap it. Where the processor has AVX2 and FMA or NEON the result is within two
-// units in the last place, and otherwise it is that of math.Tanh.
+// Tanh writes tanh(x[i]) to dst[i] for every i. dst must be as long as x, and must be x or not overlap it. With
+// AVX2 and FMA or NEON the result is within two units in the last place; otherwise it is that of math.Tanh.
 func Tanh(dst, x []float64) {
 	dst = dst[:len(x)]
 	if !fast {
@@ -21,7 +20,7 @@ func Tanh(dst, x []float64) {
 		tanh(&dst[0], &x[0], whole)
 	}
 	if whole < len(x) {
-		// The same kernel, so that no element's bits depend on its place.
+		// Use the same kernel for the rest, so that an element's bits do not depend on its position.
 		var rest [width]float64
 		copy(rest[:], x[whole:])
 		tanh(&rest[0], &rest[0], width)
