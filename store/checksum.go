@@ -7,17 +7,17 @@ import (
 	"github.com/funcgp/funcgp/internal/par"
 )
 
-// checksumPart is how many bytes a goroutine takes of a checksum.
+// checksumPart is the number of bytes in one goroutine's part of a checksum.
 const checksumPart = 4 << 20
 
-// checksum returns the CRC-32C of what had the CRC-32C sum and of b behind it. It takes
-// the parts of b on several goroutines.
+// checksum returns the CRC-32C of bytes whose CRC-32C is sum, followed by b. Several goroutines take parts of b
+// with part bytes each.
 func checksum(sum uint32, b []byte, part int) uint32 {
 	if len(b) <= part {
 		return crc32.Update(sum, castagnoli, b)
 	}
 	sums := make([]uint32, par.Tiles(len(b), part))
-	// The parts return no error and the context is never done.
+	// Neither the parts nor a context that never ends give an error.
 	_ = par.Do(context.Background(), 0, len(sums), func(i int) error {
 		lo, hi := par.Bounds(i, len(b), part)
 		sums[i] = crc32.Checksum(b[lo:hi], castagnoli)
@@ -30,8 +30,8 @@ func checksum(sum uint32, b []byte, part int) uint32 {
 	return sum
 }
 
-// shifted returns the part that bytes with the CRC-32C sum have in that of them and of n
-// bytes behind them: sum·x^(8n) modulo the polynomial.
+// shifted returns the contribution of bytes with CRC-32C sum to the CRC-32C of these bytes followed by n more
+// bytes: sum·x^(8n) modulo the polynomial.
 func shifted(sum uint32, n int) uint32 {
 	// Bit 31−k is the coefficient of x^k.
 	for power := uint32(1 << (31 - 8)); n > 0; n >>= 1 {
@@ -43,7 +43,7 @@ func shifted(sum uint32, n int) uint32 {
 	return sum
 }
 
-// product32 returns the product of two polynomials modulo that of CRC-32C.
+// product32 returns the product of two polynomials modulo the polynomial of CRC-32C.
 func product32(a, b uint32) uint32 {
 	p := uint32(0)
 	for ; a != 0; a <<= 1 {

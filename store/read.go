@@ -10,9 +10,8 @@ import (
 	"math"
 )
 
-// Read reads a stored file from r, such as a pipe, into memory. It checks what
-// Open checks, and its errors use path as the name of the file. A file whose
-// header states more than most bytes is an *Error.
+// Read reads a stored file from r, such as a pipe, into memory. It makes the checks of Open, and its errors use
+// path as the name of the file. The error is an *Error for a file whose header states more than most bytes.
 func Read(r io.Reader, path, kind string, version uint32, most int64) (*File, error) {
 	data, err := readUpTo(r, most)
 	if err != nil {
@@ -27,9 +26,8 @@ func readFile(r io.Reader) ([]byte, func() error, error) {
 	return data, func() error { return nil }, err
 }
 
-// readUpTo reads the header and then as many bytes as the header states, so that
-// it ends on a device without an end. It reads no further where the header is not
-// that of a stored file.
+// readUpTo reads the header, and then as many bytes as the header states, so that it ends on a device without an
+// end. If the header is not that of a stored file, it reads nothing more.
 func readUpTo(r io.Reader, most int64) ([]byte, error) {
 	head := make([]byte, headerSize)
 	n, err := io.ReadFull(r, head)
@@ -51,10 +49,10 @@ func readUpTo(r io.Reader, most int64) ([]byte, error) {
 	}
 	var all bytes.Buffer
 	if f, ok := r.(interface{ Size() int64 }); ok && f.Size() == int64(at+length) {
-		all.Grow(int(at+length) + bytes.MinRead) // known, so that memory is taken once
+		all.Grow(int(at+length) + bytes.MinRead) // the size is known, so memory is taken once
 	}
-	all.Write(head) // of a buffer, which does not fail
-	// One byte more shows that there is too much.
+	all.Write(head) // a write to a buffer does not fail
+	// One byte more shows whether there is too much.
 	_, err = all.ReadFrom(io.LimitReader(r, int64(at+length)-headerSize+1))
 	return all.Bytes(), err
 }

@@ -5,9 +5,8 @@ import (
 	"math"
 )
 
-// A Reader reads the sections that share a prefix, one after the other. It keeps
-// its first error and returns nothing afterwards, so a Load reads all it needs and
-// then checks Err once.
+// A Reader reads sections that share a prefix, one after the other. It keeps its first error and returns nothing
+// afterwards, so that a caller can read all it needs and then check Err once.
 //
 //	r := f.Reader("exact.")
 //	b, lambda := r.Floats("b", n, c), r.Floats("lambda", n, c, c)
@@ -20,22 +19,21 @@ type Reader struct {
 	err    error
 }
 
-// Reader returns a Reader of the sections whose names start with prefix.
+// Reader returns a Reader for the sections whose names start with prefix.
 func (f *File) Reader(prefix string) *Reader { return &Reader{f: f, prefix: prefix} }
 
-// Err returns the first error. It is an *Error, unless it is one that Stop was
-// given.
+// Err returns the first error. It is an *Error unless Stop was given another.
 func (r *Reader) Err() error { return r.err }
 
-// Stop makes err, which may be nil, the Reader's error unless it already has one.
+// Stop sets the Reader's error to err, which may be nil, unless there already is one.
 func (r *Reader) Stop(err error) {
 	if r.err == nil {
 		r.err = err
 	}
 }
 
-// Fail makes an *Error with this problem the Reader's error unless it already has
-// one, and returns the Reader's error.
+// Fail sets the Reader's error to an *Error with this problem, unless there already is one, and returns the
+// Reader's error.
 func (r *Reader) Fail(remedy, problem string, args ...any) error {
 	r.Stop(&Error{File: r.f.path, Problem: fmt.Sprintf(problem, args...), Remedy: remedy})
 	return r.err
@@ -48,12 +46,11 @@ func (r *Reader) JSON(name string, v any) {
 	}
 }
 
-// Has reports whether there is a section of that name.
+// Has tells whether there is a section with this name.
 func (r *Reader) Has(name string) bool { return r.f.Has(r.prefix + name) }
 
-// Floats returns a section of as many numbers as the product of dims, read-only
-// and valid until the File is closed. A section of another length is an error, and
-// so is a negative dimension.
+// Floats returns a section with as many numbers as the product of dims. The slice is read-only and valid until the
+// File is closed. A section of another length and a negative dimension are errors.
 func (r *Reader) Floats(name string, dims ...int) []float64 {
 	if r.err != nil {
 		return nil
@@ -70,8 +67,7 @@ func (r *Reader) Floats(name string, dims ...int) []float64 {
 	return v
 }
 
-// product returns the product of dims. It returns false where it overflows or a
-// dimension is negative.
+// product returns the product of dims. ok is false where it overflows, and where a dimension is negative.
 func product(dims []int) (int, bool) {
 	n := 1
 	for _, d := range dims {

@@ -1,5 +1,5 @@
-// Package store keeps fitted posteriors in files: versioned, checksummed,
-// written atomically and mapped into memory when read.
+// Package store keeps fitted posteriors in files. Files have a version and checksums, are written atomically, and
+// are mapped into memory when read.
 //
 //	post, err := gp.Fit(ctx, kernel, train, sites, nil) // or sparse, glm
 //	err = store.Write("digits.gp", "my posterior", 1, func(w *store.Writer) error {
@@ -13,24 +13,20 @@
 //	post, err := gp.Load(f, kernel, train, nil)
 //	err = post.PredictTo(ctx, &mean, &cov, test)         // bit for bit the same
 //
-// A file is a list of named sections of numbers, bytes or JSON. A posterior adds
-// the sections that its Save documents. Each kind of posterior has a prefix for
-// their names, so that several kinds can share a file with sections of the
-// caller. Floats returns memory of the mapped file, so a large posterior costs
-// memory only where it is used, and several processes share it. That memory is
-// read-only, and writing to it ends the program. While a File is open, Write may
-// replace its file, but nothing may write into it.
+// A file is a list of named sections of numbers, bytes or JSON. A posterior adds the sections that its Save
+// documents. Each kind of posterior has a prefix for their names, so that several kinds, and sections of the
+// caller, can share a file. Floats returns memory of the mapped file. A large posterior therefore takes memory only
+// where it is used, and several processes share it. That memory is read-only, and writing to it ends the program.
+// While a File is open, Write may replace its file, but nothing may write into the file.
 //
 // # Format
 //
-// All integers are little-endian. The file starts with a 64-byte header: the
-// magic number, the version of the format, the kind and version of the
-// content, the offset and length of the table of contents and the CRC-32C of
-// the table and of the header itself. Sections follow, each at a multiple of
-// 64 bytes with zeros between them, then the table: a JSON array of name,
-// offset, length and CRC-32C. Opening a file verifies the header, the table and
-// the zeros. The first reading of a section verifies its checksum. Every flipped
-// bit is therefore found before the damaged content is used.
+// All integers are little-endian. A file starts with a 64-byte header: the magic number, the version of the format,
+// the kind and version of the content, the offset and length of the table of contents, and the CRC-32C of the table
+// and of the header itself. Then come the sections, each at a multiple of 64 bytes with zeros between them, and
+// then the table: a JSON array of name, offset, length and CRC-32C. Opening a file verifies the header, the table
+// and the zeros. The first reading of a section verifies its checksum. Every flipped bit is therefore found before
+// the damaged content is used.
 package store
 
 import (
@@ -66,7 +62,7 @@ type Error struct {
 	File, Problem, Remedy string
 }
 
-// Error implements error in one line.
+// Error returns the file, the problem and the remedy in one line.
 func (e *Error) Error() string {
 	s := e.File + ": " + e.Problem
 	if e.Remedy != "" {
@@ -82,7 +78,7 @@ type entry struct {
 	CRC    uint32 `json:"crc32c"`
 }
 
-// A Writer appends sections. The first error is kept and returned by Write.
+// A Writer appends sections to a file. It keeps its first error, which Write returns.
 type Writer struct {
 	out   io.Writer
 	at    int64
@@ -90,10 +86,9 @@ type Writer struct {
 	err   error
 }
 
-// Write writes a file of a kind (1 to 20 bytes) and version. The file appears
-// under its name when it is complete, or not at all. Into a pipe or a device Write calls
-// fill twice, first to measure the sections and then to write them, so that it copies
-// none, and fill must add the same sections both times.
+// Write writes a file with a kind (1 to 20 bytes) and a version. The file appears under its name once it is
+// complete. For a pipe or a device Write calls fill twice, first to measure the sections and then to write them, so
+// that it needs no copy. fill must add the same sections both times.
 func Write(path, kind string, version uint32, fill func(w *Writer) error) error {
 	if len(kind) == 0 || len(kind) > kindSize {
 		panic("store: kind must have 1 to 20 bytes")
@@ -103,12 +98,12 @@ func Write(path, kind string, version uint32, fill func(w *Writer) error) error 
 	})
 }
 
-// writeTo calls fill to write the sections. Where the header cannot be written after them,
-// it first calls fill to measure them, so that nothing is held in memory.
+// writeTo calls fill to write the sections. Where the header cannot be written after them, it first calls fill to
+// measure them, so that nothing is held in memory.
 func writeTo(out io.Writer, kind string, version uint32, fill func(w *Writer) error) error {
 	file, ok := out.(atomicfile.Rewriter)
 	if !ok {
-		// Write everything in its order.
+		// The header comes first, so measure the sections before.
 		measured, table, err := sectionsTo(io.Discard, nil, fill)
 		if err != nil {
 			return err
@@ -133,7 +128,7 @@ func writeTo(out io.Writer, kind string, version uint32, fill func(w *Writer) er
 	return file.Rewrite(header(kind, version, w.at, table), 0)
 }
 
-// sectionsTo writes the header and the sections, and returns their table.
+// sectionsTo writes head and the sections, and returns the table of the sections.
 func sectionsTo(out io.Writer, head []byte, fill func(w *Writer) error) (w *Writer, table []byte, err error) {
 	if _, err := out.Write(head); err != nil {
 		return nil, nil, err
@@ -162,7 +157,7 @@ func header(kind string, version uint32, tableAt int64, table []byte) []byte {
 	return h
 }
 
-// Bytes adds a section. Names must be distinct.
+// Bytes adds a section. It panics for a name that was used before.
 func (w *Writer) Bytes(name string, data []byte) {
 	w.section(name, func(add func([]byte)) { add(data) })
 }
@@ -196,8 +191,7 @@ func (w *Writer) Floats(name string, v []float64) {
 	w.FloatRows(name, func(yield func([]float64) bool) { yield(v) })
 }
 
-// FloatRows adds a section of float64 numbers that come in parts, so that they need
-// not be copied into one slice.
+// FloatRows adds a section of float64 numbers that come in parts, so that they need not be copied into one slice.
 func (w *Writer) FloatRows(name string, rows iter.Seq[[]float64]) {
 	w.section(name, func(add func([]byte)) {
 		for v := range rows {
@@ -206,7 +200,7 @@ func (w *Writer) FloatRows(name string, rows iter.Seq[[]float64]) {
 	})
 }
 
-// bytesOf returns the stored form of the numbers.
+// bytesOf returns the numbers as little-endian bytes.
 func bytesOf(v []float64) []byte {
 	if littleEndian {
 		return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 8*len(v))
@@ -220,7 +214,7 @@ func bytesOf(v []float64) []byte {
 
 var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
-// JSON adds a section that holds v as JSON.
+// JSON adds a section with v as JSON.
 func (w *Writer) JSON(name string, v any) {
 	b, err := json.Marshal(v)
 	if err != nil && w.err == nil {
@@ -229,8 +223,8 @@ func (w *Writer) JSON(name string, v any) {
 	w.Bytes(name, b)
 }
 
-// A File is an open stored file. It must be closed after the last use of anything read
-// from it. Only one goroutine may use it at a time.
+// A File is an open stored file. Close it after the last use of anything read from it. Only one goroutine may use
+// it at a time.
 type File struct {
 	path    string
 	version uint32
@@ -241,8 +235,8 @@ type File struct {
 	unmap   func() error
 }
 
-// Open maps a file of this kind and at most this version. Another kind, a newer
-// version, a truncated or a damaged file is an *Error.
+// Open maps a file of the given kind and of at most the given version. The error is an *Error for a file of another
+// kind, a newer version, and a truncated or damaged file.
 func Open(path, kind string, version uint32) (*File, error) {
 	data, unmap, err := mapFile(path)
 	if err != nil {
@@ -255,7 +249,7 @@ func Open(path, kind string, version uint32) (*File, error) {
 	return newFile(path, kind, version, data, unmap)
 }
 
-// newFile returns the File of data after checking it. unmap releases data.
+// newFile checks data and returns its File. unmap releases data.
 func newFile(path, kind string, version uint32, data []byte, unmap func() error) (*File, error) {
 	f := &File{path: path, data: data, unmap: unmap, table: map[string]*entry{}, checked: map[string]bool{}}
 	if err := f.open(kind, version); err != nil {
@@ -302,8 +296,7 @@ func (f *File) open(kind string, version uint32) error {
 	return f.checkLayout(list, int64(at))
 }
 
-// checkLayout returns an error unless the sections lie one after the other with
-// zeros between them up to end.
+// checkLayout returns an error unless the sections are one after the other, with zeros between them, up to end.
 func (f *File) checkLayout(list []entry, end int64) error {
 	at := int64(headerSize)
 	for i := range list {
@@ -329,10 +322,10 @@ func (f *File) checkLayout(list []entry, end int64) error {
 	return nil
 }
 
-// Path returns the path that the file was opened with.
+// Path returns the path with which the file was opened.
 func (f *File) Path() string { return f.path }
 
-// SHA256 returns that of the file, in hex.
+// SHA256 returns the SHA-256 checksum of the file in hexadecimal.
 func (f *File) SHA256() string { return fmt.Sprintf("%x", sha256.Sum256(f.data)) }
 
 // Version returns the version of the content.
@@ -341,11 +334,11 @@ func (f *File) Version() uint32 { return f.version }
 // Sections returns the names of all sections in the order of the file.
 func (f *File) Sections() []string { return slices.Clone(f.names) }
 
-// Has reports whether there is a section of that name.
+// Has tells whether there is a section with this name.
 func (f *File) Has(name string) bool { return f.table[name] != nil }
 
-// Bytes returns a section, read-only and valid until Close. Its checksum is
-// verified the first time. A section that is missing or damaged is an *Error.
+// Bytes returns a section, read-only and valid until Close. The first call verifies its checksum. The error is an
+// *Error for a section that is missing or damaged.
 func (f *File) Bytes(name string) ([]byte, error) {
 	e := f.table[name]
 	if e == nil {
@@ -361,8 +354,7 @@ func (f *File) Bytes(name string) ([]byte, error) {
 	return b, nil
 }
 
-// Floats returns a section of float64 numbers, read-only and valid until
-// Close.
+// Floats returns a section of float64 numbers, read-only and valid until Close.
 func (f *File) Floats(name string) ([]float64, error) {
 	b, err := f.Bytes(name)
 	if err != nil {

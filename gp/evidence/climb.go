@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/gonum/optimize"
 )
 
-// A hold says why a variable is not free.
+// A hold says where a variable is held, or that it is free.
 type hold int
 
 const (
@@ -19,26 +19,26 @@ const (
 	atHighest
 )
 
-// An end is where one start ended.
+// An end is the point that the search reached from one start.
 type end struct {
-	x         []float64 // −Inf for a group at 0
+	x         []float64 // log factors; −Inf for a group at 0
 	value     float64
 	held      []hold
 	curvature *mat.SymDense // in the free variables
-	step      float64       // the last Newton step; NaN for none
+	step      float64       // length of the last Newton step; NaN for none
 	settled   bool
 }
 
 const (
-	smallGradient = 1e-4 // ends the quasi-Newton steps
-	farOut        = 8    // no evidence is computed so far beyond the range
-	noValue       = 1e9  // stands for the negative evidence where there is none
-	// A group with fewer effective parameters, tr(B⁻¹RᵀK_gR), and a falling evidence is
-	// tried at a variance of 0: the first bound during the climb, the second at its end.
+	smallGradient = 1e-4 // gradient at which the quasi-Newton steps end
+	farOut        = 8    // the evidence is not computed farther beyond the range
+	noValue       = 1e9  // negative evidence where there is none
+	// A group with fewer effective parameters tr(B⁻¹RᵀK_gR) than this, and an evidence that falls with its
+	// variance, is tried at variance 0: vanishing is the bound during the climb, small at its end.
 	vanishing, small = 0.05, 0.5
 )
 
-// free returns the variables of e that are free.
+// free returns the positions of the free variables of e.
 func (e *end) free() []int {
 	var at []int
 	for j, h := range e.held {
@@ -49,7 +49,7 @@ func (e *end) free() []int {
 	return at
 }
 
-// with returns e.x with the free variables, numbers at, set to u.
+// with returns a copy of e.x with the variables at positions at set to u.
 func (e *end) with(at []int, u []float64) []float64 {
 	x := slices.Clone(e.x)
 	for i, j := range at {
@@ -58,8 +58,8 @@ func (e *end) with(at []int, u []float64) []float64 {
 	return x
 }
 
-// climb moves the free variables by L-BFGS until the gradient is small, a variable
-// leaves the range or a group vanishes.
+// climb moves the free variables by L-BFGS until the gradient is small, a variable leaves the range or a group
+// vanishes.
 func (s *search) climb(e *end, tried []bool) error {
 	at := e.free()
 	if len(at) == 0 {
@@ -110,14 +110,13 @@ func (s *search) climb(e *end, tried []bool) error {
 	if found == nil {
 		return err
 	}
-	// A line search that fails for rounding leaves the best point so far.
+	// If a line search fails because of rounding, the best point so far counts.
 	s.iterations += found.MajorIterations
 	e.x, e.value = e.with(at, found.X), -found.F
 	return nil
 }
 
-// within returns u moved to at most farOut beyond the range, and by how much it was
-// outside.
+// within returns u moved to at most farOut beyond the range, and excess, how far u was outside that.
 func (s *search) within(u []float64) (x, excess []float64) {
 	x, excess = slices.Clone(u), make([]float64, len(u))
 	for i, v := range u {
@@ -127,7 +126,7 @@ func (s *search) within(u []float64) (x, excess []float64) {
 	return x, excess
 }
 
-// leaving ends a climb where a free variable leaves the range or a group vanishes.
+// leaving ends a climb when a free variable leaves the range or a group vanishes.
 type leaving struct {
 	s     *search
 	e     *end
@@ -149,9 +148,9 @@ func (l *leaving) Converged(loc *optimize.Location) optimize.Status {
 	return optimize.NotTerminated
 }
 
-// vanish tries groups of few effective parameters, and groups at the lower end of the
-// range, at a variance of 0, and leaves them there where the evidence is no lower and
-// falls in the variance. A climb that has not ended tries only those that vanish.
+// vanish tries variance 0 for groups with few effective parameters and for groups at the lower end of the range. A
+// group stays at 0 if the evidence is no lower there and falls with its variance. During a climb, the bound on the
+// effective parameters is smaller. Each group is tried once.
 func (s *search) vanish(e *end, tried []bool, climbing bool) (changed bool, err error) {
 	value, grad, err := s.at(e.x, true)
 	if err != nil || !finite(value) {
@@ -182,8 +181,7 @@ func (s *search) vanish(e *end, tried []bool, climbing bool) (changed bool, err 
 	return changed, nil
 }
 
-// release frees variables that are held although the evidence rises from there into
-// the range.
+// release frees held variables at which the evidence rises towards the inside of the range.
 func (s *search) release(e *end, tried []bool) (changed bool, err error) {
 	value, grad, err := s.at(e.x, true)
 	if err != nil || !finite(value) {
@@ -193,7 +191,7 @@ func (s *search) release(e *end, tried []bool) (changed bool, err error) {
 	for j, h := range e.held {
 		switch {
 		case h == atZero && slope[j] > 0:
-			// as many effective parameters as count as vanishing
+			// the variance with as many effective parameters as the bound vanishing
 			e.x[j] = min(0, max(s.m.o.Lowest+1, math.Log(vanishing/trace[j])))
 			tried[j] = true
 		case h == atHighest && grad[j] < -smallGradient:
@@ -209,15 +207,15 @@ func (s *search) release(e *end, tried []bool) (changed bool, err error) {
 }
 
 const (
-	differenceStep = 1e-4 // of the Hessian by differences of the gradient
-	mostPolishing  = 8    // Newton steps
+	differenceStep = 1e-4 // step of the differences of the gradient for the Hessian
+	mostPolishing  = 8    // most Newton steps
 )
 
-// settledStep is the longest last step of a maximum that is settled.
+// settledStep returns the longest last Newton step of a settled maximum.
 func (s *search) settledStep() float64 { return max(1e-6, s.m.o.Tolerance) }
 
-// polish makes Newton steps in the free variables, with the Hessian by differences of
-// the gradient, until they are shorter than the tolerance or no longer shrink.
+// polish makes Newton steps in the free variables, with the Hessian by differences of the gradient, until they are
+// shorter than the tolerance or no longer shrink.
 func (s *search) polish(e *end) error {
 	at := e.free()
 	value, grad, err := s.at(e.x, true)
@@ -239,7 +237,7 @@ func (s *search) polish(e *end) error {
 			minus := mat.NewSymDense(len(at), nil)
 			minus.ScaleSym(-1, e.curvature)
 			if !chol.Factorize(minus) {
-				return nil // no maximum
+				return nil // not a maximum
 			}
 		}
 		g := make([]float64, len(at))
@@ -247,7 +245,7 @@ func (s *search) polish(e *end) error {
 			g[i] = grad[j]
 		}
 		var step mat.VecDense
-		// A condition warning still carries the solution.
+		// The solution is set even where SolveVecTo warns of the condition.
 		_ = chol.SolveVecTo(&step, mat.NewVecDense(len(g), g))
 		length := floats.Norm(step.RawVector().Data, math.Inf(1))
 		if !(length < last/2) || length > 1 {
@@ -267,7 +265,7 @@ func (s *search) polish(e *end) error {
 		}
 		s.iterations++
 		e.x, e.value, grad, e.step = x, v, next, length
-		// A long step leads to another Hessian; after a short one the old serves.
+		// After a long step compute the Hessian anew; after a short one keep it.
 		fresh, last = length > 1e-3, length
 		if fresh {
 			last = math.Inf(1)
@@ -280,8 +278,8 @@ func (s *search) polish(e *end) error {
 	return nil
 }
 
-// hessian returns the second derivatives in the variables at, by differences of the
-// gradient, of which grad is the one at x.
+// hessian returns the second derivatives in the variables at positions at, by differences from the gradient grad at
+// x.
 func (s *search) hessian(x, grad []float64, at []int) (*mat.SymDense, error) {
 	rows := mat.NewDense(len(at), len(at), nil)
 	for i, j := range at {

@@ -13,20 +13,18 @@ import (
 // functionSpace computes posteriors from the kernels of the groups.
 type functionSpace struct {
 	m     *Model
-	held  *kernels // nil where memory does not allow
+	held  *kernels // nil where the memory is too small
 	units []ntk.Kernel
-	last  *gp.Exact // whose memory the next posterior takes
+	last  *gp.Exact // its memory is reused by the next posterior
 }
 
-// newSpace chooses the space that takes less work, or the other where only this fits
-// into memory.
+// newSpace chooses the space that takes less work, or the other one where only that fits into memory.
 func newSpace(ctx context.Context, m *Model) (space, error) {
 	n, c, p := m.p.X.Len(), m.p.X.Outputs(), m.p.X.P
 	budget := gp.MemoryBudget(m.o.MaxMemory)
 	fits := [...]bool{inFunctions: functionBytes(n, c) <= budget, inWeights: weightBytes(p, c) <= budget}
 	in := m.o.in
-	// The mode of a likelihood whose Λ is the Fisher information moves by the Hessian,
-	// which function space alone solves with.
+	// Where Λ is the Fisher information, the mode moves by the Hessian. Only function space can solve with it.
 	_, scored := m.p.Likelihood.(gp.Scored)
 	switch {
 	case scored:
@@ -43,15 +41,15 @@ func newSpace(ctx context.Context, m *Model) (space, error) {
 	return newFunctionSpace(ctx, m)
 }
 
-// The spaces of Options.
+// Values of Options.in.
 const (
 	anySpace = iota
 	inFunctions
 	inWeights
 )
 
-// functionBytes is the memory of function space for n examples with c outputs,
-// without the kernels of the groups.
+// functionBytes returns the memory in bytes of function space for n examples with c outputs, without the kernels of
+// the groups.
 func functionBytes(n, c int) int64 { return memory.Add(gp.Bytes(n, c), scratchBytes(n, c)) }
 
 func newFunctionSpace(ctx context.Context, m *Model) (*functionSpace, error) {
@@ -77,7 +75,7 @@ func newFunctionSpace(ctx context.Context, m *Model) (*functionSpace, error) {
 	return f, nil
 }
 
-// scratchBytes is the memory of the panels that the derivatives take.
+// scratchBytes returns the memory in bytes of the panels for the derivatives.
 func scratchBytes(n, c int) int64 {
 	return memory.Mul(16, memory.Mul(int64(examplesOfPanel(c)*c), memory.Mul(int64(n), int64(c))))
 }
@@ -87,7 +85,7 @@ func (f *functionSpace) at(ctx context.Context, form Form, prior *ntk.Scaled, li
 	k := &weighted{held: f.held, weight: prior.Factors(), workers: f.m.o.Workers}
 	k.Kernel = ntk.New(prior, p.Theta, &ntk.Options{Workers: f.m.o.Workers})
 	o := &gp.Options{MaxMemory: f.m.o.MaxMemory, Workers: f.m.o.Workers, Reuse: f.last}
-	f.last = nil // it cannot be used again, also where this fails
+	f.last = nil // its memory is invalid from here on, also if this fails
 	s, err := gp.NewSites(p.Y, p.X.F, lik)
 	if err != nil {
 		return nil, err
@@ -113,10 +111,10 @@ func (f *functionSpace) at(ctx context.Context, form Form, prior *ntk.Scaled, li
 type exact struct {
 	f *functionSpace
 	*gp.Exact
-	mode *exactMode // of HeldSites, whose Exact is at the sites of θ*; else nil
+	mode *exactMode // for HeldSites, where Exact is at the sites of θ*; else nil
 }
 
-// An exactMode is what HeldSites takes of the refit.
+// An exactMode is the part of the refit that HeldSites uses.
 type exactMode struct {
 	gp.Evidence
 	alpha    []float64
@@ -160,7 +158,7 @@ func (e *exact) warnings() []error {
 	if e.mode == nil {
 		return e.Warnings()
 	}
-	// At the sites of θ* only the factor of B is used, and not the mean.
+	// At the sites of θ* only the factor of B is used, not the mean.
 	all := slices.Clone(e.mode.warnings)
 	if w := linearize.FindWarning(e.Warnings(), "jitter"); w != nil {
 		all = append(all, w)

@@ -15,23 +15,22 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// panelRows is about how many rows of a kernel lie in one panel.
+// panelRows is about the number of rows of a kernel in one panel.
 const panelRows = 256
 
-// kernels holds the kernels K_g of the groups between the training examples, the
-// upper triangle of each: panel p has the rows of some examples, from the column of
-// the first of them on.
+// kernels holds the upper triangle of each group's kernel K_g between the training examples. Panel p has the rows
+// of some examples, from the column of the first of these examples on.
 type kernels struct {
 	x      *linearize.Batch
-	step   int                // examples of a panel
+	step   int                // examples in a panel
 	mean   []float64          // m at the training examples
-	panels [][]blas64.General // of each group
+	panels [][]blas64.General // panels of each group
 }
 
-// examplesOfPanel returns how many examples share a panel.
+// examplesOfPanel returns the number of examples in a panel.
 func examplesOfPanel(c int) int { return max(1, panelRows/c) }
 
-// kernelBytes returns the memory that the kernels of some groups take.
+// kernelBytes returns the memory in bytes of the kernels of some groups.
 func kernelBytes(n, c, groups int) int64 {
 	nc := memory.Mul(int64(n), int64(c))
 	one := memory.Mul(4, memory.Mul(nc, memory.Add(nc, int64(examplesOfPanel(c)*c))))
@@ -53,7 +52,7 @@ func formKernels(ctx context.Context, k *ntk.NTK, x *linearize.Batch, progress f
 			lo, hi := par.Bounds(p, n, s.step)
 			panel := dense.New((hi-lo)*c, (n-lo)*c)
 			rows := x.Slice(lo, hi)
-			// Keep the first columns of a, with its data cut off behind the last entry.
+			// Keep only the first columns of a, and cut off its data after the last entry.
 			a := panel
 			cols := (hi - lo) * c
 			a = dense.Cols(a, 0, cols)
@@ -70,11 +69,10 @@ func formKernels(ctx context.Context, k *ntk.NTK, x *linearize.Batch, progress f
 	return s, nil
 }
 
-// A weighted kernel is Σ_g w_g K_g. Between the training examples it comes from
-// memory.
+// A weighted kernel is Σ_g w_g K_g. Between the training examples it is computed from the held kernels.
 type weighted struct {
-	ntk.Kernel           // the same kernel, for other examples
-	held       *kernels  // nil where they are not held
+	ntk.Kernel           // the same kernel, for all other examples
+	held       *kernels  // nil where the kernels are not held
 	weight     []float64 // w_g
 	workers    int
 }
@@ -88,7 +86,7 @@ func (k *weighted) MeanTo(dst []float64, b *linearize.Batch) {
 	k.Kernel.MeanTo(dst, b)
 }
 
-// BlockContextTo stops between tiles where the kernel can.
+// BlockContextTo stops between tiles if the kernel can.
 func (k *weighted) BlockContextTo(ctx context.Context, dst *mat.Dense, a, b *linearize.Batch) error {
 	if s, ok := k.Kernel.(interface {
 		BlockContextTo(ctx context.Context, dst *mat.Dense, a, b *linearize.Batch) error
@@ -99,8 +97,8 @@ func (k *weighted) BlockContextTo(ctx context.Context, dst *mat.Dense, a, b *lin
 	return nil
 }
 
-// GramTo writes the kernel between the examples [i0, i1) and [j0, j1) of x, or returns
-// false where x are not the examples whose kernels are held. Package gp asks for it.
+// GramTo writes the kernel between the examples i0 to i1−1 and j0 to j1−1 of x. It returns false where x are not
+// the examples whose kernels are held. Package gp calls it.
 func (k *weighted) GramTo(dst *mat.Dense, x *linearize.Batch, i0, i1, j0, j1 int) bool {
 	if k.held == nil || x != k.held.x {
 		return false
@@ -114,9 +112,9 @@ func (k *weighted) GramTo(dst *mat.Dense, x *linearize.Batch, i0, i1, j0, j1 int
 		p := first + t
 		lo, hi := max(p*step, i0), min((p+1)*step, i1)
 		rows := dense.Rows(to, (lo-i0)*c, (hi-i0)*c)
-		// Columns from the panel's first example on lie in it, those before in others.
+		// Columns from the panel's first example on are in this panel, earlier ones in other panels.
 		if at := max(j0, p*step); at < j1 {
-			// Write the entries from row i and column j on, which panel p holds.
+			// Write the entries from row i and column j on, which are in panel p.
 			dst := dense.Cols(rows, (at-j0)*c, (j1-j0)*c)
 			i := lo * c
 			j := at * c
@@ -134,11 +132,11 @@ func (k *weighted) GramTo(dst *mat.Dense, x *linearize.Batch, i0, i1, j0, j1 int
 		}
 		for q := j0 / step; q < p && q*step < j1; q++ {
 			from, upTo := max(q*step, j0), min((q+1)*step, j1)
-			// Write the entries from row i and column j on, whose transpose panel q holds.
+			// Write the entries from row i and column j on, whose transpose is in panel q.
 			dst := dense.Cols(rows, (from-j0)*c, (upTo-j0)*c)
 			i := lo * c
 			j := from * c
-			const tile = 32 // rows and columns that stay in the cache
+			const tile = 32 // rows and columns in a tile that stays in the cache
 			start := q * k.held.step * k.held.x.Outputs()
 			var sum [tile * tile]float64
 			for r0 := 0; r0 < dst.Rows; r0 += tile {

@@ -17,54 +17,53 @@ import (
 
 // A Result is the highest maximum of the evidence that Maximize found.
 type Result struct {
-	*Point            // at the maximum
-	Form       Form   // what was maximized
-	Start      *Point // at the given prior and noise
+	*Point            // the evidence at the maximum
+	Form       Form   // the form that was maximized
+	Start      *Point // the evidence at the given prior and noise
 	Prior      *ntk.Scaled
 	Likelihood gp.Likelihood // with the noise variance found
-	// Zero are the groups, by number, whose variance runs to 0: there the evidence falls
-	// in the variance, and LogFactor is −Inf.
+	// Zero has the positions of the groups whose variance tends to 0. There the evidence falls with the variance,
+	// and LogFactor is −Inf.
 	Zero []int
-	// AtEdge are the variables at an end of the range, by the number of their group; the
-	// noise has the number of groups.
+	// AtEdge has the variables at an end of the range, as positions of their groups. The noise has the position
+	// after the last group.
 	AtEdge []int
-	// Curvature is the second derivative of the evidence in the variables that are
-	// neither at an edge nor 0, in order, the noise last; nil where there is none. Its
-	// inverse, negated, is the covariance of their logs to the order of Laplace.
+	// Curvature is the second derivative of the evidence in the variables that are neither at an edge nor 0, in
+	// order, the noise last; nil without such variables. In Laplace's approximation, minus its inverse is the
+	// covariance of these logarithms.
 	Curvature *mat.SymDense
-	// Settled tells whether the last Newton step in the logs was below 1e-6, or the
-	// tolerance where that is longer, and the curvature negative: this is a maximum in
-	// the variables that are neither at an edge nor 0.
+	// Settled tells whether this is a maximum in the variables that are neither at an edge nor 0: the curvature is
+	// negative, and the last Newton step in the logarithms was below 1e-6, or below the tolerance if that is
+	// larger.
 	Settled bool
-	Maxima  []Maximum // the distinct ends of all starts, the highest first
-	Trials  []Trial   // all evaluations in their order
+	Maxima  []Maximum // distinct ends of all starts, the highest first
+	Trials  []Trial   // all evaluations, in order
 	// Iterations is the number of quasi-Newton and Newton steps of all starts.
 	Iterations int
-	// Warnings holds those of variance-zero, variance-edge, maxima and unsettled,
-	// and those of the posterior at the maximum.
+	// Warnings holds the warnings variance-zero, variance-edge, maxima and unsettled, and the warnings of the
+	// posterior at the maximum.
 	Warnings []error
 }
 
-// A Maximum is where one start or several ended.
+// A Maximum is the end of one or several starts.
 type Maximum struct {
 	LogFactor []float64
 	LogNoise  float64
 	Evidence  float64
 	Settled   bool // as in Result
-	Starts    int  // that ended here
+	Starts    int  // number of starts that ended here
 }
 
-// A Trial is one evaluation.
+// A Trial is one evaluation of the evidence.
 type Trial struct {
 	LogFactor []float64
 	LogNoise  float64
-	Evidence  float64 // −Inf where the posterior does not exist for reasons of rounding
+	Evidence  float64 // −Inf where rounding left no posterior
 }
 
-// Maximize finds the factors on the prior variances, and on the noise variance if
-// Options.Noise says so, at which the evidence is highest. It climbs from several
-// starts by L-BFGS and then Newton steps. It fails where the evidence has no value at
-// the start, with the errors of Evaluate.
+// Maximize finds the factors on the prior variances, and with Options.Noise on the noise variance, at which the
+// evidence is highest. It climbs from several starts, first by L-BFGS and then by Newton steps. If the evidence has
+// no value at the given prior, it returns an error of Evaluate.
 func Maximize(ctx context.Context, p *Problem, form Form, o *Options) (*Result, error) {
 	m, err := New(ctx, p, o)
 	if err != nil {
@@ -73,7 +72,7 @@ func Maximize(ctx context.Context, p *Problem, form Form, o *Options) (*Result, 
 	return m.Maximize(ctx, form)
 }
 
-// Maximize does what the function Maximize does.
+// Maximize is the function Maximize for this model.
 func (m *Model) Maximize(ctx context.Context, form Form) (*Result, error) {
 	if m.o.Noise && !m.p.hasNoise() {
 		_, err := m.p.noise(2)
@@ -95,16 +94,15 @@ func (m *Model) Maximize(ctx context.Context, form Form) (*Result, error) {
 	}
 	var ends []*end
 	for _, x := range starts {
-		// Climb from x. Variables that leave the range are held at its end, and groups that vanish at 0,
-		// until the derivatives there say otherwise.
+		// Climb from x. Hold variables that leave the range at its end, and groups that vanish at 0, until the
+		// derivatives there say otherwise.
 		e := &end{x: slices.Clone(x), held: make([]hold, len(x)), step: math.NaN()}
-		tried := make([]bool, len(x)) // groups that were no better at 0
+		tried := make([]bool, len(x)) // groups that were tried at 0
 		for range 4 * (len(x) + 1) {
 			if err := s.climb(e, tried); err != nil {
 				return nil, err
 			}
-			// Hold variables that have left the range at its end, but for groups below it, which vanish tries
-			// at 0.
+			// Hold variables that have left the range at its end. vanish then tries groups at the lower end at 0.
 			var changed bool
 			for _, j := range e.free() {
 				switch {
@@ -138,8 +136,8 @@ func (m *Model) Maximize(ctx context.Context, form Form) (*Result, error) {
 	return s.result(start, ends)
 }
 
-// A search looks for the maximum. Its variables are the log factors of the groups,
-// then that of the noise.
+// A search looks for the maximum. Its variables are the log factors of the groups, and then the log factor of the
+// noise.
 type search struct {
 	ctx               context.Context
 	m                 *Model
@@ -147,11 +145,11 @@ type search struct {
 	groups, variables int
 	trials            []Trial
 	iterations        int
-	last              *state    // the last value, with derivatives where they were asked for
-	lastX             []float64 // where it was computed
+	last              *state    // last evaluation, with derivatives if they were asked for
+	lastX             []float64 // its variables
 }
 
-// starts returns the points from which to climb.
+// starts returns the points at which climbs start.
 func (s *search) starts() ([][]float64, error) {
 	if s.variables == 1 && s.m.o.Starts == 0 {
 		// Find a point near every maximum of one variable that a grid shows.
@@ -176,7 +174,7 @@ func (s *search) starts() ([][]float64, error) {
 			}
 			if i > 0 && grid[i-1].slope > 0 && n.slope <= 0 {
 				before := grid[i-1]
-				// where the chord of the derivative is zero
+				// zero of the chord of the derivative
 				starts = append(starts, []float64{before.x + (n.x-before.x)*before.slope/(before.slope-n.slope)})
 			}
 		}
@@ -198,11 +196,10 @@ func (s *search) starts() ([][]float64, error) {
 	return starts, nil
 }
 
-// The grid of a search in one variable.
+// The grid for a search in one variable.
 const gridStep, gridReach = 1.5, 9.
 
-// at returns the evidence at x, and its gradient if asked for. An evidence that does
-// not exist for reasons of rounding is −Inf.
+// at returns the evidence at x, and its gradient if asked for. It is −Inf where rounding left no posterior.
 func (s *search) at(x []float64, gradient bool) (value float64, grad []float64, err error) {
 	if !slices.Equal(x, s.lastX) || s.last == nil {
 		s.last, s.lastX = nil, slices.Clone(x)
@@ -233,7 +230,7 @@ func (s *search) record(x []float64, value float64) {
 	s.trials = append(s.trials, Trial{LogFactor: slices.Clone(x[:s.groups]), LogNoise: s.noiseOf(x), Evidence: value})
 }
 
-// noiseOf returns the log factor of the noise.
+// noiseOf returns the log factor of the noise in x.
 func (s *search) noiseOf(x []float64) float64 {
 	if s.m.o.Noise {
 		return x[s.groups]
@@ -241,7 +238,7 @@ func (s *search) noiseOf(x []float64) float64 {
 	return 0
 }
 
-// result composes the result from the ends, the highest first.
+// result returns the result for the ends of all starts, the highest first.
 func (s *search) result(start *Point, ends []*end) (*Result, error) {
 	best := ends[0]
 	x, err := s.m.value(s.ctx, s.form, best.x[:s.groups], s.noiseOf(best.x))
@@ -271,7 +268,7 @@ func (s *search) result(start *Point, ends []*end) (*Result, error) {
 	}
 	for _, e := range ends {
 		i := slices.IndexFunc(r.Maxima, func(m Maximum) bool {
-			// Tell whether an end is the maximum m: no factor differs by 1e-5, and their logs differ by less
+			// An end is the maximum m if no factor differs by 1e-5, and if each pair of logarithms differs by less
 			// than 1e-3 or both factors are below 1e-5.
 			for j, x := range e.x {
 				y := m.LogNoise
@@ -297,7 +294,7 @@ func (s *search) result(start *Point, ends []*end) (*Result, error) {
 		r.Warnings = append(r.Warnings, linearize.NewWarning("unsettled", best.step, math.NaN(), "Raise Options.MaxIter, or begin elsewhere.",
 			"The variances found are not known to be a maximum of the evidence: the last step was %.3g in their logarithms. Better ones may be near.", best.step))
 	}
-	// Compute the evidences of the other settled maxima.
+	// Collect the evidences of the other settled maxima.
 	var v []float64
 	for _, m := range r.Maxima[1:] {
 		if m.Settled {

@@ -10,48 +10,46 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// A Point is the evidence and its derivatives at one choice of the factors on the
-// prior variances and on the noise variance.
+// A Point has the evidence and its derivatives for one choice of the factors on the prior variances and on the
+// noise variance.
 type Point struct {
-	LogFactor []float64 // of each group; −Inf holds its parameters at the prior mean
-	LogNoise  float64   // of the factor on the noise variance
+	LogFactor []float64 // log factor of each group; −Inf holds the group's parameters at the prior mean
+	LogNoise  float64   // log factor of the noise variance
 	Evidence  gp.Evidence
-	// Gradient is the derivative in LogFactor: for Refit and HeldSites the total one, the
-	// mode moving. It is 0 where LogFactor is −Inf.
+	// Gradient is the derivative in LogFactor. For Refit and HeldSites it is the total derivative, with the mode
+	// moving. It is 0 where LogFactor is −Inf.
 	Gradient []float64
-	// Slope is the derivative in the factor itself. Where LogFactor is −Inf, a negative
-	// one says that the data want the group at its prior mean.
+	// Slope is the derivative in the factor itself. Where LogFactor is −Inf, a negative Slope says that the data
+	// favour the group at its prior mean.
 	Slope []float64
-	// NoiseGradient is the derivative in LogNoise, NaN unless the likelihood is Gaussian.
+	// NoiseGradient is the derivative in LogNoise; NaN unless the likelihood is Gaussian.
 	NoiseGradient float64
-	// The parts of Gradient (E10); where LogFactor is −Inf, of Slope.
+	// The parts of Gradient (E10); where LogFactor is −Inf, the parts of Slope.
 	Trace  []float64 // tr(B⁻¹RᵀK_gR)
 	Quad   []float64 // αᵀK_gα
-	Moving []float64 // −½ Σ tr(C_ii dΛ_i): of Refit, else nil, also where Λ is held
+	Moving []float64 // −½ Σ tr(C_ii dΛ_i) for Refit; nil for other forms, and where Λ is constant
 
-	Groups   []ntk.Group // names and places of the groups, with their precisions here
+	Groups   []ntk.Group // names and places of the groups, with their precisions at this point
 	Warnings []error     // of the posterior at this point
 }
 
-// A Model computes the evidence of a problem at many points. It is not safe for
-// concurrent use.
+// A Model computes the evidence of a problem at many points. Only one goroutine may use it at a time.
 type Model struct {
 	p       *Problem
 	o       Options
-	prior   *ntk.Scaled // with factors of 1
+	prior   *ntk.Scaled // at factors of 1
 	scatter []float64   // ‖θ_g−μ_g‖²/s_g at factors of 1
 	space   space
-	count   int // evaluations
+	count   int // number of evaluations
 }
 
-// A space is where posteriors are computed: that of functions or that of weights.
+// A space computes posteriors in the space of functions or of weights.
 type space interface {
-	// at returns the posterior under a prior with these factors. It may end the use of
-	// the last one.
+	// at returns the posterior under a prior with these factors. The last posterior may become invalid.
 	at(ctx context.Context, form Form, prior *ntk.Scaled, lik gp.Likelihood) (posterior, error)
 }
 
-// A posterior is one that a space returns.
+// A posterior is a posterior of a space.
 type posterior interface {
 	evidence(form Form, scatter float64) gp.Evidence
 	terms(ctx context.Context, form Form, lik gp.Likelihood) (*terms, error)
@@ -60,14 +58,14 @@ type posterior interface {
 	warnings() []error
 }
 
-// terms are the parts of the derivatives (E10) for groups with a factor of 1.
+// terms are the parts of the derivatives (E10) for each group, with a factor of 1.
 type terms struct {
 	trace, quad, moving []float64
 	inverse             float64 // tr B⁻¹
 }
 
-// Evaluate returns the evidence of p and its derivatives at the given prior and
-// noise, for all groups. The errors are those of gp.Refit.
+// Evaluate returns the evidence of p and its derivatives for all groups, at the given prior and noise. The error is
+// an error of gp.Refit.
 func Evaluate(ctx context.Context, p *Problem, form Form, o *Options) (*Point, error) {
 	all := o.withDefaults()
 	all.PerGroup = true
@@ -78,12 +76,11 @@ func Evaluate(ctx context.Context, p *Problem, form Form, o *Options) (*Point, e
 	return m.At(ctx, form, make([]float64, len(m.scatter)), 0)
 }
 
-// New forms what all evaluations share: the kernels of the groups, or of all
-// parameters together without Options.PerGroup. It fails with a *gp.MemoryError
-// before anything large is taken, and with the errors of gp.CheckTargets and
+// New computes what all evaluations share: the kernels of the groups, or without Options.PerGroup the kernel of all
+// parameters. The error is a *gp.MemoryError before anything large is allocated, or an error of gp.CheckTargets or
 // ntk.NewScaled.
 func New(ctx context.Context, p *Problem, o *Options) (*Model, error) {
-	// An error unless the sizes fit and the targets are valid.
+	// Check the sizes and the targets.
 	if len(p.Theta) != p.X.P {
 		panic("evidence: θ* and the examples are of different networks")
 	}
@@ -120,9 +117,9 @@ func New(ctx context.Context, p *Problem, o *Options) (*Model, error) {
 // Groups returns the groups whose factors are variables, at factors of 1.
 func (m *Model) Groups() []ntk.Group { return m.prior.Groups() }
 
-// At returns the evidence where the log variance of each group is raised by logFactor
-// and that of the noise by logNoise. A logFactor of −Inf holds its group at the prior
-// mean. The errors are those of Evaluate.
+// At returns the evidence and its derivatives after adding logFactor to the log variances of the groups and
+// logNoise to the log variance of the noise. A logFactor of −Inf holds its group at the prior mean. The error is an
+// error of Evaluate.
 func (m *Model) At(ctx context.Context, form Form, logFactor []float64, logNoise float64) (*Point, error) {
 	s, err := m.value(ctx, form, logFactor, logNoise)
 	if err != nil {
@@ -131,8 +128,8 @@ func (m *Model) At(ctx context.Context, form Form, logFactor []float64, logNoise
 	return s.Point, m.differentiate(ctx, s)
 }
 
-// Value returns the evidence alone, which takes less than half the time of At after a
-// fit and about two thirds after a refit.
+// Value returns the evidence without derivatives. It takes less than half the time of At for the forms without a
+// refit, and about two thirds for the others.
 func (m *Model) Value(ctx context.Context, form Form, logFactor []float64, logNoise float64) (gp.Evidence, error) {
 	s, err := m.value(ctx, form, logFactor, logNoise)
 	if err != nil {
@@ -141,7 +138,7 @@ func (m *Model) Value(ctx context.Context, form Form, logFactor []float64, logNo
 	return s.Evidence, nil
 }
 
-// A state is a Point in the making, with its posterior.
+// A state is a Point that is being computed, with its posterior.
 type state struct {
 	*Point
 	form   Form
@@ -151,7 +148,7 @@ type state struct {
 	post   posterior
 }
 
-// value computes the evidence without its derivatives.
+// value computes the evidence, without derivatives.
 func (m *Model) value(ctx context.Context, form Form, logFactor []float64, logNoise float64) (*state, error) {
 	s := &state{form: form, Point: &Point{LogFactor: append([]float64(nil), logFactor...), LogNoise: logNoise}}
 	for _, c := range logFactor {
@@ -182,7 +179,7 @@ func (m *Model) value(ctx context.Context, form Form, logFactor []float64, logNo
 	return s, nil
 }
 
-// differentiate computes the derivatives at s, which must be the last value.
+// differentiate computes the derivatives at s, which must be the result of the last call of value.
 func (m *Model) differentiate(ctx context.Context, s *state) error {
 	t, err := s.post.terms(ctx, s.form, s.lik)
 	if err != nil {
@@ -196,9 +193,9 @@ func (m *Model) differentiate(ctx context.Context, s *state) error {
 			// ‖θ_g−μ_g‖²/s_g² is the derivative of −‖θ_g−μ_g‖²/s_g.
 			gain = over(over(m.scatter[g], f), f)
 		}
-		// ½ αᵀK_gα − ½ tr(B⁻¹RᵀK_gR), at θ* ½ ‖θ_g−μ_g‖²/s_g in place of the first (E10).
-		// For HeldSites α is that of the mode, where Σ log p − ½ αᵀKα is at its maximum and
-		// so does not change with it.
+		// ½ αᵀK_gα − ½ tr(B⁻¹RᵀK_gR), and for AtTheta ½ ‖θ_g−μ_g‖²/s_g in place of the first term (E10). For
+		// HeldSites α is that of the mode. There Σ log p − ½ αᵀKα is at its maximum, so its derivative in the mode
+		// is 0.
 		s.Slope[g] = gain/2 - t.trace[g]/2
 		if t.moving != nil {
 			s.Slope[g] += t.moving[g]

@@ -5,43 +5,39 @@ import (
 	"math"
 )
 
-// Stages that Options.Progress is told of.
+// Stages in Options.Progress.
 const (
 	StageKernels  = "kernels"  // rows of the kernels of all groups
-	StageEvidence = "evidence" // evaluations of the evidence; their number is not known: total 0
+	StageEvidence = "evidence" // evaluations of the evidence; their number is unknown: total 0
 )
 
-// Options are those of Evaluate, New and Maximize. nil means all defaults.
+// Options are options of Evaluate, New and Maximize. nil means all defaults.
 type Options struct {
-	// PerGroup makes the factor of each group a variable. Otherwise all parameters
-	// share one.
+	// PerGroup makes the factor of each group a variable. Otherwise all parameters share one factor.
 	PerGroup bool
-	// Noise makes the noise variance a variable too. It needs a Gaussian likelihood.
+	// Noise makes the noise variance a variable, too. It needs a Gaussian likelihood.
 	Noise bool
-	// Starts is the number of points from which Maximize starts, the first of them the
-	// given prior and noise, and the others within 3 of it in every log; 0 means 4. For
-	// one factor without noise, Maximize instead tries a grid of step 1.5 over [−9, 9]
-	// and refines every maximum that it shows.
+	// Starts is the number of points at which Maximize starts; 0 means 4. The first is the given prior and noise,
+	// and the others are within 3 of it in every logarithm. For one factor without noise, Starts = 0 instead means
+	// a grid with step 1.5 over [−9, 9], from which every maximum that it shows is refined.
 	Starts int
-	// Lowest and Highest bound the logs of all factors, at most ±300; both 0 means −12
-	// and 12. A
-	// variance that reaches Lowest is set to 0 where this raises the evidence.
+	// Lowest and Highest are the ends of the range of all log factors, within ±300. If both are 0 they are −12 and
+	// 12. A variance that reaches Lowest is set to 0 where this raises the evidence.
 	Lowest, Highest float64
-	// MaxIter bounds the quasi-Newton steps of one start; 0 means 200.
+	// MaxIter is the most quasi-Newton steps from one start; 0 means 200.
 	MaxIter int
-	// Tolerance is the length of the last Newton step in the logs; 0 means 1e-9.
+	// Tolerance is the length of the last Newton step in the logarithms; 0 means 1e-9.
 	Tolerance float64
-	// MaxMemory is the number of bytes that may be taken; 0 means 80 % of what the
-	// machine has free.
+	// MaxMemory is the memory that may be used, in bytes; 0 means 80 % of the machine's free memory.
 	MaxMemory int64
 	Workers   int // goroutines; 0 means GOMAXPROCS
 	// Progress, if not nil, is called as work is done.
 	Progress func(stage string, done, total int)
 
-	in int // the space that tests ask for
+	in int // the space to use, for tests
 }
 
-// widest bounds the range of the log factors.
+// widest bounds the ends of the range of the log factors.
 const widest = 300
 
 func (o *Options) withDefaults() Options {

@@ -12,27 +12,26 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// A Form is one of the four evidences.
+// A Form is one of four forms of the evidence.
 type Form int
 
 const (
 	AtTheta        Form = iota // at θ* (E7); θ* and its sites are held
-	LinearGaussian             // of the linear-Gaussian model at the sites of θ*, held (E8)
+	LinearGaussian             // of the linear-Gaussian model at the held sites of θ* (E8)
 	Refit                      // at the mode of the linearized model, found anew at each point (E9)
-	// HeldSites is at the mode v* of the linearized model, found anew at each point, with
-	// log det B at the sites of θ*, which are held:
+	// HeldSites is at the mode v* of the linearized model, found anew at each point, with log det B at the held
+	// sites of θ*:
 	//
 	//	Σ log p(y|f_lin(x;v*)) − ½(v*−μ₀)ᵀΣ₀⁻¹(v*−μ₀) − ½ log det B(Λ at θ*).
 	//
-	// Where one factor is on all variances, its stationary points are the fixed points of
-	// MacKay's update with the curvature of the trained network,
-	// δ = γ/‖v*−μ₀‖², with γ = tr(I − B⁻¹) at the sites of θ*. For a Gaussian it is Refit.
+	// With one factor on all variances, its stationary points are the fixed points of MacKay's update with the
+	// curvature of the trained network, δ = γ/‖v*−μ₀‖² with γ = tr(I − B⁻¹) at the sites of θ*. For a Gaussian
+	// likelihood it equals Refit.
 	//
-	// On MNIST with a convolutional network with batch normalization it chooses the
-	// precision of the highest test log likelihood, compared with (E7) and (E9). Where
-	// the linearized model fits the training rows, Λ at v* runs to 0, log det B hardly
-	// charges for freedom, and (E9) chooses far too small a precision. (E7) chooses too
-	// small a one because of ‖θ*‖², which normalization leaves free.
+	// Compared with (E7) and (E9), it chooses the precision with the highest test log likelihood for a
+	// convolutional network with batch normalization on MNIST. Where the linearized model fits the training rows, Λ
+	// at v* tends to 0, log det B hardly penalizes flexibility, and (E9) chooses far too small a precision. (E7)
+	// chooses too small a precision because of ‖θ*‖², which is arbitrary under normalization.
 	HeldSites
 )
 
@@ -41,7 +40,7 @@ func (f Form) String() string {
 	return [...]string{"at θ*", "linear-Gaussian", "refit", "refit, sites held"}[f]
 }
 
-// refits tells whether the mode is found anew at each point.
+// refits tells whether the form finds the mode anew at each point.
 func (f Form) refits() bool { return f == Refit || f == HeldSites }
 
 // A Problem is a linearized network with its training data and a prior.
@@ -49,15 +48,15 @@ type Problem struct {
 	X          *linearize.Batch // N training examples, linearized at θ*
 	Y          *mat.Dense       // N rows of targets
 	Likelihood gp.Likelihood
-	Theta      []float64 // θ*, length P
-	Prior      ntk.Prior // of an ntk.GPrior, the common factor is g
-	// Groups are those whose variances have a factor of their own. Nil means those of
-	// Prior, or one of all parameters where Prior has none. Their precisions are
-	// ignored: a factor of 1 is the variance of Prior.
+	Theta      []float64 // θ*, P numbers
+	Prior      ntk.Prior // for an ntk.GPrior, the common factor is g
+	// Groups are the groups whose variances have a factor of their own. nil means the groups of Prior, or one group
+	// of all parameters where Prior has none. The groups' precisions are ignored: a factor of 1 is the variance of
+	// Prior.
 	Groups []ntk.Group
 }
 
-// scaled returns the prior of p with a factor of 1 for each group.
+// scaled returns the prior of p with a factor of 1 for each group, or for one group if whole.
 func (p *Problem) scaled(whole bool) (*ntk.Scaled, error) {
 	groups := p.Groups
 	if g, ok := p.Prior.(ntk.Grouped); ok && groups == nil {
@@ -73,7 +72,7 @@ func (p *Problem) scaled(whole bool) (*ntk.Scaled, error) {
 	return ntk.NewScaled(p.Prior, len(p.Theta), groups, factor)
 }
 
-// allParameters names the group of a factor that all parameters share.
+// allParameters is the name of the group of all parameters.
 const allParameters = "all parameters"
 
 // noise returns the likelihood with its noise variance multiplied by factor.
@@ -94,7 +93,7 @@ func (p *Problem) hasNoise() bool {
 	return ok
 }
 
-// over returns v/factor, 0 where v is 0 whatever the factor.
+// over returns v/factor, or 0 where v is 0.
 func over(v, factor float64) float64 {
 	if v == 0 {
 		return 0

@@ -25,12 +25,12 @@ type weightPosterior struct {
 	white newton.Whitened
 	u     blas64.Triangular
 	s     *gp.Sites
-	v     []float64 // the mean of the parameters
+	v     []float64 // mean of the parameters
 	f     []float64 // m + J(v − μ₀)
 	warn  []error
 
-	// Of HeldSites, where v and f are the mode's and s and u at θ*: α and Σ log p(y|f).
-	// Else alpha is nil.
+	// alpha and logLik are α and Σ log p(y|f) of HeldSites, where v and f are those of the mode, and s and u are at
+	// θ*. For other forms alpha is nil.
 	alpha  []float64
 	logLik float64
 }
@@ -71,22 +71,22 @@ func (q *weightPosterior) condition(ctx context.Context, s *gp.Sites) (err error
 	return err
 }
 
-// whitened returns Φᵀu.
+// whitened returns Φᵀu, P numbers.
 func (q *weightPosterior) whitened(u []float64) []float64 {
 	z := q.w.project(u)
 	floats.Mul(z, q.white.Root)
 	return z
 }
 
-// place returns the place of whitened parameters z.
+// place returns the point with whitened parameters z.
 func (q *weightPosterior) place(z []float64) *newton.Point {
 	p := &newton.Point{Weights: z, F: make([]float64, len(q.w.mean))}
 	q.w.outputsTo(p.F, q.white.Theta(z))
 	return p
 }
 
-// start returns where a refit starts: the parameters of the last mode, else θ*, in so
-// far as the prior has them.
+// start returns the point at which a refit starts: the parameters of the last mode, or θ*, as far as parameters
+// with a prior variance reach them.
 func (q *weightPosterior) start() *newton.Point {
 	from := q.w.last
 	if from == nil {
@@ -100,7 +100,7 @@ func (q *weightPosterior) refit(ctx context.Context, lik gp.Likelihood) error {
 	p := q.w.m.p
 	l := &newton.Objective{Lik: lik, Y: p.Y}
 	from := q.start()
-	// Where f cannot be reached under this prior, the prior mean is the better start.
+	// Where the prior mean has a higher objective, it is the better start.
 	if origin := q.place(make([]float64, len(q.white.Root))); l.Objective(origin) > l.Objective(from) {
 		from = origin
 	}
@@ -132,7 +132,7 @@ func (q *weightPosterior) refit(ctx context.Context, lik gp.Likelihood) error {
 	return nil
 }
 
-// scatter returns ‖z‖² of the mean, (v − μ₀)ᵀS⁻¹(v − μ₀).
+// scatter returns ‖z‖² = (v − μ₀)ᵀS⁻¹(v − μ₀) of the mean v.
 func (q *weightPosterior) scatter() float64 {
 	z := q.white.Of(q.v)
 	return floats.Dot(z, z)
@@ -157,7 +157,7 @@ func (q *weightPosterior) evidence(form Form, scatter float64) gp.Evidence {
 func (q *weightPosterior) sites() *gp.Sites  { return q.s }
 func (q *weightPosterior) warnings() []error { return q.warn }
 
-// dual returns α = r + Λ(f − f̂), with r and Λ at f.
+// dual returns α = r + Λ(f − f̂), with r and Λ at the sites' function values f.
 func (q *weightPosterior) dual() []float64 {
 	if q.alpha != nil {
 		return q.alpha
@@ -170,11 +170,10 @@ func (q *weightPosterior) dual() []float64 {
 func (q *weightPosterior) terms(ctx context.Context, form Form, lik gp.Likelihood) (*terms, error) {
 	groups, factor := q.prior.Groups(), q.prior.Factors()
 	t := &terms{trace: make([]float64, len(groups)), quad: make([]float64, len(groups)), inverse: float64(len(q.f))}
-	unit := make([]float64, len(q.white.Root)) // variances at a factor of 1
+	unit := make([]float64, len(q.white.Root)) // variances at factors of 1
 	q.w.m.prior.VarianceTo(unit)
-	// Compute 1 − [A⁻¹]_pp, which is s_p J_pᵀRB⁻¹RᵀJ_p, and J_pᵀRB⁻¹RᵀJ_p for a
-	// parameter whose group has a factor of 0, with J_p column p of J. unit are the variances at
-	// factors of 1.
+	// Compute for each parameter the leverage 1 − [A⁻¹]_pp = s_p J_pᵀRB⁻¹RᵀJ_p, with J_p column p of J. For a
+	// parameter whose group has a factor of 0 compute J_pᵀRB⁻¹RᵀJ_p.
 	p := len(q.white.Root)
 	leverage := make([]float64, p)
 	const step = 256
@@ -213,7 +212,7 @@ func (q *weightPosterior) terms(ctx context.Context, form Form, lik gp.Likelihoo
 		for _, s := range group.Spans {
 			for i := s.Offset; i < s.Offset+s.Len(); i++ {
 				if unit[i] == 0 {
-					continue // no parameter of the model
+					continue // not a parameter of the model
 				}
 				if factor[g] > 0 {
 					t.inverse -= leverage[i]
@@ -232,8 +231,7 @@ func (q *weightPosterior) terms(ctx context.Context, form Form, lik gp.Likelihoo
 	return t, nil
 }
 
-// zeroLeverage writes that of parameters in groups with a factor of 0,
-// H_pp − ‖U⁻ᵀS^½H_p‖².
+// zeroLeverage writes J_pᵀRB⁻¹RᵀJ_p = H_pp − ‖U⁻ᵀS^½H_p‖² for the parameters in groups with a factor of 0.
 func (q *weightPosterior) zeroLeverage(ctx context.Context, out, unit, data []float64) error {
 	var zero []int
 	for i, s := range q.white.Root {

@@ -16,36 +16,35 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// weightSpace computes posteriors from the Cholesky factor of A = I + ΦᵀΛΦ, with
-// Φ = JS^½ and S the prior variances. One buffer of P rows of P+1 numbers holds
-// H = JᵀΛJ in its lower triangle, and A and its factor in the upper one, a column to
-// the right. While the sites are held, H serves for all variances.
+// weightSpace computes posteriors from the Cholesky factor of A = I + ΦᵀΛΦ, with Φ = JS^½ and the prior variances
+// S. One buffer with P rows of P+1 numbers has H = JᵀΛJ in its lower triangle, and A or its factor in the upper
+// triangle, shifted one column to the right. While the sites are held, one H serves for all variances.
 type weightSpace struct {
 	m    *Model
 	mean []float64 // m at the training examples, N·C
-	mu   []float64 // μ₀, length P
+	mu   []float64 // μ₀, P numbers
 
 	data  []float64
-	h     *gp.Sites // whose H is in data; nil for none
-	scale float64   // of Λ relative to these: Gaussian noise scales H
-	last  []float64 // the parameters of the last mode; nil for none
+	h     *gp.Sites // sites of the H in data; nil for none
+	scale float64   // Λ relative to these sites: Gaussian noise scales H
+	last  []float64 // parameters of the last mode; nil for none
 }
 
-// weightRows is about how many rows of J are formed at once.
+// weightRows is about the number of rows of J that are formed at once.
 const weightRows = 1024
 
-// weightBytes is the memory of weight space for p parameters.
+// weightBytes returns the memory in bytes of weight space for p parameters and c outputs.
 func weightBytes(p, c int) int64 {
 	rows := int64(weightTile(c) * c)
 	matrix := memory.Mul(8, memory.Mul(int64(p), int64(p)+1))
 	return memory.Add(matrix, memory.Mul(8, memory.Mul(int64(p), memory.Add(2*rows, 16))))
 }
 
-// weightTile returns how many examples with c outputs share a tile of J.
+// weightTile returns the number of examples with c outputs in a tile of J.
 func weightTile(c int) int { return max(1, weightRows/c) }
 
-// inWeightSpace tells whether an evaluation takes less work in weight space. Both need
-// about five factors, and weight space a product of P×N·C with N·C×P for each.
+// inWeightSpace tells whether an evaluation takes less work in weight space. Both spaces take about five
+// factorizations, and weight space also takes the product of P×N·C with N·C×P for each.
 func inWeightSpace(p, nc int) bool {
 	w, f := float64(p), float64(nc)
 	return 2.5*f*w*w+w*w*w < f*f*f
@@ -66,13 +65,12 @@ func newWeightSpace(m *Model) (*weightSpace, error) {
 
 func (w *weightSpace) p() int { return w.m.p.X.P }
 
-// ggn returns H, lower triangle.
+// ggn returns H in its lower triangle.
 func (w *weightSpace) ggn() blas64.Symmetric {
 	return blas64.Symmetric{Uplo: blas.Lower, N: w.p(), Stride: w.p() + 1, Data: w.data}
 }
 
-// form writes H at the sites s, or sets the factor that leads to it from the one that
-// is there.
+// form computes H at the sites s. If H at s is a multiple of the present H, it only sets scale.
 func (w *weightSpace) form(ctx context.Context, s *gp.Sites) error {
 	if w.h != nil && w.m.p.hasNoise() {
 		w.scale = s.Lambda.At(0, 0) / w.h.Lambda.At(0, 0)
@@ -87,7 +85,7 @@ func (w *weightSpace) form(ctx context.Context, s *gp.Sites) error {
 		clear(h.Data[i*h.Stride:][:i+1])
 	}
 	err := w.eachTile(ctx, func(lo int, j blas64.General) error {
-		// Replace the rows J_i of each example, from example lo on, by R_iᵀJ_i.
+		// Replace the rows J_i of each example by R_iᵀJ_i.
 		c := w.m.p.X.Outputs()
 		if err := par.Do(ctx, w.m.o.Workers, j.Rows/c, func(i int) error {
 			root := dense.Slice(s.Root, (lo+i)*c, (lo+i+1)*c)
@@ -117,8 +115,7 @@ func (w *weightSpace) form(ctx context.Context, s *gp.Sites) error {
 	return nil
 }
 
-// eachTile calls do with rows of J, of the examples from lo on, which do may
-// overwrite.
+// eachTile calls do with tiles of J, the first row of which belongs to example lo. do may overwrite them.
 func (w *weightSpace) eachTile(ctx context.Context, do func(lo int, j blas64.General) error) error {
 	x := w.m.p.X
 	n, c, step := x.Len(), x.Outputs(), weightTile(x.Outputs())
@@ -126,7 +123,7 @@ func (w *weightSpace) eachTile(ctx context.Context, do func(lo int, j blas64.Gen
 	for t := range par.Tiles(n, step) {
 		lo, hi := par.Bounds(t, n, step)
 		j := dense.Of(data[:(hi-lo)*c*x.P], (hi-lo)*c, x.P)
-		// Write J of the examples of b, a few of them on each worker.
+		// Write J for the examples of b, a few examples at a time on each worker.
 		workers := w.m.o.Workers
 		b := x.Slice(lo, hi)
 		const examples = 32
@@ -146,7 +143,7 @@ func (w *weightSpace) eachTile(ctx context.Context, do func(lo int, j blas64.Gen
 	return nil
 }
 
-// factorize writes A = I + S^½HS^½ and factors it.
+// factorize computes A = I + S^½HS^½ and factors it. root is the diagonal of S^½.
 func (w *weightSpace) factorize(ctx context.Context, root []float64) (blas64.Triangular, error) {
 	a, h := blas64.Symmetric{Uplo: blas.Upper, N: w.p(), Stride: w.p() + 1, Data: w.data[1:]}, w.ggn()
 	err := par.Do(ctx, w.m.o.Workers, a.N, func(i int) error {
@@ -170,7 +167,7 @@ func (w *weightSpace) factorize(ctx context.Context, root []float64) (blas64.Tri
 	return u, nil
 }
 
-// outputsTo writes f = m + J(v − μ₀) for parameters v.
+// outputsTo writes f = m + J(v − μ₀) for the parameters v.
 func (w *weightSpace) outputsTo(dst, v []float64) {
 	d := floats.SubTo(make([]float64, len(v)), v, w.mu)
 	x := w.m.p.X
@@ -184,7 +181,7 @@ func (w *weightSpace) outputsTo(dst, v []float64) {
 	floats.Add(dst, w.mean)
 }
 
-// project returns Jᵀu for u, N·C.
+// project returns Jᵀu for u with N·C numbers.
 func (w *weightSpace) project(u []float64) []float64 {
 	v := make([]float64, w.p())
 	w.m.p.X.MulTransVecTo(v, u)

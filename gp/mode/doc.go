@@ -1,6 +1,6 @@
-// Package mode finds the mode of the linearized model (E9), and the prior at which it explains
-// the training targets as well as the network does (E21), by products of the Jacobian with
-// vectors, for any number of training examples: J, H and K are never formed.
+// Package mode finds the mode of the linearized model (E9), and the prior under which this model explains the
+// training targets as well as the network does (E21). It uses products of the Jacobian with vectors and never forms
+// J, H or K, so it works for any number of training examples.
 //
 //	m, err := mode.FindMatch(ctx, train, targets, likelihood, prior, theta, nil)
 //	if err != nil {

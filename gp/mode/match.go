@@ -19,64 +19,62 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// A Match is the prior under which the mode of the linearized model explains the training
-// targets as well as the network does (E21): the common factor on the prior precisions at
-// which ℓ = Σ log p(y|f_lin(x;v)) at the mode v equals Σ log p(y|f(x;θ*)).
+// A Match is the prior under which the mode of the linearized model explains the training targets as well as the
+// network does (E21). It is given by the common factor on the prior precisions for which ℓ = Σ log p(y|f_lin(x;v))
+// at the mode v equals Σ log p(y|f(x;θ*)).
 type Match struct {
-	Factor  float64   // on the stated precisions: δ_m/δ
-	Error   float64   // log Factor is known to this much
-	Bounded bool      // the root lies below MatchOptions.Least, which is Factor
+	Factor  float64   // factor on the stated precisions, δ_m/δ
+	Error   float64   // estimated error of log Factor
+	Bounded bool      // the root is below MatchOptions.Least, and Factor is Least
 	LogLik  float64   // ℓ of the linearized model at Theta
 	Network float64   // ℓ of the network
 	Prior   float64   // ℓ of the prior mean
-	Theta   []float64 // about the mode v under the precisions times Factor, P
-	Passes  int       // products with J and with Jᵀ
-	// Warnings holds a warning of match-rough where the search ended before Error was as small as
-	// was asked.
+	Theta   []float64 // approximate mode v under the precisions times Factor, P numbers
+	Passes  int       // number of products with J and with Jᵀ
+	// Warnings holds the warning match-rough where the search ended with an Error above the tolerance.
 	Warnings []error
 }
 
-// MatchOptions are the options of FindMatch.
+// MatchOptions are options of FindMatch.
 type MatchOptions struct {
-	// Products multiply vectors with the Jacobian; nil takes those of the source. J v need
-	// not be exact, as that of network.Network.Products.
+	// Products multiplies vectors by the Jacobian; nil means the products of the source. J v need not be exact, as
+	// in network.Network.Products.
 	Products linearize.Products
-	// Outputs are f(x;θ*), N×C, where they are known; nil takes a pass over the source.
+	// Outputs are f(x;θ*), N×C, if known; nil takes a pass over the source.
 	Outputs *mat.Dense
 	// Tolerance is the Match.Error at which the search ends; 0 means .01.
 	Tolerance float64
-	// Least is the smallest factor; 0 means 1e-6. Networks that interpolate their targets
-	// have a smaller one, or none.
+	// Least is the smallest factor; 0 means 1e-6. Networks that interpolate their targets have a smaller factor, or
+	// none.
 	Least float64
-	// Directions bounds the vectors that span the search, each of P + N·C numbers; 0 means
-	// 32, fewer than 8 count as 8, and short memory lowers the bound. Fewer take more passes.
+	// Directions is the most vectors that span the search, each with P + N·C numbers; 0 means 32, fewer than 8
+	// count as 8, and small memory lowers the number. With fewer directions the search takes more passes.
 	Directions int
-	// MaxPasses bounds the products with J and Jᵀ; 0 means 2000.
+	// MaxPasses is the most products with J and Jᵀ; 0 means 2000.
 	MaxPasses int
-	// MaxMemory is the number of bytes that may be taken; 0 means 80 % of what the machine has
-	// free (gp.MemoryBudget).
+	// MaxMemory is the memory that may be used, in bytes; 0 means 80 % of the machine's free memory
+	// (gp.MemoryBudget).
 	MaxMemory int64
-	// Workers bounds the goroutines, but not those of Products; 0 means GOMAXPROCS.
+	// Workers is the most goroutines, not counting those of Products; 0 means GOMAXPROCS.
 	Workers int
-	// Progress, if not nil, is called with StageMatch as passes are done; their number is
-	// not known: total 0.
+	// Progress, if not nil, is called with StageMatch as passes are done. Their number is unknown: total 0.
 	Progress func(stage string, done, total int)
 }
 
 // StageMatch counts the passes of FindMatch.
 const StageMatch = "match"
 
-// near is |log Factor| below which the stated precisions are kept (E21). A search ends where
-// this is certain.
+// near is the |log Factor| below which the stated precisions are kept (E21). A search ends when it is certain to be
+// below.
 const near = .1
 
-// fewest directions span a search.
+// fewest is the fewest directions that may span a search.
 const fewest = 8
 
-// directions returns how many directions fit into memory.
+// directions returns the number of directions that fit into memory.
 func (o *MatchOptions) directions(n, c, p int) (int, error) {
 	bytes := func(n, directions int) int64 {
-		// Beside the directions: m, f, r, and J̃d; q, z, and scratch.
+		// Besides the directions: m, f, r and J̃d; q, z and scratch.
 		return memory.Mul(8*int64(directions+8), memory.Add(memory.Mul(int64(n), int64(c)), int64(p)))
 	}
 	if err := gp.CheckMemory("a match", gp.TrainingExamples, n, o.MaxMemory, func(n int) int64 { return bytes(n, fewest) }); err != nil {
@@ -86,29 +84,31 @@ func (o *MatchOptions) directions(n, c, p int) (int, error) {
 	return max(fewest, memory.Largest(o.Directions+1, budget, func(k int) int64 { return bytes(n, k) })), nil
 }
 
-// FindMatch returns the match of a network to a prior without forming J, H or K (E21). prior
-// is the stated one; parameters of no variance stay at its mean. y is N×Targets(C), and theta
-// is θ*, P.
+// FindMatch returns the match of a network for the stated prior without forming J, H or K (E21). Parameters without
+// prior variance stay at the prior mean. y is N×Targets(C), and theta is θ*, P numbers.
 //
-// As ½‖z‖² = ½(v−μ₀)ᵀΣ₀⁻¹(v−μ₀) and −ℓ are convex, the match is the least ‖z‖ of all v with
-// the network's ℓ, and 1/ρ is the multiplier of that, with ρ the factor. The search finds both
-// at once among the combinations of at most Directions directions for which J v is known, so
-// that neither a Newton step nor another ρ takes a pass. It begins with the direction of θ*,
-// and each round adds the gradient q of ℓ − ½ρ‖z‖², for a product with Jᵀ and one with J. That
-// is the method of conjugate gradients, which needs no restart where ρ or Λ changes.
+// Let z be the whitened parameters, so that ½‖z‖² = ½(v−μ₀)ᵀΣ₀⁻¹(v−μ₀), and ρ the factor. ½‖z‖² and −ℓ are convex.
+// The match is therefore the v with the least ‖z‖ among those with the network's ℓ, and 1/ρ is the Lagrange
+// multiplier of this constraint. The search finds both at once, among combinations of at most Directions directions
+// d with known J̃d, so that neither a Newton step nor another ρ needs a pass:
 //
-// With A = H + ρI, ℓ at the mode differs from ℓ in the span by ρ eᵀA⁻¹q for some e no longer than
-// z, and by at most ½qᵀA⁻¹q of second order; −dℓ/dlog ρ is at least what it is in the span.
-// qᵀA⁻¹q is estimated from what the last rounds gained, and of the cosine between e and q three
-// standard deviations of that between two random vectors are allowed for. Match.Error is what
-// this makes of log ρ, or the range of log ρ over the last four rounds if that is more. It is an
-// estimate and no bound. The search ends where it is within the tolerance, or where with it
-// |log Factor| < .1, so that the stated precisions are kept.
+//  1. The first direction is that of θ*.
+//  2. Newton steps in the span find z and ρ.
+//  3. Each round adds one more direction: the gradient q of ℓ − ½ρ‖z‖², with one product by Jᵀ and one by J. This is the
+//     method of conjugate gradients, but it needs no restart when ρ or Λ changes.
 //
-// Where the network is no better than the prior mean, the error is a *gp.NoMatchError. A
-// gp.Scored likelihood, which is not concave, is an error, and others are those of
-// gp.NewSites; a *gp.MemoryError where not even 8 directions fit. The numbers are the same for any number of workers. Besides src, FindMatch holds
-// the directions and a few more vectors of length P and N·C.
+// The error is estimated as follows. With A = H + ρI, ℓ at the mode differs from ℓ in the span by ρ eᵀA⁻¹q for some
+// e with ‖e‖ ≤ ‖z‖, and by at most ½qᵀA⁻¹q in second order; −dℓ/dlog ρ is at least as large as in the span. qᵀA⁻¹q
+// is estimated from the gains of the last rounds. The cosine between e and q is taken to be at most three standard
+// deviations of the cosine between two random vectors. Match.Error is the resulting error of log ρ, or the range of
+// log ρ over the last four rounds if that is larger. It is an estimate and not a bound. The search ends when
+// Match.Error is within the tolerance, or when |log Factor| < .1 despite this error, so that the stated precisions
+// are kept.
+//
+// Where the network is no better than the prior mean, the error is a *gp.NoMatchError. Other errors: a gp.Scored
+// likelihood, which is not concave; an error of gp.NewSites; a *gp.MemoryError where not even 8 directions fit. The
+// result does not depend on the number of workers. Besides src, FindMatch holds the directions and a few more
+// vectors of P and N·C numbers.
 func FindMatch(ctx context.Context, src linearize.Source, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, o *MatchOptions) (*Match, error) {
 	if _, ok := lik.(gp.Scored); ok {
 		return nil, errors.New("mode: a match needs a likelihood that is concave in f, and noise that depends on the input has none; state the prior precision")
@@ -166,23 +166,23 @@ func FindMatch(ctx context.Context, src linearize.Source, y *mat.Dense, lik gp.L
 	return m.find(ctx)
 }
 
-// A matchSearch looks for z and the factor e^t, where v = μ₀ + Σ₀^½ z.
+// A matchSearch looks for whitened parameters z and the factor e^t, where v = μ₀ + Σ₀^½ z.
 type matchSearch struct {
 	o         MatchOptions
 	white     newton.Whitened
 	span      *span
-	tolerance float64 // of t
-	least     float64 // t
+	tolerance float64 // for t
+	least     float64 // least t
 	network   float64 // ℓ of the network
 	prior     float64 // ℓ of the prior mean
 	passes    int
 
 	t    float64    // log factor
 	coef []float64  // z = Vᵀ coef
-	at   *expansion // at coef
+	at   *expansion // ℓ around coef to second order
 }
 
-// start finds the prior mean and makes θ* the first direction.
+// start computes the prior mean and makes θ* the first direction.
 func (m *matchSearch) start(ctx context.Context, f, theta []float64) error {
 	// m = f + J(μ₀ − θ*)
 	if err := m.push(ctx, m.span.mean, newton.Minus(m.white.Mean, theta)); err != nil {
@@ -205,7 +205,7 @@ func (m *matchSearch) start(ctx context.Context, f, theta []float64) error {
 		m.coef[0] = norm
 		return nil
 	}
-	// The gradient at the prior mean is another one.
+	// θ* is the prior mean: take the gradient at the prior mean as the first direction.
 	r := make([]float64, len(f))
 	if err := m.span.residuals(ctx, r, nil); err != nil {
 		return err
@@ -240,9 +240,8 @@ func (m *matchSearch) find(ctx context.Context) (*Match, error) {
 		}
 		rho := math.Exp(m.t)
 		floats.AddScaled(q, -rho, z)
-		// What of q is in the span, settle knows to second order.
-		// Subtract from d what of it is in the span, and find the norm of the rest. It returns false where
-		// that is only rounding.
+		// settle already accounts for the part of q in the span, to second order. Subtract this part, and find the
+		// norm of the rest. open tells whether that is more than rounding.
 		s := m.span
 		var norm float64
 		whole := floats.Norm(q, 2)
@@ -273,7 +272,7 @@ func (m *matchSearch) find(ctx context.Context) (*Match, error) {
 					if err != nil {
 						return nil, err
 					}
-					// Replace the directions by their orthonormal combinations u.
+					// Replace the directions by orthonormal combinations of them, whose coefficients are the rows of keep.
 					s := m.span
 					k := s.w.Cols
 					to := dense.New(k, len(keep)) // Uᵀ
@@ -308,7 +307,7 @@ func (m *matchSearch) find(ctx context.Context) (*Match, error) {
 				continue
 			}
 			if settles++; steps == laterSteps || step.cut && settles < mostSettles {
-				// What is left of the way is in the span.
+				// The remaining way is in the span.
 				steps, rounds = firstSteps, nil
 				continue
 			}
@@ -325,8 +324,7 @@ func (m *matchSearch) find(ctx context.Context) (*Match, error) {
 	}
 }
 
-// missed estimates the error of t. fall is −dℓ/dt in the span, which is at most that of all
-// directions.
+// missed estimates the error of t. fall is −dℓ/dt in the span, a lower bound of −dℓ/dt in all directions.
 func (m *matchSearch) missed(rounds []round, z []float64, fall float64) float64 {
 	k := len(rounds) - 1
 	rho := math.Exp(m.t)
@@ -342,21 +340,19 @@ func (m *matchSearch) missed(rounds []round, z []float64, fall float64) float64 
 	return missed
 }
 
-// chance is how many standard deviations of the cosine of two directions drawn at random are
-// allowed for.
+// chance is the number of standard deviations of the cosine of two random directions that are allowed for.
 const chance = 3
 
-// A round is what the search knows after a direction was added.
+// A round has the results of the search after a direction was added.
 type round struct {
 	t    float64 // log factor
 	norm float64 // ‖q‖ outside the span
-	gain float64 // by which ‖q‖² in the norm of A⁻¹ has fallen
+	gain float64 // decrease of ‖q‖² in the norm of A⁻¹
 }
 
-// remainder estimates ‖q‖ in the norm of A⁻¹. What it fell by in the last rounds is known
-// (Strakoš and Tichý, "On error estimation in the conjugate gradient method and why it works
-// in finite precision computations", ETNA 13, 2002); that it goes on to fall like
-// ‖q‖² is assumed, with a factor for safety. It is at most ‖q‖/√ρ.
+// remainder estimates ‖q‖ in the norm of A⁻¹. Its decrease in the last rounds is known (Strakoš and Tichý, "On
+// error estimation in the conjugate gradient method and why it works in finite precision computations", ETNA 13,
+// 2002). It is assumed to go on decreasing like ‖q‖², with a safety factor. It is at most ‖q‖/√ρ.
 func remainder(rounds []round, rho float64) float64 {
 	k := len(rounds) - 1
 	most := rounds[k].norm / math.Sqrt(rho)
@@ -374,38 +370,37 @@ func remainder(rounds []round, rho float64) float64 {
 }
 
 const (
-	delay   = 4  // rounds from whose gains a remainder is estimated
-	slowest = .9 // fall of ‖q‖² over these, above which it says nothing
+	delay   = 4  // rounds whose gains are used for the estimate
+	slowest = .9 // ratio of ‖q‖² over these rounds above which the gains say nothing
 	safety  = 2
 )
 
 const (
-	// firstSteps and laterSteps bound the Newton steps in the span: at first, and after a
-	// direction was added. What the later ones leave is for the next direction.
+	// firstSteps and laterSteps are the most Newton steps in the span: at first, and after a direction was added.
+	// The next direction makes up for what later steps leave.
 	firstSteps, laterSteps = 30, 3
-	// mostSettles bounds how often firstSteps may not do where no direction is left to add.
+	// mostSettles is how often firstSteps may fail to be enough when no direction is left to add.
 	mostSettles = 10
-	// farthest bounds |Δ log ρ| of a Newton step.
+	// farthest is the largest |Δ log ρ| of a Newton step.
 	farthest = 2
 	// hidden bounds the relative rounding error of ℓ.
 	hidden = 1e-13
-	// smallest is the part of a Newton step below which a search along it ends.
+	// smallest is the part of a Newton step at which a search along it ends.
 	smallest = 1e-10
 )
 
-// A settled tells where the Newton steps in the span ended.
+// A settled describes the end of the Newton steps in the span.
 type settled struct {
 	b     []float64 // (G + ρI)⁻¹ coef
-	gain  float64   // twice what the first step promised to gain
-	ahead float64   // what the step that was not made would gain
-	left  float64   // its part in t
-	wants float64   // that step where it may go below the least t
-	cut   bool      // whether there were as many steps as may be
+	gain  float64   // twice the predicted gain of the first step
+	ahead float64   // predicted gain of the step that was not made
+	left  float64   // change of t in that step
+	wants float64   // change of t in that step without the limit m.least
+	cut   bool      // the limit on the number of steps ended them
 }
 
-// settle makes up to limit Newton steps in t and coef towards the match in the span. Each
-// chooses ρ by what the quadratic model at coef says of ℓ at the mode, and then climbs
-// ℓ − ½ρ‖coef‖².
+// settle makes up to limit Newton steps in t and coef towards the match in the span. Each step chooses ρ such that
+// ℓ at the mode, by the quadratic model at coef, is the network's, and then climbs ℓ − ½ρ‖coef‖².
 func (m *matchSearch) settle(ctx context.Context, limit int) (*settled, error) {
 	most, last, first := float64(farthest), 0.0, math.NaN()
 	for i := 0; ; i++ {
@@ -470,7 +465,7 @@ func (m *matchSearch) settle(ctx context.Context, limit int) (*settled, error) {
 	}
 }
 
-// add adds a direction of this norm that is orthogonal to the span.
+// add adds the direction d to the span. d must be orthogonal to the span, and norm must be ‖d‖.
 func (m *matchSearch) add(ctx context.Context, d []float64, norm float64) error {
 	floats.Scale(1/norm, d)
 	f := make([]float64, len(m.span.mean))
@@ -480,7 +475,7 @@ func (m *matchSearch) add(ctx context.Context, d []float64, norm float64) error 
 	if dense.NotFinite(f) >= 0 {
 		return errors.New("mode: a product with the Jacobian is not finite; check the network")
 	}
-	// Add a unit vector that is orthogonal to the span, with f = J̃d, N·C.
+	// Append the unit vector d to V, and f = J̃d, N·C numbers, to W.
 	s := m.span
 	k := s.v.Rows
 	s.v.Rows, s.w.Cols = k+1, k+1
@@ -492,14 +487,14 @@ func (m *matchSearch) add(ctx context.Context, d []float64, norm float64) error 
 	return nil
 }
 
-// push writes J v.
+// push writes J v to dst.
 func (m *matchSearch) push(ctx context.Context, dst, v []float64) error {
 	m.passes++
 	m.o.Progress(StageMatch, m.passes, 0)
 	return m.o.Products.MulVecTo(ctx, dst, v)
 }
 
-// pull returns J̃ᵀu.
+// pull returns J̃ᵀu, P numbers.
 func (m *matchSearch) pull(ctx context.Context, u []float64) ([]float64, error) {
 	m.passes++
 	m.o.Progress(StageMatch, m.passes, 0)

@@ -18,52 +18,49 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// A Mode is the mode v* of the linearized model (E9), the maximum over v of
-// Σ log p(y|f_lin(x;v)) − ½(v−μ₀)ᵀΣ₀⁻¹(v−μ₀). Where a network is normalized, its
-// trained parameters θ* are not the mode of their own linearization, and v* takes
-// their place in the evidence [gprior eq. 9].
+// A Mode is the mode v* of the linearized model (E9), the maximum over v of Σ log p(y|f_lin(x;v)) −
+// ½(v−μ₀)ᵀΣ₀⁻¹(v−μ₀). In a network with normalization, the trained parameters θ* are not the mode of their own
+// linearization, and v* replaces them in the evidence [gprior eq. 9].
 type Mode struct {
-	Theta        []float64 // v*, P
+	Theta        []float64 // v*, P numbers
 	Sites        *gp.Sites // at f_lin(x;v*)
 	Scatter      float64   // (v*−μ₀)ᵀΣ₀⁻¹(v*−μ₀)
-	GradientNorm float64   // of the objective, in the Σ₀ norm: for a likelihood that is concave in f it bounds what v* lacks
-	Newton       int       // steps
-	Products     int       // H̃v, each a J v and a Jᵀu, that the steps took
-	Warnings     []error   // of refit-steps and refit-gap, those of internal/newton
+	GradientNorm float64   // Σ₀ norm of the objective's gradient; it bounds the distance to the mode if log p is concave
+	Newton       int       // number of Newton steps
+	Products     int       // number of H̃v in these steps, each one J v and one Jᵀu
+	Warnings     []error   // refit-steps and refit-gap of internal/newton
 }
 
-// Options are the options of Find.
+// Options are options of Find.
 type Options struct {
-	// Products multiply vectors within a Newton step and give its gradient; nil takes
-	// those of the source. Jᵀu must be exact. J v need not be, as that of
-	// network.Network.Products: the last steps start from exact function values.
+	// Products multiplies vectors within a Newton step, and computes its gradient; nil means the products of the
+	// source. Jᵀu must be exact. J v need not be, as in network.Network.Products, because the last steps start from
+	// exact function values.
 	Products linearize.Products
-	// Outputs are f(x;θ*), N×C, where they are known; nil takes a pass over the source.
+	// Outputs are f(x;θ*), N×C, if known; nil takes a pass over the source.
 	Outputs *mat.Dense
-	// Start are the weights v, P numbers, from which the search starts; nil means θ*. Near the
-	// mode, such as at that under another prior, it takes fewer steps.
+	// Start has the weights v, P numbers, at which the search starts; nil means θ*. A start near the mode, such as
+	// the mode under another prior, takes fewer steps.
 	Start []float64
-	// Gradient is the norm of the gradient, that of Mode.GradientNorm, at which the search
-	// ends; 0 means that it goes on for as long as steps move or gain anything.
+	// Gradient is the norm of the gradient (Mode.GradientNorm) at which the search ends; 0 means that it ends when
+	// steps no longer move or gain anything.
 	Gradient float64
-	// Curvature is an approximation of the diagonal of JᵀΛJ, P numbers, from which
-	// a preconditioner is made; nil takes none.
+	// Curvature is an approximation of the diagonal of JᵀΛJ, P numbers, for a preconditioner; nil means none.
 	Curvature []float64
-	// Precondition, if not nil, is called with the sites of each Newton step and takes
-	// the place of Curvature. It returns a function that replaces z, P numbers, by an
-	// approximation of (I + J̃ᵀΛJ̃)⁻¹z with J̃ = JΣ₀^½. The function must be linear,
-	// symmetric and positive definite; a nil one changes nothing.
+	// Precondition, if not nil, replaces Curvature. It is called with the sites of each Newton step, and returns a
+	// function that replaces z, P numbers, by an approximation of (I + J̃ᵀΛJ̃)⁻¹z with J̃ = JΣ₀^½. The function
+	// must be linear, symmetric and positive definite. If it is nil, z stays unchanged.
 	Precondition func(ctx context.Context, s *gp.Sites) (func(z []float64), error)
-	// State, if not nil, is called before each Newton step with what Resume needs to go on
-	// from there; it must not change or keep it. An error ends the search. A gp.Scored
-	// likelihood, whose steps depend on those before, has no states.
+	// State, if not nil, is called before each Newton step with a state from which Resume can go on. It must not
+	// change or keep the state. An error ends the search. It is not called for a gp.Scored likelihood, whose steps
+	// depend on earlier steps.
 	State func(s *State) error
-	// Resume, if not nil, is the state of an interrupted search for the same mode, which
-	// goes on from there to the same result. It goes before Start.
+	// Resume, if not nil, is the state of an interrupted search for the same mode. The search goes on from it to
+	// the same result. Start is then ignored.
 	Resume *State
-	// MaxProducts bounds the conjugate gradients of one Newton step; 0 means 1000.
+	// MaxProducts is the most conjugate gradient steps in one Newton step; 0 means 1000.
 	MaxProducts int
-	// MaxIter bounds the Newton steps; 0 means 100.
+	// MaxIter is the most Newton steps; 0 means 100.
 	MaxIter int
 	// Progress, if not nil, is called with gp.StageNewton before each Newton step.
 	Progress func(stage string, done, total int)
@@ -71,22 +68,21 @@ type Options struct {
 
 // A State is a search for a mode between two Newton steps.
 type State struct {
-	Z               []float64 // Σ₀^−½ (v − μ₀), P
-	F               []float64 // f_lin(x;v), N·C
+	Z               []float64 // Σ₀^−½ (v − μ₀), P numbers
+	F               []float64 // f_lin(x;v), N·C numbers
 	Steps, Products int       // so far
 	Move, Last      float64   // length of the last step, and norm of the gradient before it
 	Rough           bool      // products with J need not be exact yet
 }
 
-// Find returns the mode of the linearized model of the training examples src
-// without forming J, H or K. It takes Newton steps from θ*, or Options.Start, each solved by conjugate
-// gradients, with a line search. Besides src it holds a few vectors of length P and
-// of length N·C. y is N×Targets(C). The errors are those of gp.NewSites
-// and src, and gp.ErrNoExamples.
+// Find returns the mode of the linearized model for the training examples src, without forming J, H or K. It takes
+// Newton steps with a line search from θ* or Options.Start, each solved by conjugate gradients. Besides src it
+// holds a few vectors of P and of N·C numbers. y is N×Targets(C). The error is an error of gp.NewSites or of src,
+// or gp.ErrNoExamples.
 //
-// Each Newton step takes a product with J, one with Jᵀ, and up to MaxProducts products with
-// both. Where Options.Products are not those of src, products with src give f(x;θ*), the
-// exact function values once the gradient is small, and J d of the steps after that.
+// Each Newton step takes one product with J, one with Jᵀ, and up to MaxProducts products with both. Where
+// Options.Products are not those of src, products with src are used for f(x;θ*), for the exact function values once
+// the gradient is small, and for J d in the steps after that.
 func Find(ctx context.Context, src linearize.Source, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, o *Options) (*Mode, error) {
 	p := len(theta)
 	var d Options
@@ -159,7 +155,7 @@ func Find(ctx context.Context, src linearize.Source, y *mat.Dense, lik gp.Likeli
 	return m.from(ctx, &newton.Point{Weights: m.white.Of(start), F: f})
 }
 
-// values returns f_lin = f + J(v − θ*) at weights v.
+// values returns f_lin = f + J(v − θ*) at the weights v, N·C numbers.
 func (m *modeSearch) values(ctx context.Context, products linearize.Products, v []float64) ([]float64, error) {
 	f := make([]float64, len(m.outputs))
 	if moved := newton.Minus(v, m.theta); floats.Norm(moved, 1) > 0 {
@@ -171,28 +167,28 @@ func (m *modeSearch) values(ctx context.Context, products linearize.Products, v 
 	return f, nil
 }
 
-// A modeSearch looks for z, where θ = μ₀ + Σ₀^½ z, like the refit of a Posterior.
+// A modeSearch looks for whitened parameters z, θ = μ₀ + Σ₀^½ z, in the same way as the refit of a Posterior.
 type modeSearch struct {
 	o        Options
 	y        *mat.Dense
 	lik      gp.Likelihood
 	exact    linearize.Products
-	rough    bool      // products with J are those of the options, which need not be exact
+	rough    bool      // products with J are Options.Products, which need not be exact
 	theta    []float64 // θ*
 	outputs  []float64 // f(x;θ*), N·C
 	white    newton.Whitened
-	c        int // outputs of an example
-	products int // H̃v so far
+	c        int // C
+	products int // number of H̃v so far
 }
 
-// roughGradient is the norm of the gradient from which on products with J are exact. Below
-// it the error of differences of the network may be as large as the gradient.
+// roughGradient is the norm of the gradient below which products with J are exact. Below it, the error of products
+// by differences of the network may be as large as the gradient.
 const roughGradient = 1e-3
 
-// from returns the mode that Newton steps from at lead to.
+// from returns the mode to which Newton steps from the point at lead.
 func (m *modeSearch) from(ctx context.Context, at *newton.Point) (*Mode, error) {
 	l, search := &newton.Objective{Lik: m.lik, Y: m.y}, newton.New(m.lik, m.o.MaxIter, false)
-	last := 0.0 // the norm of the gradient before; 0 for none
+	last := 0.0 // norm of the previous gradient; 0 for none
 	if s := m.o.Resume; s != nil {
 		search.Steps, search.Move, last = s.Steps, s.Move, s.Last
 	}
@@ -232,7 +228,7 @@ func (m *modeSearch) from(ctx context.Context, at *newton.Point) (*Mode, error) 
 			}
 		}
 		if m.rough {
-			// Go on from the exact function values at the same weights.
+			// Go on with exact function values at the same weights.
 			f, err := m.values(ctx, m.exact, r.Theta)
 			if err != nil {
 				return nil, err
@@ -242,22 +238,22 @@ func (m *modeSearch) from(ctx context.Context, at *newton.Point) (*Mode, error) 
 			at, search.Steps = &newton.Point{Weights: at.Weights, F: f}, steps
 			continue
 		}
-		// The step that ends the search moves nothing; sites and v* are those before it.
+		// The last step moves nothing: the sites and v* are those before it.
 		r.Products = m.products
 		r.Warnings = append(search.Warnings(), newton.GradientWarnings(r.GradientNorm, floats.Dot(gradient, newton.Minus(next.Weights, at.Weights))/2)...)
 		return r, nil
 	}
 }
 
-// loosest and tightest bound the relative residual of a Newton step.
+// loosest and tightest are the bounds of the relative residual of a Newton step.
 const loosest, tightest = 1e-2, 1e-7
 
-// step returns the end of the Newton step from at, whose sites are s. last is the norm of the
-// gradient at the step before.
+// step returns the end of the Newton step from the point at, whose sites are s. last is the norm of the previous
+// gradient.
 //
-// Where the search ends at a small gradient, the steps far from it need not be solved as well as
-// the last one, the less so the less the gradient fell (Eisenstat and Walker, "Choosing the
-// forcing terms in an inexact Newton method", SIAM J. Sci. Comput. 17, 1996).
+// Where Options.Gradient ends the search, earlier steps need not be solved as well as the last one. The less the
+// gradient fell in the last step, the looser the next one is solved (Eisenstat and Walker, "Choosing the forcing
+// terms in an inexact Newton method", SIAM J. Sci. Comput. 17, 1996).
 func (m *modeSearch) step(ctx context.Context, s *gp.Sites, at *newton.Point, gradient []float64, norm, last float64) (*newton.Point, error) {
 	cg := newton.ConjugateGradients{Residual: newton.StepResidual, Precondition: func(v []float64) {
 		for i, h := range m.o.Curvature {
@@ -312,14 +308,14 @@ func (m *modeSearch) step(ctx context.Context, s *gp.Sites, at *newton.Point, gr
 	return &newton.Point{Weights: floats.AddTo(d, d, at.Weights), F: moved}, nil
 }
 
-// push returns J̃ v.
+// push returns J̃ v, N·C numbers.
 func (m *modeSearch) push(ctx context.Context, j linearize.Products, v []float64) ([]float64, error) {
 	scaled := floats.MulTo(make([]float64, len(v)), m.white.Root, v)
 	f := make([]float64, m.c*dense.Count(m.y))
 	return f, j.MulVecTo(ctx, f, scaled)
 }
 
-// pullBack returns J̃ᵀ u.
+// pullBack returns J̃ᵀ u, P numbers.
 func (m *modeSearch) pullBack(ctx context.Context, j linearize.Products, u []float64) ([]float64, error) {
 	g := make([]float64, len(m.white.Root))
 	if err := j.MulTransVecTo(ctx, g, u); err != nil {

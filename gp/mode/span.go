@@ -16,23 +16,22 @@ import (
 	"github.com/funcgp/funcgp/internal/sites"
 )
 
-// A span is the weights z = Vᵀa, with V of k orthonormal rows, and the functions
-// f = m + W a with W = J̃Vᵀ. It works in tiles of examples that do not depend on the number
-// of workers.
+// A span is the set of whitened weights z = Vᵀa, where V has k orthonormal rows, with the functions f = m + W a, W
+// = J̃Vᵀ. It works in tiles of examples that do not depend on the number of workers.
 type span struct {
 	y       *mat.Dense
 	lik     gp.Likelihood
 	n, c    int
 	workers int
 	mean    []float64      // m, N·C
-	v       blas64.General // k×P, with memory for most rows
-	w       blas64.General // N·C×k, with memory for most columns
+	v       blas64.General // k×P, with memory for the most rows
+	w       blas64.General // N·C×k, with memory for the most columns
 }
 
-// full tells whether the span has no room for another direction.
+// full tells whether there is no room for another direction.
 func (s *span) full() bool { return s.w.Cols == s.w.Stride }
 
-// vector returns Vᵀa, P.
+// vector returns Vᵀa, P numbers.
 func (s *span) vector(a []float64) []float64 {
 	z := make([]float64, s.v.Cols)
 	for i, t := range a {
@@ -41,14 +40,13 @@ func (s *span) vector(a []float64) []float64 {
 	return z
 }
 
-// inSpan is the part of a direction outside the span, relative to all of it, below which
-// only rounding is left of it.
+// inSpan is the share of a direction outside the span below which that part counts as rounding error.
 const inSpan = 1e-10
 
 // spanExamples is the number of examples in a tile.
 const spanExamples = 512
 
-// each calls do for tiles of examples [lo, hi).
+// each calls do for each tile, examples lo to hi−1.
 func (s *span) each(ctx context.Context, do func(tile, lo, hi int)) error {
 	return par.Do(ctx, s.workers, par.Tiles(s.n, spanExamples), func(t int) error {
 		lo, hi := par.Bounds(t, s.n, spanExamples)
@@ -57,7 +55,7 @@ func (s *span) each(ctx context.Context, do func(tile, lo, hi int)) error {
 	})
 }
 
-// values returns f of the examples [lo, hi).
+// values returns f of examples lo to hi−1 for the coefficients a.
 func (s *span) values(a []float64, lo, hi int) []float64 {
 	f := append([]float64(nil), s.mean[lo*s.c:hi*s.c]...)
 	if len(a) > 0 {
@@ -66,7 +64,7 @@ func (s *span) values(a []float64, lo, hi int) []float64 {
 	return f
 }
 
-// residuals writes r at f = m + W a, N·C.
+// residuals writes the residuals r at f = m + W a to dst, N·C numbers.
 func (s *span) residuals(ctx context.Context, dst, a []float64) error {
 	return s.each(ctx, func(_, lo, hi int) {
 		f, c := s.values(a, lo, hi), s.c
@@ -79,12 +77,12 @@ func (s *span) residuals(ctx context.Context, dst, a []float64) error {
 
 // An expansion is ℓ as a function of a, to second order.
 type expansion struct {
-	logLik   float64        // Σ log p(y|m + W a)
-	gradient []float64      // Wᵀr, k
-	g        blas64.General // G = WᵀΛW, k×k; only the upper triangle is set
+	logLik   float64        // ℓ = Σ log p(y|m + W a)
+	gradient []float64      // Wᵀr, k numbers
+	g        blas64.General // G = WᵀΛW, k×k, upper triangle
 }
 
-// expand returns ℓ at a, with its derivatives where these are asked for.
+// expand returns ℓ at a, with the derivatives if asked for.
 func (s *span) expand(ctx context.Context, a []float64, derivatives bool) (*expansion, error) {
 	k, c, tiles := s.w.Cols, s.c, par.Tiles(s.n, spanExamples)
 	logLik := make([]float64, tiles)
@@ -133,7 +131,7 @@ func (s *span) expand(ctx context.Context, a []float64, derivatives bool) (*expa
 	return x, nil
 }
 
-// shifted returns the function that solves with G + ρI.
+// shifted returns a function that solves with G + ρI.
 func (x *expansion) shifted(rho float64) (func(b []float64) []float64, error) {
 	k := len(x.gradient)
 	a := blas64.Symmetric{Uplo: blas.Upper, N: k, Stride: max(1, k), Data: append([]float64(nil), x.g.Data...)}
@@ -159,10 +157,9 @@ func (x *expansion) curvatureTimes(a []float64) []float64 {
 	return out
 }
 
-// essential returns orthonormal combinations of the directions that span a, b, a sixth of
-// the directions, the last ones, and the eigenvectors of G with the largest third of the
-// eigenvalues. Conjugate gradients need a and the last directions to go on, and without the
-// eigenvectors they would find these again.
+// essential returns orthonormal coefficient vectors that span a, b, the last sixth of the directions, and the
+// eigenvectors of G with the largest third of the eigenvalues. Conjugate gradients need a and the last directions
+// to go on. Without these eigenvectors they would have to find them again.
 func (x *expansion) essential(a, b []float64) ([][]float64, error) {
 	k := len(a)
 	var eig mat.EigenSym

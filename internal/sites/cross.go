@@ -11,14 +11,14 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// A Cross is the gp.Cross of inputs X of which the posterior Jacobian is known,
-// J(x) − K_*n R B⁻¹ Rᵀ J: the kernel κ between it and the Jacobian of any other input is
-// their posterior covariance, so a tile takes as long as one of the kernel.
+// A Cross is the gp.Cross of inputs X whose posterior Jacobian J(x) − K_*n R B⁻¹ Rᵀ J is known. The kernel κ
+// between it and the Jacobian of another input is the posterior covariance of both inputs, so a tile takes as long
+// as a tile of the kernel.
 type Cross struct {
 	Kernel    ntk.Kernel
 	Set       *gp.TrainingSet
-	X         *linearize.Batch // T inputs of C outputs; none is valid
-	Posterior *linearize.Batch // the posterior Jacobian, T·C examples of one output each
+	X         *linearize.Batch // T inputs with C outputs; none is valid
+	Posterior *linearize.Batch // posterior Jacobian, T·C examples with one output each
 }
 
 var _ gp.CombinedCross = (*Cross)(nil)

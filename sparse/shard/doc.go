@@ -1,5 +1,5 @@
-// Package shard splits the pass over training data that a sparse posterior takes
-// into parts, which are computed anywhere, each into a file, and merged.
+// Package shard splits the pass of a sparse posterior over its training data into parts. Parts can be computed on
+// any machine, each into a file, and are then merged.
 //
 //	base := builder.Posterior(ctx) // *sparse.Projected of no data: the inducing examples and their factor
 //	part := shard.Part{Number: 3, Of: 64}
@@ -11,12 +11,11 @@
 //	set, err := shard.Open(paths) // in any order
 //	post, err := set.Merge(ctx, base)
 //
-// The sums of a sparse posterior (E13) are a commutative monoid, so that parts of
-// any sizes give the posterior of all data but for rounding. Merge adds them in the
-// order of their numbers: its result does not depend on the order of the files, and
-// it holds the sums of two parts at a time.
+// The sums of a sparse posterior (E13) are a commutative monoid, so parts of any sizes give the posterior of all
+// data up to rounding. Merge adds the parts in the order of their numbers. Its result does not depend on the order
+// of the files, and it holds the sums of two parts at a time.
 //
-// A file is complete or not there, and its checksums find a damaged one. Each names
-// by fingerprint what it is of (Identity) and which rows. Open refuses parts that are
-// missing, doubled or of another pass, by the name of the file and with what differs.
+// A file is complete or does not exist, and checksums detect damage. Each file has fingerprints of its pass
+// (Identity) and of its rows. Open refuses parts that are missing, given twice or of another pass; the error names
+// the file and the difference.
 package shard

@@ -12,27 +12,27 @@ import (
 	"github.com/funcgp/funcgp/store"
 )
 
-// Kind and Version are those of a part's file in package store.
+// Kind and Version of a part's file in package store.
 const (
 	Kind    = "funcgp shard"
-	Version = 2 // with the sites at the mode of the linearized model since 2
+	Version = 2 // 2 added sites at the mode of the linearized model
 )
 
-// An Identity says by fingerprints what all parts of one pass must have in common.
+// An Identity has fingerprints of all that the parts of one pass must have in common.
 type Identity struct {
 	Model      linearize.ModelFingerprint
 	Prior      linearize.Sum
-	Inducing   linearize.Sum // inputs of the inducing examples, in their order
-	Method     string        // of the posterior, and what else its result depends on
-	Likelihood string        // with its parameters
-	Examples   int           // N, of all parts
-	Rows       linearize.Sum // which rows of the data are the examples
-	Targets    linearize.Sum // of all examples
-	Files      linearize.Sum // the files that the data come from; zero where they come from none
-	Mode       linearize.Sum // what v* − θ* is at the mode of the sites; zero for sites at the trained parameters
+	Inducing   linearize.Sum // inputs of the inducing examples in order
+	Method     string        // method of the posterior, and what else its result depends on
+	Likelihood string        // name with parameters
+	Examples   int           // N, over all parts
+	Rows       linearize.Sum // rows of the data that are the examples
+	Targets    linearize.Sum // targets of all examples
+	Files      linearize.Sum // files that the data come from; zero for none
+	Mode       linearize.Sum // v* − θ* for sites at the mode v*; zero for sites at θ*
 }
 
-// Difference says what differs from b, "" where nothing does.
+// Difference says what differs from b; "" if nothing does.
 func (a Identity) Difference(b Identity) string {
 	switch {
 	case a.Model.Graph != b.Model.Graph:
@@ -65,8 +65,8 @@ func (a Identity) Difference(b Identity) string {
 type Shard struct {
 	Part
 	Identity Identity
-	Inputs   linearize.DataFingerprint // of the examples of the part
-	Sums     *sparse.Sums              // nil where they are added apart from the file; see OpenApart
+	Inputs   linearize.DataFingerprint // fingerprint of the part's inputs
+	Sums     *sparse.Sums              // nil where the sums are merged separately; see OpenApart
 	Sites    *gp.Sites
 }
 
@@ -75,17 +75,15 @@ type about struct {
 	Part
 	Identity Identity
 	Inputs   linearize.DataFingerprint
-	First, N int  // rows of the part
-	C        int  // outputs
+	First, N int  // first row, and number of rows of the part
+	C        int  // C, the outputs
 	Apart    bool // the sums are not in the file
 }
 
-// Compute returns the sums over the examples of x, given the inducing examples and the
-// factor of base, with their sites at f_lin(x;θ*+move), such as the mode of the linearized model
-// (E9), or at the trained parameters where move is nil. y has a row for each.
-// The errors are those of gp.NewSites and sparse.Builder.Add; an x without examples is
-// gp.ErrNoExamples. The caller sets Part and Identity, and Inputs is set for models that
-// have fingerprints.
+// Compute returns the sums over the examples of x for the inducing examples and the factor of base. The sites are
+// at f_lin(x;θ*+move), where θ*+move may be the mode of the linearized model (E9), or at θ* for a nil move. y has
+// one row for each example. The error is an error of gp.NewSites or sparse.Builder.Add, or gp.ErrNoExamples. The
+// caller must set Part and Identity. Inputs is set if the model has a fingerprint.
 func Compute(ctx context.Context, base *sparse.Projected, move []float64, x linearize.Source, y *mat.Dense, lik gp.Likelihood) (*Shard, error) {
 	if x.Len() == 0 {
 		return nil, gp.ErrNoExamples
@@ -113,8 +111,8 @@ func withInputs(ctx context.Context, s *Shard, x linearize.Source) (*Shard, erro
 	return s, err
 }
 
-// Write writes the part to a file, which appears when it is complete or not at all.
-// more, if not nil, adds sections of the caller.
+// Write writes the part to a file, which appears once it is complete. more, if not nil, adds sections of the
+// caller.
 func Write(path string, s *Shard, more func(w *store.Writer) error) error {
 	if s.Number < 0 || s.Number >= s.Of || s.Of > mostParts {
 		panic("shard: no such part")

@@ -6,18 +6,16 @@ import (
 	"strings"
 )
 
-// A Part is one of the Of parts into which the training examples are split, counted
-// from 0.
+// A Part is one of the Of parts into which the training examples are split. Number is counted from 0.
 type Part struct {
 	Number, Of int
 }
 
-// mostParts bounds the number of parts, so that the bounds of their rows do not
-// overflow.
+// mostParts is the most parts, such that the bounds of their rows do not overflow.
 const mostParts = 1 << 20
 
-// ParsePart reads a Part as String writes it, such as 3/64 for the fourth of 64. A
-// number outside the range is an error that names the range.
+// ParsePart reads a Part in the form that String writes, such as 3/64 for the fourth of 64 parts. For a number out
+// of range the error names the range.
 func ParsePart(text string) (Part, error) {
 	a, b, ok := strings.Cut(text, "/")
 	i, err := strconv.Atoi(a)
@@ -33,12 +31,11 @@ func ParsePart(text string) (Part, error) {
 	return Part{i, n}, nil
 }
 
-// String writes the part as 3/64.
+// String writes the part in the form 3/64.
 func (p Part) String() string { return fmt.Sprintf("%d/%d", p.Number, p.Of) }
 
-// Rows returns the bounds [lo, hi) of the part among n examples. The sizes of two
-// parts differ by at most one; where there are more parts than examples some are
-// empty.
+// Rows returns the rows of the part among n examples, lo to hi−1. The sizes of two parts differ by at most one.
+// With more parts than examples, some are empty.
 func (p Part) Rows(n int) (lo, hi int) {
 	// n·i/S without overflow
 	bound := func(i int) int { return n/p.Of*i + n%p.Of*i/p.Of }

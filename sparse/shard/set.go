@@ -11,11 +11,11 @@ import (
 	"github.com/funcgp/funcgp/store"
 )
 
-// A Set is all parts of a pass, in files that are open one at a time.
+// A Set has all parts of a pass, in files of which one at a time is open.
 type Set struct {
-	paths []string // by the number of the part
+	paths []string // in the order of the parts
 	parts []about
-	sums  *sparse.Sums // of all parts, where they are not in the files
+	sums  *sparse.Sums // over all parts, where the sums are not in the files
 }
 
 // An Error says which file cannot be merged with the others, and why.
@@ -27,15 +27,13 @@ const (
 	leaveOut     = "leave one of them out"
 )
 
-// Open reads what the files say of themselves, and returns the set of all parts of one
-// pass, given in any order. It is an *Error, which names the file, if one is damaged,
-// if a part is missing or there twice, or if one is not of the same pass as most: of
-// another model, prior, likelihood, inducing set, data or mode.
+// Open reads the headers of the files, given in any order, and returns the set of all parts of one pass. The error
+// is an *Error that names a file: one that is damaged or given twice, a missing part, or a file of another pass
+// than most, that is with another model, prior, likelihood, inducing set, data or mode.
 func Open(paths []string) (*Set, error) { return open(paths, nil) }
 
-// OpenApart is Open for parts that were written without their sums, which were added
-// apart from the files, as an engine that groups values by key does. The error is that
-// of Open, or says that sums are not those of all examples of the parts.
+// OpenApart is Open for parts written without their sums. The sums were added separately, for example by an engine
+// that groups values by key. There is also an error where the sums are not over all examples of the parts.
 func OpenApart(paths []string, sums *sparse.Sums) (*Set, error) {
 	s, err := open(paths, sums)
 	if err == nil && sums.Len() != s.Len() {
@@ -44,8 +42,7 @@ func OpenApart(paths []string, sums *sparse.Sums) (*Set, error) {
 	return s, err
 }
 
-// open opens the parts of a pass with their sums in the files, or where sums is not nil
-// apart from them.
+// open opens the parts of a pass. Their sums are in the files, or in sums if that is not nil.
 func open(paths []string, sums *sparse.Sums) (*Set, error) {
 	all := make([]about, len(paths))
 	for i, path := range paths {
@@ -64,13 +61,13 @@ func open(paths []string, sums *sparse.Sums) (*Set, error) {
 			return nil, err
 		}
 	}
-	// Check that the parts are those of one pass, and sort them.
+	// Check that the parts belong to one pass, and sort them.
 	numbers := make([]Part, len(all))
 	for i := range all {
 		numbers[i] = all[i].Part
 	}
 	order, err := Order(paths, numbers, func(i, j int) string {
-		// Say what keeps a from being of the same pass as b, "" where nothing does.
+		// Say why a is not of the same pass as b; "" if it is.
 		a := &all[i]
 		b := &all[j]
 		if d := a.Identity.Difference(b.Identity); d != "" {
@@ -109,10 +106,9 @@ func (a *about) possible() bool {
 	return a.First == lo && a.N == hi-lo && a.N > 0
 }
 
-// Order returns the indices of the files of all parts in the order of their numbers. It is
-// an *Error, which names the file, if a part is missing or there twice, or if a file is not
-// like most. foreign says what keeps two files from being of one pass, "" where nothing
-// does.
+// Order returns the positions in paths of the files of all parts, in the order of the parts. foreign says why two
+// files are not of one pass, or "". The error is an *Error that names a file: for a part that is missing or given
+// twice, and for a file that is unlike most.
 func Order(paths []string, parts []Part, foreign func(i, j int) string) ([]int, error) {
 	if len(paths) == 0 {
 		return nil, fmt.Errorf("shard: no parts to merge")
@@ -123,7 +119,7 @@ func Order(paths []string, parts []Part, foreign func(i, j int) string) ([]int, 
 		}
 		return foreign(i, j)
 	}
-	// Find the first of those files of n that differ in nothing from the largest number of others.
+	// Find the first of those files that agree with the largest number of others.
 	n := len(paths)
 	var kinds, counts []int
 	for i := range n {
@@ -165,16 +161,16 @@ func Order(paths []string, parts []Part, foreign func(i, j int) string) ([]int, 
 	return order, nil
 }
 
-// Paths returns the files in the order of their parts.
+// Paths returns the files in the order of the parts.
 func (s *Set) Paths() []string { return slices.Clone(s.paths) }
 
-// Identity returns what the parts have in common.
+// Identity returns the Identity that all parts have.
 func (s *Set) Identity() Identity { return s.parts[0].Identity }
 
 // Len returns N, the number of training examples.
 func (s *Set) Len() int { return s.Identity().Examples }
 
-// each calls do with each part in order, of which only one is open at a time.
+// each calls do with each part in order. One file at a time is open.
 func (s *Set) each(ctx context.Context, do func(i int, f *store.File) error) error {
 	for i, path := range s.paths {
 		if err := ctx.Err(); err != nil {
@@ -192,10 +188,9 @@ func (s *Set) each(ctx context.Context, do func(i int, f *store.File) error) err
 	return nil
 }
 
-// Merge returns the posterior given the data of all parts, with the inducing examples
-// and the factor of base, which those of the parts must be. It adds the parts in the
-// order of their numbers, and holds the sums of two at a time beside those of the
-// result. Of OpenApart it takes the sums given there.
+// Merge returns the posterior given the data of all parts. base must have the inducing examples and the factor of
+// the parts. It adds the parts in order, and holds the sums of two of them besides those of the result. For a set
+// of OpenApart it takes the sums given there.
 func (s *Set) Merge(ctx context.Context, base *sparse.Projected) (*sparse.Projected, error) {
 	b := base.Builder()
 	if s.sums != nil {
@@ -227,8 +222,8 @@ func (s *Set) Merge(ctx context.Context, base *sparse.Projected) (*sparse.Projec
 	return b.Posterior(ctx)
 }
 
-// Check compares the inputs of every part with those of rows(lo, hi), the examples of
-// the data from lo to hi. Parts of other inputs are an *Error.
+// Check compares the inputs of every part with those of rows(lo, hi), the examples lo to hi−1 of the data. The
+// error is an *Error for a part with other inputs.
 func (s *Set) Check(ctx context.Context, rows func(lo, hi int) linearize.Source) error {
 	for i, a := range s.parts {
 		f, err := linearize.FingerprintOf(ctx, rows(a.First, a.First+a.N))
@@ -242,9 +237,8 @@ func (s *Set) Check(ctx context.Context, rows func(lo, hi int) linearize.Source)
 	return nil
 }
 
-// SaveSites adds the sites of all training examples to a store, as gp.Sites.Save does
-// for gp.LoadSites. It holds those of one part at a time. The method value, with a
-// context and a prefix, is what store.Write wants.
+// SaveSites adds the sites of all training examples to a store, in the form that gp.Sites.Save writes and
+// gp.LoadSites reads. It holds the sites of one part at a time.
 func (s *Set) SaveSites(ctx context.Context, w *store.Writer, prefix string) error {
 	c, logLik := s.parts[0].C, 0.0
 	if err := s.each(ctx, func(_ int, f *store.File) error {
@@ -261,7 +255,7 @@ func (s *Set) SaveSites(ctx context.Context, w *store.Writer, prefix string) err
 		name string
 		per  int
 	}{{"f", c}, {"residual", c}, {"lambda", c * c}, {"root", c * c}} {
-		// Add a section that joins those of all parts, which have per numbers an example.
+		// Add a section that joins the sections of all parts, which have per numbers for each example.
 		to := prefix + section.name
 		name := section.name
 		per := section.per
