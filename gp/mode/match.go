@@ -94,8 +94,8 @@ func (o *MatchOptions) directions(n, c, p int) (int, error) {
 //
 //  1. The first direction is that of θ*.
 //  2. Newton steps in the span find z and ρ.
-//  3. Each round adds one more direction: the gradient q of ℓ − ½ρ‖z‖², with one product by Jᵀ and one by J. This is the
-//     method of conjugate gradients, but it needs no restart when ρ or Λ changes.
+//  3. Each round adds one more direction: the gradient q of ℓ − ½ρ‖z‖², with one product by Jᵀ and one by J. This
+//     is the method of conjugate gradients, but it needs no restart when ρ or Λ changes.
 //
 // The error is estimated as follows. With A = H + ρI, ℓ at the mode differs from ℓ in the span by ρ eᵀA⁻¹q for some
 // e with ‖e‖ ≤ ‖z‖, and by at most ½qᵀA⁻¹q in second order; −dℓ/dlog ρ is at least as large as in the span. qᵀA⁻¹q
@@ -272,7 +272,7 @@ func (m *matchSearch) find(ctx context.Context) (*Match, error) {
 					if err != nil {
 						return nil, err
 					}
-					// Replace the directions by orthonormal combinations of them, whose coefficients are the rows of keep.
+					// Replace the directions by orthonormal combinations; keep has their coefficients.
 					s := m.span
 					k := s.w.Cols
 					to := dense.New(k, len(keep)) // Uᵀ
