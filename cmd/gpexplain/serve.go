@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,8 +30,9 @@ type serveVerb struct {
 
 	calibrate string
 
-	addr, socket, decisions string
-	hosts                   []string
+	addr, socket, portFile, decisions string
+	hosts                             []string
+	owner                             owner
 }
 
 func serveCommand(con *console.Console) *cobra.Command {
@@ -48,12 +50,19 @@ It listens on this machine alone, unless --addr says otherwise: it asks nobody w
 they are, and whoever reaches it can see the training examples. A Unix socket of
 --socket is its user's alone. --decisions keeps what was answered, when, of which rows and
 by which files: an answer that cannot be written there is not given. SIGINT (Ctrl-C) or
-SIGTERM ends it once running requests are answered, with exit status 0.`,
+SIGTERM ends it once running requests are answered, with exit status 0.
+
+A program that starts it as its own process gives --parent-pid, so that the server does not
+outlive it, and --socket, or where there are no Unix sockets --addr 127.0.0.1:0 with
+--port-file, which tells it the port and a token without which nobody else is answered.`,
 		example: `  gpexplain serve
-  gpexplain serve --addr 127.0.0.1:0 --train-count 500`,
-		flags: s.add, check: s.check, run: s.run,
+  gpexplain serve --addr 127.0.0.1:0 --train-count 500
+  gpexplain serve --posterior credit.gp --socket credit.sock --parent-pid $$`,
+		flags: s.add, check: s.check, run: s.run, writes: []string{"port-file"},
 		rules: []flags.Rule{
 			flags.Apart(": both say where to listen", "addr", "socket"),
+			flags.Apart(": a socket has no port, and is its user's alone", "port-file", "socket"),
+			flags.AtLeast(1, "parent-pid"),
 		},
 	}
 	return v.command(con, &s.common)
@@ -63,6 +72,9 @@ func (s *serveVerb) add(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&s.addr, "addr", "127.0.0.1:8080", "listen on this `HOST:PORT`; port 0 takes a free one, which is said")
 	f.StringVar(&s.socket, "socket", "", "listen on a Unix socket at `PATH`, which nobody else may use, in place of --addr")
+	f.StringVar(&s.portFile, "port-file", "", "write to `FILE` the address and a token as JSON, once the server listens, and answer only requests with that token")
+	f.IntVar(&s.owner.parent, "parent-pid", 0, "end as soon as process `N`, which started this one, is gone or closes the standard input, where that is a pipe")
+	f.DurationVar(&s.owner.idle, "idle-timeout", 0, "end after `TIME`, such as 10m, without a request")
 	f.StringVar(&s.decisions, "decisions", "", "append a line of JSON to `FILE` for each answer before it is given")
 	f.StringSliceVar(&s.hosts, "host", nil, "`NAMES`, beside localhost and addresses, by which pages and programs ask for this server; * is any")
 	flags.Method(c, &s.posterior)
@@ -76,10 +88,25 @@ func (s *serveVerb) check(c *cobra.Command) error {
 	if _, port, err := net.SplitHostPort(s.addr); err != nil || port == "" {
 		return job.Usagef("--addr %q must be a host and a port, such as 127.0.0.1:8080", s.addr)
 	}
+	if s.owner.idle < 0 || c.Flags().Changed("idle-timeout") && s.owner.idle == 0 {
+		return job.Usagef("--idle-timeout %v must be above 0", s.owner.idle)
+	}
 	return console.Distinct([]job.FlagPath{{Flag: "--decisions", Path: s.decisions}}, append(s.common.Files(), job.FlagPath{Flag: "--posterior", Path: s.posterior.File}))
 }
 
 func (s *serveVerb) run(ctx context.Context, c *console.Console) error {
+	asked := &tally{}
+	ctx, end := s.owner.needed(ctx, asked)
+	defer end()
+	err := s.answer(ctx, c, asked)
+	if context.Cause(ctx) == errUnneeded && (err == nil || errors.Is(err, context.Canceled)) {
+		return nil
+	}
+	return err
+}
+
+// answer answers until ctx is done.
+func (s *serveVerb) answer(ctx context.Context, c *console.Console, asked *tally) error {
 	o := &serve.Options{Hosts: s.hosts, Version: "gpexplain " + programVersion(), Failed: func(what string) { fmt.Fprintln(c.Stderr, "gpexplain: a bug ended a request:", what) }}
 	if s.decisions != "" {
 		f, err := os.OpenFile(s.decisions, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
@@ -100,21 +127,38 @@ func (s *serveVerb) run(ctx context.Context, c *console.Console) error {
 	// Warn where other machines may reach the server.
 	addr := l.Addr()
 	if a, ok := addr.(*net.TCPAddr); ok && !a.IP.IsLoopback() {
+		if s.portFile != "" {
+			return errors.Join(job.Usagef("--port-file: %s can be reached from other machines, and the token would travel in the clear; give --addr 127.0.0.1:0", addr), l.Close())
+		}
 		fmt.Fprintf(c.Stderr, "gpexplain: warning: %s can be reached from other machines; gpexplain asks nobody who they are, and shows whoever asks the training examples\n", addr)
 	}
+	if s.portFile != "" {
+		// Every user of this machine reaches the port.
+		o.Token = rand.Text()
+	}
 	server := serve.NewServer(o)
+	asked.Handler = server
 	listening, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, 1)
 	go func() {
 		// net/http tells its log of connections that break off.
-		ended <- serve.Serve(listening, &http.Server{Handler: server, ErrorLog: log.New(io.Discard, "", 0)}, l)
+		ended <- serve.Serve(listening, &http.Server{Handler: asked, ErrorLog: log.New(io.Discard, "", 0)}, l)
 	}()
-	p, err := s.posteriorOf(ctx, c)
+	if s.portFile != "" {
+		var remove func()
+		remove, err = writePortFile(s.portFile, addr, o.Token)
+		defer remove()
+	}
+	var p *funcgp.Posterior
+	if err == nil {
+		p, err = s.posteriorOf(ctx, c)
+	}
 	if err == nil {
 		err = server.Ready(ctx, p)
 	}
 	if err == nil {
+		asked.begin()
 		err = s.announce(c, l.Addr())
 	}
 	if err != nil {
@@ -183,10 +227,37 @@ type socket struct {
 
 // Close implements net.Listener: it removes the socket, unless another is there by now.
 func (s *socket) Close() error {
-	if now, err := os.Lstat(s.path); err == nil && os.SameFile(s.is, now) {
-		_ = os.Remove(s.path) // whoever asks finds nobody there
-	}
+	removeOwn(s.path, s.is)
 	return s.Listener.Close()
+}
+
+// writePortFile writes a file that its user alone may read, which remove removes unless another is there by then.
+func writePortFile(path string, addr net.Addr, token string) (remove func(), err error) {
+	remove = func() {}
+	f, err := os.CreateTemp(filepath.Dir(path), ".port")
+	if err != nil {
+		return remove, fmt.Errorf("--port-file %s: %w; give another path", path, job.CauseOf(err))
+	}
+	is, err := f.Stat()
+	if err == nil {
+		err = json.NewEncoder(f).Encode(map[string]string{"address": addr.String(), "token": token})
+	}
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // of no use to anybody
+		return remove, fmt.Errorf("--port-file %s: %w; give another path", path, job.CauseOf(err))
+	}
+	return func() { removeOwn(path, is) }, nil
+}
+
+// removeOwn removes a file, unless another is there by now.
+func removeOwn(path string, is os.FileInfo) {
+	if now, err := os.Lstat(path); err == nil && os.SameFile(is, now) {
+		_ = os.Remove(path) // whoever asks finds nobody there
+	}
 }
 
 // cause is an error of package net without the address, which the message has.

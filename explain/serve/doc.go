@@ -14,7 +14,7 @@
 // /openapi.json. Every refusal is a status from 400 to 499, 500 for a bug, or 503 while the
 // server is not ready or has too much to do, with one JSON object that says why.
 //
-// The handler asks nobody who they are, and answers with training examples: put what asks in
-// front of it. It refuses requests from pages of other sites, and a Host header other than an
+// Unless Options.Token is set, the handler asks nobody who they are, and answers with training
+// examples: put what asks in front of it. It refuses requests from pages of other sites, and a Host header other than an
 // address, localhost and Options.Hosts, so that no such page reaches it by a name of its own.
 package serve

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"net"
@@ -54,6 +55,9 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 			refusef(http.StatusMisdirectedRequest, "unknown_host", "this server does not go by the name %q; ask for localhost or its address, or start it with --host", r.Host).write(w)
 		case origin.Check(r) != nil || !sameScheme(r):
 			refusef(http.StatusForbidden, "cross_origin", "the request comes from a page of another site; open the page of this server, or send no Origin").write(w)
+		case s.options.Token != "" && subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte("Bearer "+s.options.Token)) == 0:
+			h.Set("WWW-Authenticate", "Bearer")
+			refusef(http.StatusUnauthorized, "no_token", "the request lacks the token of this server; send Authorization: Bearer and the token").write(w)
 		case r.URL.Path != path.Clean(r.URL.Path):
 			notFound(r).write(w)
 		default:

@@ -81,12 +81,13 @@ func TestOpenAPIHasAllPaths(t *testing.T) {
 }
 
 // Every operation has what generators of clients and of pages go by: a name of its own, a known tag, a sentence, the
-// refusals that every path may give, and the JSON of each refusal. Nobody is asked who they are, and the file says so.
+// refusals that every path may give, and the JSON of each refusal. Unless there is a token nobody is asked who they are,
+// and the file says so.
 func TestOpenAPISuitsGenerators(t *testing.T) {
 	a, _ := readAPI(t)
 	require.Equal(t, "BSD-3-Clause", a.Info.License.Identifier)
 	require.Equal(t, "/", a.Servers[0].URL)
-	require.Equal(t, []any{}, a.Security)
+	require.Equal(t, []any{map[string]any{}, map[string]any{"token": []any{}}}, a.Security)
 	names, tags, used := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, tag := range a.Tags {
 		require.NotEmpty(t, tag.Description, tag.Name)
@@ -101,7 +102,7 @@ func TestOpenAPISuitsGenerators(t *testing.T) {
 			require.Len(t, o.Tags, 1, path)
 			require.Contains(t, tags, o.Tags[0])
 			tags[o.Tags[0]] = true
-			for _, status := range []string{"403", "421", "500"} {
+			for _, status := range []string{"401", "403", "421", "500"} {
 				require.Contains(t, o.Responses, status, path)
 			}
 			for status, r := range o.Responses {
@@ -177,7 +178,7 @@ func TestOpenAPIDescribesAnswers(t *testing.T) {
 		})
 	}
 	s := NewServer(nil)
-	for _, path := range []string{"/v1/model", "/v1/rows", "/readyz", "/healthz", "/metrics", "/v1/train/1/picture"} {
+	for _, path := range []string{"/v1/model", "/v1/rows", "/readyz", "/healthz", "/metrics", "/v1/version", "/v1/train/1/picture"} {
 		described(t, s, "GET", path, "", "")
 	}
 	described(t, s, "POST", "/v1/predict", "application/json", `{"row":1}`)

@@ -16,6 +16,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -272,6 +273,26 @@ func TestOtherSites(t *testing.T) {
 		refused(t, try("localhost:8080", h...), 403, "another site")
 	}
 	require.Empty(t, try("localhost").Header().Get("Access-Control-Allow-Origin"))
+}
+
+// A server with a token answers nobody who does not give it, and before it is ready says which program it is.
+func TestToken(t *testing.T) {
+	s := NewServer(&Options{Token: "secret", Version: "gpexplain 7"})
+	for _, given := range []string{"", "secret", "Bearer", "Bearer ", "Bearer secre", "Bearer secrets", "bearer secret", "Basic secret"} {
+		for _, rt := range routes {
+			r := httptest.NewRequest(rt.method, "http://localhost"+rt.path, strings.NewReader("{}"))
+			r.Header.Set("Authorization", given)
+			w := httptest.NewRecorder()
+			s.ServeHTTP(w, r)
+			require.Equal(t, "Bearer", w.Header().Get("WWW-Authenticate"))
+			refused(t, w, 401, "token")
+		}
+	}
+	r := httptest.NewRequest("GET", "http://localhost/v1/version", nil)
+	r.Header.Set("Authorization", "Bearer secret")
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	require.JSONEq(t, fmt.Sprintf(`{"version":"gpexplain 7","api":1,"pid":%d}`, os.Getpid()), w.Body.String())
 }
 
 // Every answer has the headers that keep a browser from what the page does not need, and

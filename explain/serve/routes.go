@@ -6,6 +6,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,6 +47,9 @@ var routes = []route{
 	{"GET", "/openapi.json", func(_ *Server, w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(OpenAPI) // whoever asked may be gone
+	}},
+	{"GET", "/v1/version", func(s *Server, w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, 200, version{s.options.Version, 1, os.Getpid()})
 	}},
 	{"GET", "/v1/model", answers(func(s *service, _ *http.Request) (any, error) { return s.model(), nil })},
 	{"GET", "/v1/rows", answers((*service).rows)},
@@ -318,6 +322,13 @@ func shown(find func(s *service, row int) (rows *dataset.Subset, i int, ok bool)
 		}
 		return pngOf(p)
 	}
+}
+
+// A version says whose answers these are, before the posterior is ready too.
+type version struct {
+	Version string `json:"version"` // of the program
+	API     int    `json:"api"`     // of the paths below /v1
+	PID     int    `json:"pid"`     // of the process
 }
 
 // A model describes what the server answers from.

@@ -20,7 +20,8 @@ type Options struct {
 	Hosts   []string // names, beside localhost and addresses, that the Host header may have; "*" is any
 	Running int      // requests that are computed at a time; default GOMAXPROCS
 	Waiting int      // requests that wait for it, with their whole bodies; default 128
-	Version string   // of the program, as /v1/model shows it; default funcgp
+	Version string   // of the program, as /v1/version and /v1/model show it; default funcgp
+	Token   string   // that every request must have as its bearer token; "" for none
 	// Failed is told of a request that panicked; nil for nobody.
 	Failed func(what string)
 	// Decisions gets a line of JSON for each answer of /v1/predict and /v1/explain, in one Write before the answer is
