@@ -154,9 +154,9 @@ func (Heteroscedastic) LogMarginal(y, f, cov []float64) (float64, error) {
 	return logp, nil
 }
 
-// logDensity returns the log density of the target at y by the trapezoidal rule over s = log σ², of which the
-// integrand is an analytic function for |Im s| < π/2. Doubling the number of points therefore squares the error.
-// Where 800 points do not resolve the peak, it falls back to LogExpectation.
+// logDensity returns the log density of the target at y by the trapezoidal rule over s = log σ². The integrand is
+// an analytic function of s for |Im s| < π/2. Doubling the number of points therefore squares the error. Where 800
+// points do not resolve the peak, it falls back to LogExpectation.
 func (p *noisyMean) logDensity(y float64) float64 {
 	h := func(s float64) float64 {
 		mean, logVariance := p.given(s)

@@ -96,7 +96,7 @@ type Marginal interface {
 }
 
 // A Coupled likelihood has targets that each depend on several outputs, such as a mean and a log variance. Its
-// integrals therefore take the covariance of the outputs, where those of a Marginal likelihood take variances.
+// integrals therefore take the covariance of the outputs, whereas a Marginal likelihood's integrals take variances.
 // Heteroscedastic is one.
 type Coupled interface {
 	// MomentsTo writes E g⁻¹(f), Var g⁻¹(f) and E Var[y|f], C numbers each, where the outputs have the mean f and

@@ -12,8 +12,8 @@ import (
 
 // NegativeBinomial is a likelihood of counts with a variance larger than their mean: a target is an integer ≥ 0
 // with mean μ = eᶠ and variance μ + μ²/r, one for each output. It is a Poisson likelihood whose rate has a gamma
-// distribution of shape r, and tends to Poisson as r grows. The dispersion r (no residual here) is fixed. The
-// parameters are those of NB2 in Cameron and Trivedi, Regression Analysis of Count Data.
+// distribution of shape r, and tends to Poisson as r grows. The dispersion r (no residual here) is fixed. μ and r
+// are the parameters of model NB2 in Cameron and Trivedi, Regression Analysis of Count Data.
 type NegativeBinomial struct{ r, logR float64 }
 
 var (

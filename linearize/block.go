@@ -19,8 +19,8 @@ func (s Span) Len() int { return s.Rows * s.Cols }
 // A Block is the Jacobian of all N·C outputs in some of the parameters, in a form that saves memory. Every
 // parameter is in one Block of a Batch. Row n·C+c belongs to output c of example n. A Block is read-only.
 type Block interface {
-	// Spans returns where the block's parameters are in θ. The block's own columns are those of its spans, one span
-	// after the other.
+	// Spans returns where the block's parameters are in θ. The block's columns are the parameters of its spans, one
+	// span after the other.
 	Spans() []Span
 	// TileTo writes the block to dst as a dense matrix, N·C×Width, with the block's own columns. It overwrites all
 	// of dst.

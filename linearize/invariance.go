@@ -40,7 +40,7 @@ func (v Invariance) Ratio() float64 { return v.JW / (v.J * v.W) }
 // J or w is zero.
 func (v Invariance) Invariant() bool { return v.Ratio() < invariantBelow }
 
-// Invariances returns the Invariance of each layer at theta = θ*, with those of its tensors, in the order of θ. A
+// Invariances returns the Invariance of each layer at theta = θ* and of the layer's tensors, in the order of θ. A
 // layer is a Block of src, such as the weight and the bias of a dense layer. In a Full block, a layer is the
 // tensors whose names agree up to the last dot. All batches must have the same blocks. It takes one pass over src.
 func Invariances(ctx context.Context, src Source, theta []float64) ([]Invariance, error) {

@@ -27,7 +27,7 @@ func readFile(r io.Reader) ([]byte, func() error, error) {
 }
 
 // readUpTo reads the header, and then as many bytes as the header states, so that it ends on a device without an
-// end. If the header is not that of a stored file, it reads nothing more.
+// end. If the header is not a stored file's header, it reads nothing more.
 func readUpTo(r io.Reader, most int64) ([]byte, error) {
 	head := make([]byte, headerSize)
 	n, err := io.ReadFull(r, head)

@@ -288,7 +288,7 @@ func (d *Detector) surprises(dst *mat.Dense, distances [][]float64) {
 
 // SurprisesTo writes the surprise of each of the T examples of x by each of the K distances to dst, T×K in nats. A
 // surprise is −log of the share of training examples that have a larger distance when they are left out. K is 3, or
-// 1 without inputs. For distances in the upper fifth of the training examples the share is that of a fitted
+// 1 without inputs. For distances in the upper fifth of the training examples the share comes from a fitted
 // exponential distribution, which orders even examples farther out than every training example. If the training
 // examples had inputs, x must have them too.
 func (d *Detector) SurprisesTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch) error {

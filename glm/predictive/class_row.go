@@ -108,7 +108,7 @@ func (n *classNodes) logDensity(tau, r float64) float64 {
 //
 //	p = 1/n Σ_k softmax(τ m + r A(z0 + u_k))_y e^{−z0·u_k − ½|z0|²}.
 //
-// The derivatives are those of this sum: averages over the points, weighted by each point's share of the sum.
+// The derivatives of this sum are averages over the points, weighted by each point's share of the sum.
 func (n *classNodes) slopes(tau, r float64) logSlopes {
 	c := n.c
 	for j := range c {

@@ -200,7 +200,8 @@ func (r *softmaxRow) rankWithout(tail float64) int {
 
 // modeTo moves z from its present value to the maximum of log softmax(m + root·A z)_y − ½|z|² by Newton's method,
 // with conjugate gradients for its steps. Where logits are so wide that the objective is nearly piecewise linear, a
-// temperature first flattens it. Callers are right for any z; a better z gives a smaller error.
+// temperature first flattens it. The integrals that use z are right for any z; a z nearer to the maximum gives a
+// smaller error.
 func (r *softmaxRow) modeTo(z []float64, y int, root float64) {
 	if r.rank == 0 {
 		return

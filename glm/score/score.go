@@ -31,7 +31,7 @@ type Score struct {
 	RMSE     float64 // root of the mean over rows and targets of (y − E[y|x])²
 
 	LogDensity []float64  // log p(y|x) of each row in nats, NaN for rows left out
-	Response   *mat.Dense // E[y|x] of each row, N×C, by Link.PredictTo; for classes probabilities; NaN for rows left out
+	Response   *mat.Dense // E[y|x] of each row, N×C, by Link.PredictTo: for classes probabilities; NaN if left out
 	LeftOut    int        // rows left out because their moments are NaN
 }
 
@@ -58,9 +58,9 @@ func leftOutWarnings(leftOut, rows int) []error {
 }
 
 // ScoreOf scores the prediction of T rows with the moments mean, T×C, and cov, T·C×C, of f against their targets y,
-// T×Targets(C). The moments are those of held-out rows, or those of training rows by leave-one-out. A nil cov
-// scores the plug-in prediction p(y|f = mean), that is the network alone, and ignores link. A nil link is
-// DefaultLink. The error is an error of the link or of Likelihood.CheckY, which name the row, or a *RowsError.
+// T×Targets(C). The rows are held-out rows, or training rows with their leave-one-out moments. A nil cov scores the
+// plug-in prediction p(y|f = mean), that is the network alone, and ignores link. A nil link is DefaultLink. The
+// error is an error of the link or of Likelihood.CheckY, which name the row, or a *RowsError.
 func ScoreOf(link predictive.Link, lik glm.Likelihood, y, mean, cov *mat.Dense) (*Score, error) {
 	return ScoreOfContext(context.Background(), link, lik, y, mean, cov, 0)
 }

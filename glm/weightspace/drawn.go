@@ -35,8 +35,8 @@ type Drawn struct {
 // Draw draws θ in blocks that share a pass over a factor of the precision, runs the network once at each draw, and
 // returns all fields of Drawn, or nil without rows. y is T×Targets(C), or nil where the targets are unknown.
 //
-// Averages of responses are running means with Welford's sums of squared deviations. Averages of f are those of f
-// less its first draw, so that no digits cancel.
+// Averages of responses are running means with Welford's sums of squared deviations. Averages of f are computed
+// from f less its first draw, so that no digits cancel.
 func (b *BNN) Draw(ctx context.Context, lik glm.Likelihood, y, x *mat.Dense) (*Drawn, error) {
 	const block = 16
 	if b.Samples < 0 {

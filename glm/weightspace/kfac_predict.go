@@ -84,7 +84,7 @@ func (w *Kronecker) tile(x *linearize.Batch) int {
 	return max(1, panelBytes/8/floats)
 }
 
-// in returns the block of x with the factors of this layer. ok is false where x has none.
+// in returns the block of x with the factors of this layer. ok is false if x has no such block.
 func (l *kroneckerLayer) in(x *linearize.Batch) (*linearize.Outer, bool) {
 	for _, k := range x.Blocks {
 		if o, ok := k.(*linearize.Outer); ok && sameSpan(o.Weight, l.weight) && sameSpan(o.Bias, l.bias) {

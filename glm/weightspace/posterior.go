@@ -35,8 +35,8 @@ type Posterior struct {
 var _ gp.Latent = (*Posterior)(nil)
 
 // Fit returns the posterior over the parameters for the training examples b, linearized at theta = θ*, and their
-// sites s. The precision is H = JᵀΛJ + Σ₀⁻¹. The mean is that of the linear-Gaussian model, θ̂ = μ₀ + H⁻¹Jᵀb, with
-// the pseudo-targets b of (E5). It takes slightly more than 8·P² bytes (see Bytes) and about (N·C·P² + P³/3)/2
+// sites s. The precision is H = JᵀΛJ + Σ₀⁻¹. The mean is the linear-Gaussian model's, θ̂ = μ₀ + H⁻¹Jᵀb, with the
+// pseudo-targets b of (E5). It takes slightly more than 8·P² bytes (see Bytes) and about (N·C·P² + P³/3)/2
 // multiplications.
 //
 // The error is a *gp.MemoryError before anything large is allocated, a *gp.NotFiniteError where a number is NaN or
@@ -98,8 +98,8 @@ func (w *Posterior) condition(ctx context.Context, s *gp.Sites) error {
 	return nil
 }
 
-// isOf tells whether the present factor is that of H̃ at s. It compares the roots R of Λ = R Rᵀ, because only they
-// enter H̃.
+// isOf tells whether the present factor is the factor of H̃ at s. It compares the roots R of Λ = R Rᵀ, because only
+// they enter H̃.
 func (w *Posterior) isOf(s *gp.Sites) bool {
 	return w.conditioned != nil && (w.conditioned == s || mat.Equal(w.conditioned.Root, s.Root))
 }
@@ -112,8 +112,8 @@ func (w *Posterior) setMean(z []float64) {
 	}
 }
 
-// checkModel panics where b is linearized at other parameters than those of m, if both are known. b may come from
-// another graph: the posterior over θ is a posterior of any function of θ.
+// checkModel panics if the parameters of b and m are known and differ. b may come from another graph: the posterior
+// over θ is a posterior of any function of θ.
 func checkModel(m linearize.ModelFingerprint, b *linearize.Batch) {
 	if d := (linearize.ModelFingerprint{Parameters: m.Parameters}).Mismatch(b.Model); d != "" {
 		panic("weightspace: the examples are not linearized at θ* of the posterior: " + d + "; linearize all with one network, at theta")

@@ -65,7 +65,7 @@ func (f *structured) squares(ctx context.Context) ([]float64, error) {
 // A blockSquares sums the squares in the columns of one block, for the examples of a batch. Tiles of examples are
 // independent of each other.
 type blockSquares interface {
-	// tile adds the n examples of tile t, the first of which is example lo. k is the block for them.
+	// tile adds the n examples of tile t, whose first example has number lo. k is the block for them.
 	tile(t, lo, n int, k linearize.Block)
 	// addTo adds the sums to h, P numbers.
 	addTo(ctx context.Context, workers int, h []float64) error

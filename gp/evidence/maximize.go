@@ -72,7 +72,7 @@ func Maximize(ctx context.Context, p *Problem, form Form, o *Options) (*Result, 
 	return m.Maximize(ctx, form)
 }
 
-// Maximize is the function Maximize for this model.
+// Maximize does for m what the function Maximize does for a Problem.
 func (m *Model) Maximize(ctx context.Context, form Form) (*Result, error) {
 	if m.o.Noise && !m.p.hasNoise() {
 		_, err := m.p.noise(2)

@@ -194,7 +194,7 @@ func (m *Model) differentiate(ctx context.Context, s *state) error {
 			gain = over(over(m.scatter[g], f), f)
 		}
 		// ½ αᵀK_gα − ½ tr(B⁻¹RᵀK_gR), and for AtTheta ½ ‖θ_g−μ_g‖²/s_g in place of the first term (E10). For
-		// HeldSites α is that of the mode. There Σ log p − ½ αᵀKα is at its maximum, so its derivative in the mode
+		// HeldSites α is the mode's. At the mode Σ log p − ½ αᵀKα is at its maximum, so its derivative in the mode
 		// is 0.
 		s.Slope[g] = gain/2 - t.trace[g]/2
 		if t.moving != nil {

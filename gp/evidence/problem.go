@@ -50,9 +50,9 @@ type Problem struct {
 	Likelihood gp.Likelihood
 	Theta      []float64 // θ*, P numbers
 	Prior      ntk.Prior // for an ntk.GPrior, the common factor is g
-	// Groups are the groups whose variances have a factor of their own. nil means the groups of Prior, or one group
-	// of all parameters where Prior has none. The groups' precisions are ignored: a factor of 1 is the variance of
-	// Prior.
+	// Groups are the groups whose variances have a factor of their own. nil means the groups of Prior, or, if Prior
+	// has no groups, one group of all parameters. The groups' precisions are ignored: a factor of 1 is the variance
+	// of Prior.
 	Groups []ntk.Group
 }
 

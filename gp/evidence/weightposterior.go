@@ -29,8 +29,8 @@ type weightPosterior struct {
 	f     []float64 // m + J(v − μ₀)
 	warn  []error
 
-	// alpha and logLik are α and Σ log p(y|f) of HeldSites, where v and f are those of the mode, and s and u are at
-	// θ*. For other forms alpha is nil.
+	// alpha and logLik are α and Σ log p(y|f) for HeldSites. For HeldSites v and f are the values at the mode, and
+	// s and u are at θ*. For other forms alpha is nil.
 	alpha  []float64
 	logLik float64
 }

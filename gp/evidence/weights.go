@@ -115,7 +115,7 @@ func (w *weightSpace) form(ctx context.Context, s *gp.Sites) error {
 	return nil
 }
 
-// eachTile calls do with tiles of J, the first row of which belongs to example lo. do may overwrite them.
+// eachTile calls do with tiles of J. The first row of a tile belongs to example lo. do may overwrite them.
 func (w *weightSpace) eachTile(ctx context.Context, do func(lo int, j blas64.General) error) error {
 	x := w.m.p.X
 	n, c, step := x.Len(), x.Outputs(), weightTile(x.Outputs())

@@ -92,7 +92,7 @@ func (o *MatchOptions) directions(n, c, p int) (int, error) {
 // multiplier of this constraint. The search finds both at once, among combinations of at most Directions directions
 // d with known J̃d, so that neither a Newton step nor another ρ needs a pass:
 //
-//  1. The first direction is that of θ*.
+//  1. The first direction is the direction of θ*.
 //  2. Newton steps in the span find z and ρ.
 //  3. Each round adds one more direction: the gradient q of ℓ − ½ρ‖z‖², with one product by Jᵀ and one by J. This
 //     is the method of conjugate gradients, but it needs no restart when ρ or Λ changes.

@@ -25,7 +25,7 @@ type Mode struct {
 	Theta        []float64 // v*, P numbers
 	Sites        *gp.Sites // at f_lin(x;v*)
 	Scatter      float64   // (v*−μ₀)ᵀΣ₀⁻¹(v*−μ₀)
-	GradientNorm float64   // Σ₀ norm of the objective's gradient; it bounds the distance to the mode if log p is concave
+	GradientNorm float64   // Σ₀ norm of the objective's gradient; bounds the distance to the mode if log p is concave
 	Newton       int       // number of Newton steps
 	Products     int       // number of H̃v in these steps, each one J v and one Jᵀu
 	Warnings     []error   // refit-steps and refit-gap of internal/newton
@@ -80,9 +80,9 @@ type State struct {
 // holds a few vectors of P and of N·C numbers. y is N×Targets(C). The error is an error of gp.NewSites or of src,
 // or gp.ErrNoExamples.
 //
-// Each Newton step takes one product with J, one with Jᵀ, and up to MaxProducts products with both. Where
-// Options.Products are not those of src, products with src are used for f(x;θ*), for the exact function values once
-// the gradient is small, and for J d in the steps after that.
+// Each Newton step takes one product with J, one with Jᵀ, and up to MaxProducts products with both. If
+// Options.Products are not products with src itself, products with src are still used for f(x;θ*), for the exact
+// function values once the gradient is small, and for J d in the steps after that.
 func Find(ctx context.Context, src linearize.Source, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, o *Options) (*Mode, error) {
 	p := len(theta)
 	var d Options

@@ -80,7 +80,8 @@ const narrowCols = 8
 // twice while it is in the cache: A_PJᵀ B_P is added to C_J, and A_PJ B_J to a buffer, which is added to C_P when
 // all squares of these rows are done. Squares of the same rows change different parts of C, so workers can share
 // them. Each element of C is the sum of the same runs of depth terms as in a product of packed operands, in the
-// same order: those before the diagonal, at the diagonal, and after it. The bits are therefore those of Gemm.
+// same order: runs before the diagonal, at the diagonal, and after it. The result therefore has the same bits as
+// Gemm's.
 func symmNarrow(alpha float64, a blas64.Symmetric, b blas64.General, beta float64, c blas64.General, l limit) error {
 	n, cols, lower := a.N, c.Cols, a.Uplo == blas.Lower
 	buf := getBuffer(n * cols)

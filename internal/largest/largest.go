@@ -165,7 +165,7 @@ func (s *Sums) Add(r blas64.General) {
 	vector.AddLargest(s.first, s.second, n.cdf, n.density, n.second, s.at, s.c, r.Stride, r.Cols)
 }
 
-// To writes the sums of E softmax(f) to first and those of E softmax(f)² to second, C numbers each.
+// To writes the sums of E softmax(f) to first and the sums of E softmax(f)² to second, C numbers each.
 func (s *Sums) To(first, second []float64) {
 	for j := range s.c {
 		lo, hi := j*vector.LargestLanes, (j+1)*vector.LargestLanes

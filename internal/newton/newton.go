@@ -24,7 +24,7 @@ const (
 	// SmallGap is the ‖α − r(f̂)‖ above which a refit warns.
 	SmallGap = 1e-6
 	// flat is the relative change of the objective below which the slopes at both ends of a step decide whether it
-	// is taken, because rounding may hide its gain. The method and the value are those of Hager and Zhang, "A new
+	// is taken, because rounding may hide its gain. The method and the value are from Hager and Zhang, "A new
 	// conjugate gradient method", SIAM J. Optim. 16, 2005.
 	flat = 1e-6
 	// hidden bounds the relative rounding error of the objective, a sum of a few thousand terms with an error of
@@ -33,8 +33,8 @@ const (
 	// noGain is the predicted gain of the objective up to which a refit does not warn. Such a step moves f̂ by at
 	// most 1e-10 of its posterior standard deviation, even if it is long relative to an f̂ that is nearly 0.
 	noGain = 1e-20
-	// The search along a Newton step stops at a part of it that moves no entry of f by more than shortestPart times
-	// the largest entry, or that is below smallestPart.
+	// The search along a Newton step shortens the step until the step moves no entry of f by more than shortestPart
+	// times the largest entry, or until the remaining fraction of the step is below smallestPart.
 	shortestPart, smallestPart = 1e-16, 1e-60
 )
 

@@ -9,10 +9,10 @@ import (
 
 // Log returns bounds lower ≤ zᵀ log(A) z ≤ upper for a unit vector z and a matrix A with eigenvalues of at least 1,
 // from a Lanczos iteration that starts at z. diag has the m diagonal entries of its tridiagonal matrix T, and off
-// has the entries beside the diagonal: m−1 of them where the Krylov space is exhausted, and otherwise m, of which
-// the last leads out of T. The Gauss rule is an upper bound, and the Gauss–Radau rule with the node 1 is a lower
-// bound. With m−1 entries both are equal. lower is 0 where rounding leaves no Gauss–Radau rule. ok is false where T
-// is not finite.
+// has the entries beside the diagonal: m−1 of them if the Krylov space is exhausted, otherwise m. The m-th entry
+// leads out of T. The Gauss rule is an upper bound, and the Gauss–Radau rule with the node 1 is a lower bound. With
+// m−1 entries both are equal. lower is 0 where rounding leaves no Gauss–Radau rule. ok is false where T is not
+// finite.
 func Log(diag, off []float64) (lower, upper float64, ok bool) {
 	m := len(diag)
 	if upper, ok = logOf(diag, off[:m-1]); !ok || len(off) < m {

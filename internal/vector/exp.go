@@ -9,7 +9,7 @@ const (
 
 // Exp writes exp(x[i]) to dst[i] for every i, and 0 where x[i] < −708. An x[i] above 709 counts as 709. dst must be
 // as long as x, and must be x or not overlap it. With AVX2 and FMA or NEON the result is within one unit in the
-// last place; otherwise it is that of math.Exp.
+// last place; otherwise it equals math.Exp.
 func Exp(dst, x []float64) {
 	dst = dst[:len(x)]
 	if !fast {

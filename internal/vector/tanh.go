@@ -6,7 +6,7 @@ import "math"
 const width = 8
 
 // Tanh writes tanh(x[i]) to dst[i] for every i. dst must be as long as x, and must be x or not overlap it. With
-// AVX2 and FMA or NEON the result is within two units in the last place; otherwise it is that of math.Tanh.
+// AVX2 and FMA or NEON the result is within two units in the last place; otherwise it equals math.Tanh.
 func Tanh(dst, x []float64) {
 	dst = dst[:len(x)]
 	if !fast {

@@ -29,7 +29,9 @@ import (
 
 // Options are options of Open. Nil and zero fields have their defaults.
 type Options struct {
-	Target    string // CSV: the target column, or several with commas between them; default the last. .npy: the file or files of the targets; default y beside x, or labels beside images
+	// Target names the targets. CSV: the target column, or several with commas between them; default the last.
+	// .npy: the file or files of the targets; default y beside x, or labels beside images.
+	Target    string
 	ID        string // CSV: a column that is no feature; default none
 	MaxMemory int64  // most bytes kept in memory, such as targets; default no limit
 }

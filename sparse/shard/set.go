@@ -11,7 +11,7 @@ import (
 	"github.com/funcgp/funcgp/store"
 )
 
-// A Set has all parts of a pass, in files of which one at a time is open.
+// A Set has all parts of a pass. They are in files; one file at a time is open.
 type Set struct {
 	paths []string // in the order of the parts
 	parts []about
@@ -189,7 +189,7 @@ func (s *Set) each(ctx context.Context, do func(i int, f *store.File) error) err
 }
 
 // Merge returns the posterior given the data of all parts. base must have the inducing examples and the factor of
-// the parts. It adds the parts in order, and holds the sums of two of them besides those of the result. For a set
+// the parts. It adds the parts in order, and holds the sums of two parts besides the sums of the result. For a set
 // of OpenApart it takes the sums given there.
 func (s *Set) Merge(ctx context.Context, base *sparse.Projected) (*sparse.Projected, error) {
 	b := base.Builder()
@@ -222,7 +222,7 @@ func (s *Set) Merge(ctx context.Context, base *sparse.Projected) (*sparse.Projec
 	return b.Posterior(ctx)
 }
 
-// Check compares the inputs of every part with those of rows(lo, hi), the examples lo to hi−1 of the data. The
+// Check compares the inputs of every part with the inputs of rows(lo, hi), the examples lo to hi−1 of the data. The
 // error is an *Error for a part with other inputs.
 func (s *Set) Check(ctx context.Context, rows func(lo, hi int) linearize.Source) error {
 	for i, a := range s.parts {
