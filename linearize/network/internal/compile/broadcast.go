@@ -15,7 +15,7 @@ func (c *compiler) expand() {
 	count(target.shape)
 	lead := len(target.shape) - len(v.shape)
 	if i := target.batch - lead; v.batch < 0 && c.batch > 1 && target.batch >= 0 && i >= 0 && v.shape[i] == c.batch {
-		v = c.sameForAll(v, i) // as the initial states of a recurrent layer
+		v = c.sameForAll(v, i) // as for the initial states of a recurrent layer
 	}
 	switch i := v.batch + lead; {
 	case target.batch >= 0:
@@ -39,9 +39,9 @@ func (c *compiler) expand() {
 	c.result(c.apply(v, shape, batch, table, 0))
 }
 
-// sameForAll returns the first example of a tensor that a model exported with a
-// fixed batch size holds for every example: a constant, or copies of the same
-// elements.
+// sameForAll returns the first example of a tensor that holds every example of a model exported with a fixed batch
+// size, on axis batch. The examples must be equal: the tensor is a constant with equal blocks, or its elements are
+// copies of the same elements of another tensor. Otherwise the tensor is refused.
 func (c *compiler) sameForAll(v *value, batch int) *value {
 	if v.isInt {
 		panic(refuse("integers of shape %v for %d examples", v.shape, c.batch))
@@ -57,8 +57,8 @@ func (c *compiler) sameForAll(v *value, batch int) *value {
 	return c.takeAxis(v, batch, []int{0}, nil)
 }
 
-// copied returns which element of another slot each element of a slot is a copy
-// of, or nil if nodes compute them.
+// copied follows the copying nodes (graph.Index) that make the tensor of a slot. It returns for each element the
+// element of the first node's input that is copied, or nil if a computing node makes the tensor.
 func (c *compiler) copied(slot int) []int32 {
 	var from []int32
 	for i := len(c.prog.Nodes) - 1; i >= 0; i-- {
@@ -90,15 +90,15 @@ func (c *compiler) isBatchSize(a affine, d int) bool {
 	return a == affine{n: d} || c.batch > 0 && a == affine{k: c.batch * d}
 }
 
-// broadcast returns the shape and batch axis to which two operands broadcast, and
-// for each the table of the elements that the result reads.
+// broadcast returns the shape and batch axis of the result of broadcasting two operands, and for each operand the
+// table that names the operand's element for each element of the result (broadcastTable).
 func (c *compiler) broadcast(a, b *value) (shape []int, batch int, ia, ib []int32) {
 	shape, batch = broadcastShape(a, b, 0)
 	return shape, batch, c.broadcastTable(shape, a.shape), c.broadcastTable(shape, b.shape)
 }
 
-// broadcastShape returns the shape and batch axis to which two operands
-// broadcast, without the last skip dimensions of each.
+// broadcastShape returns the shape and batch axis of the result of broadcasting a and b, both without their last
+// skip dimensions. It refuses operands that meet along the batch axis with different lengths.
 func broadcastShape(a, b *value, skip int) (shape []int, batch int) {
 	ra, rb := len(a.shape)-skip, len(b.shape)-skip
 	rank := max(ra, rb)
@@ -113,7 +113,7 @@ func broadcastShape(a, b *value, skip int) (shape []int, batch int) {
 		if !inA && !inB {
 			continue
 		}
-		// A batch dimension goes with another of the same length or with 1.
+		// The batch axis of one operand meets the batch axis of the other with the same length, or a length of 1.
 		if batch >= 0 || inA && db != 1 && !(inB && da == db) || inB && da != 1 && !(inA && da == db) || inA && inB && da != db {
 			panic(refuse("shapes %v and %v meet along the batch dimension, which would mix examples", a.shape, b.shape))
 		}
@@ -122,7 +122,8 @@ func broadcastShape(a, b *value, skip int) (shape []int, batch int) {
 	return shape, batch
 }
 
-// dimFromEnd returns a dimension counted from the end, 1 beyond the first.
+// dimFromEnd returns the length of a dimension that is counted from the end (1 is the last), or 1 beyond the first
+// dimension.
 func dimFromEnd(shape []int, fromEnd int) int {
 	if fromEnd > len(shape) {
 		return 1
@@ -130,8 +131,8 @@ func dimFromEnd(shape []int, fromEnd int) int {
 	return shape[len(shape)-fromEnd]
 }
 
-// broadcastTable returns which element of a tensor of shape of each element of
-// the broadcast result reads, or nil if the shapes are equal.
+// broadcastTable returns for each element of a broadcast result of the given shape the element to read in a tensor
+// of shape of. It returns nil if the shapes are equal.
 func (c *compiler) broadcastTable(shape, of []int) []int32 {
 	if slices.Equal(shape, of) {
 		return nil
@@ -152,7 +153,7 @@ func (c *compiler) broadcastTable(shape, of []int) []int32 {
 	return t
 }
 
-// tile repeats a tensor along its axes; a repeat for every example is the batch axis.
+// tile translates Tile: it repeats a tensor along its axes. A repeat once for every example makes a batch axis.
 func (c *compiler) tile() {
 	v := c.input(0)
 	repeats := c.intsAt(1)
@@ -182,9 +183,9 @@ func (c *compiler) tile() {
 	c.result(c.moved(v, shape, batch, func(d, i int) int { return i % v.shape[d] }, 0))
 }
 
-// aligned returns values that are broadcast together. In a model with a fixed batch
-// size, constants with a row for each example get a batch axis where another value has
-// one. With numbered, integers may number the examples.
+// aligned returns values that are to be broadcast together. In a model with a fixed batch size, a constant with a
+// row for each example gets a batch axis where another value has its batch axis (perExample). With numbered,
+// integers may also count the examples.
 func (c *compiler) aligned(numbered bool, values ...*value) []*value {
 	i := slices.IndexFunc(values, func(v *value) bool { return v.batch >= 0 && v.leading() == 1 })
 	if c.batch <= 1 || i < 0 {
@@ -200,9 +201,9 @@ func (c *compiler) aligned(numbered bool, values ...*value) []*value {
 	return out
 }
 
-// perExample returns a constant with a batch axis in the place of an axis that counts
-// the examples of a model with a fixed batch size, or the constant itself where it is
-// not the same for all examples. With numbered, integers may number the examples.
+// perExample turns an axis of a constant into a batch axis. The axis holds all examples of a model with a fixed
+// batch size, and all must be equal; otherwise perExample returns the constant unchanged. With numbered, integers
+// may instead increase by the same step from example to example, as row numbers do.
 func (c *compiler) perExample(v *value, ax int, numbered bool) *value {
 	if c.batch <= 1 || v.batch >= 0 || ax < 0 || ax >= len(v.shape) || v.shape[ax] == 0 || v.shape[ax]%c.batch != 0 || !v.isInt && c.static[v.slot] == nil {
 		return v

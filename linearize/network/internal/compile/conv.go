@@ -14,8 +14,7 @@ func init() {
 	})
 }
 
-// image checks that a value has a batch dimension first, then channels, then
-// at least one spatial dimension.
+// image refuses a value unless its dimensions are the batch, the channels and at least one spatial dimension.
 func image(v *value) {
 	if len(v.shape) < 3 {
 		panic(refuse("its input of shape %v has no spatial dimensions", v.shape))
@@ -40,7 +39,8 @@ func (c *compiler) conv() *value {
 	return c.convolution(x, w, win, &graph.Convolve{Window: win}, slices.Concat([]int{1, cout}, out))
 }
 
-// imageAndWeight returns the first two inputs of a convolution.
+// imageAndWeight returns the first two inputs of a convolution, the image N×C×spatial and the weight, which must
+// not depend on the input of the network.
 func (c *compiler) imageAndWeight() (x, w *value) {
 	x = c.float(0)
 	image(x)
@@ -54,8 +54,9 @@ func (c *compiler) imageAndWeight() (x, w *value) {
 	return x, w
 }
 
-// convolution emits o, a Convolve or ConvolveTranspose with window win, whose
-// result has this shape.
+// convolution emits the operator o (Convolve or ConvolveTranspose with window win) for the image x, the weight w
+// and the bias of input 2, if there is one. It returns the result, of the given shape. If the learnt weight and
+// bias are private to this node, it also registers them as a place of the program.
 func (c *compiler) convolution(x, w *value, win *graph.Window, o graph.Op, shape []int) *value {
 	st := graph.Place{Input: x.slot, Layout: win, Weight: -1, Bias: -1, Transposed: win.Transposed}
 	c.spend(runBytes * len(win.Source))
@@ -96,8 +97,7 @@ func (c *compiler) convTranspose() {
 	}
 	in := x.shape[2:]
 	s := c.readSpatial(w.shape[2:], in)
-	// Compute the spatial shape of a ConvTranspose's result. This changes the pads of s if output_shape or
-	// auto_pad decide them.
+	// Compute the spatial shape of the result. Where output_shape or auto_pad decides the pads, s gets these pads.
 	extra := c.attrInts("output_padding")
 	if extra == nil {
 		extra = make([]int, len(in))

@@ -14,20 +14,20 @@ func init() {
 	})
 }
 
-// maxOperands bounds the operands of an Einsum.
+// maxOperands is the largest number of operands of an Einsum.
 const maxOperands = 64
 
-// A term is an operand of an Einsum with a label for each axis: a letter or, for
-// the axes of the ellipsis, −1 for the last, −2 for the one before.
+// A term is an operand of an Einsum, with a label for each axis. A label is a letter, or a negative number for an
+// axis of the ellipsis: −1 is its last axis, −2 the axis before.
 type term struct {
 	v      *value
 	labels []int
-	input  int // of the node, −1 for an intermediate result
+	input  int // the number of the node's input, −1 for an intermediate result
 }
 
 func (t *term) has(label int) bool { return slices.Contains(t.labels, label) }
 
-// size returns the length of the axis with a label, 1 if there is none.
+// size returns the length of the axis with a label, or 1 if the term has no such axis.
 func (t *term) size(label int) int {
 	if i := slices.Index(t.labels, label); i >= 0 {
 		return t.v.shape[i]
@@ -47,7 +47,7 @@ func (c *compiler) einsum() {
 	}
 	result := parseEinsum(c.attrString("equation", ""), terms)
 	for _, t := range terms {
-		// Make the axes of a term that have the same label one.
+		// Axes of a term with the same label become one axis, the diagonal.
 		shape, labels, batch, steps, st := []int{}, []int{}, -1, []int{}, strides(t.v.shape)
 		for i, label := range t.labels {
 			k := slices.Index(labels, label)
@@ -76,7 +76,7 @@ func (c *compiler) einsum() {
 	c.checkLabels(terms, result)
 	for i, t := range terms {
 		others := slices.Concat(terms[:i], terms[i+1:])
-		// Sum over the labels that are not to be kept.
+		// Sum over the labels that neither the result nor another term has.
 		keep := func(label int) bool { return needed(label, result, others) }
 		drop := make([]bool, len(t.labels))
 		for i, label := range t.labels {
@@ -88,16 +88,16 @@ func (c *compiler) einsum() {
 		t.v = c.reduceAxes(t.v, drop, false, sumOf)
 		t.labels = slices.DeleteFunc(slices.Clone(t.labels), func(label int) bool { return !keep(label) })
 	}
-	// Multiply the terms, starting with the first that depends on the input: next comes the one with
-	// the smallest result, where a stored weight that would be no layer counts as if it were four times
-	// as large.
+	// Multiply the terms one by one, starting with the first term that depends on the input. The next term is
+	// always the one that gives the smallest product. A stored weight that could not be used as a layer counts as
+	// if its product were four times as large.
 	first := max(slices.IndexFunc(terms, func(t *term) bool { return !c.isStatic(t.v) }), 0)
 	out, rest := terms[first], slices.Concat(terms[:first], terms[first+1:])
 	for len(rest) > 0 {
 		best, least := 0, 0
 		for i, t := range rest {
 			p := pairing(out, t, result, slices.Concat(rest[:i], rest[i+1:]))
-			// The product of a shape, or a number beyond maxElements.
+			// Count the elements of the product, but no further than 4·maxElements.
 			shape := p.shape(p.batch, p.left, p.right)
 			cost := 1
 			for _, d := range shape {
@@ -122,9 +122,8 @@ func needed(label int, result []int, terms []*term) bool {
 	return slices.Contains(result, label) || slices.ContainsFunc(terms, func(t *term) bool { return t.has(label) })
 }
 
-// parseEinsum sets the labels of the terms and returns those of the result. An
-// equation without a right side has first the axes of the ellipsis and then the
-// letters that occur once, sorted.
+// parseEinsum sets the labels of the terms and returns the labels of the result. Where the equation has no right
+// side, the result has first the axes of the ellipsis and then, in alphabetical order, the letters that occur once.
 func parseEinsum(equation string, terms []*term) []int {
 	equation = strings.ReplaceAll(equation, " ", "")
 	left, right, explicit := strings.Cut(equation, "->")
@@ -167,7 +166,7 @@ func parseEinsum(equation string, terms []*term) []int {
 	return result
 }
 
-// parseTerm returns the labels of a term with this number of axes.
+// parseTerm returns the labels of a term s of the equation, for an operand with rank axes.
 func parseTerm(s string, rank int) []int {
 	before, after, dots := strings.Cut(s, "...")
 	labels := []int{}
@@ -192,8 +191,8 @@ func parseTerm(s string, rank int) []int {
 	return labels
 }
 
-// checkLabels checks that axes with the same label have the same length, or 1, and
-// that the batch axis has one label, which stays in the result.
+// checkLabels refuses axes that have the same label and different lengths, unless one length is 1. The batch axis
+// must have one label only, and the result must keep it. checkLabels also drops axes that are to be broadcast.
 func (c *compiler) checkLabels(terms []*term, result []int) {
 	size, batch, found := map[int]int{}, 0, false
 	for _, t := range terms {
@@ -224,9 +223,10 @@ func (c *compiler) checkLabels(terms []*term, result []int) {
 			}
 		}
 	}
-	// What has length 1 beside longer axes or the batch is read as often as they are long.
+	// An axis of length 1 is dropped from its term if its label has a greater length or the batch axis in another
+	// term: the product then reads the same element for all positions of that axis.
 	for _, t := range terms {
-		// Remove axes of length 1.
+		// drop reports whether axis i of t is such an axis.
 		drop := func(i int) bool {
 			return !t.v.isBatch(i) && t.v.shape[i] == 1 && (size[t.labels[i]] > 1 || t.labels[i] == batch)
 		}
@@ -245,9 +245,9 @@ func (c *compiler) checkLabels(terms []*term, result []int) {
 	}
 }
 
-// A pair holds two terms to multiply and the labels that both have and the result
-// keeps, those summed over, and those of one term only. The batch axis comes first
-// among those of the left term.
+// A pair holds two terms to multiply and sorts their labels: batch holds the labels that both terms have and the
+// product keeps, sum the labels that both have and the product sums over, left and right those that only a or b
+// has. The batch axis comes first in left.
 type pair struct {
 	a, b                    *term
 	batch, sum, left, right []int
@@ -278,7 +278,7 @@ func pairing(a, b *term, result []int, rest []*term) *pair {
 	return p
 }
 
-// shape returns the lengths of the axes of lists of labels, one after the other.
+// shape returns the lengths of the axes with these labels, list after list.
 func (p *pair) shape(lists ...[]int) []int {
 	shape := []int{}
 	for _, list := range lists {
@@ -289,8 +289,8 @@ func (p *pair) shape(lists ...[]int) []int {
 	return shape
 }
 
-// isLayer reports whether b is a matrix that multiplies every position of a: its
-// summed axes come all before or all after the others.
+// isLayer reports whether b is a constant matrix that multiplies every position of a, so that a layer with weight b
+// computes the product. The summed axes of b must come all before or all after its other axes.
 func (c *compiler) isLayer(p *pair) bool {
 	if c.isStatic(p.a.v) || !c.isStatic(p.b.v) || p.b.v.batch >= 0 || p.a.v.batch < 0 || len(p.batch) > 0 || len(p.sum) == 0 {
 		return false
@@ -303,18 +303,18 @@ func sameLabels(a, b []int) bool {
 	return !slices.ContainsFunc(a, func(label int) bool { return !slices.Contains(b, label) })
 }
 
-// contract multiplies two terms.
+// contract multiplies the two terms of a pair and returns the product, with axes batch, left, right.
 func (c *compiler) contract(p *pair) *term {
 	out := &term{labels: slices.Concat(p.batch, p.left, p.right), input: -1}
 	shape := p.shape(p.batch, p.left, p.right)
 	if len(shape) > maxRank {
 		panic(refuse("a product of %d dimensions; at most %d are allowed", len(shape), maxRank))
 	}
-	var y *value // the axes of each list of labels perhaps merged
+	var y *value // the product; the axes of each list of labels may be merged into one
 	switch {
 	case c.isLayer(p):
-		// Emit a product with a matrix as a layer. The matrix is stored as in×out or out×in with several
-		// axes for each.
+		// A layer multiplies by a matrix. The matrix is stored as in×out or out×in; each side may consist of
+		// several axes.
 		inByOut := sameLabels(p.b.labels[:len(p.sum)], p.sum)
 		sum := p.b.labels[len(p.right):]
 		if inByOut {
@@ -331,7 +331,7 @@ func (c *compiler) contract(p *pair) *term {
 			w.weight, w.transposed = p.b.v.weight, p.b.v.transposed
 		}
 		y = c.dense(x, w, p.b.input, inByOut, nil, 0)
-	case len(p.sum) == 0: // numbers are multiplied with broadcasting
+	case len(p.sum) == 0: // nothing is summed: multiply with broadcasting
 		a := c.grouped(p.a, p.batch, p.left, slices.Repeat([]int{0}, len(p.right)))
 		b := c.grouped(p.b, p.batch, slices.Repeat([]int{0}, len(p.left)), p.right)
 		y = c.combine(graph.Mul, a, b)
@@ -346,7 +346,7 @@ func (c *compiler) contract(p *pair) *term {
 	return out
 }
 
-// permuted returns a term with its axes in this order.
+// permuted returns the value of a term with its axes in the order of labels.
 func (c *compiler) permuted(t *term, labels []int) *value {
 	if slices.Equal(t.labels, labels) {
 		return t.v
@@ -360,8 +360,8 @@ func (c *compiler) permuted(t *term, labels []int) *value {
 	return c.transpose(t.v, perm)
 }
 
-// grouped returns a term with its axes in the order of these lists. Label 0, which
-// no axis has, adds one of length 1.
+// grouped returns the value of a term with its axes in the order of these lists of labels. For each label 0, which
+// no axis has, it inserts an axis of length 1.
 func (c *compiler) grouped(t *term, lists ...[]int) *value {
 	all := slices.Concat(lists...)
 	order := slices.DeleteFunc(slices.Clone(all), func(label int) bool { return label == 0 })
@@ -384,8 +384,8 @@ func (c *compiler) grouped(t *term, lists ...[]int) *value {
 	return c.alias(v, shape, batch)
 }
 
-// merged returns a term as matrices: the axes of batch, then those of rows and of
-// columns, each merged to one.
+// merged returns the value of a term as a stack of matrices: first the axes of batch, then all axes of rows merged
+// into one, then all axes of cols merged into one.
 func (c *compiler) merged(t *term, batch, rows, cols []int) *value {
 	v := c.grouped(t, batch, rows, cols)
 	nb, nr := len(batch), len(batch)+len(rows)

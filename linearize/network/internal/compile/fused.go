@@ -8,9 +8,9 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
-// The operators that do what several of ONNX's own do one after another. Tools such as ONNX
-// Runtime make them of the nodes of an export, and the meaning of those of com.microsoft is
-// that of its documentation.
+// Each fused operator computes what several of ONNX's own operators compute one after another. Tools such as ONNX
+// Runtime fuse the nodes of an exported model. The operators of domain com.microsoft are read as ONNX Runtime
+// documents them.
 func init() {
 	list := map[string]operator{
 		"com.microsoft.Gelu":                             {translate: func(c *compiler) { c.elementwise(graph.Gelu) }, inputs: 1},
@@ -44,7 +44,7 @@ func init() {
 	register("Fused operators", list)
 }
 
-// without refuses optional inputs.
+// without refuses the node if it has one of these optional inputs; what names them in the message.
 func (c *compiler) without(what string, inputs ...int) {
 	for _, i := range inputs {
 		if c.has(i) {
@@ -53,7 +53,7 @@ func (c *compiler) without(what string, inputs ...int) {
 	}
 }
 
-// ranked returns floating point input i, which must have so many dimensions.
+// ranked returns floating point input i, which must have rank dimensions.
 func (c *compiler) ranked(i, rank int) *value {
 	v := c.float(i)
 	if len(v.shape) != rank {
@@ -62,7 +62,7 @@ func (c *compiler) ranked(i, rank int) *value {
 	return v
 }
 
-// sum is that of the first two inputs and of optional ones.
+// sum returns the sum of inputs 0 and 1 and of the given optional inputs that the node has.
 func (c *compiler) sum(optional ...int) *value {
 	y := c.addInputs(c.float(0), c.float(1))
 	for _, i := range optional {
@@ -73,7 +73,7 @@ func (c *compiler) sum(optional ...int) *value {
 	return y
 }
 
-// fastGelu is the tanh approximation of Gelu, of the input or of its sum with a bias.
+// fastGelu translates FastGelu, the tanh approximation of Gelu, of the input or of the input plus a bias.
 func (c *compiler) fastGelu() {
 	if x := c.float(0); !c.has(1) {
 		c.result(c.mapped(graph.GeluTanh(), x))
@@ -82,32 +82,33 @@ func (c *compiler) fastGelu() {
 	c.result(c.mapped(graph.GeluTanh(), c.sum()))
 }
 
-// quickGelu is x σ(α x).
+// quickGelu translates QuickGelu, x·σ(α·x).
 func (c *compiler) quickGelu() {
 	x := c.float(0)
 	c.result(c.combine(graph.Mul, x, c.mapped(graph.Sigmoid, c.times(x, c.attrFloat("alpha", 1.702)))))
 }
 
-// skipNorm normalizes the sum of the input, a skip connection and perhaps a bias.
+// skipNorm translates SkipLayerNormalization: it normalizes input + skip connection (+ bias) over the last axis.
 func (c *compiler) skipNorm() {
 	sum := c.sum(4)
 	c.set(0, c.normalized(sum, -1, c.attrFloat("epsilon", 1e-12), 2, 3))
 	c.set(3, sum)
 }
 
-// skipRMS is skipNorm by root mean squares.
+// skipRMS translates SkipSimplifiedLayerNormalization: it divides input + skip connection (+ bias) by the root of
+// the mean square.
 func (c *compiler) skipRMS() {
 	sum := c.sum(3)
 	c.set(0, c.rmsOf(sum, c.float(2), -1, c.attrFloat("epsilon", 1e-12)))
 	c.set(3, sum)
 }
 
-// rms divides by the root of the mean square over the last dimensions.
+// rms translates RMSNormalization: it divides by the root of the mean square over the last dimensions.
 func (c *compiler) rms() {
 	c.set(0, c.rmsOf(c.float(0), c.float(1), c.attrInt("axis", -1), c.attrFloat("epsilon", 1e-5)))
 }
 
-// rmsOf is scale·x/√(mean x² + ε), the mean over the dimensions from an axis on.
+// rmsOf returns scale·x/√(mean x² + ε). The mean runs over the dimensions from axis from on.
 func (c *compiler) rmsOf(x, scale *value, from int, epsilon float64) *value {
 	from = axis(from, len(x.shape))
 	drop := make([]bool, len(x.shape))
@@ -119,7 +120,7 @@ func (c *compiler) rmsOf(x, scale *value, from int, epsilon float64) *value {
 	return c.combine(graph.Mul, c.combine(graph.Div, x, root), scale)
 }
 
-// embed is the normalized sum of the embeddings of words, positions and segments.
+// embed translates EmbedLayerNormalization: the normalized sum of the embeddings of words, positions and segments.
 func (c *compiler) embed() {
 	ids, positions := c.input(0), c.ranked(3, 2)
 	c.without("mask", 7)
@@ -146,16 +147,16 @@ func (c *compiler) embed() {
 	c.set(2, sum)
 }
 
-// fusedMatMul is α A·B with the last two dimensions of A and B perhaps transposed, and before
-// that perhaps the matrix dimensions (M, batch…, K): the first then goes next to the last.
+// fusedMatMul translates FusedMatMul, α·A·B. transA and transB swap the last two dimensions of A and B. transBatchA
+// and transBatchB first turn dimensions (M, batch…, K) into (batch…, M, K).
 func (c *compiler) fusedMatMul() {
 	in := []*value{c.float(0), c.float(1)}
-	inByOut := true // of a matrix B, which is read as it is stored
+	inByOut := true // false if a layer reads matrix B as out×in
 	for i, which := range []string{"A", "B"} {
 		batch, trans := c.attrInt("transBatch"+which, 0) != 0, c.attrInt("trans"+which, 0) != 0
 		rank := len(in[i].shape)
 		if rank < 2 || !batch && !trans {
-			continue // a vector is never transposed
+			continue // a vector has no transpose
 		}
 		if i == 1 && rank == 2 && c.layered(in[0], in[1]) {
 			inByOut = !trans
@@ -177,7 +178,7 @@ func (c *compiler) fusedMatMul() {
 	c.result(y)
 }
 
-// fusedGemm is an activation of Gemm.
+// fusedGemm translates FusedGemm: a Gemm followed by an activation.
 func (c *compiler) fusedGemm() {
 	var params []float64
 	for _, name := range []string{"activation_alpha", "activation_beta", "activation_gamma"} {
@@ -188,7 +189,7 @@ func (c *compiler) fusedGemm() {
 	c.result(c.activation(c.gemm(), params))
 }
 
-// fusedConv is an activation of Conv, perhaps with a sum before it.
+// fusedConv translates FusedConv: a convolution, perhaps the addition of input 3, and an activation.
 func (c *compiler) fusedConv() {
 	y := c.conv()
 	if c.has(3) {
@@ -197,7 +198,8 @@ func (c *compiler) fusedConv() {
 	c.result(c.activation(y, c.attrFloats("activation_params")))
 }
 
-// activation applies the function that the attribute of that name names.
+// activation applies the function that the node's attribute activation names, with these parameters and defaults
+// for missing ones. Without the attribute it returns x.
 func (c *compiler) activation(x *value, params []float64) *value {
 	kind := c.attrString("activation", "")
 	f, ok := functions[kind]
@@ -220,27 +222,27 @@ func (c *compiler) activation(x *value, params []float64) *value {
 	return c.mapped(f.of(c, params), x)
 }
 
-// A heads says what attention works on: N×heads×length×size tensors.
+// A heads holds the inputs and settings of attention. q, k and v are N×heads×length×size.
 type heads struct {
 	q, k, v *value
-	scale   float64 // of the scores; 0 is 1/√size
-	bias    int     // the input that is added to the scores, if it is given
-	causal  bool    // no query attends to later keys
+	scale   float64 // multiplies the scores q·kᵀ; 0 stands for 1/√size
+	bias    int     // the number of the node's input that is added to the scores, if the node has it
+	causal  bool    // no query attends to a later key
 }
 
-// toHeads makes N×heads×length×size of N×length×(heads·size).
+// toHeads turns N×length×(heads·size) into N×heads×length×size.
 func (c *compiler) toHeads(x *value, heads int) *value {
 	x = c.alias(x, []int{x.shape[0], x.shape[1], heads, x.shape[2] / heads}, x.batch)
 	return c.transpose(x, []int{0, 2, 1, 3})
 }
 
-// fromHeads is the reverse of toHeads.
+// fromHeads turns N×heads×length×size into N×length×(heads·size).
 func (c *compiler) fromHeads(x *value) *value {
 	x = c.transpose(x, []int{0, 2, 1, 3})
 	return c.alias(x, []int{x.shape[0], x.shape[1], x.shape[2] * x.shape[3]}, x.batch)
 }
 
-// attend is softmax(scale·q·kᵀ + bias)·v.
+// attend returns softmax(scale·q·kᵀ + bias)·v, N×heads×length×size.
 func (c *compiler) attend(h *heads) *value {
 	if h.scale == 0 {
 		h.scale = 1 / math.Sqrt(float64(h.q.shape[3]))
@@ -266,7 +268,7 @@ func (c *compiler) attend(h *heads) *value {
 	return c.product(c.softmaxOf(s, len(s.shape)-1, false), h.v)
 }
 
-// headCount returns the number of heads, which divides the given sizes.
+// headCount returns the number of heads, the attribute with this name. It must divide the given sizes.
 func (c *compiler) headCount(name string, sizes ...int) int {
 	n := c.attrInt(name, 0)
 	if n < 1 || n > 1<<16 {
@@ -280,13 +282,13 @@ func (c *compiler) headCount(name string, sizes ...int) int {
 	return n
 }
 
-// unsupported names what of a node is not supported.
+// unsupported returns the refusal of a node that uses a feature that is not supported; what names the feature.
 func unsupported(what string) refusal {
 	return refuse("%s: not supported; export the model without fused operators", what)
 }
 
-// selfAttention is that of an input with the weights and biases of queries, keys and values
-// side by side.
+// selfAttention translates com.microsoft's Attention: queries, keys and values come from one input. The weight
+// matrix and the bias hold the columns for queries, keys and values side by side.
 func (c *compiler) selfAttention() {
 	x, w := c.ranked(0, 3), c.ranked(1, 2)
 	c.without("mask_index, past", 3, 4, 6)
@@ -315,13 +317,14 @@ func (c *compiler) selfAttention() {
 	c.set(0, c.fromHeads(c.attend(h)))
 }
 
-// multiHead is attention to keys and values with biases for all three side by side.
+// multiHead translates MultiHeadAttention. Queries, keys and values are three inputs; one bias holds the numbers
+// for all three side by side.
 func (c *compiler) multiHead() {
 	q := c.ranked(0, 3)
 	c.without("key_padding_mask, past", 4, 6, 7)
 	n := c.headCount("num_heads", q.shape[2])
 	h := &heads{q: q, k: c.float(1), v: c.float(2), scale: c.attrFloat("scale", 0), bias: 5, causal: c.attrInt("unidirectional", 0) != 0}
-	if len(h.k.shape) == 4 { // N×heads×length×size already
+	if len(h.k.shape) == 4 { // keys and values are N×heads×length×size already
 		k, v := h.k.shape, c.ranked(2, 4).shape
 		if c.has(3) {
 			panic(unsupported("a bias of keys that are split into heads"))
@@ -348,7 +351,7 @@ func (c *compiler) multiHead() {
 	c.set(0, c.fromHeads(c.attend(h)))
 }
 
-// together checks that queries, keys and values N×length×(heads·size) go together.
+// together refuses queries, keys and values N×length×(heads·size) whose shapes do not fit together for n heads.
 func (c *compiler) together(h *heads, n int) {
 	q, k, v := h.q.shape, c.ranked(1, 3).shape, c.ranked(2, 3).shape
 	if v[2]%n != 0 {
@@ -359,7 +362,7 @@ func (c *compiler) together(h *heads, n int) {
 	}
 }
 
-// attention is the operator of ONNX itself, from opset 23 on.
+// attention translates Attention of ONNX's own domain, which exists since opset 23.
 func (c *compiler) attention() {
 	c.without("past", 4, 5, 6)
 	if c.attrFloat("softcap", 0) != 0 || c.attrInt("qk_matmul_output_mode", 0) != 0 {

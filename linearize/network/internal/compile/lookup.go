@@ -8,8 +8,8 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/rewrite"
 )
 
-// lookup returns the value of a name. A floating point initializer becomes a
-// parameter or a constant, as findConstants decided, when it is first looked up.
+// lookup returns the value with this name: an input, a node's output or an initializer. When a floating point
+// initializer is looked up for the first time, it becomes a parameter or a constant, as findConstants decided.
 func (c *compiler) lookup(name string) *value {
 	if v := c.env[name]; v != nil {
 		return v
@@ -66,11 +66,11 @@ func (c *compiler) intTensor(t *onnx.Tensor) *value {
 	return v
 }
 
-// intBound is the largest integer that may take part in arithmetic.
+// intBound is the largest magnitude of an integer in arithmetic.
 const intBound = 1 << 40
 
-// clampInt limits an integer so that sums cannot overflow. Large ones that mean
-// "to the end" stay beyond intBound.
+// clampInt limits an integer to ±2·intBound, so that sums cannot overflow. A huge integer that means "to the end"
+// remains larger than intBound.
 func clampInt(k int64) int { return int(min(max(k, -2*intBound), 2*intBound)) }
 
 // has reports whether optional input i of the node is given.
@@ -94,7 +94,7 @@ func (c *compiler) float(i int) *value {
 	return v
 }
 
-// optional returns input i as float does, nil where it is not given.
+// optional returns input i as float does, or nil if the node does not have it.
 func (c *compiler) optional(i int) *value {
 	if !c.has(i) {
 		return nil
@@ -127,9 +127,8 @@ func (c *compiler) asFloat(v *value) *value {
 	return v
 }
 
-// floats returns the numbers of input i, a statistic, scale or bound, which must
-// be constant. If it is a parameter too, its trained value is used and marked
-// known.
+// floats returns the numbers of input i (a statistic, scale or bound), which must be a constant. If the input is an
+// initializer, its stored numbers are returned and the initializer is marked as known.
 func (c *compiler) floats(i int) []float64 {
 	if !c.has(i) {
 		panic(refuse("input %d is missing", i))
@@ -143,7 +142,7 @@ func (c *compiler) floats(i int) []float64 {
 		return in.t.Floats
 	}
 	v := c.float(i)
-	if in := c.bySlot[v.slot]; in != nil { // an initializer under another name
+	if in := c.bySlot[v.slot]; in != nil { // an initializer that passed through a node under another name
 		in.known = true
 		return in.t.Floats
 	}
@@ -153,8 +152,7 @@ func (c *compiler) floats(i int) []float64 {
 	panic(refuse("input %d (%s) must be a constant", i, quote(name)))
 }
 
-// scalar returns the only number of constant input i, or def if the input is
-// missing.
+// scalar returns the only number of constant input i, or def if the node does not have the input.
 func (c *compiler) scalar(i int, def float64) float64 {
 	if !c.has(i) {
 		return def
@@ -162,7 +160,7 @@ func (c *compiler) scalar(i int, def float64) float64 {
 	return only(i, c.floats(i))
 }
 
-// only returns the only number of input i.
+// only returns the only number of a list, the numbers of input i.
 func only[T any](i int, list []T) T {
 	if len(list) != 1 {
 		panic(refuse("input %d has %d numbers, one is expected", i, len(list)))
@@ -170,8 +168,7 @@ func only[T any](i int, list []T) T {
 	return list[0]
 }
 
-// intsAt returns input i, which must be integers that are known or depend on the
-// batch size alone.
+// intsAt returns input i, which must be integers that are known or depend on nothing but the batch size.
 func (c *compiler) intsAt(i int) *value {
 	v := c.input(i)
 	if v.isInt && !v.real && v.batch < 0 {
@@ -193,8 +190,7 @@ func (c *compiler) constants(i int) []int {
 	return out
 }
 
-// intsOr returns integers that are input i or, in older opsets, an attribute; ok
-// is false if the node has neither.
+// intsOr returns the integers of input i or, in older opsets, of an attribute. ok is false if the node has neither.
 func (c *compiler) intsOr(i int, attr string) (list []int, ok bool) {
 	if c.has(i) {
 		return c.constants(i), true
@@ -203,8 +199,7 @@ func (c *compiler) intsOr(i int, attr string) (list []int, ok bool) {
 	return list, list != nil
 }
 
-// attr returns an attribute, nil where the node has none. It must be of the type as which it
-// is read.
+// attr returns an attribute, or nil if the node does not have it. An attribute of another type than as is refused.
 func (c *compiler) attr(name string, as onnx.AttrType) *onnx.Attribute {
 	a := c.node.Attr(name)
 	if a != nil && a.Type != as {
@@ -225,7 +220,8 @@ func (c *compiler) attrInts(name string) []int {
 	return out
 }
 
-// attrFloats returns the exact values of float32 numbers, none without the attribute.
+// attrFloats returns the exact values of a list of float32 numbers, or none if the node does not have the
+// attribute.
 func (c *compiler) attrFloats(name string) (out []float64) {
 	if a := c.attr(name, onnx.AttrFloats); a != nil {
 		for _, v := range a.Floats {
@@ -261,9 +257,8 @@ func (c *compiler) attrString(name, def string) string {
 	return def
 }
 
-// set makes v output i of the node. If v is a parameter passed on under another
-// name, a layer may still use it as its own weight only if nothing else reads
-// it.
+// set makes v output i of the node. If v is an initializer that the node passes on unchanged, a layer may use it as
+// its own weight only if this node alone reads the initializer; otherwise set unmarks it.
 func (c *compiler) set(i int, v *value) {
 	if v.weight != nil && c.uses[c.node.Inputs[0]] != 1 {
 		w := *v
@@ -275,7 +270,7 @@ func (c *compiler) set(i int, v *value) {
 	}
 }
 
-// only returns an error if an output beyond the first n is used.
+// only refuses the node if an output beyond the first n is used.
 func (c *compiler) only(n int) {
 	for i := n; i < len(c.node.Outputs); i++ {
 		if name := c.node.Outputs[i]; name != "" && c.uses[name] > 0 {
@@ -295,7 +290,8 @@ func axis(a, rank int) int {
 	return a
 }
 
-// onAxis returns v, which is no weight then, with the examples on an axis.
+// onAxis returns v with the examples on axis batch and lead elements before the examples. The result is no longer
+// marked as a stored weight.
 func (v *value) onAxis(batch, lead int) *value {
 	w := *v
 	w.batch, w.lead, w.weight = batch, lead, nil
@@ -304,10 +300,10 @@ func (v *value) onAxis(batch, lead int) *value {
 
 func (v *value) isBatch(axis int) bool { return axis == v.batch }
 
-// leading is lead, with 0 as 1.
+// leading returns the field lead, with 1 in place of 0.
 func (v *value) leading() int { return max(v.lead, 1) }
 
-// before counts the elements that come before the examples in memory.
+// before returns the number of elements that come before the batch axis in memory, per example.
 func (v *value) before() int { return graph.Product(v.shape[:v.batch]) * v.leading() }
 
 var errMixes = refuse("it works along the batch dimension, which would mix examples")
@@ -323,14 +319,14 @@ func (c *compiler) integerType() onnx.DataType {
 	return 0
 }
 
-// ofType returns v as integers of type t, or as floating point for 0.
+// ofType returns v marked as integers of type t, or as floating point if t is 0.
 func ofType(v *value, t onnx.DataType) *value {
 	w := *v
 	w.integer = t
 	return &w
 }
 
-// typeOf returns the type of the integers that v holds, and 0 for floating point.
+// typeOf returns the type of the integers in v, or 0 if v is floating point.
 func typeOf(v *value) onnx.DataType {
 	if v.isInt && !v.real {
 		return onnx.Int64
@@ -338,5 +334,5 @@ func typeOf(v *value) onnx.DataType {
 	return v.integer
 }
 
-// depends reports whether the numbers of v depend on the input.
+// depends reports whether the elements of v depend on the input of the network.
 func (c *compiler) depends(v *value) bool { return !v.isInt && !c.isStatic(v) }

@@ -21,8 +21,8 @@ func init() {
 	})
 }
 
-// perChannel returns input i, a vector with one number for each channel, in the
-// shape that broadcasts over an image with rank dimensions.
+// perChannel returns input i, a vector with one number for each channel. Its shape, channels×1×…×1, broadcasts over
+// an image with rank dimensions.
 func (c *compiler) perChannel(i int, channels, rank int) *value {
 	v := c.float(i)
 	if len(v.shape) != 1 || v.shape[0] != channels || v.batch >= 0 {
@@ -31,7 +31,7 @@ func (c *compiler) perChannel(i int, channels, rank int) *value {
 	return &value{slot: v.slot, shape: slices.Concat([]int{channels}, slices.Repeat([]int{1}, rank-2)), batch: -1}
 }
 
-// scaleAndShift emits x·scale + shift; shift may be nil.
+// scaleAndShift returns x·scale + shift, or x·scale if shift is nil.
 func (c *compiler) scaleAndShift(x, scale, shift *value) *value {
 	y := c.combineInto(graph.Mul, x, scale)
 	if shift == nil {
@@ -45,7 +45,7 @@ func (c *compiler) batchNorm() {
 	if len(x.shape) < 2 || x.batch > 0 {
 		panic(refuse("its input of shape %v does not have the batch dimension first", x.shape))
 	}
-	// Before opset 14, further outputs say that it is in training mode.
+	// Before opset 14, outputs beyond the first mark training mode.
 	if c.attrInt("training_mode", 0) != 0 || len(c.node.Outputs) > 1 && c.opset < 14 {
 		panic(refuse("it is in training mode, which would mix examples; export the model in evaluation mode"))
 	}
@@ -67,11 +67,12 @@ func (c *compiler) batchNorm() {
 		shift[i] = -mean[i] * inv[i]
 	}
 	if c.training {
-		// Normalize by the moments of the minibatch.
+		// Training normalizes with the mean and variance of the minibatch.
 		channels := len(mean)
 		scale := c.perChannel(1, channels, len(x.shape))
 		shift := c.perChannel(2, channels, len(x.shape))
-		// The file has a float32; what was meant is the decimal number that it is printed as.
+		// The file stores a float32. The momentum meant is the shortest decimal number that the float32 prints as,
+		// such as 0.9.
 		momentum, err := strconv.ParseFloat(strconv.FormatFloat(c.attrFloat("momentum", 0.9), 'g', -1, 32), 64)
 		if err != nil {
 			panic(refusal{err})
@@ -95,8 +96,7 @@ func (c *compiler) batchNorm() {
 	c.result(c.channelAffine(y, 1, 2, channels))
 }
 
-// channelAffine multiplies each channel of y by a scale and adds a bias, inputs
-// i and j of the node.
+// channelAffine multiplies each channel of y by a scale (input i of the node) and adds a bias (input j).
 func (c *compiler) channelAffine(y *value, i, j, channels int) *value {
 	return c.scaleAndShift(y, c.perChannel(i, channels, len(y.shape)), c.perChannel(j, channels, len(y.shape)))
 }
@@ -105,8 +105,8 @@ func (c *compiler) layerNorm() {
 	c.result(c.normalized(c.float(0), c.attrInt("axis", -1), c.attrFloat("epsilon", 1e-5), 1, 2))
 }
 
-// normalized normalizes x over the axes from one on, and applies a scale and perhaps a bias,
-// inputs i and j of the node.
+// normalized subtracts the mean of x over the axes from axis from on and divides by the standard deviation. It then
+// multiplies by a scale (input i of the node) and adds a bias (input j), if the node has it.
 func (c *compiler) normalized(x *value, from int, eps float64, i, j int) *value {
 	from = axis(from, len(x.shape))
 	if x.batch >= from {
@@ -116,8 +116,8 @@ func (c *compiler) normalized(x *value, from int, eps float64, i, j int) *value 
 	return c.scaleAndShift(y, c.float(i), c.optional(j))
 }
 
-// segments normalizes the image of input 0 over groups of channels; 0 groups
-// means that each channel is one.
+// segments normalizes the image of input 0 within each of groups groups of channels. groups = 0 makes each channel
+// a group.
 func (c *compiler) segments(groups int) *value {
 	x := c.float(0)
 	image(x)
@@ -147,15 +147,14 @@ func (c *compiler) groupNorm() {
 		c.result(c.channelAffine(y, 1, 2, y.shape[1]))
 		return
 	}
-	// Until opset 20 scale and bias hold one number for each group.
+	// Before opset 21, scale and bias hold one number for each group.
 	split := slices.Concat([]int{1, groups, y.shape[1] / groups}, y.shape[2:])
 	z := c.alias(y, split, y.batch)
 	z = c.channelAffine(z, 1, 2, groups)
 	c.result(c.alias(z, y.shape, z.batch))
 }
 
-// localResponse translates LRN: x·(bias + α/size·Σx²)^(−β), with the sum over size
-// neighbouring channels.
+// localResponse translates LRN: x·(bias + α/size·Σx²)^(−β). The sum runs over size neighbouring channels.
 func (c *compiler) localResponse() {
 	x := c.float(0)
 	var arg [3]float64
@@ -184,8 +183,7 @@ func (c *compiler) localResponse() {
 	c.result(c.combine(graph.Mul, x, scale))
 }
 
-// lpNormalization divides by the norm along an axis. Zeros stay zeros, with
-// derivative 0.
+// lpNormalization divides x by its norm along an axis. Where the norm is 0, the result and the derivative are 0.
 func (c *compiler) lpNormalization() {
 	x := c.float(0)
 	ax := axis(c.attrInt("axis", -1), len(x.shape))
@@ -199,8 +197,7 @@ func (c *compiler) lpNormalization() {
 	c.result(c.combine(graph.Mul, x, c.mapped(graph.ReciprocalOrZero, norm)))
 }
 
-// meanVariance subtracts the mean and divides by the standard deviation plus 1e-9,
-// the number in ONNX's definition.
+// meanVariance subtracts the mean and divides by the standard deviation plus 1e-9, as ONNX defines.
 func (c *compiler) meanVariance() {
 	x := c.float(0)
 	axes := c.attrInts("axes")

@@ -18,7 +18,7 @@ func init() {
 	})
 }
 
-// pool reads the geometry of a pooling node.
+// pool reads a pooling node: its input x, the geometry of its windows and the shape of its result.
 func (c *compiler) pool() (x *value, s *spatial, win *graph.Window, shape []int) {
 	x = c.float(0)
 	image(x)
@@ -51,8 +51,8 @@ func (c *compiler) maxPool() {
 	c.result(c.emit(&graph.MaxPool{Window: win}, shape, x.batch, x))
 }
 
-// averagePool counts the positions of each window that are inside the input or, with
-// count_include_pad, inside the padded input.
+// averagePool translates AveragePool: each output is the sum over a window, divided by the number of the window's
+// positions inside the input. With count_include_pad, positions in the padding count too.
 func (c *compiler) averagePool() {
 	x, s, win, shape := c.pool()
 	padded, in := c.attrInt("count_include_pad", 0) != 0, x.shape[2:]
@@ -90,7 +90,7 @@ func (c *compiler) averagePool() {
 	c.result(c.emit(o, shape, x.batch, x))
 }
 
-// globalPool reduces all positions of each channel.
+// globalPool reduces all positions of each channel to one number.
 func (c *compiler) globalPool(make reducer) {
 	x := c.float(0)
 	image(x)
@@ -110,7 +110,7 @@ func (c *compiler) globalMaxPool() {
 	c.result(c.emit(&graph.MaxPool{Window: win}, slices.Concat(x.shape[:2], ones), x.batch, x))
 }
 
-// normOrder returns the order of a norm.
+// normOrder returns the attribute p, the order of a norm.
 func (c *compiler) normOrder() int {
 	p := c.attrInt("p", 2)
 	if p < 1 || p > maxElements {
@@ -119,7 +119,8 @@ func (c *compiler) normOrder() int {
 	return p
 }
 
-// lpPool takes the norm of each window: the elements of each are laid out in a row.
+// lpPool takes the Lp norm over each window. It first copies the elements of each window into a row, then reduces
+// the rows.
 func (c *compiler) lpPool() {
 	p := c.normOrder()
 	x, _, win, shape := c.pool()

@@ -18,14 +18,14 @@ func init() {
 	})
 }
 
-// quantized is what is said of a network with quantized numbers.
+// quantized collects facts for messages about a network with quantized numbers.
 type quantized struct {
-	straight bool     // the warning that derivatives pass straight through was given
-	integers []string // names of tensors stored as integers that are constants
+	straight bool     // whether the warning "rounding-steps" was given
+	integers []string // names of constant tensors that are stored as integers
 }
 
-// quantization reads scale and zero point for a tensor of this shape: inputs 1 and 2,
-// one number of each or one for each element of an axis.
+// quantization returns scale (input 1) and zero point (input 2) for the tensor v. Each is one number or a vector
+// along an axis, in a shape that broadcasts over v. Without input 2 the zero points are 0.
 func (c *compiler) quantization(v *value) (scale, zero *value) {
 	if c.attrInt("block_size", 0) != 0 {
 		panic(refuse("a scale for each block of numbers is not supported"))
@@ -60,11 +60,12 @@ func (c *compiler) quantization(v *value) (scale, zero *value) {
 	return c.addConstant(s, shape), c.addConstant(z, shape)
 }
 
-// quantize translates QuantizeLinear, round(x/scale) + zero in the range of a type.
+// quantize translates QuantizeLinear, round(x/scale) + zero, limited to the range of the integer type.
 func (c *compiler) quantize() {
 	x := c.float(0)
 	scale, zero := c.quantization(x)
-	// The type of the result is that of the zero point or of output_dtype, otherwise uint8.
+	// The type of the result is the zero point's type, or output_dtype if there is no zero point; the default is
+	// uint8.
 	t := onnx.DataType(c.attrInt("output_dtype", 0))
 	if c.has(2) {
 		t = c.input(2).stored

@@ -31,15 +31,15 @@ func init() {
 	})
 }
 
-// extreme returns the operator for the largest or smallest elements.
+// extreme returns the operator that reduces groups to their largest or smallest elements.
 func extreme(fn graph.GroupFunc, onInts func(a, b affine) affine) operator {
 	o := reduction(groupOf(fn), onInts)
 	o.note = "equal elements share the derivative, as of PyTorch's amax; max of one axis, exported the same, takes one of them there"
 	return o
 }
 
-// A reducer makes the operator that reduces groups of items elements each;
-// target is the group of every element.
+// A reducer returns the graph operator that reduces each group of elements to one number. target holds the group of
+// every input element; every group has items elements.
 type reducer func(target []int32, items int) graph.Op
 
 func sumOf(target []int32, _ int) graph.Op { return &graph.Reduce{Target: target, Scale: 1} }
@@ -52,8 +52,8 @@ func groupOf(fn graph.GroupFunc) reducer {
 	return func(target []int32, _ int) graph.Op { return &graph.Group{Target: target, Fn: fn} }
 }
 
-// reduction returns the operator that reduces axes by what make makes, and known integers
-// by onInts.
+// reduction returns an ONNX operator that reduces over axes. make gives the graph operator for numbers; onInts
+// combines known integers, if it is not nil.
 func reduction(make reducer, onInts func(a, b affine) affine) operator {
 	o := operator{inputs: 2, roles: learnt.Sets, note: "of each example by itself"}
 	if onInts != nil {
@@ -70,9 +70,8 @@ func reduction(make reducer, onInts func(a, b affine) affine) operator {
 	return o
 }
 
-// reducedAxes marks the axes over which a node reduces: those of its input or
-// attribute axes or, where it lists none, all of them or, with
-// noop_with_empty_axes, none.
+// reducedAxes marks the axes over which a node reduces. They are listed in input 1 or in the attribute axes. If the
+// list is empty, the node reduces over all axes or, with noop_with_empty_axes, over none.
 func (c *compiler) reducedAxes(rank int) []bool {
 	axes, _ := c.intsOr(1, "axes")
 	drop := slices.Repeat([]bool{len(axes) == 0 && c.attrInt("noop_with_empty_axes", 0) == 0}, rank)
@@ -83,12 +82,12 @@ func (c *compiler) reducedAxes(rank int) []bool {
 	return drop
 }
 
-// A reducedShape is the shape of a reduction over the axes marked in drop: kept has them with
-// length 1, and shape and batch are those of the result without them.
+// A reducedShape describes the result of a reduction: kept is the shape with the reduced axes at length 1; shape
+// and batch are the shape and the batch axis without the reduced axes.
 type reducedShape struct {
 	kept, shape []int
 	batch       int
-	items       int // elements of a group
+	items       int // number of elements in each group
 }
 
 func reduced(x *value, drop []bool) *reducedShape {
@@ -108,7 +107,7 @@ func reduced(x *value, drop []bool) *reducedShape {
 	return r
 }
 
-// reduceAxes reduces over the axes marked in drop.
+// reduceAxes reduces x over the axes marked in drop. With keep, the result has these axes with length 1.
 func (c *compiler) reduceAxes(x *value, drop []bool, keep bool, make reducer) *value {
 	r := reduced(x, drop)
 	st := strides(r.kept)
@@ -125,7 +124,7 @@ func (c *compiler) reduceAxes(x *value, drop []bool, keep bool, make reducer) *v
 	return c.alias(y, r.shape, r.batch)
 }
 
-// reduceInts is a reduction of known integers, which f combines.
+// reduceInts reduces known integers over the node's axes; f combines two integers.
 func (c *compiler) reduceInts(v *value, f func(a, b affine) affine) *value {
 	r := reduced(v, c.reducedAxes(len(v.shape)))
 	out := &value{shape: r.shape, batch: r.batch, lead: v.lead, isInt: true, real: v.real}
@@ -155,7 +154,7 @@ func (c *compiler) reduceInts(v *value, f func(a, b affine) affine) *value {
 	return out
 }
 
-// cumSum translates CumSum, the sums of the elements up to each along an axis.
+// cumSum translates CumSum: element i is the sum of the elements up to i along an axis.
 func (c *compiler) cumSum() {
 	v := c.input(0)
 	ax := c.scalarInt(1, 0)
@@ -163,7 +162,7 @@ func (c *compiler) cumSum() {
 	if v.isBatch(ax) {
 		panic(errMixes)
 	}
-	// Element i of the sums counts element j of the terms.
+	// counts reports whether element j of the input is a term of sum i.
 	exclusive, reverse := c.attrInt("exclusive", 0) != 0, c.attrInt("reverse", 0) != 0
 	counts := func(i, j int) bool {
 		if reverse {
@@ -172,7 +171,7 @@ func (c *compiler) cumSum() {
 		return j < i || j == i && !exclusive
 	}
 	if v.isInt {
-		// Add up those integers along an axis that counts names for each place.
+		// For each i, add up the integers j for which counts is true.
 		n, inner := v.shape[ax], graph.Product(v.shape[ax+1:])
 		out := c.newInts(v.shape, v.batch, v)
 		if len(v.ints)*n > maxElements {
@@ -205,7 +204,8 @@ func (c *compiler) cumSum() {
 	c.result(c.emit(o, v.shape, v.batch, v))
 }
 
-// extremes returns the positions of the k largest or smallest elements of x along an axis.
+// extremes returns the positions of the k largest (smallest) elements of x along axis ax. If last, the last of
+// equal elements is taken, otherwise the first.
 func (c *compiler) extremes(x *value, ax, k int, smallest, last bool) *value {
 	shape := slices.Clone(x.shape)
 	switch {
@@ -219,7 +219,7 @@ func (c *compiler) extremes(x *value, ax, k int, smallest, last bool) *value {
 	return c.emit(o, shape, x.batch, x)
 }
 
-// argMax translates ArgMax and ArgMin.
+// argMax translates ArgMax, and ArgMin with smallest.
 func (c *compiler) argMax(smallest bool) {
 	x := c.float(0)
 	ax := axis(c.attrInt("axis", 0), len(x.shape))
@@ -233,7 +233,7 @@ func (c *compiler) argMax(smallest bool) {
 	c.result(out)
 }
 
-// topK translates TopK: the positions of the largest elements, and the elements at these.
+// topK translates TopK: output 0 holds the k largest or smallest elements along an axis, output 1 their positions.
 func (c *compiler) topK() {
 	x, t := c.float(0), typeOf(c.input(0))
 	ax := axis(c.attrInt("axis", -1), len(x.shape))

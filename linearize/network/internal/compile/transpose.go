@@ -45,8 +45,7 @@ func (c *compiler) transpose(v *value, perm []int) *value {
 	return c.apply(v, shape, batch, table, 0)
 }
 
-// blocks returns the input of DepthToSpace and SpaceToDepth, N×C×H×W, and their
-// block size.
+// blocks returns the input N×C×H×W and the block size of DepthToSpace or SpaceToDepth.
 func (c *compiler) blocks() (x *value, b int) {
 	x = c.float(0)
 	if len(x.shape) != 4 || x.batch > 0 || x.shape[0] != 1 {
@@ -58,9 +57,9 @@ func (c *compiler) blocks() (x *value, b int) {
 	return x, b
 }
 
-// depthToSpace moves b² channels to the pixels of b×b blocks. The channel of
-// pixel (i,j) of a block comes from (i·b+j)·C+c by mode DCR, and from
-// c·b²+i·b+j by CRD.
+// depthToSpace translates DepthToSpace: b² channels become the pixels of b×b blocks. Pixel (i,j) of a block in
+// channel c is read from channel (i·b+j)·C+c in mode DCR, and from channel c·b²+i·b+j in mode CRD, with C the
+// number of channels of the result.
 func (c *compiler) depthToSpace() {
 	x, b := c.blocks()
 	h, w := x.shape[2], x.shape[3]
@@ -80,8 +79,7 @@ func (c *compiler) depthToSpace() {
 	c.result(c.alias(y, []int{1, channels, h * b, w * b}, y.batch))
 }
 
-// spaceToDepth moves the pixels of b×b blocks to channels, (i·b+j)·C+c for pixel
-// (i,j).
+// spaceToDepth translates SpaceToDepth: pixel (i,j) of each b×b block in channel c goes to channel (i·b+j)·C+c.
 func (c *compiler) spaceToDepth() {
 	x, b := c.blocks()
 	if x.shape[2]%b != 0 || x.shape[3]%b != 0 {

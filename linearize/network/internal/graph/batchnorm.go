@@ -7,32 +7,31 @@ import (
 	"github.com/funcgp/funcgp/internal/par"
 )
 
-// A BatchNorm subtracts from each channel its mean over the minibatch, divides by
-// √(variance + Eps), and applies a scale and a shift, input slots 1 and 2. It is an
-// operation of training only, and runs in a Minibatch: it mixes examples.
+// A BatchNorm subtracts from each channel its mean over the minibatch, divides by √(variance + Eps), and applies a
+// scale and a shift, inputs 1 and 2. It exists in training only. It mixes examples, so it runs in a Minibatch.
 type BatchNorm struct {
-	Channels, Inner int // an example is …×Channels×Inner
+	Channels, Inner int // an example has the shape …×Channels×Inner
 	Eps             float64
 	Layer           int // index into Program.Norms
 }
 
-// A Norm is what a file says of a batch normalization: its running statistics, and
-// the share of them that a minibatch leaves.
+// A Norm has the data of a batch normalization in the file: its running statistics, and the share of them that one
+// minibatch keeps.
 type Norm struct {
 	Mean, Variance string // names of the initializers
 	Momentum       float64
 	Start          [2][]float64 // mean and variance in the file
 }
 
-// Moments are those of each channel over a minibatch.
+// Moments are the mean and the variance of each channel over a minibatch.
 type Moments struct {
-	Mean, Variance []float64 // the variance is the biased one
-	Count          float64   // numbers of a channel
+	Mean, Variance []float64 // biased variance
+	Count          float64   // numbers in a channel
 	inv            []float64 // 1/√(variance + Eps)
-	sum, dot       []float64 // of the gradients, and of their products with the normalized values
+	sum, dot       []float64 // sums of the gradients, and of their products with the normalized values
 }
 
-// lines calls do for every run of elements of a channel in an example.
+// lines calls do for every run lo to hi−1 of elements of one channel in an example with size elements.
 func (o *BatchNorm) lines(size int, do func(channel, lo, hi int)) {
 	for at := 0; at < size; at += o.Inner {
 		do(at/o.Inner%o.Channels, at, at+o.Inner)
@@ -53,8 +52,7 @@ func (o *BatchNorm) Forward(s *State, nd *Node) {
 	}
 }
 
-// Backward implements Op. The gradients of the scale and the shift are those of
-// gradientSums.
+// Backward implements Op. It leaves the gradients of the scale and the shift to AddGradients.
 func (o *BatchNorm) Backward(s *State, nd *Node) {
 	if !s.needsGrad(nd.In[0]) {
 		return
@@ -72,18 +70,18 @@ func (o *BatchNorm) Backward(s *State, nd *Node) {
 	}
 }
 
-// A Minibatch runs a program with batch normalization on chunks of the examples of a
-// minibatch, all of them up to a normalization before any goes on.
+// A Minibatch runs a program with batch normalization on chunks of the examples of a minibatch. All chunks reach a
+// normalization before any of them goes on.
 type Minibatch struct {
 	program *Program
-	states  []*State // by chunk
+	states  []*State // one for each chunk
 	chunks  int
-	norms   []int // nodes that are a BatchNorm
+	norms   []int // positions of the nodes that are a BatchNorm
 	Moments []*Moments
 	parts   [][]float64 // sums of each chunk
 }
 
-// NewMinibatch returns a Minibatch of at most so many chunks.
+// NewMinibatch returns a Minibatch for at most the given number of chunks.
 func NewMinibatch(p *Program, chunks int) *Minibatch {
 	m := &Minibatch{program: p, states: make([]*State, chunks), parts: make([][]float64, chunks)}
 	most := 0
@@ -104,15 +102,15 @@ func NewMinibatch(p *Program, chunks int) *Minibatch {
 	return m
 }
 
-// State returns that of a chunk.
+// State returns the State of chunk i.
 func (m *Minibatch) State(i int) *State { return m.states[i] }
 
-// each calls do for every chunk on all workers.
+// each calls do for every chunk, on all workers.
 func (m *Minibatch) each(ctx context.Context, do func(i int, s *State)) error {
 	return par.Do(ctx, 0, m.chunks, func(i int) error { do(i, m.states[i]); return nil })
 }
 
-// total adds up what each chunk adds to its own part, in the order of the chunks.
+// total writes the sum of what add computes for each chunk to dst, added in the order of the chunks.
 func (m *Minibatch) total(ctx context.Context, dst []float64, add func(s *State, part []float64)) error {
 	err := m.each(ctx, func(i int, s *State) {
 		part := m.parts[i][:len(dst)]
@@ -128,8 +126,7 @@ func (m *Minibatch) total(ctx context.Context, dst []float64, add func(s *State,
 	return err
 }
 
-// Forward runs the program on chunks; start sets up the State of one with its
-// examples, by State.Start.
+// Forward runs the program on the chunks. start sets up the State of chunk i with its examples, by State.Start.
 func (m *Minibatch) Forward(ctx context.Context, chunks int, start func(i int, s *State)) error {
 	m.chunks = chunks
 	if err := m.each(ctx, start); err != nil {
@@ -151,7 +148,7 @@ func (m *Minibatch) Forward(ctx context.Context, chunks int, start func(i int, s
 		for _, s := range m.states[:m.chunks] {
 			mo.Count += float64(s.N * m.program.Slots[nd.Out].Size / o.Channels)
 		}
-		// mean writes the mean of each channel's numbers, or of their squared differences from means.
+		// mean writes the mean of each channel's numbers, or of their squared differences from the means from.
 		mean := func(dst, from []float64) error {
 			err := m.total(ctx, dst, func(s *State, part []float64) {
 				for e := range s.N {
@@ -186,8 +183,8 @@ func (m *Minibatch) Forward(ctx context.Context, chunks int, start func(i int, s
 	return m.each(ctx, func(_ int, s *State) { s.forwardNodes(from, len(m.program.Nodes)) })
 }
 
-// AddGradients adds Σ_e J_eᵀ u_e over the examples of each chunk to its parts, length
-// P; u is that of State.AddGradient for a chunk.
+// AddGradients adds Σ_e J_eᵀ u_e over the examples of each chunk to its part, P numbers. u[i] is the u of
+// State.AddGradient for chunk i.
 func (m *Minibatch) AddGradients(ctx context.Context, parts, u [][]float64) error {
 	to := len(m.program.Nodes)
 	err := m.each(ctx, func(i int, s *State) { s.startBackward(u[i]) })
@@ -206,8 +203,8 @@ func (m *Minibatch) AddGradients(ctx context.Context, parts, u [][]float64) erro
 		both := make([]float64, 2*o.Channels)
 		err = m.total(ctx, both, func(s *State, part []float64) {
 			if s.touched[nd.Out] {
-				// Write the sums of the gradients of each channel, and of their products with the normalized
-				// values, to dst, and add those of each example to the gradients of the scale and the shift.
+				// Write the sums of each channel's gradients, and of their products with the normalized values, to
+				// dst. Add the sums of each example to the gradients of the shift and the scale.
 				dst := part
 				m := s.moments[o.Layer]
 				sum, dot := dst[:o.Channels], dst[o.Channels:]

@@ -6,12 +6,11 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// stepwise marks functions that are constant between jumps: their result carries no
-// gradient to any input.
+// stepwise marks operators that are constant between jumps: their result carries no gradient to any input.
 type stepwise interface{ stepwise() }
 
-// Stepwise reports whether the result of an operator is constant between jumps, so
-// that it has no derivative anywhere else.
+// Stepwise tells whether the result of an operator is constant between jumps, so that its derivative is zero
+// everywhere else.
 func Stepwise(o Op) bool {
 	if b, ok := o.(*Binary); ok {
 		return b.Fn.da == nil
@@ -23,20 +22,18 @@ func Stepwise(o Op) bool {
 	return ok
 }
 
-// Comparison returns a function that is 1 where the sign of a − b satisfies a condition
-// and 0 elsewhere.
+// Comparison returns a function that is 1 where the sign of a − b satisfies is, and 0 elsewhere.
 func Comparison(is func(sign int) bool) BinaryFunc {
 	return BinaryFunc{f: func(a, b float64) float64 { return Step(is(int(Step(a > b)) - int(Step(a < b)))) }}
 }
 
-// Logical returns a function of two truth values, of which 0 is false.
+// Logical returns a function of two truth values. 0 is false, and any other number is true.
 func Logical(f func(a, b bool) bool) BinaryFunc {
 	return BinaryFunc{f: func(a, b float64) float64 { return Step(f(a != 0, b != 0)) }}
 }
 
-// Indicator returns the function of an index and a class that is 1 where they are the
-// same and 0 elsewhere. An index below zero counts from the end of the classes, and one
-// that is not whole loses its fraction.
+// Indicator returns a function of an index and a class that is 1 where they are equal and 0 elsewhere. A negative
+// index counts from the end of the classes, and an index loses its fraction.
 func Indicator(classes int) BinaryFunc {
 	return BinaryFunc{f: func(a, b float64) float64 {
 		a = math.Trunc(a)
@@ -44,13 +41,12 @@ func Indicator(classes int) BinaryFunc {
 	}}
 }
 
-// The functions that are constant between jumps.
+// The functions of two numbers or one that are constant between jumps.
 var (
 	NotEqual = Comparison(func(sign int) bool { return sign != 0 })
 	Not      = unary{f: func(x float64) float64 { return Step(x == 0) }}
 	Trunc    = unary{f: math.Trunc}
-	// DivTrunc and the two remainders are those of integers. A division by zero is
-	// none: the result is NaN.
+	// DivTrunc and both remainders are functions of integers. Division by zero gives NaN.
 	DivTrunc = BinaryFunc{f: func(a, b float64) float64 { return math.Trunc(a / b) }}
 	Rem      = BinaryFunc{f: math.Mod}
 	Mod      = BinaryFunc{f: func(a, b float64) float64 {
@@ -62,8 +58,8 @@ var (
 	}}
 )
 
-// Where takes elements of its second input where the first, a truth value, is not
-// zero, and of its third elsewhere, with broadcasting.
+// Where takes an element of its second input where the first, a truth value, is not zero, and of its third
+// elsewhere, with broadcasting.
 type Where struct{ Cond, Left, Right []int32 } // Pick's table of each input
 
 // Forward implements Op.
@@ -80,8 +76,7 @@ func (o *Where) Forward(s *State, nd *Node) {
 	}
 }
 
-// Backward implements Op: each gradient goes to the element that was taken. The
-// condition has no derivative.
+// Backward implements Op: each gradient goes to the element that was taken. The condition has no derivative.
 func (o *Where) Backward(s *State, nd *Node) {
 	o.side(s, nd, 1, o.Left, true)
 	o.side(s, nd, 2, o.Right, false)
@@ -101,15 +96,15 @@ func (o *Where) side(s *State, nd *Node, operand int, table []int32, taken bool)
 	}
 }
 
-// Pickup takes for each element of the result one of the first input, at the index in
-// the second along an axis (ONNX GatherElements).
+// Pickup takes for each element of the result an element of the first input, at the index in the second input along
+// one axis (ONNX GatherElements).
 type Pickup struct {
-	Base           []int32 // the element at index 0
-	Length, Stride int     // of the axis
-	Name           string  // of the first input, for errors
+	Base           []int32 // position of the element with index 0
+	Length, Stride int     // length of the axis, and its stride in memory
+	Name           string  // name of the first input, for errors
 }
 
-// Forward implements Op. As in a Lookup, an index out of range is an error later.
+// Forward implements Op. An index out of range becomes an error later, as in Lookup.
 func (o *Pickup) Forward(s *State, nd *Node) {
 	l := Lookup{Rows: o.Length}
 	for e := range s.copies(nd.Out) {

@@ -4,14 +4,13 @@ package graph
 // 1/(1−Ratio), which keeps its mean. It is an operation of training only.
 type Dropout struct {
 	Ratio float64
-	Layer int // which of the program's dropouts this is
+	Layer int // number of this dropout in the program
 }
 
-// A Dropper writes the factors of a Dropout's elements for an example of the
-// minibatch to dst.
+// A Dropper writes the factors of a Dropout for all elements of one example of the minibatch to dst.
 type Dropper func(dst []float64, o *Dropout, example int)
 
-// factors returns the factors of a slot for all examples of the chunk.
+// factors returns memory for the factors in a slot, for all examples of the chunk.
 func (s *State) factors(slot int) []float64 {
 	if s.dropped == nil {
 		s.dropped = map[int][]float64{}
@@ -41,8 +40,8 @@ func (o *Dropout) Backward(s *State, nd *Node) {
 	}
 }
 
-// SeededDropper returns the factors of a step of training. They depend on the seed,
-// the step, the layer and the example alone.
+// SeededDropper returns the Dropper of a training step. Its factors depend only on the seed, the step, the layer
+// and the example.
 func SeededDropper(seed uint64, step int) Dropper {
 	return func(dst []float64, o *Dropout, example int) {
 		keep, limit := 1/(1-o.Ratio), uint64(o.Ratio*(1<<53))

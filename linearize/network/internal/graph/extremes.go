@@ -1,16 +1,16 @@
 package graph
 
-// Extremes gives the positions of the K largest elements along an axis of a tensor that is
-// seen as Outer×Length×Inner, largest first: ONNX's ArgMax with K = 1, and TopK.
+// Extremes finds the positions of the K largest elements, largest first, along the middle axis of a tensor seen as
+// Outer×Length×Inner: ONNX's ArgMax (K = 1) and TopK.
 type Extremes struct {
 	Outer, Length, Inner, K int
-	Min                     bool // of the smallest
-	Last                    bool // of equal elements the later one first
+	Min                     bool // find the smallest elements
+	Last                    bool // of equal elements, the later one is first
 }
 
 func (*Extremes) stepwise() {}
 
-// Forward implements Op. Each element is inserted into the list of the best so far.
+// Forward implements Op. It inserts each element into the list of the K best so far.
 func (o *Extremes) Forward(s *State, nd *Node) {
 	for e := range s.copies(nd.Out) {
 		in, out := s.At(nd.In[0], e), s.At(nd.Out, e)

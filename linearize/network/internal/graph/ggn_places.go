@@ -4,8 +4,8 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// addSquares adds the squares of the gradients of a step's parameters, summed over the
-// examples, to dst. Those of a dense layer that is used once are left for flush.
+// addSquares adds the squares of the gradients of a step's parameters, summed over the examples, to dst. It leaves
+// some squares to flush: the squares of a dense layer that is used once, and the squares in stacks.
 func (b *Backpropagator) addSquares(dst []float64, g *step) {
 	s := b.s
 	for _, k := range g.Places {
@@ -22,7 +22,7 @@ func (b *Backpropagator) addSquares(dst []float64, g *step) {
 			addSquaresOf(b.sums[k], s.grad(out))
 		default:
 			if w, ok := st.Layout.(*Window); ok && !w.Transposed {
-				// Keep the gradients of place k for one row.
+				// Put the gradients of place k for one row of A on its stack.
 				s := b.s
 				out := s.Program.Nodes[s.Program.Places[k].Node].Out
 				size := s.Program.Slots[out].Size / w.NumGroups
@@ -42,7 +42,7 @@ func (b *Backpropagator) addSquares(dst []float64, g *step) {
 				}
 				continue
 			}
-			// Add the squares of a place's gradients, which are formed one example at a time.
+			// Add the squares of a place's gradients, one example at a time.
 			s := b.s
 			st := &s.Program.Places[k]
 			weight, bias := s.Program.parameters(dst, st)
@@ -66,8 +66,7 @@ func (b *Backpropagator) addSquares(dst []float64, g *step) {
 	}
 }
 
-// parameters returns the parts of dst that belong to a place's weight and bias, nil
-// where they are not parameters.
+// parameters returns the parts of dst for a place's weight and bias; nil where they are no parameters.
 func (p *Program) parameters(dst []float64, st *Place) (weight, bias []float64) {
 	part := func(i int) []float64 {
 		if i < 0 {
@@ -78,9 +77,8 @@ func (p *Program) parameters(dst []float64, st *Place) (weight, bias []float64) 
 	return part(st.Weight), part(st.Bias)
 }
 
-// addTable adds the squares of the gradients of a table, at the first of the places of
-// a step that read it. An example that reads a row at several positions has the sum of
-// their gradients there.
+// addTable adds the squares of the gradients of a table. It does so once, at the first place of a step that reads
+// the table. For a row that an example reads at several positions, the gradient is the sum over these positions.
 func (b *Backpropagator) addTable(dst []float64, g *step, k int) {
 	s := b.s
 	weight, _ := s.Program.parameters(dst, &s.Program.Places[k])
@@ -95,7 +93,7 @@ func (b *Backpropagator) addTable(dst []float64, g *step, k int) {
 	}
 	width := s.Program.Places[k].Table.Inner
 	for e := range s.N {
-		sums := map[int][]float64{} // by row of the table
+		sums := map[int][]float64{} // for each row of the table
 		var rows []int
 		for _, st := range readers {
 			nd := &s.Program.Nodes[st.Node]
@@ -122,8 +120,8 @@ func (b *Backpropagator) addTable(dst []float64, g *step, k int) {
 	}
 }
 
-// A stack holds gradients of a convolution's result for several rows of A, so that one
-// product with the patches of an example gives the weight's gradients for all of them.
+// A stack has gradients of a convolution's result for several rows of A, so that one product with an example's
+// patches gives the weight's gradients for all of them.
 type stack struct {
 	rows int
 	g    []float64 // examples × groups × stackRows × the group's result
@@ -132,7 +130,7 @@ type stack struct {
 // stackRows is the number of rows in a full stack.
 const stackRows = 16
 
-// addStack adds the squares of the gradients in a stack, and empties it.
+// addStack adds the squares of the gradients in the stack of place k, and empties it.
 func (b *Backpropagator) addStack(dst []float64, k int, w *Window) {
 	s, st := b.s, b.stacks[k]
 	place := &s.Program.Places[k]
@@ -165,9 +163,8 @@ func (b *Backpropagator) addStack(dst []float64, k int, w *Window) {
 	st.rows = 0
 }
 
-// flush adds what addSquares left: the squares in stacks, and those of dense layers,
-// which with s_n the squared gradients of the result and a_n the layer's input are
-// Σ_n s_n (a_n²)ᵀ.
+// flush adds the squares that addSquares left: the squares in stacks and of dense layers. For a dense layer they
+// are Σ_n s_n (a_n²)ᵀ, with the squared gradients s_n of the result and the layer's input a_n.
 func (b *Backpropagator) flush(dst []float64, g *step) {
 	for _, k := range g.Places {
 		if st := b.stacks[k]; st != nil && st.rows > 0 {
@@ -180,8 +177,7 @@ func (b *Backpropagator) flush(dst []float64, g *step) {
 	}
 }
 
-// addDiagonal adds the squares of a place's weight and bias for M = diag(m) in the
-// place's result, N×size.
+// addDiagonal adds the squares for a place's weight and bias, for M = diag(m) at the place's result, m N×size.
 func (b *Backpropagator) addDiagonal(dst []float64, k int, m []float64) {
 	s := b.s
 	st := &s.Program.Places[k]

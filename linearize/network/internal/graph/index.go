@@ -37,15 +37,14 @@ func (o *Index) Backward(s *State, nd *Node) {
 	}
 }
 
-// Concat joins tensors along an axis. Seen as matrices with Outer rows, it lays
-// its inputs side by side.
+// Concat joins tensors along an axis. It sees them as matrices with Outer rows, and puts them side by side.
 type Concat struct {
 	Outer int
 	Width []int // columns of each input
 }
 
-// each calls do for every row of every input: its width and where it starts in
-// the input and in the result.
+// each calls do for every row of every input: with its width, and its start in the input (from) and in the result
+// (to).
 func (o *Concat) each(s *State, nd *Node, count int, do func(input, e, from, to, width int)) {
 	total := 0
 	for _, w := range o.Width {
@@ -78,7 +77,7 @@ func (o *Concat) Backward(s *State, nd *Node) {
 	})
 }
 
-// Reduce adds up input elements and multiplies the sums by Scale.
+// Reduce adds up groups of input elements and multiplies the sums by Scale.
 type Reduce struct {
 	Target []int32 // the output element to which each input element is added
 	Scale  float64

@@ -5,21 +5,20 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// Lookup reads rows of a table, input slot 1, at the indices in slot 0. The table
-// is the same for all examples and is seen as Outer×Rows×Inner, the result as
-// Outer×T×Inner, with T indices. An index below zero counts from the end.
+// Lookup reads rows of a table, input 1, at the indices in input 0. The table is the same for all examples. It is
+// seen as Outer×Rows×Inner, and the result as Outer×T×Inner with T indices. A negative index counts from the end.
 type Lookup struct {
-	Name               string // of the table, for errors
+	Name               string // name of the table, for errors
 	Outer, Rows, Inner int
-	// Padding is the number of a row that was not learnt, plus one: that of the token
-	// which fills up rows. It has no gradient. Zero means that there is none.
+	// Padding is 1 plus the number of a row that was not learnt: the row of the token that fills up sequences. This
+	// row has no gradient. 0 means that there is none.
 	Padding int
-	// Place says that the table is a parameter that only places of this kind read;
-	// the table's gradient is then theirs, instead of an ordinary one.
+	// Place says that the table is a parameter read only by places of this kind. Its gradient is then computed at
+	// these places instead of in Backward.
 	Place bool
 }
 
-// row returns the row of the table that an index means, or −1 if there is none.
+// row returns the row of the table for an index, or −1 for an index out of range.
 func (o *Lookup) row(index float64) int {
 	i := int(index)
 	if i < 0 {
@@ -31,8 +30,8 @@ func (o *Lookup) row(index float64) int {
 	return i
 }
 
-// each calls do for every row of the result: where it starts there and in the
-// table. Indices that are out of range are left out.
+// each calls do for every row of the result, with its start there (to) and in the table (from). It leaves out
+// indices that are out of range.
 func (o *Lookup) each(index []float64, do func(to, from int)) {
 	for k := range o.Outer {
 		for t, v := range index {
@@ -43,8 +42,8 @@ func (o *Lookup) each(index []float64, do func(to, from int)) {
 	}
 }
 
-// Forward implements Op. The result at an index out of range is zero, and the
-// state keeps the first of them for Outputs to return as an error.
+// Forward implements Op. For an index out of range the result is zero, and the state keeps the first such index,
+// which Outputs returns as an error.
 func (o *Lookup) Forward(s *State, nd *Node) {
 	for e := range s.copies(nd.Out) {
 		index, table, out := s.At(nd.In[0], e), s.At(nd.In[1], e), s.At(nd.Out, e)
@@ -69,7 +68,7 @@ func (o *Lookup) Backward(s *State, nd *Node) {
 	}
 }
 
-// addGradient adds the gradient of the table to dst, given that of the result.
+// addGradient adds the gradient of the table to dst, given the gradient g of the result.
 func (o *Lookup) addGradient(dst, index, g []float64) {
 	o.each(index, func(to, from int) {
 		if o.Padding == 0 || from/o.Inner != o.Padding-1 {
@@ -78,8 +77,7 @@ func (o *Lookup) addGradient(dst, index, g []float64) {
 	})
 }
 
-// RowsTo writes the rows of the table that the indices of example e mean, and −1 for
-// the padding.
+// RowsTo writes the rows of the table that example e reads to dst, with −1 for the padding.
 func (o *Lookup) RowsTo(dst []float64, s *State, nd *Node, e int) {
 	for t, v := range s.At(nd.In[0], e) {
 		if dst[t] = float64(o.row(v)); o.Padding > 0 && o.row(v) == o.Padding-1 {
@@ -88,16 +86,15 @@ func (o *Lookup) RowsTo(dst []float64, s *State, nd *Node, e int) {
 	}
 }
 
-// outOfRange keeps the error of the first example of the chunk that has one.
+// outOfRange keeps the error of the earliest example of the chunk that has one.
 func (s *State) outOfRange(err *linearize.IndexError) {
 	if s.bad == nil || err.Row < s.bad.Row {
 		s.bad = err
 	}
 }
 
-// column returns the column of the input from which an element of a slot comes,
-// through operators that move elements or compute each from one of an input's, or
-// −1.
+// column returns the column of the input from which an element of a slot comes, or −1. It goes back through
+// operators that move elements, or compute each element from one element.
 func (p *Program) column(slot, element int) int {
 	for i := len(p.Nodes) - 1; i >= 0 && slot != p.Input; i-- {
 		nd := &p.Nodes[i]
@@ -130,9 +127,8 @@ func (p *Program) column(slot, element int) int {
 	return element
 }
 
-// FindLookups makes places of the nodes that read a table which is a parameter and is
-// read in no other way, and returns the slots of the parameters left. Tables so
-// small that their dense columns take less memory are left too.
+// FindLookups makes places of the nodes that read a parameter as a table, if nothing else reads it. It returns the
+// slots of the remaining parameters. These include tables so small that their dense columns take less memory.
 func (p *Program) FindLookups(slots []int) []int {
 	tables := map[int]bool{}
 	for i := range p.Nodes {
@@ -140,7 +136,7 @@ func (p *Program) FindLookups(slots []int) []int {
 			tables[p.Nodes[i].In[1]] = true
 		}
 	}
-	readers := map[int][]int{} // nodes that read a table
+	readers := map[int][]int{} // nodes that read each table
 	for i := range p.Nodes {
 		for _, in := range p.Nodes[i].In {
 			if tables[in] {
@@ -159,8 +155,8 @@ func (p *Program) FindLookups(slots []int) []int {
 	return left
 }
 
-// lookups returns the places of the nodes that read a parameter, or nil if they are
-// of another kind or its columns take less memory.
+// lookups returns the places of the nodes that read the parameter in slot. It returns nil if a node is no Lookup,
+// or if dense columns take less memory.
 func (p *Program) lookups(slot int, nodes []int) []Place {
 	var places []Place
 	at, factors := 0, 0
@@ -183,7 +179,7 @@ func (p *Program) lookups(slot int, nodes []int) []Place {
 	return places
 }
 
-// TableSpan returns where the table of a place lies in θ, as rows×E.
+// TableSpan returns where the table of a place is in θ, as rows×E.
 func (p *Program) TableSpan(st *Place) linearize.Span {
 	s := *p.Span(st.Weight)
 	s.Rows, s.Cols = st.Table.Rows, st.Table.Inner

@@ -6,15 +6,15 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// Dense is a dense layer z = x W + β, applied to T rows x of each example. Input
-// slot 0 holds the rows, 1 the weight as it is stored and 2, if there, the bias.
+// Dense is a dense layer z = x W + β for T rows x of each example. Input 0 has the rows, input 1 the weight as it
+// is stored, and input 2, if there is one, the bias.
 type Dense struct {
 	T, In, Out int
 	InByOut    bool // the weight is stored In×Out, otherwise Out×In
-	// Tied says that the weight or the bias is used elsewhere too. Its gradient
-	// is then an ordinary one, added up over the uses, instead of a Place's.
+	// Tied says that the weight or the bias is also used elsewhere. Its gradient is then computed in Backward and
+	// added up over the uses, instead of at a Place.
 	Tied bool
-	// TiedBias says so of the bias alone.
+	// TiedBias says this of the bias alone.
 	TiedBias bool
 }
 
@@ -71,11 +71,10 @@ func (o *Dense) Backward(s *State, nd *Node) {
 	}
 }
 
-// MatMul multiplies stacks of matrices, none of them the weight of a Dense:
-// C (M×N) = A (M×K) B (K×N).
+// MatMul computes products C = A B of stacked matrices, A M×K and B K×N. None of them is the weight of a Dense.
 type MatMul struct {
 	M, K, N int
-	Offsets [][3]int // of A, B and C of each product in their slots
+	Offsets [][3]int // of A, B and C in their slots, for each product
 }
 
 func (o *MatMul) multiplications() int { return len(o.Offsets) * o.M * o.K * o.N }

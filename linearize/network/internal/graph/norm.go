@@ -25,7 +25,7 @@ func (o *Normalize) Forward(s *State, nd *Node) {
 	}
 }
 
-// moments returns the mean and 1/√(variance + eps).
+// moments returns the mean of x and 1/√(variance + Eps).
 func (o *Normalize) moments(x []float64) (mean, inv float64) {
 	for _, v := range x {
 		mean += v

@@ -5,11 +5,10 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// PerPosition lays out a dense layer that is applied at T positions: its input
-// is T×K, its result T×M.
+// PerPosition lays out a dense layer that is applied at T positions. Its input is T×K, its result T×M.
 type PerPosition struct {
 	T, K, M int
-	Team    bool // its products may run on several goroutines
+	Team    bool // products may run on several goroutines
 }
 
 var _ linearize.Positions = PerPosition{}

@@ -5,16 +5,17 @@ import (
 	"math/rand/v2"
 )
 
-// Most work and memory of a probe: multiplications for one example, and numbers in all slots.
+// The most work and memory of a probe: multiplications for one example, and numbers in all slots. probes is their
+// number.
 const (
 	probeEffort = 1 << 26
 	probeWidth  = 1 << 21
 	probes      = 12
 )
 
-// Silent returns those of the given parameters by which the derivative of every output is
-// zero at all of several random inputs and parameters near theta, so that they do not
-// influence the outputs. It returns none for a program that would take long to run.
+// Silent returns the given parameters that do not influence the outputs: those in which the derivative of every
+// output is zero, at several random inputs and parameters near theta. It returns none for a program that would take
+// long to run.
 func (p *Program) Silent(theta []float64, params []int) []int {
 	effort, width := 0, 0
 	for i := range p.Nodes {
@@ -30,8 +31,8 @@ func (p *Program) Silent(theta []float64, params []int) []int {
 	moved, gradient := make([]float64, p.P), make([]float64, p.P)
 	x, u := make([]float64, p.D), make([]float64, p.C)
 	for i := 0; i < probes && len(params) > 0; i++ {
-		// Set x to inputs of probe i: normal numbers, positive ones as those of pictures, and small whole
-		// ones where an input takes them.
+		// Set x to the inputs of a probe: normal numbers, positive ones as in pictures, or small integers where an
+		// input is of integers.
 		for j := range x {
 			if x[j] = rng.NormFloat64(); i%2 == 1 {
 				x[j] = math.Abs(x[j]) / 2
@@ -48,7 +49,7 @@ func (p *Program) Silent(theta []float64, params []int) []int {
 		for j := range u {
 			u[j] = rng.NormFloat64()
 		}
-		far := 0.1 * math.Exp2(float64(i)/2) // at last far enough to change signs
+		far := 0.1 * math.Exp2(float64(i)/2) // in the end far enough to change signs
 		for j, v := range theta {
 			moved[j] = v + far*(math.Abs(v)+0.1)*rng.NormFloat64()
 		}
@@ -56,7 +57,7 @@ func (p *Program) Silent(theta []float64, params []int) []int {
 		s.Forward(x, 1)
 		clear(gradient)
 		s.AddGradient(gradient, u)
-		// Those of the parameters whose part of the gradient is zero.
+		// List the parameters whose part of the gradient is zero.
 		var list []int
 		for _, k := range params {
 			prm, all := p.Params[k], true

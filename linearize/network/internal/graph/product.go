@@ -7,13 +7,12 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// Gemm writes op(A) op(B) + beta·C to c on the calling goroutine; tA and tB say
-// that op transposes.
+// Gemm writes op(A) op(B) + beta·C to c, on the calling goroutine. tA and tB say whether op transposes A and B.
 func Gemm(tA, tB bool, a, b blas64.General, beta float64, c blas64.General) {
 	gemm(false, tA, tB, a, b, beta, c)
 }
 
-// gemm is Gemm, on several goroutines for a team.
+// gemm is Gemm, on several goroutines if team.
 func gemm(team, tA, tB bool, a, b blas64.General, beta float64, c blas64.General) {
 	tr := func(t bool) blas.Transpose {
 		if t {

@@ -1,74 +1,72 @@
-// Package graph runs a network forward and backward: the Program that its
-// operations are compiled to, the operators (Op), and the memory of a worker
-// that runs them (State).
+// Package graph runs a network forward and backward. It has the Program to which a network is compiled, the
+// operators (Op), and the memory of a worker that runs them (State).
 package graph
 
 import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// A Program is a network's operations in an order in which they can run. They
-// read and write tensors in numbered slots. A Program does not change after it
-// is compiled, and θ is not part of it.
+// A Program is a network's operations in an order in which they can run. They read and write tensors in numbered
+// slots. A Program does not change after it is compiled, and does not contain θ.
 //
-// Operations run on one example at a time, with shapes in which the batch
-// dimension counts one example, so that no operation can mix examples.
+// Operations run on one example at a time, with shapes whose batch dimension is 1, so that no operation mixes
+// examples.
 type Program struct {
 	Slots  []Slot
 	Nodes  []Node
 	Params []linearize.Param // in the order of θ
 	Places []Place           // in the order of their nodes
-	Full   []int             // slots of the parameters that are in no place
+	Full   []int             // slots of the parameters in no place
 
 	Operators     []string // ONNX operators of the translated nodes, in order
 	Input, Output int      // slots
-	OutputName    string   // in the file, of the output or what a removed head reads
-	Inputs        []Input  // in the order in which they lie in the slot Input
+	OutputName    string   // name in the file of the output, or of what a removed head reads
+	Inputs        []Input  // in their order in slot Input
 	D, C, P       int      // inputs, outputs, parameters
-	Chunk         int      // examples that a worker runs at once; the network alone decides it
+	Chunk         int      // examples that a worker runs at once; it depends on the network alone
 
-	// Names of the stored tensors taken for constants that standardize inputs
-	// before the first layer, and that scale outputs after the last one.
+	// Names of the stored tensors taken for constants: those that standardize inputs before the first layer, and
+	// those that scale outputs after the last one.
 	InputConstants, OutputConstants []string
-	OutputScale                     float64 // product of the latter where it is one stored number; 0 otherwise
+	OutputScale                     float64 // product of the latter if it is one stored number; 0 otherwise
 
-	Values  []Value  // the results of nodes that depend on the input, in the order of the nodes
-	Tensors []Tensor // the floating point tensors of the file, in its order
+	Values  []Value  // results of nodes that depend on the input, in order
+	Tensors []Tensor // floating point tensors of the file, in order
 
-	Norms    []Norm // batch normalizations, of a program to train
-	Dropouts int    // operations that are a Dropout, of a program to train
+	Norms    []Norm // batch normalizations of a program to train
+	Dropouts int    // number of Dropouts of a program to train
 }
 
-// A Value is a result of a node of the file, with the examples on its first axis.
+// A Value is a result of a node of the file whose first axis counts the examples.
 type Value struct {
-	Node, Name string // of the node, which may have none, and of the result
+	Node, Name string // name of the node, which may be "", and name of the result
 	Slot       int
 }
 
-// A Tensor says of a stored tensor whether it is a parameter, and why.
+// A Tensor says whether a stored tensor is a parameter, and why.
 type Tensor struct {
 	Name      string
 	Shape     []int
 	Parameter bool
 	Reason    string // a clause without a subject
 	Doubtful  bool
-	Node      bool // stored in a Constant node
+	Node      bool // it is stored in a Constant node
 }
 
-// An Input is one of the tensors that an example is made of.
+// An Input is one of the tensors that an example consists of.
 type Input struct {
 	Name   string
 	Shape  []int // without the batch dimension
-	Offset int   // of its first number in the slot Program.Input
-	// Type names the type of an input of integers or truth values, whose numbers must
-	// be whole and from Low to High; "" for floating point.
+	Offset int   // position of its first number in slot Program.Input
+	// Type is the type of an input of integers or truth values, whose numbers must be integers from Low to High; ""
+	// for floating point.
 	Type      string
 	Low, High int64
 
-	Columns []int // where its numbers are in the slot if they do not follow one another
+	Columns []int // positions of its numbers in the slot, if they are not consecutive
 }
 
-// Column returns where number k of the input is in the slot Program.Input.
+// Column returns the position of number k of the input in slot Program.Input.
 func (in *Input) Column(k int) int {
 	if in.Columns == nil {
 		return in.Offset + k
@@ -76,8 +74,8 @@ func (in *Input) Column(k int) int {
 	return in.Columns[k]
 }
 
-// A Slot describes one tensor of a program. It exists once for each example of
-// a chunk or, if static, once for all examples.
+// A Slot describes one tensor of a program. There is one such tensor for each example of a chunk; if the slot is
+// static, there is one for all examples.
 type Slot struct {
 	Size      int       // elements for one example
 	Static    bool      // does not depend on the input
@@ -95,26 +93,23 @@ func Product(shape []int) int {
 	return n
 }
 
-// A Node applies an operator to the slots In and writes slot Out.
+// A Node applies an operator to the slots In, and writes slot Out.
 type Node struct {
 	Op  Op
 	In  []int
 	Out int
 }
 
-// An Op is an operator: it computes one slot from others and carries gradients
-// back.
+// An Op is an operator. It computes one slot from others, and carries gradients back.
 type Op interface {
 	// Forward fills the output slot for every example of the state.
 	Forward(s *State, nd *Node)
-	// Backward adds to the gradients of those inputs that depend on a
-	// parameter, given the gradient of the output.
+	// Backward adds to the gradients of those inputs that depend on a parameter, given the gradient of the output.
 	Backward(s *State, nd *Node)
 }
 
-// Multiplications returns about how many multiplications an operator with
-// matrix products or windows takes for one example, and 0 for others, whose
-// work is that of reading and writing their slots.
+// Multiplications returns about how many multiplications an operator with matrix products or windows takes for one
+// example. It returns 0 for any other operator, whose work is reading and writing its slots.
 func Multiplications(o Op) int {
 	if m, ok := o.(interface{ multiplications() int }); ok {
 		return m.multiplications()
@@ -122,25 +117,23 @@ func Multiplications(o Op) int {
 	return 0
 }
 
-// A Place is a layer (a node that multiplies by a weight, or reads rows of a table)
-// whose weight and bias appear nowhere else. Its Jacobian is an Outer or a Conv
-// block, or columns of the Full block where those take less memory. The recurrent
-// weights of a layer are a place at the node to whose result the layer adds their
-// products, and all places that read one table share an Embedding block.
+// A Place is a layer (a node that multiplies by a weight, or reads rows of a table) whose weight and bias are used
+// nowhere else. Its Jacobian is an Outer or a Conv block, or columns of the Full block where these take less
+// memory. The recurrent weights of a layer are a place at the node to whose result the layer adds their products.
+// All places that read one table share an Embedding block.
 type Place struct {
 	Node         int                 // index into Program.Nodes
 	Input        int                 // slot of the layer's input
 	Layout       linearize.Positions // nil for a dense layer used once per example
 	Weight, Bias int                 // index into Program.Params, or −1
 	Transposed   bool                // the weight is stored in×out
-	Rows         int                 // of the stored weight as a matrix, 0 for its first dimension
+	Rows         int                 // rows of the stored weight as a matrix; 0 means its first dimension
 	Full         bool                // its Jacobian is kept as columns of the Full block
-	Table        *Lookup             // the node's operator where it reads rows of the weight, a table
-	At           int                 // of a table: its first position in the block
+	Table        *Lookup             // the node's operator, if it reads rows of the weight as a table
+	At           int                 // for a table, its first position in the block
 }
 
-// Spans returns where a place's weight and bias lie in θ, nil where they are
-// not parameters.
+// Spans returns where a place's weight and bias are in θ; nil where they are no parameters.
 func (p *Program) Spans(st *Place) (weight, bias *linearize.Span) {
 	if st.Weight >= 0 {
 		weight = p.Span(st.Weight)
@@ -149,7 +142,7 @@ func (p *Program) Spans(st *Place) (weight, bias *linearize.Span) {
 			weight.Rows, weight.Cols = st.Rows, weight.Len()/st.Rows
 		}
 		if r, ok := st.Layout.(Stacked); ok { // one matrix for all directions
-			// The shape of all matrices, one below the other.
+			// the shape of all matrices, one below the other
 
 			weight.Rows, weight.Cols = len(r.From)*r.M, r.K
 		}
@@ -160,8 +153,7 @@ func (p *Program) Spans(st *Place) (weight, bias *linearize.Span) {
 	return weight, bias
 }
 
-// Span returns where parameter i lies in θ, as a matrix whose rows are the
-// tensor's first dimension.
+// Span returns where parameter i is in θ, as a matrix with the tensor's first dimension as rows.
 func (p *Program) Span(i int) *linearize.Span {
 	prm := &p.Params[i]
 	rows := 1
@@ -171,8 +163,7 @@ func (p *Program) Span(i int) *linearize.Span {
 	return &linearize.Span{Name: prm.Name, Offset: prm.Offset, Rows: rows, Cols: prm.Len() / max(rows, 1)}
 }
 
-// A State is the memory of one worker that runs a program on a chunk of
-// examples.
+// A State is the memory of one worker that runs a program on a chunk of examples.
 type State struct {
 	Program *Program
 	N       int         // examples of the chunk
@@ -181,36 +172,34 @@ type State struct {
 	grads   [][]float64 // by slot
 	touched []bool      // slots that have a gradient in this backward pass
 	scratch [4][]float64
-	// Team says that the products of dense layers may run on several goroutines, where no
-	// other chunk is run beside this one. The bits are the same.
+	// Team says that products of dense layers may run on several goroutines, because no other chunk runs at the
+	// same time. The results have the same bits.
 	Team   bool
-	places map[int][]float64     // memory of SiteBuffer
+	places map[int][]float64     // memory of SiteBuffer, for each place
 	argmax map[int]*argmax       // by slot
-	bad    *linearize.IndexError // of the first example of the chunk that reads past a table
+	bad    *linearize.IndexError // of the first example of the chunk that reads outside a table
 
-	// In training.
-	Drop    Dropper           // the factors of a Dropout
-	First   int               // place in the minibatch of the chunk's first example
-	dropped map[int][]float64 // factors by slot
-	moments []*Moments        // of each BatchNorm
+	// In training:
+	Drop    Dropper           // writes the factors of a Dropout
+	First   int               // position in the minibatch of the chunk's first example
+	dropped map[int][]float64 // factors for each slot
+	moments []*Moments        // for each BatchNorm
 }
 
-// An argmax holds the positions of the largest elements in the windows of a
-// MaxPool.
+// An argmax has the positions of the largest elements in the windows of a MaxPool.
 type argmax struct {
 	at    []int32
-	known bool // for the examples of the chunk
+	known bool // they are those of the chunk's examples
 }
 
-// NewState returns memory to run p with these values of its static slots,
-// those of EvalStatic.
+// NewState returns memory to run p with the given values of its static slots, as EvalStatic returns them.
 func NewState(p *Program, static [][]float64) *State {
 	k := len(p.Slots)
 	return &State{Program: p, Static: static, vals: make([][]float64, k), grads: make([][]float64, k),
 		touched: make([]bool, k), places: map[int][]float64{}, argmax: map[int]*argmax{}}
 }
 
-// copies returns how many tensors a slot holds: 1 or the examples of the chunk.
+// copies returns the number of tensors in a slot: 1, or the number of examples of the chunk.
 func (s *State) copies(slot int) int {
 	if s.Program.Slots[slot].Static {
 		return 1
@@ -218,7 +207,7 @@ func (s *State) copies(slot int) int {
 	return s.N
 }
 
-// val returns everything a slot holds.
+// val returns all tensors in a slot.
 func (s *State) val(slot int) []float64 {
 	if s.Program.Slots[slot].Static {
 		return s.Static[slot]
@@ -237,8 +226,8 @@ func (s *State) At(slot, e int) []float64 {
 
 func (s *State) needsGrad(slot int) bool { return s.Program.Slots[slot].NeedsGrad }
 
-// grad returns a slot's gradients, one tensor for each example even where the
-// slot is static. The first call in a backward pass clears them.
+// grad returns the gradients of a slot, one tensor for each example, also for a static slot. The first call in a
+// backward pass clears them.
 func (s *State) grad(slot int) []float64 {
 	g, first := s.gradOrNew(slot)
 	if first {
@@ -247,8 +236,8 @@ func (s *State) grad(slot int) []float64 {
 	return g
 }
 
-// gradOrNew is grad without the clearing: if first is true the content is
-// undefined and the caller must set every element.
+// gradOrNew is grad without clearing. If first is true, the content is undefined and the caller must set every
+// element.
 func (s *State) gradOrNew(slot int) (g []float64, first bool) {
 	size := s.Program.Slots[slot].Size * s.N
 	if s.touched[slot] {
@@ -259,7 +248,7 @@ func (s *State) gradOrNew(slot int) (g []float64, first bool) {
 	return s.grads[slot], true
 }
 
-// HasGrad reports whether the last backward pass reached a slot.
+// HasGrad tells whether the last backward pass reached a slot.
 func (s *State) HasGrad(slot int) bool { return s.touched[slot] }
 
 // GradAt returns a slot's gradient for example e.
@@ -268,21 +257,21 @@ func (s *State) GradAt(slot, e int) []float64 {
 	return s.grad(slot)[e*size : (e+1)*size]
 }
 
-// Buffer returns scratch memory i of the given length; its content is
-// undefined and lasts until the next call for the same i.
+// Buffer returns scratch memory number i with the given length. Its content is undefined, and valid until the next
+// call for the same i.
 func (s *State) Buffer(i, size int) []float64 {
 	s.scratch[i] = sized(s.scratch[i], size)
 	return s.scratch[i]
 }
 
-// SiteBuffer returns memory that belongs to a place. Calls with the same size
-// return the same content until the next chunk.
+// SiteBuffer returns memory that belongs to a place. Calls with the same size return the same content until the
+// next chunk.
 func (s *State) SiteBuffer(place, size int) []float64 {
 	s.places[place] = sized(s.places[place], size)
 	return s.places[place]
 }
 
-// sized returns buf, or new memory, with length n and undefined content.
+// sized returns buf with length n, or new memory if buf is too short. The content is undefined.
 func sized(buf []float64, n int) []float64 {
 	if cap(buf) < n {
 		return make([]float64, n)
@@ -290,15 +279,13 @@ func sized(buf []float64, n int) []float64 {
 	return buf[:n]
 }
 
-// Forward runs the program on n examples, whose inputs x holds one after the
-// other.
+// Forward runs the program on n examples, whose inputs are one after the other in x.
 func (s *State) Forward(x []float64, n int) {
 	s.Start(x, n)
 	s.forwardNodes(0, len(s.Program.Nodes))
 }
 
-// Start makes the memory ready for n examples, whose inputs x holds one after the
-// other.
+// Start prepares the memory for n examples, whose inputs are one after the other in x.
 func (s *State) Start(x []float64, n int) {
 	s.N, s.bad = n, nil
 	for _, a := range s.argmax {
@@ -312,7 +299,7 @@ func (s *State) Start(x []float64, n int) {
 	s.vals[s.Program.Input] = x
 }
 
-// forwardNodes runs the nodes [from, to).
+// forwardNodes runs nodes from to to−1.
 func (s *State) forwardNodes(from, to int) {
 	for i := from; i < to; i++ {
 		if nd := &s.Program.Nodes[i]; !s.Program.Slots[nd.Out].Static {
@@ -321,15 +308,14 @@ func (s *State) forwardNodes(from, to int) {
 	}
 }
 
-// Backward carries seed, N×C, the gradient of the outputs, back to every
-// parameter. It calls visit at each place once the gradient of the place's
-// result is complete.
+// Backward carries seed, the gradient of the outputs, N×C, back to every parameter. It calls visit for each place
+// once the gradient of the place's result is complete.
 func (s *State) Backward(seed []float64, visit func(place int)) {
 	s.startBackward(seed)
 	s.backwardNodes(0, len(s.Program.Nodes), visit)
 }
 
-// startBackward forgets all gradients but those of the outputs.
+// startBackward drops all gradients, and sets the gradient of the outputs to seed.
 func (s *State) startBackward(seed []float64) {
 	clear(s.touched)
 	if s.needsGrad(s.Program.Output) {
@@ -338,7 +324,7 @@ func (s *State) startBackward(seed []float64) {
 	}
 }
 
-// backwardNodes goes back through the nodes [from, to).
+// backwardNodes goes back through nodes to−1 to from.
 func (s *State) backwardNodes(from, to int, visit func(place int)) {
 	if !s.needsGrad(s.Program.Output) {
 		return
@@ -361,9 +347,8 @@ func (s *State) backwardNodes(from, to int, visit func(place int)) {
 	}
 }
 
-// EvalStatic returns the values of all static slots at these parameters,
-// length P; nil for slots that are not static. Those of parameters share the
-// memory of theta.
+// EvalStatic returns the values of all static slots at the parameters theta, P numbers, and nil for slots that are
+// not static. Slots of parameters share memory with theta.
 func (p *Program) EvalStatic(theta []float64) [][]float64 {
 	static := make([][]float64, len(p.Slots))
 	for i, sl := range p.Slots {
@@ -387,7 +372,7 @@ func (p *Program) EvalStatic(theta []float64) [][]float64 {
 	return static
 }
 
-// Reachable marks the slots that the derivative of the output reaches.
+// Reachable tells for each slot whether the derivative of the output reaches it.
 func (p *Program) Reachable() []bool {
 	reach := make([]bool, len(p.Slots))
 	reach[p.Output] = true
@@ -401,8 +386,7 @@ func (p *Program) Reachable() []bool {
 	return reach
 }
 
-// ParamOf returns the index of the parameter that a slot holds, or −1; slot −1
-// stands for none.
+// ParamOf returns the index of the parameter in a slot, or −1. Slot −1 means no slot.
 func (p *Program) ParamOf(slot int) int {
 	if slot < 0 {
 		return -1
@@ -410,13 +394,12 @@ func (p *Program) ParamOf(slot int) int {
 	return p.Slots[slot].Param
 }
 
-// fullFactor is how much more memory than the factors of a place its dense
-// columns may take: they are formed once, while the factors are multiplied
-// every time a kernel needs them.
+// fullFactor is how much more memory than the factors of a place its dense columns may take. Columns are formed
+// once, and factors are multiplied every time a kernel needs them.
 const fullFactor = 3
 
-// ChooseFull decides which places' Jacobians, of those that would be a Conv, are
-// better kept as dense columns. Places at one node share their gradients.
+// ChooseFull decides which places, of those whose Jacobian would be a Conv, have their Jacobian as dense columns.
+// Places at one node share their gradients.
 func (p *Program) ChooseFull() {
 	type reading struct{ node, input int }
 	gradients, inputs := map[int]int{}, map[reading]int{} // how many places share them
@@ -440,8 +423,8 @@ func (p *Program) ChooseFull() {
 	}
 }
 
-// SetChunk chooses Chunk so that the activations and gradients of a chunk stay
-// near the size of a second-level cache.
+// SetChunk chooses Chunk such that the activations and gradients of a chunk are about as large as a second-level
+// cache.
 func (p *Program) SetChunk() {
 	size := 1
 	for _, sl := range p.Slots {
@@ -458,8 +441,7 @@ func (p *Program) SetChunk() {
 	p.Chunk = min(p.Chunk, max(1, (1<<25)/full))
 }
 
-// SpanList returns the spans of a place's weight and bias that are parameters,
-// in this order.
+// SpanList returns the spans of a place's weight and bias, in this order, as far as they are parameters.
 func (p *Program) SpanList(st *Place) []linearize.Span {
 	var list []linearize.Span
 	weight, bias := p.Spans(st)
@@ -471,7 +453,7 @@ func (p *Program) SpanList(st *Place) []linearize.Span {
 	return list
 }
 
-// Kind names the kind of block that holds a place's Jacobian.
+// Kind returns the name of the type of block that has a place's Jacobian.
 func (st *Place) Kind() string {
 	switch {
 	case st.Full:

@@ -6,57 +6,52 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// Recurrent runs a recurrent layer of H hidden units over T positions, in one
-// direction or two. Its inputs are
+// Recurrent runs a recurrent layer with H hidden units over T positions, in one or two directions. D is the number
+// of directions, and G the number of the cell's gates. Its inputs are
 //
 //	0  the products of the layer's inputs with the input weights, T×D·G·H, with
 //	   the biases added
 //	1  the recurrent weights R, D·G·H×H
 //
-// and those that the fields Addend, Initial, InitialCell and Peepholes number. D
-// counts directions and G the cell's gates. The result holds the hidden states,
-// D×(T+1)×H, then what else the cell keeps for each hidden unit: a memory of the
-// same shape (LSTM) or products with the reset gate, D×T×H (GRU). Among the T+1
-// states, the initial one is the first of a direction that runs forward and the
-// last of one that runs in reverse.
+// and the inputs whose numbers are in the fields Addend, Initial, InitialCell and Peepholes. The result has the
+// hidden states, D×(T+1)×H, and after them what else the cell keeps for each hidden unit: for an LSTM a memory of
+// the same shape, for a GRU products with the reset gate, D×T×H. Of the T+1 states, the initial one is first in a
+// forward direction, and last in a reverse direction.
 type Recurrent struct {
-	Cells   []Cell // by direction, all of one kind
-	Reverse []bool // by direction
+	Cells   []Cell // one for each direction, all of one kind
+	Reverse []bool // for each direction
 	T, H    int
-	// Tied says that R is used elsewhere too, or computed. Its gradient is then an
-	// ordinary one instead of a Place's.
+	// Tied says that R is computed or also used elsewhere. Its gradient is then computed in Backward, instead of at
+	// a Place.
 	Tied bool
-	// Work is a slot of WorkSize numbers for what Backward needs of Forward. Where it
-	// is −1, or a State has no memory for it, there can be no Backward.
+	// Work is a slot with WorkSize numbers that Forward keeps for Backward. Without it (−1, or no memory in the
+	// State) Backward is not possible.
 	Work int
 
-	Addend      int // what is added to the recurrent products of a GRU that resets after them, T×D·G·H
-	Initial     int // initial hidden states, D×H
-	InitialCell int // initial memory of an LSTM, D×H
-	Peepholes   int // weights of an LSTM's memory in its gates, D×3·H, in the order input, output, forget
+	Addend      int // input added to the recurrent products of a GRU that resets after them, T×D·G·H
+	Initial     int // input with the initial hidden states, D×H
+	InitialCell int // input with the initial memory of an LSTM, D×H
+	Peepholes   int // input with the weights of an LSTM's memory in its gates input, output, forget, D×3·H
 }
 
-// A Cell is a kind of recurrent layer: LSTM, GRU or RNN.
+// A Cell is a kind of recurrent cell: LSTM, GRU or RNN.
 type Cell interface {
-	// Gates returns the number of gates, the rows of the weights for each hidden
-	// unit.
+	// Gates returns the number of gates: the rows of the weights for each hidden unit.
 	Gates() int
-	// work counts the numbers that the cell keeps for Backward for each hidden unit
-	// and position.
+	// work returns how many numbers the cell keeps for Backward, for each hidden unit and position.
 	work() int
-	// more says what the result holds beside the hidden states.
+	// more says what the result has besides the hidden states.
 	more() rest
-	// forward computes a position of all examples.
+	// forward computes one position for all examples.
 	forward(r *recurrence)
-	// backward turns the gradients dh and dc of the states after a position into
-	// those before it, except for what flows through R, and writes those of the
-	// products to dz and du.
+	// backward turns the gradients dh and dc of the states after a position into the gradients of the states before
+	// it, without the part that goes through R. It writes the gradients of the products to dz and du.
 	backward(r *recurrence)
-	// through adds what flows back through R to dh.
+	// through adds the part of the gradient that goes through R to dh.
 	through(r *recurrence)
 }
 
-// rest says what a Recurrent's result holds beside the hidden states.
+// rest says what a Recurrent's result has besides the hidden states.
 type rest int
 
 const (
@@ -82,8 +77,7 @@ func (o *Recurrent) Size() int {
 // WorkSize returns the length of slot Work for one example.
 func (o *Recurrent) WorkSize() int { return o.dirs() * o.T * o.Cells[0].work() * o.H }
 
-// State returns where in the result the hidden state of direction d after
-// position t begins, or its memory.
+// State returns where the hidden state of direction d after position t starts in the result, or its memory.
 func (o *Recurrent) State(d, t int, memory bool) int {
 	row := d*(o.T+1) + t
 	if !o.Reverse[d] {
@@ -95,7 +89,7 @@ func (o *Recurrent) State(d, t int, memory bool) int {
 	return row * o.H
 }
 
-// Before is State before position t.
+// Before is State for the state before position t.
 func (o *Recurrent) Before(d, t int, memory bool) int {
 	if o.Reverse[d] {
 		return o.State(d, t, memory) + o.H
@@ -103,13 +97,13 @@ func (o *Recurrent) Before(d, t int, memory bool) int {
 	return o.State(d, t, memory) - o.H
 }
 
-// ResetState returns where in the result of a GRU that resets before the product
-// the state that R multiplies at position t begins.
+// ResetState returns where the state that R multiplies at position t starts in the result, for a GRU that resets
+// before the product.
 func (o *Recurrent) ResetState(d, t int) int {
 	return (o.dirs()*(o.T+1) + d*o.T + t) * o.H
 }
 
-// Last returns the position that direction d runs through at last.
+// Last returns the last position of direction d.
 func (o *Recurrent) Last(d int) int {
 	if o.Reverse[d] {
 		return 0
@@ -121,21 +115,21 @@ func (o *Recurrent) multiplications() int {
 	return o.dirs() * o.T * o.Cells[0].Gates() * o.H * o.H
 }
 
-// A recurrence is a Recurrent at one position of one direction.
+// A recurrence is a Recurrent at one position in one direction.
 type recurrence struct {
 	*Recurrent
 	s      *State
 	nd     *Node
-	n      int // examples
+	n      int // number of examples
 	d, t   int
 	z      []float64 // n×G·H: products with R
-	dh, dc []float64 // n×H: gradients of the states
-	dz, du []float64 // n×G·H: gradients of the inputs' products, and of those with R where they differ
+	dh, dc []float64 // n×H: gradients of the hidden states and memories
+	dz, du []float64 // n×G·H: gradients of the input products, and of the products with R where they differ
 	spare  []float64 // n×H
-	kept   []float64 // n×WorkSize where there is no slot for it
+	kept   []float64 // n×WorkSize, if there is no slot Work
 }
 
-// run returns a recurrence over the examples of s.
+// run returns a recurrence over n examples of s.
 func (o *Recurrent) run(s *State, nd *Node, n int, backward bool) *recurrence {
 	r := &recurrence{Recurrent: o, s: s, nd: nd, n: n}
 	wide, narrow, kept := n*o.Cells[0].Gates()*o.H, n*o.H, 0
@@ -175,7 +169,7 @@ func (o *Recurrent) Forward(s *State, nd *Node) {
 	}
 }
 
-// begin writes an initial state.
+// begin writes an initial state: the state of example e in input in, or zeros.
 func (r *recurrence) begin(dst []float64, in, e int) {
 	if in < 0 {
 		clear(dst)
@@ -184,7 +178,7 @@ func (r *recurrence) begin(dst []float64, in, e int) {
 	copy(dst, r.s.At(r.nd.In[in], e)[r.d*r.H:])
 }
 
-// at moves to the k-th position that the direction runs through.
+// at moves to the k-th position in the direction.
 func (r *recurrence) at(k int) {
 	if r.t = k; r.Reverse[r.d] {
 		r.t = r.T - 1 - k
@@ -208,7 +202,7 @@ func (o *Recurrent) Backward(s *State, nd *Node) {
 				}
 			}
 			o.Cells[d].backward(r)
-			// Add those of the inputs' products, of the addend and, if it is tied, of R.
+			// Add the gradients of the input products, of the addend and, if it is tied, of R.
 			dr := r.dz
 			if r.Addend >= 0 {
 				dr = r.du
@@ -221,7 +215,7 @@ func (o *Recurrent) Backward(s *State, nd *Node) {
 					dense.Axpy(r.products(r.s.GradAt(r.nd.In[r.Addend], e)), 1, r.gatesOf(r.du, e))
 				}
 				if r.Tied && r.s.needsGrad(r.nd.In[1]) {
-					// Add the gradient of R at this position, that of a product times the state it was made of.
+					// Add the gradient of R at this position: the gradient of each product times the state in it.
 					dst := r.s.GradAt(r.nd.In[1], e)
 					g := r.gatesOf(dr, e)
 					out := r.s.At(r.nd.Out, e)
@@ -243,14 +237,14 @@ func (o *Recurrent) Backward(s *State, nd *Node) {
 	}
 }
 
-// end adds the gradient of an initial state.
+// end adds g to the gradient of an initial state.
 func (r *recurrence) end(in, e int, g []float64) {
 	if in >= 0 && r.s.needsGrad(r.nd.In[in]) {
 		dense.Axpy(r.s.GradAt(r.nd.In[in], e)[r.d*r.H:][:r.H], 1, g)
 	}
 }
 
-// products returns those of this position in a T×D·G·H tensor.
+// products returns the part of a T×D·G·H tensor for this position.
 func (r *recurrence) products(x []float64) []float64 {
 	width := r.Cells[0].Gates() * r.H
 	return x[(r.t*r.dirs()+r.d)*width:][:width]
@@ -277,7 +271,7 @@ func (r *recurrence) memory(e int) (before, after []float64) {
 	return out[r.Before(r.d, r.t, true):][:r.H], out[r.State(r.d, r.t, true):][:r.H]
 }
 
-// work returns what the cell keeps of example e at this position.
+// work returns the numbers that the cell keeps for example e at this position.
 func (r *recurrence) work(e int) []float64 {
 	size := r.Cells[0].work() * r.H
 	at := (r.d*r.T + r.t) * size
@@ -287,8 +281,7 @@ func (r *recurrence) work(e int) []float64 {
 	return r.s.At(r.Work, e)[at:][:size]
 }
 
-// load fills z with slot in of the node at this position, for all examples; in
-// of −1 stands for zeros.
+// load sets z to input in of the node at this position, for all examples, or to zeros if in is −1.
 func (r *recurrence) load(in int) {
 	if in < 0 {
 		clear(r.z)
@@ -299,26 +292,25 @@ func (r *recurrence) load(in int) {
 	}
 }
 
-// recur adds the products of R with the state that begins at `from` in the result
-// to gates [lo, hi) of z.
+// recur adds the products of R with the states, which start at from in the result, to gates lo to hi−1 of z.
 func (r *recurrence) recur(from, lo, hi int) {
 	size := r.Size()
 	state := blas64.General{Rows: r.n, Cols: r.H, Stride: size, Data: r.s.val(r.nd.Out)[from:]}
 	Gemm(false, true, state, r.weights(lo, hi), 1, r.gates(r.z, lo, hi))
 }
 
-// back writes beta·dst plus the products of gates [lo, hi) of g with R to dst, n×H.
+// back writes beta·dst plus the products of gates lo to hi−1 of g with R to dst, n×H.
 func (r *recurrence) back(dst, g []float64, lo, hi int, beta float64) {
 	Gemm(false, false, r.gates(g, lo, hi), r.weights(lo, hi), beta, dense.Of(dst, r.n, r.H))
 }
 
-// weights returns R's rows of gates [lo, hi).
+// weights returns the rows of R for gates lo to hi−1.
 func (r *recurrence) weights(lo, hi int) blas64.General {
 	first := (r.d*r.Cells[0].Gates() + lo) * r.H
 	return dense.Of(r.s.val(r.nd.In[1])[first*r.H:][:(hi-lo)*r.H*r.H], (hi-lo)*r.H, r.H)
 }
 
-// gates returns the columns of gates [lo, hi) of an n×G·H matrix.
+// gates returns the columns for gates lo to hi−1 of an n×G·H matrix.
 func (r *recurrence) gates(x []float64, lo, hi int) blas64.General {
 	return blas64.General{Rows: r.n, Cols: (hi - lo) * r.H, Stride: r.Cells[0].Gates() * r.H, Data: x[lo*r.H:]}
 }

@@ -2,10 +2,10 @@ package graph
 
 import "math"
 
-// An Activation is a function of a recurrent cell and its derivative.
+// An Activation returns the value and the derivative of a function in a recurrent cell.
 type Activation func(x float64) (y, slope float64)
 
-// Clipped returns the activation of x clamped to [−limit, limit].
+// Clipped returns a function that clamps x to [−limit, limit] and then applies the activation.
 func (a Activation) Clipped(limit float64) Activation {
 	return func(x float64) (y, slope float64) {
 		y, slope = a(Clamp(x, -limit, limit))
@@ -13,12 +13,11 @@ func (a Activation) Clipped(limit float64) Activation {
 	}
 }
 
-// An ActivationKind is one of the functions that ONNX names for recurrent layers,
-// made from its parameters α and β.
+// An ActivationKind is a function that ONNX names for recurrent layers, with parameters α and β.
 type ActivationKind struct {
 	Make        func(alpha, beta float64) Activation
-	Alpha, Beta float64 // defaults, NaN where there is none
-	Uses        int     // how many of α and β the function has
+	Alpha, Beta float64 // defaults; NaN for none
+	Uses        int     // number of parameters of the function: 0, 1 (α) or 2
 }
 
 // as returns the activation of an elementwise function.
@@ -34,8 +33,7 @@ func plain(a Activation) ActivationKind {
 	return ActivationKind{Make: func(_, _ float64) Activation { return a }}
 }
 
-// Activations holds the functions of recurrent layers by their names in ONNX, in
-// lower case.
+// Activations has the functions of recurrent layers by their ONNX names in lower case.
 var Activations = map[string]ActivationKind{
 	"sigmoid": plain(func(x float64) (y, slope float64) { // in one call
 		y = sigmoid(x)

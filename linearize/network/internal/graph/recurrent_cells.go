@@ -16,7 +16,7 @@ var _ Cell = (*LSTM)(nil)
 // Gates implements Cell.
 func (*LSTM) Gates() int { return 4 }
 
-// work counts i, o, f, g and H(c'), and their derivatives.
+// work counts i, o, f, g and H(c'), and the derivative of each.
 func (*LSTM) work() int { return 10 }
 
 func (*LSTM) more() rest { return memories }
@@ -55,8 +55,7 @@ func (l *LSTM) forward(r *recurrence) {
 	}
 }
 
-// peepholes returns the weights of the memory in the gates i, o and f, nil
-// without peepholes.
+// peepholes returns the weights of the memory in the gates i, o and f; nil without peepholes.
 func (r *recurrence) peepholes() (i, o, f []float64) {
 	if r.Peepholes < 0 {
 		return nil, nil, nil
@@ -64,7 +63,7 @@ func (r *recurrence) peepholes() (i, o, f []float64) {
 	return r.split(r.s.val(r.nd.In[r.Peepholes]))
 }
 
-// split returns the parts of a D×3·H tensor in this direction.
+// split returns the three parts of a D×3·H tensor for this direction.
 func (r *recurrence) split(p []float64) (i, o, f []float64) {
 	p = p[3*r.d*r.H:]
 	return p[:r.H], p[r.H : 2*r.H], p[2*r.H : 3*r.H]
@@ -80,7 +79,7 @@ func (l *LSTM) backward(r *recurrence) {
 		pi, po, pf := r.peepholes()
 		for j := range h {
 			dzo := dh[j] * y[4*h+j] * dy[h+j]
-			g := dc[j] + dh[j]*y[h+j]*dy[4*h+j] // of c'
+			g := dc[j] + dh[j]*y[h+j]*dy[4*h+j] // gradient of c'
 			if po != nil {
 				g += po[j] * dzo
 			}
@@ -115,8 +114,7 @@ func (*LSTM) through(r *recurrence) { r.back(r.dh, r.dz, 0, 4, 0) }
 // with z, r = F(·), g = G(·).
 type GRU struct {
 	F, G Activation
-	// ResetAfter says that r multiplies the candidate's product R h, and not h
-	// before the product.
+	// ResetAfter says that r multiplies the candidate's product R h, instead of h before the product.
 	ResetAfter bool
 }
 
@@ -125,7 +123,7 @@ var _ Cell = (*GRU)(nil)
 // Gates implements Cell.
 func (*GRU) Gates() int { return 3 }
 
-// work counts z, r and g, their derivatives, and the candidate's product R h.
+// work counts z, r and g, the derivative of each, and the candidate's product R h.
 func (*GRU) work() int { return 7 }
 
 func (g *GRU) more() rest {
@@ -204,7 +202,7 @@ func (g *GRU) backward(r *recurrence) {
 		}
 		return
 	}
-	r.back(r.spare, r.dz, 2, 3, 0) // of r h
+	r.back(r.spare, r.dz, 2, 3, 0) // gradient of r h
 	for e := range r.n {
 		kept, dz, dh, dq := r.work(e), r.gatesOf(r.dz, e), r.hiddenOf(r.dh, e), r.hiddenOf(r.spare, e)
 		reset, slope := kept[h:2*h], kept[4*h:5*h]

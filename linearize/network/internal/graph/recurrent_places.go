@@ -4,21 +4,19 @@ import (
 	"slices"
 )
 
-// A placeFinder finds the weights of recurrent layers that nothing else reads. A
-// weight can be joined from parts of parameters, as exporters put the gates in
-// ONNX's order.
+// A placeFinder finds the weights of recurrent layers that nothing else reads. A weight may be joined from parts of
+// parameters, because exporters reorder the gates for ONNX.
 type placeFinder struct {
 	prog      *Program
-	read      map[int][]int // the nodes that read a slot
-	made      map[int]int   // the node that writes a slot
+	read      map[int][]int // nodes that read each slot
+	made      map[int]int   // node that writes each slot
 	parameter func(slot int) bool
 	take      func(bytes, numbers int)
 }
 
-// AddRecurrentPlaces makes places of the weights of recurrent layers that nothing
-// else reads, whose gradients are ordinary ones until then. parameter says which
-// slots are parameters, and take asks for bytes of the compiler's memory and for
-// numbers of that of one example; it panics to refuse them.
+// AddRecurrentPlaces makes places of the weights of recurrent layers that nothing else reads. Before, their
+// gradients are computed in Backward. parameter tells whether a slot is a parameter. take takes bytes from the
+// compiler's memory budget and numbers from the budget of one example; it panics if there is not enough.
 func (p *Program) AddRecurrentPlaces(parameter func(slot int) bool, take func(bytes, numbers int)) {
 	f := &placeFinder{prog: p, read: map[int][]int{}, made: map[int]int{}, parameter: parameter, take: take}
 	var layers []int
@@ -33,7 +31,7 @@ func (p *Program) AddRecurrentPlaces(parameter func(slot int) bool, take func(by
 		}
 	}
 	for _, i := range layers {
-		// Make places of the weights of a layer's inputs.
+		// Make places of the weights of the layer's inputs.
 		nd := f.prog.Nodes[i]
 		o := nd.Op.(*Recurrent)
 		at := f.made[nd.In[0]]
@@ -48,8 +46,8 @@ func (p *Program) AddRecurrentPlaces(parameter func(slot int) bool, take func(by
 	}
 }
 
-// addRecurrentWeights makes places of a layer's recurrent weights, at the node to
-// whose result their products are added.
+// addRecurrentWeights makes places of a layer's recurrent weights, at the node to whose result their products are
+// added.
 func (f *placeFinder) addRecurrentWeights(layer int) {
 	p := f.prog
 	nd := p.Nodes[layer]
@@ -64,8 +62,8 @@ func (f *placeFinder) addRecurrentWeights(layer int) {
 	if len(places) == 0 {
 		return
 	}
-	// List the elements of the result that R multiplies: for each direction the states before the
-	// positions and, if the cell resets them first, the reset ones.
+	// List the elements of the result that R multiplies: for each direction the states before each position and, if
+	// the cell resets them first, the reset states.
 	var table []int32
 	add := func(from int) {
 		for j := range o.H {
@@ -89,7 +87,7 @@ func (f *placeFinder) addRecurrentWeights(layer int) {
 	p.Slots = append(p.Slots, Slot{Size: len(table), Param: -1})
 	p.Nodes = append(p.Nodes, Node{Op: &Index{Source: table}, In: []int{nd.Out}, Out: states})
 	o.Tied = false
-	// The gradient there is needed even where nothing before it is a parameter.
+	// The gradient at this node is needed even if nothing before it is a parameter.
 	p.Slots[p.Nodes[at].Out].NeedsGrad = true
 	for _, st := range places {
 		st.Node, st.Input = at, states
@@ -97,7 +95,7 @@ func (f *placeFinder) addRecurrentWeights(layer int) {
 	}
 }
 
-// sequence returns which of the sequences in before a row of R multiplies.
+// sequence returns the number of the sequence, in table, that a row of R multiplies.
 func (o *Recurrent) sequence(row int) int {
 	d := row / (o.Cells[0].Gates() * o.H)
 	if o.Cells[0].more() == resets && row/o.H%3 == 2 {
@@ -106,13 +104,12 @@ func (o *Recurrent) sequence(row int) int {
 	return d
 }
 
-// An element is that of a slot.
+// An element is element at of a slot.
 type element struct{ slot, at int32 }
 
-// places returns a place for each of the parameters that together are the
-// weight in a slot, D·G·H rows of cols numbers, or none if it is made of anything
-// else or read by nodes other than the readers. sequence says which sequence a
-// row multiplies. Node and Input of the places are not set.
+// places returns a place for each parameter in the weight in slot, D·G·H rows of cols numbers. It returns none if
+// the weight is made of anything else, or is read by nodes other than the readers. sequence returns the sequence
+// that a row multiplies. The caller sets Node and Input of the places.
 func (f *placeFinder) places(o *Recurrent, slot, cols int, sequence func(row int) int, readers ...int) []Place {
 	if !f.prog.Slots[slot].NeedsGrad {
 		return nil
@@ -121,7 +118,7 @@ func (f *placeFinder) places(o *Recurrent, slot, cols int, sequence func(row int
 	if elements == nil {
 		return nil
 	}
-	rowsOf := map[int32][]int{} // by slot of a parameter: the row that each of its rows is
+	rowsOf := map[int32][]int{} // for each slot of a parameter: the row of the weight that each of its rows is
 	var order []int32
 	for row := range len(elements) / cols {
 		first := elements[row*cols]
@@ -151,8 +148,8 @@ func (f *placeFinder) places(o *Recurrent, slot, cols int, sequence func(row int
 	return places
 }
 
-// stacked lays out a parameter whose rows are the given rows of a weight, as few
-// matrices whose rows follow one another and multiply one sequence.
+// stacked lays out a parameter whose rows are the given rows of a weight. It divides them into as few matrices as
+// possible, whose rows are consecutive in the weight and multiply one sequence.
 func (o *Recurrent) stacked(rows []int, cols int, sequence func(row int) int) (Stacked, bool) {
 	gates := o.Cells[0].Gates()
 	width := o.dirs() * gates * o.H
@@ -176,9 +173,8 @@ func (o *Recurrent) stacked(rows []int, cols int, sequence func(row int) int) (S
 	return Stacked{}, false
 }
 
-// joined returns which element of a parameter each element of a slot is, or nil if
-// some are computed, or if nodes other than the readers use the parameters or what
-// is joined of them.
+// joined returns for each element of a slot the parameter's element that it is. It returns nil if some elements are
+// computed, or if nodes other than the readers use the parameters or what is joined from them.
 func (f *placeFinder) joined(slot int, readers []int) []element {
 	done := map[int][]element{}
 	elements := f.trace(slot, done)
@@ -199,8 +195,8 @@ func (f *placeFinder) joined(slot int, readers []int) []element {
 	return elements
 }
 
-// trace returns which element of a parameter each element of a slot is, or nil if
-// some are computed. done holds the slots on the way.
+// trace returns for each element of a slot the parameter's element that it is, or nil if some are computed. done
+// has the slots visited so far.
 func (f *placeFinder) trace(slot int, done map[int][]element) []element {
 	if out, ok := done[slot]; ok {
 		return out

@@ -7,13 +7,13 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// Stacked lays out weights of a recurrent layer, matrices M×K one below the other,
-// that are applied at T positions. The layer's input holds sequences of T states
-// of length K, one after the other, and the result is T×Width.
+// Stacked lays out weights of a recurrent layer, M×K matrices one below the other, which are applied at T
+// positions. The layer's input has sequences of T states of length K, one after the other, and the result is
+// T×Width.
 type Stacked struct {
 	T, K, M int
-	From    []int // the sequence that each matrix multiplies
-	To      []int // the column of the result at which the products of each begin
+	From    []int // for each matrix, the sequence that it multiplies
+	To      []int // for each matrix, the column of the result at which its products start
 	Width   int
 }
 
@@ -25,7 +25,7 @@ func (p Stacked) Groups() int { return len(p.From) }
 // Factors implements linearize.Positions.
 func (p Stacked) Factors() (t, k, m int) { return p.T, p.K, p.M }
 
-// sequence returns the states that a group's matrix multiplies.
+// sequence returns the states in x that a group's matrix multiplies.
 func (p Stacked) sequence(x []float64, group int) []float64 {
 	return x[p.From[group]*p.T*p.K:][:p.T*p.K]
 }
@@ -43,7 +43,7 @@ func (p Stacked) Gradients(dst, g []float64, group int) {
 // Scratch implements linearize.Positions.
 func (p Stacked) Scratch() int { return 0 }
 
-// WeightGradient implements linearize.Positions; no such weight is transposed.
+// WeightGradient implements linearize.Positions. These weights are never transposed.
 func (p Stacked) WeightGradient(dst, x, g, _ []float64, _ bool, beta float64) {
 	for i, to := range p.To {
 		left := blas64.General{Rows: p.T, Cols: p.M, Stride: p.Width, Data: g[to:]}

@@ -2,30 +2,28 @@ package graph
 
 import "slices"
 
-// A Segment is a part of a program that has one way in and one way out: everything
-// that the output's gradient does below the segment goes through one slot. Its nodes
-// are [From, To). No parameter is used in two segments, except by static nodes.
+// A Segment is a part of a program with one way in and one way out: below the segment, the gradient of the output
+// passes through one slot only. Its nodes are From to To−1. No parameter is used in two segments, except by static
+// nodes.
 type Segment struct {
-	Upper, Lower int // slots: its result, and what it reads, −1 if nothing below has parameters
+	Upper, Lower int // slots: its result, and what it reads, or −1 if nothing below has parameters
 	From, To     int
-	Places       []int // whose nodes it holds
+	Places       []int // places at its nodes
 	Full         []int // slots of parameters in no place that its nodes read
-	Conv         bool  // it holds a convolution
+	Conv         bool  // it has a convolution
 	Single       int   // its only node that is not static, or −1
 }
 
-// Segments returns the segments of a program, from the output down. A chain of layers
-// has one for each operator; a residual block is one, because its paths join only at
-// its end.
+// Segments returns the segments of a program, from the output down. In a chain of layers each operator is a
+// segment. A residual block is one segment, because its paths only join at its end.
 func (p *Program) Segments() []Segment {
 	if !p.Slots[p.Output].NeedsGrad {
 		return nil
 	}
 	reach := p.Reachable()
 	segments := []Segment{{Upper: p.Output, Lower: -1, To: len(p.Nodes)}}
-	// Find the cuts below the output, from the top down.
-	// Find the last and the first node that carries a gradient to each slot, −1 for slots without
-	// one.
+	// Find the cuts below the output, from the top down. First find the last and the first node that carry a
+	// gradient to each slot; −1 for a slot without one.
 	none := slices.Repeat([]int{-1}, len(p.Slots))
 	last, first, producer := slices.Clone(none), slices.Clone(none), none
 	for i := range p.Nodes {
@@ -43,9 +41,9 @@ func (p *Program) Segments() []Segment {
 			last[in] = i
 		}
 	}
-	crossing := make([]int, len(p.Nodes)+1) // differences of the number of slots that cross each place
-	sum := make([]int, len(p.Nodes)+1)      // and of their numbers
-	cross := func(slot, from, to int) {     // the places [from, to)
+	crossing := make([]int, len(p.Nodes)+1) // differences of the number of slots that cross each position
+	sum := make([]int, len(p.Nodes)+1)      // and of the sum of these slots' numbers
+	cross := func(slot, from, to int) {     // at positions from to to−1
 		if from < to {
 			crossing[from]++
 			crossing[to]--
@@ -61,7 +59,7 @@ func (p *Program) Segments() []Segment {
 		case last[slot] < 0:
 		case producer[slot] >= 0:
 			cross(slot, producer[slot]+1, last[slot]+1)
-		default: // a parameter, which must not be on both sides
+		default: // a parameter: it must not be on both sides
 			cross(slot, first[slot]+1, last[slot]+1)
 		}
 	}
@@ -69,7 +67,7 @@ func (p *Program) Segments() []Segment {
 	n, slots := 0, 0
 	for at := range p.Nodes {
 		n, slots = n+crossing[at], slots+sum[at]
-		// Static slots hold weights, whose gradients are not the whole.
+		// A static slot has weights; their gradient is not the whole gradient.
 		if n == 1 && !p.Slots[slots].Static && slots != p.Output && (len(cuts) == 0 || cuts[0].slot != slots) {
 			cuts = append([]cut{{slots, at}}, cuts...)
 		}
@@ -80,7 +78,7 @@ func (p *Program) Segments() []Segment {
 		segments = append(segments, Segment{Upper: c.slot, Lower: -1, To: c.after})
 	}
 	for i := range segments {
-		// Fill in what a segment holds.
+		// Set the fields of a segment.
 		g := &segments[i]
 		g.Single = -1
 		nodes := 0
@@ -115,21 +113,21 @@ func (p *Program) Segments() []Segment {
 	return segments
 }
 
-// A cut is a place between nodes at which only one slot has a gradient.
+// A cut is a position between nodes at which only one slot has a gradient.
 type cut struct{ slot, after int } // the nodes before after are below the cut
 
-// A way is how a diagonal M goes through a segment without a pass for each element.
+// A way is how a diagonal M goes through a segment without one pass for each element.
 type way int
 
 const (
-	byRows      way = iota // there is none: a pass for each element, or for each row
+	byRows      way = iota // none: one pass for each element or row
 	elementwise            // J is a diagonal matrix, and there are no parameters
-	single                 // squared operators; M stays a diagonal matrix
-	several                // squared operators, for the diagonal of M below
-	weighted               // the products with a weight: the squares are those with its squares
+	single                 // by squared operators; M stays a diagonal matrix
+	several                // by squared operators, for the diagonal of M below
+	weighted               // products with a weight: their squares are products with the squared weight
 )
 
-// wayOf returns the way of a segment.
+// wayOf returns the way through a segment.
 func (p *Program) wayOf(g *Segment, reach []bool) way {
 	if g.Single < 0 {
 		if p.isElementwise(g, reach) {
@@ -147,8 +145,8 @@ func (p *Program) wayOf(g *Segment, reach []bool) way {
 	case *ConvolveTranspose:
 		tied = o.Window.Tied
 	default:
-		// Find the way of a segment whose node may have a squared operator. So must the static nodes that
-		// prepare its parameters, and no slot may be read twice.
+		// A squared operator may serve. The static nodes that prepare its parameters must have one too, and no slot
+		// may be read twice.
 		if len(g.Places) > 0 {
 			return byRows
 		}
@@ -185,9 +183,8 @@ func (p *Program) wayOf(g *Segment, reach []bool) way {
 	return weighted
 }
 
-// isElementwise tells whether a segment of several nodes computes each element of its
-// result from the same element of what it reads, without parameters, as a written out
-// GELU does.
+// isElementwise tells whether a segment with several nodes computes each element of its result from the same
+// element of its input, without parameters. A GELU written out in operators is an example.
 func (p *Program) isElementwise(g *Segment, reach []bool) bool {
 	if g.Lower < 0 || len(g.Full) > 0 || len(g.Places) > 0 || p.Slots[g.Lower].Size != p.Slots[g.Upper].Size {
 		return false
@@ -213,8 +210,8 @@ func (p *Program) isElementwise(g *Segment, reach []bool) bool {
 	return true
 }
 
-// BackwardFrom carries seed, the gradient of a slot in every example, back through the
-// nodes [from, to). GradAt then returns the gradients of the slots below.
+// BackwardFrom carries seed, the gradient of a slot in every example, back through nodes to−1 to from. Afterwards
+// GradAt returns the gradients of the slots below.
 func (s *State) BackwardFrom(slot int, seed []float64, from, to int) {
 	clear(s.touched)
 	g, _ := s.gradOrNew(slot)
@@ -222,9 +219,9 @@ func (s *State) BackwardFrom(slot int, seed []float64, from, to int) {
 	s.backwardNodes(from, to, func(int) {})
 }
 
-// squared returns the operator whose Backward is that of another with the squares of the
-// derivatives: from a diagonal M in the result it makes that of JᵀMJ in the inputs. It is nil
-// unless each element of the result depends on any element of an input in one way.
+// squared returns an operator whose Backward is the Backward of o with the derivatives squared: from a diagonal M
+// at the result it computes the diagonal of JᵀMJ at the inputs. It is nil unless each element of the result depends
+// on any element of an input in at most one way.
 func squared(o Op) Op {
 	switch o := o.(type) {
 	case *MaxPool, *Index, *Concat, *Select, Relu: // the derivatives are 0 and 1
@@ -249,7 +246,7 @@ func squared(o Op) Op {
 				if slices.Contains(o.Source[lo:k], o.Source[k]) {
 					continue // added to the first
 				}
-				w := 0.0 // an element that is read twice has the sum of its weights
+				w := 0.0 // an element read twice has the sum of its weights
 				for j := k; j < hi; j++ {
 					if o.Source[j] == o.Source[k] {
 						w += o.Weight[j]
@@ -263,8 +260,8 @@ func squared(o Op) Op {
 	return nil
 }
 
-// single tells whether each element of the result of a node that has a squared operator
-// depends on one element alone of the inputs that depend on the network's input.
+// single tells whether each element of the result of a node with a squared operator depends on only one element of
+// the inputs that depend on the network's input.
 func (p *Program) single(nd *Node) bool {
 	switch nd.Op.(type) {
 	case *Reduce, *AxisMap:

@@ -1,8 +1,8 @@
 package graph
 
-// Select copies elements of two tensors: out[i] is element Source[i] of the first
-// or, where that is negative, element −1 − Source[i] of the second. A Where with a
-// known condition and what writes at known places become a Select.
+// Select copies elements of two tensors: out[i] is element Source[i] of the first or, if Source[i] < 0, element −1
+// − Source[i] of the second. A Where with a known condition becomes a Select, and so does an operator that writes
+// at known positions.
 type Select struct{ Source []int32 }
 
 // Forward implements Op.

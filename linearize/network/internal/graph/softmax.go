@@ -5,14 +5,13 @@ import (
 	"math"
 )
 
-// Softmax is the softmax along the middle axis of an Outer×Length×Inner tensor,
-// or its logarithm.
+// Softmax is the softmax along the middle axis of an Outer×Length×Inner tensor, or its logarithm if Log.
 type Softmax struct {
 	Outer, Length, Inner int
 	Log                  bool
 }
 
-// lines calls do with the first element of every line along the middle axis.
+// lines calls do with the position of the first element of every line along the middle axis.
 func (o *Softmax) lines(do func(start int)) {
 	for i := range o.Outer {
 		for j := range o.Inner {
@@ -45,7 +44,7 @@ func (o *Softmax) Forward(s *State, nd *Node) {
 	}
 }
 
-// CheckMask returns an error if a line of x holds nothing but −Inf: it has no softmax.
+// CheckMask returns an error if a line of x is −Inf throughout, because it has no softmax.
 func (o *Softmax) CheckMask(x []float64) error {
 	var err error
 	o.lines(func(start int) {

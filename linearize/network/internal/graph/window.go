@@ -8,39 +8,39 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// A Window is the geometry of a convolution or a pool: which input position each
-// kernel tap reads at each output position. In a transposed convolution, the
-// layer's result is the window's input and the layer's input its output.
+// A Window is the geometry of a convolution or a pool: the input position that each kernel tap reads at each output
+// position. In a transposed convolution, the layer's result is the window's input, and the layer's input the
+// window's output.
 type Window struct {
 	NumGroups      int     // groups of channels
-	Cin, Cout      int     // channels of the window's input and output, all groups together
+	Cin, Cout      int     // channels of the window's input and output, over all groups
 	Taps           int     // positions of the kernel
 	In, Out        int     // spatial positions of the window's input and output
 	Source         []int32 // Out×Taps: the input position read, or −1 in the padding
-	ReachesPadding bool    // an element of Source is −1
+	ReachesPadding bool    // some element of Source is −1
 	Transposed     bool    // the layer is a ConvTranspose
-	Tied           bool    // that of Dense, of a convolution
+	Tied           bool    // as in Dense, for a convolution
 
 	runs   []run  // of all taps, in order
 	ofTap  []int  // runs[ofTap[k]:ofTap[k+1]] belong to tap k
 	padded []bool // taps that read the padding somewhere
 
-	shifts *dense.Shifts // the patches of a group read in place, or nil where they are gathered
-	planes *dense.Shifts // the output of a group read in place, or nil
-	pairs  []pair        // of a pool of squares of 2×2 elements
+	shifts *dense.Shifts // reads a group's patches in place; nil where they are gathered
+	planes *dense.Shifts // reads a group's output in place, or nil
+	pairs  []pair        // for a pool with 2×2 squares
 }
 
-// A run is a rectangle of output positions, rows of n neighbouring ones that are rowOut
-// apart, at which a tap reads input positions that are step apart in a row, and rowIn
+// A run is a rectangle of output positions at which a tap reads input positions in a regular pattern: rows of n
+// neighbouring output positions that are rowOut apart. The input positions are step apart within a row, and rowIn
 // from row to row.
 type run struct{ out, in, n, step, rows, rowOut, rowIn int }
 
-// FindRuns prepares the window for PatchRows. It must be called once before the
-// window is used in a convolution; a pool does not need it.
+// FindRuns prepares the window for PatchRows. Call it once before the window is used in a convolution. A pool does
+// not need it.
 func (w *Window) FindRuns() {
 	w.ofTap, w.padded = make([]int, w.Taps+1), make([]bool, w.Taps)
 	for k := range w.Taps {
-		// Find the runs of a tap that have one row.
+		// Find the runs of a tap with one row.
 		var rows []run
 		for t := range w.Out {
 			s := int(w.Source[t*w.Taps+k])
@@ -67,7 +67,7 @@ func (w *Window) FindRuns() {
 		}
 		w.ofTap[k+1] = len(w.runs)
 	}
-	// Find out whether all taps read the same rectangle at different places.
+	// Find out whether all taps read the same rectangle at different offsets.
 	k, m := w.Cin/w.NumGroups*w.Taps, w.Cout/w.NumGroups
 	if len(w.runs) != w.Taps || k*m > shiftedWeights {
 		return
@@ -97,8 +97,8 @@ func (w *Window) FindRuns() {
 	w.planes = usable(dense.NewShifts(planes, 1, w.Out, w.Out))
 }
 
-// shiftedWeights is the number of weights of a group up to which patches are read in
-// place: the weights are then to stay in the second-level cache.
+// shiftedWeights is the most weights of a group for which patches are read in place, so that the weights stay in
+// the second-level cache.
 const shiftedWeights = 1 << 15
 
 func usable(s *dense.Shifts) *dense.Shifts {
@@ -108,20 +108,19 @@ func usable(s *dense.Shifts) *dense.Shifts {
 	return s
 }
 
-// input is a group's part of the window's input x.
+// input returns a group's part of the window's input x.
 func (w *Window) input(x []float64, group int) []float64 {
 	size := w.Cin / w.NumGroups * w.In
 	return x[group*size : (group+1)*size]
 }
 
-// weights returns a group's part of the stored weights, m×k.
+// weights returns a group's part of all stored weights, m×k.
 func (w *Window) weights(all []float64, group int) blas64.General {
 	k, m := w.Cin/w.NumGroups*w.Taps, w.Cout/w.NumGroups
 	return dense.Of(all[group*m*k:(group+1)*m*k], m, k)
 }
 
-// pack writes the weights of all groups, or their transposes, to dst as the left factors
-// of s.
+// pack writes the weights of all groups, transposed if trans, to dst as left factors of s.
 func (w *Window) pack(dst []float64, s *dense.Shifts, weights []float64, trans bool) {
 	size := len(dst) / w.NumGroups
 	for g := range w.NumGroups {
@@ -129,7 +128,7 @@ func (w *Window) pack(dst []float64, s *dense.Shifts, weights []float64, trans b
 	}
 }
 
-// extend makes a run of one row the last row of r, where it fits there.
+// extend appends row, a run with one row, to r as its last row, if it fits.
 func (r *run) extend(row run) bool {
 	if row.n == 1 {
 		row.step = r.step
@@ -179,21 +178,20 @@ func (w *Window) Gradients(dst, g []float64, group int) {
 	transposeTo(dst, w.plane(g, group), w.Cout/w.NumGroups, w.Out)
 }
 
-// plane is a group's part of the window's output g, Cout/groups × Out.
+// plane returns a group's part of the window's output g, Cout/groups×Out.
 func (w *Window) plane(g []float64, group int) []float64 {
 	size := w.Cout / w.NumGroups * w.Out
 	return g[group*size : (group+1)*size]
 }
 
-// transposedRows gathers the patches of a group as Out × (Cin/groups·Taps).
+// transposedRows gathers the patches of a group as Out×(Cin/groups·Taps).
 func (w *Window) transposedRows(dst, x []float64, group int) {
 	rows := make([]float64, w.Scratch())
 	w.PatchRows(rows, x, group)
 	transposeTo(dst, rows, w.Cin/w.NumGroups*w.Taps, w.Out)
 }
 
-// Scratch implements linearize.Positions: room for a group's patches and its
-// weight gradient.
+// Scratch implements linearize.Positions: space for a group's patches and its weight gradient.
 func (w *Window) Scratch() int {
 	size := w.Cin / w.NumGroups * w.Taps * (w.Out + w.Cout/w.NumGroups)
 	if w.shifts != nil {
@@ -202,8 +200,7 @@ func (w *Window) Scratch() int {
 	return size
 }
 
-// PatchRows gathers the patches of a group from x, the window's input, as
-// (Cin/groups·Taps) × Out.
+// PatchRows gathers the patches of a group from the window's input x as (Cin/groups·Taps)×Out.
 func (w *Window) PatchRows(dst, x []float64, group int) {
 	channels := w.Cin / w.NumGroups
 	for ch := range channels {
@@ -221,8 +218,8 @@ func (w *Window) PatchRows(dst, x []float64, group int) {
 	}
 }
 
-// addPatchRows is the adjoint of PatchRows: it adds patches, (Cin/groups·Taps)
-// × Out, back to the positions in x that they were gathered from.
+// addPatchRows is the adjoint of PatchRows: it adds patches, (Cin/groups·Taps)×Out, to the positions in x from
+// which they were gathered.
 func (w *Window) addPatchRows(x, src []float64, group int) {
 	channels := w.Cin / w.NumGroups
 	for ch := range channels {
@@ -237,10 +234,9 @@ func (w *Window) addPatchRows(x, src []float64, group int) {
 	}
 }
 
-// WeightGradient implements linearize.Positions. Where the patches are gathered it
-// forms the transposed product, (Cin/groups·Taps × Out) times (Out × Cout/groups),
-// because that reads them, the larger factor, in place; the small result is
-// transposed after that.
+// WeightGradient implements linearize.Positions. With gathered patches it computes the transposed product of
+// patches, (Cin/groups·Taps)×Out, and gradients, Out×Cout/groups, because this reads the patches, the larger
+// factor, in place. Then it transposes the small result.
 func (w *Window) WeightGradient(dst, x, g, scratch []float64, _ bool, beta float64) {
 	if w.Transposed {
 		x, g = g, x // the convolution's input is the layer's result
