@@ -13,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
+	"github.com/funcgp/funcgp/internal/saved"
 	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -163,15 +164,21 @@ func (b *Builder) sum(ctx context.Context, x linearize.Source, s *gp.Sites, sign
 	if b.used {
 		sums = b.sums.Clone()
 	}
-	first, to := 0, fitIdentity{}
 	if b.save.active() {
-		to = b.b.fitIdentity(sums.spec, n, false, checksumsOf(local)...)
-	}
-	if c := b.save.resume; c != nil {
-		if err := c.check(to); err != nil {
+		fit, err := saved.NewFit(ctx, "sparse.Fit", checkpointVersion, n, b.b.c, nil, saved.Of(b.b.z.Batch, b.b.k))
+		if err != nil {
 			return err
 		}
-		sums, first = c.sums.Clone(), c.next
+		if err := b.save.begin(ctx, sums.spec, fit, false, marksOf(local)...); err != nil {
+			return err
+		}
+	}
+	first, from := 0, b.save.from
+	if from != nil {
+		sums, first = from.sums, from.Done
+		if from.Dual {
+			first = n
+		}
 	}
 	f, a := newFeatures(b.b, n), newAdder(b.b, sums, n, sign)
 	do := func(p chunk) error {
@@ -181,8 +188,8 @@ func (b *Builder) sum(ctx context.Context, x linearize.Source, s *gp.Sites, sign
 		}
 		return a.add(b.save.uninterrupted(ctx), p, phi, local.Slice(p.first, p.first+p.x.Len()))
 	}
-	err = b.save.eachChunk(ctx, b.b, x, &b.o, StageData, first, do, func(next int) *Checkpoint {
-		return &Checkpoint{fitIdentity: to, next: next, sums: sums}
+	err = b.save.eachChunk(ctx, b.b, x, &b.o, StageData, first, do, func(done int) *checkpoint {
+		return &checkpoint{Done: done, sums: sums}
 	})
 	if err != nil {
 		if sums == b.sums {
@@ -190,7 +197,7 @@ func (b *Builder) sum(ctx context.Context, x linearize.Source, s *gp.Sites, sign
 		}
 		return err
 	}
-	if c := b.save.resume; c == nil || c.dual == nil { // else it is in the sums already
+	if from == nil || !from.Dual { // else it is in the sums already
 		sums.logLik += sign * s.LogLik
 	}
 	b.sums, b.used = sums, true

@@ -11,6 +11,7 @@ import (
 	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
+	"github.com/funcgp/funcgp/store"
 )
 
 // Whatever is long stops between the panels of its products: a cancelled call
@@ -48,28 +49,26 @@ func TestCheckpointWithinProducts(t *testing.T) {
 	s, z := q.Sites(t), q.inducing(t, seq(0, 90)...)
 	want := q.fit(t, z, nil)
 	whole := &testkit.Countdown{Context: t.Context(), Left: 1 << 40}
-	_, err := sparse.Fit(whole, q.Kernel, q.Train, s, z, &sparse.Options{Checkpoint: func(*sparse.Checkpoint) error { return nil }})
+	_, err := sparse.Fit(whole, q.Kernel, q.Train, s, z, &sparse.Options{Checkpoint: func(int, int, func(*store.Writer) error) error { return nil }})
 	require.NoError(t, err)
-	all, resumed := whole.Asked.Load(), 0
+	all, times := whole.Asked.Load(), 0
 	for left := all / 2; left < all; left += 1 + all/8 {
 		var state []byte
-		o := &sparse.Options{CheckpointEvery: 1 << 30, Checkpoint: func(c *sparse.Checkpoint) (err error) {
-			state, err = c.MarshalBinary()
-			return err
+		o := &sparse.Options{CheckpointEvery: 1 << 30, Checkpoint: func(_, _ int, save func(w *store.Writer) error) error {
+			state = stored(t, save)
+			return nil
 		}}
 		_, err := sparse.Fit(&testkit.Countdown{Context: t.Context(), Left: left}, q.Kernel, q.Train, s, z, o)
 		require.ErrorIs(t, err, context.Canceled)
 		if state == nil {
 			continue
 		}
-		var c sparse.Checkpoint
-		require.NoError(t, c.UnmarshalBinary(state))
-		got, err := sparse.Fit(t.Context(), q.Kernel, q.Train, s, z, &sparse.Options{Resume: &c})
+		got, err := sparse.Fit(t.Context(), q.Kernel, q.Train, s, z, &sparse.Options{Resume: resumed(t, state)})
 		require.NoError(t, err)
 		require.Equal(t, want.Alpha(), got.Alpha())
-		resumed++
+		times++
 	}
-	require.Positive(t, resumed)
+	require.Positive(t, times)
 }
 
 // One worker is the caller: nothing that sparse does starts a goroutine.

@@ -1,117 +1,73 @@
 package sparse
 
 import (
-	"bytes"
 	"context"
-	"encoding"
-	"encoding/binary"
 	"errors"
-	"fmt"
-	"hash/crc32"
-	"io"
 	"math"
 	"math/rand/v2"
+	"strings"
 
-	"github.com/funcgp/funcgp/internal/memory"
+	"github.com/funcgp/funcgp/internal/saved"
 	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/store"
 )
 
-// A Checkpoint is the state of Fit and Refit between two chunks of data.
-// Options.Checkpoint receives it, and Options.Resume goes on from it without
-// linearizing again the examples that the pass has summed. It contains no training
-// inputs.
-//
-// A resumed fit computes the kernel of the inducing examples again, and a refit
-// also its sites, from the function values in the checkpoint.
-type Checkpoint struct {
-	fitIdentity
-	next   int         // the first example that is not in the sums
-	sums   *Sums       // of the pass
-	newton *refitState // of a refit
-	dual   *dualState  // of the pass for α of a Nyström fit, whose sums are whole; nil before it
+// checkpointVersion is the version of the sections of a checkpoint.
+const checkpointVersion = 1
+
+// A checkpoint is the state of Fit or Refit between two chunks of data, and a JSON section of its store. It contains no
+// training inputs. A fit that goes on from it does not linearize again the examples that the pass has done. It computes
+// the kernel of the inducing examples again, and a refit also its sites, from the function values in the checkpoint.
+type checkpoint struct {
+	Done int      // examples that the pass has done
+	Dual bool     // the pass is that for α of a Nyström fit, whose sums are whole
+	Kind passKind // of a refit
+	Step int      // Newton steps of a refit that were finished
+
+	sums          *Sums       // of the pass
+	pseudo, alpha []float64   // b and α of the examples done, in the pass for α
+	newton        *refitState // of a refit
 }
 
-// A dualState is the pass for α after the examples before next.
-type dualState struct {
-	next          int
-	pseudo, alpha []float64 // b and α of these examples
-}
-
-// Refit tells whether the checkpoint comes from Refit rather than from Fit.
-func (c *Checkpoint) Refit() bool { return c.refit }
-
-// Step returns how many Newton steps were finished; it is 0 for Fit.
-func (c *Checkpoint) Step() int {
-	if c.newton == nil {
-		return 0
-	}
-	return c.newton.step
-}
-
-// Examples returns how many training examples the pass over the data has summed,
-// and how many there are. The pass is finished where both are equal. In the pass for α,
-// which follows in a Nyström fit, it counts those of this pass.
-func (c *Checkpoint) Examples() (done, total int) {
-	if c.dual != nil {
-		return c.dual.next, c.n
-	}
-	return c.next, c.n
-}
-
-// ResumeError reports a checkpoint that comes from another fit than the one that
-// was to go on from it.
-type ResumeError struct {
-	What string // what differs, such as "their targets"
-}
-
-func (e *ResumeError) Error() string {
-	return "sparse: the checkpoint and this fit differ in " + e.What + "; resume with the data and options that it was made from, or start again without it"
-}
-
-// A fitIdentity identifies the fit that a checkpoint belongs to.
-type fitIdentity struct {
-	spec      sumsSpec
-	n         int
-	refit     bool
-	checksums [identityChecksums]checksum // of m at the inducing examples, and of the sites' f, r and Λ or a refit's targets
-}
-
-const identityChecksums = 4
-
-// fitIdentity returns the identity of a fit to n examples, whose sites or targets
-// have these checksums.
-func (b *basis) fitIdentity(o sumsSpec, n int, refit bool, marks ...checksum) fitIdentity {
-	m := make([]float64, b.rows())
-	b.k.MeanTo(m, b.z.Batch)
-	to := fitIdentity{spec: o, n: n, refit: refit}
-	copy(to.checksums[:], append([]checksum{checksumOf(m)}, marks...))
-	return to
-}
-
-// check returns a *ResumeError where c does not belong to the fit to.
-func (c *Checkpoint) check(to fitIdentity) error {
-	names := [identityChecksums]string{"their prior mean or network", "the function values of their sites", "the residuals of their sites", "the Λ of their sites"}
-	if to.refit {
-		names[1] = "their targets"
-	}
+// fields are the numbers beside the sums, of n outputs and p.
+func (c *checkpoint) fields(n int, o sumsSpec) []saved.Field {
 	switch {
-	case c.sums == nil:
-		return errors.New("sparse: the checkpoint is empty; it must be written down before Options.Checkpoint returns")
-	case c.refit != to.refit:
-		return &ResumeError{What: "their kind: one is a refit, the other is not"}
-	case c.n != to.n:
-		return &ResumeError{What: fmt.Sprintf("their number of training examples, %d and %d", c.n, to.n)}
-	}
-	if what := c.spec.differs(to.spec); what != "" {
-		return &ResumeError{What: what}
-	}
-	for i, m := range c.checksums {
-		if !m.same(to.checksums[i]) {
-			return &ResumeError{What: names[i]}
-		}
+	case c.newton != nil:
+		return c.newton.fields(c.Kind, n, o)
+	case c.Dual:
+		return []saved.Field{saved.Floats("b", &c.pseudo, c.Done, o.c), saved.Floats("alpha", &c.alpha, c.Done, o.c)}
 	}
 	return nil
+}
+
+// possible tells whether a fit to n examples can have this state, before its numbers are read.
+func (c *checkpoint) possible(n int, refit bool, o sumsSpec) bool {
+	return 0 < c.Done && c.Done <= n && (c.Done == n || c.Done%linearize.Tile(o.c) == 0) && !(c.Dual && (refit || o.fitc)) &&
+		atTheta <= c.Kind && c.Kind <= atPoint && c.Step >= 0 && (refit || c.Kind == atTheta && c.Step == 0)
+}
+
+// consistent tells whether the sums are those of the examples done.
+func (c *checkpoint) consistent(n int, o sumsSpec) bool {
+	switch {
+	case c.Dual:
+		return c.sums.n == n
+	case c.Kind == stepping:
+		// A step adds no sums after an example without finite sites.
+		return c.sums.n <= c.Done && c.newton.sums.n == n && c.newton.sums.spec.differs(o) == ""
+	}
+	return c.sums.n == c.Done
+}
+
+// A mark identifies numbers of a fit by their checksum.
+type mark struct {
+	what   string
+	values []float64
+}
+
+// marksOf are the marks of sites.
+func marksOf(s sites.Arrays) []mark {
+	return []mark{{"the function values of the sites", s.F}, {"the residuals of the sites", s.R}, {"the Λ of the sites", s.Lambda}}
 }
 
 // A checksum of a vector is its sum with fixed random weights. Checksums are equal
@@ -138,23 +94,22 @@ func (m checksum) same(o checksum) bool {
 	return math.Abs(m.sum-o.sum) <= checksumRounding*math.Max(m.scale, o.scale)
 }
 
-// checksumsOf returns the checksums of the function values, residuals and Λ.
-func checksumsOf(s sites.Arrays) []checksum {
-	return []checksum{checksumOf(s.F), checksumOf(s.R), checksumOf(s.Lambda)}
-}
-
 // A checkpointer calls Options.Checkpoint with the state of passes over the data.
 type checkpointer struct {
-	call   func(*Checkpoint) error
-	every  int // examples
-	resume *Checkpoint
+	call  func(done, total int, save func(w *store.Writer) error) error
+	every int // examples
+	file  *store.File
+
+	fit   *saved.Fit
+	marks []float64   // checksums
+	from  *checkpoint // the state in file; nil where the fit begins
 }
 
 // defaultCheckpointChunks is the default of Options.CheckpointEvery in chunks.
 const defaultCheckpointChunks = 16
 
 func newCheckpointer(o *Options, c int) checkpointer {
-	s := checkpointer{call: o.Checkpoint, every: o.CheckpointEvery, resume: o.Resume}
+	s := checkpointer{call: o.Checkpoint, every: o.CheckpointEvery, file: o.Resume}
 	if s.every == 0 {
 		s.every = defaultCheckpointChunks * linearize.Tile(c)
 	}
@@ -162,17 +117,78 @@ func newCheckpointer(o *Options, c int) checkpointer {
 }
 
 // active tells whether checkpoints are written or read.
-func (s *checkpointer) active() bool { return s.call != nil || s.resume != nil }
+func (s *checkpointer) active() bool { return s.call != nil || s.file != nil }
 
-// write calls Options.Checkpoint with c. Then it empties c, because the fit changes
-// the numbers that c points to.
-func (s *checkpointer) write(c *Checkpoint) error {
+// begin identifies the fit, and reads the state that it goes on from. fit must not be nil.
+func (s *checkpointer) begin(ctx context.Context, o sumsSpec, fit *saved.Fit, refit bool, marks ...mark) error {
+	s.fit = fit
+	for _, m := range marks {
+		c := checksumOf(m.values)
+		s.marks = append(s.marks, c.sum, c.scale)
+	}
+	if s.file == nil {
+		return nil
+	}
+	c, r := new(checkpoint), s.file.Reader("checkpoint.")
+	fit.Check(r)
+	if c.sums = LoadSums(r, "sums"); r.Err() == nil {
+		if what := c.sums.spec.differs(o); what != "" {
+			saved.Differs(r, strings.TrimPrefix(what, "their "))
+		}
+	}
+	fit.Identity.Check(ctx, r, "")
+	if r.JSON("about", c); r.Err() == nil && !c.possible(fit.N, refit, o) {
+		return r.Fail(saved.OtherFit, "holds an impossible state")
+	}
+	if refit {
+		c.newton = new(refitState)
+		if c.Kind == stepping {
+			c.newton.sums = LoadSums(r, "before.sums")
+		}
+	}
+	was := r.Floats("checksums", len(s.marks))
+	if !saved.Load(r, c.fields(fit.N*fit.C, o)) {
+		return r.Err()
+	}
+	if !c.consistent(fit.N, o) {
+		return r.Fail(saved.OtherFit, "holds an impossible state")
+	}
+	for i, m := range marks {
+		if !(checksum{was[2*i], was[2*i+1]}).same(checksum{s.marks[2*i], s.marks[2*i+1]}) {
+			saved.Differs(r, m.what)
+		}
+	}
+	s.from = c
+	return r.Err()
+}
+
+// another is the error of a checkpoint that turns out to be of another fit.
+func (s *checkpointer) another(what string) error {
+	r := s.file.Reader("")
+	saved.Differs(r, what)
+	return r.Err()
+}
+
+// write calls Options.Checkpoint with c. Then it empties c, because the fit changes the numbers that c points to.
+func (s *checkpointer) write(c *checkpoint) error {
 	if c == nil {
 		return nil
 	}
-	err := s.call(c)
-	*c = Checkpoint{}
-	return err
+	defer func() { *c = checkpoint{} }()
+	return s.call(c.Done, s.fit.N, func(w *store.Writer) error {
+		if c.sums == nil {
+			return errors.New("sparse: a checkpoint was saved after Options.Checkpoint had returned")
+		}
+		s.fit.Save(w, "checkpoint.")
+		w.JSON("checkpoint.about", c)
+		w.Floats("checkpoint.checksums", s.marks)
+		c.sums.Save(w, "checkpoint.sums")
+		if c.newton != nil && c.Kind == stepping {
+			c.newton.sums.Save(w, "checkpoint.before.sums")
+		}
+		saved.Save(w, "checkpoint.", c.fields(0, c.sums.spec))
+		return nil
+	})
 }
 
 // uninterrupted returns the context for work that changes sums in place. With
@@ -186,8 +202,8 @@ func (s *checkpointer) uninterrupted(ctx context.Context) context.Context {
 
 // eachChunk is basis.eachChunk for the examples from first on, which must begin a
 // chunk. It writes checkpoints. state returns the checkpoint after the examples
-// before next, or nil where a fit cannot go on from there.
-func (s *checkpointer) eachChunk(ctx context.Context, b *basis, x linearize.Source, o *Options, stage string, first int, do func(p chunk) error, state func(next int) *Checkpoint) error {
+// before done, or nil where a fit cannot go on from there.
+func (s *checkpointer) eachChunk(ctx context.Context, b *basis, x linearize.Source, o *Options, stage string, first int, do func(p chunk) error, state func(done int) *checkpoint) error {
 	n := x.Len()
 	if first == n {
 		return nil
@@ -214,250 +230,4 @@ func (s *checkpointer) eachChunk(ctx context.Context, b *basis, x linearize.Sour
 		return errors.Join(err, last)
 	}
 	return err
-}
-
-// The binary form of a checkpoint is little-endian and holds: magic and version;
-// the header, uint64; the checksums; the sums of the pass as Sums.MarshalBinary
-// writes them; for a refit its scalars, the sums at the start of a step and its
-// vectors; b and α of the examples that the pass for α has done; the CRC-32C of everything before.
-const (
-	checkpointMagic   = "fgpckpt\x00"
-	checkpointVersion = 2 // with the pass for α since 2
-	checkpointHead    = 8 // kind, C, rank, approximation, N, next, step, dual
-	checkpointStart   = len(checkpointMagic) + 4 + 8*(checkpointHead+2*identityChecksums)
-)
-
-var (
-	_ encoding.BinaryMarshaler   = (*Checkpoint)(nil)
-	_ encoding.BinaryUnmarshaler = (*Checkpoint)(nil)
-	_ io.WriterTo                = (*Checkpoint)(nil)
-)
-
-var errCheckpointSize = errors.New("sparse: the checkpoint has an impossible size")
-
-// A checkpointLayout determines the sizes of the parts of a checkpoint.
-type checkpointLayout struct {
-	refit         bool
-	kind          passKind
-	fitc          bool
-	c, rank       int
-	n, next, step int
-	dual          int // examples of the pass for α
-}
-
-func (c *Checkpoint) layout() checkpointLayout {
-	l := checkpointLayout{refit: c.refit, fitc: c.spec.fitc, c: c.spec.c, rank: c.spec.rank, n: c.n, next: c.next}
-	if c.refit {
-		l.kind, l.step = c.newton.kind, c.newton.step
-	}
-	if c.dual != nil {
-		l.dual = c.dual.next
-	}
-	return l
-}
-
-// head returns the header. Its kind is 0 for Fit, and 1 + passKind for Refit.
-func (l checkpointLayout) head() [checkpointHead]uint64 {
-	h := [checkpointHead]uint64{1: uint64(l.c), uint64(l.rank), 0, uint64(l.n), uint64(l.next), uint64(l.step), uint64(l.dual)}
-	if l.refit {
-		h[0] = 1 + uint64(l.kind)
-	}
-	if l.fitc {
-		h[3] = 1
-	}
-	return h
-}
-
-// readLayout reads a header; ok is false where no checkpoint has such a header.
-func readLayout(h [checkpointHead]uint64) (l checkpointLayout, ok bool) {
-	for _, v := range h {
-		if v > math.MaxInt32 {
-			return l, false
-		}
-	}
-	l = checkpointLayout{fitc: h[3] == 1, c: int(h[1]), rank: int(h[2]), n: int(h[4]), next: int(h[5]), step: int(h[6]), dual: int(h[7])}
-	if h[0] > 0 {
-		l.refit, l.kind = true, passKind(h[0]-1)
-	}
-	ok = l.kind <= atPoint && h[3] <= 1 && l.c > 0 && 0 < l.next && l.next <= l.n && (l.next == l.n || l.next%linearize.Tile(l.c) == 0) && (l.refit || l.step == 0)
-	ok = ok && (l.dual == 0 || !l.refit && !l.fitc && l.next == l.n && l.dual <= l.n && (l.dual == l.n || l.dual%linearize.Tile(l.c) == 0))
-	return l, ok
-}
-
-// vectors returns the lengths of refitState.vectors.
-func (l checkpointLayout) vectors() []int64 {
-	if !l.refit {
-		return nil
-	}
-	all, passed := memory.Mul(int64(l.n), int64(l.c)), memory.Mul(int64(l.next), int64(l.c))
-	known, marked, to := all, l.n, passed // lengths of m, of its checksums in examples, and of the point of the pass
-	switch l.kind {
-	case atTheta:
-		known, marked = passed, l.next
-	case atPoint:
-		to = all
-	}
-	v := []int64{known, 2 * int64(chunkCount(marked, l.c)), 0, int64(l.rank), to, to, 0, 0, 0, 0, 0}
-	if l.kind == stepping {
-		v[7], v[8], v[9] = int64(l.rank), all, all
-	}
-	if l.fitc {
-		v[6] = to
-	}
-	if l.fitc && l.kind == stepping {
-		v[2], v[10] = passed, all
-	}
-	return v
-}
-
-// size returns the length of the binary form.
-func (l checkpointLayout) size() int64 {
-	size := memory.Add(int64(checkpointStart)+4, sumsSize(l.rank))
-	if l.refit {
-		size = memory.Add(size, 8*newtonNumbers)
-	}
-	if l.kind == stepping {
-		size = memory.Add(size, sumsSize(l.rank))
-	}
-	for _, n := range l.vectors() {
-		size = memory.Add(size, memory.Mul(8, n))
-	}
-	return memory.Add(size, memory.Mul(16, memory.Mul(int64(l.dual), int64(l.c))))
-}
-
-// WriteTo writes the checkpoint with a version and a CRC-32C. Unlike MarshalBinary,
-// it does not hold all of it in memory. Other versions cannot read it.
-func (c *Checkpoint) WriteTo(w io.Writer) (int64, error) {
-	if c.sums == nil {
-		return 0, errors.New("sparse: there is nothing in the checkpoint to write")
-	}
-	e := &checksumWriter{w: w}
-	e.write([]byte(checkpointMagic))
-	e.write(binary.LittleEndian.AppendUint32(nil, checkpointVersion))
-	for _, v := range c.layout().head() {
-		e.write(binary.LittleEndian.AppendUint64(nil, v))
-	}
-	for _, m := range c.checksums {
-		e.floats(m.sum, m.scale)
-	}
-	e.sums(c.sums)
-	if s := c.newton; s != nil {
-		for _, v := range s.numbers() {
-			e.floats(*v)
-		}
-		if s.kind == stepping {
-			e.sums(s.sums)
-		}
-		for _, v := range s.vectors() {
-			e.floats(*v...)
-		}
-	}
-	if s := c.dual; s != nil {
-		e.floats(s.pseudo...)
-		e.floats(s.alpha...)
-	}
-	// Write the CRC-32C and find the number of bytes written.
-	e.flush(0)
-	e.buf = binary.LittleEndian.AppendUint32(e.buf, e.crc)
-	e.flush(0)
-	return e.n, e.err
-}
-
-// MarshalBinary returns what WriteTo writes.
-func (c *Checkpoint) MarshalBinary() ([]byte, error) {
-	var b bytes.Buffer
-	if c.sums != nil {
-		b.Grow(int(c.layout().size()))
-	}
-	_, err := c.WriteTo(&b)
-	return b.Bytes(), err
-}
-
-// UnmarshalBinary reads a checkpoint that WriteTo or MarshalBinary wrote. Data that
-// are cut short, damaged or of another version are an error, and c is then
-// unchanged.
-func (c *Checkpoint) UnmarshalBinary(data []byte) error {
-	if len(data) < checkpointStart+4 || string(data[:len(checkpointMagic)]) != checkpointMagic {
-		return errors.New("sparse: this is no checkpoint")
-	}
-	body, sum := data[:len(data)-4], binary.LittleEndian.Uint32(data[len(data)-4:])
-	if crc32.Checksum(body, castagnoli) != sum {
-		return errors.New("sparse: the checkpoint is damaged: its checksum is wrong; use the one before it, or start anew")
-	}
-	body = body[len(checkpointMagic):]
-	if v := binary.LittleEndian.Uint32(body); v != checkpointVersion {
-		return fmt.Errorf("sparse: a checkpoint of version %d; this program reads version %d; start anew", v, checkpointVersion)
-	}
-	body = body[4:]
-	var head [checkpointHead]uint64
-	for i := range head {
-		head[i], body = binary.LittleEndian.Uint64(body), body[8:]
-	}
-	l, ok := readLayout(head)
-	if !ok || int64(len(data)) != l.size() {
-		return errCheckpointSize
-	}
-	// Read what follows the header. The length of body is already checked.
-	t := &Checkpoint{fitIdentity: fitIdentity{n: l.n, refit: l.refit}, next: l.next}
-	r := floatReader(body)
-	for i := range t.checksums {
-		t.checksums[i] = checksum{r.next(), r.next()}
-	}
-	var err error
-	if t.sums, err = l.sums(&r); err != nil {
-		return err
-	}
-	t.spec = t.sums.spec
-	if l.refit {
-		if t.newton, err = l.newton(&r); err != nil {
-			return err
-		}
-	}
-	if l.dual > 0 {
-		t.dual = &dualState{next: l.dual, pseudo: r.many(l.dual * l.c), alpha: r.many(l.dual * l.c)}
-	}
-	if !t.consistent(l) {
-		return errCheckpointSize
-	}
-	*c = *t
-	return nil
-}
-
-func (l checkpointLayout) sums(r *floatReader) (*Sums, error) {
-	size, s := sumsSize(l.rank), new(Sums)
-	data := (*r)[:size]
-	*r = (*r)[size:]
-	return s, s.UnmarshalBinary(data)
-}
-
-func (l checkpointLayout) newton(r *floatReader) (*refitState, error) {
-	s := &refitState{kind: l.kind, step: l.step}
-	for _, v := range s.numbers() {
-		*v = r.next()
-	}
-	if l.kind == stepping {
-		var err error
-		if s.sums, err = l.sums(r); err != nil {
-			return nil, err
-		}
-	}
-	vectors := s.vectors()
-	for i, n := range l.vectors() {
-		*vectors[i] = r.many(int(n))
-	}
-	return s, nil
-}
-
-// consistent tells whether the sums are those of the header.
-func (c *Checkpoint) consistent(l checkpointLayout) bool {
-	o := c.spec
-	if o.c != l.c || o.rank != l.rank || o.fitc != l.fitc {
-		return false
-	}
-	if l.kind == stepping {
-		// A step adds no sums after an example without finite sites.
-		s := c.newton.sums
-		return c.sums.n <= c.next && s.n == c.n && s.spec == o
-	}
-	return c.sums.n == c.next
 }

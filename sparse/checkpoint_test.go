@@ -5,10 +5,12 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"hash/crc32"
-	"io"
+	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -23,6 +25,7 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
+	"github.com/funcgp/funcgp/store"
 )
 
 // chunked is a problem of several chunks, without a dense kernel.
@@ -124,21 +127,47 @@ func few(a sparse.Approximation) *sparse.Options {
 	return o
 }
 
-// resumed reads a checkpoint.
-func resumed(t testing.TB, data []byte) *sparse.Checkpoint {
+// stored is what is saved to a store.
+func stored(t testing.TB, save func(w *store.Writer) error) []byte {
 	t.Helper()
-	c := new(sparse.Checkpoint)
-	require.NoError(t, c.UnmarshalBinary(data))
-	return c
+	path := filepath.Join(t.TempDir(), "a.check")
+	require.NoError(t, store.Write(path, "test", 1, save))
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return data
+}
+
+// resumed opens a checkpoint.
+func resumed(t testing.TB, data []byte) *store.File {
+	t.Helper()
+	f, err := store.Read(bytes.NewReader(data), "a.check", "test", 1, math.MaxInt64)
+	require.NoError(t, err)
+	return f
+}
+
+// A state is what a checkpoint says of itself.
+type state struct {
+	Of               string
+	N                int
+	Done, Kind, Step int
+	Dual             bool
+}
+
+func stateOf(t testing.TB, data []byte) (s state) {
+	t.Helper()
+	f := resumed(t, data)
+	require.NoError(t, f.JSON("checkpoint.fit", &s))
+	require.NoError(t, f.JSON("checkpoint.about", &s))
+	return s
 }
 
 // keep makes o collect checkpoints, of every chunk, as bytes.
 func keep(t testing.TB, o *sparse.Options, all *[][]byte) {
 	o.CheckpointEvery = 1
-	o.Checkpoint = func(c *sparse.Checkpoint) error {
-		data, err := c.MarshalBinary()
-		require.NoError(t, err)
-		*all = append(*all, data)
+	o.Checkpoint = func(done, total int, save func(w *store.Writer) error) error {
+		*all = append(*all, stored(t, save))
+		s := stateOf(t, (*all)[len(*all)-1])
+		require.Equal(t, [2]int{s.Done, s.N}, [2]int{done, total})
 		return nil
 	}
 }
@@ -149,7 +178,7 @@ var errStop = errors.New("stop here")
 // same checkpoints and the same posterior to the last bit, and does not touch
 // the examples that the pass has behind it.
 func TestResume(t *testing.T) {
-	kinds, unsummed := make(map[byte]bool), 0
+	kinds, unsummed := make(map[string]bool), 0
 	for _, q := range interrupted() {
 		for name, begin := range map[string]start{"fit": startFit, "refit": startRefit} {
 			for _, a := range approximations {
@@ -167,9 +196,10 @@ func TestResume(t *testing.T) {
 					require.Equal(t, want, q.bits(t, p), "a fit with checkpoints")
 					require.GreaterOrEqual(t, len(all), 2)
 					for i, data := range all {
-						kinds[data[12]] = true
-						if done, _ := resumed(t, data).Examples(); done > int(binary.LittleEndian.Uint32(data[176:])) {
-							unsummed++ // N of the sums is there
+						now := stateOf(t, data)
+						kinds[fmt.Sprint(now.Of, now.Dual, now.Kind)] = true
+						if r := resumed(t, data).Reader("checkpoint."); now.Done > sparse.LoadSums(r, "sums").Len() {
+							unsummed++
 						}
 						if testing.Short() && i%3 != 0 {
 							continue
@@ -181,8 +211,7 @@ func TestResume(t *testing.T) {
 			}
 		}
 	}
-	// A fit, and the three kinds of passes of a refit.
-	require.Equal(t, map[byte]bool{0: true, 1: true, 2: true, 3: true}, kinds)
+	require.Len(t, kinds, 5, "the two passes of a fit, and the three kinds of passes of a refit")
 	require.Positive(t, unsummed, "steps to where there are no finite sites")
 }
 
@@ -199,8 +228,8 @@ func (q *problem) requireStops(t *testing.T, begin start, a sparse.Approximation
 	if len(all)%2 == 0 {
 		want = context.Canceled
 	}
-	o.Checkpoint = func(c *sparse.Checkpoint) error {
-		require.NoError(t, collect(c))
+	o.Checkpoint = func(done, total int, save func(w *store.Writer) error) error {
+		require.NoError(t, collect(done, total, save))
 		if len(got) < len(all) {
 			return nil
 		}
@@ -220,26 +249,23 @@ func (q *problem) requireStops(t *testing.T, begin start, a sparse.Approximation
 
 func (q *problem) requireResumes(t *testing.T, begin start, a sparse.Approximation, all [][]byte, want []byte) {
 	t.Helper()
-	c := resumed(t, all[0])
-	done, total := c.Examples()
-	size := 100 + (done+7*len(all))%1000
+	now := stateOf(t, all[0])
+	size := 100 + (now.Done+7*len(all))%1000
 	w, rest := watch(q, size), [][]byte{}
 	o := few(a)
 	keep(t, o, &rest)
-	o.Resume = c
+	o.Resume = resumed(t, all[0])
 	p, err := begin(t.Context(), q, w, q.some(t), o)
 	require.NoError(t, err)
-	require.Equal(t, want, q.bits(t, p), "resumed at example %d with batches of %d", done, size)
+	require.Equal(t, want, q.bits(t, p), "resumed at example %d with batches of %d", now.Done, size)
 	require.Equal(t, all[1:], rest)
-	if done < total {
-		require.Equal(t, done, (*w.starts)[0])
+	if now.Done < now.N {
+		require.Equal(t, now.Done, (*w.starts)[0])
 	}
-	if !c.Refit() {
+	if now.Of == "sparse.Fit" {
 		require.LessOrEqual(t, len(*w.starts), 2, "what is left of the pass, and the pass for α")
 	}
-	again, err := c.MarshalBinary()
-	require.NoError(t, err)
-	require.Equal(t, all[0], again, "a checkpoint is not changed by what goes on from it")
+	require.NoError(t, o.Resume.Check(), "a checkpoint is not changed by what goes on from it")
 }
 
 // A fit that gets no further than its next checkpoint, again and again, ends.
@@ -252,10 +278,8 @@ func TestResumeAgainAndAgain(t *testing.T) {
 		want, stops := q.bits(t, p), 0
 		o := linear(sparse.FITC)
 		o.CheckpointEvery = 1
-		o.Checkpoint = func(c *sparse.Checkpoint) error {
-			data, err := c.MarshalBinary()
-			require.NoError(t, err)
-			o.Resume = resumed(t, data)
+		o.Checkpoint = func(_, _ int, save func(w *store.Writer) error) error {
+			o.Resume = resumed(t, stored(t, save))
 			stops++
 			return errStop
 		}
@@ -275,15 +299,14 @@ func TestResumeAgainAndAgain(t *testing.T) {
 func TestCheckpointWhenCanceled(t *testing.T) {
 	q := interrupted()[0]
 	z := q.some(t)
-	run := func(x linearize.Source, every int, fail error) (got []*sparse.Checkpoint, err error) {
+	run := func(x linearize.Source, every int, fail error) (got [][2]int, err error) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		_, err = startFit(ctx, q, x, z, &sparse.Options{
 			CheckpointEvery: every,
-			Checkpoint: func(c *sparse.Checkpoint) error {
-				data, err := c.MarshalBinary()
-				require.NoError(t, err)
-				got = append(got, resumed(t, data))
+			Checkpoint: func(done, total int, save func(w *store.Writer) error) error {
+				require.NotEmpty(t, stored(t, save), "though the context is done")
+				got = append(got, [2]int{done, total})
 				return fail
 			},
 			Progress: func(stage string, done, total int) {
@@ -297,8 +320,7 @@ func TestCheckpointWhenCanceled(t *testing.T) {
 	got, err := run(q.Train, 0, nil)
 	require.Equal(t, context.Canceled, err)
 	require.Len(t, got, 1)
-	done, total := got[0].Examples()
-	require.Equal(t, [2]int{682, 1400}, [2]int{done, total}, "2048 outputs are a chunk")
+	require.Equal(t, [2]int{682, 1400}, got[0], "2048 outputs are a chunk")
 
 	got, err = run(q.Train, 1, nil)
 	require.Equal(t, context.Canceled, err)
@@ -333,8 +355,7 @@ func TestCheckpointEvery(t *testing.T) {
 		2049: {4096, 8192, 10250}, 6000: {6144, 10250}, 1 << 40: {10250},
 	} {
 		var got []int
-		_, err := startFit(t.Context(), q, q.Train, z, &sparse.Options{CheckpointEvery: every, Checkpoint: func(c *sparse.Checkpoint) error {
-			done, total := c.Examples()
+		_, err := startFit(t.Context(), q, q.Train, z, &sparse.Options{CheckpointEvery: every, Checkpoint: func(done, total int, _ func(w *store.Writer) error) error {
 			require.Equal(t, q.N, total)
 			got = append(got, done)
 			return nil
@@ -370,11 +391,10 @@ func TestCheckpointsAreOfOneFit(t *testing.T) {
 	calls := 0
 	var last []byte
 	o := linear(sparse.Nystrom)
-	o.Checkpoint = func(c *sparse.Checkpoint) error {
+	o.Checkpoint = func(_, _ int, save func(w *store.Writer) error) error {
 		calls++
-		var err error
-		last, err = c.MarshalBinary()
-		return err
+		last = stored(t, save)
+		return nil
 	}
 	p := q.fit(t, z, o)
 	require.Equal(t, 2, calls)
@@ -391,17 +411,12 @@ func TestCheckpointsAreOfOneFit(t *testing.T) {
 	require.Equal(t, 2, calls)
 }
 
-// A checkpoint that was not written down in time cannot be resumed from.
+// A checkpoint is saved in the call.
 func TestCheckpointIsOfTheCall(t *testing.T) {
 	q := problems(t)[0]
-	var kept *sparse.Checkpoint
-	o := &sparse.Options{Checkpoint: func(c *sparse.Checkpoint) error { kept = c; return nil }}
-	q.fit(t, q.some(t), o)
-	_, err := startFit(t.Context(), q, q.Train, q.some(t), &sparse.Options{Resume: kept})
-	require.ErrorContains(t, err, "empty")
-	_, err = kept.MarshalBinary()
-	require.Error(t, err)
-	require.Zero(t, kept.Step())
+	var late func(w *store.Writer) error
+	q.fit(t, q.some(t), &sparse.Options{Checkpoint: func(_, _ int, save func(w *store.Writer) error) error { late = save; return nil }})
+	require.ErrorContains(t, store.Write(filepath.Join(t.TempDir(), "a"), "test", 1, late), "had returned")
 }
 
 // another is what a checkpoint does not belong to, and what its error says.
@@ -429,7 +444,7 @@ func (q *problem) others(t *testing.T, refit bool) []another {
 	all := []another{
 		{says: "approximation", q: q, o: sparse.Options{Approximation: sparse.FITC}},
 		{says: "inducing examples", q: q, z: q.inducing(t, 9, 2, 17, 5, 0, 12, 14)},
-		{says: "number of training examples, 1400 and 1399", q: change(func(p *problem) {
+		{says: "number of training examples, 1400 and not 1399", q: change(func(p *problem) {
 			p.N, p.Train, p.Y = q.N-1, q.Train.Slice(0, q.N-1), p.Y.Slice(0, q.N-1, 0, 1).(*mat.Dense)
 		})},
 		{says: "prior", q: change(func(p *problem) {
@@ -439,7 +454,7 @@ func (q *problem) others(t *testing.T, refit bool) []another {
 			require.NoError(t, err)
 			p.Kernel = ntk.New(prior, q.Theta, nil)
 		})},
-		{says: "prior mean or network", q: change(func(p *problem) {
+		{says: "the prior is another", q: change(func(p *problem) {
 			theta := slices.Clone(q.Theta)
 			theta[3] += 1e-6
 			p.Kernel = ntk.New(q.Prior, theta, nil)
@@ -447,7 +462,7 @@ func (q *problem) others(t *testing.T, refit bool) []another {
 	}
 	if refit {
 		return append(all,
-			another{says: "kind", q: q, begin: startFit},
+			another{says: "kind, sparse.Refit and not sparse.Fit", q: q, begin: startFit},
 			another{says: "targets", q: change(label)},
 			another{says: "likelihood", q: change(func(p *problem) { p.Likelihood = tempered{q.Likelihood} })},
 			// After its last pass a refit looks at no example.
@@ -456,10 +471,10 @@ func (q *problem) others(t *testing.T, refit bool) []another {
 			})})
 	}
 	return append(all,
-		another{says: "kind", q: q, begin: startRefit},
-		another{says: "residuals of their sites", q: change(label)},
-		another{says: "function values of their sites", q: change(func(p *problem) { p.Train.F.Set(1000, 2, 1) })},
-		another{says: "Λ of their sites", q: q, begin: func(ctx context.Context, q *problem, x linearize.Source, z *sparse.Inducing, o *sparse.Options) (*sparse.Posterior, error) {
+		another{says: "kind, sparse.Fit and not sparse.Refit", q: q, begin: startRefit},
+		another{says: "residuals of the sites", q: change(label)},
+		another{says: "function values of the sites", q: change(func(p *problem) { p.Train.F.Set(1000, 2, 1) })},
+		another{says: "Λ of the sites", q: q, begin: func(ctx context.Context, q *problem, x linearize.Source, z *sparse.Inducing, o *sparse.Options) (*sparse.Posterior, error) {
 			s := q.Sites(t)
 			s.Lambda.Set(100, 1, s.Lambda.At(100, 1)*1.01)
 			return sparse.Fit(ctx, q.Kernel, x, s, z, o)
@@ -494,143 +509,93 @@ func TestResumeRefusesOtherProblems(t *testing.T) {
 			for at, data := range all[:len(all)-other.unknown] {
 				other.o.Resume = resumed(t, data)
 				_, err := begin(t.Context(), other.q, other.q.Train, z, &other.o)
-				var e *sparse.ResumeError
+				var e *store.Error
 				require.ErrorAs(t, err, &e, "%s: checkpoint %d", other.says, at)
 				require.Contains(t, e.Error(), other.says)
+				require.Equal(t, "a.check", e.File)
+				require.Contains(t, e.Remedy, "start again without it")
 			}
 		}
 	}
 }
 
-// someCheckpoints are a checkpoint of each kind, of a problem with few
-// numbers.
-func someCheckpoints(t testing.TB) (*problem, map[byte][]byte) {
+// someCheckpoints are a checkpoint of each kind, of a problem with few numbers, and how it is begun.
+func someCheckpoints(t testing.TB) (q *problem, z *sparse.Inducing, kinds map[string][]byte) {
 	t.Helper()
-	q := chunked("poisson", 53, 2060, 1, glm.Poisson{}, 3)
-	kinds := make(map[byte][]byte)
-	for _, begin := range []start{startFit, startRefit} {
-		var all [][]byte
-		o := &sparse.Options{Approximation: sparse.FITC}
-		keep(t, o, &all)
-		_, err := begin(t.Context(), q, q.Train, q.two(t), o)
-		require.NoError(t, err)
-		for _, data := range all {
-			kinds[data[12]] = data
-		}
-	}
-	return q, kinds
-}
-
-func (q *problem) two(t testing.TB) *sparse.Inducing {
-	t.Helper()
+	q = chunked("poisson", 53, 2060, 1, glm.Poisson{}, 3)
 	b, err := q.Train.Gather(t.Context(), []int{3, 1})
 	require.NoError(t, err)
-	return &sparse.Inducing{Rows: []int{3, 1}, Batch: b}
-}
-
-// sealed is data with a right checksum.
-func sealed(data []byte) []byte {
-	data = slices.Clone(data)
-	binary.LittleEndian.PutUint32(data[len(data)-4:], crc32.Checksum(data[:len(data)-4], crc32.MakeTable(crc32.Castagnoli)))
-	return data
-}
-
-// A byte changed, a byte less or more, another version, and a header that
-// does not fit are errors that leave the receiver as it was.
-func TestCheckpointBinaryIsChecked(t *testing.T) {
-	_, kinds := someCheckpoints(t)
-	require.Len(t, kinds, 4)
-	for kind, data := range kinds {
-		c := resumed(t, data)
-		again, err := c.MarshalBinary()
-		require.NoError(t, err)
-		require.Equal(t, data, again)
-		var b bytes.Buffer
-		n, err := c.WriteTo(&b)
-		require.NoError(t, err)
-		require.Equal(t, int64(b.Len()), n)
-		require.Equal(t, data, b.Bytes())
-		require.Equal(t, kind > 0, c.Refit())
-
-		bad := slices.Clone(data)
-		for i := range data {
-			if i > 2000 && i%61 > 0 {
-				continue // far into the vectors all bytes are alike
-			}
-			bad[i] ^= 0x10
-			require.Error(t, c.UnmarshalBinary(bad), "byte %d", i)
-			bad[i] ^= 0x10
-		}
-		for _, n := range []int{0, 7, 12, 200, len(data) / 2, len(data) - 1} {
-			require.Error(t, c.UnmarshalBinary(data[:n]), "%d bytes", n)
-			require.Error(t, c.UnmarshalBinary(sealed(append(data[:n:n], 0, 0, 0, 0))), "%d bytes with a checksum", n)
-		}
-		require.Error(t, c.UnmarshalBinary(append(data[:len(data):len(data)], 0)))
-		// The version, and each number of the header.
-		for at := 8; at < 68; at += 4 {
-			for _, v := range []uint32{0, 1, 3, 77, 1 << 11, 1 << 30, 1 << 31, 1<<32 - 1} {
-				if v == binary.LittleEndian.Uint32(data[at:]) || kind > 0 && (at == 60 && v < 1<<31 || at == 12 && v%2 == 1) {
-					continue // any step will do, and finished passes of two kinds are alike
+	z, kinds = &sparse.Inducing{Rows: []int{3, 1}, Batch: b}, make(map[string][]byte)
+	for _, begin := range []start{startFit, startRefit} {
+		for _, a := range approximations {
+			var all [][]byte
+			o := &sparse.Options{Approximation: a}
+			keep(t, o, &all)
+			_, err := begin(t.Context(), q, q.Train, z, o)
+			require.NoError(t, err)
+			for _, data := range all {
+				if now := stateOf(t, data); now.Dual || a == sparse.FITC { // which has all numbers of other kinds
+					kinds[fmt.Sprint(now.Of, "/", a, "/", now.Dual, now.Kind)] = data
 				}
-				bad := slices.Clone(data)
-				binary.LittleEndian.PutUint32(bad[at:], v)
-				require.Error(t, c.UnmarshalBinary(sealed(bad)), "%d at %d of kind %d", v, at, kind)
 			}
 		}
-		require.Equal(t, resumed(t, data), c)
+	}
+	return q, z, kinds
+}
+
+// A resumption is a checkpoint, with the posterior of the fit that goes on from it.
+type resumption struct {
+	file *store.File
+	post *sparse.Posterior
+}
+
+// resumption is what gptest checks of a checkpoint.
+func (q *problem) resumption(t testing.TB, name string, data []byte, z *sparse.Inducing) gptest.SavedCase[resumption] {
+	begin, o := startFit, sparse.Options{MaxIter: 100}
+	if strings.HasPrefix(name, "sparse.Refit") {
+		begin = startRefit
+	}
+	if strings.Contains(name, sparse.FITC.String()) {
+		o.Approximation = sparse.FITC
+	}
+	load := func(f *store.File) (resumption, error) {
+		with := o
+		with.Resume = f
+		p, err := begin(context.Background(), q, q.Train, z, &with)
+		return resumption{f, p}, err
+	}
+	r, err := load(resumed(t, data))
+	require.NoError(t, err)
+	return gptest.SavedCase[resumption]{
+		Posterior: r, Load: load, Answers: func(t *testing.T, r resumption) []float64 { return q.everything(t, r.post) },
+		Save: func(r resumption, w *store.Writer) error {
+			for _, name := range r.file.Sections() {
+				b, err := r.file.Bytes(name)
+				if err != nil {
+					return err
+				}
+				w.Bytes(name, b)
+			}
+			return nil
+		},
 	}
 }
 
-// An error of the writer is returned, wherever it comes.
-func TestCheckpointWriteErrors(t *testing.T) {
-	_, kinds := someCheckpoints(t)
-	for _, data := range kinds {
-		c := resumed(t, data)
-		for _, n := range []int{0, 10, len(data) / 2, len(data) - 1} {
-			_, err := c.WriteTo(&full{n})
-			require.ErrorIs(t, err, io.ErrShortWrite)
-		}
+// A fit goes on from a checkpoint in another process too, and damage of any section is an error.
+func TestCheckpointsConform(t *testing.T) {
+	q, z, kinds := someCheckpoints(t)
+	require.Len(t, kinds, 5)
+	for name, data := range kinds {
+		t.Run(name, func(t *testing.T) { gptest.Saved(t, q.resumption(t, name, data, z)) })
 	}
 }
 
-// full takes n bytes.
-type full struct{ n int }
-
-func (f *full) Write(b []byte) (int, error) {
-	if len(b) > f.n {
-		return f.n, io.ErrShortWrite
-	}
-	f.n -= len(b)
-	return len(b), nil
-}
-
-// Whatever the bytes, with a right checksum too, reading them and going on
-// from them end without a panic, and what is read is what is written again.
+// Whatever is in the sections, going on from them ends without a panic.
 func FuzzCheckpoint(f *testing.F) {
-	q, kinds := someCheckpoints(f)
-	for _, data := range kinds {
-		f.Add(data)
+	q, z, kinds := someCheckpoints(f)
+	var cases []gptest.SavedCase[resumption]
+	for _, name := range slices.Sorted(maps.Keys(kinds)) {
+		cases = append(cases, q.resumption(f, name, kinds[name], z))
 	}
-	f.Add([]byte("fgpckpt\x00"))
-	z := q.two(f)
-	f.Fuzz(func(t *testing.T, data []byte) {
-		var c sparse.Checkpoint
-		if c.UnmarshalBinary(data) != nil {
-			if len(data) < 4 {
-				return
-			}
-			if data = sealed(data); c.UnmarshalBinary(data) != nil {
-				return
-			}
-		}
-		again, err := c.MarshalBinary()
-		require.NoError(t, err)
-		require.True(t, bytes.Equal(data, again))
-		for _, begin := range []start{startFit, startRefit} {
-			for _, a := range approximations {
-				_, err := begin(t.Context(), q, q.Train, z, &sparse.Options{Approximation: a, Resume: &c, MaxIter: 1})
-				require.False(t, err != nil && !strings.HasPrefix(err.Error(), "sparse: ") && !strings.HasPrefix(err.Error(), "gp: "), "%v", err)
-			}
-		}
-	})
+	gptest.FuzzSaved(f, func(resumption) error { return nil }, cases...)
 }

@@ -55,8 +55,8 @@
 // these posteriors, and Tune uses them to choose the prior variances on held-out
 // examples.
 //
-// A Fit or Refit that was stopped goes on from its last Checkpoint, even in the
-// middle of a pass, and ends with the same bits (Options.Resume).
+// A Fit or Refit that was stopped goes on from its last checkpoint, even in the
+// middle of a pass, and ends with the same bits (Options.Checkpoint and Resume).
 //
 // # Kept rows
 //

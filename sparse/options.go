@@ -7,6 +7,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/store"
 )
 
 // Approximation says how the residual K − Q of the training examples, which the
@@ -66,20 +67,23 @@ type Options struct {
 	// Progress, if not nil, is called from one goroutine as work is done. The
 	// stages are StageSelect and those after it.
 	Progress func(stage string, done, total int)
-	// Checkpoint, if not nil, is called by Fit and Refit with their state: every
+	// Checkpoint, if not nil, is called by Fit and Refit every
 	// CheckpointEvery examples of a pass that sums over the data, and of the pass
-	// for α of a Nyström Fit, at the end of each, and when ctx ends one. The function must write the state
-	// before it returns, because the state is empty afterwards. An error that it
-	// returns ends the fit. No other function uses Checkpoint or Resume.
-	Checkpoint func(c *Checkpoint) error
+	// for α of a Nyström Fit, at the end of each, and when ctx ends one. done of
+	// total examples are behind the pass, and save, which is called before the
+	// function returns, writes the state to a store. An error that it returns ends
+	// the fit. No other function uses Checkpoint or Resume.
+	//
+	//	func(_, _ int, save func(w *store.Writer) error) error { return store.Write(path, kind, version, save) }
+	Checkpoint func(done, total int, save func(w *store.Writer) error) error
 	// CheckpointEvery is the number of examples between two checkpoints, rounded
 	// up to whole chunks; 0 means 16 chunks, which are 32,768 outputs at most.
 	CheckpointEvery int
-	// Resume, if not nil, is the checkpoint from which Fit or Refit goes on. The
-	// result is the same to the last bit as without the interruption. A
-	// checkpoint of other data, inducing examples, prior, likelihood or
-	// approximation is a *ResumeError. Resume is not changed.
-	Resume *Checkpoint
+	// Resume, if not nil, is the store of a checkpoint, from which Fit or Refit goes on
+	// without linearizing again the examples that the pass had behind it. The result is the same to the last
+	// bit as without the interruption. A checkpoint of other data, inducing examples,
+	// prior, likelihood or approximation is a *store.Error.
+	Resume *store.File
 	// Targets, if not nil, are the targets of all training examples, which Load
 	// compares with those of the saved posterior; see gp.Targets. For a subset of
 	// data it compares the targets of the subset. No other function uses them.

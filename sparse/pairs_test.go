@@ -367,7 +367,7 @@ func TestPairsResume(t *testing.T) {
 				o = few(a)
 				o.Resume = resumed(t, all[0])
 				_, err = begin(t.Context(), q, q.Train, other, o)
-				require.ErrorAs(t, err, new(*sparse.ResumeError))
+				require.ErrorAs(t, err, new(*store.Error))
 			})
 		}
 	}

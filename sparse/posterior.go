@@ -200,15 +200,14 @@ func (p *Posterior) dual(ctx context.Context, from *Builder, untrained *gp.Untra
 	if from == nil || !from.save.active() {
 		return p.b.eachChunk(ctx, p.x, &p.o, StageDual, do)
 	}
-	first, n := 0, p.x.Len()
-	if c := from.save.resume; c != nil && c.dual != nil {
-		first = c.dual.next
-		copy(p.pseudo, c.dual.pseudo)
-		copy(p.alpha, c.dual.alpha)
+	first := 0
+	if c := from.save.from; c != nil && c.Dual {
+		first = c.Done
+		copy(p.pseudo, c.pseudo)
+		copy(p.alpha, c.alpha)
 	}
-	to := p.b.fitIdentity(p.sums.spec, n, false, checksumsOf(p.local)...)
-	return from.save.eachChunk(ctx, p.b, p.x, &p.o, StageDual, first, do, func(next int) *Checkpoint {
-		return &Checkpoint{fitIdentity: to, next: n, sums: p.sums, dual: &dualState{next, p.pseudo[:next*p.b.c], p.alpha[:next*p.b.c]}}
+	return from.save.eachChunk(ctx, p.b, p.x, &p.o, StageDual, first, do, func(done int) *checkpoint {
+		return &checkpoint{Done: done, Dual: true, sums: p.sums, pseudo: p.pseudo[:done*p.b.c], alpha: p.alpha[:done*p.b.c]}
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/newton"
 	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/internal/saved"
 	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -53,8 +54,7 @@ type refit struct {
 	save      checkpointer
 	spec      sumsSpec
 	search    newton.Search
-	identity  fitIdentity // with checkpoints
-	checksums []float64   // with checkpoints: those of f(x;θ*), two numbers for each chunk
+	outputs   []float64 // with checkpoints: checksums of f(x;θ*), two numbers for each chunk
 }
 
 // An expansion is the second-order expansion of the likelihood at a point: the
@@ -89,13 +89,21 @@ const (
 
 // run makes one pass after another, from the first or the one that was interrupted on.
 func (r *refit) run(ctx context.Context) (*Posterior, error) {
-	if r.save.active() {
-		r.identity = r.b.fitIdentity(r.spec, r.x.Len(), true, checksumOf(dense.Contiguous(r.objective.Y)))
-	}
 	p := &pass{kind: atTheta, to: r.expansion(r.newPoint(make([]float64, r.b.rank())), newSums(r.spec))}
-	if r.save.resume != nil {
+	if r.save.active() {
+		n, c := r.x.Len(), r.b.c
+		r.outputs = make([]float64, 2*chunkCount(n, c))
+		fit, err := saved.NewFit(ctx, "sparse.Refit", checkpointVersion, n, c, r.objective.Y, saved.Of(r.b.z.Batch, r.b.k))
+		if err != nil {
+			return nil, err
+		}
+		if err := r.save.begin(ctx, r.spec, fit, true); err != nil {
+			return nil, err
+		}
+	}
+	if r.save.from != nil {
 		var err error
-		if p, err = r.resume(ctx, r.save.resume); err != nil {
+		if p, err = r.resume(ctx, r.save.from); err != nil {
 			return nil, err
 		}
 	}
@@ -165,7 +173,7 @@ func (r *refit) pass(ctx context.Context, p *pass) error {
 	n, e := r.x.Len(), p.to
 	f, a := newFeatures(r.b, n), newAdder(r.b, e.sums, n, 1)
 	err := r.save.eachChunk(ctx, r.b, r.x, r.o, StageData, p.next, func(t chunk) error {
-		if err := r.checkOutputs(t); err != nil {
+		if err := r.checkOutputs(p.kind, t); err != nil {
 			return err
 		}
 		phi, err := f.of(ctx, t)
@@ -193,26 +201,17 @@ func (r *refit) pass(ctx context.Context, p *pass) error {
 			return nil
 		}
 		return err
-	}, func(next int) *Checkpoint {
-		// The state of p after the examples before next. It is nil where the sums end earlier, at an
+	}, func(done int) *checkpoint {
+		// The state of p after the examples before done. It is nil where the sums end earlier, at an
 		// example whose FITC site does not exist.
 		if errors.Is(p.to.err, errNotResidual) {
 			return nil
 		}
-		c := r.b.c
-		s := &refitState{kind: p.kind, step: r.search.Steps, move: r.search.Move, logLik: p.to.sites.LogLik, prior: r.objective.Prior, checksums: r.checksums, to: *p.to.point}
-		if p.kind != atPoint {
-			s.to.F, s.to.Span = s.to.F[:next*c], s.to.Span[:next*c]
-			s.to.Dual = s.to.Dual[:min(next*c, len(s.to.Dual))]
+		s := &refitState{move: r.search.Move, logLik: p.to.sites.LogLik, prior: r.objective.Prior, outputs: r.outputs, to: *p.to.point}
+		if p.kind == stepping {
+			s.before, s.sums, s.pseudo = *p.before.point, p.before.sums, p.before.pseudo
 		}
-		switch p.kind {
-		case atTheta:
-			s.prior, s.checksums = r.objective.Prior[:next*c], r.checksums[:2*chunkCount(next, c)]
-		case stepping:
-			s.before, s.sums = *p.before.point, p.before.sums
-			s.pseudo = p.before.pseudo[:min(next*c, len(p.before.pseudo))]
-		}
-		return &Checkpoint{fitIdentity: r.identity, next: next, sums: p.to.sums, newton: s}
+		return &checkpoint{Done: done, Kind: p.kind, Step: r.search.Steps, sums: p.to.sums, newton: s}
 	})
 	e.sums.logLik = e.sites.LogLik
 	return err

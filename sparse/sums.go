@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"math"
 	"slices"
 
@@ -19,8 +18,10 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/internal/saved"
 	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/store"
 )
 
 // Sums are the sums over training examples on which a posterior depends, in the
@@ -363,6 +364,25 @@ func (s *Sums) UnmarshalBinary(data []byte) error {
 	return nil
 }
 
+// Save adds the sums to a store as MarshalBinary writes them, in one section.
+func (s *Sums) Save(w *store.Writer, name string) {
+	data, _ := s.MarshalBinary() // of sums, which does not fail
+	w.Bytes(name, data)
+}
+
+// LoadSums returns the sums that Sums.Save wrote. It returns nil where r has an error.
+func LoadSums(r *store.Reader, name string) *Sums {
+	data, s := r.Bytes(name), new(Sums)
+	if r.Err() != nil {
+		return nil
+	}
+	if err := s.UnmarshalBinary(data); err != nil {
+		_ = r.Fail(saved.WriteAgain, "%v", err)
+		return nil
+	}
+	return s
+}
+
 // A floatReader reads float64 numbers, little-endian.
 type floatReader []byte
 
@@ -384,51 +404,4 @@ func (r *floatReader) to(v []float64) {
 	for i := range v {
 		v[i] = r.next()
 	}
-}
-
-// A checksumWriter writes bytes and numbers, and their CRC-32C at the end.
-type checksumWriter struct {
-	w   io.Writer
-	buf []byte
-	crc uint32
-	n   int64
-	err error
-}
-
-const checksumWriterBytes = 64 << 10
-
-func (s *checksumWriter) write(b []byte) {
-	s.buf = append(s.buf, b...)
-	s.flush(checksumWriterBytes)
-}
-
-func (s *checksumWriter) floats(v ...float64) {
-	for _, x := range v {
-		s.buf = binary.LittleEndian.AppendUint64(s.buf, math.Float64bits(x))
-		s.flush(checksumWriterBytes)
-	}
-}
-
-func (s *checksumWriter) sums(t *Sums) {
-	b, err := t.MarshalBinary()
-	if s.err == nil {
-		s.err = err
-	}
-	s.flush(0)
-	s.buf = b // written as it is
-	s.flush(0)
-	s.buf = nil
-}
-
-// flush writes the buffer where it has at least that many bytes.
-func (s *checksumWriter) flush(bytes int) {
-	if s.err != nil {
-		s.buf = nil
-	}
-	if len(s.buf) < bytes || s.err != nil {
-		return
-	}
-	s.crc = crc32.Update(s.crc, castagnoli, s.buf)
-	n, err := s.w.Write(s.buf)
-	s.n, s.err, s.buf = s.n+int64(n), err, s.buf[:0]
 }

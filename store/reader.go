@@ -49,6 +49,14 @@ func (r *Reader) JSON(name string, v any) {
 // Has tells whether there is a section with this name.
 func (r *Reader) Has(name string) bool { return r.f.Has(r.prefix + name) }
 
+// Bytes returns a section, read-only and valid until the File is closed.
+func (r *Reader) Bytes(name string) (b []byte) {
+	if r.err == nil {
+		b, r.err = r.f.Bytes(r.prefix + name)
+	}
+	return b
+}
+
 // Floats returns a section with as many numbers as the product of dims. The slice is read-only and valid until the
 // File is closed. A section of another length and a negative dimension are errors.
 func (r *Reader) Floats(name string, dims ...int) []float64 {

@@ -354,6 +354,16 @@ func (f *File) Bytes(name string) ([]byte, error) {
 	return b, nil
 }
 
+// Check verifies the checksums of all sections.
+func (f *File) Check() error {
+	for _, name := range f.names {
+		if _, err := f.Bytes(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Floats returns a section of float64 numbers, read-only and valid until Close.
 func (f *File) Floats(name string) ([]float64, error) {
 	b, err := f.Bytes(name)

@@ -34,12 +34,12 @@ func TestCheckpointOfOthers(t *testing.T) {
 	path := checkpointed(t, append(common, "--inducing", "40")...)
 	before := read(t, path)
 	for what, args := range map[string][]string{
-		"inducing examples":           {"--inducing", "40", "--seed", "1"},
-		"prior":                       {"--inducing", "40", "--prior-precision", "3"},
-		"number of training examples": {"--inducing", "40", "--train-count", "300"},
+		"inducing examples":                 {"--inducing", "40", "--seed", "1"},
+		"prior":                             {"--inducing", "40", "--prior-precision", "3"},
+		"the number of training examples, ": {"--inducing", "40", "--train-count", "300"},
 	} {
 		line := refuse(t, 1, append(append([]string{"fit", "--quiet", "--out", filepath.Join(t.TempDir(), "b.gp"), "--checkpoint", path}, common...), args...)...)
-		require.Contains(t, line, "gpexplain: --checkpoint "+path+": it is of another fit, which differs in "+what)
+		require.Contains(t, line, "gpexplain: --checkpoint "+path+": is of another fit, which differs in "+what)
 		require.True(t, strings.HasSuffix(line, "; name another file, or remove it to start anew\n"), line)
 	}
 	require.Equal(t, before, read(t, path))
@@ -61,7 +61,7 @@ func TestKeptCheckpoint(t *testing.T) {
 	}
 	report, rows := fit("--quiet")
 	for what, args := range map[string][]string{
-		"the prior is another":          {"--prior-precision", "3"},
+		"differs in the prior: ":        {"--prior-precision", "3"},
 		"the posterior does not belong": {"--train-count", "100"},
 	} {
 		line := refuse(t, 1, append(append([]string{"fit", "--quiet", "--refit", "--out", filepath.Join(t.TempDir(), "b.gp"), "--checkpoint", path}, common...), args...)...)

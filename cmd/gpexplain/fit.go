@@ -169,7 +169,7 @@ func (s *fitVerb) run(ctx context.Context, c *console.Console) error {
 		return r.text(c)
 	}
 	o := inference.Options{Checkpoint: s.checkpoint}
-	if err := o.ReadCheckpoint(c.Job, s.posterior.Method, gp.MemoryBudget(s.common.Limits.Memory)); err != nil {
+	if err := o.ReadCheckpoint(c.Job, gp.MemoryBudget(s.common.Limits.Memory)); err != nil {
 		return err
 	}
 	p, err := problem.Open(ctx, c.Job, &s.common, s.posterior.File)

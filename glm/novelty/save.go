@@ -52,11 +52,7 @@ func (d *Detector) Save(w *store.Writer) error {
 		w.Floats("novelty.scale", d.inputs.scale)
 	}
 	if p, ok := d.variance.of.(*sparse.Projected); ok {
-		sums, err := p.Sums().MarshalBinary()
-		if err != nil {
-			return err
-		}
-		w.Bytes("novelty.sums", sums)
+		p.Sums().Save(w, "novelty.sums")
 	}
 	return nil
 }
@@ -101,13 +97,8 @@ func Load(ctx context.Context, f *store.File, k ntk.Kernel, post gp.Dual, o *Opt
 	}
 	var sums *sparse.Sums
 	if !d.route.Exact {
-		raw, err := f.Bytes("novelty.sums")
-		if err != nil {
-			return nil, err
-		}
-		sums = new(sparse.Sums)
-		if err := sums.UnmarshalBinary(raw); err != nil {
-			return nil, r.Fail(saved.WriteAgain, "%v", err)
+		if sums = sparse.LoadSums(r, "sums"); r.Err() != nil {
+			return nil, r.Err()
 		}
 	}
 	if d.inputs != nil {

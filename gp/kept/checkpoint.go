@@ -2,6 +2,7 @@ package kept
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 
@@ -9,72 +10,76 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/mode"
-	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/newton"
 	"github.com/funcgp/funcgp/internal/saved"
 	"github.com/funcgp/funcgp/store"
 )
 
-// checkpointVersion is the version of the sections that saveState writes.
-const checkpointVersion = 1
+// checkpointVersion is the version of the sections of a checkpoint.
+const checkpointVersion = 2 // with the fit in a section of its own since 2
 
-// savedState is the JSON section of a checkpoint.
-type savedState struct {
-	Version         int
-	N, C, P         int
+// A checkpoint is the state of FindMode before a Newton step, and a JSON section of its store.
+type checkpoint struct {
 	Steps, Products int
 	Rough           bool
 	Preconditioned  bool
 	Most            int // rows of the preconditioner
 	Taken           int // steps of conjugate gradients since it was made, or since the last Newton step
+
+	move, last     float64
+	total          float64 // of the preconditioner
+	logLik         float64
+	z, f           []float64
+	preconditioned []float64 // f where the preconditioner was made
 }
 
-// loadState reads what saveState wrote, and makes the preconditioner anew.
-func (p *Posterior) loadState(ctx context.Context, f *store.File, c *preconditioner, y *mat.Dense, lik gp.Likelihood) (*mode.State, error) {
-	var s savedState
-	r := f.Reader("checkpoint.")
-	r.JSON("about", &s)
-	saved.Version(r, s.Version, checkpointVersion)
-	switch {
-	case r.Err() != nil:
-	case s.N != p.x.Len() || s.C != p.c || s.P != p.p:
-		_ = r.Fail(otherRefit, "it is of a refit to %d training examples with %d outputs and %d parameters, and not %d, %d and %d", s.N, s.C, s.P, p.x.Len(), p.c, p.p)
-	case s.Steps < 0 || s.Products < 0 || s.Most < 0 || s.Taken < 0:
-		_ = r.Fail(otherRefit, saved.Impossible)
+// fields are the numbers, of p parameters and n outputs of examples.
+func (c *checkpoint) fields(n, p int) []saved.Field {
+	made := 0
+	if c.Preconditioned {
+		made = n
 	}
-	if r.Err() != nil {
+	return []saved.Field{saved.Scalars("scalars", &c.move, &c.last, &c.total, &c.logLik),
+		saved.Floats("z", &c.z, p), saved.Floats("f", &c.f, n), saved.Floats("preconditioned", &c.preconditioned, made)}
+}
+
+// write calls Options.Checkpoint with the state of a search with a preconditioner.
+func (p *Posterior) write(fit *saved.Fit, s *mode.State, pre *preconditioner, logLik float64) error {
+	c := &checkpoint{Steps: s.Steps, Products: s.Products, Rough: s.Rough, Preconditioned: pre.f != nil, Most: pre.most, Taken: pre.steps,
+		move: s.Move, last: s.Last, total: pre.total, logLik: logLik, z: s.Z, f: s.F, preconditioned: pre.f}
+	return p.o.Checkpoint(func(w *store.Writer) error {
+		fit.Save(w, "checkpoint.")
+		w.JSON("checkpoint.about", c)
+		saved.Save(w, "checkpoint.", c.fields(0, 0))
+		return nil
+	})
+}
+
+// read returns the state in Options.Resume, and makes the preconditioner anew.
+func (p *Posterior) read(ctx context.Context, fit *saved.Fit, pre *preconditioner, y *mat.Dense, lik gp.Likelihood) (*mode.State, error) {
+	var c checkpoint
+	r := p.o.Resume.Reader("checkpoint.")
+	fit.Check(r)
+	fit.Identity.Check(ctx, r, "")
+	if r.JSON("about", &c); r.Err() == nil && min(c.Steps, c.Products, c.Most, c.Taken) < 0 {
+		_ = r.Fail(saved.OtherFit, "holds an impossible state")
+	}
+	if !saved.Load(r, c.fields(fit.N*fit.C, p.p)) {
 		return nil, r.Err()
 	}
-	numbers, z, at := r.Floats("scalars", 4), r.Floats("z", s.P), r.Floats("f", s.N, s.C)
-	targets := r.Floats("targets", len(dense.Flat(y)))
-	var before []float64
-	if s.Preconditioned {
-		before = r.Floats("preconditioned", s.N, s.C)
-	}
-	if r.Err() == nil && !slices.Equal(targets, dense.Flat(y)) {
-		_ = r.Fail(otherRefit, "the targets are others")
-	}
-	id := saved.Of(p.x, p.kernel)
-	id.Remedy = otherRefit
-	id.Check(ctx, r, "")
-	if r.Err() != nil {
+	if is := newton.LogLik(lik, y, c.f); !(math.Abs(is-c.logLik) <= 1e-9*math.Max(1, math.Abs(is))) {
+		saved.Differs(r, fmt.Sprintf("the likelihood: log p(y|f) is %v and not %v", is, c.logLik))
 		return nil, r.Err()
 	}
-	if is := newton.LogLik(lik, y, at); !(math.Abs(is-numbers[3]) <= 1e-9*math.Max(1, math.Abs(is))) {
-		return nil, r.Fail(otherRefit, "the likelihood is another: log p(y|f) is %v and not %v", is, numbers[3])
-	}
-	if s.Preconditioned {
-		c.total, c.most, c.steps, c.f = numbers[2], s.Most, s.Taken, slices.Clone(before)
-		sites, err := gp.NewSites(y, mat.NewDense(s.N, s.C, c.f), lik)
+	if c.Preconditioned {
+		pre.total, pre.most, pre.steps, pre.f = c.total, c.Most, c.Taken, slices.Clone(c.preconditioned)
+		sites, err := gp.NewSites(y, mat.NewDense(fit.N, fit.C, pre.f), lik)
 		if err != nil {
 			return nil, err
 		}
-		if err := c.fill(ctx, sites); err != nil {
+		if err := pre.fill(ctx, sites); err != nil {
 			return nil, err
 		}
 	}
-	return &mode.State{Z: slices.Clone(z), F: slices.Clone(at), Steps: s.Steps, Products: s.Products, Move: numbers[0], Last: numbers[1], Rough: s.Rough}, nil
+	return &mode.State{Z: slices.Clone(c.z), F: slices.Clone(c.f), Steps: c.Steps, Products: c.Products, Move: c.move, Last: c.last, Rough: c.Rough}, nil
 }
-
-// otherRefit is the remedy for a checkpoint that does not fit.
-const otherRefit = "resume with the data and options that it was made from, or start again without it"

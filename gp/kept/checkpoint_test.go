@@ -79,7 +79,7 @@ func TestRefitResumesNoOther(t *testing.T) {
 	require.NoError(t, ask(q, q.Y, q.Prior))
 	other := mat.DenseCopyOf(q.Y)
 	other.Set(0, 0, float64((int(other.At(0, 0))+1)%q.C))
-	require.ErrorContains(t, ask(q, other, q.Prior), "the targets are others")
+	require.ErrorContains(t, ask(q, other, q.Prior), "differs in the targets")
 	prior, err := ntk.NewIsotropic(123, nil)
 	require.NoError(t, err)
 	require.ErrorContains(t, ask(q, q.Y, prior), "the prior is another")

@@ -31,7 +31,7 @@ type Options struct {
 	// mean, from whose mode a Refit starts. It is near for a like prior.
 	Near *Posterior
 	// Checkpoint, if not nil, is called by Refit before each Newton step with a function that
-	// writes its state to a store, 8·(3·N·C + P) bytes. An error ends the refit. A gp.Scored
+	// writes its state to a store, 8·(2·N·C + P) bytes. An error ends the refit. A gp.Scored
 	// likelihood has no checkpoints.
 	//
 	//	func(save func(w *store.Writer) error) error { return store.Write(path, kind, version, save) }

@@ -14,7 +14,6 @@ import (
 	"github.com/funcgp/funcgp/internal/saved"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
-	"github.com/funcgp/funcgp/store"
 )
 
 // smallGradient is the norm of the gradient at which a Refit ends. The norm bounds how far
@@ -106,25 +105,18 @@ func FindMode(ctx context.Context, x linearize.Source, y *mat.Dense, lik gp.Like
 	if p.o.Products != nil {
 		search.Products = p.products()
 	}
-	if p.o.Checkpoint != nil {
-		search.State = func(s *mode.State) error {
-			return p.o.Checkpoint(func(w *store.Writer) error {
-				// Write what a refit needs to go on before a Newton step.
-				w.JSON("checkpoint.about", savedState{Version: checkpointVersion, N: p.x.Len(), C: p.c, P: p.p, Steps: s.Steps, Products: s.Products, Rough: s.Rough,
-					Preconditioned: pre.f != nil, Most: pre.most, Taken: pre.steps})
-				w.Floats("checkpoint.scalars", []float64{s.Move, s.Last, pre.total, newton.LogLik(lik, y, s.F)})
-				w.Floats("checkpoint.z", s.Z)
-				w.Floats("checkpoint.f", s.F)
-				w.Floats("checkpoint.targets", dense.Flat(y))
-				w.Floats("checkpoint.preconditioned", pre.f)
-				return saved.Of(p.x, p.kernel).Save(ctx, w, "checkpoint.")
-			})
-		}
-	}
-	if p.o.Resume != nil {
-		var err error
-		if search.Resume, err = p.loadState(ctx, p.o.Resume, pre, y, lik); err != nil {
+	if p.o.Checkpoint != nil || p.o.Resume != nil {
+		fit, err := saved.NewFit(ctx, "kept.Refit", checkpointVersion, p.x.Len(), p.c, y, saved.Of(p.x, p.kernel))
+		if err != nil {
 			return nil, err
+		}
+		if p.o.Checkpoint != nil {
+			search.State = func(s *mode.State) error { return p.write(fit, s, pre, newton.LogLik(lik, y, s.F)) }
+		}
+		if p.o.Resume != nil {
+			if search.Resume, err = p.read(ctx, fit, pre, y, lik); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if near := p.o.Near; near != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math"
 	"os"
@@ -24,15 +23,15 @@ import (
 // checkpointPause is the least time between two checkpoints in the middle of a pass.
 const checkpointPause = 5 * time.Second
 
-// The files of checkpoints of refits by the method kept.
+// The file of a checkpoint.
 const (
 	checkpointKind    = "gpexplain checkpoint"
 	checkpointVersion = 1
 )
 
-// ReadCheckpoint reads the file of Checkpoint where it exists, so that what is no checkpoint of the method is found
+// ReadCheckpoint opens the file of Checkpoint where it exists, so that what is no checkpoint or damaged is found
 // before the long work. budget bounds the size of the file.
-func (o *Options) ReadCheckpoint(c *job.Job, method string, budget int64) error {
+func (o *Options) ReadCheckpoint(c *job.Job, budget int64) error {
 	path := o.Checkpoint
 	if path == "" {
 		return nil
@@ -49,19 +48,11 @@ func (o *Options) ReadCheckpoint(c *job.Job, method string, budget int64) error 
 	case info.Size() > budget:
 		return job.FullErrorf("--checkpoint %s: it is %s, more than --max-memory allows; name another file, or raise --max-memory", path, problem.SizeText(info.Size()))
 	}
-	if !problem.IsSparse(method) { // kept, or exact with --within
-		if o.ResumeKept, err = store.Open(path, checkpointKind, checkpointVersion); err != nil {
-			return badCheckpoint(path, err)
-		}
-		c.CloseLater(o.ResumeKept.Close)
-		return nil
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
+	if o.Resume, err = store.Open(path, checkpointKind, checkpointVersion); err != nil {
 		return badCheckpoint(path, err)
 	}
-	o.Resume = new(sparse.Checkpoint)
-	if err := o.Resume.UnmarshalBinary(data); err != nil {
+	c.CloseLater(o.Resume.Close)
+	if err := o.Resume.Check(); err != nil {
 		return badCheckpoint(path, err)
 	}
 	return nil
@@ -83,19 +74,18 @@ func (f *fit) useCheckpoint(o *sparse.Options) {
 		return
 	}
 	if o.Resume = f.options.Resume; o.Resume != nil {
-		done, total := o.Resume.Examples()
-		f.con.Note("going on from %s: %d of %d training rows of a pass are done", path, done, total)
+		var at struct{ Done int }
+		if o.Resume.JSON("checkpoint.about", &at) == nil {
+			f.con.Note("going on from %s: %d of %d training rows of a pass are done", path, at.Done, f.problem.Examples.Train.Len())
+		}
 	}
 	last := time.Now()
-	o.Checkpoint = func(c *sparse.Checkpoint) error {
-		if done, total := c.Examples(); done < total && time.Since(last) < checkpointPause {
+	o.Checkpoint = func(done, total int, save func(w *store.Writer) error) error {
+		if done < total && time.Since(last) < checkpointPause {
 			return nil
 		}
 		last = time.Now()
-		return atomicfile.Write(path, func(w io.Writer) error {
-			_, err := c.WriteTo(w)
-			return err
-		})
+		return store.Write(path, checkpointKind, checkpointVersion, save)
 	}
 }
 
@@ -127,12 +117,9 @@ type choice struct {
 	near []float64 // weights near the mode at the match
 }
 
-// otherFit is what to do with a checkpoint that does not fit.
-const otherFit = "resume with the data and options that it was made from, or start again without it"
-
 // readChoice returns the choice of --checkpoint, or nil where it has none.
 func (f *fit) readChoice() (*choice, error) {
-	file := f.options.ResumeKept
+	file := f.options.Resume
 	if file == nil || f.frozen || !file.Has("choice.about") {
 		return nil, nil
 	}
@@ -143,9 +130,9 @@ func (f *fit) readChoice() (*choice, error) {
 	case r.Err() != nil:
 	case c.Weights != 0 && c.Weights != len(f.theta), !(t.Strength >= 0 && t.PriorVariance >= 0), t.Of < 0 || t.Of > math.MaxInt32, t.Wanted < 0 || t.Wanted > math.MaxInt32,
 		c.Match != nil && !(c.Match.Factor > 0 && c.Match.Root > 0 && c.Match.End >= gp.MatchFound && c.Match.End <= gp.MatchNone):
-		_ = r.Fail(otherFit, "it is of another fit, or not possible")
+		_ = r.Fail(saved.OtherFit, "is of another fit, or not possible")
 	case c.Stated != f.precision:
-		_ = r.Fail(otherFit, "the prior is another: δ = %.4g and not %.4g", c.Stated, f.precision)
+		saved.Differs(r, fmt.Sprintf("the prior: δ = %.4g and not %.4g", c.Stated, f.precision))
 	case c.Weights > 0:
 		c.near = r.Floats("near", c.Weights)
 	}
@@ -157,7 +144,7 @@ func (f *fit) readChoice() (*choice, error) {
 
 // checkChoice refuses a choice of other training rows, another network or another prior than f has now.
 func (f *fit) checkChoice(ctx context.Context) error {
-	r := f.options.ResumeKept.Reader("choice.")
+	r := f.options.Resume.Reader("choice.")
 	f.identity().Check(ctx, r, "")
 	if e := (*store.Error)(nil); errors.As(r.Err(), &e) {
 		return badCheckpoint(f.options.Checkpoint, r.Err())
@@ -167,7 +154,7 @@ func (f *fit) checkChoice(ctx context.Context) error {
 
 // identity identifies the training rows, the network and the prior.
 func (f *fit) identity() *saved.Identity {
-	return &saved.Identity{Examples: f.source, Kernel: f.kernel, Remedy: otherFit}
+	return &saved.Identity{Examples: f.source, Kernel: f.kernel, Remedy: saved.OtherFit}
 }
 
 // save adds the choice to a checkpoint.
@@ -191,7 +178,7 @@ func (f *fit) useKeptCheckpoint(ctx context.Context, o *kept.Options, c *choice)
 		})
 	}
 	o.Checkpoint = write
-	if file := f.options.ResumeKept; file != nil && file.Has("checkpoint.about") {
+	if file := f.options.Resume; file != nil && file.Has("checkpoint.about") {
 		f.con.Note("going on from %s with the refit", path)
 		o.Resume = file
 		return nil

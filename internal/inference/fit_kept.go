@@ -74,7 +74,7 @@ func (f *fit) kept(ctx context.Context) (*Posterior, error) {
 		}
 	}
 	q, threshold, err := f.keptPosterior(ctx, asked, c, o)
-	if e := (*store.Error)(nil); errors.As(err, &e) && f.options.ResumeKept != nil {
+	if e := (*store.Error)(nil); errors.As(err, &e) && f.options.Resume != nil {
 		return nil, badCheckpoint(f.options.Checkpoint, err)
 	}
 	if why := (*losing)(nil); errors.As(err, &why) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
@@ -14,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
+	"github.com/funcgp/funcgp/store"
 )
 
 // sparse conditions on the training rows through inducing examples, or on those alone.
@@ -136,8 +136,8 @@ func (f *fit) nystrom(ctx context.Context, z *sparse.Inducing) (*Posterior, erro
 		return nil, err
 	}
 	dual, err := f.fitNystrom(ctx, z, o)
-	if e := (*sparse.ResumeError)(nil); errors.As(err, &e) {
-		return nil, job.FullErrorf("--checkpoint %s: it is of another fit, which differs in %s; name another file, or remove it to start anew", f.options.Checkpoint, strings.TrimPrefix(e.What, "their "))
+	if e := (*store.Error)(nil); errors.As(err, &e) && f.options.Resume != nil {
+		return nil, badCheckpoint(f.options.Checkpoint, err)
 	}
 	if err != nil {
 		return nil, err

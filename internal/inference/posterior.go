@@ -25,7 +25,6 @@ import (
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
-	"github.com/funcgp/funcgp/sparse"
 	"github.com/funcgp/funcgp/store"
 )
 
@@ -65,12 +64,11 @@ type Posterior struct {
 
 // Options are what verbs ask of a fit beside its method. The zero value is the default.
 type Options struct {
-	AtTheta    bool               // the posterior is that at the trained parameters and the stated precision, and no refit
-	mean       gp.Mean            // of a posterior at θ*
-	Checkpoint string             // file to keep the state of a pass in; "" for none
-	Resume     *sparse.Checkpoint // state of a pass to go on from; nil starts anew
-	ResumeKept *store.File        // state of a refit by the method kept to go on from; nil starts anew
-	NoReport   bool               // no error report is needed
+	AtTheta    bool        // the posterior is that at the trained parameters and the stated precision, and no refit
+	mean       gp.Mean     // of a posterior at θ*
+	Checkpoint string      // file to keep the state of a pass in; "" for none
+	Resume     *store.File // checkpoint to go on from; nil starts anew
+	NoReport   bool        // no error report is needed
 
 	shards      bool // the pass over the data is split into parts
 	leaveOneOut bool // leave-one-out predictions of the training rows follow

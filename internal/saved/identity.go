@@ -29,6 +29,9 @@ type Identity struct {
 	Examples linearize.Source
 	Kernel   Kernel // with the prior
 	Remedy   string // what to do where they differ from the saved ones
+
+	known *fingerprints // what Save writes, once it is computed
+	probe []float64
 }
 
 // Of returns the identity of a posterior of training examples.
@@ -62,18 +65,33 @@ func (id *Identity) fingerprints(ctx context.Context) (f fingerprints, err error
 // Save adds the identity to a store in the sections "identity" and "probe" behind the prefix. The probe holds outputs,
 // Jacobian products and priors of some examples, and is empty where the fingerprints are complete.
 func (id *Identity) Save(ctx context.Context, w *store.Writer, prefix string) error {
+	if err := id.compute(ctx); err != nil {
+		return err
+	}
+	id.write(w, prefix)
+	return nil
+}
+
+// compute computes what Save writes, once.
+func (id *Identity) compute(ctx context.Context) error {
+	if id.known != nil {
+		return nil
+	}
 	f, err := id.fingerprints(ctx)
 	if err != nil {
 		return err
 	}
-	probe, err := id.probe(ctx, &f)
-	if err != nil {
+	if id.probe, err = id.probed(ctx, &f); err != nil {
 		return err
 	}
-	f.Probed = len(probe)
-	w.JSON(prefix+"identity", f)
-	w.Floats(prefix+"probe", probe)
+	f.Probed, id.known = len(id.probe), &f
 	return nil
+}
+
+// write is Save of what is computed.
+func (id *Identity) write(w *store.Writer, prefix string) {
+	w.JSON(prefix+"identity", id.known)
+	w.Floats(prefix+"probe", id.probe)
 }
 
 // Check compares the identity with the saved one. Where they differ, it gives r an error that names the difference.
@@ -100,7 +118,7 @@ func (id *Identity) Check(ctx context.Context, r *store.Reader, prefix string) {
 		_ = r.Fail(id.Remedy, "the posterior does not belong to what is given: the prior is another")
 		return
 	}
-	probe, err := id.probe(ctx, &is)
+	probe, err := id.probed(ctx, &is)
 	if err != nil {
 		r.Stop(err)
 		return
@@ -112,8 +130,8 @@ func (id *Identity) Check(ctx context.Context, r *store.Reader, prefix string) {
 	id.compare(r, prefix+"probe", probe)
 }
 
-// probed names the numbers that a probe holds for each output, in their order.
-var probed = [...]string{"the network's output", "the Jacobian", "the prior mean", "the prior variance"}
+// probes names the numbers that a probe holds for each output, in their order.
+var probes = [...]string{"the network's output", "the Jacobian", "the prior mean", "the prior variance"}
 
 // compare compares a probe with the saved one. Processors round differently, so numbers count as the same within 1e-9
 // of the largest of their kind.
@@ -122,12 +140,12 @@ func (id *Identity) compare(r *store.Reader, section string, is []float64) {
 	if r.Err() != nil {
 		return
 	}
-	for kind, what := range probed {
+	for kind, what := range probes {
 		largest := 0.0
-		for i := kind; i < len(was); i += len(probed) {
+		for i := kind; i < len(was); i += len(probes) {
 			largest = max(largest, math.Abs(was[i]))
 		}
-		for i := kind; i < len(was); i += len(probed) {
+		for i := kind; i < len(was); i += len(probes) {
 			if !(math.Abs(is[i]-was[i]) <= 1e-9*largest) {
 				_ = r.Fail(id.Remedy, "%s at some training example is %v, for the saved posterior %v", what, is[i], was[i])
 				return
@@ -139,9 +157,9 @@ func (id *Identity) compare(r *store.Reader, section string, is []float64) {
 // mostProbed bounds the examples in a probe where the inputs have a fingerprint.
 const mostProbed = 16
 
-// probe returns the output, J v, the prior mean and the prior variance of each output of some examples. It takes no
+// probed returns the output, J v, the prior mean and the prior variance of each output of some examples. It takes no
 // example where the fingerprints are complete, the first 16 where the inputs have a fingerprint, and otherwise all.
-func (id *Identity) probe(ctx context.Context, f *fingerprints) ([]float64, error) {
+func (id *Identity) probed(ctx context.Context, f *fingerprints) ([]float64, error) {
 	x := id.Examples
 	switch {
 	case (f.Complete() && f.Prior != linearize.Sum{}) || x.Len() == 0:

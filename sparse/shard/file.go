@@ -122,18 +122,11 @@ func Write(path string, s *Shard, more func(w *store.Writer) error) error {
 	if end-first != n || s.Sums != nil && s.Sums.Len() != n {
 		panic("shard: the part has another number of examples")
 	}
-	var sums []byte
-	if s.Sums != nil {
-		var err error
-		if sums, err = s.Sums.MarshalBinary(); err != nil {
-			return err
-		}
-	}
 	a := about{Part: s.Part, Identity: s.Identity, Inputs: s.Inputs, First: first, N: n, C: c, Apart: s.Sums == nil}
 	return store.Write(path, Kind, Version, func(w *store.Writer) error {
 		w.JSON("shard.about", a)
 		if s.Sums != nil {
-			w.Bytes("shard.sums", sums)
+			s.Sums.Save(w, "shard.sums")
 		}
 		s.Sites.Save(w, "shard.")
 		if more != nil {

@@ -200,13 +200,10 @@ func (s *Set) Merge(ctx context.Context, base *sparse.Projected) (*sparse.Projec
 		return b.Posterior(ctx)
 	}
 	err := s.each(ctx, func(i int, f *store.File) error {
-		data, err := f.Bytes("shard.sums")
-		if err != nil {
-			return err
-		}
-		sums := new(sparse.Sums)
-		if err := sums.UnmarshalBinary(data); err != nil {
-			return &Error{File: s.paths[i], Problem: err.Error(), Remedy: computeAgain}
+		r := f.Reader("shard.")
+		sums := sparse.LoadSums(r, "sums")
+		if r.Err() != nil {
+			return r.Err()
 		}
 		if sums.Len() != s.parts[i].N {
 			return &Error{File: s.paths[i], Problem: fmt.Sprintf("its sums are of %d examples, not of %d", sums.Len(), s.parts[i].N), Remedy: computeAgain}

@@ -1,0 +1,66 @@
+package saved
+
+import (
+	"context"
+	"fmt"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/store"
+)
+
+// OtherFit is what to do with a checkpoint that does not fit.
+const OtherFit = "resume with the data and options that it was made from, or start again without it"
+
+// A Fit identifies the fit that a checkpoint is of.
+type Fit struct {
+	Version  int    // of the sections
+	Of       string // what was interrupted, such as "sparse.Fit"
+	N, C     int    // training examples and outputs
+	Targets  linearize.Sum
+	Identity *Identity `json:"-"`
+}
+
+// NewFit returns the fit with the version of its checkpoints. y may be nil. It computes the fingerprints of id once, for
+// all checkpoints.
+func NewFit(ctx context.Context, of string, version, n, c int, y *mat.Dense, id *Identity) (*Fit, error) {
+	f := &Fit{Version: version, Of: of, N: n, C: c, Identity: id}
+	if y != nil {
+		f.Targets = linearize.SumOf(dense.Contiguous(y))
+	}
+	id.Remedy = OtherFit
+	return f, id.compute(ctx)
+}
+
+// Save adds the fit to a store, in the sections "fit", "identity" and "probe" behind the prefix.
+func (f *Fit) Save(w *store.Writer, prefix string) {
+	w.JSON(prefix+"fit", f)
+	f.Identity.write(w, prefix)
+}
+
+// Check compares the fit, but not its identity, with the one of the checkpoint that r reads. Where they differ, it gives
+// r an error that names the difference.
+func (f *Fit) Check(r *store.Reader) {
+	var was Fit
+	r.JSON("fit", &was)
+	switch {
+	case r.Err() != nil:
+	case was.Version != f.Version:
+		_ = r.Fail(OtherFit, "is a checkpoint in version %d of its format, this program reads version %d", was.Version, f.Version)
+	case was.Of != f.Of:
+		Differs(r, fmt.Sprintf("its kind, %s and not %s", was.Of, f.Of))
+	case was.N != f.N:
+		Differs(r, fmt.Sprintf("the number of training examples, %d and not %d", was.N, f.N))
+	case was.C != f.C:
+		Differs(r, fmt.Sprintf("the number of outputs, %d and not %d", was.C, f.C))
+	case was.Targets != f.Targets:
+		Differs(r, "the targets")
+	}
+}
+
+// Differs gives r the error of a checkpoint of another fit.
+func Differs(r *store.Reader, what string) {
+	_ = r.Fail(OtherFit, "is of another fit, which differs in %s", what)
+}
