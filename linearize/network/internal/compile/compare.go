@@ -28,8 +28,8 @@ const knownOnly = "of numbers that do not depend on the input"
 
 func comparison(is func(sign int) bool) operator {
 	return operator{translate: func(c *compiler) {
-		// Translate a comparison. The result is truth values, and where neither tensor depends on the input
-		// they are the integers 0 and 1.
+		// Translate a comparison. The result holds truth values. If neither tensor depends on the input, these are
+		// the known integers 0 and 1.
 		a, b := c.input(0), c.input(1)
 		switch {
 		case c.depends(a) || c.depends(b):
@@ -86,7 +86,7 @@ func (c *compiler) numbers(v *value) []float64 {
 	case !c.isStatic(v):
 		panic(refuse("it compares numbers that depend on the input"))
 	}
-	// Compute the value that a static slot has at the trained parameters.
+	// Compute a static slot from the stored values of the parameters.
 	need, values := map[int]bool{v.slot: true}, slices.Clone(c.static)
 	for _, nd := range slices.Backward(c.prog.Nodes) {
 		if need[nd.Out] {
@@ -119,8 +119,8 @@ func (c *compiler) not() {
 	c.result(c.mapInts(v, func(a affine) affine { return affine{k: int(graph.Step(a.k == 0))} }))
 }
 
-// truth returns input i, which must be known truth values: a zero or another
-// integer each.
+// truth returns input i, which must be known truth values. They are stored as integers; every integer but 0 is
+// true.
 func (c *compiler) truth(i int) *value {
 	v := c.input(i)
 	if !v.isInt {
@@ -136,7 +136,7 @@ func (c *compiler) truth(i int) *value {
 
 // where translates Where.
 func (c *compiler) where() {
-	if cond := c.input(0); cond.integer != 0 { // it depends on the input
+	if cond := c.input(0); cond.integer != 0 { // the condition depends on the input
 		t := max(typeOf(c.input(1)), typeOf(c.input(2)))
 		c.result(ofType(c.choice([]*value{cond, c.float(1), c.float(2)}), t))
 		return
@@ -152,8 +152,8 @@ func (c *compiler) where() {
 		a = c.float(1)
 		b = c.float(2)
 	}
-	// Take the elements of a where cond holds and the elements of b elsewhere, with broadcasting. Both are
-	// floating point tensors, or both integers.
+	// Take the elements of a where cond is true and the elements of b elsewhere, with broadcasting. a and b are
+	// both floating point or both integers.
 	in := c.aligned(false, cond, a, b)
 	shape, batch, from := c.broadcastThree(in)
 	commonLead(in...)
@@ -173,7 +173,7 @@ func (c *compiler) where() {
 	c.result(out)
 }
 
-// broadcastThree is broadcast for a condition and the two tensors from which it chooses.
+// broadcastThree does what broadcast does for a condition and the two tensors from which the condition chooses.
 func (c *compiler) broadcastThree(in []*value) (shape []int, batch int, from [3][]int32) {
 	shape, batch = broadcastShape(in[1], in[2], 0)
 	shape, batch = broadcastShape(&value{shape: shape, batch: batch}, in[0], 0)
@@ -183,14 +183,14 @@ func (c *compiler) broadcastThree(in []*value) (shape []int, batch int, from [3]
 	return shape, batch, from
 }
 
-// choice emits a graph.Where of a condition and two tensors, with broadcasting.
+// choice emits a graph.Where that chooses, with broadcasting, between in[1] (in[0] is true) and in[2].
 func (c *compiler) choice(in []*value) *value {
 	shape, batch, from := c.broadcastThree(in)
 	return c.emit(&graph.Where{Cond: from[0], Left: from[1], Right: from[2]}, shape, batch, in...)
 }
 
-// selected returns the elements of a, or of b, that the Source of a graph.Select
-// lists.
+// selected returns elements of a and b. table lists them like the Source of a graph.Select: j is element j of a,
+// and ^j is element j of b.
 func (c *compiler) selected(a, b *value, shape []int, batch int, table []int32) *value {
 	if !a.isInt {
 		return c.emit(&graph.Select{Source: table}, shape, batch, a, b)
@@ -207,7 +207,7 @@ func (c *compiler) selected(a, b *value, shape []int, batch int, table []int32) 
 	return out
 }
 
-// trilu translates Trilu: the elements on one side of a diagonal, and zeros.
+// trilu translates Trilu: it keeps the elements on one side of a diagonal and sets the others to zero.
 func (c *compiler) trilu() {
 	v := c.input(0)
 	k := c.scalarInt(1, 0)
@@ -230,7 +230,7 @@ func (c *compiler) trilu() {
 	c.result(c.apply(v, v.shape, v.batch, table, 0))
 }
 
-// scalarInt returns the only integer of input i, or def if the input is missing.
+// scalarInt returns the only integer of input i, or def if the node does not have the input.
 func (c *compiler) scalarInt(i, def int) int {
 	if !c.has(i) {
 		return def

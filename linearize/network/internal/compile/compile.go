@@ -1,14 +1,13 @@
-// Package compile translates an ONNX graph into a graph.Program: it infers
-// shapes, decides which initializers are parameters, and refuses what cannot be
-// linearized. Sizes in a file are not trusted: what a graph may ask for is
-// bounded.
+// Package compile translates an ONNX graph into a graph.Program. It infers shapes, decides which initializers are
+// parameters, and refuses what cannot be linearized. It does not trust the sizes in a file: memory and work for a
+// graph are bounded.
 //
-// A family of operators is a file: how its attributes and inputs are read and checked,
-// the shape of its result, and which graph.Op it becomes. To add an operator is an entry
-// in the table of its family (register) with the function that translates it and the
-// facts that the rest of the program needs: how many inputs it has, what it makes of
-// integers, and how it treats its inputs, by which initializers are parameters. Where no
-// graph.Op computes it, its mathematics is a new one: Forward and Backward.
+// Each family of operators has a file. The file reads and checks attributes and inputs, infers the shape of the
+// result and chooses the graph.Op that computes it. To add an operator, add an entry to the table of its family
+// (see register). The entry holds the function that translates the operator and facts for other parts of the
+// program: the number of inputs, what the operator makes of integers, and how it treats its inputs, which decides
+// which initializers are parameters. If no graph.Op computes the operator, write a new Op with Forward and
+// Backward.
 package compile
 
 import (
@@ -23,20 +22,19 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
 )
 
-// maxElements bounds the elements of one tensor for one example, and the
-// entries of an index table.
+// maxElements bounds the number of elements of a tensor for one example, and the number of entries of an index
+// table.
 const maxElements = 1 << 24
 
 // maxRank bounds the dimensions of a tensor.
 const maxRank = 16
 
-// The memory and work that a graph may ask for. Each budget is a constant plus
-// an amount for each number in the file's initializers, so that a small file
-// cannot ask for much.
+// Budgets for the memory and work of a graph. Each budget is a constant plus an amount for each number in the
+// file's initializers, so a small file cannot ask for much.
 const (
 	memoryBudget = 192 << 20 // bytes of index tables, constants and integers
-	widthBudget  = 1 << 26   // numbers that one example takes while it runs
-	staticBudget = 1 << 30   // multiplications that do not depend on the input
+	widthBudget  = 1 << 26   // numbers that running one example holds
+	staticBudget = 1 << 30   // multiplications whose result does not depend on the input
 	effortBudget = 1 << 36   // multiplications for one example
 	memoryPer    = 64        // bytes for each number in the file
 	widthPer     = 64
@@ -44,7 +42,7 @@ const (
 	effortPer    = 1 << 12
 )
 
-// Bytes that one entry of each kind counts for.
+// Bytes charged for one entry of each kind.
 const (
 	tableBytes  = 4
 	runBytes    = 12
@@ -52,38 +50,35 @@ const (
 	numberBytes = 8
 )
 
-// A value is a tensor of the graph, known by its name while the graph is
-// compiled: floating point numbers in a slot, or integers known without running
-// the network. Several values can share a slot (Reshape, Squeeze, …).
+// A value is a tensor of the graph while the graph is compiled. It holds floating point numbers in a slot, or
+// integers that are known without running the network. Several values can share a slot (Reshape, Squeeze, …).
 type value struct {
 	slot  int
 	shape []int // for a batch of one example
-	// batch is the axis of the batch dimension, or −1. A static tensor can have
-	// one too, where the graph repeats it for every example (Expand to the batch
-	// size).
+	// batch is the axis of the examples, or −1. A static tensor can have a batch axis too, where the graph repeats
+	// it for every example (Expand to the batch size).
 	batch int
-	// lead is the number of elements that come before the examples on the batch
-	// axis: T where a T×N×D tensor was reshaped to T·N rows; 0 means 1.
+	// lead is the number of elements on the batch axis that come before the examples: T if a T×N×D tensor was
+	// reshaped to T·N rows. 0 means 1.
 	lead   int
 	ints   []affine
 	isInt  bool
-	real   bool          // the integers were cast to floating point
-	stored onnx.DataType // of known integers, 0 where the file does not give it
-	// integer is the type of integers or truth values that depend on the input, held
-	// in the slot as whole numbers; 0 for floating point.
+	real   bool          // known integers that the graph cast to floating point
+	stored onnx.DataType // the type of known integers in the file, 0 if the file does not give it
+	// integer is the type of integers or truth values that depend on the input. The slot holds them as whole
+	// numbers. It is 0 for floating point.
 	integer onnx.DataType
-	// fromInts marks a constant made of integers because a node takes floating
-	// point. A node all of whose inputs are such is integer arithmetic, which is
-	// refused.
+	// fromInts marks a constant made of known integers because a node takes floating point. A node whose inputs are
+	// all marked computes with integers, and is refused.
 	fromInts bool
-	// weight is the parameter that this value or, if transposed, its transpose
-	// is. A layer can then use the stored tensor as its weight.
+	// weight is the initializer whose stored tensor this value is, or whose transpose if transposed. A layer can
+	// use the stored tensor as its weight.
 	weight     *initializer
 	transposed bool
 }
 
-// An affine is the integer n·N + row·e + k, with N the batch size and e the number
-// of the example, which only integers with a batch axis depend on.
+// An affine is the integer n·N + row·e + k, where N is the batch size and e the number of the example. Only
+// integers with a batch axis depend on e.
 type affine struct{ n, row, k int }
 
 func (a affine) constant() bool { return a.n == 0 && a.row == 0 }
@@ -91,57 +86,56 @@ func (a affine) constant() bool { return a.n == 0 && a.row == 0 }
 // one returns the integer for a batch of one example.
 func (a affine) one() int { return a.n + a.k }
 
-// An initializer is a tensor stored in the file.
+// An initializer is a tensor that the file stores.
 type initializer struct {
 	t     *onnx.Tensor
-	uses  int    // by nodes that influence the output
-	param int    // its slot if it may be a parameter, otherwise −1
-	mask  error  // what is wrong with it as a weight if it holds −Inf, which a mask may
-	known bool   // a node reads its numbers as a statistic, scale or bound
-	value *value // nil until it is first used
+	uses  int    // number of uses by nodes that influence the output
+	param int    // the tensor's slot if it may be a parameter, otherwise −1
+	mask  error  // if the tensor holds −Inf (a mask): the error for every other use
+	known bool   // a node reads the stored numbers as a statistic, scale or bound
+	value *value // nil before the first use
 }
 
 // A compiler turns the nodes of a graph into a program.
 type compiler struct {
 	graph  *onnx.Graph
 	opset  int64
-	freeze map[string]bool // names that the caller holds fixed
-	learn  map[string]bool // names that the caller wants to be parameters
+	freeze map[string]bool // names of tensors that the caller holds fixed
+	learn  map[string]bool // names of tensors that the caller wants to be parameters
 	fixed  map[string]bool // tensors of rank one or more that were not learnt
 	inits  map[string]*initializer
-	env    map[string]*value // values by name: the input and the results of translated nodes
-	uses   map[string]int    // how often the nodes read a name
+	env    map[string]*value // values by name: inputs of the network and results of translated nodes
+	uses   map[string]int    // how many times nodes read a name
 	prog   *graph.Program
 	static [][]float64    // constants, by slot
 	order  []*initializer // the parameters, in the order of θ
 	warns  []error
-	node   *onnx.Node // the node that is translated
+	node   *onnx.Node // the node being translated
 	number map[*onnx.Node]int
 	batch  int // fixed batch size declared by the file, or 0
 
 	scalars   map[string]bool            // tensors of rank 0 that were learnt
-	silent    map[string]bool            // tensors by which all derivatives are zero
-	decisions map[string]learnt.Decision // why, by name
+	silent    map[string]bool            // tensors for which all derivatives of the outputs are zero
+	decisions map[string]learnt.Decision // by name, whether a tensor was learnt and why
 
-	bySlot    map[int]*initializer // of the slots that hold an initializer
-	lastDense string               // name of the result of the last dense layer
-	head      *ending.Found        // at the end of the graph, nil for none or a removed one
+	bySlot    map[int]*initializer // the initializers that have a slot
+	lastDense string               // name of the result of the last dense layer, whose bias may follow
+	head      *ending.Found        // the head at the end of the graph; nil if there is none or it was removed
 	tables    map[string][]int32   // broadcast tables made so far
 	undecided undecided
-	masks     map[int]*mask // of the slots that hold −Inf
-	memory    int           // bytes left of the budget
-	width     int           // numbers left of the budget for one example
-	effort    [2]int        // multiplications left, for one example and of static nodes
-	quantized quantized     // what there is to say about quantization
+	masks     map[int]*mask // for slots that hold −Inf
+	memory    int           // bytes left of memoryBudget
+	width     int           // numbers left of widthBudget
+	effort    [2]int        // multiplications left: for one example, and for static nodes
+	quantized quantized     // facts for messages about quantization
 	training  bool          // Options.Training
 }
 
-// The versions of ONNX's operators that are read. Before opset 7 operators
-// broadcast in a different way; opset 25 is that of ONNX 1.20.
+// The versions of ONNX's operators (opsets) that can be read. Before opset 7, operators broadcast differently.
+// Opset 25 belongs to ONNX 1.20.
 const MinOpset, MaxOpset = 7, 25
 
-// StandardOpset returns the version of ONNX's own operators that a model
-// imports, or 0 if it imports none.
+// StandardOpset returns the version of ONNX's own operators that a model imports, or 0 if it imports none.
 func StandardOpset(m *onnx.Model) int64 {
 	version, found := int64(0), false
 	for _, o := range m.OpsetImport {
@@ -155,21 +149,20 @@ func StandardOpset(m *onnx.Model) int64 {
 	return version
 }
 
-// Options say how a model is compiled.
+// Options say how to compile a model.
 type Options struct {
 	Freeze []string // initializers that do not become parameters
-	Learn  []string // initializers that do where ReadONNX would take them for constants
+	Learn  []string // initializers that become parameters even if ReadONNX would take them for constants
 	Head   head.Rule
-	// Number is the place in the file of each node, for messages, if it is not that in
+	// Number gives for each node its place in the file, for messages. A node without an entry has the same place in
 	// the graph.
 	Number map[*onnx.Node]int
-	// Columns says which columns of a row each input is, of a row of Width numbers; nil
-	// for one input after another.
+	// Columns gives for each input its columns of a row with Width numbers. If nil, the inputs follow one another.
 	Columns map[string][]int
 	Width   int
-	silent  map[string]bool // tensors by which all derivatives are zero; nil where that is not known
-	// Training keeps Dropout and BatchNormalization as they act in training. The
-	// parameters must be known from a compilation without it: those of Learn.
+	silent  map[string]bool // tensors for which all derivatives are zero; nil if unknown
+	// Training keeps Dropout and BatchNormalization as they act in training. The parameters must be known from an
+	// earlier compilation without Training, and be listed in Learn.
 	Training bool
 }
 
@@ -177,18 +170,18 @@ type Options struct {
 type Result struct {
 	Program  *graph.Program
 	Theta    []float64 // in the order of the program's parameters
-	Warnings []error   // what was changed or noticed
+	Warnings []error   // what was changed or is worth a note
 	Head     head.Head
-	Graph    *onnx.Graph // what was translated: that of the model, perhaps with nodes in the place of a head
+	Graph    *onnx.Graph // the graph that was translated: the model's, or a copy with other nodes in place of a head
 }
 
-// A refusal is what the functions of this package panic with where a model cannot be
-// translated. It never leaves the package: attempt turns it into an error.
+// A refusal is the panic of this package for a model that cannot be translated. It never leaves the package,
+// because attempt turns it into an error.
 type refusal struct{ error }
 
 func refuse(format string, args ...any) refusal { return refusal{fmt.Errorf(format, args...)} }
 
-// attempt returns the error by which f refuses, or nil.
+// attempt calls f. It returns the error if f refuses the model, otherwise nil.
 func attempt(f func()) (err error) {
 	defer func() {
 		switch r := recover().(type) {
@@ -203,15 +196,14 @@ func attempt(f func()) (err error) {
 	return nil
 }
 
-// within calls f, and puts the place in front of what f refuses.
+// within calls f. If f refuses the model, within refuses it with the place in front of the message.
 func within(f func(), place string, args ...any) {
 	if err := attempt(f); err != nil {
 		panic(refuse(place+": %w", append(args, err)...))
 	}
 }
 
-// Compile checks and translates a model. All of it is translated, also where its head
-// is removed.
+// Compile checks and translates a model. It translates the whole model even if the head is then removed.
 func Compile(m *onnx.Model, o Options) (r *Result, err error) {
 	err = attempt(func() { r = compileModel(m, o) })
 	return r, err
@@ -310,15 +302,15 @@ func compileGraph(m *onnx.Model, g *onnx.Graph, o *Options, output string) *comp
 	return compileGraph(m, g, &again, given)
 }
 
-// spend takes bytes from the memory that compiling may use.
+// spend takes bytes from the memory budget of compiling.
 func (c *compiler) spend(bytes int) {
 	if c.memory -= bytes; c.memory < 0 {
 		panic(refuse("it and the nodes before it need more memory than a file of this size may ask for"))
 	}
 }
 
-// charge takes the memory of a result and the work of computing it from the
-// budgets of one example or, for a static node, of what all examples share.
+// charge takes the memory of a result with size numbers and the work of computing it from the budgets. A static
+// node is charged to the budgets shared by all examples, another node to the budgets of one example.
 func (c *compiler) charge(o graph.Op, size int, static bool) {
 	if static {
 		c.spend(numberBytes * size)
@@ -331,8 +323,8 @@ func (c *compiler) charge(o graph.Op, size int, static bool) {
 	}
 }
 
-// plan finds the nodes that influence the output, in an order in which they can run,
-// and counts the uses of every name. Where no output is given it is that of the graph.
+// plan returns the output and the numbers of the nodes that influence it, in an order in which they can run. It
+// counts the uses of every name. If wanted is "", the output is the output of the graph.
 func (c *compiler) plan(wanted string) (output string, order []int) {
 	producer, inputs := map[string]int{}, map[string]bool{}
 	for _, in := range c.graph.Inputs {
@@ -402,8 +394,8 @@ func (c *compiler) sort(output string, producer map[string]int) []int {
 	return order
 }
 
-// Count returns the number of elements of a shape. A shape with no elements, or
-// with too many elements or dimensions, is an error.
+// Count returns the number of elements of a shape. It returns an error if there are no elements, or too many
+// elements or dimensions.
 func Count(shape []int) (int, error) {
 	if len(shape) > maxRank {
 		return 0, fmt.Errorf("a tensor of %d dimensions; at most %d are allowed", len(shape), maxRank)
@@ -421,7 +413,7 @@ func Count(shape []int) (int, error) {
 	return n, nil
 }
 
-// count is Count, and refuses such a shape.
+// count returns the number of elements of a shape, and refuses a shape for which Count returns an error.
 func count(shape []int) int {
 	n, err := Count(shape)
 	if err != nil {
@@ -436,16 +428,15 @@ func (c *compiler) addSlot(s graph.Slot) int {
 	return len(c.prog.Slots) - 1
 }
 
-// addConstant returns a value with these numbers, in a slot of its own.
+// addConstant puts data into a new slot and returns its value.
 func (c *compiler) addConstant(data []float64, shape []int) *value {
 	id := c.addSlot(graph.Slot{Size: len(data), Static: true, Param: -1, Constant: data})
 	c.findMask(id, data)
 	return &value{slot: id, shape: shape, batch: -1}
 }
 
-// emit adds a node with the given result shape and returns its result. A node
-// that depends neither on a parameter nor on the input runs at once and becomes
-// a constant.
+// emit adds a node with this result shape and batch axis and returns its result. A node whose inputs are all
+// constants runs at once, and its result is a constant.
 func (c *compiler) emit(o graph.Op, shape []int, batch int, in ...*value) *value {
 	size := count(shape)
 	sl, known := graph.Slot{Size: size, Static: true, Param: -1}, true
@@ -485,7 +476,8 @@ func (c *compiler) emit(o graph.Op, shape []int, batch int, in ...*value) *value
 	return &value{slot: nd.Out, shape: shape, batch: batch, lead: lead}
 }
 
-// commonLead returns the lead of the values that have a batch axis, 0 if none has.
+// commonLead returns the lead that all values with a batch axis share, or 0 if none has a batch axis. It refuses
+// values with different leads.
 func commonLead(in ...*value) int {
 	lead := 0
 	for _, v := range in {
@@ -493,7 +485,7 @@ func commonLead(in ...*value) int {
 			continue
 		}
 		if lead > 0 && lead != v.leading() {
-			panic(errMixes) // T·N rows in one input, N·T in another
+			panic(errMixes) // T·N rows in one input, N·T rows in another
 		}
 		lead = v.leading()
 	}

@@ -30,7 +30,7 @@ func (c *compiler) constant() {
 		if !a.T.Type.IsFloat() {
 			c.result(c.intTensor(a.T))
 		} else if _, err := Count(shape); err != nil {
-			// An empty tensor stands for an absent optional input.
+			// An empty tensor represents an optional input that is absent.
 			c.set(0, &value{shape: shape, batch: -1, isInt: true})
 		} else {
 			c.result(c.literal(a.T.Floats, shape))
@@ -52,7 +52,7 @@ func (c *compiler) constant() {
 	}
 }
 
-// literal returns a constant of the file.
+// literal returns the value of a tensor that the file gives as an attribute.
 func (c *compiler) literal(data []float64, shape []int) *value {
 	if i := slices.IndexFunc(data, math.IsNaN); i >= 0 {
 		panic(refuse("the constant holds NaN at element %d", i))
@@ -81,8 +81,8 @@ func (c *compiler) constantOfShape() {
 	c.result(v)
 }
 
-// rangeOp translates Range: of floating point numbers, of integers, or from 0 to a multiple of
-// the batch size, which numbers the examples or elements of theirs.
+// rangeOp translates Range for known numbers or integers. A range from 0 to a multiple m·N of the batch size N gets
+// a batch axis with m elements: example e has the integers m·e to m·e + m − 1.
 func (c *compiler) rangeOp() {
 	if v := c.input(0); !v.isInt {
 		var arg [3]float64
@@ -132,7 +132,7 @@ func (c *compiler) rangeOp() {
 	c.result(out)
 }
 
-// eyeLike translates EyeLike: ones on a diagonal of a matrix with the shape of another.
+// eyeLike translates EyeLike: a matrix of another matrix's shape, with ones on a diagonal.
 func (c *compiler) eyeLike() {
 	v := c.input(0)
 	if len(v.shape) != 2 {
@@ -243,10 +243,9 @@ func (c *compiler) nonZero() {
 	c.result(out)
 }
 
-// cast translates Cast. Integers that depend on the batch size stay integers and are only
-// marked as real, so that a shape that the graph computes in floating point remains known.
-// The result of a cast to integers of numbers that depend on the input has no derivative:
-// it is constant between jumps.
+// cast translates Cast. Known integers cast to floating point stay integers, marked as real, if they depend on the
+// batch size; so a shape that the graph computes in floating point remains known. A cast of numbers that depend on
+// the input to integers has derivative zero.
 func (c *compiler) cast() {
 	v, to := c.input(0), onnx.DataType(c.attrInt("to", 0))
 	switch from := v.integer; {
@@ -269,7 +268,7 @@ func (c *compiler) cast() {
 	case from == 0: // ONNX casts to integers by truncation
 		v = ofType(c.emit(graph.Trunc, v.shape, v.batch, v), to)
 	case from == onnx.Bool || to == from || to == onnx.Int64 || to == onnx.Int32:
-		// Integers that do not fit into 32 bits would be past every table.
+		// Integers that do not fit into 32 bits are too large for any table.
 		v = ofType(v, to)
 	default:
 		panic(refuse("a cast of %v numbers that depend on the input to %v, which may not hold them, is not supported", from, to))

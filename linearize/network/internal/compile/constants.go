@@ -22,24 +22,23 @@ func set(names ...string) map[string]bool {
 	return m
 }
 
-// A constants finds the initializers that standardize inputs before the first
-// layer or scale outputs after the last one. A file does not say which tensors
-// were learnt, but a mean or a deviation of the data is none, and a prior centred
-// at zero makes no sense for it.
+// A constants finds the initializers that standardize inputs before the first layer or scale outputs after the last
+// layer. A file does not say which tensors were learnt. But the mean or standard deviation of the data was not
+// learnt, and a prior centred at zero makes no sense for it.
 type constants struct {
 	nodes     []*onnx.Node
 	order     []int            // numbers of the nodes in the order in which they run
 	inits     map[string]bool  // initializers
-	consumers map[string][]int // nodes that read a name
+	consumers map[string][]int // for each name, the nodes that read it
 	static    map[string]bool  // results that do not depend on the input
-	tensors   map[string]bool  // of these and the initializers: those made from an initializer that is no scalar
-	large     map[string]bool  // of these: those made from an initializer with more numbers than an input
-	input     map[string]bool  // the inputs, moved, shifted and scaled by constants
+	tensors   map[string]bool  // names in static or inits made from an initializer of rank 1 or more
+	large     map[string]bool  // names in tensors made from an initializer with more than D numbers
+	input     map[string]bool  // the inputs and what constants make of them by moving, shifting and scaling
 }
 
-// findConstants decides which initializers standardize inputs or scale outputs,
-// takes those that are not to be learnt for constants, and warns of them. order
-// lists the nodes in the order in which they run.
+// findConstants decides which initializers standardize inputs or scale outputs. It takes them for constants, unless
+// they are to be learnt, and warns of this. It then decides for every other initializer whether it was learnt.
+// order lists the nodes in the order in which they run.
 func (c *compiler) findConstants(order []int, output string) {
 	for _, name := range slices.Sorted(maps.Keys(c.learn)) {
 		switch in := c.inits[name]; {
@@ -56,8 +55,8 @@ func (c *compiler) findConstants(order []int, output string) {
 	for name, in := range c.inits {
 		s.inits[name], s.tensors[name], s.large[name] = true, len(in.t.Dims) > 0, in.t.Len() > c.prog.D
 	}
-	// Find the values that do not depend on the input, and those that are the input, moved, shifted and
-	// scaled by constants.
+	// Find the values that do not depend on the input, and the values made from the input by moving, shifting and
+	// scaling with constants.
 	for _, i := range s.order {
 		n := s.nodes[i]
 		static, tensor, large, input, other := true, false, false, false, false
@@ -89,9 +88,9 @@ func (c *compiler) findConstants(order []int, output string) {
 			mark(s.input, name, prepared)
 		}
 	}
-	// Find the nodes by which constants shift or scale the input on its way to a layer.
+	// Find the nodes at which constants shift or scale the input before it reaches a layer.
 	found := map[int]bool{}
-	reaches := map[string]bool{} // values that a layer reads, perhaps moved, shifted or scaled before
+	reaches := map[string]bool{} // values that a layer reads, directly or after more such nodes
 	for _, i := range slices.Backward(s.order) {
 		n := s.nodes[i]
 		if name, ok := s.layer(n); ok {
@@ -116,7 +115,7 @@ func (c *compiler) findConstants(order []int, output string) {
 	if c.prog.OutputConstants = c.fix(last, true); len(c.prog.OutputConstants) > 0 {
 		c.prog.OutputScale = c.factor(after)
 	}
-	// Ask which of the other tensors were learnt. first and last are those that standardize inputs and
+	// Decide which of the other tensors were learnt. first and last hold the tensors that standardize inputs and
 	// scale outputs.
 	g := &learnt.Graph{Nodes: c.graph.Nodes, Order: order, Facts: Facts}
 	for _, in := range c.prog.Inputs {
@@ -149,7 +148,7 @@ func (c *compiler) findConstants(order []int, output string) {
 	}
 }
 
-// placed is the reason of a tensor that is a constant by its place.
+// placed returns the reason why a tensor before the first layer, or else after the last layer, is a constant.
 func placed(first bool) string {
 	if first {
 		return "standardizes the inputs before the first layer"
@@ -203,8 +202,8 @@ func (c *compiler) fix(names map[string]bool, outputs bool) []string {
 	return list
 }
 
-// Doubts warns of stored tensors of which it is uncertain whether they were learnt. All were
-// taken for parameters, or all for constants.
+// Doubts returns a warning that lists stored tensors for which it is uncertain whether they were learnt. All
+// tensors were taken for parameters, or all for constants.
 func Doubts(tensors []graph.Tensor) []error {
 	var list []string
 	for i, t := range tensors {
@@ -227,8 +226,8 @@ func Doubts(tensors []graph.Tensor) []error {
 // constant reports whether a value does not depend on the input.
 func (s *constants) constant(name string) bool { return s.inits[name] || s.static[name] }
 
-// operand returns the one input of a pointwise node that is not constant; ok is
-// false if there is none, or two.
+// operand returns the only input of a pointwise node that is not constant. ok is false unless exactly one of two
+// inputs is constant.
 func (s *constants) operand(n *onnx.Node) (name string, ok bool) {
 	if !standard(n) || !Facts(n.OpType).Has(learnt.Shifts) || len(n.Inputs) != 2 {
 		return "", false
@@ -240,13 +239,12 @@ func (s *constants) operand(n *onnx.Node) (name string, ok bool) {
 	return a, !s.constant(a) && s.constant(b)
 }
 
-// spreads reports whether a pointwise node combines each number of its operand with
-// several constants, as a layer with weights does: no mean or deviation of the data has
-// more numbers than an input.
+// spreads reports whether a constant operand of a pointwise node has more numbers than an input. Such a node
+// combines each number with several constants, as a layer with weights does, and a mean or deviation of the data
+// does not.
 func (s *constants) spreads(n *onnx.Node) bool { return s.large[n.Inputs[0]] || s.large[n.Inputs[1]] }
 
-// layer returns the input of a layer with a weight; ok is false if the node is
-// none.
+// layer returns the input of a layer with a weight. ok is false if the node is not such a layer.
 func (s *constants) layer(n *onnx.Node) (name string, ok bool) {
 	if name, ok = s.operand(n); ok {
 		return name, s.spreads(n)
@@ -258,22 +256,22 @@ func (s *constants) layer(n *onnx.Node) (name string, ok bool) {
 		return n.Inputs[0], !s.constant(n.Inputs[0])
 	case !facts.Has(learnt.Multiplies):
 		return "", false
-	case facts.Bias == 0: // the weights may be any of the operands
+	case facts.Bias == 0: // any of the operands may be the weights
 		rest := slices.DeleteFunc(slices.Clone(n.Inputs), s.constant)
 		return strings.Join(rest, ""), len(rest) == 1
 	}
 	return n.Inputs[0], s.constant(n.Inputs[1]) && !s.constant(n.Inputs[0])
 }
 
-// mark adds a name to a set, if it belongs there.
+// mark adds name to names if belongs is true.
 func mark(names map[string]bool, name string, belongs bool) {
 	if belongs {
 		names[name] = true
 	}
 }
 
-// afterLast returns the nodes by which constants shift or scale the result of the
-// last layer. An Add that gives a layer its bias is not among them.
+// afterLast returns the nodes at which constants shift or scale the result of the last layer. It leaves out the Add
+// that gives a layer its bias.
 func (s *constants) afterLast(output string) map[int]bool {
 	producer := map[string]int{}
 	for _, i := range s.order {
@@ -331,7 +329,7 @@ func (s *constants) withoutBias(chain []int) []int {
 // only returns the initializers that nothing but the found nodes read, perhaps
 // through nodes that do not depend on the input.
 func (s *constants) only(found map[int]bool, output string) map[string]bool {
-	leads := map[int]bool{} // nodes that lead to found ones alone
+	leads := map[int]bool{} // nodes whose results are read by found nodes only, directly or not
 	all := func(name string) bool {
 		list := s.consumers[name]
 		for _, i := range list {
@@ -343,7 +341,7 @@ func (s *constants) only(found map[int]bool, output string) map[string]bool {
 	}
 	for _, i := range slices.Backward(s.order) {
 		if n := s.nodes[i]; len(n.Outputs) > 0 && s.static[n.Outputs[0]] {
-			// What is learnt by its logarithm is no mean or deviation of the data.
+			// A tensor that is learnt by its logarithm is not a mean or deviation of the data.
 			leads[i] = !Facts(n.OpType).Has(learnt.Positive) && !slices.ContainsFunc(n.Outputs, func(name string) bool { return name == output || len(s.consumers[name]) > 0 && !all(name) })
 		}
 	}

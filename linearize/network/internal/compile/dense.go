@@ -15,8 +15,7 @@ func init() {
 	})
 }
 
-// private reports whether a value is a parameter or its transpose and only input
-// i of the node reads it.
+// private reports whether a value is a stored tensor, or its transpose, that nothing but input i of the node reads.
 func (c *compiler) private(v *value, i int) bool {
 	return v.weight != nil && v.weight.uses == 1 && c.uses[c.node.Inputs[i]] == 1
 }
@@ -33,8 +32,8 @@ func (c *compiler) layered(a, b *value) bool {
 	return len(b.shape) == 2 && len(a.shape) >= 2 && !c.isStatic(a) && c.isStatic(b) && a.batch != len(a.shape)-1
 }
 
-// matrices emits A·B + β for inputs 0 and 1 of the node and perhaps input bi, as a layer where
-// it is one. Only then may B be stored out×in.
+// matrices emits A·B + β for inputs 0 and 1 of the node. The bias β, input bi, may be nil. If B is the weight of a
+// layer (see layered), the product is a dense layer; only then may B be stored out×in (inByOut false).
 func (c *compiler) matrices(a, b *value, inByOut bool, bias *value, bi int) *value {
 	if c.layered(a, b) {
 		return c.dense(a, b, 1, inByOut, bias, bi)
@@ -72,7 +71,7 @@ func (c *compiler) gemm() *value {
 		}
 		out = c.product(a, b)
 	}
-	// α·A·B + β·C
+	// out = α·A·B + β·C
 	if alpha != 1 {
 		out = c.times(out, alpha)
 	}
@@ -85,9 +84,9 @@ func (c *compiler) gemm() *value {
 	return out
 }
 
-// dense emits x W + β for a static matrix w, whose shape is in×out or, unless
-// inByOut, out×in. bias may be nil. wi and bi are the inputs of the node that
-// name w and bias.
+// dense emits the dense layer x·W + β. The static matrix w has shape in×out, or out×in if inByOut is false. bias
+// may be nil. wi and bi are the numbers of the node's inputs w and bias. If the node alone reads the parameters,
+// dense also adds a place to the program.
 func (c *compiler) dense(x, w *value, wi int, inByOut bool, bias *value, bi int) *value {
 	in, out := w.shape[0], w.shape[1]
 	if !inByOut {
@@ -103,7 +102,7 @@ func (c *compiler) dense(x, w *value, wi int, inByOut bool, bias *value, bi int)
 	switch {
 	case !c.needsGrad(w):
 	case c.private(w, wi):
-		// The parameter as stored, also where the graph transposes it first.
+		// Use the parameter as it is stored, even if the graph transposes it first.
 		o.InByOut = inByOut != w.transposed
 		slotW, st.Weight = w.weight.param, w.weight.param
 	default:
@@ -179,8 +178,7 @@ func (c *compiler) fuseBias(x, bias *value, i int) *value {
 	return x
 }
 
-// product emits a product of matrices, the last two dimensions of each tensor;
-// the others are broadcast.
+// product emits the matrix product over the last two dimensions of a and b. The other dimensions are broadcast.
 func (c *compiler) product(a, b *value) *value {
 	if len(a.shape) == 0 || len(b.shape) == 0 {
 		panic(refuse("a scalar is not a matrix"))

@@ -32,19 +32,19 @@ func init() {
 	register("Elementwise", list)
 }
 
-// A function of each element, with an op or one made from attributes.
+// A function describes an operator that maps each element: op, or make with the values of the attributes.
 type function struct {
 	op       graph.Op
 	attrs    []floatAttr
 	make     func(c *compiler, a []float64) graph.Op
 	integers integerRule
-	onInts   func(a affine) affine // of known integers; nil if it is not defined
-	whole    bool                  // shapes computed from the batch size stay as they are
+	onInts   func(a affine) affine // the function of known integers; nil if it is not defined
+	whole    bool                  // integers marked as real (shapes) stay unchanged
 	roles    learnt.Roles
 	note     string
 }
 
-// A floatAttr is a float attribute and its default.
+// A floatAttr is a float attribute with its default.
 type floatAttr struct {
 	name string
 	def  float32
@@ -123,7 +123,7 @@ func (f function) translate(c *compiler) {
 	}
 }
 
-// of returns the op of a function with these attributes.
+// of returns the graph operator of a function with these values of its attributes.
 func (f function) of(c *compiler, args []float64) graph.Op {
 	if f.make == nil {
 		return f.op
@@ -131,10 +131,10 @@ func (f function) of(c *compiler, args []float64) graph.Op {
 	return f.make(c, args)
 }
 
-// elementwise translates a function of each element.
+// elementwise makes o, a function of each element, of input 0 the result of the node.
 func (c *compiler) elementwise(o graph.Op) { c.result(c.mapped(o, c.float(0))) }
 
-// mapped emits a function of each element.
+// mapped returns the result of o, a function of each element, for x.
 func (c *compiler) mapped(o graph.Op, x *value) *value { return c.emit(o, x.shape, x.batch, x) }
 
 // single returns a constant of rank 0.
@@ -170,7 +170,7 @@ func (c *compiler) clip() {
 	c.elementwise(graph.Clip(lo, hi))
 }
 
-// combine emits an elementwise function of two tensors, with broadcasting.
+// combine returns fn of each pair of elements of a and b, with broadcasting.
 func (c *compiler) combine(fn graph.BinaryFunc, a, b *value) *value {
 	both := c.aligned(false, a, b)
 	a, b = both[0], both[1]
@@ -178,7 +178,7 @@ func (c *compiler) combine(fn graph.BinaryFunc, a, b *value) *value {
 	return c.emit(&graph.Binary{Fn: fn, Left: ia, Right: ib}, shape, batch, a, b)
 }
 
-// combineInto is combine with the condition that the result has the shape of a.
+// combineInto does what combine does, and refuses a result of another shape than a.
 func (c *compiler) combineInto(fn graph.BinaryFunc, a, b *value) *value {
 	shape, batch := broadcastShape(a, b, 0)
 	if !slices.Equal(shape, a.shape) || batch != a.batch {
@@ -187,8 +187,8 @@ func (c *compiler) combineInto(fn graph.BinaryFunc, a, b *value) *value {
 	return c.combine(fn, a, b)
 }
 
-// addInputs emits the sum of the node's first two inputs. An Add after a dense layer may become
-// its bias.
+// addInputs returns the sum of the node's first two inputs. If the Add follows a dense layer, the other input may
+// become the bias of the layer.
 func (c *compiler) addInputs(a, b *value) *value {
 	if v := c.fuseBias(a, b, 0); v != nil {
 		return v
@@ -199,8 +199,7 @@ func (c *compiler) addInputs(a, b *value) *value {
 	return c.combine(graph.Add, a, b)
 }
 
-// arithmetic translates a function of two tensors, or of known integers if
-// onInts is not nil.
+// arithmetic translates a function of two tensors. Known integers are combined by onInts, if it is not nil.
 func (c *compiler) arithmetic(fn graph.BinaryFunc, onInts func(a, b affine) affine) {
 	a, b := c.input(0), c.input(1)
 	if a.isInt && b.isInt && onInts != nil {
@@ -235,7 +234,7 @@ func (c *compiler) pow() {
 	c.arithmetic(graph.Pow, nil)
 }
 
-// variadic combines any number of inputs from left to right, known integers by onInts.
+// variadic combines any number of inputs from left to right. onInts combines them if all are known integers.
 func (c *compiler) variadic(fn graph.BinaryFunc, onInts func(a, b affine) affine) {
 	all := len(c.node.Inputs) > 0
 	for i := range c.node.Inputs {

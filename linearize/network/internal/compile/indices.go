@@ -15,13 +15,11 @@ func strides(shape []int) []int {
 	return out
 }
 
-// outside is the index of an element in the padding. It stays negative when
-// other indices are added to it.
+// outside is the index of an element in the padding. It stays negative after other indices are added to it.
 const outside = -1 << 30
 
-// table returns the Source of a graph.Index for a result of this shape. The
-// element that a multi-index reads is Σ_d source(d, i_d), or the padding (−1) if
-// one of the terms is outside.
+// table returns the Source of a graph.Index for a result of this shape. The element at multi-index (i_d) reads
+// element Σ_d source(d, i_d). It reads the padding (−1) if one of the terms is outside.
 func (c *compiler) table(shape []int, source func(d, i int) int) []int32 {
 	n := count(shape)
 	base := []int32{0}
@@ -48,8 +46,8 @@ func upTo(n int) []int {
 	return list
 }
 
-// sums appends the sums of every element of base with every element of at; those in the
-// padding become least.
+// sums appends to dst the sums of every element of base with every element of at. A sum below least (in the
+// padding) becomes least.
 func sums(dst, base, at []int32, least int32) []int32 {
 	for _, b := range base {
 		for _, a := range at {
@@ -59,16 +57,15 @@ func sums(dst, base, at []int32, least int32) []int32 {
 	return dst
 }
 
-// entries returns the number of elements of a shape and takes the memory of a
-// table of that length from the budget.
+// entries returns the number of elements of a shape, and takes the memory of a table with as many entries from the
+// budget.
 func (c *compiler) entries(shape []int) int {
 	n := count(shape)
 	c.spend(tableBytes * n)
 	return n
 }
 
-// tableOf returns source(idx) for every multi-index of a shape in row-major
-// order. idx is reused between calls.
+// tableOf returns source(idx) for every multi-index of a shape, in row-major order. idx is reused between calls.
 func (c *compiler) tableOf(shape []int, source func(idx []int) int) []int32 {
 	n := c.entries(shape)
 	table := make([]int32, n)
@@ -85,8 +82,8 @@ func (c *compiler) tableOf(shape []int, source func(idx []int) int) []int32 {
 	return table
 }
 
-// moved returns the elements of v along all axes: element i of axis d is the one at place
-// from(d, i) of that axis, or fill for −1.
+// moved returns a tensor of this shape whose elements are read from v. Position i on axis d reads position from(d,
+// i) of that axis; −1 stands for fill.
 func (c *compiler) moved(v *value, shape []int, batch int, from func(d, i int) int, fill float64) *value {
 	st := strides(v.shape)
 	table := c.table(shape, func(d, i int) int {

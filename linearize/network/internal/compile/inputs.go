@@ -11,8 +11,8 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/rewrite"
 )
 
-// declareInputs makes the slot that holds the network's inputs one after another, and a
-// value for each. Of several, those that do not influence the output are left out.
+// declareInputs makes one slot that holds the network's inputs one after another, and a value for each input. If
+// there are several inputs, it leaves out those that do not influence the output.
 func (c *compiler) declareInputs(o *Options) {
 	var inputs []*onnx.ValueInfo
 	for _, in := range c.graph.Inputs {
@@ -43,7 +43,8 @@ func (c *compiler) declareInputs(o *Options) {
 		if !in.Type.IsFloat() && !in.Type.IsInt() {
 			panic(refuse("network: input %s has type %v; only numbers and truth values are read", quote(in.Name), in.Type))
 		}
-		// Of several inputs, one may be a number an example, and a single one an index.
+		// One of several inputs may have one number for each example. A single input may too if it is an integer
+		// index.
 		if !in.HasShape || len(in.Dims) == 0 || len(in.Dims) == 1 && (in.Dims[0].HasValue || !several && in.Type.IsFloat()) {
 			panic(refuse("network: input %s must have a declared shape of a batch dimension and at least one more, it has %d dimensions", quote(in.Name), len(in.Dims)))
 		}
@@ -69,7 +70,7 @@ func (c *compiler) declareInputs(o *Options) {
 		p.D += graph.Product(shape)
 	}
 	if o.Columns != nil {
-		// Make the inputs those columns of a row that the options say.
+		// Assign the columns of a row to the inputs, as the options say.
 		p := c.prog
 		known, inputNames := map[string]bool{}, []string(nil)
 		for i := range p.Inputs {

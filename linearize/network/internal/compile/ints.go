@@ -12,8 +12,7 @@ func init() {
 	})
 }
 
-// bounded returns a, or an error if it is so large that arithmetic could
-// overflow.
+// bounded returns a. It refuses an integer that is so large that arithmetic could overflow.
 func bounded(a affine) affine {
 	if max(abs(a.n), abs(a.row), abs(a.k)) > intBound {
 		panic(refuse("integer arithmetic leaves the range of any shape"))
@@ -87,7 +86,7 @@ func remInt(a, b affine) affine {
 }
 
 func (c *compiler) mod() {
-	if c.integerType() != 0 { // they depend on the input
+	if c.integerType() != 0 { // the operands depend on the input
 		fn := graph.Mod
 		if c.attrInt("fmod", 0) != 0 {
 			fn = graph.Rem
@@ -110,8 +109,8 @@ func (c *compiler) mod() {
 	c.result(c.combineInts(a, b, modInt))
 }
 
-// combineInts applies f to the elements of two integer tensors, with
-// broadcasting.
+// combineInts returns f of each pair of elements of two tensors of known integers, with broadcasting. It refuses
+// integers outside ±intBound.
 func (c *compiler) combineInts(a, b *value, f func(a, b affine) affine) *value {
 	if len(a.ints) == 0 || len(b.ints) == 0 {
 		panic(refuse("an operand is empty"))
@@ -119,7 +118,7 @@ func (c *compiler) combineInts(a, b *value, f func(a, b affine) affine) *value {
 	real := a.real || b.real
 	out := c.zipInts(a, b, func(x, y affine) affine {
 		out := f(bounded(x), bounded(y))
-		// divInt refuses a quotient that contains the batch size and is not whole.
+		// divInt itself refuses a quotient that contains the batch size and is not whole.
 		if real && c.node.OpType == "Div" && x.constant() && y.constant() && x.k%y.k != 0 {
 			panic(refuse("a shape computed from the batch size is not whole"))
 		}
@@ -129,7 +128,7 @@ func (c *compiler) combineInts(a, b *value, f func(a, b affine) affine) *value {
 	return out
 }
 
-// zipInts is combineInts for integers of any size.
+// zipInts does what combineInts does for integers of any size.
 func (c *compiler) zipInts(a, b *value, f func(a, b affine) affine) *value {
 	if len(a.ints) == 0 || len(b.ints) == 0 {
 		return c.emptyInts(a, b)
@@ -144,8 +143,8 @@ func (c *compiler) zipInts(a, b *value, f func(a, b affine) affine) *value {
 	return out
 }
 
-// emptyInts returns what a function of two vectors gives, of which one has no
-// elements and the other none or one.
+// emptyInts returns the result of a function of two vectors when one vector is empty and the other has at most one
+// element: an empty vector.
 func (c *compiler) emptyInts(a, b *value) *value {
 	if len(a.shape) != 1 || len(b.shape) != 1 || len(a.ints) > 1 || len(b.ints) > 1 {
 		panic(refuse("an operand is empty"))
@@ -153,7 +152,8 @@ func (c *compiler) emptyInts(a, b *value) *value {
 	return &value{shape: []int{0}, batch: -1, isInt: true}
 }
 
-// newInts returns integers of a shape, all zero, that are made from those of in.
+// newInts returns a tensor of known integers, all zero, with the lead of in. The caller computes the integers from
+// in.
 func (c *compiler) newInts(shape []int, batch int, in ...*value) *value {
 	lead := commonLead(in...)
 	n := count(shape)
@@ -172,13 +172,11 @@ func (c *compiler) mapInts(v *value, f func(a affine) affine) *value {
 	return &out
 }
 
-// sign returns the sign of an integer that has the same one for every example and
-// batch size; ok is false if it has not. An integer that is zero for some and
-// positive for others is never negative: atLeast is then true, and atMost where
-// it is never positive.
+// sign returns the sign of an integer if the sign is the same for every example and batch size; otherwise ok is
+// false. atLeast reports that the integer is never negative, atMost that it is never positive.
 func (a affine) sign() (sign int, ok, atLeast, atMost bool) {
-	// Over 1 ≤ N and 0 ≤ e < N an affine function is least or largest at a corner:
-	// N = 1, or far out where e = 0 or e = N − 1.
+	// Over 1 ≤ N and 0 ≤ e < N, an affine function is least or largest at N = 1, or for N → ∞ with e = 0 or e = N −
+	// 1.
 	atLeast = a.n >= 0 && a.n+a.row >= 0 && a.one() >= 0
 	atMost = a.n <= 0 && a.n+a.row <= 0 && a.one() <= 0
 	switch {
@@ -192,8 +190,8 @@ func (a affine) sign() (sign int, ok, atLeast, atMost bool) {
 	return 0, false, atLeast, atMost
 }
 
-// compare returns 1 if the sign of a − b fulfills a condition and 0 if it does not,
-// or an error where that depends on the batch size.
+// compare returns 1 if is holds for the sign of a − b, otherwise 0. It refuses a comparison whose result depends on
+// the batch size or the example.
 func (a affine) compare(b affine, is func(sign int) bool) affine {
 	d := affine{a.n - b.n, a.row - b.row, a.k - b.k}
 	sign, ok, atLeast, atMost := d.sign()
@@ -234,8 +232,7 @@ func (c *compiler) shape() {
 	c.result(out)
 }
 
-// known returns a shape that a graph gives as integers, for a batch of one
-// example, and its batch axis or −1.
+// known returns the shape that a tensor of integers gives, for a batch of one example, and its batch axis or −1.
 func known(to *value) (shape []int, batch int) {
 	shape, batch = []int{}, -1
 	if len(to.shape) != 1 {

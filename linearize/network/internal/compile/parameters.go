@@ -11,8 +11,8 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/rewrite"
 )
 
-// finish checks the output and completes the program: the order of the
-// parameters in θ, the places, and the size of a chunk.
+// finish checks the output and completes the program. It sets the order of the parameters in θ, the places and the
+// size of a chunk.
 func (c *compiler) finish(output string) {
 	var out *value
 	within(func() { out = c.lookup(output) }, "network: output %s", quote(output))
@@ -26,7 +26,7 @@ func (c *compiler) finish(output string) {
 	p.Output, p.OutputName = out.slot, output
 	p.C = p.Slots[out.slot].Size
 	if !p.Slots[out.slot].NeedsGrad {
-		// An output that depends on no parameter is an error.
+		// Refuse an output that depends on no parameter.
 		if len(c.quantized.integers) > 0 {
 			panic(refuse("network: output %s does not depend on any parameter: weights are stored as integers, %s; name them in --learn (ReadOptions.Learn) to make them parameters by their numbers", quote(output), c.integerNames()))
 		}
@@ -58,14 +58,14 @@ func (c *compiler) finish(output string) {
 			panic(refuse("network: cannot learn %s: it is a statistic, a shape or a bound, or does not influence the output", quote(name)))
 		}
 	}
-	// Warn of parameters whose numbers also entered the program as constants, which do not change with
-	// θ.
+	// Warn of parameters whose stored numbers also entered the program as constants: the constants do not change
+	// with θ.
 	for _, in := range c.order {
 		if in.known {
 			c.warns = append(c.warns, linearize.NewWarning("shared-tensor", math.NaN(), math.NaN(), "", "Initializer %s is a parameter, and also a statistic, scale or bound. In the latter place it keeps its value.", quote(in.t.Name)))
 		}
 	}
-	// Warn of weights that are constants because they are stored as integers.
+	// Warn of weights that are constants because the file stores them as integers.
 	if len(c.quantized.integers) > 0 {
 		c.warns = append(c.warns, linearize.NewWarning("taken-for-constants", math.NaN(), math.NaN(), "Name what was learnt in ReadOptions.Learn.", "%s: stored as integers with a scale, and taken for constants. The posterior holds them fixed.", c.integerNames()))
 	}
@@ -101,7 +101,7 @@ func (c *compiler) finish(output string) {
 		}
 	}
 	c.warns = append(append(c.warns, Doubts(doubts[0])...), Doubts(doubts[1])...)
-	// List the results that can be looked at beside the output.
+	// List the results of nodes that can be shown beside the output.
 	for _, nd := range c.graph.Nodes {
 		for _, name := range nd.Outputs {
 			v := c.env[name]

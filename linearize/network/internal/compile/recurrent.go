@@ -20,29 +20,29 @@ func init() {
 
 const recurrentNote = "sequence_lens must be absent or one constant length for all examples; clip bounds the input of every activation"
 
-// A recurrent holds what a recurrent layer's node says: T positions, I inputs, H
-// hidden units, D directions, a cell of G gates.
+// A recurrent holds what the node of a recurrent layer says. T is the number of positions that are used, I of
+// inputs, H of hidden units, D of directions, and G of the gates of a cell.
 type recurrent struct {
 	op         *graph.Recurrent
-	batchFirst bool // layout is 1
-	steps      int  // of the sequence, of which only the first T may be used
-	inputs     int  // I
+	batchFirst bool // layout is 1: the batch is the first axis
+	steps      int  // length of the sequence; only the first T positions may be used
+	inputs     int  // I, the number of inputs
 	batch      bool // the results have a batch dimension
 	x, w, r, b *value
-	states     []*value // initial ones
+	states     []*value // initial states
 	peepholes  *value
 }
 
 func (r *recurrent) dirs() int  { return len(r.op.Reverse) }
 func (r *recurrent) gates() int { return r.op.Cells[0].Gates() }
 
-// width is D·G·H, the products at a position.
+// width returns D·G·H, the number of products at one position.
 func (r *recurrent) width() int { return r.dirs() * r.gates() * r.op.H }
 
-// timeAxis is that of the sequence in X and Y.
+// timeAxis returns the axis of the positions in X and Y.
 func (r *recurrent) timeAxis() int { return int(graph.Step(r.batchFirst)) }
 
-// directions returns which directions run in reverse.
+// directions returns for each direction whether it runs in reverse.
 func (c *compiler) directions() []bool {
 	switch name := c.attrString("direction", "forward"); name {
 	case "forward":
@@ -56,7 +56,7 @@ func (c *compiler) directions() []bool {
 	}
 }
 
-// activations returns the functions of a cell for each direction.
+// activations returns the activation functions of a cell for each direction.
 func (c *compiler) activations(defaults ...string) [][]graph.Activation {
 	reverse := c.directions()
 	names := slices.Repeat(defaults, len(reverse))
@@ -96,8 +96,8 @@ func (c *compiler) activations(defaults ...string) [][]graph.Activation {
 	return slices.Collect(slices.Chunk(list, len(defaults)))
 }
 
-// parameter returns the first number of a list, or def for an empty one, and the
-// rest of the list.
+// parameter takes the first number off a list, if used and the list has one, and returns it and the rest. Otherwise
+// it returns def and the list.
 func parameter(def float64, list []float64, used bool) (float64, []float64) {
 	v := def
 	if used && len(list) > 0 {
@@ -124,9 +124,9 @@ func rnn(_ *compiler, a []graph.Activation) graph.Cell { return &graph.RNN{F: a[
 // recurrentLayer translates a recurrent layer with a cell for each direction, whose
 // activations are the given ones if the node names none.
 //
-// The products of the sequence with the input weights do not depend on the states, and are
-// computed at once, by a Dense; the Recurrent adds those with the recurrent weights
-// position by position. Its result holds all states, from which the outputs are taken.
+// The products of the sequence with the input weights do not depend on the states. A Dense computes them all at
+// once. A Recurrent adds the products of the states with the recurrent weights, position by position. Its result
+// holds all states; the outputs are taken from it.
 func recurrentLayer(cell func(c *compiler, a []graph.Activation) graph.Cell, defaults ...string) func(c *compiler) {
 	return func(c *compiler) {
 		op := &graph.Recurrent{Work: -1, Addend: -1, Initial: -1, InitialCell: -1, Peepholes: -1, Tied: true}
@@ -135,8 +135,8 @@ func recurrentLayer(cell func(c *compiler, a []graph.Activation) graph.Cell, def
 		}
 		op.Reverse = c.directions()
 		r := &recurrent{op: op, batchFirst: c.attrInt("layout", 0) != 0}
-		// Read the sequence X, the weights, biases and peepholes, the lengths of the sequences and the
-		// initial states.
+		// Read the sequence X, the weights, biases and peepholes, the length of the sequences and the initial
+		// states.
 		r.x = c.float(0)
 		if len(r.x.shape) != 3 {
 			panic(refuse("its input of shape %v is not three-dimensional", r.x.shape))
@@ -207,8 +207,7 @@ func recurrentLayer(cell func(c *compiler, a []graph.Activation) graph.Cell, def
 	}
 }
 
-// join notes whether an input, the sequence or an initial state, has the examples
-// of the batch.
+// join records that an input (the sequence or an initial state) differs between examples, if it has a batch axis.
 func (r *recurrent) join(v *value) {
 	if v.batch < 0 {
 		return
@@ -219,7 +218,7 @@ func (r *recurrent) join(v *value) {
 	r.batch = true
 }
 
-// recurrentWeight returns input i, which must not depend on the network's input.
+// recurrentWeight returns input i, which must not depend on the input of the network. what names it in messages.
 func (c *compiler) recurrentWeight(i int, what string) *value {
 	v := c.float(i)
 	if !c.isStatic(v) || v.batch >= 0 {
@@ -228,9 +227,8 @@ func (c *compiler) recurrentWeight(i int, what string) *value {
 	return v
 }
 
-// initialState returns input i, the initial states of all directions, or nil if
-// they are zero. Zeros stored in the file count as such unless they are to be
-// learnt: no training leaves them all zero.
+// initialState returns input i, the initial states of all directions, or nil if they are zero. Zeros that the file
+// stores are zero states unless they are to be learnt, because training would not leave all of them at zero.
 func (c *compiler) initialState(r *recurrent, i int) *value {
 	if in := c.inits[c.node.Inputs[i]]; in != nil && in.value == nil && in.t.Type.IsFloat() && !c.learn[in.t.Name] && zeros(in.t.Floats) {
 		return nil
@@ -258,8 +256,8 @@ func zeros(data []float64) bool {
 	return !slices.ContainsFunc(data, func(v float64) bool { return v != 0 })
 }
 
-// emitRecurrent emits the products with the input weights, with the biases added, and the
-// recurrence, and returns the result of the latter.
+// emitRecurrent emits the products of the sequence with the input weights plus the biases, and the recurrence. It
+// returns the result of the recurrence, all states.
 func (c *compiler) emitRecurrent(r *recurrent) *value {
 	op, x, n := r.op, r.x, r.gates()*r.op.H
 	if op.T < r.steps {
@@ -270,7 +268,7 @@ func (c *compiler) emitRecurrent(r *recurrent) *value {
 	args := []*value{x, {slot: r.w.slot, batch: -1}}
 	switch {
 	case r.b == nil:
-	case resetAfter: // the biases of the products with the recurrent weights are added to those
+	case resetAfter: // the biases of the recurrent weights are added to their products, below
 		table := c.tableOf([]int{r.dirs(), n}, func(idx []int) int { return 2*idx[0]*n + idx[1] })
 		args = append(args, c.emit(&graph.Index{Source: table}, []int{r.width()}, -1, r.b))
 	default:
@@ -281,8 +279,9 @@ func (c *compiler) emitRecurrent(r *recurrent) *value {
 	products := c.emit(&graph.Dense{T: op.T, In: r.inputs, Out: r.width(), Tied: true, TiedBias: true}, []int{op.T, r.width()}, -1, args...)
 	in := []*value{products, r.r}
 	if resetAfter {
-		// The biases of the products with R, at each position, or zeros. The gradient of the result is
-		// that of the products, so that it depends on R, though it does not read it.
+		// The addend holds the biases of the recurrent weights at each position, or zeros. Its gradient is also the
+		// gradient with respect to the products with R, from which R's gradient is computed. R is among the
+		// arguments, though it is not read, so that the addend has a gradient whenever R has one.
 		args := []*value{{slot: r.r.slot, batch: -1}}
 		source := func([]int) int { return -1 }
 		if r.b != nil {
@@ -342,7 +341,7 @@ func (c *compiler) recurrentOutput(r *recurrent, i int, states *value, shape []i
 		return
 	}
 	table := c.tableOf(shape, source)
-	axis := len(shape) - 1 // of the batch, before H
+	axis := len(shape) - 1 // the axis of the batch, before H
 	if r.batchFirst {
 		axis = 0
 	}

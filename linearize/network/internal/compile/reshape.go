@@ -24,8 +24,8 @@ func (c *compiler) reshapeOp() {
 	if len(to.shape) != 1 {
 		panic(refuse("its shape is not a vector"))
 	}
-	// Apply ONNX Reshape: a dimension of −1 is inferred, and 0 copies the dimension of v unless
-	// allowZero.
+	// Read the target shape as ONNX defines it: one dimension of −1 is inferred, and 0 copies the dimension of v
+	// unless allowZero.
 	target := to.ints
 	allowZero := c.attrInt("allowzero", 0) != 0
 	target = slices.Clone(target)
@@ -192,10 +192,9 @@ func (c *compiler) batchAxis(v *value, target []affine, open int, inside, last b
 	return -1
 }
 
-// alias gives a value another shape; the elements and their order stay. Axis
-// batch of the new shape holds the examples, perhaps together with elements that
-// came before or after them, but as many elements as before must precede them in
-// memory.
+// alias returns v with another shape; the elements and their order stay. Axis batch of the new shape holds the
+// examples, perhaps together with elements before or after them. In memory, as many elements must precede the
+// examples as before.
 func (c *compiler) alias(v *value, shape []int, batch int) *value {
 	if graph.Product(shape) != graph.Product(v.shape) || len(shape) > maxRank {
 		panic(refuse("cannot reshape %v to %v", v.shape, shape))

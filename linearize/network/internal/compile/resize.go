@@ -74,28 +74,27 @@ func padSource(mode string) func(i, n int) int {
 	panic(refuse("mode=%q is not known", mode))
 }
 
-// A resizing holds what the attributes of a Resize say.
+// A resizing holds the attributes of a Resize.
 type resizing struct {
 	mode          string  // nearest, linear or cubic
 	coordinates   string  // coordinate_transformation_mode
 	rounding      string  // nearest_mode
 	a             float64 // cubic_coeff_a
-	exclude       bool    // positions outside of the input have no weight
-	antialias     bool    // the filter is stretched where the result is smaller
-	extrapolation float64 // what tf_crop_and_resize writes outside of the input
+	exclude       bool    // elements outside the input get no weight
+	antialias     bool    // stretch the filter where the result is smaller than the input
+	extrapolation float64 // the number that tf_crop_and_resize writes outside the input
 	axes          []resizedAxis
 }
 
-// A resizedAxis is an axis along which a tensor is resized from in to out
-// elements. start and end bound the part of it that tf_crop_and_resize takes, in
-// units of its length.
+// A resizedAxis describes how one axis is resized from in to out elements. tf_crop_and_resize takes the part of the
+// axis from start to end, as fractions of its length.
 type resizedAxis struct {
 	axis, in, out     int
 	scale, start, end float64
 }
 
-// resize translates Resize and Upsample: nearest copies elements; linear and
-// cubic are a sparse linear map along each axis.
+// resize translates Resize and Upsample. Mode nearest copies elements. Modes linear and cubic apply a sparse linear
+// map along each axis.
 func (c *compiler) resize() {
 	x := c.float(0)
 	var r *resizing
@@ -117,7 +116,7 @@ func (c *compiler) resize() {
 	r.a = c.attrFloat("cubic_coeff_a", -0.75)
 	r.extrapolation = c.attrFloat("extrapolation_value", 0)
 	c.resizedAxes(r, x)
-	if r.coordinates == "tf_crop_and_resize" { // it takes a part of each axis
+	if r.coordinates == "tf_crop_and_resize" { // it resizes a part of each axis
 		roi := c.floats(1)
 		n := len(r.axes)
 		if len(roi) != 2*n {
@@ -134,7 +133,7 @@ func (c *compiler) resize() {
 		}
 	}
 	if r.mode == "nearest" {
-		// Copy the element next to each position.
+		// Copy the element nearest to each position.
 		shape := slices.Clone(x.shape)
 		of := make([]*resizedAxis, len(shape))
 		for i := range r.axes {
@@ -158,7 +157,7 @@ func (c *compiler) resize() {
 		}, r.extrapolation))
 		return
 	}
-	// What shrinks comes first, so that less is computed and kept.
+	// Resize the axes that shrink most first, so that fewer numbers are computed and kept.
 	slices.SortStableFunc(r.axes, func(a, b resizedAxis) int { return cmp.Compare(a.out*b.in, b.out*a.in) })
 	for _, a := range r.axes {
 		x = c.interpolate(x, r, a)
@@ -168,8 +167,8 @@ func (c *compiler) resize() {
 
 func (c *compiler) oldResize() bool { return c.node.OpType == "Upsample" || c.opset < 11 }
 
-// resizedAxes reads the axes and their scales or lengths in the result, of which one is
-// given. The batch axis must keep its length.
+// resizedAxes reads the axes and their scales or their lengths in the result; a node gives one of the two. The
+// batch axis must keep its length.
 func (c *compiler) resizedAxes(r *resizing, x *value) {
 	axes := c.attrInts("axes")
 	if axes == nil {
@@ -218,7 +217,7 @@ func (c *compiler) resizedAxes(r *resizing, x *value) {
 			}
 			out.out, out.scale = d, 1
 		case sizes == nil:
-			// Scales are float32, and runtimes multiply in it: ten times 0.7 is seven.
+			// Scales are float32 and runtimes multiply in float32: ten times 0.7 gives seven.
 			out.out, out.scale = int(math.Floor(float64(float32(d)*float32(scales[i])))), scales[i]
 		case !sizes[i].constant():
 			panic(errMixes)
@@ -257,15 +256,15 @@ func (c *compiler) resizedAxes(r *resizing, x *value) {
 
 var coordinateModes = set("asymmetric", "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "tf_half_pixel_for_nn", "tf_crop_and_resize")
 
-// rounded holds the functions of nearest_mode.
+// rounded holds the rounding functions of nearest_mode.
 var rounded = map[string]func(float64) float64{
 	"floor": math.Floor, "ceil": math.Ceil,
 	"round_prefer_floor": func(x float64) float64 { return math.Ceil(x - 0.5) },
 	"round_prefer_ceil":  func(x float64) float64 { return math.Floor(x + 0.5) },
 }
 
-// position returns where in the input element i of the result lies; inside is
-// false where tf_crop_and_resize extrapolates.
+// position returns where in the input element i of the result lies. inside is false where tf_crop_and_resize
+// extrapolates.
 func (r *resizing) position(a *resizedAxis, i int) (x float64, inside bool) {
 	at, in, out := float64(i), float64(a.in), float64(a.out)
 	half := (at+0.5)/a.scale - 0.5
@@ -279,7 +278,7 @@ func (r *resizing) position(a *resizedAxis, i int) (x float64, inside bool) {
 	case r.coordinates == "half_pixel" || r.coordinates == "pytorch_half_pixel" && a.out > 1:
 		return half, true
 	case r.coordinates == "half_pixel_symmetric":
-		// The centre of the result stays that of the input where its length was rounded.
+		// The centre of the result stays at the centre of the input, although the length was rounded.
 		return half + in/2*(1-out/(a.scale*in)), true
 	case r.coordinates == "tf_half_pixel_for_nn":
 		return (at + 0.5) / a.scale, true
@@ -288,12 +287,12 @@ func (r *resizing) position(a *resizedAxis, i int) (x float64, inside bool) {
 	case a.out == 1: // pytorch_half_pixel and align_corners
 		return 0, true
 	}
-	// The lengths are whole, also where a scale gives a part of an element more: as
-	// in PyTorch, corners meet corners.
+	// Whole lengths are used even if the scale would give a fraction of an element more. As in PyTorch, the first
+	// and last elements of result and input coincide.
 	return at * (in - 1) / (out - 1), true
 }
 
-// interpolate maps one axis by a linear or cubic filter.
+// interpolate resizes one axis with the linear or cubic filter.
 func (c *compiler) interpolate(x *value, r *resizing, a resizedAxis) *value {
 	if x.isBatch(a.axis) {
 		return x

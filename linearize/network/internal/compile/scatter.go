@@ -19,7 +19,8 @@ func init() {
 	})
 }
 
-// indices returns input i, integers that are known or number the examples.
+// indices returns input i, integers that are known or depend on nothing but the batch size and the number of the
+// example.
 func (c *compiler) indices(i int) *value {
 	v := c.input(i)
 	if v.isInt && !v.real {
@@ -28,8 +29,8 @@ func (c *compiler) indices(i int) *value {
 	panic(refuse("input %d (%s) must be integers known without running the network", i, quote(c.node.Inputs[i])))
 }
 
-// place returns which element along an axis of v an index means, for one example.
-// Along the batch axis it must be one of the example's own.
+// place returns the position on axis ax of v, for one example, that an index means. Along the batch axis, the index
+// must mean an element of the same example.
 func (c *compiler) place(v *value, ax int, a affine) int {
 	dim := v.shape[ax]
 	if !v.isBatch(ax) || c.batch == 1 && a.constant() {
@@ -43,8 +44,7 @@ func (c *compiler) place(v *value, ax int, a affine) int {
 		}
 		return a.k
 	}
-	// Element e·dim + k belongs to example e, and counting from the end does not
-	// change whose it is.
+	// Element e·dim + k belongs to example e. Counting from the end (minus dim·N) means the same example.
 	if a.n == -dim {
 		a.n = 0
 	}
@@ -54,8 +54,8 @@ func (c *compiler) place(v *value, ax int, a affine) int {
 	return a.k
 }
 
-// matched returns v with the batch axis of another tensor of the same rank, where
-// the file fixes the batch size and only that tensor has the axis.
+// matched returns v with a batch axis, where the file fixes the batch size and only another tensor of the same rank
+// has that axis.
 func (c *compiler) matched(v *value, axis int) *value {
 	if c.batch > 1 {
 		return c.perExample(v, axis, true)
@@ -80,7 +80,7 @@ func (c *compiler) gatherElements() {
 	table := c.elements(v, at, ax)
 	if v.batch < 0 && at.batch >= 0 {
 		if at.batch != ax {
-			panic(errMixes) // a row of a constant for each example
+			panic(errMixes) // each example would read another row of a constant
 		}
 		v = v.onAxis(at.batch, at.lead)
 	}
@@ -115,7 +115,7 @@ func (c *compiler) pickup(v, at *value, ax int) *value {
 	return c.emit(o, at.shape, at.batch, v, at)
 }
 
-// checkElements checks the shape of the indices of a GatherElements or ScatterElements.
+// checkElements refuses indices of GatherElements or ScatterElements whose shape does not fit v.
 func checkElements(v, at *value, ax int) {
 	fits := len(at.shape) == len(v.shape)
 	for d, n := range at.shape {
@@ -126,8 +126,7 @@ func checkElements(v, at *value, ax int) {
 	}
 }
 
-// elements returns which element of v each index of a GatherElements or
-// ScatterElements means.
+// elements returns for each index of a GatherElements or ScatterElements the element of v that it means.
 func (c *compiler) elements(v, at *value, ax int) []int32 {
 	checkElements(v, at, ax)
 	if v.batch >= 0 && (at.batch != v.batch || v.isBatch(ax) || at.shape[v.batch] != v.shape[v.batch] || at.leading() != v.leading()) {
@@ -146,18 +145,18 @@ func (c *compiler) elements(v, at *value, ax int) []int32 {
 	})
 }
 
-// windows describes the indices of a GatherND or ScatterND, which are tuples of the
-// first coordinates of blocks of a tensor.
+// windows describes the indices of a GatherND or ScatterND. They are tuples; each gives the first coordinates of a
+// block of a tensor.
 type windows struct {
-	starts []int // of the block of each tuple in the tensor, for one example
-	size   int   // elements of a block
+	starts []int // for each tuple, where its block starts in the tensor, for one example
+	size   int   // number of elements of a block
 	tuples []int // shape of the indices without their last axis
-	batch  int   // batch axis of the tuples followed by a block, or −1
+	batch  int   // batch axis of the result (axes of the tuples, then of a block), or −1
 	lead   int
 }
 
-// windows reads the indices of a GatherND or ScatterND on v. The first skip axes of
-// both count the same examples and positions.
+// windows reads the indices at of a GatherND or ScatterND on v. The first skip axes of at and v run over the same
+// examples and positions.
 func (c *compiler) windows(v, at *value, skip int) *windows {
 	rank := len(at.shape)
 	if rank == 0 || skip < 0 || skip >= min(rank, len(v.shape)) || !slices.Equal(at.shape[:skip], v.shape[:skip]) {
@@ -184,7 +183,7 @@ func (c *compiler) windows(v, at *value, skip int) *windows {
 	st := strides(v.shape)
 	for t := range n {
 		start := 0
-		// The first axes count along with the tuples.
+		// The first axes of v have the same position as the tuple.
 		for d, rest := skip-1, t/graph.Product(w.tuples[skip:]); d >= 0; d-- {
 			start += rest % v.shape[d] * st[d]
 			rest /= v.shape[d]
@@ -198,7 +197,7 @@ func (c *compiler) windows(v, at *value, skip int) *windows {
 	return w
 }
 
-// covered returns the elements of all blocks, one after the other.
+// covered returns the elements of all blocks, block after block.
 func (c *compiler) covered(w *windows) []int32 {
 	n := c.entries([]int{max(len(w.starts), 1), w.size})
 	table := make([]int32, 0, n)
@@ -248,8 +247,8 @@ func (c *compiler) scatterElements() {
 	c.result(c.scatter(v, from, table))
 }
 
-// scatterInputs returns the tensor, the indices and the updates of a node, the first
-// and the last both floating point or both integers.
+// scatterInputs returns the tensor, the indices and the updates of a node. The tensor and the updates are both
+// floating point or both integers.
 func (c *compiler) scatterInputs() (v, at, from *value) {
 	v, at, from = c.input(0), c.indices(1), c.input(2)
 	if !(v.isInt && from.isInt) {
@@ -258,8 +257,7 @@ func (c *compiler) scatterInputs() (v, at, from *value) {
 	return v, at, from
 }
 
-// scatter writes or adds each element of from to the element of v that the table
-// names.
+// scatter writes or adds each element of from to the element of v that table names.
 func (c *compiler) scatter(v, from *value, table []int32) *value {
 	size := graph.Product(v.shape)
 	switch r := c.attrString("reduction", "none"); {
@@ -287,8 +285,7 @@ func (c *compiler) scatter(v, from *value, table []int32) *value {
 
 func (c *compiler) scatterND() {
 	v, at, from := c.scatterInputs()
-	// Where the file fixes the batch size, the tensor and the indices get the batch axis that the
-	// others have.
+	// Where the file fixes the batch size, the tensor and the indices get the batch axis that the updates have.
 	tuples, last := len(at.shape)-1, lastOf(at.shape)
 	if tuples >= 0 && v.batch < 0 && from.batch >= tuples {
 		v = c.matched(v, from.batch-tuples+last)
@@ -303,7 +300,7 @@ func (c *compiler) scatterND() {
 	if want := slices.Concat(w.tuples, v.shape[last:]); !slices.Equal(want, from.shape) {
 		panic(refuse("updates of shape %v where %v fit", from.shape, want))
 	}
-	// Each example writes to itself.
+	// Each example may only write to its own elements.
 	if v.batch < 0 && (w.batch >= 0 || from.batch >= 0) || from.batch >= 0 && from.batch != w.batch || from.batch < 0 && w.batch >= 0 && from.shape[w.batch] != 1 {
 		panic(errMixes)
 	}

@@ -111,7 +111,7 @@ func (c *compiler) split() {
 	}
 }
 
-// concat translates Concat. Vectors of integers, as the parts of a shape are, may be empty.
+// concat translates Concat. Vectors of known integers, such as the parts of a shape, may be empty.
 func (c *compiler) concat() {
 	if len(c.node.Inputs) == 0 {
 		panic(refuse("it has no inputs"))
@@ -184,7 +184,7 @@ func (c *compiler) gathered(i, ax, j int) *value {
 	v, at := c.input(i), c.input(j)
 	ax = axis(ax, len(v.shape))
 	if !at.isInt {
-		// The indices depend on the input: the result are the rows of a table that they say.
+		// The indices depend on the input: look up rows of a table.
 		t := typeOf(v)
 		if at.integer == 0 || at.integer == onnx.Bool {
 			panic(refuse("its indices are neither integers known without running the network nor integers computed from integer inputs"))
@@ -201,7 +201,7 @@ func (c *compiler) gathered(i, ax, j int) *value {
 	}
 	at = c.indices(j)
 	if v.batch < 0 && len(at.shape) > 1 && at.shape[0] == c.batch {
-		// Positions that a model with a fixed batch size repeats for its examples.
+		// The positions are repeated for each example of a model with a fixed batch size.
 		at = c.perExample(at, 0, false)
 	}
 	positions := make([]int, len(at.ints))
@@ -213,7 +213,7 @@ func (c *compiler) gathered(i, ax, j int) *value {
 		newDims = []int{}
 	}
 	if at.batch >= 0 && v.batch >= 0 {
-		panic(errMixes) // the examples of the indices beside those of the tensor
+		panic(errMixes) // every example of the indices would read every example of the tensor
 	}
 	out := c.takeAxis(v, ax, positions, newDims)
 	if at.batch >= 0 {
@@ -225,10 +225,9 @@ func (c *compiler) gathered(i, ax, j int) *value {
 	return out
 }
 
-// padding returns the number, plus one, of the row of a table that was not learnt, or
-// 0. PyTorch leaves the row padding_idx of an embedding at zero, and a file does not
-// say which one that is: it is taken to be the only row of zeros among several
-// numbers. Its gradient is zero, as PyTorch's is.
+// padding returns 1 + the number of the row of a table that was not learnt, or 0 if all rows were. PyTorch keeps
+// the row padding_idx of an embedding at zero, and a file does not store padding_idx. padding takes it to be the
+// only row of zeros, if rows have several numbers. The gradient of the row is zero, as in PyTorch.
 func (c *compiler) padding(in *initializer, o *graph.Lookup) int {
 	if c.learn[in.t.Name] || o.Inner < 2 {
 		return 0
@@ -249,8 +248,8 @@ func (c *compiler) padding(in *initializer, o *graph.Lookup) int {
 	return found
 }
 
-// takeAxis takes the listed positions along axis ax. If newDims is not nil, they
-// replace the axis in the result's shape.
+// takeAxis returns the elements of v at the listed positions along axis ax. If newDims is not nil, the dimensions
+// newDims replace the axis in the shape.
 func (c *compiler) takeAxis(v *value, ax int, positions []int, newDims []int) *value {
 	if v.isBatch(ax) {
 		panic(errMixes)

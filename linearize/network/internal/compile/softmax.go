@@ -22,7 +22,7 @@ func (c *compiler) softmax(log bool) {
 
 func (c *compiler) softmaxOf(x *value, ax int, log bool) *value {
 	o := &graph.Softmax{Outer: graph.Product(x.shape[:ax]), Length: x.shape[ax], Inner: graph.Product(x.shape[ax+1:]), Log: log}
-	old := c.opset < 13 // these versions normalize over all axes from axis on
+	old := c.opset < 13 // older versions normalize over all axes from axis on
 	if old {
 		o.Length, o.Inner = o.Length*o.Inner, 1
 	}
@@ -41,13 +41,12 @@ func (c *compiler) softmaxAxis(rank int) int {
 	return axis(c.attrInt("axis", def), rank)
 }
 
-// A mask says which elements of a tensor are −Inf, as a mask puts them there that is
-// added before a Softmax. Only operators that move, select or add elements may read
-// them.
+// A mask records which elements of a tensor are −Inf, so that a Softmax to which they are added ignores them. Only
+// operators that move, select or add elements may read the tensor.
 type mask struct {
-	at   []float64 // −Inf where the tensor is, otherwise 0, for one example
-	may  bool      // the elements may also be finite, as the input decides
-	from error     // what is wrong with the −Inf where anything else reads it
+	at   []float64 // −Inf where the tensor is −Inf, otherwise 0; for one example
+	may  bool      // these elements are −Inf or finite, depending on the input
+	from error     // the error if another operator reads the −Inf
 }
 
 // findMask records which elements of a constant in a slot are −Inf.
@@ -71,8 +70,8 @@ func onlyInf(data []float64) []float64 {
 	return at
 }
 
-// maskAfter returns the mask of a node's result, of size elements, or nil if it has
-// no −Inf. A node that cannot read the −Inf of its inputs is an error.
+// maskAfter returns the mask of a node's result with size elements, or nil if the result has no −Inf. It refuses a
+// node that cannot read the −Inf of its inputs.
 func (c *compiler) maskAfter(nd *graph.Node, size int) *mask {
 	i := slices.IndexFunc(nd.In, func(slot int) bool { return c.masks[slot] != nil })
 	if i < 0 {
@@ -86,7 +85,7 @@ func (c *compiler) maskAfter(nd *graph.Node, size int) *mask {
 			panic(refusal{from})
 		}
 		if c.masks[nd.In[0]].may {
-			return nil // a row that is wholly masked is an error when the network runs
+			return nil // a row with all elements masked is an error when the network runs
 		}
 		if err := o.CheckMask(c.masks[nd.In[0]].at); err != nil {
 			panic(refusal{err})
@@ -99,8 +98,8 @@ func (c *compiler) maskAfter(nd *graph.Node, size int) *mask {
 	default:
 		panic(refusal{from})
 	}
-	// Find where the result has −Inf: run the operation of the node on the masks in place of the inputs that have
-	// one, on constants as they are, and on zeros in place of other inputs.
+	// Find where the result has −Inf by running the node's operation on substitutes: the mask of an input that has
+	// one, the numbers of a constant, and zeros for any other input.
 	p, own := &graph.Program{}, graph.Node{Op: nd.Op, Out: len(nd.In)}
 	var values [][]float64
 	for j, slot := range nd.In {
@@ -123,11 +122,11 @@ func (c *compiler) maskAfter(nd *graph.Node, size int) *mask {
 	p.Slots, values = append(p.Slots, graph.Slot{Size: size, Static: true}), append(values, make([]float64, size))
 	nd.Op.Forward(&graph.State{Program: p, Static: values, N: 1}, &own)
 	if slices.ContainsFunc(values[own.Out], func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 1) }) {
-		panic(refusal{from}) // a mask times zero or a negative number
+		panic(refusal{from}) // a mask multiplied by zero or a negative number
 	}
 	at, may := onlyInf(values[own.Out]), false
 	if _, ok := nd.Op.(*graph.Where); ok && c.static[nd.In[0]] == nil {
-		// The other of two elements, where the condition takes that one.
+		// The condition depends on the input: run again with the other of the two elements.
 		for i := range values[0] {
 			values[0][i] = 1 - values[0][i]
 		}
@@ -146,8 +145,8 @@ func (c *compiler) maskAfter(nd *graph.Node, size int) *mask {
 	return &mask{at: at, may: may, from: from}
 }
 
-// Operators that may read the −Inf of a mask in functions of two numbers, and among them those
-// that do only where the other numbers are constants: PyTorch multiplies a mask by 1.
+// masking lists the operators that may read the −Inf of a mask in a function of two numbers. scaling lists those
+// among them that may only if the other numbers are constants: PyTorch multiplies a mask by 1.
 var (
 	masking = set("Add", "Sum", "Max", "Mul", "Div", "Attention", "MultiHeadAttention")
 	scaling = set("Mul", "Div")

@@ -13,38 +13,36 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/rewrite"
 )
 
-// An operator says how the nodes of one ONNX operator are translated.
+// An operator describes how nodes of one ONNX operator are translated.
 type operator struct {
 	translate func(c *compiler) // translates c.node
-	integers  integerRule       // what it makes of integers that depend on the input
-	roles     learnt.Roles      // how it treats its inputs, for the decision what was learnt
-	bias      int               // the input that is a bias, of one that multiplies by a weight
-	inputs    int               // the most it has in any version, or anyNumber
-	note      string            // for the list of operators: what of it is not read, or read in a special way
-	group     string            // in that list
+	integers  integerRule       // what the operator makes of integers that depend on the input
+	roles     learnt.Roles      // how the operator treats its inputs; helps to decide what was learnt
+	bias      int               // for an operator that multiplies by a weight, the number of the input that is a bias
+	inputs    int               // the largest number of inputs in any version, or anyNumber
+	note      string            // for the list of operators: what is not read, or is read in a special way
+	group     string            // the operator's group in the list
 }
 
-// An integerRule says what an operator makes of integers or truth values that depend
-// on the input.
+// An integerRule says what an operator makes of integers or truth values that depend on the input.
 type integerRule int
 
 const (
-	keepsType  integerRule = iota + 1 // it moves them: the result is of the same type
-	computes                          // it computes with integers; a narrow type would overflow
-	ownType                           // its translation gives the result its type
-	isTruth                           // the result are truth values
-	isPosition                        // the result are positions, 64-bit integers
+	keepsType  integerRule = iota + 1 // the operator moves integers: the result has their type
+	computes                          // the operator computes with integers; a narrow type would overflow
+	ownType                           // the function translate sets the type of the result
+	isTruth                           // the result holds truth values
+	isPosition                        // the result holds positions, 64-bit integers
 )
 
-// anyNumber is the number of inputs of an operator that takes any.
+// anyNumber marks an operator with any number of inputs.
 const anyNumber = 0
 
-// operators holds the operators that are read, by name; those of another domain
-// than ONNX's own have it in front: "com.microsoft.Gelu".
+// operators holds the operators that can be read, by name. Outside ONNX's own domain the name begins with the
+// domain: "com.microsoft.Gelu".
 var operators = map[string]operator{}
 
-// register adds the operators of a group to the table. The files of this package
-// call it as they are initialized.
+// register adds the operators of a group to the table. The files of this package call it in init.
 func register(group string, list map[string]operator) {
 	for name, o := range list {
 		if _, twice := operators[name]; twice {
@@ -55,14 +53,14 @@ func register(group string, list map[string]operator) {
 	}
 }
 
-// An Operator is one that is read.
+// An Operator is an ONNX operator that can be read.
 type Operator struct {
-	Name  string // with the domain in front where it is not ONNX's own: "com.microsoft.Gelu"
-	Group string // of the list of operators
-	Note  string // what of it is not read, or read in a special way; "" for nothing
+	Name  string // begins with the domain if this is not ONNX's own: "com.microsoft.Gelu"
+	Group string // the operator's group in the list of operators
+	Note  string // what is not read, or is read in a special way; "" if nothing
 }
 
-// List returns the operators that are read, sorted by group and name.
+// List returns the operators that can be read, sorted by group and name.
 func List() []Operator {
 	var list []Operator
 	for name, o := range operators {
@@ -74,13 +72,13 @@ func List() []Operator {
 	return list
 }
 
-// Facts says how an operator of ONNX itself treats its inputs.
+// Facts returns how an operator of ONNX's own domain treats its inputs.
 func Facts(op string) learnt.Facts {
 	o := operators[op]
 	return learnt.Facts{Roles: o.roles, Bias: o.bias}
 }
 
-// Operators returns the names of the operators that are read, sorted.
+// Operators returns the names of the operators that can be read, sorted.
 func Operators() []string { return slices.Sorted(maps.Keys(operators)) }
 
 // operatorName returns the name under which a node's operator is registered.
@@ -91,28 +89,28 @@ func operatorName(n *onnx.Node) string {
 	return n.Domain + "." + n.OpType
 }
 
-// An UnsupportedError names the operators of a model that are not read.
+// An UnsupportedError names the operators of a model that cannot be read.
 type UnsupportedError struct {
 	Opset     int64
 	Operators []UnsupportedOperator // in the order of their first nodes
 }
 
-// An UnsupportedOperator is an operator that is not read and its nodes.
+// An UnsupportedOperator is an operator that cannot be read, with its nodes.
 type UnsupportedOperator struct {
-	Name  string   // with the domain in front where it is not ONNX's own
-	Nodes []string // as messages name them: node 3 "/head/Foo"
+	Name  string   // begins with the domain if this is not ONNX's own
+	Nodes []string // the nodes as messages name them: node 3 "/head/Foo"
 }
 
 var _ error = (*UnsupportedError)(nil)
 
-// The most of a message that names operators with their nodes, in bytes, and the most
-// nodes of one; the names that follow alone may take as much again.
+// mostOperators is the largest part, in bytes, of a message that names operators with their nodes; operators named
+// without nodes may take as much again. mostNodes is the largest number of nodes named for one operator.
 const (
 	mostOperators = 400
 	mostNodes     = 3
 )
 
-// Error names all operators, each with its first nodes, as far as one line goes.
+// Error names all operators, each with its first nodes, with as many nodes as fit.
 func (e *UnsupportedError) Error() string {
 	text := ""
 	for nodes := mostNodes; nodes > 0; nodes-- {
@@ -180,9 +178,8 @@ func (c *compiler) checkOperators(order []int) {
 // invalid ends messages about files that are not as ONNX has them.
 const invalid = "this is no valid ONNX model, export it again"
 
-// translate translates c.node. Where it is applied to integers or truth values that depend
-// on the input, its operator's integerRule says whether it may be, and of which type its
-// results are.
+// translate translates c.node. If the node reads integers or truth values that depend on the input, the operator's
+// integerRule says whether this is allowed, and which type the results have.
 func (c *compiler) translate() {
 	n, o := c.node, operators[operatorName(c.node)]
 	if len(n.Inputs) > o.inputs && o.inputs != anyNumber {
@@ -219,10 +216,10 @@ func (c *compiler) translate() {
 	}
 }
 
-// standard reports whether a node's operator is one of ONNX itself.
+// standard reports whether a node's operator belongs to ONNX's own domain.
 func standard(n *onnx.Node) bool { return n.Standard() }
 
-// result makes v the result of the node, whose further outputs must be unused.
+// result makes v the result of the node. Further outputs of the node must be unused.
 func (c *compiler) result(v *value) {
 	c.only(1)
 	c.set(0, v)
@@ -234,8 +231,8 @@ func init() {
 	})
 }
 
-// A ConditionsError is that of a graph with nodes If whose conditions are known. With the
-// branches that they take in their place it can be compiled, or has more of them.
+// A ConditionsError lists the nodes If of a graph and their conditions, which are known. The caller replaces each
+// node by the branch that it takes and compiles again; further nodes If may then be met.
 type ConditionsError struct{ Conditions []rewrite.Condition }
 
 var _ error = (*ConditionsError)(nil)
@@ -244,8 +241,8 @@ func (e *ConditionsError) Error() string {
 	return fmt.Sprintf("network: %d nodes If are undecided", len(e.Conditions))
 }
 
-// An undecided holds the conditions of the nodes If that were met, and the values that are
-// not known before their branches are taken.
+// An undecided holds the conditions of the nodes If met so far, and the values that are unknown until the branches
+// are taken.
 type undecided struct {
 	conditions []rewrite.Condition
 	unknown    map[string]bool
@@ -272,7 +269,7 @@ func (u *undecided) add(n *onnx.Node) {
 	}
 }
 
-// condition decides which branch a node If takes.
+// condition records which branch a node If takes.
 func (c *compiler) condition() {
 	v := c.input(0)
 	if !v.isInt || len(v.ints) != 1 || !v.ints[0].constant() {
@@ -282,16 +279,16 @@ func (c *compiler) condition() {
 	c.undecided.add(c.node)
 }
 
-// Names and texts of the file in messages.
+// quote and brief format names and texts of the file in messages.
 var quote, brief = rewrite.Quote, rewrite.Brief
 
-// label names a node of the file for messages.
+// label names node i of the graph for messages, with its number in the file.
 func (c *compiler) label(i int) string {
 	n := c.graph.Nodes[i]
 	return fmt.Sprintf("node %d %s (%s)", c.numberOf(i), quote(n.Name), strings.Trim(quote(n.OpType), `"`))
 }
 
-// numberOf returns the number in the file of a node.
+// numberOf returns the number in the file of node i of the graph.
 func (c *compiler) numberOf(i int) int {
 	if at, ok := c.number[c.graph.Nodes[i]]; ok {
 		return at

@@ -12,9 +12,8 @@ type spatial struct {
 	begin, end               []int // pads
 }
 
-// readSpatial reads kernel_shape, strides, dilations and pads of a window that
-// moves over the spatial dimensions in. kernel is that of the weight, nil for a
-// pool.
+// readSpatial reads kernel_shape, strides, dilations and pads of a window that moves over the spatial dimensions
+// in. kernel is the spatial shape of the weight, or nil for a pool.
 func (c *compiler) readSpatial(kernel, in []int) *spatial {
 	n := len(in)
 	s := &spatial{kernel: kernel}
@@ -47,7 +46,7 @@ func (c *compiler) readSpatial(kernel, in []int) *spatial {
 	return s
 }
 
-// positiveInts reads an attribute of n positive integers, by default ones.
+// positiveInts reads an attribute of n positive integers. The default is all ones.
 func (c *compiler) positiveInts(name string, n int) []int {
 	v := c.attrInts(name)
 	if v == nil {
@@ -87,8 +86,7 @@ func (c *compiler) autoPad(s *spatial, in []int) {
 // extent is the length that the kernel covers along an axis.
 func (s *spatial) extent(i int) int { return (s.kernel[i]-1)*s.dilation[i] + 1 }
 
-// output returns the number of window positions along each axis; ceil is
-// ceil_mode.
+// output returns the number of window positions along each axis. ceil is the attribute ceil_mode.
 func (s *spatial) output(in []int, ceil bool) []int {
 	out := make([]int, len(in))
 	for i, d := range in {
@@ -104,9 +102,9 @@ func (s *spatial) output(in []int, ceil bool) []int {
 	return out
 }
 
-// window returns the Window of this geometry with one group; the caller sets
-// the channels. Its Source is a table of the spatial positions of input and
-// output, in and out.
+// window returns the Window of this geometry with one group; the caller sets the channels. in and out are the
+// spatial shapes of input and output. Source lists for each output position and tap the input position that it
+// reads.
 func (c *compiler) window(s *spatial, in, out []int) *graph.Window {
 	for _, shape := range [][]int{in, out, s.kernel} {
 		count(shape)

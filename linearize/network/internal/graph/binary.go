@@ -39,8 +39,8 @@ func (o *Binary) Backward(s *State, nd *Node) {
 	o.side(s, nd, 1, o.Right, o.Fn.db)
 }
 
-// side adds to the gradient of one operand. A broadcast element gets the sum
-// over the outputs that read it.
+// side adds the gradient of one operand; d is the partial derivative with respect to it. A broadcast element gets
+// the sum over the elements of the result that read it.
 func (o *Binary) side(s *State, nd *Node, operand int, table []int32, d func(a, b, y float64) float64) {
 	if !s.needsGrad(nd.In[operand]) {
 		return
@@ -57,8 +57,8 @@ func (o *Binary) side(s *State, nd *Node, operand int, table []int32, d func(a, 
 func one(_, _, _ float64) float64      { return 1 }
 func minusOne(_, _, _ float64) float64 { return -1 }
 
-// half is 1 if the operand is the chosen one and ½ if the two are equal, as in
-// PyTorch's minimum and maximum.
+// half returns the derivative of a minimum or maximum: 1 for the operand that is chosen, ½ for both operands if
+// they are equal (tie), as in PyTorch.
 func half(chosen, tie bool) float64 { return Step(chosen) + 0.5*Step(tie) }
 
 // The functions of two numbers, named after ONNX's operators.
@@ -120,9 +120,8 @@ var (
 	}
 )
 
-// RoundTo is round(a) + b in the range [lo, hi], with halves rounded to even. Its derivative
-// by a passes straight through the rounding: it is 1 inside of the range and 0 outside, as in
-// PyTorch's fake quantization.
+// RoundTo returns round(a) + b, clamped to [lo, hi], with halves rounded to even. Its derivative with respect to a
+// ignores the rounding: it is 1 inside the range and 0 outside, as in PyTorch's fake quantization.
 func RoundTo(lo, hi float64) BinaryFunc {
 	step := func(a, b float64) float64 { return math.RoundToEven(a) + b }
 	return BinaryFunc{
@@ -132,8 +131,7 @@ func RoundTo(lo, hi float64) BinaryFunc {
 	}
 }
 
-// pow is math.Pow, but rounds squares once: normalization layers export them
-// as Pow.
+// pow returns a^b as math.Pow does, but a² as a·a, which rounds once: normalization layers export squares as Pow.
 func pow(a, b float64) float64 {
 	if b == 2 {
 		return a * a

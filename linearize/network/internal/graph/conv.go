@@ -5,8 +5,8 @@ import (
 	"github.com/funcgp/funcgp/internal/vector"
 )
 
-// Convolve is a convolution. Input slot 0 holds the image, 1 the weight,
-// Cout×(Cin/groups·Taps), and 2, if there, the bias.
+// Convolve is a convolution. Input 0 is the image, input 1 the weight, Cout×(Cin/groups·Taps), and input 2, if
+// there is one, the bias.
 type Convolve struct{ Window *Window }
 
 func (o *Convolve) multiplications() int { return o.Window.multiplications() }
@@ -49,8 +49,7 @@ func (w *Window) multiplications() int {
 	return w.NumGroups * t * k * m
 }
 
-// fillBias sets every channel of a result, size elements each, to its bias or,
-// without one, to zero.
+// fillBias sets the size elements of every channel of a result to the channel's bias, or to zero without a bias.
 func (w *Window) fillBias(out []float64, s *State, nd *Node, size int) {
 	if len(nd.In) < 3 {
 		clear(out)
@@ -112,9 +111,8 @@ func (w *Window) tiedGradient(s *State, nd *Node, e int, scratch []float64) {
 	}
 }
 
-// ConvolveTranspose is a transposed convolution, with the slots of Convolve. The
-// layer's input has the shape of the window's output, so its weight is
-// channels-in × (channels-out/groups·Taps) in terms of the layer.
+// ConvolveTranspose is a transposed convolution, with the inputs of Convolve. The layer's input is the window's
+// output. In terms of the layer its weight is channels-in×(channels-out/groups·Taps).
 type ConvolveTranspose struct{ Window *Window } // with Transposed set
 
 func (o *ConvolveTranspose) multiplications() int { return o.Window.multiplications() }
@@ -151,18 +149,17 @@ func (o *ConvolveTranspose) Backward(s *State, nd *Node) {
 	}
 }
 
-// MaxPool takes the largest element of each window of each channel. The
-// gradient goes to the first of equal elements.
+// MaxPool takes the largest element of each window of each channel. Of equal elements, the first one gets the
+// gradient.
 type MaxPool struct{ Window *Window }
 
 func (o *MaxPool) multiplications() int { return o.Window.Cin * o.Window.Out * o.Window.Taps }
 
-// A pair is a row of a pool of squares of 2×2 elements: n neighbouring results, from out
-// on, of the rows of twice as many elements at in and below.
+// A pair is a row of a pool with 2×2 squares: n neighbouring results from out on, which come from 2n elements each
+// of the rows at in and at below.
 type pair struct{ out, in, below, n int }
 
-// FindPairs prepares the window of a pool of squares of 2×2 elements that do not overlap.
-// A pool with other windows is as it was.
+// FindPairs prepares a pool whose windows are 2×2 squares that do not overlap. It does nothing for any other pool.
 func (w *Window) FindPairs() {
 	if w.Taps != 4 || w.ReachesPadding {
 		return
@@ -208,8 +205,7 @@ func (o *MaxPool) Forward(s *State, nd *Node) {
 	}
 }
 
-// Backward implements Op. It looks for the largest elements once for all
-// backward passes of a chunk.
+// Backward implements Op. It finds the largest elements once for all backward passes over a chunk.
 func (o *MaxPool) Backward(s *State, nd *Node) {
 	w := o.Window
 	if w.pairs != nil && !s.Program.Slots[nd.In[0]].Static && !s.touched[nd.In[0]] {
@@ -231,8 +227,8 @@ func (o *MaxPool) Backward(s *State, nd *Node) {
 		return
 	}
 	size := w.Cin * w.Out
-	// Take memory for the n positions of the maxima in a slot, and whether it holds those of the chunk;
-	// if not, the caller fills it in.
+	// Get memory for the n positions of the maxima of slot nd.Out. known tells whether the memory already holds
+	// this chunk's positions; otherwise they must be filled in.
 	slot := nd.Out
 	n := s.N * size
 	var known bool
@@ -266,7 +262,7 @@ func (o *MaxPool) Backward(s *State, nd *Node) {
 	}
 }
 
-// first returns the first position of window t that holds v.
+// first returns the first position in window t with value v.
 func (w *Window) first(plane []float64, t int, v float64) int {
 	for _, s := range w.Source[t*w.Taps : (t+1)*w.Taps] {
 		if s >= 0 && plane[s] == v {
@@ -276,8 +272,8 @@ func (w *Window) first(plane []float64, t int, v float64) int {
 	return w.largest(plane, t) // v is NaN
 }
 
-// largest returns the position of the largest element of window t, or of a NaN
-// in it, so that the result is NaN too. −1 says that the window is all padding.
+// largest returns the position of the largest element of window t, or of a NaN in it, so that the result is NaN,
+// too. It returns −1 for a window that is all padding.
 func (w *Window) largest(plane []float64, t int) int {
 	source := w.Source[t*w.Taps : (t+1)*w.Taps]
 	best := -1

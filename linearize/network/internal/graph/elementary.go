@@ -2,7 +2,7 @@ package graph
 
 import "math"
 
-// zero is 0 for a number, and keeps a NaN.
+// zero returns NaN for NaN and 0 for any other x.
 func zero(x float64) float64 {
 	if math.IsNaN(x) {
 		return x
@@ -10,9 +10,8 @@ func zero(x float64) float64 {
 	return 0
 }
 
-// The functions of trigonometry, their inverses and the functions with jumps or
-// thresholds, named after ONNX's operators. At a threshold each has the
-// derivative that PyTorch takes: 0.
+// The trigonometric and hyperbolic functions, their inverses and the functions with jumps or thresholds, named
+// after ONNX's operators. At a threshold the derivative is 0, as in PyTorch.
 var (
 	Sin      = unary{math.Sin, func(x, _ float64) float64 { return math.Cos(x) }}
 	Cos      = unary{math.Cos, func(x, _ float64) float64 { return -math.Sin(x) }}

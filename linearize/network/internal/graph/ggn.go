@@ -11,46 +11,42 @@ import (
 	"github.com/funcgp/funcgp/internal/par"
 )
 
-// A Backpropagation says which part of the matrices M of the layer-wise
-// backpropagation of the GGN is kept [lae algorithm 1]. M is ∂²ℓ/∂z² at the result z
-// of a layer, with the network above linearized: it starts as Λ, and a layer with
-// Jacobian J hands down JᵀMJ.
+// A Backpropagation says which part of the matrices M is kept when the generalized Gauss–Newton matrix (GGN) is
+// backpropagated layer by layer [lae algorithm 1]. M is ∂²ℓ/∂z² at the result z of a layer, with the network above
+// linearized. It starts as Λ at the outputs, and a layer with Jacobian J passes JᵀMJ down.
 type Backpropagation int
 
 const (
-	Exact              Backpropagation = iota // the whole of M
+	Exact              Backpropagation = iota // all of M
 	Diagonals                                 // the diagonal of M at every layer [lae E.4.1]
 	ConvDiagonals                             // the diagonal of M before and after convolutions
-	FullAtConvolutions                        // ConvDiagonals, but a convolution's own weights see the whole of M
+	FullAtConvolutions                        // as ConvDiagonals, but the weights of a convolution get all of M
 )
 
-// A Plan is the order of work by which the diagonal of the GGN is backpropagated
-// through a program.
+// A Plan is the sequence of steps that backpropagates the diagonal of the GGN through a program.
 type Plan struct {
 	prog  *Program
 	steps []step
-	// Floats is the most numbers of M that an example keeps at a time.
+	// Floats is the most numbers of M that one example keeps at a time.
 	Floats int
 }
 
-// A step takes M from slot upper to slot lower. M is a diagonal or a matrix of rows
-// AᵀA.
+// A step takes M from slot Upper to slot Lower. M is a diagonal matrix, or AᵀA given by the rows of A.
 type step struct {
 	Segment
-	rows     int // of A that come in; 0 where M comes in as a diagonal
+	rows     int // rows of A that come in; 0 where M comes in as a diagonal
 	diagonal bool
 	fast     way
-	ownRows  bool // the parameters see the rows, and the diagonal alone goes on
+	ownRows  bool // the parameters use the rows, and only the diagonal goes on
 }
 
-// NewPlan returns the plan for M that starts as the identity or, if rooted, as R Rᵀ.
-// Without shortcuts it takes a diagonal M through every segment by a pass for each
-// element, which gives the same numbers.
+// NewPlan returns the plan for an M that starts as the identity or, if rooted, as R Rᵀ. Without shortcuts, a
+// diagonal M goes through every segment by one pass for each element, with the same result.
 func NewPlan(p *Program, b Backpropagation, rooted, shortcuts bool) *Plan {
 	plan := &Plan{prog: p}
 	segments, reach := p.Segments(), p.Reachable()
 	squash := func(g *Segment) bool { return b == Diagonals || b != Exact && g.Conv }
-	rows := 0 // 0: a diagonal
+	rows := 0 // 0 means a diagonal
 	if rooted {
 		rows = p.C
 	}
@@ -71,7 +67,7 @@ func NewPlan(p *Program, b Backpropagation, rooted, shortcuts bool) *Plan {
 			if n == 0 {
 				n = p.Slots[s.Upper].Size
 			}
-			// Segments with fewer rows than elements between them go in one pass.
+			// Between segments with fewer rows than elements, go through both in one pass.
 			for s.Lower >= 0 && p.Slots[s.Lower].Size >= n && !squash(&segments[i+1]) {
 				i++
 				// Add the segment below.
@@ -90,19 +86,18 @@ func NewPlan(p *Program, b Backpropagation, rooted, shortcuts bool) *Plan {
 	return plan
 }
 
-// A Backpropagator runs a Plan in the memory of a worker.
+// A Backpropagator runs a Plan with the memory of one worker.
 type Backpropagator struct {
 	plan    *Plan
 	s       *State
-	squared *State // with the squares of the static slots
+	squared *State // State with the squares of the static slots
 	seed    []float64
-	sums    map[int][]float64 // by place: sums of squared gradients of a layer used once, N×out
-	stacks  map[int]*stack    // by place
+	sums    map[int][]float64 // for each place, sums of squared gradients of a layer used once, N×out
+	stacks  map[int]*stack    // for each place
 	tile    []float64
 }
 
-// NewBackpropagator returns the memory to run a plan. squared holds the squares of the
-// static slots of s.
+// NewBackpropagator returns the memory to run a plan. squared has the squares of the static slots of s.
 func NewBackpropagator(plan *Plan, s *State, squared [][]float64) *Backpropagator {
 	return &Backpropagator{plan: plan, s: s, squared: NewState(plan.prog, squared), sums: map[int][]float64{}, stacks: map[int]*stack{}}
 }
@@ -117,11 +112,10 @@ func Squares(static [][]float64) [][]float64 {
 	return out
 }
 
-// squareTile is the number of elements that are squared at once.
+// squareTile is the number of elements in a tile of work.
 const squareTile = 1 << 16
 
-// SquaresTo writes the squares of all elements of static slots to dst. An end of ctx
-// leaves dst undefined.
+// SquaresTo writes the squares of all elements of static slots to dst. If ctx ends, dst is undefined.
 func SquaresTo(ctx context.Context, dst, static [][]float64) {
 	for i, v := range static {
 		to := dst[i][:len(v)]
@@ -135,16 +129,14 @@ func SquaresTo(ctx context.Context, dst, static [][]float64) {
 	}
 }
 
-// curvature is M of every example of a chunk: AᵀA with the rows of A, each N×size, or
-// a diagonal, N×size.
+// curvature is M for every example of a chunk: AᵀA given by the rows of A, each N×size, or a diagonal, N×size.
 type curvature struct {
 	rows     [][]float64
 	diagonal []float64
 }
 
-// Add adds the diagonal of Σ_e J_eᵀ R_e R_eᵀ J_e over the examples of the state's
-// chunk to dst, length P. roots holds R of each example, C×C, or is nil for the
-// identity. The state must have run forward.
+// Add adds the diagonal of Σ_e J_eᵀ R_e R_eᵀ J_e over the examples of the state's chunk to dst, P numbers. roots
+// has R_e of each example, C×C, or is nil for the identity. The state must have run forward.
 func (b *Backpropagator) Add(dst, roots []float64) {
 	p, n := b.plan.prog, b.s.N
 	b.squared.N, b.squared.Team = n, b.s.Team
@@ -167,7 +159,7 @@ func (b *Backpropagator) Add(dst, roots []float64) {
 	}
 }
 
-// step adds the squares of a step's parameters to dst, and returns M below.
+// step adds the squares for the parameters of a step to dst, and returns M at slot Lower.
 func (b *Backpropagator) step(dst []float64, s *step, m curvature) curvature {
 	if s.ownRows {
 		for _, row := range m.rows {
@@ -177,7 +169,7 @@ func (b *Backpropagator) step(dst []float64, s *step, m curvature) curvature {
 		b.flush(dst, s)
 	}
 	if s.diagonal && m.diagonal == nil {
-		// Compute the sums of squares over rows, the diagonal of AᵀA.
+		// The diagonal of AᵀA is the sum of squares over the rows of A.
 		rows := m.rows
 		sum := make([]float64, len(rows[0]))
 		for _, row := range rows {
@@ -193,7 +185,7 @@ func (b *Backpropagator) step(dst []float64, s *step, m curvature) curvature {
 	return out
 }
 
-// through takes a diagonal m the fast way.
+// through takes a diagonal m through a step in its fast way, and returns M at slot Lower.
 func (b *Backpropagator) through(dst []float64, s *step, m []float64) []float64 {
 	p := b.plan.prog
 	seed, st := m, b.s
@@ -324,8 +316,7 @@ func (b *Backpropagator) eachRow(s *step, m curvature, do func(row []float64)) {
 	}
 }
 
-// compress returns rows, at most size of them, with the same AᵀA for every example: the
-// triangle of A = QR.
+// compress returns at most size rows with the same AᵀA for every example: the triangle R of A = QR.
 func compress(rows [][]float64, n, size int) [][]float64 {
 	if len(rows) <= size {
 		return rows

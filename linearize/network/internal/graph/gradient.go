@@ -8,9 +8,8 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// Outputs returns the chunk's outputs, N×C, or an error if one is not finite or an
-// example reads past a table.
-// first is the input row of the chunk's first example, for the error.
+// Outputs returns the chunk's outputs, N×C. It returns an error if an output is not finite or an example reads
+// outside a table. first is the input row of the chunk's first example, for the error.
 func (s *State) Outputs(first int) ([]float64, error) {
 	if s.bad != nil {
 		err := *s.bad
@@ -26,14 +25,13 @@ func (s *State) Outputs(first int) ([]float64, error) {
 	return f, nil
 }
 
-// AddGradient adds Σ_e J_eᵀ u_e over the examples of the chunk to dst, length
-// P; u is N×C.
+// AddGradient adds Σ_e J_eᵀ u_e over the examples of the chunk to dst, P numbers; u is N×C.
 func (s *State) AddGradient(dst, u []float64) {
 	s.Backward(u, func(k int) { s.addPlace(dst, k) })
 	s.addFull(dst)
 }
 
-// addFull adds the gradients of the parameters that are in no place.
+// addFull adds the gradients of the parameters that are in no place to dst.
 func (s *State) addFull(dst []float64) {
 	for _, slot := range s.Program.Full {
 		if !s.touched[slot] {
@@ -46,7 +44,7 @@ func (s *State) addFull(dst []float64) {
 	}
 }
 
-// addPlace adds the gradient of one place's weight and bias.
+// addPlace adds the gradients of the weight and the bias of place k to dst.
 func (s *State) addPlace(dst []float64, k int) {
 	st := &s.Program.Places[k]
 	w, b := s.Program.Spans(st)
@@ -97,9 +95,8 @@ func (s *State) RowTo(row []float64, k, e int) {
 	st.addGradient(st.Layout, weight, bias, s.At(st.Input, e), s.GradAt(out, e), s.Buffer(2, st.Layout.Scratch()), 0)
 }
 
-// addGradient writes beta·weight plus the gradient of the weight, and adds that
-// of the bias, given the layer's input x and the gradient z of its result. A nil
-// weight or bias is skipped.
+// addGradient writes beta·weight plus the gradient of the weight to weight, and adds the gradient of the bias to
+// bias. x is the layer's input, and z the gradient of its result. A nil weight or bias is skipped.
 func (st *Place) addGradient(at linearize.Positions, weight, bias, x, z, scratch []float64, beta float64) {
 	if weight != nil {
 		at.WeightGradient(weight, x, z, scratch, st.Transposed, beta)

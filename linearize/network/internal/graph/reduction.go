@@ -2,18 +2,18 @@ package graph
 
 import "math"
 
-// Group reduces groups of input elements to one number each by a function such
-// as the largest element or a norm. Sums and means are Reduce.
+// Group reduces groups of input elements to one number each, by a function such as the maximum or a norm. Sums and
+// means are Reduce.
 type Group struct {
-	Target []int32 // the output element to whose group each input element belongs
+	Target []int32 // for each input element, the output element of its group
 	Fn     GroupFunc
 }
 
-// A GroupFunc is a function of a group of numbers, computed one by one.
+// A GroupFunc is a function of a group of numbers that is computed number by number.
 type GroupFunc struct {
-	start float64                      // of the accumulator
-	step  func(acc, x float64) float64 // takes in a number
-	end   func(acc float64) float64    // the result y; nil is the accumulator
+	start float64                      // first value of the accumulator
+	step  func(acc, x float64) float64 // accumulates one number
+	end   func(acc float64) float64    // the result y; nil means the accumulator
 	d     func(x, y float64) float64   // ∂y/∂x
 	ties  bool                         // the numbers for which d is 1 share it evenly
 }
@@ -23,9 +23,9 @@ func same(x float64) float64 { return x }
 // sign is −1, 0 or 1.
 func sign(x float64) float64 { return Step(x > 0) - Step(x < 0) }
 
-// The functions of a group, named after ONNX's reductions. Where several numbers
-// are the largest or smallest they share the derivative evenly, as in PyTorch's
-// amax and amin. A norm of zeros has derivative 0, as in PyTorch.
+// The functions of a group, named after ONNX's reductions. Where several numbers are the largest or the smallest,
+// they share the derivative evenly, as in PyTorch's amax and amin. The derivative of a norm of zeros is 0, as in
+// PyTorch.
 var (
 	GroupMax       = GroupFunc{math.Inf(-1), func(acc, x float64) float64 { return max(acc, x) }, same, func(x, y float64) float64 { return Step(x == y) }, true}
 	GroupMin       = GroupFunc{math.Inf(1), func(acc, x float64) float64 { return min(acc, x) }, same, func(x, y float64) float64 { return Step(x == y) }, true}
@@ -80,7 +80,7 @@ func (o *Group) Backward(s *State, nd *Node) {
 		x, y := s.At(nd.In[0], e), s.At(nd.Out, e)
 		dx, dy := s.GradAt(nd.In[0], e), s.GradAt(nd.Out, e)
 		if o.Fn.ties {
-			// Divide dy by the number of elements of each group that share it.
+			// Divide dy by the number of elements in each group that share it.
 			share := s.Buffer(0, len(dy))
 			clear(share)
 			for i, t := range o.Target {
@@ -97,8 +97,8 @@ func (o *Group) Backward(s *State, nd *Node) {
 	}
 }
 
-// LogSumExp is log Σ eˣ of groups of input elements. A group in which all
-// elements are −Inf gives −Inf, with derivative 0.
+// LogSumExp is log Σ eˣ over groups of input elements. It is −Inf, with derivative 0, for a group whose elements
+// are all −Inf.
 type LogSumExp struct {
 	Target []int32 // as in Group
 }
@@ -138,7 +138,7 @@ func (o *LogSumExp) Backward(s *State, nd *Node) {
 	}
 }
 
-// GroupProduct is the product of groups of input elements.
+// GroupProduct is the product over groups of input elements.
 type GroupProduct struct {
 	Target []int32 // as in Group
 }
@@ -156,9 +156,8 @@ func (o *GroupProduct) Forward(s *State, nd *Node) {
 	}
 }
 
-// Backward implements Op. The derivative with respect to an element is the
-// product of the elements before it times that of the elements after it, which
-// is right where elements are zero too.
+// Backward implements Op. The derivative in an element is the product of the elements before it times the product
+// of those after it. This is right also where elements are zero.
 func (o *GroupProduct) Backward(s *State, nd *Node) {
 	groups := s.Program.Slots[nd.Out].Size
 	before, run := s.Buffer(0, len(o.Target)), s.Buffer(1, groups)

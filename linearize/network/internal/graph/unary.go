@@ -175,8 +175,8 @@ func LeakyRelu(alpha float64) Op {
 	}
 }
 
-// Elu returns γ·x for x > 0 and γ·α·(e^(x/β)−1) otherwise; Selu is one with γ ≠ 1, and
-// Celu one with α = β.
+// Elu returns the function γ·x for x > 0 and γ·α·(e^(x/β)−1) otherwise. Selu is an Elu with γ ≠ 1, Celu an Elu with
+// α = β.
 func Elu(alpha, gamma, beta float64) Op {
 	return unary{
 		func(x float64) float64 {
