@@ -13,20 +13,18 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // TestDamagedBundle writes other values into a bundle, a byte at a time at 500 random places. Open or Explain
 // refuses the file, or the explanation is what it was.
 func TestDamagedBundle(t *testing.T) {
-	p, err := funcgp.Fit(t.Context(), funcgp.Model{}, funcgp.Data{TrainCount: 40}, nil)
-	require.NoError(t, err)
+	p := testref.Must(funcgp.Fit(t.Context(), funcgp.Model{}, funcgp.Data{TrainCount: 40}, nil))(t)
 	defer p.Close()
 	path := filepath.Join(t.TempDir(), "digits.gp")
 	require.NoError(t, p.Save(t.Context(), path, &funcgp.SaveOptions{Bundle: true}))
-	whole, err := os.ReadFile(path)
-	require.NoError(t, err)
-	want, err := explained(t.Context(), path)
-	require.NoError(t, err)
+	whole := testref.Must(os.ReadFile(path))(t)
+	want := testref.Must(explained(t.Context(), path))(t)
 
 	random, refused := rand.New(rand.NewPCG(1, 2)), 0
 	for range 500 {

@@ -16,8 +16,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/testref"
+	"github.com/funcgp/funcgp/linearize/network"
 )
 
 // A standIn is what a test runs for part of an example that takes a download, another
@@ -135,8 +137,7 @@ func run(t *testing.T, script string, interpreter ...string) string {
 
 func read(t *testing.T, path ...string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(path...))
-	require.NoError(t, err)
+	text := testref.Must(os.ReadFile(filepath.Join(path...)))(t)
 	return string(text)
 }
 
@@ -146,8 +147,7 @@ var verb = regexp.MustCompile(`(?m)^  ([a-z]+) +[A-Z]`)
 // examplePages are all pages with examples.
 func examplePages(t *testing.T) map[string]string {
 	pages := map[string]string{}
-	files, err := filepath.Glob(filepath.Join(repository, "doc", "*.md"))
-	require.NoError(t, err)
+	files := testref.Must(filepath.Glob(filepath.Join(repository, "doc", "*.md")))(t)
 	for _, file := range append(files, filepath.Join(repository, "README.md")) {
 		pages[filepath.Base(file)] = read(t, file)
 	}
@@ -212,8 +212,7 @@ func writeCoder(t *testing.T) {
 		},
 		"decoder.onnx": func() (*network.Network, error) { return network.Sequential(code, network.Dense{Units: 784}) },
 	} {
-		net, err := net()
-		require.NoError(t, err)
+		net := testref.Must(net())(t)
 		var b bytes.Buffer
 		require.NoError(t, net.WriteONNX(&b))
 		write(t, name, b.Bytes())

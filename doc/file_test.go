@@ -19,6 +19,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/store"
 )
@@ -136,8 +137,7 @@ func value(t *testing.T, formula string, of map[string]int) int {
 	})
 	v, err := types.Eval(token.NewFileSet(), nil, token.NoPos, text)
 	require.NoError(t, err, formula)
-	n, err := strconv.Atoi(v.Value.ExactString())
-	require.NoError(t, err)
+	n := testref.Must(strconv.Atoi(v.Value.ExactString()))(t)
 	return n
 }
 
@@ -177,8 +177,7 @@ func sizesOf(t *testing.T, f *store.File, c *savedCase) map[string]int {
 		of["N"] = a.M
 	}
 	if c.table == "sparse" { // the sums of a file say how many scalars they have
-		b, err := f.Bytes("sparse.scalars")
-		require.NoError(t, err)
+		b := testref.Must(f.Bytes("sparse.scalars"))(t)
 		of["Q"] = len(b) / 8
 	}
 	var rows struct{ Shape, Held []int }
@@ -202,8 +201,7 @@ func sizesOf(t *testing.T, f *store.File, c *savedCase) map[string]int {
 func TestFilePage(t *testing.T) {
 	tables := fileTables(t)
 	for _, c := range savedCases(t) {
-		f, err := store.Open(c.path, savedKind, savedVersion)
-		require.NoError(t, err)
+		f := testref.Must(store.Open(c.path, savedKind, savedVersion))(t)
 		of := sizesOf(t, f, &c)
 		var order []string
 		for _, table := range []*fileTable{tables["common"], tables[c.table]} {
@@ -236,8 +234,7 @@ func TestFilePage(t *testing.T) {
 // requireLength compares the length of a section with what the page says.
 func requireLength(t *testing.T, f *store.File, name, says string, of map[string]int) {
 	t.Helper()
-	b, err := f.Bytes(name)
-	require.NoError(t, err)
+	b := testref.Must(f.Bytes(name))(t)
 	switch says {
 	case "JSON":
 		require.True(t, json.Valid(b), name)
@@ -253,14 +250,12 @@ func TestFileRefusals(t *testing.T) {
 	require.NotNil(t, m)
 	shown := strings.Split(m[1], "\n")
 	model, data, options := rowsInMemory(t)
-	p, err := funcgp.Fit(t.Context(), model, data, options)
-	require.NoError(t, err)
+	p := testref.Must(funcgp.Fit(t.Context(), model, data, options))(t)
 	defer p.Close()
 	path := filepath.Join(t.TempDir(), "a.gp")
 	require.NoError(t, p.Save(t.Context(), path, &funcgp.SaveOptions{Bundle: true}))
 	good := []byte(read(t, path))
-	f, err := store.Open(path, savedKind, savedVersion)
-	require.NoError(t, err)
+	f := testref.Must(store.Open(path, savedKind, savedVersion))(t)
 	defer f.Close()
 	again := func(kind string, version uint32, change func(name string, b []byte) []byte) []byte {
 		other := filepath.Join(t.TempDir(), "b.gp")
@@ -285,8 +280,7 @@ func TestFileRefusals(t *testing.T) {
 		return b
 	})
 	damaged := slices.Clone(good)
-	alpha, err := f.Bytes("exact.alpha")
-	require.NoError(t, err)
+	alpha := testref.Must(f.Bytes("exact.alpha"))(t)
 	damaged[strings.Index(string(damaged), string(alpha))] ^= 1
 	container := slices.Clone(good)
 	container[8] = 2
@@ -296,7 +290,6 @@ func TestFileRefusals(t *testing.T) {
 	require.Len(t, shown, len(files))
 	for i, b := range files {
 		write(t, path+"x", b)
-		_, err := funcgp.Open(t.Context(), path+"x", nil)
-		require.ErrorContains(t, err, shown[i], fmt.Sprint(i))
+		require.ErrorContains(t, testref.Err(funcgp.Open(t.Context(), path+"x", nil)), shown[i], fmt.Sprint(i))
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // Subtotals and curve against sums over Explanation.All, for both kinds of terms,
@@ -32,8 +33,7 @@ func TestSubtotalsAndCurve(t *testing.T) {
 		for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
 			e, err := New(d, d, &Options{Terms: terms, Targets: targets, Groups: groups, Curve: true, All: true, Tile: 1 + rng.IntN(n)})
 			require.NoError(t, err)
-			rows, err := e.Explain(t.Context(), testkit.RandomBatch(rng, 2, c, p))
-			require.NoError(t, err)
+			rows := testref.Must(e.Explain(t.Context(), testkit.RandomBatch(rng, 2, c, p)))(t)
 			for _, row := range rows {
 				for _, x := range row {
 					v := x.All.Value
@@ -90,10 +90,8 @@ func requireCurve(t *testing.T, got []CurvePoint, v []float64, tolerance float64
 // data or none.
 func TestNoSubtotals(t *testing.T) {
 	d := testkit.NewDual(rand.New(rand.NewPCG(1, 1)), 6, 1, 3)
-	e, err := New(d, d, nil)
-	require.NoError(t, err)
-	rows, err := e.Explain(t.Context(), testkit.RandomBatch(rand.New(rand.NewPCG(2, 1)), 1, 1, 3))
-	require.NoError(t, err)
+	e := testref.Must(New(d, d, nil))(t)
+	rows := testref.Must(e.Explain(t.Context(), testkit.RandomBatch(rand.New(rand.NewPCG(2, 1)), 1, 1, 3)))(t)
 	require.Nil(t, rows[0][0].Subtotals)
 	require.Nil(t, rows[0][0].Curve)
 	require.Panics(t, func() { _, _ = New(d, d, &Options{Groups: []int{1}}) })

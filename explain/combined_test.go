@@ -12,6 +12,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -72,18 +73,14 @@ func TestCombinedIsPlain(t *testing.T) {
 	d := testkit.NewDual(rng, 60, 3, 20)
 	x := testkit.RandomBatch(rng, 3, 3, 20)
 	for _, o := range []Options{{Top: 4}, {Top: 3, Sides: true, Terms: gp.Raw, Targets: []Target{Contrast(2, 0), Single(1)}}, {Top: 60}} {
-		plain, err := New(d, d, &o)
-		require.NoError(t, err)
-		want, err := plain.Explain(t.Context(), x)
-		require.NoError(t, err)
+		plain := testref.Must(New(d, d, &o))(t)
+		want := testref.Must(plain.Explain(t.Context(), x))(t)
 		var first [][]Explanation
 		for _, tile := range []int{0, 1, 7, 1000} {
 			for _, chunk := range []int{0, 1, 4} {
 				o.Tile, o.Workers, d.Chunk = tile, 1+tile%3, chunk
-				e, err := New(combining{Dual: d}, d, &o)
-				require.NoError(t, err)
-				got, err := e.Explain(t.Context(), x)
-				require.NoError(t, err)
+				e := testref.Must(New(combining{Dual: d}, d, &o))(t)
+				got := testref.Must(e.Explain(t.Context(), x))(t)
 				requireNearly(t, want, got)
 				if first == nil {
 					first = got
@@ -124,15 +121,12 @@ func TestListedAreGathered(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 7))
 	d := testkit.NewDual(rng, 90, 3, 20)
 	x := testkit.RandomBatch(rng, 1, 3, 20)
-	plain, err := New(d, d, &Options{Top: 2})
-	require.NoError(t, err)
-	want, err := plain.Explain(t.Context(), x)
-	require.NoError(t, err)
+	plain := testref.Must(New(d, d, &Options{Top: 2}))(t)
+	want := testref.Must(plain.Explain(t.Context(), x))(t)
 	gathered := 0
 	e, err := New(combining{d, gathering{testkit.Chunked{B: d.Train, Size: 8}, &gathered}}, d, &Options{Top: 2})
 	require.NoError(t, err)
-	got, err := e.Explain(t.Context(), x)
-	require.NoError(t, err)
+	got := testref.Must(e.Explain(t.Context(), x))(t)
 	requireNearly(t, want, got)
 	require.Positive(t, gathered)
 	require.LessOrEqual(t, gathered, 6) // two of each output
@@ -161,10 +155,8 @@ func (d projected) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int,
 func TestOwnCovarianceAndWeight(t *testing.T) {
 	explainers(t, Options{}, func(t *testing.T, d *testkit.Dual, _ *Explainer, x *linearize.Batch) {
 		o := &Options{Top: 3, All: true}
-		e, err := New(projected{d}, d, o)
-		require.NoError(t, err)
-		got, err := e.Explain(t.Context(), x)
-		require.NoError(t, err)
+		e := testref.Must(New(projected{d}, d, o))(t)
+		got := testref.Must(e.Explain(t.Context(), x))(t)
 		c := e.c
 		cross := testkit.Product(testkit.Jacobian(x), d.Sigma, d.J.T())
 		plain := every(t, d, x)

@@ -37,10 +37,8 @@ func explained(t *testing.T, d gp.Dual, prior explain.PriorMean, x *linearize.Ba
 	t.Helper()
 	o.Top, o.ErrorBars = d.Data().Len(), true
 	o.Targets = targetsOf(x.Outputs())
-	e, err := explain.New(d, prior, &o)
-	require.NoError(t, err)
-	rows, err := e.Explain(t.Context(), x)
-	require.NoError(t, err)
+	e := testref.Must(explain.New(d, prior, &o))(t)
+	rows := testref.Must(e.Explain(t.Context(), x))(t)
 	for _, row := range rows {
 		for k := range row {
 			terms := make([]explain.Term, len(row[k].Terms))
@@ -101,14 +99,12 @@ func TestE17VarianceReductionIsARefit(t *testing.T) {
 		require.NoError(t, err)
 		for name, d := range posts {
 			t.Run(q.Name+"/"+name, func(t *testing.T) {
-				whole, err := gp.Fit(t.Context(), q.Kernel, q.Train, d.Sites(), nil)
-				require.NoError(t, err)
+				whole := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, d.Sites(), nil))(t)
 				before := variances(t, whole, q.Test)
 				rows := explained(t, d, q.Kernel, q.Test, explain.Options{})
 				for i := range q.N {
 					x, _ := leaveOut(t, q.Train, q.Y, i)
-					left, err := gp.Fit(t.Context(), q.Kernel, x, sitesWithout(d.Sites(), i), nil)
-					require.NoError(t, err)
+					left := testref.Must(gp.Fit(t.Context(), q.Kernel, x, sitesWithout(d.Sites(), i), nil))(t)
 					after := variances(t, left, q.Test)
 					for r := range rows {
 						for k := range rows[r] {
@@ -134,8 +130,7 @@ func TestE17VarianceReductionOfFITC(t *testing.T) {
 		z, _ := gatherOf(t, q, 0, 2, 3, 7, 8, 9, 15, 16, 19)
 		for _, kind := range []sparse.Approximation{sparse.FITC, sparse.Nystrom} {
 			o := &sparse.Options{Approximation: kind}
-			post, err := sparse.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, z, o)
-			require.NoError(t, err)
+			post := testref.Must(sparse.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, z, o))(t)
 			before := variances(t, post, q.Test)
 			rows := explained(t, post, q.Kernel, q.Test, explain.Options{})
 			for i := range q.N {
@@ -161,21 +156,17 @@ func TestVarianceReductionAtFullLeverage(t *testing.T) {
 			rng := rand.New(rand.NewPCG(uint64(c), 6))
 			const n, p = 24, 120
 			x, test := wide(rng, n, c, p), wide(rng, 3, c, p)
-			lik, err := glm.NewGaussian(1)
-			require.NoError(t, err)
-			prior, err := ntk.NewIsotropic(delta, nil)
-			require.NoError(t, err)
+			lik := testref.Must(glm.NewGaussian(1))(t)
+			prior := testref.Must(ntk.NewIsotropic(delta, nil))(t)
 			k := ntk.New(prior, make([]float64, p), nil)
 			y := normals(rng, n, c)
-			post, err := gp.Refit(t.Context(), k, x, y, lik, nil)
-			require.NoError(t, err)
+			post := testref.Must(gp.Refit(t.Context(), k, x, y, lik, nil))(t)
 			before := variances(t, post, test)
 			rows := explained(t, post, k, test, explain.Options{})
 			var got, want []float64
 			for i := range n {
 				without, yWithout := leaveOut(t, x, y, i)
-				left, err := gp.Refit(t.Context(), k, without, yWithout, lik, nil)
-				require.NoError(t, err)
+				left := testref.Must(gp.Refit(t.Context(), k, without, yWithout, lik, nil))(t)
 				after := variances(t, left, test)
 				for r := range rows {
 					for o := range rows[r] {
@@ -194,8 +185,7 @@ func TestVarianceReductionAtFullLeverage(t *testing.T) {
 func draws(t *testing.T, q *testkit.Problem, i int, noise *mat.SymDense, do func(post *gp.Exact)) (n int) {
 	t.Helper()
 	x, y := leaveOut(t, q.Train, q.Y, i)
-	left, err := gp.Refit(t.Context(), q.Kernel, x, y, q.Likelihood, nil)
-	require.NoError(t, err)
+	left := testref.Must(gp.Refit(t.Context(), q.Kernel, x, y, q.Likelihood, nil))(t)
 	var mean, cov mat.Dense
 	require.NoError(t, left.PredictTo(t.Context(), &mean, &cov, q.Train.Slice(i, i+1)))
 	total := mat.NewSymDense(q.C, nil)
@@ -214,8 +204,7 @@ func draws(t *testing.T, q *testkit.Problem, i int, noise *mat.SymDense, do func
 			for b := range q.C {
 				drawn.Set(i, b, mean.At(0, b)+sign*math.Sqrt(float64(q.C))*l.At(b, a))
 			}
-			post, err := gp.Refit(t.Context(), q.Kernel, q.Train, drawn, q.Likelihood, nil)
-			require.NoError(t, err)
+			post := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, drawn, q.Likelihood, nil))(t)
 			do(post)
 			n++
 		}
@@ -230,8 +219,7 @@ func draws(t *testing.T, q *testkit.Problem, i int, noise *mat.SymDense, do func
 func TestErrorBarsAreThoseOfLabelsDrawnAnew(t *testing.T) {
 	noises := []*mat.SymDense{mat.NewSymDense(1, []float64{0.2}), mat.NewSymDense(2, []float64{0.3, 0.1, 0.1, 0.2})}
 	for p, q := range withoutProblems(t) {
-		post, err := gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil)
-		require.NoError(t, err)
+		post := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
 		rows := explained(t, post, q.Kernel, q.Test, explain.Options{})
 		for i := range q.N {
 			var sums, squares, means, meanSquares [20][3]float64
@@ -268,10 +256,8 @@ func TestDistinguishable(t *testing.T) {
 	}
 	const n, noise = 2000, .5
 	rng := rand.New(rand.NewPCG(9, 6))
-	lik, err := glm.NewGaussian(noise * noise)
-	require.NoError(t, err)
-	prior, err := ntk.NewIsotropic(1e-2, nil)
-	require.NoError(t, err)
+	lik := testref.Must(glm.NewGaussian(noise * noise))(t)
+	prior := testref.Must(ntk.NewIsotropic(1e-2, nil))(t)
 	k := ntk.New(prior, make([]float64, 1), nil)
 	line := func(x *mat.Dense) *linearize.Batch {
 		rows, _ := x.Dims()
@@ -282,8 +268,7 @@ func TestDistinguishable(t *testing.T) {
 	marked := func(slope float64) (share float64) {
 		y := normals(rng, n, 1)
 		y.Apply(func(i, _ int, v float64) float64 { return slope*x.At(i, 0) + noise*v }, y)
-		post, err := gp.Refit(t.Context(), k, line(x), y, lik, nil)
-		require.NoError(t, err)
+		post := testref.Must(gp.Refit(t.Context(), k, line(x), y, lik, nil))(t)
 		for i, term := range explained(t, post, k, line(mat.NewDense(1, 1, []float64{1})), explain.Options{})[0][0].Terms {
 			// b_i = y_i/σ² with the standard deviation √(σ² + cov_−i)/σ²
 			require.InEpsilon(t, math.Abs(y.At(i, 0))/noise, math.Abs(term.Value)/term.SD(), 1e-2)
@@ -343,12 +328,9 @@ func TestErrorBarsOfKeptRows(t *testing.T) {
 // Without Options.ErrorBars there are none.
 func TestNoErrorBars(t *testing.T) {
 	q := testkit.Problems(t)[0]
-	post, err := gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil)
-	require.NoError(t, err)
-	e, err := explain.New(post, q.Kernel, nil)
-	require.NoError(t, err)
-	rows, err := e.Explain(t.Context(), q.Test)
-	require.NoError(t, err)
+	post := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
+	e := testref.Must(explain.New(post, q.Kernel, nil))(t)
+	rows := testref.Must(e.Explain(t.Context(), q.Test))(t)
 	require.Zero(t, rows[0][0].Terms[0].VarianceReduction)
 	require.False(t, rows[0][0].Terms[0].Distinguishable())
 	require.Nil(t, rows[0][0].Layers)

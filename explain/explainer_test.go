@@ -15,6 +15,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -24,10 +25,8 @@ const tight = 1e-10
 // every returns all terms of a row and target as a list by position.
 func every(t *testing.T, d *testkit.Dual, x *linearize.Batch, targets ...Target) [][]Explanation {
 	t.Helper()
-	e, err := New(d, d, &Options{Targets: targets, All: true})
-	require.NoError(t, err)
-	all, err := e.Explain(t.Context(), x)
-	require.NoError(t, err)
+	e := testref.Must(New(d, d, &Options{Targets: targets, All: true}))(t)
+	all := testref.Must(e.Explain(t.Context(), x))(t)
 	return all
 }
 
@@ -73,8 +72,7 @@ func TestE12Raw(t *testing.T) {
 // network differs from it by.
 func TestBothSumsClose(t *testing.T) {
 	explainers(t, Options{}, func(t *testing.T, d *testkit.Dual, e *Explainer, x *linearize.Batch) {
-		rows, err := e.Explain(t.Context(), x)
-		require.NoError(t, err)
+		rows := testref.Must(e.Explain(t.Context(), x))(t)
 		mean := testkit.Product(testkit.Jacobian(x), d.Prior, d.J.T(), mat.NewVecDense(len(d.DualVector), d.DualVector))
 		m := make([]float64, x.Len()*e.c)
 		d.MeanTo(m, x)
@@ -94,8 +92,7 @@ func TestBothSumsClose(t *testing.T) {
 
 func TestCancellationIsOverAllExamples(t *testing.T) {
 	explainers(t, Options{Top: 2, All: true}, func(t *testing.T, d *testkit.Dual, e *Explainer, x *linearize.Batch) {
-		rows, err := e.Explain(t.Context(), x)
-		require.NoError(t, err)
+		rows := testref.Must(e.Explain(t.Context(), x))(t)
 		for _, one := range slices.Concat(rows...) {
 			require.Len(t, one.Terms, 2)
 			cancel := func(v []float64) float64 {
@@ -219,8 +216,7 @@ func TestContrastIsTheDifference(t *testing.T) {
 func TestListsAreTheHeadOfASort(t *testing.T) {
 	for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
 		explainers(t, Options{Terms: terms, Top: 5, Sides: true, Similar: 4, All: true}, func(t *testing.T, d *testkit.Dual, e *Explainer, x *linearize.Batch) {
-			rows, err := e.Explain(t.Context(), x)
-			require.NoError(t, err)
+			rows := testref.Must(e.Explain(t.Context(), x))(t)
 			for _, one := range slices.Concat(rows...) {
 				by := one.All.Value
 				if terms == gp.Raw {
@@ -280,8 +276,7 @@ func requireList(t *testing.T, e *Explainer, one Explanation, list []Term, order
 // Asking for more than N gives all N, and the sum of the list is the sum.
 func TestTopAboveNGivesAll(t *testing.T) {
 	explainers(t, Options{Top: 1 << 40}, func(t *testing.T, d *testkit.Dual, e *Explainer, x *linearize.Batch) {
-		rows, err := e.Explain(t.Context(), x)
-		require.NoError(t, err)
+		rows := testref.Must(e.Explain(t.Context(), x))(t)
 		for _, one := range slices.Concat(rows...) {
 			require.Len(t, one.Terms, e.n)
 			s := 0.0
@@ -305,10 +300,8 @@ func TestTilesDoNotMatter(t *testing.T) {
 			for _, tile := range []int{0, 1, 2, 5, 1000} {
 				for _, chunk := range []int{0, 1, 4} {
 					o.Tile, o.Workers, d.Chunk = tile, 1+tile%3, chunk
-					e, err := New(d, d, &o)
-					require.NoError(t, err)
-					got, err := e.Explain(t.Context(), x)
-					require.NoError(t, err)
+					e := testref.Must(New(d, d, &o))(t)
+					got := testref.Must(e.Explain(t.Context(), x))(t)
 					if want == nil {
 						want = got
 					}
@@ -353,10 +346,8 @@ func TestProcessorsDoNotMatter(t *testing.T) {
 	run := func() [][]Explanation {
 		rng := rand.New(rand.NewPCG(3, 7))
 		d := testkit.NewDual(rng, 40, 2, 30)
-		e, err := New(d, d, &Options{Similar: 5, All: true})
-		require.NoError(t, err)
-		rows, err := e.Explain(t.Context(), testkit.RandomBatch(rng, 9, 2, 30))
-		require.NoError(t, err)
+		e := testref.Must(New(d, d, &Options{Similar: 5, All: true}))(t)
+		rows := testref.Must(e.Explain(t.Context(), testkit.RandomBatch(rng, 9, 2, 30)))(t)
 		return rows
 	}
 	want := run()
@@ -367,11 +358,9 @@ func TestProcessorsDoNotMatter(t *testing.T) {
 // A batch of test rows gives what its rows give alone.
 func TestRowsAreIndependent(t *testing.T) {
 	explainers(t, Options{Top: 3}, func(t *testing.T, d *testkit.Dual, e *Explainer, x *linearize.Batch) {
-		together, err := e.Explain(t.Context(), x)
-		require.NoError(t, err)
+		together := testref.Must(e.Explain(t.Context(), x))(t)
 		for row := range x.Len() {
-			alone, err := e.Explain(t.Context(), x.Slice(row, row+1))
-			require.NoError(t, err)
+			alone := testref.Must(e.Explain(t.Context(), x.Slice(row, row+1)))(t)
 			for k := range alone[0] {
 				a, b := together[row][k], alone[0][k]
 				testkit.RequireNear(t, a.Sum, b.Sum, tight, "sum")
@@ -420,10 +409,8 @@ func TestZeroTarget(t *testing.T) {
 	require.Equal(t, -1, Target{}.Minus())
 	rng := rand.New(rand.NewPCG(1, 1))
 	d, x := testkit.NewDual(rng, 4, 2, 3), testkit.RandomBatch(rng, 2, 2, 3)
-	e, err := New(d, d, &Options{Targets: []Target{{}, Single(0)}})
-	require.NoError(t, err)
-	rows, err := e.Explain(t.Context(), x)
-	require.NoError(t, err)
+	e := testref.Must(New(d, d, &Options{Targets: []Target{{}, Single(0)}}))(t)
+	rows := testref.Must(e.Explain(t.Context(), x))(t)
 	for _, outputs := range rows {
 		require.Equal(t, x.F.At(0, 0) != 0, outputs[0].Network != 0)
 		require.Equal(t, outputs[1], outputs[0])
@@ -441,8 +428,7 @@ func TestTargetsThatAreNone(t *testing.T) {
 		{Contrast(-1, 0), "needs an output that counts positively"},
 		{Contrast(1, 1), "output 1 with itself"},
 	} {
-		_, err := New(d, d, &Options{Targets: []Target{c.target}})
-		require.ErrorContains(t, err, c.want)
+		require.ErrorContains(t, testref.Err(New(d, d, &Options{Targets: []Target{c.target}})), c.want)
 	}
 }
 
@@ -450,21 +436,18 @@ func TestNotFiniteIsAnErrorWithItsPlace(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	d := testkit.NewDual(rng, 6, 1, 3)
 	d.Pseudo[4] = math.NaN()
-	e, err := New(d, d, nil)
-	require.NoError(t, err)
-	_, err = e.Explain(t.Context(), testkit.RandomBatch(rng, 2, 1, 3))
+	e := testref.Must(New(d, d, nil))(t)
+	_, err := e.Explain(t.Context(), testkit.RandomBatch(rng, 2, 1, 3))
 	require.ErrorContains(t, err, "training example 4 to test row 0 is not finite")
 }
 
 func TestCancelledContext(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	d := testkit.NewDual(rng, 6, 1, 3)
-	e, err := New(d, d, nil)
-	require.NoError(t, err)
+	e := testref.Must(New(d, d, nil))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = e.Explain(ctx, testkit.RandomBatch(rng, 2, 1, 3))
-	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, testref.Err(e.Explain(ctx, testkit.RandomBatch(rng, 2, 1, 3))), context.Canceled)
 }
 
 // cancelling cancels its context where the influence of examples is asked for,
@@ -484,10 +467,8 @@ func TestCancelReachesThePosterior(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	d := testkit.NewDual(rng, 6, 1, 3)
 	ctx, cancel := context.WithCancel(t.Context())
-	e, err := New(cancelling{d, cancel}, d, nil)
-	require.NoError(t, err)
-	_, err = e.Explain(ctx, testkit.RandomBatch(rng, 2, 1, 3))
-	require.ErrorIs(t, err, context.Canceled)
+	e := testref.Must(New(cancelling{d, cancel}, d, nil))(t)
+	require.ErrorIs(t, testref.Err(e.Explain(ctx, testkit.RandomBatch(rng, 2, 1, 3))), context.Canceled)
 }
 
 // truncated yields fewer examples than it says.
@@ -504,9 +485,8 @@ func (s truncatedSource) Batches(ctx context.Context, yield func(int, *linearize
 func TestDataThatEndsEarly(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	d := testkit.NewDual(rng, 6, 1, 3)
-	e, err := New(truncated{d}, d, nil)
-	require.NoError(t, err)
-	_, err = e.Explain(t.Context(), testkit.RandomBatch(rng, 2, 1, 3))
+	e := testref.Must(New(truncated{d}, d, nil))(t)
+	_, err := e.Explain(t.Context(), testkit.RandomBatch(rng, 2, 1, 3))
 	require.ErrorContains(t, err, "ended after 2 of 6 examples")
 }
 
@@ -537,10 +517,8 @@ func TestVarianceLostToRounding(t *testing.T) {
 		d := testkit.NewDual(rng, 12, 2, 7)
 		x := testkit.RandomBatch(rng, 2, 2, 7)
 		explain := func(d gp.Dual, prior PriorMean) [][]Explanation {
-			e, err := New(d, prior, &Options{Top: 12, All: all})
-			require.NoError(t, err)
-			rows, err := e.Explain(t.Context(), x)
-			require.NoError(t, err)
+			e := testref.Must(New(d, prior, &Options{Top: 12, All: all}))(t)
+			rows := testref.Must(e.Explain(t.Context(), x))(t)
 			return rows
 		}
 		want := explain(d, d)
@@ -572,8 +550,7 @@ func explainers(t *testing.T, o Options, test func(t *testing.T, d *testkit.Dual
 		rng := rand.New(rand.NewPCG(uint64(seed), 1))
 		d := testkit.NewDual(rng, size.n, size.c, size.p)
 		x := testkit.RandomBatch(rng, 4, size.c, size.p)
-		e, err := New(d, d, &o)
-		require.NoError(t, err)
+		e := testref.Must(New(d, d, &o))(t)
 		test(t, d, e, x)
 	}
 }
@@ -583,19 +560,14 @@ func explainers(t *testing.T, o Options, test func(t *testing.T, d *testkit.Dual
 func TestMeanIsThePrediction(t *testing.T) {
 	r := testkit.OpenReference(t, "two-moons")
 	x := r.Test.Slice(0, 3)
-	refit, err := gp.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, nil)
-	require.NoError(t, err)
-	fit, err := gp.Fit(t.Context(), r.Kernel, r.Train, r.Sites(t), nil)
-	require.NoError(t, err)
+	refit := testref.Must(gp.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, nil))(t)
+	fit := testref.Must(gp.Fit(t.Context(), r.Kernel, r.Train, r.Sites(t), nil))(t)
 	for name, d := range map[string]*gp.Exact{"refit": refit, "fit": fit} {
-		e, err := New(d, r.Kernel, nil)
-		require.NoError(t, err)
-		rows, err := e.Explain(t.Context(), x)
-		require.NoError(t, err)
+		e := testref.Must(New(d, r.Kernel, nil))(t)
+		rows := testref.Must(e.Explain(t.Context(), x))(t)
 		var mean, cov mat.Dense
 		require.NoError(t, d.PredictTo(t.Context(), &mean, &cov, x))
-		given, err := e.ExplainTargets(t.Context(), x, &cov, []Target{Single(0)})
-		require.NoError(t, err)
+		given := testref.Must(e.ExplainTargets(t.Context(), x, &cov, []Target{Single(0)}))(t)
 		for i := range rows {
 			one := rows[i][0]
 			require.Equal(t, mean.At(i, 0), one.Mean, name)

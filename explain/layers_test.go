@@ -13,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -57,12 +58,9 @@ func denseLayers(t *testing.T, q *testkit.Problem, lambda *mat.Dense) []*mat.Den
 func TestE14LayersAddUp(t *testing.T) {
 	for _, q := range testkit.Problems(t) {
 		t.Run(q.Name, func(t *testing.T) {
-			exact, err := gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil)
-			require.NoError(t, err)
-			at, err := gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), nil)
-			require.NoError(t, err)
-			all, err := kept.Refit(t.Context(), q.Train, q.Y, q.Likelihood, q.Prior, q.Theta, nil)
-			require.NoError(t, err)
+			exact := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
+			at := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), nil))(t)
+			all := testref.Must(kept.Refit(t.Context(), q.Train, q.Y, q.Likelihood, q.Prior, q.Theta, nil))(t)
 			for _, d := range []gp.Dual{exact, at, all} {
 				c := denseLayers(t, q, d.Sites().Lambda)
 				for r, row := range explained(t, d, q.Kernel, q.Test, explain.Options{Layers: groupKernels(q.Kernel)}) {
@@ -178,13 +176,10 @@ func TestLayersAtFullLeverage(t *testing.T) {
 			return &linearize.Batch{F: normals(rng, n, 1), P: p, Blocks: []linearize.Block{&linearize.Full{J: j, C: 1, Params: spans}}}
 		}
 		x, test, y := batch(n), batch(2), normals(rng, n, 1)
-		lik, err := glm.NewGaussian(1)
-		require.NoError(t, err)
-		prior, err := ntk.NewLayerwise(p, ntk.ByTensor(spans, delta), nil)
-		require.NoError(t, err)
+		lik := testref.Must(glm.NewGaussian(1))(t)
+		prior := testref.Must(ntk.NewLayerwise(p, ntk.ByTensor(spans, delta), nil))(t)
 		k := ntk.New(prior, make([]float64, p), nil)
-		post, err := gp.Refit(t.Context(), k, x, y, lik, nil)
-		require.NoError(t, err)
+		post := testref.Must(gp.Refit(t.Context(), k, x, y, lik, nil))(t)
 		j, jt := testkit.Jacobian(x), testkit.Jacobian(test)
 		precision := testkit.Product(j.T(), j)
 		for i := range p {
@@ -211,15 +206,12 @@ func TestLayersAtFullLeverage(t *testing.T) {
 func TestLayersThatAreRefused(t *testing.T) {
 	q := testkit.Problems(t)[0]
 	kernels := groupKernels(q.Kernel)
-	iterative, err := cg.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil)
-	require.NoError(t, err)
-	_, err = explain.New(iterative, q.Kernel, &explain.Options{Layers: kernels})
+	iterative := testref.Must(cg.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
+	_, err := explain.New(iterative, q.Kernel, &explain.Options{Layers: kernels})
 	require.EqualError(t, err, "explain: the terms of a *cg.Posterior cannot be split by layer; use an exact posterior or one of kept rows")
 
-	post, err := gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil)
-	require.NoError(t, err)
-	e, err := explain.New(post, q.Kernel, &explain.Options{Layers: kernels, MaxMemory: 1000})
-	require.NoError(t, err)
+	post := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
+	e := testref.Must(explain.New(post, q.Kernel, &explain.Options{Layers: kernels, MaxMemory: 1000}))(t)
 	_, err = e.Explain(t.Context(), q.Test)
 	var memory *gp.MemoryError
 	require.ErrorAs(t, err, &memory)

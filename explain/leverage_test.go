@@ -44,28 +44,22 @@ func TestRemovalAtFullLeverage(t *testing.T) {
 			const n, p = 24, 120
 			x, test := wide(rng, n, c, p), wide(rng, 3, c, p)
 			y := normals(rng, n, c)
-			lik, err := glm.NewGaussian(1)
-			require.NoError(t, err)
-			prior, err := ntk.NewIsotropic(delta, nil)
-			require.NoError(t, err)
+			lik := testref.Must(glm.NewGaussian(1))(t)
+			prior := testref.Must(ntk.NewIsotropic(delta, nil))(t)
 			k := ntk.New(prior, make([]float64, p), nil)
-			post, err := gp.Refit(t.Context(), k, x, y, lik, nil)
-			require.NoError(t, err)
+			post := testref.Must(gp.Refit(t.Context(), k, x, y, lik, nil))(t)
 			var before mat.Dense
 			require.NoError(t, post.PredictTo(t.Context(), &before, nil, test))
 			var targets []explain.Target
 			for l := range c {
 				targets = append(targets, explain.Single(l))
 			}
-			e, err := explain.New(post, k, &explain.Options{All: true, Targets: targets})
-			require.NoError(t, err)
-			rows, err := e.Explain(t.Context(), test)
-			require.NoError(t, err)
+			e := testref.Must(explain.New(post, k, &explain.Options{All: true, Targets: targets}))(t)
+			rows := testref.Must(e.Explain(t.Context(), test))(t)
 			var got, want []float64
 			for i := range n {
 				without, yWithout := leaveOut(t, x, y, i)
-				left, err := gp.Refit(t.Context(), k, without, yWithout, lik, nil)
-				require.NoError(t, err)
+				left := testref.Must(gp.Refit(t.Context(), k, without, yWithout, lik, nil))(t)
 				var after mat.Dense
 				require.NoError(t, left.PredictTo(t.Context(), &after, nil, test))
 				for r := range rows {
@@ -86,31 +80,22 @@ func TestRemovalAtFullLeverage(t *testing.T) {
 // moves removals. They are within 1e-8 of the largest, against 400-bit numbers, or the refit has
 // warned.
 func TestRemovalIsWithinItsPromiseOrWarned(t *testing.T) {
-	base, err := network.ReadONNXFile(t.Context(), "../testdata/parameters/rms-norm.onnx", nil)
-	require.NoError(t, err)
+	base := testref.Must(network.ReadONNXFile(t.Context(), "../testdata/parameters/rms-norm.onnx", nil))(t)
 	const n, tests, c, noise = 24, 3, 2, .001
-	lik, err := glm.NewGaussian(noise)
-	require.NoError(t, err)
-	prior, err := ntk.NewIsotropic(.01, nil)
-	require.NoError(t, err)
+	lik := testref.Must(glm.NewGaussian(noise))(t)
+	prior := testref.Must(ntk.NewIsotropic(.01, nil))(t)
 	within, warned := 0, 0
 	for _, small := range []float64{1, 1e-2, 1e-3, 1e-4} {
 		theta := slices.Clone(base.Theta())
 		floats.Scale(small, theta[:4*12+12]) // the layer before the norm
-		net, err := base.WithTheta(theta)
-		require.NoError(t, err)
+		net := testref.Must(base.WithTheta(theta))(t)
 		rng := rand.New(rand.NewPCG(1, 5))
-		x, err := net.Linearize(t.Context(), normals(rng, n, 4))
-		require.NoError(t, err)
-		test, err := net.Linearize(t.Context(), normals(rng, tests, 4))
-		require.NoError(t, err)
+		x := testref.Must(net.Linearize(t.Context(), normals(rng, n, 4)))(t)
+		test := testref.Must(net.Linearize(t.Context(), normals(rng, tests, 4)))(t)
 		y, k := normals(rng, n, c), ntk.New(prior, theta, nil)
-		post, err := gp.Refit(t.Context(), k, x, y, lik, nil)
-		require.NoError(t, err)
-		e, err := explain.New(post, k, &explain.Options{All: true})
-		require.NoError(t, err)
-		rows, err := e.Explain(t.Context(), test)
-		require.NoError(t, err)
+		post := testref.Must(gp.Refit(t.Context(), k, x, y, lik, nil))(t)
+		e := testref.Must(explain.New(post, k, &explain.Options{All: true}))(t)
+		rows := testref.Must(e.Explain(t.Context(), test))(t)
 		want := preciseRemovals(k, x, test, y, noise)
 		largest, off := 0.0, 0.0
 		for r := range tests {
@@ -198,8 +183,7 @@ func leaveOut(t *testing.T, x *linearize.Batch, y *mat.Dense, i int) (*linearize
 			rows = append(rows, k)
 		}
 	}
-	b, err := linearize.Gather(context.Background(), x, rows)
-	require.NoError(t, err)
+	b := testref.Must(linearize.Gather(context.Background(), x, rows))(t)
 	_, c := y.Dims()
 	left := mat.NewDense(len(rows), c, nil)
 	for at, k := range rows {
@@ -233,19 +217,14 @@ func TestRemovalIsUndefinedWhereItIsLost(t *testing.T) {
 	for delta, defined := range map[float64]bool{1e-2: true, 1e-9: false} {
 		rng := rand.New(rand.NewPCG(1, 5))
 		x, test := wide(rng, 24, 1, 120), wide(rng, 3, 1, 120)
-		lik, err := glm.NewGaussian(1)
-		require.NoError(t, err)
-		prior, err := ntk.NewIsotropic(delta, nil)
-		require.NoError(t, err)
+		lik := testref.Must(glm.NewGaussian(1))(t)
+		prior := testref.Must(ntk.NewIsotropic(delta, nil))(t)
 		k := ntk.New(prior, make([]float64, 120), nil)
-		post, err := gp.Refit(t.Context(), k, x, normals(rng, 24, 1), lik, nil)
-		require.NoError(t, err)
+		post := testref.Must(gp.Refit(t.Context(), k, x, normals(rng, 24, 1), lik, nil))(t)
 		var removal [2][]float64
 		for i, d := range []gp.Dual{post, plain{post, k}} {
-			e, err := explain.New(d, k, &explain.Options{All: true})
-			require.NoError(t, err)
-			rows, err := e.Explain(t.Context(), test)
-			require.NoError(t, err)
+			e := testref.Must(explain.New(d, k, &explain.Options{All: true}))(t)
+			rows := testref.Must(e.Explain(t.Context(), test))(t)
 			removal[i] = rows[0][0].All.Removal
 		}
 		for _, v := range removal[0] {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // fromNetworks explains the same number of rows by k unrelated posteriors over as many
@@ -22,10 +23,8 @@ func fromNetworks(t *testing.T, k int, o Options) []Explanation {
 	for i := range k {
 		rng := rand.New(rand.NewPCG(uint64(i), 9))
 		d := testkit.NewDual(rng, n, c, p)
-		e, err := New(d, d, &o)
-		require.NoError(t, err)
-		rows, err := e.Explain(t.Context(), testkit.RandomBatch(rng, 1, c, p))
-		require.NoError(t, err)
+		e := testref.Must(New(d, d, &o))(t)
+		rows := testref.Must(e.Explain(t.Context(), testkit.RandomBatch(rng, 1, c, p)))(t)
 		list = append(list, rows[0][0])
 	}
 	return list

@@ -10,6 +10,7 @@ import (
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
 )
@@ -22,15 +23,12 @@ const partTol = 1e-11
 // sums, the largest terms in their order with all that is said of them, and the groups.
 func TestMergeParts(t *testing.T) {
 	for _, q := range testkit.Problems(t) {
-		z, err := q.Train.Gather(t.Context(), []int{9, 2, 17, 5, 0})
-		require.NoError(t, err)
+		z := testref.Must(q.Train.Gather(t.Context(), []int{9, 2, 17, 5, 0}))(t)
 		some := &sparse.Inducing{Rows: []int{9, 2, 17, 5, 0}, Batch: z}
-		nystrom, err := sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), some, nil)
-		require.NoError(t, err)
+		nystrom := testref.Must(sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), some, nil))(t)
 		fitc, err := sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), some, &sparse.Options{Approximation: sparse.FITC})
 		require.NoError(t, err)
-		exact, err := gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), nil)
-		require.NoError(t, err)
+		exact := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), nil))(t)
 		for name, d := range map[string]gp.Dual{"nystrom": nystrom, "fitc": fitc, "exact": exact} {
 			t.Run(q.Name+"/"+name, func(t *testing.T) {
 				o := &explain.Options{Top: 6, Sides: true, ErrorBars: true, Groups: make([]int, q.N)}
@@ -54,10 +52,8 @@ func TestMergeParts(t *testing.T) {
 
 func explainedBy(t *testing.T, d gp.Dual, q *testkit.Problem, o *explain.Options) [][]explain.Explanation {
 	t.Helper()
-	e, err := explain.New(d, q.Kernel, o)
-	require.NoError(t, err)
-	x, err := e.Explain(t.Context(), q.Test)
-	require.NoError(t, err)
+	e := testref.Must(explain.New(d, q.Kernel, o))(t)
+	x := testref.Must(e.Explain(t.Context(), q.Test))(t)
 	return x
 }
 
@@ -75,8 +71,7 @@ func requireParts(t *testing.T, d gp.Dual, q *testkit.Problem, o *explain.Option
 			for _, p := range parts {
 				each = append(each, p[r][k])
 			}
-			got, err := explain.Merge(each, bounds[:len(bounds)-1], o)
-			require.NoError(t, err)
+			got := testref.Must(explain.Merge(each, bounds[:len(bounds)-1], o))(t)
 			requireExplanation(t, w, got)
 		}
 	}
@@ -125,14 +120,12 @@ func requireExplanation(t *testing.T, want, got explain.Explanation) {
 // What cannot be merged, or does not belong together, is an error.
 func TestMergePartsRefuses(t *testing.T) {
 	q := testkit.Problems(t)[2]
-	exact, err := gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), nil)
-	require.NoError(t, err)
+	exact := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), nil))(t)
 	x := explainedBy(t, explain.Part(exact, 0, 10), q, &explain.Options{})
-	_, err = explain.Merge([]explain.Explanation{x[0][0], x[1][0]}, []int{0, 10}, &explain.Options{})
+	_, err := explain.Merge([]explain.Explanation{x[0][0], x[1][0]}, []int{0, 10}, &explain.Options{})
 	require.ErrorContains(t, err, "part 1 is of another test row")
 	for _, o := range []explain.Options{{Curve: true}, {All: true}, {Similar: 1}, {Layers: []ntk.Kernel{q.Kernel}}} {
-		_, err = explain.Merge(x[0][:1], []int{0}, &o)
-		require.ErrorContains(t, err, "leave them out", fmt.Sprint(o))
+		require.ErrorContains(t, testref.Err(explain.Merge(x[0][:1], []int{0}, &o)), "leave them out", fmt.Sprint(o))
 	}
 	require.Panics(t, func() { explain.Part(exact, 3, 3) })
 	require.Panics(t, func() { _, _ = explain.Merge(nil, nil, &explain.Options{}) })

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -39,10 +40,8 @@ func TestExplainTargets(t *testing.T) {
 		}
 		all.Wait()
 		for k := range got {
-			other, err := New(d, d, &Options{Top: 5, Sides: true, Similar: 3, Targets: lists[k%len(lists)]})
-			require.NoError(t, err)
-			want, err := other.Explain(t.Context(), x)
-			require.NoError(t, err)
+			other := testref.Must(New(d, d, &Options{Top: 5, Sides: true, Similar: 3, Targets: lists[k%len(lists)]}))(t)
+			want := testref.Must(other.Explain(t.Context(), x))(t)
 			requireSame(t, want, got[k])
 		}
 		_, err := e.ExplainTargets(t.Context(), x, nil, []Target{Single(e.c)})
@@ -58,8 +57,7 @@ func TestExplainTargets(t *testing.T) {
 func TestExplainConcurrently(t *testing.T) {
 	o := Options{Top: 2, Sides: true, ErrorBars: true}
 	explainers(t, o, func(t *testing.T, d *testkit.Dual, e *Explainer, x *linearize.Batch) {
-		one, err := New(d, d, &o)
-		require.NoError(t, err)
+		one := testref.Must(New(d, d, &o))(t)
 		var all sync.WaitGroup
 		got := make([][][]Explanation, 2*x.Len())
 		for k := range got {
@@ -74,8 +72,7 @@ func TestExplainConcurrently(t *testing.T) {
 		all.Wait()
 		for k := range got {
 			i := k % x.Len()
-			want, err := one.Explain(t.Context(), x.Slice(i, i+1))
-			require.NoError(t, err)
+			want := testref.Must(one.Explain(t.Context(), x.Slice(i, i+1)))(t)
 			requireSame(t, want, got[k])
 		}
 	})

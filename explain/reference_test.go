@@ -31,12 +31,9 @@ func TestReferenceContributions(t *testing.T) {
 	for _, name := range small {
 		t.Run(name, func(t *testing.T) {
 			r := openReference(t, name)
-			post, err := gp.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, nil)
-			require.NoError(t, err)
-			e, err := explain.New(post, r.Kernel, &explain.Options{All: true})
-			require.NoError(t, err)
-			rows, err := e.Explain(t.Context(), r.Test)
-			require.NoError(t, err)
+			post := testref.Must(gp.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, nil))(t)
+			e := testref.Must(explain.New(post, r.Kernel, &explain.Options{All: true}))(t)
+			rows := testref.Must(e.Explain(t.Context(), r.Test))(t)
 
 			var mean, sum, rawSum []float64
 			shape := r.Shape("refit_contribution_head")
@@ -64,14 +61,10 @@ func TestReferenceRemainder(t *testing.T) {
 	for _, name := range small {
 		t.Run(name, func(t *testing.T) {
 			r := openReference(t, name)
-			sites, err := gp.NewSites(r.Y, r.Train.F, r.Likelihood)
-			require.NoError(t, err)
-			post, err := gp.Fit(t.Context(), r.Kernel, r.Train, sites, nil)
-			require.NoError(t, err)
-			e, err := explain.New(post, r.Kernel, nil)
-			require.NoError(t, err)
-			rows, err := e.Explain(t.Context(), r.Test)
-			require.NoError(t, err)
+			sites := testref.Must(gp.NewSites(r.Y, r.Train.F, r.Likelihood))(t)
+			post := testref.Must(gp.Fit(t.Context(), r.Kernel, r.Train, sites, nil))(t)
+			e := testref.Must(explain.New(post, r.Kernel, nil))(t)
+			rows := testref.Must(e.Explain(t.Context(), r.Test))(t)
 			var mean []float64
 			for _, x := range slices.Concat(rows...) {
 				mean = append(mean, x.Network-x.Remainder)
@@ -87,18 +80,15 @@ func TestThesisCNN(t *testing.T) {
 		t.Skip("explains 1991 rows by 3000 training digits")
 	}
 	r := openReference(t, "thesis-cnn")
-	post, err := gp.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, nil)
-	require.NoError(t, err)
+	post := testref.Must(gp.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, nil))(t)
 	t.Run("contributions", func(t *testing.T) { r.thesisContributions(t, post) })
 	t.Run("summary", func(t *testing.T) { r.thesisSummary(t, post) })
 }
 
 func (r *reference) thesisContributions(t *testing.T, post gp.Dual) {
-	e, err := explain.New(post, r.Kernel, &explain.Options{All: true})
-	require.NoError(t, err)
+	e := testref.Must(explain.New(post, r.Kernel, &explain.Options{All: true}))(t)
 	head := r.Shape("refit_contribution_head")[0]
-	rows, err := e.Explain(t.Context(), r.Test.Slice(0, head))
-	require.NoError(t, err)
+	rows := testref.Must(e.Explain(t.Context(), r.Test.Slice(0, head)))(t)
 	var raw, value, mean []float64
 	for _, x := range rows {
 		raw, value = append(raw, x[0].All.Raw...), append(value, x[0].All.Value...)
@@ -113,8 +103,7 @@ func (r *reference) thesisContributions(t *testing.T, post gp.Dual) {
 // thesisSummary says whether explanations are specific to their row, and whether they agree with removal.
 func (r *reference) thesisSummary(t *testing.T, post gp.Dual) {
 	const top = 8
-	e, err := explain.New(post, r.Kernel, &explain.Options{All: true, Similar: top})
-	require.NoError(t, err)
+	e := testref.Must(explain.New(post, r.Kernel, &explain.Options{All: true, Similar: top}))(t)
 	n, rows := r.Train.Len(), float64(r.Test.Len())
 	var cancellation, rawCancellation, rank, rawRank []float64
 	listed, rawListed, similar := make([]int, n), make([]int, n), make([]int, n) // how many rows list each example
@@ -126,8 +115,7 @@ func (r *reference) thesisSummary(t *testing.T, post gp.Dual) {
 	}
 	for lo := 0; lo < r.Test.Len(); lo += 64 {
 		b := r.Test.Slice(lo, min(lo+64, r.Test.Len()))
-		found, err := e.Explain(t.Context(), b)
-		require.NoError(t, err)
+		found := testref.Must(e.Explain(t.Context(), b))(t)
 		for i := range found {
 			x := &found[i][0]
 			cancellation, rawCancellation = append(cancellation, x.Cancellation), append(rawCancellation, x.RawCancellation)
@@ -215,20 +203,16 @@ func TestReferenceRemoval(t *testing.T) {
 	for _, name := range small {
 		t.Run(name, func(t *testing.T) {
 			r := openReference(t, name)
-			post, err := gp.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, nil)
-			require.NoError(t, err)
+			post := testref.Must(gp.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, nil))(t)
 			n, c := r.Train.F.Dims()
 			q := make([]float64, n*c)
 			require.NoError(t, testkit.RemovalTo(t.Context(), post, q))
 			x := r.Test.Slice(0, 12)
-			cross, err := post.Cross(t.Context(), x)
-			require.NoError(t, err)
+			cross := testref.Must(post.Cross(t.Context(), x))(t)
 			cov := mat.NewDense(12*c, n*c, nil)
 			require.NoError(t, cross.TileTo(t.Context(), cov, 0, r.Train, gp.Posterior))
-			e, err := explain.New(post, r.Kernel, &explain.Options{All: true})
-			require.NoError(t, err)
-			rows, err := e.Explain(t.Context(), x)
-			require.NoError(t, err)
+			e := testref.Must(explain.New(post, r.Kernel, &explain.Options{All: true}))(t)
+			rows := testref.Must(e.Explain(t.Context(), x))(t)
 			var got, want []float64
 			for i, x := range slices.Concat(rows...) {
 				got = append(got, x.All.Removal...)

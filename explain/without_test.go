@@ -17,6 +17,7 @@ import (
 	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
@@ -32,10 +33,8 @@ type without struct {
 // size, 0 for the default.
 func leaveOutEach(t *testing.T, d gp.Dual, prior explain.PriorMean, x *linearize.Batch, rows []int, tile, workers int) without {
 	t.Helper()
-	e, err := explain.New(d, prior, &explain.Options{Workers: workers})
-	require.NoError(t, err)
-	w, err := e.Without(t.Context(), rows)
-	require.NoError(t, err)
+	e := testref.Must(explain.New(d, prior, &explain.Options{Workers: workers}))(t)
+	w := testref.Must(e.Without(t.Context(), rows))(t)
 	if tile > 0 {
 		w.SetTile(tile)
 	}
@@ -60,8 +59,7 @@ func refits(t *testing.T, q *testkit.Problem) without {
 	}
 	for i := range q.N {
 		x, y := leaveOut(t, q.Train, q.Y, i)
-		post, err := gp.Refit(t.Context(), q.Kernel, x, y, q.Likelihood, nil)
-		require.NoError(t, err)
+		post := testref.Must(gp.Refit(t.Context(), q.Kernel, x, y, q.Likelihood, nil))(t)
 		var own, test mat.Dense
 		require.NoError(t, post.PredictTo(t.Context(), &own, nil, q.Train.Slice(i, i+1)))
 		require.NoError(t, post.PredictTo(t.Context(), &test, nil, q.Test))
@@ -93,17 +91,13 @@ func everyPosterior(t *testing.T, q *testkit.Problem) map[string]gp.Dual {
 		rows = append(rows, i)
 	}
 	z := &sparse.Inducing{Batch: q.Train, Rows: rows}
-	exact, err := gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil)
-	require.NoError(t, err)
-	nystrom, err := sparse.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, z, nil)
-	require.NoError(t, err)
-	subset, err := sparse.RefitSubset(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, z, nil)
-	require.NoError(t, err)
+	exact := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
+	nystrom := testref.Must(sparse.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, z, nil))(t)
+	subset := testref.Must(sparse.RefitSubset(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, z, nil))(t)
 	iterative, err := cg.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, &cg.Options{Tolerance: 1e-12})
 	require.NoError(t, err)
 	// With a Gaussian likelihood m + Kα is the same mean wherever the sites are.
-	linear, err := gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &gp.Options{Mean: gp.LinearGaussian})
-	require.NoError(t, err)
+	linear := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &gp.Options{Mean: gp.LinearGaussian}))(t)
 	linearSparse, err := sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), z, &sparse.Options{Mean: gp.LinearGaussian})
 	require.NoError(t, err)
 	linearIterative, err := cg.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &cg.Options{Mean: gp.LinearGaussian, Tolerance: 1e-12})
@@ -122,10 +116,8 @@ func TestE15WithoutIsARefit(t *testing.T) {
 				got := leaveOutEach(t, d, q.Kernel, q.Test, nil, 0, 0)
 				requireWithout(t, got, want, 1e-8) // conjugate gradients; the others 1e-12
 				lik := q.Likelihood.(glm.Likelihood)
-				short, err := score.NewJackknife(lik, .9, q.Y, got.own)
-				require.NoError(t, err)
-				long, err := score.NewJackknife(lik, .9, q.Y, want.own)
-				require.NoError(t, err)
+				short := testref.Must(score.NewJackknife(lik, .9, q.Y, got.own))(t)
+				long := testref.Must(score.NewJackknife(lik, .9, q.Y, want.own))(t)
 				for r := range want.each {
 					for k := range q.C {
 						lo, hi := short.Interval(k, got.each[r])
@@ -146,13 +138,11 @@ func TestE15WithoutOfFITC(t *testing.T) {
 		z, _ := gatherOf(t, q, 0, 2, 3, 7, 8, 9, 15, 16, 19)
 		alone := &sparse.Inducing{Batch: z.Batch}
 		o := &sparse.Options{Approximation: sparse.FITC}
-		post, err := sparse.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, z, o)
-		require.NoError(t, err)
+		post := testref.Must(sparse.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, z, o))(t)
 		got := leaveOutEach(t, post, q.Kernel, q.Test, nil, 0, 0)
 		for i := range q.N {
 			x, y := leaveOut(t, q.Train, q.Y, i)
-			left, err := sparse.Refit(t.Context(), q.Kernel, x, y, q.Likelihood, alone, o)
-			require.NoError(t, err)
+			left := testref.Must(sparse.Refit(t.Context(), q.Kernel, x, y, q.Likelihood, alone, o))(t)
 			var own, test mat.Dense
 			require.NoError(t, left.PredictTo(t.Context(), &own, nil, q.Train.Slice(i, i+1)))
 			require.NoError(t, left.PredictTo(t.Context(), &test, nil, q.Test))
@@ -188,8 +178,7 @@ func TestWithoutIsLeaveOneOut(t *testing.T) {
 func TestWithoutOfLinearizedClasses(t *testing.T) {
 	for _, q := range testkit.Problems(t)[2:] {
 		t.Run(q.Name, func(t *testing.T) {
-			post, err := gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil)
-			require.NoError(t, err)
+			post := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
 			got := leaveOutEach(t, post, q.Kernel, q.Test, nil, 0, 0)
 			want := without{own: mat.NewDense(q.N, q.C, nil)}
 			for range q.T {
@@ -215,8 +204,7 @@ func TestWithoutOfLinearizedClasses(t *testing.T) {
 				}
 			}
 			requireWithout(t, got, want, 1e-8) // ‖α − r‖ of the refit
-			j, err := score.NewJackknife(q.Likelihood.(glm.Likelihood), .9, q.Y, got.own)
-			require.NoError(t, err)
+			j := testref.Must(score.NewJackknife(q.Likelihood.(glm.Likelihood), .9, q.Y, got.own))(t)
 			for r := range got.each {
 				if j.Classes() > 0 {
 					require.Len(t, j.Set(0, got.each[r]), max(2, q.C))
@@ -238,8 +226,7 @@ func (r rechunked) Data() linearize.Source { return testkit.InTiles(r.x, r.n) }
 // gatherOf is the inducing examples at these rows, and their targets.
 func gatherOf(t *testing.T, q *testkit.Problem, rows ...int) (*sparse.Inducing, *mat.Dense) {
 	t.Helper()
-	b, err := linearize.Gather(t.Context(), q.Train, rows)
-	require.NoError(t, err)
+	b := testref.Must(linearize.Gather(t.Context(), q.Train, rows))(t)
 	_, c := q.Y.Dims()
 	y := mat.NewDense(len(rows), c, nil)
 	for at, i := range rows {
@@ -257,8 +244,7 @@ func TestWithoutDoesNotDependOnTiles(t *testing.T) {
 		exact, err := gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil)
 		require.NoError(t, err)
 		posteriors := map[string]gp.Dual{"exact": exact}
-		posteriors["nystrom"], err = sparse.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, z, nil)
-		require.NoError(t, err)
+		posteriors["nystrom"] = testref.Must(sparse.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, z, nil))(t)
 		posteriors["fitc"], err = sparse.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, z, &sparse.Options{Approximation: sparse.FITC})
 		require.NoError(t, err)
 		posteriors["subset"], err = sparse.RefitSubset(t.Context(), q.Kernel, q.Train, zy, q.Likelihood, z, nil)
@@ -327,8 +313,7 @@ func requireSame(t *testing.T, got, want without, rel float64) {
 func TestWithoutRowOutsideASubset(t *testing.T) {
 	q := testkit.Problems(t)[0]
 	z, y := gatherOf(t, q, 1, 2, 3, 5, 8, 13)
-	post, err := sparse.RefitSubset(t.Context(), q.Kernel, q.Train, y, q.Likelihood, z, nil)
-	require.NoError(t, err)
+	post := testref.Must(sparse.RefitSubset(t.Context(), q.Kernel, q.Train, y, q.Likelihood, z, nil))(t)
 	var own, test mat.Dense
 	require.NoError(t, post.PredictTo(t.Context(), &own, nil, q.Train))
 	require.NoError(t, post.PredictTo(t.Context(), &test, nil, q.Test))
@@ -347,13 +332,10 @@ func TestWithoutRowOutsideASubset(t *testing.T) {
 func TestWithoutUnknown(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 5))
 	x, test := wide(rng, 24, 1, 120), wide(rng, 3, 1, 120)
-	lik, err := glm.NewGaussian(1)
-	require.NoError(t, err)
-	prior, err := ntk.NewIsotropic(1e-9, nil)
-	require.NoError(t, err)
+	lik := testref.Must(glm.NewGaussian(1))(t)
+	prior := testref.Must(ntk.NewIsotropic(1e-9, nil))(t)
 	k := ntk.New(prior, make([]float64, 120), nil)
-	post, err := gp.Refit(t.Context(), k, x, normals(rng, 24, 1), lik, nil)
-	require.NoError(t, err)
+	post := testref.Must(gp.Refit(t.Context(), k, x, normals(rng, 24, 1), lik, nil))(t)
 	got := leaveOutEach(t, plain{post, k}, k, test, nil, 0, 0)
 	for i := range 24 {
 		require.True(t, math.IsNaN(got.own.At(i, 0)))
@@ -365,31 +347,26 @@ func TestWithoutUnknown(t *testing.T) {
 
 func TestWithoutRefusesAndStops(t *testing.T) {
 	q := testkit.Problems(t)[0]
-	post, err := gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil)
-	require.NoError(t, err)
-	small, err := explain.New(post, q.Kernel, &explain.Options{MaxMemory: 600})
-	require.NoError(t, err)
-	_, err = small.Without(t.Context(), nil)
+	post := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
+	small := testref.Must(explain.New(post, q.Kernel, &explain.Options{MaxMemory: 600}))(t)
+	_, err := small.Without(t.Context(), nil)
 	var e *gp.MemoryError
 	require.ErrorAs(t, err, &e)
 	require.Positive(t, e.Largest)
 	require.Less(t, e.Largest, q.N)
 
 	var done []int
-	x, err := explain.New(post, q.Kernel, &explain.Options{Progress: func(d, total int) {
+	x := testref.Must(explain.New(post, q.Kernel, &explain.Options{Progress: func(d, total int) {
 		require.Equal(t, 3, total)
 		done = append(done, d)
-	}})
-	require.NoError(t, err)
+	}}))(t)
 	for _, rows := range [][]int{{}, {1, 1}, {2, 1}, {-1}, {q.N}} {
 		require.Panics(t, func() { _, _ = x.Without(t.Context(), rows) })
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = x.Without(ctx, []int{0, 1, 4})
-	require.ErrorIs(t, err, context.Canceled)
-	w, err := x.Without(t.Context(), []int{0, 1, 4})
-	require.NoError(t, err)
+	require.ErrorIs(t, testref.Err(x.Without(ctx, []int{0, 1, 4})), context.Canceled)
+	w := testref.Must(x.Without(t.Context(), []int{0, 1, 4}))(t)
 	require.Equal(t, []int{0, 1, 4}, w.Rows())
 	require.Equal(t, 3, done[len(done)-1])
 	err = w.Each(ctx, q.Test, func(int, *mat.Dense) error { return nil })

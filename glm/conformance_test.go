@@ -5,24 +5,20 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp/gptest"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // Every likelihood of this package and one of a user's own. The tolerance is
 // h⁴ = 1e-12 times a fifth derivative, and rounding eps·|log p|/h.
 func TestLikelihoodsConform(t *testing.T) {
-	gaussian, err := glm.NewGaussian(0.3)
-	require.NoError(t, err)
-	vector, err := glm.NewGaussianVector([]float64{0.1, 1, 7})
-	require.NoError(t, err)
-	matrix, err := glm.NewGaussianMatrix(mat.NewSymDense(2, []float64{1, 0.6, 0.6, 0.5}))
-	require.NoError(t, err)
-	overdispersed, err := glm.NewNegativeBinomial(1.7)
-	require.NoError(t, err)
+	gaussian := testref.Must(glm.NewGaussian(0.3))(t)
+	vector := testref.Must(glm.NewGaussianVector([]float64{0.1, 1, 7}))(t)
+	matrix := testref.Must(glm.NewGaussianMatrix(mat.NewSymDense(2, []float64{1, 0.6, 0.6, 0.5})))(t)
+	overdispersed := testref.Must(glm.NewNegativeBinomial(1.7))(t)
 	for _, c := range []struct {
 		name    string
 		lik     glm.Likelihood

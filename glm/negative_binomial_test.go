@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/glm/integral"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // A negative binomial count is one of Poisson whose rate is μ times a gamma variable of mean 1 and
@@ -14,8 +15,7 @@ import (
 // Its probabilities sum to 1 with the mean μ and the variance μ + μ²/r.
 func TestNegativeBinomialIsPoissonWithGammaRate(t *testing.T) {
 	for _, r := range []float64{0.3, 1, 4.5, 99, 101, 1e4, 1e9} {
-		l, err := NewNegativeBinomial(r)
-		require.NoError(t, err)
+		l := testref.Must(NewNegativeBinomial(r))(t)
 		for _, f := range []float64{-2, 0.4, 2.5} {
 			var sum, first, second, cdf float64
 			mu := math.Exp(f)
@@ -47,21 +47,18 @@ func TestNegativeBinomialIsPoissonWithGammaRate(t *testing.T) {
 		}
 	}
 	for _, r := range []float64{0, -1, math.Inf(1), math.NaN()} {
-		_, err := NewNegativeBinomial(r)
-		require.ErrorContains(t, err, "no positive number")
+		require.ErrorContains(t, testref.Err(NewNegativeBinomial(r)), "no positive number")
 	}
 }
 
 // With f uncertain, the moments and the distribution are sums over the counts, and quantiles invert it.
 func TestNegativeBinomialPredictive(t *testing.T) {
-	l, err := NewNegativeBinomial(2.5)
-	require.NoError(t, err)
+	l := testref.Must(NewNegativeBinomial(2.5))(t)
 	const m, v = 0.7, 0.2
 	var sum, first, second float64
 	for k := range 600 {
 		y := float64(k)
-		logp, err := l.LogMarginal([]float64{y}, []float64{m}, []float64{v})
-		require.NoError(t, err)
+		logp := testref.Must(l.LogMarginal([]float64{y}, []float64{m}, []float64{v}))(t)
 		p := math.Exp(logp)
 		sum, first, second = sum+p, first+y*p, second+y*y*p
 		if k < 30 {

@@ -13,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -40,8 +41,7 @@ func TestRefitLeavesItsReceiver(t *testing.T) {
 	e := q.fit(t, nil)
 	before := q.snapshot(t, e)
 	whole := &testkit.Countdown{Context: t.Context(), Left: 1 << 30}
-	want, err := e.Refit(whole, q.y, q.lik)
-	require.NoError(t, err)
+	want := testref.Must(e.Refit(whole, q.y, q.lik))(t)
 	require.Equal(t, before, q.snapshot(t, e))
 	for left, asked := int64(0), whole.Asked.Load(); left < asked; left += 1 + asked/23 {
 		_, err := e.Refit(&testkit.Countdown{Context: t.Context(), Left: left}, q.y, q.lik)
@@ -49,14 +49,11 @@ func TestRefitLeavesItsReceiver(t *testing.T) {
 		require.NotEqual(t, context.Canceled, err, "it is wrapped")
 	}
 	require.Equal(t, before, q.snapshot(t, e))
-	_, err = e.Refit(t.Context(), q.y, failing{q.lik})
-	require.Error(t, err)
+	require.Error(t, testref.Err(e.Refit(t.Context(), q.y, failing{q.lik})))
 	require.Equal(t, before, q.snapshot(t, e))
-	got, err := e.Refit(t.Context(), q.y, q.lik)
-	require.NoError(t, err)
+	got := testref.Must(e.Refit(t.Context(), q.y, q.lik))(t)
 	require.Equal(t, want.Alpha(), got.Alpha())
-	_, err = want.Refit(t.Context(), q.y, q.lik)
-	require.NoError(t, err)
+	require.NoError(t, testref.Err(want.Refit(t.Context(), q.y, q.lik)))
 	require.Equal(t, q.snapshot(t, got), q.snapshot(t, want))
 }
 
@@ -75,16 +72,14 @@ func (f failing) Expand(residual, lambda, root, y, fx []float64) float64 {
 // rest: its context is asked only a few times more, on the way out.
 func TestFitStopsBetweenPanels(t *testing.T) {
 	q := newProblemOf("many panels", 4, 700, 1, glm.Bernoulli{}, 1)
-	prior, err := ntk.NewIsotropic(1, nil)
-	require.NoError(t, err)
+	prior := testref.Must(ntk.NewIsotropic(1, nil))(t)
 	k := ntk.New(prior, make([]float64, q.p), nil)
 	s := q.sites(t)
 	long := map[string]func(ctx context.Context) error{
 		"Fit":   func(ctx context.Context) error { _, err := gp.Fit(ctx, k, q.train, s, nil); return err },
 		"Refit": func(ctx context.Context) error { _, err := gp.Refit(ctx, k, q.train, q.y, q.lik, nil); return err },
 	}
-	e, err := gp.Fit(t.Context(), k, q.train, s, nil)
-	require.NoError(t, err)
+	e := testref.Must(gp.Fit(t.Context(), k, q.train, s, nil))(t)
 	long["RemovalTo"] = func(ctx context.Context) error { return testkit.RemovalTo(ctx, e, make([]float64, q.n)) }
 	long["GradientLinearGaussian"] = func(ctx context.Context) error {
 		_, err := testkit.GradientLinearGaussian(ctx, e, []ntk.Kernel{k})
@@ -105,8 +100,7 @@ func TestFitStopsBetweenPanels(t *testing.T) {
 // One worker is the caller: nothing that gp does starts a goroutine.
 func TestWorkersBoundGoroutines(t *testing.T) {
 	q := newProblemOf("one worker", 4, 600, 1, glm.Bernoulli{}, 1)
-	prior, err := ntk.NewIsotropic(1, nil)
-	require.NoError(t, err)
+	prior := testref.Must(ntk.NewIsotropic(1, nil))(t)
 	k := ntk.New(prior, make([]float64, q.p), &ntk.Options{Workers: 1})
 	var most, stop atomic.Int64
 	done := make(chan struct{})
@@ -118,12 +112,10 @@ func TestWorkersBoundGoroutines(t *testing.T) {
 		}
 	}()
 	before := int64(runtime.NumGoroutine())
-	e, err := gp.Fit(t.Context(), k, q.train, q.sites(t), &gp.Options{Workers: 1})
-	require.NoError(t, err)
+	e := testref.Must(gp.Fit(t.Context(), k, q.train, q.sites(t), &gp.Options{Workers: 1}))(t)
 	var mean, cov mat.Dense
 	require.NoError(t, e.JointTo(t.Context(), &mean, &cov, q.train.Slice(0, 300)))
-	_, err = e.Cross(t.Context(), q.train)
-	require.NoError(t, err)
+	require.NoError(t, testref.Err(e.Cross(t.Context(), q.train)))
 	require.NoError(t, testkit.RemovalTo(t.Context(), e, make([]float64, q.n)))
 	stop.Store(1)
 	<-done

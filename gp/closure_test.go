@@ -11,6 +11,7 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -48,8 +49,7 @@ func illConditioned(t *testing.T, lik gp.Likelihood, n, c, p int, delta, scale f
 			f.SetRow(n/2+i/c, f.RawRowView(i/c))
 		}
 	}
-	prior, err := ntk.NewIsotropic(delta, nil)
-	require.NoError(t, err)
+	prior := testref.Must(ntk.NewIsotropic(delta, nil))(t)
 	theta := random(rng, 1, p, 0.1).RawMatrix().Data
 	return &problem{lik: lik, n: n, t: 10, c: c, p: p, y: y, train: columnsBatch(j, f),
 		test: columnsBatch(random(rng, 10*c, p, 1), random(rng, 10, c, scale)), prior: ntk.New(prior, theta, nil)}
@@ -60,11 +60,9 @@ func illConditioned(t *testing.T, lik gp.Likelihood, n, c, p int, delta, scale f
 func TestSumsCloseWherePriorIsWide(t *testing.T) {
 	for _, delta := range []float64{1e-2, 1e-6, 1e-9} {
 		for _, noise := range []float64{1, max(1e-3, 1e-9/delta)} { // leverage up to 1 − 1e-12
-			lik, err := glm.NewGaussian(noise)
-			require.NoError(t, err)
+			lik := testref.Must(glm.NewGaussian(noise))(t)
 			q := illConditioned(t, lik, 60, 1, 400, delta, 1, false)
-			e, err := gp.Refit(t.Context(), q.prior, q.train, q.y, lik, nil)
-			require.NoError(t, err)
+			e := testref.Must(gp.Refit(t.Context(), q.prior, q.train, q.y, lik, nil))(t)
 			for _, x := range []*linearize.Batch{q.train, q.test} {
 				post, raw, mean := q.sums(t, e, x)
 				requireClose(t, "m + Σ C b", post, mean, 1e-10)
@@ -78,8 +76,7 @@ func TestSumsCloseWherePriorIsWide(t *testing.T) {
 // Repeated examples with conflicting targets, few parameters and saturated
 // outputs under a wide prior: a sum closes, or a warning tells its gap.
 func TestOpenSumsAreToldOf(t *testing.T) {
-	gauss, err := glm.NewGaussian(1)
-	require.NoError(t, err)
+	gauss := testref.Must(glm.NewGaussian(1))(t)
 	warned := 0
 	for _, delta := range []float64{1, 1e-4, 1e-8, 1e-11} {
 		for _, lik := range []gp.Likelihood{gauss, glm.Bernoulli{}, glm.Categorical{}, glm.Poisson{}} {
@@ -93,8 +90,7 @@ func TestOpenSumsAreToldOf(t *testing.T) {
 				}
 				for _, p := range []int{10, 300} {
 					q := illConditioned(t, lik, 40, c, p, delta, scale, true)
-					e, err := gp.Refit(t.Context(), q.prior, q.train, q.y, lik, nil)
-					require.NoError(t, err)
+					e := testref.Must(gp.Refit(t.Context(), q.prior, q.train, q.y, lik, nil))(t)
 					told := 0.0
 					if w := linearize.FindWarning(e.Warnings(), "sums-open"); w != nil {
 						told = w.Value
@@ -156,8 +152,7 @@ func TestRefitReachesItsMode(t *testing.T) {
 		for _, delta := range []float64{1, 1e-3, 1e-6, 1e-8} {
 			for _, p := range []int{5, 40, 120} {
 				q := illConditioned(t, lik, 40, c, p, delta, scale, true)
-				e, err := gp.Refit(t.Context(), q.prior, q.train, q.y, lik, nil)
-				require.NoError(t, err)
+				e := testref.Must(gp.Refit(t.Context(), q.prior, q.train, q.y, lik, nil))(t)
 				require.LessOrEqual(t, q.promise(t, e, delta), 1e-6, "%T, δ = %g, P = %d: %v", lik, delta, p, e.Warnings())
 			}
 		}
@@ -167,8 +162,7 @@ func TestRefitReachesItsMode(t *testing.T) {
 // Where rounding under a wide prior keeps the refit from its mode, it says so.
 func TestRefitThatRoundingStopsIsToldOf(t *testing.T) {
 	q := illConditioned(t, glm.Bernoulli{}, 40, 1, 300, 1e-12, 60, true)
-	e, err := gp.Refit(t.Context(), q.prior, q.train, q.y, q.lik, nil)
-	require.NoError(t, err)
+	e := testref.Must(gp.Refit(t.Context(), q.prior, q.train, q.y, q.lik, nil))(t)
 	require.Greater(t, e.EvidenceRefit().Value, -1e3)
 	stopped := linearize.FindWarning(e.Warnings(), "refit-steps")
 	require.NotNil(t, stopped, "%v", e.Warnings())
@@ -202,10 +196,8 @@ func TestOverflowIsAnError(t *testing.T) {
 	fit := func(k, lambda float64) (*gp.Exact, error) {
 		kernel := fixedKernel{mat.NewDense(3, 3, []float64{k, k, k, k, k, k, k, k, k})}
 		x := &linearize.Batch{F: mat.NewDense(3, 1, nil)}
-		lik, err := glm.NewGaussian(1 / lambda)
-		require.NoError(t, err)
-		s, err := gp.NewSites(mat.NewDense(3, 1, []float64{1, 2, 3}), x.F, lik)
-		require.NoError(t, err)
+		lik := testref.Must(glm.NewGaussian(1 / lambda))(t)
+		s := testref.Must(gp.NewSites(mat.NewDense(3, 1, []float64{1, 2, 3}), x.F, lik))(t)
 		return gp.Fit(t.Context(), kernel, x, s, nil)
 	}
 	var at *gp.NotFiniteError
@@ -240,10 +232,8 @@ func TestClosureOfOutputsThatAreZero(t *testing.T) {
 		f.Set(i, 0, 1e-9)
 		y.Set(i, 0, float64(i%2))
 	}
-	prior, err := ntk.NewIsotropic(3, nil)
-	require.NoError(t, err)
+	prior := testref.Must(ntk.NewIsotropic(3, nil))(t)
 	k := ntk.New(prior, make([]float64, 3), nil)
-	e, err := gp.Refit(t.Context(), k, columnsBatch(j, f), y, glm.Bernoulli{}, nil)
-	require.NoError(t, err)
+	e := testref.Must(gp.Refit(t.Context(), k, columnsBatch(j, f), y, glm.Bernoulli{}, nil))(t)
 	require.Empty(t, e.Warnings())
 }

@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // Conditioning on the same noise everywhere gives v = K_** − K_*n (K + εI)⁻¹ K_n* (E22), and
@@ -71,14 +72,11 @@ func TestConditionNeedsMemory(t *testing.T) {
 	q := problems(t)[0]
 	s, err := gp.NewSites(q.y, q.train.F, q.lik)
 	require.NoError(t, err)
-	e, err := gp.Fit(t.Context(), q.kernel, q.train, s, &gp.Options{MaxMemory: gp.Bytes(q.n, q.c)})
-	require.NoError(t, err)
-	_, err = e.Condition(t.Context(), gp.UniformSites(q.n, q.c, 1))
-	require.NoError(t, err)
+	e := testref.Must(gp.Fit(t.Context(), q.kernel, q.train, s, &gp.Options{MaxMemory: gp.Bytes(q.n, q.c)}))(t)
+	require.NoError(t, testref.Err(e.Condition(t.Context(), gp.UniformSites(q.n, q.c, 1))))
 	e, err = gp.Fit(t.Context(), q.kernel, q.train, s, &gp.Options{Reuse: e, MaxMemory: 1})
 	require.NoError(t, err) // the memory is there
 	var memory *gp.MemoryError
-	_, err = e.Condition(t.Context(), gp.UniformSites(q.n, q.c, 1))
-	require.ErrorAs(t, err, &memory)
+	require.ErrorAs(t, testref.Err(e.Condition(t.Context(), gp.UniformSites(q.n, q.c, 1))), &memory)
 	require.Panics(t, func() { gp.UniformSites(2, 1, 0) })
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -190,10 +191,8 @@ func TestE10(t *testing.T) {
 			}
 		}
 		e := q.fit(t, nil)
-		atTheta, err := testkit.GradientAtTheta(t.Context(), e, kernels, scatter)
-		require.NoError(t, err)
-		linear, err := testkit.GradientLinearGaussian(t.Context(), e, kernels)
-		require.NoError(t, err)
+		atTheta := testref.Must(testkit.GradientAtTheta(t.Context(), e, kernels, scatter))(t)
+		linear := testref.Must(testkit.GradientLinearGaussian(t.Context(), e, kernels))(t)
 
 		s, r := q.sites(t), whole(q.sites(t).Root)
 		w := product(r, inverse(t, plus(identity(q.n*q.c), 1, product(r.T(), q.kTrain, r))), r.T())
@@ -214,10 +213,8 @@ func TestE10(t *testing.T) {
 			up, down := q.withGroup(k, math.Exp(h)), q.withGroup(k, math.Exp(-h))
 			// m depends on Σ₀ nowhere: the sites and θ* stay.
 			diff := func(value func(e *gp.Exact, q *problem) float64) float64 {
-				eu, err := gp.Fit(t.Context(), up.kernel, q.train, s, nil)
-				require.NoError(t, err)
-				ed, err := gp.Fit(t.Context(), down.kernel, q.train, s, nil)
-				require.NoError(t, err)
+				eu := testref.Must(gp.Fit(t.Context(), up.kernel, q.train, s, nil))(t)
+				ed := testref.Must(gp.Fit(t.Context(), down.kernel, q.train, s, nil))(t)
 				return (value(eu, up) - value(ed, down)) / (2 * h)
 			}
 			scale := math.Abs(e.EvidenceLinearGaussian().Value)
@@ -281,8 +278,7 @@ func TestE14(t *testing.T) { // the same sum in the posterior kernel: C(x*,x_i) 
 // cross returns the kernel with all training examples.
 func (q *problem) cross(t *testing.T, d gp.Dual, x *linearize.Batch, terms gp.Terms) *mat.Dense {
 	t.Helper()
-	c, err := d.Cross(t.Context(), x)
-	require.NoError(t, err)
+	c := testref.Must(d.Cross(t.Context(), x))(t)
 	var m mat.Dense
 	require.NoError(t, c.TileTo(t.Context(), &m, 0, q.train, terms))
 	return &m

@@ -14,6 +14,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -47,8 +48,7 @@ func TestConformance(t *testing.T) {
 func TestNTKAgreesWithDenseKernel(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
 		k := ntk.New(q.kernel.densePrior, q.theta, nil)
-		e, err := gp.Refit(t.Context(), k, q.train, q.y, q.lik, nil)
-		require.NoError(t, err)
+		e := testref.Must(gp.Refit(t.Context(), k, q.train, q.y, q.lik, nil))(t)
 		var mean, cov, wantMean, wantCov mat.Dense
 		require.NoError(t, e.PredictTo(t.Context(), &mean, &cov, q.test))
 		require.NoError(t, q.refit(t, nil).PredictTo(t.Context(), &wantMean, &wantCov, q.test))
@@ -87,8 +87,7 @@ func TestBitIdentical(t *testing.T) {
 		require.NoError(t, e.PredictTo(t.Context(), &mean, &cov, q.test))
 		steps := make([]float64, q.n*q.c)
 		require.NoError(t, testkit.RemovalTo(t.Context(), e, steps))
-		grad, err := testkit.GradientLinearGaussian(t.Context(), e, []ntk.Kernel{q.kernel})
-		require.NoError(t, err)
+		grad := testref.Must(testkit.GradientLinearGaussian(t.Context(), e, []ntk.Kernel{q.kernel}))(t)
 		out := append(flat(&mean), flat(&cov)...)
 		out = append(out, flat(q.cross(t, e, q.test, gp.Posterior))...)
 		out = append(append(out, e.Alpha()...), steps...)
@@ -136,15 +135,13 @@ func TestKernelIsFormedOnce(t *testing.T) {
 	q := newProblem("bernoulli", 3, 1, glm.Bernoulli{}, 1)
 	blocks, diags := 0, 0
 	k := counting{q.kernel, func() { blocks++ }, func() { diags++ }}
-	e, err := gp.Fit(t.Context(), k, q.train, q.sites(t), nil)
-	require.NoError(t, err)
+	e := testref.Must(gp.Fit(t.Context(), k, q.train, q.sites(t), nil))(t)
 	require.Equal(t, [2]int{1, 0}, [2]int{blocks, diags})
 	var mean, cov mat.Dense
 	require.NoError(t, e.PredictTo(t.Context(), &mean, nil, q.test))
 	require.Equal(t, [2]int{1, 0}, [2]int{blocks, diags})
 
-	e, err = e.Refit(t.Context(), q.y, q.lik)
-	require.NoError(t, err)
+	e = testref.Must(e.Refit(t.Context(), q.y, q.lik))(t)
 	require.Equal(t, [2]int{1, 0}, [2]int{blocks, diags})
 	require.True(t, e.Refitted())
 	require.NoError(t, e.PredictTo(t.Context(), &mean, &cov, q.test))
@@ -196,11 +193,9 @@ func TestMemory(t *testing.T) {
 	e := q.fit(t, &gp.Options{MaxMemory: need})
 	// Three of the test examples share 3·4×14·4 numbers with the training
 	// examples, twice over.
-	_, err = e.Cross(t.Context(), q.test.Slice(0, 3))
-	require.NoError(t, err)
+	require.NoError(t, testref.Err(e.Cross(t.Context(), q.test.Slice(0, 3))))
 	many := &linearize.Batch{F: mat.NewDense(400, q.c, nil), P: q.p}
-	_, err = e.Cross(t.Context(), many)
-	require.ErrorAs(t, err, &short)
+	require.ErrorAs(t, testref.Err(e.Cross(t.Context(), many)), &short)
 	require.Equal(t, int64(2*8*400*q.c*q.n*q.c), short.Needed)
 	require.ErrorAs(t, e.JointTo(t.Context(), nil, new(mat.Dense), many), &short)
 	require.Equal(t, int64(8*400*q.c*(400*q.c+q.n*q.c)), short.Needed)
@@ -265,8 +260,7 @@ func requireNotFinite(t *testing.T, err error, what string, row, output int) {
 
 func TestNegativeVariance(t *testing.T) {
 	q := newProblem("bernoulli-two", 5, 2, glm.Bernoulli{}, 1)
-	e, err := gp.Fit(t.Context(), poisonedKernel{Kernel: q.kernel, diag: 0.01}, q.train, q.sites(t), nil)
-	require.NoError(t, err)
+	e := testref.Must(gp.Fit(t.Context(), poisonedKernel{Kernel: q.kernel, diag: 0.01}, q.train, q.sites(t), nil))(t)
 	var negative *gp.NegativeVarianceError
 	e.SetTile(1)
 	require.ErrorAs(t, e.PredictTo(t.Context(), nil, new(mat.Dense), q.test), &negative)
@@ -284,25 +278,21 @@ func (k fixedKernel) DiagTo(dst *mat.Dense, _ *linearize.Batch)     { dst.Copy(k
 // A K with the eigenvalue −1−δ leaves B with −δ: rounding where δ is small, no
 // covariance where it is large.
 func TestJitter(t *testing.T) {
-	lik, err := glm.NewGaussian(1)
-	require.NoError(t, err)
+	lik := testref.Must(glm.NewGaussian(1))(t)
 	fit := func(delta float64) (*gp.Exact, error) {
 		k := fixedKernel{mat.NewDense(2, 2, []float64{1e6, 1e6 + 1 + delta, 1e6 + 1 + delta, 1e6})}
 		x := &linearize.Batch{F: mat.NewDense(2, 1, nil)}
-		s, err := gp.NewSites(mat.NewDense(2, 1, nil), x.F, lik)
-		require.NoError(t, err)
+		s := testref.Must(gp.NewSites(mat.NewDense(2, 1, nil), x.F, lik))(t)
 		return gp.Fit(t.Context(), k, x, s, nil)
 	}
-	e, err := fit(-0.5)
-	require.NoError(t, err)
+	e := testref.Must(fit(-0.5))(t)
 	require.Empty(t, e.Warnings())
 
-	e, err = fit(1e-6)
-	require.NoError(t, err)
+	e = testref.Must(fit(1e-6))(t)
 	used := testkit.RequireWarnings(t, e.Warnings(), "jitter")[0]
 	require.InDelta(t, 1e-5, used.Value, 1e-9) // 1e-11 of the mean diagonal
 
-	_, err = fit(1e3)
+	_, err := fit(1e3)
 	var failed *gp.NotPDError
 	require.ErrorAs(t, err, &failed)
 	require.Equal(t, 2, failed.N)

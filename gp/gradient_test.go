@@ -10,6 +10,7 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -26,18 +27,15 @@ func TestE10Refit(t *testing.T) {
 			kernels[g] = k
 		}
 		e := q.refit(t, nil)
-		grad, err := testkit.GradientRefit(t.Context(), e, kernels, q.y, q.lik)
-		require.NoError(t, err)
+		grad := testref.Must(testkit.GradientRefit(t.Context(), e, kernels, q.y, q.lik))(t)
 		slow := grad
 		if _, scored := q.lik.(gp.Scored); !scored {
-			slow, err = testkit.GradientRefit(t.Context(), e, kernels, q.y, unsloped{q.lik})
-			require.NoError(t, err)
+			slow = testref.Must(testkit.GradientRefit(t.Context(), e, kernels, q.y, unsloped{q.lik}))(t)
 		}
 		for g, k := range groups {
 			value := func(shift float64) float64 {
 				up := q.withGroup(k, math.Exp(shift))
-				e, err := gp.Refit(t.Context(), up.kernel, q.train, q.y, q.lik, nil)
-				require.NoError(t, err)
+				e := testref.Must(gp.Refit(t.Context(), up.kernel, q.train, q.y, q.lik, nil))(t)
 				return e.EvidenceRefit().Value
 			}
 			// The error is h⁴ of the fifth derivative, and the rounding of the evidence over h.
@@ -80,8 +78,7 @@ func TestReuse(t *testing.T) {
 		other := q.withGroup(q.group(0, 9), 3)
 		s := q.sites(t)
 		want := q.fit(t, nil)
-		from, err := gp.Fit(t.Context(), other.kernel, q.train, s, nil)
-		require.NoError(t, err)
+		from := testref.Must(gp.Fit(t.Context(), other.kernel, q.train, s, nil))(t)
 		got, err := gp.Fit(t.Context(), q.kernel, q.train, s, &gp.Options{Reuse: from, MaxMemory: 1})
 		require.NoError(t, err, "it takes no memory")
 		require.Equal(t, want.Alpha(), got.Alpha())
@@ -89,10 +86,8 @@ func TestReuse(t *testing.T) {
 		require.Panics(t, func() { gp.Fit(t.Context(), q.kernel, q.train, s, &gp.Options{Reuse: from}) })
 
 		// A refit starts at the mode of the other, and ends at its own.
-		from, err = gp.Refit(t.Context(), other.kernel, q.train, q.y, q.lik, nil)
-		require.NoError(t, err)
-		again, err := gp.Refit(t.Context(), q.kernel, q.train, q.y, q.lik, &gp.Options{Reuse: from})
-		require.NoError(t, err)
+		from = testref.Must(gp.Refit(t.Context(), other.kernel, q.train, q.y, q.lik, nil))(t)
+		again := testref.Must(gp.Refit(t.Context(), q.kernel, q.train, q.y, q.lik, &gp.Options{Reuse: from}))(t)
 		cold := q.refit(t, nil)
 		requireClose(t, q.name+": f", column(again.Sites().F), column(cold.Sites().F), 1e-9)
 		requireNumber(t, q.name+": evidence", again.EvidenceRefit().Value, cold.EvidenceRefit().Value, 1e-9)
@@ -102,14 +97,11 @@ func TestReuse(t *testing.T) {
 		requireClose(t, q.name+": mean", &mean, &coldMean, 1e-8)
 
 		// So does one that was moved to other sites in between.
-		from, err = gp.Refit(t.Context(), other.kernel, q.train, q.y, q.lik, nil)
-		require.NoError(t, err)
+		from = testref.Must(gp.Refit(t.Context(), other.kernel, q.train, q.y, q.lik, nil))(t)
 		for range 2 {
-			from, err = from.Recondition(t.Context(), s)
-			require.NoError(t, err)
+			from = testref.Must(from.Recondition(t.Context(), s))(t)
 		}
-		moved, err := gp.Refit(t.Context(), q.kernel, q.train, q.y, q.lik, &gp.Options{Reuse: from})
-		require.NoError(t, err)
+		moved := testref.Must(gp.Refit(t.Context(), q.kernel, q.train, q.y, q.lik, &gp.Options{Reuse: from}))(t)
 		require.Equal(t, again.Alpha(), moved.Alpha())
 		require.Equal(t, again.EvidenceRefit(), moved.EvidenceRefit())
 	}

@@ -17,8 +17,7 @@ import (
 // some are the training examples at these rows.
 func (q *problem) some(t *testing.T, rows ...int) *linearize.Batch {
 	t.Helper()
-	b, err := q.train.Gather(t.Context(), rows)
-	require.NoError(t, err)
+	b := testref.Must(q.train.Gather(t.Context(), rows))(t)
 	return b
 }
 
@@ -31,8 +30,7 @@ func TestLeaveOneOutReferences(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := openReference(t, name)
 			want := testref.Open(t, "selection/"+name)
-			e, err := gp.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, nil)
-			require.NoError(t, err)
+			e := testref.Must(gp.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, nil))(t)
 			var mean, cov mat.Dense
 			require.NoError(t, e.LeaveOneOutTo(t.Context(), &mean, &cov, dense.Range(r.Train.Len()), r.Train))
 			testref.RequireClose(t, flat(&mean), want.Floats("loo_first_order_mean"), 1e-8, "mean")

@@ -10,6 +10,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -54,8 +55,7 @@ func TestE21Slope(t *testing.T) {
 	for _, q := range concave(t) {
 		const h = 1e-3
 		up, down := q.refitAt(t, math.Exp(h)).Sites().LogLik, q.refitAt(t, math.Exp(-h)).Sites().LogLik
-		slope, err := q.refitAt(t, 1).MatchSlope(t.Context())
-		require.NoError(t, err)
+		slope := testref.Must(q.refitAt(t, 1).MatchSlope(t.Context()))(t)
 		require.InDelta(t, (up-down)/(2*h), slope, 1e-4*(1+math.Abs(slope)), q.name)
 	}
 }
@@ -94,8 +94,7 @@ func TestE21Match(t *testing.T) {
 				slope, err := e.MatchSlope(ctx)
 				return gp.MatchTrial{LogLik: e.Sites().LogLik, Slope: slope, Arrived: true}, err
 			}
-			m, err := gp.FindMatch(t.Context(), target, prior, &gp.MatchOptions{Best: q.best()}, at, nil)
-			require.NoError(t, err)
+			m := testref.Must(gp.FindMatch(t.Context(), target, prior, &gp.MatchOptions{Best: q.best()}, at, nil))(t)
 			require.InDelta(t, root, math.Log(m.Root), 1e-5, "%s: the last step is quadratic in the one before", q.name)
 			if math.Abs(root) < gp.MatchKeeps {
 				require.Equal(t, gp.MatchKept, m.End, q.name)
@@ -142,7 +141,7 @@ func TestE21ExactMatch(t *testing.T) {
 // TestE21MatchOfInterpolation checks that a network which fits its training examples better than any
 // refit of certain leverages gets the smallest precision at which these are certain.
 func TestE21MatchOfInterpolation(t *testing.T) {
-	q := newProblem("gaussian", 1, 1, must(glm.NewGaussian(0.2)), 1)
+	q := newProblem("gaussian", 1, 1, testref.Must(glm.NewGaussian(0.2))(t), 1)
 	q.train.F.Copy(q.y) // the network interpolates
 	q.fill()
 	e, m, err := q.refitAt(t, 1).Match(t.Context(), q.kernelAt, q.y, q.lik, &gp.MatchOptions{Best: q.best()})
@@ -151,13 +150,6 @@ func TestE21MatchOfInterpolation(t *testing.T) {
 	require.Less(t, m.Factor, 1.0)
 	require.Greater(t, m.Factor, 1e-12)
 	require.True(t, e.Refitted())
-}
-
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
 }
 
 // TestMatchStops checks that a cancelled context ends the search, and that the posterior must be a refit.

@@ -10,6 +10,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -18,12 +19,9 @@ import (
 func TestConformanceOfNetwork(t *testing.T) {
 	r := openReference(t, "snelson")
 	s := r.Sites(t)
-	e, err := gp.Fit(t.Context(), r.Kernel, r.Train, s, nil)
-	require.NoError(t, err)
-	k, err := gp.Keep(t.Context(), r.Kernel, r.Train, s, nil)
-	require.NoError(t, err)
-	thin, err := gp.FitKept(t.Context(), r.Kernel, r.Train, s, k, nil)
-	require.NoError(t, err)
+	e := testref.Must(gp.Fit(t.Context(), r.Kernel, r.Train, s, nil))(t)
+	k := testref.Must(gp.Keep(t.Context(), r.Kernel, r.Train, s, nil))(t)
+	thin := testref.Must(gp.FitKept(t.Context(), r.Kernel, r.Train, s, k, nil))(t)
 	for name, l := range map[string]gp.Latent{"exact": e, "thinned": thin} {
 		t.Run(name, func(t *testing.T) {
 			gptest.Latent(t, gptest.LatentCase{Latent: l, Kernel: r.Kernel, Test: r.Test.Slice(0, 6), Tol: 1e-9})
@@ -51,16 +49,12 @@ func TestFitRefusesOtherParameters(t *testing.T) {
 // A model at μ₀ has the prior's mean, whatever the targets: Fit says so, and not of a trained
 // network, of a mean that is fitted, or where there is nothing to fit.
 func TestWarnsOfUntrainedModel(t *testing.T) {
-	prior, err := ntk.NewIsotropic(.01, nil)
-	require.NoError(t, err)
-	lik, err := glm.NewGaussian(.01)
-	require.NoError(t, err)
+	prior := testref.Must(ntk.NewIsotropic(.01, nil))(t)
+	lik := testref.Must(glm.NewGaussian(.01))(t)
 	k, x, y := ntk.New(prior, []float64{0, 0}, nil), line(0, 1, 2), mat.NewDense(3, 1, []float64{1, 3, 5})
 	fit := func(y *mat.Dense, o *gp.Options) *linearize.Warning {
-		s, err := gp.NewSites(y, x.F, lik)
-		require.NoError(t, err)
-		e, err := gp.Fit(t.Context(), k, x, s, o)
-		require.NoError(t, err)
+		s := testref.Must(gp.NewSites(y, x.F, lik))(t)
+		e := testref.Must(gp.Fit(t.Context(), k, x, s, o))(t)
 		return linearize.FindWarning(e.Warnings(), "untrained")
 	}
 	w := fit(y, nil)
@@ -71,8 +65,7 @@ func TestWarnsOfUntrainedModel(t *testing.T) {
 	for _, name := range []string{"snelson", "two-moons", "categorical", "poisson"} {
 		r := testkit.OpenReference(t, name)
 		require.Empty(t, r.Exact(t).Warnings())
-		e, err := gp.Fit(t.Context(), r.Kernel, r.Train, r.Sites(t), nil)
-		require.NoError(t, err)
+		e := testref.Must(gp.Fit(t.Context(), r.Kernel, r.Train, r.Sites(t), nil))(t)
 		require.Empty(t, e.Warnings(), name)
 	}
 }

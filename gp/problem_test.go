@@ -11,6 +11,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -52,10 +53,8 @@ type problem struct {
 func problems(t *testing.T) []*problem {
 	t.Helper()
 	cov := mat.NewSymDense(2, []float64{0.3, 0.1, 0.1, 0.2})
-	gauss1, err := glm.NewGaussian(0.2)
-	require.NoError(t, err)
-	gauss2, err := glm.NewGaussianMatrix(cov)
-	require.NoError(t, err)
+	gauss1 := testref.Must(glm.NewGaussian(0.2))(t)
+	gauss2 := testref.Must(glm.NewGaussianMatrix(cov))(t)
 	return []*problem{
 		newProblem("gaussian", 1, 1, gauss1, 1),
 		newProblem("gaussian-full-covariance", 2, 2, gauss2, 1),
@@ -246,23 +245,20 @@ func requireClose(t *testing.T, what string, got, want mat.Matrix, rel float64) 
 // sites expands the likelihood at θ*.
 func (q *problem) sites(t *testing.T) *gp.Sites {
 	t.Helper()
-	s, err := gp.NewSites(q.y, q.train.F, q.lik)
-	require.NoError(t, err)
+	s := testref.Must(gp.NewSites(q.y, q.train.F, q.lik))(t)
 	return s
 }
 
 func (q *problem) fit(t *testing.T, o *gp.Options) *gp.Exact {
 	t.Helper()
-	e, err := gp.Fit(t.Context(), q.kernel, q.train, q.sites(t), o)
-	require.NoError(t, err)
+	e := testref.Must(gp.Fit(t.Context(), q.kernel, q.train, q.sites(t), o))(t)
 	require.Empty(t, e.Warnings())
 	return e
 }
 
 func (q *problem) refit(t *testing.T, o *gp.Options) *gp.Exact {
 	t.Helper()
-	e, err := gp.Refit(t.Context(), q.kernel, q.train, q.y, q.lik, o)
-	require.NoError(t, err)
+	e := testref.Must(gp.Refit(t.Context(), q.kernel, q.train, q.y, q.lik, o))(t)
 	require.Empty(t, e.Warnings())
 	return e
 }

@@ -45,8 +45,7 @@ func TestReferences(t *testing.T) {
 			}
 			r := openReference(t, name)
 			s := r.sites(t)
-			e, err := gp.Fit(t.Context(), r.Kernel, r.Train, s, &gp.Options{Mean: gp.LinearGaussian})
-			require.NoError(t, err)
+			e := testref.Must(gp.Fit(t.Context(), r.Kernel, r.Train, s, &gp.Options{Mean: gp.LinearGaussian}))(t)
 			require.Empty(t, e.Warnings())
 			r.posterior(t, e)
 			r.evidence(t, e)
@@ -103,8 +102,7 @@ func (r *reference) evidence(t *testing.T, e *gp.Exact) {
 		}
 	}
 	if key := "d_log_evidence_d_log_prior_variance"; r.HasMeta(key) {
-		got, err := testkit.GradientAtTheta(t.Context(), e, []ntk.Kernel{r.Kernel}, []float64{scatter})
-		require.NoError(t, err)
+		got := testref.Must(testkit.GradientAtTheta(t.Context(), e, []ntk.Kernel{r.Kernel}, []float64{scatter}))(t)
 		// The reference is a central difference of step 1e-4: its error is
 		// 1e-8 of the third derivative and 1e-12 of the evidence over 1e-4.
 		testref.RequireClose(t, got, []float64{r.Scalar(key)}, 1e-7, key)
@@ -113,8 +111,7 @@ func (r *reference) evidence(t *testing.T, e *gp.Exact) {
 
 func (r *reference) refit(t *testing.T, e *gp.Exact) {
 	t.Helper()
-	e, err := e.Refit(t.Context(), r.Y, r.Likelihood)
-	require.NoError(t, err)
+	e = testref.Must(e.Refit(t.Context(), r.Y, r.Likelihood))(t)
 	require.Empty(t, e.Warnings())
 	s := e.Sites()
 	testref.RequireClose(t, flat(s.F), r.Floats("refit_f_train"), tolRefit, "f̂")
@@ -147,8 +144,7 @@ func (r *reference) requireSums(t *testing.T, e *gp.Exact, mean *mat.Dense) {
 	}
 	rows := min(r.Test.Len(), 300) // is enough where there are 1991
 	want, raw, post := flat(mean)[:rows*c], slices.Clone(m[:rows*c]), slices.Clone(m[:rows*c])
-	cross, err := e.Cross(t.Context(), r.Test.Slice(0, rows))
-	require.NoError(t, err)
+	cross := testref.Must(e.Cross(t.Context(), r.Test.Slice(0, rows)))(t)
 	for lo := 0; lo < n; lo += 50 {
 		hi := min(lo+50, n)
 		addTerms(t, raw, cross, lo, r.Train.Slice(lo, hi), gp.Raw, e.Alpha()[lo*c:hi*c])
@@ -174,8 +170,7 @@ func (r *reference) requireContributions(t *testing.T, e *gp.Exact) {
 	t.Helper()
 	n, c := r.Train.Len(), r.Train.Outputs()
 	head := r.Shape("refit_contribution_head")[0]
-	cross, err := e.Cross(t.Context(), r.Test.Slice(0, head))
-	require.NoError(t, err)
+	cross := testref.Must(e.Cross(t.Context(), r.Test.Slice(0, head)))(t)
 	for _, k := range []struct {
 		tensor string
 		terms  gp.Terms

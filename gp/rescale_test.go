@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // scaledPrior returns the kernel of q with its prior variances times factor.
@@ -64,8 +65,7 @@ func TestRescaleStops(t *testing.T) {
 	q := problems(t)[5]
 	e := q.refit(t, nil)
 	cancel()
-	_, err := e.Rescale(ctx, q.scaledPrior(2), 2, q.y, q.lik)
-	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, testref.Err(e.Rescale(ctx, q.scaledPrior(2), 2, q.y, q.lik)), context.Canceled)
 	require.Panics(t, func() { _, _ = q.refit(t, nil).Rescale(t.Context(), q.kernel, 0, q.y, q.lik) })
 }
 
@@ -74,19 +74,14 @@ func TestRescaleStops(t *testing.T) {
 func TestRecondition(t *testing.T) {
 	for _, q := range problems(t) {
 		t.Run(q.name, func(t *testing.T) {
-			at, err := gp.NewSites(q.y, q.train.F, q.lik)
-			require.NoError(t, err)
+			at := testref.Must(gp.NewSites(q.y, q.train.F, q.lik))(t)
 			moved := mat.DenseCopyOf(q.train.F)
 			moved.Scale(0.7, moved)
-			other, err := gp.NewSites(q.y, moved, q.lik)
-			require.NoError(t, err)
+			other := testref.Must(gp.NewSites(q.y, moved, q.lik))(t)
 			o := &gp.Options{Mean: gp.LinearGaussian}
-			want, err := gp.Fit(t.Context(), q.kernel, q.train, other, o)
-			require.NoError(t, err)
-			first, err := gp.Fit(t.Context(), q.kernel, q.train, at, nil)
-			require.NoError(t, err)
-			got, err := first.Recondition(t.Context(), other)
-			require.NoError(t, err)
+			want := testref.Must(gp.Fit(t.Context(), q.kernel, q.train, other, o))(t)
+			first := testref.Must(gp.Fit(t.Context(), q.kernel, q.train, at, nil))(t)
+			got := testref.Must(first.Recondition(t.Context(), other))(t)
 			require.Equal(t, want.Alpha(), got.Alpha())
 			require.Equal(t, want.EvidenceLinearGaussian(), got.EvidenceLinearGaussian())
 			var mean, wantMean mat.Dense

@@ -12,6 +12,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/store"
@@ -28,8 +29,7 @@ func (q *problem) answers(t *testing.T, e *gp.Exact) []float64 {
 	require.NoError(t, testkit.RemovalTo(t.Context(), e, removal))
 	var left, leftCov mat.Dense
 	require.NoError(t, e.LeaveOneOutTo(t.Context(), &left, &leftCov, []int{1, q.n - 1}, q.some(t, 1, q.n-1)))
-	grad, err := testkit.GradientLinearGaussian(t.Context(), e, []ntk.Kernel{q.kernel})
-	require.NoError(t, err)
+	grad := testref.Must(testkit.GradientLinearGaussian(t.Context(), e, []ntk.Kernel{q.kernel}))(t)
 	s, ev := e.Sites(), e.EvidenceLinearGaussian()
 	out := append(grad, ev.Value, ev.LogLik, ev.Scatter, ev.LogDet, e.EvidenceAtTheta(3).Value, s.LogLik)
 	if e.Refitted() {
@@ -61,8 +61,7 @@ func TestSaved(t *testing.T) {
 	for _, q := range []*problem{all[1], all[3], all[5]} {
 		t.Run(q.name, func(t *testing.T) {
 			t.Run("fit", func(t *testing.T) {
-				e, err := gp.Fit(t.Context(), q.kernel, q.train, q.sites(t), nil)
-				require.NoError(t, err)
+				e := testref.Must(gp.Fit(t.Context(), q.kernel, q.train, q.sites(t), nil))(t)
 				gptest.Saved(t, q.saved(e))
 			})
 			t.Run("linear", func(t *testing.T) { gptest.Saved(t, q.saved(q.fit(t, &gp.Options{Mean: gp.LinearGaussian}))) })
@@ -74,8 +73,7 @@ func TestSaved(t *testing.T) {
 // Warnings keep their text.
 func TestSavedWarnings(t *testing.T) {
 	q := problems(t)[5]
-	e, err := gp.Refit(t.Context(), q.kernel, q.train, q.y, q.lik, &gp.Options{MaxIter: 1})
-	require.NoError(t, err)
+	e := testref.Must(gp.Refit(t.Context(), q.kernel, q.train, q.y, q.lik, &gp.Options{MaxIter: 1}))(t)
 	require.Len(t, e.Warnings(), 2)
 	back := q.loaded(t, e)
 	for i, w := range e.Warnings() {
@@ -87,8 +85,7 @@ func TestSavedWarnings(t *testing.T) {
 func (q *problem) loaded(t *testing.T, e *gp.Exact) *gp.Exact {
 	t.Helper()
 	f := written(t, e)
-	back, err := gp.Load(f, q.kernel, q.train, nil)
-	require.NoError(t, err)
+	back := testref.Must(gp.Load(f, q.kernel, q.train, nil))(t)
 	return back
 }
 
@@ -96,8 +93,7 @@ func written(t *testing.T, e *gp.Exact) *store.File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "a.gp")
 	require.NoError(t, store.Write(path, "test", 1, e.Save))
-	f, err := store.Open(path, "test", 1)
-	require.NoError(t, err)
+	f := testref.Must(store.Open(path, "test", 1))(t)
 	t.Cleanup(func() { f.Close() })
 	return f
 }
@@ -106,8 +102,7 @@ func written(t *testing.T, e *gp.Exact) *store.File {
 func TestSavedIsRefitted(t *testing.T) {
 	q := problems(t)[5]
 	back := q.loaded(t, q.fit(t, nil))
-	again, err := back.Refit(t.Context(), q.y, q.lik)
-	require.NoError(t, err)
+	again := testref.Must(back.Refit(t.Context(), q.y, q.lik))(t)
 	require.Equal(t, q.answers(t, q.refit(t, nil)), q.answers(t, again))
 }
 
@@ -117,16 +112,13 @@ func TestSavedRefusesOtherData(t *testing.T) {
 	f := written(t, q.fit(t, nil))
 	_, err := gp.Load(f, q.kernel, q.train.Slice(0, q.n-1), nil)
 	require.ErrorContains(t, err, "14 training examples, the data 13")
-	_, err = gp.Load(f, q.kernel, q.train.Output(1), nil)
-	require.ErrorContains(t, err, "4 outputs, the data 1")
+	require.ErrorContains(t, testref.Err(gp.Load(f, q.kernel, q.train.Output(1), nil)), "4 outputs, the data 1")
 	backwards, err := linearize.Gather(t.Context(), q.train, []int{1, 0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13})
 	require.NoError(t, err)
-	_, err = gp.Load(f, q.kernel, backwards, nil)
-	require.ErrorContains(t, err, "the order of the rows is another")
+	require.ErrorContains(t, testref.Err(gp.Load(f, q.kernel, backwards, nil)), "the order of the rows is another")
 	other := q.kernel
 	other.variance = append([]float64{2 * q.variance[0]}, q.variance[1:]...)
-	_, err = gp.Load(f, other, q.train, nil)
-	require.ErrorContains(t, err, "prior")
+	require.ErrorContains(t, testref.Err(gp.Load(f, other, q.train, nil)), "prior")
 }
 
 func FuzzLoad(f *testing.F) {

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -58,20 +59,17 @@ func TestSitesFrom(t *testing.T) {
 		m := batchModel{q.train, &linearized}
 		stream := linearize.NewSource(forwardModel{m}, q.n, 3, load)
 		for _, x := range []linearize.Source{q.train, stream, linearize.Rebatch(stream, 2)} {
-			got, err := gp.SitesFrom(t.Context(), x, q.y, q.lik)
-			require.NoError(t, err)
+			got := testref.Must(gp.SitesFrom(t.Context(), x, q.y, q.lik))(t)
 			require.Equal(t, want, got)
 		}
 		require.Zero(t, linearized)
-		got, err := gp.SitesFrom(t.Context(), linearize.NewSource(m, q.n, 3, load), q.y, q.lik)
-		require.NoError(t, err)
+		got := testref.Must(gp.SitesFrom(t.Context(), linearize.NewSource(m, q.n, 3, load), q.y, q.lik))(t)
 		require.Equal(t, want, got)
 		require.Positive(t, linearized)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err = gp.SitesFrom(ctx, stream, q.y, q.lik)
-		require.ErrorIs(t, err, context.Canceled)
-		_, err = gp.SitesFrom(t.Context(), stream, mat.NewDense(q.n+1, 1, nil), q.lik)
+		require.ErrorIs(t, testref.Err(gp.SitesFrom(ctx, stream, q.y, q.lik)), context.Canceled)
+		_, err := gp.SitesFrom(t.Context(), stream, mat.NewDense(q.n+1, 1, nil), q.lik)
 		require.ErrorContains(t, err, "rows of targets")
 	}
 }

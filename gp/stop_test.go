@@ -10,6 +10,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -46,12 +47,9 @@ func TestStopsWithinBlocks(t *testing.T) {
 	q := testkit.NewProblemOf("tiles", 3, 40, 1, glm.Bernoulli{}, 1, 4)
 	k := &tilewise{NTK: q.Kernel}
 	s := q.Sites(t)
-	e, err := gp.Fit(t.Context(), k, q.Train, s, nil)
-	require.NoError(t, err)
-	kept, err := gp.Keep(t.Context(), k, q.Train, s, nil)
-	require.NoError(t, err)
-	thin, err := gp.FitKept(t.Context(), k, q.Train, s, kept, nil)
-	require.NoError(t, err)
+	e := testref.Must(gp.Fit(t.Context(), k, q.Train, s, nil))(t)
+	kept := testref.Must(gp.Keep(t.Context(), k, q.Train, s, nil))(t)
+	thin := testref.Must(gp.FitKept(t.Context(), k, q.Train, s, kept, nil))(t)
 	rows := []int{0, 1, 2, 3}
 	own, r := q.Train.Slice(0, 4), mat.NewDense(4, 1, nil)
 	for name, call := range map[string]func(ctx context.Context) error{

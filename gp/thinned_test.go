@@ -31,8 +31,7 @@ func TestE16(t *testing.T) {
 			n := r.Test.Len() * r.Test.Outputs() * r.Test.Outputs()
 			c := r.Test.Outputs()
 			for j, threshold := range part.Floats("site_threshold") {
-				k, err := gp.Keep(t.Context(), r.Kernel, r.Train, s, &gp.KeepOptions{Strength: threshold})
-				require.NoError(t, err)
+				k := testref.Must(gp.Keep(t.Context(), r.Kernel, r.Train, s, &gp.KeepOptions{Strength: threshold}))(t)
 				require.Equal(t, int(kept[j]), k.Len(), "rows with a strength above %v", threshold)
 				var want []float64
 				for _, v := range strengths {
@@ -41,8 +40,7 @@ func TestE16(t *testing.T) {
 					}
 				}
 				testref.RequireClose(t, k.Strength, want, 1e-8, "strengths")
-				thin, err := gp.FitKept(t.Context(), r.Kernel, r.Train, s, k, nil)
-				require.NoError(t, err)
+				thin := testref.Must(gp.FitKept(t.Context(), r.Kernel, r.Train, s, k, nil))(t)
 				var mean, cov mat.Dense
 				require.NoError(t, thin.PredictTo(t.Context(), &mean, &cov, r.Test))
 				require.True(t, mat.Equal(r.Test.F, &mean))
@@ -98,10 +96,8 @@ type leaver interface {
 func (q *problem) thinned(t *testing.T, o *gp.KeepOptions) *gp.Thinned {
 	t.Helper()
 	s := q.sites(t)
-	k, err := gp.Keep(t.Context(), q.kernel, q.train, s, o)
-	require.NoError(t, err)
-	thin, err := gp.FitKept(t.Context(), q.kernel, q.train, s, k, nil)
-	require.NoError(t, err)
+	k := testref.Must(gp.Keep(t.Context(), q.kernel, q.train, s, o))(t)
+	thin := testref.Must(gp.FitKept(t.Context(), q.kernel, q.train, s, k, nil))(t)
 	return thin
 }
 
@@ -117,8 +113,7 @@ func TestThinnedLeaveOneOutRemovesOwnRows(t *testing.T) {
 		require.NoError(t, thin.LeaveOneOutTo(t.Context(), &mean, &cov, rows, q.train.Slice(0, len(rows))))
 		for _, i := range rows {
 			rest := withoutExample(thin.Kept(), i)
-			again, err := gp.FitKept(t.Context(), q.kernel, q.train, s, rest, nil)
-			require.NoError(t, err)
+			again := testref.Must(gp.FitKept(t.Context(), q.kernel, q.train, s, rest, nil))(t)
 			x := q.some(t, i)
 			var want, step mat.Dense
 			require.NoError(t, again.PredictTo(t.Context(), nil, &want, x))
@@ -150,8 +145,7 @@ func withoutExample(k *gp.Kept, i int) *gp.Kept {
 func TestKeep(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
 		s := q.sites(t)
-		all, err := gp.Keep(t.Context(), q.kernel, q.train, s, nil)
-		require.NoError(t, err)
+		all := testref.Must(gp.Keep(t.Context(), q.kernel, q.train, s, nil))(t)
 		trace := 0.0
 		for i := range q.n {
 			trace += mat.Trace(s.Lambda.Slice(i*q.c, (i+1)*q.c, 0, q.c))
@@ -167,8 +161,7 @@ func TestKeep(t *testing.T) {
 			}
 		}
 		most := max(1, all.Len()/3)
-		some, err := gp.Keep(t.Context(), q.kernel, q.train, s, &gp.KeepOptions{Most: most, Workers: 3})
-		require.NoError(t, err)
+		some := testref.Must(gp.Keep(t.Context(), q.kernel, q.train, s, &gp.KeepOptions{Most: most, Workers: 3}))(t)
 		require.Equal(t, most, some.Len())
 		require.IsNonDecreasing(t, some.Examples)
 		require.Less(t, some.Trace, some.Total*(1+1e-12))
@@ -193,8 +186,7 @@ func TestKeepAmongAndBound(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
 		s := q.sites(t)
 		keep := func(o gp.KeepOptions) *gp.Kept {
-			k, err := gp.Keep(t.Context(), q.kernel, q.train, s, &o)
-			require.NoError(t, err)
+			k := testref.Must(gp.Keep(t.Context(), q.kernel, q.train, s, &o))(t)
 			return k
 		}
 		all := keep(gp.KeepOptions{})
@@ -233,8 +225,7 @@ func TestHalfTo(t *testing.T) {
 		for _, first := range []int{n, n / 2} {
 			k := thin.Kept()
 			some := &gp.Kept{Examples: k.Examples[:first], Directions: k.Directions.Slice(0, first, 0, q.c).(*mat.Dense), Lambda: k.Lambda[:first], Strength: k.Strength[:first]}
-			part, err := gp.FitKept(t.Context(), q.kernel, q.train, q.sites(t), some, nil)
-			require.NoError(t, err)
+			part := testref.Must(gp.FitKept(t.Context(), q.kernel, q.train, q.sites(t), some, nil))(t)
 			require.NoError(t, part.PredictTo(t.Context(), nil, &cov, q.test))
 			for i := range rows {
 				sum := 0.0
@@ -258,10 +249,8 @@ func TestThinnedWorkersAndCancel(t *testing.T) {
 	s := q.sites(t)
 	var before [3]mat.Dense
 	for at, workers := range []int{1, 2, 5} {
-		k, err := gp.Keep(t.Context(), q.kernel, q.train, s, &gp.KeepOptions{Most: q.n, Workers: workers})
-		require.NoError(t, err)
-		thin, err := gp.FitKept(t.Context(), q.kernel, q.train, s, k, &gp.Options{Workers: workers})
-		require.NoError(t, err)
+		k := testref.Must(gp.Keep(t.Context(), q.kernel, q.train, s, &gp.KeepOptions{Most: q.n, Workers: workers}))(t)
+		thin := testref.Must(gp.FitKept(t.Context(), q.kernel, q.train, s, k, &gp.Options{Workers: workers}))(t)
 		var got [3]mat.Dense
 		require.NoError(t, thin.LeaveOneOutTo(t.Context(), &got[0], &got[1], dense.Range(q.n), q.train))
 		require.NoError(t, thin.PredictTo(t.Context(), nil, &got[2], q.test))
@@ -272,10 +261,8 @@ func TestThinnedWorkersAndCancel(t *testing.T) {
 
 		done, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err = gp.Keep(done, q.kernel, q.train, s, nil)
-		require.ErrorIs(t, err, context.Canceled)
-		_, err = gp.FitKept(done, q.kernel, q.train, s, k, nil)
-		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, testref.Err(gp.Keep(done, q.kernel, q.train, s, nil)), context.Canceled)
+		require.ErrorIs(t, testref.Err(gp.FitKept(done, q.kernel, q.train, s, k, nil)), context.Canceled)
 		require.ErrorIs(t, thin.LeaveOneOutTo(done, new(mat.Dense), nil, []int{0}, q.some(t, 0)), context.Canceled)
 	}
 }
@@ -286,15 +273,12 @@ func TestKeepRefusals(t *testing.T) {
 	// Of saturated examples none is kept.
 	zero := *s
 	zero.Lambda = mat.NewDense(q.n*q.c, q.c, nil)
-	none, err := gp.Keep(t.Context(), q.kernel, q.train, &zero, nil)
-	require.NoError(t, err)
+	none := testref.Must(gp.Keep(t.Context(), q.kernel, q.train, &zero, nil))(t)
 	require.Zero(t, none.Len())
-	_, err = gp.FitKept(t.Context(), q.kernel, q.train, &zero, none, nil)
-	require.ErrorIs(t, err, gp.ErrNoExamples)
-	k, err := gp.Keep(t.Context(), q.kernel, q.train, s, nil)
-	require.NoError(t, err)
+	require.ErrorIs(t, testref.Err(gp.FitKept(t.Context(), q.kernel, q.train, &zero, none, nil)), gp.ErrNoExamples)
+	k := testref.Must(gp.Keep(t.Context(), q.kernel, q.train, s, nil))(t)
 	var memory *gp.MemoryError
-	_, err = gp.FitKept(t.Context(), q.kernel, q.train, s, k, &gp.Options{MaxMemory: 100})
+	_, err := gp.FitKept(t.Context(), q.kernel, q.train, s, k, &gp.Options{MaxMemory: 100})
 	require.ErrorAs(t, err, &memory)
 	for _, o := range []gp.KeepOptions{{Strength: -1}, {Most: -1}, {PriorVariance: -1}} {
 		require.Panics(t, func() { _, _ = gp.Keep(t.Context(), q.kernel, q.train, s, &o) })
@@ -308,8 +292,7 @@ func TestDropped(t *testing.T) {
 		s := q.sites(t)
 		all := q.thinned(t, nil).Kept()
 		thin := q.thinned(t, &gp.KeepOptions{Most: max(1, all.Len()/2)})
-		d, err := thin.Kept().Dropped(t.Context(), s, 3)
-		require.NoError(t, err)
+		d := testref.Must(thin.Kept().Dropped(t.Context(), s, 3))(t)
 		require.Equal(t, all.Len(), d.Len()+thin.Kept().Len())
 		require.InEpsilon(t, all.Total, d.Trace+thin.Kept().Trace, 1e-12)
 		for j, i := range d.Examples {

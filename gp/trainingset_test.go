@@ -8,6 +8,7 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -17,13 +18,11 @@ func TestTrainingSet(t *testing.T) {
 	x := line(0, 1, 2, 3)
 	one := x.Slice(0, 1)
 	gather := func(rows ...int) *linearize.Batch {
-		b, err := x.Gather(t.Context(), rows)
-		require.NoError(t, err)
+		b := testref.Must(x.Gather(t.Context(), rows))(t)
 		return b
 	}
 	of := func(src linearize.Source) gp.TrainingSet {
-		s, err := gp.NewTrainingSet(t.Context(), src, one)
-		require.NoError(t, err)
+		s := testref.Must(gp.NewTrainingSet(t.Context(), src, one))(t)
 		return s
 	}
 	few := of(gather(1, 3))

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -27,8 +28,7 @@ func inputs(t *testing.T) *linearize.Batch {
 
 func printOf(t *testing.T, src linearize.Source) linearize.Fingerprint {
 	t.Helper()
-	f, err := linearize.FingerprintOf(t.Context(), src)
-	require.NoError(t, err)
+	f := testref.Must(linearize.FingerprintOf(t.Context(), src))(t)
 	return f
 }
 
@@ -84,10 +84,9 @@ func TestFingerprintDoesNotLinearize(t *testing.T) {
 	require.Equal(t, printOf(t, b.Slice(7, 13)), printOf(t, linearize.From(src, 7)))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := linearize.FingerprintOf(ctx, src)
-	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, testref.Err(linearize.FingerprintOf(ctx, src)), context.Canceled)
 	failed := errors.New("unreadable")
-	_, err = linearize.FingerprintOf(t.Context(), linearize.NewSource(model{}, 13, 5, func(int, int) (*mat.Dense, error) { return nil, failed }))
+	_, err := linearize.FingerprintOf(t.Context(), linearize.NewSource(model{}, 13, 5, func(int, int) (*mat.Dense, error) { return nil, failed }))
 	require.ErrorIs(t, err, failed)
 }
 
@@ -133,8 +132,7 @@ func TestModelMismatch(t *testing.T) {
 // A fingerprint goes through JSON, and other text is refused.
 func TestFingerprintJSON(t *testing.T) {
 	want := printOf(t, inputs(t))
-	text, err := json.Marshal(want)
-	require.NoError(t, err)
+	text := testref.Must(json.Marshal(want))(t)
 	var got linearize.Fingerprint
 	require.NoError(t, json.Unmarshal(text, &got))
 	require.Equal(t, want, got)

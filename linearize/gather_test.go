@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -75,8 +76,7 @@ func (g onlyGathers) Gather(ctx context.Context, rows []int) (*linearize.Batch, 
 // give what a Batch of all examples gives, bit for bit. So do sums of outputs.
 func TestGatherFromMadeSources(t *testing.T) {
 	net, x := convNet(t)
-	b, err := net.Linearize(t.Context(), x)
-	require.NoError(t, err)
+	b := testref.Must(net.Linearize(t.Context(), x))(t)
 	l := &loader{x: x}
 	parts := map[string]func(lo, hi int) linearize.Source{
 		"streams":   func(lo, hi int) linearize.Source { return l.source(net, lo, hi) },
@@ -94,19 +94,16 @@ func TestGatherFromMadeSources(t *testing.T) {
 						own[i] = rng.IntN(len(c.rows))
 						rows[i] = c.rows[own[i]]
 					}
-					want, err := b.Gather(t.Context(), rows)
-					require.NoError(t, err)
+					want := testref.Must(b.Gather(t.Context(), rows))(t)
 
 					l.rows = nil
-					got, err := linearize.Gather(t.Context(), c.src, own)
-					require.NoError(t, err)
+					got := testref.Must(linearize.Gather(t.Context(), c.src, own))(t)
 					require.Equal(t, whole(want), whole(got))
 					require.ElementsMatch(t, rows, l.rows)
 
 					l.rows = nil
 					w := gaussianMatrix(rng, 2*n, 2)
-					sums, err := linearize.GatherCombined(t.Context(), c.src, own, w)
-					require.NoError(t, err)
+					sums := testref.Must(linearize.GatherCombined(t.Context(), c.src, own, w))(t)
 					requireSums(t, sums, want, w)
 					require.ElementsMatch(t, rows, l.rows)
 				}
@@ -121,8 +118,7 @@ func TestGatherFromMadeSources(t *testing.T) {
 // on it too.
 func TestGatherFromMadeOfOthers(t *testing.T) {
 	net, x := convNet(t)
-	b, err := net.Linearize(t.Context(), x)
-	require.NoError(t, err)
+	b := testref.Must(net.Linearize(t.Context(), x))(t)
 	l := &loader{x: x}
 	for _, c := range madeSources(func(lo, hi int) linearize.Source {
 		if lo > 0 {
@@ -131,22 +127,16 @@ func TestGatherFromMadeOfOthers(t *testing.T) {
 		return bare{l.source(net, lo, hi)}
 	}) {
 		require.False(t, linearize.Gathers(c.src), c.name)
-		want, err := b.Gather(t.Context(), []int{c.rows[3], c.rows[1]})
-		require.NoError(t, err)
-		got, err := linearize.Gather(t.Context(), c.src, []int{3, 1})
-		require.NoError(t, err)
+		want := testref.Must(b.Gather(t.Context(), []int{c.rows[3], c.rows[1]}))(t)
+		got := testref.Must(linearize.Gather(t.Context(), c.src, []int{3, 1}))(t)
 		require.Equal(t, whole(want), whole(got), c.name)
-		want, err = b.Gather(t.Context(), c.rows[:4])
-		require.NoError(t, err)
-		got, err = linearize.First(t.Context(), c.src, 4)
-		require.NoError(t, err)
+		want = testref.Must(b.Gather(t.Context(), c.rows[:4]))(t)
+		got = testref.Must(linearize.First(t.Context(), c.src, 4))(t)
 		require.Equal(t, whole(want), whole(got), c.name)
 	}
-	few, err := linearize.First(t.Context(), b, 100)
-	require.NoError(t, err)
+	few := testref.Must(linearize.First(t.Context(), b, 100))(t)
 	require.Equal(t, 11, few.Len())
-	few, err = linearize.First(t.Context(), linearize.Chain(), 2)
-	require.NoError(t, err)
+	few = testref.Must(linearize.First(t.Context(), linearize.Chain(), 2))(t)
 	require.Nil(t, few)
 }
 
@@ -173,8 +163,7 @@ func (c *counted) LinearizeCombined(ctx context.Context, x, w *mat.Dense) (*line
 // each sum instead of one for each output.
 func TestCombineMadeSources(t *testing.T) {
 	net, x := convNet(t)
-	b, err := net.Linearize(t.Context(), x)
-	require.NoError(t, err)
+	b := testref.Must(net.Linearize(t.Context(), x))(t)
 	l, model := &loader{x: x}, &counted{Network: net}
 	for kind, part := range map[string]func(lo, hi int) linearize.Source{
 		"streams": func(lo, hi int) linearize.Source { return l.source(model, lo, hi) },
@@ -182,8 +171,7 @@ func TestCombineMadeSources(t *testing.T) {
 	} {
 		for _, c := range madeSources(part) {
 			t.Run(fmt.Sprint(kind, "/", c.name), func(t *testing.T) {
-				of, err := b.Gather(t.Context(), c.rows)
-				require.NoError(t, err)
+				of := testref.Must(b.Gather(t.Context(), c.rows))(t)
 				n := len(c.rows)
 				for _, k := range []int{1, 2} {
 					w := gaussianMatrix(rand.New(rand.NewPCG(3, uint64(k))), n*k, 2)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -18,10 +19,9 @@ import (
 // convNet has blocks of every kind: Conv, Outer and Full.
 func convNet(t *testing.T) (*network.Network, *mat.Dense) {
 	t.Helper()
-	net, err := network.Sequential(network.Shape{1, 9, 9},
+	net := testref.Must(network.Sequential(network.Shape{1, 9, 9},
 		network.Conv2D{Filters: 3, Kernel: 3}, network.Tanh, network.MaxPool2D{Size: 2}, network.Flatten{},
-		network.Dense{Units: 5}, network.LayerNorm{}, network.Tanh, network.Dense{Units: 2})
-	require.NoError(t, err)
+		network.Dense{Units: 5}, network.LayerNorm{}, network.Tanh, network.Dense{Units: 2}))(t)
 	rng := rand.New(rand.NewPCG(1, 2))
 	x := mat.NewDense(11, 81, nil)
 	x.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, x)
@@ -52,8 +52,7 @@ var collect = testkit.Collect
 // size of Rebatch.
 func TestSourcesAgree(t *testing.T) {
 	net, x := convNet(t)
-	b, err := net.Linearize(t.Context(), x)
-	require.NoError(t, err)
+	b := testref.Must(net.Linearize(t.Context(), x))(t)
 	want := whole(b)
 	for _, tile := range []int{1, 3, 4, 11, 20} {
 		src := linearize.NewSource(net, 11, tile, rowsOf(x))
@@ -73,8 +72,7 @@ func TestSourcesAgree(t *testing.T) {
 
 func TestGather(t *testing.T) {
 	net, x := convNet(t)
-	b, err := net.Linearize(t.Context(), x)
-	require.NoError(t, err)
+	b := testref.Must(net.Linearize(t.Context(), x))(t)
 	rows := []int{7, 0, 10, 7}
 	var parts []*linearize.Batch
 	for _, r := range rows {
@@ -83,8 +81,7 @@ func TestGather(t *testing.T) {
 	want := whole(linearize.Concat(parts...))
 	stream := linearize.NewSource(net, 11, 4, rowsOf(x))
 	for name, src := range map[string]linearize.Source{"batch": b, "stream": stream, "pass": bare{stream}} {
-		got, err := linearize.Gather(t.Context(), src, rows)
-		require.NoError(t, err)
+		got := testref.Must(linearize.Gather(t.Context(), src, rows))(t)
 		require.Equal(t, want, whole(got), name)
 	}
 	require.Panics(t, func() { linearize.Gather(t.Context(), b, []int{11}) })
@@ -93,8 +90,7 @@ func TestGather(t *testing.T) {
 
 func TestChainAndWithout(t *testing.T) {
 	net, x := convNet(t)
-	b, err := net.Linearize(t.Context(), x)
-	require.NoError(t, err)
+	b := testref.Must(net.Linearize(t.Context(), x))(t)
 	two := linearize.Chain(b.Slice(0, 4), linearize.NewSource(net, 7, 3, func(lo, hi int) (*mat.Dense, error) { return rowsOf(x)(lo+4, hi+4) }))
 	got, _ := collect(t, two)
 	require.Equal(t, whole(b), whole(got))
@@ -111,8 +107,7 @@ func TestChainAndWithout(t *testing.T) {
 				rows = append(rows, i)
 			}
 		}
-		want, err := b.Gather(t.Context(), rows)
-		require.NoError(t, err)
+		want := testref.Must(b.Gather(t.Context(), rows))(t)
 		got, _ := collect(t, kept)
 		require.Equal(t, whole(want), whole(got), "without %v", drop)
 	}
@@ -155,8 +150,7 @@ func (s broken) Batches(_ context.Context, yield func(int, *linearize.Batch) err
 
 func TestSourceErrors(t *testing.T) {
 	net, x := convNet(t)
-	b, err := net.Linearize(t.Context(), x)
-	require.NoError(t, err)
+	b := testref.Must(net.Linearize(t.Context(), x))(t)
 	ignore := func(int, *linearize.Batch) error { return nil }
 	for _, s := range []broken{{b, 1, 11}, {b, 0, 10}, {b, 0, 12}} {
 		require.Error(t, linearize.Rebatch(s, 4).Batches(t.Context(), ignore))

@@ -21,15 +21,13 @@ import (
 
 func readNetwork(t testing.TB, ref *testref.Ref) *network.Network {
 	t.Helper()
-	net, err := network.ReadONNX(bytes.NewReader(ref.Model(t)), nil)
-	require.NoError(t, err)
+	net := testref.Must(network.ReadONNX(bytes.NewReader(ref.Model(t)), nil))(t)
 	return net
 }
 
 func linearized(t testing.TB, net *network.Network, x *mat.Dense) *linearize.Batch {
 	t.Helper()
-	b, err := net.Linearize(t.Context(), x)
-	require.NoError(t, err)
+	b := testref.Must(net.Linearize(t.Context(), x))(t)
 	b.Model = linearize.ModelFingerprint{} // tests draw θ
 	return b
 }
@@ -81,12 +79,10 @@ func requireMatrix(t *testing.T, got, want *mat.Dense, what string) {
 func referencePrior(t *testing.T, ref *testref.Ref) ntk.Prior {
 	t.Helper()
 	if ref.Has("prior_variance") {
-		p, err := ntk.NewDiagonal(ref.Floats("prior_variance"), nil)
-		require.NoError(t, err)
+		p := testref.Must(ntk.NewDiagonal(ref.Floats("prior_variance"), nil))(t)
 		return p
 	}
-	p, err := ntk.NewIsotropic(ref.Scalar("delta"), nil)
-	require.NoError(t, err)
+	p := testref.Must(ntk.NewIsotropic(ref.Scalar("delta"), nil))(t)
 	return p
 }
 
@@ -96,16 +92,14 @@ func inputs(t *testing.T, ref *testref.Ref) (train, test *mat.Dense) {
 	if ref.Has("x_train") {
 		return ref.Matrix("x_train"), ref.Matrix("x_test")
 	}
-	data, err := dataset.Open(t.Context(), testref.MNIST(t), nil)
-	require.NoError(t, err)
+	data := testref.Must(dataset.Open(t.Context(), testref.MNIST(t), nil))(t)
 	return data.Train.Matrix(ref.Ints("train_index")), data.Test.Matrix(ref.Ints("test_index"))
 }
 
 // TestExportedKernels compares J Jᵀ of networks as users export them, in
 // float32 weights: 1e-8 of the float64 kernel.
 func TestExportedKernels(t *testing.T) {
-	one, err := ntk.NewIsotropic(1, nil)
-	require.NoError(t, err)
+	one := testref.Must(ntk.NewIsotropic(1, nil))(t)
 	for _, name := range testref.References(t) {
 		ref := testref.Open(t, name)
 		if !strings.HasPrefix(name, "exports/") || !ref.Has("kernel") {

@@ -200,8 +200,7 @@ func TestLargest(t *testing.T) {
 	rng := newRand(11)
 	b := gptest.RandomBatch(rng, 1010, 2, gptest.Layer{In: 9, Out: 5}, gptest.Layer{Out: 6}, gptest.Layer{In: 3, Out: 3, Hidden: true})
 	theta := normal(rng, b.P)
-	prior, err := ntk.NewIsotropic(1, nil)
-	require.NoError(t, err)
+	prior := testref.Must(ntk.NewIsotropic(1, nil))(t)
 	var want, got mat.Dense
 	ntk.Dense(prior, theta).BlockTo(&want, b, b)
 	k := ntk.New(prior, theta, nil)
@@ -315,8 +314,7 @@ func requireDerivative(t *testing.T, k *ntk.NTK, groups []ntk.Group, theta []flo
 		at := func(step float64) *mat.Dense {
 			moved := append([]ntk.Group(nil), groups...)
 			moved[g].Precision *= math.Exp(-step)
-			prior, err := ntk.NewLayerwise(b.P, moved, nil)
-			require.NoError(t, err)
+			prior := testref.Must(ntk.NewLayerwise(b.P, moved, nil))(t)
 			var m mat.Dense
 			ntk.New(prior, theta, nil).BlockTo(&m, b, b)
 			return &m
@@ -337,8 +335,7 @@ func TestGroupMean(t *testing.T) {
 	rng := newRand(6)
 	b := gptest.RandomBatch(rng, 4, 2, gptest.Layer{In: 5, Out: 4}, gptest.Layer{Out: 5})
 	theta := normal(rng, b.P)
-	prior, err := ntk.NewLayerwise(b.P, ntk.ByTensor(ntk.Spans(b), 1), []float64{1})
-	require.NoError(t, err)
+	prior := testref.Must(ntk.NewLayerwise(b.P, ntk.ByTensor(ntk.Spans(b), 1), []float64{1}))(t)
 	k := ntk.New(prior, theta, nil)
 	mean, want := make([]float64, 8), make([]float64, 8)
 	for g, group := range prior.Groups() {
@@ -360,8 +357,7 @@ func TestGroupMean(t *testing.T) {
 // TestCheapest: what the plan chooses for layers as they occur.
 func TestCheapest(t *testing.T) {
 	rng := newRand(7)
-	one, err := ntk.NewIsotropic(1, nil)
-	require.NoError(t, err)
+	one := testref.Must(ntk.NewIsotropic(1, nil))(t)
 	for _, c := range []struct {
 		what                              string
 		layer                             gptest.Layer
@@ -411,8 +407,7 @@ func TestMixedKinds(t *testing.T) {
 func TestNoExamples(t *testing.T) {
 	rng := newRand(9)
 	b := gptest.RandomBatch(rng, 4, 2, gptest.Layer{In: 5, Out: 4})
-	prior, err := ntk.NewIsotropic(1, nil)
-	require.NoError(t, err)
+	prior := testref.Must(ntk.NewIsotropic(1, nil))(t)
 	dst := mat.NewDense(8, 1, normal(rng, 8))
 	ntk.New(prior, make([]float64, b.P), nil).MulTo(dst, b, b.Slice(0, 0), new(mat.Dense))
 	require.Zero(t, largest(dst))
@@ -423,8 +418,7 @@ func TestPanics(t *testing.T) {
 	b := gptest.RandomBatch(rng, 4, 2, gptest.Layer{In: 5, Out: 4})
 	other := gptest.RandomBatch(rng, 4, 2, gptest.Layer{In: 4, Out: 6})
 	other.P = b.P
-	prior, err := ntk.NewDiagonal(make1(b.P), nil)
-	require.NoError(t, err)
+	prior := testref.Must(ntk.NewDiagonal(make1(b.P), nil))(t)
 	k := ntk.New(prior, make([]float64, b.P), nil)
 	require.PanicsWithValue(t, "ntk: batches of different networks", func() { k.BlockTo(new(mat.Dense), b, other) })
 	require.PanicsWithValue(t, "ntk: prior is for another number of parameters", func() { ntk.New(prior, make([]float64, b.P+1), nil) })

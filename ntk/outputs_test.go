@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp/gptest"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
@@ -17,8 +18,7 @@ import (
 // the gradients of its results are unit matrices.
 func layerOf(t testing.TB, n, in, c int) *linearize.Batch {
 	t.Helper()
-	net, err := network.Sequential(network.Shape{in}, network.Dense{Units: c})
-	require.NoError(t, err)
+	net := testref.Must(network.Sequential(network.Shape{in}, network.Dense{Units: c}))(t)
 	return linearized(t, net, mat.NewDense(n, in, normal(newRand(c), n*in)))
 }
 
@@ -57,8 +57,7 @@ func BenchmarkDiagOutputs(b *testing.B) {
 			"last":   layerOf(b, 1, 2, c),
 			"hidden": gptest.RandomBatch(newRand(1), 1, c, gptest.Layer{In: 2, Out: c}),
 		} {
-			prior, err := ntk.NewIsotropic(1, nil)
-			require.NoError(b, err)
+			prior := testref.Must(ntk.NewIsotropic(1, nil))(b)
 			k := ntk.New(prior, make([]float64, x.P), nil)
 			b.Run(fmt.Sprintf("%s/C=%d", name, c), func(b *testing.B) {
 				var dst mat.Dense

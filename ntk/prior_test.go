@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -38,22 +39,19 @@ func TestIsotropic(t *testing.T) {
 		{[]float64{2}, []float64{2, 2, 2}},
 		{[]float64{1, 2, 3}, []float64{1, 2, 3}},
 	} {
-		p, err := ntk.NewIsotropic(4, c.mean)
-		require.NoError(t, err)
+		p := testref.Must(ntk.NewIsotropic(4, c.mean))(t)
 		require.Equal(t, 4.0, p.Precision())
 		mean, variance := moments(p, 3)
 		require.Equal(t, c.want, mean)
 		require.Equal(t, []float64{0.25, 0.25, 0.25}, variance)
 	}
-	p, err := ntk.NewIsotropic(4, []float64{1, 2})
-	require.NoError(t, err)
+	p := testref.Must(ntk.NewIsotropic(4, []float64{1, 2}))(t)
 	require.Panics(t, func() { p.MeanTo(make([]float64, 3)) })
 }
 
 func TestDiagonal(t *testing.T) {
 	given := []float64{1, 2, 3}
-	p, err := ntk.NewDiagonal(given, []float64{5})
-	require.NoError(t, err)
+	p := testref.Must(ntk.NewDiagonal(given, []float64{5}))(t)
 	given[0] = 9
 	mean, variance := moments(p, 3)
 	require.Equal(t, []float64{5, 5, 5}, mean)
@@ -68,8 +66,7 @@ func TestLayerwise(t *testing.T) {
 	require.Equal(t, "fc", groups[0].Name)
 	require.Equal(t, "head", groups[1].Name)
 	groups[1].Precision = 8
-	p, err := ntk.NewLayerwise(4, groups, nil)
-	require.NoError(t, err)
+	p := testref.Must(ntk.NewLayerwise(4, groups, nil))(t)
 	groups[0].Precision = 100
 	groups[0].Spans[0].Offset = 1
 	mean, variance := moments(p, 4)
@@ -84,22 +81,17 @@ func TestLayerwise(t *testing.T) {
 
 func TestPriorErrors(t *testing.T) {
 	for _, v := range []float64{0, -1, math.NaN(), math.Inf(1), math.Inf(-1), math.SmallestNonzeroFloat64} {
-		_, err := ntk.NewIsotropic(v, nil)
-		require.ErrorContains(t, err, "isotropic prior: the precision is")
-		_, err = ntk.NewLayerwise(4, ntk.ByLayer(spansOf(), v), nil)
+		require.ErrorContains(t, testref.Err(ntk.NewIsotropic(v, nil)), "isotropic prior: the precision is")
+		_, err := ntk.NewLayerwise(4, ntk.ByLayer(spansOf(), v), nil)
 		require.ErrorContains(t, err, `group "fc": the precision is`)
 	}
 	for _, v := range []float64{0, -1, math.NaN(), math.Inf(1)} {
-		_, err := ntk.NewDiagonal([]float64{1, v}, nil)
-		require.ErrorContains(t, err, "variance of parameter 1 is")
+		require.ErrorContains(t, testref.Err(ntk.NewDiagonal([]float64{1, v}, nil)), "variance of parameter 1 is")
 	}
 	for _, v := range []float64{math.NaN(), math.Inf(-1)} {
-		_, err := ntk.NewIsotropic(1, []float64{0, v})
-		require.ErrorContains(t, err, "mean 1 is")
-		_, err = ntk.NewDiagonal([]float64{1, 1}, []float64{0, v})
-		require.ErrorContains(t, err, "mean 1 is")
-		_, err = ntk.NewLayerwise(4, ntk.ByLayer(spansOf(), 1), []float64{v})
-		require.ErrorContains(t, err, "mean 0 is")
+		require.ErrorContains(t, testref.Err(ntk.NewIsotropic(1, []float64{0, v})), "mean 1 is")
+		require.ErrorContains(t, testref.Err(ntk.NewDiagonal([]float64{1, 1}, []float64{0, v})), "mean 1 is")
+		require.ErrorContains(t, testref.Err(ntk.NewLayerwise(4, ntk.ByLayer(spansOf(), 1), []float64{v})), "mean 0 is")
 	}
 	_, err := ntk.NewDiagonal([]float64{1, 1}, []float64{1, 2, 3})
 	require.ErrorContains(t, err, "3 means for 2 variances")
@@ -126,9 +118,7 @@ func TestPartition(t *testing.T) {
 		{4, func(s []linearize.Span) []linearize.Span { return append(s, s[0]) }, "parameter 0 belongs to group"},
 		{4, func([]linearize.Span) []linearize.Span { return nil }, "parameter 0 belongs to no group"},
 	} {
-		_, err := ntk.NewLayerwise(c.p, groups(c.edit), nil)
-		require.ErrorContains(t, err, c.want)
+		require.ErrorContains(t, testref.Err(ntk.NewLayerwise(c.p, groups(c.edit), nil)), c.want)
 	}
-	_, err := ntk.NewLayerwise(0, nil, nil)
-	require.NoError(t, err)
+	require.NoError(t, testref.Err(ntk.NewLayerwise(0, nil, nil)))
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/gp/gptest"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -15,13 +16,10 @@ func span(lo, hi int) []linearize.Span { return []linearize.Span{{Offset: lo, Ro
 
 // A scaled prior multiplies the variances of each group, and keeps the means.
 func TestScaled(t *testing.T) {
-	base, err := ntk.NewDiagonal([]float64{1, 2, 3, 3, 5}, []float64{1, 0, 0, 2, 0})
-	require.NoError(t, err)
+	base := testref.Must(ntk.NewDiagonal([]float64{1, 2, 3, 3, 5}, []float64{1, 0, 0, 2, 0}))(t)
 	groups := []ntk.Group{{Name: "a", Spans: span(0, 2)}, {Name: "b", Spans: span(2, 4)}, {Name: "c", Spans: span(4, 5)}}
-	s, err := ntk.NewScaled(base, 5, groups, []float64{2, 0.5, 0})
-	require.NoError(t, err)
-	positive, err := s.With([]float64{2, 0.5, 7})
-	require.NoError(t, err)
+	s := testref.Must(ntk.NewScaled(base, 5, groups, []float64{2, 0.5, 0}))(t)
+	positive := testref.Must(s.With([]float64{2, 0.5, 7}))(t)
 	gptest.Prior(t, positive, 5)
 	variance, mean := make([]float64, 5), make([]float64, 5)
 	s.VarianceTo(variance)
@@ -33,23 +31,20 @@ func TestScaled(t *testing.T) {
 	require.True(t, math.IsNaN(g[0].Precision))
 	require.Equal(t, 1/1.5, g[1].Precision)
 	require.True(t, math.IsInf(g[2].Precision, 1))
-	more, err := s.With([]float64{1, 1, 1})
-	require.NoError(t, err)
+	more := testref.Must(s.With([]float64{1, 1, 1}))(t)
 	more.VarianceTo(variance)
 	require.Equal(t, []float64{1, 2, 3, 3, 5}, variance)
 }
 
 func TestScaledRefuses(t *testing.T) {
-	base, err := ntk.NewIsotropic(1e-300, nil)
-	require.NoError(t, err)
+	base := testref.Must(ntk.NewIsotropic(1e-300, nil))(t)
 	whole := []ntk.Group{{Name: "all", Spans: span(0, 4)}}
 	for text, factor := range map[string]float64{
 		`the factor of group "all" is -1`: -1, `the factor of group "all" is NaN`: math.NaN(), `the factor of group "all" is +Inf`: math.Inf(1), "overflow": 1e20,
 	} {
-		_, err := ntk.NewScaled(base, 4, whole, []float64{factor})
-		require.ErrorContains(t, err, text)
+		require.ErrorContains(t, testref.Err(ntk.NewScaled(base, 4, whole, []float64{factor})), text)
 	}
-	_, err = ntk.NewScaled(base, 5, whole, []float64{1})
+	_, err := ntk.NewScaled(base, 5, whole, []float64{1})
 	require.ErrorContains(t, err, "parameter 4 belongs to no group")
 	require.PanicsWithValue(t, "ntk: groups and factors differ in number", func() { ntk.NewScaled(base, 4, whole, nil) })
 }
@@ -57,8 +52,7 @@ func TestScaledRefuses(t *testing.T) {
 // The g-prior has the variance g/s and holds a parameter of which the data say
 // nothing at θ* [gprior 10–13].
 func TestGPrior(t *testing.T) {
-	p, err := ntk.NewGPrior([]float64{4, 1e-13, 8, 0, 2}, 2, []float64{1, 2, 3, 4, 5}, 3)
-	require.NoError(t, err)
+	p := testref.Must(ntk.NewGPrior([]float64{4, 1e-13, 8, 0, 2}, 2, []float64{1, 2, 3, 4, 5}, 3))(t)
 	require.Equal(t, []int{1, 3}, p.Dead())
 	require.Equal(t, []float64{2, 5e-14, 4, 0, 1}, p.Scale())
 	variance, mean := make([]float64, 5), make([]float64, 5)
@@ -66,8 +60,7 @@ func TestGPrior(t *testing.T) {
 	p.MeanTo(mean)
 	require.Equal(t, []float64{1.5, 0, 0.75, 0, 3}, variance)
 	require.Equal(t, []float64{0, 2, 0, 4, 0}, mean)
-	alive, err := ntk.NewGPrior([]float64{4, 1, 8}, 2, []float64{1, 2, 3}, 3)
-	require.NoError(t, err)
+	alive := testref.Must(ntk.NewGPrior([]float64{4, 1, 8}, 2, []float64{1, 2, 3}, 3))(t)
 	gptest.Prior(t, alive, 3)
 }
 
@@ -83,8 +76,7 @@ func TestGPriorRefuses(t *testing.T) {
 		"all are saturated":                     {[]float64{0, 0}, []float64{1, 1}, 1},
 		"the variance of parameter 0 overflows": {[]float64{1e-10}, []float64{1}, 1e300},
 	} {
-		_, err := ntk.NewGPrior(c.ggn, 1, c.theta, c.g)
-		require.ErrorContains(t, err, text)
+		require.ErrorContains(t, testref.Err(ntk.NewGPrior(c.ggn, 1, c.theta, c.g)), text)
 	}
 	require.Panics(t, func() { ntk.NewGPrior([]float64{1}, 1, nil, 1) })
 }

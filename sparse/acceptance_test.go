@@ -13,6 +13,7 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
 )
@@ -100,8 +101,7 @@ func (r *reference) fitted(t *testing.T, x *gp.Exact) *answers {
 // refitted asks the exact posterior at the mode of x's data.
 func (r *reference) refitted(t *testing.T, x *gp.Exact) *answers {
 	t.Helper()
-	m, err := x.Refit(t.Context(), r.Y, r.Likelihood)
-	require.NoError(t, err)
+	m := testref.Must(x.Refit(t.Context(), r.Y, r.Likelihood))(t)
 	return r.ask(t, m, m.PseudoTargets(), m.Alpha(), m.EvidenceRefit(), m.EvidenceLinearGaussian())
 }
 
@@ -170,8 +170,7 @@ func TestAllInducingRefit(t *testing.T) {
 			r, _ := a.open(t)
 			ask := func(r *reference) *answers { return r.refitted(t, r.Exact(t)) }
 			r.eachSelection(t, a.others, ask, func(t *testing.T, r *reference, z *sparse.Inducing, want *answers) {
-				p, err := sparse.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, z, nil)
-				require.NoError(t, err)
+				p := testref.Must(sparse.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, z, nil))(t)
 				got := r.ask(t, p, p.PseudoTargets(), p.Alpha(), p.EvidenceRefit(), p.EvidenceLinearGaussian())
 				a.requireAnswers(t, "refit", got, want)
 			})
@@ -289,8 +288,7 @@ func TestVarianceOrderOfReferences(t *testing.T) {
 func (r *reference) requireOrder(t *testing.T, x *gp.Exact, z *sparse.Inducing) {
 	t.Helper()
 	nystrom, fitc, subset := r.fit(t, z, sparse.Nystrom), r.fit(t, z, sparse.FITC), r.subset(t, z)
-	refit, err := sparse.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, z, nil)
-	require.NoError(t, err)
+	refit := testref.Must(sparse.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, z, nil))(t)
 	for _, b := range []*linearize.Batch{r.Test.Slice(0, min(r.Test.Len(), 100)), z.Batch} {
 		var prior mat.Dense
 		r.Kernel.DiagTo(&prior, b)
@@ -299,8 +297,7 @@ func (r *reference) requireOrder(t *testing.T, x *gp.Exact, z *sparse.Inducing) 
 			requireBelow(t, fmt.Sprintf("%s, M = %d of %d examples", what, z.Len(), b.Len()), small, large, &prior)
 		}
 		exact, n, f, s, m := covariance(t, x, b), covariance(t, nystrom, b), covariance(t, fitc, b), covariance(t, subset, b), covariance(t, refit, b)
-		report, err := nystrom.Report(t.Context(), b, nil)
-		require.NoError(t, err)
+		report := testref.Must(nystrom.Report(t.Context(), b, nil))(t)
 		for _, cov := range []*mat.Dense{n, f, s, m} {
 			below("below the prior", cov, &prior)
 			kept := ratios(cov, &prior)

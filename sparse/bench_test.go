@@ -10,6 +10,7 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
@@ -28,12 +29,9 @@ func leNet(b *testing.B, n int) (linearize.Source, *gp.Sites, *ntk.NTK) {
 	x, y := mat.NewDense(n, 784, nil), mat.NewDense(n, 1, nil)
 	x.Apply(func(_, _ int, _ float64) float64 { return max(0, rng.NormFloat64()) }, x)
 	y.Apply(func(_, _ int, _ float64) float64 { return float64(rng.IntN(10)) }, y)
-	f, err := net.Forward(b.Context(), x)
-	require.NoError(b, err)
-	s, err := gp.NewSites(y, f, glm.Categorical{})
-	require.NoError(b, err)
-	prior, err := ntk.NewIsotropic(1, nil)
-	require.NoError(b, err)
+	f := testref.Must(net.Forward(b.Context(), x))(b)
+	s := testref.Must(gp.NewSites(y, f, glm.Categorical{}))(b)
+	prior := testref.Must(ntk.NewIsotropic(1, nil))(b)
 	src := linearize.NewSource(net, n, 500, func(lo, hi int) (*mat.Dense, error) {
 		return x.Slice(lo, hi, 0, 784).(*mat.Dense), nil
 	})
@@ -46,11 +44,9 @@ func leNet(b *testing.B, n int) (linearize.Source, *gp.Sites, *ntk.NTK) {
 func BenchmarkAdd(b *testing.B) {
 	const n, m, c = 1000, 200, 10
 	x, s, k := leNet(b, n)
-	z, err := sparse.Select(b.Context(), sparse.Uniform{}, k, x, m, nil)
-	require.NoError(b, err)
+	z := testref.Must(sparse.Select(b.Context(), sparse.Uniform{}, k, x, m, nil))(b)
 	b.Run(fmt.Sprintf("lenet5/N=%d/M=%d/C=%d", n, m, c), func(b *testing.B) {
-		sum, err := sparse.NewBuilder(b.Context(), k, z, nil)
-		require.NoError(b, err)
+		sum := testref.Must(sparse.NewBuilder(b.Context(), k, z, nil))(b)
 		b.ReportAllocs()
 		for b.Loop() {
 			require.NoError(b, sum.Add(b.Context(), x, s))
@@ -64,16 +60,13 @@ func BenchmarkAdd(b *testing.B) {
 func BenchmarkLeaveOneOut(b *testing.B) {
 	const n, m, c = 500, 200, 10
 	x, s, k := leNet(b, n)
-	z, err := sparse.Select(b.Context(), sparse.Uniform{}, k, x, m, nil)
-	require.NoError(b, err)
-	p, err := sparse.Fit(b.Context(), k, x, s, z, nil)
-	require.NoError(b, err)
+	z := testref.Must(sparse.Select(b.Context(), sparse.Uniform{}, k, x, m, nil))(b)
+	p := testref.Must(sparse.Fit(b.Context(), k, x, s, z, nil))(b)
 	rows := make([]int, n)
 	for i := range rows {
 		rows[i] = i
 	}
-	some, err := linearize.Gather(b.Context(), x, rows)
-	require.NoError(b, err)
+	some := testref.Must(linearize.Gather(b.Context(), x, rows))(b)
 	b.Run(fmt.Sprintf("lenet5/rows=%d/M=%d/C=%d", n, m, c), func(b *testing.B) {
 		var mean, cov mat.Dense
 		for b.Loop() {
@@ -97,14 +90,11 @@ func BenchmarkLinearize(b *testing.B) {
 func BenchmarkSolve(b *testing.B) {
 	const m = 200
 	x, s, k := leNet(b, 300)
-	z, err := sparse.Select(b.Context(), sparse.Uniform{}, k, x, m, nil)
-	require.NoError(b, err)
-	p, err := sparse.Fit(b.Context(), k, x, s, z, nil)
-	require.NoError(b, err)
+	z := testref.Must(sparse.Select(b.Context(), sparse.Uniform{}, k, x, m, nil))(b)
+	p := testref.Must(sparse.Fit(b.Context(), k, x, s, z, nil))(b)
 	b.Run(fmt.Sprintf("M=%d/C=10", m), func(b *testing.B) {
 		for b.Loop() {
-			_, err := p.At(b.Context(), 2)
-			require.NoError(b, err)
+			require.NoError(b, testref.Err(p.At(b.Context(), 2)))
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
 	"github.com/funcgp/funcgp/store"
@@ -77,17 +78,12 @@ func TestWorkersBoundGoroutines(t *testing.T) {
 	k := ntk.New(q.Prior, q.Theta, &ntk.Options{Workers: 1})
 	s, o := q.Sites(t), &sparse.Options{Workers: 1}
 	testkit.NoGoroutines(t, func() {
-		z, err := sparse.Select(t.Context(), sparse.Greedy{}, k, q.Train, 400, o)
-		require.NoError(t, err)
-		p, err := sparse.Fit(t.Context(), k, q.Train, s, z, o)
-		require.NoError(t, err)
+		z := testref.Must(sparse.Select(t.Context(), sparse.Greedy{}, k, q.Train, 400, o))(t)
+		p := testref.Must(sparse.Fit(t.Context(), k, q.Train, s, z, o))(t)
 		var mean, cov mat.Dense
 		require.NoError(t, p.JointTo(t.Context(), &mean, &cov, q.Train.Slice(0, 300)))
-		_, err = p.Cross(t.Context(), q.Train)
-		require.NoError(t, err)
-		_, err = p.GradientLinearGaussian(t.Context(), []ntk.Kernel{k})
-		require.NoError(t, err)
-		_, err = p.At(t.Context(), 2)
-		require.NoError(t, err)
+		require.NoError(t, testref.Err(p.Cross(t.Context(), q.Train)))
+		require.NoError(t, testref.Err(p.GradientLinearGaussian(t.Context(), []ntk.Kernel{k})))
+		require.NoError(t, testref.Err(p.At(t.Context(), 2)))
 	})
 }

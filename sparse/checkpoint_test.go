@@ -22,6 +22,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
@@ -83,8 +84,7 @@ func (q *problem) bits(t *testing.T, p *sparse.Posterior) []byte {
 	t.Helper()
 	var mean, cov mat.Dense
 	require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.Test))
-	out, err := p.Sums().MarshalBinary()
-	require.NoError(t, err)
+	out := testref.Must(p.Sums().MarshalBinary())(t)
 	s, ev := p.Sites(), p.EvidenceLinearGaussian()
 	numbers := [][]float64{flat(&mean), flat(&cov), p.Alpha(), p.PseudoTargets(), flat(s.F), flat(s.Residual), flat(s.Lambda), flat(s.Root),
 		{s.LogLik, ev.Value, ev.LogLik, ev.Scatter, ev.LogDet, p.TraceError()}}
@@ -132,16 +132,14 @@ func stored(t testing.TB, save func(w *store.Writer) error) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "a.check")
 	require.NoError(t, store.Write(path, "test", 1, save))
-	data, err := os.ReadFile(path)
-	require.NoError(t, err)
+	data := testref.Must(os.ReadFile(path))(t)
 	return data
 }
 
 // resumed opens a checkpoint.
 func resumed(t testing.TB, data []byte) *store.File {
 	t.Helper()
-	f, err := store.Read(bytes.NewReader(data), "a.check", "test", 1, math.MaxInt64)
-	require.NoError(t, err)
+	f := testref.Must(store.Read(bytes.NewReader(data), "a.check", "test", 1, math.MaxInt64))(t)
 	return f
 }
 
@@ -184,15 +182,13 @@ func TestResume(t *testing.T) {
 			for _, a := range approximations {
 				t.Run(q.Name+"/"+name+"/"+a.String(), func(t *testing.T) {
 					z := q.some(t)
-					p, err := begin(t.Context(), q, q.Train, z, few(a))
-					require.NoError(t, err)
+					p := testref.Must(begin(t.Context(), q, q.Train, z, few(a)))(t)
 					want := q.bits(t, p)
 
 					var all [][]byte
 					o := few(a)
 					keep(t, o, &all)
-					p, err = begin(t.Context(), q, q.Train, z, o)
-					require.NoError(t, err)
+					p = testref.Must(begin(t.Context(), q, q.Train, z, o))(t)
 					require.Equal(t, want, q.bits(t, p), "a fit with checkpoints")
 					require.GreaterOrEqual(t, len(all), 2)
 					for i, data := range all {
@@ -255,8 +251,7 @@ func (q *problem) requireResumes(t *testing.T, begin start, a sparse.Approximati
 	o := few(a)
 	keep(t, o, &rest)
 	o.Resume = resumed(t, all[0])
-	p, err := begin(t.Context(), q, w, q.some(t), o)
-	require.NoError(t, err)
+	p := testref.Must(begin(t.Context(), q, w, q.some(t), o))(t)
 	require.Equal(t, want, q.bits(t, p), "resumed at example %d with batches of %d", now.Done, size)
 	require.Equal(t, all[1:], rest)
 	if now.Done < now.N {
@@ -368,8 +363,7 @@ func TestCheckpointEvery(t *testing.T) {
 	var all [][]byte
 	o := linear(sparse.Nystrom)
 	keep(t, o, &all)
-	_, err := startFit(t.Context(), q, q.Train, z, o)
-	require.NoError(t, err)
+	require.NoError(t, testref.Err(startFit(t.Context(), q, q.Train, z, o)))
 	var done []int
 	o = &sparse.Options{Resume: resumed(t, all[2]), Progress: func(stage string, n, total int) {
 		if stage == sparse.StageData {
@@ -377,8 +371,7 @@ func TestCheckpointEvery(t *testing.T) {
 			done = append(done, n)
 		}
 	}}
-	_, err = startFit(t.Context(), q, q.Train, z, o)
-	require.NoError(t, err)
+	require.NoError(t, testref.Err(startFit(t.Context(), q, q.Train, z, o)))
 	require.Equal(t, []int{8192, 10240, 10250}, done)
 	require.Panics(t, func() { startFit(t.Context(), q, q.Train, z, &sparse.Options{CheckpointEvery: -1}) })
 }
@@ -403,8 +396,7 @@ func TestCheckpointsAreOfOneFit(t *testing.T) {
 	require.Equal(t, 2, calls, "nothing was left of the pass")
 	require.Equal(t, q.bits(t, p), q.bits(t, p2))
 	more, s := q.rows(t, []int{3, 4})
-	_, err := p2.Add(t.Context(), more, s)
-	require.NoError(t, err)
+	require.NoError(t, testref.Err(p2.Add(t.Context(), more, s)))
 	b := q.builder(t, z, o)
 	require.NoError(t, b.Add(t.Context(), q.Train, q.Sites(t)))
 	require.Equal(t, p.Sums(), b.Sums())
@@ -450,8 +442,7 @@ func (q *problem) others(t *testing.T, refit bool) []another {
 		{says: "prior", q: change(func(p *problem) {
 			groups := q.Prior.Groups()
 			groups[0].Precision *= 1.0001
-			prior, err := ntk.NewLayerwise(q.Train.P, groups, []float64{0.1})
-			require.NoError(t, err)
+			prior := testref.Must(ntk.NewLayerwise(q.Train.P, groups, []float64{0.1}))(t)
 			p.Kernel = ntk.New(prior, q.Theta, nil)
 		})},
 		{says: "the prior is another", q: change(func(p *problem) {
@@ -496,8 +487,7 @@ func TestResumeRefusesOtherProblems(t *testing.T) {
 		var all [][]byte
 		o := linear(sparse.Nystrom)
 		keep(t, o, &all)
-		_, err := begin(t.Context(), q, q.Train, q.some(t), o)
-		require.NoError(t, err)
+		require.NoError(t, testref.Err(begin(t.Context(), q, q.Train, q.some(t), o)))
 		for _, other := range q.others(t, i == 1) {
 			z, begin := q.some(t), begin
 			if other.z != nil {
@@ -523,16 +513,14 @@ func TestResumeRefusesOtherProblems(t *testing.T) {
 func someCheckpoints(t testing.TB) (q *problem, z *sparse.Inducing, kinds map[string][]byte) {
 	t.Helper()
 	q = chunked("poisson", 53, 2060, 1, glm.Poisson{}, 3)
-	b, err := q.Train.Gather(t.Context(), []int{3, 1})
-	require.NoError(t, err)
+	b := testref.Must(q.Train.Gather(t.Context(), []int{3, 1}))(t)
 	z, kinds = &sparse.Inducing{Rows: []int{3, 1}, Batch: b}, make(map[string][]byte)
 	for _, begin := range []start{startFit, startRefit} {
 		for _, a := range approximations {
 			var all [][]byte
 			o := &sparse.Options{Approximation: a}
 			keep(t, o, &all)
-			_, err := begin(t.Context(), q, q.Train, z, o)
-			require.NoError(t, err)
+			require.NoError(t, testref.Err(begin(t.Context(), q, q.Train, z, o)))
 			for _, data := range all {
 				if now := stateOf(t, data); now.Dual || a == sparse.FITC { // which has all numbers of other kinds
 					kinds[fmt.Sprint(now.Of, "/", a, "/", now.Dual, now.Kind)] = data
@@ -564,8 +552,7 @@ func (q *problem) resumption(t testing.TB, name string, data []byte, z *sparse.I
 		p, err := begin(context.Background(), q, q.Train, z, &with)
 		return resumption{f, p}, err
 	}
-	r, err := load(resumed(t, data))
-	require.NoError(t, err)
+	r := testref.Must(load(resumed(t, data)))(t)
 	return gptest.SavedCase[resumption]{
 		Posterior: r, Load: load, Answers: func(t *testing.T, r resumption) []float64 { return q.everything(t, r.post) },
 		Save: func(r resumption, w *store.Writer) error {

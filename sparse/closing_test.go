@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/sparse"
 )
 
@@ -18,16 +19,12 @@ func TestContributionsClose(t *testing.T) {
 	for _, name := range []string{"snelson", "two-moons", "categorical", "poisson"} {
 		r := openReference(t, name)
 		for _, m := range []int{5, 10, 20, 40, 60} {
-			z, err := sparse.Select(t.Context(), sparse.Uniform{Seed: 1}, r.Kernel, r.Train, m, nil)
-			require.NoError(t, err)
-			p, err := sparse.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, z, nil)
-			require.NoError(t, err)
+			z := testref.Must(sparse.Select(t.Context(), sparse.Uniform{Seed: 1}, r.Kernel, r.Train, m, nil))(t)
+			p := testref.Must(sparse.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, z, nil))(t)
 			var mean mat.Dense
 			require.NoError(t, p.PredictTo(t.Context(), &mean, nil, r.Test))
-			e, err := explain.New(p, r.Kernel, &explain.Options{Top: 1})
-			require.NoError(t, err)
-			rows, err := e.Explain(t.Context(), r.Test)
-			require.NoError(t, err)
+			e := testref.Must(explain.New(p, r.Kernel, &explain.Options{Top: 1}))(t)
+			rows := testref.Must(e.Explain(t.Context(), r.Test))(t)
 			open, rawOpen, scale := 0.0, 0.0, 0.0
 			for i, outputs := range rows {
 				for c, one := range outputs {

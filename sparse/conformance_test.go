@@ -11,6 +11,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
 )
@@ -47,8 +48,7 @@ func (q *problem) everything(t *testing.T, p *sparse.Posterior) []float64 {
 	out = append(append(out, flat(&joint)...), flat(&self)...)
 	out = append(append(out, p.Alpha()...), p.PseudoTargets()...)
 	out = append(out, flat(crossOf(t, p, q.Test, q.Train, q.N, gp.Posterior))...)
-	grad, err := p.GradientLinearGaussian(t.Context(), q.groups())
-	require.NoError(t, err)
+	grad := testref.Must(p.GradientLinearGaussian(t.Context(), q.groups()))(t)
 	return append(append(out, grad...), p.EvidenceLinearGaussian().Value, p.TraceError())
 }
 
@@ -64,8 +64,7 @@ func TestBitIdenticalForProcessors(t *testing.T) {
 		runtime.GOMAXPROCS(procs)
 		var out []float64
 		for _, a := range approximations {
-			z, err := sparse.Select(t.Context(), sparse.RandomCholesky{Seed: 3}, q.Kernel, q.Train, 40, nil)
-			require.NoError(t, err)
+			z := testref.Must(sparse.Select(t.Context(), sparse.RandomCholesky{Seed: 3}, q.Kernel, q.Train, 40, nil))(t)
 			p := q.refit(t, z, &sparse.Options{Approximation: a, Workers: workers, MaxIter: 2})
 			out = append(out, q.everything(t, p)...)
 		}
@@ -83,8 +82,7 @@ func TestBitIdenticalForTiles(t *testing.T) {
 	run := func(x linearize.Source) []float64 {
 		var out []float64
 		for _, how := range []sparse.Selector{sparse.Greedy{}, sparse.RandomCholesky{}, sparse.KMeans{}} {
-			z, err := sparse.Select(t.Context(), how, q.Kernel, x, 30, nil)
-			require.NoError(t, err)
+			z := testref.Must(sparse.Select(t.Context(), how, q.Kernel, x, 30, nil))(t)
 			for _, r := range z.Rows {
 				out = append(out, float64(r))
 			}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
 )
@@ -46,16 +47,12 @@ func TestGatherersAreAsked(t *testing.T) {
 	q := problems(t)[2]
 	var passes, gathers int
 	s := q.Sites(t)
-	p, err := sparse.Fit(t.Context(), q.Kernel, counted{q.Train, &passes, &gathers}, s, q.some(t), nil)
-	require.NoError(t, err)
+	p := testref.Must(sparse.Fit(t.Context(), q.Kernel, counted{q.Train, &passes, &gathers}, s, q.some(t), nil))(t)
 	passes, gathers = 0, 0
-	_, err = p.Report(t.Context(), q.Test, &sparse.ReportOptions{Sample: 5})
-	require.NoError(t, err)
+	require.NoError(t, testref.Err(p.Report(t.Context(), q.Test, &sparse.ReportOptions{Sample: 5})))
 	require.Equal(t, []int{0, 1}, []int{passes, gathers})
 	passes, gathers = 0, 0
-	gone, err := gp.NewSites(pick(q.Y, []int{4}), pick(s.F, []int{4}), q.Likelihood)
-	require.NoError(t, err)
-	_, err = p.Remove(t.Context(), []int{4}, gone)
-	require.NoError(t, err)
+	gone := testref.Must(gp.NewSites(pick(q.Y, []int{4}), pick(s.F, []int{4}), q.Likelihood))(t)
+	require.NoError(t, testref.Err(p.Remove(t.Context(), []int{4}, gone)))
 	require.Equal(t, []int{1, 1}, []int{passes, gathers})
 }

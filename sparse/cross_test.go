@@ -13,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
@@ -37,13 +38,10 @@ func TestCombinedCross(t *testing.T) {
 		w.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, w)
 		for _, k := range []ntk.Kernel{q.Kernel, noMul{q.Kernel}, mulOnly{q.Kernel, q.Kernel}} {
 			for _, o := range []*sparse.Options{linear(sparse.Nystrom), linear(sparse.FITC), {}} {
-				p, err := sparse.Fit(t.Context(), k, q.Train, q.Sites(t), q.some(t), o)
-				require.NoError(t, err)
+				p := testref.Must(sparse.Fit(t.Context(), k, q.Train, q.Sites(t), q.some(t), o))(t)
 				if o.Mean == gp.Network {
-					scaled, err := p.At(t.Context(), 0.3)
-					require.NoError(t, err)
-					p, err = scaled.WithData(t.Context(), q.Train, q.Sites(t))
-					require.NoError(t, err)
+					scaled := testref.Must(p.At(t.Context(), 0.3))(t)
+					p = testref.Must(scaled.WithData(t.Context(), q.Train, q.Sites(t)))(t)
 				}
 				requireCombined(t, q, p, w)
 			}
@@ -53,8 +51,7 @@ func TestCombinedCross(t *testing.T) {
 
 func requireCombined(t *testing.T, q *problem, p *sparse.Posterior, w *mat.Dense) {
 	t.Helper()
-	cross, err := p.Cross(t.Context(), q.Test)
-	require.NoError(t, err)
+	cross := testref.Must(p.Cross(t.Context(), q.Test))(t)
 	for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
 		whole := crossOf(t, p, q.Test, q.Train, q.N, terms)
 		want := mat.NewDense(q.T*q.C, 2*q.N, nil)
@@ -83,10 +80,8 @@ func threeOutputs(t *testing.T) *problem {
 
 func explained(t *testing.T, d gp.Dual, k explain.PriorMean, x *linearize.Batch, o *explain.Options) [][]explain.Explanation {
 	t.Helper()
-	e, err := explain.New(d, k, o)
-	require.NoError(t, err)
-	rows, err := e.Explain(t.Context(), x)
-	require.NoError(t, err)
+	e := testref.Must(explain.New(d, k, o))(t)
+	rows := testref.Must(e.Explain(t.Context(), x))(t)
 	return rows
 }
 
@@ -152,8 +147,7 @@ func TestRemovalIsRemove(t *testing.T) {
 				for i := range q.N {
 					s, err := gp.NewSites(q.Y.Slice(i, i+1, 0, q.C).(*mat.Dense), p.Sites().F.Slice(i, i+1, 0, q.C).(*mat.Dense), q.Likelihood)
 					require.NoError(t, err)
-					less, err := p.Remove(t.Context(), []int{i}, s)
-					require.NoError(t, err)
+					less := testref.Must(p.Remove(t.Context(), []int{i}, s))(t)
 					var after mat.Dense
 					require.NoError(t, less.PredictTo(t.Context(), &after, nil, q.Test))
 					for row := range q.T {
@@ -184,8 +178,7 @@ func termOf(t *testing.T, terms []explain.Term, i int) explain.Term {
 func TestSimilarityIsCorrelation(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
 		o := &explain.Options{Top: q.N}
-		exact, err := gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil)
-		require.NoError(t, err)
+		exact := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
 		want := explained(t, exact, q.Kernel, q.Test, o)
 		for _, a := range approximations {
 			some := explained(t, q.refit(t, q.some(t), &sparse.Options{Approximation: a}), q.Kernel, q.Test, o)
@@ -220,25 +213,17 @@ func BenchmarkExplain(b *testing.B) {
 	y.Apply(func(_, _ int, _ float64) float64 { return float64(rng.IntN(c)) }, y)
 	load := func(lo, hi int) (*mat.Dense, error) { return x.Slice(lo, hi, 0, 784).(*mat.Dense), nil }
 	data := linearize.NewSource(net, n, 250, load)
-	f, err := net.Forward(b.Context(), x)
-	require.NoError(b, err)
-	sites, err := gp.NewSites(y, f.Slice(0, n, 0, c).(*mat.Dense), glm.Categorical{})
-	require.NoError(b, err)
-	prior, err := ntk.NewIsotropic(1, nil)
-	require.NoError(b, err)
+	f := testref.Must(net.Forward(b.Context(), x))(b)
+	sites := testref.Must(gp.NewSites(y, f.Slice(0, n, 0, c).(*mat.Dense), glm.Categorical{}))(b)
+	prior := testref.Must(ntk.NewIsotropic(1, nil))(b)
 	k := ntk.New(prior, net.Theta(), nil)
-	z, err := sparse.Select(b.Context(), sparse.Uniform{}, k, data, m, nil)
-	require.NoError(b, err)
-	p, err := sparse.Fit(b.Context(), k, data, sites, z, nil)
-	require.NoError(b, err)
-	test, err := net.Linearize(b.Context(), x.Slice(n, n+1, 0, 784).(*mat.Dense))
-	require.NoError(b, err)
-	e, err := explain.New(p, k, nil)
-	require.NoError(b, err)
+	z := testref.Must(sparse.Select(b.Context(), sparse.Uniform{}, k, data, m, nil))(b)
+	p := testref.Must(sparse.Fit(b.Context(), k, data, sites, z, nil))(b)
+	test := testref.Must(net.Linearize(b.Context(), x.Slice(n, n+1, 0, 784).(*mat.Dense)))(b)
+	e := testref.Must(explain.New(p, k, nil))(b)
 	b.Run(fmt.Sprintf("N=%d/M=%d/C=%d/P=%d", n, m, c, test.P), func(b *testing.B) {
 		for b.Loop() {
-			_, err := e.Explain(b.Context(), test)
-			require.NoError(b, err)
+			require.NoError(b, testref.Err(e.Explain(b.Context(), test)))
 		}
 	})
 }
@@ -251,8 +236,7 @@ func TestCrossOfReusedBatch(t *testing.T) {
 			p := q.fit(t, z, linear(sparse.Nystrom))
 			for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
 				want := crossOf(t, p, q.Test, q.Train, 5, terms)
-				cross, err := p.Cross(t.Context(), q.Test)
-				require.NoError(t, err)
+				cross := testref.Must(p.Cross(t.Context(), q.Test))(t)
 				var reused linearize.Batch
 				for first := 0; first < q.N; first += 5 {
 					reused = *linearize.Concat(q.Train.Slice(first, first+5))
@@ -283,8 +267,7 @@ func TestCrossMultipliesOnce(t *testing.T) {
 	q, n := problems(t)[5], 0
 	p, err := sparse.Fit(t.Context(), multiplied{q.Kernel, q.Kernel, &n}, q.Train, q.Sites(t), q.some(t), nil)
 	require.NoError(t, err)
-	cross, err := p.Cross(t.Context(), q.Test)
-	require.NoError(t, err)
+	cross := testref.Must(p.Cross(t.Context(), q.Test))(t)
 	tile := func(b *linearize.Batch, terms gp.Terms, want int) {
 		t.Helper()
 		n = 0

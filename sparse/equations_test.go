@@ -9,6 +9,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/sparse"
 )
 
@@ -69,8 +70,7 @@ func TestE13Bounds(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
 		s := q.Sites(t)
 		exact := evidence(t, q, s, q.KTrain)
-		x, err := gp.Fit(t.Context(), q.Kernel, q.Train, s, nil)
-		require.NoError(t, err)
+		x := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, s, nil))(t)
 		last := -1e300
 		for m := 1; m <= q.N; m += 3 {
 			rows := q.all(t).Rows[:m]
@@ -152,16 +152,14 @@ func TestE9Refit(t *testing.T) {
 // done about the residual, which is zero.
 func TestAllInducingIsExact(t *testing.T) {
 	both(t, func(t *testing.T, q *problem, a sparse.Approximation) {
-		x, err := gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &gp.Options{Mean: gp.LinearGaussian})
-		require.NoError(t, err)
+		x := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &gp.Options{Mean: gp.LinearGaussian}))(t)
 		p := q.fit(t, q.all(t), linear(a))
 		q.requireExact(t, p, x)
 		require.InDelta(t, 0, p.TraceError(), 1e-12)
 		requireNumber(t, "evidence", p.EvidenceLinearGaussian().Value, x.EvidenceLinearGaussian().Value, tol)
 		requireNumber(t, "evidence at θ*", p.EvidenceAtTheta(2).Value, x.EvidenceAtTheta(2).Value, tol)
 
-		xr, err := gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil)
-		require.NoError(t, err)
+		xr := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
 		pr := q.refit(t, q.all(t), linear(a))
 		q.requireExact(t, pr, xr)
 		requireNumber(t, "evidence of the refit", pr.EvidenceRefit().Value, xr.EvidenceRefit().Value, tol)
@@ -172,8 +170,7 @@ func TestAllInducingIsExact(t *testing.T) {
 func TestSingularKernel(t *testing.T) {
 	q := newProblemOf("singular", 31, 20, 3, glm.Categorical{}, 1, 4)
 	require.Less(t, q.Train.P, q.N*q.C)
-	x, err := gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &gp.Options{Mean: gp.LinearGaussian})
-	require.NoError(t, err)
+	x := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &gp.Options{Mean: gp.LinearGaussian}))(t)
 	for _, a := range approximations {
 		p := q.fit(t, q.all(t), linear(a))
 		require.LessOrEqual(t, p.Rank(), q.Train.P)
@@ -215,21 +212,16 @@ func TestSubsetIsExactOnItself(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
 		z := q.some(t)
 		y := pick(q.Y, z.Rows)
-		s, err := gp.NewSites(y, z.Batch.F, q.Likelihood)
-		require.NoError(t, err)
-		x, err := gp.Fit(t.Context(), q.Kernel, z.Batch, s, &gp.Options{Mean: gp.LinearGaussian})
-		require.NoError(t, err)
-		p, err := sparse.FitSubset(t.Context(), q.Kernel, q.Train, s, z, linear(sparse.Nystrom))
-		require.NoError(t, err)
+		s := testref.Must(gp.NewSites(y, z.Batch.F, q.Likelihood))(t)
+		x := testref.Must(gp.Fit(t.Context(), q.Kernel, z.Batch, s, &gp.Options{Mean: gp.LinearGaussian}))(t)
+		p := testref.Must(sparse.FitSubset(t.Context(), q.Kernel, q.Train, s, z, linear(sparse.Nystrom)))(t)
 		q.requireSubset(t, p, x, z)
 		requireNumber(t, "evidence", p.EvidenceLinearGaussian().Value, x.EvidenceLinearGaussian().Value, tol)
 		require.Equal(t, gp.None, p.EvidenceLinearGaussian().Bound)
 		require.True(t, p.IsSubset())
 
-		xr, err := gp.Refit(t.Context(), q.Kernel, z.Batch, y, q.Likelihood, nil)
-		require.NoError(t, err)
-		pr, err := sparse.RefitSubset(t.Context(), q.Kernel, q.Train, y, q.Likelihood, z, nil)
-		require.NoError(t, err)
+		xr := testref.Must(gp.Refit(t.Context(), q.Kernel, z.Batch, y, q.Likelihood, nil))(t)
+		pr := testref.Must(sparse.RefitSubset(t.Context(), q.Kernel, q.Train, y, q.Likelihood, z, nil))(t)
 		q.requireSubset(t, pr, xr, z)
 		requireNumber(t, "evidence", pr.EvidenceRefit().Value, xr.EvidenceRefit().Value, tol)
 	})
@@ -262,16 +254,12 @@ func (q *problem) requireSubset(t *testing.T, p *sparse.Posterior, x *gp.Exact, 
 func TestSubsetPrecisionByFraction(t *testing.T) {
 	q := problems(t)[5]
 	z := q.some(t)
-	s, err := gp.NewSites(pick(q.Y, z.Rows), z.Batch.F, q.Likelihood)
-	require.NoError(t, err)
+	s := testref.Must(gp.NewSites(pick(q.Y, z.Rows), z.Batch.F, q.Likelihood))(t)
 	o := linear(sparse.Nystrom)
 	o.PrecisionByFraction = true
-	p, err := sparse.FitSubset(t.Context(), q.Kernel, q.Train, s, z, o)
-	require.NoError(t, err)
-	plain, err := sparse.FitSubset(t.Context(), q.Kernel, q.Train, s, z, linear(sparse.Nystrom))
-	require.NoError(t, err)
-	want, err := plain.At(t.Context(), 20./7)
-	require.NoError(t, err)
+	p := testref.Must(sparse.FitSubset(t.Context(), q.Kernel, q.Train, s, z, o))(t)
+	plain := testref.Must(sparse.FitSubset(t.Context(), q.Kernel, q.Train, s, z, linear(sparse.Nystrom)))(t)
+	want := testref.Must(plain.At(t.Context(), 20./7))(t)
 	requireSame(t, p, want, q)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/sparse"
 )
 
@@ -17,10 +18,8 @@ func TestExplainedOverAllData(t *testing.T) {
 	both(t, func(t *testing.T, q *problem, a sparse.Approximation) {
 		p, err := sparse.Refit(t.Context(), q.Kernel, testkit.InTiles(q.Train, 6), q.Y, q.Likelihood, q.some(t), &sparse.Options{Approximation: a})
 		require.NoError(t, err)
-		e, err := explain.New(p, q.Kernel, &explain.Options{Top: q.N})
-		require.NoError(t, err)
-		rows, err := e.Explain(t.Context(), q.Test)
-		require.NoError(t, err)
+		e := testref.Must(explain.New(p, q.Kernel, &explain.Options{Top: q.N}))(t)
+		rows := testref.Must(e.Explain(t.Context(), q.Test))(t)
 		var mean mat.Dense
 		require.NoError(t, p.PredictTo(t.Context(), &mean, nil, q.Test))
 		scale := mat.Norm(&mean, 2) + mat.Norm(q.MTest, 2)
@@ -39,12 +38,9 @@ func TestExplainedOverAllData(t *testing.T) {
 func TestExplainedOverSubset(t *testing.T) {
 	q := problems(t)[5]
 	z := q.some(t)
-	p, err := sparse.RefitSubset(t.Context(), q.Kernel, q.Train, pick(q.Y, z.Rows), q.Likelihood, z, nil)
-	require.NoError(t, err)
-	e, err := explain.New(p, q.Kernel, &explain.Options{Top: q.N})
-	require.NoError(t, err)
-	rows, err := e.Explain(t.Context(), q.Test)
-	require.NoError(t, err)
+	p := testref.Must(sparse.RefitSubset(t.Context(), q.Kernel, q.Train, pick(q.Y, z.Rows), q.Likelihood, z, nil))(t)
+	e := testref.Must(explain.New(p, q.Kernel, &explain.Options{Top: q.N}))(t)
+	rows := testref.Must(e.Explain(t.Context(), q.Test))(t)
 	used := map[int]bool{}
 	for _, r := range z.Rows {
 		used[r] = true

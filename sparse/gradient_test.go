@@ -4,10 +4,9 @@ import (
 	"math"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
@@ -33,17 +32,14 @@ func TestE10Gradients(t *testing.T) {
 	both(t, func(t *testing.T, q *problem, a sparse.Approximation) {
 		z, s, o := q.some(t), q.Sites(t), linear(a)
 		p := q.fit(t, z, o)
-		linearGaussian, err := p.GradientLinearGaussian(t.Context(), q.groups())
-		require.NoError(t, err)
+		linearGaussian := testref.Must(p.GradientLinearGaussian(t.Context(), q.groups()))(t)
 		scatter := make([]float64, len(linearGaussian))
-		atTheta, err := p.GradientAtTheta(t.Context(), q.groups(), scatter)
-		require.NoError(t, err)
+		atTheta := testref.Must(p.GradientAtTheta(t.Context(), q.groups(), scatter))(t)
 		for g := range linearGaussian {
 			difference := func(f func(p *sparse.Posterior) float64) float64 {
 				var v [2]float64
 				for i, sign := range []float64{1, -1} {
-					p, err := sparse.Fit(t.Context(), q.at(g, sign*h), q.Train, s, z, o)
-					require.NoError(t, err)
+					p := testref.Must(sparse.Fit(t.Context(), q.at(g, sign*h), q.Train, s, z, o))(t)
 					v[i] = f(p)
 				}
 				return (v[0] - v[1]) / (2 * h)
@@ -60,17 +56,12 @@ func TestE10GradientsOfExact(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
 		scatter := make([]float64, len(q.groups()))
 		check := func(p *sparse.Posterior, train *linearize.Batch, s *gp.Sites) {
-			x, err := gp.Fit(t.Context(), q.Kernel, train, s, nil)
-			require.NoError(t, err)
-			want, err := testkit.GradientLinearGaussian(t.Context(), x, q.groups())
-			require.NoError(t, err)
-			got, err := p.GradientLinearGaussian(t.Context(), q.groups())
-			require.NoError(t, err)
+			x := testref.Must(gp.Fit(t.Context(), q.Kernel, train, s, nil))(t)
+			want := testref.Must(testkit.GradientLinearGaussian(t.Context(), x, q.groups()))(t)
+			got := testref.Must(p.GradientLinearGaussian(t.Context(), q.groups()))(t)
 			requireClose(t, "gradient", vec(got), vec(want), 1e-7)
-			want, err = testkit.GradientAtTheta(t.Context(), x, q.groups(), scatter)
-			require.NoError(t, err)
-			got, err = p.GradientAtTheta(t.Context(), q.groups(), scatter)
-			require.NoError(t, err)
+			want = testref.Must(testkit.GradientAtTheta(t.Context(), x, q.groups(), scatter))(t)
+			got = testref.Must(p.GradientAtTheta(t.Context(), q.groups(), scatter))(t)
 			requireClose(t, "gradient at θ*", vec(got), vec(want), 1e-7)
 		}
 		for _, a := range approximations {
@@ -78,8 +69,7 @@ func TestE10GradientsOfExact(t *testing.T) {
 		}
 		z := q.some(t)
 		_, s := q.rows(t, z.Rows)
-		p, err := sparse.FitSubset(t.Context(), q.Kernel, q.Train, s, z, nil)
-		require.NoError(t, err)
+		p := testref.Must(sparse.FitSubset(t.Context(), q.Kernel, q.Train, s, z, nil))(t)
 		check(p, z.Batch, s)
 	})
 }

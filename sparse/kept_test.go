@@ -13,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
@@ -22,8 +23,7 @@ import (
 // keep keeps the rows of the training examples with s above τ.
 func (q *problem) keep(t *testing.T, threshold float64) *gp.Kept {
 	t.Helper()
-	k, err := gp.Keep(t.Context(), q.Kernel, q.Train, q.Sites(t), &gp.KeepOptions{Strength: threshold})
-	require.NoError(t, err)
+	k := testref.Must(gp.Keep(t.Context(), q.Kernel, q.Train, q.Sites(t), &gp.KeepOptions{Strength: threshold}))(t)
 	return k
 }
 
@@ -39,8 +39,7 @@ func (q *problem) half(t *testing.T) *gp.Kept {
 
 func (q *problem) fitKept(t *testing.T, k ntk.Kernel, x linearize.Source, kept *gp.Kept, z *sparse.Inducing, o *sparse.Options) *sparse.Posterior {
 	t.Helper()
-	p, err := sparse.FitKept(t.Context(), k, x, q.Sites(t), kept, z, o)
-	require.NoError(t, err)
+	p := testref.Must(sparse.FitKept(t.Context(), k, x, q.Sites(t), kept, z, o))(t)
 	return p
 }
 
@@ -83,18 +82,15 @@ func (q *problem) requireAlike(t *testing.T, got, want *sparse.Posterior, tol fl
 	for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
 		requireClose(t, "cross", crossOf(t, got, q.Test, q.Train, 7, terms), crossOf(t, want, q.Test, q.Train, 7, terms), tol)
 	}
-	gradient, err := got.GradientLinearGaussian(t.Context(), q.groups())
-	require.NoError(t, err)
-	wantGradient, err := want.GradientLinearGaussian(t.Context(), q.groups())
-	require.NoError(t, err)
+	gradient := testref.Must(got.GradientLinearGaussian(t.Context(), q.groups()))(t)
+	wantGradient := testref.Must(want.GradientLinearGaussian(t.Context(), q.groups()))(t)
 	requireClose(t, "gradient", vec(gradient), vec(wantGradient), 100*tol)
 	require.True(t, math.IsNaN(got.TraceError()))
 }
 
 func scaledEvidence(t *testing.T, p *sparse.Posterior) float64 {
 	t.Helper()
-	at, err := p.At(t.Context(), 2)
-	require.NoError(t, err)
+	at := testref.Must(p.At(t.Context(), 2))(t)
 	return at.EvidenceLinearGaussian().Value
 }
 
@@ -147,8 +143,7 @@ func TestE16KeptIsFitOfTheirSites(t *testing.T) {
 			requireClose(t, "R̃R̃ᵀ", squared(thin.Root, q.C), thin.Lambda, 1e-12)
 			for _, z := range q.spans(t) {
 				p := q.fitKept(t, q.Kernel, q.Train, kept, z, linear(sparse.Nystrom))
-				want, err := sparse.Fit(t.Context(), q.Kernel, q.Train, thin, z, linear(sparse.Nystrom))
-				require.NoError(t, err)
+				want := testref.Must(sparse.Fit(t.Context(), q.Kernel, q.Train, thin, z, linear(sparse.Nystrom)))(t)
 				q.requireAlike(t, p, want, 1e-9)
 
 				all := q.fit(t, z, linear(sparse.Nystrom))
@@ -241,17 +236,14 @@ func TestKeptSavedAndUpdated(t *testing.T) {
 				}})
 
 			// The sites of the posterior itself are removed, whatever Λ comes with the likelihood.
-			gone, err := gp.NewSites(pick(q.Y, []int{4}), pick(q.Train.F, []int{4}), q.Likelihood)
-			require.NoError(t, err)
-			less, err := p.Remove(t.Context(), []int{4}, gone)
-			require.NoError(t, err)
+			gone := testref.Must(gp.NewSites(pick(q.Y, []int{4}), pick(q.Train.F, []int{4}), q.Likelihood))(t)
+			less := testref.Must(p.Remove(t.Context(), []int{4}, gone))(t)
 			rest := append(seq(0, 4), seq(5, q.N)...)
 			want, err := sparse.Fit(t.Context(), q.Kernel, linearize.Without(q.Train, []int{4}), p.Sites().Rows(rest), &sparse.Inducing{Batch: z.Batch}, o)
 			require.NoError(t, err)
 			requireClose(t, "α without an example", vec(less.Alpha()), vec(want.Alpha()), 1e-8)
 			require.True(t, math.IsNaN(less.TraceError()))
-			back, err := less.Add(t.Context(), q.Train.Slice(4, 5), p.Sites().Rows([]int{4}))
-			require.NoError(t, err)
+			back := testref.Must(less.Add(t.Context(), q.Train.Slice(4, 5), p.Sites().Rows([]int{4})))(t)
 			requireSame(t, back, p, q)
 		})
 	}
@@ -275,10 +267,8 @@ func TestKeptShards(t *testing.T) {
 		x, s := q.rows(t, seq(part[0], part[1]))
 		require.NoError(t, b.AddKept(t.Context(), x, s, own))
 	}
-	got, err := b.Posterior(t.Context())
-	require.NoError(t, err)
-	dual, err := got.WithKept(t.Context(), q.Train, q.Sites(t), kept)
-	require.NoError(t, err)
+	got := testref.Must(b.Posterior(t.Context()))(t)
+	dual := testref.Must(got.WithKept(t.Context(), q.Train, q.Sites(t), kept))(t)
 	q.requireAlike(t, dual, q.fitKept(t, q.Kernel, q.Train, kept, z, linear(sparse.Nystrom)), 1e-9)
 }
 
@@ -334,8 +324,7 @@ func TestKeptRowsInduceE13(t *testing.T) {
 			kept := q.half(t)
 			for _, how := range []sparse.Selector{nil, sparse.Greedy{}, sparse.Uniform{Seed: 3}} {
 				m := min(kept.Len(), 9)
-				z, err := sparse.SelectKept(t.Context(), how, q.Kernel, q.Train, kept, m, nil)
-				require.NoError(t, err)
+				z := testref.Must(sparse.SelectKept(t.Context(), how, q.Kernel, q.Train, kept, m, nil))(t)
 				require.True(t, z.Pairs())
 				require.Equal(t, m, z.Len())
 				u := mat.NewDense(m, q.N*q.C, nil) // which rows of K, with which weights
@@ -366,10 +355,8 @@ func TestKeptRowsInduceE13(t *testing.T) {
 func TestAllKeptRowsInduceIsExact(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
 		for _, kept := range []*gp.Kept{q.half(t), q.keep(t, 0)} {
-			x, err := gp.FitKept(t.Context(), q.Kernel, q.Train, q.Sites(t), kept, nil)
-			require.NoError(t, err)
-			z, err := sparse.SelectKept(t.Context(), nil, q.Kernel, q.Train, kept, kept.Len(), nil)
-			require.NoError(t, err)
+			x := testref.Must(gp.FitKept(t.Context(), q.Kernel, q.Train, q.Sites(t), kept, nil))(t)
+			z := testref.Must(sparse.SelectKept(t.Context(), nil, q.Kernel, q.Train, kept, kept.Len(), nil))(t)
 			p := q.fitKept(t, q.Kernel, q.Train, kept, z, nil)
 			var cov, want mat.Dense
 			require.NoError(t, p.PredictTo(t.Context(), nil, &cov, q.Test))
@@ -385,8 +372,7 @@ func TestKeptRowsInduceSaved(t *testing.T) {
 	for _, q := range []*problem{problems(t)[2], problems(t)[5]} {
 		t.Run(q.Name, func(t *testing.T) {
 			kept := q.half(t)
-			z, err := sparse.SelectKept(t.Context(), nil, q.Kernel, q.Train, kept, 5, nil)
-			require.NoError(t, err)
+			z := testref.Must(sparse.SelectKept(t.Context(), nil, q.Kernel, q.Train, kept, 5, nil))(t)
 			p := q.fitKept(t, q.Kernel, q.Train, kept, z, linear(sparse.Nystrom))
 			for name, given := range map[string]*sparse.Inducing{"gathered": nil, "given": z} {
 				t.Run(name, func(t *testing.T) {
@@ -403,15 +389,13 @@ func TestKeptRowsInduceSaved(t *testing.T) {
 			other.Directions.Scale(-1, other.Directions)
 			path := t.TempDir() + "/posterior.gp"
 			require.NoError(t, store.Write(path, "test", 1, p.Save))
-			f, err := store.Open(path, "test", 1)
-			require.NoError(t, err)
+			f := testref.Must(store.Open(path, "test", 1))(t)
 			defer f.Close()
 			for _, z := range []*sparse.Inducing{&other, q.pairs(t, 1, 2, 3, 4, 5), q.inducing(t, 1, 2, 3, 4, 5)} {
-				_, err = sparse.Load(t.Context(), f, q.Kernel, q.Train, z, nil)
+				_, err := sparse.Load(t.Context(), f, q.Kernel, q.Train, z, nil)
 				require.ErrorContains(t, err, "inducing")
 			}
-			first, err := p.Leading(t.Context(), 3)
-			require.NoError(t, err)
+			first := testref.Must(p.Leading(t.Context(), 3))(t)
 			require.Equal(t, 3, first.Rank())
 		})
 	}

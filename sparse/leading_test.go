@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/sparse"
 )
 
@@ -23,8 +24,7 @@ func TestLeading(t *testing.T) {
 		for _, mean := range []gp.Mean{gp.Network, gp.LinearGaussian} {
 			all := q.fit(t, z, &sparse.Options{Mean: mean})
 			for _, m := range []int{1, 3, z.Len()} {
-				got, err := all.Leading(t.Context(), m)
-				require.NoError(t, err)
+				got := testref.Must(all.Leading(t.Context(), m))(t)
 				want := q.fit(t, first(z, m), &sparse.Options{Mean: mean})
 				require.Equal(t, m, got.Inducing().Len())
 				requireSamePosterior(t, q, got, want.Projected, 1e-11)
@@ -51,16 +51,13 @@ func TestLeadingErrors(t *testing.T) {
 	q := problems(t)[0]
 	p := q.fit(t, q.some(t), nil)
 	for _, m := range []int{0, -1, q.some(t).Len() + 1} {
-		_, err := p.Leading(t.Context(), m)
-		require.ErrorAs(t, err, new(*sparse.CountError))
+		require.ErrorAs(t, testref.Err(p.Leading(t.Context(), m)), new(*sparse.CountError))
 	}
 	fitc := q.fit(t, q.some(t), &sparse.Options{Approximation: sparse.FITC})
-	_, err := fitc.Leading(t.Context(), 2)
-	require.ErrorContains(t, err, "FITC")
+	require.ErrorContains(t, testref.Err(fitc.Leading(t.Context(), 2)), "FITC")
 	subset, err := sparse.FitSubset(t.Context(), q.Kernel, q.Train, rowsOf(q.Sites(t), 2), first(q.inducing(t, 0, 1), 2), nil)
 	require.NoError(t, err)
-	_, err = subset.Leading(t.Context(), 1)
-	require.ErrorContains(t, err, "subset")
+	require.ErrorContains(t, testref.Err(subset.Leading(t.Context(), 1)), "subset")
 }
 
 // TestPrepared compares predictions from prepared features with PredictTo,
@@ -69,15 +66,12 @@ func TestPrepared(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
 		for _, o := range []sparse.Options{{}, {Mean: gp.LinearGaussian}, {Approximation: sparse.FITC}} {
 			p := q.fit(t, q.some(t), &o)
-			prepared, err := p.Prepare(t.Context(), q.Test)
-			require.NoError(t, err)
+			prepared := testref.Must(p.Prepare(t.Context(), q.Test))(t)
 			require.Equal(t, q.T, prepared.Len())
 			ask := []*sparse.Projected{p.Projected}
 			if o.Approximation == sparse.Nystrom {
-				at, err := p.At(t.Context(), 0.3)
-				require.NoError(t, err)
-				fewer, err := at.Leading(t.Context(), 3)
-				require.NoError(t, err)
+				at := testref.Must(p.At(t.Context(), 0.3))(t)
+				fewer := testref.Must(at.Leading(t.Context(), 3))(t)
 				ask = append(ask, at, fewer)
 			}
 			for _, p := range ask {
@@ -95,9 +89,8 @@ func TestPrepared(t *testing.T) {
 func TestPreparedForOthers(t *testing.T) {
 	q := problems(t)[0]
 	p, other := q.fit(t, q.some(t), nil), q.fit(t, q.inducing(t, 1, 2, 3), nil)
-	prepared, err := p.Prepare(t.Context(), q.Test)
-	require.NoError(t, err)
+	prepared := testref.Must(p.Prepare(t.Context(), q.Test))(t)
 	require.Panics(t, func() { _ = other.PredictPreparedTo(t.Context(), new(mat.Dense), nil, prepared) })
-	_, err = q.fit(t, q.some(t), &sparse.Options{MaxMemory: 1 << 20}).Prepare(t.Context(), q.Test)
+	_, err := q.fit(t, q.some(t), &sparse.Options{MaxMemory: 1 << 20}).Prepare(t.Context(), q.Test)
 	require.NoError(t, err)
 }

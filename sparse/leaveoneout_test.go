@@ -17,8 +17,7 @@ import (
 // themselves.
 func (q *problem) leftOut(t *testing.T, p gp.Dual, rows ...int) (mean, cov *mat.Dense) {
 	t.Helper()
-	x, err := q.Train.Gather(t.Context(), rows)
-	require.NoError(t, err)
+	x := testref.Must(q.Train.Gather(t.Context(), rows))(t)
 	mean, cov = new(mat.Dense), new(mat.Dense)
 	require.NoError(t, p.LeaveOneOutTo(t.Context(), mean, cov, rows, x))
 	return mean, cov
@@ -63,8 +62,7 @@ func (q *problem) requireRemove(t *testing.T, p *sparse.Posterior) {
 	t.Helper()
 	mean, cov := q.leftOut(t, p, matrices.Range(q.N)...)
 	for i := range q.N {
-		less, err := p.Remove(t.Context(), []int{i}, p.Sites().Rows([]int{i}))
-		require.NoError(t, err)
+		less := testref.Must(p.Remove(t.Context(), []int{i}, p.Sites().Rows([]int{i})))(t)
 		var m, v mat.Dense
 		require.NoError(t, less.PredictTo(t.Context(), &m, &v, q.Train.Slice(i, i+1)))
 		scale := math.Max(mat.Max(&m), -mat.Min(&m))
@@ -79,10 +77,8 @@ func TestLeaveOneOutOfSubset(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
 		z := q.some(t)
 		y := pick(q.Y, z.Rows)
-		x, err := gp.Refit(t.Context(), q.Kernel, z.Batch, y, q.Likelihood, nil)
-		require.NoError(t, err)
-		p, err := sparse.RefitSubset(t.Context(), q.Kernel, q.Train, y, q.Likelihood, z, nil)
-		require.NoError(t, err)
+		x := testref.Must(gp.Refit(t.Context(), q.Kernel, z.Batch, y, q.Likelihood, nil))(t)
+		p := testref.Must(sparse.RefitSubset(t.Context(), q.Kernel, q.Train, y, q.Likelihood, z, nil))(t)
 		var within, withinCov, predicted, predictedCov mat.Dense
 		require.NoError(t, x.LeaveOneOutTo(t.Context(), &within, &withinCov, matrices.Range(z.Len()), z.Batch))
 		require.NoError(t, p.PredictTo(t.Context(), &predicted, &predictedCov, q.Train))
@@ -126,12 +122,9 @@ func TestLeaveOneOutByKeptRows(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
 		p, s := q.fit(t, q.some(t), nil), q.Sites(t)
 		rows := matrices.Range(q.N)
-		k, err := gp.Keep(t.Context(), q.Kernel, q.Train, s, nil)
-		require.NoError(t, err)
-		kept, err := gp.FitKept(t.Context(), q.Kernel, q.Train, s, k, nil)
-		require.NoError(t, err)
-		exact, err := gp.Fit(t.Context(), q.Kernel, q.Train, s, nil)
-		require.NoError(t, err)
+		k := testref.Must(gp.Keep(t.Context(), q.Kernel, q.Train, s, nil))(t)
+		kept := testref.Must(gp.FitKept(t.Context(), q.Kernel, q.Train, s, k, nil))(t)
+		exact := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, s, nil))(t)
 		var mean, cov, alone, aloneCov mat.Dense
 		require.NoError(t, p.LeaveOneOutBy(t.Context(), kept, &mean, &cov, rows, q.Train))
 		require.NoError(t, p.LeaveOneOutBy(t.Context(), kept, &alone, nil, rows, q.Train))

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
 )
@@ -20,8 +21,7 @@ func (q *problem) withPrior(t *testing.T, factor float64) *problem {
 	for g := range groups {
 		groups[g].Precision /= factor
 	}
-	prior, err := ntk.NewLayerwise(q.Train.P, groups, []float64{0.1})
-	require.NoError(t, err)
+	prior := testref.Must(ntk.NewLayerwise(q.Train.P, groups, []float64{0.1}))(t)
 	c := *q.Problem
 	c.Kernel = ntk.New(prior, q.Theta, nil)
 	return &problem{&c}
@@ -32,14 +32,11 @@ func (q *problem) withPrior(t *testing.T, factor float64) *problem {
 func TestMode(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
 		p := q.fit(t, q.some(t), nil)
-		train, err := p.Prepare(t.Context(), q.Train)
-		require.NoError(t, err)
-		test, err := p.Prepare(t.Context(), q.Test)
-		require.NoError(t, err)
+		train := testref.Must(p.Prepare(t.Context(), q.Train))(t)
+		test := testref.Must(p.Prepare(t.Context(), q.Test))(t)
 		var last *sparse.Mode
 		for _, factor := range []float64{1, 0.1, 2.5} {
-			m, err := p.Mode(t.Context(), train, factor, q.Y, q.Likelihood, last)
-			require.NoError(t, err)
+			m := testref.Must(p.Mode(t.Context(), train, factor, q.Y, q.Likelihood, last))(t)
 			s := q.withPrior(t, factor)
 			want := s.refit(t, s.some(t), nil)
 			requireClose(t, "f", m.F(), want.Sites().F, 1e-8)
@@ -54,8 +51,7 @@ func TestMode(t *testing.T) {
 			compare("test", func(mean, cov *mat.Dense) error { return m.PredictPreparedTo(t.Context(), mean, cov, test) },
 				func(mean, cov *mat.Dense) error { return want.PredictTo(t.Context(), mean, cov, q.Test) })
 			rows := []int{1, 2, 9}
-			x, err := q.Train.Gather(t.Context(), rows)
-			require.NoError(t, err)
+			x := testref.Must(q.Train.Gather(t.Context(), rows))(t)
 			compare("leave-one-out", func(mean, cov *mat.Dense) error { return m.LeaveOneOutTo(t.Context(), mean, cov, rows) },
 				func(mean, cov *mat.Dense) error { return want.LeaveOneOutTo(t.Context(), mean, cov, rows, x) })
 			last = m
@@ -66,13 +62,11 @@ func TestMode(t *testing.T) {
 func TestModeStops(t *testing.T) {
 	q := newProblem("categorical", 6, 20, 3, glm.Categorical{}, 1)
 	p := q.fit(t, q.some(t), nil)
-	train, err := p.Prepare(t.Context(), q.Train)
-	require.NoError(t, err)
+	train := testref.Must(p.Prepare(t.Context(), q.Train))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = p.Mode(ctx, train, 1, q.Y, q.Likelihood, nil)
-	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, testref.Err(p.Mode(ctx, train, 1, q.Y, q.Likelihood, nil)), context.Canceled)
 	require.Panics(t, func() { _, _ = p.Mode(t.Context(), train, 0, q.Y, q.Likelihood, nil) })
-	_, err = q.fit(t, q.some(t), &sparse.Options{Approximation: sparse.FITC}).Mode(t.Context(), train, 1, q.Y, q.Likelihood, nil)
+	_, err := q.fit(t, q.some(t), &sparse.Options{Approximation: sparse.FITC}).Mode(t.Context(), train, 1, q.Y, q.Likelihood, nil)
 	require.ErrorContains(t, err, "FITC")
 }

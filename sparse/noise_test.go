@@ -9,6 +9,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
 )
@@ -36,21 +37,15 @@ func TestE21ScaleNoise(t *testing.T) {
 		}
 		for _, how := range []sparse.Approximation{sparse.Nystrom, sparse.FITC} {
 			const factor = 3.7
-			wide, err := lik.ScaleNoise(factor)
-			require.NoError(t, err)
+			wide := testref.Must(lik.ScaleNoise(factor))(t)
 			k := ntk.New(widened{q.Prior, factor}, q.Theta, nil)
 			rows := []int{9, 2, 17, 5, 0}
-			batch, err := q.Train.Gather(t.Context(), rows)
-			require.NoError(t, err)
+			batch := testref.Must(q.Train.Gather(t.Context(), rows))(t)
 			z, o := &sparse.Inducing{Rows: rows, Batch: batch}, &sparse.Options{Approximation: how, Mean: gp.LinearGaussian}
-			s, err := gp.NewSites(q.Y, q.Train.F, wide)
-			require.NoError(t, err)
-			want, err := sparse.Fit(t.Context(), k, q.Train, s, z, o)
-			require.NoError(t, err)
-			before, err := sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), z, o)
-			require.NoError(t, err)
-			got, err := before.ScaleNoise(t.Context(), k, factor, s)
-			require.NoError(t, err)
+			s := testref.Must(gp.NewSites(q.Y, q.Train.F, wide))(t)
+			want := testref.Must(sparse.Fit(t.Context(), k, q.Train, s, z, o))(t)
+			before := testref.Must(sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), z, o))(t)
+			got := testref.Must(before.ScaleNoise(t.Context(), k, factor, s))(t)
 
 			var mean, cov, wantMean, wantCov mat.Dense
 			require.NoError(t, got.PredictTo(t.Context(), &mean, &cov, q.Test))

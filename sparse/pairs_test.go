@@ -14,6 +14,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
 	"github.com/funcgp/funcgp/store"
@@ -27,8 +28,7 @@ func (q *problem) pairs(t *testing.T, places ...int) *sparse.Inducing {
 		rows[i] = p / q.C
 		u.Set(i, p%q.C, 1)
 	}
-	z, err := sparse.GatherDirections(t.Context(), q.Train, rows, u)
-	require.NoError(t, err)
+	z := testref.Must(sparse.GatherDirections(t.Context(), q.Train, rows, u))(t)
 	require.True(t, z.Pairs())
 	require.Equal(t, len(places), z.Len())
 	require.Equal(t, q.C, z.DataOutputs)
@@ -40,8 +40,7 @@ func (q *problem) turned(t *testing.T, z *sparse.Inducing) *sparse.Inducing {
 	t.Helper()
 	u := mat.DenseCopyOf(z.Directions)
 	u.Set(0, 0, u.At(0, 0)+1)
-	other, err := sparse.GatherDirections(t.Context(), q.Train, z.Rows, u)
-	require.NoError(t, err)
+	other := testref.Must(sparse.GatherDirections(t.Context(), q.Train, z.Rows, u))(t)
 	return other
 }
 
@@ -100,8 +99,7 @@ func TestPairsE13(t *testing.T) {
 			requireClose(t, name+": q_*i", raw, product(e.zt.T(), inverse(t, e.zz), e.zn), tol)
 			requireClose(t, name+": m + Σ Cb", plus(q.MTest, 1, product(post, vec(p.PseudoTargets()))), column(&mean), tol)
 			requireClose(t, name+": m + Σ qα", plus(q.MTest, 1, product(raw, vec(p.Alpha()))), column(&mean), tol)
-			r, err := p.Report(t.Context(), q.Test, &sparse.ReportOptions{Sample: 9})
-			require.NoError(t, err)
+			r := testref.Must(p.Report(t.Context(), q.Test, &sparse.ReportOptions{Sample: 9}))(t)
 			require.Equal(t, [3]int{z.Len(), z.Len(), z.Len()}, [3]int{r.Inducing, r.Rows, r.Rank})
 		}
 	})
@@ -110,21 +108,17 @@ func TestPairsE13(t *testing.T) {
 // All N·C pairs give the exact posterior, fitted and refitted.
 func TestAllPairsAreExact(t *testing.T) {
 	bothPairs(t, func(t *testing.T, q *problem, a sparse.Approximation) {
-		x, err := gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &gp.Options{Mean: gp.LinearGaussian})
-		require.NoError(t, err)
+		x := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &gp.Options{Mean: gp.LinearGaussian}))(t)
 		p := q.fit(t, q.shuffledPairs(t), linear(a))
 		q.requireExact(t, p, x)
 		require.InDelta(t, 0, p.TraceError(), 1e-12)
 		requireNumber(t, "evidence", p.EvidenceLinearGaussian().Value, x.EvidenceLinearGaussian().Value, tol)
 		requireNumber(t, "evidence at θ*", p.EvidenceAtTheta(2).Value, x.EvidenceAtTheta(2).Value, tol)
-		got, err := p.GradientLinearGaussian(t.Context(), q.groups())
-		require.NoError(t, err)
-		want, err := testkit.GradientLinearGaussian(t.Context(), x, q.groups())
-		require.NoError(t, err)
+		got := testref.Must(p.GradientLinearGaussian(t.Context(), q.groups()))(t)
+		want := testref.Must(testkit.GradientLinearGaussian(t.Context(), x, q.groups()))(t)
 		requireClose(t, "gradient", vec(got), vec(want), 1e-7)
 
-		xr, err := gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil)
-		require.NoError(t, err)
+		xr := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
 		pr := q.refit(t, q.shuffledPairs(t), linear(a))
 		q.requireExact(t, pr, xr)
 		requireNumber(t, "evidence of the refit", pr.EvidenceRefit().Value, xr.EvidenceRefit().Value, tol)
@@ -134,8 +128,7 @@ func TestAllPairsAreExact(t *testing.T) {
 // So they do where K is singular, and a pair chosen twice changes nothing.
 func TestPairsOfSingularKernel(t *testing.T) {
 	q := newProblemOf("singular", 31, 20, 3, glm.Categorical{}, 1, 4)
-	x, err := gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &gp.Options{Mean: gp.LinearGaussian})
-	require.NoError(t, err)
+	x := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &gp.Options{Mean: gp.LinearGaussian}))(t)
 	for _, a := range approximations {
 		p := q.fit(t, q.shuffledPairs(t), linear(a))
 		w := testkit.RequireWarnings(t, p.Warnings(), "inducing-rank")[0]
@@ -179,13 +172,11 @@ func TestPairsE10Gradients(t *testing.T) {
 	q := problems(t)[5]
 	for _, a := range approximations {
 		z, s, o := q.somePairs(t), q.Sites(t), linear(a)
-		got, err := q.fit(t, z, o).GradientLinearGaussian(t.Context(), q.groups())
-		require.NoError(t, err)
+		got := testref.Must(q.fit(t, z, o).GradientLinearGaussian(t.Context(), q.groups()))(t)
 		for g := range got {
 			var v [2]float64
 			for i, sign := range []float64{1, -1} {
-				p, err := sparse.Fit(t.Context(), q.at(g, sign*h), q.Train, s, z, o)
-				require.NoError(t, err)
+				p := testref.Must(sparse.Fit(t.Context(), q.at(g, sign*h), q.Train, s, z, o))(t)
 				v[i] = p.EvidenceLinearGaussian().Value
 			}
 			requireNumber(t, "evidence", got[g], (v[0]-v[1])/(2*h), tol)
@@ -198,23 +189,20 @@ func TestLeadingPairs(t *testing.T) {
 	for _, q := range pairProblems(t) {
 		z := q.somePairs(t)
 		all := q.fit(t, z, linear(sparse.Nystrom))
-		prepared, err := all.Prepare(t.Context(), q.Test)
-		require.NoError(t, err)
+		prepared := testref.Must(all.Prepare(t.Context(), q.Test))(t)
 		for _, m := range []int{1, 4, z.Len()} {
-			got, err := all.Leading(t.Context(), m)
-			require.NoError(t, err)
+			got := testref.Must(all.Leading(t.Context(), m))(t)
 			own := q.fit(t, &sparse.Inducing{Rows: z.Rows[:m], Batch: z.Batch.Slice(0, m), Directions: mat.DenseCopyOf(z.Directions.Slice(0, m, 0, q.C)), DataOutputs: q.C}, linear(sparse.Nystrom))
 			requireSamePosterior(t, q, got, own.Projected, 1e-11)
 			requireNumber(t, "trace error", got.TraceError(), own.TraceError(), 1e-11)
-			at, err := got.At(t.Context(), 0.3)
-			require.NoError(t, err)
+			at := testref.Must(got.At(t.Context(), 0.3))(t)
 			var mean, cov, mean2, cov2 mat.Dense
 			require.NoError(t, at.PredictPreparedTo(t.Context(), &mean, &cov, prepared))
 			require.NoError(t, at.PredictTo(t.Context(), &mean2, &cov2, q.Test))
 			requireClose(t, "mean", &mean, &mean2, 1e-11)
 			requireClose(t, "covariance", &cov, &cov2, 1e-11)
 		}
-		_, err = all.Leading(t.Context(), z.Len()+1)
+		_, err := all.Leading(t.Context(), z.Len()+1)
 		require.Equal(t, &sparse.CountError{M: z.Len() + 1, N: z.Len(), Pairs: true}, err)
 	}
 }
@@ -224,10 +212,8 @@ func TestPairsExplained(t *testing.T) {
 	bothPairs(t, func(t *testing.T, q *problem, a sparse.Approximation) {
 		p, err := sparse.Refit(t.Context(), q.Kernel, testkit.InTiles(q.Train, 6), q.Y, q.Likelihood, q.somePairs(t), &sparse.Options{Approximation: a})
 		require.NoError(t, err)
-		e, err := explain.New(p, q.Kernel, &explain.Options{Top: q.N})
-		require.NoError(t, err)
-		rows, err := e.Explain(t.Context(), q.Test)
-		require.NoError(t, err)
+		e := testref.Must(explain.New(p, q.Kernel, &explain.Options{Top: q.N}))(t)
+		rows := testref.Must(e.Explain(t.Context(), q.Test))(t)
 		var mean mat.Dense
 		require.NoError(t, p.PredictTo(t.Context(), &mean, nil, q.Test))
 		scale := mat.Norm(&mean, 2) + mat.Norm(q.MTest, 2)
@@ -260,21 +246,17 @@ func TestPairsMerge(t *testing.T) {
 			shard := q.builder(t, z, o)
 			x, s := q.rows(t, part)
 			require.NoError(t, shard.Add(t.Context(), x, s))
-			data, err := shard.Sums().MarshalBinary()
-			require.NoError(t, err)
+			data := testref.Must(shard.Sums().MarshalBinary())(t)
 			var sums sparse.Sums
 			require.NoError(t, sums.UnmarshalBinary(data))
 			require.NoError(t, total.Merge(&sums))
 		}
-		got, err := total.Posterior(t.Context())
-		require.NoError(t, err)
+		got := testref.Must(total.Posterior(t.Context()))(t)
 		q.requireSamePosterior(t, got, want)
 
 		tail, tailSites := q.rows(t, seq(14, q.N))
-		less, err := want.Remove(t.Context(), seq(14, q.N), tailSites)
-		require.NoError(t, err)
-		more, err := less.Add(t.Context(), tail, tailSites)
-		require.NoError(t, err)
+		less := testref.Must(want.Remove(t.Context(), seq(14, q.N), tailSites))(t)
+		more := testref.Must(less.Add(t.Context(), tail, tailSites))(t)
 		q.requireSamePosterior(t, more, want)
 
 		var mismatch *sparse.MismatchError
@@ -296,8 +278,7 @@ func TestSavedPairs(t *testing.T) {
 					gptest.Saved(t, q.saved(t.Context(), r, &sparse.Inducing{Batch: z.Batch, Directions: z.Directions, DataOutputs: q.C}))
 				})
 				t.Run("projected", func(t *testing.T) { gptest.Saved(t, q.savedProjected(t.Context(), r.Projected, z)) })
-				back, err := sparse.Load(t.Context(), written(t, p.Save), q.Kernel, q.Train, nil, nil)
-				require.NoError(t, err)
+				back := testref.Must(sparse.Load(t.Context(), written(t, p.Save), q.Kernel, q.Train, nil, nil))(t)
 				require.Equal(t, z.Rows, back.Inducing().Rows)
 				require.True(t, mat.Equal(z.Directions, back.Inducing().Directions))
 				require.Equal(t, q.C, back.Inducing().DataOutputs)
@@ -321,10 +302,8 @@ func TestSavedPairsRefused(t *testing.T) {
 	for name, z := range map[string]*sparse.Inducing{
 		"other directions": q.turned(t, z), "examples": q.inducing(t, z.Rows...),
 	} {
-		_, err := sparse.Load(t.Context(), f, q.Kernel, q.Train, z, nil)
-		require.ErrorAs(t, err, new(*store.Error), name)
-		_, err = sparse.LoadProjected(t.Context(), f, q.Kernel, z, nil)
-		require.ErrorAs(t, err, new(*store.Error), name)
+		require.ErrorAs(t, testref.Err(sparse.Load(t.Context(), f, q.Kernel, q.Train, z, nil)), new(*store.Error), name)
+		require.ErrorAs(t, testref.Err(sparse.LoadProjected(t.Context(), f, q.Kernel, z, nil)), new(*store.Error), name)
 	}
 	_, err := sparse.Load(t.Context(), written(t, q.fit(t, q.some(t), nil).Save), q.Kernel, q.Train, q.pairs(t, 1, 2, 3, 4, 5, 6, 7), nil)
 	require.ErrorAs(t, err, new(*store.Error), "pairs for examples")
@@ -332,11 +311,10 @@ func TestSavedPairsRefused(t *testing.T) {
 	var about map[string]any
 	require.NoError(t, f.JSON("sparse.about", &about))
 	about["Approximation"] = int(subsetOfData)
-	_, err = sparse.LoadProjected(t.Context(), written(t, func(w *store.Writer) error {
+	require.ErrorContains(t, testref.Err(sparse.LoadProjected(t.Context(), written(t, func(w *store.Writer) error {
 		w.JSON("sparse.about", about)
 		return nil
-	}), q.Kernel, z, nil)
-	require.ErrorContains(t, err, "impossible", "a subset of pairs")
+	}), q.Kernel, z, nil)), "impossible", "a subset of pairs")
 }
 
 // A fit through pairs goes on from any of its checkpoints to the same bits;
@@ -350,8 +328,7 @@ func TestPairsResume(t *testing.T) {
 				var all [][]byte
 				o := few(a)
 				keep(t, o, &all)
-				p, err := begin(t.Context(), q, q.Train, z, o)
-				require.NoError(t, err)
+				p := testref.Must(begin(t.Context(), q, q.Train, z, o))(t)
 				want := q.bits(t, p)
 				require.GreaterOrEqual(t, len(all), 2)
 				for i, data := range all {
@@ -359,15 +336,13 @@ func TestPairsResume(t *testing.T) {
 					o := few(a)
 					keep(t, o, &rest)
 					o.Resume = resumed(t, data)
-					p, err := begin(t.Context(), q, watch(q, 333), z, o)
-					require.NoError(t, err)
+					p := testref.Must(begin(t.Context(), q, watch(q, 333), z, o))(t)
 					require.Equal(t, want, q.bits(t, p))
 					require.Equal(t, len(all[i+1:]), len(rest))
 				}
 				o = few(a)
 				o.Resume = resumed(t, all[0])
-				_, err = begin(t.Context(), q, q.Train, other, o)
-				require.ErrorAs(t, err, new(*store.Error))
+				require.ErrorAs(t, testref.Err(begin(t.Context(), q, q.Train, other, o)), new(*store.Error))
 			})
 		}
 	}
@@ -379,8 +354,7 @@ func TestPairsBitIdentical(t *testing.T) {
 	q := large()
 	run := func(x linearize.Source, workers int) []float64 {
 		z := q.pairs(t, seq(30, 90)...)
-		p, err := sparse.Fit(t.Context(), q.Kernel, x, q.Sites(t), z, &sparse.Options{Workers: workers})
-		require.NoError(t, err)
+		p := testref.Must(sparse.Fit(t.Context(), q.Kernel, x, q.Sites(t), z, &sparse.Options{Workers: workers}))(t)
 		return q.everything(t, p)
 	}
 	want := run(q.Train, 1)

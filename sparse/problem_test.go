@@ -4,12 +4,12 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
 )
@@ -69,8 +69,7 @@ func each(t *testing.T, f func(t *testing.T, q *problem)) {
 // inducing are the training examples in rows.
 func (q *problem) inducing(t *testing.T, rows ...int) *sparse.Inducing {
 	t.Helper()
-	b, err := q.Train.Gather(t.Context(), rows)
-	require.NoError(t, err)
+	b := testref.Must(q.Train.Gather(t.Context(), rows))(t)
 	return &sparse.Inducing{Rows: rows, Batch: b}
 }
 
@@ -84,15 +83,13 @@ func (q *problem) all(t *testing.T) *sparse.Inducing {
 
 func (q *problem) fit(t *testing.T, z *sparse.Inducing, o *sparse.Options) *sparse.Posterior {
 	t.Helper()
-	p, err := sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), z, o)
-	require.NoError(t, err)
+	p := testref.Must(sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), z, o))(t)
 	return p
 }
 
 func (q *problem) refit(t *testing.T, z *sparse.Inducing, o *sparse.Options) *sparse.Posterior {
 	t.Helper()
-	p, err := sparse.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, z, o)
-	require.NoError(t, err)
+	p := testref.Must(sparse.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, z, o))(t)
 	return p
 }
 

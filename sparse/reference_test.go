@@ -3,10 +3,9 @@ package sparse_test
 import (
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/sparse"
 )
 
@@ -48,15 +47,13 @@ func (r *reference) selections(t testing.TB) []selection {
 
 func (r *reference) choose(t testing.TB, how sparse.Selector, m int) *sparse.Inducing {
 	t.Helper()
-	z, err := sparse.Select(t.Context(), how, r.Kernel, r.Train, m, nil)
-	require.NoError(t, err)
+	z := testref.Must(sparse.Select(t.Context(), how, r.Kernel, r.Train, m, nil))(t)
 	return z
 }
 
 func (r *reference) fit(t *testing.T, z *sparse.Inducing, a sparse.Approximation) *sparse.Posterior {
 	t.Helper()
-	p, err := sparse.Fit(t.Context(), r.Kernel, r.Train, r.Sites(t), z, linear(a))
-	require.NoError(t, err)
+	p := testref.Must(sparse.Fit(t.Context(), r.Kernel, r.Train, r.Sites(t), z, linear(a)))(t)
 	return p
 }
 
@@ -64,9 +61,7 @@ func (r *reference) fit(t *testing.T, z *sparse.Inducing, a sparse.Approximation
 // have in fit.
 func (r *reference) subset(t *testing.T, z *sparse.Inducing) *sparse.Posterior {
 	t.Helper()
-	s, err := gp.NewSites(pick(r.Y, z.Rows), z.Batch.F, r.Likelihood)
-	require.NoError(t, err)
-	p, err := sparse.FitSubset(t.Context(), r.Kernel, r.Train, s, z, linear(sparse.Nystrom))
-	require.NoError(t, err)
+	s := testref.Must(gp.NewSites(pick(r.Y, z.Rows), z.Batch.F, r.Likelihood))(t)
+	p := testref.Must(sparse.FitSubset(t.Context(), r.Kernel, r.Train, s, z, linear(sparse.Nystrom)))(t)
 	return p
 }

@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/sparse"
 )
 
@@ -32,8 +33,7 @@ func TestReport(t *testing.T) {
 	both(t, func(t *testing.T, q *problem, a sparse.Approximation) {
 		z := q.some(t)
 		p, e := q.fit(t, z, linear(a)), q.dense(t, q.Sites(t), z, a == sparse.FITC)
-		r, err := p.Report(t.Context(), q.Test, &sparse.ReportOptions{Sample: q.N})
-		require.NoError(t, err)
+		r := testref.Must(p.Report(t.Context(), q.Test, &sparse.ReportOptions{Sample: q.N}))(t)
 		require.Equal(t, []int{q.N, 7, 7 * q.C, 7 * q.C}, []int{r.Examples, r.Inducing, r.Rows, r.Rank})
 		require.Equal(t, p.TraceError(), r.TraceError)
 		require.Equal(t, a, r.Approximation)
@@ -47,10 +47,8 @@ func TestReport(t *testing.T) {
 		requireNumber(t, "mean residual", r.ResidualMean, mean, 1e-10)
 		requireNumber(t, "largest residual", r.ResidualMax, largest, 1e-10)
 
-		x, err := gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &gp.Options{Mean: gp.LinearGaussian})
-		require.NoError(t, err)
-		want, err := sparse.Compare(t.Context(), x, p, q.Test)
-		require.NoError(t, err)
+		x := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &gp.Options{Mean: gp.LinearGaussian}))(t)
+		want := testref.Must(sparse.Compare(t.Context(), x, p, q.Test))(t)
 		want.Examples = q.N
 		requireComparison(t, r.Sample, want)
 		var exact, cov mat.Dense
@@ -65,11 +63,9 @@ func TestReport(t *testing.T) {
 		require.Positive(t, want.ShiftMax)
 		require.LessOrEqual(t, want.ShiftRMS, want.ShiftMax)
 
-		some, err := p.Report(t.Context(), q.Test, &sparse.ReportOptions{Sample: 9, Seed: 4})
-		require.NoError(t, err)
+		some := testref.Must(p.Report(t.Context(), q.Test, &sparse.ReportOptions{Sample: 9, Seed: 4}))(t)
 		require.Equal(t, 9, some.Sample.Examples)
-		none, err := p.Report(t.Context(), q.Test, nil)
-		require.NoError(t, err)
+		none := testref.Must(p.Report(t.Context(), q.Test, nil))(t)
 		require.Nil(t, none.Sample)
 	})
 }
@@ -99,10 +95,8 @@ func TestReportOfSubset(t *testing.T) {
 	q := problems(t)[0]
 	z := q.some(t)
 	_, s := q.rows(t, z.Rows)
-	p, err := sparse.FitSubset(t.Context(), q.Kernel, q.Train, s, z, nil)
-	require.NoError(t, err)
-	r, err := p.Report(t.Context(), q.Test, &sparse.ReportOptions{Sample: 5})
-	require.NoError(t, err)
+	p := testref.Must(sparse.FitSubset(t.Context(), q.Kernel, q.Train, s, z, nil))(t)
+	r := testref.Must(p.Report(t.Context(), q.Test, &sparse.ReportOptions{Sample: 5}))(t)
 	require.True(t, math.IsNaN(r.TraceError))
 	require.Nil(t, r.Sample)
 	require.Equal(t, 7, r.Examples)

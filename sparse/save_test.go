@@ -12,6 +12,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
@@ -42,14 +43,10 @@ func (q *problem) answers(t *testing.T, p *sparse.Posterior) []float64 {
 	if p.IsSubset() {
 		return out
 	}
-	r, err := p.Report(t.Context(), q.Test, &sparse.ReportOptions{Sample: 9})
-	require.NoError(t, err)
-	more, err := p.Add(t.Context(), q.Test, q.testSites(t))
-	require.NoError(t, err)
-	gone, err := gp.NewSites(pick(q.Y, []int{4}), pick(p.Sites().F, []int{4}), q.Likelihood)
-	require.NoError(t, err)
-	less, err := p.Remove(t.Context(), []int{4}, gone)
-	require.NoError(t, err)
+	r := testref.Must(p.Report(t.Context(), q.Test, &sparse.ReportOptions{Sample: 9}))(t)
+	more := testref.Must(p.Add(t.Context(), q.Test, q.testSites(t)))(t)
+	gone := testref.Must(gp.NewSites(pick(q.Y, []int{4}), pick(p.Sites().F, []int{4}), q.Likelihood))(t)
+	less := testref.Must(p.Remove(t.Context(), []int{4}, gone))(t)
 	out = append(out, less.EvidenceLinearGaussian().Value)
 	out = append(out, r.TraceError, r.ResidualMean, r.Sample.ShiftRMS, r.Sample.RatioMax, more.EvidenceLinearGaussian().Value)
 	return append(out, more.Alpha()...)
@@ -58,8 +55,7 @@ func (q *problem) answers(t *testing.T, p *sparse.Posterior) []float64 {
 // testSites are sites of the test examples.
 func (q *problem) testSites(t *testing.T) *gp.Sites {
 	t.Helper()
-	s, err := gp.NewSites(pick(q.Y, []int{0, 1, 2, 3, 4, 5}), q.Test.F, q.Likelihood)
-	require.NoError(t, err)
+	s := testref.Must(gp.NewSites(pick(q.Y, []int{0, 1, 2, 3, 4, 5}), q.Test.F, q.Likelihood))(t)
 	return s
 }
 
@@ -72,8 +68,7 @@ func (q *problem) projectedAnswers(t *testing.T, p *sparse.Projected) []float64 
 	require.NoError(t, p.SelfTo(t.Context(), &self, q.Test))
 	out := append(flat(&mean), flat(&cov)...)
 	out = append(append(out, flat(&joint)...), flat(&self)...)
-	sums, err := p.Sums().MarshalBinary()
-	require.NoError(t, err)
+	sums := testref.Must(p.Sums().MarshalBinary())(t)
 	for _, b := range sums {
 		out = append(out, float64(b))
 	}
@@ -98,10 +93,8 @@ func (q *problem) fitAs(t *testing.T, z *sparse.Inducing, a sparse.Approximation
 		o.Approximation = a
 		return q.fit(t, z, &o)
 	}
-	s, err := gp.NewSites(pick(q.Y, z.Rows), z.Batch.F, q.Likelihood)
-	require.NoError(t, err)
-	p, err := sparse.FitSubset(t.Context(), q.Kernel, q.Train, s, z, &o)
-	require.NoError(t, err)
+	s := testref.Must(gp.NewSites(pick(q.Y, z.Rows), z.Batch.F, q.Likelihood))(t)
+	p := testref.Must(sparse.FitSubset(t.Context(), q.Kernel, q.Train, s, z, &o))(t)
 	return p
 }
 
@@ -112,8 +105,7 @@ func (q *problem) refitAs(t *testing.T, z *sparse.Inducing, a sparse.Approximati
 		o.Approximation = a
 		return q.refit(t, z, &o)
 	}
-	p, err := sparse.RefitSubset(t.Context(), q.Kernel, q.Train, pick(q.Y, z.Rows), q.Likelihood, z, &o)
-	require.NoError(t, err)
+	p := testref.Must(sparse.RefitSubset(t.Context(), q.Kernel, q.Train, pick(q.Y, z.Rows), q.Likelihood, z, &o))(t)
 	return p
 }
 
@@ -152,19 +144,16 @@ func TestSavedProjected(t *testing.T) {
 			z := q.some(t)
 			for _, a := range append(slices.Clone(approximations), subsetOfData) {
 				p := q.refitAs(t, z, a, sparse.Options{})
-				back, err := sparse.LoadProjected(t.Context(), written(t, p.Save), q.Kernel, z, nil)
-				require.NoError(t, err)
+				back := testref.Must(sparse.LoadProjected(t.Context(), written(t, p.Save), q.Kernel, z, nil))(t)
 				gptest.RequireBits(t, "without data", q.projectedAnswers(t, back), q.projectedAnswers(t, p.Projected))
 				require.Equal(t, p.Projected.Warnings(), back.Warnings())
 			}
 			t.Run("under another prior", func(t *testing.T) {
-				p, err := q.fit(t, z, linear(sparse.Nystrom)).At(t.Context(), 0.3)
-				require.NoError(t, err)
+				p := testref.Must(q.fit(t, z, linear(sparse.Nystrom)).At(t.Context(), 0.3))(t)
 				gptest.Saved(t, q.savedProjected(t.Context(), p, z))
 			})
 			t.Run("leading", func(t *testing.T) {
-				p, err := q.fit(t, z, linear(sparse.Nystrom)).Leading(t.Context(), 3)
-				require.NoError(t, err)
+				p := testref.Must(q.fit(t, z, linear(sparse.Nystrom)).Leading(t.Context(), 3))(t)
 				gptest.Saved(t, q.savedProjected(t.Context(), p, q.inducing(t, z.Rows[:3]...)))
 			})
 		})
@@ -201,14 +190,12 @@ func TestSavedRefusesOthers(t *testing.T) {
 	require.ErrorContains(t, load(q.Train, &sparse.Inducing{Batch: q.Train.Slice(0, 7)}, nil), "inputs")
 	var memory *gp.MemoryError
 	require.ErrorAs(t, load(q.Train, z, &sparse.Options{MaxMemory: 1000}), &memory)
-	prior, err := ntk.NewIsotropic(3, nil)
-	require.NoError(t, err)
-	_, err = sparse.Load(t.Context(), f, ntk.New(prior, q.Theta, nil), q.Train, z, nil)
+	prior := testref.Must(ntk.NewIsotropic(3, nil))(t)
+	_, err := sparse.Load(t.Context(), f, ntk.New(prior, q.Theta, nil), q.Train, z, nil)
 	require.ErrorContains(t, err, "the prior is another")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = sparse.Load(ctx, f, q.Kernel, q.Train, nil, nil)
-	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, testref.Err(sparse.Load(ctx, f, q.Kernel, q.Train, nil, nil)), context.Canceled)
 	_, err = sparse.Load(t.Context(), written(t, p.Projected.Save), q.Kernel, q.Train, z, nil)
 	require.ErrorContains(t, err, `no section "sparse.data"`)
 	require.Panics(t, func() { sparse.LoadProjected(t.Context(), f, q.Kernel, nil, nil) })

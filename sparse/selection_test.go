@@ -12,6 +12,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
 )
@@ -34,8 +35,7 @@ func (q *problem) selectors(t *testing.T, seed uint64) map[string]sparse.Selecto
 
 func choose(t *testing.T, how sparse.Selector, q *problem, x linearize.Source, m int) []int {
 	t.Helper()
-	z, err := sparse.Select(t.Context(), how, q.Kernel, x, m, nil)
-	require.NoError(t, err)
+	z := testref.Must(sparse.Select(t.Context(), how, q.Kernel, x, m, nil))(t)
 	require.Len(t, z.Rows, m)
 	require.Equal(t, m, z.Len())
 	for i, r := range z.Rows {
@@ -126,8 +126,7 @@ func frequencies(t *testing.T, q *problem, how func(seed uint64) sparse.Selector
 	t.Helper()
 	count := mat.NewDense(q.N, q.N, nil)
 	for seed := range runs {
-		rows, err := how(uint64(seed)).Choose(t.Context(), q.Kernel, q.Train, 2, nil)
-		require.NoError(t, err)
+		rows := testref.Must(how(uint64(seed)).Choose(t.Context(), q.Kernel, q.Train, 2, nil))(t)
 		count.Set(rows[0], rows[1], count.At(rows[0], rows[1])+1)
 	}
 	return count

@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
 )
@@ -20,18 +21,15 @@ const shardTol = 1e-10
 // builder returns an empty Builder.
 func (q *problem) builder(t *testing.T, z *sparse.Inducing, o *sparse.Options) *sparse.Builder {
 	t.Helper()
-	b, err := sparse.NewBuilder(t.Context(), q.Kernel, z, o)
-	require.NoError(t, err)
+	b := testref.Must(sparse.NewBuilder(t.Context(), q.Kernel, z, o))(t)
 	return b
 }
 
 // rows returns some training examples with their targets' sites.
 func (q *problem) rows(t *testing.T, rows []int) (*linearize.Batch, *gp.Sites) {
 	t.Helper()
-	b, err := q.Train.Gather(t.Context(), rows)
-	require.NoError(t, err)
-	s, err := gp.NewSites(pick(q.Y, rows), b.F, q.Likelihood)
-	require.NoError(t, err)
+	b := testref.Must(q.Train.Gather(t.Context(), rows))(t)
+	s := testref.Must(gp.NewSites(pick(q.Y, rows), b.F, q.Likelihood))(t)
 	return b, s
 }
 
@@ -50,19 +48,16 @@ func TestShards(t *testing.T) {
 				shard := q.builder(t, z, o)
 				x, s := q.rows(t, rows[lo:hi])
 				require.NoError(t, shard.Add(t.Context(), x, s))
-				data, err := shard.Sums().MarshalBinary()
-				require.NoError(t, err)
+				data := testref.Must(shard.Sums().MarshalBinary())(t)
 				var sums sparse.Sums
 				require.NoError(t, sums.UnmarshalBinary(data))
 				require.NoError(t, total.Merge(&sums))
 				lo = hi
 			}
-			got, err := total.Posterior(t.Context())
-			require.NoError(t, err)
+			got := testref.Must(total.Posterior(t.Context()))(t)
 			require.Equal(t, q.N, got.Sums().Len())
 			q.requireSamePosterior(t, got, want)
-			dual, err := got.WithData(t.Context(), q.Train, q.Sites(t))
-			require.NoError(t, err)
+			dual := testref.Must(got.WithData(t.Context(), q.Train, q.Sites(t)))(t)
 			requireClose(t, "α", vec(dual.Alpha()), vec(want.Alpha()), 1e-9)
 		}
 	})
@@ -92,18 +87,15 @@ func TestAddAndRemove(t *testing.T) {
 		head, headSites := q.rows(t, seq(0, 14))
 		tail, tailSites := q.rows(t, seq(14, q.N))
 
-		part, err := sparse.Fit(t.Context(), q.Kernel, head, headSites, &sparse.Inducing{Batch: z.Batch}, o)
-		require.NoError(t, err)
-		got, err := part.Add(t.Context(), tail, tailSites)
-		require.NoError(t, err)
+		part := testref.Must(sparse.Fit(t.Context(), q.Kernel, head, headSites, &sparse.Inducing{Batch: z.Batch}, o))(t)
+		got := testref.Must(part.Add(t.Context(), tail, tailSites))(t)
 		q.requireSamePosterior(t, got, want)
 		requireClose(t, "α", vec(got.Alpha()), vec(want.Alpha()), 1e-9)
 		requireClose(t, "b", vec(got.PseudoTargets()), vec(want.PseudoTargets()), 1e-12)
 		require.Equal(t, q.N, got.Data().Len())
 		require.InDelta(t, want.Sites().LogLik, got.Sites().LogLik, 1e-9*abs(want.Sites().LogLik))
 
-		less, err := want.Remove(t.Context(), seq(14, q.N), tailSites)
-		require.NoError(t, err)
+		less := testref.Must(want.Remove(t.Context(), seq(14, q.N), tailSites))(t)
 		q.requireSamePosterior(t, less, part)
 		requireClose(t, "α", vec(less.Alpha()), vec(part.Alpha()), 1e-8)
 		require.Equal(t, 14, less.Data().Len())
@@ -111,8 +103,7 @@ func TestAddAndRemove(t *testing.T) {
 		b := q.builder(t, z, o)
 		require.NoError(t, b.Add(t.Context(), q.Train, q.Sites(t)))
 		require.NoError(t, b.Remove(t.Context(), tail, tailSites))
-		p, err := b.Posterior(t.Context())
-		require.NoError(t, err)
+		p := testref.Must(b.Posterior(t.Context()))(t)
 		q.requireSamePosterior(t, p, part)
 	})
 }
@@ -131,22 +122,18 @@ func TestAtIsRefitUnderOtherPrior(t *testing.T) {
 		z := q.some(t)
 		p := q.fit(t, z, linear(sparse.Nystrom))
 		for _, factor := range []float64{0.01, 1, 7} {
-			got, err := p.At(t.Context(), factor)
-			require.NoError(t, err)
+			got := testref.Must(p.At(t.Context(), factor))(t)
 			want, err := sparse.Fit(t.Context(), scaledKernel{q.Kernel, factor}, q.Train, q.Sites(t), z, linear(sparse.Nystrom))
 			require.NoError(t, err)
 			q.requireSamePosterior(t, got, want)
 			requireNumber(t, "bound", got.EvidenceLowerBound().Value, want.EvidenceLowerBound().Value, shardTol)
-			twice, err := got.At(t.Context(), 1/factor)
-			require.NoError(t, err)
+			twice := testref.Must(got.At(t.Context(), 1/factor))(t)
 			q.requireSamePosterior(t, twice, p)
-			dual, err := got.WithData(t.Context(), q.Train, q.Sites(t))
-			require.NoError(t, err)
+			dual := testref.Must(got.WithData(t.Context(), q.Train, q.Sites(t)))(t)
 			requireClose(t, "α", vec(dual.Alpha()), vec(want.Alpha()), 1e-9)
 		}
 		fitc := q.fit(t, z, linear(sparse.FITC))
-		_, err := fitc.At(t.Context(), 2)
-		require.ErrorContains(t, err, "FITC")
+		require.ErrorContains(t, testref.Err(fitc.At(t.Context(), 2)), "FITC")
 		require.Panics(t, func() { p.At(t.Context(), 0) })
 	})
 }
@@ -168,8 +155,7 @@ func TestMergeRefusesOtherSums(t *testing.T) {
 		require.ErrorAs(t, want.Clone().Merge(s), &e)
 		require.Contains(t, e.Error(), what)
 	}
-	b, err := sparse.NewBuilder(t.Context(), scaledKernel{q.Kernel, 1.001}, z, nil)
-	require.NoError(t, err)
+	b := testref.Must(sparse.NewBuilder(t.Context(), scaledKernel{q.Kernel, 1.001}, z, nil))(t)
 	require.ErrorContains(t, b.Merge(want), "prior")
 }
 
@@ -179,8 +165,7 @@ func TestSumsBinaryIsChecked(t *testing.T) {
 	q := problems(t)[0]
 	b := q.builder(t, q.some(t), nil)
 	require.NoError(t, b.Add(t.Context(), q.Train, q.Sites(t)))
-	data, err := b.Sums().MarshalBinary()
-	require.NoError(t, err)
+	data := testref.Must(b.Sums().MarshalBinary())(t)
 	var s sparse.Sums
 	require.NoError(t, s.UnmarshalBinary(data))
 	require.Equal(t, b.Sums(), &s)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/sparse"
 )
 
@@ -30,16 +31,14 @@ func TestTiles(t *testing.T) {
 		some, others := tiledSums(t, a)
 		want := some.Clone()
 		require.NoError(t, want.Merge(others))
-		whole, err := want.MarshalBinary()
-		require.NoError(t, err)
+		whole := testref.Must(want.MarshalBinary())(t)
 		counts := map[int]bool{}
 		for _, most := range []int{0, 1, 7, 20, 1 << 40} {
 			tiles := some.Tiles(most)
 			counts[len(tiles)] = true
 			var bytes int
 			for i, u := range others.Tiles(most) {
-				data, err := u.MarshalBinary()
-				require.NoError(t, err)
+				data := testref.Must(u.MarshalBinary())(t)
 				bytes += len(data)
 				v := new(sparse.Tile)
 				require.NoError(t, v.UnmarshalBinary(data))
@@ -51,10 +50,8 @@ func TestTiles(t *testing.T) {
 			require.Equal(t, len(whole)-others, bytes-len(tiles)*(others+2*8), "the tiles hold each number of the rows once")
 			require.Zero(t, tiles[0].First())
 			slices.Reverse(tiles)
-			got, err := sparse.JoinTiles(tiles)
-			require.NoError(t, err)
-			data, err := got.MarshalBinary()
-			require.NoError(t, err)
+			got := testref.Must(sparse.JoinTiles(tiles))(t)
+			data := testref.Must(got.MarshalBinary())(t)
 			require.Equal(t, whole, data)
 		}
 		require.Greater(t, len(counts), 2, "the sizes of tiles make no difference")
@@ -71,8 +68,7 @@ func TestTilesThatDoNotJoin(t *testing.T) {
 	require.ErrorContains(t, tiles[0].Merge(fitc.Tiles(1)[0]), "their approximation")
 	refused := func(problem string, tiles ...*sparse.Tile) {
 		t.Helper()
-		_, err := sparse.JoinTiles(tiles)
-		require.ErrorContains(t, err, problem)
+		require.ErrorContains(t, testref.Err(sparse.JoinTiles(tiles)), problem)
 	}
 	n := len(tiles)
 	refused("no tiles")
@@ -87,8 +83,7 @@ func TestTilesThatDoNotJoin(t *testing.T) {
 // A byte changed, a byte less and impossible rows are errors.
 func TestTileBinaryIsChecked(t *testing.T) {
 	some, _ := tiledSums(t, sparse.Nystrom)
-	data, err := some.Tiles(9)[1].MarshalBinary()
-	require.NoError(t, err)
+	data := testref.Must(some.Tiles(9)[1].MarshalBinary())(t)
 	var v sparse.Tile
 	for i := range data {
 		bad := slices.Clone(data)
@@ -96,8 +91,7 @@ func TestTileBinaryIsChecked(t *testing.T) {
 		require.Error(t, v.UnmarshalBinary(bad), "byte %d", i)
 	}
 	require.Error(t, v.UnmarshalBinary(data[:len(data)-1]))
-	whole, err := some.MarshalBinary()
-	require.NoError(t, err)
+	whole := testref.Must(some.MarshalBinary())(t)
 	require.Error(t, v.UnmarshalBinary(whole))
 	for _, at := range []int{28, 60, 68} { // the rank, first and end, with a right checksum
 		bad := slices.Clone(data)
@@ -128,8 +122,7 @@ func FuzzTile(f *testing.F) {
 		}
 		var v sparse.Tile
 		if v.UnmarshalBinary(data) == nil {
-			again, err := v.MarshalBinary()
-			require.NoError(t, err)
+			again := testref.Must(v.MarshalBinary())(t)
 			require.Equal(t, data, again)
 		}
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/glm/score"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
 )
@@ -26,10 +27,8 @@ func TestTune(t *testing.T) {
 		return score.NLL(logp), err
 	}
 	p := q.fit(t, q.some(t), nil)
-	prepared, err := p.Prepare(t.Context(), q.Test)
-	require.NoError(t, err)
-	got, err := p.Tune(t.Context(), prepared, score)
-	require.NoError(t, err)
+	prepared := testref.Must(p.Prepare(t.Context(), q.Test))(t)
+	got := testref.Must(p.Tune(t.Context(), prepared, score))(t)
 	require.Equal(t, 1.0, got.Trials[0].Factor)
 	best, at := math.Inf(1), 0.0
 	for e := -6.0; e <= 6; e += 1. / 16 {
@@ -37,16 +36,14 @@ func TestTune(t *testing.T) {
 		for g := range groups {
 			groups[g].Precision *= math.Pow(10, -e)
 		}
-		prior, err := ntk.NewLayerwise(q.Train.P, groups, []float64{0.1})
-		require.NoError(t, err)
+		prior := testref.Must(ntk.NewLayerwise(q.Train.P, groups, []float64{0.1}))(t)
 		c := *q.Problem
 		scaled := &problem{&c}
 		scaled.Kernel = ntk.New(prior, q.Theta, nil)
 		other := scaled.fit(t, scaled.some(t), nil)
 		var mean, cov mat.Dense
 		require.NoError(t, other.PredictTo(t.Context(), &mean, &cov, q.Test))
-		v, err := score(&mean, &cov)
-		require.NoError(t, err)
+		v := testref.Must(score(&mean, &cov))(t)
 		if v < best {
 			best, at = v, math.Pow(10, e)
 		}
@@ -54,8 +51,7 @@ func TestTune(t *testing.T) {
 	require.InDelta(t, best, got.Score, 1e-12, "best factor of the grid %g, chosen %g", at, got.Factor)
 	var mean, cov mat.Dense
 	require.NoError(t, got.Posterior.PredictTo(t.Context(), &mean, &cov, q.Test))
-	v, err := score(&mean, &cov)
-	require.NoError(t, err)
+	v := testref.Must(score(&mean, &cov))(t)
 	require.InDelta(t, got.Score, v, 1e-12)
 }
 
@@ -63,8 +59,7 @@ func TestTune(t *testing.T) {
 func TestTuneStops(t *testing.T) {
 	q := problems(t)[0]
 	p := q.fit(t, q.some(t), nil)
-	prepared, err := p.Prepare(t.Context(), q.Test)
-	require.NoError(t, err)
+	prepared := testref.Must(p.Prepare(t.Context(), q.Test))(t)
 	got, err := p.Tune(t.Context(), prepared, func(_, cov *mat.Dense) (float64, error) { return mat.Trace(cov.Slice(0, 1, 0, 1)), nil })
 	require.NoError(t, err)
 	require.InDelta(t, 1e-6, got.Factor, 1e-12)
@@ -74,8 +69,7 @@ func TestTuneStops(t *testing.T) {
 	_, err = p.Tune(t.Context(), prepared, func(_, _ *mat.Dense) (float64, error) { return math.NaN(), nil })
 	require.ErrorContains(t, err, "every prior precision")
 	fitc := q.fit(t, q.some(t), &sparse.Options{Approximation: sparse.FITC})
-	prepared, err = fitc.Prepare(t.Context(), q.Test)
-	require.NoError(t, err)
+	prepared = testref.Must(fitc.Prepare(t.Context(), q.Test))(t)
 	_, err = fitc.Tune(t.Context(), prepared, func(_, _ *mat.Dense) (float64, error) { return 0, nil })
 	require.ErrorContains(t, err, "FITC")
 }

@@ -9,17 +9,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // A file that is no regular one is read as far as its header says: a pipe
 // whole, a device without an end not at all.
 func TestReadsWhatCannotBeMapped(t *testing.T) {
-	_, err := Open("/dev/zero", "test", 2)
-	require.ErrorContains(t, err, "is not a file of this program")
-	_, err = Open("/dev/null", "test", 2)
-	require.ErrorContains(t, err, "is not a file of this program")
-	whole, err := os.ReadFile(sample(t))
-	require.NoError(t, err)
+	require.ErrorContains(t, testref.Err(Open("/dev/zero", "test", 2)), "is not a file of this program")
+	require.ErrorContains(t, testref.Err(Open("/dev/null", "test", 2)), "is not a file of this program")
+	whole := testref.Must(os.ReadFile(sample(t)))(t)
 	for _, x := range []struct {
 		data []byte
 		ok   bool

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 func sample(t *testing.T) string {
@@ -25,22 +27,18 @@ func sample(t *testing.T) string {
 }
 
 func TestRoundTrip(t *testing.T) {
-	f, err := Open(sample(t), "test", 2)
-	require.NoError(t, err)
+	f := testref.Must(Open(sample(t), "test", 2))(t)
 	var h map[string]int
 	require.NoError(t, f.JSON("header", &h))
 	require.Equal(t, 3, h["n"])
-	a, err := f.Floats("alpha")
-	require.NoError(t, err)
+	a := testref.Must(f.Floats("alpha"))(t)
 	require.Equal(t, []float64{1, -2.5, math.Pi, math.Inf(1), 0}, a)
 	require.True(t, math.Signbit(a[4]))
-	b, err := f.Bytes("raw")
-	require.NoError(t, err)
+	b := testref.Must(f.Bytes("raw"))(t)
 	require.Equal(t, "seven..", string(b))
 	require.True(t, f.Has("empty"))
 	require.False(t, f.Has("beta"))
-	_, err = f.Bytes("beta")
-	require.ErrorContains(t, err, `no section "beta"`)
+	require.ErrorContains(t, testref.Err(f.Bytes("beta")), `no section "beta"`)
 	require.EqualValues(t, 2, f.Version())
 	require.NoError(t, f.Close())
 	require.NoError(t, f.Close())
@@ -65,8 +63,7 @@ func readAll(path string) error {
 // length.
 func TestEveryFlippedBitIsFound(t *testing.T) {
 	path := sample(t)
-	good, err := os.ReadFile(path)
-	require.NoError(t, err)
+	good := testref.Must(os.ReadFile(path))(t)
 	require.NoError(t, readAll(path))
 	bad := filepath.Join(t.TempDir(), "bad.gp")
 	for i := range good {
@@ -85,19 +82,15 @@ func TestEveryFlippedBitIsFound(t *testing.T) {
 
 func TestWrongKindAndVersion(t *testing.T) {
 	path := sample(t)
-	_, err := Open(path, "other", 2)
-	require.ErrorContains(t, err, `holds a "test"`)
-	_, err = Open(path, "test", 1)
-	require.ErrorContains(t, err, "version 2")
-	_, err = Open(filepath.Join(t.TempDir(), "absent"), "test", 1)
-	require.ErrorContains(t, err, "cannot be opened")
+	require.ErrorContains(t, testref.Err(Open(path, "other", 2)), `holds a "test"`)
+	require.ErrorContains(t, testref.Err(Open(path, "test", 1)), "version 2")
+	require.ErrorContains(t, testref.Err(Open(filepath.Join(t.TempDir(), "absent"), "test", 1)), "cannot be opened")
 }
 
 // TestStreamIsFile checks that a pipe gets the bytes of a file, and that content which
 // changes in between is found there.
 func TestStreamIsFile(t *testing.T) {
-	file, err := os.ReadFile(sample(t))
-	require.NoError(t, err)
+	file := testref.Must(os.ReadFile(sample(t)))(t)
 	calls := 0
 	write := func(changing float64) ([]byte, error) {
 		var pipe bytes.Buffer
@@ -111,12 +104,10 @@ func TestStreamIsFile(t *testing.T) {
 		})
 		return pipe.Bytes(), err
 	}
-	pipe, err := write(0)
-	require.NoError(t, err)
+	pipe := testref.Must(write(0))(t)
 	require.Equal(t, file, pipe)
 	require.Equal(t, 2, calls)
-	_, err = write(1)
-	require.ErrorContains(t, err, "the content changed while it was written")
+	require.ErrorContains(t, testref.Err(write(1)), "the content changed while it was written")
 }
 
 // TestFailedWriteLeavesNothing checks that an error in between leaves no file.
@@ -127,8 +118,7 @@ func TestFailedWriteLeavesNothing(t *testing.T) {
 		return nil
 	})
 	require.Error(t, err)
-	list, err := os.ReadDir(dir)
-	require.NoError(t, err)
+	list := testref.Must(os.ReadDir(dir))(t)
 	require.Empty(t, list)
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -22,10 +23,8 @@ func TestArch(t *testing.T) {
 		{"mlp:128-64-10", network.Shape{1, 28, 28}, 10, 109386},
 		{"mlp:3", network.Shape{5}, 3, 18},
 	} {
-		a, err := parseArch(x.name, "tanh", 0.1)
-		require.NoError(t, err)
-		net, err := network.Sequential(x.in, a.layers(x.c)...)
-		require.NoError(t, err)
+		a := testref.Must(parseArch(x.name, "tanh", 0.1))(t)
+		net := testref.Must(network.Sequential(x.in, a.layers(x.c)...))(t)
 		_, c, p := net.Dims()
 		require.Equal(t, x.c, c)
 		require.Equal(t, x.p, p)

@@ -13,19 +13,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 )
 
 // scoresOf reads a table of scores by row number.
 func scoresOf(t *testing.T, path, columns string) map[int]map[string]string {
 	t.Helper()
-	lines, err := csv.NewReader(strings.NewReader(read(t, path))).ReadAll()
-	require.NoError(t, err)
+	lines := testref.Must(csv.NewReader(strings.NewReader(read(t, path))).ReadAll())(t)
 	require.Equal(t, columns, strings.Join(lines[0], ","))
 	out := map[int]map[string]string{}
 	for _, line := range lines[1:] {
-		row, err := strconv.Atoi(line[0])
-		require.NoError(t, err)
+		row := testref.Must(strconv.Atoi(line[0]))(t)
 		out[row] = map[string]string{}
 		for k, name := range lines[0] {
 			out[row][name] = line[k]
@@ -175,8 +174,7 @@ func TestAuditText(t *testing.T) {
 	for _, want := range []string{"Likely mislabelled", "in nats", "no unit", "Near a boundary", "High leverage", "Duplicates", "DIFFERENT", "10 r10<script>", "the network on its training rows: "} {
 		require.Contains(t, joined(text), want)
 	}
-	html, err := os.ReadFile(page)
-	require.NoError(t, err)
+	html := testref.Must(os.ReadFile(page))(t)
 	require.NotContains(t, string(html), "<script>alert")
 	require.NotContains(t, string(html), "<b>low</b>")
 	require.Contains(t, string(html), "&lt;script&gt;")

@@ -15,16 +15,15 @@ import (
 
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // changed returns the built-in network after a change to its graph.
 func changed(t *testing.T, change func(m *onnx.Model)) []byte {
 	t.Helper()
-	m, err := onnx.Decode(problem.Builtin)
-	require.NoError(t, err)
+	m := testref.Must(onnx.Decode(problem.Builtin))(t)
 	change(m)
-	b, err := m.Encode()
-	require.NoError(t, err)
+	b := testref.Must(m.Encode())(t)
 	return b
 }
 
@@ -123,8 +122,7 @@ func TestBadModel(t *testing.T) {
 
 // m2 is the name of the third initializer, which the message must hold.
 func m2(t *testing.T) string {
-	m, err := onnx.Decode(problem.Builtin)
-	require.NoError(t, err)
+	m := testref.Must(onnx.Decode(problem.Builtin))(t)
 	return m.Graph.Initializers[2].Name
 }
 

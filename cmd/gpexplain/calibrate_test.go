@@ -39,8 +39,7 @@ func likelihoodOf(t *testing.T, ref *reference) glm.Likelihood {
 	if ref.likelihood != "gaussian" {
 		return problem.LikelihoodNamed(ref.likelihood)
 	}
-	lik, err := glm.NewGaussian(ref.Scalar("sigma2"))
-	require.NoError(t, err)
+	lik := testref.Must(glm.NewGaussian(ref.Scalar("sigma2")))(t)
 	return lik
 }
 
@@ -79,8 +78,7 @@ func TestCalibrationReference(t *testing.T) {
 			require.InDelta(t, math.Log(want.NoiseScale), math.Log(float64(got.NoiseScale)), 1e-5)
 			require.InDelta(t, want.NLL, float64(got.LOO.NLL), 1e-5)
 			require.InDelta(t, want.StdErr, float64(got.NLLSE), 1e-4)
-			network, err := score.ScoreOf(nil, lik, y, mean, nil)
-			require.NoError(t, err)
+			network := testref.Must(score.ScoreOf(nil, lik, y, mean, nil))(t)
 			require.InDelta(t, network.NLL, float64(got.Network.NLL), 1e-6)
 			require.Equal(t, result.Float(network.Accuracy).Finite(), got.Network.Accuracy.Finite())
 			if problem.HasClasses(lik) {
@@ -89,8 +87,7 @@ func TestCalibrationReference(t *testing.T) {
 			}
 			scaled, mean, cov, err := want.Apply(lik, mean, cov)
 			require.NoError(t, err)
-			score, err := score.ScoreOf(inference.ScoringLink(lik, ref.c), scaled, y, mean, cov)
-			require.NoError(t, err)
+			score := testref.Must(score.ScoreOf(inference.ScoringLink(lik, ref.c), scaled, y, mean, cov))(t)
 			require.Len(t, got.Surprising, 10)
 			for i, at := range score.Surprising(3) {
 				require.EqualValues(t, at, got.Surprising[i].Index)
@@ -171,8 +168,7 @@ func TestCalibrateChangesProbabilitiesOnly(t *testing.T) {
 			bare := decode[result.Report](t, ref.run(t, "explain", "--json", "--calibrate", "none"))
 			// As text, since NaN is not itself: subtotals of a regression have no label.
 			text := func(o []result.Output) string {
-				b, err := json.Marshal(o)
-				require.NoError(t, err)
+				b := testref.Must(json.Marshal(o))(t)
 				return string(b)
 			}
 			require.Equal(t, text(bare.Outputs), text(one.Outputs))
@@ -231,8 +227,7 @@ func TestNoveltyOfFiles(t *testing.T) {
 	succeed(t, small("fit", "--quiet", "-o", file)...)
 	// with returns a file whose sections are those that change returns.
 	with := func(name string, change func(section string, data []byte) []byte) string {
-		f, err := store.Open(file, problem.SavedKind, problem.SavedVersion)
-		require.NoError(t, err)
+		f := testref.Must(store.Open(file, problem.SavedKind, problem.SavedVersion))(t)
 		defer f.Close()
 		path := filepath.Join(dir, name)
 		require.NoError(t, store.Write(path, problem.SavedKind, problem.SavedVersion, func(w *store.Writer) error {
@@ -284,8 +279,7 @@ func TestNoveltyOfFiles(t *testing.T) {
 			var about map[string]any
 			require.NoError(t, json.Unmarshal(data, &about))
 			change(about)
-			data, err := json.Marshal(about)
-			require.NoError(t, err)
+			data = testref.Must(json.Marshal(about))(t)
 			return data
 		})
 		r := gpexplain(t.Context(), ask(path)...)
@@ -311,21 +305,14 @@ func TestNoveltyOfFiles(t *testing.T) {
 // themselves, in ascending order, by a detector of the training examples.
 func novelties(t *testing.T, ref *reference) (score, training []float64) {
 	t.Helper()
-	net, err := network.ReadONNX(bytes.NewReader(ref.Model(t)), nil)
-	require.NoError(t, err)
-	train, err := net.Linearize(t.Context(), ref.Matrix("x_train"))
-	require.NoError(t, err)
-	test, err := net.Linearize(t.Context(), ref.Matrix("x_test"))
-	require.NoError(t, err)
-	prior, err := ntk.NewIsotropic(ref.Scalar("delta"), nil)
-	require.NoError(t, err)
+	net := testref.Must(network.ReadONNX(bytes.NewReader(ref.Model(t)), nil))(t)
+	train := testref.Must(net.Linearize(t.Context(), ref.Matrix("x_train")))(t)
+	test := testref.Must(net.Linearize(t.Context(), ref.Matrix("x_test")))(t)
+	prior := testref.Must(ntk.NewIsotropic(ref.Scalar("delta"), nil))(t)
 	kernel := ntk.New(prior, net.Theta(), nil)
-	sites, err := gp.NewSites(mat.NewDense(ref.n, 1, ref.Floats("y_train")), train.F, likelihoodOf(t, ref))
-	require.NoError(t, err)
-	post, err := gp.Fit(t.Context(), kernel, train, sites, nil)
-	require.NoError(t, err)
-	d, err := novelty.Fit(t.Context(), kernel, post, &novelty.Options{Standardize: true})
-	require.NoError(t, err)
+	sites := testref.Must(gp.NewSites(mat.NewDense(ref.n, 1, ref.Floats("y_train")), train.F, likelihoodOf(t, ref)))(t)
+	post := testref.Must(gp.Fit(t.Context(), kernel, train, sites, nil))(t)
+	d := testref.Must(novelty.Fit(t.Context(), kernel, post, &novelty.Options{Standardize: true}))(t)
 	score = make([]float64, test.Len())
 	require.NoError(t, d.ScoreTo(t.Context(), score, test))
 	return score, d.Training()
@@ -407,10 +394,8 @@ func TestCalibrateHeldOut(t *testing.T) {
 // Rows that the network was trained on are never held out.
 func TestCalibrateHeldOutDigits(t *testing.T) {
 	// Of the fours and nines among 20000 digits the built-in network has seen 1500.
-	d, err := dataset.Open(t.Context(), "digits", nil)
-	require.NoError(t, err)
-	all, err := d.Train.Select(&dataset.SelectOptions{Classes: []int{4, 9}})
-	require.NoError(t, err)
+	d := testref.Must(dataset.Open(t.Context(), "digits", nil))(t)
+	all := testref.Must(d.Train.Select(&dataset.SelectOptions{Classes: []int{4, 9}}))(t)
 	_, sum := linesOf[prediction](t, succeed(t, "predict", "--json", "--index", "6", "--train-count", "100", "--calibrate", "heldout"))
 	require.Equal(t, all.Len()-1500, sum.Fit.Calibration.Rows)
 	require.Equal(t, "heldout", sum.Fit.Calibration.Method)
@@ -520,8 +505,7 @@ func TestPredictFiles(t *testing.T) {
 		dir := t.TempDir()
 		html, table := filepath.Join(dir, "page.html"), filepath.Join(dir, "rows.csv")
 		rows, sum := predicted(t, ref.run(t, "predict", "--json", "--html", html, "--csv", table))
-		records, err := csv.NewReader(strings.NewReader(read(t, table))).ReadAll()
-		require.NoError(t, err)
+		records := testref.Must(csv.NewReader(strings.NewReader(read(t, table))).ReadAll())(t)
 		require.Len(t, records, len(rows)+1)
 		column := func(name string) int {
 			at := slices.Index(records[0], name)
@@ -529,8 +513,7 @@ func TestPredictFiles(t *testing.T) {
 			return at
 		}
 		number := func(i int, name string) result.Float {
-			v, err := strconv.ParseFloat(records[i+1][column(name)], 64)
-			require.NoError(t, err)
+			v := testref.Must(strconv.ParseFloat(records[i+1][column(name)], 64))(t)
 			return result.Float(v)
 		}
 		for i, r := range rows {
@@ -595,8 +578,7 @@ func TestSavedCalibrationOfCounts(t *testing.T) {
 				ends := regexp.MustCompile(`([0-9.]+) to ([0-9.]+) with probability 95 %`).FindStringSubmatch(ref.run(t, "explain", "--posterior", path, "--index", strconv.Itoa(i)))
 				require.Len(t, ends, 3)
 				for k, level := range []float64{0.025, 0.975} {
-					end, err := strconv.ParseFloat(ends[1+k], 64)
-					require.NoError(t, err)
+					end := testref.Must(strconv.ParseFloat(ends[1+k], 64))(t)
 					require.Equal(t, glm.Poisson{}.PredictiveQuantile(0, level, m, v), end)
 				}
 			}

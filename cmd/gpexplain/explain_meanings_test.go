@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // Every output of explain says what a score is, its unit and its sign; the table has the
@@ -41,12 +42,10 @@ func TestExplainSaysWhatScoresAre(t *testing.T) {
 			require.Contains(t, r.Meanings, name)
 		}
 	}
-	lines, err := csv.NewReader(strings.NewReader(read(t, table))).ReadAll()
-	require.NoError(t, err)
+	lines := testref.Must(csv.NewReader(strings.NewReader(read(t, table))).ReadAll())(t)
 	for i, line := range lines[1:] {
 		x := r.Outputs[0].Contributions[i]
-		sd, err := strconv.ParseFloat(line[11], 64)
-		require.NoError(t, err)
+		sd := testref.Must(strconv.ParseFloat(line[11], 64))(t)
 		require.Equal(t, float64(*x.SD), sd)
 		require.Equal(t, []string{"", "", fmt.Sprint(*x.Distinguishable)}, line[12:])
 	}

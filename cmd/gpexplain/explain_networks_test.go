@@ -16,6 +16,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -23,8 +24,7 @@ import (
 // been trained from other starts.
 func nearby(t *testing.T, count int) []string {
 	t.Helper()
-	net, err := network.ReadONNX(bytes.NewReader(problem.Builtin), nil)
-	require.NoError(t, err)
+	net := testref.Must(network.ReadONNX(bytes.NewReader(problem.Builtin), nil))(t)
 	dir := t.TempDir()
 	var list []string
 	for k := range count {
@@ -33,8 +33,7 @@ func nearby(t *testing.T, count int) []string {
 		for i := range theta {
 			theta[i] *= 1 + 0.05*rng.NormFloat64()
 		}
-		other, err := net.WithTheta(theta)
-		require.NoError(t, err)
+		other := testref.Must(net.WithTheta(theta))(t)
 		list = append(list, writeNetwork(t, other, filepath.Join(dir, fmt.Sprintf("net%d.onnx", k))))
 	}
 	return list
@@ -141,8 +140,7 @@ func TestExplainNetworksShown(t *testing.T) {
 	require.Contains(t, shown, "The mean output of the 3 trained networks on its own says")
 	require.NotContains(t, shown, "The trained network on its own")
 
-	lines, err := csv.NewReader(strings.NewReader(read(t, table))).ReadAll()
-	require.NoError(t, err)
+	lines := testref.Must(csv.NewReader(strings.NewReader(read(t, table))).ReadAll())(t)
 	require.Equal(t, []string{"sd", "networks_sd", "networks_se", "distinguishable"}, lines[0][11:])
 	require.Len(t, lines, 9)
 	for _, line := range lines[1:] {
@@ -150,8 +148,7 @@ func TestExplainNetworksShown(t *testing.T) {
 		require.NotEmpty(t, line[12])
 		require.NotEmpty(t, line[13])
 	}
-	info, err := os.Stat(picture)
-	require.NoError(t, err)
+	info := testref.Must(os.Stat(picture))(t)
 	require.Positive(t, info.Size())
 }
 
@@ -228,8 +225,7 @@ func TestExplainNetworksRefused(t *testing.T) {
 	require.Contains(t, refuse(t, 2, small("explain", "--model", both, "--html", models[1])...), "--model and --html both name "+models[1])
 
 	shape := func(name string, inputs network.Shape, outputs int) string {
-		net, err := network.Seeded(1, inputs, network.Flatten{}, network.Dense{Units: outputs})
-		require.NoError(t, err)
+		net := testref.Must(network.Seeded(1, inputs, network.Flatten{}, network.Dense{Units: outputs}))(t)
 		return writeNetwork(t, net, filepath.Join(dir, name))
 	}
 	narrow, two := shape("narrow.onnx", network.Shape{1, 14, 14}, 1), shape("two.onnx", network.Shape{1, 28, 28}, 2)
@@ -241,8 +237,7 @@ func TestExplainNetworksRefused(t *testing.T) {
 	said = refuse(t, 1, small("explain", "--quiet", "--model", models[0]+","+ten)...)
 	require.Contains(t, said, ten)
 
-	net, err := network.ReadONNX(bytes.NewReader(problem.Builtin), nil)
-	require.NoError(t, err)
+	net := testref.Must(network.ReadONNX(bytes.NewReader(problem.Builtin), nil))(t)
 	kv := net.Metadata()
 	kv[problem.KeyClasses] = "9,4"
 	turned := writeNetwork(t, net.WithMetadata(kv), filepath.Join(dir, "turned.onnx"))

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 func TestExplainFields(t *testing.T) {
@@ -220,12 +221,10 @@ func TestExplainPages(t *testing.T) {
 	dir := t.TempDir()
 	html, png := filepath.Join(dir, "für die Kundin.html"), filepath.Join(dir, "日本.png")
 	require.Equal(t, succeed(t, small("explain")...), succeed(t, small("explain", "--html", html, "--png", png)...))
-	page, err := os.ReadFile(html)
-	require.NoError(t, err)
+	page := testref.Must(os.ReadFile(html))(t)
 	require.Contains(t, string(page), "</html>")
 	require.Contains(t, string(page), "--png", "the command is recorded")
-	picture, err := os.ReadFile(png)
-	require.NoError(t, err)
+	picture := testref.Must(os.ReadFile(png))(t)
 	require.Equal(t, "\x89PNG", string(picture[:4]))
 	require.Len(t, listing(t, dir), 2)
 }

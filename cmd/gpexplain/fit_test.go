@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // asCommand is the variable under which the test binary is the command.
@@ -66,8 +67,7 @@ func withoutTimings(t *testing.T, text string) string {
 		require.NoError(t, json.Unmarshal([]byte(line), &v), line)
 		delete(v, "timings")
 		delete(v, "record")
-		out, err := json.Marshal(v)
-		require.NoError(t, err)
+		out := testref.Must(json.Marshal(v))(t)
 		lines = append(lines, string(out))
 	}
 	return strings.Join(lines, "\n")
@@ -83,8 +83,7 @@ func TestSavedPosterior(t *testing.T) {
 			text := succeed(t, append(small("fit", "--json", "-o", file), args...)...)
 			r := decode[fitReport](t, text)
 			require.Equal(t, file, r.File)
-			info, err := os.Stat(file)
-			require.NoError(t, err)
+			info := testref.Must(os.Stat(file))(t)
 			require.Equal(t, info.Size(), r.Bytes)
 			for _, verb := range []string{"predict", "explain", "importances"} {
 				want := succeed(t, append(small(verb, "--json"), args...)...)
@@ -93,8 +92,7 @@ func TestSavedPosterior(t *testing.T) {
 					require.Equal(t, withoutTimings(t, want), withoutTimings(t, succeed(t, line...)), verb)
 					continue
 				}
-				got, err := process(t, line...).Output()
-				require.NoError(t, err)
+				got := testref.Must(process(t, line...).Output())(t)
 				require.Equal(t, withoutTimings(t, want), withoutTimings(t, string(got)), verb)
 			}
 		})
@@ -179,8 +177,7 @@ func TestTunePrior(t *testing.T) {
 		text := succeed(t, "predict", "--json", "--data", "digits:1000,100", "--posterior", file)
 		rows, sum := predicted(t, strings.ReplaceAll(text, approximationOf(t, text), ""))
 		require.Equal(t, r.Fit.PriorPrecision, sum.Fit.PriorPrecision)
-		number, err := json.Marshal(r.Fit.PriorPrecision)
-		require.NoError(t, err)
+		number := testref.Must(json.Marshal(r.Fit.PriorPrecision))(t)
 		text = succeed(t, append([]string{"predict", "--json", "--prior-precision", string(number)}, args...)...)
 		want, _ := predicted(t, strings.ReplaceAll(text, approximationOf(t, text), ""))
 		require.NotEmpty(t, rows)

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // Of rows that are forgotten no number is in the new file, and its predictions are those of
@@ -25,8 +26,7 @@ func TestForget(t *testing.T) {
 	slices.SortFunc(rows, func(a, b string) int { return len(a)*1000 - len(b)*1000 + strings.Compare(a, b) })
 	gone := []string{rows[7], rows[30]}
 	dir := t.TempDir()
-	d, err := dataset.Open(t.Context(), "digits:400,100", nil)
-	require.NoError(t, err)
+	d := testref.Must(dataset.Open(t.Context(), "digits:400,100", nil))(t)
 	for _, how := range [][]string{{"--with-inputs"}, nil, {"--method", "kept", "--within", ".01"}} {
 		old, fewer := filepath.Join(dir, "old.gp"), filepath.Join(dir, "new.gp")
 		succeed(t, append(small("fit", "--quiet", "--refit", "-o", old), how...)...)
@@ -87,8 +87,7 @@ func TestForgetATable(t *testing.T) {
 	require.False(t, strings.Contains(is, "row-f"))
 	require.True(t, strings.Contains(is, "row-g"))
 	for _, x := range []float64{math.Sin(5), math.Cos(15), math.Sin(10.5)} {
-		x, err := strconv.ParseFloat(fmt.Sprintf("%.15f", x), 64)
-		require.NoError(t, err)
+		x := testref.Must(strconv.ParseFloat(fmt.Sprintf("%.15f", x), 64))(t)
 		number := string(binary.LittleEndian.AppendUint64(nil, math.Float64bits(x)))
 		require.True(t, strings.Contains(was, number))
 		require.False(t, strings.Contains(is, number))
@@ -111,8 +110,7 @@ func TestForgetRefuses(t *testing.T) {
 	old, fewer := filepath.Join(dir, "old.gp"), filepath.Join(dir, "new.gp")
 	say := func(want, rows string) {
 		require.Contains(t, refuse(t, 1, "forget", rows, "--posterior", old, "-o", fewer), want)
-		_, err := os.Stat(fewer)
-		require.ErrorIs(t, err, os.ErrNotExist)
+		require.ErrorIs(t, testref.Err(os.Stat(fewer)), os.ErrNotExist)
 	}
 	succeed(t, small("fit", "--quiet", "--refit", "--method", "cg", "-o", old)...)
 	say("give --method exact or kept", rows[0])

@@ -18,6 +18,7 @@ import (
 
 	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -75,18 +76,14 @@ func TestFrontDoor(t *testing.T) {
 					p, err = funcgp.Open(t.Context(), path, nil)
 					require.NoError(t, err, path)
 				}
-				rows, err := p.TestRows(t.Context())
-				require.NoError(t, err)
-				all, err := p.Predict(t.Context(), rows)
-				require.NoError(t, err)
+				rows := testref.Must(p.TestRows(t.Context()))(t)
+				all := testref.Must(p.Predict(t.Context(), rows))(t)
 				require.Len(t, all, len(lines)-1)
 				for i, got := range all {
 					requireFront(t, decode[prediction](t, lines[i]), got)
 				}
-				one, err := p.TestRows(t.Context(), int(first.Index))
-				require.NoError(t, err)
-				list, err := p.Explain(t.Context(), one, nil)
-				require.NoError(t, err)
+				one := testref.Must(p.TestRows(t.Context(), int(first.Index)))(t)
+				list := testref.Must(p.Explain(t.Context(), one, nil))(t)
 				want := explained.Outputs[0]
 				if last := explained.Outputs[len(explained.Outputs)-1]; last.Contrast != nil {
 					want = last
@@ -96,10 +93,8 @@ func TestFrontDoor(t *testing.T) {
 					continue
 				}
 				require.NoError(t, p.Close())
-				_, err = p.Predict(t.Context(), one)
-				require.ErrorIs(t, err, funcgp.ErrClosed)
-				_, err = fitted.Predict(t.Context(), one)
-				require.ErrorContains(t, err, "another posterior")
+				require.ErrorIs(t, testref.Err(p.Predict(t.Context(), one)), funcgp.ErrClosed)
+				require.ErrorContains(t, testref.Err(fitted.Predict(t.Context(), one)), "another posterior")
 			}
 			require.NoError(t, fitted.Close())
 		})
@@ -114,13 +109,10 @@ func TestFrontDoorRegions(t *testing.T) {
 		}
 		t.Run(c.name, func(t *testing.T) {
 			lines := strings.Split(strings.TrimSpace(succeed(t, slices.Concat([]string{"predict", "--json", "--quiet", "--coverage", "0.8"}, c.args)...)), "\n")
-			p, err := funcgp.Fit(t.Context(), c.model, c.data, &c.fit)
-			require.NoError(t, err)
+			p := testref.Must(funcgp.Fit(t.Context(), c.model, c.data, &c.fit))(t)
 			defer p.Close()
-			rows, err := p.TestRows(t.Context())
-			require.NoError(t, err)
-			got, err := p.Regions(t.Context(), rows, .8)
-			require.NoError(t, err)
+			rows := testref.Must(p.TestRows(t.Context()))(t)
+			got := testref.Must(p.Regions(t.Context(), rows, .8))(t)
 			require.Len(t, got, len(lines)-1)
 			for i, r := range got {
 				want := decode[prediction](t, lines[i])
@@ -136,9 +128,8 @@ func TestFrontDoorRegions(t *testing.T) {
 					require.ElementsMatch(t, names, r.Set)
 				}
 			}
-			_, err = p.Regions(t.Context(), rows, 1)
-			require.ErrorContains(t, err, "between 0 and 1")
-			_, err = p.Regions(t.Context(), rows, .99999)
+			require.ErrorContains(t, testref.Err(p.Regions(t.Context(), rows, 1)), "between 0 and 1")
+			_, err := p.Regions(t.Context(), rows, .99999)
 			require.ErrorContains(t, err, "training rows")
 			require.NotContains(t, err.Error(), "--")
 		})
@@ -153,11 +144,9 @@ func TestFrontDoorAudit(t *testing.T) {
 		}
 		t.Run(c.name, func(t *testing.T) {
 			want := decode[auditReport](t, succeed(t, slices.Concat([]string{"audit", "--json", "--quiet", "--top", "5"}, c.args)...)).Mislabelled
-			p, err := funcgp.Fit(t.Context(), c.model, c.data, &c.fit)
-			require.NoError(t, err)
+			p := testref.Must(funcgp.Fit(t.Context(), c.model, c.data, &c.fit))(t)
 			defer p.Close()
-			got, err := p.Audit(t.Context(), 5)
-			require.NoError(t, err)
+			got := testref.Must(p.Audit(t.Context(), 5))(t)
 			require.Len(t, got, len(want))
 			for i, x := range got {
 				w := want[i]
@@ -167,8 +156,7 @@ func TestFrontDoorAudit(t *testing.T) {
 					require.Equal(t, []result.Float{*w.SuggestedProbability, *w.LabelProbability}, result.Floats([]float64{x.Probability, x.OwnProbability}))
 				}
 			}
-			_, err = p.Audit(t.Context(), -1)
-			require.ErrorContains(t, err, "0 for 20")
+			require.ErrorContains(t, testref.Err(p.Audit(t.Context(), -1)), "0 for 20")
 		})
 	}
 }
@@ -206,10 +194,8 @@ func TestFrontDoorOfManyWorkers(t *testing.T) {
 	for _, method := range []string{"exact", "kept", "cg", "subset", "nystrom", "fitc"} {
 		p, err := funcgp.Fit(t.Context(), funcgp.Model{}, funcgp.Data{TrainCount: 60}, &funcgp.FitOptions{Method: funcgp.Method{Name: method}})
 		require.NoError(t, err)
-		rows, err := p.TestRows(t.Context(), 6, 24)
-		require.NoError(t, err)
-		want, err := p.Explain(t.Context(), rows, nil)
-		require.NoError(t, err)
+		rows := testref.Must(p.TestRows(t.Context(), 6, 24))(t)
+		want := testref.Must(p.Explain(t.Context(), rows, nil))(t)
 		var all sync.WaitGroup
 		var answers atomic.Int32
 		for range 16 {
@@ -259,8 +245,7 @@ func TestBundle(t *testing.T) {
 		require.NoError(t, os.Remove(c.data.Source))
 		require.Equal(t, firstLine(want), firstLine(succeed(t, "predict", "--json", "--quiet", "--input", input, "--posterior", file)))
 		require.NotContains(t, read(t, file), dir)
-		p, err := funcgp.Open(t.Context(), file, nil)
-		require.NoError(t, err)
+		p := testref.Must(funcgp.Open(t.Context(), file, nil))(t)
 		again := filepath.Join(dir, "again.gp")
 		require.NoError(t, p.Save(t.Context(), again, nil))
 		require.NoError(t, p.Close())
@@ -276,27 +261,21 @@ func TestBundleWithoutInputs(t *testing.T) {
 			continue
 		}
 		c.fit.Method = funcgp.Method{Name: "nystrom", Inducing: 12}
-		p, err := funcgp.Fit(t.Context(), c.model, c.data, &c.fit)
-		require.NoError(t, err)
+		p := testref.Must(funcgp.Fit(t.Context(), c.model, c.data, &c.fit))(t)
 		all, fewer, again := filepath.Join(t.TempDir(), "all.gp"), filepath.Join(t.TempDir(), "fewer.gp"), filepath.Join(t.TempDir(), "again.gp")
 		require.ErrorContains(t, p.Save(t.Context(), fewer, &funcgp.SaveOptions{WithoutInputs: true}), "Bundle")
 		require.NoError(t, p.Save(t.Context(), all, &funcgp.SaveOptions{Bundle: true}))
 		require.NoError(t, p.Save(t.Context(), fewer, &funcgp.SaveOptions{Bundle: true, WithoutInputs: true}))
-		q, err := funcgp.Open(t.Context(), fewer, nil)
-		require.NoError(t, err)
+		q := testref.Must(funcgp.Open(t.Context(), fewer, nil))(t)
 		require.ErrorContains(t, q.Save(t.Context(), again, nil), "copy that file")
-		q, err = funcgp.Open(t.Context(), fewer, &funcgp.OpenOptions{Data: c.data.Source})
-		require.NoError(t, err)
+		q = testref.Must(funcgp.Open(t.Context(), fewer, &funcgp.OpenOptions{Data: c.data.Source}))(t)
 		require.NoError(t, q.Save(t.Context(), again, nil))
 		var want []funcgp.Prediction
 		for _, path := range []string{all, fewer, again} {
-			q, err := funcgp.Open(t.Context(), path, nil)
-			require.NoError(t, err)
-			rows, err := q.ReadCSV(t.Context(), strings.NewReader(read(t, c.data.TestFile)))
-			require.NoError(t, err)
-			got, err := q.Predict(t.Context(), rows)
-			require.NoError(t, err)
-			_, err = q.Explain(t.Context(), rows.Slice(0, 1), nil)
+			q := testref.Must(funcgp.Open(t.Context(), path, nil))(t)
+			rows := testref.Must(q.ReadCSV(t.Context(), strings.NewReader(read(t, c.data.TestFile))))(t)
+			got := testref.Must(q.Predict(t.Context(), rows))(t)
+			_, err := q.Explain(t.Context(), rows.Slice(0, 1), nil)
 			if want == nil {
 				require.NoError(t, err)
 				want = got
@@ -310,12 +289,9 @@ func TestBundleWithoutInputs(t *testing.T) {
 			require.ErrorContains(t, err, "the inputs of this training row were left out of the file")
 			require.ErrorContains(t, err, "Data.Source")
 		}
-		q, err = funcgp.Open(t.Context(), fewer, &funcgp.OpenOptions{Data: c.data.Source})
-		require.NoError(t, err)
-		rows, err := q.ReadCSV(t.Context(), strings.NewReader(read(t, c.data.TestFile)))
-		require.NoError(t, err)
-		_, err = q.Explain(t.Context(), rows.Slice(0, 1), nil)
-		require.NoError(t, err)
+		q = testref.Must(funcgp.Open(t.Context(), fewer, &funcgp.OpenOptions{Data: c.data.Source}))(t)
+		rows := testref.Must(q.ReadCSV(t.Context(), strings.NewReader(read(t, c.data.TestFile))))(t)
+		require.NoError(t, testref.Err(q.Explain(t.Context(), rows.Slice(0, 1), nil)))
 	}
 	require.Contains(t, refuse(t, 2, "fit", "--bundle", "--without-inputs", "-o", "a.gp"), "predicts from all its training inputs")
 }
@@ -334,15 +310,12 @@ func TestFrontDoorInMemory(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.gp")
 	require.ErrorContains(t, p.Save(t.Context(), file, nil), "Bundle")
 	require.NoError(t, p.Save(t.Context(), file, &funcgp.SaveOptions{Bundle: true}))
-	again, err := funcgp.Open(t.Context(), file, nil)
-	require.NoError(t, err)
+	again := testref.Must(funcgp.Open(t.Context(), file, nil))(t)
 	var got []string
 	for _, q := range []*funcgp.Posterior{p, again} {
-		rows, err := q.Records(t.Context(), []map[string]float64{{"b": 2, "a": 1}})
-		require.NoError(t, err)
-		list, err := q.Explain(t.Context(), rows, nil)
-		require.NoError(t, err)
-		_, err = q.Records(t.Context(), []map[string]float64{{"a": 1, "b": 2, "c": 3}})
+		rows := testref.Must(q.Records(t.Context(), []map[string]float64{{"b": 2, "a": 1}}))(t)
+		list := testref.Must(q.Explain(t.Context(), rows, nil))(t)
+		_, err := q.Records(t.Context(), []map[string]float64{{"a": 1, "b": 2, "c": 3}})
 		require.ErrorContains(t, err, `"c", which is no column`)
 		got = append(got, fmt.Sprintf("%v %v %v", list[0].Prediction.Mean, list[0].Prediction.ObservationSD, list[0].Terms))
 	}
@@ -352,50 +325,39 @@ func TestFrontDoorInMemory(t *testing.T) {
 // TestFrontDoorReads checks rows of one's own by table, matrix and record: one answer.
 func TestFrontDoorReads(t *testing.T) {
 	c := frontCases(t)[4] // string-labels
-	p, err := funcgp.Fit(t.Context(), c.model, c.data, &c.fit)
-	require.NoError(t, err)
+	p := testref.Must(funcgp.Fit(t.Context(), c.model, c.data, &c.fit))(t)
 	defer p.Close()
-	f, err := os.Open(c.data.Source)
-	require.NoError(t, err)
+	f := testref.Must(os.Open(c.data.Source))(t)
 	defer f.Close()
-	rows, err := p.ReadCSV(t.Context(), f)
-	require.NoError(t, err)
-	list, err := p.Predict(t.Context(), rows)
-	require.NoError(t, err)
+	rows := testref.Must(p.ReadCSV(t.Context(), f))(t)
+	list := testref.Must(p.Predict(t.Context(), rows))(t)
 	require.Equal(t, -1, list[0].Row)
 	require.NotEmpty(t, list[0].Class)
-	_, err = p.Records(t.Context(), []map[string]float64{{"petal": 1}})
+	_, err := p.Records(t.Context(), []map[string]float64{{"petal": 1}})
 	require.ErrorContains(t, err, "has no number for column")
 }
 
 // TestFrontDoorChanges checks that a program and the command say the same of other training rows.
 func TestFrontDoorChanges(t *testing.T) {
-	p, err := funcgp.Fit(t.Context(), funcgp.Model{}, funcgp.Data{TrainCount: 120}, nil)
-	require.NoError(t, err)
+	p := testref.Must(funcgp.Fit(t.Context(), funcgp.Model{}, funcgp.Data{TrainCount: 120}, nil))(t)
 	defer p.Close()
-	rows, err := p.TestRows(t.Context(), 6)
-	require.NoError(t, err)
+	rows := testref.Must(p.TestRows(t.Context(), 6))(t)
 	said := func(args ...string) result.Report {
 		return decode[result.Report](t, succeed(t, append([]string{"explain", "--json", "--quiet", "--train-count", "120", "--index", "6"}, args...)...))
 	}
-	without, err := p.Without(t.Context(), rows, 172, 4)
-	require.NoError(t, err)
+	without := testref.Must(p.Without(t.Context(), rows, 172, 4))(t)
 	want := said("--without", "172,4").Without
 	require.Equal(t, want.Mean, result.Floats(without[0].Mean))
 	require.Equal(t, want.Probability, result.Floats(without[0].Probability))
 	require.Equal(t, fmt.Sprint(want.Class), without[0].Class)
-	plain, err := p.Predict(t.Context(), rows)
-	require.NoError(t, err)
-	same, err := p.Without(t.Context(), rows)
-	require.NoError(t, err)
+	plain := testref.Must(p.Predict(t.Context(), rows))(t)
+	same := testref.Must(p.Without(t.Context(), rows))(t)
 	require.Equal(t, plain, same)
 	for _, bad := range [][]int{{1, 1}, {999999}} {
-		_, err = p.Without(t.Context(), rows, bad...)
-		require.ErrorContains(t, err, "funcgp: Without")
+		require.ErrorContains(t, testref.Err(p.Without(t.Context(), rows, bad...)), "funcgp: Without")
 	}
 
-	flips, err := p.SmallestFlip(t.Context(), rows, &funcgp.FlipOptions{Most: 60})
-	require.NoError(t, err)
+	flips := testref.Must(p.SmallestFlip(t.Context(), rows, &funcgp.FlipOptions{Most: 60}))(t)
 	smallest := said("--smallest-flip", "--flip-most", "60").SmallestFlip
 	require.Equal(t, smallest.Found, flips[0].Found)
 	require.Equal(t, smallest.Tried, flips[0].Tried)
@@ -414,14 +376,11 @@ func TestFrontDoorChanges(t *testing.T) {
 // TestFrontDoorContrast checks that a program which asks why one class rather than the other gets the signs of that,
 // of one output for two classes too.
 func TestFrontDoorContrast(t *testing.T) {
-	p, err := funcgp.Fit(t.Context(), funcgp.Model{}, funcgp.Data{TrainCount: 60}, nil)
-	require.NoError(t, err)
+	p := testref.Must(funcgp.Fit(t.Context(), funcgp.Model{}, funcgp.Data{TrainCount: 60}, nil))(t)
 	defer p.Close()
-	rows, err := p.TestRows(t.Context(), 6)
-	require.NoError(t, err)
+	rows := testref.Must(p.TestRows(t.Context(), 6))(t)
 	ask := func(o funcgp.ExplainOptions) funcgp.Explanation {
-		list, err := p.Explain(t.Context(), rows, &o)
-		require.NoError(t, err)
+		list := testref.Must(p.Explain(t.Context(), rows, &o))(t)
 		return list[0]
 	}
 	plain, nine, four := ask(funcgp.ExplainOptions{}), ask(funcgp.ExplainOptions{For: "9", Against: "4"}), ask(funcgp.ExplainOptions{For: "4", Against: "9"})
@@ -434,8 +393,7 @@ func TestFrontDoorContrast(t *testing.T) {
 	}
 	require.Equal(t, nine.Prediction, four.Prediction)
 	for want, o := range map[string]funcgp.ExplainOptions{"given together": {For: "4"}, "ExplainOptions.Top is -1": {Top: -1}, "names 4 twice": {For: "4", Against: "4"}} {
-		_, err := p.Explain(t.Context(), rows, &o)
-		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, testref.Err(p.Explain(t.Context(), rows, &o)), want)
 	}
 }
 
@@ -445,12 +403,9 @@ func TestFrontDoorJSON(t *testing.T) {
 		if c.name != "digits" && c.name != "house-prices" {
 			continue
 		}
-		p, err := funcgp.Fit(t.Context(), c.model, c.data, &c.fit)
-		require.NoError(t, err)
-		rows, err := p.TestRows(t.Context())
-		require.NoError(t, err)
-		list, err := p.Predict(t.Context(), rows)
-		require.NoError(t, err)
+		p := testref.Must(funcgp.Fit(t.Context(), c.model, c.data, &c.fit))(t)
+		rows := testref.Must(p.TestRows(t.Context()))(t)
+		list := testref.Must(p.Predict(t.Context(), rows))(t)
 		got := decode[map[string]any](t, asJSON(t, list[0]))
 		want := decode[map[string]any](t, firstLine(succeed(t, append([]string{"predict", "--json", "--quiet"}, c.args...)...)))
 		same := 0
@@ -465,8 +420,7 @@ func TestFrontDoorJSON(t *testing.T) {
 		require.Greater(t, same, 4)
 		// The others write themselves too, with null for NaN.
 		require.Contains(t, asJSON(t, p.Info()), `"method":"exact"`)
-		audited, err := p.Audit(t.Context(), 1)
-		require.NoError(t, err)
+		audited := testref.Must(p.Audit(t.Context(), 1))(t)
 		require.Contains(t, asJSON(t, audited), `"log_density":`)
 		require.Equal(t, `[{"interval":[null,2]},{"set":[]}]`, asJSON(t, []funcgp.Region{{Interval: []float64{math.Inf(-1), 2}}, {Set: []string{}}}))
 		require.NoError(t, p.Close())

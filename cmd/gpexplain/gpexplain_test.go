@@ -16,6 +16,7 @@ import (
 
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -64,8 +65,7 @@ func requireOneLine(t testing.TB, stderr string) {
 // untold returns the built-in network in a file, without its metadata.
 func untold(t testing.TB) string {
 	t.Helper()
-	net, err := network.ReadONNX(bytes.NewReader(problem.Builtin), nil)
-	require.NoError(t, err)
+	net := testref.Must(network.ReadONNX(bytes.NewReader(problem.Builtin), nil))(t)
 	var b bytes.Buffer
 	require.NoError(t, net.WithMetadata(nil).WriteONNX(&b))
 	return write(t, filepath.Join(t.TempDir(), "untold.onnx"), b.Bytes())
@@ -77,8 +77,7 @@ func decode[T any](t testing.TB, text string) T {
 	var v T
 	d := json.NewDecoder(strings.NewReader(text))
 	require.NoError(t, d.Decode(&v), text)
-	_, err := d.Token()
-	require.ErrorIs(t, err, io.EOF, "something follows the object")
+	require.ErrorIs(t, testref.Err(d.Token()), io.EOF, "something follows the object")
 	return v
 }
 
@@ -96,8 +95,7 @@ func write(t testing.TB, path string, content []byte) string {
 // listing is what a directory holds, hidden files too.
 func listing(t testing.TB, dir string) []string {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
-	require.NoError(t, err)
+	entries := testref.Must(os.ReadDir(dir))(t)
 	names := []string{}
 	for _, e := range entries {
 		names = append(names, e.Name())
@@ -123,7 +121,6 @@ func sharedData(t testing.TB, elem ...string) string {
 
 func read(t testing.TB, path string) string {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	require.NoError(t, err)
+	b := testref.Must(os.ReadFile(path))(t)
 	return string(b)
 }

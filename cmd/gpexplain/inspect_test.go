@@ -81,8 +81,7 @@ func TestInspectExports(t *testing.T) {
 
 // What a file says cannot steer the terminal.
 func TestInspectHostile(t *testing.T) {
-	net, err := network.Sequential([]int{2}, network.Dense{Units: 1})
-	require.NoError(t, err)
+	net := testref.Must(network.Sequential([]int{2}, network.Dense{Units: 1}))(t)
 	var b bytes.Buffer
 	require.NoError(t, net.WithMetadata(map[string]string{"a\x1b[2J\nb": "c\x1b]0;title\a\u202e"}).WriteONNX(&b))
 	text := succeed(t, "inspect", "--model", write(t, filepath.Join(t.TempDir(), "m.onnx"), b.Bytes()))

@@ -16,6 +16,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -76,8 +77,7 @@ func TestNames(t *testing.T) {
 	require.Equal(t, "C-39", rows[39].ID)
 	table := filepath.Join(dir, "p.csv")
 	succeed(t, append([]string{"predict", "--quiet", "--csv", table}, args...)...)
-	lines, err := csv.NewReader(strings.NewReader(read(t, table))).ReadAll()
-	require.NoError(t, err)
+	lines := testref.Must(csv.NewReader(strings.NewReader(read(t, table))).ReadAll())(t)
 	require.Contains(t, lines[0], "probability_repaid")
 	require.Equal(t, "C-0", lines[1][1])
 
@@ -227,8 +227,7 @@ func TestInputs(t *testing.T) {
 		require.FileExists(t, filepath.Join(dir, fmt.Sprintf("page-%d.html", i)))
 	}
 	require.NoFileExists(t, page)
-	table, err := csv.NewReader(strings.NewReader(read(t, terms))).ReadAll()
-	require.NoError(t, err)
+	table := testref.Must(csv.NewReader(strings.NewReader(read(t, terms))).ReadAll())(t)
 	require.Len(t, table, 1+4*2)
 	require.Equal(t, "row,id,output,against,train_row,train_id,label,value,raw,similarity,removal,sd,networks_sd,networks_se,distinguishable", strings.Join(table[0], ","))
 	first := decode[result.Report](t, lines[0])
@@ -319,8 +318,7 @@ func metadataOf(t *testing.T, model string) map[string]string {
 
 func readNetwork(t *testing.T, path string) *network.Network {
 	t.Helper()
-	net, err := network.ReadONNX(strings.NewReader(read(t, path)), nil)
-	require.NoError(t, err)
+	net := testref.Must(network.ReadONNX(strings.NewReader(read(t, path)), nil))(t)
 	return net
 }
 

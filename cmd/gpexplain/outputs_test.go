@@ -14,6 +14,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -29,8 +30,7 @@ func manyClasses(t *testing.T) (dir, model, data string, net *network.Network) {
 	for i := range theta {
 		theta[i] = r.NormFloat64()
 	}
-	net, err = net.WithTheta(theta)
-	require.NoError(t, err)
+	net = testref.Must(net.WithTheta(theta))(t)
 	var b bytes.Buffer
 	require.NoError(t, net.WriteONNX(&b))
 	model = write(t, filepath.Join(dir, "net.onnx"), b.Bytes())
@@ -66,8 +66,7 @@ func TestOutputsByDefault(t *testing.T) {
 	in := make([]float64, 3)
 	_, err := fmt.Sscanf(strings.ReplaceAll(rows[6], ",", " "), "%g %g %g", &in[0], &in[1], &in[2])
 	require.NoError(t, err)
-	f, err := net.Forward(t.Context(), mat.NewDense(1, 3, in))
-	require.NoError(t, err)
+	f := testref.Must(net.Forward(t.Context(), mat.NewDense(1, 3, in)))(t)
 	p := make([]float64, 120)
 	glm.Categorical{}.MeanTo(p, f.RawRowView(0))
 	sorted := slices.Clone(p)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // writeTable writes n rows of a table whose label is a word.
@@ -58,11 +59,9 @@ func TestPagesHaveNamesAndChecksums(t *testing.T) {
 	}
 	require.Equal(t, 60, examples)
 
-	html, err := os.ReadFile(page)
-	require.NoError(t, err)
+	html := testref.Must(os.ReadFile(page))(t)
 	for _, path := range []string{train, test, model} {
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
+		text := testref.Must(os.ReadFile(path))(t)
 		require.Contains(t, string(html), fmt.Sprintf("SHA-256 %x", sha256.Sum256(text)), path)
 	}
 	require.Contains(t, string(html), "income (EUR)")
@@ -75,11 +74,9 @@ func TestPagesHaveNamesAndChecksums(t *testing.T) {
 	requirePredictions(t, rows)
 	require.Equal(t, 20, strings.Count(rows, `"class_name":"`))
 	require.Equal(t, 21, strings.Count(rows, `"classes":["default","repaid"]`), "in every row and in the summary")
-	text, err := os.ReadFile(table)
-	require.NoError(t, err)
+	text := testref.Must(os.ReadFile(table))(t)
 	require.True(t, strings.HasPrefix(string(text), "index,label,class,probability_default,probability_repaid,"))
 	require.Contains(t, string(text), "\n0,"+r.Input.LabelName+","+r.Prediction.ClassName+",")
-	html, err = os.ReadFile(page)
-	require.NoError(t, err)
+	html = testref.Must(os.ReadFile(page))(t)
 	require.Contains(t, string(html), "probability of repaid")
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
@@ -31,8 +32,7 @@ func rows(t *testing.T, text string) (string, predictSummary) {
 // net is the network of the reference.
 func (r *reference) net(t *testing.T) *network.Network {
 	t.Helper()
-	net, err := network.ReadONNX(bytes.NewReader(r.Model(t)), nil)
-	require.NoError(t, err)
+	net := testref.Must(network.ReadONNX(bytes.NewReader(r.Model(t)), nil))(t)
 	return net
 }
 
@@ -58,15 +58,13 @@ func (r *reference) byLayer(t *testing.T) []problem.PriorGroup {
 // layerwise is that prior by the library.
 func (r *reference) layerwise(t *testing.T) (*network.Network, ntk.Prior) {
 	net := r.net(t)
-	x, err := net.Linearize(t.Context(), r.Matrix("x_train"))
-	require.NoError(t, err)
+	x := testref.Must(net.Linearize(t.Context(), r.Matrix("x_train")))(t)
 	groups := ntk.ByLayer(ntk.Spans(x), 1)
 	for i, g := range r.byLayer(t) {
 		require.Equal(t, groups[i].Name, g.Name)
 		groups[i].Precision = 1 / g.Variance
 	}
-	prior, err := ntk.NewLayerwise(len(net.Theta()), groups, nil)
-	require.NoError(t, err)
+	prior := testref.Must(ntk.NewLayerwise(len(net.Theta()), groups, nil))(t)
 	return net, prior
 }
 
@@ -76,22 +74,17 @@ func TestPriorByLayer(t *testing.T) {
 	for _, name := range []string{"snelson", "categorical"} {
 		ref := openReference(t, name)
 		net, prior := ref.layerwise(t)
-		x, err := net.Linearize(t.Context(), ref.Matrix("x_train"))
-		require.NoError(t, err)
+		x := testref.Must(net.Linearize(t.Context(), ref.Matrix("x_train")))(t)
 		var lik glm.Likelihood = glm.Categorical{}
 		noise := 0.2
 		if name == "snelson" {
-			lik, err = glm.NewGaussian(noise)
-			require.NoError(t, err)
+			lik = testref.Must(glm.NewGaussian(noise))(t)
 		}
 		y := mat.NewDense(ref.n, 1, ref.Floats("y_train"))
-		sites, err := gp.NewSites(y, x.F, lik)
-		require.NoError(t, err)
+		sites := testref.Must(gp.NewSites(y, x.F, lik))(t)
 		k := ntk.New(prior, net.Theta(), nil)
-		e, err := gp.Fit(t.Context(), k, x, sites, nil)
-		require.NoError(t, err)
-		refit, err := gp.Refit(t.Context(), k, x, y, lik, nil)
-		require.NoError(t, err)
+		e := testref.Must(gp.Fit(t.Context(), k, x, sites, nil))(t)
+		refit := testref.Must(gp.Refit(t.Context(), k, x, y, lik, nil))(t)
 		path := ref.priorFile(t, problem.PriorGroups, ref.byLayer(t), noise)
 		for method, args := range map[string][]string{"exact": nil, "subset": {"--inducing", strconv.Itoa(ref.n)}, "nystrom": {"--inducing", strconv.Itoa(ref.n)}, "cg": nil} {
 			text := ref.run(t, "evidence", append(args, "--json", "--prior", path, "--method", method)...)
@@ -183,8 +176,7 @@ func TestPriorRefused(t *testing.T) {
 	net := ref.net(t)
 	theta := net.Theta()
 	theta[0] *= 1.0001
-	moved, err := net.WithTheta(theta)
-	require.NoError(t, err)
+	moved := testref.Must(net.WithTheta(theta))(t)
 	earlier := problem.NewPriorFile(problem.PriorGroups, ref.byLayer(t), nil, moved, &problem.Task{Likelihood: problem.LikelihoodNamed("poisson")}, 0, nil)
 	require.NoError(t, earlier.Write(path))
 	require.NotNil(t, linearize.FindWarning(decode[evidenceReport](t, ref.run(t, "evidence", "--json", "--quiet", "--prior", path)).Warnings, "prior-of-other-parameters"))

@@ -35,8 +35,7 @@ func openReference(t *testing.T, name string) *reference {
 	t.Helper()
 	r := &reference{Ref: testref.Open(t, name), name: name}
 	r.n, r.likelihood = int(r.Scalar("N")), r.Meta("likelihood")
-	net, err := network.ReadONNX(bytes.NewReader(r.Model(t)), nil)
-	require.NoError(t, err)
+	net := testref.Must(network.ReadONNX(bytes.NewReader(r.Model(t)), nil))(t)
 	_, r.c, _ = net.Dims()
 	x := r.Matrix("x_train")
 	_, d := x.Dims()

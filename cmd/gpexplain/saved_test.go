@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/store"
 )
 
@@ -97,8 +98,7 @@ func TestFlagsOfSavedPosterior(t *testing.T) {
 	succeed(t, append(fit, "--out", file)...)
 	succeed(t, append(fit, "--out", inside, "--with-inputs")...)
 	header := func(path string) (h problem.SavedHeader) {
-		f, err := store.Open(path, problem.SavedKind, problem.SavedVersion)
-		require.NoError(t, err)
+		f := testref.Must(store.Open(path, problem.SavedKind, problem.SavedVersion))(t)
 		defer f.Close()
 		require.NoError(t, f.JSON("header", &h))
 		return h
@@ -151,8 +151,7 @@ func TestFlagsOfSavedPosterior(t *testing.T) {
 // remade writes a saved posterior again with another header or rows.
 func remade(t *testing.T, from string, header func(h map[string]any), inputs func(h map[string]any)) string {
 	t.Helper()
-	f, err := store.Open(from, problem.SavedKind, problem.SavedVersion)
-	require.NoError(t, err)
+	f := testref.Must(store.Open(from, problem.SavedKind, problem.SavedVersion))(t)
 	defer f.Close()
 	path := filepath.Join(t.TempDir(), "remade.gp")
 	require.NoError(t, store.Write(path, problem.SavedKind, problem.SavedVersion, func(w *store.Writer) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // TestTargetsInUnits checks that results do not depend on the units in which the targets
@@ -22,8 +23,7 @@ func TestTargetsInUnits(t *testing.T) {
 		lines := strings.Split(strings.TrimSpace(string(read(t, filepath.Join(e.dir, part)))), "\n")
 		for i, line := range lines[1:] {
 			at := strings.LastIndex(line, ",") + 1
-			v, err := strconv.ParseFloat(line[at:], 64)
-			require.NoError(t, err)
+			v := testref.Must(strconv.ParseFloat(line[at:], 64))(t)
 			lines[i+1] = line[:at] + strconv.FormatFloat(1000*v, 'g', -1, 64)
 		}
 		write(t, filepath.Join(mv, part), []byte(strings.Join(lines, "\n")+"\n"))
@@ -78,8 +78,7 @@ func TestTrainOnStandardizedTargets(t *testing.T) {
 	for _, line := range lines[1:] {
 		_, line, _ = strings.Cut(line, ",")
 		at := strings.LastIndex(line, ",") + 1
-		v, err := strconv.ParseFloat(line[at:], 64)
-		require.NoError(t, err)
+		v := testref.Must(strconv.ParseFloat(line[at:], 64))(t)
 		raw = append(raw, line)
 		scaled = append(scaled, line[:at]+strconv.FormatFloat((v-e.TargetMean[0])/e.TargetSD[0], 'g', -1, 64))
 	}
@@ -115,8 +114,7 @@ func TestScalingFlags(t *testing.T) {
 		}
 		return strings.Join(out, ",")
 	}
-	both, err := json.Marshal(map[string][]float64{"mean": e.InputMean, "sd": e.InputSD})
-	require.NoError(t, err)
+	both := testref.Must(json.Marshal(map[string][]float64{"mean": e.InputMean, "sd": e.InputSD}))(t)
 	file := write(t, filepath.Join(t.TempDir(), "scaling.json"), both)
 	for _, flags := range [][]string{{"--standardize", "yes"}, {"--input-mean", list(e.InputMean), "--input-sd", list(e.InputSD)}, {"--input-mean", file}, {"--input-sd", file}, {"--input-mean", file, "--input-sd", list(e.InputSD)}} {
 		args := append(append([]string{"predict", "--json"}, e.args()...), append(e.decay(), flags...)...)

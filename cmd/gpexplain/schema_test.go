@@ -28,8 +28,7 @@ func requireSchema(t testing.TB, name, text string) {
 		require.NoError(t, err)
 		schemas[name] = s
 	}
-	v, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
-	require.NoError(t, err)
+	v := testref.Must(jsonschema.UnmarshalJSON(strings.NewReader(text)))(t)
 	require.NoError(t, s.Validate(v), "doc/schema/%s.json; where a member is new, describe it there and run go test ./doc/schema -update", name)
 }
 

@@ -21,6 +21,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // serving runs gpexplain serve on a free port and returns its address. The stop that it
@@ -47,10 +48,8 @@ func serving(t *testing.T, args ...string) (url string, stop func() (int, string
 // post asks a server, which must answer.
 func post(t *testing.T, url string, body, into any) {
 	t.Helper()
-	b, err := json.Marshal(body)
-	require.NoError(t, err)
-	r, err := http.Post(url, "application/json", bytes.NewReader(b))
-	require.NoError(t, err)
+	b := testref.Must(json.Marshal(body))(t)
+	r := testref.Must(http.Post(url, "application/json", bytes.NewReader(b)))(t)
 	defer r.Body.Close()
 	require.Equal(t, 200, r.StatusCode)
 	require.NoError(t, json.NewDecoder(r.Body).Decode(into))
@@ -89,8 +88,7 @@ func TestServeAnswersAsExplain(t *testing.T) {
 			status, stderr := stop()
 			require.Zero(t, status, stderr)
 			require.Empty(t, stderr)
-			_, err := http.Get(url + "/healthz")
-			require.Error(t, err)
+			require.Error(t, testref.Err(http.Get(url+"/healthz")))
 		})
 	}
 }
@@ -102,8 +100,7 @@ func TestServeKeepsItsPosterior(t *testing.T) {
 	url, stop := serving(t, "--data", "digits:400,100", "--posterior", file)
 	var want, got any
 	post(t, url+"/v1/explain", map[string]any{"row": 24}, &want)
-	saved, err := os.ReadFile(file)
-	require.NoError(t, err)
+	saved := testref.Must(os.ReadFile(file))(t)
 	require.NoError(t, os.WriteFile(file, bytes.Repeat([]byte{7}, len(saved)), 0o600))
 	post(t, url+"/v1/explain", map[string]any{"row": 24}, &got)
 	require.Equal(t, want, got)
@@ -124,8 +121,7 @@ func TestServeSocket(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	path, log := filepath.Join(dir, "gp.sock"), filepath.Join(dir, "decisions.jsonl")
-	stale, err := net.Listen("unix", path)
-	require.NoError(t, err)
+	stale := testref.Must(net.Listen("unix", path))(t)
 	stale.(*net.UnixListener).SetUnlinkOnClose(false)
 	require.NoError(t, stale.Close())
 	args := []string{"serve", "--socket", path, "--decisions", log, "--data", "digits:400,100", "--train-count", "30"}
@@ -138,11 +134,9 @@ func TestServeSocket(t *testing.T) {
 		var stderr bytes.Buffer
 		status := make(chan int, 1)
 		go func() { status <- console.Status(&stderr, run(ctx, w, &stderr, args)) }()
-		said, err := bufio.NewReader(r).ReadString('\n')
-		require.NoError(t, err)
+		said := testref.Must(bufio.NewReader(r).ReadString('\n'))(t)
 		require.Equal(t, "gpexplain answers at the socket "+path+"; Ctrl-C ends it\n", said)
-		info, err := os.Stat(path)
-		require.NoError(t, err)
+		info := testref.Must(os.Stat(path))(t)
 		require.Equal(t, os.ModeSocket|0o600, info.Mode())
 		require.Contains(t, refuse(t, 1, args...), "another program listens there")
 		got, err := client.Post("http://any.name/v1/predict", "application/json", strings.NewReader(`{"row":24}`))
@@ -154,8 +148,7 @@ func TestServeSocket(t *testing.T) {
 		require.Zero(t, <-status, &stderr)
 		require.NoFileExists(t, path)
 	}
-	info, err := os.Stat(log)
-	require.NoError(t, err)
+	info := testref.Must(os.Stat(log))(t)
 	require.Equal(t, os.FileMode(0o600), info.Mode())
 	require.Contains(t, refuse(t, 1, "serve", "--socket", log), "no socket")
 	require.FileExists(t, log)
@@ -165,8 +158,7 @@ func TestServeSocket(t *testing.T) {
 
 func asJSON(t *testing.T, v any) string {
 	t.Helper()
-	b, err := json.Marshal(v)
-	require.NoError(t, err)
+	b := testref.Must(json.Marshal(v))(t)
 	return string(b)
 }
 
@@ -174,8 +166,7 @@ func TestServeRefuses(t *testing.T) {
 	for _, addr := range []string{"8080", "127.0.0.1", "127.0.0.1:"} {
 		require.Contains(t, refuse(t, 2, "serve", "--addr", addr), "must be a host and a port")
 	}
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	taken := testref.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer taken.Close()
 	require.Regexp(t, `^gpexplain: --addr 127\.0\.0\.1:\d+: bind: address already in use; give another one\n$`, refuse(t, 1, "serve", "--addr", taken.Addr().String()))
 	require.Contains(t, refuse(t, 1, "serve", "--addr", "127.0.0.1:0", "--data", filepath.Join(t.TempDir(), "none.csv")), "none.csv")
@@ -204,10 +195,8 @@ func TestServeClients(t *testing.T) {
 	}
 	require.NotEmpty(t, text)
 	dir := t.TempDir()
-	r, err := http.Get(url + "/v1/test/24/picture")
-	require.NoError(t, err)
-	digit, err := io.ReadAll(r.Body)
-	require.NoError(t, err)
+	r := testref.Must(http.Get(url + "/v1/test/24/picture"))(t)
+	digit := testref.Must(io.ReadAll(r.Body))(t)
 	require.NoError(t, r.Body.Close())
 	write(t, filepath.Join(dir, "digit.png"), digit)
 	var clients []string

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -64,12 +65,10 @@ func TestTrainFlags(t *testing.T) {
 
 // Only what a normalization follows is normalized.
 func TestNoDecay(t *testing.T) {
-	net, err := network.Sequential(network.Shape{1, 28, 28}, (&arch{name: "bn-cnn"}).layers(10)...)
-	require.NoError(t, err)
+	net := testref.Must(network.Sequential(network.Shape{1, 28, 28}, (&arch{name: "bn-cnn"}).layers(10)...))(t)
 	require.Equal(t, []string{"Conv2D1.weight", "Conv2D2.weight"}, net.Normalized())
 	d := &descentFlags{noDecay: []string{"normalized", "Dense2.bias"}}
-	precision, err := d.precision(net, 3)
-	require.NoError(t, err)
+	precision := testref.Must(d.precision(net, 3))(t)
 	for _, p := range net.Params() {
 		want := 3.0
 		if p.Name == "Conv2D1.weight" || p.Name == "Conv2D2.weight" || p.Name == "Dense2.bias" {

@@ -57,8 +57,7 @@ func TestUCI(t *testing.T) {
 func TestMNIST(t *testing.T) {
 	data, ref := testref.MNIST(t), testref.Open(t, "thesis-cnn")
 	dir := t.TempDir()
-	net, err := network.ReadONNX(bytes.NewReader(ref.Model(t)), nil)
-	require.NoError(t, err)
+	net := testref.Must(network.ReadONNX(bytes.NewReader(ref.Model(t)), nil))(t)
 	var b bytes.Buffer
 	require.NoError(t, net.WithMetadata(map[string]string{problem.KeyPrecision: "10", problem.KeyClasses: "4,9"}).WriteONNX(&b))
 	train, test := ref.Ints("train_index"), ref.Ints("test_index")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -20,11 +21,9 @@ func TestModelInUnitsOfData(t *testing.T) {
 	net, raw := filepath.Join(dir, "net.onnx"), filepath.Join(dir, "raw.onnx")
 	table := write(t, filepath.Join(dir, "a.csv"), []byte("age,income,repaid\n31,2200,yes\n22,1900,no\n54,4100,yes\n43,1300,no\n35,3500,yes\n27,800,no\n61,2900,yes\n39,1000,no\n"))
 	succeed(t, "train", "--quiet", "--data", table, "--arch", "mlp:3-1", "--epochs", "20", "--prior-precision", "1", "--out", net)
-	of, err := network.ReadONNXFile(t.Context(), net, nil)
-	require.NoError(t, err)
+	of := testref.Must(network.ReadONNXFile(t.Context(), net, nil))(t)
 	require.NotNil(t, linearize.FindWarning(of.Warnings(), "inputs-scaled"))
-	units, err := of.Standardized(nil, nil)
-	require.NoError(t, err)
+	units := testref.Must(of.Standardized(nil, nil))(t)
 	var b bytes.Buffer
 	require.NoError(t, units.WriteONNX(&b))
 	require.NoError(t, os.WriteFile(raw, b.Bytes(), 0o600))

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // build compiles the program of a folder.
@@ -33,8 +35,7 @@ func run(t *testing.T, args ...string) string {
 // shown are the lines of doc/library.md that run programs of this folder.
 func shown(t *testing.T) [][]string {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join("..", "library.md"))
-	require.NoError(t, err)
+	page := testref.Must(os.ReadFile(filepath.Join("..", "library.md")))(t)
 	var lines [][]string
 	for line := range strings.Lines(string(page)) {
 		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "go run ./doc/examples/"); ok {
@@ -83,12 +84,10 @@ x 3: p(y=1) = 0.981 ± 0.068, less like the training rows than 100 % of them
 // Each program has fewer than 60 lines of code, and the service fewer than 120, comments and blank lines not
 // counted.
 func TestProgramsAreShort(t *testing.T) {
-	files, err := filepath.Glob("*/main.go")
-	require.NoError(t, err)
+	files := testref.Must(filepath.Glob("*/main.go"))(t)
 	require.Len(t, files, 4)
 	for _, name := range files {
-		text, err := os.ReadFile(name)
-		require.NoError(t, err)
+		text := testref.Must(os.ReadFile(name))(t)
 		most := 60
 		if name == filepath.Join("service", "main.go") {
 			most = 120

@@ -14,6 +14,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 var update = flag.Bool("update", false, "rewrite the tables of doc/json.md")
@@ -26,8 +28,7 @@ var table = regexp.MustCompile(`(<!-- (\w[\w-]*)\.json(?:#/\$defs/(\w+))? -->\n)
 // descriptions say.
 func TestTables(t *testing.T) {
 	page := filepath.Join("..", "json.md")
-	text, err := os.ReadFile(page)
-	require.NoError(t, err)
+	text := testref.Must(os.ReadFile(page))(t)
 	shown, headings := map[string]bool{}, map[string]bool{}
 	for _, m := range regexp.MustCompile(`(?m)^### (\w+)$`).FindAllStringSubmatch(string(text), -1) {
 		headings[m[1]] = true
@@ -49,11 +50,9 @@ func TestTables(t *testing.T) {
 	}
 	require.True(t, want == string(text), "doc/json.md is not what the schemas say; run go test ./doc/schema -update")
 
-	files, err := filepath.Glob("*.json")
-	require.NoError(t, err)
+	files := testref.Must(filepath.Glob("*.json"))(t)
 	for _, file := range files {
-		_, err := jsonschema.NewCompiler().Compile(file)
-		require.NoError(t, err)
+		require.NoError(t, testref.Err(jsonschema.NewCompiler().Compile(file)))
 		require.True(t, shown[file], "doc/json.md has no table of %s", file)
 		s := read(t, file)
 		if file != "common.json" {
@@ -138,8 +137,7 @@ func (m members) of(name string) *schema {
 }
 
 func read(t *testing.T, file string) *schema {
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
+	text := testref.Must(os.ReadFile(file))(t)
 	s := &schema{}
 	require.NoError(t, json.Unmarshal(text, s), file)
 	return s

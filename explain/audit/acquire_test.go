@@ -19,6 +19,7 @@ import (
 	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -100,8 +101,7 @@ func TestGreedyAgainstTheBestPair(t *testing.T) {
 		q := testkit.NewProblem("categorical", seed, 15, 3, glm.Categorical{}, 1)
 		post := refit(t, q)
 		pool := poolOf(q, 9)
-		got, err := audit.Acquire(t.Context(), post, likelihood(q), pool, &audit.AcquireOptions{Batch: 2})
-		require.NoError(t, err)
+		got := testref.Must(audit.Acquire(t.Context(), post, likelihood(q), pool, &audit.AcquireOptions{Batch: 2}))(t)
 		all, most := jointOf(t, post, q, pool), 0.0
 		for i := range pool.Len() {
 			for j := range i {
@@ -123,15 +123,13 @@ func TestGainIsTheGrowthOfLogDet(t *testing.T) {
 		q := problemNamed(t, name)
 		post := refit(t, q)
 		pool := poolOf(q, 4)
-		got, err := audit.Acquire(t.Context(), post, likelihood(q), pool, nil)
-		require.NoError(t, err)
+		got := testref.Must(audit.Acquire(t.Context(), post, likelihood(q), pool, nil))(t)
 		require.Nil(t, got.Batch)
 		for i, x := range got.Pool {
 			more := linearize.Concat(q.Train, pool.Slice(i, i+1))
 			y := mat.NewDense(q.N+1, q.Y.RawMatrix().Cols, nil)
 			y.Slice(0, q.N, 0, q.Y.RawMatrix().Cols).(*mat.Dense).Copy(q.Y)
-			with, err := gp.Refit(t.Context(), q.Kernel, more, y, q.Likelihood, nil)
-			require.NoError(t, err)
+			with := testref.Must(gp.Refit(t.Context(), q.Kernel, more, y, q.Likelihood, nil))(t)
 			want := (with.EvidenceRefit().LogDet - post.EvidenceRefit().LogDet) / 2
 			require.InDelta(t, want, x.Gain, 1e-8*(1+want), name)
 			require.Equal(t, x.Gain, x.Information, "of a Gaussian both are the same")
@@ -145,8 +143,7 @@ func TestInformationIsMutual(t *testing.T) {
 	q := problemNamed(t, "bernoulli")
 	post := refit(t, q)
 	pool := poolOf(q, 7)
-	got, err := audit.Acquire(t.Context(), post, likelihood(q), pool, nil)
-	require.NoError(t, err)
+	got := testref.Must(audit.Acquire(t.Context(), post, likelihood(q), pool, nil))(t)
 	var mean, cov mat.Dense
 	require.NoError(t, post.PredictTo(t.Context(), &mean, &cov, pool))
 	entropy := func(p float64) float64 { return -p*math.Log(p) - (1-p)*math.Log(1-p) }
@@ -187,11 +184,9 @@ func TestFewCandidatesGiveTheWholePoolsBatch(t *testing.T) {
 		rows[i] = top
 	}
 	slices.Sort(rows)
-	pool, err = pool.Gather(t.Context(), rows)
-	require.NoError(t, err)
+	pool = testref.Must(pool.Gather(t.Context(), rows))(t)
 	o := &audit.AcquireOptions{Batch: 6, Link: rough(q)}
-	got, err := audit.Acquire(t.Context(), post, likelihood(q), testkit.InTiles(pool, 50), o)
-	require.NoError(t, err)
+	got := testref.Must(audit.Acquire(t.Context(), post, likelihood(q), testkit.InTiles(pool, 50), o))(t)
 	require.Empty(t, got.Warnings)
 	all := jointOf(t, post, q, pool)
 	var chosen []int
@@ -208,8 +203,7 @@ func TestFewCandidatesGiveTheWholePoolsBatch(t *testing.T) {
 	// 64 rows of 3 outputs fit, 128 do not.
 	limited := *o
 	limited.MaxMemory = 8*3*64*(64+6+6)*3 + 1
-	some, err := audit.Acquire(t.Context(), post, likelihood(q), pool, &limited)
-	require.NoError(t, err)
+	some := testref.Must(audit.Acquire(t.Context(), post, likelihood(q), pool, &limited))(t)
 	require.Len(t, some.Batch, 6)
 	w := testkit.RequireWarnings(t, some.Warnings, "batch-rough")[0]
 	require.Less(t, w.Limit, w.Value)
@@ -220,8 +214,7 @@ func TestFewCandidatesGiveTheWholePoolsBatch(t *testing.T) {
 	}
 	limited.MaxMemory /= 2
 	var full *gp.MemoryError
-	_, err = audit.Acquire(t.Context(), post, likelihood(q), pool, &limited)
-	require.ErrorAs(t, err, &full)
+	require.ErrorAs(t, testref.Err(audit.Acquire(t.Context(), post, likelihood(q), pool, &limited)), &full)
 }
 
 // The result is the same for any number of workers.
@@ -249,11 +242,9 @@ func TestAcquireErrors(t *testing.T) {
 	require.ErrorAs(t, err, &batch)
 	require.ErrorContains(t, err, "empty")
 	var unsupported *audit.UnsupportedError
-	_, err = audit.Acquire(t.Context(), post, own{likelihood(q)}, pool, nil)
-	require.ErrorAs(t, err, &unsupported)
+	require.ErrorAs(t, testref.Err(audit.Acquire(t.Context(), post, own{likelihood(q)}, pool, nil)), &unsupported)
 	broken := errors.New("broken")
-	_, err = audit.Acquire(t.Context(), failing{post, broken}, likelihood(q), pool, nil)
-	require.ErrorIs(t, err, broken)
+	require.ErrorIs(t, testref.Err(audit.Acquire(t.Context(), failing{post, broken}, likelihood(q), pool, nil)), broken)
 	testkit.Stops(t, "an acquisition", 3, func(ctx context.Context) error {
 		_, err := audit.Acquire(ctx, post, likelihood(q), pool, &audit.AcquireOptions{Batch: 2})
 		return err

@@ -18,6 +18,7 @@ import (
 	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -39,8 +40,7 @@ func rough(q *testkit.Problem) predictive.Link {
 
 func refit(t *testing.T, q *testkit.Problem) *gp.Exact {
 	t.Helper()
-	post, err := gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil)
-	require.NoError(t, err)
+	post := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
 	return post
 }
 
@@ -48,8 +48,7 @@ func refit(t *testing.T, q *testkit.Problem) *gp.Exact {
 func without(t *testing.T, q *testkit.Problem, i int) (*linearize.Batch, *mat.Dense) {
 	t.Helper()
 	rows := slices.Delete(dense.Range(q.N), i, i+1)
-	x, err := linearize.Gather(t.Context(), q.Train, rows)
-	require.NoError(t, err)
+	x := testref.Must(linearize.Gather(t.Context(), q.Train, rows))(t)
 	y := mat.NewDense(q.N-1, q.Y.RawMatrix().Cols, nil)
 	for k, r := range rows {
 		y.SetRow(k, q.Y.RawRowView(r))
@@ -63,12 +62,10 @@ func refits(t *testing.T, q *testkit.Problem) []float64 {
 	mean, cov := mat.NewDense(q.N, q.C, nil), mat.NewDense(q.N*q.C, q.C, nil)
 	for i := range q.N {
 		x, y := without(t, q, i)
-		post, err := gp.Refit(t.Context(), q.Kernel, x, y, q.Likelihood, nil)
-		require.NoError(t, err)
+		post := testref.Must(gp.Refit(t.Context(), q.Kernel, x, y, q.Likelihood, nil))(t)
 		require.NoError(t, post.PredictTo(t.Context(), dense.Slice(mean, i, i+1), dense.Slice(cov, i*q.C, (i+1)*q.C), q.Train.Slice(i, i+1)))
 	}
-	s, err := score.ScoreOf(nil, likelihood(q), q.Y, mean, cov)
-	require.NoError(t, err)
+	s := testref.Must(score.ScoreOf(nil, likelihood(q), q.Y, mean, cov))(t)
 	return s.LogDensity
 }
 
@@ -196,8 +193,7 @@ func TestSupportsAreTermsWithoutTheExample(t *testing.T) {
 func TestSupportsAreTheLargestTerms(t *testing.T) {
 	q := testkit.NewProblem("categorical", 6, 20, 3, glm.Categorical{}, 1)
 	post, o := refit(t, q), &audit.Options{Top: 3, Supports: 2}
-	found, err := audit.Of(t.Context(), post, likelihood(q), q.Y, o)
-	require.NoError(t, err)
+	found := testref.Must(audit.Of(t.Context(), post, likelihood(q), q.Y, o))(t)
 	terms, _, err := audit.Terms(t.Context(), post, likelihood(q), q.Y, o)
 	require.NoError(t, err)
 	suspects := 0
@@ -230,8 +226,7 @@ func TestClassScores(t *testing.T) {
 	for _, name := range []string{"bernoulli", "categorical"} {
 		q := problemNamed(t, name)
 		post := refit(t, q)
-		found, err := audit.Of(t.Context(), post, likelihood(q), q.Y, nil)
-		require.NoError(t, err)
+		found := testref.Must(audit.Of(t.Context(), post, likelihood(q), q.Y, nil))(t)
 		for _, x := range found.Examples {
 			sum, top, second, entropy := 0.0, 0.0, 0.0, 0.0
 			for _, p := range x.Probability {
@@ -297,8 +292,7 @@ func TestResiduals(t *testing.T) {
 	}
 	for _, name := range []string{"poisson", "heteroscedastic", "gaussian-full-covariance"} {
 		q := problemNamed(t, name)
-		found, err := audit.Of(t.Context(), refit(t, q), likelihood(q), q.Y, nil)
-		require.NoError(t, err)
+		found := testref.Must(audit.Of(t.Context(), refit(t, q), likelihood(q), q.Y, nil))(t)
 		require.Len(t, found.Examples[0].Residual, likelihood(q).Targets(q.C), name)
 	}
 }
@@ -308,8 +302,7 @@ func TestResiduals(t *testing.T) {
 func TestFlippedLabelsComeFirst(t *testing.T) {
 	for _, c := range []int{1, 3} {
 		q, flipped := separated(t, c)
-		found, err := audit.Of(t.Context(), refit(t, q), likelihood(q), q.Y, nil)
-		require.NoError(t, err)
+		found := testref.Must(audit.Of(t.Context(), refit(t, q), likelihood(q), q.Y, nil))(t)
 		for _, k := range found.Mislabelled[:len(flipped)] {
 			x := &found.Examples[k]
 			was, ok := flipped[x.Index]
@@ -327,8 +320,7 @@ func TestFlippedLabelsComeFirst(t *testing.T) {
 			rows = append(rows, i)
 		}
 		slices.Sort(rows)
-		part, err := audit.Of(t.Context(), refit(t, q), likelihood(q), q.Y, &audit.Options{Rows: rows})
-		require.NoError(t, err)
+		part := testref.Must(audit.Of(t.Context(), refit(t, q), likelihood(q), q.Y, &audit.Options{Rows: rows}))(t)
 		for k, i := range rows {
 			require.InDelta(t, found.Examples[i].LogDensity, part.Examples[k].LogDensity, 1e-9)
 			require.InDelta(t, found.Examples[i].Leverage, part.Examples[k].Leverage, 1e-9)
@@ -353,8 +345,7 @@ func separated(t *testing.T, c int) (q *testkit.Problem, flipped map[int]int) {
 		rows[i] = i % classes
 		q.Y.Set(i, 0, float64(i%classes))
 	}
-	near, err := linearize.Gather(t.Context(), q.Train, rows)
-	require.NoError(t, err)
+	near := testref.Must(linearize.Gather(t.Context(), q.Train, rows))(t)
 	blend(q.Train, near, 0.2)
 	q.Fill()
 	flipped = map[int]int{}
@@ -395,8 +386,7 @@ func TestDuplicates(t *testing.T) {
 	q := testkit.NewProblem("categorical", 6, 20, 3, glm.Categorical{}, 1)
 	rows := dense.Range(q.N)
 	rows[7], rows[12], rows[15] = 2, 2, 4
-	x, err := linearize.Gather(t.Context(), q.Train, rows)
-	require.NoError(t, err)
+	x := testref.Must(linearize.Gather(t.Context(), q.Train, rows))(t)
 	x = linearize.Concat(x)
 	x.X = mat.DenseCopyOf(x.X)
 	x.X.Set(15, 0, x.X.At(15, 0)+1) // another input with the same Jacobian
@@ -406,8 +396,7 @@ func TestDuplicates(t *testing.T) {
 	q.Fill()
 	post := refit(t, q)
 	for _, workers := range []int{1, 3} {
-		found, err := audit.Of(t.Context(), post, likelihood(q), q.Y, &audit.Options{Workers: workers})
-		require.NoError(t, err)
+		found := testref.Must(audit.Of(t.Context(), post, likelihood(q), q.Y, &audit.Options{Workers: workers}))(t)
 		require.GreaterOrEqual(t, len(found.Duplicates), 3)
 		require.Equal(t, audit.Pair{First: 2, Second: 7, Correlation: 1, Equal: true}, found.Duplicates[0])
 		require.Equal(t, audit.Pair{First: 2, Second: 12, Correlation: 1, Equal: true, Conflict: true}, found.Duplicates[1])
@@ -439,8 +428,7 @@ func TestDuplicates(t *testing.T) {
 	for _, p := range all.Duplicates {
 		require.InDelta(t, block(p.First, p.Second)/math.Sqrt(block(p.First, p.First)*block(p.Second, p.Second)), p.Correlation, 1e-7)
 	}
-	few, err := audit.Of(t.Context(), post, likelihood(q), q.Y, &audit.Options{MostPaired: 10})
-	require.NoError(t, err)
+	few := testref.Must(audit.Of(t.Context(), post, likelihood(q), q.Y, &audit.Options{MostPaired: 10}))(t)
 	require.Len(t, few.Duplicates, 2, "equal inputs alone")
 	testkit.RequireWarnings(t, few.Warnings, "only-equal-pairs")
 }
@@ -449,12 +437,10 @@ func TestDuplicates(t *testing.T) {
 func TestOtherPosteriorsAgree(t *testing.T) {
 	for _, name := range []string{"gaussian", "categorical"} {
 		q := problemNamed(t, name)
-		want, err := audit.Of(t.Context(), refit(t, q), likelihood(q), q.Y, nil)
-		require.NoError(t, err)
+		want := testref.Must(audit.Of(t.Context(), refit(t, q), likelihood(q), q.Y, nil))(t)
 		post, err := kept.Refit(t.Context(), testkit.InTiles(q.Train, 7), q.Y, q.Likelihood, q.Prior, q.Theta, nil)
 		require.NoError(t, err)
-		got, err := audit.Of(t.Context(), post, likelihood(q), q.Y, nil)
-		require.NoError(t, err)
+		got := testref.Must(audit.Of(t.Context(), post, likelihood(q), q.Y, nil))(t)
 		for i, x := range got.Examples {
 			require.InDelta(t, want.Examples[i].LogDensity, x.LogDensity, 1e-5, name)
 			require.InDelta(t, want.Examples[i].Leverage, x.Leverage, 1e-5, name)

@@ -15,6 +15,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -100,8 +101,7 @@ func TestOfLabelsIsRidgeRegression(t *testing.T) {
 		q, _ := separated(t, c)
 		labels := labelsOf(q.Y)
 		o := &audit.Options{LeastCorrelation: 1e-6, Top: q.N * q.N, Supports: q.N}
-		found, err := audit.OfLabels(t.Context(), q.Kernel, at(q.Train, q.Train), labels, o)
-		require.NoError(t, err)
+		found := testref.Must(audit.OfLabels(t.Context(), q.Kernel, at(q.Train, q.Train), labels, o))(t)
 		target, rho := targetsOf(labels, c), correlationOf(q)
 		best := found.Tried[0]
 		power := func(p int) *mat.Dense {
@@ -168,8 +168,7 @@ func TestOfLabelsIsRidgeRegression(t *testing.T) {
 		q.Train.F.Scale(7, q.Train.F)
 		for _, workers := range []int{1, 5} {
 			o.Workers = workers
-			again, err := audit.OfLabels(t.Context(), q.Kernel, at(q.Train, q.Train), labels, o)
-			require.NoError(t, err)
+			again := testref.Must(audit.OfLabels(t.Context(), q.Kernel, at(q.Train, q.Train), labels, o))(t)
 			require.Equal(t, found, again)
 		}
 	}
@@ -239,8 +238,7 @@ func TestOfLabelsErrors(t *testing.T) {
 	require.ErrorAs(t, err, &full)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = audit.OfLabels(ctx, q.Kernel, at(q.Train), labels, nil)
-	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, testref.Err(audit.OfLabels(ctx, q.Kernel, at(q.Train), labels, nil)), context.Canceled)
 	failed := errors.New("no batch")
 	_, err = audit.OfLabels(t.Context(), q.Kernel, audit.Shuffles(nil, nil, 2, 0, func([]float64) (*linearize.Batch, error) { return nil, failed }), labels, nil)
 	require.ErrorIs(t, err, failed)

@@ -53,10 +53,8 @@ func TestStudyOfWrongLabels(t *testing.T) {
 		t.Skip("it takes minutes and is made with -study")
 	}
 	n := *studyRows
-	data, err := dataset.Open(t.Context(), testref.MNIST(t), nil)
-	require.NoError(t, err)
-	rows, err := data.Train.Select(&dataset.SelectOptions{Count: n})
-	require.NoError(t, err)
+	data := testref.Must(dataset.Open(t.Context(), testref.MNIST(t), nil))(t)
+	rows := testref.Must(data.Train.Select(&dataset.SelectOptions{Count: n}))(t)
 	x := rows.Matrix()
 	x.Apply(func(_, _ int, v float64) float64 { return (v - 0.1307) / 0.3081 }, x)
 	y, truth := mat.NewDense(n, 1, nil), make([]int, n)
@@ -69,16 +67,14 @@ func TestStudyOfWrongLabels(t *testing.T) {
 			y.Set(i, 0, float64((truth[i]+1+rng.IntN(9))%10))
 		}
 	}
-	net, err := network.Seeded(*studySeed, network.Shape{1, 28, 28}, studyLayers(t)...)
-	require.NoError(t, err)
+	net := testref.Must(network.Seeded(*studySeed, network.Shape{1, 28, 28}, studyLayers(t)...))(t)
 	_, _, p := net.Dims()
 	init := net.Theta()
 	net, trained, err := train.MAP(t.Context(), net, x, y, glm.Categorical{}, &train.Options{Precision: make([]float64, p), Optimizer: train.SGD{Momentum: 0.9},
 		Schedule: train.Constant{}, LearningRate: 0.01, Batch: 64, Epochs: *studyEpochs, LBFGS: -1, Seed: *studySeed})
 	require.NoError(t, err)
 	t.Logf("trained: %.4f nats an example", -trained.LogLik/float64(n))
-	batch, err := net.Linearize(t.Context(), x)
-	require.NoError(t, err)
+	batch := testref.Must(net.Linearize(t.Context(), x))(t)
 
 	s := &study{y: y, truth: truth, flipped: flipped}
 	file, err := os.OpenFile(filepath.Join(*studyOut, "audit-mnist.csv"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
@@ -90,12 +86,10 @@ func TestStudyOfWrongLabels(t *testing.T) {
 	}
 	s.prefix = []string{strconv.Itoa(n), strconv.Itoa(*studyEpochs), strconv.FormatUint(*studySeed, 10), *studyMean}
 	kernel := func(precision float64) ntk.Kernel {
-		prior, err := ntk.NewIsotropic(precision, nil)
-		require.NoError(t, err)
+		prior := testref.Must(ntk.NewIsotropic(precision, nil))(t)
 		switch *studyMean {
 		case "initial":
-			prior, err = ntk.NewIsotropic(precision, init)
-			require.NoError(t, err)
+			prior = testref.Must(ntk.NewIsotropic(precision, init))(t)
 		case "function-zero":
 			return noMean{ntk.New(prior, net.Theta(), nil)}
 		}
@@ -106,9 +100,9 @@ func TestStudyOfWrongLabels(t *testing.T) {
 		for i := range labels {
 			labels[i] = int(y.At(i, 0))
 		}
-		prior := must(ntk.NewIsotropic(1, nil))
+		prior := testref.Must(ntk.NewIsotropic(1, nil))(t)
 		draws := audit.Shuffles(net.Theta(), net.Params(), *studyDraws, 0, func(theta []float64) (*linearize.Batch, error) {
-			return must(net.WithTheta(theta)).Linearize(t.Context(), x)
+			return testref.Must(net.WithTheta(theta))(t).Linearize(t.Context(), x)
 		})
 		if *studyDraws == 0 {
 			draws = at(batch)
@@ -128,10 +122,10 @@ func TestStudyOfWrongLabels(t *testing.T) {
 	var last *gp.Exact
 	var before float64
 	for _, text := range strings.Split(*studyList, ",") {
-		precision := must(strconv.ParseFloat(text, 64))
-		prior := must(ntk.NewIsotropic(precision, nil))
+		precision := testref.Must(strconv.ParseFloat(text, 64))(t)
+		prior := testref.Must(ntk.NewIsotropic(precision, nil))(t)
 		if *studyMean == "initial" {
-			prior = must(ntk.NewIsotropic(precision, init))
+			prior = testref.Must(ntk.NewIsotropic(precision, init))(t)
 		}
 		var post gp.Dual
 		method := "exact"
@@ -142,12 +136,10 @@ func TestStudyOfWrongLabels(t *testing.T) {
 			t.Logf("%d rows kept, %v", k.Kept().Len(), k.Warnings())
 			post, method = k, "kept"
 		case last == nil:
-			last, err = gp.Refit(t.Context(), kernel(precision), batch, y, glm.Categorical{}, nil)
-			require.NoError(t, err)
+			last = testref.Must(gp.Refit(t.Context(), kernel(precision), batch, y, glm.Categorical{}, nil))(t)
 			post = last
 		default:
-			last, err = last.Rescale(t.Context(), kernel(precision), before/precision, y, glm.Categorical{})
-			require.NoError(t, err)
+			last = testref.Must(last.Rescale(t.Context(), kernel(precision), before/precision, y, glm.Categorical{}))(t)
 			post = last
 		}
 		before = precision
@@ -174,13 +166,6 @@ func studyLayers(t *testing.T) []network.Layer {
 type noMean struct{ *ntk.NTK }
 
 func (noMean) MeanTo(dst []float64, _ *linearize.Batch) { clear(dst) }
-
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
 
 // A study judges audits by the labels before the flips.
 type study struct {
@@ -218,12 +203,10 @@ func (s *study) add(t *testing.T, method string, precision float64, post gp.Dual
 	number := func(v float64) { cells = append(cells, strconv.FormatFloat(v, 'g', 6, 64)) }
 	for _, c := range []*score.Calibration{nil, scale} {
 		o := &audit.Options{LeaveOneOut: known, Calibration: c, MostPaired: -1, Top: n / 10}
-		found, err := audit.Of(t.Context(), post, glm.Categorical{}, s.y, o)
-		require.NoError(t, err)
+		found := testref.Must(audit.Of(t.Context(), post, glm.Categorical{}, s.y, o))(t)
 		_, tempered, scaled, err := c.Apply(glm.Categorical{}, mean, cov)
 		require.NoError(t, err)
-		score, err := score.ScoreOf(nil, glm.Categorical{}, s.y, tempered, scaled)
-		require.NoError(t, err)
+		score := testref.Must(score.ScoreOf(nil, glm.Categorical{}, s.y, tempered, scaled))(t)
 		if c == nil {
 			number(score.NLL)
 			number(found.Effective)

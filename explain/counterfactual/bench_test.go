@@ -9,14 +9,14 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/counterfactual"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // What one test row would be without one of 3,000 training examples, of one output: at the
 // mode without it, with and without preparing the row.
 func BenchmarkWithoutOne(b *testing.B) {
 	q, m := asProblem(b, "thesis-cnn")
-	rows, err := m.At(b.Context(), q.Test.Slice(0, 1))
-	require.NoError(b, err)
+	rows := testref.Must(m.At(b.Context(), q.Test.Slice(0, 1)))(b)
 	name := func(what string) string { return fmt.Sprintf("%s/N=%d", what, q.N) }
 	var mean mat.Dense
 	at := 0
@@ -24,8 +24,7 @@ func BenchmarkWithoutOne(b *testing.B) {
 	steps := 0.0
 	b.Run(name("corrected"), func(b *testing.B) {
 		for b.Loop() {
-			post, err := m.Fit(b.Context(), counterfactual.Without(next()))
-			require.NoError(b, err)
+			post := testref.Must(m.Fit(b.Context(), counterfactual.Without(next())))(b)
 			require.NoError(b, rows.MeanTo(b.Context(), &mean, post))
 			steps += float64(post.Steps())
 		}
@@ -35,8 +34,7 @@ func BenchmarkWithoutOne(b *testing.B) {
 	b.Run(name("corrected-with-variance"), func(b *testing.B) {
 		var cov mat.Dense
 		for b.Loop() {
-			post, err := m.Fit(b.Context(), counterfactual.Without(next()))
-			require.NoError(b, err)
+			post := testref.Must(m.Fit(b.Context(), counterfactual.Without(next())))(b)
 			require.NoError(b, post.PredictTo(b.Context(), &mean, &cov, q.Test.Slice(0, 1)))
 		}
 	})
@@ -46,8 +44,7 @@ func BenchmarkWithoutOne(b *testing.B) {
 			for range 100 {
 				out = append(out, next())
 			}
-			post, err := m.Fit(b.Context(), counterfactual.Without(out...))
-			require.NoError(b, err)
+			post := testref.Must(m.Fit(b.Context(), counterfactual.Without(out...)))(b)
 			require.NoError(b, rows.MeanTo(b.Context(), &mean, post))
 			steps += float64(post.Steps())
 		}

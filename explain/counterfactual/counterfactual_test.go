@@ -13,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -30,10 +31,8 @@ func eachProblem(t *testing.T, do func(t *testing.T, q *testkit.Problem, m *coun
 
 func model(t *testing.T, q *testkit.Problem) *counterfactual.Model {
 	t.Helper()
-	post, err := gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil)
-	require.NoError(t, err)
-	m, err := counterfactual.New(t.Context(), post, q.Kernel, q.Y, q.Likelihood, nil)
-	require.NoError(t, err)
+	post := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
+	m := testref.Must(counterfactual.New(t.Context(), post, q.Kernel, q.Y, q.Likelihood, nil))(t)
 	return m
 }
 
@@ -66,21 +65,18 @@ func refit(t testing.TB, q *testkit.Problem, ch counterfactual.Change) *gp.Exact
 	for at, i := range rows {
 		y.SetRow(at, targets.RawRowView(i))
 	}
-	x, err := linearize.Gather(t.Context(), q.Train, rows)
-	require.NoError(t, err)
+	x := testref.Must(linearize.Gather(t.Context(), q.Train, rows))(t)
 	if ch.Add != nil {
 		x, y = linearize.Concat(x, ch.Add), dense.Stack([]*mat.Dense{y, ch.AddY})
 	}
-	post, err := gp.Refit(t.Context(), q.Kernel, x, y, q.Likelihood, nil)
-	require.NoError(t, err)
+	post := testref.Must(gp.Refit(t.Context(), q.Kernel, x, y, q.Likelihood, nil))(t)
 	return post
 }
 
 // requireRefit compares the answer to a change with a refit.
 func requireRefit(t *testing.T, q *testkit.Problem, m *counterfactual.Model, ch counterfactual.Change, rel float64) {
 	t.Helper()
-	got, err := m.Fit(t.Context(), ch)
-	require.NoError(t, err)
+	got := testref.Must(m.Fit(t.Context(), ch))(t)
 	require.Empty(t, got.Warnings())
 	requireMoments(t, moments(t, got, q.Test), moments(t, refit(t, q, ch), q.Test), rel)
 }
@@ -163,14 +159,12 @@ func TestFitFlipsAndAdditions(t *testing.T) {
 // Rows say what the posteriors predict.
 func TestRows(t *testing.T) {
 	eachProblem(t, func(t *testing.T, q *testkit.Problem, m *counterfactual.Model) {
-		rows, err := m.At(t.Context(), q.Test)
-		require.NoError(t, err)
+		rows := testref.Must(m.At(t.Context(), q.Test))(t)
 		for _, out := range [][]int{{3}, {1, 2, 9}, {0, 4, 5, 6, q.N - 1}} {
 			var want, mean mat.Dense
 			ch := counterfactual.Without(out...)
 			ch.Add, ch.AddY = q.Test.Slice(0, 2), testkit.Targets(rand.New(rand.NewPCG(1, 1)), q.Likelihood, q.Test.F.Slice(0, 2, 0, q.C).(*mat.Dense))
-			fit, err := m.Fit(t.Context(), ch)
-			require.NoError(t, err)
+			fit := testref.Must(m.Fit(t.Context(), ch))(t)
 			require.NoError(t, fit.PredictTo(t.Context(), &want, nil, q.Test))
 			require.NoError(t, rows.MeanTo(t.Context(), &mean, fit))
 			testkit.RequireClose(t, "mean", &mean, &want, 1e-12)

@@ -10,6 +10,7 @@ import (
 	"github.com/funcgp/funcgp/explain/counterfactual"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // Of a refit that has converged the distance is rounding. Of one that was stopped early it
@@ -17,16 +18,13 @@ import (
 func TestDistance(t *testing.T) {
 	open := 0
 	eachProblem(t, func(t *testing.T, q *testkit.Problem, m *counterfactual.Model) {
-		d, err := m.Distance(t.Context())
-		require.NoError(t, err)
+		d := testref.Must(m.Distance(t.Context()))(t)
 		require.Less(t, d, 1e-5)
 		if q.Name == "heteroscedastic" {
 			return // not concave
 		}
-		mode, err := gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil)
-		require.NoError(t, err)
-		early, err := gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, &gp.Options{MaxIter: 1})
-		require.NoError(t, err)
+		mode := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
+		early := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, &gp.Options{MaxIter: 1}))(t)
 		stopped, err := counterfactual.New(t.Context(), early, q.Kernel, q.Y, q.Likelihood, nil)
 		require.NoError(t, err)
 		if d, err = stopped.Distance(t.Context()); d > 1e-3 {

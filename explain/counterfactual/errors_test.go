@@ -12,6 +12,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 func classes() *testkit.Problem {
@@ -37,23 +38,19 @@ func TestChangesThatCannotBe(t *testing.T) {
 		{counterfactual.Without(dense.Range(20)...), "counterfactual: without all 20 examples: gp: there are no training examples"},
 		{counterfactual.Change{Add: q.Test, AddY: mat.NewDense(1, 1, nil)}, "targets of added examples: gp: 1 rows of targets for "},
 	} {
-		_, err := m.Fit(t.Context(), test.ch)
-		require.ErrorContains(t, err, test.want)
-		_, err = m.Refit(t.Context(), test.ch, nil)
-		require.ErrorContains(t, err, test.want)
+		require.ErrorContains(t, testref.Err(m.Fit(t.Context(), test.ch)), test.want)
+		require.ErrorContains(t, testref.Err(m.Refit(t.Context(), test.ch, nil)), test.want)
 	}
 }
 
 // Only a posterior at the mode has counterfactuals, and only with its own targets.
 func TestPosteriorsThatAreRefused(t *testing.T) {
 	q := classes()
-	atTheta, err := gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), nil)
-	require.NoError(t, err)
-	_, err = counterfactual.New(t.Context(), atTheta, q.Kernel, q.Y, q.Likelihood, nil)
+	atTheta := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), nil))(t)
+	_, err := counterfactual.New(t.Context(), atTheta, q.Kernel, q.Y, q.Likelihood, nil)
 	require.ErrorIs(t, err, counterfactual.ErrNotRefitted)
 
-	post, err := gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil)
-	require.NoError(t, err)
+	post := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
 	other := mat.DenseCopyOf(q.Y)
 	other.SetRow(2, otherLabel(q, 2))
 	_, err = counterfactual.New(t.Context(), post, q.Kernel, other, q.Likelihood, nil)
@@ -65,10 +62,8 @@ func TestPosteriorsThatAreRefused(t *testing.T) {
 // A refit that stopped before its mode has a distance from it, and no counterfactuals.
 func TestRefitsThatDidNotArriveAreRefused(t *testing.T) {
 	q := classes()
-	early, err := gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, &gp.Options{MaxIter: 1})
-	require.NoError(t, err)
-	m, err := counterfactual.New(t.Context(), early, q.Kernel, q.Y, q.Likelihood, nil)
-	require.NoError(t, err)
+	early := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, &gp.Options{MaxIter: 1}))(t)
+	m := testref.Must(counterfactual.New(t.Context(), early, q.Kernel, q.Y, q.Likelihood, nil))(t)
 	one := q.Test.Slice(0, 1)
 	for what, answer := range map[string]func() error{
 		"Fit":          func() error { _, err := m.Fit(t.Context(), counterfactual.Without(1)); return err },
@@ -79,8 +74,7 @@ func TestRefitsThatDidNotArriveAreRefused(t *testing.T) {
 		require.ErrorAs(t, answer(), &astray, what)
 		require.Greater(t, astray.Move, 1e-3, what)
 	}
-	d, err := m.Distance(t.Context())
-	require.NoError(t, err)
+	d := testref.Must(m.Distance(t.Context()))(t)
 	require.Greater(t, d, 1e-3)
 }
 
@@ -93,13 +87,10 @@ func TestReplaceAllExamples(t *testing.T) {
 }
 
 func requireReplaced(t *testing.T, q *testkit.Problem, m *counterfactual.Model, ch counterfactual.Change) {
-	got, err := m.Fit(t.Context(), ch)
-	require.NoError(t, err)
-	want, err := gp.Refit(t.Context(), q.Kernel, ch.Add, ch.AddY, q.Likelihood, nil)
-	require.NoError(t, err)
+	got := testref.Must(m.Fit(t.Context(), ch))(t)
+	want := testref.Must(gp.Refit(t.Context(), q.Kernel, ch.Add, ch.AddY, q.Likelihood, nil))(t)
 	requireMoments(t, moments(t, got, q.Test), moments(t, want, q.Test), 1e-8)
-	again, err := m.Refit(t.Context(), ch, nil)
-	require.NoError(t, err)
+	again := testref.Must(m.Refit(t.Context(), ch, nil))(t)
 	requireMoments(t, moments(t, again, q.Test), moments(t, want, q.Test), 1e-12)
 }
 
@@ -110,10 +101,8 @@ func TestWorkers(t *testing.T) {
 	for _, workers := range []int{1, 3} {
 		post, err := gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, &gp.Options{Workers: workers})
 		require.NoError(t, err)
-		m, err := counterfactual.New(t.Context(), post, q.Kernel, q.Y, q.Likelihood, nil)
-		require.NoError(t, err)
-		got, err := m.Fit(t.Context(), counterfactual.Without(2, 11))
-		require.NoError(t, err)
+		m := testref.Must(counterfactual.New(t.Context(), post, q.Kernel, q.Y, q.Likelihood, nil))(t)
+		got := testref.Must(m.Fit(t.Context(), counterfactual.Without(2, 11)))(t)
 		now := moments(t, got, q.Test)
 		if first == nil {
 			first = now
@@ -126,8 +115,7 @@ func TestWorkers(t *testing.T) {
 func TestCancel(t *testing.T) {
 	q := classes()
 	m := model(t, q)
-	post, err := m.Fit(t.Context(), counterfactual.Without(1))
-	require.NoError(t, err)
+	post := testref.Must(m.Fit(t.Context(), counterfactual.Without(1)))(t)
 	testkit.Stops(t, "Fit", 4, func(ctx context.Context) error { _, err := m.Fit(ctx, counterfactual.Without(1)); return err })
 	testkit.Stops(t, "PredictTo", 2, func(ctx context.Context) error {
 		var mean, cov mat.Dense

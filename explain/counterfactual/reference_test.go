@@ -13,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // everyRefit refits without each example of the references, and not without each tenth.
@@ -22,10 +23,8 @@ var everyRefit = flag.Bool("every-refit", false, "compare with a refit without e
 func asProblem(t testing.TB, name string) (*testkit.Problem, *counterfactual.Model) {
 	r := testkit.OpenReference(t, name)
 	q := &testkit.Problem{Name: name, Train: r.Train, Test: r.Test, Y: r.Y, Likelihood: r.Likelihood, Kernel: r.Kernel, N: r.Train.Len(), T: r.Test.Len(), C: r.Train.Outputs()}
-	post, err := gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil)
-	require.NoError(t, err)
-	m, err := counterfactual.New(t.Context(), post, q.Kernel, q.Y, q.Likelihood, nil)
-	require.NoError(t, err)
+	post := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
+	m := testref.Must(counterfactual.New(t.Context(), post, q.Kernel, q.Y, q.Likelihood, nil))(t)
 	return q, m
 }
 
@@ -61,8 +60,7 @@ func TestReferencesWithOtherData(t *testing.T) {
 			rng := rand.New(rand.NewPCG(2, 1))
 			for i := range q.N {
 				ch := counterfactual.Without(i)
-				got, err := m.Fit(t.Context(), ch)
-				require.NoError(t, err)
+				got := testref.Must(m.Fit(t.Context(), ch))(t)
 				var want *gp.Exact
 				if *everyRefit || i%10 == 0 {
 					want = refit(t, q, ch)
@@ -75,15 +73,13 @@ func TestReferencesWithOtherData(t *testing.T) {
 					{Relabel: []counterfactual.Label{{Row: i, Y: otherLabel(q, i)}}},
 					{Add: q.Test.Slice(0, 1), AddY: dense.Slice(q.Y, i, i+1)},
 				} {
-					got, err := m.Fit(t.Context(), ch)
-					require.NoError(t, err)
+					got := testref.Must(m.Fit(t.Context(), ch))(t)
 					requireNear(t, q, got, refit(t, q, ch), 1e-6)
 				}
 			}
 			for _, size := range []int{10, min(100, q.N-10)} {
 				ch := counterfactual.Without(rng.Perm(q.N)[:size]...)
-				got, err := m.Fit(t.Context(), ch)
-				require.NoError(t, err)
+				got := testref.Must(m.Fit(t.Context(), ch))(t)
 				requireNear(t, q, got, refit(t, q, ch), 1e-5)
 			}
 		})
@@ -100,8 +96,7 @@ func TestThesisCNNWithoutExamples(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 1))
 	for k, i := range rng.Perm(q.N)[:50] {
 		ch := counterfactual.Without(i)
-		got, err := m.Fit(t.Context(), ch)
-		require.NoError(t, err)
+		got := testref.Must(m.Fit(t.Context(), ch))(t)
 		var want *gp.Exact
 		if k < 2 {
 			want = refit(t, q, ch)
@@ -109,7 +104,6 @@ func TestThesisCNNWithoutExamples(t *testing.T) {
 		requireNear(t, q, got, want, 1e-6)
 	}
 	ch := counterfactual.Without(rng.Perm(q.N)[:100]...)
-	got, err := m.Fit(t.Context(), ch)
-	require.NoError(t, err)
+	got := testref.Must(m.Fit(t.Context(), ch))(t)
 	requireNear(t, q, got, refit(t, q, ch), 1e-5)
 }

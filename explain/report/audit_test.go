@@ -18,6 +18,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -26,8 +27,7 @@ import (
 func TestForIsPositive(t *testing.T) {
 	for _, digit := range []int{4, 9} {
 		p := newDemo(uint64(digit), 80, digit, 4, 9).page(t, float64(digit), &explain.Options{Sides: true, Similar: 3})
-		v, err := p.view()
-		require.NoError(t, err)
+		v := testref.Must(p.view())(t)
 		s, o := &v.sections[0], &p.Report.Outputs[0]
 		require.Equal(t, digit == 9, o.Network > 0, "the demo predicts the digit")
 		require.Positive(t, s.f)
@@ -36,8 +36,7 @@ func TestForIsPositive(t *testing.T) {
 		require.InDelta(t, s.f, s.m+s.s+s.remainder, 1e-12)
 		fit, network := &p.Report.Fit, o.Network
 		fit.Refit, o.Network = true, network+1
-		refitted, err := p.view()
-		require.NoError(t, err)
+		refitted := testref.Must(p.view())(t)
 		require.InDelta(t, s.f, refitted.sections[0].f, 1e-12, "the sum of a refit is its mean")
 		fit.Refit, o.Network = false, network
 		for _, l := range s.up {
@@ -56,8 +55,7 @@ func TestForIsPositive(t *testing.T) {
 // numbers of examples to N.
 func TestUnlistedAddUp(t *testing.T) {
 	for name, p := range pages(t) {
-		v, err := p.view()
-		require.NoError(t, err)
+		v := testref.Must(p.view())(t)
 		for i := range v.sections {
 			s := &v.sections[i]
 			listed := append(append([]line{}, s.up...), s.down...)
@@ -175,8 +173,7 @@ func TestInterval(t *testing.T) {
 	p.Report.Prediction.ObservationMean, p.Report.Prediction.ObservationSD, p.Report.Prediction.FunctionSD = []result.Float{1}, []result.Float{2}, []result.Float{0.5}
 	p.Report.Prediction.Mean = []result.Float{1}
 	p.Interval = []float64{-2.92, 4.92}
-	v, err := p.view()
-	require.NoError(t, err)
+	v := testref.Must(p.view())(t)
 	require.InDelta(t, 1+0.5*1.959964, v.interval().fhi, 1e-5)
 	page := html(t, p)
 	require.Contains(t, page, "Target 1.25, inside the 95 % interval")
@@ -196,8 +193,7 @@ func TestInterval(t *testing.T) {
 // and shows at most 20 features, those that differ most.
 func TestComparison(t *testing.T) {
 	p := tablePage(t)
-	v, err := p.view()
-	require.NoError(t, err)
+	v := testref.Must(p.view())(t)
 	h := &htmlWriter{view: v}
 	p.Spread = []float64{10}
 	for _, c := range []struct {
@@ -230,8 +226,7 @@ func TestComparison(t *testing.T) {
 	}
 	p.Test = result.Picture{Names: names, Values: values[0]}
 	p.Train = func(row result.Index) result.Picture { return result.Picture{Names: names, Values: values[row]} }
-	v, err = p.view()
-	require.NoError(t, err)
+	v = testref.Must(p.view())(t)
 	c := (&htmlWriter{view: v}).comparison(&v.sections[0])
 	require.Len(t, c.Rows, comparedFeatures)
 	require.Len(t, c.More, features-comparedFeatures)
@@ -345,8 +340,7 @@ func TestPagesPrintOnThreeSheets(t *testing.T) {
 		require.NoError(t, os.WriteFile(in, []byte(page), 0o644))
 		cmd := exec.CommandContext(t.Context(), browser, append(headless(t), "--no-pdf-header-footer", "--print-to-pdf="+out, "file://"+in)...)
 		require.NoError(t, cmd.Run())
-		pdf, err := os.ReadFile(out)
-		require.NoError(t, err)
+		pdf := testref.Must(os.ReadFile(out))(t)
 		sheets := len(pdfPage.FindAll(pdf, -1))
 		require.Positive(t, sheets, name)
 		require.LessOrEqual(t, sheets, 3, name)

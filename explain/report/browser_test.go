@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -46,8 +47,7 @@ func chromium(t *testing.T, path string) string {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, findBrowser(t), append(headless(t), "--virtual-time-budget=10000", "--dump-dom", "file://"+path)...)
-	out, err := cmd.Output()
-	require.NoError(t, err)
+	out := testref.Must(cmd.Output())(t)
 	return string(out)
 }
 
@@ -81,8 +81,7 @@ type seen struct {
 func look(t *testing.T, page string) []seen {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "frame.html")
-	f, err := os.Create(path)
-	require.NoError(t, err)
+	f := testref.Must(os.Create(path))(t)
 	require.NoError(t, frame.Execute(f, map[string]any{"Page": page, "Widths": []int{360, 700, 900, 1200, 1800}}))
 	require.NoError(t, f.Close())
 	dom := chromium(t, path)

@@ -8,13 +8,13 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -230,10 +230,8 @@ func (d *demo) page(t testing.TB, label float64, o *explain.Options) *Page {
 		with = *o
 	}
 	with.Groups, with.Curve = names.Groups(), true
-	e, err := explain.New(d.post, d.post, &with)
-	require.NoError(t, err)
-	rows, err := e.Explain(context.Background(), d.test)
-	require.NoError(t, err)
+	e := testref.Must(explain.New(d.post, d.post, &with))(t)
+	rows := testref.Must(e.Explain(context.Background(), d.test))(t)
 	c := fit.Outputs
 	r := &result.Report{
 		Input:   result.Input{Split: "test", Index: 247, Label: result.Float(label)},

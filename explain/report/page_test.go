@@ -19,6 +19,7 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -95,13 +96,11 @@ func TestHTMLSaysWhatMatters(t *testing.T) {
 // The printed numbers of the equation add up, apart from rounding of the last digit.
 func TestEquationAddsUp(t *testing.T) {
 	for name, p := range pages(t) {
-		v, err := p.view()
-		require.NoError(t, err)
+		v := testref.Must(p.view())(t)
 		for i := range v.sections {
 			s, terms := 0.0, (&htmlWriter{view: v}).equation(&v.sections[i])
 			number := func(x htmlTerm) (f float64) {
-				_, err := fmt.Sscan(strings.ReplaceAll(x.Op+x.Value, "−", "-"), &f)
-				require.NoError(t, err)
+				require.NoError(t, testref.Err(fmt.Sscan(strings.ReplaceAll(x.Op+x.Value, "−", "-"), &f)))
 				return f
 			}
 			for _, x := range terms[:len(terms)-1] {
@@ -159,8 +158,7 @@ func TestPNG(t *testing.T) {
 	for name, p := range pages(t) {
 		var b bytes.Buffer
 		require.NoError(t, p.WritePNG(&b))
-		img, err := png.Decode(&b)
-		require.NoError(t, err)
+		img := testref.Must(png.Decode(&b))(t)
 		size := img.Bounds()
 		require.Equal(t, pngWidth*pngDPI/72, size.Dx(), name)
 		seen := map[[3]uint32]int{}
@@ -179,8 +177,7 @@ func TestPNG(t *testing.T) {
 func TestRawTermsAreListed(t *testing.T) {
 	p := newDemo(1, 60, 9, 4, 9).page(t, 9, &explain.Options{Terms: gp.Raw, Top: 3})
 	p.Terms = gp.Raw
-	v, err := p.view()
-	require.NoError(t, err)
+	v := testref.Must(p.view())(t)
 	s := v.sections[0]
 	for _, l := range s.lines {
 		require.Equal(t, float64(l.Raw), l.term)

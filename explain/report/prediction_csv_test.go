@@ -11,13 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // readTable reads a table back, as numbers by the name of the column.
 func readTable(t *testing.T, text string) []map[string]string {
 	t.Helper()
-	lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-	require.NoError(t, err)
+	lines := testref.Must(csv.NewReader(strings.NewReader(text)).ReadAll())(t)
 	var table []map[string]string
 	for _, line := range lines[1:] {
 		row := map[string]string{}
@@ -35,8 +35,7 @@ func number(t *testing.T, s string) result.Float {
 	if s == "" {
 		return result.Undefined()
 	}
-	v, err := strconv.ParseFloat(s, 64)
-	require.NoError(t, err)
+	v := testref.Must(strconv.ParseFloat(s, 64))(t)
 	return result.Float(v)
 }
 
@@ -53,8 +52,7 @@ func requireSame(t *testing.T, want, got result.Float, name string) {
 func writeTable(t *testing.T, layout CSVLayout, rows []result.PredictedRow) string {
 	t.Helper()
 	var b strings.Builder
-	w, err := NewCSV(&b, layout.Columns())
-	require.NoError(t, err)
+	w := testref.Must(NewCSV(&b, layout.Columns()))(t)
 	for i := range rows {
 		require.NoError(t, w.Write(&rows[i]))
 	}

@@ -7,11 +7,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -32,10 +31,8 @@ func tablePage(t testing.TB) *Page {
 		}
 	}
 	r := result.Rows{Label: labels}
-	e, err := explain.New(d, d, &explain.Options{Sides: true, Similar: 6, Groups: r.Groups(), Curve: true})
-	require.NoError(t, err)
-	rows, err := e.Explain(t.Context(), test)
-	require.NoError(t, err)
+	e := testref.Must(explain.New(d, d, &explain.Options{Sides: true, Similar: 6, Groups: r.Groups(), Curve: true}))(t)
+	rows := testref.Must(e.Explain(t.Context(), test))(t)
 	spread := make([]float64, len(names))
 	for i := range spread {
 		spread[i] = 10

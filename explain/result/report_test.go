@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // The JSON of DESIGN §6, name by name and in order.
@@ -41,15 +42,13 @@ func TestReportJSONIsTheContract(t *testing.T) {
 }
 
 func TestContrastEntry(t *testing.T) {
-	b, err := json.Marshal(Rows{}.Output(explain.Explanation{Target: explain.Contrast(4, 2)}))
-	require.NoError(t, err)
+	b := testref.Must(json.Marshal(Rows{}.Output(explain.Explanation{Target: explain.Contrast(4, 2)})))(t)
 	require.Contains(t, string(b), `{"output":null,"contrast":{"plus":4,"minus":2},"network":0,`)
 	require.Contains(t, string(b), `"contributions":[]`)
 }
 
 func TestFileInput(t *testing.T) {
-	b, err := json.Marshal(Input{Split: "file", Index: -1, Label: Undefined(), File: "a.png"})
-	require.NoError(t, err)
+	b := testref.Must(json.Marshal(Input{Split: "file", Index: -1, Label: Undefined(), File: "a.png"}))(t)
 	require.Equal(t, `{"split":"file","index":null,"label":null,"file":"a.png"}`, string(b))
 }
 
@@ -57,8 +56,7 @@ func TestFloatRoundTrip(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 6))
 	for range 1000 {
 		want := Float(math.Float64frombits(rng.Uint64()))
-		b, err := json.Marshal(want)
-		require.NoError(t, err)
+		b := testref.Must(json.Marshal(want))(t)
 		var got Float
 		require.NoError(t, json.Unmarshal(b, &got))
 		if want.Finite() {

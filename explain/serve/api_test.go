@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // digits are the arguments of a posterior that takes no time.
@@ -27,8 +28,7 @@ func digits(more ...string) []string {
 // marshal is an object as JSON.
 func marshal(t testing.TB, object any) string {
 	t.Helper()
-	b, err := json.Marshal(object)
-	require.NoError(t, err)
+	b := testref.Must(json.Marshal(object))(t)
 	return string(b)
 }
 
@@ -38,8 +38,7 @@ func asked(t *testing.T, s *Server) []map[string]any {
 	t.Helper()
 	row := int(get[rows](t, s, "GET", "/v1/rows", "").Rows[3].Index)
 	file := ask(s, "GET", fmt.Sprintf("/v1/test/%d/picture", row), "", "").Body.Bytes()
-	img, err := png.Decode(bytes.NewReader(file))
-	require.NoError(t, err)
+	img := testref.Must(png.Decode(bytes.NewReader(file)))(t)
 	var values []int
 	var line []string
 	for y := range 28 {
@@ -84,14 +83,11 @@ func TestScores(t *testing.T) {
 	v := s.service.Load()
 	for _, row := range get[rows](t, s, "GET", "/v1/rows?count=12", "").Rows {
 		got := get[explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d,"top":100}`, row.Index))
-		in, err := v.testRow(t.Context(), int(row.Index))
-		require.NoError(t, err)
-		batch, err := v.problem.Linearize(t.Context(), in.rows, 0, 1)
-		require.NoError(t, err)
+		in := testref.Must(v.testRow(t.Context(), int(row.Index)))(t)
+		batch := testref.Must(v.problem.Linearize(t.Context(), in.rows, 0, 1))(t)
 		ex, err := explain.New(v.posterior.Dual, v.posterior.Kernel, &explain.Options{Top: 90, ErrorBars: true})
 		require.NoError(t, err)
-		want, err := ex.Explain(t.Context(), batch)
-		require.NoError(t, err)
+		want := testref.Must(ex.Explain(t.Context(), batch))(t)
 		sign := 1.0
 		if got.prediction.Prediction.Class == 4 {
 			sign = -1

@@ -20,6 +20,7 @@ import (
 	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/npy"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // numbersOf are the inputs of the first test rows as a request gives them, N×D.
@@ -29,14 +30,12 @@ func numbersOf(t testing.TB, s *Server, n int) (list [][]float64) {
 	for _, at := range v.tests.Pos[:n] {
 		var row []float64
 		if v.problem.Examples.Data.Images() {
-			img, err := v.tests.Set.ReadImage(t.Context(), at)
-			require.NoError(t, err)
+			img := testref.Must(v.tests.Set.ReadImage(t.Context(), at))(t)
 			for _, p := range img {
 				row = append(row, float64(p))
 			}
 		} else {
-			x, err := v.tests.Set.Read(t.Context(), []int{at})
-			require.NoError(t, err)
+			x := testref.Must(v.tests.Set.Read(t.Context(), []int{at}))(t)
 			row = append(row, x.RawRowView(0)...)
 		}
 		list = append(list, row)
@@ -69,10 +68,8 @@ func TestBatches(t *testing.T) {
 			for i, r := range rows {
 				x.SetRow(i, r)
 			}
-			own, err := p.Rows(t.Context(), x)
-			require.NoError(t, err)
-			want, err := p.Predict(t.Context(), own)
-			require.NoError(t, err)
+			own := testref.Must(p.Rows(t.Context(), x))(t)
+			want := testref.Must(p.Predict(t.Context(), own))(t)
 			for i, r := range rows {
 				require.Equal(t, marshal(t, want[i].Mean), marshal(t, got.Predictions[i].Mean))
 				require.Equal(t, marshal(t, want[i].Novelty), marshal(t, got.Predictions[i].Novelty))
@@ -94,8 +91,7 @@ func TestBatches(t *testing.T) {
 			s.ServeHTTP(w, r)
 			require.Equal(t, 200, w.Code)
 			require.Equal(t, npyType, w.Header().Get("Content-Type"))
-			a, err := npy.Read(w.Body, 0)
-			require.NoError(t, err)
+			a := testref.Must(npy.Read(w.Body, 0))(t)
 			require.Equal(t, len(rows), a.Shape[0])
 			for i, one := range got.Predictions {
 				numbers := append(append(one.Probability, one.ObservationMean...), one.ObservationSD...)
@@ -162,8 +158,7 @@ func (b *broken) Write(p []byte) (int, error) {
 func TestDecisions(t *testing.T) {
 	log := &broken{}
 	p := newPosterior(t, corpus("string-labels", "--id", "id")...)
-	h, err := Handler(t.Context(), p, &Options{Decisions: log})
-	require.NoError(t, err)
+	h := testref.Must(Handler(t.Context(), p, &Options{Decisions: log}))(t)
 	rows := numbersOf(t, h.(*Server), 3)
 	lines := func() (list []map[string]json.RawMessage) {
 		for line := range strings.SplitSeq(strings.TrimSuffix(log.String(), "\n"), "\n") {
@@ -174,8 +169,7 @@ func TestDecisions(t *testing.T) {
 		}
 		return list
 	}
-	from, err := inference.Behind(p).Problem.Record(t.Context(), "")
-	require.NoError(t, err)
+	from := testref.Must(inference.Behind(p).Problem.Record(t.Context(), ""))(t)
 	for i, body := range []string{marshal(t, map[string]any{"rows": rows}), marshal(t, map[string]any{"values": rows[0]}), `{"row":0,"without":[3]}`} {
 		path := []string{"/v1/predict", "/v1/predict", "/v1/explain"}[i]
 		refused(t, ask(h, "POST", path, "application/json", `{}`), 422, "")
@@ -273,8 +267,7 @@ func TestHotReload(t *testing.T) {
 	all.Wait()
 	require.NoError(t, old.Close())
 	for _, path := range []string{"/loans/v1/model", "/loans/readyz", "/loans/v1/rows"} {
-		r, err := server.Client().Get(server.URL + path)
-		require.NoError(t, err)
+		r := testref.Must(server.Client().Get(server.URL + path))(t)
 		require.NoError(t, r.Body.Close())
 		require.Equal(t, 503, r.StatusCode, path)
 	}
@@ -287,8 +280,7 @@ func TestHotReload(t *testing.T) {
 func TestClose(t *testing.T) {
 	b := inference.Behind(newPosterior(t, digits()...))
 	p := inference.Front(b.Job, b.Problem, b.Posterior).(*funcgp.Posterior)
-	h, err := Handler(t.Context(), p, nil)
-	require.NoError(t, err)
+	h := testref.Must(Handler(t.Context(), p, nil))(t)
 	v := h.(*Server).service.Load()
 	_, end, err := h.(*Server).begin() // a request under way
 	require.NoError(t, err)

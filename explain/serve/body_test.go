@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // A body of 8 MB of numbers, names or cells takes no more memory than what a request may
@@ -41,10 +43,9 @@ func stalled(t *testing.T, addr string, n, sent, length int) []net.Conn {
 	t.Helper()
 	var list []net.Conn
 	for range n {
-		c, err := net.Dial("tcp", addr)
-		require.NoError(t, err)
+		c := testref.Must(net.Dial("tcp", addr))(t)
 		t.Cleanup(func() { _ = c.Close() })
-		_, err = fmt.Fprintf(c, "POST /v1/predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", length, strings.Repeat(" ", sent))
+		_, err := fmt.Fprintf(c, "POST /v1/predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", length, strings.Repeat(" ", sent))
 		require.NoError(t, err)
 		list = append(list, c)
 	}
@@ -72,8 +73,7 @@ func TestStalledBodies(t *testing.T) {
 	}
 	status := func(c net.Conn) int {
 		t.Helper()
-		r, err := http.ReadResponse(bufio.NewReader(c), nil)
-		require.NoError(t, err)
+		r := testref.Must(http.ReadResponse(bufio.NewReader(c), nil))(t)
 		_, _ = io.Copy(io.Discard, r.Body)
 		return r.StatusCode
 	}

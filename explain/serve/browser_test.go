@@ -17,6 +17,8 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // A tab is a browser's with a page of the server.
@@ -100,16 +102,14 @@ func (t *tab) text(selector string) string {
 
 func (t *tab) number(expression string) float64 {
 	t.Helper()
-	v, err := chromedp.Run(t.ctx, chromedp.Evaluate[float64](expression))
-	require.NoError(t, err)
+	v := testref.Must(chromedp.Run(t.ctx, chromedp.Evaluate[float64](expression)))(t)
 	return v
 }
 
 // picture keeps a screenshot where go test -artifacts asks for files.
 func (t *tab) picture(name string) {
 	t.Helper()
-	b, err := chromedp.Run(t.ctx, chromedp.FullScreenshot(100))
-	require.NoError(t, err)
+	b := testref.Must(chromedp.Run(t.ctx, chromedp.FullScreenshot(100)))(t)
 	require.NoError(t, os.WriteFile(filepath.Join(t.ArtifactDir(), name+".png"), b, 0o600))
 }
 

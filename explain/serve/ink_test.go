@@ -36,8 +36,7 @@ func TestCentred(t *testing.T) {
 	}
 	for range drawings {
 		img := blob(rng, 100+rng.IntN(200), 100+rng.IntN(200), 0, 255)
-		out, err := centred(img, 28, true)
-		require.NoError(t, err)
+		out := testref.Must(centred(img, 28, true))(t)
 		var box image.Rectangle
 		for i, v := range out.Pix {
 			if v > 0 {
@@ -65,24 +64,20 @@ func TestCentredInvariance(t *testing.T) {
 	}
 	for range drawings {
 		img := blob(rng, 120, 120, 0, 200)
-		want, err := centred(img, 28, true)
-		require.NoError(t, err)
+		want := testref.Must(centred(img, 28, true))(t)
 		moved := image.NewGray(image.Rect(-5, 7, 315, 327))
 		draw.Draw(moved, img.Rect.Add(image.Pt(rng.IntN(150), 10+rng.IntN(150))), img, image.Point{}, draw.Src)
-		got, err := centred(moved, 28, true)
-		require.NoError(t, err)
+		got := testref.Must(centred(moved, 28, true))(t)
 		require.Equal(t, want.Pix, got.Pix)
 
 		dark := image.NewGray(img.Rect)
 		for i, v := range img.Pix {
 			dark.Pix[i] = 255 - v
 		}
-		got, err = centred(dark, 28, true)
-		require.NoError(t, err)
+		got = testref.Must(centred(dark, 28, true))(t)
 		require.Equal(t, want.Pix, got.Pix)
 
-		light, err := centred(img, 28, false)
-		require.NoError(t, err)
+		light := testref.Must(centred(img, 28, false))(t)
 		for i, v := range want.Pix {
 			require.Equal(t, 255-v, light.Pix[i])
 		}
@@ -93,8 +88,7 @@ func TestCentredBlank(t *testing.T) {
 	for _, level := range []uint8{0, 128, 255} {
 		img := image.NewGray(image.Rect(0, 0, 50, 40))
 		draw.Draw(img, img.Rect, image.NewUniform(color.Gray{Y: level}), image.Point{}, draw.Src)
-		_, err := centred(img, 28, true)
-		require.ErrorIs(t, err, picture.ErrBlank)
+		require.ErrorIs(t, testref.Err(centred(img, 28, true)), picture.ErrBlank)
 	}
 	_, err := centred(image.NewGray(image.Rect(0, 0, mostDrawn+1, 1)), 28, true)
 	require.ErrorContains(t, err, "4097×1 pixels")
@@ -105,8 +99,7 @@ func TestCentredIsThatOfMNIST(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one goroutine, long under the race detector")
 	}
-	data, err := dataset.Open(t.Context(), testref.MNIST(t), &dataset.OpenOptions{})
-	require.NoError(t, err)
+	data := testref.Must(dataset.Open(t.Context(), testref.MNIST(t), &dataset.OpenOptions{}))(t)
 	rng := rand.New(rand.NewPCG(5, 6))
 	worst, total := 0.0, 0.0
 	const n = 100
@@ -115,8 +108,7 @@ func TestCentredIsThatOfMNIST(t *testing.T) {
 		digit := &image.Gray{Pix: pix, Stride: 28, Rect: image.Rect(0, 0, 28, 28)}
 		canvas := image.NewGray(image.Rect(0, 0, 400, 400))
 		draw.NearestNeighbor.Scale(canvas, image.Rect(0, 0, 280, 280).Add(image.Pt(rng.IntN(120), rng.IntN(120))), digit, digit.Rect, draw.Src, nil)
-		out, err := centred(canvas, 28, true)
-		require.NoError(t, err)
+		out := testref.Must(centred(canvas, 28, true))(t)
 		diff := 0.0
 		for k := range pix {
 			d := float64(pix[k]) - float64(out.Pix[k])

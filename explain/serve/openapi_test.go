@@ -13,6 +13,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // api is openapi.json.
@@ -56,8 +58,7 @@ func readAPI(t *testing.T) (api, *jsonschema.Compiler) {
 	t.Helper()
 	var a api
 	require.NoError(t, json.Unmarshal(OpenAPI, &a))
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(OpenAPI))
-	require.NoError(t, err)
+	doc := testref.Must(jsonschema.UnmarshalJSON(bytes.NewReader(OpenAPI)))(t)
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	require.NoError(t, c.AddResource("openapi.json", doc))
@@ -134,10 +135,8 @@ func described(t *testing.T, h *Server, method, path, kind, body string) {
 	if w.Header().Get("Content-Type") != "application/json" {
 		return
 	}
-	s, err := c.Compile("openapi.json" + where + "/content/application~1json/schema")
-	require.NoError(t, err)
-	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(w.Body.Bytes()))
-	require.NoError(t, err)
+	s := testref.Must(c.Compile("openapi.json" + where + "/content/application~1json/schema"))(t)
+	v := testref.Must(jsonschema.UnmarshalJSON(bytes.NewReader(w.Body.Bytes())))(t)
 	require.NoError(t, s.Validate(v), "%s %s: %s", method, path, w.Body)
 }
 
@@ -187,8 +186,7 @@ func TestOpenAPIDescribesAnswers(t *testing.T) {
 // What the file says a request may have is what a request may have.
 func TestOpenAPIDescribesRequests(t *testing.T) {
 	_, c := readAPI(t)
-	s, err := c.Compile("openapi.json#/components/schemas/Request")
-	require.NoError(t, err)
+	s := testref.Must(c.Compile("openapi.json#/components/schemas/Request"))(t)
 	var want []string
 	for name := range s.Properties {
 		want = append(want, name)
@@ -196,8 +194,7 @@ func TestOpenAPIDescribesRequests(t *testing.T) {
 	}
 	r := "{" + `"row":1,"values":[1],"picture":"AA==","table":"1","rows":[[1],[2]],"fit":"ink","invert":"no","top":1,"contrast":["a","b"],"output":1,"without":[1]` + "}"
 	require.NoError(t, new(request).decode([]byte(r), 1, 2))
-	v, err := jsonschema.UnmarshalJSON(strings.NewReader(r))
-	require.NoError(t, err)
+	v := testref.Must(jsonschema.UnmarshalJSON(strings.NewReader(r)))(t)
 	require.NoError(t, s.Validate(v))
 	require.Len(t, want, len(v.(map[string]any)))
 }

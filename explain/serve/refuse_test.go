@@ -23,6 +23,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // refused requires a refusal of this status, as one JSON object with a line that says why.
@@ -195,8 +197,7 @@ func TestThousandMalformedRequests(t *testing.T) {
 	}
 	for range requests {
 		method, path, kind, body := malformed(rng, good)
-		r, err := http.NewRequest(method, server.URL+path, bytes.NewReader(body))
-		require.NoError(t, err)
+		r := testref.Must(http.NewRequest(method, server.URL+path, bytes.NewReader(body)))(t)
 		r.Header.Set("Content-Type", kind)
 		answer, err := server.Client().Do(r)
 		if err != nil {
@@ -204,8 +205,7 @@ func TestThousandMalformedRequests(t *testing.T) {
 			require.Greater(t, len(body), bodyBytes, "%v", err)
 			continue
 		}
-		_, err = io.Copy(io.Discard, answer.Body)
-		require.NoError(t, err)
+		require.NoError(t, testref.Err(io.Copy(io.Discard, answer.Body)))
 		require.NoError(t, answer.Body.Close())
 		require.True(t, answer.StatusCode >= 400 && answer.StatusCode < 500, "%s %s %s %.200q: %s", method, path, kind, body, answer.Status)
 		count[answer.StatusCode]++
@@ -217,8 +217,7 @@ func TestThousandMalformedRequests(t *testing.T) {
 // Lines that are no HTTP are refused too.
 func TestMalformedHTTP(t *testing.T) {
 	s := NewServer(nil)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	l := testref.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- Serve(ctx, &http.Server{Handler: s}, l) }()
@@ -228,14 +227,11 @@ func TestMalformedHTTP(t *testing.T) {
 		"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 1<<16) + "\r\n\r\n", "POST /v1/predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
 		"POST /nothing HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", "GET /%zz HTTP/1.1\r\nHost: localhost\r\n\r\n", "GET / HTTP/1.1\r\nHost: localhost\r\nBad Header: 1\r\n\r\n",
 	} {
-		c, err := net.Dial("tcp", l.Addr().String())
-		require.NoError(t, err)
-		_, err = io.WriteString(c, text)
-		require.NoError(t, err)
+		c := testref.Must(net.Dial("tcp", l.Addr().String()))(t)
+		require.NoError(t, testref.Err(io.WriteString(c, text)))
 		require.NoError(t, c.SetReadDeadline(time.Now().Add(10*time.Second)))
 		head := make([]byte, 13)
-		_, err = io.ReadFull(c, head)
-		require.NoError(t, err, "%.80q", text)
+		require.NoError(t, testref.Err(io.ReadFull(c, head)), "%.80q", text)
 		require.Regexp(t, `^HTTP/1\.\d 4\d\d `, string(head), "%.80q", text)
 		require.NoError(t, c.Close())
 	}
@@ -388,8 +384,7 @@ func TestStop(t *testing.T) {
 	s := NewServer(&Options{Running: 1})
 	v := newServer(t, digits()...).service.Load()
 	s.service.Store(v)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	l := testref.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- Serve(ctx, &http.Server{Handler: s}, l) }()

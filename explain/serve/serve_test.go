@@ -19,6 +19,7 @@ import (
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -49,10 +50,8 @@ func newPosterior(t testing.TB, args ...string) *funcgp.Posterior {
 	q := &inference.Flags{Method: *method, Inducing: *inducing, Refit: *refit}
 	require.NoError(t, o.CheckValues(nil))
 	c := job.New(nil)
-	p, err := problem.Open(t.Context(), c, o, "")
-	require.NoError(t, err)
-	post, err := inference.Answer(t.Context(), c, p, q, *calibrate)
-	require.NoError(t, err)
+	p := testref.Must(problem.Open(t.Context(), c, o, ""))(t)
+	post := testref.Must(inference.Answer(t.Context(), c, p, q, *calibrate))(t)
 	posteriors[key] = inference.Front(c, p, post).(*funcgp.Posterior)
 	return posteriors[key]
 }
@@ -129,8 +128,7 @@ func tableOfNames(t testing.TB, name string) []string {
 	net, err := network.Sequential(network.Shape{2}, network.Dense{Units: 5}, network.Tanh, network.Dense{Units: 1})
 	require.NoError(t, err)
 	model := filepath.Join(t.TempDir(), "net.onnx")
-	f, err := os.Create(model)
-	require.NoError(t, err)
+	f := testref.Must(os.Create(model))(t)
 	require.NoError(t, net.WriteONNX(f))
 	require.NoError(t, f.Close())
 	return []string{"--model", model, "--data", table, "--test-data", test, "--target", "class", "--id", "id"}

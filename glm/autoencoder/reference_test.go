@@ -18,10 +18,8 @@ import (
 func reference(t *testing.T) (*Autoencoder, *testref.Ref) {
 	t.Helper()
 	ref := testref.Open(t, "structures/autoencoder")
-	net, err := network.ReadONNX(bytes.NewReader(ref.Model(t)), &network.ReadOptions{Head: head.Keep})
-	require.NoError(t, err)
-	a, err := New(net, "")
-	require.NoError(t, err)
+	net := testref.Must(network.ReadONNX(bytes.NewReader(ref.Model(t)), &network.ReadOptions{Head: head.Keep}))(t)
+	a := testref.Must(New(net, ""))(t)
 	return a, ref
 }
 
@@ -51,8 +49,7 @@ func TestReferenceCode(t *testing.T) {
 	require.NoError(t, err)
 	requireClose(t, "latent", ref.Floats("latent_test"), raw(z), 1e-12)
 	requireClose(t, "reconstruction", ref.Floats("f_test"), raw(f), 1e-12)
-	again, err := a.Decode(t.Context(), z)
-	require.NoError(t, err)
+	again := testref.Must(a.Decode(t.Context(), z))(t)
 	requireClose(t, "decoded", ref.Floats("f_test"), raw(again), 1e-12)
 }
 
@@ -62,15 +59,12 @@ func TestReferencePosteriors(t *testing.T) {
 	a, ref := reference(t)
 	x, test := ref.MatrixRC("x_train", 40, 64), ref.MatrixRC("x_test", 10, 64)
 	for c, name := range map[Curvature]string{Exact: "exact", Approximate: "approximate", Mixed: "mixed"} {
-		p, err := fit(t.Context(), a, x, &FitOptions{Curvature: c, Prior: 0.01, Noise: 1})
-		require.NoError(t, err)
+		p := testref.Must(fit(t.Context(), a, x, &FitOptions{Curvature: c, Prior: 0.01, Noise: 1}))(t)
 		requireClose(t, name, ref.Floats("ggn_diagonal_"+name), p.GGN(), 1e-10)
 		require.InEpsilon(t, ref.Scalar("log_det_"+name), p.LogDet(), 1e-10)
-		e, err := p.LogEvidence(t.Context(), x)
-		require.NoError(t, err)
+		e := testref.Must(p.LogEvidence(t.Context(), x))(t)
 		require.InEpsilon(t, ref.Scalar("log_evidence_"+name), e, 1e-9)
-		lin, err := p.Linearized(t.Context(), test)
-		require.NoError(t, err)
+		lin := testref.Must(p.Linearized(t.Context(), test))(t)
 		requireClose(t, name, ref.Floats("f_test"), raw(lin.Mean), 1e-10)
 		requireClose(t, name, ref.Floats("reconstruction_variance_"+name), raw(lin.Variance), 1e-9)
 		requireClose(t, name, ref.Floats("latent_cov_"+name), raw(lin.LatentCov), 1e-9)
@@ -91,10 +85,8 @@ func TestReferenceSteps(t *testing.T) {
 	} {
 		o.Ascent, o.Prior, o.Memory, o.Start = true, -1, 1-ref.Scalar("online_alpha"), ref.Scalar("online_h0")
 		o.LearningRate, o.Batch = ref.Scalar("online_step"), 10
-		opt, err := o.withDefaults(40)
-		require.NoError(t, err)
-		tr, err := newTraining(a, x, opt)
-		require.NoError(t, err)
+		opt := testref.Must(o.withDefaults(40))(t)
+		tr := testref.Must(newTraining(a, x, opt))(t)
 		theta, h := ref.MatrixRC(name+"_theta", 3, p), ref.MatrixRC(name+"_h", 3, p)
 		for s := range 3 {
 			_, err := tr.step(t.Context(), x.Slice(10*s, 10*s+10, 0, 64).(*mat.Dense), func(int) noise {
@@ -105,8 +97,7 @@ func TestReferenceSteps(t *testing.T) {
 			requireClose(t, name, theta.RawRowView(s), tr.s.Theta, 1e-10)
 			requireClose(t, name, h.RawRowView(s), tr.s.H, 1e-10)
 		}
-		end, err := a.WithTheta(tr.s.Theta)
-		require.NoError(t, err)
+		end := testref.Must(a.WithTheta(tr.s.Theta))(t)
 		_, f, err := end.Encode(t.Context(), ref.MatrixRC("x_test", 10, 64))
 		require.NoError(t, err)
 		requireClose(t, name, ref.Floats(name+"_f_test"), raw(f), 1e-10)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/store"
 )
 
@@ -13,18 +14,15 @@ import (
 // other network.
 func TestSave(t *testing.T) {
 	a, x := small(t), curves(20, 1)
-	p, err := Fit(t.Context(), a, x, &FitOptions{Prior: 3, Noise: 0.5})
-	require.NoError(t, err)
+	p := testref.Must(Fit(t.Context(), a, x, &FitOptions{Prior: 3, Noise: 0.5}))(t)
 	path := filepath.Join(t.TempDir(), "post")
 	require.NoError(t, p.Save(path, "by hand"))
 	q, made, err := Load(path, a)
 	require.NoError(t, err)
 	require.Equal(t, "by hand", made)
 	require.Equal(t, []float64{3, 0.5}, []float64{q.Prior(), q.Noise()})
-	want, err := p.Draw(t.Context(), x, &DrawOptions{Samples: 3})
-	require.NoError(t, err)
-	got, err := q.Draw(t.Context(), x, &DrawOptions{Samples: 3})
-	require.NoError(t, err)
+	want := testref.Must(p.Draw(t.Context(), x, &DrawOptions{Samples: 3}))(t)
+	got := testref.Must(q.Draw(t.Context(), x, &DrawOptions{Samples: 3}))(t)
 	require.Equal(t, want, got)
 
 	var e *store.Error

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/store"
 )
@@ -23,12 +24,9 @@ func small(t testing.TB, widths ...int) *Autoencoder {
 	if len(widths) == 0 {
 		widths = []int{8, 2}
 	}
-	layers, err := Layers(12, widths, network.Tanh)
-	require.NoError(t, err)
-	net, err := network.Seeded(1, network.Shape{12}, layers...)
-	require.NoError(t, err)
-	a, err := New(net, "")
-	require.NoError(t, err)
+	layers := testref.Must(Layers(12, widths, network.Tanh))(t)
+	net := testref.Must(network.Seeded(1, network.Shape{12}, layers...))(t)
+	a := testref.Must(New(net, ""))(t)
 	return a
 }
 
@@ -95,8 +93,7 @@ func TestTrainIsReproducible(t *testing.T) {
 		stopped.Checkpoint = func(s *State) error { return s.Write(path) }
 		_, _, err := Train(ctx, small(t), curves(90, 1), &stopped)
 		require.ErrorIs(t, err, context.Canceled)
-		o.Resume, err = ReadState(path)
-		require.NoError(t, err)
+		o.Resume = testref.Must(ReadState(path))(t)
 		require.Equal(t, 6, o.Resume.Step)
 		got, r := trainSmall(t, o)
 		require.Equal(t, want.GGN(), got.GGN())
@@ -147,20 +144,17 @@ func TestState(t *testing.T) {
 		Epochs: []Epoch{{1, 2}, {3, 4}}, Best: 1, BestTheta: []float64{9, 10}, BestH: []float64{11, 12}}
 	path := filepath.Join(t.TempDir(), "state")
 	require.NoError(t, s.Write(path))
-	got, err := ReadState(path)
-	require.NoError(t, err)
+	got := testref.Must(ReadState(path))(t)
 	require.Equal(t, s, got)
 	s.Moment1, s.Moment2, s.Best, s.BestTheta, s.BestH = nil, nil, 0, nil, nil
 	require.NoError(t, s.Write(path))
-	got, err = ReadState(path)
-	require.NoError(t, err)
+	got = testref.Must(ReadState(path))(t)
 	require.Equal(t, s, got)
 	require.NoError(t, store.Write(path, stateKind, stateVersion, func(w *store.Writer) error {
 		w.JSON("header", stateHeader{Best: 3})
 		return nil
 	}))
-	_, err = ReadState(path)
-	require.ErrorContains(t, err, "impossible")
+	require.ErrorContains(t, testref.Err(ReadState(path)), "impossible")
 }
 
 // Draws have the variance of the posterior, also across blocks.

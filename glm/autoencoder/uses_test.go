@@ -13,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
@@ -24,10 +25,9 @@ func TestReferenceDraws(t *testing.T) {
 	test := ref.MatrixRC("x_test", 10, 64)
 	p := NewPosterior(a, ref.Floats("ggn_diagonal_exact"), 0.01, 1)
 	eps := ref.MatrixRC("sample_noise", 3, len(p.h))
-	d, err := p.draws(t.Context(), test, &DrawOptions{Samples: 3, Keep: 3}, func(s int) noise {
+	d := testref.Must(p.draws(t.Context(), test, &DrawOptions{Samples: 3, Keep: 3}, func(s int) noise {
 		return func(dst []float64, lo int) { copy(dst, eps.RawRowView(s)[lo:]) }
-	})
-	require.NoError(t, err)
+	}))(t)
 	requireClose(t, "mean", ref.Floats("sample_reconstruction_mean"), raw(d.Mean), 1e-10)
 	requireClose(t, "latent mean", ref.Floats("sample_latent_mean"), raw(d.Latent), 1e-10)
 	variance, latent := ref.Floats("sample_reconstruction_variance"), ref.Floats("sample_latent_variance")
@@ -56,15 +56,11 @@ func TestReferenceDraws(t *testing.T) {
 func TestReferenceStructures(t *testing.T) {
 	a, ref := reference(t)
 	x, test := ref.MatrixRC("x_train", 40, 64), ref.MatrixRC("x_test", 10, 64)
-	lik, err := glm.NewGaussian(1)
-	require.NoError(t, err)
-	prior, err := ntk.NewIsotropic(0.01, nil)
-	require.NoError(t, err)
+	lik := testref.Must(glm.NewGaussian(1))(t)
+	prior := testref.Must(ntk.NewIsotropic(0.01, nil))(t)
 	sitesOf := func(x *mat.Dense) *gp.Sites {
-		f, err := a.net.Forward(t.Context(), x)
-		require.NoError(t, err)
-		s, err := gp.NewSites(x, f, lik)
-		require.NoError(t, err)
+		f := testref.Must(a.net.Forward(t.Context(), x))(t)
+		s := testref.Must(gp.NewSites(x, f, lik))(t)
 		return s
 	}
 	fitted := func(structure weightspace.Structure, x *mat.Dense) weightspace.Weights {
@@ -78,16 +74,14 @@ func TestReferenceStructures(t *testing.T) {
 		require.NoError(t, post.PredictTo(t.Context(), nil, &cov, b))
 		return &cov
 	}
-	all, err := a.net.Linearize(t.Context(), test)
-	require.NoError(t, err)
+	all := testref.Must(a.net.Linearize(t.Context(), test))(t)
 	// The posterior is one of 64 outputs: those after the code are zero.
 	w := mat.NewDense(640, 66, nil)
 	for i := range 10 {
 		w.Set(64*i, 0, 1)
 		w.Set(64*i+1, 1, 1)
 	}
-	codes, err := a.joint.LinearizeCombined(t.Context(), test, w)
-	require.NoError(t, err)
+	codes := testref.Must(a.joint.LinearizeCombined(t.Context(), test, w))(t)
 	for structure, name := range map[weightspace.Structure]string{weightspace.Full: "full", weightspace.Diagonal: "exact"} {
 		post := fitted(structure, x)
 		require.InEpsilon(t, ref.Scalar("log_det_"+name), post.LogDet(), 1e-9)
@@ -104,10 +98,8 @@ func TestReferenceStructures(t *testing.T) {
 	}
 	// In function space: the posterior of a few rows, against that over the weights.
 	x = dense.Slice(x, 0, 8)
-	b, err := a.net.Linearize(t.Context(), x)
-	require.NoError(t, err)
-	post, err := gp.Fit(t.Context(), ntk.New(prior, a.net.Theta(), nil), b, sitesOf(x), nil)
-	require.NoError(t, err)
+	b := testref.Must(a.net.Linearize(t.Context(), x))(t)
+	post := testref.Must(gp.Fit(t.Context(), ntk.New(prior, a.net.Theta(), nil), b, sitesOf(x), nil))(t)
 	few := all.Slice(0, 3)
 	requireClose(t, "function space", raw(covariance(fitted(weightspace.Full, x), few)), raw(covariance(post, few)), 1e-7)
 }
@@ -121,10 +113,8 @@ func TestDrawsOfNarrowPosteriors(t *testing.T) {
 		h[i] = 1e6
 	}
 	p := NewPosterior(a, h, 1, 1)
-	lin, err := p.Linearized(t.Context(), x)
-	require.NoError(t, err)
-	d, err := p.Draw(t.Context(), x, &DrawOptions{Samples: 4000})
-	require.NoError(t, err)
+	lin := testref.Must(p.Linearized(t.Context(), x))(t)
+	d := testref.Must(p.Draw(t.Context(), x, &DrawOptions{Samples: 4000}))(t)
 	for i := range 6 {
 		for j := range 12 {
 			require.InEpsilon(t, math.Sqrt(lin.Variance.At(i, j)), d.SD.At(i, j), 0.1)
@@ -144,12 +134,10 @@ func TestDrawsOfNarrowPosteriors(t *testing.T) {
 	// The decoder of a drawn network gives its reconstructions.
 	theta := make([]float64, params)
 	p.Theta(theta, 0, 1)
-	moved, err := a.WithTheta(theta)
-	require.NoError(t, err)
+	moved := testref.Must(a.WithTheta(theta))(t)
 	z, f, err := moved.Encode(t.Context(), x)
 	require.NoError(t, err)
-	again, err := moved.Decode(t.Context(), z)
-	require.NoError(t, err)
+	again := testref.Must(moved.Decode(t.Context(), z))(t)
 	requireClose(t, "decoded", raw(again), raw(mat.DenseCopyOf(f)), 1e-13)
 	require.InEpsilon(t, math.Pow(mat.Norm(mat.NewVecDense(12, diff(x.RawRowView(0), f.RawRowView(0))), 2), 2), SquaredErrors(x, f)[0], 1e-12)
 }
@@ -193,29 +181,22 @@ func TestImpute(t *testing.T) {
 		return e
 	}
 	require.Less(t, missing(samples[0]), missing(start))
-	ten, err := p.Impute(t.Context(), x, known, &ImputeOptions{Samples: 3, Rounds: 10})
-	require.NoError(t, err)
-	byDefault, err := p.Impute(t.Context(), x, known, &ImputeOptions{Samples: 3})
-	require.NoError(t, err)
+	ten := testref.Must(p.Impute(t.Context(), x, known, &ImputeOptions{Samples: 3, Rounds: 10}))(t)
+	byDefault := testref.Must(p.Impute(t.Context(), x, known, &ImputeOptions{Samples: 3}))(t)
 	require.Equal(t, raw(ten[1]), raw(byDefault[1]))
 
 	// With one network, by hand.
-	one, err := p.Impute(t.Context(), x, known, &ImputeOptions{Samples: 1, Rounds: 1})
-	require.NoError(t, err)
+	one := testref.Must(p.Impute(t.Context(), x, known, &ImputeOptions{Samples: 1, Rounds: 1}))(t)
 	theta := p.a.net.Theta()
 	p.Theta(theta, 0, 0)
-	net, err := p.a.net.WithTheta(theta)
-	require.NoError(t, err)
-	f, err := net.Forward(t.Context(), start)
-	require.NoError(t, err)
+	net := testref.Must(p.a.net.WithTheta(theta))(t)
+	f := testref.Must(net.Forward(t.Context(), start))(t)
 	putBack(f, x, known)
-	f, err = net.Forward(t.Context(), f)
-	require.NoError(t, err)
+	f = testref.Must(net.Forward(t.Context(), f))(t)
 	requireClose(t, "by hand", raw(f), raw(one[0]), 1e-13)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = p.Impute(ctx, x, known, nil)
-	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, testref.Err(p.Impute(ctx, x, known, nil)), context.Canceled)
 }
 
 func TestAutoencodersThatAreNone(t *testing.T) {
@@ -226,16 +207,12 @@ func TestAutoencodersThatAreNone(t *testing.T) {
 	}
 	_, err := New(build(network.Dense{Units: 3}, network.Dense{Units: 5}), "")
 	require.ErrorContains(t, err, "5 outputs for inputs of shape [1 3 2]")
-	_, err = New(build(network.Dense{Units: 6}), "")
-	require.ErrorContains(t, err, "name its code")
+	require.ErrorContains(t, testref.Err(New(build(network.Dense{Units: 6}), "")), "name its code")
 	_, err = New(build(network.Dense{Units: 3}, network.Dense{Units: 6}), "middle")
 	require.ErrorContains(t, err, `"middle"`)
-	_, err = Layers(6, []int{4, 0}, network.Tanh)
-	require.ErrorContains(t, err, "a code of 0 numbers")
-	_, err = Layers(6, []int{0, 4}, network.Tanh)
-	require.ErrorContains(t, err, "width 0")
-	_, err = Layers(6, nil, network.Tanh)
-	require.ErrorContains(t, err, "no widths")
+	require.ErrorContains(t, testref.Err(Layers(6, []int{4, 0}, network.Tanh)), "a code of 0 numbers")
+	require.ErrorContains(t, testref.Err(Layers(6, []int{0, 4}, network.Tanh)), "width 0")
+	require.ErrorContains(t, testref.Err(Layers(6, nil, network.Tanh)), "no widths")
 
 	a := small(t)
 	require.ErrorContains(t, a.Check(mat.NewDense(1, 3, nil)), "rows have 3 numbers")
@@ -245,26 +222,20 @@ func TestAutoencodersThatAreNone(t *testing.T) {
 	var e *RangeError
 	require.ErrorAs(t, a.Check(x), &e)
 	require.Equal(t, RangeError{1, 3, 255}, *e)
-	_, err = Fit(t.Context(), a, x, nil)
-	require.ErrorContains(t, err, "divide grey levels by 255")
-	_, err = Fit(t.Context(), a, x, &FitOptions{Prior: -1})
-	require.ErrorContains(t, err, "prior precision -1")
+	require.ErrorContains(t, testref.Err(Fit(t.Context(), a, x, nil)), "divide grey levels by 255")
+	require.ErrorContains(t, testref.Err(Fit(t.Context(), a, x, &FitOptions{Prior: -1})), "prior precision -1")
 	require.Panics(t, func() { NewPosterior(a, nil, 1, 1) })
 }
 
 func TestNames(t *testing.T) {
 	for _, name := range RuleNames() {
-		r, err := ParseRule(name)
-		require.NoError(t, err)
+		r := testref.Must(ParseRule(name))(t)
 		require.Equal(t, name, r.String())
 	}
 	for _, name := range CurvatureNames() {
-		c, err := ParseCurvature(name)
-		require.NoError(t, err)
+		c := testref.Must(ParseCurvature(name))(t)
 		require.Equal(t, name, c.String())
 	}
-	_, err := ParseRule("x")
-	require.Error(t, err)
-	_, err = ParseCurvature("x")
-	require.Error(t, err)
+	require.Error(t, testref.Err(ParseRule("x")))
+	require.Error(t, testref.Err(ParseCurvature("x")))
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
@@ -54,14 +55,11 @@ func allRows(n int) []int {
 func posteriors(t *testing.T, q *testkit.Problem) map[string]gp.Dual {
 	t.Helper()
 	s, z := q.Sites(t), &sparse.Inducing{Rows: allRows(q.N), Batch: q.Train}
-	exact, err := gp.Fit(t.Context(), q.Kernel, q.Train, s, nil)
-	require.NoError(t, err)
-	nystrom, err := sparse.Fit(t.Context(), q.Kernel, testkit.InTiles(q.Train, 7), s, z, nil)
-	require.NoError(t, err)
+	exact := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, s, nil))(t)
+	nystrom := testref.Must(sparse.Fit(t.Context(), q.Kernel, testkit.InTiles(q.Train, 7), s, z, nil))(t)
 	fitc, err := sparse.Fit(t.Context(), q.Kernel, q.Train, s, z, &sparse.Options{Approximation: sparse.FITC})
 	require.NoError(t, err)
-	gradients, err := cg.Fit(t.Context(), q.Kernel, testkit.InTiles(q.Train, 9), s, nil)
-	require.NoError(t, err)
+	gradients := testref.Must(cg.Fit(t.Context(), q.Kernel, testkit.InTiles(q.Train, 9), s, nil))(t)
 	return map[string]gp.Dual{"exact": exact, "nystrom": nystrom, "fitc": fitc, "cg": gradients}
 }
 
@@ -129,8 +127,7 @@ func TestVarianceE22(t *testing.T) {
 			d, err := novelty.Fit(t.Context(), q.Kernel, post, nil)
 			require.NoError(t, err, name)
 			require.InEpsilon(t, noise, d.Noise(), 1e-12)
-			v, err := d.Variance(t.Context(), q.Test)
-			require.NoError(t, err)
+			v := testref.Must(d.Variance(t.Context(), q.Test))(t)
 			// v is a difference of numbers up to 1,000 times as large, through factors of K.
 			require.InDeltaSlice(t, want, v, 1e-6*want[0], "%s, %s", q.Name, name)
 			require.InDeltaSlice(t, wantOut, d.Sorted(0), 1e-6*want[0], "%s, %s", q.Name, name)
@@ -143,12 +140,10 @@ func TestVarianceE22(t *testing.T) {
 func TestVarianceThroughInducing(t *testing.T) {
 	for _, q := range problems() {
 		z := []int{3, 4, 9, 15, 21}
-		x, err := q.Train.Gather(t.Context(), z)
-		require.NoError(t, err)
+		x := testref.Must(q.Train.Gather(t.Context(), z))(t)
 		post, err := sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &sparse.Inducing{Rows: z, Batch: x}, nil)
 		require.NoError(t, err)
-		d, err := novelty.Fit(t.Context(), q.Kernel, post, nil)
-		require.NoError(t, err)
+		d := testref.Must(novelty.Fit(t.Context(), q.Kernel, post, nil))(t)
 		var at []int
 		for _, i := range z {
 			for c := range q.C {
@@ -162,8 +157,7 @@ func TestVarianceThroughInducing(t *testing.T) {
 			difference := testkit.Plus(testkit.Inverse(t, kzz), -1, inner)
 			return relative(testkit.Plus(k, -1, testkit.Product(cross, difference, cross.T())), k, q.C)
 		}
-		got, err := d.Variance(t.Context(), q.Test)
-		require.NoError(t, err)
+		got := testref.Must(d.Variance(t.Context(), q.Test))(t)
 		want := v(q.KTest, pick(q.KCross, allRows(q.T*q.C), at), kzn)
 		require.InDeltaSlice(t, want, got, 1e-7*want[0], q.Name)
 		var wantOut []float64
@@ -187,22 +181,16 @@ func TestVarianceOfMany(t *testing.T) {
 	x := gptest.RandomBatch(rng, n, 1, gptest.Layer{In: 3, Out: 2})
 	x.X = nil
 	test := gptest.Another(rng, x, 9)
-	prior, err := ntk.NewIsotropic(2, nil)
-	require.NoError(t, err)
+	prior := testref.Must(ntk.NewIsotropic(2, nil))(t)
 	k := ntk.New(prior, make([]float64, x.P), nil)
 	y := mat.NewDense(n, 1, nil)
-	s, err := gp.NewSites(y, x.F, glm.Bernoulli{})
-	require.NoError(t, err)
+	s := testref.Must(gp.NewSites(y, x.F, glm.Bernoulli{}))(t)
 	rows := []int{5, 600, 16_000}
-	few, err := x.Gather(t.Context(), rows)
-	require.NoError(t, err)
+	few := testref.Must(x.Gather(t.Context(), rows))(t)
 	z := &sparse.Inducing{Rows: rows, Batch: few}
-	post, err := sparse.Fit(t.Context(), k, x, s, z, nil)
-	require.NoError(t, err)
-	d, err := novelty.Fit(t.Context(), k, post, nil)
-	require.NoError(t, err)
-	got, err := d.Variance(t.Context(), test)
-	require.NoError(t, err)
+	post := testref.Must(sparse.Fit(t.Context(), k, x, s, z, nil))(t)
+	d := testref.Must(novelty.Fit(t.Context(), k, post, nil))(t)
+	got := testref.Must(d.Variance(t.Context(), test))(t)
 
 	summed := d.Summed(n, len(rows), 0)
 	require.Len(t, summed, 16_384)
@@ -215,13 +203,10 @@ func TestVarianceOfMany(t *testing.T) {
 		require.True(t, found, i)
 		require.NotContains(t, rows, i)
 	}
-	of, err := linearize.Gather(t.Context(), x, summed)
-	require.NoError(t, err)
-	b, err := sparse.NewBuilder(t.Context(), k, z, nil)
-	require.NoError(t, err)
+	of := testref.Must(linearize.Gather(t.Context(), x, summed))(t)
+	b := testref.Must(sparse.NewBuilder(t.Context(), k, z, nil))(t)
 	require.NoError(t, b.Add(t.Context(), of, gp.UniformSites(len(summed), 1, d.Noise())))
-	p, err := b.Posterior(t.Context())
-	require.NoError(t, err)
+	p := testref.Must(b.Posterior(t.Context()))(t)
 	var v, kappa mat.Dense
 	require.NoError(t, p.PredictTo(t.Context(), nil, &v, test))
 	k.DiagTo(&kappa, test)
@@ -237,16 +222,12 @@ func TestVarianceOfMany(t *testing.T) {
 // inducing examples as do. It is not smaller, since they leave out some of K.
 func TestVarianceWithinMemory(t *testing.T) {
 	q := testkit.NewProblem("", 5, 300, 1, glm.Bernoulli{}, 1)
-	post, err := gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), nil)
-	require.NoError(t, err)
-	whole, err := novelty.Fit(t.Context(), q.Kernel, post, nil)
-	require.NoError(t, err)
+	post := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), nil))(t)
+	whole := testref.Must(novelty.Fit(t.Context(), q.Kernel, post, nil))(t)
 	few, err := novelty.Fit(t.Context(), q.Kernel, post, &novelty.Options{MaxMemory: gp.Bytes(q.N, q.C) - 1})
 	require.NoError(t, err)
-	a, err := whole.Variance(t.Context(), q.Test)
-	require.NoError(t, err)
-	b, err := few.Variance(t.Context(), q.Test)
-	require.NoError(t, err)
+	a := testref.Must(whole.Variance(t.Context(), q.Test))(t)
+	b := testref.Must(few.Variance(t.Context(), q.Test))(t)
 	for i := range a {
 		require.Greater(t, b[i], a[i])
 		require.Less(t, b[i], math.Sqrt(q.KTest.At(i, i)))
@@ -360,14 +341,12 @@ func chord(z *mat.Dense, x []float64, i int) float64 {
 func TestInputDistances(t *testing.T) {
 	for k, q := range problems() {
 		q.Train.X.SetCol(2, make([]float64, q.N)) // a column that never changes
-		post, err := gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), nil)
-		require.NoError(t, err)
+		post := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), nil))(t)
 		o, scaled := &novelty.Options{Standardize: k > 0}, centered
 		if o.Standardize {
 			scaled = standardized
 		}
-		d, err := novelty.Fit(t.Context(), q.Kernel, post, o)
-		require.NoError(t, err)
+		d := testref.Must(novelty.Fit(t.Context(), q.Kernel, post, o))(t)
 		z, x := scaled(q.Train.X, q.Train.X), scaled(q.Train.X, q.Test.X)
 		_, cols := z.Dims()
 		ridge := 1e-3 * math.Pow(mat.Norm(z, 2), 2) / float64(cols)
@@ -407,12 +386,10 @@ func TestInputDistances(t *testing.T) {
 func TestScore(t *testing.T) {
 	for _, q := range problems() {
 		for name, post := range posteriors(t, q) {
-			d, err := novelty.Fit(t.Context(), q.Kernel, post, nil)
-			require.NoError(t, err)
+			d := testref.Must(novelty.Fit(t.Context(), q.Kernel, post, nil))(t)
 			novel := make([]float64, q.T)
 			require.NoError(t, d.ScoreTo(t.Context(), novel, q.Test))
-			v, err := d.Variance(t.Context(), q.Test)
-			require.NoError(t, err)
+			v := testref.Must(d.Variance(t.Context(), q.Test))(t)
 			far, angle, err := d.InputDistances(t.Context(), q.Test)
 			require.NoError(t, err)
 			for i := range novel {
@@ -464,21 +441,16 @@ func surprise(sorted []float64, v float64) float64 {
 func TestFunctionAlone(t *testing.T) {
 	q := problems()[0]
 	score, without := make([]float64, q.T), make([]float64, q.T)
-	post, err := gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), nil)
-	require.NoError(t, err)
-	d, err := novelty.Fit(t.Context(), q.Kernel, post, &novelty.Options{FunctionAlone: true})
-	require.NoError(t, err)
+	post := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), nil))(t)
+	d := testref.Must(novelty.Fit(t.Context(), q.Kernel, post, &novelty.Options{FunctionAlone: true}))(t)
 	require.NoError(t, d.ScoreTo(t.Context(), score, q.Test))
-	v, err := d.Variance(t.Context(), q.Test)
-	require.NoError(t, err)
+	v := testref.Must(d.Variance(t.Context(), q.Test))(t)
 	for i := range v {
 		require.InDelta(t, surprise(d.Sorted(0), v[i]), score[i], 1e-12)
 	}
 	q.Train.X, q.Test.X = nil, nil
-	post, err = gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), nil)
-	require.NoError(t, err)
-	d, err = novelty.Fit(t.Context(), q.Kernel, post, nil)
-	require.NoError(t, err)
+	post = testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), nil))(t)
+	d = testref.Must(novelty.Fit(t.Context(), q.Kernel, post, nil))(t)
 	require.NoError(t, d.ScoreTo(t.Context(), without, q.Test))
 	require.Equal(t, score, without)
 }
@@ -487,16 +459,12 @@ func TestFunctionAlone(t *testing.T) {
 func TestHugeInputs(t *testing.T) {
 	q := problems()[0]
 	q.Train.X.Scale(1e200, q.Train.X)
-	post, err := gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), nil)
-	require.NoError(t, err)
-	d, err := novelty.Fit(t.Context(), q.Kernel, post, nil)
-	require.NoError(t, err)
-	alone, err := novelty.Fit(t.Context(), q.Kernel, post, &novelty.Options{FunctionAlone: true})
-	require.NoError(t, err)
+	post := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), nil))(t)
+	d := testref.Must(novelty.Fit(t.Context(), q.Kernel, post, nil))(t)
+	alone := testref.Must(novelty.Fit(t.Context(), q.Kernel, post, &novelty.Options{FunctionAlone: true}))(t)
 	require.Equal(t, alone.Training(), d.Training())
 	// Divided by their deviation they do.
-	d, err = novelty.Fit(t.Context(), q.Kernel, post, &novelty.Options{Standardize: true})
-	require.NoError(t, err)
+	d = testref.Must(novelty.Fit(t.Context(), q.Kernel, post, &novelty.Options{Standardize: true}))(t)
 	require.NotEqual(t, alone.Training(), d.Training())
 }
 
@@ -506,8 +474,7 @@ func TestSave(t *testing.T) {
 	for _, q := range problems() {
 		posts := posteriors(t, q)
 		for name, post := range posts {
-			d, err := novelty.Fit(t.Context(), q.Kernel, post, &novelty.Options{Seed: 3})
-			require.NoError(t, err)
+			d := testref.Must(novelty.Fit(t.Context(), q.Kernel, post, &novelty.Options{Seed: 3}))(t)
 			f := testkit.Written(t, d.Save)
 			again, err := novelty.Load(t.Context(), f, q.Kernel, post, nil)
 			require.NoError(t, err, name)
@@ -522,8 +489,7 @@ func TestSave(t *testing.T) {
 			require.Equal(t, scores, scoresAgain)
 			if name == "exact" || name == "nystrom" {
 				var wrong *store.Error
-				_, err = novelty.Load(t.Context(), f, q.Kernel, posts["cg"], nil)
-				require.ErrorAs(t, err, &wrong)
+				require.ErrorAs(t, testref.Err(novelty.Load(t.Context(), f, q.Kernel, posts["cg"], nil)), &wrong)
 			}
 		}
 	}
@@ -533,8 +499,7 @@ func TestSave(t *testing.T) {
 func TestScoreAlone(t *testing.T) {
 	for _, q := range problems() {
 		for name, post := range posteriors(t, q) {
-			d, err := novelty.Fit(t.Context(), q.Kernel, post, nil)
-			require.NoError(t, err)
+			d := testref.Must(novelty.Fit(t.Context(), q.Kernel, post, nil))(t)
 			all, one := make([]float64, q.T), make([]float64, 1)
 			require.NoError(t, d.ScoreTo(t.Context(), all, q.Test))
 			for i := range all {
@@ -553,8 +518,7 @@ func TestCancel(t *testing.T) {
 			_, err := novelty.Fit(ctx, q.Kernel, post, nil)
 			return err
 		})
-		d, err := novelty.Fit(t.Context(), q.Kernel, post, nil)
-		require.NoError(t, err)
+		d := testref.Must(novelty.Fit(t.Context(), q.Kernel, post, nil))(t)
 		testkit.Stops(t, name+": ScoreTo", 2, func(ctx context.Context) error {
 			return d.ScoreTo(ctx, make([]float64, q.T), q.Test)
 		})

@@ -15,8 +15,7 @@ func TestClassRowDoesNotDependOnEigenvectors(t *testing.T) {
 	for _, c := range []int{3, 5, 10} {
 		mean, cov := testref.Moments(rng, 1, c, 2, 1)
 		row := func(change func(r *softmaxRow)) *classRow {
-			r, err := newSoftmaxRow(0, mean.RawRowView(0), append([]float64(nil), cov.RawMatrix().Data...))
-			require.NoError(t, err)
+			r := testref.Must(newSoftmaxRow(0, mean.RawRowView(0), append([]float64(nil), cov.RawMatrix().Data...)))(t)
 			change(r)
 			return newClassRowOf(r, 1)
 		}

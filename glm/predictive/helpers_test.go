@@ -44,7 +44,7 @@ type likelihoodCase struct {
 
 func likelihoodCases(t testing.TB) []likelihoodCase {
 	rng := testref.Rand(11)
-	gaussian := testref.Must[*glm.Gaussian](t)
+	gaussian := func(g *glm.Gaussian, err error) *glm.Gaussian { return testref.Must(g, err)(t) }
 	normal := func(c int) func(*rand.Rand) []float64 {
 		return func(rng *rand.Rand) []float64 { return testref.Vec(rng, c, 1) }
 	}

@@ -153,7 +153,7 @@ func TestLogPredictiveDoesNotUnderflow(t *testing.T) {
 }
 
 func TestE11ExactOfEachOutputIsMarginal(t *testing.T) {
-	for _, lik := range []glm.Likelihood{glm.Bernoulli{}, glm.Poisson{}, testref.Must[*glm.Gaussian](t)(glm.NewGaussian(0.5))} {
+	for _, lik := range []glm.Likelihood{glm.Bernoulli{}, glm.Poisson{}, testref.Must(glm.NewGaussian(0.5))(t)} {
 		f, cov := testref.Posterior(1, 4, 3, 1)
 		mean, sd := predict(t, Exact{}, lik, f, cov)
 		for i := range 4 {
@@ -174,7 +174,7 @@ func TestThesis316GaussianPredictive(t *testing.T) {
 	c, n := 3, 4
 	rng := testref.Rand(2)
 	noise := testref.Cov(rng, c, 5, 0.5)
-	lik := testref.Must[*glm.Gaussian](t)(glm.NewGaussianMatrix(symmetric(noise)))
+	lik := testref.Must(glm.NewGaussianMatrix(symmetric(noise)))(t)
 	f, cov := testref.Posterior(3, n, c, 1)
 	y := mat.NewDense(n, c, testref.Vec(rng, n*c, 2))
 	mean, sd := predict(t, Exact{}, lik, f, cov)
@@ -199,7 +199,7 @@ func TestThesis316GaussianPredictive(t *testing.T) {
 func TestE11MonteCarloAgainstExact(t *testing.T) {
 	const samples = 20000
 	mc := MonteCarlo{Samples: samples, Seed: 7}
-	for _, lik := range []glm.Likelihood{glm.Bernoulli{}, glm.Poisson{}, testref.Must[*glm.Gaussian](t)(glm.NewGaussian(0.5))} {
+	for _, lik := range []glm.Likelihood{glm.Bernoulli{}, glm.Poisson{}, testref.Must(glm.NewGaussian(0.5))(t)} {
 		f, cov := testref.Posterior(4, 20, 2, 0.7)
 		want, wantSD := predict(t, Exact{}, lik, f, cov)
 		got, gotSD := predict(t, mc, lik, f, cov)
@@ -304,7 +304,7 @@ func TestGLMFig4VarianceSplits(t *testing.T) {
 }
 
 func TestGLMFig4SplitOfGaussianAndPoisson(t *testing.T) {
-	lik := testref.Must[*glm.Gaussian](t)(glm.NewGaussianVector([]float64{0.5, 2}))
+	lik := testref.Must(glm.NewGaussianVector([]float64{0.5, 2}))(t)
 	f, cov := testref.Posterior(3, 1, 2, 1)
 	var a, e mat.Dense
 	require.NoError(t, Exact{}.SplitTo(&a, &e, lik, f, cov))
@@ -459,7 +459,7 @@ func TestBridgeOfTwoClasses(t *testing.T) {
 }
 
 func TestDefaultLink(t *testing.T) {
-	for _, lik := range []glm.Likelihood{glm.Bernoulli{}, &glm.Bernoulli{}, glm.Poisson{}, &glm.Poisson{}, testref.Must[*glm.Gaussian](t)(glm.NewGaussian(1))} {
+	for _, lik := range []glm.Likelihood{glm.Bernoulli{}, &glm.Bernoulli{}, glm.Poisson{}, &glm.Poisson{}, testref.Must(glm.NewGaussian(1))(t)} {
 		require.Equal(t, Exact{}, DefaultLink(lik, 1))
 		require.Equal(t, Exact{}, DefaultLink(lik, 3))
 	}
@@ -556,7 +556,7 @@ func TestLinkRefusesWhatIsNoPosterior(t *testing.T) {
 		}
 	}
 	// a joint density needs more than variances
-	lik := testref.Must[*glm.Gaussian](t)(glm.NewGaussian(1))
+	lik := testref.Must(glm.NewGaussian(1))(t)
 	err := Exact{}.LogPredictiveTo(make([]float64, 2), lik, mat.NewDense(2, 2, nil), mat.NewDense(2, 2, nil),
 		mat.NewDense(4, 2, []float64{1, 0, 0, 1, 1, 3, 3, 1}))
 	require.EqualError(t, err, "glm: row 1: the 2×2 covariance is not positive definite")

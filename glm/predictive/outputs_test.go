@@ -12,6 +12,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
@@ -21,17 +22,14 @@ import (
 // inputs, with its kernel and its classes.
 func manyOutputs(t *testing.T, n, c int) (*linearize.Batch, *ntk.NTK, *mat.Dense) {
 	t.Helper()
-	net, err := network.Sequential(network.Shape{2}, network.Dense{Units: c})
-	require.NoError(t, err)
+	net := testref.Must(network.Sequential(network.Shape{2}, network.Dense{Units: c}))(t)
 	x, y := mat.NewDense(n, 2, nil), mat.NewDense(n, 1, nil)
 	for i := range n {
 		x.SetRow(i, []float64{math.Cos(float64(i)), 0.5 - float64(i)})
 		y.Set(i, 0, float64(i*(c/n)))
 	}
-	b, err := net.Linearize(context.Background(), x)
-	require.NoError(t, err)
-	prior, err := ntk.NewIsotropic(10, nil)
-	require.NoError(t, err)
+	b := testref.Must(net.Linearize(context.Background(), x))(t)
+	prior := testref.Must(ntk.NewIsotropic(10, nil))(t)
 	return b, ntk.New(prior, net.Theta(), nil), y
 }
 
@@ -42,10 +40,8 @@ func TestThousandOutputsEndToEnd(t *testing.T) {
 	const n, c = 2, 1000
 	b, k, y := manyOutputs(t, n, c)
 	lik := glm.Categorical{}
-	sites, err := gp.NewSites(y, b.F, lik)
-	require.NoError(t, err)
-	post, err := gp.Fit(context.Background(), k, b, sites, nil)
-	require.NoError(t, err)
+	sites := testref.Must(gp.NewSites(y, b.F, lik))(t)
+	post := testref.Must(gp.Fit(context.Background(), k, b, sites, nil))(t)
 	var f, cov mat.Dense
 	require.NoError(t, post.PredictTo(t.Context(), &f, &cov, b))
 	for _, l := range []predictive.Link{predictive.MAP{}, predictive.DefaultLink(lik, c), predictive.Bridge{}} {
@@ -77,8 +73,7 @@ func requireProbabilities(t *testing.T, l predictive.Link, y, f, cov *mat.Dense)
 func TestMonteCarloOfManyOutputs(t *testing.T) {
 	const c, samples = 300, 4000
 	rng := rand.New(rand.NewPCG(1, 2))
-	lik, err := glm.NewGaussian(1)
-	require.NoError(t, err)
+	lik := testref.Must(glm.NewGaussian(1))(t)
 	for _, rank := range []int{c, 7, 1} {
 		a, f := mat.NewDense(c, rank, nil), mat.NewDense(1, c, nil)
 		a.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, a)
@@ -111,8 +106,7 @@ func TestTwoThousandOutputsOfOneExample(t *testing.T) {
 		t.Skip("needs factorizations of 2000 rows")
 	}
 	b, k, y := manyOutputs(t, 1, 2000)
-	post, err := gp.Refit(context.Background(), k, b, y, glm.Categorical{}, &gp.Options{MaxIter: 1})
-	require.NoError(t, err)
+	post := testref.Must(gp.Refit(context.Background(), k, b, y, glm.Categorical{}, &gp.Options{MaxIter: 1}))(t)
 	var f mat.Dense
 	require.NoError(t, post.PredictTo(t.Context(), &f, nil, b))
 	require.Less(t, b.F.At(0, 0), f.At(0, 0), "the refit moves towards the class")

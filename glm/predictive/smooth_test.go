@@ -21,8 +21,7 @@ func wideRow(t *testing.T, seed uint64, c int, scale float64) *softmaxRow {
 	for j := range c {
 		cov.Set(j, j, cov.At(j, j)+variance/2)
 	}
-	r, err := newSoftmaxRow(0, f.RawRowView(0), mat.DenseCopyOf(cov).RawMatrix().Data)
-	require.NoError(t, err)
+	r := testref.Must(newSoftmaxRow(0, f.RawRowView(0), mat.DenseCopyOf(cov).RawMatrix().Data))(t)
 	return r
 }
 
@@ -84,7 +83,6 @@ func TestSmoothRowsAgreeWithPoints(t *testing.T) {
 func TestNarrowRowsAreNotSmooth(t *testing.T) {
 	f, cov := testref.Posterior(2, 1, 6, 1)
 	cov.Scale(1e-2, cov)
-	r, err := newSoftmaxRow(0, f.RawRowView(0), mat.DenseCopyOf(cov).RawMatrix().Data)
-	require.NoError(t, err)
+	r := testref.Must(newSoftmaxRow(0, f.RawRowView(0), mat.DenseCopyOf(cov).RawMatrix().Data))(t)
 	require.Nil(t, r.smooth(softmaxWants{}, 1<<16))
 }

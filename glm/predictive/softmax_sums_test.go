@@ -65,8 +65,7 @@ func eachPoint(r *softmaxRow, centre []float64, rank, shift int, visit func(l, z
 // Logits that may overflow have no sheet, and their sums do not overflow either.
 func TestWideLogitsHaveNoSheet(t *testing.T) {
 	f, cov := testref.Posterior(3, 1, 6, 1e4)
-	r, err := newSoftmaxRow(0, f.RawRowView(0), mat.DenseCopyOf(cov).RawMatrix().Data)
-	require.NoError(t, err)
+	r := testref.Must(newSoftmaxRow(0, f.RawRowView(0), mat.DenseCopyOf(cov).RawMatrix().Data))(t)
 	require.Nil(t, r.sheet(r.m, dense.Of(r.a, 6, r.rank)))
 	m, _ := r.qmcMoments(softmaxWants{entropy: true}, nil, 1e-2, 4096)
 	sum := 0.0

@@ -48,8 +48,7 @@ func TestE21CountsKeepTheRateOfTheMean(t *testing.T) {
 		c := 1 + 2*(trial%2)
 		y, mean, cov := drawnCounts(rng, 40, c, 0.3)
 		before := []*mat.Dense{mat.DenseCopyOf(mean), mat.DenseCopyOf(cov)}
-		k, err := Calibrate(t.Context(), glm.Poisson{}, y, mean, cov, nil)
-		require.NoError(t, err)
+		k := testref.Must(Calibrate(t.Context(), glm.Poisson{}, y, mean, cov, nil))(t)
 		require.True(t, k.RateKept)
 		require.NotEqual(t, 1.0, k.Scale)
 		for _, k := range []*Calibration{k, {Scale: 7, RateKept: true}} {
@@ -72,15 +71,14 @@ func TestE21CountsKeepTheRateOfTheMean(t *testing.T) {
 		require.InDelta(t, scaledNLL(t, predictive.Exact{}, glm.Poisson{}, y, shifted(mean, cov, k.Scale), cov, k.Scale), k.NLL, 1e-12)
 		require.InDelta(t, scaledNLL(t, predictive.Exact{}, glm.Poisson{}, y, shifted(mean, cov, 1), cov, 1), k.Unscaled, 1e-12)
 
-		same, err := Calibrate(t.Context(), glm.Poisson{}, y, mean, cov, &CalibrateOptions{KeepMean: true})
-		require.NoError(t, err)
+		same := testref.Must(Calibrate(t.Context(), glm.Poisson{}, y, mean, cov, &CalibrateOptions{KeepMean: true}))(t)
 		_, m, _, err := same.Apply(glm.Poisson{}, mean, cov)
 		require.NoError(t, err)
 		require.False(t, same.RateKept)
 		require.True(t, m == mean)
 	}
 	mean, cov := testref.Moments(rng, 5, 1, 1, 1)
-	for _, lik := range []glm.Likelihood{glm.Bernoulli{}, testref.Must[*glm.Gaussian](t)(glm.NewGaussian(1))} {
+	for _, lik := range []glm.Likelihood{glm.Bernoulli{}, testref.Must(glm.NewGaussian(1))(t)} {
 		require.False(t, calibrated(t, lik, mat.NewDense(5, 1, []float64{1, 0, 0, 1, 1}), mean, cov).RateKept)
 	}
 }
@@ -103,8 +101,7 @@ func TestE18CountsAgainstAGrid(t *testing.T) {
 			y.Set(1, 0, 60)
 			mean.Set(1, 0, -2)
 		}
-		got, err := Calibrate(t.Context(), glm.Poisson{}, y, mean, cov, &CalibrateOptions{Spread: spread})
-		require.NoError(t, err)
+		got := testref.Must(Calibrate(t.Context(), glm.Poisson{}, y, mean, cov, &CalibrateOptions{Spread: spread}))(t)
 		average := make([]float64, c)
 		for j := range c {
 			average[j] = mat.Sum(y.ColView(j)) / float64(n)
@@ -147,8 +144,7 @@ func TestCalibrateCountsWithStrays(t *testing.T) {
 	for i := 0; i < n; i += 20 {
 		y.Set(i, 0, math.Floor(-5*math.Log(rng.Float64())))
 	}
-	alone, err := Calibrate(t.Context(), glm.Poisson{}, y, mean, cov, &CalibrateOptions{KeepMean: true})
-	require.NoError(t, err)
+	alone := testref.Must(Calibrate(t.Context(), glm.Poisson{}, y, mean, cov, &CalibrateOptions{KeepMean: true}))(t)
 	require.Greater(t, alone.Scale, 2.5*s)
 	require.InDelta(t, math.Log(s), math.Log(calibrated(t, glm.Poisson{}, y, mean, cov).Scale), 0.7)
 }
@@ -157,11 +153,9 @@ func TestCalibrateCountsWithStrays(t *testing.T) {
 func TestNegativeBinomialOfLargeDispersionIsPoisson(t *testing.T) {
 	rng := testref.Rand(33)
 	y, mean, cov := drawnCounts(rng, 40, 1, 0.3)
-	lik := testref.Must[glm.NegativeBinomial](t)(glm.NewNegativeBinomial(1e12))
-	want, err := ScoreOfContext(t.Context(), nil, glm.Poisson{}, y, mean, cov, 1)
-	require.NoError(t, err)
-	got, err := ScoreOfContext(t.Context(), nil, lik, y, mean, cov, 1)
-	require.NoError(t, err)
+	lik := testref.Must(glm.NewNegativeBinomial(1e12))(t)
+	want := testref.Must(ScoreOfContext(t.Context(), nil, glm.Poisson{}, y, mean, cov, 1))(t)
+	got := testref.Must(ScoreOfContext(t.Context(), nil, lik, y, mean, cov, 1))(t)
 	require.InDelta(t, want.NLL, got.NLL, 1e-8)
 	require.InDelta(t, want.RMSE, got.RMSE, 1e-8)
 	poisson, other := calibrated(t, glm.Poisson{}, y, mean, cov), calibrated(t, lik, y, mean, cov)

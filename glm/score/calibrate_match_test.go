@@ -15,6 +15,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -39,10 +40,8 @@ func TestE21CalibrateAtTheMatch(t *testing.T) {
 			if c.Likelihood == "bernoulli" {
 				lik = glm.Bernoulli{}
 			}
-			prior, err := ntk.NewIsotropic(c.Match, nil)
-			require.NoError(t, err)
-			post, err := gp.Refit(t.Context(), ntk.New(prior, net.Theta(), nil), train, y, lik, nil)
-			require.NoError(t, err)
+			prior := testref.Must(ntk.NewIsotropic(c.Match, nil))(t)
+			post := testref.Must(gp.Refit(t.Context(), ntk.New(prior, net.Theta(), nil), train, y, lik, nil))(t)
 			var mean, cov, fHat, testCov mat.Dense
 			require.NoError(t, post.LeaveOneOutTo(t.Context(), &mean, &cov, dense.Range(train.Len()), train))
 			require.NoError(t, post.PredictTo(t.Context(), &fHat, &testCov, test))
@@ -52,15 +51,13 @@ func TestE21CalibrateAtTheMatch(t *testing.T) {
 			}
 			calibrated := func(o score.CalibrateOptions) *score.Calibration {
 				o.Link = link
-				k, err := score.Calibrate(t.Context(), lik, y, &mean, &cov, &o)
-				require.NoError(t, err)
+				k := testref.Must(score.Calibrate(t.Context(), lik, y, &mean, &cov, &o))(t)
 				return k
 			}
 			nll := func(k *score.Calibration, f *mat.Dense) float64 {
 				lik, f, cov, err := k.Apply(lik, f, &testCov)
 				require.NoError(t, err)
-				s, err := score.ScoreOf(link, lik, yTest, f, cov)
-				require.NoError(t, err)
+				s := testref.Must(score.ScoreOf(link, lik, yTest, f, cov))(t)
 				return s.NLL
 			}
 			// At the scales found there, the same NLL. Of five classes 1,024 points err by more.

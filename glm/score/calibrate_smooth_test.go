@@ -52,7 +52,7 @@ func drawnProblem(t *testing.T, rng *rand.Rand, trial int) (lik glm.Likelihood, 
 		mean.Scale(0.3, mean)
 		link = predictive.DefaultLink(lik, c)
 	case 6:
-		lik, link = testref.Must[*glm.Gaussian](t)(glm.NewGaussian(0.3)), predictive.Exact{}
+		lik, link = testref.Must(glm.NewGaussian(0.3))(t), predictive.Exact{}
 	case 7:
 		link = predictive.Probit{}
 	}
@@ -71,10 +71,8 @@ func TestE21CalibrationIsASmoothFunctionOfTheMoments(t *testing.T) {
 	tempered := 0
 	for trial := range 24 {
 		lik, y, mean, cov, link := drawnProblem(t, rng, trial)
-		want, err := Calibrate(t.Context(), lik, y, mean, cov, &CalibrateOptions{Link: link})
-		require.NoError(t, err)
-		got, err := Calibrate(t.Context(), lik, y, near(mean), near(cov), &CalibrateOptions{Link: link})
-		require.NoError(t, err)
+		want := testref.Must(Calibrate(t.Context(), lik, y, mean, cov, &CalibrateOptions{Link: link}))(t)
+		got := testref.Must(Calibrate(t.Context(), lik, y, near(mean), near(cov), &CalibrateOptions{Link: link}))(t)
 		require.InEpsilon(t, want.Scale, got.Scale, 1e-9, "trial %d", trial)
 		require.InEpsilon(t, want.Temperature, got.Temperature, 1e-9, "trial %d", trial)
 		require.InEpsilon(t, want.NoiseScale, got.NoiseScale, 1e-9, "trial %d", trial)
@@ -91,23 +89,19 @@ func TestE18SearchEndsAtTheSameScalesFromAnyStart(t *testing.T) {
 	rng := testref.Rand(26)
 	for trial := range 24 {
 		lik, y, mean, cov, link := drawnProblem(t, rng, trial)
-		rows, err := newScoredRows(lik, y, mean, cov)
-		require.NoError(t, err)
+		rows := testref.Must(newScoredRows(lik, y, mean, cov))(t)
 		var counts strays
 		if _, ok := lik.(glm.Poisson); ok {
 			counts = newStrays(rows.y)
 		}
-		s, err := newScaleSearch(t.Context(), link, lik, rows, counts, &CalibrateOptions{})
-		require.NoError(t, err)
-		want, err := s.find(t.Context())
-		require.NoError(t, err)
+		s := testref.Must(newScaleSearch(t.Context(), link, lik, rows, counts, &CalibrateOptions{}))(t)
+		want := testref.Must(s.find(t.Context()))(t)
 		for _, move := range []predictive.ScalePoint{pointAt(0.3, 0), pointAt(-0.2, -0.1), pointAt(0.01, -0.04)} {
 			if len(s.others) == 1 {
 				move.Other = 0
 			}
 			start := pointAt(min(max(want.Scale+move.Scale, s.lo.Scale), s.hi.Scale), min(max(want.Other+move.Other, s.lo.Other), s.hi.Other))
-			got, err := s.descend(t.Context(), start)
-			require.NoError(t, err)
+			got := testref.Must(s.descend(t.Context(), start))(t)
 			require.InDelta(t, want.Scale, got.Scale, 1e-9, "trial %d, log s from %v", trial, move)
 			require.InDelta(t, want.Other, got.Other, 1e-9, "trial %d, log τ or log t from %v", trial, move)
 		}
@@ -119,8 +113,7 @@ func slopesOf(t *testing.T, s surface, at predictive.ScalePoint, rel float64, ms
 	t.Helper()
 	const h = 1e-4
 	expand := func(dx, dy float64) predictive.ScaleSlopes {
-		d, err := s.Expand(t.Context(), pointAt(at.Scale+dx, at.Other+dy))
-		require.NoError(t, err)
+		d := testref.Must(s.Expand(t.Context(), pointAt(at.Scale+dx, at.Other+dy)))(t)
 		return d
 	}
 	d, left, right, down, up := expand(0, 0), expand(-h, 0), expand(h, 0), expand(0, -h), expand(0, h)
@@ -145,16 +138,14 @@ func TestE18DerivativesAgainstDifferences(t *testing.T) {
 		if trial%10 == 5 {
 			y.Set(0, 0, 0.3)
 		}
-		rows, err := newScoredRows(lik, y, mean, cov)
-		require.NoError(t, err)
+		rows := testref.Must(newScoredRows(lik, y, mean, cov))(t)
 		s := classSurfaceOf(t, lik, rows)
 		for range 5 {
 			at := pointAt(9*(rng.Float64()-0.6), -3*rng.Float64())
-			_, err := s.Settle(t.Context(), pointAt(at.Scale+0.3, at.Other-0.2))
-			require.NoError(t, err)
+			require.NoError(t, testref.Err(s.Settle(t.Context(), pointAt(at.Scale+0.3, at.Other-0.2))))
 			slopesOf(t, s, at, 2e-7, fmt.Sprint("C = ", c))
 		}
-		g, err := whiten(t.Context(), testref.Must[*glm.Gaussian](t)(glm.NewGaussian(0.4)), &scoredRows{rows: 4, c: c, kept: []int{0, 1, 2, 3}, y: mean, mean: mean, cov: cov}, 1)
+		g, err := whiten(t.Context(), testref.Must(glm.NewGaussian(0.4))(t), &scoredRows{rows: 4, c: c, kept: []int{0, 1, 2, 3}, y: mean, mean: mean, cov: cov}, 1)
 		require.NoError(t, err)
 		slopesOf(t, g, pointAt(rng.NormFloat64(), rng.NormFloat64()), 2e-7, "gaussian")
 	}
@@ -169,17 +160,13 @@ func TestE21ScaleAndTemperatureAgainstAGrid(t *testing.T) {
 		const n = 30
 		spread := []float64{math.Inf(1), 2}[trial%2]
 		lik, y, mean, cov := drawnRows(rng, n, c, []float64{1, 0.5, 0.2, 0.05}[trial/5], math.Exp(rng.NormFloat64()-1))
-		got, err := Calibrate(t.Context(), lik, y, mean, cov, &CalibrateOptions{Spread: spread})
-		require.NoError(t, err)
-		rows, err := newScoredRows(lik, y, mean, cov)
-		require.NoError(t, err)
+		got := testref.Must(Calibrate(t.Context(), lik, y, mean, cov, &CalibrateOptions{Spread: spread}))(t)
+		rows := testref.Must(newScoredRows(lik, y, mean, cov))(t)
 		s := classSurfaceOf(t, lik, rows)
 		at := func(scale, tau float64) float64 {
 			p := pointAt(math.Log(scale), math.Log(tau))
-			_, err := s.Settle(t.Context(), p)
-			require.NoError(t, err)
-			d, err := s.Expand(t.Context(), p)
-			require.NoError(t, err)
+			require.NoError(t, testref.Err(s.Settle(t.Context(), p)))
+			d := testref.Must(s.Expand(t.Context(), p))(t)
 			return d.Value + penaltyOfBoth(scale, tau, spread, n)
 		}
 		best := at(got.Scale, got.Temperature)
@@ -202,8 +189,7 @@ func TestE21TemperatureIsAtMostOne(t *testing.T) {
 	rng := testref.Rand(25)
 	for _, c := range []int{1, 2, 3, 5} {
 		lik, y, mean, cov := drawnRows(rng, 300, c, 1.6, 0.1)
-		got, err := Calibrate(t.Context(), lik, y, mean, cov, nil)
-		require.NoError(t, err)
+		got := testref.Must(Calibrate(t.Context(), lik, y, mean, cov, nil))(t)
 		require.Equal(t, 1.0, got.Temperature)
 		link := predictive.DefaultLink(lik, c)
 		require.Less(t, temperedNLL(t, link, lik, y, mean, cov, got.Scale, 1.3), got.NLL)

@@ -47,8 +47,7 @@ func penaltyOfBoth(s, tau, spread float64, n int) float64 {
 
 // The zero value scales nothing, and the other scales of a partly filled one stay 1.
 func TestZeroCalibration(t *testing.T) {
-	gauss, err := glm.NewGaussian(.25)
-	require.NoError(t, err)
+	gauss := testref.Must(glm.NewGaussian(.25))(t)
 	mean, cov := mat.NewDense(1, 1, []float64{3}), mat.NewDense(1, 1, []float64{2})
 	for _, c := range []*Calibration{{}, {NoiseScale: 1}, {Scale: 1}, {Scale: 1, Temperature: 1, NoiseScale: 1}} {
 		lik, m, v, err := c.Apply(gauss, mean, cov)
@@ -136,8 +135,7 @@ func TestCalibrateGaussianAgainstBruteForce(t *testing.T) {
 	for trial := range 45 {
 		n, c := 2+rng.IntN(12), 1+trial%3
 		spread := []float64{math.Inf(1), 2, 0.5}[trial/3%3]
-		lik, err := glm.NewGaussian(math.Exp(rng.NormFloat64()))
-		require.NoError(t, err)
+		lik := testref.Must(glm.NewGaussian(math.Exp(rng.NormFloat64())))(t)
 		if trial%2 == 1 {
 			a := mat.NewDense(c, c, testref.Vec(rng, c*c, 1))
 			s := mat.NewSymDense(c, nil)
@@ -145,16 +143,13 @@ func TestCalibrateGaussianAgainstBruteForce(t *testing.T) {
 			for j := range c {
 				s.SetSym(j, j, s.At(j, j)+0.1)
 			}
-			lik, err = glm.NewGaussianMatrix(s)
-			require.NoError(t, err)
+			lik = testref.Must(glm.NewGaussianMatrix(s))(t)
 		}
 		mean, cov := testref.Moments(rng, n, c, 1, math.Exp(rng.NormFloat64()))
 		y := mat.NewDense(n, c, testref.Vec(rng, n*c, math.Exp(2*rng.NormFloat64())))
-		got, err := Calibrate(t.Context(), lik, y, mean, cov, &CalibrateOptions{Spread: spread})
-		require.NoError(t, err)
+		got := testref.Must(Calibrate(t.Context(), lik, y, mean, cov, &CalibrateOptions{Spread: spread}))(t)
 		at := func(s, noise float64) float64 {
-			scaled, err := lik.ScaleNoise(noise)
-			require.NoError(t, err)
+			scaled := testref.Must(lik.ScaleNoise(noise))(t)
 			return scaledNLL(t, predictive.Exact{}, scaled, y, mean, cov, s)
 		}
 		const steps = 30
@@ -172,8 +167,7 @@ func TestCalibrateGaussianAgainstBruteForce(t *testing.T) {
 // calibrated calls Calibrate for rows with their scale known.
 func calibrated(t *testing.T, lik glm.Likelihood, y, mean, cov *mat.Dense) *Calibration {
 	t.Helper()
-	c, err := Calibrate(t.Context(), lik, y, mean, cov, nil)
-	require.NoError(t, err)
+	c := testref.Must(Calibrate(t.Context(), lik, y, mean, cov, nil))(t)
 	return c
 }
 
@@ -194,8 +188,7 @@ func TestCalibrateFindsTheScaleThatWasUsed(t *testing.T) {
 				logits.Set(i, 0, 1)
 			}
 		}
-		lik, err := glm.NewGaussian(0.2)
-		require.NoError(t, err)
+		lik := testref.Must(glm.NewGaussian(0.2))(t)
 		c := calibrated(t, lik, y, mean, cov)
 		require.InEpsilon(t, s, c.Scale, 0.3)
 		require.InEpsilon(t, 2.5, c.NoiseScale, 0.16)
@@ -219,8 +212,7 @@ func TestCalibrateAtTheEdges(t *testing.T) {
 		scale float64
 		says  string
 	}{{right, minScale, "the network alone predicts best"}, {wrong, maxScale, "too narrow"}} {
-		c, err := Calibrate(t.Context(), glm.Bernoulli{}, e.y, mean, cov, noPrior)
-		require.NoError(t, err)
+		c := testref.Must(Calibrate(t.Context(), glm.Bernoulli{}, e.y, mean, cov, noPrior))(t)
 		require.InEpsilon(t, e.scale, c.Scale/(c.Temperature*c.Temperature), 1e-12)
 		require.True(t, c.Edge)
 		at := 0
@@ -245,8 +237,7 @@ func TestCalibrateAtTheEdges(t *testing.T) {
 		require.Len(t, c.Warnings, at)
 	}
 	// A noise variance that is too large by far.
-	lik, err := glm.NewGaussian(1e9)
-	require.NoError(t, err)
+	lik := testref.Must(glm.NewGaussian(1e9))(t)
 	c := calibrated(t, lik, right, right, cov)
 	require.Equal(t, minScale, c.NoiseScale)
 	require.True(t, c.Edge)
@@ -257,8 +248,7 @@ func TestCalibrateAtTheEdges(t *testing.T) {
 func TestCalibrateWithoutCovariance(t *testing.T) {
 	mean, y := mat.NewDense(3, 1, []float64{1, 2, 0.5}), mat.NewDense(3, 1, []float64{1, 0, 1})
 	zero := mat.NewDense(3, 1, nil)
-	lik, err := glm.NewGaussian(2)
-	require.NoError(t, err)
+	lik := testref.Must(glm.NewGaussian(2))(t)
 	for _, lik := range []glm.Likelihood{glm.Bernoulli{}, glm.Poisson{}, lik} {
 		c := calibrated(t, lik, y, mean, zero)
 		require.InDelta(t, 1, c.Scale/(c.Temperature*c.Temperature), 1e-15, lik.Name())
@@ -280,8 +270,7 @@ func TestCalibrateFewRows(t *testing.T) {
 	require.Equal(t, 1, c.Rows)
 	require.True(t, math.IsNaN(c.StdErr))
 	require.InDelta(t, 1, c.Scale, 0.1) // one row says next to nothing
-	lik, err := glm.NewGaussian(1)
-	require.NoError(t, err)
+	lik := testref.Must(glm.NewGaussian(1))(t)
 	c = calibrated(t, lik, one(3), one(0), one(1)) // any s + t = 9 is as likely, and s = 1 likeliest before
 	require.InDelta(t, 1, c.Scale, 0.01)
 	require.InDelta(t, 9, c.Scale+c.NoiseScale, 0.01)
@@ -306,7 +295,7 @@ func TestCalibrateFewRows(t *testing.T) {
 	require.Equal(t, all.NLL, c.NLL)
 
 	var none *RowsError
-	_, err = Calibrate(t.Context(), glm.Bernoulli{}, one(1), one(math.NaN()), one(1), nil)
+	_, err := Calibrate(t.Context(), glm.Bernoulli{}, one(1), one(math.NaN()), one(1), nil)
 	require.ErrorAs(t, err, &none)
 	_, err = Calibrate(t.Context(), glm.Bernoulli{}, one(2), one(1), one(1), nil)
 	require.ErrorContains(t, err, "row 0: ")
@@ -315,14 +304,11 @@ func TestCalibrateFewRows(t *testing.T) {
 // A target without a density is named.
 func TestCalibrateZeroDensity(t *testing.T) {
 	mean, cov, y := mat.NewDense(3, 1, []float64{math.NaN(), 1, 1e200}), mat.NewDense(3, 1, []float64{1, 1, 1}), mat.NewDense(3, 1, []float64{1, 2, 3})
-	lik, err := glm.NewGaussian(1e-300)
-	require.NoError(t, err)
+	lik := testref.Must(glm.NewGaussian(1e-300))(t)
 	var zero *ZeroDensityError
-	_, err = Calibrate(t.Context(), glm.Poisson{}, y, mean, cov, nil)
-	require.ErrorAs(t, err, &zero)
+	require.ErrorAs(t, testref.Err(Calibrate(t.Context(), glm.Poisson{}, y, mean, cov, nil)), &zero)
 	require.Equal(t, 2, zero.Row)
-	_, err = Calibrate(t.Context(), lik, y, mean, cov, nil)
-	require.ErrorAs(t, err, &zero)
+	require.ErrorAs(t, testref.Err(Calibrate(t.Context(), lik, y, mean, cov, nil)), &zero)
 	require.Equal(t, 2, zero.Row)
 }
 
@@ -341,17 +327,14 @@ func TestCalibrateAWellTrainedNetwork(t *testing.T) {
 			y.Set(i, 0, 1)
 		}
 	}
-	c, err := Calibrate(t.Context(), glm.Bernoulli{}, y, mean, cov, &CalibrateOptions{Spread: math.Inf(1)})
-	require.NoError(t, err)
-	network, err := ScoreOf(nil, glm.Bernoulli{}, y, mean, nil)
-	require.NoError(t, err)
+	c := testref.Must(Calibrate(t.Context(), glm.Bernoulli{}, y, mean, cov, &CalibrateOptions{Spread: math.Inf(1)}))(t)
+	network := testref.Must(ScoreOf(nil, glm.Bernoulli{}, y, mean, nil))(t)
 	require.Less(t, c.Scale, 0.1)
 	require.Less(t, c.NLL, network.NLL+1e-5)
 	require.Greater(t, c.Unscaled, network.NLL+0.02)
 	lik, tempered, scaled, err := c.Apply(glm.Bernoulli{}, mean, cov)
 	require.NoError(t, err)
-	s, err := ScoreOf(nil, lik, y, tempered, scaled)
-	require.NoError(t, err)
+	s := testref.Must(ScoreOf(nil, lik, y, tempered, scaled))(t)
 	require.InDelta(t, c.NLL, s.NLL, 1e-12)
 	require.InDelta(t, c.StdErr, s.StdErr, 1e-12)
 	require.Equal(t, network.Accuracy, s.Accuracy)
@@ -364,12 +347,9 @@ func TestApply(t *testing.T) {
 	mean := means
 	cov := mat.NewDense(2, 2, []float64{2, 1, 1, 3})
 	c := &Calibration{Scale: 0.5, NoiseScale: 3}
-	scalar, err := glm.NewGaussian(0.5)
-	require.NoError(t, err)
-	vector, err := glm.NewGaussianVector([]float64{1, 2})
-	require.NoError(t, err)
-	full, err := glm.NewGaussianMatrix(mat.NewSymDense(2, []float64{2, 0.5, 0.5, 1}))
-	require.NoError(t, err)
+	scalar := testref.Must(glm.NewGaussian(0.5))(t)
+	vector := testref.Must(glm.NewGaussianVector([]float64{1, 2}))(t)
+	full := testref.Must(glm.NewGaussianMatrix(mat.NewSymDense(2, []float64{2, 0.5, 0.5, 1})))(t)
 	y, f := mat.NewDense(1, 2, []float64{1, -1}), mat.NewDense(1, 2, []float64{0.3, 0.1})
 	for _, g := range []*glm.Gaussian{scalar, vector, full} {
 		lik, same, scaled, err := c.Apply(g, mean, cov)
@@ -386,8 +366,7 @@ func TestApply(t *testing.T) {
 			sym.SetSym(i/2, i%2, noise[i])
 		}
 		// as noise that is made with three times the covariance
-		want, err := glm.NewGaussianMatrix(sym)
-		require.NoError(t, err)
+		want := testref.Must(glm.NewGaussianMatrix(sym))(t)
 		require.InDelta(t, scaledNLL(t, predictive.Exact{}, want, y, f, cov, 1), scaledNLL(t, predictive.Exact{}, lik, y, f, cov, 1), 1e-14)
 		r, l, root := make([]float64, 2), make([]float64, 4), make([]float64, 4)
 		wr, wl, wroot := make([]float64, 2), make([]float64, 4), make([]float64, 4)
@@ -407,11 +386,9 @@ func TestApply(t *testing.T) {
 	_, mean, same, err = c.Apply(glm.Bernoulli{}, nil, nil)
 	require.NoError(t, err)
 	require.True(t, mean == nil && same == nil)
-	tiny, err := glm.NewGaussian(1e-307)
-	require.NoError(t, err)
+	tiny := testref.Must(glm.NewGaussian(1e-307))(t)
 	var noise *glm.NoiseError
-	_, err = tiny.ScaleNoise(1e-4)
-	require.ErrorAs(t, err, &noise)
+	require.ErrorAs(t, testref.Err(tiny.ScaleNoise(1e-4)), &noise)
 	require.Equal(t, -1, noise.Output)
 }
 
@@ -435,8 +412,7 @@ func TestCalibrateOnWorkers(t *testing.T) {
 		require.NoError(t, err)
 		require.Greater(t, scales, scaleSteps)
 		for _, workers := range []int{2, 5} {
-			more, err := Calibrate(t.Context(), lik, y, mean, cov, &CalibrateOptions{Workers: workers})
-			require.NoError(t, err)
+			more := testref.Must(Calibrate(t.Context(), lik, y, mean, cov, &CalibrateOptions{Workers: workers}))(t)
 			require.Equal(t, one, more)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -448,10 +424,8 @@ func TestCalibrateOnWorkers(t *testing.T) {
 // The two scales of snelson by leave-one-out are the best of a fine grid of pairs.
 func TestCalibrateSnelson(t *testing.T) {
 	l := readLeaveOneOut(t, "snelson", "loo")
-	c, err := Calibrate(t.Context(), l.lik, l.y, l.mean, l.cov, &CalibrateOptions{Spread: math.Inf(1)})
-	require.NoError(t, err)
-	network, err := ScoreOf(nil, l.lik, l.y, l.mean, nil)
-	require.NoError(t, err)
+	c := testref.Must(Calibrate(t.Context(), l.lik, l.y, l.mean, l.cov, &CalibrateOptions{Spread: math.Inf(1)}))(t)
+	network := testref.Must(ScoreOf(nil, l.lik, l.y, l.mean, nil))(t)
 	require.Less(t, c.NLL, network.NLL)
 	require.Less(t, c.NLL, c.Unscaled)
 	n := len(l.density)

@@ -11,6 +11,7 @@ import (
 	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // On thesis-cnn the scale by leave-one-out, with no held-out row, predicts the test
@@ -32,19 +33,15 @@ func TestCalibrateThesisCNN(t *testing.T) {
 	testAt := func(s, tau float64) *score.Score {
 		_, mean, cov, err := (&score.Calibration{Scale: s, Temperature: tau}).Apply(lik, &testMean, &testCov)
 		require.NoError(t, err)
-		score, err := score.ScoreOf(nil, lik, y, mean, cov)
-		require.NoError(t, err)
+		score := testref.Must(score.ScoreOf(nil, lik, y, mean, cov))(t)
 		return score
 	}
-	c, err := score.Calibrate(t.Context(), lik, r.Y, &mean, &cov, nil)
-	require.NoError(t, err)
+	c := testref.Must(score.Calibrate(t.Context(), lik, r.Y, &mean, &cov, nil))(t)
 	require.Empty(t, c.Warnings)
 	_, tempered, scaled, err := c.Apply(lik, &mean, &cov)
 	require.NoError(t, err)
-	loo, err := score.ScoreOf(nil, lik, r.Y, tempered, scaled)
-	require.NoError(t, err)
-	network, err := score.ScoreOf(nil, lik, y, &testMean, nil)
-	require.NoError(t, err)
+	loo := testref.Must(score.ScoreOf(nil, lik, r.Y, tempered, scaled))(t)
+	network := testref.Must(score.ScoreOf(nil, lik, y, &testMean, nil))(t)
 	at := testAt(c.Scale, c.Temperature)
 
 	require.InDelta(t, 0.9927, loo.Accuracy, 5e-5)

@@ -69,11 +69,11 @@ func TestConstantNLL(t *testing.T) {
 		y := mat.NewDense(n, 1, mat.Col(nil, j, numbers))
 		want += best(func(mean float64) float64 {
 			return best(func(variance float64) float64 {
-				return at(testref.Must[*glm.Gaussian](t)(glm.NewGaussian(variance)), y, mean)
+				return at(testref.Must(glm.NewGaussian(variance))(t), y, mean)
 			}, 0.5, 1.5)
 		}, -0.5, 0.5) + 2.0/n
 	}
-	gaussian := testref.Must[*glm.Gaussian](t)(glm.NewGaussian(3))
+	gaussian := testref.Must(glm.NewGaussian(3))(t)
 	require.InDelta(t, want, constantNLL(gaussian, numbers, 2), 1e-4)
 	require.True(t, math.IsNaN(constantNLL(gaussian, mat.NewDense(3, 1, []float64{2, 2, 2}), 1)))
 }
@@ -83,7 +83,7 @@ func TestConstantNLL(t *testing.T) {
 func TestE21WorseThanAConstantIsSaidFirst(t *testing.T) {
 	rng := testref.Rand(32)
 	const n = 200
-	for _, lik := range []glm.Likelihood{glm.Bernoulli{}, glm.Categorical{}, glm.Poisson{}, testref.Must[glm.NegativeBinomial](t)(glm.NewNegativeBinomial(9)), testref.Must[*glm.Gaussian](t)(glm.NewGaussian(1))} {
+	for _, lik := range []glm.Likelihood{glm.Bernoulli{}, glm.Categorical{}, glm.Poisson{}, testref.Must(glm.NewNegativeBinomial(9))(t), testref.Must(glm.NewGaussian(1))(t)} {
 		c := 1
 		if lik.Name() == "categorical" {
 			c = 3

@@ -38,8 +38,7 @@ func TestHeteroscedasticLinksAndScores(t *testing.T) {
 		}
 	}
 	require.InDeltaSlice(t, logPredictive(t, predictive.Exact{}, h, y, f, cov), logPredictive(t, predictive.MonteCarlo{Samples: 20000}, h, y, f, cov), .3)
-	s, err := ScoreOf(nil, h, y, f, cov)
-	require.NoError(t, err)
+	s := testref.Must(ScoreOf(nil, h, y, f, cov))(t)
 	sum := 0.0
 	for i := range 40 {
 		for j := range 2 {
@@ -47,8 +46,7 @@ func TestHeteroscedasticLinksAndScores(t *testing.T) {
 		}
 	}
 	require.InDelta(t, math.Sqrt(sum/80), s.RMSE, 1e-12)
-	n, err := NoveltyOf(context.Background(), nil, h, f, cov, 1)
-	require.NoError(t, err)
+	n := testref.Must(NoveltyOf(context.Background(), nil, h, f, cov, 1))(t)
 	for i, v := range n.Score {
 		require.InDelta(t, aleatoric.At(i, 0)+aleatoric.At(i, 1)+epistemic.At(i, 0)+epistemic.At(i, 1), v, 1e-12)
 	}
@@ -68,8 +66,7 @@ func TestE18Heteroscedastic(t *testing.T) {
 		at, noise := m+math.Sqrt(.5)*rng.NormFloat64(), s+math.Sqrt(.2)*rng.NormFloat64()
 		y.Set(i, 0, at+math.Exp(noise/2)*rng.NormFloat64())
 	}
-	c, err := Calibrate(context.Background(), h, y, f, cov, nil)
-	require.NoError(t, err)
+	c := testref.Must(Calibrate(context.Background(), h, y, f, cov, nil))(t)
 	require.InDelta(t, math.Log(.1), math.Log(c.Scale), .8)
 	require.Equal(t, 1.0, c.NoiseScale)
 }
@@ -84,8 +81,7 @@ func TestHeteroscedasticJackknife(t *testing.T) {
 		f.SetRow(i, []float64{m, s})
 		y.Set(i, 0, m+math.Exp(s/2)*rng.NormFloat64())
 	}
-	j, err := NewJackknife(h, .9, y, f)
-	require.NoError(t, err)
+	j := testref.Must(NewJackknife(h, .9, y, f))(t)
 	at := func(m, s float64) (lo, hi float64) {
 		same := mat.NewDense(n, 2, nil)
 		for i := range n {

@@ -11,14 +11,14 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // TestJackknifeRank compares ⌈(1−α)(n+1)⌉ with integers computed from the percents,
 // which have no rounding.
 func TestJackknifeRank(t *testing.T) {
 	for percent := 1; percent < 100; percent++ {
-		coverage, err := strconv.ParseFloat("0."+strconv.Itoa(100 + percent)[1:], 64)
-		require.NoError(t, err)
+		coverage := testref.Must(strconv.ParseFloat("0."+strconv.Itoa(100 + percent)[1:], 64))(t)
 		for _, n := range []int{1, 2, 9, 10, 19, 20, 99, 100, 123, 55000} {
 			want := (percent*(n+1) + 99) / 100
 			k, err := JackknifeRank(n, coverage)
@@ -48,8 +48,7 @@ func TestJackknifeRank(t *testing.T) {
 // that are the scores and predictions that are zero.
 func gaussianJackknife(t *testing.T, coverage float64, scores ...float64) *Jackknife {
 	t.Helper()
-	lik, err := glm.NewGaussian(1)
-	require.NoError(t, err)
+	lik := testref.Must(glm.NewGaussian(1))(t)
 	j, err := NewJackknife(lik, coverage, mat.NewDense(len(scores), 1, scores), mat.NewDense(len(scores), 1, nil))
 	require.NoError(t, err)
 	return j
@@ -88,11 +87,9 @@ func TestJackknifeIntervalAgainstDefinition(t *testing.T) {
 		for _, m := range []*mat.Dense{y, loo, at} {
 			m.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, m)
 		}
-		lik, err := glm.NewGaussian(1)
-		require.NoError(t, err)
+		lik := testref.Must(glm.NewGaussian(1))(t)
 		coverage := rng.Float64() * float64(n) / float64(n+1)
-		j, err := NewJackknife(lik, coverage, y, loo)
-		require.NoError(t, err)
+		j := testref.Must(NewJackknife(lik, coverage, y, loo))(t)
 		require.Zero(t, j.Classes())
 		for v := range 2 {
 			var below, above []float64
@@ -113,8 +110,7 @@ func TestJackknifeIntervalAgainstDefinition(t *testing.T) {
 // TestJackknifeUnknownPredictionsWiden checks that an example without a prediction of
 // its own counts as infinitely far, and that infinite rates give no NaN.
 func TestJackknifeUnknownPredictionsWiden(t *testing.T) {
-	lik, err := glm.NewGaussian(1)
-	require.NoError(t, err)
+	lik := testref.Must(glm.NewGaussian(1))(t)
 	const n = 19
 	y, loo, at := mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil)
 	for i := range n {
@@ -122,21 +118,18 @@ func TestJackknifeUnknownPredictionsWiden(t *testing.T) {
 	}
 	loo.Set(0, 0, math.NaN())
 	at.Set(0, 0, math.NaN())
-	j, err := NewJackknife(lik, .9, y, loo)
-	require.NoError(t, err)
+	j := testref.Must(NewJackknife(lik, .9, y, loo))(t)
 	require.Equal(t, 1, j.Unknown())
 	// Scores 2, …, 19 and one that is infinite: rank 18 of 19 is 19, not 18.
 	lo, hi := j.Interval(0, at)
 	require.Equal(t, [2]float64{-19, 19}, [2]float64{lo, hi})
-	j, err = NewJackknife(lik, .95, y, loo)
-	require.NoError(t, err)
+	j = testref.Must(NewJackknife(lik, .95, y, loo))(t)
 	lo, hi = j.Interval(0, at)
 	require.Equal(t, [2]float64{math.Inf(-1), math.Inf(1)}, [2]float64{lo, hi})
 
 	rates := mat.NewDense(n, 1, nil)
 	rates.Set(3, 0, 1e4) // a rate beyond a float64
-	j, err = NewJackknife(glm.Poisson{}, .95, y, rates)
-	require.NoError(t, err)
+	j = testref.Must(NewJackknife(glm.Poisson{}, .95, y, rates))(t)
 	lo, hi = j.Interval(0, rates)
 	require.Equal(t, [2]float64{0, math.Inf(1)}, [2]float64{lo, hi})
 }
@@ -145,8 +138,7 @@ func TestJackknifeUnknownPredictionsWiden(t *testing.T) {
 // where it lies in the interval of rates.
 func TestJackknifeOfCounts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	identity, err := glm.NewGaussian(1)
-	require.NoError(t, err)
+	identity := testref.Must(glm.NewGaussian(1))(t)
 	for range 200 {
 		const n = 12
 		y, loo, at := mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil)
@@ -155,16 +147,14 @@ func TestJackknifeOfCounts(t *testing.T) {
 			m.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, m)
 		}
 		coverage := .05 + .85*rng.Float64()
-		counts, err := NewJackknife(glm.Poisson{}, coverage, y, loo)
-		require.NoError(t, err)
+		counts := testref.Must(NewJackknife(glm.Poisson{}, coverage, y, loo))(t)
 		lo, hi := counts.Interval(0, at)
 		exp := func(m *mat.Dense) *mat.Dense {
 			var e mat.Dense
 			e.Apply(func(_, _ int, v float64) float64 { return math.Exp(v) }, m)
 			return &e
 		}
-		rates, err := NewJackknife(identity, coverage, y, exp(loo))
-		require.NoError(t, err)
+		rates := testref.Must(NewJackknife(identity, coverage, y, exp(loo)))(t)
 		from, to := rates.Interval(0, exp(at))
 		for k := range 40 {
 			v := float64(k)
@@ -208,8 +198,7 @@ func TestJackknifeSetAgainstDefinition(t *testing.T) {
 			return 3 * rng.NormFloat64()
 		}, at)
 		coverage := rng.Float64() * float64(n) / float64(n+1)
-		j, err := NewJackknife(lik, coverage, y, loo)
-		require.NoError(t, err)
+		j := testref.Must(NewJackknife(lik, coverage, y, loo))(t)
 		require.Equal(t, classes, j.Classes())
 		in := j.Set(0, at)
 		require.Len(t, in, classes)
@@ -234,8 +223,7 @@ func TestJackknifeSetTellsFarLogitsApart(t *testing.T) {
 		loo.Set(i, 0, -100-float64(i)) // class 0 with 1 − p below rounding
 		at.Set(i, 0, -99.5)
 	}
-	j, err := NewJackknife(glm.Bernoulli{}, .9, y, loo)
-	require.NoError(t, err)
+	j := testref.Must(NewJackknife(glm.Bernoulli{}, .9, y, loo))(t)
 	require.Equal(t, []bool{false, false}, j.Set(0, at), "less likely than any training example's own class")
 	at.Set(0, 0, -100)
 	require.Equal(t, []bool{true, false}, j.Set(0, at), "a tie")
@@ -249,11 +237,9 @@ func TestJackknifeRefusesTargets(t *testing.T) {
 	_, err := NewJackknife(glm.Bernoulli{}, .5, mat.NewDense(2, 1, []float64{0, .5}), zero)
 	require.ErrorAs(t, err, &e)
 	require.Contains(t, err.Error(), "training example 1")
-	_, err = NewJackknife(glm.Poisson{}, .5, mat.NewDense(2, 1, []float64{-1, 0}), zero)
-	require.ErrorAs(t, err, &e)
+	require.ErrorAs(t, testref.Err(NewJackknife(glm.Poisson{}, .5, mat.NewDense(2, 1, []float64{-1, 0}), zero)), &e)
 	require.Panics(t, func() { _, _ = NewJackknife(glm.Poisson{}, .5, mat.NewDense(1, 1, nil), zero) })
-	sets, err := NewJackknife(glm.Bernoulli{}, .5, zero, zero)
-	require.NoError(t, err)
+	sets := testref.Must(NewJackknife(glm.Bernoulli{}, .5, zero, zero))(t)
 	require.Panics(t, func() { sets.Interval(0, zero) })
 	require.Panics(t, func() { sets.Set(0, mat.NewDense(3, 1, nil)) })
 	require.Panics(t, func() { gaussianJackknife(t, .5, 1, 2).Set(0, zero) })
@@ -264,8 +250,7 @@ func TestJackknifeRefusesTargets(t *testing.T) {
 // this stable fit, near 1 − α, also of classes and of discrete data full of ties.
 func TestJackknifeGuarantee(t *testing.T) {
 	const n, trials, alpha = 19, 4000, .2
-	gaussian, err := glm.NewGaussian(1)
-	require.NoError(t, err)
+	gaussian := testref.Must(glm.NewGaussian(1))(t)
 	for name, draw := range map[string]struct {
 		lik glm.Likelihood
 		y   func(rng *rand.Rand) float64
@@ -289,8 +274,7 @@ func TestJackknifeGuarantee(t *testing.T) {
 			for i := range n {
 				f.Set(i, 0, draw.f((sum-y.At(i, 0))/(n-1)))
 			}
-			j, err := NewJackknife(draw.lik, 1-alpha, y, f)
-			require.NoError(t, err)
+			j := testref.Must(NewJackknife(draw.lik, 1-alpha, y, f))(t)
 			next := draw.y(rng)
 			if j.Classes() > 0 {
 				if j.Set(0, f)[int(next)] {

@@ -11,16 +11,15 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/glm/score"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // TestE21NoiseFactor compares the factor in closed form with the best of a fine grid of the summed log
 // density, for one output and for two with a full noise covariance.
 func TestE21NoiseFactor(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	one, err := glm.NewGaussian(0.3)
-	require.NoError(t, err)
-	two, err := glm.NewGaussianMatrix(mat.NewSymDense(2, []float64{0.3, 0.1, 0.1, 0.2}))
-	require.NoError(t, err)
+	one := testref.Must(glm.NewGaussian(0.3))(t)
+	two := testref.Must(glm.NewGaussianMatrix(mat.NewSymDense(2, []float64{0.3, 0.1, 0.1, 0.2})))(t)
 	for c, lik := range map[int]*glm.Gaussian{1: one, 2: two} {
 		const n = 40
 		y, mean, cov := mat.NewDense(n, c, nil), mat.NewDense(n, c, nil), mat.NewDense(n*c, c, nil)
@@ -36,11 +35,9 @@ func TestE21NoiseFactor(t *testing.T) {
 			cov.Slice(i*c, (i+1)*c, 0, c).(*mat.Dense).Mul(root, root.T())
 		}
 		y.Set(3, 0, math.NaN()) // such a row is left out
-		got, err := score.NoiseFactor(lik, y, mean, cov)
-		require.NoError(t, err)
+		got := testref.Must(score.NoiseFactor(lik, y, mean, cov))(t)
 		density := func(factor float64) float64 {
-			scaled, err := lik.ScaleNoise(factor)
-			require.NoError(t, err)
+			scaled := testref.Must(lik.ScaleNoise(factor))(t)
 			var wide mat.Dense
 			wide.Scale(factor, cov)
 			logp := make([]float64, n)
@@ -60,16 +57,14 @@ func TestE21NoiseFactor(t *testing.T) {
 			require.Less(t, density(got*part), best, "%d outputs, %v", c, part)
 		}
 	}
-	_, err = score.NoiseFactor(one, mat.NewDense(1, 1, []float64{math.NaN()}), mat.NewDense(1, 1, nil), mat.NewDense(1, 1, nil))
+	_, err := score.NoiseFactor(one, mat.NewDense(1, 1, []float64{math.NaN()}), mat.NewDense(1, 1, nil), mat.NewDense(1, 1, nil))
 	require.ErrorAs(t, err, new(*score.RowsError))
 }
 
 // TestMostLogLik checks that no function values make targets likelier than those that are meant.
 func TestMostLogLik(t *testing.T) {
-	gaussian, err := glm.NewGaussian(0.3)
-	require.NoError(t, err)
-	overdispersed, err := glm.NewNegativeBinomial(2)
-	require.NoError(t, err)
+	gaussian := testref.Must(glm.NewGaussian(0.3))(t)
+	overdispersed := testref.Must(glm.NewNegativeBinomial(2))(t)
 	rng := rand.New(rand.NewPCG(5, 6))
 	for _, one := range []struct {
 		lik glm.Likelihood

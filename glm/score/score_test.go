@@ -31,8 +31,7 @@ func readLeaveOneOut(t *testing.T, name, kind string) leaveOneOut {
 	l.cov = mat.NewDense(n*c, c, q.Floats(kind+"_cov"))
 	switch q.Meta("likelihood") {
 	case "gaussian":
-		g, err := glm.NewGaussian(r.Scalar("sigma2"))
-		require.NoError(t, err)
+		g := testref.Must(glm.NewGaussian(r.Scalar("sigma2")))(t)
 		l.lik = g
 	case "bernoulli":
 		l.lik = glm.Bernoulli{}
@@ -63,8 +62,7 @@ func TestLeaveOneOutDensitiesOfReferences(t *testing.T) {
 		}
 		for _, kind := range []string{"loo", "loo_first_order"} {
 			l := readLeaveOneOut(t, c.name, kind)
-			s, err := ScoreOf(nil, l.lik, l.y, l.mean, l.cov)
-			require.NoError(t, err)
+			s := testref.Must(ScoreOf(nil, l.lik, l.y, l.mean, l.cov))(t)
 			testref.RequireClose(t, s.LogDensity, l.density, c.tol, c.name+" "+kind)
 			require.InDelta(t, -l.sum/float64(len(l.density)), s.NLL, c.tol)
 			require.InDelta(t, standardError(l.density), s.StdErr, c.tol)
@@ -93,15 +91,13 @@ func TestScoreByHand(t *testing.T) {
 	require.Equal(t, []int{2, 1}, s.Surprising(2))
 	require.Equal(t, []int{2, 1, 0}, s.Surprising(9))
 	// Fractions are no classes, and several outputs are several problems.
-	s, err = ScoreOf(nil, glm.Bernoulli{}, mat.NewDense(3, 1, []float64{1, 0.5, 1}), mean, nil)
-	require.NoError(t, err)
+	s = testref.Must(ScoreOf(nil, glm.Bernoulli{}, mat.NewDense(3, 1, []float64{1, 0.5, 1}), mean, nil))(t)
 	require.True(t, math.IsNaN(s.Accuracy) && math.IsNaN(s.ECE) && math.IsNaN(s.Brier) && !math.IsNaN(s.NLL))
 	s, err = ScoreOf(nil, glm.Bernoulli{}, mat.NewDense(1, 3, y.RawMatrix().Data), mat.NewDense(1, 3, mean.RawMatrix().Data), nil)
 	require.NoError(t, err)
 	require.True(t, math.IsNaN(s.Accuracy) && math.IsNaN(s.RMSE) && math.IsNaN(s.StdErr) && !math.IsNaN(s.NLL))
 
-	lik, err := glm.NewGaussian(4)
-	require.NoError(t, err)
+	lik := testref.Must(glm.NewGaussian(4))(t)
 	f := mat.NewDense(2, 1, []float64{1, 2})
 	target := mat.NewDense(2, 1, []float64{4, 1})
 	s, err = ScoreOf(nil, lik, target, f, nil) // N(f, σ²)
@@ -109,8 +105,7 @@ func TestScoreByHand(t *testing.T) {
 	require.InDelta(t, (9.0/8+1.0/8)/2+math.Log(8*math.Pi)/2, s.NLL, 1e-14)
 	require.InDelta(t, math.Sqrt(5), s.RMSE, 1e-14)
 	require.True(t, math.IsNaN(s.Accuracy) && math.IsNaN(s.ECE) && math.IsNaN(s.Brier))
-	s, err = ScoreOf(nil, lik, target, f, mat.NewDense(2, 1, []float64{5, 12}))
-	require.NoError(t, err)
+	s = testref.Must(ScoreOf(nil, lik, target, f, mat.NewDense(2, 1, []float64{5, 12})))(t)
 	require.InDelta(t, (9.0/18+math.Log(18*math.Pi)/2+1.0/32+math.Log(32*math.Pi)/2)/2, s.NLL, 1e-14)
 
 	s, err = ScoreOf(predictive.Probit{}, glm.Categorical{}, mat.NewDense(2, 1, []float64{2, 0}), mat.NewDense(2, 3, []float64{0, 0, math.Log(2), 0, math.Log(3), 0}), mat.NewDense(6, 3, nil))
@@ -130,14 +125,12 @@ func TestScoreLeavesOutRowsOfNaN(t *testing.T) {
 	for i := range n {
 		y.Set(i, 0, float64(rng.IntN(c)))
 	}
-	whole, err := ScoreOf(predictive.Probit{}, glm.Categorical{}, y, mean, cov)
-	require.NoError(t, err)
+	whole := testref.Must(ScoreOf(predictive.Probit{}, glm.Categorical{}, y, mean, cov))(t)
 	mean.Set(3, 1, math.NaN())
 	cov.Set(20*c, 2, math.NaN())
 	cov.Set(21*c+2, 0, math.NaN()) // below the diagonal, which nothing reads
 	mean.Set(39, 0, math.NaN())
-	s, err := ScoreOf(predictive.Probit{}, glm.Categorical{}, y, mean, cov)
-	require.NoError(t, err)
+	s := testref.Must(ScoreOf(predictive.Probit{}, glm.Categorical{}, y, mean, cov))(t)
 	require.Equal(t, 3, s.LeftOut)
 	var kept []float64
 	for i, v := range s.LogDensity {
@@ -154,12 +147,11 @@ func TestScoreLeavesOutRowsOfNaN(t *testing.T) {
 
 	var value *predictive.ValueError
 	cov.Set(30*c+1, 1, -2)
-	_, err = ScoreOf(predictive.Probit{}, glm.Categorical{}, y, mean, cov)
-	require.ErrorAs(t, err, &value)
+	require.ErrorAs(t, testref.Err(ScoreOf(predictive.Probit{}, glm.Categorical{}, y, mean, cov)), &value)
 	require.Equal(t, predictive.ValueError{What: "variance", Row: 30, Output: 1, Value: -2}, *value)
 	y.Set(25, 0, 7)
 	var target *glm.TargetError
-	_, err = ScoreOf(predictive.Probit{}, glm.Categorical{}, y, mean, cov)
+	_, err := ScoreOf(predictive.Probit{}, glm.Categorical{}, y, mean, cov)
 	require.ErrorAs(t, err, &target)
 	require.ErrorContains(t, err, "row 25: ")
 
@@ -174,16 +166,13 @@ func TestScoreLeavesOutRowsOfNaN(t *testing.T) {
 func TestScoreOnWorkers(t *testing.T) {
 	mean, cov := testref.Moments(testref.Rand(6), 101, 1, 2, 2)
 	y := mat.NewDense(101, 1, nil)
-	one, err := ScoreOfContext(t.Context(), nil, glm.Poisson{}, y, mean, cov, 1)
-	require.NoError(t, err)
+	one := testref.Must(ScoreOfContext(t.Context(), nil, glm.Poisson{}, y, mean, cov, 1))(t)
 	for _, workers := range []int{2, 3, 16} {
-		more, err := ScoreOfContext(t.Context(), nil, glm.Poisson{}, y, mean, cov, workers)
-		require.NoError(t, err)
+		more := testref.Must(ScoreOfContext(t.Context(), nil, glm.Poisson{}, y, mean, cov, workers))(t)
 		require.Equal(t, one.LogDensity, more.LogDensity)
 		require.Equal(t, []float64{one.NLL, one.StdErr, one.RMSE}, []float64{more.NLL, more.StdErr, more.RMSE})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = ScoreOfContext(ctx, nil, glm.Poisson{}, y, mean, cov, 2)
-	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, testref.Err(ScoreOfContext(ctx, nil, glm.Poisson{}, y, mean, cov, 2)), context.Canceled)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
@@ -40,12 +41,9 @@ func newStreamedProblem(b *testing.B, n int) *streamedProblem {
 	q := &streamedProblem{net: net, src: linearize.NewSource(net, n, linearize.Tile(10), func(lo, hi int) (*mat.Dense, error) {
 		return x.Slice(lo, hi, 0, 784).(*mat.Dense), nil
 	})}
-	f, err := net.Forward(b.Context(), x)
-	require.NoError(b, err)
-	q.sites, err = gp.NewSites(y, f, glm.Categorical{})
-	require.NoError(b, err)
-	q.prior, err = ntk.NewIsotropic(5, nil)
-	require.NoError(b, err)
+	f := testref.Must(net.Forward(b.Context(), x))(b)
+	q.sites = testref.Must(gp.NewSites(y, f, glm.Categorical{}))(b)
+	q.prior = testref.Must(ntk.NewIsotropic(5, nil))(b)
 	return q
 }
 
@@ -67,8 +65,7 @@ func BenchmarkStructures(b *testing.B) {
 		for _, s := range []weightspace.Structure{weightspace.Diagonal, weightspace.LastLayer} {
 			b.Run(fmt.Sprintf("predict/%v/lenet5/N=%d", s, n), func(b *testing.B) {
 				q := newStreamedProblem(b, n)
-				first, err := linearize.Gather(b.Context(), q.src, []int{0, 1, 2})
-				require.NoError(b, err)
+				first := testref.Must(linearize.Gather(b.Context(), q.src, []int{0, 1, 2}))(b)
 				sites := &gp.Sites{F: first.F, Residual: q.sites.Residual.Slice(0, 3, 0, 10).(*mat.Dense), Lambda: q.sites.Lambda.Slice(0, 30, 0, 10).(*mat.Dense), Root: q.sites.Root.Slice(0, 30, 0, 10).(*mat.Dense)}
 				w, err := weightspace.FitStructure(b.Context(), s, first, sites, q.prior, q.net.Theta(), nil)
 				require.NoError(b, err)

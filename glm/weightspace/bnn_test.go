@@ -14,6 +14,7 @@ import (
 	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -21,8 +22,7 @@ import (
 // A linearModel is f = Wx + β, with C outputs: its own linearization.
 func linearModel(t *testing.T, c int) (net *network.Network, x, y *mat.Dense, w *weightspace.Posterior) {
 	t.Helper()
-	net, err := network.Sequential(network.Shape{3}, network.Dense{Units: c})
-	require.NoError(t, err)
+	net = testref.Must(network.Sequential(network.Shape{3}, network.Dense{Units: c}))(t)
 	rng := rand.New(rand.NewPCG(8, 8))
 	x = mat.NewDense(12, 3, nil)
 	x.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, x)
@@ -30,12 +30,9 @@ func linearModel(t *testing.T, c int) (net *network.Network, x, y *mat.Dense, w 
 	for i := range 12 {
 		y.Set(i, 0, float64(rng.IntN(2)))
 	}
-	b, err := net.Linearize(t.Context(), x)
-	require.NoError(t, err)
-	prior, err := ntk.NewIsotropic(0.5, nil)
-	require.NoError(t, err)
-	w, err = weightspace.Refit(t.Context(), b, y, likOf(c), prior, net.Theta(), nil)
-	require.NoError(t, err)
+	b := testref.Must(net.Linearize(t.Context(), x))(t)
+	prior := testref.Must(ntk.NewIsotropic(0.5, nil))(t)
+	w = testref.Must(weightspace.Refit(t.Context(), b, y, likOf(c), prior, net.Theta(), nil))(t)
 	return net, x, y, w
 }
 
@@ -52,16 +49,14 @@ func TestE11BNNOfLinearModelIsGLM(t *testing.T) {
 	for _, c := range []int{1, 2} {
 		net, x, y, w := linearModel(t, c)
 		lik := likOf(c)
-		b, err := net.Linearize(t.Context(), x)
-		require.NoError(t, err)
+		b := testref.Must(net.Linearize(t.Context(), x))(t)
 		var f, cov, want, wantSD mat.Dense
 		require.NoError(t, w.PredictTo(t.Context(), &f, &cov, b))
 		mc := predictive.MonteCarlo{Samples: 10000}
 		require.NoError(t, mc.PredictTo(&want, &wantSD, lik, &f, &cov))
 		bnn := weightspace.NewBNN(net, w)
 		bnn.Samples, bnn.Seed = 10000, 1
-		d, err := bnn.Draw(t.Context(), lik, y, x)
-		require.NoError(t, err)
+		d := testref.Must(bnn.Draw(t.Context(), lik, y, x))(t)
 		// Five standard errors of 10000 draws of what has a deviation of .5 at
 		// most, twice because both are drawn.
 		const tol = 2 * 5 * 0.5 / 100
@@ -98,12 +93,10 @@ func TestE11BNNAgainstPlainAverage(t *testing.T) {
 		calls++
 		require.Equal(t, []int{calls, 21}, []int{done, total})
 	}
-	d, err := bnn.Draw(t.Context(), glm.Categorical{}, nil, x)
-	require.NoError(t, err)
+	d := testref.Must(bnn.Draw(t.Context(), glm.Categorical{}, nil, x))(t)
 	require.Equal(t, 21, calls)
 	bnn.Progress = nil
-	again, err := bnn.Draw(t.Context(), glm.Categorical{}, nil, x)
-	require.NoError(t, err)
+	again := testref.Must(bnn.Draw(t.Context(), glm.Categorical{}, nil, x))(t)
 	require.Equal(t, d, again)
 
 	var draws [][]float64
@@ -112,15 +105,12 @@ func TestE11BNNAgainstPlainAverage(t *testing.T) {
 		draws = append(draws, append([]float64(nil), theta...))
 		return bnn.Forward(ctx, theta, x)
 	}
-	_, err = keep.Draw(t.Context(), glm.Categorical{}, nil, x)
-	require.NoError(t, err)
+	require.NoError(t, testref.Err(keep.Draw(t.Context(), glm.Categorical{}, nil, x)))
 	require.Len(t, draws, 21)
 	plain, p := mat.NewDense(12, 2, nil), make([]float64, 2)
 	for _, theta := range draws {
-		at, err := net.WithTheta(theta)
-		require.NoError(t, err)
-		f, err := at.Forward(t.Context(), x)
-		require.NoError(t, err)
+		at := testref.Must(net.WithTheta(theta))(t)
+		f := testref.Must(at.Forward(t.Context(), x))(t)
 		for i := range 12 {
 			glm.Categorical{}.MeanTo(p, f.RawRowView(i))
 			for j := range p {
@@ -136,8 +126,7 @@ func TestBNNRefuses(t *testing.T) {
 	bnn := weightspace.NewBNN(net, w)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := bnn.Draw(ctx, glm.Bernoulli{}, nil, x)
-	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, testref.Err(bnn.Draw(ctx, glm.Bernoulli{}, nil, x)), context.Canceled)
 	d, err := bnn.Draw(t.Context(), glm.Bernoulli{}, nil, new(mat.Dense))
 	require.NoError(t, err, "no rows")
 	require.Nil(t, d)

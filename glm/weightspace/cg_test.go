@@ -12,6 +12,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -26,12 +27,10 @@ func wideProblem(t testing.TB, n, c int, lik glm.Likelihood, precision float64) 
 	for range q.train.P {
 		q.theta = append(q.theta, 0.05*rng.NormFloat64())
 	}
-	prior, err := ntk.NewIsotropic(precision, nil)
-	require.NoError(t, err)
+	prior := testref.Must(ntk.NewIsotropic(precision, nil))(t)
 	variance, mean := make([]float64, q.train.P), make([]float64, q.train.P)
 	prior.VarianceTo(variance)
-	q.prior, err = ntk.NewDiagonal(variance, mean)
-	require.NoError(t, err)
+	q.prior = testref.Must(ntk.NewDiagonal(variance, mean))(t)
 	q.kernel = ntk.New(q.prior, q.theta, nil)
 	q.y = randomTargets(rng, lik, n, c)
 	return q
@@ -67,17 +66,14 @@ func TestE9RefitFactorsSeldom(t *testing.T) {
 		t.Run(row.q.lik.Name(), func(t *testing.T) {
 			q := row.q
 			var p passes
-			w, err := weightspace.Fit(t.Context(), q.train, q.sites(t), q.prior, q.theta, p.options())
-			require.NoError(t, err)
+			w := testref.Must(weightspace.Fit(t.Context(), q.train, q.sites(t), q.prior, q.theta, p.options()))(t)
 			require.Equal(t, 1, p.sums)
-			w, err = w.Refit(t.Context(), q.y, q.lik)
-			require.NoError(t, err)
+			w = testref.Must(w.Refit(t.Context(), q.y, q.lik))(t)
 			require.Empty(t, w.Warnings())
 			t.Logf("%d Newton steps, %d factorizations", p.steps, p.sums)
 			require.GreaterOrEqual(t, p.steps, 5)
 			require.LessOrEqual(t, p.sums, row.most)
-			c, err := weightspace.Validate(t.Context(), q.exactRefit(t), w, q.test, 1e-11)
-			require.NoError(t, err)
+			c := testref.Must(weightspace.Validate(t.Context(), q.exactRefit(t), w, q.test, 1e-11))(t)
 			requireRows(t, c, "refit mean", "refit covariance", "refit log det", "refit log evidence (E9)")
 		})
 	}
@@ -87,15 +83,12 @@ func TestE9RefitFactorsSeldom(t *testing.T) {
 func TestE9GaussianRefitKeepsTheFactor(t *testing.T) {
 	q := spaceProblems(t)[0]
 	var p passes
-	w, err := weightspace.Fit(t.Context(), q.train, q.sites(t), q.prior, q.theta, p.options())
-	require.NoError(t, err)
+	w := testref.Must(weightspace.Fit(t.Context(), q.train, q.sites(t), q.prior, q.theta, p.options()))(t)
 	logDet := w.LogDet()
-	w, err = w.Refit(t.Context(), q.y, q.lik)
-	require.NoError(t, err)
+	w = testref.Must(w.Refit(t.Context(), q.y, q.lik))(t)
 	require.Equal(t, 1, p.sums)
 	require.Equal(t, logDet, w.LogDet())
-	c, err := weightspace.Validate(t.Context(), q.exactRefit(t), w, q.test, spaceTol)
-	require.NoError(t, err)
+	c := testref.Must(weightspace.Validate(t.Context(), q.exactRefit(t), w, q.test, spaceTol))(t)
 	require.True(t, c.OK(), "%v", c.Rows)
 }
 
@@ -170,11 +163,9 @@ func TestWeightsAreCancelledAtEachStage(t *testing.T) {
 
 func BenchmarkWeights(b *testing.B) {
 	q := wideProblem(b, 150, 1, glm.Bernoulli{}, 2000)
-	sites, err := gp.NewSites(q.y, q.train.F, q.lik)
-	require.NoError(b, err)
+	sites := testref.Must(gp.NewSites(q.y, q.train.F, q.lik))(b)
 	fit := func() *weightspace.Posterior {
-		w, err := weightspace.Fit(b.Context(), q.train, sites, q.prior, q.theta, nil)
-		require.NoError(b, err)
+		w := testref.Must(weightspace.Fit(b.Context(), q.train, sites, q.prior, q.theta, nil))(b)
 		return w
 	}
 	b.Run("fit/N=150/P=2065", func(b *testing.B) {
@@ -184,8 +175,7 @@ func BenchmarkWeights(b *testing.B) {
 	})
 	b.Run("fit and refit/N=150/P=2065", func(b *testing.B) {
 		for b.Loop() {
-			_, err := fit().Refit(b.Context(), q.y, q.lik)
-			require.NoError(b, err)
+			require.NoError(b, testref.Err(fit().Refit(b.Context(), q.y, q.lik)))
 		}
 	})
 }

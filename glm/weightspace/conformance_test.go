@@ -16,6 +16,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
@@ -64,8 +65,7 @@ func newStructureProblem(t testing.TB, name string, train, test *linearize.Batch
 // layers, one and several outputs, and more examples than a tile.
 func structureProblems(t testing.TB) []*structureProblem {
 	t.Helper()
-	gauss, err := glm.NewGaussianMatrix(mat.NewSymDense(2, []float64{0.3, 0.1, 0.1, 0.2}))
-	require.NoError(t, err)
+	gauss := testref.Must(glm.NewGaussianMatrix(mat.NewSymDense(2, []float64{0.3, 0.1, 0.1, 0.2})))(t)
 	random := func(seed uint64, n, c int, layers ...gptest.Layer) (train, test *linearize.Batch) {
 		rng := rand.New(rand.NewPCG(seed, 77))
 		train = gptest.RandomBatch(rng, n, c, layers...)
@@ -91,8 +91,7 @@ func structureProblems(t testing.TB) []*structureProblem {
 		rng := rand.New(rand.NewPCG(seed, 78))
 		x := mat.NewDense(n, 72, nil)
 		x.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, x)
-		b, err := net.Linearize(t.Context(), x)
-		require.NoError(t, err)
+		b := testref.Must(net.Linearize(t.Context(), x))(t)
 		return b
 	}
 	add("network", glm.Categorical{}, "", inputs(1, 30), inputs(2, 4))
@@ -112,8 +111,7 @@ var structuresOfBlocks = []weightspace.Structure{weightspace.Full, weightspace.B
 
 func (q *structureProblem) fit(t testing.TB, s weightspace.Structure, x linearize.Source, o *weightspace.Options) weightspace.Weights {
 	t.Helper()
-	w, err := weightspace.FitStructure(t.Context(), s, x, q.sites, q.prior, q.theta, o)
-	require.NoError(t, err)
+	w := testref.Must(weightspace.FitStructure(t.Context(), s, x, q.sites, q.prior, q.theta, o))(t)
 	return w
 }
 
@@ -217,8 +215,7 @@ func TestDiagonalOfNetworkSource(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 79))
 	x := mat.NewDense(900, 6, nil)
 	x.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, x)
-	train, err := net.Linearize(t.Context(), x)
-	require.NoError(t, err)
+	train := testref.Must(net.Linearize(t.Context(), x))(t)
 	q := newStructureProblem(t, "source", train, train.Slice(0, 4), glm.Categorical{}, "")
 	want := q.fit(t, weightspace.Diagonal, train, nil)
 	var bits []float64
@@ -369,12 +366,10 @@ func TestStructuresRefuse(t *testing.T) {
 		require.ErrorContains(t, fit(c.s, q.train, q.sites, &c.o), c.text)
 	}
 	for _, s := range append([]weightspace.Structure{weightspace.Diagonal}, structuresOfBlocks...) {
-		again, err := weightspace.ParseStructure(s.String())
-		require.NoError(t, err)
+		again := testref.Must(weightspace.ParseStructure(s.String()))(t)
 		require.Equal(t, s, again)
 	}
-	_, err := weightspace.ParseStructure("none")
-	require.ErrorContains(t, err, `"last-layer"`)
+	require.ErrorContains(t, testref.Err(weightspace.ParseStructure("none")), `"last-layer"`)
 }
 
 // A draw of a network can come from any structure. With all but a last layer held, the
@@ -385,12 +380,10 @@ func TestBNNOfLastLayerIsGLM(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	x := mat.NewDense(15, 3, nil)
 	x.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, x)
-	train, err := net.Linearize(t.Context(), x)
-	require.NoError(t, err)
+	train := testref.Must(net.Linearize(t.Context(), x))(t)
 	q := newStructureProblem(t, "bnn", train, train.Slice(0, 4), glm.Categorical{}, "")
 	q.theta = net.Theta()
-	q.prior, err = ntk.NewIsotropic(1, nil)
-	require.NoError(t, err)
+	q.prior = testref.Must(ntk.NewIsotropic(1, nil))(t)
 	w := q.fit(t, weightspace.LastLayer, train, nil)
 	bnn := weightspace.NewBNN(net, w)
 	bnn.Samples = 4000
@@ -398,8 +391,7 @@ func TestBNNOfLastLayerIsGLM(t *testing.T) {
 	require.NoError(t, w.PredictTo(t.Context(), &f, &cov, q.test))
 	mc := predictive.MonteCarlo{Samples: 10000}
 	require.NoError(t, mc.PredictTo(&want, &wantSD, glm.Categorical{}, &f, &cov))
-	d, err := bnn.Draw(t.Context(), glm.Categorical{}, nil, x.Slice(0, 4, 0, 3).(*mat.Dense))
-	require.NoError(t, err)
+	d := testref.Must(bnn.Draw(t.Context(), glm.Categorical{}, nil, x.Slice(0, 4, 0, 3).(*mat.Dense)))(t)
 	for i := range 4 {
 		for c := range 2 {
 			// Five standard errors of 4000 draws.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/glm/weightspace"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // On a model that is linear in θ the moments of f are those of the posterior.
@@ -17,10 +18,8 @@ func TestDrawIsAllOfBNN(t *testing.T) {
 		lik := likOf(c)
 		bnn := weightspace.NewBNN(net, w)
 		bnn.Samples, bnn.Seed = 4000, 3
-		d, err := bnn.Draw(t.Context(), lik, y, x)
-		require.NoError(t, err)
-		b, err := net.Linearize(t.Context(), x)
-		require.NoError(t, err)
+		d := testref.Must(bnn.Draw(t.Context(), lik, y, x))(t)
+		b := testref.Must(net.Linearize(t.Context(), x))(t)
 		var f, cov mat.Dense
 		require.NoError(t, w.PredictTo(t.Context(), &f, &cov, b))
 		scale := mat.Max(&cov)
@@ -30,8 +29,7 @@ func TestDrawIsAllOfBNN(t *testing.T) {
 		require.NoError(t, predictive.MonteCarlo{Samples: 4000}.EntropyTo(entropy, mutual, lik, &f, &cov))
 		require.InDeltaSlice(t, entropy, d.Entropy, .03)
 		require.InDeltaSlice(t, mutual, d.Mutual, .03)
-		unlabelled, err := bnn.Draw(t.Context(), lik, nil, x)
-		require.NoError(t, err)
+		unlabelled := testref.Must(bnn.Draw(t.Context(), lik, nil, x))(t)
 		require.Nil(t, unlabelled.LogDensity)
 	}
 }

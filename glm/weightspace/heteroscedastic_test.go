@@ -11,6 +11,7 @@ import (
 	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/sparse"
 )
 
@@ -20,8 +21,7 @@ import (
 func TestHeteroscedasticRefitsAgree(t *testing.T) {
 	q := testkit.Heteroscedastic()
 	ctx := t.Context()
-	exact, err := gp.Refit(ctx, q.Kernel, q.Train, q.Y, q.Likelihood, nil)
-	require.NoError(t, err)
+	exact := testref.Must(gp.Refit(ctx, q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
 	require.Empty(t, exact.Warnings())
 	var mean, cov mat.Dense
 	require.NoError(t, exact.PredictTo(ctx, &mean, &cov, q.Test))
@@ -32,16 +32,13 @@ func TestHeteroscedasticRefitsAgree(t *testing.T) {
 		testkit.RequireClose(t, name+": mean", &m, &mean, 1e-7)
 		testkit.RequireClose(t, name+": covariance", &v, &cov, 1e-7)
 	}
-	byGradients, err := cg.Refit(ctx, q.Kernel, q.Train, q.Y, q.Likelihood, nil)
-	require.NoError(t, err)
+	byGradients := testref.Must(cg.Refit(ctx, q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
 	agrees("conjugate gradients", byGradients)
 	all := &sparse.Inducing{Rows: dense.Range(q.N), Batch: q.Train}
-	inducing, err := sparse.Refit(ctx, q.Kernel, q.Train, q.Y, q.Likelihood, all, nil)
-	require.NoError(t, err)
+	inducing := testref.Must(sparse.Refit(ctx, q.Kernel, q.Train, q.Y, q.Likelihood, all, nil))(t)
 	agrees("inducing examples", inducing)
 	require.InDelta(t, exact.EvidenceRefit().Value, inducing.EvidenceRefit().Value, 1e-7)
-	weights, err := weightspace.Refit(ctx, q.Train, q.Y, q.Likelihood, q.Prior, q.Theta, nil)
-	require.NoError(t, err)
+	weights := testref.Must(weightspace.Refit(ctx, q.Train, q.Y, q.Likelihood, q.Prior, q.Theta, nil))(t)
 	agrees("weight space", weights)
 	require.InDelta(t, exact.EvidenceRefit().Value, weights.EvidenceRefit().Value, 1e-7)
 }

@@ -22,8 +22,7 @@ func eachToy(t *testing.T, f func(t *testing.T, q *testkit.Reference, want *test
 
 func sumFactors(t *testing.T, q *testkit.Reference) *weightspace.Factors {
 	t.Helper()
-	f, err := weightspace.SumFactors(t.Context(), q.Train, q.Sites(t), true, nil)
-	require.NoError(t, err)
+	f := testref.Must(weightspace.SumFactors(t.Context(), q.Train, q.Sites(t), true, nil))(t)
 	return f
 }
 

@@ -52,8 +52,7 @@ func modelProblem(t testing.TB, name string, net *network.Network, n int, lik gl
 	linearized := func(n int) *linearize.Batch {
 		x := mat.NewDense(n, d, nil)
 		x.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, x)
-		b, err := net.Factored().Linearize(t.Context(), x)
-		require.NoError(t, err)
+		b := testref.Must(net.Factored().Linearize(t.Context(), x))(t)
 		return b
 	}
 	return newKroneckerProblem(t, name, linearized(n), linearized(6), lik)
@@ -69,8 +68,7 @@ func kroneckerProblems(t testing.TB) []*kroneckerProblem {
 		return train, gptest.Another(rng, train, 6)
 	}
 	build := func(in network.Shape, layers ...network.Layer) *network.Network {
-		net, err := network.Sequential(in, layers...)
-		require.NoError(t, err)
+		net := testref.Must(network.Sequential(in, layers...))(t)
 		return net
 	}
 	var all []*kroneckerProblem
@@ -85,8 +83,7 @@ func kroneckerProblems(t testing.TB) []*kroneckerProblem {
 			network.Flatten{}, network.LayerNorm{}, network.Dense{Units: 2, NoBias: true}), 7, glm.Poisson{}),
 	)
 	for _, name := range []string{"layers/autoencoder-conv", "layers/cnn-stride-batchnorm-gap", "layers/residual-layernorm"} {
-		net, err := network.ReadONNX(bytes.NewReader(testref.Open(t, name).Model(t)), nil)
-		require.NoError(t, err)
+		net := testref.Must(network.ReadONNX(bytes.NewReader(testref.Open(t, name).Model(t)), nil))(t)
 		q := modelProblem(t, name, net, 8, scalarNoise(t))
 		if q.train.Outputs() > 4 { // one of the autoencoder's 64 outputs, whose rows have gaps between them
 			q = newKroneckerProblem(t, name, q.train.Output(7), q.test.Output(7), scalarNoise(t))
@@ -98,8 +95,7 @@ func kroneckerProblems(t testing.TB) []*kroneckerProblem {
 
 func scalarNoise(t testing.TB) glm.Likelihood {
 	t.Helper()
-	lik, err := glm.NewGaussian(0.3)
-	require.NoError(t, err)
+	lik := testref.Must(glm.NewGaussian(0.3))(t)
 	return lik
 }
 
@@ -113,8 +109,7 @@ func eachKroneckerProblem(t *testing.T, f func(t *testing.T, q *kroneckerProblem
 // zero, and one for each parameter.
 func (q *kroneckerProblem) priors(t testing.TB) map[string]ntk.Prior {
 	t.Helper()
-	isotropic, err := ntk.NewIsotropic(0.7, []float64{0.2})
-	require.NoError(t, err)
+	isotropic := testref.Must(ntk.NewIsotropic(0.7, []float64{0.2}))(t)
 	tensors := make([]float64, q.train.P)
 	each := make([]float64, q.train.P)
 	for i, s := range ntk.Spans(q.train) {
@@ -193,8 +188,7 @@ func TestKroneckerOfOnePosition(t *testing.T) {
 		require.NoError(t, err)
 		dense, err := network.Sequential(network.Shape{2, 3, 3}, network.Flatten{}, network.Dense{Units: filters}, network.Tanh, network.Dense{Units: 3})
 		require.NoError(t, err)
-		dense, err = dense.WithTheta(conv.Theta())
-		require.NoError(t, err)
+		dense = testref.Must(dense.WithTheta(conv.Theta()))(t)
 		a, b := modelProblem(t, "same", conv, 41, glm.Categorical{}), modelProblem(t, "same", dense, 41, glm.Categorical{})
 		requireMatrix(t, "outputs", a.train.F, b.train.F, 1e-14)
 		for name, prior := range a.priors(t) {
@@ -229,12 +223,10 @@ func TestKroneckerIsExact(t *testing.T) {
 		}
 	}
 	// With one layer the block is all of H.
-	shallow, err := network.Sequential(network.Shape{4}, network.Dense{Units: 2})
-	require.NoError(t, err)
+	shallow := testref.Must(network.Sequential(network.Shape{4}, network.Dense{Units: 2}))(t)
 	q := modelProblem(t, "one layer", shallow, 11, scalarNoise(t))
 	for name, prior := range q.priors(t) {
-		full, err := weightspace.Fit(t.Context(), q.train, q.sites, prior, q.theta, nil)
-		require.NoError(t, err)
+		full := testref.Must(weightspace.Fit(t.Context(), q.train, q.sites, prior, q.theta, nil))(t)
 		requireSamePosterior(t, name, q.fit(t, weightspace.KFAC, prior, nil), full, q.test)
 	}
 }
@@ -259,8 +251,7 @@ func TestChainAgainstDense(t *testing.T) {
 		g.Precision = 0.5 + float64(i)
 		groups = append(groups, g)
 	}
-	layers, err := ntk.NewLayerwise(q.train.P, groups, nil)
-	require.NoError(t, err)
+	layers := testref.Must(ntk.NewLayerwise(q.train.P, groups, nil))(t)
 	for name, prior := range map[string]ntk.Prior{"isotropic": q.priors(t)["isotropic"], "layers": layers} {
 		t.Run(name, func(t *testing.T) {
 			d := newDenseChain(t, q.train, q.sites, prior)
@@ -349,11 +340,9 @@ func TestKroneckerSamples(t *testing.T) {
 // One sum of factors serves all priors, also at once, with the bits of a fit for each.
 func TestFactorsServeEveryPrior(t *testing.T) {
 	q := kroneckerProblems(t)[0]
-	f, err := weightspace.SumFactors(t.Context(), q.train, q.sites, true, nil)
-	require.NoError(t, err)
+	f := testref.Must(weightspace.SumFactors(t.Context(), q.train, q.sites, true, nil))(t)
 	priors := q.priors(t)
-	priors["other"], err = ntk.NewIsotropic(30, nil)
-	require.NoError(t, err)
+	priors["other"] = testref.Must(ntk.NewIsotropic(30, nil))(t)
 	for name, prior := range priors {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -376,8 +365,7 @@ func TestKroneckerOfColumns(t *testing.T) {
 	require.NoError(t, err)
 	q := modelProblem(t, "columns", net, 9, glm.Categorical{})
 	prior := q.priors(t)["isotropic"]
-	plain, err := net.Linearize(t.Context(), q.train.X)
-	require.NoError(t, err)
+	plain := testref.Must(net.Linearize(t.Context(), q.train.X))(t)
 	require.IsType(t, (*linearize.Full)(nil), plain.Blocks[len(plain.Blocks)-1])
 	require.IsType(t, (*linearize.Conv)(nil), q.train.Blocks[0])
 
@@ -388,11 +376,9 @@ func TestKroneckerOfColumns(t *testing.T) {
 	require.ErrorContains(t, err, "Network.Factored")
 
 	src := linearize.NewSource(net, 9, 4, func(lo, hi int) (*mat.Dense, error) { return q.train.X.Slice(lo, hi, 0, 36).(*mat.Dense), nil })
-	w, err := weightspace.FitStructure(t.Context(), weightspace.KFAC, src, q.sites, prior, q.theta, nil)
-	require.NoError(t, err)
+	w := testref.Must(weightspace.FitStructure(t.Context(), weightspace.KFAC, src, q.sites, prior, q.theta, nil))(t)
 	gptest.RequireBits(t, "a source", weightAnswers(t, w, q.test), weightAnswers(t, q.fit(t, weightspace.KFAC, prior, nil), q.test))
-	test, err := net.Linearize(t.Context(), q.test.X)
-	require.NoError(t, err)
+	test := testref.Must(net.Linearize(t.Context(), q.test.X))(t)
 	test.Model = linearize.ModelFingerprint{} // theta is drawn
 	var cov, want mat.Dense
 	require.NoError(t, w.JointTo(t.Context(), nil, &cov, test))
@@ -449,8 +435,7 @@ func TestKroneckerRefuses(t *testing.T) {
 		require.ErrorAs(t, fit(huge, s, huge.priors(t)["isotropic"], nil), &overflow)
 	}
 	wide = problem(gptest.Layer{In: 3, Out: 2})
-	vague, err := ntk.NewIsotropic(1e-308, nil)
-	require.NoError(t, err)
+	vague := testref.Must(ntk.NewIsotropic(1e-308, nil))(t)
 	wide.train.Blocks[0].(*linearize.Outer).A.Scale(1e10, wide.train.Blocks[0].(*linearize.Outer).A)
 	for _, s := range []weightspace.Structure{weightspace.KFAC, weightspace.KFACDamped, weightspace.Chain} {
 		if err := fit(wide, s, vague, nil); err != nil {
@@ -458,12 +443,11 @@ func TestKroneckerRefuses(t *testing.T) {
 		}
 	}
 
-	f, err := weightspace.SumFactors(t.Context(), scales.train, scales.sites, false, nil)
-	require.NoError(t, err)
+	f := testref.Must(weightspace.SumFactors(t.Context(), scales.train, scales.sites, false, nil))(t)
 	prior := scales.priors(t)["isotropic"]
 	require.PanicsWithValue(t, "weightspace: a chain needs factors between layers", func() { f.Posterior(t.Context(), weightspace.Chain, prior, scales.theta, nil) })
 	require.PanicsWithValue(t, "weightspace: block is no structure of Kronecker factors", func() { f.Posterior(t.Context(), weightspace.Block, prior, scales.theta, nil) })
-	_, err = weightspace.SumFactors(t.Context(), scales.train.Slice(0, 0), scales.sites, false, nil)
+	_, err := weightspace.SumFactors(t.Context(), scales.train.Slice(0, 0), scales.sites, false, nil)
 	require.ErrorIs(t, err, gp.ErrNoExamples)
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -37,12 +38,9 @@ type spaceProblem struct {
 // where Λ is zero or singular.
 func spaceProblems(t *testing.T) []*spaceProblem {
 	t.Helper()
-	scalar, err := glm.NewGaussian(0.2)
-	require.NoError(t, err)
-	vector, err := glm.NewGaussianVector([]float64{0.2, 0.5, 1})
-	require.NoError(t, err)
-	full, err := glm.NewGaussianMatrix(mat.NewSymDense(2, []float64{0.3, 0.1, 0.1, 0.2}))
-	require.NoError(t, err)
+	scalar := testref.Must(glm.NewGaussian(0.2))(t)
+	vector := testref.Must(glm.NewGaussianVector([]float64{0.2, 0.5, 1}))(t)
+	full := testref.Must(glm.NewGaussianMatrix(mat.NewSymDense(2, []float64{0.3, 0.1, 0.1, 0.2})))(t)
 	return []*spaceProblem{
 		newSpaceProblem(t, "gaussian", 1, 40, 1, scalar, 1),
 		newSpaceProblem(t, "gaussian-few-examples", 2, 5, 4, scalar, 1),
@@ -108,15 +106,13 @@ func eachSpaceProblem(t *testing.T, f func(t *testing.T, q *spaceProblem)) {
 
 func (q *spaceProblem) sites(t *testing.T) *gp.Sites {
 	t.Helper()
-	s, err := gp.NewSites(q.y, q.train.F, q.lik)
-	require.NoError(t, err)
+	s := testref.Must(gp.NewSites(q.y, q.train.F, q.lik))(t)
 	return s
 }
 
 func (q *spaceProblem) fit(t *testing.T, o *weightspace.Options) *weightspace.Posterior {
 	t.Helper()
-	w, err := weightspace.Fit(t.Context(), q.train, q.sites(t), q.prior, q.theta, o)
-	require.NoError(t, err)
+	w := testref.Must(weightspace.Fit(t.Context(), q.train, q.sites(t), q.prior, q.theta, o))(t)
 	require.Empty(t, w.Warnings())
 	require.False(t, w.Refitted())
 	return w
@@ -124,8 +120,7 @@ func (q *spaceProblem) fit(t *testing.T, o *weightspace.Options) *weightspace.Po
 
 func (q *spaceProblem) refit(t *testing.T) *weightspace.Posterior {
 	t.Helper()
-	w, err := weightspace.Refit(t.Context(), q.train, q.y, q.lik, q.prior, q.theta, nil)
-	require.NoError(t, err)
+	w := testref.Must(weightspace.Refit(t.Context(), q.train, q.y, q.lik, q.prior, q.theta, nil))(t)
 	require.Empty(t, w.Warnings())
 	require.True(t, w.Refitted())
 	return w
@@ -133,15 +128,13 @@ func (q *spaceProblem) refit(t *testing.T) *weightspace.Posterior {
 
 func (q *spaceProblem) exact(t *testing.T, mean gp.Mean) *gp.Exact {
 	t.Helper()
-	e, err := gp.Fit(t.Context(), q.kernel, q.train, q.sites(t), &gp.Options{Mean: mean})
-	require.NoError(t, err)
+	e := testref.Must(gp.Fit(t.Context(), q.kernel, q.train, q.sites(t), &gp.Options{Mean: mean}))(t)
 	return e
 }
 
 func (q *spaceProblem) exactRefit(t *testing.T) *gp.Exact {
 	t.Helper()
-	e, err := gp.Refit(t.Context(), q.kernel, q.train, q.y, q.lik, nil)
-	require.NoError(t, err)
+	e := testref.Must(gp.Refit(t.Context(), q.kernel, q.train, q.y, q.lik, nil))(t)
 	require.Empty(t, e.Warnings())
 	return e
 }
@@ -166,15 +159,13 @@ func TestE6WeightSpaceIsFunctionSpace(t *testing.T) {
 func TestE9WeightSpaceIsFunctionSpace(t *testing.T) {
 	eachSpaceProblem(t, func(t *testing.T, q *spaceProblem) {
 		w, e := q.refit(t), q.exactRefit(t)
-		c, err := weightspace.Validate(t.Context(), e, w, q.test, spaceTol)
-		require.NoError(t, err)
+		c := testref.Must(weightspace.Validate(t.Context(), e, w, q.test, spaceTol))(t)
 		requireRows(t, c, "refit mean", "refit covariance", "refit log det", "refit log evidence (E9)")
 		requireSameJoint(t, w, e, q.test)
 		requireNear(t, "linear-Gaussian evidence at the mode", w.EvidenceLinearGaussian().Value, e.EvidenceLinearGaussian().Value, spaceTol)
 
 		// Refit from a Fit gives the same bits.
-		again, err := q.fit(t, nil).Refit(t.Context(), q.y, q.lik)
-		require.NoError(t, err)
+		again := testref.Must(q.fit(t, nil).Refit(t.Context(), q.y, q.lik))(t)
 		require.Equal(t, w.Mean(), again.Mean())
 		require.Equal(t, w.EvidenceRefit(), again.EvidenceRefit())
 	})
@@ -306,8 +297,7 @@ func TestE9RefitIsTheMode(t *testing.T) {
 		w := q.refit(t)
 		p := len(q.theta)
 		f := q.linear(w.Mean())
-		s, err := gp.NewSites(q.y, f, q.lik)
-		require.NoError(t, err)
+		s := testref.Must(gp.NewSites(q.y, f, q.lik))(t)
 		mu, variance := make([]float64, p), make([]float64, p)
 		q.prior.MeanTo(mu)
 		q.prior.VarianceTo(variance)
@@ -346,8 +336,7 @@ func (q *spaceProblem) linear(theta []float64) *mat.Dense {
 
 func (q *spaceProblem) objective(t *testing.T, theta []float64) float64 {
 	t.Helper()
-	s, err := gp.NewSites(q.y, q.linear(theta), q.lik)
-	require.NoError(t, err)
+	s := testref.Must(gp.NewSites(q.y, q.linear(theta), q.lik))(t)
 	return s.LogLik - gp.Scatter(q.prior, theta)/2
 }
 
@@ -484,15 +473,12 @@ func TestWeightsZeroVariance(t *testing.T) {
 		variance[i] = 0
 	}
 	prior := rawPrior{mu, variance}
-	w, err := weightspace.Refit(t.Context(), q.train, q.y, q.lik, prior, q.theta, nil)
-	require.NoError(t, err)
-	e, err := gp.Refit(t.Context(), ntk.New(prior, q.theta, nil), q.train, q.y, q.lik, nil)
-	require.NoError(t, err)
+	w := testref.Must(weightspace.Refit(t.Context(), q.train, q.y, q.lik, prior, q.theta, nil))(t)
+	e := testref.Must(gp.Refit(t.Context(), ntk.New(prior, q.theta, nil), q.train, q.y, q.lik, nil))(t)
 	for i, v := range variance {
 		require.Equal(t, v == 0, w.Mean()[i] == mu[i])
 	}
-	c, err := weightspace.Validate(t.Context(), e, w, q.test, spaceTol)
-	require.NoError(t, err)
+	c := testref.Must(weightspace.Validate(t.Context(), e, w, q.test, spaceTol))(t)
 	require.True(t, c.OK(), "%v", c.Rows)
 }
 
@@ -508,8 +494,7 @@ func TestWeightsWithoutInformation(t *testing.T) {
 	s.Residual.Zero()
 	s.Lambda.Zero()
 	s.Root.Zero()
-	w, err := weightspace.Fit(t.Context(), q.train, s, q.prior, q.theta, linearGaussian)
-	require.NoError(t, err)
+	w := testref.Must(weightspace.Fit(t.Context(), q.train, s, q.prior, q.theta, linearGaussian))(t)
 	mu := make([]float64, len(q.theta))
 	q.prior.MeanTo(mu)
 	require.Equal(t, mu, w.Mean())
@@ -548,9 +533,8 @@ func TestWeightsRefuse(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := weightspace.Fit(ctx, q.train, q.sites(t), q.prior, q.theta, nil)
-	require.ErrorIs(t, err, context.Canceled)
-	_, err = weightspace.Refit(ctx, q.train, q.y, q.lik, q.prior, q.theta, nil)
+	require.ErrorIs(t, testref.Err(weightspace.Fit(ctx, q.train, q.sites(t), q.prior, q.theta, nil)), context.Canceled)
+	_, err := weightspace.Refit(ctx, q.train, q.y, q.lik, q.prior, q.theta, nil)
 	require.ErrorIs(t, err, context.Canceled)
 	_, err = weightspace.Fit(t.Context(), &linearize.Batch{F: new(mat.Dense), P: 1}, &gp.Sites{F: new(mat.Dense)}, q.prior, []float64{0}, nil)
 	require.ErrorContains(t, err, "no training examples")
@@ -565,8 +549,7 @@ func TestWeightsRefuse(t *testing.T) {
 	s := q.sites(t)
 	s.Residual.Set(3, 1, math.NaN())
 	var nan *gp.NotFiniteError
-	_, err = weightspace.Fit(t.Context(), q.train, s, q.prior, q.theta, nil)
-	require.ErrorAs(t, err, &nan)
+	require.ErrorAs(t, testref.Err(weightspace.Fit(t.Context(), q.train, s, q.prior, q.theta, nil)), &nan)
 	require.Equal(t, []any{"residual", 3, 1}, []any{nan.What, nan.Row, nan.Output})
 
 	huge := make([]float64, len(q.theta))
@@ -578,8 +561,7 @@ func TestWeightsRefuse(t *testing.T) {
 	require.NoError(t, err, "1e300 in the prior variance still fits")
 	s = q.sites(t)
 	s.Root.Scale(1e300, s.Root)
-	_, err = weightspace.Fit(t.Context(), q.train, s, q.prior, q.theta, nil)
-	require.ErrorAs(t, err, &precision)
+	require.ErrorAs(t, testref.Err(weightspace.Fit(t.Context(), q.train, s, q.prior, q.theta, nil)), &precision)
 	require.Equal(t, q.train.P, precision.N)
 	require.ErrorContains(t, precision, "parameters with 49 rows")
 }
@@ -603,8 +585,7 @@ func TestWeightsNaNInJacobian(t *testing.T) {
 
 	sites := q.sites(t)
 	full(q.train).Set(2*277, 0, math.NaN())
-	_, err := weightspace.Fit(t.Context(), q.train, sites, q.prior, q.theta, nil)
-	require.ErrorAs(t, err, &nan)
+	require.ErrorAs(t, testref.Err(weightspace.Fit(t.Context(), q.train, sites, q.prior, q.theta, nil)), &nan)
 	require.Equal(t, []any{"Jacobian", 277, 0}, []any{nan.What, nan.Row, nan.Output})
 }
 
@@ -632,7 +613,7 @@ func TestWeightsProgressAndIterations(t *testing.T) {
 	q := newSpaceProblem(t, "progress", 25, 1100, 2, glm.Bernoulli{}, 1)
 	var done []int
 	newton := 0
-	w, err := weightspace.Refit(t.Context(), q.train, q.y, q.lik, q.prior, q.theta, &weightspace.Options{
+	w := testref.Must(weightspace.Refit(t.Context(), q.train, q.y, q.lik, q.prior, q.theta, &weightspace.Options{
 		MaxIter: 1,
 		Progress: func(stage string, n, total int) {
 			if stage == gp.StageNewton {
@@ -642,8 +623,7 @@ func TestWeightsProgressAndIterations(t *testing.T) {
 			require.Equal(t, []any{weightspace.StagePrecision, 1100}, []any{stage, total})
 			done = append(done, n)
 		},
-	})
-	require.NoError(t, err)
+	}))(t)
 	require.Equal(t, []int{0, 1024, 1100, 0, 1024, 1100}, done)
 	require.Equal(t, 2, newton)
 	require.Greater(t, testkit.RequireWarnings(t, w.Warnings(), "refit-steps", "refit-gap")[1].Value, 1e-6)

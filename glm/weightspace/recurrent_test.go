@@ -13,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
@@ -54,16 +55,13 @@ func newRecurrentProblem(t *testing.T, kind string, gates, dirs int, attrs ...*o
 			{OpType: "Gemm", Inputs: []string{"flat", "dense.weight", "dense.bias"}, Outputs: []string{"f"}},
 		},
 	}}
-	data, err := m.Encode()
-	require.NoError(t, err)
-	net, err := network.ReadONNX(bytes.NewReader(data), nil)
-	require.NoError(t, err)
+	data := testref.Must(m.Encode())(t)
+	net := testref.Must(network.ReadONNX(bytes.NewReader(data), nil))(t)
 	q := &spaceProblem{name: kind, lik: glm.Categorical{}, theta: net.Theta()}
 	sequences := func(n int) *linearize.Batch {
 		x := mat.NewDense(n, steps*in, nil)
 		x.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, x)
-		b, err := net.Linearize(t.Context(), x)
-		require.NoError(t, err)
+		b := testref.Must(net.Linearize(t.Context(), x))(t)
 		return b
 	}
 	q.train, q.test = sequences(rows), sequences(9)
@@ -71,8 +69,7 @@ func newRecurrentProblem(t *testing.T, kind string, gates, dirs int, attrs ...*o
 	for i := range mean {
 		mean[i], variance[i] = 0.1*rng.NormFloat64(), 0.1*math.Exp(0.5*rng.NormFloat64())
 	}
-	q.prior, err = ntk.NewDiagonal(variance, mean)
-	require.NoError(t, err)
+	q.prior = testref.Must(ntk.NewDiagonal(variance, mean))(t)
 	q.kernel = ntk.New(q.prior, q.theta, nil)
 	q.y = randomTargets(rng, q.lik, rows, classes)
 	return q
@@ -97,8 +94,7 @@ func TestRecurrentWeightSpaceIsFunctionSpace(t *testing.T) {
 		require.NoError(t, err)
 		requireRows(t, c, "mean", "covariance", "log det", "log evidence at θ* (E7)", "log evidence, linear-Gaussian (E8)")
 		requireSameJoint(t, q.fit(t, linearGaussian), q.exact(t, gp.LinearGaussian), q.test)
-		c, err = weightspace.Validate(t.Context(), q.exactRefit(t), q.refit(t), q.test, spaceTol)
-		require.NoError(t, err)
+		c = testref.Must(weightspace.Validate(t.Context(), q.exactRefit(t), q.refit(t), q.test, spaceTol))(t)
 		requireRows(t, c, "refit mean", "refit covariance", "refit log det", "refit log evidence (E9)")
 	}
 }

@@ -61,10 +61,8 @@ func newTrained(t *testing.T, ref *testref.Ref, x, y, xt *mat.Dense) *trained {
 
 func (q *trained) fit(t *testing.T) *weightspace.Posterior {
 	t.Helper()
-	s, err := gp.NewSites(q.y, q.train.F, q.lik)
-	require.NoError(t, err)
-	w, err := weightspace.Fit(t.Context(), q.train, s, q.prior, q.theta, linearGaussian)
-	require.NoError(t, err)
+	s := testref.Must(gp.NewSites(q.y, q.train.F, q.lik))(t)
+	w := testref.Must(weightspace.Fit(t.Context(), q.train, s, q.prior, q.theta, linearGaussian))(t)
 	require.Empty(t, w.Warnings())
 	return w
 }
@@ -119,8 +117,7 @@ func TestWeightsReferences(t *testing.T) {
 			w := q.fit(t)
 			q.requireFit(t, w, "linear_gaussian_mean_test", "posterior_cov_test")
 			q.requireNear(t, "log_evidence_linear_gaussian", w.EvidenceLinearGaussian().Value, fitTol)
-			r, err := w.Refit(t.Context(), q.y, q.lik)
-			require.NoError(t, err)
+			r := testref.Must(w.Refit(t.Context(), q.y, q.lik))(t)
 			q.requireRefit(t, r, "refit_cov_test")
 		})
 	}
@@ -130,8 +127,7 @@ func TestWeightsReferences(t *testing.T) {
 func newThesisCNN(t *testing.T) *trained {
 	t.Helper()
 	ref := testref.Open(t, "thesis-cnn")
-	data, err := dataset.Open(t.Context(), testref.MNIST(t), nil)
-	require.NoError(t, err)
+	data := testref.Must(dataset.Open(t.Context(), testref.MNIST(t), nil))(t)
 	x, y := digits49(t, data.Train, ref.Ints("train_index"))
 	xt, _ := digits49(t, data.Test, ref.Ints("test_index"))
 	return newTrained(t, ref, x, y, xt)
@@ -139,8 +135,7 @@ func newThesisCNN(t *testing.T) *trained {
 
 func digits49(t *testing.T, s *dataset.Set, index []int) (x, y *mat.Dense) {
 	t.Helper()
-	sub, err := s.Select(&dataset.SelectOptions{Classes: []int{4, 9}, Rows: index})
-	require.NoError(t, err)
+	sub := testref.Must(s.Select(&dataset.SelectOptions{Classes: []int{4, 9}, Rows: index}))(t)
 	return sub.Matrix(), mat.NewDense(len(sub.Targets), 1, sub.Targets)
 }
 
@@ -153,18 +148,13 @@ func TestWeightsThesisCNN(t *testing.T) {
 	q := newThesisCNN(t)
 	w, k := q.fit(t), ntk.New(q.prior, q.theta, nil)
 	q.requireFit(t, w, "", "posterior_variance_test")
-	e, err := gp.Fit(t.Context(), k, q.train, w.Sites(), &gp.Options{Mean: gp.LinearGaussian})
-	require.NoError(t, err)
-	c, err := weightspace.Validate(t.Context(), e, w, q.test, 0)
-	require.NoError(t, err)
+	e := testref.Must(gp.Fit(t.Context(), k, q.train, w.Sites(), &gp.Options{Mean: gp.LinearGaussian}))(t)
+	c := testref.Must(weightspace.Validate(t.Context(), e, w, q.test, 0))(t)
 	requireRows(t, c, "mean", "covariance", "log det", "log evidence at θ* (E7)", "log evidence, linear-Gaussian (E8)")
 
-	r, err := w.Refit(t.Context(), q.y, q.lik)
-	require.NoError(t, err)
+	r := testref.Must(w.Refit(t.Context(), q.y, q.lik))(t)
 	q.requireRefit(t, r, "refit_variance_test")
-	e, err = e.Refit(t.Context(), q.y, q.lik)
-	require.NoError(t, err)
-	c, err = weightspace.Validate(t.Context(), e, r, q.test, 0)
-	require.NoError(t, err)
+	e = testref.Must(e.Refit(t.Context(), q.y, q.lik))(t)
+	c = testref.Must(weightspace.Validate(t.Context(), e, r, q.test, 0))(t)
 	requireRows(t, c, "refit mean", "refit covariance", "refit log det", "refit log evidence (E9)")
 }

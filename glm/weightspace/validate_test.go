@@ -12,6 +12,7 @@ import (
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/gptest"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -24,8 +25,7 @@ func TestValidateFindsADifference(t *testing.T) {
 	q.prior.MeanTo(mean)
 	q.prior.VarianceTo(variance)
 	failing := func(w *weightspace.Posterior) (names []string) {
-		c, err := weightspace.Validate(t.Context(), q.exact(t, gp.LinearGaussian), w, q.test, 1e-8)
-		require.NoError(t, err)
+		c := testref.Must(weightspace.Validate(t.Context(), q.exact(t, gp.LinearGaussian), w, q.test, 1e-8))(t)
 		for _, r := range c.Rows {
 			require.Equal(t, r.OK, r.Difference <= r.Tolerance)
 			require.Equal(t, 1e-8, r.Tolerance)
@@ -37,8 +37,7 @@ func TestValidateFindsADifference(t *testing.T) {
 		return names
 	}
 	fit := func(prior ntk.Prior, s *gp.Sites) *weightspace.Posterior {
-		w, err := weightspace.Fit(t.Context(), q.train, s, prior, q.theta, linearGaussian)
-		require.NoError(t, err)
+		w := testref.Must(weightspace.Fit(t.Context(), q.train, s, prior, q.theta, linearGaussian))(t)
 		return w
 	}
 	require.Empty(t, failing(fit(q.prior, q.sites(t))))
@@ -62,8 +61,7 @@ func TestValidateRelativeToTheLargest(t *testing.T) {
 	q := newSpaceProblem(t, "tiles", 31, 20, 1, glm.Bernoulli{}, 1)
 	x := gptest.Another(rand.New(rand.NewPCG(2, 9)), q.train, 700)
 	w, e := q.fit(t, linearGaussian), q.exact(t, gp.Network)
-	c, err := weightspace.Validate(t.Context(), e, w, x, 0)
-	require.NoError(t, err)
+	c := testref.Must(weightspace.Validate(t.Context(), e, w, x, 0))(t)
 	require.False(t, c.OK())
 	row := c.Rows[0]
 	require.Equal(t, "mean", row.Quantity)
@@ -99,10 +97,9 @@ func TestValidateRefuses(t *testing.T) {
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := weightspace.Validate(ctx, q.exactRefit(t), q.refit(t), q.test, 0)
-	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, testref.Err(weightspace.Validate(ctx, q.exactRefit(t), q.refit(t), q.test, 0)), context.Canceled)
 	q.test.F.Set(3, 0, math.NaN())
-	_, err = weightspace.Validate(t.Context(), q.exactRefit(t), q.refit(t), q.test, 0)
+	_, err := weightspace.Validate(t.Context(), q.exactRefit(t), q.refit(t), q.test, 0)
 	var nan *gp.NotFiniteError
 	require.ErrorAs(t, err, &nan)
 }

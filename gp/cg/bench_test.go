@@ -30,29 +30,20 @@ type benchJob struct {
 
 func newBenchJob(b *testing.B, model []byte, data string, count int) *benchJob {
 	b.Helper()
-	net, err := network.ReadONNX(bytes.NewReader(model), nil)
-	require.NoError(b, err)
+	net := testref.Must(network.ReadONNX(bytes.NewReader(model), nil))(b)
 	precision := 10.0
 	if v, ok := net.Metadata()["funcgp.prior_precision"]; ok {
-		precision, err = strconv.ParseFloat(v, 64)
-		require.NoError(b, err)
+		precision = testref.Must(strconv.ParseFloat(v, 64))(b)
 	}
-	d, err := dataset.Open(b.Context(), data, nil)
-	require.NoError(b, err)
-	rows, err := d.Train.Select(&dataset.SelectOptions{Classes: []int{4, 9}, Count: count})
-	require.NoError(b, err)
-	test, err := d.Test.Select(&dataset.SelectOptions{Classes: []int{4, 9}, Count: 64})
-	require.NoError(b, err)
+	d := testref.Must(dataset.Open(b.Context(), data, nil))(b)
+	rows := testref.Must(d.Train.Select(&dataset.SelectOptions{Classes: []int{4, 9}, Count: count}))(b)
+	test := testref.Must(d.Test.Select(&dataset.SelectOptions{Classes: []int{4, 9}, Count: 64}))(b)
 	j := &benchJob{y: mat.NewDense(rows.Len(), 1, rows.Targets)}
-	j.train, err = net.Linearize(b.Context(), rows.Matrix())
-	require.NoError(b, err)
-	j.test, err = net.Linearize(b.Context(), test.Matrix())
-	require.NoError(b, err)
-	prior, err := ntk.NewIsotropic(precision, nil)
-	require.NoError(b, err)
+	j.train = testref.Must(net.Linearize(b.Context(), rows.Matrix()))(b)
+	j.test = testref.Must(net.Linearize(b.Context(), test.Matrix()))(b)
+	prior := testref.Must(ntk.NewIsotropic(precision, nil))(b)
 	j.kernel = ntk.New(prior, net.Theta(), nil)
-	j.sites, err = gp.NewSites(j.y, j.train.F, glm.Bernoulli{})
-	require.NoError(b, err)
+	j.sites = testref.Must(gp.NewSites(j.y, j.train.F, glm.Bernoulli{}))(b)
 	return j
 }
 
@@ -60,8 +51,7 @@ func newBenchJob(b *testing.B, model []byte, data string, count int) *benchJob {
 // estimates the log determinant. K of the largest job would take 3 GB.
 func BenchmarkPosterior(b *testing.B) {
 	thesis := testref.Open(b, "thesis-cnn").Model(b)
-	builtin, err := os.ReadFile("../../internal/problem/builtin.onnx")
-	require.NoError(b, err)
+	builtin := testref.Must(os.ReadFile("../../internal/problem/builtin.onnx"))(b)
 	for _, c := range []struct {
 		name, data string
 		model      []byte
@@ -96,8 +86,7 @@ func (j *benchJob) run(b *testing.B) {
 	b.Run("predict", func(b *testing.B) {
 		steps := 0
 		for b.Loop() {
-			bounds, err := p.PredictBounded(b.Context(), new(mat.Dense), new(mat.Dense), j.test)
-			require.NoError(b, err)
+			bounds := testref.Must(p.PredictBounded(b.Context(), new(mat.Dense), new(mat.Dense), j.test))(b)
 			steps = bounds.Solve.Steps
 		}
 		b.ReportMetric(float64(steps), "steps")
@@ -107,11 +96,9 @@ func (j *benchJob) run(b *testing.B) {
 		var det *cg.LogDet
 		for b.Loop() {
 			b.StopTimer()
-			p, err := cg.Fit(b.Context(), j.kernel, j.train, j.sites, o)
-			require.NoError(b, err)
+			p := testref.Must(cg.Fit(b.Context(), j.kernel, j.train, j.sites, o))(b)
 			b.StartTimer()
-			det, err = p.LogDet(b.Context())
-			require.NoError(b, err)
+			det = testref.Must(p.LogDet(b.Context()))(b)
 		}
 		b.ReportMetric(det.Value, "logdet")
 		b.ReportMetric(det.StdErr, "stderr")
@@ -119,8 +106,7 @@ func (j *benchJob) run(b *testing.B) {
 	})
 	b.Run("refit", func(b *testing.B) {
 		for b.Loop() {
-			p, err := cg.Refit(b.Context(), j.kernel, j.train, j.y, glm.Bernoulli{}, o)
-			require.NoError(b, err)
+			p := testref.Must(cg.Refit(b.Context(), j.kernel, j.train, j.y, glm.Bernoulli{}, o))(b)
 			b.ReportMetric(float64(p.Solved().Steps), "steps")
 		}
 	})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -35,8 +36,7 @@ func newTestCase(t *testing.T, n, c, rank int) *testCase {
 	for i := range variance {
 		variance[i] = 1 / float64(1+i)
 	}
-	prior, err := ntk.NewDiagonal(variance, nil)
-	require.NoError(t, err)
+	prior := testref.Must(ntk.NewDiagonal(variance, nil))(t)
 	o := (&Options{Rank: rank, Seed: 3}).withDefaults()
 	data, start, plan, err := newData(t.Context(), ntk.New(prior, make([]float64, x.P), nil), x, &o)
 	require.NoError(t, err)
@@ -54,8 +54,7 @@ func newTestCase(t *testing.T, n, c, rank int) *testCase {
 	s.features = newFeatures(data, start.diag, plan.rank, o.Seed)
 	require.NoError(t, s.features.grow(t.Context(), s.lambda, &o))
 	blocks := newSiteBlocks(root, c)
-	pre, err := newPreconditioner(t.Context(), data.w, blocks, s.features.phi)
-	require.NoError(t, err)
+	pre := testref.Must(newPreconditioner(t.Context(), data.w, blocks, s.features.phi))(t)
 	s.system = &system{data: data, root: blocks, pre: pre, w: data.w, o: &o}
 	s.j, s.k = new(mat.Dense), mat.NewDense(n*c, n*c, nil)
 	x.JacobianTo(s.j)

@@ -12,6 +12,7 @@ import (
 	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -19,8 +20,7 @@ import (
 // from memory and from a stream. Where an example nearly fixes the function by itself,
 // the covariance still is, and the mean is off by no more than MeanError says.
 func TestLeaveOneOutIsExact(t *testing.T) {
-	tiny, err := glm.NewGaussian(1e-9)
-	require.NoError(t, err)
+	tiny := testref.Must(glm.NewGaussian(1e-9))(t)
 	sharp := newProblem("tiny-noise", 3, 12, 2, tiny, 1)
 	for _, q := range append(problems(t), sharp) {
 		t.Run(q.Name, func(t *testing.T) {
@@ -32,8 +32,7 @@ func TestLeaveOneOutIsExact(t *testing.T) {
 				for _, x := range []linearize.Source{q.Train, testkit.InTiles(q.Train, 5)} {
 					o := linearMean(rank)
 					o.Tolerance = 1e-13
-					p, err := cg.Fit(t.Context(), q.Kernel, x, q.Sites(t), o)
-					require.NoError(t, err)
+					p := testref.Must(cg.Fit(t.Context(), q.Kernel, x, q.Sites(t), o))(t)
 					var mean, cov mat.Dense
 					require.NoError(t, p.LeaveOneOutTo(t.Context(), &mean, &cov, rows, q.Train))
 					testkit.RequireClose(t, "covariance", &cov, &wantCov, 1e-8)
@@ -54,8 +53,7 @@ func TestLeaveOneOutIsExact(t *testing.T) {
 // A posterior at the network's outputs steps from these, with the residual there.
 func TestLeaveOneOutOfNetworkMean(t *testing.T) {
 	q := problems(t)[5]
-	x, err := gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), nil)
-	require.NoError(t, err)
+	x := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), nil))(t)
 	p := q.fitPosterior(t, &cg.Options{Tolerance: 1e-13})
 	var want, wantCov, mean, cov mat.Dense
 	require.NoError(t, x.LeaveOneOutTo(t.Context(), &want, &wantCov, dense.Range(q.N), q.Train))

@@ -18,21 +18,20 @@ import (
 	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
 
 func (q *problem) fitPosterior(t *testing.T, o *cg.Options) *cg.Posterior {
 	t.Helper()
-	p, err := cg.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), o)
-	require.NoError(t, err)
+	p := testref.Must(cg.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), o))(t)
 	return p
 }
 
 func (q *problem) refitPosterior(t *testing.T, o *cg.Options) *cg.Posterior {
 	t.Helper()
-	p, err := cg.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, o)
-	require.NoError(t, err)
+	p := testref.Must(cg.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, o))(t)
 	return p
 }
 
@@ -110,12 +109,9 @@ func TestEvidence(t *testing.T) {
 		scatter := gp.Scatter(q.Prior, q.Theta)
 		for _, rank := range []int{3 * q.C, q.N * q.C} {
 			p, r := q.fitPosterior(t, linearMean(rank)), q.refitPosterior(t, linearMean(rank))
-			at, err := p.EvidenceAtTheta(t.Context(), scatter)
-			require.NoError(t, err)
-			linear, err := p.EvidenceLinearGaussian(t.Context())
-			require.NoError(t, err)
-			mode, err := r.EvidenceRefit(t.Context())
-			require.NoError(t, err)
+			at := testref.Must(p.EvidenceAtTheta(t.Context(), scatter))(t)
+			linear := testref.Must(p.EvidenceLinearGaussian(t.Context()))(t)
+			mode := testref.Must(r.EvidenceRefit(t.Context()))(t)
 			for _, c := range []struct {
 				what string
 				got  gp.Evidence
@@ -144,8 +140,7 @@ func TestLogDet(t *testing.T) {
 	for seed := range uint64(seeds) {
 		o := linearMean(12)
 		o.Seed, o.Probes = seed, 8
-		det, err := q.fitPosterior(t, o).LogDet(t.Context())
-		require.NoError(t, err)
+		det := testref.Must(q.fitPosterior(t, o).LogDet(t.Context()))(t)
 		require.Equal(t, 8, det.Probes)
 		require.LessOrEqual(t, det.Lower, want)
 		require.GreaterOrEqual(t, det.Upper, want)
@@ -165,10 +160,8 @@ func TestLogDet(t *testing.T) {
 func TestLogDetOnce(t *testing.T) {
 	q := newProblem("logdet", 31, 60, 2, glm.Bernoulli{}, 1)
 	p := q.fitPosterior(t, linearMean(12))
-	a, err := p.LogDet(t.Context())
-	require.NoError(t, err)
-	b, err := p.LogDet(t.Context())
-	require.NoError(t, err)
+	a := testref.Must(p.LogDet(t.Context()))(t)
+	b := testref.Must(p.LogDet(t.Context()))(t)
 	require.Same(t, a, b)
 }
 
@@ -186,10 +179,8 @@ func TestBounds(t *testing.T) {
 				o.Tolerance, o.MaxSteps = tol, 4
 				p := q.fitPosterior(t, o)
 				var m, v mat.Dense
-				b, err := p.PredictBounded(t.Context(), &m, &v, q.Test)
-				require.NoError(t, err)
-				alone, err := p.PredictBounded(t.Context(), &m, nil, q.Test)
-				require.NoError(t, err)
+				b := testref.Must(p.PredictBounded(t.Context(), &m, &v, q.Test))(t)
+				alone := testref.Must(p.PredictBounded(t.Context(), &m, nil, q.Test))(t)
 				require.Nil(t, alone.Variance)
 				for i := range q.T * q.C {
 					at, o := i/q.C, i%q.C
@@ -211,8 +202,7 @@ func TestNetworkMean(t *testing.T) {
 	q := problems(t)[2]
 	p := q.fitPosterior(t, nil)
 	var mean mat.Dense
-	b, err := p.PredictBounded(t.Context(), &mean, nil, q.Test)
-	require.NoError(t, err)
+	b := testref.Must(p.PredictBounded(t.Context(), &mean, nil, q.Test))(t)
 	require.True(t, mat.Equal(&mean, q.Test.F))
 	require.Zero(t, mat.Max(b.Mean))
 	require.False(t, p.Refitted())
@@ -233,8 +223,7 @@ func TestConformance(t *testing.T) {
 				Dual:       q.fitPosterior(t, o), Train: q.Train, SumTol: 1e-9,
 				Without: func(t *testing.T, row int) gp.Latent {
 					rows := slices.Delete(dense.Range(q.N), row, row+1)
-					x, err := q.Train.Gather(t.Context(), rows)
-					require.NoError(t, err)
+					x := testref.Must(q.Train.Gather(t.Context(), rows))(t)
 					e, err := gp.Fit(t.Context(), q.Kernel, x, q.Sites(t).Rows(rows), &gp.Options{Mean: gp.LinearGaussian})
 					require.NoError(t, err)
 					return e
@@ -250,11 +239,9 @@ func (q *problem) everything(t *testing.T, p *cg.Posterior) []float64 {
 	var mean, cov, joint mat.Dense
 	require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.Test))
 	require.NoError(t, p.JointTo(t.Context(), nil, &joint, q.Test))
-	det, err := p.LogDet(t.Context())
-	require.NoError(t, err)
+	det := testref.Must(p.LogDet(t.Context()))(t)
 	rows := []int{1, 2, q.N - 1}
-	x, err := q.Train.Gather(t.Context(), rows)
-	require.NoError(t, err)
+	x := testref.Must(q.Train.Gather(t.Context(), rows))(t)
 	var left, leftCov mat.Dense
 	require.NoError(t, p.LeaveOneOutTo(t.Context(), &left, &leftCov, rows, x))
 	out := append(flat(&mean), flat(&cov)...)
@@ -273,8 +260,7 @@ func (q *problem) streamed(t *testing.T, size int, bytes int64, workers int) []f
 	if size > 0 {
 		x = testkit.InTiles(q.Train, size)
 	}
-	p, err := cg.Refit(t.Context(), q.Kernel, x, q.Y, q.Likelihood, o)
-	require.NoError(t, err)
+	p := testref.Must(cg.Refit(t.Context(), q.Kernel, x, q.Y, q.Likelihood, o))(t)
 	return q.everything(t, p)
 }
 
@@ -320,8 +306,7 @@ func TestPreconditionerSavesSteps(t *testing.T) {
 	for _, rank := range []int{-1, 30, 100} {
 		p := q.fitPosterior(t, linearMean(rank))
 		require.Equal(t, max(0, rank), p.Rank())
-		b, err := p.PredictBounded(t.Context(), nil, new(mat.Dense), q.Test)
-		require.NoError(t, err)
+		b := testref.Must(p.PredictBounded(t.Context(), nil, new(mat.Dense), q.Test))(t)
 		steps[rank] = b.Solve.Steps
 	}
 	require.Less(t, 3*steps[30], 2*steps[-1], "%v", steps)
@@ -347,11 +332,9 @@ func TestExplains(t *testing.T) {
 		})
 		p, err := cg.Refit(t.Context(), r.Kernel, src, r.Y, r.Likelihood, &cg.Options{MaxMemory: memory, Rank: 60})
 		require.NoError(t, err)
-		e, err := explain.New(p, r.Kernel, &explain.Options{Top: 5})
-		require.NoError(t, err)
+		e := testref.Must(explain.New(p, r.Kernel, &explain.Options{Top: 5}))(t)
 		x := r.Test.Slice(0, 1)
-		explained, err := e.Explain(t.Context(), x)
-		require.NoError(t, err)
+		explained := testref.Must(e.Explain(t.Context(), x))(t)
 		var mean mat.Dense
 		require.NoError(t, p.PredictTo(t.Context(), &mean, nil, x))
 		var got []float64
@@ -384,8 +367,7 @@ func TestDoesNotConverge(t *testing.T) {
 	require.NoError(t, p.PredictTo(t.Context(), nil, new(mat.Dense), q.Test))
 	w = testkit.RequireWarnings(t, p.Warnings(), "solve-residual", "solve-residual")[1]
 	require.Regexp(t, "predictions .* in 3 steps", w.Text)
-	det, err := p.LogDet(t.Context())
-	require.NoError(t, err)
+	det := testref.Must(p.LogDet(t.Context()))(t)
 	require.Len(t, p.Warnings(), 3)
 	require.GreaterOrEqual(t, det.StdErr, linearize.FindWarning(p.Warnings(), "log-det").Value/2)
 }
@@ -397,8 +379,7 @@ func TestRank(t *testing.T) {
 	p := q.fitPosterior(t, nil)
 	require.Less(t, p.Rank(), 128)
 	require.LessOrEqual(t, p.Unexplained(), 1.0)
-	b, err := p.PredictBounded(t.Context(), nil, new(mat.Dense), q.Test)
-	require.NoError(t, err)
+	b := testref.Must(p.PredictBounded(t.Context(), nil, new(mat.Dense), q.Test))(t)
 	// The condition number is below 2: a step gains a factor of 5.8.
 	require.LessOrEqual(t, b.Solve.Steps, 15)
 }
@@ -409,12 +390,10 @@ func TestFlatSites(t *testing.T) {
 	s := q.Sites(t)
 	s.Lambda.Zero()
 	s.Root.Zero()
-	p, err := cg.Fit(t.Context(), q.Kernel, q.Train, s, linearMean(0))
-	require.NoError(t, err)
+	p := testref.Must(cg.Fit(t.Context(), q.Kernel, q.Train, s, linearMean(0)))(t)
 	require.Zero(t, p.Rank())
 	requireClose(t, "α", vec(p.Alpha()), column(s.Residual), 1e-15)
-	det, err := p.LogDet(t.Context())
-	require.NoError(t, err)
+	det := testref.Must(p.LogDet(t.Context()))(t)
 	require.Zero(t, det.Value)
 	require.Zero(t, det.StdErr)
 	var cov, prior mat.Dense
@@ -433,16 +412,12 @@ func TestContext(t *testing.T) {
 			cancel()
 		}
 	}
-	_, err := cg.Fit(ctx, q.Kernel, q.Train, q.Sites(t), o)
-	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, testref.Err(cg.Fit(ctx, q.Kernel, q.Train, q.Sites(t), o)), context.Canceled)
 	require.Equal(t, 3, steps)
 	p := q.fitPosterior(t, nil)
-	_, err = p.PredictBounded(ctx, nil, new(mat.Dense), q.Test)
-	require.ErrorIs(t, err, context.Canceled)
-	_, err = p.LogDet(ctx)
-	require.ErrorIs(t, err, context.Canceled)
-	_, err = p.LogDet(t.Context())
-	require.NoError(t, err, "a call after one that was cancelled")
+	require.ErrorIs(t, testref.Err(p.PredictBounded(ctx, nil, new(mat.Dense), q.Test)), context.Canceled)
+	require.ErrorIs(t, testref.Err(p.LogDet(ctx)), context.Canceled)
+	require.NoError(t, testref.Err(p.LogDet(t.Context())), "a call after one that was cancelled")
 }
 
 func TestMemory(t *testing.T) {
@@ -457,8 +432,7 @@ func TestMemory(t *testing.T) {
 	require.NoError(t, err, "without a preconditioner there is room")
 	require.Zero(t, p.Rank())
 	require.ErrorAs(t, p.JointTo(t.Context(), nil, new(mat.Dense), largeTest(q)), &m)
-	_, err = p.Cross(t.Context(), largeTest(q))
-	require.ErrorAs(t, err, &m)
+	require.ErrorAs(t, testref.Err(p.Cross(t.Context(), largeTest(q))), &m)
 }
 
 // largeTest are the test examples again and again.
@@ -504,8 +478,7 @@ func (k smallPrior) DiagTo(dst *mat.Dense, b *linearize.Batch) {
 func TestInfluenceOfLostVariance(t *testing.T) {
 	q := problems(t)[5]
 	at := math.NaN()
-	p, err := cg.Fit(t.Context(), smallPrior{q.Kernel, &at}, q.Train, q.Sites(t), nil)
-	require.NoError(t, err)
+	p := testref.Must(cg.Fit(t.Context(), smallPrior{q.Kernel, &at}, q.Train, q.Sites(t), nil))(t)
 	rows := []int{0, 1, 2, 3, 4}
 	var h, step, h2, step2 mat.Dense
 	require.NoError(t, p.InfluenceTo(t.Context(), &h, &step, rows, q.Train.Slice(0, 5)))
@@ -528,13 +501,11 @@ func TestErrors(t *testing.T) {
 	var bad *gp.NotFiniteError
 	s := q.Sites(t)
 	s.Lambda.Set(4, 1, math.NaN())
-	_, err := cg.Fit(t.Context(), q.Kernel, q.Train, s, nil)
-	require.ErrorAs(t, err, &bad)
+	require.ErrorAs(t, testref.Err(cg.Fit(t.Context(), q.Kernel, q.Train, s, nil)), &bad)
 	y := mat.DenseCopyOf(q.Y)
 	y.Set(3, 0, 17)
-	_, err = cg.Refit(t.Context(), q.Kernel, q.Train, y, q.Likelihood, nil)
-	require.ErrorContains(t, err, "example 3")
-	_, err = cg.Refit(t.Context(), q.Kernel, q.Train, q.Y.Slice(0, 5, 0, 1).(*mat.Dense), q.Likelihood, nil)
+	require.ErrorContains(t, testref.Err(cg.Refit(t.Context(), q.Kernel, q.Train, y, q.Likelihood, nil)), "example 3")
+	_, err := cg.Refit(t.Context(), q.Kernel, q.Train, q.Y.Slice(0, 5, 0, 1).(*mat.Dense), q.Likelihood, nil)
 	require.ErrorContains(t, err, "5 rows of targets for 20 examples")
 	_, err = cg.Fit(t.Context(), q.Kernel, q.Train.Slice(0, 0), q.Sites(t), nil)
 	require.ErrorContains(t, err, "no training examples")
@@ -575,21 +546,16 @@ func TestReferences(t *testing.T) {
 			if name == "thesis-cnn" {
 				r = &reference{r.Head(1000)}
 			}
-			p, err := cg.Fit(t.Context(), r.Kernel, r.Train, r.Sites(t), linearMean(0))
-			require.NoError(t, err)
+			p := testref.Must(cg.Fit(t.Context(), r.Kernel, r.Train, r.Sites(t), linearMean(0)))(t)
 			exact := r.Exact(t)
 			r.requireCG(t, p, exact, 1e-10)
-			at, err := p.EvidenceAtTheta(t.Context(), gp.Scatter(r.Prior, r.Net.Theta()))
-			require.NoError(t, err)
+			at := testref.Must(p.EvidenceAtTheta(t.Context(), gp.Scatter(r.Prior, r.Net.Theta())))(t)
 			// 1e-9 is the rounding where the preconditioner is all of B.
 			require.InDelta(t, exact.EvidenceLinearGaussian().LogDet, at.LogDet, 2*4*at.StdErr+1e-9*at.LogDet)
-			p, err = cg.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, linearMean(0))
-			require.NoError(t, err)
-			refit, err := exact.Refit(t.Context(), r.Y, r.Likelihood)
-			require.NoError(t, err)
+			p = testref.Must(cg.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, linearMean(0)))(t)
+			refit := testref.Must(exact.Refit(t.Context(), r.Y, r.Likelihood))(t)
 			r.requireCG(t, p, refit, 1e-9)
-			mode, err := p.EvidenceRefit(t.Context())
-			require.NoError(t, err)
+			mode := testref.Must(p.EvidenceRefit(t.Context()))(t)
 			require.InDelta(t, refit.EvidenceRefit().Value, mode.Value, 4*mode.StdErr+1e-9*mode.LogDet)
 		})
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/store"
@@ -23,17 +24,14 @@ func (q *problem) answersCG(t *testing.T, p *cg.Posterior) []float64 {
 	t.Helper()
 	out := append(q.everything(t, p), flat(crossOf(t, p, q.Test, q.Train, 7, gp.Raw))...)
 	var mean mat.Dense
-	b, err := p.PredictBounded(t.Context(), &mean, nil, q.Test)
-	require.NoError(t, err)
-	e, err := p.EvidenceLinearGaussian(t.Context())
-	require.NoError(t, err)
+	b := testref.Must(p.PredictBounded(t.Context(), &mean, nil, q.Test))(t)
+	e := testref.Must(p.EvidenceLinearGaussian(t.Context()))(t)
 	s := p.Sites()
 	for _, m := range []*mat.Dense{b.Mean, s.F, s.Residual, s.Lambda, s.Root} {
 		out = append(out, flat(m)...)
 	}
 	if p.Refitted() {
-		at, err := p.EvidenceRefit(t.Context())
-		require.NoError(t, err)
+		at := testref.Must(p.EvidenceRefit(t.Context()))(t)
 		out = append(out, at.Value)
 	}
 	for _, w := range p.Warnings() {
@@ -66,8 +64,7 @@ func TestSavedCG(t *testing.T) {
 			if (i+j)%2 == 0 {
 				t.Run(fmt.Sprintf("%s/fit of rank %d", q.Name, rank), func(t *testing.T) {
 					p := q.fitPosterior(t, linearMean(rank))
-					_, err := p.LogDet(t.Context())
-					require.NoError(t, err)
+					require.NoError(t, testref.Err(p.LogDet(t.Context())))
 					gptest.Saved(t, q.savedCG(t.Context(), p, q.Train, nil))
 				})
 				continue
@@ -86,15 +83,13 @@ func TestSavedCGStreamed(t *testing.T) {
 	q := newProblemOf("several-chunks", 43, 530, 2, glm.Categorical{}, 1, 4)
 	o := &cg.Options{Rank: 40, MaxMemory: cg.Bytes(q.N, q.C, q.Train.P, 40, 4) + 1000, MaxIter: 2, Probes: 3}
 	x := testkit.InTiles(q.Train, 64)
-	p, err := cg.Refit(t.Context(), q.Kernel, x, q.Y, q.Likelihood, o)
-	require.NoError(t, err)
+	p := testref.Must(cg.Refit(t.Context(), q.Kernel, x, q.Y, q.Likelihood, o))(t)
 	want := q.everything(t, p)
 	for _, c := range []struct {
 		x linearize.Source
 		o *cg.Options
 	}{{x, o}, {x, nil}, {q.Train, nil}} {
-		back, err := cg.Load(t.Context(), written(t, p.Save), q.Kernel, c.x, c.o)
-		require.NoError(t, err)
+		back := testref.Must(cg.Load(t.Context(), written(t, p.Save), q.Kernel, c.x, c.o))(t)
 		gptest.RequireBits(t, "loaded", q.everything(t, back), want)
 	}
 }
@@ -118,8 +113,7 @@ func TestSavedCGRefusesOthers(t *testing.T) {
 	require.ErrorAs(t, load(q.Kernel, q.Train, &cg.Options{MaxMemory: 1000}), &memory)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = cg.Load(ctx, f, q.Kernel, q.Train, nil)
-	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, testref.Err(cg.Load(ctx, f, q.Kernel, q.Train, nil)), context.Canceled)
 }
 
 func FuzzLoadCG(f *testing.F) {

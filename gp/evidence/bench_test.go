@@ -8,6 +8,7 @@ import (
 
 	"github.com/funcgp/funcgp/gp/evidence"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -38,13 +39,11 @@ func BenchmarkAt(b *testing.B) {
 	for _, c := range benchCases {
 		for _, form := range forms {
 			b.Run(c.name+"/"+form.String(), func(b *testing.B) {
-				m, err := evidence.New(b.Context(), c.problem(b), &evidence.Options{PerGroup: true})
-				require.NoError(b, err)
+				m := testref.Must(evidence.New(b.Context(), c.problem(b), &evidence.Options{PerGroup: true}))(b)
 				x := make([]float64, len(m.Groups()))
 				for i := 0; b.Loop(); i++ {
 					x[0] = 0.1 * float64(i%5)
-					_, err := m.At(b.Context(), form, x, 0)
-					require.NoError(b, err)
+					require.NoError(b, testref.Err(m.At(b.Context(), form, x, 0)))
 				}
 			})
 		}

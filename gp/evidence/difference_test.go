@@ -11,6 +11,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/evidence"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -34,18 +35,15 @@ func cases(t *testing.T) []problemCase {
 		add := func(kind string, prior ntk.Prior, g []ntk.Group) {
 			all = append(all, problemCase{q.Name + "/" + kind, &evidence.Problem{X: q.Train, Y: q.Y, Likelihood: q.Likelihood, Theta: q.Theta, Prior: prior, Groups: g}})
 		}
-		isotropic, err := ntk.NewIsotropic(8, nil)
-		require.NoError(t, err)
+		isotropic := testref.Must(ntk.NewIsotropic(8, nil))(t)
 		variance, ggn := make([]float64, p), make([]float64, p)
 		for i := range variance {
 			variance[i] = 0.1 * math.Exp(math.Sin(float64(i)))
 			ggn[i] = 40 * (1 + math.Cos(float64(i)))
 		}
 		ggn[3] = 0
-		diagonal, err := ntk.NewDiagonal(variance, []float64{0.05})
-		require.NoError(t, err)
-		g, err := ntk.NewGPrior(ggn, q.N, q.Theta, 0.1)
-		require.NoError(t, err)
+		diagonal := testref.Must(ntk.NewDiagonal(variance, []float64{0.05}))(t)
+		g := testref.Must(ntk.NewGPrior(ggn, q.N, q.Theta, 0.1))(t)
 		add("isotropic", isotropic, nil)
 		add("layerwise", q.Prior, nil)
 		add("diagonal", diagonal, groups)
@@ -76,8 +74,7 @@ func TestE10Differences(t *testing.T) {
 	for _, c := range everyPrior(t) {
 		inBothSpaces(t, c.name, func(t *testing.T, o *evidence.Options) {
 			o.PerGroup = true
-			m, err := evidence.New(t.Context(), c.p, o)
-			require.NoError(t, err)
+			m := testref.Must(evidence.New(t.Context(), c.p, o))(t)
 			groups := len(m.Groups())
 			for _, form := range forms {
 				x := make([]float64, groups+1)
@@ -93,8 +90,7 @@ func TestE10Differences(t *testing.T) {
 					rounding = 1e-9 // where Fisher scoring stops
 				}
 				at := func(x []float64) *evidence.Point {
-					p, err := m.At(t.Context(), form, x[:groups], x[groups])
-					require.NoError(t, err)
+					p := testref.Must(m.At(t.Context(), form, x[:groups], x[groups]))(t)
 					return p
 				}
 				here := at(x)
@@ -128,16 +124,14 @@ func TestE10SlopeAtZero(t *testing.T) {
 	for _, c := range everyPrior(t) {
 		inBothSpaces(t, c.name, func(t *testing.T, o *evidence.Options) {
 			o.PerGroup = true
-			m, err := evidence.New(t.Context(), c.p, o)
-			require.NoError(t, err)
+			m := testref.Must(evidence.New(t.Context(), c.p, o))(t)
 			groups := len(m.Groups())
 			for _, form := range forms[1:] {
 				g := groups - 1
 				at := func(factor float64) *evidence.Point {
 					x := make([]float64, groups)
 					x[g] = math.Log(factor)
-					p, err := m.At(t.Context(), form, x, 0)
-					require.NoError(t, err)
+					p := testref.Must(m.At(t.Context(), form, x, 0))(t)
 					return p
 				}
 				zero := at(0)
@@ -168,8 +162,7 @@ func TestSpacesAgree(t *testing.T) {
 		for _, form := range forms {
 			var points []*evidence.Point
 			for space := 1; space <= 2; space++ {
-				x, err := evidence.Evaluate(t.Context(), c.p, form, evidence.Options{}.InSpace(space))
-				require.NoError(t, err)
+				x := testref.Must(evidence.Evaluate(t.Context(), c.p, form, evidence.Options{}.InSpace(space)))(t)
 				points = append(points, x)
 			}
 			f, w := points[0], points[1]
@@ -190,23 +183,20 @@ func TestKernelsFormedAgain(t *testing.T) {
 	for _, c := range cases(t)[:12] {
 		n, outputs := c.p.X.Len(), c.p.X.Outputs()
 		o := evidence.Options{PerGroup: true}.InSpace(1)
-		held, err := evidence.Evaluate(t.Context(), c.p, evidence.Refit, o)
-		require.NoError(t, err)
+		held := testref.Must(evidence.Evaluate(t.Context(), c.p, evidence.Refit, o))(t)
 		o.MaxMemory = evidence.FunctionBytes(n, outputs)
-		again, err := evidence.Evaluate(t.Context(), c.p, evidence.Refit, o)
-		require.NoError(t, err)
+		again := testref.Must(evidence.Evaluate(t.Context(), c.p, evidence.Refit, o))(t)
 		requireNumber(t, c.name, again.Evidence.Value, held.Evidence.Value, 1e-10)
 		for g := range held.Gradient {
 			requireNumber(t, c.name, again.Gradient[g], held.Gradient[g], 1e-9)
 		}
 		o.MaxMemory--
-		_, err = evidence.Evaluate(t.Context(), c.p, evidence.Refit, o)
+		_, err := evidence.Evaluate(t.Context(), c.p, evidence.Refit, o)
 		var memory *gp.MemoryError
 		require.ErrorAs(t, err, &memory)
 		require.Less(t, memory.Largest, n)
 		o = evidence.Options{MaxMemory: 1000}.InSpace(2)
-		_, err = evidence.Evaluate(t.Context(), c.p, evidence.Refit, o)
-		require.ErrorAs(t, err, &memory)
+		require.ErrorAs(t, testref.Err(evidence.Evaluate(t.Context(), c.p, evidence.Refit, o)), &memory)
 		require.Equal(t, gp.Parameters, memory.Unit)
 	}
 }

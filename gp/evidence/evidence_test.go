@@ -48,8 +48,7 @@ func TestE10References(t *testing.T) {
 				t.Skip("takes seconds")
 			}
 			at := func(form evidence.Form) *evidence.Point {
-				x, err := evidence.Evaluate(t.Context(), q.p, form, o)
-				require.NoError(t, err)
+				x := testref.Must(evidence.Evaluate(t.Context(), q.p, form, o))(t)
 				require.Empty(t, x.Warnings)
 				return x
 			}

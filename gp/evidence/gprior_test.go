@@ -32,15 +32,11 @@ func openStructured(t *testing.T, name string) *structured {
 	t.Helper()
 	if name == "normalized" {
 		r := testref.Open(t, "structures/normalized")
-		net, err := network.ReadONNX(bytes.NewReader(r.Model(t)), nil)
-		require.NoError(t, err)
+		net := testref.Must(network.ReadONNX(bytes.NewReader(r.Model(t)), nil))(t)
 		s := &structured{Ref: r, y: r.Matrix("y_train"), lik: glm.Categorical{}, theta: net.Theta()}
-		s.train, err = net.Linearize(t.Context(), r.Matrix("x_train"))
-		require.NoError(t, err)
-		s.test, err = net.Linearize(t.Context(), r.Matrix("x_test"))
-		require.NoError(t, err)
-		s.isotropic, err = ntk.NewIsotropic(r.Scalar("delta"), nil)
-		require.NoError(t, err)
+		s.train = testref.Must(net.Linearize(t.Context(), r.Matrix("x_train")))(t)
+		s.test = testref.Must(net.Linearize(t.Context(), r.Matrix("x_test")))(t)
+		s.isotropic = testref.Must(ntk.NewIsotropic(r.Scalar("delta"), nil))(t)
 		return s
 	}
 	r := testkit.OpenReference(t, name)
@@ -59,8 +55,7 @@ func TestNeuralGPrior(t *testing.T) {
 	for _, name := range append([]string{"normalized"}, toys...) {
 		t.Run(name, func(t *testing.T) {
 			r := openStructured(t, name)
-			sites, err := gp.NewSites(r.y, r.train.F, r.lik)
-			require.NoError(t, err)
+			sites := testref.Must(gp.NewSites(r.y, r.train.F, r.lik))(t)
 			diag, err := weightspace.FitStructure(t.Context(), weightspace.Diagonal, r.train, sites, r.isotropic, r.theta, nil)
 			require.NoError(t, err)
 			prior, err := ntk.NewGPrior(diag.(*weightspace.DiagonalPosterior).GGN(), r.train.Len(), r.theta, 1)
@@ -72,8 +67,7 @@ func TestNeuralGPrior(t *testing.T) {
 			testref.RequireClose(t, variance, r.Floats("gprior_variance"), tol, "variance")
 
 			p := &evidence.Problem{X: r.train, Y: r.y, Likelihood: r.lik, Theta: r.theta, Prior: prior}
-			at, err := evidence.Evaluate(t.Context(), p, evidence.AtTheta, nil)
-			require.NoError(t, err)
+			at := testref.Must(evidence.Evaluate(t.Context(), p, evidence.AtTheta, nil))(t)
 			requireNumber(t, "(E7)", at.Evidence.Value, r.Scalar("gprior_log_evidence_at_theta"), tol)
 			r.requireFit(t, "gprior_", prior)
 
@@ -98,8 +92,7 @@ func TestNeuralGPrior(t *testing.T) {
 // as the parameters v* = μ₀ + Σ₀Jᵀα.
 func (r *structured) requireFit(t *testing.T, prefix string, prior ntk.Prior) {
 	t.Helper()
-	e, err := gp.Refit(t.Context(), ntk.New(prior, r.theta, nil), r.train, r.y, r.lik, nil)
-	require.NoError(t, err)
+	e := testref.Must(gp.Refit(t.Context(), ntk.New(prior, r.theta, nil), r.train, r.y, r.lik, nil))(t)
 	ev := e.EvidenceRefit()
 	for key, got := range map[string]float64{"log_likelihood": ev.LogLik, "scatter": ev.Scatter, "log_det": ev.LogDet, "log_evidence": ev.Value} {
 		requireNumber(t, prefix+key, got, r.Scalar(prefix+key), 1e-8)
@@ -126,16 +119,13 @@ func TestNormalizedEvidence(t *testing.T) {
 	r := openStructured(t, "normalized")
 	p := &evidence.Problem{X: r.train, Y: r.y, Likelihood: r.lik, Theta: r.theta, Prior: r.isotropic}
 	for form, key := range map[evidence.Form]string{evidence.AtTheta: "log_evidence_at_theta", evidence.LinearGaussian: "log_evidence_linear_gaussian", evidence.Refit: "refit_log_evidence"} {
-		x, err := evidence.Evaluate(t.Context(), p, form, nil)
-		require.NoError(t, err)
+		x := testref.Must(evidence.Evaluate(t.Context(), p, form, nil))(t)
 		requireNumber(t, key, x.Evidence.Value, r.Scalar(key), tol)
 	}
-	held, err := evidence.Evaluate(t.Context(), p, evidence.HeldSites, nil)
-	require.NoError(t, err)
+	held := testref.Must(evidence.Evaluate(t.Context(), p, evidence.HeldSites, nil))(t)
 	requireNumber(t, "sites held", held.Evidence.Value, r.Scalar("refit_log_likelihood")-r.Scalar("refit_scatter")/2-r.Scalar("log_det_at_theta")/2, tol)
 	for form, suffix := range map[evidence.Form]string{evidence.AtTheta: "_at_theta", evidence.Refit: ""} {
-		best, err := evidence.Maximize(t.Context(), p, form, nil)
-		require.NoError(t, err)
+		best := testref.Must(evidence.Maximize(t.Context(), p, form, nil))(t)
 		requireNumber(t, "variance"+suffix, best.LogFactor[0], r.Scalar("isotropic_best_log_variance"+suffix), 1e-8)
 		requireNumber(t, "evidence"+suffix, best.Evidence.Value, r.Scalar("isotropic_best_log_evidence"+suffix), tol)
 	}
@@ -147,8 +137,7 @@ func TestJointReferences(t *testing.T) {
 	for _, name := range toys {
 		q := openToy(t, name)
 		e := q.Exact(t)
-		refit, err := e.Refit(t.Context(), q.Y, q.Likelihood)
-		require.NoError(t, err)
+		refit := testref.Must(e.Refit(t.Context(), q.Y, q.Likelihood))(t)
 		for tensor, post := range map[string]*gp.Exact{"joint_cov_test": e, "refit_joint_cov_test": refit} {
 			var cov mat.Dense
 			require.NoError(t, post.JointTo(t.Context(), nil, &cov, q.Test.Slice(0, 8)))

@@ -11,6 +11,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/evidence"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -20,8 +21,7 @@ func TestHeldSitesDense(t *testing.T) {
 	for _, c := range everyPrior(t) {
 		inBothSpaces(t, c.name, func(t *testing.T, o *evidence.Options) {
 			o.PerGroup = true
-			m, err := evidence.New(t.Context(), c.p, o)
-			require.NoError(t, err)
+			m := testref.Must(evidence.New(t.Context(), c.p, o))(t)
 			groups := m.Groups()
 			x, factor := make([]float64, len(groups)), make([]float64, len(groups))
 			for g := range x {
@@ -29,18 +29,14 @@ func TestHeldSitesDense(t *testing.T) {
 				factor[g] = math.Exp(x[g])
 			}
 			p := c.p
-			prior, err := ntk.NewScaled(p.Prior, len(p.Theta), groups, factor)
-			require.NoError(t, err)
+			prior := testref.Must(ntk.NewScaled(p.Prior, len(p.Theta), groups, factor))(t)
 			k := ntk.New(prior, p.Theta, nil)
-			refit, err := gp.Refit(t.Context(), k, p.X, p.Y, p.Likelihood, nil)
-			require.NoError(t, err)
+			refit := testref.Must(gp.Refit(t.Context(), k, p.X, p.Y, p.Likelihood, nil))(t)
 			if _, scored := p.Likelihood.(gp.Scored); scored && len(refit.Warnings()) > 0 {
 				return // Fisher scoring has not settled on a mode
 			}
-			s, err := gp.NewSites(p.Y, p.X.F, p.Likelihood)
-			require.NoError(t, err)
-			fit, err := gp.Fit(t.Context(), k, p.X, s, nil)
-			require.NoError(t, err)
+			s := testref.Must(gp.NewSites(p.Y, p.X.F, p.Likelihood))(t)
+			fit := testref.Must(gp.Fit(t.Context(), k, p.X, s, nil))(t)
 
 			variance := make([]float64, len(p.Theta))
 			prior.VarianceTo(variance)
@@ -63,10 +59,8 @@ func TestHeldSitesDense(t *testing.T) {
 			inverse, alpha := testkit.Inverse(t, b), testkit.Vec(refit.Alpha())
 
 			// A point elsewhere first, whose mode the Newton steps then start at.
-			_, err = m.Value(t.Context(), evidence.HeldSites, make([]float64, len(x)), 0)
-			require.NoError(t, err)
-			got, err := m.At(t.Context(), evidence.HeldSites, x, 0)
-			require.NoError(t, err)
+			require.NoError(t, testref.Err(m.Value(t.Context(), evidence.HeldSites, make([]float64, len(x)), 0)))
+			got := testref.Must(m.At(t.Context(), evidence.HeldSites, x, 0))(t)
 			at := refit.EvidenceRefit()
 			requireNumber(t, "log likelihood", got.Evidence.LogLik, at.LogLik, 1e-8)
 			requireNumber(t, "scatter", got.Evidence.Scatter, at.Scatter, 1e-8)
@@ -104,17 +98,14 @@ func TestHeldSitesGaussian(t *testing.T) {
 		checked++
 		inBothSpaces(t, c.name, func(t *testing.T, o *evidence.Options) {
 			o.PerGroup = true
-			m, err := evidence.New(t.Context(), c.p, o)
-			require.NoError(t, err)
+			m := testref.Must(evidence.New(t.Context(), c.p, o))(t)
 			x := make([]float64, len(m.Groups()))
 			for g := range x {
 				x[g] = 0.5 * math.Cos(float64(g))
 			}
-			held, err := m.At(t.Context(), evidence.HeldSites, x, 0.4)
-			require.NoError(t, err)
+			held := testref.Must(m.At(t.Context(), evidence.HeldSites, x, 0.4))(t)
 			for _, form := range []evidence.Form{evidence.Refit, evidence.LinearGaussian} {
-				want, err := m.At(t.Context(), form, x, 0.4)
-				require.NoError(t, err)
+				want := testref.Must(m.At(t.Context(), form, x, 0.4))(t)
 				requireNumber(t, form.String(), held.Evidence.Value, want.Evidence.Value, 1e-10)
 				requireNumber(t, "noise", held.NoiseGradient, want.NoiseGradient, 1e-9)
 				for g := range x {
@@ -140,8 +131,7 @@ func TestHeldSitesMacKay(t *testing.T) {
 			p = random(t, c)
 		}
 		inBothSpaces(t, c, func(t *testing.T, o *evidence.Options) {
-			best, err := evidence.Maximize(t.Context(), p, evidence.HeldSites, o)
-			require.NoError(t, err)
+			best := testref.Must(evidence.Maximize(t.Context(), p, evidence.HeldSites, o))(t)
 			require.True(t, best.Settled)
 			require.Empty(t, best.Zero)
 			require.Empty(t, best.AtEdge)
@@ -151,19 +141,14 @@ func TestHeldSitesMacKay(t *testing.T) {
 				require.LessOrEqual(t, trial.Evidence, best.Evidence.Value+1e-9*math.Abs(best.Evidence.Value))
 			}
 			one := best.Prior.Groups()
-			s, err := gp.NewSites(p.Y, p.X.F, p.Likelihood)
-			require.NoError(t, err)
+			s := testref.Must(gp.NewSites(p.Y, p.X.F, p.Likelihood))(t)
 			factor := math.Exp(best.LogFactor[0] + 0.1)
 			for range 400 {
-				prior, err := ntk.NewScaled(p.Prior, len(p.Theta), one, []float64{factor})
-				require.NoError(t, err)
+				prior := testref.Must(ntk.NewScaled(p.Prior, len(p.Theta), one, []float64{factor}))(t)
 				k := ntk.New(prior, p.Theta, nil)
-				refit, err := gp.Refit(t.Context(), k, p.X, p.Y, p.Likelihood, nil)
-				require.NoError(t, err)
-				fit, err := gp.Fit(t.Context(), k, p.X, s, nil)
-				require.NoError(t, err)
-				terms, err := fit.GroupTerms(t.Context(), []ntk.Kernel{k})
-				require.NoError(t, err)
+				refit := testref.Must(gp.Refit(t.Context(), k, p.X, p.Y, p.Likelihood, nil))(t)
+				fit := testref.Must(gp.Fit(t.Context(), k, p.X, s, nil))(t)
+				terms := testref.Must(fit.GroupTerms(t.Context(), []ntk.Kernel{k}))(t)
 				// ‖v*−μ₀‖² in units of the variances at a factor of 1, over γ
 				next := factor * refit.EvidenceRefit().Scatter / terms.Trace[0]
 				if math.Abs(next/factor-1) < 1e-9 {

@@ -11,6 +11,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/evidence"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -51,8 +52,7 @@ func TestNoVariance(t *testing.T) {
 		mean := make([]float64, n*c)
 		ntk.New(p.Prior, p.Theta, nil).MeanTo(mean, p.X)
 		p.Y = mat.NewDense(n, c, mean)
-		r, err := evidence.Maximize(t.Context(), p, evidence.Refit, evidence.Options{}.InSpace(space))
-		require.NoError(t, err)
+		r := testref.Must(evidence.Maximize(t.Context(), p, evidence.Refit, evidence.Options{}.InSpace(space)))(t)
 		require.Equal(t, []int{0}, r.Zero)
 		require.True(t, math.IsInf(r.LogFactor[0], -1))
 		require.Zero(t, r.Gradient[0])
@@ -67,8 +67,7 @@ func TestNoVariance(t *testing.T) {
 // Of two maxima the higher is the result, and a warning tells of the other.
 func TestSeveralMaxima(t *testing.T) {
 	q := openToy(t, "two-moons")
-	r, err := evidence.Maximize(t.Context(), q.p, evidence.Refit, nil)
-	require.NoError(t, err)
+	r := testref.Must(evidence.Maximize(t.Context(), q.p, evidence.Refit, nil))(t)
 	require.Len(t, r.Maxima, 2)
 	require.Equal(t, r.Maxima[0].LogFactor, r.LogFactor)
 	require.InDelta(t, 7.88, r.Maxima[1].LogFactor[0], 0.01)
@@ -86,17 +85,14 @@ func TestResultIsConsistent(t *testing.T) {
 		require.Equal(t, form, r.Form)
 		p := *q.p
 		p.Prior, p.Likelihood, p.Groups = r.Prior, r.Likelihood, nil
-		x, err := evidence.Evaluate(t.Context(), &p, form, nil)
-		require.NoError(t, err)
+		x := testref.Must(evidence.Evaluate(t.Context(), &p, form, nil))(t)
 		requireNumber(t, "evidence", x.Evidence.Value, r.Evidence.Value, 1e-10)
 		require.Greater(t, r.Evidence.Value, r.Start.Evidence.Value)
 		for g := range x.Gradient {
 			require.InDelta(t, 0, x.Gradient[g], 1e-6)
 		}
-		m, err := evidence.New(t.Context(), &p, nil)
-		require.NoError(t, err)
-		value, err := m.Value(t.Context(), form, []float64{0}, 0)
-		require.NoError(t, err)
+		m := testref.Must(evidence.New(t.Context(), &p, nil))(t)
+		value := testref.Must(m.Value(t.Context(), form, []float64{0}, 0))(t)
 		requireNumber(t, "evidence alone", value.Value, r.Evidence.Value, 1e-10)
 		require.InDelta(t, 0, x.NoiseGradient, 1e-6)
 		for _, trial := range r.Trials {
@@ -150,8 +146,7 @@ func TestMaximizeStops(t *testing.T) {
 			if i > 3 {
 				form = evidence.HeldSites
 			}
-			_, err := evidence.Maximize(ctx, p, form, o)
-			require.ErrorIs(t, err, context.Canceled)
+			require.ErrorIs(t, testref.Err(evidence.Maximize(ctx, p, form, o)), context.Canceled)
 			cancel()
 			if after > 0 {
 				require.True(t, stages[evidence.StageEvidence])
@@ -182,10 +177,8 @@ func TestTolerance(t *testing.T) {
 // −Inf, and the search goes elsewhere.
 func TestMaximizeSurvivesOverflow(t *testing.T) {
 	p := random(t, "poisson")
-	m, err := evidence.New(t.Context(), p, nil)
-	require.NoError(t, err)
-	_, err = m.At(t.Context(), evidence.AtTheta, []float64{700}, 0)
-	require.Error(t, err)
+	m := testref.Must(evidence.New(t.Context(), p, nil))(t)
+	require.Error(t, testref.Err(m.At(t.Context(), evidence.AtTheta, []float64{700}, 0)))
 	r, err := evidence.Maximize(t.Context(), p, evidence.Refit, &evidence.Options{Lowest: -9, Highest: 280, Starts: 3})
 	require.NoError(t, err)
 	require.True(t, r.Settled)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/gp/evidence"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // One factor of all prior variances, alone and with the noise variance: the optima of
@@ -24,8 +25,7 @@ func TestE10CommonOptimum(t *testing.T) {
 				if gauss {
 					key += "_fixed_noise"
 				}
-				r, err := evidence.Maximize(t.Context(), q.p, form, nil)
-				require.NoError(t, err)
+				r := testref.Must(evidence.Maximize(t.Context(), q.p, form, nil))(t)
 				requireNumber(t, key, r.LogFactor[0], q.want.Scalar(key+"_log_factor"), 2*tol)
 				requireNumber(t, key+" value", r.Evidence.Value, q.want.Scalar(key+"_log_evidence"), tol)
 				require.True(t, r.Settled)
@@ -34,8 +34,7 @@ func TestE10CommonOptimum(t *testing.T) {
 					continue
 				}
 				key = prefix + "_optimum"
-				r, err = evidence.Maximize(t.Context(), q.p, form, &evidence.Options{Noise: true})
-				require.NoError(t, err)
+				r = testref.Must(evidence.Maximize(t.Context(), q.p, form, &evidence.Options{Noise: true}))(t)
 				requireNumber(t, key, r.LogFactor[0], q.want.Scalar(key+"_log_factor"), 2*tol)
 				requireNumber(t, key+" noise", r.LogNoise+math.Log(q.want.Scalar("sigma2")), q.want.Scalar(key+"_log_sigma2"), 2*tol)
 				requireNumber(t, key+" value", r.Evidence.Value, q.want.Scalar(key+"_log_evidence"), tol)

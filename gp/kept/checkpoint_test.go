@@ -11,6 +11,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/store"
 )
@@ -36,8 +37,7 @@ func checkpointed(t *testing.T, q *testkit.Problem, o kept.Options, at int) (f *
 	} else {
 		require.ErrorIs(t, err, errInterrupted)
 	}
-	f, err := store.Open(path, "test", 1)
-	require.NoError(t, err)
+	f = testref.Must(store.Open(path, "test", 1))(t)
 	t.Cleanup(func() { _ = f.Close() })
 	return f, true
 }
@@ -80,8 +80,7 @@ func TestRefitResumesNoOther(t *testing.T) {
 	other := mat.DenseCopyOf(q.Y)
 	other.Set(0, 0, float64((int(other.At(0, 0))+1)%q.C))
 	require.ErrorContains(t, ask(q, other, q.Prior), "differs in the targets")
-	prior, err := ntk.NewIsotropic(123, nil)
-	require.NoError(t, err)
+	prior := testref.Must(ntk.NewIsotropic(123, nil))(t)
 	require.ErrorContains(t, ask(q, q.Y, prior), "the prior is another")
 	fewer := *q
 	fewer.Train = q.Train.Slice(0, q.N-1)

@@ -12,19 +12,18 @@ import (
 	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 func fit(t *testing.T, q *testkit.Problem, o *kept.Options) *kept.Posterior {
 	t.Helper()
-	p, err := kept.Fit(t.Context(), testkit.InTiles(q.Train, 7), q.Sites(t), q.Prior, q.Theta, o)
-	require.NoError(t, err)
+	p := testref.Must(kept.Fit(t.Context(), testkit.InTiles(q.Train, 7), q.Sites(t), q.Prior, q.Theta, o))(t)
 	return p
 }
 
 func refit(t *testing.T, q *testkit.Problem, o *kept.Options) *kept.Posterior {
 	t.Helper()
-	p, err := kept.Refit(t.Context(), testkit.InTiles(q.Train, 7), q.Y, q.Likelihood, q.Prior, q.Theta, o)
-	require.NoError(t, err)
+	p := testref.Must(kept.Refit(t.Context(), testkit.InTiles(q.Train, 7), q.Y, q.Likelihood, q.Prior, q.Theta, o))(t)
 	return p
 }
 
@@ -76,16 +75,14 @@ func TestAllRowsAreExact(t *testing.T) {
 			scatter := gp.Scatter(q.Prior, q.Theta)
 			for _, mean := range []gp.Mean{gp.Network, gp.LinearGaussian} {
 				p := fit(t, q, &kept.Options{Mean: mean})
-				x, err := gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &gp.Options{Mean: mean})
-				require.NoError(t, err)
+				x := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &gp.Options{Mean: mean}))(t)
 				requireExact(t, q, p, x)
 				require.InEpsilon(t, x.EvidenceAtTheta(scatter).Value, p.EvidenceAtTheta(scatter).Value, 1e-9)
 				require.Equal(t, gp.None, p.EvidenceAtTheta(scatter).Bound)
 				require.Panics(t, func() { p.EvidenceRefit() })
 			}
 			p := refit(t, q, nil)
-			x, err := gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil)
-			require.NoError(t, err)
+			x := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
 			requireExact(t, q, p, x)
 			require.InEpsilon(t, x.EvidenceRefit().Value, p.EvidenceRefit().Value, 1e-9)
 			require.True(t, p.Refitted())

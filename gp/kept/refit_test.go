@@ -13,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -56,8 +57,7 @@ func TestE16RefitIsExactInMean(t *testing.T) {
 	for _, q := range append(testkit.Problems(t), testkit.NewProblem("many", 11, 60, 3, glm.Categorical{}, 3)) {
 		t.Run(q.Name, func(t *testing.T) {
 			t.Parallel()
-			x, err := gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil)
-			require.NoError(t, err)
+			x := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
 			var mean, want mat.Dense
 			require.NoError(t, x.PredictTo(t.Context(), &want, nil, q.Test))
 			all := refit(t, q, nil)
@@ -85,8 +85,7 @@ func TestE16RefitIsExactInMean(t *testing.T) {
 // At θ* too, where the mean is that of one step with the Hessian of the kept rows.
 func TestE16FitCloses(t *testing.T) {
 	for _, q := range testkit.Problems(t) {
-		x, err := gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), nil)
-		require.NoError(t, err)
+		x := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), nil))(t)
 		for _, strength := range thresholds(fit(t, q, nil).Kept()) {
 			p := fit(t, q, &kept.Options{Strength: strength, Mean: gp.LinearGaussian})
 			requireClosed(t, q, p)
@@ -133,8 +132,7 @@ func requireStep(t *testing.T, q *testkit.Problem, p *kept.Posterior) {
 func TestE19(t *testing.T) {
 	for _, q := range testkit.Problems(t) {
 		t.Run(q.Name, func(t *testing.T) {
-			x, err := gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil)
-			require.NoError(t, err)
+			x := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
 			p := refit(t, q, &kept.Options{Strength: median(fit(t, q, nil).Kept().Strength), MaxNewton: 1})
 			requireClosed(t, q, p)
 			var got, want, prior mat.Dense
@@ -185,10 +183,8 @@ func TestRefitWithFixedParameters(t *testing.T) {
 	q := testkit.Problems(t)[5]
 	prior := fixed{q.Prior}
 	kernel := ntk.New(prior, q.Theta, nil)
-	x, err := gp.Refit(t.Context(), kernel, q.Train, q.Y, q.Likelihood, nil)
-	require.NoError(t, err)
-	p, err := kept.Refit(t.Context(), q.Train, q.Y, q.Likelihood, prior, q.Theta, nil)
-	require.NoError(t, err)
+	x := testref.Must(gp.Refit(t.Context(), kernel, q.Train, q.Y, q.Likelihood, nil))(t)
+	p := testref.Must(kept.Refit(t.Context(), q.Train, q.Y, q.Likelihood, prior, q.Theta, nil))(t)
 	var got, want mat.Dense
 	require.NoError(t, p.PredictTo(t.Context(), &got, nil, q.Test))
 	require.NoError(t, x.PredictTo(t.Context(), &want, nil, q.Test))
@@ -224,10 +220,8 @@ func TestWorkers(t *testing.T) {
 func TestExplains(t *testing.T) {
 	for _, q := range []*testkit.Problem{testkit.Problems(t)[2], testkit.NewProblem("many", 11, 60, 3, glm.Categorical{}, 3)} {
 		p := refit(t, q, &kept.Options{Strength: median(fit(t, q, nil).Kept().Strength)})
-		e, err := explain.New(p, q.Kernel, &explain.Options{Top: 5})
-		require.NoError(t, err)
-		explained, err := e.Explain(t.Context(), q.Test)
-		require.NoError(t, err)
+		e := testref.Must(explain.New(p, q.Kernel, &explain.Options{Top: 5}))(t)
+		explained := testref.Must(e.Explain(t.Context(), q.Test))(t)
 		var mean mat.Dense
 		require.NoError(t, p.PredictTo(t.Context(), &mean, nil, q.Test))
 		for i, row := range explained {
@@ -255,8 +249,7 @@ func TestStops(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := kept.Fit(ctx, q.Train, q.Sites(t), q.Prior, q.Theta, nil)
-	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, testref.Err(kept.Fit(ctx, q.Train, q.Sites(t), q.Prior, q.Theta, nil)), context.Canceled)
 }
 
 // What cannot be is refused before work begins.
@@ -290,8 +283,7 @@ func TestRefitNear(t *testing.T) {
 		for i := range variance {
 			variance[i] /= 1.3
 		}
-		other, err := ntk.NewDiagonal(variance, mean)
-		require.NoError(t, err)
+		other := testref.Must(ntk.NewDiagonal(variance, mean))(t)
 		near := refit(t, q, nil)
 		var steps [2]int
 		var f [2]mat.Dense
@@ -301,8 +293,7 @@ func TestRefitNear(t *testing.T) {
 					steps[i] = done
 				}
 			}}
-			p, err := kept.Refit(t.Context(), q.Train, q.Y, q.Likelihood, other, q.Theta, o)
-			require.NoError(t, err)
+			p := testref.Must(kept.Refit(t.Context(), q.Train, q.Y, q.Likelihood, other, q.Theta, o))(t)
 			require.Same(t, from, o.Near)
 			require.NoError(t, p.PredictTo(t.Context(), &f[i], nil, q.Test))
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/store"
@@ -67,8 +68,7 @@ func TestSaved(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "posterior")
 			written := fit(t, q, &kept.Options{Strength: strength})
 			require.NoError(t, store.Write(path, "test", 1, written.Save))
-			info, err := os.Stat(path)
-			require.NoError(t, err)
+			info := testref.Must(os.Stat(path))(t)
 			// Names, fingerprints and paddings of sections are a few kilobytes.
 			require.InDelta(t, float64(written.SavedBytes()), float64(info.Size()), 8e3)
 			p := refit(t, q, &kept.Options{Strength: strength, MaxNewton: 1})
@@ -83,8 +83,7 @@ func TestSavedRefusesOthers(t *testing.T) {
 	q := testkit.Problems(t)[5]
 	path := filepath.Join(t.TempDir(), "posterior")
 	require.NoError(t, store.Write(path, "test", 1, fit(t, q, nil).Save))
-	f, err := store.Open(path, "test", 1)
-	require.NoError(t, err)
+	f := testref.Must(store.Open(path, "test", 1))(t)
 	defer f.Close()
 	load := func(x linearize.Source, prior ntk.Prior, theta []float64, o *kept.Options) error {
 		_, err := kept.Load(t.Context(), f, x, prior, theta, o)

@@ -12,6 +12,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -20,8 +21,7 @@ func each(t *testing.T, do func(t *testing.T, q *testkit.Problem, s *gp.Sites)) 
 	t.Helper()
 	for _, q := range append(testkit.Problems(t), testkit.NewProblem("many", 11, 60, 3, glm.Categorical{}, 3)) {
 		t.Run(q.Name, func(t *testing.T) {
-			s, err := gp.NewSites(q.Y, q.Train.F, q.Likelihood)
-			require.NoError(t, err)
+			s := testref.Must(gp.NewSites(q.Y, q.Train.F, q.Likelihood))(t)
 			do(t, q, s)
 		})
 	}
@@ -32,10 +32,8 @@ func each(t *testing.T, do func(t *testing.T, q *testkit.Problem, s *gp.Sites)) 
 func ratios(t *testing.T, q *testkit.Problem, s *gp.Sites, o *gp.KeepOptions) []float64 {
 	t.Helper()
 	variances := func(o *gp.KeepOptions) *mat.Dense {
-		k, err := gp.Keep(t.Context(), q.Kernel, q.Train, s, o)
-		require.NoError(t, err)
-		post, err := gp.FitKept(t.Context(), q.Kernel, q.Train, s, k, nil)
-		require.NoError(t, err)
+		k := testref.Must(gp.Keep(t.Context(), q.Kernel, q.Train, s, o))(t)
+		post := testref.Must(gp.FitKept(t.Context(), q.Kernel, q.Train, s, k, nil))(t)
 		var cov mat.Dense
 		require.NoError(t, post.PredictTo(t.Context(), nil, &cov, q.Test))
 		return &cov
@@ -62,8 +60,7 @@ func TestE16Threshold(t *testing.T) {
 			}
 			require.LessOrEqual(t, top, 1+within*(1+1e-9))
 			require.InDelta(t, top, found.Ratio, 1e-9)
-			rows, err := gp.Keep(t.Context(), q.Kernel, q.Train, s, found.KeepOptions())
-			require.NoError(t, err)
+			rows := testref.Must(gp.Keep(t.Context(), q.Kernel, q.Train, s, found.KeepOptions()))(t)
 			require.Equal(t, found.Rows, rows.Len())
 			if rows.Len() == 1 {
 				continue
@@ -84,8 +81,7 @@ func TestE16Threshold(t *testing.T) {
 // Where a share of the examples may be over, that many are and no more.
 func TestThresholdShare(t *testing.T) {
 	q := testkit.NewProblem("many", 11, 60, 3, glm.Categorical{}, 3)
-	s, err := gp.NewSites(q.Y, q.Train.F, q.Likelihood)
-	require.NoError(t, err)
+	s := testref.Must(gp.NewSites(q.Y, q.Train.F, q.Likelihood))(t)
 	last := q.N*q.C + 1
 	for allowed := range q.T {
 		found, err := kept.FindThreshold(t.Context(), q.Kernel, q.Train, s, q.Test, &kept.ThresholdOptions{Within: 0.01, Share: 1 - (float64(allowed)+0.5)/float64(q.T)})
@@ -106,12 +102,10 @@ func TestThresholdShare(t *testing.T) {
 // workers, and a small bound on memory or on the rows leaves out the weakest.
 func TestThresholdOfSample(t *testing.T) {
 	q := testkit.NewProblem("many", 11, 60, 3, glm.Categorical{}, 3)
-	s, err := gp.NewSites(q.Y, q.Train.F, q.Likelihood)
-	require.NoError(t, err)
+	s := testref.Must(gp.NewSites(q.Y, q.Train.F, q.Likelihood))(t)
 	find := func(o kept.ThresholdOptions) *kept.Threshold {
 		o.Examples = 25
-		found, err := kept.FindThreshold(t.Context(), q.Kernel, q.Train, s, q.Test, &o)
-		require.NoError(t, err)
+		found := testref.Must(kept.FindThreshold(t.Context(), q.Kernel, q.Train, s, q.Test, &o))(t)
 		return found
 	}
 	one := find(kept.ThresholdOptions{Workers: 1})
@@ -126,8 +120,7 @@ func TestThresholdOfSample(t *testing.T) {
 // searchBytes is the memory of a search among n rows.
 func searchBytes(t *testing.T, q *testkit.Problem, n int) int64 {
 	t.Helper()
-	each, err := kept.RowBytes(t.Context(), q.Train.Slice(0, 1))
-	require.NoError(t, err)
+	each := testref.Must(kept.RowBytes(t.Context(), q.Train.Slice(0, 1)))(t)
 	return kept.Bytes(q.N, q.C, len(q.Theta), n) + int64(n)*(each+8*int64(q.T*q.C+500))
 }
 
@@ -138,12 +131,10 @@ func searchBytes(t *testing.T, q *testkit.Problem, n int) int64 {
 func TestE16ShortMemory(t *testing.T) {
 	kept.SetFirstMost(t, 40)
 	q := testkit.NewProblem("many", 11, 60, 3, glm.Categorical{}, 3)
-	s, err := gp.NewSites(q.Y, q.Train.F, q.Likelihood)
-	require.NoError(t, err)
+	s := testref.Must(gp.NewSites(q.Y, q.Train.F, q.Likelihood))(t)
 	find := func(o kept.ThresholdOptions) *kept.Threshold {
 		o.Within, o.Share = .05, 1
-		found, err := kept.FindThreshold(t.Context(), q.Kernel, q.Train, s, q.Test, &o)
-		require.NoError(t, err)
+		found := testref.Must(kept.FindThreshold(t.Context(), q.Kernel, q.Train, s, q.Test, &o))(t)
 		return found
 	}
 	enough := find(kept.ThresholdOptions{})
@@ -152,8 +143,7 @@ func TestE16ShortMemory(t *testing.T) {
 	const fit = 30
 	require.Greater(t, enough.Rows, fit)
 	short := find(kept.ThresholdOptions{MaxMemory: searchBytes(t, q, fit)})
-	rows, err := gp.Keep(t.Context(), q.Kernel, q.Train, s, short.KeepOptions())
-	require.NoError(t, err)
+	rows := testref.Must(gp.Keep(t.Context(), q.Kernel, q.Train, s, short.KeepOptions()))(t)
 	require.Equal(t, []int{fit, fit, fit}, []int{short.Rows, short.Of, rows.Len()})
 	require.GreaterOrEqual(t, short.Wanted, enough.Rows)
 	require.LessOrEqual(t, short.Wanted, 2*q.N)
@@ -172,8 +162,7 @@ func TestE16ShortMemory(t *testing.T) {
 	o := &kept.Options{Strength: enough.Strength, MaxMemory: searchBytes(t, q, fit) - 8*fit*int64(q.T*q.C+500)}
 	all, err := kept.Fit(t.Context(), q.Train, s, q.Prior, q.Theta, &kept.Options{Strength: enough.Strength})
 	require.NoError(t, err)
-	some, err := kept.Fit(t.Context(), q.Train, s, q.Prior, q.Theta, o)
-	require.NoError(t, err)
+	some := testref.Must(kept.Fit(t.Context(), q.Train, s, q.Prior, q.Theta, o))(t)
 	require.NotNil(t, linearize.FindWarning(some.Warnings(), "kept-short"))
 	warning := some.Short()
 	require.Equal(t, kept.Short{Kept: some.Kept().Len(), Above: all.Kept().Len(), Needed: warning.Needed, Available: o.MaxMemory}, *warning)
@@ -181,8 +170,7 @@ func TestE16ShortMemory(t *testing.T) {
 	require.Equal(t, fit, some.Kept().Len())
 	require.True(t, slices.IsSorted(some.Kept().Examples))
 	require.Equal(t, slices.Sorted(slices.Values(all.Kept().Strength))[all.Kept().Len()-some.Kept().Len():], slices.Sorted(slices.Values(some.Kept().Strength)))
-	ratio, err := some.RatioAt(t.Context(), q.Test, &kept.ThresholdOptions{Share: 1})
-	require.NoError(t, err)
+	ratio := testref.Must(some.RatioAt(t.Context(), q.Test, &kept.ThresholdOptions{Share: 1}))(t)
 	top = 1
 	for _, r := range ratios(t, q, s, &gp.KeepOptions{Strength: slices.Min(some.Kept().Strength) * (1 - 1e-12)}) {
 		top = max(top, r)
@@ -201,10 +189,8 @@ func TestE16ShortMemory(t *testing.T) {
 func TestE16WeakerRows(t *testing.T) {
 	kept.SetFirstMost(t, 40)
 	q := testkit.NewProblem("many", 11, 60, 3, glm.Categorical{}, 3)
-	s, err := gp.NewSites(q.Y, q.Train.F, q.Likelihood)
-	require.NoError(t, err)
-	all, err := gp.Keep(t.Context(), q.Kernel, q.Train, s, nil)
-	require.NoError(t, err)
+	s := testref.Must(gp.NewSites(q.Y, q.Train.F, q.Likelihood))(t)
+	all := testref.Must(gp.Keep(t.Context(), q.Kernel, q.Train, s, nil))(t)
 	require.Greater(t, all.Len(), 80)
 	looked := map[int]bool{}
 	for _, within := range []float64{100, 10, 3, 1, .3, .1, 1e-9} {
@@ -223,17 +209,15 @@ func TestE16WeakerRows(t *testing.T) {
 
 func TestThresholdRefusals(t *testing.T) {
 	q := testkit.NewProblem("many", 11, 60, 3, glm.Categorical{}, 3)
-	s, err := gp.NewSites(q.Y, q.Train.F, q.Likelihood)
-	require.NoError(t, err)
+	s := testref.Must(gp.NewSites(q.Y, q.Train.F, q.Likelihood))(t)
 	for _, o := range []kept.ThresholdOptions{{Within: -1}, {Share: 2}, {Examples: -1}, {Most: -1}} {
 		require.Panics(t, func() { _, _ = kept.FindThreshold(t.Context(), q.Kernel, q.Train, s, q.Test, &o) })
 	}
 	require.Panics(t, func() { _, _ = kept.FindThreshold(t.Context(), q.Kernel, q.Train, s, q.Test.Slice(0, 0), nil) })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = kept.FindThreshold(ctx, q.Kernel, q.Train, s, q.Test, nil)
-	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, testref.Err(kept.FindThreshold(ctx, q.Kernel, q.Train, s, q.Test, nil)), context.Canceled)
 	none := &gp.Sites{F: s.F, Residual: s.Residual, Lambda: mat.NewDense(q.N*q.C, q.C, nil), Root: mat.NewDense(q.N*q.C, q.C, nil)}
-	_, err = kept.FindThreshold(t.Context(), q.Kernel, q.Train, none, q.Test, nil)
+	_, err := kept.FindThreshold(t.Context(), q.Kernel, q.Train, none, q.Test, nil)
 	require.ErrorIs(t, err, gp.ErrNoExamples)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/mode"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
@@ -52,8 +53,7 @@ func ascend(t *testing.T, q *testkit.Problem, prior ntk.Prior, part float64) *ma
 	from := p.network(t)
 	target := from + part*(p.logLik(t, lowest)-from)
 	for p.network(t) < target-.01*(target-from) {
-		s, err := gp.NewSites(q.Y, f, q.Likelihood)
-		require.NoError(t, err)
+		s := testref.Must(gp.NewSites(q.Y, f, q.Likelihood))(t)
 		var g mat.Dense
 		g.Mul(j.T(), testkit.Column(s.Residual))
 		for ; ; step /= 2 {
@@ -99,16 +99,14 @@ func (p scaledPrior) VarianceTo(dst []float64) {
 func (p *matchProblem) logLik(t *testing.T, log float64) float64 {
 	t.Helper()
 	k := ntk.New(scaledPrior{Prior: p.prior, factor: math.Exp(-log)}, p.theta, nil)
-	e, err := gp.Refit(t.Context(), k, p.train, p.y, p.lik, nil)
-	require.NoError(t, err)
+	e := testref.Must(gp.Refit(t.Context(), k, p.train, p.y, p.lik, nil))(t)
 	return e.Sites().LogLik
 }
 
 // network returns ℓ of the network.
 func (p *matchProblem) network(t *testing.T) float64 {
 	t.Helper()
-	s, err := gp.NewSites(p.y, p.train.F, p.lik)
-	require.NoError(t, err)
+	s := testref.Must(gp.NewSites(p.y, p.train.F, p.lik))(t)
 	return s.LogLik
 }
 
@@ -174,8 +172,7 @@ func TestMatchOfAMode(t *testing.T) {
 			require.NoError(t, err)
 			at := *q.Train
 			at.F = v.Sites.F
-			m, err := mode.FindMatch(t.Context(), &at, q.Y, q.Likelihood, q.Prior, v.Theta, nil)
-			require.NoError(t, err)
+			m := testref.Must(mode.FindMatch(t.Context(), &at, q.Y, q.Likelihood, q.Prior, v.Theta, nil))(t)
 			require.InDelta(t, math.Log(want), math.Log(m.Factor), m.Error, q.Name)
 			if want != 1 {
 				require.LessOrEqual(t, m.Error, .01)
@@ -234,8 +231,7 @@ const mostDense = 2000
 // find finds the match and compares it with dense refits.
 func (p *matchProblem) find(t *testing.T, net *network.Network) *mode.Match {
 	t.Helper()
-	products, err := net.Products(p.train.X)
-	require.NoError(t, err)
+	products := testref.Must(net.Products(p.train.X))(t)
 	m, err := mode.FindMatch(t.Context(), p.train, p.y, p.lik, p.prior, p.theta, &mode.MatchOptions{Products: products, Outputs: p.train.F})
 	require.NoError(t, err)
 	require.Empty(t, m.Warnings)
@@ -296,8 +292,7 @@ func TestMatchInterpolates(t *testing.T) {
 	require.True(t, m.Bounded)
 	require.InDelta(t, .5, m.Factor, 1e-12)
 	require.Less(t, p.logLik(t, math.Log(.5)), p.network(t))
-	free, err := mode.FindMatch(t.Context(), p.train, p.y, p.lik, p.prior, p.theta, nil)
-	require.NoError(t, err)
+	free := testref.Must(mode.FindMatch(t.Context(), p.train, p.y, p.lik, p.prior, p.theta, nil))(t)
 	require.False(t, free.Bounded)
 	require.Less(t, free.Factor, .5)
 }
@@ -311,13 +306,12 @@ func TestMatchStops(t *testing.T) {
 		return mode.FindMatch(ctx, testkit.InTiles(p.train, 3), p.y, p.lik, p.prior, p.theta, o)
 	}
 	done := 0
-	m, err := find(t.Context(), &mode.MatchOptions{MaxPasses: 6, Progress: func(stage string, n, total int) {
+	m := testref.Must(find(t.Context(), &mode.MatchOptions{MaxPasses: 6, Progress: func(stage string, n, total int) {
 		require.Equal(t, mode.StageMatch, stage)
 		require.Equal(t, done+1, n)
 		require.Zero(t, total)
 		done = n
-	}})
-	require.NoError(t, err)
+	}}))(t)
 	require.Equal(t, done, m.Passes)
 	require.LessOrEqual(t, m.Passes, 7)
 	require.Equal(t, math.Exp(m.Error), testkit.RequireWarnings(t, m.Warnings, "match-rough")[0].Value)
@@ -342,8 +336,7 @@ func TestMatchWorkers(t *testing.T) {
 	}
 	before := runtime.GOMAXPROCS(1)
 	defer runtime.GOMAXPROCS(before)
-	m, err := mode.FindMatch(t.Context(), p.train, p.y, p.lik, p.prior, p.theta, nil)
-	require.NoError(t, err)
+	m := testref.Must(mode.FindMatch(t.Context(), p.train, p.y, p.lik, p.prior, p.theta, nil))(t)
 	require.Equal(t, want, m)
 }
 
@@ -362,8 +355,7 @@ func TestMatchFromPriorMean(t *testing.T) {
 		}
 	}
 	p.prior = movedPrior{scaledPrior{Prior: q.Prior, factor: 1, held: func(i int) bool { return i%2 == 1 }}, mean}
-	m, err := mode.FindMatch(t.Context(), p.train, p.y, p.lik, p.prior, p.theta, nil)
-	require.NoError(t, err)
+	m := testref.Must(mode.FindMatch(t.Context(), p.train, p.y, p.lik, p.prior, p.theta, nil))(t)
 	require.Empty(t, m.Warnings)
 	p.requireRoot(t, math.Log(m.Factor), m.Error+1e-4)
 }

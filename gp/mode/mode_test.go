@@ -25,10 +25,8 @@ func TestModeE9(t *testing.T) {
 			t.Parallel()
 			q := testkit.OpenReference(t, name)
 			theta := q.Net.Theta()
-			full, err := weightspace.Refit(t.Context(), q.Train, q.Y, q.Likelihood, q.Prior, theta, nil)
-			require.NoError(t, err)
-			differences, err := q.Net.Products(q.X)
-			require.NoError(t, err)
+			full := testref.Must(weightspace.Refit(t.Context(), q.Train, q.Y, q.Likelihood, q.Prior, theta, nil))(t)
+			differences := testref.Must(q.Net.Products(q.X))(t)
 			curvature := make([]float64, len(theta))
 			for i := range curvature {
 				curvature[i] = float64(i % 3)
@@ -93,8 +91,7 @@ func inverse(q *testkit.Reference) func(_ context.Context, s *gp.Sites) (func(z 
 // backward pass with the blocks.
 func TestProductsAlgorithm1(t *testing.T) {
 	q := testkit.OpenReference(t, "structures/normalized")
-	fast, err := q.Net.Products(q.X)
-	require.NoError(t, err)
+	fast := testref.Must(q.Net.Products(q.X))(t)
 	got := make([]float64, 180)
 	require.NoError(t, fast.MulVecTo(t.Context(), got, q.Floats("refit_theta")))
 	want := q.Floats("jv_train")
@@ -131,10 +128,8 @@ func TestModeStops(t *testing.T) {
 	for i, v := range theta {
 		far[i] = v + 0.5
 	}
-	at, err := q.Net.WithTheta(far)
-	require.NoError(t, err)
-	b, err := at.Linearize(t.Context(), q.X)
-	require.NoError(t, err)
+	at := testref.Must(q.Net.WithTheta(far))(t)
+	b := testref.Must(at.Linearize(t.Context(), q.X))(t)
 	m, err := mode.Find(t.Context(), b, q.Y, q.Likelihood, q.Prior, far, &mode.Options{MaxIter: 1, MaxProducts: 2})
 	require.NoError(t, err)
 	require.ErrorContains(t, linearize.FindWarning(m.Warnings, "refit-steps"), "after 1 Newton steps")

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // imports returns what the non-test files of a package of the module import,
@@ -20,20 +22,16 @@ func imports(t *testing.T, pkg string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for queue := []string{pkg}; len(queue) > 0; queue = queue[1:] {
-		files, err := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(queue[0]), "*.go"))
-		require.NoError(t, err)
+		files := testref.Must(filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(queue[0]), "*.go")))(t)
 		require.NotEmpty(t, files, queue[0])
 		for _, path := range files {
 			if strings.HasSuffix(path, "_test.go") {
 				continue
 			}
-			text, err := os.ReadFile(path)
-			require.NoError(t, err)
-			file, err := parser.ParseFile(token.NewFileSet(), path, text, parser.ImportsOnly)
-			require.NoError(t, err)
+			text := testref.Must(os.ReadFile(path))(t)
+			file := testref.Must(parser.ParseFile(token.NewFileSet(), path, text, parser.ImportsOnly))(t)
 			for _, im := range file.Imports {
-				name, err := strconv.Unquote(im.Path.Value)
-				require.NoError(t, err)
+				name := testref.Must(strconv.Unquote(im.Path.Value))(t)
 				if _, seen := all[name]; seen {
 					continue
 				}

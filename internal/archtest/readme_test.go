@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 func why(ctx context.Context, out io.Writer) error {
@@ -44,10 +45,8 @@ func why(ctx context.Context, out io.Writer) error {
 // TestReadmeExample checks that the README shows the function above, and runs
 // it.
 func TestReadmeExample(t *testing.T) {
-	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
-	require.NoError(t, err)
-	self, err := os.ReadFile("readme_test.go")
-	require.NoError(t, err)
+	readme := testref.Must(os.ReadFile(filepath.Join("..", "..", "README.md")))(t)
+	self := testref.Must(os.ReadFile("readme_test.go"))(t)
 	_, rest, ok := strings.Cut(string(self), "\nfunc why(")
 	require.True(t, ok)
 	body, _, ok := strings.Cut(rest, "\n}\n")

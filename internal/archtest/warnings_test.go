@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // TestWarnings checks every call of linearize.NewWarning: its code is an anchor of
@@ -32,8 +34,7 @@ func TestWarnings(t *testing.T) {
 			if !ok || lit.Kind != token.STRING {
 				return "", false
 			}
-			text, err := strconv.Unquote(lit.Value)
-			require.NoError(t, err)
+			text := testref.Must(strconv.Unquote(lit.Value))(t)
 			return text, true
 		}
 		ast.Inspect(s.file, func(n ast.Node) bool {
@@ -72,8 +73,7 @@ func TestWarnings(t *testing.T) {
 			return true
 		})
 	})
-	doc, err := os.ReadFile(filepath.Join("..", "..", "doc", "warnings.md"))
-	require.NoError(t, err)
+	doc := testref.Must(os.ReadFile(filepath.Join("..", "..", "doc", "warnings.md")))(t)
 	var anchors []string
 	for _, m := range regexp.MustCompile(`(?m)^### (\S+)$`).FindAllStringSubmatch(string(doc), -1) {
 		anchors = append(anchors, m[1])

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 func text(s string) func(io.Writer) error {
@@ -22,8 +24,7 @@ func TestWriteCreatesAndReplaces(t *testing.T) {
 	require.NoError(t, Write(path, text("one")))
 	require.NoError(t, Write(path, text("two")))
 
-	b, err := os.ReadFile(path)
-	require.NoError(t, err)
+	b := testref.Must(os.ReadFile(path))(t)
 	require.Equal(t, "two", string(b))
 	requireOnly(t, filepath.Dir(path), "page.html")
 }
@@ -37,8 +38,7 @@ func TestRewrite(t *testing.T) {
 		}
 		return w.(Rewriter).Rewrite([]byte("12"), 2)
 	}))
-	b, err := os.ReadFile(path)
-	require.NoError(t, err)
+	b := testref.Must(os.ReadFile(path))(t)
 	require.Equal(t, "0012 rows", string(b))
 	require.NoError(t, Write(os.DevNull, func(w io.Writer) error {
 		_, ok := w.(Rewriter)
@@ -62,8 +62,7 @@ func TestWriteFailureLeavesTheOldFile(t *testing.T) {
 			err := Write(path, write)
 			require.ErrorIs(t, err, broken)
 			require.Equal(t, "cannot write "+path+": template broke", err.Error())
-			b, err := os.ReadFile(path)
-			require.NoError(t, err)
+			b := testref.Must(os.ReadFile(path))(t)
 			require.Equal(t, "old", string(b))
 			requireOnly(t, filepath.Dir(path), "page.html")
 		})
@@ -108,8 +107,7 @@ func TestWriteFullDevice(t *testing.T) {
 
 func requireOnly(t *testing.T, dir string, names ...string) {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
-	require.NoError(t, err)
+	entries := testref.Must(os.ReadDir(dir))(t)
 	var got []string
 	for _, e := range entries {
 		got = append(got, e.Name())

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 func TestWriteKeepsTheMode(t *testing.T) {
@@ -17,8 +19,7 @@ func TestWriteKeepsTheMode(t *testing.T) {
 	require.NoError(t, Write(path, text("one")))
 	require.NoError(t, os.Chmod(path, 0o600))
 	require.NoError(t, Write(path, text("two")))
-	info, err := os.Stat(path)
-	require.NoError(t, err)
+	info := testref.Must(os.Stat(path))(t)
 	require.Equal(t, fs.FileMode(0o600), info.Mode().Perm())
 }
 
@@ -29,8 +30,7 @@ func TestWriteFollowsLinks(t *testing.T) {
 	require.NoError(t, os.Symlink("real", link))
 	require.NoError(t, Write(link, text("new")))
 
-	b, err := os.ReadFile(real)
-	require.NoError(t, err)
+	b := testref.Must(os.ReadFile(real))(t)
 	require.Equal(t, "new", string(b))
 	requireOnly(t, dir, "link", "real")
 }
@@ -54,11 +54,9 @@ func TestWriteThroughLinks(t *testing.T) {
 		link, file := filepath.Join(dir, x[0]), filepath.Join(dir, x[1])
 		for _, content := range []string{"new " + x[0], "again " + x[0]} {
 			require.NoError(t, Write(link, text(content)), link)
-			b, err := os.ReadFile(file)
-			require.NoError(t, err)
+			b := testref.Must(os.ReadFile(file))(t)
 			require.Equal(t, content, string(b))
-			info, err := os.Lstat(link)
-			require.NoError(t, err)
+			info := testref.Must(os.Lstat(link))(t)
 			require.Equal(t, fs.ModeSymlink, info.Mode().Type(), "%s is no link any more", link)
 		}
 	}

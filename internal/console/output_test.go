@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // full is a disk that is full after two bytes.
@@ -36,14 +37,12 @@ func TestWritable(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, Writable(""))
 	require.NoError(t, Writable(filepath.Join(dir, "new")))
-	left, err := os.ReadDir(dir)
-	require.NoError(t, err)
+	left := testref.Must(os.ReadDir(dir))(t)
 	require.Empty(t, left, "nothing is left behind")
 	old := filepath.Join(dir, "old")
 	require.NoError(t, os.WriteFile(old, []byte("content"), 0o600))
 	require.NoError(t, Writable(old))
-	content, err := os.ReadFile(old)
-	require.NoError(t, err)
+	content := testref.Must(os.ReadFile(old))(t)
 	require.Equal(t, "content", string(content))
 	require.ErrorIs(t, Writable(dir), syscall.EISDIR)
 	require.ErrorIs(t, Writable(filepath.Join(dir, "none", "a")), os.ErrNotExist)
@@ -69,8 +68,7 @@ func TestOutputEscapes(t *testing.T) {
 	out := &Output{w: &b}
 	names := []string{"\u202eleft", "\x1b[2J", "\u2028", "\u009b31m", "\U000e0041", "\ufeff", "caf\u00e9 <b>"}
 	require.NoError(t, json.NewEncoder(out).Encode(names))
-	_, err := out.Write([]byte("a\tb\rc\x1b[1m\n"))
-	require.NoError(t, err)
+	require.NoError(t, testref.Err(out.Write([]byte("a\tb\rc\x1b[1m\n"))))
 	line, text, _ := strings.Cut(b.String(), "\n")
 	require.NotContains(t, line, "\u202e")
 	require.Contains(t, line, `\udb40\udc41`)

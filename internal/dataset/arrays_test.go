@@ -9,12 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/internal/npy"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // The files are those of testdata/make.py.
 func TestOpenNPZ(t *testing.T) {
-	d, err := Open(t.Context(), "testdata/table.npz", &OpenOptions{ID: "id"})
-	require.NoError(t, err)
+	d := testref.Must(Open(t.Context(), "testdata/table.npz", &OpenOptions{ID: "id"}))(t)
 	require.Equal(t, "table", d.Name)
 	require.Equal(t, []string{"length", "width", "height"}, d.Columns)
 	require.Equal(t, "y_train", d.Target)
@@ -29,8 +29,7 @@ func TestOpenNPZ(t *testing.T) {
 	require.Equal(t, d.Train.Matrix([]int{0, 1}), d.Test.Matrix(nil))
 
 	// Arrays without names, and rows with a single one as labels.
-	d, err = Open(t.Context(), "testdata/default.npz", &OpenOptions{TestFile: "testdata/table.npz"})
-	require.NoError(t, err)
+	d = testref.Must(Open(t.Context(), "testdata/default.npz", &OpenOptions{TestFile: "testdata/table.npz"}))(t)
 	require.Equal(t, []string{"x0", "x1", "x2"}, d.Columns)
 	require.Equal(t, []int{0, 2, 1, 1, 0, 2}, d.Train.Labels)
 	require.Equal(t, []string{"each row of targets has a single one, which is taken as the label"}, d.Notes)
@@ -38,8 +37,7 @@ func TestOpenNPZ(t *testing.T) {
 }
 
 func TestOpenNPYPictures(t *testing.T) {
-	d, err := Open(t.Context(), "testdata/x_pictures.npy", nil)
-	require.NoError(t, err)
+	d := testref.Must(Open(t.Context(), "testdata/x_pictures.npy", nil))(t)
 	require.Equal(t, []int{2, 3, 5}, d.Shape)
 	require.True(t, d.Images())
 	require.True(t, d.Train.Images())
@@ -50,8 +48,7 @@ func TestOpenNPYPictures(t *testing.T) {
 	require.Equal(t, []string{"pictures of the type uint8 are grey levels, which are divided by 255"}, d.Notes)
 
 	// Real numbers are taken as they are, and shown in their range.
-	d, err = Open(t.Context(), "testdata/floats.npz", nil)
-	require.NoError(t, err)
+	d = testref.Must(Open(t.Context(), "testdata/floats.npz", nil))(t)
 	require.Equal(t, []int{1, 3, 5}, d.Shape)
 	require.True(t, d.Images())
 	require.False(t, d.IntegerLabels)
@@ -69,14 +66,11 @@ func TestStoredKinds(t *testing.T) {
 	for path, o := range map[string]*OpenOptions{
 		"testdata/table.npz": {ID: "id_train"}, "testdata/floats.npz": nil, "testdata/x_pictures.npy": nil, multi: {Target: "a,b", ID: "id"},
 	} {
-		d, err := Open(t.Context(), path, o)
-		require.NoError(t, err)
-		s, err := d.Train.Select(&SelectOptions{Rows: []int{1}})
-		require.NoError(t, err)
+		d := testref.Must(Open(t.Context(), path, o))(t)
+		s := testref.Must(d.Train.Select(&SelectOptions{Rows: []int{1}}))(t)
 		back, err := d.WithTrain(stored(t, d, s), "saved")
 		require.NoError(t, err, path)
-		got, err := back.Train.Select(nil)
-		require.NoError(t, err)
+		got := testref.Must(back.Train.Select(nil))(t)
 		require.Equal(t, s.Targets, got.Targets)
 		require.Equal(t, s.Labels, got.Labels)
 		require.Equal(t, s.IDs, got.IDs)
@@ -85,29 +79,22 @@ func TestStoredKinds(t *testing.T) {
 		require.Equal(t, s.Set.Width(), got.Set.Width())
 	}
 	some := write(t, dir, "some.csv", []byte("length,width,height,y\n1,2,3,violet\n"))
-	d, err := Open(t.Context(), "testdata/table.npz", nil)
-	require.NoError(t, err)
-	all, err := d.Train.Select(nil)
-	require.NoError(t, err)
-	other, err := Open(t.Context(), some, &OpenOptions{ClassNames: []string{"aster", "rose"}})
-	require.NoError(t, err)
-	_, err = other.WithTrain(stored(t, d, all), "saved")
+	d := testref.Must(Open(t.Context(), "testdata/table.npz", nil))(t)
+	all := testref.Must(d.Train.Select(nil))(t)
+	other := testref.Must(Open(t.Context(), some, &OpenOptions{ClassNames: []string{"aster", "rose"}}))(t)
+	_, err := other.WithTrain(stored(t, d, all), "saved")
 	require.ErrorContains(t, err, `saved: its training rows have the label "iris", which those of `+some+` do not have`)
-	other, err = Open(t.Context(), some, &OpenOptions{ClassNames: d.Names})
-	require.NoError(t, err)
-	back, err := other.WithTrain(stored(t, d, all), "saved")
-	require.NoError(t, err)
+	other = testref.Must(Open(t.Context(), some, &OpenOptions{ClassNames: d.Names}))(t)
+	back := testref.Must(other.WithTrain(stored(t, d, all), "saved"))(t)
 	require.Equal(t, []string{"aster", "iris", "rose", "violet"}, back.Names)
 	require.Equal(t, d.Train.Labels, back.Train.Labels)
 }
 
 func TestOpenNumPyErrors(t *testing.T) {
 	dir := t.TempDir()
-	alone, err := os.ReadFile("testdata/x_pictures.npy")
-	require.NoError(t, err)
+	alone := testref.Must(os.ReadFile("testdata/x_pictures.npy"))(t)
 	path := write(t, dir, "x.npy", alone)
-	labels, err := os.ReadFile("testdata/y_pictures.npy")
-	require.NoError(t, err)
+	labels := testref.Must(os.ReadFile("testdata/y_pictures.npy"))(t)
 	short := write(t, dir, "short.npy", bytes.Replace(bytes.Clone(labels[:len(labels)-8]), []byte("(4,)"), []byte("(3,)"), 1))
 	split := 1
 	for _, c := range []struct {
@@ -134,19 +121,17 @@ func TestOpenNumPyErrors(t *testing.T) {
 	write(t, dir, "y.npy", labels)
 	var wide bytes.Buffer
 	require.NoError(t, npy.Write(&wide, make([]float64, 36), 4, 9))
-	_, err = Open(t.Context(), path, &OpenOptions{MaxBytes: 200, Target: filepath.Join(dir, "y.npy")})
+	_, err := Open(t.Context(), path, &OpenOptions{MaxBytes: 200, Target: filepath.Join(dir, "y.npy")})
 	require.NoError(t, err)
 	_, err = Open(t.Context(), write(t, dir, "wide.npy", wide.Bytes()), &OpenOptions{MaxBytes: 200, Target: filepath.Join(dir, "y.npy")})
 	require.ErrorContains(t, err, "wide.npy: its 4 rows of 9 numbers take 288 bytes of memory, of which 200 may be used; give fewer rows, or allow more memory")
-	d, err := Open(t.Context(), path, nil)
-	require.NoError(t, err)
+	d := testref.Must(Open(t.Context(), path, nil))(t)
 	require.Equal(t, []int{3, 1, 3, 0}, d.Train.Labels)
 }
 
 func FuzzOpenNumPy(f *testing.F) {
 	for _, name := range []string{"table.npz", "default.npz", "floats.npz", "y_pictures.npy"} {
-		b, err := os.ReadFile(filepath.Join("testdata", name))
-		require.NoError(f, err)
+		b := testref.Must(os.ReadFile(filepath.Join("testdata", name)))(f)
 		f.Add(b, filepath.Ext(name) == ".npz")
 	}
 	f.Fuzz(func(t *testing.T, file []byte, archive bool) {

@@ -18,6 +18,8 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // onlyReads hides that files can be read at an offset or positioned.
@@ -76,10 +78,8 @@ func requireSame(t *testing.T, rng *rand.Rand, want, got *Data) {
 	require.Equal(t, want.Names, got.Names)
 	require.Equal(t, want.Notes, got.Notes)
 	require.Equal(t, want.Classes(), got.Classes())
-	a, err := want.Train.Select(nil)
-	require.NoError(t, err)
-	b, err := got.Train.Select(nil)
-	require.NoError(t, err)
+	a := testref.Must(want.Train.Select(nil))(t)
+	b := testref.Must(got.Train.Select(nil))(t)
 	require.Equal(t, a.Labels, b.Labels)
 	require.Equal(t, a.Targets, b.Targets)
 	require.Equal(t, a.IDs, b.IDs)
@@ -90,23 +90,17 @@ func requireSame(t *testing.T, rng *rand.Rand, want, got *Data) {
 			lo := rng.IntN(a.Len())
 			pos = b.Pos[lo : lo+1+rng.IntN(a.Len()-lo)]
 		}
-		x, err := got.Train.Read(t.Context(), pos)
-		require.NoError(t, err)
+		x := testref.Must(got.Train.Read(t.Context(), pos))(t)
 		requireBits(t, want.Train.Matrix(pos).RawMatrix().Data, x.RawMatrix().Data)
-		img, err := got.Train.ReadImage(t.Context(), pos[0])
-		require.NoError(t, err)
+		img := testref.Must(got.Train.ReadImage(t.Context(), pos[0]))(t)
 		require.Equal(t, want.Train.Image(pos[0]), img)
 	}
-	s, err := a.Scaling(t.Context())
-	require.NoError(t, err)
-	o, err := b.Scaling(t.Context())
-	require.NoError(t, err)
+	s := testref.Must(a.Scaling(t.Context()))(t)
+	o := testref.Must(b.Scaling(t.Context()))(t)
 	requireBits(t, append(s.Mean, s.Scale...), append(o.Mean, o.Scale...))
 	require.Equal(t, stored(t, want, a), stored(t, got, b))
-	dark, err := want.Dark(t.Context())
-	require.NoError(t, err)
-	same, err := got.Dark(t.Context())
-	require.NoError(t, err)
+	dark := testref.Must(want.Dark(t.Context()))(t)
+	same := testref.Must(got.Dark(t.Context()))(t)
 	require.Equal(t, dark, same)
 	require.NoError(t, got.Close())
 }
@@ -160,8 +154,7 @@ func TestArraysByRange(t *testing.T) {
 			splitArray(files, "y", "|u1", []int{n}, ends, y)
 			splitArray(files, "labels", "|u1", []int{n}, cuts(rng, n), y)
 			all, whole := places(t, files)
-			want, err := Open(t.Context(), filepath.Join(whole, "x.npy"), nil)
-			require.NoError(t, err)
+			want := testref.Must(Open(t.Context(), filepath.Join(whole, "x.npy"), nil))(t)
 			for name, fsys := range all {
 				for _, o := range []*OpenOptions{{}, {Target: "d/labels-*.npy"}, {Target: "y.npy"}} {
 					o.FS, o.ByRange = fsys, 1
@@ -173,12 +166,10 @@ func TestArraysByRange(t *testing.T) {
 			}
 			// Of the operating system's files one that is large enough is read by range, and
 			// several can be read into memory.
-			got, err := Open(t.Context(), filepath.Join(whole, "x.npy"), &OpenOptions{ByRange: 64})
-			require.NoError(t, err)
+			got := testref.Must(Open(t.Context(), filepath.Join(whole, "x.npy"), &OpenOptions{ByRange: 64}))(t)
 			requireSame(t, rng, want, got)
 			require.Equal(t, want.Files(), got.Files())
-			got, err = Open(t.Context(), filepath.Join(whole, "d", "x-*.npy"), nil)
-			require.NoError(t, err)
+			got = testref.Must(Open(t.Context(), filepath.Join(whole, "d", "x-*.npy"), nil))(t)
 			require.Nil(t, got.Train.far)
 			requireBits(t, want.Train.Matrix(nil).RawMatrix().Data, got.Train.Matrix(nil).RawMatrix().Data)
 			require.Len(t, got.Files(), len(ends))
@@ -227,8 +218,7 @@ func TestTablesByRange(t *testing.T) {
 				if c.zipped && k%2 == 1 {
 					var z bytes.Buffer
 					w := gzip.NewWriter(&z)
-					_, err := w.Write(data)
-					require.NoError(t, err)
+					require.NoError(t, testref.Err(w.Write(data)))
 					require.NoError(t, w.Close())
 					data = z.Bytes()
 				}
@@ -295,10 +285,9 @@ func TestByRangeErrors(t *testing.T) {
 	// A number that is none, and a file that has changed, are found when they are read.
 	files := fstest.MapFS{"x-0.npy": {Data: nan}, "y-0.npy": array("|u1", []int{2}, 2), "a-0.csv": text("a,y\n1,2\n2,3\n")}
 	read := func(name string, pos ...int) error {
-		d, err := Open(t.Context(), name, &OpenOptions{FS: files, ByRange: 1})
-		require.NoError(t, err)
+		d := testref.Must(Open(t.Context(), name, &OpenOptions{FS: files, ByRange: 1}))(t)
 		files["a-0.csv"] = text("a,y\n1,2\nx,3\n")
-		_, err = d.Train.Read(t.Context(), pos)
+		_, err := d.Train.Read(t.Context(), pos)
 		require.Panics(t, func() { d.Train.Matrix(nil) })
 		return err
 	}
@@ -308,14 +297,11 @@ func TestByRangeErrors(t *testing.T) {
 	require.ErrorContains(t, read("a-*.csv", 1), `a-0.csv:3: column 1 (a): "x" is not a number`)
 
 	ctx, cancel := context.WithCancel(t.Context())
-	d, err := Open(ctx, "x-*.npy", &OpenOptions{FS: files, ByRange: 1})
-	require.NoError(t, err)
+	d := testref.Must(Open(ctx, "x-*.npy", &OpenOptions{FS: files, ByRange: 1}))(t)
 	cancel()
-	_, err = d.Train.Read(ctx, []int{0})
-	require.ErrorIs(t, err, context.Canceled)
-	_, err = Open(ctx, "a-*.csv", &OpenOptions{FS: files, ByRange: 1})
-	require.ErrorIs(t, err, context.Canceled)
-	_, err = Open(t.Context(), "x-*.npy", &OpenOptions{FS: fstest.MapFS{"x-0.npy": array("|u1", []int{2, 3}, 6), "y-0.npy": array("|u1", []int{2}, 2)}, MaxBytes: 40})
+	require.ErrorIs(t, testref.Err(d.Train.Read(ctx, []int{0})), context.Canceled)
+	require.ErrorIs(t, testref.Err(Open(ctx, "a-*.csv", &OpenOptions{FS: files, ByRange: 1})), context.Canceled)
+	_, err := Open(t.Context(), "x-*.npy", &OpenOptions{FS: fstest.MapFS{"x-0.npy": array("|u1", []int{2, 3}, 6), "y-0.npy": array("|u1", []int{2}, 2)}, MaxBytes: 40})
 	require.ErrorContains(t, err, "x-*.npy: what is kept of its 2 rows takes 96 bytes of memory, of which 40 may be used")
 }
 
@@ -352,8 +338,7 @@ func FuzzTableByRange(f *testing.F) {
 		}
 		require.Equal(t, want.n, got.Train.Len())
 		lo := int(from) % want.n
-		x, err := got.Train.Read(t.Context(), []int{lo, want.n - 1, 0})
-		require.NoError(t, err)
+		x := testref.Must(got.Train.Read(t.Context(), []int{lo, want.n - 1, 0}))(t)
 		d := len(want.columns)
 		for i, r := range []int{lo, want.n - 1, 0} {
 			requireBits(t, want.x[r*d:(r+1)*d], x.RawRowView(i))

@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 func TestOpenCSV(t *testing.T) {
 	dir := t.TempDir()
 	path := write(t, dir, "pets.csv", []byte("\ufeffage, kind,\"weight\"\r\n1,0,2.5\r\n\r\n 2 ,1, -1e1\n"))
-	d, err := Open(context.Background(), path, nil)
-	require.NoError(t, err)
+	d := testref.Must(Open(context.Background(), path, nil))(t)
 	require.Equal(t, "pets", d.Name)
 	require.Equal(t, []string{"age", "kind"}, d.Columns)
 	require.Equal(t, "weight", d.Target)
@@ -26,8 +27,7 @@ func TestOpenCSV(t *testing.T) {
 	require.Equal(t, []float64{1, 0, 2, 1}, d.Train.Matrix(nil).RawMatrix().Data)
 	require.Zero(t, d.Test.Len())
 
-	d, err = Open(context.Background(), path, &OpenOptions{Target: "kind"})
-	require.NoError(t, err)
+	d = testref.Must(Open(context.Background(), path, &OpenOptions{Target: "kind"}))(t)
 	require.Equal(t, []string{"age", "weight"}, d.Columns)
 	require.Equal(t, []int{0, 1}, d.Train.Labels)
 	require.Equal(t, []float64{1, 2.5, 2, -10}, d.Train.Matrix(nil).RawMatrix().Data)
@@ -37,16 +37,14 @@ func TestOpenCSVTestFile(t *testing.T) {
 	dir := t.TempDir()
 	path := write(t, dir, "a.csv", []byte("u,v,y\n1,2,0\n3,4,1\n"))
 	good := write(t, dir, "good.csv", []byte("u,v,y\n5,6,3\n"))
-	d, err := Open(context.Background(), path, &OpenOptions{TestFile: good})
-	require.NoError(t, err)
+	d := testref.Must(Open(context.Background(), path, &OpenOptions{TestFile: good}))(t)
 	require.Equal(t, []int{3}, d.Test.Labels)
 	require.Equal(t, []int{0, 1, 3}, d.Classes())
 	require.Equal(t, []float64{5, 6}, d.Test.Matrix(nil).RawRowView(0))
 
 	// A real target anywhere makes the whole set a regression.
 	reals := write(t, dir, "reals.csv", []byte("u,v,y\n5,6,3.5\n"))
-	d, err = Open(context.Background(), path, &OpenOptions{TestFile: reals})
-	require.NoError(t, err)
+	d = testref.Must(Open(context.Background(), path, &OpenOptions{TestFile: reals}))(t)
 	require.False(t, d.IntegerLabels)
 	require.Nil(t, d.Train.Labels)
 
@@ -63,8 +61,7 @@ func TestOpenCSVTestFile(t *testing.T) {
 
 	// The columns of another file may be in another order.
 	other := write(t, dir, "order.csv", []byte("y,v,u\n2,6,5\n"))
-	d, err = Open(context.Background(), path, &OpenOptions{TestFile: other})
-	require.NoError(t, err)
+	d = testref.Must(Open(context.Background(), path, &OpenOptions{TestFile: other}))(t)
 	require.Equal(t, []int{2}, d.Test.Labels)
 	require.Equal(t, []float64{5, 6}, d.Test.Matrix(nil).RawRowView(0))
 }
@@ -76,8 +73,7 @@ func TestOpenCSVValidFile(t *testing.T) {
 	valid := write(t, dir, "valid.csv", []byte("u,v,y\n5,6,1\n7,8,0\n"))
 	test := write(t, dir, "test.csv", []byte("u,v,y\n9,10,1\n"))
 	for _, o := range []*OpenOptions{{ValidFile: valid}, {ValidFile: valid, TestFile: test}} {
-		d, err := Open(context.Background(), path, o)
-		require.NoError(t, err)
+		d := testref.Must(Open(context.Background(), path, o))(t)
 		require.Equal(t, 2, d.Train.Len())
 		require.Equal(t, []int{1, 0}, d.Valid.Labels)
 		require.Equal(t, "valid", d.Valid.Part)

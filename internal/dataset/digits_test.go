@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // A row depends on seed, part and row alone, and not on the number of rows or the
@@ -60,8 +62,7 @@ func TestDigitsSizes(t *testing.T) {
 	require.Equal(t, 3, d.Train.Len())
 	require.Zero(t, d.Test.Len())
 	require.Equal(t, 784, d.Test.Dim())
-	_, err := d.Train.Lookup(3)
-	require.ErrorContains(t, err, "row 3: is past the end: the train rows are 0 to 2")
+	require.ErrorContains(t, testref.Err(d.Train.Lookup(3)), "row 3: is past the end: the train rows are 0 to 2")
 	require.Panics(t, func() { Digits(0, -1, 0) })
 	require.Panics(t, func() { Digits(0, digitsMost+1, 0) })
 }
@@ -108,10 +109,8 @@ func TestDigitsDifficulty(t *testing.T) {
 // accuracy of the label of the nearest training row, and of the nearest mean.
 func accuracy(t *testing.T, d *Data, classes []int, count int) (row, mean float64) {
 	t.Helper()
-	train, err := d.Train.Select(&SelectOptions{Classes: classes, Count: count})
-	require.NoError(t, err)
-	test, err := d.Test.Select(&SelectOptions{Classes: classes})
-	require.NoError(t, err)
+	train := testref.Must(d.Train.Select(&SelectOptions{Classes: classes, Count: count}))(t)
+	test := testref.Must(d.Test.Select(&SelectOptions{Classes: classes}))(t)
 	x, v := train.Matrix(), test.Matrix()
 	means, known := mat.NewDense(10, 784, nil), []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}
 	var n [10]float64

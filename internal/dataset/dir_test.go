@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // fakeMNIST is a small MNIST: three training and two test images of 2×2.
@@ -23,8 +25,7 @@ func TestOpenDir(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "train-images.idx3-ubyte", idxBytes([]byte{0, 51, 102, 255, 1, 2, 3, 4}, 2, 2, 2))
 	write(t, dir, "train-labels-idx1-ubyte.gz", zipped(t, idxBytes([]byte{9, 4}, 2)))
-	d, err := Open(context.Background(), dir, nil)
-	require.NoError(t, err)
+	d := testref.Must(Open(context.Background(), dir, nil))(t)
 	require.Equal(t, []int{1, 2, 2}, d.Shape)
 	require.Equal(t, []int{4, 9}, d.Classes())
 	require.True(t, d.Images())
@@ -42,8 +43,7 @@ func TestImageIsACopy(t *testing.T) {
 	for name, file := range fakeMNIST(t) {
 		write(t, dir, name, file)
 	}
-	d, err := Open(context.Background(), dir, nil)
-	require.NoError(t, err)
+	d := testref.Must(Open(context.Background(), dir, nil))(t)
 	d.Train.Image(1)[0] = 99
 	require.Equal(t, []byte{4, 5, 6, 7}, d.Train.Image(1))
 }
@@ -84,24 +84,20 @@ func TestOpenDirUnreadable(t *testing.T) {
 		write(t, dir, name, file)
 	}
 	require.NoError(t, os.Chmod(filepath.Join(dir, "t10k-labels-idx1-ubyte.gz"), 0))
-	_, err := Open(context.Background(), dir, nil)
-	require.ErrorIs(t, err, os.ErrPermission)
+	require.ErrorIs(t, testref.Err(Open(context.Background(), dir, nil)), os.ErrPermission)
 }
 
 // MNIST: sizes and class counts of the published data set
 // (http://yann.lecun.com/exdb/mnist), 4 and 9 as in the thesis-cnn reference.
 func TestOpenDirMNIST(t *testing.T) {
-	d, err := Open(context.Background(), shared(t, "mnist"), nil)
-	require.NoError(t, err)
+	d := testref.Must(Open(context.Background(), shared(t, "mnist"), nil))(t)
 	require.Equal(t, []int{1, 28, 28}, d.Shape)
 	require.Equal(t, 60000, d.Train.Len())
 	require.Equal(t, 10000, d.Test.Len())
 	require.Equal(t, []int{5, 0, 4, 1, 9, 2, 1, 3, 1, 4}, d.Train.Labels[:10])
-	test, err := d.Test.Select(&SelectOptions{Classes: []int{4, 9}})
-	require.NoError(t, err)
+	test := testref.Must(d.Test.Select(&SelectOptions{Classes: []int{4, 9}}))(t)
 	require.Equal(t, 1991, test.Len())
-	train, err := d.Train.Select(&SelectOptions{Classes: []int{4, 9}, Count: 3000})
-	require.NoError(t, err)
+	train := testref.Must(d.Train.Select(&SelectOptions{Classes: []int{4, 9}, Count: 3000}))(t)
 	require.Equal(t, []int{2, 4, 9}, train.Rows[:3])
 	x := train.Matrix()
 	n, dim := x.Dims()
@@ -118,12 +114,9 @@ func TestOpenDirMNIST(t *testing.T) {
 }
 
 func TestOpenDirTestOnly(t *testing.T) {
-	d, err := Open(context.Background(), shared(t, "kmnist"), nil)
-	require.NoError(t, err)
+	d := testref.Must(Open(context.Background(), shared(t, "kmnist"), nil))(t)
 	require.Equal(t, 10000, d.Test.Len())
 	require.Zero(t, d.Train.Len())
-	_, err = d.Train.Select(nil)
-	require.ErrorContains(t, err, "there are no train rows in these data")
-	_, err = d.Train.Lookup(0)
-	require.ErrorContains(t, err, "there are no train rows in these data")
+	require.ErrorContains(t, testref.Err(d.Train.Select(nil)), "there are no train rows in these data")
+	require.ErrorContains(t, testref.Err(d.Train.Lookup(0)), "there are no train rows in these data")
 }

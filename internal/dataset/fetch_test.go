@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // content is what the test servers serve.
@@ -79,8 +81,7 @@ func TestFetch(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "new", "cache")
 			url, s := serve(t, c.steps...)
 			require.NoError(t, testFetcher(url).fetch(context.Background(), dir, "f.gz", md5Hex(content)))
-			got, err := os.ReadFile(filepath.Join(dir, "f"))
-			require.NoError(t, err)
+			got := testref.Must(os.ReadFile(filepath.Join(dir, "f")))(t)
 			require.Equal(t, md5Hex(content), md5Hex(got))
 			require.Equal(t, int32(len(c.steps)), s.calls.Load())
 		})
@@ -132,8 +133,7 @@ func TestFetchFails(t *testing.T) {
 			err := f.fetch(context.Background(), dir, "f.gz", c.sum)
 			require.ErrorContains(t, err, c.want)
 			require.Equal(t, c.calls, s.calls.Load())
-			left, err := os.ReadDir(dir)
-			require.NoError(t, err)
+			left := testref.Must(os.ReadDir(dir))(t)
 			require.Empty(t, left)
 		})
 	}

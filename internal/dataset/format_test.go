@@ -10,6 +10,8 @@ import (
 	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // columnsFile is a format of columns in JSON.
@@ -74,18 +76,15 @@ func TestFormat(t *testing.T) {
 		"e-0.columns": text(`{"Names": ["a", "y"], "Floats": {"a": [1], "y": [2]}}`),
 	}
 	for _, far := range []int64{0, 1} {
-		d, err := Open(t.Context(), "x-*.columns", &OpenOptions{FS: files, ByRange: far, ID: "id"})
-		require.NoError(t, err)
+		d := testref.Must(Open(t.Context(), "x-*.columns", &OpenOptions{FS: files, ByRange: far, ID: "id"}))(t)
 		require.Equal(t, []string{"a", "b"}, d.Columns)
 		require.Equal(t, []string{"no", "yes"}, d.Names)
 		require.Equal(t, []int{0, 1, 0}, d.Train.Labels)
 		require.Equal(t, []string{"7", "8", "9"}, d.Train.IDs)
-		x, err := d.Train.Read(t.Context(), []int{2, 0, 1})
-		require.NoError(t, err)
+		x := testref.Must(d.Train.Read(t.Context(), []int{2, 0, 1}))(t)
 		require.Equal(t, []float64{5, 6, 1, 3, 2, 4}, x.RawMatrix().Data)
 	}
-	d, err := Open(t.Context(), "t-0.columns", &OpenOptions{FS: files, ID: "id", Target: "z,y"})
-	require.NoError(t, err)
+	d := testref.Must(Open(t.Context(), "t-0.columns", &OpenOptions{FS: files, ID: "id", Target: "z,y"}))(t)
 	require.Equal(t, []float64{5, 3, 6, 4}, d.Train.Targets)
 	require.Equal(t, []string{"p", "q"}, d.Train.IDs)
 
@@ -103,9 +102,8 @@ func TestFormat(t *testing.T) {
 		require.ErrorContains(t, err, c.want, name)
 	}
 	files["e-1.columns"] = text(`{"Names": ["a", "y"], "Floats": {"a": [-1], "y": [1]}}`)
-	d, err = Open(t.Context(), "e-*.columns", &OpenOptions{FS: files, ByRange: 1})
-	require.NoError(t, err)
-	_, err = d.Train.Read(t.Context(), []int{0, 1})
+	d = testref.Must(Open(t.Context(), "e-*.columns", &OpenOptions{FS: files, ByRange: 1}))(t)
+	_, err := d.Train.Read(t.Context(), []int{0, 1})
 	require.EqualError(t, err, "e-1.columns: row 0, column 1 (a): NaN is not finite; fill it in or leave the row out")
 	_, err = Open(t.Context(), "e-*.columns", &OpenOptions{FS: files, MaxBytes: 20})
 	require.ErrorContains(t, err, "the targets up to here take more than the 20 bytes")

@@ -10,6 +10,8 @@ import (
 	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // idxBytes encodes an IDX file of unsigned bytes.
@@ -25,8 +27,7 @@ func zipped(t testing.TB, data []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
-	_, err := z.Write(data)
-	require.NoError(t, err)
+	require.NoError(t, testref.Err(z.Write(data)))
 	require.NoError(t, z.Close())
 	return b.Bytes()
 }
@@ -61,8 +62,7 @@ func TestReadIDXLarge(t *testing.T) {
 	want := count(1 << 20)
 	_, err := readIDX(bytes.NewReader(idxBytes(want, 1<<10, 1<<5, 1<<5)), "x", 3, 1<<20-1)
 	require.ErrorContains(t, err, "its images take 1048576 bytes of memory, of which 1048575 may be used")
-	x, err := readIDX(bytes.NewReader(idxBytes(want, 1<<10, 1<<5, 1<<5)), "x", 3, 1<<20)
-	require.NoError(t, err)
+	x := testref.Must(readIDX(bytes.NewReader(idxBytes(want, 1<<10, 1<<5, 1<<5)), "x", 3, 1<<20))(t)
 	require.Equal(t, want, x.data)
 }
 
@@ -99,8 +99,7 @@ func TestReadIDXErrors(t *testing.T) {
 		{"gzip header", []byte{0x1f, 0x8b, 9}, "x: not a readable gzip stream"},
 		{"gzip checksum", broken, "the end of the stream is damaged: gzip: invalid checksum"},
 	} {
-		_, err := readIDX(bytes.NewReader(c.file), "x", 3, 0)
-		require.ErrorContains(t, err, c.want, c.name)
+		require.ErrorContains(t, testref.Err(readIDX(bytes.NewReader(c.file), "x", 3, 0)), c.want, c.name)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/internal/picture"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 func pngBytes(t testing.TB, img image.Image) []byte {
@@ -93,8 +94,7 @@ func TestReadInputsPhotograph(t *testing.T) {
 	var file bytes.Buffer
 	require.NoError(t, jpeg.Encode(&file, paper, &jpeg.Options{Quality: 95}))
 	path := write2(t, "photo.jpg", file.Bytes())
-	in, err := ReadInputs(t.Context(), path, &InputOptions{Like: d})
-	require.NoError(t, err)
+	in := testref.Must(ReadInputs(t.Context(), path, &InputOptions{Like: d}))(t)
 	require.Equal(t, []string{path + ": inverted, since its border has grey level 240, that of the training pictures 0; " +
 		"336×456 pixels averaged down to 21×28, with a border of grey level 15 to fill 28×28"}, in.Notes)
 	got := in.Set.Image(0)
@@ -110,8 +110,7 @@ func TestReadInputsPhotograph(t *testing.T) {
 	}
 	require.Greater(t, inside/n, 180.0)
 
-	in, err = ReadInputs(t.Context(), path, &InputOptions{Like: d, Invert: picture.No})
-	require.NoError(t, err)
+	in = testref.Must(ReadInputs(t.Context(), path, &InputOptions{Like: d, Invert: picture.No}))(t)
 	require.Equal(t, byte(240), in.Set.Image(0)[0])
 	require.Contains(t, in.Notes[0], "not inverted, as asked, though its border has grey level 240")
 }
@@ -124,19 +123,17 @@ func TestReadInputsFolder(t *testing.T) {
 	}
 	write(t, dir, "readme.txt", nil)
 	write(t, dir, ".hidden", nil)
-	in, err := ReadInputs(t.Context(), dir, &InputOptions{Like: d})
-	require.NoError(t, err)
+	in := testref.Must(ReadInputs(t.Context(), dir, &InputOptions{Like: d}))(t)
 	require.Equal(t, []string{"a.png", "b.png", "c.PNG"}, in.Set.IDs)
 	require.Equal(t, d.Train.Matrix([]int{1, 2, 0}), in.Set.Matrix(nil))
 	require.Equal(t, []string{dir + ": a.png: 56×56 pixels averaged down to 28×28", dir + ": left out what is no picture (1 of 4)"}, in.Notes)
 
-	_, err = ReadInputs(t.Context(), t.TempDir(), &InputOptions{Like: d})
+	_, err := ReadInputs(t.Context(), t.TempDir(), &InputOptions{Like: d})
 	require.ErrorContains(t, err, "holds no pictures; put .png, .jpg or .jpeg files there")
 	write(t, dir, "z.jpg", []byte("text"))
 	_, err = ReadInputs(t.Context(), dir, &InputOptions{Like: d})
 	require.ErrorContains(t, err, "z.jpg: it is neither PNG nor JPEG")
-	_, err = ReadInputs(t.Context(), dir, &InputOptions{Like: d, MaxBytes: 100})
-	require.ErrorContains(t, err, "a.png")
+	require.ErrorContains(t, testref.Err(ReadInputs(t.Context(), dir, &InputOptions{Like: d, MaxBytes: 100})), "a.png")
 }
 
 // huge is a header that claims 2^16 × 2^16 pixels.
@@ -148,8 +145,7 @@ func hugePNG() []byte {
 
 func TestReadInputsPictureErrors(t *testing.T) {
 	grey := func(w, h int) []byte { return pngBytes(t, image.NewGray(image.Rect(0, 0, w, h))) }
-	floats, err := Open(t.Context(), "testdata/floats.npz", nil)
-	require.NoError(t, err)
+	floats := testref.Must(Open(t.Context(), "testdata/floats.npz", nil))(t)
 	for _, c := range []struct {
 		file []byte
 		o    *InputOptions
@@ -227,39 +223,32 @@ func TestReadInputsTableErrors(t *testing.T) {
 		require.ErrorContains(t, err, c.want, "%q", c.text)
 		require.IsType(t, &Error{}, err)
 	}
-	_, err := ReadInputs(t.Context(), "absent", likeOf(2))
-	require.ErrorContains(t, err, "absent: cannot be opened")
+	require.ErrorContains(t, testref.Err(ReadInputs(t.Context(), "absent", likeOf(2))), "absent: cannot be opened")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = ReadInputs(ctx, write2(t, "a.csv", []byte("1,2\n")), likeOf(2))
-	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, testref.Err(ReadInputs(ctx, write2(t, "a.csv", []byte("1,2\n")), likeOf(2))), context.Canceled)
 	o := likeOf(2)
 	o.MaxBytes, o.Standard = 80, strings.NewReader("1,2\n3,4\n5,6\n")
-	_, err = ReadInputs(t.Context(), "-", o)
+	_, err := ReadInputs(t.Context(), "-", o)
 	require.ErrorContains(t, err, "standard input:3: the rows up to here take more than the 80 bytes of memory")
 }
 
 // Inputs of NumPy are any number of rows, or a single one of the shape of the data.
 func TestReadInputsNumPy(t *testing.T) {
-	d, err := Open(t.Context(), "testdata/table.npz", nil)
-	require.NoError(t, err)
-	file, err := os.ReadFile("testdata/table.npz")
-	require.NoError(t, err)
+	d := testref.Must(Open(t.Context(), "testdata/table.npz", nil))(t)
+	file := testref.Must(os.ReadFile("testdata/table.npz"))(t)
 	for _, path := range []string{"testdata/table.npz", "-"} {
 		in, err := ReadInputs(t.Context(), path, &InputOptions{Like: d, ID: "id", Standard: bytes.NewReader(file)})
 		require.NoError(t, err)
 		require.Equal(t, d.Test.Matrix(nil), in.Set.Matrix(nil)) // x_test before x_train
 		require.Nil(t, in.Set.IDs)
 	}
-	pictures, err := Open(t.Context(), "testdata/x_pictures.npy", nil)
-	require.NoError(t, err)
-	in, err := ReadInputs(t.Context(), "testdata/x_pictures.npy", &InputOptions{Like: pictures})
-	require.NoError(t, err)
+	pictures := testref.Must(Open(t.Context(), "testdata/x_pictures.npy", nil))(t)
+	in := testref.Must(ReadInputs(t.Context(), "testdata/x_pictures.npy", &InputOptions{Like: pictures}))(t)
 	require.Equal(t, pictures.Train.Matrix(nil), in.Set.Matrix(nil))
-	in, err = ReadInputs(t.Context(), "testdata/x_pictures.npy", likeOf(4, 2, 3, 5))
-	require.NoError(t, err)
+	in = testref.Must(ReadInputs(t.Context(), "testdata/x_pictures.npy", likeOf(4, 2, 3, 5)))(t)
 	require.Equal(t, 1, in.Set.Len())
-	_, err = ReadInputs(t.Context(), "testdata/x_pictures.npy", &InputOptions{Like: d})
+	_, err := ReadInputs(t.Context(), "testdata/x_pictures.npy", &InputOptions{Like: d})
 	require.ErrorContains(t, err, "inputs have shape [4 2 3 5] and the type |u1, but an input has 3 numbers; save N×3 numbers")
 	_, err = ReadInputs(t.Context(), "testdata/default.npz", &InputOptions{Like: pictures})
 	require.ErrorContains(t, err, "inputs have shape [6 3] and the type <f8, but an input has 30 numbers")
@@ -271,8 +260,7 @@ func FuzzInputs(f *testing.F) {
 	f.Add([]byte("1,2,3,4\n"), byte(2))
 	f.Add([]byte("c0;c1;c2;id;c3\n1,5;2;3;a;4\n"), byte(3))
 	for _, name := range []string{"testdata/y_pictures.npy", "testdata/default.npz"} {
-		b, err := os.ReadFile(name)
-		require.NoError(f, err)
+		b := testref.Must(os.ReadFile(name))(f)
 		f.Add(b, byte(3))
 	}
 	f.Fuzz(func(t *testing.T, file []byte, choice byte) {

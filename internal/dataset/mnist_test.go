@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // mirror serves files by name and returns their checksums.
@@ -42,8 +44,7 @@ func TestOpenMNIST(t *testing.T) {
 		require.Equal(t, len(files[file]), total)
 	}
 	for range 2 {
-		d, err := Open(context.Background(), "mnist", o)
-		require.NoError(t, err)
+		d := testref.Must(Open(context.Background(), "mnist", o))(t)
 		require.Equal(t, "mnist", d.Name)
 		require.Equal(t, []int{7, 4, 9}, d.Train.Labels)
 		require.Equal(t, int32(4), s.calls.Load())
@@ -99,8 +100,7 @@ func TestOpenMNISTNoCache(t *testing.T) {
 // are originals (../shared/reference/README.md, Data).
 func TestMNISTSums(t *testing.T) {
 	for name, sum := range mnistMD5 {
-		file, err := os.ReadFile(shared(t, "mnist", name))
-		require.NoError(t, err)
+		file := testref.Must(os.ReadFile(shared(t, "mnist", name)))(t)
 		if name == "train-images-idx3-ubyte.gz" {
 			require.NotEqual(t, sum, md5Hex(file))
 			continue

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 func TestOpenDigits(t *testing.T) {
@@ -12,13 +14,11 @@ func TestOpenDigits(t *testing.T) {
 		"": {DigitsTrain, DigitsTest}, "digits": {DigitsTrain, DigitsTest},
 		"digits:70": {70, DigitsTest}, "digits:70,0": {70, 0},
 	} {
-		d, err := Open(context.Background(), name, nil)
-		require.NoError(t, err)
+		d := testref.Must(Open(context.Background(), name, nil))(t)
 		require.Equal(t, want, [2]int{d.Train.Len(), d.Test.Len()}, name)
 		require.Equal(t, "digits", d.Name)
 	}
-	d, err := Open(context.Background(), "digits", &OpenOptions{Seed: 3, DigitsTrain: 10, DigitsTest: 20})
-	require.NoError(t, err)
+	d := testref.Must(Open(context.Background(), "digits", &OpenOptions{Seed: 3, DigitsTrain: 10, DigitsTest: 20}))(t)
 	require.Equal(t, Digits(3, 10, 20).Test.Image(19), d.Test.Image(19))
 }
 

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // What cannot fit is refused by the size and the first rows, before the rows are read: what is
@@ -27,8 +29,7 @@ func TestPlan(t *testing.T) {
 	require.NoError(t, os.WriteFile(damaged, append(text.Bytes(), "x,1,2\n"...), 0o600))
 	var zipped bytes.Buffer
 	w := gzip.NewWriter(&zipped)
-	_, err := w.Write(append(text.Bytes(), "x,1,2\n"...))
-	require.NoError(t, err)
+	require.NoError(t, testref.Err(w.Write(append(text.Bytes(), "x,1,2\n"...))))
 	require.NoError(t, w.Close())
 	packed := filepath.Join(dir, "damaged.csv.gz")
 	require.NoError(t, os.WriteFile(packed, zipped.Bytes(), 0o600))
@@ -48,11 +49,9 @@ func TestPlan(t *testing.T) {
 		require.ErrorContains(t, err, `"x" is not a number`)
 	}
 	for most, far := range map[int64]bool{0: false, 30 << 20: true, 1 << 30: false} {
-		d, err := Open(t.Context(), good, &OpenOptions{ByRange: 1 << 30, MaxBytes: most})
-		require.NoError(t, err)
+		d := testref.Must(Open(t.Context(), good, &OpenOptions{ByRange: 1 << 30, MaxBytes: most}))(t)
 		require.Equal(t, far, d.Train.ByRange(), most)
-		all, err := d.Train.Select(nil)
-		require.NoError(t, err)
+		all := testref.Must(d.Train.Select(nil))(t)
 		require.Equal(t, rows, all.Len())
 		require.Same(t, &all.Pos[0], &all.Rows[0], "numbers of rows are kept once")
 		require.Same(t, &d.Train.Labels[0], &all.Labels[0])

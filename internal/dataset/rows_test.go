@@ -5,12 +5,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 func TestReadRows(t *testing.T) {
 	path := write(t, t.TempDir(), "rows.txt", []byte("\ufeff# chosen by hand\r\n12\r\n\r\n  3 # a seven\n0"))
-	rows, err := ReadRows(t.Context(), path)
-	require.NoError(t, err)
+	rows := testref.Must(ReadRows(t.Context(), path))(t)
 	require.Equal(t, []int{12, 3, 0}, rows)
 }
 
@@ -24,8 +25,7 @@ func TestReadRowsErrors(t *testing.T) {
 		{"99999999999999999999", `r.txt:1: "99999999999999999999" is not a row number`},
 		{"1\n" + strings.Repeat("1", 1<<17), "r.txt:2: the line is too long"},
 	} {
-		_, err := readRows(strings.NewReader(c.text), "r.txt")
-		require.ErrorContains(t, err, c.want)
+		require.ErrorContains(t, testref.Err(readRows(strings.NewReader(c.text), "r.txt")), c.want)
 	}
 }
 

@@ -9,17 +9,17 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // The training rows have mean 0 and population variance 1 after scaling;
 // columns that do not vary are only centred.
 func TestScalingStandardizes(t *testing.T) {
 	split := 2
-	d, err := Open(context.Background(), shared(t, "uci", "ionosphere.csv"), &OpenOptions{Split: &split})
-	require.NoError(t, err)
+	d := testref.Must(Open(context.Background(), shared(t, "uci", "ionosphere.csv"), &OpenOptions{Split: &split}))(t)
 	x := d.Train.Matrix(nil)
-	s, err := NewScaling(x)
-	require.NoError(t, err)
+	s := testref.Must(NewScaling(x))(t)
 	s.Apply(x)
 	n, dim := x.Dims()
 	for j := range dim {
@@ -44,12 +44,10 @@ func TestScalingExtremes(t *testing.T) {
 	s, err := column(0.1, 0.1, 0.1) // the mean of these is not 0.1
 	require.NoError(t, err)
 	require.Equal(t, &Scaling{[]float64{0.1}, []float64{1}}, s)
-	s, err = column(1e-200, 2e-200)
-	require.NoError(t, err)
+	s = testref.Must(column(1e-200, 2e-200))(t)
 	require.Equal(t, 1.0, s.Scale[0])
 	for _, v := range [][]float64{{1e308, 1.1e308}, {1e200, -1e200}} {
-		_, err = column(v...)
-		require.ErrorContains(t, err, "feature 0: its spread is too large to standardize")
+		require.ErrorContains(t, testref.Err(column(v...)), "feature 0: its spread is too large to standardize")
 	}
 }
 
@@ -60,11 +58,9 @@ func TestScalingRoundTrip(t *testing.T) {
 		s.Mean[j] = r.NormFloat64() * math.Pow(10, float64(j-25))
 		s.Scale[j] = r.ExpFloat64() * math.Pow(10, float64(25-j))
 	}
-	got, err := ParseScaling(s.String())
-	require.NoError(t, err)
+	got := testref.Must(ParseScaling(s.String()))(t)
 	require.Equal(t, s, got)
-	got, err = ParseScaling((*Scaling)(nil).String())
-	require.NoError(t, err)
+	got = testref.Must(ParseScaling((*Scaling)(nil).String()))(t)
 	require.Nil(t, got)
 }
 
@@ -78,8 +74,7 @@ func TestParseScalingErrors(t *testing.T) {
 		"1,2;1,-": `holds "-"`,
 		";":       `holds ""`,
 	} {
-		_, err := ParseScaling(text)
-		require.ErrorContains(t, err, want, text)
+		require.ErrorContains(t, testref.Err(ParseScaling(text)), want, text)
 	}
 }
 
@@ -140,29 +135,23 @@ func TestSubsetScalingOfPictures(t *testing.T) {
 		}
 	}
 	set := &Set{Shape: shape, n: n, x: x, Labels: make([]int, n)}
-	sub, err := set.Select(&SelectOptions{Count: 600})
-	require.NoError(t, err)
-	s, err := sub.Scaling(t.Context())
-	require.NoError(t, err)
+	sub := testref.Must(set.Select(&SelectOptions{Count: 600}))(t)
+	s := testref.Must(sub.Scaling(t.Context()))(t)
 	for c := range 3 {
 		var v []float64
 		for i := range 600 {
 			v = append(v, x[12*i+4*c:12*i+4*c+4]...)
 		}
-		one, err := NewScaling(mat.NewDense(len(v), 1, v))
-		require.NoError(t, err)
+		one := testref.Must(NewScaling(mat.NewDense(len(v), 1, v)))(t)
 		require.InDelta(t, one.Mean[0], s.Mean[c], 1e-13)
 		require.InDelta(t, one.Scale[0], s.Scale[c], 1e-13)
 	}
 	require.Equal(t, 0.1, s.Mean[2])
 	require.Equal(t, 1.0, s.Scale[2])
 	table := &Set{Shape: []int{12}, n: n, x: x, Labels: make([]int, n)}
-	sub, err = table.Select(nil)
-	require.NoError(t, err)
-	s, err = sub.Scaling(t.Context())
-	require.NoError(t, err)
-	want, err := NewScaling(mat.NewDense(n, 12, x))
-	require.NoError(t, err)
+	sub = testref.Must(table.Select(nil))(t)
+	s = testref.Must(sub.Scaling(t.Context()))(t)
+	want := testref.Must(NewScaling(mat.NewDense(n, 12, x)))(t)
 	require.Equal(t, want, s)
 }
 

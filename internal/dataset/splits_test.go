@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 func TestOpenSplit(t *testing.T) {
@@ -13,26 +15,21 @@ func TestOpenSplit(t *testing.T) {
 	path := write(t, dir, "a.csv", []byte("u,y\n10,0\n11,1\n12,0\n13,1\n14,2\n"))
 	write(t, dir, "a.splits.csv", []byte("split,row,part\n0,0,train\n3,4,train\n3,1,train\n3,0,test\n3,2,valid\n0,1,test\n"))
 	split := 3
-	d, err := Open(context.Background(), path, &OpenOptions{Split: &split})
-	require.NoError(t, err)
+	d := testref.Must(Open(context.Background(), path, &OpenOptions{Split: &split}))(t)
 	// Rows are those of a.csv, in its order; row 3 is in no part.
 	require.Equal(t, []float64{11, 14}, d.Train.Matrix(nil).RawMatrix().Data)
 	require.Equal(t, []int{1, 2}, d.Train.Labels)
 	require.Equal(t, []int{1, 4}, []int{d.Train.Row(0), d.Train.Row(1)})
 	require.Equal(t, 0, d.Test.Row(0))
 	require.Equal(t, 2, d.Valid.Row(0))
-	pos, err := d.Train.Lookup(4)
-	require.NoError(t, err)
+	pos := testref.Must(d.Train.Lookup(4))(t)
 	require.Equal(t, 1, pos)
-	_, err = d.Train.Lookup(0)
-	require.ErrorContains(t, err, "row 0: is not one of the 2 train rows")
-	_, err = d.Train.Lookup(5)
-	require.ErrorContains(t, err, "row 5: is past the end: the train rows are 0 to 4")
+	require.ErrorContains(t, testref.Err(d.Train.Lookup(0)), "row 0: is not one of the 2 train rows")
+	require.ErrorContains(t, testref.Err(d.Train.Lookup(5)), "row 5: is past the end: the train rows are 0 to 4")
 
 	// A part without rows is empty.
 	split = 0
-	d, err = Open(context.Background(), path, &OpenOptions{Split: &split})
-	require.NoError(t, err)
+	d = testref.Must(Open(context.Background(), path, &OpenOptions{Split: &split}))(t)
 	require.Zero(t, d.Valid.Len())
 	require.Equal(t, 1, d.Test.Len())
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // TestStoredRows puts rows of images and of a table in place of the training
@@ -13,30 +15,23 @@ import (
 func TestStoredRows(t *testing.T) {
 	csv := write(t, t.TempDir(), "t.csv", []byte("a,b,y\n1,2,0\n3,4,1\n5,6,0\n7,8,1\n"))
 	for _, name := range []string{"digits:40,20", csv} {
-		d, err := Open(t.Context(), name, nil)
-		require.NoError(t, err)
+		d := testref.Must(Open(t.Context(), name, nil))(t)
 		rows := []int{3, 0, 2}
-		sub, err := d.Train.Select(&SelectOptions{Rows: rows})
-		require.NoError(t, err)
-		other, err := d.WithTrain(stored(t, d, sub), "file")
-		require.NoError(t, err)
+		sub := testref.Must(d.Train.Select(&SelectOptions{Rows: rows}))(t)
+		other := testref.Must(d.WithTrain(stored(t, d, sub), "file"))(t)
 		require.Equal(t, 3, other.Train.Len())
-		again, err := other.Train.Select(&SelectOptions{Rows: rows})
-		require.NoError(t, err)
+		again := testref.Must(other.Train.Select(&SelectOptions{Rows: rows}))(t)
 		require.Equal(t, sub.Matrix(), again.Matrix(), "inputs")
 		require.Equal(t, sub.Labels, again.Labels)
 		require.Equal(t, sub.Targets, again.Targets)
-		_, err = other.Train.Select(&SelectOptions{Rows: []int{1}})
-		require.Error(t, err, "row 1 is not inside")
+		require.Error(t, testref.Err(other.Train.Select(&SelectOptions{Rows: []int{1}})), "row 1 is not inside")
 	}
 }
 
 // TestStoredRowsThatDoNotFit checks that rows that do not fit the data are refused.
 func TestStoredRowsThatDoNotFit(t *testing.T) {
-	d, err := Open(t.Context(), "digits:40,20", nil)
-	require.NoError(t, err)
-	sub, err := d.Train.Select(&SelectOptions{Count: 3})
-	require.NoError(t, err)
+	d := testref.Must(Open(t.Context(), "digits:40,20", nil))(t)
+	sub := testref.Must(d.Train.Select(&SelectOptions{Count: 3}))(t)
 	for name, change := range map[string]func(r *Stored){
 		"no rows":          func(r *Stored) { r.Rows = nil },
 		"too few pixels":   func(r *Stored) { r.Pixels = r.Pixels[1:] },
@@ -55,8 +50,7 @@ func TestStoredRowsThatDoNotFit(t *testing.T) {
 		r := stored(t, d, sub)
 		r.Rows, r.Targets = slices.Clone(r.Rows), slices.Clone(r.Targets)
 		change(r)
-		_, err := d.WithTrain(r, "file.gp")
-		require.ErrorContains(t, err, "file.gp", name)
+		require.ErrorContains(t, testref.Err(d.WithTrain(r, "file.gp")), "file.gp", name)
 	}
 }
 
@@ -64,19 +58,15 @@ func TestStoredRowsThatDoNotFit(t *testing.T) {
 // the network would take one feature for another.
 func TestStoredRowsOfOtherColumns(t *testing.T) {
 	dir := t.TempDir()
-	d, err := Open(t.Context(), write(t, dir, "ab.csv", []byte("a,b,y\n1,2,0\n3,4,1\n")), nil)
-	require.NoError(t, err)
-	sub, err := d.Train.Select(nil)
-	require.NoError(t, err)
-	other, err := Open(t.Context(), write(t, dir, "ba.csv", []byte("b,a,y\n2,1,0\n4,3,1\n")), nil)
-	require.NoError(t, err)
-	_, err = other.WithTrain(stored(t, d, sub), "file.gp")
+	d := testref.Must(Open(t.Context(), write(t, dir, "ab.csv", []byte("a,b,y\n1,2,0\n3,4,1\n")), nil))(t)
+	sub := testref.Must(d.Train.Select(nil))(t)
+	other := testref.Must(Open(t.Context(), write(t, dir, "ba.csv", []byte("b,a,y\n2,1,0\n4,3,1\n")), nil))(t)
+	_, err := other.WithTrain(stored(t, d, sub), "file.gp")
 	require.ErrorContains(t, err, `have columns "a", "b", those of`)
 }
 
 func stored(t testing.TB, d *Data, s *Subset) *Stored {
 	t.Helper()
-	r, err := d.Stored(t.Context(), s, nil)
-	require.NoError(t, err)
+	r := testref.Must(d.Stored(t.Context(), s, nil))(t)
 	return r
 }

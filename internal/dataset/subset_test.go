@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // labelled is a part with the given labels, its rows spread over a file of
@@ -22,8 +24,7 @@ func labelled(labels ...int) *Set {
 
 func TestSelectClasses(t *testing.T) {
 	s := labelled(9, 3, 4, 9, 4, 0)
-	sub, err := s.Select(&SelectOptions{Classes: []int{4, 9}})
-	require.NoError(t, err)
+	sub := testref.Must(s.Select(&SelectOptions{Classes: []int{4, 9}}))(t)
 	require.Equal(t, []int{0, 2, 3, 4}, sub.Pos) // file order
 	require.Equal(t, []int{1, 7, 10, 13}, sub.Rows)
 	require.Equal(t, []int{9, 4, 9, 4}, sub.Labels)
@@ -32,28 +33,24 @@ func TestSelectClasses(t *testing.T) {
 	require.Equal(t, []float64{0, 0.25, 0.375, 0.5}, sub.Matrix().RawMatrix().Data)
 
 	// The order of the classes is the order of the numbers.
-	sub, err = s.Select(&SelectOptions{Classes: []int{9, 4}, Count: 2})
-	require.NoError(t, err)
+	sub = testref.Must(s.Select(&SelectOptions{Classes: []int{9, 4}, Count: 2}))(t)
 	require.Equal(t, []int{9, 4}, sub.Labels)
 	require.Equal(t, []int{0, 1}, sub.Class)
 
 	// Rows keep the order they are asked for in.
-	sub, err = s.Select(&SelectOptions{Classes: []int{4, 9}, Rows: []int{13, 1, 7}})
-	require.NoError(t, err)
+	sub = testref.Must(s.Select(&SelectOptions{Classes: []int{4, 9}, Rows: []int{13, 1, 7}}))(t)
 	require.Equal(t, []int{13, 1, 7}, sub.Rows)
 	require.Equal(t, []float64{0, 1, 0}, sub.Targets)
 }
 
 func TestSelectAll(t *testing.T) {
 	s := labelled(9, 3, 4)
-	sub, err := s.Select(nil)
-	require.NoError(t, err)
+	sub := testref.Must(s.Select(nil))(t)
 	require.Equal(t, 3, sub.Len())
 	require.Nil(t, sub.Class)
 	require.Equal(t, []float64{9, 3, 4}, sub.Targets) // counts for Poisson
 	s.Labels, s.Targets = nil, []float64{0.5, 1.5, 2.5}
-	sub, err = s.Select(&SelectOptions{Rows: []int{4}})
-	require.NoError(t, err)
+	sub = testref.Must(s.Select(&SelectOptions{Rows: []int{4}}))(t)
 	require.Equal(t, []float64{1.5}, sub.Targets)
 	require.Nil(t, sub.Labels)
 }
@@ -82,11 +79,9 @@ func TestSelectErrors(t *testing.T) {
 	}
 	s := labelled(1, 2)
 	s.known = []int{1, 2, 3}
-	_, err := s.Select(&SelectOptions{Classes: []int{3}})
-	require.ErrorContains(t, err, "no test row has a class in 3")
+	require.ErrorContains(t, testref.Err(s.Select(&SelectOptions{Classes: []int{3}})), "no test row has a class in 3")
 	s.Labels = nil
-	_, err = s.Select(&SelectOptions{Classes: []int{1}})
-	require.ErrorContains(t, err, "the targets are real numbers")
+	require.ErrorContains(t, testref.Err(s.Select(&SelectOptions{Classes: []int{1}})), "the targets are real numbers")
 }
 
 // Select against a plain scan, on random labels, classes and rows.
@@ -114,8 +109,7 @@ func TestSelectRandom(t *testing.T) {
 		require.Equal(t, rows, sub.Rows)
 		require.Equal(t, class, sub.Class)
 		r.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
-		again, err := s.Select(&SelectOptions{Classes: classes, Rows: rows})
-		require.NoError(t, err)
+		again := testref.Must(s.Select(&SelectOptions{Classes: classes, Rows: rows}))(t)
 		require.Equal(t, rows, again.Rows)
 	}
 }
@@ -159,14 +153,11 @@ func TestCountClasses(t *testing.T) {
 func TestSubsetSlice(t *testing.T) {
 	s := labelled(9, 3, 4, 9, 4, 0)
 	s.IDs = []string{"a", "b", "c", "d", "e", "f"}
-	sub, err := s.Select(&SelectOptions{Classes: []int{4, 9}})
-	require.NoError(t, err)
-	want, err := s.Select(&SelectOptions{Classes: []int{4, 9}, Rows: sub.Rows[1:3]})
-	require.NoError(t, err)
+	sub := testref.Must(s.Select(&SelectOptions{Classes: []int{4, 9}}))(t)
+	want := testref.Must(s.Select(&SelectOptions{Classes: []int{4, 9}, Rows: sub.Rows[1:3]}))(t)
 	require.Equal(t, want, sub.Slice(1, 3))
 	s.Labels, s.IDs, s.Targets = nil, nil, []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12} // two targets a row
-	sub, err = s.Select(nil)
-	require.NoError(t, err)
+	sub = testref.Must(s.Select(nil))(t)
 	require.Equal(t, []float64{3, 4, 5, 6}, sub.Slice(1, 3).Targets)
 	require.Nil(t, sub.Slice(1, 3).Class)
 }

@@ -12,6 +12,8 @@ import (
 	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // Files in SVMlight's format, gzipped or not and read at once or by range, give the numbers of
@@ -37,34 +39,28 @@ func TestSVMLight(t *testing.T) {
 	short.WriteString("-1 2:1.5 # no more features\n1\n")
 	var zipped bytes.Buffer
 	z := gzip.NewWriter(&zipped)
-	_, err := z.Write(sparse.Bytes())
-	require.NoError(t, err)
+	require.NoError(t, testref.Err(z.Write(sparse.Bytes())))
 	require.NoError(t, z.Close())
 	files := fstest.MapFS{"a.svm": {Data: sparse.Bytes()}, "a.libsvm.gz": {Data: zipped.Bytes()}, "a.csv": {Data: dense.Bytes()}, "t.svmlight": {Data: short.Bytes()}, "z.svm": {Data: []byte("0 0:1 2:3\n1\n")}}
-	want, err := Open(t.Context(), "a.csv", &OpenOptions{FS: files})
-	require.NoError(t, err)
+	want := testref.Must(Open(t.Context(), "a.csv", &OpenOptions{FS: files}))(t)
 	for _, name := range []string{"a.svm", "a.libsvm.gz"} {
 		for _, far := range []int64{0, 1} {
-			d, err := Open(t.Context(), name, &OpenOptions{FS: files, ByRange: far, TestFile: "t.svmlight"})
-			require.NoError(t, err)
+			d := testref.Must(Open(t.Context(), name, &OpenOptions{FS: files, ByRange: far, TestFile: "t.svmlight"}))(t)
 			require.Equal(t, want.Columns, d.Columns)
 			require.Equal(t, []int{-1, 1}, d.Classes())
 			require.Equal(t, want.Train.Labels, d.Train.Labels)
 			pos := rng.Perm(40)
-			got, err := d.Train.Read(t.Context(), pos)
-			require.NoError(t, err)
+			got := testref.Must(d.Train.Read(t.Context(), pos))(t)
 			require.Equal(t, want.Train.Matrix(pos), got)
-			got, err = d.Test.Read(t.Context(), nil)
-			require.NoError(t, err)
+			got = testref.Must(d.Test.Read(t.Context(), nil))(t)
 			require.Equal(t, []float64{0, 1.5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, got.RawMatrix().Data)
 		}
 	}
-	d, err := Open(t.Context(), "z.svm", &OpenOptions{FS: files, Target: "x2"})
-	require.NoError(t, err)
+	d := testref.Must(Open(t.Context(), "z.svm", &OpenOptions{FS: files, Target: "x2"}))(t)
 	require.Equal(t, []string{"x0", "x1", "target"}, d.Columns)
 	require.Equal(t, []float64{1, 0, 0, 0, 0, 1}, d.Train.Matrix(nil).RawMatrix().Data)
 	require.Equal(t, []float64{3, 0}, d.Train.Targets)
-	_, err = Open(t.Context(), "a.svm", &OpenOptions{FS: files, MaxBytes: 50})
+	_, err := Open(t.Context(), "a.svm", &OpenOptions{FS: files, MaxBytes: 50})
 	require.ErrorContains(t, err, "a.svm:3: the rows up to here take more than the 50 bytes")
 }
 
@@ -125,8 +121,7 @@ func FuzzSVMLight(f *testing.F) {
 			from = end
 			b.WriteByte('\n')
 		}
-		again, err := readSVMLight(strings.NewReader(b.String()), "a.svm", 1<<20)
-		require.NoError(t, err)
+		again := testref.Must(readSVMLight(strings.NewReader(b.String()), "a.svm", 1<<20))(t)
 		require.Equal(t, got, again)
 		if n := got.Len(); n > 0 && got.hi < 100 {
 			v := make([]float64, n)

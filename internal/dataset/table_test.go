@@ -10,14 +10,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 func gzipped(t testing.TB, text string) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
-	_, err := w.Write([]byte(text))
-	require.NoError(t, err)
+	require.NoError(t, testref.Err(w.Write([]byte(text))))
 	require.NoError(t, w.Close())
 	return b.Bytes()
 }
@@ -45,8 +46,7 @@ func TestOpenCSVWords(t *testing.T) {
 	require.Equal(t, []int{0}, d.Test.Labels)
 
 	// A class of which there is no row may be selected beside others.
-	s, err := d.Train.Select(&SelectOptions{Classes: []int{1, 3}})
-	require.NoError(t, err)
+	s := testref.Must(d.Train.Select(&SelectOptions{Classes: []int{1, 3}}))(t)
 	require.Equal(t, []int{0, 2}, s.Rows)
 	require.Equal(t, []float64{1, 1}, s.Targets)
 	_, err = d.Train.Select(&SelectOptions{Classes: []int{1, 3}, Rows: []int{1}, From: "rows.txt"})
@@ -76,17 +76,15 @@ func TestOpenCSVID(t *testing.T) {
 	path := write(t, dir, "a.csv", []byte("u,v,y,id\n1,2,0,Müller\n3,4,1,\n"))
 	test := write(t, dir, "test.csv", []byte("id,u,v\nX-1,5,6\n"))
 	bare := write(t, dir, "bare.csv", []byte("u,v\n5,6\n"))
-	d, err := Open(t.Context(), path, &OpenOptions{ID: "id", TestFile: test, ValidFile: bare})
-	require.NoError(t, err)
+	d := testref.Must(Open(t.Context(), path, &OpenOptions{ID: "id", TestFile: test, ValidFile: bare}))(t)
 	require.Equal(t, []string{"u", "v"}, d.Columns)
 	require.Equal(t, "y", d.Target)
 	require.Equal(t, []string{"Müller", ""}, d.Train.IDs)
 	require.Equal(t, []string{"X-1"}, d.Test.IDs)
 	require.Nil(t, d.Valid.IDs)
-	s, err := d.Train.Select(&SelectOptions{Rows: []int{1, 0}})
-	require.NoError(t, err)
+	s := testref.Must(d.Train.Select(&SelectOptions{Rows: []int{1, 0}}))(t)
 	require.Equal(t, []string{"", "Müller"}, s.IDs)
-	_, err = Open(t.Context(), path, &OpenOptions{ID: "name"})
+	_, err := Open(t.Context(), path, &OpenOptions{ID: "name"})
 	require.ErrorContains(t, err, `there is no column "name"`)
 	_, err = Open(t.Context(), path, &OpenOptions{ID: "y", Target: "y"})
 	require.ErrorContains(t, err, `column "y" is asked for twice`)
@@ -96,20 +94,17 @@ func TestOpenCSVID(t *testing.T) {
 // comma is one target.
 func TestOpenCSVTargets(t *testing.T) {
 	path := write(t, t.TempDir(), "a.csv", []byte("north,u,east,\"a,b\"\n1,2,3,4\n5,6,7,8\n"))
-	d, err := Open(t.Context(), path, &OpenOptions{Target: "east, north"})
-	require.NoError(t, err)
+	d := testref.Must(Open(t.Context(), path, &OpenOptions{Target: "east, north"}))(t)
 	require.Equal(t, []string{"east", "north"}, d.TargetColumns)
 	require.Equal(t, "east, north", d.Target)
 	require.Equal(t, []string{"u", "a,b"}, d.Columns)
 	require.False(t, d.IntegerLabels)
 	require.Equal(t, 2, d.Train.Width())
 	require.Equal(t, []float64{3, 1, 7, 5}, d.Train.Targets)
-	s, err := d.Train.Select(&SelectOptions{Rows: []int{1}})
-	require.NoError(t, err)
+	s := testref.Must(d.Train.Select(&SelectOptions{Rows: []int{1}}))(t)
 	require.Equal(t, []float64{7, 5}, s.Targets)
 
-	d, err = Open(t.Context(), path, &OpenOptions{Target: "a,b"})
-	require.NoError(t, err)
+	d = testref.Must(Open(t.Context(), path, &OpenOptions{Target: "a,b"}))(t)
 	require.Equal(t, []string{"a,b"}, d.TargetColumns)
 	require.True(t, d.IntegerLabels)
 }
@@ -120,8 +115,7 @@ func TestOpenCSVUnlabelled(t *testing.T) {
 	for _, targets := range []string{"0\n3,4,1", "no\n3,4,yes", "0.5\n3,4,1"} {
 		path := write(t, dir, "a.csv", []byte("u,v,y\n1,2,"+targets+"\n"))
 		test := write(t, dir, "test.csv", []byte("v,u\n6,5\n"))
-		d, err := Open(t.Context(), path, &OpenOptions{TestFile: test})
-		require.NoError(t, err)
+		d := testref.Must(Open(t.Context(), path, &OpenOptions{TestFile: test}))(t)
 		require.Equal(t, 1, d.Test.Len())
 		require.False(t, d.Test.Labelled())
 		require.Zero(t, d.Test.Width())
@@ -131,8 +125,7 @@ func TestOpenCSVUnlabelled(t *testing.T) {
 		if d.IntegerLabels {
 			o.Classes = []int{1, 0}
 		}
-		s, err := d.Test.Select(o)
-		require.NoError(t, err)
+		s := testref.Must(d.Test.Select(o))(t)
 		require.Equal(t, 1, s.Len())
 		require.Nil(t, s.Targets)
 		require.Nil(t, s.Labels)
@@ -148,22 +141,19 @@ func TestOpenCSVUnlabelled(t *testing.T) {
 func TestOpenCSVGzip(t *testing.T) {
 	dir := t.TempDir()
 	const text = "u,v,y\n1,2,0\n3,4,1\n"
-	plain, err := Open(t.Context(), write(t, dir, "a.csv", []byte(text)), nil)
-	require.NoError(t, err)
+	plain := testref.Must(Open(t.Context(), write(t, dir, "a.csv", []byte(text)), nil))(t)
 	path := write(t, dir, "b.csv.gz", gzipped(t, text))
-	d, err := Open(t.Context(), path, nil)
-	require.NoError(t, err)
+	d := testref.Must(Open(t.Context(), path, nil))(t)
 	require.Equal(t, "b", d.Name)
 	require.Equal(t, plain.Train.x, d.Train.x)
 	require.Equal(t, plain.Train.Labels, d.Train.Labels)
 	write(t, dir, "b.splits.csv", []byte("split,row,part\n0,1,train\n0,0,test\n"))
 	zero := 0
-	d, err = Open(t.Context(), path, &OpenOptions{Split: &zero})
-	require.NoError(t, err)
+	d = testref.Must(Open(t.Context(), path, &OpenOptions{Split: &zero}))(t)
 	require.Equal(t, []int{0}, d.Test.Labels)
 
 	for _, file := range [][]byte{append([]byte("\x1f\x8b"), make([]byte, 20)...), gzipped(t, strings.Repeat(text, 9))[:30]} {
-		_, err = Open(t.Context(), write(t, dir, "c.csv.gz", file), nil)
+		_, err := Open(t.Context(), write(t, dir, "c.csv.gz", file), nil)
 		require.ErrorContains(t, err, "its gzip compression is damaged")
 		require.IsType(t, &Error{}, err)
 	}
@@ -171,13 +161,11 @@ func TestOpenCSVGzip(t *testing.T) {
 
 // Files with semicolons or tabs, decimal commas and all, are the same tables.
 func TestSeparators(t *testing.T) {
-	want, err := readCSV(strings.NewReader("\"a;b\",u,y\n1,2.5,no\n-3,0.125,yes\n"), "a.csv", layout{}, 0)
-	require.NoError(t, err)
+	want := testref.Must(readCSV(strings.NewReader("\"a;b\",u,y\n1,2.5,no\n-3,0.125,yes\n"), "a.csv", layout{}, 0))(t)
 	for _, text := range []string{
 		"\"a;b\";u;y\n1;2.5;no\n-3;0.125;yes\n", "\"a;b\";u;y\n1;2,5;no\n-3;0,125;yes\n", "\ufeff\"a;b\"\tu\ty\r\n1\t2,5\tno\r\n-3\t,125\tyes\r\n",
 	} {
-		got, err := readCSV(strings.NewReader(text), "a.csv", layout{}, 0)
-		require.NoError(t, err)
+		got := testref.Must(readCSV(strings.NewReader(text), "a.csv", layout{}, 0))(t)
 		require.Equal(t, want, got, text)
 	}
 	for head, want := range map[string]rune{

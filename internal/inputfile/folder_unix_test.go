@@ -15,6 +15,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 func TestFolder(t *testing.T) {
@@ -34,18 +36,15 @@ func TestFolder(t *testing.T) {
 	link("sub", "folder")
 	link("loop", "loop")
 	require.NoError(t, unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
-	socket, err := net.Listen("unix", filepath.Join(dir, "socket"))
-	require.NoError(t, err)
+	socket := testref.Must(net.Listen("unix", filepath.Join(dir, "socket")))(t)
 	defer socket.Close()
 
-	d, err := OpenFolder(dir)
-	require.NoError(t, err)
+	d := testref.Must(OpenFolder(dir))(t)
 	defer d.Close()
 	for _, name := range []string{"a", "sub/b", "./a", "sub//b", "./sub/./b"} {
 		f, err := d.Open(t.Context(), name)
 		require.NoError(t, err, name)
-		text, err := io.ReadAll(f)
-		require.NoError(t, err)
+		text := testref.Must(io.ReadAll(f))(t)
 		require.Equal(t, filepath.Base(name), string(text))
 		require.EqualValues(t, len(text), f.Size())
 		require.NoError(t, f.Close())
@@ -57,18 +56,13 @@ func TestFolder(t *testing.T) {
 		".": ErrNotFile, "sub": ErrNotFile, "pipe": ErrNotFile, "socket": ErrNotFile,
 		"absent": fs.ErrNotExist, "sub/absent": fs.ErrNotExist, "a/b": syscall.ENOTDIR, "a\x00b": syscall.EINVAL, strings.Repeat("a", 300): syscall.ENAMETOOLONG,
 	} {
-		_, err := d.Open(t.Context(), name)
-		require.ErrorIs(t, err, want, name)
+		require.ErrorIs(t, testref.Err(d.Open(t.Context(), name)), want, name)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	f, err := d.Open(ctx, "a")
-	require.NoError(t, err)
+	f := testref.Must(d.Open(ctx, "a"))(t)
 	defer f.Close()
 	cancel()
-	_, err = f.ReadAt(make([]byte, 1), 0)
-	require.ErrorIs(t, err, context.Canceled)
-	_, err = d.Open(ctx, "a")
-	require.ErrorIs(t, err, context.Canceled)
-	_, err = OpenFolder(filepath.Join(dir, "a"))
-	require.ErrorContains(t, err, "not a directory")
+	require.ErrorIs(t, testref.Err(f.ReadAt(make([]byte, 1), 0)), context.Canceled)
+	require.ErrorIs(t, testref.Err(d.Open(ctx, "a")), context.Canceled)
+	require.ErrorContains(t, testref.Err(OpenFolder(filepath.Join(dir, "a"))), "not a directory")
 }

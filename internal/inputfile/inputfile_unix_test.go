@@ -13,21 +13,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 func TestOpenFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
 	require.NoError(t, os.WriteFile(path, []byte("text"), 0o600))
-	f, err := Open(t.Context(), path)
-	require.NoError(t, err)
+	f := testref.Must(Open(t.Context(), path))(t)
 	require.EqualValues(t, 4, f.Size())
-	text, err := io.ReadAll(f)
-	require.NoError(t, err)
+	text := testref.Must(io.ReadAll(f))(t)
 	require.Equal(t, "text", string(text))
-	_, err = f.Seek(1, io.SeekStart)
-	require.NoError(t, err)
-	text, err = io.ReadAll(f)
-	require.NoError(t, err)
+	require.NoError(t, testref.Err(f.Seek(1, io.SeekStart)))
+	text = testref.Must(io.ReadAll(f))(t)
 	require.Equal(t, "ext", string(text))
 	require.NoError(t, f.Close())
 }
@@ -61,15 +59,12 @@ func TestReadPipeStops(t *testing.T) {
 		opened := make(chan *os.File)
 		go func() { w, _ := os.OpenFile(path, os.O_WRONLY, 0); opened <- w }()
 		ctx, cancel := context.WithCancel(t.Context())
-		f, err := Open(ctx, path)
-		require.NoError(t, err)
+		f := testref.Must(Open(ctx, path))(t)
 		require.EqualValues(t, -1, f.Size())
 		w := <-opened
-		_, err = io.WriteString(w, sent)
-		require.NoError(t, err)
+		require.NoError(t, testref.Err(io.WriteString(w, sent)))
 		got := make([]byte, len(sent))
-		_, err = io.ReadFull(f, got)
-		require.NoError(t, err)
+		require.NoError(t, testref.Err(io.ReadFull(f, got)))
 		require.Equal(t, sent, string(got))
 		fail := make(chan error)
 		go func() { _, err := f.Read(make([]byte, 1)); fail <- err }()
@@ -85,12 +80,9 @@ func TestReadFileStops(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
 	require.NoError(t, os.WriteFile(path, []byte("text"), 0o600))
 	ctx, cancel := context.WithCancel(t.Context())
-	f, err := Open(ctx, path)
-	require.NoError(t, err)
+	f := testref.Must(Open(ctx, path))(t)
 	cancel()
-	_, err = f.Read(make([]byte, 1))
-	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, testref.Err(f.Read(make([]byte, 1))), context.Canceled)
 	require.NoError(t, f.Close())
-	_, err = Open(ctx, path)
-	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, testref.Err(Open(ctx, path)), context.Canceled)
 }

@@ -10,6 +10,8 @@ import (
 	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // plain hides what a file can do beside being read.
@@ -49,8 +51,7 @@ func TestPool(t *testing.T) {
 		for range 500 {
 			at := fmt.Sprint(rng.IntN(3 * mostOpen))
 			data := fsys[at].Data
-			info, err := p.File(at).Stat()
-			require.NoError(t, err)
+			info := testref.Must(p.File(at).Stat())(t)
 			require.EqualValues(t, len(data), info.Size())
 			lo := rng.IntN(len(data))
 			b := make([]byte, rng.IntN(len(data)-lo+2))
@@ -74,11 +75,9 @@ func TestPool(t *testing.T) {
 			})
 		}
 		all.Wait()
-		_, err := p.File("none").ReadAt(make([]byte, 1), 0)
-		require.ErrorIs(t, err, fs.ErrNotExist)
+		require.ErrorIs(t, testref.Err(p.File("none").ReadAt(make([]byte, 1), 0)), fs.ErrNotExist)
 		require.NoError(t, p.Close())
-		_, err = p.File("1").ReadAt(make([]byte, 1), 0)
-		require.NoError(t, err)
+		require.NoError(t, testref.Err(p.File("1").ReadAt(make([]byte, 1), 0)))
 		require.NoError(t, p.Close())
 	}
 }

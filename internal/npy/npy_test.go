@@ -14,15 +14,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 func archive(t testing.TB) *Archive {
 	t.Helper()
-	file, err := os.ReadFile(filepath.Join("testdata", "arrays.npz"))
-	require.NoError(t, err)
+	file := testref.Must(os.ReadFile(filepath.Join("testdata", "arrays.npz")))(t)
 	require.True(t, IsArchive(file))
-	a, err := Open(bytes.NewReader(file), int64(len(file)))
-	require.NoError(t, err)
+	a := testref.Must(Open(bytes.NewReader(file), int64(len(file))))(t)
 	return a
 }
 
@@ -61,27 +61,22 @@ func TestReadNumPy(t *testing.T) {
 	require.Equal(t, 48, types)
 
 	for name, want := range map[string][]string{"words": {"setosa", "", "Müller", "日本"}, "words_be": {"setosa", "", "Müller", "日本"}, "letters": {"a", "bc", ""}} {
-		got, err := a.Read(name, 0)
-		require.NoError(t, err)
+		got := testref.Must(a.Read(name, 0))(t)
 		require.Equal(t, want, got.Text)
 	}
 	for name, want := range map[string][]float64{"single": {2.5}, "none": {}, "unsigned": {1 << 63, 1<<64 - 2048}, "largest": {1 << 53, -1 << 53, 1 << 62}} {
-		got, err := a.Read(name, 0)
-		require.NoError(t, err)
+		got := testref.Must(a.Read(name, 0))(t)
 		require.Equal(t, want, got.Floats)
 	}
-	got, err := a.Read("halves", 0)
-	require.NoError(t, err)
+	got := testref.Must(a.Read("halves", 0))(t)
 	require.Equal(t, []float64{65504, math.Ldexp(1, -24), math.Ldexp(1, -14), 0, math.Inf(1), math.Inf(-1)}, got.Floats[:6])
 	require.True(t, math.Signbit(got.Floats[3]))
 	require.True(t, math.IsNaN(got.Floats[6]))
 
-	file, err := os.ReadFile(filepath.Join("testdata", "version3.npy"))
-	require.NoError(t, err)
-	got, err = Read(bytes.NewReader(file), 48)
-	require.NoError(t, err)
+	file := testref.Must(os.ReadFile(filepath.Join("testdata", "version3.npy")))(t)
+	got = testref.Must(Read(bytes.NewReader(file), 48))(t)
 	require.Equal(t, []float64{0, 1, 2, 3, 4, 5}, got.Floats)
-	_, err = Read(bytes.NewReader(file), 47)
+	_, err := Read(bytes.NewReader(file), 47)
 	require.EqualError(t, err, "an array of shape [2 3] takes 48 bytes of memory, of which 47 may be used")
 }
 
@@ -95,8 +90,7 @@ func file(header string, data ...byte) []byte {
 const small = "{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }\n"
 
 func TestReadErrors(t *testing.T) {
-	objects, err := os.ReadFile(filepath.Join("testdata", "objects.npy"))
-	require.NoError(t, err)
+	objects := testref.Must(os.ReadFile(filepath.Join("testdata", "objects.npy")))(t)
 	dtype := func(name string) []byte { return file(strings.Replace(small, "|u1", name, 1), make([]byte, 99)...) }
 	shape := func(text string) []byte { return file(strings.Replace(small, "(2,)", text, 1), 1, 2) }
 	for _, c := range []struct {
@@ -141,8 +135,7 @@ func TestReadErrors(t *testing.T) {
 		_, err := Read(bytes.NewReader(file(strings.Replace(small, "|u1", data[:3], 1), []byte(data[3:])...)), 0)
 		require.ErrorContains(t, err, want)
 	}
-	_, err = Open(bytes.NewReader([]byte("PK\x03\x04")), 4)
-	require.ErrorContains(t, err, "it is no readable .npz file")
+	require.ErrorContains(t, testref.Err(Open(bytes.NewReader([]byte("PK\x03\x04")), 4)), "it is no readable .npz file")
 }
 
 // An array in which the first index runs fastest, of any shape, is the one whose
@@ -178,20 +171,15 @@ func TestRowMajor(t *testing.T) {
 func TestOpenBomb(t *testing.T) {
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
-	w, err := z.Create("x.npy")
-	require.NoError(t, err)
-	_, err = w.Write(file("{'descr': '<f8', 'fortran_order': False, 'shape': (1000000,)}"))
-	require.NoError(t, err)
-	_, err = w.Write(make([]byte, 8_000_000))
-	require.NoError(t, err)
+	w := testref.Must(z.Create("x.npy"))(t)
+	require.NoError(t, testref.Err(w.Write(file("{'descr': '<f8', 'fortran_order': False, 'shape': (1000000,)}"))))
+	require.NoError(t, testref.Err(w.Write(make([]byte, 8_000_000))))
 	require.NoError(t, z.Close())
-	a, err := Open(bytes.NewReader(b.Bytes()), int64(b.Len()))
-	require.NoError(t, err)
+	a := testref.Must(Open(bytes.NewReader(b.Bytes()), int64(b.Len())))(t)
 	require.Equal(t, []string{"x"}, a.Names)
-	_, err = a.Read("x", 1<<20)
+	_, err := a.Read("x", 1<<20)
 	require.EqualError(t, err, `array "x": an array of shape [1000000] takes 8000000 bytes of memory, of which 1048576 may be used`)
-	got, err := a.Read("x", 1<<23)
-	require.NoError(t, err)
+	got := testref.Must(a.Read("x", 1<<23))(t)
 	require.Equal(t, 1_000_000, got.Len())
 	require.False(t, slices.ContainsFunc(got.Floats, func(v float64) bool { return v != 0 }))
 }

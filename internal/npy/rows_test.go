@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // Any range of rows is that of the whole array, bit for bit, for every type, byte order,
@@ -22,8 +24,7 @@ func TestReadRows(t *testing.T) {
 				shape[k] = 1 + rng.IntN(5)
 				n *= shape[k]
 			}
-			e, err := elementOf(descr)
-			require.NoError(t, err)
+			e := testref.Must(elementOf(descr))(t)
 			data := make([]byte, n*e.size)
 			for i := range data {
 				data[i] = byte(rng.Uint32())
@@ -31,10 +32,8 @@ func TestReadRows(t *testing.T) {
 			text := strings.NewReplacer("[", "(", "]", ",)", " ", ", ").Replace(fmt.Sprint(shape))
 			order := []string{"False", "True"}[rng.IntN(2)]
 			whole := file(fmt.Sprintf("{'descr': '%s', 'fortran_order': %s, 'shape': %s, }\n", descr, order, text), data...)
-			want, err := Read(bytes.NewReader(whole), 0)
-			require.NoError(t, err)
-			rows, err := OpenRows(bytes.NewReader(whole), int64(len(whole)))
-			require.NoError(t, err)
+			want := testref.Must(Read(bytes.NewReader(whole), 0))(t)
+			rows := testref.Must(OpenRows(bytes.NewReader(whole), int64(len(whole))))(t)
 			require.Equal(t, want.Shape, rows.Shape)
 			require.Equal(t, want.Bytes != nil, rows.IsBytes())
 			lo := rng.IntN(rows.Len() + 1)
@@ -61,12 +60,10 @@ func TestReadRowsErrors(t *testing.T) {
 		{file(strings.Replace(small, "|u1", "<U1", 1), make([]byte, 8)...), "its elements are text; save numbers"},
 		{[]byte("no array"), "it does not begin as NumPy files do"},
 	} {
-		_, err := OpenRows(bytes.NewReader(c.file), int64(len(c.file)))
-		require.EqualError(t, err, c.want)
+		require.EqualError(t, testref.Err(OpenRows(bytes.NewReader(c.file), int64(len(c.file)))), c.want)
 	}
 	truth := file(strings.Replace(small, "|u1", "|b1", 1), 1, 2)
-	rows, err := OpenRows(bytes.NewReader(truth), int64(len(truth)))
-	require.NoError(t, err)
+	rows := testref.Must(OpenRows(bytes.NewReader(truth), int64(len(truth))))(t)
 	require.EqualError(t, rows.ReadRows(make([]float64, 2), 0), "element 1: the truth value 2 cannot be represented")
 	rows.file = bytes.NewReader(truth[:len(truth)-1])
 	require.EqualError(t, rows.ReadRows(make([]float64, 2), 0), "it has become shorter since it was opened")

@@ -108,16 +108,13 @@ func model() *Model {
 }
 
 func TestDecodeEveryField(t *testing.T) {
-	got, err := Decode(file())
-	require.NoError(t, err)
+	got := testref.Must(Decode(file()))(t)
 	require.Equal(t, model(), got)
 }
 
 func TestEncodeEveryField(t *testing.T) {
-	b, err := model().Encode()
-	require.NoError(t, err)
-	got, err := Decode(b)
-	require.NoError(t, err)
+	b := testref.Must(model().Encode())(t)
+	got := testref.Must(Decode(b))(t)
 	require.Equal(t, model(), got)
 
 	var w bytes.Buffer
@@ -134,8 +131,7 @@ func TestAttr(t *testing.T) {
 // A decoded model shares no memory with the bytes it came from.
 func TestDecodeCopies(t *testing.T) {
 	b := file()
-	got, err := Decode(b)
-	require.NoError(t, err)
+	got := testref.Must(Decode(b))(t)
 	for i := range b {
 		b[i] = 0xee
 	}
@@ -181,8 +177,7 @@ func TestAttributeWithoutType(t *testing.T) {
 		AttrSparseTensor: bytesField(22, nil),
 		AttrUndefined:    nil,
 	} {
-		a, err := decode(f)
-		require.NoError(t, err)
+		a := testref.Must(decode(f))(t)
 		require.Equal(t, want, a.Type)
 	}
 	_, err := decode(intField(3, 1), fixed32Field(2, 0))
@@ -191,14 +186,12 @@ func TestAttributeWithoutType(t *testing.T) {
 	require.ErrorContains(t, err, "a tensor is announced and not there")
 	_, err = decode(intField(20, 4), bytesField(5, msg(typed(Float), fixed32Field(4, 0))), bytesField(5, nil))
 	require.ErrorContains(t, err, "a second tensor")
-	_, err = decode(intField(20, int64(AttrGraph)))
-	require.ErrorContains(t, err, "a graph is announced and not there")
+	require.ErrorContains(t, testref.Err(decode(intField(20, int64(AttrGraph)))), "a graph is announced and not there")
 	_, err = decode(intField(20, 5), bytesField(6, nil), bytesField(6, nil))
 	require.ErrorContains(t, err, "a second graph")
 	_, err = decode(bytesField(11, nil), bytesField(11, stringField(1, "no node")))
 	require.ErrorContains(t, err, "graph 1, node 0: ")
-	a, err := decode(intField(20, int64(AttrTensor)), stringField(21, "of the call"))
-	require.NoError(t, err)
+	a := testref.Must(decode(intField(20, int64(AttrTensor)), stringField(21, "of the call")))(t)
 	require.Equal(t, "of the call", a.Ref)
 }
 
@@ -211,11 +204,9 @@ func TestDepth(t *testing.T) {
 		}
 		return bytesField(7, b)
 	}
-	_, err := Decode(nested(MaxDepth - 1))
-	require.NoError(t, err)
-	_, err = Decode(nested(MaxDepth))
-	require.ErrorContains(t, err, "more than 32 graphs inside one another")
-	_, err = Decode(nested(1_000))
+	require.NoError(t, testref.Err(Decode(nested(MaxDepth-1))))
+	require.ErrorContains(t, testref.Err(Decode(nested(MaxDepth))), "more than 32 graphs inside one another")
+	_, err := Decode(nested(1_000))
 	require.ErrorContains(t, err, "more than 32 graphs inside one another")
 	require.Less(t, len(err.Error()), 4_000)
 }
@@ -249,23 +240,18 @@ func TestErrorsNameThePlace(t *testing.T) {
 		`onnx: graph, node 0 "n": it names no operator`:                                      {Graph: &Graph{Nodes: []*Node{{Name: "n"}}}},
 		`onnx: graph, node 0 (Op), attribute 0 "value": a tensor is announced and not there`: {Graph: &Graph{Nodes: []*Node{{OpType: "Op", Attributes: []*Attribute{{Name: "value", Type: AttrTensor}}}}}},
 	} {
-		_, err := m.Encode()
-		require.EqualError(t, err, want)
+		require.EqualError(t, testref.Err(m.Encode()), want)
 	}
 }
 
 func TestReadAndWrite(t *testing.T) {
-	got, err := Read(iotest.OneByteReader(bytes.NewReader(file())))
-	require.NoError(t, err)
+	got := testref.Must(Read(iotest.OneByteReader(bytes.NewReader(file()))))(t)
 	require.Equal(t, model(), got)
 
 	broken := errors.New("disk on fire")
-	_, err = Read(iotest.ErrReader(broken))
-	require.ErrorIs(t, err, broken)
-	_, err = read(bytes.NewReader(file()), int64(len(file())-1))
-	require.ErrorContains(t, err, "an ONNX file can have")
-	_, err = read(bytes.NewReader(file()), int64(len(file())))
-	require.NoError(t, err)
+	require.ErrorIs(t, testref.Err(Read(iotest.ErrReader(broken))), broken)
+	require.ErrorContains(t, testref.Err(read(bytes.NewReader(file()), int64(len(file())-1))), "an ONNX file can have")
+	require.NoError(t, testref.Err(read(bytes.NewReader(file()), int64(len(file())))))
 
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
@@ -282,8 +268,7 @@ func TestReferences(t *testing.T) {
 	for _, name := range testref.References(t) {
 		t.Run(name, func(t *testing.T) {
 			ref := testref.Open(t, name)
-			m, err := Decode(ref.Model(t))
-			require.NoError(t, err)
+			m := testref.Must(Decode(ref.Model(t)))(t)
 			require.Equal(t, "pytorch", m.ProducerName)
 			require.NotEmpty(t, m.OpsetImport)
 			require.Len(t, m.Graph.Inputs, 1)
@@ -291,10 +276,8 @@ func TestReferences(t *testing.T) {
 			checkNames(t, m.Graph)
 			checkTheta(t, m.Graph, ref)
 
-			b, err := m.Encode()
-			require.NoError(t, err)
-			again, err := Decode(b)
-			require.NoError(t, err)
+			b := testref.Must(m.Encode())(t)
+			again := testref.Must(Decode(b))(t)
 			require.Equal(t, m, again)
 		})
 	}
@@ -346,8 +329,7 @@ func checkTheta(t *testing.T, g *Graph, ref *testref.Ref) {
 
 // The graph of one file, node by node, as PyTorch prints it.
 func TestReferenceGraph(t *testing.T) {
-	m, err := Decode(testref.Open(t, "layers/cnn-maxpool").Model(t))
-	require.NoError(t, err)
+	m := testref.Must(Decode(testref.Open(t, "layers/cnn-maxpool").Model(t)))(t)
 	var ops []string
 	for _, n := range m.Graph.Nodes {
 		ops = append(ops, n.OpType)
@@ -394,12 +376,9 @@ func FuzzDecode(f *testing.F) {
 			require.ErrorAs(t, err, &e)
 			return
 		}
-		once, err := m.Encode()
-		require.NoError(t, err)
-		again, err := Decode(once)
-		require.NoError(t, err)
-		twice, err := again.Encode()
-		require.NoError(t, err)
+		once := testref.Must(m.Encode())(t)
+		again := testref.Must(Decode(once))(t)
+		twice := testref.Must(again.Encode())(t)
 		require.Equal(t, once, twice)
 		withoutNaN(m)
 		withoutNaN(again)

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // pair is one entry of external data.
@@ -27,10 +29,8 @@ func TestExternal(t *testing.T) {
 	want := &Tensor{Name: "w", Dims: []int64{2, 1}, Type: Float, External: &External{Location: "a/w.bin", Offset: 12, Length: 8, Other: []Entry{{"checksum", "0f"}}}}
 	require.Equal(t, want, got)
 	m := &Model{Graph: &Graph{Initializers: []*Tensor{want, {Dims: []int64{3}, Type: Int8, External: &External{Location: "w", Length: -1}}}}}
-	b, err := m.Encode()
-	require.NoError(t, err)
-	again, err := Decode(b)
-	require.NoError(t, err)
+	b := testref.Must(m.Encode())(t)
+	again := testref.Must(Decode(b))(t)
 	require.Equal(t, m, again)
 
 	file := append(make([]byte, 12), msg(le32(f32(1.5)), le32(f32(-2)))...)
@@ -66,8 +66,7 @@ func TestExternalTypes(t *testing.T) {
 				raw[i] = 0 // below 2^63
 			}
 		}
-		want, err := decodeOne(tensorFile(dims(int64(n)), typed(d), bytesField(tensorRaw, raw)))
-		require.NoError(t, err)
+		want := testref.Must(decodeOne(tensorFile(dims(int64(n)), typed(d), bytesField(tensorRaw, raw))))(t)
 		got := &Tensor{Dims: []int64{int64(n)}, Type: d, External: &External{Location: "w", Offset: 5, Length: -1}}
 		require.NoError(t, got.Load(t.Context(), bytes.NewReader(append(make([]byte, 5), raw...))))
 		same := func(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) }

@@ -13,6 +13,8 @@ import (
 	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // An endless stream repeats some bytes and counts those that are read.
@@ -96,12 +98,10 @@ func TestReadInParts(t *testing.T) {
 	m.Metadata = append(m.Metadata, Entry{"long", strings.Repeat("a", 3<<20)}, Entry{"short", "b"})
 	data, err := m.Encode()
 	require.NoError(t, err)
-	want, err := Decode(data)
-	require.NoError(t, err)
+	want := testref.Must(Decode(data))(t)
 	path := filepath.Join(t.TempDir(), "model.onnx")
 	require.NoError(t, os.WriteFile(path, data, 0o600))
-	file, err := os.Open(path)
-	require.NoError(t, err)
+	file := testref.Must(os.Open(path))(t)
 	defer file.Close()
 	for name, r := range map[string]io.Reader{
 		"bytes": bytes.NewReader(data), "file": file, "stream": io.MultiReader(bytes.NewReader(data)), "halves": iotest.HalfReader(bytes.NewReader(data)),
@@ -116,11 +116,9 @@ func TestReadInParts(t *testing.T) {
 	require.Less(t, used, uint64(len(data)+len(data)/16))
 
 	size := int64(len(data))
-	_, err = read(bytes.NewReader(data), size)
-	require.NoError(t, err)
+	require.NoError(t, testref.Err(read(bytes.NewReader(data), size)))
 	for _, r := range []io.Reader{bytes.NewReader(data), io.MultiReader(bytes.NewReader(data))} {
-		_, err = read(r, size-1)
-		require.ErrorContains(t, err, "an ONNX file can have")
+		require.ErrorContains(t, testref.Err(read(r, size-1)), "an ONNX file can have")
 	}
 	broken := errors.New("disk on fire")
 	for _, failing := range []error{broken, io.ErrUnexpectedEOF} {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // tensorFile is a model whose one initializer is the given message.
@@ -86,32 +88,26 @@ func TestTensorStorage(t *testing.T) {
 				tensorFile(dims(2, 1), typed(c.d), stringField(tensorName, "w"), c.storage),
 				tensorFile(c.storage, stringField(tensorName, "w"), packedField(tensorDims, varint(2), varint(1)), typed(c.d)),
 			} {
-				got, err := decodeOne(b)
-				require.NoError(t, err)
+				got := testref.Must(decodeOne(b))(t)
 				require.Equal(t, want, got)
 				require.Equal(t, 2, got.Len())
 			}
 			m := &Model{Graph: &Graph{Initializers: []*Tensor{want}}}
-			b, err := m.Encode()
-			require.NoError(t, err)
-			again, err := Decode(b)
-			require.NoError(t, err)
+			b := testref.Must(m.Encode())(t)
+			again := testref.Must(Decode(b))(t)
 			require.Equal(t, m, again)
 		})
 	}
 }
 
 func TestScalarAndEmptyTensors(t *testing.T) {
-	got, err := decodeOne(tensorFile(typed(Int64), intField(tensorInt64s, 4)))
-	require.NoError(t, err)
+	got := testref.Must(decodeOne(tensorFile(typed(Int64), intField(tensorInt64s, 4))))(t)
 	require.Equal(t, &Tensor{Type: Int64, Ints: []int64{4}}, got)
 
 	// A dimension of zero makes the others irrelevant, however large.
-	got, err = decodeOne(tensorFile(dims(1<<62, 1<<62, 0), typed(Float)))
-	require.NoError(t, err)
+	got = testref.Must(decodeOne(tensorFile(dims(1<<62, 1<<62, 0), typed(Float))))(t)
 	require.Equal(t, 0, got.Len())
-	_, err = (&Model{Graph: &Graph{Initializers: []*Tensor{got}}}).Encode()
-	require.NoError(t, err)
+	require.NoError(t, testref.Err((&Model{Graph: &Graph{Initializers: []*Tensor{got}}}).Encode()))
 }
 
 func TestBadTensors(t *testing.T) {
@@ -155,8 +151,7 @@ func TestBadTensors(t *testing.T) {
 		})
 	}
 	// Data stated to be inside the file is fine.
-	_, err := decodeOne(tensorFile(dims(2), typed(Float), values, intField(tensorLocation, 0)))
-	require.NoError(t, err)
+	require.NoError(t, testref.Err(decodeOne(tensorFile(dims(2), typed(Float), values, intField(tensorLocation, 0)))))
 }
 
 func make20() []int64 {
@@ -219,10 +214,8 @@ func TestEncodeRounds(t *testing.T) {
 		Float: float64(float32(0.1)), Double: 0.1, Float16: 0.0999755859375, BFloat16: 0.10009765625,
 	} {
 		m := &Model{Graph: &Graph{Initializers: []*Tensor{{Dims: []int64{4}, Type: d, Floats: in}}}}
-		b, err := m.Encode()
-		require.NoError(t, err)
-		got, err := decodeOne(b)
-		require.NoError(t, err)
+		b := testref.Must(m.Encode())(t)
+		got := testref.Must(decodeOne(b))(t)
 		require.Equal(t, want, got.Floats[0], d)
 		require.Equal(t, math.Inf(1), got.Floats[1])
 		require.True(t, math.IsNaN(got.Floats[2]))

@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // msg concatenates fields into a message.
@@ -38,8 +40,7 @@ func TestRepeatedScalars(t *testing.T) {
 			if f.num != 8 {
 				return nil
 			}
-			k, err := f.scalars(protowire.VarintType)
-			require.NoError(t, err)
+			k := testref.Must(f.scalars(protowire.VarintType))(t)
 			n += k
 			return f.int64s(&got)
 		})
@@ -96,12 +97,10 @@ func TestWrongWireType(t *testing.T) {
 		bytesField(11, bytesField(2, bytesField(1, bytesField(2, intField(1, 1))))),
 		bytesField(11, bytesField(2, bytesField(1, bytesField(2, bytesField(1, stringField(1, "x")))))),
 	} {
-		_, err := Decode(bytesField(7, graph))
-		require.ErrorContains(t, err, "wire type")
+		require.ErrorContains(t, testref.Err(Decode(bytesField(7, graph))), "wire type")
 	}
 	for _, model := range [][]byte{stringField(1, "x"), intField(2, 1), intField(7, 1), intField(8, 1), intField(14, 1),
 		bytesField(8, intField(1, 1)), bytesField(8, stringField(2, "x")), bytesField(14, intField(1, 1))} {
-		_, err := Decode(model)
-		require.ErrorContains(t, err, "wire type")
+		require.ErrorContains(t, testref.Err(Decode(model)), "wire type")
 	}
 }

@@ -15,15 +15,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 func decode(t testing.TB, path string) *Picture {
 	t.Helper()
-	f, err := os.Open(filepath.Join("testdata", path))
-	require.NoError(t, err)
+	f := testref.Must(os.Open(filepath.Join("testdata", path)))(t)
 	defer f.Close()
-	p, err := Decode(f, 0)
-	require.NoError(t, err)
+	p := testref.Must(Decode(f, 0))(t)
 	return p
 }
 
@@ -48,8 +48,7 @@ func TestDecodeOrientation(t *testing.T) {
 		} else {
 			require.Equal(t, []string{fmt.Sprintf("turned upright, as its EXIF orientation %c says", name[7])}, p.Notes)
 		}
-		in, err := Fit(p, &Options{Channels: 1, Height: 4, Width: 4})
-		require.NoError(t, err)
+		in := testref.Must(Fit(p, &Options{Channels: 1, Height: 4, Width: 4}))(t)
 		for i, want := range []float64{147.5, 250, 20, 147.5, 147.5, 250, 20, 147.5, 147.5, 130, 190, 147.5, 147.5, 130, 190, 147.5} {
 			require.InDelta(t, want, in.Pixels[i], 4, name)
 		}
@@ -73,8 +72,7 @@ func huge() []byte {
 
 func TestDecodeErrors(t *testing.T) {
 	small := encoded(t, image.NewGray(image.Rect(0, 0, 28, 28)))
-	jpg, err := os.ReadFile(filepath.Join("testdata", "turned-1.jpg"))
-	require.NoError(t, err)
+	jpg := testref.Must(os.ReadFile(filepath.Join("testdata", "turned-1.jpg")))(t)
 	for _, c := range []struct {
 		file []byte
 		most int64
@@ -88,8 +86,7 @@ func TestDecodeErrors(t *testing.T) {
 		{huge(), 0, "it has 65536×65536 pixels, and pictures of at most 67108864 are read"},
 		{small, 16 * 783, "it has 28×28 pixels, and pictures of at most 783 are read"},
 	} {
-		_, err := Decode(bytes.NewReader(c.file), c.most)
-		require.ErrorContains(t, err, c.want)
+		require.ErrorContains(t, testref.Err(Decode(bytes.NewReader(c.file), c.most)), c.want)
 	}
 }
 
@@ -97,8 +94,7 @@ func TestDecodeErrors(t *testing.T) {
 func grey(t *testing.T, img image.Image, o Options) ([]byte, []string) {
 	t.Helper()
 	o.Channels = 1
-	in, err := Fit(&Picture{Image: img}, &o)
-	require.NoError(t, err)
+	in := testref.Must(Fit(&Picture{Image: img}, &o))(t)
 	return in.Pixels, in.Notes
 }
 
@@ -266,8 +262,7 @@ func TestFitColour(t *testing.T) {
 	img := image.NewNRGBA(image.Rect(0, 0, 2, 1))
 	img.Set(0, 0, color.NRGBA{10, 20, 30, 255})
 	img.Set(1, 0, color.NRGBA{40, 50, 60, 255})
-	in, err := Fit(&Picture{Image: img}, &Options{Channels: 3, Height: 1, Width: 2})
-	require.NoError(t, err)
+	in := testref.Must(Fit(&Picture{Image: img}, &Options{Channels: 3, Height: 1, Width: 2}))(t)
 	require.Equal(t, []byte{10, 40, 20, 50, 30, 60}, in.Pixels)
 	require.Empty(t, in.Notes)
 	got, notes := grey(t, img, Options{Height: 1, Width: 2})
@@ -275,8 +270,7 @@ func TestFitColour(t *testing.T) {
 	require.Equal(t, []string{"colours turned to grey"}, notes)
 
 	shades := ink(6, 6, 9, 200)
-	in, err = Fit(&Picture{Image: shades}, &Options{Channels: 3, Height: 6, Width: 6})
-	require.NoError(t, err)
+	in = testref.Must(Fit(&Picture{Image: shades}, &Options{Channels: 3, Height: 6, Width: 6}))(t)
 	for c := range 3 {
 		require.Equal(t, shades.Pix, in.Pixels[36*c:36*(c+1)])
 	}
@@ -290,8 +284,7 @@ func TestFitBlank(t *testing.T) {
 
 func FuzzPicture(f *testing.F) {
 	for _, name := range []string{"turned-6.jpg", "turned-6.png"} {
-		b, err := os.ReadFile(filepath.Join("testdata", name))
-		require.NoError(f, err)
+		b := testref.Must(os.ReadFile(filepath.Join("testdata", name)))(f)
 		f.Add(b, byte(0))
 	}
 	f.Add(huge(), byte(1))

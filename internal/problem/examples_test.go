@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // Pictures of one channel are grey, of three in colour, of others the mean in grey.
@@ -28,10 +29,8 @@ func TestPixels(t *testing.T) {
 // Pages turn grey pictures of light ink into dark ink on paper, and nothing else.
 func TestGrey(t *testing.T) {
 	for name, want := range map[string]bool{"photo": true, "pictures-colour/x_train.npy": false, "two-logits/train.csv": false} {
-		d, err := dataset.Open(t.Context(), filepath.Join("..", "..", "testdata", "corpus", name), nil)
-		require.NoError(t, err)
-		grey, err := (&Examples{Data: d}).Grey(t.Context())
-		require.NoError(t, err)
+		d := testref.Must(dataset.Open(t.Context(), filepath.Join("..", "..", "testdata", "corpus", name), nil))(t)
+		grey := testref.Must((&Examples{Data: d}).Grey(t.Context()))(t)
 		require.Equal(t, want, grey, name)
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // A linearCase is a linear network f = Wx + b on random rows, whose parameters are at the mode of its own prior.
@@ -117,8 +118,7 @@ func tableOf(t *testing.T, text string) *dataset.Data {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "d.csv")
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	data, err := dataset.Open(t.Context(), path, nil)
-	require.NoError(t, err)
+	data := testref.Must(dataset.Open(t.Context(), path, nil))(t)
 	return data
 }
 
@@ -144,8 +144,7 @@ func (l *linearCase) problem(t *testing.T, delta float64, from Origin) *Problem 
 		l.lik.VarianceTo(v, v)
 		task.Noise = v[0]
 	}
-	train, err := data.Train.Select(&dataset.SelectOptions{Classes: task.Classes})
-	require.NoError(t, err)
+	train := testref.Must(data.Train.Select(&dataset.SelectOptions{Classes: task.Classes}))(t)
 	return &Problem{Model: &Model{Meta: &Metadata{}, Outputs: l.f.RawMatrix().Cols}, Task: task, Examples: &Examples{Data: data, Train: train, Y: l.y}}
 }
 
@@ -161,8 +160,7 @@ func (l *linearCase) warnings(t *testing.T, delta float64, from Origin) []error 
 
 func gaussian(t *testing.T, noise float64) glm.Likelihood {
 	t.Helper()
-	lik, err := glm.NewGaussian(noise)
-	require.NoError(t, err)
+	lik := testref.Must(glm.NewGaussian(noise))(t)
 	return lik
 }
 

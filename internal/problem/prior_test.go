@@ -10,14 +10,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
 // priorNet is a network of two layers, 2·3+3 and 3·2+2 parameters.
 func priorNet(t testing.TB) *network.Network {
 	t.Helper()
-	net, err := network.Seeded(1, []int{2}, network.Dense{Units: 3}, network.Tanh, network.Dense{Units: 2})
-	require.NoError(t, err)
+	net := testref.Must(network.Seeded(1, []int{2}, network.Dense{Units: 3}, network.Tanh, network.Dense{Units: 2}))(t)
 	return net
 }
 
@@ -48,8 +48,7 @@ func TestPriorFile(t *testing.T) {
 		f := priorFile(t, kind)
 		f.Groups[0].Variance = math.Pi / 7
 		require.NoError(t, f.Write(path))
-		got, err := readPrior(t.Context(), path, 0)
-		require.NoError(t, err)
+		got := testref.Must(readPrior(t.Context(), path, 0))(t)
 		f.path = path
 		require.Equal(t, f, got)
 		require.Empty(t, got.misfit(net))
@@ -58,8 +57,7 @@ func TestPriorFile(t *testing.T) {
 		got.set(task, &Model{Name: "net", Net: net})
 		require.EqualValues(t, .1, task.Noise)
 		require.Equal(t, kind != PriorIsotropic, task.Prior != nil)
-		prior, err := task.PriorAt(task.Precision)
-		require.NoError(t, err)
+		prior := testref.Must(task.PriorAt(task.Precision))(t)
 		variance, mean := make([]float64, 17), make([]float64, 17)
 		prior.VarianceTo(variance)
 		prior.MeanTo(mean)
@@ -122,13 +120,11 @@ func TestPriorFileErrors(t *testing.T) {
 		var m map[string]any
 		require.NoError(t, json.Unmarshal(good.Bytes(), &m))
 		edit(m)
-		text, err := json.Marshal(m)
-		require.NoError(t, err)
-		_, err = ParsePrior(text)
-		require.ErrorContains(t, err, want)
+		text := testref.Must(json.Marshal(m))(t)
+		require.ErrorContains(t, testref.Err(ParsePrior(text)), want)
 		path := filepath.Join(t.TempDir(), "a.json")
 		require.NoError(t, os.WriteFile(path, text, 0o600))
-		_, err = readPrior(t.Context(), path, 0)
+		_, err := readPrior(t.Context(), path, 0)
 		require.ErrorContains(t, err, "--prior "+path+": ")
 		require.ErrorContains(t, err, "; find it again with")
 	}
@@ -138,14 +134,12 @@ func TestPriorFileErrors(t *testing.T) {
 		f.Groups[0].Variance = 0
 		require.Equal(t, ok, f.check() == nil, kind)
 	}
-	_, err := ParsePrior(append(good.Bytes(), '1'))
-	require.ErrorContains(t, err, "something follows")
-	_, err = readPrior(t.Context(), "none.json", 0)
+	require.ErrorContains(t, testref.Err(ParsePrior(append(good.Bytes(), '1'))), "something follows")
+	_, err := readPrior(t.Context(), "none.json", 0)
 	require.ErrorContains(t, err, "--prior none.json: it cannot be opened")
 	path := filepath.Join(t.TempDir(), "large.json")
 	require.NoError(t, os.WriteFile(path, good.Bytes(), 0o600))
-	_, err = readPrior(t.Context(), path, 1000)
-	require.ErrorContains(t, err, "raise --max-memory")
+	require.ErrorContains(t, testref.Err(readPrior(t.Context(), path, 1000)), "raise --max-memory")
 }
 
 func tensorOf(m map[string]any) map[string]any {
@@ -167,8 +161,7 @@ func TestPriorMisfit(t *testing.T) {
 
 	theta := net.Theta()
 	theta[3]++
-	moved, err := net.WithTheta(theta)
-	require.NoError(t, err)
+	moved := testref.Must(net.WithTheta(theta))(t)
 	require.Empty(t, priorFile(t, PriorGroups).misfit(moved))
 	require.Contains(t, priorFile(t, PriorG).misfit(moved), "other values of the parameters")
 }
@@ -176,8 +169,7 @@ func TestPriorMisfit(t *testing.T) {
 // FuzzParsePrior reads anything without a panic; what it takes it writes and reads again.
 func FuzzParsePrior(f *testing.F) {
 	for _, kind := range []string{PriorIsotropic, PriorGroups, PriorG} {
-		text, err := json.Marshal(priorFile(f, kind))
-		require.NoError(f, err)
+		text := testref.Must(json.Marshal(priorFile(f, kind)))(f)
 		f.Add(text)
 	}
 	f.Add([]byte(`{"schema":"funcgp/prior/1","kind":"g","likelihood":"poisson","parameters":0,"theta":"","groups":[]}`))
@@ -187,12 +179,9 @@ func FuzzParsePrior(f *testing.F) {
 			require.NotContains(t, err.Error(), "\n")
 			return
 		}
-		again, err := json.Marshal(one)
-		require.NoError(t, err)
-		two, err := ParsePrior(again)
-		require.NoError(t, err)
-		third, err := json.Marshal(two)
-		require.NoError(t, err)
+		again := testref.Must(json.Marshal(one))(t)
+		two := testref.Must(ParsePrior(again))(t)
+		third := testref.Must(json.Marshal(two))(t)
 		require.Equal(t, string(again), string(third))
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/linearize/train"
@@ -61,26 +62,22 @@ func trainedWith(t *testing.T, seed uint64, likelihood string, inputs, targets b
 	if likelihood != "gaussian" {
 		task.Classes = []int{0, 1}
 	}
-	rows, err := data.Train.Select(&dataset.SelectOptions{Classes: task.Classes})
-	require.NoError(t, err)
+	rows := testref.Must(data.Train.Select(&dataset.SelectOptions{Classes: task.Classes}))(t)
 	y := mat.NewDense(rows.Len(), 1, rows.Targets)
 	x, z := rows.Matrix(), mat.DenseCopyOf(y)
 	if inputs {
-		s, err := rows.Scaling(t.Context())
-		require.NoError(t, err)
+		s := testref.Must(rows.Scaling(t.Context()))(t)
 		s.Apply(x)
 	}
 	if targets {
-		s, err := dataset.NewScaling(y)
-		require.NoError(t, err)
+		s := testref.Must(dataset.NewScaling(y))(t)
 		s.Apply(z)
 	}
 	net, err := network.Seeded(seed, network.Shape{2}, network.Dense{Units: 8}, network.Tanh, network.Dense{Units: 1})
 	require.NoError(t, err)
 	loss := task.Likelihood
 	if likelihood == "gaussian" {
-		loss, err = glm.NewGaussian(.1)
-		require.NoError(t, err)
+		loss = testref.Must(glm.NewGaussian(.1))(t)
 	}
 	net, _, err = train.MAP(t.Context(), net, x, z, loss, &train.Options{Epochs: 100, Batch: 40, LBFGS: 400, Seed: seed})
 	require.NoError(t, err)
@@ -91,8 +88,7 @@ func (m *trained) scaling(t *testing.T, f *ScalingFlags) (*Scaling, string) {
 	t.Helper()
 	var said listener
 	require.NoError(t, f.check())
-	s, err := scalingOf(t.Context(), job.New(&said), f, m.model, m.task, m.data, m.rows, m.y)
-	require.NoError(t, err)
+	s := testref.Must(scalingOf(t.Context(), job.New(&said), f, m.model, m.task, m.data, m.rows, m.y))(t)
 	return s, said.String()
 }
 
@@ -152,12 +148,9 @@ func nearlyStandardized(t *testing.T, deviation, mean, sd float64) *trained {
 		fmt.Fprintf(&text, "%v,%v\n", z[i], .03+deviation*(correlation*z[i]+math.Sqrt(1-correlation*correlation)*e[i]))
 	}
 	data := tableOf(t, text.String())
-	rows, err := data.Train.Select(nil)
-	require.NoError(t, err)
-	net, err := network.Sequential(network.Shape{1}, network.Dense{Units: 1})
-	require.NoError(t, err)
-	net, err = net.WithTheta([]float64{sd, mean})
-	require.NoError(t, err)
+	rows := testref.Must(data.Train.Select(nil))(t)
+	net := testref.Must(network.Sequential(network.Shape{1}, network.Dense{Units: 1}))(t)
+	net = testref.Must(net.WithTheta([]float64{sd, mean}))(t)
 	task := &Task{Likelihood: LikelihoodNamed("gaussian"), Noise: 1}
 	return &trained{&Model{Name: "m", Net: net, Outputs: 1, Meta: &Metadata{}}, task, data, rows, mat.NewDense(n, 1, rows.Targets)}
 }
@@ -208,8 +201,7 @@ func TestScalingOfNearTargets(t *testing.T) {
 // Misfits by hand: two targets, whose outputs lie on a line with them.
 func TestSpread(t *testing.T) {
 	y := mat.NewDense(4, 2, []float64{1, 10, 2, 30, 3, 10, 4, 30}) // means 2.5 and 20, deviations √1.25 and 10
-	scaled, err := dataset.NewScaling(y)
-	require.NoError(t, err)
+	scaled := testref.Must(dataset.NewScaling(y))(t)
 	f := mat.DenseCopyOf(y)
 	scaled.Apply(f)
 	s, raw := spreadOf(scaled, f, y), spreadOf(nil, f, y)
@@ -250,8 +242,7 @@ func TestSpread(t *testing.T) {
 // Flags go before the metadata, and these before what the network fits. Nothing is said then.
 func TestScalingPrecedence(t *testing.T) {
 	m := trainedWith(t, 1, "gaussian", true, true)
-	byRows, err := m.rows.Scaling(t.Context())
-	require.NoError(t, err)
+	byRows := testref.Must(m.rows.Scaling(t.Context()))(t)
 	meta := &Metadata{Scaling: &dataset.Scaling{Mean: []float64{1}, Scale: []float64{2}}, Targets: &dataset.Scaling{Mean: []float64{3}, Scale: []float64{4}}}
 	five, six := numbersFlag{name: "input-mean", Text: "5"}, numbersFlag{name: "target-sd", Text: "6"}
 	for _, c := range []struct {
@@ -288,15 +279,12 @@ func TestScalingPrecedence(t *testing.T) {
 func TestScalingSaved(t *testing.T) {
 	s := &Scaling{Inputs: &dataset.Scaling{Mean: []float64{1, .1}, Scale: []float64{3, 1e-9}}, Targets: &dataset.Scaling{Mean: []float64{-7}, Scale: []float64{1. / 3}}, InputsFrom: "a", TargetsFrom: "b"}
 	h := s.Saved()
-	back, err := h.scaling()
-	require.NoError(t, err)
+	back := testref.Must(h.scaling())(t)
 	require.Equal(t, s, back)
 	none := (&Scaling{InputsFrom: "a", TargetsFrom: "b"}).Saved()
-	back, err = none.scaling()
-	require.NoError(t, err)
+	back = testref.Must(none.scaling())(t)
 	require.Equal(t, &Scaling{InputsFrom: "a", TargetsFrom: "b"}, back)
-	_, err = (&SavedScaling{Inputs: "1;-1"}).scaling()
-	require.Error(t, err)
+	require.Error(t, testref.Err((&SavedScaling{Inputs: "1;-1"}).scaling()))
 }
 
 // The noise variance of one target is in its own squared units, that of several in those of the network.

@@ -15,6 +15,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/cg"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
@@ -36,8 +37,7 @@ func (g *given) kernel() *ntk.NTK { return ntk.New(g.prior, g.theta, nil) }
 
 func (g *given) batch(t *testing.T) *linearize.Batch {
 	t.Helper()
-	b, err := g.model.Linearize(t.Context(), g.x)
-	require.NoError(t, err)
+	b := testref.Must(g.model.Linearize(t.Context(), g.x))(t)
 	return b
 }
 
@@ -57,8 +57,7 @@ func (g *given) targets() *gp.Targets { return &gp.Targets{Y: g.y, Likelihood: g
 func (g *given) inducing(t *testing.T) *sparse.Inducing {
 	t.Helper()
 	rows := []int{0, 5, 10, 15, 20}
-	b, err := linearize.Gather(t.Context(), g.batch(t), rows)
-	require.NoError(t, err)
+	b := testref.Must(linearize.Gather(t.Context(), g.batch(t), rows))(t)
 	return &sparse.Inducing{Rows: rows, Batch: b}
 }
 
@@ -77,8 +76,7 @@ type method struct {
 
 func methods() map[string]method {
 	sitesOf := func(t *testing.T, g *given) *gp.Sites {
-		s, err := gp.NewSites(g.y, g.batch(t).F, g.lik)
-		require.NoError(t, err)
+		s := testref.Must(gp.NewSites(g.y, g.batch(t).F, g.lik))(t)
 		return s
 	}
 	return map[string]method{
@@ -128,8 +126,7 @@ func randomly(seed uint64, rows, cols int) *mat.Dense {
 
 func isotropic(t *testing.T, precision float64, mean ...float64) ntk.Prior {
 	t.Helper()
-	p, err := ntk.NewIsotropic(precision, mean)
-	require.NoError(t, err)
+	p := testref.Must(ntk.NewIsotropic(precision, mean))(t)
 	return p
 }
 
@@ -179,8 +176,7 @@ var others = []struct {
 		g.move(t, theta)
 	}, "the parameters of the network are others", "another|the network's output"},
 	{"another graph with the same parameters", func(t *testing.T, g *given) {
-		n, err := networkOf(t, network.ReLU).WithTheta(g.theta)
-		require.NoError(t, err)
+		n := testref.Must(networkOf(t, network.ReLU).WithTheta(g.theta))(t)
 		g.replace(n)
 	}, "the graph of the network is another", "the network's output"},
 	{"one row replaced", func(t *testing.T, g *given) { g.replaceRows(1) }, "the inputs are others", "inputs are others"},
@@ -225,8 +221,7 @@ func (g *given) move(t *testing.T, theta []float64) {
 	if a, ok := inner.(anonymous); ok {
 		inner = a.Model
 	}
-	n, err := inner.(*network.Network).WithTheta(theta)
-	require.NoError(t, err)
+	n := testref.Must(inner.(*network.Network).WithTheta(theta))(t)
 	g.replace(n)
 }
 
@@ -239,8 +234,7 @@ func saved(t *testing.T, p latent) *store.File {
 
 func opened(t *testing.T, path string) *store.File {
 	t.Helper()
-	f, err := store.Open(path, "test", 1)
-	require.NoError(t, err)
+	f := testref.Must(store.Open(path, "test", 1))(t)
 	t.Cleanup(func() { f.Close() })
 	return f
 }
@@ -259,11 +253,9 @@ func TestLoadsTellOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := fittedWith(t)
 			test := (&given{model: g.model, x: randomly(3, 5, columns)}).batch(t)
-			p, err := m.fit(t, &g)
-			require.NoError(t, err)
+			p := testref.Must(m.fit(t, &g))(t)
 			f := saved(t, p)
-			back, err := m.load(t, f, &g)
-			require.NoError(t, err)
+			back := testref.Must(m.load(t, f, &g))(t)
 			require.Equal(t, predicted(t, p, test), predicted(t, back, test))
 			for _, o := range others {
 				other := g
@@ -283,11 +275,9 @@ func TestLoadsTellOthersByNumbers(t *testing.T) {
 		for _, inputs := range []bool{false, true} {
 			g := fittedWith(t)
 			g.model, g.hide = anonymous{g.model, inputs}, inputs
-			p, err := m.fit(t, &g)
-			require.NoError(t, err)
+			p := testref.Must(m.fit(t, &g))(t)
 			f := saved(t, p)
-			_, err = m.load(t, f, &g)
-			require.NoError(t, err, name)
+			require.NoError(t, testref.Err(m.load(t, f, &g)), name)
 			for _, o := range others {
 				other := g
 				o.change(t, &other)
@@ -305,8 +295,7 @@ func TestLoadsTellOthersByNumbers(t *testing.T) {
 func TestLoadsRefuseOldVersions(t *testing.T) {
 	for name, m := range methods() {
 		g := fittedWith(t)
-		p, err := m.fit(t, &g)
-		require.NoError(t, err)
+		p := testref.Must(m.fit(t, &g))(t)
 		f := saved(t, p)
 		path := filepath.Join(t.TempDir(), "old.gp")
 		require.NoError(t, store.Write(path, "test", 1, func(w *store.Writer) error {
@@ -328,7 +317,7 @@ func TestLoadsRefuseOldVersions(t *testing.T) {
 			}
 			return nil
 		}))
-		_, err = m.load(t, opened(t, path), &g)
+		_, err := m.load(t, opened(t, path), &g)
 		require.ErrorContains(t, err, "version 1 of its format", name)
 		require.ErrorContains(t, err, "fit and save it again", name)
 	}

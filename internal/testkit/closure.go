@@ -9,6 +9,7 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -20,11 +21,9 @@ func Conflicting(t *testing.T, precision float64) *Problem {
 	q := Problems(t)[0]
 	half := q.Train.Slice(0, q.N/2)
 	q.Train = linearize.Concat(half, half)
-	prior, err := ntk.NewIsotropic(precision, nil)
-	require.NoError(t, err)
+	prior := testref.Must(ntk.NewIsotropic(precision, nil))(t)
 	q.Kernel = ntk.New(prior, q.Theta, nil)
-	q.Likelihood, err = glm.NewGaussian(0.2)
-	require.NoError(t, err)
+	q.Likelihood = testref.Must(glm.NewGaussian(0.2))(t)
 	return q
 }
 

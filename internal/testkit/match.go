@@ -49,8 +49,7 @@ func MatchCases(t testing.TB) []*MatchCase {
 func EveryMatchCase(t testing.TB) []*MatchCase {
 	t.Helper()
 	folder := testref.Folder(t, "match", "cases.json")
-	text, err := os.ReadFile(filepath.Join(folder, "cases.json"))
-	require.NoError(t, err)
+	text := testref.Must(os.ReadFile(filepath.Join(folder, "cases.json")))(t)
 	var file struct{ Cases []*MatchCase }
 	require.NoError(t, json.Unmarshal(text, &file))
 	for _, c := range file.Cases {
@@ -64,16 +63,12 @@ func EveryMatchCase(t testing.TB) []*MatchCase {
 // their targets.
 func (c *MatchCase) Open(t testing.TB) (net *network.Network, train, test *linearize.Batch, y, yTest *mat.Dense) {
 	t.Helper()
-	file, err := os.Open(filepath.Join(c.folder, c.Name+".onnx"))
-	require.NoError(t, err)
+	file := testref.Must(os.Open(filepath.Join(c.folder, c.Name+".onnx")))(t)
 	defer file.Close()
-	net, err = network.ReadONNX(file, nil)
-	require.NoError(t, err)
+	net = testref.Must(network.ReadONNX(file, nil))(t)
 	x, y, xTest, yTest := c.rows(t)
-	train, err = net.Linearize(t.Context(), x)
-	require.NoError(t, err)
-	test, err = net.Linearize(t.Context(), xTest)
-	require.NoError(t, err)
+	train = testref.Must(net.Linearize(t.Context(), x))(t)
+	test = testref.Must(net.Linearize(t.Context(), xTest))(t)
 	return net, train, test, y, yTest
 }
 
@@ -101,19 +96,16 @@ func (c *MatchCase) rows(t testing.TB) (x, y, xTest, yTest *mat.Dense) {
 
 // table reads at most so many rows of a file whose last column is the target.
 func (c *MatchCase) table(t testing.TB, part string, most int) (x, y *mat.Dense) {
-	file, err := os.Open(filepath.Join(c.folder, c.Name+"-"+part+".csv"))
-	require.NoError(t, err)
+	file := testref.Must(os.Open(filepath.Join(c.folder, c.Name+"-"+part+".csv")))(t)
 	defer file.Close()
-	lines, err := csv.NewReader(file).ReadAll()
-	require.NoError(t, err)
+	lines := testref.Must(csv.NewReader(file).ReadAll())(t)
 	lines = lines[1:]
 	lines = lines[:min(most, len(lines))]
 	d := len(lines[0]) - 1
 	x, y = mat.NewDense(len(lines), d, nil), mat.NewDense(len(lines), 1, nil)
 	for i, line := range lines {
 		for j, text := range line {
-			v, err := strconv.ParseFloat(text, 64)
-			require.NoError(t, err)
+			v := testref.Must(strconv.ParseFloat(text, 64))(t)
 			if j == d {
 				y.Set(i, 0, v)
 			} else {
@@ -126,19 +118,15 @@ func (c *MatchCase) table(t testing.TB, part string, most int) (x, y *mat.Dense)
 
 // mnist returns the fours and nines of MNIST that are listed, and the test rows.
 func (c *MatchCase) mnist(t testing.TB) (x, y, xTest, yTest *mat.Dense) {
-	text, err := os.ReadFile(filepath.Join(c.folder, "mnist49-train-index.txt"))
-	require.NoError(t, err)
+	text := testref.Must(os.ReadFile(filepath.Join(c.folder, "mnist49-train-index.txt")))(t)
 	var rows []int
 	for _, line := range strings.Fields(string(text)) {
-		row, err := strconv.Atoi(line)
-		require.NoError(t, err)
+		row := testref.Must(strconv.Atoi(line))(t)
 		rows = append(rows, row)
 	}
-	d, err := dataset.Open(t.Context(), testref.MNIST(t), nil)
-	require.NoError(t, err)
+	d := testref.Must(dataset.Open(t.Context(), testref.MNIST(t), nil))(t)
 	digits := func(from *dataset.Set, o *dataset.SelectOptions) (x, y *mat.Dense) {
-		of, err := from.Select(o)
-		require.NoError(t, err)
+		of := testref.Must(from.Select(o))(t)
 		return of.Matrix(), mat.NewDense(of.Len(), 1, of.Targets)
 	}
 	x, y = digits(d.Train, &dataset.SelectOptions{Classes: []int{4, 9}, Rows: rows})

@@ -11,6 +11,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/gptest"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -35,10 +36,8 @@ type Problem struct {
 // sites, whose Λ is zero or singular.
 func Problems(t *testing.T) []*Problem {
 	t.Helper()
-	gauss, err := glm.NewGaussian(0.2)
-	require.NoError(t, err)
-	full, err := glm.NewGaussianMatrix(mat.NewSymDense(2, []float64{0.3, 0.1, 0.1, 0.2}))
-	require.NoError(t, err)
+	gauss := testref.Must(glm.NewGaussian(0.2))(t)
+	full := testref.Must(glm.NewGaussianMatrix(mat.NewSymDense(2, []float64{0.3, 0.1, 0.1, 0.2})))(t)
 	return []*Problem{
 		NewProblem("gaussian", 1, 20, 1, gauss, 1),
 		NewProblem("gaussian-full-covariance", 2, 20, 2, full, 1),
@@ -130,16 +129,14 @@ func Targets(rng *rand.Rand, lik gp.Likelihood, f *mat.Dense) *mat.Dense {
 // Sites are the sites at f(θ*).
 func (q *Problem) Sites(t *testing.T) *gp.Sites {
 	t.Helper()
-	s, err := gp.NewSites(q.Y, q.Train.F, q.Likelihood)
-	require.NoError(t, err)
+	s := testref.Must(gp.NewSites(q.Y, q.Train.F, q.Likelihood))(t)
 	return s
 }
 
 // CrossOf returns all columns of a cross-kernel, by tiles of so many examples.
 func CrossOf(t *testing.T, d gp.Dual, x, train *linearize.Batch, size int, terms gp.Terms) *mat.Dense {
 	t.Helper()
-	q, err := d.Cross(t.Context(), x)
-	require.NoError(t, err)
+	q := testref.Must(d.Cross(t.Context(), x))(t)
 	n, c := train.Len(), train.Outputs()
 	out := mat.NewDense(x.Len()*c, n*c, nil)
 	for lo := 0; lo < n; lo += size {

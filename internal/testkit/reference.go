@@ -38,14 +38,11 @@ func OpenReference(t testing.TB, name string) *Reference {
 	t.Helper()
 	r := &Reference{Ref: testref.Open(t, name)}
 	var err error
-	r.Net, err = network.ReadONNX(bytes.NewReader(r.Model(t)), nil)
-	require.NoError(t, err)
+	r.Net = testref.Must(network.ReadONNX(bytes.NewReader(r.Model(t)), nil))(t)
 	var xTest *mat.Dense
 	r.X, xTest = r.inputs(t, name)
-	r.Train, err = r.Net.Linearize(t.Context(), r.X)
-	require.NoError(t, err)
-	r.Test, err = r.Net.Linearize(t.Context(), xTest)
-	require.NoError(t, err)
+	r.Train = testref.Must(r.Net.Linearize(t.Context(), r.X))(t)
+	r.Test = testref.Must(r.Net.Linearize(t.Context(), xTest))(t)
 	if r.Has("prior_variance") {
 		r.Prior, err = ntk.NewDiagonal(r.Floats("prior_variance"), nil)
 	} else {
@@ -55,8 +52,7 @@ func OpenReference(t testing.TB, name string) *Reference {
 	r.Kernel = ntk.New(r.Prior, r.Net.Theta(), nil)
 	switch likelihood := r.Meta("likelihood"); likelihood {
 	case "gaussian":
-		r.Likelihood, err = glm.NewGaussian(r.Scalar("sigma2"))
-		require.NoError(t, err)
+		r.Likelihood = testref.Must(glm.NewGaussian(r.Scalar("sigma2")))(t)
 	case "bernoulli":
 		r.Likelihood = glm.Bernoulli{}
 	case "categorical":
@@ -92,12 +88,9 @@ func (r *Reference) inputs(t testing.TB, name string) (train, test *mat.Dense) {
 		r.Y = r.Matrix("y_train")
 		return r.Matrix("x_train"), r.Matrix("x_test")
 	}
-	d, err := dataset.Open(t.Context(), testref.MNIST(t), nil)
-	require.NoError(t, err)
-	rows, err := d.Train.Select(&dataset.SelectOptions{Rows: r.Ints("train_index")})
-	require.NoError(t, err)
-	testRows, err := d.Test.Select(&dataset.SelectOptions{Rows: r.Ints("test_index")})
-	require.NoError(t, err)
+	d := testref.Must(dataset.Open(t.Context(), testref.MNIST(t), nil))(t)
+	rows := testref.Must(d.Train.Select(&dataset.SelectOptions{Rows: r.Ints("train_index")}))(t)
+	testRows := testref.Must(d.Test.Select(&dataset.SelectOptions{Rows: r.Ints("test_index")}))(t)
 	class := func(digit int) int { return digit }
 	if name == "thesis-cnn" { // 4 against 9
 		class = func(digit int) int { return digit / 9 }
@@ -115,16 +108,14 @@ func (r *Reference) inputs(t testing.TB, name string) (train, test *mat.Dense) {
 // Sites are the sites at f(θ*).
 func (r *Reference) Sites(t testing.TB) *gp.Sites {
 	t.Helper()
-	s, err := gp.NewSites(r.Y, r.Train.F, r.Likelihood)
-	require.NoError(t, err)
+	s := testref.Must(gp.NewSites(r.Y, r.Train.F, r.Likelihood))(t)
 	return s
 }
 
 // Exact is the exact posterior with the linear-Gaussian mean.
 func (r *Reference) Exact(t testing.TB) *gp.Exact {
 	t.Helper()
-	e, err := gp.Fit(t.Context(), r.Kernel, r.Train, r.Sites(t), &gp.Options{Mean: gp.LinearGaussian})
-	require.NoError(t, err)
+	e := testref.Must(gp.Fit(t.Context(), r.Kernel, r.Train, r.Sites(t), &gp.Options{Mean: gp.LinearGaussian}))(t)
 	return e
 }
 
@@ -139,8 +130,7 @@ func Written(t *testing.T, save func(w *store.Writer) error) *store.File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "a.gp")
 	require.NoError(t, store.Write(path, "test", 1, save))
-	f, err := store.Open(path, "test", 1)
-	require.NoError(t, err)
+	f := testref.Must(store.Open(path, "test", 1))(t)
 	t.Cleanup(func() { f.Close() })
 	return f
 }

@@ -1,13 +1,11 @@
 // Package testref reads the reference numbers in testdata/reference for tests,
-// finds MNIST where it is at hand, compares arrays with a tolerance, and has random moments and
-// slow, obvious integrals.
+// finds MNIST where it is at hand, compares arrays with a tolerance, takes the value of a call that must succeed, and has random
+// moments and slow, obvious integrals.
 //
 //	func TestForward(t *testing.T) {
 //		ref := testref.Open(t, "layers/mlp-relu")
-//		net, err := network.ReadONNX(bytes.NewReader(ref.Model(t)), nil)
-//		require.NoError(t, err)
-//		b, err := net.Linearize(t.Context(), ref.Matrix("x"))
-//		require.NoError(t, err)
+//		net := testref.Must(network.ReadONNX(bytes.NewReader(ref.Model(t)), nil))(t)
+//		b := testref.Must(net.Linearize(t.Context(), ref.Matrix("x")))(t)
 //		// float64 on both sides; 1e-10 covers the order of the sums.
 //		testref.RequireClose(t, b.F.RawMatrix().Data, ref.Floats("f"), 1e-10, "f")
 //	}

@@ -48,9 +48,9 @@ func Posterior(seed uint64, t, c int, scale float64) (f, cov *mat.Dense) {
 	return f, cov
 }
 
-// Must returns a function that fails the test at an error and returns what comes with none.
-func Must[T any](t testing.TB) func(v T, err error) T {
-	return func(v T, err error) T {
+// Must returns a function that returns v, or fails the test where err is not nil: Must(f())(t).
+func Must[T any](v T, err error) func(t testing.TB) T {
+	return func(t testing.TB) T {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
@@ -58,3 +58,6 @@ func Must[T any](t testing.TB) func(v T, err error) T {
 		return v
 	}
 }
+
+// Err is the error of a call whose value nobody looks at.
+func Err[T any](_ T, err error) error { return err }

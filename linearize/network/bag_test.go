@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -56,8 +57,7 @@ func bagLoop(kind string, change loopChange) *onnx.Model {
 // looks all rows up and reduces them.
 func TestBagsAreReductions(t *testing.T) {
 	for _, kind := range []string{"ReduceSum", "ReduceMean", "ReduceMax"} {
-		got, err := readModel(bagLoop(kind, nil), nil)
-		require.NoError(t, err)
+		got := testref.Must(readModel(bagLoop(kind, nil), nil))(t)
 		g := newGraph(13, 4)
 		g.model.Graph.Inputs[0].Type = onnx.Int64
 		rows := g.op("Gather", in(g.param(30, 3), "x"))
@@ -67,15 +67,12 @@ func TestBagsAreReductions(t *testing.T) {
 		} else {
 			y = g.op(kind, in(rows), intsA("axes", 1), intA("keepdims", 0))
 		}
-		want, err := readModel(g.output(g.op("Gemm", in(y, g.param(3, 2), g.param(2)))), nil)
-		require.NoError(t, err)
+		want := testref.Must(readModel(g.output(g.op("Gemm", in(y, g.param(3, 2), g.param(2)))), nil))(t)
 		require.Equal(t, want.Theta(), got.Theta())
 		x := inputsOf(want, rand.New(rand.NewPCG(1, 2)), 5)
 		for _, net := range []*network.Network{got, roundTrip(t, got)} {
-			a, err := net.Linearize(t.Context(), x)
-			require.NoError(t, err)
-			b, err := want.Linearize(t.Context(), x)
-			require.NoError(t, err)
+			a := testref.Must(net.Linearize(t.Context(), x))(t)
+			b := testref.Must(want.Linearize(t.Context(), x))(t)
 			requireSame(t, a, b)
 		}
 	}
@@ -144,8 +141,7 @@ func TestTransposedCopies(t *testing.T) {
 		change float64
 		p      int
 	}{{"onnx::MatMul_9", 0, 21}, {"onnx::MatMul_9", 1e-9, 42}, {"head", 0, 42}} {
-		net, err := readModel(build(c.name, c.change), nil)
-		require.NoError(t, err)
+		net := testref.Must(readModel(build(c.name, c.change), nil))(t)
 		_, _, p := net.Dims()
 		require.Equal(t, c.p, p)
 		requireDifferences(t, net)

@@ -46,8 +46,7 @@ func zoo() []zooEntry {
 
 func build(t *testing.T, e zooEntry) *network.Network {
 	t.Helper()
-	n, err := network.Sequential(e.in, e.layers...)
-	require.NoError(t, err)
+	n := testref.Must(network.Sequential(e.in, e.layers...))(t)
 	return n
 }
 
@@ -63,8 +62,7 @@ func requireDifferences(t *testing.T, net *network.Network) {
 	t.Helper()
 	_, c, p := net.Dims()
 	x := inputsOf(net, rand.New(rand.NewPCG(1, 2)), 5)
-	b, err := net.Linearize(t.Context(), x)
-	require.NoError(t, err)
+	b := testref.Must(net.Linearize(t.Context(), x))(t)
 	var j mat.Dense
 	b.JacobianTo(&j)
 	const h = 1e-5
@@ -83,10 +81,8 @@ func requireDifferences(t *testing.T, net *network.Network) {
 
 func forward(t *testing.T, net *network.Network, theta []float64, x *mat.Dense) []float64 {
 	t.Helper()
-	n, err := net.WithTheta(theta)
-	require.NoError(t, err)
-	f, err := n.Forward(t.Context(), x)
-	require.NoError(t, err)
+	n := testref.Must(net.WithTheta(theta))(t)
+	f := testref.Must(n.Forward(t.Context(), x))(t)
 	return f.RawMatrix().Data
 }
 
@@ -97,8 +93,7 @@ func TestE1LinearizedOutputs(t *testing.T) {
 	_, _, p := net.Dims()
 	rng := rand.New(rand.NewPCG(3, 4))
 	x, dir := gaussianMatrix(rng, 4, 3), gaussianMatrix(rng, 1, p).RawMatrix().Data
-	b, err := net.Linearize(t.Context(), x)
-	require.NoError(t, err)
+	b := testref.Must(net.Linearize(t.Context(), x))(t)
 	gap := func(h float64) (g float64) {
 		theta, v := net.Theta(), make([]float64, p)
 		for i, d := range dir {
@@ -125,8 +120,7 @@ func TestBlocks(t *testing.T) {
 			const n = 6
 			rng := rand.New(rand.NewPCG(5, 6))
 			x := gaussianMatrix(rng, n, d)
-			b, err := net.Linearize(t.Context(), x)
-			require.NoError(t, err)
+			b := testref.Must(net.Linearize(t.Context(), x))(t)
 			requireBatch(t, b, rng)
 			u, got := gaussianMatrix(rng, n, c), make([]float64, p)
 			require.NoError(t, net.VJP(t.Context(), got, x, u))
@@ -199,8 +193,7 @@ func roundTrip(t *testing.T, net *network.Network) *network.Network {
 	for _, p := range net.Params() {
 		learnt = append(learnt, p.Name)
 	}
-	back, err := network.ReadONNX(&buf, &network.ReadOptions{Learn: learnt})
-	require.NoError(t, err)
+	back := testref.Must(network.ReadONNX(&buf, &network.ReadOptions{Learn: learnt}))(t)
 	return back
 }
 
@@ -212,8 +205,7 @@ func TestWriteKeepsDigits(t *testing.T) {
 		require.Equal(t, net.Theta(), roundTrip(t, net).Theta())
 		theta := net.Theta()
 		theta[0] = math.Pi
-		moved, err := net.WithTheta(theta)
-		require.NoError(t, err)
+		moved := testref.Must(net.WithTheta(theta))(t)
 		require.Equal(t, theta, roundTrip(t, moved).Theta())
 	}
 }
@@ -227,8 +219,7 @@ func TestWorkersDoNotMatter(t *testing.T) {
 	x, u := gaussianMatrix(rng, 700, d), gaussianMatrix(rng, 700, c)
 	run := func(procs int) (*mat.Dense, []float64) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
-		b, err := net.Linearize(t.Context(), x)
-		require.NoError(t, err)
+		b := testref.Must(net.Linearize(t.Context(), x))(t)
 		var j mat.Dense
 		b.JacobianTo(&j)
 		g := make([]float64, p)
@@ -277,8 +268,7 @@ func TestTrainFindsMode(t *testing.T) {
 	require.Contains(t, stages, "adam")
 	require.Contains(t, stages, "l-bfgs")
 	require.Less(t, res.GradientNorm, 1e-5)
-	b, err := trained.Linearize(t.Context(), x)
-	require.NoError(t, err)
+	b := testref.Must(trained.Linearize(t.Context(), x))(t)
 	r, grad, theta := make([]float64, 40), make([]float64, p), trained.Theta()
 	objective := 0.0
 	for i := range r {
@@ -322,21 +312,17 @@ func TestBadNumbers(t *testing.T) {
 	_, err := net.Linearize(t.Context(), x)
 	require.ErrorContains(t, err, "row 1")
 	require.ErrorContains(t, err, "column 2")
-	_, err = net.Forward(t.Context(), mat.NewDense(1, 5, nil))
-	require.ErrorContains(t, err, "5 columns")
+	require.ErrorContains(t, testref.Err(net.Forward(t.Context(), mat.NewDense(1, 5, nil))), "5 columns")
 	theta := net.Theta()
 	theta[7] = math.Inf(1)
-	_, err = net.WithTheta(theta)
-	require.ErrorContains(t, err, "parameter 7")
+	require.ErrorContains(t, testref.Err(net.WithTheta(theta)), "parameter 7")
 	big := net.Theta()
 	for i := range big {
 		big[i] = 1e100
 	}
-	huge, err := net.WithTheta(big)
-	require.NoError(t, err)
+	huge := testref.Must(net.WithTheta(big))(t)
 	x.Set(1, 2, 1e300)
-	_, err = huge.Forward(t.Context(), x)
-	require.ErrorContains(t, err, "input row 1")
+	require.ErrorContains(t, testref.Err(huge.Forward(t.Context(), x)), "input row 1")
 	_, c, p := net.Dims()
 	err = huge.VJP(t.Context(), make([]float64, p), x, mat.NewDense(3, c, nil))
 	require.ErrorContains(t, err, "input row 1")
@@ -366,17 +352,14 @@ func TestDerivativeThatDoesNotExist(t *testing.T) {
 		Nodes: []*onnx.Node{{OpType: "MatMul", Inputs: []string{"x", "w"}, Outputs: []string{"z"}},
 			{OpType: "Sqrt", Inputs: []string{"z"}, Outputs: []string{"f"}}},
 	}}
-	data, err := m.Encode()
-	require.NoError(t, err)
-	net, err := network.ReadONNX(bytes.NewReader(data), nil)
-	require.NoError(t, err)
-	_, err = net.Linearize(t.Context(), mat.NewDense(2, 1, []float64{4, 0}))
+	data := testref.Must(m.Encode())(t)
+	net := testref.Must(network.ReadONNX(bytes.NewReader(data), nil))(t)
+	_, err := net.Linearize(t.Context(), mat.NewDense(2, 1, []float64{4, 0}))
 	require.ErrorContains(t, err, "input row 1")
 	require.ErrorContains(t, err, "w is")
 	_, err = net.LinearizeCombined(t.Context(), mat.NewDense(2, 1, []float64{4, 0}), mat.NewDense(4, 1, []float64{1, 2, 1, 2}))
 	require.ErrorContains(t, err, "sum of outputs 0 of input row 1")
-	_, err = net.Linearize(t.Context(), mat.NewDense(1, 1, []float64{4}))
-	require.NoError(t, err)
+	require.NoError(t, testref.Err(net.Linearize(t.Context(), mat.NewDense(1, 1, []float64{4}))))
 }
 
 // requireSame checks that outputs and Jacobians of two batches are equal to the last bit.

@@ -16,8 +16,7 @@ import (
 
 func readKept(t *testing.T, file []byte) *network.Network {
 	t.Helper()
-	n, err := network.ReadONNX(bytes.NewReader(file), &network.ReadOptions{Head: head.Keep})
-	require.NoError(t, err)
+	n := testref.Must(network.ReadONNX(bytes.NewReader(file), &network.ReadOptions{Head: head.Keep}))(t)
 	return n
 }
 
@@ -34,10 +33,8 @@ func TestWithCode(t *testing.T) {
 	require.Equal(t, 2, size)
 	require.NotEqual(t, net.Fingerprint(), joint.Fingerprint())
 
-	b, err := joint.Linearize(t.Context(), x)
-	require.NoError(t, err)
-	own, err := net.Linearize(t.Context(), x)
-	require.NoError(t, err)
+	b := testref.Must(joint.Linearize(t.Context(), x))(t)
+	own := testref.Must(net.Linearize(t.Context(), x))(t)
 	var j, want mat.Dense
 	b.JacobianTo(&j)
 	own.JacobianTo(&want)
@@ -51,10 +48,8 @@ func TestWithCode(t *testing.T) {
 			for i := range p {
 				theta := net.Theta()
 				theta[i] += 1e-6
-				up, err := joint.WithTheta(theta)
-				require.NoError(t, err)
-				f, err := up.Forward(t.Context(), x.Slice(n, n+1, 0, 6).(*mat.Dense))
-				require.NoError(t, err)
+				up := testref.Must(joint.WithTheta(theta))(t)
+				f := testref.Must(up.Forward(t.Context(), x.Slice(n, n+1, 0, 6).(*mat.Dense)))(t)
 				require.InDelta(t, (f.At(0, c)-b.F.At(n, c))/1e-6, row[i], 1e-5)
 				if i >= 6*5+5+5*2+2 {
 					require.Zero(t, row[i])
@@ -62,12 +57,10 @@ func TestWithCode(t *testing.T) {
 			}
 		}
 	}
-	tail, err := net.After(net.Bottleneck())
-	require.NoError(t, err)
+	tail := testref.Must(net.After(net.Bottleneck()))(t)
 	l, c := tail.Dims()
 	require.Equal(t, []int{2, 6}, []int{l, c})
-	f, err := tail.Forward(t.Context(), nil, mat.DenseCopyOf(b.F.Slice(0, 7, 0, 2)))
-	require.NoError(t, err)
+	f := testref.Must(tail.Forward(t.Context(), nil, mat.DenseCopyOf(b.F.Slice(0, 7, 0, 2))))(t)
 	require.True(t, mat.EqualApprox(own.F, f, 1e-14))
 	_, err = tail.Forward(t.Context(), nil, mat.NewDense(1, 2, []float64{0, math.NaN()}))
 	require.ErrorContains(t, err, "row 0")
@@ -86,13 +79,10 @@ func TestJoin(t *testing.T) {
 	var file bytes.Buffer
 	require.NoError(t, net.WriteONNX(&file))
 	for _, n := range []*network.Network{net, readKept(t, file.Bytes())} {
-		f, err := n.Forward(t.Context(), x)
-		require.NoError(t, err)
+		f := testref.Must(n.Forward(t.Context(), x))(t)
 		require.InDeltaSlice(t, ref.Floats("f_test"), f.RawMatrix().Data, 1e-12)
-		tail, err := n.After(tensor)
-		require.NoError(t, err)
-		f, err = tail.Forward(t.Context(), nil, ref.MatrixRC("latent_test", 10, 2))
-		require.NoError(t, err)
+		tail := testref.Must(n.After(tensor))(t)
+		f = testref.Must(tail.Forward(t.Context(), nil, ref.MatrixRC("latent_test", 10, 2)))(t)
 		require.InDeltaSlice(t, ref.Floats("f_test"), f.RawMatrix().Data, 1e-12)
 	}
 	_, _, err = network.Join(decoder, decoder)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -43,13 +44,11 @@ func TestCombinedIsWeightedJacobian(t *testing.T) {
 	for _, job := range zooJobs(t) {
 		n, _ := job.x.Dims()
 		_, c, _ := job.net.Dims()
-		b, err := job.net.Linearize(t.Context(), job.x)
-		require.NoError(t, err)
+		b := testref.Must(job.net.Linearize(t.Context(), job.x))(t)
 		for _, k := range []int{1, 2, 2 * c} {
 			t.Run(fmt.Sprint(job.name, "/", k), func(t *testing.T) {
 				w := gaussianMatrix(rand.New(rand.NewPCG(7, uint64(k))), n*k, c)
-				got, err := job.net.LinearizeCombined(t.Context(), job.x, w)
-				require.NoError(t, err)
+				got := testref.Must(job.net.LinearizeCombined(t.Context(), job.x, w))(t)
 				requireSums(t, got, b, w)
 				got, _ = collect(t, linearize.Combine(b, w))
 				requireSums(t, got, b, w)
@@ -79,10 +78,8 @@ func TestCombinedIdentity(t *testing.T) {
 		for i := range n * c {
 			w.Set(i, i%c, 1)
 		}
-		want, err := job.net.Linearize(t.Context(), job.x)
-		require.NoError(t, err)
-		got, err := job.net.LinearizeCombined(t.Context(), job.x, w)
-		require.NoError(t, err)
+		want := testref.Must(job.net.Linearize(t.Context(), job.x))(t)
+		got := testref.Must(job.net.LinearizeCombined(t.Context(), job.x, w))(t)
 		require.Equal(t, whole(want), whole(got), job.name)
 	}
 }
@@ -93,8 +90,7 @@ func TestGatherCombined(t *testing.T) {
 	for _, job := range zooJobs(t) {
 		n, _ := job.x.Dims()
 		_, c, _ := job.net.Dims()
-		b, err := job.net.Linearize(t.Context(), job.x)
-		require.NoError(t, err)
+		b := testref.Must(job.net.Linearize(t.Context(), job.x))(t)
 		rng := rand.New(rand.NewPCG(8, 9))
 		var rows []int
 		for range 70 { // more than are summed at once
@@ -102,13 +98,11 @@ func TestGatherCombined(t *testing.T) {
 		}
 		for _, k := range []int{1, 2} {
 			w := gaussianMatrix(rng, len(rows)*k, c)
-			of, err := b.Gather(t.Context(), rows)
-			require.NoError(t, err)
+			of := testref.Must(b.Gather(t.Context(), rows))(t)
 			stream := linearize.NewSource(job.net, n, 3, rowsOf(job.x))
 			for name, src := range map[string]linearize.Source{"batch": b, "stream": stream, "pass": bare{stream}} {
 				t.Run(fmt.Sprint(job.name, "/", k, "/", name), func(t *testing.T) {
-					got, err := linearize.GatherCombined(t.Context(), src, rows, w)
-					require.NoError(t, err)
+					got := testref.Must(linearize.GatherCombined(t.Context(), src, rows, w))(t)
 					requireSums(t, got, of, w)
 					require.True(t, mat.Equal(of.X, got.X))
 				})
@@ -116,8 +110,7 @@ func TestGatherCombined(t *testing.T) {
 		}
 	}
 	net, x := convNet(t)
-	b, err := net.Linearize(t.Context(), x)
-	require.NoError(t, err)
+	b := testref.Must(net.Linearize(t.Context(), x))(t)
 	_, c, _ := net.Dims()
 	for _, row := range []int{-1, 11} {
 		require.Panics(t, func() { _, _ = linearize.GatherCombined(t.Context(), b, []int{row}, mat.NewDense(1, c, nil)) })
@@ -138,11 +131,9 @@ func (p bare) Batches(ctx context.Context, yield func(int, *linearize.Batch) err
 func TestCombinedSources(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	net, x := convNet(t)
-	b, err := net.Linearize(t.Context(), x)
-	require.NoError(t, err)
+	b := testref.Must(net.Linearize(t.Context(), x))(t)
 	w := gaussianMatrix(rand.New(rand.NewPCG(3, 1)), 22, 2)
-	want, err := net.LinearizeCombined(t.Context(), x, w)
-	require.NoError(t, err)
+	want := testref.Must(net.LinearizeCombined(t.Context(), x, w))(t)
 	for _, tile := range []int{1, 4, 11} {
 		runtime.GOMAXPROCS(tile)
 		src := linearize.NewSource(net, 11, tile, rowsOf(x))
@@ -158,8 +149,7 @@ func TestCombinedSources(t *testing.T) {
 
 func TestCombinedSizes(t *testing.T) {
 	net, x := convNet(t)
-	b, err := net.Linearize(t.Context(), x)
-	require.NoError(t, err)
+	b := testref.Must(net.Linearize(t.Context(), x))(t)
 	for _, w := range []*mat.Dense{mat.NewDense(12, 2, nil), mat.NewDense(11, 3, nil), new(mat.Dense)} {
 		require.Panics(t, func() { _, _ = net.LinearizeCombined(t.Context(), x, w) })
 		require.Panics(t, func() {
@@ -173,16 +163,14 @@ func TestCombinedSizes(t *testing.T) {
 
 func BenchmarkLinearizeCombined(b *testing.B) {
 	for _, j := range jobs() {
-		net, err := network.Sequential(j.in, j.layers...)
-		require.NoError(b, err)
+		net := testref.Must(network.Sequential(j.in, j.layers...))(b)
 		d, c, p := net.Dims()
 		rng := rand.New(rand.NewPCG(1, 2))
 		x, w := gaussianMatrix(rng, j.n, d), gaussianMatrix(rng, 2*j.n, c)
 		b.Run(fmt.Sprintf("net=%s/N=%d/C=%d/K=2/P=%d", j.name, j.n, c, p), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				_, err := net.LinearizeCombined(b.Context(), x, w)
-				require.NoError(b, err)
+				require.NoError(b, testref.Err(net.LinearizeCombined(b.Context(), x, w)))
 			}
 		})
 	}

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp/gptest"
@@ -32,17 +31,15 @@ func TestNetworksConform(t *testing.T) {
 		"residual":   {network.Residual{Layers: []network.Layer{network.Dense{Units: 16}, network.SiLU}}, network.Dense{Units: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			net, err := network.Sequential(network.Shape{16}, layers...)
-			require.NoError(t, err)
+			net := testref.Must(network.Sequential(network.Shape{16}, layers...))(t)
 			conform(t, net, inputs(6, 16))
 		})
 	}
 	t.Run("convolutions", func(t *testing.T) {
-		net, err := network.Sequential(network.Shape{1, 7, 7},
+		net := testref.Must(network.Sequential(network.Shape{1, 7, 7},
 			network.Conv2D{Filters: 4, Kernel: 3, Stride: 2, Padding: 1}, network.Tanh,
 			network.Conv2D{Filters: 4, Kernel: 2, Groups: 2}, network.Softplus, network.AvgPool2D{Size: 3},
-			network.Flatten{}, network.Dense{Units: 3})
-		require.NoError(t, err)
+			network.Flatten{}, network.Dense{Units: 3}))(t)
 		conform(t, net, inputs(6, 49))
 	})
 }
@@ -52,8 +49,7 @@ func TestNetworkFromONNXConforms(t *testing.T) {
 	for _, name := range []string{"two-moons", "categorical", "layers/residual-layernorm"} {
 		t.Run(name, func(t *testing.T) {
 			ref := testref.Open(t, name)
-			net, err := network.ReadONNX(bytes.NewReader(ref.Model(t)), nil)
-			require.NoError(t, err)
+			net := testref.Must(network.ReadONNX(bytes.NewReader(ref.Model(t)), nil))(t)
 			d, _, _ := net.Dims()
 			conform(t, net, inputs(5, d))
 		})

@@ -154,14 +154,12 @@ func TestConstantsBeforeFirst(t *testing.T) {
 		for head, layer := range heads() {
 			t.Run(way.name+"/"+head, func(t *testing.T) {
 				end := func(g *graph, z string) *onnx.Model { return g.output(g.op("Tanh", in(layer(g, z)))) }
-				plain, err := readModel(end(newGraph(17, 3), "x"), nil)
-				require.NoError(t, err)
+				plain := testref.Must(readModel(end(newGraph(17, 3), "x"), nil))(t)
 				g := newGraph(17, 3)
 				z, names := way.write(g, "x")
 				m := end(g, z)
 				// Both draw their parameters from the same seed.
-				net, err := readModel(m, nil)
-				require.NoError(t, err)
+				net := testref.Must(readModel(m, nil))(t)
 				require.Equal(t, plain.Theta(), net.Theta())
 				require.Equal(t, names, net.Describe().InputConstants)
 				require.Empty(t, net.Describe().OutputConstants)
@@ -173,8 +171,7 @@ func TestConstantsBeforeFirst(t *testing.T) {
 				xs.Apply(func(_, j int, v float64) float64 { return mean[j] + sd[j]*v }, zs)
 				requireSameBatch(t, net, xs, plain, zs, 1e-11)
 
-				learnt, err := readModel(m, &network.ReadOptions{Learn: names})
-				require.NoError(t, err)
+				learnt := testref.Must(readModel(m, &network.ReadOptions{Learn: names}))(t)
 				_, _, p := learnt.Dims()
 				_, _, want := plain.Dims()
 				require.Equal(t, want+elementsOf(m, names), p)
@@ -213,10 +210,8 @@ func elementsOf(m *onnx.Model, names []string) int {
 // requireSameBatch compares the outputs and Jacobians of two networks.
 func requireSameBatch(t *testing.T, a *network.Network, xa *mat.Dense, b *network.Network, xb *mat.Dense, tol float64) {
 	t.Helper()
-	ba, err := a.Linearize(t.Context(), xa)
-	require.NoError(t, err)
-	bb, err := b.Linearize(t.Context(), xb)
-	require.NoError(t, err)
+	ba := testref.Must(a.Linearize(t.Context(), xa))(t)
+	bb := testref.Must(b.Linearize(t.Context(), xb))(t)
 	testref.RequireClose(t, ba.F.RawMatrix().Data, bb.F.RawMatrix().Data, tol, "f")
 	var ja, jb mat.Dense
 	ba.JacobianTo(&ja)
@@ -265,14 +260,12 @@ func TestConstantsAfterLast(t *testing.T) {
 		for way, write := range ways {
 			t.Run(name+"/"+way, func(t *testing.T) {
 				g := newGraph(17, 3)
-				plain, err := readModel(g.output(layer(g)), nil)
-				require.NoError(t, err)
+				plain := testref.Must(readModel(g.output(layer(g)), nil))(t)
 				require.Empty(t, plain.Warnings())
 				g = newGraph(17, 3)
 				f, names := write(g, layer(g))
 				m := g.output(f)
-				net, err := readModel(m, nil)
-				require.NoError(t, err)
+				net := testref.Must(readModel(m, nil))(t)
 				require.Equal(t, plain.Theta(), net.Theta())
 				require.Equal(t, names, net.Describe().OutputConstants)
 				if way == "Add, then Div" { // by one number an output
@@ -282,10 +275,8 @@ func TestConstantsAfterLast(t *testing.T) {
 				}
 				requireNamed(t, net.Warnings(), names, "scale the outputs")
 				x := gaussianMatrix(rand.New(rand.NewPCG(3, 4)), 5, 3)
-				a, err := net.Linearize(t.Context(), x)
-				require.NoError(t, err)
-				b, err := plain.Linearize(t.Context(), x)
-				require.NoError(t, err)
+				a := testref.Must(net.Linearize(t.Context(), x))(t)
+				b := testref.Must(plain.Linearize(t.Context(), x))(t)
 				var ja, jb, fb mat.Dense
 				fb.Apply(func(_, _ int, v float64) float64 { return 1e5*v + 3e5 }, b.F)
 				testref.RequireClose(t, a.F.RawMatrix().Data, fb.RawMatrix().Data, 1e-12, "f")
@@ -293,8 +284,7 @@ func TestConstantsAfterLast(t *testing.T) {
 				b.JacobianTo(&jb)
 				jb.Scale(1e5, &jb)
 				testref.RequireClose(t, ja.RawMatrix().Data, jb.RawMatrix().Data, 1e-12, "J")
-				learnt, err := readModel(m, &network.ReadOptions{Learn: names[:1]})
-				require.NoError(t, err)
+				learnt := testref.Must(readModel(m, &network.ReadOptions{Learn: names[:1]}))(t)
 				require.Equal(t, names[1:], learnt.Describe().OutputConstants)
 			})
 		}
@@ -340,8 +330,7 @@ func TestStaysLearnt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := newGraph(13, 3)
 			m := g.output(build(g))
-			net, err := readModel(m, nil)
-			require.NoError(t, err)
+			net := testref.Must(readModel(m, nil))(t)
 			require.Empty(t, net.Warnings())
 			n := 0
 			for _, i := range m.Graph.Initializers {
@@ -364,8 +353,7 @@ func TestLearn(t *testing.T) {
 	z = g.op("BatchNormalization", in(z, g.param(3), g.param(3), g.param(3), v))
 	unused := g.param(2)
 	model := g.output(g.op("MatMul", in(z, g.param(3, 2))))
-	net, err := readModel(model, &network.ReadOptions{Learn: in(m, s)})
-	require.NoError(t, err)
+	net := testref.Must(readModel(model, &network.ReadOptions{Learn: in(m, s)}))(t)
 	_, _, p := net.Dims()
 	require.Equal(t, 3+1+6+6, p)
 	requireDifferences(t, net)
@@ -377,18 +365,16 @@ func TestLearn(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		requireOneLine(t, err)
 	}
-	_, err = readModel(model, &network.ReadOptions{Learn: in(m), Freeze: in(m)})
+	_, err := readModel(model, &network.ReadOptions{Learn: in(m), Freeze: in(m)})
 	require.ErrorContains(t, err, "choose one")
-	frozen, err := readModel(model, &network.ReadOptions{Freeze: in(m)})
-	require.NoError(t, err)
+	frozen := testref.Must(readModel(model, &network.ReadOptions{Freeze: in(m)}))(t)
 	require.Empty(t, frozen.Warnings(), "what was asked for is not said")
 }
 
 // TestExportedConstants reads the networks of testdata/corpus as PyTorch exports
 // them: the parameters are those that PyTorch counts.
 func TestExportedConstants(t *testing.T) {
-	files, err := filepath.Glob("../../testdata/corpus/*/expected.json")
-	require.NoError(t, err)
+	files := testref.Must(filepath.Glob("../../testdata/corpus/*/expected.json"))(t)
 	require.NotEmpty(t, files)
 	constants := map[string][]string{
 		"standardized-in-graph": {"0.mean", "0.sd"}, "one-logit": {"0.mean", "0.sd"}, "string-labels": {"0.mean", "0.sd"}, "names-in-metadata": {"0.mean", "0.sd"},
@@ -400,13 +386,10 @@ func TestExportedConstants(t *testing.T) {
 			Parameters int
 			Learn      []string
 		}
-		text, err := os.ReadFile(f)
-		require.NoError(t, err)
+		text := testref.Must(os.ReadFile(f))(t)
 		require.NoError(t, json.Unmarshal(text, &want))
-		model, err := os.ReadFile(filepath.Join(filepath.Dir(f), "model.onnx"))
-		require.NoError(t, err)
-		net, err := network.ReadONNX(bytes.NewReader(model), &network.ReadOptions{Learn: want.Learn})
-		require.NoError(t, err)
+		model := testref.Must(os.ReadFile(filepath.Join(filepath.Dir(f), "model.onnx")))(t)
+		net := testref.Must(network.ReadONNX(bytes.NewReader(model), &network.ReadOptions{Learn: want.Learn}))(t)
 		_, _, p := net.Dims()
 		require.Equal(t, want.Parameters, p, want.Case)
 		d := net.Describe()
@@ -417,8 +400,7 @@ func TestExportedConstants(t *testing.T) {
 			require.Empty(t, d.OutputConstants, want.Case)
 		}
 		if want.Learn != nil {
-			net, err = network.ReadONNX(bytes.NewReader(model), nil)
-			require.NoError(t, err)
+			net = testref.Must(network.ReadONNX(bytes.NewReader(model), nil))(t)
 			require.Equal(t, want.Learn, net.Describe().InputConstants)
 			requireNamed(t, net.Warnings(), want.Learn, "standardize the inputs")
 		}

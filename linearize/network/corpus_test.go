@@ -50,23 +50,19 @@ type exportedParam struct {
 // corpus reads the groups of testdata/operators.
 func corpus(t *testing.T) []*exported {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join("..", "..", "testdata", "operators", "*.tar.gz"))
-	require.NoError(t, err)
+	paths := testref.Must(filepath.Glob(filepath.Join("..", "..", "testdata", "operators", "*.tar.gz")))(t)
 	require.NotEmpty(t, paths)
 	cases := map[string]*exported{}
 	for _, p := range paths {
-		packed, err := os.ReadFile(p)
-		require.NoError(t, err)
-		z, err := gzip.NewReader(bytes.NewReader(packed))
-		require.NoError(t, err)
+		packed := testref.Must(os.ReadFile(p))(t)
+		z := testref.Must(gzip.NewReader(bytes.NewReader(packed)))(t)
 		for r := tar.NewReader(z); ; {
 			head, err := r.Next()
 			if errors.Is(err, io.EOF) {
 				break
 			}
 			require.NoError(t, err)
-			data, err := io.ReadAll(r)
-			require.NoError(t, err)
+			data := testref.Must(io.ReadAll(r))(t)
 			name, file := path.Split(head.Name)
 			name = strings.TrimSuffix(name, "/")
 			if cases[name] == nil {
@@ -119,8 +115,7 @@ func (e *exported) outputs(t *testing.T, b *export) []string {
 	if e.refused() || e.ref.Has("f") {
 		return []string{""}
 	}
-	m, err := onnx.Decode(e.files[b.File])
-	require.NoError(t, err)
+	m := testref.Must(onnx.Decode(e.files[b.File]))(t)
 	var names []string
 	for _, o := range m.Graph.Outputs {
 		names = append(names, o.Name)
@@ -176,8 +171,7 @@ func TestCorpus(t *testing.T) {
 // right by themselves.
 func corpusLists(t *testing.T) map[string]bool {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "operators", "unread.txt"))
-	require.NoError(t, err)
+	data := testref.Must(os.ReadFile(filepath.Join("..", "..", "testdata", "operators", "unread.txt")))(t)
 	listed := map[string]bool{}
 	for line := range strings.Lines(string(data)) {
 		key, _, ok := strings.Cut(line, ":")
@@ -217,12 +211,10 @@ func (b *export) corrections(n *network.Network) (freeze, learn []string) {
 func (e *exported) check(t *testing.T, b *export, output string, correct bool) {
 	t.Helper()
 	o := &network.ReadOptions{Output: output}
-	net, err := network.ReadONNX(bytes.NewReader(e.files[b.File]), o)
-	require.NoError(t, err)
+	net := testref.Must(network.ReadONNX(bytes.NewReader(e.files[b.File]), o))(t)
 	if correct {
 		o.Freeze, o.Learn = b.corrections(net)
-		net, err = network.ReadONNX(bytes.NewReader(e.files[b.File]), o)
-		require.NoError(t, err)
+		net = testref.Must(network.ReadONNX(bytes.NewReader(e.files[b.File]), o))(t)
 	}
 	suffix := ""
 	if output != "" {
@@ -277,8 +269,7 @@ func (e *exported) linearize(t *testing.T, net *network.Network, b *export) (f, 
 		step = rows
 	}
 	for lo := 0; lo < rows; lo += step {
-		part, err := net.Linearize(t.Context(), x.Slice(lo, lo+step, 0, d).(*mat.Dense))
-		require.NoError(t, err)
+		part := testref.Must(net.Linearize(t.Context(), x.Slice(lo, lo+step, 0, d).(*mat.Dense)))(t)
 		var full mat.Dense
 		part.JacobianTo(&full)
 		f = append(f, part.F.RawMatrix().Data...)

@@ -12,14 +12,14 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
 // gaussian is noise of variance one.
 func gaussian(t testing.TB) *glm.Gaussian {
 	t.Helper()
-	g, err := glm.NewGaussian(1)
-	require.NoError(t, err)
+	g := testref.Must(glm.NewGaussian(1))(t)
 	return g
 }
 
@@ -39,11 +39,9 @@ func TestDerivatives(t *testing.T) {
 					for i := range theta {
 						theta[i] += 0.1 * rng.NormFloat64()
 					}
-					moved, err := net.WithTheta(theta)
-					require.NoError(t, err)
+					moved := testref.Must(net.WithTheta(theta))(t)
 					x, y := inputsOf(net, rng, rows), gaussianMatrix(rng, rows, c)
-					f, err := moved.Forward(t.Context(), x)
-					require.NoError(t, err)
+					f := testref.Must(moved.Forward(t.Context(), x))(t)
 					u, logLik := mat.NewDense(rows, c, nil), 0.0
 					for i := range rows {
 						logLik += lik.Expand(u.RawRowView(i), nil, nil, y.RawRowView(i), f.RawRowView(i))
@@ -52,18 +50,15 @@ func TestDerivatives(t *testing.T) {
 					require.NoError(t, moved.VJP(t.Context(), want, x, u))
 
 					grad, h := slices.Repeat([]float64{math.NaN()}, p), slices.Repeat([]float64{math.NaN()}, p)
-					got, err := d.At(t.Context(), grad, h, theta, x, y, lik)
-					require.NoError(t, err)
+					got := testref.Must(d.At(t.Context(), grad, h, theta, x, y, lik))(t)
 					require.InEpsilon(t, logLik, got, 1e-12)
 					require.InDeltaSlice(t, want, grad, 1e-10)
 					requireDiagonal(t, "curvature", h, ggn(t, moved, x, nil, b), 1e-9)
 
 					again := make([]float64, p)
-					_, err = d.At(t.Context(), nil, again, theta, x, y, lik)
-					require.NoError(t, err)
+					require.NoError(t, testref.Err(d.At(t.Context(), nil, again, theta, x, y, lik)))
 					require.Equal(t, h, again)
-					_, err = d.At(t.Context(), again, nil, theta, x, y, lik)
-					require.NoError(t, err)
+					require.NoError(t, testref.Err(d.At(t.Context(), again, nil, theta, x, y, lik)))
 					require.Equal(t, grad, again)
 				}
 			}
@@ -78,8 +73,7 @@ func wide(t testing.TB, widths ...int) *network.Network {
 	for _, k := range widths[1:] {
 		layers = append(layers, network.Dense{Units: k}, network.Tanh)
 	}
-	net, err := network.Sequential(network.Shape{widths[0]}, layers[:len(layers)-1]...)
-	require.NoError(t, err)
+	net := testref.Must(network.Sequential(network.Shape{widths[0]}, layers[:len(layers)-1]...))(t)
 	return net
 }
 
@@ -114,14 +108,12 @@ func TestDerivativesRefuseBadInput(t *testing.T) {
 	h := make([]float64, p)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := d.At(ctx, nil, h, net.Theta(), x, x, lik)
-	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, testref.Err(d.At(ctx, nil, h, net.Theta(), x, x, lik)), context.Canceled)
 	require.Panics(t, func() { d.At(t.Context(), nil, h[1:], net.Theta(), x, x, lik) })
 	require.Panics(t, func() { d.At(t.Context(), nil, h, net.Theta(), x, mat.NewDense(1, 2, nil), lik) })
 	require.Panics(t, func() { net.NewDerivatives(-1) })
 	x.Set(1, 1, math.Inf(1))
-	_, err = d.At(t.Context(), nil, h, net.Theta(), x, x, lik)
-	require.ErrorContains(t, err, "row 1")
+	require.ErrorContains(t, testref.Err(d.At(t.Context(), nil, h, net.Theta(), x, x, lik)), "row 1")
 }
 
 // BenchmarkDerivatives is a step of an autoencoder of MNIST.

@@ -17,8 +17,7 @@ import (
 // as each opset exports them. 1e-12 and 1e-10: what float64 leaves of f and of J.
 func TestExportedWrites(t *testing.T) {
 	dir := filepath.Join("..", "..", "testdata", "writes")
-	text, err := os.ReadFile(filepath.Join(dir, "reference.json"))
-	require.NoError(t, err)
+	text := testref.Must(os.ReadFile(filepath.Join(dir, "reference.json")))(t)
 	var references map[string]struct {
 		Files    []string
 		X, F     [][]float64
@@ -54,8 +53,7 @@ func requireReference(t *testing.T, net *network.Network, rows, f [][]float64, j
 	for i, row := range rows {
 		x.SetRow(i, row)
 	}
-	b, err := net.Linearize(t.Context(), x)
-	require.NoError(t, err)
+	b := testref.Must(net.Linearize(t.Context(), x))(t)
 	var j mat.Dense
 	b.JacobianTo(&j)
 	for n := range f {
@@ -75,8 +73,7 @@ func requireReference(t *testing.T, net *network.Network, rows, f [][]float64, j
 // 1e-12 and 1e-10: what float64 leaves of f and of J.
 func TestExportedFiles(t *testing.T) {
 	dir := filepath.Join("..", "..", "testdata", "files")
-	text, err := os.ReadFile(filepath.Join(dir, "reference.json"))
-	require.NoError(t, err)
+	text := testref.Must(os.ReadFile(filepath.Join(dir, "reference.json")))(t)
 	var references map[string]struct {
 		X, F     [][]float64
 		Jacobian map[string][][][]float64

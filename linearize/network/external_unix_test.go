@@ -21,6 +21,7 @@ import (
 
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -36,19 +37,15 @@ func smallModel() *onnx.Model {
 // TestExternalData checks that a network whose weights are in other files is the one
 // with its weights inside, to the last bit, and is written in one file.
 func TestExternalData(t *testing.T) {
-	want, err := readModel(smallModel(), nil)
-	require.NoError(t, err)
+	want := testref.Must(readModel(smallModel(), nil))(t)
 	x := gaussianMatrix(rand.New(rand.NewPCG(1, 2)), 4, 3)
-	f, err := want.Forward(t.Context(), x)
-	require.NoError(t, err)
+	f := testref.Must(want.Forward(t.Context(), x))(t)
 	for _, files := range [][]string{{"net.onnx.data"}, {"a", "sub/b", "./c"}} {
 		dir := t.TempDir()
 		path := testkit.SplitModel(t, smallModel(), dir, files...)
-		net, err := network.ReadONNXFile(t.Context(), path, nil)
-		require.NoError(t, err)
+		net := testref.Must(network.ReadONNXFile(t.Context(), path, nil))(t)
 		require.Equal(t, want.Fingerprint(), net.Fingerprint())
-		got, err := net.Forward(t.Context(), x)
-		require.NoError(t, err)
+		got := testref.Must(net.Forward(t.Context(), x))(t)
 		require.True(t, mat.Equal(f, got))
 		var paths []string
 		for _, name := range files {
@@ -60,9 +57,8 @@ func TestExternalData(t *testing.T) {
 		require.NoError(t, net.WriteONNX(&other))
 		require.Equal(t, one.Bytes(), other.Bytes())
 
-		data, err := os.ReadFile(path)
-		require.NoError(t, err)
-		_, err = network.ReadONNX(bytes.NewReader(data), nil)
+		data := testref.Must(os.ReadFile(path))(t)
+		_, err := network.ReadONNX(bytes.NewReader(data), nil)
 		require.ErrorContains(t, err, `network: initializer 0 "w`)
 		require.ErrorContains(t, err, `its values are in "`+files[0]+`" (external data), which a reader does not reach; read the model by its path, with ReadONNXFile`)
 		requireOneLine(t, err)
@@ -70,11 +66,10 @@ func TestExternalData(t *testing.T) {
 	// Without external data any path will do, a pipe too.
 	dir := t.TempDir()
 	path := testkit.WriteModel(t, smallModel(), dir)
-	net, err := network.ReadONNXFile(t.Context(), path, nil)
-	require.NoError(t, err)
+	net := testref.Must(network.ReadONNXFile(t.Context(), path, nil))(t)
 	require.Empty(t, net.ExternalFiles())
 	require.Equal(t, want.Fingerprint(), net.Fingerprint())
-	_, err = network.ReadONNXFile(t.Context(), filepath.Join(dir, "absent"), nil)
+	_, err := network.ReadONNXFile(t.Context(), filepath.Join(dir, "absent"), nil)
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
@@ -83,19 +78,16 @@ func TestExternalData(t *testing.T) {
 func TestExternalDataThroughPipe(t *testing.T) {
 	dir := t.TempDir()
 	path := testkit.SplitModel(t, smallModel(), dir, "w")
-	data, err := os.ReadFile(path)
-	require.NoError(t, err)
+	data := testref.Must(os.ReadFile(path))(t)
 	pipe := filepath.Join(dir, "pipe")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	go func() { _ = os.WriteFile(pipe, data, 0) }()
-	net, err := network.ReadONNXFile(t.Context(), pipe, nil)
-	require.NoError(t, err)
+	net := testref.Must(network.ReadONNXFile(t.Context(), pipe, nil))(t)
 	require.Equal(t, []string{filepath.Join(dir, "w")}, net.ExternalFiles())
 
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	_, err = network.ReadONNXFile(ctx, pipe, nil)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorIs(t, testref.Err(network.ReadONNXFile(ctx, pipe, nil)), context.DeadlineExceeded)
 }
 
 // TestHostileExternalData checks that nothing but regular files in the model's folder is
@@ -112,8 +104,7 @@ func TestHostileExternalData(t *testing.T) {
 	require.NoError(t, os.Symlink("..", filepath.Join(dir, "up")))
 	require.NoError(t, os.Symlink("/dev/zero", filepath.Join(dir, "zero")))
 	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
-	huge, err := os.Create(filepath.Join(dir, "huge"))
-	require.NoError(t, err)
+	huge := testref.Must(os.Create(filepath.Join(dir, "huge")))(t)
 	require.NoError(t, huge.Truncate(1<<40)) // takes no room on the disk
 	require.NoError(t, huge.Close())
 	beside := "move the file beside the model and save the model with that name"
@@ -169,15 +160,14 @@ func TestHostileExternalData(t *testing.T) {
 	m := smallModel()
 	w := m.Graph.Initializers[0]
 	w.Dims, w.Floats, w.External = []int64{1 << 37}, nil, &onnx.External{Location: "huge", Length: -1}
-	_, err = network.ReadONNXFile(t.Context(), testkit.WriteModel(t, m, dir), nil)
+	_, err := network.ReadONNXFile(t.Context(), testkit.WriteModel(t, m, dir), nil)
 	require.ErrorContains(t, err, `its values are in "huge" (external data), and with the others takes 2199023255552 bytes of memory, of which`)
 	requireOneLine(t, err)
 	m = smallModel()
 	path := testkit.SplitModel(t, m, dir, "all")
 	_, err = network.ReadONNXFile(t.Context(), path, &network.ReadOptions{MaxMemory: 100})
 	require.ErrorContains(t, err, "of which 100 may be used; raise --max-memory (ReadOptions.MaxMemory)")
-	_, err = network.ReadONNXFile(t.Context(), path, &network.ReadOptions{MaxMemory: 1000})
-	require.NoError(t, err)
+	require.NoError(t, testref.Err(network.ReadONNXFile(t.Context(), path, &network.ReadOptions{MaxMemory: 1000})))
 }
 
 // FuzzExternal checks that whatever a model says of where its weights are is refused, or
@@ -224,13 +214,11 @@ func FuzzExternal(f *testing.F) {
 		}
 		files := net.ExternalFiles()
 		require.Len(t, files, 1)
-		name, err := filepath.Rel(filepath.Join(dir, "model"), files[0])
-		require.NoError(t, err)
+		name := testref.Must(filepath.Rel(filepath.Join(dir, "model"), files[0]))(t)
 		require.Contains(t, []string{"w", "sub/w"}, name)
 		at := 0
 		if offset != "" {
-			at, err = strconv.Atoi(offset)
-			require.NoError(t, err)
+			at = testref.Must(strconv.Atoi(offset))(t)
 		}
 		for i := range 12 {
 			require.Equal(t, math.Float64bits(net.Theta()[i]), binary.LittleEndian.Uint64(content[at+8*i:]))

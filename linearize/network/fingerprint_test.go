@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -29,8 +30,7 @@ func TestFingerprint(t *testing.T) {
 		return n
 	}
 	read := func(file []byte, freeze ...string) *network.Network {
-		n, err := network.ReadONNX(bytes.NewReader(file), &network.ReadOptions{Freeze: freeze})
-		require.NoError(t, err)
+		n := testref.Must(network.ReadONNX(bytes.NewReader(file), &network.ReadOptions{Freeze: freeze}))(t)
 		return n
 	}
 	n := of(network.Tanh, 4)
@@ -40,14 +40,12 @@ func TestFingerprint(t *testing.T) {
 	file := written(t, n)
 	require.Equal(t, want, read(file).Fingerprint())
 	require.Equal(t, want, n.WithMetadata(map[string]string{"a": "b"}).Fingerprint())
-	b, err := n.Linearize(t.Context(), mat.NewDense(2, 3, nil))
-	require.NoError(t, err)
+	b := testref.Must(n.Linearize(t.Context(), mat.NewDense(2, 3, nil)))(t)
 	require.Equal(t, want, b.Model)
 
 	theta := n.Theta()
 	theta[5] = math.Nextafter(theta[5], 9)
-	moved, err := n.WithTheta(theta)
-	require.NoError(t, err)
+	moved := testref.Must(n.WithTheta(theta))(t)
 	// Such a network is written in float64, as another file than before.
 	for _, m := range []*network.Network{moved, read(written(t, moved))} {
 		require.Equal(t, want.Graph, m.Fingerprint().Graph)
@@ -65,10 +63,8 @@ func TestFactored(t *testing.T) {
 	require.NoError(t, err)
 	x := mat.NewDense(4, 36, nil)
 	x.Apply(func(i, j int, _ float64) float64 { return math.Sin(float64(i + 5*j)) }, x)
-	want, err := n.Linearize(t.Context(), x)
-	require.NoError(t, err)
-	got, err := n.Factored().Linearize(t.Context(), x)
-	require.NoError(t, err)
+	want := testref.Must(n.Linearize(t.Context(), x))(t)
+	got := testref.Must(n.Factored().Linearize(t.Context(), x))(t)
 	require.IsType(t, (*linearize.Conv)(nil), got.Blocks[0])
 	for _, b := range want.Blocks {
 		_, ok := b.(*linearize.Conv)
@@ -80,7 +76,6 @@ func TestFactored(t *testing.T) {
 	want.JacobianTo(&j)
 	got.JacobianTo(&k)
 	require.True(t, mat.EqualApprox(&j, &k, 1e-13))
-	again, err := n.Linearize(t.Context(), x)
-	require.NoError(t, err)
+	again := testref.Must(n.Linearize(t.Context(), x))(t)
 	require.Len(t, again.Blocks, len(want.Blocks), "the network itself does not change")
 }

@@ -46,10 +46,8 @@ func FuzzIntegers(f *testing.F) {
 				rows = batch
 			}
 			x := gaussianMatrix(rand.New(rand.NewPCG(3, 4)), rows, chainWidth)
-			want, err := evaluate(m, &tensor{shape: []int{rows, chainWidth}, data: x.RawMatrix().Data}, nil)
-			require.NoError(t, err)
-			got, err := net.Forward(t.Context(), x)
-			require.NoError(t, err)
+			want := testref.Must(evaluate(m, &tensor{shape: []int{rows, chainWidth}, data: x.RawMatrix().Data}, nil))(t)
+			got := testref.Must(net.Forward(t.Context(), x))(t)
 			testref.RequireClose(t, got.RawMatrix().Data, want.data, 1e-15, "f")
 		}
 	})

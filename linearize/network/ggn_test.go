@@ -27,8 +27,7 @@ func ggn(t *testing.T, net *network.Network, x, roots *mat.Dense, b network.Back
 // jacobianSquares returns the diagonal of Σ_n J_nᵀR_nR_nᵀJ_n from the Jacobian.
 func jacobianSquares(t *testing.T, net *network.Network, x, roots *mat.Dense) []float64 {
 	t.Helper()
-	b, err := net.Linearize(t.Context(), x)
-	require.NoError(t, err)
+	b := testref.Must(net.Linearize(t.Context(), x))(t)
 	var j mat.Dense
 	b.JacobianTo(&j)
 	c := b.Outputs()
@@ -117,8 +116,7 @@ func TestGGNDiagonalsOfDenseLayers(t *testing.T) {
 		layers = append(layers, network.Dense{Units: units}, network.Tanh)
 	}
 	layers = layers[:len(layers)-1]
-	net, err := network.Sequential(network.Shape{4}, layers...)
-	require.NoError(t, err)
+	net := testref.Must(network.Sequential(network.Shape{4}, layers...))(t)
 	rng := rand.New(rand.NewPCG(8, 5))
 	x, roots := gaussianMatrix(rng, 3, 4), gaussianMatrix(rng, 3*7, 7)
 
@@ -198,8 +196,7 @@ func TestGGNDiagonalDoesNotDependOnWorkers(t *testing.T) {
 }
 
 func TestGGNDiagonalRefusesBadInput(t *testing.T) {
-	net, err := network.Sequential(network.Shape{2}, network.Dense{Units: 3})
-	require.NoError(t, err)
+	net := testref.Must(network.Sequential(network.Shape{2}, network.Dense{Units: 3}))(t)
 	h, x := make([]float64, 9), mat.NewDense(2, 2, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -27,8 +27,7 @@ func headExports(t *testing.T) (x *mat.Dense, all map[string]struct{ F, Y [][]fl
 		X        [][]float64                           `json:"x"`
 		Variants map[string]struct{ F, Y [][]float64 } `json:"variants"`
 	}
-	text, err := os.ReadFile(filepath.Join("..", "..", "testdata", "heads", "expected.json"))
-	require.NoError(t, err)
+	text := testref.Must(os.ReadFile(filepath.Join("..", "..", "testdata", "heads", "expected.json")))(t)
 	require.NoError(t, json.Unmarshal(text, &e))
 	return fromRows(e.X), e.Variants
 }
@@ -43,8 +42,7 @@ func fromRows(rows [][]float64) *mat.Dense {
 
 func headModel(t *testing.T, name string, rule head.Rule) (*network.Network, error) {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "heads", name+".onnx"))
-	require.NoError(t, err)
+	data := testref.Must(os.ReadFile(filepath.Join("..", "..", "testdata", "heads", name+".onnx")))(t)
 	return network.ReadONNX(bytes.NewReader(data), &network.ReadOptions{Head: rule})
 }
 
@@ -125,22 +123,18 @@ func TestHeadKeptAndRemoved(t *testing.T) {
 func TestWithHead(t *testing.T) {
 	x, all := headExports(t)
 	for _, name := range []string{"pair", "softmax", "exp"} {
-		net, err := headModel(t, name, head.Keep)
-		require.NoError(t, err)
+		net := testref.Must(headModel(t, name, head.Keep))(t)
 		theta := net.Theta()
 		rng := rand.New(rand.NewPCG(1, 2))
 		for i := range theta {
 			theta[i] += .1 * rng.NormFloat64()
 		}
-		net, err = net.WithTheta(theta)
-		require.NoError(t, err)
+		net = testref.Must(net.WithTheta(theta))(t)
 		net = net.WithMetadata(map[string]string{"a": "b"})
-		removed, err := net.WithHead(head.Remove)
-		require.NoError(t, err)
+		removed := testref.Must(net.WithHead(head.Remove))(t)
 		require.Equal(t, theta, removed.Theta())
 		require.Equal(t, map[string]string{"a": "b"}, removed.Metadata())
-		f, err := removed.Forward(t.Context(), x)
-		require.NoError(t, err)
+		f := testref.Must(removed.Forward(t.Context(), x))(t)
 		require.NotEqual(t, all[name].F[0][0], f.At(0, 0))
 
 		_, c, _ := removed.Dims()
@@ -148,18 +142,15 @@ func TestWithHead(t *testing.T) {
 		for j := range c {
 			scale[j], shift[j] = 2+float64(j), 1-float64(j)
 		}
-		scaled, err := removed.Rescaled(scale, shift)
-		require.NoError(t, err)
-		got, err := scaled.Forward(t.Context(), x)
-		require.NoError(t, err)
+		scaled := testref.Must(removed.Rescaled(scale, shift))(t)
+		got := testref.Must(scaled.Forward(t.Context(), x))(t)
 		want := mat.DenseCopyOf(f)
 		want.Apply(func(_, j int, v float64) float64 { return scale[j]*v + shift[j] }, want)
 		testref.RequireClose(t, got.RawMatrix().Data, want.RawMatrix().Data, 1e-14, name)
 
 		var b bytes.Buffer
 		require.NoError(t, removed.WriteONNX(&b))
-		back, err := network.ReadONNX(&b, &network.ReadOptions{Head: head.Remove})
-		require.NoError(t, err)
+		back := testref.Must(network.ReadONNX(&b, &network.ReadOptions{Head: head.Remove}))(t)
 		require.Equal(t, removed.Fingerprint(), back.Fingerprint())
 	}
 }
@@ -226,10 +217,8 @@ func TestHeadNearMisses(t *testing.T) {
 			require.NoError(t, err, name)
 			require.Equal(t, head.Head{}, net.Head(), name)
 			x := gaussianMatrix(rand.New(rand.NewPCG(3, 4)), 5, 4)
-			f, err := net.Forward(t.Context(), x)
-			require.NoError(t, err)
-			want, err := evaluate(m, &tensor{shape: []int{5, 4}, data: x.RawMatrix().Data}, nil)
-			require.NoError(t, err)
+			f := testref.Must(net.Forward(t.Context(), x))(t)
+			want := testref.Must(evaluate(m, &tensor{shape: []int{5, 4}, data: x.RawMatrix().Data}, nil))(t)
 			testref.RequireClose(t, f.RawMatrix().Data, want.data, 1e-13, name)
 		}
 	}
@@ -238,16 +227,12 @@ func TestHeadNearMisses(t *testing.T) {
 // Without saying anything the library removes the heads of classifiers, as it always did,
 // and tells so.
 func TestHeadWarningText(t *testing.T) {
-	net, err := network.Sequential(network.Shape{2}, network.Dense{Units: 1}, network.Sigmoid)
-	require.NoError(t, err)
+	net := testref.Must(network.Sequential(network.Shape{2}, network.Dense{Units: 1}, network.Sigmoid))(t)
 	require.Len(t, net.Warnings(), 1)
 	require.Regexp(t, `^The final Sigmoid \(node 1 "[^"]*"\) was removed\. Outputs are its inputs, and the likelihood applies it\.$`, net.Warnings()[0].Error())
-	kept, err := net.WithHead(head.Keep)
-	require.NoError(t, err)
+	kept := testref.Must(net.WithHead(head.Keep))(t)
 	require.Empty(t, kept.Warnings())
-	f, err := kept.Forward(t.Context(), mat.NewDense(1, 2, []float64{1, 2}))
-	require.NoError(t, err)
-	z, err := net.Forward(t.Context(), mat.NewDense(1, 2, []float64{1, 2}))
-	require.NoError(t, err)
+	f := testref.Must(kept.Forward(t.Context(), mat.NewDense(1, 2, []float64{1, 2})))(t)
+	z := testref.Must(net.Forward(t.Context(), mat.NewDense(1, 2, []float64{1, 2})))(t)
 	require.InDelta(t, 1/(1+math.Exp(-z.At(0, 0))), f.At(0, 0), 1e-15)
 }

@@ -584,8 +584,7 @@ func TestHostileInputs(t *testing.T) {
 	g := newGraph(13, 3)
 	m := g.output(g.input())
 	m.Graph.Inputs = nil
-	_, err := load(m)
-	require.ErrorContains(t, err, "0 inputs")
+	require.ErrorContains(t, testref.Err(load(m)), "0 inputs")
 	for _, c := range []struct {
 		opset []onnx.Opset
 		want  string // in the error; none where the model is read
@@ -639,12 +638,10 @@ func TestFreeze(t *testing.T) {
 	}
 	_, m := build()
 	names := []string{m.Graph.Initializers[0].Name, m.Graph.Initializers[1].Name, m.Graph.Initializers[3].Name}
-	all, err := load(m)
-	require.NoError(t, err)
+	all := testref.Must(load(m))(t)
 	x := mat.NewDense(2, 3, []float64{1, 2, 3, -1, 0.5, 2})
 	var j mat.Dense
-	full, err := all.Linearize(t.Context(), x)
-	require.NoError(t, err)
+	full := testref.Must(all.Linearize(t.Context(), x))(t)
 	full.JacobianTo(&j)
 	offset := map[string][2]int{}
 	for _, p := range all.Params() {
@@ -657,10 +654,8 @@ func TestFreeze(t *testing.T) {
 				frozen = append(frozen, name)
 			}
 		}
-		net, err := load(m, frozen...)
-		require.NoError(t, err)
-		b, err := net.Linearize(t.Context(), x)
-		require.NoError(t, err)
+		net := testref.Must(load(m, frozen...))(t)
+		b := testref.Must(net.Linearize(t.Context(), x))(t)
 		testref.RequireClose(t, b.F.RawMatrix().Data, full.F.RawMatrix().Data, 1e-15, "f")
 		var part mat.Dense
 		b.JacobianTo(&part)
@@ -677,16 +672,14 @@ func TestFreeze(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		requireOneLine(t, err)
 	}
-	_, err = load(m, names...)
-	require.ErrorContains(t, err, "does not depend on any parameter")
+	require.ErrorContains(t, testref.Err(load(m, names...)), "does not depend on any parameter")
 }
 
 // TestDamagedFiles checks that prefixes of a file and other bytes only give
 // errors.
 func TestDamagedFiles(t *testing.T) {
 	g := newGraph(13, 3)
-	data, err := g.output(g.op("Gemm", in(g.input(), g.param(3, 2), g.param(2)))).Encode()
-	require.NoError(t, err)
+	data := testref.Must(g.output(g.op("Gemm", in(g.input(), g.param(3, 2), g.param(2)))).Encode())(t)
 	for n := range data {
 		_, err := network.ReadONNX(bytes.NewReader(data[:n]), nil)
 		require.Error(t, err)

@@ -28,12 +28,9 @@ func invarianceRows(v []linearize.Invariance) []float64 {
 // is invariant: with running statistics, a batch normalization is a linear map.
 func TestInvariancesReference(t *testing.T) {
 	ref := testref.Open(t, "structures/normalized")
-	net, err := network.ReadONNX(bytes.NewReader(ref.Model(t)), nil)
-	require.NoError(t, err)
-	b, err := net.Linearize(t.Context(), ref.Matrix("x_train"))
-	require.NoError(t, err)
-	layers, err := linearize.Invariances(t.Context(), linearize.Rebatch(b, 7), net.Theta())
-	require.NoError(t, err)
+	net := testref.Must(network.ReadONNX(bytes.NewReader(ref.Model(t)), nil))(t)
+	b := testref.Must(net.Linearize(t.Context(), ref.Matrix("x_train")))(t)
+	layers := testref.Must(linearize.Invariances(t.Context(), linearize.Rebatch(b, 7), net.Theta()))(t)
 	testref.RequireClose(t, invarianceRows(layers), ref.Floats("invariance_layer"), 1e-9, "layers")
 	var tensors []linearize.Invariance
 	for i, l := range layers {
@@ -52,10 +49,8 @@ func TestInvariancesDense(t *testing.T) {
 	for i := range x.RawMatrix().Data {
 		x.RawMatrix().Data[i] = rng.NormFloat64()
 	}
-	b, err := net.Linearize(t.Context(), x)
-	require.NoError(t, err)
-	layers, err := linearize.Invariances(t.Context(), b, net.Theta())
-	require.NoError(t, err)
+	b := testref.Must(net.Linearize(t.Context(), x))(t)
+	layers := testref.Must(linearize.Invariances(t.Context(), b, net.Theta()))(t)
 	var j mat.Dense
 	b.JacobianTo(&j)
 	theta, p := net.Theta(), 0
@@ -103,14 +98,10 @@ func TestTrainingInvariances(t *testing.T) {
 	for i := range theta {
 		theta[i] += 0.1 * rng.NormFloat64()
 	}
-	net, err = net.WithTheta(theta)
-	require.NoError(t, err)
-	b, err := net.Linearize(t.Context(), x)
-	require.NoError(t, err)
-	inUse, err := linearize.Invariances(t.Context(), b, net.Theta())
-	require.NoError(t, err)
-	training, err := net.TrainingInvariances(t.Context(), x)
-	require.NoError(t, err)
+	net = testref.Must(net.WithTheta(theta))(t)
+	b := testref.Must(net.Linearize(t.Context(), x))(t)
+	inUse := testref.Must(linearize.Invariances(t.Context(), b, net.Theta()))(t)
+	training := testref.Must(net.TrainingInvariances(t.Context(), x))(t)
 	require.Len(t, training, 6)
 	for i, l := range training {
 		require.False(t, inUse[i].Invariant(), l.Name)
@@ -127,11 +118,8 @@ func TestTrainingInvariances(t *testing.T) {
 
 	plain, err := network.Seeded(3, []int{64}, network.Dense{Units: 7}, network.Tanh, network.Dense{Units: 2})
 	require.NoError(t, err)
-	b, err = plain.Linearize(t.Context(), x)
-	require.NoError(t, err)
-	want, err := linearize.Invariances(t.Context(), b, plain.Theta())
-	require.NoError(t, err)
-	got, err := plain.TrainingInvariances(t.Context(), x)
-	require.NoError(t, err)
+	b = testref.Must(plain.Linearize(t.Context(), x))(t)
+	want := testref.Must(linearize.Invariances(t.Context(), b, plain.Theta()))(t)
+	got := testref.Must(plain.TrainingInvariances(t.Context(), x))(t)
 	require.Equal(t, want, got)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -35,8 +36,7 @@ func TestNilLayers(t *testing.T) {
 			_, err := network.Sequential(network.Shape{3}, first, c.layer)
 			require.ErrorContains(t, err, c.want)
 			requireOneLine(t, err)
-			_, err = network.Sequential(network.Shape{3}, c.layer)
-			require.Error(t, err)
+			require.Error(t, testref.Err(network.Sequential(network.Shape{3}, c.layer)))
 		})
 	}
 	_, err := network.Sequential(network.Shape{3}, network.Residual{Layers: []network.Layer{network.Dense{}}})
@@ -47,14 +47,12 @@ func TestNilLayers(t *testing.T) {
 // parameters are named after the type.
 func TestEmbeddedLayers(t *testing.T) {
 	dense := network.Dense{Units: 2}
-	want, err := network.Sequential(network.Shape{3}, dense)
-	require.NoError(t, err)
+	want := testref.Must(network.Sequential(network.Shape{3}, dense))(t)
 	for name, layer := range map[string]network.Layer{
 		"Dense1.weight": &dense, "of1.weight": of{dense}, "to1.weight": &to{&dense}, "twice1.weight": twice{of{dense}},
 		"Layer1.weight": struct{ network.Layer }{dense},
 	} {
-		net, err := network.Sequential(network.Shape{3}, layer)
-		require.NoError(t, err)
+		net := testref.Must(network.Sequential(network.Shape{3}, layer))(t)
 		require.Equal(t, name, net.Params()[0].Name)
 		require.Equal(t, want.Theta(), net.Theta())
 	}

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -30,12 +31,9 @@ func TestLogLik(t *testing.T) {
 			theta[i] += rng.NormFloat64()
 		}
 		got, want := make([]float64, len(theta)), make([]float64, len(theta))
-		value, err := l.GradientTo(t.Context(), got, theta, x, y)
-		require.NoError(t, err)
-		at, err := net.WithTheta(theta)
-		require.NoError(t, err)
-		f, err := at.Forward(t.Context(), x)
-		require.NoError(t, err)
+		value := testref.Must(l.GradientTo(t.Context(), got, theta, x, y))(t)
+		at := testref.Must(net.WithTheta(theta))(t)
+		f := testref.Must(at.Forward(t.Context(), x))(t)
 		u, sum := mat.NewDense(7, 3, nil), 0.0
 		for i := range 7 {
 			sum += glm.Categorical{}.Expand(u.RawRowView(i), nil, nil, y.RawRowView(i), f.RawRowView(i))

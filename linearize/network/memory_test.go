@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -24,8 +25,7 @@ func TestBatchBytes(t *testing.T) {
 	for name, net := range networks {
 		d, _, _ := net.Dims()
 		x := gaussianMatrix(rand.New(rand.NewPCG(1, 2)), 7, d)
-		b, err := net.Linearize(t.Context(), x)
-		require.NoError(t, err)
+		b := testref.Must(net.Linearize(t.Context(), x))(t)
 		held := map[*float64]int{}
 		hold := func(m *mat.Dense) {
 			if m != nil && m != x {
@@ -60,10 +60,9 @@ func TestBatchBytes(t *testing.T) {
 // the bytes and the most examples that fit.
 func TestTooManyOutputs(t *testing.T) {
 	const outputs, rows = 21_853, 200_000 // 21,853² gradients an example
-	wide, err := network.Sequential(network.Shape{2}, &network.Dense{Units: outputs})
-	require.NoError(t, err)
+	wide := testref.Must(network.Sequential(network.Shape{2}, &network.Dense{Units: outputs}))(t)
 	x := gaussianMatrix(rand.New(rand.NewPCG(1, 2)), rows, 2)
-	_, err = wide.Linearize(t.Context(), x)
+	_, err := wide.Linearize(t.Context(), x)
 	var e *linearize.MemoryError
 	require.ErrorAs(t, err, &e)
 	require.Equal(t, linearize.Examples, e.Unit)

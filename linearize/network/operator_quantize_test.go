@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -146,8 +147,7 @@ func TestStraightThrough(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, net.Warnings(), 1)
 	require.ErrorContains(t, net.Warnings()[0], "straight through")
-	f, err := net.Forward(t.Context(), mat.NewDense(1, len(x), nil))
-	require.NoError(t, err)
+	f := testref.Must(net.Forward(t.Context(), mat.NewDense(1, len(x), nil)))(t)
 	require.Equal(t, value, f.RawMatrix().Data)
 	got, u := make([]float64, len(x)), mat.NewDense(1, len(x), ones(len(x)))
 	require.NoError(t, net.VJP(t.Context(), got, mat.NewDense(1, len(x), nil), u))
@@ -167,19 +167,17 @@ func TestStoredIntegers(t *testing.T) {
 		return g.output(y), w
 	}
 	m, w := model(true)
-	net, err := readModel(m, nil)
-	require.NoError(t, err)
+	net := testref.Must(readModel(m, nil))(t)
 	require.Len(t, net.Params(), 1)
 	require.Len(t, net.Warnings(), 1)
 	require.ErrorContains(t, net.Warnings()[0], `"`+w+`": stored as integers with a scale, and taken for constants`)
 	m, _ = model(false)
-	_, err = readModel(m, nil)
+	_, err := readModel(m, nil)
 	require.ErrorContains(t, err, "name them in --learn")
 	requireOneLine(t, err)
 	for _, bias := range []bool{false, true} {
 		m, w := model(bias)
-		net, err := readModel(m, &network.ReadOptions{Learn: []string{w}})
-		require.NoError(t, err)
+		net := testref.Must(readModel(m, &network.ReadOptions{Learn: []string{w}}))(t)
 		require.Equal(t, w, net.Params()[0].Name)
 		require.Equal(t, []float64{0, -0.5, 1, 31.75, -64.5, 1.5}, net.Theta()[:6])
 		require.Equal(t, "Outer", net.Describe().Params[0].Block)

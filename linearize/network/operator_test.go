@@ -86,16 +86,14 @@ func TestOperators(t *testing.T) {
 			for i := range theta {
 				theta[i] *= 1 + 0.2*rng.Float64()
 			}
-			moved, err := net.WithTheta(theta)
-			require.NoError(t, err)
+			moved := testref.Must(net.WithTheta(theta))(t)
 			requireEvaluated(t, m, moved, x, byName(moved))
 			requireRowwise(t, net, x)
 			require.LessOrEqual(t, p, 400, "a case must be small")
 			if !c.straight {
 				requireDifferences(t, net)
 			}
-			b, err := net.Linearize(t.Context(), x)
-			require.NoError(t, err)
+			b := testref.Must(net.Linearize(t.Context(), x))(t)
 			if rows == 5 {
 				requireBatch(t, b, rng)
 			}
@@ -123,10 +121,8 @@ func requireEvaluated(t *testing.T, m *onnx.Model, net *network.Network, x *mat.
 	t.Helper()
 	rows, _ := x.Dims()
 	whole := &tensor{shape: append([]int{rows}, net.InputShape()...), data: x.RawMatrix().Data}
-	want, err := evaluate(m, whole, theta)
-	require.NoError(t, err)
-	f, err := net.Forward(t.Context(), x)
-	require.NoError(t, err)
+	want := testref.Must(evaluate(m, whole, theta))(t)
+	f := testref.Must(net.Forward(t.Context(), x))(t)
 	testref.RequireClose(t, f.RawMatrix().Data, want.data, 1e-12, "f")
 }
 
@@ -134,12 +130,10 @@ func requireEvaluated(t *testing.T, m *onnx.Model, net *network.Network, x *mat.
 // 1e-14: a matrix product may group its sums by the number of rows.
 func requireRowwise(t *testing.T, net *network.Network, x *mat.Dense) {
 	t.Helper()
-	all, err := net.Forward(t.Context(), x)
-	require.NoError(t, err)
+	all := testref.Must(net.Forward(t.Context(), x))(t)
 	rows, d := x.Dims()
 	for i := range rows {
-		f, err := net.Forward(t.Context(), mat.NewDense(1, d, slices.Clone(x.RawRowView(i))))
-		require.NoError(t, err)
+		f := testref.Must(net.Forward(t.Context(), mat.NewDense(1, d, slices.Clone(x.RawRowView(i)))))(t)
 		testref.RequireClose(t, f.RawMatrix().Data, all.RawRowView(i), 1e-14, "one row")
 	}
 }

@@ -28,13 +28,10 @@ func classifier(t *testing.T) *network.Network {
 func TestGroupOutputs(t *testing.T) {
 	net := classifier(t)
 	x := gaussianMatrix(rand.New(rand.NewPCG(3, 4)), 6, 3)
-	whole, err := net.Forward(t.Context(), x)
-	require.NoError(t, err)
+	whole := testref.Must(net.Forward(t.Context(), x))(t)
 	for _, keep := range [][]int{{3}, {4, 0}, {1, 0, 4, 2}, {4, 3, 2, 1, 0}} {
-		grouped, err := net.GroupOutputs(keep)
-		require.NoError(t, err)
-		f, err := grouped.Forward(t.Context(), x)
-		require.NoError(t, err)
+		grouped := testref.Must(net.GroupOutputs(keep))(t)
+		f := testref.Must(grouped.Forward(t.Context(), x))(t)
 		_, c, _ := grouped.Dims()
 		require.Equal(t, min(len(keep)+1, 5), c)
 		for i := range 6 {
@@ -51,11 +48,9 @@ func TestGroupOutputs(t *testing.T) {
 			}
 		}
 		requireDifferences(t, grouped)
-		b, err := grouped.Linearize(t.Context(), x)
-		require.NoError(t, err)
+		b := testref.Must(grouped.Linearize(t.Context(), x))(t)
 		requireBatch(t, b, rand.New(rand.NewPCG(5, 6)))
-		moved, err := grouped.WithTheta(grouped.Theta())
-		require.NoError(t, err)
+		moved := testref.Must(grouped.WithTheta(grouped.Theta()))(t)
 		require.Equal(t, grouped.Fingerprint(), moved.Fingerprint())
 		require.NotEqual(t, net.Fingerprint(), grouped.Fingerprint())
 	}
@@ -65,17 +60,12 @@ func TestGroupOutputs(t *testing.T) {
 // of the classes.
 func TestGroupOutputsOfGroups(t *testing.T) {
 	net := classifier(t)
-	once, err := net.GroupOutputs([]int{2, 4})
-	require.NoError(t, err)
-	twice, err := once.GroupOutputs([]int{1})
-	require.NoError(t, err)
-	direct, err := net.GroupOutputs([]int{4})
-	require.NoError(t, err)
+	once := testref.Must(net.GroupOutputs([]int{2, 4}))(t)
+	twice := testref.Must(once.GroupOutputs([]int{1}))(t)
+	direct := testref.Must(net.GroupOutputs([]int{4}))(t)
 	x := gaussianMatrix(rand.New(rand.NewPCG(3, 4)), 6, 3)
-	want, err := direct.Linearize(t.Context(), x)
-	require.NoError(t, err)
-	got, err := twice.Linearize(t.Context(), x)
-	require.NoError(t, err)
+	want := testref.Must(direct.Linearize(t.Context(), x))(t)
+	got := testref.Must(twice.Linearize(t.Context(), x))(t)
 	testref.RequireClose(t, got.F.RawMatrix().Data, want.F.RawMatrix().Data, 1e-14, "f")
 	var a, b mat.Dense
 	got.JacobianTo(&a)
@@ -89,12 +79,10 @@ func TestGroupOutputsRefuses(t *testing.T) {
 		keep []int
 		want string
 	}{{nil, "no output to keep"}, {[]int{5}, "there is no output 5; the network has 0 to 4"}, {[]int{-1}, "no output -1"}, {[]int{2, 2}, "output 2 is named twice"}} {
-		_, err := net.GroupOutputs(c.keep)
-		require.ErrorContains(t, err, c.want)
+		require.ErrorContains(t, testref.Err(net.GroupOutputs(c.keep)), c.want)
 	}
-	grouped, err := net.GroupOutputs([]int{2})
-	require.NoError(t, err)
-	_, err = grouped.Rescaled([]float64{1, 1}, []float64{0, 0})
+	grouped := testref.Must(net.GroupOutputs([]int{2}))(t)
+	_, err := grouped.Rescaled([]float64{1, 1}, []float64{0, 0})
 	require.ErrorContains(t, err, "grouped outputs are logits of classes")
 }
 
@@ -106,10 +94,8 @@ func TestGroupedLabelsSayLess(t *testing.T) {
 	x := gaussianMatrix(rand.New(rand.NewPCG(7, 8)), 12, 3)
 	// curvature returns JᵀΛJ, whose Λ depends on no label.
 	curvature := func(net *network.Network) *mat.Dense {
-		b, err := net.Linearize(t.Context(), x)
-		require.NoError(t, err)
-		s, err := gp.NewSites(mat.NewDense(12, 1, nil), b.F, glm.Categorical{})
-		require.NoError(t, err)
+		b := testref.Must(net.Linearize(t.Context(), x))(t)
+		s := testref.Must(gp.NewSites(mat.NewDense(12, 1, nil), b.F, glm.Categorical{}))(t)
 		var j, part, sum mat.Dense
 		b.JacobianTo(&j)
 		_, c, p := net.Dims()
@@ -126,8 +112,7 @@ func TestGroupedLabelsSayLess(t *testing.T) {
 	}
 	whole := curvature(net)
 	for _, keep := range [][]int{{3, 1}, {0}, {4, 2, 1}, {4, 3, 2, 1, 0}} {
-		grouped, err := net.GroupOutputs(keep)
-		require.NoError(t, err)
+		grouped := testref.Must(net.GroupOutputs(keep))(t)
 		var less mat.Dense
 		less.Sub(whole, curvature(grouped))
 		p, _ := less.Dims()

@@ -28,8 +28,7 @@ func exportedParameters(t *testing.T) map[string][]string {
 		Case       string
 		Parameters []string
 	}
-	text, err := os.ReadFile(filepath.Join(parametersDir, "expected.json"))
-	require.NoError(t, err)
+	text := testref.Must(os.ReadFile(filepath.Join(parametersDir, "expected.json")))(t)
 	require.NoError(t, json.Unmarshal(text, &list))
 	out := map[string][]string{}
 	for _, e := range list {
@@ -39,8 +38,7 @@ func exportedParameters(t *testing.T) map[string][]string {
 }
 
 func readExported(t *testing.T, name string, o *network.ReadOptions) (*network.Network, error) {
-	f, err := os.Open(filepath.Join(parametersDir, name+".onnx"))
-	require.NoError(t, err)
+	f := testref.Must(os.Open(filepath.Join(parametersDir, name+".onnx")))(t)
 	defer f.Close()
 	return network.ReadONNX(f, o)
 }
@@ -51,8 +49,7 @@ func TestExportedParameters(t *testing.T) {
 	require.NotEmpty(t, cases)
 	for name, want := range cases {
 		t.Run(name, func(t *testing.T) {
-			net, err := readExported(t, name, nil)
-			require.NoError(t, err)
+			net := testref.Must(readExported(t, name, nil))(t)
 			var got []string
 			for _, p := range net.Params() {
 				got = append(got, p.Name)
@@ -69,8 +66,7 @@ func TestExportedParameters(t *testing.T) {
 func TestWeightsInConstantNodes(t *testing.T) {
 	for _, name := range []string{"constant-nodes", "batch-norm-in-nodes", "half-in-nodes", "layer-scale-in-nodes", "scales-in-nodes", "sinusoidal-in-nodes"} {
 		t.Run(name, func(t *testing.T) {
-			net, err := readExported(t, name, nil)
-			require.NoError(t, err)
+			net := testref.Must(readExported(t, name, nil))(t)
 			want := exportedParameters(t)[name]
 			said := ""
 			for _, w := range net.Warnings() {
@@ -86,13 +82,11 @@ func TestWeightsInConstantNodes(t *testing.T) {
 			for i := range theta {
 				theta[i] += 0.125 * float64(i%7)
 			}
-			moved, err := net.WithTheta(theta)
-			require.NoError(t, err)
+			moved := testref.Must(net.WithTheta(theta))(t)
 			for _, n := range []*network.Network{net, moved} {
 				var b bytes.Buffer
 				require.NoError(t, n.WriteONNX(&b))
-				again, err := network.ReadONNX(&b, nil)
-				require.NoError(t, err)
+				again := testref.Must(network.ReadONNX(&b, nil))(t)
 				require.Equal(t, n.Params(), again.Params())
 				require.Equal(t, n.Theta(), again.Theta())
 				require.Equal(t, n.Fingerprint(), again.Fingerprint())
@@ -100,8 +94,7 @@ func TestWeightsInConstantNodes(t *testing.T) {
 				x := gaussianMatrix(rand.New(rand.NewPCG(1, 2)), 5, d)
 				requireSameBatch(t, again, x, n, x, 0)
 			}
-			frozen, err := readExported(t, name, &network.ReadOptions{Freeze: want[:1]})
-			require.NoError(t, err)
+			frozen := testref.Must(readExported(t, name, &network.ReadOptions{Freeze: want[:1]}))(t)
 			require.Len(t, frozen.Params(), len(want)-1)
 		})
 	}
@@ -115,27 +108,22 @@ func TestLearnLiterals(t *testing.T) {
 	half := g.constantNode([]float64{0.5})
 	h := g.op("Mul", in(g.op("MatMul", in("x", filter)), half))
 	m := g.output(g.op("Gemm", in(g.op("Tanh", in(h)), g.param(3, 2), g.param(2))))
-	net, err := readModel(m, nil)
-	require.NoError(t, err)
+	net := testref.Must(readModel(m, nil))(t)
 	require.Len(t, net.Params(), 2)
 	require.Len(t, net.Warnings(), 1)
 	require.ErrorContains(t, linearize.FindWarning(net.Warnings(), "taken-for-constants"), "uncertainly: "+strconv.Quote(filter))
 	for _, names := range [][]string{{filter}, {half}, {filter, half}} {
-		learnt, err := readModel(m, &network.ReadOptions{Learn: names})
-		require.NoError(t, err)
+		learnt := testref.Must(readModel(m, &network.ReadOptions{Learn: names}))(t)
 		require.Len(t, learnt.Params(), 2+len(names))
 		requireDifferences(t, learnt)
 		x := gaussianMatrix(rand.New(rand.NewPCG(1, 2)), 5, 3)
-		a, err := learnt.Forward(t.Context(), x)
-		require.NoError(t, err)
-		b, err := net.Forward(t.Context(), x)
-		require.NoError(t, err)
+		a := testref.Must(learnt.Forward(t.Context(), x))(t)
+		b := testref.Must(net.Forward(t.Context(), x))(t)
 		testref.RequireClose(t, a.RawMatrix().Data, b.RawMatrix().Data, 1e-14, "f")
 	}
-	frozen, err := readModel(m, &network.ReadOptions{Freeze: []string{filter, half}})
-	require.NoError(t, err)
+	frozen := testref.Must(readModel(m, &network.ReadOptions{Freeze: []string{filter, half}}))(t)
 	require.Equal(t, net.Params(), frozen.Params())
-	_, err = readModel(m, &network.ReadOptions{Learn: in(filter), Freeze: in(filter)})
+	_, err := readModel(m, &network.ReadOptions{Learn: in(filter), Freeze: in(filter)})
 	require.ErrorContains(t, err, "choose one")
 }
 
@@ -187,8 +175,7 @@ func TestSilentTensors(t *testing.T) {
 			g := newGraph(17, 3)
 			output, tensor := c.build(g)
 			m := g.output(output)
-			net, err := readModel(m, nil)
-			require.NoError(t, err)
+			net := testref.Must(readModel(m, nil))(t)
 			require.Equal(t, c.silent, !slices.ContainsFunc(net.Params(), func(p linearize.Param) bool { return p.Name == tensor }))
 			if c.silent {
 				i := slices.IndexFunc(net.Describe().Tensors, func(d network.TensorInfo) bool { return d.Name == tensor })
@@ -211,8 +198,7 @@ func layer3(g *graph) string { return g.op("Gemm", in("x", g.param(3, 3), g.para
 func TestDecisionsOverridden(t *testing.T) {
 	learnt := 0
 	for name := range exportedParameters(t) {
-		net, err := readExported(t, name, nil)
-		require.NoError(t, err)
+		net := testref.Must(readExported(t, name, nil))(t)
 		var names []string
 		for _, d := range net.Describe().Tensors {
 			names = append(names, d.Name)
@@ -240,8 +226,7 @@ func TestDecisionsOverridden(t *testing.T) {
 		}
 		var b bytes.Buffer
 		require.NoError(t, net.WriteONNX(&b))
-		again, err := network.ReadONNX(&b, nil)
-		require.NoError(t, err)
+		again := testref.Must(network.ReadONNX(&b, nil))(t)
 		require.Equal(t, net.Params(), again.Params(), name)
 		require.Equal(t, net.Theta(), again.Theta(), name)
 		require.Equal(t, net.Fingerprint(), again.Fingerprint(), name)
@@ -255,8 +240,7 @@ func TestDoubts(t *testing.T) {
 		"learnt-named-pe": "taken-for-parameters", "sinusoidal-2d": "taken-for-constants", "logit-scale": "taken-for-constants", "sinusoidal": "", "class-token": "", "spectral-norm": "",
 		"rezero": "", "mask-infinite": "", "layer-scale": "", "coordconv": "", "window": "", "rms-norm": "",
 	} {
-		net, err := readExported(t, name, nil)
-		require.NoError(t, err)
+		net := testref.Must(readExported(t, name, nil))(t)
 		if want == "" {
 			require.Empty(t, net.Warnings(), name)
 			continue
@@ -275,10 +259,8 @@ func TestDoubts(t *testing.T) {
 // shape, is one parameter: f and J are those of the export without constant folding.
 func TestCopies(t *testing.T) {
 	for name, weight := range map[string]string{"tied-tokens": "weight", "spectral-conv": "0.weight_orig"} {
-		folded, err := readExported(t, name, nil)
-		require.NoError(t, err)
-		plain, err := readExported(t, name+"-unfolded", nil)
-		require.NoError(t, err)
+		folded := testref.Must(readExported(t, name, nil))(t)
+		plain := testref.Must(readExported(t, name+"-unfolded", nil))(t)
 		require.Equal(t, plain.Params(), folded.Params())
 		repeats := slices.DeleteFunc(folded.Describe().Tensors, func(d network.TensorInfo) bool { return !strings.Contains(d.Reason, "repeats") })
 		require.Len(t, repeats, 1)
@@ -287,15 +269,12 @@ func TestCopies(t *testing.T) {
 		for i := range theta {
 			theta[i] += 0.125 * float64(i%5)
 		}
-		a, err := folded.WithTheta(theta)
-		require.NoError(t, err)
-		b, err := plain.WithTheta(theta)
-		require.NoError(t, err)
+		a := testref.Must(folded.WithTheta(theta))(t)
+		b := testref.Must(plain.WithTheta(theta))(t)
 		d, _, _ := plain.Dims()
 		x := gaussianMatrix(rand.New(rand.NewPCG(1, 2)), 5, d)
 		requireSameBatch(t, a, x, b, x, 1e-13)
-		apart, err := readExported(t, name, &network.ReadOptions{Learn: in(repeats[0].Name)})
-		require.NoError(t, err)
+		apart := testref.Must(readExported(t, name, &network.ReadOptions{Learn: in(repeats[0].Name)}))(t)
 		require.Len(t, apart.Params(), len(folded.Params())+1)
 	}
 }

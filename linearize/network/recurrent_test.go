@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -35,15 +36,12 @@ func TestRecurrentBlocks(t *testing.T) {
 			attrs      []*onnx.Attribute
 		}{{"LSTM", "LSTM", nil}, {"GRU", "GRU", nil}, {"GRU-linear", "GRU", []*onnx.Attribute{intA("linear_before_reset", 1)}}, {"RNN", "RNN", nil}} {
 			m, w, r, b := wideRecurrent(c.kind, dirs, c.attrs...)
-			whole, err := load(m)
-			require.NoError(t, err)
+			whole := testref.Must(load(m))(t)
 			x := gaussianMatrix(rand.New(rand.NewPCG(1, 2)), 5, 20)
-			all, err := whole.Linearize(t.Context(), x)
-			require.NoError(t, err)
+			all := testref.Must(whole.Linearize(t.Context(), x))(t)
 			for _, frozen := range [][]string{nil, {w}, {r}, {b}, {w, b}, {r, b}} {
 				t.Run(strings.Join(append([]string{c.name, "direction", string(rune('0' + dirs)), "without"}, frozen...), "-"), func(t *testing.T) {
-					net, err := load(m, frozen...)
-					require.NoError(t, err)
+					net := testref.Must(load(m, frozen...))(t)
 					for _, p := range net.Describe().Params {
 						switch p.Name {
 						case w, r:
@@ -52,8 +50,7 @@ func TestRecurrentBlocks(t *testing.T) {
 							require.Equal(t, "Full", p.Block)
 						}
 					}
-					part, err := net.Linearize(t.Context(), x)
-					require.NoError(t, err)
+					part := testref.Must(net.Linearize(t.Context(), x))(t)
 					requireBatch(t, part, rand.New(rand.NewPCG(3, 4)))
 					requireSameColumns(t, part, all, net.Params(), whole.Params())
 				})
@@ -100,8 +97,7 @@ func TestRecurrentBlocksOfJoinedWeights(t *testing.T) {
 							require.Equal(t, "Conv", p.Block)
 						}
 					}
-					b, err := net.Linearize(t.Context(), inputs(5, 18))
-					require.NoError(t, err)
+					b := testref.Must(net.Linearize(t.Context(), inputs(5, 18)))(t)
 					requireBatch(t, b, rand.New(rand.NewPCG(3, 4)))
 					requireDifferences(t, net)
 				})

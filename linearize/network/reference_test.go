@@ -14,8 +14,7 @@ import (
 
 func read(t *testing.T, ref *testref.Ref) *network.Network {
 	t.Helper()
-	net, err := network.ReadONNX(bytes.NewReader(ref.Model(t)), nil)
-	require.NoError(t, err)
+	net := testref.Must(network.ReadONNX(bytes.NewReader(ref.Model(t)), nil))(t)
 	return net
 }
 
@@ -32,8 +31,7 @@ func TestReferenceLayers(t *testing.T) {
 			net := read(t, ref)
 			_, c, p := net.Dims()
 			x := ref.Matrix("x")
-			b, err := net.Linearize(t.Context(), x)
-			require.NoError(t, err)
+			b := testref.Must(net.Linearize(t.Context(), x))(t)
 			testref.RequireClose(t, b.F.RawMatrix().Data, ref.Floats("f"), 1e-10, "f")
 			require.Equal(t, ref.Shape("jacobian")[2], p)
 			testref.RequireClose(t, net.Theta(), ref.Floats("theta"), 0, "theta")
@@ -58,8 +56,7 @@ func TestReferenceExports(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ref := testref.Open(t, name)
 			net := read(t, ref)
-			b, err := net.Linearize(t.Context(), ref.Matrix("x"))
-			require.NoError(t, err)
+			b := testref.Must(net.Linearize(t.Context(), ref.Matrix("x")))(t)
 			testref.RequireClose(t, b.F.RawMatrix().Data, ref.Floats("f"), 1e-6, "f")
 			if strings.Contains(name, "softmax") {
 				require.Len(t, net.Warnings(), 1)
@@ -89,8 +86,7 @@ func TestReferenceToys(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			net := read(t, ref)
-			b, err := net.Linearize(t.Context(), ref.Matrix("x_train"))
-			require.NoError(t, err)
+			b := testref.Must(net.Linearize(t.Context(), ref.Matrix("x_train")))(t)
 			testref.RequireClose(t, b.F.RawMatrix().Data, ref.Floats("f_train"), 1e-10, "f")
 			head := ref.Shape("jacobian_train_head")[0]
 			var j mat.Dense

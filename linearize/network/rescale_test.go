@@ -51,16 +51,14 @@ func TestRescaled(t *testing.T) {
 			if c.fixed > 0 {
 				g.fixed(c.fixed)
 			}
-			net, err := readModel(g.output(c.build(g)), nil)
-			require.NoError(t, err)
+			net := testref.Must(readModel(g.output(c.build(g)), nil))(t)
 			net = net.WithMetadata(map[string]string{"a": "b"})
 			rng := rand.New(rand.NewPCG(5, 6))
 			scale, shift := make([]float64, c.outputs), make([]float64, c.outputs)
 			for i := range scale {
 				scale[i], shift[i] = math.Exp(3*rng.NormFloat64()), 100*rng.NormFloat64()
 			}
-			scaled, err := net.Rescaled(scale, shift)
-			require.NoError(t, err)
+			scaled := testref.Must(net.Rescaled(scale, shift))(t)
 			require.Equal(t, net.Theta(), scaled.Theta())
 			require.Equal(t, net.Params(), scaled.Params())
 			require.Equal(t, net.Warnings(), scaled.Warnings())
@@ -69,15 +67,12 @@ func TestRescaled(t *testing.T) {
 			requireAffine(t, net, scaled, scale, shift, gaussianMatrix(rng, 4, 3))
 
 			// Twice is once by the product.
-			twice, err := scaled.Rescaled(scale, shift)
-			require.NoError(t, err)
+			twice := testref.Must(scaled.Rescaled(scale, shift))(t)
 			requireAffine(t, scaled, twice, scale, shift, gaussianMatrix(rng, 4, 3))
 			theta := net.Theta()
 			theta[0]++
-			moved, err := net.WithTheta(theta)
-			require.NoError(t, err)
-			movedScaled, err := scaled.WithTheta(theta)
-			require.NoError(t, err)
+			moved := testref.Must(net.WithTheta(theta))(t)
+			movedScaled := testref.Must(scaled.WithTheta(theta))(t)
 			requireAffine(t, moved, movedScaled, scale, shift, gaussianMatrix(rng, 4, 3))
 		})
 	}
@@ -85,10 +80,8 @@ func TestRescaled(t *testing.T) {
 
 func requireAffine(t *testing.T, net, scaled *network.Network, scale, shift []float64, x *mat.Dense) {
 	t.Helper()
-	a, err := net.Linearize(t.Context(), x)
-	require.NoError(t, err)
-	b, err := scaled.Linearize(t.Context(), x)
-	require.NoError(t, err)
+	a := testref.Must(net.Linearize(t.Context(), x))(t)
+	b := testref.Must(scaled.Linearize(t.Context(), x))(t)
 	var f, j, js mat.Dense
 	f.Apply(func(_, c int, v float64) float64 { return scale[c]*v + shift[c] }, a.F)
 	require.Equal(t, f.RawMatrix().Data, b.F.RawMatrix().Data)
@@ -104,27 +97,22 @@ func TestRescaledWritten(t *testing.T) {
 	g := newGraph(17, 3)
 	g.model.Graph.Inputs[0].Type = onnx.Float
 	h := g.op("Tanh", in(g.op("Gemm", in("x", g.float32s([]float64{1, 2, 3, 4, 5, 6}, 3, 2), g.float32s([]float64{0.5, -0.5}, 2)))))
-	net, err := readModel(g.output(g.op("MatMul", in(h, g.float32s([]float64{1, -1, 2, 1}, 2, 2)))), nil)
-	require.NoError(t, err)
-	scaled, err := net.Rescaled([]float64{10, 20}, []float64{1, 2})
-	require.NoError(t, err)
+	net := testref.Must(readModel(g.output(g.op("MatMul", in(h, g.float32s([]float64{1, -1, 2, 1}, 2, 2)))), nil))(t)
+	scaled := testref.Must(net.Rescaled([]float64{10, 20}, []float64{1, 2}))(t)
 	var buf bytes.Buffer
 	require.NoError(t, scaled.WriteONNX(&buf))
-	m, err := onnx.Read(bytes.NewReader(buf.Bytes()))
-	require.NoError(t, err)
+	m := testref.Must(onnx.Read(bytes.NewReader(buf.Bytes())))(t)
 	for _, i := range m.Graph.Initializers {
 		require.Equal(t, onnx.Double, i.Type, i.Name)
 	}
 	require.Equal(t, onnx.Double, m.Graph.Inputs[0].Type)
-	back, err := network.ReadONNX(&buf, nil)
-	require.NoError(t, err)
+	back := testref.Must(network.ReadONNX(&buf, nil))(t)
 	require.Equal(t, net.Theta(), back.Theta())
 	requireAffine(t, net, back, []float64{10, 20}, []float64{1, 2}, gaussianMatrix(rand.New(rand.NewPCG(1, 1)), 3, 3))
 }
 
 func TestRescaledRefuses(t *testing.T) {
-	net, err := network.Sequential(network.Shape{3}, network.Dense{Units: 1})
-	require.NoError(t, err)
+	net := testref.Must(network.Sequential(network.Shape{3}, network.Dense{Units: 1}))(t)
 	for _, bad := range [][2]float64{{0, 0}, {-1, 0}, {math.NaN(), 0}, {math.Inf(1), 0}, {1, math.NaN()}, {1, math.Inf(-1)}} {
 		_, err := net.Rescaled(bad[:1], bad[1:])
 		require.ErrorContains(t, err, "output 0 is to be scaled by")

@@ -38,8 +38,7 @@ func severalInputs() *graph {
 // TestSeveralInputs compares f and J with those of the same network over one input,
 // which Slice cuts into the three.
 func TestSeveralInputs(t *testing.T) {
-	several, err := readModel(severalInputs().model, nil)
-	require.NoError(t, err)
+	several := testref.Must(readModel(severalInputs().model, nil))(t)
 	require.Equal(t, []network.Input{{Name: "x", Shape: network.Shape{3}}, {Name: "picture", Shape: network.Shape{2, 2, 2}, Offset: 3}, {Name: "age", Shape: network.Shape{}, Offset: 11}}, several.Inputs())
 	require.Equal(t, network.Shape{12}, several.InputShape())
 	require.ErrorContains(t, several.Warnings()[0], `Input "unused" does not influence the output`)
@@ -56,14 +55,11 @@ func TestSeveralInputs(t *testing.T) {
 	cut("x", 0, 3, 3)
 	cut("picture", 3, 11, 2, 2, 2)
 	cut("age", 11, 12)
-	flat, err := readModel(g.model, nil)
-	require.NoError(t, err)
+	flat := testref.Must(readModel(g.model, nil))(t)
 
 	x := gaussianMatrix(rand.New(rand.NewPCG(1, 2)), 5, 12)
-	want, err := flat.Linearize(t.Context(), x)
-	require.NoError(t, err)
-	got, err := several.Linearize(t.Context(), x)
-	require.NoError(t, err)
+	want := testref.Must(flat.Linearize(t.Context(), x))(t)
+	got := testref.Must(several.Linearize(t.Context(), x))(t)
 	require.True(t, mat.Equal(want.F, got.F))
 	var wantJ, gotJ mat.Dense
 	want.JacobianTo(&wantJ)
@@ -111,17 +107,13 @@ func TestSeveralOutputs(t *testing.T) {
 
 	x := gaussianMatrix(rand.New(rand.NewPCG(1, 2)), 4, 3)
 	for k, name := range []string{mean, second} {
-		net, err := readModel(m, &network.ReadOptions{Output: name})
-		require.NoError(t, err)
+		net := testref.Must(readModel(m, &network.ReadOptions{Output: name}))(t)
 		alone := *m
 		graph := *m.Graph
 		graph.Outputs, alone.Graph = m.Graph.Outputs[k:k+1], &graph
-		want, err := readModel(&alone, nil)
-		require.NoError(t, err)
-		got, err := net.Forward(t.Context(), x)
-		require.NoError(t, err)
-		f, err := want.Forward(t.Context(), x)
-		require.NoError(t, err)
+		want := testref.Must(readModel(&alone, nil))(t)
+		got := testref.Must(net.Forward(t.Context(), x))(t)
+		f := testref.Must(want.Forward(t.Context(), x))(t)
 		require.True(t, mat.Equal(f, got))
 		require.Equal(t, want.Fingerprint(), net.Fingerprint())
 		require.Equal(t, want.Fingerprint(), roundTrip(t, net).Fingerprint())
@@ -131,8 +123,7 @@ func TestSeveralOutputs(t *testing.T) {
 // TestWithColumns compares f and J at rows of a table, whose columns are the inputs in any
 // order, with those of the network at the inputs one after another.
 func TestWithColumns(t *testing.T) {
-	net, err := readModel(severalInputs().model, nil)
-	require.NoError(t, err)
+	net := testref.Must(readModel(severalInputs().model, nil))(t)
 	rng := rand.New(rand.NewPCG(3, 4))
 	const width = 15
 	columns := map[string][]int{"x": {4, 0, 4}, "picture": {14, 2, 3, 1, 5, 6, 7, 8}, "age": {9}}
@@ -143,22 +134,17 @@ func TestWithColumns(t *testing.T) {
 			x.Set(i, k, table.At(i, from))
 		}
 	}
-	placed, err := net.WithColumns(width, columns)
-	require.NoError(t, err)
+	placed := testref.Must(net.WithColumns(width, columns))(t)
 	d, _, _ := placed.Dims()
 	require.Equal(t, width, d)
 	require.Equal(t, []int{4, 0, 4}, placed.Inputs()[0].Columns)
 	require.NotEqual(t, net.Fingerprint(), placed.Fingerprint())
 	require.Equal(t, net.Theta(), placed.Theta())
-	want, err := net.Linearize(t.Context(), x)
-	require.NoError(t, err)
-	got, err := placed.Linearize(t.Context(), table)
-	require.NoError(t, err)
+	want := testref.Must(net.Linearize(t.Context(), x))(t)
+	got := testref.Must(placed.Linearize(t.Context(), table))(t)
 	requireSame(t, got, want)
-	scaled, err := placed.Rescaled([]float64{2, 3}, []float64{0, 0})
-	require.NoError(t, err)
-	f, err := scaled.Forward(t.Context(), table)
-	require.NoError(t, err)
+	scaled := testref.Must(placed.Rescaled([]float64{2, 3}, []float64{0, 0}))(t)
+	f := testref.Must(scaled.Forward(t.Context(), table))(t)
 	testref.RequireClose(t, mat.Col(nil, 1, f), mat.Col(nil, 1, scaledBy(want.F, 3)), 1e-15, "rescaled")
 
 	for _, c := range []struct {

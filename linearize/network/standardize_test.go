@@ -11,6 +11,7 @@ import (
 
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -22,10 +23,8 @@ func requireStandardized(t *testing.T, net, raw *network.Network, mean, sd []flo
 	x := gaussianMatrix(rand.New(rand.NewPCG(1, 2)), 5, d)
 	scaled := mat.DenseCopyOf(x)
 	(&dataset.Scaling{Mean: mean, Scale: sd}).Apply(scaled)
-	want, err := net.Linearize(t.Context(), scaled)
-	require.NoError(t, err)
-	got, err := raw.Linearize(t.Context(), x)
-	require.NoError(t, err)
+	want := testref.Must(net.Linearize(t.Context(), scaled))(t)
+	got := testref.Must(raw.Linearize(t.Context(), x))(t)
 	require.Equal(t, want.F.RawMatrix().Data, got.F.RawMatrix().Data)
 	var jw, jg mat.Dense
 	want.JacobianTo(&jw)
@@ -59,24 +58,19 @@ func TestStandardized(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGraph(17, 3)
-			net, err := readModel(g.output(c.build(g)), nil)
-			require.NoError(t, err)
-			raw, err := net.Standardized(c.mean, c.sd)
-			require.NoError(t, err)
+			net := testref.Must(readModel(g.output(c.build(g)), nil))(t)
+			raw := testref.Must(net.Standardized(c.mean, c.sd))(t)
 			requireStandardized(t, net, raw, c.mean, c.sd)
 			require.Equal(t, net.Warnings(), raw.Warnings())
 			require.Equal(t, net.Describe().InputConstants, raw.Describe().InputConstants)
 			var buf bytes.Buffer
 			require.NoError(t, raw.WriteONNX(&buf))
-			back, err := network.ReadONNX(&buf, nil)
-			require.NoError(t, err)
+			back := testref.Must(network.ReadONNX(&buf, nil))(t)
 			requireStandardized(t, net, back.WithMetadata(net.Metadata()), c.mean, c.sd)
 			theta := net.Theta()
 			theta[0]++
-			moved, err := net.WithTheta(theta)
-			require.NoError(t, err)
-			movedRaw, err := raw.WithTheta(theta)
-			require.NoError(t, err)
+			moved := testref.Must(net.WithTheta(theta))(t)
+			movedRaw := testref.Must(raw.WithTheta(theta))(t)
 			requireStandardized(t, moved, movedRaw, c.mean, c.sd)
 		})
 	}
@@ -90,49 +84,41 @@ func TestStandardizedAsRecorded(t *testing.T) {
 	read := func(kv map[string]string) *network.Network {
 		var buf bytes.Buffer
 		require.NoError(t, net.WithMetadata(kv).WriteONNX(&buf))
-		back, err := network.ReadONNX(&buf, nil)
-		require.NoError(t, err)
+		back := testref.Must(network.ReadONNX(&buf, nil))(t)
 		return back
 	}
 	of := read(map[string]string{"funcgp.scaling": scaling.String(), "a": "b"})
 	require.NotNil(t, linearize.FindWarning(of.Warnings(), "inputs-scaled"))
-	raw, err := of.Standardized(nil, nil)
-	require.NoError(t, err)
+	raw := testref.Must(of.Standardized(nil, nil))(t)
 	requireStandardized(t, of, raw, scaling.Mean, scaling.Scale)
 	require.Empty(t, raw.Warnings())
 	require.Equal(t, map[string]string{"funcgp.scaling": "0;1", "a": "b"}, raw.Metadata())
 	for _, text := range []string{"", "0;1", "a;b", "1,2;3", "1"} {
 		silent := read(map[string]string{"funcgp.scaling": text})
 		require.Empty(t, silent.Warnings(), text)
-		_, err = silent.Standardized(nil, nil)
-		require.ErrorContains(t, err, "record no standardization", text)
+		require.ErrorContains(t, testref.Err(silent.Standardized(nil, nil)), "record no standardization", text)
 	}
 }
 
 // Columns of a table are standardized where each input reads them; integers are not.
 func TestStandardizedColumns(t *testing.T) {
 	g := newGraph(17, 3)
-	net, err := readModel(g.output(g.op("MatMul", in("x", g.param(3, 1)))), nil)
-	require.NoError(t, err)
-	table, err := net.WithColumns(5, map[string][]int{"x": {4, 0, 2}})
-	require.NoError(t, err)
+	net := testref.Must(readModel(g.output(g.op("MatMul", in("x", g.param(3, 1)))), nil))(t)
+	table := testref.Must(net.WithColumns(5, map[string][]int{"x": {4, 0, 2}}))(t)
 	mean, sd := []float64{1, 2, 3, 4, 5}, []float64{5, 4, 3, 2, 1}
-	raw, err := table.Standardized(mean, sd)
-	require.NoError(t, err)
+	raw := testref.Must(table.Standardized(mean, sd))(t)
 	requireStandardized(t, table, raw, mean, sd)
 
 	g = newGraph(17, 3)
 	g.model.Graph.Inputs[0].Type = onnx.Int64
-	net, err = readModel(g.output(g.op("Flatten", in(g.op("Gather", in(g.param(5, 2), "x"))))), nil)
-	require.NoError(t, err)
-	_, err = net.Standardized([]float64{1, 2, 3}, []float64{1, 1, 1})
+	net = testref.Must(readModel(g.output(g.op("Flatten", in(g.op("Gather", in(g.param(5, 2), "x"))))), nil))(t)
+	_, err := net.Standardized([]float64{1, 2, 3}, []float64{1, 1, 1})
 	require.ErrorContains(t, err, "of integers")
 	requireOneLine(t, err)
 }
 
 func TestStandardizedRefuses(t *testing.T) {
-	net, err := network.Sequential(network.Shape{3}, network.Dense{Units: 1})
-	require.NoError(t, err)
+	net := testref.Must(network.Sequential(network.Shape{3}, network.Dense{Units: 1}))(t)
 	for _, bad := range [][2]float64{{0, 0}, {0, -1}, {0, math.NaN()}, {0, math.Inf(1)}, {math.NaN(), 1}, {math.Inf(-1), 1}} {
 		_, err := net.Standardized(bad[:1], bad[1:])
 		require.ErrorContains(t, err, "input 0 has the mean")

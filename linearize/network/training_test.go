@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
@@ -53,13 +54,11 @@ func TestGradientInTraining(t *testing.T) {
 	theta := n.Theta()
 	at := func(l *LogLik, dst []float64) float64 {
 		l.steps = 5
-		v, err := l.GradientTo(t.Context(), dst, theta, x, y)
-		require.NoError(t, err)
+		v := testref.Must(l.GradientTo(t.Context(), dst, theta, x, y))(t)
 		return v
 	}
 	chunked := func(chunk int) *LogLik {
-		l, err := n.TrainingLogLik(half{}, 0)
-		require.NoError(t, err)
+		l := testref.Must(n.TrainingLogLik(half{}, 0))(t)
 		l.sum.prog.Chunk = chunk
 		return l
 	}
@@ -122,12 +121,8 @@ func TestDropper(t *testing.T) {
 
 // What cannot be trained is one error.
 func TestTrainingRefuses(t *testing.T) {
-	grouped, err := noisy(t, 1).GroupOutputs([]int{0})
-	require.NoError(t, err)
-	_, err = grouped.TrainingLogLik(half{}, 0)
-	require.ErrorContains(t, err, "before its outputs are grouped")
-	_, err = Sequential(Shape{3}, Dropout{Ratio: 1})
-	require.ErrorContains(t, err, "a ratio of 1")
-	_, err = Sequential(Shape{3}, BatchNorm{Momentum: 2})
-	require.ErrorContains(t, err, "a momentum of 2")
+	grouped := testref.Must(noisy(t, 1).GroupOutputs([]int{0}))(t)
+	require.ErrorContains(t, testref.Err(grouped.TrainingLogLik(half{}, 0)), "before its outputs are grouped")
+	require.ErrorContains(t, testref.Err(Sequential(Shape{3}, Dropout{Ratio: 1})), "a ratio of 1")
+	require.ErrorContains(t, testref.Err(Sequential(Shape{3}, BatchNorm{Momentum: 2})), "a momentum of 2")
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/rowfile"
 	"github.com/funcgp/funcgp/ntk"
@@ -52,8 +53,7 @@ func TestFiles(t *testing.T) {
 	}
 	dir := t.TempDir()
 	require.NoError(t, os.CopyFS(dir, files))
-	rows, err := rowfile.Open(t.Context(), os.DirFS(dir), "part-*.csv", &rowfile.Options{Target: "y"})
-	require.NoError(t, err)
+	rows := testref.Must(rowfile.Open(t.Context(), os.DirFS(dir), "part-*.csv", &rowfile.Options{Target: "y"}))(t)
 	require.Equal(t, n, rows.Len())
 	require.Equal(t, []int{d}, rows.Shape())
 	require.Equal(t, []string{"a", "b", "c"}, rows.Columns())
@@ -62,23 +62,18 @@ func TestFiles(t *testing.T) {
 	for range 20 {
 		lo := rng.IntN(n)
 		hi := lo + 1 + rng.IntN(n-lo)
-		got, err := rows.ReadRows(t.Context(), lo, hi)
-		require.NoError(t, err)
+		got := testref.Must(rows.ReadRows(t.Context(), lo, hi))(t)
 		require.True(t, mat.Equal(x.Slice(lo, hi, 0, d), got))
 	}
 	require.PanicsWithValue(t, "rowfile: rows out of range", func() { _, _ = rows.ReadRows(t.Context(), 3, 3) })
 	require.PanicsWithValue(t, "rowfile: rows out of range", func() { rows.Targets(3, n+1) })
 
-	lik, err := glm.NewGaussian(1)
-	require.NoError(t, err)
-	z, err := line{}.Linearize(t.Context(), mat.DenseCopyOf(x.Slice(0, 3, 0, d)))
-	require.NoError(t, err)
-	prior, err := ntk.NewIsotropic(1, nil)
-	require.NoError(t, err)
+	lik := testref.Must(glm.NewGaussian(1))(t)
+	z := testref.Must(line{}.Linearize(t.Context(), mat.DenseCopyOf(x.Slice(0, 3, 0, d))))(t)
+	prior := testref.Must(ntk.NewIsotropic(1, nil))(t)
 	b, err := sparse.NewBuilder(t.Context(), ntk.New(prior, make([]float64, d), nil), &sparse.Inducing{Rows: []int{0, 1, 2}, Batch: z}, &sparse.Options{Mean: gp.LinearGaussian})
 	require.NoError(t, err)
-	base, err := b.Posterior(t.Context())
-	require.NoError(t, err)
+	base := testref.Must(b.Posterior(t.Context()))(t)
 	whole, err := shard.Compute(t.Context(), base, nil, linearize.NewSource(line{}, n, 8, func(lo, hi int) (*mat.Dense, error) {
 		return mat.DenseCopyOf(x.Slice(lo, hi, 0, d)), nil
 	}), y, lik)
@@ -94,12 +89,9 @@ func TestFiles(t *testing.T) {
 	}
 	own := base.Builder()
 	require.NoError(t, own.Merge(whole.Sums))
-	p, err := own.Posterior(t.Context())
-	require.NoError(t, err)
-	q, err := sum.Posterior(t.Context())
-	require.NoError(t, err)
-	at, err := line{}.Linearize(t.Context(), mat.NewDense(1, d, []float64{1, 2, 3}))
-	require.NoError(t, err)
+	p := testref.Must(own.Posterior(t.Context()))(t)
+	q := testref.Must(sum.Posterior(t.Context()))(t)
+	at := testref.Must(line{}.Linearize(t.Context(), mat.NewDense(1, d, []float64{1, 2, 3})))(t)
 	mean := func(p *sparse.Projected) float64 {
 		var mean, cov mat.Dense
 		require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, at))
@@ -110,8 +102,7 @@ func TestFiles(t *testing.T) {
 	require.NoError(t, rows.Close())
 
 	files["part-1.csv"].Data = []byte(strings.Replace(string(files["part-1.csv"].Data), ",", ";,", 1))
-	_, err = rowfile.Open(t.Context(), files, "part-*.csv", nil)
-	require.ErrorContains(t, err, "part-1.csv:")
+	require.ErrorContains(t, testref.Err(rowfile.Open(t.Context(), files, "part-*.csv", nil)), "part-1.csv:")
 	_, err = rowfile.Open(t.Context(), files, "none-*.csv", nil)
 	require.EqualError(t, err, "none-*.csv: no file has such a name; check the pattern and its folder")
 }

@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -56,8 +57,7 @@ type trainCase struct {
 
 func readTrainCases(t *testing.T) []trainCase {
 	t.Helper()
-	b, err := os.ReadFile("../../testdata/training/steps.json")
-	require.NoError(t, err)
+	b := testref.Must(os.ReadFile("../../testdata/training/steps.json"))(t)
 	var cases []trainCase
 	require.NoError(t, json.Unmarshal(b, &cases))
 	return cases
@@ -94,8 +94,7 @@ func (c *trainCase) network(t *testing.T) *network.Network {
 			layers = append(layers, network.ReLU)
 		}
 	}
-	net, err := network.Sequential(c.Shape, layers...)
-	require.NoError(t, err)
+	net := testref.Must(network.Sequential(c.Shape, layers...))(t)
 	m := modelOf(t, net)
 	for _, tensor := range m.Graph.Initializers {
 		if at := statistic(tensor.Name); at != nil {
@@ -104,10 +103,8 @@ func (c *trainCase) network(t *testing.T) *network.Network {
 	}
 	var file bytes.Buffer
 	require.NoError(t, m.Write(&file))
-	net, err = network.ReadONNX(&file, nil)
-	require.NoError(t, err)
-	net, err = net.WithTheta(c.Start)
-	require.NoError(t, err)
+	net = testref.Must(network.ReadONNX(&file, nil))(t)
+	net = testref.Must(net.WithTheta(c.Start))(t)
 	return net
 }
 
@@ -116,8 +113,7 @@ func modelOf(t *testing.T, net *network.Network) *onnx.Model {
 	t.Helper()
 	var file bytes.Buffer
 	require.NoError(t, net.WriteONNX(&file))
-	m, err := onnx.Read(&file)
-	require.NoError(t, err)
+	m := testref.Must(onnx.Read(&file))(t)
 	return m
 }
 
@@ -193,8 +189,7 @@ func TestStepsOfPyTorch(t *testing.T) {
 				want := c.Steps[step]
 				require.InDelta(t, c.Rates[step/(len(c.X)/c.Batch)], rate, 1e-15, "step %d", step)
 				require.InDeltaSlice(t, want.Theta, theta, tol, "step %d", step)
-				now, err := d.loglik.Network(theta)
-				require.NoError(t, err)
+				now := testref.Must(d.loglik.Network(theta))(t)
 				for i, r := range running(t, now) {
 					require.InDeltaSlice(t, want.Running[i][0], r[0], tol)
 					require.InDeltaSlice(t, want.Running[i][1], r[1], tol)
@@ -216,10 +211,8 @@ func TestStepsOfPyTorch(t *testing.T) {
 				require.Equal(t, epoch, done)
 				require.Equal(t, c.Epochs, total)
 			}
-			opt, err := o.withDefaults(net)
-			require.NoError(t, err)
-			d, err = newDescent(net, matrixOf(c.X), matrixOf(c.Y), half{}, opt)
-			require.NoError(t, err)
+			opt := testref.Must(o.withDefaults(net))(t)
+			d = testref.Must(newDescent(net, matrixOf(c.X), matrixOf(c.Y), half{}, opt))(t)
 			d.order = func() []int { return c.Orders[epoch] }
 			var ratios []float64
 			for _, l := range c.Layers {
@@ -237,8 +230,7 @@ func TestStepsOfPyTorch(t *testing.T) {
 				}
 			})
 			var res Result
-			trained, err := d.run(t.Context(), &res)
-			require.NoError(t, err)
+			trained := testref.Must(d.run(t.Context(), &res))(t)
 			require.Equal(t, len(c.Steps), step)
 			require.Equal(t, len(c.Steps), res.Steps)
 			if v := o.Validation; v != nil {
@@ -254,8 +246,7 @@ func TestStepsOfPyTorch(t *testing.T) {
 				require.InDeltaSlice(t, c.Steps[(best+1)*(len(c.X)/c.Batch)-1].Theta, trained.Theta(), tol)
 				return
 			}
-			f, err := trained.Forward(t.Context(), matrixOf(c.X))
-			require.NoError(t, err)
+			f := testref.Must(trained.Forward(t.Context(), matrixOf(c.X)))(t)
 			require.True(t, mat.EqualApprox(matrixOf(c.Outputs), f, tol), "outputs in use")
 		})
 	}

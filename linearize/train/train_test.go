@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -80,13 +81,10 @@ func TestTrainedFile(t *testing.T) {
 	require.Equal(t, 12, res.Steps)
 	var file bytes.Buffer
 	require.NoError(t, trained.WriteONNX(&file))
-	read, err := network.ReadONNX(&file, nil)
-	require.NoError(t, err)
+	read := testref.Must(network.ReadONNX(&file, nil))(t)
 	require.Empty(t, read.Warnings())
-	want, err := trained.Forward(t.Context(), x)
-	require.NoError(t, err)
-	got, err := read.Forward(t.Context(), x)
-	require.NoError(t, err)
+	want := testref.Must(trained.Forward(t.Context(), x))(t)
+	got := testref.Must(read.Forward(t.Context(), x))(t)
 	require.True(t, mat.Equal(want, got))
 	objective := 0.0
 	for i := range 60 {
@@ -99,20 +97,15 @@ func TestTrainedFile(t *testing.T) {
 		objective += 0.5 * v * v
 	}
 	require.InEpsilon(t, objective, res.Objective, 1e-12)
-	b, err := read.Linearize(t.Context(), x)
-	require.NoError(t, err)
+	b := testref.Must(read.Linearize(t.Context(), x))(t)
 	require.Equal(t, len(n.Theta()), b.P)
 
 	// Another network of the same layers takes it over; one of others does not.
-	again, err := noisy(t, 2).WithStateOf(read)
-	require.NoError(t, err)
-	got, err = again.Forward(t.Context(), x)
-	require.NoError(t, err)
+	again := testref.Must(noisy(t, 2).WithStateOf(read))(t)
+	got = testref.Must(again.Forward(t.Context(), x))(t)
 	require.True(t, mat.Equal(want, got))
-	other, err := network.Sequential(network.Shape{2, 5, 5}, network.Flatten{}, network.Dense{Units: 2})
-	require.NoError(t, err)
-	_, err = other.WithStateOf(read)
-	require.ErrorContains(t, err, `tensor "Dense1.weight" of 100 numbers`)
+	other := testref.Must(network.Sequential(network.Shape{2, 5, 5}, network.Flatten{}, network.Dense{Units: 2}))(t)
+	require.ErrorContains(t, testref.Err(other.WithStateOf(read)), `tensor "Dense1.weight" of 100 numbers`)
 
 	// In evaluation mode the running statistics stay.
 	fixed, _, err := MAP(t.Context(), trained, x, y, half{}, &Options{Batch: 20, Epochs: 1, LBFGS: -1, Evaluation: true})
@@ -152,8 +145,7 @@ func TestEarlyStopping(t *testing.T) {
 		o.Epochs, o.Validation, o.LBFGS = epochs+1, nil, -1
 		net, _, err := MAP(t.Context(), n, x, y, half{}, &o)
 		require.NoError(t, err)
-		score, err := opt.Validation.score(t.Context(), net, half{})
-		require.NoError(t, err)
+		score := testref.Must(opt.Validation.score(t.Context(), net, half{}))(t)
 		if scores = append(scores, score); epochs+1 == res.BestEpoch {
 			require.Equal(t, net.Theta(), trained.Theta())
 			require.Equal(t, score, res.ValidationNLL)

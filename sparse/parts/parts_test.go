@@ -13,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/sparse"
 	"github.com/funcgp/funcgp/sparse/shard"
 )
@@ -25,26 +26,22 @@ func selectInducing(t *testing.T, path string) {
 	method := &inference.Flags{Method: "nystrom", Inducing: 8}
 	c := job.New(nil)
 	defer c.Close()
-	p, err := problem.Open(t.Context(), c, flags, "")
-	require.NoError(t, err)
-	pass, err := inference.NewPass(t.Context(), c, p, method)
-	require.NoError(t, err)
+	p := testref.Must(problem.Open(t.Context(), c, flags, ""))(t)
+	pass := testref.Must(inference.NewPass(t.Context(), c, p, method))(t)
 	require.NoError(t, pass.Save(t.Context(), path, nil))
 }
 
 // fitIn fits in n parts, the last one first, and returns the posterior's file.
 func fitIn(t *testing.T, dir, z string, n int) string {
 	t.Helper()
-	fit, err := OpenFit(t.Context(), &FitOptions{Inducing: z})
-	require.NoError(t, err)
+	fit := testref.Must(OpenFit(t.Context(), &FitOptions{Inducing: z}))(t)
 	defer fit.Close()
 	require.Equal(t, 60, fit.Len())
 	var total *sparse.Sums
 	var files []string
 	for i := range n {
 		files = append(files, filepath.Join(dir, fmt.Sprintf("%d-%d.rows", n, i)))
-		sums, err := fit.Part(t.Context(), shard.Part{Number: n - 1 - i, Of: n}, files[i])
-		require.NoError(t, err)
+		sums := testref.Must(fit.Part(t.Context(), shard.Part{Number: n - 1 - i, Of: n}, files[i]))(t)
 		if total == nil {
 			total = sums
 		} else {
@@ -52,10 +49,9 @@ func fitIn(t *testing.T, dir, z string, n int) string {
 		}
 	}
 	out := filepath.Join(dir, fmt.Sprintf("%d.gp", n))
-	report, err := Merge(t.Context(), &FitOptions{Calibrate: "none"}, files, total, out)
-	require.NoError(t, err)
+	report := testref.Must(Merge(t.Context(), &FitOptions{Calibrate: "none"}, files, total, out))(t)
 	require.Equal(t, 60, report.Examples)
-	_, err = fit.Part(t.Context(), shard.Part{Number: 0, Of: 61}, files[0])
+	_, err := fit.Part(t.Context(), shard.Part{Number: 0, Of: 61}, files[0])
 	require.ErrorContains(t, err, "it has no rows, as there are 60 training rows")
 	return out
 }
@@ -63,8 +59,7 @@ func fitIn(t *testing.T, dir, z string, n int) string {
 // sent is a part as another process gets it.
 func sent(t *testing.T, p *TermsPart) *TermsPart {
 	t.Helper()
-	data, err := p.MarshalBinary()
-	require.NoError(t, err)
+	data := testref.Must(p.MarshalBinary())(t)
 	q := new(TermsPart)
 	require.Error(t, q.UnmarshalBinary(data[:len(data)/2]))
 	require.NoError(t, q.UnmarshalBinary(data))
@@ -84,28 +79,24 @@ func asked(t *testing.T, posterior string) *TermsOptions {
 // explainIn explains two rows in n parts.
 func explainIn(t *testing.T, posterior string, n int) *TermsPart {
 	t.Helper()
-	w, err := OpenTerms(t.Context(), asked(t, posterior))
-	require.NoError(t, err)
+	w := testref.Must(OpenTerms(t.Context(), asked(t, posterior)))(t)
 	defer func() { require.NoError(t, w.Close()) }()
 	require.Equal(t, 60, w.Len())
 	var sum *TermsPart
 	for i := range n {
-		p, err := w.Part(t.Context(), shard.Part{Number: n - 1 - i, Of: n})
-		require.NoError(t, err)
+		p := testref.Must(w.Part(t.Context(), shard.Part{Number: n - 1 - i, Of: n}))(t)
 		q := sent(t, p)
 		if sum == nil {
 			sum = q
 		} else {
-			sum, err = q.Add(sum)
-			require.NoError(t, err)
+			sum = testref.Must(q.Add(sum))(t)
 		}
 	}
 	require.Equal(t, 60, sum.Len())
 	path := posterior + fmt.Sprint(n)
 	require.NoError(t, sum.Write(path))
 	require.True(t, IsTerms(path))
-	p, err := MergeTerms(t.Context(), []string{path})
-	require.NoError(t, err)
+	p := testref.Must(MergeTerms(t.Context(), []string{path}))(t)
 	require.Equal(t, sum, p)
 	return p
 }
@@ -117,8 +108,7 @@ func TestParts(t *testing.T) {
 	z := filepath.Join(dir, "z.gp")
 	selectInducing(t, z)
 	evidence := func(path string) float64 {
-		f, err := problem.PosteriorFile.Open(t.Context(), path, 0, false)
-		require.NoError(t, err)
+		f := testref.Must(problem.PosteriorFile.Open(t.Context(), path, 0, false))(t)
 		defer f.Close()
 		var h problem.SavedHeader
 		require.NoError(t, f.JSON("header", &h))
@@ -150,27 +140,21 @@ func TestNewTerms(t *testing.T) {
 	z := filepath.Join(dir, "z.gp")
 	selectInducing(t, z)
 	gp := fitIn(t, dir, z, 1)
-	post, err := funcgp.Open(t.Context(), gp, nil)
-	require.NoError(t, err)
-	w, err := NewTerms(t.Context(), post, asked(t, gp).Question)
-	require.NoError(t, err)
-	part, err := w.Part(t.Context(), shard.Part{Number: 0, Of: 1})
-	require.NoError(t, err)
+	post := testref.Must(funcgp.Open(t.Context(), gp, nil))(t)
+	w := testref.Must(NewTerms(t.Context(), post, asked(t, gp).Question))(t)
+	part := testref.Must(w.Part(t.Context(), shard.Part{Number: 0, Of: 1}))(t)
 	require.Equal(t, explainIn(t, gp, 1).Explanations(), sent(t, part).Explanations())
-	_, err = w.Part(t.Context(), shard.Part{Number: 0, Of: 61})
+	_, err := w.Part(t.Context(), shard.Part{Number: 0, Of: 61})
 	require.ErrorContains(t, err, "it has no rows, as there are 60 training rows")
 	require.NoError(t, w.Close())
-	_, err = post.TestRows(t.Context(), 6)
-	require.NoError(t, err)
+	require.NoError(t, testref.Err(post.TestRows(t.Context(), 6)))
 	require.NoError(t, post.Close())
-	_, err = w.Part(t.Context(), shard.Part{Number: 0, Of: 1})
-	require.ErrorIs(t, err, funcgp.ErrClosed)
+	require.ErrorIs(t, testref.Err(w.Part(t.Context(), shard.Part{Number: 0, Of: 1})), funcgp.ErrClosed)
 
 	fresh, err := funcgp.Fit(t.Context(), funcgp.Model{}, funcgp.Data{Source: "digits:200,20", TrainCount: 20}, nil)
 	require.NoError(t, err)
 	defer fresh.Close()
-	_, err = NewTerms(t.Context(), fresh, Question{})
-	require.ErrorContains(t, err, "the posterior is of no file")
+	require.ErrorContains(t, testref.Err(NewTerms(t.Context(), fresh, Question{})), "the posterior is of no file")
 }
 
 // Options and files that are wrong are one clear error, and a usage error where no file need be
@@ -214,15 +198,13 @@ func TestRefusals(t *testing.T) {
 // Whatever the bytes are, they are a part or an error.
 func FuzzTermsPart(f *testing.F) {
 	part := &TermsPart{header: header{Part: shard.Part{Of: 1}, Examples: 3}, covered: 3}
-	data, err := part.MarshalBinary()
-	require.NoError(f, err)
+	data := testref.Must(part.MarshalBinary())(f)
 	f.Add(data)
 	f.Add([]byte{1, 2, 3})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p := new(TermsPart)
 		if p.UnmarshalBinary(data) == nil {
-			_, err := p.MarshalBinary()
-			require.NoError(t, err)
+			require.NoError(t, testref.Err(p.MarshalBinary()))
 		}
 	})
 }

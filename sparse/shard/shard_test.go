@@ -15,6 +15,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
 	"github.com/funcgp/funcgp/sparse/shard"
@@ -37,13 +38,10 @@ type task struct {
 func newTask(t *testing.T, q *testkit.Problem, a sparse.Approximation) *task {
 	t.Helper()
 	rows := []int{9, 2, 17, 5, 0}
-	b, err := q.Train.Gather(t.Context(), rows)
-	require.NoError(t, err)
+	b := testref.Must(q.Train.Gather(t.Context(), rows))(t)
 	s := &task{Problem: q, z: &sparse.Inducing{Rows: rows, Batch: b}, o: &sparse.Options{Approximation: a, Mean: gp.LinearGaussian}}
-	builder, err := sparse.NewBuilder(t.Context(), q.Kernel, s.z, s.o)
-	require.NoError(t, err)
-	s.base, err = builder.Posterior(t.Context())
-	require.NoError(t, err)
+	builder := testref.Must(sparse.NewBuilder(t.Context(), q.Kernel, s.z, s.o))(t)
+	s.base = testref.Must(builder.Posterior(t.Context()))(t)
 	return s
 }
 
@@ -79,8 +77,7 @@ func sites(t *testing.T, set *shard.Set, c int) *gp.Sites {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "sites")
 	require.NoError(t, store.Write(path, "test", 1, func(w *store.Writer) error { return set.SaveSites(t.Context(), w, "") }))
-	f, err := store.Open(path, "test", 1)
-	require.NoError(t, err)
+	f := testref.Must(store.Open(path, "test", 1))(t)
 	t.Cleanup(func() { require.NoError(t, f.Close()) })
 	r := f.Reader("")
 	joined := gp.LoadSites(r, set.Len(), c)
@@ -95,34 +92,27 @@ func TestMergeIsOnePass(t *testing.T) {
 		for _, a := range []sparse.Approximation{sparse.Nystrom, sparse.FITC} {
 			t.Run(fmt.Sprint(q.Name, a), func(t *testing.T) {
 				s := newTask(t, q, a)
-				want, err := sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), s.z, s.o)
-				require.NoError(t, err)
+				want := testref.Must(sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), s.z, s.o))(t)
 				for _, n := range []int{1, 2, 7} {
 					if n == 7 { // at another point than θ*
 						s.move = make([]float64, q.Train.P)
 						for i := range s.move {
 							s.move[i] = .1 * math.Sin(float64(i))
 						}
-						moved, err := gp.SitesMoved(t.Context(), q.Train, s.move, q.Y, q.Likelihood)
-						require.NoError(t, err)
-						want, err = sparse.Fit(t.Context(), q.Kernel, q.Train, moved, s.z, s.o)
-						require.NoError(t, err)
+						moved := testref.Must(gp.SitesMoved(t.Context(), q.Train, s.move, q.Y, q.Likelihood))(t)
+						want = testref.Must(sparse.Fit(t.Context(), q.Kernel, q.Train, moved, s.z, s.o))(t)
 					}
 					paths := s.write(t, t.TempDir(), n)
 					var first []byte
 					for range 2 {
-						set, err := shard.Open(paths)
-						require.NoError(t, err)
-						p, err := set.Merge(t.Context(), s.base)
-						require.NoError(t, err)
-						data, err := p.Sums().MarshalBinary()
-						require.NoError(t, err)
+						set := testref.Must(shard.Open(paths))(t)
+						p := testref.Must(set.Merge(t.Context(), s.base))(t)
+						data := testref.Must(p.Sums().MarshalBinary())(t)
 						if first == nil {
 							first = data
 						}
 						require.Equal(t, first, data, "the order of the files changes the sums")
-						got, err := p.WithData(t.Context(), q.Train, sites(t, set, q.C))
-						require.NoError(t, err)
+						got := testref.Must(p.WithData(t.Context(), q.Train, sites(t, set, q.C)))(t)
 						requireSame(t, q, got, want)
 						slices.Reverse(paths)
 					}
@@ -137,10 +127,8 @@ func TestMergeIsOnePass(t *testing.T) {
 func TestSumsApart(t *testing.T) {
 	q := testkit.Problems(t)[2]
 	s, dir := newTask(t, q, sparse.Nystrom), t.TempDir()
-	whole, err := shard.Open(s.write(t, dir, 3))
-	require.NoError(t, err)
-	want, err := whole.Merge(t.Context(), s.base)
-	require.NoError(t, err)
+	whole := testref.Must(shard.Open(s.write(t, dir, 3)))(t)
+	want := testref.Must(whole.Merge(t.Context(), s.base))(t)
 	var paths []string
 	sums := s.base.Builder().Sums()
 	for _, i := range []int{2, 0, 1} {
@@ -150,10 +138,8 @@ func TestSumsApart(t *testing.T) {
 		paths = append(paths, filepath.Join(dir, fmt.Sprint(i, ".rows")))
 		require.NoError(t, shard.Write(paths[len(paths)-1], part, nil))
 	}
-	apart, err := shard.OpenApart(paths, sums)
-	require.NoError(t, err)
-	got, err := apart.Merge(t.Context(), s.base)
-	require.NoError(t, err)
+	apart := testref.Must(shard.OpenApart(paths, sums))(t)
+	got := testref.Must(apart.Merge(t.Context(), s.base))(t)
 	var mean, cov, wantMean, wantCov mat.Dense
 	require.NoError(t, got.PredictTo(t.Context(), &mean, &cov, q.Test))
 	require.NoError(t, want.PredictTo(t.Context(), &wantMean, &wantCov, q.Test))
@@ -161,14 +147,12 @@ func TestSumsApart(t *testing.T) {
 	testkit.RequireClose(t, "covariance", &cov, &wantCov, shardTol)
 	require.Equal(t, sites(t, whole, q.C), sites(t, apart, q.C))
 
-	_, err = shard.Open(paths)
-	require.ErrorContains(t, err, paths[0]+": its sums are not in the file")
-	_, err = shard.OpenApart(whole.Paths(), sums)
+	require.ErrorContains(t, testref.Err(shard.Open(paths)), paths[0]+": its sums are not in the file")
+	_, err := shard.OpenApart(whole.Paths(), sums)
 	require.ErrorContains(t, err, whole.Paths()[0]+": its sums are in the file")
 	_, err = shard.OpenApart(paths, s.compute(t, shard.Part{Number: 0, Of: 3}).Sums)
 	require.ErrorContains(t, err, "the sums added apart are of 6 examples, and the parts of 20")
-	other, err := shard.OpenApart(paths, sums)
-	require.NoError(t, err)
+	other := testref.Must(shard.OpenApart(paths, sums))(t)
 	_, err = other.Merge(t.Context(), newTask(t, q, sparse.FITC).base)
 	require.ErrorContains(t, err, "the sums added apart: sparse: the sums differ in their approximation")
 }
@@ -221,8 +205,7 @@ func TestRefusals(t *testing.T) {
 		refused(other+": part 0/4 is of another pass than "+paths[1]+": they differ in "+what, other, paths[1], paths[2], paths[3])
 	}
 	refused("they differ in the number of parts, 3 and 4", append(s.write(t, dir, 3)[:1], paths[1:]...)...)
-	content, err := os.ReadFile(paths[1])
-	require.NoError(t, err)
+	content := testref.Must(os.ReadFile(paths[1]))(t)
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 60 {
 		bad := slices.Clone(content)
@@ -240,18 +223,16 @@ func TestRefusals(t *testing.T) {
 		}
 		require.ErrorContains(t, err, other)
 	}
-	_, err = shard.Open(nil)
-	require.Error(t, err)
+	require.Error(t, testref.Err(shard.Open(nil)))
 }
 
 // A part of other inputs than those of the data is refused.
 func TestCheck(t *testing.T) {
 	s := newTask(t, testkit.Problems(t)[2], sparse.Nystrom)
 	rows := func(lo, hi int) linearize.Source { return s.Train.Slice(lo, hi) }
-	set, err := shard.Open(s.write(t, t.TempDir(), 2))
-	require.NoError(t, err)
+	set := testref.Must(shard.Open(s.write(t, t.TempDir(), 2)))(t)
 	require.NoError(t, set.Check(t.Context(), rows))
-	err = set.Check(t.Context(), func(lo, hi int) linearize.Source { return rows(lo, hi-1) })
+	err := set.Check(t.Context(), func(lo, hi int) linearize.Source { return rows(lo, hi-1) })
 	require.ErrorContains(t, err, "the inputs of rows 0 to 9 of the training examples are not those that part 0/2 was computed from")
 }
 
@@ -260,9 +241,8 @@ func TestOtherSums(t *testing.T) {
 	q := testkit.Problems(t)[2]
 	s, other := newTask(t, q, sparse.Nystrom), newTask(t, q, sparse.FITC)
 	paths := s.write(t, t.TempDir(), 2)
-	set, err := shard.Open(paths)
-	require.NoError(t, err)
-	_, err = set.Merge(t.Context(), other.base)
+	set := testref.Must(shard.Open(paths))(t)
+	_, err := set.Merge(t.Context(), other.base)
 	require.ErrorContains(t, err, paths[0]+": sparse: the sums differ in their approximation")
 	_, err = shard.Compute(t.Context(), s.base, nil, testkit.InTiles(q.Train.Slice(0, 0), 1), mat.NewDense(1, 1, nil), q.Likelihood)
 	require.ErrorIs(t, err, gp.ErrNoExamples)
@@ -281,16 +261,14 @@ func TestParts(t *testing.T) {
 				require.LessOrEqual(t, hi-lo, (n+of-1)/of)
 				require.GreaterOrEqual(t, hi-lo, n/of)
 				next = hi
-				again, err := shard.ParsePart(p.String())
-				require.NoError(t, err)
+				again := testref.Must(shard.ParsePart(p.String()))(t)
 				require.Equal(t, p, again)
 			}
 			require.Equal(t, n, next)
 		}
 	}
 	for text, problem := range map[string]string{"4/3": "the parts of 3 are 0/3 to 2/3", "3/3": "0/3 to 2/3", "-1/3": "0/3 to 2/3", "0/0": "there can be 1 to", "1": "no part", "a/b": "no part", "": "no part", "0/9999999999": "there can be"} {
-		_, err := shard.ParsePart(text)
-		require.ErrorContains(t, err, problem, text)
+		require.ErrorContains(t, testref.Err(shard.ParsePart(text)), problem, text)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // posteriors are files at two prior precisions, whose predictions differ.
@@ -32,8 +33,7 @@ func posteriors(t *testing.T) (files [2][]byte) {
 		path := filepath.Join(t.TempDir(), "a.gp")
 		require.NoError(t, p.Save(t.Context(), path, nil))
 		require.NoError(t, p.Close())
-		files[i], err = os.ReadFile(path)
-		require.NoError(t, err)
+		files[i] = testref.Must(os.ReadFile(path))(t)
 	}
 	return files
 }
@@ -55,18 +55,15 @@ func TestProgram(t *testing.T) {
 	program, path, files := filepath.Join(t.TempDir(), "service"), filepath.Join(t.TempDir(), "loans.gp"), posteriors(t)
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	l := testref.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	url := "http://" + l.Addr().String() + "/loans/"
 	require.NoError(t, l.Close())
 	replace(t, path, files[0])
 	c := exec.CommandContext(t.Context(), program, "-file", path, "-addr", l.Addr().String())
-	says, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
-	require.NoError(t, err)
+	says := testref.Must(os.Create(filepath.Join(t.TempDir(), "stderr")))(t)
 	defer says.Close()
 	said := func() string {
-		text, err := os.ReadFile(says.Name())
-		require.NoError(t, err)
+		text := testref.Must(os.ReadFile(says.Name()))(t)
 		return string(text)
 	}
 	c.Stderr, c.Env = says, append(os.Environ(), "TOKEN=secret")
@@ -76,8 +73,7 @@ func TestProgram(t *testing.T) {
 		if body == "" {
 			method = "GET"
 		}
-		r, err := http.NewRequest(method, url+path, strings.NewReader(body))
-		require.NoError(t, err)
+		r := testref.Must(http.NewRequest(method, url+path, strings.NewReader(body)))(t)
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Authorization", "Bearer "+token)
 		a, err := http.DefaultClient.Do(r)
@@ -85,8 +81,7 @@ func TestProgram(t *testing.T) {
 			return 0, err.Error()
 		}
 		defer a.Body.Close()
-		text, err := io.ReadAll(a.Body)
-		require.NoError(t, err)
+		text := testref.Must(io.ReadAll(a.Body))(t)
 		return a.StatusCode, string(text)
 	}
 	require.Eventually(t, func() bool { status, _ := ask("secret", "readyz", ""); return status == 200 }, time.Minute, 20*time.Millisecond)

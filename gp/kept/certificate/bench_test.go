@@ -10,18 +10,16 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/kept/certificate"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // BenchmarkCertify takes the certificate of a posterior on a tenth of the rows.
 func BenchmarkCertify(b *testing.B) {
 	const n, c = 500, 4
 	q := testkit.NewProblem("many", 11, n, c, glm.Categorical{}, 3)
-	s, err := gp.NewSites(q.Y, q.Train.F, q.Likelihood)
-	require.NoError(b, err)
-	k, err := gp.Keep(b.Context(), q.Kernel, q.Train, s, &gp.KeepOptions{Most: n / 10 * c})
-	require.NoError(b, err)
-	post, err := gp.FitKept(b.Context(), q.Kernel, q.Train, s, k, nil)
-	require.NoError(b, err)
+	s := testref.Must(gp.NewSites(q.Y, q.Train.F, q.Likelihood))(b)
+	k := testref.Must(gp.Keep(b.Context(), q.Kernel, q.Train, s, &gp.KeepOptions{Most: n / 10 * c}))(b)
+	post := testref.Must(gp.FitKept(b.Context(), q.Kernel, q.Train, s, k, nil))(b)
 	for _, all := range []bool{false, true} {
 		b.Run(fmt.Sprintf("N=%d/P=%d/all=%v", n, q.Train.P, all), func(b *testing.B) {
 			for b.Loop() {

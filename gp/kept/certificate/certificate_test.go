@@ -32,25 +32,21 @@ type thinned struct {
 // fit keeps the rows that o says.
 func (p thinned) fit(t *testing.T, o *gp.KeepOptions) thinned {
 	t.Helper()
-	k, err := gp.Keep(t.Context(), p.kernel, p.train, p.sites, o)
-	require.NoError(t, err)
-	p.post, err = gp.FitKept(t.Context(), p.kernel, p.train, p.sites, k, nil)
-	require.NoError(t, err)
+	k := testref.Must(gp.Keep(t.Context(), p.kernel, p.train, p.sites, o))(t)
+	p.post = testref.Must(gp.FitKept(t.Context(), p.kernel, p.train, p.sites, k, nil))(t)
 	return p
 }
 
 func (p thinned) certify(t *testing.T, o certificate.Options) *certificate.Certificate {
 	t.Helper()
-	c, err := certificate.Certify(t.Context(), p.post, p.train, p.sites, p.prior, p.theta, &o)
-	require.NoError(t, err)
+	c := testref.Must(certificate.Certify(t.Context(), p.post, p.train, p.sites, p.prior, p.theta, &o))(t)
 	return c
 }
 
 // exact returns the covariances of the test examples given all rows.
 func (p thinned) exact(t *testing.T) *mat.Dense {
 	t.Helper()
-	exact, err := gp.Fit(t.Context(), p.kernel, p.train, p.sites, nil)
-	require.NoError(t, err)
+	exact := testref.Must(gp.Fit(t.Context(), p.kernel, p.train, p.sites, nil))(t)
 	all := new(mat.Dense)
 	require.NoError(t, exact.PredictTo(t.Context(), nil, all, p.test))
 	return all
@@ -68,8 +64,7 @@ func (p thinned) logDet(t *testing.T) float64 {
 // m returns M from whole matrices: S(K − K_·k (Λ_k⁻¹ + K_kk)⁻¹ K_k·)Sᵀ.
 func (p thinned) m(t *testing.T) *mat.SymDense {
 	t.Helper()
-	d, err := p.post.Kept().Dropped(t.Context(), p.sites, 0)
-	require.NoError(t, err)
+	d := testref.Must(p.post.Kept().Dropped(t.Context(), p.sites, 0))(t)
 	c := p.train.Outputs()
 	rows := func(k *gp.Kept) *mat.Dense {
 		if k.Len() == 0 {
@@ -300,8 +295,7 @@ func TestSampleCovers(t *testing.T) {
 func TestWorkersAndProducts(t *testing.T) {
 	r := testkit.OpenReference(t, "categorical")
 	p := thinned{train: r.Train, test: r.Test, sites: r.Sites(t), kernel: r.Kernel, prior: r.Prior, theta: r.Net.Theta()}.fit(t, &gp.KeepOptions{Strength: 0.1})
-	products, err := r.Net.Products(r.X)
-	require.NoError(t, err)
+	products := testref.Must(r.Net.Products(r.X))(t)
 	for _, o := range []certificate.Options{{}, {Sample: 20}, {Sample: 20, All: true}, {Sample: 20, All: true, Products: products}} {
 		o.Workers = 1
 		want := p.certify(t, o)
@@ -366,10 +360,9 @@ func TestOtherPrior(t *testing.T) {
 		fmt.Sprintf("has the prior variance %v for parameter 2, the prior given has %v", variance[2], variance[2]+1):              {changed(variance), mean},
 		fmt.Sprintf("the prior mean of parameter 2 is %v from θ*, in what is given %v", mean[2]-p.theta[2], mean[2]+1-p.theta[2]): {variance, changed(mean)},
 	} {
-		other, err := ntk.NewDiagonal(numbers[0], numbers[1])
-		require.NoError(t, err)
+		other := testref.Must(ntk.NewDiagonal(numbers[0], numbers[1]))(t)
 		var wrong *certificate.PriorError
-		_, err = certificate.Certify(t.Context(), p.post, p.train, p.sites, other, p.theta, nil)
+		_, err := certificate.Certify(t.Context(), p.post, p.train, p.sites, other, p.theta, nil)
 		require.ErrorAs(t, err, &wrong)
 		require.Equal(t, 2, wrong.Of.Parameter)
 		require.ErrorContains(t, err, says)
