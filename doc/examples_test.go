@@ -227,9 +227,7 @@ func write(t *testing.T, path string, text []byte) {
 // Every example of README.md, doc, the package's documentation and the help works, one
 // after the other in a directory of the page's own.
 func TestExamples(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a minute of work, and many times that under the race detector")
-	}
+	testref.Long(t, "a minute of work, and many times that under the race detector")
 	used, once, count, ran := map[string]int{}, map[string]bool{}, 0, 0
 	pages := examplePages(t)
 	for name, page := range pages {

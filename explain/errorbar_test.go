@@ -251,9 +251,7 @@ func TestErrorBarsAreThoseOfLabelsDrawnAnew(t *testing.T) {
 // the share of terms that are marked is that of a normal beyond two standard deviations;
 // where they lie on a steep line, those of all inputs that are not near zero are marked.
 func TestDistinguishable(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a posterior of many rows by code that the other tests of error bars run too")
-	}
+	testref.Long(t, "a posterior of many rows by code that the other tests of error bars run too")
 	const n, noise = 2000, .5
 	rng := rand.New(rand.NewPCG(9, 6))
 	lik := testref.Must(glm.NewGaussian(noise * noise))(t)

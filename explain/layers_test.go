@@ -212,7 +212,5 @@ func TestLayersThatAreRefused(t *testing.T) {
 
 	post := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
 	e := testref.Must(explain.New(post, q.Kernel, &explain.Options{Layers: kernels, MaxMemory: 1000}))(t)
-	_, err = e.Explain(t.Context(), q.Test)
-	var memory *gp.MemoryError
-	require.ErrorAs(t, err, &memory)
+	testref.As[*gp.MemoryError](t, testref.Err(e.Explain(t.Context(), q.Test)))
 }

@@ -76,9 +76,7 @@ func TestReferenceRemainder(t *testing.T) {
 
 // (E12), (E14) and the statistics of (E14) on the 1991 test rows of thesis-cnn.
 func TestThesisCNN(t *testing.T) {
-	if testing.Short() {
-		t.Skip("explains 1991 rows by 3000 training digits")
-	}
+	testref.Long(t, "explains 1991 rows by 3000 training digits")
 	r := openReference(t, "thesis-cnn")
 	post := testref.Must(gp.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, nil))(t)
 	t.Run("contributions", func(t *testing.T) { r.thesisContributions(t, post) })

@@ -349,9 +349,7 @@ func TestWithoutRefusesAndStops(t *testing.T) {
 	q := testkit.Problems(t)[0]
 	post := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
 	small := testref.Must(explain.New(post, q.Kernel, &explain.Options{MaxMemory: 600}))(t)
-	_, err := small.Without(t.Context(), nil)
-	var e *gp.MemoryError
-	require.ErrorAs(t, err, &e)
+	e := testref.As[*gp.MemoryError](t, testref.Err(small.Without(t.Context(), nil)))
 	require.Positive(t, e.Largest)
 	require.Less(t, e.Largest, q.N)
 
@@ -369,7 +367,6 @@ func TestWithoutRefusesAndStops(t *testing.T) {
 	w := testref.Must(x.Without(t.Context(), []int{0, 1, 4}))(t)
 	require.Equal(t, []int{0, 1, 4}, w.Rows())
 	require.Equal(t, 3, done[len(done)-1])
-	err = w.Each(ctx, q.Test, func(int, *mat.Dense) error { return nil })
-	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, w.Each(ctx, q.Test, func(int, *mat.Dense) error { return nil }), context.Canceled)
 	require.ErrorIs(t, w.Each(t.Context(), q.Test, func(int, *mat.Dense) error { return context.DeadlineExceeded }), context.DeadlineExceeded)
 }

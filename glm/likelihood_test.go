@@ -256,8 +256,7 @@ func TestGaussianRefusesNoise(t *testing.T) {
 	}
 	for _, off := range []float64{1, 2, math.NaN()} {
 		_, err := NewGaussianMatrix(mat.NewSymDense(2, []float64{1, off, off, 1}))
-		var notPD *NotPDError
-		require.ErrorAs(t, err, &notPD)
+		testref.As[*NotPDError](t, err)
 		require.ErrorContains(t, err, "2×2 noise covariance")
 	}
 }
@@ -287,8 +286,7 @@ func TestGaussianLogMarginalOfLargeCovariance(t *testing.T) {
 	}
 	for _, off := range []float64{2, 1e30} {
 		_, err := testref.Must(NewGaussian(1e-3))(t).LogMarginal([]float64{0, 0}, []float64{0, 0}, []float64{1, off, off, 1})
-		var notPD *NotPDError
-		require.ErrorAs(t, err, &notPD)
+		testref.As[*NotPDError](t, err)
 	}
 }
 

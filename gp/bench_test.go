@@ -11,6 +11,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -64,10 +65,7 @@ func BenchmarkFit(b *testing.B) {
 		n, c := size[0], size[1]
 		b.Run(fmt.Sprintf("N=%d/C=%d", n, c), func(b *testing.B) {
 			k, x, y := given(n, c)
-			s, err := gp.NewSites(y, x.F, likelihoodFor(c))
-			if err != nil {
-				b.Fatal(err)
-			}
+			s := testref.Must(gp.NewSites(y, x.F, likelihoodFor(c)))(b)
 			for b.Loop() {
 				if _, err := gp.Fit(b.Context(), k, x, s, nil); err != nil {
 					b.Fatal(err)
@@ -81,14 +79,8 @@ func BenchmarkPredict(b *testing.B) {
 	for _, size := range [][2]int{{3000, 1}, {300, 10}} {
 		n, c := size[0], size[1]
 		k, x, y := given(n, c)
-		s, err := gp.NewSites(y, x.F, likelihoodFor(c))
-		if err != nil {
-			b.Fatal(err)
-		}
-		e, err := gp.Fit(b.Context(), k, x, s, &gp.Options{Mean: gp.LinearGaussian})
-		if err != nil {
-			b.Fatal(err)
-		}
+		s := testref.Must(gp.NewSites(y, x.F, likelihoodFor(c)))(b)
+		e := testref.Must(gp.Fit(b.Context(), k, x, s, &gp.Options{Mean: gp.LinearGaussian}))(b)
 		test := x.Slice(0, n*2/3)
 		var mean, cov mat.Dense
 		b.Run(fmt.Sprintf("mean/N=%d/C=%d/T=%d", n, c, test.Len()), func(b *testing.B) {
@@ -114,14 +106,8 @@ func BenchmarkLeaveOneOut(b *testing.B) {
 		n, c := size[0], size[1]
 		b.Run(fmt.Sprintf("N=%d/C=%d", n, c), func(b *testing.B) {
 			k, x, y := given(n, c)
-			s, err := gp.NewSites(y, x.F, likelihoodFor(c))
-			if err != nil {
-				b.Fatal(err)
-			}
-			e, err := gp.Fit(b.Context(), k, x, s, nil)
-			if err != nil {
-				b.Fatal(err)
-			}
+			s := testref.Must(gp.NewSites(y, x.F, likelihoodFor(c)))(b)
+			e := testref.Must(gp.Fit(b.Context(), k, x, s, nil))(b)
 			var mean, cov mat.Dense
 			for b.Loop() {
 				if err := e.LeaveOneOutTo(b.Context(), &mean, &cov, dense.Range(n), x); err != nil {
@@ -148,14 +134,8 @@ func BenchmarkMatch(b *testing.B) {
 			return ntk.New(prior, theta, nil), nil
 		}
 		refit := func(b *testing.B) *gp.Exact {
-			k, err := kernel(1)
-			if err != nil {
-				b.Fatal(err)
-			}
-			e, err := gp.Refit(b.Context(), k, r.Train, r.Y, lik, nil)
-			if err != nil {
-				b.Fatal(err)
-			}
+			k := testref.Must(kernel(1))(b)
+			e := testref.Must(gp.Refit(b.Context(), k, r.Train, r.Y, lik, nil))(b)
 			return e
 		}
 		b.Run(fmt.Sprintf("refit/δ=%v", start), func(b *testing.B) {

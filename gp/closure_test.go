@@ -180,8 +180,7 @@ func TestRefitThatOverflowsIsAnError(t *testing.T) {
 			q := illConditioned(t, glm.Bernoulli{}, 20, 1, p, c.delta, c.scale, false)
 			e, err := gp.Refit(t.Context(), q.prior, q.train, q.y, c.lik, nil)
 			if err != nil {
-				var at *gp.NotFiniteError
-				require.ErrorAs(t, err, &at)
+				testref.As[*gp.NotFiniteError](t, err)
 				require.ErrorContains(t, err, "raise the prior precision")
 				continue
 			}

@@ -76,7 +76,6 @@ func TestConditionNeedsMemory(t *testing.T) {
 	require.NoError(t, testref.Err(e.Condition(t.Context(), gp.UniformSites(q.n, q.c, 1))))
 	e, err = gp.Fit(t.Context(), q.kernel, q.train, s, &gp.Options{Reuse: e, MaxMemory: 1})
 	require.NoError(t, err) // the memory is there
-	var memory *gp.MemoryError
-	require.ErrorAs(t, testref.Err(e.Condition(t.Context(), gp.UniformSites(q.n, q.c, 1))), &memory)
+	testref.As[*gp.MemoryError](t, testref.Err(e.Condition(t.Context(), gp.UniformSites(q.n, q.c, 1))))
 	require.Panics(t, func() { gp.UniformSites(2, 1, 0) })
 }

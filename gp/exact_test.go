@@ -185,8 +185,7 @@ func TestMemory(t *testing.T) {
 	q := newProblem("categorical", 6, 4, glm.Categorical{}, 1)
 	need := gp.Bytes(q.n, q.c)
 	_, err := gp.Fit(t.Context(), q.kernel, q.train, q.sites(t), &gp.Options{MaxMemory: need - 1})
-	var short *gp.MemoryError
-	require.ErrorAs(t, err, &short)
+	short := testref.As[*gp.MemoryError](t, err)
 	require.Equal(t, gp.MemoryError{Op: short.Op, Needed: need, Available: need - 1, Largest: q.n - 1, Unit: gp.TrainingExamples}, *short)
 	require.ErrorContains(t, err, "at most 13 training examples fit")
 
@@ -252,8 +251,7 @@ func TestNotFinite(t *testing.T) {
 
 func requireNotFinite(t *testing.T, err error, what string, row, output int) {
 	t.Helper()
-	var at *gp.NotFiniteError
-	require.ErrorAs(t, err, &at)
+	at := testref.As[*gp.NotFiniteError](t, err)
 	require.Equal(t, gp.NotFiniteError{What: what, Row: row, Output: output}, gp.NotFiniteError{What: at.What, Row: at.Row, Output: at.Output})
 	require.True(t, math.IsNaN(at.Value) || math.IsInf(at.Value, 0))
 }
@@ -292,9 +290,7 @@ func TestJitter(t *testing.T) {
 	used := testkit.RequireWarnings(t, e.Warnings(), "jitter")[0]
 	require.InDelta(t, 1e-5, used.Value, 1e-9) // 1e-11 of the mean diagonal
 
-	_, err := fit(1e3)
-	var failed *gp.NotPDError
-	require.ErrorAs(t, err, &failed)
+	failed := testref.As[*gp.NotPDError](t, testref.Err(fit(1e3)))
 	require.Equal(t, 2, failed.N)
 	require.InDelta(t, 0.1, failed.Jitter, 1e-6)
 }

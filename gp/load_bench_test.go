@@ -13,6 +13,7 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/saved"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/store"
 )
@@ -63,9 +64,7 @@ func writeUnit(path string, n int) error {
 // prediction, and reports the CPU seconds of both. The file has just been
 // written, so reading the disk is not in it.
 func BenchmarkLoad1GiB(b *testing.B) {
-	if testing.Short() {
-		b.Skip("writes 1 GiB")
-	}
+	testref.Long(b, "writes 1 GiB")
 	const n = 11585 // 8·N·(N+1) bytes
 	path := filepath.Join(b.TempDir(), "large.gp")
 	if err := writeUnit(path, n); err != nil {
@@ -73,14 +72,8 @@ func BenchmarkLoad1GiB(b *testing.B) {
 	}
 	x := unitBatch(n)
 	load := func(b *testing.B) (*gp.Exact, *store.File) {
-		f, err := store.Open(path, "test", 1)
-		if err != nil {
-			b.Fatal(err)
-		}
-		e, err := gp.Load(f, unitKernel{}, x, nil)
-		if err != nil {
-			b.Fatal(err)
-		}
+		f := testref.Must(store.Open(path, "test", 1))(b)
+		e := testref.Must(gp.Load(f, unitKernel{}, x, nil))(b)
 		return e, f
 	}
 	b.Run("load", func(b *testing.B) {

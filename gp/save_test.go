@@ -123,10 +123,7 @@ func TestSavedRefusesOtherData(t *testing.T) {
 
 func FuzzLoad(f *testing.F) {
 	q := newProblem("fuzz", 6, 2, likelihoodFor(2), 1)
-	e, err := gp.Refit(context.Background(), q.kernel, q.train, q.y, q.lik, nil)
-	if err != nil {
-		f.Fatal(err)
-	}
+	e := testref.Must(gp.Refit(context.Background(), q.kernel, q.train, q.y, q.lik, nil))(f)
 	predict := func(e *gp.Exact) error {
 		var mean, cov mat.Dense
 		return e.PredictTo(context.Background(), &mean, &cov, q.test)

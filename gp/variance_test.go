@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // A variance that rounding made negative is zero with its row and column, and
@@ -22,11 +23,9 @@ func TestSettleVariances(t *testing.T) {
 	require.NoError(t, gp.SettleVariances(cov, prior, 1e-12, 5, 2))
 	require.Equal(t, []float64{1, 0, 3, 4, 0, 0, 0, 0, 3, 0, 7, 8, 4, 0, 8, 9}, cov.RawMatrix().Data)
 	cov.Set(3, 3, -1e-10)
-	var negative *gp.NegativeVarianceError
-	require.ErrorAs(t, gp.SettleVariances(cov, prior, 1e-12, 5, 2), &negative)
+	negative := testref.As[*gp.NegativeVarianceError](t, gp.SettleVariances(cov, prior, 1e-12, 5, 2))
 	require.Equal(t, gp.NegativeVarianceError{Row: 6, Output: 1, Variance: -1e-10, Prior: 10}, *negative)
 	cov.Set(2, 2, math.NaN())
-	var bad *gp.NotFiniteError
-	require.ErrorAs(t, gp.SettleVariances(cov, prior, 1e-12, 5, 2), &bad)
+	bad := testref.As[*gp.NotFiniteError](t, gp.SettleVariances(cov, prior, 1e-12, 5, 2))
 	require.Equal(t, [2]int{6, 0}, [2]int{bad.Row, bad.Output})
 }

@@ -357,9 +357,7 @@ func requireBelow(t *testing.T, what string, small, large, prior *mat.Dense) {
 // the inducing ones for certain. FITC's correction takes the residuals for
 // noise of each example by itself. Only a subset is bound to be above.
 func TestThesisCNNVariances(t *testing.T) {
-	if testing.Short() {
-		t.Skip("some seconds")
-	}
+	testref.Long(t, "some seconds")
 	r := openReference(t, "thesis-cnn").head(1500)
 	x, test, all := r.Exact(t), r.Test.Slice(0, 500), r.selections(t)
 	atTest := covariance(t, x, test)

@@ -290,8 +290,7 @@ func TestKeptRefusals(t *testing.T) {
 
 	// The example is named, not the row.
 	last := kept.Examples[kept.Len()-1]
-	var e *gp.NotFiniteError
-	require.ErrorAs(t, fit(t.Context(), brokenFor{q.Kernel, q.Train.X.RawRowView(last)}, kept, nil), &e)
+	e := testref.As[*gp.NotFiniteError](t, fit(t.Context(), brokenFor{q.Kernel, q.Train.X.RawRowView(last)}, kept, nil))
 	require.Equal(t, last, e.Row)
 }
 
@@ -401,6 +400,5 @@ func TestKeptRowsInduceSaved(t *testing.T) {
 	}
 	q := problems(t)[5]
 	_, err := sparse.SelectKept(t.Context(), nil, q.Kernel, q.Train, q.half(t), 1000, nil)
-	var e *sparse.CountError
-	require.ErrorAs(t, err, &e)
+	testref.As[*sparse.CountError](t, err)
 }

@@ -259,8 +259,7 @@ func TestPairsMerge(t *testing.T) {
 		more := testref.Must(less.Add(t.Context(), tail, tailSites))(t)
 		q.requireSamePosterior(t, more, want)
 
-		var mismatch *sparse.MismatchError
-		require.ErrorAs(t, total.Merge(q.builder(t, q.turned(t, z), o).Sums()), &mismatch)
+		mismatch := testref.As[*sparse.MismatchError](t, total.Merge(q.builder(t, q.turned(t, z), o).Sums()))
 		require.ErrorAs(t, total.Merge(q.builder(t, q.inducing(t, z.Rows...), o).Sums()), &mismatch)
 	})
 }
@@ -392,8 +391,7 @@ func TestPairsMemory(t *testing.T) {
 	require.Equal(t, sparse.Bytes(4, q.N, q.C, false), sparse.RowBytes(4*q.C, q.N, q.C, false))
 	require.Equal(t, int64(math.MaxInt64), sparse.RowBytes(math.MaxInt, 3, 10, true))
 	_, err := sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), z, &sparse.Options{MaxMemory: need - 1})
-	var e *gp.MemoryError
-	require.ErrorAs(t, err, &e)
+	e := testref.As[*gp.MemoryError](t, err)
 	require.Equal(t, gp.MemoryError{Op: e.Op, Needed: need, Available: need - 1, Largest: z.Len() - 1, Unit: gp.InducingPairs}, *e)
 	require.ErrorContains(t, err, "inducing pairs fit")
 	_, err = sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), z, &sparse.Options{MaxMemory: need})

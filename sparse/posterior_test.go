@@ -84,8 +84,7 @@ func TestFitErrors(t *testing.T) {
 	bad.Residual = mat.DenseCopyOf(s.Residual)
 	bad.Residual.Set(4, 1, math.NaN())
 	_, err = sparse.Fit(t.Context(), q.Kernel, q.Train, &bad, q.some(t), nil)
-	var nf *gp.NotFiniteError
-	require.ErrorAs(t, err, &nf)
+	nf := testref.As[*gp.NotFiniteError](t, err)
 	require.Equal(t, [2]int{4, 1}, [2]int{nf.Row, nf.Output})
 
 	_, err = sparse.Refit(t.Context(), q.Kernel, q.Train, mat.NewDense(3, 1, nil), q.Likelihood, q.some(t), nil)
@@ -104,9 +103,7 @@ func TestFitErrors(t *testing.T) {
 	b := q.builder(t, q.some(t), nil)
 	require.NoError(t, b.Add(t.Context(), q.Train.Slice(0, 4), rowsOf(s, 4)))
 	require.NoError(t, b.Remove(t.Context(), q.Train, s))
-	_, err = b.Posterior(t.Context())
-	var pd *gp.NotPDError
-	require.ErrorAs(t, err, &pd)
+	pd := testref.As[*gp.NotPDError](t, testref.Err(b.Posterior(t.Context())))
 	require.NotEmpty(t, pd.Error())
 
 	zero := q.inducing(t, 1, 2)
@@ -136,8 +133,7 @@ func TestMemoryIsPlanned(t *testing.T) {
 	q := problems(t)[5]
 	limit := sparse.Bytes(5, q.N, q.C, false)
 	_, err := sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), q.some(t), &sparse.Options{MaxMemory: limit})
-	var e *gp.MemoryError
-	require.ErrorAs(t, err, &e)
+	e := testref.As[*gp.MemoryError](t, err)
 	require.Equal(t, 5, e.Largest)
 	require.Equal(t, sparse.Bytes(7, q.N, q.C, false), e.Needed)
 	require.Contains(t, e.Error(), "at most 5 inducing examples fit")
@@ -149,8 +145,7 @@ func TestMemoryIsPlanned(t *testing.T) {
 	small, err := sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), q.inducing(t, 1), &sparse.Options{MaxMemory: sparse.Bytes(1, q.N, q.C, false)})
 	require.NoError(t, err)
 	big := gptest.Another(testRand(), q.Train, 400)
-	var me *gp.MemoryError
-	require.ErrorAs(t, small.JointTo(t.Context(), nil, new(mat.Dense), big), &me)
+	me := testref.As[*gp.MemoryError](t, small.JointTo(t.Context(), nil, new(mat.Dense), big))
 	require.Positive(t, me.Largest)
 	require.ErrorAs(t, testref.Err(small.Cross(t.Context(), gptest.Another(testRand(), q.Train, 4000))), &me)
 }

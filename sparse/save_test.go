@@ -188,8 +188,7 @@ func TestSavedRefusesOthers(t *testing.T) {
 	require.ErrorContains(t, load(q.Train, q.inducing(t, 9, 2, 17, 5, 0, 12, 14), nil), "other rows")
 	require.ErrorContains(t, load(q.Train, &sparse.Inducing{Batch: q.Train.Slice(0, 6)}, nil), "given are 6, 3")
 	require.ErrorContains(t, load(q.Train, &sparse.Inducing{Batch: q.Train.Slice(0, 7)}, nil), "inputs")
-	var memory *gp.MemoryError
-	require.ErrorAs(t, load(q.Train, z, &sparse.Options{MaxMemory: 1000}), &memory)
+	testref.As[*gp.MemoryError](t, load(q.Train, z, &sparse.Options{MaxMemory: 1000}))
 	prior := testref.Must(ntk.NewIsotropic(3, nil))(t)
 	_, err := sparse.Load(t.Context(), f, ntk.New(prior, q.Theta, nil), q.Train, z, nil)
 	require.ErrorContains(t, err, "the prior is another")
@@ -217,10 +216,7 @@ func FuzzLoad(f *testing.F) {
 	q := newProblemOf("fuzz", 31, 9, 2, glm.Bernoulli{}, 1, 3)
 	var cases []gptest.SavedCase[*sparse.Posterior]
 	for _, rows := range [][]int{{1, 4}, {0, 1, 2, 3, 4, 5, 6, 7}} {
-		z, err := q.Train.Gather(context.Background(), rows)
-		if err != nil {
-			f.Fatal(err)
-		}
+		z := testref.Must(q.Train.Gather(context.Background(), rows))(f)
 		p, err := sparse.Refit(context.Background(), q.Kernel, q.Train, q.Y, q.Likelihood, &sparse.Inducing{Rows: rows, Batch: z}, nil)
 		if err != nil {
 			f.Fatal(err)

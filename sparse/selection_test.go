@@ -150,9 +150,7 @@ func requireFrequencies(t *testing.T, count, prob *mat.Dense, runs int) {
 // Choosing in pools with rejection has the distribution of choosing one by
 // one, each with probability proportional to its residual trace.
 func TestRandomCholeskyDistribution(t *testing.T) {
-	if testing.Short() {
-		t.Skip("thousands of selections that other tests make once")
-	}
+	testref.Long(t, "thousands of selections that other tests make once")
 	t.Parallel()
 	const runs = 2000
 	q := newProblemOf("few", 71, 5, 2, glm.Categorical{}, 1, 4)
@@ -174,9 +172,7 @@ func TestRandomCholeskyDistribution(t *testing.T) {
 // The second choice of k-means++ is proportional to the squared distance from
 // the first.
 func TestKMeansDistribution(t *testing.T) {
-	if testing.Short() {
-		t.Skip("thousands of selections that other tests make once")
-	}
+	testref.Long(t, "thousands of selections that other tests make once")
 	t.Parallel()
 	const runs = 2000
 	q := newProblemOf("few", 72, 5, 2, glm.Categorical{}, 1, 4)
@@ -241,8 +237,7 @@ func TestCholeskyPlansMemory(t *testing.T) {
 	q := problems(t)[0]
 	for _, how := range []sparse.Selector{sparse.Greedy{}, sparse.RandomCholesky{}} {
 		_, err := sparse.Select(t.Context(), how, q.Kernel, q.Train, 10, &sparse.Options{MaxMemory: 5 * 8 * (20 + 2048)})
-		var e *gp.MemoryError
-		require.ErrorAs(t, err, &e)
+		e := testref.As[*gp.MemoryError](t, err)
 		require.Equal(t, 5, e.Largest)
 	}
 }

@@ -151,8 +151,7 @@ func TestMergeRefusesOtherSums(t *testing.T) {
 		"inducing examples": sums(q.inducing(t, 1, 2, 3, 4, 5, 6, 7), nil),
 		"approximation":     sums(z, linear(sparse.FITC)),
 	} {
-		var e *sparse.MismatchError
-		require.ErrorAs(t, want.Clone().Merge(s), &e)
+		e := testref.As[*sparse.MismatchError](t, want.Clone().Merge(s))
 		require.Contains(t, e.Error(), what)
 	}
 	b := testref.Must(sparse.NewBuilder(t.Context(), scaledKernel{q.Kernel, 1.001}, z, nil))(t)

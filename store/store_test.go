@@ -128,10 +128,7 @@ func FuzzOpen(f *testing.F) {
 	if err := Write(path, "test", 2, func(w *Writer) error { w.Floats("a", []float64{1, 2}); return nil }); err != nil {
 		f.Fatal(err)
 	}
-	good, err := os.ReadFile(path)
-	if err != nil {
-		f.Fatal(err)
-	}
+	good := testref.Must(os.ReadFile(path))(f)
 	f.Add(good)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		path := filepath.Join(t.TempDir(), "a.gp")

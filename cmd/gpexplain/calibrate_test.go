@@ -100,9 +100,7 @@ func TestCalibrationReference(t *testing.T) {
 // By all rows as inducing examples, and by conjugate gradients from a sample, the
 // scale is that of the exact posterior.
 func TestCalibrationByMethod(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes many whole commands; run without -short")
-	}
+	testref.Long(t, "takes many whole commands; run without -short")
 	for _, name := range []string{"two-moons", "categorical"} {
 		ref := openReference(t, name)
 		_, exact := predicted(t, ref.run(t, "predict", "--json", "--refit"))
@@ -361,9 +359,7 @@ func validFile(t *testing.T, ref *reference) string {
 // With --calibrate heldout the scale is the one under which the validation rows are
 // likeliest, and the novelty of training rows is still by leave-one-out.
 func TestCalibrateHeldOut(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes many whole commands; run without -short")
-	}
+	testref.Long(t, "takes many whole commands; run without -short")
 	for _, name := range []string{"two-moons", "snelson", "categorical"} {
 		ref := openReference(t, name)
 		valid, lik := validFile(t, ref), likelihoodOf(t, ref)

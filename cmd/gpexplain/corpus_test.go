@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // A corpusCase is a folder of testdata/corpus: a network as PyTorch exports it, data,
@@ -127,9 +128,7 @@ var ordinary = []struct {
 // them against PyTorch's own numbers: the command finds out how inputs and targets were
 // scaled, and what is no parameter.
 func TestCorpusDefaults(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes many whole commands; run without -short")
-	}
+	testref.Long(t, "takes many whole commands; run without -short")
 	for _, c := range ordinary {
 		t.Run(c.name, func(t *testing.T) {
 			e := corpus(t, c.name)
@@ -218,9 +217,7 @@ func (e *corpusCase) requireFit(t *testing.T, f *result.Fit) {
 // TestCorpusMistakes looks at the networks wrongly, as people do: the preflight sees what
 // PyTorch's numbers say of that, and warns.
 func TestCorpusMistakes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes many whole commands; run without -short")
-	}
+	testref.Long(t, "takes many whole commands; run without -short")
 	shape := []string{"--input-mean", "0.1307", "--input-sd", "0.3081"}
 	for _, c := range []struct {
 		name, mistake string

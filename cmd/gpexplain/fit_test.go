@@ -207,9 +207,7 @@ func approximationOf(t *testing.T, text string) string {
 // A fit that is killed leaves nothing under the final name, and one with a
 // checkpoint goes on to the same posterior, to the last bit.
 func TestKilledFit(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts many processes")
-	}
+	testref.Long(t, "starts many processes")
 	dir := t.TempDir()
 	args := []string{"--data", "digits:3000,100", "--classes", "4,9", "--train-count", "600", "--method", "nystrom", "--inducing", "60", "--refit"}
 	whole := filepath.Join(dir, "whole.gp")

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // An asked is a network with its data, as flags.
@@ -77,9 +78,7 @@ type answers struct {
 // alone and with all rows, explain, both from a file, serve, and an explanation in parts. A Nyström
 // posterior in parts answers as that of one process to 1e-10.
 func TestOneAnswer(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes many whole commands; run without -short")
-	}
+	testref.Long(t, "takes many whole commands; run without -short")
 	for k, one := range everyNetwork(t) {
 		if one.name == "pictures-outside" || one.name == "photo" {
 			continue // pictures-in-graph stands for large pictures, which take most of the time

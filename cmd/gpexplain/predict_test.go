@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // predicted splits the output of predict --json into rows and summary.
@@ -116,9 +117,7 @@ func TestPredictReference(t *testing.T) {
 // With all examples inducing, and by conjugate gradients, predictions are the
 // exact ones.
 func TestPredictReferenceByMethod(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes many whole commands; run without -short")
-	}
+	testref.Long(t, "takes many whole commands; run without -short")
 	for _, name := range toys {
 		for _, method := range []string{"subset", "nystrom", "fitc", "cg"} {
 			ref := openReference(t, name)
@@ -161,9 +160,7 @@ func TestPredictRegression(t *testing.T) {
 }
 
 func TestPredictLinks(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes many whole commands; run without -short")
-	}
+	testref.Long(t, "takes many whole commands; run without -short")
 	sums := func(ref *reference, args ...string) predictSummary {
 		rows, sum := predicted(t, ref.run(t, "predict", append([]string{"--json"}, args...)...))
 		for _, r := range rows {

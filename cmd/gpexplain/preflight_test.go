@@ -45,9 +45,7 @@ func TestAlarms(t *testing.T) {
 // Networks for real digits, one class an output or one output, raise none either: their inputs,
 // pixels from 0 to 1, are found by themselves.
 func TestNoFalseAlarmOnMNIST(t *testing.T) {
-	if testing.Short() {
-		t.Skip("reads MNIST twice; run without -short")
-	}
+	testref.Long(t, "reads MNIST twice; run without -short")
 	data := testref.MNIST(t)
 	for name, classes := range map[string]string{"thesis-cnn": "4,9", "mnist10-mlp": "0,1,2,3,4,5,6,7,8,9"} {
 		ref, dir := testref.Open(t, name), t.TempDir()

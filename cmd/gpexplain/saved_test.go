@@ -24,9 +24,7 @@ var pictures = regexp.MustCompile(`data:image[^"]+|<rect[^>]+>`)
 // file as from a fit, with pictures of the training rows on the page, whether
 // the inputs are inside the file or not.
 func TestSavedPosteriorOfModels(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes many whole commands; run without -short")
-	}
+	testref.Long(t, "takes many whole commands; run without -short")
 	dir := t.TempDir()
 	classes := filepath.Join(dir, "classes.onnx")
 	digits := []string{"--data", "digits:150,40", "--classes", "9,3,4"}

@@ -45,9 +45,7 @@ func requirePredictions(t testing.TB, text string) {
 // The JSON of every verb is what doc/schema says, for every method and likelihood: that of fit in
 // TestFitJSON, and from a file in TestSavedPosterior, which finds the same text.
 func TestSchemas(t *testing.T) {
-	if testing.Short() {
-		t.Skip("many whole commands")
-	}
+	testref.Long(t, "many whole commands")
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
 	methods := [][]string{nil, {"--method", "subset", "--inducing", "20"}, {"--method", "nystrom", "--inducing", "20"}, {"--method", "cg"}}
@@ -79,9 +77,7 @@ func TestSchemas(t *testing.T) {
 // The same for several classes, regressions and counts, and for networks that other
 // programs exported.
 func TestSchemasOfReferences(t *testing.T) {
-	if testing.Short() {
-		t.Skip("many whole commands")
-	}
+	testref.Long(t, "many whole commands")
 	for _, name := range toys {
 		ref := openReference(t, name)
 		for _, verb := range []string{"explain", "importances", "evidence", "validate"} {
@@ -106,9 +102,7 @@ func TestSchemasOfReferences(t *testing.T) {
 // The same for tables with names, units and IDs, and for rows without a target, from a
 // table and from pictures.
 func TestSchemasOfExports(t *testing.T) {
-	if testing.Short() {
-		t.Skip("many whole commands")
-	}
+	testref.Long(t, "many whole commands")
 	for name, args := range map[string][]string{
 		"string-labels": {"--id", "id", "--data", "train.csv", "--test-data", "test.csv"},
 		"house-prices":  {"--id", "id", "--data", "train.csv", "--test-data", "test.csv"},

@@ -185,9 +185,7 @@ func TestServeWarns(t *testing.T) {
 
 // The commands of doc/serve.md work, and the clients in Go and Python print the same.
 func TestServeClients(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it builds a program")
-	}
+	testref.Long(t, "it builds a program")
 	url, stop := serving(t, "--data", "digits:400,100", "--train-count", "60")
 	text := ""
 	for _, m := range regexp.MustCompile("(?ms)^```console\n(.*?)^```").FindAllStringSubmatch(read(t, filepath.Join(repository, "doc", "serve.md")), -1) {

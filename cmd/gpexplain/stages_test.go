@@ -11,6 +11,7 @@ import (
 
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // A step is one report of progress.
@@ -79,9 +80,7 @@ func breaks(all []step) []int {
 // A verb that is cancelled in any stage of its progress says so, goes on to no
 // later stage and leaves no file: each verb once, and each method by fit or explain.
 func TestCancelAtEveryStage(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes many whole commands; run without -short")
-	}
+	testref.Long(t, "takes many whole commands; run without -short")
 	dir := t.TempDir()
 	small := func(verb string, args ...string) []string {
 		return append([]string{verb, "--data", "digits:150,50", "--train-count", "20"}, args...)

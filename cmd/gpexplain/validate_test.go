@@ -8,6 +8,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 func TestValidate(t *testing.T) {
@@ -68,9 +69,7 @@ func TestValidateByMethod(t *testing.T) {
 // Cancelled at the ends of any stage of its progress, validate ends with the context's
 // error and begins nothing more.
 func TestValidateIsCancelledAtEachStage(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes many whole commands; run without -short")
-	}
+	testref.Long(t, "takes many whole commands; run without -short")
 	args := append([]string{"validate"}, openReference(t, "categorical").args...)
 	seen := map[string]bool{}
 	all, r := steps(t, -1, args)

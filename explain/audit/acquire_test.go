@@ -213,8 +213,7 @@ func TestFewCandidatesGiveTheWholePoolsBatch(t *testing.T) {
 		require.Equal(t, got.Batch[k].Index, some.Batch[k].Index)
 	}
 	limited.MaxMemory /= 2
-	var full *gp.MemoryError
-	require.ErrorAs(t, testref.Err(audit.Acquire(t.Context(), post, likelihood(q), pool, &limited)), &full)
+	testref.As[*gp.MemoryError](t, testref.Err(audit.Acquire(t.Context(), post, likelihood(q), pool, &limited)))
 }
 
 // The result is the same for any number of workers.
@@ -241,8 +240,7 @@ func TestAcquireErrors(t *testing.T) {
 	_, err = audit.Acquire(t.Context(), post, likelihood(q), testkit.InTiles(pool.Slice(0, 0), 1), nil)
 	require.ErrorAs(t, err, &batch)
 	require.ErrorContains(t, err, "empty")
-	var unsupported *audit.UnsupportedError
-	require.ErrorAs(t, testref.Err(audit.Acquire(t.Context(), post, own{likelihood(q)}, pool, nil)), &unsupported)
+	testref.As[*audit.UnsupportedError](t, testref.Err(audit.Acquire(t.Context(), post, own{likelihood(q)}, pool, nil)))
 	broken := errors.New("broken")
 	require.ErrorIs(t, testref.Err(audit.Acquire(t.Context(), failing{post, broken}, likelihood(q), pool, nil)), broken)
 	testkit.Stops(t, "an acquisition", 3, func(ctx context.Context) error {

@@ -464,8 +464,7 @@ func TestWorkers(t *testing.T) {
 func TestErrors(t *testing.T) {
 	two := testkit.NewProblem("bernoulli-two", 5, 10, 2, glm.Bernoulli{}, 1)
 	_, err := audit.Of(t.Context(), refit(t, two), likelihood(two), two.Y, nil)
-	var unsupported *audit.UnsupportedError
-	require.ErrorAs(t, err, &unsupported)
+	unsupported := testref.As[*audit.UnsupportedError](t, err)
 	require.Equal(t, 2, unsupported.Outputs)
 
 	q := problemNamed(t, "categorical")

@@ -234,8 +234,7 @@ func TestOfLabelsErrors(t *testing.T) {
 	q := testkit.NewProblem("categorical", 6, 12, 3, glm.Categorical{}, 1)
 	labels := labelsOf(q.Y)
 	_, err := audit.OfLabels(t.Context(), q.Kernel, at(q.Train), labels, &audit.Options{MaxMemory: 1000})
-	var full *gp.MemoryError
-	require.ErrorAs(t, err, &full)
+	testref.As[*gp.MemoryError](t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, testref.Err(audit.OfLabels(ctx, q.Kernel, at(q.Train), labels, nil)), context.Canceled)

@@ -54,8 +54,7 @@ func TestPosteriorsThatAreRefused(t *testing.T) {
 	other := mat.DenseCopyOf(q.Y)
 	other.SetRow(2, otherLabel(q, 2))
 	_, err = counterfactual.New(t.Context(), post, q.Kernel, other, q.Likelihood, nil)
-	var targets *gp.TargetsError
-	require.ErrorAs(t, err, &targets)
+	targets := testref.As[*gp.TargetsError](t, err)
 	require.Equal(t, 2, targets.Row)
 }
 

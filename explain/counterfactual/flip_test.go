@@ -14,6 +14,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 func classOf(f []float64) int {
@@ -81,8 +82,7 @@ func TestSmallestFlip(t *testing.T) {
 			want := prefix(t, q, at, 10)
 			got, err := m.SmallestFlip(t.Context(), q.Test.Slice(at, at+1), &counterfactual.FlipOptions{Most: 10})
 			if err != nil {
-				var none *counterfactual.NoFlipError
-				require.ErrorAs(t, err, &none)
+				testref.As[*counterfactual.NoFlipError](t, err)
 				require.Zero(t, want, "row %d of %s can be flipped", at, q.Name)
 				continue
 			}
@@ -143,8 +143,7 @@ func TestNoFlip(t *testing.T) {
 			continue
 		}
 		tight++
-		var none *counterfactual.NoFlipError
-		require.ErrorAs(t, err, &none)
+		none := testref.As[*counterfactual.NoFlipError](t, err)
 		require.Equal(t, 1, none.Left)
 		require.LessOrEqual(t, none.Tried, 3)
 		require.True(t, 0 < none.After && none.After < none.Before, "%v", none)

@@ -51,9 +51,7 @@ func requireNear(t testing.TB, q *testkit.Problem, got *counterfactual.Posterior
 // Without any single example, without groups of up to 100, with the other label of one, and
 // with a test row as one more example, f is that of a refit (E9).
 func TestReferencesWithOtherData(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long under the race detector; shorter tests run the same code")
-	}
+	testref.Long(t, "takes long under the race detector; shorter tests run the same code")
 	for _, name := range []string{"two-moons", "categorical", "poisson", "gaussian-two-outputs", "snelson"} {
 		t.Run(name, func(t *testing.T) {
 			q, m := asProblem(t, name)

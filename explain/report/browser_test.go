@@ -23,9 +23,7 @@ import (
 // installed, and in the short run.
 func findBrowser(t *testing.T) string {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("the pages are opened in a browser in the long run")
-	}
+	testref.Long(t, "the pages are opened in a browser in the long run")
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if found, err := exec.LookPath(name); err == nil {
 			return found

@@ -137,9 +137,7 @@ func TestNamesAreEscaped(t *testing.T) {
 }
 
 func TestPagesAreTheSameEachTime(t *testing.T) {
-	if testing.Short() {
-		t.Skip("draws every page four times, by one goroutine")
-	}
+	testref.Long(t, "draws every page four times, by one goroutine")
 	for name, p := range pages(t) {
 		for kind, write := range map[string]func(io.Writer) error{"HTML": p.WriteHTML, "PNG": p.WritePNG} {
 			var a, b bytes.Buffer
@@ -152,9 +150,7 @@ func TestPagesAreTheSameEachTime(t *testing.T) {
 
 // The chart is a PNG of the expected width that shows both colours.
 func TestPNG(t *testing.T) {
-	if testing.Short() {
-		t.Skip("draws every page and looks at each pixel, by one goroutine")
-	}
+	testref.Long(t, "draws every page and looks at each pixel, by one goroutine")
 	for name, p := range pages(t) {
 		var b bytes.Buffer
 		require.NoError(t, p.WritePNG(&b))

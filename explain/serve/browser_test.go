@@ -36,9 +36,7 @@ type tab struct {
 // the test where none is installed, and in the short run.
 func open(t *testing.T, s *Server, width, height int64) *tab {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("the page is opened in a browser in the long run")
-	}
+	testref.Long(t, "the page is opened in a browser in the long run")
 	browser := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if found, err := exec.LookPath(name); err == nil {

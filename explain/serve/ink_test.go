@@ -96,9 +96,7 @@ func TestCentredBlank(t *testing.T) {
 
 // A digit of MNIST that is enlarged tenfold, moved and centred again is that digit.
 func TestCentredIsThatOfMNIST(t *testing.T) {
-	if testing.Short() {
-		t.Skip("one goroutine, long under the race detector")
-	}
+	testref.Long(t, "one goroutine, long under the race detector")
 	data := testref.Must(dataset.Open(t.Context(), testref.MNIST(t), &dataset.OpenOptions{}))(t)
 	rng := rand.New(rand.NewPCG(5, 6))
 	worst, total := 0.0, 0.0

@@ -219,8 +219,7 @@ func TestAutoencodersThatAreNone(t *testing.T) {
 	x := mat.NewDense(2, 12, nil)
 	require.NoError(t, a.Check(x))
 	x.Set(1, 3, 255)
-	var e *RangeError
-	require.ErrorAs(t, a.Check(x), &e)
+	e := testref.As[*RangeError](t, a.Check(x))
 	require.Equal(t, RangeError{1, 3, 255}, *e)
 	require.ErrorContains(t, testref.Err(Fit(t.Context(), a, x, nil)), "divide grey levels by 255")
 	require.ErrorContains(t, testref.Err(Fit(t.Context(), a, x, &FitOptions{Prior: -1})), "prior precision -1")

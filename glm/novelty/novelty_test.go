@@ -488,8 +488,7 @@ func TestSave(t *testing.T) {
 			require.Equal(t, rows, rowsAgain)
 			require.Equal(t, scores, scoresAgain)
 			if name == "exact" || name == "nystrom" {
-				var wrong *store.Error
-				require.ErrorAs(t, testref.Err(novelty.Load(t.Context(), f, q.Kernel, posts["cg"], nil)), &wrong)
+				testref.As[*store.Error](t, testref.Err(novelty.Load(t.Context(), f, q.Kernel, posts["cg"], nil)))
 			}
 		}
 	}

@@ -143,7 +143,6 @@ func TestE11JointOfClasses(t *testing.T) {
 	// E[p(1−q)] = E p − E pq
 	require.InDelta(t, first-both-first*second, epistemic.At(0, 1), .002)
 	require.InDelta(t, first*(1-first), aleatoric.At(0, 0)+epistemic.At(0, 0), .005)
-	var unsupported *UnsupportedError
-	require.ErrorAs(t, Exact{}.JointTo(nil, nil, nil, glm.Bernoulli{}, f, cov), &unsupported)
+	unsupported := testref.As[*UnsupportedError](t, Exact{}.JointTo(nil, nil, nil, glm.Bernoulli{}, f, cov))
 	require.ErrorAs(t, testref.Err(Exact{}.JointLogPredictive(glm.Bernoulli{}, y, f, cov)), &unsupported)
 }

@@ -362,9 +362,7 @@ func TestProbitSDOfTwoClassesIsExact(t *testing.T) {
 }
 
 func TestProbitSDAgainstMonteCarlo(t *testing.T) {
-	if testing.Short() {
-		t.Skip("many draws by code that TestMonteCarloOfManyOutputs runs too")
-	}
+	testref.Long(t, "many draws by code that TestMonteCarloOfManyOutputs runs too")
 	for _, tc := range []struct {
 		c          int
 		scale, tol float64 // mean absolute difference; what the doc of Probit promises
@@ -512,8 +510,7 @@ func TestLinkUnsupported(t *testing.T) {
 					require.NoError(t, err)
 					continue
 				}
-				var unsupported *UnsupportedError
-				require.ErrorAs(t, err, &unsupported)
+				testref.As[*UnsupportedError](t, err)
 				require.ErrorContains(t, err, tc.lik.Name())
 			}
 		}

@@ -34,9 +34,7 @@ func manyOutputs(t *testing.T, n, c int) (*linearize.Batch, *ntk.NTK, *mat.Dense
 }
 
 func TestThousandOutputsEndToEnd(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs a factorization of 2000 rows")
-	}
+	testref.Long(t, "needs a factorization of 2000 rows")
 	const n, c = 2, 1000
 	b, k, y := manyOutputs(t, n, c)
 	lik := glm.Categorical{}
@@ -102,9 +100,7 @@ func TestMonteCarloOfManyOutputs(t *testing.T) {
 
 // One example of two thousand outputs is refitted.
 func TestTwoThousandOutputsOfOneExample(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs factorizations of 2000 rows")
-	}
+	testref.Long(t, "needs factorizations of 2000 rows")
 	b, k, y := manyOutputs(t, 1, 2000)
 	post := testref.Must(gp.Refit(context.Background(), k, b, y, glm.Categorical{}, &gp.Options{MaxIter: 1}))(t)
 	var f mat.Dense
@@ -115,9 +111,7 @@ func TestTwoThousandOutputsOfOneExample(t *testing.T) {
 // At ten thousand outputs the kernel of one example and the links need C×C
 // blocks, and nothing that grows as C³.
 func TestTenThousandOutputsOfOneExample(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs 3 GB")
-	}
+	testref.Long(t, "needs 3 GB")
 	const c = 10000
 	b, k, _ := manyOutputs(t, 1, c)
 	var cov mat.Dense

@@ -474,11 +474,9 @@ func TestE20SecondOrderOfSmallCovariance(t *testing.T) {
 
 func TestQMCErrors(t *testing.T) {
 	f, cov := mat.NewDense(1, 3, nil), mat.NewDense(3, 3, []float64{1, 3, 0, 3, 1, 0, 0, 0, 1})
-	var value *ValueError
-	require.ErrorAs(t, QMC{}.PredictTo(nil, nil, glm.Categorical{}, f, cov), &value)
+	value := testref.As[*ValueError](t, QMC{}.PredictTo(nil, nil, glm.Categorical{}, f, cov))
 	require.Equal(t, "eigenvalue", value.What)
-	var unsupported *UnsupportedError
-	require.ErrorAs(t, QMC{}.PredictTo(nil, nil, glm.Poisson{}, f, cov), &unsupported)
+	unsupported := testref.As[*UnsupportedError](t, QMC{}.PredictTo(nil, nil, glm.Poisson{}, f, cov))
 	require.ErrorAs(t, QMC{}.IntegralsTo(t.Context(), &Integrals{}, glm.Bernoulli{}, f, cov), &unsupported)
 	require.Panics(t, func() {
 		_ = QMC{Tol: -1}.PredictTo(nil, nil, glm.Categorical{}, mat.NewDense(1, 5, nil), mat.NewDense(5, 5, []float64{

@@ -80,10 +80,7 @@ func BenchmarkQMC(b *testing.B) {
 		b.Run(fmt.Sprintf("C=%d", c), func(b *testing.B) {
 			f, cov := testref.Posterior(1, 1, c, 5)
 			for b.Loop() {
-				r, err := newSoftmaxRow(0, f.RawRowView(0), mat.DenseCopyOf(cov).RawMatrix().Data)
-				if err != nil {
-					b.Fatal(err)
-				}
+				r := testref.Must(newSoftmaxRow(0, f.RawRowView(0), mat.DenseCopyOf(cov).RawMatrix().Data))(b)
 				_, _ = r.qmcMoments(softmaxWants{}, nil, 0, 1<<13)
 				r.logDensity(1, 0, 1<<13, true)
 			}

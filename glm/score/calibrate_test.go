@@ -305,8 +305,7 @@ func TestCalibrateFewRows(t *testing.T) {
 func TestCalibrateZeroDensity(t *testing.T) {
 	mean, cov, y := mat.NewDense(3, 1, []float64{math.NaN(), 1, 1e200}), mat.NewDense(3, 1, []float64{1, 1, 1}), mat.NewDense(3, 1, []float64{1, 2, 3})
 	lik := testref.Must(glm.NewGaussian(1e-300))(t)
-	var zero *ZeroDensityError
-	require.ErrorAs(t, testref.Err(Calibrate(t.Context(), glm.Poisson{}, y, mean, cov, nil)), &zero)
+	zero := testref.As[*ZeroDensityError](t, testref.Err(Calibrate(t.Context(), glm.Poisson{}, y, mean, cov, nil)))
 	require.Equal(t, 2, zero.Row)
 	require.ErrorAs(t, testref.Err(Calibrate(t.Context(), lik, y, mean, cov, nil)), &zero)
 	require.Equal(t, 2, zero.Row)
@@ -387,8 +386,7 @@ func TestApply(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, mean == nil && same == nil)
 	tiny := testref.Must(glm.NewGaussian(1e-307))(t)
-	var noise *glm.NoiseError
-	require.ErrorAs(t, testref.Err(tiny.ScaleNoise(1e-4)), &noise)
+	noise := testref.As[*glm.NoiseError](t, testref.Err(tiny.ScaleNoise(1e-4)))
 	require.Equal(t, -1, noise.Output)
 }
 

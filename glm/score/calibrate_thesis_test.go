@@ -18,9 +18,7 @@ import (
 // rows as well as the best scale does, and as well as the network alone, which the
 // unscaled posterior does not.
 func TestCalibrateThesisCNN(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs a factorization of 3000 rows")
-	}
+	testref.Long(t, "needs a factorization of 3000 rows")
 	r := testkit.OpenReference(t, "thesis-cnn")
 	post, lik := r.Exact(t), glm.Bernoulli{}
 	var mean, cov, testMean, testCov mat.Dense

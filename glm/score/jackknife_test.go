@@ -25,8 +25,7 @@ func TestJackknifeRank(t *testing.T) {
 			if want > n {
 				// α < 1/(n+1)
 				require.Greater(t, percent*(n+1), 100*n)
-				var e *CoverageError
-				require.ErrorAs(t, err, &e)
+				e := testref.As[*CoverageError](t, err)
 				require.Equal(t, CoverageError{Coverage: coverage, Rows: n}, *e)
 				require.Contains(t, e.Error(), strconv.Itoa(n))
 				continue
@@ -36,9 +35,7 @@ func TestJackknifeRank(t *testing.T) {
 		}
 	}
 	for _, coverage := range []float64{0, 1, -0.1, 1.5, math.NaN(), math.Inf(1), 100} {
-		_, err := JackknifeRank(100, coverage)
-		var e *CoverageError
-		require.ErrorAs(t, err, &e)
+		e := testref.As[*CoverageError](t, testref.Err(JackknifeRank(100, coverage)))
 		require.Zero(t, e.Rows)
 		require.Contains(t, e.Error(), "between 0 and 1")
 	}

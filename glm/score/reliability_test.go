@@ -53,9 +53,7 @@ func TestReliabilityBins(t *testing.T) {
 // 90 % band; where they happen less often, few do. The same seed gives the same
 // bands.
 func TestReliabilityBand(t *testing.T) {
-	if testing.Short() {
-		t.Skip("one goroutine, long under the race detector")
-	}
+	testref.Long(t, "one goroutine, long under the race detector")
 	rng := testref.Rand(32)
 	inside, all, insideWrong := 0.0, 0.0, 0.0
 	const n = 400

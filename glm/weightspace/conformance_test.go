@@ -257,9 +257,7 @@ func (q *structureProblem) conforms(t *testing.T, w weightspace.Weights) {
 
 // Fit, a refit and the Kronecker-factored structures pass the same suite.
 func TestOtherWeightsConform(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long under the race detector; shorter tests run the same code")
-	}
+	testref.Long(t, "takes long under the race detector; shorter tests run the same code")
 	all := structureProblems(t)
 	for _, q := range []*structureProblem{all[1], all[4]} {
 		t.Run("full/"+q.name, func(t *testing.T) { q.conforms(t, q.fit(t, weightspace.Full, q.train, nil)) })
@@ -344,8 +342,7 @@ func TestStructuresRefuse(t *testing.T) {
 
 		bad := linearize.Concat(q.train)
 		bad.F.Set(7, 0, math.NaN())
-		var at *gp.NotFiniteError
-		require.ErrorAs(t, fit(s, testkit.InTiles(bad, 5), q.sites, q.options(s)), &at)
+		at := testref.As[*gp.NotFiniteError](t, fit(s, testkit.InTiles(bad, 5), q.sites, q.options(s)))
 		require.Equal(t, 7, at.Row)
 		if s != weightspace.Diagonal {
 			require.Panics(t, func() { fit(s, testkit.InTiles(q.train, 9), q.sites, &weightspace.Options{Mean: gp.LinearGaussian}) })

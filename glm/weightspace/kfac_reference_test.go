@@ -90,8 +90,7 @@ func TestPlainTridiagonalIsIndefinite(t *testing.T) {
 		}
 		w, err := weightspace.FitStructure(t.Context(), weightspace.Chain, q.Train, q.Sites(t), q.Prior, q.Net.Theta(), nil)
 		if q.Has("prior_variance") {
-			var missing *weightspace.NoFactorsError
-			require.ErrorAs(t, err, &missing)
+			testref.As[*weightspace.NoFactorsError](t, err)
 			return
 		}
 		require.NoError(t, err)

@@ -370,8 +370,7 @@ func TestKroneckerOfColumns(t *testing.T) {
 	require.IsType(t, (*linearize.Conv)(nil), q.train.Blocks[0])
 
 	_, err = weightspace.FitStructure(t.Context(), weightspace.KFAC, plain, q.sites, prior, q.theta, nil)
-	var missing *weightspace.NoFactorsError
-	require.ErrorAs(t, err, &missing)
+	missing := testref.As[*weightspace.NoFactorsError](t, err)
 	require.Equal(t, "Conv2D1", missing.Layer)
 	require.ErrorContains(t, err, "Network.Factored")
 
@@ -423,8 +422,7 @@ func TestKroneckerRefuses(t *testing.T) {
 	// Numbers that are not finite are found where they are.
 	bad := problem(gptest.Layer{In: 3, Out: 2})
 	bad.train.Blocks[0].(*linearize.Outer).G.Set(7, 1, math.NaN())
-	var at *gp.NotFiniteError
-	require.ErrorAs(t, fit(bad, weightspace.KFAC, bad.priors(t)["isotropic"], nil), &at)
+	at := testref.As[*gp.NotFiniteError](t, fit(bad, weightspace.KFAC, bad.priors(t)["isotropic"], nil))
 	require.Equal(t, [2]int{3, 1}, [2]int{at.Row, at.Output})
 
 	// So are numbers that overflow.

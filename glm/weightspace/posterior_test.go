@@ -512,8 +512,7 @@ func TestWeightsRefuse(t *testing.T) {
 	}
 	q := spaceProblems(t)[8]
 
-	var memory *gp.MemoryError
-	require.ErrorAs(t, fit(q, &weightspace.Options{MaxMemory: 20000}), &memory)
+	memory := testref.As[*gp.MemoryError](t, fit(q, &weightspace.Options{MaxMemory: 20000}))
 	require.Equal(t, gp.Parameters, memory.Unit)
 	require.Equal(t, weightspace.Bytes(q.train.P, 4), memory.Needed)
 	require.LessOrEqual(t, weightspace.Bytes(memory.Largest, 4), memory.Available)

@@ -142,9 +142,7 @@ func digits49(t *testing.T, s *dataset.Set, index []int) (x, y *mat.Dense) {
 // The cross-check that the command prints: both spaces by themselves, on 3000
 // images and 4587 parameters, and PyTorch's weight space beside them.
 func TestWeightsThesisCNN(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a posterior over 4587 parameters is not short")
-	}
+	testref.Long(t, "a posterior over 4587 parameters is not short")
 	q := newThesisCNN(t)
 	w, k := q.fit(t), ntk.New(q.prior, q.theta, nil)
 	q.requireFit(t, w, "", "posterior_variance_test")

@@ -136,6 +136,5 @@ func TestDiagonalWithPrior(t *testing.T) {
 	h[2] = -1
 	require.Panics(t, func() { weightspace.FitDiagonal(h, q.train, q.sites, q.prior, q.theta, nil) })
 	h[2] = math.Inf(1)
-	var notPD *gp.NotPDError
-	require.ErrorAs(t, testref.Err(weightspace.FitDiagonal(h, q.train, q.sites, q.prior, q.theta, nil)), &notPD)
+	testref.As[*gp.NotPDError](t, testref.Err(weightspace.FitDiagonal(h, q.train, q.sites, q.prior, q.theta, nil)))
 }

@@ -100,6 +100,5 @@ func TestValidateRefuses(t *testing.T) {
 	require.ErrorIs(t, testref.Err(weightspace.Validate(ctx, q.exactRefit(t), q.refit(t), q.test, 0)), context.Canceled)
 	q.test.F.Set(3, 0, math.NaN())
 	_, err := weightspace.Validate(t.Context(), q.exactRefit(t), q.refit(t), q.test, 0)
-	var nan *gp.NotFiniteError
-	require.ErrorAs(t, err, &nan)
+	testref.As[*gp.NotFiniteError](t, err)
 }

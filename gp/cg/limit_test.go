@@ -10,6 +10,7 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp/cg"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -85,8 +86,7 @@ func requireRange(t *testing.T, err error) {
 	if err == nil {
 		return
 	}
-	var e *cg.RangeError
-	require.ErrorAs(t, err, &e)
+	e := testref.As[*cg.RangeError](t, err)
 	require.True(t, math.IsNaN(e.Value) || math.IsInf(e.Value, 0))
 	require.Contains(t, err.Error(), e.What)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/jacobian"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // The plan uses what there is: first for the right-hand sides of an example,
@@ -19,9 +20,7 @@ func TestPlan(t *testing.T) {
 	plan := func(memory int64, rank int) (memoryPlan, error) {
 		return planMemory(n, b, true, &Options{MaxMemory: memory, Rank: rank})
 	}
-	_, err := plan(bytes(0, c)-1, 0)
-	var m *gp.MemoryError
-	require.ErrorAs(t, err, &m)
+	m := testref.As[*gp.MemoryError](t, testref.Err(plan(bytes(0, c)-1, 0)))
 	require.Equal(t, n-1, m.Largest)
 	for _, p := range []struct {
 		memory int64

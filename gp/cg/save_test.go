@@ -109,8 +109,7 @@ func TestSavedCGRefusesOthers(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorContains(t, load(q.Kernel, backwards, nil), "the order of the rows is another")
 	require.ErrorContains(t, load(ntk.New(q.Prior, make([]float64, q.Train.P), nil), q.Train, nil), "the prior is another")
-	var memory *gp.MemoryError
-	require.ErrorAs(t, load(q.Kernel, q.Train, &cg.Options{MaxMemory: 1000}), &memory)
+	testref.As[*gp.MemoryError](t, load(q.Kernel, q.Train, &cg.Options{MaxMemory: 1000}))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, testref.Err(cg.Load(ctx, f, q.Kernel, q.Train, nil)), context.Canceled)

@@ -30,8 +30,7 @@ func TestRefitChecksScatter(t *testing.T) {
 	q := problems(t)[0]
 	prior := testref.Must(ntk.NewIsotropic(1e-20, nil))(t)
 	k := ntk.New(prior, q.Theta, nil)
-	var at *gp.NotFiniteError
-	require.ErrorAs(t, testref.Err(gp.Refit(t.Context(), k, q.Train, q.Y, steep{1e150}, nil)), &at)
+	at := testref.As[*gp.NotFiniteError](t, testref.Err(gp.Refit(t.Context(), k, q.Train, q.Y, steep{1e150}, nil)))
 	require.Equal(t, "scatter αᵀKα", at.What)
 	require.ErrorAs(t, testref.Err(cg.Refit(t.Context(), k, q.Train, q.Y, steep{1e150}, nil)), &at)
 	require.Equal(t, "scatter αᵀKα", at.What)

@@ -68,9 +68,7 @@ var forms = []evidence.Form{evidence.AtTheta, evidence.LinearGaussian, evidence.
 // The derivatives in every log variance, and in that of the noise, are those by
 // differences of the evidence, for every likelihood, prior and form, in both spaces.
 func TestE10Differences(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long under the race detector; shorter tests run the same code")
-	}
+	testref.Long(t, "takes long under the race detector; shorter tests run the same code")
 	for _, c := range everyPrior(t) {
 		inBothSpaces(t, c.name, func(t *testing.T, o *evidence.Options) {
 			o.PerGroup = true
@@ -118,9 +116,7 @@ func TestE10Differences(t *testing.T) {
 
 // The slope at a variance of 0 is the derivative in the variance itself, from above.
 func TestE10SlopeAtZero(t *testing.T) {
-	if testing.Short() {
-		t.Skip("differences of evidences that other tests compute too")
-	}
+	testref.Long(t, "differences of evidences that other tests compute too")
 	for _, c := range everyPrior(t) {
 		inBothSpaces(t, c.name, func(t *testing.T, o *evidence.Options) {
 			o.PerGroup = true
@@ -191,9 +187,7 @@ func TestKernelsFormedAgain(t *testing.T) {
 			requireNumber(t, c.name, again.Gradient[g], held.Gradient[g], 1e-9)
 		}
 		o.MaxMemory--
-		_, err := evidence.Evaluate(t.Context(), c.p, evidence.Refit, o)
-		var memory *gp.MemoryError
-		require.ErrorAs(t, err, &memory)
+		memory := testref.As[*gp.MemoryError](t, testref.Err(evidence.Evaluate(t.Context(), c.p, evidence.Refit, o)))
 		require.Less(t, memory.Largest, n)
 		o = evidence.Options{MaxMemory: 1000}.InSpace(2)
 		require.ErrorAs(t, testref.Err(evidence.Evaluate(t.Context(), c.p, evidence.Refit, o)), &memory)

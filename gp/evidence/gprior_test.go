@@ -49,9 +49,7 @@ func openStructured(t *testing.T, name string) *structured {
 // at g = 1 and at the best g, and the best g of (E9) and (E7) are those of the
 // references.
 func TestNeuralGPrior(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long under the race detector; shorter tests run the same code")
-	}
+	testref.Long(t, "takes long under the race detector; shorter tests run the same code")
 	for _, name := range append([]string{"normalized"}, toys...) {
 		t.Run(name, func(t *testing.T) {
 			r := openStructured(t, name)

@@ -121,9 +121,7 @@ func TestHeldSitesGaussian(t *testing.T) {
 // The best common factor is where MacKay's update δ = γ/‖v*−μ₀‖², with γ at the sites
 // of θ* and v* found anew each time, stands still.
 func TestHeldSitesMacKay(t *testing.T) {
-	if testing.Short() {
-		t.Skip("maximizes anew for every step of MacKay's update, by code that TestAnyWorkers runs too")
-	}
+	testref.Long(t, "maximizes anew for every step of MacKay's update, by code that TestAnyWorkers runs too")
 	for _, c := range []string{"bernoulli", "poisson", "categorical", "heteroscedastic"} {
 		q := testkit.Heteroscedastic()
 		p := &evidence.Problem{X: q.Train, Y: q.Y, Likelihood: q.Likelihood, Theta: q.Theta, Prior: q.Prior}

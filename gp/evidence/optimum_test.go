@@ -13,9 +13,7 @@ import (
 // One factor of all prior variances, alone and with the noise variance: the optima of
 // (E7) and (E9) are those of the references, right to 1e-9 there.
 func TestE10CommonOptimum(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long under the race detector; shorter tests run the same code")
-	}
+	testref.Long(t, "takes long under the race detector; shorter tests run the same code")
 	for _, name := range toys {
 		t.Run(name, func(t *testing.T) {
 			q := openToy(t, name)
@@ -47,9 +45,7 @@ func TestE10CommonOptimum(t *testing.T) {
 // A factor for each layer: the optima of (E9) are those of the references, right to
 // 1e-8 there, and the layers at zero variance are the same.
 func TestE10LayerOptimum(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long under the race detector; shorter tests run the same code")
-	}
+	testref.Long(t, "takes long under the race detector; shorter tests run the same code")
 	for _, name := range toys {
 		t.Run(name, func(t *testing.T) {
 			q := openToy(t, name)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/gptest"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -288,15 +289,9 @@ func dual(change func(mean, cov *mat.Dense)) func(t *testing.T) {
 			t.Fatal(err)
 		}
 		y, k := mat.NewDense(5, 1, []float64{0, 1, 1, 0, 1}), ntk.Dense(flat{}, start)
-		s, err := gp.NewSites(y, x.F, logistic{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := testref.Must(gp.NewSites(y, x.F, logistic{}))(t)
 		fit := func(t *testing.T, x *linearize.Batch, s *gp.Sites) *gp.Exact {
-			e, err := gp.Fit(t.Context(), k, x, s, &gp.Options{Mean: gp.LinearGaussian})
-			if err != nil {
-				t.Fatal(err)
-			}
+			e := testref.Must(gp.Fit(t.Context(), k, x, s, &gp.Options{Mean: gp.LinearGaussian}))(t)
 			return e
 		}
 		gptest.Dual(t, gptest.DualCase{
@@ -309,10 +304,7 @@ func dual(change func(mean, cov *mat.Dense)) func(t *testing.T) {
 						rows = append(rows, i)
 					}
 				}
-				others, err := x.Gather(t.Context(), rows)
-				if err != nil {
-					t.Fatal(err)
-				}
+				others := testref.Must(x.Gather(t.Context(), rows))(t)
 				return fit(t, others, s.Rows(rows))
 			},
 		})

@@ -10,6 +10,7 @@ import (
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/gptest"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -20,10 +21,7 @@ func weights(a alteredWeights) func(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := gp.NewSites(mat.NewDense(5, 1, []float64{0, 1, 1, 0, 1}), x.F, logistic{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := testref.Must(gp.NewSites(mat.NewDense(5, 1, []float64{0, 1, 1, 0, 1}), x.F, logistic{}))(t)
 		a.Weights, err = weightspace.FitStructure(t.Context(), weightspace.Diagonal, x, s, flat{}, start, nil)
 		if err != nil {
 			t.Fatal(err)

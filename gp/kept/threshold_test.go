@@ -178,8 +178,7 @@ func TestE16ShortMemory(t *testing.T) {
 	require.GreaterOrEqual(t, ratio, top-1e-9)
 
 	_, err = kept.Fit(t.Context(), q.Train, s, q.Prior, q.Theta, &kept.Options{MaxMemory: kept.Bytes(q.N, q.C, len(q.Theta), 0) + 8})
-	var refused *gp.MemoryError
-	require.ErrorAs(t, err, &refused)
+	refused := testref.As[*gp.MemoryError](t, err)
 	_, err = kept.FindThreshold(t.Context(), q.Kernel, q.Train, s, q.Test, &kept.ThresholdOptions{MaxMemory: 8})
 	require.ErrorAs(t, err, &refused)
 }

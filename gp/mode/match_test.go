@@ -190,12 +190,10 @@ func TestNoMatchE21(t *testing.T) {
 		worse.F.Set(i, (int(q.Y.At(i, 0))+1)%q.C, 900)
 	}
 	_, err := mode.FindMatch(t.Context(), &worse, q.Y, q.Likelihood, scaledPrior{Prior: q.Prior, factor: 1}, q.Theta, nil)
-	var none *gp.NoMatchError
-	require.ErrorAs(t, err, &none)
+	none := testref.As[*gp.NoMatchError](t, err)
 	require.Less(t, none.Network, none.Prior)
 	_, err = mode.FindMatch(t.Context(), q.Train, q.Y, q.Likelihood, q.Prior, q.Theta, &mode.MatchOptions{MaxMemory: 1000})
-	var short *gp.MemoryError
-	require.ErrorAs(t, err, &short)
+	testref.As[*gp.MemoryError](t, err)
 	h := testkit.Heteroscedastic()
 	_, err = mode.FindMatch(t.Context(), h.Train, h.Y, h.Likelihood, h.Prior, h.Theta, nil)
 	require.ErrorContains(t, err, "concave")

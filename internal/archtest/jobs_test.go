@@ -11,6 +11,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -54,22 +55,10 @@ type prepared struct {
 func (j job) prepare(b *testing.B) *prepared {
 	b.Helper()
 	data := dataset.Digits(0, 20000, 12000)
-	train, err := data.Train.Select(&dataset.SelectOptions{Classes: j.classes, Count: j.n})
-	if err != nil {
-		b.Fatal(err)
-	}
-	test, err := data.Test.Select(&dataset.SelectOptions{Classes: j.classes, Count: j.t})
-	if err != nil {
-		b.Fatal(err)
-	}
-	net, err := network.Sequential(network.Shape{1, 28, 28}, j.layers...)
-	if err != nil {
-		b.Fatal(err)
-	}
-	prior, err := ntk.NewIsotropic(10, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	train := testref.Must(data.Train.Select(&dataset.SelectOptions{Classes: j.classes, Count: j.n}))(b)
+	test := testref.Must(data.Test.Select(&dataset.SelectOptions{Classes: j.classes, Count: j.t}))(b)
+	net := testref.Must(network.Sequential(network.Shape{1, 28, 28}, j.layers...))(b)
+	prior := testref.Must(ntk.NewIsotropic(10, nil))(b)
 	p := &prepared{net: net, kernel: ntk.New(prior, net.Theta(), nil), lik: glm.Bernoulli{}, x: train.Matrix(), xTest: test.Matrix()}
 	p.y = mat.NewDense(j.n, 1, train.Targets)
 	if j.c > 1 {
@@ -79,26 +68,14 @@ func (j job) prepare(b *testing.B) *prepared {
 }
 
 func (p *prepared) fit(b *testing.B) *gp.Exact {
-	batch, err := p.net.Linearize(b.Context(), p.x)
-	if err != nil {
-		b.Fatal(err)
-	}
-	sites, err := gp.NewSites(p.y, batch.F, p.lik)
-	if err != nil {
-		b.Fatal(err)
-	}
-	post, err := gp.Fit(b.Context(), p.kernel, batch, sites, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	batch := testref.Must(p.net.Linearize(b.Context(), p.x))(b)
+	sites := testref.Must(gp.NewSites(p.y, batch.F, p.lik))(b)
+	post := testref.Must(gp.Fit(b.Context(), p.kernel, batch, sites, nil))(b)
 	return post
 }
 
 func (p *prepared) predict(b *testing.B, post *gp.Exact) {
-	x, err := p.net.Linearize(b.Context(), p.xTest)
-	if err != nil {
-		b.Fatal(err)
-	}
+	x := testref.Must(p.net.Linearize(b.Context(), p.xTest))(b)
 	var mean, cov mat.Dense
 	if err := post.PredictTo(b.Context(), &mean, &cov, x); err != nil {
 		b.Fatal(err)

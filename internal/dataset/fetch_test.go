@@ -130,8 +130,7 @@ func TestFetchFails(t *testing.T) {
 			url, s := serve(t, c.steps...)
 			f := testFetcher(url)
 			f.timeout = 200 * time.Millisecond
-			err := f.fetch(context.Background(), dir, "f.gz", c.sum)
-			require.ErrorContains(t, err, c.want)
+			require.ErrorContains(t, f.fetch(context.Background(), dir, "f.gz", c.sum), c.want)
 			require.Equal(t, c.calls, s.calls.Load())
 			left := testref.Must(os.ReadDir(dir))(t)
 			require.Empty(t, left)
@@ -186,12 +185,10 @@ func TestFetchCancel(t *testing.T) {
 func TestFetchUnwritable(t *testing.T) {
 	url, s := serve(t, plain)
 	file := write(t, t.TempDir(), "file", nil)
-	err := testFetcher(url).fetch(context.Background(), filepath.Join(file, "cache"), "f.gz", "")
-	require.ErrorIs(t, err, errLocal)
+	require.ErrorIs(t, testFetcher(url).fetch(context.Background(), filepath.Join(file, "cache"), "f.gz", ""), errLocal)
 	require.Zero(t, s.calls.Load())
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "f"), 0o755))
-	err = testFetcher(url).fetch(context.Background(), dir, "f.gz", md5Hex(content))
-	require.ErrorIs(t, err, errLocal)
+	require.ErrorIs(t, testFetcher(url).fetch(context.Background(), dir, "f.gz", md5Hex(content)), errLocal)
 	require.Equal(t, int32(1), s.calls.Load())
 }

@@ -109,8 +109,7 @@ func TestValuesThatAreNotFinite(t *testing.T) {
 		})))(t)
 		require.InDelta(t, 0.4, r.X, 2e-4)
 		_, err := Search(t.Context(), Grid(-2, 2, 9), 1e-4, one(func(float64) float64 { return bad }))
-		var none *NoMinimumError
-		require.ErrorAs(t, err, &none)
+		none := testref.As[*NoMinimumError](t, err)
 		require.Equal(t, NoMinimumError{-2, 2}, *none)
 	}
 }

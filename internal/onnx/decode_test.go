@@ -360,10 +360,7 @@ func FuzzDecode(f *testing.F) {
 			f.Fatal(err)
 		}
 		for _, path := range paths {
-			b, err := os.ReadFile(path)
-			if err != nil {
-				f.Fatal(err)
-			}
+			b := testref.Must(os.ReadFile(path))(f)
 			if len(b) <= 4<<10 { // large seeds slow the fuzzer and hold nothing but more weights
 				f.Add(b)
 			}
@@ -372,8 +369,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := Decode(b)
 		if err != nil {
-			var e *FormatError
-			require.ErrorAs(t, err, &e)
+			testref.As[*FormatError](t, err)
 			return
 		}
 		once := testref.Must(m.Encode())(t)

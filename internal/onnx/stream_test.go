@@ -76,8 +76,7 @@ func TestReadStopsWhereNoModelBegins(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := &endless{bytes: c.bytes}
 			_, err := Read(e)
-			var fault *FormatError
-			require.ErrorAs(t, err, &fault)
+			testref.As[*FormatError](t, err)
 			require.ErrorContains(t, err, c.want)
 			require.Less(t, e.read, int64(1<<20))
 		})

@@ -1,6 +1,7 @@
 package testref
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -61,3 +62,21 @@ func Must[T any](v T, err error) func(t testing.TB) T {
 
 // Err is the error of a call whose value nobody looks at.
 func Err[T any](_ T, err error) error { return err }
+
+// As returns the error of type E that err is or wraps, or fails the test where there is none.
+func As[E error](t testing.TB, err error) E {
+	t.Helper()
+	e, ok := errors.AsType[E](err)
+	if !ok {
+		t.Fatalf("%v is no %T", err, e)
+	}
+	return e
+}
+
+// Long skips a test that takes long, and says why, where tests run with -short.
+func Long(t testing.TB, why string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip(why)
+	}
+}

@@ -3,6 +3,8 @@ package network_test
 import (
 	"math/rand/v2"
 	"testing"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // BenchmarkOperators times Linearize of networks around one operator: a bilinear and
@@ -35,10 +37,7 @@ func BenchmarkOperators(b *testing.B) {
 		{"Resize=cubic", []int{1, 12, 12}, 100, upsampled("cubic")},
 		{"Einsum=attention", []int{16, 32}, 100, heads},
 	} {
-		net, err := load(operatorCase{opset: 17, dims: c.dims, build: c.build}.model())
-		if err != nil {
-			b.Fatal(err)
-		}
+		net := testref.Must(load(operatorCase{opset: 17, dims: c.dims, build: c.build}.model()))(b)
 		d, _, _ := net.Dims()
 		x := gaussianMatrix(rand.New(rand.NewPCG(1, 2)), c.n, d)
 		b.Run(c.name, func(b *testing.B) {

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -36,10 +37,7 @@ func jobs() []sized {
 
 func BenchmarkLinearize(b *testing.B) {
 	for _, j := range jobs() {
-		net, err := network.Sequential(j.in, j.layers...)
-		if err != nil {
-			b.Fatal(err)
-		}
+		net := testref.Must(network.Sequential(j.in, j.layers...))(b)
 		d, c, p := net.Dims()
 		x := gaussianMatrix(rand.New(rand.NewPCG(1, 2)), j.n, d)
 		b.Run(fmt.Sprintf("net=%s/N=%d/C=%d/P=%d", j.name, j.n, c, p), func(b *testing.B) {
@@ -56,10 +54,7 @@ func BenchmarkLinearize(b *testing.B) {
 // BenchmarkTrainStep times the gradient of 256 digits, the work of a step of Adam.
 func BenchmarkTrainStep(b *testing.B) {
 	for _, j := range jobs() {
-		net, err := network.Sequential(j.in, j.layers...)
-		if err != nil {
-			b.Fatal(err)
-		}
+		net := testref.Must(network.Sequential(j.in, j.layers...))(b)
 		d, c, p := net.Dims()
 		rng := rand.New(rand.NewPCG(3, 4))
 		x, u, g := gaussianMatrix(rng, 256, d), gaussianMatrix(rng, 256, c), make([]float64, p)

@@ -59,10 +59,7 @@ func FuzzGraph(f *testing.F) {
 		f.Add(uint16(i), choices)
 	}
 	f.Fuzz(func(t *testing.T, which uint16, choices []byte) {
-		m, err := onnx.Decode(cases[int(which)%len(cases)])
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := testref.Must(onnx.Decode(cases[int(which)%len(cases)]))(t)
 		(&mutator{model: m, bytes: choices}).run()
 		if data, err := m.Encode(); err == nil {
 			tryModel(t, m, data)
@@ -128,10 +125,7 @@ func tryModel(t *testing.T, m *onnx.Model, data []byte) {
 	for i, v := range gaussianMatrix(rand.New(rand.NewPCG(7, 8)), 1, p).RawMatrix().Data {
 		theta[i] += 0.01 * v
 	}
-	moved, err := net.WithTheta(theta)
-	if err != nil {
-		t.Fatal(err)
-	}
+	moved := testref.Must(net.WithTheta(theta))(t)
 	straight := slices.ContainsFunc(m.Graph.Nodes, func(n *onnx.Node) bool { return n.OpType == "QuantizeLinear" })
 	if b, err := moved.Linearize(t.Context(), x); err == nil && moderate && !straight {
 		compareProducts(t, moved, b, x)

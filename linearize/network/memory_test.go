@@ -62,9 +62,7 @@ func TestTooManyOutputs(t *testing.T) {
 	const outputs, rows = 21_853, 200_000 // 21,853² gradients an example
 	wide := testref.Must(network.Sequential(network.Shape{2}, &network.Dense{Units: outputs}))(t)
 	x := gaussianMatrix(rand.New(rand.NewPCG(1, 2)), rows, 2)
-	_, err := wide.Linearize(t.Context(), x)
-	var e *linearize.MemoryError
-	require.ErrorAs(t, err, &e)
+	e := testref.As[*linearize.MemoryError](t, testref.Err(wide.Linearize(t.Context(), x)))
 	require.Equal(t, linearize.Examples, e.Unit)
 	require.Less(t, e.Largest, rows)
 	require.Equal(t, wide.BatchBytes(rows), e.Needed)

@@ -221,10 +221,7 @@ func TestOperatorsByHand(t *testing.T) {
 			// A parameter of zeros makes it a network.
 			x := g.op("Add", in("x", g.of(make([]float64, size(c.dims)), c.dims...)))
 			net := mustLoad(t, g.output(c.build(g, x)))
-			f, err := net.Forward(t.Context(), mat.NewDense(1, len(c.x), c.x))
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := testref.Must(net.Forward(t.Context(), mat.NewDense(1, len(c.x), c.x)))(t)
 			testref.RequireClose(t, f.RawMatrix().Data, c.want, 1e-14, "f")
 		})
 	}

@@ -227,10 +227,7 @@ func BenchmarkRecurrent(b *testing.B) {
 			g := newGraph(17, 32, 32)
 			n := recurrentNode{kind: kind, dirs: dirs, hidden: 64, input: 32, outputs: 2, x: g.op("Transpose", in("x"), intsA("perm", 1, 0, 2)), attrs: []*onnx.Attribute{intA("linear_before_reset", 1)}}
 			flat := g.op("Flatten", in(g.batchLast(n.add(g)[1], 3)))
-			net, err := load(g.output(g.op("Gemm", in(flat, g.param(64*dirs, 2)))))
-			if err != nil {
-				b.Fatal(err)
-			}
+			net := testref.Must(load(g.output(g.op("Gemm", in(flat, g.param(64*dirs, 2))))))(b)
 			d, _, p := net.Dims()
 			x := gaussianMatrix(rand.New(rand.NewPCG(1, 2)), 200, d)
 			b.Run(fmt.Sprintf("%s/directions=%d/N=200/P=%d", kind, dirs, p), func(b *testing.B) {

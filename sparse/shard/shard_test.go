@@ -178,8 +178,7 @@ func TestRefusals(t *testing.T) {
 	refused := func(problem string, paths ...string) {
 		t.Helper()
 		_, err := shard.Open(paths)
-		var e *store.Error
-		require.ErrorAs(t, err, &e)
+		e := testref.As[*store.Error](t, err)
 		require.Contains(t, err.Error(), problem)
 		require.NotEmpty(t, e.Remedy)
 	}
