@@ -137,8 +137,7 @@ func value(t *testing.T, formula string, of map[string]int) int {
 	})
 	v, err := types.Eval(token.NewFileSet(), nil, token.NoPos, text)
 	require.NoError(t, err, formula)
-	n := testref.Must(strconv.Atoi(v.Value.ExactString()))(t)
-	return n
+	return testref.Must(strconv.Atoi(v.Value.ExactString()))(t)
 }
 
 // about is what sections say of the sizes of a posterior.

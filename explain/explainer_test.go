@@ -26,8 +26,7 @@ const tight = 1e-10
 func every(t *testing.T, d *testkit.Dual, x *linearize.Batch, targets ...Target) [][]Explanation {
 	t.Helper()
 	e := testref.Must(New(d, d, &Options{Targets: targets, All: true}))(t)
-	all := testref.Must(e.Explain(t.Context(), x))(t)
-	return all
+	return testref.Must(e.Explain(t.Context(), x))(t)
 }
 
 // (E14) v_i = C(x*,x_i) b_i with C = J Σ Jᵀ, for each output and a contrast.
@@ -347,8 +346,7 @@ func TestProcessorsDoNotMatter(t *testing.T) {
 		rng := rand.New(rand.NewPCG(3, 7))
 		d := testkit.NewDual(rng, 40, 2, 30)
 		e := testref.Must(New(d, d, &Options{Similar: 5, All: true}))(t)
-		rows := testref.Must(e.Explain(t.Context(), testkit.RandomBatch(rng, 9, 2, 30)))(t)
-		return rows
+		return testref.Must(e.Explain(t.Context(), testkit.RandomBatch(rng, 9, 2, 30)))(t)
 	}
 	want := run()
 	runtime.GOMAXPROCS(4)
@@ -518,8 +516,7 @@ func TestVarianceLostToRounding(t *testing.T) {
 		x := testkit.RandomBatch(rng, 2, 2, 7)
 		explain := func(d gp.Dual, prior PriorMean) [][]Explanation {
 			e := testref.Must(New(d, prior, &Options{Top: 12, All: all}))(t)
-			rows := testref.Must(e.Explain(t.Context(), x))(t)
-			return rows
+			return testref.Must(e.Explain(t.Context(), x))(t)
 		}
 		want := explain(d, d)
 		got := explain(eaten{d, []int{3, 8}}, d)

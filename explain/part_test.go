@@ -53,8 +53,7 @@ func TestMergeParts(t *testing.T) {
 func explainedBy(t *testing.T, d gp.Dual, q *testkit.Problem, o *explain.Options) [][]explain.Explanation {
 	t.Helper()
 	e := testref.Must(explain.New(d, q.Kernel, o))(t)
-	x := testref.Must(e.Explain(t.Context(), q.Test))(t)
-	return x
+	return testref.Must(e.Explain(t.Context(), q.Test))(t)
 }
 
 func requireParts(t *testing.T, d gp.Dual, q *testkit.Problem, o *explain.Options, bounds []int, want [][]explain.Explanation) {

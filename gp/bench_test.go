@@ -135,8 +135,7 @@ func BenchmarkMatch(b *testing.B) {
 		}
 		refit := func(b *testing.B) *gp.Exact {
 			k := testref.Must(kernel(1))(b)
-			e := testref.Must(gp.Refit(b.Context(), k, r.Train, r.Y, lik, nil))(b)
-			return e
+			return testref.Must(gp.Refit(b.Context(), k, r.Train, r.Y, lik, nil))(b)
 		}
 		b.Run(fmt.Sprintf("refit/δ=%v", start), func(b *testing.B) {
 			for b.Loop() {

@@ -1,6 +1,7 @@
 package gp_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -8,7 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 // sets are sets of training examples to take out, none and all among them.
@@ -50,8 +56,7 @@ func TestDowndate(t *testing.T) {
 		rng := rand.New(rand.NewPCG(8, 1))
 		root, lambda := whole(e.Sites().Root), whole(e.Sites().Lambda)
 		for _, out := range sets(rng, q.n) {
-			d, err := e.Downdate(t.Context(), out)
-			require.NoError(t, err)
+			d := testref.Must(e.Downdate(t.Context(), out))(t)
 			stay := rowsWithout(q.n, q.c, out)
 			want := mat.NewDense(q.n*q.c, q.n*q.c, nil)
 			if len(stay) > 0 {
@@ -97,4 +102,101 @@ func TestMulKernelTo(t *testing.T) {
 			requireClose(t, "K v", &got, product(v, q.kTrain), 1e-12)
 		}
 	})
+}
+
+// What InfluenceTo says of some training examples is what PredictTo and
+// RemovalTo say of them.
+func TestInfluenceTo(t *testing.T) {
+	each(t, func(t *testing.T, q *problem) {
+		e := q.refit(t, nil)
+		all := make([]float64, q.n*q.c)
+		require.NoError(t, testkit.RemovalTo(t.Context(), e, all))
+		rows := []int{0, 3, 4, q.n - 1}
+		b := testref.Must(linearize.Gather(t.Context(), q.train, rows))(t)
+		var cov, h, step mat.Dense
+		require.NoError(t, e.PredictTo(t.Context(), nil, &cov, b))
+		require.NoError(t, e.InfluenceTo(t.Context(), &h, &step, rows, b))
+		requireClose(t, "h", &h, &cov, 1e-10)
+		want := mat.NewDense(len(rows), q.c, nil)
+		for i, r := range rows {
+			want.SetRow(i, all[r*q.c:(r+1)*q.c])
+		}
+		requireClose(t, "q", &step, want, 1e-10)
+	})
+}
+
+// some are the training examples at these rows.
+func (q *problem) some(t *testing.T, rows ...int) *linearize.Batch {
+	t.Helper()
+	return testref.Must(q.train.Gather(t.Context(), rows))(t)
+}
+
+var toys = []string{"snelson", "two-moons", "categorical", "categorical-diagonal-prior", "poisson", "gaussian-two-outputs"}
+
+// The moments at the refit are those of PyTorch (E17). For a Gaussian likelihood
+// they are those of the refits without each example.
+func TestLeaveOneOutReferences(t *testing.T) {
+	for _, name := range toys {
+		t.Run(name, func(t *testing.T) {
+			r := openReference(t, name)
+			want := testref.Open(t, "selection/"+name)
+			e := testref.Must(gp.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, nil))(t)
+			var mean, cov mat.Dense
+			require.NoError(t, e.LeaveOneOutTo(t.Context(), &mean, &cov, dense.Range(r.Train.Len()), r.Train))
+			testref.RequireClose(t, flat(&mean), want.Floats("loo_first_order_mean"), 1e-8, "mean")
+			testref.RequireClose(t, flat(&cov), want.Floats("loo_first_order_cov"), 1e-8, "covariance")
+			if _, gaussian := r.Likelihood.(*glm.Gaussian); gaussian {
+				testref.RequireClose(t, flat(&mean), want.Floats("loo_mean"), 1e-8, "mean of the refits")
+				testref.RequireClose(t, flat(&cov), want.Floats("loo_cov"), 1e-8, "covariance of the refits")
+			}
+		})
+	}
+}
+
+// The moments are one Newton step from those of a refit without the example: exact for
+// a Gaussian, and for the other likelihoods much nearer to the refit than the posterior
+// that has seen the example.
+func TestLeaveOneOutIsOneNewtonStep(t *testing.T) {
+	each(t, func(t *testing.T, q *problem) {
+		if q.n > 100 {
+			t.Skip("as many refits as examples")
+		}
+		e := q.refit(t, nil)
+		var mean, cov, seen mat.Dense
+		require.NoError(t, e.LeaveOneOutTo(t.Context(), &mean, &cov, dense.Range(q.n), q.train))
+		require.NoError(t, e.PredictTo(t.Context(), &seen, nil, q.train))
+		_, gaussian := q.lik.(*glm.Gaussian)
+		near, far := 0.0, 0.0
+		for i := range q.n {
+			again := q.without(i).refit(t, nil)
+			var m, v mat.Dense
+			require.NoError(t, again.PredictTo(t.Context(), &m, &v, q.train.Slice(i, i+1)))
+			if gaussian {
+				requireClose(t, "mean", mean.Slice(i, i+1, 0, q.c), &m, 1e-9)
+				requireClose(t, "covariance", cov.Slice(i*q.c, (i+1)*q.c, 0, q.c), &v, 1e-9)
+			}
+			for j := range q.c {
+				near += math.Abs(mean.At(i, j) - m.At(0, j))
+				far += math.Abs(seen.At(i, j) - m.At(0, j))
+			}
+		}
+		t.Logf("distance from the refits: %.3g, without the step %.3g", near, far)
+		require.Less(t, near, far/2)
+	})
+}
+
+// The posterior at the mean of the network starts from there and from the residual
+// there, also where θ* is no mode.
+func TestLeaveOneOutOfNetworkMean(t *testing.T) {
+	q := problems(t)[5]
+	e := q.fit(t, nil)
+	rows := []int{2, 7}
+	var mean, cov mat.Dense
+	require.NoError(t, e.LeaveOneOutTo(t.Context(), &mean, &cov, rows, q.some(t, rows...)))
+	for at, i := range rows {
+		var want mat.VecDense
+		want.MulVec(cov.Slice(at*q.c, (at+1)*q.c, 0, q.c), e.Sites().Residual.RowView(i))
+		want.SubVec(q.train.F.RowView(i), &want)
+		requireClose(t, "mean", mean.RowView(at), &want, 1e-13)
+	}
 }

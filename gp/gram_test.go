@@ -1,7 +1,10 @@
 package gp
 
 import (
+	"math"
 	"math/rand/v2"
+	"runtime"
+	"runtime/debug"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -105,4 +108,78 @@ func TestBlockDiag(t *testing.T) {
 			}
 		}
 	}
+}
+
+// An example that fixes the function alone has no first-order removal.
+func TestRemovalUndefined(t *testing.T) {
+	one := func(v float64) *mat.Dense { return mat.NewDense(1, 1, []float64{v}) }
+	q := []float64{0}
+	RemovalFrom(q, one(4), one(0.5), nil, []float64{1})
+	require.True(t, math.IsNaN(q[0]), "1 − RᵀhR = 0")
+	// The same 1 − RᵀhR = 1e-7 has digits left of a small prior covariance and
+	// none of a large one.
+	h := one((1 - 1e-7) * 4)
+	RemovalFrom(q, h, one(0.5), one(8), []float64{1})
+	require.InEpsilon(t, 1e7, q[0], 1e-6)
+	RemovalFrom(q, h, one(0.5), one(8e3), []float64{1})
+	require.True(t, math.IsNaN(q[0]), "RᵀκR = 2000")
+}
+
+// The moments without an example are undefined where its removal is, and otherwise
+// exact.
+func TestLeaveOneOutFrom(t *testing.T) {
+	one := func(v float64) *mat.Dense { return mat.NewDense(1, 1, []float64{v}) }
+	mean, cov := []float64{0}, one(0)
+	LeaveOneOutFrom(mean, cov, one(4), one(0.5), nil, []float64{3}, []float64{1})
+	require.True(t, math.IsNaN(mean[0]) && math.IsNaN(cov.At(0, 0)), "1 − RᵀhR = 0")
+	// h = (1/v + Λ)⁻¹ of a variance v = 2 without the example and Λ = 0.25.
+	LeaveOneOutFrom(mean, cov, one(1/(0.5+0.25)), one(0.5), one(9), []float64{3}, []float64{0.7})
+	require.InDelta(t, 2, cov.At(0, 0), 1e-14)
+	require.InDelta(t, 3-2*0.7, mean[0], 1e-14)
+	LeaveOneOutFrom(mean, nil, one(1/(0.5+0.25)), one(0.5), nil, []float64{3}, []float64{0.7})
+	require.InDelta(t, 3-2*0.7, mean[0], 1e-14, "a nil covariance is skipped")
+	LeaveOneOutFrom(nil, cov, one(5), one(0), nil, []float64{3}, []float64{0})
+	require.Equal(t, 5.0, cov.At(0, 0), "a saturated site")
+}
+
+func TestBytes(t *testing.T) {
+	// 3000·3001 numbers, and 9 vectors of 3000.
+	require.Equal(t, int64(8*3000*3001+8*9*3000), Bytes(3000, 1))
+	require.Equal(t, int64(math.MaxInt64), Bytes(math.MaxInt64, 2))
+	last := int64(0)
+	for n := range 50 {
+		require.Greater(t, Bytes(n+1, 3), last)
+		last = Bytes(n+1, 3)
+	}
+}
+
+func TestMemoryBudget(t *testing.T) {
+	require.Equal(t, int64(7), MemoryBudget(7))
+	require.Positive(t, MemoryBudget(0))
+}
+
+func TestCheckMemory(t *testing.T) {
+	need := func(n int) int64 { return int64(n) * 10 }
+	require.NoError(t, CheckMemory("it", TestExamples, 7, 70, need))
+	err := CheckMemory("it", TestExamples, 1<<40, 79, need)
+	require.Equal(t, &MemoryError{Op: "it", Needed: 10 << 40, Available: 79, Largest: 7, Unit: TestExamples}, err)
+	require.EqualError(t, err, "it takes 10.0 TiB of memory and 79 B may be used; at most 7 test examples fit; use fewer, or raise the memory limit")
+	require.Zero(t, CheckMemory("it", TestExamples, 5, 9, need).(*MemoryError).Largest)
+}
+
+// What is garbage does not count against a plan: it is given back before one is refused.
+func TestCheckMemoryWithoutGarbage(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	const size = 64 << 20
+	released := func() uint64 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapReleased
+	}
+	garbage := make([]byte, size)
+	garbage[0] = 1
+	runtime.KeepAlive(garbage)
+	before := released()
+	require.Error(t, CheckMemory("it", TestExamples, 1, 0, func(int) int64 { return math.MaxInt64 }))
+	require.GreaterOrEqual(t, released(), before+size/2)
 }

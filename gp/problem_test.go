@@ -245,8 +245,7 @@ func requireClose(t *testing.T, what string, got, want mat.Matrix, rel float64) 
 // sites expands the likelihood at θ*.
 func (q *problem) sites(t *testing.T) *gp.Sites {
 	t.Helper()
-	s := testref.Must(gp.NewSites(q.y, q.train.F, q.lik))(t)
-	return s
+	return testref.Must(gp.NewSites(q.y, q.train.F, q.lik))(t)
 }
 
 func (q *problem) fit(t *testing.T, o *gp.Options) *gp.Exact {

@@ -85,8 +85,7 @@ func TestSavedWarnings(t *testing.T) {
 func (q *problem) loaded(t *testing.T, e *gp.Exact) *gp.Exact {
 	t.Helper()
 	f := written(t, e)
-	back := testref.Must(gp.Load(f, q.kernel, q.train, nil))(t)
-	return back
+	return testref.Must(gp.Load(f, q.kernel, q.train, nil))(t)
 }
 
 func written(t *testing.T, e *gp.Exact) *store.File {

@@ -97,8 +97,7 @@ func (q *problem) thinned(t *testing.T, o *gp.KeepOptions) *gp.Thinned {
 	t.Helper()
 	s := q.sites(t)
 	k := testref.Must(gp.Keep(t.Context(), q.kernel, q.train, s, o))(t)
-	thin := testref.Must(gp.FitKept(t.Context(), q.kernel, q.train, s, k, nil))(t)
-	return thin
+	return testref.Must(gp.FitKept(t.Context(), q.kernel, q.train, s, k, nil))(t)
 }
 
 // Leaving out an example is to take its rows out of those that are kept, also where it
@@ -186,8 +185,7 @@ func TestKeepAmongAndBound(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
 		s := q.sites(t)
 		keep := func(o gp.KeepOptions) *gp.Kept {
-			k := testref.Must(gp.Keep(t.Context(), q.kernel, q.train, s, &o))(t)
-			return k
+			return testref.Must(gp.Keep(t.Context(), q.kernel, q.train, s, &o))(t)
 		}
 		all := keep(gp.KeepOptions{})
 		among := []int{1, 4, q.n - 1}

@@ -28,8 +28,7 @@ func inputs(t *testing.T) *linearize.Batch {
 
 func printOf(t *testing.T, src linearize.Source) linearize.Fingerprint {
 	t.Helper()
-	f := testref.Must(linearize.FingerprintOf(t.Context(), src))(t)
-	return f
+	return testref.Must(linearize.FingerprintOf(t.Context(), src))(t)
 }
 
 // plain is a Source that can only be passed over.

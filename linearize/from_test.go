@@ -2,12 +2,16 @@ package linearize_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -18,8 +22,7 @@ type hidden struct{ linearize.Source }
 // when it is applied twice.
 func TestFrom(t *testing.T) {
 	net, x := convNet(t)
-	b, err := net.Linearize(t.Context(), x)
-	require.NoError(t, err)
+	b := testref.Must(net.Linearize(t.Context(), x))(t)
 	stream := linearize.NewSource(net, 11, 4, rowsOf(x))
 	tail := linearize.NewSource(net, 6, 4, func(lo, hi int) (*mat.Dense, error) { return rowsOf(x)(lo+5, hi+5) })
 	for name, src := range map[string]linearize.Source{
@@ -76,4 +79,31 @@ func TestFromLoadsNothingBefore(t *testing.T) {
 	require.ErrorIs(t, linearize.From(stream, 5).Batches(ctx, ignore), context.Canceled)
 	stop := errors.New("enough")
 	require.ErrorIs(t, linearize.From(linearize.NewSource(net, 11, 2, rowsOf(x)), 5).Batches(t.Context(), func(int, *linearize.Batch) error { return stop }), stop)
+}
+
+// Warnings go through JSON, with null for a number that there is not, and an error of another
+// type has no code. Files of older versions have the text alone.
+func TestWarningsInJSON(t *testing.T) {
+	list := linearize.Warnings{
+		linearize.NewWarning("jitter", 1e-10, math.NaN(), "Do %d.", "What is %d.", 1),
+		fmt.Errorf("wrapped: %w", linearize.NewWarning("maxima", 2, 3, "", "Two.")),
+		errors.New("another"),
+	}
+	data := testref.Must(json.Marshal(list))(t)
+	require.JSONEq(t, `[{"code":"jitter","text":"What is 1.","remedy":"Do %d.","value":1e-10,"limit":null,"see":"doc/warnings.md#jitter"},
+		{"code":"maxima","text":"Two.","remedy":"","value":2,"limit":3,"see":"doc/warnings.md#maxima"},
+		{"code":"","text":"another","remedy":"","value":null,"limit":null,"see":"doc/warnings.md#"}]`, string(data))
+	var back linearize.Warnings
+	require.NoError(t, json.Unmarshal(data, &back))
+	again := testref.Must(json.Marshal(back))(t)
+	require.JSONEq(t, string(data), string(again))
+	require.EqualError(t, back[0], "What is 1. Do %d.")
+	require.Equal(t, 3.0, linearize.FindWarning(back, "maxima").Limit)
+	require.Nil(t, linearize.FindWarning(back, "head"))
+
+	data = testref.Must(json.Marshal(linearize.Warnings(nil)))(t)
+	require.Equal(t, "[]", string(data))
+	require.NoError(t, json.Unmarshal([]byte(`["gp: a text"]`), &back))
+	require.EqualError(t, back[0], "gp: a text")
+	require.Error(t, json.Unmarshal([]byte(`[3]`), &back))
 }

@@ -13,40 +13,14 @@ import (
 	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
-	"github.com/funcgp/funcgp/linearize/network"
 )
 
-// convNet has blocks of every kind: Conv, Outer and Full.
-func convNet(t *testing.T) (*network.Network, *mat.Dense) {
-	t.Helper()
-	net := testref.Must(network.Sequential(network.Shape{1, 9, 9},
-		network.Conv2D{Filters: 3, Kernel: 3}, network.Tanh, network.MaxPool2D{Size: 2}, network.Flatten{},
-		network.Dense{Units: 5}, network.LayerNorm{}, network.Tanh, network.Dense{Units: 2}))(t)
-	rng := rand.New(rand.NewPCG(1, 2))
-	x := mat.NewDense(11, 81, nil)
-	x.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, x)
-	return net, x
-}
-
-func rowsOf(x *mat.Dense) func(lo, hi int) (*mat.Dense, error) {
-	return func(lo, hi int) (*mat.Dense, error) {
-		_, d := x.Dims()
-		return x.Slice(lo, hi, 0, d).(*mat.Dense), nil
-	}
-}
-
-// whole is a copy of a batch's inputs, outputs and Jacobian.
-func whole(b *linearize.Batch) []*mat.Dense {
-	var j mat.Dense
-	b.JacobianTo(&j)
-	all := []*mat.Dense{mat.DenseCopyOf(b.F), &j}
-	if b.X != nil {
-		all = append(all, mat.DenseCopyOf(b.X))
-	}
-	return all
-}
-
-var collect = testkit.Collect
+var (
+	convNet = testkit.ConvNet
+	rowsOf  = testkit.RowsOf
+	whole   = testkit.Arrays
+	collect = testkit.Collect
+)
 
 // The examples are the same, bit for bit, for any batches of the source and any
 // size of Rebatch.
@@ -171,4 +145,85 @@ func TestSourceErrors(t *testing.T) {
 	require.Panics(t, func() { linearize.NewSource(net, 3, 0, nil) })
 	require.Panics(t, func() { linearize.Rebatch(b, 0) })
 	require.Panics(t, func() { linearize.Concat() })
+}
+
+// bare is a Source without further methods.
+type bare struct{ src linearize.Source }
+
+var requireSums = testkit.RequireSums
+
+var gaussianMatrix = testkit.RandomMatrix
+
+func (p bare) Len() int { return p.src.Len() }
+
+func (p bare) Batches(ctx context.Context, yield func(int, *linearize.Batch) error) error {
+	return p.src.Batches(ctx, yield)
+}
+
+// A columned is a model whose batches hold columns unless it is asked for factors.
+type columned struct{ factors bool }
+
+func (columned) Dims() (d, c, p int) { return 2, 1, 2 }
+
+func (m columned) Linearize(_ context.Context, x *mat.Dense) (*linearize.Batch, error) {
+	n, _ := x.Dims()
+	f, g := mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil)
+	for i := range n {
+		f.Set(i, 0, x.At(i, 0)+2*x.At(i, 1))
+		g.Set(i, 0, 1)
+	}
+	span := linearize.Span{Name: "weight", Rows: 1, Cols: 2}
+	b := &linearize.Batch{X: x, F: f, P: 2}
+	if m.factors {
+		b.Blocks = []linearize.Block{&linearize.Outer{A: x, G: g, Weight: &span, C: 1}}
+	} else {
+		b.Blocks = []linearize.Block{&linearize.Full{J: x, Params: []linearize.Span{span}, C: 1}}
+	}
+	return b, nil
+}
+
+func (columned) Factored() linearize.Model { return columned{factors: true} }
+
+// Factored reaches the model through every source that is made of others, and keeps
+// the examples and the way to gather them.
+func TestFactored(t *testing.T) {
+	x := mat.NewDense(9, 2, nil)
+	x.Apply(func(i, j int, _ float64) float64 { return float64(2*i + j) }, x)
+	src := linearize.NewSource(columned{}, 9, 2, func(lo, hi int) (*mat.Dense, error) { return x.Slice(lo, hi, 0, 2).(*mat.Dense), nil })
+	for name, s := range map[string]linearize.Source{
+		"plain": src, "rebatched": linearize.Rebatch(src, 4), "chain": linearize.Chain(src, linearize.Rebatch(src, 3)),
+		"without": linearize.Without(src, []int{3, 5}), "from": linearize.From(src, 2), "rest": linearize.From(notSkipping{src}, 2),
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := linearize.Factored(s)
+			require.Equal(t, s.Len(), f.Len())
+			var want, got mat.Dense
+			require.NoError(t, s.Batches(t.Context(), func(_ int, b *linearize.Batch) error { return appendJacobian(&want, b) }))
+			require.NoError(t, f.Batches(t.Context(), func(_ int, b *linearize.Batch) error {
+				if name != "rest" {
+					require.IsType(t, (*linearize.Outer)(nil), b.Blocks[0])
+				}
+				return appendJacobian(&got, b)
+			}))
+			require.True(t, mat.Equal(&want, &got))
+			require.Equal(t, linearize.Gathers(s), linearize.Gathers(f))
+		})
+	}
+	b := testref.Must(columned{}.Linearize(t.Context(), x))(t)
+	require.Same(t, b, linearize.Factored(b), "a batch has no model to ask")
+}
+
+// notSkipping is a source of which only the interface is known.
+type notSkipping struct{ linearize.Source }
+
+func appendJacobian(dst *mat.Dense, b *linearize.Batch) error {
+	var j, all mat.Dense
+	b.JacobianTo(&j)
+	if dst.IsEmpty() {
+		dst.CloneFrom(&j)
+		return nil
+	}
+	all.Stack(dst, &j)
+	dst.CloneFrom(&all)
+	return nil
 }

@@ -2,6 +2,7 @@ package ntk_test
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -128,4 +129,100 @@ func BenchmarkEmbedding(b *testing.B) {
 			k.MulTo(new(mat.Dense), batch, batch, v)
 		}
 	})
+}
+
+// dense returns the batch with every block as columns, in the same places.
+func dense(b *linearize.Batch) *linearize.Batch {
+	d := *b
+	d.Blocks = nil
+	for _, k := range b.Blocks {
+		j := mat.NewDense(b.Len()*b.Outputs(), linearize.Width(k), nil)
+		k.TileTo(j)
+		d.Blocks = append(d.Blocks, &linearize.Full{J: j, Params: k.Spans(), C: b.Outputs()})
+	}
+	return &d
+}
+
+// TestPreparedIsProduct compares a prepared product with κ(a, b) v, for few
+// columns and for so many that the kernel is formed, for examples with other
+// numbers of outputs, and for blocks of another kind on either side.
+func TestPreparedIsProduct(t *testing.T) {
+	for seed := range 12 {
+		rng := newRand(seed)
+		c := 1 + rng.IntN(4)
+		b := gptest.RandomBatch(rng, 1+rng.IntN(20), c, gptest.RandomLayers(rng)...)
+		a := gptest.Another(rng, b, 1+rng.IntN(20))
+		theta := normal(rng, b.P)
+		name, prior := priorOf(t, rng, b, seed+seed/8)
+		t.Run(fmt.Sprintf("%d/%s", seed, name), func(t *testing.T) {
+			k, want := ntk.New(prior, theta, &ntk.Options{Workers: 1 + seed%3}), ntk.Dense(prior, theta)
+			for _, k := range []*ntk.NTK{k, k.WithBudget(1 << (6 + seed%8))} {
+				for _, cols := range []int{1, 70, 400} {
+					v := mat.NewDense(b.Len()*c, cols, normal(rng, b.Len()*c*cols))
+					for _, b := range []*linearize.Batch{b, dense(b)} {
+						p := k.Prepare(b, v)
+						for _, a := range []*linearize.Batch{a, a.Output(c - 1), dense(a), a.Slice(0, 1)} {
+							requireProduct(t, p, want, a, b, v)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+func requireProduct(t *testing.T, p ntk.Product, k ntk.Kernel, a, b *linearize.Batch, v *mat.Dense) {
+	t.Helper()
+	var block, want, d mat.Dense
+	k.BlockTo(&block, a, b)
+	want.Mul(&block, v)
+	_, cols := v.Dims()
+	got := mat.NewDense(a.Len()*a.Outputs(), cols, normal(newRand(1), a.Len()*a.Outputs()*cols))
+	p.MulTo(got, a)
+	d.Sub(got, &want)
+	var size mat.Dense
+	k.BlockTo(&size, b, b)
+	// sums over the examples of b of entries of the kernel times those of v
+	require.LessOrEqual(t, largest(&d), tol*float64(b.Len())*max(largest(&block), largest(&size))*max(1, largest(v)))
+}
+
+// TestPreparedRows: a row is the same to the last bit whatever the others are
+// and however many processors there are.
+func TestPreparedRows(t *testing.T) {
+	old := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(old)
+	lenet := leNet(t, 150)
+	k := ntk.New(priors(t, newRand(3), lenet)["diagonal"], make([]float64, lenet.P), nil)
+	z, x := lenet.Slice(0, 10), lenet.Slice(10, 150)
+	p := k.Prepare(z, mat.NewDense(100, 7, normal(newRand(4), 700)))
+	var want mat.Dense
+	p.MulTo(&want, x)
+	for _, procs := range []int{1, 3} {
+		runtime.GOMAXPROCS(procs)
+		for _, size := range []int{1, 50, 140} {
+			for lo := 0; lo < x.Len(); lo += size {
+				hi := min(lo+size, x.Len())
+				var got mat.Dense
+				p.MulTo(&got, x.Slice(lo, hi))
+				require.True(t, mat.Equal(&got, want.Slice(lo*10, hi*10, 0, 7)))
+			}
+		}
+	}
+}
+
+func TestPreparedSizes(t *testing.T) {
+	rng := newRand(2)
+	b := gptest.RandomBatch(rng, 4, 2, gptest.Layer{In: 3, Out: 2}, gptest.Layer{Out: 3})
+	k := ntk.New(priors(t, rng, b)["isotropic"], make([]float64, b.P), nil)
+	require.Panics(t, func() { k.Prepare(b, mat.NewDense(7, 1, nil)) })
+	p := k.Prepare(b, mat.NewDense(8, 3, nil))
+	require.Panics(t, func() { p.MulTo(mat.NewDense(8, 2, nil), b) })
+	other := gptest.RandomBatch(rng, 4, 2, gptest.Layer{In: 3, Out: 3})
+	require.Panics(t, func() { p.MulTo(new(mat.Dense), other) })
+	var dst mat.Dense
+	p.MulTo(&dst, b.Slice(1, 1))
+	require.True(t, dst.IsEmpty())
+	// a sum over no examples
+	k.Prepare(b.Slice(0, 0), new(mat.Dense)).MulTo(&dst, b.Slice(0, 0))
+	require.True(t, dst.IsEmpty())
 }

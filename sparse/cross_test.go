@@ -81,8 +81,7 @@ func threeOutputs(t *testing.T) *problem {
 func explained(t *testing.T, d gp.Dual, k explain.PriorMean, x *linearize.Batch, o *explain.Options) [][]explain.Explanation {
 	t.Helper()
 	e := testref.Must(explain.New(d, k, o))(t)
-	rows := testref.Must(e.Explain(t.Context(), x))(t)
-	return rows
+	return testref.Must(e.Explain(t.Context(), x))(t)
 }
 
 // Explanations are the same whether terms are found by sums of outputs or from

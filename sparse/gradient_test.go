@@ -1,9 +1,16 @@
 package sparse_test
 
 import (
+	"errors"
 	"math"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/internal/testref"
@@ -72,4 +79,117 @@ func TestE10GradientsOfExact(t *testing.T) {
 		p := testref.Must(sparse.FitSubset(t.Context(), q.Kernel, q.Train, s, z, nil))(t)
 		check(p, z.Batch, s)
 	})
+}
+
+// TestTune compares the chosen precision with the best of a fine grid of
+// posteriors that are fitted anew under each.
+func TestTune(t *testing.T) {
+	q := newProblem("categorical", 6, 20, 3, glm.Categorical{}, 1)
+	y := mat.NewDense(q.T, 1, []float64{0, 2, 1, 1, 0, 2})
+	score := func(mean, cov *mat.Dense) (float64, error) {
+		logp := make([]float64, q.T)
+		err := predictive.Probit{}.LogPredictiveTo(logp, glm.Categorical{}, y, mean, cov)
+		return score.NLL(logp), err
+	}
+	p := q.fit(t, q.some(t), nil)
+	prepared := testref.Must(p.Prepare(t.Context(), q.Test))(t)
+	got := testref.Must(p.Tune(t.Context(), prepared, score))(t)
+	require.Equal(t, 1.0, got.Trials[0].Factor)
+	best, at := math.Inf(1), 0.0
+	for e := -6.0; e <= 6; e += 1. / 16 {
+		groups := q.Prior.Groups()
+		for g := range groups {
+			groups[g].Precision *= math.Pow(10, -e)
+		}
+		prior := testref.Must(ntk.NewLayerwise(q.Train.P, groups, []float64{0.1}))(t)
+		c := *q.Problem
+		scaled := &problem{&c}
+		scaled.Kernel = ntk.New(prior, q.Theta, nil)
+		other := scaled.fit(t, scaled.some(t), nil)
+		var mean, cov mat.Dense
+		require.NoError(t, other.PredictTo(t.Context(), &mean, &cov, q.Test))
+		v := testref.Must(score(&mean, &cov))(t)
+		if v < best {
+			best, at = v, math.Pow(10, e)
+		}
+	}
+	require.InDelta(t, best, got.Score, 1e-12, "best factor of the grid %g, chosen %g", at, got.Factor)
+	var mean, cov mat.Dense
+	require.NoError(t, got.Posterior.PredictTo(t.Context(), &mean, &cov, q.Test))
+	v := testref.Must(score(&mean, &cov))(t)
+	require.InDelta(t, got.Score, v, 1e-12)
+}
+
+// TestTuneStops bounds a score that has no minimum and passes on errors.
+func TestTuneStops(t *testing.T) {
+	q := problems(t)[0]
+	p := q.fit(t, q.some(t), nil)
+	prepared := testref.Must(p.Prepare(t.Context(), q.Test))(t)
+	got, err := p.Tune(t.Context(), prepared, func(_, cov *mat.Dense) (float64, error) { return mat.Trace(cov.Slice(0, 1, 0, 1)), nil })
+	require.NoError(t, err)
+	require.InDelta(t, 1e-6, got.Factor, 1e-12)
+	broken := errors.New("broken")
+	_, err = p.Tune(t.Context(), prepared, func(_, _ *mat.Dense) (float64, error) { return 0, broken })
+	require.ErrorIs(t, err, broken)
+	_, err = p.Tune(t.Context(), prepared, func(_, _ *mat.Dense) (float64, error) { return math.NaN(), nil })
+	require.ErrorContains(t, err, "every prior precision")
+	fitc := q.fit(t, q.some(t), &sparse.Options{Approximation: sparse.FITC})
+	prepared = testref.Must(fitc.Prepare(t.Context(), q.Test))(t)
+	_, err = fitc.Tune(t.Context(), prepared, func(_, _ *mat.Dense) (float64, error) { return 0, nil })
+	require.ErrorContains(t, err, "FITC")
+}
+
+// A widened prior has its variances multiplied by a factor.
+type widened struct {
+	ntk.Prior
+	factor float64
+}
+
+func (w widened) VarianceTo(dst []float64) {
+	w.Prior.VarianceTo(dst)
+	for i := range dst {
+		dst[i] *= w.factor
+	}
+}
+
+// TestE21ScaleNoise checks that a posterior whose noise and prior variances are scaled is the one that a
+// pass over the data gives under them, for Nyström and FITC.
+func TestE21ScaleNoise(t *testing.T) {
+	for _, q := range testkit.Problems(t) {
+		lik, ok := q.Likelihood.(*glm.Gaussian)
+		if !ok {
+			continue
+		}
+		for _, how := range []sparse.Approximation{sparse.Nystrom, sparse.FITC} {
+			const factor = 3.7
+			wide := testref.Must(lik.ScaleNoise(factor))(t)
+			k := ntk.New(widened{q.Prior, factor}, q.Theta, nil)
+			rows := []int{9, 2, 17, 5, 0}
+			batch := testref.Must(q.Train.Gather(t.Context(), rows))(t)
+			z, o := &sparse.Inducing{Rows: rows, Batch: batch}, &sparse.Options{Approximation: how, Mean: gp.LinearGaussian}
+			s := testref.Must(gp.NewSites(q.Y, q.Train.F, wide))(t)
+			want := testref.Must(sparse.Fit(t.Context(), k, q.Train, s, z, o))(t)
+			before := testref.Must(sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), z, o))(t)
+			got := testref.Must(before.ScaleNoise(t.Context(), k, factor, s))(t)
+
+			var mean, cov, wantMean, wantCov mat.Dense
+			require.NoError(t, got.PredictTo(t.Context(), &mean, &cov, q.Test))
+			require.NoError(t, want.PredictTo(t.Context(), &wantMean, &wantCov, q.Test))
+			testkit.RequireClose(t, "mean", &mean, &wantMean, 1e-10)
+			testkit.RequireClose(t, "covariance", &cov, &wantCov, 1e-10)
+			testkit.RequireClose(t, "α", testkit.Vec(got.Alpha()), testkit.Vec(want.Alpha()), 1e-9)
+			testkit.RequireClose(t, "b", testkit.Vec(got.PseudoTargets()), testkit.Vec(want.PseudoTargets()), 1e-9)
+			testkit.RequireNumber(t, "evidence", got.EvidenceLinearGaussian().Value, want.EvidenceLinearGaussian().Value, 1e-10)
+			testkit.RequireNumber(t, "trace error", got.TraceError(), want.TraceError(), 1e-10)
+			all := make([]int, q.N)
+			for i := range all {
+				all[i] = i
+			}
+			mean, cov, wantMean, wantCov = mat.Dense{}, mat.Dense{}, mat.Dense{}, mat.Dense{}
+			require.NoError(t, got.LeaveOneOutTo(t.Context(), &mean, &cov, all, q.Train))
+			require.NoError(t, want.LeaveOneOutTo(t.Context(), &wantMean, &wantCov, all, q.Train))
+			testkit.RequireClose(t, "leave-one-out mean", &mean, &wantMean, 1e-8)
+			testkit.RequireClose(t, "leave-one-out covariance", &cov, &wantCov, 1e-8)
+		}
+	}
 }

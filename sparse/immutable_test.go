@@ -161,6 +161,5 @@ func TestBuilderKeepsItsSums(t *testing.T) {
 // numbers are the sums as they are written.
 func numbers(t *testing.T, s *sparse.Sums) []byte {
 	t.Helper()
-	b := testref.Must(s.MarshalBinary())(t)
-	return b
+	return testref.Must(s.MarshalBinary())(t)
 }

@@ -23,8 +23,7 @@ import (
 // keep keeps the rows of the training examples with s above τ.
 func (q *problem) keep(t *testing.T, threshold float64) *gp.Kept {
 	t.Helper()
-	k := testref.Must(gp.Keep(t.Context(), q.Kernel, q.Train, q.Sites(t), &gp.KeepOptions{Strength: threshold}))(t)
-	return k
+	return testref.Must(gp.Keep(t.Context(), q.Kernel, q.Train, q.Sites(t), &gp.KeepOptions{Strength: threshold}))(t)
 }
 
 // half keeps the stronger half of the rows.
@@ -39,8 +38,7 @@ func (q *problem) half(t *testing.T) *gp.Kept {
 
 func (q *problem) fitKept(t *testing.T, k ntk.Kernel, x linearize.Source, kept *gp.Kept, z *sparse.Inducing, o *sparse.Options) *sparse.Posterior {
 	t.Helper()
-	p := testref.Must(sparse.FitKept(t.Context(), k, x, q.Sites(t), kept, z, o))(t)
-	return p
+	return testref.Must(sparse.FitKept(t.Context(), k, x, q.Sites(t), kept, z, o))(t)
 }
 
 // requireAlike compares all that two posteriors give, but for the trace error.

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/gptest"
@@ -40,8 +39,7 @@ func (q *problem) turned(t *testing.T, z *sparse.Inducing) *sparse.Inducing {
 	t.Helper()
 	u := mat.DenseCopyOf(z.Directions)
 	u.Set(0, 0, u.At(0, 0)+1)
-	other := testref.Must(sparse.GatherDirections(t.Context(), q.Train, z.Rows, u))(t)
-	return other
+	return testref.Must(sparse.GatherDirections(t.Context(), q.Train, z.Rows, u))(t)
 }
 
 // shuffledPairs are all of them, out of order.
@@ -210,20 +208,7 @@ func TestLeadingPairs(t *testing.T) {
 // Predictions are explained over all training examples, and both sums close.
 func TestPairsExplained(t *testing.T) {
 	bothPairs(t, func(t *testing.T, q *problem, a sparse.Approximation) {
-		p, err := sparse.Refit(t.Context(), q.Kernel, testkit.InTiles(q.Train, 6), q.Y, q.Likelihood, q.somePairs(t), &sparse.Options{Approximation: a})
-		require.NoError(t, err)
-		e := testref.Must(explain.New(p, q.Kernel, &explain.Options{Top: q.N}))(t)
-		rows := testref.Must(e.Explain(t.Context(), q.Test))(t)
-		var mean mat.Dense
-		require.NoError(t, p.PredictTo(t.Context(), &mean, nil, q.Test))
-		scale := mat.Norm(&mean, 2) + mat.Norm(q.MTest, 2)
-		for i, row := range rows {
-			for c, x := range row {
-				require.InDelta(t, mean.At(i, c), x.PriorMean+x.Sum, 1e-9*scale)
-				require.InDelta(t, x.Sum, x.RawSum, 1e-9*scale)
-				require.Len(t, x.Terms, q.N)
-			}
-		}
+		p := requireExplained(t, q, q.somePairs(t), a)
 		// Those of differences of outputs, whose kernel is combined on both sides.
 		if q.C > 1 && a == sparse.Nystrom {
 			w := mat.NewDense(2*q.N, q.C, nil)

@@ -83,14 +83,12 @@ func (q *problem) all(t *testing.T) *sparse.Inducing {
 
 func (q *problem) fit(t *testing.T, z *sparse.Inducing, o *sparse.Options) *sparse.Posterior {
 	t.Helper()
-	p := testref.Must(sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), z, o))(t)
-	return p
+	return testref.Must(sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), z, o))(t)
 }
 
 func (q *problem) refit(t *testing.T, z *sparse.Inducing, o *sparse.Options) *sparse.Posterior {
 	t.Helper()
-	p := testref.Must(sparse.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, z, o))(t)
-	return p
+	return testref.Must(sparse.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, z, o))(t)
 }
 
 // groups are the kernels of the prior's groups.

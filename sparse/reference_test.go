@@ -47,14 +47,12 @@ func (r *reference) selections(t testing.TB) []selection {
 
 func (r *reference) choose(t testing.TB, how sparse.Selector, m int) *sparse.Inducing {
 	t.Helper()
-	z := testref.Must(sparse.Select(t.Context(), how, r.Kernel, r.Train, m, nil))(t)
-	return z
+	return testref.Must(sparse.Select(t.Context(), how, r.Kernel, r.Train, m, nil))(t)
 }
 
 func (r *reference) fit(t *testing.T, z *sparse.Inducing, a sparse.Approximation) *sparse.Posterior {
 	t.Helper()
-	p := testref.Must(sparse.Fit(t.Context(), r.Kernel, r.Train, r.Sites(t), z, linear(a)))(t)
-	return p
+	return testref.Must(sparse.Fit(t.Context(), r.Kernel, r.Train, r.Sites(t), z, linear(a)))(t)
 }
 
 // subset is the posterior of the inducing examples alone, with the sites they
@@ -62,6 +60,5 @@ func (r *reference) fit(t *testing.T, z *sparse.Inducing, a sparse.Approximation
 func (r *reference) subset(t *testing.T, z *sparse.Inducing) *sparse.Posterior {
 	t.Helper()
 	s := testref.Must(gp.NewSites(pick(r.Y, z.Rows), z.Batch.F, r.Likelihood))(t)
-	p := testref.Must(sparse.FitSubset(t.Context(), r.Kernel, r.Train, s, z, linear(sparse.Nystrom)))(t)
-	return p
+	return testref.Must(sparse.FitSubset(t.Context(), r.Kernel, r.Train, s, z, linear(sparse.Nystrom)))(t)
 }

@@ -55,8 +55,7 @@ func (q *problem) answers(t *testing.T, p *sparse.Posterior) []float64 {
 // testSites are sites of the test examples.
 func (q *problem) testSites(t *testing.T) *gp.Sites {
 	t.Helper()
-	s := testref.Must(gp.NewSites(pick(q.Y, []int{0, 1, 2, 3, 4, 5}), q.Test.F, q.Likelihood))(t)
-	return s
+	return testref.Must(gp.NewSites(pick(q.Y, []int{0, 1, 2, 3, 4, 5}), q.Test.F, q.Likelihood))(t)
 }
 
 // projectedAnswers is a list of all that a posterior gives without its data.
@@ -94,8 +93,7 @@ func (q *problem) fitAs(t *testing.T, z *sparse.Inducing, a sparse.Approximation
 		return q.fit(t, z, &o)
 	}
 	s := testref.Must(gp.NewSites(pick(q.Y, z.Rows), z.Batch.F, q.Likelihood))(t)
-	p := testref.Must(sparse.FitSubset(t.Context(), q.Kernel, q.Train, s, z, &o))(t)
-	return p
+	return testref.Must(sparse.FitSubset(t.Context(), q.Kernel, q.Train, s, z, &o))(t)
 }
 
 // refitAs refits any approximation.
@@ -105,8 +103,7 @@ func (q *problem) refitAs(t *testing.T, z *sparse.Inducing, a sparse.Approximati
 		o.Approximation = a
 		return q.refit(t, z, &o)
 	}
-	p := testref.Must(sparse.RefitSubset(t.Context(), q.Kernel, q.Train, pick(q.Y, z.Rows), q.Likelihood, z, &o))(t)
-	return p
+	return testref.Must(sparse.RefitSubset(t.Context(), q.Kernel, q.Train, pick(q.Y, z.Rows), q.Likelihood, z, &o))(t)
 }
 
 // savedProblems have one output, several with saturated sites, and a singular

@@ -39,8 +39,7 @@ func likelihoodOf(t *testing.T, ref *reference) glm.Likelihood {
 	if ref.likelihood != "gaussian" {
 		return problem.LikelihoodNamed(ref.likelihood)
 	}
-	lik := testref.Must(glm.NewGaussian(ref.Scalar("sigma2")))(t)
-	return lik
+	return testref.Must(glm.NewGaussian(ref.Scalar("sigma2")))(t)
 }
 
 // momentsOf are the mean and the covariance of the function on each line.

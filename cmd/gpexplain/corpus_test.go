@@ -71,8 +71,7 @@ type mistaken struct {
 func corpus(t testing.TB, name string) *corpusCase {
 	t.Helper()
 	e := &corpusCase{dir: filepath.Join("..", "..", "testdata", "corpus", name)}
-	text, err := os.ReadFile(filepath.Join(e.dir, "expected.json"))
-	require.NoError(t, err)
+	text := testref.Must(os.ReadFile(filepath.Join(e.dir, "expected.json")))(t)
 	require.NoError(t, json.Unmarshal(text, e))
 	return e
 }

@@ -318,8 +318,7 @@ func metadataOf(t *testing.T, model string) map[string]string {
 
 func readNetwork(t *testing.T, path string) *network.Network {
 	t.Helper()
-	net := testref.Must(network.ReadONNX(strings.NewReader(read(t, path)), nil))(t)
-	return net
+	return testref.Must(network.ReadONNX(strings.NewReader(read(t, path)), nil))(t)
 }
 
 // withMetadata returns the model in another file, with other metadata.

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -137,4 +140,34 @@ func TestOutputsRefused(t *testing.T) {
 	one := filepath.Join(dir, "one.onnx")
 	succeed(t, "train", "--data", table, "--arch", "mlp:2-1", "--epochs", "1", "--out", one, "--quiet")
 	require.Contains(t, refuse(t, 1, "predict", "--model", one, "--data", table, "--test-data", table, "--outputs", "top:1", "--quiet"), "--outputs is for classes with an output each")
+}
+
+// limited takes a number of bytes, as a disk does that fills up.
+type limited struct{ left int }
+
+func (w *limited) Write(p []byte) (int, error) {
+	if len(p) > w.left {
+		n := w.left
+		w.left = 0
+		return n, &os.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.ENOSPC}
+	}
+	w.left -= len(p)
+	return len(p), nil
+}
+
+// What standard output cannot take is an error, of every verb.
+func TestFullStandardOutput(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "net.onnx")
+	for _, args := range [][]string{
+		small("explain"), small("explain", "--json"), small("predict"), small("predict", "--json"), small("importances"), small("audit"), small("acquire", "--pool", "digits:400,100"), small("evidence"), small("evidence", "--json"),
+		{"inspect"}, {"inspect", "--json"}, {"version"}, {"help"}, {"help", "explain"}, {}, {"completion", "bash"}, {"completion", "zsh"},
+		{"train", "--data", "digits:100,20", "--arch", "mlp:3-10", "--epochs", "1", "--lbfgs", "1", "--out", out},
+	} {
+		for _, room := range []int{0, 10} {
+			var stderr bytes.Buffer
+			code := console.Status(&stderr, run(t.Context(), &limited{room}, &stderr, args))
+			require.Equal(t, 1, code, "%q", args)
+			require.Equal(t, "gpexplain: standard output: no space left on device; send it to a place with room\n", stderr.String(), "%q", args)
+		}
+	}
 }

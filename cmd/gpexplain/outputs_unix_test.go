@@ -3,12 +3,17 @@
 package main
 
 import (
+	"bufio"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // Results are written through a link to a file that is not there yet.
@@ -24,8 +29,7 @@ func TestWritesThroughDanglingLinks(t *testing.T) {
 		link := filepath.Join(dir, name)
 		require.NoError(t, os.Symlink(filepath.Join(other, name), link))
 		succeed(t, append(args, link)...)
-		info, err := os.Lstat(link)
-		require.NoError(t, err)
+		info := testref.Must(os.Lstat(link))(t)
 		require.Equal(t, os.ModeSymlink, info.Mode().Type(), "%s is no link any more", name)
 		require.NotEmpty(t, read(t, filepath.Join(other, name)))
 	}
@@ -82,4 +86,25 @@ func TestUnwritable(t *testing.T) {
 	require.NoError(t, os.Chmod(dir, 0o500))
 	require.Contains(t, refuse(t, 1, small("explain", "--html", filepath.Join(dir, "a"))...), "choose a place you may write to")
 	require.NoError(t, os.Chmod(dir, 0o700))
+}
+
+// The exit status after a signal is that of a shell, and no file is left.
+func TestSignals(t *testing.T) {
+	for signal, status := range map[os.Signal]int{os.Interrupt: console.StatusInterrupted, syscall.SIGTERM: console.StatusTerminated} {
+		dir := t.TempDir()
+		c := process(t, "train", "--verbose", "--data", "digits:400,10", "--arch", "mlp:8-10", "--epochs", "1000000", "--out", filepath.Join(dir, "net.onnx"))
+		stderr := testref.Must(c.StderrPipe())(t)
+		require.NoError(t, c.Start())
+		lines := bufio.NewScanner(stderr)
+		require.True(t, lines.Scan(), "a line of progress")
+		require.NoError(t, c.Process.Signal(signal))
+		last := ""
+		for lines.Scan() {
+			last = lines.Text()
+		}
+		_ = c.Wait() // the exit status is looked at
+		require.Equal(t, status, c.ProcessState.ExitCode())
+		require.Equal(t, "gpexplain: interrupted", last)
+		require.Empty(t, listing(t, dir))
+	}
 }

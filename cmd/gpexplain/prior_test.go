@@ -32,8 +32,7 @@ func rows(t *testing.T, text string) (string, predictSummary) {
 // net is the network of the reference.
 func (r *reference) net(t *testing.T) *network.Network {
 	t.Helper()
-	net := testref.Must(network.ReadONNX(bytes.NewReader(r.Model(t)), nil))(t)
-	return net
+	return testref.Must(network.ReadONNX(bytes.NewReader(r.Model(t)), nil))(t)
 }
 
 // priorFile writes a prior of the reference's model.

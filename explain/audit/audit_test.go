@@ -40,8 +40,7 @@ func rough(q *testkit.Problem) predictive.Link {
 
 func refit(t *testing.T, q *testkit.Problem) *gp.Exact {
 	t.Helper()
-	post := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
-	return post
+	return testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
 }
 
 // without returns the examples and their targets without example i.

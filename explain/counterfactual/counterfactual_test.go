@@ -1,6 +1,7 @@
 package counterfactual_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/funcgp/funcgp/explain/counterfactual"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/internal/testref"
@@ -32,8 +34,7 @@ func eachProblem(t *testing.T, do func(t *testing.T, q *testkit.Problem, m *coun
 func model(t *testing.T, q *testkit.Problem) *counterfactual.Model {
 	t.Helper()
 	post := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
-	m := testref.Must(counterfactual.New(t.Context(), post, q.Kernel, q.Y, q.Likelihood, nil))(t)
-	return m
+	return testref.Must(counterfactual.New(t.Context(), post, q.Kernel, q.Y, q.Likelihood, nil))(t)
 }
 
 // A moment is what a posterior predicts of test rows.
@@ -69,8 +70,7 @@ func refit(t testing.TB, q *testkit.Problem, ch counterfactual.Change) *gp.Exact
 	if ch.Add != nil {
 		x, y = linearize.Concat(x, ch.Add), dense.Stack([]*mat.Dense{y, ch.AddY})
 	}
-	post := testref.Must(gp.Refit(t.Context(), q.Kernel, x, y, q.Likelihood, nil))(t)
-	return post
+	return testref.Must(gp.Refit(t.Context(), q.Kernel, x, y, q.Likelihood, nil))(t)
 }
 
 // requireRefit compares the answer to a change with a refit.
@@ -170,4 +170,61 @@ func TestRows(t *testing.T) {
 			testkit.RequireClose(t, "mean", &mean, &want, 1e-12)
 		}
 	})
+}
+
+// Of a refit that has converged the distance is rounding. Of one that was stopped early it
+// times √κ(x,x) bounds how far any prediction is from the mode (E19).
+func TestDistance(t *testing.T) {
+	open := 0
+	eachProblem(t, func(t *testing.T, q *testkit.Problem, m *counterfactual.Model) {
+		d := testref.Must(m.Distance(t.Context()))(t)
+		require.Less(t, d, 1e-5)
+		if q.Name == "heteroscedastic" {
+			return // not concave
+		}
+		mode := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
+		early := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, &gp.Options{MaxIter: 1}))(t)
+		stopped, err := counterfactual.New(t.Context(), early, q.Kernel, q.Y, q.Likelihood, nil)
+		require.NoError(t, err)
+		if d, err = stopped.Distance(t.Context()); d > 1e-3 {
+			open++
+		}
+		require.NoError(t, err)
+		var want, got, prior mat.Dense
+		require.NoError(t, mode.PredictTo(t.Context(), &want, nil, q.Test))
+		require.NoError(t, early.PredictTo(t.Context(), &got, nil, q.Test))
+		n, c := want.Dims()
+		prior.ReuseAs(n*c, c)
+		q.Kernel.DiagTo(&prior, q.Test)
+		for i := range n {
+			for k := range c {
+				require.LessOrEqual(t, math.Abs(want.At(i, k)-got.At(i, k)), math.Sqrt(prior.At(i*c+k, k))*d+1e-6)
+			}
+		}
+	})
+	require.Positive(t, open, "no refit was stopped before its mode")
+}
+
+var _ counterfactual.Base = (*kept.Posterior)(nil)
+
+// With the covariance of kept rows alone the mode of the changed data is that of all rows
+// (E16), as a refit finds it. The data come tile by tile.
+func TestKeptRows(t *testing.T) {
+	for _, q := range testkit.Problems(t) {
+		t.Run(q.Name, func(t *testing.T) {
+			for _, strength := range []float64{0, .3} {
+				data := testkit.InTiles(q.Train, 7)
+				post, err := kept.Refit(t.Context(), data, q.Y, q.Likelihood, q.Prior, q.Theta, &kept.Options{Strength: strength})
+				require.NoError(t, err)
+				m := testref.Must(counterfactual.New(t.Context(), post, q.Kernel, q.Y, q.Likelihood, nil))(t)
+				for _, ch := range []counterfactual.Change{
+					counterfactual.Without(3),
+					counterfactual.Without(0, 5, 6, 7, 11),
+					{Remove: []int{2}, Relabel: []counterfactual.Label{{Row: 1, Y: otherLabel(q, 1)}}, Add: q.Test.Slice(0, 1), AddY: dense.Slice(q.Y, 4, 5)},
+				} {
+					requireRefit(t, q, m, ch, 1e-7)
+				}
+			}
+		})
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -315,4 +316,119 @@ func TestCertificateTable(t *testing.T) {
 	page := newDemo(1, 40, 4, 4, 9).page(t, 4, nil)
 	page.Report.Fit.Method, page.Report.Fit.Certificate = "kept", &result.Certificate{Kept: 30, Dropped: 10, Sampled: true, Rows: 10}
 	require.Contains(t, html(t, page), "What was left out of the data")
+}
+
+// evidencePage is a page of two layers, of which one runs to 0 and one to the edge.
+func evidencePage() *EvidencePage {
+	noise := result.Float(.1)
+	start := result.EvidencePoint{Variances: []result.Float{1, 1}, Noise: &noise, LogEvidence: -30}
+	best := result.EvidencePoint{Variances: []result.Float{0, 40}, Noise: &noise, LogEvidence: -12}
+	p := &EvidencePage{Fit: result.Fit{Examples: 40, Outputs: 1, Parameters: 12, PriorPrecision: 1}, Values: result.EvidenceValues{AtTheta: result.Float(math.Inf(-1)), LinearGaussian: -14, Refit: -12, HeldSites: -13}, At: .025, Several: true,
+		Optimum: &result.EvidenceOptimum{Form: "refit", Kind: "groups", Start: start, Best: best, Groups: []string{"one", "two"}, Parameters: []int{8, 4}, Zero: []string{"one"}, Edge: []string{"two", "noise"},
+			Iterations: 3, Settled: true, Maxima: []result.EvidencePoint{best, start}, Trajectory: []result.EvidencePoint{start, best}}, Normalized: []string{"one"}, Origin: Origin{Model: "<b>net</b>"}}
+	for k := range 13 {
+		x := float64(k-6) / 2
+		p.Curve = append(p.Curve, result.EvidenceCurvePoint{PriorPrecision: result.Float(.025 * math.Exp(x)), EvidenceValues: result.EvidenceValues{AtTheta: result.Float(math.Inf(-1)), LinearGaussian: result.Float(-14 - 30*x*x), Refit: result.Float(-12 - x*x), HeldSites: result.Float(-13 - 2*x*x)}})
+	}
+	return p
+}
+
+func TestEvidencePage(t *testing.T) {
+	var b strings.Builder
+	p := evidencePage()
+	require.NoError(t, p.WriteHTML(&b))
+	text := b.String()
+	for _, want := range []string{"The prior variance of one runs to 0", "The search ended at the edge of its range for two and noise", "2 maxima were found; the next has log evidence −30",
+		"do not depend on the scale of one", "is −∞ under this prior", "runs to 0", "at the edge of the range", "the optimum: precision 0.025, log evidence -12", "&lt;b&gt;net"} {
+		require.Contains(t, text, want)
+	}
+	require.Equal(t, 3, strings.Count(text, `class="curveline`), "that at θ* is nowhere finite")
+	require.Equal(t, 1, strings.Count(text, "<circle"))
+	// No curve leaves the frame, although one falls far below it.
+	for _, m := range regexp.MustCompile(`class="curveline[^"]*" d="([^"]*)"`).FindAllStringSubmatch(text, -1) {
+		numbers := regexp.MustCompile(`-?[\d.]+`).FindAllString(m[1], -1)
+		require.Greater(t, len(numbers), 8)
+		for i := 1; i < len(numbers); i += 2 {
+			y := testref.Must(strconv.ParseFloat(numbers[i], 64))(t)
+			require.True(t, y >= 8 && y <= 308, m[1])
+		}
+	}
+
+	p.Optimum, p.Several, p.Curve = nil, false, nil
+	p.Groups = []result.EvidenceGroup{{Name: "layer", Parameters: 8, Variance: 1, Gradient: result.EvidenceValues{AtTheta: 3, LinearGaussian: 2, Refit: -1.5, HeldSites: 1}}}
+	b.Reset()
+	require.NoError(t, p.WriteHTML(&b))
+	require.Contains(t, b.String(), "Log evidence −12")
+	require.Contains(t, b.String(), "−1.5")
+	require.NotContains(t, b.String(), "<svg viewBox=\"0 0 440")
+	require.ErrorIs(t, p.WriteHTML(full{}), errFull)
+}
+
+// A curve is cut where it crosses the lower end, and where it is not defined.
+func TestAbove(t *testing.T) {
+	nan, low := math.NaN(), math.Inf(-1)
+	x, y := above([]float64{0, 1, 2, 3, 4, 5}, []float64{-1, 1, 3, -1, low, 2})
+	require.Equal(t, []float64{.5, 1, 2, 2.75, 5}, finiteOf(x))
+	require.Equal(t, []float64{0, 1, 3, 0, 2}, finiteOf(y))
+	require.Equal(t, "M0.5 0L1 1L2 3L2.75 0M5 2", path(x, y))
+	_, y = above([]float64{0, 1}, []float64{nan, 1})
+	require.Equal(t, []float64{1}, finiteOf(y))
+}
+
+func finiteOf(v []float64) []float64 {
+	var out []float64
+	for _, x := range v {
+		if !math.IsNaN(x) {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// listPage has rows with pictures, with others beside them or not, and an empty list.
+func listPage() *ListPage {
+	pixels := make([]byte, 64)
+	for i := range pixels {
+		pixels[i] = byte(4 * i)
+	}
+	row := func(i result.Index, label string) ListedRow { return ListedRow{Index: i, Label: label, Value: "+1.25"} }
+	long := strings.Repeat("unbroken", 12)
+	p := &ListPage{Title: "Rows worth a look", Eyebrow: "12 rows", Note: "What the lists are.", Fit: &result.Fit{Examples: 12, Outputs: 1}, Timings: &result.Timings{},
+		Picture: func(result.Index) result.Picture { return result.Gray(pixels, 8, 8) }, Origin: Origin{Invert: true, Model: strings.Repeat("path/", 60)}}
+	beside := List{Title: "With others", Note: "In nats.", Columns: []string{"suggested", "log density"}, Beside: "the rows that say so"}
+	alone := List{Title: "Alone", Note: "No unit.", Columns: []string{"leverage"}}
+	for i := range result.Index(9) {
+		beside.Items = append(beside.Items, ListItem{Row: row(i, "<script>alert(1)</script>"), Values: []string{long, "-3.2"}, Beside: []ListedRow{row(i+1, "a"), row(i+2, long), row(i+3, "c"), row(i+4, "d")}})
+		alone.Items = append(alone.Items, ListItem{Row: ListedRow{Index: i, ID: long}, Values: []string{"0.93"}})
+	}
+	p.Lists = []List{beside, {Title: "Empty", Note: "None.", Empty: "No two rows are equal."}, alone}
+	return p
+}
+
+func listHTMLOf(t *testing.T, p *ListPage) string {
+	t.Helper()
+	var b bytes.Buffer
+	require.NoError(t, p.WriteHTML(&b))
+	return b.String()
+}
+
+// Every row, value and note is on the page, escaped, as pictures or as a table.
+func TestListPage(t *testing.T) {
+	pictures := listHTMLOf(t, listPage())
+	require.Equal(t, 9*5+9, strings.Count(pictures, "<img "))
+	tabled := listPage()
+	tabled.Picture = func(i result.Index) result.Picture {
+		return result.Picture{Names: []string{"x", "<b>"}, Values: []float64{float64(i), -2}}
+	}
+	table := listHTMLOf(t, tabled)
+	require.Zero(t, strings.Count(table, "<img "))
+	require.Equal(t, 2, strings.Count(table, `<table class="rows">`))
+	bare := listPage()
+	bare.Picture = nil
+	for _, page := range []string{pictures, table, listHTMLOf(t, bare)} {
+		require.False(t, strings.Contains(page, "<script>"))
+		for _, text := range []string{"In nats.", "No unit.", "No two rows are equal.", "−3.2", "0.93", "&lt;script&gt;", "row 11", "1.25"} {
+			require.True(t, strings.Contains(page, text), text)
+		}
+	}
 }

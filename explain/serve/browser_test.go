@@ -100,8 +100,7 @@ func (t *tab) text(selector string) string {
 
 func (t *tab) number(expression string) float64 {
 	t.Helper()
-	v := testref.Must(chromedp.Run(t.ctx, chromedp.Evaluate[float64](expression)))(t)
-	return v
+	return testref.Must(chromedp.Run(t.ctx, chromedp.Evaluate[float64](expression)))(t)
 }
 
 // picture keeps a screenshot where go test -artifacts asks for files.

@@ -113,8 +113,7 @@ func slopesOf(t *testing.T, s surface, at predictive.ScalePoint, rel float64, ms
 	t.Helper()
 	const h = 1e-4
 	expand := func(dx, dy float64) predictive.ScaleSlopes {
-		d := testref.Must(s.Expand(t.Context(), pointAt(at.Scale+dx, at.Other+dy)))(t)
-		return d
+		return testref.Must(s.Expand(t.Context(), pointAt(at.Scale+dx, at.Other+dy)))(t)
 	}
 	d, left, right, down, up := expand(0, 0), expand(-h, 0), expand(h, 0), expand(0, -h), expand(0, h)
 	near := func(want, got float64, what string) {

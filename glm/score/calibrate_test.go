@@ -167,8 +167,7 @@ func TestCalibrateGaussianAgainstBruteForce(t *testing.T) {
 // calibrated calls Calibrate for rows with their scale known.
 func calibrated(t *testing.T, lik glm.Likelihood, y, mean, cov *mat.Dense) *Calibration {
 	t.Helper()
-	c := testref.Must(Calibrate(t.Context(), lik, y, mean, cov, nil))(t)
-	return c
+	return testref.Must(Calibrate(t.Context(), lik, y, mean, cov, nil))(t)
 }
 
 // Targets drawn from a predictive give back the scales by which its covariance and

@@ -10,6 +10,7 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/weightspace"
+	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/ntk"
@@ -58,4 +59,52 @@ func TestWorkersBoundGoroutines(t *testing.T) {
 		require.NoError(t, w.JointTo(t.Context(), &mean, &joint, q.test))
 		require.NoError(t, w.SampleTo(t.Context(), mat.NewDense(40, q.train.P, nil), rand.New(rand.NewPCG(1, 1))))
 	})
+}
+
+// A posterior answers to the last bit as before after a refit from it that was
+// finished and after one that was cancelled in its second step.
+func TestRefitLeavesItsReceiver(t *testing.T) {
+	eachSpaceProblem(t, func(t *testing.T, q *spaceProblem) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		stop := false
+		w := q.fit(t, &weightspace.Options{Progress: func(stage string, done, _ int) {
+			if stop && stage == gp.StageNewton && done == 2 {
+				cancel()
+			}
+		}})
+		before := q.answers(t, w)
+		refit, err := w.Refit(t.Context(), q.y, q.lik)
+		require.NoError(t, err)
+		require.Equal(t, before, q.answers(t, w))
+		after := q.answers(t, refit)
+		stop = true
+		if _, err = w.Refit(ctx, q.y, q.lik); err != nil {
+			require.ErrorIs(t, err, context.Canceled)
+		}
+		require.Equal(t, before, q.answers(t, w))
+		require.Equal(t, after, q.answers(t, refit))
+	})
+}
+
+// answers is a list of all that a posterior gives.
+func (q *spaceProblem) answers(t *testing.T, w *weightspace.Posterior) []float64 {
+	t.Helper()
+	var mean, cov, joint mat.Dense
+	require.NoError(t, w.PredictTo(t.Context(), &mean, &cov, q.test))
+	require.NoError(t, w.JointTo(t.Context(), nil, &joint, q.test))
+	draws := mat.NewDense(3, len(q.theta), nil)
+	require.NoError(t, w.SampleTo(t.Context(), draws, rand.New(rand.NewPCG(1, 2))))
+	s := w.Sites()
+	out := []float64{s.LogLik, w.LogDet(), w.EvidenceAtTheta().Value, w.EvidenceLinearGaussian().Value}
+	for _, m := range []*mat.Dense{&mean, &cov, &joint, draws, s.F, s.Residual, s.Lambda, s.Root} {
+		out = append(out, mat.DenseCopyOf(m).RawMatrix().Data...)
+	}
+	if w.Refitted() {
+		out = append(out, w.EvidenceRefit().Value)
+	}
+	for _, warning := range w.Warnings() {
+		out = append(out, float64(len(warning.Error())))
+	}
+	return append(append(out, w.Mean()...), w.Center()...)
 }

@@ -165,8 +165,7 @@ func BenchmarkWeights(b *testing.B) {
 	q := wideProblem(b, 150, 1, glm.Bernoulli{}, 2000)
 	sites := testref.Must(gp.NewSites(q.y, q.train.F, q.lik))(b)
 	fit := func() *weightspace.Posterior {
-		w := testref.Must(weightspace.Fit(b.Context(), q.train, sites, q.prior, q.theta, nil))(b)
-		return w
+		return testref.Must(weightspace.Fit(b.Context(), q.train, sites, q.prior, q.theta, nil))(b)
 	}
 	b.Run("fit/N=150/P=2065", func(b *testing.B) {
 		for b.Loop() {

@@ -14,12 +14,15 @@ import (
 	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/gp/gptest"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/sparse"
 )
 
 // A structureProblem is a small random model with data, in which some parameters have
@@ -91,8 +94,7 @@ func structureProblems(t testing.TB) []*structureProblem {
 		rng := rand.New(rand.NewPCG(seed, 78))
 		x := mat.NewDense(n, 72, nil)
 		x.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, x)
-		b := testref.Must(net.Linearize(t.Context(), x))(t)
-		return b
+		return testref.Must(net.Linearize(t.Context(), x))(t)
 	}
 	add("network", glm.Categorical{}, "", inputs(1, 30), inputs(2, 4))
 	return all
@@ -111,8 +113,7 @@ var structuresOfBlocks = []weightspace.Structure{weightspace.Full, weightspace.B
 
 func (q *structureProblem) fit(t testing.TB, s weightspace.Structure, x linearize.Source, o *weightspace.Options) weightspace.Weights {
 	t.Helper()
-	w := testref.Must(weightspace.FitStructure(t.Context(), s, x, q.sites, q.prior, q.theta, o))(t)
-	return w
+	return testref.Must(weightspace.FitStructure(t.Context(), s, x, q.sites, q.prior, q.theta, o))(t)
 }
 
 func eachStructure(t *testing.T, f func(t *testing.T, q *structureProblem, s weightspace.Structure)) {
@@ -396,4 +397,56 @@ func TestBNNOfLastLayerIsGLM(t *testing.T) {
 			require.InEpsilon(t, wantSD.At(i, c), math.Sqrt(d.Epistemic.At(i, c)), 0.1)
 		}
 	}
+}
+
+// The posteriors of a network are latent, and refuse inputs of another network; θ* must be
+// that of the training examples.
+func TestConformanceOfNetwork(t *testing.T) {
+	r := testkit.OpenReference(t, "snelson")
+	s := r.Sites(t)
+	w := testref.Must(weightspace.Fit(t.Context(), r.Train, s, r.Prior, r.Net.Theta(), nil))(t)
+	d, err := weightspace.FitStructure(t.Context(), weightspace.Diagonal, r.Train, s, r.Prior, r.Net.Theta(), nil)
+	require.NoError(t, err)
+	for name, l := range map[string]gp.Latent{"full": w, "diagonal": d} {
+		t.Run(name, func(t *testing.T) {
+			gptest.Latent(t, gptest.LatentCase{Latent: l, Kernel: r.Kernel, Test: r.Test.Slice(0, 6), Tol: 1e-9, AnyGraph: true})
+		})
+	}
+	gptest.Fit(t, gptest.FitCase{Prior: r.Prior, Theta: r.Net.Theta(), Fit: func(prior ntk.Prior, theta []float64, mean gp.Mean) ([]error, error) {
+		w, err := weightspace.Fit(t.Context(), r.Train, s, prior, theta, &weightspace.Options{Mean: mean})
+		return w.Warnings(), err
+	}})
+	theta := r.Net.Theta()
+	theta[0]++
+	require.Panics(t, func() {
+		_, _ = weightspace.FitStructure(t.Context(), weightspace.Diagonal, r.Train, s, r.Prior, theta, nil)
+	})
+}
+
+// All refits by Fisher scoring end at the mode of gp.Refit, with the same predictions and
+// evidence: by conjugate gradients, through inducing examples, from their features in
+// memory, and over the parameters.
+func TestHeteroscedasticRefitsAgree(t *testing.T) {
+	q := testkit.Heteroscedastic()
+	ctx := t.Context()
+	exact := testref.Must(gp.Refit(ctx, q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
+	require.Empty(t, exact.Warnings())
+	var mean, cov mat.Dense
+	require.NoError(t, exact.PredictTo(ctx, &mean, &cov, q.Test))
+	agrees := func(name string, l gp.Latent) {
+		t.Helper()
+		var m, v mat.Dense
+		require.NoError(t, l.PredictTo(ctx, &m, &v, q.Test))
+		testkit.RequireClose(t, name+": mean", &m, &mean, 1e-7)
+		testkit.RequireClose(t, name+": covariance", &v, &cov, 1e-7)
+	}
+	byGradients := testref.Must(cg.Refit(ctx, q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
+	agrees("conjugate gradients", byGradients)
+	all := &sparse.Inducing{Rows: dense.Range(q.N), Batch: q.Train}
+	inducing := testref.Must(sparse.Refit(ctx, q.Kernel, q.Train, q.Y, q.Likelihood, all, nil))(t)
+	agrees("inducing examples", inducing)
+	require.InDelta(t, exact.EvidenceRefit().Value, inducing.EvidenceRefit().Value, 1e-7)
+	weights := testref.Must(weightspace.Refit(ctx, q.Train, q.Y, q.Likelihood, q.Prior, q.Theta, nil))(t)
+	agrees("weight space", weights)
+	require.InDelta(t, exact.EvidenceRefit().Value, weights.EvidenceRefit().Value, 1e-7)
 }

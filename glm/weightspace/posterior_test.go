@@ -106,8 +106,7 @@ func eachSpaceProblem(t *testing.T, f func(t *testing.T, q *spaceProblem)) {
 
 func (q *spaceProblem) sites(t *testing.T) *gp.Sites {
 	t.Helper()
-	s := testref.Must(gp.NewSites(q.y, q.train.F, q.lik))(t)
-	return s
+	return testref.Must(gp.NewSites(q.y, q.train.F, q.lik))(t)
 }
 
 func (q *spaceProblem) fit(t *testing.T, o *weightspace.Options) *weightspace.Posterior {
@@ -128,8 +127,7 @@ func (q *spaceProblem) refit(t *testing.T) *weightspace.Posterior {
 
 func (q *spaceProblem) exact(t *testing.T, mean gp.Mean) *gp.Exact {
 	t.Helper()
-	e := testref.Must(gp.Fit(t.Context(), q.kernel, q.train, q.sites(t), &gp.Options{Mean: mean}))(t)
-	return e
+	return testref.Must(gp.Fit(t.Context(), q.kernel, q.train, q.sites(t), &gp.Options{Mean: mean}))(t)
 }
 
 func (q *spaceProblem) exactRefit(t *testing.T) *gp.Exact {

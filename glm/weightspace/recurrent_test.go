@@ -61,8 +61,7 @@ func newRecurrentProblem(t *testing.T, kind string, gates, dirs int, attrs ...*o
 	sequences := func(n int) *linearize.Batch {
 		x := mat.NewDense(n, steps*in, nil)
 		x.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, x)
-		b := testref.Must(net.Linearize(t.Context(), x))(t)
-		return b
+		return testref.Must(net.Linearize(t.Context(), x))(t)
 	}
 	q.train, q.test = sequences(rows), sequences(9)
 	mean, variance := make([]float64, len(q.theta)), make([]float64, len(q.theta))

@@ -1,68 +1,23 @@
 package weightspace_test
 
 import (
-	"bytes"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/internal/testref"
-	"github.com/funcgp/funcgp/linearize"
-	"github.com/funcgp/funcgp/linearize/network"
-	"github.com/funcgp/funcgp/ntk"
 )
 
 // A trained is a trained network with its data and PyTorch's answers.
-type trained struct {
-	*testref.Ref
-	net         *network.Network
-	train, test *linearize.Batch
-	y           *mat.Dense
-	lik         glm.Likelihood
-	prior       ntk.Prior
-	theta       []float64
-}
-
-func newTrained(t *testing.T, ref *testref.Ref, x, y, xt *mat.Dense) *trained {
-	t.Helper()
-	q := &trained{Ref: ref, y: y}
-	var err error
-	q.net, err = network.ReadONNX(bytes.NewReader(ref.Model(t)), nil)
-	require.NoError(t, err)
-	q.theta = q.net.Theta()
-	q.train, err = q.net.Linearize(t.Context(), x)
-	require.NoError(t, err)
-	q.test, err = q.net.Linearize(t.Context(), xt)
-	require.NoError(t, err)
-	switch ref.Meta("likelihood") {
-	case "bernoulli":
-		q.lik = glm.Bernoulli{}
-	case "categorical":
-		q.lik = glm.Categorical{}
-	case "poisson":
-		q.lik = glm.Poisson{}
-	default:
-		q.lik, err = glm.NewGaussian(ref.Scalar("sigma2"))
-		require.NoError(t, err)
-	}
-	q.prior, err = ntk.NewIsotropic(ref.Scalar("delta"), nil)
-	require.NoError(t, err)
-	if ref.Has("prior_variance") {
-		q.prior, err = ntk.NewDiagonal(ref.Floats("prior_variance"), nil)
-		require.NoError(t, err)
-	}
-	return q
-}
+type trained struct{ *testkit.Reference }
 
 func (q *trained) fit(t *testing.T) *weightspace.Posterior {
 	t.Helper()
-	s := testref.Must(gp.NewSites(q.y, q.train.F, q.lik))(t)
-	w := testref.Must(weightspace.Fit(t.Context(), q.train, s, q.prior, q.theta, linearGaussian))(t)
+	w := testref.Must(weightspace.Fit(t.Context(), q.Train, q.Sites(t), q.Prior, q.Net.Theta(), linearGaussian))(t)
 	require.Empty(t, w.Warnings())
 	return w
 }
@@ -75,7 +30,7 @@ func (q *trained) requireNear(t *testing.T, what string, got, rel float64) {
 func (q *trained) requirePredicts(t *testing.T, w *weightspace.Posterior, mean, cov string, rel float64) {
 	t.Helper()
 	var m, c mat.Dense
-	require.NoError(t, w.PredictTo(t.Context(), &m, &c, q.test))
+	require.NoError(t, w.PredictTo(t.Context(), &m, &c, q.Test))
 	if mean != "" {
 		testref.RequireClose(t, m.RawMatrix().Data, q.Floats(mean), rel, mean)
 	}
@@ -112,47 +67,30 @@ const fitTol, refitTol = 1e-8, 1e-7
 func TestWeightsReferences(t *testing.T) {
 	for _, name := range []string{"snelson", "two-moons", "categorical", "categorical-diagonal-prior", "poisson", "gaussian-two-outputs"} {
 		t.Run(name, func(t *testing.T) {
-			ref := testref.Open(t, name)
-			q := newTrained(t, ref, ref.Matrix("x_train"), ref.Matrix("y_train"), ref.Matrix("x_test"))
+			q := &trained{testkit.OpenReference(t, name)}
 			w := q.fit(t)
 			q.requireFit(t, w, "linear_gaussian_mean_test", "posterior_cov_test")
 			q.requireNear(t, "log_evidence_linear_gaussian", w.EvidenceLinearGaussian().Value, fitTol)
-			r := testref.Must(w.Refit(t.Context(), q.y, q.lik))(t)
+			r := testref.Must(w.Refit(t.Context(), q.Y, q.Likelihood))(t)
 			q.requireRefit(t, r, "refit_cov_test")
 		})
 	}
-}
-
-// newThesisCNN is the network of 4587 parameters on 3000 images of 4 and 9.
-func newThesisCNN(t *testing.T) *trained {
-	t.Helper()
-	ref := testref.Open(t, "thesis-cnn")
-	data := testref.Must(dataset.Open(t.Context(), testref.MNIST(t), nil))(t)
-	x, y := digits49(t, data.Train, ref.Ints("train_index"))
-	xt, _ := digits49(t, data.Test, ref.Ints("test_index"))
-	return newTrained(t, ref, x, y, xt)
-}
-
-func digits49(t *testing.T, s *dataset.Set, index []int) (x, y *mat.Dense) {
-	t.Helper()
-	sub := testref.Must(s.Select(&dataset.SelectOptions{Classes: []int{4, 9}, Rows: index}))(t)
-	return sub.Matrix(), mat.NewDense(len(sub.Targets), 1, sub.Targets)
 }
 
 // The cross-check that the command prints: both spaces by themselves, on 3000
 // images and 4587 parameters, and PyTorch's weight space beside them.
 func TestWeightsThesisCNN(t *testing.T) {
 	testref.Long(t, "a posterior over 4587 parameters is not short")
-	q := newThesisCNN(t)
-	w, k := q.fit(t), ntk.New(q.prior, q.theta, nil)
+	q := &trained{testkit.OpenReference(t, "thesis-cnn")} // 4587 parameters, 3000 images of 4 and 9
+	w := q.fit(t)
 	q.requireFit(t, w, "", "posterior_variance_test")
-	e := testref.Must(gp.Fit(t.Context(), k, q.train, w.Sites(), &gp.Options{Mean: gp.LinearGaussian}))(t)
-	c := testref.Must(weightspace.Validate(t.Context(), e, w, q.test, 0))(t)
+	e := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, w.Sites(), &gp.Options{Mean: gp.LinearGaussian}))(t)
+	c := testref.Must(weightspace.Validate(t.Context(), e, w, q.Test, 0))(t)
 	requireRows(t, c, "mean", "covariance", "log det", "log evidence at θ* (E7)", "log evidence, linear-Gaussian (E8)")
 
-	r := testref.Must(w.Refit(t.Context(), q.y, q.lik))(t)
+	r := testref.Must(w.Refit(t.Context(), q.Y, q.Likelihood))(t)
 	q.requireRefit(t, r, "refit_variance_test")
-	e = testref.Must(e.Refit(t.Context(), q.y, q.lik))(t)
-	c = testref.Must(weightspace.Validate(t.Context(), e, r, q.test, 0))(t)
+	e = testref.Must(e.Refit(t.Context(), q.Y, q.Likelihood))(t)
+	c = testref.Must(weightspace.Validate(t.Context(), e, r, q.Test, 0))(t)
 	requireRows(t, c, "refit mean", "refit covariance", "refit log det", "refit log evidence (E9)")
 }

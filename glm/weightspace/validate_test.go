@@ -37,8 +37,7 @@ func TestValidateFindsADifference(t *testing.T) {
 		return names
 	}
 	fit := func(prior ntk.Prior, s *gp.Sites) *weightspace.Posterior {
-		w := testref.Must(weightspace.Fit(t.Context(), q.train, s, prior, q.theta, linearGaussian))(t)
-		return w
+		return testref.Must(weightspace.Fit(t.Context(), q.train, s, prior, q.theta, linearGaussian))(t)
 	}
 	require.Empty(t, failing(fit(q.prior, q.sites(t))))
 

@@ -8,8 +8,11 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/cg"
+	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -40,4 +43,48 @@ func TestWorkersBoundGoroutines(t *testing.T) {
 		require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.Test))
 		require.NoError(t, p.JointTo(t.Context(), &mean, &joint, q.Test))
 	})
+}
+
+// An interruption ends an operation at one of its calls of Progress: by a
+// cancel, or by an error of the data.
+type interruption struct {
+	after  int // calls that are let pass; negative: all
+	calls  int
+	cancel context.CancelFunc
+}
+
+func (i *interruption) progress(string, int, int) {
+	if i.calls++; i.cancel != nil && i.calls == i.after {
+		i.cancel()
+	}
+}
+
+// A Posterior answers as before after predictions, explanations and log determinants
+// that were cancelled.
+func TestIsImmutable(t *testing.T) {
+	q := problems(t)[5]
+	i := new(interruption)
+	o := linearMean(-1)
+	o.Progress = i.progress
+	p := q.refitPosterior(t, o)
+	before := q.everything(t, q.refitPosterior(t, o))
+	for cut := 1; cut <= 3; cut++ {
+		ctx, cancel := context.WithCancel(t.Context())
+		*i = interruption{after: cut, cancel: cancel}
+		require.ErrorIs(t, testref.Err(p.LogDet(ctx)), context.Canceled)
+		require.ErrorIs(t, testref.Err(p.PredictBounded(ctx, nil, new(mat.Dense), q.Test)), context.Canceled)
+		cancel()
+	}
+	*i = interruption{}
+	gptest.RequireBits(t, "after cancels", q.everything(t, p), before)
+}
+
+// A tile asks its context between parts of the kernel, and forms none after it is cancelled.
+func TestTileStops(t *testing.T) {
+	q := newProblemOf("tile", 3, 700, 2, glm.Categorical{}, 1, 4)
+	p := q.fitPosterior(t, nil)
+	cross := testref.Must(p.Cross(t.Context(), q.Test))(t)
+	for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
+		testkit.Stops(t, "tile", 8, func(ctx context.Context) error { return cross.TileTo(ctx, new(mat.Dense), 0, q.Train, terms) })
+	}
 }

@@ -9,9 +9,12 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/cg"
+	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
 )
 
 // A stepCounts counts the steps of conjugate gradients, of Newton and of
@@ -51,8 +54,7 @@ func TestExtremes(t *testing.T) {
 				t.Run(fmt.Sprint(variance, rank, refit), func(t *testing.T) {
 					q := newProblem("gaussian", 31, 40, 2, glm.Bernoulli{}, 1)
 					var err error
-					q.Likelihood, err = glm.NewGaussian(variance)
-					require.NoError(t, err)
+					q.Likelihood = testref.Must(glm.NewGaussian(variance))(t)
 					count, allowed := stepCounts{}, 2*most
 					var p *cg.Posterior
 					if o := count.options(rank, most); refit {
@@ -102,4 +104,54 @@ func requireConverged(t *testing.T, p *cg.Posterior) {
 	w := linearize.FindWarning(p.Warnings(), "solve-residual")
 	require.Equal(t, s.Residual, w.Value)
 	require.Contains(t, w.Text, fmt.Sprintf("in %d steps", s.Steps))
+}
+
+// Repeated examples with other targets under a wide prior make sums that do not
+// close: that is a warning with the number, as is the distance from the mode.
+// Where there is no warning, they close.
+func TestOpenSumsAreWarnedOf(t *testing.T) {
+	warned := 0
+	for _, precision := range []float64{1, 1e-4, 1e-8} {
+		q := &problem{testkit.Conflicting(t, precision)}
+		p := q.refitPosterior(t, nil)
+		n := q.RequireHonest(t, p, p.Warnings(), gp.Posterior)
+		if warned += n; n > 0 {
+			require.Greater(t, linearize.FindWarning(p.Warnings(), "refit-steps").Value, 1e-8)
+			require.NotNil(t, linearize.FindWarning(p.Warnings(), "refit-gap"))
+			require.NotNil(t, linearize.FindWarning(p.Warnings(), "solve-residual"))
+		}
+	}
+	require.Positive(t, warned)
+}
+
+// Missing sites say so.
+func TestMissingSites(t *testing.T) {
+	q := problems(t)[2]
+	require.PanicsWithValue(t, "sites: the sites of the examples are missing", func() { _, _ = cg.Fit(t.Context(), q.Kernel, q.Train, &gp.Sites{}, nil) })
+}
+
+// steep is a likelihood with one constant residual and no curvature.
+type steep struct{ residual float64 }
+
+func (l steep) Expand(residual, lambda, root, _, _ []float64) float64 {
+	for i := range residual {
+		residual[i] = l.residual
+	}
+	clear(lambda)
+	clear(root)
+	return 0
+}
+
+func (l steep) MeanTo(dst, f []float64) { copy(dst, f) }
+
+// A dual vector and K α that are finite may have a product that is not.
+func TestRefitChecksScatter(t *testing.T) {
+	q := problems(t)[0]
+	prior := testref.Must(ntk.NewIsotropic(1e-20, nil))(t)
+	k := ntk.New(prior, q.Theta, nil)
+	at := testref.As[*gp.NotFiniteError](t, testref.Err(gp.Refit(t.Context(), k, q.Train, q.Y, steep{1e150}, nil)))
+	require.Equal(t, "scatter αᵀKα", at.What)
+	require.ErrorAs(t, testref.Err(cg.Refit(t.Context(), k, q.Train, q.Y, steep{1e150}, nil)), &at)
+	require.Equal(t, "scatter αᵀKα", at.What)
+	require.NoError(t, testref.Err(cg.Refit(t.Context(), k, q.Train, q.Y, steep{1e100}, nil)))
 }

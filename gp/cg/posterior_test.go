@@ -25,14 +25,12 @@ import (
 
 func (q *problem) fitPosterior(t *testing.T, o *cg.Options) *cg.Posterior {
 	t.Helper()
-	p := testref.Must(cg.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), o))(t)
-	return p
+	return testref.Must(cg.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), o))(t)
 }
 
 func (q *problem) refitPosterior(t *testing.T, o *cg.Options) *cg.Posterior {
 	t.Helper()
-	p := testref.Must(cg.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, o))(t)
-	return p
+	return testref.Must(cg.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, o))(t)
 }
 
 func (q *problem) exactly(t *testing.T) (fit, refit *gp.Exact) {

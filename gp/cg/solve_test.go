@@ -60,3 +60,74 @@ func TestSolve(t *testing.T) {
 		}
 	})
 }
+
+// P⁻¹, its root and its determinant against dense ones.
+func TestPreconditioner(t *testing.T) {
+	eachTestCase(t, func(t *testing.T, s *testCase) {
+		n := s.data.n * s.data.c
+		p := unit(n)
+		if s.features.phi.Cols > 0 {
+			p = s.plusIdentity(s.q())
+		}
+		var m mat.Dense
+		m.Mul(matrixOf(t, n, s.pre.solveTo), p)
+		requireNear(t, "P⁻¹P", &m, unit(n), 1e-10)
+		want, _ := mat.LogDet(p)
+		require.InDelta(t, want, s.pre.logDet, 1e-10*(1+want))
+		root := s.pre.inverseRoot()
+		y := matrixOf(t, n, root.mulTo)
+		requireNear(t, "Yᵀ", matrixOf(t, n, root.mulTransTo), y.T(), 1e-12)
+		m.Product(y, p, y.T())
+		requireNear(t, "Y P Yᵀ", &m, unit(n), 1e-10)
+		// P ⪯ B
+		m.Product(y, s.b, y.T())
+		values, _ := eigen(t, &m)
+		require.GreaterOrEqual(t, values[0], 1-1e-10)
+	})
+}
+
+// After every step zᵀ log(M) z is between both rules, and at the end they
+// agree.
+func TestLanczos(t *testing.T) {
+	eachTestCase(t, func(t *testing.T, s *testCase) {
+		const k = 3
+		n := s.data.n * s.data.c
+		root := s.pre.inverseRoot()
+		y := matrixOf(t, n, root.mulTo)
+		var m mat.Dense
+		m.Product(y, s.b, y.T())
+		l := newLanczos(s.solver(k), root, k, 1, 0)
+		want := logQuadratic(t, &m, mat.DenseCopyOf(dense.View(l.v)))
+		rules := make([]rule, k)
+		for step := range 12 {
+			require.NoError(t, l.step(t.Context()))
+			for j := range rules {
+				require.NoError(t, l.rule(&rules[j], j))
+				tol := 1e-10 * (1 + want[j])
+				require.LessOrEqual(t, rules[j].lower, want[j]+tol, "step %d", step)
+				require.GreaterOrEqual(t, rules[j].upper, want[j]-tol, "step %d", step)
+			}
+		}
+		rules = testref.Must(newLanczos(s.solver(k), root, k, 1, 0).run(t.Context()))(t)
+		for j, r := range rules {
+			// A hundredth of the standard error, which is below the value.
+			require.InDelta(t, want[j], r.upper, 0.01*(1+want[j]))
+		}
+	})
+}
+
+// logQuadratic returns n zᵀ log(m) z for unit vectors z.
+func logQuadratic(t *testing.T, m, z *mat.Dense) []float64 {
+	t.Helper()
+	n, k := z.Dims()
+	values, v := eigen(t, m)
+	var vz mat.Dense
+	vz.Mul(v.T(), z)
+	out := make([]float64, k)
+	for i, e := range values {
+		for j := range k {
+			out[j] += float64(n) * vz.At(i, j) * vz.At(i, j) * math.Log(e)
+		}
+	}
+	return out
+}

@@ -88,8 +88,7 @@ func TestE10Differences(t *testing.T) {
 					rounding = 1e-9 // where Fisher scoring stops
 				}
 				at := func(x []float64) *evidence.Point {
-					p := testref.Must(m.At(t.Context(), form, x[:groups], x[groups]))(t)
-					return p
+					return testref.Must(m.At(t.Context(), form, x[:groups], x[groups]))(t)
 				}
 				here := at(x)
 				grad := append(here.Gradient, here.NoiseGradient)
@@ -127,8 +126,7 @@ func TestE10SlopeAtZero(t *testing.T) {
 				at := func(factor float64) *evidence.Point {
 					x := make([]float64, groups)
 					x[g] = math.Log(factor)
-					p := testref.Must(m.At(t.Context(), form, x, 0))(t)
-					return p
+					return testref.Must(m.At(t.Context(), form, x, 0))(t)
 				}
 				zero := at(0)
 				require.Zero(t, zero.Gradient[g])

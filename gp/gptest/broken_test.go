@@ -291,8 +291,7 @@ func dual(change func(mean, cov *mat.Dense)) func(t *testing.T) {
 		y, k := mat.NewDense(5, 1, []float64{0, 1, 1, 0, 1}), ntk.Dense(flat{}, start)
 		s := testref.Must(gp.NewSites(y, x.F, logistic{}))(t)
 		fit := func(t *testing.T, x *linearize.Batch, s *gp.Sites) *gp.Exact {
-			e := testref.Must(gp.Fit(t.Context(), k, x, s, &gp.Options{Mean: gp.LinearGaussian}))(t)
-			return e
+			return testref.Must(gp.Fit(t.Context(), k, x, s, &gp.Options{Mean: gp.LinearGaussian}))(t)
 		}
 		gptest.Dual(t, gptest.DualCase{
 			LatentCase: gptest.LatentCase{Kernel: k, Test: x, Tol: 1e-10},

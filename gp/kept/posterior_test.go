@@ -1,30 +1,32 @@
 package kept_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/internal/testref"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
 )
 
 func fit(t *testing.T, q *testkit.Problem, o *kept.Options) *kept.Posterior {
 	t.Helper()
-	p := testref.Must(kept.Fit(t.Context(), testkit.InTiles(q.Train, 7), q.Sites(t), q.Prior, q.Theta, o))(t)
-	return p
+	return testref.Must(kept.Fit(t.Context(), testkit.InTiles(q.Train, 7), q.Sites(t), q.Prior, q.Theta, o))(t)
 }
 
 func refit(t *testing.T, q *testkit.Problem, o *kept.Options) *kept.Posterior {
 	t.Helper()
-	p := testref.Must(kept.Refit(t.Context(), testkit.InTiles(q.Train, 7), q.Y, q.Likelihood, q.Prior, q.Theta, o))(t)
-	return p
+	return testref.Must(kept.Refit(t.Context(), testkit.InTiles(q.Train, 7), q.Y, q.Likelihood, q.Prior, q.Theta, o))(t)
 }
 
 // requireNear compares relative to the largest entry of want, and of one.
@@ -112,3 +114,28 @@ func TestConformance(t *testing.T) {
 func median(v []float64) float64 { return sorted(v)[len(v)/2] }
 
 func sorted(v []float64) []float64 { return slices.Sorted(slices.Values(v)) }
+
+// The posterior of a network is latent, and refuses inputs of another network.
+func TestConformanceOfNetwork(t *testing.T) {
+	r := testkit.OpenReference(t, "snelson")
+	p := testref.Must(kept.Fit(t.Context(), r.Train, r.Sites(t), r.Prior, r.Net.Theta(), nil))(t)
+	gptest.Latent(t, gptest.LatentCase{Latent: p, Kernel: r.Kernel, Test: r.Test.Slice(0, 6), Tol: 1e-9})
+	for name, src := range map[string]linearize.Source{"memory": r.Train, "stream": testkit.InTiles(r.Train, 20)} {
+		t.Run(name, func(t *testing.T) {
+			gptest.Fit(t, gptest.FitCase{Prior: r.Prior, Theta: r.Net.Theta(), Fit: func(prior ntk.Prior, theta []float64, mean gp.Mean) ([]error, error) {
+				p, err := kept.Fit(t.Context(), src, r.Sites(t), prior, theta, &kept.Options{Mean: mean})
+				return p.Warnings(), err
+			}})
+		})
+	}
+}
+
+// A tile asks its context between parts of the kernel, and forms none after it is cancelled.
+func TestTileStops(t *testing.T) {
+	q := testkit.NewProblemOf("tile", 3, 700, 2, glm.Categorical{}, 1, 4)
+	p := fit(t, q, nil)
+	cross := testref.Must(p.Cross(t.Context(), q.Test))(t)
+	for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
+		testkit.Stops(t, "tile", 8, func(ctx context.Context) error { return cross.TileTo(ctx, new(mat.Dense), 0, q.Train, terms) })
+	}
+}

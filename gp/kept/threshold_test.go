@@ -105,8 +105,7 @@ func TestThresholdOfSample(t *testing.T) {
 	s := testref.Must(gp.NewSites(q.Y, q.Train.F, q.Likelihood))(t)
 	find := func(o kept.ThresholdOptions) *kept.Threshold {
 		o.Examples = 25
-		found := testref.Must(kept.FindThreshold(t.Context(), q.Kernel, q.Train, s, q.Test, &o))(t)
-		return found
+		return testref.Must(kept.FindThreshold(t.Context(), q.Kernel, q.Train, s, q.Test, &o))(t)
 	}
 	one := find(kept.ThresholdOptions{Workers: 1})
 	require.Equal(t, 25, one.Examples)
@@ -134,8 +133,7 @@ func TestE16ShortMemory(t *testing.T) {
 	s := testref.Must(gp.NewSites(q.Y, q.Train.F, q.Likelihood))(t)
 	find := func(o kept.ThresholdOptions) *kept.Threshold {
 		o.Within, o.Share = .05, 1
-		found := testref.Must(kept.FindThreshold(t.Context(), q.Kernel, q.Train, s, q.Test, &o))(t)
-		return found
+		return testref.Must(kept.FindThreshold(t.Context(), q.Kernel, q.Train, s, q.Test, &o))(t)
 	}
 	enough := find(kept.ThresholdOptions{})
 	require.LessOrEqual(t, enough.Ratio, 1.05)

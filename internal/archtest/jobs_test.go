@@ -70,8 +70,7 @@ func (j job) prepare(b *testing.B) *prepared {
 func (p *prepared) fit(b *testing.B) *gp.Exact {
 	batch := testref.Must(p.net.Linearize(b.Context(), p.x))(b)
 	sites := testref.Must(gp.NewSites(p.y, batch.F, p.lik))(b)
-	post := testref.Must(gp.Fit(b.Context(), p.kernel, batch, sites, nil))(b)
-	return post
+	return testref.Must(gp.Fit(b.Context(), p.kernel, batch, sites, nil))(b)
 }
 
 func (p *prepared) predict(b *testing.B, post *gp.Exact) {

@@ -2,8 +2,10 @@ package console
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -76,4 +78,54 @@ func TestOutputEscapes(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(line), &got))
 	require.Equal(t, names, got)
 	require.Equal(t, "a\tb\\u000dc\\u001b[1m\n", text)
+}
+
+func TestStatus(t *testing.T) {
+	for _, x := range []struct {
+		err  error
+		code int
+		line string
+	}{
+		{nil, 0, ""},
+		{errors.New("broken"), 1, "gpexplain: broken\n"},
+		{job.Usagef("--top %d", 0), 2, "gpexplain: --top 0\n"},
+		{fmt.Errorf("reading: %w", job.Usagef("no")), 2, "gpexplain: reading: no\n"},
+		{fmt.Errorf("kernel: %w", context.Canceled), 130, "gpexplain: interrupted\n"},
+		{errors.New("a\r\n\tb\x1b[2Jc\u202ed\xff"), 1, "gpexplain: a b [2Jc d\uFFFD\n"},
+		{errors.New("two  spaces.onnx"), 1, "gpexplain: two  spaces.onnx\n"},
+	} {
+		var b bytes.Buffer
+		require.Equal(t, x.code, Status(&b, x.err))
+		require.Equal(t, x.line, b.String())
+	}
+}
+
+func TestProgress(t *testing.T) {
+	var b bytes.Buffer
+	p := &progress{out: &b}
+	for i := range 10 {
+		p.show("kernel", i+1, 20)
+	}
+	require.Contains(t, b.String(), "kernel")
+	require.Contains(t, b.String(), "%")
+	p.show("newton", 3, 0)
+	require.Contains(t, b.String(), "newton 3")
+	p.clear()
+	require.True(t, strings.HasSuffix(b.String(), "\r"), "the line is empty again")
+	p.clear()
+
+	var none *progress
+	none.show("kernel", 1, 2)
+	none.clear()
+}
+
+// Nothing on a pipe, and nothing with --quiet.
+func TestProgressOnPipe(t *testing.T) {
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer r.Close()
+	defer w.Close()
+	require.Nil(t, newProgress(w, false).out)
+	require.Nil(t, newProgress(&bytes.Buffer{}, false).out)
+	require.Nil(t, newProgress(os.Stderr, true).out)
 }

@@ -22,8 +22,7 @@ func archive(t testing.TB) *Archive {
 	t.Helper()
 	file := testref.Must(os.ReadFile(filepath.Join("testdata", "arrays.npz")))(t)
 	require.True(t, IsArchive(file))
-	a := testref.Must(Open(bytes.NewReader(file), int64(len(file))))(t)
-	return a
+	return testref.Must(Open(bytes.NewReader(file), int64(len(file))))(t)
 }
 
 // What NumPy wrote is read, whatever the type, the byte order and the order of the
@@ -210,4 +209,16 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What Write writes is read again, and its data begin where NumPy wants them.
+func TestWrite(t *testing.T) {
+	for _, shape := range [][]int{{6}, {2, 3}, {1, 2, 3}} {
+		var b bytes.Buffer
+		v := []float64{1, -2.5, math.Inf(1), math.MaxFloat64, 5e-324, 0}
+		require.NoError(t, Write(&b, v, shape...))
+		require.Zero(t, (b.Len()-8*len(v))%64)
+		a := testref.Must(Read(&b, 0))(t)
+		require.Equal(t, &Array{Type: "<f8", Shape: shape, Floats: v}, a)
+	}
 }

@@ -23,8 +23,7 @@ func decode(t testing.TB, path string) *Picture {
 	t.Helper()
 	f := testref.Must(os.Open(filepath.Join("testdata", path)))(t)
 	defer f.Close()
-	p := testref.Must(Decode(f, 0))(t)
-	return p
+	return testref.Must(Decode(f, 0))(t)
 }
 
 // A picture that a camera held at any angle wrote is upright.

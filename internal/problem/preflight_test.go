@@ -118,8 +118,7 @@ func tableOf(t *testing.T, text string) *dataset.Data {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "d.csv")
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	data := testref.Must(dataset.Open(t.Context(), path, nil))(t)
-	return data
+	return testref.Must(dataset.Open(t.Context(), path, nil))(t)
 }
 
 // problem is that of the rows under a prior precision with this origin.
@@ -160,8 +159,7 @@ func (l *linearCase) warnings(t *testing.T, delta float64, from Origin) []error 
 
 func gaussian(t *testing.T, noise float64) glm.Likelihood {
 	t.Helper()
-	lik := testref.Must(glm.NewGaussian(noise))(t)
-	return lik
+	return testref.Must(glm.NewGaussian(noise))(t)
 }
 
 // cases are modes of every likelihood, from a prior that shrinks nearly everything to one that hardly binds.

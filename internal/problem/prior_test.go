@@ -17,8 +17,7 @@ import (
 // priorNet is a network of two layers, 2·3+3 and 3·2+2 parameters.
 func priorNet(t testing.TB) *network.Network {
 	t.Helper()
-	net := testref.Must(network.Seeded(1, []int{2}, network.Dense{Units: 3}, network.Tanh, network.Dense{Units: 2}))(t)
-	return net
+	return testref.Must(network.Seeded(1, []int{2}, network.Dense{Units: 3}, network.Tanh, network.Dense{Units: 2}))(t)
 }
 
 // priorFile is a prior of two layers with a scale.

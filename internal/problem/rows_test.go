@@ -1,13 +1,17 @@
 package problem
 
 import (
+	"image/color"
 	"math"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/testref"
 )
 
@@ -44,5 +48,76 @@ func TestParseClasses(t *testing.T) {
 	require.Equal(t, "9,4,-1", FormatInts(list))
 	for _, text := range []string{"4", "4,4", "a,b", "4,", ",", "4 9", "1e3,2"} {
 		require.Error(t, testref.Err(parseClasses(text)), text)
+	}
+}
+
+// Pictures of one channel are grey, of three in colour, of others the mean in grey.
+func TestPixels(t *testing.T) {
+	pix := []byte{0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110, 120, 130, 140, 150, 160, 170}
+	at := func(channels int) color.Color {
+		d := &dataset.Data{Shape: []int{channels, 2, 3}}
+		p := Pixels(d, pix[:6*channels])
+		require.Equal(t, 3, p.Image.Bounds().Dx())
+		require.Equal(t, 2, p.Image.Bounds().Dy())
+		return p.Image.At(1, 1) // the fifth pixel
+	}
+	require.Equal(t, color.Gray{Y: 40}, at(1))
+	require.Equal(t, color.Gray{Y: 70}, at(2))
+	require.Equal(t, color.NRGBA{R: 40, G: 100, B: 160, A: 255}, at(3))
+}
+
+// Pages turn grey pictures of light ink into dark ink on paper, and nothing else.
+func TestGrey(t *testing.T) {
+	for name, want := range map[string]bool{"photo": true, "pictures-colour/x_train.npy": false, "two-logits/train.csv": false} {
+		d := testref.Must(dataset.Open(t.Context(), filepath.Join("..", "..", "testdata", "corpus", name), nil))(t)
+		grey := testref.Must((&Examples{Data: d}).Grey(t.Context()))(t)
+		require.Equal(t, want, grey, name)
+	}
+}
+
+// Of several bad entries the same one is named in every run.
+func TestBadMetadataIsNamedInOrder(t *testing.T) {
+	bad := map[string]string{}
+	for _, key := range []string{KeyScaling, KeyClasses, KeyNoise, KeyPrecision, KeyLikelihood} {
+		bad[key] = "x"
+		for range 50 {
+			require.ErrorContains(t, testref.Err(readMetadata(bad)), "its metadata entry "+key+" is ")
+		}
+	}
+}
+
+func TestMetadataNumbers(t *testing.T) {
+	m := testref.Must(readMetadata(map[string]string{KeyPrecision: "1e-3", KeyNoise: "2"}))(t)
+	require.Equal(t, [2]float64{1e-3, 2}, [2]float64{m.Precision, m.Noise})
+	m = testref.Must(readMetadata(nil))(t)
+	require.Equal(t, [2]float64{}, [2]float64{m.Precision, m.Noise})
+	for _, text := range []string{"0", "-1", "NaN", "Inf", "1e300", "one"} {
+		_, err := readMetadata(map[string]string{KeyNoise: text})
+		require.ErrorContains(t, err, "its metadata entry "+KeyNoise+" is ", text)
+	}
+}
+
+func TestParseBytes(t *testing.T) {
+	for text, want := range map[string]int64{
+		"": 0, "1": 1, "1000": 1000, "4GiB": 4 << 30, "4 gib": 4 << 30, "4G": 4 << 30, "500MB": 500e6, "1.5k": 1536, "2TiB": 2 << 40,
+	} {
+		got, err := parseBytes(text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, got, text)
+	}
+	for _, text := range []string{"0", "0.1", "-1", "x", "4XB", "1e3", "GiB", "99999999999TiB", "1.2.3", "4GiBs", "NaN", "Inf"} {
+		require.Error(t, testref.Err(parseBytes(text)), text)
+	}
+}
+
+func TestPlanOverflow(t *testing.T) {
+	err := gp.CheckMemory("x", gp.TrainingExamples, 10, 1000, func(int) int64 { return WholeBytes(math.Inf(1)) })
+	require.ErrorContains(t, InFlags(err, false), "raise --max-memory")
+}
+
+func TestSizeText(t *testing.T) {
+	for bytes, want := range map[int64]string{0: "0 bytes", 999: "999 bytes", 1500: "1.5 kB", 2e6: "2.0 MB", 1.46e9: "1.46 GB", 15.19e9: "15.2 GB", 261.66e9: "262 GB",
+		2.9e12: "2.90 TB", 4.2e15: "4200 TB"} {
+		require.Equal(t, want, SizeText(bytes))
 	}
 }

@@ -37,8 +37,7 @@ func (g *given) kernel() *ntk.NTK { return ntk.New(g.prior, g.theta, nil) }
 
 func (g *given) batch(t *testing.T) *linearize.Batch {
 	t.Helper()
-	b := testref.Must(g.model.Linearize(t.Context(), g.x))(t)
-	return b
+	return testref.Must(g.model.Linearize(t.Context(), g.x))(t)
 }
 
 // source linearizes the examples 64 at a time.
@@ -76,8 +75,7 @@ type method struct {
 
 func methods() map[string]method {
 	sitesOf := func(t *testing.T, g *given) *gp.Sites {
-		s := testref.Must(gp.NewSites(g.y, g.batch(t).F, g.lik))(t)
-		return s
+		return testref.Must(gp.NewSites(g.y, g.batch(t).F, g.lik))(t)
 	}
 	return map[string]method{
 		"exact": {"exact.about",
@@ -126,8 +124,7 @@ func randomly(seed uint64, rows, cols int) *mat.Dense {
 
 func isotropic(t *testing.T, precision float64, mean ...float64) ntk.Prior {
 	t.Helper()
-	p := testref.Must(ntk.NewIsotropic(precision, mean))(t)
-	return p
+	return testref.Must(ntk.NewIsotropic(precision, mean))(t)
 }
 
 func fittedWith(t *testing.T) given {

@@ -129,8 +129,7 @@ func Targets(rng *rand.Rand, lik gp.Likelihood, f *mat.Dense) *mat.Dense {
 // Sites are the sites at f(θ*).
 func (q *Problem) Sites(t *testing.T) *gp.Sites {
 	t.Helper()
-	s := testref.Must(gp.NewSites(q.Y, q.Train.F, q.Likelihood))(t)
-	return s
+	return testref.Must(gp.NewSites(q.Y, q.Train.F, q.Likelihood))(t)
 }
 
 // CrossOf returns all columns of a cross-kernel, by tiles of so many examples.

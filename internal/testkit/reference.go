@@ -108,15 +108,13 @@ func (r *Reference) inputs(t testing.TB, name string) (train, test *mat.Dense) {
 // Sites are the sites at f(θ*).
 func (r *Reference) Sites(t testing.TB) *gp.Sites {
 	t.Helper()
-	s := testref.Must(gp.NewSites(r.Y, r.Train.F, r.Likelihood))(t)
-	return s
+	return testref.Must(gp.NewSites(r.Y, r.Train.F, r.Likelihood))(t)
 }
 
 // Exact is the exact posterior with the linear-Gaussian mean.
 func (r *Reference) Exact(t testing.TB) *gp.Exact {
 	t.Helper()
-	e := testref.Must(gp.Fit(t.Context(), r.Kernel, r.Train, r.Sites(t), &gp.Options{Mean: gp.LinearGaussian}))(t)
-	return e
+	return testref.Must(gp.Fit(t.Context(), r.Kernel, r.Train, r.Sites(t), &gp.Options{Mean: gp.LinearGaussian}))(t)
 }
 
 // Contributions multiplies the columns of a cross-kernel by v.

@@ -2,12 +2,15 @@ package testkit
 
 import (
 	"context"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/linearize/network"
 )
 
 // Chunked yields a batch in pieces of Size examples, 0 for one piece, and gives
@@ -75,4 +78,30 @@ func Collect(t *testing.T, s linearize.Source) (*linearize.Batch, []int) {
 	}))
 	require.Equal(t, s.Len(), next)
 	return linearize.Concat(parts...), sizes
+}
+
+// ConvNet has blocks of every kind, Conv, Outer and Full, and eleven rows of inputs.
+func ConvNet(t testing.TB) (*network.Network, *mat.Dense) {
+	t.Helper()
+	net := testref.Must(network.Sequential(network.Shape{1, 9, 9},
+		network.Conv2D{Filters: 3, Kernel: 3}, network.Tanh, network.MaxPool2D{Size: 2}, network.Flatten{},
+		network.Dense{Units: 5}, network.LayerNorm{}, network.Tanh, network.Dense{Units: 2}))(t)
+	return net, RandomMatrix(rand.New(rand.NewPCG(1, 2)), 11, 81)
+}
+
+// RowsOf reads rows of x.
+func RowsOf(x *mat.Dense) func(lo, hi int) (*mat.Dense, error) {
+	return func(lo, hi int) (*mat.Dense, error) {
+		_, d := x.Dims()
+		return x.Slice(lo, hi, 0, d).(*mat.Dense), nil
+	}
+}
+
+// Arrays is a copy of a batch's inputs, outputs and Jacobian.
+func Arrays(b *linearize.Batch) []*mat.Dense {
+	all := []*mat.Dense{mat.DenseCopyOf(b.F), Jacobian(b)}
+	if b.X != nil {
+		all = append(all, mat.DenseCopyOf(b.X))
+	}
+	return all
 }

@@ -22,7 +22,13 @@ import (
 	"github.com/funcgp/funcgp/linearize/train"
 )
 
-var gaussianMatrix = testkit.RandomMatrix
+var (
+	gaussianMatrix = testkit.RandomMatrix
+	convNet        = testkit.ConvNet
+	rowsOf         = testkit.RowsOf
+	whole          = testkit.Arrays
+	collect        = testkit.Collect
+)
 
 type zooEntry struct {
 	name   string
@@ -46,8 +52,7 @@ func zoo() []zooEntry {
 
 func build(t *testing.T, e zooEntry) *network.Network {
 	t.Helper()
-	n := testref.Must(network.Sequential(e.in, e.layers...))(t)
-	return n
+	return testref.Must(network.Sequential(e.in, e.layers...))(t)
 }
 
 // TestJacobianAgainstDifferences checks every column of J against central
@@ -193,8 +198,7 @@ func roundTrip(t *testing.T, net *network.Network) *network.Network {
 	for _, p := range net.Params() {
 		learnt = append(learnt, p.Name)
 	}
-	back := testref.Must(network.ReadONNX(&buf, &network.ReadOptions{Learn: learnt}))(t)
-	return back
+	return testref.Must(network.ReadONNX(&buf, &network.ReadOptions{Learn: learnt}))(t)
 }
 
 // TestWriteKeepsDigits checks that a float32 file whose parameters were

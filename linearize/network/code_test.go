@@ -16,8 +16,7 @@ import (
 
 func readKept(t *testing.T, file []byte) *network.Network {
 	t.Helper()
-	n := testref.Must(network.ReadONNX(bytes.NewReader(file), &network.ReadOptions{Head: head.Keep}))(t)
-	return n
+	return testref.Must(network.ReadONNX(bytes.NewReader(file), &network.ReadOptions{Head: head.Keep}))(t)
 }
 
 // The tensor between an encoder and a decoder is the narrowest. Beside it the outputs

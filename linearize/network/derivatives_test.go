@@ -2,8 +2,11 @@ package network_test
 
 import (
 	"context"
+	"encoding/json"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"testing"
@@ -12,6 +15,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -19,8 +23,7 @@ import (
 // gaussian is noise of variance one.
 func gaussian(t testing.TB) *glm.Gaussian {
 	t.Helper()
-	g := testref.Must(glm.NewGaussian(1))(t)
-	return g
+	return testref.Must(glm.NewGaussian(1))(t)
 }
 
 // The derivatives at other parameters are those of the network with these parameters,
@@ -73,8 +76,7 @@ func wide(t testing.TB, widths ...int) *network.Network {
 	for _, k := range widths[1:] {
 		layers = append(layers, network.Dense{Units: k}, network.Tanh)
 	}
-	net := testref.Must(network.Sequential(network.Shape{widths[0]}, layers[:len(layers)-1]...))(t)
-	return net
+	return testref.Must(network.Sequential(network.Shape{widths[0]}, layers[:len(layers)-1]...))(t)
 }
 
 // The sums have the same bits for any number of processors, in one tile and in many.
@@ -128,4 +130,104 @@ func BenchmarkDerivatives(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// A kink is an operator at numbers where it has no derivative, or several, and the
+// gradients of the sum of its results that PyTorch takes.
+type kink struct {
+	Name, Operator string
+	Opset          int64
+	Attributes     map[string]json.RawMessage
+	Shapes         [][]int
+	Inputs         [][]float64
+	Gradients      [][]float64
+}
+
+func (k kink) attributes(t *testing.T) []*onnx.Attribute {
+	var list []*onnx.Attribute
+	for name, raw := range k.Attributes {
+		var ints []int64
+		var number float32
+		switch {
+		case json.Unmarshal(raw, &ints) == nil:
+			list = append(list, intsA(name, ints...))
+		case name == "fmod":
+			list = append(list, intA(name, 1))
+		default:
+			require.NoError(t, json.Unmarshal(raw, &number))
+			list = append(list, floatA(name, number))
+		}
+	}
+	return list
+}
+
+// TestSubgradients compares the derivatives at kinks, jumps and ties with those that
+// PyTorch takes (testdata/operators/kinks). 1e-15: most are whole numbers or halves.
+func TestSubgradients(t *testing.T) {
+	data := testref.Must(os.ReadFile(filepath.Join("..", "..", "testdata", "operators", "kinks", "kinks.json")))(t)
+	var file struct{ Entries []kink }
+	require.NoError(t, json.Unmarshal(data, &file))
+	require.NotEmpty(t, file.Entries)
+	for _, k := range file.Entries {
+		t.Run(k.Name, func(t *testing.T) {
+			g := newGraph(k.Opset, k.Shapes[0]...)
+			names := in(g.op("Add", in("x", g.of(k.Inputs[0], k.Shapes[0]...))))
+			for i := 1; i < len(k.Inputs); i++ {
+				names = append(names, g.of(k.Inputs[i], k.Shapes[i]...))
+			}
+			net, err := load(g.output(g.op(k.Operator, names, k.attributes(t)...)))
+			if slices.Contains([]string{"Sign", "Floor", "Ceil", "Round"}, k.Operator) {
+				require.Equal(t, make([]float64, len(k.Gradients[0])), k.Gradients[0])
+				require.ErrorContains(t, err, "does not depend on any parameter")
+				return
+			}
+			require.NoError(t, err)
+			d, c, p := net.Dims()
+			got := make([]float64, p)
+			require.NoError(t, net.VJP(t.Context(), got, mat.NewDense(1, d, nil), mat.NewDense(1, c, slices.Repeat([]float64{1}, c))))
+			var want []float64
+			for _, gradient := range k.Gradients {
+				if len(want) < p { // an exponent that is a whole number is no parameter
+					want = append(want, gradient...)
+				}
+			}
+			require.Len(t, want, p)
+			for i := range got {
+				require.InDelta(t, want[i], got[i], 1e-15*max(1, want[i]), "entry %d of %v", i, got)
+			}
+		})
+	}
+}
+
+// The gradient is Jᵀr at any parameters, and the value the sum of log p.
+func TestLogLik(t *testing.T) {
+	net, err := network.Seeded(3, network.Shape{4}, network.Dense{Units: 5}, network.Tanh, network.Dense{Units: 3})
+	require.NoError(t, err)
+	rng := rand.New(rand.NewPCG(1, 2))
+	x, y := mat.NewDense(7, 4, nil), mat.NewDense(7, 1, nil)
+	for i := range 7 {
+		y.Set(i, 0, float64(i%3))
+		for j := range 4 {
+			x.Set(i, j, rng.NormFloat64())
+		}
+	}
+	l := net.LogLik(glm.Categorical{})
+	for range 3 {
+		theta := net.Theta()
+		for i := range theta {
+			theta[i] += rng.NormFloat64()
+		}
+		got, want := make([]float64, len(theta)), make([]float64, len(theta))
+		value := testref.Must(l.GradientTo(t.Context(), got, theta, x, y))(t)
+		at := testref.Must(net.WithTheta(theta))(t)
+		f := testref.Must(at.Forward(t.Context(), x))(t)
+		u, sum := mat.NewDense(7, 3, nil), 0.0
+		for i := range 7 {
+			sum += glm.Categorical{}.Expand(u.RawRowView(i), nil, nil, y.RawRowView(i), f.RawRowView(i))
+		}
+		require.NoError(t, at.VJP(t.Context(), want, x, u))
+		require.InEpsilon(t, sum, value, 1e-14)
+		require.InDeltaSlice(t, want, got, 1e-13)
+	}
+	require.Panics(t, func() { _, _ = l.GradientTo(t.Context(), nil, net.Theta(), x, y) })
 }

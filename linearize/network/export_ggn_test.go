@@ -21,3 +21,16 @@ func SlowGGN(t *testing.T, n *Network, x, roots *mat.Dense, b Backpropagation) [
 	}
 	return dst
 }
+
+// Effort returns about how many numbers and multiplications one example takes, so
+// that fuzz targets can skip large models.
+func (n *Network) Effort() int {
+	total := 0
+	for _, s := range n.prog.Slots {
+		total += s.Size
+	}
+	for _, nd := range n.prog.Nodes {
+		total += graph.Multiplications(nd.Op)
+	}
+	return total
+}

@@ -14,8 +14,7 @@ import (
 
 func read(t *testing.T, ref *testref.Ref) *network.Network {
 	t.Helper()
-	net := testref.Must(network.ReadONNX(bytes.NewReader(ref.Model(t)), nil))(t)
-	return net
+	return testref.Must(network.ReadONNX(bytes.NewReader(ref.Model(t)), nil))(t)
 }
 
 // TestReferenceLayers compares f and J of one network per layer family with

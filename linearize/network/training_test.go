@@ -54,8 +54,7 @@ func TestGradientInTraining(t *testing.T) {
 	theta := n.Theta()
 	at := func(l *LogLik, dst []float64) float64 {
 		l.steps = 5
-		v := testref.Must(l.GradientTo(t.Context(), dst, theta, x, y))(t)
-		return v
+		return testref.Must(l.GradientTo(t.Context(), dst, theta, x, y))(t)
 	}
 	chunked := func(chunk int) *LogLik {
 		l := testref.Must(n.TrainingLogLik(half{}, 0))(t)

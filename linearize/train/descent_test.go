@@ -113,8 +113,7 @@ func modelOf(t *testing.T, net *network.Network) *onnx.Model {
 	t.Helper()
 	var file bytes.Buffer
 	require.NoError(t, net.WriteONNX(&file))
-	m := testref.Must(onnx.Read(&file))(t)
-	return m
+	return testref.Must(onnx.Read(&file))(t)
 }
 
 // statistic returns which batch normalization a tensor belongs to, and whether to its running mean, 0,

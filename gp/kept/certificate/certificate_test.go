@@ -39,8 +39,7 @@ func (p thinned) fit(t *testing.T, o *gp.KeepOptions) thinned {
 
 func (p thinned) certify(t *testing.T, o certificate.Options) *certificate.Certificate {
 	t.Helper()
-	c := testref.Must(certificate.Certify(t.Context(), p.post, p.train, p.sites, p.prior, p.theta, &o))(t)
-	return c
+	return testref.Must(certificate.Certify(t.Context(), p.post, p.train, p.sites, p.prior, p.theta, &o))(t)
 }
 
 // exact returns the covariances of the test examples given all rows.
