@@ -1,0 +1,131 @@
+"""The command gpexplain: where it is, and one run of it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import threading
+from typing import IO, Any, Dict, Iterator, List, Mapping, Optional
+
+from .errors import Error, refusal, without_flags
+from .folder import folder
+
+_NAME = "gpexplain.exe" if os.name == "nt" else "gpexplain"
+
+
+def _places() -> Iterator[str]:
+    """Where the command may be, best first."""
+    yield os.path.join(os.path.dirname(__file__), "bin", _NAME)
+    for scheme in sysconfig.get_scheme_names():
+        if scheme in (
+            sysconfig.get_default_scheme() if hasattr(sysconfig, "get_default_scheme") else "",
+            f"{os.name}_user",
+        ):
+            yield os.path.join(sysconfig.get_path("scripts", scheme), _NAME)
+    yield os.path.join(os.path.dirname(sys.executable), _NAME)
+    on_path = shutil.which("gpexplain")
+    if on_path:
+        yield on_path
+
+
+def binary() -> str:
+    """The path of the command: FUNCGP_BINARY, or in the package, the folders of scripts, or PATH."""
+    given = os.environ.get("FUNCGP_BINARY")
+    if given is not None:
+        if os.path.isfile(given) and os.access(given, os.X_OK):
+            return given
+        raise Error(
+            f"FUNCGP_BINARY={given} is no program", code="no_binary", remedy="give the path of gpexplain, or unset it"
+        )
+    for path in _places():
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    raise Error(
+        "the command gpexplain is not installed",
+        code="no_binary",
+        remedy="install a wheel of funcgp with it inside, run go install github.com/funcgp/funcgp/cmd/gpexplain@latest, "
+        "or set FUNCGP_BINARY to its path",
+    )
+
+
+def flags(options: Mapping[str, Any]) -> List[str]:
+    """Options as flags: None and False are left out, and a list has commas between its elements."""
+    made = []
+    for name, value in options.items():
+        flag = "--" + name.replace("_", "-")
+        if value is True:
+            made.append(flag)
+        elif hasattr(value, "__iter__") and not isinstance(value, str):
+            line = io.StringIO()
+            csv.writer(line, lineterminator="").writerow(list(value))
+            made.append(f"{flag}={line.getvalue()}")
+        elif value is not None and value is not False:
+            made.append(f"{flag}={value}")
+    return made
+
+
+def run(
+    verb: str, *args: str, paths: Optional[Mapping[str, str]] = None, progress: Optional[bool] = False
+) -> List[Dict[str, Any]]:
+    """Runs a verb with --json and returns the objects of its output.
+
+    paths says what errors call files. progress shows by tqdm what is done: True, or None for where tqdm is installed.
+    """
+    show = _bar(verb) if progress is None or progress else None
+    says = "--verbose" if show is not None else "--quiet"
+    p = subprocess.Popen(
+        [binary(), verb, "--json", says, *args],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    home = folder()
+    home.began(p.pid)
+    said: List[str] = []
+    assert p.stdout and p.stderr
+    reader = threading.Thread(target=_listen, args=(p.stderr, said, show), daemon=True)
+    reader.start()
+    try:
+        out = p.stdout.read()
+        status = p.wait()
+    finally:  # also after Ctrl-C
+        if p.poll() is None:
+            p.terminate()
+            p.wait()
+        home.ended(p.pid)
+        reader.join()
+        p.stdout.close()
+        p.stderr.close()
+        if show is not None:
+            show.close()
+    if status == 0:
+        return [json.loads(line) for line in out.splitlines()]
+    last = next(
+        (line for line in reversed(said) if line.startswith("gpexplain: ")),
+        said[-1] if said else f"{verb} ended with status {status}",
+    )
+    raise refusal(last, {1: "failed", 2: "bad_argument"}.get(status, "crashed"), paths)
+
+
+def _listen(stream: IO[bytes], said: List[str], show: Any) -> None:
+    """Keeps the lines that the command writes to standard error, and shows each."""
+    for line in stream:
+        said.append(line.decode(errors="replace").rstrip())
+        if show is not None:
+            show.set_postfix_str(without_flags(said[-1])[:80])
+
+
+def _bar(verb: str) -> Any:
+    """A bar of tqdm, None where it is not installed."""
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        return None
+    return tqdm(desc=verb, bar_format="{desc} {elapsed}{postfix}", leave=False)

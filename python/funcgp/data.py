@@ -1,0 +1,119 @@
+"""Rows and targets as arrays."""
+
+from __future__ import annotations
+
+from typing import Any, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from .errors import Error
+
+
+def array(values: Any, name: str) -> np.ndarray:
+    """Numbers as an array: of lists, tensors of PyTorch, tables of pandas, sparse matrices of SciPy."""
+    if hasattr(values, "detach"):
+        values = values.detach().cpu().numpy()
+    if hasattr(values, "toarray"):
+        values = values.toarray()
+    try:
+        a = np.asarray(values)
+    except ValueError as e:
+        raise Error(
+            f"{name} is no array: {e}", code="bad_rows", remedy="give rows of the same length", argument=name
+        ) from e
+    if a.dtype.kind == "O" and name == "X":
+        try:
+            a = a.astype(np.float64)
+        except (TypeError, ValueError) as e:
+            raise Error(
+                f"X is not numeric: {e}",
+                code="bad_rows",
+                remedy="encode words as numbers, as for the model",
+                argument="X",
+            ) from e
+    if a.dtype.kind == "c":
+        raise Error(
+            f"{name} has complex numbers: Complex data not supported",
+            code="bad_rows",
+            remedy="give real numbers",
+            argument=name,
+        )
+    if a.dtype.kind not in ("f", "i", "u", "b", *("OSU" if name != "X" else "")):
+        raise Error(f"{name} has the type {a.dtype}", code="bad_rows", remedy="give numbers", argument=name)
+    if a.dtype.kind == "f" and not np.isfinite(a).all():
+        row = int(np.argwhere(~np.isfinite(a))[0][0]) if a.ndim else 0
+        raise Error(
+            f"row {row} of {name} has NaN or infinity",
+            code="bad_rows",
+            remedy="fill it in or leave the row out",
+            argument=name,
+        )
+    return a.astype(np.int64) if a.dtype.kind == "b" else a
+
+
+def rows(X: Any, features: Optional[int] = None) -> np.ndarray:
+    """Rows of inputs, N×…, each with so many features if these are said; then a single row may be given as it is."""
+    a = array(X, "X")
+    if features is not None and a.ndim and a.size == features and (len(a) != 1 or a.ndim == 1) and features > 1:
+        a = a.reshape(1, -1)
+    if a.ndim == 0 or a.ndim == 1 and features not in (None, 1):
+        raise Error(
+            f"X has shape {list(a.shape)}",
+            code="bad_rows",
+            remedy=f"give rows of {features or 'several'} numbers",
+            argument="X",
+        )
+    if features is not None and len(a) and a.size != len(a) * features:
+        raise Error(
+            f"the rows of X have {a.size // len(a)} numbers, but the model takes {features}",
+            code="bad_rows",
+            remedy="give all columns",
+            argument="X",
+        )
+    return a
+
+
+def targets(
+    y: Any, n: int, class_names: Optional[Sequence[Any]]
+) -> Tuple[np.ndarray, Optional[np.ndarray], Optional[List[str]]]:
+    """Targets as numbers; of words the labels in the order of the outputs; and the names of classes."""
+    a = array(y, "y")
+    if a.ndim == 2 and a.shape[1] == 1:
+        a = a[:, 0]
+    if a.ndim not in (1, 2) or len(a) != n:
+        raise Error(
+            f"y has shape {list(a.shape)}, but X has {n} rows",
+            code="bad_rows",
+            remedy="give one target, or one for each output, for each row",
+            argument="y",
+        )
+    names = None if class_names is None else [str(name) for name in class_names]
+    if a.dtype.kind not in "OSU":
+        return a, None, names
+    if a.ndim != 1:
+        raise Error(
+            f"y are words of shape {list(a.shape)}", code="bad_rows", remedy="give one word for each row", argument="y"
+        )
+    labels = np.unique(a.astype(str)) if names is None else np.asarray(names)
+    place = {label: k for k, label in enumerate(labels)}
+    unknown = next((word for word in a if str(word) not in place), None)
+    if unknown is not None:
+        raise Error(
+            f"y has {unknown!r}, which is none of class_names {names}",
+            code="bad_rows",
+            remedy="name all classes",
+            argument="class_names",
+        )
+    return np.array([place[str(word)] for word in a], np.int64), labels, [str(label) for label in labels]
+
+
+def as_pictures(X: np.ndarray) -> bool:
+    """Whether rows are pictures, N×C×H×W from 0 to 1, which pages then show."""
+    return (
+        X.ndim == 4
+        and X.shape[1] in (1, 3)
+        and X.dtype.kind == "f"
+        and X.size > 0
+        and float(X.min()) >= 0
+        and float(X.max()) <= 1
+    )

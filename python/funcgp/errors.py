@@ -1,0 +1,68 @@
+"""What funcgp refuses, and what it warns of."""
+
+from __future__ import annotations
+
+import re
+from typing import Mapping, Optional
+
+# Arguments of Python whose names differ from the flags of the command.
+_ARGUMENTS = {
+    "data": "X",
+    "input": "X",
+    "target": "y",
+    "id": "ids",
+    "out": "path",
+    "posterior": "path",
+    "tune-prior": "at",
+}
+# The same of refusals of a request.
+_MEMBERS = {
+    "bad_values": "row",
+    "bad_rows": "X",
+    "bad_without": "rows",
+    "bad_contrast": "contrast",
+    "bad_output": "output",
+    "bad_top": "top",
+}
+
+
+class Error(Exception):
+    """A refusal in one sentence.
+
+    code      a word for programs, such as "bad_values"
+    remedy    what to do about it, "" where nobody knows
+    argument  the argument at fault, None where it is none alone
+    """
+
+    def __init__(self, message: str, *, code: str, remedy: str = "", argument: Optional[str] = None) -> None:
+        super().__init__(f"{message}; {remedy}" if remedy else message)
+        self.code, self.remedy, self.argument = code, remedy, argument
+
+
+class FitWarning(UserWarning):
+    """What does not go together in a fit, though there is an answer. code is a word for programs."""
+
+    def __init__(self, text: str, code: str = "") -> None:
+        super().__init__(text)
+        self.code = code
+
+
+def argument(flag: str) -> str:
+    """The argument of Python that a flag, without its dashes, is."""
+    return _ARGUMENTS.get(flag, flag.replace("-", "_"))
+
+
+def without_flags(text: str) -> str:
+    """A message of the command with arguments in place of flags."""
+    return re.sub(r"--([a-z][a-z-]*[a-z])", lambda m: argument(m[1]), text)
+
+
+def refusal(text: str, code: str, paths: Optional[Mapping[str, str]] = None) -> Error:
+    """The error that the command or its server states as "problem; remedy"; paths are called what they map to."""
+    flag = re.search(r"--([a-z][a-z-]*[a-z])", text)
+    text = re.sub(r"^gpexplain: ", "", text.strip())
+    for path, name in (paths or {}).items():
+        text = text.replace(path, name)
+    problem, _, remedy = without_flags(text).partition("; ")
+    at_fault = argument(flag[1]) if flag else _MEMBERS.get(code)
+    return Error(problem, code=code, remedy=remedy, argument=at_fault)

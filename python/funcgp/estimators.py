@@ -1,0 +1,267 @@
+"""Estimators by the conventions of scikit-learn, which need not be installed."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from typing import Any, Dict, Optional
+
+import numpy as np
+
+from . import data, onnx
+from .command import flags, run
+from .errors import Error
+from .folder import folder
+from .fitting import fit
+from .posterior import Posterior, remove
+from .results import Explanation, Prediction
+
+
+class _Estimator:
+    """An estimator by a model.
+
+    model   trained already; or an MLP of scikit-learn, alone or in a Pipeline, that fit trains; or None: fit trains
+            a network of its own with hidden units, "64-32" for two layers, in so many epochs
+    """
+
+    _kind = ""
+    classes_: np.ndarray
+
+    def __init__(
+        self,
+        model: Any = None,
+        *,
+        hidden: str = "32",
+        epochs: int = 200,
+        weight_decay: Optional[float] = None,
+        method: Optional[str] = None,
+        calibrate: Optional[str] = None,
+        seed: int = 0,
+    ) -> None:
+        self.model, self.hidden, self.epochs, self.weight_decay = model, hidden, epochs, weight_decay
+        self.method, self.calibrate, self.seed = method, calibrate, seed
+
+    def get_params(self, deep: bool = True) -> Dict[str, Any]:
+        """The arguments of the constructor."""
+        made = {
+            name: getattr(self, name) for name in inspect.signature(type(self).__init__).parameters if name != "self"
+        }
+        if deep and hasattr(self.model, "get_params"):
+            made.update({f"model__{name}": value for name, value in self.model.get_params().items()})
+        return made
+
+    def set_params(self, **params: Any) -> Any:
+        """Sets arguments of the constructor."""
+        for name, value in params.items():
+            own, _, inner = name.partition("__")
+            if own not in self.get_params(deep=False):
+                raise ValueError(f"Invalid parameter {own!r} for estimator {type(self).__name__}")
+            if inner:
+                getattr(self, own).set_params(**{inner: value})
+            else:
+                setattr(self, own, value)
+        return self
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({'' if self.model is None else type(self.model).__name__})"
+
+    def _fit(self, X: Any, y: Any, outputs: int, **options: Any) -> Posterior:
+        x = self._rows(X)
+        model = self.model
+        if model is None:
+            model = self._train(x, y, outputs, options.get("likelihood"))
+        elif onnx.is_sklearn(model):
+            mlp = model.steps[-1][1] if hasattr(model, "steps") else model
+            if not hasattr(mlp, "coefs_"):
+                model = copy.deepcopy(model).fit(x, y)
+        return fit(
+            model,
+            x,
+            y,
+            weight_decay=self.weight_decay,
+            method=self.method,
+            calibrate=self.calibrate,
+            seed=self.seed,
+            progress=False,
+            **options,
+        )
+
+    def _rows(self, X: Any) -> np.ndarray:
+        if self.model is None or onnx.is_sklearn(self.model):
+            if hasattr(X, "toarray"):
+                raise TypeError("X is a sparse matrix; give X.toarray()")
+            x = data.array(X, "X")
+            if x.ndim != 2:
+                raise ValueError(f"Expected 2D array, got an array of shape {x.shape}. Reshape your data.")
+            if not x.size:
+                raise ValueError(
+                    f"Found array with {x.shape[0]} sample(s) and {x.shape[1]} feature(s) (shape={x.shape}) "
+                    "while a minimum of 1 is required."
+                )
+        else:
+            x = data.rows(X)
+        return x
+
+    def _train(self, x: np.ndarray, y: np.ndarray, outputs: int, likelihood: Optional[str]) -> bytes:
+        """Trains a network of the command: an ONNX file that records how the rows were scaled."""
+        home = folder()
+        rows, network = home.new(".npz"), home.new(".onnx")
+        options = dict(
+            arch=f"mlp:{self.hidden}-{outputs}",
+            epochs=self.epochs,
+            seed=self.seed,
+            likelihood=likelihood,
+            weight_decay=self.weight_decay,
+        )
+        try:
+            np.savez(rows, x=x, y=y)
+            run("train", "--data", rows, "--out", network, *flags(options), paths={rows: "X, y"})
+            with open(network, "rb") as file:
+                return file.read()
+        finally:
+            remove(rows)
+            remove(network)
+
+    def _check(self, X: Any) -> np.ndarray:
+        if not hasattr(self, "posterior_"):
+            raise _not_fitted(self)
+        x = self._rows(X)
+        features = x.size // max(1, len(x))
+        if features != self.n_features_in_:
+            raise ValueError(
+                f"X has {features} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input"
+            )
+        return x
+
+    def explain(self, row: Any, **options: Any) -> Explanation:
+        """As Posterior.explain."""
+        self._check(np.asarray(row)[None] if np.ndim(row) == 1 else row)
+        return self.posterior_.explain(row, **options)
+
+    def predict_all(self, X: Any) -> Prediction:
+        """As Posterior.predict."""
+        return self.posterior_.predict(self._check(X))
+
+    n_features_in_: int
+    posterior_: Posterior
+
+    def _more_tags(self) -> Dict[str, Any]:
+        return {"requires_y": True, "non_deterministic": False, "multioutput": self._kind == "regressor"}
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import (
+            ClassifierTags,
+            InputTags,
+            RegressorTags,
+            Tags,
+            TargetTags,
+        )  # scikit-learn asks, so it is there
+
+        classifier = self._kind == "classifier"
+        return Tags(
+            estimator_type=self._kind,
+            target_tags=TargetTags(required=True, multi_output=not classifier),
+            input_tags=InputTags(),
+            classifier_tags=ClassifierTags() if classifier else None,
+            regressor_tags=None if classifier else RegressorTags(),
+        )
+
+
+def _not_fitted(estimator: Any) -> Exception:
+    text = f"This {type(estimator).__name__} instance is not fitted yet. Call 'fit' before using it."
+    try:
+        from sklearn.exceptions import NotFittedError
+    except ImportError:
+        return Error(text, code="not_fitted", remedy="call fit")
+    made: Exception = NotFittedError(text)
+    return made
+
+
+class Classifier(_Estimator):
+    """A classifier by scikit-learn's conventions, whose probabilities are calibrated."""
+
+    _kind = _estimator_type = "classifier"
+
+    def fit(self, X: Any, y: Any) -> "Classifier":
+        """Fits the posterior, after training where model is not trained."""
+        x = self._rows(X)
+        target = _column(y, len(x))
+        if target.dtype.kind == "f" and not np.array_equal(target, np.round(target)):
+            raise ValueError("Unknown label type: continuous")
+        self.classes_, index = np.unique(target, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError("Classifier can't train when only one class is present.")
+        self.n_features_in_ = x.size // len(x)
+        outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
+        options: Dict[str, Any] = {}
+        if self.model is None:
+            options["likelihood"] = "bernoulli" if outputs == 1 else "categorical"
+        self.posterior_ = self._fit(X, index, outputs, class_names=[str(label) for label in self.classes_], **options)
+        return self
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Calibrated probabilities, N×C."""
+        p = self.predict_all(X).probability
+        assert p is not None
+        return p
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable classes."""
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(1)])
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy."""
+        return float(np.average(self.predict(X) == np.asarray(y), weights=sample_weight))
+
+
+class Regressor(_Estimator):
+    """A regressor by scikit-learn's conventions, with standard deviations of new observations."""
+
+    _kind = _estimator_type = "regressor"
+
+    def fit(self, X: Any, y: Any) -> "Regressor":
+        """Fits the posterior, after training where model is not trained."""
+        x = self._rows(X)
+        target = data.array(y, "y").astype(np.float64)
+        if target.ndim != 2 or target.shape[1] == 1:
+            target = _column(target, len(x))
+        self.n_features_in_ = x.size // len(x)
+        self.posterior_ = self._fit(X, target, 1 if target.ndim == 1 else target.shape[1], likelihood="gaussian")
+        return self
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Expected observations, N or N×T, and with return_std their standard deviations."""
+        p = self.predict_all(X)
+        return (p.mean, p.sd) if return_std else p.mean
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R², the mean over targets."""
+        y = np.asarray(y, np.float64)
+        error = np.average((y - self.predict(X)) ** 2, axis=0, weights=sample_weight)
+        spread = np.average((y - np.average(y, axis=0, weights=sample_weight)) ** 2, axis=0, weights=sample_weight)
+        return float(np.mean(1 - error / spread))
+
+
+def _column(y: Any, n: int) -> np.ndarray:
+    """Targets of n rows as one column."""
+    if y is None:
+        raise ValueError("This estimator requires y to be passed, but the target y is None.")
+    a = data.array(y, "y")
+    if a.ndim == 2 and a.shape[1] == 1:
+        import warnings
+
+        warnings.warn(_conversion()("A column-vector y was passed when a 1d array was expected."), stacklevel=3)
+        a = a[:, 0]
+    if a.ndim != 1:
+        raise ValueError(f"bad input shape {a.shape}: y has one column")
+    if len(a) != n:
+        raise ValueError(f"Found input variables with inconsistent numbers of samples: [{n}, {len(a)}]")
+    return a
+
+
+def _conversion() -> Any:
+    try:
+        from sklearn.exceptions import DataConversionWarning
+    except ImportError:
+        return UserWarning
+    return DataConversionWarning

@@ -1,0 +1,196 @@
+"""Fitting: from a trained model and its rows to a posterior."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any, Dict, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from . import data, export, onnx
+from .command import flags, run
+from .errors import Error, FitWarning, without_flags
+from .folder import folder
+from .posterior import Posterior, remove
+
+
+def fit(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    weight_decay: Optional[float] = None,
+    optimizer: Any = None,
+    loss: Any = None,
+    class_names: Optional[Sequence[Any]] = None,
+    columns: Optional[Sequence[str]] = None,
+    ids: Optional[Sequence[Any]] = None,
+    likelihood: Optional[str] = None,
+    noise_variance: Optional[float] = None,
+    prior_precision: Optional[float] = None,
+    at: Union[str, float, None] = None,
+    method: Optional[str] = None,
+    inducing: Optional[int] = None,
+    within: Optional[float] = None,
+    refit: bool = False,
+    calibrate: Optional[str] = None,
+    standardize: Optional[str] = None,
+    input_mean: Any = None,
+    input_sd: Any = None,
+    target_mean: Optional[float] = None,
+    target_sd: Optional[float] = None,
+    outputs: Optional[Sequence[Any]] = None,
+    freeze: Optional[Sequence[str]] = None,
+    learn: Optional[Sequence[str]] = None,
+    seed: Optional[int] = None,
+    workers: Optional[int] = None,
+    max_memory: Optional[str] = None,
+    progress: Optional[bool] = None,
+) -> Posterior:
+    """Fits the posterior of a trained model given its training rows.
+
+    model         an nn.Module, in training or evaluation mode; the path of an ONNX file, or its bytes; a fitted
+                  MLPClassifier or MLPRegressor of scikit-learn, or a Pipeline of StandardScaler and one of these
+    X, y          the rows that it was trained on, as it takes them: N×…; labels, words or numbers: N or N×T
+    optimizer     of the training: its weight decay is read, unless weight_decay says it
+    loss          of the training: says the likelihood, and whether the loss was a mean over rows or a sum
+    class_names   in the order of the outputs (default the words of y, sorted)
+    columns, ids  names of features and rows (default those of a DataFrame X)
+    progress      shows what is done by tqdm (default where that is installed)
+
+    The others are those of "gpexplain help fit --all", with their defaults.
+    """
+    given = dict(
+        noise_variance=noise_variance,
+        prior_precision=prior_precision,
+        at=at,
+        method=method,
+        inducing=inducing,
+        within=within,
+        refit=refit,
+        calibrate=calibrate,
+        standardize=standardize,
+        input_mean=input_mean,
+        input_sd=input_sd,
+        target_mean=target_mean,
+        target_sd=target_sd,
+        outputs=outputs,
+        learn=learn,
+        seed=seed,
+        workers=workers,
+        max_memory=max_memory,
+    )
+    if columns is None and hasattr(X, "columns"):
+        columns = [str(name) for name in X.columns]
+    X = data.rows(X)
+    numbers, labels, names = data.targets(y, len(X), class_names)
+
+    path, content = "", b""
+    if isinstance(model, (str, os.PathLike)):
+        path = os.fspath(model)
+    elif isinstance(model, (bytes, bytearray)):
+        content = bytes(model)
+    elif export.is_module(model):
+        content = export.to_onnx(model, X)
+    elif onnx.is_sklearn(model):
+        content, says = onnx.of_sklearn(model, len(X))
+        freeze = [*(freeze or []), *says.constants] or None
+        if says.classes is not None:
+            if labels is None:
+                labels = np.asarray(says.classes)
+                numbers = np.searchsorted(labels, numbers)
+            names = names or [str(label) for label in labels]
+        likelihood = likelihood or says.likelihood
+        weight_decay = says.weight_decay if weight_decay is None else weight_decay
+    else:
+        remedy = "give an nn.Module, the path of an ONNX file or its bytes, or an MLP of scikit-learn"
+        raise Error(f"the model is of type {type(model).__name__}", code="bad_model", remedy=remedy, argument="model")
+
+    if weight_decay is None and optimizer is not None:
+        weight_decay = export.decay_of(optimizer)
+    if loss is not None:
+        named, reduction = export.loss_of(loss)
+        likelihood = likelihood or named
+        if weight_decay is not None and reduction == "sum":  # of a mean over as many numbers as the loss has
+            weight_decay /= numbers.size if likelihood == "gaussian" else len(X)
+    if data.as_pictures(X) and standardize is None and input_mean is None and input_sd is None:
+        given["standardize"] = "no"  # they are as the model takes them: do not try the scalings of well-known data
+
+    home = folder()
+    network, rows, out = path or home.new(".onnx"), home.new(".npz"), home.new(".gp")
+    called = {rows: "X, y", os.path.basename(rows): "X, y"}
+    if content:
+        called.update({network: "the model", os.path.basename(network): "the model"})
+    arrays = {"x": X if X.ndim == 2 or data.as_pictures(X) else X.reshape(len(X), -1), "y": numbers}
+    for name, list_ in (("columns", columns), ("id", ids)):
+        if list_ is not None:
+            arrays[name] = np.asarray(list(list_), str)
+    given.update(id="id" if ids is not None else None, class_names=names, likelihood=likelihood)
+    given.update(weight_decay=weight_decay, freeze=freeze)
+    try:
+        if content:
+            with open(network, "wb") as file:
+                file.write(content)
+        np.savez(rows, **arrays)
+        asked = ["--bundle", f"--out={out}", f"--model={network}", f"--data={rows}", *flags(given)]
+        (made,) = run("fit", *asked, paths=called, progress=progress)
+    except BaseException:
+        remove(out)
+        raise
+    finally:
+        remove(rows)
+        if content:
+            remove(network)
+    posterior = Posterior(out, labels)
+    for w in made["fit"]["warnings"]:
+        warnings.warn(FitWarning(without_flags(f"{w['text']} {w['remedy']}".strip()), w["code"]), stacklevel=2)
+    if export.is_module(model):
+        _compare(posterior, model, X)
+    return posterior
+
+
+def _compare(posterior: Posterior, module: Any, X: np.ndarray) -> None:
+    """Warns where the exported network says something else than the module for training rows, to float32."""
+    some = np.unique(np.linspace(0, len(X) - 1, 1000).astype(int))
+    said = posterior.predict(X[some]).network.reshape(len(some), -1)
+    tried = [X[some]]
+    flat = X.reshape(len(X), -1).astype(np.float64)
+    sd = flat.std(0)
+    if X.dtype.kind == "f" and (sd > 0).any():  # the training may have standardized the rows itself
+        tried.append(((flat - flat.mean(0)) / np.where(sd > 0, sd, 1)).reshape(X.shape)[some])
+    apart = [_apart(said, export.outputs(module, rows), posterior.classes is not None) for rows in tried]
+    if min(a.max() for a in apart) > 1e-4:
+        worst = int(apart[0].argmax())
+        text = (
+            f"The exported network differs from the module by {apart[0][worst]:.2g} of its scale on training row "
+            f"{some[worst]}: the module does what an export does not hold, such as a choice by values, or it takes rows "
+            "that are scaled otherwise. Export it to a file and give its path as model, or give input_mean and input_sd."
+        )
+        warnings.warn(FitWarning(text, "not_as_module"), stacklevel=3)
+
+
+def _apart(said: np.ndarray, made: np.ndarray, classes: bool) -> np.ndarray:
+    """How far the outputs of a module are from what was said of each row, relative to their scale."""
+    if classes:
+        made = _probabilities(made)
+    if made.shape != said.shape:  # some classes are taken as one, or there are log variances beside the means
+        return np.zeros(len(said))
+    scale = 1.0 if classes else max(1e-30, float(np.abs(said).max()))
+    for t in range(0 if classes else made.shape[1]):  # standardized targets: what was said is in units of the data
+        if np.abs(made[:, t] - said[:, t]).max() > 1e-4 * scale and len(made) > 2:
+            slope, start = np.polyfit(made[:, t], said[:, t], 1)
+            made[:, t] = slope * made[:, t] + start
+    return np.asarray(np.abs(said - made).max(1) / scale)
+
+
+def _probabilities(f: np.ndarray) -> np.ndarray:
+    """Probabilities of classes by outputs that are logits, or probabilities or their logarithms already."""
+    inside = f.min() >= 0 and f.max() <= 1
+    if f.shape[1] == 1:
+        p = f if inside else 1 / (1 + np.exp(-f))
+        return np.hstack([1 - p, p])
+    if inside and np.allclose(f.sum(1), 1, atol=1e-4):
+        return f
+    e = np.exp(f - f.max(1, keepdims=True))
+    return np.asarray(e / e.sum(1, keepdims=True))

@@ -1,0 +1,111 @@
+"""The private folder of this process: files of fits and sockets of servers."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+from typing import Optional, Set
+
+# Reads the ids of the commands that run, a line for each change, until this process is gone; then ends these and
+# removes the folder. A shell does this in a session of its own, so that nothing is left even after SIGKILL.
+_WATCH = (
+    'trap "" INT TERM HUP; p=; while read -r l; do p=$l; done; [ -z "$p" ] || kill -9 $p 2>/dev/null; rm -rf -- "$1"'
+)
+
+
+class Folder:
+    """A folder of mode 0700 that goes when this process ends, however it ends, with the commands that it runs."""
+
+    def __init__(self) -> None:
+        self.path = tempfile.mkdtemp(prefix="funcgp-")
+        if len(self.path) > 80:  # the path of a Unix socket has about 100 bytes
+            os.rmdir(self.path)
+            self.path = tempfile.mkdtemp(prefix="funcgp-", dir="/tmp")
+        self._pids: Set[int] = set()
+        self._lock = threading.Lock()
+        self._count = 0
+        self._watch: Optional[subprocess.Popen[bytes]] = None
+        if os.name == "posix":
+            self._watch = subprocess.Popen(
+                ["/bin/sh", "-c", _WATCH, "sh", self.path],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                bufsize=0,
+                start_new_session=True,
+            )
+
+    def new(self, ending: str = "") -> str:
+        """A path in the folder that nothing has yet."""
+        with self._lock:
+            self._count += 1
+            return os.path.join(self.path, f"{self._count}{ending}")
+
+    def began(self, pid: int) -> None:
+        """A command began."""
+        self._tell(pid, True)
+
+    def ended(self, pid: int) -> None:
+        """A command ended."""
+        self._tell(pid, False)
+
+    def _tell(self, pid: int, runs: bool) -> None:
+        with self._lock:
+            (self._pids.add if runs else self._pids.discard)(pid)
+            if self._watch and self._watch.stdin and not self._watch.stdin.closed:
+                try:
+                    self._watch.stdin.write((" ".join(map(str, self._pids)) + "\n").encode())
+                except OSError:  # someone ended the shell
+                    pass
+
+    def remove(self) -> None:
+        """Ends what still runs and removes the folder."""
+        if self._watch and self._watch.stdin:
+            try:
+                self._watch.stdin.close()
+            except OSError:
+                pass
+            self._watch.wait()
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def forget(self) -> None:
+        """Leaves the folder to the process that has it: this one is a copy of that by fork."""
+        if self._watch and self._watch.stdin:
+            self._watch.stdin.close()
+            self._watch.returncode = 0  # it is no child of this process
+
+
+_folder: Optional[Folder] = None
+_lock = threading.Lock()
+
+
+def folder() -> Folder:
+    """The folder of this process, made at the first call."""
+    global _folder
+    with _lock:
+        if _folder is None:
+            _folder = Folder()
+        return _folder
+
+
+def _remove() -> None:
+    global _folder
+    if _folder is not None:
+        _folder.remove()
+        _folder = None
+
+
+def _forked() -> None:
+    global _folder, _lock
+    _lock = threading.Lock()
+    if _folder is not None:
+        _folder.forget()
+        _folder = None
+
+
+atexit.register(_remove)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)

@@ -1,0 +1,175 @@
+"""What a posterior answers."""
+
+from __future__ import annotations
+
+import html as _html
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from .posterior import Posterior
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError as e:
+        raise ImportError("frame() needs pandas, which is not installed") from e
+    return pandas
+
+
+class Report(Dict[str, Any]):
+    """The JSON object of a verb; doc/json.md says what its members mean."""
+
+    def frame(self, member: str) -> Any:
+        """A list of objects among the members as a DataFrame of pandas."""
+        return _pandas().json_normalize(self[member])
+
+
+@dataclass(frozen=True, repr=False)
+class Prediction:
+    """Predictions of N rows, as arrays of NumPy. What a model does not say is None."""
+
+    label: Optional[np.ndarray]  # N, the most probable class; None of a regression
+    probability: Optional[np.ndarray]  # N×C, calibrated
+    mean: np.ndarray  # of a regression N or N×T in the units of y; of classes N×C outputs
+    sd: np.ndarray  # of probability, N×C; of a regression of new observations, as mean
+    function_sd: Optional[np.ndarray]  # of a regression: without the noise
+    interval: Optional[np.ndarray]  # of a regression N×2 or N×T×2: holds a new observation with probability .95
+    novelty: np.ndarray  # N, surprise of the inputs in nats, about 1 for rows like the training rows
+    novelty_rank: np.ndarray  # N, the share of training rows that are less surprising
+    network: np.ndarray  # what the network alone says: N×C probabilities, or outputs
+    classes: Optional[List[str]]  # names in the order of probability
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+    def __repr__(self) -> str:
+        what = f"{len(self.classes)} classes" if self.classes else "a regression"
+        return f"<funcgp.Prediction of {len(self)} rows, {what}>"
+
+    def frame(self) -> Any:
+        """A DataFrame of pandas with a line for each row."""
+        columns: Dict[str, np.ndarray] = {}
+        if self.label is not None:
+            columns["label"] = self.label
+        names: Sequence[str] = self.classes or [str(t) for t in range(self.mean.shape[-1])]
+        for name in (
+            ("probability", "sd") if self.probability is not None else ("mean", "sd", "function_sd", "interval")
+        ):
+            a = getattr(self, name)
+            if a is None:
+                continue
+            if name == "interval":
+                columns.update(_columns("low", a[..., 0], names))
+                columns.update(_columns("high", a[..., 1], names))
+            else:
+                columns.update(_columns(name, a, names))
+        columns.update(novelty=self.novelty, novelty_rank=self.novelty_rank)
+        return _pandas().DataFrame(columns)
+
+    def _repr_html_(self) -> str:
+        return str(self.frame()._repr_html_())
+
+
+def _columns(name: str, a: np.ndarray, names: Sequence[str]) -> Dict[str, np.ndarray]:
+    return {name: a} if a.ndim == 1 else {f"{name}_{names[k]}": a[:, k] for k in range(a.shape[1])}
+
+
+@dataclass(frozen=True)
+class Without:
+    """The prediction of one row without some training rows."""
+
+    rows: List[int]
+    order: str  # "refit", of the linearized model without them, or "first", the sum of first orders
+    label: Optional[str]
+    label_before: Optional[str]
+    probability: Optional[np.ndarray]  # C
+    sd: Optional[np.ndarray]  # of probability
+    mean: np.ndarray  # outputs; of a regression in the units of y
+
+
+class Explanation:
+    """Why one row is predicted as it is: network = prior_mean + the sum of all terms + remainder.
+
+    prediction  the Prediction of the row
+    terms       a structured array of the largest terms: row, label, value, sd, distinguishable, removal, similarity
+    title, says what a value means, its unit and its sign
+    sum         network, prior_mean, contribution_sum, remainder and examples
+    """
+
+    def __init__(
+        self,
+        posterior: "Posterior",
+        row: np.ndarray,
+        options: Dict[str, Any],
+        prediction: Prediction,
+        answer: Dict[str, Any],
+    ) -> None:
+        self._posterior, self._row, self._options = posterior, row, options
+        self.prediction = prediction
+        self.title: str = answer["score"]["title"]
+        self.says: str = answer["score"]["says"]
+        self.sum: Dict[str, Any] = answer["sum"]
+        terms = sorted(answer["for"] + answer["against"], key=lambda t: -abs(float(t["value"] or 0)))
+        nan = float("nan")
+        width = max([1] + [len(t.get("id", "")) for t in terms])
+        label = max([1] + [len(str(t.get("label_name", ""))) for t in terms])
+        kinds = [("row", "i8"), ("id", f"U{width}"), ("label", "f8"), ("label_name", f"U{label}")]
+        kinds += [("value", "f8"), ("sd", "f8"), ("distinguishable", "?"), ("removal", "f8"), ("similarity", "f8")]
+        self.terms = np.array(
+            [
+                (
+                    t["index"],
+                    t.get("id", ""),
+                    _nan(t["label"]),
+                    t.get("label_name", ""),
+                    _nan(t["value"]),
+                    t.get("sd", nan),
+                )
+                + (t.get("distinguishable", False), _nan(t["removal"]), _nan(t["similarity"]))
+                for t in terms
+            ],
+            dtype=kinds,
+        )
+
+    def frame(self) -> Any:
+        """The terms as a DataFrame of pandas."""
+        return _pandas().DataFrame(self.terms)
+
+    def without(self, rows: Sequence[int]) -> Without:
+        """What would be predicted without some training rows."""
+        return self._posterior._without(self._row, self._options, rows)
+
+    def smallest_flip(self, most: Optional[int] = None) -> Optional[List[int]]:
+        """A small set of training rows without which the class is another, None where at most so many do not do."""
+        return self._posterior._smallest_flip(self._row, self._options, most)
+
+    def html(self) -> str:
+        """A page that needs nothing else."""
+        return self._posterior._page(self._row, self._options)
+
+    def save(self, path: str) -> None:
+        """Writes the page to a file."""
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self.html())
+
+    def __repr__(self) -> str:
+        s = self.sum
+        lines = [self.title, f"network {s['network']:.4g} = prior mean {s['prior_mean']:.4g}"]
+        lines[1] += f" + {s['examples']} terms {s['contribution_sum']:.4g} + remainder {s['remainder']:.4g}"
+        lines += [f"{'row':>8}  {'label':<12} {'value':>10} {'± sd':>10} {'removal':>10}"]
+        for t in self.terms:
+            label = t["label_name"] or format(t["label"], "g")
+            lines.append(f"{t['row']:>8}  {label:<12} {t['value']:>10.4g} {t['sd']:>10.4g} {t['removal']:>10.4g}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        page = _html.escape(self.html(), quote=True)
+        return f'<iframe style="width:100%;height:40em;border:0" srcdoc="{page}"></iframe>'
+
+
+def _nan(value: Optional[float]) -> float:
+    return float("nan") if value is None else value

@@ -1,0 +1,168 @@
+"""Nothing is left behind, whatever ends."""
+
+import gc
+import json
+import os
+import pickle
+import signal
+import threading
+import time
+import unittest
+
+import numpy as np
+
+import funcgp
+from common import alive, fitted, folder, program, rows
+
+START = """
+import json, os, sys
+from common import fitted, rows
+a = fitted()
+a.predict(rows()[0])
+print(json.dumps([a._process.pid, a._file]), flush=True)
+"""
+
+
+def within(seconds, what):
+    """Waits until what() is true."""
+    end = time.monotonic() + seconds
+    while not what():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+@unittest.skipUnless(os.path.exists("/proc/self/stat"), "there is no /proc")
+class TestProcesses(unittest.TestCase):
+    def gone(self, end, text=START, status=None):
+        """A program that fits is ended, and neither its server nor a file is there."""
+        with folder() as tmp:
+            p = program(text, TMPDIR=tmp)
+            server, file = json.loads(p.stdout.readline())
+            self.assertTrue(alive(server) and os.path.exists(file) and file.startswith(tmp))
+            self.assertEqual(os.stat(os.path.dirname(file)).st_mode & 0o777, 0o700)
+            end(p)
+            p.stdout.close()
+            p.stdin.close()
+            got = p.wait(timeout=20)
+            if status is not None:
+                self.assertEqual(got, status)
+            self.assertTrue(within(10, lambda: not alive(server)), "the server runs on")
+            self.assertTrue(within(10, lambda: not os.listdir(tmp)), os.listdir(tmp))
+
+    def test_end_of_program(self):
+        self.gone(lambda p: None, status=0)
+
+    def test_kill(self):
+        self.gone(lambda p: p.send_signal(signal.SIGKILL), START + "sys.stdin.read()", -9)
+
+    def test_terminate(self):
+        self.gone(lambda p: p.send_signal(signal.SIGTERM), START + "sys.stdin.read()")
+
+    def test_interrupt(self):
+        self.gone(lambda p: p.send_signal(signal.SIGINT), START + "sys.stdin.read()")
+
+    def test_exception(self):
+        self.gone(lambda p: None, START + "raise SystemExit(3)", 3)
+
+    def test_killed_while_it_fits(self):
+        text = """
+import json, threading, time, numpy as np
+from common import network
+import funcgp, funcgp.folder
+X = np.random.default_rng(0).normal(size=(4000, 3))
+threading.Thread(target=lambda: funcgp.fit(network(), X, X[:, 0] > 0, progress=False), daemon=True).start()
+while not funcgp.folder._folder or not funcgp.folder._folder._pids: time.sleep(.01)
+time.sleep(.3)
+pid, = funcgp.folder._folder._pids
+print(json.dumps([pid, funcgp.folder._folder.path + "/2.npz"]), flush=True)
+time.sleep(60)
+"""
+        self.gone(lambda p: p.send_signal(signal.SIGKILL), text, -9)
+        self.gone(lambda p: p.send_signal(signal.SIGINT), text)
+
+    def test_interrupt_leaves_the_server(self):
+        a = fitted()
+        X, _ = rows()
+        before, pid = a.predict(X).probability, a._process.pid
+        timer = threading.Timer(0.2, signal.raise_signal, [signal.SIGINT])
+        timer.start()
+        with self.assertRaises(KeyboardInterrupt):
+            while True:
+                a.predict(X)
+        np.testing.assert_array_equal(a.predict(X).probability, before)
+        self.assertEqual(a._process.pid, pid)
+
+    def test_crash(self):
+        a = fitted()
+        X, _ = rows()
+        before = a.predict(X).probability
+        pid = a._process.pid
+        os.kill(pid, signal.SIGKILL)
+        np.testing.assert_array_equal(a.predict(X).probability, before)
+        self.assertNotEqual(a._process.pid, pid)
+
+    def test_fork(self):
+        a = fitted()
+        X, _ = rows()
+        before, server = a.predict(X).probability, a._process.pid
+        read, write = os.pipe()
+        child = os.fork()
+        if not child:
+            ok = np.array_equal(a.predict(X).probability, before) and a._process.pid != server
+            os.write(write, json.dumps([ok, a._process.pid]).encode())
+            os._exit(0)  # as multiprocessing does: nothing of Python's runs at the end
+        os.close(write)
+        with os.fdopen(read) as pipe:
+            ok, pid = json.loads(pipe.read())
+        os.waitpid(child, 0)
+        self.assertTrue(ok)
+        self.assertTrue(within(10, lambda: not alive(pid)))
+        np.testing.assert_array_equal(a.predict(X).probability, before)
+        self.assertEqual(a._process.pid, server)
+
+    def test_threads(self):
+        a = fitted()
+        X, _ = rows()
+        before = a.predict(X).probability
+        wrong = []
+
+        def ask():
+            for _ in range(20):
+                if not np.array_equal(a.predict(X).probability, before):
+                    wrong.append(1)
+
+        threads = [threading.Thread(target=ask) for _ in range(8)]
+        [t.start() for t in threads]
+        [t.join() for t in threads]
+        self.assertFalse(wrong)
+
+    def test_close(self):
+        a = fitted()
+        a.predict(rows()[0])
+        pid, file = a._process.pid, a._file
+        with a:
+            self.assertTrue(alive(pid) and os.path.exists(file))
+        self.assertFalse(alive(pid) or os.path.exists(file))
+        with self.assertRaises(funcgp.Error) as e:
+            a.predict(rows()[0])
+        self.assertEqual(e.exception.code, "closed")
+        b = fitted()
+        b.predict(rows()[0])
+        pid, file = b._process.pid, b._file
+        del b
+        gc.collect()
+        self.assertFalse(alive(pid) or os.path.exists(file))
+
+    def test_pickle(self):
+        a = fitted()
+        X, _ = rows()
+        b = pickle.loads(pickle.dumps(a))
+        want = a.predict(X).probability
+        a.close()
+        np.testing.assert_array_equal(b.predict(X).probability, want)
+
+
+if __name__ == "__main__":
+    unittest.main()
