@@ -11,6 +11,9 @@ from .errors import Error
 
 def array(values: Any, name: str) -> np.ndarray:
     """Numbers as an array: of lists, tensors of PyTorch, tables of pandas, sparse matrices of SciPy."""
+    if values is None:
+        text = f"fit requires {name} to be passed, but the target y is None" if name == "y" else "X is None"
+        raise Error(text, code="bad_rows", remedy=f"give {name}", argument=name)
     if hasattr(values, "detach"):
         values = values.detach().cpu().numpy()
     if hasattr(values, "toarray"):

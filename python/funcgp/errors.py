@@ -26,7 +26,7 @@ _MEMBERS = {
 }
 
 
-class Error(Exception):
+class Error(ValueError):
     """A refusal in one sentence.
 
     code      a word for programs, such as "bad_values"

@@ -140,7 +140,8 @@ class _Estimator:
 
     def predict_all(self, X: Any) -> Prediction:
         """As Posterior.predict."""
-        return self.posterior_.predict(self._check(X))
+        x = self._check(X)
+        return self.posterior_.predict(x)
 
     n_features_in_: int
     posterior_: Posterior
@@ -207,7 +208,8 @@ class Classifier(_Estimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable classes."""
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(1)])
+        best = self.predict_proba(X).argmax(1)
+        return np.asarray(self.classes_[best])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy."""
@@ -244,8 +246,6 @@ class Regressor(_Estimator):
 
 def _column(y: Any, n: int) -> np.ndarray:
     """Targets of n rows as one column."""
-    if y is None:
-        raise ValueError("This estimator requires y to be passed, but the target y is None.")
     a = data.array(y, "y")
     if a.ndim == 2 and a.shape[1] == 1:
         import warnings

@@ -114,8 +114,9 @@ def fit(
         likelihood = likelihood or named
         if weight_decay is not None and reduction == "sum":  # of a mean over as many numbers as the loss has
             weight_decay /= numbers.size if likelihood == "gaussian" else len(X)
-    if data.as_pictures(X) and standardize is None and input_mean is None and input_sd is None:
-        given["standardize"] = "no"  # they are as the model takes them: do not try the scalings of well-known data
+    if standardize is None and input_mean is None and input_sd is None and target_sd is None:
+        # An estimator takes rows as they are, and so are pictures: the scalings of well-known data are not tried.
+        given["standardize"] = "no" if data.as_pictures(X) or onnx.is_sklearn(model) else None
 
     home = folder()
     network, rows, out = path or home.new(".onnx"), home.new(".npz"), home.new(".gp")

@@ -1,0 +1,136 @@
+"""Estimators of scikit-learn as networks, and funcgp's own by its conventions."""
+
+import unittest
+import warnings
+
+import numpy as np
+
+import funcgp
+from common import network, rows
+
+try:
+    import sklearn
+    from sklearn.neural_network import MLPClassifier, MLPRegressor
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+except ImportError:
+    sklearn = None
+
+# Checks of scikit-learn that do not hold, with the reason.
+EXCEPT = {
+    "check_methods_sample_order_invariance": "rows of one request are predicted by products whose rounding depends on their place",
+    "check_methods_subset_invariance": "the same",
+    "check_dtype_object": "what is no number is a ValueError, and no TypeError",
+}
+
+
+def quiet(f, *args, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return f(*args, **options)
+
+
+class TestOwn(unittest.TestCase):
+    """Without scikit-learn."""
+
+    def test_classifier(self):
+        X, y = rows(80, 3, seed=1)
+        words = np.array(["no", "perhaps", "yes"])[y]
+        c = quiet(funcgp.Classifier(epochs=50).fit, X, words)
+        self.assertEqual(list(c.classes_), ["no", "perhaps", "yes"])
+        self.assertGreater(c.score(X, words), 0.6)
+        np.testing.assert_allclose(c.predict_proba(X).sum(1), 1, atol=1e-9)
+        self.assertIn("rather than", c.explain(X[0]).title)
+
+    def test_regressor(self):
+        X, _ = rows(80)
+        y = X[:, 0] - X[:, 1] ** 2
+        r = quiet(funcgp.Regressor(epochs=300).fit, X, y)
+        self.assertGreater(r.score(X, y), 0.7)
+        mean, sd = r.predict(X, return_std=True)
+        self.assertEqual((mean.shape, sd.shape), ((80,), (80,)))
+
+    def test_trained(self):
+        X, y = rows()
+        c = quiet(funcgp.Classifier(network()).fit, X, y)
+        a = quiet(funcgp.fit, network(), X, y, seed=0, progress=False)
+        np.testing.assert_array_equal(c.predict_proba(X), a.predict(X).probability)
+
+    def test_parameters(self):
+        c = funcgp.Classifier(seed=3)
+        self.assertEqual(c.set_params(method="cg").get_params()["method"], "cg")
+        with self.assertRaises(ValueError):
+            c.set_params(magic=1)
+
+
+@unittest.skipIf(sklearn is None, "scikit-learn is not installed")
+class TestSklearn(unittest.TestCase):
+    def test_networks(self):
+        for classes in (2, 3):
+            X, y = rows(80, classes)
+            for labels, activation, scaled in (
+                (y, "identity", True),
+                (2 * y + 4, "logistic", False),
+                (np.array(["x", "y", "z"])[y], "tanh", True),
+                (y > 0, "relu", False),
+            ):
+                with self.subTest(f"{classes} classes, {activation}, {labels.dtype}"):
+                    m = MLPClassifier((5, 4), activation=activation, max_iter=60, random_state=0)
+                    m = make_pipeline(StandardScaler(), m) if scaled else m
+                    quiet(m.fit, X * 30 + 100 if scaled else X, labels)
+                    self.same(m, X * 30 + 100 if scaled else X, labels, m.predict_proba)
+
+    def test_regressions(self):
+        X, _ = rows(60)
+        for y in (X[:, 0] * 2 - X[:, 1], np.stack([X[:, 0], X[:, 2] ** 2], 1)):
+            for scaled in (False, True):
+                with self.subTest(f"{y.shape}, scaled {scaled}"):
+                    m = MLPRegressor((6,), activation="tanh", max_iter=800, random_state=0)
+                    m = make_pipeline(StandardScaler(), m) if scaled else m
+                    self.same(quiet(m.fit, X, y), X, y, m.predict)
+
+    def same(self, m, X, y, predict):
+        with quiet(funcgp.fit, m, X, y, progress=False) as a:
+            p = quiet(a.predict, X)
+            np.testing.assert_allclose(
+                p.network.reshape(len(X), -1), predict(X).reshape(len(X), -1), atol=2e-5, rtol=1e-5
+            )
+            if p.label is not None:
+                self.assertLessEqual(set(p.label.tolist()), set(y.tolist()))
+
+    def test_untrained(self):
+        X, y = rows(60)
+        m = make_pipeline(StandardScaler(), MLPClassifier((5,), max_iter=200, random_state=0))
+        with self.assertRaises(funcgp.Error) as e:
+            funcgp.fit(m, X, y)
+        self.assertEqual((e.exception.code, e.exception.argument), ("bad_model", "model"))
+        c = quiet(funcgp.Classifier(m).fit, X, y)
+        self.assertFalse(hasattr(m.steps[-1][1], "coefs_"), "the model that was given is left as it is")
+        self.assertGreater(c.score(X, y), 0.6)
+        self.assertEqual(sklearn.base.clone(c).get_params()["model"].steps[-1][1].max_iter, 200)
+
+    def test_cross_validation(self):
+        from sklearn.model_selection import cross_val_score
+
+        X, y = rows(60)
+        self.assertEqual(len(quiet(cross_val_score, funcgp.Classifier(epochs=20), X, y, cv=3)), 3)
+
+    def test_conventions(self):
+        from sklearn.utils.estimator_checks import check_estimator
+
+        failed = []
+        for estimator in (funcgp.Classifier(epochs=60), funcgp.Regressor(epochs=60)):
+            for one, check in check_estimator(estimator, generate_only=True):
+                name = getattr(check, "func", check).__name__
+                try:
+                    quiet(check, one)
+                except unittest.SkipTest:
+                    pass
+                except Exception as e:
+                    if name not in EXCEPT:
+                        failed.append(f"{type(estimator).__name__} {name}: {type(e).__name__}: {str(e)[:300]}")
+        self.assertFalse(failed, "\n".join(failed))
+
+
+if __name__ == "__main__":
+    unittest.main()
