@@ -1,6 +1,7 @@
 package network
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -61,7 +62,12 @@ func (b *builder) add(layers ...Layer) error {
 		if missing(reflect.ValueOf(l)) {
 			return fmt.Errorf("layer %d (%T) is nil or embeds a nil layer; give it a value", i, l)
 		}
-		name := b.unique(layerName(l))
+		// The name is that of the layer's type, without its package.
+		t := reflect.TypeOf(l)
+		if t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		name := b.unique(cmp.Or(t.Name(), "Layer"))
 		b.layer = name
 		if err := l.build(b); err != nil {
 			return fmt.Errorf("layer %s: %w", name, err)
@@ -88,18 +94,6 @@ func missing(v reflect.Value) bool {
 		}
 	}
 	return false
-}
-
-// layerName is the name of a layer's type, without its package.
-func layerName(l Layer) string {
-	t := reflect.TypeOf(l)
-	if t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	if t.Name() == "" {
-		return "Layer"
-	}
-	return t.Name()
 }
 
 // unique returns kind with a number that makes it a new name.

@@ -80,9 +80,36 @@ func (d *Derivatives) At(ctx context.Context, grad, ggn, theta []float64, x, y *
 	seed, total := logLik(loss, y, n.prog.C), 0.0
 	alone := par.Tiles(rows, d.size) == 1
 	err := inWaves(ctx, rows, d.size, func(w, i, lo, hi int) error {
-		toGrad, toGGN := d.part(i, grad, ggn)
-		d.states[w].Team = alone
-		return d.tile(w, i, toGrad, toGGN, contiguousRows(x, lo, hi), lo, hi, seed)
+		// The first tile of a wave adds its sums to the result.
+		to := [2][]float64{grad, ggn}
+		for k, of := range to {
+			if i == 0 || of == nil {
+				continue
+			}
+			if d.parts[i][k] == nil {
+				d.parts[i][k] = make([]float64, len(of))
+			}
+			to[k] = d.parts[i][k]
+			clear(to[k])
+		}
+		s := d.states[w]
+		s.Team = alone
+		s.Forward(contiguousRows(x, lo, hi), hi-lo)
+		f, err := s.Outputs(lo)
+		if err != nil {
+			return err
+		}
+		u := s.Buffer(1, len(f))
+		if d.values[i], err = seed(u, f, lo, hi); err != nil {
+			return err
+		}
+		if grad != nil {
+			s.AddGradient(to[0], u)
+		}
+		if ggn != nil {
+			d.back[w].Add(to[1], nil)
+		}
+		return nil
 	}, func(i int) {
 		total += d.values[i]
 		for k, to := range [][]float64{grad, ggn} {
@@ -98,44 +125,4 @@ func (d *Derivatives) At(ctx context.Context, grad, ggn, theta []float64, x, y *
 		return 0, err
 	}
 	return total, nil
-}
-
-// part returns where tile i of a wave adds its sums: the first to the result.
-func (d *Derivatives) part(i int, grad, ggn []float64) (toGrad, toGGN []float64) {
-	if i == 0 {
-		return grad, ggn
-	}
-	var to [2][]float64
-	for k, of := range [][]float64{grad, ggn} {
-		if of == nil {
-			continue
-		}
-		if d.parts[i][k] == nil {
-			d.parts[i][k] = make([]float64, len(of))
-		}
-		to[k] = d.parts[i][k]
-		clear(to[k])
-	}
-	return to[0], to[1]
-}
-
-// tile adds the sums of the examples [lo, hi), whose inputs are x.
-func (d *Derivatives) tile(w, i int, grad, ggn, x []float64, lo, hi int, seed seeder) error {
-	s := d.states[w]
-	s.Forward(x, hi-lo)
-	f, err := s.Outputs(lo)
-	if err != nil {
-		return err
-	}
-	u := s.Buffer(1, len(f))
-	if d.values[i], err = seed(u, f, lo, hi); err != nil {
-		return err
-	}
-	if grad != nil {
-		s.AddGradient(grad, u)
-	}
-	if ggn != nil {
-		d.back[w].Add(ggn, nil)
-	}
-	return nil
 }

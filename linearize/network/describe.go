@@ -54,29 +54,14 @@ func (n *Network) Describe() Description {
 		InputConstants: slices.Clone(p.InputConstants), OutputConstants: slices.Clone(p.OutputConstants), OutputScale: p.OutputScale}
 	// Count the operators that influence the output.
 	count := map[string]int{}
-	for _, name := range n.prog.Operators {
+	for _, name := range p.Operators {
 		count[name]++
 	}
-	var list []OperatorCount
 	for name, k := range count {
-		list = append(list, OperatorCount{name, k})
+		d.Operators = append(d.Operators, OperatorCount{name, k})
 	}
-	slices.SortFunc(list, func(a, b OperatorCount) int { return strings.Compare(a.Name, b.Name) })
-	d.Operators = list
-	kind := n.blockKinds()
-	for _, prm := range n.Params() {
-		d.Params = append(d.Params, ParamInfo{Param: prm, Block: kind[prm.Offset]})
-	}
-	d.Fixed = n.constants()
-	for _, t := range p.Tensors {
-		d.Tensors = append(d.Tensors, TensorInfo{Name: t.Name, Shape: slices.Clone(t.Shape), Parameter: t.Parameter, Reason: t.Reason, Doubtful: t.Doubtful, Node: t.Node})
-	}
-	return d
-}
-
-// blockKinds maps the offset of each parameter to its kind of Block.
-func (n *Network) blockKinds() map[int]string {
-	p, kinds := n.prog, map[int]string{}
+	slices.SortFunc(d.Operators, func(a, b OperatorCount) int { return strings.Compare(a.Name, b.Name) })
+	kinds := map[int]string{} // of Block, by the offset of a parameter
 	for k := range p.Places {
 		st := &p.Places[k]
 		for _, s := range p.SpanList(st) {
@@ -86,5 +71,12 @@ func (n *Network) blockKinds() map[int]string {
 	for _, slot := range p.Full {
 		kinds[p.Params[p.Slots[slot].Param].Offset] = "Full"
 	}
-	return kinds
+	for _, prm := range n.Params() {
+		d.Params = append(d.Params, ParamInfo{Param: prm, Block: kinds[prm.Offset]})
+	}
+	d.Fixed = n.constants()
+	for _, t := range p.Tensors {
+		d.Tensors = append(d.Tensors, TensorInfo{Name: t.Name, Shape: slices.Clone(t.Shape), Parameter: t.Parameter, Reason: t.Reason, Doubtful: t.Doubtful, Node: t.Node})
+	}
+	return d
 }

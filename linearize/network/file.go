@@ -76,15 +76,6 @@ func externals(m *onnx.Model) (list []external, err error) {
 	return list, err
 }
 
-// requireWhole returns an error if tensors of m are in other files.
-func requireWhole(m *onnx.Model) error {
-	list, err := externals(m)
-	if err != nil || len(list) == 0 {
-		return err
-	}
-	return list[0].errorf("which a reader does not reach; read the model by its path, with ReadONNXFile")
-}
-
 // loadExternal reads the tensors of m that are in other files of a folder, and returns
 // the paths of these. It reads nothing before all places and the memory are checked.
 func loadExternal(ctx context.Context, m *onnx.Model, dir string, o *ReadOptions) ([]string, error) {
@@ -101,8 +92,16 @@ func loadExternal(ctx context.Context, m *onnx.Model, dir string, o *ReadOptions
 	if err != nil {
 		return nil, err
 	}
-	if err := planExternal(list, o); err != nil {
-		return nil, err
+	// The memory must suffice for the elements and θ.
+	need, limit := int64(0), int64(0)
+	if o != nil {
+		limit = o.MaxMemory
+	}
+	for i := range list {
+		need = memory.Add(need, memory.Mul(2*8, list[i].bytes/int64(list[i].tensor.Type.Size())))
+	}
+	if budget := memory.Budget(limit); need > budget {
+		return nil, list[0].errorf("and with the others takes %d bytes of memory, of which %d may be used; raise --max-memory (ReadOptions.MaxMemory)", need, budget)
 	}
 	var paths []string
 	for _, name := range files {
@@ -122,9 +121,25 @@ func checkExternal(ctx context.Context, folder *inputfile.Folder, list []externa
 		x := &list[i]
 		size, known := sizes[x.file]
 		if !known {
-			if size, err = fileSize(ctx, folder, x); err != nil {
-				return nil, err
+			f, err := folder.Open(ctx, x.tensor.External.Location)
+			if err != nil {
+				if ctx.Err() != nil {
+					return nil, ctx.Err()
+				}
+				if p := (*fs.PathError)(nil); errors.As(err, &p) {
+					err = p.Err
+				}
+				remedy := "put the file itself beside the model"
+				switch {
+				case errors.Is(err, inputfile.ErrOutside):
+					remedy = "move the file beside the model and save the model with that name"
+				case errors.Is(err, fs.ErrNotExist):
+					remedy = "copy the file that was saved with the model beside it"
+				}
+				return nil, x.errorf("which cannot be read from the model's folder: %w; %s", err, remedy)
 			}
+			size = f.Size()
+			f.Close()
 			sizes[x.file] = size
 			files = append(files, x.file)
 		}
@@ -149,45 +164,6 @@ func checkExternal(ctx context.Context, folder *inputfile.Folder, list []externa
 		}
 	}
 	return files, nil
-}
-
-// fileSize returns the size of the file of a tensor.
-func fileSize(ctx context.Context, folder *inputfile.Folder, x *external) (int64, error) {
-	f, err := folder.Open(ctx, x.tensor.External.Location)
-	if err == nil {
-		defer f.Close()
-		return f.Size(), nil
-	}
-	if ctx.Err() != nil {
-		return 0, ctx.Err()
-	}
-	if p := (*fs.PathError)(nil); errors.As(err, &p) {
-		err = p.Err
-	}
-	remedy := "put the file itself beside the model"
-	switch {
-	case errors.Is(err, inputfile.ErrOutside):
-		remedy = "move the file beside the model and save the model with that name"
-	case errors.Is(err, fs.ErrNotExist):
-		remedy = "copy the file that was saved with the model beside it"
-	}
-	return 0, x.errorf("which cannot be read from the model's folder: %w; %s", err, remedy)
-}
-
-// planExternal checks that the memory suffices for the tensors: their elements, and θ.
-func planExternal(list []external, o *ReadOptions) error {
-	need, limit := int64(0), int64(0)
-	if o != nil {
-		limit = o.MaxMemory
-	}
-	for i := range list {
-		size := list[i].tensor.Type.Size()
-		need = memory.Add(need, memory.Mul(2*8, list[i].bytes/int64(size)))
-	}
-	if budget := memory.Budget(limit); need > budget {
-		return list[0].errorf("and with the others takes %d bytes of memory, of which %d may be used; raise --max-memory (ReadOptions.MaxMemory)", need, budget)
-	}
-	return nil
 }
 
 // loadFile reads the tensors that are in one file.

@@ -63,39 +63,29 @@ const scaleStep = 1e-4
 // scaleSlope returns the norm of the derivative of all outputs in the log of a factor
 // on the parameters of the spans.
 func (g *gradientSum) scaleSlope(ctx context.Context, theta []float64, x *mat.Dense, spans []linearize.Span) (float64, error) {
-	var f [2][]float64
-	for i, factor := range []float64{1 + scaleStep, 1 - scaleStep} {
+	rows, _ := x.Dims()
+	var f [2][]float64 // outputs with batch normalization, N·C
+	for k, factor := range []float64{1 + scaleStep, 1 - scaleStep} {
 		scaled := slices.Clone(theta)
 		for _, s := range spans {
 			floats.Scale(factor, scaled[s.Offset:s.Offset+s.Len()])
 		}
 		g.setTheta(scaled)
-		var err error
-		if f[i], err = g.outputsTogether(ctx, x); err != nil {
+		chunk, err := g.forwardTogether(ctx, x)
+		if err != nil {
 			return 0, err
+		}
+		for i := range par.Tiles(rows, chunk) {
+			lo, _ := par.Bounds(i, rows, chunk)
+			part, err := g.norms.State(i).Outputs(lo)
+			if err != nil {
+				return 0, err
+			}
+			f[k] = append(f[k], part...)
+		}
+		if slices.ContainsFunc(f[k], math.IsNaN) {
+			return 0, errors.New("network: an output is not a number with the statistics of these rows; give at least two different rows")
 		}
 	}
 	return floats.Distance(f[0], f[1], 2) / (2 * scaleStep), nil
-}
-
-// outputsTogether returns the outputs of a program with batch normalization, N·C.
-func (g *gradientSum) outputsTogether(ctx context.Context, x *mat.Dense) ([]float64, error) {
-	rows, _ := x.Dims()
-	chunk, err := g.forwardTogether(ctx, x)
-	if err != nil {
-		return nil, err
-	}
-	var out []float64
-	for i := range par.Tiles(rows, chunk) {
-		lo, _ := par.Bounds(i, rows, chunk)
-		f, err := g.norms.State(i).Outputs(lo)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, f...)
-	}
-	if slices.ContainsFunc(out, math.IsNaN) {
-		return nil, errors.New("network: an output is not a number with the statistics of these rows; give at least two different rows")
-	}
-	return out, nil
 }

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network/internal/compile"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
@@ -19,25 +18,6 @@ type nodeTensors struct {
 	moved  []string          // from Constant nodes, now initializers
 	left   []rewrite.Literal // still in Constant nodes
 	copies []rewrite.Copy    // now computed from another tensor
-}
-
-// weightsOnce makes initializers of the weights in Constant nodes, and one tensor of a weight
-// that the exporter stored twice.
-func weightsOnce(r *rewrite.Rewritten, o *ReadOptions) (m *onnx.Model, w nodeTensors) {
-	if r.Model.Graph == nil {
-		return r.Model, w
-	}
-	m, w.moved, w.left = rewrite.Constants(r.Model, o.Freeze, o.Learn, compile.Facts)
-	m, w.copies = rewrite.Copies(m, r.Number, slices.Concat(o.Freeze, o.Learn))
-	return m, w
-}
-
-// without returns the names that are not those of tensors left in Constant nodes, which
-// are constants anyway.
-func (w *nodeTensors) without(freeze []string) []string {
-	return slices.DeleteFunc(slices.Clone(freeze), func(name string) bool {
-		return slices.ContainsFunc(w.left, func(l rewrite.Literal) bool { return l.Name == name })
-	})
 }
 
 // list completes the program's list of tensors by those in Constant nodes, and returns

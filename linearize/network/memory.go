@@ -57,7 +57,7 @@ const fewBytes = 64 << 20
 // checkBatch returns a *linearize.MemoryError where the Batch of c outputs, or sums of
 // them, an example, and what is kept while it is made, takes more than 80 % of what is free.
 func (n *Network) checkBatch(rows, c int) error {
-	stacked := 0 // gradients that finishColumns waits for, of all outputs of an example
+	stacked := 0 // gradients that keep stores until the end of a chunk, of all outputs of an example
 	j := &jacobian{prog: n.prog, c: c}
 	for k := range n.prog.Places {
 		if st := &n.prog.Places[k]; st.Full && j.stacks(st) {

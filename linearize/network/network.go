@@ -90,19 +90,38 @@ func ReadONNX(r io.Reader, o *ReadOptions) (*Network, error) {
 	if err != nil {
 		return nil, fmt.Errorf("network: %w", err)
 	}
-	if err := requireWhole(m); err != nil {
+	list, err := externals(m)
+	if err != nil {
 		return nil, err
+	}
+	if len(list) > 0 {
+		return nil, list[0].errorf("which a reader does not reach; read the model by its path, with ReadONNXFile")
 	}
 	return newNetwork(m, o)
 }
 
+// mostRounds bounds the nodes If of which one decides on the condition of the next.
+const mostRounds = 256
+
+// newNetwork rewrites a model, so that fewer kinds of nodes remain, and compiles it.
 func newNetwork(m *onnx.Model, o *ReadOptions) (*Network, error) {
 	if o == nil {
 		o = &ReadOptions{}
 	}
 	r, err := rewrite.Model(m, rewrite.Options{Output: o.Output})
-	if err == nil {
-		r, err = decided(r)
+	// Put the branches that nodes If take in their place. Their conditions must be known without
+	// running the network.
+	for round := 0; err == nil && r.Conditional(); round++ {
+		if round == mostRounds {
+			err = fmt.Errorf("more than %d nodes If decide on one another; export the model with the branches that are meant", mostRounds)
+			break
+		}
+		_, failed := compile.Compile(r.Model, compile.Options{Head: head.Keep, Number: r.Number})
+		e := (*compile.ConditionsError)(nil)
+		if !errors.As(failed, &e) {
+			break // another error comes again
+		}
+		r, err = r.Branches(e.Conditions)
 	}
 	if err == nil {
 		r, err = r.Dequantized(o.Learn)
@@ -110,18 +129,32 @@ func newNetwork(m *onnx.Model, o *ReadOptions) (*Network, error) {
 	if err != nil {
 		return nil, fmt.Errorf("network: %w", err)
 	}
-	m, inNodes := weightsOnce(r, o)
-	n, err := compiled(m, r.Number, *o, inNodes)
-	if err == nil {
-		n.warnings = append(n.warnings, scalingWarnings(n.metadata)...)
+	// Make initializers of the weights in Constant nodes, and one tensor of a weight that the exporter
+	// stored twice.
+	m, inNodes := r.Model, nodeTensors{}
+	if m.Graph != nil {
+		m, inNodes.moved, inNodes.left = rewrite.Constants(m, o.Freeze, o.Learn, compile.Facts)
+		m, inNodes.copies = rewrite.Copies(m, r.Number, slices.Concat(o.Freeze, o.Learn))
 	}
-	return n, err
+	n, err := compiled(m, r.Number, *o, inNodes)
+	if err != nil {
+		return nil, err
+	}
+	if mean, _ := recorded(n.metadata); mean != nil {
+		n.warnings = append(n.warnings, linearize.NewWarning("inputs-scaled", math.NaN(), math.NaN(), "Take Network.Standardized(nil, nil) for rows in the units of the data.",
+			"The metadata say that inputs were standardized before they came to the network. Rows as they are in the data give other outputs."))
+	}
+	return n, nil
 }
 
 // compiled returns the network of a rewritten model, in which nodes have held tensors.
 // number is the place in the file of each node, nil for that in the model.
 func compiled(m *onnx.Model, number map[*onnx.Node]int, o ReadOptions, inNodes nodeTensors) (*Network, error) {
-	r, err := compile.Compile(m, compile.Options{Freeze: inNodes.without(o.Freeze), Learn: o.Learn, Head: o.Head, Number: number, Columns: o.columns, Width: o.width})
+	// Tensors left in Constant nodes are constants anyway.
+	freeze := slices.DeleteFunc(slices.Clone(o.Freeze), func(name string) bool {
+		return slices.ContainsFunc(inNodes.left, func(l rewrite.Literal) bool { return l.Name == name })
+	})
+	r, err := compile.Compile(m, compile.Options{Freeze: freeze, Learn: o.Learn, Head: o.Head, Number: number, Columns: o.columns, Width: o.width})
 	if err != nil {
 		return nil, err
 	}
@@ -230,9 +263,11 @@ func (n *Network) WithTheta(theta []float64) (*Network, error) {
 	if len(theta) != n.prog.P {
 		panic("network: theta has wrong length")
 	}
-	for i, v := range theta {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil, fmt.Errorf("network: parameter %d (%s) is %v", i, n.paramAt(i), v)
+	for _, p := range n.prog.Params {
+		for i, v := range theta[p.Offset : p.Offset+p.Len()] {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return nil, fmt.Errorf("network: parameter %d (%s) is %v", p.Offset+i, p.Name, v)
+			}
 		}
 	}
 	m := *n
@@ -240,16 +275,6 @@ func (n *Network) WithTheta(theta []float64) (*Network, error) {
 	m.static = n.prog.EvalStatic(m.theta)
 	m.print = sync.OnceValue(m.fingerprint)
 	return &m, nil
-}
-
-// paramAt names the parameter tensor that holds element i of θ.
-func (n *Network) paramAt(i int) string {
-	for _, p := range n.prog.Params {
-		if i < p.Offset+p.Len() {
-			return p.Name
-		}
-	}
-	return ""
 }
 
 // WriteONNX writes the network with its parameters and metadata as an ONNX file.

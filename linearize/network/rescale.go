@@ -28,8 +28,24 @@ func (n *Network) Rescaled(scale, shift []float64) (*Network, error) {
 			return nil, fmt.Errorf("network: output %d is to be scaled by %v and shifted by %v; want a positive number and a finite one", c, scale[c], shift[c])
 		}
 	}
-	model := n.rescaledModel(scale, shift)
-	m, err := compiled(model, nil, n.sameParameters(head.Keep), nodeTensors{})
+	// Append the nodes that scale and shift the outputs, as N×C.
+	a := onnx.NewAppender(n.graph, "rescaled")
+	vector := func(t *onnx.Tensor, length int) string {
+		t.Dims = []int64{int64(length)}
+		return a.Constant(t)
+	}
+	f := a.Add("Reshape", nil, n.prog.OutputName, vector(&onnx.Tensor{Type: onnx.Int64, Ints: []int64{-1, int64(n.prog.C)}}, 2))
+	f = a.Add("Mul", nil, f, vector(&onnx.Tensor{Type: onnx.Double, Floats: slices.Clone(scale)}, n.prog.C))
+	f = a.Add("Add", nil, f, vector(&onnx.Tensor{Type: onnx.Double, Floats: slices.Clone(shift)}, n.prog.C))
+	model, g := *n.model, a.Graph
+	model.Graph = g
+	out := *g.Outputs[0]
+	batch := onnx.Dim{Param: "n"}
+	if len(out.Dims) > 0 {
+		batch = out.Dims[0]
+	}
+	g.Outputs = []*onnx.ValueInfo{{Name: f, Type: out.Type, HasShape: true, Dims: []onnx.Dim{batch, {Value: int64(n.prog.C), HasValue: true}}}}
+	m, err := compiled(&model, nil, n.sameParameters(head.Keep), nodeTensors{})
 	if err != nil {
 		return nil, err
 	}
@@ -41,28 +57,6 @@ func (n *Network) Rescaled(scale, shift []float64) (*Network, error) {
 	m.static = m.prog.EvalStatic(m.theta)
 	m.print = sync.OnceValue(m.fingerprint)
 	return m, nil
-}
-
-// rescaledModel appends the nodes that scale and shift the outputs, as N×C.
-func (n *Network) rescaledModel(scale, shift []float64) *onnx.Model {
-	a := onnx.NewAppender(n.graph, "rescaled")
-	vector := func(t *onnx.Tensor, length int) string {
-		t.Dims = []int64{int64(length)}
-		return a.Constant(t)
-	}
-	c := n.prog.C
-	f := a.Add("Reshape", nil, n.prog.OutputName, vector(&onnx.Tensor{Type: onnx.Int64, Ints: []int64{-1, int64(c)}}, 2))
-	f = a.Add("Mul", nil, f, vector(&onnx.Tensor{Type: onnx.Double, Floats: slices.Clone(scale)}, c))
-	f = a.Add("Add", nil, f, vector(&onnx.Tensor{Type: onnx.Double, Floats: slices.Clone(shift)}, c))
-	model, g := *n.model, a.Graph
-	model.Graph = g
-	out := *g.Outputs[0]
-	batch := onnx.Dim{Param: "n"}
-	if len(out.Dims) > 0 {
-		batch = out.Dims[0]
-	}
-	g.Outputs = []*onnx.ValueInfo{{Name: f, Type: out.Type, HasShape: true, Dims: []onnx.Dim{batch, {Value: int64(c), HasValue: true}}}}
-	return &model
 }
 
 // sameParameters are the options with which a model has the parameters and inputs of n.

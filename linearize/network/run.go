@@ -28,7 +28,21 @@ func (n *Network) CheckInput(x *mat.Dense) error {
 			}
 		}
 	}
-	return n.checkIntegers(x)
+	for _, in := range n.prog.Inputs {
+		if in.Type == "" {
+			continue
+		}
+		for i := range rows {
+			row := x.RawRowView(i)
+			for k := range graph.Product(in.Shape) {
+				v := row[in.Column(k)]
+				if v != math.Trunc(v) || v < float64(in.Low) || v > float64(in.High) {
+					return &IntegerError{Row: i, Column: in.Column(k), Value: v, Input: in.Name, Type: in.Type, Low: in.Low, High: in.High}
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // contiguousRows returns the data of rows [lo, hi) of x, copied if x has gaps
@@ -157,7 +171,7 @@ func (n *Network) linearize(ctx context.Context, x *mat.Dense, c int, what strin
 				at += size
 			}
 		}
-		// Write the columns of the places for which keepColumns stored gradients: the gradients of an
+		// Write the columns of the places for which keep stored gradients: the gradients of an
 		// example's C outputs, stacked to (C·m)×T, times its patches are C rows of the Jacobian.
 		c := j.c
 		for k := range j.prog.Places {
@@ -233,8 +247,22 @@ func newJacobian(p *graph.Program, x *mat.Dense, c int) *jacobian {
 				cols = append(cols, s)
 				j.tail += s.Len()
 			}
-		case st.Table != nil:
-			j.addTable(k, n)
+		case st.Table != nil: // places that read one table share a block
+			positions := 0
+			for i := range p.Places {
+				if other := &p.Places[i]; other.Table != nil && other.Weight == st.Weight {
+					if j.table[k] == nil {
+						j.table[k] = j.table[i]
+					}
+					positions += p.Slots[other.Input].Size
+				}
+			}
+			if j.table[k] == nil {
+				t := &linearize.Embedding{Index: mat.NewDense(n, positions, nil), Table: p.TableSpan(st), C: c}
+				t.G = mat.NewDense(n*c, positions*st.Table.Inner, nil)
+				j.table[k] = t
+				j.batch.Blocks = append(j.batch.Blocks, t)
+			}
 		case st.Layout == nil:
 			o := &linearize.Outer{G: g(), Weight: w, Bias: b, C: c}
 			if w != nil {
@@ -276,17 +304,26 @@ func (s shared) get(i, rows, cols int) *mat.Dense {
 // lo is the first example of the chunk.
 func (j *jacobian) keep(s *graph.State, k, lo, c int) {
 	st := &j.prog.Places[k]
-	if st.Full {
-		j.keepColumns(s, k, lo, c)
+	nd := &j.prog.Nodes[st.Node]
+	out := nd.Out
+	if st.Full && j.stacks(st) {
+		// One product does it for all outputs, at the end of the chunk: only store the gradients.
+		size := j.prog.Slots[out].Size
+		stored := s.SiteBuffer(k, s.N*j.c*size)
+		for e := range s.N {
+			copy(stored[(e*j.c+c)*size:][:size], s.GradAt(out, e))
+		}
 		return
 	}
-	if st.Table != nil {
-		// Store the gradients of output c at place k, which reads a table, and, once, the rows that it
-		// reads. lo is the first example of the chunk.
-		st, b := &j.prog.Places[k], j.table[k]
-		nd := &j.prog.Nodes[st.Node]
+	if st.Full {
 		for e := range s.N {
-			copy(b.G.RawRowView((lo+e)*j.c + c)[st.At*st.Table.Inner:], s.GradAt(nd.Out, e))
+			s.RowTo(j.full.RawRowView((lo+e)*j.c + c)[j.at[k]:], k, e)
+		}
+		return
+	}
+	if b := j.table[k]; b != nil { // the inputs are the rows that it reads
+		for e := range s.N {
+			copy(b.G.RawRowView((lo+e)*j.c + c)[st.At*st.Table.Inner:], s.GradAt(out, e))
 			if c == 0 {
 				st.Table.RowsTo(b.Index.RawRowView(lo + e)[st.At:], s, nd, e)
 			}
@@ -299,31 +336,11 @@ func (j *jacobian) keep(s *graph.State, k, lo, c int) {
 	} else {
 		a, g = j.conv[k].X, j.conv[k].G
 	}
-	out := j.prog.Nodes[st.Node].Out
 	for e := range s.N {
 		copy(g.RawRowView((lo+e)*j.c+c), s.GradAt(out, e))
 		if c == 0 && a != nil && st.Input != j.prog.Input {
 			copy(a.RawRowView(lo+e), s.At(st.Input, e))
 		}
-	}
-}
-
-// keepColumns writes the columns of place k in row c of every example. If one
-// product can do it for all outputs, it only stores the gradients, for
-// finishColumns.
-func (j *jacobian) keepColumns(s *graph.State, k, lo, c int) {
-	st := &j.prog.Places[k]
-	out := j.prog.Nodes[st.Node].Out
-	if j.stacks(st) {
-		size := j.prog.Slots[out].Size
-		stored := s.SiteBuffer(k, s.N*j.c*size)
-		for e := range s.N {
-			copy(stored[(e*j.c+c)*size:][:size], s.GradAt(out, e))
-		}
-		return
-	}
-	for e := range s.N {
-		s.RowTo(j.full.RawRowView((lo+e)*j.c + c)[j.at[k]:], k, e)
 	}
 }
 

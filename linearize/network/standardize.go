@@ -127,12 +127,3 @@ func recorded(metadata map[string]string) (mean, sd []float64) {
 	}
 	return mean, sd
 }
-
-// scalingWarnings warns of a network that takes other rows than those of the data.
-func scalingWarnings(metadata map[string]string) []error {
-	if mean, _ := recorded(metadata); mean == nil {
-		return nil
-	}
-	return []error{linearize.NewWarning("inputs-scaled", math.NaN(), math.NaN(), "Take Network.Standardized(nil, nil) for rows in the units of the data.",
-		"The metadata say that inputs were standardized before they came to the network. Rows as they are in the data give other outputs.")}
-}

@@ -69,7 +69,16 @@ func (g *Graph) Decide() map[string]Decision {
 	}
 	out := map[string]Decision{}
 	for _, t := range g.Tensors {
-		if list := u.entries[t.Name]; len(list) > 0 && t.Len() > 0 && t.Len() == elements(t) {
+		// The product of the dimensions must be the number of elements.
+		size := 1
+		for _, d := range t.Dims {
+			if d <= 0 || d > int64(t.Len()) || size*int(d) > t.Len() {
+				size = 0
+				break
+			}
+			size *= int(d)
+		}
+		if list := u.entries[t.Name]; len(list) > 0 && size > 0 && t.Len() == size {
 			out[t.Name] = u.decide(t, list)
 		}
 	}
@@ -78,7 +87,19 @@ func (g *Graph) Decide() map[string]Decision {
 	// tensors where they are equal.
 	for _, t := range u.graph.Tensors {
 		d, ok := out[t.Name]
-		if !ok || d.Layer || len(t.Dims) == 0 || !u.variance(t.Name) {
+		if !ok || d.Layer || len(t.Dims) == 0 {
+			continue
+		}
+		// The square root of a variance is taken, perhaps with a small number added, before it meets the input.
+		if !slices.ContainsFunc(u.firsts(t.Name, 0), func(e entry) bool {
+			if len(e.node.Outputs) == 0 || !u.static[e.node.Outputs[0]] {
+				return false
+			}
+			if e.node.OpType == "Add" && len(u.consumers[e.node.Outputs[0]]) > 0 {
+				e = u.consumers[e.node.Outputs[0]][0]
+			}
+			return e.node.OpType == "Sqrt"
+		}) {
 			continue
 		}
 		if d.Parameter {
@@ -94,35 +115,19 @@ func (g *Graph) Decide() map[string]Decision {
 	return out
 }
 
-// elements is the product of a tensor's dimensions, or −1 if that is no size.
-func elements(t *onnx.Tensor) int {
-	n := 1
-	for _, d := range t.Dims {
-		if d <= 0 || d > int64(t.Len()) {
-			return -1
-		}
-		n *= int(d)
-		if n > t.Len() {
-			return -1
-		}
-	}
-	return n
-}
-
 // decide weighs use, numbers and name, in this order.
 func (u *uses) decide(t *onnx.Tensor, list []entry) Decision {
 	kind := nameKind(t.Name)
 	if len(t.Dims) == 0 {
 		// Decide for a tensor of rank 0: exporters store literals so, and PyTorch a parameter that is one
 		// number.
-		name := t.Name
-		use := u.describe(list[0])
+		use, firsts := u.describe(list[0]), u.firsts(t.Name, 0)
 		for _, e := range list {
 			if r := u.role(e); r != pointwiseRole {
 				return Decision{Reason: "is a single number of rank 0, " + use}
 			}
 		}
-		if kind == otherName && u.positive(name) {
+		if kind == otherName && len(firsts) > 0 && !slices.ContainsFunc(firsts, func(e entry) bool { return !u.is(e.node, Positive) }) {
 			return Decision{Parameter: true, Reason: "is the argument of a positive function, as learnt scales are, and a part of what is " + use}
 		}
 		switch kind {
@@ -160,6 +165,10 @@ func (u *uses) decide(t *onnx.Tensor, list []entry) Decision {
 		}
 		return d
 	}
+	// A tensor may be put beside the input itself, before any layer.
+	beside := !slices.ContainsFunc(list, func(e entry) bool {
+		return e.node.OpType != "Concat" || !slices.ContainsFunc(e.node.Inputs, func(name string) bool { return u.input[name] })
+	})
 	switch formula, tested := regular(t); {
 	case formula:
 		return Decision{Reason: "holds numbers that follow a formula (sine and cosine of positions, a grid, frequencies)", Doubtful: kind == learntName}
@@ -171,7 +180,7 @@ func (u *uses) decide(t *onnx.Tensor, list []entry) Decision {
 		return Decision{Reason: "has a name that is usual for a constant", Doubtful: true}
 	case kind == statisticName:
 		return Decision{Parameter: true, Reason: "is " + use + ", though its name is usual for a constant", Doubtful: true}
-	case u.besideInput(list):
+	case beside:
 		return Decision{Parameter: true, Reason: "is " + use + ", as coordinates and learnt tokens are", Doubtful: kind != learntName}
 	}
 	return Decision{Parameter: true, Reason: "is " + use, Layer: slices.ContainsFunc(list, func(e entry) bool { return u.role(e) == layerRole || u.shifts(e) })}

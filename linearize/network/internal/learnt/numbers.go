@@ -206,8 +206,13 @@ func (v view) fits() bool {
 // positions, which hold zeros: along both the rows and the columns.
 func (v view) picture(skip int) bool {
 	n := v.n - skip
-	if n > positions || skip > 0 && !v.zero(skip) {
+	if n > positions {
 		return false
+	}
+	for o := range v.outer {
+		if slices.ContainsFunc(v.data[o*v.n*v.inner:][:skip*v.inner], func(x float64) bool { return x != 0 }) {
+			return false
+		}
 	}
 	for h := 3; h*3 <= n; h++ {
 		if n%h == 0 && v.split(skip, h, n/h) {
@@ -215,17 +220,6 @@ func (v view) picture(skip int) bool {
 		}
 	}
 	return false
-}
-
-// zero reports whether the first positions hold zeros.
-func (v view) zero(positions int) bool {
-	for o := range v.outer {
-		first := v.data[o*v.n*v.inner:][:positions*v.inner]
-		if slices.ContainsFunc(first, func(x float64) bool { return x != 0 }) {
-			return false
-		}
-	}
-	return true
 }
 
 // split reports whether the formula holds along the rows and columns of h × w positions.

@@ -159,16 +159,6 @@ func quoted(n *onnx.Node) string {
 	return fmt.Sprintf("%s %s", n.OpType, strconv.Quote(name))
 }
 
-// besideInput reports whether a tensor is put beside the input itself, before any layer.
-func (u *uses) besideInput(list []entry) bool {
-	for _, e := range list {
-		if e.node.OpType != "Concat" || !slices.ContainsFunc(e.node.Inputs, func(name string) bool { return u.input[name] }) {
-			return false
-		}
-	}
-	return true
-}
-
 // waves reports whether all that is multiplied by a tensor enters sines and cosines, perhaps
 // scaled before.
 func (u *uses) waves(list []entry) bool {
@@ -186,24 +176,4 @@ func (u *uses) waves(list []entry) bool {
 		}
 	}
 	return len(list) > 0
-}
-
-// positive reports whether a tensor enters a function that makes scales before it meets the input.
-func (u *uses) positive(name string) bool {
-	list := u.firsts(name, 0)
-	return len(list) > 0 && !slices.ContainsFunc(list, func(e entry) bool { return !u.is(e.node, Positive) })
-}
-
-// variance reports whether the square root of a tensor is taken, perhaps with a small number
-// added, before it meets the input.
-func (u *uses) variance(name string) bool {
-	return slices.ContainsFunc(u.firsts(name, 0), func(e entry) bool {
-		if len(e.node.Outputs) == 0 || !u.static[e.node.Outputs[0]] {
-			return false
-		}
-		if e.node.OpType == "Add" && len(u.consumers[e.node.Outputs[0]]) > 0 {
-			e = u.consumers[e.node.Outputs[0]][0]
-		}
-		return e.node.OpType == "Sqrt"
-	})
 }

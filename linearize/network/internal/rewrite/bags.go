@@ -173,7 +173,13 @@ func (p *producers) dimension(name string, axis int64, of string) bool {
 // ids in the vector flat: the ends are the starts but the first, and the length.
 func (p *producers) consecutive(starts, ends, ids, flat string) bool {
 	cut := p.made(ends, "Slice", 3)
-	if cut == nil || cut.Inputs[0] != starts || !p.constant(cut.Inputs[1], 1) || !p.open(cut) {
+	if cut == nil || cut.Inputs[0] != starts || !p.constant(cut.Inputs[1], 1) {
+		return false
+	}
+	// The Slice goes to the end of axis 0, by one.
+	end := p.tensor[cut.Inputs[2]]
+	if end == nil || len(end.Ints) != 1 || end.Ints[0] < 1<<31-1 ||
+		len(cut.Inputs) > 3 && !p.constant(cut.Inputs[3], 0) || len(cut.Inputs) > 4 && !p.constant(cut.Inputs[4], 1) {
 		return false
 	}
 	all := p.made(starts, "Concat", 2)
@@ -200,15 +206,13 @@ func (p *producers) consecutive(starts, ends, ids, flat string) bool {
 	if r == nil || !p.constant(r.Inputs[0], 0) {
 		return false
 	}
+	// The starts go up to the number of ids, by the width of a row.
 	size, width := p.uncast(r.Inputs[1]), p.uncast(r.Inputs[2])
-	return p.isSize(size, ids) && p.dimension(width, 1, ids)
-}
-
-// open reports whether a Slice goes to the end of axis 0, by one.
-func (p *producers) open(cut *onnx.Node) bool {
-	end := p.tensor[cut.Inputs[2]]
-	return end != nil && len(end.Ints) == 1 && end.Ints[0] >= 1<<31-1 &&
-		(len(cut.Inputs) < 4 || p.constant(cut.Inputs[3], 0)) && (len(cut.Inputs) < 5 || p.constant(cut.Inputs[4], 1))
+	of := p.made(size, "Size", 1)
+	if product := p.made(size, "ReduceProd", 1); product != nil {
+		of = p.made(product.Inputs[0], "Shape", 1)
+	}
+	return of != nil && of.Inputs[0] == ids && p.dimension(width, 1, ids)
 }
 
 // uncast steps back over a Cast.
@@ -217,17 +221,4 @@ func (p *producers) uncast(name string) string {
 		return n.Inputs[0]
 	}
 	return name
-}
-
-// isSize reports whether a value is the number of elements of another.
-func (p *producers) isSize(name, of string) bool {
-	if n := p.made(name, "Size", 1); n != nil {
-		return n.Inputs[0] == of
-	}
-	n := p.made(name, "ReduceProd", 1)
-	if n == nil {
-		return false
-	}
-	shape := p.made(n.Inputs[0], "Shape", 1)
-	return shape != nil && shape.Inputs[0] == of
 }

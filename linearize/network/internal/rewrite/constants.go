@@ -26,8 +26,8 @@ func Constants(m *onnx.Model, freeze, learn []string, facts func(op string) lear
 	}
 	s := newStorage(m.Graph)
 	s.facts = facts
-	// Find the names of the literals that weights of layers are made of.
-	seen, weights := map[string]bool{}, []string(nil)
+	// Find the literals of more than one number from which weights of layers are computed.
+	var next, weights []string
 	for _, n := range s.graph.Nodes {
 		facts := s.facts(n.OpType)
 		if n.OpType == "Gather" {
@@ -40,14 +40,30 @@ func Constants(m *onnx.Model, freeze, learn []string, facts func(op string) lear
 			if facts.Bias > 0 && i == facts.Bias {
 				break
 			}
-			weights = append(weights, s.leaves(name, seen)...)
+			next = append(next, name)
+		}
+	}
+	for seen := map[string]bool{}; len(next) > 0; {
+		name := next[len(next)-1]
+		next = next[:len(next)-1]
+		if seen[name] || s.dynamic[name] {
+			continue
+		}
+		seen[name] = true
+		if t := s.literal[name]; t != nil && t.Len() > 1 {
+			weights = append(weights, name)
+		} else if n := s.producer[name]; n != nil {
+			next = append(next, n.Inputs...)
 		}
 	}
 	model, g := *m, *m.Graph
 	model.Graph = &g
 	g.Nodes, g.Initializers = nil, slices.Clone(m.Graph.Initializers)
 	for _, n := range m.Graph.Nodes {
-		t := s.held(n)
+		var t *onnx.Tensor
+		if len(n.Outputs) == 1 && s.producer[n.Outputs[0]] == n {
+			t = s.literal[n.Outputs[0]]
+		}
 		if t == nil {
 			g.Nodes = append(g.Nodes, n)
 			continue
@@ -144,38 +160,10 @@ func literal(n *onnx.Node) *onnx.Tensor {
 	return t
 }
 
-// held returns the literal of a node, or nil.
-func (s *storage) held(n *onnx.Node) *onnx.Tensor {
-	if len(n.Outputs) != 1 || s.producer[n.Outputs[0]] != n {
-		return nil
-	}
-	return s.literal[n.Outputs[0]]
-}
-
-// leaves returns the literals of more than one number from which a value that does not
-// depend on the input is computed.
-func (s *storage) leaves(name string, seen map[string]bool) (names []string) {
-	next := []string{name}
-	for len(next) > 0 {
-		name := next[len(next)-1]
-		next = next[:len(next)-1]
-		if seen[name] || s.dynamic[name] {
-			continue
-		}
-		seen[name] = true
-		if t := s.literal[name]; t != nil && t.Len() > 1 {
-			names = append(names, name)
-		} else if n := s.producer[name]; n != nil {
-			next = append(next, n.Inputs...)
-		}
-	}
-	return names
-}
-
 // learnable reports whether a literal may be a parameter: it is finite and holds several
 // numbers, or is the weight, bias or scale of a layer of one.
 func (s *storage) learnable(t *onnx.Tensor, name string) bool {
-	if len(t.Dims) == 0 || !finite(t.Floats) {
+	if len(t.Dims) == 0 || slices.ContainsFunc(t.Floats, func(v float64) bool { return v-v != 0 }) {
 		return false
 	}
 	if t.Len() > 1 {
@@ -195,8 +183,4 @@ func (s *storage) learnable(t *onnx.Tensor, name string) bool {
 		}
 	}
 	return false
-}
-
-func finite(list []float64) bool {
-	return !slices.ContainsFunc(list, func(v float64) bool { return v-v != 0 })
 }

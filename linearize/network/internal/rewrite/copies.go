@@ -28,11 +28,15 @@ func Copies(m *onnx.Model, number map[*onnx.Node]int, apart []string) (*onnx.Mod
 	all, copies := newNames(m.Graph), []Copy(nil)
 	for _, t := range m.Graph.Initializers {
 		var n *onnx.Node
-		if strings.HasPrefix(t.Name, "onnx::") && t.Type.IsFloat() && !slices.Contains(apart, t.Name) && varied(t.Floats) {
-			for _, of := range m.Graph.Initializers {
-				if n = from(t, of); n != nil {
-					break
+		if strings.HasPrefix(t.Name, "onnx::") && t.Type.IsFloat() && !slices.Contains(apart, t.Name) {
+			var seen []float64 // different numbers
+			for i := 0; i < len(t.Floats) && len(seen) < distinct; i++ {
+				if !slices.Contains(seen, t.Floats[i]) {
+					seen = append(seen, t.Floats[i])
 				}
+			}
+			for i := 0; i < len(m.Graph.Initializers) && len(seen) == distinct && n == nil; i++ {
+				n = from(t, m.Graph.Initializers[i])
 			}
 		}
 		if n == nil {
@@ -59,23 +63,10 @@ func Copies(m *onnx.Model, number map[*onnx.Node]int, apart []string) (*onnx.Mod
 	return &model, copies
 }
 
-// varied reports whether there are several different numbers.
-func varied(list []float64) bool {
-	var seen []float64
-	for _, v := range list {
-		if !slices.Contains(seen, v) {
-			if seen = append(seen, v); len(seen) == distinct {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // from returns the node that computes t from another tensor of the same numbers and type,
 // or nil. A tensor of the same shape is another one that began with the same numbers.
 func from(t, of *onnx.Tensor) *onnx.Node {
-	if of.Type != t.Type || len(of.Floats) != len(t.Floats) || strings.HasPrefix(of.Name, "onnx::") || slices.Equal(of.Dims, t.Dims) && !square(t) {
+	if of.Type != t.Type || len(of.Floats) != len(t.Floats) || strings.HasPrefix(of.Name, "onnx::") || slices.Equal(of.Dims, t.Dims) && (len(t.Dims) != 2 || t.Dims[0] != t.Dims[1]) {
 		return nil
 	}
 	n := &onnx.Node{Name: t.Name, Inputs: []string{of.Name}, Outputs: []string{t.Name}}
@@ -90,8 +81,6 @@ func from(t, of *onnx.Tensor) *onnx.Node {
 	}
 	return n
 }
-
-func square(t *onnx.Tensor) bool { return len(t.Dims) == 2 && t.Dims[0] == t.Dims[1] }
 
 // transposed reports whether t is the transpose of a matrix, and not that matrix itself.
 func transposed(t, of *onnx.Tensor) bool {

@@ -172,27 +172,24 @@ func (s *inliner) expand(n *onnx.Node) ([]*onnx.Node, error) {
 		if !holdsGraphs(a) {
 			continue
 		}
-		b, err := eachGraph(a, s.expandGraph)
+		b, err := eachGraph(a, func(g *onnx.Graph) (*onnx.Graph, error) {
+			own := *g
+			own.Nodes = nil
+			for _, n := range g.Nodes {
+				body, err := s.expand(n)
+				if err != nil {
+					return nil, err
+				}
+				own.Nodes = append(own.Nodes, body...)
+			}
+			return &own, nil
+		})
 		if err != nil {
 			return nil, fmt.Errorf("in its %s: %w", Quote(a.Name), err)
 		}
 		own.Attributes[i] = b
 	}
 	return []*onnx.Node{&own}, nil
-}
-
-// expandGraph expands the nodes of a graph inside a node.
-func (s *inliner) expandGraph(g *onnx.Graph) (*onnx.Graph, error) {
-	own := *g
-	own.Nodes = nil
-	for _, n := range g.Nodes {
-		body, err := s.expand(n)
-		if err != nil {
-			return nil, err
-		}
-		own.Nodes = append(own.Nodes, body...)
-	}
-	return &own, nil
 }
 
 // A bodyError names the function that it is in, the innermost one.

@@ -35,31 +35,25 @@ func Model(m *onnx.Model, o Options) (*Rewritten, error) {
 	}
 	out.Model.Functions = nil
 	out.Model.Graph = bags(out.Model.Graph, out.Number)
-	out.Model.Graph.Outputs, err = choose(m.Graph.Outputs, o.Output)
-	return out, err
-}
-
-// choose returns the output of that name, or the only one for "".
-func choose(outputs []*onnx.ValueInfo, name string) ([]*onnx.ValueInfo, error) {
-	if name == "" && len(outputs) == 1 {
-		return outputs, nil
-	}
-	for _, v := range outputs {
-		if v.Name == name && name != "" {
-			return []*onnx.ValueInfo{v}, nil
-		}
+	// Keep the output of that name, or the only one.
+	outputs := m.Graph.Outputs
+	if o.Output == "" && len(outputs) == 1 {
+		return out, nil
 	}
 	names := make([]string, len(outputs))
 	for i, v := range outputs {
-		names[i] = v.Name
+		if names[i] = v.Name; v.Name == o.Output && o.Output != "" {
+			out.Model.Graph.Outputs = []*onnx.ValueInfo{v}
+			return out, nil
+		}
 	}
 	switch {
 	case len(outputs) == 0:
 		return nil, fmt.Errorf("the model has no output; export it again")
-	case name == "":
+	case o.Output == "":
 		return nil, fmt.Errorf("the model has %d outputs, %s; choose one with --output NAME (ReadOptions.Output)", len(outputs), List(names))
 	}
-	return nil, fmt.Errorf("the model has no output %s; --output (ReadOptions.Output) takes one of %s", Quote(name), List(names))
+	return nil, fmt.Errorf("the model has no output %s; --output (ReadOptions.Output) takes one of %s", Quote(o.Output), List(names))
 }
 
 // Quote quotes a name from the file and cuts one that would fill the message.

@@ -1,0 +1,35 @@
+package network
+
+import (
+	"fmt"
+
+	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+)
+
+// An IntegerError says that a number is none that an integer input takes. Forward and
+// Linearize return one.
+type IntegerError struct {
+	Row, Column int
+	Value       float64
+	Input, Type string // of the model
+	Low, High   int64  // the range of the type
+}
+
+var _ error = (*IntegerError)(nil)
+
+// Error names row, column, value and range.
+func (e *IntegerError) Error() string {
+	return fmt.Sprintf("network: input row %d holds %v in column %d, where input %q takes whole numbers from %d to %d (%s); correct the data", e.Row, e.Value, e.Column, e.Input, e.Low, e.High, e.Type)
+}
+
+// IntegerColumns reports for each of the D numbers of a row whether an integer input
+// takes it, so that it must not be scaled.
+func (n *Network) IntegerColumns() []bool {
+	list := make([]bool, n.prog.D)
+	for _, in := range n.prog.Inputs {
+		for k := range graph.Product(in.Shape) {
+			list[in.Column(k)] = list[in.Column(k)] || in.Type != ""
+		}
+	}
+	return list
+}
