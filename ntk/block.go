@@ -169,7 +169,21 @@ type pass struct {
 // large as the budget allows, against the whole of the other.
 func (p *plan) eachPass(do func(*pass)) {
 	ps, x := &pass{plan: p}, p.extent
-	chunks := p.chunks()
+	// Group the pieces so that the columns of the batch with fewer rows fit half the budget. There is
+	// always one chunk.
+	most := max(1, p.k.budget/16/min(x.na*x.ca, x.nb*x.cb))
+	chunks, room := [][]piece{nil}, most
+	for _, rest := range p.pieces {
+		for rest.width() > 0 {
+			if room == 0 {
+				chunks, room = append(chunks, nil), most
+			}
+			var first piece
+			first, rest = rest.cut(room)
+			chunks[len(chunks)-1] = append(chunks[len(chunks)-1], first)
+			room -= first.width()
+		}
+	}
 	for n, pieces := range chunks {
 		width := 0
 		for _, pc := range pieces {
@@ -209,26 +223,6 @@ func (p *plan) panel(width, n, c int) int {
 		fit -= fit % tile
 	}
 	return max(1, fit)
-}
-
-// chunks groups the pieces so that the columns of the batch with fewer rows
-// fit half the budget. There is always one chunk.
-func (p *plan) chunks() [][]piece {
-	x := p.extent
-	most := max(1, p.k.budget/16/min(x.na*x.ca, x.nb*x.cb))
-	chunks, room := [][]piece{nil}, most
-	for _, rest := range p.pieces {
-		for rest.width() > 0 {
-			if room == 0 {
-				chunks, room = append(chunks, nil), most
-			}
-			var first piece
-			first, rest = rest.cut(room)
-			chunks[len(chunks)-1] = append(chunks[len(chunks)-1], first)
-			room -= first.width()
-		}
-	}
-	return chunks
 }
 
 // fill returns the scaled columns of the examples e. It uses buf if that is large

@@ -39,17 +39,6 @@ func columnsCost(width int, x extent) float64 {
 	return float64(width) * (x.entries() + fillCost*x.rows())
 }
 
-// outerCost is the cost of (A Aᵀ ⊗ 1) ∘ G Gᵀ.
-func outerCost(in, out int, x extent) float64 {
-	return float64(in)*x.pairs() + float64(out+hadamardCost)*x.entries()
-}
-
-// perOutputCost is the cost of forming Σ_p σ²_op a_p a'_p for every o and summing
-// over o.
-func perOutputCost(in, out int, x extent) float64 {
-	return float64(in)*float64(out+fillCost)*x.pairs() + float64(out)*dotCost*x.entries()
-}
-
 // factors holds the sizes of a weight used at t positions, in groups of m×k.
 type factors struct{ groups, t, k, m int }
 

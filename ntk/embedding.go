@@ -214,8 +214,24 @@ func (k *NTK) embeddingFactors(i int, b *linearize.Embedding, v blas64.General, 
 	size := max(1, k.budget/8/(mulRanges+1)/(v.Cols*b.Table.Cols))
 	for lo := 0; lo < b.Table.Rows; lo += size {
 		f := &embeddingFactor{k: k, block: i, lo: lo, hi: min(b.Table.Rows, lo+size), e: b.Table.Cols, right: v.Cols}
-		f.sum(b, v)
-		f.scale(&b.Table)
+		// J_bᵀ v
+		f.u = k.sumRanges(v.Rows/b.C, f.hi-f.lo, f.right*f.e, func(sum blas64.General, e examples, _ *scratch) {
+			for i := e.lo * b.C; i < e.hi*b.C; i++ {
+				weights := dense.Row(v, i)
+				f.each(b, i, func(g, u []float64) {
+					for r, w := range weights {
+						dense.Axpy(u[r*f.e:(r+1)*f.e], w, g)
+					}
+				}, sum)
+			}
+		})
+		// Multiply by the prior variances.
+		variance := k.tableVariance(&b.Table)
+		for row := range f.u.Rows {
+			for r := range f.right {
+				floats.Mul(dense.Row(f.u, row)[r*f.e:(r+1)*f.e], dense.Row(variance, f.lo+row))
+			}
+		}
 		do(f)
 	}
 }
@@ -239,30 +255,6 @@ func (f *embeddingFactor) each(b *linearize.Embedding, i int, do func(g, u []flo
 			do(b.Gradient(i, t), dense.Row(u, row-f.lo))
 		}
 	})
-}
-
-// sum writes J_bᵀ v.
-func (f *embeddingFactor) sum(b *linearize.Embedding, v blas64.General) {
-	f.u = f.k.sumRanges(v.Rows/b.C, f.hi-f.lo, f.right*f.e, func(sum blas64.General, e examples, _ *scratch) {
-		for i := e.lo * b.C; i < e.hi*b.C; i++ {
-			weights := dense.Row(v, i)
-			f.each(b, i, func(g, u []float64) {
-				for r, w := range weights {
-					dense.Axpy(u[r*f.e:(r+1)*f.e], w, g)
-				}
-			}, sum)
-		}
-	})
-}
-
-// scale multiplies u by the prior variances.
-func (f *embeddingFactor) scale(table *linearize.Span) {
-	variance := f.k.tableVariance(table)
-	for row := range f.u.Rows {
-		for r := range f.right {
-			floats.Mul(dense.Row(f.u, row)[r*f.e:(r+1)*f.e], dense.Row(variance, f.lo+row))
-		}
-	}
 }
 
 // addTo implements factor.

@@ -106,9 +106,12 @@ func (k *NTK) eachFactor(b *linearize.Batch, v blas64.General, do func(f factor)
 			p.columns(i, 0, block.Spans()...)
 		}
 	}
+	// The columns taken at a time have at most partFloats numbers for an example, and the sums over
+	// ranges of examples stay within the budget.
+	cb := p.extent.cb
+	width := max(1, min(partFloats/cb, k.budget/8/(mulRanges+1)/v.Cols))
 	for _, all := range p.pieces {
-		all.eachCut(p.mulWidth(v.Cols), func(pc piece) {
-			cb := p.extent.cb
+		all.eachCut(width, func(pc piece) {
 			// X_bᵀ v
 			u := p.k.sumRanges(p.extent.nb, pc.width(), v.Cols, func(sum blas64.General, e examples, s *scratch) {
 				pc.eachPart(p.b, e, s, func(x blas64.General, part examples) {
@@ -121,13 +124,6 @@ func (k *NTK) eachFactor(b *linearize.Batch, v blas64.General, do func(f factor)
 			do((&pieceFactor{k: p.k, pc: pc, u: u}))
 		})
 	}
-}
-
-// mulWidth is how many columns of the Jacobian are taken at a time. Those of one
-// example have at most partFloats numbers, and the sums over ranges of examples
-// stay within the budget.
-func (p *plan) mulWidth(cols int) int {
-	return max(1, min(partFloats/p.extent.cb, p.k.budget/8/(mulRanges+1)/cols))
 }
 
 // A pieceFactor is Σ₀ X_bᵀ v for the columns X of a piece.
@@ -157,7 +153,7 @@ func (f *pieceFactor) addTo(dst blas64.General, a *linearize.Batch) {
 func (k *NTK) sumRanges(n, rows, cols int, add func(sum blas64.General, e examples, s *scratch)) blas64.General {
 	size := max(chunk, (n+mulRanges-1)/mulRanges)
 	sums := make([]blas64.General, par.Tiles(n, size))
-	k.run(len(sums), func(s *scratch, i int) {
+	k.runUntil(context.Background(), len(sums), func(s *scratch, i int) {
 		lo, hi := par.Bounds(i, n, size)
 		sums[i] = dense.Of(make([]float64, rows*cols), rows, cols)
 		examples{lo, hi}.split(chunk, func(e examples) { add(sums[i], e, s) })
@@ -177,14 +173,50 @@ func (k *NTK) outerFactors(i int, b *linearize.Outer, v blas64.General, do func(
 	if wOK && betaOK && w == 0 && beta == 0 {
 		return
 	}
-	_, out := b.G.Dims()
+	rows, out := b.G.Dims()
 	in := inputs(b)
 	perResult := v.Cols * (in + 1)
 	size := max(1, min(partFloats/(chunk*v.Cols), k.budget/8/(mulRanges+1)/perResult))
 	for lo := 0; lo < out; lo += size {
 		f := &outerFactor{k: k, block: i, lo: lo, hi: min(out, lo+size), in: in, right: v.Cols}
-		f.sum(b, v)
-		f.scale(b)
+		width := f.hi - f.lo
+		// J_bᵀ v
+		f.u = k.sumRanges(rows/b.C, in+1, v.Cols*width, func(sum blas64.General, e examples, s *scratch) {
+			// Compute z_{n,ro} = Σ_c v_{nc,r} g_{nc,o}.
+			z := s.general(slotLeft, e.len(), v.Cols*width)
+			dense.Zero(z)
+			g := dense.Cols(e.of(b.G, b.C), f.lo, f.hi)
+			for i := range g.Rows {
+				zz, gg := dense.Row(z, i/b.C), dense.Row(g, i)
+				for r, x := range dense.Row(v, e.lo*b.C+i) {
+					floats.AddScaled(zz[r*width:(r+1)*width], x, gg)
+				}
+			}
+			if in > 0 {
+				// Σ_n a_n z_nᵀ
+				transMul(e.of(b.A, 1), z, 1, dense.Rows(sum, 0, in))
+			}
+			for n := range z.Rows {
+				floats.Add(dense.Row(sum, in), dense.Row(z, n))
+			}
+		})
+		// Multiply by the prior variances.
+		if b.Weight != nil {
+			variance := dense.Rows(k.weightVariance(b.Weight, in, out), f.lo, f.hi) // width×in
+			for p := range in {
+				for i, x := range dense.Row(f.u, p) {
+					f.u.Data[p*f.u.Stride+i] = x * variance.Data[i%width*variance.Stride+p]
+				}
+			}
+		}
+		last := dense.Row(f.u, in)
+		for i := range last {
+			if b.Bias == nil {
+				last[i] = 0
+			} else {
+				last[i] *= k.variance[b.Bias.Offset+f.lo+i%width]
+			}
+		}
 		do(f)
 	}
 }
@@ -208,58 +240,6 @@ type outerFactor struct {
 	lo, hi, in int
 	right      int // columns of v
 	u          blas64.General
-}
-
-// sum writes J_bᵀ v.
-func (f *outerFactor) sum(b *linearize.Outer, v blas64.General) {
-	rows, _ := b.G.Dims()
-	f.u = f.k.sumRanges(rows/b.C, f.in+1, v.Cols*(f.hi-f.lo), func(sum blas64.General, e examples, s *scratch) {
-		// Compute z_{n,ro} = Σ_c v_{nc,r} g_{nc,o}.
-		width := f.hi - f.lo
-		z := s.general(slotLeft, e.len(), v.Cols*width)
-		dense.Zero(z)
-		g := dense.Cols(e.of(b.G, b.C), f.lo, f.hi)
-		for i := range g.Rows {
-			zz, gg := dense.Row(z, i/b.C), dense.Row(g, i)
-			for r, x := range dense.Row(v, e.lo*b.C+i) {
-				floats.AddScaled(zz[r*width:(r+1)*width], x, gg)
-			}
-		}
-		if f.in > 0 {
-			// Σ_n a_n z_nᵀ
-			transMul(e.of(b.A, 1), z, 1, dense.Rows(sum, 0, f.in))
-		}
-		for n := range z.Rows {
-			floats.Add(dense.Row(sum, f.in), dense.Row(z, n))
-		}
-	})
-}
-
-// scale multiplies u by the prior variances.
-func (f *outerFactor) scale(b *linearize.Outer) {
-	width := f.hi - f.lo
-	_, out := b.G.Dims()
-	var weight blas64.General // variances, width×in
-	var bias []float64
-	if b.Weight != nil {
-		weight = dense.Rows(f.k.weightVariance(b.Weight, f.in, out), f.lo, f.hi)
-	}
-	if s := b.Bias; s != nil {
-		bias = f.k.variance[s.Offset+f.lo : s.Offset+f.hi]
-	}
-	for p := range f.in {
-		for i, x := range dense.Row(f.u, p) {
-			f.u.Data[p*f.u.Stride+i] = x * weight.Data[i%width*weight.Stride+p]
-		}
-	}
-	last := dense.Row(f.u, f.in)
-	for i := range last {
-		if bias == nil {
-			last[i] = 0
-		} else {
-			last[i] *= bias[i%width]
-		}
-	}
 }
 
 // addTo implements factor.

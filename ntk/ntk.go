@@ -141,12 +141,7 @@ func (k *NTK) eachUntil(ctx context.Context, n, size int, do func(s *scratch, e 
 	})
 }
 
-// run calls do on the workers with the numbers below n.
-func (k *NTK) run(n int, do func(s *scratch, i int)) {
-	k.runUntil(context.Background(), n, do)
-}
-
-// runUntil is like run, but starts no further call once ctx is done.
+// runUntil calls do on the workers with the numbers below n, and starts no further call once ctx is done.
 func (k *NTK) runUntil(ctx context.Context, n int, do func(s *scratch, i int)) {
 	// The only error is that of ctx, which the caller checks.
 	_ = par.Do(ctx, k.workers, n, func(i int) error {

@@ -98,44 +98,48 @@ func (k *NTK) level(s *linearize.Span) (v float64, ok bool) {
 	return k.variance[s.Offset], i == len(k.steps) || k.steps[i] >= s.Offset+s.Len()
 }
 
+// outer plans a dense layer: weight and bias together where each has one variance, and otherwise by
+// themselves.
 func (p *plan) outer(i int, a, b *linearize.Outer) {
 	w, wOK := p.k.level(a.Weight)
 	beta, betaOK := p.k.level(a.Bias)
-	if !wOK || !betaOK || w == 0 {
-		p.outerWeight(i, a, b)
-		p.bias(i, a, b)
-		return
-	}
-	_, in := a.A.Dims()
+	in, x := inputs(a), p.extent
 	_, out := a.G.Dims()
-	width := in * out
-	if beta > 0 {
-		width += out
-	}
-	if cost := outerCost(in, out, p.extent); cost <= columnsCost(width, p.extent) {
-		p.add(&outerTerm{a: a, b: b, w: w, beta: beta}, cost)
+	whole := float64(in)*x.pairs() + float64(out+hadamardCost)*x.entries() // of (A Aᵀ ⊗ 1) ∘ G Gᵀ
+	if wOK && betaOK && w != 0 {
+		width := in * out
+		if beta > 0 {
+			width += out
+		}
+		if whole <= columnsCost(width, x) {
+			p.add(&outerTerm{a: a, b: b, w: w, beta: beta}, whole)
+		} else {
+			p.columns(i, 0, a.Spans()...)
+		}
 		return
 	}
-	p.columns(i, 0, a.Spans()...)
-}
-
-// outerWeight plans the weight of a dense layer without its bias.
-func (p *plan) outerWeight(i int, a, b *linearize.Outer) {
-	w, ok := p.k.level(a.Weight)
-	if ok && w == 0 {
-		return
+	if !wOK || w != 0 {
+		// The cost of forming Σ_p σ²_op a_p a'_p for every o and summing over o.
+		perOut := float64(in)*float64(out+fillCost)*x.pairs() + float64(out)*dotCost*x.entries()
+		switch asColumns := columnsCost(in*out, x); {
+		case wOK && whole <= asColumns:
+			p.add(&outerTerm{a: a, b: b, w: w}, whole)
+		case !wOK && perOut <= asColumns:
+			p.add(&perOutput{a: a, b: b, variance: p.k.weightVariance(a.Weight, in, out)}, perOut)
+		default:
+			p.columns(i, 0, *a.Weight)
+		}
 	}
-	_, in := a.A.Dims()
-	_, out := a.G.Dims()
-	asColumns := columnsCost(in*out, p.extent)
-	whole, perOut := outerCost(in, out, p.extent), perOutputCost(in, out, p.extent)
+	// The columns of the Jacobian for the bias are G.
 	switch {
-	case ok && whole <= asColumns:
-		p.add(&outerTerm{a: a, b: b, w: w}, whole)
-	case !ok && perOut <= asColumns:
-		p.add(&perOutput{a: a, b: b, variance: p.k.weightVariance(a.Weight, in, out)}, perOut)
-	default:
-		p.columns(i, 0, *a.Weight)
+	case !betaOK:
+		at := 0
+		if a.Weight != nil {
+			at = a.Weight.Len()
+		}
+		p.columns(i, at, *a.Bias)
+	case beta != 0:
+		p.addDirect(a.G, b.G, 0, a.Bias.Len(), a.C, b.C, beta)
 	}
 }
 
@@ -148,24 +152,6 @@ func (k *NTK) weightVariance(s *linearize.Span, in, out int) blas64.General {
 	v := dense.Of(make([]float64, len(stored)), out, in)
 	dense.TransposeTo(v, dense.Of(stored, in, out))
 	return v
-}
-
-// bias adds the part of the bias to κ where weight and bias of a dense layer are not taken together. The columns of
-// the Jacobian for the bias are G.
-func (p *plan) bias(i int, a, b *linearize.Outer) {
-	v, ok := p.k.level(a.Bias)
-	if ok && v == 0 {
-		return
-	}
-	if ok {
-		p.addDirect(a.G, b.G, 0, a.Bias.Len(), a.C, b.C, v)
-		return
-	}
-	at := 0
-	if a.Weight != nil {
-		at = a.Weight.Len()
-	}
-	p.columns(i, at, *a.Bias)
 }
 
 func (p *plan) addDirect(a, b *mat.Dense, at, width, ca, cb int, v float64) {

@@ -22,7 +22,12 @@ func (k *NTK) Prepare(b *linearize.Batch, v *mat.Dense) Product {
 	if rows == 0 || cols == 0 {
 		return p
 	}
-	if p.formed = k.cheaperFormed(b, cols); p.formed {
+	// Compare the cost of forming the kernel with b and of multiplying by the Jacobian, where a product
+	// has only the work for a left to do.
+	x := extent{na: chunk, nb: b.Len(), ca: b.Outputs(), cb: b.Outputs()}
+	left := extent{na: x.na, ca: x.ca}
+	p.formed = k.newPlan(b, b, x).cost+x.entries()*float64(cols) < k.factorsCost(b, left, cols)
+	if p.formed {
 		return p
 	}
 	right := v.RawMatrix()
@@ -31,15 +36,6 @@ func (k *NTK) Prepare(b *linearize.Batch, v *mat.Dense) Product {
 		k.eachFactor(b, dense.Cols(right, lo, hi), func(f factor) { p.factors = append(p.factors, placed{f, lo, hi}) })
 	}
 	return p
-}
-
-// cheaperFormed tells whether forming the kernel with b costs less than
-// multiplying by the Jacobian, for products with v of that many columns.
-func (k *NTK) cheaperFormed(b *linearize.Batch, cols int) bool {
-	x := extent{na: chunk, nb: b.Len(), ca: b.Outputs(), cb: b.Outputs()}
-	// A product has only the work for a left to do.
-	left := extent{na: x.na, ca: x.ca}
-	return k.newPlan(b, b, x).cost+x.entries()*float64(cols) < k.factorsCost(b, left, cols)
 }
 
 // prepared is the product κ(·, b) v, with either the factors of v or, if formed is

@@ -65,24 +65,33 @@ func (m *Model) field(f *field) error {
 	case 6:
 		return f.string(&m.DocString)
 	case 7:
-		return in("graph", m.graph(f))
+		var err error
+		if m.Graph != nil {
+			err = faultf(f.off, "a second graph")
+		} else {
+			m.Graph, err = decodeGraph(f)
+		}
+		return in("graph", err)
 	case 8:
 		return opset(&m.OpsetImport, f)
 	case 14:
 		return in(label("metadata", len(m.Metadata), ""), entry(&m.Metadata, f))
 	case 25:
-		return m.function(f)
+		fn := new(Function)
+		body, err := f.message()
+		if err == nil {
+			err = body.each(fn.field)
+		}
+		if err == nil && fn.Name == "" {
+			err = faultf(f.off, "it has no name")
+		}
+		if err != nil {
+			return in(label("function", len(m.Functions), fn.Name), err)
+		}
+		m.Functions = append(m.Functions, fn)
+		return nil
 	}
 	return f.keep(&m.Unknown)
-}
-
-func (m *Model) graph(f *field) error {
-	if m.Graph != nil {
-		return faultf(f.off, "a second graph")
-	}
-	var err error
-	m.Graph, err = decodeGraph(f)
-	return err
 }
 
 // decodeGraph decodes GraphProto.
@@ -117,23 +126,6 @@ func opset(dst *[]Opset, f *field) error {
 		return in(label("opset import", len(*dst), ""), err)
 	}
 	*dst = append(*dst, o)
-	return nil
-}
-
-// function decodes FunctionProto.
-func (m *Model) function(f *field) error {
-	fn := new(Function)
-	body, err := f.message()
-	if err == nil {
-		err = body.each(fn.field)
-	}
-	if err == nil && fn.Name == "" {
-		err = faultf(f.off, "it has no name")
-	}
-	if err != nil {
-		return in(label("function", len(m.Functions), fn.Name), err)
-	}
-	m.Functions = append(m.Functions, fn)
 	return nil
 }
 
@@ -276,8 +268,19 @@ func attribute(dst *[]*Attribute, f *field) error {
 		present |= 1 << contents[f.num]
 		return a.field(f)
 	})
-	if err == nil {
-		err = a.resolve(present, body.off)
+	// An attribute without a type (IR version 1) has that of its value.
+	if present &^= 1 << AttrUndefined; err == nil && a.Type == AttrUndefined && present != 0 {
+		if a.Type = AttrType(bits.TrailingZeros32(present)); bits.OnesCount32(present) > 1 {
+			err = faultf(body.off, "no type, and values of more than one")
+		}
+	}
+	// A tensor or graph has its value, unless the attribute refers to one of a call.
+	switch {
+	case err != nil || a.Ref != "":
+	case a.Type == AttrTensor && a.T == nil:
+		err = faultf(body.off, "a tensor is announced and not there")
+	case a.Type == AttrGraph && a.G == nil:
+		err = faultf(body.off, "a graph is announced and not there")
 	}
 	if err != nil {
 		return in(label("attribute", len(*dst), a.Name), err)
@@ -319,7 +322,9 @@ func (a *Attribute) field(f *field) error {
 		if a.G != nil {
 			return faultf(f.off, "a second graph")
 		}
-		return a.graph(f)
+		var err error
+		a.G, err = decodeGraph(f)
+		return in("graph", err)
 	case 7:
 		dst := &a.Floats
 		return f.eachScalar(protowire.Fixed32Type, func(u uint64) error {
@@ -344,32 +349,6 @@ func (a *Attribute) field(f *field) error {
 		return f.string(&a.Ref)
 	}
 	return f.keep(&a.Raw)
-}
-
-func (a *Attribute) graph(f *field) (err error) {
-	a.G, err = decodeGraph(f)
-	return in("graph", err)
-}
-
-// resolve sets the type of an attribute without one (IR version 1) from the
-// values that are present, and checks that a tensor or graph has its value. An
-// attribute that refers to one of a call has none.
-func (a *Attribute) resolve(present uint32, off int) error {
-	present &^= 1 << AttrUndefined
-	if a.Type == AttrUndefined && present != 0 {
-		if bits.OnesCount32(present) > 1 {
-			return faultf(off, "no type, and values of more than one")
-		}
-		a.Type = AttrType(bits.TrailingZeros32(present))
-	}
-	switch {
-	case a.Ref != "":
-	case a.Type == AttrTensor && a.T == nil:
-		return faultf(off, "a tensor is announced and not there")
-	case a.Type == AttrGraph && a.G == nil:
-		return faultf(off, "a graph is announced and not there")
-	}
-	return nil
 }
 
 // valueInfo decodes ValueInfoProto and appends it to dst.
@@ -449,33 +428,30 @@ func (v *ValueInfo) tensorType(f *field) error {
 		if err != nil {
 			return err
 		}
-		return shape.each(v.dim)
+		return shape.each(func(f *field) error {
+			if f.num != 1 {
+				return nil
+			}
+			body, err := f.message()
+			if err != nil {
+				return err
+			}
+			// If a dimension has both a value and a symbol, the later one counts, as in any protobuf oneof.
+			var d Dim
+			err = body.each(func(f *field) error {
+				switch f.num {
+				case 1:
+					d = Dim{HasValue: true}
+					return f.int64(&d.Value)
+				case 2:
+					d = Dim{}
+					return f.string(&d.Param)
+				}
+				return nil
+			})
+			v.Dims = append(v.Dims, d)
+			return err
+		})
 	}
 	return nil
-}
-
-// dim decodes one field of TensorShapeProto. If a dimension has both a value and a
-// symbol, the later one counts, as in any protobuf oneof.
-func (v *ValueInfo) dim(f *field) error {
-	if f.num != 1 {
-		return nil
-	}
-	body, err := f.message()
-	if err != nil {
-		return err
-	}
-	var d Dim
-	err = body.each(func(f *field) error {
-		switch f.num {
-		case 1:
-			d = Dim{HasValue: true}
-			return f.int64(&d.Value)
-		case 2:
-			d = Dim{}
-			return f.string(&d.Param)
-		}
-		return nil
-	})
-	v.Dims = append(v.Dims, d)
-	return err
 }

@@ -204,21 +204,17 @@ func (v *ValueInfo) append(b []byte) []byte {
 	b = appendString(b, 1, v.Name)
 	if v.Type != 0 || v.HasShape {
 		// type { tensor_type { … } }
-		b = appendBytes(b, 2, appendBytes(nil, 1, v.appendTensorType(nil)))
+		tensor := appendNonzero(nil, 1, int64(v.Type))
+		if v.HasShape {
+			var dims []byte
+			for _, d := range v.Dims {
+				dims = appendBytes(dims, 1, d.append(nil))
+			}
+			tensor = appendBytes(tensor, 2, dims)
+		}
+		b = appendBytes(b, 2, appendBytes(nil, 1, tensor))
 	}
 	return append(b, v.Unknown...)
-}
-
-func (v *ValueInfo) appendTensorType(b []byte) []byte {
-	b = appendNonzero(b, 1, int64(v.Type))
-	if !v.HasShape {
-		return b
-	}
-	var dims []byte
-	for _, d := range v.Dims {
-		dims = appendBytes(dims, 1, d.append(nil))
-	}
-	return appendBytes(b, 2, dims)
 }
 
 func (d Dim) append(b []byte) []byte {

@@ -22,7 +22,15 @@ const (
 // and leaves that error to Decode.
 func readAll(r io.Reader, most int64) ([]byte, error) {
 	tooLarge := faultf(-1, "more than the %d bytes an ONNX file can have", most)
-	size := length(r)
+	size := int64(0) // of r, if it knows it
+	switch r := r.(type) {
+	case interface{ Len() int }:
+		size = int64(r.Len())
+	case interface{ Stat() (fs.FileInfo, error) }:
+		if info, err := r.Stat(); err == nil && info.Mode().IsRegular() {
+			size = info.Size()
+		}
+	}
 	if size > most {
 		return nil, tooLarge
 	}
@@ -41,34 +49,16 @@ func readAll(r io.Reader, most int64) ([]byte, error) {
 			}
 			switch {
 			case err == io.EOF || f.broken:
-				return join(append(parts, part[:filled])), nil
+				if len(parts) == 0 {
+					return part[:filled], nil
+				}
+				return bytes.Join(append(parts, part[:filled]), nil), nil
 			case err != nil:
 				return nil, err
 			}
 		}
 		parts = append(parts, part)
 	}
-}
-
-// length returns the number of bytes in r if r knows it, and 0 otherwise.
-func length(r io.Reader) int64 {
-	switch r := r.(type) {
-	case interface{ Len() int }:
-		return int64(r.Len())
-	case interface{ Stat() (fs.FileInfo, error) }:
-		if info, err := r.Stat(); err == nil && info.Mode().IsRegular() {
-			return info.Size()
-		}
-	}
-	return 0
-}
-
-// join returns the parts as one.
-func join(parts [][]byte) []byte {
-	if len(parts) == 1 {
-		return parts[0]
-	}
-	return bytes.Join(parts, nil)
 }
 
 // A framing follows the records of a message while its bytes arrive.

@@ -142,7 +142,8 @@ func wireType(num number) protowire.Type {
 	return protowire.VarintType
 }
 
-// check compares the shape with the stored elements and returns their number.
+// check compares the shape with the stored elements and returns their number. They must all be in
+// one field, that of the tensor's type or raw_data.
 func (t *Tensor) check(s *storage, off int) (int, error) {
 	if s.segment {
 		return 0, unsupportedf(off, "it is stored in segments; save it in one piece")
@@ -151,19 +152,6 @@ func (t *Tensor) check(s *storage, off int) (int, error) {
 	if err != nil {
 		return 0, faultf(off, "%v", err)
 	}
-	have, err := t.stored(s, off)
-	if err != nil {
-		return 0, err
-	}
-	if int64(have) != want {
-		return 0, faultf(off, "shape %s has %d elements, but the file holds %d", shape(t.Dims), want, have)
-	}
-	return have, nil
-}
-
-// stored returns the number of elements in the file. They must all be in one
-// field, that of the tensor's type or raw_data.
-func (t *Tensor) stored(s *storage, off int) (int, error) {
 	info, ok := types[t.Type]
 	if !ok {
 		return 0, unsupportedf(off, "elements of %s are not supported; save the model in float32 or float64", t.Type)
@@ -173,18 +161,22 @@ func (t *Tensor) stored(s *storage, off int) (int, error) {
 			return 0, faultf(off, "elements of %s in data field %d, want field %d or raw data", t.Type, num, info.field)
 		}
 	}
-	typed := s.count[info.field]
-	switch {
-	case len(s.raw) == 0:
-		return typed, nil
-	case typed > 0:
-		return 0, faultf(off, "both raw data and data field %d hold elements", info.field)
-	case t.Type == String:
-		return 0, faultf(off, "strings in raw data")
-	case len(s.raw)%info.size != 0:
-		return 0, faultf(off, "%d bytes of raw data do not divide into elements of %s", len(s.raw), t.Type)
+	have := s.count[info.field]
+	if len(s.raw) > 0 {
+		switch {
+		case have > 0:
+			return 0, faultf(off, "both raw data and data field %d hold elements", info.field)
+		case t.Type == String:
+			return 0, faultf(off, "strings in raw data")
+		case len(s.raw)%info.size != 0:
+			return 0, faultf(off, "%d bytes of raw data do not divide into elements of %s", len(s.raw), t.Type)
+		}
+		have = len(s.raw) / info.size
 	}
-	return len(s.raw) / info.size, nil
+	if int64(have) != want {
+		return 0, faultf(off, "shape %s has %d elements, but the file holds %d", shape(t.Dims), want, have)
+	}
+	return have, nil
 }
 
 // elements returns the product of dims.
@@ -251,7 +243,17 @@ func (t *Tensor) load(m message, s *storage, n int) error {
 func (t *Tensor) loadRaw(raw []byte) error {
 	info := types[t.Type]
 	for ; len(raw) > 0; raw = raw[info.size:] {
-		u := littleEndian(raw, info.size)
+		var u uint64
+		switch info.size {
+		case 1:
+			u = uint64(raw[0])
+		case 2:
+			u = uint64(binary.LittleEndian.Uint16(raw))
+		case 4:
+			u = uint64(binary.LittleEndian.Uint32(raw))
+		default:
+			u = binary.LittleEndian.Uint64(raw)
+		}
 		if info.min < 0 {
 			unused := 64 - 8*info.size
 			u = uint64(int64(u<<unused) >> unused)
@@ -313,18 +315,6 @@ func (d DataType) bits(v float64) uint64 {
 	return math.Float64bits(v)
 }
 
-func littleEndian(b []byte, size int) uint64 {
-	switch size {
-	case 1:
-		return uint64(b[0])
-	case 2:
-		return uint64(binary.LittleEndian.Uint16(b))
-	case 4:
-		return uint64(binary.LittleEndian.Uint32(b))
-	}
-	return binary.LittleEndian.Uint64(b)
-}
-
 func appendLittleEndian(b []byte, u uint64, size int) []byte {
 	var full [8]byte
 	binary.LittleEndian.PutUint64(full[:], u)
@@ -333,8 +323,22 @@ func appendLittleEndian(b []byte, u uint64, size int) []byte {
 
 // append appends the tensor's message, its elements as raw data.
 func (t *Tensor) append(b []byte) ([]byte, error) {
-	if err := t.valid(); err != nil {
-		return nil, err
+	// Type, shape and number of elements must fit one another.
+	info, ok := types[t.Type]
+	if !ok {
+		return nil, invalidf("elements of %s are not supported", t.Type)
+	}
+	want, err := elements(t.Dims)
+	if t.External != nil {
+		want = 0
+	}
+	switch have := t.Len(); {
+	case err != nil:
+		return nil, invalidf("%v", err)
+	case int64(have) != want:
+		return nil, invalidf("shape %s has %d elements, but there are %d of %s", shape(t.Dims), want, have, t.Type)
+	case have != len(t.Floats)+len(t.Ints)+len(t.Strings):
+		return nil, invalidf("it holds elements of another type than %s", t.Type)
 	}
 	b = appendInts(b, tensorDims, t.Dims)
 	b = appendInt(b, tensorType, int64(t.Type))
@@ -346,39 +350,10 @@ func (t *Tensor) append(b []byte) ([]byte, error) {
 		return append(t.External.append(b), t.Unknown...), nil
 	}
 	if t.Type != String && t.Len() > 0 {
-		var err error
-		if b, err = t.appendRaw(b); err != nil {
-			return nil, err
-		}
+		b = protowire.AppendTag(b, tensorRaw, protowire.BytesType)
+		b = protowire.AppendVarint(b, uint64(t.Len())*uint64(info.size))
+		b = slices.Grow(b, t.Len()*info.size)
 	}
-	return append(b, t.Unknown...), nil
-}
-
-// valid checks type, shape and number of elements of a tensor in memory.
-func (t *Tensor) valid() error {
-	if _, ok := types[t.Type]; !ok {
-		return invalidf("elements of %s are not supported", t.Type)
-	}
-	want, err := elements(t.Dims)
-	if t.External != nil {
-		want = 0
-	}
-	switch have := t.Len(); {
-	case err != nil:
-		return invalidf("%v", err)
-	case int64(have) != want:
-		return invalidf("shape %s has %d elements, but there are %d of %s", shape(t.Dims), want, have, t.Type)
-	case have != len(t.Floats)+len(t.Ints)+len(t.Strings):
-		return invalidf("it holds elements of another type than %s", t.Type)
-	}
-	return nil
-}
-
-func (t *Tensor) appendRaw(b []byte) ([]byte, error) {
-	info := types[t.Type]
-	b = protowire.AppendTag(b, tensorRaw, protowire.BytesType)
-	b = protowire.AppendVarint(b, uint64(t.Len())*uint64(info.size))
-	b = slices.Grow(b, t.Len()*info.size)
 	for i, v := range t.Floats {
 		u := t.Type.bits(v)
 		if math.IsInf(t.Type.float(u), 0) && !math.IsInf(v, 0) {
@@ -392,5 +367,5 @@ func (t *Tensor) appendRaw(b []byte) ([]byte, error) {
 		}
 		b = appendLittleEndian(b, uint64(v), info.size)
 	}
-	return b, nil
+	return append(b, t.Unknown...), nil
 }

@@ -39,47 +39,38 @@ type field struct {
 func (m message) each(visit func(f *field) error) error {
 	var f field
 	for at := 0; at < len(m.b); {
-		var n int
-		var err error
-		if f, n, err = m.record(at); err != nil {
-			return err
+		b := m.b[at:]
+		num, typ, k := protowire.ConsumeTag(b)
+		if k < 0 {
+			return wireError(m.off+at, k)
 		}
+		f = field{num: num, typ: typ, off: m.off + at, val: m.off + at + k, depth: m.depth}
+		n := 0
+		switch typ {
+		case protowire.VarintType:
+			f.u, n = protowire.ConsumeVarint(b[k:])
+		case protowire.Fixed32Type:
+			var v uint32
+			v, n = protowire.ConsumeFixed32(b[k:])
+			f.u = uint64(v)
+		case protowire.Fixed64Type:
+			f.u, n = protowire.ConsumeFixed64(b[k:])
+		case protowire.BytesType:
+			f.b, n = protowire.ConsumeBytes(b[k:])
+			f.val += n - len(f.b)
+		default:
+			return faultf(f.off, "field %d has wire type %d, which ONNX does not use: damaged, or not an ONNX file", num, typ)
+		}
+		if n < 0 {
+			return wireError(f.off, n)
+		}
+		f.raw = b[:k+n]
 		if err := visit(&f); err != nil {
 			return err
 		}
-		at += n
+		at += k + n
 	}
 	return nil
-}
-
-// record reads the record that starts at byte at of m and returns its length.
-func (m message) record(at int) (f field, n int, err error) {
-	b := m.b[at:]
-	num, typ, k := protowire.ConsumeTag(b)
-	if k < 0 {
-		return f, 0, wireError(m.off+at, k)
-	}
-	f = field{num: num, typ: typ, off: m.off + at, val: m.off + at + k, depth: m.depth}
-	switch typ {
-	case protowire.VarintType:
-		f.u, n = protowire.ConsumeVarint(b[k:])
-	case protowire.Fixed32Type:
-		var v uint32
-		v, n = protowire.ConsumeFixed32(b[k:])
-		f.u = uint64(v)
-	case protowire.Fixed64Type:
-		f.u, n = protowire.ConsumeFixed64(b[k:])
-	case protowire.BytesType:
-		f.b, n = protowire.ConsumeBytes(b[k:])
-		f.val += n - len(f.b)
-	default:
-		return f, 0, faultf(f.off, "field %d has wire type %d, which ONNX does not use: damaged, or not an ONNX file", num, typ)
-	}
-	if n < 0 {
-		return f, 0, wireError(f.off, n)
-	}
-	f.raw = b[:k+n]
-	return f, k + n, nil
 }
 
 // wireError returns the error for a negative length returned by protowire.
@@ -184,7 +175,18 @@ func (f *field) eachScalar(typ protowire.Type, visit func(u uint64) error) error
 		return err
 	}
 	for b := f.b; len(b) > 0; {
-		u, n := consumeScalar(b, typ)
+		var u uint64
+		var n int
+		switch typ {
+		case protowire.Fixed32Type:
+			var v uint32
+			v, n = protowire.ConsumeFixed32(b)
+			u = uint64(v)
+		case protowire.Fixed64Type:
+			u, n = protowire.ConsumeFixed64(b)
+		default:
+			u, n = protowire.ConsumeVarint(b)
+		}
 		if n < 0 {
 			return wireError(f.val+len(f.b)-len(b), n)
 		}
@@ -194,17 +196,6 @@ func (f *field) eachScalar(typ protowire.Type, visit func(u uint64) error) error
 		b = b[n:]
 	}
 	return nil
-}
-
-func consumeScalar(b []byte, typ protowire.Type) (u uint64, n int) {
-	switch typ {
-	case protowire.Fixed32Type:
-		v, n := protowire.ConsumeFixed32(b)
-		return uint64(v), n
-	case protowire.Fixed64Type:
-		return protowire.ConsumeFixed64(b)
-	}
-	return protowire.ConsumeVarint(b)
 }
 
 func (f *field) int64s(dst *[]int64) error {
