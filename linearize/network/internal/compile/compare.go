@@ -44,7 +44,8 @@ func comparison(is func(sign int) bool) operator {
 		shape, batch, ia, ib := c.broadcast(a, b)
 		out := c.newInts(shape, batch, a, b)
 		for i := range out.ints {
-			out.ints[i].k = int(graph.Step(is(signOf(x[graph.Pick(ia, i)], y[graph.Pick(ib, i)]))))
+			p, q := x[graph.Pick(ia, i)], y[graph.Pick(ib, i)] // neither is NaN
+			out.ints[i].k = int(graph.Step(is(int(graph.Step(p > q) - graph.Step(p < q)))))
 		}
 		c.result(out)
 	}, inputs: 2, integers: isTruth, roles: learnt.Compares, note: "no derivative"}
@@ -62,11 +63,6 @@ func logical(f func(a, b bool) bool) operator {
 			return affine{k: int(graph.Step(f(x.k != 0, y.k != 0)))}
 		}))
 	}, inputs: 2, integers: isTruth, roles: learnt.Compares}
-}
-
-// signOf returns the sign of a − b, neither of which is NaN.
-func signOf(a, b float64) int {
-	return int(graph.Step(a > b)) - int(graph.Step(a < b))
 }
 
 // numbers returns the elements of a tensor that does not depend on the input, for

@@ -14,6 +14,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize/network/head"
@@ -205,31 +207,29 @@ func within(f func(), place string, args ...any) {
 
 // Compile checks and translates a model. It translates the whole model even if the head is then removed.
 func Compile(m *onnx.Model, o Options) (r *Result, err error) {
-	err = attempt(func() { r = compileModel(m, o) })
+	err = attempt(func() {
+		if o.Training {
+			o.silent = map[string]bool{}
+		}
+		if m.Graph == nil {
+			panic(refuse("network: the ONNX file has no graph; export the model again"))
+		}
+		c := compileGraph(m, m.Graph, &o, "")
+		h := head.Head{}
+		if c.head != nil {
+			h = c.head.Head
+		}
+		if h.Removes(o.Head) {
+			g, output := c.head.Without(m.Graph)
+			c = compileGraph(m, g, &o, output)
+			h.Removed = true
+		}
+		if h.Function != head.None && o.Head != head.Keep {
+			c.warns = append(c.warns, h.Warning())
+		}
+		r = &Result{Program: c.prog, Theta: c.theta(), Warnings: c.warns, Head: h, Graph: c.graph}
+	})
 	return r, err
-}
-
-func compileModel(m *onnx.Model, o Options) *Result {
-	if o.Training {
-		o.silent = map[string]bool{}
-	}
-	if m.Graph == nil {
-		panic(refuse("network: the ONNX file has no graph; export the model again"))
-	}
-	c := compileGraph(m, m.Graph, &o, "")
-	h := head.Head{}
-	if c.head != nil {
-		h = c.head.Head
-	}
-	if h.Removes(o.Head) {
-		g, output := c.head.Without(m.Graph)
-		c = compileGraph(m, g, &o, output)
-		h.Removed = true
-	}
-	if h.Function != head.None && o.Head != head.Keep {
-		c.warns = append(c.warns, h.Warning())
-	}
-	return &Result{Program: c.prog, Theta: c.theta(), Warnings: c.warns, Head: h, Graph: c.graph}
 }
 
 // compileGraph compiles a graph of the model. The output is a result in it or, where it
@@ -272,13 +272,32 @@ func compileGraph(m *onnx.Model, g *onnx.Graph, o *Options, output string) *comp
 	}
 	given := output
 	output, nodes := c.plan(output)
-	c.checkOperators(nodes)
+	// Name all operators that are not read at once.
+	first, list := map[string]int{}, []UnsupportedOperator(nil)
+	for _, i := range slices.Sorted(slices.Values(nodes)) {
+		n := c.graph.Nodes[i]
+		name := operatorName(n)
+		if _, ok := operators[name]; ok {
+			continue
+		}
+		name = strings.Trim(strconv.Quote(name), `"`)
+		if _, ok := first[name]; !ok {
+			first[name] = len(list)
+			list = append(list, UnsupportedOperator{Name: name})
+		}
+		o := &list[first[name]]
+		o.Nodes = append(o.Nodes, fmt.Sprintf("node %d %s", c.numberOf(i), strconv.Quote(brief(n.Name, 60))))
+	}
+	if list != nil {
+		panic(refusal{&UnsupportedError{Opset: c.opset, Operators: list}})
+	}
 	c.declareInputs(o)
 	c.findConstants(nodes, output)
 	for _, i := range nodes {
 		c.node = c.graph.Nodes[i]
 		c.prog.Operators = append(c.prog.Operators, c.node.OpType)
-		if c.undecided.skip(c.node) {
+		if slices.ContainsFunc(c.node.Inputs, func(name string) bool { return c.undecided.unknown[name] }) {
+			c.undecided.add(c.node) // what it reads is not known yet, nor are its results
 			continue
 		}
 		if err := attempt(c.translate); err != nil {
@@ -292,9 +311,19 @@ func compileGraph(m *onnx.Model, g *onnx.Graph, o *Options, output string) *comp
 		return c
 	}
 	// Where tensors were taken for parameters that do not influence the outputs, compile again with
-	// them as constants.
-	names := c.silentTensors()
-	if len(names) == 0 {
+	// them as constants. Only those are tried that are no weight, bias or scale of a layer, and not all
+	// parameters at once.
+	var doubtful []int
+	for i, p := range c.prog.Params {
+		if d := c.decisions[p.Name]; !d.Layer && !c.learn[p.Name] {
+			doubtful = append(doubtful, i)
+		}
+	}
+	var names []string
+	for _, i := range c.prog.Silent(c.theta(), doubtful) {
+		names = append(names, c.prog.Params[i].Name)
+	}
+	if len(names) == 0 || len(names) == len(c.prog.Params) {
 		return c
 	}
 	again := *o
@@ -351,27 +380,21 @@ func (c *compiler) plan(wanted string) (output string, order []int) {
 		output = c.graph.Outputs[0].Name
 		c.head = ending.Find(c.graph, output, c.learn)
 	}
-	return output, c.sort(output, producer)
-}
-
-// sort visits the nodes behind the output depth first, without recursion.
-func (c *compiler) sort(output string, producer map[string]int) []int {
+	// Visit the nodes behind the output depth first, without recursion.
 	const open, done = 1, 2
 	mark := make([]int, len(c.graph.Nodes))
-	var order []int
 	type frame struct{ node, next int }
 	var stack []frame
-	push := func(name string) error {
+	push := func(name string) {
 		i, ok := producer[name]
 		switch {
 		case !ok || mark[i] == done:
-			return nil
+			return
 		case mark[i] == open:
 			panic(refuse("network: the graph has a cycle through %s; %s", c.label(i), invalid))
 		}
 		mark[i] = open
 		stack = append(stack, frame{node: i})
-		return nil
 	}
 	push(output)
 	for len(stack) > 0 {
@@ -385,13 +408,12 @@ func (c *compiler) sort(output string, producer map[string]int) []int {
 		}
 		name := n.Inputs[f.next]
 		f.next++
-		if name == "" {
-			continue
+		if name != "" {
+			c.uses[name]++
+			push(name)
 		}
-		c.uses[name]++
-		push(name)
 	}
-	return order
+	return output, order
 }
 
 // Count returns the number of elements of a shape. It returns an error if there are no elements, or too many
@@ -431,7 +453,10 @@ func (c *compiler) addSlot(s graph.Slot) int {
 // addConstant puts data into a new slot and returns its value.
 func (c *compiler) addConstant(data []float64, shape []int) *value {
 	id := c.addSlot(graph.Slot{Size: len(data), Static: true, Param: -1, Constant: data})
-	c.findMask(id, data)
+	if first := slices.Index(data, math.Inf(-1)); first >= 0 {
+		from := fmt.Errorf("a constant holds -Inf at element %d, and only a mask that is added before a Softmax may", first)
+		c.masks[id] = &mask{at: onlyInf(data), from: from}
+	}
 	return &value{slot: id, shape: shape, batch: -1}
 }
 

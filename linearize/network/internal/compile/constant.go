@@ -173,14 +173,29 @@ func (c *compiler) oneHot() {
 	if graph.Product(values.shape) != 2 || values.isInt && len(values.ints) != 2 {
 		panic(refuse("its values are of shape %v, not an off and an on value", values.shape))
 	}
-	if c.depends(at) {
-		c.result(c.oneHotDepending(at, ax, depth, values))
-		return
-	}
-	shape, batch := slices.Insert(slices.Clone(at.shape), ax, depth), at.batch
+	batch := at.batch
 	if batch >= ax {
 		batch++
 	}
+	if c.depends(at) {
+		// Compare integers that depend on the input with the numbers of all classes.
+		t := typeOf(values)
+		values = c.asFloat(values)
+		column := c.alias(at, slices.Insert(slices.Clone(at.shape), ax, 1), batch)
+		c.spend(numberBytes * depth)
+		classes := make([]float64, depth)
+		for k := range classes {
+			classes[k] = float64(k)
+		}
+		classShape := append([]int{depth}, slices.Repeat([]int{1}, len(at.shape)-ax)...)
+		is := c.combine(graph.Indicator(depth), column, c.addConstant(classes, classShape))
+		values = c.alias(values, []int{2}, -1)
+		off := c.takeAxis(values, 0, []int{0}, nil)
+		on := c.takeAxis(values, 0, []int{1}, nil)
+		c.result(ofType(c.choice([]*value{is, on, off}), t))
+		return
+	}
+	shape := slices.Insert(slices.Clone(at.shape), ax, depth)
 	inner := graph.Product(at.shape[ax:])
 	n := c.entries(shape)
 	table := make([]int32, n)
@@ -195,28 +210,6 @@ func (c *compiler) oneHot() {
 		table[i] = int32(graph.Step(a.k == i/inner%depth))
 	}
 	c.result(c.apply(values.onAxis(values.batch, at.lead), shape, batch, table, 0))
-}
-
-// oneHotDepending returns the one-hot vectors, along a new axis, of integers that depend
-// on the input. values holds the number for the other classes and that for the one.
-func (c *compiler) oneHotDepending(at *value, ax, depth int, values *value) *value {
-	t := typeOf(values)
-	values = c.asFloat(values)
-	batch := at.batch
-	if batch >= ax {
-		batch++
-	}
-	column := c.alias(at, slices.Insert(slices.Clone(at.shape), ax, 1), batch)
-	c.spend(numberBytes * depth)
-	classes := make([]float64, depth)
-	for k := range classes {
-		classes[k] = float64(k)
-	}
-	is := c.combine(graph.Indicator(depth), column, c.addConstant(classes, append([]int{depth}, slices.Repeat([]int{1}, len(at.shape)-ax)...)))
-	values = c.alias(values, []int{2}, -1)
-	off := c.takeAxis(values, 0, []int{0}, nil)
-	on := c.takeAxis(values, 0, []int{1}, nil)
-	return ofType(c.choice([]*value{is, on, off}), t)
 }
 
 // nonZero translates NonZero of known numbers: the indices of those that are not zero.

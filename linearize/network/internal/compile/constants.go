@@ -113,7 +113,28 @@ func (c *compiler) findConstants(order []int, output string) {
 	first, last := s.only(before, output), s.only(after, output)
 	c.prog.InputConstants = c.fix(first, false)
 	if c.prog.OutputConstants = c.fix(last, true); len(c.prog.OutputConstants) > 0 {
-		c.prog.OutputScale = c.factor(after)
+		// The product of the stored numbers by which these nodes multiply or divide, one for all outputs; 0
+		// where there are several or they are computed.
+		scale := 1.0
+		for i, n := range c.graph.Nodes {
+			if !after[i] || n.OpType == "Add" || n.OpType == "Sub" {
+				continue
+			}
+			in := c.inits[n.Inputs[1]]
+			if in == nil && n.OpType == "Mul" {
+				in = c.inits[n.Inputs[0]]
+			}
+			if in == nil || in.t.Len() != 1 || len(in.t.Floats) != 1 {
+				scale = 0
+				break
+			}
+			if n.OpType == "Div" {
+				scale /= in.t.Floats[0]
+			} else {
+				scale *= in.t.Floats[0]
+			}
+		}
+		c.prog.OutputScale = scale
 	}
 	// Decide which of the other tensors were learnt. first and last hold the tensors that standardize inputs and
 	// scale outputs.
@@ -154,31 +175,6 @@ func placed(first bool) string {
 		return "standardizes the inputs before the first layer"
 	}
 	return "scales the outputs after the last layer"
-}
-
-// factor is the product of the stored numbers by which nodes multiply or divide, one for
-// all outputs; 0 where there are several or they are computed.
-func (c *compiler) factor(nodes map[int]bool) float64 {
-	product := 1.0
-	for i := range c.graph.Nodes {
-		n := c.graph.Nodes[i]
-		if !nodes[i] || n.OpType == "Add" || n.OpType == "Sub" {
-			continue
-		}
-		in := c.inits[n.Inputs[1]]
-		if in == nil && n.OpType == "Mul" {
-			in = c.inits[n.Inputs[0]]
-		}
-		if in == nil || in.t.Len() != 1 || len(in.t.Floats) != 1 {
-			return 0
-		}
-		if n.OpType == "Div" {
-			product /= in.t.Floats[0]
-		} else {
-			product *= in.t.Floats[0]
-		}
-	}
-	return product
 }
 
 // fix makes the named initializers constants, except those that are frozen or to
@@ -299,7 +295,18 @@ func (s *constants) afterLast(output string) map[int]bool {
 			return nil
 		}
 		if bias := facts.Bias; bias == 0 || len(n.Inputs) <= bias || n.Inputs[bias] == "" {
-			chain = s.withoutBias(chain)
+			// Cut the chain at the Add that gives the layer a bias: the nearest one, if no tensor scales the
+			// result before it.
+			for k, i := range slices.Backward(chain) {
+				n := s.nodes[i]
+				if n.OpType == "Add" {
+					chain = chain[:k]
+					break
+				}
+				if s.tensors[n.Inputs[0]] || s.tensors[n.Inputs[1]] {
+					break
+				}
+			}
 		}
 		break
 	}
@@ -308,22 +315,6 @@ func (s *constants) afterLast(output string) map[int]bool {
 		found[i] = true
 	}
 	return found
-}
-
-// withoutBias cuts the chain, which begins at the output, at the Add that gives
-// the layer at its end a bias: the nearest one, if no tensor scales the result before
-// it.
-func (s *constants) withoutBias(chain []int) []int {
-	for k, i := range slices.Backward(chain) {
-		n := s.nodes[i]
-		if n.OpType == "Add" {
-			return chain[:k]
-		}
-		if s.tensors[n.Inputs[0]] || s.tensors[n.Inputs[1]] {
-			break
-		}
-	}
-	return chain
 }
 
 // only returns the initializers that nothing but the found nodes read, perhaps

@@ -5,13 +5,12 @@ import (
 
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
-	"github.com/funcgp/funcgp/linearize/network/internal/rewrite"
 )
 
 func init() {
 	register("Products", map[string]operator{
 		"Gemm":   {translate: func(c *compiler) { c.result(c.gemm()) }, inputs: 3, roles: learnt.Multiplies, bias: 2},
-		"MatMul": {translate: (*compiler).matMul, inputs: 2, roles: learnt.Multiplies},
+		"MatMul": {translate: func(c *compiler) { c.result(c.matrices(c.float(0), c.float(1), true, nil, 0)) }, inputs: 2, roles: learnt.Multiplies},
 	})
 }
 
@@ -24,8 +23,6 @@ func (c *compiler) private(v *value, i int) bool {
 func (c *compiler) needsGrad(v *value) bool { return c.prog.Slots[v.slot].NeedsGrad }
 
 func (c *compiler) isStatic(v *value) bool { return c.prog.Slots[v.slot].Static }
-
-func (c *compiler) matMul() { c.result(c.matrices(c.float(0), c.float(1), true, nil, 0)) }
 
 // layered reports whether a static matrix b multiplies the rows of a.
 func (c *compiler) layered(a, b *value) bool {
@@ -108,7 +105,11 @@ func (c *compiler) dense(x, w *value, wi int, inByOut bool, bias *value, bi int)
 	default:
 		o.Tied = true
 	}
-	if st.Transposed = o.InByOut; len(w.shapeOfWeight()) != 2 {
+	stored := len(w.shape) // dimensions of the tensor that the weight is stored as
+	if w.weight != nil {
+		stored = len(w.weight.t.Dims)
+	}
+	if st.Transposed = o.InByOut; stored != 2 {
 		if st.Rows = out; o.InByOut {
 			st.Rows = in
 		}
@@ -140,14 +141,6 @@ func (c *compiler) dense(x, w *value, wi int, inByOut bool, bias *value, bi int)
 		return c.combineInto(graph.Add, y, after)
 	}
 	return y
-}
-
-// shapeOfWeight is the shape of the tensor that a weight is stored as.
-func (v *value) shapeOfWeight() []int {
-	if v.weight == nil {
-		return v.shape
-	}
-	return rewrite.Shape(v.weight.t)
 }
 
 // fuseBias makes bias the bias of the dense layer that computed x and returns x,

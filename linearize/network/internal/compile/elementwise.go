@@ -62,7 +62,7 @@ var functions = map[string]function{
 	"Exp":        {op: graph.Exp, roles: learnt.Positive},
 	"Log":        {op: graph.Log, roles: learnt.Prepares},
 	"Abs":        {op: graph.Abs, onInts: absInt, integers: computes, roles: learnt.Prepares},
-	"Neg":        {op: graph.Neg, onInts: negInt, integers: computes, roles: learnt.Prepares},
+	"Neg":        {op: graph.Neg, onInts: func(a affine) affine { return subInt(affine{}, a) }, integers: computes, roles: learnt.Prepares},
 	"Reciprocal": {op: graph.Reciprocal},
 	"Mish":       {op: graph.Mish},
 	"HardSwish":  {op: graph.HardSwish},
@@ -217,8 +217,6 @@ func (c *compiler) arithmetic(fn graph.BinaryFunc, onInts func(a, b affine) affi
 	}
 }
 
-func fractional(v float64) bool { return v != math.Trunc(v) }
-
 // pow translates Pow. A stored exponent of whole numbers is no parameter unless
 // it is to be learnt: the power of a negative number has no derivative with
 // respect to its exponent.
@@ -226,7 +224,7 @@ func (c *compiler) pow() {
 	if c.has(1) {
 		name := c.node.Inputs[1]
 		in := c.inits[name]
-		if in != nil && in.value == nil && len(in.t.Dims) > 0 && in.t.Type.IsFloat() && !c.learn[name] && !c.freeze[name] && !slices.ContainsFunc(in.t.Floats, fractional) {
+		if in != nil && in.value == nil && len(in.t.Dims) > 0 && in.t.Type.IsFloat() && !c.learn[name] && !c.freeze[name] && !slices.ContainsFunc(in.t.Floats, func(v float64) bool { return v != math.Trunc(v) }) {
 			c.fixed[name] = true
 			c.decisions[name] = learnt.Decision{Reason: "is an exponent of whole numbers", Doubtful: true}
 		}
@@ -268,10 +266,25 @@ func (c *compiler) identity() {
 	c.result(c.input(0))
 }
 
-// dropout is the identity outside of training.
+// dropout is the identity outside of training, and drops elements at random in it.
 func (c *compiler) dropout() {
 	if c.training {
-		c.trainingDropout()
+		ratio := c.attrFloat("ratio", 0.5)
+		if c.opset >= 12 {
+			ratio = c.scalar(1, 0.5)
+		}
+		x := c.float(0)
+		switch {
+		case !(ratio >= 0 && ratio < 1):
+			panic(refuse("its ratio is %v, but must be at least 0 and below 1", ratio))
+		case ratio == 0:
+			c.identity()
+			return
+		case c.prog.Slots[x.slot].Static:
+			panic(refuse("it drops elements of what does not depend on the input, and cannot be trained"))
+		}
+		c.prog.Dropouts++
+		c.result(c.emit(&graph.Dropout{Ratio: ratio, Layer: c.prog.Dropouts - 1}, x.shape, x.batch, x))
 		return
 	}
 	if c.has(2) {
@@ -282,24 +295,4 @@ func (c *compiler) dropout() {
 		}
 	}
 	c.identity()
-}
-
-// trainingDropout drops elements at random. Its ratio is an attribute before opset 12.
-func (c *compiler) trainingDropout() {
-	ratio := c.attrFloat("ratio", 0.5)
-	if c.opset >= 12 {
-		ratio = c.scalar(1, 0.5)
-	}
-	x := c.float(0)
-	switch {
-	case !(ratio >= 0 && ratio < 1):
-		panic(refuse("its ratio is %v, but must be at least 0 and below 1", ratio))
-	case ratio == 0:
-		c.identity()
-		return
-	case c.prog.Slots[x.slot].Static:
-		panic(refuse("it drops elements of what does not depend on the input, and cannot be trained"))
-	}
-	c.prog.Dropouts++
-	c.result(c.emit(&graph.Dropout{Ratio: ratio, Layer: c.prog.Dropouts - 1}, x.shape, x.batch, x))
 }

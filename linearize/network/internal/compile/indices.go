@@ -95,20 +95,6 @@ func (c *compiler) moved(v *value, shape []int, batch int, from func(d, i int) i
 	return c.apply(v, shape, batch, table, fill)
 }
 
-// identity reports whether a table copies all n elements of a tensor in
-// order.
-func identity(table []int32, n int) bool {
-	if len(table) != n {
-		return false
-	}
-	for i, j := range table {
-		if int(j) != i {
-			return false
-		}
-	}
-	return true
-}
-
 // apply returns the elements of v that a table lists, or fill for −1.
 func (c *compiler) apply(v *value, shape []int, batch int, table []int32, fill float64) *value {
 	if v.isInt {
@@ -123,7 +109,11 @@ func (c *compiler) apply(v *value, shape []int, batch int, table []int32, fill f
 		}
 		return out
 	}
-	if identity(table, graph.Product(v.shape)) {
+	same := len(table) == graph.Product(v.shape) // all elements in order
+	for i := 0; i < len(table) && same; i++ {
+		same = int(table[i]) == i
+	}
+	if same {
 		return &value{slot: v.slot, shape: shape, batch: batch, lead: v.lead}
 	}
 	return c.emit(&graph.Index{Source: table, Fill: fill}, shape, batch, v)

@@ -101,26 +101,23 @@ func (c *compiler) declareInputs(o *Options) {
 		panic(refuse("network: the %d inputs have %d elements an example; at most %d are allowed", len(inputs), p.D, maxElements))
 	}
 	p.Input = c.addSlot(graph.Slot{Size: p.D, Param: -1})
-	for i, in := range inputs {
-		within(func() { c.declareInput(in, &p.Inputs[i]) }, "network: input %s", quote(in.Name))
+	for i, info := range inputs {
+		within(func() {
+			in := &p.Inputs[i]
+			shape := append([]int{1}, in.Shape...)
+			all := &value{slot: p.Input, shape: shape, batch: 0}
+			if info.Type.IsInt() {
+				all.integer = info.Type
+				in.Low, in.High = info.Type.Range()
+				in.Type = info.Type.String()
+			}
+			if len(p.Inputs) == 1 && in.Columns == nil {
+				c.env[info.Name] = all // the slot itself, where there is no other
+				return
+			}
+			table := c.table([]int{graph.Product(shape)}, func(_, i int) int { return in.Column(i) })
+			v := c.emit(&graph.Index{Source: table}, shape, 0, all)
+			c.env[info.Name] = ofType(v, all.integer)
+		}, "network: input %s", quote(info.Name))
 	}
-}
-
-// declareInput makes the value of an input: the slot itself if there is no other.
-func (c *compiler) declareInput(info *onnx.ValueInfo, in *graph.Input) {
-	p := c.prog
-	shape := append([]int{1}, in.Shape...)
-	all := &value{slot: p.Input, shape: shape, batch: 0}
-	if info.Type.IsInt() {
-		all.integer = info.Type
-		in.Low, in.High = info.Type.Range()
-		in.Type = info.Type.String()
-	}
-	if len(p.Inputs) == 1 && in.Columns == nil {
-		c.env[info.Name] = all
-		return
-	}
-	table := c.table([]int{graph.Product(shape)}, func(_, i int) int { return in.Column(i) })
-	v := c.emit(&graph.Index{Source: table}, shape, 0, all)
-	c.env[info.Name] = ofType(v, all.integer)
 }

@@ -261,8 +261,6 @@ func (c *compiler) size() {
 
 // Functions of one known integer, and of two.
 
-func negInt(a affine) affine { return subInt(affine{}, a) }
-
 func signInt(a affine) affine {
 	sign, ok, _, _ := a.sign()
 	if !ok {

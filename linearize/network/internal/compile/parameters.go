@@ -50,8 +50,23 @@ func (c *compiler) finish(output string) {
 		}
 	}
 	isParam := func(slot int) bool { return c.bySlot[slot] != nil && c.bySlot[slot].param == slot }
-	within(func() { p.AddRecurrentPlaces(isParam, c.take) }, "network: the weights of recurrent layers")
-	c.orderParams()
+	take := func(bytes, numbers int) { // from the memory that compiling may use, and from that of one example
+		c.spend(bytes)
+		c.charge(nil, numbers, false)
+	}
+	within(func() { p.AddRecurrentPlaces(isParam, take) }, "network: the weights of recurrent layers")
+	// Lay out θ: the initializers that influence the output as parameters, in file order.
+	reach := p.Reachable()
+	for _, t := range c.graph.Initializers {
+		if in := c.inits[t.Name]; in.param >= 0 && p.Slots[in.param].NeedsGrad && reach[in.param] {
+			p.Slots[in.param].Param = len(p.Params)
+			p.Params = append(p.Params, linearize.Param{Name: t.Name, Shape: rewrite.Shape(t), Offset: p.P})
+			p.P += t.Len()
+			c.order = append(c.order, in)
+		} else if in.param >= 0 && p.Slots[in.param].NeedsGrad {
+			p.Slots[in.param].NeedsGrad, p.Slots[in.param].Constant = false, t.Floats
+		}
+	}
 	// An error if a tensor that was to be learnt is no parameter.
 	for _, name := range slices.Sorted(maps.Keys(c.learn)) {
 		if in := c.inits[name]; in.param < 0 || c.prog.Slots[in.param].Param < 0 {
@@ -69,7 +84,27 @@ func (c *compiler) finish(output string) {
 	if len(c.quantized.integers) > 0 {
 		c.warns = append(c.warns, linearize.NewWarning("taken-for-constants", math.NaN(), math.NaN(), "Name what was learnt in ReadOptions.Learn.", "%s: stored as integers with a scale, and taken for constants. The posterior holds them fixed.", c.integerNames()))
 	}
-	c.findPlaces()
+	// Complete the list of places, and put every parameter that is in none of them into Full.
+	covered := make([]bool, len(p.Params))
+	for i := range p.Places {
+		st := &p.Places[i]
+		// Until now weight and bias are slots.
+		st.Weight, st.Bias = p.ParamOf(st.Weight), p.ParamOf(st.Bias)
+		for _, k := range []int{st.Weight, st.Bias} {
+			if k >= 0 {
+				covered[k] = true
+			}
+		}
+	}
+	p.Places = slices.DeleteFunc(p.Places, func(s graph.Place) bool { return s.Weight < 0 && s.Bias < 0 })
+	p.ChooseFull()
+	for i, sl := range p.Slots {
+		if sl.Param >= 0 && !covered[sl.Param] {
+			p.Full = append(p.Full, i)
+		}
+	}
+	p.Full = p.FindLookups(p.Full)
+	slices.SortStableFunc(p.Places, func(a, b graph.Place) int { return a.Node - b.Node })
 	// List the decisions for all floating point initializers, and warn of those that are doubtful.
 	var doubts [2][]graph.Tensor
 	for _, t := range c.graph.Initializers {
@@ -114,43 +149,6 @@ func (c *compiler) finish(output string) {
 	p.SetChunk()
 }
 
-// orderParams lays out θ: the initializers that influence the output as
-// parameters, in file order.
-func (c *compiler) orderParams() {
-	p := c.prog
-	reach := p.Reachable()
-	for _, t := range c.graph.Initializers {
-		if in := c.inits[t.Name]; in.param >= 0 && p.Slots[in.param].NeedsGrad && reach[in.param] {
-			p.Slots[in.param].Param = len(p.Params)
-			p.Params = append(p.Params, linearize.Param{Name: t.Name, Shape: rewrite.Shape(t), Offset: p.P})
-			p.P += t.Len()
-			c.order = append(c.order, in)
-		} else if in.param >= 0 && p.Slots[in.param].NeedsGrad {
-			p.Slots[in.param].NeedsGrad, p.Slots[in.param].Constant = false, t.Floats
-		}
-	}
-}
-
-// silentTensors returns the tensors that were taken for parameters, though they do not
-// influence the outputs. Only those are tried that are no weight, bias or scale of a layer,
-// and not all parameters at once.
-func (c *compiler) silentTensors() []string {
-	var doubtful []int
-	for i, p := range c.prog.Params {
-		if d := c.decisions[p.Name]; !d.Layer && !c.learn[p.Name] {
-			doubtful = append(doubtful, i)
-		}
-	}
-	var names []string
-	for _, i := range c.prog.Silent(c.theta(), doubtful) {
-		names = append(names, c.prog.Params[i].Name)
-	}
-	if len(names) == len(c.prog.Params) {
-		return nil
-	}
-	return names
-}
-
 // theta returns θ as it is in the file.
 func (c *compiler) theta() []float64 {
 	theta := make([]float64, 0, c.prog.P)
@@ -158,32 +156,6 @@ func (c *compiler) theta() []float64 {
 		theta = append(theta, in.t.Floats...)
 	}
 	return theta
-}
-
-// findPlaces completes the list of places and puts every parameter that is in
-// none of them into Full.
-func (c *compiler) findPlaces() {
-	p := c.prog
-	covered := make([]bool, len(p.Params))
-	for i := range p.Places {
-		st := &p.Places[i]
-		// Until now weight and bias are slots.
-		st.Weight, st.Bias = p.ParamOf(st.Weight), p.ParamOf(st.Bias)
-		for _, k := range []int{st.Weight, st.Bias} {
-			if k >= 0 {
-				covered[k] = true
-			}
-		}
-	}
-	p.Places = slices.DeleteFunc(p.Places, func(s graph.Place) bool { return s.Weight < 0 && s.Bias < 0 })
-	p.ChooseFull()
-	for i, sl := range p.Slots {
-		if sl.Param >= 0 && !covered[sl.Param] {
-			p.Full = append(p.Full, i)
-		}
-	}
-	p.Full = p.FindLookups(p.Full)
-	slices.SortStableFunc(p.Places, func(a, b graph.Place) int { return a.Node - b.Node })
 }
 
 // measureHead names the nodes of the head, finds how many groups of outputs the head normalizes, and forgets a head

@@ -11,6 +11,13 @@ import (
 )
 
 func init() {
+	lstm := func(c *compiler, a []graph.Activation) graph.Cell {
+		return &graph.LSTM{F: a[0], G: a[1], H: a[2], Coupled: c.attrInt("input_forget", 0) != 0}
+	}
+	gru := func(c *compiler, a []graph.Activation) graph.Cell {
+		return &graph.GRU{F: a[0], G: a[1], ResetAfter: c.attrInt("linear_before_reset", 0) != 0}
+	}
+	rnn := func(_ *compiler, a []graph.Activation) graph.Cell { return &graph.RNN{F: a[0]} }
 	register("Recurrent layers", map[string]operator{
 		"LSTM": {translate: recurrentLayer(lstm, "Sigmoid", "Tanh", "Tanh"), inputs: 8, roles: learnt.Multiplies | learnt.Recurs, bias: 3, note: recurrentNote},
 		"GRU":  {translate: recurrentLayer(gru, "Sigmoid", "Tanh"), inputs: 6, roles: learnt.Multiplies | learnt.Recurs, bias: 3, note: recurrentNote},
@@ -109,18 +116,6 @@ func parameter(def float64, list []float64, used bool) (float64, []float64) {
 	return v, list
 }
 
-// The cells of ONNX's recurrent layers, with their activations.
-
-func lstm(c *compiler, a []graph.Activation) graph.Cell {
-	return &graph.LSTM{F: a[0], G: a[1], H: a[2], Coupled: c.attrInt("input_forget", 0) != 0}
-}
-
-func gru(c *compiler, a []graph.Activation) graph.Cell {
-	return &graph.GRU{F: a[0], G: a[1], ResetAfter: c.attrInt("linear_before_reset", 0) != 0}
-}
-
-func rnn(_ *compiler, a []graph.Activation) graph.Cell { return &graph.RNN{F: a[0]} }
-
 // recurrentLayer translates a recurrent layer with a cell for each direction, whose
 // activations are the given ones if the node names none.
 //
@@ -203,7 +198,24 @@ func recurrentLayer(cell func(c *compiler, a []graph.Activation) graph.Cell, def
 				r.states = append(r.states, v)
 			}
 		}
-		c.recurrentOutputs(r, c.emitRecurrent(r))
+		states := c.emitRecurrent(r)
+		// Take the results Y, Y_h and Y_c from the states.
+		n := 2
+		if _, ok := op.Cells[0].(*graph.LSTM); ok {
+			n = 3
+		}
+		c.only(n)
+		c.recurrentOutput(r, 0, states, []int{r.steps, d, h}, func(idx []int) int {
+			if idx[0] >= op.T {
+				return -1
+			}
+			return op.State(idx[1], idx[0], false) + idx[2]
+		})
+		for i := 1; i < n; i++ {
+			c.recurrentOutput(r, i, states, []int{d, h}, func(idx []int) int {
+				return op.State(idx[0], op.Last(idx[0]), i == 2) + idx[1]
+			})
+		}
 	}
 }
 
@@ -310,28 +322,6 @@ func (c *compiler) emitRecurrent(r *recurrent) *value {
 	return states
 }
 
-// recurrentOutputs sets the results Y, Y_h and Y_c from the states.
-func (c *compiler) recurrentOutputs(r *recurrent, states *value) {
-	op, d, h := r.op, r.dirs(), r.op.H
-	n := 2
-	if _, ok := op.Cells[0].(*graph.LSTM); ok {
-		n = 3
-	}
-	c.only(n)
-	last := func(memory bool) func(idx []int) int {
-		return func(idx []int) int { return op.State(idx[0], op.Last(idx[0]), memory) + idx[1] }
-	}
-	c.recurrentOutput(r, 0, states, []int{r.steps, d, h}, func(idx []int) int {
-		if idx[0] >= op.T {
-			return -1
-		}
-		return op.State(idx[1], idx[0], false) + idx[2]
-	})
-	for i := 1; i < n; i++ {
-		c.recurrentOutput(r, i, states, []int{d, h}, last(i == 2))
-	}
-}
-
 // recurrentOutput sets output i, whose shape for one example is given without the
 // batch dimension. Results that nothing reads are left out, unless all are: then
 // one of them is the network's output.
@@ -350,11 +340,4 @@ func (c *compiler) recurrentOutput(r *recurrent, i int, states *value, shape []i
 		v.batch = axis
 	}
 	c.set(i, v)
-}
-
-// take takes bytes from the memory that compiling may use, and numbers from that
-// of one example.
-func (c *compiler) take(bytes, numbers int) {
-	c.spend(bytes)
-	c.charge(nil, numbers, false)
 }

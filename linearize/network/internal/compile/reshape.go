@@ -54,7 +54,17 @@ func (c *compiler) reshapeOp() {
 		}
 	}
 	if v.batch >= 0 && batch < 0 {
-		batch = c.findBatch(v, target, open)
+		// The inferred axis holds the examples or, in a model exported with a fixed batch size, the axis that
+		// fits. Several can if the batch size is one: an axis that holds nothing before the examples is
+		// preferred, and one that is not the last, which holds the features.
+		for _, rule := range []struct{ inside, last bool }{{false, false}, {true, false}, {false, true}, {true, true}} {
+			if c.batch != 0 && batch < 0 {
+				batch = c.batchAxis(v, target, open, rule.inside, rule.last)
+			}
+		}
+		if batch < 0 {
+			batch = open
+		}
 	}
 	if v.batch < 0 && batch >= 0 && c.batch != 1 {
 		panic(refuse("its shape holds the batch size and its tensor does not"))
@@ -146,24 +156,6 @@ func (c *compiler) unsqueeze() {
 		from++
 	}
 	c.result(c.alias(v, shape, batch))
-}
-
-// findBatch decides which axis of a target shape that does not name the batch
-// size holds the examples: the inferred axis (open) or, in a model exported with
-// a fixed batch size, the axis that fits.
-func (c *compiler) findBatch(v *value, target []affine, open int) int {
-	if c.batch == 0 {
-		return open
-	}
-	// Several axes can fit if the batch size is one. An axis that holds nothing
-	// before the examples is preferred, and one that is not the last, which holds
-	// the features.
-	for _, rule := range []struct{ inside, last bool }{{false, false}, {true, false}, {false, true}, {true, true}} {
-		if i := c.batchAxis(v, target, open, rule.inside, rule.last); i >= 0 {
-			return i
-		}
-	}
-	return open
 }
 
 // batchAxis returns the axis of target that can hold the examples of v, or −1.

@@ -42,36 +42,29 @@ func (c *compiler) pad() {
 		begin[a] = lo
 		shape[a] += lo + hi
 	}
-	source := padSource(c.attrString("mode", "constant"))
-	c.result(c.moved(x, shape, x.batch, func(d, i int) int { return source(i-begin[d], x.shape[d]) }, fill))
-}
-
-// padSource returns a function of a position i, counted from the first element
-// of a dimension of n: the element that it reads, or −1 for the fill value.
-func padSource(mode string) func(i, n int) int {
-	switch mode {
-	case "constant", "":
-		return func(i, n int) int {
-			if i < 0 || i >= n {
-				return -1
-			}
-			return i
-		}
-	case "edge":
-		return func(i, n int) int { return min(max(i, 0), n-1) }
-	case "wrap":
-		return func(i, n int) int { return ((i % n) + n) % n }
-	case "reflect":
-		return func(i, n int) int {
-			if n == 1 {
-				return 0
-			}
+	mode := c.attrString("mode", "constant")
+	if !slices.Contains([]string{"", "constant", "edge", "wrap", "reflect"}, mode) {
+		panic(refuse("mode=%q is not known", mode))
+	}
+	// An element reads that at position i, counted from the first of n along a dimension, or the fill value, −1.
+	c.result(c.moved(x, shape, x.batch, func(d, i int) int {
+		i, n := i-begin[d], x.shape[d]
+		switch {
+		case mode == "edge":
+			return min(max(i, 0), n-1)
+		case mode == "wrap":
+			return ((i % n) + n) % n
+		case mode == "reflect" && n == 1:
+			return 0
+		case mode == "reflect":
 			period := 2 * (n - 1)
 			i = ((i % period) + period) % period
 			return min(i, period-i)
+		case i < 0 || i >= n:
+			return -1
 		}
-	}
-	panic(refuse("mode=%q is not known", mode))
+		return i
+	}, fill))
 }
 
 // A resizing holds the attributes of a Resize.
@@ -300,7 +293,15 @@ func (c *compiler) interpolate(x *value, r *resizing, a resizedAxis) *value {
 	shape := slices.Clone(x.shape)
 	shape[a.axis] = a.out
 	count(shape)
-	reach := r.reach(&a)
+	// Elements have a weight up to reach from a position, which is stretched where the result is smaller.
+	reach, stretch := 1.0, 1.0
+	if r.mode == "cubic" {
+		reach = 2
+	}
+	if r.antialias {
+		stretch = max(1, 1/a.scale)
+		reach *= stretch
+	}
 	c.spend((tableBytes + numberBytes) * (a.out + 1) * int(2*reach+1))
 	o := &graph.AxisMap{Outer: graph.Product(x.shape[:a.axis]), In: a.in, Inner: graph.Product(x.shape[a.axis+1:]), First: make([]int32, 1, a.out+1)}
 	if r.coordinates == "tf_crop_and_resize" {
@@ -310,10 +311,41 @@ func (c *compiler) interpolate(x *value, r *resizing, a resizedAxis) *value {
 	for i := range a.out {
 		at, inside := r.position(&a, i)
 		unchanged = unchanged && inside && at == float64(i)
-		if !inside {
+		switch {
+		case !inside:
 			o.Offset[i] = r.extrapolation
-		} else {
-			r.filter(o, &a, at, reach)
+		case at == math.Trunc(at) && at >= 0 && at < float64(a.in) && !r.antialias:
+			o.Source, o.Weight = append(o.Source, int32(at)), append(o.Weight, 1)
+		default:
+			// Elements outside of the input read its first or last one, or are left out and the others scaled to
+			// a sum of 1.
+			at = graph.Clamp(at, -reach-1, float64(a.in)+reach)
+			first, sum := len(o.Weight), 0.0
+			for j := math.Floor(at-reach) + 1; j < at+reach; j++ {
+				if r.exclude && (j < 0 || j >= float64(a.in)) {
+					continue
+				}
+				// The weight is the triangle, or the cubic of Keys with the coefficient a.
+				w := 0.0
+				switch d := math.Abs((j - at) / stretch); {
+				case r.mode == "linear":
+					w = max(1-d, 0)
+				case d <= 1:
+					w = ((r.a+2)*d-(r.a+3))*d*d + 1
+				case d < 2:
+					w = r.a * (((d-5)*d+8)*d - 4)
+				}
+				sum += w
+				o.Source, o.Weight = append(o.Source, int32(graph.Clamp(j, 0, float64(a.in-1)))), append(o.Weight, w)
+			}
+			if sum == 0 {
+				panic(refuse("position %g of axis %d has no element of the input next to it", at, a.axis))
+			}
+			if r.exclude || r.antialias {
+				for k := range o.Weight[first:] {
+					o.Weight[first+k] /= sum
+				}
+			}
 		}
 		o.First = append(o.First, int32(len(o.Source)))
 	}
@@ -321,63 +353,4 @@ func (c *compiler) interpolate(x *value, r *resizing, a resizedAxis) *value {
 		return x
 	}
 	return c.emit(o, shape, x.batch, x)
-}
-
-// reach is how far from a position the elements lie that have a weight.
-func (r *resizing) reach(a *resizedAxis) float64 {
-	reach := 1.0
-	if r.mode == "cubic" {
-		reach = 2
-	}
-	if r.antialias {
-		reach *= max(1, 1/a.scale)
-	}
-	return reach
-}
-
-// filter appends the weights of the elements around a position. Those outside of
-// the input read its first or last element, or are left out and the others scaled
-// to a sum of 1.
-func (r *resizing) filter(o *graph.AxisMap, a *resizedAxis, at, reach float64) {
-	if at == math.Trunc(at) && at >= 0 && at < float64(a.in) && !r.antialias {
-		o.Source, o.Weight = append(o.Source, int32(at)), append(o.Weight, 1)
-		return
-	}
-	at = graph.Clamp(at, -reach-1, float64(a.in)+reach)
-	stretch := 1.0
-	if r.antialias {
-		stretch = max(1, 1/a.scale)
-	}
-	first, sum := len(o.Weight), 0.0
-	for j := math.Floor(at-reach) + 1; j < at+reach; j++ {
-		if r.exclude && (j < 0 || j >= float64(a.in)) {
-			continue
-		}
-		w := r.kernel((j - at) / stretch)
-		sum += w
-		o.Source, o.Weight = append(o.Source, int32(graph.Clamp(j, 0, float64(a.in-1)))), append(o.Weight, w)
-	}
-	if sum == 0 {
-		panic(refuse("position %g of axis %d has no element of the input next to it", at, a.axis))
-	}
-	if r.exclude || r.antialias {
-		for k := range o.Weight[first:] {
-			o.Weight[first+k] /= sum
-		}
-	}
-}
-
-// kernel is the weight at a distance: the triangle, or the cubic of Keys with
-// the coefficient a.
-func (r *resizing) kernel(d float64) float64 {
-	d = math.Abs(d)
-	switch {
-	case r.mode == "linear":
-		return max(1-d, 0)
-	case d <= 1:
-		return ((r.a+2)*d-(r.a+3))*d*d + 1
-	case d < 2:
-		return r.a * (((d-5)*d+8)*d - 4)
-	}
-	return 0
 }

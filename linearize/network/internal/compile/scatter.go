@@ -70,8 +70,14 @@ func (c *compiler) gatherElements() {
 	v := c.input(0)
 	at := c.input(1)
 	ax := axis(c.attrInt("axis", 0), len(v.shape))
-	if at.integer != 0 {
-		c.result(c.gatherDepending(v, at, ax))
+	if at.integer != 0 { // the indices depend on the input
+		t := typeOf(v)
+		v = c.asFloat(v)
+		checkElements(v, at, ax)
+		if at.isBatch(ax) || v.batch != at.batch || at.shape[v.batch] != v.shape[v.batch] || at.leading() != v.leading() {
+			panic(errMixes)
+		}
+		c.result(ofType(c.pickup(v, at, ax), t))
 		return
 	}
 	at = c.indices(1)
@@ -89,17 +95,6 @@ func (c *compiler) gatherElements() {
 		out = ofType(out, v.integer)
 	}
 	c.result(out)
-}
-
-// gatherDepending translates GatherElements with indices that depend on the input.
-func (c *compiler) gatherDepending(v, at *value, ax int) *value {
-	t := typeOf(v)
-	v = c.asFloat(v)
-	checkElements(v, at, ax)
-	if at.isBatch(ax) || v.batch != at.batch || at.shape[v.batch] != v.shape[v.batch] || at.leading() != v.leading() {
-		panic(errMixes)
-	}
-	return ofType(c.pickup(v, at, ax), t)
 }
 
 // pickup returns the elements of v at positions along an axis.

@@ -1,7 +1,6 @@
 package compile
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
@@ -47,16 +46,6 @@ type mask struct {
 	at   []float64 // −Inf where the tensor is −Inf, otherwise 0; for one example
 	may  bool      // these elements are −Inf or finite, depending on the input
 	from error     // the error if another operator reads the −Inf
-}
-
-// findMask records which elements of a constant in a slot are −Inf.
-func (c *compiler) findMask(slot int, data []float64) {
-	first := slices.Index(data, math.Inf(-1))
-	if first < 0 {
-		return
-	}
-	from := fmt.Errorf("a constant holds -Inf at element %d, and only a mask that is added before a Softmax may", first)
-	c.masks[slot] = &mask{at: onlyInf(data), from: from}
 }
 
 // onlyInf returns a copy of data with 0 for everything but −Inf.

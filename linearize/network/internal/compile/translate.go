@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/funcgp/funcgp/internal/onnx"
@@ -114,7 +113,29 @@ const (
 func (e *UnsupportedError) Error() string {
 	text := ""
 	for nodes := mostNodes; nodes > 0; nodes-- {
-		if text = e.list(nodes); len(text) <= mostOperators {
+		// With one node each, those for which there is no room are named without it, and what is left is counted.
+		text = ""
+		for i, o := range e.Operators {
+			name, sep := brief(o.Name, 60), ", "
+			if i == 0 {
+				sep = ""
+			}
+			shown := o.Nodes[:min(nodes, len(o.Nodes))]
+			more := ""
+			if n := len(o.Nodes) - len(shown); n > 0 {
+				more = fmt.Sprintf(" and %d more", n)
+			}
+			part := sep + strings.Join(shown, ", ") + more + " (" + name + ")"
+			if nodes == 1 && i > 0 && len(text)+len(part) > mostOperators {
+				part = sep + name
+			}
+			if nodes == 1 && i > 0 && len(text)+len(part) > 2*mostOperators {
+				text += fmt.Sprintf(" and %d more operators", len(e.Operators)-i)
+				break
+			}
+			text += part
+		}
+		if len(text) <= mostOperators {
 			break
 		}
 	}
@@ -123,56 +144,6 @@ func (e *UnsupportedError) Error() string {
 		return fmt.Sprintf("network: %s, opset %d: this operator is not read; %s", text, e.Opset, remedy)
 	}
 	return fmt.Sprintf("network: %d operators of opset %d are not read: %s; %s", len(e.Operators), e.Opset, text, remedy)
-}
-
-// list names the operators with at most so many nodes each. With one node each, those for
-// which there is no room are named without it, and what is left is counted.
-func (e *UnsupportedError) list(nodes int) string {
-	var text strings.Builder
-	for i, o := range e.Operators {
-		name, sep := brief(o.Name, 60), ", "
-		if i == 0 {
-			sep = ""
-		}
-		shown := o.Nodes[:min(nodes, len(o.Nodes))]
-		more := ""
-		if n := len(o.Nodes) - len(shown); n > 0 {
-			more = fmt.Sprintf(" and %d more", n)
-		}
-		part := sep + strings.Join(shown, ", ") + more + " (" + name + ")"
-		if nodes == 1 && i > 0 && text.Len()+len(part) > mostOperators {
-			part = sep + name
-		}
-		if nodes == 1 && i > 0 && text.Len()+len(part) > 2*mostOperators {
-			fmt.Fprintf(&text, " and %d more operators", len(e.Operators)-i)
-			break
-		}
-		text.WriteString(part)
-	}
-	return text.String()
-}
-
-// checkOperators returns an error if some nodes have operators that are not read.
-func (c *compiler) checkOperators(order []int) {
-	at, list := map[string]int{}, []UnsupportedOperator(nil)
-	for _, i := range slices.Sorted(slices.Values(order)) {
-		n := c.graph.Nodes[i]
-		name := operatorName(n)
-		if _, ok := operators[name]; ok {
-			continue
-		}
-		name = strings.Trim(strconv.Quote(name), `"`)
-		if _, ok := at[name]; !ok {
-			at[name] = len(list)
-			list = append(list, UnsupportedOperator{Name: name})
-		}
-		o := &list[at[name]]
-		o.Nodes = append(o.Nodes, fmt.Sprintf("node %d %s", c.numberOf(i), strconv.Quote(brief(n.Name, 60))))
-	}
-	if list == nil {
-		return
-	}
-	panic(refusal{&UnsupportedError{Opset: c.opset, Operators: list}})
 }
 
 // invalid ends messages about files that are not as ONNX has them.
@@ -246,16 +217,6 @@ func (e *ConditionsError) Error() string {
 type undecided struct {
 	conditions []rewrite.Condition
 	unknown    map[string]bool
-}
-
-// skip reports whether a node reads a value that is not known yet. Its results are not
-// known then either.
-func (u *undecided) skip(n *onnx.Node) bool {
-	if !slices.ContainsFunc(n.Inputs, func(name string) bool { return u.unknown[name] }) {
-		return false
-	}
-	u.add(n)
-	return true
 }
 
 func (u *undecided) add(n *onnx.Node) {

@@ -42,7 +42,24 @@ func (c *compiler) readSpatial(kernel, in []int) *spatial {
 		panic(refuse("pads %v", pads))
 	}
 	s.begin, s.end = slices.Clone(pads[:n]), slices.Clone(pads[n:])
-	c.autoPad(s, in)
+	switch mode := c.attrString("auto_pad", "NOTSET"); mode {
+	case "NOTSET", "":
+	case "VALID":
+		clear(s.begin)
+		clear(s.end)
+	case "SAME_UPPER", "SAME_LOWER":
+		for i, d := range in {
+			out := (d + s.stride[i] - 1) / s.stride[i]
+			total := max((out-1)*s.stride[i]+s.extent(i)-d, 0)
+			s.begin[i] = total / 2
+			if mode == "SAME_LOWER" {
+				s.begin[i] = total - total/2
+			}
+			s.end[i] = total - s.begin[i]
+		}
+	default:
+		panic(refuse("auto_pad=%q is not known", mode))
+	}
 	return s
 }
 
@@ -56,31 +73,6 @@ func (c *compiler) positiveInts(name string, n int) []int {
 		panic(refuse("%s %v for %d dimensions", name, v, n))
 	}
 	return v
-}
-
-// autoPad replaces the pads by those for which auto_pad asks.
-func (c *compiler) autoPad(s *spatial, in []int) {
-	mode := c.attrString("auto_pad", "NOTSET")
-	switch mode {
-	case "NOTSET", "":
-		return
-	case "VALID":
-		clear(s.begin)
-		clear(s.end)
-		return
-	case "SAME_UPPER", "SAME_LOWER":
-	default:
-		panic(refuse("auto_pad=%q is not known", mode))
-	}
-	for i, d := range in {
-		out := (d + s.stride[i] - 1) / s.stride[i]
-		total := max((out-1)*s.stride[i]+s.extent(i)-d, 0)
-		s.begin[i] = total / 2
-		if mode == "SAME_LOWER" {
-			s.begin[i] = total - total/2
-		}
-		s.end[i] = total - s.begin[i]
-	}
 }
 
 // extent is the length that the kernel covers along an axis.
@@ -111,10 +103,20 @@ func (c *compiler) window(s *spatial, in, out []int) *graph.Window {
 	}
 	n := c.entries([]int{graph.Product(out), graph.Product(s.kernel)})
 	w := &graph.Window{NumGroups: 1, Taps: graph.Product(s.kernel), In: graph.Product(in), Out: graph.Product(out), Source: make([]int32, 0, n)}
-	axes := make([][]int32, len(in)) // out×kernel of each
+	// For each position and tap along an axis, out×kernel, the input index that it reads times the stride
+	// of the axis in memory, or outside.
+	axes := make([][]int32, len(in))
 	for i, st := range strides(in) {
 		c.spend(tableBytes * out[i] * s.kernel[i])
-		axes[i] = s.taps(i, in[i], out[i], st)
+		for o := range out[i] {
+			for k := range s.kernel[i] {
+				at := int32(outside)
+				if p := o*s.stride[i] - s.begin[i] + k*s.dilation[i]; p >= 0 && p < in[i] {
+					at = int32(p * st)
+				}
+				axes[i] = append(axes[i], at)
+			}
+		}
 	}
 	idx, base, next := make([]int, len(in)), []int32{}, []int32{}
 	for range w.Out {
@@ -134,21 +136,4 @@ func (c *compiler) window(s *spatial, in, out []int) *graph.Window {
 	}
 	w.ReachesPadding = slices.Min(w.Source) < 0
 	return w
-}
-
-// taps returns the input index that each of n positions and each tap along axis
-// i reads, times the stride of the axis in memory, or outside.
-func (s *spatial) taps(i, in, n, stride int) []int32 {
-	at := make([]int32, 0, n*s.kernel[i])
-	for o := range n {
-		for k := range s.kernel[i] {
-			p := o*s.stride[i] - s.begin[i] + k*s.dilation[i]
-			if p < 0 || p >= in {
-				at = append(at, outside)
-			} else {
-				at = append(at, int32(p*stride))
-			}
-		}
-	}
-	return at
 }
