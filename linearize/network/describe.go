@@ -76,7 +76,7 @@ func (n *Network) Describe() Description {
 	}
 	d.Fixed = n.constants()
 	for _, t := range p.Tensors {
-		d.Tensors = append(d.Tensors, TensorInfo{Name: t.Name, Shape: slices.Clone(t.Shape), Parameter: t.Parameter, Reason: t.Reason, Doubtful: t.Doubtful, Node: t.Node})
+		d.Tensors = append(d.Tensors, TensorInfo{t.Name, slices.Clone(t.Shape), t.Parameter, t.Reason, t.Doubtful, t.Node})
 	}
 	return d
 }

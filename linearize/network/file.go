@@ -101,7 +101,8 @@ func loadExternal(ctx context.Context, m *onnx.Model, dir string, o *ReadOptions
 		need = memory.Add(need, memory.Mul(2*8, list[i].bytes/int64(list[i].tensor.Type.Size())))
 	}
 	if budget := memory.Budget(limit); need > budget {
-		return nil, list[0].errorf("and with the others takes %d bytes of memory, of which %d may be used; raise --max-memory (ReadOptions.MaxMemory)", need, budget)
+		return nil, list[0].errorf("and with the others takes %d bytes of memory, of which %d may be used; "+
+			"raise --max-memory (ReadOptions.MaxMemory)", need, budget)
 	}
 	var paths []string
 	for _, name := range files {

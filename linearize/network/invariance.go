@@ -84,7 +84,8 @@ func (g *gradientSum) scaleSlope(ctx context.Context, theta []float64, x *mat.De
 			f[k] = append(f[k], part...)
 		}
 		if slices.ContainsFunc(f[k], math.IsNaN) {
-			return 0, errors.New("network: an output is not a number with the statistics of these rows; give at least two different rows")
+			return 0, errors.New("network: an output is not a number with the statistics of these rows; " +
+				"give at least two different rows")
 		}
 	}
 	return floats.Distance(f[0], f[1], 2) / (2 * scaleStep), nil

@@ -113,7 +113,8 @@ func newNetwork(m *onnx.Model, o *ReadOptions) (*Network, error) {
 	// running the network.
 	for round := 0; err == nil && r.Conditional(); round++ {
 		if round == mostRounds {
-			err = fmt.Errorf("more than %d nodes If decide on one another; export the model with the branches that are meant", mostRounds)
+			err = fmt.Errorf("more than %d nodes If decide on one another; "+
+				"export the model with the branches that are meant", mostRounds)
 			break
 		}
 		_, failed := compile.Compile(r.Model, compile.Options{Head: head.Keep, Number: r.Number})
@@ -141,8 +142,10 @@ func newNetwork(m *onnx.Model, o *ReadOptions) (*Network, error) {
 		return nil, err
 	}
 	if mean, _ := recorded(n.metadata); mean != nil {
-		n.warnings = append(n.warnings, linearize.NewWarning("inputs-scaled", math.NaN(), math.NaN(), "Take Network.Standardized(nil, nil) for rows in the units of the data.",
-			"The metadata say that inputs were standardized before they came to the network. Rows as they are in the data give other outputs."))
+		n.warnings = append(n.warnings, linearize.NewWarning("inputs-scaled", math.NaN(), math.NaN(),
+			"Take Network.Standardized(nil, nil) for rows in the units of the data.",
+			"The metadata say that inputs were standardized before they came to the network. "+
+				"Rows as they are in the data give other outputs."))
 	}
 	return n, nil
 }
@@ -154,7 +157,8 @@ func compiled(m *onnx.Model, number map[*onnx.Node]int, o ReadOptions, inNodes n
 	freeze := slices.DeleteFunc(slices.Clone(o.Freeze), func(name string) bool {
 		return slices.ContainsFunc(inNodes.left, func(l rewrite.Literal) bool { return l.Name == name })
 	})
-	r, err := compile.Compile(m, compile.Options{Freeze: freeze, Learn: o.Learn, Head: o.Head, Number: number, Columns: o.columns, Width: o.width})
+	r, err := compile.Compile(m, compile.Options{Freeze: freeze, Learn: o.Learn, Head: o.Head, Number: number,
+		Columns: o.columns, Width: o.width})
 	if err != nil {
 		return nil, err
 	}

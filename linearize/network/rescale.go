@@ -34,7 +34,8 @@ func (n *Network) Rescaled(scale, shift []float64) (*Network, error) {
 		t.Dims = []int64{int64(length)}
 		return a.Constant(t)
 	}
-	f := a.Add("Reshape", nil, n.prog.OutputName, vector(&onnx.Tensor{Type: onnx.Int64, Ints: []int64{-1, int64(n.prog.C)}}, 2))
+	toRows := &onnx.Tensor{Type: onnx.Int64, Ints: []int64{-1, int64(n.prog.C)}}
+	f := a.Add("Reshape", nil, n.prog.OutputName, vector(toRows, 2))
 	f = a.Add("Mul", nil, f, vector(&onnx.Tensor{Type: onnx.Double, Floats: slices.Clone(scale)}, n.prog.C))
 	f = a.Add("Add", nil, f, vector(&onnx.Tensor{Type: onnx.Double, Floats: slices.Clone(shift)}, n.prog.C))
 	model, g := *n.model, a.Graph
@@ -44,7 +45,8 @@ func (n *Network) Rescaled(scale, shift []float64) (*Network, error) {
 	if len(out.Dims) > 0 {
 		batch = out.Dims[0]
 	}
-	g.Outputs = []*onnx.ValueInfo{{Name: f, Type: out.Type, HasShape: true, Dims: []onnx.Dim{batch, {Value: int64(n.prog.C), HasValue: true}}}}
+	dims := []onnx.Dim{batch, {Value: int64(n.prog.C), HasValue: true}}
+	g.Outputs = []*onnx.ValueInfo{{Name: f, Type: out.Type, HasShape: true, Dims: dims}}
 	m, err := compiled(&model, nil, n.sameParameters(head.Keep), nodeTensors{})
 	if err != nil {
 		return nil, err

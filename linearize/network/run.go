@@ -37,7 +37,7 @@ func (n *Network) CheckInput(x *mat.Dense) error {
 			for k := range graph.Product(in.Shape) {
 				v := row[in.Column(k)]
 				if v != math.Trunc(v) || v < float64(in.Low) || v > float64(in.High) {
-					return &IntegerError{Row: i, Column: in.Column(k), Value: v, Input: in.Name, Type: in.Type, Low: in.Low, High: in.High}
+					return &IntegerError{i, in.Column(k), v, in.Name, in.Type, in.Low, in.High}
 				}
 			}
 		}

@@ -9,8 +9,9 @@ import (
 
 func init() {
 	register("Products", map[string]operator{
-		"Gemm":   {translate: func(c *compiler) { c.result(c.gemm()) }, inputs: 3, roles: learnt.Multiplies, bias: 2},
-		"MatMul": {translate: func(c *compiler) { c.result(c.matrices(c.float(0), c.float(1), true, nil, 0)) }, inputs: 2, roles: learnt.Multiplies},
+		"Gemm": {translate: func(c *compiler) { c.result(c.gemm()) }, inputs: 3, roles: learnt.Multiplies, bias: 2},
+		"MatMul": {inputs: 2, roles: learnt.Multiplies,
+			translate: func(c *compiler) { c.result(c.matrices(c.float(0), c.float(1), true, nil, 0)) }},
 	})
 }
 

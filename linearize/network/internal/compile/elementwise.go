@@ -53,16 +53,17 @@ type floatAttr struct {
 const flat = "its derivative is 0: a tensor that acts through nothing else is no parameter"
 
 var functions = map[string]function{
-	"Relu":       {op: graph.Relu{}, integers: computes},
-	"Tanh":       {op: graph.Tanh},
-	"Sigmoid":    {op: graph.Sigmoid, roles: learnt.Positive},
-	"Softplus":   {op: graph.Softplus, roles: learnt.Positive},
-	"Erf":        {op: graph.Erf},
-	"Sqrt":       {op: graph.Sqrt, roles: learnt.Prepares},
-	"Exp":        {op: graph.Exp, roles: learnt.Positive},
-	"Log":        {op: graph.Log, roles: learnt.Prepares},
-	"Abs":        {op: graph.Abs, onInts: absInt, integers: computes, roles: learnt.Prepares},
-	"Neg":        {op: graph.Neg, onInts: func(a affine) affine { return subInt(affine{}, a) }, integers: computes, roles: learnt.Prepares},
+	"Relu":     {op: graph.Relu{}, integers: computes},
+	"Tanh":     {op: graph.Tanh},
+	"Sigmoid":  {op: graph.Sigmoid, roles: learnt.Positive},
+	"Softplus": {op: graph.Softplus, roles: learnt.Positive},
+	"Erf":      {op: graph.Erf},
+	"Sqrt":     {op: graph.Sqrt, roles: learnt.Prepares},
+	"Exp":      {op: graph.Exp, roles: learnt.Positive},
+	"Log":      {op: graph.Log, roles: learnt.Prepares},
+	"Abs":      {op: graph.Abs, onInts: absInt, integers: computes, roles: learnt.Prepares},
+	"Neg": {op: graph.Neg, integers: computes, roles: learnt.Prepares,
+		onInts: func(a affine) affine { return subInt(affine{}, a) }},
 	"Reciprocal": {op: graph.Reciprocal},
 	"Mish":       {op: graph.Mish},
 	"HardSwish":  {op: graph.HardSwish},
@@ -224,7 +225,8 @@ func (c *compiler) pow() {
 	if c.has(1) {
 		name := c.node.Inputs[1]
 		in := c.inits[name]
-		if in != nil && in.value == nil && len(in.t.Dims) > 0 && in.t.Type.IsFloat() && !c.learn[name] && !c.freeze[name] && !slices.ContainsFunc(in.t.Floats, func(v float64) bool { return v != math.Trunc(v) }) {
+		free := in != nil && in.value == nil && len(in.t.Dims) > 0 && in.t.Type.IsFloat() && !c.learn[name] && !c.freeze[name]
+		if free && !slices.ContainsFunc(in.t.Floats, func(v float64) bool { return v != math.Trunc(v) }) {
 			c.fixed[name] = true
 			c.decisions[name] = learnt.Decision{Reason: "is an exponent of whole numbers", Doubtful: true}
 		}

@@ -15,8 +15,10 @@ func init() {
 		"Slice":  {translate: (*compiler).slice, inputs: 5, integers: keepsType, roles: learnt.Moves | learnt.Passes | learnt.Sets, note: "starts, ends, axes and steps are known without running the network; not along the batch"},
 		"Split":  {translate: (*compiler).split, inputs: 2, integers: keepsType, roles: learnt.Moves | learnt.Passes, note: "the sizes are known without running the network; not along the batch"},
 		"Concat": {translate: (*compiler).concat, inputs: anyNumber, integers: keepsType},
-		"Gather": {translate: func(c *compiler) { c.result(c.gathered(0, c.attrInt("axis", 0), 1)) }, inputs: 2, integers: ownType, roles: learnt.Passes | learnt.Sets, note: "not along the batch; with indices of the input an embedding"},
-		"Pad":    {translate: (*compiler).pad, inputs: 4, integers: keepsType, roles: learnt.Moves | learnt.Sets | learnt.Prepares, note: "by known numbers of elements; mode constant, reflect, edge or wrap"},
+		"Gather": {inputs: 2, integers: ownType, roles: learnt.Passes | learnt.Sets,
+			translate: func(c *compiler) { c.result(c.gathered(0, c.attrInt("axis", 0), 1)) },
+			note:      "not along the batch; with indices of the input an embedding"},
+		"Pad": {translate: (*compiler).pad, inputs: 4, integers: keepsType, roles: learnt.Moves | learnt.Sets | learnt.Prepares, note: "by known numbers of elements; mode constant, reflect, edge or wrap"},
 	})
 }
 

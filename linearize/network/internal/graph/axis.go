@@ -21,29 +21,25 @@ func (o *AxisMap) multiplications() int { return o.Outer * o.Inner * len(o.Weigh
 // Forward implements Op.
 func (o *AxisMap) Forward(s *State, nd *Node) {
 	for e := range s.copies(nd.Out) {
-		in, out := s.At(nd.In[0], e), s.At(nd.Out, e)
 		for b := range o.Outer {
-			o.forward(out[b*o.Out()*o.Inner:], in[b*o.In*o.Inner:])
-		}
-	}
-}
-
-func (o *AxisMap) forward(out, in []float64) {
-	for i := range o.Out() {
-		source, weight, offset := o.row(i)
-		if o.Inner == 1 {
-			for k, j := range source {
-				offset += weight[k] * in[j]
+			in, out := s.At(nd.In[0], e)[b*o.In*o.Inner:], s.At(nd.Out, e)[b*o.Out()*o.Inner:]
+			for i := range o.Out() {
+				source, weight, offset := o.row(i)
+				if o.Inner == 1 {
+					for k, j := range source {
+						offset += weight[k] * in[j]
+					}
+					out[i] = offset
+					continue
+				}
+				row := out[i*o.Inner : (i+1)*o.Inner]
+				for n := range row {
+					row[n] = offset
+				}
+				for k, j := range source {
+					dense.Axpy(row, weight[k], in[int(j)*o.Inner:][:o.Inner])
+				}
 			}
-			out[i] = offset
-			continue
-		}
-		row := out[i*o.Inner : (i+1)*o.Inner]
-		for n := range row {
-			row[n] = offset
-		}
-		for k, j := range source {
-			dense.Axpy(row, weight[k], in[int(j)*o.Inner:][:o.Inner])
 		}
 	}
 }
@@ -60,24 +56,20 @@ func (o *AxisMap) row(i int) (source []int32, weight []float64, offset float64) 
 // Backward implements Op.
 func (o *AxisMap) Backward(s *State, nd *Node) {
 	for e := range s.N {
-		dx, dy := s.GradAt(nd.In[0], e), s.GradAt(nd.Out, e)
 		for b := range o.Outer {
-			o.backward(dx[b*o.In*o.Inner:], dy[b*o.Out()*o.Inner:])
-		}
-	}
-}
-
-func (o *AxisMap) backward(dx, dy []float64) {
-	for i := range o.Out() {
-		source, weight, _ := o.row(i)
-		if o.Inner == 1 {
-			for k, j := range source {
-				dx[j] += weight[k] * dy[i]
+			dx, dy := s.GradAt(nd.In[0], e)[b*o.In*o.Inner:], s.GradAt(nd.Out, e)[b*o.Out()*o.Inner:]
+			for i := range o.Out() {
+				source, weight, _ := o.row(i)
+				if o.Inner == 1 {
+					for k, j := range source {
+						dx[j] += weight[k] * dy[i]
+					}
+					continue
+				}
+				for k, j := range source {
+					dense.Axpy(dx[int(j)*o.Inner:][:o.Inner], weight[k], dy[i*o.Inner:(i+1)*o.Inner])
+				}
 			}
-			continue
-		}
-		for k, j := range source {
-			dense.Axpy(dx[int(j)*o.Inner:][:o.Inner], weight[k], dy[i*o.Inner:(i+1)*o.Inner])
 		}
 	}
 }

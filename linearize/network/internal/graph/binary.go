@@ -54,8 +54,7 @@ func (o *Binary) side(s *State, nd *Node, operand int, table []int32, d func(a, 
 	}
 }
 
-func one(_, _, _ float64) float64      { return 1 }
-func minusOne(_, _, _ float64) float64 { return -1 }
+func one(_, _, _ float64) float64 { return 1 }
 
 // half returns the derivative of a minimum or maximum: 1 for the operand that is chosen, ½ for both operands if
 // they are equal (tie), as in PyTorch.
@@ -64,7 +63,7 @@ func half(chosen, tie bool) float64 { return Step(chosen) + 0.5*Step(tie) }
 // The functions of two numbers, named after ONNX's operators.
 var (
 	Add = BinaryFunc{func(a, b float64) float64 { return a + b }, one, one}
-	Sub = BinaryFunc{func(a, b float64) float64 { return a - b }, one, minusOne}
+	Sub = BinaryFunc{func(a, b float64) float64 { return a - b }, one, func(_, _, _ float64) float64 { return -1 }}
 	Mul = BinaryFunc{
 		func(a, b float64) float64 { return a * b },
 		func(_, b, _ float64) float64 { return b },

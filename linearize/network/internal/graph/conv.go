@@ -67,8 +67,8 @@ func (w *Window) fillBias(out []float64, s *State, nd *Node, size int) {
 func (o *Convolve) Backward(s *State, nd *Node) {
 	w := o.Window
 	back, size := s.needsGrad(nd.In[0]), 0
+	t, k, m := w.Factors()
 	if back && w.planes != nil {
-		_, k, _ := w.Factors()
 		size = w.planes.PackedLen(k)
 	}
 	scratch := s.Buffer(0, w.NumGroups*size+w.Scratch())
@@ -80,25 +80,17 @@ func (o *Convolve) Backward(s *State, nd *Node) {
 		if back {
 			dx, dy := s.GradAt(nd.In[0], e), s.GradAt(nd.Out, e)
 			for g := range w.NumGroups {
-				o.backPatches(patches, s.val(nd.In[1]), packed[g*size:(g+1)*size], dy, g)
+				// The gradients of a group's patches are (Cin/groups·Taps) × Out.
+				if w.planes != nil {
+					w.planes.Mul(patches[:k*t], k, packed[g*size:(g+1)*size], nil, w.plane(dy, g))
+				} else {
+					Gemm(true, false, w.weights(s.val(nd.In[1]), g), dense.Of(w.plane(dy, g), m, t), 0, dense.Of(patches, k, t))
+				}
 				w.addPatchRows(dx, patches, g)
 			}
 		}
 		w.tiedGradient(s, nd, e, patches)
 	}
-}
-
-// backPatches writes the gradients of a group's patches, (Cin/groups·Taps) × Out, given
-// the gradient dy of the result. packed has the group's weights for planes, if that is
-// used.
-func (o *Convolve) backPatches(dst, weights, packed, dy []float64, group int) {
-	w := o.Window
-	t, k, m := w.Factors()
-	if w.planes != nil {
-		w.planes.Mul(dst[:k*t], k, packed, nil, w.plane(dy, group))
-		return
-	}
-	Gemm(true, false, w.weights(weights, group), dense.Of(w.plane(dy, group), m, t), 0, dense.Of(dst, k, t))
 }
 
 // tiedGradient adds the gradients of example e to a tied weight and bias.

@@ -180,9 +180,35 @@ func (b *Backpropagator) step(dst []float64, s *step, m curvature) curvature {
 	if s.fast != byRows {
 		return curvature{diagonal: b.through(dst, s, m.diagonal)}
 	}
-	out := b.passes(dst, s, m)
+	// Take the rows of A, or those of the root of a diagonal, through the step one by one.
+	var rows [][]float64
+	var sum []float64
+	size := 0
+	if s.Lower >= 0 {
+		size = b.plan.prog.Slots[s.Lower].Size
+		sum = make([]float64, b.s.N*size)
+	}
+	b.eachRow(s, m, func(row []float64) {
+		b.s.BackwardFrom(s.Upper, row, s.From, s.To)
+		if !s.ownRows {
+			b.addSquares(dst, s)
+		}
+		switch {
+		case s.Lower < 0:
+		case s.diagonal:
+			addSquaresOf(sum, b.s.grad(s.Lower))
+		default:
+			rows = append(rows, slices.Clone(b.s.grad(s.Lower)))
+		}
+	})
 	b.flush(dst, s)
-	return out
+	switch {
+	case s.Lower < 0:
+		return curvature{}
+	case s.diagonal:
+		return curvature{diagonal: sum}
+	}
+	return curvature{rows: compress(rows, b.s.N, size)}
 }
 
 // through takes a diagonal m through a step in its fast way, and returns M at slot Lower.
@@ -212,7 +238,23 @@ func (b *Backpropagator) through(dst []float64, s *step, m []float64) []float64 
 		nd := &p.Nodes[s.Single]
 		nd.Op.Backward(st, nd)
 	default:
-		b.backwardSquares(dst, s)
+		// Go back through the nodes with the squares of the derivatives, and add what arrives at the
+		// parameters.
+		for i := s.To - 1; i >= s.From; i-- {
+			nd := &p.Nodes[i]
+			if st.touched[nd.Out] && p.Slots[nd.Out].NeedsGrad {
+				squared(nd.Op).Backward(st, nd)
+			}
+		}
+		for _, slot := range s.Full {
+			if s.ownRows || !st.touched[slot] {
+				continue
+			}
+			prm := p.Params[p.Slots[slot].Param]
+			for e := range st.N {
+				dense.Axpy(dst[prm.Offset:prm.Offset+prm.Len()], 1, st.GradAt(slot, e))
+			}
+		}
 	}
 	if s.Lower < 0 {
 		return nil
@@ -226,27 +268,6 @@ func (b *Backpropagator) through(dst []float64, s *step, m []float64) []float64 
 	return out
 }
 
-// backwardSquares goes back through the nodes of a step with the squares of the
-// derivatives, and adds what arrives at the parameters to dst.
-func (b *Backpropagator) backwardSquares(dst []float64, s *step) {
-	st, p := b.s, b.plan.prog
-	for i := s.To - 1; i >= s.From; i-- {
-		nd := &p.Nodes[i]
-		if st.touched[nd.Out] && p.Slots[nd.Out].NeedsGrad {
-			squared(nd.Op).Backward(st, nd)
-		}
-	}
-	for _, slot := range s.Full {
-		if s.ownRows || !st.touched[slot] {
-			continue
-		}
-		prm := p.Params[p.Slots[slot].Param]
-		for e := range st.N {
-			dense.Axpy(dst[prm.Offset:prm.Offset+prm.Len()], 1, st.GradAt(slot, e))
-		}
-	}
-}
-
 // roots returns the square roots of m.
 func (b *Backpropagator) roots(m []float64) []float64 {
 	b.seed = sized(b.seed, len(m))
@@ -254,39 +275,6 @@ func (b *Backpropagator) roots(m []float64) []float64 {
 		b.seed[i] = math.Sqrt(v)
 	}
 	return b.seed
-}
-
-// passes takes the rows of A, or those of the root of a diagonal, through a step one by
-// one.
-func (b *Backpropagator) passes(dst []float64, s *step, m curvature) curvature {
-	p := b.plan.prog
-	var rows [][]float64
-	var sum []float64
-	size := 0
-	if s.Lower >= 0 {
-		size = p.Slots[s.Lower].Size
-		sum = make([]float64, b.s.N*size)
-	}
-	b.eachRow(s, m, func(row []float64) {
-		b.s.BackwardFrom(s.Upper, row, s.From, s.To)
-		if !s.ownRows {
-			b.addSquares(dst, s)
-		}
-		switch {
-		case s.Lower < 0:
-		case s.diagonal:
-			addSquaresOf(sum, b.s.grad(s.Lower))
-		default:
-			rows = append(rows, slices.Clone(b.s.grad(s.Lower)))
-		}
-	})
-	switch {
-	case s.Lower < 0:
-		return curvature{}
-	case s.diagonal:
-		return curvature{diagonal: sum}
-	}
-	return curvature{rows: compress(rows, b.s.N, size)}
 }
 
 // eachRow calls do with the rows of A, N×size, leaving out those of a diagonal's root

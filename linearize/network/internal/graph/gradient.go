@@ -56,7 +56,11 @@ func (s *State) addPlace(dst []float64, k int) {
 	if b != nil {
 		bias = dst[b.Offset : b.Offset+b.Len()]
 	}
-	if d, ok := s.Program.Nodes[st.Node].Op.(*Dense); ok && st.own(s.Program) { // all examples at once
+	// A place's weight may also be the recurrent one of the layer whose input weights its node applies, or a
+	// part of them.
+	stacked, parts := st.Layout.(Stacked)
+	own := st.Input == s.Program.Nodes[st.Node].In[0] && (!parts || stacked.M == stacked.Width)
+	if d, ok := s.Program.Nodes[st.Node].Op.(*Dense); ok && own { // all examples at once
 		rows := PerPosition{T: s.N * d.T, K: d.In, M: d.Out, Team: s.Team}
 		st.addGradient(rows, weight, bias, s.val(st.Input)[:rows.T*d.In], s.grad(out), nil, 1)
 		return
@@ -71,13 +75,6 @@ func (s *State) addPlace(dst []float64, k int) {
 	for e := range s.N {
 		st.addGradient(st.Layout, weight, bias, s.At(st.Input, e), s.GradAt(out, e), scratch, 1)
 	}
-}
-
-// own reports whether a place's weight is that of its node, and not the recurrent
-// one of the layer whose input weights the node applies, or a part of them.
-func (st *Place) own(p *Program) bool {
-	stacked, ok := st.Layout.(Stacked)
-	return st.Input == p.Nodes[st.Node].In[0] && (!ok || (stacked.M == stacked.Width))
 }
 
 // RowTo writes the gradients of place k's weight and bias in example e, one

@@ -102,8 +102,6 @@ func softplus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.
 // normalCDF is Φ(x), accurate in both tails.
 func normalCDF(x float64) float64 { return 0.5 * math.Erfc(-x/math.Sqrt2) }
 
-func normalPDF(x float64) float64 { return math.Exp(-0.5*x*x) / math.Sqrt(2*math.Pi) }
-
 // Step returns 1 if the condition holds and 0 otherwise.
 func Step(cond bool) float64 {
 	if cond {
@@ -126,7 +124,7 @@ var (
 	Abs        = unary{math.Abs, func(x, _ float64) float64 { return sign(x) }}
 	Gelu       = unary{
 		func(x float64) float64 { return x * normalCDF(x) },
-		func(x, _ float64) float64 { return normalCDF(x) + x*normalPDF(x) },
+		func(x, _ float64) float64 { return normalCDF(x) + x*(math.Exp(-0.5*x*x)/math.Sqrt(2*math.Pi)) },
 	}
 	Mish = unary{
 		func(x float64) float64 { return x * math.Tanh(softplus(x)) },

@@ -127,7 +127,8 @@ func (u *uses) decide(t *onnx.Tensor, list []entry) Decision {
 				return Decision{Reason: "is a single number of rank 0, " + use}
 			}
 		}
-		if kind == otherName && len(firsts) > 0 && !slices.ContainsFunc(firsts, func(e entry) bool { return !u.is(e.node, Positive) }) {
+		other := func(e entry) bool { return !u.is(e.node, Positive) }
+		if kind == otherName && len(firsts) > 0 && !slices.ContainsFunc(firsts, other) {
 			return Decision{Parameter: true, Reason: "is the argument of a positive function, as learnt scales are, and a part of what is " + use}
 		}
 		switch kind {
@@ -166,8 +167,9 @@ func (u *uses) decide(t *onnx.Tensor, list []entry) Decision {
 		return d
 	}
 	// A tensor may be put beside the input itself, before any layer.
+	isInput := func(name string) bool { return u.input[name] }
 	beside := !slices.ContainsFunc(list, func(e entry) bool {
-		return e.node.OpType != "Concat" || !slices.ContainsFunc(e.node.Inputs, func(name string) bool { return u.input[name] })
+		return e.node.OpType != "Concat" || !slices.ContainsFunc(e.node.Inputs, isInput)
 	})
 	switch formula, tested := regular(t); {
 	case formula:

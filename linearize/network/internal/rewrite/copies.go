@@ -66,7 +66,9 @@ func Copies(m *onnx.Model, number map[*onnx.Node]int, apart []string) (*onnx.Mod
 // from returns the node that computes t from another tensor of the same numbers and type,
 // or nil. A tensor of the same shape is another one that began with the same numbers.
 func from(t, of *onnx.Tensor) *onnx.Node {
-	if of.Type != t.Type || len(of.Floats) != len(t.Floats) || strings.HasPrefix(of.Name, "onnx::") || slices.Equal(of.Dims, t.Dims) && (len(t.Dims) != 2 || t.Dims[0] != t.Dims[1]) {
+	square := len(t.Dims) == 2 && t.Dims[0] == t.Dims[1]
+	if of.Type != t.Type || len(of.Floats) != len(t.Floats) || strings.HasPrefix(of.Name, "onnx::") ||
+		slices.Equal(of.Dims, t.Dims) && !square {
 		return nil
 	}
 	n := &onnx.Node{Name: t.Name, Inputs: []string{of.Name}, Outputs: []string{t.Name}}

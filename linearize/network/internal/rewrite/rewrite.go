@@ -53,7 +53,8 @@ func Model(m *onnx.Model, o Options) (*Rewritten, error) {
 	case o.Output == "":
 		return nil, fmt.Errorf("the model has %d outputs, %s; choose one with --output NAME (ReadOptions.Output)", len(outputs), List(names))
 	}
-	return nil, fmt.Errorf("the model has no output %s; --output (ReadOptions.Output) takes one of %s", Quote(o.Output), List(names))
+	return nil, fmt.Errorf("the model has no output %s; --output (ReadOptions.Output) takes one of %s",
+		Quote(o.Output), List(names))
 }
 
 // Quote quotes a name from the file and cuts one that would fill the message.
