@@ -2,6 +2,7 @@ package ntk
 
 import (
 	"context"
+	"math"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -25,7 +26,12 @@ const (
 
 // BlockTo implements Kernel.
 func (k *NTK) BlockTo(dst *mat.Dense, a, b *linearize.Batch) {
-	_ = k.BlockContextTo(context.Background(), dst, a, b)
+	k.checkPair(a, b)
+	ca, cb := a.Outputs(), b.Outputs()
+	if !sizeTo(dst, a.Len()*ca, b.Len()*cb) {
+		return
+	}
+	k.blockPlan(a, b).to(dst.RawMatrix())
 }
 
 // BlockContextTo is BlockTo that stops between tiles when ctx is done. It then
@@ -240,6 +246,16 @@ func (p *plan) fill(buf []float64, pieces []piece, width int, b *linearize.Batch
 		}
 	})
 	return g
+}
+
+// add adds the pass's part of κ(a[i], b[j]) to dst. Where a is b and i is j, the
+// part of dst below the diagonal is undefined afterwards.
+func (ps *pass) add(dst blas64.General, i, j examples, s *scratch) {
+	if ps.first {
+		ps.addDirect(dst, i, j, math.MaxInt)
+		ps.addTerms(dst, i, j, s)
+	}
+	ps.addColumns(dst, i, j)
 }
 
 // addDirect adds the products of fewer columns in memory than below.

@@ -2,7 +2,6 @@ package ntk
 
 import (
 	"context"
-	"math"
 
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
@@ -77,11 +76,7 @@ func (p *plan) mul(dst, v blas64.General) {
 			ps.j.split(tileExamples(x.nb, cb), func(j examples) {
 				tile := s.general(slotTile, i.len()*ca, j.len()*cb)
 				dense.Zero(tile)
-				if ps.first {
-					ps.addDirect(tile, i, j, math.MaxInt)
-					ps.addTerms(tile, i, j, s)
-				}
-				ps.addColumns(tile, i, j) // below the diagonal, a tile on it is undefined
+				ps.add(tile, i, j, s)
 				if p.a == p.b && i == j {
 					mirror(tile, 0, tile.Rows, 0, tile.Cols)
 				}

@@ -187,7 +187,7 @@ func (t *perOutput) addTile(dst blas64.General, i, j examples, s *scratch) {
 	})
 }
 
-// addWidePairs is addPairs for many outputs, where g holds the gradients of the
+// addWidePairs adds the pairs of one example of a with the examples j for many outputs; g holds the gradients of the
 // example of a.
 func (t *perOutput) addWidePairs(dst, inner, g blas64.General, j examples, s *scratch) {
 	gb := j.of(t.b.G, t.b.C)

@@ -108,6 +108,7 @@ func (c *compiler) window(s *spatial, in, out []int) *graph.Window {
 	axes := make([][]int32, len(in))
 	for i, st := range strides(in) {
 		c.spend(tableBytes * out[i] * s.kernel[i])
+		axes[i] = make([]int32, 0, out[i]*s.kernel[i])
 		for o := range out[i] {
 			for k := range s.kernel[i] {
 				at := int32(outside)

@@ -214,37 +214,36 @@ func (v view) picture(skip int) bool {
 			return false
 		}
 	}
+next:
 	for h := 3; h*3 <= n; h++ {
-		if n%h == 0 && v.split(skip, h, n/h) {
+		if n%h != 0 {
+			continue
+		}
+		w, sum := n/h, 0
+		for o := range v.outer {
+			for i := range v.inner {
+				at := v.data[(o*v.n+skip)*v.inner+i:]
+				for y := range h {
+					k, ok := sequence(at[y*w*v.inner:], v.inner, w, v.unit)
+					if !ok {
+						continue next
+					}
+					sum += k
+				}
+				for x := range w {
+					k, ok := sequence(at[x*v.inner:], w*v.inner, h, v.unit)
+					if !ok {
+						continue next
+					}
+					sum += k
+				}
+			}
+		}
+		if sum >= evidence {
 			return true
 		}
 	}
 	return false
-}
-
-// split reports whether the formula holds along the rows and columns of h × w positions.
-func (v view) split(skip, h, w int) bool {
-	sum := 0
-	for o := range v.outer {
-		for i := range v.inner {
-			at := v.data[(o*v.n+skip)*v.inner+i:]
-			for y := range h {
-				k, ok := sequence(at[y*w*v.inner:], v.inner, w, v.unit)
-				if !ok {
-					return false
-				}
-				sum += k
-			}
-			for x := range w {
-				k, ok := sequence(at[x*v.inner:], w*v.inner, h, v.unit)
-				if !ok {
-					return false
-				}
-				sum += k
-			}
-		}
-	}
-	return sum >= evidence
 }
 
 // sequence checks n numbers, a stride apart, against x_{t+1} + x_{t−1} = k x_t with the k of
