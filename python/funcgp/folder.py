@@ -35,6 +35,7 @@ class Folder:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 bufsize=0,
+                env={"PATH": os.defpath},
                 start_new_session=True,
             )
 

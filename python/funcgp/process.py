@@ -18,6 +18,9 @@ from .errors import Error, refusal
 from .folder import folder
 
 
+_SOCKETS = hasattr(socket, "AF_UNIX")  # else a port of this machine, with a token
+
+
 class _Connection(http.client.HTTPConnection):
     """A connection to a Unix socket."""
 
@@ -30,15 +33,20 @@ class _Connection(http.client.HTTPConnection):
         self.sock.connect(self._path)
 
 
+API = 1  # of the server: paths below /v1
+
+
 class _Running:
     """One process of the command that serves a file, ready to answer."""
 
     def __init__(self, file: str) -> None:
         self.folder = folder()
-        self.socket = self.folder.new()
+        self.place = self.folder.new()  # of the socket, or of the file that names a port
+        self.headers: Dict[str, str] = {}
         self.log: IO[bytes] = tempfile.TemporaryFile()
+        where = [f"--socket={self.place}"] if _SOCKETS else ["--addr=127.0.0.1:0", f"--port-file={self.place}"]
         self.process = subprocess.Popen(
-            [binary(), "serve", "--json", "--posterior", file, "--socket", self.socket],
+            [binary(), "serve", "--json", f"--posterior={file}", f"--parent-pid={os.getpid()}", *where],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.log,
@@ -51,9 +59,29 @@ class _Running:
             if not self.process.stdout.readline():
                 self.process.wait()
                 raise refusal(self.said(), "failed", {file: os.path.basename(file)})
+            if not _SOCKETS:
+                with open(self.place, encoding="utf-8") as place:
+                    named = json.load(place)
+                self.address = named["address"]
+                self.headers["Authorization"] = f"Bearer {named['token']}"
+            self._greet()
         except BaseException:
             self.stop()
             raise
+
+    def _greet(self) -> None:
+        """Checks that it answers as this package asks."""
+        connection = self.connection()
+        connection.request("GET", "/v1/version", headers=self.headers)
+        answer = json.loads(connection.getresponse().read())
+        connection.close()
+        if answer.get("api") != API:
+            remedy = "install the package and the command of one version"
+            raise Error(f"{binary()} answers by another API ({answer})", code="version", remedy=remedy)
+
+    def connection(self) -> http.client.HTTPConnection:
+        """A new connection, not yet opened."""
+        return _Connection(self.place) if _SOCKETS else http.client.HTTPConnection(self.address)
 
     def said(self) -> str:
         """The last line that it wrote to standard error."""
@@ -73,8 +101,8 @@ class _Running:
         for stream in (self.process.stdin, self.process.stdout, self.log):
             if stream:
                 stream.close()
-        if os.path.exists(self.socket):
-            os.unlink(self.socket)
+        if os.path.exists(self.place):
+            os.unlink(self.place)
 
     def forget(self) -> None:
         """Closes what a copy by fork has of it."""
@@ -102,9 +130,9 @@ class Process:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         for attempt in range(5):
             fresh = attempt > 0
-            connection = self._connection(fresh)
+            connection, own = self._connection(fresh)
             try:
-                connection.request(method, path, body, named)
+                connection.request(method, path, body, {**named, **own})
                 response = connection.getresponse()
                 answer = response.read()
             except (OSError, http.client.HTTPException) as e:
@@ -134,13 +162,13 @@ class Process:
         )
         return answer
 
-    def _connection(self, fresh: bool) -> http.client.HTTPConnection:
+    def _connection(self, fresh: bool) -> Tuple[http.client.HTTPConnection, Dict[str, str]]:
+        """A connection, and the headers of each request on it."""
         with self._lock:
             if self._running is None:
                 self._running = _Running(self.file)
-            if self._idle and not fresh:
-                return self._idle.pop()
-            return _Connection(self._running.socket)
+            idle = self._idle and not fresh
+            return self._idle.pop() if idle else self._running.connection(), self._running.headers
 
     def _check(self) -> None:
         """Forgets a server that is gone, so that the next request starts another."""
@@ -148,7 +176,11 @@ class Process:
             for connection in self._idle:
                 connection.close()
             self._idle.clear()
-            if self._running and self._running.process.poll() is not None:
+            if self._running:
+                try:
+                    self._running.process.wait(timeout=0.1)
+                except subprocess.TimeoutExpired:
+                    return  # it had closed an idle connection
                 self._running.stop()
                 self._running = None
 
