@@ -277,30 +277,7 @@ func classLabel(p *problem.Problem, k int) result.Float { return result.Float(p.
 
 // lists are the lists of the page and of the text.
 func (r *auditReport) lists() []report.List {
-	list := []report.List{r.mislabelled(), r.duplicates()}
-	if _, classes := r.Meanings["boundary"]; classes {
-		l := report.List{Title: "Near a boundary", Columns: []string{"entropy", "margin", "between"}, Note: sentence(boundaryMeaning), Empty: "No row has a score."}
-		for i := range r.Boundary {
-			x := &r.Boundary[i]
-			var names [2]string
-			for k, v := range x.Between {
-				if names[k] = classText("", v); len(x.Names) == 2 {
-					names[k] = x.Names[k]
-				}
-			}
-			l.Items = append(l.Items, report.ListItem{Row: listed(&x.NamedRow), Values: []string{fmt.Sprintf("%.3f", float64(x.Entropy)), fmt.Sprintf("%.3f", float64(x.Margin)), names[0] + " and " + names[1]}})
-		}
-		list = append(list, l)
-	}
-	l := report.List{Title: "High leverage", Columns: []string{"leverage"}, Note: sentence(fmt.Sprintf("%s: here %.1f", leverageMeaning, float64(r.Effective))), Empty: "No row has a score."}
-	for i := range r.Leverage {
-		x := &r.Leverage[i]
-		l.Items = append(l.Items, report.ListItem{Row: listed(&x.NamedRow), Values: []string{fmt.Sprintf("%.3f", float64(x.Leverage))}})
-	}
-	return append(list, l)
-}
-
-func (r *auditReport) mislabelled() report.List {
+	// Of likely mislabelled rows
 	l := report.List{Title: "Likely mislabelled", Beside: "the rows that say so", Columns: []string{"suggested", "probability", "of its label", "log density"},
 		Note: sentence(mislabelledMeaning, supportMeaning), Empty: "The other rows agree with the label of every row."}
 	if r.Suspects == nil {
@@ -335,11 +312,11 @@ func (r *auditReport) mislabelled() report.List {
 		}
 		l.Items = append(l.Items, item)
 	}
-	return l
-}
 
-func (r *auditReport) duplicates() report.List {
-	l := report.List{Title: "Duplicates and near-duplicates", Beside: "the other row", Columns: []string{"correlation", "inputs", "labels"},
+	list := []report.List{l}
+
+	// Of rows that are the same, or nearly
+	l = report.List{Title: "Duplicates and near-duplicates", Beside: "the other row", Columns: []string{"correlation", "inputs", "labels"},
 		Note: sentence(duplicateMeaning), Empty: "No two rows are equal or nearly equal."}
 	for i := range r.Duplicates {
 		x := &r.Duplicates[i]
@@ -352,7 +329,27 @@ func (r *auditReport) duplicates() report.List {
 		}
 		l.Items = append(l.Items, report.ListItem{Row: listed(&x.First), Values: []string{fmt.Sprintf("%.4f", float64(x.Correlation)), inputs, labels}, Beside: []report.ListedRow{listed(&x.Second)}})
 	}
-	return l
+	list = append(list, l)
+	if _, classes := r.Meanings["boundary"]; classes {
+		l = report.List{Title: "Near a boundary", Columns: []string{"entropy", "margin", "between"}, Note: sentence(boundaryMeaning), Empty: "No row has a score."}
+		for i := range r.Boundary {
+			x := &r.Boundary[i]
+			var names [2]string
+			for k, v := range x.Between {
+				if names[k] = classText("", v); len(x.Names) == 2 {
+					names[k] = x.Names[k]
+				}
+			}
+			l.Items = append(l.Items, report.ListItem{Row: listed(&x.NamedRow), Values: []string{fmt.Sprintf("%.3f", float64(x.Entropy)), fmt.Sprintf("%.3f", float64(x.Margin)), names[0] + " and " + names[1]}})
+		}
+		list = append(list, l)
+	}
+	l = report.List{Title: "High leverage", Columns: []string{"leverage"}, Note: sentence(fmt.Sprintf("%s: here %.1f", leverageMeaning, float64(r.Effective))), Empty: "No row has a score."}
+	for i := range r.Leverage {
+		x := &r.Leverage[i]
+		l.Items = append(l.Items, report.ListItem{Row: listed(&x.NamedRow), Values: []string{fmt.Sprintf("%.3f", float64(x.Leverage))}})
+	}
+	return append(list, l)
 }
 
 // sentence makes sentences of notes.

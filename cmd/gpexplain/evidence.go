@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"strings"
 	"text/tabwriter"
@@ -223,8 +222,22 @@ func (r *evidenceReport) text(w *tabwriter.Writer) {
 	if r.NoiseVariance.Finite() {
 		fmt.Fprintf(w, "noise variance\t%.6g\n", float64(r.NoiseVariance))
 	}
-	if r.Optimum != nil {
-		optimumText(w, r.Optimum)
+	if o := r.Optimum; o != nil {
+		fmt.Fprintf(w, "\nlog evidence (%s) %.6g at the optimum, %.6g at the start, after %d steps and %d evaluations\n", o.Form, float64(o.Best.LogEvidence), float64(o.Start.LogEvidence), o.Iterations, len(o.Trajectory))
+		table := report.OptimumTable(o)
+		for i, line := range table {
+			if i == mostGroups+1 && len(o.Groups) > mostGroups+1 {
+				fmt.Fprintf(w, "and %d more, which --json lists\n", len(table)-i)
+				break
+			}
+			fmt.Fprintln(w, strings.Join(line, "\t"))
+		}
+		if o.Held > 0 {
+			fmt.Fprintf(w, "%d parameters are held at their trained values: no training output depends on them\n", o.Held)
+		}
+		if o.File != "" {
+			fmt.Fprintf(w, "wrote %s: give --prior %s to fit, predict, explain and others\n", o.File, o.File)
+		}
 	}
 }
 
@@ -283,14 +296,40 @@ func (s *evidenceVerb) study(ctx context.Context, c *console.Console, p *problem
 		return nil, nil
 	}
 	study := inference.NewEvidenceStudy(c.Job, p, q, groups, common)
-	noise := problem.HasNoise(p.Task.Likelihood) && !s.optimize.keepNoise
 	f := &foundPrior{}
-	if f.result, err = study.Maximize(ctx, s.optimize.form, noise); err != nil {
+	if f.result, err = study.Maximize(ctx, s.optimize.form, problem.HasNoise(p.Task.Likelihood) && !s.optimize.keepNoise); err != nil {
 		return nil, err
 	}
 	c.Warn(f.result.Warnings...)
 	r.Optimum, f.groups = study.Optimum(s.optimize.form, f.result)
-	return f, f.priorFile(p, r.Optimum)
+	// Make the prior that was found a file.
+	o := r.Optimum
+	kind, scale := problem.PriorIsotropic, []float64(nil)
+	if len(f.groups) > 1 {
+		kind = problem.PriorGroups
+	}
+	if own := p.Task.Prior; own != nil && own.Kind == problem.PriorG {
+		kind, scale = problem.PriorG, own.Scale()
+	}
+	noise := 0.0
+	if o.Best.Noise != nil {
+		noise = float64(*o.Best.Noise)
+	}
+	o.Kind = kind
+	if kind == problem.PriorIsotropic {
+		if f.groups[0].Variance == 0 {
+			return nil, job.FullErrorf("--optimize: the evidence is highest with all parameters held at 0, under no prior: the network says nothing of the targets; check model and data")
+		}
+		f.precision = 1 / f.groups[0].Variance
+		if f.prior, err = ntk.NewIsotropic(f.precision, nil); err != nil {
+			return nil, err
+		}
+	} else {
+		prior := problem.NewPrior(kind, f.groups, scale, p.Model.Net, "")
+		f.prior, f.precision = prior, prior.Precision
+	}
+	f.file = problem.NewPriorFile(kind, f.groups, scale, p.Model.Net, p.Task, noise, &problem.PriorFind{Form: o.Form, Evidence: float64(o.Best.LogEvidence), Examples: p.Examples.Train.Len()})
+	return f, nil
 }
 
 // groups are the parameters whose variances are looked for; common is one factor for all
@@ -314,37 +353,6 @@ func (o *optimizeFlags) groups(p *problem.Problem, q *inference.Posterior, norma
 		return problem.Apart(net, normalized, variance), false, nil
 	}
 	return problem.OneGroup(net, variance), true, nil
-}
-
-// priorFile makes the prior that was found a file.
-func (f *foundPrior) priorFile(p *problem.Problem, o *result.EvidenceOptimum) error {
-	kind, scale := problem.PriorIsotropic, []float64(nil)
-	if len(f.groups) > 1 {
-		kind = problem.PriorGroups
-	}
-	if own := p.Task.Prior; own != nil && own.Kind == problem.PriorG {
-		kind, scale = problem.PriorG, own.Scale()
-	}
-	noise := 0.0
-	if o.Best.Noise != nil {
-		noise = float64(*o.Best.Noise)
-	}
-	o.Kind = kind
-	if kind == problem.PriorIsotropic {
-		if f.groups[0].Variance == 0 {
-			return job.FullErrorf("--optimize: the evidence is highest with all parameters held at 0, under no prior: the network says nothing of the targets; check model and data")
-		}
-		f.precision = 1 / f.groups[0].Variance
-		var err error
-		if f.prior, err = ntk.NewIsotropic(f.precision, nil); err != nil {
-			return err
-		}
-	} else {
-		prior := problem.NewPrior(kind, f.groups, scale, p.Model.Net, "")
-		f.prior, f.precision = prior, prior.Precision
-	}
-	f.file = problem.NewPriorFile(kind, f.groups, scale, p.Model.Net, p.Task, noise, &problem.PriorFind{Form: o.Form, Evidence: float64(o.Best.LogEvidence), Examples: p.Examples.Train.Len()})
-	return nil
 }
 
 // write writes the prior and the page.
@@ -379,22 +387,3 @@ func (s *evidenceVerb) write(ctx context.Context, c *console.Console, p *problem
 
 // mostGroups is how many groups are listed in text.
 const mostGroups = 40
-
-// optimumText prints what was found.
-func optimumText(w io.Writer, o *result.EvidenceOptimum) {
-	fmt.Fprintf(w, "\nlog evidence (%s) %.6g at the optimum, %.6g at the start, after %d steps and %d evaluations\n", o.Form, float64(o.Best.LogEvidence), float64(o.Start.LogEvidence), o.Iterations, len(o.Trajectory))
-	table := report.OptimumTable(o)
-	for i, line := range table {
-		if i == mostGroups+1 && len(o.Groups) > mostGroups+1 {
-			fmt.Fprintf(w, "and %d more, which --json lists\n", len(table)-i)
-			break
-		}
-		fmt.Fprintln(w, strings.Join(line, "\t"))
-	}
-	if o.Held > 0 {
-		fmt.Fprintf(w, "%d parameters are held at their trained values: no training output depends on them\n", o.Held)
-	}
-	if o.File != "" {
-		fmt.Fprintf(w, "wrote %s: give --prior %s to fit, predict, explain and others\n", o.File, o.File)
-	}
-}

@@ -314,7 +314,8 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 	if err != nil {
 		return nil, x.names.ExplainError(err)
 	}
-	pred, err := q.Predict(ctx, p.Task, batch, predictive.DefaultLink(p.Task.Likelihood, p.Model.Outputs))
+	link := predictive.DefaultLink(p.Task.Likelihood, p.Model.Outputs)
+	pred, err := q.Predict(ctx, p.Task, batch, link)
 	if err != nil {
 		return nil, x.names.ExplainError(err)
 	}
@@ -340,8 +341,27 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 		one.Remainder = one.Target.Of(pred.Mean.RawRowView(0)) - one.PriorMean - one.Sum
 		r.Outputs = append(r.Outputs, names.Output(one))
 	}
-	if err := other.tell(ctx, c, p, q, batch, r); err != nil {
-		return nil, x.names.ExplainError(err)
+	// What would be predicted from other training rows
+	switch {
+	case other == nil:
+	case other.search != nil:
+		flip, _, warnings, err := inference.SmallestFlip(ctx, p, q, other.model, batch, *other.search, link)
+		c.Clear()
+		c.Warn(warnings...)
+		if err != nil {
+			return nil, x.names.ExplainError(err)
+		}
+		r.SmallestFlip = flip
+	default:
+		says := other.says
+		if _, err := q.ChangeTo(ctx, p, &says, other.posterior, batch, link); err != nil {
+			return nil, x.names.ExplainError(err)
+		}
+		if says.Labels != nil {
+			r.Flip = &says
+		} else {
+			r.Without = &says
+		}
 	}
 	return r, c.EndPart(ctx, "predict")
 }

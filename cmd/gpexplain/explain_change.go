@@ -13,12 +13,10 @@ import (
 
 	"github.com/funcgp/funcgp/explain/counterfactual"
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
-	"github.com/funcgp/funcgp/linearize"
 )
 
 // changeFlags say with what other training data to predict as well.
@@ -170,29 +168,4 @@ func (s *changeFlags) find(p *problem.Problem) (*changedData, error) {
 		}
 	}
 	return to, p.CheckLeft(s.flag(), left, gone)
-}
-
-// tell adds to a report what would be predicted for its row.
-func (to *changedData) tell(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, batch *linearize.Batch, r *result.Report) error {
-	if to == nil {
-		return nil
-	}
-	link := predictive.DefaultLink(p.Task.Likelihood, p.Model.Outputs)
-	if to.search != nil {
-		flip, _, warnings, err := inference.SmallestFlip(ctx, p, q, to.model, batch, *to.search, link)
-		c.Clear()
-		c.Warn(warnings...)
-		r.SmallestFlip = flip
-		return err
-	}
-	says := to.says
-	if _, err := q.ChangeTo(ctx, p, &says, to.posterior, batch, link); err != nil {
-		return err
-	}
-	if says.Labels != nil {
-		r.Flip = &says
-	} else {
-		r.Without = &says
-	}
-	return nil
 }

@@ -74,7 +74,25 @@ func (s *explainVerb) runSeveral(ctx context.Context, c *console.Console) error 
 	}
 	targets := make([][]explain.Target, rows.Len())
 	for i := range targets {
-		targets[i] = targetsOfMean(p, outputs.RawRowView(i), contrast)
+		// Besides each output explain what was asked, or the class against the second largest output.
+		f := outputs.RawRowView(i)
+		var list []explain.Target
+		for k := range f {
+			list = append(list, explain.Single(k))
+		}
+		switch {
+		case contrast != nil:
+			list = append(list, *contrast)
+		case p.Task.Classes != nil && len(f) > 1:
+			first, second := problem.LargestClass(f), -1
+			for k := range f {
+				if k != first && (second < 0 || f[k] > f[second]) {
+					second = k
+				}
+			}
+			list = append(list, explain.Contrast(first, second))
+		}
+		targets[i] = list
 	}
 	bytes := func(rows int) int64 {
 		// Value, raw term, similarity and removal of each training row
@@ -167,28 +185,6 @@ func (s *explainVerb) runSeveral(ctx context.Context, c *console.Console) error 
 		r.Input = x.input
 		return r, c.EndPart(ctx, "predict")
 	})
-}
-
-// targetsOfMean are targets for the mean output f of several networks. Its second largest
-// number is the runner-up.
-func targetsOfMean(p *problem.Problem, f []float64, asked *explain.Target) []explain.Target {
-	var list []explain.Target
-	for k := range f {
-		list = append(list, explain.Single(k))
-	}
-	switch {
-	case asked != nil:
-		list = append(list, *asked)
-	case p.Task.Classes != nil && len(f) > 1:
-		first, second := problem.LargestClass(f), -1
-		for k := range f {
-			if k != first && (second < 0 || f[k] > f[second]) {
-				second = k
-			}
-		}
-		list = append(list, explain.Contrast(first, second))
-	}
-	return list
 }
 
 // meanPrediction is the prediction of the mixture of the networks' posteriors: means of means and

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -19,6 +20,7 @@ import (
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/sparse/shard"
 )
 
 type fitVerb struct {
@@ -117,9 +119,13 @@ func (s *fitVerb) check(c *cobra.Command) error {
 			return job.Usagef("%v", err)
 		}
 	}
-	if err := s.shard.parse(); err != nil {
-		return err
+	if s.shard.text != "" {
+		var err error
+		if s.shard.part, err = shard.ParsePart(s.shard.text); err != nil {
+			return job.Usagef("--shard %s", strings.TrimPrefix(err.Error(), "shard: "))
+		}
 	}
+
 	return flags.Check(c.Flags(), []flags.Rule{flags.Needs("shard", "inducing-file", ", which fit --select-only writes once for all parts")})
 }
 
@@ -178,7 +184,29 @@ func (s *fitVerb) run(ctx context.Context, c *console.Console) error {
 	}
 	var q *inference.Posterior
 	if s.posterior.File != "" {
-		p, q, err = s.again(ctx, c, p)
+		// Fit the posterior of the file again with other training rows.
+		s.inputs = s.inputs || p.Saved.Header.Inputs
+		old, flag := p, "--append"
+		if s.more != "" {
+			var inside bool
+			if p, inside, err = p.WithRows(ctx, c.Job, s.more, s.moreIndex); err != nil {
+				return err
+			}
+			if inside && !s.inputs {
+				s.inputs = true
+				c.Note("%s holds the training inputs, as they are from several files", s.out)
+			}
+		} else {
+			flag = "--without " + s.without
+			rows, err := dataset.ReadRows(ctx, s.without)
+			if err != nil {
+				return err
+			}
+			if p, err = p.WithoutRows(flag, rows); err != nil {
+				return err
+			}
+		}
+		q, err = inference.FitAgain(ctx, c.Job, old, p, flag, s.calibrate)
 	} else if p, err = p.Grouped(ctx, c.Job); err == nil {
 		q, err = inference.FitCalibrated(ctx, c.Job, p, &s.posterior, o, s.calibrate)
 	}
@@ -247,33 +275,4 @@ func (r *fitReport) text(out io.Writer, q *inference.Posterior) error {
 		}
 		fmt.Fprintf(w, "wrote\t%s%s, in %.3g s\n", r.File, size, float64(r.Timings.Total))
 	})
-}
-
-// again fits the posterior of the problem's file with other training rows.
-func (s *fitVerb) again(ctx context.Context, c *console.Console, p *problem.Problem) (*problem.Problem, *inference.Posterior, error) {
-	s.inputs = s.inputs || p.Saved.Header.Inputs
-	flag := "--append"
-	old := p
-	var err error
-	if s.more != "" {
-		var inside bool
-		if p, inside, err = p.WithRows(ctx, c.Job, s.more, s.moreIndex); err != nil {
-			return nil, nil, err
-		}
-		if inside && !s.inputs {
-			s.inputs = true
-			c.Note("%s holds the training inputs, as they are from several files", s.out)
-		}
-	} else {
-		flag = "--without " + s.without
-		rows, err := dataset.ReadRows(ctx, s.without)
-		if err != nil {
-			return nil, nil, err
-		}
-		if p, err = p.WithoutRows(flag, rows); err != nil {
-			return nil, nil, err
-		}
-	}
-	q, err := inference.FitAgain(ctx, c.Job, old, p, flag, s.calibrate)
-	return p, q, err
 }

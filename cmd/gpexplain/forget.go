@@ -127,7 +127,15 @@ func (s *forgetVerb) run(ctx context.Context, c *console.Console) error {
 		}
 		gone[k] = forgottenRow{Row: row, Inputs: sumOf(x), InputsAndTarget: sumOf(x, y)}
 	}
-	r := &forgetReport{Schema: "funcgp/forget/1", Meanings: forgetMeanings(p), Rows: gone, Fit: q.Report(p, slices.Clone(c.Warnings))}
+	// Say what each score is, its unit and its sign.
+	unit := unitOf(p)
+	meanings := map[string]string{
+		"distance":                 "how far the posterior is at most from a converged fit without the rows, in prior standard deviations, no unit, not negative",
+		"bound":                    fmt.Sprintf("the same for any output at a training row, in its unit: %s; not negative", unit),
+		"largest_change":           fmt.Sprintf("output of the refit, before and after, in its unit: %s; after less before, by which the prediction changes, is positive where it rose", unit),
+		"largest_change_forgotten": "the same at a row that was forgotten",
+	}
+	r := &forgetReport{Schema: "funcgp/forget/1", Meanings: meanings, Rows: gone, Fit: q.Report(p, slices.Clone(c.Warnings))}
 	before, err := inference.Answer(ctx, c.Job, old, &s.posterior, "")
 	if err != nil {
 		return err
@@ -296,17 +304,6 @@ func (r *forgetReport) prove(ctx context.Context, c *console.Console, old, p *pr
 		r.Bound = result.Undefined()
 	}
 	return c.EndPart(ctx, "predict")
-}
-
-// forgetMeanings say what each score is, its unit and its sign.
-func forgetMeanings(p *problem.Problem) map[string]string {
-	unit := unitOf(p)
-	return map[string]string{
-		"distance":                 "how far the posterior is at most from a converged fit without the rows, in prior standard deviations, no unit, not negative",
-		"bound":                    fmt.Sprintf("the same for any output at a training row, in its unit: %s; not negative", unit),
-		"largest_change":           fmt.Sprintf("output of the refit, before and after, in its unit: %s; after less before, by which the prediction changes, is positive where it rose", unit),
-		"largest_change_forgotten": "the same at a row that was forgotten",
-	}
 }
 
 // size is how far the mean moves.

@@ -46,9 +46,32 @@ func usage(c *cobra.Command) error {
 	if c.HasExample() {
 		fmt.Fprintf(w, "\nExamples:\n%s\n", c.Example)
 	}
+	// Sort the flags by groups, the own ones first.
+	list := []flagGroup{{title: strings.ToUpper(c.Name()[:1]) + c.Name()[1:]}}
+	for _, g := range groups {
+		list = append(list, flagGroup{title: g.title})
+	}
+	for i := range list {
+		list[i].usual, list[i].all = newFlagSet(), newFlagSet()
+	}
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Hidden || f.Name == "help" {
+			return
+		}
+		named := func(names string) bool { return slices.Contains(strings.Fields(names), f.Name) }
+		at := 1 + slices.IndexFunc(groups, func(g group) bool { return named(g.usual + " " + g.more) })
+		list[at].all.AddFlag(f)
+		if named(usualOwn) || at > 0 && named(groups[at-1].usual) {
+			list[at].usual.AddFlag(f)
+		}
+	})
+	if count(list[0].all) <= 5 { // a few flags of its own are all worth a look
+		list[0].usual = list[0].all
+	}
+
 	all := c.Annotations[everything] != ""
 	left := 0
-	for _, g := range groupsOf(c) {
+	for _, g := range list {
 		shown := g.usual
 		if all {
 			shown = g.all
@@ -76,41 +99,10 @@ type flagGroup struct {
 	usual, all *pflag.FlagSet
 }
 
-// groupsOf returns the flags of a verb by groups, its own first.
-func groupsOf(c *cobra.Command) []flagGroup {
-	list := []flagGroup{{title: strings.ToUpper(c.Name()[:1]) + c.Name()[1:]}}
-	for _, g := range groups {
-		list = append(list, flagGroup{title: g.title})
-	}
-	for i := range list {
-		list[i].usual, list[i].all = newFlagSet(), newFlagSet()
-	}
-	c.Flags().VisitAll(func(f *pflag.Flag) {
-		if f.Hidden || f.Name == "help" {
-			return
-		}
-		named := func(names string) bool { return slices.Contains(strings.Fields(names), f.Name) }
-		at := 1 + slices.IndexFunc(groups, func(g group) bool { return named(g.usual + " " + g.more) })
-		list[at].all.AddFlag(f)
-		if named(usualOwn) || at > 0 && named(groups[at-1].usual) {
-			list[at].usual.AddFlag(f)
-		}
-	})
-	if count(list[0].all) <= 5 { // a few flags of its own are all worth a look
-		list[0].usual = list[0].all
-	}
-	return list
-}
-
 func newFlagSet() *pflag.FlagSet {
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
 	set.SortFlags = false
 	return set
-}
-
-// verbsOf returns the verbs that work on a model or data.
-func verbsOf(root *cobra.Command) []*cobra.Command {
-	return slices.DeleteFunc(slices.Clone(root.Commands()), func(c *cobra.Command) bool { return c.Flags().Lookup("workers") == nil })
 }
 
 // helpPages are the names that gpexplain help knows.

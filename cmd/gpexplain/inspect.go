@@ -74,7 +74,7 @@ read of any model.`,
 				return err
 			}
 			d := m.Net.Describe()
-			out := inspection{Schema: "funcgp/inspect/1", Model: m.Name, Producer: d.Producer, Opset: d.Opset, Input: m.Net.InputShape(), Outputs: m.Outputs, Parameters: m.Parameters(), Head: headOf(m.Net), Operators: map[string]int{},
+			out := inspection{Schema: "funcgp/inspect/1", Model: m.Name, Producer: d.Producer, Opset: d.Opset, Input: m.Net.InputShape(), Outputs: m.Outputs, Parameters: m.Parameters(), Operators: map[string]int{},
 				Inputs: []inputInfo{}, Files: m.Net.ExternalFiles(), Tensors: []tensorInfo{}, Fixed: append([]string{}, d.Fixed...), Decisions: []decisionInfo{}, Metadata: m.Net.Metadata()}
 			out.Warnings = c.Warnings // but for the head, which the likelihood decides
 			for _, in := range m.Net.Inputs() {
@@ -88,6 +88,18 @@ read of any model.`,
 			}
 			for _, t := range d.Tensors {
 				out.Decisions = append(out.Decisions, decisionInfo{t.Name, append([]int{}, t.Shape...), t.Parameter, t.Reason, t.Doubtful, t.Node})
+			}
+			if h := m.Net.Head(); h.Function != head.None {
+				x := &headInfo{Function: h.Function.String(), Nodes: h.Nodes, Groups: h.Groups, text: fmt.Sprintf("%v, part of the outputs", h)}
+				if h.Clip != "" {
+					x.Clip = &h.Clip
+				}
+				if name := problem.HeadLikelihood(m.Net); name != "" {
+					x.Likelihood = &name
+					x.text += fmt.Sprintf("; removed under --likelihood %s, which applies it", name)
+				}
+
+				out.Head = x
 			}
 			if out.Normalized, err = m.Normalized(ctx, c.Job); err != nil {
 				return err
@@ -131,23 +143,6 @@ type headInfo struct {
 	Clip       *string `json:"clip"`
 	Likelihood *string `json:"removed_under"`
 	text       string
-}
-
-// headOf describes the head of a network; nil for none.
-func headOf(n *network.Network) *headInfo {
-	h := n.Head()
-	if h.Function == head.None {
-		return nil
-	}
-	x := &headInfo{Function: h.Function.String(), Nodes: h.Nodes, Groups: h.Groups, text: fmt.Sprintf("%v, part of the outputs", h)}
-	if h.Clip != "" {
-		x.Clip = &h.Clip
-	}
-	if name := problem.HeadLikelihood(n); name != "" {
-		x.Likelihood = &name
-		x.text += fmt.Sprintf("; removed under --likelihood %s, which applies it", name)
-	}
-	return x
 }
 
 // An inputInfo is one of the inputs that influence the output.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -30,7 +31,11 @@ func manCommand(con *console.Console) *cobra.Command {
 			if err := os.MkdirAll(args[0], 0o777); err != nil {
 				return &atomicfile.Error{Path: args[0], Err: job.CauseOf(err)}
 			}
-			for _, about := range append(verbsOf(c.Root()), c.Root()) {
+			root := c.Root()
+			for _, about := range append(slices.Clone(root.Commands()), root) {
+				if about != root && about.Flags().Lookup("workers") == nil {
+					continue // it works on no model or data
+				}
 				var help strings.Builder
 				about.Annotations = map[string]string{everything: "yes"}
 				about.SetOut(&help)

@@ -6,8 +6,6 @@ import (
 	"math"
 	"strings"
 
-	"gonum.org/v1/gonum/mat"
-
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/atomicfile"
@@ -106,8 +104,28 @@ func testScores(ctx context.Context, p *problem.Problem) (*result.TestScores, er
 	if s.Accuracy, s.NLL, err = p.Model.Score(ctx, p, rows, y); err != nil || p.Task.Classes != nil {
 		return s, err
 	}
-	s.RMSE, err = rootMeanSquare(ctx, p, rows, y)
-	return s, err
+	// The root mean square of the distances between targets and what the network alone expects.
+	square, expected := 0.0, make([]float64, p.Model.Outputs)
+	for t := range par.Tiles(rows.Len(), problem.PredictRows) {
+		lo, hi := par.Bounds(t, rows.Len(), problem.PredictRows)
+		x, err := p.Examples.Inputs(ctx, rows, lo, hi)
+		if err != nil {
+			return nil, err
+		}
+		f, err := p.Model.Net.Forward(ctx, x)
+		if err != nil {
+			return nil, problem.NamesOf(rows, lo, hi).ExplainError(err)
+		}
+		for i := range hi - lo {
+			p.Task.Likelihood.MeanTo(expected, f.RawRowView(i))
+			for c, v := range y.RawRowView(lo + i) {
+				square += (v - expected[c]) * (v - expected[c])
+			}
+		}
+	}
+	_, targets := y.Dims()
+	s.RMSE = result.Float(math.Sqrt(square / float64(rows.Len()*targets)))
+	return s, nil
 }
 
 // writePage writes a page to a file, "" for none, and fails where a picture in it could not be read.
@@ -148,31 +166,6 @@ func tabulate[T any](c *console.Console, path string, columns []report.Column[T]
 		}
 		return t.Flush()
 	})
-}
-
-// rootMeanSquare is the root mean square of the distances between targets and what the
-// network alone expects.
-func rootMeanSquare(ctx context.Context, p *problem.Problem, rows *dataset.Subset, y *mat.Dense) (result.Float, error) {
-	square, expected := 0.0, make([]float64, p.Model.Outputs)
-	for t := range par.Tiles(rows.Len(), problem.PredictRows) {
-		lo, hi := par.Bounds(t, rows.Len(), problem.PredictRows)
-		x, err := p.Examples.Inputs(ctx, rows, lo, hi)
-		if err != nil {
-			return result.Undefined(), err
-		}
-		f, err := p.Model.Net.Forward(ctx, x)
-		if err != nil {
-			return result.Undefined(), problem.NamesOf(rows, lo, hi).ExplainError(err)
-		}
-		for i := range hi - lo {
-			p.Task.Likelihood.MeanTo(expected, f.RawRowView(i))
-			for c, v := range y.RawRowView(lo + i) {
-				square += (v - expected[c]) * (v - expected[c])
-			}
-		}
-	}
-	_, targets := y.Dims()
-	return result.Float(math.Sqrt(square / float64(rows.Len()*targets))), nil
 }
 
 // programVersion is the version of the module, with the revision if it is known.

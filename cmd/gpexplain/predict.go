@@ -131,27 +131,6 @@ func linkSuits(link string, lik glm.Likelihood, c int) (ok bool) {
 	return true
 }
 
-// chooseLink returns the link for the likelihood and the model.
-func (s *predictVerb) chooseLink(p *problem.Problem) (predictive.Link, error) {
-	lik := p.Task.Likelihood
-	if !linkSuits(s.link, lik, p.Model.Outputs) {
-		return nil, fmt.Errorf("--link %s is not for the %s likelihood of %s; leave it out or use mc", s.link, lik.Name(), p.Model.Name)
-	}
-	switch s.link {
-	case "exact":
-		return predictive.Exact{}, nil
-	case "qmc":
-		return predictive.QMC{}, nil
-	case "probit":
-		return predictive.Probit{}, nil
-	case "bridge":
-		return predictive.Bridge{}, nil
-	case "mc":
-		return predictive.MonteCarlo{Samples: s.samples, Seed: p.Limits.Seed}, nil
-	}
-	return predictive.DefaultLink(lik, p.Model.Outputs), nil
-}
-
 func (s *predictVerb) run(ctx context.Context, c *console.Console) error {
 	if s.coder.Asked() || problem.IsAutoencoder(ctx, &s.common) {
 		return coder.Predict(ctx, c, &s.common, &s.coder, &s.which)
@@ -168,9 +147,22 @@ func (s *predictVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	link, err := s.chooseLink(p)
-	if err != nil {
-		return err
+	// Choose the link for the likelihood and the model.
+	link, lik := predictive.DefaultLink(p.Task.Likelihood, p.Model.Outputs), p.Task.Likelihood
+	if !linkSuits(s.link, lik, p.Model.Outputs) {
+		return fmt.Errorf("--link %s is not for the %s likelihood of %s; leave it out or use mc", s.link, lik.Name(), p.Model.Name)
+	}
+	switch s.link {
+	case "exact":
+		link = predictive.Exact{}
+	case "qmc":
+		link = predictive.QMC{}
+	case "probit":
+		link = predictive.Probit{}
+	case "bridge":
+		link = predictive.Bridge{}
+	case "mc":
+		link = predictive.MonteCarlo{Samples: s.samples, Seed: p.Limits.Seed}
 	}
 	var y *mat.Dense // nil where the targets are unknown
 	if rows.Set.Labelled() {

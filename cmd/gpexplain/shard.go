@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -34,16 +33,6 @@ func (s *shardFlags) add(c *cobra.Command) {
 
 // asked tells whether anything but a whole posterior is wanted.
 func (s *shardFlags) asked() bool { return s.selectOnly || s.text != "" }
-
-// parse parses the part.
-func (s *shardFlags) parse() (err error) {
-	if s.text != "" {
-		if s.part, err = shard.ParsePart(s.text); err != nil {
-			return job.Usagef("--shard %s", strings.TrimPrefix(err.Error(), "shard: "))
-		}
-	}
-	return nil
-}
 
 // A partReport is what fit --select-only and fit --shard print with --json.
 type partReport struct {

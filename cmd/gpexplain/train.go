@@ -199,8 +199,14 @@ func (s *trainVerb) train(ctx context.Context, c *console.Console, p *problem.Pr
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("--arch %s does not fit inputs of shape %v: %w; use --arch mlp:WIDTHS", s.archName, e.Data.Shape, err)
 	}
-	if net, err = s.started(ctx, net, p.Limits.Memory); err != nil {
-		return nil, nil, nil, err
+	if s.init != "" { // begin with its parameters
+		from, err := network.ReadONNXFile(ctx, s.init, &network.ReadOptions{MaxMemory: p.Limits.Memory})
+		if err == nil {
+			net, err = net.WithStateOf(from)
+		}
+		if err != nil {
+			return nil, nil, nil, fmt.Errorf("--init %s: %w; give a file that train wrote for the same --arch", s.init, err)
+		}
 	}
 	inUnits, err := p.Examples.Scaling.Rescaled(net) // the objective is the same
 	if err != nil {
@@ -217,8 +223,20 @@ func (s *trainVerb) train(ctx context.Context, c *console.Console, p *problem.Pr
 	if o.Precision, err = s.descent.precision(net, p.Task.Precision); err != nil {
 		return nil, nil, nil, err
 	}
-	if o.Validation, err = s.descent.validation(ctx, p); err != nil {
-		return nil, nil, nil, err
+	if s.descent.patience > 0 { // --early-stopping
+		rows, err := p.HeldOut("--early-stopping", "stop by")
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		y, err := p.Targets(rows)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		x, err := p.Examples.Inputs(ctx, rows, 0, rows.Len())
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		o.Validation = &train.Validation{X: x, Y: y, Patience: s.descent.patience}
 	}
 	o.Objective = func(value float64) { objective = value }
 	o.Progress = func(stage string, done, total int) {
@@ -246,21 +264,6 @@ func (s *trainVerb) train(ctx context.Context, c *console.Console, p *problem.Pr
 		r.BestEpoch, r.ValidationNLL = res.BestEpoch, &nll
 	}
 	return p.Model.Trained(trained), own, r, nil
-}
-
-// started returns the network with the parameters of --init, if it is given.
-func (s *trainVerb) started(ctx context.Context, net *network.Network, memory int64) (*network.Network, error) {
-	if s.init == "" {
-		return net, nil
-	}
-	from, err := network.ReadONNXFile(ctx, s.init, &network.ReadOptions{MaxMemory: memory})
-	if err == nil {
-		net, err = net.WithStateOf(from)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("--init %s: %w; give a file that train wrote for the same --arch", s.init, err)
-	}
-	return net, nil
 }
 
 // orNone is a count as train.Options wants it: there, 0 is a default

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"context"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 
 	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/linearize/train"
 )
@@ -85,24 +83,4 @@ func (d *descentFlags) precision(net *network.Network, delta float64) ([]float64
 		}
 	}
 	return precision, nil
-}
-
-// validation are the rows of --early-stopping, nil without it.
-func (d *descentFlags) validation(ctx context.Context, p *problem.Problem) (*train.Validation, error) {
-	if d.patience == 0 {
-		return nil, nil
-	}
-	rows, err := p.HeldOut("--early-stopping", "stop by")
-	if err != nil {
-		return nil, err
-	}
-	y, err := p.Targets(rows)
-	if err != nil {
-		return nil, err
-	}
-	x, err := p.Examples.Inputs(ctx, rows, 0, rows.Len())
-	if err != nil {
-		return nil, err
-	}
-	return &train.Validation{X: x, Y: y, Patience: d.patience}, nil
 }
