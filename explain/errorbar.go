@@ -55,41 +55,37 @@ func (e *Explainer) knowSpread(ctx context.Context, need []bool) error {
 	if !e.options.ErrorBars {
 		return nil
 	}
-	return e.fill(ctx, need, &e.spreadKnown, e.learnSpread)
-}
-
-// learnSpread fills the cache for the training examples b at these rows. V_i is NaN where
-// cov_−i is.
-func (e *Explainer) learnSpread(ctx context.Context, rows []int, b *linearize.Batch) error {
-	if e.spreadKnown == nil {
-		e.spreadKnown = make([]bool, e.n)
-		e.spreads = make([]float64, e.n*e.c*e.c)
-	}
-	v := mat.NewDense(len(rows)*e.c, e.c, nil)
-	if d, ok := e.dual.(pseudoCovariance); ok {
-		if err := d.PseudoCovarianceTo(ctx, v, rows, b); err != nil {
-			return fmt.Errorf("explain: error bar of the term of training example %d and others: %w", rows[0], err)
+	return e.fill(ctx, need, &e.spreadKnown, func(ctx context.Context, rows []int, b *linearize.Batch) error {
+		if e.spreadKnown == nil {
+			e.spreadKnown = make([]bool, e.n)
+			e.spreads = make([]float64, e.n*e.c*e.c)
 		}
-	} else {
-		if err := e.dual.LeaveOneOutTo(ctx, nil, v, rows, b); err != nil {
-			return fmt.Errorf("explain: error bar of the term of training example %d and others: %w", rows[0], err)
+		v := mat.NewDense(len(rows)*e.c, e.c, nil)
+		if d, ok := e.dual.(pseudoCovariance); ok {
+			if err := d.PseudoCovarianceTo(ctx, v, rows, b); err != nil {
+				return fmt.Errorf("explain: error bar of the term of training example %d and others: %w", rows[0], err)
+			}
+		} else {
+			if err := e.dual.LeaveOneOutTo(ctx, nil, v, rows, b); err != nil {
+				return fmt.Errorf("explain: error bar of the term of training example %d and others: %w", rows[0], err)
+			}
+			for j, i := range rows {
+				block, lambda := dense.Slice(v, j*e.c, (j+1)*e.c), dense.Slice(e.dual.Sites().Lambda, i*e.c, (i+1)*e.c)
+				// V_i = Λ_i + Λ_i cov_−i Λ_i
+				var moved mat.Dense
+				moved.Product(lambda, block, lambda)
+				block.Add(lambda, &moved)
+			}
 		}
 		for j, i := range rows {
-			block, lambda := dense.Slice(v, j*e.c, (j+1)*e.c), dense.Slice(e.dual.Sites().Lambda, i*e.c, (i+1)*e.c)
-			// V_i = Λ_i + Λ_i cov_−i Λ_i
-			var moved mat.Dense
-			moved.Product(lambda, block, lambda)
-			block.Add(lambda, &moved)
+			if e.spreadKnown[i] { // and other goroutines read it
+				continue
+			}
+			copy(e.spreads[i*e.c*e.c:(i+1)*e.c*e.c], rowsOf(v, j*e.c, e.c))
+			e.spreadKnown[i] = true
 		}
-	}
-	for j, i := range rows {
-		if e.spreadKnown[i] { // and other goroutines read it
-			continue
-		}
-		copy(e.spreads[i*e.c*e.c:(i+1)*e.c*e.c], rowsOf(v, j*e.c, e.c))
-		e.spreadKnown[i] = true
-	}
-	return nil
+		return nil
+	})
 }
 
 // reduction is the variance of the term of example i, C(x*,x_i) V_i C(x_i,x*), 0 where

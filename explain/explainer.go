@@ -193,8 +193,17 @@ func New(d gp.Dual, prior PriorMean, o *Options) (*Explainer, error) {
 		if err := e.checkPrior(b); err != nil {
 			return nil, err
 		}
-		if err := e.checkPriorMean(b.Slice(0, 1)); err != nil {
-			return nil, err
+		// Refuse a prior with another mean at the first training example than the posterior has there, where that
+		// tells it, as a gp.Exact does.
+		if d, ok := d.(interface{ PriorMean() []float64 }); ok {
+			want, got := d.PriorMean()[:e.c], make([]float64, e.c)
+			e.prior.MeanTo(got, b.Slice(0, 1))
+			scale := math.Max(floats.Norm(want, math.Inf(1)), floats.Norm(got, math.Inf(1)))
+			for c := range got {
+				if math.Abs(got[c]-want[c]) > samePrior*scale {
+					return nil, errOtherPrior(fmt.Sprintf("at training example 0, output %d, it is %.6g, and the posterior's is %.6g", c, got[c], want[c]))
+				}
+			}
 		}
 	}
 	return e, nil
@@ -220,24 +229,6 @@ func (e *Explainer) checkPrior(b *linearize.Batch) error {
 
 // samePrior is how near prior means must be, relative to the largest, to be the same.
 const samePrior = 1e-9
-
-// checkPriorMean refuses a prior with another mean at the first training example than the
-// posterior has there, where that tells it, as a gp.Exact does.
-func (e *Explainer) checkPriorMean(first *linearize.Batch) error {
-	d, ok := e.dual.(interface{ PriorMean() []float64 })
-	if !ok {
-		return nil
-	}
-	want, got := d.PriorMean()[:e.c], make([]float64, e.c)
-	e.prior.MeanTo(got, first)
-	scale := math.Max(floats.Norm(want, math.Inf(1)), floats.Norm(got, math.Inf(1)))
-	for c := range got {
-		if math.Abs(got[c]-want[c]) > samePrior*scale {
-			return errOtherPrior(fmt.Sprintf("at training example 0, output %d, it is %.6g, and the posterior's is %.6g", c, got[c], want[c]))
-		}
-	}
-	return nil
-}
 
 // Prepare computes the posterior variance of every training example, as
 // Options.Similar does, and with Options.ErrorBars what these take of every example.
@@ -334,7 +325,13 @@ func (e *Explainer) ExplainTargets(ctx context.Context, x *linearize.Batch, cov 
 			one.Terms = e.terms(w, &w.top)
 			one.For, one.Against = e.terms(w, &w.plus), e.terms(w, &w.minus)
 			one.Similar = e.terms(w, &w.similar)
-			one.Layers = w.layerSums()
+			for _, parts := range w.layers {
+				var s sum
+				for _, v := range parts {
+					s.add(v)
+				}
+				one.Layers = append(one.Layers, s.value())
+			}
 			one.Subtotals, one.Curve = w.subtotals.values(), curve(w.column)
 			one.Mean = one.Target.Of(predicted.RawRowView(t))
 			out[t] = append(out[t], one)
@@ -366,6 +363,10 @@ func (e *Explainer) terms(w *tally, t *top) []Term {
 	var list []Term
 	for _, c := range t.sorted() {
 		i := c.index
+		var layers []float64
+		for _, layer := range w.layers {
+			layers = append(layers, layer[i])
+		}
 		list = append(list, Term{
 			Index:        i,
 			Value:        c.value,
@@ -376,7 +377,7 @@ func (e *Explainer) terms(w *tally, t *top) []Term {
 			Alpha:        e.alpha[i*e.c : (i+1)*e.c : (i+1)*e.c],
 
 			VarianceReduction: e.reduction(i, c.cross),
-			Layers:            w.layersOf(i),
+			Layers:            layers,
 		})
 	}
 	return list

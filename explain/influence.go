@@ -71,34 +71,32 @@ func (e *Explainer) know(ctx context.Context, need []bool) error {
 // fill calls learn for the examples i with need[i] that are not known, a few at a time, while
 // it holds the lock of the cache. known may be nil.
 func (e *Explainer) fill(ctx context.Context, need []bool, known *[]bool, learn func(ctx context.Context, rows []int, b *linearize.Batch) error) error {
-	return e.locked(ctx, func() error { return e.fillLocked(ctx, need, *known, learn) })
-}
-
-func (e *Explainer) fillLocked(ctx context.Context, need, known []bool, learn func(ctx context.Context, rows []int, b *linearize.Batch) error) error {
-	need = slices.Clone(need)
-	for i := range known {
-		need[i] = need[i] && !known[i]
-	}
-	done, total := 0, 0
-	for _, n := range need {
-		if n {
-			total++
+	return e.locked(ctx, func() error {
+		need := slices.Clone(need)
+		for i, filled := range *known {
+			need[i] = need[i] && !filled
 		}
-	}
-	return e.visit(ctx, need, func(rows []int, b *linearize.Batch) error {
-		if err := learn(ctx, rows, b); err != nil {
-			return err
-		}
-		// A whole tile may hold examples that are not needed.
-		for _, i := range rows {
-			if need[i] {
-				done++
+		done, total := 0, 0
+		for _, n := range need {
+			if n {
+				total++
 			}
 		}
-		if e.options.Progress != nil {
-			e.options.Progress(done, total)
-		}
-		return nil
+		return e.visit(ctx, need, func(rows []int, b *linearize.Batch) error {
+			if err := learn(ctx, rows, b); err != nil {
+				return err
+			}
+			// A whole tile may hold examples that are not needed.
+			for _, i := range rows {
+				if need[i] {
+					done++
+				}
+			}
+			if e.options.Progress != nil {
+				e.options.Progress(done, total)
+			}
+			return nil
+		})
 	})
 }
 

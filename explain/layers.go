@@ -42,7 +42,13 @@ func (e *Explainer) split(ctx context.Context, x *linearize.Batch, work [][]tall
 	if groups == 0 {
 		return nil
 	}
-	if err := e.planSplit(work); err != nil {
+	// Refuse more training examples than there is memory for.
+	vectors := 4 * groups // of one target, while they are conditioned
+	for t := range work {
+		vectors += groups * len(work[t])
+	}
+	need := func(n int) int64 { return memory.Mul(8*int64(vectors), memory.Mul(int64(n), int64(e.c))) }
+	if err := gp.CheckMemory("terms split by layer", gp.TrainingExamples, e.n, e.options.MaxMemory, need); err != nil {
 		return err
 	}
 	// Compute wᵀκ_g(x*,X) of each tally, a row for each group.
@@ -88,23 +94,18 @@ func (e *Explainer) split(ctx context.Context, x *linearize.Batch, work [][]tall
 				}
 				weights = e.pseudo
 			}
-			work[t][k].layers = e.layerTerms(a, weights)
+			// The part of each group in the term of each example
+			for g := range groups {
+				row, parts := a.RawRowView(g), make([]float64, e.n)
+				for i := range parts {
+					parts[i] = dense.Dot(row[i*e.c:(i+1)*e.c], weights[i*e.c:(i+1)*e.c])
+				}
+				work[t][k].layers = append(work[t][k].layers, parts)
+			}
 			rows[t][k] = nil
 		}
 	}
 	return nil
-}
-
-// planSplit refuses more training examples than there is memory for.
-func (e *Explainer) planSplit(work [][]tally) error {
-	rows := int64(len(e.options.Layers))
-	vectors := 4 * rows // of one target, while they are conditioned
-	for t := range work {
-		vectors += rows * int64(len(work[t]))
-	}
-	return gp.CheckMemory("terms split by layer", gp.TrainingExamples, e.n, e.options.MaxMemory, func(n int) int64 {
-		return memory.Mul(8*vectors, memory.Mul(int64(n), int64(e.c)))
-	})
 }
 
 const (
@@ -208,46 +209,4 @@ func cancelled(post, given *mat.Dense) bool {
 		}
 	}
 	return false
-}
-
-// layerTerms returns the part of each group in the term of each example, from the rows of
-// covariances and b or α.
-func (e *Explainer) layerTerms(a *mat.Dense, weights []float64) [][]float64 {
-	parts := make([][]float64, len(e.options.Layers))
-	for g := range parts {
-		parts[g] = make([]float64, e.n)
-		row := a.RawRowView(g)
-		for i := range parts[g] {
-			parts[g][i] = dense.Dot(row[i*e.c:(i+1)*e.c], weights[i*e.c:(i+1)*e.c])
-		}
-	}
-	return parts
-}
-
-// layersOf returns the parts of example i, nil without layers.
-func (w *tally) layersOf(i int) []float64 {
-	if w.layers == nil {
-		return nil
-	}
-	parts := make([]float64, len(w.layers))
-	for g := range parts {
-		parts[g] = w.layers[g][i]
-	}
-	return parts
-}
-
-// layerSums returns what each group contributes over all examples, nil without layers.
-func (w *tally) layerSums() []float64 {
-	if w.layers == nil {
-		return nil
-	}
-	sums := make([]float64, len(w.layers))
-	for g, parts := range w.layers {
-		var s sum
-		for _, v := range parts {
-			s.add(v)
-		}
-		sums[g] = s.value()
-	}
-	return sums
 }

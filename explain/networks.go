@@ -108,24 +108,6 @@ func MeanOf(networks []Explanation, o *Options) Explanation {
 			panic("explain: the networks explain different targets or training data")
 		}
 	}
-	return m.explain(o)
-}
-
-type meanOf struct {
-	networks []*Explanation
-	target   Target
-}
-
-// column returns the mean of a column of all training examples.
-func (m *meanOf) column(of func(c *Columns) []float64) []float64 {
-	out := make([]float64, len(m.networks[0].All.Value))
-	for i := range out {
-		out[i], _ = Over(m.networks, func(x *Explanation) float64 { return of(x.All)[i] })
-	}
-	return out
-}
-
-func (m *meanOf) explain(o *Options) Explanation {
 	all := &Columns{
 		Value:      m.column(func(c *Columns) []float64 { return c.Value }),
 		Raw:        m.column(func(c *Columns) []float64 { return c.Raw }),
@@ -182,6 +164,20 @@ func (m *meanOf) explain(o *Options) Explanation {
 		x.Curve = curve(slices.Clone(terms))
 	}
 	return x
+}
+
+type meanOf struct {
+	networks []*Explanation
+	target   Target
+}
+
+// column returns the mean of a column of all training examples.
+func (m *meanOf) column(of func(c *Columns) []float64) []float64 {
+	out := make([]float64, len(m.networks[0].All.Value))
+	for i := range out {
+		out[i], _ = Over(m.networks, func(x *Explanation) float64 { return of(x.All)[i] })
+	}
+	return out
 }
 
 // terms are the means of the listed terms, with their spread.

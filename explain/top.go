@@ -35,38 +35,30 @@ func (t *top) offer(c candidate) {
 	case len(t.heap) < t.k:
 		c.cross = slices.Clone(c.cross)
 		t.heap = append(t.heap, c)
-		t.up(len(t.heap) - 1)
+		for i := len(t.heap) - 1; i > 0; { // up
+			parent := (i - 1) / 2
+			if !t.heap[parent].outranks(&t.heap[i]) {
+				break
+			}
+			t.heap[parent], t.heap[i] = t.heap[i], t.heap[parent]
+			i = parent
+		}
 	case c.outranks(&t.heap[0]):
 		c.cross = append(t.heap[0].cross[:0], c.cross...)
 		t.heap[0] = c
-		t.down(0)
-	}
-}
-
-func (t *top) up(i int) {
-	for i > 0 {
-		parent := (i - 1) / 2
-		if !t.heap[parent].outranks(&t.heap[i]) {
-			return
-		}
-		t.heap[parent], t.heap[i] = t.heap[i], t.heap[parent]
-		i = parent
-	}
-}
-
-func (t *top) down(i int) {
-	for {
-		least := i
-		for _, child := range []int{2*i + 1, 2*i + 2} {
-			if child < len(t.heap) && t.heap[least].outranks(&t.heap[child]) {
-				least = child
+		for i := 0; ; { // down
+			least := i
+			for _, child := range []int{2*i + 1, 2*i + 2} {
+				if child < len(t.heap) && t.heap[least].outranks(&t.heap[child]) {
+					least = child
+				}
 			}
+			if least == i {
+				break
+			}
+			t.heap[least], t.heap[i] = t.heap[i], t.heap[least]
+			i = least
 		}
-		if least == i {
-			return
-		}
-		t.heap[least], t.heap[i] = t.heap[i], t.heap[least]
-		i = least
 	}
 }
 

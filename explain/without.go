@@ -50,7 +50,7 @@ func (e *Explainer) Without(ctx context.Context, rows []int) (*Without, error) {
 		w.need[i], w.index[i] = true, at
 	}
 	// Refuse more training examples than there is memory for.
-	c := int64(w.e.c)
+	c := int64(e.c)
 	// h_i and q_i of all examples, the means, and the predictions of one test row.
 	need := func(n int) int64 {
 		all := memory.Mul(int64(w.e.n), memory.Mul(c, c+1))
@@ -62,15 +62,10 @@ func (e *Explainer) Without(ctx context.Context, rows []int) (*Without, error) {
 	if err := e.know(ctx, w.need); err != nil {
 		return nil, err
 	}
-	return w, w.predictThemselves(ctx)
-}
-
-// predictThemselves computes the prediction at each example without it.
-func (w *Without) predictThemselves(ctx context.Context) error {
-	e := w.e
+	// Compute the prediction at each example without it.
 	w.mean = mat.NewDense(len(w.rows), e.c, nil)
 	own := mat.NewDense(e.n*e.c, e.c, e.cov)
-	return e.visit(ctx, w.need, func(rows []int, b *linearize.Batch) error {
+	return w, e.visit(ctx, w.need, func(rows []int, b *linearize.Batch) error {
 		var mean mat.Dense
 		if err := e.dual.PredictTo(ctx, &mean, nil, b); err != nil {
 			return fmt.Errorf("explain: prediction of training example %d and others: %w", rows[0], err)
@@ -110,49 +105,44 @@ func (w *Without) Mean() *mat.Dense { return w.mean }
 // Their predictions, T·n·C numbers, are held 64 MiB at a time, or those of one row,
 // and each time takes a pass over the examples that are left out.
 func (w *Without) Each(ctx context.Context, x *linearize.Batch, do func(t int, mean *mat.Dense) error) error {
-	n := len(w.rows)
-	if x.Len() > 0 && x.Outputs() != w.e.c {
+	e, n := w.e, len(w.rows)
+	if x.Len() > 0 && x.Outputs() != e.c {
 		panic("explain: test batch has another number of outputs")
 	}
 	for k := range par.Tiles(x.Len(), w.tile) {
 		lo, hi := par.Bounds(k, x.Len(), w.tile)
-		values, err := w.predict(ctx, x.Slice(lo, hi))
+		// Compute the predictions without each example, T·n×C.
+		x := x.Slice(lo, hi)
+		mean := mat.NewDense(x.Len(), e.c, nil)
+		if err := e.dual.PredictTo(ctx, mean, nil, x); err != nil {
+			return fmt.Errorf("explain: prediction of the test rows: %w", err)
+		}
+		cross, err := e.dual.Cross(ctx, x)
+		if err != nil {
+			return fmt.Errorf("explain: cross-covariance of the test rows: %w", err)
+		}
+		values := mat.NewDense(x.Len()*n, e.c, nil)
+		err = e.visit(ctx, w.need, func(rows []int, b *linearize.Batch) error {
+			return e.covariances(ctx, cross, x.Len(), rows, b, func(rows []int, tile *mat.Dense) error {
+				return par.Do(ctx, e.options.Workers, x.Len(), func(t int) error {
+					for j, i := range rows {
+						if w.need[i] {
+							e.leaveOutTo(values.RawRowView(t*n+w.index[i]), mean.RawRowView(t), i, tile, t*e.c, j*e.c)
+						}
+					}
+					return nil
+				})
+			})
+		})
 		if err != nil {
 			return err
 		}
-		err = par.Do(ctx, w.e.options.Workers, hi-lo, func(t int) error { return do(lo+t, dense.Slice(values, t*n, (t+1)*n)) })
+		err = par.Do(ctx, e.options.Workers, hi-lo, func(t int) error { return do(lo+t, dense.Slice(values, t*n, (t+1)*n)) })
 		if err != nil {
 			return err
 		}
 	}
 	return ctx.Err()
-}
-
-// predict returns the predictions at x without each example, T·n×C.
-func (w *Without) predict(ctx context.Context, x *linearize.Batch) (*mat.Dense, error) {
-	e, n := w.e, len(w.rows)
-	mean := mat.NewDense(x.Len(), e.c, nil)
-	if err := e.dual.PredictTo(ctx, mean, nil, x); err != nil {
-		return nil, fmt.Errorf("explain: prediction of the test rows: %w", err)
-	}
-	cross, err := e.dual.Cross(ctx, x)
-	if err != nil {
-		return nil, fmt.Errorf("explain: cross-covariance of the test rows: %w", err)
-	}
-	values := mat.NewDense(x.Len()*n, e.c, nil)
-	err = e.visit(ctx, w.need, func(rows []int, b *linearize.Batch) error {
-		return e.covariances(ctx, cross, x.Len(), rows, b, func(rows []int, tile *mat.Dense) error {
-			return par.Do(ctx, e.options.Workers, x.Len(), func(t int) error {
-				for j, i := range rows {
-					if w.need[i] {
-						e.leaveOutTo(values.RawRowView(t*n+w.index[i]), mean.RawRowView(t), i, tile, t*e.c, j*e.c)
-					}
-				}
-				return nil
-			})
-		})
-	})
-	return values, err
 }
 
 // covariances calls do with the posterior covariances of t test rows with the

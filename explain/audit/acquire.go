@@ -91,8 +91,10 @@ func Acquire(ctx context.Context, d gp.Latent, lik glm.Likelihood, pool lineariz
 	// Compute the information of every row.
 	n := q.pool.Len()
 	err := linearize.Rebatch(q.pool, tileRows).Batches(ctx, func(first int, b *linearize.Batch) error {
-		if err := q.check(b.Outputs()); err != nil {
-			return err
+		switch q.lik.(type) {
+		case glm.Logistic, *glm.Gaussian, glm.Poisson, glm.Heteroscedastic:
+		default: // Λ may depend on the label
+			return &UnsupportedError{Likelihood: q.lik.Name(), Outputs: b.Outputs(), Reason: "what a label tells is known where Λ does not depend on it, as for the likelihoods of package glm"}
 		}
 		var mean, cov mat.Dense
 		if err := q.latent.PredictTo(ctx, &mean, &cov, b); err != nil {
@@ -100,7 +102,26 @@ func Acquire(ctx context.Context, d gp.Latent, lik glm.Likelihood, pool lineariz
 		}
 		q.add(first, &mean, &cov)
 		defer q.o.Progress(StagePool, first+b.Len(), n)
-		return q.inform(ctx, first, &mean, &cov)
+		// Replace the gains by the mutual information where the link has it.
+		m, c := mean.Dims()
+		link := q.o.Link
+		if link == nil {
+			link = predictive.DefaultLink(q.lik, c)
+		}
+		informer, ok := link.(predictive.Informer)
+		if _, classes := q.lik.(glm.Logistic); !ok || !classes {
+			return nil
+		}
+		// A row at a time, so that the workers share them.
+		return par.Do(ctx, q.o.Workers, m, func(t int) error {
+			var mutual [1]float64
+			err := informer.EntropyTo(nil, mutual[:], q.lik, dense.Slice(&mean, t, t+1), dense.Slice(&cov, t*c, (t+1)*c))
+			q.found.Pool[first+t].Information = mutual[0]
+			if err != nil {
+				return fmt.Errorf("audit: row %d of the pool: %w", first+t, err)
+			}
+			return nil
+		})
 	})
 	if err != nil {
 		return nil, err
@@ -121,15 +142,6 @@ type acquirer struct {
 	found  Acquisition
 }
 
-// check refuses likelihoods whose Λ may depend on the label.
-func (q *acquirer) check(outputs int) error {
-	switch q.lik.(type) {
-	case glm.Logistic, *glm.Gaussian, glm.Poisson, glm.Heteroscedastic:
-		return nil
-	}
-	return &UnsupportedError{Likelihood: q.lik.Name(), Outputs: outputs, Reason: "what a label tells is known where Λ does not depend on it, as for the likelihoods of package glm"}
-}
-
 // add appends rows with their gains.
 func (q *acquirer) add(first int, mean, cov *mat.Dense) {
 	n, c := mean.Dims()
@@ -146,29 +158,6 @@ func (q *acquirer) rootAt(f []float64) *mat.Dense {
 	root := mat.NewDense(c, c, nil)
 	q.lik.Expand(nil, nil, root.RawMatrix().Data, make([]float64, q.lik.Targets(c)), f)
 	return root
-}
-
-// inform replaces the gains by the mutual information where the link has it.
-func (q *acquirer) inform(ctx context.Context, first int, mean, cov *mat.Dense) error {
-	n, c := mean.Dims()
-	link := q.o.Link
-	if link == nil {
-		link = predictive.DefaultLink(q.lik, c)
-	}
-	informer, ok := link.(predictive.Informer)
-	if _, classes := q.lik.(glm.Logistic); !ok || !classes {
-		return nil
-	}
-	// A row at a time, so that the workers share them.
-	return par.Do(ctx, q.o.Workers, n, func(t int) error {
-		var mutual [1]float64
-		err := informer.EntropyTo(nil, mutual[:], q.lik, dense.Slice(mean, t, t+1), dense.Slice(cov, t*c, (t+1)*c))
-		q.found.Pool[first+t].Information = mutual[0]
-		if err != nil {
-			return fmt.Errorf("audit: row %d of the pool: %w", first+t, err)
-		}
-		return nil
-	})
 }
 
 // order returns the rows by a key, the highest first.
@@ -231,8 +220,10 @@ func (q *acquirer) chooseAmong(ctx context.Context, rows []int, bound float64) (
 	if err := q.latent.JointTo(ctx, nil, &cov, x); err != nil {
 		return nil, 0, fmt.Errorf("audit: joint covariance of row %d of the pool and others: %w", rows[0], err)
 	}
-	s := newSelection(&cov, c)
+	m := len(rows)
+	s := &selection{cov: &cov, own: make([]*mat.Dense, m), root: make([]*mat.Dense, m), taken: make([]bool, m), c: c}
 	for i, t := range rows {
+		s.own[i] = mat.DenseCopyOf(cov.Slice(i*c, (i+1)*c, i*c, (i+1)*c))
 		s.root[i] = q.rootAt(q.found.Pool[t].Mean)
 	}
 	total, sure := 0.0, true
@@ -280,15 +271,6 @@ type selection struct {
 	taken []bool
 	parts []*mat.Dense // L⁻¹RᵀC of each chosen row with all rows, C×M·C
 	c     int
-}
-
-func newSelection(cov *mat.Dense, c int) *selection {
-	m := cov.RawMatrix().Rows / c
-	s := &selection{cov: cov, own: make([]*mat.Dense, m), root: make([]*mat.Dense, m), taken: make([]bool, m), c: c}
-	for i := range m {
-		s.own[i] = mat.DenseCopyOf(cov.Slice(i*c, (i+1)*c, i*c, (i+1)*c))
-	}
-	return s
 }
 
 // take conditions all rows on a label of one.

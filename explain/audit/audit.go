@@ -133,24 +133,28 @@ func Of(ctx context.Context, d gp.Dual, lik glm.Likelihood, y *mat.Dense, o *Opt
 	if err := a.score(ctx); err != nil {
 		return nil, err
 	}
-	return a.audit, a.finish(ctx)
-}
-
-// finish computes what does not depend on how labels are judged.
-func (a *auditor) finish(ctx context.Context) error {
 	// Compute the leverages from the covariances without each example, which keep their digits where an
 	// example nearly fixes the function by itself.
 	root := a.dual.Sites().Root
 	if err := par.Do(ctx, a.o.Workers, len(a.rows), func(k int) error {
 		i := a.rows[k]
-		a.audit.Examples[k].Leverage = leverage(dense.Slice(a.cov, k*a.c, (k+1)*a.c), dense.Slice(root, i*a.c, (i+1)*a.c))
+		// tr Λ_i h_i = tr RᵀcR(I + RᵀcR)⁻¹ with c = cov_−i (E17)
+		inner, chol := informed(dense.Slice(a.cov, k*a.c, (k+1)*a.c), dense.Slice(root, i*a.c, (i+1)*a.c))
+		if chol == nil {
+			a.audit.Examples[k].Leverage = math.NaN()
+			return nil
+		}
+		// A condition warning still carries the solution.
+		var x mat.Dense
+		_ = chol.SolveTo(&x, inner)
+		a.audit.Examples[k].Leverage = mat.Trace(&x)
 		return nil
 	}); err != nil {
-		return err
+		return nil, err
 	}
 	a.rank()
 	if err := a.support(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	near := a.near
 	switch outputs := a.n * a.c; {
@@ -161,7 +165,7 @@ func (a *auditor) finish(ctx context.Context) error {
 			"%d training outputs are more than the %d that are compared in pairs. Duplicates are listed only where their inputs are equal.", outputs, a.o.MostPaired))
 		near = nil
 	}
-	return a.pair(ctx, a.dual.Data(), near)
+	return a.audit, a.pair(ctx, a.dual.Data(), near)
 }
 
 // An auditor holds what an audit is computed from.
@@ -195,23 +199,7 @@ func (a *auditor) prepare(o *Options) error {
 	if a.all.RawMatrix().Rows != a.n {
 		panic("audit: targets and training examples differ in number")
 	}
-	a.defaults()
-	need := func(n int) int64 {
-		// The moments of leave-one-out, scaled and not.
-		return memory.Mul(8*2, memory.Mul(int64(n), memory.Mul(int64(a.c), int64(a.c+2))))
-	}
-	if err := gp.CheckMemory("an audit", gp.TrainingExamples, len(a.rows), a.o.MaxMemory, need); err != nil {
-		return err
-	}
-	a.audit = &Audit{Examples: make([]Example, len(a.rows))}
-	for k, i := range a.rows {
-		a.audit.Examples[k] = Example{Index: i, Label: -1, Suggested: -1, EqualTo: -1, Entropy: math.NaN(), Margin: math.NaN()}
-	}
-	return nil
-}
-
-// defaults fills in what the options leave open.
-func (a *auditor) defaults() {
+	// Fill in what the options leave open.
 	a.o.Top = cmp.Or(a.o.Top, 20)
 	a.o.Supports = cmp.Or(a.o.Supports, 4)
 	a.o.MostPaired = cmp.Or(a.o.MostPaired, 12_000)
@@ -224,15 +212,27 @@ func (a *auditor) defaults() {
 	}
 	if a.rows = a.o.Rows; a.rows == nil {
 		a.rows = dense.Range(a.n)
-		return
-	}
-	a.y = mat.NewDense(max(1, len(a.rows)), a.all.RawMatrix().Cols, nil)
-	for k, i := range a.rows {
-		if i < 0 || i >= a.n || k > 0 && i <= a.rows[k-1] {
-			panic("audit: rows of training examples do not ascend")
+	} else {
+		a.y = mat.NewDense(max(1, len(a.rows)), a.all.RawMatrix().Cols, nil)
+		for k, i := range a.rows {
+			if i < 0 || i >= a.n || k > 0 && i <= a.rows[k-1] {
+				panic("audit: rows of training examples do not ascend")
+			}
+			a.y.SetRow(k, a.all.RawRowView(i))
 		}
-		a.y.SetRow(k, a.all.RawRowView(i))
 	}
+	need := func(n int) int64 {
+		// The moments of leave-one-out, scaled and not.
+		return memory.Mul(8*2, memory.Mul(int64(n), memory.Mul(int64(a.c), int64(a.c+2))))
+	}
+	if err := gp.CheckMemory("an audit", gp.TrainingExamples, len(a.rows), a.o.MaxMemory, need); err != nil {
+		return err
+	}
+	a.audit = &Audit{Examples: make([]Example, len(a.rows))}
+	for k, i := range a.rows {
+		a.audit.Examples[k] = Example{Index: i, Label: -1, Suggested: -1, EqualTo: -1, Entropy: math.NaN(), Margin: math.NaN()}
+	}
+	return nil
 }
 
 // tileRows is how many training examples are linearized at a time where they are not
@@ -337,18 +337,6 @@ func (a *auditor) classify(prob *mat.Dense, labels []int) {
 		slices.Sort(p)
 		x.Margin, x.Probability = p[len(p)-1]-p[len(p)-2], prob.RawRowView(k)
 	}
-}
-
-// leverage returns tr Λ_i h_i = tr RᵀcR(I + RᵀcR)⁻¹, where c = cov_−i (E17).
-func leverage(cov, root *mat.Dense) float64 {
-	inner, chol := informed(cov, root)
-	if chol == nil {
-		return math.NaN()
-	}
-	// A condition warning still carries the solution.
-	var x mat.Dense
-	_ = chol.SolveTo(&x, inner)
-	return mat.Trace(&x)
 }
 
 // rank sorts the examples by each score.

@@ -2,7 +2,6 @@ package counterfactual
 
 import (
 	"fmt"
-	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -106,11 +105,4 @@ func (c *Change) targets(y *mat.Dense) *mat.Dense {
 		to.SetRow(n+i, c.AddY.RawRowView(i))
 	}
 	return to
-}
-
-// removed returns the positions of the examples that are left out, ascending.
-func (c *Change) removed() []int {
-	rows := slices.Clone(c.Remove)
-	slices.Sort(rows)
-	return rows
 }

@@ -114,30 +114,26 @@ func (p *problem) climb(ctx context.Context, near *Posterior) (*Posterior, error
 			return nil, err
 		}
 	}
-	return p.finish(ctx, from, &s)
-}
-
-// finish computes f = m + Kα anew and says how far α is from the mode.
-func (p *problem) finish(ctx context.Context, at *point, s *newton.Search) (*Posterior, error) {
+	// Compute f = m + Kα anew and how far α is from the mode.
 	c := p.m.c
 	for i, gone := range p.gone {
 		if gone {
-			clear(at.alpha[i*c : (i+1)*c]) // zero but for rounding
+			clear(from.alpha[i*c : (i+1)*c]) // zero but for rounding
 		}
 	}
 	var f mat.Dense
-	if err := p.mulKernelTo(ctx, &f, row(at.alpha)); err != nil {
+	if err := p.mulKernelTo(ctx, &f, row(from.alpha)); err != nil {
 		return nil, err
 	}
 	floats.Add(f.RawRowView(0), p.prior)
-	at = p.at(at.alpha, f.RawRowView(0))
-	q := &Posterior{p: p, alpha: at.alpha, f: at.f, lambda: at.lambda, steps: s.Steps + 1}
-	open, distance, err := p.open(ctx, at)
+	from = p.at(from.alpha, f.RawRowView(0))
+	q := &Posterior{p: p, alpha: from.alpha, f: from.f, lambda: from.lambda, steps: s.Steps + 1}
+	open, distance, err := p.open(ctx, from)
 	if err != nil {
 		return nil, err
 	}
 	q.distance = distance
-	if p.moves(s, q.distance) {
+	if p.moves(&s, q.distance) {
 		q.warnings = s.Warnings()
 	}
 	q.warnings = append(q.warnings, newton.GapWarnings(floats.Norm(open, 2))...)

@@ -97,8 +97,15 @@ func (m *Model) SmallestFlip(ctx context.Context, x *linearize.Batch, o *FlipOpt
 	if err != nil {
 		return nil, err
 	}
-	if found, err = s.shrink(ctx, found); err != nil {
-		return nil, err
+	// Put back examples that are not needed, those chosen last at first.
+	for i := len(found.rows) - 1; i >= 0 && len(found.rows) > 1 && s.tried < s.o.Tries; i-- {
+		t, err := s.try(ctx, found, slices.Delete(slices.Clone(found.rows), i, i+1))
+		if err != nil {
+			return nil, err
+		}
+		if s.flips(t) {
+			found = t
+		}
 	}
 	flip := &Flip{Rows: slices.Sorted(slices.Values(found.rows)), Before: s.before, After: found.f, From: s.from, To: classOf(found.f), Tried: s.tried}
 	if s.o.NoRefit {
@@ -222,45 +229,26 @@ func (s *flipSearch) grow(ctx context.Context) (*trial, error) {
 			return nil, err
 		}
 		if s.flips(to) {
-			return s.bisect(ctx, at, to, more)
+			// Look for as few of these examples, from the first on, as flip the class: none does not, and all do.
+			lo, hi := 0, len(more)
+			for hi-lo > 1 && s.tried < s.o.Tries {
+				mid := (lo + hi) / 2
+				t, err := s.try(ctx, to, append(slices.Clone(at.rows), more[:mid]...))
+				if err != nil {
+					return nil, err
+				}
+				if s.flips(t) {
+					hi, to = mid, t
+				} else {
+					lo = mid
+				}
+			}
+			return to, nil
 		}
 		at = to
 	}
 	margin, _ := marginOf(at.f, s.from)
 	return nil, &NoFlipError{Left: len(at.rows), Tried: s.tried, Before: first, After: margin}
-}
-
-// bisect returns a trial with as few of the examples in more as it finds to flip the class,
-// from the first on. Without any it does not flip, and with all of them, which is to, it does.
-func (s *flipSearch) bisect(ctx context.Context, at, to *trial, more []int) (*trial, error) {
-	lo, hi := 0, len(more)
-	for hi-lo > 1 && s.tried < s.o.Tries {
-		mid := (lo + hi) / 2
-		t, err := s.try(ctx, to, append(slices.Clone(at.rows), more[:mid]...))
-		if err != nil {
-			return nil, err
-		}
-		if s.flips(t) {
-			hi, to = mid, t
-		} else {
-			lo = mid
-		}
-	}
-	return to, nil
-}
-
-// shrink puts back examples that are not needed, those chosen last at first.
-func (s *flipSearch) shrink(ctx context.Context, at *trial) (*trial, error) {
-	for i := len(at.rows) - 1; i >= 0 && len(at.rows) > 1 && s.tried < s.o.Tries; i-- {
-		t, err := s.try(ctx, at, slices.Delete(slices.Clone(at.rows), i, i+1))
-		if err != nil {
-			return nil, err
-		}
-		if s.flips(t) {
-			at = t
-		}
-	}
-	return at, nil
 }
 
 // next returns the examples to leave out next: those whose removal lowers the margin most,

@@ -107,9 +107,11 @@ func New(ctx context.Context, base Base, kernel ntk.Kernel, y *mat.Dense, lik gp
 	if err != nil {
 		return nil, fmt.Errorf("counterfactual: prior mean of the training examples: %w", err)
 	}
-	if m.f, err = m.function(ctx, m.alpha); err != nil {
+	m.f = make([]float64, m.n*m.c) // m + Kα
+	if err := base.MulKernelTo(ctx, row(m.f), row(m.alpha)); err != nil {
 		return nil, err
 	}
+	floats.Add(m.f, m.prior)
 	return m, m.arrive(ctx)
 }
 
@@ -154,16 +156,6 @@ func (m *Model) Distance(ctx context.Context) (float64, error) {
 	}
 	_, distance, err := p.open(ctx, at)
 	return distance, err
-}
-
-// function returns m + Kα at the training examples.
-func (m *Model) function(ctx context.Context, alpha []float64) ([]float64, error) {
-	f := make([]float64, m.n*m.c)
-	if err := m.base.MulKernelTo(ctx, row(f), row(alpha)); err != nil {
-		return nil, err
-	}
-	floats.Add(f, m.prior)
-	return f, nil
 }
 
 // row returns v as a matrix of one row in the same memory.

@@ -128,7 +128,15 @@ func (q *Posterior) predict(ctx context.Context, mean, cov *mat.Dense, x *linear
 		prior[i] = cov.At(i, i%cols)
 	}
 	subtractProducts(cov, cross, &w)
-	if more := q.moreLambda(); more != nil {
+	// By how much Λ is larger than the Λ of W, (N+A)·C×C
+	var l mat.Dense
+	p.down.LambdaTo(&l)
+	before := dense.Flat(&l)
+	if p.lambdaA != nil {
+		before = append(before, dense.Flat(p.lambdaA)...)
+	}
+	more := floats.SubTo(make([]float64, len(before)), q.lambda, before)
+	if !(floats.Norm(more, 2) <= negligible*floats.Norm(before, 2)) {
 		if err := p.mulKernelTo(ctx, &c0, &w); err != nil {
 			return err
 		}
@@ -146,7 +154,14 @@ func (q *Posterior) predict(ctx context.Context, mean, cov *mat.Dense, x *linear
 		kd.Sub(&c0, kd)
 		subtractProducts(cov, kd, b)
 	}
-	return settle(cov, prior, p.m.c)
+	// Make variances that rounding made negative zero, block by block.
+	for lo := 0; lo < rows; lo += cols {
+		block := dense.Slice(cov, lo, lo+cols)
+		if err := gp.SettleVariances(block, prior[lo:lo+cols], rounding, lo/p.m.c, p.m.c); err != nil {
+			return fmt.Errorf("counterfactual: %w", err)
+		}
+	}
+	return nil
 }
 
 // cross returns the kernel between x and all examples, T·C×(N+A)·C.
@@ -159,23 +174,6 @@ func (q *Posterior) cross(ctx context.Context, x *linearize.Batch) (*mat.Dense, 
 	}
 	p.m.kernel.BlockTo(added, x, p.add)
 	return cross, nil
-}
-
-// moreLambda returns by how much Λ is larger than the Λ of W, or nil where they are the same.
-func (q *Posterior) moreLambda() []float64 {
-	// Compute Λ of the sites that W has, (N+A)·C×C.
-	p := q.p
-	var l mat.Dense
-	p.down.LambdaTo(&l)
-	before := dense.Flat(&l)
-	if p.lambdaA != nil {
-		before = append(before, dense.Flat(p.lambdaA)...)
-	}
-	more := floats.SubTo(make([]float64, len(before)), q.lambda, before)
-	if floats.Norm(more, 2) <= negligible*floats.Norm(before, 2) {
-		return nil
-	}
-	return more
 }
 
 // subtractProducts subtracts ½(A Bᵀ + B Aᵀ), as far as cov has its entries.
@@ -193,14 +191,3 @@ func subtractProducts(cov, a, b *mat.Dense) {
 // rounding is the part of the prior variance by which rounding may make a posterior one
 // negative.
 const rounding = 1e-10
-
-// settle makes variances that rounding made negative zero, block by block.
-func settle(cov *mat.Dense, prior []float64, c int) error {
-	rows, cols := cov.Dims()
-	for lo := 0; lo < rows; lo += cols {
-		if err := gp.SettleVariances(dense.Slice(cov, lo, lo+cols), prior[lo:lo+cols], rounding, lo/c, c); err != nil {
-			return fmt.Errorf("counterfactual: %w", err)
-		}
-	}
-	return nil
-}

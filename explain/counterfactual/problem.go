@@ -3,6 +3,7 @@ package counterfactual
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -57,7 +58,7 @@ func (m *Model) changed(ctx context.Context, ch Change) (*problem, error) {
 		p.gone[i] = true
 	}
 	var err error
-	if p.down, err = m.base.Downdate(ctx, ch.removed()); err != nil {
+	if p.down, err = m.base.Downdate(ctx, slices.Sorted(slices.Values(ch.Remove))); err != nil {
 		return nil, err
 	}
 	if ch.added() == 0 {
@@ -97,7 +98,10 @@ func (p *problem) border(ctx context.Context, add *linearize.Batch) error {
 	var c mat.Dense
 	c.Mul(p.from, p.h.T())
 	c.Sub(p.among, &c)
-	root := wholeOf(sites.Root, m.c)
+	root := mat.NewDense(rows, rows, nil) // with the blocks of R on its diagonal
+	for i := range rows {
+		copy(root.RawRowView(i)[i/m.c*m.c:], sites.Root.RawRowView(i))
+	}
 	var b mat.Dense
 	b.Product(root.T(), &c, root)
 	inner := mat.NewSymDense(rows, nil)
@@ -118,16 +122,6 @@ func (p *problem) border(ctx context.Context, add *linearize.Batch) error {
 	p.d = new(mat.Dense)
 	p.d.Mul(root, &half)
 	return nil
-}
-
-// wholeOf returns N blocks, N·C×C, as a block-diagonal matrix.
-func wholeOf(blocks *mat.Dense, c int) *mat.Dense {
-	rows, _ := blocks.Dims()
-	w := mat.NewDense(rows, rows, nil)
-	for i := range rows {
-		copy(w.RawRowView(i)[i/c*c:], blocks.RawRowView(i))
-	}
-	return w
 }
 
 // split returns the columns of a that belong to the examples of the posterior and to the

@@ -2,6 +2,7 @@ package counterfactual
 
 import (
 	"context"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -25,14 +26,6 @@ const (
 	negligible = 1e-14
 )
 
-// tolerance is the square of the error, relative to that of zero, at which a solve ends.
-func (e effort) tolerance() float64 {
-	if e == newtonStep {
-		return 1e-4
-	}
-	return 1e-24
-}
-
 // solve returns X with (I + ΛK) x = b for each row b of the matrix b, and K x for each. It
 // starts with the solution for the sites of the factor, which is exact in the rows of
 // examples that are left out, and goes on with conjugate gradients in the metric of
@@ -43,6 +36,11 @@ func (p *problem) solve(ctx context.Context, b *mat.Dense, lambda []float64, e e
 		return x, kx, err
 	}
 	rows, size := b.Dims()
+	// The square of the error, relative to that of zero, at which a solve ends
+	tolerance := 1e-24
+	if e == newtonStep {
+		tolerance = 1e-4
+	}
 	// b − (I + ΛK) x
 	rest := mat.DenseCopyOf(b)
 	first, last := make([]float64, rows), make([]float64, rows)
@@ -50,12 +48,16 @@ func (p *problem) solve(ctx context.Context, b *mat.Dense, lambda []float64, e e
 	work := make([]float64, size)
 	for i := range rows {
 		first[i] = dense.Dot(b.RawRowView(i), kx.RawRowView(i))
-		p.subtractOperator(rest.RawRowView(i), x.RawRowView(i), kx.RawRowView(i), lambda, work)
+		// Subtract (I + ΛK) x.
+		copy(work, kx.RawRowView(i))
+		mulLambda(work, lambda, p.m.c)
+		floats.Add(work, x.RawRowView(i))
+		floats.Sub(rest.RawRowView(i), work)
 		open[i] = floats.Norm(rest.RawRowView(i), 2) > negligible*floats.Norm(b.RawRowView(i), 2)
 	}
 	direction, kdirection := mat.NewDense(rows, size, nil), mat.NewDense(rows, size, nil)
 	for range mostGradients {
-		if !anyOf(open) {
+		if !slices.Contains(open, true) {
 			return x, kx, nil
 		}
 		z, kz, err := p.precondition(ctx, rest)
@@ -89,7 +91,7 @@ func (p *problem) solve(ctx context.Context, b *mat.Dense, lambda []float64, e e
 			floats.AddScaled(x.RawRowView(i), t, d)
 			floats.AddScaled(kx.RawRowView(i), t, kd)
 			floats.AddScaled(rest.RawRowView(i), -t, work)
-			open[i] = now > e.tolerance()*first[i]
+			open[i] = now > tolerance*first[i]
 		}
 	}
 	return x, kx, nil
@@ -107,21 +109,4 @@ func (p *problem) precondition(ctx context.Context, q *mat.Dense) (z, kz *mat.De
 	}
 	z.Sub(q, z)
 	return z, kz, p.mulKernelTo(ctx, kz, z)
-}
-
-// subtractOperator subtracts (I + ΛK) x from rest.
-func (p *problem) subtractOperator(rest, x, kx, lambda, work []float64) {
-	copy(work, kx)
-	mulLambda(work, lambda, p.m.c)
-	floats.Add(work, x)
-	floats.Sub(rest, work)
-}
-
-func anyOf(open []bool) bool {
-	for _, o := range open {
-		if o {
-			return true
-		}
-	}
-	return false
 }

@@ -25,12 +25,24 @@ const bulkLines = 12
 func (s *section) bulk(listed []line) []bulk {
 	var list []bulk
 	for _, g := range s.out.Subtotals {
-		b := bulk{name: subtotalName(&g), n: g.Examples, up: float64(g.Positive), down: float64(g.Negative)}
+		b := bulk{name: "no example", n: g.Examples, up: float64(g.Positive), down: float64(g.Negative)}
+		switch {
+		case g.Label.Finite():
+			b.name = "labelled " + labelNamed(g.LabelName, g.Label)
+		case len(g.Range) == 2 && g.Range[0] == g.Range[1]:
+			b.name = "target " + name(g.Range[0])
+		case len(g.Range) == 2:
+			b.name = "target " + name(g.Range[0]) + " to " + name(g.Range[1])
+		}
 		if s.sign < 0 {
 			b.up, b.down = -b.down, -b.up
 		}
 		for _, l := range listed {
-			if !subtotalHas(&g, l.Label) {
+			has := l.Label == g.Label
+			if len(g.Range) == 2 {
+				has = g.Range[0] <= l.Label && l.Label <= g.Range[1]
+			}
+			if !has {
 				continue
 			}
 			b.n--
@@ -52,27 +64,6 @@ func (s *section) bulk(listed []line) []bulk {
 		rest.n, rest.up, rest.down = rest.n+b.n, rest.up+b.up, rest.down+b.down
 	}
 	return append(list[:bulkLines-1:bulkLines-1], rest)
-}
-
-// subtotalName describes the examples of a subtotal.
-func subtotalName(t *result.Subtotal) string {
-	switch {
-	case t.Label.Finite():
-		return "labelled " + labelNamed(t.LabelName, t.Label)
-	case len(t.Range) == 2 && t.Range[0] == t.Range[1]:
-		return "target " + name(t.Range[0])
-	case len(t.Range) == 2:
-		return "target " + name(t.Range[0]) + " to " + name(t.Range[1])
-	}
-	return "no example"
-}
-
-// subtotalHas tells whether an example with this label belongs to the subtotal.
-func subtotalHas(t *result.Subtotal, label result.Float) bool {
-	if len(t.Range) == 2 {
-		return t.Range[0] <= label && label <= t.Range[1]
-	}
-	return label == t.Label
 }
 
 // concentration says how many examples carry half of all pull, "" without a curve.

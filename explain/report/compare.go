@@ -77,19 +77,13 @@ func (h *htmlWriter) comparison(s *section) *htmlComparison {
 		}
 	}
 	c.Label = h.labelled(h.label)
-	c.Note = h.comparisonNote(len(shown), len(test.Values), len(rows))
+	if len(shown) < len(test.Values) {
+		c.Note = "The " + result.Count(len(shown)) + " of " + result.Count(len(test.Values)) + " features in which these rows differ most. "
+	}
+	if len(rows) > 0 && h.page.Spread != nil {
+		c.Note += "▲ and ▼: higher or lower than in this row by half a standard deviation of the training rows or more; doubled from two on. Grey: the same."
+	}
 	return c
-}
-
-func (h *htmlWriter) comparisonNote(shown, all, rows int) string {
-	text := ""
-	if shown < all {
-		text = "The " + result.Count(shown) + " of " + result.Count(all) + " features in which these rows differ most. "
-	}
-	if rows > 0 && h.page.Spread != nil {
-		text += "▲ and ▼: higher or lower than in this row by half a standard deviation of the training rows or more; doubled from two on. Grey: the same."
-	}
-	return text
 }
 
 // telling returns the features to show, in order: all if they are few, or else those

@@ -180,12 +180,17 @@ var coverageLevels = func() (levels []float64) {
 func histogram(test, training []float64, x string) htmlDiagram {
 	f := plotFrame{left: 60, top: 8, width: 368, height: 200}
 	d := htmlDiagram{Class: "for", Height: "262", XName: x, YName: "share of rows", YSide: coordinate(f.top + f.height/2), XMid: coordinate(f.left + f.width/2), NameY: "254"}
-	axis := newAxis(test, training)
-	bars := histogramBars(len(test), len(training))
+	across := newAxis(test, training)
+	// Twice the cube root of the shorter list that is not empty, between 8 and 30
+	n := min(len(test), len(training))
+	if n == 0 {
+		n = max(len(test), len(training))
+	}
+	bars := min(30, max(8, int(2*math.Cbrt(float64(n)))))
 	share := func(values []float64) []float64 {
 		h := make([]float64, bars)
 		for _, v := range values {
-			h[min(bars-1, max(0, int(float64(bars)*axis.at(v))))] += 1 / float64(len(values))
+			h[min(bars-1, max(0, int(float64(bars)*across.at(v))))] += 1 / float64(len(values))
 		}
 		return h
 	}
@@ -194,7 +199,11 @@ func histogram(test, training []float64, x string) htmlDiagram {
 		top = math.Max(top, math.Max(a[k], b[k]))
 	}
 	top *= 1.05
-	d.frame(f, axis.ticks(), shareTicks(top))
+	shares := axis{hi: 100 * top}.ticks() // in per cent
+	for v := range shares {
+		shares[v] += " %"
+	}
+	d.frame(f, across.ticks(), shares)
 	var px, py []float64
 	for k := range bars {
 		lo, hi := float64(k)/float64(bars), float64(k+1)/float64(bars)
@@ -209,25 +218,6 @@ func histogram(test, training []float64, x string) htmlDiagram {
 	}
 	d.Label = fmt.Sprintf("Histogram of novelty: %s as bars, %s as an outline", result.Some(len(test), "test row", "test rows"), result.Some(len(training), "training row", "training rows"))
 	return d
-}
-
-// histogramBars is the number of bars for lists of these lengths: twice the cube
-// root of the shorter one that is not empty, between 8 and 30.
-func histogramBars(a, b int) int {
-	n := min(a, b)
-	if n == 0 {
-		n = max(a, b)
-	}
-	return min(30, max(8, int(2*math.Cbrt(float64(n)))))
-}
-
-// shareTicks are ticks in per cent of an axis from 0 to top.
-func shareTicks(top float64) map[float64]string {
-	t := map[float64]string{}
-	for v, text := range (axis{hi: 100 * top}).ticks() {
-		t[v] = text + " %"
-	}
-	return t
 }
 
 // An axis maps scores to [0, 1], by their logarithms where they are positive and

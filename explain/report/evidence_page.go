@@ -129,9 +129,17 @@ func (p *EvidencePage) figure() *htmlFigure {
 	if len(points) < 2 || len(all) == 0 {
 		return nil
 	}
-	lo, hi := p.span(all)
+	// Draw the upper three quarters of the values, and those that are marked.
+	slices.Sort(all)
+	lo, hi := all[len(all)/4], all[len(all)-1]
+	for _, l := range evidenceLines {
+		if v := l.of(&p.Values); v.Finite() {
+			lo, hi = min(lo, float64(v)), max(hi, float64(v))
+		}
+	}
+	room := 0.05 * max(hi-lo, 1e-3*math.Abs(hi), 1e-9)
 	f := plotFrame{left: 78, top: 8, width: 350, height: 300}
-	x, y := newAxis([]float64{float64(points[0].PriorPrecision), float64(points[len(points)-1].PriorPrecision)}), axis{lo: lo, hi: hi}
+	x, y := newAxis([]float64{float64(points[0].PriorPrecision), float64(points[len(points)-1].PriorPrecision)}), axis{lo: lo - room, hi: hi + room}
 	name := "prior precision δ"
 	if p.Several {
 		name = "mean prior precision"
@@ -155,7 +163,22 @@ func (p *EvidencePage) figure() *htmlFigure {
 			g.Legend = append(g.Legend, htmlKey{l.class, l.name})
 		}
 	}
-	p.marks(&d, f, x, y)
+	// Mark the prior shown, which is the optimum where there is one.
+	if at := x.at(float64(p.At)); at >= 0 && at <= 1 {
+		what := "the prior as given"
+		if p.Optimum != nil {
+			what = "the optimum"
+		}
+		d.Guide = path([]float64{f.x(at), f.x(at)}, []float64{f.y(0), f.y(1)})
+		for _, l := range evidenceLines {
+			v := l.of(&p.Values)
+			if !v.Finite() || p.Optimum != nil && l.form != p.Optimum.Form {
+				continue
+			}
+			d.Points = append(d.Points, htmlPoint{X: coordinate(f.x(at)), Y: coordinate(f.y(y.at(float64(v)))), R: "5",
+				Title: fmt.Sprintf("%s: precision %s, log evidence %s", what, result.Short(float64(p.At)), result.Short(float64(v)))})
+		}
+	}
 	g.Diagrams = []htmlDiagram{d}
 	mark := "The dashed line marks the prior as given."
 	if p.Optimum != nil {
@@ -170,41 +193,6 @@ func (p *EvidencePage) figure() *htmlFigure {
 	}
 	g.Notes = append(list, "Only those at the optimum of the linearized model compare precisions fairly: at other precisions than that of training the trained parameters are no mode.")
 	return g
-}
-
-// span returns the range of the evidences that is drawn: the upper three quarters of
-// the values, and those that are marked.
-func (p *EvidencePage) span(all []float64) (lo, hi float64) {
-	slices.Sort(all)
-	lo, hi = all[len(all)/4], all[len(all)-1]
-	for _, l := range evidenceLines {
-		if v := l.of(&p.Values); v.Finite() {
-			lo, hi = min(lo, float64(v)), max(hi, float64(v))
-		}
-	}
-	room := 0.05 * max(hi-lo, 1e-3*math.Abs(hi), 1e-9)
-	return lo - room, hi + room
-}
-
-// marks draws the prior shown, which is the optimum where there is one.
-func (p *EvidencePage) marks(d *htmlDiagram, f plotFrame, x, y axis) {
-	at := x.at(float64(p.At))
-	if !(at >= 0 && at <= 1) {
-		return
-	}
-	what := "the prior as given"
-	if p.Optimum != nil {
-		what = "the optimum"
-	}
-	d.Guide = path([]float64{f.x(at), f.x(at)}, []float64{f.y(0), f.y(1)})
-	for _, l := range evidenceLines {
-		v := l.of(&p.Values)
-		if !v.Finite() || p.Optimum != nil && l.form != p.Optimum.Form {
-			continue
-		}
-		d.Points = append(d.Points, htmlPoint{X: coordinate(f.x(at)), Y: coordinate(f.y(y.at(float64(v)))), R: "5",
-			Title: fmt.Sprintf("%s: precision %s, log evidence %s", what, result.Short(float64(p.At)), result.Short(float64(v)))})
-	}
 }
 
 // above cuts a curve where it falls below 0 or is not defined, by NaN.

@@ -162,8 +162,15 @@ func assumptions(f *result.Fit) []fact {
 		posterior = how + ", " + posterior
 	}
 	list = append(list, fact{"Posterior", posterior, ""})
-	if f.Calibration != nil {
-		list = append(list, scalesOf(f.Calibration)...)
+	if c := f.Calibration; c != nil {
+		by, _ := calibratedBy(c)
+		list = append(list, fact{"Scale of the covariance", result.Short(float64(c.Scale)), "makes " + by + " most probable"})
+		if tempered(c) {
+			list = append(list, fact{"Temperature of the mean", result.Short(float64(c.Temperature)), "probabilities are those of the outputs times this"})
+		}
+		if c.NoiseScale != 1 {
+			list = append(list, fact{"Scale of the noise variance", result.Short(float64(c.NoiseScale)), ""})
+		}
 	}
 	return list
 }
@@ -242,33 +249,6 @@ func calibratedBy(c *result.Calibration) (rows string, scores *result.RowScores)
 // tempered tells whether the mean is scaled.
 func tempered(c *result.Calibration) bool {
 	return c.Temperature.Finite() && c.Temperature != 0 && c.Temperature != 1
-}
-
-// scalesOf are the factors of a calibration.
-func scalesOf(c *result.Calibration) []fact {
-	by, _ := calibratedBy(c)
-	list := []fact{{"Scale of the covariance", result.Short(float64(c.Scale)), "makes " + by + " most probable"}}
-	if tempered(c) {
-		list = append(list, fact{"Temperature of the mean", result.Short(float64(c.Temperature)), "probabilities are those of the outputs times this"})
-	}
-	if c.NoiseScale != 1 {
-		list = append(list, fact{"Scale of the noise variance", result.Short(float64(c.NoiseScale)), ""})
-	}
-	return list
-}
-
-// timingFacts are the timings that are known.
-func timingFacts(t *result.Timings) []fact {
-	var list []fact
-	for _, x := range []struct {
-		name string
-		s    result.Float
-	}{{"load", t.Load}, {"linearize", t.Linearize}, {"kernel", t.Kernel}, {"factorize", t.Factorize}, {"predict", t.Predict}, {"write", t.Write}, {"total", t.Total}} {
-		if x.s.Finite() && x.s > 0 {
-			list = append(list, fact{Name: x.name, Value: fixed(float64(x.s), 2) + " s"})
-		}
-	}
-	return list
 }
 
 // Basis says in sentences what the numbers of a fit rest on: the prior and where it
@@ -419,6 +399,13 @@ func certificateFacts(k *result.Certificate) []fact {
 	if k.DroppedTraceError > 0 {
 		of += " ± " + result.Short(float64(k.DroppedTraceError))
 	}
+	sure := "Exact, from all rows left out."
+	switch {
+	case k.Sampled:
+		sure = fmt.Sprintf("Estimated: intervals of 95 %%, from a sample of %s of the rows left out. They are no bounds; --certify looks at all of them.", result.Count(k.Rows))
+	case k.Failure > 0:
+		sure = fmt.Sprintf("Bounds from all rows left out; the probability that one does not hold is %.1g.", float64(k.Failure))
+	}
 	return append(list,
 		fact{"Rows left out", result.Count(k.Dropped), "the strength of each is at most " + result.Short(float64(k.Threshold)) + ": its λ times its prior variance"},
 		fact{"What they could still tell, tr M", of, "λ times the posterior variance, summed over them: 0 where they would change nothing"},
@@ -426,19 +413,8 @@ func certificateFacts(k *result.Certificate) []fact {
 		fact{"Variance, at most", fmt.Sprintf("%.4g times", float64(k.VarianceAtMost)), "that of all rows, for any input, and never below it: 1 + ‖M‖₂"},
 		fact{"Variance, measured", fmt.Sprintf("%.4g times", float64(k.Ratio)), "at most, for 99 % of the rows asked about"},
 		fact{"Log determinant of all rows", between(k.LogDet), "that of the kept rows is below, with the log evidence"},
-		fact{"How sure this is", sureness(k), ""},
+		fact{"How sure this is", sure, ""},
 	)
-}
-
-// sureness says whether the intervals are bounds.
-func sureness(k *result.Certificate) string {
-	switch {
-	case k.Sampled:
-		return fmt.Sprintf("Estimated: intervals of 95 %%, from a sample of %s of the rows left out. They are no bounds; --certify looks at all of them.", result.Count(k.Rows))
-	case k.Failure > 0:
-		return fmt.Sprintf("Bounds from all rows left out; the probability that one does not hold is %.1g.", float64(k.Failure))
-	}
-	return "Exact, from all rows left out."
 }
 
 // between shows an interval, or a number where it has no width.

@@ -203,7 +203,11 @@ func (h *htmlWriter) ownMean(format, f string) string {
 	if fit := &h.page.Report.Fit; fit.Match != nil && !fit.Refit {
 		return ""
 	}
-	return fmt.Sprintf(format, f, h.themselves())
+	says := "the trained network"
+	if h.networks() > 1 {
+		says = "the mean of the trained networks"
+	}
+	return fmt.Sprintf(format, f, says)
 }
 
 // intervalBar draws the predictive interval of a regression, nil without one.
@@ -261,8 +265,14 @@ func (h *htmlWriter) frame(title string, guide []fact) htmlFrame {
 		f.Alarms[i] = capital(w)
 	}
 	var times []string
-	for _, t := range timingFacts(&p.Report.Timings) {
-		times = append(times, t.Name+" "+t.Value)
+	t := &p.Report.Timings
+	for _, x := range []struct {
+		name string
+		s    result.Float
+	}{{"load", t.Load}, {"linearize", t.Linearize}, {"kernel", t.Kernel}, {"factorize", t.Factorize}, {"predict", t.Predict}, {"write", t.Write}, {"total", t.Total}} {
+		if x.s.Finite() && x.s > 0 {
+			times = append(times, x.name+" "+fixed(float64(x.s), 2)+" s")
+		}
 	}
 	if times != nil {
 		f.Timings = "Time: " + strings.Join(times, ", ") + "."
@@ -273,25 +283,18 @@ func (h *htmlWriter) frame(title string, guide []fact) htmlFrame {
 
 // picture returns the data with which a template shows a row.
 func (h *htmlWriter) picture(p result.Picture, alt, class string) (htmlPicture, error) {
-	uri, err := dataURI(p)
-	if err != nil {
-		return htmlPicture{}, err
-	}
-	return htmlPicture{URI: uri, Alt: alt, Class: class, Ink: h.page.Invert}, nil
-}
-
-// dataURI returns the image as a PNG inside a URL, or "" without an image.
-func dataURI(p result.Picture) (template.URL, error) {
+	x := htmlPicture{Alt: alt, Class: class, Ink: h.page.Invert}
 	if p.Image == nil {
-		return "", nil
+		return x, nil
 	}
+	// A PNG inside a URL. Base64 of our own PNG contains no text of the caller, so it is safe.
 	var b bytes.Buffer
 	enc := png.Encoder{CompressionLevel: png.BestCompression}
 	if err := enc.Encode(&b, p.Image); err != nil {
-		return "", fmt.Errorf("report: encoding a picture: %w", err)
+		return htmlPicture{}, fmt.Errorf("report: encoding a picture: %w", err)
 	}
-	// Base64 of our own PNG contains no text of the caller, so it is safe.
-	return template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(b.Bytes())), nil
+	x.URI = template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(b.Bytes()))
+	return x, nil
 }
 
 func featureName(p result.Picture, i int) string {

@@ -31,14 +31,6 @@ func (v *view) trained() string {
 	return "The trained network on its own"
 }
 
-// themselves names the network or networks that say f.
-func (v *view) themselves() string {
-	if v.networks() > 1 {
-		return "the mean of the trained networks"
-	}
-	return "the trained network"
-}
-
 // errorBarMeaning says what the error bars of the listed terms are.
 func (v *view) errorBarMeaning() string {
 	k := v.networks()
@@ -46,14 +38,6 @@ func (v *view) errorBarMeaning() string {
 		return errorBarMeaning
 	}
 	return fmt.Sprintf("± se, in the unit of f: standard error of the term's mean over the %d networks, how much it would vary had all of them been trained anew; one network's term varies by √%d times as much, its sd. * 0 is outside of the mean's 95 %% interval, by Student's t.", k, k)
-}
-
-// errorBarName is what a column of error bars is headed by.
-func (v *view) errorBarName() string {
-	if v.networks() > 1 {
-		return "± se"
-	}
-	return "± sd"
 }
 
 // networkMeaning says what the table of networks holds.

@@ -122,7 +122,11 @@ func (p *Page) view() (*view, error) {
 	if c < 1 || len(r.Outputs) < 1 {
 		return nil, fmt.Errorf("report: the report explains no output")
 	}
-	v := &view{page: p, row: inputName(r.Input), label: labelNamed(r.Input.LabelName, r.Input.Label), predicted: -1, average: -1}
+	in := &r.Input
+	v := &view{page: p, row: cmp.Or(in.ID, in.File, "input"), label: labelNamed(in.LabelName, in.Label), predicted: -1, average: -1}
+	if in.Index >= 0 {
+		v.row = named(in.ID, fmt.Sprintf("%s row %d", in.Split, in.Index))
+	}
 	switch {
 	case p.Classes == nil:
 	case c == 1 && len(p.Classes) == 2:
@@ -146,14 +150,6 @@ func (p *Page) view() (*view, error) {
 		v.sections = slices.DeleteFunc(v.sections, func(s section) bool { return v.place(&s) > first })
 	}
 	return v, nil
-}
-
-// inputName names the input in messages and headings.
-func inputName(i result.Input) string {
-	if i.Index >= 0 {
-		return named(i.ID, fmt.Sprintf("%s row %d", i.Split, i.Index))
-	}
-	return cmp.Or(i.ID, i.File, "input")
 }
 
 // named is the number of a row after its name, if it has one.

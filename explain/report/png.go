@@ -54,7 +54,9 @@ func (p *Page) WritePNG(w io.Writer) error {
 	y = s.comparison(v, section, y)
 	y = s.paragraph(pngEdge, y+8, pngText, pngWidth-2*pngEdge, 5, pngSoft, typeset(v.cancellation(section)))
 	y = s.paragraph(pngEdge, y+6, pngText, pngWidth-2*pngEdge, 4, pngSoft, strings.Join(bases(p.Report), " "))
-	if err := png.Encode(w, s.upTo(y+pngEdge)); err != nil {
+	size := img.Bounds()
+	size.Max.Y = min(size.Max.Y, int(dots(y+pngEdge)))
+	if err := png.Encode(w, img.SubImage(size)); err != nil {
 		return fmt.Errorf("report: writing PNG: %w", err)
 	}
 	return nil

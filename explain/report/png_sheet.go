@@ -21,13 +21,6 @@ import (
 // A sheet is a white picture that is drawn in points; y runs downwards.
 type sheet struct{ img *image.RGBA }
 
-// upTo is the sheet above y.
-func (s *sheet) upTo(y float64) image.Image {
-	size := s.img.Bounds()
-	size.Max.Y = min(size.Max.Y, int(dots(y)))
-	return s.img.SubImage(size)
-}
-
 // dots converts points to pixels.
 func dots(points float64) float64 { return points * pngDPI / 72 }
 

@@ -51,7 +51,10 @@ func withCovariance(d *digest) *outcome { return &d.calibrated }
 
 // scores averages over the rows with a label and a defined log density.
 func (p *Predictions) scores(rows []digest, of func(*digest) *outcome) Scores {
-	s := Scores{Level: p.level()}
+	s := Scores{Level: 0.9} // of the intervals whose coverage is scored
+	if p.Coverage > 0 {
+		s.Level = result.Float(p.Coverage)
+	}
 	var nll, accuracy, brier, square, covered mean
 	var first, second []float64 // P(second class) by label
 	for i := range rows {
@@ -84,14 +87,6 @@ func (p *Predictions) scores(rows []digest, of func(*digest) *outcome) Scores {
 		s.ECE = result.Float(score.ECEOf(p.hits(rows, of)))
 	}
 	return s
-}
-
-// level is the level of the intervals whose coverage is scored.
-func (p *Predictions) level() result.Float {
-	if p.Coverage > 0 {
-		return result.Float(p.Coverage)
-	}
-	return 0.9
 }
 
 // boolean is 1 or 0, or NaN if of is.
@@ -184,19 +179,4 @@ func (p *Predictions) covered() (c measuredCoverage) {
 		}
 	}
 	return c
-}
-
-// events are the probabilities of a reliability diagram and whether the event
-// happened: of two classes, that the label is the second; of more, that it is the
-// most probable one.
-func (p *Predictions) events(rows []digest, of func(*digest) *outcome) (prob []float64, happened []bool) {
-	if len(p.Classes) != 2 {
-		return p.hits(rows, of)
-	}
-	for i := range rows {
-		if o := of(&rows[i]); !math.IsNaN(o.logDensity) {
-			prob, happened = append(prob, o.second), append(happened, rows[i].label == p.Classes[1])
-		}
-	}
-	return prob, happened
 }

@@ -69,7 +69,12 @@ type outcome struct {
 }
 
 func (p *Predictions) digest(r *result.PredictedRow) digest {
-	truth, nan := p.position(r.Label), math.NaN()
+	truth, nan := -1, math.NaN()
+	if p.Classes != nil && r.Label.Finite() {
+		if truth = slices.Index(p.Classes, r.Label); truth < 0 {
+			panic("report: the label of a prediction is none of the classes")
+		}
+	}
 	d := digest{index: r.Index, id: r.ID, label: r.Label, class: r.Class, scored: r.Label.Finite() || r.Several, novelty: *r.Novelty, lo: nan, hi: nan, in: nan, size: -1}
 	d.calibrated = outcome{logDensity: float64(r.LogDensity), top: -1, confidence: nan, truth: nan, second: nan, brier: nan, expected: float64(r.Expected), cdf: float64(r.CDF), sd: nan}
 	d.network = outcome{logDensity: float64(r.MAPLogDensity), top: -1, confidence: nan, truth: nan, second: nan, brier: nan, expected: float64(r.MAPExpected), cdf: float64(r.MAPCDF), sd: nan}
@@ -113,18 +118,6 @@ func (p *Predictions) nameOf(l result.Float) string {
 		return p.ClassNames[k]
 	}
 	return label(l)
-}
-
-// position returns the class of a label, -1 if there is none.
-func (p *Predictions) position(label result.Float) int {
-	if p.Classes == nil || !label.Finite() {
-		return -1
-	}
-	k := slices.Index(p.Classes, label)
-	if k < 0 {
-		panic("report: the label of a prediction is none of the classes")
-	}
-	return k
 }
 
 // classify fills in what follows from k probabilities. A NaN among them leaves all

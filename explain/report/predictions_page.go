@@ -213,7 +213,18 @@ func (p *PredictionPage) diagrams() *htmlFigure {
 		points = fmt.Sprintf("Rows with about the same probability of %s form a point. Of the rows for which it is 90 %%, 90 %% should be labelled %s: the points should follow the dashed line.", name, name)
 	}
 	for _, d := range two {
-		prob, happened := r.events(r.test, d.of)
+		// The event is of two classes that the label is the second, and of more that it is the most probable one.
+		var prob []float64
+		var happened []bool
+		if len(r.Classes) != 2 {
+			prob, happened = r.hits(r.test, d.of)
+		} else {
+			for i := range r.test {
+				if o := d.of(&r.test[i]); !math.IsNaN(o.logDensity) {
+					prob, happened = append(prob, o.second), append(happened, r.test[i].label == r.Classes[1])
+				}
+			}
+		}
 		// 1000 resamples for the band, and fewer but at least 200 for more than 5000 rows, to keep the time bounded
 		o := &score.ReliabilityOptions{Resamples: max(200, min(1000, 5_000_000/max(1, len(prob))))}
 		f.Diagrams = append(f.Diagrams, reliabilityDiagram(d.title, d.class, score.ReliabilityOf(prob, happened, o), x, y))

@@ -297,11 +297,15 @@ func (t *textWriter) table(s *section) {
 		}
 		return fmt.Sprintf("%*d  %-*s", row-2-id, l.Index, id, shorten(clean(l.ID), id))
 	}
+	errorBar := "± sd"
+	if t.networks() > 1 {
+		errorBar = "± se"
+	}
 	head := "row"
 	if id > 0 {
 		head = fmt.Sprintf("%*s  %-*s", row-2-id, "row", id, "id")
 	}
-	t.line("  %*s  %*s %10s%s  %s %10s %8s", row, head, label, t.labelWord(), "value", spread(t.errorBarName(), ""), strings.Repeat(" ", half-2)+"- 0 +"+strings.Repeat(" ", half-2), "removal", "similar")
+	t.line("  %*s  %*s %10s%s  %s %10s %8s", row, head, label, t.labelWord(), "value", spread(errorBar, ""), strings.Repeat(" ", half-2)+"- 0 +"+strings.Repeat(" ", half-2), "removal", "similar")
 	for _, l := range s.lines {
 		t.line("  %*s  %*s %10s%s  %s %10s %8s", row, name(l), label, shorten(clean(l.label), label), signed(l.term, d), spread(l.errorBar(d), l.mark()), bar(math.Copysign(portion(l.term, largest), l.term), half),
 			signed(float64(l.Removal), d), fixed(float64(l.Similarity), 2))

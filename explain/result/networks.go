@@ -64,16 +64,6 @@ type Spread struct {
 
 func spreadOf(s explain.Spread) Spread { return Spread{SD: Float(s.SD), SE: Float(s.SE)} }
 
-// termSpread is nil for a term of one network.
-func termSpread(t *explain.Term) *TermSpread {
-	if t.Networks == nil {
-		return nil
-	}
-	n := t.Networks
-	return &TermSpread{Value: spreadOf(n.Value), Raw: spreadOf(n.Raw), Removal: spreadOf(n.Removal),
-		Distinguishable: n.Value.Distinguishable(t.Value), RawDistinguishable: n.Raw.Distinguishable(t.Raw)}
-}
-
 // networkSums is nil for one network.
 func networkSums(list []explain.Network) *NetworkSums {
 	if list == nil {

@@ -83,7 +83,10 @@ func (r Rows) contributions(terms []explain.Term) []Contribution {
 			Removal:      Float(t.Removal),
 			LabelName:    r.labelName(t.Index),
 			ID:           r.id(t.Index),
-			Networks:     termSpread(&t),
+		}
+		if n := t.Networks; n != nil {
+			list[i].Networks = &TermSpread{Value: spreadOf(n.Value), Raw: spreadOf(n.Raw), Removal: spreadOf(n.Removal),
+				Distinguishable: n.Value.Distinguishable(t.Value), RawDistinguishable: n.Raw.Distinguishable(t.Raw)}
 		}
 		if t.Layers != nil {
 			list[i].Layers = Floats(t.Layers)

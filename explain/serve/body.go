@@ -48,17 +48,6 @@ func (b *bodies) reading() int {
 	return len(b.unread)
 }
 
-// enter adds a body to the list of bodies that are read.
-func (b *bodies) enter(u *unread) {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	if len(b.unread) == mostRead {
-		b.unread[0].end()
-		b.unread = slices.Delete(b.unread, 0, 1)
-	}
-	b.unread = append(b.unread, u)
-}
-
 // leave takes a body away, after which nobody calls its end.
 func (b *bodies) leave(u *unread) {
 	b.mutex.Lock()
@@ -85,7 +74,14 @@ func (b *bodies) read(w http.ResponseWriter, r *http.Request) (body []byte, rele
 		cancel(errCrowded)
 		_ = limit.SetReadDeadline(time.Now())
 	}}
-	b.enter(u)
+	// Enter it in the list of bodies that are read.
+	b.mutex.Lock()
+	if len(b.unread) == mostRead {
+		b.unread[0].end()
+		b.unread = slices.Delete(b.unread, 0, 1)
+	}
+	b.unread = append(b.unread, u)
+	b.mutex.Unlock()
 	defer b.leave(u)
 
 	release = func() {}

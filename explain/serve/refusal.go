@@ -33,23 +33,18 @@ func refuse(status int, code string, err error) *refusal {
 	return &refusal{Status: status, Code: code, Message: job.Message(err.Error()), err: err}
 }
 
-// refusalOf is why a request ended with an error.
-func refusalOf(err error) *refusal {
-	if r := (*refusal)(nil); errors.As(err, &r) {
-		return r
-	}
-	if interrupted(err) {
-		r := refusef(http.StatusServiceUnavailable, "too_slow", "the answer took longer than %v; try again, or ask for less", computeTime)
-		r.wait = 5
-		return r
-	}
-	return refuse(http.StatusUnprocessableEntity, "not_computable", err)
-}
-
 // write answers with an object, a file or a refusal.
 func write(w http.ResponseWriter, object any, err error) {
 	if err != nil {
-		refusalOf(err).write(w)
+		// Say why the request ended with an error.
+		r := (*refusal)(nil)
+		if !errors.As(err, &r) && interrupted(err) {
+			r = refusef(http.StatusServiceUnavailable, "too_slow", "the answer took longer than %v; try again, or ask for less", computeTime)
+			r.wait = 5
+		} else if r == nil {
+			r = refuse(http.StatusUnprocessableEntity, "not_computable", err)
+		}
+		r.write(w)
 		return
 	}
 	switch file := object.(type) {

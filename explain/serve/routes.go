@@ -194,15 +194,16 @@ func (s *Server) compute(w http.ResponseWriter, r *http.Request, do func(ctx con
 		r.wait = 1
 		return nil, r
 	}
-	leave := func() { g.inside.Add(-1) }
-	defer leave()
+	defer g.inside.Add(-1)
 	ctx, cancel := context.WithTimeout(r.Context(), computeTime)
 	defer cancel()
-	next, err := s.gate.turn(ctx)
-	if err != nil {
-		return nil, err
+	// Wait until it may be computed.
+	select {
+	case g.running <- struct{}{}:
+		defer func() { <-g.running }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
-	defer next()
 	v, end, err := s.begin()
 	if err != nil {
 		return nil, err

@@ -9,10 +9,16 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/funcgp/funcgp"
+	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/counterfactual"
+	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/inference"
 )
 
 // Options are the options of a Server. Zero values mean the defaults.
@@ -82,12 +88,55 @@ func NewServer(o *Options) *Server {
 
 // Ready lets the server answer by a posterior, once what does not depend on a request is computed. Requests that
 // begin later have it, and those under way end with the one before, whose Close waits for them.
-func (s *Server) Ready(ctx context.Context, p *funcgp.Posterior) error {
-	v, err := newService(ctx, p, &s.options)
-	if err == nil {
-		s.service.Store(v)
+func (s *Server) Ready(ctx context.Context, posterior *funcgp.Posterior) error {
+	open := inference.Behind(posterior)
+	end, err := open.Begin()
+	if err != nil {
+		return err
 	}
-	return err
+	defer end()
+	p, q := open.Problem, open.Posterior
+	v := &service{problem: p, posterior: q, begin: open.Begin, version: s.options.Version, link: predictive.DefaultLink(p.Task.Likelihood, p.Model.Outputs),
+		warnings: posterior.Warnings(), names: p.TrainingRows(), outputs: p.OutputNames(), position: map[int]int{}}
+	for i, row := range p.Examples.Train.Rows {
+		v.position[row] = i
+	}
+	if p.Examples.TestPart().Len() > 0 {
+		if v.tests, err = p.Examples.Test(dataset.SelectOptions{}); err != nil {
+			v.tests = nil // no test row is of these classes
+		}
+	}
+	if s.options.Decisions != nil {
+		if v.record, err = p.Record(ctx, s.options.Version); err != nil {
+			return err
+		}
+	}
+	late := q.How.Name == "cg" || p.Examples.Train.Len()*p.Model.Outputs > mostPrepared
+	v.most = mostTerms
+	if late {
+		v.most, v.serial = defaultTerms, new(sync.Mutex)
+	}
+	// By conjugate gradients an error bar takes solves of its own.
+	x := &explain.Options{Top: v.most, Sides: true, ErrorBars: q.How.Name != "cg", Progress: func(done, total int) { open.Job.Show("prepare", done, total) }}
+	defer open.Job.Clear()
+	v.names.ErrorBars = x.ErrorBars
+	if v.explainer, err = explain.New(q.Dual, q.Kernel, x); err != nil {
+		return err
+	}
+	if base, ok := q.Dual.(counterfactual.Base); ok && base.Refitted() {
+		m, err := counterfactual.New(ctx, base, q.Kernel, p.Examples.Y, p.Task.Likelihood, &counterfactual.Options{MaxMemory: p.Limits.Memory})
+		if err != nil {
+			return err
+		}
+		v.refits = &refits{model: m}
+	}
+	if !late {
+		if err := v.explainer.Prepare(ctx); err != nil {
+			return err
+		}
+	}
+	s.service.Store(v)
+	return nil
 }
 
 // ServeHTTP implements http.Handler.
@@ -122,14 +171,4 @@ type gate struct {
 	running chan struct{}
 	inside  atomic.Int64 // that wait or run
 	most    int64
-}
-
-// turn waits until the request may be computed.
-func (g *gate) turn(ctx context.Context) (end func(), err error) {
-	select {
-	case g.running <- struct{}{}:
-		return func() { <-g.running }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }

@@ -9,9 +9,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/explain"
-	"github.com/funcgp/funcgp/explain/counterfactual"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/internal/dataset"
@@ -48,55 +46,6 @@ type service struct {
 // posterior variances are computed before the first request: about three factorizations
 // for an exact posterior.
 const mostPrepared = 40_000
-
-// newService prepares what does not depend on a request.
-func newService(ctx context.Context, front *funcgp.Posterior, o *Options) (*service, error) {
-	open := inference.Behind(front)
-	end, err := open.Begin()
-	if err != nil {
-		return nil, err
-	}
-	defer end()
-	p, q := open.Problem, open.Posterior
-	s := &service{problem: p, posterior: q, begin: open.Begin, version: o.Version, link: predictive.DefaultLink(p.Task.Likelihood, p.Model.Outputs),
-		warnings: front.Warnings(), names: p.TrainingRows(), outputs: p.OutputNames(), position: map[int]int{}}
-	for i, row := range p.Examples.Train.Rows {
-		s.position[row] = i
-	}
-	if p.Examples.TestPart().Len() > 0 {
-		if s.tests, err = p.Examples.Test(dataset.SelectOptions{}); err != nil {
-			s.tests = nil // no test row is of these classes
-		}
-	}
-	if o.Decisions != nil {
-		if s.record, err = p.Record(ctx, o.Version); err != nil {
-			return nil, err
-		}
-	}
-	late := q.How.Name == "cg" || p.Examples.Train.Len()*p.Model.Outputs > mostPrepared
-	s.most = mostTerms
-	if late {
-		s.most, s.serial = defaultTerms, new(sync.Mutex)
-	}
-	// By conjugate gradients an error bar takes solves of its own.
-	x := &explain.Options{Top: s.most, Sides: true, ErrorBars: q.How.Name != "cg", Progress: func(done, total int) { open.Job.Show("prepare", done, total) }}
-	defer open.Job.Clear()
-	s.names.ErrorBars = x.ErrorBars
-	if s.explainer, err = explain.New(q.Dual, q.Kernel, x); err != nil {
-		return nil, err
-	}
-	if base, ok := q.Dual.(counterfactual.Base); ok && base.Refitted() {
-		m, err := counterfactual.New(ctx, base, q.Kernel, p.Examples.Y, p.Task.Likelihood, &counterfactual.Options{MaxMemory: p.Limits.Memory})
-		if err != nil {
-			return s, err
-		}
-		s.refits = &refits{model: m}
-	}
-	if late {
-		return s, nil
-	}
-	return s, s.explainer.Prepare(ctx)
-}
 
 // An answer is what a posterior says of one input.
 type answer struct {

@@ -32,8 +32,15 @@ type Error struct {
 // Error implements error in one line.
 func (e *Error) Error() string {
 	msg := fmt.Sprintf("cannot write %s: %v", e.Path, e.Err)
-	if r := remedy(e.Err); r != "" {
-		msg += "; " + r
+	switch { // what the user can do
+	case errors.Is(e.Err, fs.ErrNotExist):
+		msg += "; create its directory first"
+	case errors.Is(e.Err, fs.ErrPermission), errors.Is(e.Err, syscall.EROFS):
+		msg += "; choose a place you may write to"
+	case errors.Is(e.Err, syscall.ENOSPC), errors.Is(e.Err, syscall.EDQUOT):
+		msg += "; free some space or choose another disk"
+	case errors.Is(e.Err, syscall.EISDIR):
+		msg += "; name a file in it"
 	}
 	return msg
 }
@@ -48,10 +55,17 @@ func (e *Error) Unwrap() error { return e.Err }
 // but written to directly; for any other file the argument of write is a Rewriter. The
 // error is an *Error.
 func Write(path string, write func(io.Writer) error) error {
-	if err := replace(path, write); err != nil {
-		return &Error{Path: path, Err: cause(err)}
+	err := replace(path, write)
+	if err == nil {
+		return nil
 	}
-	return nil
+	// Strip the operation and the temporary name from a system error.
+	if p := (*fs.PathError)(nil); errors.As(err, &p) {
+		err = p.Err
+	} else if l := (*os.LinkError)(nil); errors.As(err, &l) {
+		err = l.Err
+	}
+	return &Error{Path: path, Err: err}
 }
 
 // replace is Write without the wrapping of the error.
@@ -179,32 +193,4 @@ func temporary(path string) (*os.File, error) {
 			return f, err
 		}
 	}
-}
-
-// cause strips the operation and the temporary name from a system error.
-func cause(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		return p.Err
-	}
-	var l *os.LinkError
-	if errors.As(err, &l) {
-		return l.Err
-	}
-	return err
-}
-
-// remedy says what the user can do, or nothing.
-func remedy(err error) string {
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "create its directory first"
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		return "choose a place you may write to"
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return "free some space or choose another disk"
-	case errors.Is(err, syscall.EISDIR):
-		return "name a file in it"
-	}
-	return ""
 }

@@ -34,7 +34,17 @@ func (p *progress) show(stage string, done, total int) {
 	}
 	if p.bar == nil || p.stage != stage {
 		p.clear()
-		p.stage, p.bar = stage, newBar(p.out, stage, total)
+		most := total
+		if total < 1 {
+			most = -1
+		}
+		p.stage, p.bar = stage, progressbar.NewOptions(most,
+			progressbar.OptionSetWriter(p.out), progressbar.OptionSetDescription(stage),
+			progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(100*time.Millisecond),
+			progressbar.OptionClearOnFinish(),
+			progressbar.OptionSetWidth(30),
+			// Without an interval no goroutine goes on drawing behind our back.
+			progressbar.OptionSetSpinnerChangeInterval(0))
 	}
 	if total < 1 {
 		p.bar.Describe(fmt.Sprintf("%s %d", stage, done))
@@ -42,17 +52,6 @@ func (p *progress) show(stage string, done, total int) {
 	}
 	// An error here is one of writing to the terminal.
 	_ = p.bar.Set(done)
-}
-
-func newBar(out io.Writer, stage string, total int) *progressbar.ProgressBar {
-	if total < 1 {
-		total = -1
-	}
-	return progressbar.NewOptions(total, progressbar.OptionSetWriter(out), progressbar.OptionSetDescription(stage),
-		progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(),
-		progressbar.OptionSetWidth(30),
-		// Without an interval no goroutine goes on drawing behind our back.
-		progressbar.OptionSetSpinnerChangeInterval(0))
 }
 
 // clear removes the bar.

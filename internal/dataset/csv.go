@@ -99,7 +99,11 @@ func (d *Data) take(parts []*part, names []string) error {
 	if d.Names, err = classNames(parts, names); err != nil {
 		return err
 	}
-	d.IntegerLabels = d.Names != nil || integers(parts)
+	// Whether there is one target a row, an integer in every row of every part
+	d.IntegerLabels = d.Names != nil || !slices.ContainsFunc(parts, func(p *part) bool {
+		return len(p.table.targets) > 1 ||
+			slices.ContainsFunc(p.table.y, func(y float64) bool { return y != math.Trunc(y) || math.Abs(y) > math.MaxInt32 })
+	})
 	for i, s := range []**Set{&d.Train, &d.Valid, &d.Test} {
 		*s = parts[i].set(d)
 	}
@@ -130,22 +134,6 @@ func classNames(parts []*part, names []string) ([]string, error) {
 	}
 	slices.Sort(all)
 	return slices.Compact(all), nil
-}
-
-// integers reports whether there is one target a row, an integer in every row of
-// every part.
-func integers(parts []*part) bool {
-	for _, p := range parts {
-		if len(p.table.targets) > 1 {
-			return false
-		}
-		for _, y := range p.table.y {
-			if y != math.Trunc(y) || math.Abs(y) > math.MaxInt32 {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // set returns the rows of the part, with labels as the data have them.

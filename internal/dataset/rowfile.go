@@ -287,7 +287,12 @@ func (p storage) openColumns(ctx context.Context, pool *inputfile.Pool, name str
 			return nil, nil, 0, err
 		}
 		if like != nil {
-			table.widen(like.columns)
+			// The other table may have features that no row here has.
+			for _, column := range like.columns {
+				if k, err := strconv.Atoi(strings.TrimPrefix(column, "x")); err == nil && column == "x"+strconv.Itoa(k) && k >= 0 {
+					table.lo, table.hi = min(table.lo, k), max(table.hi, k+1)
+				}
+			}
 		}
 		return &tableRows{name: name, file: table}, table.Columns(), ',', nil
 	}

@@ -96,15 +96,6 @@ func readSVMLight(r io.Reader, name string, most int64) (*svmlightFile, error) {
 	return f, nil
 }
 
-// widen adds the columns of a table of such a file, whose rows may have features that no row here has.
-func (f *svmlightFile) widen(columns []string) {
-	for _, name := range columns {
-		if k, err := strconv.Atoi(strings.TrimPrefix(name, "x")); err == nil && name == "x"+strconv.Itoa(k) && k >= 0 {
-			f.lo, f.hi = min(f.lo, k), max(f.hi, k+1)
-		}
-	}
-}
-
 // Len implements TableFile.
 func (f *svmlightFile) Len() int { return len(f.targets) }
 

@@ -229,11 +229,23 @@ func (q *Posterior) calibrate(ctx context.Context, c *job.Job, p *problem.Proble
 		}
 		on.names = problem.NamesOf(heldOut, 0, heldOut.Len())
 	}
-	if err := k.find(ctx, c.Show, p.Task.Likelihood, on); err != nil {
+	// Set the scales by these rows, and the scores of their means without a covariance.
+	lik := p.Task.Likelihood
+	found, err := score.Calibrate(ctx, lik, on.y, on.mean, on.cov, &score.CalibrateOptions{Link: ScoringLink(lik, on.mean.RawMatrix().Cols), Progress: func(scales int) { c.Show("calibrate", scales, 0) }})
+	if err != nil {
 		return on.names.ExplainError(err)
 	}
+	k.warnings = append(k.warnings, found.Warnings...)
+	k.Scale, k.Temperature, k.NoiseScale = result.Float(found.Scale), result.Float(found.Temperature), result.Float(found.NoiseScale)
+	k.rateKept = found.RateKept
+	k.Rows, k.NLLSE = found.Rows, result.Float(found.StdErr)
+	network, err := score.ScoreOfContext(ctx, nil, lik, on.y, on.mean, nil, 0)
+	if err != nil {
+		return on.names.ExplainError(err)
+	}
+	k.Network = *rowScores(network)
 	if heldOut != nil {
-		score, err := k.score(ctx, p.Task.Likelihood, on)
+		score, err := k.score(ctx, lik, on)
 		if err != nil {
 			return on.names.ExplainError(err)
 		}
@@ -305,24 +317,6 @@ func bothClasses(response *mat.Dense) *mat.Dense {
 
 // mostSurprising is how many training rows a calibration lists as those that the others predict worst.
 const mostSurprising = 10
-
-// find sets the scales by some rows, and the scores of their means without a covariance.
-func (k *Calibration) find(ctx context.Context, show func(stage string, done, total int), lik glm.Likelihood, on rowSample) error {
-	found, err := score.Calibrate(ctx, lik, on.y, on.mean, on.cov, &score.CalibrateOptions{Link: ScoringLink(lik, on.mean.RawMatrix().Cols), Progress: func(scales int) { show("calibrate", scales, 0) }})
-	if err != nil {
-		return err
-	}
-	k.warnings = append(k.warnings, found.Warnings...)
-	k.Scale, k.Temperature, k.NoiseScale = result.Float(found.Scale), result.Float(found.Temperature), result.Float(found.NoiseScale)
-	k.rateKept = found.RateKept
-	k.Rows, k.NLLSE = found.Rows, result.Float(found.StdErr)
-	network, err := score.ScoreOfContext(ctx, nil, lik, on.y, on.mean, nil, 0)
-	if err != nil {
-		return err
-	}
-	k.Network = *rowScores(network)
-	return nil
-}
 
 // score scores the calibrated predictions of some rows.
 func (k *Calibration) score(ctx context.Context, lik glm.Likelihood, on rowSample) (*score.Score, error) {
@@ -421,8 +415,12 @@ func (q *Posterior) leaver(ctx context.Context, c *job.Job, p *problem.Problem) 
 	part := rows.Trace / rows.Total
 	c.Detail("leave-one-out means by %d rows of the training data, with %.4g %% of tr Λ", rows.Len(), 100*part)
 	if part < fewKept {
+		elements := "examples"
+		if q.How.takesRows() {
+			elements = "rows"
+		}
 		warning = linearize.NewWarning("leave-one-out-rough", part, fewKept, "Give more --inducing, or --calibrate heldout.",
-			"%d inducing %s leave out %.2g %% of the prior variance, and the %d rows that leave-one-out takes its means from have only %.2g %% of the information. The calibrated scale may be too large.", len(q.How.inducing), q.How.elements(), 100*q.traceError, rows.Len(), 100*part)
+			"%d inducing %s leave out %.2g %% of the prior variance, and the %d rows that leave-one-out takes its means from have only %.2g %% of the information. The calibrated scale may be too large.", len(q.How.inducing), elements, 100*q.traceError, rows.Len(), 100*part)
 	}
 	return func(ctx context.Context, mean, cov *mat.Dense, at []int, x *linearize.Batch) error {
 		return s.LeaveOneOutBy(ctx, kept, mean, cov, at, x)

@@ -142,16 +142,6 @@ func (f *fit) readChoice() (*choice, error) {
 	return c, nil
 }
 
-// checkChoice refuses a choice of other training rows, another network or another prior than f has now.
-func (f *fit) checkChoice(ctx context.Context) error {
-	r := f.options.Resume.Reader("choice.")
-	f.identity().Check(ctx, r, "")
-	if e := (*store.Error)(nil); errors.As(r.Err(), &e) {
-		return badCheckpoint(f.options.Checkpoint, r.Err())
-	}
-	return r.Err()
-}
-
 // identity identifies the training rows, the network and the prior.
 func (f *fit) identity() *saved.Identity {
 	return &saved.Identity{Examples: f.source, Kernel: f.kernel, Remedy: saved.OtherFit}

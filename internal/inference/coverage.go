@@ -146,7 +146,21 @@ func (k *Coverage) Regions(ctx context.Context, b *linearize.Batch, y *mat.Dense
 		return all, nil
 	}
 	err := k.each(ctx, b, func(t int, mean *mat.Dense) error {
-		all[t] = k.region(mean)
+		if k.jackknife.Classes() == 0 {
+			lo, hi := k.jackknife.Interval(0, mean)
+			if lo > hi {
+				lo, hi = math.NaN(), math.NaN()
+			}
+			all[t].Interval = []result.Float{result.Float(lo), result.Float(hi)}
+			return nil
+		}
+		set := []result.Float{}
+		for class, in := range k.jackknife.Set(0, mean) {
+			if in {
+				set = append(set, result.Float(k.task.Classes[class]))
+			}
+		}
+		all[t].Set = set
 		return nil
 	})
 	if err != nil {
@@ -184,24 +198,6 @@ func (k *Coverage) Regions(ctx context.Context, b *linearize.Batch, y *mat.Dense
 		}
 	}
 	return all, nil
-}
-
-// region is the region of one row, from the predictions that belong to the scores.
-func (k *Coverage) region(mean *mat.Dense) Region {
-	if k.jackknife.Classes() == 0 {
-		lo, hi := k.jackknife.Interval(0, mean)
-		if lo > hi {
-			lo, hi = math.NaN(), math.NaN()
-		}
-		return Region{Interval: []result.Float{result.Float(lo), result.Float(hi)}}
-	}
-	set := []result.Float{}
-	for class, in := range k.jackknife.Set(0, mean) {
-		if in {
-			set = append(set, result.Float(k.task.Classes[class]))
-		}
-	}
-	return Region{Set: set}
 }
 
 // A CoverageReport says how many test rows had their target in their interval or set.

@@ -56,8 +56,14 @@ func (f *fit) kept(ctx context.Context) (*Posterior, error) {
 	// Only the refit at the precision that is settled goes through --checkpoint.
 	var before *kept.Threshold
 	if c := f.choice; c != nil {
-		if err := f.checkChoice(ctx); err != nil {
-			return nil, err
+		// Refuse a choice of other training rows, another network or another prior than f has now.
+		r := f.options.Resume.Reader("choice.")
+		f.identity().Check(ctx, r, "")
+		if e := (*store.Error)(nil); errors.As(r.Err(), &e) {
+			return nil, badCheckpoint(f.options.Checkpoint, r.Err())
+		}
+		if r.Err() != nil {
+			return nil, r.Err()
 		}
 		if c.Within == f.flags.Within && c.Seed == f.problem.Limits.Seed {
 			before = &c.Threshold

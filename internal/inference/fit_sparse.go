@@ -6,7 +6,11 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
@@ -232,7 +236,30 @@ func (f *fit) tuneNystrom(ctx context.Context, z *sparse.Inducing, o *sparse.Opt
 	if err != nil {
 		return err
 	}
-	if err := f.tunePrior(ctx, dual.Projected); err != nil {
+	// Choose the factor on the prior variances with the least negative log likelihood of the held-out rows, at θ*.
+	rows, lik := f.heldOut, f.problem.Task.Likelihood
+	y, err := f.problem.Targets(rows)
+	if err != nil {
+		return err
+	}
+	prepared, err := f.prepareHeldOut(ctx, dual.Projected)
+	if err != nil {
+		return err
+	}
+	link := predictive.DefaultLink(lik, f.problem.Model.Outputs)
+	logp := make([]float64, rows.Len())
+	tuned, err := dual.Tune(ctx, prepared, func(mean, cov *mat.Dense) (float64, error) {
+		err := link.LogPredictiveTo(logp, lik, y, mean, cov)
+		return score.NLL(logp), err
+	})
+	if err != nil {
+		return err
+	}
+	t := &result.Tuning{Method: f.flags.Tune, Start: result.Float(f.precision), Edge: math.Abs(math.Log10(tuned.Factor)) > 5.9}
+	for _, one := range tuned.Trials {
+		t.Trials = append(t.Trials, f.trial(f.precision/one.Factor, one.Score))
+	}
+	if err := f.choose(t, f.precision/tuned.Factor); err != nil {
 		return err
 	}
 	return f.settleMode(ctx)

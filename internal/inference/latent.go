@@ -25,11 +25,6 @@ func (q *Posterior) latent() gp.Latent {
 	return q.Dual
 }
 
-// refits tells whether the mean is a refit's.
-func (q *Posterior) refits() bool {
-	return q.refitted && !q.network
-}
-
 // An answer is a posterior with another mean. Where other is nil it is f(x;θ*) with the covariance of q, and where q
 // is of other training rows than the network was matched to, D' in place of D, with the mean f(x;θ*) + f̂_D'(x) −
 // f̂_D(x). Else it is the posterior of other training rows, whose mean is q's and what the refit changes by.

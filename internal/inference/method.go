@@ -43,14 +43,6 @@ type Method struct {
 // takesRows tells whether the inducing elements are single rows and not examples.
 func (m *Method) takesRows() bool { return m.selection == result.SelectStrength }
 
-// elements names the inducing elements.
-func (m *Method) elements() string {
-	if m.takesRows() {
-		return "rows"
-	}
-	return "examples"
-}
-
 // inducingOutputs is the number of rows of the kernel of the inducing elements.
 func (m *Method) inducingOutputs(outputs int) int {
 	return elementRows(m.takesRows(), len(m.inducing), outputs)

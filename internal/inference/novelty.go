@@ -43,15 +43,6 @@ func (q *Posterior) detect(ctx context.Context, c *job.Job, p *problem.Problem, 
 	return p.TrainNames().ExplainError(err)
 }
 
-// noveltyOf returns the scores of the rows of b, in nats; nil where they are not known.
-func (q *Posterior) noveltyOf(ctx context.Context, b *linearize.Batch) ([]float64, error) {
-	if q.detector == nil {
-		return nil, nil
-	}
-	scores := make([]float64, b.Len())
-	return scores, q.detector.ScoreTo(ctx, scores, b)
-}
-
 // Rank returns the share of training rows that are less novel when they are left out; NaN where that is not known.
 func (q *Posterior) Rank(novelty result.Float) result.Float {
 	if q.detector == nil {

@@ -287,7 +287,7 @@ func (q *Posterior) Report(p *problem.Problem, warnings linearize.Warnings) resu
 	if problem.IsSparse(q.How.Name) {
 		inducing = result.Index(len(q.How.inducing))
 	}
-	r := result.Fit{Examples: p.Examples.Train.Len(), Outputs: p.Model.Outputs, Parameters: p.Model.Parameters(), PriorPrecision: result.Float(q.precision), Refit: q.refits(),
+	r := result.Fit{Examples: p.Examples.Train.Len(), Outputs: p.Model.Outputs, Parameters: p.Model.Parameters(), PriorPrecision: result.Float(q.precision), Refit: q.refitted && !q.network,
 		Method: q.How.Name, Inducing: inducing, TraceError: result.Float(q.traceError),
 		GradientNorm: result.Float(q.gradient), LogEvidence: result.Float(q.Evidence.Value), Bound: q.Evidence.Bound.String(), LogDet: result.Float(q.Evidence.LogDet),
 		LogLikelihood: result.Float(q.Evidence.LogLik), Scatter: result.Float(q.Evidence.Scatter), Calibration: calibration, Tuning: q.Tuning, Approximation: q.approximation, Certificate: q.certificate, Warnings: warnings,
@@ -369,8 +369,11 @@ func (q *Posterior) PredictBy(ctx context.Context, function gp.Latent, task *pro
 	if out.Unsure, err = score.NoveltyOf(ctx, ScoringLink(lik, c), lik, out.Mean, out.Cov, 0); err != nil {
 		return nil, err
 	}
-	if out.Novelty, err = q.noveltyOf(ctx, b); err != nil {
-		return nil, err
+	if q.detector != nil { // by its scores, in nats
+		out.Novelty = make([]float64, t)
+		if err := q.detector.ScoreTo(ctx, out.Novelty, b); err != nil {
+			return nil, err
+		}
 	}
 	if y != nil {
 		out.LogDensity = make([]float64, t)

@@ -62,9 +62,14 @@ func (o *Predictions) prediction(task *problem.Task, i int) result.Prediction {
 	if o.Novelty != nil {
 		n.Score = result.Float(o.Novelty[i])
 	}
-	r := result.Prediction{Class: o.class(task, i), NetworkClass: o.networkClass(task, i), Probability: RowOf(o.Prob, i), ProbabilitySD: RowOf(o.SD, i),
+	r := result.Prediction{Class: o.class(task, i), Probability: RowOf(o.Prob, i), ProbabilitySD: RowOf(o.SD, i),
 		MAPProbability: RowOf(o.MAPProb, i), Mean: RowOf(o.Mean, i),
 		ObservationMean: RowOf(o.Response, i), ObservationSD: RowOf(o.ObservationSD, i), FunctionSD: RowOf(o.FunctionSD, i), Novelty: n}
+	if task.Classes != nil {
+		if k := problem.LargestClass(o.Network.RawRowView(i)); k != o.Best(i) {
+			r.NetworkClass = problem.Number(float64(task.Classes[k]))
+		}
+	}
 	if task.Classes != nil && r.Class.Finite() {
 		r.ClassName = task.Name(int(r.Class))
 	}
@@ -80,18 +85,6 @@ func (o *Predictions) class(task *problem.Task, i int) result.Float {
 		return result.Undefined()
 	}
 	return result.Float(task.Classes[o.Best(i)])
-}
-
-// networkClass is the label of the network's largest output where that is another; else nil.
-func (o *Predictions) networkClass(task *problem.Task, i int) *result.Float {
-	if task.Classes == nil {
-		return nil
-	}
-	k := problem.LargestClass(o.Network.RawRowView(i))
-	if k == o.Best(i) {
-		return nil
-	}
-	return problem.Number(float64(task.Classes[k]))
 }
 
 // RunnerUp is the class of largest probability of row i but one; -1 where there is one class alone.

@@ -179,8 +179,18 @@ func (f *fit) found(ctx context.Context, m *gp.Match) error {
 	s := f.settled
 	s.match.Network = result.Float(m.Network)
 	if !(math.Abs(math.Log(m.Root)) < gp.MatchKeeps) {
-		if err := f.otherInputs(ctx); err != nil {
+		// Warn where the trained parameters are no optimum, and would be with inputs that are scaled otherwise.
+		cause, give := f.problem.OtherInputs(ctx, f.outputs)
+		if err := ctx.Err(); err != nil && (give == "" || f.options.NoReport) {
 			return err
+		}
+		if give != "" && !f.options.NoReport {
+			f.preflight.Verdict = "warning"
+			f.alarms = append(f.alarms, linearize.NewWarning("not-optimum", math.NaN(), math.NaN(), give,
+				"The trained parameters are no optimum at δ = %.4g with these inputs. No answer is to be trusted, as %s.", f.precision, cause))
+			if err := f.con.Alarm(f.alarms...); err != nil {
+				return job.Full(err)
+			}
 		}
 	}
 	if m.End != gp.MatchNone {
@@ -206,21 +216,6 @@ func (f *fit) found(ctx context.Context, m *gp.Match) error {
 		return nil
 	}
 	return f.setPrecision(f.precision * m.Factor)
-}
-
-// otherInputs warns where the trained parameters are no optimum, and would be with inputs that are scaled otherwise.
-func (f *fit) otherInputs(ctx context.Context) error {
-	cause, give := f.problem.OtherInputs(ctx, f.outputs)
-	if give == "" || f.options.NoReport {
-		return ctx.Err()
-	}
-	f.preflight.Verdict = "warning"
-	f.alarms = append(f.alarms, linearize.NewWarning("not-optimum", math.NaN(), math.NaN(), give,
-		"The trained parameters are no optimum at δ = %.4g with these inputs. No answer is to be trusted, as %s.", f.precision, cause))
-	if err := f.con.Alarm(f.alarms...); err != nil {
-		return job.Full(err)
-	}
-	return nil
 }
 
 // seeksNoise tells whether the noise variance is chosen by leave-one-out: it is where the precision of a training is

@@ -223,31 +223,3 @@ func (f *fit) prepareHeldOut(ctx context.Context, p *sparse.Projected) (*sparse.
 	}
 	return prepared, nil
 }
-
-// tunePrior chooses the factor on the prior variances with the least negative log likelihood of the held-out rows, at
-// θ*.
-func (f *fit) tunePrior(ctx context.Context, dual *sparse.Projected) error {
-	rows, lik := f.heldOut, f.problem.Task.Likelihood
-	y, err := f.problem.Targets(rows)
-	if err != nil {
-		return err
-	}
-	prepared, err := f.prepareHeldOut(ctx, dual)
-	if err != nil {
-		return err
-	}
-	link := predictive.DefaultLink(lik, f.problem.Model.Outputs)
-	logp := make([]float64, rows.Len())
-	tuned, err := dual.Tune(ctx, prepared, func(mean, cov *mat.Dense) (float64, error) {
-		err := link.LogPredictiveTo(logp, lik, y, mean, cov)
-		return score.NLL(logp), err
-	})
-	if err != nil {
-		return err
-	}
-	t := &result.Tuning{Method: f.flags.Tune, Start: result.Float(f.precision), Edge: math.Abs(math.Log10(tuned.Factor)) > 5.9}
-	for _, one := range tuned.Trials {
-		t.Trials = append(t.Trials, f.trial(f.precision/one.Factor, one.Score))
-	}
-	return f.choose(t, f.precision/tuned.Factor)
-}

@@ -94,7 +94,8 @@ func Search(ctx context.Context, grid []float64, tol float64, f Func) (*Result, 
 	if math.IsInf(s.trials[at].Value, 1) {
 		return nil, &NoMinimumError{Lo: grid[0], Hi: grid[len(grid)-1]}
 	}
-	r := &Result{Flat: s.flat(at)}
+	// Flat where no trial is worse than the best one by more than rounding
+	r := &Result{Flat: !slices.ContainsFunc(s.trials, func(t Trial) bool { return less(s.trials[at].Value, t.Value) })}
 	if !r.Flat {
 		lo, hi := max(at-1, 0), min(at+1, len(grid)-1)
 		if err := s.brent(ctx, s.trials[lo], s.trials[at], s.trials[hi], tol); err != nil {
@@ -163,16 +164,6 @@ func (s *search) best(trials []Trial) int {
 		}
 	}
 	return best
-}
-
-// flat tells whether no trial is worse than the best one by more than rounding.
-func (s *search) flat(best int) bool {
-	for _, t := range s.trials {
-		if less(s.trials[best].Value, t.Value) {
-			return false
-		}
-	}
-	return true
 }
 
 // golden is the share of an interval that a golden-section step cuts off.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"strconv"
 	"strings"
 )
@@ -15,18 +14,6 @@ type header struct {
 	descr   string
 	fortran bool
 	shape   []int
-}
-
-// elements returns the product of the shape.
-func (h *header) elements() (int, error) {
-	n := 1
-	for _, k := range h.shape {
-		if k > 0 && n > math.MaxInt32*64/k {
-			return 0, fmt.Errorf("its shape %v is impossible", h.shape)
-		}
-		n *= k
-	}
-	return n, nil
 }
 
 // readHeader reads all that comes before the elements.

@@ -84,8 +84,12 @@ func readStart(r io.Reader) (h *header, n int, e *element, err error) {
 	if h, err = readHeader(r); err != nil {
 		return nil, 0, nil, err
 	}
-	if n, err = h.elements(); err != nil {
-		return nil, 0, nil, err
+	n = 1
+	for _, k := range h.shape {
+		if k > 0 && n > math.MaxInt32*64/k {
+			return nil, 0, nil, fmt.Errorf("its shape %v is impossible", h.shape)
+		}
+		n *= k
 	}
 	e, err = elementOf(h.descr)
 	return h, n, e, err
@@ -165,7 +169,17 @@ func (e *element) read(a *Array, r io.Reader, n int) error {
 			continue
 		}
 		for ; len(p) > 0; p = p[e.size:] {
-			if err := e.add(a, p[:e.size]); err != nil {
+			var err error
+			if e.text != nil {
+				var s string
+				s, err = e.text(p[:e.size])
+				a.Text = append(a.Text, s)
+			} else {
+				var v float64
+				v, err = e.float(p[:e.size])
+				a.Floats = append(a.Floats, v)
+			}
+			if err != nil {
 				return fmt.Errorf("element %d: %w", done, err)
 			}
 			done++
@@ -180,17 +194,6 @@ func room[T any](v []T, n int) []T {
 		return nil
 	}
 	return slices.Grow(v, n-len(v))
-}
-
-func (e *element) add(a *Array, p []byte) error {
-	if e.text != nil {
-		s, err := e.text(p)
-		a.Text = append(a.Text, s)
-		return err
-	}
-	v, err := e.float(p)
-	a.Floats = append(a.Floats, v)
-	return err
 }
 
 // maxString bounds the bytes of one string.

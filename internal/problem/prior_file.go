@@ -198,22 +198,6 @@ func (f *PriorFile) misfit(net *network.Network) string {
 	return ""
 }
 
-// suits refuses a prior that is of another model. It warns where that has been trained on since the prior was found. A
-// nil file suits all.
-func (f *PriorFile) suits(c *job.Job, m *Model) error {
-	if f == nil {
-		return nil
-	}
-	if why := f.misfit(m.Net); why != "" {
-		return job.FullErrorf("--prior %s: %s: it is not of %s; find one with gpexplain evidence --optimize -o", f.path, why, m.Name)
-	}
-	if f.Theta != linearize.SumOf(m.Net.Theta()) {
-		c.Warn(linearize.NewWarning("prior-of-other-parameters", math.NaN(), math.NaN(), "Find one again by gpexplain evidence --optimize -o.",
-			"The parameters of %s have other values than those for which --prior %s was found. The evidence is highest under another prior.", m.Name, f.path))
-	}
-	return nil
-}
-
 // noise gives the task the file's noise variance, in the units of the data.
 func (f *PriorFile) noise(t *Task, m *Model) error {
 	if f == nil {

@@ -5,6 +5,7 @@ package problem
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -49,8 +50,15 @@ func OpenFile(ctx context.Context, c *job.Job, f *Flags, path string, kind FileK
 	if err != nil {
 		return nil, err
 	}
-	if err := prior.suits(c, m); err != nil {
-		return nil, err
+	if prior != nil {
+		// Refuse a prior of another model, and warn where the model has been trained on since the prior was found.
+		if why := prior.misfit(m.Net); why != "" {
+			return nil, job.FullErrorf("--prior %s: %s: it is not of %s; find one with gpexplain evidence --optimize -o", prior.path, why, m.Name)
+		}
+		if prior.Theta != linearize.SumOf(m.Net.Theta()) {
+			c.Warn(linearize.NewWarning("prior-of-other-parameters", math.NaN(), math.NaN(), "Find one again by gpexplain evidence --optimize -o.",
+				"The parameters of %s have other values than those for which --prior %s was found. The evidence is highest under another prior.", m.Name, prior.path))
+		}
 	}
 	if saved != nil {
 		out := *m

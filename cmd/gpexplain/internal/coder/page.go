@@ -40,7 +40,17 @@ func (p *page) add(r *Row, x *mat.Dense, d *autoencoder.Drawn, i int) {
 	heads := []string{}
 	tile := func(head string, v []float64) {
 		heads = append(heads, head)
-		t.Tiles = append(t.Tiles, p.picture(v))
+		// Turn pixels from 0 to 1 into an image; numbers outside are clipped.
+		pix := make([]byte, len(v))
+		for i, x := range v {
+			pix[i] = byte(255*min(max(x, 0), 1) + 0.5)
+		}
+		w, h := p.shape[len(p.shape)-1], p.shape[len(p.shape)-2]
+		if len(pix) == 3*w*h {
+			t.Tiles = append(t.Tiles, result.RGB(pix, w, h).Image)
+		} else {
+			t.Tiles = append(t.Tiles, result.Gray(pix[:w*h], w, h).Image)
+		}
 	}
 	tile("input", x.RawRowView(i))
 	tile("mean", d.Mean.RawRowView(i))
@@ -65,19 +75,6 @@ func (p *page) add(r *Row, x *mat.Dense, d *autoencoder.Drawn, i int) {
 	t.Text = fmt.Sprintf("code (%s); largest pixel sd %.3g; sum of pixel sd %.4g; latent sd %.3g; squared error %.4g; −log likelihood %.4g, %.3g from that of training rows", strings.Join(code, ", "), most,
 		float64(r.Scores.OutputSD), float64(r.Scores.LatentSD), float64(r.SquaredError), float64(r.Scores.NegLogLikelihood), float64(r.Scores.Typicality))
 	p.Rows = append(p.Rows, t)
-}
-
-// picture turns pixels from 0 to 1 into an image; numbers outside are clipped.
-func (p *page) picture(v []float64) image.Image {
-	pix := make([]byte, len(v))
-	for i, x := range v {
-		pix[i] = byte(255*min(max(x, 0), 1) + 0.5)
-	}
-	w, h := p.shape[len(p.shape)-1], p.shape[len(p.shape)-2]
-	if len(pix) == 3*w*h {
-		return result.RGB(pix, w, h).Image
-	}
-	return result.Gray(pix[:w*h], w, h).Image
 }
 
 //go:embed page.html

@@ -120,7 +120,14 @@ func Train(ctx context.Context, c *console.Console, common *problem.Flags, t *Tr
 		if err != nil {
 			return nil, err
 		}
-		if need, budget := trainBytes(n, t.widths), gp.MemoryBudget(memory); need > float64(budget) {
+		// About the memory of a training, with the rows of parameters that it keeps
+		const vectors = 24
+		params, in := 0.0, float64(n)
+		for _, w := range t.widths {
+			params += 2 * (in + 1) * float64(w)
+			in = float64(w)
+		}
+		if need, budget := 8*vectors*params, gp.MemoryBudget(memory); need > float64(budget) {
 			return nil, fmt.Errorf("--arch %s takes about %.0f bytes of memory to train, of which %d may be used; choose smaller widths, or raise --max-memory", t.name, need, budget)
 		}
 		return network.Seeded(common.Limits.Seed, data.Shape, layers...)
@@ -136,9 +143,15 @@ func Train(ctx context.Context, c *console.Console, common *problem.Flags, t *Tr
 	if err != nil {
 		return nil, err
 	}
-	held, err := t.heldOut(ctx, a, p, d)
-	if err != nil {
-		return nil, err
+	var held *mat.Dense // the rows that say when the training stops
+	if d.Patience != 0 {
+		rows, err := p.HeldOut("--early-stopping", "stop by")
+		if err != nil {
+			return nil, err
+		}
+		if held, err = checked(ctx, a, p, rows); err != nil {
+			return nil, err
+		}
 	}
 	_, _, params := p.Model.Net.Dims()
 	code, latent := a.Code()
@@ -190,29 +203,6 @@ func (r *TrainReport) Print(c *console.Console) error {
 	}
 	_, err := fmt.Fprintf(c.Out, "wrote %s\n", strings.Join(slices.DeleteFunc([]string{r.Out, r.Posterior}, func(s string) bool { return s == "" }), " and "))
 	return err
-}
-
-// trainBytes is about the memory of a training, with the rows of parameters that it keeps.
-func trainBytes(d int, widths []int) float64 {
-	const vectors = 24
-	params, in := 0.0, float64(d)
-	for _, w := range widths {
-		params += 2 * (in + 1) * float64(w)
-		in = float64(w)
-	}
-	return 8 * vectors * params
-}
-
-// heldOut are the rows that say when the training stops, nil for none.
-func (t *TrainFlags) heldOut(ctx context.Context, a *autoencoder.Autoencoder, p *problem.Problem, d *Descent) (*mat.Dense, error) {
-	if d.Patience == 0 {
-		return nil, nil
-	}
-	rows, err := p.HeldOut("--early-stopping", "stop by")
-	if err != nil {
-		return nil, err
-	}
-	return checked(ctx, a, p, rows)
 }
 
 // mse is the mean squared error of a pixel by the network itself.
@@ -281,10 +271,11 @@ func (t *TrainFlags) trainOnline(ctx context.Context, c *console.Console, p *pro
 		}}
 	if t.checkpoint != "" {
 		o.Checkpoint = func(s *autoencoder.State) error { return s.Write(t.checkpoint) }
-		if o.Resume, err = resume(t.checkpoint); err != nil {
-			return nil, err
-		}
-		if o.Resume != nil {
+		// There may be none yet.
+		if info, err := os.Stat(t.checkpoint); !errors.Is(err, fs.ErrNotExist) && (err != nil || info.Size() > 0) {
+			if o.Resume, err = autoencoder.ReadState(t.checkpoint); err != nil {
+				return nil, err
+			}
 			c.Note("%s: going on from step %d", t.checkpoint, o.Resume.Step)
 		}
 	}
@@ -306,12 +297,4 @@ func (t *TrainFlags) trainOnline(ctx context.Context, c *console.Console, p *pro
 	r.Posterior = r.Out + posteriorSuffix
 	trained := post.Autoencoder()
 	return trained, post.Save(r.Posterior, fmt.Sprintf("online on %d rows, the %s rule, %s diagonal of the GGN", p.Examples.Train.Len(), o.Rule, curvature))
-}
-
-// resume reads a checkpoint, nil where there is none yet.
-func resume(path string) (*autoencoder.State, error) {
-	if info, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
-		return nil, nil
-	}
-	return autoencoder.ReadState(path)
 }

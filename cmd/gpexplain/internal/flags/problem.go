@@ -48,23 +48,18 @@ func Problem(c *cobra.Command, con *console.Console, s *problem.Flags, withModel
 	OptionalFloat(c, &s.Task.Noise, "noise-variance", "noise variance `X` of the gaussian likelihood (default the model's, else 1; of answers at the match by leave-one-out)")
 	f.StringSliceVar(&s.Model.Freeze, "freeze", nil, "tensors of the model that are not parameters, as inspect names them: `NAME,...`")
 	f.StringSliceVar(&s.Model.Learn, "learn", nil, "tensors of the model that are parameters, though they were taken for constants, as inspect names them: `NAME,...`")
-	scaling(c, &s.Scaling)
+	// What was done to inputs and targets outside the network
+	f.StringVar(&s.Scaling.Standardize, "standardize", "auto", "`auto|yes|no`: yes standardizes the inputs by the training rows, by column or by channel; no leaves inputs and targets as they are; auto goes by the model's metadata, else by which of these the network fits its training rows with, and says so, with a warning where two ways to scale the targets are near")
+	f.StringVar(&s.Scaling.InputMean.Text, "input-mean", "", "subtract these means from the inputs before the network: `X,...`, one for all, a channel or a column, or a JSON file; pixels run from 0 to 1")
+	f.StringVar(&s.Scaling.InputSD.Text, "input-sd", "", "divide the inputs by these deviations: `X,...`, or a JSON file")
+	f.StringVar(&s.Scaling.TargetMean.Text, "target-mean", "", "mean `X` of the targets that the network was trained on standardized; results are in the units of the data")
+	f.StringVar(&s.Scaling.TargetSD.Text, "target-sd", "", "deviation `X` of those targets")
 	f.Uint64Var(&s.Limits.Seed, "seed", 0, "seed `N` of training, of --select, --method cg, the error report, and of predict --link mc and --predictive bnn (default 0)")
 	f.BoolVar(&con.JSON, "json", false, "write JSON to standard output")
 	f.BoolVar(&con.Strict, "strict", false, "exit with status 1 on a warning, and at once on one that the network does not suit the data or the prior; what is said on reading the model does not count")
 	f.BoolVar(&con.Quiet, "quiet", false, "write nothing to standard error but an error")
 	f.BoolVar(&con.Verbose, "verbose", false, "say on standard error what is done")
 	Limits(c, &s.Limits)
-}
-
-// scaling defines the flags of what was done to inputs and targets outside the network.
-func scaling(c *cobra.Command, s *problem.ScalingFlags) {
-	f := c.Flags()
-	f.StringVar(&s.Standardize, "standardize", "auto", "`auto|yes|no`: yes standardizes the inputs by the training rows, by column or by channel; no leaves inputs and targets as they are; auto goes by the model's metadata, else by which of these the network fits its training rows with, and says so, with a warning where two ways to scale the targets are near")
-	f.StringVar(&s.InputMean.Text, "input-mean", "", "subtract these means from the inputs before the network: `X,...`, one for all, a channel or a column, or a JSON file; pixels run from 0 to 1")
-	f.StringVar(&s.InputSD.Text, "input-sd", "", "divide the inputs by these deviations: `X,...`, or a JSON file")
-	f.StringVar(&s.TargetMean.Text, "target-mean", "", "mean `X` of the targets that the network was trained on standardized; results are in the units of the data")
-	f.StringVar(&s.TargetSD.Text, "target-sd", "", "deviation `X` of those targets")
 }
 
 // Rows defines the flags that say which rows a verb takes; it takes fallback where none is given.
