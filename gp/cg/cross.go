@@ -13,7 +13,7 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// Cross computes the posterior Jacobian of x, J(x) − K_*n R B⁻¹ Rᵀ J, with two
+// Cross computes the posterior Jacobian of x, J(x) − K_*n R B⁻¹ Rᵀ J (E14), with two
 // solves for each output. The kernel κ between it and a training example is the
 // posterior covariance with that example, so a tile takes as long as one of the
 // kernel. The result is a gp.CombinedCross and holds 8·T·C·P bytes; Cross fails with a

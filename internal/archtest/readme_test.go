@@ -77,7 +77,13 @@ func TestWarnings(t *testing.T) {
 		if s.isTest() || strings.HasPrefix(s.pkg, "testdata/") {
 			return
 		}
-		literal := func(e ast.Expr) (string, bool) {
+		var literal func(e ast.Expr) (string, bool)
+		literal = func(e ast.Expr) (string, bool) {
+			if sum, ok := e.(*ast.BinaryExpr); ok { // of literals, in several lines
+				left, first := literal(sum.X)
+				right, second := literal(sum.Y)
+				return left + right, first && second
+			}
 			lit, ok := e.(*ast.BasicLit)
 			if !ok || lit.Kind != token.STRING {
 				return "", false

@@ -45,7 +45,7 @@ func (q *Cross) CombinedTo(ctx context.Context, dst *mat.Dense, train *linearize
 		// C_*n = K_*n − K_*n R B⁻¹ Rᵀ K_nn (E14)
 		from = q.Posterior
 	default:
-		panic("gp: unknown terms")
+		panic("sites: unknown terms")
 	}
 	dense.SizeTo(dst, q.X.Len()*q.X.Outputs(), train.Len()*train.Outputs())
 	if err := ntk.BlockContextTo(ctx, q.Kernel, dst, from, train); err != nil {
