@@ -65,9 +65,8 @@ func logical(f func(a, b bool) bool) operator {
 	}, inputs: 2, integers: isTruth, roles: learnt.Compares}
 }
 
-// numbers returns the elements of a tensor that does not depend on the input, for
-// one example. The value of a parameter among what it is computed from is the
-// trained one, and marked known.
+// numbers returns the elements, for one example, of a tensor that does not depend on the input. A parameter from
+// which the tensor is computed enters with its stored value and is marked as known.
 func (c *compiler) numbers(v *value) []float64 {
 	switch {
 	case v.isInt:

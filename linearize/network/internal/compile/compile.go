@@ -232,8 +232,8 @@ func Compile(m *onnx.Model, o Options) (r *Result, err error) {
 	return r, err
 }
 
-// compileGraph compiles a graph of the model. The output is a result in it or, where it
-// is "", that of the graph, whose head is then looked for.
+// compileGraph compiles the graph g of the model. output is the name of the result to compute. If it is "", the
+// output of the graph is computed, and compileGraph looks for a head at its end.
 func compileGraph(m *onnx.Model, g *onnx.Graph, o *Options, output string) *compiler {
 	c := &compiler{graph: g, training: o.Training, number: o.Number, freeze: set(o.Freeze...), learn: set(o.Learn...), fixed: map[string]bool{}, scalars: map[string]bool{}, silent: o.silent, inits: map[string]*initializer{},
 		env: map[string]*value{}, uses: map[string]int{}, prog: &graph.Program{}, bySlot: map[int]*initializer{}, tables: map[string][]int32{}, masks: map[int]*mask{}}
@@ -272,7 +272,7 @@ func compileGraph(m *onnx.Model, g *onnx.Graph, o *Options, output string) *comp
 	}
 	given := output
 	output, nodes := c.plan(output)
-	// Name all operators that are not read at once.
+	// List all operators that cannot be read in one error.
 	first, list := map[string]int{}, []UnsupportedOperator(nil)
 	for _, i := range slices.Sorted(slices.Values(nodes)) {
 		n := c.graph.Nodes[i]
@@ -297,7 +297,7 @@ func compileGraph(m *onnx.Model, g *onnx.Graph, o *Options, output string) *comp
 		c.node = c.graph.Nodes[i]
 		c.prog.Operators = append(c.prog.Operators, c.node.OpType)
 		if slices.ContainsFunc(c.node.Inputs, func(name string) bool { return c.undecided.unknown[name] }) {
-			c.undecided.add(c.node) // what it reads is not known yet, nor are its results
+			c.undecided.add(c.node) // the node reads an unknown value, so its results are unknown
 			continue
 		}
 		if err := attempt(c.translate); err != nil {
@@ -310,9 +310,9 @@ func compileGraph(m *onnx.Model, g *onnx.Graph, o *Options, output string) *comp
 	if c.finish(output); o.silent != nil {
 		return c
 	}
-	// Where tensors were taken for parameters that do not influence the outputs, compile again with
-	// them as constants. Only those are tried that are no weight, bias or scale of a layer, and not all
-	// parameters at once.
+	// If tensors taken for parameters do not influence the outputs, compile again with these tensors as constants.
+	// Only tensors that are not a weight, bias or scale of a layer are tested. If the test finds every parameter,
+	// nothing is changed.
 	var doubtful []int
 	for i, p := range c.prog.Params {
 		if d := c.decisions[p.Name]; !d.Layer && !c.learn[p.Name] {

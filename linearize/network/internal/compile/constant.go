@@ -178,7 +178,7 @@ func (c *compiler) oneHot() {
 		batch++
 	}
 	if c.depends(at) {
-		// Compare integers that depend on the input with the numbers of all classes.
+		// The integers depend on the input: compare them with the numbers of all classes.
 		t := typeOf(values)
 		values = c.asFloat(values)
 		column := c.alias(at, slices.Insert(slices.Clone(at.shape), ax, 1), batch)
@@ -212,7 +212,7 @@ func (c *compiler) oneHot() {
 	c.result(c.apply(values.onAxis(values.batch, at.lead), shape, batch, table, 0))
 }
 
-// nonZero translates NonZero of known numbers: the indices of those that are not zero.
+// nonZero translates NonZero of known numbers: it returns the indices of the numbers that are not zero.
 func (c *compiler) nonZero() {
 	v := c.input(0)
 	if v.batch >= 0 && c.batch != 1 {

@@ -113,8 +113,8 @@ func (c *compiler) findConstants(order []int, output string) {
 	first, last := s.only(before, output), s.only(after, output)
 	c.prog.InputConstants = c.fix(first, false)
 	if c.prog.OutputConstants = c.fix(last, true); len(c.prog.OutputConstants) > 0 {
-		// The product of the stored numbers by which these nodes multiply or divide, one for all outputs; 0
-		// where there are several or they are computed.
+		// Multiply the stored numbers by which these nodes multiply or divide all outputs. The scale is 0 (unknown)
+		// if a node has several numbers or computed numbers.
 		scale := 1.0
 		for i, n := range c.graph.Nodes {
 			if !after[i] || n.OpType == "Add" || n.OpType == "Sub" {
@@ -177,8 +177,8 @@ func placed(first bool) string {
 	return "scales the outputs after the last layer"
 }
 
-// fix makes the named initializers constants, except those that are frozen or to
-// be learnt or no parameters anyway, and returns them in file order.
+// fix makes the named initializers constants, warns of this, and returns their names in file order. It skips
+// initializers that are frozen, to be learnt, or cannot be parameters.
 func (c *compiler) fix(names map[string]bool, outputs bool) []string {
 	var list []string
 	for _, t := range c.graph.Initializers {
@@ -295,8 +295,8 @@ func (s *constants) afterLast(output string) map[int]bool {
 			return nil
 		}
 		if bias := facts.Bias; bias == 0 || len(n.Inputs) <= bias || n.Inputs[bias] == "" {
-			// Cut the chain at the Add that gives the layer a bias: the nearest one, if no tensor scales the
-			// result before it.
+			// Cut the chain at the Add that gives the layer a bias: the Add nearest to the layer, unless a tensor
+			// of rank 1 or more scales the result before it.
 			for k, i := range slices.Backward(chain) {
 				n := s.nodes[i]
 				if n.OpType == "Add" {
@@ -317,8 +317,8 @@ func (s *constants) afterLast(output string) map[int]bool {
 	return found
 }
 
-// only returns the initializers that nothing but the found nodes read, perhaps
-// through nodes that do not depend on the input.
+// only returns the initializers that are read by the found nodes and no others. Nodes between them may not depend
+// on the input.
 func (s *constants) only(found map[int]bool, output string) map[string]bool {
 	leads := map[int]bool{} // nodes whose results are read by found nodes only, directly or not
 	all := func(name string) bool {

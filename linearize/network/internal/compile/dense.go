@@ -25,7 +25,7 @@ func (c *compiler) needsGrad(v *value) bool { return c.prog.Slots[v.slot].NeedsG
 
 func (c *compiler) isStatic(v *value) bool { return c.prog.Slots[v.slot].Static }
 
-// layered reports whether a static matrix b multiplies the rows of a.
+// layered reports whether b is a static matrix that multiplies the rows of a, which is not static.
 func (c *compiler) layered(a, b *value) bool {
 	return len(b.shape) == 2 && len(a.shape) >= 2 && !c.isStatic(a) && c.isStatic(b) && a.batch != len(a.shape)-1
 }
@@ -106,7 +106,7 @@ func (c *compiler) dense(x, w *value, wi int, inByOut bool, bias *value, bi int)
 	default:
 		o.Tied = true
 	}
-	stored := len(w.shape) // dimensions of the tensor that the weight is stored as
+	stored := len(w.shape) // rank of the tensor in the file
 	if w.weight != nil {
 		stored = len(w.weight.t.Dims)
 	}
@@ -144,9 +144,8 @@ func (c *compiler) dense(x, w *value, wi int, inByOut bool, bias *value, bi int)
 	return y
 }
 
-// fuseBias makes bias the bias of the dense layer that computed x and returns x,
-// or returns nil if x has another use or bias does not fit. Input i of the node
-// names x.
+// fuseBias makes bias the bias of the dense layer that computed x and returns x. It returns nil if x has another
+// use or bias does not fit. x is input i of the node.
 func (c *compiler) fuseBias(x, bias *value, i int) *value {
 	name := c.node.Inputs[i]
 	if c.uses[name] != 1 || c.lastDense != name || c.isStatic(x) || !c.isStatic(bias) || c.masks[bias.slot] != nil {

@@ -218,9 +218,8 @@ func (c *compiler) arithmetic(fn graph.BinaryFunc, onInts func(a, b affine) affi
 	}
 }
 
-// pow translates Pow. A stored exponent of whole numbers is no parameter unless
-// it is to be learnt: the power of a negative number has no derivative with
-// respect to its exponent.
+// pow translates Pow. A stored exponent of whole numbers is taken for a constant unless it is to be learnt, because
+// the power of a negative number has no derivative with respect to its exponent.
 func (c *compiler) pow() {
 	if c.has(1) {
 		name := c.node.Inputs[1]
@@ -268,7 +267,8 @@ func (c *compiler) identity() {
 	c.result(c.input(0))
 }
 
-// dropout is the identity outside of training, and drops elements at random in it.
+// dropout translates Dropout. It is the identity, except that in training it drops elements at random. The ratio is
+// an attribute before opset 12, and input 1 since.
 func (c *compiler) dropout() {
 	if c.training {
 		ratio := c.attrFloat("ratio", 0.5)

@@ -95,7 +95,7 @@ func (c *compiler) moved(v *value, shape []int, batch int, from func(d, i int) i
 	return c.apply(v, shape, batch, table, fill)
 }
 
-// apply returns the elements of v that a table lists, or fill for −1.
+// apply returns a tensor of this shape whose elements are the elements of v that table lists; −1 stands for fill.
 func (c *compiler) apply(v *value, shape []int, batch int, table []int32, fill float64) *value {
 	if v.isInt {
 		c.spend(intBytes * len(table))
@@ -109,7 +109,7 @@ func (c *compiler) apply(v *value, shape []int, batch int, table []int32, fill f
 		}
 		return out
 	}
-	same := len(table) == graph.Product(v.shape) // all elements in order
+	same := len(table) == graph.Product(v.shape) // whether the table lists all elements of v in order
 	for i := 0; i < len(table) && same; i++ {
 		same = int(table[i]) == i
 	}

@@ -112,7 +112,7 @@ func (c *compiler) declareInputs(o *Options) {
 				in.Type = info.Type.String()
 			}
 			if len(p.Inputs) == 1 && in.Columns == nil {
-				c.env[info.Name] = all // the slot itself, where there is no other
+				c.env[info.Name] = all // the only input is the slot itself
 				return
 			}
 			table := c.table([]int{graph.Product(shape)}, func(_, i int) int { return in.Column(i) })

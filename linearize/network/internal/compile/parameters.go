@@ -50,12 +50,12 @@ func (c *compiler) finish(output string) {
 		}
 	}
 	isParam := func(slot int) bool { return c.bySlot[slot] != nil && c.bySlot[slot].param == slot }
-	take := func(bytes, numbers int) { // from the memory that compiling may use, and from that of one example
+	take := func(bytes, numbers int) { // charges the budgets of compiling and of one example
 		c.spend(bytes)
 		c.charge(nil, numbers, false)
 	}
 	within(func() { p.AddRecurrentPlaces(isParam, take) }, "network: the weights of recurrent layers")
-	// Lay out θ: the initializers that influence the output as parameters, in file order.
+	// Lay out θ: the initializers that influence the output, in file order. Other initializers become constants.
 	reach := p.Reachable()
 	for _, t := range c.graph.Initializers {
 		if in := c.inits[t.Name]; in.param >= 0 && p.Slots[in.param].NeedsGrad && reach[in.param] {
@@ -67,7 +67,7 @@ func (c *compiler) finish(output string) {
 			p.Slots[in.param].NeedsGrad, p.Slots[in.param].Constant = false, t.Floats
 		}
 	}
-	// An error if a tensor that was to be learnt is no parameter.
+	// Refuse a model if a tensor that was to be learnt is not a parameter.
 	for _, name := range slices.Sorted(maps.Keys(c.learn)) {
 		if in := c.inits[name]; in.param < 0 || c.prog.Slots[in.param].Param < 0 {
 			panic(refuse("network: cannot learn %s: it is a statistic, a shape or a bound, or does not influence the output", quote(name)))
@@ -84,11 +84,11 @@ func (c *compiler) finish(output string) {
 	if len(c.quantized.integers) > 0 {
 		c.warns = append(c.warns, linearize.NewWarning("taken-for-constants", math.NaN(), math.NaN(), "Name what was learnt in ReadOptions.Learn.", "%s: stored as integers with a scale, and taken for constants. The posterior holds them fixed.", c.integerNames()))
 	}
-	// Complete the list of places, and put every parameter that is in none of them into Full.
+	// Complete the list of places. A parameter that is in no place goes into Full.
 	covered := make([]bool, len(p.Params))
 	for i := range p.Places {
 		st := &p.Places[i]
-		// Until now weight and bias are slots.
+		// Replace slots by numbers of parameters.
 		st.Weight, st.Bias = p.ParamOf(st.Weight), p.ParamOf(st.Bias)
 		for _, k := range []int{st.Weight, st.Bias} {
 			if k >= 0 {
@@ -105,7 +105,7 @@ func (c *compiler) finish(output string) {
 	}
 	p.Full = p.FindLookups(p.Full)
 	slices.SortStableFunc(p.Places, func(a, b graph.Place) int { return a.Node - b.Node })
-	// List the decisions for all floating point initializers, and warn of those that are doubtful.
+	// List the decision for each floating point initializer, and warn of doubtful decisions.
 	var doubts [2][]graph.Tensor
 	for _, t := range c.graph.Initializers {
 		if !t.Type.IsFloat() {
@@ -149,7 +149,7 @@ func (c *compiler) finish(output string) {
 	p.SetChunk()
 }
 
-// theta returns θ as it is in the file.
+// theta returns θ as the file stores it, P numbers.
 func (c *compiler) theta() []float64 {
 	theta := make([]float64, 0, c.prog.P)
 	for _, in := range c.order {
@@ -158,8 +158,8 @@ func (c *compiler) theta() []float64 {
 	return theta
 }
 
-// measureHead names the nodes of the head, finds how many groups of outputs the head normalizes, and forgets a head
-// that is none by its shapes.
+// measureHead names the nodes of the head for messages and counts the groups of outputs that the head normalizes.
+// It forgets the head if the shapes show that it is not a head.
 func (c *compiler) measureHead(out *value) {
 	h := c.head
 	if h.Nodes = c.label(h.Last); c.graph.Nodes[h.Last].OpType == h.Function.String() {

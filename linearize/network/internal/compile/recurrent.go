@@ -116,8 +116,8 @@ func parameter(def float64, list []float64, used bool) (float64, []float64) {
 	return v, list
 }
 
-// recurrentLayer translates a recurrent layer with a cell for each direction, whose
-// activations are the given ones if the node names none.
+// recurrentLayer returns the translation of a recurrent layer. cell makes the cell of one direction from its
+// activations. defaults names the activations for a node that does not.
 //
 // The products of the sequence with the input weights do not depend on the states. A Dense computes them all at
 // once. A Recurrent adds the products of the states with the recurrent weights, position by position. Its result
@@ -199,7 +199,7 @@ func recurrentLayer(cell func(c *compiler, a []graph.Activation) graph.Cell, def
 			}
 		}
 		states := c.emitRecurrent(r)
-		// Take the results Y, Y_h and Y_c from the states.
+		// Take the outputs Y, Y_h and, for an LSTM, Y_c from the states.
 		n := 2
 		if _, ok := op.Cells[0].(*graph.LSTM); ok {
 			n = 3
@@ -322,9 +322,9 @@ func (c *compiler) emitRecurrent(r *recurrent) *value {
 	return states
 }
 
-// recurrentOutput sets output i, whose shape for one example is given without the
-// batch dimension. Results that nothing reads are left out, unless all are: then
-// one of them is the network's output.
+// recurrentOutput sets output i of the node. shape is its shape for one example, without the batch dimension. An
+// output that no node reads is left out, unless no node reads any: then one of the outputs is the output of the
+// network.
 func (c *compiler) recurrentOutput(r *recurrent, i int, states *value, shape []int, source func(idx []int) int) {
 	read := func(name string) bool { return name != "" && c.uses[name] > 0 }
 	if i >= len(c.node.Outputs) || !read(c.node.Outputs[i]) && slices.ContainsFunc(c.node.Outputs, read) {

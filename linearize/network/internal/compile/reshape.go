@@ -54,9 +54,9 @@ func (c *compiler) reshapeOp() {
 		}
 	}
 	if v.batch >= 0 && batch < 0 {
-		// The inferred axis holds the examples or, in a model exported with a fixed batch size, the axis that
-		// fits. Several can if the batch size is one: an axis that holds nothing before the examples is
-		// preferred, and one that is not the last, which holds the features.
+		// The inferred axis holds the examples. In a model exported with a fixed batch size, it is an axis whose
+		// length fits. If several fit (batch size 1), prefer an axis without elements before the examples, and an
+		// axis other than the last, which holds the features.
 		for _, rule := range []struct{ inside, last bool }{{false, false}, {true, false}, {false, true}, {true, true}} {
 			if c.batch != 0 && batch < 0 {
 				batch = c.batchAxis(v, target, open, rule.inside, rule.last)
@@ -158,9 +158,8 @@ func (c *compiler) unsqueeze() {
 	c.result(c.alias(v, shape, batch))
 }
 
-// batchAxis returns the axis of target that can hold the examples of v, or −1.
-// With inside, elements that come before the examples may be on the same axis;
-// with last, it may be the last one.
+// batchAxis returns the axis of target that can hold the examples of v, or −1. If inside, the axis may also hold
+// elements that come before the examples. If last, it may be the last axis.
 func (c *compiler) batchAxis(v *value, target []affine, open int, inside, last bool) int {
 	before := 1
 	for i, a := range target {

@@ -46,7 +46,8 @@ func (c *compiler) pad() {
 	if !slices.Contains([]string{"", "constant", "edge", "wrap", "reflect"}, mode) {
 		panic(refuse("mode=%q is not known", mode))
 	}
-	// An element reads that at position i, counted from the first of n along a dimension, or the fill value, −1.
+	// Along a dimension of length n, element i + begin of the result reads element i of the input, or the fill
+	// value (−1). Outside 0 ≤ i < n the mode maps i to an element.
 	c.result(c.moved(x, shape, x.batch, func(d, i int) int {
 		i, n := i-begin[d], x.shape[d]
 		switch {
@@ -293,7 +294,8 @@ func (c *compiler) interpolate(x *value, r *resizing, a resizedAxis) *value {
 	shape := slices.Clone(x.shape)
 	shape[a.axis] = a.out
 	count(shape)
-	// Elements have a weight up to reach from a position, which is stretched where the result is smaller.
+	// An element has a weight if it is less than reach from the position. With antialias, the filter is stretched
+	// where the result is smaller than the input.
 	reach, stretch := 1.0, 1.0
 	if r.mode == "cubic" {
 		reach = 2
@@ -317,15 +319,15 @@ func (c *compiler) interpolate(x *value, r *resizing, a resizedAxis) *value {
 		case at == math.Trunc(at) && at >= 0 && at < float64(a.in) && !r.antialias:
 			o.Source, o.Weight = append(o.Source, int32(at)), append(o.Weight, 1)
 		default:
-			// Elements outside of the input read its first or last one, or are left out and the others scaled to
-			// a sum of 1.
+			// An element outside the input is read as the first or last element; with exclude it is left out. With
+			// exclude or antialias the weights are scaled to a sum of 1.
 			at = graph.Clamp(at, -reach-1, float64(a.in)+reach)
 			first, sum := len(o.Weight), 0.0
 			for j := math.Floor(at-reach) + 1; j < at+reach; j++ {
 				if r.exclude && (j < 0 || j >= float64(a.in)) {
 					continue
 				}
-				// The weight is the triangle, or the cubic of Keys with the coefficient a.
+				// The weight at distance d is the triangle 1 − d, or the cubic kernel of Keys with coefficient a.
 				w := 0.0
 				switch d := math.Abs((j - at) / stretch); {
 				case r.mode == "linear":

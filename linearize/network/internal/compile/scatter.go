@@ -97,7 +97,7 @@ func (c *compiler) gatherElements() {
 	c.result(out)
 }
 
-// pickup returns the elements of v at positions along an axis.
+// pickup returns the elements of v at the positions at along axis ax.
 func (c *compiler) pickup(v, at *value, ax int) *value {
 	st := strides(v.shape)
 	base := c.table(at.shape, func(d, i int) int {

@@ -177,7 +177,7 @@ func (c *compiler) concat() {
 	c.result(out)
 }
 
-// gathered takes from input i, along an axis, what the integers in input j say.
+// gathered takes elements of input i along axis ax, at the positions that the integers of input j give.
 func (c *compiler) gathered(i, ax, j int) *value {
 	v, at := c.input(i), c.input(j)
 	ax = axis(ax, len(v.shape))

@@ -48,7 +48,7 @@ type mask struct {
 	from error     // the error if another operator reads the −Inf
 }
 
-// onlyInf returns a copy of data with 0 for everything but −Inf.
+// onlyInf returns a copy of data with every element but −Inf set to 0.
 func onlyInf(data []float64) []float64 {
 	at := make([]float64, len(data))
 	for i, x := range data {

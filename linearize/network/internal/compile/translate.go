@@ -113,7 +113,8 @@ const (
 func (e *UnsupportedError) Error() string {
 	text := ""
 	for nodes := mostNodes; nodes > 0; nodes-- {
-		// With one node each, those for which there is no room are named without it, and what is left is counted.
+		// If one node for each operator is still too long, later operators are named without a node, and the last
+		// ones are only counted.
 		text = ""
 		for i, o := range e.Operators {
 			name, sep := brief(o.Name, 60), ", "
@@ -146,7 +147,7 @@ func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("network: %d operators of opset %d are not read: %s; %s", len(e.Operators), e.Opset, text, remedy)
 }
 
-// invalid ends messages about files that are not as ONNX has them.
+// invalid ends messages about files that break ONNX's rules.
 const invalid = "this is no valid ONNX model, export it again"
 
 // translate translates c.node. If the node reads integers or truth values that depend on the input, the operator's

@@ -75,7 +75,7 @@ func (c *compiler) positiveInts(name string, n int) []int {
 	return v
 }
 
-// extent is the length that the kernel covers along an axis.
+// extent returns the length that the kernel covers along axis i.
 func (s *spatial) extent(i int) int { return (s.kernel[i]-1)*s.dilation[i] + 1 }
 
 // output returns the number of window positions along each axis. ceil is the attribute ceil_mode.
@@ -103,8 +103,8 @@ func (c *compiler) window(s *spatial, in, out []int) *graph.Window {
 	}
 	n := c.entries([]int{graph.Product(out), graph.Product(s.kernel)})
 	w := &graph.Window{NumGroups: 1, Taps: graph.Product(s.kernel), In: graph.Product(in), Out: graph.Product(out), Source: make([]int32, 0, n)}
-	// For each position and tap along an axis, out×kernel, the input index that it reads times the stride
-	// of the axis in memory, or outside.
+	// axes[i] has, for each output position and tap along axis i (out×kernel), the input position that is read
+	// times the stride of the axis in memory, or outside.
 	axes := make([][]int32, len(in))
 	for i, st := range strides(in) {
 		c.spend(tableBytes * out[i] * s.kernel[i])

@@ -93,7 +93,7 @@ func (o *Convolve) Backward(s *State, nd *Node) {
 	}
 }
 
-// tiedGradient adds the gradients of example e to a tied weight and bias.
+// tiedGradient adds the gradients of example e for a tied weight and bias.
 func (w *Window) tiedGradient(s *State, nd *Node, e int, scratch []float64) {
 	if w.Tied && s.needsGrad(nd.In[1]) {
 		w.WeightGradient(s.GradAt(nd.In[1], e), s.At(nd.In[0], e), s.GradAt(nd.Out, e), scratch, false, 1)

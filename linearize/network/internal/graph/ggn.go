@@ -180,7 +180,7 @@ func (b *Backpropagator) step(dst []float64, s *step, m curvature) curvature {
 	if s.fast != byRows {
 		return curvature{diagonal: b.through(dst, s, m.diagonal)}
 	}
-	// Take the rows of A, or those of the root of a diagonal, through the step one by one.
+	// Take the rows of A, or of the square root of a diagonal M, through the step one by one.
 	var rows [][]float64
 	var sum []float64
 	size := 0
@@ -238,8 +238,7 @@ func (b *Backpropagator) through(dst []float64, s *step, m []float64) []float64 
 		nd := &p.Nodes[s.Single]
 		nd.Op.Backward(st, nd)
 	default:
-		// Go back through the nodes with the squares of the derivatives, and add what arrives at the
-		// parameters.
+		// Go back through the nodes with the squares of the derivatives, and add the results for parameters to dst.
 		for i := s.To - 1; i >= s.From; i-- {
 			nd := &p.Nodes[i]
 			if st.touched[nd.Out] && p.Slots[nd.Out].NeedsGrad {
@@ -277,8 +276,7 @@ func (b *Backpropagator) roots(m []float64) []float64 {
 	return b.seed
 }
 
-// eachRow calls do with the rows of A, N×size, leaving out those of a diagonal's root
-// that are zero.
+// eachRow calls do with the rows of A, N×size each. Of a diagonal's root it leaves out rows that are zero.
 func (b *Backpropagator) eachRow(s *step, m curvature, do func(row []float64)) {
 	if m.diagonal == nil {
 		for _, row := range m.rows {

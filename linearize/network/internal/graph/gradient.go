@@ -56,8 +56,8 @@ func (s *State) addPlace(dst []float64, k int) {
 	if b != nil {
 		bias = dst[b.Offset : b.Offset+b.Len()]
 	}
-	// A place's weight may also be the recurrent one of the layer whose input weights its node applies, or a
-	// part of them.
+	// own tells whether the place's weight is the weight of its node. Otherwise it is a recurrent weight of the
+	// layer whose input weights the node applies, or a part of a weight.
 	stacked, parts := st.Layout.(Stacked)
 	own := st.Input == s.Program.Nodes[st.Node].In[0] && (!parts || stacked.M == stacked.Width)
 	if d, ok := s.Program.Nodes[st.Node].Op.(*Dense); ok && own { // all examples at once
@@ -77,8 +77,8 @@ func (s *State) addPlace(dst []float64, k int) {
 	}
 }
 
-// RowTo writes the gradients of place k's weight and bias in example e, one
-// after the other, to the front of row, which must hold zeros.
+// RowTo writes the gradients of the weight and the bias of place k in example e, one after the other, to the front
+// of row, which must hold zeros.
 func (s *State) RowTo(row []float64, k, e int) {
 	st := &s.Program.Places[k]
 	var weight, bias []float64

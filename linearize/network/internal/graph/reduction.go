@@ -15,7 +15,7 @@ type GroupFunc struct {
 	step  func(acc, x float64) float64 // accumulates one number
 	end   func(acc float64) float64    // the result y; nil means the accumulator
 	d     func(x, y float64) float64   // ∂y/∂x
-	ties  bool                         // the numbers for which d is 1 share it evenly
+	ties  bool                         // numbers with d = 1 share the derivative evenly
 }
 
 func same(x float64) float64 { return x }
