@@ -255,3 +255,29 @@ func TestPictureIsBase64(t *testing.T) {
 	require.NoError(t, r.decode([]byte(`{"picture":"`+base64.StdEncoding.EncodeToString([]byte{1, 2, 255})+`"}`), 1, 1))
 	require.Equal(t, []byte{1, 2, 255}, r.Picture)
 }
+
+// The smallest flip is a set of rows without which the class is another.
+func TestSmallestFlip(t *testing.T) {
+	s := newServer(t, digits()...)
+	found := 0
+	for _, row := range get[rows](t, s, "GET", "/v1/rows?count=4", "").Rows {
+		x := get[explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d,"flip":true}`, row.Index))
+		flip := x.SmallestFlip
+		require.NotNil(t, flip)
+		if !flip.Found {
+			require.Empty(t, flip.Rows)
+			continue
+		}
+		found++
+		require.NotEqual(t, x.Prediction.Class, flip.Class)
+		y := get[explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d,"without":%s}`, row.Index, marshal(t, flip.Rows)))
+		require.Equal(t, marshal(t, flip.Mean), marshal(t, y.Without.Mean))
+		require.Equal(t, flip.Class, y.Without.Class)
+		require.Nil(t, y.SmallestFlip)
+	}
+	require.Positive(t, found)
+	s = newServer(t, corpus("two-targets", "--target", "voltage,power")...)
+	refused(t, ask(s, "POST", "/v1/explain", "application/json", `{"row":0,"flip":true}`), 422, "no class")
+	s = newServer(t, digits("--method", "cg")...)
+	refused(t, ask(s, "POST", "/v1/explain", "application/json", fmt.Sprintf(`{"row":%d,"flip":true}`, s.service.Load().tests.Rows[0])), 422, "cg")
+}

@@ -3,9 +3,12 @@ package serve
 import (
 	"bytes"
 	"context"
+	"slices"
+	"sync"
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/npy"
 	"github.com/funcgp/funcgp/internal/picture"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -41,15 +44,17 @@ func (s *service) predictRows(ctx context.Context, r *request) (*predictions, er
 	if a, err := npy.OpenRows(bytes.NewReader(r.Rows), int64(len(r.Rows))); err == nil && a.Len() > s.mostRows() && a.Len()*a.Dim() != d {
 		return nil, refusef(422, "bad_rows", "rows: %d rows; send at most %d at a time", a.Len(), s.mostRows())
 	}
-	rows, _, err := s.readRows(ctx, r.Rows, picture.Auto, 8*int64(s.mostRows())*int64(d))
+	rows, _, err := s.readRows(ctx, r.Rows, picture.Auto, 8*int64(s.mostRows())*int64(d), "rows")
 	if err != nil {
 		return nil, err
 	}
 	r.scored = rows
 	out := &predictions{Schema: "funcgp/serve-predictions/1", Classes: s.problem.Task.ClassNames()}
-	err = s.each(ctx, rows, func(b *linearize.Batch, p *inference.Predictions) {
+	err = s.each(ctx, rows, r.Coverage, func(b *linearize.Batch, p *inference.Predictions, regions []inference.Region) {
 		for i := range b.Len() {
-			out.Predictions = append(out.Predictions, s.posterior.Prediction(s.problem.Task, p, i))
+			one := s.posterior.Prediction(s.problem.Task, p, i)
+			one.Interval, one.Set = regions[i].Interval, regions[i].Set
+			out.Predictions = append(out.Predictions, one)
 		}
 	})
 	return out, err
@@ -72,4 +77,98 @@ func (p *predictions) npy() (npyFile, error) {
 	var b bytes.Buffer
 	err := npy.Write(&b, list, len(p.Predictions), len(list)/len(p.Predictions))
 	return b.Bytes(), err
+}
+
+// table is a row for each prediction, whose fields are named as the members of its JSON. What the JSON leaves out or has
+// as null is NaN, or no field where no prediction of the posterior has it. A set of classes is followed by NaN.
+func (p *predictions) table() (npyFile, error) {
+	var fields []npy.Field
+	first := &p.Predictions[0]
+	column := func(name string, of func(x *result.Prediction) []result.Float, shape ...int) npy.Field {
+		f := npy.Field{Name: name, Shape: shape}
+		for i := range p.Predictions {
+			for _, v := range of(&p.Predictions[i]) {
+				f.Values = append(f.Values, float64(v))
+			}
+		}
+		return f
+	}
+	add := func(name string, of func(x *result.Prediction) []result.Float) {
+		if n := len(of(first)); n > 0 {
+			fields = append(fields, column(name, of, n))
+		}
+	}
+	fields = append(fields,
+		column("class", func(x *result.Prediction) []result.Float { return []result.Float{x.Class} }),
+		column("network_class", func(x *result.Prediction) []result.Float {
+			if x.NetworkClass == nil {
+				return []result.Float{result.Undefined()}
+			}
+			return []result.Float{*x.NetworkClass}
+		}))
+	add("probability", func(x *result.Prediction) []result.Float { return x.Probability })
+	add("probability_sd", func(x *result.Prediction) []result.Float { return x.ProbabilitySD })
+	add("map_probability", func(x *result.Prediction) []result.Float { return x.MAPProbability })
+	add("mean", func(x *result.Prediction) []result.Float { return x.Mean })
+	c := len(first.Covariance)
+	fields = append(fields, column("covariance", func(x *result.Prediction) []result.Float { return slices.Concat(x.Covariance...) }, c, c))
+	add("observation_mean", func(x *result.Prediction) []result.Float { return x.ObservationMean })
+	add("observation_sd", func(x *result.Prediction) []result.Float { return x.ObservationSD })
+	add("function_sd", func(x *result.Prediction) []result.Float { return x.FunctionSD })
+	if first.Novelty != nil {
+		novelty := npy.Field{Name: "novelty"}
+		part := func(name string, of func(x *result.Novelty) result.Float) {
+			novelty.Fields = append(novelty.Fields, column(name, func(x *result.Prediction) []result.Float { return []result.Float{of(x.Novelty)} }))
+		}
+		part("score", func(x *result.Novelty) result.Float { return x.Score })
+		part("rank", func(x *result.Novelty) result.Float { return x.Rank })
+		part("entropy", func(x *result.Novelty) result.Float { return x.Entropy })
+		part("mutual_information", func(x *result.Novelty) result.Float { return x.MutualInformation })
+		fields = append(fields, novelty)
+	}
+	add("interval", func(x *result.Prediction) []result.Float { return x.Interval })
+	if first.Set != nil {
+		add("set", func(x *result.Prediction) []result.Float {
+			all := slices.Clone(x.Set)
+			for len(all) < len(x.Probability) {
+				all = append(all, result.Undefined())
+			}
+			return all
+		})
+	}
+	var b bytes.Buffer
+	err := npy.WriteTable(&b, len(p.Predictions), fields)
+	return b.Bytes(), err
+}
+
+// coverings keep what intervals and sets of one coverage come from, which takes each training row out.
+type coverings struct {
+	mutex  sync.Mutex
+	latest *inference.Coverage
+}
+
+// coverage is what regions of this coverage come from; nil for none.
+func (s *service) coverage(ctx context.Context, share *float64) (*inference.Coverage, error) {
+	if share == nil {
+		return nil, nil
+	}
+	if !(*share > 0 && *share < 1) {
+		return nil, refusef(422, "bad_coverage", "coverage %v must be between 0 and 1", *share)
+	}
+	s.covering.mutex.Lock()
+	defer s.covering.mutex.Unlock()
+	if k := s.covering.latest; k != nil && k.Share == *share {
+		return k, nil
+	}
+	asks := inference.CoverageFlags{Share: share}
+	quiet := job.New(nil)
+	defer quiet.Close()
+	err := asks.Suits(s.problem.Examples.Train.Len(), "training rows")
+	if err == nil {
+		s.covering.latest, err = asks.Prepare(ctx, quiet, s.problem, s.posterior)
+	}
+	if err != nil && !interrupted(err) {
+		err = refuse(422, "bad_coverage", err)
+	}
+	return s.covering.latest, err
 }

@@ -3,11 +3,16 @@ package serve
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,6 +23,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/npy"
 	"github.com/funcgp/funcgp/internal/testref"
@@ -117,13 +123,183 @@ func TestBatchesRefuse(t *testing.T) {
 		refused(t, ask(s, "POST", "/v1/predict", "application/json", body), 400, "not the JSON")
 	}
 	refused(t, ask(s, "POST", "/v1/predict", "application/json", `{"rows":[`+row+`],"row":1}`), 422, "names 2 inputs")
-	refused(t, ask(s, "POST", "/v1/explain", "application/json", `{"rows":[`+row+`]}`), 422, "ask about one")
+	refused(t, ask(s, "POST", "/v1/explain", "application/json", `{"rows":[`+row+`,`+row+`]}`), 422, "2 rows; send one")
+	refused(t, ask(s, "POST", "/v1/explain", npyType, many), 422, "1001 rows; send one")
 	refused(t, ask(s, "POST", "/v1/predict", npyType, many), 422, "at most 1000")
 	refused(t, ask(s, "POST", "/v1/predict", npyType, array(t, ones(100_000, 4))), 422, "at most 1000")
 	refused(t, ask(s, "POST", "/v1/predict", npyType, many[:200]), 422, "")
 	refused(t, ask(s, "POST", "/v1/predict", npyType, "PK\x03\x04"), 422, "no .npy file")
 	refused(t, ask(s, "POST", "/v1/predict", "application/octet-stream", "1,2,3,4"), 422, "no .npy file")
 	refused(t, ask(s, "POST", "/v1/predict", npyType, array(t, ones(3, 3))), 422, "an input has 4 numbers")
+}
+
+// typed is a .npy file of rows in NumPy's own type of numbers.
+func typed(t testing.TB, descr string, rows [][]float64, shape ...int) string {
+	t.Helper()
+	dict := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s,)}\n", descr, strings.Trim(strings.ReplaceAll(fmt.Sprint(shape), " ", ","), "[]"))
+	b := bytes.NewBufferString("\x93NUMPY\x01\x00")
+	require.NoError(t, binary.Write(b, binary.LittleEndian, uint16(len(dict))))
+	b.WriteString(dict)
+	for _, row := range rows {
+		for _, v := range row {
+			require.NoError(t, binary.Write(b, binary.LittleEndian, map[string]any{"<f8": v, "<f4": float32(v), "<i2": int16(v), "|u1": uint8(v)}[descr]))
+		}
+	}
+	return b.String()
+}
+
+// asks sends rows and asks for a structured array.
+func asks(h http.Handler, kind, body string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest("POST", "http://localhost/v1/predict", strings.NewReader(body))
+	r.Header.Set("Content-Type", kind)
+	r.Header.Set("Accept", "application/json;q=0.1, application/x-npy; fields=all")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// readTable reads a structured array of numbers: a map from field to numbers for each row, for a field of fields too.
+func readTable(t testing.TB, file []byte) (rows []map[string][]float64) {
+	t.Helper()
+	begin := 10 + int(binary.LittleEndian.Uint16(file[8:]))
+	require.Zero(t, begin%64)
+	head := string(file[10:begin])
+	require.Contains(t, head, "'fortran_order': False")
+	n, err := strconv.Atoi(regexp.MustCompile(`'shape': \((\d+), \)`).FindStringSubmatch(head)[1])
+	require.NoError(t, err)
+	numbers := make([]float64, (len(file)-begin)/8)
+	require.NoError(t, binary.Read(bytes.NewReader(file[begin:]), binary.LittleEndian, numbers))
+	for range n {
+		row := map[string][]float64{}
+		for _, f := range regexp.MustCompile(`\('(\w+)', '<f8', \(([\d, ]*)\)\)`).FindAllStringSubmatch(head, -1) {
+			size := 1
+			for _, k := range regexp.MustCompile(`\d+`).FindAllString(f[2], -1) {
+				m, err := strconv.Atoi(k)
+				require.NoError(t, err)
+				size *= m
+			}
+			require.NotContains(t, row, f[1])
+			row[f[1]], numbers = numbers[:size], numbers[size:]
+		}
+		rows = append(rows, row)
+	}
+	require.Empty(t, numbers)
+	return rows
+}
+
+// flat are the numbers of a JSON object by member, those of an inner object too; null is none.
+func flat(object map[string]any, into map[string][]float64) map[string][]float64 {
+	for name, v := range object {
+		var add func(v any)
+		add = func(v any) {
+			switch v := v.(type) {
+			case float64:
+				into[name] = append(into[name], v)
+			case []any:
+				for _, one := range v {
+					add(one)
+				}
+			case map[string]any:
+				flat(v, into)
+			}
+		}
+		add(v)
+	}
+	return into
+}
+
+// A structured array holds what the JSON answer has, to the last bit, with the same fields for any rows.
+func TestStructuredArrays(t *testing.T) {
+	for name, args := range map[string][]string{"digits": digits(), "words": corpus("string-labels", "--id", "id"), "targets": corpus("two-targets", "--target", "voltage,power"), "prices": corpus("standardized-targets"), "cg": digits("--method", "cg")} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, args...)
+			given := map[string]any{"rows": numbersOf(t, s, 9)}
+			if name == "words" || name == "prices" {
+				given["coverage"] = .8
+			}
+			body := marshal(t, given)
+			want := get[struct {
+				Schema      string
+				Classes     []string
+				Predictions []map[string]any
+			}](t, s, "POST", "/v1/predict", body)
+			w := asks(s, "application/json", body)
+			require.Equal(t, npyType, w.Header().Get("Content-Type"), w.Body)
+			got := readTable(t, w.Body.Bytes())
+			require.Len(t, got, 9)
+			for i, one := range want.Predictions {
+				members := flat(one, map[string][]float64{})
+				for field, numbers := range got[i] {
+					k := len(members[field])
+					require.Equal(t, members[field], append([]float64(nil), numbers[:k]...), field)
+					for _, v := range numbers[k:] {
+						require.True(t, math.IsNaN(v) || math.IsInf(v, 0), field)
+					}
+				}
+				for member := range members {
+					require.Contains(t, got[i], member)
+				}
+			}
+			require.Contains(t, want.Predictions[0], "novelty")
+			require.Equal(t, given["coverage"] != nil && name == "words", want.Predictions[0]["set"] != nil)
+			require.Equal(t, given["coverage"] != nil && name == "prices", want.Predictions[0]["interval"] != nil)
+		})
+	}
+}
+
+// Rows come as numbers of any type and in the shape of an input.
+func TestArraysOfAnyType(t *testing.T) {
+	s := newServer(t, corpus("string-labels", "--id", "id")...)
+	rows := [][]float64{{1, 2, 3, 4}, {5, 6, 7, 8}}
+	want := asks(s, npyType, typed(t, "<f8", rows, 2, 4))
+	require.Equal(t, 200, want.Code, want.Body)
+	for _, descr := range []string{"<f4", "<i2", "|u1"} {
+		require.Equal(t, want.Body.String(), asks(s, npyType, typed(t, descr, rows, 2, 4)).Body.String())
+	}
+	one := ask(s, "POST", "/v1/explain?top=3&without=1,2&flip=true&coverage=0.9", npyType, typed(t, "<f4", rows[:1], 1, 4))
+	require.Equal(t, ask(s, "POST", "/v1/explain", "application/json", `{"values":[1,2,3,4],"top":3,"without":[1,2],"flip":true,"coverage":0.9}`).Body.String(), one.Body.String())
+	s = newServer(t, digits()...)
+	rows = numbersOf(t, s, 3)
+	want = asks(s, "application/json", marshal(t, map[string]any{"rows": rows}))
+	require.Equal(t, 200, want.Code, want.Body)
+	for _, shape := range [][]int{{3, 784}, {3, 28, 28}, {3, 1, 28, 28}} {
+		require.Equal(t, want.Body.String(), asks(s, npyType, typed(t, "|u1", rows, shape...)).Body.String())
+	}
+}
+
+// A coverage gives the regions of Posterior.Regions, again when it is asked for again and of another.
+func TestCoverage(t *testing.T) {
+	for _, args := range [][]string{corpus("string-labels", "--id", "id"), corpus("standardized-targets")} {
+		s, p := newServer(t, args...), newPosterior(t, args...)
+		rows := numbersOf(t, s, 5)
+		x := mat.NewDense(len(rows), len(rows[0]), nil)
+		for i, r := range rows {
+			x.SetRow(i, r)
+		}
+		own, err := p.Rows(t.Context(), x)
+		require.NoError(t, err)
+		for _, coverage := range []float64{.5, .9, .9, .5} {
+			want, err := p.Regions(t.Context(), own, coverage)
+			require.NoError(t, err)
+			got := get[predictions](t, s, "POST", "/v1/predict", marshal(t, map[string]any{"rows": rows, "coverage": coverage}))
+			for i, one := range got.Predictions {
+				require.Equal(t, marshal(t, result.Floats(want[i].Interval)), marshal(t, one.Interval))
+				require.Equal(t, want[i].Set == nil, one.Set == nil)
+				require.Len(t, one.Set, len(want[i].Set))
+				for k, label := range one.Set {
+					require.Equal(t, want[i].Set[k], got.Classes[slices.Index(s.service.Load().problem.Task.Classes, int(label))])
+				}
+			}
+		}
+		row := marshal(t, rows[0])
+		for _, bad := range []string{"0", "1", "-1", "0.99999999"} {
+			w := ask(s, "POST", "/v1/predict", "application/json", `{"rows":[`+row+`],"coverage":`+bad+`}`)
+			require.Contains(t, w.Body.String(), `"field":"coverage"`)
+			refused(t, w, 422, "coverage "+bad[:1])
+		}
+		w := ask(s, "POST", "/v1/predict?coverage=x", npyType, array(t, rows))
+		refused(t, w, 400, "no number")
+	}
 }
 
 // ones are n rows of d ones.

@@ -14,6 +14,7 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/npy"
 	"github.com/funcgp/funcgp/internal/picture"
 	"github.com/funcgp/funcgp/internal/problem"
 )
@@ -54,13 +55,13 @@ func (s *service) input(ctx context.Context, r *request) (in *input, err error) 
 	case r.Fit == "ink" && r.Invert != "":
 		return nil, refusef(422, "contradiction", "invert is for the fit frame: ink is found whether it is light or dark; leave one of them out")
 	case r.Rows != nil:
-		return nil, refusef(422, "one_input", "rows: /v1/predict alone takes several; ask about one")
+		in, err = s.read(ctx, r.Rows, picture.Auto, "rows")
 	case r.Row != nil:
 		in, err = s.testRow(ctx, *r.Row)
 	case r.Values != nil:
 		in, err = s.values(ctx, r.Values)
 	case r.Table != nil:
-		in, err = s.read(ctx, []byte(*r.Table), picture.Auto)
+		in, err = s.read(ctx, []byte(*r.Table), picture.Auto, "table")
 	default:
 		in, err = s.picture(ctx, r)
 	}
@@ -102,7 +103,7 @@ func (s *service) values(ctx context.Context, list []*float64) (*input, error) {
 		}
 		line = strconv.AppendFloat(line, *v, 'g', -1, 64)
 	}
-	return s.read(ctx, append(line, '\n'), picture.Auto)
+	return s.read(ctx, append(line, '\n'), picture.Auto, "values")
 }
 
 // picture is an input given as a PNG or JPEG file.
@@ -111,7 +112,7 @@ func (s *service) picture(ctx context.Context, r *request) (*input, error) {
 		return nil, refusef(422, "bad_picture", "picture: it is neither PNG nor JPEG")
 	}
 	if r.Fit != "ink" {
-		return s.read(ctx, r.Picture, map[string]picture.Choice{"yes": picture.Yes, "no": picture.No}[r.Invert])
+		return s.read(ctx, r.Picture, map[string]picture.Choice{"yes": picture.Yes, "no": picture.No}[r.Invert], "picture")
 	}
 	side, err := s.drawn()
 	if err != nil {
@@ -136,7 +137,7 @@ func (s *service) picture(ctx context.Context, r *request) (*input, error) {
 	if err := png.Encode(&file, img); err != nil {
 		return nil, err
 	}
-	in, err := s.read(ctx, file.Bytes(), picture.No)
+	in, err := s.read(ctx, file.Bytes(), picture.No, "picture")
 	if err == nil {
 		in.Notes = append(slices.Clone(p.Notes), inkNote(side))
 	}
@@ -156,12 +157,13 @@ func (s *service) drawn() (int, error) {
 // theInput is what messages call the input of a request.
 const theInput = "the input"
 
-// read reads one row from a picture or a table.
-func (s *service) read(ctx context.Context, file []byte, invert picture.Choice) (*input, error) {
-	if !picture.Is(file) && bytes.IndexByte(file, 0) >= 0 || bytes.HasPrefix(file, []byte{0x1f, 0x8b}) {
+// read reads one row from the picture, table or array of a member of the request.
+func (s *service) read(ctx context.Context, file []byte, invert picture.Choice, member string) (*input, error) {
+	text := !picture.Is(file) && !npy.Is(file)
+	if text && bytes.IndexByte(file, 0) >= 0 || bytes.HasPrefix(file, []byte{0x1f, 0x8b}) {
 		return nil, refusef(422, "bad_table", "table: it is no text; send the rows uncompressed, or a picture")
 	}
-	if !picture.Is(file) {
+	if text {
 		// One row and its header, with room for columns that are not used and decimal commas.
 		most, cells := 8*(problem.Elements(s.problem.Examples.Data.Shape)+1000), 1
 		for _, end := range []string{",", ";", "\t", "\n"} {
@@ -171,12 +173,12 @@ func (s *service) read(ctx context.Context, file []byte, invert picture.Choice) 
 			return nil, refusef(422, "bad_table", "table: %d cells, more than the %d that one row may have; send one row", cells, most)
 		}
 	}
-	rows, notes, err := s.readRows(ctx, file, invert, decodeBytes)
+	rows, notes, err := s.readRows(ctx, file, invert, decodeBytes, member)
 	if err != nil {
 		return nil, err
 	}
 	if n := rows.Len(); n != 1 {
-		return nil, refusef(422, "bad_table", "table: %d rows; send one", n)
+		return nil, refusef(422, "bad_"+member, "%s: %d rows; send one", member, n)
 	}
 	in := &input{rows: rows, names: problem.NamesOfFile(theInput), subject: subject{Split: "request", NamedRow: result.NamedRow{Index: -1, Label: result.Undefined()}}}
 	for _, note := range notes {
@@ -185,8 +187,9 @@ func (s *service) read(ctx context.Context, file []byte, invert picture.Choice) 
 	return in, s.show(ctx, in, rows)
 }
 
-// readRows reads rows from a file, as --input of the other verbs does, into at most so many bytes.
-func (s *service) readRows(ctx context.Context, file []byte, invert picture.Choice, most int64) (*dataset.Subset, []string, error) {
+// readRows reads rows from a file, as --input of the other verbs does, into at most so many bytes. The file is a member
+// of the request.
+func (s *service) readRows(ctx context.Context, file []byte, invert picture.Choice, most int64, member string) (*dataset.Subset, []string, error) {
 	asked, err := s.problem.Read(ctx, "-", dataset.InputOptions{Invert: invert, MaxBytes: most, Standard: bytes.NewReader(file), Name: theInput})
 	switch {
 	case err == nil:
@@ -194,7 +197,9 @@ func (s *service) readRows(ctx context.Context, file []byte, invert picture.Choi
 	case interrupted(err):
 		return nil, nil, err
 	}
-	return nil, nil, refuse(422, "bad_input", err)
+	bad := refuse(422, "bad_input", err)
+	bad.Field = member
+	return nil, nil, bad
 }
 
 // show fills in how an input looks.

@@ -40,6 +40,8 @@ type request struct {
 	Contrast []string `json:"contrast"` // two classes, or outputs of a regression
 	Output   *int     `json:"output"`   // output to explain
 	Without  []int    `json:"without"`  // training rows to take out
+	Flip     bool     `json:"flip"`     // look for few training rows without which the class is another
+	Coverage *float64 `json:"coverage"` // probability with which an interval or a set of classes is to hold the target
 
 	scored *dataset.Subset // what it asked about, once that is read
 }
@@ -103,6 +105,10 @@ func (ask *request) decode(body []byte, d, most int) error {
 			err = j.Decode(&ask.Output)
 		case "without":
 			ask.Without, err = decodeList[int](j, mostRemoved, refusef(422, "bad_without", "without: more than %d rows; take out at most so many at a time", mostRemoved))
+		case "flip":
+			err = j.Decode(&ask.Flip)
+		case "coverage":
+			err = j.Decode(&ask.Coverage)
 		default:
 			err = fmt.Errorf("unknown field %.40q", name)
 		}
@@ -212,6 +218,8 @@ type explanation struct {
 	For     []term   `json:"for"`     // the largest positive scores, largest first
 	Against []term   `json:"against"` // the largest negative scores, largest in size first
 	Without *without `json:"without,omitempty"`
+
+	SmallestFlip *result.SmallestFlip `json:"smallest_flip,omitempty"`
 }
 
 // A score says what the scores of an explanation are.

@@ -5,15 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 
 	"github.com/funcgp/funcgp/internal/job"
 )
 
 // A refusal is why a request is not answered.
 type refusal struct {
-	Status  int    `json:"status"`  // of HTTP
-	Code    string `json:"code"`    // in a word, for programs
-	Message string `json:"message"` // in one line, for people
+	Status  int    `json:"status"`          // of HTTP
+	Code    string `json:"code"`            // in a word, for programs
+	Message string `json:"message"`         // in one line, for people
+	Field   string `json:"field,omitempty"` // the member of the request that is at fault; "" where it is none
 
 	wait int // seconds after which to try again; 0 for none
 	err  error
@@ -28,9 +30,16 @@ func refusef(status int, code, format string, args ...any) *refusal {
 	return refuse(status, code, fmt.Errorf(format, args...))
 }
 
+// A message begins with the member that is at fault, where one is. An error of the command may write it as a flag.
+var (
+	memberFirst = regexp.MustCompile(`^(row|values|picture|table|rows|fit|invert|top|contrast|output|without|flip|coverage)\b`)
+	memberFlag  = regexp.MustCompile(`--(contrast|coverage)\b`)
+)
+
 // refuse makes a refusal of an error, in one line without the names of packages.
 func refuse(status int, code string, err error) *refusal {
-	return &refusal{Status: status, Code: code, Message: job.Message(err.Error()), err: err}
+	message := memberFlag.ReplaceAllString(job.Message(err.Error()), "$1")
+	return &refusal{Status: status, Code: code, Message: message, Field: memberFirst.FindString(message), err: err}
 }
 
 // write answers with an object, a file or a refusal.

@@ -24,6 +24,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/testref"
 )
 
@@ -39,6 +40,10 @@ func refused(t testing.TB, w *httptest.ResponseRecorder, status int, says string
 	require.Regexp(t, `^[a-z_]+$`, e.Error.Code)
 	require.NotContains(t, e.Error.Message, "\n")
 	require.Contains(t, e.Error.Message, says)
+	require.NotRegexp(t, `--(row|values|picture|table|rows|fit|invert|top|contrast|output|without|flip|coverage)\b`, e.Error.Message)
+	if name, ok := strings.CutPrefix(e.Error.Code, "bad_"); ok && status == 422 && name != "input" {
+		require.Equal(t, name, e.Error.Field)
+	}
 }
 
 // bomb is a PNG file that says that it has this many pixels, and has 64.
@@ -362,6 +367,12 @@ func TestPanic(t *testing.T) {
 	refused(t, ask(h, "GET", "/healthz", "", ""), 500, "bug of gpexplain")
 	require.Contains(t, said, "GET /healthz: a bug")
 	require.Contains(t, ask(s, "GET", "/metrics", "", "").Body.String(), "gpexplain_panics_total 1\n")
+	h = s.guarded(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { // on goroutines of its own too
+		_ = par.Do(t.Context(), 4, 100, func(int) error { panic("another bug") })
+	}))
+	refused(t, ask(h, "GET", "/healthz", "", ""), 500, "bug of gpexplain")
+	require.Contains(t, said, "another bug")
+	require.Contains(t, said, "TestPanic")
 }
 
 // Before the posterior is there, and after it is told to stop, the server lives but is not

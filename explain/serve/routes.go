@@ -237,8 +237,16 @@ func (s *Server) compute(w http.ResponseWriter, r *http.Request, do func(ctx con
 			return nil, err
 		}
 	}
-	if p, ok := object.(*predictions); ok && strings.Contains(r.Header.Get("Accept"), npyType) {
-		return p.npy()
+	if p, ok := object.(*predictions); ok {
+		for one := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
+			switch kind, more, err := mime.ParseMediaType(one); {
+			case err != nil || kind != npyType:
+			case more["fields"] == "all":
+				return p.table()
+			default:
+				return p.npy()
+			}
+		}
 	}
 	return object, nil
 }
@@ -293,8 +301,17 @@ func (ask *request) parameters(r *http.Request) error {
 				}
 				ask.Without = append(ask.Without, n)
 			}
+		case "flip":
+			if ask.Flip, err = strconv.ParseBool(value); err != nil {
+				err = refusef(http.StatusBadRequest, "bad_parameter", "flip %q is neither true nor false", value)
+			}
+		case "coverage":
+			share, failed := strconv.ParseFloat(value, 64)
+			if ask.Coverage = &share; failed != nil {
+				err = refusef(http.StatusBadRequest, "bad_parameter", "coverage %q is no number", value)
+			}
 		default:
-			err = refusef(http.StatusBadRequest, "bad_parameter", "there is no parameter %q; give fit, invert, top, output, contrast or without", name)
+			err = refusef(http.StatusBadRequest, "bad_parameter", "there is no parameter %q; give fit, invert, top, output, contrast, without, flip or coverage", name)
 		}
 		if err == nil && len(list) > 1 {
 			err = refusef(http.StatusBadRequest, "bad_parameter", "%s is given %d times", name, len(list))

@@ -40,6 +40,8 @@ type service struct {
 	// serial is held by an explanation where the explainer does not yet know the
 	// variance of every training example, and so remembers those it computes.
 	serial *sync.Mutex
+
+	covering coverings
 }
 
 // mostPrepared is the number of outputs of training examples up to which their
@@ -51,13 +53,22 @@ const mostPrepared = 40_000
 type answer struct {
 	batch     *linearize.Batch
 	predicted *inference.Predictions
+	region    inference.Region // of the coverage that was asked for
 }
 
-// each predicts rows as funcgp.Posterior.Predict does, a tile at a time.
-func (s *service) each(ctx context.Context, rows *dataset.Subset, do func(b *linearize.Batch, p *inference.Predictions)) error {
-	err := s.posterior.Each(ctx, s.problem, rows, nil, nil, s.link, func(_ int, b *linearize.Batch, _ *mat.Dense, p *inference.Predictions) error {
-		do(b, p)
-		return nil
+// each predicts rows as funcgp.Posterior.Predict does, a tile at a time, with the regions of this coverage, which may be
+// nil.
+func (s *service) each(ctx context.Context, rows *dataset.Subset, share *float64, do func(b *linearize.Batch, p *inference.Predictions, regions []inference.Region)) error {
+	cover, err := s.coverage(ctx, share)
+	if err != nil {
+		return err
+	}
+	err = s.posterior.Each(ctx, s.problem, rows, nil, nil, s.link, func(_ int, b *linearize.Batch, _ *mat.Dense, p *inference.Predictions) error {
+		regions, err := cover.Regions(ctx, b, nil)
+		if err == nil {
+			do(b, p, regions)
+		}
+		return err
 	})
 	if err == nil || ctx.Err() != nil || interrupted(err) {
 		return err
@@ -70,7 +81,9 @@ func (s *service) ask(ctx context.Context, r *request) (in *input, a *answer, er
 	if in, err = s.input(ctx, r); err != nil {
 		return nil, nil, err
 	}
-	err = s.each(ctx, in.rows, func(b *linearize.Batch, p *inference.Predictions) { a = &answer{b, p} })
+	err = s.each(ctx, in.rows, r.Coverage, func(b *linearize.Batch, p *inference.Predictions, regions []inference.Region) {
+		a = &answer{b, p, regions[0]}
+	})
 	return in, a, err
 }
 
@@ -87,7 +100,9 @@ func (s *service) predict(ctx context.Context, r *request) (any, error) {
 }
 
 func (s *service) prediction(in *input, a *answer) *prediction {
-	return &prediction{Schema: "funcgp/serve-predict/1", Input: in.subject, Classes: s.problem.Task.ClassNames(), Prediction: s.posterior.Prediction(s.problem.Task, a.predicted, 0)}
+	p := &prediction{Schema: "funcgp/serve-predict/1", Input: in.subject, Classes: s.problem.Task.ClassNames(), Prediction: s.posterior.Prediction(s.problem.Task, a.predicted, 0)}
+	p.Prediction.Interval, p.Prediction.Set = a.region.Interval, a.region.Set
+	return p
 }
 
 // explain answers a request for an explanation.
@@ -176,6 +191,11 @@ func (s *service) explain(ctx context.Context, r *request) (*explanation, error)
 	}
 	if len(rows) > 0 {
 		if x.Without, err = s.without(ctx, in, a, rows); err != nil {
+			return nil, err
+		}
+	}
+	if r.Flip {
+		if x.SmallestFlip, err = s.smallestFlip(ctx, in, a); err != nil {
 			return nil, err
 		}
 	}

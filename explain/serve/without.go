@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/counterfactual"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/inference"
@@ -91,6 +92,21 @@ func (r *refits) without(ctx context.Context, rows []int) (gp.Latent, error) {
 		one.latent = p
 	}
 	return one.latent, nil
+}
+
+// smallestFlip looks for few training examples without which the class is another.
+func (s *service) smallestFlip(ctx context.Context, in *input, a *answer) (*result.SmallestFlip, error) {
+	switch {
+	case s.problem.Task.Classes == nil:
+		return nil, refusef(422, "bad_flip", "flip: a regression has no class; leave it out")
+	case s.refits == nil:
+		return nil, refusef(422, "bad_flip", "flip: a posterior by %s is not fitted again without training rows; leave it out", s.posterior.How.Name)
+	}
+	flip, _, _, err := inference.SmallestFlip(ctx, s.problem, s.posterior, s.refits.model, a.batch, counterfactual.FlipOptions{}, s.link)
+	if err != nil {
+		return nil, in.explain(ctx, err)
+	}
+	return flip, nil
 }
 
 // without says what would be predicted without training examples at these positions.

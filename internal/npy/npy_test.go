@@ -222,3 +222,17 @@ func TestWrite(t *testing.T) {
 		require.Equal(t, &Array{Type: "<f8", Shape: shape, Floats: v}, a)
 	}
 }
+
+// A table is rows of named fields, as NumPy reads them.
+func TestWriteTable(t *testing.T) {
+	var b bytes.Buffer
+	require.NoError(t, WriteTable(&b, 2, []Field{
+		{Name: "a", Values: []float64{1, 2}}, {Name: "b", Shape: []int{1, 2}, Values: []float64{3, 4, 5, 6}}, {Name: "c", Fields: []Field{{Name: "d", Shape: []int{1}, Values: []float64{7, 8}}}},
+	}))
+	head, body, _ := bytes.Cut(b.Bytes(), []byte("\n"))
+	require.Zero(t, (len(head)+1)%64)
+	require.Contains(t, string(head), "{'descr': [('a', '<f8', ()), ('b', '<f8', (1, 2, )), ('c', [('d', '<f8', (1, ))])], 'fortran_order': False, 'shape': (2, ), }")
+	got := make([]float64, 8)
+	require.NoError(t, binary.Read(bytes.NewReader(body), binary.LittleEndian, got))
+	require.Equal(t, []float64{1, 3, 4, 7, 2, 5, 6, 8}, got)
+}

@@ -55,6 +55,21 @@ func TestFirstErrorWins(t *testing.T) {
 	require.ErrorIs(t, err, low)
 }
 
+// TestPanic checks that a panic arrives on the goroutine that called, with what and where, for any number of workers.
+func TestPanic(t *testing.T) {
+	for _, workers := range []int{1, 2, 7} {
+		func() {
+			defer func() { require.Contains(t, recover(), "boom") }()
+			_ = Do(t.Context(), workers, 20, func(i int) error {
+				if i == 13 {
+					panic("boom")
+				}
+				return nil
+			})
+		}()
+	}
+}
+
 // TestCancelStops checks that a cancelled context ends the work.
 func TestCancelStops(t *testing.T) {
 	for _, workers := range []int{1, 3} {
