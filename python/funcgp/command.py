@@ -70,9 +70,7 @@ def flags(options: Mapping[str, Any]) -> List[str]:
     return made
 
 
-def run(
-    verb: str, *args: str, paths: Optional[Mapping[str, str]] = None, progress: Optional[bool] = False
-) -> List[Dict[str, Any]]:
+def run(verb: str, *args: str, paths: Mapping[str, str] = {}, progress: Optional[bool] = False) -> List[Dict[str, Any]]:
     """Runs a verb with --json and returns the objects of its output.
 
     paths says what errors call files. progress shows by tqdm what is done: True, or None for where tqdm is installed.

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import io
+import struct
+from functools import lru_cache
 from typing import Any, List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -120,3 +124,34 @@ def as_pictures(X: np.ndarray) -> bool:
         and float(X.min()) >= 0
         and float(X.max()) <= 1
     )
+
+
+@lru_cache(64)
+def _header(shape: Tuple[int, ...]) -> bytes:
+    made = io.BytesIO()
+    np.save(made, np.zeros(shape, "<f8"))
+    return made.getvalue()[: -8 * int(np.prod(shape)) or None]
+
+
+def npy(x: np.ndarray) -> bytes:
+    """A .npy file of float64, as np.save writes it; many of one row are made in less time."""
+    return _header(x.shape) + x.astype("<f8", copy=False).tobytes()
+
+
+@lru_cache(64)
+def _layout(header: bytes) -> Tuple[np.dtype, Tuple[int, ...]]:
+    said = ast.literal_eval(header.decode())
+    descr = said["descr"]
+    return np.dtype(descr if isinstance(descr, str) else _fields(descr)), said["shape"]
+
+
+def _fields(descr: Any) -> Any:
+    """The fields of a structured array, which may have fields."""
+    return [(name, _fields(of) if isinstance(of, list) else of, *shape) for name, of, *shape in descr]
+
+
+def of_npy(file: bytes) -> np.ndarray:
+    """The array of a .npy file, in less time than np.load takes for its header."""
+    size, start = (struct.unpack("<H", file[8:10])[0], 10) if file[6] == 1 else (struct.unpack("<I", file[8:12])[0], 12)
+    dtype, shape = _layout(file[start : start + size])
+    return np.frombuffer(file, dtype, offset=start + size).reshape(shape)

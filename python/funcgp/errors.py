@@ -15,15 +15,8 @@ _ARGUMENTS = {
     "posterior": "path",
     "tune-prior": "at",
 }
-# The same of refusals of a request.
-_MEMBERS = {
-    "bad_values": "row",
-    "bad_rows": "X",
-    "bad_without": "rows",
-    "bad_contrast": "contrast",
-    "bad_output": "output",
-    "bad_top": "top",
-}
+# The same of members of a request.
+_MEMBERS = {"values": "row", "rows": "X", "without": "rows"}
 
 
 class Error(ValueError):
@@ -57,12 +50,15 @@ def without_flags(text: str) -> str:
     return re.sub(r"--([a-z][a-z-]*[a-z])", lambda m: argument(m[1]), text)
 
 
-def refusal(text: str, code: str, paths: Optional[Mapping[str, str]] = None) -> Error:
-    """The error that the command or its server states as "problem; remedy"; paths are called what they map to."""
+def refusal(text: str, code: str, paths: Mapping[str, str] = {}, member: Optional[str] = None) -> Error:
+    """The error that the command or its server states as "problem; remedy".
+
+    paths are called what they map to; member is what a request has at fault.
+    """
     flag = re.search(r"--([a-z][a-z-]*[a-z])", text)
+    at_fault = argument(flag[1]) if flag else _MEMBERS.get(member, member) if member else None
     text = re.sub(r"^gpexplain: ", "", text.strip())
-    for path, name in (paths or {}).items():
+    for path, name in paths.items():
         text = text.replace(path, name)
     problem, _, remedy = without_flags(text).partition("; ")
-    at_fault = argument(flag[1]) if flag else _MEMBERS.get(code)
     return Error(problem, code=code, remedy=remedy, argument=at_fault)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
-import json
+import math
 import os
 import shutil
 import weakref
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from .errors import Error, without_flags
 from .folder import folder
 from .process import Process
 from .results import Explanation, Prediction, Report, Without
+
+_NPY = "application/x-npy"
+_NORMAL = 1.959963984540054  # deviations that hold .95 of a normal distribution
 
 
 def open(path: Union[str, "os.PathLike[str]"]) -> "Posterior":  # noqa: A001, as gzip.open
@@ -57,6 +61,7 @@ class Posterior:
         self._file, self._labels = file, labels
         self._process = Process(file)
         self._model: Optional[Dict[str, Any]] = None
+        self._outputs: Optional[int] = None
         self._closed = False
         own = os.path.dirname(file) == folder().path
         self._end = weakref.finalize(self, _end, self._process, file if own else None, os.getpid())
@@ -86,66 +91,98 @@ class Posterior:
 
     @property
     def _features(self) -> int:
-        return int(np.prod(self.model["shape"]))
+        return math.prod(int(n) for n in self.model["shape"])
 
-    def predict(self, X: Any) -> Prediction:
-        """Predicts rows: calibrated probabilities or means, how sure they are, and how unlike the training rows."""
+    def predict(self, X: Any, *, coverage: Optional[float] = None) -> Prediction:
+        """Predicts rows: calibrated probabilities or means, how sure they are, and how unlike the training rows.
+
+        coverage  for intervals, and sets of classes, that hold the target with about this probability whatever its
+                  distribution, by leave-one-out predictions of the training rows; otherwise intervals are normal
+        """
         x = data.rows(X, self._features)
-        x = np.ascontiguousarray(x.reshape(len(x), self._features), np.float64)
         if not len(x):
             raise Error("X has no rows", code="bad_rows", remedy="give one at least", argument="X")
-        outputs = len(self.classes or [""])
-        most = min(1000, (1 << 20) // (self._features + outputs**2), ((8 << 20) - 4096) // (8 * self._features))
-        answers: List[Dict[str, Any]] = []
-        for i in range(0, len(x), max(1, most)):
-            body = io.BytesIO()
-            np.save(body, x[i : i + max(1, most)])
-            _, answer = self._server.ask("POST", "/v1/predict", body.getvalue(), Content_Type="application/x-npy")
-            answers += json.loads(answer)["predictions"]
-        return self._prediction(answers)
+        x = np.ascontiguousarray(x.reshape(len(x), self._features), np.float64)
+        path = "/v1/predict" if coverage is None else f"/v1/predict?coverage={float(coverage)!r}"
+        size = max(1, self._most())
+        parts = [x[i : i + size] for i in range(0, len(x), size)]
+        if len(parts) == 1:
+            table = self._table(path, x)
+        else:
+            with ThreadPoolExecutor(4) as pool:
+                table = np.concatenate(list(pool.map(self._table, [path] * len(parts), parts)))
+        return self._prediction(lambda *names: _member(table, names), coverage is not None)
 
-    def _prediction(self, answers: List[Dict[str, Any]]) -> Prediction:
-        """The predictions of answers of the server."""
+    def _most(self) -> int:
+        """The rows that a request may have, by their numbers, those of the covariance among them, and its bytes."""
+        if self._outputs is None:
+            self._outputs = self._table("/v1/predict", np.zeros((1, self._features)))["mean"].size
+        return min(1000, (1 << 20) // (self._features + self._outputs**2), ((8 << 20) - 4096) // (8 * self._features))
 
-        def column(*names: str) -> Optional[np.ndarray]:
-            made = []
-            for a in answers:
-                value: Any = a
-                for name in names:
-                    value = value.get(name) if value is not None else None
-                made.append(value)
-            return None if made[0] is None and all(v is None for v in made) else np.array(made, np.float64)
+    def _table(self, path: str, x: np.ndarray) -> np.ndarray:
+        """Predictions of rows that one request holds, as a structured array."""
+        answer = self._server.ask("POST", path, data.npy(x), Content_Type=_NPY, Accept=_NPY + "; fields=all")
+        return data.of_npy(answer)
 
-        def squeezed(a: Optional[np.ndarray]) -> Optional[np.ndarray]:
-            return a[:, 0] if a is not None and a.shape[1] == 1 else a
+    def _prediction(self, member: Callable[..., Any], covered: bool = False) -> Prediction:
+        """Predictions whose members, N×…, are those of the server's answer."""
 
-        probability = column("probability")
-        nothing = np.full(len(answers), np.nan)
-        novelty = [column("novelty", name) for name in ("score", "rank")]
-        score, rank = (nothing if a is None else a for a in novelty)
+        def squeezed(a: Any) -> Any:
+            return a[:, 0] if a is not None and a.ndim == 2 and a.shape[1] == 1 else a
+
+        mean = member("mean")
+        nothing = np.full(len(mean), np.nan)
+        score, rank = (nothing if a is None else a for a in (member("novelty", "score"), member("novelty", "rank")))
+        unlike: Dict[str, Any] = {"novelty": score, "novelty_rank": rank, "classes": self.classes}
+        probability = member("probability")
         if probability is not None:
-            label = self._label_of([a["class"] for a in answers], [a.get("class_name") for a in answers])
-            mean, sd, network = column("mean"), column("probability_sd"), column("map_probability")
-            assert mean is not None and sd is not None and network is not None
-            return Prediction(label, probability, mean, sd, None, None, score, rank, network, self.classes)
-        mean, sd, network = (
-            squeezed(column("observation_mean")),
-            squeezed(column("observation_sd")),
-            squeezed(column("mean")),
-        )
-        assert mean is not None and sd is not None and network is not None
-        interval = np.stack([mean - 1.959963984540054 * sd, mean + 1.959963984540054 * sd], -1)
-        return Prediction(None, None, mean, sd, squeezed(column("function_sd")), interval, score, rank, network, None)
+            return Prediction(
+                label=self._labels_of(probability.argmax(1), member("class")),
+                probability=probability,
+                mean=mean,
+                sd=member("probability_sd"),
+                network=member("map_probability"),
+                set=self._sets(member("set")) if covered else None,
+                **unlike,
+            )
+        expected, sd, interval = squeezed(member("observation_mean")), squeezed(member("observation_sd")), None
+        if covered:
+            interval = member("interval")
+        else:
+            interval = np.stack([expected - _NORMAL * sd, expected + _NORMAL * sd], -1)
+        function_sd = squeezed(member("function_sd"))
+        network = squeezed(mean)
+        return Prediction(mean=expected, sd=sd, function_sd=function_sd, interval=interval, network=network, **unlike)
 
-    def _label_of(self, numbers: Sequence[Any], names: Sequence[Any]) -> np.ndarray:
-        """Classes as they are in y: words, or else numbers."""
-        if self._labels is not None:
-            if self.classes is not None:
-                return self._labels[[self.classes.index(name) for name in names]]
-        if names[0] is not None:
-            return np.array(names)
-        a = np.array(numbers, np.float64)
-        return a.astype(np.int64) if np.all(a == np.round(a)) else a
+    def _labels_of(self, best: np.ndarray, numbers: Optional[np.ndarray]) -> np.ndarray:
+        """Classes as they are in y: words, or else numbers; best are their places."""
+        assert numbers is not None
+        labels, names = self._labels, self.classes
+        if labels is None or names is None or len(labels) != len(names):  # some classes may be taken as one
+            labels = None
+            if names is not None and names[best[0]] != format(numbers[0], "g"):
+                labels = np.array(names)
+        if labels is not None:
+            made: np.ndarray = labels[best]
+            return made
+        whole = bool(np.all(numbers == np.round(numbers)))
+        return np.asarray(numbers, np.int64 if whole else np.float64)
+
+    def _sets(self, numbers: Optional[np.ndarray]) -> Optional[List[List[Any]]]:
+        """Sets of classes by their labels, N×C with NaN where a set is smaller."""
+        if numbers is None:
+            return None
+        sets: List[List[Any]] = []
+        for row in numbers:
+            places = [self._place(label) for label in row[~np.isnan(row)]]
+            sets.append(self._labels_of(np.array(places), row[: len(places)]).tolist() if places else [])
+        return sets
+
+    def _place(self, label: float) -> int:
+        """Where a label is among the classes: labels are places where classes have names."""
+        names = self.classes or []
+        text = format(label, "g")
+        return names.index(text) if text in names else int(label)
 
     def explain(
         self, row: Any, *, top: int = 10, contrast: Optional[Tuple[Any, Any]] = None, output: Optional[int] = None
@@ -165,11 +202,12 @@ class Posterior:
         if output is not None:
             options["output"] = int(output)
         answer = self._explain(x[0], options, top=int(top))
-        return Explanation(self, x[0], options, self._prediction([answer["prediction"]]), answer)
+        said = answer["prediction"]
+        prediction = self._prediction(lambda *names: _member_of_json(said, names))
+        return Explanation(self, x[0], options, prediction, answer)
 
     def _explain(self, row: np.ndarray, options: Dict[str, Any], **more: Any) -> Dict[str, Any]:
-        values = row.astype(np.float64)
-        return self._server.json("/v1/explain", values=values.tolist(), **options, **more)
+        return self._server.json("/v1/explain", values=row.astype(np.float64).tolist(), **options, **more)
 
     def _without(self, row: np.ndarray, options: Dict[str, Any], rows: Sequence[int]) -> Without:
         w = self._explain(row, options, top=1, without=[int(i) for i in rows])["without"]
@@ -198,8 +236,8 @@ class Posterior:
         finally:
             remove(rows)
 
-    def _smallest_flip(self, row: np.ndarray, options: Dict[str, Any], most: Optional[int]) -> Optional[List[int]]:
-        flip = self._command("explain", row, dict(options, smallest_flip=True, flip_most=most))[0]["smallest_flip"]
+    def _smallest_flip(self, row: np.ndarray, options: Dict[str, Any]) -> Optional[List[int]]:
+        flip = self._explain(row, options, top=1, flip=True)["smallest_flip"]
         return list(flip["rows"]) if flip["found"] else None
 
     def _page(self, row: np.ndarray, options: Dict[str, Any]) -> str:
@@ -261,6 +299,23 @@ class Posterior:
         m = self.model
         what = f"classes {', '.join(m['classes'])}" if m.get("classes") else f"a regression of {m.get('target', 'y')}"
         return f"<funcgp.Posterior of {m['train']} training rows, {what}, method {m['method']}>"
+
+
+def _member(table: np.ndarray, names: Sequence[str]) -> Any:
+    """A field of a structured array, or a field of that; None where there is none."""
+    a: Any = table
+    for name in names:
+        if a.dtype.names is None or name not in a.dtype.names:
+            return None
+        a = a[name]
+    return a
+
+
+def _member_of_json(said: Any, names: Sequence[str]) -> Optional[np.ndarray]:
+    """The same of the JSON of one prediction."""
+    for name in names:
+        said = None if said is None else said.get(name)
+    return None if said is None else np.array([said], np.float64)
 
 
 def _end(process: Process, file: Optional[str], pid: int) -> None:

@@ -32,16 +32,17 @@ class Report(Dict[str, Any]):
 class Prediction:
     """Predictions of N rows, as arrays of NumPy. What a model does not say is None."""
 
-    label: Optional[np.ndarray]  # N, the most probable class; None of a regression
-    probability: Optional[np.ndarray]  # N×C, calibrated
     mean: np.ndarray  # of a regression N or N×T in the units of y; of classes N×C outputs
     sd: np.ndarray  # of probability, N×C; of a regression of new observations, as mean
-    function_sd: Optional[np.ndarray]  # of a regression: without the noise
-    interval: Optional[np.ndarray]  # of a regression N×2 or N×T×2: holds a new observation with probability .95
+    network: np.ndarray  # what the network alone says: N×C probabilities, or outputs
     novelty: np.ndarray  # N, surprise of the inputs in nats, about 1 for rows like the training rows
     novelty_rank: np.ndarray  # N, the share of training rows that are less surprising
-    network: np.ndarray  # what the network alone says: N×C probabilities, or outputs
     classes: Optional[List[str]]  # names in the order of probability
+    label: Optional[np.ndarray] = None  # N, the most probable class
+    probability: Optional[np.ndarray] = None  # N×C, calibrated
+    set: Optional[List[List[Any]]] = None  # of N rows, the classes that the coverage asked for takes
+    function_sd: Optional[np.ndarray] = None  # of a regression: without the noise
+    interval: Optional[np.ndarray] = None  # of a regression N×2 or N×T×2, of probability .95 or the coverage asked for
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -143,9 +144,9 @@ class Explanation:
         """What would be predicted without some training rows."""
         return self._posterior._without(self._row, self._options, rows)
 
-    def smallest_flip(self, most: Optional[int] = None) -> Optional[List[int]]:
-        """A small set of training rows without which the class is another, None where at most so many do not do."""
-        return self._posterior._smallest_flip(self._row, self._options, most)
+    def smallest_flip(self) -> Optional[List[int]]:
+        """A small set of training rows without which the class is another, None where none was found."""
+        return self._posterior._smallest_flip(self._row, self._options)
 
     def html(self) -> str:
         """A page that needs nothing else."""

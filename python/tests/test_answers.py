@@ -29,6 +29,12 @@ class TestAnswers(unittest.TestCase):
         many = self.a.predict(np.tile(self.X, (60, 1)))  # in several requests
         np.testing.assert_allclose(many.probability, np.tile(p.probability, (60, 1)), rtol=1e-10)
 
+    def test_coverage(self):
+        p = self.a.predict(self.X, coverage=0.8)
+        held = np.mean([label in classes for label, classes in zip(np.array(["no", "yes"])[self.y], p.set)])
+        self.assertGreater(held, 0.7)
+        self.refused("bad_coverage", "coverage", self.a.predict, self.X, coverage=2)
+
     def test_explain(self):
         e = self.a.explain(self.X[0], top=100)
         self.assertAlmostEqual(e.terms["value"].sum(), e.sum["contribution_sum"], 9)

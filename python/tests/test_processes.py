@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 import unittest
+from unittest import mock
 
 import numpy as np
 
@@ -137,6 +138,35 @@ time.sleep(60)
         [t.start() for t in threads]
         [t.join() for t in threads]
         self.assertFalse(wrong)
+
+    def test_port(self):
+        """As where Python has no Unix sockets."""
+        with mock.patch("funcgp.process._SOCKETS", False):
+            a = fitted()
+            X, _ = rows()
+            before = a.predict(X).probability
+            named = a._process._running.place
+            self.assertEqual(os.stat(named).st_mode & 0o777, 0o600)
+            a._process._running.token = "another"
+            a._process._idle.clear()
+            with self.assertRaises(funcgp.Error):
+                a.predict(X)
+            os.kill(a._process.pid, signal.SIGKILL)
+            np.testing.assert_array_equal(a.predict(X).probability, before)
+            a.close()
+            self.assertFalse(os.path.exists(named))
+
+    def test_one_version(self):
+        with mock.patch("funcgp.process.API", 99), self.assertRaises(funcgp.Error) as e:
+            fitted().model
+        self.assertEqual(e.exception.code, "version")
+
+    def test_many_rows(self):
+        a = fitted()
+        X, _ = rows()
+        p = a.predict(np.tile(X, (2500, 1)))
+        self.assertEqual(len(p), 100_000)
+        np.testing.assert_allclose(p.probability[-40:], a.predict(X).probability, rtol=1e-10)
 
     def test_close(self):
         a = fitted()

@@ -1,0 +1,121 @@
+"""What is read from a training, and what is refused or warned of when a module is exported."""
+
+import unittest
+import warnings
+
+import numpy as np
+
+import funcgp
+from common import rows
+from funcgp import export
+
+try:
+    import torch
+    from torch import nn
+except ImportError:
+    torch = None
+
+
+def fit(module, X, y, **options):
+    """A posterior, with the codes of its warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        return funcgp.fit(module, X, y, progress=False, **options), [getattr(w.message, "code", "") for w in caught]
+
+
+@unittest.skipIf(torch is None, "PyTorch is not installed")
+class TestExport(unittest.TestCase):
+    def setUp(self):
+        torch.manual_seed(0)
+        self.X, self.y = rows()
+        self.net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+
+    def refused(self, code, module, X=None, argument="model"):
+        with self.assertRaises(funcgp.Error) as e:
+            fit(module, self.X if X is None else X, self.y)
+        self.assertEqual((e.exception.code, e.exception.argument), (code, argument), str(e.exception))
+        return str(e.exception)
+
+    def test_decay(self):
+        decay = lambda kind, **options: export.decay_of(kind(self.net.parameters(), lr=0.1, **options))
+        self.assertEqual(decay(torch.optim.Adam, weight_decay=0.1), 0.1)
+        self.assertEqual(decay(torch.optim.SGD, weight_decay=0.2), 0.2)
+        self.assertIsNone(decay(torch.optim.SGD))
+        self.assertIsNone(decay(torch.optim.AdamW, weight_decay=0.1))
+        groups = [dict(params=[self.net[0].weight], weight_decay=0.1), dict(params=[self.net[0].bias])]
+        with self.assertWarns(funcgp.FitWarning):
+            self.assertIsNone(export.decay_of(torch.optim.Adam(groups)))
+
+    def test_loss(self):
+        self.assertEqual(export.loss_of(nn.CrossEntropyLoss()), ("categorical", "mean"))
+        self.assertEqual(export.loss_of(nn.MSELoss(reduction="sum")), ("gaussian", "sum"))
+        self.assertEqual(export.loss_of(nn.functional.binary_cross_entropy), ("bernoulli", "mean"))
+        self.assertEqual(export.loss_of(nn.L1Loss()), (None, "mean"))
+
+    def test_sum_is_mean(self):
+        """A decay λ of a sum of N losses says what λ/N of their mean does."""
+        said = []
+        for loss, decay in ((nn.CrossEntropyLoss(), 0.1), (nn.CrossEntropyLoss(reduction="sum"), 0.1 * 40)):
+            a, _ = fit(self.net, self.X, self.y, weight_decay=decay, loss=loss, at="stated")
+            said.append(a.evidence()["prior_precision"])
+        np.testing.assert_allclose(said, 4)
+        Y = np.stack([self.X[:, 0], self.X[:, 1]], 1)
+        said.clear()
+        for loss, decay in ((nn.MSELoss(), 0.1), (nn.MSELoss(reduction="sum"), 0.1 * 80)):
+            a, _ = fit(self.net, self.X, Y, weight_decay=decay, loss=loss, at="stated", noise_variance=0.5)
+            said.append(a.evidence()["prior_precision"])
+        np.testing.assert_allclose(said, 2 * 40 * 0.1 / (2 * 0.5))
+
+    def test_no_function_of_a_row(self):
+        class Choice(nn.Module):
+            def __init__(self, net):
+                super().__init__()
+                self.net = net
+
+            def forward(self, x):
+                return self.net(x) if x.sum() > 1e6 or len(x) < 3 else -self.net(x)
+
+        _, codes = fit(Choice(self.net), self.X, self.y)
+        self.assertIn("not_as_module", codes)
+        _, codes = fit(self.net, self.X, self.y)
+        self.assertNotIn("not_as_module", codes)
+
+    def test_refusals(self):
+        class Two(nn.Module):
+            def forward(self, x):
+                return x, x
+
+        class Sorted(nn.Module):
+            def forward(self, x):
+                return torch.histc(x).reshape(2, -1)
+
+        self.assertIn("tuple", self.refused("bad_model", Two()))
+        self.assertIn("[", self.refused("bad_model", nn.Unflatten(1, (3, 1))))
+        self.refused("not_exported", Sorted())
+        self.refused("bad_rows", self.net, X=self.X[:, :2], argument="X")
+
+    def test_modes_and_types(self):
+        net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Dropout(), nn.Linear(4, 2)).double()
+        net[1].eval()
+        a, codes = fit(net, torch.as_tensor(self.X), torch.as_tensor(self.y))
+        self.assertEqual([m.training for m in net], [True, False, True, True])
+        self.assertNotIn("not_as_module", codes)
+        self.assertTrue(all(p.grad is None for p in net.parameters()))
+        self.assertEqual(a.predict(torch.as_tensor(self.X[0])).probability.shape, (1, 2))
+
+    def test_file(self):
+        import os
+        import tempfile
+
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "net.onnx")
+            with open(path, "wb") as file:
+                file.write(export.to_onnx(self.net, self.X))
+            by_path, _ = fit(path, self.X, self.y)
+            by_module, _ = fit(self.net, self.X, self.y)
+            np.testing.assert_array_equal(by_path.predict(self.X).probability, by_module.predict(self.X).probability)
+            self.assertEqual(os.listdir(folder), ["net.onnx"])
+
+
+if __name__ == "__main__":
+    unittest.main()
