@@ -243,7 +243,7 @@ func (s *explainVerb) writeAll(ctx context.Context, c *console.Console, list []*
 				return err
 			}
 			x := &explained{names: problem.NamesOf(rows.Subset, i, i+1), x: inputs, picture: shown,
-				input: result.Input{Split: rows.Set.Part, Index: result.Index(rows.Rows[i]), Label: label, LabelName: p.LabelName(rows.Subset, i), ID: problem.IDOf(rows.Subset, i), File: rows.File, Targets: severalOf(rows.Subset, i)}}
+				input: result.Input{Split: rows.Set.Part, Index: result.Index(rows.Rows[i]), Label: label, LabelName: p.LabelName(rows.Subset, i), ID: problem.IDOf(rows.Subset, i), File: rows.File, Targets: problem.SeveralOf(rows.Subset, i)}}
 			if rows.File != "" && rows.Len() == 1 {
 				x.names, x.input.Index, x.input.Notes = problem.NamesOfFile(rows.File), -1, rows.Notes
 			}
@@ -293,7 +293,7 @@ func (s *explainVerb) about(ctx context.Context, c *console.Console, list []*pro
 		}
 	}
 	if pages {
-		a.spread, err = spread(ctx, p)
+		a.spread, err = p.Spread(ctx)
 	}
 	return a, err
 }
@@ -319,7 +319,7 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 	if err != nil {
 		return nil, x.names.ExplainError(err)
 	}
-	if x.interval, err = interval(ctx, p, pred); err != nil {
+	if x.interval, err = pred.Interval(ctx, p); err != nil {
 		return nil, x.names.ExplainError(err)
 	}
 	names := p.TrainingRows()
@@ -418,19 +418,6 @@ func (s *explainVerb) write(ctx context.Context, c *console.Console, p *problem.
 	}
 	console.NoteTuning(c.Job, &r.Fit)
 	return page.WriteText(c.Out, c.Out.Columns())
-}
-
-// interval is the central 95 % interval of a new observation, nil but for a regression
-// of one target.
-func interval(ctx context.Context, p *problem.Problem, pred *inference.Predictions) ([]float64, error) {
-	if p.Task.Classes != nil || p.Task.Likelihood.Targets(p.Model.Outputs) > 1 {
-		return nil, nil
-	}
-	var lo, hi mat.Dense
-	if err := predictive.IntervalTo(ctx, &lo, &hi, 0.95, pred.Likelihood, pred.Tempered, pred.Scaled, 0); err != nil {
-		return nil, err
-	}
-	return []float64{lo.At(0, 0), hi.At(0, 0)}, nil
 }
 
 // numbered is the path of a file about row i: with its number before the ending

@@ -225,7 +225,7 @@ func (s *predictVerb) predict(ctx context.Context, c *console.Console, p *proble
 				}
 				r.Covariance, r.Novelty.Rank = inference.CovarianceOf(pred.Cov, i), q.Rank(r.Novelty.Score)
 				r.Interval, r.Set = regions[i].Interval, regions[i].Set
-				r.Targets, r.ID, r.LabelName = severalOf(rows, lo+i), problem.IDOf(rows, lo+i), p.LabelName(rows, lo+i)
+				r.Targets, r.ID, r.LabelName = problem.SeveralOf(rows, lo+i), problem.IDOf(rows, lo+i), p.LabelName(rows, lo+i)
 				all.Add(r)
 				if err := table(r); err != nil {
 					return err

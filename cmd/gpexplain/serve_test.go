@@ -93,6 +93,42 @@ func TestServeAnswersAsExplain(t *testing.T) {
 	}
 }
 
+// Asked for a page, the server gives the page of explain --html, but for the times and the command line.
+func TestServePage(t *testing.T) {
+	args := []string{"--data", "digits:400,100", "--train-count", "60"}
+	url, stop := serving(t, args...)
+	file := filepath.Join(t.TempDir(), "page.html")
+	for _, change := range []string{"--without", "--smallest-flip", ""} {
+		ask, more := map[string]any{"row": 24}, []string{}
+		switch change {
+		case "--smallest-flip":
+			ask["flip"], more = true, []string{"--smallest-flip"}
+		case "--without":
+			var x struct{ For []struct{ Index int } }
+			post(t, url+"/v1/explain", map[string]any{"row": 24}, &x)
+			ask["without"], more = []int{x.For[0].Index, x.For[1].Index}, []string{"--without", fmt.Sprintf("%d,%d", x.For[0].Index, x.For[1].Index)}
+		}
+		succeed(t, append(append([]string{"explain", "--index", "24", "--html", file}, more...), args...)...)
+		r, err := http.NewRequest("POST", url+"/v1/explain", strings.NewReader(asJSON(t, ask)))
+		require.NoError(t, err)
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "text/html")
+		got, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		page, err := io.ReadAll(got.Body)
+		require.NoError(t, err)
+		require.NoError(t, got.Body.Close())
+		require.Equal(t, 200, got.StatusCode, string(page))
+		require.Equal(t, "text/html; charset=utf-8", got.Header.Get("Content-Type"))
+		require.Contains(t, got.Header.Get("Content-Security-Policy"), "default-src 'none'; style-src 'unsafe-inline'")
+		passing := regexp.MustCompile(`gpexplain (serve|explain) [^<]*|\d{4}-\d\d-\d\d[^<]*|<p>Time: [^<]*</p>`)
+		want, have := passing.ReplaceAllString(read(t, file), ""), passing.ReplaceAllString(string(page), "")
+		require.Equal(t, strings.Split(want, "\n"), strings.Split(have, "\n"))
+	}
+	status, stderr := stop()
+	require.Zero(t, status, stderr)
+}
+
 // A posterior that was loaded does not change with its file.
 func TestServeKeepsItsPosterior(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "digits.gp")

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"image/png"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -280,4 +281,29 @@ func TestSmallestFlip(t *testing.T) {
 	refused(t, ask(s, "POST", "/v1/explain", "application/json", `{"row":0,"flip":true}`), 422, "no class")
 	s = newServer(t, digits("--method", "cg")...)
 	refused(t, ask(s, "POST", "/v1/explain", "application/json", fmt.Sprintf(`{"row":%d,"flip":true}`, s.service.Load().tests.Rows[0])), 422, "cg")
+}
+
+// A page is of any kind of data, loads nothing, and says what it cannot show.
+func TestPages(t *testing.T) {
+	for name, args := range map[string][]string{"digits": digits(), "words": corpus("string-labels", "--id", "id"), "targets": corpus("two-targets", "--target", "voltage,power"), "prices": corpus("standardized-targets"), "cg": digits("--method", "cg")} {
+		s := newServer(t, args...)
+		asks := func(body string) *httptest.ResponseRecorder {
+			r := httptest.NewRequest("POST", "http://localhost/v1/explain", strings.NewReader(body))
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("Accept", "text/html")
+			w := httptest.NewRecorder()
+			s.ServeHTTP(w, r)
+			return w
+		}
+		body := marshal(t, map[string]any{"values": numbersOf(t, s, 1)[0], "top": 3})
+		w := asks(body)
+		require.Equal(t, 200, w.Code, w.Body)
+		require.Contains(t, w.Body.String(), "<html", name)
+		require.NotRegexp(t, `<script|src="http|href="http`, w.Body.String())
+		require.Equal(t, w.Body.String(), asks(body).Body.String(), name)
+		if name == "cg" {
+			train := s.service.Load().problem.Examples.Train.Rows
+			refused(t, asks(fmt.Sprintf(`{"row":%d,"without":[%d]}`, s.service.Load().tests.Rows[0], train[0])), 422, "cg")
+		}
+	}
 }

@@ -43,6 +43,7 @@ type request struct {
 	Flip     bool     `json:"flip"`     // look for few training rows without which the class is another
 	Coverage *float64 `json:"coverage"` // probability with which an interval or a set of classes is to hold the target
 
+	page   bool            // answer with a page
 	scored *dataset.Subset // what it asked about, once that is read
 }
 

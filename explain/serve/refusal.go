@@ -61,6 +61,11 @@ func write(w http.ResponseWriter, object any, err error) {
 		w.Header().Set("Content-Type", "image/png")
 		w.Header().Set("Cache-Control", "private, max-age=3600")
 		_, _ = w.Write(file) // whoever asked may be gone
+	case htmlFile:
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Content-Security-Policy", pagePolicy)
+		w.Header().Set("Cache-Control", "no-store")
+		_, _ = w.Write(file)
 	case npyFile:
 		w.Header().Set("Content-Type", npyType)
 		w.Header().Set("Cache-Control", "no-store")

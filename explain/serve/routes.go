@@ -228,6 +228,7 @@ func (s *Server) compute(w http.ResponseWriter, r *http.Request, do func(ctx con
 	if err != nil {
 		return nil, err
 	}
+	_, ask.page = accepts(r, "text/html")
 	object, err := do(ctx, v, ask)
 	if err != nil {
 		return nil, err
@@ -238,17 +239,23 @@ func (s *Server) compute(w http.ResponseWriter, r *http.Request, do func(ctx con
 		}
 	}
 	if p, ok := object.(*predictions); ok {
-		for one := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
-			switch kind, more, err := mime.ParseMediaType(one); {
-			case err != nil || kind != npyType:
-			case more["fields"] == "all":
-				return p.table()
-			default:
-				return p.npy()
-			}
+		if more, ok := accepts(r, npyType); ok && more["fields"] == "all" {
+			return p.table()
+		} else if ok {
+			return p.npy()
 		}
 	}
 	return object, nil
+}
+
+// accepts tells whether a request names a type that it accepts, and its parameters.
+func accepts(r *http.Request, kind string) (parameters map[string]string, ok bool) {
+	for one := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
+		if name, more, err := mime.ParseMediaType(one); err == nil && name == kind {
+			return more, true
+		}
+	}
+	return nil, false
 }
 
 // npyType is the type of a .npy file.

@@ -42,6 +42,8 @@ type service struct {
 	serial *sync.Mutex
 
 	covering coverings
+	command  []string // the arguments of the program, nil for none
+	pages    pages
 }
 
 // mostPrepared is the number of outputs of training examples up to which their
@@ -106,7 +108,7 @@ func (s *service) prediction(in *input, a *answer) *prediction {
 }
 
 // explain answers a request for an explanation.
-func (s *service) explain(ctx context.Context, r *request) (*explanation, error) {
+func (s *service) explain(ctx context.Context, r *request) (any, error) {
 	rows, err := s.removed(r.Without)
 	if err != nil {
 		return nil, err
@@ -164,6 +166,12 @@ func (s *service) explain(ctx context.Context, r *request) (*explanation, error)
 		}
 		about.score = score{Title: "What raises and lowers " + quantity, Quantity: quantity, Unit: "the units of " + quantity, Positive: "raises it", Negative: "lowers it"}
 		about.Says = fmt.Sprintf("A score is what one training example adds to the predicted %s, in its own units: positive raises it, negative lowers it. The scores of all %s examples, the prior mean and the remainder add up to the network's prediction.", quantity, job.Count(n))
+	}
+	if r.page {
+		if r.Contrast == nil {
+			return s.page(ctx, r, in, a, rows, nil)
+		}
+		return s.page(ctx, r, in, a, rows, &about.target)
 	}
 	if s.serial != nil {
 		s.serial.Lock()

@@ -11,7 +11,6 @@ import (
 
 	"github.com/funcgp/funcgp/explain/counterfactual"
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -60,7 +59,7 @@ type refits struct {
 type removal struct {
 	rows   []int
 	mutex  sync.Mutex
-	latent gp.Latent // nil until it is computed
+	latent *counterfactual.Posterior // nil until it is computed
 }
 
 // mostRemovals is the number of sets of examples whose posteriors are kept.
@@ -68,7 +67,7 @@ const mostRemovals = 4
 
 // without is the posterior without training examples at these positions, which ascend; another request may have
 // computed it.
-func (r *refits) without(ctx context.Context, rows []int) (gp.Latent, error) {
+func (r *refits) without(ctx context.Context, rows []int) (*counterfactual.Posterior, error) {
 	r.mutex.Lock()
 	at := slices.IndexFunc(r.latest, func(one *removal) bool { return slices.Equal(one.rows, rows) })
 	one := &removal{rows: rows}

@@ -99,6 +99,19 @@ func (o *Predictions) RunnerUp(i int) int {
 	return second
 }
 
+// Interval is the central 95 % interval of a new observation, nil but for a regression
+// of one target.
+func (o *Predictions) Interval(ctx context.Context, p *problem.Problem) ([]float64, error) {
+	if p.Task.Classes != nil || p.Task.Likelihood.Targets(p.Model.Outputs) > 1 {
+		return nil, nil
+	}
+	var lo, hi mat.Dense
+	if err := predictive.IntervalTo(ctx, &lo, &hi, 0.95, o.Likelihood, o.Tempered, o.Scaled, 0); err != nil {
+		return nil, err
+	}
+	return []float64{lo.At(0, 0), hi.At(0, 0)}, nil
+}
+
 // WithMean is o with another posterior mean, T×C, of the same covariance. Novelty stays o's.
 func (o *Predictions) WithMean(ctx context.Context, mean *mat.Dense, link predictive.Link) (*Predictions, error) {
 	other := *o

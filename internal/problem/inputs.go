@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inputfile"
@@ -116,6 +117,15 @@ func (p *Problem) Read(ctx context.Context, path string, o dataset.InputOptions)
 	}
 	rows, err := in.Set.Select(nil)
 	return &Asked{rows, path, in.Notes}, err
+}
+
+// SeveralOf are the targets of row i of a subset where it has several, else nil.
+func SeveralOf(rows *dataset.Subset, i int) []result.Float {
+	width := rows.Set.Width()
+	if width < 2 {
+		return nil
+	}
+	return result.Floats(rows.Targets[i*width : (i+1)*width])
 }
 
 // Label is the data's own label or target of row i; NaN where it is unknown, or where a row has several.
