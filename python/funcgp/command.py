@@ -70,27 +70,35 @@ def flags(options: Mapping[str, Any]) -> List[str]:
     return made
 
 
-def run(verb: str, *args: str, paths: Mapping[str, str] = {}, progress: Optional[bool] = False) -> List[Dict[str, Any]]:
-    """Runs a verb with --json and returns the objects of its output.
+def run(
+    verb: str, *args: str, stdin: bytes = b"", paths: Mapping[str, str] = {}, progress: Optional[bool] = False
+) -> List[Dict[str, Any]]:
+    """Runs a verb with --json in the private folder, and returns the objects of its output.
 
     paths says what errors call files. progress shows by tqdm what is done: True, or None for where tqdm is installed.
     """
     show = _bar(verb) if progress is None or progress else None
+    home = folder()
     says = "--verbose" if show is not None else "--quiet"
     p = subprocess.Popen(
         [binary(), verb, "--json", says, *args],
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        cwd=home.path,
         start_new_session=True,
     )
-    home = folder()
     home.began(p.pid)
     said: List[str] = []
-    assert p.stdout and p.stderr
+    assert p.stdin and p.stdout and p.stderr
     reader = threading.Thread(target=_listen, args=(p.stderr, said, show), daemon=True)
     reader.start()
     try:
+        try:
+            p.stdin.write(stdin)
+            p.stdin.close()
+        except OSError:  # it ended before it read all, and says why
+            pass
         out = p.stdout.read()
         status = p.wait()
     finally:  # also after Ctrl-C

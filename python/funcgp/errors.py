@@ -13,7 +13,6 @@ _ARGUMENTS = {
     "id": "ids",
     "out": "path",
     "posterior": "path",
-    "tune-prior": "at",
 }
 # The same of members of a request.
 _MEMBERS = {"values": "row", "rows": "X", "without": "rows"}
@@ -45,9 +44,19 @@ def argument(flag: str) -> str:
     return _ARGUMENTS.get(flag, flag.replace("-", "_"))
 
 
+# A flag, and a value of it that is written as it is given.
+_VALUES = "auto|exact|gaussian|heldout|kept|loo|match|nystrom|no|none|stated|stratified|yes"
+_FLAG = re.compile(rf"--([a-z][a-z-]*[a-z])(?: (?:({_VALUES})|(\d[\d.e+-]*\d|\d))(?![\w-]))?")
+
+
 def without_flags(text: str) -> str:
-    """A message of the command with arguments in place of flags."""
-    return re.sub(r"--([a-z][a-z-]*[a-z])", lambda m: argument(m[1]), text)
+    """A message of the command with arguments in place of flags, such as at="stated"."""
+
+    def said(m: "re.Match[str]") -> str:
+        value = f'="{m[2]}"' if m[2] else f"={m[3]}" if m[3] else ""
+        return argument(m[1]) + value
+
+    return _FLAG.sub(said, text)
 
 
 def refusal(text: str, code: str, paths: Mapping[str, str] = {}, member: Optional[str] = None) -> Error:
@@ -55,7 +64,7 @@ def refusal(text: str, code: str, paths: Mapping[str, str] = {}, member: Optiona
 
     paths are called what they map to; member is what a request has at fault.
     """
-    flag = re.search(r"--([a-z][a-z-]*[a-z])", text)
+    flag = _FLAG.search(text)
     at_fault = argument(flag[1]) if flag else _MEMBERS.get(member, member) if member else None
     text = re.sub(r"^gpexplain: ", "", text.strip())
     for path, name in paths.items():

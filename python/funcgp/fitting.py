@@ -30,9 +30,11 @@ def fit(
     noise_variance: Optional[float] = None,
     prior_precision: Optional[float] = None,
     at: Union[str, float, None] = None,
+    tune_prior: Optional[str] = None,
     method: Optional[str] = None,
     inducing: Optional[int] = None,
     within: Optional[float] = None,
+    select: Optional[str] = None,
     refit: bool = False,
     calibrate: Optional[str] = None,
     standardize: Optional[str] = None,
@@ -65,9 +67,11 @@ def fit(
         noise_variance=noise_variance,
         prior_precision=prior_precision,
         at=at,
+        tune_prior=tune_prior,
         method=method,
         inducing=inducing,
         within=within,
+        select=select,
         refit=refit,
         calibrate=calibrate,
         standardize=standardize,
@@ -120,9 +124,7 @@ def fit(
 
     home = folder()
     network, rows, out = path or home.new(".onnx"), home.new(".npz"), home.new(".gp")
-    called = {rows: "X, y", os.path.basename(rows): "X, y"}
-    if content:
-        called.update({network: "the model", os.path.basename(network): "the model"})
+    called = {home.name(rows): "X, y", home.name(network): path or "the model"}
     arrays = {"x": X if X.ndim == 2 or data.as_pictures(X) else X.reshape(len(X), -1), "y": numbers}
     for name, list_ in (("columns", columns), ("id", ids)):
         if list_ is not None:
@@ -134,7 +136,8 @@ def fit(
             with open(network, "wb") as file:
                 file.write(content)
         np.savez(rows, **arrays)
-        asked = ["--bundle", f"--out={out}", f"--model={network}", f"--data={rows}", *flags(given)]
+        files = dict(out=home.name(out), model=home.name(network), data=home.name(rows))
+        asked = flags({"bundle": True, **files, **given})
         (made,) = run("fit", *asked, paths=called, progress=progress)
     except BaseException:
         remove(out)

@@ -45,6 +45,10 @@ class Folder:
             self._count += 1
             return os.path.join(self.path, f"{self._count}{ending}")
 
+    def name(self, path: str) -> str:
+        """What a command that runs in the folder calls a file."""
+        return os.path.basename(path) if os.path.dirname(path) == self.path else os.path.abspath(path)
+
     def began(self, pid: int) -> None:
         """A command began."""
         self._tell(pid, True)

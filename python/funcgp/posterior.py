@@ -225,16 +225,11 @@ class Posterior:
     ) -> List[Dict[str, Any]]:
         """What a verb says of the file, and of a row."""
         self._server
-        paths = {self._file: "the posterior"}
+        name = folder().name(self._file)
+        asked = ["--posterior", name, *flags(options), *args]
         if row is None:
-            return run(verb, "--posterior", self._file, *flags(options), *args, paths=paths)
-        rows = folder().new(".npy")
-        try:
-            np.save(rows, row.reshape(1, *self.model["shape"]))
-            paths[rows] = "X"
-            return run(verb, "--posterior", self._file, "--input", rows, *flags(options), *args, paths=paths)
-        finally:
-            remove(rows)
+            return run(verb, *asked, paths={name: "the posterior"})
+        return run(verb, "--input=-", *asked, stdin=data.npy(row[None]), paths={name: "the posterior"})
 
     def _smallest_flip(self, row: np.ndarray, options: Dict[str, Any]) -> Optional[List[int]]:
         flip = self._explain(row, options, top=1, flip=True)["smallest_flip"]
@@ -243,7 +238,7 @@ class Posterior:
     def _page(self, row: np.ndarray, options: Dict[str, Any]) -> str:
         page = folder().new(".html")
         try:
-            self._command("explain", row, options, "--html", page)
+            self._command("explain", row, options, "--html", folder().name(page))
             with io.open(page, encoding="utf-8") as file:
                 return file.read()
         finally:

@@ -10,6 +10,7 @@ import numpy as np
 import funcgp
 from common import fitted, network, rows
 from funcgp.command import flags
+from funcgp.errors import without_flags
 
 
 class TestAnswers(unittest.TestCase):
@@ -143,6 +144,15 @@ class TestAnswers(unittest.TestCase):
                 if places is not None:
                     os.environ.pop("FUNCGP_BINARY", None)
                 self.refused("no_binary", None, funcgp.fit, network(), self.X, self.y)
+
+    def test_messages(self):
+        for text, want in (
+            ("Give --at stated for the former.", 'Give at="stated" for the former.'),
+            ("name it in --learn (inspect)", "name it in learn (inspect)"),
+            ("--target-sd 1.5 and --target-mean 0", "target_sd=1.5 and target_mean=0"),
+            ("--data with a note", "X with a note"),
+        ):
+            self.assertEqual(without_flags(text), want)
 
     def test_flags(self):
         got = flags(
