@@ -74,7 +74,7 @@ from 9s.`,
 	}
 	c.Flags().BoolVar(&all, "all", false, "list all flags of the verb")
 	root.SetHelpCommand(c)
-	for _, command := range []func(*console.Console) *cobra.Command{explainCommand, predictCommand, importancesCommand, auditCommand, acquireCommand, fitCommand, mergeCommand, forgetCommand, evidenceCommand,
+	for _, command := range []func(*console.Console) *cobra.Command{explainCommand, predictCommand, importancesCommand, auditCommand, acquireCommand, fitCommand, mergeCommand, forgetCommand, exportCommand, evidenceCommand,
 		validateCommand, cardCommand, serveCommand, trainCommand, reconstructCommand, inspectCommand, versionCommand} {
 		root.AddCommand(command(con))
 	}

@@ -12,7 +12,11 @@ type Binary struct {
 type BinaryFunc struct {
 	f      func(a, b float64) float64
 	da, db func(a, b, y float64) float64 // y = f(a, b)
+	name   string                        // of the variable here, "" for RoundTo
 }
+
+// Name returns the name of the function in this package.
+func (f BinaryFunc) Name() string { return f.name }
 
 // Pick returns which element of an operand element i of the result reads:
 // table[i], or i where the table is nil because nothing is broadcast.
@@ -62,27 +66,27 @@ func half(chosen, tie bool) float64 { return Step(chosen) + 0.5*Step(tie) }
 
 // The functions of two numbers, named after ONNX's operators.
 var (
-	Add = BinaryFunc{func(a, b float64) float64 { return a + b }, one, one}
-	Sub = BinaryFunc{func(a, b float64) float64 { return a - b }, one, func(_, _, _ float64) float64 { return -1 }}
+	Add = BinaryFunc{name: "Add", f: func(a, b float64) float64 { return a + b }, da: one, db: one}
+	Sub = BinaryFunc{name: "Sub", f: func(a, b float64) float64 { return a - b }, da: one, db: func(_, _, _ float64) float64 { return -1 }}
 	Mul = BinaryFunc{
-		func(a, b float64) float64 { return a * b },
-		func(_, b, _ float64) float64 { return b },
-		func(a, _, _ float64) float64 { return a },
+		name: "Mul", f: func(a, b float64) float64 { return a * b },
+		da: func(_, b, _ float64) float64 { return b },
+		db: func(a, _, _ float64) float64 { return a },
 	}
 	Div = BinaryFunc{
-		func(a, b float64) float64 { return a / b },
-		func(_, b, _ float64) float64 { return 1 / b },
-		func(_, b, y float64) float64 { return -y / b },
+		name: "Div", f: func(a, b float64) float64 { return a / b },
+		da: func(_, b, _ float64) float64 { return 1 / b },
+		db: func(_, b, y float64) float64 { return -y / b },
 	}
 	Pow = BinaryFunc{
-		pow,
-		func(a, b, _ float64) float64 {
+		name: "Pow", f: pow,
+		da: func(a, b, _ float64) float64 {
 			if b == 0 {
 				return 0
 			}
 			return b * pow(a, b-1)
 		},
-		func(a, b, y float64) float64 {
+		db: func(a, b, y float64) float64 {
 			if a == 0 && b >= 0 {
 				return 0
 			}
@@ -90,32 +94,32 @@ var (
 		},
 	}
 	Min = BinaryFunc{
-		func(a, b float64) float64 { return min(a, b) },
-		func(a, b, _ float64) float64 { return half(a < b, a == b) },
-		func(a, b, _ float64) float64 { return half(b < a, a == b) },
+		name: "Min", f: func(a, b float64) float64 { return min(a, b) },
+		da: func(a, b, _ float64) float64 { return half(a < b, a == b) },
+		db: func(a, b, _ float64) float64 { return half(b < a, a == b) },
 	}
 	Max = BinaryFunc{
-		func(a, b float64) float64 { return max(a, b) },
-		func(a, b, _ float64) float64 { return half(a > b, a == b) },
-		func(a, b, _ float64) float64 { return half(b > a, a == b) },
+		name: "Max", f: func(a, b float64) float64 { return max(a, b) },
+		da: func(a, b, _ float64) float64 { return half(a > b, a == b) },
+		db: func(a, b, _ float64) float64 { return half(b > a, a == b) },
 	}
 	// Fmod has the sign of the dividend.
-	Fmod = BinaryFunc{math.Mod, one, func(a, b, _ float64) float64 { return -math.Trunc(a / b) }}
+	Fmod = BinaryFunc{name: "Fmod", f: math.Mod, da: one, db: func(a, b, _ float64) float64 { return -math.Trunc(a / b) }}
 
 	PRelu = BinaryFunc{
-		func(a, b float64) float64 {
+		name: "PRelu", f: func(a, b float64) float64 {
 			if a < 0 {
 				return a * b
 			}
 			return a
 		},
-		func(a, b, _ float64) float64 {
+		da: func(a, b, _ float64) float64 {
 			if a > 0 {
 				return 1
 			}
 			return b
 		},
-		func(a, _, _ float64) float64 { return min(a, 0) },
+		db: func(a, _, _ float64) float64 { return min(a, 0) },
 	}
 )
 
@@ -124,9 +128,9 @@ var (
 func RoundTo(lo, hi float64) BinaryFunc {
 	step := func(a, b float64) float64 { return math.RoundToEven(a) + b }
 	return BinaryFunc{
-		func(a, b float64) float64 { return Clamp(step(a, b), lo, hi) },
-		func(a, b, _ float64) float64 { return Step(step(a, b) >= lo && step(a, b) <= hi) },
-		func(_, _, _ float64) float64 { return 0 },
+		f:  func(a, b float64) float64 { return Clamp(step(a, b), lo, hi) },
+		da: func(a, b, _ float64) float64 { return Step(step(a, b) >= lo && step(a, b) <= hi) },
+		db: func(_, _, _ float64) float64 { return 0 },
 	}
 }
 

@@ -16,7 +16,11 @@ type GroupFunc struct {
 	end   func(acc float64) float64    // the result y; nil means the accumulator
 	d     func(x, y float64) float64   // ∂y/∂x
 	ties  bool                         // numbers with d = 1 share the derivative evenly
+	name  string                       // of the variable here, "" for others
 }
+
+// Name returns the name of the function in this package, "" for a norm of another order than 1 and 2.
+func (f GroupFunc) Name() string { return f.name }
 
 func same(x float64) float64 { return x }
 
@@ -27,17 +31,17 @@ func sign(x float64) float64 { return Step(x > 0) - Step(x < 0) }
 // they share the derivative evenly, as in PyTorch's amax and amin. The derivative of a norm of zeros is 0, as in
 // PyTorch.
 var (
-	GroupMax       = GroupFunc{math.Inf(-1), func(acc, x float64) float64 { return max(acc, x) }, same, func(x, y float64) float64 { return Step(x == y) }, true}
-	GroupMin       = GroupFunc{math.Inf(1), func(acc, x float64) float64 { return min(acc, x) }, same, func(x, y float64) float64 { return Step(x == y) }, true}
-	GroupL1        = GroupFunc{0, func(acc, x float64) float64 { return acc + math.Abs(x) }, same, func(x, _ float64) float64 { return sign(x) }, false}
-	GroupSumSquare = GroupFunc{0, func(acc, x float64) float64 { return acc + x*x }, same, func(x, _ float64) float64 { return 2 * x }, false}
-	GroupLogSum    = GroupFunc{0, func(acc, x float64) float64 { return acc + x }, math.Log, func(_, y float64) float64 { return math.Exp(-y) }, false}
+	GroupMax       = GroupFunc{math.Inf(-1), func(acc, x float64) float64 { return max(acc, x) }, same, func(x, y float64) float64 { return Step(x == y) }, true, "Max"}
+	GroupMin       = GroupFunc{math.Inf(1), func(acc, x float64) float64 { return min(acc, x) }, same, func(x, y float64) float64 { return Step(x == y) }, true, "Min"}
+	GroupL1        = GroupFunc{0, func(acc, x float64) float64 { return acc + math.Abs(x) }, same, func(x, _ float64) float64 { return sign(x) }, false, "L1"}
+	GroupSumSquare = GroupFunc{0, func(acc, x float64) float64 { return acc + x*x }, same, func(x, _ float64) float64 { return 2 * x }, false, "SumSquare"}
+	GroupLogSum    = GroupFunc{0, func(acc, x float64) float64 { return acc + x }, math.Log, func(_, y float64) float64 { return math.Exp(-y) }, false, "LogSum"}
 	GroupL2        = GroupFunc{0, func(acc, x float64) float64 { return acc + x*x }, math.Sqrt, func(x, y float64) float64 {
 		if y == 0 {
 			return 0
 		}
 		return x / y
-	}, false}
+	}, false, "L2"}
 )
 
 // GroupLp returns the p-norm (Σ|x|ᵖ)^(1/p), p ≥ 1.
@@ -55,7 +59,7 @@ func GroupLp(p int) GroupFunc {
 				return 0
 			}
 			return sign(x) * math.Pow(math.Abs(x)/y, k-1)
-		}, false}
+		}, false, ""}
 }
 
 // Forward implements Op.

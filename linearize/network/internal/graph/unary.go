@@ -8,8 +8,20 @@ import (
 
 // unary applies one function to every element.
 type unary struct {
-	f  func(x float64) float64
-	df func(x, y float64) float64 // derivative at x, given y = f(x)
+	f    func(x float64) float64
+	df   func(x, y float64) float64 // derivative at x, given y = f(x)
+	name string                     // of the variable or function here that it comes from
+	args []float64                  // of that function
+}
+
+// Function implements Named.
+func (u unary) Function() (name string, args []float64) { return u.name, u.args }
+
+// A Named is an operator of elements that says which function it applies, by the name of the variable or function
+// of this package that it comes from, and that function's arguments.
+type Named interface {
+	Op
+	Function() (name string, args []float64)
 }
 
 // Forward implements Op.
@@ -112,31 +124,31 @@ func Step(cond bool) float64 {
 
 // The elementwise functions without attributes, named after ONNX's operators.
 var (
-	Tanh       = tanh{unary{math.Tanh, func(_, y float64) float64 { return 1 - y*y }}}
-	Sigmoid    = unary{sigmoid, func(_, y float64) float64 { return y * (1 - y) }}
-	Softplus   = unary{softplus, func(x, _ float64) float64 { return sigmoid(x) }}
-	Erf        = unary{math.Erf, func(x, _ float64) float64 { return 2 / math.SqrtPi * math.Exp(-x*x) }}
-	Sqrt       = unary{math.Sqrt, func(_, y float64) float64 { return 0.5 / y }}
-	Exp        = unary{math.Exp, func(_, y float64) float64 { return y }}
-	Neg        = unary{func(x float64) float64 { return -x }, func(_, _ float64) float64 { return -1 }}
-	Reciprocal = unary{func(x float64) float64 { return 1 / x }, func(_, y float64) float64 { return -y * y }}
-	Log        = unary{math.Log, func(x, _ float64) float64 { return 1 / x }}
-	Abs        = unary{math.Abs, func(x, _ float64) float64 { return sign(x) }}
+	Tanh       = tanh{unary{name: "Tanh", f: math.Tanh, df: func(_, y float64) float64 { return 1 - y*y }}}
+	Sigmoid    = unary{name: "Sigmoid", f: sigmoid, df: func(_, y float64) float64 { return y * (1 - y) }}
+	Softplus   = unary{name: "Softplus", f: softplus, df: func(x, _ float64) float64 { return sigmoid(x) }}
+	Erf        = unary{name: "Erf", f: math.Erf, df: func(x, _ float64) float64 { return 2 / math.SqrtPi * math.Exp(-x*x) }}
+	Sqrt       = unary{name: "Sqrt", f: math.Sqrt, df: func(_, y float64) float64 { return 0.5 / y }}
+	Exp        = unary{name: "Exp", f: math.Exp, df: func(_, y float64) float64 { return y }}
+	Neg        = unary{name: "Neg", f: func(x float64) float64 { return -x }, df: func(_, _ float64) float64 { return -1 }}
+	Reciprocal = unary{name: "Reciprocal", f: func(x float64) float64 { return 1 / x }, df: func(_, y float64) float64 { return -y * y }}
+	Log        = unary{name: "Log", f: math.Log, df: func(x, _ float64) float64 { return 1 / x }}
+	Abs        = unary{name: "Abs", f: math.Abs, df: func(x, _ float64) float64 { return sign(x) }}
 	Gelu       = unary{
-		func(x float64) float64 { return x * normalCDF(x) },
-		func(x, _ float64) float64 { return normalCDF(x) + x*(math.Exp(-0.5*x*x)/math.Sqrt(2*math.Pi)) },
+		name: "Gelu", f: func(x float64) float64 { return x * normalCDF(x) },
+		df: func(x, _ float64) float64 { return normalCDF(x) + x*(math.Exp(-0.5*x*x)/math.Sqrt(2*math.Pi)) },
 	}
 	Mish = unary{
-		func(x float64) float64 { return x * math.Tanh(softplus(x)) },
-		func(x, _ float64) float64 {
+		name: "Mish", f: func(x float64) float64 { return x * math.Tanh(softplus(x)) },
+		df: func(x, _ float64) float64 {
 			t := math.Tanh(softplus(x))
 			return t + x*(1-t*t)*sigmoid(x)
 		},
 	}
 	HardSwish = unary{
-		func(x float64) float64 { return x * Clamp(x/6+0.5, 0, 1) },
+		name: "HardSwish", f: func(x float64) float64 { return x * Clamp(x/6+0.5, 0, 1) },
 		// x/3 + ½ at −3 and 3 too, as in PyTorch.
-		func(x, _ float64) float64 { return Clamp(x/6+0.5, 0, 1) + x/6*Step(x >= -3 && x <= 3) },
+		df: func(x, _ float64) float64 { return Clamp(x/6+0.5, 0, 1) + x/6*Step(x >= -3 && x <= 3) },
 	}
 )
 
@@ -144,8 +156,8 @@ var (
 func GeluTanh() Op {
 	a := math.Sqrt(2 / math.Pi)
 	return unary{
-		func(x float64) float64 { return 0.5 * x * (1 + math.Tanh(a*(x+0.044715*x*x*x))) },
-		func(x, _ float64) float64 {
+		name: "GeluTanh", f: func(x float64) float64 { return 0.5 * x * (1 + math.Tanh(a*(x+0.044715*x*x*x))) },
+		df: func(x, _ float64) float64 {
 			t := math.Tanh(a * (x + 0.044715*x*x*x))
 			return 0.5*(1+t) + 0.5*x*(1-t*t)*a*(1+3*0.044715*x*x)
 		},
@@ -158,13 +170,13 @@ func Clamp(x, lo, hi float64) float64 { return min(max(x, lo), hi) }
 // LeakyRelu returns x for x > 0 and α·x otherwise.
 func LeakyRelu(alpha float64) Op {
 	return unary{
-		func(x float64) float64 {
+		name: "LeakyRelu", args: []float64{alpha}, f: func(x float64) float64 {
 			if x < 0 {
 				return alpha * x
 			}
 			return x
 		},
-		func(x, _ float64) float64 {
+		df: func(x, _ float64) float64 {
 			if x > 0 {
 				return 1
 			}
@@ -177,13 +189,13 @@ func LeakyRelu(alpha float64) Op {
 // α = β.
 func Elu(alpha, gamma, beta float64) Op {
 	return unary{
-		func(x float64) float64 {
+		name: "Elu", args: []float64{alpha, gamma, beta}, f: func(x float64) float64 {
 			if x > 0 {
 				return gamma * x
 			}
 			return gamma * alpha * math.Expm1(x/beta)
 		},
-		func(x, y float64) float64 {
+		df: func(x, y float64) float64 {
 			if x > 0 {
 				return gamma
 			}
@@ -195,8 +207,8 @@ func Elu(alpha, gamma, beta float64) Op {
 // HardSigmoid returns α·x + β, clamped to [0, 1].
 func HardSigmoid(alpha, beta float64) Op {
 	return unary{
-		func(x float64) float64 { return Clamp(alpha*x+beta, 0, 1) },
-		func(x, _ float64) float64 {
+		name: "HardSigmoid", args: []float64{alpha, beta}, f: func(x float64) float64 { return Clamp(alpha*x+beta, 0, 1) },
+		df: func(x, _ float64) float64 {
 			v := alpha*x + beta
 			return alpha * Step(v > 0 && v < 1)
 		},
@@ -206,7 +218,7 @@ func HardSigmoid(alpha, beta float64) Op {
 // Clip returns x clamped to [lo, hi].
 func Clip(lo, hi float64) Op {
 	return unary{
-		func(x float64) float64 { return Clamp(x, lo, hi) },
-		func(x, _ float64) float64 { return Step(x >= lo && x <= hi) },
+		name: "Clip", args: []float64{lo, hi}, f: func(x float64) float64 { return Clamp(x, lo, hi) },
+		df: func(x, _ float64) float64 { return Step(x >= lo && x <= hi) },
 	}
 }

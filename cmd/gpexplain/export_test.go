@@ -1,0 +1,139 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/internal/inference"
+)
+
+// exportedFile runs the verb with these flags and returns what it says and the file.
+func exportedFile(t *testing.T, args ...string) (*inference.Exported, string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "explained.onnx")
+	r := new(inference.Exported)
+	ran := gpexplain(t.Context(), append([]string{"export", "--json", "-o", path}, args...)...)
+	require.Equal(t, 0, ran.code, ran.stderr)
+	require.NoError(t, json.Unmarshal([]byte(ran.stdout), r))
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.EqualValues(t, info.Size(), r.Bytes)
+	return r, path
+}
+
+// TestExport compares the exported graph, run by this program's own reader, with its answers: for each network of the
+// corpus, and each kind of posterior. The integral over several classes is that of other points.
+func TestExport(t *testing.T) {
+	check := func(t *testing.T, r *inference.Exported, outputs ...string) {
+		t.Helper()
+		for _, name := range append(outputs, "mean", "covariance", "novelty") {
+			require.Contains(t, r.Errors, name)
+		}
+		for name, e := range r.Errors {
+			limit := 1e-8
+			if strings.HasPrefix(name, "probability") && slices.Contains(r.Outputs, "contrast") {
+				limit = .002
+			}
+			require.LessOrEqual(t, float64(e), limit, "%s: %v", name, r.Errors)
+		}
+	}
+	for _, name := range []string{"all-in-graph", "house-prices", "learnt-scale", "one-logit", "pictures-outside", "standardized-outside", "standardized-targets"} {
+		t.Run(name, func(t *testing.T) {
+			e := corpus(t, name)
+			r, _ := exportedFile(t, slices.Concat(e.args(), e.decay())...)
+			if e.Likelihood == "gaussian" {
+				check(t, r, "function_sd", "observation_sd")
+				return
+			}
+			check(t, r, "probability", "probability_sd")
+		})
+	}
+	for _, args := range []string{"--method nystrom --inducing 20", "--method subset --inducing 30", "--method kept", "--refit", "--at stated", "--calibrate none"} {
+		t.Run(args, func(t *testing.T) {
+			r, _ := exportedFile(t, append(strings.Fields(args), small("")[1:]...)...)
+			check(t, r, "probability", "probability_sd")
+			require.Equal(t, args != "--method kept", r.Terms == 10)
+		})
+	}
+}
+
+// TestExportRefuses: what has no such graph is refused, and says what has one.
+func TestExportRefuses(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "x.onnx")
+	for _, c := range []struct {
+		code       int
+		args, says string
+	}{
+		{2, "", "-o FILE is needed"},
+		{2, "--top=-1 -o " + out, "--top"},
+		{1, "--posterior x.gp -o " + out, "x.gp"},
+		{1, "--method cg -o " + out, "export is not for --method cg; take exact, nystrom, subset or kept"},
+		{1, "--method kept --refit -o " + out, "leave --refit out"},
+	} {
+		require.Contains(t, refuse(t, c.code, append([]string{"export"}, append(strings.Fields(c.args), small("")[1:]...)...)...), c.says, c.args)
+	}
+	require.NoFileExists(t, out)
+}
+
+// TestExportRuns runs an exported graph by onnxruntime, where the environment names a folder with its package for Node,
+// and compares terms and the rest with explain.
+func TestExportRuns(t *testing.T) {
+	runtime := os.Getenv("FUNCGP_ONNXRUNTIME")
+	if runtime == "" {
+		t.Skip("FUNCGP_ONNXRUNTIME is not the folder of npm's onnxruntime-web")
+	}
+	args := small("")[1:]
+	_, path := exportedFile(t, args...)
+	var e struct {
+		Prediction result.Prediction
+		Outputs    []struct {
+			Sum           float64 `json:"contribution_sum"`
+			Contributions []struct {
+				Index int
+				Value float64
+			}
+		}
+		Record struct{ Scored struct{ Input []float64 } }
+	}
+	require.NoError(t, json.Unmarshal([]byte(succeed(t, append([]string{"explain", "--json", "--index", "6"}, args...)...)), &e))
+	for i := range e.Record.Scored.Input { // of which white is 1
+		e.Record.Scored.Input[i] *= 255
+	}
+	input, err := json.Marshal(e.Record.Scored.Input)
+	require.NoError(t, err)
+	script := filepath.Join(t.TempDir(), "run.mjs")
+	require.NoError(t, os.WriteFile(script, fmt.Appendf(nil, `
+import * as ort from %q;
+import fs from "fs";
+ort.env.wasm.numThreads = 1;
+const s = await ort.InferenceSession.create(fs.readFileSync(%q));
+const x = %s;
+const out = await s.run({x: new ort.Tensor("float64", Float64Array.from(x), [1, x.length])});
+console.log(JSON.stringify(Object.fromEntries(Object.entries(out).map(([k, v]) => [k, Array.from(v.data, Number)]))));
+`, filepath.Join(runtime, "dist", "ort.min.mjs"), path, input), 0o600))
+	text, err := exec.Command("node", script).CombinedOutput()
+	require.NoError(t, err, string(text[max(0, len(text)-1000):]))
+	var got map[string][]float64
+	require.NoError(t, json.Unmarshal(text, &got))
+	for i, v := range e.Prediction.Probability {
+		require.InDelta(t, float64(v), got["probability"][i], 1e-10)
+		require.InDelta(t, float64(e.Prediction.ProbabilitySD[i]), got["probability_sd"][i], 1e-10)
+	}
+	require.InDelta(t, float64(e.Prediction.Covariance[0][0]), got["covariance"][0], 1e-10)
+	require.InDelta(t, float64(e.Prediction.Novelty.Score), got["novelty"][0], 1e-10)
+	require.InDelta(t, float64(e.Prediction.Novelty.Rank), got["novelty_rank"][0], 1e-10)
+	require.InDelta(t, e.Outputs[0].Sum, got["term_sum"][0], 1e-8)
+	for i, term := range e.Outputs[0].Contributions {
+		require.EqualValues(t, term.Index, got["term_row"][i])
+		require.InDelta(t, term.Value, got["term"][i], 1e-9)
+	}
+}

@@ -1,0 +1,58 @@
+package novelty
+
+import (
+	"context"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
+)
+
+// Parts are the numbers that a detector scores by, for a program that does so elsewhere; they must not be changed.
+type Parts struct {
+	Function gp.Latent    // whose covariance at an input is v
+	Inputs   *InputParts  // nil where the function stands alone
+	Tails    []TailOfRows // of the distances, in their order
+	Training []float64    // scores of the training rows, ascending
+}
+
+// InputParts has what the distances of an input x, D numbers, are computed from: z = (x − Mean)/Scale.
+type InputParts struct {
+	Mean, Scale []float64  // D
+	Z           *mat.Dense // n×D, those of the training rows
+	Norm        []float64  // n, the lengths of the rows of Z
+	// The squared Mahalanobis distance is |zᵀHalf|² where Ridge is 0, and (zᵀz − |zᵀZᵀHalf|²)/Ridge otherwise.
+	Half  *mat.Dense
+	Ridge float64
+}
+
+// TailOfRows is the distribution of a distance over the training rows: that of Sorted below From, and beyond it an
+// exponential of this mean that has the share of the rows.
+type TailOfRows struct {
+	Sorted            []float64 // ascending
+	From, Share, Mean float64
+}
+
+// Parts returns the parts of d.
+func (d *Detector) Parts(ctx context.Context) (*Parts, error) {
+	p := &Parts{Function: d.variance.of, Training: d.training}
+	for _, t := range d.tails {
+		p.Tails = append(p.Tails, TailOfRows{Sorted: t.sorted, From: t.from, Share: t.share, Mean: t.mean})
+	}
+	if in := d.inputs; in != nil {
+		half := dense.New(in.u.N, in.u.N)
+		for i := range in.u.N {
+			half.Data[i*half.Stride+i] = 1
+		}
+		if err := dense.TrsmContext(ctx, 0, blas.Right, blas.NoTrans, 1, in.u, half); err != nil {
+			return nil, err
+		}
+		p.Inputs = &InputParts{Mean: in.mean, Scale: in.scale, Z: dense.View(in.z), Norm: in.norm, Half: dense.View(half)}
+		if in.z.Rows < in.z.Cols {
+			p.Inputs.Ridge = in.ridge
+		}
+	}
+	return p, nil
+}

@@ -1,0 +1,275 @@
+package inference
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain/portable"
+	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/linearize/network"
+)
+
+// Exported says what was written by Export.
+type Exported struct {
+	Bytes   int                     `json:"bytes"`
+	Outputs []string                `json:"outputs"`
+	Terms   int                     `json:"terms"` // listed for each row; 0 for none
+	Errors  map[string]result.Float `json:"errors"`
+	Rows    int                     `json:"rows"` // training rows that Errors are the largest over
+}
+
+// ExportBytes is the size of a file beyond which Export refuses.
+const ExportBytes = 1 << 30
+
+// Export returns the network and the posterior as a graph of ONNX operators, with the largest terms of the sum over
+// training examples. It compares the graph with the library on some training rows.
+func (q *Posterior) Export(ctx context.Context, c *job.Job, p *problem.Problem, top int) ([]byte, *Exported, error) {
+	a, err := q.answerOf(ctx, p, top)
+	if err != nil {
+		return nil, nil, err
+	}
+	if size := a.Bytes(); size > ExportBytes {
+		return nil, nil, job.FullErrorf("the graph takes %.1f GB, more than %.1f; fit with --method nystrom and fewer --inducing rows, or with --within, or list no terms by --top 0", float64(size)/1e9, float64(ExportBytes)/1e9)
+	}
+	m, err := a.Model()
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s cannot be exported: %w", p.Model.Name, err)
+	}
+	r := &Exported{Terms: a.Top, Errors: map[string]result.Float{}}
+	for _, o := range m.Graph.Outputs {
+		r.Outputs = append(r.Outputs, o.Name)
+	}
+	data, err := m.Encode()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := q.checkExport(ctx, p, data, r); err != nil {
+		return nil, nil, err
+	}
+	for _, name := range r.Outputs {
+		if e, ok := r.Errors[name]; ok {
+			m.Metadata = append(m.Metadata, onnx.Entry{Key: "funcgp.error." + name, Value: strconv.FormatFloat(float64(e), 'g', 3, 64)})
+		}
+	}
+	if data, err = m.Encode(); err != nil {
+		return nil, nil, err
+	}
+	r.Bytes = len(data)
+	return data, r, nil
+}
+
+// answerOf collects what the graph computes.
+func (q *Posterior) answerOf(ctx context.Context, p *problem.Problem, top int) (*portable.Answer, error) {
+	refuse := func(what, remedy string) error {
+		return job.FullErrorf("export is not for %s; %s", what, remedy)
+	}
+	switch {
+	case q.weights != nil:
+		return nil, refuse("posteriors over the parameters", "leave --structure and --predictive out")
+	case q.anchor != nil:
+		return nil, refuse("a posterior of other training rows than the network's", "fit anew")
+	}
+	dual, ok := q.Dual.(gp.Reducible)
+	if !ok {
+		return nil, refuse("--method "+q.How.Name, "take exact, nystrom, subset or kept")
+	}
+	reduction, err := dual.Reduction(ctx, top > 0)
+	if err != nil {
+		return nil, err
+	}
+	net := p.Model.Net
+	d, outputs, params := net.Dims()
+	a := &portable.Answer{Network: net, Theta: net.Theta(), PriorMean: make([]float64, params), Variance: make([]float64, params), Posterior: reduction,
+		DualMean: !q.network && (q.Dual.Refitted() || q.How.mean == gp.LinearGaussian), Temperature: 1, Covariance: 1, Top: top}
+	if a.DualMean && reduction.Mean == nil {
+		return nil, refuse("--refit by --method "+q.How.Name, "leave --refit out")
+	}
+	q.prior.MeanTo(a.PriorMean)
+	q.prior.VarianceTo(a.Variance)
+	if s := p.Examples.Scaling; s != nil && s.Inputs != nil {
+		a.Offset, a.Scale = columnsOf(s.Inputs.Mean, d), columnsOf(s.Inputs.Scale, d)
+	}
+	units := "in the units of the data"
+	if p.Examples.Data.Images() {
+		// Pixels are read as grey levels from 0 to 1.
+		units = "pixels from 0 to 255"
+		if a.Offset == nil {
+			a.Offset, a.Scale = make([]float64, d), slices.Repeat([]float64{1}, d)
+		}
+		floats.Scale(whitePixel, a.Offset)
+		floats.Scale(whitePixel, a.Scale)
+	}
+	cal := q.Calibration.Scales()
+	if cal != nil {
+		a.Covariance = cal.Scale
+		if cal.Temperature != 0 {
+			a.Temperature = cal.Temperature
+		}
+	}
+	lik := p.Task.Likelihood
+	_, logistic := lik.(glm.Logistic)
+	_, gaussian := lik.(*glm.Gaussian)
+	switch {
+	case p.Task.Classes != nil && outputs == 1:
+		a.Link = portable.Binary
+	case p.Task.Classes != nil && logistic && !predictive.HasExact(lik, outputs):
+		a.Link = portable.Softmax
+	case gaussian && p.Task.Classes == nil:
+		if a.Noise = p.Task.Noise; cal != nil && cal.NoiseScale != 0 {
+			a.Noise *= cal.NoiseScale
+		}
+	default:
+		return nil, refuse("the "+lik.Name()+" likelihood", "the others are classes and gaussian")
+	}
+	if q.detector != nil {
+		parts, err := q.detector.Parts(ctx)
+		if err != nil {
+			return nil, err
+		}
+		of, ok := parts.Function.(gp.Reducible)
+		if ok {
+			r, err := of.Reduction(ctx, false)
+			if err != nil {
+				return nil, err
+			}
+			a.Novelty = &portable.Novelty{Parts: parts, Posterior: r}
+		}
+	}
+	if reduction.Terms == nil {
+		a.Top = 0
+	}
+	for _, row := range p.Examples.Train.Rows {
+		a.RowNumbers = append(a.RowNumbers, int64(row))
+	}
+	entry := func(key, value string) {
+		a.Metadata = append(a.Metadata, onnx.Entry{Key: "funcgp." + key, Value: value})
+	}
+	entry("inputs", units)
+	if names := p.Examples.Data.Columns; len(names) == d {
+		entry("columns", strings.Join(names, "\n"))
+	}
+	entry("method", q.How.Name)
+	entry("training_rows", strconv.Itoa(p.Examples.Train.Len()))
+	entry("prior_precision", strconv.FormatFloat(q.precision, 'g', -1, 64))
+	if p.Task.Classes != nil {
+		entry("classes", strings.Join(p.Task.ClassNames(), "\n"))
+	}
+	return a, nil
+}
+
+// whitePixel is the grey level of white in pictures.
+const whitePixel = 255
+
+// columnsOf repeats numbers for equal groups of D columns.
+func columnsOf(v []float64, d int) []float64 {
+	all := make([]float64, 0, d)
+	for _, x := range v {
+		all = append(all, slices.Repeat([]float64{x}, d/len(v))...)
+	}
+	return all
+}
+
+// exportChecked is how many training rows an exported graph is compared on.
+const exportChecked = 64
+
+// checkExport runs the graph and the library on training rows and writes the largest differences to r, relative to the
+// largest number but those of probabilities.
+func (q *Posterior) checkExport(ctx context.Context, p *problem.Problem, data []byte, r *Exported) error {
+	n := min(exportChecked, p.Examples.Train.Len())
+	rows := p.Examples.Train.Slice(0, n)
+	raw, err := rows.Set.Read(ctx, rows.Pos)
+	if err != nil {
+		return err
+	}
+	if p.Examples.Data.Images() {
+		raw.Scale(whitePixel, raw)
+	}
+	r.Rows = n
+	expected := map[string]*mat.Dense{}
+	stack := func(name string, lo int, m *mat.Dense) {
+		if m == nil {
+			return
+		}
+		t, k := m.Dims()
+		if expected[name] == nil {
+			expected[name] = mat.NewDense(n*t/max(1, t), k, nil)
+		}
+		expected[name].Slice(lo, lo+t, 0, k).(*mat.Dense).Copy(m)
+	}
+	link := predictive.DefaultLink(p.Task.Likelihood, p.Model.Outputs)
+	err = q.eachOf(ctx, p, rows, link, func(lo int, o *Predictions) {
+		t, c := o.Mean.Dims()
+		stack("mean", lo, o.Mean)
+		flat := mat.NewDense(t, c*c, nil)
+		for i := range t {
+			copy(flat.RawRowView(i), mat.DenseCopyOf(o.Cov.Slice(i*c, (i+1)*c, 0, c)).RawMatrix().Data)
+		}
+		stack("covariance", lo, flat)
+		stack("probability", lo, o.Prob)
+		stack("probability_sd", lo, o.SD)
+		stack("function_sd", lo, o.FunctionSD)
+		stack("observation_sd", lo, o.ObservationSD)
+		if o.Novelty != nil {
+			stack("novelty", lo, mat.NewDense(t, 1, o.Novelty))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for name, want := range expected {
+		if !slices.Contains(r.Outputs, name) {
+			continue
+		}
+		net, err := network.ReadONNX(strings.NewReader(string(data)), &network.ReadOptions{Output: name})
+		if err != nil {
+			return fmt.Errorf("reading the exported graph: %w", err)
+		}
+		got, err := net.Forward(ctx, raw)
+		if err != nil {
+			return fmt.Errorf("running the exported graph: %w", err)
+		}
+		worst, size := 0.0, 1e-300
+		for i := range n {
+			for j, v := range want.RawRowView(i) {
+				worst, size = math.Max(worst, math.Abs(v-got.At(i, j))), math.Max(size, math.Abs(v))
+			}
+		}
+		if math.IsNaN(worst) {
+			return errors.New("the exported graph gives NaN")
+		}
+		if !strings.HasPrefix(name, "probability") {
+			worst /= size
+		}
+		r.Errors[name] = result.Float(worst)
+	}
+	return nil
+}
+
+// eachOf predicts rows and calls do.
+func (q *Posterior) eachOf(ctx context.Context, p *problem.Problem, rows *dataset.Subset, link predictive.Link, do func(lo int, o *Predictions)) error {
+	b, err := q.Rows(ctx, p, rows, 0, rows.Len())
+	if err != nil {
+		return err
+	}
+	o, err := q.Predict(ctx, p.Task, b, link)
+	if err != nil {
+		return err
+	}
+	do(0, o)
+	return nil
+}

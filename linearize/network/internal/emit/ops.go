@@ -1,0 +1,502 @@
+package emit
+
+import (
+	"math"
+
+	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/linearize/network/internal/graph"
+)
+
+// forward writes the result of a node, T×size, and returns its name.
+func (t *tracer) forward(nd *graph.Node) string {
+	in := func(k int) string { return t.val(nd.In[k]) }
+	size := t.size(nd.Out)
+	switch o := nd.Op.(type) {
+	case *graph.Dense:
+		w := t.weight(o, nd, false)
+		y := t.Op("MatMul", []string{t.shape(in(0), -1, o.T, o.In), w})
+		if len(nd.In) > 2 {
+			y = t.Op("Add", []string{y, in(2)})
+		}
+		return t.shape(y, -1, size)
+	case *graph.MatMul:
+		a, b := t.matrices(in(0), nd, 0), t.matrices(in(1), nd, 1)
+		y := t.shape(t.Op("MatMul", []string{a, b}), -1, len(o.Offsets)*o.M*o.N)
+		return t.scatter(y, 2, size, matrixIndex(o, 2))
+	case *graph.Convolve:
+		w := o.Window
+		_, k, m := w.Factors()
+		y := t.Op("MatMul", []string{t.shape(t.patches(in(0), 2, w), -1, w.NumGroups, w.Out, k), t.kernel(nd, w, true)})
+		y = t.Op("Transpose", []string{y}, "perm", []int64{0, 1, 3, 2})
+		if len(nd.In) > 2 {
+			y = t.Op("Add", []string{y, t.shape(in(2), 1, w.NumGroups, m, 1)})
+		}
+		return t.shape(y, -1, size)
+	case *graph.ConvolveTranspose:
+		w := o.Window
+		_, rows, width := w.Factors()
+		y := t.einsum("tgro,grw->tgow", t.shape(in(0), -1, w.NumGroups, rows, w.Out), t.shape(in(1), w.NumGroups, rows, width))
+		y = t.scatter(t.shape(y, -1, w.NumGroups*w.Out*width), 2, size, patchIndex(w))
+		if len(nd.In) > 2 {
+			y = t.shape(t.Op("Add", []string{t.shape(y, -1, w.Cin, w.In), t.shape(in(2), 1, w.Cin, 1)}), -1, size)
+		}
+		return y
+	case *graph.Where:
+		cond := t.Op("Not", []string{t.Op("Equal", []string{t.operand(nd, 0, o.Cond), t.Double(0)})})
+		return t.Op("Where", []string{cond, t.operand(nd, 1, o.Left), t.operand(nd, 2, o.Right)})
+	case *graph.Group:
+		return t.group(o, nd)
+	case *graph.MaxPool:
+		return t.shape(t.Op("ReduceMax", []string{t.windows(in(0), o.Window)}, "axes", []int64{2}, "keepdims", 0), -1, size)
+	case *graph.AxisMap:
+		y := t.Op("MatMul", []string{t.axisMatrix(o, false), t.shape(in(0), -1, o.Outer, o.In, o.Inner)})
+		if o.Offset != nil {
+			y = t.Op("Add", []string{y, t.Doubles(o.Offset, 1, 1, o.Out(), 1)})
+		}
+		return t.shape(y, -1, size)
+	case *graph.Index:
+		return t.gather(in(0), 2, t.size(nd.In[0]), o.Source, o.Fill)
+	case *graph.Select:
+		first := t.size(nd.In[0])
+		both := t.Op("Concat", []string{t.everyRow(nd.In[0]), t.everyRow(nd.In[1])}, "axis", 1)
+		at := make([]int32, len(o.Source))
+		for i, j := range o.Source {
+			if at[i] = j; j < 0 {
+				at[i] = int32(first) + ^j
+			}
+		}
+		return t.gather(both, 2, first+t.size(nd.In[1]), at, 0)
+	case *graph.Concat:
+		var all []string
+		for _, slot := range nd.In {
+			all = append(all, t.shape(t.everyRow(slot), -1, o.Outer, t.size(slot)/o.Outer))
+		}
+		return t.shape(t.Op("Concat", all, "axis", 2), -1, size)
+	case *graph.Reduce:
+		y := t.scatter(in(0), 2, size, o.Target)
+		if o.Scale != 1 {
+			y = t.Op("Mul", []string{y, t.Double(o.Scale)})
+		}
+		return y
+	case *graph.Softmax:
+		op := "Softmax"
+		if o.Log {
+			op = "LogSoftmax"
+		}
+		x := t.Op("Transpose", []string{t.shape(in(0), -1, o.Outer, o.Length, o.Inner)}, "perm", []int64{0, 1, 3, 2})
+		y := t.Op("Transpose", []string{t.Op(op, []string{x}, "axis", -1)}, "perm", []int64{0, 1, 3, 2})
+		return t.shape(y, -1, size)
+	case *graph.Normalize:
+		return t.shape(t.normalized(nd, o), -1, size)
+	case *graph.Binary:
+		a, b := t.operand(nd, 0, o.Left), t.operand(nd, 1, o.Right)
+		switch name := o.Fn.Name(); name {
+		case "Add", "Sub", "Mul", "Div", "Pow", "Min", "Max":
+			return t.Op(name, []string{a, b})
+		case "PRelu":
+			return t.plus(t.one("Relu", a), t.mul(b, t.Op("Min", []string{a, t.Double(0)})))
+		}
+		return t.refuse(o, o.Fn.Name())
+	case *graph.Lookup:
+		if o.Outer != 1 {
+			return t.refuse(o, "of several tables")
+		}
+		n := t.size(nd.In[0])
+		index := t.Op("Cast", []string{in(0)}, "to", int(onnx.Int64))
+		rows := t.Op("Gather", []string{t.shape(in(1), o.Rows, o.Inner), index}, "axis", 0)
+		return t.shape(rows, -1, n*o.Inner)
+	case graph.Named:
+		return t.function(o, in(0))
+	case graph.Relu:
+		return t.Op("Relu", []string{in(0)})
+	default:
+		return t.refuse(o, "")
+	}
+}
+
+// backward adds the gradients of a node's inputs.
+func (t *tracer) backward(nd *graph.Node) {
+	c := t.p.C
+	g := t.grad(nd.Out)
+	size := t.size(nd.Out)
+	switch o := nd.Op.(type) {
+	case *graph.Dense:
+		dy := t.shape(g, -1, c, o.T, o.Out)
+		if t.needs(nd.In[0]) {
+			t.add(nd.In[0], t.shape(t.Op("MatMul", []string{dy, t.weight(o, nd, true)}), -1, c, o.T*o.In))
+		}
+		if o.Tied && t.needs(nd.In[1]) {
+			t.add(nd.In[1], t.weightGradient(dy, t.shape(t.everyRow(nd.In[0]), -1, o.T, o.In), o.InByOut, o.In*o.Out))
+		}
+		if (o.Tied || o.TiedBias) && len(nd.In) > 2 && t.needs(nd.In[2]) {
+			t.add(nd.In[2], t.Op("ReduceSum", []string{dy, t.Ints(2)}, "keepdims", 0))
+		}
+	case *graph.MatMul:
+		n := len(o.Offsets)
+		dy := t.shape(t.gather(g, 3, size, matrixIndex(o, 2), 0), -1, c, n, o.M, o.N)
+		if t.needs(nd.In[0]) {
+			da := t.einsum("tcnmp,tnkp->tcnmk", dy, t.matrices(t.everyRow(nd.In[1]), nd, 1))
+			t.add(nd.In[0], t.scatter(t.shape(da, -1, c, n*o.M*o.K), 3, t.size(nd.In[0]), matrixIndex(o, 0)))
+		}
+		if t.needs(nd.In[1]) {
+			db := t.einsum("tnmk,tcnmp->tcnkp", t.matrices(t.everyRow(nd.In[0]), nd, 0), dy)
+			t.add(nd.In[1], t.scatter(t.shape(db, -1, c, n*o.K*o.N), 3, t.size(nd.In[1]), matrixIndex(o, 1)))
+		}
+	case *graph.Convolve:
+		w := o.Window
+		_, k, m := w.Factors()
+		if w.Tied && (t.needs(nd.In[1]) || len(nd.In) > 2 && t.needs(nd.In[2])) {
+			t.refuse(o, "with a weight that is used elsewhere too")
+			return
+		}
+		if t.needs(nd.In[0]) {
+			dp := t.einsum("tcgmo,gmk->tcgok", t.shape(g, -1, c, w.NumGroups, m, w.Out), t.kernel(nd, w, false))
+			dp = t.shape(dp, -1, c, w.NumGroups*w.Out*k)
+			t.add(nd.In[0], t.scatter(dp, 3, w.Cin*w.In, patchIndex(w)))
+		}
+	case *graph.ConvolveTranspose:
+		w := o.Window
+		_, rows, width := w.Factors()
+		if w.Tied && (t.needs(nd.In[1]) || len(nd.In) > 2 && t.needs(nd.In[2])) {
+			t.refuse(o, "with a weight that is used elsewhere too")
+			return
+		}
+		if t.needs(nd.In[0]) {
+			dp := t.shape(t.gather(g, 3, size, patchIndex(w), 0), -1, c, w.NumGroups, w.Out, width)
+			dx := t.einsum("tcgow,grw->tcgro", dp, t.shape(t.val(nd.In[1]), w.NumGroups, rows, width))
+			t.add(nd.In[0], t.shape(dx, -1, c, w.NumGroups*rows*w.Out))
+		}
+	case *graph.Where:
+		cond := t.wide(t.Op("Not", []string{t.Op("Equal", []string{t.operand(nd, 0, o.Cond), t.Double(0)})}))
+		for k, table := range [][]int32{1: o.Left, 2: o.Right} {
+			if k == 0 || !t.needs(nd.In[k]) {
+				continue
+			}
+			dx := t.Op("Where", []string{cond, g, t.Double(0)})
+			if k == 2 {
+				dx = t.Op("Where", []string{cond, t.Double(0), g})
+			}
+			if table != nil {
+				dx = t.scatter(dx, 3, t.size(nd.In[k]), table)
+			}
+			t.add(nd.In[k], dx)
+		}
+	case *graph.Group:
+		t.groupBackward(o, nd, g)
+	case *graph.MaxPool:
+		if !t.needs(nd.In[0]) {
+			return
+		}
+		w := o.Window
+		first := t.Op("ArgMax", []string{t.windows(t.val(nd.In[0]), w)}, "axis", 2, "keepdims", 1)
+		numbers := make([]int64, w.Taps)
+		for i := range numbers {
+			numbers[i] = int64(i)
+		}
+		hot := t.Op("Cast", []string{t.Op("Equal", []string{first, t.Ints(numbers...)})}, "to", int(onnx.Double))
+		dp := t.Op("Mul", []string{t.shape(g, -1, c, size, 1), t.wide(hot)})
+		t.add(nd.In[0], t.scatter(t.shape(dp, -1, c, size*w.Taps), 3, w.Cin*w.In, poolIndex(w)))
+	case *graph.AxisMap:
+		dy := t.shape(g, -1, c, o.Outer, o.Out(), o.Inner)
+		t.add(nd.In[0], t.shape(t.Op("MatMul", []string{t.axisMatrix(o, true), dy}), -1, c, o.Outer*o.In*o.Inner))
+	case *graph.Index:
+		t.add(nd.In[0], t.scatter(g, 3, t.size(nd.In[0]), o.Source))
+	case *graph.Select:
+		at := [2][]int32{make([]int32, len(o.Source)), make([]int32, len(o.Source))}
+		for i, j := range o.Source {
+			at[0][i], at[1][i] = j, ^j
+		}
+		for k, slot := range nd.In {
+			if t.needs(slot) {
+				t.add(slot, t.scatter(g, 3, t.size(slot), at[k]))
+			}
+		}
+	case *graph.Concat:
+		total, from := size/o.Outer, 0
+		for _, slot := range nd.In {
+			width := t.size(slot) / o.Outer
+			if t.needs(slot) {
+				part := t.Op("Slice", []string{t.shape(g, -1, c, o.Outer, total), t.Ints(int64(from)), t.Ints(int64(from + width)), t.Ints(3)})
+				t.add(slot, t.shape(part, -1, c, o.Outer*width))
+			}
+			from += width
+		}
+	case *graph.Reduce:
+		dx := t.gather(g, 3, size, o.Target, 0)
+		if o.Scale != 1 {
+			dx = t.Op("Mul", []string{dx, t.Double(o.Scale)})
+		}
+		t.add(nd.In[0], dx)
+	case *graph.Softmax:
+		dims := []int{-1, 1, o.Outer, o.Length, o.Inner}
+		y := t.shape(t.val(nd.Out), dims...)
+		dims[1] = c
+		dy := t.shape(g, dims...)
+		var dx string
+		if o.Log {
+			sum := t.Op("ReduceSum", []string{dy, t.Ints(3)})
+			dx = t.Op("Sub", []string{dy, t.Op("Mul", []string{t.Op("Exp", []string{y}), sum})})
+		} else {
+			sum := t.Op("ReduceSum", []string{t.Op("Mul", []string{dy, y}), t.Ints(3)})
+			dx = t.Op("Mul", []string{y, t.Op("Sub", []string{dy, sum})})
+		}
+		t.add(nd.In[0], t.shape(dx, -1, c, size))
+	case *graph.Normalize:
+		n := size / o.Length
+		y, dy := t.shape(t.val(nd.Out), -1, 1, n, o.Length), t.shape(g, -1, c, n, o.Length)
+		_, inverse := t.moments(nd, o) // T×n×1
+		mean := func(v string) string { return t.Op("ReduceMean", []string{v}, "axes", []int64{3}, "keepdims", 1) }
+		rest := t.Op("Sub", []string{t.Op("Sub", []string{dy, mean(dy)}), t.Op("Mul", []string{y, mean(t.Op("Mul", []string{dy, y}))})})
+		t.add(nd.In[0], t.shape(t.Op("Mul", []string{rest, t.wide(inverse)}), -1, c, size))
+	case *graph.Binary:
+		a, b, y := t.wide(t.operand(nd, 0, o.Left)), t.wide(t.operand(nd, 1, o.Right)), t.wide(t.val(nd.Out))
+		for k, table := range [][]int32{o.Left, o.Right} {
+			if !t.needs(nd.In[k]) {
+				continue
+			}
+			d := t.partial(o, k, a, b, y)
+			dx := g
+			if d != "" {
+				dx = t.Op("Mul", []string{g, d})
+			}
+			if table != nil {
+				dx = t.scatter(dx, 3, t.size(nd.In[k]), table)
+			}
+			t.add(nd.In[k], dx)
+		}
+	case *graph.Lookup:
+		if t.needs(nd.In[1]) && !o.Place {
+			if o.Outer != 1 {
+				t.refuse(o, "of several tables")
+				return
+			}
+			n := t.size(nd.In[0])
+			dw := t.einsum("tnr,tcni->tcri", t.hot(o, t.everyRow(nd.In[0])), t.shape(g, -1, c, n, o.Inner))
+			t.add(nd.In[1], t.shape(dw, -1, c, o.Rows*o.Inner))
+		}
+	case graph.Named:
+		t.add(nd.In[0], t.Op("Mul", []string{g, t.wide(t.derivative(o, t.val(nd.In[0]), t.val(nd.Out)))}))
+	case graph.Relu:
+		positive := t.Op("Greater", []string{t.val(nd.Out), t.Double(0)})
+		t.add(nd.In[0], t.Op("Mul", []string{g, t.wide(t.Op("Cast", []string{positive}, "to", int(onnx.Double)))}))
+	default:
+		t.refuse(o, "")
+	}
+}
+
+// partial returns the derivative of a function of two numbers by one of them, "" for 1.
+func (t *tracer) partial(o *graph.Binary, k int, a, b, y string) string {
+	holds := func(op string) string {
+		return t.Op("Cast", []string{t.Op(op, []string{a, b})}, "to", int(onnx.Double))
+	}
+	switch name := o.Fn.Name(); {
+	case name == "Add", name == "Sub" && k == 0:
+		return ""
+	case name == "Sub":
+		return t.Double(-1)
+	case name == "Mul" && k == 0:
+		return b
+	case name == "Mul":
+		return a
+	case name == "Div" && k == 0:
+		return t.Op("Reciprocal", []string{b})
+	case name == "Div":
+		return t.Op("Neg", []string{t.Op("Div", []string{y, b})})
+	case name == "Pow" && k == 0:
+		return t.Op("Mul", []string{b, t.Op("Pow", []string{a, t.Op("Sub", []string{b, t.Double(1)})})})
+	case name == "Min" && k == 0, name == "Max" && k == 1:
+		return t.Op("Add", []string{holds("Less"), t.Op("Mul", []string{holds("Equal"), t.Double(.5)})})
+	case name == "Max" && k == 0, name == "Min" && k == 1:
+		return t.Op("Add", []string{holds("Greater"), t.Op("Mul", []string{holds("Equal"), t.Double(.5)})})
+	}
+	switch name := o.Fn.Name(); {
+	case name == "Pow":
+		return t.mul(y, t.one("Log", a))
+	case name == "PRelu" && k == 0:
+		return t.Op("Where", []string{t.Op("Greater", []string{a, t.Double(0)}), t.Double(1), b})
+	case name == "PRelu":
+		return t.Op("Min", []string{a, t.Double(0)})
+	}
+	return t.refuse(o, o.Fn.Name())
+}
+
+// group reduces groups of elements to one number each.
+func (t *tracer) group(o *graph.Group, nd *graph.Node) string {
+	x, size := t.val(nd.In[0]), t.size(nd.Out)
+	sum := func(v string) string { return t.scatter(v, 2, size, o.Target) }
+	switch name := o.Fn.Name(); name {
+	case "Max", "Min":
+		from := make([][]int32, size)
+		most := 0
+		for i, to := range o.Target {
+			from[to] = append(from[to], int32(i))
+			most = max(most, len(from[to]))
+		}
+		at := make([]int32, 0, size*most)
+		for _, f := range from {
+			for k := range most {
+				at = append(at, f[min(k, len(f)-1)])
+			}
+		}
+		return t.Op("Reduce"+name, []string{t.shape(t.gather(x, 2, t.size(nd.In[0]), at, 0), -1, size, most)}, "axes", []int64{2}, "keepdims", 0)
+	case "L1":
+		return sum(t.one("Abs", x))
+	case "SumSquare":
+		return sum(t.mul(x, x))
+	case "L2":
+		return t.one("Sqrt", sum(t.mul(x, x)))
+	case "LogSum":
+		return t.one("Log", sum(x))
+	}
+	return t.refuse(o, "of another order")
+}
+
+func (t *tracer) groupBackward(o *graph.Group, nd *graph.Node, g string) {
+	n := t.size(nd.In[0])
+	x := t.val(nd.In[0])
+	spread := func(v string, rank int) string { return t.gather(v, rank, t.size(nd.Out), o.Target, 0) }
+	y := spread(t.val(nd.Out), 2)
+	var d string
+	switch o.Fn.Name() {
+	case "Max", "Min": // those that are equal share
+		same := t.Op("Cast", []string{t.Op("Equal", []string{x, y})}, "to", int(onnx.Double))
+		d = t.Op("Div", []string{same, spread(t.scatter(same, 2, t.size(nd.Out), o.Target), 2)})
+	case "L1":
+		d = t.one("Sign", x)
+	case "SumSquare":
+		d = t.mul(t.Double(2), x)
+	case "L2":
+		d = t.Op("Div", []string{x, t.Op("Max", []string{y, t.Double(1e-300)})})
+	case "LogSum":
+		d = t.one("Exp", t.one("Neg", y))
+	default:
+		t.refuse(o, "of another order")
+		return
+	}
+	if dx := t.mul(spread(g, 3), t.wide(d)); n > 0 {
+		t.add(nd.In[0], dx)
+	}
+}
+
+// operand returns an operand as the elements of the result read it, T×size or 1×size.
+func (t *tracer) operand(nd *graph.Node, k int, table []int32) string {
+	if table == nil {
+		return t.val(nd.In[k])
+	}
+	if t.p.Slots[nd.In[k]].Static {
+		all := make([]float64, len(table))
+		for i, j := range table {
+			all[i] = t.static[nd.In[k]][j]
+		}
+		return t.Doubles(all, 1, len(all))
+	}
+	return t.gather(t.val(nd.In[k]), 2, t.size(nd.In[k]), table, 0)
+}
+
+// everyRow returns the value of a slot with a row for each example.
+func (t *tracer) everyRow(slot int) string {
+	if !t.p.Slots[slot].Static {
+		return t.val(slot)
+	}
+	return t.Op("Expand", []string{t.val(slot), t.Op("Concat", []string{t.rows, t.Ints(1)}, "axis", 0)})
+}
+
+// weight returns the weight of a dense layer, in×out, or out×in if trans is true.
+func (t *tracer) weight(o *graph.Dense, nd *graph.Node, trans bool) string {
+	if o.InByOut != trans {
+		return t.shape(t.val(nd.In[1]), pick(o.InByOut, o.In, o.Out), pick(o.InByOut, o.Out, o.In))
+	}
+	stored := t.shape(t.val(nd.In[1]), pick(o.InByOut, o.In, o.Out), pick(o.InByOut, o.Out, o.In))
+	return t.Op("Transpose", []string{stored}, "perm", []int64{1, 0})
+}
+
+func pick(first bool, a, b int) int {
+	if first {
+		return a
+	}
+	return b
+}
+
+// kernel returns the weights of a convolution, groups×m×k, or groups×k×m if trans is true.
+func (t *tracer) kernel(nd *graph.Node, w *graph.Window, trans bool) string {
+	_, k, m := w.Factors()
+	stored := t.shape(t.val(nd.In[1]), w.NumGroups, m, k)
+	if !trans {
+		return stored
+	}
+	return t.Op("Transpose", []string{stored}, "perm", []int64{0, 2, 1})
+}
+
+// matrixIndex lists the elements of factor k (0 and 1) or of the result (2) of the products of a MatMul.
+func matrixIndex(o *graph.MatMul, k int) []int32 {
+	size := []int{o.M * o.K, o.K * o.N, o.M * o.N}[k]
+	at := make([]int32, 0, size*len(o.Offsets))
+	for _, off := range o.Offsets {
+		for i := range size {
+			at = append(at, int32(off[k]+i))
+		}
+	}
+	return at
+}
+
+// matrices returns the left (k = 0) or right factors of a MatMul, T×n×rows×columns.
+func (t *tracer) matrices(x string, nd *graph.Node, k int) string {
+	o := nd.Op.(*graph.MatMul)
+	flat := t.gather(x, 2, t.size(nd.In[k]), matrixIndex(o, k), 0)
+	if k == 0 {
+		return t.shape(flat, -1, len(o.Offsets), o.M, o.K)
+	}
+	return t.shape(flat, -1, len(o.Offsets), o.K, o.N)
+}
+
+// axisMatrix returns the matrix of a map along an axis, out×in, or its transpose.
+func (t *tracer) axisMatrix(o *graph.AxisMap, trans bool) string {
+	out := o.Out()
+	m := make([]float64, out*o.In)
+	for i := range out {
+		for k := o.First[i]; k < o.First[i+1]; k++ {
+			at := i*o.In + int(o.Source[k])
+			if trans {
+				at = int(o.Source[k])*out + i
+			}
+			m[at] += o.Weight[k]
+		}
+	}
+	if trans {
+		return t.Doubles(m, o.In, out)
+	}
+	return t.Doubles(m, out, o.In)
+}
+
+// poolIndex lists what the windows of a pool read: (channels·Out)×Taps.
+func poolIndex(w *graph.Window) []int32 {
+	at := make([]int32, 0, w.Cin*w.Out*w.Taps)
+	for ch := range w.Cin {
+		for _, s := range w.Source {
+			if s >= 0 {
+				s += int32(ch * w.In)
+			}
+			at = append(at, s)
+		}
+	}
+	return at
+}
+
+// windows gathers the windows of a pool, T×(channels·Out)×Taps.
+func (t *tracer) windows(x string, w *graph.Window) string {
+	return t.shape(t.gather(x, 2, w.Cin*w.In, poolIndex(w), -math.MaxFloat64), -1, w.Cin*w.Out, w.Taps)
+}
+
+// moments returns the centered segments of a Normalize, T×n×Length, and 1/√(variance + ε), T×n×1.
+func (t *tracer) moments(nd *graph.Node, o *graph.Normalize) (centered, inverse string) {
+	x := t.shape(t.val(nd.In[0]), -1, t.size(nd.Out)/o.Length, o.Length)
+	mean := func(v string) string { return t.Op("ReduceMean", []string{v}, "axes", []int64{2}, "keepdims", 1) }
+	centered = t.Op("Sub", []string{x, mean(x)})
+	variance := mean(t.Op("Mul", []string{centered, centered}))
+	return centered, t.Op("Reciprocal", []string{t.Op("Sqrt", []string{t.Op("Add", []string{variance, t.Double(o.Eps)})})})
+}
+
+func (t *tracer) normalized(nd *graph.Node, o *graph.Normalize) string {
+	centered, inverse := t.moments(nd, o)
+	return t.Op("Mul", []string{centered, inverse})
+}
