@@ -446,6 +446,20 @@ func ExamplePosterior_Save() {
 	// <nil>
 }
 
+func ExamplePosterior_Export() {
+	ctx := context.Background()
+	dir := must(os.MkdirTemp("", "funcgp"))
+	defer os.RemoveAll(dir)
+	p := digits(ctx)
+	defer p.Close()
+	e := must(p.Export(ctx, filepath.Join(dir, "explained.onnx"), nil))
+	fmt.Println(e.Outputs)
+	fmt.Println(e.Errors["probability"] < 1e-9)
+	// Output:
+	// [mean covariance probability probability_sd novelty novelty_rank term term_row term_sum]
+	// true
+}
+
 func ExamplePosterior_TestRows() {
 	ctx := context.Background()
 	p := digits(ctx)
