@@ -45,7 +45,8 @@ fixed points, those of fewer come from a trapezoidal rule.
 The posterior is exact, nystrom, subset or kept; kept rows have no terms. A network
 with recurrent layers, or others whose gradient cannot be written in ONNX, is refused by
 their names.`,
-		example: `  gpexplain export -o explained.onnx
+		example: `  gpexplain export --train-count 300 -o explained.onnx
+  gpexplain fit -o digits.gp --method nystrom --inducing 100
   gpexplain export --posterior digits.gp --top 5 -o explained.onnx`,
 		flags: s.add, run: s.run, writes: []string{"out"},
 		rules: []flags.Rule{

@@ -23,6 +23,7 @@ func exportedFile(t *testing.T, args ...string) (*inference.Exported, string) {
 	r := new(inference.Exported)
 	ran := gpexplain(t.Context(), append([]string{"export", "--json", "-o", path}, args...)...)
 	require.Equal(t, 0, ran.code, ran.stderr)
+	requireSchema(t, "export", ran.stdout)
 	require.NoError(t, json.Unmarshal([]byte(ran.stdout), r))
 	info, err := os.Stat(path)
 	require.NoError(t, err)

@@ -187,7 +187,7 @@ func TestUsageMessages(t *testing.T) {
 	}
 }
 
-var verbs = []string{"explain", "predict", "reconstruct", "importances", "audit", "acquire", "evidence", "validate", "train", "inspect", "fit", "merge", "forget", "card", "serve"}
+var verbs = []string{"explain", "predict", "reconstruct", "importances", "audit", "acquire", "evidence", "validate", "train", "inspect", "fit", "merge", "forget", "export", "card", "serve"}
 
 func TestHelp(t *testing.T) {
 	all := succeed(t, "help")
