@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import math
 import os
 import shutil
@@ -220,33 +221,25 @@ class Posterior:
         label = w.get("class_name", None if w["class"] is None else format(w["class"], "g"))
         return Without(list(w["rows"]), w["order"], label, w.get("class_before"), probability, sd, mean)
 
-    def _command(
-        self, verb: str, row: Optional[np.ndarray], options: Dict[str, Any], *args: str
-    ) -> List[Dict[str, Any]]:
-        """What a verb says of the file, and of a row."""
+    def _command(self, verb: str, options: Dict[str, Any], stdin: bytes = b"") -> List[Dict[str, Any]]:
+        """What a verb says of the file."""
         self._server
         name = folder().name(self._file)
-        asked = ["--posterior", name, *flags(options), *args]
-        if row is None:
-            return run(verb, *asked, paths={name: "the posterior"})
-        return run(verb, "--input=-", *asked, stdin=data.npy(row[None]), paths={name: "the posterior"})
+        return run(verb, "--posterior", name, *flags(options), stdin=stdin, paths={name: "the posterior"})
 
     def _smallest_flip(self, row: np.ndarray, options: Dict[str, Any]) -> Optional[List[int]]:
         flip = self._explain(row, options, top=1, flip=True)["smallest_flip"]
         return list(flip["rows"]) if flip["found"] else None
 
     def _page(self, row: np.ndarray, options: Dict[str, Any]) -> str:
-        page = folder().new(".html")
-        try:
-            self._command("explain", row, options, "--html", folder().name(page))
-            with io.open(page, encoding="utf-8") as file:
-                return file.read()
-        finally:
-            remove(page)
+        body = json.dumps(dict(options, values=row.astype(np.float64).tolist())).encode()
+        return self._server.ask(
+            "POST", "/v1/explain", body, Content_Type="application/json", Accept="text/html"
+        ).decode()
 
     def evidence(self) -> Report:
         """The log evidence of the network for its training rows, with its parts, at the precision of the answers."""
-        fit = self._command("predict", np.zeros(self._features), {})[-1]["fit"]
+        fit = self._command("predict", {"input": "-"}, data.npy(np.zeros((1, self._features))))[-1]["fit"]
         members = (
             "log_evidence",
             "bound",
@@ -261,7 +254,7 @@ class Posterior:
 
     def audit(self, top: int = 20) -> Report:
         """The training rows that are worth a look: mislabelled, the same, near a boundary, of high leverage."""
-        return Report(self._command("audit", None, {"top": int(top)})[0])
+        return Report(self._command("audit", {"top": int(top)})[0])
 
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Writes the posterior, with the network and the training rows, to a file for open and the command."""

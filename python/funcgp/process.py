@@ -82,13 +82,15 @@ class _Running:
         self.address: Union[str, Tuple[str, int]] = self.place
         self.token: Optional[str] = None
         self.log: IO[bytes] = tempfile.TemporaryFile()
-        where = [f"--socket={self.place}"] if _SOCKETS else ["--addr=127.0.0.1:0", f"--port-file={self.place}"]
+        name, place = self.folder.name(file), self.folder.name(self.place)
+        where = [f"--socket={place}"] if _SOCKETS else ["--addr=127.0.0.1:0", f"--port-file={place}"]
         self.process = subprocess.Popen(
-            [binary(), "serve", "--json", f"--posterior={file}", f"--parent-pid={os.getpid()}", *where],
+            [binary(), "serve", "--json", f"--posterior={name}", f"--parent-pid={os.getpid()}", *where],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.log,
             bufsize=0,
+            cwd=self.folder.path,
             start_new_session=True,  # so that Ctrl-C does not end it
         )
         self.folder.began(self.process.pid)
@@ -96,10 +98,10 @@ class _Running:
             assert self.process.stdout
             if not self.process.stdout.readline():
                 self.process.wait()
-                raise refusal(self.said(), "failed", {file: os.path.basename(file)})
+                raise refusal(self.said(), "failed", {name: os.path.basename(file)})
             if not _SOCKETS:
-                with open(self.place, encoding="utf-8") as place:
-                    named = json.load(place)
+                with open(self.place, encoding="utf-8") as says:
+                    named = json.load(says)
                 host, _, port = named["address"].rpartition(":")
                 self.address, self.token = (host, int(port)), named["token"]
             self._greet()

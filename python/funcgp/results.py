@@ -96,7 +96,7 @@ class Explanation:
     """Why one row is predicted as it is: network = prior_mean + the sum of all terms + remainder.
 
     prediction  the Prediction of the row
-    terms       a structured array of the largest terms: row, label, value, sd, distinguishable, removal, similarity
+    terms       a record array of the largest terms: row, label, value, sd, distinguishable, removal, similarity
     title, says what a value means, its unit and its sign
     sum         network, prior_mean, contribution_sum, remainder and examples
     """
@@ -115,25 +115,15 @@ class Explanation:
         self.says: str = answer["score"]["says"]
         self.sum: Dict[str, Any] = answer["sum"]
         terms = sorted(answer["for"] + answer["against"], key=lambda t: -abs(float(t["value"] or 0)))
-        nan = float("nan")
-        width = max([1] + [len(t.get("id", "")) for t in terms])
-        label = max([1] + [len(str(t.get("label_name", ""))) for t in terms])
-        kinds = [("row", "i8"), ("id", f"U{width}"), ("label", "f8"), ("label_name", f"U{label}")]
-        kinds += [("value", "f8"), ("sd", "f8"), ("distinguishable", "?"), ("removal", "f8"), ("similarity", "f8")]
-        self.terms = np.array(
-            [
-                (
-                    t["index"],
-                    t.get("id", ""),
-                    _nan(t["label"]),
-                    t.get("label_name", ""),
-                    _nan(t["value"]),
-                    t.get("sd", nan),
-                )
-                + (t.get("distinguishable", False), _nan(t["removal"]), _nan(t["similarity"]))
-                for t in terms
-            ],
-            dtype=kinds,
+
+        def column(kind: type, name: str, missing: Any = float("nan")) -> np.ndarray:
+            return np.array([missing if t.get(name) is None else t[name] for t in terms], kind)
+
+        self.terms = np.rec.fromarrays(  # type: ignore[call-overload]
+            [column(int, "index"), column(str, "id", ""), column(float, "label"), column(str, "label_name", "")]
+            + [column(float, "value"), column(float, "sd"), column(bool, "distinguishable", False)]
+            + [column(float, "removal"), column(float, "similarity")],
+            names="row,id,label,label_name,value,sd,distinguishable,removal,similarity",
         )
 
     def frame(self) -> Any:
@@ -170,7 +160,3 @@ class Explanation:
     def _repr_html_(self) -> str:
         page = _html.escape(self.html(), quote=True)
         return f'<iframe style="width:100%;height:40em;border:0" srcdoc="{page}"></iframe>'
-
-
-def _nan(value: Optional[float]) -> float:
-    return float("nan") if value is None else value

@@ -48,6 +48,7 @@ class TestAnswers(unittest.TestCase):
             w = e.without(flip)
             self.assertNotEqual(w.label, w.label_before)
         self.assertIn("<html", e.html())
+        self.assertNotIn(os.path.dirname(self.a._file), e.html())
         self.assertIn("srcdoc", e._repr_html_())
         self.assertIn("remainder", repr(e))
 

@@ -53,7 +53,7 @@ class TestProcesses(unittest.TestCase):
             self.assertTrue(within(10, lambda: not os.listdir(tmp)), os.listdir(tmp))
 
     def test_end_of_program(self):
-        self.gone(lambda p: None, status=0)
+        self.gone(lambda p: p.stdin.close(), START + "sys.stdin.read()", 0)
 
     def test_kill(self):
         self.gone(lambda p: p.send_signal(signal.SIGKILL), START + "sys.stdin.read()", -9)
@@ -65,7 +65,7 @@ class TestProcesses(unittest.TestCase):
         self.gone(lambda p: p.send_signal(signal.SIGINT), START + "sys.stdin.read()")
 
     def test_exception(self):
-        self.gone(lambda p: None, START + "raise SystemExit(3)", 3)
+        self.gone(lambda p: p.stdin.close(), START + "sys.stdin.read(); raise OSError", 1)
 
     def test_killed_while_it_fits(self):
         text = """
