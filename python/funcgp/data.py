@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import math
 import struct
 from functools import lru_cache
 from typing import Any, List, Optional, Sequence, Tuple
@@ -127,15 +128,16 @@ def as_pictures(X: np.ndarray) -> bool:
 
 
 @lru_cache(64)
-def _header(shape: Tuple[int, ...]) -> bytes:
+def _header(shape: Tuple[int, ...], kind: str) -> bytes:
+    """What comes before the numbers in a .npy file."""
     made = io.BytesIO()
-    np.save(made, np.zeros(shape, "<f8"))
-    return made.getvalue()[: -8 * int(np.prod(shape)) or None]
+    np.save(made, np.zeros(shape, kind))
+    return made.getvalue()[: made.tell() - math.prod(shape) * np.dtype(kind).itemsize]
 
 
 def npy(x: np.ndarray) -> bytes:
-    """A .npy file of float64, as np.save writes it; many of one row are made in less time."""
-    return _header(x.shape) + x.astype("<f8", copy=False).tobytes()
+    """A .npy file, as np.save writes it; many of one shape are made in less time."""
+    return _header(x.shape, x.dtype.str) + x.tobytes()
 
 
 @lru_cache(64)

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import shutil
+import urllib.parse
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
@@ -100,10 +101,9 @@ class Posterior:
         coverage  for intervals, and sets of classes, that hold the target with about this probability whatever its
                   distribution, by leave-one-out predictions of the training rows; otherwise intervals are normal
         """
-        x = data.rows(X, self._features)
+        x = self._rows(X)
         if not len(x):
             raise Error("X has no rows", code="bad_rows", remedy="give one at least", argument="X")
-        x = np.ascontiguousarray(x.reshape(len(x), self._features), np.float64)
         path = "/v1/predict" if coverage is None else f"/v1/predict?coverage={float(coverage)!r}"
         size = max(1, self._most())
         parts = [x[i : i + size] for i in range(0, len(x), size)]
@@ -113,6 +113,12 @@ class Posterior:
             with ThreadPoolExecutor(4) as pool:
                 table = np.concatenate(list(pool.map(self._table, [path] * len(parts), parts)))
         return self._prediction(lambda *names: _member(table, names), coverage is not None)
+
+    def _rows(self, X: Any) -> np.ndarray:
+        """Rows of numbers, N×D: float64, or grey levels of pictures as they are."""
+        x = data.rows(X, self._features)
+        kind = np.uint8 if x.dtype == np.uint8 and self.model["images"] else np.float64
+        return np.ascontiguousarray(x.reshape(len(x), self._features), kind)
 
     def _most(self) -> int:
         """The rows that a request may have, by their numbers, those of the covariance among them, and its bytes."""
@@ -194,7 +200,7 @@ class Posterior:
         contrast  two classes, why the one rather than the other (default the predicted and the next most probable)
         output    of a regression, the output to explain
         """
-        x = data.rows(row, self._features).reshape(-1, self._features)
+        x = self._rows(row)
         if len(x) != 1:
             raise Error(f"{len(x)} rows are given", code="one_row", remedy="explain one at a time", argument="row")
         options: Dict[str, Any] = {}
@@ -208,7 +214,20 @@ class Posterior:
         return Explanation(self, x[0], options, prediction, answer)
 
     def _explain(self, row: np.ndarray, options: Dict[str, Any], **more: Any) -> Dict[str, Any]:
-        return self._server.json("/v1/explain", values=row.astype(np.float64).tolist(), **options, **more)
+        answer: Dict[str, Any] = json.loads(self._explained(row, "application/json", {**options, **more}))
+        return answer
+
+    def _explained(self, row: np.ndarray, accept: str, options: Dict[str, Any]) -> bytes:
+        """The answer about a row: pictures go as an array, whose type says their scale, and other rows as JSON."""
+        if not self.model["images"]:
+            body = json.dumps({**options, "values": row.tolist()}).encode()
+            return self._server.ask("POST", "/v1/explain", body, Content_Type="application/json", Accept=accept)
+        said = {
+            k: str(v).lower() if v is True else ",".join(map(str, v)) if isinstance(v, list) else v
+            for k, v in options.items()
+        }
+        path = "/v1/explain?" + urllib.parse.urlencode(said)
+        return self._server.ask("POST", path, data.npy(row[None]), Content_Type=_NPY, Accept=accept)
 
     def _without(self, row: np.ndarray, options: Dict[str, Any], rows: Sequence[int]) -> Without:
         w = self._explain(row, options, top=1, without=[int(i) for i in rows])["without"]
@@ -232,10 +251,7 @@ class Posterior:
         return list(flip["rows"]) if flip["found"] else None
 
     def _page(self, row: np.ndarray, options: Dict[str, Any]) -> str:
-        body = json.dumps(dict(options, values=row.astype(np.float64).tolist())).encode()
-        return self._server.ask(
-            "POST", "/v1/explain", body, Content_Type="application/json", Accept="text/html"
-        ).decode()
+        return self._explained(row, "text/html", options).decode()
 
     def evidence(self) -> Report:
         """The log evidence of the network for its training rows, with its parts, at the precision of the answers."""

@@ -9,7 +9,7 @@ import numpy as np
 
 import funcgp
 from common import fitted, network, rows
-from funcgp.command import flags
+from funcgp.command import flags, run
 from funcgp.errors import without_flags
 
 
@@ -145,6 +145,22 @@ class TestAnswers(unittest.TestCase):
                 if places is not None:
                     os.environ.pop("FUNCGP_BINARY", None)
                 self.refused("no_binary", None, funcgp.fit, network(), self.X, self.y)
+
+    def test_pictures(self):
+        """Grey levels and numbers from 0 to 1 are the same pictures, in predictions and explanations."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "digits.gp")
+            run("fit", "--bundle", f"--out={path}", "--data=digits:400,10", "--train-count=40")
+            with funcgp.open(path) as a:
+                grey = np.random.default_rng(0).integers(0, 256, (1, 28, 28)).astype(np.uint8)
+                p = a.predict(grey)
+                for x in (grey, grey / 255, (grey / 255)[0], (grey / 255).ravel()):
+                    np.testing.assert_allclose(a.predict(x).probability, p.probability, rtol=1e-9)
+                    e = a.explain(x)
+                    np.testing.assert_allclose(e.prediction.probability, p.probability, rtol=1e-9)
+                self.assertIn("rather than", e.title)
+                self.assertEqual(e.without([int(e.terms.row[0])]).order, "refit")
+                self.assertIn("data:image/png", e.html())
 
     def test_messages(self):
         for text, want in (
