@@ -30,9 +30,9 @@ type listing struct {
 	c *candidate
 }
 
-// complete computes what the listed examples still lack: their posterior
-// covariances and, where their terms came from sums, their covariances with the
-// test rows.
+// complete computes what the listed examples still lack: their posterior covariances
+// C(x_i,x_i) and, where the terms were computed from the sums b_iᵀf and α_iᵀf alone, their
+// covariances C(x*,x_i) with the test rows.
 func (e *Explainer) complete(ctx context.Context, cross gp.Cross, work [][]tally) error {
 	// Find the listed examples of all tallies.
 	l := listed{}

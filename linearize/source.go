@@ -119,9 +119,9 @@ func Gather(ctx context.Context, src Source, rows []int) (*Batch, error) {
 	return gatherEach(ctx, src, rows, func(b *Batch, _ int) *Batch { return Concat(b) })
 }
 
-// gatherEach passes over src and joins the batches of(b, place) for the examples at positions rows. of gets a batch
-// b of one example and its index place in rows. It must return a batch with memory of its own.
-func gatherEach(ctx context.Context, src Source, rows []int, of func(b *Batch, place int) *Batch) (*Batch, error) {
+// gatherEach passes over src once and joins pick(b, place) for the examples at the positions in rows, where b is the
+// batch of one example and place its index in rows. pick must return a batch with memory of its own.
+func gatherEach(ctx context.Context, src Source, rows []int, pick func(b *Batch, place int) *Batch) (*Batch, error) {
 	at := make(map[int][]int, len(rows)) // indices in rows of each position
 	for i, r := range rows {
 		at[r] = append(at[r], i)
@@ -130,7 +130,7 @@ func gatherEach(ctx context.Context, src Source, rows []int, of func(b *Batch, p
 	err := ordered(ctx, src, func(first int, b *Batch) error {
 		for i := range b.Len() {
 			for _, place := range at[first+i] {
-				parts[place] = of(b.Slice(i, i+1), place)
+				parts[place] = pick(b.Slice(i, i+1), place)
 			}
 		}
 		return nil

@@ -56,8 +56,7 @@ A program that starts it as its own process gives --parent-pid, so that the serv
 outlive it, and --socket, or where there are no Unix sockets --addr 127.0.0.1:0 with
 --port-file, which tells it the port and a token without which nobody else is answered.`,
 		example: `  gpexplain serve
-  gpexplain serve --addr 127.0.0.1:0 --train-count 500
-  gpexplain serve --posterior credit.gp --socket credit.sock --parent-pid $$`,
+  gpexplain serve --addr 127.0.0.1:0 --train-count 500`,
 		flags: s.add, check: s.check, run: s.run, writes: []string{"port-file"},
 		rules: []flags.Rule{
 			flags.Apart(": both say where to listen", "addr", "socket"),

@@ -101,7 +101,7 @@ func (s *trainVerb) check(c *cobra.Command) error {
 		return err
 	}
 	if coder.IsArch(s.archName) {
-		// Look at the flags of an autoencoder.
+		// The activation of an autoencoder is tanh unless another was given.
 		f := c.Flags()
 		if !f.Changed("activation") {
 			s.activation = "tanh"

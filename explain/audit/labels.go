@@ -25,7 +25,8 @@ import (
 // StageRegressions is the stage of Options.Progress of OfLabels.
 const StageRegressions = "regressions"
 
-// The powers of the correlation and the noise variances that OfLabels tries.
+// The exponents p and noise variances that OfLabels tries: it regresses labels with the kernel ρᵖ, where ρ is the
+// correlation of two examples, and the noise is relative to the prior variance 1.
 var (
 	labelPowers = []int{1, 2, 3, 4, 6, 8, 12}
 	labelNoises = []float64{0.001, 0.01, 0.03, 0.1, 0.3, 1}

@@ -96,7 +96,8 @@ func (f *Factors) addConv(ctx context.Context, block int, v *linearize.Conv, roo
 	return nil
 }
 
-// patchesTo writes the inputs ã of the layer's group of a convolution in example i, T×cols.
+// patchesTo writes ã = (a, 1) of a convolution in example i, T×cols: at each of T positions the patch a of the layer's
+// group, and then 1 if the layer has a bias.
 func (l *matrixLayer) patchesTo(dst blas64.General, v *linearize.Conv, i int) {
 	t, cols := dst.Rows, dst.Cols
 	if l.in > 0 {

@@ -87,8 +87,8 @@ func Fit(ctx context.Context, x linearize.Source, s *gp.Sites, prior ntk.Prior, 
 	if err := p.products().MulTransVecTo(ctx, p.weights, dense.Flat(s.Residual)); err != nil {
 		return nil, err
 	}
-	// The step is α = r + Σ_kept u a with (I + ΛK_kk) a = Λ(f − m − J_kΣ₀Jᵀr), because then
-	// α = r + Λ̃(f − m) − Λ̃Kα (E5).
+	// One Newton step from f gives α = r + Σ_k u_k a_k over the kept rows k, with their directions u_k and
+	// (I + ΛK_kk) a = Λ(f − m − J_kΣ₀Jᵀr): this solves α = r + Λ̃(f − m) − Λ̃Kα (E5), where Λ̃ is Λ of the kept rows.
 	q, a := p.rowVector(), p.rowVector()
 	rows.MulVecTo(q, floats.MulTo(make([]float64, p.p), p.variance, p.weights))
 	b := p.rowVector()
@@ -252,7 +252,7 @@ func (p *Posterior) products() linearize.Products {
 	return &counted{of: of, progress: p.o.Progress}
 }
 
-// counted are products that tell their number.
+// A counted multiplies with J and Jᵀ as of does, and reports to progress how many products were made.
 type counted struct {
 	of       linearize.Products
 	done     int

@@ -346,8 +346,8 @@ func (q *Posterior) Predict(ctx context.Context, task *problem.Task, b *lineariz
 	return q.PredictBy(ctx, nil, task, b, nil, link)
 }
 
-// PredictBy is Predict with the function of another posterior, which is calibrated as q is, or nil for q's own, and
-// with the log density of the targets y of the rows in LogDensity where they are not nil.
+// PredictBy is Predict with f from function, calibrated as q is; a nil function is q's own. Where y, the targets of
+// the rows, is not nil, it also fills in LogDensity.
 func (q *Posterior) PredictBy(ctx context.Context, function gp.Latent, task *problem.Task, b *linearize.Batch, y *mat.Dense, link predictive.Link) (*Predictions, error) {
 	if function == nil {
 		if q.bnn != nil {

@@ -99,7 +99,8 @@ func (s *WeightFlags) fit(ctx context.Context, c *job.Job, p *problem.Problem, f
 	if err != nil {
 		return nil, err
 	}
-	// Kronecker factors come from batches that a source of the network makes for them.
+	// Kronecker factors need a block for each convolution. A source makes one only when it linearizes anew, so no
+	// Jacobian is kept.
 	factors := slices.Contains([]weightspace.Structure{weightspace.KFAC, weightspace.KFACDamped, weightspace.KFACDampedMean, weightspace.Chain}, structure)
 	if err := f.prepare(ctx, p.KeepsJacobian() && !factors, nil); err != nil {
 		return nil, err

@@ -49,7 +49,7 @@ func (r rows) inputs(lo, hi int) *mat.Dense {
 	return x
 }
 
-// targets returns the labels as a likelihood sees them.
+// targets returns the numbers of the classes, N×1, as glm.Categorical takes them.
 func (r rows) targets() *mat.Dense {
 	y := mat.NewDense(r.n, 1, nil)
 	for i, l := range r.labels {

@@ -30,7 +30,7 @@ import (
 	"github.com/funcgp/funcgp/studies/zoo"
 )
 
-// A study is a protocol with its flags.
+// A study is one subcommand: its name, its line of help, and what it runs.
 type study struct {
 	name, short string
 	run         func(ctx context.Context, out io.Writer, args []string) error

@@ -1,6 +1,6 @@
-// Package protocols judges attributions by the protocols that others use, as studies of
-// package reproduce: networks are trained again on random halves of the training rows, and
-// linear datamodeling scores of all methods are taken in the same run.
+// Package protocols judges attributions as published work does: it trains networks again on random halves of the
+// training rows and correlates predicted with observed outputs (the linear datamodeling score), for every method on the
+// same networks. Each protocol is a reproduce.Study.
 package protocols
 
 import (

@@ -327,8 +327,8 @@ var toyRuns = map[string]toyRun{
 	"VOGGN": {variational.VOGGN, false, 500, 6, []toyPhase{{0.05, 120}, {0.02, 50}, {0.01, 50}}},
 }
 
-// A toyPredictive compares the two predictives of a posterior on the held-out rows and
-// on a grid of inputs.
+// A toyPredictive compares predictions by networks drawn from the posterior over parameters (NN) with those of the
+// network linearized at its mean (GLM), beside those of its mean alone (MAP), on the held-out rows and on a grid.
 type toyPredictive struct {
 	LogLikMAP, LogLikNN, LogLikGLM result.Float // mean log density of the held-out rows
 	NN, GLM                        toySurface
