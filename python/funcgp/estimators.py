@@ -138,8 +138,7 @@ class _Estimator:
         self._check(np.asarray(row)[None] if np.ndim(row) == 1 else row)
         return self.posterior_.explain(row, **options)
 
-    def predict_all(self, X: Any) -> Prediction:
-        """As Posterior.predict."""
+    def _predict(self, X: Any) -> Prediction:
         x = self._check(X)
         return self.posterior_.predict(x)
 
@@ -202,7 +201,7 @@ class Classifier(_Estimator):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Calibrated probabilities, N×C."""
-        p = self.predict_all(X).probability
+        p = self._predict(X).probability
         assert p is not None
         return p
 
@@ -233,7 +232,7 @@ class Regressor(_Estimator):
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Expected observations, N or N×T, and with return_std their standard deviations."""
-        p = self.predict_all(X)
+        p = self._predict(X)
         return (p.mean, p.sd) if return_std else p.mean
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

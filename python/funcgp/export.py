@@ -84,9 +84,8 @@ def to_onnx(module: Any, X: np.ndarray) -> bytes:
     """The ONNX file of a module in evaluation mode, for any number of rows."""
     import torch
 
-    file = io.BytesIO()
     options = dict(input_names=["x"], output_names=["f"], dynamic_axes={"x": {0: "n"}, "f": {0: "n"}}, opset_version=17)
-    if "dynamo" in inspect.signature(torch.onnx.export).parameters:  # torch 2: the exporter by tracing
+    if "dynamo" in inspect.signature(torch.onnx.export).parameters:  # torch 2: the exporter by tracing (not run here)
         options["dynamo"] = False
     with _evaluating(module), warnings.catch_warnings():
         x = _tensor(module, X[:2])
@@ -100,16 +99,19 @@ def to_onnx(module: Any, X: np.ndarray) -> bytes:
                 argument="model",
             )
         warnings.simplefilter("ignore")  # of the exporter: what it exported is compared with the module
+        file = io.BytesIO()
         try:
             torch.onnx.export(module, (x,), file, **options)
+            return file.getvalue()
         except Exception as e:  # of many types
-            raise Error(
-                f"torch.onnx.export cannot export the module: {str(e).splitlines()[0] if str(e) else type(e).__name__}",
-                code="not_exported",
-                remedy="export it to a file yourself, and give its path as model",
-                argument="model",
-            ) from e
-    return file.getvalue()
+            why = str(e).splitlines()[0] if str(e) else type(e).__name__
+    # Not from e: while that is kept, torch 1.13 exports nothing more.
+    raise Error(
+        f"torch.onnx.export cannot export the module: {why}",
+        code="not_exported",
+        remedy="export it to a file yourself, and give its path as model",
+        argument="model",
+    )
 
 
 def decay_of(optimizer: Any) -> Optional[float]:

@@ -17,6 +17,7 @@ from .errors import Error, refusal
 from .folder import folder
 
 
+_IDLE = "--idle-timeout=1h"  # the next request starts another
 _SOCKETS = hasattr(socket, "AF_UNIX")  # else a port of this machine, with a token
 
 
@@ -85,7 +86,7 @@ class _Running:
         name, place = self.folder.name(file), self.folder.name(self.place)
         where = [f"--socket={place}"] if _SOCKETS else ["--addr=127.0.0.1:0", f"--port-file={place}"]
         self.process = subprocess.Popen(
-            [binary(), "serve", "--json", f"--posterior={name}", f"--parent-pid={os.getpid()}", *where],
+            [binary(), "serve", "--json", f"--posterior={name}", f"--parent-pid={os.getpid()}", _IDLE, *where],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.log,
@@ -163,6 +164,7 @@ class Process:
     def _start_again(self) -> None:
         self._lock = threading.RLock()
         self._idle: List[_Connection] = []
+        self._last = ""  # what a server that is gone said last
 
     def ask(self, method: str, path: str, body: bytes = b"", **headers: str) -> bytes:
         """The body of an answer. Underscores in the names of headers are dashes."""
@@ -176,9 +178,10 @@ class Process:
                 if connection:
                     connection.close()
                 if attempt < 2:  # it had closed a connection that was idle, or it is gone
-                    self._check()
+                    self._check(0.1 if attempt == 0 else 3)
                     continue
-                raise Error(f"the server broke off twice ({e})", code="crashed", remedy="ask for less at a time") from e
+                said = f"the server broke off twice ({self._last or e})"
+                raise Error(said, code="crashed", remedy="ask for less at a time") from e
             except BaseException:
                 if connection:
                     connection.close()  # with the answer that is still to come
@@ -187,9 +190,9 @@ class Process:
                 self._idle.append(connection)
             if status == 200:
                 return answer
-            said = json.loads(answer)["error"]
-            if said["code"] not in ("busy", "not_ready") or attempt == 4:
-                raise refusal(said["message"], said["code"], member=said.get("field"))
+            why = json.loads(answer)["error"]
+            if why["code"] not in ("busy", "not_ready") or attempt == 4:
+                raise refusal(why["message"], why["code"], member=why.get("field"))
             time.sleep(float(given.get("retry-after", 1)))
         raise AssertionError("unreachable")
 
@@ -208,17 +211,18 @@ class Process:
                 self._running = _Running(self.file)
             return self._idle.pop() if self._idle and not fresh else self._running.connection()
 
-    def _check(self) -> None:
-        """Forgets a server that is gone, so that the next request starts another."""
+    def _check(self, seconds: float) -> None:
+        """Forgets a server that ends within some seconds, so that the next request starts another."""
         with self._lock:
             for connection in self._idle:
                 connection.close()
             self._idle.clear()
             if self._running:
                 try:
-                    self._running.process.wait(timeout=0.1)
+                    self._running.process.wait(timeout=seconds)
                 except subprocess.TimeoutExpired:
                     return  # it had closed an idle connection
+                self._last = self._running.said()
                 self._running.stop()
                 self._running = None
 

@@ -91,7 +91,11 @@ class TestExport(unittest.TestCase):
 
         self.assertIn("tuple", self.refused("bad_model", Two()))
         self.assertIn("[", self.refused("bad_model", nn.Unflatten(1, (3, 1))))
-        self.refused("not_exported", Sorted())
+        with self.assertRaises(funcgp.Error) as kept:  # as a notebook keeps it
+            fit(Sorted(), self.X, self.y)
+        self.assertEqual((kept.exception.code, kept.exception.argument), ("not_exported", "model"))
+        for _ in range(3):
+            fit(self.net, self.X, self.y)
         self.refused("bad_rows", self.net, X=self.X[:, :2], argument="X")
 
     def test_modes_and_types(self):

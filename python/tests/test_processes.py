@@ -13,6 +13,7 @@ from unittest import mock
 import numpy as np
 
 import funcgp
+from funcgp import process
 from common import alive, fitted, folder, program, rows
 
 START = """
@@ -99,10 +100,33 @@ time.sleep(60)
         a = fitted()
         X, _ = rows()
         before = a.predict(X).probability
-        pid = a._process.pid
-        os.kill(pid, signal.SIGKILL)
-        np.testing.assert_array_equal(a.predict(X).probability, before)
-        self.assertNotEqual(a._process.pid, pid)
+        for sign in (signal.SIGKILL, signal.SIGTERM):  # in the latter way it ends when nobody asks for long
+            pid = a._process.pid
+            os.kill(pid, sign)
+            np.testing.assert_array_equal(a.predict(X).probability, before)
+            self.assertTrue(within(10, lambda: not alive(pid)))
+            a.predict(X)
+            self.assertNotEqual(a._process.pid, pid)
+
+    def test_crash_at_each_request(self):
+        """It is refused after a second try, with what the server said."""
+        a = fitted()
+        X, _ = rows()
+        a.predict(X)
+
+        ask = process._Connection.ask
+
+        def killed(connection, method, path, *more):
+            if path == "/v1/version":
+                return ask(connection, method, path, *more)
+            a._process._running.process.kill()
+            raise ConnectionResetError("the server ended within an answer")
+
+        with mock.patch("funcgp.process._Connection.ask", killed), self.assertRaises(funcgp.Error) as e:
+            a._process.ask("GET", "/v1/model")
+        self.assertEqual(e.exception.code, "crashed")
+        a._process._check(5)
+        self.assertEqual(len(a.predict(X)), 40)
 
     def test_fork(self):
         a = fitted()
