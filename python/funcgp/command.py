@@ -40,16 +40,14 @@ def binary() -> str:
     if given is not None:
         if os.path.isfile(given) and os.access(given, os.X_OK):
             return given
-        raise Error(
-            f"FUNCGP_BINARY={given} is no program", code="no_binary", remedy="give the path of gpexplain, or unset it"
-        )
+        raise Error("no_binary", f"FUNCGP_BINARY={given} is no program", "give the path of gpexplain, or unset it")
     for path in _places():
         if os.path.isfile(path) and os.access(path, os.X_OK):
             return path
     raise Error(
+        "no_binary",
         "the command gpexplain is not installed",
-        code="no_binary",
-        remedy="install a wheel of funcgp with it inside, run go install github.com/funcgp/funcgp/cmd/gpexplain@latest, "
+        "install a wheel of funcgp with it inside, run go install github.com/funcgp/funcgp/cmd/gpexplain@latest, "
         "or set FUNCGP_BINARY to its path",
     )
 

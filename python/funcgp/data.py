@@ -18,7 +18,7 @@ def array(values: Any, name: str) -> np.ndarray:
     """Numbers as an array: of lists, tensors of PyTorch, tables of pandas, sparse matrices of SciPy."""
     if values is None:
         text = f"fit requires {name} to be passed, but the target y is None" if name == "y" else "X is None"
-        raise Error(text, code="bad_rows", remedy=f"give {name}", argument=name)
+        raise Error("bad_rows", text, f"give {name}", name)
     if hasattr(values, "detach"):
         values = values.detach().cpu().numpy()
     if hasattr(values, "toarray"):
@@ -26,36 +26,19 @@ def array(values: Any, name: str) -> np.ndarray:
     try:
         a = np.asarray(values)
     except ValueError as e:
-        raise Error(
-            f"{name} is no array: {e}", code="bad_rows", remedy="give rows of the same length", argument=name
-        ) from e
+        raise Error("bad_rows", f"{name} is no array: {e}", "give rows of the same length", name) from e
     if a.dtype.kind == "O" and name == "X":
         try:
             a = a.astype(np.float64)
         except (TypeError, ValueError) as e:
-            raise Error(
-                f"X is not numeric: {e}",
-                code="bad_rows",
-                remedy="encode words as numbers, as for the model",
-                argument="X",
-            ) from e
+            raise Error("bad_rows", f"X is not numeric: {e}", "encode words as numbers, as for the model", "X") from e
     if a.dtype.kind == "c":
-        raise Error(
-            f"{name} has complex numbers: Complex data not supported",
-            code="bad_rows",
-            remedy="give real numbers",
-            argument=name,
-        )
+        raise Error("bad_rows", f"{name} has complex numbers: Complex data not supported", "give real numbers", name)
     if a.dtype.kind not in ("f", "i", "u", "b", *("OSU" if name != "X" else "")):
-        raise Error(f"{name} has the type {a.dtype}", code="bad_rows", remedy="give numbers", argument=name)
+        raise Error("bad_rows", f"{name} has the type {a.dtype}", "give numbers", name)
     if a.dtype.kind == "f" and not np.isfinite(a).all():
         row = int(np.argwhere(~np.isfinite(a))[0][0]) if a.ndim else 0
-        raise Error(
-            f"row {row} of {name} has NaN or infinity",
-            code="bad_rows",
-            remedy="fill it in or leave the row out",
-            argument=name,
-        )
+        raise Error("bad_rows", f"row {row} of {name} has NaN or infinity", "fill it in or leave the row out", name)
     return a.astype(np.int64) if a.dtype.kind == "b" else a
 
 
@@ -65,18 +48,13 @@ def rows(X: Any, features: Optional[int] = None) -> np.ndarray:
     if features is not None and a.ndim and a.size == features and (len(a) != 1 or a.ndim == 1) and features > 1:
         a = a.reshape(1, -1)
     if a.ndim == 0 or a.ndim == 1 and features not in (None, 1):
-        raise Error(
-            f"X has shape {list(a.shape)}",
-            code="bad_rows",
-            remedy=f"give rows of {features or 'several'} numbers",
-            argument="X",
-        )
+        raise Error("bad_rows", f"X has shape {list(a.shape)}", f"give rows of {features or 'several'} numbers", "X")
     if features is not None and len(a) and a.size != len(a) * features:
         raise Error(
+            "bad_rows",
             f"the rows of X have {a.size // len(a)} numbers, but the model takes {features}",
-            code="bad_rows",
-            remedy="give all columns",
-            argument="X",
+            "give all columns",
+            "X",
         )
     return a
 
@@ -90,27 +68,22 @@ def targets(
         a = a[:, 0]
     if a.ndim not in (1, 2) or len(a) != n:
         raise Error(
+            "bad_rows",
             f"y has shape {list(a.shape)}, but X has {n} rows",
-            code="bad_rows",
-            remedy="give one target, or one for each output, for each row",
-            argument="y",
+            "give one target, or one for each output, for each row",
+            "y",
         )
     names = None if class_names is None else [str(name) for name in class_names]
     if a.dtype.kind not in "OSU":
         return a, None, names
     if a.ndim != 1:
-        raise Error(
-            f"y are words of shape {list(a.shape)}", code="bad_rows", remedy="give one word for each row", argument="y"
-        )
+        raise Error("bad_rows", f"y are words of shape {list(a.shape)}", "give one word for each row", "y")
     labels = np.unique(a.astype(str)) if names is None else np.asarray(names)
     place = {label: k for k, label in enumerate(labels)}
     unknown = next((word for word in a if str(word) not in place), None)
     if unknown is not None:
         raise Error(
-            f"y has {unknown!r}, which is none of class_names {names}",
-            code="bad_rows",
-            remedy="name all classes",
-            argument="class_names",
+            "bad_rows", f"y has {unknown!r}, which is none of class_names {names}", "name all classes", "class_names"
         )
     return np.array([place[str(word)] for word in a], np.int64), labels, [str(label) for label in labels]
 

@@ -26,8 +26,8 @@ class Error(ValueError):
     argument  the argument at fault, None where it is none alone
     """
 
-    def __init__(self, message: str, *, code: str, remedy: str = "", argument: Optional[str] = None) -> None:
-        super().__init__(f"{message}; {remedy}" if remedy else message)
+    def __init__(self, code: str, problem: str, remedy: str = "", argument: Optional[str] = None) -> None:
+        super().__init__(f"{problem}; {remedy}" if remedy else problem)
         self.code, self.remedy, self.argument = code, remedy, argument
 
 
@@ -70,4 +70,4 @@ def refusal(text: str, code: str, paths: Mapping[str, str] = {}, member: Optiona
     for path, name in paths.items():
         text = text.replace(path, name)
     problem, _, remedy = without_flags(text).partition("; ")
-    return Error(problem, code=code, remedy=remedy, argument=at_fault)
+    return Error(code, problem, remedy, at_fault)

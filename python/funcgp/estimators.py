@@ -55,7 +55,7 @@ class _Estimator:
         for name, value in params.items():
             own, _, inner = name.partition("__")
             if own not in self.get_params(deep=False):
-                raise ValueError(f"Invalid parameter {own!r} for estimator {type(self).__name__}")
+                raise Error("bad_argument", f"Invalid parameter {own!r} for estimator {type(self).__name__}", "", own)
             if inner:
                 getattr(self, own).set_params(**{inner: value})
             else:
@@ -65,44 +65,32 @@ class _Estimator:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({'' if self.model is None else type(self.model).__name__})"
 
-    def _fit(self, X: Any, y: Any, outputs: int, **options: Any) -> Posterior:
-        x = self._rows(X)
-        model = self.model
-        if model is None:
-            model = self._train(x, y, outputs, options.get("likelihood"))
-        elif onnx.is_sklearn(model):
-            mlp = model.steps[-1][1] if hasattr(model, "steps") else model
-            if not hasattr(mlp, "coefs_"):
-                model = copy.deepcopy(model).fit(x, y)
-        return fit(
-            model,
-            x,
-            y,
-            weight_decay=self.weight_decay,
-            method=self.method,
-            calibrate=self.calibrate,
-            seed=self.seed,
-            progress=False,
-            **options,
-        )
+    def _fit(self, x: np.ndarray, y: np.ndarray, **options: Any) -> None:
+        options.update(weight_decay=self.weight_decay, method=self.method, calibrate=self.calibrate, seed=self.seed)
+        self.n_features_in_ = x.size // len(x)
+        self.posterior_ = fit(options.pop("model", self.model), x, y, progress=False, **options)
+
+    def _of_sklearn(self, x: np.ndarray, y: np.ndarray) -> Any:
+        """The model, or one like it that is trained, where it is scikit-learn's; else None."""
+        if not onnx.is_sklearn(self.model):
+            return None
+        mlp = self.model.steps[-1][1] if hasattr(self.model, "steps") else self.model
+        return self.model if hasattr(mlp, "coefs_") else copy.deepcopy(self.model).fit(x, y)
 
     def _rows(self, X: Any) -> np.ndarray:
-        if self.model is None or onnx.is_sklearn(self.model):
-            if hasattr(X, "toarray"):
-                raise TypeError("X is a sparse matrix; give X.toarray()")
-            x = data.array(X, "X")
-            if x.ndim != 2:
-                raise ValueError(f"Expected 2D array, got an array of shape {x.shape}. Reshape your data.")
-            if not x.size:
-                raise ValueError(
-                    f"Found array with {x.shape[0]} sample(s) and {x.shape[1]} feature(s) (shape={x.shape}) "
-                    "while a minimum of 1 is required."
-                )
-        else:
-            x = data.rows(X)
+        if self.model is not None and not onnx.is_sklearn(self.model):
+            return data.rows(X)
+        if hasattr(X, "toarray"):
+            raise TypeError("X is a sparse matrix; give X.toarray()")
+        x = data.array(X, "X")
+        if x.ndim != 2:
+            raise Error("bad_rows", f"Expected 2D array, got shape {x.shape}", "Reshape your data", "X")
+        if not x.size:
+            shape = f"{x.shape[0]} sample(s) and {x.shape[1]} feature(s) (shape={x.shape})"
+            raise Error("bad_rows", f"Found array with {shape} while a minimum of 1 is required", "give rows", "X")
         return x
 
-    def _train(self, x: np.ndarray, y: np.ndarray, outputs: int, likelihood: Optional[str]) -> bytes:
+    def _train(self, x: np.ndarray, y: np.ndarray, outputs: int, likelihood: str) -> bytes:
         """Trains a network of the command: an ONNX file that records how the rows were scaled."""
         home = folder()
         rows, network = home.new(".npz"), home.new(".onnx")
@@ -128,9 +116,8 @@ class _Estimator:
         x = self._rows(X)
         features = x.size // max(1, len(x))
         if features != self.n_features_in_:
-            raise ValueError(
-                f"X has {features} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input"
-            )
+            expected = f"{type(self).__name__} is expecting {self.n_features_in_} features as input"
+            raise Error("bad_rows", f"X has {features} features, but {expected}", "give all columns", "X")
         return x
 
     def explain(self, row: Any, **options: Any) -> Explanation:
@@ -149,21 +136,15 @@ class _Estimator:
         return {"requires_y": True, "non_deterministic": False, "multioutput": self._kind == "regressor"}
 
     def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import (
-            ClassifierTags,
-            InputTags,
-            RegressorTags,
-            Tags,
-            TargetTags,
-        )  # scikit-learn asks, so it is there
+        from sklearn import utils  # scikit-learn asks, so it is there
 
         classifier = self._kind == "classifier"
-        return Tags(
+        return utils.Tags(
             estimator_type=self._kind,
-            target_tags=TargetTags(required=True, multi_output=not classifier),
-            input_tags=InputTags(),
-            classifier_tags=ClassifierTags() if classifier else None,
-            regressor_tags=None if classifier else RegressorTags(),
+            target_tags=utils.TargetTags(required=True, multi_output=not classifier),
+            input_tags=utils.InputTags(),
+            classifier_tags=utils.ClassifierTags() if classifier else None,
+            regressor_tags=None if classifier else utils.RegressorTags(),
         )
 
 
@@ -172,7 +153,7 @@ def _not_fitted(estimator: Any) -> Exception:
     try:
         from sklearn.exceptions import NotFittedError
     except ImportError:
-        return Error(text, code="not_fitted", remedy="call fit")
+        return Error("not_fitted", text, "call fit")
     made: Exception = NotFittedError(text)
     return made
 
@@ -187,16 +168,21 @@ class Classifier(_Estimator):
         x = self._rows(X)
         target = _column(y, len(x))
         if target.dtype.kind == "f" and not np.array_equal(target, np.round(target)):
-            raise ValueError("Unknown label type: continuous")
+            raise Error("bad_rows", "Unknown label type: continuous", "give labels, or take a Regressor", "y")
         self.classes_, index = np.unique(target, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError("Classifier can't train when only one class is present.")
-        self.n_features_in_ = x.size // len(x)
-        outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
-        options: Dict[str, Any] = {}
+            raise Error("bad_rows", "y has only one class", "give rows of two classes at least", "y")
+        model = self._of_sklearn(x, target)
+        if model is not None:
+            self.classes_ = np.asarray(model.classes_)
+            self._fit(x, target, model=model)
+            return self
+        options: Dict[str, Any] = {"class_names": [str(label) for label in self.classes_]}
         if self.model is None:
-            options["likelihood"] = "bernoulli" if outputs == 1 else "categorical"
-        self.posterior_ = self._fit(X, index, outputs, class_names=[str(label) for label in self.classes_], **options)
+            two = len(self.classes_) == 2
+            options["likelihood"] = "bernoulli" if two else "categorical"
+            options["model"] = self._train(x, index, 1 if two else len(self.classes_), options["likelihood"])
+        self._fit(x, index, **options)
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -226,8 +212,10 @@ class Regressor(_Estimator):
         target = data.array(y, "y").astype(np.float64)
         if target.ndim != 2 or target.shape[1] == 1:
             target = _column(target, len(x))
-        self.n_features_in_ = x.size // len(x)
-        self.posterior_ = self._fit(X, target, 1 if target.ndim == 1 else target.shape[1], likelihood="gaussian")
+        model = self._of_sklearn(x, target)
+        if self.model is None:
+            model = self._train(x, target, 1 if target.ndim == 1 else target.shape[1], "gaussian")
+        self._fit(x, target, model=self.model if model is None else model, likelihood="gaussian")
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -251,10 +239,9 @@ def _column(y: Any, n: int) -> np.ndarray:
 
         warnings.warn(_conversion()("A column-vector y was passed when a 1d array was expected."), stacklevel=3)
         a = a[:, 0]
-    if a.ndim != 1:
-        raise ValueError(f"bad input shape {a.shape}: y has one column")
-    if len(a) != n:
-        raise ValueError(f"Found input variables with inconsistent numbers of samples: [{n}, {len(a)}]")
+    if a.ndim != 1 or len(a) != n:
+        problem = f"Found input variables with inconsistent numbers of samples: y has shape {a.shape}, X {n} rows"
+        raise Error("bad_rows", problem, "give one target for each row", "y")
     return a
 
 

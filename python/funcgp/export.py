@@ -51,10 +51,10 @@ def _tensor(module: Any, X: np.ndarray) -> Any:
         except Exception as e:  # whatever a module raises on rows of another type
             failed = failed or e
     raise Error(
+        "bad_rows",
         f"the module does not take rows of shape {list(X.shape[1:])}: {failed}",
-        code="bad_rows",
-        remedy="give X in the shape and type of its input",
-        argument="X",
+        "give X in the shape and type of its input",
+        "X",
     ) from failed
 
 
@@ -72,10 +72,10 @@ def outputs(module: Any, X: np.ndarray) -> np.ndarray:
 def _only(made: Any) -> Any:
     if not hasattr(made, "dim"):
         raise Error(
+            "bad_model",
             f"the module returns a {type(made).__name__}",
-            code="bad_model",
-            remedy="wrap it in a module that returns the tensor of outputs",
-            argument="model",
+            "wrap it in a module that returns the tensor of outputs",
+            "model",
         )
     return made
 
@@ -93,10 +93,10 @@ def to_onnx(module: Any, X: np.ndarray) -> bytes:
             made = _only(module(x))
         if made.dim() not in (1, 2) or len(made) != len(x):
             raise Error(
+                "bad_model",
                 f"the module makes {list(made.shape)} of {len(x)} rows",
-                code="bad_model",
-                remedy="wrap it in a module that returns one vector of outputs for each row",
-                argument="model",
+                "wrap it in a module that returns one vector of outputs for each row",
+                "model",
             )
         warnings.simplefilter("ignore")  # of the exporter: what it exported is compared with the module
         file = io.BytesIO()
@@ -107,10 +107,10 @@ def to_onnx(module: Any, X: np.ndarray) -> bytes:
             why = str(e).splitlines()[0] if str(e) else type(e).__name__
     # Not from e: while that is kept, torch 1.13 exports nothing more.
     raise Error(
+        "not_exported",
         f"torch.onnx.export cannot export the module: {why}",
-        code="not_exported",
-        remedy="export it to a file yourself, and give its path as model",
-        argument="model",
+        "export it to a file yourself, and give its path as model",
+        "model",
     )
 
 
@@ -155,9 +155,9 @@ def loss_of(loss: Any) -> Tuple[Optional[str], str]:
     reduction = getattr(loss, "reduction", "mean")
     if reduction not in ("mean", "sum"):
         raise Error(
+            "bad_argument",
             f"the loss has the reduction {reduction!r}",
-            code="bad_argument",
-            remedy='give one of "mean" or "sum", or no loss',
-            argument="loss",
+            'give one of "mean" or "sum", or no loss',
+            "loss",
         )
     return _LIKELIHOODS.get(name, functions.get(name)), reduction

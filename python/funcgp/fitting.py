@@ -109,7 +109,7 @@ def fit(
         weight_decay = says.weight_decay if weight_decay is None else weight_decay
     else:
         remedy = "give an nn.Module, the path of an ONNX file or its bytes, or an MLP of scikit-learn"
-        raise Error(f"the model is of type {type(model).__name__}", code="bad_model", remedy=remedy, argument="model")
+        raise Error("bad_model", f"the model is of type {type(model).__name__}", remedy, "model")
 
     if weight_decay is None and optimizer is not None:
         weight_decay = export.decay_of(optimizer)

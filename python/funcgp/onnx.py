@@ -72,7 +72,7 @@ def of_sklearn(estimator: Any, n: int) -> Tuple[bytes, Says]:
     *scalers, mlp = _steps(estimator)
     if not hasattr(mlp, "coefs_"):
         remedy = "fit it first, or give it to funcgp.Classifier or Regressor"
-        raise Error("the estimator is not fitted", code="bad_model", remedy=remedy, argument="model")
+        raise Error("bad_model", "the estimator is not fitted", remedy, "model")
     nodes: List[Node] = []
     constants: List[Tuple[str, np.ndarray]] = []
     at = "x"

@@ -29,12 +29,7 @@ def open(path: Union[str, "os.PathLike[str]"]) -> "Posterior":  # noqa: A001, as
     """Opens the file of a posterior, which save or "gpexplain fit --bundle" wrote."""
     path = os.fspath(path)
     if not os.path.isfile(path):
-        raise Error(
-            f"there is no file {path}",
-            code="no_file",
-            remedy="give the path of a posterior that save wrote",
-            argument="path",
-        )
+        raise Error("no_file", f"there is no file {path}", "give the path of a posterior that save wrote", "path")
     posterior = Posterior(os.path.abspath(path))
     posterior.model  # starts the server, so that a wrong file is an error here
     return posterior
@@ -88,7 +83,7 @@ class Posterior:
     @property
     def _server(self) -> Process:
         if self._closed:
-            raise Error("the posterior is closed", code="closed", remedy="open it again")
+            raise Error("closed", "the posterior is closed", "open it again")
         return self._process
 
     @property
@@ -103,7 +98,7 @@ class Posterior:
         """
         x = self._rows(X)
         if not len(x):
-            raise Error("X has no rows", code="bad_rows", remedy="give one at least", argument="X")
+            raise Error("bad_rows", "X has no rows", "give one at least", "X")
         path = "/v1/predict" if coverage is None else f"/v1/predict?coverage={float(coverage)!r}"
         size = max(1, self._most())
         parts = [x[i : i + size] for i in range(0, len(x), size)]
@@ -202,7 +197,7 @@ class Posterior:
         """
         x = self._rows(row)
         if len(x) != 1:
-            raise Error(f"{len(x)} rows are given", code="one_row", remedy="explain one at a time", argument="row")
+            raise Error("one_row", f"{len(x)} rows are given", "explain one at a time", "row")
         options: Dict[str, Any] = {}
         if contrast is not None:
             options["contrast"] = [str(name) for name in contrast]

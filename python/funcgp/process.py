@@ -117,7 +117,7 @@ class _Running:
         connection.close()
         if answer.get("api") != API:
             remedy = "install the package and the command of one version"
-            raise Error(f"{binary()} answers by another API ({answer})", code="version", remedy=remedy)
+            raise Error("version", f"{binary()} answers by another API ({answer})", remedy)
 
     def connection(self) -> _Connection:
         """A new connection."""
@@ -181,7 +181,7 @@ class Process:
                     self._check(0.1 if attempt == 0 else 3)
                     continue
                 said = f"the server broke off twice ({self._last or e})"
-                raise Error(said, code="crashed", remedy="ask for less at a time") from e
+                raise Error("crashed", said, "ask for less at a time") from e
             except BaseException:
                 if connection:
                     connection.close()  # with the answer that is still to come

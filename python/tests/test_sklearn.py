@@ -109,6 +109,17 @@ class TestSklearn(unittest.TestCase):
         self.assertGreater(c.score(X, y), 0.6)
         self.assertEqual(sklearn.base.clone(c).get_params()["model"].steps[-1][1].max_iter, 200)
 
+    def test_trained_on_words(self):
+        X, y = rows(60, 3)
+        words = np.array(["no", "perhaps", "yes"])[y]
+        m = quiet(MLPClassifier((5,), max_iter=200, random_state=0).fit, X, words)
+        c = quiet(funcgp.Classifier(m).fit, X, words)
+        self.assertEqual(list(c.classes_), list(m.classes_))
+        np.testing.assert_allclose(c.posterior_.predict(X).network, m.predict_proba(X), atol=1e-5)
+        self.assertGreater(c.score(X, words), 0.6)
+        r = quiet(MLPRegressor((5,), max_iter=500, random_state=0).fit, X, X[:, 0])
+        self.assertGreater(quiet(funcgp.Regressor(r).fit, X, X[:, 0]).score(X, X[:, 0]), 0.5)
+
     def test_cross_validation(self):
         from sklearn.model_selection import cross_val_score
 
