@@ -44,8 +44,12 @@ func (d *diagonal) packStrip(dst []float64, i int) {
 	first := d.row(i)*d.trs + d.row(0)*d.tcs
 	for q := range i + d.mr {
 		col := dst[q*d.mr:][:d.mr]
-		clear(col)
 		at := first + q*right
+		if down == 1 && rows == d.mr && q < i { // the column as it lies
+			copy(col, d.t[at:at+rows])
+			continue
+		}
+		clear(col)
 		for r := max(0, q-i); r < rows; r++ {
 			col[r] = d.t[at+r*down]
 		}

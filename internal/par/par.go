@@ -23,7 +23,7 @@ func Workers(n int) int {
 
 // Do calls tile(i) once for each i from 0 to n−1 on at most workers goroutines (workers ≤ 0 means GOMAXPROCS), and
 // returns when all are done. If ctx is done or a tile fails, it starts no more tiles. It returns the error of the
-// failed tile with the lowest number, or ctx.Err(). A tile that panics on another goroutine panics on this one.
+// failed tile with the lowest number, or ctx.Err(). A panic of a tile is one of Do.
 func Do(ctx context.Context, workers, n int, tile func(i int) error) error {
 	return DoWorker(ctx, workers, n, func(_, i int) error { return tile(i) })
 }
@@ -52,31 +52,33 @@ func DoWorker(ctx context.Context, workers, n int, tile func(w, i int) error) er
 		stop   atomic.Bool
 		bug    atomic.Pointer[string] // what panicked, and where
 	)
-	for w := range workers {
-		wg.Go(func() {
-			defer func() {
-				if v := recover(); v != nil {
-					says := fmt.Sprintf("%v\n%s", v, debug.Stack())
-					bug.CompareAndSwap(nil, &says)
-					stop.Store(true)
-				}
-			}()
-			for !stop.Load() && ctx.Err() == nil {
-				i := int(next.Add(1)) - 1
-				if i >= n {
-					return
-				}
-				if err := tile(w, i); err != nil {
-					mu.Lock()
-					if i < failed {
-						first, failed = err, i
-					}
-					mu.Unlock()
-					stop.Store(true)
-				}
+	work := func(w int) {
+		defer func() {
+			if v := recover(); v != nil {
+				says := fmt.Sprintf("%v\n%s", v, debug.Stack())
+				bug.CompareAndSwap(nil, &says)
+				stop.Store(true)
 			}
-		})
+		}()
+		for !stop.Load() && ctx.Err() == nil {
+			i := int(next.Add(1)) - 1
+			if i >= n {
+				return
+			}
+			if err := tile(w, i); err != nil {
+				mu.Lock()
+				if i < failed {
+					first, failed = err, i
+				}
+				mu.Unlock()
+				stop.Store(true)
+			}
+		}
 	}
+	for w := 1; w < workers; w++ {
+		wg.Go(func() { work(w) })
+	}
+	work(0) // which for little work ends before the others begin
 	wg.Wait()
 	if says := bug.Load(); says != nil {
 		panic(*says)
