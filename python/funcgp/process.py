@@ -85,6 +85,9 @@ class _Running:
         self.log: IO[bytes] = tempfile.TemporaryFile()
         name, place = self.folder.name(file), self.folder.name(self.place)
         where = [f"--socket={place}"] if _SOCKETS else ["--addr=127.0.0.1:0", f"--port-file={place}"]
+        environment = dict(os.environ)
+        if os.path.getsize(file) < 16 << 20:  # garbage is little beside other memory, and collecting it takes a third
+            environment.setdefault("GOGC", "400")
         self.process = subprocess.Popen(
             [binary(), "serve", "--json", f"--posterior={name}", f"--parent-pid={os.getpid()}", _IDLE, *where],
             stdin=subprocess.PIPE,
@@ -92,6 +95,7 @@ class _Running:
             stderr=self.log,
             bufsize=0,
             cwd=self.folder.path,
+            env=environment,
             start_new_session=True,  # so that Ctrl-C does not end it
         )
         self.folder.began(self.process.pid)
