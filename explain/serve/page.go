@@ -14,7 +14,7 @@ import (
 )
 
 // An htmlFile is a page.
-type htmlFile []byte
+type htmlFile string
 
 // pagePolicy lets a page use its own style and pictures, and nothing else.
 const pagePolicy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -40,28 +40,28 @@ func (s *service) page(ctx context.Context, r *request, in *input, a *answer, wi
 		}
 		e, err := explain.New(q.Dual, q.Kernel, &o)
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		c.origin = report.Origin{Model: p.Model.Name, Data: p.Examples.Data.Source}
 		if c.origin.Record, err = p.Record(ctx, s.version); err != nil {
-			return nil, err
+			return "", err
 		}
 		c.origin.Record.Command, c.origin.Record.Says = job.CommandLine(s.command), result.NoCause
 		if c.origin.Record.Test, err = p.TestScores(ctx); err != nil {
-			return nil, err
+			return "", err
 		}
 		if c.origin.Invert, err = p.Examples.Grey(ctx); err != nil {
-			return nil, err
+			return "", err
 		}
 		if c.spread, err = p.Spread(ctx); err != nil {
-			return nil, err
+			return "", err
 		}
 		c.explainer = e
 	}
 	targets := inference.Targets(p, a.predicted, 0, asked)
 	list, err := c.explainer.ExplainTargets(ctx, a.batch, a.predicted.Cov, targets)
 	if err != nil {
-		return nil, in.explain(ctx, err)
+		return "", in.explain(ctx, err)
 	}
 	x := &result.Report{Input: result.Input{Split: in.rows.Set.Part, Index: in.Index, Label: in.Label, LabelName: in.LabelName, ID: in.ID, Notes: in.Notes, Targets: problem.SeveralOf(in.rows, 0)},
 		Classes: p.Task.ClassNames(), Prediction: q.Prediction(p.Task, a.predicted, 0), Fit: q.Report(p, s.warnings)}
@@ -81,33 +81,33 @@ func (s *service) page(ctx context.Context, r *request, in *input, a *answer, wi
 	}
 	switch {
 	case len(without) > 0 && s.refits == nil:
-		return nil, refusef(422, "bad_without", "without: a page has it where a posterior is fitted again, and not by %s; leave it out", q.How.Name)
+		return "", refusef(422, "bad_without", "without: a page has it where a posterior is fitted again, and not by %s; leave it out", q.How.Name)
 	case len(without) > 0:
 		other, err := s.refits.without(ctx, without)
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		x.Without = &result.Changed{Rows: r.Without}
 		if _, err := q.ChangeTo(ctx, p, x.Without, other, a.batch, s.link); err != nil {
-			return nil, in.explain(ctx, err)
+			return "", in.explain(ctx, err)
 		}
 	}
 	if r.Flip {
 		if x.SmallestFlip, err = s.smallestFlip(ctx, in, a); err != nil {
-			return nil, err
+			return "", err
 		}
 	}
 	interval, err := a.predicted.Interval(ctx, p)
 	if err != nil {
-		return nil, in.explain(ctx, err)
+		return "", in.explain(ctx, err)
 	}
 	input, err := p.Examples.Inputs(ctx, in.rows, 0, 1)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	shown, err := p.Examples.Picture(ctx, in.rows, 0)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	from := c.origin
 	from.Record.Scored = result.NewScored(input.RawRowView(0), &x.Prediction)
@@ -117,7 +117,7 @@ func (s *service) page(ctx context.Context, r *request, in *input, a *answer, wi
 		Classes: x.Classes, Columns: s.outputs, Spread: c.spread, Interval: interval}
 	var b bytes.Buffer
 	if err := page.WriteHTML(&b); err != nil {
-		return nil, err
+		return "", err
 	}
-	return b.Bytes(), unread
+	return htmlFile(b.String()), unread
 }

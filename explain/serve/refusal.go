@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"regexp"
 
@@ -65,7 +66,7 @@ func write(w http.ResponseWriter, object any, err error) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Content-Security-Policy", pagePolicy)
 		w.Header().Set("Cache-Control", "no-store")
-		_, _ = w.Write(file)
+		_, _ = io.WriteString(w, string(file))
 	case npyFile:
 		w.Header().Set("Content-Type", npyType)
 		w.Header().Set("Cache-Control", "no-store")
