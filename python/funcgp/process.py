@@ -160,7 +160,7 @@ class Process:
     """Answers requests by a server of a file. It starts with the first request, and again after a crash or in a fork."""
 
     def __init__(self, file: str) -> None:
-        self.file = file
+        self.file, self._is = file, _identity(file)
         self._start_again()
         self._running: Optional[_Running] = None
         _all.add(self)
@@ -212,6 +212,9 @@ class Process:
     def _connection(self, fresh: bool) -> _Connection:
         with self._lock:
             if self._running is None:
+                if self._is is None or _identity(self.file) != self._is:
+                    name = os.path.basename(self.file)
+                    raise Error("changed", f"{name} is gone or another file by now", "open it again, or fit again")
                 self._running = _Running(self.file)
             return self._idle.pop() if self._idle and not fresh else self._running.connection()
 
@@ -252,6 +255,15 @@ class Process:
         if self._running:
             self._running.forget()
             self._running = None
+
+
+def _identity(file: str) -> Optional[Tuple[int, int]]:
+    """What tells a file from another that takes its place; None where there is none."""
+    try:
+        said = os.stat(file)
+    except OSError:
+        return None
+    return said.st_size, said.st_mtime_ns
 
 
 _all: "weakref.WeakSet[Process]" = weakref.WeakSet()

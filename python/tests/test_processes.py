@@ -108,6 +108,20 @@ time.sleep(60)
             a.predict(X)
             self.assertNotEqual(a._process.pid, pid)
 
+    def test_file_changed(self):
+        """After a crash no other file answers."""
+        with folder() as tmp:
+            path = os.path.join(tmp, "a.gp")
+            fitted().save(path)
+            a = funcgp.open(path)
+            fitted(at=7).save(path)
+            X, _ = rows()
+            a.predict(X)  # what was loaded stays
+            os.kill(a._process.pid, signal.SIGKILL)
+            with self.assertRaises(funcgp.Error) as e:
+                a.predict(X)
+            self.assertEqual(e.exception.code, "changed")
+
     def test_crash_at_each_request(self):
         """It is refused after a second try, with what the server said."""
         a = fitted()
