@@ -22,12 +22,9 @@ _NAME = "gpexplain.exe" if os.name == "nt" else "gpexplain"
 def _places() -> Iterator[str]:
     """Where the command may be, best first."""
     yield os.path.join(os.path.dirname(__file__), "bin", _NAME)
-    for scheme in sysconfig.get_scheme_names():
-        if scheme in (
-            sysconfig.get_default_scheme() if hasattr(sysconfig, "get_default_scheme") else "",
-            f"{os.name}_user",
-        ):
-            yield os.path.join(sysconfig.get_path("scripts", scheme), _NAME)
+    yield os.path.join(sysconfig.get_path("scripts"), _NAME)
+    if f"{os.name}_user" in sysconfig.get_scheme_names():
+        yield os.path.join(sysconfig.get_path("scripts", f"{os.name}_user"), _NAME)
     yield os.path.join(os.path.dirname(sys.executable), _NAME)
     on_path = shutil.which("gpexplain")
     if on_path:

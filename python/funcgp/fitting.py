@@ -168,8 +168,8 @@ def _compare(posterior: Posterior, module: Any, X: np.ndarray) -> None:
         worst = int(apart[0].argmax())
         text = (
             f"The exported network differs from the module by {apart[0][worst]:.2g} of its scale on training row "
-            f"{some[worst]}: the module does what an export does not hold, such as a choice by values, or it takes rows "
-            "that are scaled otherwise. Export it to a file and give its path as model, or give input_mean and input_sd."
+            f"{some[worst]}: the module does what an export does not hold, such as a choice by values, or it takes "
+            "rows that are scaled otherwise. Export it to a file and give its path, or give input_mean and input_sd."
         )
         warnings.warn(FitWarning(text, "not_as_module"), stacklevel=3)
 

@@ -101,18 +101,18 @@ def of_sklearn(estimator: Any, n: int) -> Tuple[bytes, Says]:
     nodes[-1] = (operator, taken, "f")
     classes = getattr(mlp, "classes_", None)
     likelihood = "gaussian" if classes is None else "categorical" if len(classes) > 2 else "bernoulli"
-    decay = mlp.alpha / n * (2 if classes is None else 1)  # its loss has half of the squares that MSELoss has
-    file = model(nodes, constants, mlp.coefs_[0].shape[0], mlp.coefs_[-1].shape[1])
+    outputs = mlp.coefs_[-1].shape[1]
+    # Its steps go by half the sum of squares of a row, where MSELoss is their mean.
+    decay = mlp.alpha / n * (2 / outputs if classes is None else 1)
+    file = model(nodes, constants, mlp.coefs_[0].shape[0], outputs)
     return file, Says(frozen, classes, likelihood, decay or None)
 
 
 def _steps(estimator: Any) -> List[Any]:
     """The steps of a Pipeline, or the estimator."""
-    return (
-        [step for _, step in estimator.steps if step not in (None, "passthrough")]
-        if hasattr(estimator, "steps")
-        else [estimator]
-    )
+    if not hasattr(estimator, "steps"):
+        return [estimator]
+    return [step for _, step in estimator.steps if step not in (None, "passthrough")]
 
 
 def is_sklearn(estimator: Any) -> bool:

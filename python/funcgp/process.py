@@ -157,7 +157,7 @@ class _Running:
 
 
 class Process:
-    """Answers requests by a server of a file. It starts with the first request, and again after a crash or in a fork."""
+    """Answers requests by a server of a file, which starts with the first, and again after a crash or in a fork."""
 
     def __init__(self, file: str) -> None:
         self.file, self._is = file, _identity(file)
