@@ -148,6 +148,8 @@ class Posterior:
                 **unlike,
             )
         expected, sd, interval = squeezed(member("observation_mean")), squeezed(member("observation_sd")), None
+        if covered and expected.ndim == 2:
+            raise Error("bad_coverage", "the regression has several targets", "leave coverage out", "coverage")
         if covered:
             interval = member("interval")
         else:

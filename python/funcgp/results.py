@@ -42,7 +42,7 @@ class Prediction:
     probability: Optional[np.ndarray] = None  # N×C, calibrated
     set: Optional[List[List[Any]]] = None  # of N rows, the classes that the coverage asked for takes
     function_sd: Optional[np.ndarray] = None  # of a regression: without the noise
-    interval: Optional[np.ndarray] = None  # of a regression N×2 or N×T×2, of probability .95 or the coverage asked for
+    interval: Optional[np.ndarray] = None  # of a regression N×2 or N×T×2: .95, or the coverage asked for
 
     def __len__(self) -> int:
         return len(self.mean)

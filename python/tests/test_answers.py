@@ -35,6 +35,15 @@ class TestAnswers(unittest.TestCase):
         held = np.mean([label in classes for label, classes in zip(np.array(["no", "yes"])[self.y], p.set)])
         self.assertGreater(held, 0.7)
         self.refused("bad_coverage", "coverage", self.a.predict, self.X, coverage=2)
+        for targets, shape in ((1, (40, 2)), (2, (40, 2, 2))):
+            a = funcgp.fit(network(targets), self.X, self.X[:, :targets], loss="mse_loss", progress=False)
+            p = a.predict(self.X)
+            self.assertEqual(p.interval.shape, shape)
+            np.testing.assert_allclose(p.interval.mean(-1), p.mean)
+            if targets == 1:
+                self.assertEqual(a.predict(self.X, coverage=0.8).interval.shape, shape)
+            else:
+                self.refused("bad_coverage", "coverage", a.predict, self.X, coverage=0.8)
 
     def test_explain(self):
         e = self.a.explain(self.X[0], top=100)
