@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
+	"github.com/funcgp/funcgp/explain/portable"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -24,6 +25,8 @@ type exportVerb struct {
 	calibrate string
 	out       string
 	top       int
+	page      string
+	runtime   string
 }
 
 func exportCommand(con *console.Console) *cobra.Command {
@@ -42,16 +45,21 @@ probabilities as they are and of others relative to the largest number, and writ
 the metadata of the file. Probabilities of five or more classes are averages over 4,096
 fixed points, those of fewer come from a trapezoidal rule.
 
+With --page it also writes a page on which to draw, for classes of grey pictures: it answers in the
+browser, from one file and without a network, by the onnxruntime-web of --runtime, which npm has.
+
 The posterior is exact, nystrom, subset or kept; kept rows have no terms. A network
 with recurrent layers, or others whose gradient cannot be written in ONNX, is refused by
 their names.`,
 		example: `  gpexplain export --train-count 300 -o explained.onnx
   gpexplain fit -o digits.gp --method nystrom --inducing 100
   gpexplain export --posterior digits.gp --top 5 -o explained.onnx`,
-		flags: s.add, run: s.run, writes: []string{"out"},
+		flags: s.add, run: s.run, writes: []string{"out", "page"},
 		rules: []flags.Rule{
 			flags.Needed("out", "where to write the ONNX file"),
 			flags.AtLeast(0, "top"),
+			flags.Needs("page", "runtime", ": it runs the graph in the page"),
+			flags.Needs("runtime", "page", ""),
 		},
 	}
 	return v.command(con, &s.common)
@@ -65,6 +73,8 @@ func (s *exportVerb) add(c *cobra.Command) {
 	flags.Posterior(c, &s.posterior)
 	flags.Calibration(c, &s.calibrate)
 	f.StringVarP(&s.out, "out", "o", "", "write the graph to `FILE`; needed")
+	f.StringVar(&s.page, "page", "", "write a page on which to draw to `FILE`, which answers by the graph in a browser, without a server; of classes of grey pictures")
+	f.StringVar(&s.runtime, "runtime", "", "take onnxruntime-web for --page from `DIR`, the folder of npm's package")
 	f.IntVar(&s.top, "top", 10, "list `K` terms of each row; 0 leaves them out")
 }
 
@@ -80,6 +90,19 @@ func (s *exportVerb) run(ctx context.Context, c *console.Console) error {
 	data, r, err := q.Export(ctx, c.Job, p, s.top)
 	if err != nil {
 		return err
+	}
+	if s.page != "" {
+		runtime, err := portable.ReadRuntime(s.runtime)
+		if err != nil {
+			return err
+		}
+		page, err := inference.ExportPage(ctx, p, data, runtime)
+		if err != nil {
+			return err
+		}
+		if err := writeFile(c, s.page, page.Write); err != nil {
+			return err
+		}
 	}
 	c.Clear()
 	if err := writeFile(c, s.out, func(w io.Writer) error {

@@ -73,6 +73,29 @@ func (q *Posterior) Export(ctx context.Context, c *job.Job, p *problem.Problem, 
 	return data, r, nil
 }
 
+// ExportPage returns the page that answers to drawings by an exported graph, with the pictures of all training rows.
+func ExportPage(ctx context.Context, p *problem.Problem, model []byte, runtime *portable.Runtime) (*portable.Page, error) {
+	shape := p.Model.Net.InputShape()
+	inputs, _, _ := p.Model.Net.Dims()
+	if !p.Examples.Data.Images() || len(shape) < 2 || shape[len(shape)-1]*shape[len(shape)-2] != inputs || p.Task.Classes == nil {
+		return nil, job.FullErrorf("--page is for classes of grey pictures; leave it out")
+	}
+	page := &portable.Page{Title: "What is drawn, by " + p.Model.Name, Classes: p.Task.ClassNames(), Height: shape[len(shape)-2], Width: shape[len(shape)-1], Model: model, Runtime: runtime}
+	train := p.Examples.Train
+	x, err := train.Set.Read(ctx, train.Pos)
+	if err != nil {
+		return nil, err
+	}
+	for i, row := range train.Rows {
+		r := portable.PageRow{Row: int64(row), Label: page.Classes[slices.Index(p.Task.Classes, int(problem.Label(train, i)))]}
+		for _, v := range x.RawRowView(i) {
+			r.Picture = append(r.Picture, byte(math.Round(whitePixel*v)))
+		}
+		page.Rows = append(page.Rows, r)
+	}
+	return page, nil
+}
+
 // answerOf collects what the graph computes.
 func (q *Posterior) answerOf(ctx context.Context, p *problem.Problem, top int) (*portable.Answer, error) {
 	refuse := func(what, remedy string) error {
