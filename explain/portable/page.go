@@ -7,17 +7,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"html/template"
+	"html"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 //go:embed page.html
 var pageHTML string
-
-var pageTemplate = template.Must(template.New("page").Parse(pageHTML))
 
 // A Page answers to drawings in a browser, from one file and without a server.
 type Page struct {
@@ -98,9 +97,8 @@ func (p *Page) Write(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return pageTemplate.Execute(w, struct {
-		Title   string
-		License template.HTML
-		Data    template.JS
-	}{p.Title, template.HTML("<!--\n" + string(p.Runtime.License) + "\n-->"), template.JS(data)})
+	// JSON has no < of its own, so it cannot end its element.
+	fill := strings.NewReplacer("{{title}}", html.EscapeString(p.Title), "{{license}}", "<!--\n"+string(p.Runtime.License)+"\n-->", "{{data}}", string(data))
+	_, err = fill.WriteString(w, pageHTML)
+	return err
 }
