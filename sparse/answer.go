@@ -3,7 +3,10 @@ package sparse
 import (
 	"context"
 	"errors"
+	"math"
 
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
@@ -26,10 +29,49 @@ func (p *Projected) Reduction(ctx context.Context, _ bool) (*gp.Reduction, error
 	if err != nil {
 		return nil, err
 	}
-	if !ok {
+	if !ok && p.b.g.Rows > 0 {
 		return nil, ErrSingular
 	}
+	if !ok {
+		if s, err = p.eigenRoot(ctx); err != nil {
+			return nil, err
+		}
+	}
 	return &gp.Reduction{Rows: p.b.z.Batch, S: mat.DenseCopyOf(dense.View(s)), Mean: p.v}, nil
+}
+
+// eigenRoot returns S with SSᵀ = K_ZZ⁻¹ − A⁻¹ where ΦΛΦᵀ is singular: L⁻ᵀQ√D for the explained part
+// H = I − A'⁻¹ = QDQᵀ.
+func (p *Projected) eigenRoot(ctx context.Context) (blas64.General, error) {
+	h, err := p.explained(ctx)
+	if err != nil {
+		return h, err
+	}
+	n := h.Rows
+	symmetric := mat.NewSymDense(n, nil)
+	for i := range n {
+		for j := i; j < n; j++ {
+			symmetric.SetSym(i, j, (h.Data[i*h.Stride+j]+h.Data[j*h.Stride+i])/2)
+		}
+	}
+	var eigen mat.EigenSym
+	if !eigen.Factorize(symmetric, true) {
+		return h, ErrSingular
+	}
+	var q mat.Dense
+	eigen.VectorsTo(&q)
+	rows := dense.New(n, n) // √D Qᵀ
+	for i, v := range eigen.Values(nil) {
+		floats.ScaleTo(dense.Row(rows, i), math.Sqrt(max(v, 0)), mat.Col(nil, i, &q))
+	}
+	// The weights of features are those of kernels times L⁻ᵀ.
+	w, err := p.b.weights(ctx, rows)
+	if err != nil {
+		return w, err
+	}
+	s := dense.New(w.Cols, w.Rows)
+	dense.TransposeTo(s, w)
+	return s, nil
 }
 
 // Reduction implements gp.Reducible. The terms take one pass over the training examples.

@@ -1,0 +1,135 @@
+package portable_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain/portable"
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/testref"
+	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/sparse"
+)
+
+// run evaluates an output of the graph by package network.
+func run(t *testing.T, a *portable.Answer, output string, x *mat.Dense) *mat.Dense {
+	t.Helper()
+	data := testref.Must(testref.Must(a.Model())(t).Encode())(t)
+	n := testref.Must(network.ReadONNX(bytes.NewReader(data), &network.ReadOptions{Output: output}))(t)
+	return testref.Must(n.Forward(t.Context(), x))(t)
+}
+
+// TestModel compares the graph with the library: for one variance of all parameters, which dense layers take as
+// products, and for one of each, which need their Jacobian; with exact and inducing posteriors; with both means.
+func TestModel(t *testing.T) {
+	ctx, rng := context.Background(), rand.New(rand.NewPCG(3, 4))
+	drawn := func(rows, cols int) *mat.Dense {
+		m := mat.NewDense(rows, cols, nil)
+		m.Apply(func(int, int, float64) float64 { return rng.NormFloat64() }, m)
+		return m
+	}
+	n := testref.Must(network.Sequential(network.Shape{1, 6, 6}, network.Conv2D{Filters: 2, Kernel: 3}, network.Tanh, network.Flatten{}, network.Dense{Units: 8}, network.Sigmoid, network.Dense{Units: 3}))(t)
+	_, _, p := n.Dims()
+	x, at := drawn(20, 36), drawn(4, 36)
+	y := mat.NewDense(20, 1, nil)
+	for i := range 20 {
+		y.Set(i, 0, float64(i%3))
+	}
+	train, test := testref.Must(n.Linearize(ctx, x))(t), testref.Must(n.Linearize(ctx, at))(t)
+	sites := testref.Must(gp.NewSites(y, train.F, glm.Categorical{}))(t)
+	each := make([]float64, p)
+	for i := range each {
+		each[i] = .1 + rng.Float64()
+	}
+	for name, prior := range map[string]ntk.Prior{"one variance": testref.Must(ntk.NewIsotropic(2, nil))(t), "each its own": testref.Must(ntk.NewDiagonal(each, nil))(t)} {
+		k := ntk.New(prior, n.Theta(), nil)
+		exact := testref.Must(gp.Fit(ctx, k, train, sites, &gp.Options{Mean: gp.LinearGaussian}))(t)
+		rows := []int{1, 4, 9, 16}
+		inducing := testref.Must(sparse.Fit(ctx, k, train, sites, &sparse.Inducing{Rows: rows, Batch: testref.Must(train.Gather(ctx, rows))(t)}, &sparse.Options{Mean: gp.LinearGaussian}))(t)
+		for how, post := range map[string]interface {
+			gp.Dual
+			gp.Reducible
+		}{"exact": exact, "inducing": inducing} {
+			t.Run(name+" "+how, func(t *testing.T) {
+				a := &portable.Answer{Network: n, Theta: n.Theta(), PriorMean: make([]float64, p), Variance: make([]float64, p), Posterior: testref.Must(post.Reduction(ctx, true))(t),
+					DualMean: true, Link: portable.Softmax, Top: 20, RowNumbers: numbers(20)}
+				prior.MeanTo(a.PriorMean)
+				prior.VarianceTo(a.Variance)
+				var mean, cov mat.Dense
+				require.NoError(t, post.PredictTo(ctx, &mean, &cov, test))
+				near(t, &mean, run(t, a, "mean", at))
+				near(t, mat.NewDense(4, 9, cov.RawMatrix().Data), run(t, a, "covariance", at))
+				var probability, sd mat.Dense
+				require.NoError(t, predictive.QMC{}.PredictTo(&probability, &sd, glm.Categorical{}, &mean, &cov))
+				for i := range 4 {
+					require.InDeltaSlice(t, probability.RawRowView(i), run(t, a, "probability", at).RawRowView(i), 3e-4)
+					require.InDeltaSlice(t, sd.RawRowView(i), run(t, a, "probability_sd", at).RawRowView(i), 1e-3)
+				}
+				// Terms of the difference between the two largest outputs, and their sum, by the posterior's own kernel.
+				cross := testref.Must(post.Cross(ctx, test))(t)
+				var tile mat.Dense
+				require.NoError(t, cross.TileTo(ctx, &tile, 0, train, gp.Posterior))
+				b, term := post.PseudoTargets(), run(t, a, "term", at)
+				for i := range 4 {
+					order := []int{0, 1, 2}
+					slices.SortFunc(order, func(j, k int) int { return cmp.Compare(mean.At(i, k), mean.At(i, j)) })
+					want := make([]float64, 20)
+					for of := range want {
+						for c := range 3 {
+							want[of] += (tile.At(3*i+order[0], 3*of+c) - tile.At(3*i+order[1], 3*of+c)) * b[3*of+c]
+						}
+					}
+					slices.SortFunc(want, func(v, w float64) int { return cmp.Compare(math.Abs(w), math.Abs(v)) })
+					require.InDeltaSlice(t, want, term.RawRowView(i), 1e-9)
+				}
+			})
+		}
+	}
+}
+
+func numbers(n int) []int64 {
+	v := make([]int64, n)
+	for i := range v {
+		v[i] = int64(i)
+	}
+	return v
+}
+
+func near(t *testing.T, want, got *mat.Dense) {
+	t.Helper()
+	for i := range want.RawMatrix().Rows {
+		require.InDeltaSlice(t, want.RawRowView(i), got.RawRowView(i), 1e-10*(1+mat.Max(want)))
+	}
+}
+
+// TestPage fills in a page. Names of classes cannot end an element.
+func TestPage(t *testing.T) {
+	dir := t.TempDir()
+	require.ErrorContains(t, testref.Err(portable.ReadRuntime(dir)), "ort.wasm.min.mjs: there is no such file; name the folder of npm's package onnxruntime-web")
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "dist"), 0o700))
+	for _, name := range []string{"ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "dist", name), []byte(name), 0o600))
+	}
+	var b bytes.Buffer
+	p := &portable.Page{Title: "a < b", Classes: []string{"</script>", "b"}, Width: 2, Height: 1, Model: []byte("model"), Runtime: testref.Must(portable.ReadRuntime(dir))(t),
+		Rows: []portable.PageRow{{Row: 3, Label: "b", Picture: []byte{1, 2}}}}
+	require.NoError(t, p.Write(&b))
+	require.Contains(t, b.String(), "<title>a &lt; b</title>")
+	require.Contains(t, b.String(), "MIT License")
+	require.Equal(t, 2, strings.Count(b.String(), "</script>"), fmt.Sprint("two elements end, the data and the program"))
+}
