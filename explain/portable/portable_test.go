@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -131,5 +130,5 @@ func TestPage(t *testing.T) {
 	require.NoError(t, p.Write(&b))
 	require.Contains(t, b.String(), "<title>a &lt; b</title>")
 	require.Contains(t, b.String(), "MIT License")
-	require.Equal(t, 2, strings.Count(b.String(), "</script>"), fmt.Sprint("two elements end, the data and the program"))
+	require.Equal(t, 2, strings.Count(b.String(), "</script>"), "two elements end, the data and the program")
 }
