@@ -6,7 +6,6 @@ import (
 	"io"
 
 	"github.com/funcgp/funcgp/internal/atomicfile"
-	"github.com/funcgp/funcgp/internal/job"
 )
 
 // ExportOptions say what an exported graph lists. The zero value is the default.
@@ -40,9 +39,7 @@ func (p *Posterior) Export(ctx context.Context, path string, o *ExportOptions) (
 	if terms < -1 {
 		return nil, errors.New("funcgp: ExportOptions.Terms is below -1; give how many to list, 0 for 10 or -1 for none")
 	}
-	own := job.New(nil)
-	defer own.Close()
-	data, r, err := p.post.Export(ctx, own, p.problem, max(0, terms))
+	data, r, err := p.post.Export(ctx, p.problem, max(0, terms))
 	if err != nil {
 		return nil, named(err)
 	}

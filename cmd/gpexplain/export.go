@@ -87,7 +87,7 @@ func (s *exportVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	data, r, err := q.Export(ctx, c.Job, p, s.top)
+	data, r, err := q.Export(ctx, p, s.top)
 	if err != nil {
 		return err
 	}

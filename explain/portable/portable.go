@@ -16,7 +16,6 @@ import (
 
 	"github.com/funcgp/funcgp/glm/novelty"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
@@ -615,27 +614,4 @@ func (w *writer) terms(mean, k string) {
 	w.Output("term", w.Op("GatherElements", []string{all, order[1]}, "axis", 1), onnx.Double, top)
 	w.Output("term_row", w.Op("Gather", []string{w.Ints(w.a.RowNumbers...), order[1]}), onnx.Int64, top)
 	w.Output("term_sum", w.sum(all, 1), onnx.Double)
-}
-
-// Bytes returns about how large the file of the answer will be.
-func (a *Answer) Bytes() int64 {
-	count := func(m *mat.Dense) int64 { return int64(dense.Count(m)) * int64(m.RawMatrix().Cols) }
-	n := int64(len(a.Theta))
-	for _, r := range []*gp.Reduction{a.Posterior, a.novel()} {
-		if r == nil {
-			continue
-		}
-		n += count(r.S)
-		if r.Terms != nil {
-			n += count(r.Terms)
-		}
-	}
-	return 8 * n
-}
-
-func (a *Answer) novel() *gp.Reduction {
-	if a.Novelty == nil {
-		return nil
-	}
-	return a.Novelty.Posterior
 }

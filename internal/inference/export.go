@@ -17,11 +17,13 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/sparse"
 )
 
 // Exported says what was written by Export.
@@ -38,13 +40,26 @@ const ExportBytes = 1 << 30
 
 // Export returns the network and the posterior as a graph of ONNX operators, with the largest terms of the sum over
 // training examples. It compares the graph with the library on some training rows.
-func (q *Posterior) Export(ctx context.Context, c *job.Job, p *problem.Problem, top int) ([]byte, *Exported, error) {
+func (q *Posterior) Export(ctx context.Context, p *problem.Problem, top int) ([]byte, *Exported, error) {
+	// S and the terms are most of the file. They are refused before anything is computed.
+	rows, n := int64(0), int64(p.Examples.Train.Len())
+	switch d := q.Dual.(type) {
+	case *gp.Exact:
+		rows = n * int64(p.Model.Outputs)
+	case *sparse.Posterior:
+		rows = int64(d.Rank())
+	case *kept.Posterior:
+		rows, n = int64(d.Kept().Len()), 0
+	}
+	if top == 0 {
+		n = 0
+	}
+	if size := 8 * rows * (rows + n); size > ExportBytes {
+		return nil, nil, job.FullErrorf("the graph takes %.1f GB, more than %.1f; fit with --method nystrom and fewer --inducing rows, or with --within, or list no terms by --top 0", float64(size)/1e9, float64(ExportBytes)/1e9)
+	}
 	a, err := q.answerOf(ctx, p, top)
 	if err != nil {
 		return nil, nil, err
-	}
-	if size := a.Bytes(); size > ExportBytes {
-		return nil, nil, job.FullErrorf("the graph takes %.1f GB, more than %.1f; fit with --method nystrom and fewer --inducing rows, or with --within, or list no terms by --top 0", float64(size)/1e9, float64(ExportBytes)/1e9)
 	}
 	m, err := a.Model()
 	if err != nil {
