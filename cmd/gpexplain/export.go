@@ -22,6 +22,7 @@ type exportVerb struct {
 	common    problem.Flags
 	posterior inference.Flags
 
+	weights   inference.WeightFlags
 	calibrate string
 	out       string
 	top       int
@@ -48,19 +49,21 @@ fixed points, those of fewer come from a trapezoidal rule.
 With --page it also writes a page on which to draw, for classes of grey pictures: it answers in the
 browser, from one file and without a network, by the onnxruntime-web of --runtime, which npm has.
 
-The posterior is exact, nystrom, subset or kept; kept rows have no terms. A network
+The posterior is exact, nystrom, subset or kept, or by --structure one over the parameters;
+kept rows and parameters have no terms. A network
 with recurrent layers, or others whose gradient cannot be written in ONNX, is refused by
 their names.`,
 		example: `  gpexplain export --train-count 300 -o explained.onnx
   gpexplain fit -o digits.gp --method nystrom --inducing 100
   gpexplain export --posterior digits.gp --top 5 -o explained.onnx`,
 		flags: s.add, run: s.run, writes: []string{"out", "page"},
-		rules: []flags.Rule{
+		rules: append([]flags.Rule{
+			flags.OneOf("structure", []string{"full", "block", "last-layer", "subnetwork"}),
 			flags.Needed("out", "where to write the ONNX file"),
 			flags.AtLeast(0, "top"),
 			flags.Needs("page", "runtime", ": it runs the graph in the page"),
 			flags.Needs("runtime", "page", ""),
-		},
+		}, flags.Parameters...),
 	}
 	return v.command(con, &s.common)
 }
@@ -72,6 +75,7 @@ func (s *exportVerb) add(c *cobra.Command) {
 	flags.Tune(c, &s.posterior)
 	flags.Posterior(c, &s.posterior)
 	flags.Calibration(c, &s.calibrate)
+	f.StringVar(&s.weights.Structure, "structure", "", "take the posterior over the parameters with the `STRUCTURE` full, block (a block a layer), last-layer or subnetwork")
 	f.StringVarP(&s.out, "out", "o", "", "write the graph to `FILE`; needed")
 	f.StringVar(&s.page, "page", "", "write a page on which to draw to `FILE`, which answers by the graph in a browser, without a server; of classes of grey pictures")
 	f.StringVar(&s.runtime, "runtime", "", "take onnxruntime-web for --page from `DIR`, the folder of npm's package")
@@ -83,7 +87,7 @@ func (s *exportVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	q, err := (&inference.WeightFlags{}).Answer(ctx, c.Job, p, &s.posterior, s.calibrate)
+	q, err := s.weights.Answer(ctx, c.Job, p, &s.posterior, s.calibrate)
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func exportedFile(t *testing.T, args ...string) (*inference.Exported, string) {
 func TestExport(t *testing.T) {
 	check := func(t *testing.T, r *inference.Exported, outputs ...string) {
 		t.Helper()
-		for _, name := range append(outputs, "mean", "covariance", "novelty") {
+		for _, name := range append(outputs, "mean", "covariance") {
 			require.Contains(t, r.Errors, name)
 		}
 		for name, e := range r.Errors {
@@ -58,11 +58,13 @@ func TestExport(t *testing.T) {
 			check(t, r, "probability", "probability_sd")
 		})
 	}
-	for _, args := range []string{"--method nystrom --inducing 20", "--method subset --inducing 30", "--method kept", "--refit", "--at stated", "--calibrate none"} {
+	for _, args := range []string{"--method nystrom --inducing 20", "--method subset --inducing 30", "--method kept", "--refit", "--at stated", "--calibrate none", "--structure last-layer", "--structure subnetwork"} {
 		t.Run(args, func(t *testing.T) {
 			r, _ := exportedFile(t, append(strings.Fields(args), small("")[1:]...)...)
 			check(t, r, "probability", "probability_sd")
-			require.Equal(t, args != "--method kept", r.Terms == 10)
+			parameters := strings.HasPrefix(args, "--structure") // of which there is no novelty
+			require.Equal(t, args != "--method kept" && !parameters, r.Terms == 10)
+			require.Equal(t, !parameters, slices.Contains(r.Outputs, "novelty_rank"))
 		})
 	}
 }
@@ -78,6 +80,8 @@ func TestExportRefuses(t *testing.T) {
 		{2, "--top=-1 -o " + out, "--top"},
 		{1, "--posterior x.gp -o " + out, "x.gp"},
 		{1, "--method cg -o " + out, "export is not for --method cg; take exact, nystrom, subset or kept"},
+		{2, "--structure kfac -o " + out, "--structure"},
+		{1, "--structure full --refit -o " + out, "without --refit"},
 		{1, "--method kept --refit -o " + out, "leave --refit out"},
 	} {
 		require.Contains(t, refuse(t, c.code, append([]string{"export"}, append(strings.Fields(c.args), small("")[1:]...)...)...), c.says, c.args)

@@ -15,6 +15,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm/novelty"
+	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize"
@@ -34,11 +35,12 @@ const (
 // An Answer is what a graph computes.
 type Answer struct {
 	Network   *network.Network
-	Theta     []float64 // θ*, P
-	PriorMean []float64 // μ₀, P
-	Variance  []float64 // diagonal of Σ₀, P
-	Posterior *gp.Reduction
-	DualMean  bool // the mean is m(x) + k·Posterior.Mean rather than the network's outputs
+	Theta     []float64          // θ*, P
+	PriorMean []float64          // μ₀, P
+	Variance  []float64          // diagonal of Σ₀, P
+	Posterior *gp.Reduction      // in function space, or nil
+	Weights   []weightspace.Root // of a posterior over the parameters at θ*, in its place
+	DualMean  bool               // the mean is m(x) + k·Posterior.Mean rather than the network's outputs
 
 	// What is done to the inputs before the network, (x − Offset)/Scale; D numbers each, nil for nothing.
 	Offset, Scale []float64
@@ -86,11 +88,21 @@ func (a *Answer) Model() (*onnx.Model, error) {
 	if w.traced, err = a.Network.Trace(w.Builder, x); err != nil {
 		return nil, err
 	}
-	k, prior, err := w.kernel(a.Posterior.Rows)
-	if err != nil {
-		return nil, err
+	var k, prior, cov string
+	if a.Posterior != nil {
+		if k, prior, err = w.kernel(a.Posterior.Rows); err != nil {
+			return nil, err
+		}
+		cov = w.covariance(k, prior, a.Posterior)
 	}
-	cov := w.covariance(k, prior, a.Posterior)
+	for _, r := range a.Weights {
+		v := w.weighted(r)
+		if g := w.gram(v, v); cov == "" {
+			cov = g
+		} else {
+			cov = w.add(cov, g)
+		}
+	}
 	mean := w.traced.F
 	if a.DualMean {
 		m, err := w.priorMean()
@@ -109,7 +121,7 @@ func (a *Answer) Model() (*onnx.Model, error) {
 			return nil, err
 		}
 	}
-	if a.Top > 0 && a.Posterior.Terms != nil {
+	if a.Top > 0 && a.Posterior != nil && a.Posterior.Terms != nil {
 		w.terms(mean, k)
 	}
 	return &onnx.Model{IRVersion: 8, ProducerName: "funcgp", OpsetImport: []onnx.Opset{{Version: 17}}, Metadata: a.Metadata, Graph: &w.Graph}, nil
@@ -153,6 +165,22 @@ func (w *writer) matrix(m mat.Matrix) string {
 	d := mat.DenseCopyOf(m)
 	r, c := d.Dims()
 	return w.Doubles(d.RawMatrix().Data, r, c)
+}
+
+// most is how many numbers a constant may have that package network reads.
+const most = 1 << 24
+
+// times returns x m, T×C×n, by some columns of m after others where m has more than most numbers.
+func (w *writer) times(x string, m *mat.Dense) string {
+	rows, cols := m.Dims()
+	var list []string
+	for lo, step := 0, max(1, most/rows); lo < cols; lo += step {
+		list = append(list, w.matmul(x, w.matrix(m.Slice(0, rows, lo, min(lo+step, cols)))))
+	}
+	if len(list) == 1 {
+		return list[0]
+	}
+	return w.Op("Concat", list, "axis", 2)
 }
 
 // A column says where the Jacobian of rows by a parameter is: in a block, from a column of its own on.
@@ -277,6 +305,39 @@ func (w *writer) jacobian(p *network.TracedPart) string {
 	return w.Op("Concat", list, "axis", 2)
 }
 
+// weighted returns JS, T×C×n, with the Jacobian by the parameters of a block. Parameters that no output depends on have
+// no column.
+func (w *writer) weighted(r weightspace.Root) string {
+	row := map[int]int{} // of S, by the position in θ
+	for i, p := range r.Parameters {
+		row[p] = i
+	}
+	var list []string
+	_, n := r.S.Dims()
+	var rows []float64 // of S, in the order of the parts
+	for i := range w.traced.Parts {
+		p := &w.traced.Parts[i]
+		var columns []int64
+		from := 0
+		for _, s := range p.Spans {
+			for j := range s.Len() {
+				if k, ok := row[s.Offset+j]; ok {
+					columns, rows = append(columns, int64(from+j)), append(rows, r.S.RawRowView(k)...)
+				}
+			}
+			from += s.Len()
+		}
+		if columns != nil {
+			list = append(list, w.Op("Gather", []string{w.jacobian(p), w.Ints(columns...)}, "axis", 2))
+		}
+	}
+	j := list[0]
+	if len(list) > 1 {
+		j = w.Op("Concat", list, "axis", 2)
+	}
+	return w.times(j, mat.NewDense(len(rows)/n, n, rows))
+}
+
 // full is the kernel of parameters by their Jacobian, JΣ₀J′ᵀ.
 func (w *writer) full(p *network.TracedPart, where map[int]column, z *linearize.Batch) (k, prior string, err error) {
 	width := 0
@@ -342,7 +403,7 @@ func (w *writer) priorMean() (string, error) {
 
 // covariance returns κ(x,x) − kS(kS)ᵀ, T×C×C.
 func (w *writer) covariance(k, prior string, r *gp.Reduction) string {
-	v := w.matmul(k, w.matrix(r.S))
+	v := w.times(k, r.S)
 	return w.sub(prior, w.gram(v, v))
 }
 
@@ -593,7 +654,7 @@ func (w *writer) surprise(t *novelty.TailOfRows, d string) string {
 // terms writes the largest terms of the sum over training examples, with the examples' numbers.
 func (w *writer) terms(mean, k string) {
 	_, n := w.a.Posterior.Terms.Dims()
-	all := w.matmul(k, w.matrix(w.a.Posterior.Terms)) // T×C×N
+	all := w.times(k, w.a.Posterior.Terms) // T×C×N
 	if w.c == 1 {
 		all = w.shape(all, -1, n)
 	} else {

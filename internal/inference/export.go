@@ -16,6 +16,7 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/internal/dataset"
@@ -50,6 +51,15 @@ func (q *Posterior) Export(ctx context.Context, p *problem.Problem, top int) ([]
 		rows = int64(d.Rank())
 	case *kept.Posterior:
 		rows, n = int64(d.Kept().Len()), 0
+	}
+	if w, ok := q.weights.(interface {
+		Layers() (names []string, parameters [][]int)
+	}); ok {
+		n = 0
+		_, blocks := w.Layers()
+		for _, b := range blocks {
+			rows = max(rows, int64(len(b)))
+		}
 	}
 	if top == 0 {
 		n = 0
@@ -116,26 +126,36 @@ func (q *Posterior) answerOf(ctx context.Context, p *problem.Problem, top int) (
 	refuse := func(what, remedy string) error {
 		return job.FullErrorf("export is not for %s; %s", what, remedy)
 	}
-	switch {
-	case q.weights != nil:
-		return nil, refuse("posteriors over the parameters", "leave --structure and --predictive out")
-	case q.anchor != nil:
-		return nil, refuse("a posterior of other training rows than the network's", "fit anew")
-	}
-	dual, ok := q.Dual.(gp.Reducible)
-	if !ok {
-		return nil, refuse("--method "+q.How.Name, "take exact, nystrom, subset or kept")
-	}
-	reduction, err := dual.Reduction(ctx, top > 0)
-	if err != nil {
-		return nil, err
-	}
 	net := p.Model.Net
 	d, outputs, params := net.Dims()
-	a := &portable.Answer{Network: net, Theta: net.Theta(), PriorMean: make([]float64, params), Variance: make([]float64, params), Posterior: reduction,
-		DualMean: !q.network && (q.Dual.Refitted() || q.How.mean == gp.LinearGaussian), Temperature: 1, Covariance: 1, Top: top}
-	if a.DualMean && reduction.Mean == nil {
-		return nil, refuse("--refit by --method "+q.How.Name, "leave --refit out")
+	a := &portable.Answer{Network: net, Theta: net.Theta(), PriorMean: make([]float64, params), Variance: make([]float64, params), Temperature: 1, Covariance: 1}
+	dual, function := q.Dual.(gp.Reducible)
+	blocks, parameters := q.weights.(interface {
+		Roots(ctx context.Context) ([]weightspace.Root, error)
+	})
+	var err error
+	switch {
+	case q.anchor != nil:
+		return nil, refuse("a posterior of other training rows than the network's", "fit anew")
+	case q.weights != nil && (!parameters || q.refitted):
+		return nil, refuse("such a posterior over the parameters", "take --structure full, block, last-layer or subnetwork, without --refit")
+	case q.weights != nil:
+		if a.Weights, err = blocks.Roots(ctx); err != nil {
+			return nil, err
+		}
+	case !function:
+		return nil, refuse("--method "+q.How.Name, "take exact, nystrom, subset or kept")
+	default:
+		if a.Posterior, err = dual.Reduction(ctx, top > 0); err != nil {
+			return nil, err
+		}
+		a.DualMean = !q.network && (q.Dual.Refitted() || q.How.mean == gp.LinearGaussian)
+		if a.DualMean && a.Posterior.Mean == nil {
+			return nil, refuse("--refit by --method "+q.How.Name, "leave --refit out")
+		}
+		if a.Posterior.Terms != nil {
+			a.Top = top
+		}
 	}
 	q.prior.MeanTo(a.PriorMean)
 	q.prior.VarianceTo(a.Variance)
@@ -187,9 +207,6 @@ func (q *Posterior) answerOf(ctx context.Context, p *problem.Problem, top int) (
 			}
 			a.Novelty = &portable.Novelty{Parts: parts, Posterior: r}
 		}
-	}
-	if reduction.Terms == nil {
-		a.Top = 0
 	}
 	for _, row := range p.Examples.Train.Rows {
 		a.RowNumbers = append(a.RowNumbers, int64(row))
