@@ -82,7 +82,7 @@ func (a *Answer) Model() (*onnx.Model, error) {
 	w.Graph.Inputs = []*onnx.ValueInfo{onnx.Rows("x", onnx.Double, d)}
 	x := "x"
 	if a.Offset != nil {
-		x = w.div(w.sub(x, w.Doubles(a.Offset, 1, d)), w.Doubles(a.Scale, 1, d))
+		x = w.Div(w.Sub(x, w.Doubles(a.Offset, 1, d)), w.Doubles(a.Scale, 1, d))
 	}
 	var err error
 	if w.traced, err = a.Network.Trace(w.Builder, x); err != nil {
@@ -100,18 +100,13 @@ func (a *Answer) Model() (*onnx.Model, error) {
 		if g := w.gram(v, v); cov == "" {
 			cov = g
 		} else {
-			cov = w.add(cov, g)
+			cov = w.Add(cov, g)
 		}
 	}
 	mean := w.traced.F
 	if a.DualMean {
-		m, err := w.priorMean()
-		if err != nil {
-			return nil, err
-		}
-		r := len(a.Posterior.Mean)
-		dual := w.Op("MatMul", []string{k, w.Doubles(a.Posterior.Mean, r, 1)})
-		mean = w.add(m, w.shape(dual, -1, c))
+		dual := w.MatMul(k, w.Doubles(a.Posterior.Mean, len(a.Posterior.Mean), 1))
+		mean = w.Add(w.priorMean(), w.Reshape(dual, -1, c))
 	}
 	w.Output("mean", mean, onnx.Double, c)
 	w.Output("covariance", cov, onnx.Double, c, c)
@@ -127,47 +122,22 @@ func (a *Answer) Model() (*onnx.Model, error) {
 	return &onnx.Model{IRVersion: 8, ProducerName: "funcgp", OpsetImport: []onnx.Opset{{Version: 17}}, Metadata: a.Metadata, Graph: &w.Graph}, nil
 }
 
-func (w *writer) add(a, b string) string    { return w.Op("Add", []string{a, b}) }
-func (w *writer) sub(a, b string) string    { return w.Op("Sub", []string{a, b}) }
-func (w *writer) mul(a, b string) string    { return w.Op("Mul", []string{a, b}) }
-func (w *writer) div(a, b string) string    { return w.Op("Div", []string{a, b}) }
-func (w *writer) matmul(a, b string) string { return w.Op("MatMul", []string{a, b}) }
-
-func (w *writer) shape(x string, dims ...int) string {
-	to := make([]int64, len(dims))
-	for i, d := range dims {
-		to[i] = int64(d)
-	}
-	return w.Op("Reshape", []string{x, w.Ints(to...)})
-}
-
-// sum adds up along an axis and drops it.
-func (w *writer) sum(x string, axis int) string {
-	return w.Op("ReduceSum", []string{x, w.Ints(int64(axis))}, "keepdims", 0)
-}
-
-func (w *writer) unsqueeze(x string, axes ...int64) string {
-	return w.Op("Unsqueeze", []string{x, w.Ints(axes...)})
-}
-
-// gram returns a bᵀ for each example, T×C×C. Runtimes that merge a product with a transpose have none in float64.
-func (w *writer) gram(a, b string) string {
-	return w.Op("Einsum", []string{a, b}, "equation", "tik,tjk->tij")
-}
+// gram returns a bᵀ for each example, T×C×C.
+func (w *writer) gram(a, b string) string { return w.Einsum("tik,tjk->tij", a, b) }
 
 // swap transposes the last two of three axes.
 func (w *writer) swap(x string) string {
-	return w.Op("Transpose", []string{x}, "perm", []int64{0, 2, 1})
+	return w.Transpose(x, 0, 2, 1)
 }
 
-// matrix stores m, or its transpose.
+// matrix stores m.
 func (w *writer) matrix(m mat.Matrix) string {
 	d := mat.DenseCopyOf(m)
 	r, c := d.Dims()
 	return w.Doubles(d.RawMatrix().Data, r, c)
 }
 
-// most is how many numbers a constant may have that package network reads.
+// most is how many numbers a constant may have for package network to read it, as Export does to check a graph.
 const most = 1 << 24
 
 // times returns x m, T×C×n, by some columns of m after others where m has more than most numbers.
@@ -175,12 +145,9 @@ func (w *writer) times(x string, m *mat.Dense) string {
 	rows, cols := m.Dims()
 	var list []string
 	for lo, step := 0, max(1, most/rows); lo < cols; lo += step {
-		list = append(list, w.matmul(x, w.matrix(m.Slice(0, rows, lo, min(lo+step, cols)))))
+		list = append(list, w.MatMul(x, w.matrix(m.Slice(0, rows, lo, min(lo+step, cols)))))
 	}
-	if len(list) == 1 {
-		return list[0]
-	}
-	return w.Op("Concat", list, "axis", 2)
+	return w.Concat(2, list...)
 }
 
 // A column says where the Jacobian of rows by a parameter is: in a block, from a column of its own on.
@@ -235,7 +202,7 @@ func (w *writer) kernel(z *linearize.Batch) (k, prior string, err error) {
 	total := func(list []string) string {
 		s := list[0]
 		for _, v := range list[1:] {
-			s = w.add(s, v)
+			s = w.Add(s, v)
 		}
 		return s
 	}
@@ -264,23 +231,23 @@ func (w *writer) outer(p *network.TracedPart, o *linearize.Outer) (k, prior stri
 	}
 	rows, _ := o.G.Dims()
 	m := rows / o.C
-	products := w.matmul(p.G, w.matrix(o.G.T())) // T×C×R
+	products := w.MatMul(p.G, w.matrix(o.G.T())) // T×C×R
 	grams := w.gram(p.G, p.G)                    // T×C×C
 	across, own := w.Double(bias), w.Double(bias)
 	if p.Weight {
 		var a mat.Dense
 		a.Scale(weight, o.A)
-		across = w.unsqueeze(w.add(w.matmul(p.A, w.matrix(a.T())), w.Double(bias)), 1) // T×1×M
+		across = w.Unsqueeze(w.Add(w.MatMul(p.A, w.matrix(a.T())), w.Double(bias)), 1) // T×1×M
 		if o.C > 1 {
-			products, across = w.shape(products, -1, w.c, m, o.C), w.unsqueeze(across, 3)
+			products, across = w.Reshape(products, -1, w.c, m, o.C), w.Unsqueeze(across, 3)
 		}
-		own = w.shape(w.add(w.mul(w.sum(w.mul(p.A, p.A), 1), w.Double(weight)), w.Double(bias)), -1, 1, 1)
+		own = w.Reshape(w.Add(w.Mul(w.Sum(w.Mul(p.A, p.A), 1), w.Double(weight)), w.Double(bias)), -1, 1, 1)
 	}
-	k = w.mul(products, across)
+	k = w.Mul(products, across)
 	if p.Weight && o.C > 1 {
-		k = w.shape(k, -1, w.c, rows)
+		k = w.Reshape(k, -1, w.c, rows)
 	}
-	return k, w.mul(grams, own)
+	return k, w.Mul(grams, own)
 }
 
 // jacobian returns the Jacobian of a part, T×C×width.
@@ -290,19 +257,16 @@ func (w *writer) jacobian(p *network.TracedPart) string {
 	}
 	var list []string
 	if p.Weight {
-		g, a := w.unsqueeze(p.G, 3), w.unsqueeze(p.A, 1, 2)
+		g, a := w.Unsqueeze(p.G, 3), w.Unsqueeze(p.A, 1, 2)
 		if p.Transposed {
-			g, a = w.unsqueeze(p.G, 2), w.unsqueeze(p.A, 1, 3)
+			g, a = w.Unsqueeze(p.G, 2), w.Unsqueeze(p.A, 1, 3)
 		}
-		list = append(list, w.shape(w.mul(g, a), -1, w.c, p.In*p.Out))
+		list = append(list, w.Reshape(w.Mul(g, a), -1, w.c, p.In*p.Out))
 	}
 	if p.Bias {
 		list = append(list, p.G)
 	}
-	if len(list) == 1 {
-		return list[0]
-	}
-	return w.Op("Concat", list, "axis", 2)
+	return w.Concat(2, list...)
 }
 
 // weighted returns JS, T×C×n, with the Jacobian by the parameters of a block. Parameters that no output depends on have
@@ -328,14 +292,10 @@ func (w *writer) weighted(r weightspace.Root) string {
 			from += s.Len()
 		}
 		if columns != nil {
-			list = append(list, w.Op("Gather", []string{w.jacobian(p), w.Ints(columns...)}, "axis", 2))
+			list = append(list, w.Columns(w.jacobian(p), 3, columns...))
 		}
 	}
-	j := list[0]
-	if len(list) > 1 {
-		j = w.Op("Concat", list, "axis", 2)
-	}
-	return w.times(j, mat.NewDense(len(rows)/n, n, rows))
+	return w.times(w.Concat(2, list...), mat.NewDense(len(rows)/n, n, rows))
 }
 
 // full is the kernel of parameters by their Jacobian, JΣ₀J′ᵀ.
@@ -359,12 +319,12 @@ func (w *writer) full(p *network.TracedPart, where map[int]column, z *linearize.
 		variance = append(variance, w.a.Variance[s.Offset:s.Offset+s.Len()]...)
 	}
 	j := w.jacobian(p)
-	weighted := w.mul(j, w.Doubles(variance, 1, 1, width))
-	return w.matmul(weighted, w.matrix(other.T())), w.gram(weighted, j), nil
+	weighted := w.Mul(j, w.Doubles(variance, 1, 1, width))
+	return w.MatMul(weighted, w.matrix(other.T())), w.gram(weighted, j), nil
 }
 
 // priorMean returns m(x) = f + J(μ₀ − θ*) (E2).
-func (w *writer) priorMean() (string, error) {
+func (w *writer) priorMean() string {
 	m := w.traced.F
 	for i := range w.traced.Parts {
 		p := &w.traced.Parts[i]
@@ -375,7 +335,7 @@ func (w *writer) priorMean() (string, error) {
 			}
 		}
 		if p.J != "" {
-			m = w.add(m, w.shape(w.matmul(p.J, w.Doubles(delta, len(delta), 1)), -1, w.c))
+			m = w.Add(m, w.Reshape(w.MatMul(p.J, w.Doubles(delta, len(delta), 1)), -1, w.c))
 			continue
 		}
 		// Σ g·(ΔW a + Δb)
@@ -386,30 +346,25 @@ func (w *writer) priorMean() (string, error) {
 			if p.Transposed {
 				in = mat.NewDense(p.In, p.Out, delta[:p.In*p.Out])
 			}
-			move, delta = w.matmul(p.A, w.matrix(in)), delta[p.In*p.Out:]
+			move, delta = w.MatMul(p.A, w.matrix(in)), delta[p.In*p.Out:]
 		}
 		if p.Bias {
 			b := w.Doubles(delta, 1, p.Out)
 			if move == "" {
 				move = b
 			} else {
-				move = w.add(move, b)
+				move = w.Add(move, b)
 			}
 		}
-		m = w.add(m, w.sum(w.mul(p.G, w.unsqueeze(move, 1)), 2))
+		m = w.Add(m, w.Sum(w.Mul(p.G, w.Unsqueeze(move, 1)), 2))
 	}
-	return m, nil
+	return m
 }
 
 // covariance returns κ(x,x) − kS(kS)ᵀ, T×C×C.
 func (w *writer) covariance(k, prior string, r *gp.Reduction) string {
 	v := w.times(k, r.S)
-	return w.sub(prior, w.gram(v, v))
-}
-
-// column returns column j of the last axis, without it.
-func (w *writer) column(x string, rank, j int) string {
-	return w.Op("Squeeze", []string{w.Op("Slice", []string{x, w.Ints(int64(j)), w.Ints(int64(j + 1)), w.Ints(int64(rank - 1))}), w.Ints(int64(rank - 1))})
+	return w.Sub(prior, w.gram(v, v))
 }
 
 // diagonal returns the variances in a covariance, T×C.
@@ -418,22 +373,22 @@ func (w *writer) diagonal(cov string) string {
 	for i := range w.c {
 		eye[i*(w.c+1)] = 1
 	}
-	return w.Op("Max", []string{w.sum(w.mul(cov, w.Doubles(eye, 1, w.c, w.c)), 2), w.Double(0)})
+	return w.Max(w.Sum(w.Mul(cov, w.Doubles(eye, 1, w.c, w.c)), 2), w.Double(0))
 }
 
 // respond writes what the link makes of mean and covariance.
 func (w *writer) respond(mean, cov string) {
 	if t := w.a.Temperature; t != 0 && t != 1 {
-		mean = w.mul(mean, w.Double(t))
+		mean = w.Mul(mean, w.Double(t))
 	}
 	if s := w.a.Covariance; s != 0 && s != 1 {
-		cov = w.mul(cov, w.Double(s))
+		cov = w.Mul(cov, w.Double(s))
 	}
 	switch w.a.Link {
 	case Regression:
-		w.Output("function_sd", w.Op("Sqrt", []string{w.diagonal(cov)}), onnx.Double, w.c)
+		w.Output("function_sd", w.Of("Sqrt", w.diagonal(cov)), onnx.Double, w.c)
 		if w.a.Noise > 0 {
-			w.Output("observation_sd", w.Op("Sqrt", []string{w.add(w.diagonal(cov), w.Double(w.a.Noise))}), onnx.Double, w.c)
+			w.Output("observation_sd", w.Of("Sqrt", w.Add(w.diagonal(cov), w.Double(w.a.Noise))), onnx.Double, w.c)
 		}
 	case Binary:
 		w.binary(mean, cov)
@@ -449,19 +404,20 @@ const (
 	points = 4096
 )
 
-// binary writes both probabilities, E σ(∓f), and their standard deviation by the trapezoidal rule, which is right to
-// rounding for the smooth σ unless the standard deviation of f is above about 30.
+// binary writes both probabilities, E σ(∓f), and their standard deviation by the trapezoidal rule. Of steps h and a
+// standard deviation s of f its error is about exp(−2π²/(hs)), since the poles of σ(f) are π off the line: 1e-13 for s = 14,
+// 1e-6 for s = 30.
 func (w *writer) binary(mean, cov string) {
 	at, weight := trapezoid(nodes)
-	sd := w.Op("Sqrt", []string{w.diagonal(cov)})
-	f := w.add(mean, w.mul(sd, w.Doubles(at, 1, nodes))) // T×nodes
+	sd := w.Of("Sqrt", w.diagonal(cov))
+	f := w.Add(mean, w.Mul(sd, w.Doubles(at, 1, nodes))) // T×nodes
 	q := w.Doubles(weight, nodes, 1)
-	second, first := w.Op("Sigmoid", []string{f}), w.Op("Sigmoid", []string{w.Op("Neg", []string{f})})
-	p := w.matmul(second, q)
-	off := w.sub(second, p)
-	deviation := w.Op("Sqrt", []string{w.matmul(w.mul(off, off), q)})
-	w.Output("probability", w.Op("Concat", []string{w.matmul(first, q), p}, "axis", 1), onnx.Double, 2)
-	w.Output("probability_sd", w.Op("Concat", []string{deviation, deviation}, "axis", 1), onnx.Double, 2)
+	second, first := w.Of("Sigmoid", f), w.Of("Sigmoid", w.Of("Neg", f))
+	p := w.MatMul(second, q)
+	off := w.Sub(second, p)
+	deviation := w.Of("Sqrt", w.MatMul(w.Mul(off, off), q))
+	w.Output("probability", w.Concat(1, w.MatMul(first, q), p), onnx.Double, 2)
+	w.Output("probability_sd", w.Concat(1, deviation, deviation), onnx.Double, 2)
 }
 
 // nodesOf are the nodes in each direction of the rule for one, two and three dimensions.
@@ -520,23 +476,20 @@ func trapezoid(n int) (at, weight []float64) {
 func (w *writer) factor(cov string, k int) string {
 	left, columns := cov, []string(nil)
 	for j := range k {
-		column := w.column(left, 3, j)                                                              // T×k
-		pivot := w.Op("Slice", []string{column, w.Ints(int64(j)), w.Ints(int64(j + 1)), w.Ints(1)}) // T×1
+		column := w.Reshape(w.Columns(left, 3, int64(j)), -1, k) // T×k
+		pivot := w.Columns(column, 2, int64(j))                  // T×1
 		below := make([]float64, k)
 		for i := j; i < k; i++ {
 			below[i] = 1
 		}
 		// A pivot that is rounding alone leaves no column.
-		alive := w.Op("Cast", []string{w.Op("Greater", []string{pivot, w.Double(1e-14)})}, "to", int(onnx.Double))
-		root := w.Op("Sqrt", []string{w.Op("Max", []string{pivot, w.Double(1e-300)})})
-		l := w.mul(w.mul(w.div(column, root), w.Doubles(below, 1, k)), alive)
-		left = w.sub(left, w.mul(w.unsqueeze(l, 2), w.unsqueeze(l, 1)))
-		columns = append(columns, w.unsqueeze(l, 2))
+		alive := w.Holds("Greater", pivot, w.Double(1e-14))
+		root := w.Of("Sqrt", w.Max(pivot, w.Double(1e-300)))
+		l := w.Mul(w.Mul(w.Div(column, root), w.Doubles(below, 1, k)), alive)
+		left = w.Sub(left, w.Mul(w.Unsqueeze(l, 2), w.Unsqueeze(l, 1)))
+		columns = append(columns, w.Unsqueeze(l, 2))
 	}
-	if k == 1 {
-		return columns[0]
-	}
-	return w.Op("Concat", columns, "axis", 2)
+	return w.Concat(2, columns...)
 }
 
 // softmax writes E softmax(f) and its standard deviations as weighted sums over fixed points of the Gaussian. Softmax
@@ -549,34 +502,34 @@ func (w *writer) softmax(mean, cov string) {
 		minus.Set(k, c-1, -1)
 	}
 	differ := w.matrix(minus)
-	apart := w.Op("Einsum", []string{differ, w.Op("Einsum", []string{cov, differ}, "equation", "tij,kj->tik")}, "equation", "ki,til->tkl")
+	apart := w.Einsum("ki,til->tkl", differ, w.Einsum("tij,kj->tik", cov, differ))
 	z, weights := rule(c - 1)
 	q := w.Doubles(weights, len(weights), 1)
-	d := w.matmul(w.factor(apart, c-1), w.matrix(z)) // T×(C−1)×points
+	d := w.MatMul(w.factor(apart, c-1), w.matrix(z)) // T×(C−1)×points
 	d = w.Op("Pad", []string{d, w.Ints(0, 0, 0, 0, 1, 0)})
-	p := w.swap(w.Op("Softmax", []string{w.swap(w.add(w.unsqueeze(mean, 2), d))}, "axis", 2))
-	average := func(v string) string { return w.matmul(v, q) }
+	p := w.swap(w.Op("Softmax", []string{w.swap(w.Add(w.Unsqueeze(mean, 2), d))}, "axis", 2))
+	average := func(v string) string { return w.MatMul(v, q) }
 	// Control variates: of p(f) = p₀ + p₀∘u + q + …, with u = d − p₀ᵀd and q = p₀∘(u² − p₀ᵀu²)/2, the means of q and of
 	// (p₀∘u)² are known. They leave little to average, unless the variance of u is about 1 or more; then they are left out.
-	p0 := w.unsqueeze(w.Op("Softmax", []string{mean}, "axis", 1), 2) // T×C×1
+	p0 := w.Unsqueeze(w.Op("Softmax", []string{mean}, "axis", 1), 2) // T×C×1
 	weighed := func(v string) string {                               // p₀ᵀv, T×1×·
-		return w.Op("ReduceSum", []string{w.mul(p0, v), w.Ints(1)}, "keepdims", 1)
+		return w.Op("ReduceSum", []string{w.Mul(p0, v), w.Ints(1)}, "keepdims", 1)
 	}
 	second := func(square string) string { // p₀∘(v − p₀ᵀv)/2
-		return w.mul(w.mul(p0, w.Double(.5)), w.sub(square, weighed(square)))
+		return w.Mul(w.Mul(p0, w.Double(.5)), w.Sub(square, weighed(square)))
 	}
-	u := w.sub(d, weighed(d))
-	square := w.mul(u, u)
+	u := w.Sub(d, weighed(d))
+	square := w.Mul(u, u)
 	// Variances of u: Σ_kk − 2(Σp₀)_k + p₀ᵀΣp₀, T×C×1
-	moved := w.matmul(cov, p0)
-	variance := w.add(w.sub(w.unsqueeze(w.diagonal(cov), 2), w.mul(w.Double(2), moved)), weighed(moved))
+	moved := w.MatMul(cov, p0)
+	variance := w.Add(w.Sub(w.Unsqueeze(w.diagonal(cov), 2), w.Mul(w.Double(2), moved)), weighed(moved))
 	widest := w.Op("ReduceMax", []string{variance}, "axes", []int64{1, 2}, "keepdims", 1)
-	narrow := w.Op("Cast", []string{w.Op("Less", []string{widest, w.Double(.5)})}, "to", int(onnx.Double))
-	center := w.add(average(w.sub(p, w.mul(narrow, second(square)))), w.mul(narrow, second(variance)))
-	off, p2 := w.sub(p, center), w.mul(narrow, w.mul(p0, p0))
-	spread := w.add(average(w.sub(w.mul(off, off), w.mul(p2, square))), w.mul(p2, variance))
-	w.Output("probability", w.shape(center, -1, c), onnx.Double, c)
-	w.Output("probability_sd", w.shape(w.Op("Sqrt", []string{w.Op("Max", []string{spread, w.Double(0)})}), -1, c), onnx.Double, c)
+	narrow := w.Holds("Less", widest, w.Double(.5))
+	center := w.Add(average(w.Sub(p, w.Mul(narrow, second(square)))), w.Mul(narrow, second(variance)))
+	off, p2 := w.Sub(p, center), w.Mul(narrow, w.Mul(p0, p0))
+	spread := w.Add(average(w.Sub(w.Mul(off, off), w.Mul(p2, square))), w.Mul(p2, variance))
+	w.Output("probability", w.Reshape(center, -1, c), onnx.Double, c)
+	w.Output("probability_sd", w.Reshape(w.Of("Sqrt", w.Max(spread, w.Double(0))), -1, c), onnx.Double, c)
 }
 
 // novelty writes the score, which is the mean of the surprises of all distances, and its rank among the training rows.
@@ -588,34 +541,34 @@ func (w *writer) novelty(x, k, prior string) error {
 			return err
 		}
 	}
-	trace := func(m string) string { return w.sum(w.diagonal(m), 1) } // T
-	distances := []string{w.div(trace(w.covariance(k, prior, n.Posterior)), w.Op("Sqrt", []string{trace(prior)}))}
+	trace := func(m string) string { return w.Sum(w.diagonal(m), 1) } // T
+	distances := []string{w.Div(trace(w.covariance(k, prior, n.Posterior)), w.Of("Sqrt", trace(prior)))}
 	if in := n.Inputs; in != nil {
 		d := len(in.Mean)
-		z := w.div(w.sub(x, w.Doubles(in.Mean, 1, d)), w.Doubles(in.Scale, 1, d))
-		square := w.sum(w.mul(z, z), 1)
-		products := w.matmul(z, w.matrix(in.Z.T())) // T×n
+		z := w.Div(w.Sub(x, w.Doubles(in.Mean, 1, d)), w.Doubles(in.Scale, 1, d))
+		square := w.Sum(w.Mul(z, z), 1)
+		products := w.MatMul(z, w.matrix(in.Z.T())) // T×n
 		half := z
 		if in.Ridge != 0 {
 			half = products
 		}
-		half = w.matmul(half, w.matrix(in.Half))
-		q := w.sum(w.mul(half, half), 1)
+		half = w.MatMul(half, w.matrix(in.Half))
+		q := w.Sum(w.Mul(half, half), 1)
 		if in.Ridge != 0 {
-			q = w.div(w.Op("Max", []string{w.sub(square, q), w.Double(0)}), w.Double(in.Ridge))
+			q = w.Div(w.Max(w.Sub(square, q), w.Double(0)), w.Double(in.Ridge))
 		}
-		distances = append(distances, w.Op("Sqrt", []string{q}))
+		distances = append(distances, w.Of("Sqrt", q))
 		inverse := make([]float64, len(in.Norm))
 		for i, v := range in.Norm {
 			if v > 0 {
 				inverse[i] = 1 / v
 			}
 		}
-		length := w.unsqueeze(w.Op("Max", []string{w.Op("Sqrt", []string{square}), w.Double(1e-300)}), 1)
-		cosines := w.div(w.mul(products, w.Doubles(inverse, 1, len(inverse))), length)
+		length := w.Unsqueeze(w.Max(w.Of("Sqrt", square), w.Double(1e-300)), 1)
+		cosines := w.Div(w.Mul(products, w.Doubles(inverse, 1, len(inverse))), length)
 		nearest := w.Op("ReduceMax", []string{cosines}, "axes", []int64{1}, "keepdims", 0)
-		chord := w.Op("Max", []string{w.sub(w.Double(2), w.mul(w.Double(2), nearest)), w.Double(0)})
-		distances = append(distances, w.Op("Sqrt", []string{chord}))
+		chord := w.Max(w.Sub(w.Double(2), w.Mul(w.Double(2), nearest)), w.Double(0))
+		distances = append(distances, w.Of("Sqrt", chord))
 	}
 	score := ""
 	for i, d := range distances {
@@ -623,10 +576,10 @@ func (w *writer) novelty(x, k, prior string) error {
 		if score == "" {
 			score = s
 		} else {
-			score = w.add(score, s)
+			score = w.Add(score, s)
 		}
 	}
-	score = w.div(score, w.Double(float64(len(distances))))
+	score = w.Div(score, w.Double(float64(len(distances))))
 	w.Output("novelty", score, onnx.Double)
 	w.Output("novelty_rank", w.below(n.Training, score), onnx.Double)
 	return nil
@@ -634,21 +587,21 @@ func (w *writer) novelty(x, k, prior string) error {
 
 // below returns the share of sorted numbers that are smaller than each of T numbers, with half of those that are equal.
 func (w *writer) below(sorted []float64, x string) string {
-	x = w.unsqueeze(x, 1)
+	x = w.Unsqueeze(x, 1)
 	s := w.Doubles(sorted, 1, len(sorted))
 	holds := func(op string) string {
-		return w.sum(w.Op("Cast", []string{w.Op(op, []string{x, s})}, "to", int(onnx.Double)), 1)
+		return w.Sum(w.Holds(op, x, s), 1)
 	}
-	count := w.add(holds("Greater"), w.mul(holds("Equal"), w.Double(.5)))
-	return w.div(count, w.Double(float64(len(sorted))))
+	count := w.Add(holds("Greater"), w.Mul(holds("Equal"), w.Double(.5)))
+	return w.Div(count, w.Double(float64(len(sorted))))
 }
 
 // surprise is −log of the share of training rows with a larger distance, by a fitted exponential beyond From.
 func (w *writer) surprise(t *novelty.TailOfRows, d string) string {
-	far := w.sub(w.div(w.sub(d, w.Double(t.From)), w.Double(t.Mean)), w.Double(math.Log(t.Share)))
-	rest := w.Op("Max", []string{w.sub(w.Double(1), w.below(t.Sorted, d)), w.Double(1e-300)})
-	near := w.Op("Neg", []string{w.Op("Log", []string{rest})})
-	return w.Op("Where", []string{w.Op("GreaterOrEqual", []string{d, w.Double(t.From)}), far, near})
+	far := w.Sub(w.Div(w.Sub(d, w.Double(t.From)), w.Double(t.Mean)), w.Double(math.Log(t.Share)))
+	rest := w.Max(w.Sub(w.Double(1), w.below(t.Sorted, d)), w.Double(1e-300))
+	near := w.Of("Neg", w.Of("Log", rest))
+	return w.Where(w.Op("GreaterOrEqual", []string{d, w.Double(t.From)}), far, near)
 }
 
 // terms writes the largest terms of the sum over training examples, with the examples' numbers.
@@ -656,23 +609,18 @@ func (w *writer) terms(mean, k string) {
 	_, n := w.a.Posterior.Terms.Dims()
 	all := w.times(k, w.a.Posterior.Terms) // T×C×N
 	if w.c == 1 {
-		all = w.shape(all, -1, n)
+		all = w.Reshape(all, -1, n)
 	} else {
 		// The difference of the two largest outputs.
 		two := w.Ops("TopK", 2, []string{mean, w.Ints(2)}, "axis", 1)
-		numbers := make([]int64, w.c)
-		for i := range numbers {
-			numbers[i] = int64(i)
-		}
-		same := w.Op("Equal", []string{w.unsqueeze(two[1], 2), w.Ints(numbers...)})
-		hot := w.Op("Cast", []string{same}, "to", int(onnx.Double))        // T×2×C
-		sign := w.sum(w.mul(hot, w.Doubles([]float64{1, -1}, 1, 2, 1)), 1) // T×C
-		all = w.shape(w.matmul(w.unsqueeze(sign, 1), all), -1, n)
+		hot := w.Holds("Equal", w.Unsqueeze(two[1], 2), w.Range(w.c))      // T×2×C
+		sign := w.Sum(w.Mul(hot, w.Doubles([]float64{1, -1}, 1, 2, 1)), 1) // T×C
+		all = w.Reshape(w.MatMul(w.Unsqueeze(sign, 1), all), -1, n)
 		w.Output("contrast", two[1], onnx.Int64, 2)
 	}
 	top := min(w.a.Top, n)
-	order := w.Ops("TopK", 2, []string{w.Op("Abs", []string{all}), w.Ints(int64(top))}, "axis", 1)
+	order := w.Ops("TopK", 2, []string{w.Of("Abs", all), w.Ints(int64(top))}, "axis", 1)
 	w.Output("term", w.Op("GatherElements", []string{all, order[1]}, "axis", 1), onnx.Double, top)
 	w.Output("term_row", w.Op("Gather", []string{w.Ints(w.a.RowNumbers...), order[1]}), onnx.Int64, top)
-	w.Output("term_sum", w.sum(all, 1), onnx.Double)
+	w.Output("term_sum", w.Sum(all, 1), onnx.Double)
 }

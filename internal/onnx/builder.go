@@ -5,27 +5,28 @@ import (
 	"slices"
 )
 
-// A Builder writes a graph node by node. Its values are named by the node or constant that they come from; equal
-// constants are stored once.
+// A Builder writes a graph node by node. Its values and nodes are named by what they come from, and equal scalars and
+// vectors of integers are stored once. Numbers are float64.
 type Builder struct {
 	Graph  Graph
 	next   int
-	shared map[string]string // name of each constant of integers, by its content
+	shared map[string]string // name of each shared constant, by its content
 }
 
-// Op adds a node of one output and returns the output's name. An attribute is an int64, a []int64, a float32 or a
-// string.
+// Op adds a node of one output and returns the output's name. attrs are names, each followed by its value: an int, a
+// []int64 or a string.
 func (b *Builder) Op(op string, in []string, attrs ...any) string {
 	return b.Ops(op, 1, in, attrs...)[0]
 }
 
-// Ops is Op for a node of several outputs. attrs are names, each followed by its value.
+// Ops is Op for a node of several outputs.
 func (b *Builder) Ops(op string, outputs int, in []string, attrs ...any) []string {
 	n := &Node{OpType: op, Inputs: slices.Clone(in)}
 	for range outputs {
 		b.next++
 		n.Outputs = append(n.Outputs, fmt.Sprintf("%s_%d", op, b.next))
 	}
+	n.Name = n.Outputs[0] // runtimes that merge nodes want names
 	for i := 0; i < len(attrs); i += 2 {
 		a := &Attribute{Name: attrs[i].(string)}
 		switch v := attrs[i+1].(type) {
@@ -33,8 +34,6 @@ func (b *Builder) Ops(op string, outputs int, in []string, attrs ...any) []strin
 			a.Type, a.I = AttrInt, int64(v)
 		case []int64:
 			a.Type, a.Ints = AttrInts, v
-		case float32:
-			a.Type, a.F = AttrFloat, v
 		case string:
 			a.Type, a.S = AttrString, []byte(v)
 		default:
@@ -44,6 +43,86 @@ func (b *Builder) Ops(op string, outputs int, in []string, attrs ...any) []strin
 	}
 	b.Graph.Nodes = append(b.Graph.Nodes, n)
 	return n.Outputs
+}
+
+// Add is x + y, element by element with broadcasting.
+func (b *Builder) Add(x, y string) string { return b.Op("Add", []string{x, y}) }
+
+// Sub is x − y.
+func (b *Builder) Sub(x, y string) string { return b.Op("Sub", []string{x, y}) }
+
+// Mul is x∘y.
+func (b *Builder) Mul(x, y string) string { return b.Op("Mul", []string{x, y}) }
+
+// Div is x/y, element by element.
+func (b *Builder) Div(x, y string) string { return b.Op("Div", []string{x, y}) }
+
+// Max is the larger of the elements of x and y.
+func (b *Builder) Max(x, y string) string { return b.Op("Max", []string{x, y}) }
+
+// Min is the smaller of the elements of x and y.
+func (b *Builder) Min(x, y string) string { return b.Op("Min", []string{x, y}) }
+
+// MatMul multiplies matrices, in the last two axes.
+func (b *Builder) MatMul(x, y string) string { return b.Op("MatMul", []string{x, y}) }
+
+// Of is an operator of one value, such as a function of its elements.
+func (b *Builder) Of(op, x string) string { return b.Op(op, []string{x}) }
+
+// Holds is 1 where a comparison, such as Greater, holds for elements of x and y, and 0 elsewhere.
+func (b *Builder) Holds(comparison, x, y string) string {
+	return b.Op("Cast", []string{b.Op(comparison, []string{x, y})}, "to", int(Double))
+}
+
+// Einsum multiplies two values as the equation says. Runtimes that merge a MatMul with a Transpose before it have none in
+// float64.
+func (b *Builder) Einsum(equation, x, y string) string {
+	return b.Op("Einsum", []string{x, y}, "equation", equation)
+}
+
+// Reshape gives x another shape, of which one dimension may be −1.
+func (b *Builder) Reshape(x string, dims ...int) string {
+	to := make([]int64, len(dims))
+	for i, d := range dims {
+		to[i] = int64(d)
+	}
+	return b.Op("Reshape", []string{x, b.Ints(to...)})
+}
+
+// Unsqueeze adds axes of length one.
+func (b *Builder) Unsqueeze(x string, axes ...int64) string {
+	return b.Op("Unsqueeze", []string{x, b.Ints(axes...)})
+}
+
+// Sum adds up along an axis and drops it.
+func (b *Builder) Sum(x string, axis int64) string {
+	return b.Op("ReduceSum", []string{x, b.Ints(axis)}, "keepdims", 0)
+}
+
+// Transpose permutes the axes.
+func (b *Builder) Transpose(x string, axes ...int64) string {
+	return b.Op("Transpose", []string{x}, "perm", axes)
+}
+
+// Where takes elements of x where cond, a truth value, is true, and of y elsewhere.
+func (b *Builder) Where(cond, x, y string) string { return b.Op("Where", []string{cond, x, y}) }
+
+// Above is whether elements of x are larger than c, a truth value.
+func (b *Builder) Above(x string, c float64) string {
+	return b.Op("Greater", []string{x, b.Double(c)})
+}
+
+// Columns takes elements of the last axis of x, which has this rank.
+func (b *Builder) Columns(x string, rank int, index ...int64) string {
+	return b.Op("Gather", []string{x, b.Ints(index...)}, "axis", rank-1)
+}
+
+// Concat lays values side by side along an axis.
+func (b *Builder) Concat(axis int, values ...string) string {
+	if len(values) == 1 {
+		return values[0]
+	}
+	return b.Op("Concat", values, "axis", axis)
 }
 
 // Doubles stores numbers of this shape and returns their name.
@@ -73,7 +152,16 @@ func (b *Builder) share(key, name string) {
 	b.shared[key] = name
 }
 
-// Ints stores a vector of integers, or a scalar if scalar is true.
+// Range stores the integers below n.
+func (b *Builder) Range(n int) string {
+	v := make([]int64, n)
+	for i := range v {
+		v[i] = int64(i)
+	}
+	return b.Ints(v...)
+}
+
+// Ints stores a vector of integers.
 func (b *Builder) Ints(v ...int64) string {
 	key := fmt.Sprint("ints ", v)
 	if b.shared[key] == "" {
@@ -87,7 +175,7 @@ func (b *Builder) Ints(v ...int64) string {
 
 // Output makes value an output of the graph under this name, with a first dimension of the examples.
 func (b *Builder) Output(name, value string, t DataType, dims ...int) {
-	b.Graph.Nodes = append(b.Graph.Nodes, &Node{OpType: "Identity", Inputs: []string{value}, Outputs: []string{name}})
+	b.Graph.Nodes = append(b.Graph.Nodes, &Node{Name: "output_" + name, OpType: "Identity", Inputs: []string{value}, Outputs: []string{name}})
 	b.Graph.Outputs = append(b.Graph.Outputs, Rows(name, t, dims...))
 }
 

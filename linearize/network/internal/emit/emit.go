@@ -56,7 +56,7 @@ type tracer struct {
 func Trace(b *onnx.Builder, p *graph.Program, static [][]float64, x string) (*Traced, error) {
 	t := &tracer{Builder: b, p: p, static: static, vals: make([]string, len(p.Slots)), grads: make([][]string, len(p.Slots))}
 	t.vals[p.Input] = x
-	t.rows = t.Op("Slice", []string{t.Op("Shape", []string{x}), t.Ints(0), t.Ints(1)})
+	t.rows = t.Op("Slice", []string{t.Of("Shape", x), t.Ints(0), t.Ints(1)})
 	for i := range p.Nodes {
 		if nd := &p.Nodes[i]; !p.Slots[nd.Out].Static {
 			t.vals[nd.Out] = t.forward(nd)
@@ -67,21 +67,21 @@ func Trace(b *onnx.Builder, p *graph.Program, static [][]float64, x string) (*Tr
 	for i := range p.C {
 		seed[i*p.C+i] = 1
 	}
-	t.grads[p.Output] = []string{t.Op("Expand", []string{t.Doubles(seed, 1, p.C, p.C), t.Op("Concat", []string{t.rows, t.Ints(1, 1)}, "axis", 0)})}
+	t.grads[p.Output] = []string{t.Op("Expand", []string{t.Doubles(seed, 1, p.C, p.C), t.Concat(0, t.rows, t.Ints(1, 1))})}
 	out := &Traced{F: t.val(p.Output)}
 	reach := p.Reachable()
 	at := len(p.Places) - 1
 	for i := len(p.Nodes) - 1; i >= 0; i-- {
 		nd := &p.Nodes[i]
-		if !p.Slots[nd.Out].NeedsGrad || !reach[nd.Out] || t.grads[nd.Out] == nil {
-			for ; at >= 0 && p.Places[at].Node == i; at-- {
-			}
-			continue
-		}
+		reached := p.Slots[nd.Out].NeedsGrad && reach[nd.Out] && t.grads[nd.Out] != nil
 		for ; at >= 0 && p.Places[at].Node == i; at-- {
-			out.Parts = append(out.Parts, t.place(&p.Places[at], nd))
+			if reached {
+				out.Parts = append(out.Parts, t.place(&p.Places[at], nd))
+			}
 		}
-		t.backward(nd)
+		if reached {
+			t.backward(nd)
+		}
 	}
 	for _, slot := range p.Full {
 		if t.grads[slot] != nil {
@@ -122,13 +122,13 @@ func (t *tracer) val(slot int) string {
 }
 
 // wide returns the value of a slot with a dimension for the outputs, T×1×size or 1×1×size.
-func (t *tracer) wide(name string) string { return t.Op("Unsqueeze", []string{name, t.Ints(1)}) }
+func (t *tracer) wide(name string) string { return t.Unsqueeze(name, 1) }
 
 // grad returns the gradient of a slot, T×C×size.
 func (t *tracer) grad(slot int) string {
 	g := t.grads[slot]
 	for len(g) > 1 {
-		g = append(g[2:], t.Op("Add", g[:2]))
+		g = append(g[2:], t.Add(g[0], g[1]))
 	}
 	t.grads[slot] = g
 	return g[0]
@@ -138,15 +138,6 @@ func (t *tracer) grad(slot int) string {
 func (t *tracer) add(slot int, g string) { t.grads[slot] = append(t.grads[slot], g) }
 
 func (t *tracer) needs(slot int) bool { return t.p.Slots[slot].NeedsGrad }
-
-// shape reshapes x; one of dims may be −1.
-func (t *tracer) shape(x string, dims ...int) string {
-	to := make([]int64, len(dims))
-	for i, d := range dims {
-		to[i] = int64(d)
-	}
-	return t.Op("Reshape", []string{x, t.Ints(to...)})
-}
 
 // pad appends a column with this value to the last axis of x, which has the given rank.
 func (t *tracer) pad(x string, rank int, fill float64) string {
@@ -171,7 +162,7 @@ func (t *tracer) gather(x string, rank, n int, index []int32, fill float64) stri
 	case padded:
 		x = t.pad(x, rank, fill)
 	}
-	return t.Op("Gather", []string{x, t.Ints(at...)}, "axis", rank-1)
+	return t.Columns(x, rank, at...)
 }
 
 // scatter is the adjoint of gather: it adds each element of the last axis of x, of this rank, to the element of n that
@@ -200,7 +191,7 @@ func (t *tracer) scatter(x string, rank, n int, index []int32) string {
 	if rank == 3 {
 		dims = []int{-1, t.p.C, n, most}
 	}
-	return t.Op("ReduceSum", []string{t.shape(g, dims...), t.Ints(-1)}, "keepdims", 0)
+	return t.Sum(t.Reshape(g, dims...), -1)
 }
 
 // place returns the part of a layer whose weight and bias appear nowhere else.
@@ -216,7 +207,7 @@ func (t *tracer) place(st *graph.Place, nd *graph.Node) Part {
 		}
 		n := t.size(st.Input)
 		hot := t.hot(st.Table, t.val(st.Input)) // T×n×rows
-		part.J = t.shape(t.einsum("tnr,tcni->tcri", hot, t.shape(g, -1, c, n, st.Table.Inner)), -1, c, st.Table.Rows*st.Table.Inner)
+		part.J = t.Reshape(t.Einsum("tnr,tcni->tcri", hot, t.Reshape(g, -1, c, n, st.Table.Inner)), -1, c, st.Table.Rows*st.Table.Inner)
 		return part
 	}
 	if st.Layout == nil {
@@ -229,41 +220,39 @@ func (t *tracer) place(st *graph.Place, nd *graph.Node) Part {
 	var columns []string
 	switch w := st.Layout.(type) {
 	case graph.PerPosition:
-		g := t.shape(g, -1, c, w.T, w.M)
+		g := t.Reshape(g, -1, c, w.T, w.M)
 		if weight != nil {
-			columns = append(columns, t.weightGradient(g, t.shape(t.everyRow(st.Input), -1, w.T, w.K), weight.Transposed, w.M*w.K))
+			columns = append(columns, t.weightGradient(g, t.Reshape(t.everyRow(st.Input), -1, w.T, w.K), weight.Transposed, w.M*w.K))
 		}
 		if bias != nil {
-			columns = append(columns, t.Op("ReduceSum", []string{g, t.Ints(2)}, "keepdims", 0))
+			columns = append(columns, t.Sum(g, 2))
 		}
 	case *graph.Window:
 		_, k, m := w.Factors()
 		if w.Transposed { // k is the length of a row of the input, and m that of a patch of the result
 			if weight != nil {
-				patches := t.shape(t.gather(g, 3, w.Cin*w.In, patchIndex(w), 0), -1, c, w.NumGroups, w.Out, m)
-				x := t.shape(t.everyRow(st.Input), -1, w.NumGroups, k, w.Out)
-				columns = append(columns, t.shape(t.einsum("tgro,tcgow->tcgrw", x, patches), -1, c, w.NumGroups*m*k))
+				patches := t.Reshape(t.gather(g, 3, w.Cin*w.In, patchIndex(w), 0), -1, c, w.NumGroups, w.Out, m)
+				x := t.Reshape(t.everyRow(st.Input), -1, w.NumGroups, k, w.Out)
+				columns = append(columns, t.Reshape(t.Einsum("tgro,tcgow->tcgrw", x, patches), -1, c, w.NumGroups*m*k))
 			}
 			if bias != nil {
-				columns = append(columns, t.Op("ReduceSum", []string{t.shape(g, -1, c, w.Cin, w.In), t.Ints(3)}, "keepdims", 0))
+				columns = append(columns, t.Sum(t.Reshape(g, -1, c, w.Cin, w.In), 3))
 			}
 			break
 		}
-		g := t.shape(g, -1, c, w.NumGroups, m, w.Out)
+		g := t.Reshape(g, -1, c, w.NumGroups, m, w.Out)
 		if weight != nil {
-			patches := t.shape(t.patches(t.val(st.Input), 2, w), -1, 1, w.NumGroups, w.Out, k)
-			columns = append(columns, t.shape(t.Op("MatMul", []string{g, patches}), -1, c, w.NumGroups*m*k))
+			patches := t.Reshape(t.patches(t.val(st.Input), 2, w), -1, 1, w.NumGroups, w.Out, k)
+			columns = append(columns, t.Reshape(t.MatMul(g, patches), -1, c, w.NumGroups*m*k))
 		}
 		if bias != nil {
-			columns = append(columns, t.shape(t.Op("ReduceSum", []string{g, t.Ints(4)}, "keepdims", 0), -1, c, w.Cout))
+			columns = append(columns, t.Reshape(t.Sum(g, 4), -1, c, w.Cout))
 		}
 	default:
 		t.refuse(nd.Op, "at several steps")
 		return part
 	}
-	if part.J = columns[0]; len(columns) > 1 {
-		part.J = t.Op("Concat", columns, "axis", 2)
-	}
+	part.J = t.Concat(2, columns...)
 	return part
 }
 
@@ -274,27 +263,21 @@ func (t *tracer) weightGradient(g, a string, trans bool, size int) string {
 	if trans {
 		to = "tcpm,tpk->tckm"
 	}
-	return t.shape(t.einsum(to, g, a), -1, t.p.C, size)
-}
-
-// einsum multiplies two tensors. Runtimes that merge a MatMul with a Transpose before it have none in float64.
-func (t *tracer) einsum(equation, a, b string) string {
-	return t.Op("Einsum", []string{a, b}, "equation", equation)
+	return t.Reshape(t.Einsum(to, g, a), -1, t.p.C, size)
 }
 
 // hot returns a one in the column of the row of the table that each index means, T×n×rows.
 func (t *tracer) hot(o *graph.Lookup, index string) string {
 	// An index below zero counts from the end.
-	below := t.Op("Cast", []string{t.Op("Less", []string{index, t.Double(0)})}, "to", int(onnx.Double))
-	at := t.Op("Add", []string{index, t.Op("Mul", []string{below, t.Double(float64(o.Rows))})})
+	below := t.Holds("Less", index, t.Double(0))
+	at := t.Add(index, t.Mul(below, t.Double(float64(o.Rows))))
 	numbers := make([]float64, o.Rows)
 	for i := range numbers {
 		if numbers[i] = float64(i); i == o.Padding-1 {
 			numbers[i] = -1 // no index is: a row that is no parameter has no gradient
 		}
 	}
-	same := t.Op("Equal", []string{t.Op("Unsqueeze", []string{at, t.Ints(2)}), t.Doubles(numbers, 1, 1, o.Rows)})
-	return t.Op("Cast", []string{same}, "to", int(onnx.Double))
+	return t.Holds("Equal", t.Unsqueeze(at, 2), t.Doubles(numbers, 1, 1, o.Rows))
 }
 
 // patchIndex lists what the patches of a window read: group by group, Out×(channels·Taps).

@@ -3,85 +3,94 @@ package emit
 import (
 	"math"
 
-	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
-// The operators of ONNX in float64, as functions of values.
-func (t *tracer) mul(a, b string) string   { return t.Op("Mul", []string{a, b}) }
-func (t *tracer) plus(a, b string) string  { return t.Op("Add", []string{a, b}) }
-func (t *tracer) minus(a, b string) string { return t.Op("Sub", []string{a, b}) }
-func (t *tracer) one(op, x string) string  { return t.Op(op, []string{x}) }
-
 // above is 1 where x > c and 0 elsewhere.
 func (t *tracer) above(x string, c float64) string {
-	return t.Op("Cast", []string{t.Op("Greater", []string{x, t.Double(c)})}, "to", int(onnx.Double))
+	return t.Holds("Greater", x, t.Double(c))
 }
 
 // atLeast is 1 where x ≥ c and 0 elsewhere.
 func (t *tracer) atLeast(x string, c float64) string {
-	return t.Op("Cast", []string{t.Op("GreaterOrEqual", []string{x, t.Double(c)})}, "to", int(onnx.Double))
+	return t.Holds("GreaterOrEqual", x, t.Double(c))
+}
+
+// cos is the cosine. ONNX's Cos, Tan, Sinh and Cosh are float32 in runtimes, as Erf is.
+func (t *tracer) cos(x string) string { return t.Of("Sin", t.Add(x, t.Double(math.Pi/2))) }
+
+// half is (eˣ ± e⁻ˣ)/2.
+func (t *tracer) half(op, x string) string {
+	return t.Mul(t.Double(.5), t.Op(op, []string{t.Of("Exp", x), t.Of("Exp", t.Of("Neg", x))}))
 }
 
 // softplus is log(1 + eˣ).
 func (t *tracer) softplus(x string) string {
-	tail := t.one("Log", t.plus(t.Double(1), t.one("Exp", t.one("Neg", t.one("Abs", x)))))
-	return t.plus(t.one("Relu", x), tail)
+	tail := t.Of("Log", t.Add(t.Double(1), t.Of("Exp", t.Of("Neg", t.Of("Abs", x)))))
+	return t.Add(t.Of("Relu", x), tail)
 }
 
 // normal is the density of the standard normal distribution.
 func (t *tracer) normal(x string) string {
-	return t.mul(t.one("Exp", t.mul(t.mul(x, x), t.Double(-.5))), t.Double(1/math.Sqrt(2*math.Pi)))
+	return t.Mul(t.Of("Exp", t.Mul(t.Mul(x, x), t.Double(-.5))), t.Double(1/math.Sqrt(2*math.Pi)))
 }
 
 // function writes a function of elements.
 func (t *tracer) function(o graph.Named, x string) string {
 	name, args := o.Function()
 	switch name {
-	case "Tanh", "Sigmoid", "Sqrt", "Exp", "Neg", "Reciprocal", "Log", "Abs", "Sin", "Cos", "Tan", "Atan", "Sinh", "Cosh", "Floor", "Ceil", "Sign":
-		return t.one(name, x)
+	case "Tanh", "Sigmoid", "Sqrt", "Exp", "Neg", "Reciprocal", "Log", "Abs", "Sin", "Floor", "Ceil", "Sign":
+		return t.Of(name, x)
+	case "Cos":
+		return t.cos(x)
+	case "Tan":
+		return t.Div(t.Of("Sin", x), t.cos(x))
+	case "Sinh":
+		return t.half("Sub", x)
+	case "Cosh":
+		return t.half("Add", x)
 	case "Softplus":
 		return t.softplus(x)
 	case "Softsign":
-		return t.Op("Div", []string{x, t.plus(t.Double(1), t.one("Abs", x))})
+		return t.Div(x, t.Add(t.Double(1), t.Of("Abs", x)))
 	case "Erf":
-		return t.minus(t.mul(t.Double(2), t.cdf(t.mul(x, t.Double(math.Sqrt2)))), t.Double(1))
+		return t.Sub(t.Mul(t.Double(2), t.cdf(t.Mul(x, t.Double(math.Sqrt2)))), t.Double(1))
 	case "Gelu":
-		return t.mul(x, t.cdf(x))
+		return t.Mul(x, t.cdf(x))
 	case "GeluTanh":
-		return t.mul(t.mul(x, t.Double(.5)), t.plus(t.Double(1), t.one("Tanh", t.geluArgument(x))))
+		return t.Mul(t.Mul(x, t.Double(.5)), t.Add(t.Double(1), t.Of("Tanh", t.geluArgument(x))))
 	case "Mish":
-		return t.mul(x, t.one("Tanh", t.softplus(x)))
+		return t.Mul(x, t.Of("Tanh", t.softplus(x)))
 	case "Swish":
-		return t.mul(x, t.one("Sigmoid", t.mul(x, t.Double(args[0]))))
+		return t.Mul(x, t.Of("Sigmoid", t.Mul(x, t.Double(args[0]))))
 	case "HardSwish":
-		return t.mul(x, t.clip(t.plus(t.mul(x, t.Double(1./6)), t.Double(.5)), 0, 1))
+		return t.Mul(x, t.clip(t.Add(t.Mul(x, t.Double(1./6)), t.Double(.5)), 0, 1))
 	case "HardSigmoid":
-		return t.clip(t.plus(t.mul(x, t.Double(args[0])), t.Double(args[1])), 0, 1)
+		return t.clip(t.Add(t.Mul(x, t.Double(args[0])), t.Double(args[1])), 0, 1)
 	case "Clip":
 		return t.clip(x, args[0], args[1])
 	case "LeakyRelu":
-		return t.plus(t.one("Relu", x), t.mul(t.Double(-args[0]), t.one("Relu", t.one("Neg", x))))
+		return t.Add(t.Of("Relu", x), t.Mul(t.Double(-args[0]), t.Of("Relu", t.Of("Neg", x))))
 	case "Elu": // γ·x, and γ·α·(e^(x/β) − 1) below 0
-		low := t.minus(t.one("Exp", t.mul(t.Double(1/args[2]), t.Op("Min", []string{x, t.Double(0)}))), t.Double(1))
-		return t.plus(t.mul(t.Double(args[1]), t.one("Relu", x)), t.mul(t.Double(args[0]*args[1]), low))
+		low := t.Sub(t.Of("Exp", t.Mul(t.Double(1/args[2]), t.Min(x, t.Double(0)))), t.Double(1))
+		return t.Add(t.Mul(t.Double(args[1]), t.Of("Relu", x)), t.Mul(t.Double(args[0]*args[1]), low))
 	}
 	return t.refuse(o, "")
 }
 
 func (t *tracer) clip(x string, lo, hi float64) string {
 	if !math.IsInf(lo, 0) {
-		x = t.Op("Max", []string{x, t.Double(lo)})
+		x = t.Max(x, t.Double(lo))
 	}
 	if !math.IsInf(hi, 0) {
-		x = t.Op("Min", []string{x, t.Double(hi)})
+		x = t.Min(x, t.Double(hi))
 	}
 	return x
 }
 
 func (t *tracer) geluArgument(x string) string {
-	cube := t.mul(t.mul(x, x), x)
-	return t.mul(t.Double(math.Sqrt(2/math.Pi)), t.plus(x, t.mul(t.Double(.044715), cube)))
+	cube := t.Mul(t.Mul(x, x), x)
+	return t.Mul(t.Double(math.Sqrt(2/math.Pi)), t.Add(x, t.Mul(t.Double(.044715), cube)))
 }
 
 // derivative writes the derivative of a function at x, where its value is y.
@@ -90,67 +99,65 @@ func (t *tracer) derivative(o graph.Named, x, y string) string {
 	one := t.Double(1)
 	switch name {
 	case "Tanh":
-		return t.minus(one, t.mul(y, y))
+		return t.Sub(one, t.Mul(y, y))
 	case "Sigmoid":
-		return t.mul(y, t.minus(one, y))
+		return t.Mul(y, t.Sub(one, y))
 	case "Softplus":
-		return t.one("Sigmoid", x)
+		return t.Of("Sigmoid", x)
 	case "Erf":
-		return t.mul(t.Double(2*math.Sqrt2), t.normal(t.mul(x, t.Double(math.Sqrt2))))
+		return t.Mul(t.Double(2*math.Sqrt2), t.normal(t.Mul(x, t.Double(math.Sqrt2))))
 	case "Sqrt":
-		return t.mul(t.Double(.5), t.one("Reciprocal", y))
+		return t.Mul(t.Double(.5), t.Of("Reciprocal", y))
 	case "Exp":
 		return y
 	case "Neg":
 		return t.Doubles([]float64{-1}, 1, 1)
 	case "Reciprocal":
-		return t.one("Neg", t.mul(y, y))
+		return t.Of("Neg", t.Mul(y, y))
 	case "Log":
-		return t.one("Reciprocal", x)
+		return t.Of("Reciprocal", x)
 	case "Abs":
-		return t.one("Sign", x)
+		return t.Of("Sign", x)
 	case "Sin":
-		return t.one("Cos", x)
+		return t.cos(x)
 	case "Cos":
-		return t.one("Neg", t.one("Sin", x))
+		return t.Of("Neg", t.Of("Sin", x))
 	case "Tan":
-		return t.plus(one, t.mul(y, y))
-	case "Atan":
-		return t.one("Reciprocal", t.plus(one, t.mul(x, x)))
+		return t.Add(one, t.Mul(y, y))
 	case "Sinh":
-		return t.one("Cosh", x)
+		return t.half("Add", x)
 	case "Cosh":
-		return t.one("Sinh", x)
+		return t.half("Sub", x)
 	case "Softsign":
-		d := t.plus(one, t.one("Abs", x))
-		return t.one("Reciprocal", t.mul(d, d))
+		d := t.Add(one, t.Of("Abs", x))
+		return t.Of("Reciprocal", t.Mul(d, d))
 	case "Gelu":
-		return t.plus(t.cdf(x), t.mul(x, t.normal(x)))
+		return t.Add(t.cdf(x), t.Mul(x, t.normal(x)))
 	case "GeluTanh":
-		h := t.one("Tanh", t.geluArgument(x))
-		slope := t.mul(t.Double(math.Sqrt(2/math.Pi)), t.plus(one, t.mul(t.Double(3*.044715), t.mul(x, x))))
-		return t.plus(t.mul(t.Double(.5), t.plus(one, h)), t.mul(t.mul(t.mul(t.Double(.5), x), t.minus(one, t.mul(h, h))), slope))
+		h := t.Of("Tanh", t.geluArgument(x))
+		slope := t.Mul(t.Double(math.Sqrt(2/math.Pi)), t.Add(one, t.Mul(t.Double(3*.044715), t.Mul(x, x))))
+		return t.Add(t.Mul(t.Double(.5), t.Add(one, h)), t.Mul(t.Mul(t.Mul(t.Double(.5), x), t.Sub(one, t.Mul(h, h))), slope))
 	case "Mish":
-		h := t.one("Tanh", t.softplus(x))
-		return t.plus(h, t.mul(t.mul(x, t.minus(one, t.mul(h, h))), t.one("Sigmoid", x)))
+		h := t.Of("Tanh", t.softplus(x))
+		return t.Add(h, t.Mul(t.Mul(x, t.Sub(one, t.Mul(h, h))), t.Of("Sigmoid", x)))
 	case "Swish":
-		s := t.one("Sigmoid", t.mul(x, t.Double(args[0])))
-		return t.plus(s, t.mul(t.mul(t.Double(args[0]), x), t.mul(s, t.minus(one, s))))
+		s := t.Of("Sigmoid", t.Mul(x, t.Double(args[0])))
+		return t.Add(s, t.Mul(t.Mul(t.Double(args[0]), x), t.Mul(s, t.Sub(one, s))))
 	case "HardSwish":
-		inside := t.mul(t.atLeast(x, -3), t.atLeast(t.one("Neg", x), -3))
-		return t.plus(t.clip(t.plus(t.mul(x, t.Double(1./6)), t.Double(.5)), 0, 1), t.mul(t.mul(x, t.Double(1./6)), inside))
+		inside := t.Mul(t.atLeast(x, -3), t.atLeast(t.Of("Neg", x), -3))
+		return t.Add(t.clip(t.Add(t.Mul(x, t.Double(1./6)), t.Double(.5)), 0, 1), t.Mul(t.Mul(x, t.Double(1./6)), inside))
 	case "HardSigmoid":
-		v := t.plus(t.mul(x, t.Double(args[0])), t.Double(args[1]))
-		return t.mul(t.Double(args[0]), t.mul(t.above(v, 0), t.above(t.one("Neg", v), -1)))
+		v := t.Add(t.Mul(x, t.Double(args[0])), t.Double(args[1]))
+		return t.Mul(t.Double(args[0]), t.Mul(t.above(v, 0), t.above(t.Of("Neg", v), -1)))
 	case "Clip":
 		lo, hi := max(args[0], -math.MaxFloat64), min(args[1], math.MaxFloat64)
-		return t.mul(t.atLeast(x, lo), t.atLeast(t.one("Neg", x), -hi))
+		return t.Mul(t.atLeast(x, lo), t.atLeast(t.Of("Neg", x), -hi))
 	case "LeakyRelu":
-		return t.plus(t.Double(args[0]), t.mul(t.Double(1-args[0]), t.above(x, 0)))
+		return t.Add(t.Double(args[0]), t.Mul(t.Double(1-args[0]), t.above(x, 0)))
 	case "Elu":
 		positive := t.above(x, 0)
-		low := t.mul(t.plus(y, t.Double(args[0]*args[1])), t.Double(1/args[2]))
-		return t.plus(t.mul(positive, t.Double(args[1])), t.mul(t.minus(one, positive), low))
+		low := t.Mul(t.Add(y, t.Double(args[0]*args[1])), t.Double(1/args[2]))
+		return t.Add(t.Mul(positive, t.Double(args[1])), t.Mul(t.Sub(one, positive), low))
 	}
 	return t.refuse(o, "")
 }
@@ -158,30 +165,30 @@ func (t *tracer) derivative(o graph.Named, x, y string) string {
 // cdf is the distribution function Φ of the standard normal distribution. ONNX's Erf is float32 in runtimes, so it is
 // W. J. Cody's rational approximation of erfc (Math. Comp. 23, 1969, p. 631), right to 1e-15 in relative terms.
 func (t *tracer) cdf(x string) string {
-	z := t.mul(t.one("Abs", x), t.Double(1/math.Sqrt2))
-	z2 := t.mul(z, z)
+	z := t.Mul(t.Of("Abs", x), t.Double(1/math.Sqrt2))
+	z2 := t.Mul(z, z)
 	// |z| ≤ .5: erf(z) = z·p(z²)/q(z²)
-	small := t.mul(z, t.Op("Div", []string{t.polynomial(z2, erfP), t.polynomial(z2, erfQ)}))
+	small := t.Mul(z, t.Div(t.polynomial(z2, erfP), t.polynomial(z2, erfQ)))
 	// .5 < z ≤ 4: erfc(z) = e^(−z²)·p(z)/q(z)
-	bounded := t.Op("Min", []string{z, t.Double(4)})
-	e := t.one("Exp", t.one("Neg", z2))
-	middle := t.mul(e, t.Op("Div", []string{t.polynomial(bounded, erfcP), t.polynomial(bounded, erfcQ)}))
+	bounded := t.Min(z, t.Double(4))
+	e := t.Of("Exp", t.Of("Neg", z2))
+	middle := t.Mul(e, t.Div(t.polynomial(bounded, erfcP), t.polynomial(bounded, erfcQ)))
 	// z > 4: erfc(z) = e^(−z²)/z·(1/√π + p(1/z²)/(z²·q(1/z²)))
-	far := t.Op("Max", []string{z, t.Double(4)})
-	r := t.one("Reciprocal", t.mul(far, far))
-	rest := t.mul(r, t.Op("Div", []string{t.polynomial(r, tailP), t.polynomial(r, tailQ)}))
-	tail := t.Op("Div", []string{t.mul(e, t.minus(t.Double(1/math.SqrtPi), rest)), far})
-	upper := t.Op("Where", []string{t.Op("Greater", []string{z, t.Double(4)}), tail, middle})
-	upper = t.Op("Where", []string{t.Op("Greater", []string{z, t.Double(.5)}), upper, t.minus(t.Double(1), small)})
-	half := t.mul(t.Double(.5), upper) // Φ(−|x|)
-	return t.Op("Where", []string{t.Op("Greater", []string{x, t.Double(0)}), t.minus(t.Double(1), half), half})
+	far := t.Max(z, t.Double(4))
+	r := t.Of("Reciprocal", t.Mul(far, far))
+	rest := t.Mul(r, t.Div(t.polynomial(r, tailP), t.polynomial(r, tailQ)))
+	tail := t.Div(t.Mul(e, t.Sub(t.Double(1/math.SqrtPi), rest)), far)
+	upper := t.Where(t.Above(z, 4), tail, middle)
+	upper = t.Where(t.Above(z, .5), upper, t.Sub(t.Double(1), small))
+	half := t.Mul(t.Double(.5), upper) // Φ(−|x|)
+	return t.Where(t.Above(x, 0), t.Sub(t.Double(1), half), half)
 }
 
 // polynomial evaluates a polynomial whose coefficients begin with that of the highest power.
 func (t *tracer) polynomial(x string, c []float64) string {
 	y := t.Double(c[0])
 	for _, v := range c[1:] {
-		y = t.plus(t.mul(y, x), t.Double(v))
+		y = t.Add(t.Mul(y, x), t.Double(v))
 	}
 	return y
 }

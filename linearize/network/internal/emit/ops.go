@@ -14,51 +14,50 @@ func (t *tracer) forward(nd *graph.Node) string {
 	switch o := nd.Op.(type) {
 	case *graph.Dense:
 		w := t.weight(o, nd, false)
-		y := t.Op("MatMul", []string{t.shape(in(0), -1, o.T, o.In), w})
+		y := t.MatMul(t.Reshape(in(0), -1, o.T, o.In), w)
 		if len(nd.In) > 2 {
-			y = t.Op("Add", []string{y, in(2)})
+			y = t.Add(y, in(2))
 		}
-		return t.shape(y, -1, size)
+		return t.Reshape(y, -1, size)
 	case *graph.MatMul:
 		a, b := t.matrices(in(0), nd, 0), t.matrices(in(1), nd, 1)
-		y := t.shape(t.Op("MatMul", []string{a, b}), -1, len(o.Offsets)*o.M*o.N)
+		y := t.Reshape(t.MatMul(a, b), -1, len(o.Offsets)*o.M*o.N)
 		return t.scatter(y, 2, size, matrixIndex(o, 2))
 	case *graph.Convolve:
 		w := o.Window
 		_, k, m := w.Factors()
-		y := t.Op("MatMul", []string{t.shape(t.patches(in(0), 2, w), -1, w.NumGroups, w.Out, k), t.kernel(nd, w, true)})
-		y = t.Op("Transpose", []string{y}, "perm", []int64{0, 1, 3, 2})
+		y := t.MatMul(t.Reshape(t.patches(in(0), 2, w), -1, w.NumGroups, w.Out, k), t.kernel(nd, w, true))
+		y = t.Transpose(y, 0, 1, 3, 2)
 		if len(nd.In) > 2 {
-			y = t.Op("Add", []string{y, t.shape(in(2), 1, w.NumGroups, m, 1)})
+			y = t.Add(y, t.Reshape(in(2), 1, w.NumGroups, m, 1))
 		}
-		return t.shape(y, -1, size)
+		return t.Reshape(y, -1, size)
 	case *graph.ConvolveTranspose:
 		w := o.Window
 		_, rows, width := w.Factors()
-		y := t.einsum("tgro,grw->tgow", t.shape(in(0), -1, w.NumGroups, rows, w.Out), t.shape(in(1), w.NumGroups, rows, width))
-		y = t.scatter(t.shape(y, -1, w.NumGroups*w.Out*width), 2, size, patchIndex(w))
+		y := t.Einsum("tgro,grw->tgow", t.Reshape(in(0), -1, w.NumGroups, rows, w.Out), t.Reshape(in(1), w.NumGroups, rows, width))
+		y = t.scatter(t.Reshape(y, -1, w.NumGroups*w.Out*width), 2, size, patchIndex(w))
 		if len(nd.In) > 2 {
-			y = t.shape(t.Op("Add", []string{t.shape(y, -1, w.Cin, w.In), t.shape(in(2), 1, w.Cin, 1)}), -1, size)
+			y = t.Reshape(t.Add(t.Reshape(y, -1, w.Cin, w.In), t.Reshape(in(2), 1, w.Cin, 1)), -1, size)
 		}
 		return y
 	case *graph.Where:
-		cond := t.Op("Not", []string{t.Op("Equal", []string{t.operand(nd, 0, o.Cond), t.Double(0)})})
-		return t.Op("Where", []string{cond, t.operand(nd, 1, o.Left), t.operand(nd, 2, o.Right)})
+		return t.Where(t.condition(o, nd), t.operand(nd, 1, o.Left), t.operand(nd, 2, o.Right))
 	case *graph.Group:
 		return t.group(o, nd)
 	case *graph.MaxPool:
-		return t.shape(t.Op("ReduceMax", []string{t.windows(in(0), o.Window)}, "axes", []int64{2}, "keepdims", 0), -1, size)
+		return t.Reshape(t.Op("ReduceMax", []string{t.windows(in(0), o.Window)}, "axes", []int64{2}, "keepdims", 0), -1, size)
 	case *graph.AxisMap:
-		y := t.Op("MatMul", []string{t.axisMatrix(o, false), t.shape(in(0), -1, o.Outer, o.In, o.Inner)})
+		y := t.MatMul(t.axisMatrix(o, false), t.Reshape(in(0), -1, o.Outer, o.In, o.Inner))
 		if o.Offset != nil {
-			y = t.Op("Add", []string{y, t.Doubles(o.Offset, 1, 1, o.Out(), 1)})
+			y = t.Add(y, t.Doubles(o.Offset, 1, 1, o.Out(), 1))
 		}
-		return t.shape(y, -1, size)
+		return t.Reshape(y, -1, size)
 	case *graph.Index:
 		return t.gather(in(0), 2, t.size(nd.In[0]), o.Source, o.Fill)
 	case *graph.Select:
 		first := t.size(nd.In[0])
-		both := t.Op("Concat", []string{t.everyRow(nd.In[0]), t.everyRow(nd.In[1])}, "axis", 1)
+		both := t.Concat(1, t.everyRow(nd.In[0]), t.everyRow(nd.In[1]))
 		at := make([]int32, len(o.Source))
 		for i, j := range o.Source {
 			if at[i] = j; j < 0 {
@@ -69,13 +68,13 @@ func (t *tracer) forward(nd *graph.Node) string {
 	case *graph.Concat:
 		var all []string
 		for _, slot := range nd.In {
-			all = append(all, t.shape(t.everyRow(slot), -1, o.Outer, t.size(slot)/o.Outer))
+			all = append(all, t.Reshape(t.everyRow(slot), -1, o.Outer, t.size(slot)/o.Outer))
 		}
-		return t.shape(t.Op("Concat", all, "axis", 2), -1, size)
+		return t.Reshape(t.Concat(2, all...), -1, size)
 	case *graph.Reduce:
 		y := t.scatter(in(0), 2, size, o.Target)
 		if o.Scale != 1 {
-			y = t.Op("Mul", []string{y, t.Double(o.Scale)})
+			y = t.Mul(y, t.Double(o.Scale))
 		}
 		return y
 	case *graph.Softmax:
@@ -83,18 +82,19 @@ func (t *tracer) forward(nd *graph.Node) string {
 		if o.Log {
 			op = "LogSoftmax"
 		}
-		x := t.Op("Transpose", []string{t.shape(in(0), -1, o.Outer, o.Length, o.Inner)}, "perm", []int64{0, 1, 3, 2})
-		y := t.Op("Transpose", []string{t.Op(op, []string{x}, "axis", -1)}, "perm", []int64{0, 1, 3, 2})
-		return t.shape(y, -1, size)
+		x := t.Transpose(t.Reshape(in(0), -1, o.Outer, o.Length, o.Inner), 0, 1, 3, 2)
+		y := t.Transpose(t.Op(op, []string{x}, "axis", -1), 0, 1, 3, 2)
+		return t.Reshape(y, -1, size)
 	case *graph.Normalize:
-		return t.shape(t.normalized(nd, o), -1, size)
+		centered, inverse := t.moments(nd, o)
+		return t.Reshape(t.Mul(centered, inverse), -1, size)
 	case *graph.Binary:
 		a, b := t.operand(nd, 0, o.Left), t.operand(nd, 1, o.Right)
 		switch name := o.Fn.Name(); name {
 		case "Add", "Sub", "Mul", "Div", "Pow", "Min", "Max":
 			return t.Op(name, []string{a, b})
 		case "PRelu":
-			return t.plus(t.one("Relu", a), t.mul(b, t.Op("Min", []string{a, t.Double(0)})))
+			return t.Add(t.Of("Relu", a), t.Mul(b, t.Min(a, t.Double(0))))
 		}
 		return t.refuse(o, o.Fn.Name())
 	case *graph.Lookup:
@@ -103,12 +103,12 @@ func (t *tracer) forward(nd *graph.Node) string {
 		}
 		n := t.size(nd.In[0])
 		index := t.Op("Cast", []string{in(0)}, "to", int(onnx.Int64))
-		rows := t.Op("Gather", []string{t.shape(in(1), o.Rows, o.Inner), index}, "axis", 0)
-		return t.shape(rows, -1, n*o.Inner)
+		rows := t.Op("Gather", []string{t.Reshape(in(1), o.Rows, o.Inner), index}, "axis", 0)
+		return t.Reshape(rows, -1, n*o.Inner)
 	case graph.Named:
 		return t.function(o, in(0))
 	case graph.Relu:
-		return t.Op("Relu", []string{in(0)})
+		return t.Of("Relu", in(0))
 	default:
 		return t.refuse(o, "")
 	}
@@ -121,26 +121,26 @@ func (t *tracer) backward(nd *graph.Node) {
 	size := t.size(nd.Out)
 	switch o := nd.Op.(type) {
 	case *graph.Dense:
-		dy := t.shape(g, -1, c, o.T, o.Out)
+		dy := t.Reshape(g, -1, c, o.T, o.Out)
 		if t.needs(nd.In[0]) {
-			t.add(nd.In[0], t.shape(t.Op("MatMul", []string{dy, t.weight(o, nd, true)}), -1, c, o.T*o.In))
+			t.add(nd.In[0], t.Reshape(t.MatMul(dy, t.weight(o, nd, true)), -1, c, o.T*o.In))
 		}
 		if o.Tied && t.needs(nd.In[1]) {
-			t.add(nd.In[1], t.weightGradient(dy, t.shape(t.everyRow(nd.In[0]), -1, o.T, o.In), o.InByOut, o.In*o.Out))
+			t.add(nd.In[1], t.weightGradient(dy, t.Reshape(t.everyRow(nd.In[0]), -1, o.T, o.In), o.InByOut, o.In*o.Out))
 		}
 		if (o.Tied || o.TiedBias) && len(nd.In) > 2 && t.needs(nd.In[2]) {
-			t.add(nd.In[2], t.Op("ReduceSum", []string{dy, t.Ints(2)}, "keepdims", 0))
+			t.add(nd.In[2], t.Sum(dy, 2))
 		}
 	case *graph.MatMul:
 		n := len(o.Offsets)
-		dy := t.shape(t.gather(g, 3, size, matrixIndex(o, 2), 0), -1, c, n, o.M, o.N)
+		dy := t.Reshape(t.gather(g, 3, size, matrixIndex(o, 2), 0), -1, c, n, o.M, o.N)
 		if t.needs(nd.In[0]) {
-			da := t.einsum("tcnmp,tnkp->tcnmk", dy, t.matrices(t.everyRow(nd.In[1]), nd, 1))
-			t.add(nd.In[0], t.scatter(t.shape(da, -1, c, n*o.M*o.K), 3, t.size(nd.In[0]), matrixIndex(o, 0)))
+			da := t.Einsum("tcnmp,tnkp->tcnmk", dy, t.matrices(t.everyRow(nd.In[1]), nd, 1))
+			t.add(nd.In[0], t.scatter(t.Reshape(da, -1, c, n*o.M*o.K), 3, t.size(nd.In[0]), matrixIndex(o, 0)))
 		}
 		if t.needs(nd.In[1]) {
-			db := t.einsum("tnmk,tcnmp->tcnkp", t.matrices(t.everyRow(nd.In[0]), nd, 0), dy)
-			t.add(nd.In[1], t.scatter(t.shape(db, -1, c, n*o.K*o.N), 3, t.size(nd.In[1]), matrixIndex(o, 1)))
+			db := t.Einsum("tnmk,tcnmp->tcnkp", t.matrices(t.everyRow(nd.In[0]), nd, 0), dy)
+			t.add(nd.In[1], t.scatter(t.Reshape(db, -1, c, n*o.K*o.N), 3, t.size(nd.In[1]), matrixIndex(o, 1)))
 		}
 	case *graph.Convolve:
 		w := o.Window
@@ -150,8 +150,8 @@ func (t *tracer) backward(nd *graph.Node) {
 			return
 		}
 		if t.needs(nd.In[0]) {
-			dp := t.einsum("tcgmo,gmk->tcgok", t.shape(g, -1, c, w.NumGroups, m, w.Out), t.kernel(nd, w, false))
-			dp = t.shape(dp, -1, c, w.NumGroups*w.Out*k)
+			dp := t.Einsum("tcgmo,gmk->tcgok", t.Reshape(g, -1, c, w.NumGroups, m, w.Out), t.kernel(nd, w, false))
+			dp = t.Reshape(dp, -1, c, w.NumGroups*w.Out*k)
 			t.add(nd.In[0], t.scatter(dp, 3, w.Cin*w.In, patchIndex(w)))
 		}
 	case *graph.ConvolveTranspose:
@@ -162,19 +162,19 @@ func (t *tracer) backward(nd *graph.Node) {
 			return
 		}
 		if t.needs(nd.In[0]) {
-			dp := t.shape(t.gather(g, 3, size, patchIndex(w), 0), -1, c, w.NumGroups, w.Out, width)
-			dx := t.einsum("tcgow,grw->tcgro", dp, t.shape(t.val(nd.In[1]), w.NumGroups, rows, width))
-			t.add(nd.In[0], t.shape(dx, -1, c, w.NumGroups*rows*w.Out))
+			dp := t.Reshape(t.gather(g, 3, size, patchIndex(w), 0), -1, c, w.NumGroups, w.Out, width)
+			dx := t.Einsum("tcgow,grw->tcgro", dp, t.Reshape(t.val(nd.In[1]), w.NumGroups, rows, width))
+			t.add(nd.In[0], t.Reshape(dx, -1, c, w.NumGroups*rows*w.Out))
 		}
 	case *graph.Where:
-		cond := t.wide(t.Op("Not", []string{t.Op("Equal", []string{t.operand(nd, 0, o.Cond), t.Double(0)})}))
+		cond := t.wide(t.condition(o, nd))
 		for k, table := range [][]int32{1: o.Left, 2: o.Right} {
 			if k == 0 || !t.needs(nd.In[k]) {
 				continue
 			}
-			dx := t.Op("Where", []string{cond, g, t.Double(0)})
+			dx := t.Where(cond, g, t.Double(0))
 			if k == 2 {
-				dx = t.Op("Where", []string{cond, t.Double(0), g})
+				dx = t.Where(cond, t.Double(0), g)
 			}
 			if table != nil {
 				dx = t.scatter(dx, 3, t.size(nd.In[k]), table)
@@ -189,16 +189,12 @@ func (t *tracer) backward(nd *graph.Node) {
 		}
 		w := o.Window
 		first := t.Op("ArgMax", []string{t.windows(t.val(nd.In[0]), w)}, "axis", 2, "keepdims", 1)
-		numbers := make([]int64, w.Taps)
-		for i := range numbers {
-			numbers[i] = int64(i)
-		}
-		hot := t.Op("Cast", []string{t.Op("Equal", []string{first, t.Ints(numbers...)})}, "to", int(onnx.Double))
-		dp := t.Op("Mul", []string{t.shape(g, -1, c, size, 1), t.wide(hot)})
-		t.add(nd.In[0], t.scatter(t.shape(dp, -1, c, size*w.Taps), 3, w.Cin*w.In, poolIndex(w)))
+		hot := t.Holds("Equal", first, t.Range(w.Taps))
+		dp := t.Mul(t.Reshape(g, -1, c, size, 1), t.wide(hot))
+		t.add(nd.In[0], t.scatter(t.Reshape(dp, -1, c, size*w.Taps), 3, w.Cin*w.In, poolIndex(w)))
 	case *graph.AxisMap:
-		dy := t.shape(g, -1, c, o.Outer, o.Out(), o.Inner)
-		t.add(nd.In[0], t.shape(t.Op("MatMul", []string{t.axisMatrix(o, true), dy}), -1, c, o.Outer*o.In*o.Inner))
+		dy := t.Reshape(g, -1, c, o.Outer, o.Out(), o.Inner)
+		t.add(nd.In[0], t.Reshape(t.MatMul(t.axisMatrix(o, true), dy), -1, c, o.Outer*o.In*o.Inner))
 	case *graph.Index:
 		t.add(nd.In[0], t.scatter(g, 3, t.size(nd.In[0]), o.Source))
 	case *graph.Select:
@@ -216,38 +212,38 @@ func (t *tracer) backward(nd *graph.Node) {
 		for _, slot := range nd.In {
 			width := t.size(slot) / o.Outer
 			if t.needs(slot) {
-				part := t.Op("Slice", []string{t.shape(g, -1, c, o.Outer, total), t.Ints(int64(from)), t.Ints(int64(from + width)), t.Ints(3)})
-				t.add(slot, t.shape(part, -1, c, o.Outer*width))
+				part := t.Op("Slice", []string{t.Reshape(g, -1, c, o.Outer, total), t.Ints(int64(from)), t.Ints(int64(from + width)), t.Ints(3)})
+				t.add(slot, t.Reshape(part, -1, c, o.Outer*width))
 			}
 			from += width
 		}
 	case *graph.Reduce:
 		dx := t.gather(g, 3, size, o.Target, 0)
 		if o.Scale != 1 {
-			dx = t.Op("Mul", []string{dx, t.Double(o.Scale)})
+			dx = t.Mul(dx, t.Double(o.Scale))
 		}
 		t.add(nd.In[0], dx)
 	case *graph.Softmax:
 		dims := []int{-1, 1, o.Outer, o.Length, o.Inner}
-		y := t.shape(t.val(nd.Out), dims...)
+		y := t.Reshape(t.val(nd.Out), dims...)
 		dims[1] = c
-		dy := t.shape(g, dims...)
+		dy := t.Reshape(g, dims...)
 		var dx string
 		if o.Log {
 			sum := t.Op("ReduceSum", []string{dy, t.Ints(3)})
-			dx = t.Op("Sub", []string{dy, t.Op("Mul", []string{t.Op("Exp", []string{y}), sum})})
+			dx = t.Sub(dy, t.Mul(t.Of("Exp", y), sum))
 		} else {
-			sum := t.Op("ReduceSum", []string{t.Op("Mul", []string{dy, y}), t.Ints(3)})
-			dx = t.Op("Mul", []string{y, t.Op("Sub", []string{dy, sum})})
+			sum := t.Op("ReduceSum", []string{t.Mul(dy, y), t.Ints(3)})
+			dx = t.Mul(y, t.Sub(dy, sum))
 		}
-		t.add(nd.In[0], t.shape(dx, -1, c, size))
+		t.add(nd.In[0], t.Reshape(dx, -1, c, size))
 	case *graph.Normalize:
 		n := size / o.Length
-		y, dy := t.shape(t.val(nd.Out), -1, 1, n, o.Length), t.shape(g, -1, c, n, o.Length)
+		y, dy := t.Reshape(t.val(nd.Out), -1, 1, n, o.Length), t.Reshape(g, -1, c, n, o.Length)
 		_, inverse := t.moments(nd, o) // T×n×1
 		mean := func(v string) string { return t.Op("ReduceMean", []string{v}, "axes", []int64{3}, "keepdims", 1) }
-		rest := t.Op("Sub", []string{t.Op("Sub", []string{dy, mean(dy)}), t.Op("Mul", []string{y, mean(t.Op("Mul", []string{dy, y}))})})
-		t.add(nd.In[0], t.shape(t.Op("Mul", []string{rest, t.wide(inverse)}), -1, c, size))
+		rest := t.Sub(t.Sub(dy, mean(dy)), t.Mul(y, mean(t.Mul(dy, y))))
+		t.add(nd.In[0], t.Reshape(t.Mul(rest, t.wide(inverse)), -1, c, size))
 	case *graph.Binary:
 		a, b, y := t.wide(t.operand(nd, 0, o.Left)), t.wide(t.operand(nd, 1, o.Right)), t.wide(t.val(nd.Out))
 		for k, table := range [][]int32{o.Left, o.Right} {
@@ -257,7 +253,7 @@ func (t *tracer) backward(nd *graph.Node) {
 			d := t.partial(o, k, a, b, y)
 			dx := g
 			if d != "" {
-				dx = t.Op("Mul", []string{g, d})
+				dx = t.Mul(g, d)
 			}
 			if table != nil {
 				dx = t.scatter(dx, 3, t.size(nd.In[k]), table)
@@ -271,14 +267,13 @@ func (t *tracer) backward(nd *graph.Node) {
 				return
 			}
 			n := t.size(nd.In[0])
-			dw := t.einsum("tnr,tcni->tcri", t.hot(o, t.everyRow(nd.In[0])), t.shape(g, -1, c, n, o.Inner))
-			t.add(nd.In[1], t.shape(dw, -1, c, o.Rows*o.Inner))
+			dw := t.Einsum("tnr,tcni->tcri", t.hot(o, t.everyRow(nd.In[0])), t.Reshape(g, -1, c, n, o.Inner))
+			t.add(nd.In[1], t.Reshape(dw, -1, c, o.Rows*o.Inner))
 		}
 	case graph.Named:
-		t.add(nd.In[0], t.Op("Mul", []string{g, t.wide(t.derivative(o, t.val(nd.In[0]), t.val(nd.Out)))}))
+		t.add(nd.In[0], t.Mul(g, t.wide(t.derivative(o, t.val(nd.In[0]), t.val(nd.Out)))))
 	case graph.Relu:
-		positive := t.Op("Greater", []string{t.val(nd.Out), t.Double(0)})
-		t.add(nd.In[0], t.Op("Mul", []string{g, t.wide(t.Op("Cast", []string{positive}, "to", int(onnx.Double)))}))
+		t.add(nd.In[0], t.Mul(g, t.wide(t.Holds("Greater", t.val(nd.Out), t.Double(0)))))
 	default:
 		t.refuse(o, "")
 	}
@@ -286,8 +281,8 @@ func (t *tracer) backward(nd *graph.Node) {
 
 // partial returns the derivative of a function of two numbers by one of them, "" for 1.
 func (t *tracer) partial(o *graph.Binary, k int, a, b, y string) string {
-	holds := func(op string) string {
-		return t.Op("Cast", []string{t.Op(op, []string{a, b})}, "to", int(onnx.Double))
+	half := func(comparison string) string { // of equal operands each has half
+		return t.Add(t.Holds(comparison, a, b), t.Mul(t.Holds("Equal", a, b), t.Double(.5)))
 	}
 	switch name := o.Fn.Name(); {
 	case name == "Add", name == "Sub" && k == 0:
@@ -299,25 +294,28 @@ func (t *tracer) partial(o *graph.Binary, k int, a, b, y string) string {
 	case name == "Mul":
 		return a
 	case name == "Div" && k == 0:
-		return t.Op("Reciprocal", []string{b})
+		return t.Of("Reciprocal", b)
 	case name == "Div":
-		return t.Op("Neg", []string{t.Op("Div", []string{y, b})})
+		return t.Of("Neg", t.Div(y, b))
 	case name == "Pow" && k == 0:
-		return t.Op("Mul", []string{b, t.Op("Pow", []string{a, t.Op("Sub", []string{b, t.Double(1)})})})
-	case name == "Min" && k == 0, name == "Max" && k == 1:
-		return t.Op("Add", []string{holds("Less"), t.Op("Mul", []string{holds("Equal"), t.Double(.5)})})
-	case name == "Max" && k == 0, name == "Min" && k == 1:
-		return t.Op("Add", []string{holds("Greater"), t.Op("Mul", []string{holds("Equal"), t.Double(.5)})})
-	}
-	switch name := o.Fn.Name(); {
+		return t.Mul(b, t.Op("Pow", []string{a, t.Sub(b, t.Double(1))}))
 	case name == "Pow":
-		return t.mul(y, t.one("Log", a))
+		return t.Mul(y, t.Of("Log", a))
+	case name == "Min" && k == 0, name == "Max" && k == 1:
+		return half("Less")
+	case name == "Max" && k == 0, name == "Min" && k == 1:
+		return half("Greater")
 	case name == "PRelu" && k == 0:
-		return t.Op("Where", []string{t.Op("Greater", []string{a, t.Double(0)}), t.Double(1), b})
+		return t.Where(t.Above(a, 0), t.Double(1), b)
 	case name == "PRelu":
-		return t.Op("Min", []string{a, t.Double(0)})
+		return t.Min(a, t.Double(0))
 	}
 	return t.refuse(o, o.Fn.Name())
+}
+
+// condition is the condition of a Where as the elements of the result read it, a truth value.
+func (t *tracer) condition(o *graph.Where, nd *graph.Node) string {
+	return t.Of("Not", t.Op("Equal", []string{t.operand(nd, 0, o.Cond), t.Double(0)}))
 }
 
 // group reduces groups of elements to one number each.
@@ -338,44 +336,42 @@ func (t *tracer) group(o *graph.Group, nd *graph.Node) string {
 				at = append(at, f[min(k, len(f)-1)])
 			}
 		}
-		return t.Op("Reduce"+name, []string{t.shape(t.gather(x, 2, t.size(nd.In[0]), at, 0), -1, size, most)}, "axes", []int64{2}, "keepdims", 0)
+		return t.Op("Reduce"+name, []string{t.Reshape(t.gather(x, 2, t.size(nd.In[0]), at, 0), -1, size, most)}, "axes", []int64{2}, "keepdims", 0)
 	case "L1":
-		return sum(t.one("Abs", x))
+		return sum(t.Of("Abs", x))
 	case "SumSquare":
-		return sum(t.mul(x, x))
+		return sum(t.Mul(x, x))
 	case "L2":
-		return t.one("Sqrt", sum(t.mul(x, x)))
+		return t.Of("Sqrt", sum(t.Mul(x, x)))
 	case "LogSum":
-		return t.one("Log", sum(x))
+		return t.Of("Log", sum(x))
 	}
 	return t.refuse(o, "of another order")
 }
 
+// groupBackward adds the gradient of a group's elements, where g is that of the result.
 func (t *tracer) groupBackward(o *graph.Group, nd *graph.Node, g string) {
-	n := t.size(nd.In[0])
 	x := t.val(nd.In[0])
 	spread := func(v string, rank int) string { return t.gather(v, rank, t.size(nd.Out), o.Target, 0) }
 	y := spread(t.val(nd.Out), 2)
 	var d string
 	switch o.Fn.Name() {
 	case "Max", "Min": // those that are equal share
-		same := t.Op("Cast", []string{t.Op("Equal", []string{x, y})}, "to", int(onnx.Double))
-		d = t.Op("Div", []string{same, spread(t.scatter(same, 2, t.size(nd.Out), o.Target), 2)})
+		same := t.Holds("Equal", x, y)
+		d = t.Div(same, spread(t.scatter(same, 2, t.size(nd.Out), o.Target), 2))
 	case "L1":
-		d = t.one("Sign", x)
+		d = t.Of("Sign", x)
 	case "SumSquare":
-		d = t.mul(t.Double(2), x)
+		d = t.Mul(t.Double(2), x)
 	case "L2":
-		d = t.Op("Div", []string{x, t.Op("Max", []string{y, t.Double(1e-300)})})
+		d = t.Div(x, t.Max(y, t.Double(1e-300)))
 	case "LogSum":
-		d = t.one("Exp", t.one("Neg", y))
+		d = t.Of("Exp", t.Of("Neg", y))
 	default:
 		t.refuse(o, "of another order")
 		return
 	}
-	if dx := t.mul(spread(g, 3), t.wide(d)); n > 0 {
-		t.add(nd.In[0], dx)
-	}
+	t.add(nd.In[0], t.Mul(spread(g, 3), t.wide(d)))
 }
 
 // operand returns an operand as the elements of the result read it, T×size or 1×size.
@@ -398,33 +394,30 @@ func (t *tracer) everyRow(slot int) string {
 	if !t.p.Slots[slot].Static {
 		return t.val(slot)
 	}
-	return t.Op("Expand", []string{t.val(slot), t.Op("Concat", []string{t.rows, t.Ints(1)}, "axis", 0)})
+	return t.Op("Expand", []string{t.val(slot), t.Concat(0, t.rows, t.Ints(1))})
 }
 
 // weight returns the weight of a dense layer, in×out, or out×in if trans is true.
 func (t *tracer) weight(o *graph.Dense, nd *graph.Node, trans bool) string {
+	rows, cols := o.Out, o.In
+	if o.InByOut {
+		rows, cols = o.In, o.Out
+	}
+	stored := t.Reshape(t.val(nd.In[1]), rows, cols)
 	if o.InByOut != trans {
-		return t.shape(t.val(nd.In[1]), pick(o.InByOut, o.In, o.Out), pick(o.InByOut, o.Out, o.In))
+		return stored
 	}
-	stored := t.shape(t.val(nd.In[1]), pick(o.InByOut, o.In, o.Out), pick(o.InByOut, o.Out, o.In))
-	return t.Op("Transpose", []string{stored}, "perm", []int64{1, 0})
-}
-
-func pick(first bool, a, b int) int {
-	if first {
-		return a
-	}
-	return b
+	return t.Transpose(stored, 1, 0)
 }
 
 // kernel returns the weights of a convolution, groups×m×k, or groups×k×m if trans is true.
 func (t *tracer) kernel(nd *graph.Node, w *graph.Window, trans bool) string {
 	_, k, m := w.Factors()
-	stored := t.shape(t.val(nd.In[1]), w.NumGroups, m, k)
+	stored := t.Reshape(t.val(nd.In[1]), w.NumGroups, m, k)
 	if !trans {
 		return stored
 	}
-	return t.Op("Transpose", []string{stored}, "perm", []int64{0, 2, 1})
+	return t.Transpose(stored, 0, 2, 1)
 }
 
 // matrixIndex lists the elements of factor k (0 and 1) or of the result (2) of the products of a MatMul.
@@ -444,9 +437,9 @@ func (t *tracer) matrices(x string, nd *graph.Node, k int) string {
 	o := nd.Op.(*graph.MatMul)
 	flat := t.gather(x, 2, t.size(nd.In[k]), matrixIndex(o, k), 0)
 	if k == 0 {
-		return t.shape(flat, -1, len(o.Offsets), o.M, o.K)
+		return t.Reshape(flat, -1, len(o.Offsets), o.M, o.K)
 	}
-	return t.shape(flat, -1, len(o.Offsets), o.K, o.N)
+	return t.Reshape(flat, -1, len(o.Offsets), o.K, o.N)
 }
 
 // axisMatrix returns the matrix of a map along an axis, out×in, or its transpose.
@@ -484,19 +477,14 @@ func poolIndex(w *graph.Window) []int32 {
 
 // windows gathers the windows of a pool, T×(channels·Out)×Taps.
 func (t *tracer) windows(x string, w *graph.Window) string {
-	return t.shape(t.gather(x, 2, w.Cin*w.In, poolIndex(w), -math.MaxFloat64), -1, w.Cin*w.Out, w.Taps)
+	return t.Reshape(t.gather(x, 2, w.Cin*w.In, poolIndex(w), -math.MaxFloat64), -1, w.Cin*w.Out, w.Taps)
 }
 
 // moments returns the centered segments of a Normalize, T×n×Length, and 1/√(variance + ε), T×n×1.
 func (t *tracer) moments(nd *graph.Node, o *graph.Normalize) (centered, inverse string) {
-	x := t.shape(t.val(nd.In[0]), -1, t.size(nd.Out)/o.Length, o.Length)
+	x := t.Reshape(t.val(nd.In[0]), -1, t.size(nd.Out)/o.Length, o.Length)
 	mean := func(v string) string { return t.Op("ReduceMean", []string{v}, "axes", []int64{2}, "keepdims", 1) }
-	centered = t.Op("Sub", []string{x, mean(x)})
-	variance := mean(t.Op("Mul", []string{centered, centered}))
-	return centered, t.Op("Reciprocal", []string{t.Op("Sqrt", []string{t.Op("Add", []string{variance, t.Double(o.Eps)})})})
-}
-
-func (t *tracer) normalized(nd *graph.Node, o *graph.Normalize) string {
-	centered, inverse := t.moments(nd, o)
-	return t.Op("Mul", []string{centered, inverse})
+	centered = t.Sub(x, mean(x))
+	variance := mean(t.Mul(centered, centered))
+	return centered, t.Of("Reciprocal", t.Of("Sqrt", t.Add(variance, t.Double(o.Eps))))
 }
