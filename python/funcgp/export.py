@@ -85,7 +85,7 @@ def to_onnx(module: Any, X: np.ndarray) -> bytes:
     import torch
 
     options = dict(input_names=["x"], output_names=["f"], dynamic_axes={"x": {0: "n"}, "f": {0: "n"}}, opset_version=17)
-    if "dynamo" in inspect.signature(torch.onnx.export).parameters:  # torch 2: the exporter by tracing (not run here)
+    if "dynamo" in inspect.signature(torch.onnx.export).parameters:  # torch 2: the exporter by tracing
         options["dynamo"] = False
     with _evaluating(module), warnings.catch_warnings():
         x = _tensor(module, X[:2])

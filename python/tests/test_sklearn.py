@@ -75,7 +75,7 @@ class TestSklearn(unittest.TestCase):
                 (y > 0, "relu", False),
             ):
                 with self.subTest(f"{classes} classes, {activation}, {labels.dtype}"):
-                    m = MLPClassifier((5, 4), activation=activation, max_iter=60, random_state=0)
+                    m = MLPClassifier(hidden_layer_sizes=(5, 4), activation=activation, max_iter=60, random_state=0)
                     m = make_pipeline(StandardScaler(), m) if scaled else m
                     quiet(m.fit, X * 30 + 100 if scaled else X, labels)
                     self.same(m, X * 30 + 100 if scaled else X, labels, m.predict_proba)
@@ -85,7 +85,7 @@ class TestSklearn(unittest.TestCase):
         for y in (X[:, 0] * 2 - X[:, 1], np.stack([X[:, 0], X[:, 2] ** 2], 1)):
             for scaled in (False, True):
                 with self.subTest(f"{y.shape}, scaled {scaled}"):
-                    m = MLPRegressor((6,), activation="tanh", max_iter=800, random_state=0)
+                    m = MLPRegressor(hidden_layer_sizes=(6,), activation="tanh", max_iter=800, random_state=0)
                     m = make_pipeline(StandardScaler(), m) if scaled else m
                     self.same(quiet(m.fit, X, y), X, y, m.predict)
 
@@ -105,9 +105,9 @@ class TestSklearn(unittest.TestCase):
         Y = np.stack([np.sin(X[:, 0]), X[:, 1] * X[:, 2]], 1) + 0.3 * np.random.default_rng(0).normal(size=(120, 2))
         options = dict(activation="tanh", solver="lbfgs", alpha=0.3, max_iter=9000, tol=1e-9, random_state=0)
         for m, target in (
-            (MLPClassifier((6,), **options), y),
-            (MLPRegressor((6,), **options), Y[:, 0]),
-            (MLPRegressor((6,), **options), Y),
+            (MLPClassifier(hidden_layer_sizes=(6,), **options), y),
+            (MLPRegressor(hidden_layer_sizes=(6,), **options), Y[:, 0]),
+            (MLPRegressor(hidden_layer_sizes=(6,), **options), Y),
         ):
             quiet(m.fit, X, target)
             noise = None if target is y else np.mean((m.predict(X) - target) ** 2)
@@ -119,7 +119,7 @@ class TestSklearn(unittest.TestCase):
 
     def test_untrained(self):
         X, y = rows(60)
-        m = make_pipeline(StandardScaler(), MLPClassifier((5,), max_iter=200, random_state=0))
+        m = make_pipeline(StandardScaler(), MLPClassifier(hidden_layer_sizes=(5,), max_iter=200, random_state=0))
         with self.assertRaises(funcgp.Error) as e:
             funcgp.fit(m, X, y)
         self.assertEqual((e.exception.code, e.exception.argument), ("bad_model", "model"))
@@ -131,12 +131,12 @@ class TestSklearn(unittest.TestCase):
     def test_trained_on_words(self):
         X, y = rows(60, 3)
         words = np.array(["no", "perhaps", "yes"])[y]
-        m = quiet(MLPClassifier((5,), max_iter=200, random_state=0).fit, X, words)
+        m = quiet(MLPClassifier(hidden_layer_sizes=(5,), max_iter=200, random_state=0).fit, X, words)
         c = quiet(funcgp.Classifier(m).fit, X, words)
         self.assertEqual(list(c.classes_), list(m.classes_))
         np.testing.assert_allclose(c.posterior_.predict(X).network, m.predict_proba(X), atol=1e-5)
         self.assertGreater(c.score(X, words), 0.6)
-        r = quiet(MLPRegressor((5,), max_iter=500, random_state=0).fit, X, X[:, 0])
+        r = quiet(MLPRegressor(hidden_layer_sizes=(5,), max_iter=500, random_state=0).fit, X, X[:, 0])
         self.assertGreater(quiet(funcgp.Regressor(r).fit, X, X[:, 0]).score(X, X[:, 0]), 0.5)
 
     def test_cross_validation(self):
