@@ -14,7 +14,8 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// TestReductionRoots: the root of K_ZZ⁻¹ − A⁻¹ by eigenvalues, for a singular ΦΛΦᵀ, is the triangular one where that exists.
+// TestReductionRoots: the root of K_ZZ⁻¹ − A⁻¹ by eigenvalues, for a singular ΦΛΦᵀ, is the triangular one where that
+// exists.
 func TestReductionRoots(t *testing.T) {
 	ctx := t.Context()
 	x := testkit.RandomBatch(rand.New(rand.NewPCG(5, 6)), 30, 2, 40)
