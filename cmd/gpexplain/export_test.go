@@ -2,18 +2,18 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/testkit"
 )
 
 // exportedFile runs the verb with these flags and returns what it says and the file.
@@ -47,7 +47,8 @@ func TestExport(t *testing.T) {
 			require.LessOrEqual(t, float64(e), limit, "%s: %v", name, r.Errors)
 		}
 	}
-	for _, name := range []string{"all-in-graph", "house-prices", "learnt-scale", "one-logit", "pictures-outside", "standardized-outside", "standardized-targets"} {
+	for _, name := range []string{"all-in-graph", "house-prices", "learnt-scale", "one-logit", "pictures-outside",
+		"standardized-outside", "standardized-targets"} {
 		t.Run(name, func(t *testing.T) {
 			e := corpus(t, name)
 			r, _ := exportedFile(t, slices.Concat(e.args(), e.decay())...)
@@ -58,7 +59,8 @@ func TestExport(t *testing.T) {
 			check(t, r, "probability", "probability_sd")
 		})
 	}
-	for _, args := range []string{"--method nystrom --inducing 20", "--method subset --inducing 30", "--method kept", "--refit", "--at stated", "--calibrate none", "--structure last-layer", "--structure subnetwork"} {
+	for _, args := range []string{"--method nystrom --inducing 20", "--method subset --inducing 30", "--method kept", "--refit",
+		"--at stated", "--calibrate none", "--structure last-layer", "--structure subnetwork"} {
 		t.Run(args, func(t *testing.T) {
 			r, _ := exportedFile(t, append(strings.Fields(args), small("")[1:]...)...)
 			check(t, r, "probability", "probability_sd")
@@ -92,8 +94,7 @@ func TestExportRefuses(t *testing.T) {
 // TestExportRuns runs an exported graph by onnxruntime, where the environment names a folder with its package for Node,
 // and compares terms and the rest with explain.
 func TestExportRuns(t *testing.T) {
-	runtime := os.Getenv("FUNCGP_ONNXRUNTIME")
-	if runtime == "" {
+	if os.Getenv("FUNCGP_ONNXRUNTIME") == "" {
 		t.Skip("FUNCGP_ONNXRUNTIME is not the folder of npm's onnxruntime-web")
 	}
 	args := small("")[1:]
@@ -110,25 +111,11 @@ func TestExportRuns(t *testing.T) {
 		Record struct{ Scored struct{ Input []float64 } }
 	}
 	require.NoError(t, json.Unmarshal([]byte(succeed(t, append([]string{"explain", "--json", "--index", "6"}, args...)...)), &e))
-	for i := range e.Record.Scored.Input { // of which white is 1
-		e.Record.Scored.Input[i] *= 255
-	}
-	input, err := json.Marshal(e.Record.Scored.Input)
+	x := mat.NewDense(1, len(e.Record.Scored.Input), e.Record.Scored.Input)
+	x.Scale(255, x) // white is 1 there
+	graph, err := os.ReadFile(path)
 	require.NoError(t, err)
-	script := filepath.Join(t.TempDir(), "run.mjs")
-	require.NoError(t, os.WriteFile(script, fmt.Appendf(nil, `
-import * as ort from %q;
-import fs from "fs";
-ort.env.wasm.numThreads = 1;
-const s = await ort.InferenceSession.create(fs.readFileSync(%q));
-const x = %s;
-const out = await s.run({x: new ort.Tensor("float64", Float64Array.from(x), [1, x.length])});
-console.log(JSON.stringify(Object.fromEntries(Object.entries(out).map(([k, v]) => [k, Array.from(v.data, Number)]))));
-`, filepath.Join(runtime, "dist", "ort.min.mjs"), path, input), 0o600))
-	text, err := exec.Command("node", script).CombinedOutput()
-	require.NoError(t, err, string(text[max(0, len(text)-1000):]))
-	var got map[string][]float64
-	require.NoError(t, json.Unmarshal(text, &got))
+	got := testkit.Onnxruntime(t, graph, x)
 	for i, v := range e.Prediction.Probability {
 		require.InDelta(t, float64(v), got["probability"][i], 1e-10)
 		require.InDelta(t, float64(e.Prediction.ProbabilitySD[i]), got["probability_sd"][i], 1e-10)

@@ -2,13 +2,10 @@ package network_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -69,8 +66,10 @@ func traced(t *testing.T, n *network.Network, x *mat.Dense) (f, j *mat.Dense, er
 		m := testref.Must(network.ReadONNX(bytes.NewReader(data), &network.ReadOptions{Output: o.Name}))(t)
 		outputs[o.Name] = testref.Must(m.Forward(t.Context(), x))(t)
 	}
-	elsewhere(t, data, x, outputs)
 	rows, _ := x.Dims()
+	for name, got := range testkit.Onnxruntime(t, data, x) {
+		nearJacobian(t, outputs[name], mat.NewDense(rows, len(got)/rows, got))
+	}
 	j = mat.NewDense(rows*c, p, nil)
 	for _, piece := range pieces {
 		all, at := outputs[piece.name], 0
@@ -85,36 +84,8 @@ func traced(t *testing.T, n *network.Network, x *mat.Dense) (f, j *mat.Dense, er
 	return outputs["f"], j, nil
 }
 
-// elsewhere runs a graph by onnxruntime, where the environment names a folder with its package for Node, and compares its
-// outputs.
-func elsewhere(t *testing.T, data []byte, x *mat.Dense, want map[string]*mat.Dense) {
-	runtime := os.Getenv("FUNCGP_ONNXRUNTIME")
-	if runtime == "" {
-		return
-	}
-	rows, cols := x.Dims()
-	model, script := filepath.Join(t.TempDir(), "graph.onnx"), filepath.Join(t.TempDir(), "run.mjs")
-	require.NoError(t, os.WriteFile(model, data, 0o600))
-	input := testref.Must(json.Marshal(testkit.Flat(x)))(t)
-	require.NoError(t, os.WriteFile(script, fmt.Appendf(nil, `
-import * as ort from %q;
-import fs from "fs";
-ort.env.wasm.numThreads = 1;
-const s = await ort.InferenceSession.create(fs.readFileSync(%q));
-const out = await s.run({x: new ort.Tensor("float64", Float64Array.from(%s), [%d, %d])});
-console.log(JSON.stringify(Object.fromEntries(Object.entries(out).map(([k, v]) => [k, Array.from(v.data)]))));
-`, filepath.Join(runtime, "dist", "ort.min.mjs"), model, input, rows, cols), 0o600))
-	text, err := exec.Command("node", script).CombinedOutput()
-	require.NoError(t, err, string(text[max(0, len(text)-1000):]))
-	var got map[string][]float64
-	require.NoError(t, json.Unmarshal(text, &got))
-	for name, m := range want {
-		nearJacobian(t, m, mat.NewDense(rows, m.RawMatrix().Cols, got[name]))
-	}
-}
-
-// TestTrace compares the graph that Trace writes with Linearize, for the networks that PyTorch exported. doc/export.md
-// says what it refuses.
+// TestTrace compares the graph that Trace writes with Linearize, for the networks that PyTorch exported, by package
+// network and by onnxruntime where it is there. doc/export.md says what it refuses.
 func TestTrace(t *testing.T) {
 	right := 0
 	compare := func(name string, data []byte, inputs func(n *network.Network) *mat.Dense) {

@@ -1,0 +1,75 @@
+package testkit
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+)
+
+// An onnxruntime answers each graph that is written to it, under Node. It ends with the tests.
+type onnxruntime struct {
+	sync.Mutex
+	to   *json.Encoder
+	from *json.Decoder
+}
+
+var startOnnxruntime = sync.OnceValues(func() (*onnxruntime, error) {
+	c := exec.Command("node", "--input-type=module", "-e", fmt.Sprintf(`
+import * as ort from %q;
+import fs from "fs";
+import readline from "readline";
+ort.env.wasm.numThreads = 1;
+for await (const line of readline.createInterface({input: process.stdin})) {
+	const {path, x, dims} = JSON.parse(line);
+	let answer;
+	try {
+		const s = await ort.InferenceSession.create(fs.readFileSync(path));
+		const out = await s.run({x: new ort.Tensor("float64", Float64Array.from(x), dims)});
+		answer = {outputs: Object.fromEntries(Object.entries(out).map(([k, v]) => [k, Array.from(v.data, Number)]))};
+		await s.release();
+	} catch (e) {
+		answer = {error: String(e)};
+	}
+	console.log(JSON.stringify(answer));
+}`, filepath.Join(os.Getenv("FUNCGP_ONNXRUNTIME"), "dist", "ort.min.mjs")))
+	in, err := c.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	return &onnxruntime{to: json.NewEncoder(in), from: json.NewDecoder(out)}, c.Start()
+})
+
+// Onnxruntime runs a graph at the rows x by onnxruntime, and returns its outputs, flat. It returns nil where
+// FUNCGP_ONNXRUNTIME is not the folder of npm's package onnxruntime-web.
+func Onnxruntime(t testing.TB, graph []byte, x *mat.Dense) map[string][]float64 {
+	t.Helper()
+	if os.Getenv("FUNCGP_ONNXRUNTIME") == "" {
+		return nil
+	}
+	r, err := startOnnxruntime()
+	require.NoError(t, err)
+	r.Lock()
+	defer r.Unlock()
+	path := filepath.Join(t.TempDir(), "graph.onnx")
+	require.NoError(t, os.WriteFile(path, graph, 0o600))
+	rows, cols := x.Dims()
+	require.NoError(t, r.to.Encode(map[string]any{"path": path, "x": Flat(x), "dims": []int{rows, cols}}))
+	var answer struct {
+		Outputs map[string][]float64
+		Error   string
+	}
+	require.NoError(t, r.from.Decode(&answer))
+	require.Empty(t, answer.Error)
+	return answer.Outputs
+}
