@@ -36,7 +36,7 @@ type PageRow struct {
 }
 
 // A Runtime has the files of npm's onnxruntime-web.
-type Runtime struct{ Module, Glue, Wasm, License []byte }
+type Runtime struct{ Module, Glue, Wasm []byte }
 
 // license is that of onnxruntime-web, whose package has no file with it.
 const license = `onnxruntime-web. Copyright (c) Microsoft Corporation. MIT License.
@@ -69,7 +69,6 @@ func ReadRuntime(dir string) (*Runtime, error) {
 		}
 		*f.to = data
 	}
-	r.License = []byte(license)
 	return r, nil
 }
 
@@ -98,7 +97,7 @@ func (p *Page) Write(w io.Writer) error {
 		return err
 	}
 	// JSON has no < of its own, so it cannot end its element.
-	fill := strings.NewReplacer("{{title}}", html.EscapeString(p.Title), "{{license}}", "<!--\n"+string(p.Runtime.License)+"\n-->", "{{data}}", string(data))
+	fill := strings.NewReplacer("{{title}}", html.EscapeString(p.Title), "{{license}}", "<!--\n"+license+"\n-->", "{{data}}", string(data))
 	_, err = fill.WriteString(w, pageHTML)
 	return err
 }

@@ -46,19 +46,13 @@ type Answer struct {
 	Offset, Scale []float64
 
 	Link        Link
-	Temperature float64 // by which the mean is multiplied (E18)
-	Covariance  float64 // by which the covariance is multiplied (E18)
-	Noise       float64 // of a regression on one target: variance of an observation
-	Novelty     *Novelty
-	Top         int     // terms that are listed; 0 for none
-	RowNumbers  []int64 // by which term_row names the training examples
+	Temperature float64        // by which the mean is multiplied (E18); 0 for 1
+	Covariance  float64        // by which the covariance is multiplied (E18); 0 for 1
+	Noise       float64        // of a regression on one target: variance of an observation
+	Novelty     *novelty.Parts // how unlike the training rows an input is (E22); nil where it is not known
+	Top         int            // terms that are listed; 0 for none
+	RowNumbers  []int64        // by which term_row names the training examples
 	Metadata    []onnx.Entry
-}
-
-// A Novelty says how unlike the training rows an input is (E22).
-type Novelty struct {
-	*novelty.Parts
-	Posterior *gp.Reduction // of Parts.Function
 }
 
 // writer builds the graph.
@@ -97,11 +91,7 @@ func (a *Answer) Model() (*onnx.Model, error) {
 	}
 	for _, r := range a.Weights {
 		v := w.weighted(r)
-		if g := w.gram(v, v); cov == "" {
-			cov = g
-		} else {
-			cov = w.Add(cov, g)
-		}
+		cov = w.plus(cov, w.gram(v, v))
 	}
 	mean := w.traced.F
 	if a.DualMean {
@@ -119,7 +109,16 @@ func (a *Answer) Model() (*onnx.Model, error) {
 	if a.Top > 0 && a.Posterior != nil && a.Posterior.Terms != nil {
 		w.terms(mean, k)
 	}
-	return &onnx.Model{IRVersion: 8, ProducerName: "funcgp", OpsetImport: []onnx.Opset{{Version: 17}}, Metadata: a.Metadata, Graph: &w.Graph}, nil
+	return &onnx.Model{IRVersion: 8, ProducerName: "funcgp", OpsetImport: []onnx.Opset{{Version: 17}},
+		Metadata: a.Metadata, Graph: &w.Graph}, nil
+}
+
+// plus is sum + x; a sum of nothing is "".
+func (w *writer) plus(sum, x string) string {
+	if sum == "" {
+		return x
+	}
+	return w.Add(sum, x)
 }
 
 // gram returns a bᵀ for each example, T×C×C.
@@ -183,30 +182,17 @@ func (w *writer) uniform(s linearize.Span) (v float64, ok bool) {
 // kernel returns κ(x,z) with the rows of z, T×C×R, and κ(x,x), T×C×C, as sums over the parts of the Jacobian (E2).
 func (w *writer) kernel(z *linearize.Batch) (k, prior string, err error) {
 	where := columns(z)
-	var kernels, priors []string
 	for i := range w.traced.Parts {
 		p := &w.traced.Parts[i]
-		if p.J == "" {
-			if o, ok := where[p.Spans[0].Offset].block.(*linearize.Outer); ok && w.separable(p) {
-				k, d := w.outer(p, o)
-				kernels, priors = append(kernels, k), append(priors, d)
-				continue
-			}
-		}
-		k, d, err := w.full(p, where, z)
-		if err != nil {
+		var across, own string
+		if o, ok := where[p.Spans[0].Offset].block.(*linearize.Outer); ok && p.J == "" && w.separable(p) {
+			across, own = w.outer(p, o)
+		} else if across, own, err = w.full(p, where, z); err != nil {
 			return "", "", err
 		}
-		kernels, priors = append(kernels, k), append(priors, d)
+		k, prior = w.plus(k, across), w.plus(prior, own)
 	}
-	total := func(list []string) string {
-		s := list[0]
-		for _, v := range list[1:] {
-			s = w.Add(s, v)
-		}
-		return s
-	}
-	return total(kernels), total(priors), nil
+	return k, prior, nil
 }
 
 // separable tells whether the prior has one variance for the weights of a layer and one for its biases.
@@ -349,12 +335,7 @@ func (w *writer) priorMean() string {
 			move, delta = w.MatMul(p.A, w.matrix(in)), delta[p.In*p.Out:]
 		}
 		if p.Bias {
-			b := w.Doubles(delta, 1, p.Out)
-			if move == "" {
-				move = b
-			} else {
-				move = w.Add(move, b)
-			}
+			move = w.plus(move, w.Doubles(delta, 1, p.Out))
 		}
 		m = w.Add(m, w.Sum(w.Mul(p.G, w.Unsqueeze(move, 1)), 2))
 	}
@@ -509,8 +490,9 @@ func (w *writer) softmax(mean, cov string) {
 	d = w.Op("Pad", []string{d, w.Ints(0, 0, 0, 0, 1, 0)})
 	p := w.swap(w.Op("Softmax", []string{w.swap(w.Add(w.Unsqueeze(mean, 2), d))}, "axis", 2))
 	average := func(v string) string { return w.MatMul(v, q) }
-	// Control variates: of p(f) = p₀ + p₀∘u + q + …, with u = d − p₀ᵀd and q = p₀∘(u² − p₀ᵀu²)/2, the means of q and of
-	// (p₀∘u)² are known. They leave little to average, unless the variance of u is about 1 or more; then they are left out.
+	// Control variates: of p(f) = p₀ + p₀∘u + q + …, with u = d − p₀ᵀd and q = p₀∘(u² − p₀ᵀu²)/2, the means of q and
+	// of (p₀∘u)² are known. They leave little to average, unless the variance of u is about 1 or more; then they are
+	// left out.
 	p0 := w.Unsqueeze(w.Op("Softmax", []string{mean}, "axis", 1), 2) // T×C×1
 	weighed := func(v string) string {                               // p₀ᵀv, T×1×·
 		return w.Op("ReduceSum", []string{w.Mul(p0, v), w.Ints(1)}, "keepdims", 1)
@@ -535,14 +517,14 @@ func (w *writer) softmax(mean, cov string) {
 // novelty writes the score, which is the mean of the surprises of all distances, and its rank among the training rows.
 func (w *writer) novelty(x, k, prior string) error {
 	n := w.a.Novelty
-	if n.Posterior.Rows != w.a.Posterior.Rows {
+	if n.Function.Rows != w.a.Posterior.Rows {
 		var err error
-		if k, prior, err = w.kernel(n.Posterior.Rows); err != nil {
+		if k, prior, err = w.kernel(n.Function.Rows); err != nil {
 			return err
 		}
 	}
 	trace := func(m string) string { return w.Sum(w.diagonal(m), 1) } // T
-	distances := []string{w.Div(trace(w.covariance(k, prior, n.Posterior)), w.Of("Sqrt", trace(prior)))}
+	distances := []string{w.Div(trace(w.covariance(k, prior, n.Function)), w.Of("Sqrt", trace(prior)))}
 	if in := n.Inputs; in != nil {
 		d := len(in.Mean)
 		z := w.Div(w.Sub(x, w.Doubles(in.Mean, 1, d)), w.Doubles(in.Scale, 1, d))
@@ -572,12 +554,7 @@ func (w *writer) novelty(x, k, prior string) error {
 	}
 	score := ""
 	for i, d := range distances {
-		s := w.surprise(&n.Tails[i], d)
-		if score == "" {
-			score = s
-		} else {
-			score = w.Add(score, s)
-		}
+		score = w.plus(score, w.surprise(&n.Tails[i], d))
 	}
 	score = w.Div(score, w.Double(float64(len(distances))))
 	w.Output("novelty", score, onnx.Double)

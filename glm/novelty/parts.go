@@ -12,10 +12,10 @@ import (
 
 // Parts are the numbers that a detector scores by, for a program that does so elsewhere; they must not be changed.
 type Parts struct {
-	Function gp.Latent    // whose covariance at an input is v
-	Inputs   *InputParts  // nil where the function stands alone
-	Tails    []TailOfRows // of the distances, in their order
-	Training []float64    // scores of the training rows, ascending
+	Function *gp.Reduction // of the posterior whose covariance at an input is v
+	Inputs   *InputParts   // nil where the function stands alone
+	Tails    []TailOfRows  // of the distances, in their order
+	Training []float64     // scores of the training rows, ascending
 }
 
 // InputParts has what the distances of an input x, D numbers, are computed from: z = (x − Mean)/Scale.
@@ -37,7 +37,11 @@ type TailOfRows struct {
 
 // Parts returns the parts of d.
 func (d *Detector) Parts(ctx context.Context) (*Parts, error) {
-	p := &Parts{Function: d.variance.of, Training: d.training}
+	r, err := d.variance.of.Reduction(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	p := &Parts{Function: r, Training: d.training}
 	for _, t := range d.tails {
 		p.Tails = append(p.Tails, TailOfRows{Sorted: t.sorted, From: t.from, Share: t.share, Mean: t.mean})
 	}

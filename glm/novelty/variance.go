@@ -24,7 +24,10 @@ const (
 // observed with noise ε (E22). It is the variance of a posterior with Λ = I/ε at every example.
 type variance struct {
 	k  ntk.Kernel
-	of gp.Latent // *gp.Exact or *sparse.Projected
+	of interface { // *gp.Exact or *sparse.Projected
+		gp.Latent
+		gp.Reducible
+	}
 }
 
 // scoreTo writes tr v/√tr κ for each example of x.

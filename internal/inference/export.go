@@ -1,6 +1,7 @@
 package inference
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,6 @@ import (
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/kept"
-	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -36,8 +36,8 @@ type Exported struct {
 	Rows    int                     `json:"rows"` // training rows that Errors are the largest over
 }
 
-// ExportBytes is the size of a file beyond which Export refuses.
-const ExportBytes = 1 << 30
+// exportBytes is the size of a file beyond which Export refuses.
+const exportBytes = 1 << 30
 
 // Export returns the network and the posterior as a graph of ONNX operators, with the largest terms of the sum over
 // training examples. It compares the graph with the library on some training rows.
@@ -64,8 +64,9 @@ func (q *Posterior) Export(ctx context.Context, p *problem.Problem, top int) ([]
 	if top == 0 {
 		n = 0
 	}
-	if size := 8 * rows * (rows + n); size > ExportBytes {
-		return nil, nil, job.FullErrorf("the graph takes %.1f GB, more than %.1f; fit with --method nystrom and fewer --inducing rows, or with --within, or list no terms by --top 0", float64(size)/1e9, float64(ExportBytes)/1e9)
+	if size := 8 * rows * (rows + n); size > exportBytes {
+		return nil, nil, job.FullErrorf("the graph takes %.1f GB, more than %.1f; fit with --method nystrom and fewer "+
+			"--inducing rows, or with --within, or list no terms by --top 0", float64(size)/1e9, float64(exportBytes)/1e9)
 	}
 	a, err := q.answerOf(ctx, p, top)
 	if err != nil {
@@ -105,7 +106,8 @@ func ExportPage(ctx context.Context, p *problem.Problem, model []byte, runtime *
 	if !p.Examples.Data.Images() || len(shape) < 2 || shape[len(shape)-1]*shape[len(shape)-2] != inputs || p.Task.Classes == nil {
 		return nil, job.FullErrorf("--page is for classes of grey pictures; leave it out")
 	}
-	page := &portable.Page{Title: "What is drawn, by " + p.Model.Name, Classes: p.Task.ClassNames(), Height: shape[len(shape)-2], Width: shape[len(shape)-1], Model: model, Runtime: runtime}
+	page := &portable.Page{Title: "What is drawn, by " + p.Model.Name, Classes: p.Task.ClassNames(),
+		Height: shape[len(shape)-2], Width: shape[len(shape)-1], Model: model, Runtime: runtime}
 	train := p.Examples.Train
 	x, err := train.Set.Read(ctx, train.Pos)
 	if err != nil {
@@ -128,7 +130,7 @@ func (q *Posterior) answerOf(ctx context.Context, p *problem.Problem, top int) (
 	}
 	net := p.Model.Net
 	d, outputs, params := net.Dims()
-	a := &portable.Answer{Network: net, Theta: net.Theta(), PriorMean: make([]float64, params), Variance: make([]float64, params), Temperature: 1, Covariance: 1}
+	a := &portable.Answer{Network: net, Theta: net.Theta(), PriorMean: make([]float64, params), Variance: make([]float64, params)}
 	dual, function := q.Dual.(gp.Reducible)
 	blocks, parameters := q.weights.(interface {
 		Roots(ctx context.Context) ([]weightspace.Root, error)
@@ -174,10 +176,7 @@ func (q *Posterior) answerOf(ctx context.Context, p *problem.Problem, top int) (
 	}
 	cal := q.Calibration.Scales()
 	if cal != nil {
-		a.Covariance = cal.Scale
-		if cal.Temperature != 0 {
-			a.Temperature = cal.Temperature
-		}
+		a.Covariance, a.Temperature = cal.Scale, cal.Temperature
 	}
 	lik := p.Task.Likelihood
 	_, logistic := lik.(glm.Logistic)
@@ -192,20 +191,11 @@ func (q *Posterior) answerOf(ctx context.Context, p *problem.Problem, top int) (
 			a.Noise *= cal.NoiseScale
 		}
 	default:
-		return nil, refuse("the "+lik.Name()+" likelihood", "the others are classes and gaussian")
+		return nil, refuse("the "+lik.Name()+" likelihood", "it is for classes and gaussian")
 	}
 	if q.detector != nil {
-		parts, err := q.detector.Parts(ctx)
-		if err != nil {
+		if a.Novelty, err = q.detector.Parts(ctx); err != nil {
 			return nil, err
-		}
-		of, ok := parts.Function.(gp.Reducible)
-		if ok {
-			r, err := of.Reduction(ctx, false)
-			if err != nil {
-				return nil, err
-			}
-			a.Novelty = &portable.Novelty{Parts: parts, Posterior: r}
 		}
 	}
 	for _, row := range p.Examples.Train.Rows {
@@ -255,42 +245,28 @@ func (q *Posterior) checkExport(ctx context.Context, p *problem.Problem, data []
 		raw.Scale(whitePixel, raw)
 	}
 	r.Rows = n
-	expected := map[string]*mat.Dense{}
-	stack := func(name string, lo int, m *mat.Dense) {
-		if m == nil {
-			return
-		}
-		t, k := m.Dims()
-		if expected[name] == nil {
-			expected[name] = mat.NewDense(n*t/max(1, t), k, nil)
-		}
-		expected[name].Slice(lo, lo+t, 0, k).(*mat.Dense).Copy(m)
-	}
-	link := predictive.DefaultLink(p.Task.Likelihood, p.Model.Outputs)
-	err = q.eachOf(ctx, p, rows, link, func(lo int, o *Predictions) {
-		t, c := o.Mean.Dims()
-		stack("mean", lo, o.Mean)
-		flat := mat.NewDense(t, c*c, nil)
-		for i := range t {
-			copy(flat.RawRowView(i), mat.DenseCopyOf(o.Cov.Slice(i*c, (i+1)*c, 0, c)).RawMatrix().Data)
-		}
-		stack("covariance", lo, flat)
-		stack("probability", lo, o.Prob)
-		stack("probability_sd", lo, o.SD)
-		stack("function_sd", lo, o.FunctionSD)
-		stack("observation_sd", lo, o.ObservationSD)
-		if o.Novelty != nil {
-			stack("novelty", lo, mat.NewDense(t, 1, o.Novelty))
-		}
-	})
+	b, err := q.Rows(ctx, p, rows, 0, n)
 	if err != nil {
 		return err
 	}
-	for name, want := range expected {
-		if !slices.Contains(r.Outputs, name) {
+	o, err := q.Predict(ctx, p.Task, b, predictive.DefaultLink(p.Task.Likelihood, p.Model.Outputs))
+	if err != nil {
+		return err
+	}
+	c := p.Model.Outputs
+	expected := map[string]*mat.Dense{
+		"mean": o.Mean, "covariance": mat.NewDense(n, c*c, mat.DenseCopyOf(o.Cov).RawMatrix().Data),
+		"probability": o.Prob, "probability_sd": o.SD, "function_sd": o.FunctionSD, "observation_sd": o.ObservationSD,
+	}
+	if o.Novelty != nil {
+		expected["novelty"] = mat.NewDense(n, 1, o.Novelty)
+	}
+	for _, name := range r.Outputs {
+		want := expected[name]
+		if want == nil {
 			continue
 		}
-		net, err := network.ReadONNX(strings.NewReader(string(data)), &network.ReadOptions{Output: name})
+		net, err := network.ReadONNX(bytes.NewReader(data), &network.ReadOptions{Output: name})
 		if err != nil {
 			return fmt.Errorf("reading the exported graph: %w", err)
 		}
@@ -312,19 +288,5 @@ func (q *Posterior) checkExport(ctx context.Context, p *problem.Problem, data []
 		}
 		r.Errors[name] = result.Float(worst)
 	}
-	return nil
-}
-
-// eachOf predicts rows and calls do.
-func (q *Posterior) eachOf(ctx context.Context, p *problem.Problem, rows *dataset.Subset, link predictive.Link, do func(lo int, o *Predictions)) error {
-	b, err := q.Rows(ctx, p, rows, 0, rows.Len())
-	if err != nil {
-		return err
-	}
-	o, err := q.Predict(ctx, p.Task, b, link)
-	if err != nil {
-		return err
-	}
-	do(0, o)
 	return nil
 }

@@ -121,7 +121,7 @@ func (t *tracer) val(slot int) string {
 	return t.vals[slot]
 }
 
-// wide returns the value of a slot with a dimension for the outputs, T×1×size or 1×1×size.
+// wide gives a value a dimension for the outputs, T×1×size or 1×1×size.
 func (t *tracer) wide(name string) string { return t.Unsqueeze(name, 1) }
 
 // grad returns the gradient of a slot, T×C×size.
@@ -139,13 +139,6 @@ func (t *tracer) add(slot int, g string) { t.grads[slot] = append(t.grads[slot],
 
 func (t *tracer) needs(slot int) bool { return t.p.Slots[slot].NeedsGrad }
 
-// pad appends a column with this value to the last axis of x, which has the given rank.
-func (t *tracer) pad(x string, rank int, fill float64) string {
-	pads := make([]int64, 2*rank)
-	pads[2*rank-1] = 1
-	return t.Op("Pad", []string{x, t.Ints(pads...), t.Double(fill)})
-}
-
 // gather takes elements of the last axis of x, of n elements and this rank. An index below zero takes fill.
 func (t *tracer) gather(x string, rank, n int, index []int32, fill float64) string {
 	at, identity := make([]int64, len(index)), len(index) == n
@@ -160,7 +153,9 @@ func (t *tracer) gather(x string, rank, n int, index []int32, fill float64) stri
 	case identity:
 		return x
 	case padded:
-		x = t.pad(x, rank, fill)
+		pads := make([]int64, 2*rank)
+		pads[2*rank-1] = 1
+		x = t.Op("Pad", []string{x, t.Ints(pads...), t.Double(fill)})
 	}
 	return t.Columns(x, rank, at...)
 }
@@ -168,14 +163,7 @@ func (t *tracer) gather(x string, rank, n int, index []int32, fill float64) stri
 // scatter is the adjoint of gather: it adds each element of the last axis of x, of this rank, to the element of n that
 // index names.
 func (t *tracer) scatter(x string, rank, n int, index []int32) string {
-	from := make([][]int32, n)
-	most := 1
-	for i, j := range index {
-		if j >= 0 {
-			from[j] = append(from[j], int32(i))
-			most = max(most, len(from[j]))
-		}
-	}
+	from, most := sources(index, n)
 	at := make([]int32, 0, n*most)
 	for _, f := range from {
 		at = append(at, f...)
@@ -192,6 +180,18 @@ func (t *tracer) scatter(x string, rank, n int, index []int32) string {
 		dims = []int{-1, t.p.C, n, most}
 	}
 	return t.Sum(t.Reshape(g, dims...), -1)
+}
+
+// sources lists the positions in index of each number below n, with the most of one number, at least 1.
+func sources(index []int32, n int) (from [][]int32, most int) {
+	from, most = make([][]int32, n), 1
+	for i, j := range index {
+		if j >= 0 {
+			from[j] = append(from[j], int32(i))
+			most = max(most, len(from[j]))
+		}
+	}
+	return from, most
 }
 
 // place returns the part of a layer whose weight and bias appear nowhere else.
@@ -242,7 +242,7 @@ func (t *tracer) place(st *graph.Place, nd *graph.Node) Part {
 		}
 		g := t.Reshape(g, -1, c, w.NumGroups, m, w.Out)
 		if weight != nil {
-			patches := t.Reshape(t.patches(t.val(st.Input), 2, w), -1, 1, w.NumGroups, w.Out, k)
+			patches := t.Reshape(t.patches(t.val(st.Input), w), -1, 1, w.NumGroups, w.Out, k)
 			columns = append(columns, t.Reshape(t.MatMul(g, patches), -1, c, w.NumGroups*m*k))
 		}
 		if bias != nil {
@@ -300,7 +300,7 @@ func patchIndex(w *graph.Window) []int32 {
 	return at
 }
 
-// patches gathers the patches of x, of this rank, flat.
-func (t *tracer) patches(x string, rank int, w *graph.Window) string {
-	return t.gather(x, rank, w.Cin*w.In, patchIndex(w), 0)
+// patches gathers the patches of a value, flat.
+func (t *tracer) patches(x string, w *graph.Window) string {
+	return t.gather(x, 2, w.Cin*w.In, patchIndex(w), 0)
 }

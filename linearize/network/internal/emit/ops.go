@@ -26,7 +26,7 @@ func (t *tracer) forward(nd *graph.Node) string {
 	case *graph.Convolve:
 		w := o.Window
 		_, k, m := w.Factors()
-		y := t.MatMul(t.Reshape(t.patches(in(0), 2, w), -1, w.NumGroups, w.Out, k), t.kernel(nd, w, true))
+		y := t.MatMul(t.Reshape(t.patches(in(0), w), -1, w.NumGroups, w.Out, k), t.kernel(nd, w, true))
 		y = t.Transpose(y, 0, 1, 3, 2)
 		if len(nd.In) > 2 {
 			y = t.Add(y, t.Reshape(in(2), 1, w.NumGroups, m, 1))
@@ -273,7 +273,7 @@ func (t *tracer) backward(nd *graph.Node) {
 	case graph.Named:
 		t.add(nd.In[0], t.Mul(g, t.wide(t.derivative(o, t.val(nd.In[0]), t.val(nd.Out)))))
 	case graph.Relu:
-		t.add(nd.In[0], t.Mul(g, t.wide(t.Holds("Greater", t.val(nd.Out), t.Double(0)))))
+		t.add(nd.In[0], t.Mul(g, t.wide(t.above(t.val(nd.Out), 0))))
 	default:
 		t.refuse(o, "")
 	}
@@ -324,19 +324,15 @@ func (t *tracer) group(o *graph.Group, nd *graph.Node) string {
 	sum := func(v string) string { return t.scatter(v, 2, size, o.Target) }
 	switch name := o.Fn.Name(); name {
 	case "Max", "Min":
-		from := make([][]int32, size)
-		most := 0
-		for i, to := range o.Target {
-			from[to] = append(from[to], int32(i))
-			most = max(most, len(from[to]))
-		}
+		from, most := sources(o.Target, size)
 		at := make([]int32, 0, size*most)
 		for _, f := range from {
 			for k := range most {
 				at = append(at, f[min(k, len(f)-1)])
 			}
 		}
-		return t.Op("Reduce"+name, []string{t.Reshape(t.gather(x, 2, t.size(nd.In[0]), at, 0), -1, size, most)}, "axes", []int64{2}, "keepdims", 0)
+		groups := t.Reshape(t.gather(x, 2, t.size(nd.In[0]), at, 0), -1, size, most)
+		return t.Op("Reduce"+name, []string{groups}, "axes", []int64{2}, "keepdims", 0)
 	case "L1":
 		return sum(t.Of("Abs", x))
 	case "SumSquare":
