@@ -222,7 +222,7 @@ func (g *given) move(t *testing.T, theta []float64) {
 	g.replace(n)
 }
 
-func saved(t *testing.T, p latent) *store.File {
+func written(t *testing.T, p latent) *store.File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "a.gp")
 	require.NoError(t, store.Write(path, "test", 1, p.Save))
@@ -251,7 +251,7 @@ func TestLoadsTellOthers(t *testing.T) {
 			g := fittedWith(t)
 			test := (&given{model: g.model, x: randomly(3, 5, columns)}).batch(t)
 			p := testref.Must(m.fit(t, &g))(t)
-			f := saved(t, p)
+			f := written(t, p)
 			back := testref.Must(m.load(t, f, &g))(t)
 			require.Equal(t, predicted(t, p, test), predicted(t, back, test))
 			for _, o := range others {
@@ -273,7 +273,7 @@ func TestLoadsTellOthersByNumbers(t *testing.T) {
 			g := fittedWith(t)
 			g.model, g.hide = anonymous{g.model, inputs}, inputs
 			p := testref.Must(m.fit(t, &g))(t)
-			f := saved(t, p)
+			f := written(t, p)
 			require.NoError(t, testref.Err(m.load(t, f, &g)), name)
 			for _, o := range others {
 				other := g
@@ -293,7 +293,7 @@ func TestLoadsRefuseOldVersions(t *testing.T) {
 	for name, m := range methods() {
 		g := fittedWith(t)
 		p := testref.Must(m.fit(t, &g))(t)
-		f := saved(t, p)
+		f := written(t, p)
 		path := filepath.Join(t.TempDir(), "old.gp")
 		require.NoError(t, store.Write(path, "test", 1, func(w *store.Writer) error {
 			for _, section := range f.Sections() {
