@@ -46,13 +46,13 @@ probabilities as they are and of others relative to the largest number, and writ
 the metadata of the file. Probabilities of five or more classes are averages over 4,096
 fixed points, those of fewer come from a trapezoidal rule.
 
-With --page it also writes a page on which to draw, for classes of grey pictures: it answers in the
-browser, from one file and without a network, by the onnxruntime-web of --runtime, which npm has.
+With --page it also writes a page on which to draw, for classes of grey pictures: it answers
+in the browser, from one file and without a network, by the onnxruntime-web of --runtime,
+which npm has.
 
 The posterior is exact, nystrom, subset or kept, or by --structure one over the parameters;
-kept rows and parameters have no terms. A network
-with recurrent layers, or others whose gradient cannot be written in ONNX, is refused by
-their names.`,
+kept rows and parameters have no terms. A network with recurrent layers, or others whose
+gradient cannot be written in ONNX, is refused by their names.`,
 		example: `  gpexplain export --train-count 300 -o explained.onnx
   gpexplain fit -o digits.gp --method nystrom --inducing 100
   gpexplain export --posterior digits.gp --top 5 -o explained.onnx`,
@@ -75,9 +75,11 @@ func (s *exportVerb) add(c *cobra.Command) {
 	flags.Tune(c, &s.posterior)
 	flags.Posterior(c, &s.posterior)
 	flags.Calibration(c, &s.calibrate)
-	f.StringVar(&s.weights.Structure, "structure", "", "take the posterior over the parameters with the `STRUCTURE` full, block (a block a layer), last-layer or subnetwork")
+	f.StringVar(&s.weights.Structure, "structure", "", "take the posterior over the parameters with the `STRUCTURE` full, "+
+		"block (a block a layer), last-layer or subnetwork")
 	f.StringVarP(&s.out, "out", "o", "", "write the graph to `FILE`; needed")
-	f.StringVar(&s.page, "page", "", "write a page on which to draw to `FILE`, which answers by the graph in a browser, without a server; of classes of grey pictures")
+	f.StringVar(&s.page, "page", "", "write a page on which to draw to `FILE`, which answers by the graph in a browser, "+
+		"without a server; of classes of grey pictures")
 	f.StringVar(&s.runtime, "runtime", "", "take onnxruntime-web for --page from `DIR`, the folder of npm's package")
 	f.IntVar(&s.top, "top", 10, "list `K` terms of each row; 0 leaves them out")
 }
@@ -122,7 +124,8 @@ func (s *exportVerb) run(ctx context.Context, c *console.Console) error {
 		}{"funcgp/export/1", r})
 	}
 	fmt.Fprintf(c.Out, "%s: %.1f MB, with the outputs %s\n", s.out, float64(r.Bytes)/1e6, strings.Join(r.Outputs, ", "))
-	fmt.Fprintf(c.Out, "Largest differences from gpexplain's own answers on %d training rows, relative to the largest number but of probabilities:\n", r.Rows)
+	fmt.Fprintf(c.Out, "Largest differences from gpexplain's own answers on %d training rows, "+
+		"relative to the largest number but of probabilities:\n", r.Rows)
 	for _, name := range slices.Sorted(maps.Keys(r.Errors)) {
 		fmt.Fprintf(c.Out, "  %-15s %.1e\n", name, float64(r.Errors[name]))
 	}

@@ -28,12 +28,14 @@ func TestExportPage(t *testing.T) {
 	}
 	dir := t.TempDir()
 	page := filepath.Join(dir, "digits.html")
-	ran := gpexplain(t.Context(), "export", "--method", "nystrom", "--inducing", "100", "-o", filepath.Join(dir, "digits.onnx"), "--page", page, "--runtime", runtime)
+	ran := gpexplain(t.Context(), "export", "--method", "nystrom", "--inducing", "100", "-o", filepath.Join(dir, "digits.onnx"),
+		"--page", page, "--runtime", runtime)
 	require.Equal(t, 0, ran.code, ran.stderr)
 
 	ctx, end := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer end()
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.DisableGPU, chromedp.ExecPath(browser), chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1000, 900))
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.DisableGPU, chromedp.ExecPath(browser),
+		chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1000, 900))
 	ctx, end = chromedp.NewExecAllocator(ctx, options...)
 	defer end()
 	ctx, end = chromedp.NewContext(ctx)
