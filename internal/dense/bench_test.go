@@ -27,7 +27,7 @@ func benchmark(b *testing.B, name string, flops float64, ours, theirs func()) {
 	}
 	for _, s := range isas() {
 		active = s
-		run(names[s], ours)
+		run(s.String(), ours)
 	}
 	run("gonum", theirs)
 }

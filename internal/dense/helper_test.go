@@ -13,9 +13,6 @@ import (
 
 const eps = 0x1p-53
 
-// names of the kernel sets, as subtests.
-var names = map[isa]string{portable: "portable", avx2: "avx2", neon: "neon", avx512: "avx512"}
-
 // eachISA runs f as a subtest with every kernel set this machine has. Under the race
 // detector it is the first one alone: goroutines are the same for all, and the portable
 // one is slow there.
@@ -28,7 +25,7 @@ func eachISA(t *testing.T, f func(t *testing.T)) {
 	}
 	for _, s := range sets {
 		active = s
-		t.Run(names[s], f)
+		t.Run(s.String(), f)
 	}
 }
 

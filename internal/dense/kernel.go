@@ -10,6 +10,11 @@ const (
 	avx512
 )
 
+func (s isa) String() string { return [...]string{"portable", "avx2", "neon", "avx512"}[s] }
+
+// InstructionSet names the micro-kernels in use: avx512, avx2, neon, or portable for those in Go.
+func InstructionSet() string { return active.String() }
+
 // active is the instruction set in use. Only tests change it.
 var active = isas()[0]
 
