@@ -106,6 +106,18 @@ func everyPosterior(t *testing.T, q *testkit.Problem) map[string]gp.Dual {
 		"exact without refit": linear, "nystrom without refit": linearSparse, "cg without refit": linearIterative}
 }
 
+// TestWithoutByParts: without a few examples of a part, which are gathered, is without them of the whole.
+func TestWithoutByParts(t *testing.T) {
+	for _, q := range withoutProblems(t) {
+		for name, d := range everyPosterior(t, q) {
+			t.Run(q.Name+"/"+name, func(t *testing.T) {
+				want := leaveOutEach(t, d, q.Kernel, q.Test, []int{3, 9}, 0, 0)
+				requireWithout(t, leaveOutEach(t, explain.Part(d, 2, q.N), q.Kernel, q.Test, []int{1, 7}, 0, 0), want, 1e-9)
+			})
+		}
+	}
+}
+
 // TestE15WithoutIsARefit compares every prediction without an example with that of N
 // refits, and the interval that both give.
 func TestE15WithoutIsARefit(t *testing.T) {
