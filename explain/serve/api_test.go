@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"image/png"
+	"math"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -301,6 +302,15 @@ func TestPages(t *testing.T) {
 		require.Contains(t, w.Body.String(), "<html", name)
 		require.NotRegexp(t, `<script|src="http|href="http`, w.Body.String())
 		require.Equal(t, w.Body.String(), asks(body).Body.String(), name)
+		if name == "digits" {
+			// What a page says of training rows is what the JSON says.
+			train := s.service.Load().problem.Examples.Train.Rows
+			ask := fmt.Sprintf(`{"row":%d,"flip":true,"without":[%d,%d]}`, s.service.Load().tests.Rows[0], train[0], train[1])
+			x := get[explanation](t, s, "POST", "/v1/explain", ask)
+			text := asks(ask).Body.String()
+			require.Contains(t, text, fmt.Sprintf("rows %d, %d, f would be %.3f", train[0], train[1], math.Abs(float64(x.Without.Mean[0]))))
+			require.Contains(t, text, strings.Trim(strings.ReplaceAll(marshal(t, x.SmallestFlip.Rows), ",", ", "), "[]"))
+		}
 		if name == "cg" {
 			train := s.service.Load().problem.Examples.Train.Rows
 			refused(t, asks(fmt.Sprintf(`{"row":%d,"without":[%d]}`, s.service.Load().tests.Rows[0], train[0])), 422, "cg")

@@ -256,8 +256,15 @@ func TestArraysOfAnyType(t *testing.T) {
 	for _, descr := range []string{"<f4", "<i2", "|u1"} {
 		require.Equal(t, want.Body.String(), asks(s, npyType, typed(t, descr, rows, 2, 4)).Body.String())
 	}
-	one := ask(s, "POST", "/v1/explain?top=3&without=1,2&flip=true&coverage=0.9", npyType, typed(t, "<f4", rows[:1], 1, 4))
-	require.Equal(t, ask(s, "POST", "/v1/explain", "application/json", `{"values":[1,2,3,4],"top":3,"without":[1,2],"flip":true,"coverage":0.9}`).Body.String(), one.Body.String())
+	for address, members := range map[string]string{
+		"top=3&without=1,2&flip=true&coverage=0.9": `"top":3,"without":[1,2],"flip":true,"coverage":0.9`,
+		"contrast=repaid,default&top=1":            `"contrast":["repaid","default"],"top":1`,
+		"output=1":                                 `"output":1`,
+	} {
+		one := ask(s, "POST", "/v1/explain?"+address, npyType, typed(t, "<f4", rows[:1], 1, 4))
+		require.Equal(t, 200, one.Code, one.Body)
+		require.Equal(t, ask(s, "POST", "/v1/explain", "application/json", `{"values":[1,2,3,4],`+members+`}`).Body.String(), one.Body.String())
+	}
 	s = newServer(t, digits()...)
 	rows = numbersOf(t, s, 3)
 	want = asks(s, "application/json", marshal(t, map[string]any{"rows": rows}))
