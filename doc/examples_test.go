@@ -39,10 +39,13 @@ var standIns = []standIn{
 	{regexp.MustCompile(`^go run \./doc/examples.*`), "true", "the tests of doc/examples run it"},
 	{regexp.MustCompile(`^git clone https://github.com/funcgp/funcgp`), "mkdir -p funcgp/testdata && cp -r $REPOSITORY/doc funcgp && cp -r $REPOSITORY/testdata/corpus funcgp/testdata", "it takes the network"},
 	{regexp.MustCompile(`^python3 train\.py`), "cp $REPOSITORY/testdata/corpus/string-labels/model.onnx loans.onnx", "PyTorch is not needed to run the tests: its export of a like network is"},
-	{regexp.MustCompile(`--data mnist\b`), "--data digits:110,30", "MNIST is downloaded, and takes minutes"},
-	{regexp.MustCompile(`--train-count 55000\b`), "--train-count 100", "the same"},
+	{regexp.MustCompile(`--data mnist\b`), "--data digits:60,30", "MNIST is downloaded, and takes minutes"},
+	{regexp.MustCompile(`--train-count 55000\b`), "--train-count 50", "the same"},
 	{regexp.MustCompile(`--train-count 1500\b`), "--train-count 200 --epochs 2 --lbfgs 5", "half a minute of training"},
 	{regexp.MustCompile(`--epochs 40\b`), "--epochs 1", "the same"},
+	{regexp.MustCompile(`^gpexplain audit\b`), "gpexplain audit --train-count 200", "seconds of fitting, by which other rows are audited"},
+	{regexp.MustCompile(`--train-count 300\b`), "--train-count 100", "seconds for each fit"},
+	{regexp.MustCompile(`--data digits --index 3\b`), "--data digits:400,100 --index 3", "the digits that the networks here are trained on"},
 	{regexp.MustCompile(`--inducing 200\b`), "--inducing 20", "the same"},
 	{regexp.MustCompile(`--method nystrom --tune-prior\b`), "--method nystrom --inducing 20 --tune-prior", "seconds for each precision that is tried"},
 	{regexp.MustCompile(`--method nystrom  +#`), "--method nystrom --inducing 20 #", "seconds of fitting"},
@@ -176,7 +179,7 @@ func ownFiles(t *testing.T, page string) {
 		}
 	}
 	if strings.Contains(page, "lenet.onnx") {
-		train("lenet.onnx", "--data digits:110,30 --train-count 100 --arch lenet5 --lbfgs 0")
+		train("lenet.onnx", "--data digits:60,30 --train-count 50 --arch lenet5 --lbfgs 0")
 	}
 	var table, splits strings.Builder
 	fmt.Fprintln(&table, "x,y")
