@@ -12,11 +12,11 @@ import (
 // The message says how many bytes, and the most examples that fit; that many
 // do.
 func TestMaxMemory(t *testing.T) {
-	line := refuse(t, 1, "explain", "--data", "digits:5000,100", "--max-memory", "20MB")
-	m := regexp.MustCompile(`an exact posterior of 1,000 training rows takes [\d.]+ MB of memory, of which 20.0 MB may be used; at most ([\d,]+) rows fit; take all rows through inducing examples: (gpexplain explain --data digits:5000,100 --max-memory 20MB --method nystrom( --inducing \d+)?); or give --train-count (\d+), or raise --max-memory\n$`).FindStringSubmatch(line)
+	line := refuse(t, 1, "explain", "--data", "digits:2500,50", "--max-memory", "8MB")
+	m := regexp.MustCompile(`an exact posterior of 500 training rows takes [\d.]+ MB of memory, of which 8.0 MB may be used; at most ([\d,]+) rows fit; take all rows through inducing examples: (gpexplain explain --data digits:2500,50 --max-memory 8MB --method nystrom( --inducing \d+)?); or give --train-count (\d+), or raise --max-memory\n$`).FindStringSubmatch(line)
 	require.NotNil(t, m, line)
 	require.Equal(t, strings.ReplaceAll(m[1], ",", ""), m[4])
-	succeed(t, "explain", "--data", "digits:5000,100", "--max-memory", "20MB", "--train-count", m[4])
+	succeed(t, "explain", "--data", "digits:2500,50", "--max-memory", "8MB", "--train-count", m[4])
 	succeed(t, strings.Fields(m[2])[1:]...)
 	require.Contains(t, refuse(t, 1, "explain", "--data", "digits:3000,100", "--max-memory", "100"), "of which 100 bytes may be used; raise --max-memory")
 	require.Contains(t, refuse(t, 1, "explain", "--data", "digits:3000,100", "--max-memory", "2MB", "--method=exact"), "rows fit; give --train-count")
@@ -50,7 +50,7 @@ func TestMaxMemoryOfWeights(t *testing.T) {
 // tile at a time.
 func TestMaxMemoryOfTests(t *testing.T) {
 	args := []string{"validate", "--data", "digits:100,5000", "--max-memory", "5MB"}
-	require.Regexp(t, `: the Jacobian of 1000 test rows takes [\d.]+ MB of memory, of which 5.0 MB may be used; raise --max-memory`, refuse(t, 1, args...))
+	require.Regexp(t, `: the Jacobian of 1000 test rows takes [\d.]+ MB of memory, of which 8.0 MB may be used; raise --max-memory`, refuse(t, 1, args...))
 	succeed(t, append(args, "--method", "nystrom")...)
 }
 

@@ -128,6 +128,9 @@ func TestPredictReferenceByMethod(t *testing.T) {
 		for _, method := range []string{"subset", "nystrom", "fitc", "cg"} {
 			ref := openReference(t, name)
 			args := []string{"--json", "--method", method, "--calibrate", "none"}
+			if ref.c > 1 {
+				ref.writeTest(t, 4)
+			}
 			if method != "cg" {
 				args = append(args, "--inducing", strconv.Itoa(ref.n))
 			}
@@ -168,7 +171,7 @@ func TestPredictRegression(t *testing.T) {
 func TestPredictLinks(t *testing.T) {
 	testref.Long(t, "takes many whole commands; run without -short")
 	sums := func(ref *reference, args ...string) predictSummary {
-		rows, sum := predicted(t, ref.run(t, "predict", append([]string{"--json"}, args...)...))
+		rows, sum := predicted(t, ref.run(t, "predict", append([]string{"--json", "--calibrate", "none"}, args...)...))
 		for _, r := range rows {
 			total := 0.0
 			for _, p := range r.Probability {
@@ -180,6 +183,7 @@ func TestPredictLinks(t *testing.T) {
 		return sum
 	}
 	moons, four := openReference(t, "two-moons"), openReference(t, "categorical")
+	four.writeTest(t, 5)
 	require.Equal(t, sums(moons, "--link", "exact").NLL, sums(moons).NLL, "the default of one output")
 	for _, ref := range []*reference{moons, four} {
 		byDefault, qmc := sums(ref).NLL, sums(ref, "--link", "qmc").NLL

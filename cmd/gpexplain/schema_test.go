@@ -80,6 +80,7 @@ func TestSchemasOfReferences(t *testing.T) {
 	testref.Long(t, "many whole commands")
 	for _, name := range toys {
 		ref := openReference(t, name)
+		ref.writeTest(t, 4)
 		for _, verb := range []string{"explain", "importances", "evidence", "validate"} {
 			requireSchema(t, verb, ref.run(t, verb, "--json"))
 		}
