@@ -50,10 +50,10 @@ func TestNoFalseAlarmOnMNIST(t *testing.T) {
 	for name, classes := range map[string]string{"thesis-cnn": "4,9", "mnist10-mlp": "0,1,2,3,4,5,6,7,8,9"} {
 		ref, dir := testref.Open(t, name), t.TempDir()
 		model := write(t, filepath.Join(dir, "net.onnx"), ref.Model(t))
-		r := decode[fitReport](t, succeed(t, "fit", "--json", "--quiet", "--strict", "--calibrate", "none", "--method", "subset", "--inducing", "5", "-o", filepath.Join(dir, "a.gp"),
+		r := decode[evidenceReport](t, succeed(t, "evidence", "--json", "--quiet", "--strict", "--method", "subset", "--inducing", "5",
 			"--model", model, "--data", data, "--classes", classes, "--prior-precision", ref.Meta("delta"), "--train-index", write(t, filepath.Join(dir, "train.txt"), lines(ref.Ints("train_index")))))
-		require.Equal(t, "ok", r.Fit.Preflight.Verdict, name)
-		require.Equal(t, "pixels from 0 to 1", r.Fit.Preprocessing.Inputs, name)
-		require.InDelta(t, 1, float64(r.Fit.Preflight.LargestInput), 1e-12)
+		require.Equal(t, "ok", r.Preflight.Verdict, name)
+		require.Equal(t, "pixels from 0 to 1", r.Preprocessing.Inputs, name)
+		require.InDelta(t, 1, float64(r.Preflight.LargestInput), 1e-12)
 	}
 }
