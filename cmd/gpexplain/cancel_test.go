@@ -42,14 +42,15 @@ func (c *countdown) Err() error {
 // and it does not go on for long: it asks at most once a worker and loop that
 // is under way.
 func TestInterrupt(t *testing.T) {
-	moons := openReference(t, "categorical")
+	classes, counts := openReference(t, "categorical"), openReference(t, "poisson")
+	classes.writeTest(t, 4)
 	for verb, args := range map[string][]string{
 		"train":       {"--data", "digits:300,300", "--classes", "4,9", "--epochs", "3", "--lbfgs", "5", "--out"},
 		"explain":     {"--data", "digits:1000,100", "--html"},
 		"importances": {"--data", "digits:400,100", "--html"},
-		"predict":     append([]string{"--refit"}, moons.args...),
-		"evidence":    moons.args,
-		"validate":    moons.args,
+		"predict":     append([]string{"--refit"}, classes.args...),
+		"evidence":    classes.args,
+		"validate":    counts.args,
 		"fit":         {"--data", "digits:400,100", "--method", "nystrom", "--inducing", "20", "--refit", "--out"},
 	} {
 		t.Run(verb, func(t *testing.T) {

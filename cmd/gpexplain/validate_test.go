@@ -70,7 +70,7 @@ func TestValidateByMethod(t *testing.T) {
 // error and begins nothing more.
 func TestValidateIsCancelledAtEachStage(t *testing.T) {
 	testref.Long(t, "takes many whole commands; run without -short")
-	args := append([]string{"validate"}, openReference(t, "categorical").args...)
+	args := append([]string{"validate"}, openReference(t, "poisson").args...)
 	seen := map[string]bool{}
 	all, r := steps(t, -1, args)
 	require.Zero(t, r.code, r.stderr)
