@@ -154,12 +154,17 @@ func (in *inputs) factor(ctx context.Context) (ok bool, err error) {
 // With own = true it ignores x and writes the distances of each training example, in order, from all others. The
 // mean and the scales then still include the example itself, except for the mean and S in the Mahalanobis distance.
 func (in *inputs) distancesTo(ctx context.Context, mahalanobis, angle []float64, x *mat.Dense, own bool) error {
+	for i := range angle {
+		angle[i] = -1 // the largest cosine so far
+	}
 	for tile := range par.Tiles(len(angle), inputTile) {
 		lo, hi := par.Bounds(tile, len(angle), inputTile)
 		mahalanobis := mahalanobis[lo:hi]
-		angle := angle[lo:hi]
 		x := dense.Slice(x, lo, hi)
-		t, n := len(angle), in.z.Rows
+		t, n, first := hi-lo, in.z.Rows, 0
+		if own && n >= in.z.Cols {
+			first = lo // the products with earlier rows are those of earlier tiles
+		}
 		z := dense.New(t, in.z.Cols)
 		norm := make([]float64, t)
 		for i := range t {
@@ -171,18 +176,23 @@ func (in *inputs) distancesTo(ctx context.Context, mahalanobis, angle []float64,
 			}
 			norm[i] = floats.Norm(dense.Row(z, i), 2)
 		}
-		products := dense.New(t, n) // z Zᵀ
-		if err := dense.GemmContext(ctx, 0, blas.NoTrans, blas.Trans, 1, z, in.z, 0, products); err != nil {
+		products := dense.New(t, n-first) // z Zᵀ
+		if err := dense.GemmContext(ctx, 0, blas.NoTrans, blas.Trans, 1, z, dense.Rows(in.z, first, n), 0, products); err != nil {
 			return err
 		}
 		for i := range t {
-			nearest := -1.0
+			nearest := angle[lo+i]
 			for j, p := range dense.Row(products, i) {
+				j += first
 				if length := norm[i] * in.norm[j]; (!own || j != lo+i) && length > 0 {
-					nearest = max(nearest, p/length)
+					cos := p / length
+					nearest = max(nearest, cos)
+					if own {
+						angle[j] = max(angle[j], cos)
+					}
 				}
 			}
-			angle[i] = math.Sqrt(max(0, 2-2*nearest))
+			angle[lo+i] = nearest
 		}
 		half := z
 		if n < in.z.Cols {
@@ -205,6 +215,9 @@ func (in *inputs) distancesTo(ctx context.Context, mahalanobis, angle []float64,
 			}
 			mahalanobis[i] = math.Sqrt(q)
 		}
+	}
+	for i, cos := range angle {
+		angle[i] = math.Sqrt(max(0, 2-2*cos))
 	}
 	return nil
 }

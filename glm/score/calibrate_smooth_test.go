@@ -108,6 +108,43 @@ func TestE18SearchEndsAtTheSameScalesFromAnyStart(t *testing.T) {
 	}
 }
 
+// Of the points of the grid, those that are left out are not the best one, nor nearly so (E18).
+func TestE18GridLeavesOutWorsePoints(t *testing.T) {
+	rng := testref.Rand(27)
+	left := 0
+	for trial := range 8 {
+		lik, y, mean, cov := drawnRows(rng, 60+40*trial, []int{1, 1, 2, 3}[trial%4], 8, .1)
+		mean.Scale(8, mean) // a network that is as sure as right
+		link := predictive.DefaultLink(lik, mean.RawMatrix().Cols)
+		if trial == 1 {
+			link = predictive.Probit{}
+		}
+		rows := testref.Must(newScoredRows(lik, y, mean, cov))(t)
+		s := testref.Must(newScaleSearch(t.Context(), link, lik, rows, nil, &CalibrateOptions{}))(t)
+		var grid, surface []predictive.ScalePoint
+		for _, x := range []float64{-3, -1, 0, 1, 3} {
+			for _, y := range s.others {
+				grid, surface = append(grid, pointAt(x, y)), append(surface, s.onSurface(pointAt(x, y)))
+			}
+		}
+		want := testref.Must(s.Values(t.Context(), surface, 1))(t)
+		got := testref.Must(s.grid(t.Context(), grid, surface))(t)
+		least := math.Inf(1)
+		for i, v := range want {
+			least = min(least, v+s.priorAt(grid[i]).Value)
+		}
+		for i, v := range got {
+			if math.IsInf(v, 1) && !math.IsInf(want[i], 1) {
+				left++
+				require.Greater(t, want[i]+s.priorAt(grid[i]).Value, least+1e-10, "trial %d, point %v", trial, grid[i])
+				continue
+			}
+			require.InEpsilon(t, want[i], v, 1e-12, "trial %d, point %v", trial, grid[i])
+		}
+	}
+	require.Greater(t, left, 100)
+}
+
 // slopesOf compares derivatives with central differences of the values.
 func slopesOf(t *testing.T, s surface, at predictive.ScalePoint, rel float64, msg string) {
 	t.Helper()

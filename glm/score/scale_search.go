@@ -12,6 +12,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/internal/minimize"
+	"github.com/funcgp/funcgp/internal/par"
 )
 
 // The ranges of the scales of Calibrate, and the grid on which its search begins.
@@ -102,8 +103,12 @@ func (s *scaleSearch) report(n int) {
 	}
 }
 
-// equalValues is the relative difference up to which two values count as equal.
-const equalValues = 1e-12
+const (
+	// equalValues is the relative difference up to which two values count as equal.
+	equalValues = 1e-12
+	// sureWorse is by how much of the best value more a point must cost to be left out.
+	sureWorse = 1e-9
+)
 
 // find returns the point of the search with the smallest value.
 func (s *scaleSearch) find(ctx context.Context) (predictive.ScalePoint, error) {
@@ -114,7 +119,7 @@ func (s *scaleSearch) find(ctx context.Context) (predictive.ScalePoint, error) {
 			surface = append(surface, s.onSurface(pointAt(x, y)))
 		}
 	}
-	values, err := s.Values(ctx, surface, (s.n+coarseRows-1)/coarseRows)
+	values, err := s.grid(ctx, grid, surface)
 	if err != nil {
 		return predictive.ScalePoint{}, err
 	}
@@ -157,6 +162,50 @@ func (s *scaleSearch) find(ctx context.Context) (predictive.ScalePoint, error) {
 		}
 	}
 	return best, nil
+}
+
+// grid returns the surface at the points of the grid. For classes, where no row has a density above 1, it is +Inf where
+// a part of the rows alone costs more than all rows do at another point, so that the point is not the best one. The
+// points without a temperature, which flat is told from, are not left out.
+func (s *scaleSearch) grid(ctx context.Context, grid, surface []predictive.ScalePoint) ([]float64, error) {
+	every := (s.n + coarseRows - 1) / coarseRows
+	if !s.temperature {
+		return s.Values(ctx, surface, every)
+	}
+	const part = 8
+	total := func(i int, v float64) float64 { return v + s.priorAt(grid[i]).Value }
+	least, err := s.Values(ctx, surface, every*part) // what the points cost at least
+	if err != nil {
+		return nil, err
+	}
+	best := 0
+	for i := range least {
+		least[i] *= float64(par.Tiles(s.n, every*part)) / float64(par.Tiles(s.n, every))
+		if total(i, least[i]) < total(best, least[best]) {
+			best = i
+		}
+	}
+	v, err := s.Values(ctx, surface[best:best+1], every)
+	if err != nil {
+		return nil, err
+	}
+	most := total(best, v[0])
+	most += sureWorse * math.Abs(most)
+	var rest []int
+	var at []predictive.ScalePoint
+	for i := range least {
+		if grid[i].Other == 0 || !(total(i, least[i]) > most) {
+			rest, at = append(rest, i), append(at, surface[i])
+		}
+	}
+	if v, err = s.Values(ctx, at, every); err != nil {
+		return nil, err
+	}
+	values := slices.Repeat([]float64{math.Inf(1)}, len(grid))
+	for k, i := range rest {
+		values[i] = v[k]
+	}
+	return values, nil
 }
 
 // priorAt returns the penalty ½ x²/(n·Spread²) of the priors and its derivatives. x is log s; or, with a

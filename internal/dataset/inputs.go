@@ -14,6 +14,7 @@ import (
 
 	"github.com/funcgp/funcgp/internal/inputfile"
 	"github.com/funcgp/funcgp/internal/npy"
+	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/picture"
 )
 
@@ -262,23 +263,30 @@ const mostBorders = 1000
 func (s *Set) border(ctx context.Context) ([]float64, error) {
 	h, w := s.Shape[len(s.Shape)-2], s.Shape[len(s.Shape)-1]
 	channels := s.Dim() / (h * w)
-	out := make([]float64, channels)
-	count := 0.0
-	for pos := range min(s.n, mostBorders) {
+	n := min(s.n, mostBorders)
+	sums := make([]int, n*channels)
+	if err := par.Do(ctx, 0, n, func(pos int) error {
 		img, err := s.ReadImage(ctx, pos)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for i := range h * w {
 			if x, y := i%w, i/w; x > 0 && y > 0 && x < w-1 && y < h-1 {
 				continue
 			}
-			count++
-			for c := range out {
-				out[c] += float64(img[c*h*w+i])
+			for c := range channels {
+				sums[pos*channels+c] += int(img[c*h*w+i])
 			}
 		}
+		return nil
+	}); err != nil {
+		return nil, err
 	}
+	out := make([]float64, channels)
+	for i, sum := range sums {
+		out[i%channels] += float64(sum)
+	}
+	count := float64(n * (h*w - max(0, h-2)*max(0, w-2)))
 	for c := range out {
 		out[c] /= count
 	}

@@ -222,7 +222,11 @@ func (f *fit) linearize(ctx context.Context, keep bool) error {
 	}
 	// Check network, data and prior by the sites and the gradient at θ*.
 	f.gradientNorm = gp.GradientNormOf(f.gradient, f.prior, f.theta)
-	f.preflight, f.alarms = f.problem.Preflight(ctx, &problem.AtTheta{F: f.sites.F, Gradient: f.gradientNorm})
+	at := &problem.AtTheta{F: f.sites.F, Gradient: f.gradientNorm}
+	if b, ok := f.source.(*linearize.Batch); ok {
+		at.X = b.X
+	}
+	f.preflight, f.alarms = f.problem.Preflight(ctx, at)
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -18,6 +19,7 @@ import (
 // AtTheta is what the network does on its training rows, and how the parameters hold there.
 type AtTheta struct {
 	F        *mat.Dense // outputs, N×C
+	X        *mat.Dense // inputs, N×D; nil reads them
 	Gradient float64    // norm of the gradient of the MAP objective at θ*
 }
 
@@ -55,14 +57,19 @@ func (p *Problem) Preflight(ctx context.Context, at *AtTheta) (*result.Preflight
 	of := make([]float64, par.Tiles(n, PredictRows))
 	if par.Do(ctx, 0, len(of), func(i int) error {
 		lo, hi := par.Bounds(i, n, PredictRows)
-		x, err := e.Inputs(ctx, e.Train, lo, hi)
-		if err != nil {
-			return err
+		x := dense.Slice(at.X, lo, hi)
+		if x == nil {
+			var err error
+			if x, err = e.Inputs(ctx, e.Train, lo, hi); err != nil {
+				return err
+			}
 		}
 		largest := 0.0
-		for _, v := range x.RawMatrix().Data {
-			if v = math.Abs(v); v > largest {
-				largest = v
+		for i := range hi - lo {
+			for _, v := range x.RawRowView(i) {
+				if v = math.Abs(v); v > largest {
+					largest = v
+				}
 			}
 		}
 		of[i] = largest
