@@ -157,6 +157,7 @@ func (in *inputs) distancesTo(ctx context.Context, mahalanobis, angle []float64,
 	for i := range angle {
 		angle[i] = -1 // the largest cosine so far
 	}
+	var z, products blas64.General
 	for tile := range par.Tiles(len(angle), inputTile) {
 		lo, hi := par.Bounds(tile, len(angle), inputTile)
 		mahalanobis := mahalanobis[lo:hi]
@@ -165,18 +166,20 @@ func (in *inputs) distancesTo(ctx context.Context, mahalanobis, angle []float64,
 		if own && n >= in.z.Cols {
 			first = lo // the products with earlier rows are those of earlier tiles
 		}
-		z := dense.New(t, in.z.Cols)
+		z = dense.In(z.Data, t, in.z.Cols)
 		norm := make([]float64, t)
+		if own {
+			copy(norm, in.norm[lo:hi])
+			dense.Copy(z, dense.Rows(in.z, lo, hi))
+		}
 		for i := range t {
-			if own {
-				copy(dense.Row(z, i), dense.Row(in.z, lo+i))
-			} else {
+			if !own {
 				copy(dense.Row(z, i), x.RawRowView(i))
 				in.standardize(dense.Row(z, i))
+				norm[i] = floats.Norm(dense.Row(z, i), 2)
 			}
-			norm[i] = floats.Norm(dense.Row(z, i), 2)
 		}
-		products := dense.New(t, n-first) // z Zᵀ
+		products = dense.In(products.Data, t, n-first) // z Zᵀ
 		if err := dense.GemmContext(ctx, 0, blas.NoTrans, blas.Trans, 1, z, dense.Rows(in.z, first, n), 0, products); err != nil {
 			return err
 		}

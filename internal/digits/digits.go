@@ -402,15 +402,19 @@ func (p *pen) drawTo(dst []byte, class int, h *hand) {
 			if l := dx*dx + dy*dy; l > 0 {
 				inv = 1 / l
 			}
+			far := reach * reach
 			for y := y0; y <= y1; y++ {
 				py := float64(y) + 0.5 - a.y
 				row := p.canvas[y*Side : (y+1)*Side]
 				for x := x0; x <= x1; x++ {
+					if row[x] == 1 { // full of ink
+						continue
+					}
 					px := float64(x) + 0.5 - a.x
 					t := min(max((px*dx+py*dy)*inv, 0), 1)
 					ex, ey := px-t*dx, py-t*dy
 					e2 := ex*ex + ey*ey
-					if e2 >= reach*reach {
+					if e2 >= far {
 						continue
 					}
 					r := a.r + t*(b.r-a.r)
