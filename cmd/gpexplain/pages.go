@@ -16,6 +16,9 @@ import (
 // predicts the test rows and whether their pictures are of ink.
 func origin(ctx context.Context, c *console.Console, p *problem.Problem, page bool) (o report.Origin, err error) {
 	o.Model, o.Data = p.Model.Name, p.Examples.Data.Source
+	if !page && !c.JSON {
+		return o, nil // text has no record
+	}
 	if o.Record, err = p.Record(ctx, "gpexplain "+programVersion()); err != nil {
 		return o, err
 	}

@@ -80,7 +80,14 @@ func readIDX(r io.Reader, name string, rank int, most int64) (*idx, error) {
 	if rank > 1 && most > 0 && total > uint64(most) {
 		return nil, &Error{File: name, Problem: fmt.Sprintf("its images take %d bytes of memory, of which %d may be used", total, most), Remedy: "give fewer rows, or allow more memory"}
 	}
-	if x.data, err = io.ReadAll(io.LimitReader(b, int64(total))); err != nil || len(x.data) < int(total) {
+	for have := 0; err == nil && have < int(total); {
+		grown := make([]byte, min(int(total), max(1<<16, 4*have)))
+		copy(grown, x.data)
+		n, err = io.ReadFull(b, grown[have:])
+		have += n
+		x.data = grown[:have]
+	}
+	if err != nil {
 		have := len(x.data)
 		return nil, &Error{
 			File: name, Place: fmt.Sprintf("row %d, byte %d", have/rowBytes, len(head)+have),
