@@ -107,14 +107,18 @@ func newExact(ctx context.Context, k ntk.Kernel, x *linearize.Batch, o *Options)
 	return e, e.g.form(ctx, k, x, &e.o)
 }
 
-// condition factors B at the sites s and solves for the dual vector (E5).
-func (e *Exact) condition(ctx context.Context, s *Sites) error {
+// factorAt factors B at the sites s.
+func (e *Exact) factorAt(ctx context.Context, s *Sites) (err error) {
 	e.sites, e.lambda = s, newBlockDiag(s.Lambda)
-	f, err := factorize(ctx, e.g, newBlockDiag(s.Root), e.o.Workers)
-	if err != nil {
+	e.f, err = factorize(ctx, e.g, newBlockDiag(s.Root), e.o.Workers)
+	return err
+}
+
+// condition factors B at the sites s and solves for the dual vector (E5).
+func (e *Exact) condition(ctx context.Context, s *Sites) (err error) {
+	if err := e.factorAt(ctx, s); err != nil {
 		return err
 	}
-	e.f = f
 	// b = r + Λ(f − m) (E5)
 	e.b = dense.Flat(s.F)
 	floats.Sub(e.b, e.prior)

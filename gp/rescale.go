@@ -67,15 +67,17 @@ func (e *Exact) Recondition(ctx context.Context, s *Sites) (*Exact, error) {
 	return r.settle(ctx, s)
 }
 
-// Condition returns what Recondition does and leaves e as it is: it copies K, and takes as
-// much memory as e does for the result. Where so much is not free, it fails with a
-// *MemoryError.
+// Condition returns the posterior of the same training examples and prior at other sites, for its
+// covariances alone: it has no mean. It leaves e as it is: it copies K, and takes as much memory as
+// e does for the result. Where so much is not free, it fails with a *MemoryError.
 func (e *Exact) Condition(ctx context.Context, s *Sites) (*Exact, error) {
 	g, err := e.copyGram(ctx, "a posterior at other sites")
 	if err != nil {
 		return nil, err
 	}
-	return (&Exact{k: e.k, x: e.x, o: e.o, g: g, tile: e.tile, prior: e.prior, refit: e.refit, sites: e.sites, lambda: e.lambda, mode: e.mode}).Recondition(ctx, s)
+	r := &Exact{k: e.k, x: e.x, o: e.o, g: g, tile: e.tile, prior: e.prior}
+	r.o.Mean = LinearGaussian
+	return r, r.factorAt(ctx, s)
 }
 
 // lastMode returns the function values at the mode of e, or at that of the posterior
