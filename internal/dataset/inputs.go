@@ -243,6 +243,9 @@ func (o *InputOptions) pictureOptions(ctx context.Context, name string) (*pictur
 // Set.Read.
 func (d *Data) Dark(ctx context.Context) (bool, error) {
 	for _, s := range d.parts() {
+		if _, drawn := s.px.(*drawnPixels); drawn {
+			return true, nil // ink on black
+		}
 		if s.n > 0 && s.Images() {
 			border, err := s.border(ctx)
 			sum := 0.0
