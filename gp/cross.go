@@ -183,11 +183,8 @@ func (e *Exact) subtractSolved(ctx context.Context, a, work blas64.General) erro
 	if err := f.half(ctx, work); err != nil {
 		return stopped("solving for a cross-kernel", err)
 	}
-	if err := dense.TrsmContext(ctx, f.workers, blas.Right, blas.Trans, 1, f.u, work); err != nil {
-		return stopped("solving for a cross-kernel", err)
-	}
-	if err := f.r.mulTrans(ctx, f.workers, work); err != nil {
-		return stopped("solving for a cross-kernel", err)
+	if err := f.transHalf(ctx, work); err != nil {
+		return err
 	}
 	return e.subtractProduct(ctx, a, work)
 }

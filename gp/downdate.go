@@ -2,7 +2,6 @@ package gp
 
 import (
 	"context"
-	"slices"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -36,12 +35,11 @@ func (e *Exact) Downdate(ctx context.Context, rows []int) (*Downdate, error) {
 	return newDowndate(ctx, e.f, stacked(rows, c), &Downdate{in: e.g.n, c: c, out: rows})
 }
 
-// Downdate is that of an Exact, for the kept rows of these training examples.
+// Downdate is that of an Exact, for the kept rows of these training examples, not for representatives.
 func (t *Thinned) Downdate(ctx context.Context, rows []int) (*Downdate, error) {
 	var at []int
 	for _, i := range rows {
-		from, _ := slices.BinarySearch(t.kept.Examples, i)
-		for ; from < t.kept.Len() && t.kept.Examples[from] == i; from++ {
+		for from, to := t.kept.of(i); from < to; from++ {
 			at = append(at, from)
 		}
 	}
@@ -134,10 +132,7 @@ func (d *Downdate) solve(ctx context.Context, a blas64.General) error {
 		d.f.r.mulTransRow(dense.Row(a, 0), 0)
 		return ctx.Err()
 	}
-	if err := dense.TrsmContext(ctx, d.f.workers, blas.Right, blas.Trans, 1, d.f.u, a); err != nil {
-		return err
-	}
-	return d.f.r.mulTrans(ctx, d.f.workers, a)
+	return d.f.transHalf(ctx, a)
 }
 
 // gather returns uᵀv of the kept rows for each row v of a.

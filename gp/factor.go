@@ -161,6 +161,17 @@ func (f *factor) half(ctx context.Context, a blas64.General) error {
 	return dense.TrsmContext(ctx, f.workers, blas.Right, blas.NoTrans, 1, f.u, a)
 }
 
+// transHalf replaces A, which half has made, by A U⁻ᵀ Rᵀ: both make A R B⁻¹ Rᵀ.
+func (f *factor) transHalf(ctx context.Context, a blas64.General) error {
+	if err := dense.TrsmContext(ctx, f.workers, blas.Right, blas.Trans, 1, f.u, a); err != nil {
+		return stopped("solving for a gain", err)
+	}
+	if err := f.r.mulTrans(ctx, f.workers, a); err != nil {
+		return stopped("solving for a gain", err)
+	}
+	return nil
+}
+
 // fullVec replaces v by R B⁻¹ Rᵀv.
 func (f *factor) fullVec(v []float64) {
 	f.r.mulRow(v, 0)

@@ -27,23 +27,81 @@ type Kept struct {
 	Directions *mat.Dense // u of each row, n×C; those of an example are orthonormal
 	Lambda     []float64  // λ > 0
 	Strength   []float64  // s = λ uᵀκ(x_i,x_i)u
-	Trace      float64    // Σ λ of the kept rows
+	Trace      float64    // Σ λ of the kept rows, without representatives
 	Total      float64    // tr Λ over all examples, or those of KeepOptions.Among
+	// Representatives is how many of the rows, the last ones and in the order of examples again, stand
+	// for all rows that are left out; see Represent. No example has them as its own.
+	Representatives int
 }
 
 // Len returns the number of rows.
 func (k *Kept) Len() int { return len(k.Examples) }
+
+// Own returns the number of rows that are kept for what they say themselves: all but representatives.
+func (k *Kept) Own() int { return k.Len() - k.Representatives }
+
+// of returns the own rows [lo, hi) of example i.
+func (k *Kept) of(i int) (lo, hi int) {
+	own := k.Examples[:k.Own()]
+	lo, _ = slices.BinarySearch(own, i)
+	for hi = lo; hi < len(own) && own[hi] == i; hi++ {
+	}
+	return lo, hi
+}
+
+// Represent returns the own rows of k with n representatives of the rows that k leaves out. Where these say
+// little each but much together, a sample says nearly the same. It is drawn with probabilities in proportion to
+// Strength, or to λ where rest, which Dropped returned, has no Strength. A row that is drawn with probability p
+// has the weight λ/(np) in the place of its λ, so that Σ λ JᵀuuᵀJ over the sample has the mean of the sum over all.
+// The draws lie at equal distances along the sums of p in the order of examples, from a random start
+// (systematic sampling); a row that is drawn twice has twice the weight. Where n or fewer rows are left out,
+// all are taken as they are.
+func (k *Kept) Represent(rest *Kept, n int, seed uint64) *Kept {
+	own := k.Own()
+	rows := make([]keptRow, own)
+	for i := range rows {
+		rows[i] = keptRow{k.Examples[i], k.Directions.RawRowView(i), k.Lambda[i], k.Strength[i]}
+	}
+	measure := rest.Strength
+	if measure == nil {
+		measure = rest.Lambda
+	}
+	step := floats.Sum(measure) / float64(n)
+	next, sum := step*rand.New(rand.NewPCG(seed, 0x72657072)).Float64(), 0.0
+	for i, v := range measure {
+		weight := 1.0
+		if rest.Len() > n {
+			times := 0.0
+			for sum += v; next < sum; next += step {
+				times++
+			}
+			weight = times * step / v
+		}
+		if weight > 0 {
+			rows = append(rows, keptRow{example: rest.Examples[i], direction: rest.Directions.RawRowView(i), lambda: weight * rest.Lambda[i]})
+		}
+	}
+	_, c := k.Directions.Dims()
+	to := newKept(rows, k.Total, c)
+	to.Trace, to.Representatives = k.Trace, len(rows)-own
+	return to
+}
+
+// Representing returns the representatives alone, with their weights as λ.
+func (k *Kept) Representing() *Kept {
+	own := k.Own()
+	return &Kept{Examples: k.Examples[own:], Directions: dense.Slice(k.Directions, own, k.Len()), Lambda: k.Lambda[own:], Strength: k.Strength[own:], Total: k.Total}
+}
 
 // Thin returns the sites with Λ̃_i = Σ_kept λuuᵀ in the place of Λ_i (E16). The columns of
 // its root are √λ u, followed by zeros.
 func (k *Kept) Thin(s *Sites) *Sites {
 	n, c := s.F.Dims()
 	to := &Sites{F: s.F, Residual: s.Residual, Lambda: mat.NewDense(n*c, c, nil), Root: mat.NewDense(n*c, c, nil), LogLik: s.LogLik}
-	column := 0
+	columns := make([]int, n) // of the root of each example that have a row
 	for i, at := range k.Examples {
-		if column++; i == 0 || at != k.Examples[i-1] {
-			column = 0
-		}
+		column := columns[at]
+		columns[at]++
 		lambda := dense.Slice(to.Lambda, at*c, (at+1)*c)
 		for a, v := range k.Directions.RawRowView(i) {
 			to.Root.Set(at*c+a, column, math.Sqrt(k.Lambda[i])*v)
@@ -53,7 +111,7 @@ func (k *Kept) Thin(s *Sites) *Sites {
 	return to
 }
 
-// Dropped returns the rows with λ > 0 that k leaves out, of all N examples with sites s,
+// Dropped returns the rows with λ > 0 that k leaves out, those of its representatives too, of all N examples with sites s,
 // from which k was chosen. Their strengths are not computed: Strength is nil. A row of k
 // that is no eigenvector of its example's Λ panics.
 func (k *Kept) Dropped(ctx context.Context, s *Sites, workers int) (*Kept, error) {
@@ -61,27 +119,31 @@ func (k *Kept) Dropped(ctx context.Context, s *Sites, workers int) (*Kept, error
 	if err != nil {
 		return nil, err
 	}
-	at := make(map[int][]int, k.Len()) // the kept rows of each example
-	for j, i := range k.Examples {
-		at[i] = append(at[i], j)
-	}
-	found := 0
-	rest := slices.DeleteFunc(all, func(r keptRow) bool {
-		for _, j := range at[r.example] {
-			// Directions of one example are orthogonal, so that a kept one is parallel to one alone.
-			if math.Abs(floats.Dot(k.Directions.RawRowView(j), r.direction)) > 0.5 {
-				found++
-				return true
-			}
-		}
-		return false
-	})
-	if found != k.Len() {
+	found := len(all)
+	d := k.Without(newKept(all, total, s.outputs()))
+	if found -= d.Len(); found != k.Own() {
 		panic("gp: kept rows are not eigenvectors of the sites")
 	}
-	d := newKept(rest, total, s.outputs())
 	d.Strength = nil
 	return d, nil
+}
+
+// Without returns the rows of d that are not own rows of k.
+func (k *Kept) Without(d *Kept) *Kept {
+	at := make(map[int][]int, k.Own()) // the kept rows of each example
+	for j, i := range k.Examples[:k.Own()] {
+		at[i] = append(at[i], j)
+	}
+	var rest []keptRow
+	for j, i := range d.Examples {
+		u := d.Directions.RawRowView(j)
+		// Directions of one example are orthogonal, so that a kept one is parallel to one alone.
+		if !slices.ContainsFunc(at[i], func(own int) bool { return math.Abs(floats.Dot(k.Directions.RawRowView(own), u)) > 0.5 }) {
+			rest = append(rest, keptRow{i, u, d.Lambda[j], d.Strength[j]})
+		}
+	}
+	_, c := d.Directions.Dims()
+	return newKept(rest, d.Total, c)
 }
 
 // Draw draws n rows with replacement and returns their positions. A row has a probability

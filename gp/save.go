@@ -123,7 +123,8 @@ func (e *Exact) checkVariances(r *store.Reader, example func(i int) int) {
 // savedThinned is the JSON section of a stored Thinned.
 type savedThinned struct {
 	saved.About
-	Examples []int
+	Examples        []int
+	Representatives int `json:",omitempty"`
 }
 
 // savedThinnedVersion is the version of the sections that Thinned.Save writes.
@@ -135,7 +136,7 @@ const savedThinnedVersion = 1
 func (t *Thinned) Save(w *store.Writer) error {
 	n, c := t.sites.F.Dims()
 	about := saved.About{Version: savedThinnedVersion, N: n, C: c, Warnings: t.e.warnings}
-	w.JSON("thinned.about", savedThinned{about, t.kept.Examples})
+	w.JSON("thinned.about", savedThinned{about, t.kept.Examples, t.kept.Representatives})
 	w.Floats("thinned.directions", dense.Contiguous(t.kept.Directions))
 	saved.Save(w, "thinned.", append(t.kept.fields(), t.e.fields(t.kept.Len())...))
 	return nil
@@ -158,8 +159,9 @@ func LoadThinned(ctx context.Context, f *store.File, k ntk.Kernel, x linearize.S
 	n, c := s.F.Dims()
 	about.Belongs(r, n, c, -1)
 	about.Belongs(r, x.Len(), -1, -1)
-	kept, rows := &Kept{Examples: about.Examples}, len(about.Examples)
-	if r.Err() == nil && (rows < 1 || !slices.IsSorted(about.Examples) || about.Examples[0] < 0 || about.Examples[rows-1] >= n) {
+	kept, rows := &Kept{Examples: about.Examples, Representatives: about.Representatives}, len(about.Examples)
+	if own := kept.Own(); r.Err() == nil && (own < 1 || own > rows || !slices.IsSorted(about.Examples[:own]) || !slices.IsSorted(about.Examples[own:]) ||
+		slices.Min(about.Examples) < 0 || slices.Max(about.Examples) >= n) {
 		_ = r.Fail(saved.WriteAgain, saved.Impossible)
 	}
 	directions := r.Floats("directions", rows, c)

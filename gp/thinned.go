@@ -3,7 +3,6 @@ package gp
 import (
 	"context"
 	"math"
-	"slices"
 
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
@@ -19,8 +18,9 @@ import (
 // A Thinned is the exact posterior given the kept rows of the training examples (E16),
 // at the trained parameters: its mean is f(x;θ*). Because it has seen fewer
 // observations, its covariance is never smaller than that of all rows, and the
-// difference is as small as what the other rows say. It takes memory in proportion to
-// the square of the number of kept rows, whatever N and C are.
+// difference is as small as what the other rows say. With representatives (Kept.Represent) the
+// covariance is near that of all rows, and neither always smaller nor always larger. It takes memory in
+// proportion to the square of the number of kept rows, whatever N and C are.
 type Thinned struct {
 	e     *Exact // of the kept rows, which have one output each
 	sites *Sites
@@ -103,8 +103,16 @@ func (t *Thinned) Kernel() ntk.Kernel { return t.e.k }
 // Warnings holds one of jitter, if any.
 func (t *Thinned) Warnings() []error { return t.e.Warnings() }
 
-// LogDet returns log det B of the kept rows, a lower bound of that of all rows (E16).
+// LogDet returns log det B of the kept rows. Without representatives it is a lower bound of that of all
+// rows (E16).
 func (t *Thinned) LogDet() float64 { return t.e.f.logDet }
+
+// LogDetOwn returns log det B of the rows that are no representatives, a lower bound of that of all rows (E16).
+func (t *Thinned) LogDetOwn() float64 {
+	u := t.e.f.u
+	u.N = t.kept.Own() // the leading part of the factor is the factor of the first rows
+	return dense.LogDet(u)
+}
 
 // PredictTo implements Latent. The mean is f(x;θ*).
 func (t *Thinned) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
@@ -136,6 +144,50 @@ func (t *Thinned) HalfTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch
 		return stopped("predicting", err)
 	}
 	return nil
+}
+
+// Dimension returns d = tr I_S C, with I_S what the representatives S say and C the posterior
+// covariance: how many directions they decide, between 0 and their number. It takes the mean of some of
+// them.
+func (t *Thinned) Dimension(ctx context.Context) (float64, error) {
+	own, n := t.kept.Own(), t.kept.Len()
+	some := min(n-own, 500)
+	if some == 0 {
+		return 0, nil
+	}
+	rows := make([]int, some) // at equal distances
+	for i := range rows {
+		rows[i] = own + i*(n-own)/some
+	}
+	x, err := linearize.Gather(ctx, t.e.x, rows)
+	if err != nil {
+		return 0, err
+	}
+	var half mat.Dense
+	if err := t.HalfTo(ctx, &half, x); err != nil {
+		return 0, err
+	}
+	prior := mat.NewDense(some, 1, nil)
+	t.e.k.DiagTo(prior, x)
+	sum := 0.0
+	for i, at := range rows {
+		h := half.RawRowView(i)
+		sum += t.kept.Lambda[at] * (prior.At(i, 0) - floats.Dot(h, h))
+	}
+	return sum / float64(some) * float64(n-own), nil
+}
+
+// Weigh makes the weights of the n representatives larger by 1/(1 − d/n), with d their Dimension before. A
+// covariance is convex in what is observed, so that on average the one given a sample is too large; this takes
+// most of it away (Dereziński, Bartan, Pilanci and Mahoney, Debiasing distributed second order optimization, 2020).
+// It takes a factorization but no kernel.
+func (t *Thinned) Weigh(ctx context.Context) error {
+	d, err := t.Dimension(ctx)
+	if err != nil {
+		return err
+	}
+	floats.Scale(1/(1-d/float64(t.kept.Representatives)), t.kept.Lambda[t.kept.Own():])
+	return t.e.condition(ctx, t.kept.sites(t.sites))
 }
 
 // TrainingSet identifies the training examples, those without kept rows too; it must not be changed.
@@ -174,20 +226,24 @@ func (t *Thinned) GainTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch
 	if rows == 0 {
 		return ctx.Err()
 	}
+	if move == nil {
+		if err := t.HalfTo(ctx, dst, x); err != nil {
+			return err
+		}
+		return t.e.f.transHalf(ctx, dst.RawMatrix())
+	}
 	raw := dense.New(rows, n)
 	if err := blockTo(ctx, t.e.k, dense.View(raw), x, t.e.x); err != nil {
 		return err
 	}
+	// Refinement compares C_*k b with K_*k α for α = Λ move and b = (I + ΛK) α.
 	e := *t.e
-	if move != nil {
-		// Refinement compares C_*k b with K_*k α for α = Λ move and b = (I + ΛK) α.
-		e.closed = closes * floats.Norm(move, math.Inf(1))
-		e.alpha, e.b = make([]float64, n), make([]float64, n)
-		floats.MulTo(e.alpha, t.kept.Lambda, move)
-		e.g.mulVecTo(e.b, e.alpha)
-		e.lambda.mulRow(e.b, 0)
-		floats.Add(e.b, e.alpha)
-	}
+	e.closed = closes * floats.Norm(move, math.Inf(1))
+	e.alpha, e.b = make([]float64, n), make([]float64, n)
+	floats.MulTo(e.alpha, t.kept.Lambda, move)
+	e.g.mulVecTo(e.b, e.alpha)
+	e.lambda.mulRow(e.b, 0)
+	floats.Add(e.b, e.alpha)
 	if _, err := e.posteriorTo(ctx, dst.RawMatrix(), raw); err != nil {
 		return err
 	}
@@ -255,7 +311,7 @@ func (t *Thinned) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, 
 
 // addRoot adds R_i w to q, with the rows that example i keeps.
 func (t *Thinned) addRoot(q, w []float64, i int) {
-	from, _ := slices.BinarySearch(t.kept.Examples, i)
+	from, _ := t.kept.of(i)
 	for j, v := range w {
 		floats.AddScaled(q, v*math.Sqrt(t.kept.Lambda[from+j]), t.kept.Directions.RawRowView(from+j))
 	}
@@ -316,7 +372,7 @@ func (t *Thinned) eachOwn(ctx context.Context, rows []int, x *linearize.Batch, d
 	return par.Do(ctx, e.o.Workers, len(rows), func(k int) error {
 		o := own{v: dense.Rows(v, k*c, (k+1)*c)}
 		if lo, hi := first[k], first[k+1]; lo < hi {
-			from, _ := slices.BinarySearch(t.kept.Examples, rows[k])
+			from, _ := t.kept.of(rows[k])
 			o.t = dense.Cols(dense.Rows(inverse, lo, hi), from, e.g.n)
 		}
 		do(k, o)
@@ -330,9 +386,8 @@ func (t *Thinned) inverseOfOwn(ctx context.Context, rows []int) (_ blas64.Genera
 	var at []int
 	first = []int{0}
 	for _, i := range rows {
-		from, _ := slices.BinarySearch(t.kept.Examples, i)
-		for j := from; j < t.kept.Len() && t.kept.Examples[j] == i; j++ {
-			at = append(at, j)
+		for from, to := t.kept.of(i); from < to; from++ {
+			at = append(at, from)
 		}
 		first = append(first, len(at))
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
@@ -319,4 +320,85 @@ func TestKeptDraw(t *testing.T) {
 		p := lambda / 4.5
 		require.InDelta(t, n*p, counts[i], 5*math.Sqrt(n*p*(1-p)))
 	}
+}
+
+// Representatives have the weights with which their sums have the mean of the sums over all rows, and where all
+// rows are taken the posterior is that of all rows. Own rows are left out of a prediction without an example, and
+// representatives are not.
+func TestE16Represent(t *testing.T) {
+	each(t, func(t *testing.T, q *problem) {
+		s := q.sites(t)
+		all := q.thinned(t, nil)
+		own := q.thinned(t, &gp.KeepOptions{Most: max(1, all.Kept().Len()/2)})
+		rest := testref.Must(own.Kept().Dropped(t.Context(), s, 0))(t)
+		if rest.Len() < 8 {
+			t.Skip("too few rows")
+		}
+		exact := own.Kept().Represent(rest, rest.Len(), 0)
+		require.Equal(t, rest.Len(), exact.Representatives)
+		require.Equal(t, own.Kept().Len(), exact.Own())
+		post := testref.Must(gp.FitKept(t.Context(), q.kernel, q.train, s, exact, nil))(t)
+		var got, want mat.Dense
+		require.NoError(t, post.PredictTo(t.Context(), nil, &got, q.test))
+		require.NoError(t, all.PredictTo(t.Context(), nil, &want, q.test))
+		require.True(t, mat.EqualApprox(&got, &want, 1e-9*mat.Max(&want)))
+		require.InEpsilon(t, all.LogDet(), post.LogDet(), 1e-9)
+		require.InEpsilon(t, own.LogDet(), post.LogDetOwn(), 1e-9)
+		d := testref.Must(post.Dimension(t.Context()))(t)
+		require.Greater(t, d, 0.0)
+		require.Less(t, d, float64(rest.Len()))
+
+		// Σ λ̃ over the rows of every example, by many draws
+		for _, measure := range [][]float64{nil, slices.Repeat([]float64{1}, rest.Len())} {
+			rest.Strength = measure
+			const draws = 2000
+			n := rest.Len() / 2
+			mean, square := make([]float64, q.n), make([]float64, q.n)
+			for seed := range uint64(draws) {
+				k := own.Kept().Represent(rest, n, seed)
+				require.LessOrEqual(t, k.Representatives, n)
+				require.True(t, slices.IsSorted(k.Examples[k.Own():]))
+				of := make([]float64, q.n)
+				for i, at := range k.Representing().Examples {
+					of[at] += k.Representing().Lambda[i]
+				}
+				for i, v := range of {
+					mean[i] += v / draws
+					square[i] += v * v / draws
+				}
+				if measure == nil {
+					require.InEpsilon(t, rest.Trace, floats.Sum(k.Representing().Lambda), 1e-9)
+				}
+			}
+			sum := make([]float64, q.n)
+			for i, at := range rest.Examples {
+				sum[at] += rest.Lambda[i]
+			}
+			for i := range sum {
+				require.InDelta(t, sum[i], mean[i], 1e-9+5*math.Sqrt(max(0, square[i]-mean[i]*mean[i])/draws))
+			}
+		}
+
+		// Without an example
+		k := own.Kept().Represent(rest, rest.Len()/2, 1)
+		some := testref.Must(gp.FitKept(t.Context(), q.kernel, q.train, s, k, nil))(t)
+		for i := range q.n {
+			var left, is mat.Dense
+			require.NoError(t, some.LeaveOneOutTo(t.Context(), nil, &left, []int{i}, q.train.Slice(i, i+1)))
+			var with []int
+			for j, at := range k.Examples {
+				if at != i || j >= k.Own() {
+					with = append(with, j)
+				}
+			}
+			less := &gp.Kept{Total: k.Total, Representatives: k.Representatives, Directions: mat.NewDense(len(with), q.c, nil)}
+			for j, at := range with {
+				less.Examples, less.Lambda, less.Strength = append(less.Examples, k.Examples[at]), append(less.Lambda, k.Lambda[at]), append(less.Strength, k.Strength[at])
+				less.Directions.SetRow(j, k.Directions.RawRowView(at))
+			}
+			other := testref.Must(gp.FitKept(t.Context(), q.kernel, q.train, s, less, nil))(t)
+			require.NoError(t, other.PredictTo(t.Context(), nil, &is, q.train.Slice(i, i+1)))
+			require.True(t, mat.EqualApprox(&left, &is, 1e-8*mat.Max(&is)))
+		}
+	})
 }

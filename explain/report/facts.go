@@ -406,13 +406,18 @@ func certificateFacts(k *result.Certificate) []fact {
 	case k.Failure > 0:
 		sure = fmt.Sprintf("Bounds from all rows left out; the probability that one does not hold is %.1g.", float64(k.Failure))
 	}
+	list = append(list, fact{"Rows left out", result.Count(k.Dropped), "the strength of each is at most " + result.Short(float64(k.Threshold)) + ": its λ times its prior variance"})
+	never, below, measured := ", and never below it", "that of the kept rows is below, with the log evidence", "at most, for 99 % of the rows asked about"
+	if k.Representatives > 0 {
+		list = append(list, fact{"Representatives", result.Count(k.Representatives), "rows that stand for those left out: a sample, each with the weight of several"})
+		never, below, measured = "", "that of the rows with representatives is near", "the factor between it and that of all rows, at most, for 99 % of the rows asked about"
+	}
 	return append(list,
-		fact{"Rows left out", result.Count(k.Dropped), "the strength of each is at most " + result.Short(float64(k.Threshold)) + ": its λ times its prior variance"},
 		fact{"What they could still tell, tr M", of, "λ times the posterior variance, summed over them: 0 where they would change nothing"},
 		fact{"of it in one direction, ‖M‖₂", between(k.Norm), "the most"},
-		fact{"Variance, at most", fmt.Sprintf("%.4g times", float64(k.VarianceAtMost)), "that of all rows, for any input, and never below it: 1 + ‖M‖₂"},
-		fact{"Variance, measured", fmt.Sprintf("%.4g times", float64(k.Ratio)), "at most, for 99 % of the rows asked about"},
-		fact{"Log determinant of all rows", between(k.LogDet), "that of the kept rows is below, with the log evidence"},
+		fact{"Variance, at most", fmt.Sprintf("%.4g times", float64(k.VarianceAtMost)), "that of all rows, for any input" + never + ": 1 + ‖M‖₂"},
+		fact{"Variance, measured", fmt.Sprintf("%.4g times", float64(k.Ratio)), measured},
+		fact{"Log determinant of all rows", between(k.LogDet), below},
 		fact{"How sure this is", sure, ""},
 	)
 }

@@ -17,6 +17,7 @@ type Certificate struct {
 	Ratio             Float    `json:"ratio"`               // v_k/v by the rows above τ and by these
 	Kept              int      `json:"kept"`                // rows
 	Dropped           int      `json:"dropped"`             // rows with λ > 0 that are left out
+	Representatives   int      `json:"representatives"`     // of these, each with the weight of several; 0 where variances are never too small
 	Trace             Float    `json:"trace"`               // part of tr Λ in kept rows
 	DroppedTrace      Float    `json:"dropped_trace"`       // t = tr M
 	DroppedTraceError Float    `json:"dropped_trace_error"` // half the width of its interval
@@ -264,6 +265,10 @@ func (k *Certificate) Text() string {
 		return "No row is left out."
 	}
 	text := fmt.Sprintf("The %s left out hold %.2g %% of tr Λ. ", Some(k.Dropped, "row", "rows"), 100*max(0, 1-float64(k.Trace)))
+	if k.Representatives > 0 {
+		return text + fmt.Sprintf("A sample of %s stands for them. For 99 %% of the rows asked about, variances are those of all rows but for a factor of at most %.4g, by another sample.",
+			Count(k.Representatives), float64(k.Ratio))
+	}
 	text += fmt.Sprintf("Variances are at most %.3g times those of all rows", float64(k.VarianceAtMost))
 	if k.Sampled {
 		text += fmt.Sprintf(", by a sample of %s (95 %%)", Some(k.Rows, "of these", "of these"))

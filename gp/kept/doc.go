@@ -7,9 +7,8 @@
 //	if err != nil {
 //		return err
 //	}
-//	o := &kept.Options{Strength: found.Strength, PriorVariance: found.PriorVariance}
-//	post, err := kept.Refit(ctx, train, targets, likelihood, prior, theta, o)
+//	post, err := kept.Refit(ctx, train, targets, likelihood, prior, theta, &kept.Options{Found: found})
 //
-// What is left out can only make the covariance larger. The mean and the sums over training
-// examples have all of them.
+// What is left out can only make the covariance larger, unless a weighted sample stands for it
+// (Threshold.Representatives). The mean and the sums over training examples have all of them.
 package kept

@@ -11,3 +11,10 @@ func SetFirstMost(t *testing.T, n int) {
 
 // RowBytes is the memory of a row of an example, linearized.
 var RowBytes = rowBytes
+
+// SetMostAlone sets how many rows do without representatives, and among how many these are drawn, during a test.
+func SetMostAlone(t *testing.T, n, pool, compared int) {
+	before := [...]int{mostAlone, poolRows, comparedRows}
+	mostAlone, poolRows, comparedRows = n, pool, compared
+	t.Cleanup(func() { mostAlone, poolRows, comparedRows = before[0], before[1], before[2] })
+}

@@ -17,6 +17,11 @@ type Options struct {
 	// Strength and PriorVariance are those of gp.KeepOptions: the threshold τ, and a bound
 	// that spares rows which say nothing a backward pass. FindThreshold finds both.
 	Strength, PriorVariance float64
+	// Found, if not nil, is what FindThreshold found at the sites of the posterior or next to them, in the place
+	// of Strength and PriorVariance. Only by it there are representatives (gp.Kept.Represent): variances then are
+	// near those of all rows from both sides, and the evidence is near it and no bound. A posterior takes those of a
+	// Threshold over, so that another one has to look for them again.
+	Found *Threshold
 	// Products multiply the Jacobian of all training examples with vectors; nil takes those
 	// of the source. Jᵀu must be exact. J v need not be, as that of
 	// network.Network.Products.

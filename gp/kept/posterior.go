@@ -24,7 +24,8 @@ import (
 //
 //	m(x) + Σ_i κ(x,x_i) α_i = m(x) + Σ_i C(x,x_i) b̃_i
 //
-// The covariance is never smaller than that of all rows. Its memory is that of gp.Thinned
+// The covariance is never smaller than that of all rows, unless representatives stand for the rows that are left
+// out (gp.Kept.Represent). Its memory is that of gp.Thinned
 // and a few vectors of length P and of length N·C. A Posterior is safe for concurrent use,
 // and bit-identical for any number of workers.
 type Posterior struct {
@@ -182,6 +183,16 @@ func Bytes(n, c, p, rows int) int64 {
 // keep chooses the rows at the sites s, as many as fit into memory, and conditions the posterior on
 // them.
 func (p *Posterior) keep(ctx context.Context, s *gp.Sites) error {
+	if t := p.o.Found; t != nil {
+		p.o.Strength, p.o.PriorVariance, p.o.Found = t.Strength, t.PriorVariance, nil
+		if t.Representatives > 0 {
+			if p.thin, t.post = t.post, nil; p.thin == nil {
+				panic("kept: a threshold with representatives that another posterior has")
+			}
+			p.sites = s
+			return nil
+		}
+	}
 	k, err := gp.Keep(ctx, p.kernel, p.x, s, &gp.KeepOptions{Strength: p.o.Strength, PriorVariance: p.o.PriorVariance, Workers: p.o.Workers, Progress: p.o.Progress})
 	if err != nil {
 		return err
@@ -329,7 +340,7 @@ func (p *Posterior) EvidenceRefit() gp.Evidence {
 
 func (p *Posterior) evidence(scatter float64) gp.Evidence {
 	e := gp.NewEvidence(p.sites.LogLik, scatter, p.thin.LogDet())
-	if k := p.Kept(); k.Trace < k.Total {
+	if k := p.Kept(); k.Trace < k.Total && k.Representatives == 0 {
 		e.Bound = gp.Upper
 	}
 	return e

@@ -80,6 +80,18 @@ func TestSaved(t *testing.T) {
 	}
 }
 
+// Representatives go through a file too.
+func TestSavedRepresented(t *testing.T) {
+	kept.SetFirstMost(t, 40)
+	kept.SetMostAlone(t, 0, 200, 100)
+	q := testkit.NewProblem("many", 11, 120, 3, glm.Categorical{}, 3)
+	s := q.Sites(t)
+	found := testref.Must(kept.FindThreshold(t.Context(), q.Kernel, q.Train, s, q.Test, &kept.ThresholdOptions{Within: 2}))(t)
+	p := testref.Must(kept.Fit(t.Context(), q.Train, s, q.Prior, q.Theta, &kept.Options{Found: found}))(t)
+	require.Positive(t, p.Kept().Representatives)
+	gptest.Saved(t, savedCase(t, q, p))
+}
+
 // What does not belong to the saved posterior is refused.
 func TestSavedRefusesOthers(t *testing.T) {
 	q := testkit.Problems(t)[5]

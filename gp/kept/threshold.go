@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sort"
 
+	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
@@ -57,6 +58,9 @@ func (o *ThresholdOptions) withDefaults() ThresholdOptions {
 	if d.Within < 0 || d.Share < 0 || d.Share > 1 || d.Examples < 0 || d.Most < 0 {
 		panic("kept: options out of range")
 	}
+	if d.Progress == nil {
+		d.Progress = func(string, int, int) {}
+	}
 	d.Within, d.Share = cmp.Or(d.Within, 0.05), cmp.Or(d.Share, 0.99)
 	return d
 }
@@ -83,12 +87,18 @@ type Threshold struct {
 	// Wanted is Rows where Ratio is at most 1+Within. Otherwise it is about how many rows that
 	// takes, by what each of a sample of the weaker rows would change alone: rather too many.
 	Wanted int
+	// Representatives is how many rows stand for those at or below τ (gp.Kept.Represent), where rows above a
+	// smaller τ would be too many; 0 means none. Ratio is then the factor between both variances, whichever is
+	// larger. A posterior has them only by Options.Found.
+	Representatives int
 	// Needed and Available are the bytes that as many take and that may be used, where memory was
 	// short; else 0.
 	Needed, Available int64
+
+	post *gp.Thinned // with representatives, else nil
 }
 
-// KeepOptions returns the options with which gp.Keep keeps the rows above the threshold.
+// KeepOptions returns the options with which gp.Keep keeps the rows above the threshold, without representatives.
 func (t *Threshold) KeepOptions() *gp.KeepOptions {
 	return &gp.KeepOptions{Strength: t.Strength, PriorVariance: t.PriorVariance}
 }
@@ -99,6 +109,9 @@ func (t *Threshold) KeepOptions() *gp.KeepOptions {
 // falling strength, so that the leading parts of one factor are those of all thresholds.
 // What the weaker rows would change further, v_k − v ≤ cᵀc (E16), is estimated from 2,000 of
 // them, unless Examples or Most are given; then the strongest rows stand for all.
+//
+// Where that takes more than a few thousand rows, representatives stand for the weaker ones, as many as
+// there are rows above τ, and the search is for both numbers.
 //
 // In a sample of the examples a row that is left out has fewer neighbours that say the
 // same, but v is larger too: on LeNet-5 and MNIST, δ = 243, the threshold that gives 1.05 on
@@ -125,8 +138,14 @@ func FindThreshold(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.
 		return memory.Add(shared, memory.Add(Bytes(x.Len(), asked.Outputs(), asked.P, rows), memory.Mul(int64(rows), each)))
 	}
 	most := cmp.Or(opt.Most, firstMost)
-	if opt.Before != nil {
-		most = larger(opt.Before.Of, opt.Before.Wanted)
+	if b := opt.Before; b != nil {
+		most = larger(b.Of, b.Wanted)
+		if b.Representatives > 0 {
+			if most = b.Rows; b.Ratio > 1+opt.Within {
+				most = b.Wanted / 2
+			}
+			return represented(ctx, k, x, s, asked, &opt, most, need)
+		}
 	}
 	for {
 		fits, budget := memory.Fit(most, opt.MaxMemory, need)
@@ -146,8 +165,207 @@ func FindThreshold(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.
 		if opt.Worth != nil && !opt.Worth(t) {
 			return t, nil
 		}
+		if t.Wanted > mostAlone {
+			return represented(ctx, k, x, s, asked, &opt, most, need)
+		}
 		most = larger(most, t.Wanted)
 	}
+}
+
+// mostAlone is the number of rows up to which those above the threshold do without representatives; a variable
+// for tests.
+var mostAlone = 12000
+
+// poolRows is how many rows are looked at to draw representatives from, and comparedRows how many others these are
+// compared with, at most; variables for tests.
+var poolRows, comparedRows = 40000, 2000
+
+// represented finds how many of the strongest rows, with as many representatives of the others, have variances
+// as near to those of all rows as o demands. It begins with most of both.
+//
+// Representatives are drawn in two steps, because what a row says beside the strongest, its posterior strength,
+// takes a backward pass and a half-solve. The first draws poolRows rows by λ and the prior variance of one row of
+// the same example; the second draws representatives of these by their posterior strength beside the first most
+// rows. No row then has a weight with which it says much more than another.
+func represented(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Sites, asked *linearize.Batch, opt *ThresholdOptions, most int, need func(rows int) int64) (*Threshold, error) {
+	fit := func(rows *gp.Kept) (*gp.Thinned, error) {
+		return gp.FitKept(ctx, k, x, s, rows, &gp.Options{MaxMemory: opt.MaxMemory, Workers: opt.Workers, Progress: opt.Progress})
+	}
+	strongest := func(n int) (*gp.Kept, error) {
+		return gp.Keep(ctx, k, x, s, &gp.KeepOptions{Most: n, Workers: opt.Workers, Progress: opt.Progress})
+	}
+	first, err := strongest(min(most, firstMost))
+	if err != nil {
+		return nil, err
+	}
+	rest, err := first.Dropped(ctx, s, opt.Workers)
+	if err != nil {
+		return nil, err
+	}
+	if rest.Strength, err = likelyStrengths(ctx, k, x, rest, opt); err != nil {
+		return nil, err
+	}
+	alone, err := fit(first)
+	if err != nil {
+		return nil, err
+	}
+	var pools [2]*gp.Kept // of the representatives, and of what they are compared with
+	for i, n := range []int{poolRows, 2 * comparedRows} {
+		pool := first.Represent(rest, n, opt.Seed+uint64(i)<<32).Representing()
+		if pool.Strength, err = strengths(ctx, k, x, alone, pool, opt); err != nil {
+			return nil, err
+		}
+		pools[i] = pool
+	}
+	alone = nil // its memory is free before the next is made
+	for {
+		fits, budget := memory.Fit(2*most, opt.MaxMemory, need)
+		own, err := strongest(fits / 2)
+		if err != nil {
+			return nil, err
+		}
+		t := &Threshold{Examples: x.Len(), Rows: own.Len(), Representatives: fits - fits/2, Of: fits, Wanted: 2 * most, Strength: math.Nextafter(slices.Min(own.Strength), 0)}
+		pool := own.Without(pools[0])
+		if t.post, err = fit(own.Represent(pool, t.Representatives, opt.Seed)); err != nil {
+			return nil, err
+		}
+		if pool.Len() > t.Representatives {
+			if err := t.post.Weigh(ctx); err != nil {
+				return nil, err
+			}
+		} else if rest.Len() <= poolRows {
+			t.Ratio = 1 // all rows are there
+			return t, nil
+		}
+		others := own.Represent(own.Without(pools[1]), comparedRows, opt.Seed+1<<32).Representing()
+		if t.Ratio, err = deviation(ctx, k, x, t.post, asked, others, opt); err != nil || t.Ratio <= 1+opt.Within {
+			return t, err
+		}
+		// The error falls about as the number of rows grows to the power .85.
+		grow := math.Min(1.05*math.Pow((1-1/t.Ratio)*(1+opt.Within)/opt.Within, 1/.85), 2.5)
+		t.Wanted = int(math.Min(grow*float64(fits), float64(x.Len()*asked.Outputs())))
+		if fits < 2*most {
+			t.Needed, t.Available = need(max(t.Wanted, fits+1)), budget
+			return t, nil
+		}
+		if opt.Worth != nil && !opt.Worth(t) {
+			return t, nil
+		}
+		most = max(t.Wanted/2, most*5/4)
+	}
+}
+
+// eachTile calls do with the rows [lo, hi), linearized, and their half H of Thinned.HalfTo unless post is nil, for
+// one tile of rows after another.
+func eachTile(ctx context.Context, x linearize.Source, post *gp.Thinned, rows *gp.Kept, do func(lo, hi int, b *linearize.Batch, half *mat.Dense) error) error {
+	for lo := 0; lo < rows.Len(); lo += weakerTile {
+		hi := min(lo+weakerTile, rows.Len())
+		b, err := linearize.GatherCombined(ctx, x, rows.Examples[lo:hi], dense.Slice(rows.Directions, lo, hi))
+		if err != nil {
+			return err
+		}
+		var half mat.Dense
+		if post != nil {
+			if err := post.HalfTo(ctx, &half, b); err != nil {
+				return err
+			}
+		}
+		if err := do(lo, hi, b, &half); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// strengths returns λ uᵀC(x_i,x_i)u of rows, with C the covariance of post, or the kernel if post is nil.
+func strengths(ctx context.Context, k ntk.Kernel, x linearize.Source, post *gp.Thinned, rows *gp.Kept, o *ThresholdOptions) ([]float64, error) {
+	s := make([]float64, rows.Len())
+	err := eachTile(ctx, x, post, rows, func(lo, hi int, b *linearize.Batch, half *mat.Dense) error {
+		prior := mat.NewDense(hi-lo, 1, nil)
+		k.DiagTo(prior, b)
+		for i := range hi - lo {
+			v := prior.At(i, 0)
+			if post != nil {
+				h := half.RawRowView(i)
+				v = math.Max(v-floats.Dot(h, h), 1e-12*v)
+			}
+			s[lo+i] = rows.Lambda[lo+i] * v
+		}
+		o.Progress(gp.StageKeep, hi, rows.Len())
+		return nil
+	})
+	return s, err
+}
+
+// likelyStrengths returns λ uᵀκ(x_i,x_i)u of rows, with u of the row of the same example that has the largest λ. Those
+// of the other rows are of that order.
+func likelyStrengths(ctx context.Context, k ntk.Kernel, x linearize.Source, rows *gp.Kept, o *ThresholdOptions) ([]float64, error) {
+	var top []int
+	for i, at := range rows.Examples {
+		switch last := len(top) - 1; {
+		case last < 0 || rows.Examples[top[last]] != at:
+			top = append(top, i)
+		case rows.Lambda[i] > rows.Lambda[top[last]]:
+			top[last] = i
+		}
+	}
+	first := pick(&gp.Kept{Examples: rows.Examples, Directions: rows.Directions, Lambda: rows.Lambda, Strength: rows.Lambda}, top)
+	s, err := strengths(ctx, k, x, nil, first, o)
+	if err != nil {
+		return nil, err
+	}
+	likely, at := make([]float64, rows.Len()), 0
+	for i := range likely {
+		if first.Examples[at] != rows.Examples[i] {
+			at++
+		}
+		likely[i] = rows.Lambda[i] * s[at] / first.Lambda[at]
+	}
+	return likely, nil
+}
+
+// deviation returns within what factor the variance by post, which has representatives S, is that of all rows: two
+// standard errors of the sampling, for the share ThresholdOptions.Share of the asked examples, of the output where
+// it is largest.
+//
+// With c = C(x,·) of post, its variance v_s = C(x,x) and that of all rows, v, have
+//
+//	v_s − (a − b) ≤ v,  v = v_s − (a − b) + q − …,  a = Σ λc²,  b = Σ_S λ̃c²
+//
+// where a has all rows that are left out, and q is of second order in what the representatives lack. The first is the
+// variational bound: v is the largest 2yᵀj − yᵀ(Σ₀⁻¹ + JᵀΛJ)y over all y, with j the Jacobian of x, and this is its
+// value at the y that is best for the representatives. The terms of b are those of independent draws, but for a
+// spacing that makes them more even, so that the squared standard error of b is no more than Σ_S (λ̃c²)². What
+// others, a second sample, say of (a − b)/v_s on average over the asked outputs is the bias.
+func deviation(ctx context.Context, k ntk.Kernel, x linearize.Source, post *gp.Thinned, asked *linearize.Batch, others *gp.Kept, opt *ThresholdOptions) (float64, error) {
+	e, err := excessOf(ctx, post, asked)
+	if err != nil {
+		return 0, err
+	}
+	if err := e.add(ctx, k, x, post, asked, others, func(int, float64, []float64) {}); err != nil {
+		return 0, err
+	}
+	var gain mat.Dense
+	if err := post.GainTo(ctx, &gain, asked, nil); err != nil {
+		return 0, err
+	}
+	kept := post.Kept()
+	errs, bias := make([]float64, asked.Len()), 0.0
+	for i, v := range e.v {
+		b, square := 0.0, 0.0
+		for j, g := range gain.RawRowView(i)[kept.Own():] {
+			term := g * g / kept.Lambda[kept.Own()+j] // G = cΛ̃
+			b += term
+			square += term * term
+		}
+		if v > 0 { // one that is known exactly has no error
+			errs[i/e.outputs] = max(errs[i/e.outputs], math.Sqrt(square)/v)
+			bias += (e.weaker[i] - b) / v / float64(len(e.v))
+		}
+	}
+	slices.Sort(errs)
+	off := 2*errs[len(errs)-1-opt.allowed(asked)] + math.Abs(bias)
+	return 1 / math.Max(1-off, 0), nil
 }
 
 // larger returns the number of rows to look at after most were too few, where about wanted will do.
@@ -290,35 +508,35 @@ const weakerRows, weakerTile = 2000, 250
 func (e *excess) addWeaker(ctx context.Context, k ntk.Kernel, x linearize.Source, post *gp.Thinned, asked *linearize.Batch, rest *gp.Kept, o *ThresholdOptions) error {
 	e.rest = rest.Len()
 	examples, directions, lambda, counts := draw(rest, weakerRows, o.Seed)
-	for lo := 0; lo < len(examples); lo += weakerTile {
-		hi := min(lo+weakerTile, len(examples))
-		b, err := linearize.GatherCombined(ctx, x, examples[lo:hi], directions.Slice(lo, hi, 0, e.outputs).(*mat.Dense))
-		if err != nil {
-			return err
-		}
-		var half, c mat.Dense
-		if err := post.HalfTo(ctx, &half, b); err != nil {
-			return err
-		}
+	weighed := slices.Clone(lambda)
+	floats.Mul(weighed, counts)
+	return e.add(ctx, k, x, post, asked, &gp.Kept{Examples: examples, Directions: directions, Lambda: weighed}, func(i int, own float64, takes []float64) {
+		e.sample = append(e.sample, weaker{strength: lambda[i] * own, count: counts[i], takes: takes})
+	})
+}
+
+// add adds Σ λc² of rows that post does not have to e.weaker, and calls each with the prior variance of every row and
+// its part of that.
+func (e *excess) add(ctx context.Context, k ntk.Kernel, x linearize.Source, post *gp.Thinned, asked *linearize.Batch, rows *gp.Kept, each func(i int, prior float64, takes []float64)) error {
+	return eachTile(ctx, x, post, rows, func(lo, hi int, b *linearize.Batch, half *mat.Dense) error {
 		// C_k = κ − H Hᵀ
-		prior := mat.NewDense(len(e.v), hi-lo, nil)
-		if err := ntk.BlockContextTo(ctx, k, prior, asked, b); err != nil {
+		c := mat.NewDense(len(e.v), hi-lo, nil)
+		if err := ntk.BlockContextTo(ctx, k, c, asked, b); err != nil {
 			return err
 		}
-		c.Mul(e.half, half.T())
-		c.Sub(prior, &c)
+		dense.Gemm(blas.NoTrans, blas.Trans, -1, e.half.RawMatrix(), half.RawMatrix(), 1, c.RawMatrix())
 		own := mat.NewDense(hi-lo, 1, nil)
 		k.DiagTo(own, b)
 		for j := range hi - lo {
-			w := weaker{strength: lambda[lo+j] * own.At(j, 0), count: counts[lo+j], takes: make([]float64, len(e.v))}
-			for i := range w.takes {
-				w.takes[i] = w.count * lambda[lo+j] * c.At(i, j) * c.At(i, j)
+			takes := make([]float64, len(e.v))
+			for i := range takes {
+				takes[i] = rows.Lambda[lo+j] * c.At(i, j) * c.At(i, j)
 			}
-			floats.Add(e.weaker, w.takes)
-			e.sample = append(e.sample, w)
+			floats.Add(e.weaker, takes)
+			each(lo+j, own.At(j, 0), takes)
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // more estimates how many of the weaker rows, the strongest first, it takes beside all rows of the

@@ -218,3 +218,54 @@ func TestThresholdRefusals(t *testing.T) {
 	_, err := kept.FindThreshold(t.Context(), q.Kernel, q.Train, none, q.Test, nil)
 	require.ErrorIs(t, err, gp.ErrNoExamples)
 }
+
+// Representatives of the weaker rows bring the variances nearer to those of all rows than the strongest
+// rows alone do, and the ratio says how near, whichever is larger. Sums over all examples close, and with a
+// checkpoint's threshold the search finds the same rows again.
+func TestE16Represented(t *testing.T) {
+	kept.SetFirstMost(t, 60)
+	kept.SetMostAlone(t, 0, 500, 300)
+	q := testkit.NewProblem("many", 11, 400, 3, glm.Categorical{}, 3)
+	s := testref.Must(gp.NewSites(q.Y, q.Train.F, q.Likelihood))(t)
+	exact := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, s, nil))(t)
+	var want mat.Dense
+	require.NoError(t, exact.PredictTo(t.Context(), nil, &want, q.Test))
+	off := func(got *mat.Dense) (most float64) {
+		for i := range q.T * q.C {
+			r := got.At(i, i%q.C) / want.At(i, i%q.C)
+			most = max(most, r, 1/r)
+		}
+		return most
+	}
+	sum := 0.0
+	const seeds = 4
+	for seed := range uint64(seeds) {
+		o := &kept.ThresholdOptions{Within: 1, Share: 1, Seed: seed}
+		found, err := kept.FindThreshold(t.Context(), q.Kernel, q.Train, s, q.Test, o)
+		require.NoError(t, err)
+		require.Positive(t, found.Representatives)
+		require.LessOrEqual(t, found.Ratio, 2.0)
+		require.Less(t, found.Of, q.N*(q.C-1))
+		before := *found
+		p := testref.Must(kept.Fit(t.Context(), q.Train, s, q.Prior, q.Theta, &kept.Options{Found: found, Mean: gp.LinearGaussian}))(t)
+		require.Panics(t, func() {
+			_, _ = kept.Fit(t.Context(), q.Train, s, q.Prior, q.Theta, &kept.Options{Found: found})
+		})
+		require.Positive(t, p.Kept().Representatives)
+		require.Equal(t, gp.None, p.EvidenceAtTheta(1).Bound)
+		requireClosed(t, q, p)
+		requireStep(t, q, p)
+		var got, alone mat.Dense
+		require.NoError(t, p.PredictTo(t.Context(), nil, &got, q.Test))
+		strong := testref.Must(gp.Keep(t.Context(), q.Kernel, q.Train, s, &gp.KeepOptions{Most: found.Rows}))(t)
+		require.Equal(t, strong.Examples, p.Kept().Examples[:p.Kept().Own()])
+		require.NoError(t, testref.Must(gp.FitKept(t.Context(), q.Kernel, q.Train, s, strong, nil))(t).PredictTo(t.Context(), nil, &alone, q.Test))
+		require.Less(t, off(&got), off(&alone))
+		sum += off(&got) / found.Ratio / seeds
+		o.Before = &before
+		again := testref.Must(kept.FindThreshold(t.Context(), q.Kernel, q.Train, s, q.Test, o))(t)
+		other := testref.Must(kept.Fit(t.Context(), q.Train, s, q.Prior, q.Theta, &kept.Options{Found: again}))(t)
+		require.Equal(t, p.Kept(), other.Kept())
+	}
+	require.LessOrEqual(t, sum, 1.0, "the ratio is no smaller than the truth on average")
+}

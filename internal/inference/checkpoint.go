@@ -129,6 +129,7 @@ func (f *fit) readChoice() (*choice, error) {
 	switch {
 	case r.Err() != nil:
 	case c.Weights != 0 && c.Weights != len(f.theta), !(t.Strength >= 0 && t.PriorVariance >= 0), t.Of < 0 || t.Of > math.MaxInt32, t.Wanted < 0 || t.Wanted > math.MaxInt32,
+		t.Representatives < 0 || t.Representatives > math.MaxInt32,
 		c.Match != nil && !(c.Match.Factor > 0 && c.Match.Root > 0 && c.Match.End >= gp.MatchFound && c.Match.End <= gp.MatchNone):
 		_ = r.Fail(saved.OtherFit, "is of another fit, or not possible")
 	case c.Stated != f.precision:

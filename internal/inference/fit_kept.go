@@ -141,7 +141,7 @@ func (f *fit) thresholdOptions() *kept.ThresholdOptions {
 func (f *fit) threshold(ctx context.Context, asked *linearize.Batch, s *gp.Sites, c *choice) (*kept.Threshold, error) {
 	var before *kept.Threshold
 	if c != nil && c.Threshold.Of > 0 {
-		if before = &c.Threshold; before.Ratio <= 1+f.flags.Within {
+		if before = &c.Threshold; before.Ratio <= 1+f.flags.Within && before.Representatives == 0 {
 			return before, nil
 		}
 	}
@@ -159,7 +159,11 @@ func (f *fit) threshold(ctx context.Context, asked *linearize.Batch, s *gp.Sites
 	f.con.Clear()
 	if t.Needed > t.Available {
 		f.con.Note("--within %v takes about %s rows and %s, of which %s may be used: %s rows give variances up to %.3g times those of all rows",
-			f.flags.Within, job.Count(t.Wanted), problem.SizeText(t.Needed), problem.SizeText(t.Available), job.Count(t.Rows), t.Ratio)
+			f.flags.Within, job.Count(t.Wanted), problem.SizeText(t.Needed), problem.SizeText(t.Available), job.Count(t.Rows+t.Representatives), t.Ratio)
+	}
+	if t.Representatives > 0 {
+		f.con.Detail("rows with s > %.3g are kept: %d, and %d stand for the others, which gives variances within a factor of %.4g of those of all rows", t.Strength, t.Rows, t.Representatives, t.Ratio)
+		return t, nil
 	}
 	f.con.Detail("rows with s > %.3g are kept: %d, which give variances up to %.4g times those of all rows, by the %d strongest", t.Strength, t.Rows, t.Ratio, t.Of)
 	return t, nil
@@ -241,7 +245,7 @@ func (f *fit) keptPosterior(ctx context.Context, asked *linearize.Batch, c *choi
 	if err != nil {
 		return nil, nil, err
 	}
-	o.Strength, o.PriorVariance = t.Strength, t.PriorVariance
+	o.Found = t
 	var dual *kept.Posterior
 	if !f.options.AtTheta {
 		dual, err = kept.AtMode(ctx, f.source, y, lik, f.prior, f.theta, f.mode, o)
@@ -285,7 +289,7 @@ func (f *fit) certify(ctx context.Context, q *Posterior, t *kept.Threshold, prod
 	}
 	f.con.Clear()
 	q.certificate = &result.Certificate{Within: result.Float(f.flags.Within), Threshold: result.Float(t.Strength), Against: t.Of, Ratio: result.Float(t.Ratio),
-		Kept: k.Kept, Dropped: k.Dropped, Trace: result.Float(k.Trace), DroppedTrace: result.Float(k.TraceM), DroppedTraceError: result.Float(k.TraceMError),
+		Kept: k.Kept, Dropped: k.Dropped, Representatives: dual.Kept().Representatives, Trace: result.Float(k.Trace), DroppedTrace: result.Float(k.TraceM), DroppedTraceError: result.Float(k.TraceMError),
 		VarianceAtMost: result.Float(k.VarianceAtMost), Failure: result.Float(k.Failure), Sampled: k.Sampled, Rows: k.Rows}
 	for i := range k.Norm {
 		q.certificate.Norm[i], q.certificate.LogDet[i] = result.Float(k.Norm[i]), result.Float(k.LogDet[i])

@@ -121,18 +121,13 @@ func (f *exactFit) fit(ctx context.Context, within float64) error {
 	}
 	fmt.Printf("\nδ = %.4g: τ = %.3g, %d of %d rows of %d examples, ratio %.4f: %s\n", f.delta, f.threshold.Strength, f.threshold.Rows, f.threshold.Of, f.threshold.Examples, f.threshold.Ratio, from.since())
 	from = now()
-	o := f.threshold.KeepOptions()
-	o.Progress = show
-	rows, err := gp.Keep(ctx, f.kernel, f.train, f.sites, o)
+	post, err := kept.Fit(ctx, f.train, f.sites, f.prior, f.p.net.Theta(), &kept.Options{Found: f.threshold, Progress: show})
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%d rows, %.4f of tr Λ: %s\n", rows.Len(), rows.Trace/rows.Total, from.since())
-	from = now()
-	if f.post, err = gp.FitKept(ctx, f.kernel, f.train, f.sites, rows, &gp.Options{Progress: show}); err != nil {
-		return err
-	}
-	fmt.Printf("kernel and factor %s; in all %s\n", from.since(), all.since())
+	f.post = post.Thinned()
+	rows := f.post.Kept()
+	fmt.Printf("%d rows, %.4f of tr Λ, and %d representatives: %s; in all %s\n", rows.Own(), rows.Trace/rows.Total, rows.Representatives, from.since(), all.since())
 	from = now()
 	c, err := certificate.Certify(ctx, f.post, f.train, f.sites, f.prior, f.p.net.Theta(), &certificate.Options{Progress: show})
 	if err != nil {

@@ -16,9 +16,10 @@ import (
 
 // A Certificate compares the posterior on kept rows with that of all rows. D are the
 // dropped rows, and M = S_D C_k(D,D) S_D with S_D = diag √λ and C_k the posterior
-// covariance on the kept rows (E16).
+// covariance on the kept rows (E16). Where these have representatives, D has all rows that they stand
+// for, and variances may also be smaller than those of all rows.
 type Certificate struct {
-	Kept, Dropped int     // rows with λ > 0
+	Kept, Dropped int     // rows with λ > 0, without representatives
 	Trace         float64 // the part of tr Λ that kept rows have
 	// TraceM is t = tr M, and its interval is TraceM ± TraceMError. TraceMError is 0
 	// where t was computed exactly.
@@ -87,7 +88,7 @@ func Certify(ctx context.Context, t *gp.Thinned, src linearize.Source, s *gp.Sit
 	if err != nil {
 		return nil, stopped(err)
 	}
-	c := &Certificate{Kept: t.Kept().Len(), Dropped: d.rows.Len(), Trace: 1}
+	c := &Certificate{Kept: t.Kept().Own(), Dropped: d.rows.Len(), Trace: 1}
 	if d.rows.Total > 0 {
 		c.Trace = 1 - d.rows.Trace/d.rows.Total
 	}
@@ -105,6 +106,9 @@ func Certify(ctx context.Context, t *gp.Thinned, src linearize.Source, s *gp.Sit
 	c.VarianceAtMost = 1 + c.Norm[1]
 	for i := range c.LogDet {
 		c.LogDet[i] += t.LogDet()
+	}
+	if t.Kept().Representatives > 0 {
+		c.LogDet[0] = t.LogDetOwn()
 	}
 	return c, nil
 }

@@ -210,6 +210,29 @@ func TestExactly(t *testing.T) {
 	})
 }
 
+// With representatives a variance may be too small, but no larger than the certificate says, and the log determinant
+// of all rows is in its interval.
+func TestRepresented(t *testing.T) {
+	each(t, func(t *testing.T, p thinned) {
+		own := p.post.Kept()
+		rest := testref.Must(own.Dropped(t.Context(), p.sites, 0))(t)
+		if rest.Len() < 4 {
+			return
+		}
+		for seed := range uint64(3) {
+			p.post = testref.Must(gp.FitKept(t.Context(), p.kernel, p.train, p.sites, own.Represent(rest, rest.Len()/2, seed), nil))(t)
+			c := p.certify(t, certificate.Options{Sample: 1e6})
+			require.Equal(t, rest.Len(), c.Dropped)
+			kept := new(mat.Dense)
+			require.NoError(t, p.post.PredictTo(t.Context(), nil, kept, p.test))
+			requireOrder(t, kept, scaled(c.VarianceAtMost, p.exact(t)), "v_s ⪯ (1 + ‖M‖)v")
+			all := p.logDet(t)
+			require.LessOrEqual(t, c.LogDet[0], all*(1+1e-9))
+			require.GreaterOrEqual(t, c.LogDet[1], all*(1-1e-9))
+		}
+	})
+}
+
 // Bounds by products with all dropped rows hold, and that of the variance is near.
 func TestAll(t *testing.T) {
 	each(t, func(t *testing.T, p thinned) {
