@@ -1,5 +1,6 @@
 """Estimators of scikit-learn as networks, and funcgp's own by its conventions."""
 
+import functools
 import unittest
 import warnings
 
@@ -146,11 +147,15 @@ class TestSklearn(unittest.TestCase):
         self.assertEqual(len(quiet(cross_val_score, funcgp.Classifier(epochs=20), X, y, cv=3)), 3)
 
     def test_conventions(self):
-        from sklearn.utils.estimator_checks import check_estimator
+        from sklearn.utils import estimator_checks
 
+        # estimator_checks_generator is there since scikit-learn 1.6.
+        checks = getattr(estimator_checks, "estimator_checks_generator", None) or functools.partial(
+            estimator_checks.check_estimator, generate_only=True
+        )
         failed = []
         for estimator in (funcgp.Classifier(epochs=60), funcgp.Regressor(epochs=60)):
-            for one, check in check_estimator(estimator, generate_only=True):
+            for one, check in checks(estimator):
                 name = getattr(check, "func", check).__name__
                 try:
                     quiet(check, one)
