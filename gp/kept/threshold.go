@@ -220,6 +220,9 @@ func represented(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Si
 	alone = nil // its memory is free before the next is made
 	for {
 		fits, budget := memory.Fit(2*most, opt.MaxMemory, need)
+		if fits < 2 {
+			return nil, &gp.MemoryError{Op: "a search for rows to keep", Needed: need(2), Available: budget, Unit: gp.KeptRows}
+		}
 		own, err := strongest(fits / 2)
 		if err != nil {
 			return nil, err

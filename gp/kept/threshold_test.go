@@ -267,5 +267,8 @@ func TestE16Represented(t *testing.T) {
 		other := testref.Must(kept.Fit(t.Context(), q.Train, s, q.Prior, q.Theta, &kept.Options{Found: again}))(t)
 		require.Equal(t, p.Kept(), other.Kept())
 	}
+	const little = 8
+	_, err := kept.FindThreshold(t.Context(), q.Kernel, q.Train, s, q.Test, &kept.ThresholdOptions{MaxMemory: little, Before: &kept.Threshold{Rows: 60, Representatives: 60, Ratio: 1}})
+	require.EqualValues(t, little, testref.As[*gp.MemoryError](t, err).Available)
 	require.LessOrEqual(t, sum, 1.0, "the ratio is no smaller than the truth on average")
 }
