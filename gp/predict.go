@@ -10,6 +10,7 @@ import (
 
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
+	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -73,15 +74,16 @@ func (e *Exact) predictTile(ctx context.Context, mean, cov *mat.Dense, x *linear
 	}
 	e.k.DiagTo(cov, x)
 	// Subtract V Vᵀ, V = K_*n R U⁻¹, from the prior's C×C blocks.
-	c := e.predicted()
-	prior := make([]float64, c)
-	for first := 0; first < v.Rows; first += c {
+	c, workers := e.predicted(), e.o.Workers
+	if c >= wide {
+		workers = 1 // products of blocks, each on all workers
+	}
+	return par.Do(context.Background(), workers, x.Len(), func(at int) error {
+		first := at * c
 		if c >= wide {
-			if err := e.subtractGram(ctx, dense.Slice(cov, first, first+c), dense.Rows(v, first, first+c)); err != nil {
-				return shifted(err, first/c)
-			}
-			continue
+			return shifted(e.subtractGram(ctx, dense.Slice(cov, first, first+c), dense.Rows(v, first, first+c)), at)
 		}
+		prior := make([]float64, c)
 		for i := range c {
 			vi := v.Data[(first+i)*v.Stride:][:v.Cols]
 			prior[i] = cov.At(first+i, i)
@@ -93,11 +95,8 @@ func (e *Exact) predictTile(ctx context.Context, mean, cov *mat.Dense, x *linear
 				cov.Set(first+j, i, s)
 			}
 		}
-		if err := SettleVariances(dense.Slice(cov, first, first+c), prior, rounding, first/c, c); err != nil {
-			return err
-		}
-	}
-	return nil
+		return SettleVariances(dense.Slice(cov, first, first+c), prior, rounding, at, c)
+	})
 }
 
 // meanTo writes the predictive mean, m + K_*n α or f(x;θ*); cross is K_*n.

@@ -163,6 +163,7 @@ func Serve(ctx context.Context, server *http.Server, l net.Listener) error {
 		}
 		return errors.Join(fmt.Errorf("serve: some requests were still running %v after the server was told to stop", stopTime), server.Close())
 	}
+	<-stopped // l is closed, also where the server was told to stop before it had begun
 	return nil
 }
 
