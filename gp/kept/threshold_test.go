@@ -2,6 +2,7 @@ package kept_test
 
 import (
 	"context"
+	"math"
 	"slices"
 	"testing"
 
@@ -267,6 +268,11 @@ func TestE16Represented(t *testing.T) {
 		other := testref.Must(kept.Fit(t.Context(), q.Train, s, q.Prior, q.Theta, &kept.Options{Found: again}))(t)
 		require.Equal(t, p.Kept(), other.Kept())
 	}
+	find := func(workers int) kept.Threshold {
+		return *testref.Must(kept.FindThreshold(t.Context(), q.Kernel, q.Train, s, q.Test, &kept.ThresholdOptions{Within: 1, Share: 1, Workers: workers}))(t)
+	}
+	one, five := find(1), find(5)
+	require.Equal(t, math.Float64bits(one.Ratio), math.Float64bits(five.Ratio))
 	const little = 8
 	_, err := kept.FindThreshold(t.Context(), q.Kernel, q.Train, s, q.Test, &kept.ThresholdOptions{MaxMemory: little, Before: &kept.Threshold{Rows: 60, Representatives: 60, Ratio: 1}})
 	require.EqualValues(t, little, testref.As[*gp.MemoryError](t, err).Available)
