@@ -87,10 +87,10 @@ func (k *Kept) Represent(rest *Kept, n int, seed uint64) *Kept {
 	return to
 }
 
-// Representing returns the representatives alone, with their weights as λ.
+// Representing returns the representatives alone, with their weights as λ and without strengths.
 func (k *Kept) Representing() *Kept {
 	own := k.Own()
-	return &Kept{Examples: k.Examples[own:], Directions: dense.Slice(k.Directions, own, k.Len()), Lambda: k.Lambda[own:], Strength: k.Strength[own:], Total: k.Total}
+	return &Kept{Examples: k.Examples[own:], Directions: dense.Slice(k.Directions, own, k.Len()), Lambda: k.Lambda[own:]}
 }
 
 // Thin returns the sites with Λ̃_i = Σ_kept λuuᵀ in the place of Λ_i (E16). The columns of
@@ -111,8 +111,8 @@ func (k *Kept) Thin(s *Sites) *Sites {
 	return to
 }
 
-// Dropped returns the rows with λ > 0 that k leaves out, those of its representatives too, of all N examples with sites s,
-// from which k was chosen. Their strengths are not computed: Strength is nil. A row of k
+// Dropped returns the rows with λ > 0 that k leaves out, of all N examples with sites s, from which k was chosen. Rows
+// that k has as representatives are among them. Their strengths are not computed: Strength is nil. A row of k
 // that is no eigenvector of its example's Λ panics.
 func (k *Kept) Dropped(ctx context.Context, s *Sites, workers int) (*Kept, error) {
 	all, total, err := directions(ctx, s, nil, workers)
@@ -128,7 +128,7 @@ func (k *Kept) Dropped(ctx context.Context, s *Sites, workers int) (*Kept, error
 	return d, nil
 }
 
-// Without returns the rows of d that are not own rows of k.
+// Without returns the rows of d, which has strengths, that are not own rows of k.
 func (k *Kept) Without(d *Kept) *Kept {
 	at := make(map[int][]int, k.Own()) // the kept rows of each example
 	for j, i := range k.Examples[:k.Own()] {

@@ -377,8 +377,9 @@ func TestConditionOnUniformNoise(t *testing.T) {
 
 		inner := inverse(t, plus(q.kTrain, noise, identity(q.n*q.c)))
 		want := plus(q.kTest, -1, product(q.kCross, inner, q.kCross.T()))
-		var cov mat.Dense
-		require.NoError(t, v.PredictTo(t.Context(), nil, &cov, q.test))
+		var mean, cov mat.Dense
+		require.NoError(t, v.PredictTo(t.Context(), &mean, &cov, q.test))
+		require.Equal(t, q.test.F.RawMatrix().Data, mean.RawMatrix().Data, q.name)
 		// v is a difference up to a thousand times smaller than K.
 		requireClose(t, q.name+": v", &cov, diagonalBlocks(want, q.c), 1e-8)
 

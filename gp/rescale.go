@@ -68,15 +68,15 @@ func (e *Exact) Recondition(ctx context.Context, s *Sites) (*Exact, error) {
 }
 
 // Condition returns the posterior of the same training examples and prior at other sites, for its
-// covariances alone: it has no mean. It leaves e as it is: it copies K, and takes as much memory as
-// e does for the result. Where so much is not free, it fails with a *MemoryError.
+// covariances: its mean is f(x;θ*), and it has no dual vector. It leaves e as it is: it copies K, and takes as much
+// memory as e does for the result. Where so much is not free, it fails with a *MemoryError.
 func (e *Exact) Condition(ctx context.Context, s *Sites) (*Exact, error) {
 	g, err := e.copyGram(ctx, "a posterior at other sites")
 	if err != nil {
 		return nil, err
 	}
 	r := &Exact{k: e.k, x: e.x, o: e.o, g: g, tile: e.tile, prior: e.prior}
-	r.o.Mean = LinearGaussian
+	r.o.Mean = Network
 	return r, r.factorAt(ctx, s)
 }
 

@@ -147,8 +147,8 @@ func (t *Thinned) HalfTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch
 }
 
 // Dimension returns d = tr I_S C, with I_S what the representatives S say and C the posterior
-// covariance: how many directions they decide, between 0 and their number. It takes the mean of some of
-// them.
+// covariance: how many directions they decide, between 0 and their number. It takes the mean of at most 500
+// of them, a backward pass and a half-solve each.
 func (t *Thinned) Dimension(ctx context.Context) (float64, error) {
 	own, n := t.kept.Own(), t.kept.Len()
 	some := min(n-own, 500)
@@ -180,7 +180,8 @@ func (t *Thinned) Dimension(ctx context.Context) (float64, error) {
 // Weigh makes the weights of the n representatives larger by 1/(1 − d/n), with d their Dimension before. A
 // covariance is convex in what is observed, so that on average the one given a sample is too large; this takes
 // most of it away (Dereziński, Bartan, Pilanci and Mahoney, Debiasing distributed second order optimization, 2020).
-// It takes a factorization but no kernel.
+// It takes a factorization but no kernel. It changes t and its Kept, which nobody else may use meanwhile. The errors
+// are those of FitKept.
 func (t *Thinned) Weigh(ctx context.Context) error {
 	d, err := t.Dimension(ctx)
 	if err != nil {

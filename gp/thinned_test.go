@@ -326,14 +326,16 @@ func TestKeptDraw(t *testing.T) {
 // rows are taken the posterior is that of all rows. Own rows are left out of a prediction without an example, and
 // representatives are not.
 func TestE16Represent(t *testing.T) {
+	represented := 0
 	each(t, func(t *testing.T, q *problem) {
 		s := q.sites(t)
 		all := q.thinned(t, nil)
 		own := q.thinned(t, &gp.KeepOptions{Most: max(1, all.Kept().Len()/2)})
 		rest := testref.Must(own.Kept().Dropped(t.Context(), s, 0))(t)
-		if rest.Len() < 8 {
-			t.Skip("too few rows")
+		if rest.Len() < 2 {
+			return // the sites are saturated: no more than one row is left
 		}
+		represented++
 		exact := own.Kept().Represent(rest, rest.Len(), 0)
 		require.Equal(t, rest.Len(), exact.Representatives)
 		require.Equal(t, own.Kept().Len(), exact.Own())
@@ -342,8 +344,8 @@ func TestE16Represent(t *testing.T) {
 		require.NoError(t, post.PredictTo(t.Context(), nil, &got, q.test))
 		require.NoError(t, all.PredictTo(t.Context(), nil, &want, q.test))
 		require.True(t, mat.EqualApprox(&got, &want, 1e-9*mat.Max(&want)))
-		require.InEpsilon(t, all.LogDet(), post.LogDet(), 1e-9)
-		require.InEpsilon(t, own.LogDet(), post.LogDetOwn(), 1e-9)
+		require.InDelta(t, all.LogDet(), post.LogDet(), 1e-9*(1+all.LogDet()))
+		require.InDelta(t, own.LogDet(), post.LogDetOwn(), 1e-9*(1+own.LogDet()))
 		d := testref.Must(post.Dimension(t.Context()))(t)
 		require.Greater(t, d, 0.0)
 		require.Less(t, d, float64(rest.Len()))
@@ -401,4 +403,5 @@ func TestE16Represent(t *testing.T) {
 			require.True(t, mat.EqualApprox(&left, &is, 1e-8*mat.Max(&is)))
 		}
 	})
+	require.GreaterOrEqual(t, represented, 7)
 }

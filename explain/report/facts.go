@@ -410,7 +410,7 @@ func certificateFacts(k *result.Certificate) []fact {
 	never, below, measured := ", and never below it", "that of the kept rows is below, with the log evidence", "at most, for 99 % of the rows asked about"
 	if k.Representatives > 0 {
 		list = append(list, fact{"Representatives", result.Count(k.Representatives), "rows that stand for those left out: a sample, each with the weight of several"})
-		never, below, measured = "", "that of the rows with representatives is near", "the factor between it and that of all rows, at most, for 99 % of the rows asked about"
+		never, below, measured = "", "that of the rows with representatives is near", "at most, it or that of all rows, for 99 % of the rows asked about: two standard errors"
 	}
 	return append(list,
 		fact{"What they could still tell, tr M", of, "λ times the posterior variance, summed over them: 0 where they would change nothing"},

@@ -14,7 +14,7 @@ type Certificate struct {
 	Within            Float    `json:"within"`              // by what part a variance may be larger than the variance by all rows
 	Threshold         Float    `json:"threshold"`           // τ: rows with s > τ are kept
 	Against           int      `json:"against"`             // rows, the strongest, that τ was compared with
-	Ratio             Float    `json:"ratio"`               // v_k/v by the rows above τ and by these
+	Ratio             Float    `json:"ratio"`               // v_k/v by the rows above τ and by these; with representatives, the factor between v_s and v
 	Kept              int      `json:"kept"`                // rows
 	Dropped           int      `json:"dropped"`             // rows with λ > 0 that are left out
 	Representatives   int      `json:"representatives"`     // of these, each with the weight of several; 0 where variances are never too small
@@ -266,8 +266,8 @@ func (k *Certificate) Text() string {
 	}
 	text := fmt.Sprintf("The %s left out hold %.2g %% of tr Λ. ", Some(k.Dropped, "row", "rows"), 100*max(0, 1-float64(k.Trace)))
 	if k.Representatives > 0 {
-		return text + fmt.Sprintf("A sample of %s stands for them. For 99 %% of the rows asked about, variances are those of all rows but for a factor of at most %.4g, by another sample.",
-			Count(k.Representatives), float64(k.Ratio))
+		return text + fmt.Sprintf("A sample of %s stands for them. For 99 %% of the rows asked about, variances are those of all rows "+
+			"but for a factor of at most %.4g, two standard errors of the sampling.", Count(k.Representatives), float64(k.Ratio))
 	}
 	text += fmt.Sprintf("Variances are at most %.3g times those of all rows", float64(k.VarianceAtMost))
 	if k.Sampled {

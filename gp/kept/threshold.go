@@ -187,7 +187,8 @@ var poolRows, comparedRows = 40000, 2000
 // takes a backward pass and a half-solve. The first draws poolRows rows by λ and the prior variance of one row of
 // the same example; the second draws representatives of these by their posterior strength beside the first most
 // rows. No row then has a weight with which it says much more than another.
-func represented(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Sites, asked *linearize.Batch, opt *ThresholdOptions, most int, need func(rows int) int64) (*Threshold, error) {
+func represented(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Sites, asked *linearize.Batch, opt *ThresholdOptions,
+	most int, need func(rows int) int64) (*Threshold, error) {
 	fit := func(rows *gp.Kept) (*gp.Thinned, error) {
 		return gp.FitKept(ctx, k, x, s, rows, &gp.Options{MaxMemory: opt.MaxMemory, Workers: opt.Workers, Progress: opt.Progress})
 	}
@@ -227,7 +228,8 @@ func represented(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Si
 		if err != nil {
 			return nil, err
 		}
-		t := &Threshold{Examples: x.Len(), Rows: own.Len(), Representatives: fits - fits/2, Of: fits, Wanted: 2 * most, Strength: math.Nextafter(slices.Min(own.Strength), 0)}
+		t := &Threshold{Strength: math.Nextafter(slices.Min(own.Strength), 0), Examples: x.Len(),
+			Rows: own.Len(), Representatives: fits - fits/2, Of: fits, Wanted: 2 * most}
 		pool := own.Without(pools[0])
 		if t.post, err = fit(own.Represent(pool, t.Representatives, opt.Seed)); err != nil {
 			return nil, err
@@ -260,7 +262,8 @@ func represented(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Si
 
 // eachTile calls do with the rows [lo, hi), linearized, and their half H of Thinned.HalfTo unless post is nil, for
 // one tile of rows after another.
-func eachTile(ctx context.Context, x linearize.Source, post *gp.Thinned, rows *gp.Kept, do func(lo, hi int, b *linearize.Batch, half *mat.Dense) error) error {
+func eachTile(ctx context.Context, x linearize.Source, post *gp.Thinned, rows *gp.Kept,
+	do func(lo, hi int, b *linearize.Batch, half *mat.Dense) error) error {
 	for lo := 0; lo < rows.Len(); lo += weakerTile {
 		hi := min(lo+weakerTile, rows.Len())
 		b, err := linearize.GatherCombined(ctx, x, rows.Examples[lo:hi], dense.Slice(rows.Directions, lo, hi))
@@ -292,7 +295,9 @@ func strengths(ctx context.Context, k ntk.Kernel, x linearize.Source, post *gp.T
 				h := half.RawRowView(i)
 				v = math.Max(v-floats.Dot(h, h), 1e-12*v)
 			}
-			s[lo+i] = rows.Lambda[lo+i] * v
+			if s[lo+i] = rows.Lambda[lo+i] * v; math.IsNaN(s[lo+i]) || math.IsInf(s[lo+i], 0) {
+				return &gp.NotFiniteError{What: "prior variance", Row: rows.Examples[lo+i], Value: v, Remedy: "raise the prior precision, or check the network's Jacobian"}
+			}
 		}
 		o.Progress(gp.StageKeep, hi, rows.Len())
 		return nil
@@ -340,7 +345,8 @@ func likelyStrengths(ctx context.Context, k ntk.Kernel, x linearize.Source, rows
 // value at the y that is best for the representatives. The terms of b are those of independent draws, but for a
 // spacing that makes them more even, so that the squared standard error of b is no more than Σ_S (λ̃c²)². What
 // others, a second sample, say of (a − b)/v_s on average over the asked outputs is the bias.
-func deviation(ctx context.Context, k ntk.Kernel, x linearize.Source, post *gp.Thinned, asked *linearize.Batch, others *gp.Kept, opt *ThresholdOptions) (float64, error) {
+func deviation(ctx context.Context, k ntk.Kernel, x linearize.Source, post *gp.Thinned, asked *linearize.Batch, others *gp.Kept,
+	opt *ThresholdOptions) (float64, error) {
 	e, err := excessOf(ctx, post, asked)
 	if err != nil {
 		return 0, err
@@ -520,7 +526,8 @@ func (e *excess) addWeaker(ctx context.Context, k ntk.Kernel, x linearize.Source
 
 // add adds Σ λc² of rows that post does not have to e.weaker, and calls each with the prior variance of every row and
 // its part of that.
-func (e *excess) add(ctx context.Context, k ntk.Kernel, x linearize.Source, post *gp.Thinned, asked *linearize.Batch, rows *gp.Kept, each func(i int, prior float64, takes []float64)) error {
+func (e *excess) add(ctx context.Context, k ntk.Kernel, x linearize.Source, post *gp.Thinned, asked *linearize.Batch, rows *gp.Kept,
+	each func(i int, prior float64, takes []float64)) error {
 	return eachTile(ctx, x, post, rows, func(lo, hi int, b *linearize.Batch, half *mat.Dense) error {
 		// C_k = κ − H Hᵀ
 		c := mat.NewDense(len(e.v), hi-lo, nil)

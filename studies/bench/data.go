@@ -3,6 +3,7 @@ package bench
 import (
 	"bytes"
 	"context"
+	"math"
 	"os"
 	"strconv"
 
@@ -67,8 +68,11 @@ func openProblem(ctx context.Context, o *options) (*problem, error) {
 	if p.net, err = network.ReadONNX(bytes.NewReader(data), nil); err != nil {
 		return nil, err
 	}
-	if p.delta, err = strconv.ParseFloat(p.net.Metadata()["funcgp.prior_precision"], 64); err != nil {
-		return nil, err
+	p.delta = math.NaN() // of a network that says none, for which -precisions stands
+	if text := p.net.Metadata()["funcgp.prior_precision"]; text != "" {
+		if p.delta, err = strconv.ParseFloat(text, 64); err != nil {
+			return nil, err
+		}
 	}
 	digits, err := dataset.Open(ctx, o.mnist, nil)
 	if err != nil {
