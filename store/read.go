@@ -15,7 +15,7 @@ import (
 func Read(r io.Reader, path, kind string, version uint32, most int64) (*File, error) {
 	data, err := readUpTo(r, most)
 	if err != nil {
-		return nil, &Error{path, "cannot be read: " + err.Error(), ""}
+		return nil, &Error{path, "cannot be read: " + err.Error(), "", err}
 	}
 	return newFile(path, kind, version, data, func() error { return nil })
 }

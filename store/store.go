@@ -60,6 +60,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // An Error says what is wrong with a stored file.
 type Error struct {
 	File, Problem, Remedy string
+	Err                   error // the cause, of which Problem has the text; nil for none
 }
 
 // Error returns the file, the problem and the remedy in one line.
@@ -70,6 +71,9 @@ func (e *Error) Error() string {
 	}
 	return s
 }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
 
 type entry struct {
 	Name   string `json:"name"`
@@ -242,9 +246,9 @@ func Open(path, kind string, version uint32) (*File, error) {
 	if err != nil {
 		var p *os.PathError
 		if errors.As(err, &p) {
-			return nil, &Error{path, "cannot be opened: " + p.Err.Error(), "check the path and its permissions"}
+			return nil, &Error{path, "cannot be opened: " + p.Err.Error(), "check the path and its permissions", p.Err}
 		}
-		return nil, &Error{path, "cannot be read: " + err.Error(), ""}
+		return nil, &Error{path, "cannot be read: " + err.Error(), "", err}
 	}
 	return newFile(path, kind, version, data, unmap)
 }
@@ -260,26 +264,26 @@ func newFile(path, kind string, version uint32, data []byte, unmap func() error)
 }
 
 func (f *File) damaged(format string, args ...any) error {
-	return &Error{f.path, fmt.Sprintf(format, args...), "write it again"}
+	return &Error{f.path, fmt.Sprintf(format, args...), "write it again", nil}
 }
 
 func (f *File) open(kind string, version uint32) error {
 	size := int64(len(f.data))
 	if size < headerSize || string(f.data[:8]) != magic {
-		return &Error{f.path, "is not a file of this program", "name a file that fit wrote"}
+		return &Error{f.path, "is not a file of this program", "name a file that fit wrote", nil}
 	}
 	h := f.data[:headerSize]
 	if crc32.Checksum(h[:60], castagnoli) != binary.LittleEndian.Uint32(h[60:]) {
 		return f.damaged("its header is damaged (checksum)")
 	}
 	if v := binary.LittleEndian.Uint32(h[8:]); v != format {
-		return &Error{f.path, fmt.Sprintf("has format %d, this program reads format %d", v, format), "fit and save it again with this program"}
+		return &Error{f.path, fmt.Sprintf("has format %d, this program reads format %d", v, format), "fit and save it again with this program", nil}
 	}
 	if got := string(bytes.TrimRight(h[12:12+kindSize], "\x00")); got != kind {
-		return &Error{f.path, fmt.Sprintf("holds a %q, not a %q", got, kind), "name another file"}
+		return &Error{f.path, fmt.Sprintf("holds a %q, not a %q", got, kind), "name another file", nil}
 	}
 	if f.version = binary.LittleEndian.Uint32(h[32:]); f.version > version {
-		return &Error{f.path, fmt.Sprintf("has version %d, this program reads up to %d", f.version, version), "use a newer program"}
+		return &Error{f.path, fmt.Sprintf("has version %d, this program reads up to %d", f.version, version), "use a newer program", nil}
 	}
 	at, n := binary.LittleEndian.Uint64(h[40:]), binary.LittleEndian.Uint64(h[48:])
 	if at > uint64(size) || n != uint64(size)-at {

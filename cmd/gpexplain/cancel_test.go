@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/job"
 )
 
 // A countdown is a context that is cancelled when it has been asked for its
@@ -63,13 +63,13 @@ func TestInterrupt(t *testing.T) {
 			for n := int64(0); ; n = n + n/2 + 1 {
 				ctx := newCountdown(t.Context(), n)
 				var stdout, stderr bytes.Buffer
-				code := console.Status(&stderr, run(ctx, &stdout, &stderr, full))
+				code := job.Status(&stderr, "gpexplain", run(ctx, &stdout, &stderr, full))
 				if code == 0 {
 					require.NotEmpty(t, stdout.String())
 					break
 				}
 				interrupted++
-				require.Equal(t, console.StatusInterrupted, code)
+				require.Equal(t, job.StatusInterrupted, code)
 				require.Equal(t, "gpexplain: interrupted\n", stderr.String(), "after %d", n)
 				require.Empty(t, listing(t, dir), "after %d", n)
 				require.Less(t, -ctx.left.Load(), int64(100), "asked again and again after %d", n)

@@ -26,7 +26,12 @@ func newRoot(con *console.Console) *cobra.Command {
 		Long: `Gpexplain explains the predictions of a trained network as sums over its
 training examples, with calibrated uncertainty. It reads networks from ONNX
 files; without --model it uses a small built-in one, which tells handwritten 4s
-from 9s.`,
+from 9s.
+
+The exit status is 0, or 2 for a wrong command line and 1 for what is wrong with models,
+data and files, which will be wrong again. With any other the same command line may succeed:
+75 where the machine failed (disk full, out of memory, input or output), 130 after Ctrl-C,
+143 after SIGTERM, and where it was killed.`,
 		Example: `  gpexplain explain                              # a prediction of the built-in network
   gpexplain explain --index 24 --html page.html  # another one, as a page
   gpexplain train --data digits:2000 --classes 4,9 --epochs 5 --lbfgs 20 --out net.onnx

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/job"
 )
 
 // words are what random command lines are made of: of each flag values that
@@ -172,7 +172,7 @@ func FuzzFlags(f *testing.F) {
 	f.Fuzz(func(t *testing.T, code []byte) {
 		args := phrase(code)
 		var stdout, stderr bytes.Buffer
-		exit := console.Status(&stderr, run(t.Context(), &stdout, &stderr, args))
+		exit := job.Status(&stderr, "gpexplain", run(t.Context(), &stdout, &stderr, args))
 		require.Contains(t, []int{0, 1, 2}, exit)
 		verbose := slices.Contains(args, "--verbose")
 		if exit != 0 && !verbose {

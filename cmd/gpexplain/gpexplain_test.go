@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
@@ -29,7 +29,7 @@ type ran struct {
 // gpexplain runs a command line as main does.
 func gpexplain(ctx context.Context, args ...string) ran {
 	var stdout, stderr bytes.Buffer
-	code := console.Status(&stderr, run(ctx, &stdout, &stderr, args))
+	code := job.Status(&stderr, "gpexplain", run(ctx, &stdout, &stderr, args))
 	return ran{code, stdout.String(), stderr.String()}
 }
 

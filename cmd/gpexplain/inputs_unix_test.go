@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 )
 
@@ -60,7 +60,7 @@ func TestPipesAreInterrupted(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(20*time.Millisecond, cancel)
 			r := gpexplain(ctx, args...)
-			require.Equal(t, ran{console.StatusInterrupted, "", "gpexplain: interrupted\n"}, r, "%s, writer %v", name, writer)
+			require.Equal(t, ran{job.StatusInterrupted, "", "gpexplain: interrupted\n"}, r, "%s, writer %v", name, writer)
 		}
 	}
 }

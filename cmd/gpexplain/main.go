@@ -10,9 +10,8 @@
 //	gpexplain explain --posterior digits.gp      # answers from it
 //	gpexplain explain --model net.onnx --data digits:2000
 //
-// Run gpexplain help VERB for the flags of a verb. The exit status is 2 for a
-// wrong command line, 130 after Ctrl-C, 143 after SIGTERM, and 1 for anything else
-// that went wrong; there is then one line on standard error.
+// Run gpexplain help VERB for the flags of a verb, and gpexplain help for what the
+// exit status says; where it is not 0, there is one line on standard error.
 package main
 
 import (
@@ -21,6 +20,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/funcgp/funcgp/internal/console"
@@ -28,6 +28,7 @@ import (
 )
 
 func main() {
+	debug.SetTraceback("crash") // the runtime's fatal errors, such as no memory, are SIGABRT, and not the status 2
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -38,9 +39,9 @@ func main() {
 		signal.Reset()
 		cancel()
 	}()
-	code := console.Status(os.Stderr, run(ctx, os.Stdout, os.Stderr, os.Args[1:]))
-	if code == console.StatusInterrupted && first == syscall.SIGTERM {
-		code = console.StatusTerminated
+	code := job.Status(os.Stderr, "gpexplain", run(ctx, os.Stdout, os.Stderr, os.Args[1:]))
+	if code == job.StatusInterrupted && first == syscall.SIGTERM {
+		code = job.StatusTerminated
 	}
 	os.Exit(code)
 }

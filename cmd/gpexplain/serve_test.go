@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/testref"
 )
 
@@ -33,7 +33,7 @@ func serving(t *testing.T, args ...string) (url string, stop func() (int, string
 	var stderr bytes.Buffer
 	status := make(chan int, 1)
 	go func() {
-		status <- console.Status(&stderr, run(ctx, w, &stderr, append([]string{"serve", "--addr", "127.0.0.1:0", "--json"}, args...)))
+		status <- job.Status(&stderr, "gpexplain", run(ctx, w, &stderr, append([]string{"serve", "--addr", "127.0.0.1:0", "--json"}, args...)))
 		_ = w.Close() // of a pipe, which does not fail
 	}()
 	var said struct{ Schema, URL string }
@@ -169,7 +169,7 @@ func TestServeSocket(t *testing.T) {
 		r, w := io.Pipe()
 		var stderr bytes.Buffer
 		status := make(chan int, 1)
-		go func() { status <- console.Status(&stderr, run(ctx, w, &stderr, args)) }()
+		go func() { status <- job.Status(&stderr, "gpexplain", run(ctx, w, &stderr, args)) }()
 		said := testref.Must(bufio.NewReader(r).ReadString('\n'))(t)
 		require.Equal(t, "gpexplain answers at the socket "+path+"; Ctrl-C ends it\n", said)
 		info := testref.Must(os.Stat(path))(t)
@@ -208,7 +208,7 @@ func TestServeRefuses(t *testing.T) {
 	require.Contains(t, refuse(t, 1, "serve", "--addr", "127.0.0.1:0", "--data", filepath.Join(t.TempDir(), "none.csv")), "none.csv")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.Equal(t, console.StatusInterrupted, gpexplain(ctx, small("serve", "--addr", "127.0.0.1:0")...).code)
+	require.Equal(t, job.StatusInterrupted, gpexplain(ctx, small("serve", "--addr", "127.0.0.1:0")...).code)
 }
 
 // Where other machines can reach it, the server says so.

@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +18,7 @@ import (
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/sparse/parts"
 	"github.com/funcgp/funcgp/sparse/shard"
+	"github.com/funcgp/funcgp/store"
 )
 
 // shardFlags split a fit into parts.
@@ -80,6 +84,7 @@ func ordinal(i int) string { return fmt.Sprintf("one at position %d", i) }
 type mergeVerb struct {
 	common    problem.Flags
 	calibrate string
+	missing   bool
 
 	parts         []string
 	out, inducing string
@@ -97,15 +102,21 @@ explanation that explain prints.
 
 A part that is missing, there twice, damaged, or of another model, prior, data or inducing set
 is refused by the name of its file. The model and the data are needed again, for the
-calibration and for the dual vector of explanations.`,
+calibration and for the dual vector of explanations.
+
+With --missing, merge writes nothing but the numbers of the parts that are to be computed, as
+sbatch --array takes them, such as 3,7-9, and no line where all are there. It reads the files
+whole; one that is damaged, not there or of another pass counts as missing, and is named on
+standard error. One file at least must say how many parts there are.`,
 		example: `  gpexplain fit --select-only --inducing 200 -o z.gp
   gpexplain fit --inducing-file z.gp --shard 0/2 -o part0.sums
   gpexplain fit --inducing-file z.gp --shard 1/2 -o part1.sums
+  gpexplain merge --missing part0.sums part1.sums
   gpexplain merge part0.sums part1.sums -o all.gp
   gpexplain explain --posterior all.gp --index 24 --shard 0/2 -o part0.terms
   gpexplain explain --posterior all.gp --index 24 --shard 1/2 -o part1.terms
   gpexplain merge part0.terms part1.terms`,
-		flags: s.add, run: s.run, writes: []string{"out"}, operand: "PARTS", several: true,
+		flags: s.add, run: s.run, writes: []string{"out"}, rules: []flags.Rule{flags.Not("missing", "", "out", "inducing-file", "calibrate", "json")}, operand: "PARTS", several: true,
 		take: func(path string) error {
 			s.parts = append(s.parts, path)
 			return nil
@@ -118,11 +129,16 @@ func (s *mergeVerb) add(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVarP(&s.out, "out", "o", "", "write the posterior of all parts of a fit to `FILE`; needed for those")
 	f.StringVar(&s.inducing, "inducing-file", "", "what fit --select-only wrote, with which the parts were computed, is in `FILE` (default where it was)")
+	f.BoolVar(&s.missing, "missing", false, "print the numbers of the parts that none of PARTS holds, and do no more")
 	flags.Calibration(c, &s.calibrate)
 }
 
 func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
-	if parts.IsTerms(s.parts[0]) {
+	terms := slices.ContainsFunc(s.parts, parts.IsTerms)
+	if s.missing {
+		return s.printMissing(ctx, c, terms)
+	}
+	if terms {
 		// Print the explanation of all parts.
 		if s.out != "" || s.inducing != "" {
 			return job.Usagef("-o and --inducing-file are for parts of a fit; those of an explanation are printed")
@@ -152,4 +168,56 @@ func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
 		return err
 	}
 	return r.print(c, q)
+}
+
+// printMissing prints the numbers of the parts that no file holds whole. A file that cannot be merged is noted and left
+// out, until the others are all of one pass.
+func (s *mergeVerb) printMissing(ctx context.Context, c *console.Console, terms bool) error {
+	whole := func(path string) error {
+		f, err := store.Open(path, shard.Kind, shard.Version)
+		if err != nil {
+			return err
+		}
+		return errors.Join(f.Check(), f.Close())
+	}
+	all := func(files []string) error { _, err := shard.Open(files); return err }
+	if terms {
+		whole = func(path string) error { _, err := parts.ReadTerms(path); return err }
+		all = func(files []string) error { _, err := parts.MergeTerms(ctx, files); return err }
+	}
+	files, read := slices.Clone(s.parts), 0 // so many of them were read and are whole
+	for {
+		err := ctx.Err()
+		for ; err == nil && read < len(files); read++ {
+			err = whole(files[read])
+		}
+		if err == nil {
+			err = all(files)
+		}
+		if gone, ok := errors.AsType[*shard.MissingError](err); ok {
+			_, err := fmt.Fprintln(c.Out, arrayText(gone.Numbers))
+			return err
+		}
+		bad, ok := errors.AsType[*store.Error](err)
+		if !ok || !slices.Contains(files, bad.File) || len(files) == 1 { // the last could tell how many parts there are
+			return err
+		}
+		c.Note("gpexplain: %v", err)
+		at := slices.Index(files, bad.File)
+		files, read = slices.Delete(files, at, at+1), read-1
+	}
+}
+
+// arrayText is a list of numbers that rise as sbatch --array takes them: 3,7-9.
+func arrayText(numbers []int) string {
+	var text strings.Builder
+	for i, n := range numbers {
+		switch before, after := i > 0 && numbers[i-1] == n-1, i+1 < len(numbers) && numbers[i+1] == n+1; {
+		case !before:
+			fmt.Fprintf(&text, ",%d", n)
+		case !after:
+			fmt.Fprintf(&text, "-%d", n)
+		}
+	}
+	return strings.TrimPrefix(text.String(), ",")
 }

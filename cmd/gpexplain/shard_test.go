@@ -219,6 +219,70 @@ func TestMergeTerms(t *testing.T) {
 	}
 }
 
+// The parts to compute are those that no file holds whole, as sbatch --array takes them, for a fit and for explanations.
+// What is damaged, foreign, or there twice is named, and so is a file from which nothing can be told.
+func TestMergeMissing(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	missing := func(notes int, files ...string) (stdout, stderr string) {
+		r := gpexplain(t.Context(), append([]string{"merge", "--missing"}, files...)...)
+		require.Equal(t, 0, r.code, r.stderr)
+		require.Equal(t, notes, strings.Count(r.stderr, "\n"), r.stderr)
+		return r.stdout, r.stderr
+	}
+	const n = 11
+	succeed(t, append([]string{"fit", "--select-only", "-o", file("z.gp")}, inParts...)...)
+	succeed(t, append([]string{"fit", "-o", file("a.gp")}, inParts...)...)
+	succeed(t, append([]string{"fit", "--select-only", "--prior-precision", "3", "-o", file("other.gp")}, inParts...)...)
+	sums, foreign := fitParts(t, dir, "a", n, "--inducing-file", file("z.gp")), fitParts(t, dir, "b", 1, "--inducing-file", file("other.gp"))
+	var terms []string
+	for i := range n {
+		terms = append(terms, file(fmt.Sprintf("%d.terms", i)))
+		succeed(t, "explain", "--quiet", "--posterior", file("a.gp"), "--index", "24", "--shard", fmt.Sprintf("%d/%d", i, n), "-o", terms[i])
+	}
+	succeed(t, "explain", "--quiet", "--posterior", file("a.gp"), "--index", "6", "--shard", "0/1", "-o", file("other.terms"))
+	for _, x := range []struct {
+		parts   []string
+		foreign string
+	}{{sums, foreign[0]}, {terms, file("other.terms")}} {
+		p := x.parts
+		out, _ := missing(0, p...)
+		require.Empty(t, out)
+		for want, there := range map[string][]string{
+			"0\n": p[1:], "10\n": p[:n-1], "1-9\n": {p[0], p[10]}, "0,2-3,5,7-10\n": {p[6], p[4], p[1]}, "1-10\n": p[:1],
+		} {
+			out, _ := missing(0, there...)
+			require.Equal(t, want, out)
+			if want != "1-10\n" {
+				continue
+			}
+			// The number of a part that merge refuses first is the first of them.
+			require.Contains(t, refuse(t, 1, append([]string{"merge", "--quiet", "-o", file("all.gp")}, sums[0])...), "part 1/11: 10 of 11 parts are missing")
+		}
+		// A bit that flips anywhere in the file, half a file, none, a part of another pass and one that is there twice.
+		whole := []byte(read(t, p[2]))
+		for _, at := range []int{3, 70, len(whole) / 2, len(whole) - 1} {
+			bad := slices.Clone(whole)
+			bad[at] ^= 16
+			out, named := missing(1, append([]string{write(t, file("bad"), bad)}, slices.Delete(slices.Clone(p), 2, 3)...)...)
+			require.Equal(t, "2\n", out)
+			require.Contains(t, named, "gpexplain: "+file("bad")+": ")
+		}
+		write(t, file("half"), whole[:len(whole)/2])
+		out, named := missing(4, file("half"), p[0], p[1], file("none"), p[1], p[3], p[4], x.foreign, p[7], p[8], p[9], p[10])
+		require.Equal(t, "2,5-6\n", out)
+		for _, path := range []string{file("half"), file("none"), p[1], x.foreign} {
+			require.Contains(t, named, "gpexplain: "+path+": ")
+		}
+		require.Contains(t, refuse(t, 1, "merge", "--missing", "--quiet", file("half"), file("none")), file("none")+": cannot be opened")
+		out, named = missing(0, "--quiet", file("half"), p[3])
+		require.Equal(t, "0-2,4-10\n", out)
+		require.Empty(t, named)
+	}
+	require.Contains(t, refuse(t, 2, "merge", "--missing", "-o", "a", sums[0]), "--out is not for --missing")
+	require.Contains(t, refuse(t, 2, "merge", "--missing", "--json", sums[0]), "--json is not for --missing")
+}
+
 // Flags that make no part are refused before a file is opened.
 func TestPartUsage(t *testing.T) {
 	for want, args := range map[string][]string{

@@ -67,9 +67,9 @@ func TestEngines(t *testing.T) {
 	bin := t.TempDir()
 	write(t, filepath.Join(bin, "gpexplain"), []byte("#!/bin/sh\necho \"$@\"\n"))
 	require.NoError(t, os.Chmod(filepath.Join(bin, "gpexplain"), 0o700))
-	c := exec.CommandContext(t.Context(), "sh", filepath.Join(shards, "slurm.sh"))
-	c.Env = []string{"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "SLURM_ARRAY_TASK_ID=0", "SLURM_ARRAY_TASK_COUNT=7", "SLURM_CPUS_PER_TASK=2"}
+	c := exec.CommandContext(t.Context(), "sh", filepath.Join(shards, "slurm.sh"), "part")
+	c.Env = []string{"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "SLURM_ARRAY_TASK_ID=0", "PARTS=7", "SLURM_CPUS_PER_TASK=2"}
 	out, err := c.CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	require.Equal(t, "fit --quiet --workers 2 --inducing-file z.gp --shard 0/7 -o part0.sums\n", string(out))
+	require.Equal(t, "fit --inducing-file z.gp --shard 0/7 -o part0.sums --quiet --workers 2\n", string(out))
 }

@@ -40,7 +40,7 @@ func steps(t *testing.T, stop int, args []string) ([]step, ran) {
 	var stdout, stderr bytes.Buffer
 	c := console.New(args, &stdout, &stderr)
 	c.Listener = heard{c.Listener, hear}
-	code := console.Status(&stderr, runOn(ctx, c))
+	code := job.Status(&stderr, "gpexplain", runOn(ctx, c))
 	return all, ran{code, stdout.String(), stderr.String()}
 }
 
@@ -128,7 +128,7 @@ func TestCancelAtEveryStage(t *testing.T) {
 				}
 				dir := t.TempDir()
 				done, r := steps(t, at, args(dir))
-				require.Equal(t, console.StatusInterrupted, r.code, in)
+				require.Equal(t, job.StatusInterrupted, r.code, in)
 				require.Equal(t, "gpexplain: interrupted\n", r.stderr, in)
 				require.Empty(t, listing(t, dir), in)
 				next := at + 1 // the first step of another stage
@@ -150,7 +150,7 @@ func TestCancelBeforeTheFirstStage(t *testing.T) {
 		{"inspect"}, {"explain", "--html", filepath.Join(dir, "a")}, {"predict"}, {"importances", "--html", filepath.Join(dir, "a")}, {"evidence"}, {"validate"},
 		{"fit", "-o", filepath.Join(dir, "a")}, {"train", "--out", filepath.Join(dir, "a")},
 	} {
-		require.Equal(t, ran{console.StatusInterrupted, "", "gpexplain: interrupted\n"}, gpexplain(ctx, args...), "%q", args)
+		require.Equal(t, ran{job.StatusInterrupted, "", "gpexplain: interrupted\n"}, gpexplain(ctx, args...), "%q", args)
 		require.Empty(t, listing(t, dir))
 	}
 }
@@ -173,7 +173,7 @@ func TestPredictStopsAmongRows(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	out := &stopper{cancel: cancel}
 	var stderr bytes.Buffer
-	require.Equal(t, console.StatusInterrupted, console.Status(&stderr, run(ctx, out, &stderr, []string{"predict", "--data", "digits:400,2000", "--train-count", "60"})))
+	require.Equal(t, job.StatusInterrupted, job.Status(&stderr, "gpexplain", run(ctx, out, &stderr, []string{"predict", "--data", "digits:400,2000", "--train-count", "60"})))
 	require.Equal(t, "gpexplain: interrupted\n", stderr.String())
 	require.Equal(t, 1, out.writes)
 }

@@ -5,12 +5,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
 	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/job"
 )
 
 // shell runs the command with these arguments and a redirection of a shell's.
@@ -66,9 +68,48 @@ func TestFullDisk(t *testing.T) {
 			small("importances", "--html", path),
 			{"train", "--data", "digits:100,20", "--arch", "mlp:9-10", "--epochs", "1", "--lbfgs", "1", "--out", path},
 		} {
-			require.Contains(t, refuse(t, 1, args...), "cannot write "+path+": no space left on device; free some space")
+			require.Contains(t, refuse(t, job.StatusAgain, args...), "cannot write "+path+": no space left on device; free some space")
 			require.Equal(t, []string{"old"}, listing(t, dir))
 		}
 	}
 	require.Equal(t, "content", read(t, old))
+}
+
+// What a scheduler tries again is told from what it does not by the exit status, of parts as of all: a full disk, a limit,
+// a disk that cannot be read and no memory from what was asked for.
+func TestStatusOfMachines(t *testing.T) {
+	dir := t.TempDir()
+	z, part := filepath.Join(dir, "z.gp"), filepath.Join(dir, "part.sums")
+	succeed(t, append([]string{"fit", "--select-only", "-o", z}, inParts...)...)
+	fit := []string{"fit", "--quiet", "--inducing-file", z, "--shard", "0/2", "-o", part}
+	broken := filepath.Join(dir, "broken.onnx")
+	require.NoError(t, os.Symlink("/proc/self/mem", broken)) // whose first byte cannot be read
+	for _, x := range []struct {
+		code  int
+		limit string
+		args  []string
+		says  string
+	}{
+		{2, "", append(fit, "--shard", "2/2"), "the parts of 2 are"},
+		{1, "", append(fit, "--model", z), z},
+		{1, "", append(fit, "--shard", "0/1000"), "it has no rows"},
+		{job.StatusAgain, "", append(fit, "-o", "/dev/full"), "no space left on device"},
+		{job.StatusAgain, "trap '' XFSZ; ulimit -f 1; ", fit, "cannot write " + part + ": file too large"},
+		{job.StatusAgain, "", append(fit, "--model", broken), "input/output error"},
+		{job.StatusAgain, "", []string{"explain", "--posterior", broken}, "input/output error"},
+		{job.StatusAgain, "", []string{"merge", broken, "-o", part}, "input/output error"},
+		{-int(unix.SIGABRT), "ulimit -v 1500000; ", []string{"predict", "--data", "digits:60000,60000"}, "out of memory"},
+	} {
+		c := exec.CommandContext(t.Context(), "/bin/sh", append([]string{"-c", x.limit + `exec "$0" "$@"`, os.Args[0]}, x.args...)...)
+		c.Env = append(os.Environ(), asCommand+"=1")
+		out, _ := c.CombinedOutput() // the exit status is looked at
+		status := c.ProcessState.Sys().(syscall.WaitStatus)
+		code := status.ExitStatus()
+		if status.Signaled() {
+			code = -int(status.Signal())
+		}
+		require.Equal(t, x.code, code, "%q: %.2000s", x.args, out)
+		require.Contains(t, string(out), x.says)
+		require.Equal(t, []string{"broken.onnx", "z.gp"}, listing(t, dir))
+	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/testref"
 )
 
@@ -76,7 +76,7 @@ func TestValidateIsCancelledAtEachStage(t *testing.T) {
 	require.Zero(t, r.code, r.stderr)
 	for _, at := range breaks(all) {
 		done, r := steps(t, at, args)
-		require.Equal(t, console.StatusInterrupted, r.code, all[at])
+		require.Equal(t, job.StatusInterrupted, r.code, all[at])
 		require.Equal(t, "gpexplain: interrupted\n", r.stderr, all[at])
 		require.Len(t, done, at+1, "progress after the cancellation")
 		seen[all[at].stage] = true

@@ -1,6 +1,5 @@
 // Package console is where one run of the command speaks: results on standard
-// output, notes and progress on standard error, files that it writes, and errors
-// with the exit status that each kind has.
+// output, notes and progress on standard error, and files that it writes.
 package console
 
 import (

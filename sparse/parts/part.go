@@ -45,7 +45,8 @@ func (h *header) differs(o *header) string {
 }
 
 func (h *header) possible() bool {
-	return h.Part.Of >= 1 && h.Part.Number >= 0 && h.Part.Number < h.Part.Of && h.Examples >= 1
+	_, err := shard.ParsePart(h.Part.String())
+	return err == nil && h.Examples >= 1
 }
 
 // A TermsPart is what some of the training rows contribute to predictions.

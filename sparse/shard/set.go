@@ -21,6 +21,18 @@ type Set struct {
 // An Error says which file cannot be merged with the others, and why.
 type Error = store.Error
 
+// A MissingError is the Error of parts that are in no file.
+type MissingError struct {
+	Err     Error // names the first of them
+	Numbers []int // of the parts, rising
+}
+
+// Error implements error.
+func (e *MissingError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the *Error.
+func (e *MissingError) Unwrap() error { return &e.Err }
+
 // Remedies of an Error.
 const (
 	computeAgain = "compute this part again as the others were"
@@ -28,8 +40,8 @@ const (
 )
 
 // Open reads the headers of the files, given in any order, and returns the set of all parts of one pass. The error
-// is an *Error that names a file: one that is damaged or given twice, a missing part, or a file of another pass
-// than most, that is with another model, prior, likelihood, inducing set, data or mode.
+// is an *Error that names a file: one that is damaged or given twice, or of another pass than most, that is with
+// another model, prior, likelihood, inducing set, data or mode. It is a *MissingError where nothing else is wrong.
 func Open(paths []string) (*Set, error) { return open(paths, nil) }
 
 // OpenApart is Open for parts written without their sums. The sums were added separately, for example by an engine
@@ -107,8 +119,8 @@ func (a *about) possible() bool {
 }
 
 // Order returns the positions in paths of the files of all parts, in the order of the parts. foreign says why two
-// files are not of one pass, or "". The error is an *Error that names a file: for a part that is missing or given
-// twice, and for a file that is unlike most.
+// files are not of one pass, or "". The error is an *Error that names a file given twice or unlike most, or else a
+// *MissingError.
 func Order(paths []string, parts []Part, foreign func(i, j int) string) ([]int, error) {
 	if len(paths) == 0 {
 		return nil, fmt.Errorf("shard: no parts to merge")
@@ -148,11 +160,14 @@ func Order(paths []string, parts []Part, foreign func(i, j int) string) ([]int, 
 		at[parts[i].Number] = i
 	}
 	if len(at) < of {
-		first := Part{0, of}
-		for _, there := at[first.Number]; there; _, there = at[first.Number] {
-			first.Number++
+		e := &MissingError{Err: Error{Problem: fmt.Sprintf("%d of %d parts are missing, this one first", of-len(at), of), Remedy: "compute it and merge again"}}
+		for i := range of {
+			if _, there := at[i]; !there {
+				e.Numbers = append(e.Numbers, i)
+			}
 		}
-		return nil, &Error{File: fmt.Sprintf("part %v", first), Problem: fmt.Sprintf("%d of %d parts are missing, this one first", of-len(at), of), Remedy: "compute it and merge again"}
+		e.Err.File = fmt.Sprintf("part %v", Part{e.Numbers[0], of})
+		return nil, e
 	}
 	order := make([]int, of)
 	for i := range order {

@@ -1,17 +1,35 @@
 #!/bin/sh
-# A Slurm array of 64 parts, whose tasks are counted from 0 as parts are. Submit the three
-# steps with their order:
+# A fit by Slurm in PARTS parts, in a folder that all nodes see:
 #
-#	z=$(sbatch --parsable --wrap 'gpexplain fit --select-only --model net.onnx --data train.csv --inducing 200 -o z.gp')
-#	a=$(sbatch --parsable --dependency=afterok:$z slurm.sh)
-#	sbatch --dependency=afterok:$a --wrap 'gpexplain merge part*.sums -o all.gp'
+#	PARTS=64 FIT="--model net.onnx --data train.csv --inducing 200" sh slurm.sh
 #
-# A task that fails is submitted again alone, with --array=17. Files are on a file system that
-# all nodes see.
-#SBATCH --array=0-63
+# submits three jobs, each of which waits for the one before: the match and the inducing examples,
+# the array of parts, whose tasks are counted from 0 as parts are, and their merger. Slurm starts a
+# task again whose node died. After an error that was mended, the parts that are not there:
+#
+#	PARTS=64 sbatch --array="$(gpexplain merge --missing part*.sums)" slurm.sh part
+#	sbatch slurm.sh merge
 #SBATCH --cpus-per-task=4
 #SBATCH --mem=8G
 #SBATCH --time=01:00:00
+#SBATCH --requeue
 set -eu
-exec gpexplain fit --quiet --workers "${SLURM_CPUS_PER_TASK:-1}" --inducing-file z.gp \
-	--shard "$SLURM_ARRAY_TASK_ID/${SLURM_ARRAY_TASK_COUNT:-64}" -o "part$SLURM_ARRAY_TASK_ID.sums"
+export PARTS="${PARTS:-64}" FIT="${FIT:---inducing 200}"
+submit() { sbatch --parsable --kill-on-invalid-dep=yes "$@"; }
+case ${1:-} in
+select) set -- fit --select-only $FIT -o z.gp ;;
+part) set -- fit --inducing-file z.gp --shard "$SLURM_ARRAY_TASK_ID/$PARTS" -o "part$SLURM_ARRAY_TASK_ID.sums" ;;
+merge) set -- merge part*.sums -o all.gp ;;
+*)
+	z=$(submit "$0" select)
+	a=$(submit --dependency="afterok:$z" --array="0-$((PARTS - 1))" "$0" part)
+	submit --dependency="afterok:$a" "$0" merge
+	exit ;;
+esac
+status=0
+gpexplain "$@" --quiet --workers "${SLURM_CPUS_PER_TASK:-1}" || status=$?
+# The machine failed, its disk full for example: again, on any node, three times at most.
+if [ $status = 75 ] && [ "${SLURM_RESTART_COUNT:-0}" -lt 3 ]; then
+	scontrol requeue "${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}"
+fi
+exit $status

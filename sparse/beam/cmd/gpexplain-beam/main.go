@@ -31,6 +31,7 @@ import (
 
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/core/runtime/exec/optimized"
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/dataflow"
+
 	//lint:ignore SA1019 --runner direct is there for machines on which no port may be opened
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/direct"
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/flink"
@@ -49,28 +50,7 @@ func main() {
 		<-ctx.Done()
 		stop()
 	}()
-	os.Exit(status(os.Stderr, run(ctx, os.Stdout, os.Stderr, os.Args[1:])))
-}
-
-// status reports err in one line and returns the exit status, as that of gpexplain.
-func status(stderr io.Writer, err error) int {
-	if err == nil {
-		return 0
-	}
-	message, interrupted := job.Message(err.Error()), errors.Is(err, context.Canceled)
-	if interrupted {
-		message = "interrupted"
-	}
-	// Where standard error cannot be written there is nobody left to tell.
-	_, _ = fmt.Fprintln(stderr, "gpexplain-beam: "+message)
-	_, usage := errors.AsType[*job.UsageError](err)
-	switch {
-	case usage:
-		return 2
-	case interrupted:
-		return 130
-	}
-	return 1
+	os.Exit(job.Status(os.Stderr, "gpexplain-beam", run(ctx, os.Stdout, os.Stderr, os.Args[1:])))
 }
 
 // runners are those that --runner takes.

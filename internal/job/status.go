@@ -1,0 +1,50 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"syscall"
+
+	"github.com/funcgp/funcgp/internal/dataset"
+)
+
+// Exit statuses other than 0 and 1. The same command line ends with 1 or 2 again; with any other it may succeed.
+const (
+	StatusUsage       = 2   // a wrong command line
+	StatusAgain       = 75  // the machine failed: EX_TEMPFAIL of sysexits.h
+	StatusInterrupted = 130 // Ctrl-C, as shells have it: 128 and the number of SIGINT
+	StatusTerminated  = 143 // the same of SIGTERM
+)
+
+// failures are errors of a machine, whatever it was asked: no room on a disk, input and output, no memory.
+var failures = []error{
+	syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, syscall.EIO, syscall.ESTALE, syscall.ETIMEDOUT,
+	syscall.ENOMEM, syscall.EAGAIN, syscall.EMFILE, syscall.ENFILE,
+}
+
+// Status reports err in one line that begins with the name of the program, and returns the exit status. A context
+// that was cancelled counts as interrupted.
+func Status(stderr io.Writer, program string, err error) int {
+	if err == nil {
+		return 0
+	}
+	msg, interrupted := err.Error(), errors.Is(err, context.Canceled)
+	if download := (*dataset.Error)(nil); interrupted && !errors.As(err, &download) {
+		msg = "interrupted"
+	}
+	// Where standard error cannot be written there is nobody left to tell.
+	fmt.Fprintln(stderr, program+": "+Message(msg))
+	_, usage := errors.AsType[*UsageError](err)
+	switch {
+	case usage:
+		return StatusUsage
+	case interrupted:
+		return StatusInterrupted
+	case slices.ContainsFunc(failures, func(e error) bool { return errors.Is(err, e) }):
+		return StatusAgain
+	}
+	return 1
+}
