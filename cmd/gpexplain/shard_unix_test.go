@@ -60,16 +60,41 @@ func TestMakeParts(t *testing.T) {
 	require.Contains(t, string(out), "prior mean + 40 contributions")
 }
 
-// The scripts for other engines count parts from 0 as the flag does.
+// The scripts for other engines count parts from 0 as the flag does, and try again what the exit status says.
+// testdata/cluster/slurm.sh runs the script for Slurm on a Slurm.
 func TestEngines(t *testing.T) {
-	require.Contains(t, read(t, filepath.Join(shards, "slurm.sh")), `--shard "$SLURM_ARRAY_TASK_ID/`)
-	require.Contains(t, read(t, filepath.Join(shards, "kubernetes.yaml")), `--shard "$JOB_COMPLETION_INDEX/64"`)
+	kubernetes := read(t, filepath.Join(shards, "kubernetes.yaml"))
+	require.Contains(t, kubernetes, `--shard "$JOB_COMPLETION_INDEX/64"`)
+	require.Contains(t, kubernetes, "{action: FailJob, onExitCodes: {containerName: part, operator: In, values: [1, 2]}}")
 	bin := t.TempDir()
-	write(t, filepath.Join(bin, "gpexplain"), []byte("#!/bin/sh\necho \"$@\"\n"))
-	require.NoError(t, os.Chmod(filepath.Join(bin, "gpexplain"), 0o700))
-	c := exec.CommandContext(t.Context(), "sh", filepath.Join(shards, "slurm.sh"), "part")
-	c.Env = []string{"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "SLURM_ARRAY_TASK_ID=0", "PARTS=7", "SLURM_CPUS_PER_TASK=2"}
-	out, err := c.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	require.Equal(t, "fit --inducing-file z.gp --shard 0/7 -o part0.sums --quiet --workers 2\n", string(out))
+	for name, script := range map[string]string{"gpexplain": `echo "$@"; exit ${STATUS:-0}`, "scontrol": `echo scontrol "$@"`, "sbatch": `echo "$FIT: $@" >&2; echo 41`} {
+		require.NoError(t, os.Chmod(write(t, filepath.Join(bin, name), []byte("#!/bin/sh\n"+script+"\n")), 0o700))
+	}
+	slurm := filepath.Join(shards, "slurm.sh")
+	const part = "fit --inducing-file z.gp --shard 0/7 -o part0.sums --quiet --workers 2\n"
+	task := []string{"SLURM_JOB_ID=48", "SLURM_ARRAY_JOB_ID=41", "SLURM_ARRAY_TASK_ID=0", "SLURM_CPUS_PER_TASK=2", "PARTS=7"}
+	for _, x := range []struct {
+		step string
+		env  []string
+		code int
+		want string
+	}{
+		{"", []string{"PARTS=7", "FIT=--seed 2"}, 0, "--seed 2: --parsable --kill-on-invalid-dep=yes " + slurm + " select\n" +
+			"--seed 2: --parsable --kill-on-invalid-dep=yes --dependency=afterok:41 --array=0-6 " + slurm + " part\n" +
+			"--seed 2: --parsable --kill-on-invalid-dep=yes --dependency=afterok:41 " + slurm + " merge\n41\n"},
+		{"select", []string{"FIT=--seed 2"}, 0, "fit --select-only --seed 2 -o z.gp --quiet --workers 1\n"},
+		{"merge", nil, 0, "merge part*.sums -o all.gp --quiet --workers 1\n"},
+		{"merge", []string{"STATUS=75", "SLURM_JOB_ID=48"}, 75, "merge part*.sums -o all.gp --quiet --workers 1\nscontrol requeue 48\n"},
+		{"part", task, 0, part},
+		{"part", append(task, "STATUS=1"), 1, part},
+		{"part", append(task, "STATUS=2"), 2, part},
+		{"part", append(task, "STATUS=75"), 75, part + "scontrol requeue 41_0\n"},
+		{"part", append(task, "STATUS=75", "SLURM_RESTART_COUNT=3"), 75, part},
+	} {
+		c := exec.CommandContext(t.Context(), "sh", slurm, x.step)
+		c.Dir, c.Env = t.TempDir(), append(x.env, "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+		out, _ := c.CombinedOutput() // the exit status is looked at
+		require.Equal(t, x.want, string(out))
+		require.Equal(t, x.code, c.ProcessState.ExitCode(), "%q", x)
+	}
 }

@@ -28,7 +28,8 @@ merge) set -- merge part*.sums -o all.gp ;;
 esac
 status=0
 gpexplain "$@" --quiet --workers "${SLURM_CPUS_PER_TASK:-1}" || status=$?
-# The machine failed, its disk full for example: again, on any node, three times at most.
+# The machine failed, its disk full for example: again, on any node, three times at most. The
+# last task of an array has the array's number as SLURM_JOB_ID.
 if [ $status = 75 ] && [ "${SLURM_RESTART_COUNT:-0}" -lt 3 ]; then
 	scontrol requeue "${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}"
 fi
