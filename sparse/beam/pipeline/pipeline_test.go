@@ -2,9 +2,7 @@ package pipeline_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/sparse"
 	"github.com/funcgp/funcgp/sparse/beam/pipeline"
 	"github.com/funcgp/funcgp/sparse/parts"
@@ -29,18 +28,21 @@ import (
 
 func TestMain(m *testing.M) {
 	log.LogLevel = "error"
+	var err error
+	if programs, err = os.MkdirTemp("", "gpexplain-*"); err == nil {
+		err = os.Setenv("TMPDIR", programs) // where Beam leaves a file for each pipeline
+	}
+	if err != nil {
+		panic(err)
+	}
 	status := ptest.MainRet(m)
 	_ = os.RemoveAll(programs)
 	os.Exit(status)
 }
 
 var (
-	programs string // where gpexplain is built
+	programs string // where gpexplain is built, and other temporary files are
 	build    = sync.OnceValues(func() (string, error) {
-		var err error
-		if programs, err = os.MkdirTemp("", "gpexplain-*"); err != nil {
-			return "", err
-		}
 		path := filepath.Join(programs, "gpexplain")
 		c := exec.Command("go", "build", "-o", path, "./cmd/gpexplain")
 		c.Dir = filepath.Join("..", "..", "..")
@@ -71,38 +73,11 @@ var fitted = []string{"--data", "digits:800,100", "--train-count", "130", "--met
 // with returns flags before those of a fit.
 func with(args []string, more ...string) []string { return append(more, args...) }
 
-// requireSame compares two lines of JSON up to rounding, but for what files and clocks say.
+// requireSame compares two lines of JSON up to sums of 130 rows in another order, through a
+// factorization.
 func requireSame(t *testing.T, want, got string) {
 	t.Helper()
-	var a, b any
-	require.NoError(t, json.Unmarshal([]byte(want), &a))
-	require.NoError(t, json.Unmarshal([]byte(got), &b))
-	requireSameValue(t, "", a, b)
-}
-
-func requireSameValue(t *testing.T, at string, a, b any) {
-	t.Helper()
-	switch x := a.(type) {
-	case map[string]any:
-		y := b.(map[string]any)
-		require.Len(t, y, len(x), at)
-		for k, v := range x {
-			if k != "timings" && k != "record" && k != "sum_residual" { // the last is rounding alone
-				requireSameValue(t, at+"/"+k, v, y[k])
-			}
-		}
-	case []any:
-		y := b.([]any)
-		require.Len(t, y, len(x), at)
-		for i := range x {
-			requireSameValue(t, fmt.Sprintf("%s/%d", at, i), x[i], y[i])
-		}
-	case float64:
-		// sums of 130 rows in another order, through a factorization
-		require.InDelta(t, x, b, 1e-10*math.Max(1, math.Abs(x)), at)
-	default:
-		require.Equal(t, a, b, at)
-	}
+	testkit.RequireSameJSON(t, want, got, 1e-10)
 }
 
 // numbered is 1 to 64 parts.

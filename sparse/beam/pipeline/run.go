@@ -2,12 +2,15 @@ package pipeline
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/sparse/parts"
 	"github.com/funcgp/funcgp/sparse/shard"
 )
@@ -27,7 +30,7 @@ type Fit struct {
 // Run makes the pass of the fit on a runner, writes the posterior, and returns what there is to
 // say of it. Where it fails, there is no file Out.
 func (f *Fit) Run(ctx context.Context, runner string) (*result.Fit, error) {
-	dir, remove, err := f.directory()
+	dir, remove, err := directory(f.Dir, f.Out)
 	if err != nil {
 		return nil, err
 	}
@@ -76,15 +79,16 @@ func absolute(names ...*string) (err error) {
 	return err
 }
 
-// directory is where files of parts go, and a function that removes it.
-func (f *Fit) directory() (dir string, remove func(), err error) {
-	if f.Dir != "" {
+// directory makes a directory for files of workers, in one that all machines share or, for "",
+// beside out, and returns a function that removes it.
+func directory(shared, out string) (dir string, remove func(), err error) {
+	if shared != "" {
 		// Runs that go on at the same time have a directory each.
-		if dir, err = filepath.Abs(f.Dir); err == nil {
+		if dir, err = filepath.Abs(shared); err == nil {
 			dir, err = os.MkdirTemp(dir, "fit-*")
 		}
-	} else if dir, err = filepath.Abs(filepath.Dir(f.Out)); err == nil {
-		dir, err = os.MkdirTemp(dir, "."+filepath.Base(f.Out)+".parts-*")
+	} else if dir, err = filepath.Abs(filepath.Dir(out)); err == nil {
+		dir, err = os.MkdirTemp(dir, "."+filepath.Base(out)+".parts-*")
 	}
 	// What cannot be removed stays, and does no harm.
 	return dir, func() { _ = os.RemoveAll(dir) }, err
@@ -100,10 +104,11 @@ type Explain struct {
 // Run makes the pass on a runner and writes the file, and gpexplain merge prints the
 // explanation in it. Where it fails, there is no file Out.
 func (e *Explain) Run(ctx context.Context, runner string) error {
-	out, err := filepath.Abs(e.Out)
+	dir, remove, err := directory("", e.Out)
 	if err != nil {
 		return err
 	}
+	defer remove()
 	defer openings.forget()
 	o := e.TermsOptions
 	if err := absolute(&o.Posterior, &o.Model, &o.Data, &o.Rows.TestIndex, &o.Rows.Input); err != nil {
@@ -121,8 +126,22 @@ func (e *Explain) Run(ctx context.Context, runner string) error {
 	if err != nil {
 		return err
 	}
-	return run(ctx, runner, e.Parts, func(s beam.Scope, in beam.PCollection) {
-		WriteTerms(s, Terms(s, in, o, posterior), n, out)
+	// What a worker writes when nobody waits for it finds no directory, and what one writes that
+	// does not share the directory is not here.
+	written := filepath.Join(dir, "terms")
+	err = run(ctx, runner, e.Parts, func(s beam.Scope, in beam.PCollection) {
+		WriteTerms(s, Terms(s, in, o, posterior), n, written)
+	})
+	if err != nil {
+		return err
+	}
+	terms, err := os.ReadFile(written)
+	if err != nil {
+		return fmt.Errorf("%s: no worker has written the terms beside it; name with --out a file in a directory that all machines share", e.Out)
+	}
+	return atomicfile.Write(e.Out, func(w io.Writer) error {
+		_, err := w.Write(terms)
+		return err
 	})
 }
 

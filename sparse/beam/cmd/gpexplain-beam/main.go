@@ -5,8 +5,8 @@
 //	gpexplain-beam explain --posterior all.gp --index 24 --parts 64 -o all.terms
 //	gpexplain merge all.terms
 //
-// Without --runner it runs the parts in its own process, on Beam's Prism. With --runner flink
-// or dataflow it hands them to a cluster, whose machines need the files at the same paths.
+// Without --runner and --endpoint it runs the parts in its own process, on Beam's Prism. Otherwise it
+// hands them to a job server or a cluster, whose machines need the files at the same paths.
 package main
 
 import (
@@ -15,6 +15,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -23,9 +24,9 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
-	"github.com/apache/beam/sdks/v2/go/pkg/beam/log"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -65,15 +66,19 @@ func run(ctx context.Context, stdout, stderr io.Writer, args []string) error {
 		Use:   "gpexplain-beam",
 		Short: "Run a fit or an explanation of gpexplain in parts on Apache Beam",
 		Long: `Gpexplain-beam splits the pass over the training rows of a fit or an explanation into
-parts, which a runner of Apache Beam computes and merges: Prism in this process, or a
-cluster of Flink or Dataflow. The result is the file that gpexplain merge writes of parts
-of gpexplain fit --shard, or takes of parts of gpexplain explain --shard.
+parts, which a runner of Apache Beam computes and merges: Prism, in this process or as the
+job server at --endpoint, or a cluster of Flink or Dataflow. The result is the file that
+gpexplain merge writes of parts of gpexplain fit --shard, or takes of parts of gpexplain
+explain --shard.
 
 All machines need the same files at the same paths: the inducing examples or the posterior,
-the model and the data, and a directory for files of parts.`,
+the model and the data, and the directory of the result, where files of parts go.
+
+Prism has run it with workers in the command, in processes and in containers. Flink and
+Dataflow have not run it yet.`,
 		Example: `  gpexplain fit --select-only --inducing 200 -o z.gp
   gpexplain-beam fit --inducing-file z.gp --parts 64 -o all.gp
-  gpexplain-beam fit --inducing-file /nfs/z.gp --parts 1000 -o /nfs/all.gp --runner flink --endpoint localhost:8099
+  gpexplain-beam fit --inducing-file /nfs/z.gp --parts 1000 -o /nfs/all.gp --endpoint localhost:8073 --environment_type loopback
   gpexplain-beam explain --posterior all.gp --index 24 --parts 64 -o all.terms
   gpexplain merge all.terms`,
 		SilenceUsage: true, SilenceErrors: true, Args: cobra.NoArgs, Version: version(),
@@ -97,7 +102,18 @@ the model and the data, and a directory for files of parts.`,
 		c.Args = cobra.NoArgs
 		c.RunE = func(c *cobra.Command, args []string) error {
 			ran = true
-			return verb(c, args)
+			// Beam leaves a file for each pipeline among the temporary ones.
+			old := os.Getenv("TMPDIR")
+			dir, err := os.MkdirTemp("", "gpexplain-beam-*")
+			if err == nil {
+				err = os.Setenv("TMPDIR", dir)
+			}
+			if err == nil {
+				err = verb(c, args)
+			}
+			// What cannot be removed stays, and does no harm.
+			_, _ = os.Setenv("TMPDIR", old), os.RemoveAll(dir)
+			return err
 		}
 	}
 	err := root.ExecuteContext(ctx)
@@ -122,13 +138,26 @@ func initBeam(c *cobra.Command) {
 	if beam.Initialized() {
 		return
 	}
-	if f := c.Flags().Lookup("worker"); f == nil || f.Value.String() != "true" {
-		log.LogLevel = "error"
-		if v := c.Flags().Lookup("verbose"); v != nil && v.Value.String() == "true" {
-			log.LogLevel = "info"
-		}
+	given := func(name string) bool {
+		f := c.Flags().Lookup(name)
+		return f != nil && f.Value.String() == "true"
+	}
+	if given("worker") {
+		signal.Reset() // the first one ends it
+		go endWithParent()
 	}
 	beam.Init()
+	if !given("verbose") { // what fails is the error of the pipeline too
+		slog.SetDefault(slog.New(slog.DiscardHandler))
+	}
+}
+
+// endWithParent ends a worker once the program that started it is gone. Beam's would wait for ever.
+func endWithParent() {
+	for parent := os.Getppid(); os.Getppid() == parent; {
+		time.Sleep(time.Second)
+	}
+	os.Exit(1)
 }
 
 // common are the flags of both verbs.
@@ -145,7 +174,7 @@ func (s *common) add(c *cobra.Command, what string) {
 	f.SortFlags = false
 	f.StringVarP(&s.out, "out", "o", "", "write "+what+" to `FILE`; needed")
 	f.IntVar(&s.parts, "parts", 64, "split the training rows into `N` parts")
-	f.StringVar(&s.runner, "runner", "prism", "`RUNNER` of the pipeline: prism, in this process; flink or dataflow, a cluster; or direct, in this process without the coders")
+	f.StringVar(&s.runner, "runner", "prism", "`RUNNER` of the pipeline: prism, in this process or at --endpoint; flink or dataflow, a cluster; or direct, in this process without the coders")
 	f.BoolVar(&s.verbose, "verbose", false, "write what the runner logs to standard error")
 	f.StringVar(&s.open.Model, "model", "", "the network where it has moved, an ONNX `FILE`")
 	f.StringVar(&s.open.Data, "data", "", "the rows where they have moved, as gpexplain takes them")
