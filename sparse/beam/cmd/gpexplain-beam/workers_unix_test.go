@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -62,7 +63,7 @@ func build(t *testing.T, at, program string) string {
 	return path
 }
 
-// listen starts the program of Prism's job server and returns it with its endpoint, once it answers.
+// listen starts the program of Prism's job server and returns it with its endpoint.
 func listen(t *testing.T, program string) (*exec.Cmd, string) {
 	t.Helper()
 	free, err := net.Listen("tcp", "localhost:0")
@@ -72,13 +73,19 @@ func listen(t *testing.T, program string) (*exec.Cmd, string) {
 	_, port, err := net.SplitHostPort(endpoint)
 	require.NoError(t, err)
 	c, problem := command(t, t.TempDir(), program, "-job_port", port, "-serve_http=false")
+	start(t, c, problem, endpoint)
+	return c, "localhost:" + port
+}
+
+// start starts a server for the time of a test, and waits until it listens at an endpoint.
+func start(t *testing.T, c *exec.Cmd, problem *strings.Builder, endpoint string) {
+	t.Helper()
 	require.NoError(t, c.Start())
 	t.Cleanup(func() { _, _ = c.Process.Kill(), c.Wait() })
 	require.Eventually(t, func() bool {
 		conn, err := net.Dial("tcp", endpoint)
 		return err == nil && conn.Close() == nil
 	}, 20*time.Second, 10*time.Millisecond, problem)
-	return c, "localhost:" + port
 }
 
 // script is what a runner starts as a worker: the boot program of Beam's containers, but for
@@ -108,10 +115,19 @@ func newWorkplace(t *testing.T) workplace {
 	w := workplace{dir: t.TempDir(), self: self}
 	execute(t, module, "go", "run", "./cmd/gpexplain", "fit", "--quiet", "--select-only", "--data", "digits:2600,100", "--train-count", "500", "--inducing", "20", "-o", w.file("z.gp"))
 	require.NoError(t, os.WriteFile(w.file("worker"), []byte(script), 0o700))
-	environment, err := json.Marshal(map[string]any{"command": w.file("worker"), "env": map[string]string{"PROGRAM": self, "PID": w.file("pid")}})
-	require.NoError(t, err)
-	w.process = []string{"--environment_type", "process", "--environment_config", string(environment)}
+	w.process = process(t, w.file("worker"), "PROGRAM", self, "PID", w.file("pid"))
 	return w
+}
+
+// process are the flags with which a runner starts a program as a worker, with names and values of its environment.
+func process(t *testing.T, program string, env ...string) []string {
+	values := map[string]string{}
+	for pair := range slices.Chunk(env, 2) {
+		values[pair[0]] = pair[1]
+	}
+	config, err := json.Marshal(map[string]any{"command": program, "env": values})
+	require.NoError(t, err)
+	return []string{"--environment_type", "process", "--environment_config", string(config)}
 }
 
 func (w workplace) file(name string) string { return filepath.Join(w.dir, name) }
@@ -153,9 +169,19 @@ func TestWorkers(t *testing.T) {
 	want := answers("here")
 	testkit.RequireSameJSON(t, execute(t, w.dir, gpexplain, "explain", "--json", "--quiet", "--posterior", "here.gp", "--index", "24"), want[1], 1e-10)
 	at := []string{"--endpoint", endpoint}
-	for name, more := range map[string][]string{
+	workers := map[string][]string{
 		"processes": w.process, "loopback": append(at, "--environment_type", "loopback"), "processes of the server": append(at, w.process...),
-	} {
+	}
+	if dir := os.Getenv("FUNCGP_CONTAINER"); dir != "" { // of testdata/cluster/image.sh
+		run, static := filepath.Join(dir, "run"), append(at, "--worker_binary", filepath.Join(dir, "gpexplain-beam"))
+		workers["containers"] = append(static, process(t, run, "VOLUME", w.dir)...)
+		pool, problem := command(t, w.dir, run, "--worker_pool")
+		pool.Env = append(pool.Env, "VOLUME="+w.dir)
+		start(t, pool, problem, "localhost:50000")
+		workers["a pool"] = append(static, "--environment_type", "external", "--environment_config", "localhost:50000")
+	}
+	for name, more := range workers {
+		t.Log(name)
 		for i, got := range answers(name, more...) {
 			testkit.RequireSameJSON(t, want[i], got, 1e-10)
 		}
@@ -163,8 +189,8 @@ func TestWorkers(t *testing.T) {
 	requireEnd(t, w.worker(t))
 }
 
-// Where a worker or the job server is killed amid the parts, the command ends with one line, and leaves neither
-// files nor workers.
+// Where a worker or the job server is killed amid the parts, the command ends with one line and leaves neither files
+// nor workers. Prism misses the end of about every second worker that is killed, and then it takes an interrupt.
 func TestKilled(t *testing.T) {
 	w := newWorkplace(t)
 	program := build(t, ".", "github.com/apache/beam/sdks/v2/go/cmd/prism")
@@ -184,9 +210,14 @@ func TestKilled(t *testing.T) {
 		} else {
 			require.NoError(t, worker.Kill())
 		}
+		missed := time.AfterFunc(5*time.Second, func() { _ = c.Process.Signal(os.Interrupt) })
 		require.Error(t, c.Wait(), victim)
-		require.Equal(t, 1, c.ProcessState.ExitCode())
-		require.Regexp(t, "^gpexplain-beam: --runner prism: .*"+says+".*\n$", problem.String())
+		if missed.Stop() || victim == "the server" {
+			require.Equal(t, 1, c.ProcessState.ExitCode())
+			require.Regexp(t, "^gpexplain-beam: --runner prism: .*"+says+".*\n$", problem.String())
+		} else {
+			require.Equal(t, "gpexplain-beam: interrupted\n", problem.String())
+		}
 		requireEnd(t, worker)
 		left, err := os.ReadDir(dir)
 		require.NoError(t, err)
