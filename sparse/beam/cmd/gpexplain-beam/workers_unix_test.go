@@ -170,15 +170,15 @@ func TestWorkers(t *testing.T) {
 	testkit.RequireSameJSON(t, execute(t, w.dir, gpexplain, "explain", "--json", "--quiet", "--posterior", "here.gp", "--index", "24"), want[1], 1e-10)
 	at := []string{"--endpoint", endpoint}
 	workers := map[string][]string{
-		"processes": w.process, "loopback": append(at, "--environment_type", "loopback"), "processes of the server": append(at, w.process...),
+		"processes": w.process, "loopback": slices.Concat(at, []string{"--environment_type", "loopback"}), "processes of the server": slices.Concat(at, w.process),
 	}
 	if dir := os.Getenv("FUNCGP_CONTAINER"); dir != "" { // of testdata/cluster/image.sh
-		run, static := filepath.Join(dir, "run"), append(at, "--worker_binary", filepath.Join(dir, "gpexplain-beam"))
-		workers["containers"] = append(static, process(t, run, "VOLUME", w.dir)...)
+		run, static := filepath.Join(dir, "run"), slices.Concat(at, []string{"--worker_binary", filepath.Join(dir, "gpexplain-beam")})
+		workers["containers"] = slices.Concat(static, process(t, run, "VOLUME", w.dir))
 		pool, problem := command(t, w.dir, run, "--worker_pool")
 		pool.Env = append(pool.Env, "VOLUME="+w.dir)
 		start(t, pool, problem, "localhost:50000")
-		workers["a pool"] = append(static, "--environment_type", "external", "--environment_config", "localhost:50000")
+		workers["a pool"] = slices.Concat(static, []string{"--environment_type", "external", "--environment_config", "localhost:50000"})
 	}
 	for name, more := range workers {
 		t.Log(name)
