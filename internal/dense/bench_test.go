@@ -50,6 +50,18 @@ func BenchmarkGemm(b *testing.B) {
 	}
 }
 
+// The cross-kernel of an example with 2000 rows and its likes: few rows, whose right factor is as it lies in memory.
+func BenchmarkGemmFlat(b *testing.B) {
+	rnd := source(1)
+	for _, m := range []int{1, 4, 10, 24, 48} {
+		n, k := 2000, 2572
+		x, y, z := general(rnd, m, k, 0), general(rnd, n, k, 0), general(rnd, m, n, 0)
+		benchmark(b, fmt.Sprintf("m=%d,n=%d,k=%d", m, n, k), 2*float64(m)*float64(n)*float64(k),
+			func() { Gemm(blas.NoTrans, blas.Trans, 1, x, y, 0, z) },
+			func() { blas64.Gemm(blas.NoTrans, blas.Trans, 1, x, y, 0, z) })
+	}
+}
+
 func BenchmarkSyrk(b *testing.B) {
 	rnd := source(1)
 	for _, n := range []int{300, 1000, 2000} {

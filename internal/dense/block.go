@@ -25,7 +25,11 @@ const (
 func newBlock(g product, i0, i1, j0, j1, p0, p1 int) block {
 	b := block{product: g, i0: i0, j0: j0, p0: p0, m: i1 - i0, n: j1 - j0, k: p1 - p0}
 	b.mr, b.nr = g.isa.shape()
-	b.inPlace = !g.same && g.b.part == whole && g.b.rs == 1 && g.b.cs <= inPlaceStride && b.m <= inPlaceStrips*b.mr
+	strips := inPlaceStrips
+	if g.b.cs > inPlaceStride {
+		strips = inPlaceFewer
+	}
+	b.inPlace = !g.same && g.b.part == whole && g.b.rs == 1 && b.m <= strips*b.mr
 	if b.inPlace {
 		b.right = getBuffer(b.nr * b.k)
 	} else {
@@ -138,7 +142,8 @@ func (b *block) tiles() int {
 	return (b.m + b.rows - 1) / b.rows * ((b.n + b.cols - 1) / b.cols)
 }
 
-// tile computes tile t. Its sums add the terms in order, depth at a time, in every tile.
+// tile computes tile t. Its sums add the terms in order, depth at a time, in every tile. Where rows of a
+// are read in place, it takes all terms of a strip of a before the next strip, as they lie in memory.
 func (b *block) tile(t int) {
 	down := (b.m + b.rows - 1) / b.rows
 	i0, j0 := t%down*b.rows, t/down*b.cols
@@ -146,14 +151,16 @@ func (b *block) tile(t int) {
 	if b.outside(b.i0+i0, b.i0+i1, b.j0+j0, b.j0+j1) {
 		return
 	}
-	for p := 0; p < b.k; p += depth {
-		k := min(depth, b.k-p)
-		if b.staircase && b.p0+p >= b.j0+j1 {
-			return
-		}
-		for i := i0; i < i1; i += b.mr {
-			for j := j0; j < j1; j += b.nr {
-				b.kernel(i, j, p, k, min(b.mr, i1-i), min(b.nr, j1-j))
+	strip := i1 - i0
+	if b.mode == direct && b.a.cs == 1 {
+		strip = b.mr
+	}
+	for ; i0 < i1; i0 += strip {
+		for p := 0; p < b.k && !(b.staircase && b.p0+p >= b.j0+j1); p += depth {
+			for i := i0; i < min(i0+strip, i1); i += b.mr {
+				for j := j0; j < j1; j += b.nr {
+					b.kernel(i, j, p, min(depth, b.k-p), min(b.mr, i1-i), min(b.nr, j1-j))
+				}
 			}
 		}
 	}

@@ -93,11 +93,11 @@ func TestGemmNonFinite(t *testing.T) {
 }
 
 // The bits are those of the serial product for any number of workers, and
-// those of any part of the product computed by itself.
+// those of any part of the product computed by itself, also where only the part has few rows and is computed transposed.
 func TestGemmBits(t *testing.T) {
 	eachISA(t, func(t *testing.T) {
 		rnd := source(4)
-		for _, s := range [][3]int{{200, 210, 300}, {700, 40, 90}, {31, 900, 90}, {130, 130, 1200}} {
+		for _, s := range [][3]int{{200, 210, 300}, {700, 40, 90}, {31, 900, 90}, {60, 500, 700}, {130, 130, 1200}} {
 			m, n, k := s[0], s[1], s[2]
 			a, b, c := general(rnd, m, k, 0), general(rnd, n, k, 0), general(rnd, m, n, 0)
 			want := clone(c)

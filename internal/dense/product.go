@@ -1,5 +1,7 @@
 package dense
 
+import "gonum.org/v1/gonum/blas/blas64"
+
 const (
 	// depth is the number of terms of a sum that are added in registers before they are added to C. It determines
 	// the rounding, so it is the same everywhere.
@@ -21,9 +23,9 @@ const (
 	// directCols is the most columns of C for which A is read in place.
 	directCols = 2 * tileUnit
 
-	// B is read in place if A has at most inPlaceStrips strips and the rows of B are contiguous and at most
-	// inPlaceStride apart. Packing it would cost about as much as multiplying.
-	inPlaceStrips, inPlaceStride = 4, 2048
+	// B, whose rows are contiguous, is read in place if A has few strips: packing it would take about as long as
+	// multiplying. More strips read it once for each, which rows far apart make slow.
+	inPlaceStrips, inPlaceFewer, inPlaceStride = 4, 2, 2048
 
 	// grain is the work, in multiplications, for which starting a goroutine pays.
 	grain = 1 << 19
@@ -52,6 +54,9 @@ func (g product) run(l limit) error {
 		g.scale()
 		return nil
 	}
+	if g.flat() {
+		return g.transposed(l)
+	}
 	for i := 0; i < g.m; i += blockSize {
 		for j := 0; j < g.n; j += blockSize {
 			i1, j1 := min(i+blockSize, g.m), min(j+blockSize, g.n)
@@ -63,6 +68,31 @@ func (g product) run(l limit) error {
 			}
 		}
 	}
+	return nil
+}
+
+// flat tells whether C has few rows and many columns, and Bᵀ contiguous rows, which can be read in place as the left
+// factor of Cᵀ = α Bᵀ Aᵀ. Packing them takes longer than multiplying them with few rows.
+func (g *product) flat() bool {
+	return g.part == whole && !g.same && !g.staircase && g.b.part == whole && g.b.cs == 1 && g.b.rs != 1 &&
+		g.m <= directCols && g.n > directCols && g.k >= depth/4
+}
+
+// transposed computes Cᵀ = α Bᵀ Aᵀ + β Cᵀ, whose elements have the bits of C's: each is the sum of the same products in the
+// same order.
+func (g *product) transposed(l limit) error {
+	buf := getBuffer(g.n * g.m)
+	defer buf.free()
+	t := blas64.General{Rows: g.n, Cols: g.m, Stride: g.m, Data: buf.s}
+	c := blas64.General{Rows: g.m, Cols: g.n, Stride: g.ldc, Data: g.c}
+	if g.beta != 0 {
+		transpose(t, c)
+	}
+	f := product{a: g.b, b: g.a, c: t.Data, ldc: t.Stride, m: g.n, n: g.m, k: g.k, alpha: g.alpha, beta: g.beta}
+	if err := f.run(l); err != nil {
+		return err
+	}
+	transpose(c, t)
 	return nil
 }
 
