@@ -2,6 +2,7 @@ package gp
 
 import (
 	"context"
+	"reflect"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -22,24 +23,69 @@ import (
 // A variance that rounding made negative by less than 1e-12 of the prior
 // variance is zero; a more negative one is a *NegativeVarianceError.
 func (e *Exact) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
+	return e.PredictBesideTo(ctx, mean, cov, x, nil, nil)
+}
+
+// PredictBesideTo is PredictTo, and PredictTo of beside for the covariances besideCov. Where both posteriors are of the
+// same training examples and kernel, as after Condition, it takes one cross-kernel for both, with twice the scratch
+// memory. A nil beside is PredictTo alone.
+func (e *Exact) PredictBesideTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch, beside *Exact, besideCov *mat.Dense) error {
+	if beside != nil && !e.shares(beside) {
+		if err := beside.PredictTo(ctx, nil, besideCov, x); err != nil {
+			return err
+		}
+		beside = nil
+	}
 	t, c := e.set().Check(x)
 	if err := ctx.Err(); err != nil {
 		return stopped("predicting", err)
 	}
 	dense.SizeTo(mean, t, c)
 	dense.SizeTo(cov, t*c, c)
+	if beside != nil {
+		dense.SizeTo(besideCov, t*c, c)
+	}
 	if t == 0 {
 		return nil
 	}
 	step := e.tileOf(t)
-	scratch := make([]float64, min(step, t)*c*e.g.n)
+	size := min(step, t) * c * e.g.n
+	scratch, second := make([]float64, size), []float64(nil)
+	if beside != nil {
+		second = make([]float64, size)
+	}
 	for lo := 0; lo < t; lo += step {
 		hi := min(lo+step, t)
-		if err := e.predictTile(ctx, dense.Slice(mean, lo, hi), dense.Slice(cov, lo*c, hi*c), x.Slice(lo, hi), scratch); err != nil {
+		x, mean, cov := x.Slice(lo, hi), dense.Slice(mean, lo, hi), dense.Slice(cov, lo*c, hi*c)
+		v := blas64.General{Rows: (hi - lo) * c, Cols: e.g.n, Stride: e.g.n, Data: scratch}
+		if err := e.crossTo(ctx, v, x, beside != nil || cov != nil || mean != nil && e.hasDualMean()); err != nil {
 			return shifted(err, lo)
+		}
+		if beside != nil {
+			w := v
+			w.Data = second
+			dense.Copy(w, v)
+			if err := beside.covarianceTo(ctx, dense.Slice(besideCov, lo*c, hi*c), x, w); err != nil {
+				return shifted(err, lo)
+			}
+		}
+		if mean != nil {
+			if err := e.meanTo(mean, x, v); err != nil {
+				return shifted(err, lo)
+			}
+		}
+		if cov != nil {
+			if err := e.covarianceTo(ctx, cov, x, v); err != nil {
+				return shifted(err, lo)
+			}
 		}
 	}
 	return nil
+}
+
+// shares tells whether e and b have one cross-kernel.
+func (e *Exact) shares(b *Exact) bool {
+	return e.x == b.x && e.g.n == b.g.n && e.ofKept == b.ofKept && reflect.ValueOf(e.k).Comparable() && e.k == b.k
 }
 
 // tileOf returns how many of t test examples are taken at once.
@@ -47,28 +93,19 @@ func (e *Exact) tileOf(t int) int {
 	return max(1, min(t, e.tile/8/e.predicted()/e.g.n))
 }
 
-// predictTile is PredictTo for examples whose cross-kernel fits in scratch.
-func (e *Exact) predictTile(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch, scratch []float64) error {
+// crossTo writes the cross-kernel of x to v, if it is wanted.
+func (e *Exact) crossTo(ctx context.Context, v blas64.General, x *linearize.Batch, wanted bool) error {
 	if err := ctx.Err(); err != nil {
 		return stopped("predicting", err)
 	}
-	if err := checkFinite("network output", x.F); err != nil {
+	if err := checkFinite("network output", x.F); err != nil || !wanted {
 		return err
 	}
-	v := blas64.General{Rows: x.Len() * e.predicted(), Cols: e.g.n, Stride: e.g.n, Data: scratch}
-	if cov != nil || mean != nil && e.hasDualMean() {
-		if err := blockTo(ctx, e.k, dense.View(v), x, e.x); err != nil {
-			return err
-		}
-	}
-	if mean != nil {
-		if err := e.meanTo(mean, x, v); err != nil {
-			return err
-		}
-	}
-	if cov == nil {
-		return nil
-	}
+	return blockTo(ctx, e.k, dense.View(v), x, e.x)
+}
+
+// covarianceTo writes the covariance of each example of x, whose cross-kernel is v. It overwrites v.
+func (e *Exact) covarianceTo(ctx context.Context, cov *mat.Dense, x *linearize.Batch, v blas64.General) error {
 	if err := e.f.half(ctx, v); err != nil {
 		return stopped("predicting", err)
 	}

@@ -29,58 +29,82 @@ import (
 // negative by less than 1e-11 of the prior's is rounding and becomes zero; a more
 // negative one is a *gp.NegativeVarianceError.
 func (p *Projected) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
+	return p.PredictBesideTo(ctx, mean, cov, x, nil, nil)
+}
+
+// PredictBesideTo is PredictTo, and PredictTo of beside for the covariances besideCov. Where both posteriors have the
+// inducing examples and kernel of one basis, as those of p.Builder have, it takes one cross-kernel for both, with
+// another matrix for it. A nil beside is PredictTo alone.
+func (p *Projected) PredictBesideTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch, beside *Projected, besideCov *mat.Dense) error {
+	if beside != nil && beside.b != p.b {
+		if err := beside.PredictTo(ctx, nil, besideCov, x); err != nil {
+			return err
+		}
+		beside = nil
+	}
 	t, c := p.checkInputs(x)
 	dense.SizeTo(mean, t, c)
 	dense.SizeTo(cov, t*c, c)
+	if beside != nil {
+		dense.SizeTo(besideCov, t*c, c)
+	}
 	return p.eachTile(ctx, x, func(tile chunk, f *features) error {
 		lo, hi := tile.first, tile.first+tile.x.Len()
-		// Predict the examples of a tile x. Errors count examples from first.
-		mean := dense.Slice(mean, lo, hi)
-		cov := dense.Slice(cov, lo*c, hi*c)
-		x := tile.x
-		if err := sites.NotFiniteRows("network output", x.F, lo, 1); err != nil {
+		if err := sites.NotFiniteRows("network output", tile.x.F, lo, 1); err != nil {
 			return err
 		}
 		var k blas64.General
-		if cov != nil || mean != nil && p.linearMean() {
+		if beside != nil || cov != nil || mean != nil && p.linearMean() {
 			var err error
-			if k, err = f.cross(chunk{first: lo, x: x, rows: x.Len() * p.b.c}); err != nil {
+			if k, err = f.cross(tile); err != nil {
 				return err
 			}
 		}
-		s, ok, err := blas64.General{}, false, error(nil)
-		if cov != nil {
-			if s, ok, err = p.reduction(ctx); err != nil {
+		if beside != nil {
+			own := dense.New(k.Rows, k.Cols)
+			dense.Copy(own, k)
+			if err := beside.predictTile(ctx, nil, dense.Slice(besideCov, lo*c, hi*c), tile, own, f); err != nil {
 				return err
 			}
 		}
-		phi, err := p.meanAndFeatures(ctx, mean, x, lo, k, f, cov != nil && !ok)
-		if err != nil || cov == nil {
+		return p.predictTile(ctx, dense.Slice(mean, lo, hi), dense.Slice(cov, lo*c, hi*c), tile, k, f)
+	})
+}
+
+// predictTile is PredictTo for the examples of tile, where k holds k_*Z if the result needs it. It may overwrite k.
+func (p *Projected) predictTile(ctx context.Context, mean, cov *mat.Dense, tile chunk, k blas64.General, f *features) error {
+	x, lo := tile.x, tile.first
+	s, ok, err := blas64.General{}, false, error(nil)
+	if cov != nil {
+		if s, ok, err = p.reduction(ctx); err != nil {
 			return err
 		}
-		p.b.k.DiagTo(cov, x)
-		if ok {
-			// Subtract (kS)(kS)ᵀ of each example from its prior covariance in cov, where k holds k_*Z. Errors
-			// count examples from first.
-			c, ks := p.b.c, dense.New(k.Rows, k.Cols)
-			if err := dense.GemmUpperContext(ctx, p.o.Workers, k, s, ks); err != nil {
-				return err
-			}
-			return par.Do(ctx, p.o.Workers, k.Rows/c, func(i int) error {
-				block, rows, prior := dense.Slice(cov, i*c, (i+1)*c), dense.Rows(ks, i*c, (i+1)*c), make([]float64, c)
-				for a := range c {
-					prior[a] = block.At(a, a)
-					for b := range a + 1 {
-						// k_** − k_*Z (K_ZZ⁻¹ − A⁻¹) k_Z* (E13)
-						v := block.At(a, b) - vector.Dot(dense.Row(rows, a), dense.Row(rows, b))
-						block.Set(a, b, v)
-						block.Set(b, a, v)
-					}
-				}
-				return gp.SettleVariances(block, prior, rounding, lo+i, c)
-			})
-		}
+	}
+	phi, err := p.meanAndFeatures(ctx, mean, x, lo, k, f, cov != nil && !ok)
+	if err != nil || cov == nil {
+		return err
+	}
+	p.b.k.DiagTo(cov, x)
+	if !ok {
 		return p.marginals(ctx, cov, phi, lo)
+	}
+	// Subtract (kS)(kS)ᵀ of each example from its prior covariance in cov. Errors count examples from first.
+	c, ks := p.b.c, dense.New(k.Rows, k.Cols)
+	if err := dense.GemmUpperContext(ctx, p.o.Workers, k, s, ks); err != nil {
+		return err
+	}
+	return par.Do(ctx, p.o.Workers, k.Rows/c, func(i int) error {
+		block, rows, prior := dense.Slice(cov, i*c, (i+1)*c), dense.Rows(ks, i*c, (i+1)*c), make([]float64, c)
+		for a := range c {
+			prior[a] = block.At(a, a)
+			for b := range a + 1 {
+				// k_** − k_*Z (K_ZZ⁻¹ − A⁻¹) k_Z* (E13)
+				v := block.At(a, b) - vector.Dot(dense.Row(rows, a), dense.Row(rows, b))
+				block.Set(a, b, v)
+				block.Set(b, a, v)
+			}
+		}
+		return gp.SettleVariances(block, prior, rounding, lo+i, c)
 	})
 }
 

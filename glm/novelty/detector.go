@@ -292,15 +292,17 @@ func (d *Detector) surprises(dst *mat.Dense, distances [][]float64) {
 // exponential distribution, which orders even examples farther out than every training example. If the training
 // examples had inputs, x must have them too.
 func (d *Detector) SurprisesTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch) error {
+	return d.surprisesTo(ctx, nil, nil, nil, dst, x)
+}
+
+// surprisesTo is SurprisesTo, and post.PredictTo where post is not nil.
+func (d *Detector) surprisesTo(ctx context.Context, post gp.Latent, mean, cov, dst *mat.Dense, x *linearize.Batch) error {
 	if d.inputs != nil && x.Len() > 0 && x.X == nil {
 		panic("novelty: the examples have no inputs")
 	}
 	dense.SizeTo(dst, x.Len(), len(d.tails))
-	if x.Len() == 0 {
-		return ctx.Err()
-	}
 	distances := d.newDistances(x.Len())
-	if err := d.variance.scoreTo(ctx, distances[Function], x); err != nil {
+	if err := d.variance.predictTo(ctx, post, mean, cov, distances[Function], x); err != nil || x.Len() == 0 {
 		return err
 	}
 	if d.inputs != nil {
@@ -315,14 +317,20 @@ func (d *Detector) SurprisesTo(ctx context.Context, dst *mat.Dense, x *linearize
 // ScoreTo writes the score of each of the T examples of x in nats: the mean of its K surprises. It panics unless
 // dst has T numbers.
 func (d *Detector) ScoreTo(ctx context.Context, dst []float64, x *linearize.Batch) error {
-	if len(dst) != x.Len() {
+	return d.PredictTo(ctx, nil, nil, nil, dst, x)
+}
+
+// PredictTo is post.PredictTo for mean and cov, and ScoreTo for scores. Where the detector was fitted to post, it mostly
+// takes one cross-kernel for both.
+func (d *Detector) PredictTo(ctx context.Context, post gp.Latent, mean, cov *mat.Dense, scores []float64, x *linearize.Batch) error {
+	if len(scores) != x.Len() {
 		panic("novelty: scores and examples differ in number")
 	}
 	var surprises mat.Dense
-	if err := d.SurprisesTo(ctx, &surprises, x); err != nil {
+	if err := d.surprisesTo(ctx, post, mean, cov, &surprises, x); err != nil {
 		return err
 	}
-	meansTo(dst, &surprises)
+	meansTo(scores, &surprises)
 	return nil
 }
 

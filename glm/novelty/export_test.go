@@ -12,7 +12,7 @@ func (d *Detector) Noise() float64 { return d.noise }
 // Variance returns tr v/√tr κ.
 func (d *Detector) Variance(ctx context.Context, x *linearize.Batch) ([]float64, error) {
 	dst := make([]float64, x.Len())
-	return dst, d.variance.scoreTo(ctx, dst, x)
+	return dst, d.variance.predictTo(ctx, nil, nil, nil, dst, x)
 }
 
 // InputDistances returns the Mahalanobis distance and the angle.

@@ -135,6 +135,58 @@ func TestVarianceE22(t *testing.T) {
 	}
 }
 
+// A counted kernel counts blocks that are not of the diagonal.
+type counted struct {
+	ntk.Kernel
+	blocks int
+}
+
+func (k *counted) BlockTo(dst *mat.Dense, a, b *linearize.Batch) {
+	if a != b {
+		k.blocks++
+	}
+	k.Kernel.BlockTo(dst, a, b)
+}
+
+// A prediction with its score has the bits of both by themselves, beside the detector's posterior and beside others.
+func TestPredictTo(t *testing.T) {
+	for _, q := range problems() {
+		all := posteriors(t, q)
+		for of, post := range all {
+			d := testref.Must(novelty.Fit(t.Context(), q.Kernel, post, nil))(t)
+			for by, post := range all {
+				var mean, cov, bothMean, bothCov mat.Dense
+				scores, both := make([]float64, q.T), make([]float64, q.T)
+				require.NoError(t, post.PredictTo(t.Context(), &mean, &cov, q.Test))
+				require.NoError(t, d.ScoreTo(t.Context(), scores, q.Test))
+				require.NoError(t, d.PredictTo(t.Context(), post, &bothMean, &bothCov, both, q.Test))
+				require.Equal(t, mean.RawMatrix().Data, bothMean.RawMatrix().Data, "%s, %s beside that of %s", q.Name, by, of)
+				require.Equal(t, cov.RawMatrix().Data, bothCov.RawMatrix().Data, "%s, %s beside that of %s", q.Name, by, of)
+				require.Equal(t, scores, both, "%s, %s beside that of %s", q.Name, by, of)
+			}
+		}
+	}
+}
+
+// Beside the detector's own posterior, exact or Nyström, both take one cross-kernel.
+func TestPredictToTakesOneCrossKernel(t *testing.T) {
+	q := problems()[2]
+	s, k := q.Sites(t), &counted{Kernel: q.Kernel}
+	exact := testref.Must(gp.Fit(t.Context(), k, q.Train, s, nil))(t)
+	z := &sparse.Inducing{Rows: allRows(9), Batch: q.Train.Slice(0, 9)}
+	nystrom := testref.Must(sparse.Fit(t.Context(), k, q.Train, s, z, nil))(t)
+	for _, post := range []gp.Dual{exact, nystrom} {
+		d := testref.Must(novelty.Fit(t.Context(), k, post, nil))(t)
+		var mean, cov mat.Dense
+		require.NoError(t, post.PredictTo(t.Context(), &mean, &cov, q.Test)) // which prepares what it keeps
+		k.blocks = 0
+		require.NoError(t, post.PredictTo(t.Context(), &mean, &cov, q.Test))
+		alone := k.blocks
+		require.NoError(t, d.PredictTo(t.Context(), post, &mean, &cov, make([]float64, q.T), q.Test))
+		require.Equal(t, 2*alone, k.blocks)
+	}
+}
+
 // Through some inducing examples v is K_** − K_*Z(K_ZZ⁻¹ − (K_ZZ + K_Zn K_nZ/ε)⁻¹)K_Z*, and
 // training examples that are no inducing ones are left out by leaving out their term.
 func TestVarianceThroughInducing(t *testing.T) {

@@ -30,13 +30,32 @@ type variance struct {
 	}
 }
 
-// scoreTo writes tr v/√tr κ for each example of x.
-func (v *variance) scoreTo(ctx context.Context, dst []float64, x *linearize.Batch) error {
-	var cov mat.Dense
-	if err := v.of.PredictTo(ctx, nil, &cov, x); err != nil {
+// predictTo is post.PredictTo, and writes tr v/√tr κ for each example of x to dst, by one cross-kernel where both have the
+// same examples. A nil post is left out.
+func (v *variance) predictTo(ctx context.Context, post gp.Latent, mean, cov *mat.Dense, dst []float64, x *linearize.Batch) error {
+	var own mat.Dense
+	err := func() error {
+		switch of := v.of.(type) {
+		case *gp.Exact:
+			if e, ok := post.(*gp.Exact); ok {
+				return e.PredictBesideTo(ctx, mean, cov, x, of, &own)
+			}
+		case *sparse.Projected:
+			if p, ok := post.(*sparse.Posterior); ok {
+				return p.PredictBesideTo(ctx, mean, cov, x, of, &own)
+			}
+		}
+		if post != nil {
+			if err := post.PredictTo(ctx, mean, cov, x); err != nil {
+				return err
+			}
+		}
+		return v.of.PredictTo(ctx, nil, &own, x)
+	}()
+	if err != nil {
 		return err
 	}
-	v.relativeTo(dst, &cov, x)
+	v.relativeTo(dst, &own, x)
 	return nil
 }
 

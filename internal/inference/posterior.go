@@ -361,7 +361,7 @@ func (q *Posterior) PredictBy(ctx context.Context, function gp.Latent, task *pro
 	}
 	t, c := b.Len(), b.Outputs()
 	out := &Predictions{Network: b.F, Mean: mat.NewDense(t, c, nil), Cov: mat.NewDense(t*c, c, nil)}
-	if err := function.PredictTo(ctx, out.Mean, out.Cov, b); err != nil {
+	if err := q.predictTo(ctx, function, out, b); err != nil {
 		return nil, err
 	}
 	lik := task.Likelihood
@@ -372,12 +372,6 @@ func (q *Posterior) PredictBy(ctx context.Context, function gp.Latent, task *pro
 	}
 	if out.Unsure, err = score.NoveltyOf(ctx, ScoringLink(lik, c), lik, out.Mean, out.Cov, 0); err != nil {
 		return nil, err
-	}
-	if q.detector != nil { // by its scores, in nats
-		out.Novelty = make([]float64, t)
-		if err := q.detector.ScoreTo(ctx, out.Novelty, b); err != nil {
-			return nil, err
-		}
 	}
 	if y != nil {
 		out.LogDensity = make([]float64, t)
@@ -395,6 +389,22 @@ func (q *Posterior) PredictBy(ctx context.Context, function gp.Latent, task *pro
 	}
 	out.mapOf(lik)
 	return out, nil
+}
+
+// predictTo fills in the mean and the covariance by function and, with a detector, the novelty, in one pass over the kernel
+// where they have it in common.
+func (q *Posterior) predictTo(ctx context.Context, function gp.Latent, out *Predictions, b *linearize.Batch) error {
+	if q.detector == nil {
+		return function.PredictTo(ctx, out.Mean, out.Cov, b)
+	}
+	out.Novelty = make([]float64, b.Len())
+	predict := func(l gp.Latent, ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
+		return q.detector.PredictTo(ctx, l, mean, cov, out.Novelty, x)
+	}
+	if a, ok := function.(*answer); ok {
+		return a.to(ctx, out.Mean, out.Cov, b, predict)
+	}
+	return predict(function, ctx, out.Mean, out.Cov, b)
 }
 
 // mapOf fills in the probabilities of the classes by the network alone.
