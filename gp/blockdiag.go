@@ -10,6 +10,7 @@ import (
 
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/internal/vector"
 )
 
 // A blockDiag is a block-diagonal matrix of N blocks, C×C each: R or Λ.
@@ -68,7 +69,35 @@ func (b blockDiag) mul(ctx context.Context, workers int, a blas64.General) error
 	if b.isWide() {
 		return b.mulWide(ctx, workers, a, blas.NoTrans)
 	}
-	return eachRow(ctx, workers, a, func(row []float64) { b.mulRow(row, 0) })
+	if b.diag != nil || a.Rows < fewRows {
+		return eachRow(ctx, workers, a, func(row []float64) { b.mulRow(row, 0) })
+	}
+	return b.mulMixed(ctx, workers, a)
+}
+
+// fewRows is the number of rows from which mulMixed takes less time than mulRow.
+const fewRows = 8
+
+// mulMixed is mul through the transposes of some rows by some columns, whose rows it mixes.
+func (b blockDiag) mulMixed(ctx context.Context, workers int, a blas64.General) error {
+	const rows, cols = 64, 64
+	step := max(1, cols/b.c) * b.c
+	tiles := par.Tiles(a.Rows, rows)
+	workers = min(par.Workers(workers), tiles)
+	scratch := make([]float64, workers*2*rows*step)
+	return par.DoWorker(ctx, workers, tiles, func(w, i int) error {
+		lo, hi := par.Bounds(i, a.Rows, rows)
+		s := scratch[w*2*rows*step:][:2*rows*step]
+		for n := range par.Tiles(a.Cols, step) {
+			first, last := par.Bounds(n, a.Cols, step)
+			part := dense.Cols(dense.Rows(a, lo, hi), first, last)
+			x, y := dense.Of(s, last-first, rows), dense.Of(s[rows*step:], last-first, rows)
+			dense.TransposeTo(x, part)
+			b.mixRows(y, x, first/b.c)
+			dense.TransposeTo(part, dense.Cols(y, 0, hi-lo))
+		}
+		return nil
+	})
 }
 
 // mulTrans replaces the rows of a by a·Rᵀ. Its error is ctx.Err().
@@ -95,6 +124,30 @@ func (b blockDiag) mulWide(ctx context.Context, workers int, a blas64.General, t
 		}
 		return nil
 	})
+}
+
+// mixRows writes Rᵀx to dst for rows x, which belong to the blocks from n on. The sums are those of mulRow, for whole rows
+// at a time.
+func (b blockDiag) mixRows(dst, x blas64.General, n int) {
+	c := b.c
+	for first := 0; first < x.Rows; first, n = first+c, n+1 {
+		if b.isWide() {
+			dense.Gemm1(blas.Trans, blas.NoTrans, 1, b.matrix(n), dense.Rows(x, first, first+c), 0, dense.Rows(dst, first, first+c))
+			continue
+		}
+		block := b.block(n)
+		for j := range c {
+			to := dst.Data[(first+j)*dst.Stride:][:dst.Cols]
+			if b.diag != nil {
+				floats.ScaleTo(to, block[j*c+j], x.Data[(first+j)*x.Stride:][:x.Cols])
+				continue
+			}
+			clear(to)
+			for a, at := j, first*x.Stride; a < len(block); a, at = a+c, at+x.Stride {
+				vector.Axpy(to, block[a], x.Data[at:at+x.Cols])
+			}
+		}
+	}
 }
 
 // mulRow replaces the row x by x·R. Its first entry belongs to the first row of

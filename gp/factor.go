@@ -63,79 +63,48 @@ func factorize(ctx context.Context, g gram, r blockDiag, workers int) (*factor, 
 
 // buildB writes B = I + RᵀKR (E4) into the upper triangle, tile by tile.
 func buildB(ctx context.Context, g gram, r blockDiag, workers int) error {
-	if r.isWide() {
-		// BuildB by products of blocks, each on all workers.
-		c := r.c
-		k, kr := dense.New(c, c), dense.New(c, c)
-		for i := range g.n / c {
-			for j := i; j < g.n/c; j++ {
-				// K_ji; where i = j the buffer holds only its lower triangle.
-				for a := range c {
-					copy(dense.Row(k, a), g.data[(j*c+a)*(g.n+1)+i*c:])
-				}
-				for a := range c {
-					for b := a + 1; i == j && b < c; b++ {
-						k.Data[a*c+b] = k.Data[b*c+a]
-					}
-				}
-				if err := dense.GemmContext(ctx, workers, blas.NoTrans, blas.NoTrans, 1, k, r.matrix(i), 0, kr); err != nil {
-					return err
-				}
-				// (K_ji R_i)ᵀ R_j
-				if err := dense.GemmContext(ctx, workers, blas.Trans, blas.NoTrans, 1, kr, r.matrix(j), 0, k); err != nil {
-					return err
-				}
-				for a := range c {
-					first := 0
-					if i == j {
-						first = a
-						k.Data[a*c+a]++
-					}
-					copy(g.data[1+(i*c+a)*(g.n+1)+j*c+first:], dense.Row(k, a)[first:])
-				}
-			}
-		}
-		return nil
-	}
-	const rows = 64 // two tiles of scratch stay in the cache
-	step := max(1, rows/r.c) * r.c
+	const most = 64 // two tiles of scratch stay in the cache
+	step := max(1, most/r.c) * r.c
 	tiles := par.Tiles(g.n, step)
 	workers = min(par.Workers(workers), tiles)
-	scratch := make([]float64, workers*2*step*step)
+	ld := (step + 15) &^ 15 // whole vectors; what lies beyond a row is not used
+	scratch := make([]float64, workers*2*step*ld)
 	// block writes rows of tile i and columns of tile j ≥ i of B.
-	block := func(i, j int, k, kt []float64) {
+	block := func(i, j int, one, two []float64) {
 		i0, i1 := par.Bounds(i, g.n, step)
 		j0, j1 := par.Bounds(j, g.n, step)
-		// K_ji R_i, with K_ij on both sides of the diagonal where i = j.
-		for a := range j1 - j0 {
-			row := k[a*step:][:i1-i0]
-			copy(row, g.data[(j0+a)*(g.n+1)+i0:])
-			if i == j {
-				for b := a + 1; b < len(row); b++ {
-					row[b] = g.data[(i0+b)*(g.n+1)+j0+a]
+		rows, cols := i1-i0, j1-j0
+		// K_ij, whose transpose is stored
+		k, rk := dense.Of(one, rows, ld), dense.Of(two, rows, ld)
+		dense.TransposeTo(k, blas64.General{Rows: cols, Cols: rows, Stride: g.n + 1, Data: g.data[j0*(g.n+1)+i0:]})
+		if i == j { // of which only the lower triangle is K's
+			for a := range rows {
+				for b := range a {
+					k.Data[a*ld+b] = k.Data[b*ld+a]
 				}
 			}
-			r.mulRow(row, i0/r.c)
 		}
-		// (R_iᵀ K_ij) R_j, row by row, into place.
-		for b := range i1 - i0 {
-			row := kt[:j1-j0]
-			for a := range row {
-				row[a] = k[a*step+b]
+		r.mixRows(rk, k, i0/r.c)
+		// R_jᵀ (R_iᵀ K_ij)ᵀ = (R_iᵀ K_ij R_j)ᵀ
+		kr, rkr := dense.Of(one, cols, ld), dense.Of(two, cols, ld)
+		dense.TransposeTo(kr, dense.Cols(rk, 0, cols))
+		r.mixRows(rkr, kr, j0/r.c)
+		to := blas64.General{Rows: rows, Cols: cols, Stride: g.n + 1, Data: g.data[1+i0*(g.n+1)+j0:]}
+		if i < j {
+			dense.TransposeTo(to, dense.Cols(rkr, 0, rows))
+			return
+		}
+		for b := range rows {
+			for a := b; a < cols; a++ {
+				to.Data[b*to.Stride+a] = rkr.Data[a*ld+b]
 			}
-			r.mulRow(row, j0/r.c)
-			first := 0
-			if i == j {
-				first = b
-				row[b]++
-			}
-			copy(g.data[1+(i0+b)*(g.n+1)+j0+first:], row[first:])
+			to.Data[b*to.Stride+b]++
 		}
 	}
 	return par.DoWorker(ctx, workers, tiles, func(w, i int) error {
-		s := scratch[w*2*step*step:][: 2*step*step : 2*step*step]
+		s := scratch[w*2*step*ld:][: 2*step*ld : 2*step*ld]
 		for j := i; j < tiles; j++ {
-			block(i, j, s[:step*step], s[step*step:])
+			block(i, j, s[:step*ld], s[step*ld:])
 		}
 		return nil
 	})

@@ -170,7 +170,11 @@ func EachRow(workers int, g blas64.General, f func(i int, row []float64)) {
 
 // TransposeTo writes aᵀ to dst.
 func TransposeTo(dst, a blas64.General) {
-	for i := range a.Rows {
+	i := 0
+	for ; i+4 <= a.Rows; i += 4 {
+		interleave4(dst.Data, i, dst.Stride, Row(a, i), Row(a, i+1), Row(a, i+2), Row(a, i+3))
+	}
+	for ; i < a.Rows; i++ {
 		for j, v := range Row(a, i) {
 			dst.Data[j*dst.Stride+i] = v
 		}

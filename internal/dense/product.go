@@ -86,13 +86,13 @@ func (g *product) transposed(l limit) error {
 	t := blas64.General{Rows: g.n, Cols: g.m, Stride: g.m, Data: buf.s}
 	c := blas64.General{Rows: g.m, Cols: g.n, Stride: g.ldc, Data: g.c}
 	if g.beta != 0 {
-		transpose(t, c)
+		TransposeTo(t, c)
 	}
 	f := product{a: g.b, b: g.a, c: t.Data, ldc: t.Stride, m: g.n, n: g.m, k: g.k, alpha: g.alpha, beta: g.beta}
 	if err := f.run(l); err != nil {
 		return err
 	}
-	transpose(c, t)
+	TransposeTo(c, t)
 	return nil
 }
 

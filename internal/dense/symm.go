@@ -52,22 +52,13 @@ func symm(s blas.Side, alpha float64, a blas64.Symmetric, b blas64.General, beta
 	defer buf.free()
 	bt := blas64.General{Rows: a.N, Cols: vectors, Stride: vectors, Data: buf.s[:a.N*vectors]}
 	ct := blas64.General{Rows: a.N, Cols: vectors, Stride: vectors, Data: buf.s[a.N*vectors : 2*a.N*vectors]}
-	transpose(bt, b)
+	TransposeTo(bt, b)
 	if beta != 0 {
-		transpose(ct, c)
+		TransposeTo(ct, c)
 	}
 	err := symmNarrow(alpha, a, bt, beta, ct, l)
-	transpose(c, ct)
+	TransposeTo(c, ct)
 	return err
-}
-
-// transpose writes srcᵀ to dst.
-func transpose(dst, src blas64.General) {
-	for i := range dst.Rows {
-		for j := range dst.Cols {
-			dst.Data[i*dst.Stride+j] = src.Data[j*src.Stride+i]
-		}
-	}
 }
 
 // narrowCols is the most vectors for which symmNarrow is used: reading A takes longer than multiplying them.
