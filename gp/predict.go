@@ -12,6 +12,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/internal/vector"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -127,7 +128,7 @@ func (e *Exact) covarianceTo(ctx context.Context, cov *mat.Dense, x *linearize.B
 			for j := range i + 1 {
 				vj := v.Data[(first+j)*v.Stride:][:v.Cols]
 				// cov(x*) = K_** − K_*n R B⁻¹ Rᵀ K_n* (E6)
-				s := cov.At(first+i, j) - floats.Dot(vi, vj)
+				s := cov.At(first+i, j) - vector.Dot(vi, vj)
 				cov.Set(first+i, j, s)
 				cov.Set(first+j, i, s)
 			}
