@@ -2,10 +2,10 @@ package ntk
 
 import (
 	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/vector"
 )
 
 // direct is the term v X_a X_bᵀ for columns X that are in memory and have the same
@@ -22,12 +22,11 @@ func (t *direct) columns(i, j examples) (x, y blas64.General) {
 	return dense.Cols(i.of(t.a, t.ca), t.at, t.at+t.w), dense.Cols(j.of(t.b, t.cb), t.at, t.at+t.w)
 }
 
-// addGrams adds v X_n X_nᵀ of each example's c rows X_n of x to dst.
+// addGrams adds v X_n X_nᵀ of each example's c rows X_n of x to dst, on and above the diagonal.
 func addGrams(dst, x blas64.General, c int, v float64) {
 	for i := range x.Rows {
-		first := i / c * c
-		for d := range c {
-			dst.Data[i*dst.Stride+d] += v * floats.Dot(dense.Row(x, i), dense.Row(x, first+d))
+		for d := i % c; d < c; d++ {
+			dst.Data[i*dst.Stride+d] += v * vector.Dot(dense.Row(x, i), dense.Row(x, i-i%c+d))
 		}
 	}
 }

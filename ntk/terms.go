@@ -5,6 +5,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/vector"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -14,7 +15,7 @@ type term interface {
 	// addTile adds the term for a's examples i and b's examples j to dst.
 	addTile(dst blas64.General, i, j examples, s *scratch)
 	// addDiag adds the C×C blocks κ(x_n, x_n) of the examples e to dst, one below
-	// the other. It is called where a is b.
+	// the other, at least on and above their diagonals. It is called where a is b.
 	addDiag(dst blas64.General, e examples, s *scratch)
 }
 
@@ -110,7 +111,7 @@ func (t *outerTerm) addDiag(dst blas64.General, e examples, s *scratch) {
 	}
 }
 
-// addWeighted adds g diag(level) gᵀ to dst.
+// addWeighted adds g diag(level) gᵀ to dst, on and above the diagonal or everywhere.
 func addWeighted(dst, g blas64.General, level []float64, s *scratch) {
 	switch {
 	case g.Rows < wide:
@@ -131,8 +132,8 @@ func addWeighted(dst, g blas64.General, level []float64, s *scratch) {
 	weighted := s.floats(slotOuter, g.Cols)
 	for c := range g.Rows {
 		floats.MulTo(weighted, level, dense.Row(g, c))
-		for d := range g.Rows {
-			dst.Data[c*dst.Stride+d] += floats.Dot(weighted, dense.Row(g, d))
+		for d := c; d < g.Rows; d++ {
+			dst.Data[c*dst.Stride+d] += vector.Dot(weighted, dense.Row(g, d))
 		}
 	}
 }
@@ -178,7 +179,7 @@ func (t *perOutput) addTile(dst blas64.General, i, j examples, s *scratch) {
 					for m := range inner.Rows {
 						floats.MulTo(weighted, dense.Row(inner, m), g)
 						for at := m * t.b.C; at < (m+1)*t.b.C; at++ {
-							d[at] += floats.Dot(weighted, dense.Row(gb, at))
+							d[at] += vector.Dot(weighted, dense.Row(gb, at))
 						}
 					}
 				}
