@@ -23,6 +23,7 @@ import (
 	"github.com/funcgp/funcgp/studies/lae"
 	"github.com/funcgp/funcgp/studies/limits"
 	"github.com/funcgp/funcgp/studies/load"
+	"github.com/funcgp/funcgp/studies/mixed"
 	"github.com/funcgp/funcgp/studies/nodetests"
 	"github.com/funcgp/funcgp/studies/novelty"
 	"github.com/funcgp/funcgp/studies/prediction"
@@ -49,6 +50,7 @@ var studies = []study{
 	{"evaluate", "attributions judged against networks trained again without a part of the rows", protocols.Command().Run},
 	{"bench", "sparse and kept posteriors of all of MNIST", bench.Run},
 	{"limits", "what whole jobs need at least of this machine, what they take, and PyTorch beside them", limits.Run},
+	{"mixed", "whether a float32 factor, refined in float64, could stand in for that of a posterior", mixed.Run},
 	{"calibration", "calibration without held-out rows, against temperatures and ensembles", calibration.Run},
 	{"zoo", "networks of many kinds as PyTorch exports them", zoo.Run},
 	{"nodetests", "the models of ONNX's own tests: outputs, Jacobians, and what is refused", nodetests.Run},
