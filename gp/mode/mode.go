@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
@@ -245,15 +244,15 @@ func (m *modeSearch) from(ctx context.Context, at *newton.Point) (*Mode, error) 
 	}
 }
 
-// loosest and tightest are the bounds of the relative residual of a Newton step.
-const loosest, tightest = 1e-2, 1e-7
+// loosest is the largest relative residual of a Newton step, where newton.StepResidual is the smallest.
+const loosest = .1
 
 // step returns the end of the Newton step from the point at, whose sites are s. last is the norm of the previous
 // gradient.
 //
 // Where Options.Gradient ends the search, earlier steps need not be solved as well as the last one. The less the
 // gradient fell in the last step, the looser the next one is solved (Eisenstat and Walker, "Choosing the forcing
-// terms in an inexact Newton method", SIAM J. Sci. Comput. 17, 1996).
+// terms in an inexact Newton method", SIAM J. Sci. Comput. 17, 1996), and none better than the end of the search needs.
 func (m *modeSearch) step(ctx context.Context, s *gp.Sites, at *newton.Point, gradient []float64, norm, last float64) (*newton.Point, error) {
 	cg := newton.ConjugateGradients{Residual: newton.StepResidual, Precondition: func(v []float64) {
 		for i, h := range m.o.Curvature {
@@ -270,11 +269,8 @@ func (m *modeSearch) step(ctx context.Context, s *gp.Sites, at *newton.Point, gr
 		}
 	}
 	if m.o.Gradient > 0 {
-		fell := norm / last
-		cg.Residual = math.Min(math.Max(fell*fell, newton.StepResidual), loosest)
-		if enough := m.o.Gradient / norm / 2; enough > tightest {
-			cg.Residual = math.Min(cg.Residual, enough)
-		}
+		fell, enough := norm/last, m.o.Gradient/norm/2
+		cg.Residual = min(max(fell*fell, newton.StepResidual, enough), loosest)
 	}
 	cg.Times = func(v []float64) ([]float64, error) { // H̃v = v + J̃ᵀΛJ̃v
 		m.products++
