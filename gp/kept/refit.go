@@ -25,9 +25,9 @@ const smallGradient = 1e-9
 // gradients and the covariance are those of kept rows, so the mode is that of gp.Refit.
 // Sites, kept rows and b̃ all belong to the mode.
 //
-// Each Newton step takes one product with J of the source, one with Jᵀ, and two for each
-// step of conjugate gradients. Warnings holds a warning of refit-gap where α differs from the
-// residual at m + Kα. The errors are those of mode.Find and Fit.
+// Each Newton step takes one product with Jᵀ and two for each step of conjugate gradients, and
+// with Options.Products, near the mode, one with J of the source. Warnings holds a warning of
+// refit-gap where α differs from the residual at m + Kα. The errors are those of mode.Find and Fit.
 func Refit(ctx context.Context, x linearize.Source, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, o *Options) (*Posterior, error) {
 	gradient := smallGradient
 	if _, ok := lik.(gp.Scored); ok {

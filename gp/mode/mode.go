@@ -79,9 +79,9 @@ type State struct {
 // holds a few vectors of P and of N·C numbers. y is N×Targets(C). The error is an error of gp.NewSites or of src,
 // or gp.ErrNoExamples.
 //
-// Each Newton step takes one product with J, one with Jᵀ, and up to MaxProducts products with both. If
-// Options.Products are not products with src itself, products with src are still used for f(x;θ*), for the exact
-// function values once the gradient is small, and for J d in the steps after that.
+// Each Newton step takes one product with Jᵀ and up to MaxProducts products with both. If Options.Products are not
+// products with src itself, products with src are still used for f(x;θ*), for the exact function values once the
+// gradient is small, and for J d in the steps after that.
 func Find(ctx context.Context, src linearize.Source, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, o *Options) (*Mode, error) {
 	p := len(theta)
 	var d Options
@@ -99,7 +99,8 @@ func Find(ctx context.Context, src linearize.Source, y *mat.Dense, lik gp.Likeli
 		d.Progress = func(string, int, int) {}
 	}
 	m := &modeSearch{o: d, y: y, lik: lik, exact: linearize.ProductsOf(src), theta: theta}
-	m.rough = o != nil && o.Products != nil
+	m.differ = o != nil && o.Products != nil
+	m.rough = m.differ
 	m.white = newton.NewWhitened(prior, len(theta))
 	if m.o.Outputs != nil {
 		var n int
@@ -172,7 +173,8 @@ type modeSearch struct {
 	y        *mat.Dense
 	lik      gp.Likelihood
 	exact    linearize.Products
-	rough    bool      // products with J are Options.Products, which need not be exact
+	differ   bool      // Options.Products are not those of the source
+	rough    bool      // function values are by Options.Products, which need not be exact
 	theta    []float64 // θ*
 	outputs  []float64 // f(x;θ*), N·C
 	white    newton.Whitened
@@ -272,10 +274,10 @@ func (m *modeSearch) step(ctx context.Context, s *gp.Sites, at *newton.Point, gr
 		fell, enough := norm/last, m.o.Gradient/norm/2
 		cg.Residual = min(max(fell*fell, newton.StepResidual, enough), loosest)
 	}
-	cg.Times = func(v []float64) ([]float64, error) { // H̃v = v + J̃ᵀΛJ̃v
+	var f []float64
+	cg.Times = func(v []float64) (_ []float64, err error) { // H̃v = v + J̃ᵀΛJ̃v
 		m.products++
-		f, err := m.push(ctx, m.o.Products, v)
-		if err != nil {
+		if f, err = m.push(ctx, m.o.Products, v); err != nil {
 			return nil, err
 		}
 		out, err := m.pullBack(ctx, m.o.Products, sites.MulBlocks(s.Lambda, f))
@@ -285,17 +287,16 @@ func (m *modeSearch) step(ctx context.Context, s *gp.Sites, at *newton.Point, gr
 		floats.Add(out, v)
 		return out, nil
 	}
+	moved := make([]float64, len(at.F)) // J̃d, from the products of the steps
+	cg.Took = func(t float64) { floats.AddScaled(moved, t, f) }
 	d, _, err := cg.Solve(ctx, gradient, m.o.MaxProducts)
 	if err != nil {
 		return nil, err
 	}
-	products := m.exact
-	if m.rough {
-		products = m.o.Products
-	}
-	moved, err := m.push(ctx, products, d)
-	if err != nil {
-		return nil, err
+	if !m.rough && m.differ {
+		if moved, err = m.push(ctx, m.exact, d); err != nil {
+			return nil, err
+		}
 	}
 	floats.Add(moved, at.F)
 	if dense.NotFinite(moved) >= 0 {

@@ -16,6 +16,7 @@ type ConjugateGradients struct {
 	Times        func(v []float64) ([]float64, error) // returns H v
 	Precondition func(v []float64)                    // replaces v by an approximation of H⁻¹v
 	Residual     float64                              // relative residual at which the iteration stops
+	Took         func(t float64)                      // called after x has moved by t v, for the last v of Times; nil for nobody
 }
 
 // Solve returns x with Hx ≈ g. settled is false where the residual is above c.Residual after limit steps, and where
@@ -44,6 +45,9 @@ func (c ConjugateGradients) Solve(ctx context.Context, g []float64, limit int) (
 		}
 		t := rq / curvature
 		floats.AddScaled(x, t, p)
+		if c.Took != nil {
+			c.Took(t)
+		}
 		floats.AddScaled(r, -t, hp)
 		before := rq
 		if q, rq = precondition(); rq <= c.Residual*c.Residual*first {
