@@ -90,8 +90,14 @@ func directory(shared, out string) (dir string, remove func(), err error) {
 	} else if dir, err = filepath.Abs(filepath.Dir(out)); err == nil {
 		dir, err = os.MkdirTemp(dir, "."+filepath.Base(out)+".parts-*")
 	}
-	// What cannot be removed stays, and does no harm.
-	return dir, func() { _ = os.RemoveAll(dir) }, err
+	return dir, func() {
+		// A worker that is still there finds nothing under the old name, and makes no file while the others go.
+		gone := dir + ".gone"
+		if os.Rename(dir, gone) != nil {
+			gone = dir
+		}
+		_ = os.RemoveAll(gone) // what cannot be removed stays, and does no harm
+	}, err
 }
 
 // Explain are explanations whose pass over the training rows a runner of Beam splits.
