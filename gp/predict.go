@@ -27,15 +27,15 @@ func (e *Exact) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *lineariz
 	return e.PredictBesideTo(ctx, mean, cov, x, nil, nil)
 }
 
-// PredictBesideTo is PredictTo, and PredictTo of beside for the covariances besideCov. Where both posteriors are of the
-// same training examples and kernel, as after Condition, it takes one cross-kernel for both, with twice the scratch
-// memory. A nil beside is PredictTo alone.
+// PredictBesideTo is PredictTo, and writes the covariances of another posterior beside, T·C×C, to besideCov, which is not nil
+// then. Where both posteriors are of the same training examples and kernel, as after Condition, it takes one cross-kernel for
+// both, with twice the scratch memory. A nil beside is PredictTo alone. The errors are those of PredictTo of either.
 func (e *Exact) PredictBesideTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch, beside *Exact, besideCov *mat.Dense) error {
 	if beside != nil && !e.shares(beside) {
 		if err := beside.PredictTo(ctx, nil, besideCov, x); err != nil {
 			return err
 		}
-		beside = nil
+		beside, besideCov = nil, nil // done
 	}
 	t, c := e.set().Check(x)
 	if err := ctx.Err(); err != nil {
@@ -43,9 +43,7 @@ func (e *Exact) PredictBesideTo(ctx context.Context, mean, cov *mat.Dense, x *li
 	}
 	dense.SizeTo(mean, t, c)
 	dense.SizeTo(cov, t*c, c)
-	if beside != nil {
-		dense.SizeTo(besideCov, t*c, c)
-	}
+	dense.SizeTo(besideCov, t*c, c)
 	if t == 0 {
 		return nil
 	}
@@ -55,30 +53,41 @@ func (e *Exact) PredictBesideTo(ctx context.Context, mean, cov *mat.Dense, x *li
 	if beside != nil {
 		second = make([]float64, size)
 	}
-	for lo := 0; lo < t; lo += step {
-		hi := min(lo+step, t)
-		x, mean, cov := x.Slice(lo, hi), dense.Slice(mean, lo, hi), dense.Slice(cov, lo*c, hi*c)
-		v := blas64.General{Rows: (hi - lo) * c, Cols: e.g.n, Stride: e.g.n, Data: scratch}
-		if err := e.crossTo(ctx, v, x, beside != nil || cov != nil || mean != nil && e.hasDualMean()); err != nil {
-			return shifted(err, lo)
+	predict := func(mean, cov, besideCov *mat.Dense, x *linearize.Batch) error {
+		if err := ctx.Err(); err != nil {
+			return stopped("predicting", err)
+		}
+		if err := checkFinite("network output", x.F); err != nil {
+			return err
+		}
+		v := blas64.General{Rows: x.Len() * c, Cols: e.g.n, Stride: e.g.n, Data: scratch}
+		if beside != nil || cov != nil || mean != nil && e.hasDualMean() {
+			if err := blockTo(ctx, e.k, dense.View(v), x, e.x); err != nil {
+				return err
+			}
 		}
 		if beside != nil {
 			w := v
 			w.Data = second
 			dense.Copy(w, v)
-			if err := beside.covarianceTo(ctx, dense.Slice(besideCov, lo*c, hi*c), x, w); err != nil {
-				return shifted(err, lo)
+			if err := beside.covarianceTo(ctx, besideCov, x, w); err != nil {
+				return err
 			}
 		}
 		if mean != nil {
 			if err := e.meanTo(mean, x, v); err != nil {
-				return shifted(err, lo)
+				return err
 			}
 		}
-		if cov != nil {
-			if err := e.covarianceTo(ctx, cov, x, v); err != nil {
-				return shifted(err, lo)
-			}
+		if cov == nil {
+			return nil
+		}
+		return e.covarianceTo(ctx, cov, x, v)
+	}
+	for lo := 0; lo < t; lo += step {
+		hi := min(lo+step, t)
+		if err := predict(dense.Slice(mean, lo, hi), dense.Slice(cov, lo*c, hi*c), dense.Slice(besideCov, lo*c, hi*c), x.Slice(lo, hi)); err != nil {
+			return shifted(err, lo)
 		}
 	}
 	return nil
@@ -92,17 +101,6 @@ func (e *Exact) shares(b *Exact) bool {
 // tileOf returns how many of t test examples are taken at once.
 func (e *Exact) tileOf(t int) int {
 	return max(1, min(t, e.tile/8/e.predicted()/e.g.n))
-}
-
-// crossTo writes the cross-kernel of x to v, if it is wanted.
-func (e *Exact) crossTo(ctx context.Context, v blas64.General, x *linearize.Batch, wanted bool) error {
-	if err := ctx.Err(); err != nil {
-		return stopped("predicting", err)
-	}
-	if err := checkFinite("network output", x.F); err != nil || !wanted {
-		return err
-	}
-	return blockTo(ctx, e.k, dense.View(v), x, e.x)
 }
 
 // covarianceTo writes the covariance of each example of x, whose cross-kernel is v. It overwrites v.

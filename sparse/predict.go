@@ -32,10 +32,12 @@ func (p *Projected) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *line
 	return p.PredictBesideTo(ctx, mean, cov, x, nil, nil)
 }
 
-// PredictBesideTo is PredictTo, and PredictTo of beside for the covariances besideCov. Where both posteriors have the
-// inducing examples and kernel of one basis, as those of p.Builder have, it takes one cross-kernel for both, with
-// another matrix for it. A nil beside is PredictTo alone.
-func (p *Projected) PredictBesideTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch, beside *Projected, besideCov *mat.Dense) error {
+// PredictBesideTo is PredictTo, and writes the covariances of another posterior beside, T·C×C, to besideCov, which is not
+// nil then. Where beside has the inducing examples of p and their kernel, as a posterior of p.Builder has, it takes one
+// cross-kernel for both, and one more matrix of a tile. A nil beside is PredictTo alone. The errors are those of PredictTo
+// of either.
+func (p *Projected) PredictBesideTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch,
+	beside *Projected, besideCov *mat.Dense) error {
 	if beside != nil && beside.b != p.b {
 		if err := beside.PredictTo(ctx, nil, besideCov, x); err != nil {
 			return err

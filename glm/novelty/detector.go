@@ -320,8 +320,9 @@ func (d *Detector) ScoreTo(ctx context.Context, dst []float64, x *linearize.Batc
 	return d.PredictTo(ctx, nil, nil, nil, dst, x)
 }
 
-// PredictTo is post.PredictTo for mean and cov, and ScoreTo for scores. Where the detector was fitted to post, it mostly
-// takes one cross-kernel for both.
+// PredictTo is post.PredictTo for the mean, T×C, and the covariances, T·C×C, and ScoreTo for the scores of the T examples of
+// x, in nats. A nil post is left out. Where the detector was fitted to post and post is exact or Nyström, both take one
+// cross-kernel. It panics unless there are T scores. The errors are those of PredictTo of a posterior.
 func (d *Detector) PredictTo(ctx context.Context, post gp.Latent, mean, cov *mat.Dense, scores []float64, x *linearize.Batch) error {
 	if len(scores) != x.Len() {
 		panic("novelty: scores and examples differ in number")

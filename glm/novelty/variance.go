@@ -30,33 +30,34 @@ type variance struct {
 	}
 }
 
-// predictTo is post.PredictTo, and writes tr v/√tr κ for each example of x to dst, by one cross-kernel where both have the
-// same examples. A nil post is left out.
+// predictTo is post.PredictTo, and writes tr v/√tr κ for each example of x to dst. A nil post is left out.
 func (v *variance) predictTo(ctx context.Context, post gp.Latent, mean, cov *mat.Dense, dst []float64, x *linearize.Batch) error {
 	var own mat.Dense
-	err := func() error {
-		switch of := v.of.(type) {
-		case *gp.Exact:
-			if e, ok := post.(*gp.Exact); ok {
-				return e.PredictBesideTo(ctx, mean, cov, x, of, &own)
-			}
-		case *sparse.Projected:
-			if p, ok := post.(*sparse.Posterior); ok {
-				return p.PredictBesideTo(ctx, mean, cov, x, of, &own)
-			}
-		}
-		if post != nil {
-			if err := post.PredictTo(ctx, mean, cov, x); err != nil {
-				return err
-			}
-		}
-		return v.of.PredictTo(ctx, nil, &own, x)
-	}()
-	if err != nil {
+	if err := v.besideTo(ctx, post, mean, cov, &own, x); err != nil {
 		return err
 	}
 	v.relativeTo(dst, &own, x)
 	return nil
+}
+
+// besideTo is post.PredictTo, and writes v, T·C×C, to own, by one cross-kernel where both have the same examples.
+func (v *variance) besideTo(ctx context.Context, post gp.Latent, mean, cov, own *mat.Dense, x *linearize.Batch) error {
+	switch of := v.of.(type) {
+	case *gp.Exact:
+		if e, ok := post.(*gp.Exact); ok {
+			return e.PredictBesideTo(ctx, mean, cov, x, of, own)
+		}
+	case *sparse.Projected:
+		if p, ok := post.(*sparse.Posterior); ok {
+			return p.PredictBesideTo(ctx, mean, cov, x, of, own)
+		}
+	}
+	if post != nil {
+		if err := post.PredictTo(ctx, mean, cov, x); err != nil {
+			return err
+		}
+	}
+	return v.of.PredictTo(ctx, nil, own, x)
 }
 
 // leftOutTo writes tr v/√tr κ for each training example in x, with the example itself left out. rows are the
