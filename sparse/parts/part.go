@@ -45,8 +45,7 @@ func (h *header) differs(o *header) string {
 }
 
 func (h *header) possible() bool {
-	_, err := shard.ParsePart(h.Part.String())
-	return err == nil && h.Examples >= 1
+	return h.Part.Possible() && h.Examples >= 1
 }
 
 // A TermsPart is what some of the training rows contribute to predictions.

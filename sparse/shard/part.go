@@ -31,6 +31,11 @@ func ParsePart(text string) (Part, error) {
 	return Part{i, n}, nil
 }
 
+// Possible tells whether there is such a part.
+func (p Part) Possible() bool {
+	return p.Of >= 1 && p.Of <= mostParts && p.Number >= 0 && p.Number < p.Of
+}
+
 // String writes the part in the form 3/64.
 func (p Part) String() string { return fmt.Sprintf("%d/%d", p.Number, p.Of) }
 

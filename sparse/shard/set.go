@@ -111,7 +111,7 @@ func firstError(errs ...error) error {
 
 // possible tells whether a part can have these numbers.
 func (a *about) possible() bool {
-	if a.Of < 1 || a.Of > mostParts || a.Number < 0 || a.Number >= a.Of || a.Identity.Examples < 1 || a.C < 1 || a.C > math.MaxInt16 {
+	if !a.Possible() || a.Identity.Examples < 1 || a.C < 1 || a.C > math.MaxInt16 {
 		return false
 	}
 	lo, hi := a.Rows(a.Identity.Examples)
