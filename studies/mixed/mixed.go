@@ -77,7 +77,8 @@ func Run(ctx context.Context, out io.Writer, args []string) error {
 		}
 		all = append(all, compare(random(uint64(seed))))
 	}
-	text := table("random posteriors", all)
+	text := fmt.Sprintf("By `go run ./gpstudies mixed -corpus DIR`. The float64 factor is needed where a difference is larger than\n"+
+		"%.0g, where B has no factor in float32, or where the refinement does not converge in %d steps.\n\n", asked, mostSteps) + table("random posteriors", all)
 	if *corpus != "" {
 		models, err := filepath.Glob(filepath.Join(*corpus, "*", "train.csv"))
 		if err == nil && len(models) == 0 {
@@ -169,7 +170,8 @@ func read(ctx context.Context, dir string) (*problem, error) {
 	var k mat.Dense
 	post.Kernel().BlockTo(&k, x, x)
 	n, _ := k.Dims()
-	q := &problem{name: filepath.Base(dir), k: mat.NewSymDense(n, nil), root: mat.NewDense(n, n, nil), targets: dual.PseudoTargets()}
+	q := &problem{name: filepath.Base(dir), k: mat.NewSymDense(n, nil), root: mat.NewDense(n, n, nil)}
+	q.targets = dual.PseudoTargets()
 	root, c := dual.Sites().Root, x.Outputs()
 	for i := range n {
 		for at := range i + 1 {
@@ -324,8 +326,9 @@ func refine(b *mat.SymDense, l [][]float32, v []float64) (x []float64, steps int
 // table counts the results by the size of ‖B‖.
 func table(what string, all []result) string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "%d %s. The float64 factor is needed where a difference is larger than 1e-8, where B has no factor in float32, or where the refinement does not converge in %d steps.\n\n", len(all), what, mostSteps)
-	s.WriteString("| ‖B‖ | problems | float32 does | differs by more | no factor | no convergence | steps, at most | difference of B⁻¹Rᵀb | of variances |\n|---|---|---|---|---|---|---|---|---|\n")
+	fmt.Fprintf(&s, "%d %s.\n\n", len(all), what)
+	s.WriteString("| ‖B‖ | problems | float32 does | differs by more | no factor | no convergence " +
+		"| steps, at most | difference of B⁻¹Rᵀb | of variances |\n|---|---|---|---|---|---|---|---|---|\n")
 	for lo := 0; lo < 16; lo += 2 {
 		var in []result
 		count := map[string]int{}
@@ -345,7 +348,8 @@ func table(what string, all []result) string {
 			continue
 		}
 		none := count["no factor in float32"] + count["no factor in float64 either"]
-		fmt.Fprintf(&s, "| 10^%d to 10^%d | %d | %d | %d | %d | %d | %d | %.1g | %.1g |\n", lo, lo+2, len(in), count[""], count["differs by more than 1e-8"], none, count["refinement does not converge"], steps, dual, variance)
+		fmt.Fprintf(&s, "| 10^%d to 10^%d | %d | %d | %d | %d | %d | %d | %.1g | %.1g |\n", lo, lo+2, len(in), count[""],
+			count["differs by more than 1e-8"], none, count["refinement does not converge"], steps, dual, variance)
 	}
 	return s.String()
 }

@@ -102,8 +102,8 @@ export PARTS=8 FIT="--model $net --data digits:$rows,200 --inducing 150"
 
 # A user submits the example. The name of part 5 leads to a full disk at first.
 begin=$SECONDS
-user work ln -s /dev/full part5.sums
-merge=$(user work sh "$example")
+user cluster ln -s /dev/full part5.sums
+merge=$(user cluster sh "$example")
 select=$((merge - 2)) array=$((merge - 1))
 say "submitted job $select, array $array of $PARTS parts and job $merge"
 await 600 'task=$(squeue -h -w n1 -t R -j $array -o %K) && [ -n "$task" ] && pgrep -u nobody -f "gpexplain fit .*--shard $task/" >/dev/null'
@@ -112,10 +112,10 @@ sleep .3
 pids=$(scontrol listpids "$job" n1 | awk 'NR > 1 { print $1 }')
 kill -9 "$(cat "$dir/slurmd.n1.pid")" $(ps -o ppid= -p "${pids%%[[:space:]]*}") $pids
 killed=$SECONDS
-[ ! -e "$dir/work/part$task.sums" ] || fail "part $task was done before its node was killed"
+[ ! -e "$dir/cluster/part$task.sums" ] || fail "part $task was done before its node was killed"
 say "killed node n1 in part $task: slurmd, slurmstepd and $(wc -w <<<"$pids") processes of the task"
 await 300 '[ "$(about ${array}_5 Restarts)" = 1 ]'
-user work rm part5.sums
+user cluster rm part5.sums
 say "part 5 ended with status 75 and was requeued; its disk has room now"
 await 120 'sinfo -h -n n1 -o %T | grep -q down'
 say "Slurm says that n1 is down, $((SECONDS - killed)) s after it was killed"
@@ -136,10 +136,10 @@ parts() { # FOLDER
 	user "$1" gpexplain merge --quiet part{0..7}.sums -o all.gp
 } >/dev/null
 parts alone
-cmp "$dir/work/all.gp" "$dir/alone/all.gp"
-say "the posterior has the same $(stat -c %s "$dir/work/all.gp") bytes as without Slurm"
+cmp "$dir/cluster/all.gp" "$dir/alone/all.gp"
+say "the posterior has the same $(stat -c %s "$dir/cluster/all.gp") bytes as without Slurm"
 user alone gpexplain fit --quiet --method nystrom $FIT -o one.gp >/dev/null
-for file in work/all alone/one; do
+for file in cluster/all alone/one; do
 	# all lines but the summary
 	user alone gpexplain predict --quiet --json --posterior "$dir/$file.gp" | sed '$d' >"$dir/$(basename $file).json"
 done
@@ -151,15 +151,15 @@ paste -d '\n' "$dir/all.json" "$dir/one.json" | awk '
 	END { printf "predictions by it and by one fit: %d numbers of %d rows differ by %.1e at most, relative above 1\n", count, NR / 2, most; exit !(NR == 400 && most < 1e-9) }'
 
 # One part is lost, and another damaged.
-user work rm part2.sums
-printf x | user work dd of=part6.sums bs=1 seek=5000 conv=notrunc status=none
-missing=$(user work gpexplain merge --missing --quiet "$dir"/work/part*.sums)
+user cluster rm part2.sums
+printf x | user cluster dd of=part6.sums bs=1 seek=5000 conv=notrunc status=none
+missing=$(user cluster gpexplain merge --missing --quiet "$dir"/cluster/part*.sums)
 [ "$missing" = 2,6 ] || fail "merge --missing says $missing"
-user work rm all.gp
-again=$(user work sbatch --parsable --array="$missing" "$example" part)
-merge=$(user work sbatch --parsable --dependency="afterok:$again" "$example" merge)
+user cluster rm all.gp
+again=$(user cluster sbatch --parsable --array="$missing" "$example" part)
+merge=$(user cluster sbatch --parsable --dependency="afterok:$again" "$example" merge)
 await 300 '[ "$(about $merge JobState)" = COMPLETED ]'
-cmp "$dir/work/all.gp" "$dir/alone/all.gp"
+cmp "$dir/cluster/all.gp" "$dir/alone/all.gp"
 say "merge --missing: $missing; submitted again, the same bytes"
 
 # A refit, of the built-in network.
