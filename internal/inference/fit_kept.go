@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/kept"
@@ -103,20 +105,26 @@ func (f *fit) kept(ctx context.Context) (*Posterior, error) {
 	return q, f.certify(ctx, q, threshold, products)
 }
 
-// products returns fast products with the Jacobian of training examples that are linearized anew in each pass, where
-// their inputs fit; else nil.
+// products returns fast products with the Jacobian of training examples that are linearized anew in each pass; else
+// nil. Inputs that take much of the memory are read anew in each product.
 func (f *fit) products(ctx context.Context) (linearize.Products, error) {
-	e, n := f.problem.Examples, f.source.Len()
-	d, _, _ := f.problem.Model.Net.Dims()
-	if _, ok := f.source.(*linearize.Batch); ok || 8*float64(n)*float64(d) > float64(gp.MemoryBudget(f.problem.Limits.Memory))/8 {
+	if _, ok := f.source.(*linearize.Batch); ok {
 		return nil, nil
+	}
+	e, n, net := f.problem.Examples, f.source.Len(), f.problem.Model.Net
+	d, _, _ := net.Dims()
+	if 8*float64(n)*float64(d) > float64(gp.MemoryBudget(f.problem.Limits.Memory))/8 {
+		return net.LoadedProducts(n, max(1, loadedFloats/d), func(lo, hi int) (*mat.Dense, error) { return e.Inputs(ctx, e.Train, lo, hi) }), nil
 	}
 	x, err := e.Inputs(ctx, e.Train, 0, n)
 	if err != nil {
 		return nil, err
 	}
-	return f.problem.Model.Net.Products(x)
+	return net.Products(x)
 }
+
+// loadedFloats is how many numbers of the inputs a product reads at a time: 32 MiB.
+const loadedFloats = 1 << 22
 
 // askedRows linearizes the test rows on which --within is measured, or where there are none the first training rows.
 func (f *fit) askedRows(ctx context.Context) (*linearize.Batch, error) {
