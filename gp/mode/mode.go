@@ -183,7 +183,8 @@ type modeSearch struct {
 }
 
 // roughGradient is the norm of the gradient below which products with J are exact. Below it, the error of products
-// by differences of the network may be as large as the gradient.
+// by differences of the network may be as large as the gradient. Where Options.Gradient ends the search, and steps
+// still halve the gradient, it goes on by differences to half of that, as each exact product takes C backward passes.
 const roughGradient = 1e-3
 
 // from returns the mode to which Newton steps from the point at lead.
@@ -212,7 +213,7 @@ func (m *modeSearch) from(ctx context.Context, at *newton.Point) (*Mode, error) 
 		norm := floats.Norm(gradient, 2)
 		r := &Mode{Theta: m.white.Theta(at.Weights), Sites: s, Scatter: floats.Dot(at.Weights, at.Weights), GradientNorm: norm, Newton: search.Steps, Products: m.products}
 		end, next := newton.Settled, at
-		if !(m.rough && norm <= roughGradient) {
+		if near := norm <= roughGradient && (norm <= m.o.Gradient/2 || m.o.Gradient == 0 || norm > last/2); !(m.rough && near) {
 			if !m.rough && norm <= m.o.Gradient {
 				return r, nil
 			}
