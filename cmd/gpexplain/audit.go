@@ -19,6 +19,7 @@ import (
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/sparse/parts"
 )
 
 type auditVerb struct {
@@ -30,6 +31,9 @@ type auditVerb struct {
 	top       int
 	html, csv string
 	by        string
+
+	part   partFlags
+	merged []audit.Example // of all parts, in place of leaving out rows; nil where they are to be left out
 }
 
 // audits are the values of --by.
@@ -49,19 +53,27 @@ say so most; rows that are the same or nearly the same; rows near a boundary bet
 classes; and rows that fix the function at their own input. --csv writes the scores of
 all rows.
 
+Where leaving out each of many rows takes long, a sample of them is audited. --shard I/N
+audits all rows in parts, by as many processes, and gpexplain merge prints the lists of all
+parts; --csv then has the rows of the part, and does not tell which are equal.
+
 A network that was trained until it repeated every label has seen the wrong ones too.
 --tune-prior loo looks for a prior precision under which the rows predict each other; and
 --by labels takes no posterior but the network's architecture, so that a convolutional
 network, trained or not, suggests better labels for pictures.`,
 		example: `  gpexplain audit
   gpexplain audit --top 50 --html page.html --csv scores.csv
-  gpexplain audit --tune-prior loo`,
-		flags: s.add, run: s.run, writes: []string{"html", "csv"},
-		rules: []flags.Rule{
+  gpexplain audit --tune-prior loo
+  gpexplain audit --posterior all.gp --shard 0/2 -o part0.audit
+  gpexplain merge part0.audit part1.audit`,
+		flags: s.add, run: s.run, writes: []string{"html", "csv", "out"},
+		check: func(*cobra.Command) error { return s.part.parse() },
+		rules: append(s.part.rules("html", "json"),
 			flags.AtLeast(1, "top"),
 			flags.OneOf("by", audits),
 			flags.Not("by=labels", ", which takes no posterior; leave one of them out", ofPosterior...),
-		},
+			flags.Not("by=labels", ", which takes all rows at once; leave one of them out", "shard"),
+		),
 		complete: map[string][]string{"by": audits},
 	}
 	return v.command(con, &s.common)
@@ -73,6 +85,7 @@ func (s *auditVerb) add(c *cobra.Command) {
 	f.StringVar(&s.by, "by", "posterior", "predict each row without it by `WHAT`: the posterior, or labels, a regression of the labels on the Jacobian of the network with shuffled parameters, which finds more of the wrong ones where the network was trained until it repeated them; it takes all training rows at once")
 	f.StringVar(&s.html, "html", "", "write the lists as a page to `FILE`")
 	f.StringVar(&s.csv, "csv", "", "write the scores of all training rows as a table to `FILE`")
+	s.part.add(c, "score part `I/N` of the training rows, 0/N to N-1/N, for gpexplain merge")
 	flags.Method(c, &s.posterior)
 	flags.Answer(c, &s.posterior)
 	flags.Tune(c, &s.posterior)
@@ -105,7 +118,15 @@ func (s *auditVerb) run(ctx context.Context, c *console.Console) error {
 		if err != nil {
 			return err
 		}
-		if found, err = q.Audit(ctx, c.Job, p, s.top); err != nil {
+		if s.part.text != "" {
+			return s.writePart(ctx, c, p, q)
+		}
+		if s.merged != nil {
+			found, err = q.AuditOf(ctx, c.Job, p, s.top, s.merged)
+		} else {
+			found, err = q.Audit(ctx, c.Job, p, s.top)
+		}
+		if err != nil {
 			return err
 		}
 		r = newAuditReport(p, found, s.top)
@@ -115,14 +136,7 @@ func (s *auditVerb) run(ctx context.Context, c *console.Console) error {
 	if err := c.EndPart(ctx, "predict"); err != nil {
 		return err
 	}
-	if err := tabulate(c, s.csv, auditColumns(p), func(add func(*audit.Example) error) error {
-		for i := range found.Examples {
-			if err := add(&found.Examples[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	}); err != nil {
+	if err := s.writeCSV(c, p, found.Examples); err != nil {
 		return err
 	}
 	from, err := origin(ctx, c, p, s.html != "")
@@ -142,6 +156,35 @@ func (s *auditVerb) run(ctx context.Context, c *console.Console) error {
 	}
 	console.NoteTuning(c.Job, &r.Fit)
 	return page.WriteText(c.Out, c.Out.Columns())
+}
+
+// writePart writes the scores of a part of the training rows.
+func (s *auditVerb) writePart(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior) error {
+	done, err := parts.NewAuditPart(ctx, c.Job, p, q, s.part.part, s.top, s.calibrate)
+	if err != nil {
+		return err
+	}
+	if err := s.writeCSV(c, p, done.Examples()); err != nil {
+		return err
+	}
+	if err := done.Write(s.part.out); err != nil {
+		return err
+	}
+	lo, _ := s.part.part.Rows(p.Examples.Train.Len())
+	_, err = fmt.Fprintf(c.Out, "wrote %s: part %v, %d training rows from the %s\n", s.part.out, s.part.part, len(done.Examples()), ordinal(lo))
+	return err
+}
+
+// writeCSV writes the scores of rows to --csv.
+func (s *auditVerb) writeCSV(c *console.Console, p *problem.Problem, examples []audit.Example) error {
+	return tabulate(c, s.csv, auditColumns(p), func(add func(*audit.Example) error) error {
+		for i := range examples {
+			if err := add(&examples[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // The lines that say what the scores are, on every output.

@@ -24,7 +24,6 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse/parts"
-	"github.com/funcgp/funcgp/sparse/shard"
 )
 
 type explainVerb struct {
@@ -42,7 +41,7 @@ type explainVerb struct {
 	kernel          gp.Terms         // parsed from terms by check
 	sources         []problem.Source // the networks, found by check
 
-	part   explainPart
+	part   partFlags
 	merged [][]explain.Explanation // of all parts, in place of a pass over the data: the rows to come; nil for a pass
 
 	explainer *explain.Explainer // of all rows, which keeps what it learns of training rows; nil before the first
@@ -85,17 +84,13 @@ error bar of a term is its standard error over the networks, which were trained 
   gpexplain explain --input digit.png
   gpexplain explain --json --top 100 --train-count 500`,
 		flags: s.add, check: s.check, run: s.run, writes: []string{"html", "png", "csv", "out"}, files: s.files,
-		rules: []flags.Rule{
+		rules: append(s.part.rules("html", "png", "csv", "by-layer", "without", "flip", "smallest-flip", "json"),
 			flags.AtLeast(1, "top"),
 			flags.OneOf("terms", kernels),
-			flags.For("shard", "", "out"),
-			flags.Needs("shard", "out", ": where to write the part"),
-			flags.Needs("shard", "posterior", ", which all parts have in common"),
-			flags.Not("shard", ": a part of an explanation has none; leave it out", "html", "png", "csv", "by-layer", "without", "flip", "smallest-flip", "json"),
 			flags.For("smallest-flip", "", "flip-most", "flip-tries"),
 			flags.AtLeast(1, "flip-most", "flip-tries"),
 			flags.Apart("; ask one after the other", "smallest-flip", "without", "flip"),
-		},
+		),
 		complete: map[string][]string{"terms": kernels},
 	}
 	return v.command(con, &s.common)
@@ -114,7 +109,7 @@ func (s *explainVerb) add(c *cobra.Command) {
 	f.StringVar(&s.terms, "terms", "posterior", "list the terms of this `KERNEL`: posterior or raw")
 	f.StringVar(&s.contrast, "contrast", "", "for two classes `A,B`, explain why A rather than B (default the predicted class and the next most probable); for a regression, two outputs")
 	f.BoolVar(&s.byLayer, "by-layer", false, "split every term and the sum by the layers of the network through whose parameters it comes")
-	s.part.add(c)
+	s.part.add(c, "write what part `I/N` of the training rows contributes, 0/N to N-1/N, for gpexplain merge")
 	f.StringVar(&s.html, "html", "", "write a page to `FILE`")
 	f.StringVar(&s.png, "png", "", "write a picture to `FILE`")
 	f.StringVar(&s.csv, "csv", "", "write the listed terms of all rows as a table to `FILE`: numbers but similarity are in the unit of the output, and a positive value raises it")
@@ -131,10 +126,8 @@ func (s *explainVerb) check(c *cobra.Command) error {
 	if s.sources, err = s.common.Several(s.posterior.File); err != nil {
 		return err
 	}
-	if s.part.text != "" {
-		if s.part.part, err = shard.ParsePart(s.part.text); err != nil {
-			return job.Usagef("--shard %s", strings.TrimPrefix(err.Error(), "shard: "))
-		}
+	if err := s.part.parse(); err != nil {
+		return err
 	}
 	for _, name := range []string{"without", "flip", "smallest-flip", "by-layer", "shard"} {
 		if len(s.sources) > 1 && c.Flags().Changed(name) {
@@ -462,16 +455,4 @@ func layers(p *problem.Problem, q *inference.Posterior, batch *linearize.Batch) 
 		kernels = append(kernels, k.GroupKernel(g))
 	}
 	return names, kernels
-}
-
-// explainPart makes explain write the part of the sums over some training rows.
-type explainPart struct {
-	text, out string
-	part      shard.Part // parsed from text
-}
-
-func (s *explainPart) add(c *cobra.Command) {
-	f := c.Flags()
-	f.StringVar(&s.text, "shard", "", "write what part `I/N` of the training rows contributes, 0/N to N-1/N, for gpexplain merge")
-	f.StringVarP(&s.out, "out", "o", "", "with --shard: write the part to `FILE`")
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -20,7 +19,6 @@ import (
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
-	"github.com/funcgp/funcgp/sparse/shard"
 )
 
 type fitVerb struct {
@@ -121,8 +119,8 @@ func (s *fitVerb) check(c *cobra.Command) error {
 	}
 	if s.shard.text != "" {
 		var err error
-		if s.shard.part, err = shard.ParsePart(s.shard.text); err != nil {
-			return job.Usagef("--shard %s", strings.TrimPrefix(err.Error(), "shard: "))
+		if s.shard.part, err = parsePart(s.shard.text); err != nil {
+			return err
 		}
 	}
 

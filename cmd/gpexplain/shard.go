@@ -35,6 +35,44 @@ func (s *shardFlags) add(c *cobra.Command) {
 	f.StringVar(&s.text, "shard", "", "write part `I/N` of the sums over the training rows, 0/N to N-1/N, for gpexplain merge")
 }
 
+// partFlags make explain and audit write a part of what they print.
+type partFlags struct {
+	text, out string
+	part      shard.Part // parsed from text
+}
+
+func (s *partFlags) add(c *cobra.Command, usage string) {
+	f := c.Flags()
+	f.StringVar(&s.text, "shard", "", usage)
+	f.StringVarP(&s.out, "out", "o", "", "with --shard: write the part to `FILE`")
+}
+
+// rules are those of a part, which has none of the flags given.
+func (s *partFlags) rules(none ...string) []flags.Rule {
+	return []flags.Rule{
+		flags.For("shard", "", "out"),
+		flags.Needs("shard", "out", ": where to write the part"),
+		flags.Needs("shard", "posterior", ", which all parts have in common"),
+		flags.Not("shard", ": a part has none; leave it out", none...),
+	}
+}
+
+// parse reads --shard.
+func (s *partFlags) parse() (err error) {
+	if s.text != "" {
+		s.part, err = parsePart(s.text)
+	}
+	return err
+}
+
+func parsePart(text string) (shard.Part, error) {
+	part, err := shard.ParsePart(text)
+	if err != nil {
+		return part, job.Usagef("--shard %s", strings.TrimPrefix(err.Error(), "shard: "))
+	}
+	return part, nil
+}
+
 // asked tells whether anything but a whole posterior is wanted.
 func (s *shardFlags) asked() bool { return s.selectOnly || s.text != "" }
 
@@ -94,11 +132,11 @@ func mergeCommand(con *console.Console) *cobra.Command {
 	s := &mergeVerb{}
 	v := &verb{
 		name:  "merge",
-		short: "Merge the parts of a fit or an explanation that was split over processes or machines",
+		short: "Merge the parts of a fit, an explanation or an audit that was split over processes or machines",
 		long: `Merge makes a posterior of all PARTS, which gpexplain fit --shard wrote, and writes
 it to a file as fit does. It adds them in the order of their numbers, so that the order of the
-files says nothing, and reads one at a time. Of parts that explain --shard wrote it prints the
-explanation that explain prints.
+files says nothing, and reads one at a time. Of parts that explain --shard or audit --shard
+wrote it prints what explain or audit prints.
 
 A part that is missing, there twice, damaged, or of another model, prior, data or inducing set
 is refused by the name of its file. The model and the data are needed again, for the
@@ -134,21 +172,28 @@ func (s *mergeVerb) add(c *cobra.Command) {
 }
 
 func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
-	terms := slices.ContainsFunc(s.parts, parts.IsTerms)
-	if s.missing {
-		return s.printMissing(ctx, c, terms)
-	}
-	if terms {
-		// Print the explanation of all parts.
-		if s.out != "" || s.inducing != "" {
-			return job.Usagef("-o and --inducing-file are for parts of a fit; those of an explanation are printed")
-		}
+	terms, scores := slices.ContainsFunc(s.parts, parts.IsTerms), slices.ContainsFunc(s.parts, parts.IsAudit)
+	switch {
+	case s.missing:
+		return s.printMissing(ctx, c, terms, scores)
+	case (terms || scores) && (s.out != "" || s.inducing != ""):
+		return job.Usagef("-o and --inducing-file are for parts of a fit; those of an explanation or an audit are printed")
+	case terms:
 		merged, err := parts.MergeTerms(ctx, s.parts)
 		if err != nil {
 			return err
 		}
 		q, posterior := merged.Question()
 		v := &explainVerb{common: s.common, which: problem.RowFlags(q.Rows), top: q.Top, terms: q.Terms, contrast: q.Contrast, kernel: q.Kernel(), merged: merged.Explanations()}
+		v.posterior.File, v.calibrate = posterior, q.Calibrate
+		return v.run(ctx, c)
+	case scores:
+		merged, err := parts.MergeAudit(ctx, s.parts)
+		if err != nil {
+			return err
+		}
+		q, posterior := merged.Question()
+		v := &auditVerb{common: s.common, top: q.Top, by: "posterior", merged: merged.Examples()}
 		v.posterior.File, v.calibrate = posterior, q.Calibrate
 		return v.run(ctx, c)
 	}
@@ -172,7 +217,7 @@ func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
 
 // printMissing prints the numbers of the parts that no file holds whole. A file that cannot be merged is noted and left
 // out, until the others are all of one pass.
-func (s *mergeVerb) printMissing(ctx context.Context, c *console.Console, terms bool) error {
+func (s *mergeVerb) printMissing(ctx context.Context, c *console.Console, terms, scores bool) error {
 	whole := func(path string) error {
 		f, err := store.Open(path, shard.Kind, shard.Version)
 		if err != nil {
@@ -181,9 +226,13 @@ func (s *mergeVerb) printMissing(ctx context.Context, c *console.Console, terms 
 		return errors.Join(f.Check(), f.Close())
 	}
 	all := func(files []string) error { _, err := shard.Open(files); return err }
-	if terms {
+	switch {
+	case terms:
 		whole = func(path string) error { _, err := parts.ReadTerms(path); return err }
 		all = func(files []string) error { _, err := parts.MergeTerms(ctx, files); return err }
+	case scores:
+		whole = func(path string) error { _, err := parts.ReadAudit(path); return err }
+		all = func(files []string) error { _, err := parts.MergeAudit(ctx, files); return err }
 	}
 	files, read := slices.Clone(s.parts), 0 // so many of them were read and are whole
 	for {

@@ -207,7 +207,7 @@ func TestMergeTerms(t *testing.T) {
 	bad[len(bad)/2] ^= 8
 	require.Contains(t, refuse(t, 1, "merge", files[0], write(t, file("bad.terms"), bad), files[2]), file("bad.terms")+": ")
 	succeed(t, append([]string{"fit", "--seed", "3", "-o", file("a.gp")}, inParts...)...)
-	require.Contains(t, refuse(t, 1, append([]string{"merge"}, files...)...), "the posterior that the parts explain is not there or has changed")
+	require.Contains(t, refuse(t, 1, append([]string{"merge"}, files...)...), "the posterior of the parts is not there or has changed")
 	for want, args := range map[string][]string{
 		"--shard needs -o FILE":             {"--shard", "0/2"},
 		"--shard needs --posterior":         {"--shard", "0/2", "-o", "a"},
@@ -216,6 +216,45 @@ func TestMergeTerms(t *testing.T) {
 		"--shard 2/2: the parts of 2 are 0": {"--shard", "2/2", "-o", "a", "--posterior", "b"},
 	} {
 		require.Contains(t, refuse(t, 2, append([]string{"explain"}, args...)...), want)
+	}
+}
+
+// An audit by parts of the training rows, merged in any order, is that of one process.
+func TestMergeAudit(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	succeed(t, append([]string{"fit", "-o", file("a.gp")}, inParts...)...)
+	asked := []string{"audit", "--quiet", "--posterior", file("a.gp"), "--top", "7"}
+	whole := succeed(t, append(slices.Clone(asked), "--json", "--csv", file("whole.csv"))...)
+	const n = 3
+	var files, scores []string
+	for i := range n {
+		files = append(files, file(fmt.Sprintf("%d.audit", i)))
+		table := file(fmt.Sprintf("%d.csv", i))
+		succeed(t, append(slices.Clone(asked), "--shard", fmt.Sprintf("%d/%d", i, n), "-o", files[i], "--csv", table)...)
+		lines := strings.SplitAfter(read(t, table), "\n")
+		scores = append(scores, lines[min(i, 1):]...) // one header
+	}
+	require.Equal(t, read(t, file("whole.csv")), strings.Join(scores, ""), "no rows of these data are equal")
+	merged := succeed(t, "merge", "--json", "--quiet", files[2], files[0], files[1])
+	requireSchema(t, "audit", merged)
+	requireSameJSON(t, whole, merged, "timings", "record")
+	require.Equal(t, "1\n", succeed(t, "merge", "--missing", files[0], files[2]))
+	require.Contains(t, refuse(t, 1, "merge", files[0], files[2]), "part 1/3: 1 of 3 parts are missing")
+	require.Contains(t, refuse(t, 2, "merge", "-o", "a", files[0]), "are for parts of a fit")
+	succeed(t, "audit", "--quiet", "--posterior", file("a.gp"), "--top", "8", "--shard", "1/3", "-o", file("other"))
+	require.Contains(t, refuse(t, 1, "merge", files[0], file("other"), files[2]), "they differ in --top")
+	bad := []byte(read(t, files[1]))
+	bad[len(bad)/2] ^= 8
+	require.Contains(t, refuse(t, 1, "merge", files[0], write(t, file("bad"), bad), files[2]), file("bad")+": ")
+	for want, args := range map[string][]string{
+		"--shard needs -o FILE":             {"--shard", "0/2"},
+		"--shard needs --posterior":         {"--shard", "0/2", "-o", "a"},
+		"--html is not for --shard":         {"--shard", "0/2", "-o", "a", "--posterior", "b", "--html", "c"},
+		"--by labels":                       {"--shard", "0/2", "-o", "a", "--posterior", "b", "--by", "labels"},
+		"--shard 2/2: the parts of 2 are 0": {"--shard", "2/2", "-o", "a", "--posterior", "b"},
+	} {
+		require.Contains(t, refuse(t, 2, append([]string{"audit"}, args...)...), want)
 	}
 }
 

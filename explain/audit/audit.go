@@ -123,8 +123,52 @@ type Audit struct {
 // classes needs one target an example that is a class; otherwise the error is an
 // *UnsupportedError. Other errors come from gp.Dual and score.ScoreOf.
 func Of(ctx context.Context, d gp.Dual, lik glm.Likelihood, y *mat.Dense, o *Options) (*Audit, error) {
+	a, err := scored(ctx, d, lik, y, o)
+	if err != nil {
+		return nil, err
+	}
+	return a.audit, a.list(ctx)
+}
+
+// Scores is the part of Of that judges each example by itself: Examples, in any part of the training examples that
+// Options.Rows says, with no supports and EqualTo −1, and no lists. List makes these of the examples of all parts.
+func Scores(ctx context.Context, d gp.Dual, lik glm.Likelihood, y *mat.Dense, o *Options) (*Audit, error) {
+	a, err := scored(ctx, d, lik, y, o)
+	if err != nil {
+		return nil, err
+	}
+	return a.audit, nil
+}
+
+// List is the rest of Of, for examples that Scores has scored, each once and ascending. It leaves out the suspects that it
+// lists once more, and takes a pass over the training examples for their supports.
+func List(ctx context.Context, d gp.Dual, lik glm.Likelihood, y *mat.Dense, examples []Example, o *Options) (*Audit, error) {
+	var own Options
+	if o != nil {
+		own = *o
+	}
+	own.Rows = make([]int, len(examples))
+	for k := range examples {
+		own.Rows[k] = examples[k].Index
+	}
+	if len(examples) == 0 {
+		return nil, &score.RowsError{}
+	}
+	a, err := newAuditor(d, lik, y, &own)
+	if err != nil {
+		return nil, err
+	}
+	a.audit.Examples = examples
+	return a.audit, a.list(ctx)
+}
+
+// scored returns an auditor with the scores of all examples.
+func scored(ctx context.Context, d gp.Dual, lik glm.Likelihood, y *mat.Dense, o *Options) (*auditor, error) {
 	a, err := newAuditor(d, lik, y, o)
 	if err != nil {
+		return nil, err
+	}
+	if err := a.fits(); err != nil {
 		return nil, err
 	}
 	if err := a.leaveOut(ctx); err != nil {
@@ -136,7 +180,7 @@ func Of(ctx context.Context, d gp.Dual, lik glm.Likelihood, y *mat.Dense, o *Opt
 	// Compute the leverages from the covariances without each example, which keep their digits where an
 	// example nearly fixes the function by itself.
 	root := a.dual.Sites().Root
-	if err := par.Do(ctx, a.o.Workers, len(a.rows), func(k int) error {
+	return a, par.Do(ctx, a.o.Workers, len(a.rows), func(k int) error {
 		i := a.rows[k]
 		// tr Λ_i h_i = tr RᵀcR(I + RᵀcR)⁻¹ with c = cov_−i (E17)
 		inner, chol := informed(dense.Slice(a.cov, k*a.c, (k+1)*a.c), dense.Slice(root, i*a.c, (i+1)*a.c))
@@ -149,12 +193,14 @@ func Of(ctx context.Context, d gp.Dual, lik glm.Likelihood, y *mat.Dense, o *Opt
 		_ = chol.SolveTo(&x, inner)
 		a.audit.Examples[k].Leverage = mat.Trace(&x)
 		return nil
-	}); err != nil {
-		return nil, err
-	}
+	})
+}
+
+// list makes the lists of the scored examples.
+func (a *auditor) list(ctx context.Context) error {
 	a.rank()
 	if err := a.support(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	near := a.near
 	switch outputs := a.n * a.c; {
@@ -165,7 +211,7 @@ func Of(ctx context.Context, d gp.Dual, lik glm.Likelihood, y *mat.Dense, o *Opt
 			"%d training outputs are more than the %d that are compared in pairs. Duplicates are listed only where their inputs are equal.", outputs, a.o.MostPaired))
 		near = nil
 	}
-	return a.audit, a.pair(ctx, a.dual.Data(), near)
+	return a.pair(ctx, a.dual.Data(), near)
 }
 
 // An auditor holds what an audit is computed from.
@@ -178,7 +224,7 @@ type auditor struct {
 	n, c  int
 	rows  []int
 	mean  *mat.Dense // of leave-one-out
-	cov   *mat.Dense
+	cov   *mat.Dense // likewise; nil in List
 	audit *Audit
 }
 
@@ -221,18 +267,20 @@ func (a *auditor) prepare(o *Options) error {
 			a.y.SetRow(k, a.all.RawRowView(i))
 		}
 	}
-	need := func(n int) int64 {
-		// The moments of leave-one-out, scaled and not.
-		return memory.Mul(8*2, memory.Mul(int64(n), memory.Mul(int64(a.c), int64(a.c+2))))
-	}
-	if err := gp.CheckMemory("an audit", gp.TrainingExamples, len(a.rows), a.o.MaxMemory, need); err != nil {
-		return err
-	}
 	a.audit = &Audit{Examples: make([]Example, len(a.rows))}
 	for k, i := range a.rows {
 		a.audit.Examples[k] = Example{Index: i, Label: -1, Suggested: -1, EqualTo: -1, Entropy: math.NaN(), Margin: math.NaN()}
 	}
 	return nil
+}
+
+// fits checks the memory of the scores.
+func (a *auditor) fits() error {
+	need := func(n int) int64 {
+		// The moments of leave-one-out, scaled and not.
+		return memory.Mul(8*2, memory.Mul(int64(n), memory.Mul(int64(a.c), int64(a.c+2))))
+	}
+	return gp.CheckMemory("an audit", gp.TrainingExamples, len(a.rows), a.o.MaxMemory, need)
 }
 
 // tileRows is how many training examples are linearized at a time where they are not

@@ -444,9 +444,52 @@ func TestOtherPosteriorsAgree(t *testing.T) {
 			require.InDelta(t, want.Examples[i].LogDensity, x.LogDensity, 1e-5, name)
 			require.InDelta(t, want.Examples[i].Leverage, x.Leverage, 1e-5, name)
 			require.Equal(t, want.Examples[i].Suggested, x.Suggested)
+			// A posterior of kept rows sums over combined outputs.
+			require.Len(t, x.Supports, len(want.Examples[i].Supports))
+			for k, s := range x.Supports {
+				require.Equal(t, want.Examples[i].Supports[k].Index, s.Index)
+				require.InDelta(t, want.Examples[i].Supports[k].Value, s.Value, 1e-5, name)
+			}
 		}
 		require.Equal(t, len(want.Duplicates), len(got.Duplicates))
 	}
+}
+
+// Scores in parts and their lists are the audit of all examples at once.
+func TestScoresInParts(t *testing.T) {
+	for _, q := range problems(t) {
+		post, o := refit(t, q), &audit.Options{Link: rough(q), Top: 5}
+		want, err := audit.Of(t.Context(), post, likelihood(q), q.Y, o)
+		if err != nil { // a likelihood that no audit takes
+			continue
+		}
+		var examples []audit.Example
+		for lo := 0; lo < q.N; lo += 7 {
+			part := *o
+			part.Rows = dense.Range(min(lo+7, q.N))[lo:]
+			scored := testref.Must(audit.Scores(t.Context(), post, likelihood(q), q.Y, &part))(t)
+			require.Nil(t, scored.Mislabelled)
+			require.Nil(t, scored.Duplicates)
+			examples = append(examples, scored.Examples...)
+		}
+		got := testref.Must(audit.List(t.Context(), post, likelihood(q), q.Y, examples, o))(t)
+		require.Equal(t, want.Mislabelled, got.Mislabelled, q.Name)
+		require.Equal(t, want.Boundary, got.Boundary)
+		require.Equal(t, want.Leverage, got.Leverage)
+		require.Equal(t, want.Duplicates, got.Duplicates)
+		require.InDelta(t, want.Effective, got.Effective, 1e-9)
+		for i, x := range got.Examples {
+			require.InDelta(t, want.Examples[i].LogDensity, x.LogDensity, 1e-9)
+			require.Equal(t, want.Examples[i].EqualTo, x.EqualTo)
+			require.Len(t, x.Supports, len(want.Examples[i].Supports))
+			for k, s := range x.Supports {
+				require.Equal(t, want.Examples[i].Supports[k].Index, s.Index)
+				require.InDelta(t, want.Examples[i].Supports[k].Value, s.Value, 1e-9*(1+math.Abs(s.Value)))
+			}
+		}
+	}
+	q := testkit.NewProblem("categorical", 6, 40, 3, glm.Categorical{}, 1)
+	require.Error(t, testref.Err(audit.List(t.Context(), refit(t, q), likelihood(q), q.Y, nil, nil)))
 }
 
 // The result is the same for any number of workers.

@@ -23,7 +23,10 @@ func Terms(ctx context.Context, d gp.Dual, lik glm.Likelihood, y *mat.Dense, o *
 		return nil, nil, err
 	}
 	a.rank()
-	list := a.suspects()
+	list, err := a.suspects(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
 	if err := a.fillTerms(ctx, list); err != nil {
 		return nil, nil, err
 	}

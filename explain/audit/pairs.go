@@ -132,7 +132,11 @@ func (a *auditor) near(ctx context.Context, first []int) ([]Pair, error) {
 		if err != nil {
 			return nil, err
 		}
-		err = a.covariances(ctx, x, lo, "", func(from, n int, tile *mat.Dense) error {
+		cross, err := a.cross(ctx, x)
+		if err != nil {
+			return nil, err
+		}
+		err = a.covariances(ctx, cross, a.dual.Data(), x.Len()*a.c*a.c, lo, "", func(from, n int, tile *mat.Dense) error {
 			return par.Do(ctx, a.o.Workers, len(rows), func(t int) error {
 				i := lo + t
 				var found []Pair

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
@@ -24,9 +25,12 @@ type suspect struct {
 
 // support finds the examples that speak against the labels of the first suspects.
 func (a *auditor) support(ctx context.Context) error {
-	list := a.suspects()
-	if a.o.Supports < 0 || len(list) == 0 {
+	if a.o.Supports < 0 {
 		return nil
+	}
+	list, err := a.suspects(ctx)
+	if err != nil || len(list) == 0 {
+		return err
 	}
 	if err := a.fillTerms(ctx, list); err != nil {
 		return err
@@ -38,28 +42,37 @@ func (a *auditor) support(ctx context.Context) error {
 }
 
 // suspects returns the first Options.Top of them, in the order of the data.
-func (a *auditor) suspects() []*suspect {
+func (a *auditor) suspects(ctx context.Context) ([]*suspect, error) {
 	var list []*suspect
 	for _, k := range a.audit.Mislabelled {
-		x := &a.audit.Examples[k]
-		w := a.direction(x, k)
 		if len(list) == a.o.Top {
 			break
-		} else if w == nil {
-			continue
 		}
-		s := &suspect{at: k, weight: slices.Clone(w), terms: make([]float64, a.n)}
-		var move, shift mat.VecDense
-		// u = (I − Λh)⁻¹w = w + Λ cov_−i w
-		move.MulVec(dense.Slice(a.cov, k*a.c, (k+1)*a.c), mat.NewVecDense(a.c, w))
-		shift.MulVec(dense.Slice(a.dual.Sites().Lambda, x.Index*a.c, (x.Index+1)*a.c), &move)
-		for r := range s.weight {
-			s.weight[r] += shift.AtVec(r)
+		if w := a.direction(&a.audit.Examples[k], k); w != nil {
+			list = append(list, &suspect{at: k, weight: w, terms: make([]float64, a.n)})
 		}
-		list = append(list, s)
 	}
 	slices.SortFunc(list, func(s, t *suspect) int { return cmp.Compare(s.at, t.at) })
-	return list
+	cov := func(t int) mat.Matrix { return dense.Slice(a.cov, list[t].at*a.c, (list[t].at+1)*a.c) }
+	if a.cov == nil && len(list) > 0 { // the scores are of an earlier audit
+		few := &auditor{dual: a.dual, o: a.o, n: a.n, c: a.c}
+		for _, s := range list {
+			few.rows = append(few.rows, a.rows[s.at])
+		}
+		if err := few.leaveOut(ctx); err != nil {
+			return nil, err
+		}
+		cov = func(t int) mat.Matrix { return dense.Slice(few.cov, t*a.c, (t+1)*a.c) }
+	}
+	for t, s := range list {
+		i := a.rows[s.at]
+		var move, shift mat.VecDense
+		// u = (I − Λh)⁻¹w = w + Λ cov_−i w
+		move.MulVec(cov(t), mat.NewVecDense(a.c, s.weight))
+		shift.MulVec(dense.Slice(a.dual.Sites().Lambda, i*a.c, (i+1)*a.c), &move)
+		floats.Add(s.weight, shift.RawVector().Data)
+	}
+	return list, nil
 }
 
 // direction returns w, with which wᵀf grows away from the label; nil where the
@@ -98,15 +111,24 @@ func (a *auditor) fillTerms(ctx context.Context, list []*suspect) error {
 	if err != nil {
 		return fmt.Errorf("audit: training example %d and others: %w", rows[0], err)
 	}
-	pseudo := a.dual.PseudoTargets()
-	return a.covariances(ctx, x, 0, StageSupports, func(first, n int, tile *mat.Dense) error {
+	cross, err := a.cross(ctx, x)
+	if err != nil {
+		return err
+	}
+	data, pseudo := a.dual.Data(), mat.NewDense(a.n, a.c, a.dual.PseudoTargets())
+	weights, per := pseudo, a.c
+	if q, ok := cross.(gp.CombinedCross); ok && a.c > 1 {
+		// The Jacobians of the sums b_jᵀf suffice.
+		cross, data = sumsCross{q}, linearize.Combine(data, pseudo)
+		weights, per = mat.NewDense(a.n, 1, slices.Repeat([]float64{1}, a.n)), 1
+	}
+	return a.covariances(ctx, cross, data, x.Len()*a.c*per, 0, StageSupports, func(first, n int, tile *mat.Dense) error {
 		return par.Do(ctx, a.o.Workers, len(list), func(t int) error {
 			s := list[t]
 			for j := range n {
-				at := (first + j) * a.c
 				for r, u := range s.weight {
 					// uᵀ C(x_i,x_j) b_j
-					s.terms[first+j] += u * dense.Dot(tile.RawRowView(t*a.c + r)[j*a.c:(j+1)*a.c], pseudo[at:at+a.c])
+					s.terms[first+j] += u * dense.Dot(tile.RawRowView(t*a.c + r)[j*per:(j+1)*per], weights.RawRowView(first+j))
 				}
 			}
 			return nil
@@ -114,18 +136,30 @@ func (a *auditor) fillTerms(ctx context.Context, list []*suspect) error {
 	})
 }
 
+// A sumsCross gives the covariances with sums of the outputs of training examples.
+type sumsCross struct{ gp.CombinedCross }
+
+// TileTo implements gp.Cross.
+func (q sumsCross) TileTo(ctx context.Context, dst *mat.Dense, _ int, train *linearize.Batch, t gp.Terms) error {
+	return q.CombinedTo(ctx, dst, train, t)
+}
+
 // tileFloats bounds a tile of covariances: 16 MiB.
 const tileFloats = 1 << 21
 
-// covariances calls do with C(x, training examples), T·C×n·C, tile by tile from the
-// given training example on.
-func (a *auditor) covariances(ctx context.Context, x *linearize.Batch, from int, stage string, do func(first, n int, tile *mat.Dense) error) error {
-	cross, err := a.dual.Cross(ctx, x)
+// cross returns the covariances of the training examples x with all.
+func (a *auditor) cross(ctx context.Context, x *linearize.Batch) (gp.Cross, error) {
+	q, err := a.dual.Cross(ctx, x)
 	if err != nil {
-		return fmt.Errorf("audit: posterior covariance of training examples: %w", err)
+		return nil, fmt.Errorf("audit: posterior covariance of training examples: %w", err)
 	}
-	size := max(1, tileFloats/(x.Len()*a.c*a.c))
-	source := linearize.From(linearize.Rebatch(a.dual.Data(), size), from)
+	return q, nil
+}
+
+// covariances calls do with the covariances that cross gives with training examples, tile by tile from the given one
+// on. Those with one example are so many numbers.
+func (a *auditor) covariances(ctx context.Context, cross gp.Cross, data linearize.Source, numbers, from int, stage string, do func(first, n int, tile *mat.Dense) error) error {
+	source := linearize.From(linearize.Rebatch(data, max(1, tileFloats/numbers)), from)
 	return source.Batches(ctx, func(first int, b *linearize.Batch) error {
 		var tile mat.Dense
 		if err := cross.TileTo(ctx, &tile, from+first, b, gp.Posterior); err != nil {

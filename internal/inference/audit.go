@@ -3,10 +3,12 @@ package inference
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/funcgp/funcgp/explain/audit"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
@@ -18,8 +20,37 @@ import (
 func (q *Posterior) Audit(ctx context.Context, c *job.Job, p *problem.Problem, top int) (*audit.Audit, error) {
 	rows, n := q.leftOut(p), p.Examples.Train.Len()
 	if len(rows) < n {
-		c.Warn(linearize.NewWarning("rows-sampled", float64(len(rows)), float64(n), "Give --method exact to audit all.", "%d of %d training rows are audited, drawn by --seed, as leaving out each takes too long by --method %s. The others are not ranked.", len(rows), n, q.How.Name))
+		c.Warn(linearize.NewWarning("rows-sampled", float64(len(rows)), float64(n), "Give --shard to audit all in parts, or --method exact.", "%d of %d training rows are audited, drawn by --seed, as leaving out each takes too long by --method %s. The others are not ranked.", len(rows), n, q.How.Name))
 	}
+	return q.audit(ctx, c, p, top, func(o *audit.Options) (*audit.Audit, error) {
+		o.Rows = rows
+		return audit.Of(ctx, q.Dual, p.Task.Likelihood, p.Examples.Y, o)
+	})
+}
+
+// AuditPart scores the training rows [lo, hi) by their leave-one-out predictions.
+func (q *Posterior) AuditPart(ctx context.Context, c *job.Job, p *problem.Problem, lo, hi int) (*audit.Audit, error) {
+	return q.audit(ctx, c, p, 0, func(o *audit.Options) (*audit.Audit, error) {
+		o.Rows = dense.Range(hi)[lo:]
+		if given := q.given(); given != nil { // of other rows the posterior knows nothing
+			o.Rows = slices.DeleteFunc(o.Rows, func(i int) bool { _, ok := slices.BinarySearch(given, i); return !ok })
+		}
+		if len(o.Rows) == 0 {
+			return &audit.Audit{}, nil
+		}
+		return audit.Scores(ctx, q.Dual, p.Task.Likelihood, p.Examples.Y, o)
+	})
+}
+
+// AuditOf ranks training rows that AuditPart has scored.
+func (q *Posterior) AuditOf(ctx context.Context, c *job.Job, p *problem.Problem, top int, scored []audit.Example) (*audit.Audit, error) {
+	return q.audit(ctx, c, p, top, func(o *audit.Options) (*audit.Audit, error) {
+		return audit.List(ctx, q.Dual, p.Task.Likelihood, p.Examples.Y, scored, o)
+	})
+}
+
+// audit calls do with the options of an audit.
+func (q *Posterior) audit(ctx context.Context, c *job.Job, p *problem.Problem, top int, do func(o *audit.Options) (*audit.Audit, error)) (*audit.Audit, error) {
 	leave, warning, err := q.leaver(ctx, c, p)
 	if err != nil {
 		return nil, p.TrainNames().ExplainError(err)
@@ -27,8 +58,7 @@ func (q *Posterior) Audit(ctx context.Context, c *job.Job, p *problem.Problem, t
 	if warning != nil {
 		c.Warn(warning)
 	}
-	o := &audit.Options{Rows: rows, Calibration: q.Calibration.Scales(), Link: ScoringLink(p.Task.Likelihood, p.Model.Outputs), Top: top, MaxMemory: p.Limits.Memory, Progress: c.Show, LeaveOneOut: leave}
-	found, err := audit.Of(ctx, q.Dual, p.Task.Likelihood, p.Examples.Y, o)
+	found, err := do(&audit.Options{Calibration: q.Calibration.Scales(), Link: ScoringLink(p.Task.Likelihood, p.Model.Outputs), Top: top, MaxMemory: p.Limits.Memory, Progress: c.Show, LeaveOneOut: leave})
 	c.Clear()
 	if err != nil {
 		return nil, p.TrainNames().ExplainError(err)

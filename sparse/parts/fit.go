@@ -1,5 +1,5 @@
-// Package parts computes parts of a fit and of explanations as gpexplain fit --shard and
-// explain --shard do, and merges those of a fit as gpexplain merge does, in the process of a
+// Package parts computes parts of a fit, of explanations and of an audit as gpexplain fit --shard,
+// explain --shard and audit --shard do, and merges those of a fit as gpexplain merge does, in the process of a
 // program that hands the parts out by itself, such as an engine of dataflow.
 //
 //	o := &parts.FitOptions{Inducing: "z.gp"} // which gpexplain fit --select-only wrote

@@ -16,13 +16,14 @@ import (
 	"github.com/funcgp/funcgp/store"
 )
 
-// The file of a part of explanations.
+// The files of a part of explanations and of one of an audit.
 const (
-	kind    = "gpexplain terms"
-	version = 1
+	kind      = "gpexplain terms"
+	auditKind = "gpexplain audit"
+	version   = 1
 )
 
-// A header says what a part of explanations is of.
+// A header says what a part of explanations or of an audit is of.
 type header struct {
 	Part      shard.Part
 	Examples  int    // training rows of all parts
@@ -109,28 +110,39 @@ func sum(parts ...*TermsPart) (*TermsPart, error) {
 
 // MergeTerms returns the sum of all parts in files, which Write wrote, in any order.
 func MergeTerms(ctx context.Context, files []string) (*TermsPart, error) {
-	all, numbers := make([]*TermsPart, len(files)), make([]shard.Part, len(files))
-	for i, path := range files {
-		var err error
-		if all[i], err = ReadTerms(path); err != nil {
-			return nil, err
-		}
-		numbers[i] = all[i].header.Part
-	}
-	order, err := shard.Order(files, numbers, func(i, j int) string { return all[i].header.differs(&all[j].header) })
+	list, err := readAll(ctx, files, ReadTerms)
 	if err != nil {
 		return nil, err
 	}
-	var list []*TermsPart
+	return sum(list...)
+}
+
+// readAll reads the parts in files, which must be all of one posterior, in their order.
+func readAll[P interface{ head() *header }](ctx context.Context, files []string, read func(path string) (P, error)) ([]P, error) {
+	all, numbers := make([]P, len(files)), make([]shard.Part, len(files))
+	for i, path := range files {
+		var err error
+		if all[i], err = read(path); err != nil {
+			return nil, err
+		}
+		numbers[i] = all[i].head().Part
+	}
+	order, err := shard.Order(files, numbers, func(i, j int) string { return all[i].head().differs(all[j].head()) })
+	if err != nil {
+		return nil, err
+	}
+	var list []P
 	for _, i := range order {
 		list = append(list, all[i])
 	}
-	h := &list[0].header
+	h := list[0].head()
 	if now, err := inputfile.Sum(ctx, h.Posterior); err != nil || now != h.SHA {
-		return nil, job.FullErrorf("%s: the posterior that the parts explain is not there or has changed; compute the parts again", h.Posterior)
+		return nil, job.FullErrorf("%s: the posterior of the parts is not there or has changed; compute the parts again", h.Posterior)
 	}
-	return sum(list...)
+	return list, nil
 }
+
+func (a *TermsPart) head() *header { return &a.header }
 
 var (
 	_ encoding.BinaryMarshaler   = (*TermsPart)(nil)
@@ -159,44 +171,60 @@ func (a *TermsPart) UnmarshalBinary(data []byte) error {
 // Write writes the part to a file, for MergeTerms and gpexplain merge, which prints the explanation
 // of all parts.
 func (a *TermsPart) Write(path string) error {
+	return write(path, kind, "explanations", &a.header, a.rows)
+}
+
+// IsTerms tells whether a file is of a part of explanations.
+func IsTerms(path string) bool { return is(path, kind) }
+
+// ReadTerms reads the part in a file.
+func ReadTerms(path string) (*TermsPart, error) {
+	p := new(TermsPart)
+	if err := read(path, kind, "explanations", &p.header, &p.rows); err != nil {
+		return nil, err
+	}
+	lo, hi := p.header.Part.Rows(p.header.Examples)
+	p.covered = hi - lo
+	return p, nil
+}
+
+// write writes a part of a kind, whose content has a name.
+func write(path, kind, name string, h *header, content any) error {
 	var text bytes.Buffer
-	if err := gob.NewEncoder(&text).Encode(a.rows); err != nil {
+	if err := gob.NewEncoder(&text).Encode(content); err != nil {
 		return err
 	}
 	return store.Write(path, kind, version, func(w *store.Writer) error {
-		w.JSON("about", a.header)
-		w.Bytes("explanations", text.Bytes())
+		w.JSON("about", h)
+		w.Bytes(name, text.Bytes())
 		return nil
 	})
 }
 
-// IsTerms tells whether a file is of a part of explanations.
-func IsTerms(path string) bool {
+// is tells whether a file is a part of a kind.
+func is(path, kind string) bool {
 	f, err := store.Open(path, kind, version)
 	return err == nil && f.Close() == nil
 }
 
-// ReadTerms reads the part in a file.
-func ReadTerms(path string) (*TermsPart, error) {
+// read reads what write wrote.
+func read(path, kind, name string, h *header, content any) error {
 	f, err := store.Open(path, kind, version)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	p := new(TermsPart)
-	read := func() error {
-		if err := f.JSON("about", &p.header); err != nil {
+	fill := func() error {
+		if err := f.JSON("about", h); err != nil {
 			return err
 		}
-		text, err := f.Bytes("explanations")
+		text, err := f.Bytes(name)
 		if err != nil {
 			return err
 		}
-		if gob.NewDecoder(bytes.NewReader(slices.Clone(text))).Decode(&p.rows) != nil || !p.header.possible() {
+		if gob.NewDecoder(bytes.NewReader(slices.Clone(text))).Decode(content) != nil || !h.possible() {
 			return &store.Error{File: path, Problem: "holds an impossible part", Remedy: "compute it again"}
 		}
-		lo, hi := p.header.Part.Rows(p.header.Examples)
-		p.covered = hi - lo
 		return nil
 	}
-	return p, errors.Join(read(), f.Close())
+	return errors.Join(fill(), f.Close())
 }

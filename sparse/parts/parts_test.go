@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp"
+	"github.com/funcgp/funcgp/explain/audit"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -206,5 +207,27 @@ func FuzzTermsPart(f *testing.F) {
 		if p.UnmarshalBinary(data) == nil {
 			require.NoError(t, testref.Err(p.MarshalBinary()))
 		}
+	})
+}
+
+// Whatever the scores in a file of a part of an audit are, they are of rows of the part and name classes, or are
+// refused.
+func FuzzReadAudit(f *testing.F) {
+	f.Add(0, 4, 0, 1, 1, -1)
+	f.Add(1, 3, 1, 0, 2, -1)
+	f.Add(7, -1, 1<<40, -5, 3, 9)
+	path := filepath.Join(f.TempDir(), "a")
+	f.Fuzz(func(t *testing.T, number, examples, first, second, label, suggested int) {
+		h := header{Part: shard.Part{Number: number, Of: 2}, Examples: examples}
+		list := []audit.Example{{Index: first, Label: label, Suggested: -1, Probability: []float64{.5, .5}}, {Index: second, Label: -1, Suggested: suggested}}
+		require.NoError(t, write(path, auditKind, "scores", &h, list))
+		a, err := ReadAudit(path)
+		if err != nil {
+			require.ErrorContains(t, err, path+": holds ")
+			return
+		}
+		lo, hi := a.header.Part.Rows(examples)
+		require.True(t, lo <= first && first < second && second < hi, "rows of the part, ascending")
+		require.True(t, -1 <= label && label < 2 && suggested == -1)
 	})
 }

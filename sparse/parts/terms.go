@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"path/filepath"
 	"slices"
 
 	"github.com/funcgp/funcgp"
@@ -13,7 +12,6 @@ import (
 	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/inference"
-	"github.com/funcgp/funcgp/internal/inputfile"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/sparse/shard"
@@ -135,11 +133,7 @@ func NewTerms(ctx context.Context, post *funcgp.Posterior, question Question) (*
 	}
 	q.Rows = Rows(asking)
 	t.header = header{Examples: train.Len(), Question: q}
-	if t.header.Posterior, err = filepath.Abs(p.Saved.File.Path()); err != nil {
-		return nil, err
-	}
-	t.header.SHA, err = inputfile.Sum(ctx, t.header.Posterior)
-	return t, err
+	return t, t.header.of(ctx, p)
 }
 
 // Close closes the files that OpenTerms opened. The Terms must not be used any more.
@@ -166,7 +160,7 @@ func (t *Terms) Part(ctx context.Context, part shard.Part) (*TermsPart, error) {
 	n := t.header.Examples
 	lo, hi := part.Rows(n)
 	if lo == hi {
-		return nil, job.FullErrorf("--shard %v: it has no rows, as there are %d training rows; split them into at most %d", part, n, n)
+		return nil, noRows(part, n)
 	}
 	own := t.groups
 	if own != nil {

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Fits the posterior of a million synthetic digits in parts, with LeNet-5 and 200 inducing examples, and
+# explains a prediction by all of them, in DIR. Each step writes a file and is left out where its file is
+# there, so that an interrupted run goes on. Prints the time, the CPU time and the peak memory of each.
+#
+#	studies/shards/million.sh DIR [ROWS [PARTS [PROCESSES]]]
+#
+# The prior precision is that of a weight decay of 5e-4. It needs gpexplain on the PATH, and GNU time.
+set -euo pipefail
+mkdir -p "$1"
+cd "$1"
+rows=${2:-1000000} parts=${3:-16} processes=${4:-4}
+# step FILE ARGUMENTS: what makes FILE, if it is not there
+step() {
+	local file=$1
+	shift
+	[ -e "$file" ] || env time -a -o times -f "$file: %e s, %U + %S s of processors, %M KiB" gpexplain "$@" --quiet >>log
+}
+export -f step
+step net.onnx train --arch lenet5 --data "digits:$rows,10000" --prior-precision "$((rows / 2000))" --epochs 4 --batch 512 --lbfgs 0 --out net.onnx
+step z.gp fit --model net.onnx --data "digits:$rows,10000" --at stated --select-only --inducing 200 -o z.gp
+seq 0 $((parts - 1)) | GOMAXPROCS=1 xargs -P "$processes" -I{} bash -c "step part{}.sums fit --inducing-file z.gp --shard {}/$parts -o part{}.sums"
+step all.gp merge part*.sums -o all.gp
+step explanation.json explain --posterior all.gp --index 24 --json
+seq 0 $((parts - 1)) | GOMAXPROCS=1 xargs -P "$processes" -I{} bash -c "step part{}.terms explain --posterior all.gp --index 24 --shard {}/$parts -o part{}.terms"
+cat times
