@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fits the posterior of a million synthetic digits in parts, with LeNet-5 and 200 inducing examples, and
-# explains a prediction by all of them, in DIR. Each step writes a file and is left out where its file is
+# Fits the posterior of a million synthetic digits in parts, with LeNet-5 and 200 inducing examples,
+# explains a prediction by all of them, and audits them in parts, in DIR. Each step writes a file and is left out where its file is
 # there, so that an interrupted run goes on. Prints the time, the CPU time and the peak memory of each.
 #
 #	studies/shards/million.sh DIR [ROWS [PARTS [PROCESSES]]]
@@ -21,6 +21,11 @@ step net.onnx train --arch lenet5 --data "digits:$rows,10000" --prior-precision 
 step z.gp fit --model net.onnx --data "digits:$rows,10000" --at stated --select-only --inducing 200 -o z.gp
 seq 0 $((parts - 1)) | GOMAXPROCS=1 xargs -P "$processes" -I{} bash -c "step part{}.sums fit --inducing-file z.gp --shard {}/$parts -o part{}.sums"
 step all.gp merge part*.sums -o all.gp
-step explanation.json explain --posterior all.gp --index 24 --json
 seq 0 $((parts - 1)) | GOMAXPROCS=1 xargs -P "$processes" -I{} bash -c "step part{}.terms explain --posterior all.gp --index 24 --shard {}/$parts -o part{}.terms"
+seq 0 $((parts - 1)) | GOMAXPROCS=1 xargs -P "$processes" -I{} bash -c "step part{}.audit audit --posterior all.gp --shard {}/$parts -o part{}.audit"
+merge() {
+	[ -e "$1" ] || { env time -a -o times -f "$1: %e s, %U + %S s of processors, %M KiB" gpexplain merge part*."${1%.txt}" --quiet >"$1.tmp" && mv "$1.tmp" "$1"; }
+}
+merge terms.txt
+merge audit.txt
 cat times
