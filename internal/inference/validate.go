@@ -13,12 +13,13 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/newton"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// closureTolerance is the largest difference allowed between a prediction and the sum of its contributions (E12, E14),
-// relative to the largest prediction.
+// closureTolerance is the largest difference allowed between a prediction and m + Σ κ α (E12), relative to the largest
+// prediction. That of m + Σ C b (E14), whose covariances are differences of larger numbers, is newton.SmallOpen.
 const closureTolerance = 1e-9
 
 // cgTolerance is what conjugate gradients may differ by, relative to the largest entry.
@@ -180,7 +181,7 @@ func (v *Validation) closure(ctx context.Context, dual gp.Dual, prefix string, t
 	if err != nil {
 		return err
 	}
-	posterior := weightspace.ComparisonRow{Quantity: prefix + "mean against m + Σ C(x,x_i) b_i", Tolerance: tolerance}
+	posterior := weightspace.ComparisonRow{Quantity: prefix + "mean against m + Σ C(x,x_i) b_i", Tolerance: max(tolerance, newton.SmallOpen)}
 	raw := weightspace.ComparisonRow{Quantity: prefix + "mean against m + Σ κ(x,x_i) α_i", Tolerance: tolerance}
 	scale, n := 0.0, v.test.Len()
 	// About what explaining t rows at once takes: some copies of the cross-kernel and of their Jacobian.
