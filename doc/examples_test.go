@@ -43,6 +43,7 @@ var standIns = []standIn{
 	{regexp.MustCompile(`--train-count 55000\b`), "--train-count 50", "the same"},
 	{regexp.MustCompile(`--train-count 1500\b`), "--train-count 200 --epochs 2 --lbfgs 5", "half a minute of training"},
 	{regexp.MustCompile(`--epochs 40\b`), "--epochs 1", "the same"},
+	{regexp.MustCompile(`^gpexplain audit --posterior\b`), "command gpexplain audit --posterior", "the next line is not for what was fitted before"},
 	{regexp.MustCompile(`^gpexplain audit\b`), "gpexplain audit --train-count 200", "seconds of fitting, by which other rows are audited"},
 	{regexp.MustCompile(`--train-count 300\b`), "--train-count 100", "seconds for each fit"},
 	{regexp.MustCompile(`--data digits --index 3\b`), "--data digits:400,100 --index 3", "the digits that the networks here are trained on"},

@@ -64,7 +64,7 @@ network, trained or not, suggests better labels for pictures.`,
 		example: `  gpexplain audit
   gpexplain audit --top 50 --html page.html --csv scores.csv
   gpexplain audit --tune-prior loo
-  gpexplain fit --method nystrom -o all.gp
+  gpexplain fit --method nystrom --inducing 200 -o all.gp
   gpexplain audit --posterior all.gp --shard 0/2 -o part0.audit
   gpexplain audit --posterior all.gp --shard 1/2 -o part1.audit
   gpexplain merge part0.audit part1.audit`,
