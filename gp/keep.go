@@ -115,7 +115,7 @@ func (k *Kept) Thin(s *Sites) *Sites {
 // that k has as representatives are among them. Their strengths are not computed: Strength is nil. A row of k
 // that is no eigenvector of its example's Λ panics.
 func (k *Kept) Dropped(ctx context.Context, s *Sites, workers int) (*Kept, error) {
-	all, total, err := directions(ctx, s, nil, workers)
+	all, total, err := directions(ctx, s, nil, workers, func(rows []keptRow) []keptRow { return rows })
 	if err != nil {
 		return nil, err
 	}
@@ -202,28 +202,33 @@ func Keep(ctx context.Context, k ntk.Kernel, x linearize.Source, s *Sites, o *Ke
 	if x.Len() == 0 {
 		return nil, ErrNoExamples
 	}
-	all, total, err := directions(ctx, s, opt.Among, opt.Workers)
+	all, total, err := directions(ctx, s, opt.Among, opt.Workers, func(rows []keptRow) []keptRow {
+		if opt.PriorVariance > 0 {
+			rows = slices.DeleteFunc(rows, func(r keptRow) bool { return r.lambda*opt.PriorVariance <= opt.Strength })
+		}
+		return strongest(rows, 2*opt.Most, func(r keptRow) float64 { return r.lambda })
+	})
 	if err != nil {
 		return nil, err
-	}
-	if opt.PriorVariance > 0 {
-		all = slices.DeleteFunc(all, func(r keptRow) bool { return r.lambda*opt.PriorVariance <= opt.Strength })
-	}
-	if opt.Most > 0 && len(all) > 2*opt.Most {
-		slices.SortStableFunc(all, func(a, b keptRow) int { return cmp.Compare(b.lambda, a.lambda) })
-		all = all[:2*opt.Most]
-		slices.SortStableFunc(all, func(a, b keptRow) int { return cmp.Compare(a.example, b.example) })
 	}
 	if err := strengths(ctx, k, x, all, &opt); err != nil {
 		return nil, err
 	}
 	all = slices.DeleteFunc(all, func(r keptRow) bool { return !(r.strength > opt.Strength) })
-	if opt.Most > 0 && len(all) > opt.Most {
-		slices.SortStableFunc(all, func(a, b keptRow) int { return cmp.Compare(b.strength, a.strength) })
-		all = all[:opt.Most]
-		slices.SortStableFunc(all, func(a, b keptRow) int { return cmp.Compare(a.example, b.example) })
-	}
+	all = strongest(all, opt.Most, func(r keptRow) float64 { return r.strength })
 	return newKept(all, total, s.outputs()), nil
+}
+
+// strongest returns the n rows with the largest measure, in the order of examples, or all where n is 0.
+func strongest(rows []keptRow, n int, measure func(keptRow) float64) []keptRow {
+	if n == 0 || len(rows) <= n {
+		return rows
+	}
+	slices.SortStableFunc(rows, func(a, b keptRow) int { return cmp.Compare(measure(b), measure(a)) })
+	clear(rows[n:])
+	rows = rows[:n]
+	slices.SortStableFunc(rows, func(a, b keptRow) int { return cmp.Compare(a.example, b.example) })
+	return rows
 }
 
 // A keptRow is one row that may be kept.
@@ -246,63 +251,76 @@ func newKept(rows []keptRow, total float64, c int) *Kept {
 	return k
 }
 
-// directions returns the eigenvectors of Λ_i with a positive eigenvalue of all examples,
-// or of those among, and the sum of the traces. A diagonal Λ_i has the axes of the outputs
-// as eigenvectors.
-func directions(ctx context.Context, s *Sites, among []int, workers int) (rows []keptRow, total float64, err error) {
-	const tile = 256
-	n, c := s.F.Dims()
+// directions returns the eigenvectors of Λ_i with a positive eigenvalue of all examples, or of those among, and the
+// sum of the traces. choose is called again and again with those found so far, and returns those to go on with, so
+// that the others take no memory.
+func directions(ctx context.Context, s *Sites, among []int, workers int, choose func([]keptRow) []keptRow) (rows []keptRow, total float64, err error) {
+	const tile, tiles = 256, 64
+	n := s.F.RawMatrix().Rows
 	example := func(i int) int { return i }
 	if among != nil {
 		n, example = len(among), func(i int) int { return among[i] }
 	}
-	parts := make([][]keptRow, par.Tiles(n, tile))
-	err = par.Do(ctx, workers, len(parts), func(p int) error {
-		lo, hi := par.Bounds(p, n, tile)
-		for i := lo; i < hi; i++ {
-			i := example(i)
-			// Compute the eigenvectors of Λ_i with eigenvalues above rounding.
-			lambda := dense.Slice(s.Lambda, i*c, (i+1)*c)
-			c, _ := lambda.Dims()
-			values, vectors := make([]float64, c), mat.NewDense(c, c, nil)
-			if diagonal := newBlockDiag(lambda).diag; diagonal != nil {
-				copy(values, diagonal)
-				for j := range c {
-					vectors.Set(j, j, 1)
+	for first := 0; first < n; first += tile * tiles {
+		parts := make([][]keptRow, par.Tiles(min(n-first, tile*tiles), tile))
+		err := par.Do(ctx, workers, len(parts), func(p int) error {
+			lo := first + p*tile
+			for i := lo; i < min(lo+tile, n); i++ {
+				own, err := s.directionsOf(example(i))
+				if err != nil {
+					return err
 				}
-			} else {
-				sym := mat.NewSymDense(c, nil)
-				for a := range c {
-					for b := a; b < c; b++ {
-						sym.SetSym(a, b, lambda.At(a, b))
-					}
-				}
-				var eigen mat.EigenSym
-				if !eigen.Factorize(sym, true) {
-					return fmt.Errorf("gp: the eigenvectors of Λ of example %d were not found", i)
-				}
-				eigen.Values(values)
-				eigen.VectorsTo(vectors)
+				parts[p] = append(parts[p], own...)
 			}
-			var own []keptRow
-			for j, v := range values {
-				// The eigenvalues of a softmax's null direction are rounding.
-				if v > 4*float64(c)*epsilon*slices.Max(values) {
-					own = append(own, keptRow{example: i, direction: mat.Col(nil, j, vectors), lambda: v})
-				}
-			}
-			parts[p] = append(parts[p], own...)
+			return nil
+		})
+		if err != nil {
+			return nil, 0, err
 		}
-		return nil
-	})
-	if err != nil {
-		return nil, 0, err
-	}
-	rows = slices.Concat(parts...)
-	for _, r := range rows {
-		total += r.lambda
+		for _, own := range parts {
+			for _, r := range own {
+				total += r.lambda
+			}
+			rows = append(rows, own...)
+		}
+		rows = choose(rows)
 	}
 	return rows, total, nil
+}
+
+// directionsOf returns the eigenvectors of Λ_i with eigenvalues above rounding. A diagonal Λ_i has the axes of the
+// outputs as eigenvectors.
+func (s *Sites) directionsOf(i int) ([]keptRow, error) {
+	c := s.outputs()
+	lambda := dense.Slice(s.Lambda, i*c, (i+1)*c)
+	values, vectors := make([]float64, c), mat.NewDense(c, c, nil)
+	if diagonal := newBlockDiag(lambda).diag; diagonal != nil {
+		copy(values, diagonal)
+		for j := range c {
+			vectors.Set(j, j, 1)
+		}
+	} else {
+		sym := mat.NewSymDense(c, nil)
+		for a := range c {
+			for b := a; b < c; b++ {
+				sym.SetSym(a, b, lambda.At(a, b))
+			}
+		}
+		var eigen mat.EigenSym
+		if !eigen.Factorize(sym, true) {
+			return nil, fmt.Errorf("gp: the eigenvectors of Λ of example %d were not found", i)
+		}
+		eigen.Values(values)
+		eigen.VectorsTo(vectors)
+	}
+	var own []keptRow
+	for j, v := range values {
+		// The eigenvalues of a softmax's null direction are rounding.
+		if v > 4*float64(c)*epsilon*slices.Max(values) {
+			own = append(own, keptRow{example: i, direction: mat.Col(nil, j, vectors), lambda: v})
+		}
+	}
+	return own, nil
 }
 
 // strengths sets s = λ uᵀκ(x_i,x_i)u.

@@ -12,10 +12,14 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
 )
 
 // Strengths, covariances and log determinants of kept rows are those of PyTorch at
@@ -165,19 +169,40 @@ func TestKeep(t *testing.T) {
 		require.Equal(t, most, some.Len())
 		require.IsNonDecreasing(t, some.Examples)
 		require.Less(t, some.Trace, some.Total*(1+1e-12))
-		// The strongest of the 2·most rows with the largest λ.
-		by := dense.Range(all.Len())
-		slices.SortStableFunc(by, func(i, j int) int { return cmp.Compare(all.Lambda[j], all.Lambda[i]) })
-		by = by[:min(len(by), 2*most)]
-		slices.SortFunc(by, func(i, j int) int { return cmp.Compare(all.Strength[j], all.Strength[i]) })
-		var want []float64
-		for _, i := range by[:most] {
-			want = append(want, all.Strength[i])
-		}
-		got := slices.Clone(some.Strength)
-		slices.SortFunc(got, func(a, b float64) int { return cmp.Compare(b, a) })
-		require.InDeltaSlice(t, want, got, 1e-12*want[0])
+		requireStrongest(t, all, some, most)
 	})
+}
+
+// requireStrongest checks that some are the strongest of the 2·most rows of all with the largest λ.
+func requireStrongest(t *testing.T, all, some *gp.Kept, most int) {
+	t.Helper()
+	by := dense.Range(all.Len())
+	slices.SortStableFunc(by, func(i, j int) int { return cmp.Compare(all.Lambda[j], all.Lambda[i]) })
+	by = by[:min(len(by), 2*most)]
+	slices.SortFunc(by, func(i, j int) int { return cmp.Compare(all.Strength[j], all.Strength[i]) })
+	var want []float64
+	for _, i := range by[:most] {
+		want = append(want, all.Strength[i])
+	}
+	got := slices.Clone(some.Strength)
+	slices.SortFunc(got, func(a, b float64) int { return cmp.Compare(b, a) })
+	require.InDeltaSlice(t, want, got, 1e-12*want[0])
+}
+
+// TestKeepOfManyExamples keeps rows of more examples than are listed at once.
+func TestKeepOfManyExamples(t *testing.T) {
+	const n = 40000
+	rng := rand.New(rand.NewPCG(1, 2))
+	x := gptest.RandomBatch(rng, n, 2, gptest.Layer{In: 2, Out: 3})
+	s := testref.Must(gp.NewSites(testkit.Targets(rng, glm.Categorical{}, x.F), x.F, glm.Categorical{}))(t)
+	kernel := ntk.New(testref.Must(ntk.NewIsotropic(1, nil))(t), make([]float64, x.P), nil)
+	all := testref.Must(gp.Keep(t.Context(), kernel, x, s, nil))(t)
+	require.Greater(t, all.Len(), n-100, "one direction for each example that is not sure")
+	some := testref.Must(gp.Keep(t.Context(), kernel, x, s, &gp.KeepOptions{Most: 100, Workers: 3}))(t)
+	require.Equal(t, all.Total, some.Total)
+	requireStrongest(t, all, some, 100)
+	dropped := testref.Must(some.Dropped(t.Context(), s, 0))(t)
+	require.InDelta(t, all.Len()-100, dropped.Len(), 100)
 }
 
 // Among restricts the rows to some examples. A bound of the prior variance changes nothing
