@@ -76,7 +76,8 @@ func TestFullDisk(t *testing.T) {
 }
 
 // What a scheduler tries again is told from what it does not by the exit status, of parts as of all: a full disk, a limit,
-// a disk that cannot be read and no memory from what was asked for.
+// a disk that cannot be read and no memory from what was asked for. Memory is limited as data (-d), since the runtime
+// reserves more or less address space (-v) at every start; what does not fit is one matrix of 1.15 GB.
 func TestStatusOfMachines(t *testing.T) {
 	dir := t.TempDir()
 	z, part := filepath.Join(dir, "z.gp"), filepath.Join(dir, "part.sums")
@@ -98,7 +99,7 @@ func TestStatusOfMachines(t *testing.T) {
 		{job.StatusAgain, "", append(fit, "--model", broken), "input/output error"},
 		{job.StatusAgain, "", []string{"explain", "--posterior", broken}, "input/output error"},
 		{job.StatusAgain, "", []string{"merge", broken, "-o", part}, "input/output error"},
-		{-int(unix.SIGABRT), "ulimit -v 1500000; ", []string{"predict", "--data", "digits:60000,60000"}, "fatal error: "},
+		{-int(unix.SIGABRT), "ulimit -d 1000000; ", []string{"predict", "--data", "digits:60000,10"}, "fatal error: "},
 	} {
 		c := exec.CommandContext(t.Context(), "/bin/sh", append([]string{"-c", x.limit + `exec "$0" "$@"`, os.Args[0]}, x.args...)...)
 		c.Env = append(os.Environ(), asCommand+"=1")
