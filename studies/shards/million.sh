@@ -2,7 +2,7 @@
 # Fits the posterior of a million synthetic digits in parts, with LeNet-5 and 200 inducing examples, explains a
 # prediction by all of them, and audits them in parts, in DIR. Each step writes a file and is left out where its file
 # is there, so that an interrupted run goes on. Prints the time, the CPU time and the peak memory of each; those of
-# 250,000 digits are in doc/scale.md.
+# 250,000 digits and of a million, with two parts of its audit, are in doc/scale.md.
 #
 #	studies/shards/million.sh DIR [ROWS [PARTS [PROCESSES]]]
 #
