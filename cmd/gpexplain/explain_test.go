@@ -351,7 +351,7 @@ func TestExplainChangesThatCannotBe(t *testing.T) {
 // rounding. Its warnings are on standard error beside the JSON that holds them, once each, unless
 // --quiet.
 func TestExplainOfARefitThatDidNotArrive(t *testing.T) {
-	args := []string{"explain", "--train-count", "100", "--prior-precision", "1e-14", "--json"}
+	args := []string{"explain", "--train-count", "100", "--prior-precision", "1e-20", "--json"}
 	for _, change := range [][]string{{"--without", "1"}, {"--without", "1", "--refit"}, {"--smallest-flip"}} {
 		require.Contains(t, refuse(t, 1, append(args, change...)...), "the refit did not arrive at its mode")
 	}
