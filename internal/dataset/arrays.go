@@ -35,6 +35,7 @@ var (
 	inputNames  = []string{"x", "X", "inputs", "features", "images", "data"}
 	targetNames = []string{"y", "Y", "targets", "labels", "target", "label"}
 	columnNames = []string{"columns", "feature_names"}
+	targetsName = "target_columns"
 	partEndings = map[string][]string{"train": {"_train", ""}, "valid": {"_valid", "_val"}, "test": {"_test"}}
 )
 
@@ -116,7 +117,8 @@ func (o *OpenOptions) readArrays(ctx context.Context, path string, l layout, end
 // arrays are the arrays of one part; all but x may be nil.
 type arrays struct {
 	x, y, ids, columns *npy.Array
-	target             string // name of y
+	targets            *npy.Array // names of the targets
+	target             string     // name of y
 }
 
 // arraysOfArchive reads the arrays of a .npz file whose names have one of these
@@ -160,6 +162,7 @@ func arraysOfArchive(ctx context.Context, path string, l layout, endings []strin
 	}
 	ids, _ := findArray(z, []string{l.id}, own)
 	columns, _ := findArray(z, columnNames, []string{""})
+	targetColumns, _ := findArray(z, []string{targetsName}, []string{""})
 	// By the headers of the arrays the inputs with their targets and names take no more memory than they may.
 	rows, need, targets := 0, 0., 1.
 	for _, name := range []string{x, a.target, ids} {
@@ -185,13 +188,19 @@ func arraysOfArchive(ctx context.Context, path string, l layout, endings []strin
 	for _, f := range []struct {
 		name string
 		to   **npy.Array
-	}{{x, &a.x}, {a.target, &a.y}, {ids, &a.ids}, {columns, &a.columns}} {
+	}{{x, &a.x}, {a.target, &a.y}, {ids, &a.ids}, {columns, &a.columns}, {targetColumns, &a.targets}} {
 		if f.name == "" {
 			continue
 		}
 		if *f.to, err = z.Read(f.name, most); err != nil {
 			return nil, numpyError(path, err)
 		}
+	}
+	if l.like != nil && l.like.shape == nil && a.columns != nil {
+		if a.x, err = byName(a.x, a.columns.Text, l.like.columns, path); err != nil {
+			return nil, err
+		}
+		a.columns = &npy.Array{Text: l.like.columns}
 	}
 	return a, nil
 }
@@ -258,10 +267,83 @@ func (t *table) fill(a *arrays) error {
 		}
 		t.columns = a.columns.Text
 	}
+	if twice, ok := repeated(t.columns); ok {
+		return t.errorf("rename one", "two columns have the same name %s", quote(twice))
+	}
 	if err := t.fillIDs(a.ids); err != nil || a.y == nil {
 		return err
 	}
-	return t.fillTargets(a.y, a.target)
+	if err := t.fillTargets(a.y, a.target); err != nil || a.targets == nil {
+		return err
+	}
+	if len(a.targets.Text) != len(t.targets) {
+		return t.errorf("save one name a target", "%d names of targets, but %d targets", len(a.targets.Text), len(t.targets))
+	}
+	t.targets = a.targets.Text
+	return nil
+}
+
+// repeated is a name that is there twice.
+func repeated(names []string) (string, bool) {
+	seen := map[string]bool{}
+	for _, name := range names {
+		if seen[name] {
+			return name, true
+		}
+		seen[name] = true
+	}
+	return "", false
+}
+
+// byName takes those columns of an array that have names in a list, in the order of the list; others are left out.
+// Where none of them is in the list, and the list is of columns that nobody named, the array is returned as it is.
+func byName(x *npy.Array, names, want []string, file string) (*npy.Array, error) {
+	if len(x.Shape) != 2 || x.Shape[1] != len(names) || slices.Equal(names, want) {
+		return x, nil
+	}
+	at, err := placesOf(names, want, file, 0)
+	if err != nil {
+		own := &table{}
+		own.nameColumns(len(want))
+		if slices.Equal(own.columns, want) && !slices.ContainsFunc(names, func(n string) bool { return slices.Contains(want, n) }) {
+			return x, nil
+		}
+		return nil, err
+	}
+	out := &npy.Array{Shape: []int{x.Shape[0], len(want)}, Type: x.Type}
+	for i := range x.Shape[0] {
+		for _, j := range at {
+			out.Floats = append(out.Floats, x.Float(i*len(names)+j))
+		}
+	}
+	return out, nil
+}
+
+// placesOf are the places of these names in the header of a file, each of which must be there once.
+func placesOf(header, want []string, file string, line int) ([]int, error) {
+	at, many := map[string]int{}, map[string]int{}
+	for j, name := range header {
+		at[name] = j
+		many[name]++
+	}
+	var twice, missing []string
+	list := make([]int, len(want))
+	for i, name := range want {
+		switch list[i] = at[name]; many[name] {
+		case 0:
+			missing = append(missing, name)
+		case 1:
+		default:
+			twice = append(twice, name)
+		}
+	}
+	if missing != nil {
+		return nil, &Error{File: file, Line: line, Problem: "there is no column " + QuoteList(missing), Remedy: "use the column names of the data, or no header"}
+	}
+	if twice != nil {
+		return nil, &Error{File: file, Line: line, Problem: "two columns have the same name " + QuoteList(twice), Remedy: "rename one"}
+	}
+	return list, nil
 }
 
 // stem is the name of a file without its folder and ending.

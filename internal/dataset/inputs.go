@@ -339,6 +339,15 @@ func (o *InputOptions) archive(r seeker, name string) (*Inputs, error) {
 	if err != nil {
 		return nil, numpyError(name, err)
 	}
+	if columns, _ := findArray(z, columnNames, []string{""}); columns != "" && columns != array && o.Like.Columns != nil {
+		names, err := z.Read(columns, o.MaxBytes)
+		if err != nil {
+			return nil, numpyError(name, err)
+		}
+		if x, err = byName(x, names.Text, o.Like.Columns, name); err != nil {
+			return nil, err
+		}
+	}
 	var ids *npy.Array
 	if id, _ := findArray(z, []string{o.ID}, []string{end}); id != "" {
 		if ids, err = z.Read(id, o.MaxBytes); err != nil {
@@ -414,12 +423,9 @@ func (o *InputOptions) columns(in *records, rec []string) (*columns, error) {
 		}
 	}
 	if named && o.Like.Columns != nil {
-		for i, want := range o.Like.Columns {
-			if c.features[i] = slices.Index(c.header, want); c.features[i] < 0 {
-				return nil, &Error{File: in.name, Line: 1, Problem: "there is no column " + quote(want), Remedy: "use the column names of the data, or no header"}
-			}
-		}
-		return c, nil
+		var err error
+		c.features, err = placesOf(c.header, o.Like.Columns, in.name, 1)
+		return c, err
 	}
 	if c.id >= 0 && c.id < d { // the features are the other columns
 		for j := c.id; j < d; j++ {

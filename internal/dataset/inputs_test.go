@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/funcgp/funcgp/internal/npy"
 	"github.com/funcgp/funcgp/internal/picture"
 	"github.com/funcgp/funcgp/internal/testref"
 )
@@ -211,6 +212,7 @@ func TestReadInputsTableErrors(t *testing.T) {
 		{"1,2,3\n", likeOf(2), "standard input:1: 3 numbers, want 2; write rows of inputs of shape [2]"},
 		{"c0,c1\n1\n", likeOf(2), "standard input:2: 1 fields, but the header has 2"},
 		{"c0,w\n1,2\n", likeOf(2), `standard input:1: there is no column "c1"`},
+		{"c0,c1,c0\n1,2,3\n", likeOf(2), `standard input:1: two columns have the same name "c0"; rename one`},
 		{"1,\n", likeOf(2), "standard input:1: column 2: missing value"},
 		{"c0,c1\n1,nan\n", likeOf(2), `standard input:2: column 2 (c1): "nan" is not finite`},
 		{"1,2\n\"", likeOf(2), "standard input:"},
@@ -252,6 +254,34 @@ func TestReadInputsNumPy(t *testing.T) {
 	require.ErrorContains(t, err, "inputs have shape [4 2 3 5] and the type |u1, but an input has 3 numbers; save N×3 numbers")
 	_, err = ReadInputs(t.Context(), "testdata/default.npz", &InputOptions{Like: pictures})
 	require.ErrorContains(t, err, "inputs have shape [6 3] and the type <f8, but an input has 30 numbers")
+}
+
+// The columns of an archive are taken by the names that it has, in the order of the data and among others.
+func TestReadInputsByName(t *testing.T) {
+	d := testref.Must(Open(t.Context(), "testdata/table.npz", nil))(t)
+	want := testref.Must(ReadInputs(t.Context(), "testdata/table.npz", &InputOptions{Like: d}))(t).Set.Matrix(nil)
+	require.Equal(t, []string{"length", "width", "height"}, d.Columns)
+	read := func(columns ...string) (*Inputs, error) {
+		other := *d
+		other.Columns, other.Shape = columns, []int{len(columns)}
+		return ReadInputs(t.Context(), "testdata/table.npz", &InputOptions{Like: &other})
+	}
+	swapped := testref.Must(read("height", "length", "width"))(t)
+	some := testref.Must(read("height", "width"))(t)
+	unnamed := testref.Must(read("x0", "x1", "x2"))(t)
+	require.Equal(t, want, unnamed.Set.Matrix(nil))
+	for i := range want.RawMatrix().Rows {
+		require.Equal(t, []float64{want.At(i, 2), want.At(i, 0), want.At(i, 1)}, swapped.Set.Matrix(nil).RawRowView(i))
+		require.Equal(t, []float64{want.At(i, 2), want.At(i, 1)}, some.Set.Matrix(nil).RawRowView(i))
+	}
+	_, err := read("length", "depth", "height")
+	require.ErrorContains(t, err, `there is no column "depth"`)
+
+	x := &npy.Array{Shape: []int{1, 2}, Floats: []float64{1, 2}}
+	_, err = byName(x, []string{"a", "a"}, []string{"b", "a"}, "f")
+	require.ErrorContains(t, err, `f: there is no column "b"`)
+	_, err = byName(x, []string{"a", "a"}, []string{"a"}, "f")
+	require.ErrorContains(t, err, `f: two columns have the same name "a"`)
 }
 
 func FuzzInputs(f *testing.F) {

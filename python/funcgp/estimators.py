@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import inspect
-from typing import Any, Dict, Optional
+import warnings
+from typing import Any, Dict, Optional, Sequence
 
 import numpy as np
 
@@ -65,10 +66,17 @@ class _Estimator:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({'' if self.model is None else type(self.model).__name__})"
 
-    def _fit(self, x: np.ndarray, y: np.ndarray, **options: Any) -> None:
+    def _fit(self, rows: data.Rows, y: np.ndarray, **options: Any) -> None:
         options.update(weight_decay=self.weight_decay, method=self.method, calibrate=self.calibrate, seed=self.seed)
-        self.n_features_in_ = x.size // len(x)
-        self.posterior_ = fit(options.pop("model", self.model), x, y, progress=False, **options)
+        if rows.index is not None:
+            options["ids"] = data.names_of(rows.index, "ids")
+        model = options.pop("model", self.model)
+        self.posterior_ = fit(model, rows.x, y, columns=rows.columns, progress=False, **options)
+        self.n_features_in_ = rows.x.size // len(rows.x)
+        if rows.columns is not None:
+            self.feature_names_in_ = np.array(rows.columns, object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_  # of an earlier fit
 
     def _of_sklearn(self, x: np.ndarray, y: np.ndarray) -> Any:
         """The model, or one like it that is trained, where it is scikit-learn's; else None."""
@@ -77,18 +85,22 @@ class _Estimator:
         mlp = self.model.steps[-1][1] if hasattr(self.model, "steps") else self.model
         return self.model if hasattr(mlp, "coefs_") else copy.deepcopy(self.model).fit(x, y)
 
-    def _rows(self, X: Any) -> np.ndarray:
+    def _rows(self, X: Any, columns: Optional[Sequence[str]] = None) -> data.Rows:
+        """Rows, by the columns of the fit if these had names."""
         if self.model is not None and not onnx.is_sklearn(self.model):
-            return data.rows(X)
+            return data.rows(X, columns=columns)
         if hasattr(X, "toarray"):
             raise TypeError("X is a sparse matrix; give X.toarray()")
-        x = data.array(X, "X")
+        if columns is None and onnx.is_sklearn(self.model):
+            columns = onnx.columns_of(self.model)
+        rows = data.table(X, columns)
+        x = rows.x
         if x.ndim != 2:
             raise Error("bad_rows", f"Expected 2D array, got shape {x.shape}", "Reshape your data", "X")
         if not x.size:
             shape = f"{x.shape[0]} sample(s) and {x.shape[1]} feature(s) (shape={x.shape})"
             raise Error("bad_rows", f"Found array with {shape} while a minimum of 1 is required", "give rows", "X")
-        return x
+        return rows
 
     def _train(self, x: np.ndarray, y: np.ndarray, outputs: int, likelihood: str) -> bytes:
         """Trains a network of the command: an ONNX file that records how the rows were scaled."""
@@ -102,7 +114,7 @@ class _Estimator:
             weight_decay=self.weight_decay,
         )
         try:
-            np.savez(rows, x=x, y=y)
+            home.write(rows, lambda f: np.savez(f, x=x, y=y))
             run("train", "--data", rows, "--out", network, *flags(options), paths={rows: "X, y"})
             with open(network, "rb") as file:
                 return file.read()
@@ -110,26 +122,33 @@ class _Estimator:
             remove(rows)
             remove(network)
 
-    def _check(self, X: Any) -> np.ndarray:
-        if not hasattr(self, "posterior_"):
-            raise _not_fitted(self)
-        x = self._rows(X)
-        features = x.size // max(1, len(x))
-        if features != self.n_features_in_:
-            expected = f"{type(self).__name__} is expecting {self.n_features_in_} features as input"
-            raise Error("bad_rows", f"X has {features} features, but {expected}", "give all columns", "X")
-        return x
-
     def explain(self, row: Any, **options: Any) -> Explanation:
         """As Posterior.explain."""
-        self._check(np.asarray(row)[None] if np.ndim(row) == 1 else row)
+        self._fitted()
         return self.posterior_.explain(row, **options)
 
+    def _fitted(self) -> None:
+        if not hasattr(self, "posterior_"):
+            raise _not_fitted(self)
+
     def _predict(self, X: Any) -> Prediction:
-        x = self._check(X)
-        return self.posterior_.predict(x)
+        self._fitted()
+        columns = getattr(self, "feature_names_in_", None)
+        rows = self._rows(X, None if columns is None else list(columns))
+        name = type(self).__name__
+        if columns is not None and not rows.named:
+            text = f"X does not have valid feature names, but {name} was fitted with feature names"
+            warnings.warn(text, stacklevel=3)
+        elif columns is None and rows.columns is not None:
+            warnings.warn(f"X has feature names, but {name} was fitted without feature names", stacklevel=3)
+        features = rows.x.size // max(1, len(rows.x))
+        if features != self.n_features_in_:
+            expected = f"{name} is expecting {self.n_features_in_} features as input"
+            raise Error("bad_rows", f"X has {features} features, but {expected}", "give all columns", "X")
+        return self.posterior_.predict(rows.x)
 
     n_features_in_: int
+    feature_names_in_: np.ndarray
     posterior_: Posterior
 
     def _more_tags(self) -> Dict[str, Any]:
@@ -165,7 +184,9 @@ class Classifier(_Estimator):
 
     def fit(self, X: Any, y: Any) -> "Classifier":
         """Fits the posterior, after training where model is not trained."""
-        x = self._rows(X)
+        data.same_rows(X, y)
+        rows = self._rows(X)
+        x = rows.x
         target = _column(y, len(x))
         if target.dtype.kind == "f" and not np.array_equal(target, np.round(target)):
             raise Error("bad_rows", "Unknown label type: continuous", "give labels, or take a Regressor", "y")
@@ -175,14 +196,16 @@ class Classifier(_Estimator):
         model = self._of_sklearn(x, target)
         if model is not None:
             self.classes_ = np.asarray(model.classes_)
-            self._fit(x, target, model=model)
+            self._fit(rows, target, model=model, target_names=data.target_names(y))
             return self
         options: Dict[str, Any] = {"class_names": [str(label) for label in self.classes_]}
+        if self.model is not None:  # which was trained on classes in an order that it does not say
+            data.order(y, self.classes_)
         if self.model is None:
             two = len(self.classes_) == 2
             options["likelihood"] = "bernoulli" if two else "categorical"
             options["model"] = self._train(x, index, 1 if two else len(self.classes_), options["likelihood"])
-        self._fit(x, index, **options)
+        self._fit(rows, index, target_names=data.target_names(y), **options)
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -208,14 +231,21 @@ class Regressor(_Estimator):
 
     def fit(self, X: Any, y: Any) -> "Regressor":
         """Fits the posterior, after training where model is not trained."""
-        x = self._rows(X)
-        target = data.array(y, "y").astype(np.float64)
+        data.same_rows(X, y)
+        rows = self._rows(X)
+        x = rows.x
+        target = data.target(y)
+        if target.dtype.kind == "U":
+            raise Error("bad_rows", "y are words", "give numbers, or take a Classifier", "y")
+        target = target.astype(np.float64)
         if target.ndim != 2 or target.shape[1] == 1:
             target = _column(target, len(x))
         model = self._of_sklearn(x, target)
         if self.model is None:
             model = self._train(x, target, 1 if target.ndim == 1 else target.shape[1], "gaussian")
-        self._fit(x, target, model=self.model if model is None else model, likelihood="gaussian")
+        names = data.target_names(y)
+        model = self.model if model is None else model
+        self._fit(rows, target, model=model, likelihood="gaussian", target_names=names)
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -233,12 +263,10 @@ class Regressor(_Estimator):
 
 def _column(y: Any, n: int) -> np.ndarray:
     """Targets of n rows as one column."""
-    a = data.array(y, "y")
+    a = data.target(y)
     if a.ndim == 2 and a.shape[1] == 1:
-        import warnings
-
-        warnings.warn(_conversion()("A column-vector y was passed when a 1d array was expected."), stacklevel=3)
         a = a[:, 0]
+        warnings.warn(_conversion()("A column-vector y was passed when a 1d array was expected."), stacklevel=3)
     if a.ndim != 1 or len(a) != n:
         problem = f"Found input variables with inconsistent numbers of samples: y has shape {a.shape}, X {n} rows"
         raise Error("bad_rows", problem, "give one target for each row", "y")

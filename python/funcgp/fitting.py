@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import Any, Dict, Optional, Sequence, Tuple, Union
+from typing import Any, List, Optional, Sequence, Union
 
 import numpy as np
 
@@ -26,6 +26,7 @@ def fit(
     class_names: Optional[Sequence[Any]] = None,
     columns: Optional[Sequence[str]] = None,
     ids: Optional[Sequence[Any]] = None,
+    target_names: Optional[Sequence[str]] = None,
     likelihood: Optional[str] = None,
     noise_variance: Optional[float] = None,
     prior_precision: Optional[float] = None,
@@ -54,11 +55,13 @@ def fit(
 
     model         an nn.Module, in training or evaluation mode; the path of an ONNX file, or its bytes; a fitted
                   MLPClassifier or MLPRegressor of scikit-learn, or a Pipeline of StandardScaler and one of these
-    X, y          the rows that it was trained on, as it takes them: N×…; labels, words or numbers: N or N×T
+    X, y          the rows that it was trained on, as it takes them: N×…; labels, words or numbers: N or N×T. Columns
+                  and rows of pandas go by their names, which a posterior knows again in predict and explain
     optimizer     of the training: its weight decay is read, unless weight_decay says it
     loss          of the training: says the likelihood, and whether the loss was a mean over rows or a sum
     class_names   in the order of the outputs (default the words of y, sorted)
-    columns, ids  names of features and rows (default those of a DataFrame X)
+    columns, ids  names of features and rows (default those of a DataFrame X; columns of these names are taken from it)
+    target_names  names of the targets (default those of a Series or DataFrame y)
     progress      shows what is done by tqdm (default where that is installed)
 
     The others are those of "gpexplain help fit --all", with their defaults.
@@ -85,10 +88,16 @@ def fit(
         workers=workers,
         max_memory=max_memory,
     )
-    if columns is None and hasattr(X, "columns"):
-        columns = [str(name) for name in X.columns]
-    X = data.rows(X)
-    numbers, labels, names = data.targets(y, len(X), class_names)
+    data.same_rows(X, y)
+    rows = _rows(model, X, None if columns is None else data.names_of(columns, "columns"))
+    if ids is None and rows.index is not None and rows.index.is_unique:
+        ids = rows.index
+    X, columns = rows.x, rows.columns
+    words = onnx.words_of(model) if onnx.is_sklearn(model) else None
+    numbers, labels, names = data.targets(y, len(X), words or class_names)
+    if words is not None and class_names is not None and data.names_of(class_names, "class_names") != names:
+        remedy = "leave class_names out"
+        raise Error("bad_argument", f"the model has the classes {names}, not class_names", remedy, "class_names")
 
     path, content = "", b""
     if isinstance(model, (str, os.PathLike)):
@@ -103,6 +112,10 @@ def fit(
         if says.classes is not None:
             if labels is None:
                 labels = np.asarray(says.classes)
+                unknown = ~np.isin(numbers, labels)
+                if unknown.any():
+                    text = f"row {int(unknown.argmax())} of y is {numbers[unknown.argmax()]}, which is no class of the model"
+                    raise Error("bad_rows", text, "give the rows that it was trained on", "y")
                 numbers = np.searchsorted(labels, numbers)
             names = names or [str(label) for label in labels]
         likelihood = likelihood or says.likelihood
@@ -123,27 +136,26 @@ def fit(
         given["standardize"] = "no" if data.as_pictures(X) or onnx.is_sklearn(model) else None
 
     home = folder()
-    network, rows, out = path or home.new(".onnx"), home.new(".npz"), home.new(".gp")
-    called = {home.name(rows): "X, y", home.name(network): path or "the model"}
+    network, file, out = path or home.new(".onnx"), home.new(".npz"), home.new(".gp")
+    called = {home.name(file): "X, y", home.name(network): path or "the model"}
     arrays = {"x": X if X.ndim == 2 or data.as_pictures(X) else X.reshape(len(X), -1), "y": numbers}
-    for name, list_ in (("columns", columns), ("id", ids)):
+    for name, list_ in (("columns", columns), ("id", ids), ("target_columns", target_names or data.target_names(y))):
         if list_ is not None:
-            arrays[name] = np.asarray(list(list_), str)
+            arrays[name] = np.asarray(data.names_of(list_, {"id": "ids"}.get(name, name)), str)
     given.update(id="id" if ids is not None else None, class_names=names, likelihood=likelihood)
     given.update(weight_decay=weight_decay, freeze=freeze)
     try:
         if content:
-            with open(network, "wb") as file:
-                file.write(content)
-        np.savez(rows, **arrays)
-        files = dict(out=home.name(out), model=home.name(network), data=home.name(rows))
+            home.write(network, lambda f: f.write(content))
+        home.write(file, lambda f: np.savez(f, **arrays))
+        files = dict(out=home.name(out), model=home.name(network), data=home.name(file))
         asked = flags({"bundle": True, **files, **given})
         (made,) = run("fit", *asked, paths=called, progress=progress)
     except BaseException:
         remove(out)
         raise
     finally:
-        remove(rows)
+        remove(file)
         if content:
             remove(network)
     posterior = Posterior(out, labels)
@@ -152,6 +164,23 @@ def fit(
     if export.is_module(model):
         _compare(posterior, model, X)
     return posterior
+
+
+def _rows(model: Any, X: Any, columns: Optional[List[str]]) -> data.Rows:
+    """The rows with the names of their columns: as an estimator knows them, or as they are asked for, or as they come."""
+    twice = sorted({name for name in columns or [] if (columns or []).count(name) > 1})
+    if twice:
+        raise Error("bad_argument", f"columns has {twice[0]!r} twice", "name each column once", "columns")
+    known = onnx.columns_of(model) if onnx.is_sklearn(model) else None
+    if known is None and columns is not None and not set(columns).isdisjoint(data.names_in(X)):
+        known = columns
+    rows = data.rows(X, columns=known)
+    if columns is not None:
+        rows = rows._replace(columns=columns)
+    twice = sorted({name for name in rows.columns or [] if (rows.columns or []).count(name) > 1})
+    if twice:
+        raise Error("bad_columns", f"X has {twice[0]!r} twice among its columns", "rename one", "X")
+    return rows
 
 
 def _compare(posterior: Posterior, module: Any, X: np.ndarray) -> None:

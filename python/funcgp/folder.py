@@ -8,7 +8,9 @@ import shutil
 import subprocess
 import tempfile
 import threading
-from typing import Optional, Set
+from typing import IO, Any, Callable, Optional, Set
+
+from .errors import Error
 
 # Reads the ids of the commands that run, a line for each change, until this process is gone; then ends these and
 # removes the folder. A shell does this in a session of its own, so that nothing is left even after SIGKILL.
@@ -17,14 +19,23 @@ _WATCH = (
 )
 
 
+def no_room(path: str, e: OSError) -> Error:
+    """Why there is no file in a folder of temporary files."""
+    remedy = "free some space there, or set TMPDIR to a folder with room before Python starts"
+    return Error("no_room", f"the folder {path} takes no file: {e.strerror or e}", remedy)
+
+
 class Folder:
     """A folder of mode 0700 that goes when this process ends, however it ends, with the commands that it runs."""
 
     def __init__(self) -> None:
-        self.path = tempfile.mkdtemp(prefix="funcgp-")
-        if len(self.path) > 80:  # the path of a Unix socket has about 100 bytes
-            os.rmdir(self.path)
-            self.path = tempfile.mkdtemp(prefix="funcgp-", dir="/tmp")
+        try:
+            self.path = tempfile.mkdtemp(prefix="funcgp-")
+            if len(self.path) > 80:  # the path of a Unix socket has about 100 bytes
+                os.rmdir(self.path)
+                self.path = tempfile.mkdtemp(prefix="funcgp-", dir="/tmp")
+        except OSError as e:
+            raise no_room("of temporary files", e) from e
         self._pids: Set[int] = set()
         self._lock = threading.Lock()
         self._count = 0
@@ -44,6 +55,14 @@ class Folder:
         with self._lock:
             self._count += 1
             return os.path.join(self.path, f"{self._count}{ending}")
+
+    def write(self, path: str, write: Callable[[IO[bytes]], Any]) -> None:
+        """Makes a file in the folder, which write writes."""
+        try:
+            with open(path, "wb") as file:
+                write(file)
+        except OSError as e:
+            raise no_room(self.path, e) from e
 
     def name(self, path: str) -> str:
         """What a command that runs in the folder calls a file."""

@@ -115,6 +115,20 @@ def _steps(estimator: Any) -> List[Any]:
     return [step for _, step in estimator.steps if step not in (None, "passthrough")]
 
 
+def columns_of(estimator: Any) -> Optional[List[str]]:
+    """The names of the columns that an estimator was fitted to, None where they had none or it is not fitted."""
+    names = getattr(_steps(estimator)[0], "feature_names_in_", None)
+    return None if names is None else [str(name) for name in names]
+
+
+def words_of(estimator: Any) -> Optional[List[str]]:
+    """The classes of an estimator where they are words, else None."""
+    classes = getattr(_steps(estimator)[-1], "classes_", None)
+    if classes is None or not all(isinstance(label, str) for label in classes):
+        return None
+    return [str(label) for label in classes]
+
+
 def is_sklearn(estimator: Any) -> bool:
     """Whether of_sklearn takes an estimator once it is fitted."""
     steps = _steps(estimator)

@@ -37,8 +37,7 @@ def open(path: Union[str, "os.PathLike[str]"]) -> "Posterior":  # noqa: A001, as
 
 def _loads(file: bytes, labels: Optional[np.ndarray]) -> "Posterior":
     path = folder().new(".gp")
-    with io.open(path, "wb") as f:
-        f.write(file)
+    folder().write(path, lambda f: f.write(file))
     return Posterior(path, labels)
 
 
@@ -96,7 +95,7 @@ class Posterior:
         coverage  for intervals, and sets of classes, that hold the target with about this probability whatever its
                   distribution, by leave-one-out predictions of the training rows; otherwise intervals are normal
         """
-        x = self._rows(X)
+        x, index = self._rows(X)
         if not len(x):
             raise Error("bad_rows", "X has no rows", "give one at least", "X")
         path = "/v1/predict" if coverage is None else f"/v1/predict?coverage={float(coverage)!r}"
@@ -107,13 +106,15 @@ class Posterior:
         else:
             with ThreadPoolExecutor(4) as pool:
                 table = np.concatenate(list(pool.map(self._table, [path] * len(parts), parts)))
-        return self._prediction(lambda *names: _member(table, names), coverage is not None)
+        return self._prediction(lambda *names: _member(table, names), coverage is not None, index)
 
-    def _rows(self, X: Any) -> np.ndarray:
-        """Rows of numbers, N×D: float64, or grey levels of pictures as they are."""
-        x = data.rows(X, self._features)
+    def _rows(self, X: Any) -> Tuple[np.ndarray, Any]:
+        """Rows of numbers, N×D, in the order of its columns: float64, or grey levels of pictures as they are; and the
+        index of pandas."""
+        rows = data.rows(X, self._features, self.model.get("columns"))
+        x = rows.x
         kind = np.uint8 if x.dtype == np.uint8 and self.model["images"] else np.float64
-        return np.ascontiguousarray(x.reshape(len(x), self._features), kind)
+        return np.ascontiguousarray(x.reshape(len(x), self._features), kind), rows.index
 
     def _most(self) -> int:
         """The rows that a request may have, by their numbers, those of the covariance among them, and its bytes."""
@@ -126,7 +127,7 @@ class Posterior:
         answer = self._server.ask("POST", path, data.npy(x), Content_Type=_NPY, Accept=_NPY + "; fields=all")
         return data.of_npy(answer)
 
-    def _prediction(self, member: Callable[..., Any], covered: bool = False) -> Prediction:
+    def _prediction(self, member: Callable[..., Any], covered: bool = False, index: Any = None) -> Prediction:
         """Predictions whose members, N×…, are those of the server's answer."""
 
         def squeezed(a: Any) -> Any:
@@ -135,7 +136,7 @@ class Posterior:
         mean = member("mean")
         nothing = np.full(len(mean), np.nan)
         score, rank = (nothing if a is None else a for a in (member("novelty", "score"), member("novelty", "rank")))
-        unlike: Dict[str, Any] = {"novelty": score, "novelty_rank": rank, "classes": self.classes}
+        unlike: Dict[str, Any] = {"novelty": score, "novelty_rank": rank, "classes": self.classes, "index": index}
         probability = member("probability")
         if probability is not None:
             return Prediction(
@@ -197,15 +198,15 @@ class Posterior:
         contrast  two classes, why the one rather than the other (default the predicted and the next most probable)
         output    of a regression, the output to explain
         """
-        x = self._rows(row)
+        x, _ = self._rows(row)
         if len(x) != 1:
             raise Error("one_row", f"{len(x)} rows are given", "explain one at a time", "row")
         options: Dict[str, Any] = {}
         if contrast is not None:
-            options["contrast"] = [str(name) for name in contrast]
+            options["contrast"] = data.names_of(contrast, "contrast")
         if output is not None:
-            options["output"] = int(output)
-        answer = self._explain(x[0], options, top=int(top))
+            options["output"] = data.integer(output, "output")
+        answer = self._explain(x[0], options, top=data.integer(top, "top"))
         said = answer["prediction"]
         prediction = self._prediction(lambda *names: _member_of_json(said, names))
         return Explanation(self, x[0], options, prediction, answer)
@@ -227,7 +228,7 @@ class Posterior:
         return self._server.ask("POST", path, data.npy(row[None]), Content_Type=_NPY, Accept=accept)
 
     def _without(self, row: np.ndarray, options: Dict[str, Any], rows: Sequence[int]) -> Without:
-        w = self._explain(row, options, top=1, without=[int(i) for i in rows])["without"]
+        w = self._explain(row, options, top=1, without=data.row_numbers(rows))["without"]
         probability, sd, mean = (
             None if w.get(n) is None else np.array(w[n], float)
             for n in ("probability", "probability_sd", "observation_mean")
@@ -267,7 +268,7 @@ class Posterior:
 
     def audit(self, top: int = 20) -> Report:
         """The training rows that are worth a look: mislabelled, the same, near a boundary, of high leverage."""
-        return Report(self._command("audit", {"top": int(top)})[0])
+        return Report(self._command("audit", {"top": data.integer(top, "top")})[0])
 
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Writes the posterior, with the network and the training rows, to a file for open and the command."""
@@ -291,8 +292,12 @@ class Posterior:
         self.close()
 
     def __reduce__(self) -> Any:
-        with io.open(self._file, "rb") as file:
-            return _loads, (file.read(), self._labels)
+        self._server
+        try:
+            with io.open(self._file, "rb") as file:
+                return _loads, (file.read(), self._labels)
+        except OSError as e:
+            raise Error("no_file", f"the file of the posterior is gone: {e.strerror}", "fit or open it again") from e
 
     def __repr__(self) -> str:
         if self._closed:

@@ -43,6 +43,7 @@ class Prediction:
     set: Optional[List[List[Any]]] = None  # of N rows, the classes that the coverage asked for takes
     function_sd: Optional[np.ndarray] = None  # of a regression: without the noise
     interval: Optional[np.ndarray] = None  # of a regression N×2 or N×T×2: .95, or the coverage asked for
+    index: Any = None  # N, of pandas, where the rows had one of their own
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -69,7 +70,7 @@ class Prediction:
             else:
                 columns.update(_columns(name, a, names))
         columns.update(novelty=self.novelty, novelty_rank=self.novelty_rank)
-        return _pandas().DataFrame(columns)
+        return _pandas().DataFrame(columns, index=self.index)
 
     def _repr_html_(self) -> str:
         return str(self.frame()._repr_html_())
