@@ -93,7 +93,7 @@ func (v *view) madeFrom() []fact {
 		list = append(list, fact{"Training rows", result.Count(n), ""})
 	}
 	if x := p.Report.Fit.Preprocessing; x != nil {
-		list = append(list, fact{"Inputs", x.Inputs, x.Origin}, fact{"Targets", x.Targets, ""})
+		list = append(list, fact{"Inputs", x.Inputs, x.Origin}, fact{"Target", x.Target, ""}, fact{"Targets", x.Targets, ""})
 	}
 	list = append(list, fact{"Classes", groupedText(p.Report.Fit.Grouped), ""})
 	for _, note := range p.Report.Input.Notes {
@@ -277,6 +277,9 @@ func Basis(f *result.Fit) string {
 			inputs += " (" + x.Origin + ")"
 		}
 		parts = append(parts, inputs)
+		if x.Target != "" {
+			parts = append(parts, "target: "+x.Target)
+		}
 		if x.Targets != "" {
 			parts = append(parts, "targets: "+x.Targets)
 		}

@@ -57,7 +57,8 @@ const SelectStrength = "strength"
 type Preprocessing struct {
 	Inputs  string `json:"inputs"`
 	Targets string `json:"targets"`
-	Origin  string `json:"origin"` // where that came from
+	Origin  string `json:"origin"`           // where that came from
+	Target  string `json:"target,omitempty"` // the names of the target columns, and that nobody named one
 }
 
 // Preflight says whether the network is one that was trained on these data, with this

@@ -301,7 +301,7 @@ func byName(x *npy.Array, names, want []string, file string) (*npy.Array, error)
 	if len(x.Shape) != 2 || x.Shape[1] != len(names) || slices.Equal(names, want) {
 		return x, nil
 	}
-	at, err := placesOf(names, want, file, 0)
+	at, err := placesOf(names, want, nil, file, 0)
 	if err != nil {
 		own := &table{}
 		own.nameColumns(len(want))
@@ -319,8 +319,9 @@ func byName(x *npy.Array, names, want []string, file string) (*npy.Array, error)
 	return out, nil
 }
 
-// placesOf are the places of these names in the header of a file, each of which must be there once.
-func placesOf(header, want []string, file string, line int) ([]int, error) {
+// placesOf are the places of these names in the header of a file, each of which must be there once; -1 of a spare one
+// that is not there.
+func placesOf(header, want []string, spare []bool, file string, line int) ([]int, error) {
 	at, many := map[string]int{}, map[string]int{}
 	for j, name := range header {
 		at[name] = j
@@ -331,7 +332,9 @@ func placesOf(header, want []string, file string, line int) ([]int, error) {
 	for i, name := range want {
 		switch list[i] = at[name]; many[name] {
 		case 0:
-			missing = append(missing, name)
+			if list[i] = -1; spare == nil || !spare[i] {
+				missing = append(missing, name)
+			}
 		case 1:
 		default:
 			twice = append(twice, name)

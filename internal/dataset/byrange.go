@@ -119,9 +119,9 @@ func fileError(file string, err error) error {
 	return &Error{File: file, Problem: problem, Err: err, Remedy: "check the path and its permissions"}
 }
 
-// openStream opens a file to read it once from its beginning.
-func (p storage) openStream(ctx context.Context, name string) (io.ReadCloser, error) {
-	f, err := p.openPlain(name)
+// openStream opens a file with open to read it once from its beginning.
+func openStream(ctx context.Context, name string, open func(name string) (fs.File, error)) (io.ReadCloser, error) {
+	f, err := open(name)
 	if err != nil {
 		return nil, fileError(name, err)
 	}

@@ -36,12 +36,12 @@ func IsCSV(path string) bool {
 // them are training rows, and a second file may hold the test rows, with targets
 // or without. Another file may hold the validation rows.
 func openCSV(ctx context.Context, path string, o *OpenOptions) (*Data, error) {
-	t, err := o.readTable(ctx, path, layout{target: o.Target, id: o.ID})
+	t, err := o.readTable(ctx, path, layout{target: o.Target, id: o.ID, names: o.ClassNames, spare: o.Spare})
 	if err != nil {
 		return nil, err
 	}
 	stem, _ := csvStem(path)
-	d := &Data{Name: filepath.Base(stem), Source: path, Columns: t.columns, Target: strings.Join(t.targets, ", "), TargetColumns: t.targets, ID: o.ID}
+	d := &Data{Name: filepath.Base(stem), Source: path, Columns: t.columns, Target: strings.Join(t.targets, ", "), TargetColumns: t.targets, ID: o.ID, LastTarget: o.Target == "" && IsCSV(path), AllColumns: t.all, Notes: t.notes}
 	parts := []*part{{name: "train", table: t}, {name: "valid", table: &table{file: path}}, {name: "test", table: &table{file: path}}}
 	if o.Split != nil && len(t.files) > 1 {
 		return nil, &Error{File: path, Problem: "a split was asked for", Remedy: "splits are of one file; name the files of each part"}
@@ -60,7 +60,7 @@ func openCSV(ctx context.Context, path string, o *OpenOptions) (*Data, error) {
 		if file == "" {
 			continue
 		}
-		if parts[i].table, err = o.readTable(ctx, file, layout{id: o.ID, like: t}); err != nil {
+		if parts[i].table, err = o.readTable(ctx, file, layout{id: o.ID, names: o.ClassNames, like: t}); err != nil {
 			return nil, err
 		}
 	}

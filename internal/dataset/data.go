@@ -14,12 +14,22 @@ type Data struct {
 	Train, Valid, Test *Set
 	Shape              []int    // of one input: [1 28 28] for images, [D] for features
 	Columns            []string // names of the features; nil for images
+	AllColumns         []string // names of the features before those were left out that no input takes; nil where none was
 	Target             string   // name of the target column, several joined by commas; "" for images
 	TargetColumns      []string // names of the target columns; nil for images
+	LastTarget         bool     // nobody named the target, which is the last column of a CSV file
 	ID                 string   // name of the column or array that names the rows; "" for none
 	IntegerLabels      bool     // every target of every part is an integer or a word
 	Notes              []string // on how the files were understood
 	Names              []string // the labels 0, 1, … as words, where the data have words; nil where they have integers
+}
+
+// HeaderColumns are the names of the features as they stand in the file, with those that were left out.
+func (d *Data) HeaderColumns() []string {
+	if d.AllColumns != nil {
+		return d.AllColumns
+	}
+	return d.Columns
 }
 
 // Images reports whether the inputs are images, which are not standardized.

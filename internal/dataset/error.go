@@ -19,6 +19,19 @@ type Error struct {
 	Problem string // what is wrong
 	Remedy  string // what the user can do; may be empty
 	Err     error  // the cause; may be nil
+
+	// Field is the field that is no number where one must be; nil for other errors.
+	Field *Field
+}
+
+// A Field is a field of a table that is no number, with the others of its line.
+type Field struct {
+	Column   string   // of the field
+	Word     bool     // it can be a label, or the name of a row
+	Features []string // names of the features
+	Numbers  []bool   // of each feature: its field is a number
+	Targets  []string // names of the targets
+	Number   bool     // the fields of the targets are numbers
 }
 
 var _ error = (*Error)(nil)

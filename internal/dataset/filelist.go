@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -64,17 +65,39 @@ func (p storage) openPlain(name string) (fs.File, error) {
 		f.Close()
 		return nil, err
 	}
-	return unzippedFile{f, z}, nil
+	return readFile{f, z}, nil
 }
 
-// An unzippedFile reads what a gzipped file holds.
-type unzippedFile struct {
+// openText opens a file of text for plainText.
+func (p storage) openText(name string) (fs.File, error) {
+	f, err := p.open(name)
+	if err != nil {
+		return nil, err
+	}
+	text, changed, err := plainText(f)
+	if e := (*Error)(nil); errors.As(err, &e) {
+		e.File = name
+	}
+	if err == nil && changed {
+		return readFile{f, text}, nil
+	}
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p.open(name)
+}
+
+// A readFile is a file that is read through another reader.
+type readFile struct {
 	fs.File
-	z *gzip.Reader
+	in io.Reader
 }
 
 // Read implements fs.File.
-func (f unzippedFile) Read(p []byte) (int, error) { return f.z.Read(p) }
+func (f readFile) Read(p []byte) (int, error) { return f.in.Read(p) }
 
 // list returns the files that a name stands for: one, the files of a list with commas between
 // them in that order, or the files that match a pattern of path.Match, in the order of their names.

@@ -22,6 +22,7 @@ import (
 type InputOptions struct {
 	Like     *Data          // the data of the network: shape, columns and kind of its inputs
 	ID       string         // column or array that names the rows; default none
+	Spare    []bool         // of the columns of a table, which no input takes, so that a file may lack them; nil for none
 	Invert   picture.Choice // whether to invert pictures
 	MaxBytes int64          // the most memory that the inputs may take; default no limit
 
@@ -121,9 +122,11 @@ func ReadInputs(ctx context.Context, path string, o *InputOptions) (*Inputs, err
 	if interrupted(err) {
 		return nil, err
 	}
-	switch {
-	case string(head[:min(4, len(head))]) == "PAR1":
-		return nil, &Error{File: name, Problem: "is a Parquet file, which is not read", Remedy: parquetRemedy}
+	switch kind := foreign(head); {
+	case kind != nil && !npy.IsArchive(head):
+		return nil, kind.error(name)
+	case foreignByName(name) != nil && npy.IsArchive(head):
+		return nil, foreignByName(name).error(name)
 	case picture.Is(head):
 		r, err := seekable(in, b, name, o.MaxBytes)
 		if err != nil {
@@ -396,7 +399,7 @@ func (o *InputOptions) table(r io.Reader, name string) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &table{file: name}
+	t := c.table(name)
 	if err := t.fillFrom(in, c, nil, o.MaxBytes, nil); err != nil || !o.pixels() {
 		return t, err
 	}
@@ -411,7 +414,7 @@ func (o *InputOptions) table(r io.Reader, name string) (*table, error) {
 // columns finds the features by the first record, which is read again unless it is a header.
 func (o *InputOptions) columns(in *records, rec []string) (*columns, error) {
 	d := size(o.Like.Shape)
-	c := &columns{header: make([]string, len(rec)), id: -1, grey: o.pixels()}
+	c := &columns{header: make([]string, len(rec)), id: -1, grey: o.pixels(), spare: o.Spare}
 	for j := range d {
 		c.features = append(c.features, j)
 	}
@@ -424,7 +427,7 @@ func (o *InputOptions) columns(in *records, rec []string) (*columns, error) {
 	}
 	if named && o.Like.Columns != nil {
 		var err error
-		c.features, err = placesOf(c.header, o.Like.Columns, in.name, 1)
+		c.features, err = placesOf(c.header, o.Like.Columns, o.Spare, in.name, 1)
 		return c, err
 	}
 	if c.id >= 0 && c.id < d { // the features are the other columns

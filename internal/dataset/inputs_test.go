@@ -214,7 +214,7 @@ func TestReadInputsTableErrors(t *testing.T) {
 		{"c0,w\n1,2\n", likeOf(2), `standard input:1: there is no column "c1"`},
 		{"c0,c1,c0\n1,2,3\n", likeOf(2), `standard input:1: two columns have the same name "c0"; rename one`},
 		{"1,\n", likeOf(2), "standard input:1: column 2: missing value"},
-		{"c0,c1\n1,nan\n", likeOf(2), `standard input:2: column 2 (c1): "nan" is not finite`},
+		{"c0,c1\n1,nan\n", likeOf(2), `standard input:2: column 2 (c1): "nan" stands for a missing value`},
 		{"1,2\n\"", likeOf(2), "standard input:"},
 		{"1;1,500\n", likeOf(2), "may be decimal or separate thousands"},
 		{"0.5,1\n", likeOf(1, 1, 2), `standard input:1: column 1: "0.5" is not a grey level; write integers from 0 to 255`},

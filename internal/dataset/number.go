@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -81,6 +82,22 @@ func (in *records) checkDecimals() error {
 	return e
 }
 
+// feature parses feature k of a record; it is NaN where no input takes it and it is no number.
+func (in *records) feature(c *columns, k int, rec []string) (float64, error) {
+	j := c.features[k]
+	if c.spare == nil || !c.spare[k] {
+		return in.number(j, c.header[j], rec[j])
+	}
+	if j < 0 { // the file lacks the column
+		return math.NaN(), nil
+	}
+	v, err := parseFloat(strings.TrimSpace(rec[j]), in.Comma)
+	if err != nil || bad(v) {
+		return math.NaN(), nil
+	}
+	return v, nil
+}
+
 // number parses field j, a finite decimal number.
 func (in *records) number(j int, column, field string) (float64, error) {
 	field = strings.TrimSpace(field)
@@ -95,6 +112,12 @@ func (in *records) number(j int, column, field string) (float64, error) {
 	switch {
 	case field == "":
 		e.Problem, e.Remedy = "missing value", "fill it in or leave the row out"
+	case isMissing(field):
+		e.Problem, e.Remedy = quote(field)+" stands for a missing value", "fill it in or leave the row out"
+	case isDate(field):
+		e.Problem, e.Remedy = quote(field)+" is a date", "write it as a number, such as of days, name another target, or leave the column out"
+	case strings.EqualFold(field, "true"), strings.EqualFold(field, "false"):
+		e.Problem, e.Remedy = quote(field)+" is not a number", "write 1 and 0"
 	case err == nil && !math.IsNaN(v) && !math.IsInf(v, 0):
 		e.Problem, e.Remedy = quote(field)+" is not a decimal number", "write it as 1000, 0.5 or 1.5e-3"
 	case err == nil:
@@ -127,8 +150,22 @@ func looksNumeric(field string) bool {
 }
 
 // isWord reports whether a field can name a class: it is neither empty nor a
-// number, well written or not.
+// number, well written or not, nor a date.
 func isWord(field string, comma rune) bool {
 	_, err := parseFloat(field, comma)
-	return field != "" && err != nil && !errors.Is(err, strconv.ErrRange) && !looksNumeric(field)
+	return field != "" && err != nil && !errors.Is(err, strconv.ErrRange) && !looksNumeric(field) && !isDate(field)
 }
+
+// isMissing reports whether a field is what programs write for a value that is missing.
+func isMissing(field string) bool {
+	switch strings.ToLower(field) {
+	case "?", "na", "n/a", "#n/a", "<na>", "nan", "null", "nat":
+		return true
+	}
+	return false
+}
+
+// date matches dates such as 2024-01-31, 31/1/2024 and 31.01.24, and a time after them.
+var date = regexp.MustCompile(`^([0-9]{4}([-/.])[0-9]{1,2}([-/.])[0-9]{1,2}|[0-9]{1,2}([-/.])[0-9]{1,2}([-/.])[0-9]{2,4})([T ][0-9]{1,2}:[0-9]{2}.*)?$`)
+
+func isDate(field string) bool { return date.MatchString(field) }

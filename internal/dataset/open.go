@@ -34,6 +34,10 @@ type OpenOptions struct {
 	// targets are words.
 	ClassNames []string
 
+	// Spare tells of the columns of features of a table, which are those beside the targets and the ID, whether no input
+	// takes each. Where some field of one is no number the column is left out, which a note says. Nil takes all.
+	Spare func(columns []string) []bool
+
 	Seed        uint64 // digits: seed of the generator; default 0
 	DigitsTrain int    // digits: training rows; default 20000
 	DigitsTest  int    // digits: test rows; default 4000
@@ -49,12 +53,6 @@ type OpenOptions struct {
 	// the server does not say.
 	Progress func(stage string, done, total int)
 }
-
-// parquetRemedy says how to read a Parquet file where no reader of them is registered, as in the
-// command. The library for it in pure Go, github.com/parquet-go/parquet-go, brings seven
-// modules, and a program that only opens a file with it has 17 MB; so package parquet, which
-// registers it, is a module of its own.
-const parquetRemedy = "convert it, for example with pandas.read_parquet(\"data.parquet\").to_csv(\"data.csv\", index=False)"
 
 // names says what Open accepts.
 const names = "name digits, mnist, a directory of IDX files, or a .csv, .svm, .npy or .npz file"
@@ -133,8 +131,8 @@ func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
 				e := &Error{File: file, Problem: "is not a file of the kind of " + files[0], Remedy: "join files of one kind only"}
 				if file == files[0] {
 					e.Problem, e.Remedy = "is neither a .csv nor a .npy file", "of other kinds name one file"
-					if strings.EqualFold(filepath.Ext(file), ".parquet") {
-						e.Problem, e.Remedy = "is a Parquet file, which is not read", parquetRemedy
+					if kind := foreignByName(file); kind != nil {
+						e = kind.error(file)
 					}
 				}
 				return nil, e
@@ -152,8 +150,8 @@ func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
 			return openCSV(ctx, name, o)
 		case info.Mode().IsRegular() && isNumPy(name):
 			return openNumPy(ctx, name, o)
-		case info.Mode().IsRegular() && strings.EqualFold(filepath.Ext(name), ".parquet"):
-			return nil, &Error{File: name, Problem: "is a Parquet file, which is not read", Remedy: parquetRemedy}
+		case info.Mode().IsRegular() && foreignByName(name) != nil:
+			return nil, foreignByName(name).error(name)
 		case !info.IsDir():
 			return nil, &Error{File: name, Problem: "is neither a .csv, .svm, .npy or .npz file nor a directory", Remedy: names}
 		}

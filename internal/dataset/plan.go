@@ -39,7 +39,7 @@ func (p storage) guess(ctx context.Context, files []string) (g guess) {
 	}
 	defer f.Close()
 	count := &counted{Reader: f}
-	in, err := unzipped(count)
+	in, _, err := plainText(count)
 	if err != nil {
 		return g
 	}

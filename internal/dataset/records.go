@@ -57,7 +57,7 @@ const sniffed = 64 << 10
 // newRecords reads a file whose fields are separated by commas, semicolons or
 // tabs, whichever its first line says.
 func newRecords(r io.Reader, name string) *records {
-	r, err := unzipped(r)
+	r, _, err := plainText(r)
 	if err != nil {
 		r = strings.NewReader("")
 	}
@@ -66,7 +66,7 @@ func newRecords(r io.Reader, name string) *records {
 	return in
 }
 
-// plainRecords is newRecords of what is not gzipped. Where comma is not 0 it separates the
+// plainRecords is newRecords of what plainText returns. Where comma is not 0 it separates the
 // fields, and the reader begins at some record.
 func plainRecords(r io.Reader, name string, comma rune) *records {
 	in := &records{name: name, in: &bounded{r, maxRecord}}
@@ -77,7 +77,12 @@ func plainRecords(r io.Reader, name string, comma rune) *records {
 			in.start = int64(len(bom))
 		}
 		head, _ := b.Peek(sniffed) // an error comes again when the records are read
-		comma = separator(head)
+		if said, length := saidSeparator(head); length > 0 {
+			_, _ = b.Discard(length)
+			in.start, in.before, comma = in.start+int64(length), 1, said
+		} else {
+			comma = separator(head)
+		}
 	}
 	in.Reader = csv.NewReader(b)
 	in.Comma = comma
@@ -94,6 +99,20 @@ func unzipped(r io.Reader) (io.Reader, error) {
 		return b, nil
 	}
 	return gzip.NewReader(b)
+}
+
+// saidSeparator returns what a first line such as "sep=;" says, with which Excel begins a file, and the bytes
+// that the line takes; none where there is no such line.
+func saidSeparator(head []byte) (comma rune, length int) {
+	end := bytes.IndexByte(head, '\n')
+	if end < 0 {
+		return 0, 0
+	}
+	said, ok := strings.CutPrefix(strings.ToLower(strings.Trim(string(head[:end]), "\"\r")), "sep=")
+	if !ok || len(said) != 1 || !strings.Contains(",;\t|: ", said) {
+		return 0, 0
+	}
+	return rune(said[0]), end + 1
 }
 
 // separator returns what separates the fields of the first line. Semicolons and
@@ -136,6 +155,11 @@ func (in *records) next() ([]string, error) {
 	}
 	if err == nil || err == io.EOF || interrupted(err) {
 		return rec, err
+	}
+	if e := (*Error)(nil); errors.As(err, &e) {
+		said := *e
+		said.File = in.name
+		return nil, &said
 	}
 	if errors.Is(err, errLong) {
 		return nil, &Error{File: in.name, Problem: fmt.Sprintf("a line of more than %d bytes", maxRecord), Remedy: "give a table with one row of numbers a line"}

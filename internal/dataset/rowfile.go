@@ -167,7 +167,7 @@ func arrayName(files []string) string {
 func (p storage) joinFiles(ctx context.Context, files []string, most int64) (*npy.Array, error) {
 	var all *npy.Array
 	for _, name := range files {
-		in, err := p.openStream(ctx, name)
+		in, err := openStream(ctx, name, p.openPlain)
 		if err != nil {
 			return nil, err
 		}
@@ -244,8 +244,8 @@ func (f *csvFile) read(ctx context.Context, dst []float64, lo int) (err error) {
 		if f.next%markEvery == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		for _, j := range f.columns.features {
-			if dst[i], err = f.in.number(j, f.columns.header[j], rec[j]); err != nil {
+		for k := range f.columns.features {
+			if dst[i], err = f.in.feature(f.columns, k, rec); err != nil {
 				return err
 			}
 			i++
@@ -276,7 +276,7 @@ func (p storage) openColumns(ctx context.Context, pool *inputfile.Pool, name str
 		}
 		return &tableRows{name: name, file: table}, table.Columns(), ',', nil
 	}
-	in, err := p.openStream(ctx, name)
+	in, err := openStream(ctx, name, p.openText)
 	if err != nil {
 		return nil, nil, 0, err
 	}
@@ -311,17 +311,18 @@ func (p storage) tablesByRange(ctx context.Context, source string, names []strin
 			return nil, err
 		}
 	}
-	open := p.openPlain
+	open := p.openText
 	if formatOf(names[0]) != nil {
 		open = p.open
 	}
 	b := newByRange(open)
 	var t *table
-	words := map[string]string{}
+	var used []*columns
+	words := l.words()
 	for _, name := range names {
 		own := l
 		if t != nil && l.like == nil {
-			own = layout{id: l.id, like: t}
+			own = layout{id: l.id, names: l.names, like: t}
 		}
 		f, header, comma, err := p.openColumns(ctx, b.pool, name, own.like, most)
 		if err != nil {
@@ -341,6 +342,7 @@ func (p storage) tablesByRange(ctx context.Context, source string, names []strin
 		}
 		before := 0
 		if err == nil {
+			used = append(used, c)
 			before = t.n
 			err = f.fill(ctx, t, c, words, most)
 		}
@@ -352,6 +354,9 @@ func (p storage) tablesByRange(ctx context.Context, source string, names []strin
 			return nil, err
 		}
 		b.add(f, t.n-before)
+	}
+	if l.like == nil {
+		t.leaveOut(used...)
 	}
 	b.dim = len(t.columns)
 	return t, nil
@@ -390,22 +395,28 @@ func formatOf(name string) func(file io.ReaderAt, size int64) (TableFile, error)
 
 // A tableRows is the features of a TableFile.
 type tableRows struct {
-	name     string
-	file     TableFile
-	features []int
-	buf      []float64
+	name    string
+	file    TableFile
+	columns *columns
+	buf     []float64
 }
 
 // read implements rowFile.
 func (f *tableRows) read(ctx context.Context, dst []float64, lo int) error {
-	d := len(f.features)
+	d := len(f.columns.features)
 	f.buf = slices.Grow(f.buf[:0], len(dst)/d)[:len(dst)/d]
-	for j, column := range f.features {
+	for j, column := range f.columns.features {
+		if f.columns.spare != nil && f.columns.spare[j] && f.file.IsText(column) {
+			for i := range f.buf {
+				dst[i*d+j] = math.NaN()
+			}
+			continue
+		}
 		if err := f.file.ReadFloats(ctx, f.buf, column, lo); err != nil {
 			return fileError(f.name, err)
 		}
 		for i, v := range f.buf {
-			if bad(v) {
+			if bad(v) && !(f.columns.spare != nil && f.columns.spare[j]) {
 				return notFinite(f.name, lo+i, place(column, f.file.Columns()[column]), v)
 			}
 			dst[i*d+j] = v
@@ -419,10 +430,14 @@ func (f *tableRows) fill(ctx context.Context, t *table, c *columns, _ map[string
 	fail := func(remedy, format string, a ...any) error {
 		return &Error{File: f.name, Problem: fmt.Sprintf(format, a...), Remedy: remedy}
 	}
-	f.features = c.features
+	f.columns = c
 	n, width := f.file.Len(), len(c.target)
-	for _, j := range c.features {
-		if f.file.IsText(j) {
+	for k, j := range c.features {
+		switch {
+		case !f.file.IsText(j):
+		case c.spare != nil && c.spare[k]:
+			t.isText(k)
+		default:
 			return fail("code words as numbers, name a column of row names as the ID, or leave the column out", "column %s is text", quote(c.header[j]))
 		}
 	}

@@ -1,10 +1,13 @@
 package dataset
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 )
@@ -15,6 +18,9 @@ type table struct {
 	file    string
 	files   []string // that file stands for; nil where it is one
 	columns []string // features, in file order; nil for pictures
+	spare   []bool   // of each feature: no input takes it, so that its fields need not be numbers; nil where all are taken
+	text    []bool   // of each feature: it is spare, and some field is no number; nil where none is
+	all     []string // names of the features before some were left out: see leaveOut; nil where none was
 	shape   []int    // of a picture; nil for features
 	targets []string // target columns; nil where the file has none
 	n       int
@@ -30,8 +36,10 @@ type table struct {
 // layout says which columns of a file are what. like is the table whose columns the
 // file has, in any order, with targets or without; nil where it says so itself.
 type layout struct {
-	target string // "" is the last column; several are separated by commas
-	id     string // "" is none
+	target string                        // "" is the last column; several are separated by commas
+	id     string                        // "" is none
+	names  []string                      // words that labels may be
+	spare  func(columns []string) []bool // of features: see OpenOptions.Spare; nil where all are taken
 	like   *table
 	rows   float64 // about how many there are; 0 where nobody knows
 }
@@ -48,8 +56,9 @@ func (l *layout) width() int {
 type columns struct {
 	header           []string
 	features, target []int
-	id               int  // -1 where there is none
-	grey             bool // features are grey levels from 0 to 255
+	spare            []bool // of each feature, as in a table
+	id               int    // -1 where there is none
+	grey             bool   // features are grey levels from 0 to 255
 }
 
 // readCSV reads a header line and rows, which may take at most the given bytes of
@@ -71,7 +80,22 @@ func readCSV(r io.Reader, name string, l layout, most int64) (*table, error) {
 		rows = min(rows, float64(most)/(8*d+rowBytes(len(c.target))))
 	}
 	t.x = make([]float64, 0, int(rows)*len(c.features))
-	return t, t.fillFrom(in, c, map[string]string{}, most, nil)
+	if err := t.fillFrom(in, c, l.words(), most, nil); err != nil {
+		return nil, err
+	}
+	if l.like == nil {
+		t.leaveOut()
+	}
+	return t, nil
+}
+
+// words returns the words that labels may be, each by itself.
+func (l *layout) words() map[string]string {
+	words := map[string]string{}
+	for _, name := range l.names {
+		words[norm.NFC.String(name)] = norm.NFC.String(name)
+	}
+	return words
 }
 
 // header reads the names of the columns.
@@ -103,10 +127,16 @@ func (t *table) fillFrom(in *records, c *columns, words map[string]string, most 
 			f.marks = append(f.marks, csvMark{offset, int64(in.line(0))})
 		}
 		// Append a record to all but the number of rows. The first target says whether all are words.
-		for _, j := range c.features {
-			v, err := in.number(j, c.header[j], rec[j])
+		for k, j := range c.features {
+			v, err := in.feature(c, k, rec)
+			if e := (*Error)(nil); errors.As(err, &e) {
+				e.Field = c.field(in, rec, j)
+			}
 			if err != nil {
 				return err
+			}
+			if c.spare != nil && c.spare[k] && math.IsNaN(v) {
+				t.isText(k)
 			}
 			if c.grey && v != float64(byte(min(max(v, 0), 255))) {
 				return &Error{File: in.name, Line: in.line(j), Place: place(j, c.header[j]), Problem: quote(rec[j]) + " is not a grey level", Remedy: "write integers from 0 to 255"}
@@ -118,6 +148,10 @@ func (t *table) fillFrom(in *records, c *columns, words map[string]string, most 
 		for _, j := range c.target {
 			field := strings.TrimSpace(rec[j])
 			word := len(c.target) == 1 && isWord(field, in.Comma)
+			if _, known := words[field]; word && !known && isMissing(field) {
+				return &Error{File: in.name, Line: in.line(j), Place: place(j, c.header[j]), Problem: quote(field) + " stands for a missing value",
+					Remedy: "fill it in or leave the row out, or name it among the classes if it is one"}
+			}
 			if t.n > 0 && field != "" && word != (t.words != nil) && (word || numbers([]string{field}, in.Comma) == 1) {
 				kind, others := "is a number", "words"
 				if word {
@@ -125,6 +159,9 @@ func (t *table) fillFrom(in *records, c *columns, words map[string]string, most 
 				}
 				return &Error{File: in.name, Line: in.line(j), Place: place(j, c.header[j]), Problem: fmt.Sprintf("%s %s, but the targets above it are %s", quote(field), kind, others),
 					Remedy: "write all of them as numbers, or all of them as words"}
+			}
+			if word && !utf8.ValidString(field) {
+				return &Error{File: in.name, Line: in.line(j), Place: place(j, c.header[j]), Problem: quote(field) + " is not in UTF-8", Remedy: utf8Remedy}
 			}
 			if word {
 				field = norm.NFC.String(field)
@@ -165,22 +202,82 @@ func (t *table) fillFrom(in *records, c *columns, words map[string]string, most 
 	return in.checkDecimals()
 }
 
-// check refuses a record with another number of fields than the header.
+// isText notes that some field of feature k, which no input takes, is no number.
+func (t *table) isText(k int) {
+	if t.text == nil {
+		t.text = make([]bool, len(t.columns))
+	}
+	t.text[k] = true
+}
+
+// leaveOut leaves out of a table the features that are text, which no input takes. used are the columns of each of the
+// files that are read where they are needed.
+func (t *table) leaveOut(used ...*columns) {
+	if t.text == nil {
+		return
+	}
+	d, drop := len(t.columns), t.text
+	t.x = keep(t.x[:0], t.x, func(i int) bool { return !drop[i%d] })
+	kept := func(k int) bool { return !drop[k] }
+	left := keep(nil, t.columns, func(k int) bool { return drop[k] })
+	t.notes = append(t.notes, "no input takes "+QuoteList(left)+", where text stands")
+	t.all, t.columns, t.spare, t.text = t.columns, keep(nil, t.columns, kept), keep(nil, t.spare, kept), nil
+	for _, c := range used {
+		c.features, c.spare = keep(nil, c.features, kept), keep(nil, c.spare, kept)
+	}
+}
+
+// keep appends some elements of v to dst, which may be the beginning of v.
+func keep[T any](dst, v []T, kept func(i int) bool) []T {
+	for i, e := range v {
+		if kept(i) {
+			dst = append(dst, e)
+		}
+	}
+	return dst
+}
+
+// field describes field j of a record, which is no number.
+func (c *columns) field(in *records, rec []string, j int) *Field {
+	number := func(j int) bool { return numbers([]string{rec[j]}, in.Comma) == 1 }
+	f := &Field{Column: c.header[j], Word: isWord(strings.TrimSpace(rec[j]), in.Comma), Number: true}
+	for _, k := range c.features {
+		f.Features, f.Numbers = append(f.Features, c.header[k]), append(f.Numbers, number(k))
+	}
+	for _, k := range c.target {
+		f.Targets, f.Number = append(f.Targets, c.header[k]), f.Number && number(k)
+	}
+	return f
+}
+
+// check refuses a record with another number of fields than the header, but for empty ones at its end.
 func (c *columns) check(in *records, rec []string) error {
-	if len(rec) == len(c.header) {
+	n := len(c.header)
+	if len(rec) == n || len(rec) > n && !slices.ContainsFunc(rec[n:], func(field string) bool { return strings.TrimSpace(field) != "" }) {
 		return nil
 	}
-	return &Error{
+	e := &Error{
 		File: in.name, Line: in.line(0), Remedy: "give every row one field a column",
-		Problem: fmt.Sprintf("%d fields, but the header has %d", len(rec), len(c.header)),
+		Problem: fmt.Sprintf("%d fields, but the header has %d", len(rec), n),
 	}
+	switch {
+	case strings.HasPrefix(c.header[0], "#"):
+		e.Problem, e.Remedy = e.Problem+fmt.Sprintf(" (%s)", quote(c.header[0])), "take out lines of comments, and begin the file with the names of the columns"
+	case strings.HasPrefix(strings.TrimSpace(rec[0]), "#"):
+		e.Problem, e.Remedy = "a line of comment: "+quote(strings.Join(rec, string(in.Comma))), "take it out"
+	}
+	return e
 }
 
 // table returns an empty table with these columns.
 func (c *columns) table(name string) *table {
-	t := &table{file: name}
+	t := &table{file: name, spare: c.spare}
 	for _, j := range c.features {
-		t.columns = append(t.columns, c.header[j])
+		column := ""
+		if j >= 0 {
+			column = c.header[j]
+		}
+		t.columns = append(t.columns, column)
 	}
 	for _, j := range c.target {
 		t.targets = append(t.targets, c.header[j])
@@ -202,8 +299,16 @@ func (l *layout) find(name string, header []string, comma rune) (*columns, error
 	fail := func(remedy, format string, a ...any) (*columns, error) {
 		return nil, &Error{File: name, Line: 1, Problem: fmt.Sprintf(format, a...), Remedy: remedy}
 	}
-	if numbers(header, comma) == len(header) {
-		return fail("begin the file with a header line", "numbers where the column names should be")
+	for len(header) > 2 && header[len(header)-1] == "" {
+		header = header[:len(header)-1] // the line ends in a separator
+	}
+	if isRow(header, comma) {
+		return fail("begin the file with a header line", "numbers where the column names should be: %s", QuoteList(header))
+	}
+	for j, h := range header {
+		if !utf8.ValidString(h) {
+			return fail(utf8Remedy, "the name of column %d, %s, is not in UTF-8", j+1, quote(h))
+		}
 	}
 	seen := map[string]int{}
 	for j, h := range header {
@@ -215,7 +320,7 @@ func (l *layout) find(name string, header []string, comma rune) (*columns, error
 	if l.like != nil {
 		// Find the columns of a file that has the columns of another table.
 		used := map[int]bool{}
-		c := &columns{header: header, id: slices.Index(header, l.id)}
+		c := &columns{header: header, id: slices.Index(header, l.id), spare: l.like.spare}
 		if l.id == "" {
 			c.id = -1
 		}
@@ -235,7 +340,7 @@ func (l *layout) find(name string, header []string, comma rune) (*columns, error
 			return fail("give all of them, or none where the targets are unknown", "%d of the target columns %s", n, QuoteList(l.like.targets))
 		}
 		for j, h := range header {
-			if j == c.id || used[j] {
+			if j == c.id || used[j] || slices.Contains(l.like.all, h) {
 				continue
 			}
 			remedy := "leave it out, or name it as the ID if it names the rows"
@@ -281,7 +386,36 @@ func (l *layout) find(name string, header []string, comma rune) (*columns, error
 	if len(c.features) == 0 {
 		return fail("name fewer targets", "no column is left for the features")
 	}
+	if l.spare != nil {
+		c.spare = l.spare(c.table(name).columns)
+	}
 	return c, nil
+}
+
+// utf8Remedy says what to do about text in another encoding.
+const utf8Remedy = "save the file in UTF-8 (in Excel, as \"CSV UTF-8\")"
+
+// isRow reports whether a header line is a row of numbers: all of its fields are, or all but one are and they do not
+// ascend, as names such as 2019,2020 or 400.5,401 do.
+func isRow(header []string, comma rune) bool {
+	n := numbers(header, comma)
+	if n == len(header) {
+		return true
+	}
+	if n < 2 || n < len(header)-1 {
+		return false
+	}
+	last := math.Inf(-1)
+	for _, field := range header {
+		v, err := parseFloat(field, comma)
+		if err == nil && !(v > last) {
+			return true
+		}
+		if err == nil {
+			last = v
+		}
+	}
+	return false
 }
 
 // QuoteList quotes the first names of a list.

@@ -47,12 +47,17 @@ func Cut(s string, most int) string {
 func CommandLine(args []string) string {
 	words := []string{"gpexplain"}
 	for _, a := range args {
-		if a == "" || strings.ContainsFunc(a, func(r rune) bool { return !strings.ContainsRune(plain, r) }) {
-			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
-		}
-		words = append(words, a)
+		words = append(words, Word(a))
 	}
 	return strings.Join(words, " ")
+}
+
+// Word is one word of a command line as a shell takes it.
+func Word(a string) string {
+	if a == "" || strings.ContainsFunc(a, func(r rune) bool { return !strings.ContainsRune(plain, r) }) {
+		return "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+	}
+	return a
 }
 
 // With returns a command line with a flag of this value, in place of one that it may have.

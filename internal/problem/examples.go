@@ -162,7 +162,7 @@ type Examples struct {
 }
 
 // openData reads the data for a model, or makes them.
-func openData(ctx context.Context, c *job.Job, f *DataFlags, m *Model, memory int64) (*dataset.Data, error) {
+func openData(ctx context.Context, c *job.Job, f *DataFlags, mf *ModelFlags, m *Model, memory int64) (*dataset.Data, error) {
 	if f.Held != nil {
 		return f.Held, nil
 	}
@@ -174,6 +174,10 @@ func openData(ctx context.Context, c *job.Job, f *DataFlags, m *Model, memory in
 	key := *o
 	key.MaxBytes = 0 // of what is free now
 	as := fmt.Sprintf("%q %+v", f.Name, key)
+	if m.Net != nil {
+		o.Spare = func(columns []string) []bool { return m.spare(mf, columns) }
+		as += fmt.Sprintf(" %q %v", mf.Columns, m.Net.Inputs())
+	}
 	if f.shared != nil && f.shared.as == as {
 		return f.shared.data, nil
 	}
@@ -181,7 +185,7 @@ func openData(ctx context.Context, c *job.Job, f *DataFlags, m *Model, memory in
 	d, err := dataset.Open(ctx, f.Name, o)
 	c.Clear()
 	if err != nil {
-		return nil, err
+		return nil, m.explainField(mf, o.Target == "", err)
 	}
 	c.CloseLater(d.Close)
 	if f.shared != nil {
@@ -225,7 +229,14 @@ func newExamples(ctx context.Context, c *job.Job, f *ScalingFlags, m *Model, t *
 }
 
 // Preprocessing says what is done to the data before the network sees them.
-func (p *Problem) Preprocessing() *result.Preprocessing { return p.Examples.Scaling.Report() }
+func (p *Problem) Preprocessing() *result.Preprocessing {
+	r := p.Examples.Scaling.Report()
+	d := p.Examples.Data
+	if r.Target = job.OneLine(job.Cut(d.Target, 60)); r.Target != "" && d.LastTarget {
+		r.Target += " (the last column)"
+	}
+	return r
+}
 
 // Elements is the product of a shape.
 func Elements(shape []int) int {

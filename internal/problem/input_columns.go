@@ -25,35 +25,15 @@ func (m *Model) withColumns(c *job.Job, f *ModelFlags, d *dataset.Data) (*Model,
 	}
 	columns := map[string][]int{}
 	for _, text := range f.Columns {
-		name, list, _ := strings.Cut(text, "=")
-		// Find the positions of columns: names, ranges of names such as a:c, and numbers counted from 0 and ranges of
-		// them such as 0-9.
-		names := d.Columns
-		var at []int
-		for _, item := range strings.Split(list, ",") {
-			from := slices.Index(names, item)
-			to := from
-			if a, b, ok := strings.Cut(item, ":"); from < 0 && ok {
-				from, to = slices.Index(names, a), slices.Index(names, b)
-			} else if a, b, ok := strings.Cut(item, "-"); from < 0 {
-				if !ok {
-					b = a
-				}
-				var wrong [2]error
-				from, wrong[0] = strconv.Atoi(a)
-				to, wrong[1] = strconv.Atoi(b)
-				if errors.Join(wrong[:]...) != nil {
-					from = -1
-				}
-			}
-			if from < 0 || to < from || to >= len(names) {
-				return nil, fmt.Errorf("--input-columns %q: %w; %s has %s", text, fmt.Errorf("there is no column or range of columns %q", item), d.Source, dataset.QuoteList(d.Columns))
-			}
-			for k := from; k <= to; k++ {
-				at = append(at, k)
+		name, at, wrong := columnsOf(text, d.HeaderColumns())
+		for _, k := range at {
+			if k = slices.Index(d.Columns, d.HeaderColumns()[k]); k >= 0 { // others are left out, since this input has no influence
+				columns[name] = append(columns[name], k)
 			}
 		}
-		columns[name] = at
+		if wrong != "" {
+			return nil, fmt.Errorf("--input-columns %q: there is no column or range of columns %q; %s has %s", text, wrong, d.Source, dataset.QuoteList(d.Columns))
+		}
 	}
 	if len(f.Columns) == 0 {
 		var how string
@@ -78,6 +58,152 @@ func (m *Model) withColumns(c *job.Job, f *ModelFlags, d *dataset.Data) (*Model,
 		return nil, fmt.Errorf("%s: %w; --input-columns NAME=COLUMNS says which columns of %s each input takes: %s", m.Name, errors.New(strings.TrimPrefix(err.Error(), "network: ")), d.Source, sizes(inputs))
 	}
 	return m.Trained(net), nil
+}
+
+// columnsOf returns the positions among these columns of those that a value of --input-columns gives an input: names,
+// ranges of names such as a:c, and numbers counted from 0 and ranges of them such as 0-9. wrong is what is none of
+// these, "" for nothing.
+func columnsOf(text string, names []string) (input string, at []int, wrong string) {
+	input, list, _ := strings.Cut(text, "=")
+	for _, item := range strings.Split(list, ",") {
+		from := slices.Index(names, item)
+		to := from
+		if a, b, ok := strings.Cut(item, ":"); from < 0 && ok {
+			from, to = slices.Index(names, a), slices.Index(names, b)
+		} else if a, b, ok := strings.Cut(item, "-"); from < 0 {
+			if !ok {
+				b = a
+			}
+			var wrong [2]error
+			from, wrong[0] = strconv.Atoi(a)
+			to, wrong[1] = strconv.Atoi(b)
+			if errors.Join(wrong[:]...) != nil {
+				from = -1
+			}
+		}
+		if from < 0 || to < from || to >= len(names) {
+			return input, nil, item
+		}
+		for k := from; k <= to; k++ {
+			at = append(at, k)
+		}
+	}
+	return input, at, ""
+}
+
+// columnsFlag is --input-columns that gives one input these columns among all.
+func columnsFlag(input string, names, all []string) string {
+	list := make([]string, len(names))
+	for i, name := range names {
+		if list[i] = name; name == "" || strings.ContainsAny(name, ",:-") {
+			list[i] = strconv.Itoa(slices.Index(all, name))
+		}
+	}
+	return "--input-columns " + job.Word(input+"="+strings.Join(list, ","))
+}
+
+// explainField gives the error of a field that is no number the flags that take its column for what it seems to be: the
+// target, or nothing that an input takes. defaulted says that the last column was taken for the target.
+func (m *Model) explainField(f *ModelFlags, defaulted bool, err error) error {
+	e := (*dataset.Error)(nil)
+	if m.Net == nil || !errors.As(err, &e) || e.Field == nil {
+		return err
+	}
+	at, inputs := e.Field, m.Net.Inputs()
+	if len(inputs) != 1 || len(f.Columns) > 0 || len(at.Features) > mostTyped {
+		return err
+	}
+	var names []string
+	for k, name := range at.Features {
+		if at.Numbers[k] {
+			names = append(names, name)
+		}
+	}
+	d, alone := inputs[0].Len(), len(names) == len(at.Features)-1
+	switch {
+	case defaulted && at.Number && at.Word && alone && len(names)+1 == d:
+		e.Remedy = fmt.Sprintf("give --target %s if it is the label: the target is now %s, the last column", job.Word(at.Column), at.Targets[0])
+	case len(names) == d && at.Word && alone:
+		e.Remedy = fmt.Sprintf("give --id %s if it names the rows, or %s, which leaves it out", job.Word(at.Column), columnsFlag(inputs[0].Name, names, at.Features))
+	case len(names) == d:
+		e.Remedy = fmt.Sprintf("give %s, which leaves out what is no number", columnsFlag(inputs[0].Name, names, at.Features))
+	case len(names) > d:
+		e.Remedy = fmt.Sprintf("say with --input-columns %s=COLUMNS which %d of them the network takes: %s", inputs[0].Name, d, dataset.QuoteList(names))
+	}
+	return err
+}
+
+// indexHint says to take a column that counts the rows for their names, where it is one more than the network takes.
+func (m *Model) indexHint(d *dataset.Data) string {
+	want, _, _ := m.Net.Dims()
+	if len(d.Columns) != want+1 || d.Train.ByRange() || d.Train.Len() < 2 || len(m.Net.Inputs()) != 1 {
+		return ""
+	}
+	x := d.Train.Matrix(nil)
+	for j, name := range d.Columns {
+		counts := true
+		for i := range d.Train.Len() {
+			counts = counts && x.At(i, j) == x.At(0, j)+float64(i)
+		}
+		if counts && name != "" {
+			return fmt.Sprintf("--id %s, which counts the rows, or ", job.Word(name))
+		}
+		if counts && len(d.Columns) <= mostTyped {
+			return columnsFlag(m.Net.Inputs()[0].Name, slices.Delete(slices.Clone(d.Columns), j, j+1), d.Columns) + ", since an unnamed column counts the rows, or "
+		}
+	}
+	return ""
+}
+
+// mostTyped is the most columns that a message names one by one.
+const mostTyped = 40
+
+// spare tells of columns of features whether no input of the model takes each; nil where all are taken or that is not
+// known.
+func (m *Model) spare(f *ModelFlags, columns []string) []bool {
+	if m.Net == nil {
+		return nil
+	}
+	taken := make([]bool, len(columns))
+	for _, in := range m.Net.Inputs() {
+		at := []int{slices.Index(columns, in.Name)}
+		for _, text := range f.Columns {
+			if name, list, _ := columnsOf(text, columns); name == in.Name {
+				at = list
+			}
+		}
+		for _, k := range at {
+			if k < 0 || len(f.Columns) == 0 && (in.Len() != 1 || len(m.Net.Inputs()) == 1) {
+				return nil // columns one after another
+			}
+			taken[k] = true
+		}
+	}
+	if !slices.Contains(taken, false) {
+		return nil
+	}
+	for k := range taken {
+		taken[k] = !taken[k]
+	}
+	return taken
+}
+
+// spareColumns tells of the columns of the rows whether no input takes each; nil where all are taken.
+func (m *Model) spareColumns() []bool {
+	d, _, _ := m.Net.Dims()
+	spare := slices.Repeat([]bool{true}, d)
+	for _, in := range m.Net.Inputs() {
+		for _, k := range in.Columns {
+			spare[k] = false
+		}
+		if in.Columns == nil {
+			return nil
+		}
+	}
+	if !slices.Contains(spare, true) {
+		return nil
+	}
+	return spare
 }
 
 // defaultColumns returns the columns of several inputs where nothing is given, and how they were found: by their names

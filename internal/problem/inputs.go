@@ -110,7 +110,7 @@ func (s *RowFlags) inputs(ctx context.Context, c *job.Job, p *Problem) (*Asked, 
 
 // Read reads the inputs of rows of one's own, as --input does.
 func (p *Problem) Read(ctx context.Context, path string, o dataset.InputOptions) (*Asked, error) {
-	o.Like, o.ID = p.Examples.Data, p.Examples.Data.ID
+	o.Like, o.ID, o.Spare = p.Examples.Data, p.Examples.Data.ID, p.Model.spareColumns()
 	in, err := dataset.ReadInputs(ctx, path, &o)
 	if err != nil {
 		return nil, err

@@ -66,7 +66,7 @@ func OpenFile(ctx context.Context, c *job.Job, f *Flags, path string, kind FileK
 	}
 	var d *dataset.Data
 	if !f.Data.gone {
-		d, err = openData(ctx, c, &f.Data, m, f.Limits.Memory)
+		d, err = openData(ctx, c, &f.Data, &f.Model, m, f.Limits.Memory)
 	}
 	if err == nil && saved != nil {
 		d, err = saved.data(d)
@@ -78,7 +78,7 @@ func OpenFile(ctx context.Context, c *job.Job, f *Flags, path string, kind FileK
 		return nil, err
 	}
 	if want, _, _ := m.Net.Dims(); Elements(d.Shape) != want {
-		return nil, fmt.Errorf("%s: an input has %d numbers (shape %v), but %s takes %d (shape %v); give --data that the model was trained on%s", d.Source, Elements(d.Shape), d.Shape, m.Name, want, m.Net.InputShape(), columnsHint(d))
+		return nil, fmt.Errorf("%s: an input has %d numbers (shape %v), but %s takes %d (shape %v); give %s--data that the model was trained on%s", d.Source, Elements(d.Shape), d.Shape, m.Name, want, m.Net.InputShape(), m.indexHint(d), columnsHint(d))
 	}
 	p, err := f.problem(ctx, c, m, d, prior, saved, nil)
 	if err != nil {
@@ -118,7 +118,7 @@ func (p *Problem) TrainNames() RowNames { return NamesOf(p.Examples.Train, 0, p.
 // OpenToTrain reads the data for a model that is still to be trained, of this name and with the number of outputs that
 // suits the data. plan refuses what cannot fit before anything large is taken, for n training examples.
 func OpenToTrain(ctx context.Context, c *job.Job, f *Flags, name string, outputs func(d *dataset.Data, classes []int) int, plan func(d *dataset.Data, n int) error) (*Problem, error) {
-	d, err := openData(ctx, c, &f.Data, &Model{Meta: &Metadata{}}, f.Limits.Memory)
+	d, err := openData(ctx, c, &f.Data, &f.Model, &Model{Meta: &Metadata{}}, f.Limits.Memory)
 	if err != nil {
 		return nil, err
 	}

@@ -142,7 +142,9 @@ type StoredRows struct {
 	// Names of the columns of targets and of IDs, "" and nil where there are none or an older version wrote the file.
 	Target        string   `json:"target,omitempty"`
 	TargetColumns []string `json:"target_columns,omitempty"`
+	LastTarget    bool     `json:"last_target,omitempty"`
 	ID            string   `json:"id,omitempty"`
+	AllColumns    []string `json:"all_columns,omitempty"` // with those that were left out; nil where none was
 }
 
 // A SavedFile is an open file with a posterior.
@@ -335,7 +337,7 @@ func (v *SavedFile) data(d *dataset.Data) (*dataset.Data, error) {
 	}
 	if d == nil {
 		d = r.Data(v.path)
-		d.Target, d.TargetColumns, d.ID = rows.Target, rows.TargetColumns, rows.ID
+		d.Target, d.TargetColumns, d.LastTarget, d.ID, d.AllColumns = rows.Target, rows.TargetColumns, rows.LastTarget, rows.ID, rows.AllColumns
 	}
 	return d.WithTrain(r, v.path)
 }

@@ -2,6 +2,7 @@ package problem
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -259,7 +260,7 @@ func (t *Task) targets(rows *dataset.Subset, m *Model, d *dataset.Data) (*mat.De
 	case have == 0:
 		return nil, fmt.Errorf("%s: the targets of its rows are unknown; add the target column", rows.Set.File)
 	case have != want && want == m.Outputs:
-		return nil, fmt.Errorf("%s: %d targets a row, but the %s likelihood needs one for each of the %d outputs of %s; name as many columns with --target a,b", d.Source, have, t.Likelihood.Name(), want, m.Name)
+		return nil, fmt.Errorf("%s: %s, but the %s likelihood needs one for each of the %d outputs of %s; %s", d.Source, targetText(d, have), t.Likelihood.Name(), want, m.Name, targetRemedy(d, m.Outputs))
 	case have != want && HasLogVariances(t.Likelihood):
 		return nil, fmt.Errorf("%s: %d targets a row, but the %s likelihood needs one for every two of the %d outputs of %s; name %d with --target", d.Source, have, t.Likelihood.Name(), m.Outputs, m.Name, want)
 	case have != want:
@@ -272,6 +273,41 @@ func (t *Task) targets(rows *dataset.Subset, m *Model, d *dataset.Data) (*mat.De
 		}
 	}
 	return y, nil
+}
+
+// targetText says which targets a row has.
+func targetText(d *dataset.Data, have int) string {
+	switch {
+	case have == 1 && d.LastTarget:
+		return fmt.Sprintf("the target is one number a row, %s, the last column", d.Target)
+	case have == 1 && d.Target != "":
+		return fmt.Sprintf("the target is one number a row, %s", d.Target)
+	}
+	return fmt.Sprintf("%d targets a row", have)
+}
+
+// targetRemedy says which column to name as the target for several outputs: the only one that can hold labels of as
+// many classes, where the data show it.
+func targetRemedy(d *dataset.Data, outputs int) string {
+	if d.LastTarget && !d.Train.ByRange() && d.Train.Len() > 0 && len(d.Columns) <= mostTyped {
+		x, found := d.Train.Matrix(nil), []int(nil)
+		for j := range d.Columns {
+			labels := map[float64]bool{}
+			for _, v := range mat.Col(nil, j, x) {
+				if labels[v] = true; v != math.Trunc(v) || len(labels) > outputs {
+					labels = nil
+					break
+				}
+			}
+			if len(labels) > 1 {
+				found = append(found, j)
+			}
+		}
+		if len(found) == 1 {
+			return fmt.Sprintf("give --target %s if that holds the labels", job.Word(d.Columns[found[0]]))
+		}
+	}
+	return fmt.Sprintf("name with --target the column of labels, or %d of numbers with commas between them", outputs)
 }
 
 // Class is the label of the network's largest output; undefined for a regression.

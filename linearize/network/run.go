@@ -14,16 +14,17 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
-// CheckInput returns an error unless the rows of x have D finite numbers, whole ones in the range of
-// an integer input. It names the row.
+// CheckInput returns an error unless the rows of x have D numbers, finite ones in the columns that an input
+// takes, and whole ones in the range of an integer input. It names the row.
 func (n *Network) CheckInput(x *mat.Dense) error {
 	rows, cols := x.Dims()
 	if cols != n.prog.D {
 		return fmt.Errorf("network: inputs have %d columns, the network takes %d (shape %v)", cols, n.prog.D, n.InputShape())
 	}
+	taken := n.takenColumns()
 	for i := range rows {
 		for j, v := range x.RawRowView(i) {
-			if math.IsNaN(v) || math.IsInf(v, 0) {
+			if (math.IsNaN(v) || math.IsInf(v, 0)) && (taken == nil || taken[j]) {
 				return fmt.Errorf("network: input row %d holds %v in column %d; clean the data first", i, v, j)
 			}
 		}
@@ -43,6 +44,20 @@ func (n *Network) CheckInput(x *mat.Dense) error {
 		}
 	}
 	return nil
+}
+
+// takenColumns tells of the D numbers of a row whether some input is each; nil where all are.
+func (n *Network) takenColumns() []bool {
+	var taken []bool
+	for _, in := range n.prog.Inputs {
+		if in.Columns != nil && taken == nil {
+			taken = make([]bool, n.prog.D)
+		}
+		for _, k := range in.Columns {
+			taken[k] = true
+		}
+	}
+	return taken
 }
 
 // contiguousRows returns the data of rows [lo, hi) of x, copied if x has gaps
