@@ -124,4 +124,6 @@ type FitOptions struct {
 	// on; or none. "" is loo.
 	Calibrate string
 	Seed      uint64
+	// Force answers even where the outputs of a network are those of the classes in another order.
+	Force bool
 }

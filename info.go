@@ -29,7 +29,7 @@ type Info struct {
 }
 
 // Check is an error of what makes answers untrustworthy: warnings that the network does not suit the data or the
-// prior, of codes bad-fit, not-optimum, overconfident, targets-scaled and wrong-outputs. It is nil where there are none.
+// prior, of codes bad-fit, class-order, not-optimum, overconfident, targets-scaled and wrong-outputs. It is nil where there are none.
 func (p *Posterior) Check() error {
 	list := p.Warnings()
 	return errors.Join(slices.DeleteFunc(list, func(w error) bool { return !result.IsAlarm(w) })...)

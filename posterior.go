@@ -53,7 +53,8 @@ func Open(ctx context.Context, path string, o *OpenOptions) (*Posterior, error) 
 }
 
 // Fit computes the posterior of a model given training rows, and calibrates it. The options may be nil. Look at
-// Warnings before you trust its answers: a network that does not suit the data is no error.
+// Warnings before you trust its answers: a network that does not suit the data is no error, unless its outputs are those of the classes in another
+// order: see FitOptions.Force.
 func Fit(ctx context.Context, m Model, d Data, o *FitOptions) (*Posterior, error) {
 	if o == nil {
 		o = &FitOptions{}
@@ -96,6 +97,7 @@ func Fit(ctx context.Context, m Model, d Data, o *FitOptions) (*Posterior, error
 		calibrate = "loo"
 	}
 	return start(ctx, q, "", &o.Limits, func(ctx context.Context, c *job.Job, p *problem.Problem) (*problem.Problem, *inference.Posterior, error) {
+		c.Force = o.Force
 		p, err := p.Grouped(ctx, c)
 		if err != nil {
 			return nil, nil, err

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -231,10 +232,10 @@ func TestCorpusMistakes(t *testing.T) {
 		{"pictures-outside", "not-standardized", []string{"--standardize", "no"}, "it fits them with mean 0.1307 and deviation 0.3081 (those of MNIST). Give --input-mean 0.1307 --input-sd 0.3081."},
 		{"pictures-colour", "not-standardized", []string{"--standardize", "no"}, "--input-mean 0.485,0.456,0.406 --input-sd 0.229,0.224,0.225"},
 		{"house-prices", "targets-not-scaled", []string{"--standardize", "yes", "--target-mean", "0"}, "--target-mean 503159 --target-sd 100011"},
-		{"string-labels", "classes-swapped", []string{"--classes", "repaid,default"}, "--classes default,repaid"},
+		{"string-labels", "classes-swapped", []string{"--classes", "repaid,default", "--force"}, "--classes default,repaid"},
 		{"standardized-targets", "targets-not-scaled", []string{"--standardize", "yes", "--target-mean", "0"}, "it was trained on scaled targets. Give --target-mean 3.5161 --target-sd 0.1165"},
-		{"two-logits", "classes-swapped", []string{"--classes", "1,0"}, "its outputs agree with the labels where the classes are in another order. Give --classes 0,1."},
-		{"one-logit", "classes-swapped", []string{"--classes", "1,0"}, "--classes 0,1"},
+		{"two-logits", "classes-swapped", []string{"--classes", "1,0", "--force"}, "the network's outputs are those of the classes in another order"},
+		{"one-logit", "classes-swapped", []string{"--classes", "1,0", "--force"}, "--classes 0,1"},
 	} {
 		t.Run(c.name+"/"+c.mistake, func(t *testing.T) {
 			e := corpus(t, c.name)
@@ -249,6 +250,15 @@ func TestCorpusMistakes(t *testing.T) {
 				args = append(args, "--noise-variance", strconv.FormatFloat(noise, 'g', -1, 64))
 			}
 			args = append([]string{"explain", "--json", "--calibrate", "none"}, append(args, c.flags...)...)
+			if c.mistake == "classes-swapped" { // an error without --force
+				said := refuse(t, 1, append(slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--force" }), "--quiet")...)
+				_, order, _ := strings.Cut(said, "; give --classes ")
+				order, _, ok := strings.Cut(order, ", or --force")
+				require.True(t, ok, said)
+				mended := slices.Clone(args)
+				mended[slices.Index(mended, "--classes")+1] = order
+				require.Equal(t, "ok", decode[result.Report](t, succeed(t, mended...)).Fit.Preflight.Verdict)
+			}
 			r := gpexplain(t.Context(), args...)
 			require.Equal(t, 0, r.code, r.stderr)
 			got := decode[result.Report](t, r.stdout).Fit

@@ -29,7 +29,7 @@ var groups = []group{
 			"standardize input-mean input-sd target-mean target-sd"},
 	{"The rows", "index input", "test-index all invert"},
 	{"The posterior", "posterior method", "inducing within certify select at refit tune-prior calibrate structure predictive inducing-file select-only"},
-	{"What is written", "out html csv json", "png quiet verbose strict"},
+	{"What is written", "out html csv json", "png quiet verbose strict force"},
 	{"The run", "", "seed shard checkpoint workers max-memory profile"},
 }
 

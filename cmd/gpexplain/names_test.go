@@ -108,7 +108,7 @@ func TestClassNames(t *testing.T) {
 	sorted := explained()
 	require.Equal(t, []string{"default", "repaid"}, sorted.Classes)
 	for _, args := range [][]string{{"--class-names", "repaid,default"}, {"--classes", "repaid,default"}, {"--classes", "repaid,default", "--class-names", "repaid,default"}} {
-		r := explained(args...)
+		r := explained(append(args, "--force")...)
 		require.Equal(t, []string{"repaid", "default"}, r.Classes)
 		require.Equal(t, sorted.Outputs[0].Network, r.Outputs[0].Network)
 		require.Equal(t, sorted.Prediction.MAPProbability, r.Prediction.MAPProbability)

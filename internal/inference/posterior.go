@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -229,6 +230,12 @@ func (f *fit) linearize(ctx context.Context, keep bool) error {
 	f.preflight, f.alarms = f.problem.Preflight(ctx, at)
 	if err := ctx.Err(); err != nil {
 		return err
+	}
+	for _, err := range f.alarms {
+		if w := linearize.WarningOf(err); w.Code == problem.ClassOrder && !f.con.Force {
+			text, _, _ := strings.Cut(w.Text, ". ")
+			return job.FullErrorf("%s: o%s; g%s, or --force to answer nevertheless", f.problem.Model.Name, text[1:], strings.TrimSuffix(w.Remedy[1:], "."))
+		}
 	}
 	if err := f.con.Alarm(f.alarms...); err != nil {
 		return job.Full(err)

@@ -59,6 +59,8 @@ type Job struct {
 	Args []string
 	// Strict makes an error of the first alarm.
 	Strict bool
+	// Force fits networks whose outputs are for the classes in another order, which is an error otherwise.
+	Force bool
 	// Word, where it is not nil, puts a warning into the words of who asked.
 	Word func(error) *linearize.Warning
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -99,6 +102,11 @@ func (p *Problem) Preflight(ctx context.Context, at *AtTheta) (*result.Preflight
 	scaled := HasNoise(t.Likelihood) && l.slope().better > otherScale
 	if !worse && !sure && !scaled {
 		return r, nil
+	}
+	if order := l.order(ctx); order != nil {
+		l.warn(order)
+		r.Verdict = "warning"
+		return r, l.warnings
 	}
 	cause, remedy := l.cause(ctx)
 	switch {
@@ -261,13 +269,6 @@ func (l *look) slack() float64 {
 // cause is what may have gone wrong with inputs and targets, a clause, and what to do about it.
 func (l *look) cause(ctx context.Context) (cause, remedy string) {
 	t := l.problem.Task
-	var order []int
-	if l.confusion != nil {
-		order = orderOf(l.confusion, l.logp, l.problem.Examples.Train.Class, t.Classes, l.constant)
-	}
-	if order != nil {
-		return "its outputs agree with the labels where the classes are in another order", fmt.Sprintf("Give --classes %s.", classText(order, l.problem.Examples.Data))
-	}
 	if HasNoise(t.Likelihood) {
 		if s := l.slope(); s.better > otherScale {
 			return "it was trained on scaled targets", fmt.Sprintf("Give --target-mean %.6g --target-sd %.6g.", s.mean, s.sd)
@@ -282,34 +283,79 @@ func (l *look) cause(ctx context.Context) (cause, remedy string) {
 	return "inputs or labels are not those that it was trained on, or are scaled otherwise", "See --standardize, --input-mean and --input-sd."
 }
 
+// ClassOrder is the code of the warning that the outputs are those of the classes in another order.
+const ClassOrder = "class-order"
+
+// order warns where the outputs agree with the labels with the classes in another order and no other way to scale the
+// inputs makes them agree as they are; nil otherwise.
+func (l *look) order(ctx context.Context) error {
+	if l.confusion == nil || l.problem.Task.Grouping != nil {
+		return nil
+	}
+	order, nll := orderOf(l.confusion, l.logp, l.problem.Examples.Train.Class, l.problem.Task.Classes, l.constant)
+	if order == nil {
+		return nil
+	}
+	if _, give := l.otherInputs(ctx); give != "" && !strings.Contains(give, "--classes") {
+		return nil
+	}
+	text, remedy := classText(order, l.problem.Examples.Data), ""
+	switch f := l.problem.flags; {
+	case f != nil && f.Data.classNames != nil && l.problem.Examples.Data.Names != nil:
+		remedy = "--class-names " + job.Word(text)
+	case l.problem.Model.Meta.Classes != nil || l.problem.Model.Meta.ClassNames != nil && l.problem.Examples.Data.Names != nil:
+		remedy = "labels that go with the metadata of the network, which says the order,"
+	default:
+		remedy = "--classes " + job.Word(text)
+	}
+	n := len(l.logp)
+	return linearize.NewWarning(ClassOrder, l.nll, nll, fmt.Sprintf("Give %s.", strings.TrimSuffix(remedy, ",")),
+		"On %d training rows the network's outputs are those of the classes in another order: there they lose %s nats a row, as they are %s with an accuracy of %.3g, and the shares of the classes alone %s. No answer is to be trusted.", n, short(nll), short(l.nll), l.accuracy, short(l.constant))
+}
+
+// short is a number with four digits.
+func short(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
+
 // orderOf returns the classes in the order in which the labels of rows, numbers of classes, agree with the largest
-// outputs; nil where that is their order or where they do not agree far better than the best constant.
-func orderOf(confusion *mat.Dense, logp [][]float64, label, classes []int, constant float64) []int {
-	k, n := len(classes), len(logp)
+// outputs, and the loss in nats a row then; nil where that is their order or where they do not agree far better than
+// the best constant. Outputs that know nothing of labels drawn by their shares do so in one of the k! orders with a
+// probability of e⁻¹⁰ at most, by Markov's inequality for the ratio of the likelihoods.
+func orderOf(confusion *mat.Dense, logp [][]float64, label, classes []int, constant float64) ([]int, float64) {
+	k, n := len(classes), float64(len(logp))
 	to, taken, same := make([]int, k), make([]bool, k), true
 	for y := range k {
 		row := confusion.RawRowView(y)
-		to[y] = floats.MaxIdx(row)
-		if row[to[y]] == 0 || taken[to[y]] {
-			return nil
+		if to[y] = floats.MaxIdx(row); row[to[y]] == 0 { // no row has the class
+			to[y] = -1
+			continue
+		}
+		if taken[to[y]] {
+			return nil, 0
 		}
 		taken[to[y]], same = true, same && to[y] == y
 	}
 	if same {
-		return nil
+		return nil, 0
+	}
+	for y, j := range to { // the rest in their order
+		if j < 0 {
+			to[y] = slices.Index(taken, false)
+			taken[to[y]] = true
+		}
 	}
 	nll := 0.0
 	for i, y := range label {
-		nll -= logp[i][to[y]] / float64(n)
+		nll -= logp[i][to[y]] / n
 	}
-	if nll > .75*constant {
-		return nil
+	orders, _ := math.Lgamma(float64(k + 1)) // log k!
+	if nll > .75*constant || n*(constant-nll) < orders+10 {
+		return nil, 0
 	}
 	order := make([]int, k)
 	for y, j := range to {
 		order[j] = classes[y]
 	}
-	return order
+	return order, nll
 }
 
 // An affine says how the targets follow the outputs.

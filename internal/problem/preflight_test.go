@@ -199,9 +199,61 @@ func TestPreflightFindsOrder(t *testing.T) {
 		}
 		_, warnings := p.Preflight(t.Context(), &AtTheta{F: l.f})
 		require.Len(t, warnings, 1)
-		require.ErrorContains(t, warnings[0], "predicts worse than the shares of the classes do")
-		require.ErrorContains(t, warnings[0], "where the classes are in another order. Give --classes "+want)
+		require.ErrorContains(t, warnings[0], "the network's outputs are those of the classes in another order")
+		require.ErrorContains(t, warnings[0], "Give --classes "+want)
 	}
+}
+
+// Networks that know nothing of the labels, right ones, and those that are wrong on some classes alone are not of
+// another order, however few or many rows there are; one with a class that no row has is.
+func TestOrderOf(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 7))
+	constantOf := func(label []int, k int) (nll float64) {
+		count := make([]float64, k)
+		for _, y := range label {
+			count[y]++
+		}
+		for _, c := range count {
+			if c > 0 {
+				nll -= c / float64(len(label)) * math.Log(c/float64(len(label)))
+			}
+		}
+		return nll
+	}
+	found := func(f *mat.Dense, label []int, k int) []int {
+		logp := make([][]float64, len(label))
+		for i := range logp {
+			logp[i] = logProbabilities(f.RawRowView(i))
+		}
+		order, _ := orderOf(confusionOf(f, label, k), logp, label, []int{10, 11, 12, 13, 14}[:k], constantOf(label, k))
+		return order
+	}
+	for range 4000 {
+		k, n, scale := 2+rng.IntN(4), 2+rng.IntN(60), 4*rng.Float64()
+		f, label := mat.NewDense(n, k, nil), make([]int, n)
+		for i := range n {
+			label[i] = rng.IntN(k)
+			for j := range k {
+				f.Set(i, j, scale*rng.NormFloat64())
+			}
+		}
+		require.Nil(t, found(f, label, k), "outputs without the labels")
+		for i, y := range label {
+			f.Set(i, y, f.At(i, y)+2*scale)
+		}
+		require.Nil(t, found(f, label, k), "outputs of the labels")
+		for i, y := range label {
+			f.Set(i, y, f.At(i, y)-2*scale)
+			f.Set(i, y/2, f.At(i, y/2)+2*scale) // pairs of classes as one
+		}
+		require.Nil(t, found(f, label, k), "outputs of pairs of labels")
+	}
+	f, label := mat.NewDense(40, 4, nil), make([]int, 40)
+	for i := range label {
+		label[i] = i % 3
+		f.Set(i, []int{1, 3, 0}[label[i]], 3)
+	}
+	require.Equal(t, []int{12, 10, 13, 11}, found(f, label, 4))
 }
 
 // Targets on another scale are told, with the mean and the deviation of the targets that standardize them.

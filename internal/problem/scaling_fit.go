@@ -442,10 +442,10 @@ func (l *look) otherInputs(ctx context.Context) (cause, give string) {
 			for i, row := range at {
 				label[i], logp[i] = p.Examples.Train.Class[row], logProbabilities(f.RawRowView(i))
 			}
-			order = orderOf(confusionOf(f, label, len(p.Task.Classes)), logp, label, p.Task.Classes, l.constant)
+			order, _ = orderOf(confusionOf(f, label, len(p.Task.Classes)), logp, label, p.Task.Classes, l.constant)
 		}
 		if order != nil {
-			return fmt.Sprintf("its outputs agree with the labels with %s and the classes in another order", w.words), fmt.Sprintf("Give %s --classes %s.", w.flags(ctx, p), classText(order, p.Examples.Data))
+			return fmt.Sprintf("its outputs agree with the labels with %s and the classes in another order", w.words), fmt.Sprintf("Give %s --classes %s.", w.flags(ctx, p), job.Word(classText(order, p.Examples.Data)))
 		}
 		if s := slopeOf(f, y); HasNoise(p.Task.Likelihood) && s.better > found {
 			cause, found = fmt.Sprintf("it was trained on scaled targets and with %s", w.words), s.better

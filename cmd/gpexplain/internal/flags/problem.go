@@ -43,6 +43,7 @@ func Problem(c *cobra.Command, con *console.Console, s *problem.Flags, withModel
 	OptionalFloat(c, &s.Task.Precision, "prior-precision", "precision `X` of the Gaussian prior on every parameter: of a training, of the evidence, or of answers in place of the match (default the model's, else 1; see --at)")
 	OptionalFloat(c, &s.Task.WeightDecay, "weight-decay", "the prior precision of the training by the weight decay `X`, λ, of torch.optim.SGD or Adam on a mean loss of N training rows: N·λ, or N·λ/(2σ²) for MSELoss (AdamW's decay is no such prior)")
 	if withModel {
+		f.BoolVar(&con.Force, "force", false, "answer even where the outputs are those of the classes in another order, which is an error otherwise")
 		f.StringVar(&s.Task.Prior, "prior", "", "take the prior, and the noise variance of the gaussian likelihood, from `FILE`, which gpexplain evidence --optimize wrote")
 	}
 	OptionalFloat(c, &s.Task.Noise, "noise-variance", "noise variance `X` of the gaussian likelihood (default the model's, else 1; of answers at the match by leave-one-out)")
