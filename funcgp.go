@@ -55,6 +55,10 @@ type Model struct {
 	File          string           // an ONNX file
 	Network       *network.Network // in place of a file, which network.ReadONNX or Sequential makes
 	Freeze, Learn []string         // names of tensors that are no parameters, or are though they look like constants
+	Output        string           // name of the tensor of a file that is the output f; "" is the only output
+	// Bind gives what a file leaves open, by name: the size of a dimension, one number that an input is in all its
+	// elements, or the shape of an input, as network.ReadOptions.Bind does.
+	Bind map[string]string
 }
 
 // Data say where rows are. The zero value is the built-in synthetic digits.

@@ -3,6 +3,7 @@ package funcgp
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 
@@ -60,12 +61,15 @@ func Fit(ctx context.Context, m Model, d Data, o *FitOptions) (*Posterior, error
 		o = &FitOptions{}
 	}
 	q := &problem.Flags{
-		Model: problem.ModelFlags{Path: m.File, Net: m.Network, Freeze: m.Freeze, Learn: m.Learn},
+		Model: problem.ModelFlags{Path: m.File, Net: m.Network, Freeze: m.Freeze, Learn: m.Learn, Output: m.Output},
 		Data: problem.DataFlags{Name: d.Source, TestFile: d.TestFile, ValidFile: d.ValidFile, Target: d.Target, ID: d.ID,
 			ClassText: problem.JoinNames(d.Classes), ClassNameText: problem.JoinNames(d.ClassNames), Count: d.TrainCount, RowsFile: d.TrainFile},
 		Task:    problem.TaskFlags{Likelihood: o.Likelihood},
 		Limits:  problem.LimitFlags{Seed: o.Seed, Memory: o.MaxMemory},
 		Scaling: problem.ScalingFlags{Standardize: o.Standardize},
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Bind)) {
+		q.Model.Bind = append(q.Model.Bind, name+"="+m.Bind[name])
 	}
 	if d.X != nil {
 		var err error

@@ -40,7 +40,7 @@ read of any model.`,
 		flags: func(c *cobra.Command) {
 			c.Flags().BoolVar(&operators, "operators", false, "list the ONNX operators that are read, without a model")
 		},
-		rules: []flags.Rule{flags.Not("operators", ", which lists what is read of any model; leave it out", "model", "freeze", "learn", "output")},
+		rules: []flags.Rule{flags.Not("operators", ", which lists what is read of any model; leave it out", "model", "freeze", "learn", "output", "bind")},
 		run: func(ctx context.Context, c *console.Console) error {
 			if operators {
 				// Print the operators that are read.
@@ -109,7 +109,7 @@ read of any model.`,
 			}
 			return out.text(c.Out, d)
 		},
-		only: []string{"operators", "model", "freeze", "learn", "output", "max-memory", "json", "strict", "quiet", "verbose", "profile", "workers"},
+		only: []string{"operators", "model", "freeze", "learn", "output", "bind", "max-memory", "json", "strict", "quiet", "verbose", "profile", "workers"},
 	}
 	return v.command(con, &common)
 }

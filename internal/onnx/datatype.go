@@ -91,6 +91,9 @@ func (d DataType) IsInt() bool {
 	return ok && d != String && !d.IsFloat()
 }
 
+// Nearest returns the number of a floating-point type nearest to v.
+func (d DataType) Nearest(v float64) float64 { return d.float(d.bits(v)) }
+
 // Range returns the least and the largest integer of the type, limited to the whole
 // numbers that a float64 holds exactly, ±2^53.
 func (d DataType) Range() (lo, hi int64) {

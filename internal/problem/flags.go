@@ -33,7 +33,8 @@ type Flags struct {
 type ModelFlags struct {
 	Path          string // "" is the built-in network
 	Freeze, Learn []string
-	Output        string   // "" is the only one
+	Output        string   // a tensor of the graph; "" is the only output
+	Bind          []string // sizes of open dimensions and values of inputs, NAME=VALUE
 	Columns       []string // of inputs, NAME=COLUMNS
 	memory        int64    // that of the limits
 
@@ -88,6 +89,9 @@ func (s *Flags) Check(given func(flag string) bool, texts map[string]string) err
 		return err
 	}
 	s.Model.memory = s.Limits.Memory
+	if err := s.Model.checkBind(); err != nil {
+		return err
+	}
 	seen := map[string]bool{}
 	for _, text := range s.Model.Columns {
 		name, columns, ok := strings.Cut(text, "=")
@@ -113,7 +117,7 @@ func (s *Flags) Check(given func(flag string) bool, texts map[string]string) err
 func (s *Flags) CheckValues(others map[string]string) error {
 	m, d := &s.Model, &s.Data
 	given := map[string]bool{"model": m.Path != "" || m.Net != nil, "data": d.Name != "" || d.Held != nil, "test-data": d.TestFile != "", "valid-data": d.ValidFile != "",
-		"train-count": d.Count != 0, "train-index": d.RowsFile != "", "freeze": m.Freeze != nil, "learn": m.Learn != nil}
+		"train-count": d.Count != 0, "train-index": d.RowsFile != "", "freeze": m.Freeze != nil, "learn": m.Learn != nil, "output": m.Output != "", "bind": m.Bind != nil}
 	if d.Held != nil {
 		d.Name = d.Held.Name
 	}

@@ -24,7 +24,8 @@ type Remembered struct {
 	Model  string      `json:"model"` // "" is the built-in network
 	Freeze []string    `json:"freeze,omitempty"`
 	Learn  []string    `json:"learn,omitempty"`
-	Output string      `json:"output,omitempty"` // of several; "" is the only one
+	Output string      `json:"output,omitempty"` // a tensor; "" is the only output
+	Bind   []string    `json:"bind,omitempty"`
 	Column []string    `json:"input_columns,omitempty"`
 	Weight []string    `json:"model_data,omitempty"` // files in which the model keeps its weights
 	Data   string      `json:"data"`                 // a path, or the name of built-in data
@@ -55,7 +56,7 @@ func placed[T any](flag string, file, flags *T) place {
 
 // places are the places of the settings that are remembered as they are.
 func (r *Remembered) places(f *Flags) []place {
-	return []place{placed("output", &r.Output, &f.Model.Output), placed("freeze", &r.Freeze, &f.Model.Freeze), placed("learn", &r.Learn, &f.Model.Learn),
+	return []place{placed("output", &r.Output, &f.Model.Output), placed("bind", &r.Bind, &f.Model.Bind), placed("freeze", &r.Freeze, &f.Model.Freeze), placed("learn", &r.Learn, &f.Model.Learn),
 		placed("input-columns", &r.Column, &f.Model.Columns), placed("target", &r.Target, &f.Data.Target), placed("id", &r.ID, &f.Data.ID)}
 }
 

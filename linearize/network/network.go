@@ -44,7 +44,13 @@ type Network struct {
 type ReadOptions struct {
 	Freeze []string // initializers that are not parameters
 	Learn  []string // initializers that are parameters, though by their place they would be taken for constants
-	Output string   // name of the output that is f, where the file has several; "" is the only one
+	Output string   // name of the tensor that is f, an output or the result of any node; "" is the only output
+
+	// Bind gives by name what the file leaves open: the size of a dimension, such as "height": "48"; one number
+	// that all elements of an input are, such as "sr": "16000" or "state": "0"; or the whole shape of an input, with
+	// a letter for the number of examples, such as "x": "n,3,48,192", or "x": "5,n,4" where they are not along
+	// the first dimension.
+	Bind map[string]string
 
 	// Head says whether the function at the end of the graph is removed, so that the
 	// likelihood can apply it, or is part of f. The zero value is head.Auto.
@@ -57,6 +63,10 @@ type ReadOptions struct {
 	columns map[string][]int // of each input: see WithColumns
 	width   int
 }
+
+// CutBinding returns the two sides of NAME=VALUE, an entry of ReadOptions.Bind as text; the value is "" where there is
+// none. A name may hold a = too.
+func CutBinding(text string) (name, value string) { return rewrite.CutBinding(text) }
 
 // MaxModelBytes is the largest ONNX file that is read: protobuf's own limit.
 const MaxModelBytes = onnx.MaxSize
@@ -108,7 +118,7 @@ func newNetwork(m *onnx.Model, o *ReadOptions) (*Network, error) {
 	if o == nil {
 		o = &ReadOptions{}
 	}
-	r, err := rewrite.Model(m, rewrite.Options{Output: o.Output})
+	r, err := rewrite.Model(m, rewrite.Options{Output: o.Output, Bind: o.Bind})
 	// Put the branches that nodes If take in their place. Their conditions must be known without
 	// running the network.
 	for round := 0; err == nil && r.Conditional(); round++ {

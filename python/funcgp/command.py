@@ -50,12 +50,16 @@ def binary() -> str:
 
 
 def flags(options: Mapping[str, Any]) -> List[str]:
-    """Options as flags: None and False are left out, and a list has commas between its elements."""
+    """Options as flags: None and False are left out, a list has commas between its elements, a dict is a flag for each."""
     made = []
     for name, value in options.items():
         flag = "--" + name.replace("_", "-")
         if value is True:
             made.append(flag)
+        elif isinstance(value, Mapping):
+            for key, of in value.items():
+                text = of if isinstance(of, str) or not hasattr(of, "__iter__") else ",".join(map(str, of))
+                made.append(f"{flag}={key}={text}")
         elif hasattr(value, "__iter__") and not isinstance(value, str):
             line = io.StringIO()
             csv.writer(line, lineterminator="").writerow(list(value))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import Any, List, Optional, Sequence, Union
+from typing import Any, List, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
@@ -46,6 +46,8 @@ def fit(
     outputs: Optional[Sequence[Any]] = None,
     freeze: Optional[Sequence[str]] = None,
     learn: Optional[Sequence[str]] = None,
+    output: Optional[str] = None,
+    bind: Optional[Mapping[str, Any]] = None,
     seed: Optional[int] = None,
     workers: Optional[int] = None,
     max_memory: Optional[str] = None,
@@ -62,6 +64,7 @@ def fit(
     class_names   in the order of the outputs (default the words of y, sorted)
     columns, ids  names of features and rows (default those of a DataFrame X; columns of these names are taken from it)
     target_names  names of the targets (default those of a Series or DataFrame y)
+    output, bind  of an ONNX file: the tensor to take, and what is open, such as {"height": 48, "sr": 16000, "state": 0}
     progress      shows what is done by tqdm (default where that is installed)
 
     The others are those of "gpexplain help fit --all", with their defaults.
@@ -84,6 +87,7 @@ def fit(
         target_sd=target_sd,
         outputs=outputs,
         learn=learn,
+        output=output,
         seed=seed,
         workers=workers,
         max_memory=max_memory,
@@ -143,7 +147,7 @@ def fit(
         if list_ is not None:
             arrays[name] = np.asarray(data.names_of(list_, {"id": "ids"}.get(name, name)), str)
     given.update(id="id" if ids is not None else None, class_names=names, likelihood=likelihood)
-    given.update(weight_decay=weight_decay, freeze=freeze)
+    given.update(weight_decay=weight_decay, freeze=freeze, bind=bind)
     try:
         if content:
             home.write(network, lambda f: f.write(content))

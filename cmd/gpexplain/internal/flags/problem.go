@@ -24,7 +24,8 @@ func Problem(c *cobra.Command, con *console.Console, s *problem.Flags, withModel
 	f := c.Flags()
 	if withModel {
 		f.StringVar(&s.Model.Path, "model", "", "trained network, an ONNX `FILE` (default the built-in network); explain takes several, A,B,...")
-		f.StringVar(&s.Model.Output, "output", "", "output `NAME` of a model with several")
+		f.StringVar(&s.Model.Output, "output", "", "`NAME` of the tensor that is the output f: of several outputs, or any inside the graph")
+		f.StringArrayVar(&s.Model.Bind, "bind", nil, "`NAME=VALUE` of what a model leaves open: the size of a dimension, height=48; one number that an input is in all its elements, sr=16000 or state=0; or the shape of an input, x=n,3,48,192 with n for the examples; once for each name")
 		f.StringArrayVar(&s.Model.Columns, "input-columns", nil, "`INPUT=COLUMNS` of the data that an input of the model takes, by name, a:c or 0-9, for example x=age,income; once for each input (default the columns in order)")
 		f.StringVar(&s.Outputs.Text, "outputs", "", "of many classes, tell apart those of this `LIST`, such as 3,17 or cat,dog, or the K most probable with top:K, and take the others as one class; all takes every class (default top:10 of more than 100 classes)")
 	}

@@ -1,9 +1,12 @@
 package compile
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize"
@@ -37,22 +40,12 @@ func (c *compiler) declareInputs(o *Options) {
 	if len(inputs) == 0 {
 		panic(refuse("network: none of the model's %d inputs besides its weights influences the output; export it again", declared))
 	}
+	c.requireBound(inputs, several)
 	p := c.prog
 	for _, in := range inputs {
 		// Take the shape of one example of an input, without the batch dimension.
-		if !in.Type.IsFloat() && !in.Type.IsInt() {
-			panic(refuse("network: input %s has type %v; only numbers and truth values are read", quote(in.Name), in.Type))
-		}
-		// One of several inputs may have one number for each example. A single input may too if it is an integer
-		// index.
-		if !in.HasShape || len(in.Dims) == 0 || len(in.Dims) == 1 && (in.Dims[0].HasValue || !several && in.Type.IsFloat()) {
-			panic(refuse("network: input %s must have a declared shape of a batch dimension and at least one more, it has %d dimensions", quote(in.Name), len(in.Dims)))
-		}
 		shape := []int{}
 		for i, d := range in.Dims[1:] {
-			if d.Value <= 0 || d.Param != "" {
-				panic(refuse("network: dimension %d of input %s is not a fixed number; only the first (batch) dimension may be open, export with the others fixed", i+1, quote(in.Name)))
-			}
 			if d.Value > maxElements {
 				panic(refuse("network: dimension %d of input %s is %d; at most %d elements an example are allowed", i+1, quote(in.Name), d.Value, maxElements))
 			}
@@ -61,7 +54,7 @@ func (c *compiler) declareInputs(o *Options) {
 		if d := in.Dims[0]; d.HasValue && d.Value >= 1 {
 			batch := int(min(d.Value, math.MaxInt32))
 			if c.batch > 0 && c.batch != batch {
-				panic(refuse("network: input %s is declared for a batch of %d examples and another for %d; export all with an open batch dimension", quote(in.Name), batch, c.batch))
+				panic(refuse("network: input %s is declared for a batch of %d examples and another for %d; export all with an open batch dimension, or give an input that holds no data its value with --bind %s (ReadOptions.Bind)", quote(in.Name), batch, c.batch, rewrite.ShellWord(in.Name+"=0")))
 			}
 			c.batch = batch
 		}
@@ -119,5 +112,67 @@ func (c *compiler) declareInputs(o *Options) {
 			v := c.emit(&graph.Index{Source: table}, shape, 0, all)
 			c.env[info.Name] = ofType(v, all.integer)
 		}, "network: input %s", quote(info.Name))
+	}
+}
+
+// requireBound refuses inputs that are no numbers, and inputs whose size for an example is not known. The error lists
+// all that is to be given.
+func (c *compiler) requireBound(inputs []*onnx.ValueInfo, several bool) {
+	var why, give []string
+	ask := func(text string) {
+		if text = "--bind " + rewrite.ShellWord(text); !slices.Contains(give, text) {
+			give = append(give, text)
+		}
+	}
+	for _, in := range inputs {
+		if !in.Type.IsFloat() && !in.Type.IsInt() {
+			panic(refuse("network: input %s has type %v; only numbers and truth values are read", quote(in.Name), in.Type))
+		}
+		name := rewrite.Brief(in.Name, 80)
+		switch rank := len(in.Dims); {
+		case !several && in.HasShape && (rank == 0 || rank == 1 && (in.Dims[0].HasValue || in.Type.IsFloat())):
+			// A single input may have one number for each example if it is an integer index.
+			panic(refuse("network: input %s must have a declared shape of a batch dimension and at least one more, it has %d dimensions; export it so", quote(in.Name), rank))
+		case !in.HasShape:
+			why = append(why, fmt.Sprintf("input %s has no declared shape", quote(in.Name)))
+			ask(name + "=n,SIZE")
+			continue
+		case rank == 0 || rank == 1 && in.Dims[0].HasValue:
+			why = append(why, fmt.Sprintf("input %s has no dimension of examples", quote(in.Name)))
+			if ask(name + "=VALUE"); rank == 1 {
+				why[len(why)-1] += fmt.Sprintf(" (if its only one is that, --bind %s)", rewrite.ShellWord(name+"=n"))
+			}
+			continue
+		}
+		var open []string
+		shape, unnamed := []string{"n"}, false
+		for i, d := range in.Dims[1:] {
+			if !rewrite.Open(d) {
+				shape = append(shape, strconv.FormatInt(d.Value, 10))
+				continue
+			}
+			shape, unnamed = append(shape, "SIZE"), unnamed || d.Param == "" || d.Param == in.Dims[0].Param
+			open = append(open, strings.TrimSpace(strconv.Itoa(i+1)+" "+rewrite.Brief(d.Param, 80)))
+		}
+		if open == nil {
+			continue
+		}
+		why = append(why, fmt.Sprintf("input %s has no fixed size in dimension %s", quote(in.Name), strings.Join(open, ", ")))
+		if unnamed {
+			ask(name + "=" + strings.Join(shape, ","))
+			continue
+		}
+		for _, d := range in.Dims[1:] {
+			if rewrite.Open(d) {
+				ask(d.Param + "=SIZE")
+			}
+		}
+		if len(open) == 1 && in.Dims[0].Value == 1 {
+			shape[slices.Index(shape, "SIZE")], shape[0] = "n", "1"
+			why[len(why)-1] += fmt.Sprintf(" (if the examples are along it, --bind %s)", rewrite.ShellWord(name+"="+strings.Join(shape, ",")))
+		}
+	}
+	if why != nil {
+		panic(refuse("network: %s; give what is open with %s (ReadOptions.Bind)", brief(strings.Join(why, ", "), 400), brief(strings.Join(give, " "), 400)))
 	}
 }

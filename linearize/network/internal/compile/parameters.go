@@ -22,6 +22,11 @@ func (c *compiler) finish(output string) {
 	if out.isInt {
 		panic(refuse("network: output %s is an integer tensor", quote(output)))
 	}
+	if out.batch > 0 && out.before() != 1 && out.leading() == 1 {
+		// Put the examples first. The outputs of one stay in their order.
+		perm := slices.Delete(upTo(len(out.shape)), out.batch, out.batch+1)
+		out, c.head = c.transpose(out, slices.Insert(perm, 0, out.batch)), nil
+	}
 	p := c.prog
 	p.Output, p.OutputName = out.slot, output
 	p.C = p.Slots[out.slot].Size

@@ -4,6 +4,7 @@ package rewrite
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,7 +13,8 @@ import (
 
 // Options say what of a model is wanted.
 type Options struct {
-	Output string // name of the output; "" is the only one
+	Output string            // name of a tensor; "" is the only output
+	Bind   map[string]string // sizes of open dimensions and values of inputs: see bind
 }
 
 // A Rewritten is a model that was changed.
@@ -22,7 +24,7 @@ type Rewritten struct {
 	Number map[*onnx.Node]int
 }
 
-// Model returns a model that computes one output of m, without functions of its own. Its
+// Model returns a model that computes one tensor of m, without functions of its own. Its
 // tensors must be whole.
 func Model(m *onnx.Model, o Options) (*Rewritten, error) {
 	out := &Rewritten{Model: new(*m), Number: map[*onnx.Node]int{}}
@@ -35,26 +37,44 @@ func Model(m *onnx.Model, o Options) (*Rewritten, error) {
 	}
 	out.Model.Functions = nil
 	out.Model.Graph = bags(out.Model.Graph, out.Number)
-	// Keep the output of that name, or the only one.
-	outputs := m.Graph.Outputs
-	if o.Output == "" && len(outputs) == 1 {
-		return out, nil
+	if err := bind(out.Model, o.Bind, out.Number); err != nil {
+		return nil, err
 	}
-	names := make([]string, len(outputs))
-	for i, v := range outputs {
-		if names[i] = v.Name; v.Name == o.Output && o.Output != "" {
-			out.Model.Graph.Outputs = []*onnx.ValueInfo{v}
-			return out, nil
-		}
+	return out, out.choose(o.Output)
+}
+
+// choose keeps the tensor of that name as the output; "" is the only one.
+func (m *Rewritten) choose(output string) error {
+	g := m.Model.Graph
+	names := make([]string, len(g.Outputs))
+	for i, v := range g.Outputs {
+		names[i] = v.Name
 	}
 	switch {
-	case len(outputs) == 0:
-		return nil, fmt.Errorf("the model has no output; export it again")
-	case o.Output == "":
-		return nil, fmt.Errorf("the model has %d outputs, %s; choose one with --output NAME (ReadOptions.Output)", len(outputs), List(names))
+	case len(names) == 0:
+		return fmt.Errorf("the model has no output; export it again")
+	case output == "" && len(names) == 1:
+		return nil
+	case output == "":
+		return fmt.Errorf("the model has %d outputs, %s; choose one, or another tensor of the graph, with --output NAME (ReadOptions.Output)", len(names), List(names))
 	}
-	return nil, fmt.Errorf("the model has no output %s; --output (ReadOptions.Output) takes one of %s",
-		Quote(o.Output), List(names))
+	for _, v := range slices.Concat(g.Outputs, g.ValueInfos) {
+		if v.Name == output {
+			g.Outputs = []*onnx.ValueInfo{v}
+			return nil
+		}
+	}
+	if !slices.Contains(results(g.Nodes), output) {
+		return fmt.Errorf("the model has no tensor %s; --output (ReadOptions.Output) takes an output, %s, or the result of a node outside of the graphs of If, Loop and Scan",
+			Quote(output), List(names))
+	}
+	// The file does not say the type. It is that of the weights.
+	v := &onnx.ValueInfo{Name: output, Type: onnx.Float}
+	if slices.ContainsFunc(g.Initializers, func(t *onnx.Tensor) bool { return t.Type == onnx.Double }) {
+		v.Type = onnx.Double
+	}
+	g.Outputs = []*onnx.ValueInfo{v}
+	return nil
 }
 
 // Quote quotes a name from the file and cuts one that would fill the message.
