@@ -31,7 +31,10 @@ from 9s.
 The exit status is 0, or 2 for a wrong command line and 1 for what is wrong with models,
 data and files, which will be wrong again. With any other the same command line may succeed:
 75 where the machine failed (disk full, out of memory, input or output), 130 after Ctrl-C,
-143 after SIGTERM, and where it was killed.`,
+143 after SIGTERM, and where it was killed.
+
+"gpexplain @FILE" takes its arguments from a file, as a JSON list of strings: more than a
+command line holds, and what other users of the machine should not see there.`,
 		Example: `  gpexplain explain                              # a prediction of the built-in network
   gpexplain explain --index 24 --html page.html  # another one, as a page
   gpexplain train --data digits:2000 --classes 4,9 --epochs 5 --lbfgs 20 --out net.onnx
@@ -83,7 +86,7 @@ data and files, which will be wrong again. With any other the same command line 
 		validateCommand, cardCommand, serveCommand, trainCommand, reconstructCommand, inspectCommand, versionCommand} {
 		root.AddCommand(command(con))
 	}
-	root.AddCommand(manCommand(con))
+	root.AddCommand(manCommand(con), copyCommand(con))
 	root.InitDefaultCompletionCmd()
 	if shells, _, err := root.Find([]string{"completion"}); err == nil {
 		shells.RunE = func(c *cobra.Command, args []string) error { return c.Help() }

@@ -48,6 +48,10 @@ func main() {
 
 // run executes one command line.
 func run(ctx context.Context, stdout, stderr io.Writer, args []string) error {
+	args, err := argumentsOf(args)
+	if err != nil {
+		return err
+	}
 	return runOn(ctx, console.New(args, stdout, stderr))
 }
 

@@ -14,7 +14,7 @@ import threading
 from typing import IO, Any, Dict, Iterator, List, Mapping, Optional
 
 from .errors import Error, refusal, without_flags
-from .folder import folder
+from .folder import folder, has_surrogates, not_started, path_of, remove
 
 _NAME = "gpexplain.exe" if os.name == "nt" else "gpexplain"
 
@@ -69,6 +69,27 @@ def flags(options: Mapping[str, Any]) -> List[str]:
     return made
 
 
+def start(args: List[str], **options: Any) -> "subprocess.Popen[bytes]":
+    """Starts the command in a session of its own, so that Ctrl-C does not end it."""
+    try:
+        return subprocess.Popen([binary(), *args], start_new_session=True, **options)
+    except OSError as e:
+        raise not_started("gpexplain", e) from e
+
+
+def write(path: Any, content: Any) -> None:
+    """Writes what a user keeps, the path of a file to copy or text, as -o of the command does."""
+    home, to = folder(), path_of(path)
+    source = content if isinstance(content, str) else home.new()
+    try:
+        if source != content:
+            home.write(source, lambda f: f.write(content))
+        run("copy", home.name(source), os.path.join(os.getcwd(), to), paths={os.path.join(os.getcwd(), to): to})
+    finally:
+        if source != content:
+            remove(source)
+
+
 def run(
     verb: str, *args: str, stdin: bytes = b"", paths: Mapping[str, str] = {}, progress: Optional[bool] = False
 ) -> List[Dict[str, Any]]:
@@ -77,16 +98,18 @@ def run(
     paths says what errors call files. progress shows by tqdm what is done: True, or None for where tqdm is installed.
     """
     show = _bar(verb) if progress is None or progress else None
-    home = folder()
     says = "--verbose" if show is not None else "--quiet"
-    p = subprocess.Popen(
-        [binary(), verb, "--json", says, *args],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=home.path,
-        start_new_session=True,
-    )
+    home, given = folder(), [verb, *args] if verb == "copy" else [verb, "--json", says, *args]
+    listed = ""
+    if not any(has_surrogates(text) for text in given):  # a path that is no text has to go by the command line
+        listed, text = home.new(".json"), json.dumps(given)
+        home.write(listed, lambda f: f.write(text.encode()))
+        given = ["@" + home.name(listed)]
+    try:
+        p = start(given, cwd=home.path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    except BaseException:
+        remove(listed)
+        raise
     home.began(p.pid)
     said: List[str] = []
     assert p.stdin and p.stdout and p.stderr
@@ -105,6 +128,7 @@ def run(
             p.terminate()
             p.wait()
         home.ended(p.pid)
+        remove(listed)
         reader.join()
         p.stdout.close()
         p.stderr.close()
@@ -116,7 +140,7 @@ def run(
         (line for line in reversed(said) if line.startswith("gpexplain: ")),
         said[-1] if said else f"{verb} ended with status {status}",
     )
-    raise refusal(last, {1: "failed", 2: "bad_argument"}.get(status, "crashed"), paths)
+    raise refusal(last, {1: "failed", 2: "bad_argument", 75: "machine"}.get(status, "crashed"), paths)
 
 
 def _listen(stream: IO[bytes], said: List[str], show: Any) -> None:

@@ -12,9 +12,9 @@ import numpy as np
 from . import data, onnx
 from .command import flags, run
 from .errors import Error
-from .folder import folder
+from .folder import folder, remove
 from .fitting import fit
-from .posterior import Posterior, remove
+from .posterior import Posterior
 from .results import Explanation, Prediction
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from . import data, export, onnx
 from .command import flags, run
 from .errors import Error, FitWarning, without_flags
-from .folder import folder
-from .posterior import Posterior, remove
+from .folder import folder, path_of, remove
+from .posterior import Posterior
 
 
 def fit(
@@ -105,7 +105,7 @@ def fit(
 
     path, content = "", b""
     if isinstance(model, (str, os.PathLike)):
-        path = os.fspath(model)
+        path = path_of(model)
     elif isinstance(model, (bytes, bytearray)):
         content = bytes(model)
     elif export.is_module(model):
@@ -141,7 +141,7 @@ def fit(
 
     home = folder()
     network, file, out = path or home.new(".onnx"), home.new(".npz"), home.new(".gp")
-    called = {home.name(file): "X, y", home.name(network): path or "the model"}
+    called = {home.name(file): "X, y", home.name(network): path or "the model", home.name(out): "the posterior"}
     arrays = {"x": X if X.ndim == 2 or data.as_pictures(X) else X.reshape(len(X), -1), "y": numbers}
     for name, list_ in (("columns", columns), ("id", ids), ("target_columns", target_names or data.target_names(y))):
         if list_ is not None:

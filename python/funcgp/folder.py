@@ -19,6 +19,31 @@ _WATCH = (
 )
 
 
+def has_surrogates(text: str) -> bool:
+    """Whether a text has what UTF-8 cannot write, as paths may have."""
+    return any("\ud800" <= c <= "\udfff" for c in text)
+
+
+def path_of(path: Any) -> str:
+    """The path that a user gives."""
+    text = os.fsdecode(path)
+    if "\0" in text or not text:
+        raise Error("bad_argument", f"{text!r} is no path", "give the path of a file", "path")
+    return text
+
+
+def remove(path: str) -> None:
+    """Removes a file if it is there."""
+    if path and os.path.exists(path):
+        os.unlink(path)
+
+
+def not_started(program: str, e: OSError) -> Error:
+    """Why a program does not run."""
+    remedy = "free memory, processes or files, or install it again"
+    return Error("not_started", f"{program} does not start: {e.strerror or e}", remedy)
+
+
 def no_room(path: str, e: OSError) -> Error:
     """Why there is no file in a folder of temporary files."""
     remedy = "free some space there, or set TMPDIR to a folder with room before Python starts"
@@ -41,14 +66,18 @@ class Folder:
         self._count = 0
         self._watch: Optional[subprocess.Popen[bytes]] = None
         if os.name == "posix":
-            self._watch = subprocess.Popen(
-                ["/bin/sh", "-c", _WATCH, "sh", self.path],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                bufsize=0,
-                env={"PATH": os.defpath},
-                start_new_session=True,
-            )
+            try:
+                self._watch = subprocess.Popen(
+                    ["/bin/sh", "-c", _WATCH, "sh", self.path],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    bufsize=0,
+                    env={"PATH": os.defpath},
+                    start_new_session=True,
+                )
+            except OSError as e:
+                os.rmdir(self.path)
+                raise not_started("/bin/sh", e) from e
 
     def new(self, ending: str = "") -> str:
         """A path in the folder that nothing has yet."""

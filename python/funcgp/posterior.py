@@ -6,7 +6,6 @@ import io
 import json
 import math
 import os
-import shutil
 import urllib.parse
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -15,9 +14,9 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from . import data
-from .command import flags, run
+from .command import flags, run, write
 from .errors import Error, without_flags
-from .folder import folder
+from .folder import folder, path_of, remove
 from .process import Process
 from .results import Explanation, Prediction, Report, Without
 
@@ -27,7 +26,7 @@ _NORMAL = 1.959963984540054  # deviations that hold .95 of a normal distribution
 
 def open(path: Union[str, "os.PathLike[str]"]) -> "Posterior":  # noqa: A001, as gzip.open
     """Opens the file of a posterior, which save or "gpexplain fit --bundle" wrote."""
-    path = os.fspath(path)
+    path = path_of(path)
     if not os.path.isfile(path):
         raise Error("no_file", f"there is no file {path}", "give the path of a posterior that save wrote", "path")
     posterior = Posterior(os.path.abspath(path))
@@ -39,12 +38,6 @@ def _loads(file: bytes, labels: Optional[np.ndarray]) -> "Posterior":
     path = folder().new(".gp")
     folder().write(path, lambda f: f.write(file))
     return Posterior(path, labels)
-
-
-def remove(path: str) -> None:
-    """Removes a file if it is there."""
-    if os.path.exists(path):
-        os.unlink(path)
 
 
 class Posterior:
@@ -273,12 +266,8 @@ class Posterior:
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Writes the posterior, with the network and the training rows, to a file for open and the command."""
         self._server
-        part = f"{os.fspath(path)}.{os.getpid()}"
-        try:
-            shutil.copyfile(self._file, part)
-            os.replace(part, path)
-        finally:
-            remove(part)
+        if not os.path.exists(path_of(path)) or not os.path.samefile(self._file, path):
+            write(path, self._file)
 
     def close(self) -> None:
         """Ends its process. save comes before."""

@@ -12,9 +12,9 @@ import time
 import weakref
 from typing import IO, Any, Dict, List, Optional, Tuple, Union
 
-from .command import binary
+from .command import binary, start
 from .errors import Error, refusal
-from .folder import folder
+from .folder import folder, no_room
 
 
 _IDLE = "--idle-timeout=1h"  # the next request starts another
@@ -82,21 +82,23 @@ class _Running:
         self.place = self.folder.new()  # of the socket, or of the file that names a port
         self.address: Union[str, Tuple[str, int]] = self.place
         self.token: Optional[str] = None
-        self.log: IO[bytes] = tempfile.TemporaryFile()
+        try:
+            self.log: IO[bytes] = tempfile.TemporaryFile(dir=self.folder.path)
+        except OSError as e:
+            raise no_room(self.folder.path, e) from e
         name, place = self.folder.name(file), self.folder.name(self.place)
         where = [f"--socket={place}"] if _SOCKETS else ["--addr=127.0.0.1:0", f"--port-file={place}"]
         environment = dict(os.environ)
         if os.path.getsize(file) < 16 << 20:  # garbage is little beside other memory, and collecting it takes a third
             environment.setdefault("GOGC", "400")
-        self.process = subprocess.Popen(
-            [binary(), "serve", "--json", f"--posterior={name}", f"--parent-pid={os.getpid()}", _IDLE, *where],
+        self.process = start(
+            ["serve", "--json", f"--posterior={name}", f"--parent-pid={os.getpid()}", _IDLE, *where],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.log,
             bufsize=0,
             cwd=self.folder.path,
             env=environment,
-            start_new_session=True,  # so that Ctrl-C does not end it
         )
         self.folder.began(self.process.pid)
         try:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence
 
 import numpy as np
 
+from .command import write
+
 if TYPE_CHECKING:
     from .posterior import Posterior
 
@@ -145,8 +147,7 @@ class Explanation:
 
     def save(self, path: str) -> None:
         """Writes the page to a file."""
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(self.html())
+        write(path, self.html().encode())
 
     def __repr__(self) -> str:
         s = self.sum
