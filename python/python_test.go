@@ -31,7 +31,7 @@ func TestPackage(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "gpexplain")
 	out, err := exec.Command("go", "build", "-o", binary, "../cmd/gpexplain").CombinedOutput()
 	require.NoError(t, err, string(out))
-	for _, name := range []string{"answers", "export", "modules", "names", "processes", "sklearn", "wheel", "notebook"} {
+	for _, name := range []string{"answers", "export", "files", "modules", "names", "processes", "sklearn", "wheel", "notebook"} {
 		t.Run(name, func(t *testing.T) {
 			test := exec.Command(python, "-W", "ignore", "-m", "unittest", "-v", "test_"+name)
 			test.Dir = "tests"

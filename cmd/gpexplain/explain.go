@@ -238,7 +238,7 @@ func (s *explainVerb) writeAll(ctx context.Context, c *console.Console, list []*
 			x := &explained{names: problem.NamesOf(rows.Subset, i, i+1), x: inputs, picture: shown,
 				input: result.Input{Split: rows.Set.Part, Index: result.Index(rows.Rows[i]), Label: label, LabelName: p.LabelName(rows.Subset, i), ID: problem.IDOf(rows.Subset, i), File: rows.File, Targets: problem.SeveralOf(rows.Subset, i)}}
 			if rows.File != "" && rows.Len() == 1 {
-				x.names, x.input.Index, x.input.Notes = problem.NamesOfFile(rows.File), -1, rows.Notes
+				x.names, x.input.Index, x.input.Notes = problem.NamesOfFile(rows.File, rows.Subset.Slice(i, i+1)), -1, rows.Notes
 			}
 			r, err := of(i, x)
 			if err != nil {

@@ -180,7 +180,7 @@ func (s *service) read(ctx context.Context, file []byte, invert picture.Choice, 
 	if n := rows.Len(); n != 1 {
 		return nil, refusef(422, "bad_"+member, "%s: %d rows; send one", member, n)
 	}
-	in := &input{rows: rows, names: problem.NamesOfFile(theInput), subject: subject{Split: "request", NamedRow: result.NamedRow{Index: -1, Label: result.Undefined()}}}
+	in := &input{rows: rows, names: problem.NamesOfFile(theInput, rows), subject: subject{Split: "request", NamedRow: result.NamedRow{Index: -1, Label: result.Undefined()}}}
 	for _, note := range notes {
 		in.Notes = append(in.Notes, strings.TrimPrefix(note, theInput+": "))
 	}

@@ -111,7 +111,7 @@ func (d *Data) finish() (*Data, error) {
 		}
 	}
 	for _, s := range d.parts() {
-		s.known, s.Names, s.Shape = known, d.Names, d.Shape
+		s.known, s.Names, s.Shape, s.Columns = known, d.Names, d.Shape, d.Columns
 	}
 	return d, nil
 }

@@ -199,7 +199,7 @@ func seekable(in io.Reader, b *bufio.Reader, name string, most int64) (seeker, e
 // inputs returns the rows of a table, whose targets are not looked at.
 func (o *InputOptions) inputs(t *table) *Inputs {
 	shape := o.Like.Shape
-	s := &Set{Part: "file", File: t.file, Shape: shape, IDs: t.ids, n: t.n, fileRows: t.n, x: t.x, known: o.Like.Train.known, Names: o.Like.Names}
+	s := &Set{Part: "file", File: t.file, Shape: shape, IDs: t.ids, n: t.n, fileRows: t.n, x: t.x, known: o.Like.Train.known, Names: o.Like.Names, Columns: o.Like.Columns}
 	if t.px != nil {
 		s.px = storedPixels{t.px, size(shape)}
 	}

@@ -23,6 +23,7 @@ type Set struct {
 	Shape   []int     // shape of one input: [1 28 28] for images, [D] for features
 	Labels  []int     // integers of the data, or positions in Names; nil where targets are real numbers or unknown
 	Names   []string  // the labels as words, where the data have words; nil where they have integers
+	Columns []string  // names of the features; nil for images
 	Targets []float64 // N×T, row-major: targets as numbers; nil for images, words and unknown targets
 	IDs     []string  // what the ID column calls each row; nil without one
 

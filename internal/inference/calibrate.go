@@ -219,7 +219,7 @@ func (q *Posterior) calibrate(ctx context.Context, c *job.Job, p *problem.Proble
 		if loo.moments, rough, err = q.leaveOneOut(ctx, c, p, rows); err != nil {
 			return all.ExplainError(err)
 		}
-		loo.names = problem.RowNames{All: all.All, Row: func(i int) string { return all.Row(rows[i]) }}
+		loo.names = problem.RowNames{All: all.All, Row: func(i int) string { return all.Row(rows[i]) }, TooLarge: func(i int) string { return all.TooLarge(rows[i]) }}
 		on = loo
 	}
 	if heldOut != nil {

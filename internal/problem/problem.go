@@ -71,6 +71,9 @@ func OpenFile(ctx context.Context, c *job.Job, f *Flags, path string, kind FileK
 	if err == nil && saved != nil {
 		d, err = saved.data(d)
 	}
+	if err == nil && saved != nil && saved.Header.Grouped != nil {
+		d.CountClasses(m.Outputs) // as when it was fitted: most of many classes may occur in no row
+	}
 	if err != nil {
 		return nil, err
 	}

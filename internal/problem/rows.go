@@ -120,19 +120,52 @@ func checkLeftOut(c *job.Job, m *Model, d *dataset.Data, classes []int, parts ..
 type RowNames struct {
 	All string             // of all of them
 	Row func(i int) string // of example i
+
+	// TooLarge says of example i which input is so large that computing with it overflows, "" for none; it may be nil.
+	TooLarge func(i int) string
+}
+
+// mostInput is a size of inputs beyond which what goes wrong is blamed on the input: products of its kind overflow.
+const mostInput = 1e30
+
+// tooLarge is RowNames.TooLarge of rows from lo on.
+func tooLarge(rows *dataset.Subset, lo int) func(i int) string {
+	return func(i int) string {
+		x, err := rows.Set.Read(context.Background(), []int{rows.Pos[lo+i]})
+		if err != nil {
+			return ""
+		}
+		row := x.RawRowView(0)
+		most := 0
+		for j, v := range row {
+			if math.Abs(v) > math.Abs(row[most]) {
+				most = j
+			}
+		}
+		if math.Abs(row[most]) < mostInput {
+			return ""
+		}
+		name := fmt.Sprintf("feature %d", most)
+		if len(rows.Set.Columns) == len(row) {
+			name = rows.Set.Columns[most]
+		}
+		return fmt.Sprintf("%s is %.3g", name, row[most])
+	}
 }
 
 // NamesOf are the names of the rows [lo, hi) of a subset.
 func NamesOf(rows *dataset.Subset, lo, hi int) RowNames {
 	row := func(i int) string { return fmt.Sprintf("%s: %s row %d", rows.Set.File, rows.Set.Part, rows.Rows[lo+i]) }
 	if hi == lo+1 {
-		return RowNames{row(0), row}
+		return RowNames{row(0), row, tooLarge(rows, lo)}
 	}
-	return RowNames{fmt.Sprintf("%s: %d %s rows from row %d", rows.Set.File, hi-lo, rows.Set.Part, rows.Rows[lo]), row}
+	return RowNames{fmt.Sprintf("%s: %d %s rows from row %d", rows.Set.File, hi-lo, rows.Set.Part, rows.Rows[lo]), row, tooLarge(rows, lo)}
 }
 
-// NamesOfFile are the names of the one example that a file holds.
-func NamesOfFile(path string) RowNames { return RowNames{path, func(int) string { return path }} }
+// NamesOfFile are the names of the one example that a file holds, which is the one of rows.
+func NamesOfFile(path string, rows *dataset.Subset) RowNames {
+	return RowNames{path, func(int) string { return path }, tooLarge(rows, 0)}
+}
 
 // FormatRows writes row numbers compactly, for metadata: "3,5,7-9".
 func FormatRows(rows []int) string {
@@ -180,13 +213,25 @@ func (n RowNames) ExplainError(err error) error {
 	if err == nil || job.IsFull(err) {
 		return err
 	}
+	at := func(i int) error {
+		if n.TooLarge == nil || n.TooLarge(i) == "" {
+			return nil
+		}
+		return fmt.Errorf("%s: its input %s, too large to compute with; correct it or its unit, or leave the row out", n.Row(i), n.TooLarge(i))
+	}
 	if e := (*gp.NotFiniteError)(nil); errors.As(err, &e) {
+		if err := at(e.Row); err != nil {
+			return err
+		}
 		return fmt.Errorf("%s: the %s (output %d) is %v; %s", n.Row(e.Row), e.What, e.Output, e.Value, remedy)
 	}
 	if e := (*gp.NegativeVarianceError)(nil); errors.As(err, &e) {
 		return fmt.Errorf("%s: the variance of output %d is %v; %s", n.Row(e.Row), e.Output, e.Variance, remedy)
 	}
 	if e := (*predictive.ValueError)(nil); errors.As(err, &e) {
+		if err := at(e.Row); err != nil {
+			return err
+		}
 		return fmt.Errorf("%s: the %s of output %d is %v; %s", n.Row(e.Row), e.What, e.Output, e.Value, remedy)
 	}
 	index, integer := (*linearize.IndexError)(nil), (*network.IntegerError)(nil)

@@ -30,6 +30,16 @@ class Error(ValueError):
         super().__init__(f"{problem}; {remedy}" if remedy else problem)
         self.code, self.remedy, self.argument = code, remedy, argument
 
+    def at(self, first: Optional[int]) -> "Error":
+        """The same of the rows of X from first on, which one request has, or of the only row."""
+        text = str(self)
+        at = re.search(r"the input: file row (\d+)", text)
+        if not at:
+            return self
+        text = text.replace(at[0], "the row" if first is None else f"row {first + int(at[1])} of X")
+        problem, _, remedy = text.partition("; ")
+        return Error(self.code, problem, remedy, "row" if first is None else "X")
+
 
 class FitWarning(UserWarning):
     """What does not go together in a fit, though there is an answer. code is a word for programs."""

@@ -93,12 +93,13 @@ class Posterior:
             raise Error("bad_rows", "X has no rows", "give one at least", "X")
         path = "/v1/predict" if coverage is None else f"/v1/predict?coverage={float(coverage)!r}"
         size = max(1, self._most())
-        parts = [x[i : i + size] for i in range(0, len(x), size)]
+        starts = range(0, len(x), size)
+        parts = [x[i : i + size] for i in starts]
         if len(parts) == 1:
             table = self._table(path, x)
         else:
             with ThreadPoolExecutor(4) as pool:
-                table = np.concatenate(list(pool.map(self._table, [path] * len(parts), parts)))
+                table = np.concatenate(list(pool.map(self._table, [path] * len(parts), parts, starts)))
         return self._prediction(lambda *names: _member(table, names), coverage is not None, index)
 
     def _rows(self, X: Any) -> Tuple[np.ndarray, Any]:
@@ -115,9 +116,12 @@ class Posterior:
             self._outputs = self._table("/v1/predict", np.zeros((1, self._features)))["mean"].size
         return min(1000, (1 << 20) // (self._features + self._outputs**2), ((8 << 20) - 4096) // (8 * self._features))
 
-    def _table(self, path: str, x: np.ndarray) -> np.ndarray:
-        """Predictions of rows that one request holds, as a structured array."""
-        answer = self._server.ask("POST", path, data.npy(x), Content_Type=_NPY, Accept=_NPY + "; fields=all")
+    def _table(self, path: str, x: np.ndarray, first: int = 0) -> np.ndarray:
+        """Predictions of the rows from first on, which one request holds, as a structured array."""
+        try:
+            answer = self._server.ask("POST", path, data.npy(x), Content_Type=_NPY, Accept=_NPY + "; fields=all")
+        except Error as e:
+            raise e.at(first) from None
         return data.of_npy(answer)
 
     def _prediction(self, member: Callable[..., Any], covered: bool = False, index: Any = None) -> Prediction:
@@ -210,6 +214,12 @@ class Posterior:
 
     def _explained(self, row: np.ndarray, accept: str, options: Dict[str, Any]) -> bytes:
         """The answer about a row: pictures go as an array, whose type says their scale, and other rows as JSON."""
+        try:
+            return self._asked(row, accept, options)
+        except Error as e:
+            raise e.at(None) from None
+
+    def _asked(self, row: np.ndarray, accept: str, options: Dict[str, Any]) -> bytes:
         if not self.model["images"]:
             body = json.dumps({**options, "values": row.tolist()}).encode()
             return self._server.ask("POST", "/v1/explain", body, Content_Type="application/json", Accept=accept)

@@ -187,7 +187,7 @@ func (t *Terms) explain(ctx context.Context, dual gp.Dual, i int, groups []int) 
 	p, rows := t.open.Problem, t.asked
 	names := problem.NamesOf(rows.Subset, i, i+1)
 	if rows.File != "" && rows.Len() == 1 {
-		names = problem.NamesOfFile(rows.File)
+		names = problem.NamesOfFile(rows.File, rows.Subset)
 	}
 	batch, err := p.Linearize(ctx, rows.Subset, i, i+1)
 	if err != nil {
