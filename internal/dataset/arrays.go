@@ -51,7 +51,7 @@ func openNumPy(ctx context.Context, path string, o *OpenOptions) (*Data, error) 
 	var first *table
 	for i, file := range []string{path, o.ValidFile, o.TestFile} {
 		p := parts[i]
-		l := layout{id: o.ID, like: first}
+		l := layout{id: o.ID, like: first, real: o.RealTargets}
 		endings := partEndings[p.name]
 		switch {
 		case file != "":
@@ -104,7 +104,7 @@ func (o *OpenOptions) readArrays(ctx context.Context, path string, l layout, end
 	if err != nil {
 		return nil, err
 	}
-	t := &table{file: path}
+	t := &table{file: path, real: o.RealTargets}
 	if a.x == nil {
 		return t, nil
 	}
@@ -442,21 +442,9 @@ func (t *table) fillTargets(y *npy.Array, name string) error {
 	if width == 1 {
 		return nil
 	}
-	var labels []float64 // the place of the one in rows of zeros with a single one; nil where some row is different
-	for row := range slices.Chunk(t.y, width) {
-		at, sum := slices.Index(row, 1), 0.0
-		for _, v := range row {
-			sum += math.Abs(v)
-		}
-		if at < 0 || sum != 1 {
-			labels = nil
-			break
-		}
-		labels = append(labels, float64(at))
-	}
-	if labels != nil {
-		t.y = labels
-		t.notes = append(t.notes, "each row of targets has a single one, which is taken as the label")
+	if labels := oneHot(t.y, width); labels != nil && !t.real {
+		t.y, t.kinds = labels, width
+		t.notes = append(t.notes, oneHotNote)
 		return nil
 	}
 	t.targets = nil
@@ -464,4 +452,22 @@ func (t *table) fillTargets(y *npy.Array, name string) error {
 		t.targets = append(t.targets, name+strconv.Itoa(j))
 	}
 	return nil
+}
+
+const oneHotNote = "each row of targets has a single one, which is taken as the label"
+
+// oneHot returns the places of the ones in rows of zeros with a single one; nil where some row is different.
+func oneHot(y []float64, width int) []float64 {
+	var labels []float64
+	for row := range slices.Chunk(y, width) {
+		at, sum := slices.Index(row, 1), 0.0
+		for _, v := range row {
+			sum += math.Abs(v)
+		}
+		if at < 0 || sum != 1 {
+			return nil
+		}
+		labels = append(labels, float64(at))
+	}
+	return labels
 }

@@ -64,10 +64,32 @@ func openCSV(ctx context.Context, path string, o *OpenOptions) (*Data, error) {
 			return nil, err
 		}
 	}
+	if !o.RealTargets && len(t.targets) > 1 {
+		d.takeOneHot(parts)
+	}
 	if err := d.take(parts, o.ClassNames); err != nil {
 		return nil, err
 	}
 	return d.finish()
+}
+
+// takeOneHot takes targets of several columns for labels where each row of all parts has a single one.
+func (d *Data) takeOneHot(parts []*part) {
+	width := len(d.TargetColumns)
+	labels := map[*table][]float64{}
+	for _, p := range parts {
+		if p.table.n == 0 || p.table.y == nil {
+			continue
+		}
+		if labels[p.table] = oneHot(p.table.y, width); labels[p.table] == nil {
+			return
+		}
+	}
+	for t, y := range labels {
+		t.y, t.targets, t.kinds = y, []string{d.Target}, width
+	}
+	d.OneHot = d.TargetColumns
+	d.Notes = append(d.Notes, oneHotNote)
 }
 
 // Columns returns the header of a CSV file; several have the header of the first.
@@ -104,6 +126,7 @@ func (d *Data) take(parts []*part, names []string) error {
 		return len(p.table.targets) > 1 ||
 			slices.ContainsFunc(p.table.y, func(y float64) bool { return y != math.Trunc(y) || math.Abs(y) > math.MaxInt32 })
 	})
+	d.kinds = parts[0].table.kinds
 	for i, s := range []**Set{&d.Train, &d.Valid, &d.Test} {
 		*s = parts[i].set(d)
 	}

@@ -177,3 +177,47 @@ func FuzzCSV(f *testing.F) {
 		}
 	})
 }
+
+// Several columns of which each row has a single one are labels, also where no row has one of them; others are numbers,
+// of which TargetKind says what they seem to be.
+func TestOneHot(t *testing.T) {
+	dir := t.TempDir()
+	open := func(text string, o OpenOptions) *Data {
+		o.Target = "b,a,c"
+		return testref.Must(Open(t.Context(), write(t, dir, "a.csv", []byte("u,a,b,c\n"+text)), &o))(t)
+	}
+	const single = "1,1,0,0\n2,0,0,1\n3,1,0,0\n"
+	d := open(single, OpenOptions{})
+	require.Equal(t, []string{"b", "a", "c"}, d.OneHot)
+	require.Equal(t, []int{1, 2, 1}, d.Train.Labels)
+	require.Equal(t, []int{0, 1, 2}, d.Classes())
+	require.Equal(t, []string{oneHotNote}, d.Notes)
+	require.Equal(t, 1, d.Train.Width())
+	require.Equal(t, []float64{1, 2, 3}, d.Train.Matrix(nil).RawMatrix().Data)
+	kind, _ := d.TargetKind()
+	require.Equal(t, Numbers, kind)
+	sub := testref.Must(d.Train.Select(&SelectOptions{Classes: []int{2, 0, 1}}))(t)
+	require.Equal(t, []float64{2, 0, 2}, sub.Targets)
+
+	d = open(single, OpenOptions{RealTargets: true})
+	require.Nil(t, d.OneHot)
+	require.Equal(t, []float64{0, 1, 0, 0, 0, 1, 0, 1, 0}, d.Train.Targets)
+	several := write(t, dir, "several.csv", []byte("u,a,b,c\n1,1,1,0\n"))
+	for i, c := range []struct {
+		text string
+		o    OpenOptions
+		kind TargetKind
+		row  int
+	}{
+		{single, OpenOptions{TestFile: several}, SeveralLabels, 0}, {single + "4,0,0,0\n", OpenOptions{}, SeveralLabels, 3}, {"1,1,1,1\n", OpenOptions{}, SeveralLabels, 0},
+		{single + "4,.5,.25,.25\n", OpenOptions{}, Shares, -1}, {single + "4,.5,.25,.75\n", OpenOptions{}, Numbers, 0}, {single + "4,2,-1,0\n", OpenOptions{}, Numbers, 0},
+	} {
+		d := open(c.text, c.o)
+		require.Nil(t, d.OneHot)
+		kind, row := d.TargetKind()
+		require.Equal(t, c.kind, kind, i)
+		if kind == SeveralLabels {
+			require.Equal(t, c.row, row, i)
+		}
+	}
+}

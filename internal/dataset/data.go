@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"slices"
 )
@@ -21,7 +22,10 @@ type Data struct {
 	ID                 string   // name of the column or array that names the rows; "" for none
 	IntegerLabels      bool     // every target of every part is an integer or a word
 	Notes              []string // on how the files were understood
+	OneHot             []string // names of the columns whose places in a row of targets are the labels; nil for others
 	Names              []string // the labels 0, 1, … as words, where the data have words; nil where they have integers
+
+	kinds int // of labels that are the places of ones in rows of targets; 0 for others
 }
 
 // HeaderColumns are the names of the features as they stand in the file, with those that were left out.
@@ -61,6 +65,55 @@ func (d *Data) CountClasses(n int) bool {
 		s.known = all
 	}
 	return true
+}
+
+// AddClasses makes these labels classes too, though no row has them. It is called before rows are selected.
+func (d *Data) AddClasses(labels []int) {
+	all := distinct(d.Train.known, labels)
+	for _, s := range d.parts() {
+		s.known = all
+	}
+}
+
+// TargetKind says what targets of several columns hold.
+type TargetKind int
+
+// Several targets a row are numbers, or 0 and 1 with other than a single one in some row, or shares of 1.
+const (
+	Numbers TargetKind = iota
+	SeveralLabels
+	Shares
+)
+
+// TargetKind says what the targets of a row are, with the first row of the file that shows it.
+func (d *Data) TargetKind() (kind TargetKind, row int) {
+	row = -1
+	binary, shares := true, true
+	for _, s := range d.parts() {
+		width := s.Width()
+		if s.Labels != nil || width == 1 {
+			return Numbers, 0
+		}
+		for i := 0; i < s.n && width > 1 && (binary || shares); i++ {
+			sum := 0.0
+			for _, v := range s.Targets[i*width : (i+1)*width] {
+				binary = binary && (v == 0 || v == 1)
+				shares = shares && v >= 0 && v <= 1
+				sum += v
+			}
+			shares = shares && math.Abs(sum-1) < 1e-3
+			if row < 0 && sum != 1 {
+				row = s.Row(i)
+			}
+		}
+	}
+	switch {
+	case binary && !shares:
+		return SeveralLabels, row
+	case shares && !binary:
+		return Shares, row
+	}
+	return Numbers, 0
 }
 
 // hasPixels reports whether the inputs of some part are pixels.
@@ -104,6 +157,12 @@ func (d *Data) finish() (*Data, error) {
 		}
 	}
 	known := distinct(d.Train.Labels, d.Valid.Labels, d.Test.Labels)
+	if d.kinds > 0 {
+		known = nil
+	}
+	for k := range d.kinds {
+		known = append(known, k)
+	}
 	if d.Names != nil {
 		known = make([]int, len(d.Names))
 		for k := range known {

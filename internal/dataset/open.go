@@ -34,6 +34,10 @@ type OpenOptions struct {
 	// targets are words.
 	ClassNames []string
 
+	// RealTargets leaves targets of several columns with a single one in each row, and zeros else, the numbers that they
+	// are. They are labels otherwise.
+	RealTargets bool
+
 	// Spare tells of the columns of features of a table, which are those beside the targets and the ID, whether no input
 	// takes each. Where some field of one is no number the column is left out, which a note says. Nil takes all.
 	Spare func(columns []string) []bool

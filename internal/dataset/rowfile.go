@@ -86,7 +86,7 @@ func (p storage) arraysByRange(ctx context.Context, source string, names []strin
 	if need := float64(b.len()) * rowBytes(l.width()); most > 0 && need > float64(most) {
 		return nil, &Error{File: source, Problem: fmt.Sprintf("what is kept of its %d rows takes %.0f bytes of memory, of which %d may be used", b.len(), need, most), Remedy: "give fewer rows, or allow more memory"}
 	}
-	t := &table{file: source, files: names, far: b, n: b.len()}
+	t := &table{file: source, files: names, far: b, n: b.len(), real: l.real}
 	shape := slices.Clone(first.Shape)
 	shape[0] = t.n
 	if err := t.shapeInputs(shape, first.Type, first.IsBytes()); err != nil {

@@ -19,6 +19,8 @@ type table struct {
 	files   []string // that file stands for; nil where it is one
 	columns []string // features, in file order; nil for pictures
 	spare   []bool   // of each feature: no input takes it, so that its fields need not be numbers; nil where all are taken
+	kinds   int      // of rows of targets with a single one, which are labels: their number of targets; 0 for others
+	real    bool     // such rows stay numbers
 	text    []bool   // of each feature: it is spare, and some field is no number; nil where none is
 	all     []string // names of the features before some were left out: see leaveOut; nil where none was
 	shape   []int    // of a picture; nil for features
@@ -39,6 +41,7 @@ type layout struct {
 	target string                        // "" is the last column; several are separated by commas
 	id     string                        // "" is none
 	names  []string                      // words that labels may be
+	real   bool                          // rows of targets with a single one stay numbers
 	spare  func(columns []string) []bool // of features: see OpenOptions.Spare; nil where all are taken
 	like   *table
 	rows   float64 // about how many there are; 0 where nobody knows

@@ -63,7 +63,7 @@ func OpenAutoencoder(ctx context.Context, c *job.Job, f *Flags, src AutoencoderS
 		}
 		m = m.Trained(net)
 	}
-	d, err := openData(ctx, c, &f.Data, &f.Model, &Model{Meta: m.Meta}, f.Limits.Memory)
+	d, err := openData(ctx, c, &f.Data, &f.Model, &f.Task, &Model{Meta: m.Meta}, f.Limits.Memory)
 	if err != nil {
 		return nil, err
 	}

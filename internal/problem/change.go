@@ -115,7 +115,7 @@ func (p *Problem) WithRows(ctx context.Context, c *job.Job, name, index string) 
 	added := d
 	if !same {
 		f.Name, f.TestFile, f.ValidFile, f.Split = name, "", "", nil
-		if added, err = openData(ctx, c, &f, &p.flags.Model, p.Model, p.Limits.Memory); err != nil {
+		if added, err = openData(ctx, c, &f, &p.flags.Model, &p.flags.Task, p.Model, p.Limits.Memory); err != nil {
 			return nil, false, err
 		}
 		switch {

@@ -162,11 +162,14 @@ type Examples struct {
 }
 
 // openData reads the data for a model, or makes them.
-func openData(ctx context.Context, c *job.Job, f *DataFlags, mf *ModelFlags, m *Model, memory int64) (*dataset.Data, error) {
+func openData(ctx context.Context, c *job.Job, f *DataFlags, mf *ModelFlags, task *TaskFlags, m *Model, memory int64) (*dataset.Data, error) {
 	if f.Held != nil {
 		return f.Held, nil
 	}
 	o := f.options(memory)
+	if name := cmp.Or(task.Likelihood, m.Meta.Likelihood); name != "" {
+		o.RealTargets = !HasClasses(LikelihoodNamed(name))
+	}
 	o.ClassNames = append(slices.Clone(o.ClassNames), m.Meta.ClassNames...)
 	if err := m.Meta.columns(ctx, f.Name, o); err != nil {
 		return nil, err

@@ -181,10 +181,16 @@ func labelsOf(from string, list []string, d *dataset.Data) ([]int, error) {
 	var labels []int
 	for _, class := range list {
 		k, err := strconv.Atoi(class)
-		if d.Names != nil {
+		if at := slices.Index(d.OneHot, class); at >= 0 {
+			k = at
+		} else if d.Names != nil {
 			var ok bool
 			if k, ok = slices.BinarySearch(d.Names, class); !ok {
-				return nil, fmt.Errorf("%s: %s is not a class of %s, which are %s", from, class, d.Source, job.Cut(JoinNames(d.Names), 60))
+				remedy := ""
+				if !slices.ContainsFunc(d.Names, func(name string) bool { return !slices.Contains(list, name) }) {
+					remedy = fmt.Sprintf("; a class that no row has is named by --class-names %s", job.Word(JoinNames(list)))
+				}
+				return nil, fmt.Errorf("%s: %s is not a class of %s, which are %s%s", from, class, d.Source, job.Cut(JoinNames(d.Names), 60), remedy)
 			}
 		} else if err != nil {
 			return nil, fmt.Errorf("%s: the labels of %s are numbers, and %q is none; give numbers, and names with --class-names", from, d.Source, class)

@@ -66,7 +66,7 @@ func OpenFile(ctx context.Context, c *job.Job, f *Flags, path string, kind FileK
 	}
 	var d *dataset.Data
 	if !f.Data.gone {
-		d, err = openData(ctx, c, &f.Data, &f.Model, m, f.Limits.Memory)
+		d, err = openData(ctx, c, &f.Data, &f.Model, &f.Task, m, f.Limits.Memory)
 	}
 	if err == nil && saved != nil {
 		d, err = saved.data(d)
@@ -121,7 +121,7 @@ func (p *Problem) TrainNames() RowNames { return NamesOf(p.Examples.Train, 0, p.
 // OpenToTrain reads the data for a model that is still to be trained, of this name and with the number of outputs that
 // suits the data. plan refuses what cannot fit before anything large is taken, for n training examples.
 func OpenToTrain(ctx context.Context, c *job.Job, f *Flags, name string, outputs func(d *dataset.Data, classes []int) int, plan func(d *dataset.Data, n int) error) (*Problem, error) {
-	d, err := openData(ctx, c, &f.Data, &f.Model, &Model{Meta: &Metadata{}}, f.Limits.Memory)
+	d, err := openData(ctx, c, &f.Data, &f.Model, &f.Task, &Model{Meta: &Metadata{}}, f.Limits.Memory)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func OpenToTrain(ctx context.Context, c *job.Job, f *Flags, name string, outputs
 // problem decides what the outputs of a model mean, which rows of the data to train on, and how they are scaled. prior
 // and saved may be nil; plan, if not nil, looks at the number of training rows.
 func (f *Flags) problem(ctx context.Context, c *job.Job, m *Model, d *dataset.Data, prior *PriorFile, saved *SavedFile, plan func(n int) error) (*Problem, error) {
-	t, err := chooseTask(&f.Task, &f.Data, m, d)
+	t, err := chooseTask(c, &f.Task, &f.Data, m, d)
 	if err != nil && saved != nil {
 		return nil, fmt.Errorf("%s: its likelihood and classes do not go with %s and %s; give --data that it was fitted on, or fit it again", saved.path, m.Name, d.Source)
 	}

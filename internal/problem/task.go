@@ -1,6 +1,7 @@
 package problem
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -123,7 +124,7 @@ func (t *Task) NoiseGiven() bool    { return t.NoiseFrom == fromNoiseFlag }
 func (t *Task) NoiseRecorded() bool { return t.NoiseFrom == fromMetadata }
 
 // chooseTask decides by the flags, then by the metadata of the model, then by the data.
-func chooseTask(f *TaskFlags, data *DataFlags, m *Model, d *dataset.Data) (*Task, error) {
+func chooseTask(c *job.Job, f *TaskFlags, data *DataFlags, m *Model, d *dataset.Data) (*Task, error) {
 	// Ask the flags, then the metadata. Where labels are words, names are classes. Flags that contradict the metadata
 	// are an error.
 	var w wanted
@@ -170,9 +171,19 @@ func chooseTask(f *TaskFlags, data *DataFlags, m *Model, d *dataset.Data) (*Task
 	if w.classes == nil {
 		w.classes, w.from = recorded, m.Name+": its metadata entry "+KeyClasses
 	}
-	name := f.Likelihood
-	if name == "" {
-		name = m.Meta.Likelihood
+	name := cmp.Or(f.Likelihood, m.Meta.Likelihood)
+	if kind, row := d.TargetKind(); kind != dataset.Numbers && (name == "" || HasClasses(LikelihoodNamed(name))) {
+		// Several labels or shares of classes a row are not read yet.
+		what := fmt.Sprintf("the target columns %s are several labels a row, each of them 0 or 1 (row %d of the %s rows has other than a single one): such labels are not read yet", dataset.QuoteList(d.TargetColumns), row, d.Train.Part)
+		remedy := "take one label at a time, by a network with one output and --target with its column"
+		if kind == dataset.Shares {
+			what = fmt.Sprintf("the target columns %s are shares of 1 in each row, soft labels: such labels are not read yet", dataset.QuoteList(d.TargetColumns))
+			remedy = "give one column of labels, such as the most probable class of each row"
+		}
+		if name == "" {
+			remedy += ", or --likelihood gaussian if the network predicts these numbers themselves"
+		}
+		return nil, fmt.Errorf("%s: %s; %s", d.Source, what, remedy)
 	}
 	if name == "" {
 		// Labels are bernoulli or categorical, other targets gaussian. More than two whole numbers in a table are no
@@ -211,19 +222,18 @@ func chooseTask(f *TaskFlags, data *DataFlags, m *Model, d *dataset.Data) (*Task
 		return nil, fmt.Errorf("%s has %d outputs, but the %s likelihood is for one; give --likelihood categorical", m.Name, m.Outputs, name)
 	case IsSoftmax(t.Likelihood) && m.Outputs == 1:
 		return nil, fmt.Errorf("%s has one output, but the %s likelihood needs one for each class; give --likelihood bernoulli", m.Name, name)
+	case !d.IntegerLabels && d.Train.Width() > 1:
+		return nil, fmt.Errorf("%s: %d targets a row, %s, but the %s likelihood takes one label; name its column with --target", d.Source, d.Train.Width(), dataset.QuoteList(d.TargetColumns), name)
 	case !d.IntegerLabels:
-		return nil, fmt.Errorf("%s: the targets are not all integers, which the %s likelihood needs; give --likelihood gaussian, or --target with a column of labels", d.Source, name)
+		remedy := targetRemedy(d, max(m.Outputs, 2))
+		if m.Outputs == 1 {
+			remedy = "give --likelihood gaussian for a regression, or --target with a column of labels"
+		}
+		return nil, fmt.Errorf("%s: the targets are not all integers, which the %s likelihood needs: %s; %s", d.Source, name, targetText(d, 1), remedy)
 	}
-	classes, from, remedy := w.classes, w.from, "name them with --classes"
-	if classes == nil {
-		classes, from = d.Classes(), d.Source
-		remedy += ", or give --likelihood gaussian or poisson for a regression"
-	}
-	if m.Net == nil {
-		remedy += ", or give --arch one output for each class"
-	}
-	if want := max(m.Outputs, 2); len(classes) != want {
-		return nil, fmt.Errorf("%s: %d classes (%s), but %s tells %d apart; %s", from, len(classes), job.Cut(classText(classes, d), 40), m.Name, want, remedy)
+	classes, err := w.all(c, m, d)
+	if err != nil {
+		return nil, err
 	}
 	t.Classes = classes
 	// Their names are the data's, else the wanted ones.
@@ -235,9 +245,70 @@ func chooseTask(f *TaskFlags, data *DataFlags, m *Model, d *dataset.Data) (*Task
 	case w.names != nil && len(w.names) != len(t.Classes):
 		return nil, fmt.Errorf("%d names of classes (%s), but %s tells %d apart; give --class-names one for each", len(w.names), job.Cut(JoinNames(w.names), 40), m.Name, len(t.Classes))
 	default:
-		t.Names = w.names
+		if t.Names = w.names; t.Names == nil && d.OneHot != nil {
+			for _, k := range t.Classes {
+				t.Names = append(t.Names, d.OneHot[k])
+			}
+		}
 	}
 	return t, nil
+}
+
+// all are the classes that the outputs of a model stand for: those that are wanted, else all labels of the data. Labels
+// that no row has count where the classes are wanted and none of the data is left out, or where numbers from 0 are
+// the only ones that fit.
+func (w *wanted) all(c *job.Job, m *Model, d *dataset.Data) ([]int, error) {
+	want, known := max(m.Outputs, 2), d.Classes()
+	outside := func(list, of []int) []int {
+		return slices.DeleteFunc(slices.Clone(list), func(k int) bool { return slices.Contains(of, k) })
+	}
+	if w.classes != nil {
+		if len(w.classes) != want {
+			return nil, fmt.Errorf("%s: %d classes (%s), but %s tells %d apart; name as many%s", w.from, len(w.classes), job.Cut(classText(w.classes, d), 40), m.Name, want, orArch(m))
+		}
+		if lacking := outside(w.classes, known); len(lacking) > 0 && (w.from != "--classes" || len(outside(known, w.classes)) == 0) {
+			d.AddClasses(lacking)
+			c.Note("%s: no row is of class %s", d.Source, FormatInts(lacking))
+		}
+		return w.classes, nil
+	}
+	fail := func(remedy string, a ...any) ([]int, error) {
+		return nil, fmt.Errorf("%s: %s (%s), but %s tells %d apart; %s%s", d.Source, result.Some(len(known), "class", "classes"), job.Cut(classText(known, d), 40), m.Name, want, fmt.Sprintf(remedy, a...), orArch(m))
+	}
+	from := func(first int) []int {
+		list := make([]int, want)
+		for k := range list {
+			list[k] = first + k
+		}
+		return list
+	}
+	switch {
+	case len(known) == want:
+		return known, nil
+	case len(known) > want && m.Outputs == 1:
+		return fail("name two of them with --classes, or give --likelihood gaussian or poisson for a regression")
+	case len(known) > want:
+		return fail("name %d of them with --classes", want)
+	case d.Names != nil:
+		return fail("name all %d with --class-names in the order of the outputs", want)
+	case len(known) > 0 && known[0] == 0 && known[len(known)-1] < want:
+		d.AddClasses(from(0))
+		c.Note("%s: its labels are %s of the numbers 0 to %d, and are taken for those of the outputs; --classes names others", d.Source, job.Count(len(known)), want-1)
+		return from(0), nil
+	case len(known) > 0 && known[0] > 0 && known[len(known)-1] == want:
+		return fail("give --classes %s if they count from 1", FormatInts(from(1)))
+	case len(known) > 0 && known[0] > 0 && known[len(known)-1] < want:
+		return fail("give --classes %s if they count from 0, or --classes %s from 1", FormatInts(from(0)), FormatInts(from(1)))
+	}
+	return fail("name the label of each output with --classes, those that no row has too")
+}
+
+// orArch says what else helps a model that is still to be trained.
+func orArch(m *Model) string {
+	if m.Net != nil {
+		return ""
+	}
+	return ", or give --arch one output for each class"
 }
 
 // firstPositive is the number of a flag, else of the metadata, else 1.
