@@ -266,7 +266,7 @@ func (w *wanted) all(c *job.Job, m *Model, d *dataset.Data) ([]int, error) {
 		if len(w.classes) != want {
 			return nil, fmt.Errorf("%s: %d classes (%s), but %s tells %d apart; name as many%s", w.from, len(w.classes), job.Cut(classText(w.classes, d), 40), m.Name, want, orArch(m))
 		}
-		if lacking := outside(w.classes, known); len(lacking) > 0 && (w.from != "--classes" || len(outside(known, w.classes)) == 0) {
+		if lacking := outside(w.classes, known); len(lacking) > 0 && want-len(lacking) > 1 && len(outside(known, w.classes)) == 0 {
 			d.AddClasses(lacking)
 			c.Note("%s: no row is of class %s", d.Source, FormatInts(lacking))
 		}
@@ -285,6 +285,8 @@ func (w *wanted) all(c *job.Job, m *Model, d *dataset.Data) ([]int, error) {
 	switch {
 	case len(known) == want:
 		return known, nil
+	case len(known) == 1:
+		return fail("take rows of another class too")
 	case len(known) > want && m.Outputs == 1:
 		return fail("name two of them with --classes, or give --likelihood gaussian or poisson for a regression")
 	case len(known) > want:

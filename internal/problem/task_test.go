@@ -33,7 +33,7 @@ func TestClassesOfOutputs(t *testing.T) {
 		want    []int
 	}{
 		{3, "0,1,2", "", []int{0, 1, 2}}, {3, "7,9,5", "", []int{5, 7, 9}}, {3, "0,1,1", "", []int{0, 1, 2}}, {4, "0,3", "", []int{0, 1, 2, 3}},
-		{3, "0,1", "2,0,1", []int{2, 0, 1}}, {3, "1,2", "1,2,3", []int{1, 2, 3}}, {3, "4,9", "4,7,9", []int{4, 7, 9}}, {2, "0,1,2", "0,2", []int{0, 2}}, {1, "1,1", "0,1", []int{0, 1}},
+		{3, "0,1", "2,0,1", []int{2, 0, 1}}, {3, "1,2", "1,2,3", []int{1, 2, 3}}, {3, "4,9", "4,7,9", []int{4, 7, 9}}, {2, "0,1,2", "0,2", []int{0, 2}},
 	} {
 		got, err := task(c.outputs, c.labels, DataFlags{ClassText: c.classes})
 		require.NoError(t, err, c)
@@ -48,6 +48,7 @@ func TestClassesOfOutputs(t *testing.T) {
 		{3, "1,3", "2 classes (1,3), but net tells 3 apart; give --classes 1,2,3 if they count from 1"},
 		{3, "0,7", "2 classes (0,7), but net tells 3 apart; name the label of each output with --classes, those that no row has too"},
 		{3, "0,1,2,3", "4 classes (0,1,2,3), but net tells 3 apart; name 3 of them with --classes"},
+		{1, "1,1", "1 class (1), but net tells 2 apart; take rows of another class too"},
 		{3, "a,b", "2 classes (a,b), but net tells 3 apart; name all 3 with --class-names in the order of the outputs"},
 	} {
 		_, err := task(c.outputs, c.labels, DataFlags{})
