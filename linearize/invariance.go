@@ -56,9 +56,6 @@ func Invariances(ctx context.Context, src Source, theta []float64) ([]Invariance
 				_, full := k.(*Full)
 				at := make(map[string]int)
 				for _, s := range l.spans {
-					only := make([]float64, len(theta))
-					copy(only[s.Offset:s.Offset+s.Len()], theta[s.Offset:])
-					l.only = append(l.only, only)
 					name := "" // all tensors of a block that is one layer
 					if full {
 						name = upToDot(s.Name)
@@ -78,7 +75,7 @@ func Invariances(ctx context.Context, src Source, theta []float64) ([]Invariance
 			return fmt.Errorf("linearize: a batch has %d blocks where the first had %d", len(b.Blocks), len(layers))
 		}
 		for i, k := range b.Blocks {
-			if err := layers[i].add(ctx, k, b); err != nil {
+			if err := layers[i].add(ctx, k, b, theta); err != nil {
 				return err
 			}
 		}
@@ -98,9 +95,8 @@ func Invariances(ctx context.Context, src Source, theta []float64) ([]Invariance
 // blockNorms has the sums of squares for the layers and tensors of a block.
 type blockNorms struct {
 	spans  []Span
-	layer  []int       // layer of each tensor, counted from 0
-	only   [][]float64 // for each tensor: θ* in it and zero elsewhere
-	jw     []float64   // ‖J w‖² of each layer
+	layer  []int     // layer of each tensor, counted from 0
+	jw     []float64 // ‖J w‖² of each layer
 	tensor []struct{ jw, j float64 }
 }
 
@@ -112,57 +108,61 @@ func upToDot(name string) string {
 	return name
 }
 
-func (l *blockNorms) add(ctx context.Context, k Block, b *Batch) error {
-	whole := make([][]float64, len(l.jw))
-	for i := range whole {
-		whole[i] = make([]float64, b.Len()*b.Outputs())
-	}
-	for t, only := range l.only {
-		part := make([]float64, b.Len()*b.Outputs())
-		k.AddMulVec(part, only)
-		l.tensor[t].jw += dense.Dot(part, part)
-		dense.Axpy(whole[l.layer[t]], 1, part)
-	}
-	for i, w := range whole {
-		l.jw[i] += dense.Dot(w, w)
-	}
-	squares, err := tensorSquares(ctx, k, b)
-	for t, s := range squares {
-		l.tensor[t].j += s
-	}
-	return err
-}
-
-// tensorSquares returns the sum of the squares of J in each tensor of the block. It forms J example by example.
-func tensorSquares(ctx context.Context, k Block, b *Batch) ([]float64, error) {
-	spans, n, c := k.Spans(), b.Len(), b.Outputs()
-	parts := make([][]float64, n)
+// add adds the norms of a batch's block. It forms J example by example.
+func (l *blockNorms) add(ctx context.Context, k Block, b *Batch, theta []float64) error {
+	n, c := b.Len(), b.Outputs()
+	parts := make([][]float64, n) // for each example ‖J‖² and ‖J w‖² of each tensor, then ‖J w‖² of each layer
 	err := par.Do(ctx, 0, n, func(i int) error {
-		one, sums := k.Slice(i, i+1), make([]float64, len(spans))
+		one, spans := k.Slice(i, i+1), len(l.spans)
+		sums := make([]float64, 2*spans+len(l.jw))
 		parts[i] = sums
+		jw := mat.NewDense(c, spans, nil)
 		if o, ok := one.(*Outer); ok {
 			o.squares(sums)
-			return nil
+			only, column := make([]float64, len(theta)), make([]float64, c) // θ* in one tensor, zero elsewhere
+			for t, s := range l.spans {
+				copy(only[s.Offset:s.Offset+s.Len()], theta[s.Offset:])
+				clear(column)
+				one.AddMulVec(column, only)
+				jw.SetCol(t, column)
+				clear(only[s.Offset : s.Offset+s.Len()])
+			}
+		} else {
+			tile := mat.NewDense(c, Width(k), nil)
+			one.TileTo(tile)
+			for r := range c {
+				row := tile.RawRowView(r)
+				for t, s := range l.spans {
+					sums[t] += dense.Dot(row[:s.Len()], row[:s.Len()])
+					jw.Set(r, t, dense.Dot(row[:s.Len()], theta[s.Offset:s.Offset+s.Len()]))
+					row = row[s.Len():]
+				}
+			}
 		}
-		tile := mat.NewDense(c, Width(k), nil)
-		one.TileTo(tile)
+		whole := make([]float64, len(l.jw))
 		for r := range c {
-			row := tile.RawRowView(r)
-			for t, s := range spans {
-				sums[t] += dense.Dot(row[:s.Len()], row[:s.Len()])
-				row = row[s.Len():]
+			clear(whole)
+			for t, v := range jw.RawRowView(r) {
+				sums[spans+t] += v * v
+				whole[l.layer[t]] += v
+			}
+			for i, v := range whole {
+				sums[2*spans+i] += v * v
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	total := make([]float64, len(spans))
-	for _, p := range parts {
-		dense.Axpy(total, 1, p)
+	for _, part := range parts {
+		for t := range l.tensor {
+			l.tensor[t].j += part[t]
+			l.tensor[t].jw += part[len(l.tensor)+t]
+		}
+		dense.Axpy(l.jw, 1, part[2*len(l.tensor):])
 	}
-	return total, nil
+	return nil
 }
 
 // squares adds ‖a‖²Σ_c‖g_c‖² for the weight and Σ_c‖g_c‖² for the bias of one example to sums.

@@ -12,11 +12,11 @@ import (
 
 const (
 	// invarianceRows is the most rows on which layers before a normalization are looked for.
-	invarianceRows = 200
+	invarianceRows = 64
 	// invarianceWork bounds the entries of the Jacobian that this takes.
 	invarianceWork = 2e9
 	// inspectedRows and inspectedWork are the same where no data are there.
-	inspectedRows, inspectedWork = 16, 2e8
+	inspectedRows, inspectedWork = 4, 2e8
 	inspectedBytes               = 64 << 20 // of their inputs and Jacobian
 )
 
