@@ -138,7 +138,7 @@ func hostileCases() []badCase {
 	add("no node", "does not depend on any parameter", v, func(g *graph) string { return "x" })
 	add("no input", "does not depend on the input", v, func(g *graph) string { return g.op("Relu", in(g.param(1, 3))) })
 	add("integers as output", "integer", v, func(g *graph) string { return g.op("Shape", in(g.input())) })
-	add("condition of the input", "its condition depends on the values of the input", v, func(g *graph) string {
+	add("condition of three numbers", "its condition is of shape [1 3], not one truth value", v, func(g *graph) string {
 		return g.op("If", in(g.input()), branch("then_branch", g.model.Graph.Nodes[0], g.name("y")), branch("else_branch", g.model.Graph.Nodes[0], g.name("y")))
 	})
 	add("no branch", `it has no then_branch`, v, func(g *graph) string {

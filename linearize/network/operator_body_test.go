@@ -2,12 +2,15 @@ package network_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // newEvaluator returns one for a graph inside another.
@@ -255,6 +258,43 @@ func bodyCases() []operatorCase {
 		return g.op("Sum", in(x, g.call("Maybe", in(x, g.truth(false), g.param(3, 3)))))
 	})
 	return all
+}
+
+// TestConditionsOfTheInput checks nodes If whose condition depends on the input: an example has the outputs and
+// derivatives of the branch that it takes, also where the other one has no numbers. Both branches read both inputs.
+func TestConditionsOfTheInput(t *testing.T) {
+	g := newGraph(13, 3)
+	other := *g.model.Graph.Inputs[0]
+	other.Name = "z"
+	g.model.Graph.Inputs = append(g.model.Graph.Inputs, &other)
+	h := g.op("MatMul", in(g.input(), g.param(3, 4)))
+	s := g.op("MatMul", in(h, g.param(4, 1)))
+	then := branch("then_branch", node("MatMul", in("z", g.param(3, 2)), nil), "t")
+	otherwise := branch("else_branch", node("Mul", in("r", "zw"), nil), "t")
+	otherwise.G.Nodes = append([]*onnx.Node{node("Neg", in(s), in("n")), node("Sqrt", in("n"), in("r")), node("MatMul", in("z", g.param(3, 2)), in("zw"))}, otherwise.G.Nodes...)
+	m := g.output(g.op("If", in(g.op("Greater", in(s, g.scalar(0)))), then, otherwise))
+	net := mustLoad(t, m)
+	require.Len(t, net.Inputs(), 2)
+	x, taken := mat.NewDense(12, 6, nil), map[bool]bool{}
+	rng := rand.New(rand.NewPCG(3, 4))
+	for i := range 12 {
+		for k := range 3 { // the evaluator has one input
+			v := rng.NormFloat64()
+			x.Set(i, k, v)
+			x.Set(i, 3+k, v)
+		}
+	}
+	b := testref.Must(net.Linearize(t.Context(), x))(t)
+	for i := range 12 {
+		e, want, err := run(m, &tensor{shape: []int{1, 3}, data: x.RawRowView(i)[:3]}, nil)
+		require.NoError(t, err)
+		testref.RequireClose(t, b.F.RawRowView(i), want.data, 1e-12, "f")
+		taken[e.value(s).data[0] > 0] = true
+	}
+	require.Len(t, taken, 2)
+	requireDifferences(t, net)
+	requireBatch(t, b, rand.New(rand.NewPCG(5, 6)))
+	require.Equal(t, net.Theta(), roundTrip(t, net).Theta())
 }
 
 // TestHostileFunctions checks that functions that cannot be inlined are refused in one

@@ -22,6 +22,7 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/ending"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
+	"github.com/funcgp/funcgp/linearize/network/internal/rewrite"
 )
 
 // maxElements bounds the number of elements of a tensor for one example, and the number of entries of an index
@@ -383,7 +384,10 @@ func (c *compiler) plan(wanted string) (output string, order []int) {
 	// Visit the nodes behind the output depth first, without recursion.
 	const open, done = 1, 2
 	mark := make([]int, len(c.graph.Nodes))
-	type frame struct{ node, next int }
+	type frame struct {
+		node, next int
+		reads      []string
+	}
 	var stack []frame
 	push := func(name string) {
 		i, ok := producer[name]
@@ -394,26 +398,36 @@ func (c *compiler) plan(wanted string) (output string, order []int) {
 			panic(refuse("network: the graph has a cycle through %s; %s", c.label(i), invalid))
 		}
 		mark[i] = open
-		stack = append(stack, frame{node: i})
+		stack = append(stack, frame{node: i, reads: rewrite.Reads(c.graph.Nodes[i])})
 	}
 	push(output)
 	for len(stack) > 0 {
 		f := &stack[len(stack)-1]
-		n := c.graph.Nodes[f.node]
-		if f.next == len(n.Inputs) {
+		if f.next == len(f.reads) {
 			mark[f.node] = done
 			order = append(order, f.node)
 			stack = stack[:len(stack)-1]
 			continue
 		}
-		name := n.Inputs[f.next]
+		name := f.reads[f.next]
 		f.next++
 		if name != "" {
 			c.uses[name]++
 			push(name)
 		}
 	}
-	return output, order
+	// Nodes that are read in branches of nodes If alone are left out until it is known which branches are taken.
+	direct := map[string]bool{output: true}
+	for _, i := range slices.Backward(order) {
+		if n := c.graph.Nodes[i]; slices.ContainsFunc(n.Outputs, func(name string) bool { return direct[name] }) {
+			for _, name := range n.Inputs {
+				direct[name] = true
+			}
+		}
+	}
+	return output, slices.DeleteFunc(order, func(i int) bool {
+		return !slices.ContainsFunc(c.graph.Nodes[i].Outputs, func(name string) bool { return direct[name] })
+	})
 }
 
 // Count returns the number of elements of a shape. It returns an error if there are no elements, or too many

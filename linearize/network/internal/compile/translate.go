@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
 	"github.com/funcgp/funcgp/linearize/network/internal/rewrite"
 )
@@ -199,12 +200,12 @@ func (c *compiler) result(v *value) {
 
 func init() {
 	register("Control flow", map[string]operator{
-		"If": {translate: (*compiler).condition, inputs: 1, note: "the condition is known without running the network: it may depend on shapes, but not on the input"},
+		"If": {translate: (*compiler).condition, inputs: 1, integers: ownType, note: "where the condition depends on the input, each example is its own batch and chooses between the results of both branches; no derivative through the condition"},
 	})
 }
 
-// A ConditionsError lists the nodes If of a graph and their conditions, which are known. The caller replaces each
-// node by the branch that it takes and compiles again; further nodes If may then be met.
+// A ConditionsError lists the nodes If of a graph and their conditions. The caller replaces each node by the branch
+// that it takes, or by a choice between both, and compiles again; further nodes If may then be met.
 type ConditionsError struct{ Conditions []rewrite.Condition }
 
 var _ error = (*ConditionsError)(nil)
@@ -234,10 +235,18 @@ func (u *undecided) add(n *onnx.Node) {
 // condition records which branch a node If takes.
 func (c *compiler) condition() {
 	v := c.input(0)
-	if !v.isInt || len(v.ints) != 1 || !v.ints[0].constant() {
-		panic(refuse("its condition depends on the values of the input or the batch size, so that examples may take different branches; export the model with the branch that is meant"))
+	next := rewrite.Condition{Result: rewrite.FirstResult(c.node)}
+	switch {
+	case graph.Product(v.shape) != 1:
+		panic(refuse("its condition is of shape %v, not one truth value; %s", v.shape, invalid))
+	case c.depends(v):
+		next.Open = true
+	case !v.isInt || !v.ints[0].constant():
+		panic(refuse("its condition depends on the batch size or the number of an example; export the model with the branch that is meant"))
+	default:
+		next.Then = v.ints[0].k != 0
 	}
-	c.undecided.conditions = append(c.undecided.conditions, rewrite.Condition{Result: rewrite.FirstResult(c.node), Then: v.ints[0].k != 0})
+	c.undecided.conditions = append(c.undecided.conditions, next)
 	c.undecided.add(c.node)
 }
 

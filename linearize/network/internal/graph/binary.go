@@ -44,7 +44,8 @@ func (o *Binary) Backward(s *State, nd *Node) {
 }
 
 // side adds the gradient of one operand; d is the partial derivative with respect to it. A broadcast element gets
-// the sum over the elements of the result that read it.
+// the sum over the elements of the result that read it. What has no influence on the outputs, as where a Where takes
+// the other element, adds nothing, even if its partial derivative is not finite.
 func (o *Binary) side(s *State, nd *Node, operand int, table []int32, d func(a, b, y float64) float64) {
 	if !s.needsGrad(nd.In[operand]) {
 		return
@@ -53,7 +54,9 @@ func (o *Binary) side(s *State, nd *Node, operand int, table []int32, d func(a, 
 		a, b, y := s.At(nd.In[0], e), s.At(nd.In[1], e), s.At(nd.Out, e)
 		dy, dx := s.GradAt(nd.Out, e), s.GradAt(nd.In[operand], e)
 		for i, g := range dy {
-			dx[Pick(table, i)] += g * d(a[Pick(o.Left, i)], b[Pick(o.Right, i)], y[i])
+			if g != 0 {
+				dx[Pick(table, i)] += g * d(a[Pick(o.Left, i)], b[Pick(o.Right, i)], y[i])
+			}
 		}
 	}
 }

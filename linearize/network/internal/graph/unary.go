@@ -32,14 +32,16 @@ func (u unary) Forward(s *State, nd *Node) {
 	}
 }
 
-// Backward implements Op.
+// Backward implements Op. As in a Binary, what has no influence adds nothing.
 func (u unary) Backward(s *State, nd *Node) {
 	size := s.Program.Slots[nd.Out].Size
 	for e := range s.N {
 		x, y := s.At(nd.In[0], e), s.At(nd.Out, e)
 		dx, dy := s.GradAt(nd.In[0], e), s.GradAt(nd.Out, e)
 		for i := range size {
-			dx[i] += dy[i] * u.df(x[i], y[i])
+			if dy[i] != 0 {
+				dx[i] += dy[i] * u.df(x[i], y[i])
+			}
 		}
 	}
 }

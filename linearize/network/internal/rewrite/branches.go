@@ -11,6 +11,7 @@ import (
 type Condition struct {
 	Result string
 	Then   bool // the condition holds
+	Open   bool // the condition depends on the input: each example chooses between the results of both branches
 }
 
 // Conditional reports whether the graph has a node If, of which a branch is to be taken.
@@ -21,9 +22,9 @@ func (m *Rewritten) Conditional() bool {
 // Branches returns the model with the nodes and tensors of the branches that are taken in the
 // place of nodes If.
 func (m *Rewritten) Branches(taken []Condition) (*Rewritten, error) {
-	then := map[string]bool{}
+	conditions := map[string]Condition{}
 	for _, c := range taken {
-		then[c.Result] = c.Then
+		conditions[c.Result] = c
 	}
 	g := *m.Model.Graph
 	b := &brancher{names: &names{map[string]bool{}, map[string]int{}}, graph: &g, left: mostNodes}
@@ -33,9 +34,14 @@ func (m *Rewritten) Branches(taken []Condition) (*Rewritten, error) {
 	out.Model.Graph = &g
 	for _, n := range m.Model.Graph.Nodes {
 		list := []*onnx.Node{n}
-		if holds, ok := then[FirstResult(n)]; ok {
+		if c, ok := conditions[FirstResult(n)]; ok {
 			var err error
-			if list, err = b.lift(n, holds); err != nil {
+			if c.Open {
+				list, err = b.choose(n)
+			} else {
+				list, err = b.lift(n, c.Then)
+			}
+			if err != nil {
 				return nil, fmt.Errorf("node %d %s (If): %w", m.Number[n], Quote(n.Name), err)
 			}
 		}
@@ -61,6 +67,54 @@ type brancher struct {
 	names *names
 	graph *onnx.Graph
 	left  int // nodes that may still be copied
+}
+
+// choose returns the nodes of both branches, and nodes that choose between their results, which must have one shape.
+// The condition is one truth value for each example, whatever its shape.
+func (b *brancher) choose(n *onnx.Node) ([]*onnx.Node, error) {
+	var list []*onnx.Node
+	branches := [2]*onnx.Node{}
+	for i, name := range []string{"then", "else"} {
+		own := *n
+		own.Outputs = make([]string, len(n.Outputs))
+		for k, result := range n.Outputs {
+			if result != "" {
+				own.Outputs[k] = b.names.fresh(name, result)
+			}
+		}
+		nodes, err := b.lift(&own, i == 0)
+		if err != nil {
+			return nil, err
+		}
+		list, branches[i] = append(list, nodes...), &own
+	}
+	number := func(k int64) string {
+		t := &onnx.Tensor{Name: b.names.fresh(n.Name, "number"), Type: onnx.Int64, Dims: []int64{1}, Ints: []int64{k}}
+		b.graph.Initializers = append(b.graph.Initializers, t)
+		return t.Name
+	}
+	add := func(op, result string, attributes []*onnx.Attribute, inputs ...string) string {
+		if result == "" {
+			result = b.names.fresh(n.Name, op)
+		}
+		list = append(list, &onnx.Node{Name: n.Name, OpType: op, Inputs: inputs, Outputs: []string{result}, Attributes: attributes})
+		return result
+	}
+	rest, one := number(-1), number(1)
+	for k, result := range n.Outputs {
+		if result == "" {
+			continue
+		}
+		// The condition gets the shape N×1×…×1 with as many dimensions as the result.
+		shape := add("Shape", "", nil, branches[0].Outputs[k])
+		others := add("Sub", "", nil, add("Shape", "", nil, shape), one)
+		fill := &onnx.Tensor{Type: onnx.Int64, Dims: []int64{1}, Ints: []int64{1}}
+		ones := add("ConstantOfShape", "", []*onnx.Attribute{{Name: "value", Type: onnx.AttrTensor, T: fill}}, others)
+		dims := add("Concat", "", []*onnx.Attribute{{Name: "axis", Type: onnx.AttrInt}}, rest, ones)
+		condition := add("Reshape", "", nil, n.Inputs[0], dims)
+		add("Where", result, nil, condition, branches[0].Outputs[k], add("Reshape", "", nil, branches[1].Outputs[k], shape))
+	}
+	return list, nil
 }
 
 // lift returns the nodes of a branch, and adds its tensors to the graph. Names that the

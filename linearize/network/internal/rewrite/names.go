@@ -63,6 +63,35 @@ func (s *names) fresh(prefix, name string) string {
 // holdsGraphs reports whether an attribute has graphs inside.
 func holdsGraphs(a *onnx.Attribute) bool { return a.G != nil || len(a.Graphs) > 0 }
 
+// Reads returns the names of the values outside that a node reads, also in the graphs inside it.
+func Reads(n *onnx.Node) []string {
+	list := n.Inputs[:len(n.Inputs):len(n.Inputs)]
+	for _, a := range n.Attributes {
+		graphs := a.Graphs
+		if a.G != nil {
+			graphs = append(graphs[:len(graphs):len(graphs)], a.G)
+		}
+		for _, g := range graphs {
+			own, read := map[string]bool{"": true}, []string{}
+			for _, name := range defined(g) {
+				own[name] = true
+			}
+			for _, inner := range g.Nodes {
+				read = append(read, Reads(inner)...)
+			}
+			for _, v := range g.Outputs {
+				read = append(read, v.Name)
+			}
+			for _, name := range read {
+				if !own[name] {
+					list = append(list, name)
+				}
+			}
+		}
+	}
+	return list
+}
+
 // eachGraph returns the attribute with its graphs changed.
 func eachGraph(a *onnx.Attribute, change func(g *onnx.Graph) (*onnx.Graph, error)) (*onnx.Attribute, error) {
 	own := *a
