@@ -30,7 +30,7 @@ type Certificate struct {
 }
 
 // alarms are the codes of warnings that the network does not suit the data or the prior.
-var alarms = []string{"bad-fit", "class-order", "not-optimum", "overconfident", "targets-scaled", "wrong-outputs"}
+var alarms = []string{"bad-fit", "class-order", "loss-flattened", "loss-weighted", "not-optimum", "overconfident", "targets-scaled", "wrong-outputs"}
 
 // IsAlarm tells whether a warning says that the network does not suit the data or the prior.
 func IsAlarm(w error) bool { return slices.Contains(alarms, linearize.WarningOf(w).Code) }

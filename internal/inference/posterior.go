@@ -218,16 +218,18 @@ func (f *fit) linearize(ctx context.Context, keep bool) error {
 		return err
 	}
 	f.outputs = f.sites.F
-	if f.gradient, err = f.residualGradient(ctx); err != nil {
+	if f.gradient, err = f.pull(ctx, f.sites.Residual); err != nil {
 		return err
 	}
 	// Check network, data and prior by the sites and the gradient at θ*.
 	f.gradientNorm = gp.GradientNormOf(f.gradient, f.prior, f.theta)
-	at := &problem.AtTheta{F: f.sites.F, Gradient: f.gradientNorm}
+	at := &problem.AtTheta{F: f.sites.F, Gradient: f.gradientNorm, Pull: f.pull, Theta: f.theta}
 	if b, ok := f.source.(*linearize.Batch); ok {
 		at.X = b.X
 	}
-	f.preflight, f.alarms = f.problem.Preflight(ctx, at)
+	if f.preflight, f.alarms, err = f.problem.Preflight(ctx, at); err != nil {
+		return err
+	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -252,12 +254,12 @@ var errNotConcave = linearize.NewWarning("not-concave", math.NaN(), math.NaN(), 
 // gradientRows is how many rows Jᵀr is summed over at a time.
 const gradientRows = 1024
 
-// residualGradient returns Jᵀr over the training rows, length P.
-func (f *fit) residualGradient(ctx context.Context) ([]float64, error) {
+// pull returns Jᵀr over the training rows, length P, of residuals r, N×C.
+func (f *fit) pull(ctx context.Context, r *mat.Dense) ([]float64, error) {
 	m, e := f.problem.Model, f.problem.Examples
 	sum := make([]float64, len(f.theta))
 	if b, ok := f.source.(*linearize.Batch); ok {
-		b.MulTransVecTo(sum, mat.DenseCopyOf(f.sites.Residual).RawMatrix().Data)
+		b.MulTransVecTo(sum, mat.DenseCopyOf(r).RawMatrix().Data)
 		return sum, nil
 	}
 	n := e.Train.Len()
@@ -268,7 +270,7 @@ func (f *fit) residualGradient(ctx context.Context) ([]float64, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := m.Net.VJP(ctx, part, x, f.sites.Residual.Slice(lo, hi, 0, m.Outputs).(*mat.Dense)); err != nil {
+		if err := m.Net.VJP(ctx, part, x, r.Slice(lo, hi, 0, m.Outputs).(*mat.Dense)); err != nil {
 			return nil, err
 		}
 		for i, g := range part {

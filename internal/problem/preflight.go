@@ -24,6 +24,10 @@ type AtTheta struct {
 	F        *mat.Dense // outputs, N×C
 	X        *mat.Dense // inputs, N×D; nil reads them
 	Gradient float64    // norm of the gradient of the MAP objective at θ*
+
+	// Pull returns Jᵀr over the training rows, for residuals r, N×C; nil where that is not to be had.
+	Pull  func(ctx context.Context, r *mat.Dense) ([]float64, error)
+	Theta []float64 // parameters, with Pull
 }
 
 const (
@@ -49,9 +53,10 @@ const (
 //   - It does not predict its own training rows worse than a constant does, which its last
 //     bias alone could be: the shares of the classes, the mean target, the mean rate.
 //   - It is not surer than right there: see sureExcess.
+//   - It is no optimum of another loss: see trainingLoss.
 //
-// The third is skipped where the network records that it was trained on other rows.
-func (p *Problem) Preflight(ctx context.Context, at *AtTheta) (*result.Preflight, []error) {
+// The last two are skipped where the network records that it was trained on other rows. An error is that of at.Pull.
+func (p *Problem) Preflight(ctx context.Context, at *AtTheta) (*result.Preflight, []error, error) {
 	l := &look{problem: p, at: at}
 	l.score()
 	l.known = !p.TrainedOnOthers()
@@ -89,7 +94,7 @@ func (p *Problem) Preflight(ctx context.Context, at *AtTheta) (*result.Preflight
 	r.GradientNorm = result.Float(at.Gradient)
 	if l.outputs() {
 		r.Verdict = "warning"
-		return r, l.warnings
+		return r, l.warnings, nil
 	}
 	t := p.Task
 	rows := fmt.Sprintf("its own %d training rows", l.at.F.RawMatrix().Rows)
@@ -101,12 +106,16 @@ func (p *Problem) Preflight(ctx context.Context, at *AtTheta) (*result.Preflight
 	sure := l.known && l.excess > max(sureExcess, 4*l.excessSE)
 	scaled := HasNoise(t.Likelihood) && l.slope().better > otherScale
 	if !worse && !sure && !scaled {
-		return r, nil
+		err := l.trainingLoss(ctx, rows)
+		if len(l.warnings) > 0 {
+			r.Verdict = "warning"
+		}
+		return r, l.warnings, err
 	}
 	if order := l.order(ctx); order != nil {
 		l.warn(order)
 		r.Verdict = "warning"
-		return r, l.warnings
+		return r, l.warnings, nil
 	}
 	cause, remedy := l.cause(ctx)
 	switch {
@@ -120,7 +129,7 @@ func (p *Problem) Preflight(ctx context.Context, at *AtTheta) (*result.Preflight
 		l.warn(linearize.NewWarning("targets-scaled", l.rmse, math.NaN(), remedy, "On %s the network's outputs follow the targets on another scale, with RMSE %.4g. No answer is to be trusted, as %s.", rows, l.rmse, cause))
 	}
 	r.Verdict = "warning"
-	return r, l.warnings
+	return r, l.warnings, nil
 }
 
 // Number is a number that a report may leave out.

@@ -152,7 +152,8 @@ func (l *linearCase) warnings(t *testing.T, delta float64, from Origin) []error 
 	t.Helper()
 	l.pull() // the outputs at θ*
 	p := l.problem(t, delta, from)
-	r, warnings := p.Preflight(t.Context(), &AtTheta{F: l.f})
+	r, warnings, err := p.Preflight(t.Context(), &AtTheta{F: l.f})
+	require.NoError(t, err)
 	require.Equal(t, len(warnings) > 0, r.Verdict == "warning")
 	return warnings
 }
@@ -197,7 +198,8 @@ func TestPreflightFindsOrder(t *testing.T) {
 			p.Examples.Train.Class[i] = (c + 1) % k
 			p.Examples.Y.Set(i, 0, float64((c+1)%k))
 		}
-		_, warnings := p.Preflight(t.Context(), &AtTheta{F: l.f})
+		_, warnings, err := p.Preflight(t.Context(), &AtTheta{F: l.f})
+		require.NoError(t, err)
 		require.Len(t, warnings, 1)
 		require.ErrorContains(t, warnings[0], "the network's outputs are those of the classes in another order")
 		require.ErrorContains(t, warnings[0], "Give --classes "+want)
@@ -265,12 +267,14 @@ func TestPreflightFindsTargetScale(t *testing.T) {
 	mean, sd := stat.PopMeanStdDev(y, nil)
 	f := mat.DenseCopyOf(l.f)
 	f.Apply(func(_, _ int, v float64) float64 { return (v - mean) / sd }, f)
-	_, warnings := p.Preflight(t.Context(), &AtTheta{F: f})
+	_, warnings, err := p.Preflight(t.Context(), &AtTheta{F: f})
+	require.NoError(t, err)
 	require.NotEmpty(t, warnings)
 	require.ErrorContains(t, warnings[0], fmt.Sprintf("it was trained on scaled targets. Give --target-mean %.6g --target-sd %.6g", mean, sd))
 	// Outputs of the right mean but a tenth of the size.
 	f.Apply(func(i, _ int, _ float64) float64 { return mean + (l.f.At(i, 0)-mean)/10 }, f)
-	_, warnings = p.Preflight(t.Context(), &AtTheta{F: f})
+	_, warnings, err = p.Preflight(t.Context(), &AtTheta{F: f})
+	require.NoError(t, err)
 	require.ErrorContains(t, warnings[0], "follow the targets on another scale")
 }
 
@@ -283,11 +287,13 @@ func TestPreflightOfSureNetwork(t *testing.T) {
 	f := mat.DenseCopyOf(l.f)
 	f.Scale(12, f)
 	at := &AtTheta{F: f}
-	_, warnings := p.Preflight(t.Context(), at)
+	_, warnings, err := p.Preflight(t.Context(), at)
+	require.NoError(t, err)
 	require.Len(t, warnings, 1)
 	require.ErrorContains(t, warnings[0], "surer than right")
 	p.Model.Meta.Rows, p.Model.Meta.Data = "1-3", "other"
-	_, warnings = p.Preflight(t.Context(), at)
+	_, warnings, err = p.Preflight(t.Context(), at)
+	require.NoError(t, err)
 	require.Empty(t, warnings)
 }
 
@@ -356,7 +362,8 @@ func TestPreflightOfProbabilities(t *testing.T) {
 		for i := range n {
 			c.of(f.RawRowView(i))
 		}
-		_, warnings := p.Preflight(t.Context(), &AtTheta{F: f})
+		_, warnings, err := p.Preflight(t.Context(), &AtTheta{F: f})
+		require.NoError(t, err)
 		require.NotEmpty(t, warnings, name)
 		require.ErrorContains(t, warnings[0], c.says, name)
 		require.NotContains(t, fmt.Sprint(warnings), "--input-mean", name)
