@@ -30,8 +30,8 @@ from 9s.
 
 The exit status is 0, or 2 for a wrong command line and 1 for what is wrong with models,
 data and files, which will be wrong again. With any other the same command line may succeed:
-75 where the machine failed (disk full, out of memory, input or output), 130 after Ctrl-C,
-143 after SIGTERM, and where it was killed.
+75 where the machine failed (disk full, out of memory, input or output), 129 after SIGHUP,
+130 after Ctrl-C, 143 after SIGTERM, and where it was killed.
 
 "gpexplain @FILE" takes its arguments from a file, as a JSON list of strings: more than a
 command line holds, and what other users of the machine should not see there.`,

@@ -23,6 +23,7 @@ import (
 	"runtime/debug"
 	"syscall"
 
+	_ "github.com/funcgp/funcgp/cmd/gpexplain/internal/limits" // too low ones end the program in one line
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/job"
 )
@@ -32,6 +33,9 @@ func main() {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	var first os.Signal // written before ctx is done
 	go func() {
 		// The first signal ends the work in order, a second one the process.
@@ -40,8 +44,8 @@ func main() {
 		cancel()
 	}()
 	code := job.Status(os.Stderr, "gpexplain", run(ctx, os.Stdout, os.Stderr, os.Args[1:]))
-	if code == job.StatusInterrupted && first == syscall.SIGTERM {
-		code = job.StatusTerminated
+	if s, ok := map[os.Signal]int{syscall.SIGTERM: job.StatusTerminated, syscall.SIGHUP: job.StatusHungUp}[first]; ok && code == job.StatusInterrupted {
+		code = s
 	}
 	os.Exit(code)
 }

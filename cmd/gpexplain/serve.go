@@ -50,7 +50,8 @@ It listens on this machine alone, unless --addr says otherwise: it asks nobody w
 they are, and whoever reaches it can see the training examples. A Unix socket of
 --socket is its user's alone. --decisions keeps what was answered, when, of which rows and
 by which files: an answer that cannot be written there is not given. SIGINT (Ctrl-C) or
-SIGTERM ends it once running requests are answered, with exit status 0.
+SIGTERM ends it once running requests are answered, with exit status 0, and so does SIGHUP, but
+for a server with --decisions and without a terminal, which opens that file again.
 
 A program that starts it as its own process gives --parent-pid, so that the server does not
 outlive it, and --socket, or where there are no Unix sockets --addr 127.0.0.1:0 with
@@ -108,11 +109,12 @@ func (s *serveVerb) run(ctx context.Context, c *console.Console) error {
 func (s *serveVerb) answer(ctx context.Context, c *console.Console, asked *tally) error {
 	o := &serve.Options{Hosts: s.hosts, Version: "gpexplain " + programVersion(), Failed: func(what string) { fmt.Fprintln(c.Stderr, "gpexplain: a bug ended a request:", what) }}
 	if s.decisions != "" {
-		f, err := os.OpenFile(s.decisions, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		f, err := openDecisions(s.decisions)
 		if err != nil {
-			return fmt.Errorf("--decisions %s: %w; give another file", s.decisions, job.CauseOf(err))
+			return err
 		}
 		defer f.Close()
+		f.reopenOnHangup(c.Stderr)
 		o.Decisions = f
 	}
 	// The address is taken before long work, which it could be in vain.

@@ -99,6 +99,8 @@ func TestStatusOfMachines(t *testing.T) {
 		{job.StatusAgain, "", append(fit, "--model", broken), "input/output error"},
 		{job.StatusAgain, "", []string{"explain", "--posterior", broken}, "input/output error"},
 		{job.StatusAgain, "", []string{"merge", broken, "-o", part}, "input/output error"},
+		{job.StatusAgain, "ulimit -n 6; ", []string{"predict"}, "gpexplain: too few files may be open (ulimit -n); raise the limit\n"},
+		{job.StatusAgain, "ulimit -v 1500000; ", []string{"predict"}, "gpexplain: the address space is limited (ulimit -v)"},
 		{-int(unix.SIGABRT), "ulimit -d 1000000; ", []string{"predict", "--data", "digits:60000,10"}, "fatal error: "},
 	} {
 		c := exec.CommandContext(t.Context(), "/bin/sh", append([]string{"-c", x.limit + `exec "$0" "$@"`, os.Args[0]}, x.args...)...)

@@ -15,6 +15,7 @@ import (
 const (
 	StatusUsage       = 2   // a wrong command line
 	StatusAgain       = 75  // the machine failed: EX_TEMPFAIL of sysexits.h
+	StatusHungUp      = 129 // the terminal is gone: the same as below of SIGHUP
 	StatusInterrupted = 130 // Ctrl-C, as shells have it: 128 and the number of SIGINT
 	StatusTerminated  = 143 // the same of SIGTERM
 )
