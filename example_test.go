@@ -426,9 +426,20 @@ func ExamplePosterior_Rows() {
 	for _, x := range must(p.Predict(ctx, rows)) {
 		fmt.Printf("%.2f\n", x.ObservationMean)
 	}
+
+	// By the names of the columns, in any order and among others.
+	rows = must(p.Rows(ctx, mat.NewDense(1, 3, []float64{2, 7, 1}), "b", "id", "a"))
+	fmt.Printf("%.2f\n", must(p.Predict(ctx, rows))[0].ObservationMean)
+	_, err = p.Rows(ctx, mat.NewDense(1, 2, nil), "a", "c")
+	fmt.Println(err)
+	_, err = p.Rows(ctx, mat.NewDense(1, 3, nil), "a", "b", "a")
+	fmt.Println(err)
 	// Output:
 	// [0.26]
 	// [-0.60]
+	// [0.26]
+	// funcgp: the columns of x: there is no column "b"; use the column names of the data, or none
+	// funcgp: the columns of x: two columns have the same name "a"; rename one
 }
 
 // A bundle answers where neither network nor data are.

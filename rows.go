@@ -105,14 +105,31 @@ func (p *Posterior) Picture(ctx context.Context, img image.Image) (*Rows, error)
 	return p.read(ctx, &file, "the picture")
 }
 
-// Rows are the rows of x, N×D, in the units and the order of the columns of the training data; pixels run
-// from 0 to 255.
-func (p *Posterior) Rows(ctx context.Context, x mat.Matrix) (*Rows, error) {
+// Rows are the rows of x, N×D, in the units of the training data; pixels run from 0 to 255. Columns, if any are given,
+// name those of x: those of the training data are taken by their names, in any order and among others, and one that is
+// missing or there twice is an error. Without them the order is that of the training data.
+func (p *Posterior) Rows(ctx context.Context, x mat.Matrix, columns ...string) (*Rows, error) {
 	n, d := x.Dims()
+	places := make([]int, d)
+	for j := range places {
+		places[j] = j
+	}
+	if want := p.problem.Examples.Data.Columns; columns != nil {
+		if want == nil {
+			return nil, fmt.Errorf("funcgp: the inputs have shape %v, and their numbers no names; leave the columns out", p.problem.Examples.Data.Shape)
+		}
+		if len(columns) != d {
+			return nil, fmt.Errorf("funcgp: %d names of columns, but x has %d; name each", len(columns), d)
+		}
+		var err error
+		if places, err = dataset.Places(columns, want, nil, "the columns of x", 0); err != nil {
+			return nil, named(err)
+		}
+	}
 	var b bytes.Buffer
 	for i := range n {
-		for j := range d {
-			if j > 0 {
+		for k, j := range places {
+			if k > 0 {
 				b.WriteByte(',')
 			}
 			b.WriteString(strconv.FormatFloat(x.At(i, j), 'g', -1, 64))

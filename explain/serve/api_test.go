@@ -254,7 +254,7 @@ func TestConcurrent(t *testing.T) {
 // base64 in JSON is what encoding/json and Python's json with base64 write.
 func TestPictureIsBase64(t *testing.T) {
 	var r request
-	require.NoError(t, r.decode([]byte(`{"picture":"`+base64.StdEncoding.EncodeToString([]byte{1, 2, 255})+`"}`), 1, 1))
+	require.NoError(t, r.decode([]byte(`{"picture":"`+base64.StdEncoding.EncodeToString([]byte{1, 2, 255})+`"}`), nil, 1, 1))
 	require.Equal(t, []byte{1, 2, 255}, r.Picture)
 }
 

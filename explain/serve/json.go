@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/result"
@@ -28,7 +30,7 @@ const (
 // A request asks about one input, by one of Row, Values, Picture and Table; or about several, by Rows.
 type request struct {
 	Row     *int       `json:"row"`     // number of a test row in the original file
-	Values  []*float64 `json:"values"`  // D numbers: features in the units of the data, or grey levels from 0 to 255
+	Values  []*float64 `json:"values"`  // D numbers: features in the units of the data, in JSON also by the names of their columns, or grey levels from 0 to 255
 	Picture []byte     `json:"picture"` // a PNG or JPEG file, base64 in JSON
 	Table   *string    `json:"table"`   // a CSV file of one row
 	Rows    []byte     `json:"rows"`    // lines of a table, or a .npy file; in JSON lists of D numbers as Values
@@ -59,8 +61,9 @@ func (ask *request) inputs() (n int) {
 
 // decode reads one JSON object and nothing else. It reads numbers and names one by one, and
 // stops at the first that no request may have, so that it takes memory for what a request
-// may have and not for what the body has. An input has d numbers, and there are at most so many rows.
-func (ask *request) decode(body []byte, d, most int) error {
+// may have and not for what the body has. An input has d numbers, which have names where there are columns, and there
+// are at most so many rows.
+func (ask *request) decode(body []byte, columns []string, d, most int) error {
 	j := json.NewDecoder(bytes.NewReader(body))
 	bad := func(err error) error {
 		if r := (*refusal)(nil); errors.As(err, &r) {
@@ -87,13 +90,23 @@ func (ask *request) decode(body []byte, d, most int) error {
 		case "row":
 			err = j.Decode(&ask.Row)
 		case "values":
-			ask.Values, err = decodeList[*float64](j, d, refusef(422, "bad_values", "values: more than %d numbers, which is what an input has", d))
+			var begin json.Token
+			if begin, err = j.Token(); err == nil && begin == json.Delim('{') {
+				var row []float64
+				if row, err = decodeNamed(j, columns, "values"); err == nil {
+					for i := range row {
+						ask.Values = append(ask.Values, &row[i])
+					}
+				}
+			} else if err == nil && begin != nil {
+				ask.Values, err = decodeListFrom[*float64](j, begin, d, refusef(422, "bad_values", "values: more than %d numbers, which is what an input has", d))
+			}
 		case "picture":
 			err = j.Decode(&ask.Picture)
 		case "table":
 			err = j.Decode(&ask.Table)
 		case "rows":
-			ask.Rows, err = decodeRows(j, d, most)
+			ask.Rows, err = decodeRows(j, columns, d, most)
 		case "fit":
 			err = j.Decode(&ask.Fit)
 		case "invert":
@@ -128,9 +141,59 @@ func (ask *request) decode(body []byte, d, most int) error {
 	return nil
 }
 
-// decodeRows reads a list of rows, of d numbers each, as the lines of a table; null is nil.
-func decodeRows(j *json.Decoder, d, most int) ([]byte, error) {
-	bad := refusef(422, "bad_rows", "rows: give a list of 1 to %d rows, each a list of %d numbers", most, d)
+// decodeNamed reads the rest of an object that has a number for each of these columns, and returns them in the order of
+// the columns. Errors begin with where it is in the request.
+func decodeNamed(j *json.Decoder, columns []string, where string) ([]float64, error) {
+	member, _, _ := strings.Cut(where, ":")
+	bad := func(format string, a ...any) error {
+		return refusef(422, "bad_"+member, "%s: %s; give a number for each of %s and nothing else", where, fmt.Sprintf(format, a...), dataset.QuoteList(columns))
+	}
+	if columns == nil {
+		return nil, refusef(422, "bad_"+member, "%s: the inputs have no names; give a list of numbers", where)
+	}
+	row, found := make([]float64, len(columns)), make([]bool, len(columns))
+	for j.More() {
+		key, err := j.Token()
+		if err != nil {
+			return nil, err
+		}
+		name, _ := key.(string) // the decoder allows no other key
+		at := slices.Index(columns, name)
+		if at < 0 {
+			return nil, bad("there is no column %.60q", name)
+		}
+		if found[at] {
+			return nil, bad("column %.60q is given twice", name)
+		}
+		token, err := j.Token()
+		if err != nil {
+			return nil, err
+		}
+		v, ok := token.(float64)
+		if !ok {
+			return nil, bad("column %.60q has %.40v", name, cmp.Or(token, any("null")))
+		}
+		row[at], found[at] = v, true
+	}
+	if _, err := j.Token(); err != nil {
+		return nil, err
+	}
+	var missing []string
+	for i, ok := range found {
+		if !ok {
+			missing = append(missing, columns[i])
+		}
+	}
+	if missing != nil {
+		return nil, bad("column %s is missing", dataset.QuoteList(missing))
+	}
+	return row, nil
+}
+
+// decodeRows reads a list of rows, each d numbers or an object as decodeNamed reads it, as the lines of a table; null is
+// nil.
+func decodeRows(j *json.Decoder, columns []string, d, most int) ([]byte, error) {
+	bad := refusef(422, "bad_rows", "rows: give a list of 1 to %d rows, each a list of %d numbers, or an object of as many by the names of the columns", most, d)
 	begin, err := j.Token()
 	if err != nil || begin == nil {
 		return nil, err
@@ -142,6 +205,17 @@ func decodeRows(j *json.Decoder, d, most int) ([]byte, error) {
 	for n := 0; j.More(); n++ {
 		if begin, err = j.Token(); err != nil {
 			return nil, err
+		}
+		if begin == json.Delim('{') && n < most {
+			row, err := decodeNamed(j, columns, fmt.Sprintf("rows: row %d", n))
+			if err != nil {
+				return nil, err
+			}
+			for _, v := range row {
+				table = append(strconv.AppendFloat(table, v, 'g', -1, 64), ',')
+			}
+			table[len(table)-1] = '\n'
+			continue
 		}
 		if begin != json.Delim('[') || n == most {
 			return nil, bad
@@ -176,6 +250,11 @@ func decodeList[T any](j *json.Decoder, most int, tooMany *refusal) ([]T, error)
 	if err != nil || begin == nil {
 		return nil, err
 	}
+	return decodeListFrom[T](j, begin, most, tooMany)
+}
+
+// decodeListFrom is decodeList after the first token, which is not null.
+func decodeListFrom[T any](j *json.Decoder, begin json.Token, most int, tooMany *refusal) ([]T, error) {
 	if begin != json.Delim('[') {
 		return nil, fmt.Errorf("%.40v is no list", begin)
 	}
@@ -190,7 +269,7 @@ func decodeList[T any](j *json.Decoder, most int, tooMany *refusal) ([]T, error)
 		}
 		list = append(list, one)
 	}
-	_, err = j.Token()
+	_, err := j.Token()
 	return list, err
 }
 

@@ -190,10 +190,10 @@ func TestOpenAPIDescribesRequests(t *testing.T) {
 	var want []string
 	for name := range s.Properties {
 		want = append(want, name)
-		require.NoError(t, new(request).decode([]byte(fmt.Sprintf(`{%q:null}`, name)), 1, 1))
+		require.NoError(t, new(request).decode([]byte(fmt.Sprintf(`{%q:null}`, name)), nil, 1, 1))
 	}
 	r := "{" + `"row":1,"values":[1],"picture":"AA==","table":"1","rows":[[1],[2]],"fit":"ink","invert":"no","top":1,"contrast":["a","b"],"output":1,"without":[1],"flip":true,"coverage":0.5` + "}"
-	require.NoError(t, new(request).decode([]byte(r), 1, 2))
+	require.NoError(t, new(request).decode([]byte(r), nil, 1, 2))
 	v := testref.Must(jsonschema.UnmarshalJSON(strings.NewReader(r)))(t)
 	require.NoError(t, s.Validate(v))
 	require.Len(t, want, len(v.(map[string]any)))

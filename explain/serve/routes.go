@@ -213,7 +213,7 @@ func (s *Server) compute(w http.ResponseWriter, r *http.Request, do func(ctx con
 	ask := new(request)
 	switch kind {
 	case "application/json":
-		err = ask.decode(body, problem.Elements(v.problem.Examples.Data.Shape), v.mostRows())
+		err = ask.decode(body, v.problem.Examples.Data.Columns, problem.Elements(v.problem.Examples.Data.Shape), v.mostRows())
 	case "text/csv":
 		text := string(body)
 		ask.Table, err = &text, ask.parameters(r)
@@ -376,6 +376,8 @@ type model struct {
 	Refit  bool         `json:"refit"`
 	Scale  result.Float `json:"scale"` // by which calibration multiplies the covariance; null without one
 
+	Temperature result.Float `json:"temperature"` // the same of the outputs of classes
+
 	Warnings linearize.Warnings `json:"warnings"`
 
 	Orders map[string]string `json:"orders"` // what the kinds of a prediction without examples mean, in a sentence
@@ -386,7 +388,7 @@ func (s *service) model() *model {
 	dark, _ := p.Examples.Data.Dark(context.Background()) // of rows in memory
 	m := &model{Schema: "funcgp/serve-model/1", Version: s.version, Model: p.Model.Name, Data: p.Examples.Data.Source, Classes: p.Task.ClassNames(),
 		Shape: p.Examples.Data.Shape, Columns: p.Examples.Data.Columns, Images: p.Examples.Data.Images(), Dark: p.Examples.Data.Images() && dark,
-		Train: p.Examples.Train.Len(), Method: q.How.Name, Refit: q.Dual.Refitted(), Scale: result.Undefined(), Warnings: s.warnings, Orders: orders}
+		Train: p.Examples.Train.Len(), Method: q.How.Name, Refit: q.Dual.Refitted(), Scale: result.Undefined(), Temperature: result.Undefined(), Warnings: s.warnings, Orders: orders}
 	if m.Classes == nil {
 		m.Target = p.Task.Quantity(p.Examples.Data.Target)
 	}
@@ -397,7 +399,7 @@ func (s *service) model() *model {
 		m.Tests = s.tests.Len()
 	}
 	if q.Calibration != nil {
-		m.Scale = q.Calibration.Scale
+		m.Scale, m.Temperature = q.Calibration.Scale, q.Calibration.Temperature
 	}
 	return m
 }

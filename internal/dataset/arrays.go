@@ -301,7 +301,7 @@ func byName(x *npy.Array, names, want []string, file string) (*npy.Array, error)
 	if len(x.Shape) != 2 || x.Shape[1] != len(names) || slices.Equal(names, want) {
 		return x, nil
 	}
-	at, err := placesOf(names, want, nil, file, 0)
+	at, err := Places(names, want, nil, file, 0)
 	if err != nil {
 		own := &table{}
 		own.nameColumns(len(want))
@@ -319,9 +319,9 @@ func byName(x *npy.Array, names, want []string, file string) (*npy.Array, error)
 	return out, nil
 }
 
-// placesOf are the places of these names in the header of a file, each of which must be there once; -1 of a spare one
+// Places are the places of these names in the header of a file, each of which must be there once; -1 of a spare one
 // that is not there.
-func placesOf(header, want []string, spare []bool, file string, line int) ([]int, error) {
+func Places(header, want []string, spare []bool, file string, line int) ([]int, error) {
 	at, many := map[string]int{}, map[string]int{}
 	for j, name := range header {
 		at[name] = j
@@ -341,7 +341,7 @@ func placesOf(header, want []string, spare []bool, file string, line int) ([]int
 		}
 	}
 	if missing != nil {
-		return nil, &Error{File: file, Line: line, Problem: "there is no column " + QuoteList(missing), Remedy: "use the column names of the data, or no header"}
+		return nil, &Error{File: file, Line: line, Problem: "there is no column " + QuoteList(missing), Remedy: "use the column names of the data, or none"}
 	}
 	if twice != nil {
 		return nil, &Error{File: file, Line: line, Problem: "two columns have the same name " + QuoteList(twice), Remedy: "rename one"}

@@ -427,7 +427,7 @@ func (o *InputOptions) columns(in *records, rec []string) (*columns, error) {
 	}
 	if named && o.Like.Columns != nil {
 		var err error
-		c.features, err = placesOf(c.header, o.Like.Columns, o.Spare, in.name, 1)
+		c.features, err = Places(c.header, o.Like.Columns, o.Spare, in.name, 1)
 		return c, err
 	}
 	if c.id >= 0 && c.id < d { // the features are the other columns

@@ -3,7 +3,7 @@
     import funcgp
 
     a = funcgp.fit(model, X, y, weight_decay=1e-3)  # an nn.Module, an ONNX file, an MLP of scikit-learn
-    p = a.predict(X_test)                           # p.probability, p.sd, p.novelty; p.frame()
+    p = a.predict(X_test)                           # p.probability, p.novelty.score; p.frame()
     e = a.explain(X_test[0])                        # e.terms, e.without([3, 17]), e.smallest_flip()
     a.save("model.gp")                              # funcgp.open("model.gp")
 """

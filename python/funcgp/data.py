@@ -434,7 +434,7 @@ def row_numbers(values: Any) -> List[int]:
             if e.code == "bad_without":
                 raise
             text = f"rows has {str(value)[:40]!r}, which is no number of a row"
-            raise Error("bad_without", text, "give whole numbers, as in terms.row", "rows") from None
+            raise Error("bad_without", text, "give whole numbers, as in terms.index", "rows") from None
     if not made:
         raise Error("bad_without", "rows is empty", "name one at least", "rows")
     return made

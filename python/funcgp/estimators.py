@@ -251,7 +251,7 @@ class Regressor(_Estimator):
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Expected observations, N or N×T, and with return_std their standard deviations."""
         p = self._predict(X)
-        return (p.mean, p.sd) if return_std else p.mean
+        return (p.observation_mean, p.observation_sd) if return_std else p.observation_mean
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R², the mean over targets."""

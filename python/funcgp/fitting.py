@@ -190,7 +190,8 @@ def _rows(model: Any, X: Any, columns: Optional[List[str]]) -> data.Rows:
 def _compare(posterior: Posterior, module: Any, X: np.ndarray) -> None:
     """Warns where the exported network says something else than the module for training rows, to float32."""
     some = np.unique(np.linspace(0, len(X) - 1, 1000).astype(int))
-    said = posterior.predict(X[some]).network.reshape(len(some), -1)
+    p = posterior.predict(X[some])
+    said = (p.mean if p.map_probability is None else p.map_probability).reshape(len(some), -1)
     tried = [X[some]]
     flat = X.reshape(len(X), -1).astype(np.float64)
     sd = flat.std(0)

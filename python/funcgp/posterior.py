@@ -130,22 +130,27 @@ class Posterior:
         def squeezed(a: Any) -> Any:
             return a[:, 0] if a is not None and a.ndim == 2 and a.shape[1] == 1 else a
 
-        mean = member("mean")
-        nothing = np.full(len(mean), np.nan)
-        score, rank = (nothing if a is None else a for a in (member("novelty", "score"), member("novelty", "rank")))
-        unlike: Dict[str, Any] = {"novelty": score, "novelty_rank": rank, "classes": self.classes, "index": index}
+        mean, calibrated = member("mean"), self.model["scale"] is not None
         probability = member("probability")
+        common: Dict[str, Any] = dict(
+            mean=mean,
+            covariance=member("covariance").reshape(len(mean), mean.shape[1], mean.shape[1]),
+            scale=float(self.model["scale"]) if calibrated else 1.0,
+            temperature=float(self.model["temperature"]) if calibrated else 1.0,
+            novelty=_novelty(member, len(mean)),
+            classes=self.classes,
+            index=index,
+        )
         if probability is not None:
             return Prediction(
-                label=self._labels_of(probability.argmax(1), member("class")),
+                class_=self._labels_of(probability.argmax(1), member("class")),
                 probability=probability,
-                mean=mean,
-                sd=member("probability_sd"),
-                network=member("map_probability"),
+                probability_sd=member("probability_sd"),
+                map_probability=member("map_probability"),
                 set=self._sets(member("set")) if covered else None,
-                **unlike,
+                **common,
             )
-        expected, sd, interval = squeezed(member("observation_mean")), squeezed(member("observation_sd")), None
+        expected, sd = squeezed(member("observation_mean")), squeezed(member("observation_sd"))
         if covered and expected.ndim == 2:
             raise Error("bad_coverage", "the regression has several targets", "leave coverage out", "coverage")
         if covered:
@@ -153,8 +158,9 @@ class Posterior:
         else:
             interval = np.stack([expected - _NORMAL * sd, expected + _NORMAL * sd], -1)
         function_sd = squeezed(member("function_sd"))
-        network = squeezed(mean)
-        return Prediction(mean=expected, sd=sd, function_sd=function_sd, interval=interval, network=network, **unlike)
+        return Prediction(
+            observation_mean=expected, observation_sd=sd, function_sd=function_sd, interval=interval, **common
+        )
 
     def _labels_of(self, best: np.ndarray, numbers: Optional[np.ndarray]) -> np.ndarray:
         """Classes as they are in y: words, or else numbers; best are their places."""
@@ -232,14 +238,12 @@ class Posterior:
 
     def _without(self, row: np.ndarray, options: Dict[str, Any], rows: Sequence[int]) -> Without:
         w = self._explain(row, options, top=1, without=data.row_numbers(rows))["without"]
-        probability, sd, mean = (
-            None if w.get(n) is None else np.array(w[n], float)
-            for n in ("probability", "probability_sd", "observation_mean")
-        )
-        if mean is None:
-            mean = np.array(w["mean"], float)
-        label = w.get("class_name", None if w["class"] is None else format(w["class"], "g"))
-        return Without(list(w["rows"]), w["order"], label, w.get("class_before"), probability, sd, mean)
+        numbers: Dict[str, Any] = {
+            n: None if w.get(n) is None else np.array(w[n], float)
+            for n in ("probability", "probability_sd", "mean", "observation_mean")
+        }
+        name = w.get("class_name", None if w["class"] is None else format(w["class"], "g"))
+        return Without(list(w["rows"]), w["order"], name, w.get("class_before"), **numbers)
 
     def _command(self, verb: str, options: Dict[str, Any], stdin: bytes = b"") -> List[Dict[str, Any]]:
         """What a verb says of the file."""
@@ -304,6 +308,14 @@ class Posterior:
         m = self.model
         what = f"classes {', '.join(m['classes'])}" if m.get("classes") else f"a regression of {m.get('target', 'y')}"
         return f"<funcgp.Posterior of {m['train']} training rows, {what}, method {m['method']}>"
+
+
+def _novelty(member: Callable[..., Any], n: int) -> Any:
+    """Novelty as a record array of n rows, by the names of the JSON; NaN where it is not known."""
+    names = ("score", "rank", "entropy", "mutual_information")
+    found = {name: member("novelty", name) for name in names}
+    list_ = [np.full(n, np.nan) if a is None else np.asarray(a, np.float64) for a in found.values()]
+    return np.rec.fromarrays(list_, names=",".join(names))  # type: ignore[call-overload]
 
 
 def _member(table: np.ndarray, names: Sequence[str]) -> Any:

@@ -32,18 +32,26 @@ class Report(Dict[str, Any]):
 
 @dataclass(frozen=True, repr=False)
 class Prediction:
-    """Predictions of N rows, as arrays of NumPy. What a model does not say is None."""
+    """Predictions of N rows, as arrays of NumPy, by the names of the JSON. What a model does not say is None.
 
-    mean: np.ndarray  # of a regression N or N×T in the units of y; of classes N×C outputs
-    sd: np.ndarray  # of probability, N×C; of a regression of new observations, as mean
-    network: np.ndarray  # what the network alone says: N×C probabilities, or outputs
-    novelty: np.ndarray  # N, surprise of the inputs in nats, about 1 for rows like the training rows
-    novelty_rank: np.ndarray  # N, the share of training rows that are less surprising
+    With f normal of the mean temperature · mean and the covariance scale · covariance, probability is that of the
+    classes by f, and function_sd the standard deviation of f, in the units of the targets.
+    """
+
+    mean: np.ndarray  # N×C, the outputs of the network
+    covariance: np.ndarray  # N×C×C, of the outputs, before calibration
+    scale: float  # by calibration; 1 without it
+    temperature: float  # the same, of classes
+    novelty: np.recarray  # N: score, surprise of the inputs in nats, about 1 for rows like the training rows; rank, …
     classes: Optional[List[str]]  # names in the order of probability
-    label: Optional[np.ndarray] = None  # N, the most probable class
+    class_: Optional[np.ndarray] = None  # N, the most probable class: class of the JSON, which is a word of Python
     probability: Optional[np.ndarray] = None  # N×C, calibrated
+    probability_sd: Optional[np.ndarray] = None  # N×C, of probability
+    map_probability: Optional[np.ndarray] = None  # N×C, of the network alone
     set: Optional[List[List[Any]]] = None  # of N rows, the classes that the coverage asked for takes
-    function_sd: Optional[np.ndarray] = None  # of a regression: without the noise
+    observation_mean: Optional[np.ndarray] = None  # of a regression N or N×T, in the units of y
+    observation_sd: Optional[np.ndarray] = None  # the same, of new observations
+    function_sd: Optional[np.ndarray] = None  # the same, without the noise
     interval: Optional[np.ndarray] = None  # of a regression N×2 or N×T×2: .95, or the coverage asked for
     index: Any = None  # N, of pandas, where the rows had one of their own
 
@@ -57,21 +65,17 @@ class Prediction:
     def frame(self) -> Any:
         """A DataFrame of pandas with a line for each row."""
         columns: Dict[str, np.ndarray] = {}
-        if self.label is not None:
-            columns["label"] = self.label
+        if self.class_ is not None:
+            columns["class"] = self.class_
         names: Sequence[str] = self.classes or [str(t) for t in range(self.mean.shape[-1])]
-        for name in (
-            ("probability", "sd") if self.probability is not None else ("mean", "sd", "function_sd", "interval")
-        ):
+        for name in ("probability", "probability_sd", "observation_mean", "observation_sd", "function_sd"):
             a = getattr(self, name)
-            if a is None:
-                continue
-            if name == "interval":
-                columns.update(_columns("low", a[..., 0], names))
-                columns.update(_columns("high", a[..., 1], names))
-            else:
+            if a is not None:
                 columns.update(_columns(name, a, names))
-        columns.update(novelty=self.novelty, novelty_rank=self.novelty_rank)
+        if self.interval is not None:
+            for k, end in enumerate(("low", "high")):
+                columns.update(_columns(f"interval_{end}", self.interval[..., k], names))
+        columns.update(novelty_score=self.novelty.score, novelty_rank=self.novelty["rank"])
         return _pandas().DataFrame(columns, index=self.index)
 
     def _repr_html_(self) -> str:
@@ -84,22 +88,24 @@ def _columns(name: str, a: np.ndarray, names: Sequence[str]) -> Dict[str, np.nda
 
 @dataclass(frozen=True)
 class Without:
-    """The prediction of one row without some training rows."""
+    """The prediction of one row without some training rows, by the names of the JSON."""
 
     rows: List[int]
     order: str  # "refit", of the linearized model without them, or "first", the sum of first orders
-    label: Optional[str]
-    label_before: Optional[str]
+    class_: Optional[str]  # class of the JSON, by its name
+    class_before: Optional[str]
     probability: Optional[np.ndarray]  # C
-    sd: Optional[np.ndarray]  # of probability
-    mean: np.ndarray  # outputs; of a regression in the units of y
+    probability_sd: Optional[np.ndarray]  # C
+    mean: np.ndarray  # C outputs
+    observation_mean: Optional[np.ndarray]  # of a regression, in the units of y
 
 
 class Explanation:
     """Why one row is predicted as it is: network = prior_mean + the sum of all terms + remainder.
 
     prediction  the Prediction of the row
-    terms       a record array of the largest terms: row, label, value, sd, distinguishable, removal, similarity
+    terms       a record array of the largest terms: index, the number of the training row, id, label, label_name,
+                value, sd, distinguishable, removal, similarity
     title, says what a value means, its unit and its sign
     sum         network, prior_mean, contribution_sum, remainder and examples
     """
@@ -126,7 +132,7 @@ class Explanation:
             [column(int, "index"), column(str, "id", ""), column(float, "label"), column(str, "label_name", "")]
             + [column(float, "value"), column(float, "sd"), column(bool, "distinguishable", False)]
             + [column(float, "removal"), column(float, "similarity")],
-            names="row,id,label,label_name,value,sd,distinguishable,removal,similarity",
+            names="index,id,label,label_name,value,sd,distinguishable,removal,similarity",
         )
 
     def frame(self) -> Any:
@@ -153,10 +159,10 @@ class Explanation:
         s = self.sum
         lines = [self.title, f"network {s['network']:.4g} = prior mean {s['prior_mean']:.4g}"]
         lines[1] += f" + {s['examples']} terms {s['contribution_sum']:.4g} + remainder {s['remainder']:.4g}"
-        lines += [f"{'row':>8}  {'label':<12} {'value':>10} {'± sd':>10} {'removal':>10}"]
+        lines += [f"{'index':>8}  {'label':<12} {'value':>10} {'± sd':>10} {'removal':>10}"]
         for t in self.terms:
             label = t["label_name"] or format(t["label"], "g")
-            lines.append(f"{t['row']:>8}  {label:<12} {t['value']:>10.4g} {t['sd']:>10.4g} {t['removal']:>10.4g}")
+            lines.append(f"{t['index']:>8}  {label:<12} {t['value']:>10.4g} {t['sd']:>10.4g} {t['removal']:>10.4g}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:

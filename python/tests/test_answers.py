@@ -23,12 +23,30 @@ class TestAnswers(unittest.TestCase):
         p = self.a.predict(self.X)
         self.assertEqual(p.probability.shape, (40, 2))
         np.testing.assert_allclose(p.probability.sum(1), 1, atol=1e-12)
-        np.testing.assert_array_equal(p.label, np.array(["no", "yes"])[p.probability.argmax(1)])
+        np.testing.assert_array_equal(p.class_, np.array(["no", "yes"])[p.probability.argmax(1)])
         self.assertEqual(self.a.classes, ["no", "yes"])
         for one in (self.X[3], self.X[3:4], list(self.X[3])):
             np.testing.assert_array_equal(self.a.predict(one).probability[0], p.probability[3])
         many = self.a.predict(np.tile(self.X, (60, 1)))  # in several requests
         np.testing.assert_allclose(many.probability, np.tile(p.probability, (60, 1)), rtol=1e-10)
+
+    def test_names(self):
+        """Attributes are the members of the JSON, and mean, covariance and probability are got from each other."""
+        p = self.a.predict(self.X)
+        contrast = p.mean[:, 1] - p.mean[:, 0]
+        v = p.covariance[:, 0, 0] + p.covariance[:, 1, 1] - 2 * p.covariance[:, 0, 1]
+        z, w = np.polynomial.hermite_e.hermegauss(60)
+        f = p.temperature * contrast[:, None] + np.sqrt(p.scale * v)[:, None] * z
+        np.testing.assert_allclose((1 / (1 + np.exp(-f))) @ w / w.sum(), p.probability[:, 1], atol=1e-8)
+        np.testing.assert_allclose(1 / (1 + np.exp(-contrast)), p.map_probability[:, 1], rtol=1e-10)
+        a = funcgp.fit(network(1), self.X, self.X[:, 0], loss="mse_loss", progress=False)
+        r = a.predict(self.X)
+        np.testing.assert_allclose(r.function_sd**2, r.scale * r.covariance[:, 0, 0], rtol=1e-8)
+        self.assertEqual((r.covariance.shape, r.observation_mean.shape), ((40, 1, 1), (40,)))
+        one = self.a.explain(self.X[3]).prediction
+        for name in ("mean", "covariance", "probability", "probability_sd", "map_probability"):
+            np.testing.assert_allclose(getattr(one, name)[0], getattr(p, name)[3], rtol=1e-9)
+        self.assertEqual((one.scale, one.novelty.score[0]), (p.scale, p.novelty.score[3]))
 
     def test_coverage(self):
         p = self.a.predict(self.X, coverage=0.8)
@@ -39,7 +57,7 @@ class TestAnswers(unittest.TestCase):
             a = funcgp.fit(network(targets), self.X, self.X[:, :targets], loss="mse_loss", progress=False)
             p = a.predict(self.X)
             self.assertEqual(p.interval.shape, shape)
-            np.testing.assert_allclose(p.interval.mean(-1), p.mean)
+            np.testing.assert_allclose(p.interval.mean(-1), p.observation_mean)
             if targets == 1:
                 self.assertEqual(a.predict(self.X, coverage=0.8).interval.shape, shape)
             else:
@@ -48,14 +66,14 @@ class TestAnswers(unittest.TestCase):
     def test_explain(self):
         e = self.a.explain(self.X[0], top=100)
         self.assertAlmostEqual(e.terms["value"].sum(), e.sum["contribution_sum"], 9)
-        self.assertEqual(list(e.terms["id"]), [f"r{i}" for i in e.terms["row"]])
+        self.assertEqual(list(e.terms["id"]), [f"r{i}" for i in e.terms["index"]])
         self.assertIn("rather than", e.title)
         again = self.a.explain(self.X[0], contrast=("yes", "no"))
         self.assertAlmostEqual(abs(again.sum["network"]), abs(e.sum["network"]), 9)
         flip = e.smallest_flip()
         if flip is not None:
             w = e.without(flip)
-            self.assertNotEqual(w.label, w.label_before)
+            self.assertNotEqual(w.class_, w.class_before)
         self.assertIn("<html", e.html())
         self.assertNotIn(os.path.dirname(self.a._file), e.html())
         self.assertIn("srcdoc", e._repr_html_())
@@ -72,7 +90,7 @@ class TestAnswers(unittest.TestCase):
         except ImportError:
             self.skipTest("pandas is not installed")
         self.assertEqual(
-            list(self.a.predict(self.X).frame().columns[:3]), ["label", "probability_no", "probability_yes"]
+            list(self.a.predict(self.X).frame().columns[:3]), ["class", "probability_no", "probability_yes"]
         )
         self.assertEqual(len(self.a.explain(self.X[0]).frame()), len(self.a.explain(self.X[0]).terms))
         self.assertIn("index", self.a.audit().frame("leverage").columns)
@@ -105,7 +123,7 @@ class TestAnswers(unittest.TestCase):
         ):
             with self.subTest(str(y[:2])):
                 p = funcgp.fit(network(), self.X, y, class_names=names, progress=False).predict(self.X)
-                self.assertLessEqual(set(p.label.tolist()), want)
+                self.assertLessEqual(set(p.class_.tolist()), want)
 
     def refused(self, code, argument, f, *args, **options):
         with self.assertRaises(funcgp.Error) as e:
@@ -168,7 +186,7 @@ class TestAnswers(unittest.TestCase):
                     e = a.explain(x)
                     np.testing.assert_allclose(e.prediction.probability, p.probability, rtol=1e-9)
                 self.assertIn("rather than", e.title)
-                self.assertEqual(e.without([int(e.terms.row[0])]).order, "refit")
+                self.assertEqual(e.without([int(e.terms.index[0])]).order, "refit")
                 self.assertIn("data:image/png", e.html())
 
     def test_messages(self):

@@ -22,7 +22,7 @@ except ImportError:
 
 
 def network_of(posterior, module, X):
-    """What the module says of rows, as Prediction.network."""
+    """What the module says of rows, as map_probability or mean of a Prediction."""
     made = export.outputs(module, X)
     if posterior.classes is None:
         return made
@@ -53,20 +53,20 @@ class TestModules(unittest.TestCase):
                     want = network_of(a, module, rows)
                     if name == "standardized":
                         want = want * y.std() + y.mean()
-                    got = p.network.reshape(len(X), -1)
+                    got = (p.mean if p.probability is None else p.map_probability).reshape(len(X), -1)
                     by_torch = np.abs(got - want).max() / max(1, np.abs(want).max())
                     self.assertLess(by_torch, 2e-6)  # float32 against float64
                     by_command = self.command(a, X, p)
                     self.assertLess(by_command, 1e-12)
                     e = a.explain(X[0])
                     self.assertTrue(np.isfinite(e.terms["value"]).all())
-                    self.assertTrue(np.allclose(p.novelty[0], e.prediction.novelty[0]))
+                    self.assertTrue(np.allclose(p.novelty.score[0], e.prediction.novelty.score[0]))
                     if p.probability is not None:
                         self.assertTrue(
                             np.allclose(e.prediction.probability[0], p.probability[0]),
                             "pictures have one scale in all requests",
                         )
-                        self.assertIn(p.label[0], y)
+                        self.assertIn(p.class_[0], y)
                     else:
                         self.assertTrue(np.allclose(e.prediction.mean[0], p.mean[0]))
                     s = e.sum
@@ -90,9 +90,9 @@ class TestModules(unittest.TestCase):
             ).stdout
         lines = [json.loads(line) for line in out.splitlines()][:-1]
         if p.probability is not None:
-            pairs = [(p.probability, "probability"), (p.sd, "probability_sd")]
+            pairs = [(p.probability, "probability"), (p.probability_sd, "probability_sd")]
         else:
-            pairs = [(p.mean, "observation_mean"), (p.sd, "observation_sd")]
+            pairs = [(p.observation_mean, "observation_mean"), (p.observation_sd, "observation_sd")]
         return max(np.abs(a.reshape(len(X), -1) - [line[member] for line in lines]).max() for a, member in pairs)
 
 

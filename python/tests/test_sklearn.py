@@ -93,11 +93,10 @@ class TestSklearn(unittest.TestCase):
     def same(self, m, X, y, predict):
         with quiet(funcgp.fit, m, X, y, progress=False) as a:
             p = quiet(a.predict, X)
-            np.testing.assert_allclose(
-                p.network.reshape(len(X), -1), predict(X).reshape(len(X), -1), atol=2e-5, rtol=1e-5
-            )
-            if p.label is not None:
-                self.assertLessEqual(set(p.label.tolist()), set(y.tolist()))
+            said = p.mean if p.map_probability is None else p.map_probability
+            np.testing.assert_allclose(said.reshape(len(X), -1), predict(X).reshape(len(X), -1), atol=2e-5, rtol=1e-5)
+            if p.class_ is not None:
+                self.assertLessEqual(set(p.class_.tolist()), set(y.tolist()))
 
     def test_decay(self):
         """alpha is the prior precision, times the noise variance of a regression, at the match: there the network is a
@@ -135,7 +134,7 @@ class TestSklearn(unittest.TestCase):
         m = quiet(MLPClassifier(hidden_layer_sizes=(5,), max_iter=200, random_state=0).fit, X, words)
         c = quiet(funcgp.Classifier(m).fit, X, words)
         self.assertEqual(list(c.classes_), list(m.classes_))
-        np.testing.assert_allclose(c.posterior_.predict(X).network, m.predict_proba(X), atol=1e-5)
+        np.testing.assert_allclose(c.posterior_.predict(X).map_probability, m.predict_proba(X), atol=1e-5)
         self.assertGreater(c.score(X, words), 0.6)
         r = quiet(MLPRegressor(hidden_layer_sizes=(5,), max_iter=500, random_state=0).fit, X, X[:, 0])
         self.assertGreater(quiet(funcgp.Regressor(r).fit, X, X[:, 0]).score(X, X[:, 0]), 0.5)
