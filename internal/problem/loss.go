@@ -25,18 +25,20 @@ import (
 //   - Is another loss nearer to its optimum? q = ‖Jᵀr' − Nλ'θ‖/√Σ‖r'‖² over the same of the cross entropy, each with its
 //     own best λ ≥ 0, so that no decay counts against either.
 //
-// The limits were chosen on 120 trainings by the cross entropy and 180 by other losses; studies/records/loss.md has them and
-// the rates on others.
+// The limits were chosen on 218 trainings by the cross entropy and 180 by other losses (studies/loss has the trainings and the
+// rates), and the second of each pair for what is clearer.
 const (
-	sharesZ, sharesQ         = 2.2, .45 // a class is off by so many standard errors, and weights explain it
-	sharesClearZ, sharesMost = 4, .6    // the same where the classes are further off
-	sharesLeast              = .05      // the difference, relative to the share of the class or of the others
+	sharesZ, sharesQ           = 2.2, .45 // a class is off by so many standard errors, and weights explain it
+	sharesClearZ, sharesClearQ = 4, .6
+	sharesLeast                = .07 // the difference, relative to the share of the class or of the others
 
-	flatZ, flatQ = 3, .5 // labels are surer than the network, and another loss explains it
-	// A decay that would explain the sureness, where it is stronger than any in use.
-	flatDecayZ, flatDecay = 3.5, .08
+	flatZ, flatQ           = 3, .2 // labels are surer than the network, and another loss explains it
+	flatClearZ, flatClearQ = 3.5, .45
+	flatDecay              = .08 // a decay that would explain it, where it is stronger than any in use
 	// Logits are to grow by a tenth at least, so that many rows do not make something of nothing.
 	flatLeast = .1
+	// Where labels are surer by so much even under the weights, the training ended too early to tell weights.
+	unfinishedZ = 6
 )
 
 // A flatLoss is a loss whose optimum is less sure than the labels are.
@@ -78,7 +80,7 @@ func (l *look) trainingLoss(ctx context.Context, rows string) error {
 	for _, c := range counts {
 		worst = max(worst, math.Abs(c.z))
 	}
-	z, slope := l.sureness()
+	z, slope := l.sureness(nil)
 	if worst < sharesZ && (z < flatZ || slope < flatLeast) {
 		return nil
 	}
@@ -122,7 +124,8 @@ func (l *look) trainingLoss(ctx context.Context, rows string) error {
 		if err != nil {
 			return err
 		}
-		if off := counts.offBy(rest / plain); len(off) > 0 {
+		under, _ := l.sureness(counts)
+		if off := counts.offBy(rest/plain, under < unfinishedZ); len(off) > 0 {
 			l.warn(counts.warning(off, rows, l.problem.Task))
 			return nil // sureness is that under the weights
 		}
@@ -142,7 +145,7 @@ func (l *look) trainingLoss(ctx context.Context, rows string) error {
 			least, name = rest, f.name
 		}
 	}
-	if least < flatQ*plain || z >= flatDecayZ && decay > flatDecay {
+	if least < flatQ*plain || z >= flatClearZ && (least < flatClearQ*plain || decay > flatDecay) {
 		if least >= plain {
 			name = "focal loss, label smoothing or a strong decay"
 		}
@@ -222,8 +225,8 @@ func balancedWeights(to *mat.Dense) []float64 {
 }
 
 // offBy returns the classes whose numbers of rows differ from what is expected, the worst first, as by a loss with weights
-// under which the gradient is q times that of the cross entropy.
-func (all classCounts) offBy(q float64) (off classCounts) {
+// under which the gradient is q times that of the cross entropy, of a network whose training came to an end or not.
+func (all classCounts) offBy(q float64, ended bool) (off classCounts) {
 	clear := false
 	for _, c := range all {
 		if math.Abs(c.expected-c.share) < sharesLeast*min(c.share, 1-c.share) {
@@ -231,10 +234,10 @@ func (all classCounts) offBy(q float64) (off classCounts) {
 		}
 		if z := math.Abs(c.z); z >= sharesZ {
 			off = append(off, c)
-			clear = clear || z >= sharesClearZ
+			clear = clear || ended && z >= sharesClearZ
 		}
 	}
-	if !(q < sharesQ || clear && q < sharesMost) {
+	if !(q < sharesQ || clear && q < sharesClearQ) {
 		return nil
 	}
 	slices.SortStableFunc(off, func(a, b classCount) int { return cmp.Compare(math.Abs(b.z), math.Abs(a.z)) })
@@ -270,9 +273,9 @@ func (all classCounts) warning(off classCounts, rows string, t *Task) error {
 		rows, strings.Join(parts, ", "), name(heavy.class), heavy.weight/light.weight, name(light.class))
 }
 
-// sureness returns how many standard errors the labels lie above what the network expects along its own logits, and by
-// what part the logits would grow in one step of Newton's method.
-func (l *look) sureness() (z, slope float64) {
+// sureness returns how many standard errors the labels, with the weights of their classes or nil, lie above what the network
+// expects along its own logits, and by what part the logits would grow in one step of Newton's method.
+func (l *look) sureness(weights classCounts) (z, slope float64) {
 	gain, variance := 0.0, 0.0
 	for i, lp := range l.logp {
 		mean, square := 0.0, 0.0
@@ -282,8 +285,12 @@ func (l *look) sureness() (z, slope float64) {
 				square += p * v * v
 			}
 		}
-		gain += lp[l.problem.Examples.Train.Class[i]] - mean
-		variance += square - mean*mean
+		y, w := l.problem.Examples.Train.Class[i], 1.0
+		if weights != nil {
+			w = weights[y].weight
+		}
+		gain += w * (lp[y] - mean)
+		variance += w * w * (square - mean*mean)
 	}
 	if !(variance > 0) {
 		return 0, 0
