@@ -12,7 +12,6 @@ package compile
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -94,7 +93,7 @@ type initializer struct {
 	t     *onnx.Tensor
 	uses  int    // number of uses by nodes that influence the output
 	param int    // the tensor's slot if it may be a parameter, otherwise −1
-	mask  error  // if the tensor holds −Inf (a mask): the error for every other use
+	mask  error  // if the tensor holds ±Inf or NaN: the error where they reach what cannot take them
 	known bool   // a node reads the stored numbers as a statistic, scale or bound
 	value *value // nil before the first use
 }
@@ -126,7 +125,7 @@ type compiler struct {
 	head      *ending.Found        // the head at the end of the graph; nil if there is none or it was removed
 	tables    map[string][]int32   // broadcast tables made so far
 	undecided undecided
-	masks     map[int]*mask // for slots that hold −Inf
+	masks     map[int]*mask // for slots that hold ±Inf or NaN
 	memory    int           // bytes left of memoryBudget
 	width     int           // numbers left of widthBudget
 	effort    [2]int        // multiplications left: for one example, and for static nodes
@@ -256,18 +255,8 @@ func compileGraph(m *onnx.Model, g *onnx.Graph, o *Options, output string) *comp
 			panic(refuse("network: initializer %s is defined twice; %s", quote(t.Name), invalid))
 		}
 		in := &initializer{t: t, param: -1}
-		for j, v := range t.Floats {
-			if !math.IsNaN(v) && !math.IsInf(v, 0) || math.IsInf(v, -1) && in.mask != nil {
-				continue
-			}
-			mask := ""
-			if math.IsInf(v, -1) {
-				mask = ", which is read in masks before a Softmax only"
-			}
-			in.mask = fmt.Errorf("initializer %s holds %v at element %d%s; if it is a weight, its training diverged or the file is damaged", quote(t.Name), v, j, mask)
-			if !math.IsInf(v, -1) {
-				panic(refuse("network: %w", in.mask))
-			}
+		if j := slices.IndexFunc(t.Floats, func(v float64) bool { return v-v != 0 }); j >= 0 {
+			in.mask = fmt.Errorf("initializer %s holds %v at element %d, which is no bound, and no mask, of finite numbers here; if it is a weight, its training diverged or the file is damaged", quote(t.Name), t.Floats[j], j)
 		}
 		c.inits[t.Name] = in
 	}
@@ -467,9 +456,9 @@ func (c *compiler) addSlot(s graph.Slot) int {
 // addConstant puts data into a new slot and returns its value.
 func (c *compiler) addConstant(data []float64, shape []int) *value {
 	id := c.addSlot(graph.Slot{Size: len(data), Static: true, Param: -1, Constant: data})
-	if first := slices.Index(data, math.Inf(-1)); first >= 0 {
-		from := fmt.Errorf("a constant holds -Inf at element %d, and only a mask that is added before a Softmax may", first)
-		c.masks[id] = &mask{at: onlyInf(data), from: from}
+	if first := slices.IndexFunc(data, func(x float64) bool { return x-x != 0 }); first >= 0 {
+		from := fmt.Errorf("a constant holds %v at element %d, which is no bound, and no mask, of finite numbers here", data[first], first)
+		c.masks[id] = &mask{at: nonFinite(data), from: from}
 	}
 	return &value{slot: id, shape: shape, batch: -1}
 }
@@ -501,7 +490,7 @@ func (c *compiler) emit(o graph.Op, shape []int, batch int, in ...*value) *value
 			c.masks[v.slot] = hidden
 		}
 		for i, x := range c.static[v.slot] {
-			if (math.IsNaN(x) || math.IsInf(x, 0)) && !(hidden != nil && math.IsInf(hidden.at[i], -1)) {
+			if x-x != 0 && !(hidden != nil && hidden.at[i] != 0) {
 				panic(refuse("its constant result holds %v at element %d", x, i))
 			}
 		}

@@ -33,12 +33,12 @@ func (c *compiler) constant() {
 			// An empty tensor represents an optional input that is absent.
 			c.set(0, &value{shape: shape, batch: -1, isInt: true})
 		} else {
-			c.result(c.literal(a.T.Floats, shape))
+			c.result(c.addConstant(a.T.Floats, shape))
 		}
 	} else if a := c.attr("value_float", onnx.AttrFloat); a != nil {
-		c.result(c.literal([]float64{float64(a.F)}, []int{}))
+		c.result(c.addConstant([]float64{float64(a.F)}, []int{}))
 	} else if list := c.attrFloats("value_floats"); len(list) > 0 {
-		c.result(c.literal(list, []int{len(list)}))
+		c.result(c.addConstant(list, []int{len(list)}))
 	} else if a := c.attr("value_int", onnx.AttrInt); a != nil {
 		c.result(&value{shape: []int{}, batch: -1, isInt: true, ints: []affine{{k: clampInt(a.I)}}})
 	} else if list := c.attrInts("value_ints"); list != nil {
@@ -50,14 +50,6 @@ func (c *compiler) constant() {
 	} else {
 		panic(refuse("it has no tensor or number as its value"))
 	}
-}
-
-// literal returns the value of a tensor that the file gives as an attribute.
-func (c *compiler) literal(data []float64, shape []int) *value {
-	if i := slices.IndexFunc(data, math.IsNaN); i >= 0 {
-		panic(refuse("the constant holds NaN at element %d", i))
-	}
-	return c.addConstant(data, shape)
 }
 
 func (c *compiler) constantOfShape() {

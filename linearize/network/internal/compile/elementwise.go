@@ -163,12 +163,23 @@ func (c *compiler) clip() {
 	if a := c.attr("max", onnx.AttrFloat); a != nil {
 		hi = float64(a.F)
 	}
-	lo = c.scalar(1, lo)
-	hi = c.scalar(2, hi)
+	for i, to := range []*float64{&lo, &hi} {
+		*to = c.bound(i+1, *to)
+	}
 	if math.IsNaN(lo) || math.IsNaN(hi) {
 		panic(refuse("its bounds are %v and %v", lo, hi))
 	}
 	c.elementwise(graph.Clip(lo, hi))
+}
+
+// bound returns the only number of constant input i, which may be infinite, or def if the node does not have it.
+func (c *compiler) bound(i int, def float64) float64 {
+	if c.has(i) {
+		if in := c.inits[c.node.Inputs[i]]; in != nil && in.mask != nil {
+			return only(i, in.t.Floats)
+		}
+	}
+	return c.scalar(i, def)
 }
 
 // combine returns fn of each pair of elements of a and b, with broadcasting.

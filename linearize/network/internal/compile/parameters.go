@@ -40,7 +40,7 @@ func (c *compiler) finish(output string) {
 	if p.Slots[out.slot].Static {
 		panic(refuse("network: output %s does not depend on the input", quote(output)))
 	}
-	if m := c.masks[out.slot]; m != nil {
+	if m := c.masks[out.slot]; m != nil && !m.may {
 		panic(refuse("network: output %s is masked: %w", quote(output), m.from))
 	}
 	if out.before() != 1 {

@@ -28,7 +28,7 @@ func (c *compiler) pad() {
 	}
 	fill := 0.0
 	if c.has(2) {
-		fill = c.scalar(2, 0)
+		fill = c.bound(2, 0)
 	} else {
 		fill = c.attrFloat("value", 0)
 	}

@@ -13,8 +13,8 @@ const maskBelow = -20
 // mask returns why a tensor is a mask, or "": it holds −Inf, or 0 and one large negative
 // number and is added, or 0 and 1 and is multiplied by.
 func (u *uses) mask(t *onnx.Tensor, list []entry) string {
-	if slices.ContainsFunc(t.Floats, func(v float64) bool { return math.IsInf(v, 0) }) {
-		return "holds an infinite number, as masks do"
+	if slices.ContainsFunc(t.Floats, func(v float64) bool { return v-v != 0 }) {
+		return "holds a number that is not finite, as masks do"
 	}
 	other, zeros := 0.0, false
 	for _, v := range t.Floats {
