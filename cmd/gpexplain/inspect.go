@@ -48,6 +48,9 @@ read of any model.`,
 				for _, o := range network.Operators() {
 					out.Operators = append(out.Operators, operatorInfo{o.Name, o.Group, o.Note})
 				}
+				for _, u := range network.UnreadOperators() {
+					out.Unread = append(out.Unread, unreadInfo{strings.Fields(u.Operators), u.Reason, u.Cure})
+				}
 				if c.JSON {
 					return json.NewEncoder(c.Out).Encode(out)
 				}
@@ -64,6 +67,10 @@ read of any model.`,
 						fmt.Fprintf(&text, "\n%s\n", group)
 					}
 					text.WriteString(strings.TrimRight(fmt.Sprintf("  %-*s  %s", width, o.Name, o.Note), " ") + "\n")
+				}
+				text.WriteString("\nNot read\n")
+				for _, u := range out.Unread {
+					fmt.Fprintf(&text, "  %s\n    %s; %s\n", strings.Join(u.Operators, " "), u.Reason, u.Cure)
 				}
 				_, err := io.WriteString(c.Out, text.String())
 				return err
@@ -230,6 +237,13 @@ type operatorList struct {
 	Schema    string         `json:"schema"`
 	Opsets    [2]int         `json:"opsets"`
 	Operators []operatorInfo `json:"operators"`
+	Unread    []unreadInfo   `json:"unread"`
+}
+
+type unreadInfo struct {
+	Operators []string `json:"operators"`
+	Reason    string   `json:"reason"`
+	Cure      string   `json:"cure"`
 }
 
 type operatorInfo struct {

@@ -32,6 +32,10 @@ func TestOperatorsPage(t *testing.T) {
 		}
 		fmt.Fprintf(&tables, "| %s | %s |\n", o.Name, strings.ReplaceAll(o.Note, "|", "\\|"))
 	}
+	tables.WriteString("\n## Not read\n\n| operators | why | what to do |\n|---|---|---|\n")
+	for _, u := range network.UnreadOperators() {
+		fmt.Fprintf(&tables, "| %s | %s | %s |\n", u.Operators, u.Reason, u.Cure)
+	}
 	require.Regexp(t, lists, string(text))
 	require.Contains(t, string(text), fmt.Sprintf("opset %d to %d", network.MinOpset, network.MaxOpset))
 	want := lists.ReplaceAllStringFunc(string(text), func(string) string {

@@ -8,6 +8,7 @@ var remedies = map[string]string{
 	"inputs-scaled":        "Leave --standardize at auto.",
 	"jitter":               "Raise --prior-precision or --noise-variance, or leave out repeated rows.",
 	"kept-short":           "Raise --max-memory.",
+	"labels":               "Name another tensor in --output.",
 	"log-det":              "Take --method exact or nystrom for the evidence.",
 	"match-rough":          "State the prior precision by --at.",
 	"maxima":               "Compare optimum.maxima of --json.",

@@ -27,12 +27,13 @@ import fs from "fs";
 import readline from "readline";
 ort.env.wasm.numThreads = 1;
 for await (const line of readline.createInterface({input: process.stdin})) {
-	const {path, x, dims} = JSON.parse(line);
+	const {path, feeds} = JSON.parse(line);
 	let answer;
 	try {
 		const s = await ort.InferenceSession.create(fs.readFileSync(path));
-		const out = await s.run({x: new ort.Tensor("float64", Float64Array.from(x), dims)});
-		answer = {outputs: Object.fromEntries(Object.entries(out).map(([k, v]) => [k, Array.from(v.data, Number)]))};
+		const arrays = {float64: Float64Array, float32: Float32Array, int64: {from: v => BigInt64Array.from(v, BigInt)}};
+		const out = await s.run(Object.fromEntries(feeds.map(f => [f.Name, new ort.Tensor(f.Type, arrays[f.Type].from(f.Data), f.Dims)])));
+		answer = {outputs: Object.fromEntries(Object.entries(out).filter(([k, v]) => v.data !== undefined && v.type !== "string").map(([k, v]) => [k, Array.from(v.data, Number)]))};
 		await s.release();
 	} catch (e) {
 		answer = {error: String(e)};
@@ -50,9 +51,23 @@ for await (const line of readline.createInterface({input: process.stdin})) {
 	return &onnxruntime{to: json.NewEncoder(in), from: json.NewDecoder(out)}, c.Start()
 })
 
-// Onnxruntime runs a graph at the rows x by onnxruntime, and returns its outputs, flat. It returns nil where
-// FUNCGP_ONNXRUNTIME is not the folder of npm's package onnxruntime-web.
+// A Feed is an input of a graph: of type float32, float64 or int64.
+type Feed struct {
+	Name, Type string
+	Data       []float64
+	Dims       []int
+}
+
+// Onnxruntime runs a graph with an input x of float64 at the rows x, as OnnxruntimeFeeds does.
 func Onnxruntime(t testing.TB, graph []byte, x *mat.Dense) map[string][]float64 {
+	t.Helper()
+	rows, cols := x.Dims()
+	return OnnxruntimeFeeds(t, graph, Feed{"x", "float64", Flat(x), []int{rows, cols}})
+}
+
+// OnnxruntimeFeeds runs a graph by onnxruntime, and returns its outputs, flat. It returns nil where
+// FUNCGP_ONNXRUNTIME is not the folder of npm's package onnxruntime-web.
+func OnnxruntimeFeeds(t testing.TB, graph []byte, feeds ...Feed) map[string][]float64 {
 	t.Helper()
 	if os.Getenv("FUNCGP_ONNXRUNTIME") == "" {
 		return nil
@@ -63,8 +78,7 @@ func Onnxruntime(t testing.TB, graph []byte, x *mat.Dense) map[string][]float64 
 	defer r.Unlock()
 	path := filepath.Join(t.TempDir(), "graph.onnx")
 	require.NoError(t, os.WriteFile(path, graph, 0o600))
-	rows, cols := x.Dims()
-	require.NoError(t, r.to.Encode(map[string]any{"path": path, "x": Flat(x), "dims": []int{rows, cols}}))
+	require.NoError(t, r.to.Encode(map[string]any{"path": path, "feeds": feeds}))
 	var answer struct {
 		Outputs map[string][]float64
 		Error   string

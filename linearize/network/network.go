@@ -151,6 +151,10 @@ func newNetwork(m *onnx.Model, o *ReadOptions) (*Network, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.Taken != nil {
+		n.warnings = append(n.warnings, linearize.NewWarning("labels", math.NaN(), math.NaN(),
+			"Name another tensor in ReadOptions.Output.", "%s", r.Taken))
+	}
 	if mean, _ := recorded(n.metadata); mean != nil {
 		n.warnings = append(n.warnings, linearize.NewWarning("inputs-scaled", math.NaN(), math.NaN(),
 			"Take Network.Standardized(nil, nil) for rows in the units of the data.",

@@ -18,6 +18,22 @@ func Operators() []Operator {
 	return list
 }
 
+// An Unread is a kind of operators that ReadONNX does not read.
+type Unread struct {
+	Operators string // names with spaces between them; a domain with .* is all the others of it
+	Reason    string // why, a clause about one of them
+	Cure      string // what to do about it
+}
+
+// UnreadOperators returns the kinds of operators that are not read.
+func UnreadOperators() []Unread {
+	var list []Unread
+	for _, u := range compile.UnreadList() {
+		list = append(list, Unread(u))
+	}
+	return list
+}
+
 // The versions of ONNX's operators that are read.
 const (
 	MinOpset = compile.MinOpset

@@ -141,11 +141,19 @@ func (e *UnsupportedError) Error() string {
 			break
 		}
 	}
-	const remedy = "gpexplain inspect --operators lists those that are"
-	if len(e.Operators) == 1 {
-		return fmt.Sprintf("network: %s, opset %d: this operator is not read; %s", text, e.Opset, remedy)
+	// Say the reason and the cure of each kind, and of many kinds those of the first ones.
+	var kinds []string
+	for _, o := range e.Operators {
+		u := unreadKind(o.Name)
+		if why := u.Reason + "; " + u.Cure; !slices.Contains(kinds, why) && len(kinds) < 3 {
+			kinds = append(kinds, why)
+		}
 	}
-	return fmt.Sprintf("network: %d operators of opset %d are not read: %s; %s", len(e.Operators), e.Opset, text, remedy)
+	why := strings.Join(kinds, "; ")
+	if len(e.Operators) == 1 {
+		return fmt.Sprintf("network: %s, opset %d: this operator is not read, because %s", text, e.Opset, why)
+	}
+	return fmt.Sprintf("network: %d operators of opset %d are not read: %s: %s", len(e.Operators), e.Opset, text, why)
 }
 
 // invalid ends messages about files that break ONNX's rules.

@@ -30,7 +30,7 @@ func (m *Rewritten) Branches(taken []Condition) (*Rewritten, error) {
 	b := &brancher{names: &names{map[string]bool{}, map[string]int{}}, graph: &g, left: mostNodes}
 	b.names.add(&g)
 	g.Nodes, g.Initializers = nil, slices.Clone(g.Initializers)
-	out := &Rewritten{Model: new(*m.Model), Number: map[*onnx.Node]int{}}
+	out := &Rewritten{Model: new(*m.Model), Number: map[*onnx.Node]int{}, Taken: m.Taken}
 	out.Model.Graph = &g
 	for _, n := range m.Model.Graph.Nodes {
 		list := []*onnx.Node{n}

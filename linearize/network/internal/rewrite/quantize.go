@@ -23,7 +23,7 @@ func (m *Rewritten) Dequantized(learn []string) (*Rewritten, error) {
 	if len(names) == 0 {
 		return m, nil
 	}
-	out := &Rewritten{Model: new(*m.Model), Number: maps.Clone(m.Number)}
+	out := &Rewritten{Model: new(*m.Model), Number: maps.Clone(m.Number), Taken: m.Taken}
 	out.Model.Graph = new(*g)
 	out.Model.Graph.Initializers, out.Model.Graph.Nodes = slices.Clone(g.Initializers), slices.Clone(g.Nodes)
 	for _, name := range names {

@@ -22,6 +22,7 @@ type Rewritten struct {
 	Model *onnx.Model // shares memory with the file's, which does not change
 	// Number is the place of each node in the file: that of the node in whose place it is.
 	Number map[*onnx.Node]int
+	Taken  *Taken // nil where f is the output
 }
 
 // Model returns a model that computes one tensor of m, without functions of its own. Its
@@ -37,6 +38,7 @@ func Model(m *onnx.Model, o Options) (*Rewritten, error) {
 	}
 	out.Model.Functions = nil
 	out.Model.Graph = bags(out.Model.Graph, out.Number)
+	plain(out.Model, out.Number)
 	if err := bind(out.Model, o.Bind, out.Number); err != nil {
 		return nil, err
 	}
@@ -49,6 +51,28 @@ func (m *Rewritten) choose(output string) error {
 	names := make([]string, len(g.Outputs))
 	for i, v := range g.Outputs {
 		names[i] = v.Name
+	}
+	// Of several outputs the only one that holds no labels, and of labels the numbers of which they are the largest.
+	if output == "" && len(names) > 1 {
+		var numbers []string
+		for _, v := range g.Outputs {
+			if v.Type != onnx.String && !v.Type.IsInt() && numbersOf(g, v.Name) == "" {
+				numbers = append(numbers, v.Name)
+			}
+		}
+		if len(numbers) == 1 {
+			output = numbers[0]
+		}
+	}
+	label := output
+	if len(names) == 1 && output == "" {
+		label = names[0]
+	}
+	if from := numbersOf(g, label); from != "" {
+		m.Taken, output = &Taken{label, from}, from
+		if slices.ContainsFunc(g.Inputs, func(in *onnx.ValueInfo) bool { return in.Name == from }) {
+			m.Taken, output = nil, label
+		}
 	}
 	switch {
 	case len(names) == 0:
