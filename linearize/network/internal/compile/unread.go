@@ -63,7 +63,7 @@ func unreadKind(name string) Unread {
 	if domain == "" {
 		return Unread{Reason: "it is not among the operators of ONNX that gpexplain inspect --operators lists", Cure: before}
 	}
-	return Unread{Reason: "it is of the domain " + domain + ", whose operators are not ONNX's and have no definition in the file",
+	return Unread{Reason: "it is of the domain " + brief(domain, 60) + ", whose operators are not ONNX's and have no definition in the file",
 		Cure: "export the nodes of ONNX that it stands for, or define it as a function of the model"}
 }
 
