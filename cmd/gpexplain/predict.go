@@ -264,7 +264,7 @@ func (s *predictVerb) write(ctx context.Context, c *console.Console, p *problem.
 	}
 	if c.JSON {
 		network, calibrated, _ := all.Scores()
-		return lineEncoder(c.Out).Encode(&predictSummary{Schema: "funcgp/predict-summary/1", Accuracy: calibrated.Accuracy, NLL: calibrated.NLL, MAPNLL: network.NLL, ECE: calibrated.ECE,
+		return lineEncoder(c.Out).Encode(&predictSummary{Schema: "funcgp/predict-summary/1", Accuracy: calibrated.Accuracy, NLL: calibrated.NLL, MAPNLL: network.NLL, ECE: calibrated.ECE, ClasswiseECE: calibrated.Classes,
 			Coverage: cover.Report(), Record: &from.Record, Fit: all.Fit, Timings: c.Timings(), Classes: p.Task.Names})
 	}
 	if c.Quiet {
@@ -290,14 +290,15 @@ type prediction struct {
 
 // predictSummary is the last line with --json.
 type predictSummary struct {
-	Schema   string                    `json:"schema"`
-	Accuracy result.Float              `json:"accuracy"`
-	NLL      result.Float              `json:"nll"`
-	MAPNLL   result.Float              `json:"map_nll"`
-	ECE      result.Float              `json:"ece"`
-	Coverage *inference.CoverageReport `json:"coverage,omitempty"`
-	Record   *result.Record            `json:"record"`
-	Fit      result.Fit                `json:"fit"`
-	Timings  result.Timings            `json:"timings"`
-	Classes  []string                  `json:"classes,omitempty"` // where classes have names
+	Schema       string                    `json:"schema"`
+	Accuracy     result.Float              `json:"accuracy"`
+	NLL          result.Float              `json:"nll"`
+	MAPNLL       result.Float              `json:"map_nll"`
+	ECE          result.Float              `json:"ece"`
+	ClasswiseECE result.Float              `json:"classwise_ece"`
+	Coverage     *inference.CoverageReport `json:"coverage,omitempty"`
+	Record       *result.Record            `json:"record"`
+	Fit          result.Fit                `json:"fit"`
+	Timings      result.Timings            `json:"timings"`
+	Classes      []string                  `json:"classes,omitempty"` // where classes have names
 }

@@ -15,6 +15,7 @@ type Scores struct {
 	NLLSE    result.Float // its standard error
 	Accuracy result.Float
 	ECE      result.Float // expected calibration error of the largest probability
+	Classes  result.Float // class-wise calibration error: score.Classwise
 	Brier    result.Float // Σ_c (p_c − 1[y=c])²
 	AUROC    result.Float // of two classes, by the probability of the second
 	RMSE     result.Float // of the expected target of a regression
@@ -26,12 +27,12 @@ type Scores struct {
 // those to expect on new rows: of the rows given to AddLeaveOneOut or, without any,
 // what the calibration says.
 func (p *Predictions) Scores() (network, calibrated, expected Scores) {
-	network = p.scores(p.test, networkAlone)
-	calibrated = p.scores(p.test, withCovariance)
+	network = p.scores(p.test, networkAlone, p.classwise[networkTest])
+	calibrated = p.scores(p.test, withCovariance, p.classwise[calibratedTest])
 	if len(p.training) > 0 {
-		return network, calibrated, p.scores(p.training, withCovariance)
+		return network, calibrated, p.scores(p.training, withCovariance, p.classwise[calibratedTraining])
 	}
-	expected = p.scores(nil, withCovariance)
+	expected = p.scores(nil, withCovariance, nil)
 	if c := p.Fit.Calibration; c != nil {
 		x := c.LOO
 		if x == nil {
@@ -50,7 +51,7 @@ func networkAlone(d *digest) *outcome   { return &d.network }
 func withCovariance(d *digest) *outcome { return &d.calibrated }
 
 // scores averages over the rows with a label and a defined log density.
-func (p *Predictions) scores(rows []digest, of func(*digest) *outcome) Scores {
+func (p *Predictions) scores(rows []digest, of func(*digest) *outcome, classwise *score.Classwise) Scores {
 	s := Scores{Level: 0.9} // of the intervals whose coverage is scored
 	if p.Coverage > 0 {
 		s.Level = result.Float(p.Coverage)
@@ -79,7 +80,10 @@ func (p *Predictions) scores(rows []digest, of func(*digest) *outcome) Scores {
 	}
 	s.Rows, s.NLL, s.NLLSE = nll.n, nll.value(), nll.standardError()
 	s.Accuracy, s.Brier, s.Covered, s.RMSE = accuracy.value(), brier.value(), covered.value(), result.Float(math.Sqrt(float64(square.value())))
-	s.AUROC, s.ECE = result.Undefined(), result.Undefined()
+	s.AUROC, s.ECE, s.Classes = result.Undefined(), result.Undefined(), result.Undefined()
+	if classwise != nil {
+		s.Classes = result.Float(classwise.ECE())
+	}
 	if len(p.Classes) == 2 {
 		s.AUROC = result.Float(score.AUROC(first, second))
 	}

@@ -87,6 +87,7 @@ func (p *PredictionPage) table() scoreTable {
 		return scoreText(s.NLL) + " ± " + fixed(float64(s.NLLSE), scoreDecimals(float64(s.NLL))), true
 	})
 	line("ECE", "how far confidence and accuracy are apart on average, 0 at best", plain(func(s *Scores) result.Float { return s.ECE }))
+	line("class-wise ECE", "the same of each class's probability against its share, mean over the classes", plain(func(s *Scores) result.Float { return s.Classes }))
 	line("Brier", "mean squared distance of the probabilities from 0 and 1", plain(func(s *Scores) result.Float { return s.Brier }))
 	line("AUROC", "probability that a row of the second class ranks above one of the first", plain(func(s *Scores) result.Float { return s.AUROC }))
 	line(percent(float64(calibrated.Level))+" coverage", "share of targets inside the central interval of that probability", plain(func(s *Scores) result.Float { return s.Covered }))

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/glm/score"
 )
 
 // Predictions summarizes what `gpexplain predict` found on T test rows, for a
@@ -22,17 +23,45 @@ type Predictions struct {
 	Coverage float64
 
 	test, training []digest
+	classwise      [3]*score.Classwise // of test rows by the network and calibrated, and of training rows; nil without rows
 }
 
 // Add takes up a test row. It keeps nothing of r. A number of probabilities other
 // than that of the classes panics, as does a label that is none of them.
-func (p *Predictions) Add(r *result.PredictedRow) { p.test = append(p.test, p.digest(r)) }
+func (p *Predictions) Add(r *result.PredictedRow) {
+	d := p.digest(r)
+	p.test = append(p.test, d)
+	p.addClasses(networkTest, &d, &d.network, r.MAPProbability)
+	p.addClasses(calibratedTest, &d, &d.calibrated, r.Probability)
+}
+
+// Indices of Predictions.classwise.
+const (
+	networkTest = iota
+	calibratedTest
+	calibratedTraining
+)
+
+// addClasses takes the probabilities of a row that is scored into sums over classes.
+func (p *Predictions) addClasses(to int, d *digest, o *outcome, prob []result.Float) {
+	if p.Classes == nil || math.IsNaN(o.logDensity) {
+		return
+	}
+	if p.classwise[to] == nil {
+		p.classwise[to] = score.NewClasswise(len(p.Classes))
+	}
+	for k, v := range prob {
+		p.classwise[to].Add(k, float64(v), p.Classes[k] == d.label)
+	}
+}
 
 // AddLeaveOneOut takes up a training row that was predicted without itself. Its
 // MAPProbability, MAPExpected, MAPCDF and MAPLogDensity are those of the
 // leave-one-out mean without a covariance.
 func (p *Predictions) AddLeaveOneOut(r *result.PredictedRow) {
-	p.training = append(p.training, p.digest(r))
+	d := p.digest(r)
+	p.training = append(p.training, d)
+	p.addClasses(calibratedTraining, &d, &d.calibrated, r.Probability)
 }
 
 // Len returns T, the number of test rows.

@@ -400,7 +400,8 @@ func (p *PredictionPage) guide() []fact {
 	}
 	list = append(list, fact{Name: "NLL", Value: "Mean of −log of the probability, or density, given to what turned out true. It rewards being right and knowing how sure to be. After ± stands its standard error."})
 	if r.Classes != nil {
-		list = append(list, fact{Name: "ECE", Value: "Expected calibration error: rows are put in 15 bins by their largest probability, and in each bin this probability is compared with the share that is right."})
+		list = append(list, fact{Name: "ECE", Value: "Expected calibration error: rows are put in 15 bins by their largest probability, and in each bin this probability is compared with the share that is right."},
+			fact{Name: "Class-wise ECE", Value: "The same for each class by itself: rows are put in 15 bins by its probability, which is compared with the share of rows of that class. The mean over the classes. It shows classes that are expected too often, which ECE may hide."})
 	}
 	return append(list, fact{Name: "Novelty in per cent", Value: "The rank of a row's novelty: the share of the training rows that are less novel when each is predicted without itself."})
 }

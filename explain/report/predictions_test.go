@@ -72,6 +72,15 @@ func TestPredictionScores(t *testing.T) {
 			require.InDelta(t, score.Accuracy(x.prob, labels), float64(x.got.Accuracy), 1e-15)
 			require.InDelta(t, score.Brier(x.prob, labels), float64(x.got.Brier), 1e-14)
 			require.InDelta(t, score.ECE(x.prob, labels), float64(x.got.ECE), 1e-15)
+			classwise := 0.0
+			for c := range k {
+				is := make([]bool, len(labels))
+				for i, y := range labels {
+					is[i] = y == c
+				}
+				classwise += score.ECEOf(mat.Col(nil, c, x.prob), is) / float64(k)
+			}
+			require.InDelta(t, classwise, float64(x.got.Classes), 1e-14)
 			square := 0.0
 			for _, v := range x.logp {
 				square += math.Pow(-v-score.NLL(x.logp), 2)

@@ -77,6 +77,41 @@ func ECEOf(prob []float64, happened []bool) float64 {
 	return sum / float64(len(prob))
 }
 
+// Classwise sums up the class-wise calibration error of rows that come one at a time, of K classes: the mean over classes
+// of the calibration error of "the class" against "another", each with the 15 bins of ECE (Kull et al. 2019; without
+// thresholds or adaptive bins, the static calibration error of Nixon et al. 2019). It sees classes that are too probable
+// on all rows, as after a training with class weights, which ECE of the largest probability may not.
+type Classwise struct {
+	rows int
+	gap  [][eceBins]float64 // of each class, Σ (is the label − probability) of each bin
+}
+
+// NewClasswise returns the sums of no row.
+func NewClasswise(k int) *Classwise { return &Classwise{gap: make([][eceBins]float64, k)} }
+
+// Add takes up the probability of a class in a row, and whether it is the label. Each row has all K classes once.
+func (c *Classwise) Add(class int, p float64, label bool) {
+	g := &c.gap[class][eceBin(p)]
+	*g -= p
+	if label {
+		*g++
+	}
+	if class == 0 {
+		c.rows++
+	}
+}
+
+// ECE returns the error, NaN without rows.
+func (c *Classwise) ECE() float64 {
+	sum := 0.0
+	for _, bins := range c.gap {
+		for _, g := range bins {
+			sum += math.Abs(g)
+		}
+	}
+	return sum / float64(c.rows) / float64(len(c.gap))
+}
+
 // topClasses returns the largest probability of each row, and whether its class is the label.
 func topClasses(prob *mat.Dense, labels []int) (top []float64, hit []bool) {
 	checkLabels(prob, labels)

@@ -25,6 +25,19 @@ var (
 	handLabels = []int{0, 0, 2, 0}
 )
 
+// For each class the bins by hand: of class 0 (.7), (.3) and (.55), all hits, and (.1) are alone, and so are .2, .05 and .8, .4 of the
+// others; .6 and .1 of class 1 too, and two .1 of class 2 share a bin.
+func TestClasswise(t *testing.T) {
+	c := NewClasswise(3)
+	require.True(t, math.IsNaN(c.ECE()))
+	for i, y := range handLabels {
+		for k, p := range handProb.RawRowView(i) {
+			c.Add(k, p, k == y)
+		}
+	}
+	require.InDelta(t, ((.3+.7+.1+.45)+(.2+.6+.1+.05)+(.1+.1+.2+.4))/4/3, c.ECE(), 1e-15)
+}
+
 func TestMetricsByHand(t *testing.T) {
 	require.Equal(t, 0.75, Accuracy(handProb, handLabels))
 	// .09+.04+.01 + .49+.36+.01 + .01+.01+.04 + .2025+.0025+.16
