@@ -214,6 +214,21 @@ func maskCases() []operatorCase {
 		x = g.op("Pad", in(x, g.ints(0, 0, 1, 0, 0, 1), g.of([]float64{minusInf})))
 		return g.op("MaxPool", in(x), intsA("kernel_shape", 2))
 	})
+	// Elements of the example's own positions, as PyTorch exports h[arange(N), positions].
+	own := func(g *graph) string {
+		n := g.op("Gather", in(g.op("Shape", in("x")), g.int(0)))
+		return g.op("Range", in(g.int(0), n, g.int(1)))
+	}
+	add("Own-positions", 13, []int{3, 2}, func(g *graph) string {
+		x := g.input()
+		last := g.op("ArgMax", in(g.op("ReduceSum", in(x, g.ints(2)), intA("keepdims", 0))), intA("axis", 1))
+		at := g.op("Concat", in(g.op("Unsqueeze", in(own(g), g.ints(1))), last), intA("axis", 1))
+		return g.op("GatherND", in(g.op("Tanh", in(x)), at))
+	})
+	add("Own-rows-of-a-flat-tensor", 13, []int{3, 2}, func(g *graph) string {
+		at := g.op("Add", in(g.op("Mul", in(own(g), g.int(3))), g.int(2)))
+		return g.op("Gather", in(g.op("Reshape", in(g.input(), g.ints(-1, 2))), at))
+	})
 	wide := []int{2, 3}
 	add("Where-both-branches", 13, wide, func(g *graph) string {
 		x := g.input()

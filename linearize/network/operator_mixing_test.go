@@ -181,10 +181,6 @@ func mixingCases() []badCase {
 		one := tensorA("value", &onnx.Tensor{Dims: []int64{1}, Type: onnx.Int64, Ints: []int64{1}})
 		return g.op("Add", in(g.input(), g.op("ConstantOfShape", in(n), one)))
 	})
-	add("range over the examples", mixes, v, func(g *graph) string {
-		n := g.op("Gather", in(g.op("Shape", in("x")), g.int(0)))
-		return g.op("Gather", in(g.input(), g.op("Range", in(g.int(0), n, g.int(1)))))
-	})
 	add("half of the examples", mixes, v, func(g *graph) string {
 		n := g.op("Gather", in(g.op("Shape", in("x")), g.ints(0)))
 		return g.op("Reshape", in(g.input(), g.op("Concat", in(g.op("Div", in(n, g.ints(2))), g.ints(-1)), intA("axis", 0))))

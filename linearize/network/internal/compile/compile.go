@@ -70,6 +70,9 @@ type value struct {
 	// integer is the type of integers or truth values that depend on the input. The slot holds them as whole
 	// numbers. It is 0 for floating point.
 	integer onnx.DataType
+	// own says that the first number of each tuple of positions is the number of the example, for which the slot has
+	// 0. Only GatherND may read it.
+	own bool
 	// fromInts marks a constant made of known integers because a node takes floating point. A node whose inputs are
 	// all marked computes with integers, and is refused.
 	fromInts bool

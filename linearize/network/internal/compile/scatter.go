@@ -12,7 +12,7 @@ const constantIndices = "the indices must not depend on the input"
 func init() {
 	register("Shapes", map[string]operator{
 		"GatherElements":  {translate: (*compiler).gatherElements, inputs: 2, integers: ownType, roles: learnt.Sets},
-		"GatherND":        {translate: (*compiler).gatherND, inputs: 2, integers: keepsType, roles: learnt.Sets, note: constantIndices},
+		"GatherND":        {translate: (*compiler).gatherND, inputs: 2, integers: ownType, roles: learnt.Sets, note: constantIndices + ", but for one position in each example, beside the number of the example"},
 		"ScatterElements": {translate: (*compiler).scatterElements, inputs: 3, note: constantIndices + "; reduction none or add"},
 		"Scatter":         {translate: (*compiler).scatterElements, inputs: 3, note: constantIndices},
 		"ScatterND":       {translate: (*compiler).scatterND, inputs: 3, note: constantIndices + "; reduction none or add"},
@@ -206,8 +206,20 @@ func (c *compiler) covered(w *windows) []int32 {
 
 func (c *compiler) gatherND() {
 	v := c.input(0)
-	at := c.indices(1)
 	skip := c.attrInt("batch_dims", 0)
+	if at := c.input(1); at.own {
+		if skip != 0 || v.batch != 0 || v.leading() != 1 || v.shape[0] != 1 || !slices.Equal(at.shape, []int{1, 2}) || at.batch != 0 || len(v.shape) < 2 {
+			panic(errMixes)
+		}
+		// Take the elements of each example at its own position along axis 1.
+		t := typeOf(v)
+		v = c.asFloat(v)
+		rest := slices.Concat([]int{1, 1}, v.shape[2:])
+		at = c.apply(c.takeAxis(at, 1, []int{1}, nil), rest, 0, slices.Repeat([]int32{0}, c.entries(rest)), 0)
+		c.result(ofType(c.alias(c.pickup(v, at, 1), slices.Concat([]int{1}, v.shape[2:]), 0), t))
+		return
+	}
+	at := c.indices(1)
 	if v.batch >= 0 && v.batch < skip+lastOf(at.shape) && v.batch < len(at.shape)-1 {
 		at = c.matched(at, v.batch)
 	}
@@ -217,7 +229,11 @@ func (c *compiler) gatherND() {
 	if v.batch < 0 && w.batch >= 0 {
 		v = v.onAxis(w.batch, w.lead)
 	}
-	c.result(c.apply(v, shape, w.batch, table, 0))
+	out := c.apply(v, shape, w.batch, table, 0)
+	if !out.isInt {
+		out = ofType(out, v.integer)
+	}
+	c.result(out)
 }
 
 func lastOf(shape []int) int {

@@ -133,8 +133,15 @@ func (c *compiler) concat() {
 		c.result(out)
 		return
 	}
+	own := false
 	for i := range in {
-		if !ints {
+		if v := in[i]; i == 0 && !ints && v.isInt && v.batch == 0 && len(v.ints) == 1 && v.ints[0] == (affine{row: 1}) && c.attrInt("axis", 0) != 0 {
+			// The numbers of the examples beside positions that depend on the input.
+			zero := *v
+			zero.ints, own = []affine{{}}, true
+			in[i] = c.toFloat(&zero)
+			in[i].fromInts = true
+		} else if !ints {
 			in[i] = c.float(i)
 		}
 	}
@@ -164,7 +171,9 @@ func (c *compiler) concat() {
 		panic(errMixes)
 	}
 	if !in[0].isInt {
-		c.result(c.emit(o, shape, batch, in...))
+		out := c.emit(o, shape, batch, in...)
+		out.own = own
+		c.result(out)
 		return
 	}
 	out, at := c.newInts(shape, batch, in...), 0
@@ -211,7 +220,22 @@ func (c *compiler) gathered(i, ax, j int) *value {
 		newDims = []int{}
 	}
 	if at.batch >= 0 && v.batch >= 0 {
-		panic(errMixes) // every example of the indices would read every example of the tensor
+		if !v.isBatch(ax) || at.leading() != 1 {
+			panic(errMixes) // every example of the indices would read every example of the tensor
+		}
+		// Along the batch axis place has let pass only elements of the same example.
+		dims := slices.Concat(v.shape[:ax], []int{len(positions)}, v.shape[ax+1:])
+		out := c.moved(v, dims, ax, func(d, i int) int {
+			if d == ax {
+				return positions[i]
+			}
+			return i
+		}, 0)
+		out = c.alias(out, slices.Concat(v.shape[:ax], newDims, v.shape[ax+1:]), ax+at.batch)
+		if !out.isInt {
+			out = ofType(out, v.integer)
+		}
+		return out
 	}
 	out := c.takeAxis(v, ax, positions, newDims)
 	if at.batch >= 0 {

@@ -173,6 +173,11 @@ func (c *compiler) translate() {
 		}
 		seen[a.Name] = true
 	}
+	for _, name := range n.Inputs {
+		if v := c.env[name]; v != nil && v.own && n.OpType != "GatherND" {
+			panic(refuse("input %s holds numbers of examples, by which only GatherND may take elements; others would mix examples", quote(name)))
+		}
+	}
 	t := c.integerType()
 	switch rule := o.integers; {
 	case t == 0:
