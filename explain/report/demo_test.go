@@ -378,7 +378,7 @@ func predictedTarget(rng *rand.Rand, index result.Index) *result.PredictedRow {
 func drawnPage(t, n int, classes ...result.Float) *PredictionPage {
 	m := newDrawnModel(uint64(t), classes...)
 	p := &Predictions{Classes: classes, Fit: result.Fit{Examples: max(n, 1), Outputs: max(1, len(classes)), Parameters: 4587, PriorPrecision: 10, Refit: true, GradientNorm: 2.45, LogEvidence: -388.25,
-		LogDet: 200.5, LogLikelihood: -31.25, Scatter: 133.5, Calibration: &result.Calibration{Method: "loo", Scale: 0.0503, NoiseScale: 1, Rows: n, NLLSE: 0.002,
+		LogDet: 200.5, LogLikelihood: -31.25, Scatter: 133.5, Calibration: &result.Calibration{Method: "loo", Scales: result.Scales{Scale: 0.0503, NoiseScale: 1}, Rows: n, NLLSE: 0.002,
 			LOO: &result.RowScores{NLL: 0.0243, Accuracy: 0.9927, ECE: 0.004}, Network: result.RowScores{NLL: 0.03, Accuracy: 0.9927, ECE: 0.006}}}}
 	page := &PredictionPage{Predictions: p, Origin: Origin{Invert: true, Model: "demo.onnx", Data: "drawn", Record: result.Record{Command: "gpexplain predict --html page.html"}}}
 	draw := func(i result.Index) *result.PredictedRow {

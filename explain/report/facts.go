@@ -352,13 +352,10 @@ const noveltyMeaning = "How surprising it is that a training row lies so far fro
 // guide explains the words that the page uses.
 func (h *htmlWriter) guide() []fact {
 	list := h.terms()
-	if h.farther() != "" {
+	if h.novelty() != "" {
 		list = append(list, fact{Name: "Novelty, in nats", Value: noveltyMeaning})
 	}
-	if h.unsure() == "" || h.kind == regression {
-		return list
-	}
-	return append(list, fact{Name: "Entropy, in nats", Value: "How undecided the prediction is before calibration: 0 when certain, 0.69 for an even choice of two. Mutual information is the part of it that more training data could take away."})
+	return list
 }
 
 func (h *htmlWriter) terms() []fact {

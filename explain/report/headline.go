@@ -124,6 +124,6 @@ func (v *view) disagreement() string {
 	}
 	_, _, alone := v.certainty(v.predicted)
 	p, sd, _ := v.certainty(v.average)
-	return fmt.Sprintf("%s says %s, with probability %s. Averaged over the networks that fit the training data, %s is more probable: %s ± %s. Take the prediction as undecided.",
+	return fmt.Sprintf("%s says %s, with probability %s. Calibrated and averaged over the networks that fit the training data, %s is more probable: %s ± %s. Take the prediction as undecided.",
 		v.trained(), v.page.Classes[v.predicted], probability(alone), v.page.Classes[v.average], probability(p), probability(sd))
 }

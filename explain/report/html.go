@@ -126,18 +126,16 @@ type (
 func (h *htmlWriter) build() (*htmlPage, error) {
 	// Say in sentences how sure the prediction is.
 	var say []string
-	if p, sd, network := h.certainty(h.predicted); !math.IsNaN(p) && h.agree() {
-		s := fmt.Sprintf("Averaged over the networks that fit the training data, the probability of %s is %s ± %s.",
-			h.page.Classes[h.predicted], probability(p), probability(sd))
-		if !math.IsNaN(network) {
-			s += fmt.Sprintf(" %s says %s.", h.trained(), probability(network))
-		}
-		say = append(say, s)
+	if text := h.reached(h.average); text != "" {
+		say = append(say, text)
 	}
 	first := &h.sections[0]
 	if mean, sd := h.latent(0); h.kind == binary && !math.IsNaN(mean) {
 		d := decimals(mean, sd)
-		say = append(say, fmt.Sprintf("The number explained below is f, the %s: %s ± %s%s.", first.quantity, typeset(fixed(first.sign*mean, d)), fixed(sd, d), h.ownMean(" on average, %s by %s", typeset(fixed(first.f, d)))))
+		say = append(say, fmt.Sprintf("f, the %s: %s ± %s%s.", first.quantity, typeset(fixed(first.sign*mean, d)), fixed(sd, d), h.ownMean(" on average, %s by %s", typeset(fixed(first.f, d)))))
+	}
+	if text := h.explains(); text != "" {
+		say = append(say, text)
 	}
 	if mean, sd := h.latent(0); h.kind == regression && len(h.page.Report.Prediction.ObservationSD) == 1 {
 		d := decimals(mean, sd)

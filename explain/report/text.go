@@ -178,7 +178,9 @@ func (t *textWriter) head() {
 		t.gap()
 	}
 	t.probabilities()
+	t.wrap("  ", clean(t.reached(t.average)))
 	t.numbers()
+	t.wrap("  ", clean(t.explains()))
 	t.wrap("  ", t.novelty())
 	for _, text := range t.changes() {
 		t.wrap("  ", clean(text))

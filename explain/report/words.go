@@ -119,12 +119,8 @@ func (p *Page) column(k int) string {
 	return fmt.Sprintf("output %d", k)
 }
 
-// novelty says how far the row is from the training data and how undecided its prediction is, ""
-// where neither is known.
-func (v *view) novelty() string { return strings.TrimSpace(v.farther() + " " + v.unsure()) }
-
-// farther says how far the row is from the training data, "" where that is not known.
-func (v *view) farther() string {
+// novelty says how far the row is from the training data, "" where that is not known.
+func (v *view) novelty() string {
 	n := v.page.Report.Prediction.Novelty
 	if n == nil || !n.Score.Finite() || !n.Rank.Finite() {
 		return ""
@@ -134,22 +130,6 @@ func (v *view) farther() string {
 		than = "any training row"
 	}
 	return "This row is farther from the training data than " + than + " from the others (novelty " + result.Short(float64(n.Score)) + " nats)."
-}
-
-// unsure says how undecided the prediction is before calibration, "" where that is not known.
-func (v *view) unsure() string {
-	n := v.page.Report.Prediction.Novelty
-	if n == nil || !n.Entropy.Finite() {
-		return ""
-	}
-	measure := "entropy " + result.Short(float64(n.Entropy)) + " nats"
-	if v.kind == regression {
-		measure = "predictive variance " + result.Short(float64(n.Entropy))
-	}
-	if n.MutualInformation.Finite() {
-		measure += ", mutual information " + result.Short(float64(n.MutualInformation)) + " nats"
-	}
-	return "Before calibration: " + measure + "."
 }
 
 // changes say what would be predicted with other training data, in sentences.

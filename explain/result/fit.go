@@ -136,15 +136,13 @@ type Grouped struct {
 // Calibration says how the posterior covariance and mean were scaled for predictions
 // and how well the scaled posterior predicts rows that it was not fitted to.
 type Calibration struct {
-	Method      string     `json:"method"`            // loo or heldout
-	Scale       Float      `json:"scale"`             // s of s·cov; of counts the mean of f is less s·v/2 too
-	Temperature Float      `json:"temperature"`       // τ of τ·mean for classes, 1 for other likelihoods
-	NoiseScale  Float      `json:"noise_scale"`       // t of t·σ² for a Gaussian, 1 for other likelihoods
-	Rows        int        `json:"rows"`              // number of rows behind the scores
-	NLLSE       Float      `json:"nll_se"`            // standard error of the calibrated negative log likelihood
-	LOO         *RowScores `json:"loo,omitempty"`     // calibrated predictions of training rows without themselves
-	HeldOut     *RowScores `json:"heldout,omitempty"` // calibrated predictions of held-out rows, with method heldout
-	Network     RowScores  `json:"network"`           // the same rows and means as they are, without a covariance
+	Method string `json:"method"` // loo or heldout
+	Scales
+	Rows    int        `json:"rows"`              // number of rows behind the scores
+	NLLSE   Float      `json:"nll_se"`            // standard error of the calibrated negative log likelihood
+	LOO     *RowScores `json:"loo,omitempty"`     // calibrated predictions of training rows without themselves
+	HeldOut *RowScores `json:"heldout,omitempty"` // calibrated predictions of held-out rows, with method heldout
+	Network RowScores  `json:"network"`           // the same rows and means as they are, without a covariance
 
 	// Surprising are the training rows whose labels the others predict worst, the
 	// worst first.
@@ -160,6 +158,14 @@ type SurprisingRow struct {
 
 	LabelName string `json:"label_name,omitempty"`
 	ID        string `json:"id,omitempty"`
+}
+
+// Scales lead from the mean and the covariance of the outputs to what is predicted: of classes the probability is
+// E g⁻¹(u) over u ~ N(τ·mean, s·cov), and of a Gaussian the variance of an observation s·v + t·σ², v that of its output.
+type Scales struct {
+	Scale       Float `json:"scale"`       // s of s·cov; of counts the mean of f is less s·v/2 too
+	Temperature Float `json:"temperature"` // τ of τ·mean for classes, 1 for other likelihoods
+	NoiseScale  Float `json:"noise_scale"` // t of t·σ² for a Gaussian, 1 for other likelihoods
 }
 
 // RowScores are averages over the rows of a Calibration. Those that the

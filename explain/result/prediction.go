@@ -35,6 +35,10 @@ type Prediction struct {
 	Mean           []Float   `json:"mean"`            // f(x;θ*), or with --refit the mean of the refit; length C
 	Covariance     [][]Float `json:"covariance"`      // C×C, not scaled by the calibration
 
+	// Calibration leads from Mean and Covariance to Probability; all are 1 where nothing was calibrated. Nil where
+	// the probability is a mean over drawn or over several networks.
+	Calibration *Scales `json:"calibration,omitempty"`
+
 	ClassName string `json:"class_name,omitempty"` // where classes have names
 
 	// For a regression, the expected value of a new observation and its standard
@@ -55,6 +59,6 @@ type Prediction struct {
 type Novelty struct {
 	Score             Float `json:"score"`              // as glm/novelty (E22): surprise in nats, about 1 for rows like the training rows
 	Rank              Float `json:"rank"`               // share of training rows whose leave-one-out score is smaller, in [0, 1]
-	Entropy           Float `json:"entropy"`            // as score.Novelty: in nats; for a regression the predictive variance
+	Entropy           Float `json:"entropy"`            // as score.Novelty: in nats; NaN for a regression
 	MutualInformation Float `json:"mutual_information"` // between label and function, in nats
 }

@@ -3,6 +3,7 @@
 package inference
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -352,6 +353,7 @@ type Predictions struct {
 	Response, ObservationSD, FunctionSD *mat.Dense
 
 	calibration *score.Calibration
+	scales      *result.Scales // those of calibration, 1 where there is none; nil of drawn networks
 }
 
 // Predict evaluates posterior and link at the rows of b.
@@ -378,6 +380,10 @@ func (q *Posterior) PredictBy(ctx context.Context, function gp.Latent, task *pro
 	out.calibration = q.Calibration.Scales()
 	if out.Likelihood, out.Tempered, out.Scaled, err = out.calibration.Apply(lik, out.Mean, out.Cov); err != nil {
 		return nil, err
+	}
+	if out.scales = (&result.Scales{Scale: 1, Temperature: 1, NoiseScale: 1}); q.Calibration != nil {
+		k := &q.Calibration.Calibration
+		out.scales = &result.Scales{Scale: cmp.Or(k.Scale, 1), Temperature: cmp.Or(k.Temperature, 1), NoiseScale: cmp.Or(k.NoiseScale, 1)}
 	}
 	if out.Unsure, err = score.NoveltyOf(ctx, ScoringLink(lik, c), lik, out.Mean, out.Cov, 0); err != nil {
 		return nil, err

@@ -58,12 +58,15 @@ func (q *Posterior) Prediction(task *problem.Task, o *Predictions, i int) result
 
 // prediction is prediction i without its covariance, and whose rank of novelty is left to the caller.
 func (o *Predictions) prediction(task *problem.Task, i int) result.Prediction {
-	n := &result.Novelty{Score: result.Undefined(), Rank: result.Undefined(), Entropy: result.Float(o.Unsure.Score[i]), MutualInformation: result.Float(o.Unsure.Mutual[i])}
+	n := &result.Novelty{Score: result.Undefined(), Rank: result.Undefined(), Entropy: result.Undefined(), MutualInformation: result.Float(o.Unsure.Mutual[i])}
+	if task.Classes != nil {
+		n.Entropy = result.Float(o.Unsure.Score[i])
+	}
 	if o.Novelty != nil {
 		n.Score = result.Float(o.Novelty[i])
 	}
 	r := result.Prediction{Class: o.class(task, i), Probability: RowOf(o.Prob, i), ProbabilitySD: RowOf(o.SD, i),
-		MAPProbability: RowOf(o.MAPProb, i), Mean: RowOf(o.Mean, i),
+		MAPProbability: RowOf(o.MAPProb, i), Mean: RowOf(o.Mean, i), Calibration: o.scales,
 		ObservationMean: RowOf(o.Response, i), ObservationSD: RowOf(o.ObservationSD, i), FunctionSD: RowOf(o.FunctionSD, i), Novelty: n}
 	if task.Classes != nil {
 		if k := problem.LargestClass(o.Network.RawRowView(i)); k != o.Best(i) {

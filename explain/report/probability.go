@@ -1,0 +1,104 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/glm"
+)
+
+// reached says how the probability of class k comes from that of the network, step by step; "" where that is not known.
+// Steps that leave the number as it is are left out.
+func (v *view) reached(k int) string {
+	p, sd, network := v.certainty(k)
+	if math.IsNaN(p) || math.IsNaN(network) {
+		return ""
+	}
+	steps := []string{probability(network) + " by the " + v.alone()}
+	last := probability(network)
+	step := func(how string, to float64) {
+		if text := probability(to); text != last {
+			last = text
+			steps = append(steps, how, text)
+		}
+	}
+	r := v.page.Report
+	if plain := v.untempered(k); !math.IsNaN(plain) {
+		step("refit", plain)
+	}
+	how := "averaged over the networks that fit the training data"
+	switch x := r.Prediction.Calibration; {
+	case x != nil:
+		if x.Temperature != 1 {
+			step("temperature "+result.Short(float64(x.Temperature))+v.calibratedOn(), v.plain(k, float64(x.Temperature)))
+		}
+		if x.Scale != 1 {
+			how += " (covariance × " + result.Short(float64(x.Scale)) + ")"
+		}
+	case v.networks() > 1:
+		how = "each network calibrated and averaged, and the mean of them"
+	}
+	step(how, p)
+	return fmt.Sprintf("Probability of %s: %s ± %s.", v.page.Classes[k], strings.Join(steps, " → "), probability(sd))
+}
+
+// calibratedOn names in brackets what chose the temperature, "" where that is not known.
+func (v *view) calibratedOn() string {
+	switch c := v.page.Report.Fit.Calibration; {
+	case c == nil:
+		return ""
+	case c.Method == "heldout":
+		return " (held-out rows)"
+	}
+	return " (leave-one-out)"
+}
+
+// plain is the probability of class k at the mean outputs times a temperature, NaN where they are not known.
+func (v *view) plain(k int, temperature float64) float64 {
+	mean := v.page.Report.Prediction.Mean
+	if len(mean) != v.page.Report.Fit.Outputs {
+		return math.NaN()
+	}
+	f := make([]float64, len(mean))
+	for i, m := range mean {
+		f[i] = temperature * float64(m)
+	}
+	switch {
+	case v.kind == classes:
+		glm.Categorical{}.MeanTo(f, f)
+		return f[k]
+	case k == 0:
+		f[0] = -f[0]
+	}
+	glm.Bernoulli{}.MeanTo(f, f)
+	return f[0]
+}
+
+// untempered is the probability of class k that the explained outputs stand for; NaN where that is not known.
+func (v *view) untempered(k int) float64 {
+	if !v.page.Report.Fit.Refit {
+		_, _, network := v.certainty(k)
+		return network
+	}
+	return v.plain(k, 1)
+}
+
+// explains says which of the probabilities the explained outputs stand for, "" of a regression.
+func (v *view) explains() string {
+	p := v.untempered(v.predicted)
+	if v.kind == regression || math.IsNaN(p) {
+		return ""
+	}
+	of, what := "of the network", "f, explained below, stands"
+	if v.page.Report.Fit.Refit {
+		of = "of the refit"
+	} else if v.networks() > 1 {
+		of = "of the mean output"
+	}
+	if v.kind == classes {
+		what = "The outputs explained below stand"
+	}
+	return fmt.Sprintf("%s for probability %s of %s: that %s, before temperature and averaging.", what, probability(p), v.page.Classes[v.predicted], of)
+}
