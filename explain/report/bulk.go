@@ -124,8 +124,7 @@ func (v *view) curveDiagram(s *section) *htmlDiagram {
 		ticks[scale(k)] = result.Count(k)
 	}
 	f := curveFrame
-	d := &htmlDiagram{Class: "for", Height: "276", XName: "number of training examples counted, the largest first", YName: "f with them alone",
-		YSide: coordinate(f.top + f.height/2), XMid: coordinate(f.left + f.width/2), NameY: "266"}
+	d := &htmlDiagram{Class: "for", Height: "248", XName: "number of training examples counted, the largest first", YName: "f with them alone"}
 	d.frame(f, ticks, y.ticks())
 	var px, py []float64
 	for i, p := range curve {

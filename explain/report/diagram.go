@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm/score"
@@ -32,9 +33,9 @@ type (
 		Height              string // of the view box
 		Frames              []htmlBox
 		Ticks               []htmlTick
-		XName, YName, YSide string // names of the axes, and the height at which YName is centred
-		XMid, NameY         string // where XName is centred
-		Band                string // SVG paths
+		XName, YName        string  // names of the axes, beside the drawing so that they can be as long as they are
+		wide                float64 // what the longest tick of a y axis needs beyond the left edge
+		Band                string  // SVG paths
 		Guide, Line         string
 		Faint               bool // whether Line only guides the eye
 		Lines               []htmlCurve
@@ -91,9 +92,18 @@ func (d *htmlDiagram) frame(f plotFrame, xTicks, yTicks map[float64]string) {
 	}
 	for v, text := range ordered(yTicks) {
 		y := f.y(v)
+		d.wide = max(d.wide, tickWidth*float64(utf8.RuneCountInString(text))-f.left+7)
 		d.Ticks = append(d.Ticks, htmlTick{X: coordinate(f.left - 7), Y: coordinate(y + 4), Text: text, Anchor: "end",
 			X1: coordinate(f.x(0)), X2: coordinate(f.x(1)), Y1: coordinate(y), Y2: coordinate(y)})
 	}
+}
+
+// tickWidth is the width of a character of a tick, in the large type of narrow screens.
+const tickWidth = 10
+
+// ViewBox is the part of the plane that the drawing shows.
+func (d *htmlDiagram) ViewBox() string {
+	return fmt.Sprintf("%s 0 %s %s", coordinate(-d.wide), coordinate(440+d.wide), d.Height)
 }
 
 // ordered iterates over ticks from left to right.
@@ -114,7 +124,7 @@ var shares = map[float64]string{0: "0", .2: "0.2", .4: "0.4", .6: "0.6", .8: "0.
 // probability, with the band in which the points lie if the probabilities are right,
 // and the number of rows of each bin in a strip.
 func reliabilityDiagram(title, class string, bins []score.ReliabilityBin, x, y string) htmlDiagram {
-	d := htmlDiagram{Title: title, Class: class, Height: "466", XName: x, YName: y, YSide: coordinate(plot.top + plot.height/2), XMid: coordinate(plot.left + plot.width/2), NameY: "456"}
+	d := htmlDiagram{Title: title, Class: class, Height: "440", XName: x, YName: y}
 	d.frame(plot, shares, shares)
 	d.Guide = path([]float64{plot.x(0), plot.x(1)}, []float64{plot.y(0), plot.y(1)})
 	most, rows := 0, 0
@@ -179,7 +189,7 @@ var coverageLevels = func() (levels []float64) {
 // outline, each as shares of its rows.
 func histogram(test, training []float64, x string) htmlDiagram {
 	f := plotFrame{left: 60, top: 8, width: 368, height: 200}
-	d := htmlDiagram{Class: "for", Height: "262", XName: x, YName: "share of rows", YSide: coordinate(f.top + f.height/2), XMid: coordinate(f.left + f.width/2), NameY: "254"}
+	d := htmlDiagram{Class: "for", Height: "232", XName: x, YName: "share of rows"}
 	across := newAxis(test, training)
 	// Twice the cube root of the shorter list that is not empty, between 8 and 30
 	n := min(len(test), len(training))
@@ -281,7 +291,7 @@ func (a axis) ticks() map[float64]string {
 		case v >= -3 && v <= 4:
 			t[at] = result.Short(math.Pow(10, v))
 		default:
-			t[at] = "1e" + typeset(strconv.Itoa(int(v)))
+			t[at] = "10" + raised.Replace(strconv.Itoa(int(v)))
 		}
 	}
 	return t

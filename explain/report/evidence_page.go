@@ -144,7 +144,7 @@ func (p *EvidencePage) figure() *htmlFigure {
 	if p.Several {
 		name = "mean prior precision"
 	}
-	d := htmlDiagram{Class: "ink", Height: "356", XName: name, YName: "log evidence, nats", YSide: coordinate(f.top + f.height/2), XMid: coordinate(f.left + f.width/2), NameY: "346",
+	d := htmlDiagram{Class: "ink", Height: "328", XName: name, YName: "log evidence, nats",
 		Label: "Log evidences over the precision of the prior"}
 	d.frame(f, x.ticks(), y.ticks())
 	g := &htmlFigure{Title: "The evidence over the precision of the prior"}

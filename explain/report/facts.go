@@ -90,7 +90,7 @@ func (v *view) madeFrom() []fact {
 		list = append(list, fact{"File of the data", x.Name, digits(x.SHA256)})
 	}
 	if n := p.Report.Fit.Examples; n > 0 {
-		list = append(list, fact{"Training rows", result.Count(n), ""})
+		list = append(list, fact{"Training rows", result.Count(n), "rows are numbered as in their file, from 0"})
 	}
 	if x := p.Report.Fit.Preprocessing; x != nil {
 		list = append(list, fact{"Inputs", x.Inputs, x.Origin}, fact{"Target", x.Target, ""}, fact{"Targets", x.Targets, ""})

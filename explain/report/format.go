@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -102,10 +103,10 @@ func probability(p float64) string {
 	switch q := math.Min(p, 1-p); {
 	case q <= 0:
 		return strconv.FormatFloat(p, 'f', 0, 64)
-	case q < 1e-9 && p > q:
-		return "1 − " + strconv.FormatFloat(1-p, 'e', 0, 64)
-	case q < 1e-9:
-		return strconv.FormatFloat(p, 'e', 0, 64)
+	case q < 1e-5 && p > q:
+		return "1 − " + typeset(strconv.FormatFloat(1-p, 'e', 0, 64))
+	case q < 1e-5:
+		return typeset(strconv.FormatFloat(p, 'e', 0, 64))
 	case q < 5e-4:
 		return strconv.FormatFloat(p, 'f', int(math.Ceil(-math.Log10(q))), 64)
 	}
@@ -128,12 +129,16 @@ func label(l result.Float) string {
 	return name(l)
 }
 
-// typeset replaces the hyphens that are signs of numbers by minus signs. Those after a
-// letter or digit are no signs, as in covid-19, except in an exponent.
+// typeset replaces the hyphens that are signs of numbers by minus signs, and exponents by powers of ten. Hyphens after a
+// letter or digit are no signs, as in covid-19.
 func typeset(s string) string {
+	s = exponent.ReplaceAllStringFunc(s, func(number string) string {
+		m := exponent.FindStringSubmatch(number)
+		return m[1] + "\u00a0×\u00a010" + raised.Replace(strings.TrimLeft(m[2], "+0")+strings.TrimLeft(m[3], "0"))
+	})
 	var b strings.Builder
 	for i := range len(s) {
-		if s[i] == '-' && isNumeral(s[i+1:]) && (i == 0 || !isWord(s[i-1]) || i > 1 && s[i-1] == 'e' && isDigit(s[i-2])) {
+		if s[i] == '-' && isNumeral(s[i+1:]) && (i == 0 || !isWord(s[i-1])) {
 			b.WriteString("−")
 		} else {
 			b.WriteByte(s[i])
@@ -141,6 +146,12 @@ func typeset(s string) string {
 	}
 	return b.String()
 }
+
+// exponent is the end of a number with an exponent as Go writes it, and raised writes an exponent.
+var (
+	exponent = regexp.MustCompile(`\b(\d+(?:\.\d+)?)e([+-])(\d\d+)\b`)
+	raised   = strings.NewReplacer("-", "⁻", "0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴", "5", "⁵", "6", "⁶", "7", "⁷", "8", "⁸", "9", "⁹")
+)
 
 // isNumeral tells whether the text begins as an unsigned number does.
 func isNumeral(s string) bool {

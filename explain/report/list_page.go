@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/funcgp/funcgp/explain/result"
 )
@@ -214,6 +216,11 @@ type htmlRows struct {
 	Rows    [][]htmlCell
 }
 
+// Long tells whether a word of the cell must be broken.
+func (c htmlCell) Long() bool {
+	return slices.ContainsFunc(strings.Fields(c.Value), func(word string) bool { return utf8.RuneCountInString(word) > 12 })
+}
+
 // tableFeatures is the largest number of features in a table of rows.
 const tableFeatures = 5
 
@@ -274,7 +281,7 @@ func ImportancePage(r *result.ImportanceReport) *ListPage {
 	}
 	f := plotFrame{left: 60, top: 8, width: 350, height: 200}
 	x, y := axis{hi: float64(n)}, axis{hi: float64(r.Curve[0])}
-	d := htmlDiagram{Class: "for", Height: "262", XName: "training examples, the largest first", YName: "|α|", YSide: coordinate(f.top + f.height/2), XMid: coordinate(f.left + f.width/2), NameY: "254",
+	d := htmlDiagram{Class: "for", Height: "232", XName: "training examples, the largest first", YName: "|α|",
 		Label: fmt.Sprintf("Sorted |α|, from %s down to %s. %s", result.Short(float64(r.Curve[0])), result.Short(float64(r.Curve[n-1])), share)}
 	d.frame(f, x.ticks(), y.ticks())
 	var px, py []float64

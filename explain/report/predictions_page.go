@@ -156,8 +156,7 @@ func (p *PredictionPage) diagrams() *htmlFigure {
 				// in a strip.
 				title := x.title
 				class := x.class
-				d := htmlDiagram{Title: title, Class: class, Height: "466", XName: "probability of the interval; below: predicted P(Y < target)", YName: "share of targets inside",
-					YSide: coordinate(plot.top + plot.height/2), XMid: coordinate(plot.left + plot.width/2), NameY: "456"}
+				d := htmlDiagram{Title: title, Class: class, Height: "440", XName: "probability of the interval; below: predicted P(Y < target)", YName: "share of targets inside"}
 				d.frame(plot, shares, shares)
 				d.Guide = path([]float64{plot.x(0), plot.x(1)}, []float64{plot.y(0), plot.y(1)})
 				n := len(cdf)
