@@ -302,7 +302,7 @@ func ExamplePrediction_MarshalJSON() {
 	defer p.Close()
 	x := must(p.Predict(ctx, must(p.TestRows(ctx, 6))))[0]
 	x.Covariance, x.Novelty = nil, funcgp.Novelty{}
-	for _, list := range [][]float64{x.Probability, x.ProbabilitySD, x.NetworkProbability, x.Mean} {
+	for _, list := range [][]float64{x.Probability, x.ProbabilitySD, x.MAPProbability, x.Mean} {
 		for i := range list {
 			list[i] = math.Round(100*list[i]) / 100
 		}
@@ -359,7 +359,7 @@ func ExamplePosterior_Predict() {
 	for _, x := range list {
 		at := x.ClassIndex
 		fmt.Printf("row %d: %s with probability %.2f ± %.2f, by the network alone %.2f; novelty %.2f\n",
-			x.Row, x.Class, x.Probability[at], x.ProbabilitySD[at], x.NetworkProbability[at], x.Novelty.Rank)
+			x.Row, x.Class, x.Probability[at], x.ProbabilitySD[at], x.MAPProbability[at], x.Novelty.Rank)
 	}
 	// Output:
 	// row 6: 4 with probability 0.74 ± 0.39, by the network alone 1.00; novelty 0.82

@@ -13,21 +13,22 @@ import (
 func (x Prediction) MarshalJSON() ([]byte, error) {
 	type numbers = []result.Float
 	out := struct {
-		Row                *int      `json:"index,omitempty"`
-		ID                 string    `json:"id,omitempty"`
-		Label              string    `json:"label,omitempty"`
-		Class              string    `json:"class,omitempty"`
-		Probability        numbers   `json:"probability,omitempty"`
-		ProbabilitySD      numbers   `json:"probability_sd,omitempty"`
-		NetworkProbability numbers   `json:"map_probability,omitempty"`
-		Mean               numbers   `json:"mean"`
-		Covariance         []numbers `json:"covariance"`
-		ObservationMean    numbers   `json:"observation_mean,omitempty"`
-		ObservationSD      numbers   `json:"observation_sd,omitempty"`
-		FunctionSD         numbers   `json:"function_sd,omitempty"`
-		Novelty            Novelty   `json:"novelty"`
-	}{nil, x.ID, x.Label, x.Class, result.Floats(x.Probability), result.Floats(x.ProbabilitySD), result.Floats(x.NetworkProbability),
-		result.Floats(x.Mean), nil, result.Floats(x.ObservationMean), result.Floats(x.ObservationSD), result.Floats(x.FunctionSD), x.Novelty}
+		Row             *int           `json:"index,omitempty"`
+		ID              string         `json:"id,omitempty"`
+		Label           string         `json:"label,omitempty"`
+		Class           string         `json:"class,omitempty"`
+		Probability     numbers        `json:"probability,omitempty"`
+		ProbabilitySD   numbers        `json:"probability_sd,omitempty"`
+		MAPProbability  numbers        `json:"map_probability,omitempty"`
+		Mean            numbers        `json:"mean"`
+		Covariance      []numbers      `json:"covariance"`
+		Calibration     *result.Scales `json:"calibration,omitempty"`
+		ObservationMean numbers        `json:"observation_mean,omitempty"`
+		ObservationSD   numbers        `json:"observation_sd,omitempty"`
+		FunctionSD      numbers        `json:"function_sd,omitempty"`
+		Novelty         Novelty        `json:"novelty"`
+	}{nil, x.ID, x.Label, x.Class, result.Floats(x.Probability), result.Floats(x.ProbabilitySD), result.Floats(x.MAPProbability),
+		result.Floats(x.Mean), nil, x.Calibration, result.Floats(x.ObservationMean), result.Floats(x.ObservationSD), result.Floats(x.FunctionSD), x.Novelty}
 	if x.Row >= 0 {
 		out.Row = &x.Row
 	}

@@ -9,6 +9,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -25,14 +26,17 @@ type Prediction struct {
 	// Of classes: the most probable one with its place in Probability, whose order is that of
 	// Posterior.Classes; their probabilities, calibrated, with standard deviations; and those of the network
 	// alone.
-	Class                                          string
-	ClassIndex                                     int // −1 for a regression
-	Probability, ProbabilitySD, NetworkProbability []float64
+	Class                                      string
+	ClassIndex                                 int // −1 for a regression
+	Probability, ProbabilitySD, MAPProbability []float64
 
 	// The outputs: their mean f(x;θ*), C numbers, and their covariance, C×C, which is not calibrated;
 	// Covariance.At(i, j) reads it.
 	Mean       []float64
 	Covariance *mat.SymDense
+	// Calibration leads from Mean and Covariance to Probability, which is E g⁻¹(u) over u ~ N(Temperature·Mean,
+	// Scale·Covariance); nil where Probability is a mean over drawn networks.
+	Calibration *result.Scales
 
 	// Of a regression, for each target in units: the mean and the standard deviation of a new observation, and
 	// that of the function, calibrated.
@@ -54,7 +58,7 @@ func (x *Prediction) Margin() float64 {
 type Novelty struct {
 	Score             float64 // mean surprise of three distances, in nats; about 1 for rows like the training rows
 	Rank              float64 // share of the training rows that are less novel without themselves
-	Entropy           float64 // of the predictive before calibration, nats; of a regression its variance
+	Entropy           float64 // of the predictive before calibration, nats; NaN for a regression
 	MutualInformation float64 // of prediction and parameters, nats
 }
 
@@ -104,7 +108,7 @@ func (p *Posterior) prediction(rows *problem.Asked, at int, pred *inference.Pred
 	task, c := p.problem.Task, p.problem.Model.Outputs
 	r := p.post.Prediction(task, pred, i)
 	out := Prediction{Row: -1, ID: problem.IDOf(rows.Subset, at), ClassIndex: -1,
-		Probability: row(pred.Prob, i), ProbabilitySD: row(pred.SD, i), NetworkProbability: row(pred.MAPProb, i),
+		Probability: row(pred.Prob, i), ProbabilitySD: row(pred.SD, i), MAPProbability: row(pred.MAPProb, i), Calibration: r.Calibration,
 		Mean: row(pred.Mean, i), Covariance: mat.NewSymDense(c, nil),
 		ObservationMean: row(pred.Response, i), ObservationSD: row(pred.ObservationSD, i), FunctionSD: row(pred.FunctionSD, i),
 		Novelty: Novelty{Score: float64(r.Novelty.Score), Rank: float64(r.Novelty.Rank), Entropy: float64(r.Novelty.Entropy), MutualInformation: float64(r.Novelty.MutualInformation)}}

@@ -50,11 +50,13 @@ trained parameters is itself an upper bound.
 With --optimize it finds the prior variance, of each layer with --per-layer, and
 the noise variance of a gaussian likelihood, under which the evidence is highest.
 It writes them to -o FILE, which the other verbs take with --prior FILE. The page
-of --html shows the evidence over the prior precision.`,
+of --html shows the evidence over the prior precision. With --posterior it is the
+evidence of the network, rows, prior and method of that file.`,
 		example: `  gpexplain evidence
   gpexplain evidence --json --prior-precision 100
   gpexplain evidence --train-count 300 --optimize --per-layer -o prior.json --html page.html
-  gpexplain explain --train-count 300 --prior prior.json`,
+  gpexplain explain --train-count 300 --prior prior.json
+  gpexplain evidence --posterior posterior.gp`,
 		flags: s.add, run: s.run, writes: []string{"out", "html"},
 		rules: []flags.Rule{
 			flags.OneOf("form", inference.Forms),
@@ -63,6 +65,7 @@ of --html shows the evidence over the prior precision.`,
 			flags.Apart(": both say the prior", "g-prior", "prior"),
 			flags.For("method=exact", "; fit --tune-prior evidence finds one precision by every method", "optimize"),
 			flags.For("method=exact", "", "html"),
+			flags.Not("posterior", ", whose prior is that of the file", "optimize", "g-prior", "html"),
 			flags.Not("within", ", with which --method exact becomes kept", "optimize", "html"),
 		},
 		complete: map[string][]string{"form": inference.Forms},
@@ -103,9 +106,14 @@ type evidenceReport struct {
 }
 
 func (s *evidenceVerb) run(ctx context.Context, c *console.Console) error {
-	p, err := problem.OpenGrouped(ctx, c.Job, &s.common, "")
+	p, err := problem.OpenGrouped(ctx, c.Job, &s.common, s.posterior.File)
 	if err != nil {
 		return err
+	}
+	if p.Saved != nil {
+		if err := s.posterior.OfSaved(p); err != nil {
+			return err
+		}
 	}
 	if s.optimize.gPrior {
 		if p, err = inference.WithGPrior(ctx, c.Job, p); err != nil {
@@ -258,6 +266,7 @@ func (s *evidenceVerb) add(c *cobra.Command) {
 	f.StringVarP(&o.out, "out", "o", "", "with --optimize: write the prior that was found to `FILE`, for --prior")
 	f.StringVar(&o.html, "html", "", "write the evidence over the prior precision as a page to `FILE`")
 	flags.Method(c, &s.posterior)
+	flags.Posterior(c, &s.posterior)
 }
 
 // A foundPrior is what --optimize found.

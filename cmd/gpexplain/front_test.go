@@ -165,7 +165,7 @@ func requireFront(t *testing.T, want prediction, got funcgp.Prediction) {
 	t.Helper()
 	require.EqualValues(t, want.Index, got.Row)
 	require.Equal(t, asJSON(t, []any{want.Probability, want.MAPProbability, want.Mean, want.ObservationMean, want.ObservationSD, want.FunctionSD, want.Novelty.Score, want.Novelty.Rank, want.Novelty.Entropy}),
-		asJSON(t, []any{result.Floats(got.Probability), result.Floats(got.NetworkProbability), result.Floats(got.Mean), result.Floats(got.ObservationMean), result.Floats(got.ObservationSD), result.Floats(got.FunctionSD),
+		asJSON(t, []any{result.Floats(got.Probability), result.Floats(got.MAPProbability), result.Floats(got.Mean), result.Floats(got.ObservationMean), result.Floats(got.ObservationSD), result.Floats(got.FunctionSD),
 			result.Float(got.Novelty.Score), result.Float(got.Novelty.Rank), result.Float(got.Novelty.Entropy)}))
 	for i, line := range want.Covariance {
 		for j, v := range line {

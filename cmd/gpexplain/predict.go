@@ -47,7 +47,7 @@ func predictCommand(con *console.Console) *cobra.Command {
 		name:  "predict",
 		short: "Predict rows with calibrated uncertainty",
 		long: `Predict writes one JSON object a line for every test row asked for, in order, or
-for every row of your own with --input, and a summary: as text on standard error,
+for every row of your own with --input (on a terminal a table, unless --json), and a summary: as text on standard error,
 or with --json as the last line. The summary compares the network alone, the
 calibrated predictions, and what leave-one-out predictions of the training rows
 lead to expect.
@@ -202,6 +202,9 @@ func (s *predictVerb) predict(ctx context.Context, c *console.Console, p *proble
 	}
 	out := bufio.NewWriter(c.Out)
 	lines := lineEncoder(out)
+	if !c.JSON && c.Out.Terminal() { // a table follows
+		lines = lineEncoder(io.Discard)
+	}
 	layout := report.CSVLayout{Classes: p.Task.Labels(), ClassNames: p.Task.Names, IDs: rows.IDs != nil, Outputs: p.Model.Outputs, Intervals: cover != nil && p.Task.Classes == nil, Sets: cover != nil && p.Task.Classes != nil}
 	if p.Task.Classes == nil {
 		layout.Targets = p.Task.Likelihood.Targets(p.Model.Outputs)
@@ -261,6 +264,11 @@ func (s *predictVerb) write(ctx context.Context, c *console.Console, p *problem.
 	page := &report.PredictionPage{Predictions: all, Quantity: job.OneLine(job.Cut(e.Data.Target, 40)), Test: e.Pictures(ctx, rows, &unread), Train: e.Pictures(ctx, e.Train, &unread), Origin: from}
 	if err := writePage(c, s.html, page.WriteHTML, &unread); err != nil {
 		return err
+	}
+	if !c.JSON && c.Out.Terminal() {
+		if err := page.WriteRows(c.Out); err != nil {
+			return err
+		}
 	}
 	if c.JSON {
 		network, calibrated, _ := all.Scores()

@@ -104,7 +104,7 @@ func TestDisagreementComesFirst(t *testing.T) {
 	require.Less(t, strings.Index(out, "Take the prediction as undecided."), strings.Index(out, "P(default)"))
 	page := strings.ReplaceAll(html(t, p), "\u00a0", " ")
 	require.Contains(t, page, "<h1>repaid or default: network and average disagree</h1>")
-	require.Contains(t, page, "Averaged over the networks that fit the training data, default is more probable: 0.600 ± ")
+	require.Contains(t, page, "Calibrated and averaged over the networks that fit the training data, default is more probable: 0.600 ± ")
 	require.Contains(t, page, "Labelled default: the average is right, the network is not")
 	require.NotContains(t, page, "Correct")
 	require.NoError(t, p.WritePNG(io.Discard))

@@ -132,7 +132,7 @@ func TestPagesInBrowser(t *testing.T) {
 			}
 			if name == "right" {
 				require.Contains(t, list[0].Text, "Why 9 rather than 4")
-				require.Contains(t, list[0].Text, "Averaged over the networks that fit the training data, the probability of 9 is 0.986")
+				require.Contains(t, list[0].Text, "averaged over the networks that fit the training data → 0.986")
 			}
 		})
 	}

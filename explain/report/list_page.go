@@ -96,31 +96,36 @@ func (p *ListPage) WriteText(w io.Writer, columns int) error {
 			t.gap()
 			continue
 		}
-		text := func(r *ListedRow) string { return strings.TrimSpace(fmt.Sprintf("%d %s", r.Index, r.ID)) }
-		lines := [][]string{append([]string{"row", l.labelName()}, l.Columns...)}
-		if l.Beside != "" {
-			lines[0] = append(lines[0], l.Beside)
-		}
-		for _, x := range l.Items {
-			line := append([]string{text(&x.Row), x.Row.Label}, x.Values...)
-			var rows []string
-			for _, b := range x.Beside {
-				one := text(&b)
-				if b.Label != "" {
-					one += " (" + b.Label + ")"
-				}
-				rows = append(rows, strings.TrimSpace(one+" "+b.Value))
-			}
-			if l.Beside != "" {
-				line = append(line, strings.Join(rows, ", "))
-			}
-			lines = append(lines, line)
-		}
-		t.grid("  ", lines, false)
+		t.list(l)
 		t.gap()
 	}
 	t.wrap("", clean(Basis(p.Fit)))
 	return t.end(w, p.Fit)
+}
+
+// list writes the rows of a list.
+func (t *textWriter) list(l *List) {
+	text := func(r *ListedRow) string { return strings.TrimSpace(fmt.Sprintf("%d %s", r.Index, r.ID)) }
+	lines := [][]string{append([]string{"row", l.labelName()}, l.Columns...)}
+	if l.Beside != "" {
+		lines[0] = append(lines[0], l.Beside)
+	}
+	for _, x := range l.Items {
+		line := append([]string{text(&x.Row), x.Row.Label}, x.Values...)
+		var rows []string
+		for _, b := range x.Beside {
+			one := text(&b)
+			if b.Label != "" {
+				one += " (" + b.Label + ")"
+			}
+			rows = append(rows, strings.TrimSpace(one+" "+b.Value))
+		}
+		if l.Beside != "" {
+			line = append(line, strings.Join(rows, ", "))
+		}
+		lines = append(lines, line)
+	}
+	t.grid("  ", lines, false)
 }
 
 // list lays out a list, with pictures of its rows if there are any: as a table where rows have none.

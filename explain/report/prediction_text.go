@@ -45,6 +45,16 @@ func (p *PredictionPage) WriteText(w io.Writer, columns int) error {
 	return t.end(w, fit)
 }
 
+// WriteRows writes the predictions as a table, a line for each row in order.
+func (p *PredictionPage) WriteRows(w io.Writer) error {
+	t := &textWriter{}
+	t.list(p.list("", "", pointers(p.Predictions.test)))
+	if _, err := io.WriteString(w, t.String()); err != nil {
+		return fmt.Errorf("report: writing text: %w", err)
+	}
+	return nil
+}
+
 // A scoreTable has a line for each score that applies.
 type scoreTable struct {
 	columns []string

@@ -71,6 +71,12 @@ func (o *Output) CheckJSON(asked bool) error {
 	return nil
 }
 
+// Terminal tells whether it is a terminal, which people read.
+func (o *Output) Terminal() bool {
+	f, ok := o.w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
 // Columns is the width of text on a terminal, and 80 elsewhere.
 func (o *Output) Columns() int {
 	if f, ok := o.w.(*os.File); ok {

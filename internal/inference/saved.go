@@ -3,6 +3,7 @@ package inference
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -296,6 +297,27 @@ func inRange(positions []int, n int, repeat bool) bool {
 	return true
 }
 
+// again are the flags of the method of a fit that takes other rows as well as these: exact, cg or kept.
+func again(was *result.Fit) Flags {
+	f := Flags{Method: was.Method}
+	if was.Method == "kept" {
+		f.Within, f.Certify = float64(was.Certificate.Within), !was.Certificate.Sampled
+	}
+	return f
+}
+
+// OfSaved sets the flags of the method to those of the posterior file of a problem, at whose prior it is. Of a
+// posterior of another method it is an error.
+func (f *Flags) OfSaved(p *problem.Problem) error {
+	switch was := &p.Saved.Header.Fit; was.Method {
+	case "exact", "cg", "kept":
+		*f = again(was)
+		return nil
+	default:
+		return fmt.Errorf("evidence --posterior is for posteriors of --method exact, cg and kept, and this one is of %s; its evidence is fit.log_evidence of explain --posterior --json", was.Method)
+	}
+}
+
 // FitAgain fits the posterior of a problem whose training rows are not its file's, by the method of that file and at
 // its prior, and calibrates it as that one was, or not where the method of calibration is none. flag says what asked
 // for it, and old is the problem of the file as it is.
@@ -305,12 +327,8 @@ func FitAgain(ctx context.Context, c *job.Job, old, p *problem.Problem, flag, ca
 	if err := Changeable(flag, was.Method, h.Network || was.Refit); err != nil && was.Method != "cg" {
 		return nil, err
 	}
-	f := Flags{Method: was.Method, Refit: was.Refit, At: AtStated}
-	switch was.Method {
-	case "exact", "cg":
-	case "kept":
-		f.Within, f.Certify = float64(was.Certificate.Within), !was.Certificate.Sampled
-	}
+	f := again(was)
+	f.Refit, f.At = was.Refit, AtStated
 	if was.Calibration == nil {
 		calibrate = "none"
 	}
