@@ -47,7 +47,8 @@ func predictCommand(con *console.Console) *cobra.Command {
 		name:  "predict",
 		short: "Predict rows with calibrated uncertainty",
 		long: `Predict writes one JSON object a line for every test row asked for, in order, or
-for every row of your own with --input (on a terminal a table, unless --json), and a summary: as text on standard error,
+for every row of your own with --input, on a terminal a table instead unless --json
+is given; and a summary: as text on standard error,
 or with --json as the last line. The summary compares the network alone, the
 calibrated predictions, and what leave-one-out predictions of the training rows
 lead to expect.

@@ -23,7 +23,7 @@ func TestProbabilityFollowsFromItsScales(t *testing.T) {
 				require.Equal(t, &result.Scales{Scale: 1, Temperature: 1, NoiseScale: 1}, k)
 			}
 			m, sd := float64(k.Temperature*r.Mean[0]), math.Sqrt(float64(k.Scale*r.Covariance[0][0]))
-			const step = 1. / 64
+			const step = 1. / 2048
 			p := 0.
 			for z := -10.; z <= 10; z += step {
 				p += step * math.Exp(-z*z/2) / math.Sqrt(2*math.Pi) / (1 + math.Exp(-m-sd*z))
