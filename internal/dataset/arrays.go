@@ -401,7 +401,7 @@ func (t *table) shapeInputs(shape []int, kind string, isBytes bool) error {
 	if len(shape) == 4 {
 		t.shape = shape[1:]
 		if isBytes {
-			t.notes = []string{"pictures of the type uint8 are grey levels, which are divided by 255"}
+			t.notes = []string{dividedNote}
 		}
 	}
 	return nil

@@ -26,6 +26,8 @@ type byRange struct {
 	dim  int
 	grey bool // numbers are grey levels from 0 to 255
 
+	whole bool // which inputs are as they are, and not divided by 255
+
 	mu    sync.Mutex
 	files []rowFile
 	ends  []int // the row after the last of each file
@@ -71,7 +73,7 @@ func (b *byRange) raw(ctx context.Context, dst []float64, lo int) error {
 
 // read fills dst with the inputs of the rows from lo.
 func (b *byRange) read(ctx context.Context, dst []float64, lo int) error {
-	if err := b.raw(ctx, dst, lo); err != nil || !b.grey {
+	if err := b.raw(ctx, dst, lo); err != nil || !b.grey || b.whole {
 		return err
 	}
 	for i, v := range dst {

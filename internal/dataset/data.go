@@ -25,7 +25,8 @@ type Data struct {
 	OneHot             []string // names of the columns whose places in a row of targets are the labels; nil for others
 	Names              []string // the labels 0, 1, … as words, where the data have words; nil where they have integers
 
-	kinds int // of labels that are the places of ones in rows of targets; 0 for others
+	whole bool // see TakeWhole
+	kinds int  // of labels that are the places of ones in rows of targets; 0 for others
 }
 
 // HeaderColumns are the names of the features as they stand in the file, with those that were left out.
@@ -66,6 +67,24 @@ func (d *Data) CountClasses(n int) bool {
 	}
 	return true
 }
+
+// TakeWhole makes the grey levels of pictures, whole numbers from 0 to 255, the inputs as they are, for a network that
+// takes integers; they are divided by 255 otherwise.
+func (d *Data) TakeWhole() {
+	d.whole = true
+	for _, s := range d.parts() {
+		if s.whole = true; s.far != nil {
+			s.far.whole = true
+		}
+	}
+	for i, note := range d.Notes {
+		if note == dividedNote {
+			d.Notes[i] = "pictures of the type uint8 go in as they are, since the network takes whole numbers"
+		}
+	}
+}
+
+const dividedNote = "pictures of the type uint8 are grey levels, which are divided by 255"
 
 // AddClasses makes these labels classes too, though no row has them. It is called before rows are selected.
 func (d *Data) AddClasses(labels []int) {
@@ -170,7 +189,7 @@ func (d *Data) finish() (*Data, error) {
 		}
 	}
 	for _, s := range d.parts() {
-		s.known, s.Names, s.Shape, s.Columns = known, d.Names, d.Shape, d.Columns
+		s.known, s.Names, s.Shape, s.Columns, s.whole = known, d.Names, d.Shape, d.Columns, d.whole
 	}
 	return d, nil
 }

@@ -199,12 +199,22 @@ func seekable(in io.Reader, b *bufio.Reader, name string, most int64) (seeker, e
 // inputs returns the rows of a table, whose targets are not looked at.
 func (o *InputOptions) inputs(t *table) *Inputs {
 	shape := o.Like.Shape
-	s := &Set{Part: "file", File: t.file, Shape: shape, IDs: t.ids, n: t.n, fileRows: t.n, x: t.x, known: o.Like.Train.known, Names: o.Like.Names, Columns: o.Like.Columns}
+	s := &Set{Part: "file", File: t.file, Shape: shape, IDs: t.ids, n: t.n, fileRows: t.n, x: t.x, known: o.Like.Train.known, Names: o.Like.Names, Columns: o.Like.Columns, whole: o.Like.whole || o.Like.levels()}
 	if t.px != nil {
 		s.px = storedPixels{t.px, size(shape)}
 	}
 	s.findRange()
 	return &Inputs{s, t.notes}
+}
+
+// levels reports whether pictures of the data are whole grey levels from 0 to 255 that are written as real numbers.
+func (d *Data) levels() bool {
+	for _, s := range d.parts() {
+		if s.n > 0 {
+			return s.levels
+		}
+	}
+	return false
 }
 
 // pixels reports whether the data hold pictures of grey levels.
@@ -231,7 +241,7 @@ func (o *InputOptions) pictureOptions(ctx context.Context, name string) (*pictur
 		if err != nil {
 			return nil, err
 		}
-		if s.px == nil && (lo < 0 || hi > 1) {
+		if s.px == nil && (lo < 0 || hi > 1) && !s.levels {
 			return fail("prepare it as they were, and give a NumPy file", "a picture, whose grey levels are from 0 to 1, but the pictures of %s hold numbers from %.3g to %.3g", o.Like.Source, lo, hi)
 		}
 		if p.Border, err = s.border(ctx); err != nil {

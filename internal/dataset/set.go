@@ -36,6 +36,8 @@ type Set struct {
 	x        []float64   // features or images of real numbers, row-major; nil otherwise
 	far      *byRange    // inputs that are read where they are needed; nil where px or x has them
 	lo, hi   float64     // range of x for images
+	levels   bool        // images of real numbers are whole grey levels from 0 to 255
+	whole    bool        // inputs from px are its bytes, and not divided by 255: see Data.TakeWhole
 	files    []string    // that File stands for; nil where it is one
 
 	once struct { // range of images of real numbers that are read where they are needed, found in one pass
@@ -113,6 +115,40 @@ func (s *Set) findRange() {
 		return
 	}
 	s.lo, s.hi = slices.Min(s.x), slices.Max(s.x)
+	s.levels = s.lo >= 0 && s.hi > 127 && s.hi <= 255 && !slices.ContainsFunc(s.x, func(v float64) bool { return v != math.Trunc(v) })
+}
+
+// shown is the range of numbers that images show from black to white.
+func (s *Set) shown() (lo, hi float64) {
+	if s.levels {
+		return 0, 255
+	}
+	return s.lo, s.hi
+}
+
+// Range is that of the pixels of images as a network gets them unless they are scaled; from 0 to 1 of those that are
+// read where they are needed.
+func (s *Set) Range() (lo, hi float64) {
+	switch {
+	case s.far == nil && !s.bytes():
+		return s.lo, s.hi
+	case s.bytes() && s.whole:
+		return 0, 255
+	}
+	return 0, 1
+}
+
+// Pixels says which numbers the pixels of images are.
+func (s *Set) Pixels() string {
+	switch {
+	case s.bytes() && s.whole:
+		return "pixels as they are, whole numbers from 0 to 255"
+	case s.bytes() || s.far == nil && s.lo >= 0 && s.hi <= 1:
+		return "pixels from 0 to 1"
+	case s.far != nil:
+		return "pixels as they are in the data"
+	}
+	return fmt.Sprintf("inputs as they are (from %.4g to %.4g)", s.lo, s.hi)
 }
 
 // Row returns the row of the original file at position pos.
@@ -159,7 +195,8 @@ func (s *Set) Image(pos int) []byte {
 		return img
 	}
 	s.inMemory()
-	return greyLevels(s.x[pos*s.Dim():(pos+1)*s.Dim()], s.lo, s.hi)
+	lo, hi := s.shown()
+	return greyLevels(s.x[pos*s.Dim():(pos+1)*s.Dim()], lo, hi)
 }
 
 // greyLevels shows numbers between lo and hi.
@@ -297,7 +334,7 @@ func (s *Set) Read(ctx context.Context, pos []int) (*mat.Dense, error) {
 }
 
 // Matrix returns the inputs at the given positions (nil means all) as a
-// len(pos)×D matrix: pixels divided by 255, features as they are in the file.
+// len(pos)×D matrix: pixels divided by 255 (but see Data.TakeWhole), features as they are in the file.
 // It panics if there are no rows, or where they are read by range: see Read.
 func (s *Set) Matrix(pos []int) *mat.Dense {
 	n := len(pos)
@@ -337,7 +374,9 @@ func (s *Set) MatrixTo(dst *mat.Dense, pos []int) {
 			}
 			s.px.imageTo(img, p)
 			for j, b := range img {
-				dst[j] = grey[b]
+				if dst[j] = grey[b]; s.whole {
+					dst[j] = float64(b)
+				}
 			}
 		}
 		return nil

@@ -194,6 +194,9 @@ func openData(ctx context.Context, c *job.Job, f *DataFlags, mf *ModelFlags, tas
 	if f.shared != nil {
 		*f.shared = sharedData{as, d}
 	}
+	if m.takesWholeAlone() {
+		d.TakeWhole()
+	}
 	for _, note := range d.Notes {
 		c.Note("%s: %s", d.Source, note)
 	}

@@ -170,6 +170,9 @@ func (p *Problem) poolOfData(ctx context.Context, c *job.Job, name string) (*Ask
 	if err != nil {
 		return nil, err
 	}
+	if p.Model.takesWholeAlone() {
+		d.TakeWhole()
+	}
 	if !slices.Equal(d.Shape, p.Examples.Data.Shape) {
 		return nil, job.FullErrorf("--pool %s: a row has the shape %v, but those of %s have %v; give rows like these", name, d.Shape, p.Examples.Data.Source, p.Examples.Data.Shape)
 	}

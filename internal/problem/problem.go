@@ -77,6 +77,9 @@ func OpenFile(ctx context.Context, c *job.Job, f *Flags, path string, kind FileK
 	if err != nil {
 		return nil, err
 	}
+	if m.takesWholeAlone() { // data that a file or a program holds too
+		d.TakeWhole()
+	}
 	if m, err = m.withColumns(c, &f.Model, d); err != nil {
 		return nil, err
 	}

@@ -27,13 +27,14 @@ type Scaling struct {
 	inputsInside, outputsInside []string // constants inside the network that do the same
 	scaleInside                 float64  // by which the latter scale the outputs; 0 where that is unknown
 	pictures                    bool
-	logVariances                bool // the second half of the outputs are log noise variances
+	pixels                      string // which numbers the pixels of pictures are
+	logVariances                bool   // the second half of the outputs are log noise variances
 }
 
 // scalingOf decides what is done to inputs and targets: by the flags, then by the metadata of the model, then by the
 // data: see fitting. y are the training targets, in the units of the data.
 func scalingOf(ctx context.Context, c *job.Job, f *ScalingFlags, m *Model, t *Task, d *dataset.Data, train *dataset.Subset, y *mat.Dense) (*Scaling, error) {
-	s := &Scaling{pictures: d.Images(), logVariances: HasLogVariances(t.Likelihood)}
+	s := &Scaling{pictures: d.Images(), pixels: train.Set.Pixels(), logVariances: HasLogVariances(t.Likelihood)}
 	if m.Net != nil {
 		about := m.Net.Describe()
 		s.inputsInside, s.outputsInside, s.scaleInside = about.InputConstants, about.OutputConstants, about.OutputScale
@@ -263,7 +264,7 @@ func (s *Scaling) meanSquare(f, y *mat.Dense) float64 {
 func (s *Scaling) Report() *result.Preprocessing {
 	in := "as they are in the data"
 	if s.pictures {
-		in = "pixels from 0 to 1"
+		in = strings.TrimPrefix(s.pixels, "inputs ")
 	}
 	if s.Inputs != nil {
 		if s.pictures {

@@ -82,17 +82,43 @@ func inputWays(ctx context.Context, train *dataset.Subset, whole []int) ([]way, 
 		return nil, fmt.Errorf("%s: %w", train.Set.File, err)
 	}
 	byRows := way{words: "inputs standardized by the training rows", inputs: rows}
-	if !train.Set.Images() {
-		if byRows.inputs = unscaled(rows, whole); len(whole) == train.Set.Dim() {
-			return []way{{words: "inputs as they are"}}, nil
+	set := train.Set
+	if len(whole) == set.Dim() {
+		words := "inputs as they are"
+		if set.Images() {
+			words = set.Pixels()
 		}
+		return []way{{words: words}}, nil
+	}
+	if !set.Images() {
+		byRows.inputs = unscaled(rows, whole)
 		return []way{byRows, {words: "inputs as they are"}}, nil
 	}
 	one := func(mean, sd float64) *dataset.Scaling {
 		return &dataset.Scaling{Mean: []float64{mean}, Scale: []float64{sd}}
 	}
-	return slices.Concat([]way{{words: "pixels from 0 to 1"}}, wellKnown[train.Set.Shape[0]], []way{
-		{words: "pixels from −1 to 1", inputs: one(.5, .5)}, {words: "pixels from 0 to 255", inputs: one(0, 1./255)}, byRows}), nil
+	known := append(slices.Clone(wellKnown[set.Shape[0]]), way{words: "pixels from −1 to 1", inputs: one(.5, .5)})
+	asIs := way{words: set.Pixels()}
+	lo, hi := set.Range()
+	switch {
+	case lo >= 0 && hi <= 1:
+		return slices.Concat([]way{asIs}, known, []way{{words: "pixels from 0 to 255", inputs: one(0, 1./255)}, byRows}), nil
+	case lo < 0 || hi > 255:
+		return []way{asIs, byRows}, nil
+	}
+	// Networks take pixels of such a range over its end, 255 or 16, too.
+	white := 255.
+	if hi <= 16 {
+		white = 16
+	}
+	list := []way{asIs, {words: "pixels from 0 to 1", inputs: one(0, white)}}
+	for _, w := range known {
+		by := &dataset.Scaling{Mean: slices.Clone(w.inputs.Mean), Scale: slices.Clone(w.inputs.Scale)}
+		floats.Scale(white, by.Mean)
+		floats.Scale(white, by.Scale)
+		list = append(list, way{words: w.words + fmt.Sprintf(", of pixels over %v", white), inputs: by})
+	}
+	return append(list, byRows), nil
 }
 
 // outputs are the network's outputs at some of the training rows, with the positions of the rows.
