@@ -2,8 +2,15 @@ package dataset
 
 import (
 	"bytes"
+	"encoding/binary"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -147,4 +154,85 @@ func FuzzOpenNumPy(f *testing.F) {
 		}
 		require.Equal(t, d.Train.Len() > 0, d.Train.Labelled())
 	})
+}
+
+// Grey levels are divided by 255, or go in as they are where a network takes whole numbers, whatever type they are
+// written in; the same picture of one's own gives the same numbers, with channels first and last.
+func TestWholePictures(t *testing.T) {
+	dir := t.TempDir()
+	const c, h, w = 3, 2, 4
+	levels := make([]byte, 2*c*h*w)
+	for i := range levels {
+		levels[i] = byte(i * 37 % 251)
+	}
+	levels[5] = 250
+	header := func(kind string, shape string) string {
+		text := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (2, %s), }", kind, shape)
+		text += strings.Repeat(" ", 117-len(text)) + "\n"
+		return "\x93NUMPY\x01\x00\x76\x00" + text
+	}
+	doubles := make([]byte, 0, 8*len(levels))
+	for _, b := range levels {
+		doubles = binary.LittleEndian.AppendUint64(doubles, math.Float64bits(float64(b)))
+	}
+	write(t, dir, "y.npy", []byte(header("|u1", "")+"\x00\x01"))
+	for _, last := range []bool{false, true} {
+		shape := "3, 2, 4"
+		if last {
+			shape = "2, 4, 3"
+		}
+		img := image.NewRGBA(image.Rect(0, 0, w, h))
+		for i := range h * w {
+			at := func(k int) byte {
+				if last {
+					return levels[i*c+k]
+				}
+				return levels[k*h*w+i]
+			}
+			img.SetRGBA(i%w, i/w, color.RGBA{at(0), at(1), at(2), 255})
+		}
+		var file bytes.Buffer
+		require.NoError(t, png.Encode(&file, img))
+		own := write(t, dir, "own.png", file.Bytes())
+		for kind, data := range map[string]string{"|u1": string(levels), "<f8": string(doubles)} {
+			path := write(t, dir, "x.npy", []byte(header(kind, shape)+data))
+			for _, far := range []int64{0, 1} {
+				for _, whole := range []bool{false, true} {
+					d := testref.Must(Open(t.Context(), path, &OpenOptions{ByRange: far, Target: filepath.Join(dir, "y.npy")}))(t)
+					if whole {
+						d.TakeWhole()
+					}
+					if last {
+						d.ChannelsLast()
+					}
+					channels, height, width := d.Train.Picture()
+					require.Equal(t, [3]int{c, h, w}, [3]int{channels, height, width})
+					unit := 1.
+					if kind == "|u1" && !whole {
+						unit = 255
+					}
+					x := testref.Must(d.Train.Read(t.Context(), nil))(t)
+					for i, b := range levels {
+						require.InDelta(t, float64(b)/unit, x.RawMatrix().Data[i], 1e-15)
+					}
+					if far == 0 || kind == "|u1" {
+						in := testref.Must(ReadInputs(t.Context(), own, &InputOptions{Like: d}))(t)
+						require.Equal(t, x.RawRowView(0), in.Set.Matrix(nil).RawRowView(0), "%v %v %v %v", kind, far, whole, last)
+					}
+					by := testref.Must((&Subset{Set: d.Train, Pos: []int{0, 1}}).Scaling(t.Context()))(t)
+					require.Len(t, by.Mean, c)
+					by = d.Train.PerChannel(by)
+					by.Apply(x)
+					var sum float64
+					for i, v := range x.RawMatrix().Data {
+						if first := i%(h*w*c) < h*w; !last && first || last && i%c == 0 {
+							sum += v
+						}
+					}
+					require.InDelta(t, 0, sum, 1e-12, "the first channel")
+					require.NoError(t, d.Close())
+				}
+			}
+		}
+	}
 }

@@ -26,6 +26,7 @@ type Data struct {
 	Names              []string // the labels 0, 1, … as words, where the data have words; nil where they have integers
 
 	whole bool // see TakeWhole
+	last  bool // see ChannelsLast
 	kinds int  // of labels that are the places of ones in rows of targets; 0 for others
 }
 
@@ -81,6 +82,14 @@ func (d *Data) TakeWhole() {
 		if note == dividedNote {
 			d.Notes[i] = "pictures of the type uint8 go in as they are, since the network takes whole numbers"
 		}
+	}
+}
+
+// ChannelsLast makes the shape of pictures H×W×C, and not C×H×W.
+func (d *Data) ChannelsLast() {
+	d.last = true
+	for _, s := range d.parts() {
+		s.last = true
 	}
 }
 
@@ -189,7 +198,7 @@ func (d *Data) finish() (*Data, error) {
 		}
 	}
 	for _, s := range d.parts() {
-		s.known, s.Names, s.Shape, s.Columns, s.whole = known, d.Names, d.Shape, d.Columns, d.whole
+		s.known, s.Names, s.Shape, s.Columns, s.whole, s.last = known, d.Names, d.Shape, d.Columns, d.whole, d.last
 	}
 	return d, nil
 }

@@ -199,7 +199,7 @@ func seekable(in io.Reader, b *bufio.Reader, name string, most int64) (seeker, e
 // inputs returns the rows of a table, whose targets are not looked at.
 func (o *InputOptions) inputs(t *table) *Inputs {
 	shape := o.Like.Shape
-	s := &Set{Part: "file", File: t.file, Shape: shape, IDs: t.ids, n: t.n, fileRows: t.n, x: t.x, known: o.Like.Train.known, Names: o.Like.Names, Columns: o.Like.Columns, whole: o.Like.whole || o.Like.levels()}
+	s := &Set{Part: "file", File: t.file, Shape: shape, IDs: t.ids, n: t.n, fileRows: t.n, x: t.x, known: o.Like.Train.known, Names: o.Like.Names, Columns: o.Like.Columns, whole: o.Like.whole || o.Like.levels(), last: o.Like.last}
 	if t.px != nil {
 		s.px = storedPixels{t.px, size(shape)}
 	}
@@ -228,6 +228,9 @@ func (o *InputOptions) pictureOptions(ctx context.Context, name string) (*pictur
 	shape := o.Like.Shape
 	if len(shape) == 2 {
 		shape = []int{1, shape[0], shape[1]}
+	}
+	if len(shape) == 3 && o.Like.last {
+		shape = []int{shape[2], shape[0], shape[1]}
 	}
 	if len(shape) != 3 || !o.Like.Images() || shape[0] != 1 && shape[0] != 3 {
 		return fail("give a CSV or NumPy file", "a picture, but inputs have shape %v", o.Like.Shape)
@@ -277,8 +280,7 @@ const mostBorders = 1000
 // border returns the mean grey level of the border of the first images, one a
 // channel of a C×H×W shape, from 0 to 255.
 func (s *Set) border(ctx context.Context) ([]float64, error) {
-	h, w := s.Shape[len(s.Shape)-2], s.Shape[len(s.Shape)-1]
-	channels := s.Dim() / (h * w)
+	channels, h, w := s.Picture()
 	n := min(s.n, mostBorders)
 	sums := make([]int, n*channels)
 	if err := par.Do(ctx, 0, n, func(pos int) error {
@@ -286,6 +288,7 @@ func (s *Set) border(ctx context.Context) ([]float64, error) {
 		if err != nil {
 			return err
 		}
+		img = s.Planes(img)
 		for i := range h * w {
 			if x, y := i%w, i/w; x > 0 && y > 0 && x < w-1 && y < h-1 {
 				continue
@@ -326,6 +329,9 @@ func (o *InputOptions) picture(ctx context.Context, r io.ReadSeeker, name string
 	in, err := picture.Fit(p, fit)
 	if err != nil {
 		return nil, nil, &Error{File: name, Problem: err.Error(), Remedy: "give a picture with something in it, light on dark or dark on light as the training pictures are"}
+	}
+	if o.Like.last {
+		in.Pixels = reordered(in.Pixels, fit.Channels, len(in.Pixels)/fit.Channels)
 	}
 	if len(in.Notes) == 0 {
 		return in.Pixels, nil, nil

@@ -81,7 +81,7 @@ func (s *Scaling) Fits(shape []int) error {
 // error names a column whose spread a float64 cannot hold.
 func NewScaling(x *mat.Dense) (*Scaling, error) {
 	n, d := x.Dims()
-	return scalingOf(d, 1, float64(n), "feature", "rescale the column", func(do func(x *mat.Dense)) error {
+	return scalingOf(d, false, 1, float64(n), "feature", "rescale the column", func(do func(x *mat.Dense)) error {
 		do(x)
 		return nil
 	})
@@ -103,20 +103,35 @@ func (s *Subset) Scaling(ctx context.Context) (*Scaling, error) {
 		return nil
 	}
 	if !s.Set.Images() {
-		return scalingOf(s.Set.Dim(), 1, float64(s.Len()), "feature", "rescale the column", each)
+		return scalingOf(s.Set.Dim(), false, 1, float64(s.Len()), "feature", "rescale the column", each)
 	}
 	channels := s.Set.Shape[0]
-	return scalingOf(channels, float64(s.Len()*(s.Set.Dim()/channels)), 1, "channel", "rescale the pictures", each)
+	if s.Set.last {
+		channels, _, _ = s.Set.Picture()
+	}
+	return scalingOf(channels, s.Set.last, float64(s.Len()*(s.Set.Dim()/channels)), 1, "channel", "rescale the pictures", each)
+}
+
+// PerChannel returns the scaling of all columns that one number a channel of images with their channels last is; other
+// scalings, and nil, as they are.
+func (s *Set) PerChannel(by *Scaling) *Scaling {
+	if by == nil || !s.last {
+		return by
+	}
+	if c, h, w := s.Picture(); c > 1 && len(by.Mean) == c {
+		return &Scaling{Mean: slices.Repeat(by.Mean, h*w), Scale: slices.Repeat(by.Scale, h*w)}
+	}
+	return by
 }
 
 // bad reports whether v is NaN or infinite.
 func bad(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
 
 // scalingOf returns the mean and the standard deviation of k columns or channels, by two passes over
-// rows that each gives. It finds a constant one by comparing values, since the rounded mean would give it
+// rows that each gives, of columns of a channel that follow one another, or with last have one of each channel by turns. It finds a constant one by comparing values, since the rounded mean would give it
 // a tiny spread. Each number is divided by one before it is added, and the sum by all. The error names the
 // one whose spread is too large.
-func scalingOf(k int, one, all float64, kind, remedy string, each func(do func(x *mat.Dense)) error) (*Scaling, error) {
+func scalingOf(k int, last bool, one, all float64, kind, remedy string, each func(do func(x *mat.Dense)) error) (*Scaling, error) {
 	s := &Scaling{Mean: make([]float64, k), Scale: make([]float64, k)}
 	value, constant := make([]float64, k), slices.Repeat([]bool{true}, k)
 	numbers := func(do func(c int, v float64)) error {
@@ -124,7 +139,11 @@ func scalingOf(k int, one, all float64, kind, remedy string, each func(do func(x
 			rows, d := x.Dims()
 			for i := range rows {
 				for j, v := range x.RawRowView(i) {
-					do(j*k/d, v)
+					if c := j * k / d; !last {
+						do(c, v)
+					} else {
+						do(j%k, v)
+					}
 				}
 			}
 		})

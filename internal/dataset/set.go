@@ -37,6 +37,7 @@ type Set struct {
 	far      *byRange    // inputs that are read where they are needed; nil where px or x has them
 	lo, hi   float64     // range of x for images
 	levels   bool        // images of real numbers are whole grey levels from 0 to 255
+	last     bool        // the shape of images is H×W×C: see Data.ChannelsLast
 	whole    bool        // inputs from px are its bytes, and not divided by 255: see Data.TakeWhole
 	files    []string    // that File stands for; nil where it is one
 
@@ -106,6 +107,33 @@ func size(shape []int) int {
 	return d
 }
 
+// Picture returns the channels, the height and the width of images.
+func (s *Set) Picture() (c, h, w int) {
+	n := len(s.Shape)
+	if s.last {
+		return s.Shape[n-1], s.Shape[n-3], s.Shape[n-2]
+	}
+	return s.Dim() / (s.Shape[n-1] * s.Shape[n-2]), s.Shape[n-2], s.Shape[n-1]
+}
+
+// Planes returns an image with its channels one after another.
+func (s *Set) Planes(img []byte) []byte {
+	if !s.last {
+		return img
+	}
+	c, _, _ := s.Picture()
+	return reordered(img, len(img)/c, c)
+}
+
+// reordered transposes an n×c matrix.
+func reordered(v []byte, n, c int) []byte {
+	out := make([]byte, len(v))
+	for i, b := range v {
+		out[i%c*n+i/c] = b
+	}
+	return out
+}
+
 // Images reports whether the rows are images.
 func (s *Set) Images() bool { return len(s.Shape) > 1 }
 
@@ -117,6 +145,9 @@ func (s *Set) findRange() {
 	s.lo, s.hi = slices.Min(s.x), slices.Max(s.x)
 	s.levels = s.lo >= 0 && s.hi > 127 && s.hi <= 255 && !slices.ContainsFunc(s.x, func(v float64) bool { return v != math.Trunc(v) })
 }
+
+// Levels reports whether images of real numbers are whole grey levels from 0 to 255.
+func (s *Set) Levels() bool { return s.levels }
 
 // shown is the range of numbers that images show from black to white.
 func (s *Set) shown() (lo, hi float64) {

@@ -50,7 +50,10 @@ func (e *Examples) Picture(ctx context.Context, rows *dataset.Subset, i int) (re
 // The error comes from dataset.Set.Read.
 func (e *Examples) Grey(ctx context.Context) (bool, error) {
 	d := e.Data
-	if !d.Images() || Elements(d.Shape) != d.Shape[len(d.Shape)-1]*d.Shape[len(d.Shape)-2] {
+	if !d.Images() {
+		return false, nil
+	}
+	if c, _, _ := e.Train.Set.Picture(); c != 1 {
 		return false, nil
 	}
 	return d.Dark(ctx)
@@ -59,8 +62,9 @@ func (e *Examples) Grey(ctx context.Context) (bool, error) {
 // Pixels is a picture of the size of the data: in colour of three channels, and of other numbers of channels their
 // mean in grey.
 func Pixels(d *dataset.Data, pixels []byte) result.Picture {
-	w, h := d.Shape[len(d.Shape)-1], d.Shape[len(d.Shape)-2]
+	_, h, w := d.Train.Picture()
 	size := w * h
+	pixels = d.Train.Planes(pixels)
 	switch channels := len(pixels) / size; channels {
 	case 1:
 		return result.Gray(pixels, w, h)

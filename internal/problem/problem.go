@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -86,6 +88,9 @@ func OpenFile(ctx context.Context, c *job.Job, f *Flags, path string, kind FileK
 	if want, _, _ := m.Net.Dims(); Elements(d.Shape) != want {
 		return nil, fmt.Errorf("%s: an input has %d numbers (shape %v), but %s takes %d (shape %v); give %s--data that the model was trained on%s", d.Source, Elements(d.Shape), d.Shape, m.Name, want, m.Net.InputShape(), m.indexHint(d), columnsHint(d))
 	}
+	if err := m.agreeShape(d); err != nil {
+		return nil, err
+	}
 	p, err := f.problem(ctx, c, m, d, prior, saved, nil)
 	if err != nil {
 		return nil, err
@@ -102,6 +107,35 @@ func OpenFile(ctx context.Context, c *job.Job, f *Flags, path string, kind FileK
 	}
 	g.Task.Grouping.Others = float64(saved.Header.Grouped.Others)
 	return g, nil
+}
+
+// agreeShape tells data of pictures whether the network takes their channels last, and refuses pictures of another shape
+// than it takes, whose pixels it would take for others.
+func (m *Model) agreeShape(d *dataset.Data) error {
+	if !d.Images() || len(m.Net.Inputs()) != 1 {
+		return nil
+	}
+	longer := func(shape []int) []int {
+		return slices.DeleteFunc(slices.Clone(shape), func(n int) bool { return n == 1 })
+	}
+	takes, own := m.Net.InputShape(), longer(d.Shape)
+	last := func(shape []int) bool {
+		return len(shape) == 3 && slices.Contains([]int{1, 3, 4}, shape[2]) && !slices.Contains([]int{1, 3}, shape[0])
+	}
+	if n := longer(takes); len(n) > 1 && len(own) > 1 && !slices.Equal(n, own) {
+		remedy := fmt.Sprintf("save them in the shape N×%s", strings.Trim(strings.ReplaceAll(fmt.Sprint(takes), " ", "×"), "[]"))
+		switch {
+		case last(d.Shape) && len(takes) == 3 && takes[0] == d.Shape[2]:
+			remedy += ", for example by x.transpose(0, 3, 1, 2)"
+		case last(takes) && len(d.Shape) == 3 && d.Shape[0] == takes[2]:
+			remedy += ", for example by x.transpose(0, 2, 3, 1)"
+		}
+		return fmt.Errorf("%s: pictures have the shape %v, but %s takes the shape %v; %s", d.Source, d.Shape, m.Name, takes, remedy)
+	}
+	if last(takes) && slices.Equal([]int(takes), d.Shape) || last(d.Shape) && len(longer(takes)) < 2 {
+		d.ChannelsLast()
+	}
+	return nil
 }
 
 // Linearize linearizes the examples [lo, hi) of some rows.

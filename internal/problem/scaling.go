@@ -69,6 +69,7 @@ func scalingOf(ctx context.Context, c *job.Job, f *ScalingFlags, m *Model, t *Ta
 			s.TargetsFrom = "the default of train"
 		}
 	}
+	s.Inputs = train.Set.PerChannel(s.Inputs)
 	byRows := false
 	switch {
 	case s.InputsFrom != "":
@@ -87,7 +88,7 @@ func scalingOf(ctx context.Context, c *job.Job, f *ScalingFlags, m *Model, t *Ta
 		if s.Inputs, err = train.Scaling(ctx); err != nil {
 			return nil, fmt.Errorf("%s: %w", d.Source, err)
 		}
-		s.Inputs = unscaled(s.Inputs, m.wholeColumns())
+		s.Inputs = unscaled(train.Set.PerChannel(s.Inputs), m.wholeColumns())
 	}
 	if s.InputsFrom == "" || s.TargetsFrom == "" {
 		// Decide what is still open by how well the network fits its training rows: the smallest loss, and among ways
@@ -164,6 +165,9 @@ func (s *Scaling) check(c *job.Job, m *Model, d *dataset.Data, y *mat.Dense) err
 				at = 0
 			}
 			if s.Inputs.Mean[at] != 0 || s.Inputs.Scale[at] != 1 {
+				if m.takesWholeAlone() {
+					return fmt.Errorf("%s: it scales inputs, which %s takes as whole numbers; leave it out", strings.TrimPrefix(string(s.InputsFrom), "from "), m.Name)
+				}
 				return fmt.Errorf("%s: it scales column %d, which an input of %s takes as whole numbers; give it a mean of 0 and a deviation of 1, or --standardize no", strings.TrimPrefix(string(s.InputsFrom), "from "), k, m.Name)
 			}
 		}

@@ -31,6 +31,7 @@ const (
 // A way is one of the ways in which inputs and targets may be scaled.
 type way struct {
 	inputs, targets *dataset.Scaling
+	typed           *dataset.Scaling // inputs as flags say them
 	words           string
 	loss            float64 // as a share of what the best constant loses
 	cosine          float64 // of Jᵀr and θ*
@@ -97,28 +98,33 @@ func inputWays(ctx context.Context, train *dataset.Subset, whole []int) ([]way, 
 	one := func(mean, sd float64) *dataset.Scaling {
 		return &dataset.Scaling{Mean: []float64{mean}, Scale: []float64{sd}}
 	}
-	known := append(slices.Clone(wellKnown[set.Shape[0]]), way{words: "pixels from −1 to 1", inputs: one(.5, .5)})
+	channels, _, _ := set.Picture()
+	known := append(slices.Clone(wellKnown[channels]), way{words: "pixels from −1 to 1", inputs: one(.5, .5)})
 	asIs := way{words: set.Pixels()}
 	lo, hi := set.Range()
+	spread := func(list []way) []way {
+		for i := range list {
+			list[i].typed = list[i].inputs
+			list[i].inputs = set.PerChannel(list[i].inputs)
+		}
+		return list
+	}
 	switch {
 	case lo >= 0 && hi <= 1:
-		return slices.Concat([]way{asIs}, known, []way{{words: "pixels from 0 to 255", inputs: one(0, 1./255)}, byRows}), nil
-	case lo < 0 || hi > 255:
-		return []way{asIs, byRows}, nil
+		return spread(slices.Concat([]way{asIs}, known, []way{{words: "pixels from 0 to 255", inputs: one(0, 1./255)}, byRows})), nil
+	case !set.Levels():
+		return spread(slices.Concat([]way{asIs}, known, []way{byRows})), nil
 	}
-	// Networks take pixels of such a range over its end, 255 or 16, too.
-	white := 255.
-	if hi <= 16 {
-		white = 16
-	}
-	list := []way{asIs, {words: "pixels from 0 to 1", inputs: one(0, white)}}
+	// Of whole grey levels from 0 to 255 a network takes 255 as 1, unless it divides them itself.
+	const white = 255.
+	list := []way{{words: "pixels from 0 to 1", inputs: one(0, white)}, asIs}
 	for _, w := range known {
 		by := &dataset.Scaling{Mean: slices.Clone(w.inputs.Mean), Scale: slices.Clone(w.inputs.Scale)}
 		floats.Scale(white, by.Mean)
 		floats.Scale(white, by.Scale)
-		list = append(list, way{words: w.words + fmt.Sprintf(", of pixels over %v", white), inputs: by})
+		list = append(list, way{words: w.words + ", of pixels divided by 255", inputs: by})
 	}
-	return append(list, byRows), nil
+	return spread(append(list, byRows)), nil
 }
 
 // outputs are the network's outputs at some of the training rows, with the positions of the rows.
@@ -149,7 +155,7 @@ func (s *Scaling) losses(ctx context.Context, m *Model, t *Task, train *dataset.
 	}
 	var out []way
 	for _, w := range targets {
-		joined := way{inputs: in.inputs, targets: w.targets, loss: math.Inf(1), words: in.words}
+		joined := way{inputs: in.inputs, typed: in.typed, targets: w.targets, loss: math.Inf(1), words: in.words}
 		if w.words != "" && in.words != "" {
 			joined.words += " and "
 		}
@@ -523,8 +529,12 @@ func (w *way) flags(ctx context.Context, p *Problem) string {
 	switch {
 	case w.inputs == nil:
 		return "--standardize no"
-	case err == nil && same(w.inputs, &Scaling{Inputs: rows}):
+	case err == nil && same(w.inputs, &Scaling{Inputs: p.Examples.Train.Set.PerChannel(rows)}):
 		return "--standardize yes"
 	}
-	return fmt.Sprintf("--input-mean %s --input-sd %s", commas(w.inputs.Mean), commas(w.inputs.Scale))
+	by := w.inputs
+	if w.typed != nil {
+		by = w.typed
+	}
+	return fmt.Sprintf("--input-mean %s --input-sd %s", commas(by.Mean), commas(by.Scale))
 }
