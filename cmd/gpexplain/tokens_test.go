@@ -68,7 +68,7 @@ func TestTokenIDs(t *testing.T) {
 	want := succeed(t, verb("predict", "--quiet", "--standardize", "no")...)
 	require.Equal(t, want, succeed(t, verb("predict", "--quiet", "--standardize", "yes", "--target-mean", "0", "--target-sd", "1")...))
 	require.Contains(t, succeed(t, verb("explain", "--quiet", "--index", "3", "--standardize", "yes")...), "inputs: as they\nare in the data")
-	require.Contains(t, refuse(t, 1, verb("predict", "--quiet", "--input-mean", "0,1,0", "--input-sd", "1", "--target-mean", "0", "--target-sd", "1")...), "it scales column 1, which an input of ")
+	require.Contains(t, refuse(t, 1, verb("predict", "--quiet", "--input-mean", "0,1,0", "--input-sd", "1", "--target-mean", "0", "--target-sd", "1")...), "it scales inputs, which ")
 	succeed(t, verb("validate", "--quiet")...)
 	require.Contains(t, succeed(t, "inspect", "--model", model), "Embedding block")
 

@@ -93,6 +93,13 @@ func (d *Data) ChannelsLast() {
 	}
 }
 
+// Picture returns the height and the width of pictures, and their pixels with the channels one after another.
+func (d *Data) Picture(pixels []byte) (h, w int, planes []byte) {
+	s := &Set{Shape: d.Shape, last: d.last}
+	_, h, w = s.Picture()
+	return h, w, s.Planes(pixels)
+}
+
 const dividedNote = "pictures of the type uint8 are grey levels, which are divided by 255"
 
 // AddClasses makes these labels classes too, though no row has them. It is called before rows are selected.

@@ -118,7 +118,7 @@ func (s *Set) Picture() (c, h, w int) {
 
 // Planes returns an image with its channels one after another.
 func (s *Set) Planes(img []byte) []byte {
-	if !s.last {
+	if !s.last || len(img) == 0 {
 		return img
 	}
 	c, _, _ := s.Picture()

@@ -53,7 +53,7 @@ func (e *Examples) Grey(ctx context.Context) (bool, error) {
 	if !d.Images() {
 		return false, nil
 	}
-	if c, _, _ := e.Train.Set.Picture(); c != 1 {
+	if h, w, _ := d.Picture(nil); Elements(d.Shape) != h*w {
 		return false, nil
 	}
 	return d.Dark(ctx)
@@ -62,9 +62,8 @@ func (e *Examples) Grey(ctx context.Context) (bool, error) {
 // Pixels is a picture of the size of the data: in colour of three channels, and of other numbers of channels their
 // mean in grey.
 func Pixels(d *dataset.Data, pixels []byte) result.Picture {
-	_, h, w := d.Train.Picture()
+	h, w, pixels := d.Picture(pixels)
 	size := w * h
-	pixels = d.Train.Planes(pixels)
 	switch channels := len(pixels) / size; channels {
 	case 1:
 		return result.Gray(pixels, w, h)
