@@ -301,7 +301,7 @@ func ExamplePrediction_MarshalJSON() {
 	p := digits(ctx)
 	defer p.Close()
 	x := must(p.Predict(ctx, must(p.TestRows(ctx, 6))))[0]
-	x.Covariance, x.Novelty = nil, funcgp.Novelty{}
+	x.Covariance, x.Calibration, x.Novelty = nil, nil, funcgp.Novelty{}
 	for _, list := range [][]float64{x.Probability, x.ProbabilitySD, x.MAPProbability, x.Mean} {
 		for i := range list {
 			list[i] = math.Round(100*list[i]) / 100
