@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/atomicfile"
 )
 
@@ -19,6 +20,12 @@ type Exported struct {
 	// The largest difference of each output from Predict on some training rows; relative to the largest number, but
 	// absolute for probabilities.
 	Errors map[string]float64
+	// The same on rows far from the data: training rows times up to 10⁸, with signs of their own, with one huge number,
+	// of zeros. Each is relative to the largest number of its row.
+	FarErrors map[string]float64
+	// The largest error that the integral over the link can have, for any mean and covariance, of probability and
+	// probability_sd.
+	Bounds map[string]float64
 	Bytes  int
 }
 
@@ -49,9 +56,12 @@ func (p *Posterior) Export(ctx context.Context, path string, o *ExportOptions) (
 	}); err != nil {
 		return nil, named(err)
 	}
-	out := &Exported{Outputs: r.Outputs, Errors: map[string]float64{}, Bytes: r.Bytes}
-	for name, e := range r.Errors {
-		out.Errors[name] = float64(e)
+	floats := func(m map[string]result.Float) map[string]float64 {
+		out := map[string]float64{}
+		for name, v := range m {
+			out[name] = float64(v)
+		}
+		return out
 	}
-	return out, nil
+	return &Exported{Outputs: r.Outputs, Errors: floats(r.Errors), FarErrors: floats(r.FarErrors), Bounds: floats(r.Bounds), Bytes: r.Bytes}, nil
 }

@@ -124,10 +124,14 @@ func (s *exportVerb) run(ctx context.Context, c *console.Console) error {
 		}{"funcgp/export/1", r})
 	}
 	fmt.Fprintf(c.Out, "%s: %.1f MB, with the outputs %s\n", s.out, float64(r.Bytes)/1e6, strings.Join(r.Outputs, ", "))
-	fmt.Fprintf(c.Out, "Largest differences from gpexplain's own answers on %d training rows, "+
-		"relative to the largest number but of probabilities:\n", r.Rows)
+	fmt.Fprintf(c.Out, "Largest differences from gpexplain's own answers on %d training rows, and on %d rows far from the data,\n"+
+		"relative to the largest number but of probabilities; and the largest error that an integral over a link can have:\n", r.Rows, r.FarRows)
 	for _, name := range slices.Sorted(maps.Keys(r.Errors)) {
-		fmt.Fprintf(c.Out, "  %-15s %.1e\n", name, float64(r.Errors[name]))
+		fmt.Fprintf(c.Out, "  %-15s %.1e  %.1e", name, float64(r.Errors[name]), float64(r.FarErrors[name]))
+		if bound, ok := r.Bounds[name]; ok {
+			fmt.Fprintf(c.Out, "  %.1e", float64(bound))
+		}
+		fmt.Fprintln(c.Out)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@
 package portable
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"github.com/funcgp/funcgp/glm/novelty"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/lattice"
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
@@ -55,12 +57,34 @@ type Answer struct {
 	Metadata    []onnx.Entry
 }
 
+// Bounds are the largest errors of the integrals over a link, by the name of the output, whatever mean and covariance are:
+// differences of probabilities, and of their standard deviations, from predictive.QMC and predictive.Exact. That of
+// standard deviations is larger because they are roots: a class of probability .0004 that all points miss has one of
+// .02 in truth, and of 0 here. Those of three and more classes are about twice the largest that a search found, which
+// climbed from random means and covariances.
+func (a *Answer) Bounds() map[string]float64 {
+	_, c, _ := a.Network.Dims()
+	bounds := func(p, sd float64) map[string]float64 {
+		return map[string]float64{"probability": p, "probability_sd": sd}
+	}
+	switch {
+	case a.Link == Regression:
+		return nil
+	case c <= 2:
+		return bounds(1e-10, 1e-10)
+	case c <= 4:
+		return bounds(.02, .1)
+	}
+	return bounds(.06, .15)
+}
+
 // writer builds the graph.
 type writer struct {
 	*onnx.Builder
 	a      *Answer
 	traced *network.Traced
 	c      int
+	known  string // 1 for a row that has an answer, and 0 for one that has none, T×1
 }
 
 // Model returns the graph as a model of ONNX opset 17. Its input x has the rows, T×D in float64. Outputs, each with a
@@ -68,19 +92,28 @@ type writer struct {
 // regression observation_sd, and novelty, novelty_rank, term T×Top and term_row T×Top where the answer has them. For
 // classes with an output each, terms are those of the difference between the two largest outputs.
 //
+// A row with a number that is not finite, or with a mean or covariance that is not, has no answer: its outputs are NaN,
+// its novelty_rank is 1, and its integers are −1.
+//
 // The error is that of an operator whose gradient cannot be written.
 func (a *Answer) Model() (*onnx.Model, error) {
 	d, c, _ := a.Network.Dims()
 	w := &writer{Builder: &onnx.Builder{}, a: a, c: c}
 	w.Graph.Name = "explained"
 	w.Graph.Inputs = []*onnx.ValueInfo{onnx.Rows("x", onnx.Double, d)}
-	x := "x"
+	// A number that is not finite stays out of the network, where a maximum or an index might lose it.
+	here := w.finite("x")
+	w.demand(here)
+	x := w.Where(w.Above(here, .5), "x", w.Double(0))
 	if a.Offset != nil {
 		x = w.Div(w.Sub(x, w.Doubles(a.Offset, 1, d)), w.Doubles(a.Scale, 1, d))
 	}
 	var err error
 	if w.traced, err = a.Network.Trace(w.Builder, x); err != nil {
 		return nil, err
+	}
+	for _, v := range w.traced.Valid {
+		w.demand(v)
 	}
 	var k, prior, cov string
 	if a.Posterior != nil {
@@ -98,8 +131,6 @@ func (a *Answer) Model() (*onnx.Model, error) {
 		dual := w.MatMul(k, w.Doubles(a.Posterior.Mean, len(a.Posterior.Mean), 1))
 		mean = w.Add(w.priorMean(), w.Reshape(dual, -1, c))
 	}
-	w.Output("mean", mean, onnx.Double, c)
-	w.Output("covariance", cov, onnx.Double, c, c)
 	w.respond(mean, cov)
 	if a.Novelty != nil {
 		if err := w.novelty(x, k, prior); err != nil {
@@ -119,6 +150,31 @@ func (w *writer) plus(sum, x string) string {
 		return x
 	}
 	return w.Add(sum, x)
+}
+
+// finite is 1 where a number is finite, and 0 elsewhere.
+func (w *writer) finite(x string) string {
+	return w.Holds("Less", w.Of("Abs", x), w.Double(math.MaxFloat64))
+}
+
+// demand leaves a row known only if all its zeros and ones, T×·, are ones.
+func (w *writer) demand(ones string) {
+	all := w.Op("ReduceMin", []string{ones}, "axes", []int64{1}, "keepdims", 1)
+	if w.known != "" {
+		all = w.Mul(w.known, all)
+	}
+	w.known = all
+}
+
+// answer makes a value an output, T×dims, that is NaN for rows that are not known.
+func (w *writer) answer(name, value string, dims ...int) {
+	known := w.Reshape(w.known, append([]int{-1}, slices.Repeat([]int{1}, len(dims))...)...)
+	w.Output(name, w.Mul(value, w.Div(known, known)), onnx.Double, dims...) // 0/0 is NaN
+}
+
+// integers makes a value an output, T×n, that is −1 for rows that are not known.
+func (w *writer) integers(name, value string, n int) {
+	w.Output(name, w.Where(w.Above(w.known, .5), value, w.Ints(-1)), onnx.Int64, n)
 }
 
 // gram returns a bᵀ for each example, T×C×C.
@@ -342,39 +398,61 @@ func (w *writer) priorMean() string {
 	return m
 }
 
-// covariance returns κ(x,x) − kS(kS)ᵀ, T×C×C.
+// rounding is how negative a variance may be, relative to the prior variance, for gp.SettleVariances.
+const rounding = 1e-11
+
+// covariance returns κ(x,x) − kS(kS)ᵀ, T×C×C, settled as gp.SettleVariances does it.
 func (w *writer) covariance(k, prior string, r *gp.Reduction) string {
 	v := w.times(k, r.S)
-	return w.Sub(prior, w.gram(v, v))
+	cov := w.Sub(prior, w.gram(v, v))
+	variances := w.diagonal(cov) // T×C
+	w.demand(w.Holds("GreaterOrEqual", variances, w.Mul(w.diagonal(prior), w.Double(-rounding))))
+	alive := w.Holds("GreaterOrEqual", variances, w.Double(0))
+	return w.Mul(cov, w.Mul(w.Unsqueeze(alive, 1), w.Unsqueeze(alive, 2)))
 }
 
-// diagonal returns the variances in a covariance, T×C.
-func (w *writer) diagonal(cov string) string {
-	eye := make([]float64, w.c*w.c)
+// diagonal returns the diagonals of matrices, T×C.
+func (w *writer) diagonal(m string) string {
+	at := make([]int64, w.c)
 	for i := range w.c {
-		eye[i*(w.c+1)] = 1
+		at[i] = int64(i * (w.c + 1))
 	}
-	return w.Max(w.Sum(w.Mul(cov, w.Doubles(eye, 1, w.c, w.c)), 2), w.Double(0))
+	return w.Columns(w.Reshape(m, -1, w.c*w.c), 2, at...)
 }
 
-// respond writes what the link makes of mean and covariance.
+// deviations returns the standard deviations of a covariance, T×C.
+func (w *writer) deviations(cov string) string {
+	return w.Of("Sqrt", w.Max(w.diagonal(cov), w.Double(0)))
+}
+
+// respond writes mean and covariance, and what the link makes of them. It demands that they are finite.
 func (w *writer) respond(mean, cov string) {
+	m, v := mean, cov
 	if t := w.a.Temperature; t != 0 && t != 1 {
-		mean = w.Mul(mean, w.Double(t))
+		m = w.Mul(mean, w.Double(t))
 	}
 	if s := w.a.Covariance; s != 0 && s != 1 {
-		cov = w.Mul(cov, w.Double(s))
+		v = w.Mul(cov, w.Double(s))
 	}
-	switch w.a.Link {
-	case Regression:
-		w.Output("function_sd", w.Of("Sqrt", w.diagonal(cov)), onnx.Double, w.c)
+	w.demand(w.finite(w.Concat(1, m, w.Reshape(v, -1, w.c*w.c))))
+	w.answer("mean", mean, w.c)
+	w.answer("covariance", cov, w.c, w.c)
+	switch {
+	case w.a.Link == Regression:
+		w.answer("function_sd", w.deviations(v), w.c)
 		if w.a.Noise > 0 {
-			w.Output("observation_sd", w.Of("Sqrt", w.Add(w.diagonal(cov), w.Double(w.a.Noise))), onnx.Double, w.c)
+			noise := w.Add(w.Max(w.diagonal(v), w.Double(0)), w.Double(w.a.Noise))
+			w.answer("observation_sd", w.Of("Sqrt", noise), w.c)
 		}
-	case Binary:
-		w.binary(mean, cov)
-	case Softmax:
-		w.softmax(mean, cov)
+	case w.a.Link == Binary:
+		w.sigmoid(m, w.deviations(v))
+	case w.c == 2:
+		// Softmax is σ of the contrast. The root of a quarter of its variance does not overflow.
+		quarter := w.MatMul(w.Reshape(v, -1, 4), w.Doubles([]float64{.25, -.25, -.25, .25}, 4, 1))
+		sd := w.Mul(w.Double(2), w.Of("Sqrt", w.Max(quarter, w.Double(0))))
+		w.sigmoid(w.MatMul(m, w.Doubles([]float64{-1, 1}, 2, 1)), sd)
+	default:
+		w.softmax(m, v)
 	}
 }
 
@@ -385,68 +463,184 @@ const (
 	points = 4096
 )
 
-// binary writes both probabilities, E σ(∓f), and their standard deviation by the trapezoidal rule. Of steps h and a
-// standard deviation s of f its error is about exp(−2π²/(hs)), since the poles of σ(f) are π off the line: 1e-13 for s = 14,
-// 1e-6 for s = 30.
-func (w *writer) binary(mean, cov string) {
-	at, weight := trapezoid(nodes)
-	sd := w.Of("Sqrt", w.diagonal(cov))
-	f := w.Add(mean, w.Mul(sd, w.Doubles(at, 1, nodes))) // T×nodes
+// widest is the largest standard deviation of f that the trapezoidal rule integrates σ over. Of steps h and a standard
+// deviation s its error is about exp(−2π²/(hs)), since the poles of σ are π off the line: 1e-13 for s = 14.
+const widest = 14
+
+// sigmoid writes E σ(−f) and E σ(f) for f ~ N(m, s²), T×1 each, and their standard deviation, for s of any size. A larger
+// s becomes widest and m becomes widest·m/s for the trapezoidal rule, and the difference of the two integrals is added.
+//
+// With x = m/s and even moments μ of the logistic distribution, whose density σ' is,
+//
+//	E σ(f) = Φ(x) − φ(x) Σ_{k≥1} c_k He_{2k−1}(x)/s^{2k}, c_k = μ_{2k}/(2k)!,
+//	E σ'(f) = φ(x) Σ_{k≥0} c_k He_{2k}(x)/s^{2k+1},
+//
+// of which orders differences are wanted alone, so that Φ is not needed. Terms of orders above 16 are below 1e-13.
+// Var σ(f) = E σ(f) E σ(−f) − E σ'(f).
+func (w *writer) sigmoid(m, s string) {
+	at, weight := trapezoid()
+	less := w.Div(w.Double(widest), w.Max(s, w.Double(widest))) // ≤ 1
+	m, s = w.Mul(m, less), w.Mul(s, less)
+	f := w.Add(m, w.Mul(s, w.Doubles(at, 1, nodes))) // T×nodes
 	q := w.Doubles(weight, nodes, 1)
-	second, first := w.Of("Sigmoid", f), w.Of("Sigmoid", w.Of("Neg", f))
-	p := w.MatMul(second, q)
-	off := w.Sub(second, p)
-	deviation := w.Of("Sqrt", w.MatMul(w.Mul(off, off), q))
-	w.Output("probability", w.Concat(1, w.MatMul(first, q), p), onnx.Double, 2)
-	w.Output("probability_sd", w.Concat(1, deviation, deviation), onnx.Double, 2)
+	up, down := w.Of("Sigmoid", f), w.Of("Sigmoid", w.Of("Neg", f))
+	second, first := w.MatMul(up, q), w.MatMul(down, q)
+	off := w.Sub(up, second)
+	variance := w.MatMul(w.Mul(off, off), q)
+
+	const orders = 16
+	x := w.Mul(m, w.Double(1./widest))
+	x = w.Max(w.Min(x, w.Double(40)), w.Double(-40)) // φ(40) is 0
+	powers := w.Op("Pow", []string{x, w.Doubles(whole(0, orders), 1, orders)})
+	density := w.Mul(w.Of("Exp", w.Mul(w.Mul(x, x), w.Double(-.5))), w.Double(1/math.Sqrt(2*math.Pi)))
+	// 1 − (widest/s)ⁿ, T×orders
+	gone := w.Sub(w.Double(1), w.Op("Pow", []string{less, w.Doubles(whole(1, orders), 1, orders)}))
+	parts := w.Mul(w.MatMul(powers, w.matrix(expansion(orders))), gone)
+	sum := func(odd int) string {
+		var order []float64
+		for n := 1; n <= orders; n++ {
+			order = append(order, float64((n+odd+1)%2))
+		}
+		return w.Mul(w.MatMul(parts, w.Doubles(order, orders, 1)), density)
+	}
+	more := sum(0) // of E σ(f) than by the trapezoidal rule
+	variance = w.Add(variance, w.Add(sum(1), w.Mul(more, w.Sub(w.Sub(first, second), more))))
+	both := w.Concat(1, w.Sub(first, more), w.Add(second, more))
+	deviation := w.Of("Sqrt", w.Max(variance, w.Double(0)))
+	w.answer("probability", w.Max(w.Min(both, w.Double(1)), w.Double(0)), 2)
+	w.answer("probability_sd", w.Concat(1, deviation, deviation), 2)
 }
 
-// nodesOf are the nodes in each direction of the rule for one, two and three dimensions.
-var nodesOf = [...]int{1: nodes, 2: 64, 3: 20}
+// whole returns n numbers from a on.
+func whole(a, n int) []float64 {
+	v := make([]float64, n)
+	for i := range v {
+		v[i] = float64(a + i)
+	}
+	return v
+}
 
-// rule returns points of the standard normal distribution of some dimensions, dims×S, and their weights: a trapezoidal
-// rule for at most three, and else an additive sequence, with the powers of the root of x^(dims+1) = x + 1, and its mirror
-// images.
-func rule(dims int) (z *mat.Dense, weights []float64) {
-	if dims < len(nodesOf) {
-		at, weight := trapezoid(nodesOf[dims])
-		n := len(at)
-		z = mat.NewDense(dims, int(math.Pow(float64(n), float64(dims))), nil)
-		for i := range z.RawMatrix().Cols {
-			w := 1.0
-			for j, k := 0, i; j < dims; j, k = j+1, k/n {
-				z.Set(j, i, at[k%n])
-				w *= weight[k%n]
+// expansion has the coefficients of c_⌊n/2⌋ He_{n−1}(x)/widestⁿ for n = 1, 2, …: row i is that of xⁱ.
+func expansion(orders int) *mat.Dense {
+	to := mat.NewDense(orders, orders, nil)
+	he, next := []float64{1}, []float64{0, 1} // He_{n−1} and He_n
+	for n := 1; n <= orders; n++ {
+		// c_k is the coefficient of t^{2k} in πt/sin πt: 2 Σ_{j≥1} (−1)^{j+1}/j^{2k}, and 1 for k = 0.
+		c := 1.0
+		if k := n / 2; k > 0 {
+			c = math.Pi * math.Pi / 6
+			if k > 1 {
+				c = 0
+				for j := 2000; j > 0; j-- {
+					c += 2 * math.Pow(-1, float64(j+1)) / math.Pow(float64(j), float64(2*k))
+				}
 			}
-			weights = append(weights, w)
 		}
-		return z, weights
-	}
-	z = mat.NewDense(dims, points, nil)
-	g := 2.0
-	for range 100 {
-		g = math.Pow(1+g, 1/float64(dims+1))
-	}
-	for j := range dims {
-		step := math.Pow(g, -float64(j+1))
-		for i := range points / 2 {
-			_, u := math.Modf(.5 + float64(i+1)*step)
-			v := math.Sqrt2 * math.Erfinv(2*u-1)
-			z.Set(j, 2*i, v)
-			z.Set(j, 2*i+1, -v)
+		for i, v := range he {
+			to.Set(i, n-1, c*v/math.Pow(widest, float64(n)))
 		}
+		// He_{n+1} = x He_n − n He_{n−1}
+		after := append([]float64{0}, next...)
+		for i, v := range he {
+			after[i] -= float64(n) * v
+		}
+		he, next = next, after
 	}
-	return z, slices.Repeat([]float64{1. / points}, points)
+	return to
 }
 
-// trapezoid returns n nodes of the standard normal distribution and their weights, which add up to 1.
-func trapezoid(n int) (at, weight []float64) {
-	end := reach
-	if n < nodes {
-		end = 6.5
+// A rule has points of the standard normal distribution of some dimensions, dims×S, and their weights.
+type rule struct {
+	points  *mat.Dense
+	weights []float64
+}
+
+func (r *rule) set(i int, weight float64, z ...float64) {
+	for j, v := range z {
+		r.points.Set(j, i, v)
 	}
-	for i := range n {
-		x := end * (2*float64(i)/float64(n-1) - 1)
+	r.weights[i] = weight
+}
+
+func newRule(dims, n int) *rule { return &rule{mat.NewDense(dims, n, nil), make([]float64, n)} }
+
+// wideRule returns points for distributions of any width: in two dimensions on a spiral, in three of a lattice, and in
+// more with mirror images, at equal steps in the first and by an additive sequence in the others, with the powers of the
+// root of x^dims = x + 1.
+func wideRule(dims int) *rule {
+	n := pointsOf[min(dims, len(pointsOf)-1)]
+	r := newRule(dims, n)
+	each := 1 / float64(n)
+	switch dims {
+	case 2:
+		for i := range n {
+			turn, radius := float64(i)*math.Pi*(3-math.Sqrt(5)), math.Sqrt(-2*math.Log(1-(float64(i)+.5)*each))
+			r.set(i, each, radius*math.Cos(turn), radius*math.Sin(turn))
+		}
+	case 3:
+		z := make([]float64, dims*n)
+		lattice.NormalsTo(z, dims, 0, 0, n)
+		for i := range n {
+			r.set(i, each, z[dims*i:dims*(i+1)]...)
+		}
+	default:
+		g := 2.0
+		for range 100 {
+			g = math.Pow(1+g, 1/float64(dims))
+		}
+		z, mirrored := make([]float64, dims), make([]float64, dims)
+		for i := range n / 2 {
+			for j := range z {
+				_, u := math.Modf(.5 + float64(i+1)*math.Pow(g, -float64(j)))
+				if j == 0 {
+					u = (float64(i) + .25) * 2 * each // and its mirror image at .75
+				}
+				z[j] = math.Sqrt2 * math.Erfinv(2*u-1)
+				mirrored[j] = -z[j]
+			}
+			r.set(2*i, each, z...)
+			r.set(2*i+1, each, mirrored...)
+		}
+	}
+	return r
+}
+
+// pointsOf is how many points a rule has, by its dimensions; the last is for more.
+var pointsOf = [...]int{2: 4096, 3: 8192, 4: 4096}
+
+// narrowRule returns a trapezoidal rule over a ball in two or three dimensions, and the largest reach that it is for: how
+// many standard deviations the differences of outputs along an axis have. Its error is about
+// 5/reach·exp(−2π²/(step·reach)). Beyond, a step of the answer may fall between its rows of points.
+func narrowRule(dims int) (r *rule, reach float64) {
+	n := pointsOf[dims]
+	var grid [][]float64
+	m := int(math.Pow(float64(n), 1/float64(dims)))
+	for i := range int(math.Pow(float64(2*m+1), float64(dims)) + .5) {
+		at := make([]float64, dims)
+		for j := range at {
+			at[j] = float64(i%(2*m+1) - m)
+			i /= 2*m + 1
+		}
+		grid = append(grid, at)
+	}
+	slices.SortStableFunc(grid, func(a, b []float64) int { return cmp.Compare(floats.Dot(a, a), floats.Dot(b, b)) })
+	step := radiusOf[dims] / floats.Norm(grid[n-1], 2)
+	r = newRule(dims, n)
+	for i, at := range grid[:n] {
+		floats.Scale(step, at)
+		r.set(i, math.Exp(-.5*floats.Dot(at, at)), at...)
+	}
+	floats.Scale(1/floats.Sum(r.weights), r.weights)
+	return r, 2.4 / step
+}
+
+// radiusOf is the radius of the ball of narrowRule, by its dimensions. The probability outside is 6e-12 and 2e-8.
+var radiusOf = [...]float64{2: 7.2, 3: 6.2}
+
+// trapezoid returns the nodes of the standard normal distribution and their weights, which add up to 1.
+func trapezoid() (at, weight []float64) {
+	for i := range nodes {
+		x := reach * (2*float64(i)/float64(nodes-1) - 1)
 		at, weight = append(at, x), append(weight, math.Exp(-x*x/2))
 	}
 	floats.Scale(1/floats.Sum(weight), weight)
@@ -464,7 +658,8 @@ func (w *writer) factor(cov string, k int) string {
 			below[i] = 1
 		}
 		// A pivot that is rounding alone leaves no column.
-		alive := w.Holds("Greater", pivot, w.Double(1e-14))
+		whole := w.Columns(w.Reshape(cov, -1, k*k), 2, int64(j*(k+1)))
+		alive := w.Holds("Greater", pivot, w.Mul(w.Double(1e-14), w.Max(whole, w.Double(1))))
 		root := w.Of("Sqrt", w.Max(pivot, w.Double(1e-300)))
 		l := w.Mul(w.Mul(w.Div(column, root), w.Doubles(below, 1, k)), alive)
 		left = w.Sub(left, w.Mul(w.Unsqueeze(l, 2), w.Unsqueeze(l, 1)))
@@ -477,22 +672,43 @@ func (w *writer) factor(cov string, k int) string {
 // depends on the C − 1 differences to the last output alone, so the points have that many dimensions.
 func (w *writer) softmax(mean, cov string) {
 	c := w.c
-	minus := mat.NewDense(c-1, c, nil) // f_k − f_C
+	// Outputs by falling mean, so that the first coordinate of a point is the difference of the largest two.
+	falling := w.Ops("TopK", 2, []string{mean, w.Ints(int64(c))}, "axis", 1)
+	order := w.Holds("Equal", w.Unsqueeze(falling[1], 2), w.Range(c)) // T×C×C
+	mean, cov = falling[0], w.Einsum("tik,tjk->tij", w.MatMul(order, cov), order)
+	minus := mat.NewDense(c-1, c, nil) // f_{k+1} − f_1
 	for k := range c - 1 {
-		minus.Set(k, k, 1)
-		minus.Set(k, c-1, -1)
+		minus.Set(k, k+1, 1)
+		minus.Set(k, 0, -1)
 	}
 	differ := w.matrix(minus)
 	apart := w.Einsum("ki,til->tkl", differ, w.Einsum("tij,kj->tik", cov, differ))
-	z, weights := rule(c - 1)
-	q := w.Doubles(weights, len(weights), 1)
-	d := w.MatMul(w.factor(apart, c-1), w.matrix(z)) // T×(C−1)×points
-	d = w.Op("Pad", []string{d, w.Ints(0, 0, 0, 0, 1, 0)})
+	// L with LLᵀ the covariance of the differences, and a row of zeros for the first output: T×C×(C−1)
+	l := w.Op("Pad", []string{w.factor(apart, c-1), w.Ints(0, 1, 0, 0, 0, 0)})
+	r := wideRule(c - 1)
+	z, average := r.points, func(v string) string { return w.MatMul(v, w.Doubles(r.weights, len(r.weights), 1)) }
+	if c <= 4 {
+		// Both rules side by side, of which a factor of 0 leaves out one.
+		n, reach := narrowRule(c - 1)
+		along := func(op string) string { return w.Op(op, []string{l}, "axes", []int64{1}, "keepdims", 1) }
+		farthest := w.Op("ReduceMax", []string{w.Sub(along("ReduceMax"), along("ReduceMin"))}, "axes", []int64{2}, "keepdims", 1)
+		narrow := w.Holds("LessOrEqual", farthest, w.Double(reach))
+		wide := w.Sub(w.Double(1), narrow) // T×1×1
+		l = w.Concat(2, w.Mul(l, narrow), w.Mul(l, wide))
+		z = new(mat.Dense)
+		z.Stack(n.points, r.points)
+		either := w.Concat(1, narrow, wide)
+		all := mat.NewDense(len(r.weights), 2, nil)
+		all.SetCol(0, n.weights)
+		all.SetCol(1, r.weights)
+		weights := w.matrix(all)
+		average = func(v string) string { return w.MatMul(w.MatMul(v, weights), either) }
+	}
+	d := w.MatMul(l, w.matrix(z)) // T×C×points
 	p := w.swap(w.Op("Softmax", []string{w.swap(w.Add(w.Unsqueeze(mean, 2), d))}, "axis", 2))
-	average := func(v string) string { return w.MatMul(v, q) }
 	// Control variates: of p(f) = p₀ + p₀∘u + q + …, with u = d − p₀ᵀd and q = p₀∘(u² − p₀ᵀu²)/2, the means of q and
-	// of (p₀∘u)² are known. They leave little to average, unless the variance of u is about 1 or more; then they are
-	// left out.
+	// of (p₀∘u)² are known. They leave little to average, unless the variance of u is about 1 or more; then u is
+	// taken to be 0.
 	p0 := w.Unsqueeze(w.Op("Softmax", []string{mean}, "axis", 1), 2) // T×C×1
 	weighed := func(v string) string {                               // p₀ᵀv, T×1×·
 		return w.Op("ReduceSum", []string{w.Mul(p0, v), w.Ints(1)}, "keepdims", 1)
@@ -500,18 +716,19 @@ func (w *writer) softmax(mean, cov string) {
 	second := func(square string) string { // p₀∘(v − p₀ᵀv)/2
 		return w.Mul(w.Mul(p0, w.Double(.5)), w.Sub(square, weighed(square)))
 	}
-	u := w.Sub(d, weighed(d))
-	square := w.Mul(u, u)
 	// Variances of u: Σ_kk − 2(Σp₀)_k + p₀ᵀΣp₀, T×C×1
 	moved := w.MatMul(cov, p0)
 	variance := w.Add(w.Sub(w.Unsqueeze(w.diagonal(cov), 2), w.Mul(w.Double(2), moved)), weighed(moved))
 	widest := w.Op("ReduceMax", []string{variance}, "axes", []int64{1, 2}, "keepdims", 1)
-	narrow := w.Holds("Less", widest, w.Double(.5))
-	center := w.Add(average(w.Sub(p, w.Mul(narrow, second(square)))), w.Mul(narrow, second(variance)))
-	off, p2 := w.Sub(p, center), w.Mul(narrow, w.Mul(p0, p0))
+	variance = w.Where(w.Op("Less", []string{widest, w.Double(.5)}), variance, w.Double(0))
+	u := w.Mul(w.Sub(d, weighed(d)), w.Holds("Less", widest, w.Double(.5)))
+	square := w.Mul(u, u)
+	center := w.Add(average(w.Sub(p, second(square))), second(variance))
+	off, p2 := w.Sub(p, center), w.Mul(p0, p0)
 	spread := w.Add(average(w.Sub(w.Mul(off, off), w.Mul(p2, square))), w.Mul(p2, variance))
-	w.Output("probability", w.Reshape(center, -1, c), onnx.Double, c)
-	w.Output("probability_sd", w.Reshape(w.Of("Sqrt", w.Max(spread, w.Double(0))), -1, c), onnx.Double, c)
+	back := func(v string) string { return w.Sum(w.Mul(order, v), 1) } // T×C, in the order of the outputs
+	w.answer("probability", back(w.Max(w.Min(center, w.Double(1)), w.Double(0))), c)
+	w.answer("probability_sd", back(w.Of("Sqrt", w.Max(spread, w.Double(0)))), c)
 }
 
 // novelty writes the score, which is the mean of the surprises of all distances, and its rank among the training rows.
@@ -523,12 +740,13 @@ func (w *writer) novelty(x, k, prior string) error {
 			return err
 		}
 	}
+	answered := w.known // by mean and covariance, whatever becomes of the novelty
+	defer func() { w.known = answered }()
 	trace := func(m string) string { return w.Sum(w.diagonal(m), 1) } // T
-	distances := []string{w.Div(trace(w.covariance(k, prior, n.Function)), w.Of("Sqrt", trace(prior)))}
+	distances := []string{w.Div(trace(w.covariance(k, prior, n.Function)), w.Max(w.Of("Sqrt", trace(prior)), w.Double(1e-300)))}
 	if in := n.Inputs; in != nil {
 		d := len(in.Mean)
 		z := w.Div(w.Sub(x, w.Doubles(in.Mean, 1, d)), w.Doubles(in.Scale, 1, d))
-		square := w.Sum(w.Mul(z, z), 1)
 		products := w.MatMul(z, w.matrix(in.Z.T())) // T×n
 		half := z
 		if in.Ridge != 0 {
@@ -537,28 +755,41 @@ func (w *writer) novelty(x, k, prior string) error {
 		half = w.MatMul(half, w.matrix(in.Half))
 		q := w.Sum(w.Mul(half, half), 1)
 		if in.Ridge != 0 {
-			q = w.Div(w.Max(w.Sub(square, q), w.Double(0)), w.Double(in.Ridge))
+			q = w.Div(w.Max(w.Sub(w.Sum(w.Mul(z, z), 1), q), w.Double(0)), w.Double(in.Ridge))
 		}
 		distances = append(distances, w.Of("Sqrt", q))
-		inverse := make([]float64, len(in.Norm))
+		// Cosines, with z over its largest number, whose squares do not overflow. A row of zeros has none: −1.
+		inverse, none := make([]float64, len(in.Norm)), make([]float64, len(in.Norm))
 		for i, v := range in.Norm {
 			if v > 0 {
 				inverse[i] = 1 / v
+			} else {
+				none[i] = -1
 			}
 		}
-		length := w.Unsqueeze(w.Max(w.Of("Sqrt", square), w.Double(1e-300)), 1)
-		cosines := w.Div(w.Mul(products, w.Doubles(inverse, 1, len(inverse))), length)
-		nearest := w.Op("ReduceMax", []string{cosines}, "axes", []int64{1}, "keepdims", 0)
+		size := w.Op("ReduceMax", []string{w.Of("Abs", z)}, "axes", []int64{1}, "keepdims", 1) // T×1
+		over := w.Max(size, w.Double(1e-300))
+		unit := w.Div(z, over)
+		length := w.Max(w.Of("Sqrt", w.Unsqueeze(w.Sum(w.Mul(unit, unit), 1), 1)), w.Double(1e-300))
+		cosines := w.Div(w.Mul(w.Div(products, over), w.Doubles(inverse, 1, len(inverse))), length)
+		if slices.Contains(none, -1) {
+			cosines = w.Add(cosines, w.Doubles(none, 1, len(none)))
+		}
+		nearest := w.Op("ReduceMax", []string{cosines}, "axes", []int64{1}, "keepdims", 1)
+		nearest = w.Where(w.Above(size, 0), nearest, w.Double(-1))
 		chord := w.Max(w.Sub(w.Double(2), w.Mul(w.Double(2), nearest)), w.Double(0))
-		distances = append(distances, w.Of("Sqrt", chord))
+		distances = append(distances, w.Sum(w.Of("Sqrt", chord), 1))
 	}
 	score := ""
 	for i, d := range distances {
 		score = w.plus(score, w.surprise(&n.Tails[i], d))
 	}
 	score = w.Div(score, w.Double(float64(len(distances))))
-	w.Output("novelty", score, onnx.Double)
-	w.Output("novelty_rank", w.below(n.Training, score), onnx.Double)
+	w.demand(w.finite(w.Unsqueeze(score, 1)))
+	w.answer("novelty", score)
+	// What has no novelty is unlike all training rows.
+	rank := w.Where(w.Above(w.Sum(w.known, 1), .5), w.below(n.Training, score), w.Double(1))
+	w.Output("novelty_rank", rank, onnx.Double)
 	return nil
 }
 
@@ -593,11 +824,11 @@ func (w *writer) terms(mean, k string) {
 		hot := w.Holds("Equal", w.Unsqueeze(two[1], 2), w.Range(w.c))      // T×2×C
 		sign := w.Sum(w.Mul(hot, w.Doubles([]float64{1, -1}, 1, 2, 1)), 1) // T×C
 		all = w.Reshape(w.MatMul(w.Unsqueeze(sign, 1), all), -1, n)
-		w.Output("contrast", two[1], onnx.Int64, 2)
+		w.integers("contrast", two[1], 2)
 	}
 	top := min(w.a.Top, n)
 	order := w.Ops("TopK", 2, []string{w.Of("Abs", all), w.Ints(int64(top))}, "axis", 1)
-	w.Output("term", w.Op("GatherElements", []string{all, order[1]}, "axis", 1), onnx.Double, top)
-	w.Output("term_row", w.Op("Gather", []string{w.Ints(w.a.RowNumbers...), order[1]}), onnx.Int64, top)
-	w.Output("term_sum", w.Sum(all, 1), onnx.Double)
+	w.answer("term", w.Op("GatherElements", []string{all, order[1]}, "axis", 1), top)
+	w.integers("term_row", w.Op("Gather", []string{w.Ints(w.a.RowNumbers...), order[1]}), top)
+	w.answer("term_sum", w.Sum(all, 1))
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +21,7 @@ import (
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/kept"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -29,11 +31,14 @@ import (
 
 // Exported says what was written by Export.
 type Exported struct {
-	Bytes   int                     `json:"bytes"`
-	Outputs []string                `json:"outputs"`
-	Terms   int                     `json:"terms"` // listed for each row; 0 for none
-	Errors  map[string]result.Float `json:"errors"`
-	Rows    int                     `json:"rows"` // training rows that Errors are the largest over
+	Bytes     int                     `json:"bytes"`
+	Outputs   []string                `json:"outputs"`
+	Terms     int                     `json:"terms"` // listed for each row; 0 for none
+	Errors    map[string]result.Float `json:"errors"`
+	Rows      int                     `json:"rows"` // training rows that Errors are the largest over
+	FarErrors map[string]result.Float `json:"far_errors"`
+	FarRows   int                     `json:"far_rows"` // rows far from the data that FarErrors are the largest over
+	Bounds    map[string]result.Float `json:"bounds"`   // of the link's own errors, for any mean and covariance
 }
 
 // exportBytes is the size of a file beyond which Export refuses.
@@ -76,7 +81,10 @@ func (q *Posterior) Export(ctx context.Context, p *problem.Problem, top int) ([]
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s cannot be exported: %w", p.Model.Name, err)
 	}
-	r := &Exported{Terms: a.Top, Errors: map[string]result.Float{}}
+	r := &Exported{Terms: a.Top, Errors: map[string]result.Float{}, FarErrors: map[string]result.Float{}, Bounds: map[string]result.Float{}}
+	for name, v := range a.Bounds() {
+		r.Bounds[name] = result.Float(v)
+	}
 	for _, o := range m.Graph.Outputs {
 		r.Outputs = append(r.Outputs, o.Name)
 	}
@@ -88,8 +96,13 @@ func (q *Posterior) Export(ctx context.Context, p *problem.Problem, top int) ([]
 		return nil, nil, err
 	}
 	for _, name := range r.Outputs {
-		if e, ok := r.Errors[name]; ok {
-			m.Metadata = append(m.Metadata, onnx.Entry{Key: "funcgp.error." + name, Value: strconv.FormatFloat(float64(e), 'g', 3, 64)})
+		for _, of := range []struct {
+			key    string
+			errors map[string]result.Float
+		}{{"error", r.Errors}, {"far_error", r.FarErrors}, {"bound", r.Bounds}} {
+			if e, ok := of.errors[name]; ok {
+				m.Metadata = append(m.Metadata, onnx.Entry{Key: "funcgp." + of.key + "." + name, Value: strconv.FormatFloat(float64(e), 'g', 3, 64)})
+			}
 		}
 	}
 	if data, err = m.Encode(); err != nil {
@@ -229,11 +242,11 @@ func columnsOf(v []float64, d int) []float64 {
 	return all
 }
 
-// exportChecked is how many training rows an exported graph is compared on.
+// exportChecked is how many training rows an exported graph is compared on, and how many rows far from them.
 const exportChecked = 64
 
-// checkExport runs the graph and the library on training rows and writes the largest differences to r, relative to the
-// largest number but those of probabilities.
+// checkExport runs the graph and the library on training rows, and on rows far from them, and writes the largest
+// differences to r.
 func (q *Posterior) checkExport(ctx context.Context, p *problem.Problem, data []byte, r *Exported) error {
 	n := min(exportChecked, p.Examples.Train.Len())
 	rows := p.Examples.Train.Slice(0, n)
@@ -244,33 +257,24 @@ func (q *Posterior) checkExport(ctx context.Context, p *problem.Problem, data []
 	if p.Examples.Data.Images() {
 		raw.Scale(whitePixel, raw)
 	}
-	r.Rows = n
-	b, err := q.Rows(ctx, p, rows, 0, n)
+	far := farRows(raw)
+	r.Rows, r.FarRows = n, far.RawMatrix().Rows
+	var all mat.Dense
+	all.Stack(raw, far)
+	expected, err := q.GraphAnswers(ctx, p, &all)
 	if err != nil {
 		return err
-	}
-	o, err := q.Predict(ctx, p.Task, b, predictive.DefaultLink(p.Task.Likelihood, p.Model.Outputs))
-	if err != nil {
-		return err
-	}
-	c := p.Model.Outputs
-	expected := map[string]*mat.Dense{
-		"mean": o.Mean, "covariance": mat.NewDense(n, c*c, mat.DenseCopyOf(o.Cov).RawMatrix().Data),
-		"probability": o.Prob, "probability_sd": o.SD, "function_sd": o.FunctionSD, "observation_sd": o.ObservationSD,
-	}
-	if o.Novelty != nil {
-		expected["novelty"] = mat.NewDense(n, 1, o.Novelty)
 	}
 	for _, name := range r.Outputs {
 		want := expected[name]
-		if want == nil {
+		if want == nil || name == "novelty_rank" { // which is constant between jumps: package network does not read it
 			continue
 		}
 		net, err := network.ReadONNX(bytes.NewReader(data), &network.ReadOptions{Output: name})
 		if err != nil {
 			return fmt.Errorf("reading the exported graph: %w", err)
 		}
-		got, err := net.Forward(ctx, raw)
+		got, err := net.Forward(ctx, &all)
 		if err != nil {
 			return fmt.Errorf("running the exported graph: %w", err)
 		}
@@ -287,6 +291,138 @@ func (q *Posterior) checkExport(ctx context.Context, p *problem.Problem, data []
 			worst /= size
 		}
 		r.Errors[name] = result.Float(worst)
+		worst = 0
+		for i := n; i < n+r.FarRows; i++ {
+			e := ExportError(name, want.RawRowView(i), got.RawRowView(i))
+			if math.IsNaN(e) {
+				return fmt.Errorf("output %s of the exported graph is %v for a row far from the data, and gpexplain's own answer is %v", name,
+					got.RawRowView(i), want.RawRowView(i))
+			}
+			worst = math.Max(worst, e)
+		}
+		r.FarErrors[name] = result.Float(worst)
 	}
 	return nil
+}
+
+// ExportError is the largest difference between an output of an exported graph for a row and what is expected, relative to
+// the largest number of the row but for probabilities and ranks. It is NaN where one of the two has a number that the
+// other has not.
+func ExportError(name string, want, got []float64) float64 {
+	worst, size := 0.0, 1e-300
+	for j, v := range want {
+		if math.IsNaN(v) && math.IsNaN(got[j]) {
+			continue
+		}
+		worst, size = math.Max(worst, math.Abs(v-got[j])), math.Max(size, math.Abs(v))
+	}
+	if strings.HasPrefix(name, "probability") || name == "novelty_rank" {
+		return worst
+	}
+	return worst / size
+}
+
+// farRows makes of each row one that is far from it: scaled up to 10⁸ times, with signs of its own, with one huge number, or
+// of zeros.
+func farRows(x *mat.Dense) *mat.Dense {
+	n, d := x.Dims()
+	rng := rand.New(rand.NewPCG(48, uint64(d)))
+	far := mat.DenseCopyOf(x)
+	for i := range n {
+		row := far.RawRowView(i)
+		by := math.Pow(10, 8*rng.Float64())
+		switch i % 4 {
+		case 0:
+			floats.Scale(by, row)
+		case 1:
+			for j := range row {
+				row[j] = by * (2*rng.Float64() - 1)
+			}
+		case 2:
+			row[rng.IntN(d)] = by * float64(2*rng.IntN(2)-1)
+		case 3:
+			clear(row)
+		}
+	}
+	return far
+}
+
+// GraphAnswers is what the library answers to rows in the units of an exported graph, T×D, by the names of the graph's
+// outputs. A row that the library refuses, or whose answer is not finite, has NaN for all; a novelty that is not finite
+// is NaN, and has the rank 1.
+func (q *Posterior) GraphAnswers(ctx context.Context, p *problem.Problem, x *mat.Dense) (map[string]*mat.Dense, error) {
+	t, _ := x.Dims()
+	c := p.Model.Outputs
+	answers := map[string]*mat.Dense{}
+	set := func(name string, lo int, m *mat.Dense, width int) {
+		if m == nil {
+			return
+		}
+		if answers[name] == nil {
+			answers[name] = mat.NewDense(t, width, slices.Repeat([]float64{math.NaN()}, t*width))
+		}
+		copy(answers[name].RawMatrix().Data[lo*width:], mat.DenseCopyOf(m).RawMatrix().Data)
+	}
+	link := predictive.DefaultLink(p.Task.Likelihood, c)
+	var predict func(lo, hi int) error
+	predict = func(lo, hi int) error {
+		own := mat.DenseCopyOf(x.Slice(lo, hi, 0, x.RawMatrix().Cols))
+		if p.Examples.Data.Images() {
+			own.Scale(1./whitePixel, own)
+		}
+		var o *Predictions
+		err := error(nil)
+		if i := dense.NotFinite(own.RawMatrix().Data); i >= 0 {
+			err = errors.New("a number is not finite")
+		} else if b, e := p.Model.Net.Linearize(ctx, p.Examples.Scaled(own)); e != nil {
+			err = e
+		} else {
+			o, err = q.Predict(ctx, p.Task, b, link)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && hi-lo == 1:
+			return nil // refused
+		case err != nil:
+			mid := (lo + hi) / 2
+			return errors.Join(predict(lo, mid), predict(mid, hi))
+		}
+		set("mean", lo, o.Mean, c)
+		set("covariance", lo, o.Cov, c*c)
+		set("probability", lo, o.Prob, max(2, c))
+		set("probability_sd", lo, o.SD, max(2, c))
+		set("function_sd", lo, o.FunctionSD, c)
+		set("observation_sd", lo, o.ObservationSD, c)
+		if o.Novelty != nil {
+			rank := mat.NewDense(hi-lo, 1, nil)
+			for i, v := range o.Novelty {
+				if rank.Set(i, 0, 1); math.IsInf(v, 0) {
+					o.Novelty[i] = math.NaN()
+				} else if !math.IsNaN(v) {
+					rank.Set(i, 0, float64(q.Rank(result.Float(v))))
+				}
+			}
+			set("novelty", lo, mat.NewDense(hi-lo, 1, o.Novelty), 1)
+			set("novelty_rank", lo, rank, 1)
+		}
+		return nil
+	}
+	if err := predict(0, t); err != nil {
+		return nil, err
+	}
+	// What one output has no number for has no answer.
+	for i := range t {
+		for name, m := range answers {
+			if name != "novelty" && name != "novelty_rank" && dense.NotFinite(m.RawRowView(i)) >= 0 {
+				for _, other := range answers {
+					floats.Scale(math.NaN(), other.RawRowView(i))
+				}
+			}
+		}
+		if m := answers["novelty_rank"]; m != nil && math.IsNaN(m.At(i, 0)) {
+			m.Set(i, 0, 1)
+		}
+	}
+	return answers, nil
 }

@@ -31,6 +31,7 @@ type Part struct {
 type Traced struct {
 	F     string // outputs, T×C
 	Parts []Part
+	Valid []string // indices into tables: 1 where a table has the row, and 0 elsewhere, T×n each
 }
 
 // An UnsupportedError names the operators of a network that this package cannot write.
@@ -48,6 +49,7 @@ type tracer struct {
 	vals    []string   // by slot
 	grads   [][]string // by slot: what its gradient is the sum of
 	rows    string     // T, a vector of one integer
+	valid   []string
 	refused []string
 }
 
@@ -68,7 +70,7 @@ func Trace(b *onnx.Builder, p *graph.Program, static [][]float64, x string) (*Tr
 		seed[i*p.C+i] = 1
 	}
 	t.grads[p.Output] = []string{t.Op("Expand", []string{t.Doubles(seed, 1, p.C, p.C), t.Concat(0, t.rows, t.Ints(1, 1))})}
-	out := &Traced{F: t.val(p.Output)}
+	out := &Traced{F: t.val(p.Output), Valid: t.valid}
 	reach := p.Reachable()
 	at := len(p.Places) - 1
 	for i := len(p.Nodes) - 1; i >= 0; i-- {

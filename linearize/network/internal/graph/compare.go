@@ -22,9 +22,15 @@ func Stepwise(o Op) bool {
 	return ok
 }
 
-// Comparison returns a function that is 1 where the sign of a − b satisfies is, and 0 elsewhere.
+// Comparison returns a function that is 1 where the sign of a − b satisfies is, and 0 elsewhere. NaN is neither larger
+// than a number nor smaller nor equal.
 func Comparison(is func(sign int) bool) BinaryFunc {
-	return BinaryFunc{f: func(a, b float64) float64 { return Step(is(int(Step(a > b)) - int(Step(a < b)))) }}
+	return BinaryFunc{f: func(a, b float64) float64 {
+		if a != a || b != b {
+			return Step(is(-1) && is(1)) // of unequal alone
+		}
+		return Step(is(int(Step(a > b)) - int(Step(a < b))))
+	}}
 }
 
 // Logical returns a function of two truth values. 0 is false, and any other number is true.
