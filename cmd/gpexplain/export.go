@@ -30,8 +30,9 @@ type exportVerb struct {
 	runtime   string
 }
 
-func exportCommand(con *console.Console) *cobra.Command {
-	s := &exportVerb{}
+func exportCommand(con *console.Console) *cobra.Command { return new(exportVerb).command(con) }
+
+func (s *exportVerb) command(con *console.Console) *cobra.Command {
 	v := &verb{
 		name:  "export",
 		short: "Write the network and its posterior as one ONNX file",
@@ -84,12 +85,18 @@ func (s *exportVerb) add(c *cobra.Command) {
 	f.IntVar(&s.top, "top", 10, "list `K` terms of each row; 0 leaves them out")
 }
 
-func (s *exportVerb) run(ctx context.Context, c *console.Console) error {
+// open opens the problem and its posterior.
+func (s *exportVerb) open(ctx context.Context, c *console.Console) (*problem.Problem, *inference.Posterior, error) {
 	p, err := problem.OpenGrouped(ctx, c.Job, &s.common, s.posterior.File)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	q, err := s.weights.Answer(ctx, c.Job, p, &s.posterior, s.calibrate)
+	return p, q, err
+}
+
+func (s *exportVerb) run(ctx context.Context, c *console.Console) error {
+	p, q, err := s.open(ctx, c)
 	if err != nil {
 		return err
 	}

@@ -50,7 +50,7 @@ type Answer struct {
 	Link        Link
 	Temperature float64        // by which the mean is multiplied (E18); 0 for 1
 	Covariance  float64        // by which the covariance is multiplied (E18); 0 for 1
-	Noise       float64        // of a regression on one target: variance of an observation
+	Noise       []float64      // of a regression: variance of an observation of each target, C; nil where it is not known
 	Novelty     *novelty.Parts // how unlike the training rows an input is (E22); nil where it is not known
 	Top         int            // terms that are listed; 0 for none
 	RowNumbers  []int64        // by which term_row names the training examples
@@ -84,7 +84,9 @@ type writer struct {
 	a      *Answer
 	traced *network.Traced
 	c      int
-	known  string // 1 for a row that has an answer, and 0 for one that has none, T×1
+	finite []string // what is finite in a row that has an answer, T×n each
+	holds  []string // truth values that hold in a row that has an answer, T×n each
+	poison string   // 1 for a row that has an answer, and NaN for one that has none, T×1
 }
 
 // Model returns the graph as a model of ONNX opset 17. Its input x has the rows, T×D in float64. Outputs, each with a
@@ -101,10 +103,8 @@ func (a *Answer) Model() (*onnx.Model, error) {
 	w := &writer{Builder: &onnx.Builder{}, a: a, c: c}
 	w.Graph.Name = "explained"
 	w.Graph.Inputs = []*onnx.ValueInfo{onnx.Rows("x", onnx.Double, d)}
-	// A number that is not finite stays out of the network, where a maximum or an index might lose it.
-	here := w.finite("x")
-	w.demand(here)
-	x := w.Where(w.Above(here, .5), "x", w.Double(0))
+	w.finite = []string{"x"} // a maximum in the network might lose a NaN
+	x := "x"
 	if a.Offset != nil {
 		x = w.Div(w.Sub(x, w.Doubles(a.Offset, 1, d)), w.Doubles(a.Scale, 1, d))
 	}
@@ -112,15 +112,13 @@ func (a *Answer) Model() (*onnx.Model, error) {
 	if w.traced, err = a.Network.Trace(w.Builder, x); err != nil {
 		return nil, err
 	}
-	for _, v := range w.traced.Valid {
-		w.demand(v)
-	}
+	w.holds = w.traced.Valid
 	var k, prior, cov string
 	if a.Posterior != nil {
 		if k, prior, err = w.kernel(a.Posterior.Rows); err != nil {
 			return nil, err
 		}
-		cov = w.covariance(k, prior, a.Posterior)
+		cov = w.settle(w.covariance(k, prior, a.Posterior), prior)
 	}
 	for _, r := range a.Weights {
 		v := w.weighted(r)
@@ -152,29 +150,19 @@ func (w *writer) plus(sum, x string) string {
 	return w.Add(sum, x)
 }
 
-// finite is 1 where a number is finite, and 0 elsewhere.
-func (w *writer) finite(x string) string {
-	return w.Holds("Less", w.Of("Abs", x), w.Double(math.MaxFloat64))
+// answer makes rows of the mean, T×C, and of the covariance, T×C×C, NaN where a row has no answer.
+func (w *writer) answer(mean, cov string) (string, string) {
+	numbers := w.Concat(1, w.finite...)
+	ones := append(w.holds, w.Op("Less", []string{w.Of("Abs", numbers), w.Double(math.MaxFloat64)}))
+	all := w.Op("Cast", []string{w.Concat(1, ones...)}, "to", int(onnx.Double))
+	known := w.Op("ReduceMin", []string{all}, "axes", []int64{1}, "keepdims", 1)
+	w.poison = w.Div(known, known) // 0/0 is NaN
+	return w.Mul(mean, w.poison), w.Mul(cov, w.Unsqueeze(w.poison, 2))
 }
 
-// demand leaves a row known only if all its zeros and ones, T×·, are ones.
-func (w *writer) demand(ones string) {
-	all := w.Op("ReduceMin", []string{ones}, "axes", []int64{1}, "keepdims", 1)
-	if w.known != "" {
-		all = w.Mul(w.known, all)
-	}
-	w.known = all
-}
-
-// answer makes a value an output, T×dims, that is NaN for rows that are not known.
-func (w *writer) answer(name, value string, dims ...int) {
-	known := w.Reshape(w.known, append([]int{-1}, slices.Repeat([]int{1}, len(dims))...)...)
-	w.Output(name, w.Mul(value, w.Div(known, known)), onnx.Double, dims...) // 0/0 is NaN
-}
-
-// integers makes a value an output, T×n, that is −1 for rows that are not known.
+// integers makes a value an output, T×n, that is −1 for rows without an answer.
 func (w *writer) integers(name, value string, n int) {
-	w.Output(name, w.Where(w.Above(w.known, .5), value, w.Ints(-1)), onnx.Int64, n)
+	w.Output(name, w.Where(w.Above(w.poison, 0), value, w.Ints(-1)), onnx.Int64, n)
 }
 
 // gram returns a bᵀ for each example, T×C×C.
@@ -275,7 +263,8 @@ func (w *writer) outer(p *network.TracedPart, o *linearize.Outer) (k, prior stri
 	m := rows / o.C
 	products := w.MatMul(p.G, w.matrix(o.G.T())) // T×C×R
 	grams := w.gram(p.G, p.G)                    // T×C×C
-	across, own := w.Double(bias), w.Double(bias)
+	// No scalar: runtimes that merge a product of matrices with one keep it in float32.
+	across, own := w.Doubles([]float64{bias}, 1, 1, 1), w.Double(bias)
 	if p.Weight {
 		var a mat.Dense
 		a.Scale(weight, o.A)
@@ -401,18 +390,28 @@ func (w *writer) priorMean() string {
 // rounding is how negative a variance may be, relative to the prior variance, for gp.SettleVariances.
 const rounding = 1e-11
 
-// covariance returns κ(x,x) − kS(kS)ᵀ, T×C×C, settled as gp.SettleVariances does it.
+// covariance returns κ(x,x) − kS(kS)ᵀ, T×C×C.
 func (w *writer) covariance(k, prior string, r *gp.Reduction) string {
 	v := w.times(k, r.S)
-	cov := w.Sub(prior, w.gram(v, v))
-	variances := w.diagonal(cov) // T×C
-	w.demand(w.Holds("GreaterOrEqual", variances, w.Mul(w.diagonal(prior), w.Double(-rounding))))
+	return w.Sub(prior, w.gram(v, v))
+}
+
+// settle is gp.SettleVariances.
+func (w *writer) settle(cov, prior string) string {
+	variances, least := w.diagonal(cov), w.Mul(w.diagonal(prior), w.Double(-rounding)) // T×C
+	w.holds = append(w.holds, w.Op("GreaterOrEqual", []string{variances, least}))
+	if w.c == 1 {
+		return w.Max(cov, w.Double(0))
+	}
 	alive := w.Holds("GreaterOrEqual", variances, w.Double(0))
 	return w.Mul(cov, w.Mul(w.Unsqueeze(alive, 1), w.Unsqueeze(alive, 2)))
 }
 
 // diagonal returns the diagonals of matrices, T×C.
 func (w *writer) diagonal(m string) string {
+	if w.c == 1 {
+		return w.Reshape(m, -1, 1)
+	}
 	at := make([]int64, w.c)
 	for i := range w.c {
 		at[i] = int64(i * (w.c + 1))
@@ -425,24 +424,30 @@ func (w *writer) deviations(cov string) string {
 	return w.Of("Sqrt", w.Max(w.diagonal(cov), w.Double(0)))
 }
 
-// respond writes mean and covariance, and what the link makes of them. It demands that they are finite.
+// respond writes mean and covariance, and what the link makes of them.
 func (w *writer) respond(mean, cov string) {
-	m, v := mean, cov
-	if t := w.a.Temperature; t != 0 && t != 1 {
-		m = w.Mul(mean, w.Double(t))
+	// A calibrated number that is finite was so before.
+	calibrated := func(mean, cov string) (string, string) {
+		if t := w.a.Temperature; t != 0 && t != 1 {
+			mean = w.Mul(mean, w.Double(t))
+		}
+		if s := w.a.Covariance; s != 0 && s != 1 {
+			cov = w.Mul(cov, w.Double(s))
+		}
+		return mean, cov
 	}
-	if s := w.a.Covariance; s != 0 && s != 1 {
-		v = w.Mul(cov, w.Double(s))
-	}
-	w.demand(w.finite(w.Concat(1, m, w.Reshape(v, -1, w.c*w.c))))
-	w.answer("mean", mean, w.c)
-	w.answer("covariance", cov, w.c, w.c)
+	m, v := calibrated(mean, cov)
+	w.finite = append(w.finite, m, w.Reshape(v, -1, w.c*w.c))
+	mean, cov = w.answer(mean, cov)
+	m, v = calibrated(mean, cov)
+	w.Output("mean", mean, onnx.Double, w.c)
+	w.Output("covariance", cov, onnx.Double, w.c, w.c)
 	switch {
 	case w.a.Link == Regression:
-		w.answer("function_sd", w.deviations(v), w.c)
-		if w.a.Noise > 0 {
-			noise := w.Add(w.Max(w.diagonal(v), w.Double(0)), w.Double(w.a.Noise))
-			w.answer("observation_sd", w.Of("Sqrt", noise), w.c)
+		w.Output("function_sd", w.deviations(v), onnx.Double, w.c)
+		if w.a.Noise != nil {
+			noise := w.Add(w.Max(w.diagonal(v), w.Double(0)), w.Doubles(w.a.Noise, 1, w.c))
+			w.Output("observation_sd", w.Of("Sqrt", noise), onnx.Double, w.c)
 		}
 	case w.a.Link == Binary:
 		w.sigmoid(m, w.deviations(v))
@@ -483,32 +488,33 @@ func (w *writer) sigmoid(m, s string) {
 	m, s = w.Mul(m, less), w.Mul(s, less)
 	f := w.Add(m, w.Mul(s, w.Doubles(at, 1, nodes))) // T×nodes
 	q := w.Doubles(weight, nodes, 1)
-	up, down := w.Of("Sigmoid", f), w.Of("Sigmoid", w.Of("Neg", f))
-	second, first := w.MatMul(up, q), w.MatMul(down, q)
+	up := w.Of("Sigmoid", f)
+	second := w.MatMul(up, q)
 	off := w.Sub(up, second)
 	variance := w.MatMul(w.Mul(off, off), q)
 
 	const orders = 16
-	x := w.Mul(m, w.Double(1./widest))
-	x = w.Max(w.Min(x, w.Double(40)), w.Double(-40)) // φ(40) is 0
+	clip := func(x string, lo, hi float64) string { return w.Op("Clip", []string{x, w.Double(lo), w.Double(hi)}) }
+	x := clip(w.Mul(m, w.Double(1./widest)), -40, 40) // φ(40) is 0
 	powers := w.Op("Pow", []string{x, w.Doubles(whole(0, orders), 1, orders)})
-	density := w.Mul(w.Of("Exp", w.Mul(w.Mul(x, x), w.Double(-.5))), w.Double(1/math.Sqrt(2*math.Pi)))
 	// 1 − (widest/s)ⁿ, T×orders
 	gone := w.Sub(w.Double(1), w.Op("Pow", []string{less, w.Doubles(whole(1, orders), 1, orders)}))
 	parts := w.Mul(w.MatMul(powers, w.matrix(expansion(orders))), gone)
+	parts = w.Mul(parts, w.Of("Exp", w.Mul(w.Mul(x, x), w.Double(-.5))))
 	sum := func(odd int) string {
 		var order []float64
 		for n := 1; n <= orders; n++ {
 			order = append(order, float64((n+odd+1)%2))
 		}
-		return w.Mul(w.MatMul(parts, w.Doubles(order, orders, 1)), density)
+		return w.MatMul(parts, w.Doubles(order, orders, 1))
 	}
 	more := sum(0) // of E σ(f) than by the trapezoidal rule
-	variance = w.Add(variance, w.Add(sum(1), w.Mul(more, w.Sub(w.Sub(first, second), more))))
-	both := w.Concat(1, w.Sub(first, more), w.Add(second, more))
+	right := w.Add(second, more)
+	wrong := w.Sub(w.Double(1), right)
+	variance = w.Add(variance, w.Add(sum(1), w.Mul(more, w.Sub(wrong, second))))
 	deviation := w.Of("Sqrt", w.Max(variance, w.Double(0)))
-	w.answer("probability", w.Max(w.Min(both, w.Double(1)), w.Double(0)), 2)
-	w.answer("probability_sd", w.Concat(1, deviation, deviation), 2)
+	w.Output("probability", clip(w.Concat(1, wrong, right), 0, 1), onnx.Double, 2)
+	w.Output("probability_sd", w.Concat(1, deviation, deviation), onnx.Double, 2)
 }
 
 // whole returns n numbers from a on.
@@ -520,7 +526,7 @@ func whole(a, n int) []float64 {
 	return v
 }
 
-// expansion has the coefficients of c_⌊n/2⌋ He_{n−1}(x)/widestⁿ for n = 1, 2, …: row i is that of xⁱ.
+// expansion has the coefficients of c_⌊n/2⌋ He_{n−1}(x)/(widestⁿ√2π) for n = 1, 2, …: row i is that of xⁱ.
 func expansion(orders int) *mat.Dense {
 	to := mat.NewDense(orders, orders, nil)
 	he, next := []float64{1}, []float64{0, 1} // He_{n−1} and He_n
@@ -537,7 +543,7 @@ func expansion(orders int) *mat.Dense {
 			}
 		}
 		for i, v := range he {
-			to.Set(i, n-1, c*v/math.Pow(widest, float64(n)))
+			to.Set(i, n-1, c*v/math.Pow(widest, float64(n))/math.Sqrt(2*math.Pi))
 		}
 		// He_{n+1} = x He_n − n He_{n−1}
 		after := append([]float64{0}, next...)
@@ -727,8 +733,8 @@ func (w *writer) softmax(mean, cov string) {
 	off, p2 := w.Sub(p, center), w.Mul(p0, p0)
 	spread := w.Add(average(w.Sub(w.Mul(off, off), w.Mul(p2, square))), w.Mul(p2, variance))
 	back := func(v string) string { return w.Sum(w.Mul(order, v), 1) } // T×C, in the order of the outputs
-	w.answer("probability", back(w.Max(w.Min(center, w.Double(1)), w.Double(0))), c)
-	w.answer("probability_sd", back(w.Of("Sqrt", w.Max(spread, w.Double(0)))), c)
+	w.Output("probability", back(w.Max(w.Min(center, w.Double(1)), w.Double(0))), onnx.Double, c)
+	w.Output("probability_sd", back(w.Of("Sqrt", w.Max(spread, w.Double(0)))), onnx.Double, c)
 }
 
 // novelty writes the score, which is the mean of the surprises of all distances, and its rank among the training rows.
@@ -740,13 +746,14 @@ func (w *writer) novelty(x, k, prior string) error {
 			return err
 		}
 	}
-	answered := w.known // by mean and covariance, whatever becomes of the novelty
-	defer func() { w.known = answered }()
-	trace := func(m string) string { return w.Sum(w.diagonal(m), 1) } // T
-	distances := []string{w.Div(trace(w.covariance(k, prior, n.Function)), w.Max(w.Of("Sqrt", trace(prior)), w.Double(1e-300)))}
+	trace := func(m string) string { return w.Sum(m, 1) } // T, of a diagonal
+	variances := w.Max(w.diagonal(w.covariance(k, prior, n.Function)), w.Double(0))
+	scale := w.Max(w.Of("Sqrt", trace(w.diagonal(prior))), w.Double(1e-300))
+	distances := []string{w.Div(trace(variances), scale)}
 	if in := n.Inputs; in != nil {
 		d := len(in.Mean)
 		z := w.Div(w.Sub(x, w.Doubles(in.Mean, 1, d)), w.Doubles(in.Scale, 1, d))
+		square := w.Sum(w.Mul(z, z), 1)
 		products := w.MatMul(z, w.matrix(in.Z.T())) // T×n
 		half := z
 		if in.Ridge != 0 {
@@ -755,10 +762,10 @@ func (w *writer) novelty(x, k, prior string) error {
 		half = w.MatMul(half, w.matrix(in.Half))
 		q := w.Sum(w.Mul(half, half), 1)
 		if in.Ridge != 0 {
-			q = w.Div(w.Max(w.Sub(w.Sum(w.Mul(z, z), 1), q), w.Double(0)), w.Double(in.Ridge))
+			q = w.Div(w.Max(w.Sub(square, q), w.Double(0)), w.Double(in.Ridge))
 		}
 		distances = append(distances, w.Of("Sqrt", q))
-		// Cosines, with z over its largest number, whose squares do not overflow. A row of zeros has none: −1.
+		// Rows of zeros have no direction: their cosines are −1.
 		inverse, none := make([]float64, len(in.Norm)), make([]float64, len(in.Norm))
 		for i, v := range in.Norm {
 			if v > 0 {
@@ -767,29 +774,26 @@ func (w *writer) novelty(x, k, prior string) error {
 				none[i] = -1
 			}
 		}
-		size := w.Op("ReduceMax", []string{w.Of("Abs", z)}, "axes", []int64{1}, "keepdims", 1) // T×1
-		over := w.Max(size, w.Double(1e-300))
-		unit := w.Div(z, over)
-		length := w.Max(w.Of("Sqrt", w.Unsqueeze(w.Sum(w.Mul(unit, unit), 1), 1)), w.Double(1e-300))
-		cosines := w.Div(w.Mul(w.Div(products, over), w.Doubles(inverse, 1, len(inverse))), length)
+		length := w.Unsqueeze(w.Max(w.Of("Sqrt", square), w.Double(1e-300)), 1)
+		cosines := w.Div(w.Mul(products, w.Doubles(inverse, 1, len(inverse))), length)
 		if slices.Contains(none, -1) {
 			cosines = w.Add(cosines, w.Doubles(none, 1, len(none)))
 		}
-		nearest := w.Op("ReduceMax", []string{cosines}, "axes", []int64{1}, "keepdims", 1)
-		nearest = w.Where(w.Above(size, 0), nearest, w.Double(-1))
+		nearest := w.Op("ReduceMax", []string{cosines}, "axes", []int64{1}, "keepdims", 0)
+		nearest = w.Where(w.Above(square, 0), nearest, w.Double(-1))
 		chord := w.Max(w.Sub(w.Double(2), w.Mul(w.Double(2), nearest)), w.Double(0))
-		distances = append(distances, w.Sum(w.Of("Sqrt", chord), 1))
+		distances = append(distances, w.Of("Sqrt", chord))
 	}
 	score := ""
 	for i, d := range distances {
 		score = w.plus(score, w.surprise(&n.Tails[i], d))
 	}
-	score = w.Div(score, w.Double(float64(len(distances))))
-	w.demand(w.finite(w.Unsqueeze(score, 1)))
-	w.answer("novelty", score)
+	score = w.Mul(w.Div(score, w.Double(float64(len(distances)))), w.Sum(w.poison, 1))
+	score = w.Add(score, w.Sub(score, score)) // ∞ − ∞ is NaN
+	w.Output("novelty", score, onnx.Double)
 	// What has no novelty is unlike all training rows.
-	rank := w.Where(w.Above(w.Sum(w.known, 1), .5), w.below(n.Training, score), w.Double(1))
-	w.Output("novelty_rank", rank, onnx.Double)
+	has := w.Op("Less", []string{score, w.Double(math.MaxFloat64)})
+	w.Output("novelty_rank", w.Where(has, w.below(n.Training, score), w.Double(1)), onnx.Double)
 	return nil
 }
 
@@ -828,7 +832,7 @@ func (w *writer) terms(mean, k string) {
 	}
 	top := min(w.a.Top, n)
 	order := w.Ops("TopK", 2, []string{w.Of("Abs", all), w.Ints(int64(top))}, "axis", 1)
-	w.answer("term", w.Op("GatherElements", []string{all, order[1]}, "axis", 1), top)
+	w.Output("term", w.Mul(w.Op("GatherElements", []string{all, order[1]}, "axis", 1), w.poison), onnx.Double, top)
 	w.integers("term_row", w.Op("Gather", []string{w.Ints(w.a.RowNumbers...), order[1]}), top)
-	w.answer("term_sum", w.Sum(all, 1))
+	w.Output("term_sum", w.Mul(w.Sum(all, 1), w.Sum(w.poison, 1)), onnx.Double)
 }

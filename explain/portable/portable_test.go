@@ -139,7 +139,7 @@ func TestModelOfOneOutput(t *testing.T) {
 	for _, a := range []portable.Answer{function, weights} {
 		a.Network, a.Theta, a.PriorMean, a.Variance = n, n.Theta(), make([]float64, p), make([]float64, p)
 		prior.VarianceTo(a.Variance)
-		a.Offset, a.Scale, a.Temperature, a.Covariance, a.Noise = offset, scale, 1.5, 3, .25
+		a.Offset, a.Scale, a.Temperature, a.Covariance, a.Noise = offset, scale, 1.5, 3, []float64{.25}
 		near(t, test.F, run(t, &a, "mean", raw))
 		near(t, &cov, run(t, &a, "covariance", raw))
 		functionSD, observationSD := run(t, &a, "function_sd", raw), run(t, &a, "observation_sd", raw)

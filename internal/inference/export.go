@@ -193,16 +193,19 @@ func (q *Posterior) answerOf(ctx context.Context, p *problem.Problem, top int) (
 	}
 	lik := p.Task.Likelihood
 	_, logistic := lik.(glm.Logistic)
-	_, gaussian := lik.(*glm.Gaussian)
+	normal, gaussian := lik.(*glm.Gaussian)
 	switch {
 	case p.Task.Classes != nil && outputs == 1:
 		a.Link = portable.Binary
 	case p.Task.Classes != nil && logistic && !predictive.HasExact(lik, outputs):
 		a.Link = portable.Softmax
 	case gaussian && p.Task.Classes == nil:
-		if a.Noise = p.Task.Noise; cal != nil && cal.NoiseScale != 0 {
-			a.Noise *= cal.NoiseScale
+		noise := mat.NewDense(outputs, outputs, nil)
+		normal.NoiseTo(noise.RawMatrix().Data, outputs)
+		if cal != nil && cal.NoiseScale != 0 {
+			noise.Scale(cal.NoiseScale, noise)
 		}
+		a.Noise = dense.Diagonal(noise.RawMatrix())
 	default:
 		return nil, refuse("the "+lik.Name()+" likelihood", "it is for classes and gaussian")
 	}

@@ -3,9 +3,11 @@ package testkit
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -32,8 +34,8 @@ for await (const line of readline.createInterface({input: process.stdin})) {
 	try {
 		const s = await ort.InferenceSession.create(fs.readFileSync(path));
 		const arrays = {float64: Float64Array, float32: Float32Array, int64: {from: v => BigInt64Array.from(v, BigInt)}};
-		const out = await s.run(Object.fromEntries(feeds.map(f => [f.Name, new ort.Tensor(f.Type, arrays[f.Type].from(f.Data), f.Dims)])));
-		answer = {outputs: Object.fromEntries(Object.entries(out).filter(([k, v]) => v.data !== undefined && v.type !== "string").map(([k, v]) => [k, Array.from(v.data, Number)]))};
+		const out = await s.run(Object.fromEntries(feeds.map(f => [f.Name, new ort.Tensor(f.Type, arrays[f.Type].from(f.Data.map(Number)), f.Dims)])));
+		answer = {outputs: Object.fromEntries(Object.entries(out).filter(([k, v]) => v.data !== undefined && v.type !== "string").map(([k, v]) => [k, Array.from(v.data, x => Number.isFinite(Number(x)) ? Number(x) : String(x))]))};
 		await s.release();
 	} catch (e) {
 		answer = {error: String(e)};
@@ -51,10 +53,48 @@ for await (const line of readline.createInterface({input: process.stdin})) {
 	return &onnxruntime{to: json.NewEncoder(in), from: json.NewDecoder(out)}, c.Start()
 })
 
+// numbers are an array in JSON, in which numbers that are not finite are text, as JavaScript writes it.
+type numbers []float64
+
+// MarshalJSON implements json.Marshaler.
+func (v numbers) MarshalJSON() ([]byte, error) {
+	all := make([]any, len(v))
+	for i, x := range v {
+		switch all[i] = x; {
+		case math.IsNaN(x):
+			all[i] = "NaN"
+		case math.IsInf(x, 0):
+			all[i] = map[bool]string{true: "Infinity", false: "-Infinity"}[x > 0]
+		}
+	}
+	return json.Marshal(all)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (v *numbers) UnmarshalJSON(text []byte) error {
+	var all []any
+	if err := json.Unmarshal(text, &all); err != nil {
+		return err
+	}
+	*v = make(numbers, len(all))
+	for i, x := range all {
+		switch x := x.(type) {
+		case float64:
+			(*v)[i] = x
+		case string:
+			var err error
+			if (*v)[i], err = strconv.ParseFloat(x, 64); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // A Feed is an input of a graph: of type float32, float64 or int64.
 type Feed struct {
 	Name, Type string
-	Data       []float64
+	Data       numbers
 	Dims       []int
 }
 
@@ -80,10 +120,14 @@ func OnnxruntimeFeeds(t testing.TB, graph []byte, feeds ...Feed) map[string][]fl
 	require.NoError(t, os.WriteFile(path, graph, 0o600))
 	require.NoError(t, r.to.Encode(map[string]any{"path": path, "feeds": feeds}))
 	var answer struct {
-		Outputs map[string][]float64
+		Outputs map[string]numbers
 		Error   string
 	}
 	require.NoError(t, r.from.Decode(&answer))
 	require.Empty(t, answer.Error)
-	return answer.Outputs
+	outputs := map[string][]float64{}
+	for name, v := range answer.Outputs {
+		outputs[name] = v
+	}
+	return outputs
 }

@@ -31,7 +31,7 @@ type Part struct {
 type Traced struct {
 	F     string // outputs, T×C
 	Parts []Part
-	Valid []string // indices into tables: 1 where a table has the row, and 0 elsewhere, T×n each
+	Valid []string // truth values, T×n each: whether a table has the row of an index
 }
 
 // An UnsupportedError names the operators of a network that this package cannot write.

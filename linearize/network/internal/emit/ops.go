@@ -103,11 +103,11 @@ func (t *tracer) forward(nd *graph.Node) string {
 		}
 		n := t.size(nd.In[0])
 		// An index that the table does not have is an error of Gather, for all rows.
-		valid := t.Holds("Less", t.Of("Abs", t.Add(in(0), t.Double(.5))), t.Double(float64(o.Rows)+.5))
+		valid := t.Op("Less", []string{t.Of("Abs", t.Add(in(0), t.Double(.5))), t.Double(float64(o.Rows) + .5)})
 		if !t.p.Slots[nd.In[0]].Static {
 			t.valid = append(t.valid, valid)
 		}
-		index := t.Op("Cast", []string{t.Mul(valid, in(0))}, "to", int(onnx.Int64))
+		index := t.Op("Cast", []string{t.Where(valid, in(0), t.Double(0))}, "to", int(onnx.Int64))
 		rows := t.Op("Gather", []string{t.Reshape(in(1), o.Rows, o.Inner), index}, "axis", 0)
 		return t.Reshape(rows, -1, n*o.Inner)
 	case graph.Named:
