@@ -42,10 +42,11 @@ network's outputs, calibrated probabilities with their standard deviations, the 
 the row with its rank among the training rows, and the --top terms of the sum over training
 examples with the numbers of their rows. It uses standard operators of opset 17 in float64.
 
-It compares the file with its own answers on training rows, says the largest differences, of
-probabilities as they are and of others relative to the largest number, and writes them into
-the metadata of the file. Probabilities of five or more classes are averages over 4,096
-fixed points, those of fewer come from a trapezoidal rule.
+It compares the file with its own answers on training rows and on rows far from them, says the
+largest differences, of probabilities as they are and of others relative to the largest
+number, and writes them into the metadata of the file, with bounds for any row.
+Probabilities of three or more classes are averages over fixed points. A row with a number
+that is not finite has NaN in all outputs, and a novelty rank of 1.
 
 With --page it also writes a page on which to draw, for classes of grey pictures: it answers
 in the browser, from one file and without a network, by the onnxruntime-web of --runtime,

@@ -31,6 +31,12 @@ func TestExportPage(t *testing.T) {
 	ran := gpexplain(t.Context(), "export", "--method", "nystrom", "--inducing", "100", "-o", filepath.Join(dir, "digits.onnx"),
 		"--page", page, "--runtime", runtime)
 	require.Equal(t, 0, ran.code, ran.stderr)
+	// A drawing whose first pixel is window.pixel, if that is set.
+	html, err := os.ReadFile(page)
+	require.NoError(t, err)
+	require.Contains(t, string(html), "if (!x) continue;")
+	html = []byte(strings.Replace(string(html), "if (!x) continue;", "if (!x) continue; x[0] = window.pixel ?? x[0];", 1))
+	require.NoError(t, os.WriteFile(page, html, 0o600))
 
 	ctx, end := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer end()
@@ -71,6 +77,13 @@ func TestExportPage(t *testing.T) {
 	require.Contains(t, answer, "Training rows that speak for 4 rather than 9")
 	require.Contains(t, answer, "Novelty")
 	require.Regexp(t, `\+0\.\d\d\n4, row \d+`, answer)
+	// A pixel that is no number has no answer, of which no number is shown.
+	require.NoError(t, chromedp.Do(ctx, chromedp.Evaluate[chromedp.Void](`window.pixel = NaN; undefined`)))
+	require.NoError(t, chromedp.Do(ctx, chromedp.Evaluate[chromedp.Void](draw)))
+	wait(`document.querySelectorAll("#answer .bar").length === 0`)
+	none := text("answer")
+	require.Contains(t, none, "There is no answer")
+	require.NotRegexp(t, `\d`, none)
 	if to := os.Getenv("FUNCGP_SCREENSHOT"); to != "" {
 		require.NoError(t, os.WriteFile(to, testref.Must(chromedp.Run(ctx, chromedp.FullScreenshot(100)))(t), 0o600))
 	}

@@ -45,10 +45,14 @@ func TestExport(t *testing.T) {
 				limit = .002
 			}
 			require.LessOrEqual(t, float64(e), limit, "%s: %v", name, r.Errors)
+			if limit < float64(r.Bounds[name]) {
+				limit = float64(r.Bounds[name])
+			}
+			require.LessOrEqual(t, float64(r.FarErrors[name]), limit, "%s far from the data: %v", name, r.FarErrors)
 		}
 	}
 	for _, name := range []string{"all-in-graph", "house-prices", "learnt-scale", "one-logit", "pictures-outside",
-		"standardized-outside", "standardized-targets"} {
+		"standardized-outside", "standardized-targets", "two-targets"} {
 		t.Run(name, func(t *testing.T) {
 			e := corpus(t, name)
 			r, _ := exportedFile(t, slices.Concat(e.args(), e.decay())...)

@@ -263,8 +263,7 @@ func (w *writer) outer(p *network.TracedPart, o *linearize.Outer) (k, prior stri
 	m := rows / o.C
 	products := w.MatMul(p.G, w.matrix(o.G.T())) // T×C×R
 	grams := w.gram(p.G, p.G)                    // T×C×C
-	// No scalar: runtimes that merge a product of matrices with one keep it in float32.
-	across, own := w.Doubles([]float64{bias}, 1, 1, 1), w.Double(bias)
+	across, own := w.Double(bias), w.Double(bias)
 	if p.Weight {
 		var a mat.Dense
 		a.Scale(weight, o.A)

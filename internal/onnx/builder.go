@@ -11,6 +11,8 @@ type Builder struct {
 	Graph  Graph
 	next   int
 	shared map[string]string // name of each shared constant, by its content
+	made   map[string]*Node  // the node of each value
+	single map[string]bool   // constants of one number
 }
 
 // Op adds a node of one output and returns the output's name. attrs are names, each followed by its value: an int, a
@@ -42,7 +44,36 @@ func (b *Builder) Ops(op string, outputs int, in []string, attrs ...any) []strin
 		n.Attributes = append(n.Attributes, a)
 	}
 	b.Graph.Nodes = append(b.Graph.Nodes, n)
+	if b.made == nil {
+		b.made, b.single = map[string]*Node{}, map[string]bool{}
+	}
+	for _, out := range n.Outputs {
+		b.made[out] = n
+		b.single[out] = (op == "Unsqueeze" || op == "Reshape") && b.single[in[0]]
+	}
 	return n.Outputs
+}
+
+// scaled tells whether x is a value times a constant number, or divided by it.
+func (b *Builder) scaled(x string) bool {
+	n := b.made[x]
+	return n != nil && (n.OpType == "Mul" || n.OpType == "Div") && (b.single[n.Inputs[0]] || b.single[n.Inputs[1]])
+}
+
+// apart is x, whose node the next is not merged with: onnxruntime merges a product of matrices with one number that a
+// factor or the result is multiplied by, which it keeps in float32.
+func (b *Builder) apart(x string) string {
+	return b.Op("Squeeze", []string{b.Unsqueeze(x, 1), b.Ints(1)})
+}
+
+// product is Mul or Div of x and y.
+func (b *Builder) product(op, x, y string) string {
+	for _, v := range []struct{ value, by *string }{{&x, &y}, {&y, &x}} {
+		if n := b.made[*v.value]; n != nil && n.OpType == "MatMul" && b.single[*v.by] {
+			*v.value = b.apart(*v.value)
+		}
+	}
+	return b.Op(op, []string{x, y})
 }
 
 // Add is x + y, element by element with broadcasting.
@@ -52,10 +83,10 @@ func (b *Builder) Add(x, y string) string { return b.Op("Add", []string{x, y}) }
 func (b *Builder) Sub(x, y string) string { return b.Op("Sub", []string{x, y}) }
 
 // Mul is x∘y.
-func (b *Builder) Mul(x, y string) string { return b.Op("Mul", []string{x, y}) }
+func (b *Builder) Mul(x, y string) string { return b.product("Mul", x, y) }
 
 // Div is x/y, element by element.
-func (b *Builder) Div(x, y string) string { return b.Op("Div", []string{x, y}) }
+func (b *Builder) Div(x, y string) string { return b.product("Div", x, y) }
 
 // Max is the larger of the elements of x and y.
 func (b *Builder) Max(x, y string) string { return b.Op("Max", []string{x, y}) }
@@ -64,7 +95,14 @@ func (b *Builder) Max(x, y string) string { return b.Op("Max", []string{x, y}) }
 func (b *Builder) Min(x, y string) string { return b.Op("Min", []string{x, y}) }
 
 // MatMul multiplies matrices, in the last two axes.
-func (b *Builder) MatMul(x, y string) string { return b.Op("MatMul", []string{x, y}) }
+func (b *Builder) MatMul(x, y string) string {
+	for _, v := range []*string{&x, &y} {
+		if b.scaled(*v) {
+			*v = b.apart(*v)
+		}
+	}
+	return b.Op("MatMul", []string{x, y})
+}
 
 // Of is an operator of one value, such as a function of its elements.
 func (b *Builder) Of(op, x string) string { return b.Op(op, []string{x}) }
@@ -133,6 +171,12 @@ func (b *Builder) Doubles(v []float64, dims ...int) string {
 		t.Dims = append(t.Dims, int64(d))
 	}
 	b.Graph.Initializers = append(b.Graph.Initializers, t)
+	if len(v) == 1 {
+		if b.single == nil {
+			b.made, b.single = map[string]*Node{}, map[string]bool{}
+		}
+		b.single[t.Name] = true
+	}
 	return t.Name
 }
 
