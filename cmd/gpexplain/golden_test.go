@@ -111,7 +111,8 @@ var goldenTolerances = []struct {
 // goldenRounding are kinds of numbers that are rounding, or nothing where there is none: they may be a thousand times
 // what they were.
 var goldenRounding = []string{".sum_residual", ".log_evidence_se", ".mean_error", ".difference", ".forget.bound", ".distance",
-	".errors.mean", ".errors.covariance", ".errors.probability", ".errors.probability_sd"}
+	".errors.mean", ".errors.covariance", ".errors.probability", ".errors.probability_sd",
+	".far_errors.mean", ".far_errors.covariance", ".far_errors.probability", ".far_errors.probability_sd", ".errors.novelty", ".far_errors.novelty"}
 
 // goldenOrders are the members by whose absolute value lists of rows are in order, the first that an item has.
 var goldenOrders = []string{"norm", "leverage", "log_density", "margin", "gain", "correlation", "value", "raw"}
