@@ -165,6 +165,27 @@ func evaluate(m *onnx.Model, x *tensor, theta map[string][]float64) (*tensor, er
 	return out, err
 }
 
+// examplesFirst moves the axis of the examples of out, the output for the inputs x, to the front, where a Network has
+// it. The axis is the one that is longer for one example more.
+func examplesFirst(m *onnx.Model, x, out *tensor) *tensor {
+	more := &tensor{shape: slices.Clone(x.shape), isInt: x.isInt, data: slices.Concat(x.data, x.data[:len(x.data)/x.shape[0]])}
+	more.shape[0]++
+	_, longer, err := tryRun(m, more)
+	if err != nil || longer.rank() != out.rank() {
+		return out
+	}
+	perm := make([]int, out.rank())
+	for i := range perm {
+		perm[i] = i
+	}
+	for i, d := range out.shape {
+		if longer.shape[i] != d {
+			return transposed(out, slices.Insert(slices.Delete(perm, i, i+1), 0, i))
+		}
+	}
+	return out
+}
+
 // run is evaluate that also returns what was computed on the way.
 func run(m *onnx.Model, x *tensor, theta map[string][]float64) (e *evaluator, out *tensor, err error) {
 	defer func() {

@@ -219,12 +219,51 @@ func maskCases() []operatorCase {
 		n := g.op("Gather", in(g.op("Shape", in("x")), g.int(0)))
 		return g.op("Range", in(g.int(0), n, g.int(1)))
 	}
-	add("Own-positions", 13, []int{3, 2}, func(g *graph) string {
-		x := g.input()
-		last := g.op("ArgMax", in(g.op("ReduceSum", in(x, g.ints(2)), intA("keepdims", 0))), intA("axis", 1))
-		at := g.op("Concat", in(g.op("Unsqueeze", in(own(g), g.ints(1))), last), intA("axis", 1))
-		return g.op("GatherND", in(g.op("Tanh", in(x)), at))
-	})
+	largest := func(g *graph, x string) string { // the position of the largest row, N×1
+		return g.op("ArgMax", in(g.op("ReduceSum", in(x, g.ints(2)), intA("keepdims", 0))), intA("axis", 1))
+	}
+	ownTuples := func(g *graph, numbers, last string) string {
+		return g.op("Concat", in(g.op("Unsqueeze", in(numbers, g.ints(1))), last), intA("axis", 1))
+	}
+	// With 0 the batch dimension is open, and otherwise fixed; the numbers of the examples are then stored.
+	for _, batch := range []int{0, 1, 3} {
+		numbers := own
+		if batch > 0 {
+			numbers = func(g *graph) string { return g.ints([]int64{0, 1, 2}[:batch]...) }
+		}
+		positions := func(name string, build func(g *graph) string) {
+			add(fmt.Sprintf("Own-%s-batch-%d", name, batch), 13, []int{3, 2}, build)
+			all[len(all)-1].batch = batch
+		}
+		positions("positions", func(g *graph) string {
+			x := g.input()
+			return g.op("GatherND", in(g.op("Tanh", in(x)), ownTuples(g, numbers(g), largest(g, x))))
+		})
+		positions("positions-from-the-end", func(g *graph) string {
+			x := g.input()
+			last := g.op("Sub", in(largest(g, x), g.int(3)))
+			return g.op("GatherND", in(g.op("Tanh", in(x)), ownTuples(g, numbers(g), last)))
+		})
+		positions("positions-without-numbers", func(g *graph) string {
+			x := g.input()
+			return g.op("GatherND", in(g.op("Tanh", in(x)), largest(g, x)), intA("batch_dims", 1))
+		})
+		positions("positions-in-a-flat-tensor", func(g *graph) string {
+			x := g.input()
+			at := g.op("Squeeze", in(largest(g, x), g.ints(1)))
+			at = g.op("Add", in(at, g.op("Mul", in(numbers(g), g.int(3)))))
+			return g.op("Gather", in(g.op("Reshape", in(g.op("Tanh", in(x)), g.ints(-1, 2))), at))
+		})
+		for _, reduction := range []string{"none", "add"} {
+			positions("places-"+reduction, func(g *graph) string {
+				x := g.input()
+				first := g.op("Exp", in(g.op("Gather", in(x, g.int(0)), intA("axis", 1))))
+				y := g.op("ScatterND", in(x, ownTuples(g, numbers(g), largest(g, x)), first), textA("reduction", reduction))
+				all := g.op("Reshape", in(y, g.ints(0, -1)))
+				return g.op("MatMul", in(all, g.param(6, 2)))
+			})
+		}
+	}
 	add("Own-rows-of-a-flat-tensor", 13, []int{3, 2}, func(g *graph) string {
 		at := g.op("Add", in(g.op("Mul", in(own(g), g.int(3))), g.int(2)))
 		return g.op("Gather", in(g.op("Reshape", in(g.input(), g.ints(-1, 2))), at))

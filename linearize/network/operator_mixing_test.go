@@ -4,8 +4,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/linearize/network"
 )
 
 // A badCase is a graph that must not be read, and what the error says.
@@ -197,7 +199,6 @@ func mixingCases() []badCase {
 		on := g.initializer(&onnx.Tensor{Name: "on", Type: onnx.Bool, Ints: []int64{1}}, nil)
 		return g.op("Dropout", in(g.input(), g.scalar(0.5), on))
 	})
-	add("output with the batch second", "batch", m, timeFirst)
 	all = append(all,
 		badCase{name: "fixed batch with a row for each example", opset: 13, dims: v, want: mixes, batch: 8, build: func(g *graph) string {
 			return g.op("Add", in(g.input(), g.param(8, 3)))
@@ -224,4 +225,29 @@ func TestMixingIsRefused(t *testing.T) {
 			requireOneLine(t, err)
 		})
 	}
+}
+
+// TestPositionsOfOtherExamples checks that a position in a flat tensor that lies in another example is an error of the
+// row, and that a table is not read by the numbers of examples.
+func TestPositionsOfOtherExamples(t *testing.T) {
+	flat := func(move int64) *network.Network {
+		g := newGraph(13, 3, 2)
+		x := g.input()
+		last := g.op("ArgMax", in(g.op("ReduceSum", in(x, g.ints(2)), intA("keepdims", 0))), intA("axis", 1), intA("keepdims", 0))
+		n := g.op("Gather", in(g.op("Shape", in("x")), g.int(0)))
+		starts := g.op("Mul", in(g.op("Range", in(g.int(0), n, g.int(1))), g.int(3)))
+		at := g.op("Add", in(starts, g.op("Add", in(last, g.int(move)))))
+		return mustLoad(t, g.output(g.op("Gather", in(g.op("Reshape", in(x, g.ints(-1, 2))), at))))
+	}
+	x := mat.NewDense(2, 6, []float64{0, 0, 100, 100, 0, 0, 0, 0, 0, 0, 100, 100})
+	for move, want := range map[int64]string{-2: "input row 0 leads to the index -1", 1: "input row 1 leads to the index 3"} {
+		_, err := flat(move).Forward(t.Context(), x)
+		require.ErrorContains(t, err, want)
+		requireOneLine(t, err)
+	}
+	g := newGraph(13, 3)
+	n := g.op("Gather", in(g.op("Shape", in("x")), g.int(0)))
+	at := g.op("Add", in(g.op("Range", in(g.int(0), n, g.int(1))), g.op("ArgMax", in("x"), intA("axis", 1), intA("keepdims", 0))))
+	_, err := load(g.output(g.op("Gather", in(g.param(9, 2), at))))
+	require.ErrorContains(t, err, "not supported")
 }

@@ -80,6 +80,8 @@ func shapeCases() []operatorCase {
 
 	simple("Transpose", "swap", 13, c, intsA("perm", 0, 3, 1, 2))
 	simple("Transpose", "same", 13, m, intsA("perm", 0, 1, 2))
+	simple("Transpose", "examples-second", 13, m, intsA("perm", 1, 0, 2))
+	simple("Transpose", "examples-last", 13, m, intsA("perm", 2, 1, 0))
 	add("Transpose-default", 13, []int{3}, func(g *graph) string {
 		return g.op("Transpose", in(g.op("Tanh", in(g.op("Transpose", in(g.input()))))))
 	})

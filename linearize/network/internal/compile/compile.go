@@ -70,9 +70,12 @@ type value struct {
 	// integer is the type of integers or truth values that depend on the input. The slot holds them as whole
 	// numbers. It is 0 for floating point.
 	integer onnx.DataType
-	// own says that the first number of each tuple of positions is the number of the example, for which the slot has
-	// 0. Only GatherND may read it.
-	own bool
+	// row is what the elements of integers that depend on the input have beside the slot: row·e in example e. Only
+	// sums, and nodes that take elements by these positions, may read such integers (see translate).
+	row int
+	// parts are the tensors that a Concat joined along the last axis to tuples of positions, some of which depend on
+	// the input.
+	parts []*value
 	// fromInts marks a constant made of known integers because a node takes floating point. A node whose inputs are
 	// all marked computes with integers, and is refused.
 	fromInts bool

@@ -275,8 +275,11 @@ func (c *compiler) castTo(to onnx.DataType, v *value) *value {
 	} else {
 		out = c.newInts(v.shape, v.batch, v)
 		for i, x := range c.numbers(v) {
-			if to == onnx.Bool {
+			switch {
+			case to == onnx.Bool:
 				x = graph.Step(x != 0)
+			case math.IsNaN(x):
+				panic(refuse("element %d is NaN, which is no integer", i))
 			}
 			out.ints[i].k = int(graph.Clamp(math.Trunc(x), -2*intBound, 2*intBound))
 		}

@@ -218,6 +218,16 @@ func (c *compiler) arithmetic(fn graph.BinaryFunc, onInts func(a, b affine) affi
 		c.result(c.combineInts(a, b, onInts))
 		return
 	}
+	if add, subtract := c.node.OpType == "Add", c.node.OpType == "Sub"; c.integerType() != 0 && a.isInt != b.isInt && (add || subtract) || a.row != 0 || b.row != 0 {
+		both := c.aligned(true, a, b)
+		a, b = c.numbered(both[0]), c.numbered(both[1])
+		out := c.combine(fn, a, b)
+		if out.row = a.row + b.row; subtract {
+			out.row = a.row - b.row
+		}
+		c.result(out)
+		return
+	}
 	a, b = c.float(0), c.float(1)
 	switch {
 	case c.node.OpType == "Add":

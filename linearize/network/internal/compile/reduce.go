@@ -238,7 +238,7 @@ func (c *compiler) topK() {
 	x, t := c.float(0), typeOf(c.input(0))
 	ax := axis(c.attrInt("axis", -1), len(x.shape))
 	at := c.extremes(x, ax, c.scalarInt(1, c.attrInt("k", 0)), c.attrInt("largest", 1) == 0, false)
-	c.set(0, ofType(c.pickup(x, at, ax), t))
+	c.set(0, ofType(c.pickup(x, at, ax, false), t))
 	if len(c.node.Outputs) > 1 {
 		c.set(1, ofType(at, onnx.Int64))
 	}

@@ -191,7 +191,7 @@ func (c *compiler) alias(v *value, shape []int, batch int) *value {
 		panic(refuse("cannot reshape %v to %v", v.shape, shape))
 	}
 	out := *v
-	out.shape, out.weight = shape, nil
+	out.shape, out.weight, out.parts = shape, nil, nil
 	if v.batch < 0 {
 		return &out
 	}

@@ -7,15 +7,18 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
 )
 
-const constantIndices = "the indices must not depend on the input"
+const (
+	constantIndices = "the indices must not depend on the input"
+	ownPositions    = ", but for one position in each example, beside the number of the example"
+)
 
 func init() {
 	register("Shapes", map[string]operator{
 		"GatherElements":  {translate: (*compiler).gatherElements, inputs: 2, integers: ownType, roles: learnt.Sets},
-		"GatherND":        {translate: (*compiler).gatherND, inputs: 2, integers: ownType, roles: learnt.Sets, note: constantIndices + ", but for one position in each example, beside the number of the example"},
+		"GatherND":        {translate: (*compiler).gatherND, inputs: 2, integers: ownType, roles: learnt.Sets, note: constantIndices + ownPositions},
 		"ScatterElements": {translate: (*compiler).scatterElements, inputs: 3, note: constantIndices + "; reduction none or add"},
 		"Scatter":         {translate: (*compiler).scatterElements, inputs: 3, note: constantIndices},
-		"ScatterND":       {translate: (*compiler).scatterND, inputs: 3, note: constantIndices + "; reduction none or add"},
+		"ScatterND":       {translate: (*compiler).scatterND, inputs: 3, integers: ownType, note: constantIndices + ownPositions + "; reduction none or add"},
 	})
 }
 
@@ -77,7 +80,7 @@ func (c *compiler) gatherElements() {
 		if at.isBatch(ax) || v.batch != at.batch || at.shape[v.batch] != v.shape[v.batch] || at.leading() != v.leading() {
 			panic(errMixes)
 		}
-		c.result(ofType(c.pickup(v, at, ax), t))
+		c.result(ofType(c.pickup(v, at, ax, true), t))
 		return
 	}
 	at = c.indices(1)
@@ -97,8 +100,9 @@ func (c *compiler) gatherElements() {
 	c.result(out)
 }
 
-// pickup returns the elements of v at the positions at along axis ax.
-func (c *compiler) pickup(v, at *value, ax int) *value {
+// pickup returns the elements of v at the positions at along axis ax. With wraps, negative positions count from the
+// end of the axis.
+func (c *compiler) pickup(v, at *value, ax int, wraps bool) *value {
 	st := strides(v.shape)
 	base := c.table(at.shape, func(d, i int) int {
 		if d == ax {
@@ -106,8 +110,71 @@ func (c *compiler) pickup(v, at *value, ax int) *value {
 		}
 		return i * st[d]
 	})
-	o := &graph.Pickup{Base: base, Length: v.shape[ax], Stride: st[ax], Name: brief(c.node.Inputs[0], 80)}
+	o := &graph.Pickup{Base: base, Length: v.shape[ax], Stride: st[ax], Wraps: wraps, Name: brief(c.node.Inputs[0], 80)}
 	return c.emit(o, at.shape, at.batch, v, at)
+}
+
+// taken returns the elements of v at the positions at along axis ax, as Gather. Both depend on the input, so each
+// example must take its own elements. With own, the positions count from the first element of the example along the
+// batch axis; otherwise from the first of all, so that at.row must be the number of elements of one.
+func (c *compiler) taken(v *value, ax int, at *value, own bool) *value {
+	batch, one := ax+at.batch, c.batch == 1 && at.row == 0
+	switch {
+	case v.leading() != 1 || at.leading() != 1 || v.batch < 0 || at.batch < 0:
+		panic(refuse("both its tensor and its indices depend on the input, in a way that is not supported; export with torch.gather along one dimension"))
+	case v.isBatch(ax) && (own || one || at.row == v.shape[ax]):
+	case v.isBatch(ax) || !one:
+		panic(refuse("both its tensor and its indices depend on the input, and not each example takes its own elements, which would mix examples"))
+	case v.batch > ax: // the only example of a file with a batch of one
+		batch = v.batch + len(at.shape) - 1
+	default:
+		batch = v.batch
+	}
+	shape := slices.Concat(v.shape[:ax], []int{graph.Product(at.shape)}, v.shape[ax+1:])
+	count(shape)
+	table := c.tableOf(shape, func(idx []int) int { return idx[ax] })
+	out := c.pickup(v, c.apply(at, shape, v.batch, table, 0), ax, own || one)
+	w := *out
+	w.shape, w.batch = slices.Concat(v.shape[:ax], at.shape, v.shape[ax+1:]), batch
+	return &w
+}
+
+// positions reads the indices at of a GatherND or ScatterND on v, which depend on the input. Each tuple holds one
+// position along axis 1 of v, after the number of the example or, if skip is 1, without it. positions returns v and
+// these positions.
+func (c *compiler) positions(v, at *value, skip int) (*value, *value) {
+	last := len(at.shape) - 1
+	ok := v.batch == 0 && v.leading() == 1 && len(v.shape) > 1 && v.shape[0] == 1 && last >= 0
+	switch {
+	case ok && skip == 1 && at.batch == 0 && at.leading() == 1 && last > 0 && at.shape[0] == 1 && at.shape[last] == 1 && at.row == 0:
+		return v, c.alias(at, at.shape[:last], 0)
+	case ok && skip == 0 && len(at.parts) == 2 && at.shape[last] == 2:
+		number, own := at.parts[0], at.parts[1]
+		for _, a := range number.ints {
+			ok = ok && (a == affine{row: 1} || c.batch == 1 && a == affine{})
+		}
+		if ok && number.isInt && own.row == 0 && own.batch >= 0 && own.batch < last {
+			return v, c.alias(own, own.shape[:last], own.batch)
+		}
+	}
+	panic(refuse("its indices depend on the input, and are not one position in each example beside the number of the example; export with torch.gather or torch.scatter along one dimension"))
+}
+
+// numbered returns v as a floating point tensor. If v is known integers, of which each counts the examples by the
+// same step, the step becomes the field row.
+func (c *compiler) numbered(v *value) *value {
+	if !v.isInt || len(v.ints) == 0 {
+		return c.asFloat(v)
+	}
+	step := v.ints[0].row
+	w := c.toFloat(c.mapInts(v, func(a affine) affine {
+		if a.row == step {
+			a.row = 0
+		}
+		return a
+	}))
+	w.row, w.fromInts = step, true
+	return w
 }
 
 // checkElements refuses indices of GatherElements or ScatterElements whose shape does not fit v.
@@ -207,16 +274,10 @@ func (c *compiler) covered(w *windows) []int32 {
 func (c *compiler) gatherND() {
 	v := c.input(0)
 	skip := c.attrInt("batch_dims", 0)
-	if at := c.input(1); at.own {
-		if skip != 0 || v.batch != 0 || v.leading() != 1 || v.shape[0] != 1 || !slices.Equal(at.shape, []int{1, 2}) || at.batch != 0 || len(v.shape) < 2 {
-			panic(errMixes)
-		}
-		// Take the elements of each example at its own position along axis 1.
+	if at := c.input(1); at.integer != 0 {
 		t := typeOf(v)
-		v = c.asFloat(v)
-		rest := slices.Concat([]int{1, 1}, v.shape[2:])
-		at = c.apply(c.takeAxis(at, 1, []int{1}, nil), rest, 0, slices.Repeat([]int32{0}, c.entries(rest)), 0)
-		c.result(ofType(c.alias(c.pickup(v, at, 1), slices.Concat([]int{1}, v.shape[2:]), 0), t))
+		v, at = c.positions(c.asFloat(v), at, skip)
+		c.result(ofType(c.taken(c.alias(v, v.shape[1:], 0), 0, at, true), t))
 		return
 	}
 	at := c.indices(1)
@@ -294,7 +355,42 @@ func (c *compiler) scatter(v, from *value, table []int32) *value {
 	return c.combine(graph.Add, v, sums)
 }
 
+// scatterOwn translates a ScatterND that writes to one position of each example, which depends on the input.
+func (c *compiler) scatterOwn(at *value) {
+	v, at := c.positions(c.matched(c.float(0), 0), at, 0)
+	from := c.float(2)
+	if graph.Product(at.shape) != 1 || from.batch != at.batch || from.leading() != 1 || !slices.Equal(from.shape, slices.Concat(at.shape, v.shape[2:])) {
+		panic(refuse("its indices depend on the input, and are not one position in each example; export with torch.scatter along one dimension"))
+	}
+	// Compare the position, from the start of the axis, with every position on it.
+	shape := slices.Repeat([]int{1}, len(v.shape))
+	all, places := shape, slices.Clone(shape)
+	places[1] = v.shape[1]
+	numbers := make([]float64, v.shape[1])
+	for i := range numbers {
+		numbers[i] = float64(i)
+	}
+	axis := c.addConstant(numbers, places)
+	other := c.combine(graph.NotEqual, axis, c.pickup(axis, c.alias(at, all, 0), 1, true))
+	from = c.alias(from, slices.Concat([]int{1, 1}, v.shape[2:]), 0)
+	switch r := c.attrString("reduction", "none"); r {
+	case "none":
+		c.result(c.choice([]*value{other, v, from}))
+	case "add":
+		c.result(c.choice([]*value{other, v, c.combine(graph.Add, v, from)}))
+	default:
+		panic(refuse("reduction=%q is not supported", r))
+	}
+}
+
 func (c *compiler) scatterND() {
+	switch at := c.input(1); {
+	case c.input(0).integer != 0 || c.input(2).integer != 0:
+		panic(refuse("it writes integers that depend on the input, which is not supported; cast them to floating point before it"))
+	case at.integer != 0:
+		c.scatterOwn(at)
+		return
+	}
 	v, at, from := c.scatterInputs()
 	// Where the file fixes the batch size, the tensor and the indices get the batch axis that the updates have.
 	tuples, last := len(at.shape)-1, lastOf(at.shape)

@@ -17,7 +17,7 @@ func init() {
 		"Concat": {translate: (*compiler).concat, inputs: anyNumber, integers: keepsType},
 		"Gather": {inputs: 2, integers: ownType, roles: learnt.Passes | learnt.Sets,
 			translate: func(c *compiler) { c.result(c.gathered(0, c.attrInt("axis", 0), 1)) },
-			note:      "not along the batch; with indices of the input an embedding"},
+			note:      "along the batch only elements of the same example; with indices of the input an embedding"},
 		"Pad": {translate: (*compiler).pad, inputs: 4, integers: keepsType, roles: learnt.Moves | learnt.Sets | learnt.Prepares, note: "by known numbers of elements; mode constant, reflect, edge or wrap"},
 	})
 }
@@ -133,23 +133,27 @@ func (c *compiler) concat() {
 		c.result(out)
 		return
 	}
-	own := false
-	for i := range in {
-		if v := in[i]; i == 0 && !ints && v.isInt && v.batch == 0 && len(v.ints) == 1 && v.ints[0] == (affine{row: 1}) && c.attrInt("axis", 0) != 0 {
-			// The numbers of the examples beside positions that depend on the input.
-			zero := *v
-			zero.ints, own = []affine{{}}, true
-			in[i] = c.toFloat(&zero)
-			in[i].fromInts = true
-		} else if !ints {
-			in[i] = c.float(i)
-		}
-	}
 	if c.node.Attr("axis") == nil {
 		panic(refuse("it has no axis"))
 	}
 	ax := axis(c.attrInt("axis", 0), len(in[0].shape))
 	in = c.aligned(true, in...)
+	var parts []*value
+	if c.integerType() != 0 && ax == len(in[0].shape)-1 {
+		parts = slices.Clone(in)
+	}
+	for i, v := range in {
+		switch {
+		case ints:
+		case parts != nil:
+			in[i] = c.numbered(v)
+		default:
+			in[i] = c.float(i)
+		}
+		if v.row != 0 && parts == nil {
+			panic(errMixes)
+		}
+	}
 	shape, batch := slices.Clone(in[0].shape), -1
 	o := &graph.Concat{Outer: graph.Product(shape[:ax])}
 	shape[ax] = 0
@@ -172,7 +176,7 @@ func (c *compiler) concat() {
 	}
 	if !in[0].isInt {
 		out := c.emit(o, shape, batch, in...)
-		out.own = own
+		out.parts = parts
 		c.result(out)
 		return
 	}
@@ -197,8 +201,8 @@ func (c *compiler) gathered(i, ax, j int) *value {
 			panic(refuse("its indices are neither integers known without running the network nor integers computed from integer inputs"))
 		}
 		v = c.asFloat(v)
-		if v.batch >= 0 || !c.isStatic(v) {
-			panic(refuse("both its tensor and its indices depend on the input, which would mix examples"))
+		if at.row != 0 || v.batch >= 0 || !c.isStatic(v) {
+			return ofType(c.taken(v, ax, at, false), t)
 		}
 		o := &graph.Lookup{Name: brief(c.node.Inputs[i], 80), Outer: graph.Product(v.shape[:ax]), Rows: v.shape[ax], Inner: graph.Product(v.shape[ax+1:])}
 		if v.weight != nil && !v.transposed && o.Outer == 1 {

@@ -173,9 +173,19 @@ func (c *compiler) translate() {
 		}
 		seen[a.Name] = true
 	}
-	for _, name := range n.Inputs {
-		if v := c.env[name]; v != nil && v.own && n.OpType != "GatherND" {
-			panic(refuse("input %s holds numbers of examples, by which only GatherND may take elements; others would mix examples", quote(name)))
+	row := 0
+	for i, name := range n.Inputs {
+		v := c.env[name]
+		if v == nil || v.row == 0 && !slices.ContainsFunc(v.parts, counts) {
+			continue
+		}
+		switch op := n.OpType; {
+		case op == "Shape" || op == "Size":
+		case i == 1 && (op == "Gather" && v.row != 0 || op == "GatherND" || op == "ScatterND"):
+		case v.row != 0 && (op == "Add" || op == "Sub" || op == "Concat" || shaping[op]):
+			row = v.row
+		default:
+			panic(refuse("input %s holds numbers of examples beside positions that depend on the input, by which only Gather and GatherND may take elements; others would mix examples", quote(name)))
 		}
 	}
 	t := c.integerType()
@@ -199,7 +209,18 @@ func (c *compiler) translate() {
 		if v := c.env[name]; t != 0 && v != nil && !v.isInt {
 			v.integer = t
 		}
+		if v := c.env[name]; shaping[n.OpType] && v != nil {
+			v.row = row
+		}
 	}
+}
+
+// shaping are the nodes that keep the elements of their first input.
+var shaping = map[string]bool{"Reshape": true, "Unsqueeze": true, "Squeeze": true, "Flatten": true, "Expand": true}
+
+// counts reports whether elements of v depend on the number of the example, beside what the slot holds.
+func counts(v *value) bool {
+	return v.row != 0 || slices.ContainsFunc(v.ints, func(a affine) bool { return a.row != 0 })
 }
 
 // standard reports whether a node's operator belongs to ONNX's own domain.

@@ -107,16 +107,24 @@ func (o *Where) side(s *State, nd *Node, operand int, table []int32, taken bool)
 type Pickup struct {
 	Base           []int32 // position of the element with index 0
 	Length, Stride int     // length of the axis, and its stride in memory
+	Wraps          bool    // whether negative indices count from the end of the axis; others are out of range
 	Name           string  // name of the first input, for errors
+}
+
+// row returns the position on the axis for an index, or −1 for an index out of range.
+func (o *Pickup) row(index float64) int {
+	if index < 0 && !o.Wraps {
+		return -1
+	}
+	return (&Lookup{Rows: o.Length}).row(index)
 }
 
 // Forward implements Op. An index out of range becomes an error later, as in Lookup.
 func (o *Pickup) Forward(s *State, nd *Node) {
-	l := Lookup{Rows: o.Length}
 	for e := range s.copies(nd.Out) {
 		in, index, out := s.At(nd.In[0], e), s.At(nd.In[1], e), s.At(nd.Out, e)
 		for i, v := range index {
-			if r := l.row(v); r >= 0 {
+			if r := o.row(v); r >= 0 {
 				out[i] = in[int(o.Base[i])+r*o.Stride]
 			} else {
 				out[i] = 0
@@ -128,11 +136,10 @@ func (o *Pickup) Forward(s *State, nd *Node) {
 
 // Backward implements Op.
 func (o *Pickup) Backward(s *State, nd *Node) {
-	l := Lookup{Rows: o.Length}
 	for e := range s.N {
 		dx, index, dy := s.GradAt(nd.In[0], e), s.At(nd.In[1], e), s.GradAt(nd.Out, e)
 		for i, v := range index {
-			if r := l.row(v); r >= 0 {
+			if r := o.row(v); r >= 0 {
 				dx[int(o.Base[i])+r*o.Stride] += dy[i]
 			}
 		}
