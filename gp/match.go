@@ -283,5 +283,8 @@ func (e *Exact) Match(ctx context.Context, kernel func(factor float64) (ntk.Kern
 func (e *Exact) MatchSlope(ctx context.Context) (float64, error) {
 	// C α = K (I + ΛK)⁻¹ α
 	_, calpha, _, err := e.dual(ctx, e.alpha)
-	return -floats.Dot(e.alpha, calpha), err
+	if err != nil {
+		return 0, err
+	}
+	return -floats.Dot(e.alpha, calpha), nil
 }

@@ -274,14 +274,13 @@ func TestHugeInput(t *testing.T) {
 	dir, data, model := csvModel(t)
 	huge := write(t, filepath.Join(dir, "huge.csv"), []byte("a,b\n1e308,-1e308\n"))
 	line := refuse(t, 1, "explain", "--model", model, "--data", data, "--test-data", data, "--input", huge)
-	require.Contains(t, line, huge+": the ")
-	require.Contains(t, line, "; check the numbers there")
+	require.Contains(t, line, huge+": its input a is 1e+308, too large to compute with; correct it")
 
 	test := write(t, filepath.Join(dir, "test.csv"), []byte("a,b,y\n1,10,0\n1e308,-1e308,1\n"))
 	r := gpexplain(t.Context(), "predict", "--model", model, "--data", data, "--test-data", test)
 	require.Equal(t, 1, r.code)
 	requireOneLine(t, r.stderr)
-	require.Contains(t, r.stderr, test+": test row 1: the ")
+	require.Contains(t, r.stderr, test+": test row 1: its input a is 1e+308, too large to compute with")
 }
 
 // Rows whose labels are no class of the model are counted and named: few are left out with a
@@ -490,9 +489,9 @@ func TestUnreadModel(t *testing.T) {
 		change func(m *onnx.Model)
 		says   []string
 	}{
-		"operators":  {unread, []string{`node 1 "`, `node 3 "`, "(Unique)", "(com.example.Fused)", "2 operators of opset", "gpexplain inspect --operators"}},
+		"operators":  {unread, []string{`node 1 "`, `node 3 "`, "(Unique)", "(com.example.Fused)", "2 operators of opset", "depends on the input; take a tensor before it with --output NAME", "domain com.example"}},
 		"input type": {func(m *onnx.Model) { m.Graph.Inputs[0].Type = onnx.String }, []string{"string"}},
-		"no batch":   {func(m *onnx.Model) { m.Graph.Inputs[0].Dims[1] = onnx.Dim{Param: "k"} }, []string{"not a fixed number"}},
+		"no batch":   {func(m *onnx.Model) { m.Graph.Inputs[0].Dims[1] = onnx.Dim{Param: "k"} }, []string{"no fixed size in dimension 1 k", "--bind k=SIZE"}},
 		"opset":      {func(m *onnx.Model) { m.OpsetImport[0].Version = 99 }, []string{"opset is 99"}},
 	} {
 		path := write(t, filepath.Join(t.TempDir(), "m.onnx"), changed(t, x.change))

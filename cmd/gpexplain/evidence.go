@@ -56,7 +56,8 @@ evidence of the network, rows, prior and method of that file.`,
   gpexplain evidence --json --prior-precision 100
   gpexplain evidence --train-count 300 --optimize --per-layer -o prior.json --html page.html
   gpexplain explain --train-count 300 --prior prior.json
-  gpexplain evidence --posterior posterior.gp`,
+  gpexplain fit --train-count 300 -o digits.gp
+  gpexplain evidence --posterior digits.gp`,
 		flags: s.add, run: s.run, writes: []string{"out", "html"},
 		rules: []flags.Rule{
 			flags.OneOf("form", inference.Forms),

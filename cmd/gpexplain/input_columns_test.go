@@ -139,7 +139,7 @@ func TestInputColumns(t *testing.T) {
 			} {
 				require.Contains(t, refuse(t, c.code, common("predict", c.args...)...), c.want)
 			}
-			require.Contains(t, refuse(t, 1, "predict", "--model", model, "--data", data), `the model has 2 outputs, "score", "both"; choose one with --output NAME`)
+			require.Contains(t, refuse(t, 1, "predict", "--model", model, "--data", data), `the model has 2 outputs, "score", "both"; choose one, or another tensor of the graph, with --output NAME`)
 			require.Contains(t, refuse(t, 1, "predict", "--model", model, "--output", "score", "--input-columns", "user=0"), "holds pictures, which have no columns")
 		})
 	}
