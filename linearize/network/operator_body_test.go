@@ -294,6 +294,24 @@ func TestConditionsOfTheInput(t *testing.T) {
 	require.Len(t, taken, 2)
 	requireDifferences(t, net)
 	requireBatch(t, b, rand.New(rand.NewPCG(5, 6)))
+	// A condition on all elements of the only example.
+	g = newGraph(13, 3)
+	h = g.input()
+	least := g.op("ReduceMin", in(h), intA("keepdims", 0))
+	decides := g.op("Greater", in(least, g.scalar(-0.5)))
+	y := g.op("If", in(decides), branch("then_branch", node("Tanh", in(h), nil), "t"), branch("else_branch", node("Exp", in(h), nil), "t"))
+	g.fixed(1)
+	one := mustLoad(t, g.output(y))
+	x = gaussianMatrix(rng, 8, 3)
+	f, high := testref.Must(one.Forward(t.Context(), x))(t), 0
+	for i := range 8 {
+		e, want, err := run(g.model, &tensor{shape: []int{1, 3}, data: x.RawRowView(i)}, nil)
+		require.NoError(t, err)
+		testref.RequireClose(t, f.RawRowView(i), want.data, 1e-12, "f")
+		high += int(e.value(decides).data[0])
+	}
+	require.Contains(t, []int{1, 2, 3, 4, 5, 6, 7}, high)
+	requireDifferences(t, one)
 	require.Equal(t, net.Theta(), roundTrip(t, net).Theta())
 }
 

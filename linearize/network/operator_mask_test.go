@@ -268,6 +268,19 @@ func maskCases() []operatorCase {
 		at := g.op("Add", in(g.op("Mul", in(own(g), g.int(3))), g.int(2)))
 		return g.op("Gather", in(g.op("Reshape", in(g.input(), g.ints(-1, 2))), at))
 	})
+	for _, kind := range []string{"ReduceMax", "ReduceMean"} {
+		add(kind+"-of-the-only-example", 13, []int{3, 2}, func(g *graph) string {
+			x := g.input()
+			big := g.op("Greater", in(g.op(kind, in(x), intA("keepdims", 0)), g.scalar(0.3)))
+			return g.op("Where", in(big, g.op("Tanh", in(x)), g.op("Exp", in(x))))
+		})
+		all[len(all)-1].batch = 1
+		add(kind+"-of-the-only-example-kept", 13, []int{3, 2}, func(g *graph) string {
+			x := g.input()
+			return g.op("Sub", in(x, g.op(kind, in(x))))
+		})
+		all[len(all)-1].batch = 1
+	}
 	wide := []int{2, 3}
 	add("Where-both-branches", 13, wide, func(g *graph) string {
 		x := g.input()
