@@ -389,9 +389,9 @@ func TestCalibrateHeldOutDigits(t *testing.T) {
 	require.Equal(t, all.Len()-1500, sum.Fit.Calibration.Rows)
 	require.Equal(t, "heldout", sum.Fit.Calibration.Method)
 	line := refuse(t, 1, "explain", "--data", "digits:400,100", "--calibrate", "heldout")
-	require.Equal(t, "gpexplain: --calibrate heldout: all 80 training rows of digits (seed 0) were trained on, none is left to calibrate on; train and fit with --train-count 72\n", line)
+	require.Equal(t, "gpexplain: --calibrate heldout: all 80 training rows of digits (seed 0) were trained on, none is left to calibrate on; train it on fewer rows, by gpexplain train --train-count 72\n", line)
 	dir, data, model := csvModel(t)
-	require.Contains(t, refuse(t, 1, "fit", "--out", filepath.Join(dir, "a.gp"), "--model", model, "--data", data, "--calibrate", "heldout"), "none is left to calibrate on; give --valid-data FILE, or train and fit with")
+	require.Contains(t, refuse(t, 1, "fit", "--out", filepath.Join(dir, "a.gp"), "--model", model, "--data", data, "--calibrate", "heldout"), "none is left to calibrate on; give --valid-data FILE, or train it on fewer rows, by gpexplain train")
 }
 
 func TestCalibrateUsage(t *testing.T) {

@@ -206,7 +206,7 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 		return err
 	}
 	if _, ok := q.Dual.(explain.Splitter); s.byLayer && !ok {
-		return fmt.Errorf("--by-layer needs a posterior of all training rows, which --method %s is not; give --method exact or kept", q.How.Name)
+		return inference.NotOfAllRows("--by-layer", q.How.Name, p.Saved != nil)
 	}
 	if err := other.fit(ctx, c, p, q); err != nil {
 		return err

@@ -113,7 +113,7 @@ func TestForgetRefuses(t *testing.T) {
 		require.ErrorIs(t, testref.Err(os.Stat(fewer)), os.ErrNotExist)
 	}
 	succeed(t, small("fit", "--quiet", "--refit", "--method", "cg", "-o", old)...)
-	say("give --method exact or kept", rows[0])
+	say("fit one by gpexplain fit --method exact or kept", rows[0])
 	succeed(t, small("fit", "--quiet", "--refit", "-o", old)...)
 	say("is not among the 60 training rows", "100000")
 	say("leaves training rows of class 4 alone", strings.Join(nines, ","))

@@ -151,7 +151,7 @@ func (s *predictVerb) run(ctx context.Context, c *console.Console) error {
 	// Choose the link for the likelihood and the model.
 	link, lik := predictive.DefaultLink(p.Task.Likelihood, p.Model.Outputs), p.Task.Likelihood
 	if !linkSuits(s.link, lik, p.Model.Outputs) {
-		return fmt.Errorf("--link %s is not for the %s likelihood of %s; leave it out or use mc", s.link, lik.Name(), p.Model.Name)
+		return fmt.Errorf("--link %s is not for the %s likelihood of %s; leave it out, or give --link mc", s.link, lik.Name(), p.Model.Name)
 	}
 	switch s.link {
 	case "exact":

@@ -31,7 +31,7 @@ func TestHeldOutRows(t *testing.T) {
 	require.Equal(t, 1, r.code)
 	require.NotContains(t, r.stderr, "inducing examples with", "found before the work")
 	require.Contains(t, r.stderr, "gpexplain: --tune-prior: all 200 training rows of digits (seed 0) were trained on, none is left")
-	require.True(t, strings.HasSuffix(r.stderr, "train and fit with --train-count 180\n"), r.stderr)
+	require.True(t, strings.HasSuffix(r.stderr, "by gpexplain train --train-count 180\n"), r.stderr)
 }
 
 // A precision that is chosen gives the posterior of one that is given.

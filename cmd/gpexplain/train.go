@@ -205,7 +205,7 @@ func (s *trainVerb) train(ctx context.Context, c *console.Console, p *problem.Pr
 			net, err = net.WithStateOf(from)
 		}
 		if err != nil {
-			return nil, nil, nil, fmt.Errorf("--init %s: %w; give a file that train wrote for the same --arch", s.init, err)
+			return nil, nil, nil, fmt.Errorf("--init %s: %w; give a file of train with the same layers", s.init, err)
 		}
 	}
 	inUnits, err := p.Examples.Scaling.Rescaled(net) // the objective is the same

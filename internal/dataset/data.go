@@ -21,6 +21,7 @@ type Data struct {
 	LastTarget         bool     // nobody named the target, which is the last column of a CSV file
 	ID                 string   // name of the column or array that names the rows; "" for none
 	IntegerLabels      bool     // every target of every part is an integer or a word
+	Inside             bool     // its training rows are in the file of a posterior, and there are no others
 	Notes              []string // on how the files were understood
 	OneHot             []string // names of the columns whose places in a row of targets are the labels; nil for others
 	Names              []string // the labels 0, 1, … as words, where the data have words; nil where they have integers

@@ -76,7 +76,7 @@ func (d *Data) Stored(ctx context.Context, s *Subset, held []int) (*Stored, erro
 // Data returns the data that the rows are from, without any row: WithTrain puts them
 // in. source says where they come from, for messages.
 func (r *Stored) Data(source string) *Data {
-	d := &Data{Name: source, Source: source, Shape: r.Shape, Columns: r.Columns, IntegerLabels: r.Integer, Names: r.Names}
+	d := &Data{Name: source, Source: source, Inside: true, Shape: r.Shape, Columns: r.Columns, IntegerLabels: r.Integer, Names: r.Names}
 	d.Train, d.Valid, d.Test = &Set{Part: "train", File: source}, &Set{Part: "valid", File: source}, &Set{Part: "test", File: source}
 	return d
 }

@@ -25,7 +25,7 @@ var (
 // Counterfactual returns what answers for a posterior with other training data. Where there is none, the error names
 // the flag or verb that needs it.
 func Counterfactual(ctx context.Context, c *job.Job, p *problem.Problem, q *Posterior, flag string) (*counterfactual.Model, error) {
-	if err := Changeable(flag, q.How.Name, q.Dual.Refitted()); err != nil {
+	if err := Changeable(flag, q.How.Name, p.Saved != nil, q.Dual.Refitted()); err != nil {
 		return nil, err
 	}
 	kernel := ntk.New(q.Prior(), p.Model.Net.Theta(), nil)
@@ -33,15 +33,26 @@ func Counterfactual(ctx context.Context, c *job.Job, p *problem.Problem, q *Post
 }
 
 // Changeable returns an error, which names the flag or verb, unless it is defined what a posterior of this method
-// would be with other training data. refitted tells whether it is a refit's, as all are but in older files.
-func Changeable(flag, method string, refitted bool) error {
-	switch {
-	case method != "exact" && method != "kept":
-		return fmt.Errorf("%s needs a posterior of all training rows, which --method %s is not; give --method exact or kept", flag, method)
-	case !refitted:
+// would be with other training data. saved tells whether it is from a file, and
+// refitted whether it is a refit's, as all are but in older files.
+func Changeable(flag, method string, saved, refitted bool) error {
+	if method != "exact" && method != "kept" {
+		return NotOfAllRows(flag, method, saved)
+	}
+	if !refitted {
 		return fmt.Errorf("%s: the saved posterior, of an older version, is that at the trained parameters, and other training data are answered for by a refit; fit it again", flag)
 	}
 	return nil
+}
+
+// NotOfAllRows is the error of a flag or verb that needs a posterior of all training rows. saved tells that the posterior
+// is from a file, whose method is what it is.
+func NotOfAllRows(flag, method string, saved bool) error {
+	remedy := "give --method exact or kept"
+	if saved {
+		remedy = "fit one by gpexplain fit --method exact or kept"
+	}
+	return fmt.Errorf("%s needs a posterior of all training rows, which --method %s is not; %s", flag, method, remedy)
 }
 
 // SmallestFlip looks for a small set of training rows without which the class of one row is another. It returns the

@@ -79,7 +79,7 @@ func (q *Posterior) Save(ctx context.Context, path string, p *problem.Problem, r
 		r := head.Remembered
 		r.Model, r.Weight, r.Files, r.Test, r.Valid = "", nil, nil, "", ""
 		if kind, _, _ := strings.Cut(r.Data, ":"); kind != "digits" {
-			r.Data = "rows"
+			r.Data = problem.InsideData
 		}
 	}
 	if k := q.Calibration; k != nil {
@@ -324,7 +324,7 @@ func (f *Flags) OfSaved(p *problem.Problem) error {
 func FitAgain(ctx context.Context, c *job.Job, old, p *problem.Problem, flag, calibrate string) (*Posterior, error) {
 	h := &p.Saved.Header
 	was := &h.Fit
-	if err := Changeable(flag, was.Method, h.Network || was.Refit); err != nil && was.Method != "cg" {
+	if err := Changeable(flag, was.Method, true, h.Network || was.Refit); err != nil && was.Method != "cg" {
 		return nil, err
 	}
 	f := again(was)

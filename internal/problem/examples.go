@@ -296,7 +296,11 @@ func (e *Examples) TestPart() *dataset.Set {
 func (e *Examples) Test(o dataset.SelectOptions) (*dataset.Subset, error) {
 	part := e.TestPart()
 	if part.Len() == 0 && !e.Data.Images() {
-		return nil, fmt.Errorf("%s: there are no test rows; give --test-data FILE", e.Data.Source)
+		remedy := "give --test-data FILE"
+		if e.Data.Inside {
+			remedy = "give --input FILE, or --data DATA with test rows"
+		}
+		return nil, fmt.Errorf("%s: there are no test rows; %s", e.Data.Source, remedy)
 	}
 	o.Classes = e.classes
 	rows, err := part.Select(&o)
@@ -342,7 +346,14 @@ func (p *Problem) HeldOut(flag, use string) (*dataset.Subset, error) {
 		if !d.Images() {
 			remedy = "give --valid-data FILE, or "
 		}
-		return nil, job.FullErrorf("%s: all %d training rows of %s were trained on, none is left to %s; %strain and fit with --train-count %d", flag, all.Len(), d.Source, use, remedy, max(1, all.Len()*9/10))
+		fewer := "train on fewer rows, and fit with"
+		switch {
+		case p.Model.Net == nil: // it is what is to be trained
+			fewer = "give"
+		case p.Model.Meta.Rows != "": // it remembers what it was trained on
+			fewer = "train it on fewer rows, by gpexplain train"
+		}
+		return nil, job.FullErrorf("%s: all %d training rows of %s were trained on, none is left to %s; %s%s --train-count %d", flag, all.Len(), d.Source, use, remedy, fewer, max(1, all.Len()*9/10))
 	}
 	o.Rows, o.From = o.Rows[max(0, len(o.Rows)-mostHeldOut):], flag
 	rows, err := part.Select(o)

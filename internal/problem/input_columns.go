@@ -119,6 +119,9 @@ func (m *Model) explainField(f *ModelFlags, defaulted bool, err error) error {
 			names = append(names, name)
 		}
 	}
+	if slices.Contains(names, at.Column) { // a number is missing in a column that holds numbers
+		return err
+	}
 	d, alone := inputs[0].Len(), len(names) == len(at.Features)-1
 	switch {
 	case defaulted && at.Number && at.Word && alone && len(names)+1 == d:

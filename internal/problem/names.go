@@ -193,7 +193,7 @@ func labelsOf(from string, list []string, d *dataset.Data) ([]int, error) {
 				return nil, fmt.Errorf("%s: %s is not a class of %s, which are %s%s", from, class, d.Source, job.Cut(JoinNames(d.Names), 60), remedy)
 			}
 		} else if err != nil {
-			return nil, fmt.Errorf("%s: the labels of %s are numbers, and %q is none; give numbers, and names with --class-names", from, d.Source, class)
+			return nil, fmt.Errorf("%s: the labels of %s are numbers, and %q is none; leave it out, and give --class-names %s for names in the order of the outputs", from, d.Source, class, job.Word(JoinNames(list)))
 		}
 		labels = append(labels, k)
 	}

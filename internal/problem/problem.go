@@ -175,7 +175,7 @@ func OpenToTrain(ctx context.Context, c *job.Job, f *Flags, name string, outputs
 func (f *Flags) problem(ctx context.Context, c *job.Job, m *Model, d *dataset.Data, prior *PriorFile, saved *SavedFile, plan func(n int) error) (*Problem, error) {
 	t, err := chooseTask(c, &f.Task, &f.Data, m, d)
 	if err != nil && saved != nil {
-		return nil, fmt.Errorf("%s: its likelihood and classes do not go with %s and %s; give --data that it was fitted on, or fit it again", saved.path, m.Name, d.Source)
+		return nil, fmt.Errorf("%s: its likelihood and classes do not go with %s and %s; give the --model and the --data that it was fitted with, or fit it again", saved.path, m.Name, d.Source)
 	}
 	if err != nil {
 		return nil, err

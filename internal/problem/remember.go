@@ -37,6 +37,9 @@ type Remembered struct {
 	Files  []FileCheck `json:"files"` // all files, the model's first
 }
 
+// InsideData is what a file with its training rows inside remembers in place of a path.
+const InsideData = "rows"
+
 // FileCheck is the SHA-256 of a file in hex, and its size.
 type FileCheck struct {
 	Path   string `json:"path"`
@@ -159,7 +162,7 @@ func (r *Remembered) recall(ctx context.Context, posterior string, f *Flags, inp
 	if f.given("data") || r.Data == "" {
 		return nil
 	}
-	if kind, _, _ := strings.Cut(r.Data, ":"); bundled && kind != "digits" {
+	if kind, _, _ := strings.Cut(r.Data, ":"); bundled && kind != "digits" || r.Data == InsideData {
 		f.Data.gone, f.Data.Name = true, r.Data
 		return nil
 	}

@@ -29,7 +29,7 @@ func chooseRows(ctx context.Context, c *job.Job, f *DataFlags, m *Model, t *Task
 				return train, saved.agreeRows(ctx, f, t, d, train)
 			}
 		}
-		return nil, fmt.Errorf("%s: its posterior is of other training rows than those of %s; give --data that it was fitted on, or fit --with-inputs", saved.path, d.Source)
+		return nil, fmt.Errorf("%s: its posterior is of other training rows than those of %s; give --data that it was fitted on, or fit it again by gpexplain fit --with-inputs", saved.path, d.Source)
 	}
 	o := &dataset.SelectOptions{Classes: t.Classes, Count: f.Count}
 	var err error

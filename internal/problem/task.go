@@ -208,8 +208,21 @@ func chooseTask(c *job.Job, f *TaskFlags, data *DataFlags, m *Model, d *dataset.
 		return nil, fmt.Errorf("--noise-variance is for the gaussian likelihood, but %s has the %s likelihood; leave it out or give --likelihood gaussian", m.Name, name)
 	}
 	if !HasClasses(t.Likelihood) {
+		labels := map[bool]string{true: "bernoulli", false: "categorical"}[m.Outputs == 1]
 		if data.classList != nil || data.classNames != nil {
-			return nil, fmt.Errorf("--classes is for labels, but %s has the %s likelihood; leave it out or give --likelihood", m.Name, name)
+			flag := "--classes"
+			if data.classList == nil {
+				flag = "--class-names"
+			}
+			remedy := "leave it out"
+			if d.IntegerLabels {
+				remedy += ", or give --likelihood " + labels
+			}
+			return nil, fmt.Errorf("%s is for labels, but %s has the %s likelihood; %s", flag, m.Name, name, remedy)
+		}
+		if d.Names != nil {
+			return nil, fmt.Errorf("%s: the targets are words (%s), and the %s likelihood takes numbers; name a column of numbers with --target, or give --likelihood %s",
+				d.Source, job.Cut(JoinNames(d.Names), 40), name, labels)
 		}
 		if HasLogVariances(t.Likelihood) && m.Outputs%2 != 0 {
 			return nil, fmt.Errorf("%s has %d outputs, but the %s likelihood needs two for each target, the means and then the logarithms of the noise variances; give --likelihood gaussian", m.Name, m.Outputs, name)
@@ -225,7 +238,7 @@ func chooseTask(c *job.Job, f *TaskFlags, data *DataFlags, m *Model, d *dataset.
 	case !d.IntegerLabels && d.Train.Width() > 1:
 		return nil, fmt.Errorf("%s: %d targets a row, %s, but the %s likelihood takes one label; name its column with --target", d.Source, d.Train.Width(), dataset.QuoteList(d.TargetColumns), name)
 	case !d.IntegerLabels:
-		remedy := targetRemedy(d, max(m.Outputs, 2))
+		remedy := targetRemedy(d, m, max(m.Outputs, 2))
 		if m.Outputs == 1 {
 			remedy = "give --likelihood gaussian for a regression, or --target with a column of labels"
 		}
@@ -272,8 +285,12 @@ func (w *wanted) all(c *job.Job, m *Model, d *dataset.Data) ([]int, error) {
 		}
 		return w.classes, nil
 	}
+	arch := orArch(m)
+	if len(known) < 2 { // there is nothing to tell apart
+		arch = ""
+	}
 	fail := func(remedy string, a ...any) ([]int, error) {
-		return nil, fmt.Errorf("%s: %s (%s), but %s tells %d apart; %s%s", d.Source, result.Some(len(known), "class", "classes"), job.Cut(classText(known, d), 40), m.Name, want, fmt.Sprintf(remedy, a...), orArch(m))
+		return nil, fmt.Errorf("%s: %s (%s), but %s tells %d apart; %s", d.Source, result.Some(len(known), "class", "classes"), job.Cut(classText(known, d), 40), m.Name, want, fmt.Sprintf(remedy, a...)+arch)
 	}
 	from := func(first int) []int {
 		list := make([]int, want)
@@ -287,7 +304,7 @@ func (w *wanted) all(c *job.Job, m *Model, d *dataset.Data) ([]int, error) {
 		return known, nil
 	case len(known) == 1:
 		return fail("take rows of another class too")
-	case len(known) > want && m.Outputs == 1:
+	case len(known) > want && m.Outputs == 1 && d.Names == nil:
 		return fail("name two of them with --classes, or give --likelihood gaussian or poisson for a regression")
 	case len(known) > want:
 		return fail("name %d of them with --classes", want)
@@ -333,7 +350,7 @@ func (t *Task) targets(rows *dataset.Subset, m *Model, d *dataset.Data) (*mat.De
 	case have == 0:
 		return nil, fmt.Errorf("%s: the targets of its rows are unknown; add the target column", rows.Set.File)
 	case have != want && want == m.Outputs:
-		return nil, fmt.Errorf("%s: %s, but the %s likelihood needs one for each of the %d outputs of %s; %s", d.Source, targetText(d, have), t.Likelihood.Name(), want, m.Name, targetRemedy(d, m.Outputs))
+		return nil, fmt.Errorf("%s: %s, but the %s likelihood needs one for each of the %d outputs of %s; %s", d.Source, targetText(d, have), t.Likelihood.Name(), want, m.Name, targetRemedy(d, m, m.Outputs))
 	case have != want && HasLogVariances(t.Likelihood):
 		return nil, fmt.Errorf("%s: %d targets a row, but the %s likelihood needs one for every two of the %d outputs of %s; name %d with --target", d.Source, have, t.Likelihood.Name(), m.Outputs, m.Name, want)
 	case have != want:
@@ -361,7 +378,13 @@ func targetText(d *dataset.Data, have int) string {
 
 // targetRemedy says which column to name as the target for several outputs: the only one that can hold labels of as
 // many classes, where the data show it.
-func targetRemedy(d *dataset.Data, outputs int) string {
+func targetRemedy(d *dataset.Data, m *Model, outputs int) string {
+	if d.Columns == nil && m.Net != nil && m.Outputs == Elements(d.Shape) {
+		return "if it is an autoencoder, gpexplain reconstruct takes it"
+	}
+	if d.Columns == nil {
+		return "give --data with such targets"
+	}
 	if d.LastTarget && !d.Train.ByRange() && d.Train.Len() > 0 && len(d.Columns) <= mostTyped {
 		x, found := d.Train.Matrix(nil), []int(nil)
 		for j := range d.Columns {
