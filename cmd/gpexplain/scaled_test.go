@@ -57,7 +57,7 @@ func TestProbabilityFromScales(t *testing.T) {
 			}
 		}
 		for i, p := range r.Probability {
-			require.InDelta(t, sums[i]/total, float64(p), 1e-4, "row %d, class %d", r.Index, i)
+			require.InDelta(t, sums[i]/total, float64(p), 1e-8, "row %d, class %d", r.Index, i)
 		}
 	}
 }
