@@ -138,6 +138,7 @@ type Grouped struct {
 type Calibration struct {
 	Method string `json:"method"` // loo or heldout
 	Scales
+	Refit   *Scales    `json:"refit,omitempty"`   // of the refit, by which rows are predicted without themselves, where those of the network differ
 	Rows    int        `json:"rows"`              // number of rows behind the scores
 	NLLSE   Float      `json:"nll_se"`            // standard error of the calibrated negative log likelihood
 	LOO     *RowScores `json:"loo,omitempty"`     // calibrated predictions of training rows without themselves

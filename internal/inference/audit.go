@@ -58,7 +58,7 @@ func (q *Posterior) audit(ctx context.Context, c *job.Job, p *problem.Problem, t
 	if warning != nil {
 		c.Warn(warning)
 	}
-	found, err := do(&audit.Options{Calibration: q.Calibration.Scales(), Link: ScoringLink(p.Task.Likelihood, p.Model.Outputs), Top: top, MaxMemory: p.Limits.Memory, Progress: c.Show, LeaveOneOut: leave})
+	found, err := do(&audit.Options{Calibration: q.Calibration.RefitScales(), Link: ScoringLink(p.Task.Likelihood, p.Model.Outputs), Top: top, MaxMemory: p.Limits.Memory, Progress: c.Show, LeaveOneOut: leave})
 	c.Clear()
 	if err != nil {
 		return nil, p.TrainNames().ExplainError(err)

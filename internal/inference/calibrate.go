@@ -45,6 +45,15 @@ func (k *Calibration) Scales() *score.Calibration {
 	return &score.Calibration{Scale: float64(k.Scale), Temperature: float64(k.Temperature), NoiseScale: float64(k.NoiseScale), RateKept: k.rateKept}
 }
 
+// RefitScales are the scales of predictions of training rows by the refit without them; nil applies none.
+func (k *Calibration) RefitScales() *score.Calibration {
+	c := k.Scales()
+	if c != nil && k.Refit != nil {
+		c.Scale, c.Temperature = float64(k.Refit.Scale), float64(k.Refit.Temperature)
+	}
+	return c
+}
+
 // moments are predictions of rows: the targets, and the mean, T×C, and covariance, T·C×C, of the function.
 type moments struct{ y, mean, cov *mat.Dense }
 
@@ -236,6 +245,13 @@ func (q *Posterior) calibrate(ctx context.Context, c *job.Job, p *problem.Proble
 		return on.names.ExplainError(err)
 	}
 	k.warnings = append(k.warnings, found.Warnings...)
+	if s := q.settled; heldOut == nil && q.network && s != nil && s.projection != 0 {
+		// The rows were predicted by the refit, and the answers are the network's.
+		if network := found.ForNetwork(lik, s.projection, float64(s.match.Remainder)); network != found {
+			k.Refit = &result.Scales{Scale: result.Float(found.Scale), Temperature: result.Float(found.Temperature), NoiseScale: result.Float(found.NoiseScale)}
+			found = network
+		}
+	}
 	k.Scale, k.Temperature, k.NoiseScale = result.Float(found.Scale), result.Float(found.Temperature), result.Float(found.NoiseScale)
 	k.rateKept = found.RateKept
 	k.Rows, k.NLLSE = found.Rows, result.Float(found.StdErr)
@@ -245,7 +261,7 @@ func (q *Posterior) calibrate(ctx context.Context, c *job.Job, p *problem.Proble
 	}
 	k.Network = *rowScores(network)
 	if heldOut != nil {
-		score, err := k.score(ctx, lik, on)
+		score, err := scoreUnder(ctx, k.Scales(), lik, on.moments)
 		if err != nil {
 			return on.names.ExplainError(err)
 		}
@@ -268,7 +284,8 @@ func (q *Posterior) calibrate(ctx context.Context, c *job.Job, p *problem.Proble
 // Those without moments are left out.
 func (k *Calibration) leaveOut(ctx context.Context, p *problem.Problem, rows []int, m *moments) error {
 	lik, train := p.Task.Likelihood, p.Examples.Train
-	calibrated, err := k.score(ctx, lik, rowSample{moments: m})
+	scales := k.RefitScales()
+	calibrated, err := scoreUnder(ctx, scales, lik, m)
 	if err != nil {
 		return err
 	}
@@ -280,7 +297,7 @@ func (k *Calibration) leaveOut(ctx context.Context, p *problem.Problem, rows []i
 	for _, i := range calibrated.Surprising(mostSurprising) {
 		k.Surprising = append(k.Surprising, result.SurprisingRow{Index: result.Index(train.Rows[rows[i]]), Label: result.Float(problem.Label(train, rows[i])), LogDensity: result.Float(calibrated.LogDensity[i])})
 	}
-	scaled, mean, cov, err := k.Scales().Apply(lik, m.mean, m.cov)
+	scaled, mean, cov, err := scales.Apply(lik, m.mean, m.cov)
 	if err != nil {
 		return err
 	}
@@ -318,9 +335,9 @@ func bothClasses(response *mat.Dense) *mat.Dense {
 // mostSurprising is how many training rows a calibration lists as those that the others predict worst.
 const mostSurprising = 10
 
-// score scores the calibrated predictions of some rows.
-func (k *Calibration) score(ctx context.Context, lik glm.Likelihood, on rowSample) (*score.Score, error) {
-	scaled, mean, cov, err := k.Scales().Apply(lik, on.mean, on.cov)
+// scoreUnder scores predictions of rows under a calibration.
+func scoreUnder(ctx context.Context, k *score.Calibration, lik glm.Likelihood, on *moments) (*score.Score, error) {
+	scaled, mean, cov, err := k.Apply(lik, on.mean, on.cov)
 	if err != nil {
 		return nil, err
 	}
@@ -363,6 +380,9 @@ func (k *Calibration) Text() string {
 	}
 	if k.NoiseScale != 1 {
 		text += fmt.Sprintf(", noise variance × %.3g", float64(k.NoiseScale))
+	}
+	if r := k.Refit; r != nil {
+		text += fmt.Sprintf(" (covariance and mean of the refit × %.3g and %.3g)", float64(r.Scale), float64(r.Temperature))
 	}
 	rows, se := "rows", ""
 	if k.Rows == 1 {

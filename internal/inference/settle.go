@@ -28,6 +28,9 @@ import (
 type settlement struct {
 	stated float64 // precision of the training
 	match  result.Match
+	// projection is φ = ⟨f̂,f̂⟩/⟨f̂,f⟩ of the refit f̂ and the network f over the training rows (E24); 0 where it is not
+	// known.
+	projection float64
 }
 
 // begin decides which precision to start with, and whether the match is to be found from there.
@@ -282,29 +285,28 @@ func (f *fit) remark(q *Posterior) {
 	}
 }
 
-// measure compares the refit with the outputs of the network at the same training rows.
+// measure compares the refit with the outputs of the network at the same training rows: the remainder ρ, and φ of
+// (E24).
 func (f *fit) measure(at *gp.Sites, network *mat.Dense) {
-	// Rms(f − f̂)/rms f over rows, where a softmax has outputs less their mean over classes, which it ignores.
-	fitted := at.F
+	// Outputs of a softmax count less their mean over classes, which it ignores.
 	classes := f.problem.Task.Classes != nil
 	n, c := network.Dims()
-	rest, all := 0.0, 0.0
+	ff, fd, dd, rest := 0., 0., 0., 0. // ⟨f,f⟩, ⟨f,f̂⟩, ⟨f̂,f̂⟩ and ‖f − f̂‖²
 	for i := range n {
-		a, b := slices.Clone(network.RawRowView(i)), fitted.RawRowView(i)
-		d := make([]float64, c)
-		for j := range a {
-			d[j] = a[j] - b[j]
-		}
+		a, b := slices.Clone(network.RawRowView(i)), slices.Clone(at.F.RawRowView(i))
 		if classes && c > 1 {
 			center(a)
-			center(d)
+			center(b)
 		}
 		for j := range a {
-			rest += d[j] * d[j]
-			all += a[j] * a[j]
+			ff += a[j] * a[j]
+			fd += a[j] * b[j]
+			dd += b[j] * b[j]
+			rest += (a[j] - b[j]) * (a[j] - b[j])
 		}
 	}
-	f.settled.match.Remainder = result.Float(math.Sqrt(rest / all))
+	f.settled.match.Remainder = result.Float(math.Sqrt(rest / ff))
+	f.settled.projection = dd / fd
 }
 
 // unexplained is the part of the outputs that a refit may differ by from the network before the terms of its
