@@ -45,7 +45,7 @@ func Example() {
 		fmt.Printf("training row %d, a %s: %+.2f\n", t.Row, t.Label, t.Value)
 	}
 	// Output:
-	// 4 with probability 0.95
+	// 4 with probability 0.94
 	// 9 against 4: -5.45 = 21.51 + -25.13 + -1.84
 	// training row 1388, a 9: +3.97
 	// training row 330, a 9: +2.93
@@ -182,7 +182,7 @@ func ExamplePosterior_Calibration() {
 	c := p.Calibration()
 	fmt.Printf("covariance × %.2f, mean × %.2f\n", c.Scale, c.Temperature)
 	// Output:
-	// covariance × 1.79, mean × 1.00
+	// covariance × 1.41, mean × 0.88
 }
 
 func ExamplePosterior_Classes() {
@@ -551,7 +551,7 @@ func ExamplePrediction_Margin() {
 	defer p.Close()
 	list := must(p.Predict(ctx, must(p.TestRows(ctx, 6))))
 	fmt.Printf("%.2f\n", list[0].Margin())
-	// Output: 0.49
+	// Output: 0.48
 }
 
 func ExampleRows_Slice() {
