@@ -86,7 +86,8 @@ func (f *fit) kept(ctx context.Context) (*Posterior, error) {
 		return nil, badCheckpoint(f.options.Checkpoint, err)
 	}
 	if why := (*losing)(nil); errors.As(err, &why) {
-		f.took("--method auto takes nystrom: %v.", why)
+		f.took(linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "",
+			"--method auto takes nystrom: %v.", why))
 		f.chooses = false
 		if f.flags, err = f.throughInducing(); err != nil {
 			return nil, err

@@ -164,7 +164,8 @@ func (f *fit) auto(ctx context.Context) (*Posterior, error) {
 	p, n := f.problem, f.problem.Examples.Train.Len()
 	if n*p.Model.Outputs <= quickOutputs && p.ExactBytes(n) <= gp.MemoryBudget(p.Limits.Memory) {
 		f.flags.Method, f.flags.Within = "exact", 0
-		f.took("--method auto takes exact: the training rows have %s outputs, at most %s, of which all pairs fit into memory.", job.Count(n*p.Model.Outputs), job.Count(quickOutputs))
+		f.took(linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "",
+			"--method auto takes exact: the training rows have %s outputs, at most %s, of which all pairs fit into memory.", job.Count(n*p.Model.Outputs), job.Count(quickOutputs)))
 		return f.exact(ctx)
 	}
 	f.flags.Method, f.chooses = "kept", true
@@ -173,14 +174,14 @@ func (f *fit) auto(ctx context.Context) (*Posterior, error) {
 		return nil, err
 	}
 	if k, ok := q.Dual.(*kept.Posterior); ok && !q.Short {
-		f.took("--method auto takes kept: %s of the rows (example, direction of Λ) are enough for --within %v.", job.Count(k.Kept().Len()), f.flags.Within)
+		f.took(linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "",
+			"--method auto takes kept: %s of the rows (example, direction of Λ) are enough for --within %v.", job.Count(k.Kept().Len()), f.flags.Within))
 	}
 	return q, nil
 }
 
 // took says which method was chosen and why, at once and in the report.
-func (f *fit) took(format string, args ...any) {
-	w := linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "", format, args...)
+func (f *fit) took(w *linearize.Warning) {
 	f.con.Remark(w)
 	f.con.Note("%s", w.Error())
 }
