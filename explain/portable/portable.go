@@ -761,7 +761,9 @@ func (w *writer) novelty(x, k, prior string) error {
 		half = w.MatMul(half, w.matrix(in.Half))
 		q := w.Sum(w.Mul(half, half), 1)
 		if in.Ridge != 0 {
-			q = w.Div(w.Max(w.Sub(square, q), w.Double(0)), w.Double(in.Ridge))
+			rest := w.Sub(square, q)
+			q = w.Div(w.Max(rest, w.Double(0)), w.Double(in.Ridge))
+			q = w.Add(q, w.Sub(rest, rest)) // NaN where a square overflows
 		}
 		distances = append(distances, w.Of("Sqrt", q))
 		// Rows of zeros have no direction: their cosines are −1.
@@ -788,7 +790,12 @@ func (w *writer) novelty(x, k, prior string) error {
 		score = w.plus(score, w.surprise(&n.Tails[i], d))
 	}
 	score = w.Mul(w.Div(score, w.Double(float64(len(distances)))), w.Sum(w.poison, 1))
-	score = w.Add(score, w.Sub(score, score)) // ∞ − ∞ is NaN
+	// ∞ − ∞ is NaN, which comparisons of a distance lose.
+	all := score
+	for _, d := range distances {
+		all = w.Add(all, d)
+	}
+	score = w.Add(score, w.Sub(all, all))
 	w.Output("novelty", score, onnx.Double)
 	// What has no novelty is unlike all training rows.
 	has := w.Op("Less", []string{score, w.Double(math.MaxFloat64)})
