@@ -235,7 +235,7 @@ func (f *fit) linearize(ctx context.Context, keep bool) error {
 		return err
 	}
 	for _, err := range f.alarms {
-		if w := linearize.WarningOf(err); w.Code == problem.ClassOrder && !f.con.Force {
+		if w := linearize.WarningOf(err); w.Code == "class-order" && !f.con.Force {
 			text, _, _ := strings.Cut(w.Text, ". ")
 			return job.FullErrorf("%s: o%s; g%s, or --force to answer nevertheless", f.problem.Model.Name, text[1:], strings.TrimSuffix(w.Remedy[1:], "."))
 		}

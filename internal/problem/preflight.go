@@ -292,9 +292,6 @@ func (l *look) cause(ctx context.Context) (cause, remedy string) {
 	return "inputs or labels are not those that it was trained on, or are scaled otherwise", "See --standardize, --input-mean and --input-sd."
 }
 
-// ClassOrder is the code of the warning that the outputs are those of the classes in another order.
-const ClassOrder = "class-order"
-
 // order warns where the outputs agree with the labels with the classes in another order and no other way to scale the
 // inputs makes them agree as they are; nil otherwise.
 func (l *look) order(ctx context.Context) error {
@@ -318,7 +315,7 @@ func (l *look) order(ctx context.Context) error {
 		remedy = "--classes " + job.Word(text)
 	}
 	n := len(l.logp)
-	return linearize.NewWarning(ClassOrder, l.nll, nll, fmt.Sprintf("Give %s.", strings.TrimSuffix(remedy, ",")),
+	return linearize.NewWarning("class-order", l.nll, nll, fmt.Sprintf("Give %s.", strings.TrimSuffix(remedy, ",")),
 		"On %d training rows the network's outputs are those of the classes in another order: there they lose %s nats a row, as they are %s with an accuracy of %.3g, and the shares of the classes alone %s. No answer is to be trusted.", n, short(nll), short(l.nll), l.accuracy, short(l.constant))
 }
 
