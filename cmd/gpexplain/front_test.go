@@ -276,6 +276,11 @@ func TestBundleWithoutInputs(t *testing.T) {
 			rows := testref.Must(q.ReadCSV(t.Context(), strings.NewReader(read(t, c.data.TestFile))))(t)
 			got := testref.Must(q.Predict(t.Context(), rows))(t)
 			_, err := q.Explain(t.Context(), rows.Slice(0, 1), nil)
+			for i := range got {
+				if math.IsNaN(got[i].Novelty.Entropy) { // of a regression
+					got[i].Novelty.Entropy = 0
+				}
+			}
 			if want == nil {
 				require.NoError(t, err)
 				want = got

@@ -115,16 +115,22 @@ func (p *predictions) table() (npyFile, error) {
 	add("observation_mean", func(x *result.Prediction) []result.Float { return x.ObservationMean })
 	add("observation_sd", func(x *result.Prediction) []result.Float { return x.ObservationSD })
 	add("function_sd", func(x *result.Prediction) []result.Float { return x.FunctionSD })
-	if first.Novelty != nil {
-		novelty := npy.Field{Name: "novelty"}
-		part := func(name string, of func(x *result.Novelty) result.Float) {
-			novelty.Fields = append(novelty.Fields, column(name, func(x *result.Prediction) []result.Float { return []result.Float{of(x.Novelty)} }))
+	nested := func(name string, parts []string, of func(x *result.Prediction) []result.Float) {
+		f := npy.Field{Name: name}
+		for k, part := range parts {
+			f.Fields = append(f.Fields, column(part, func(x *result.Prediction) []result.Float { return of(x)[k : k+1] }))
 		}
-		part("score", func(x *result.Novelty) result.Float { return x.Score })
-		part("rank", func(x *result.Novelty) result.Float { return x.Rank })
-		part("entropy", func(x *result.Novelty) result.Float { return x.Entropy })
-		part("mutual_information", func(x *result.Novelty) result.Float { return x.MutualInformation })
-		fields = append(fields, novelty)
+		fields = append(fields, f)
+	}
+	if first.Calibration != nil {
+		nested("calibration", []string{"scale", "temperature", "noise_scale"}, func(x *result.Prediction) []result.Float {
+			return []result.Float{x.Calibration.Scale, x.Calibration.Temperature, x.Calibration.NoiseScale}
+		})
+	}
+	if first.Novelty != nil {
+		nested("novelty", []string{"score", "rank", "entropy", "mutual_information"}, func(x *result.Prediction) []result.Float {
+			return []result.Float{x.Novelty.Score, x.Novelty.Rank, x.Novelty.Entropy, x.Novelty.MutualInformation}
+		})
 	}
 	add("interval", func(x *result.Prediction) []result.Float { return x.Interval })
 	if first.Set != nil {
