@@ -137,8 +137,8 @@ func TestExplainNetworksShown(t *testing.T) {
 	}
 	require.Contains(t, shown, "By network")
 	require.Contains(t, shown, "mean of 3 networks")
-	require.Contains(t, shown, "The mean output of the 3 trained networks on its own says")
-	require.NotContains(t, shown, "The trained network on its own")
+	require.Contains(t, shown, "by the mean output alone")
+	require.NotContains(t, shown, "by the network alone")
 
 	lines := testref.Must(csv.NewReader(strings.NewReader(read(t, table))).ReadAll())(t)
 	require.Equal(t, []string{"sd", "networks_sd", "networks_se", "distinguishable"}, lines[0][11:])

@@ -42,7 +42,7 @@ func TestExplainFields(t *testing.T) {
 func TestExplainProbabilities(t *testing.T) {
 	model := untold(t)
 	for _, classes := range []string{"4,9", "9,4"} {
-		r := decode[result.Report](t, succeed(t, small("explain", "--model", model, "--json", "--classes", classes, "--index", "24", "--quiet")...))
+		r := decode[result.Report](t, succeed(t, small("explain", "--model", model, "--json", "--classes", classes, "--force", "--index", "24", "--quiet")...))
 		p, f := r.Prediction, float64(r.Outputs[0].Network)
 		require.Len(t, p.Probability, 2)
 		// g⁻¹(f) is the probability of the second class.
@@ -215,7 +215,7 @@ func TestExplainContrast(t *testing.T) {
 	require.InDelta(t, float64(r.Outputs[3].Network-r.Outputs[1].Network), float64(o.Network), 1e-12)
 	require.InDelta(t, float64(r.Outputs[3].ContributionSum-r.Outputs[1].ContributionSum), float64(o.ContributionSum), 1e-9)
 	// --classes relabels: outputs 0 to 3 stand for 3, 2, 1, 0.
-	r = decode[result.Report](t, ref.run(t, "explain", "--json", "--classes", "3,2,1,0", "--quiet", "--contrast", "3,1", "--top", "4"))
+	r = decode[result.Report](t, ref.run(t, "explain", "--json", "--classes", "3,2,1,0", "--force", "--quiet", "--contrast", "3,1", "--top", "4"))
 	require.Equal(t, &result.Contrasted{Plus: 0, Minus: 2}, r.Outputs[4].Contrast)
 
 	text = ref.run(t, "explain", "--contrast", "3,1")

@@ -127,7 +127,7 @@ func TestUsage(t *testing.T) {
 		"explain --method nystrom --select best",
 		"explain --posterior=",
 		"explain --posterior a --html a",
-		"evidence --posterior a",
+		"evidence --posterior a --optimize",
 		"fit",
 		"fit --out=",
 		"fit -o -",
