@@ -60,8 +60,8 @@ type Answer struct {
 // Bounds are the largest errors of the integrals over a link, by the name of the output, whatever mean and covariance are:
 // differences of probabilities, and of their standard deviations, from predictive.QMC and predictive.Exact. That of
 // standard deviations is larger because they are roots: a class of probability .0004 that all points miss has one of
-// .02 in truth, and of 0 here. Those of three and more classes are about twice the largest that a search found, which
-// climbed from random means and covariances.
+// .02 in truth, and of 0 here. Those of three and more classes are no theorem, but twice and more the largest that a
+// search found, which climbed from random means and covariances, and the largest on far rows of testdata/corpus.
 func (a *Answer) Bounds() map[string]float64 {
 	_, c, _ := a.Network.Dims()
 	bounds := func(p, sd float64) map[string]float64 {
@@ -73,7 +73,7 @@ func (a *Answer) Bounds() map[string]float64 {
 	case c <= 2:
 		return bounds(1e-10, 1e-10)
 	case c <= 4:
-		return bounds(.02, .1)
+		return bounds(.03, .1)
 	}
 	return bounds(.06, .15)
 }
