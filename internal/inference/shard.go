@@ -99,7 +99,7 @@ func passOf(ctx context.Context, c *job.Job, p *problem.Problem) (*Pass, error) 
 	if err != nil {
 		return nil, err
 	}
-	f.settled = &settlement{match: *h.Fit.Match}
+	f.settled = &settlement{match: *h.Fit.Match, projection: float64(h.Projection)}
 	if v := h.Fit.StatedPrecision; v != nil {
 		f.settled.stated = float64(*v)
 	}
@@ -135,7 +135,9 @@ func (s *Pass) header(ctx context.Context, split *int) (problem.SavedHeader, fun
 	if t.Prior != nil {
 		r.PriorPrecisionOrigin = string(t.Prior.From)
 	}
-	return q.header(ctx, f.problem, r, split)
+	head, prior, err := q.header(ctx, f.problem, r, split)
+	head.Projection = result.Float(f.settled.projection)
+	return head, prior, err
 }
 
 // Save writes the inducing examples with the factor of their kernel.

@@ -81,6 +81,7 @@ type SavedHeader struct {
 	Scaling    SavedScaling `json:"scaling"`
 
 	CalibrationWarnings linearize.Warnings `json:"calibration_warnings"` // those of Fit are others
+	Projection          result.Float       `json:"projection,omitempty"` // φ of (E24), of the match and the mode for parts
 	RateKept            bool               `json:"rate_kept,omitempty"`  // the calibration keeps the rates of counts; that of an older version does not
 
 	Grouped *result.Grouped `json:"grouped,omitempty"` // classes that are told apart; Classes are all
