@@ -137,21 +137,23 @@ func (c *compiler) concat() {
 		panic(refuse("it has no axis"))
 	}
 	ax := axis(c.attrInt("axis", 0), len(in[0].shape))
-	in = c.aligned(true, in...)
-	var parts []*value
-	if c.integerType() != 0 && ax == len(in[0].shape)-1 {
-		parts = slices.Clone(in)
-	}
+	tuples := c.integerType() != 0 && ax == len(in[0].shape)-1
 	for i, v := range in {
-		switch {
-		case ints:
-		case parts != nil:
-			in[i] = c.numbered(v)
-		default:
+		if v.row != 0 && !tuples {
+			panic(errMixes)
+		}
+		if !ints && !tuples {
 			in[i] = c.float(i)
 		}
-		if v.row != 0 && parts == nil {
-			panic(errMixes)
+	}
+	in = c.aligned(true, in...)
+	var parts []*value
+	if tuples {
+		parts = slices.Clone(in)
+		for i, v := range parts {
+			if !ints {
+				in[i] = c.numbered(v)
+			}
 		}
 	}
 	shape, batch := slices.Clone(in[0].shape), -1
