@@ -157,7 +157,7 @@ func compareEvaluated(t *testing.T, m *onnx.Model, net *network.Network, x, out 
 				inside = max(inside, math.Abs(number))
 			}
 		}
-		return examplesFirst(m, whole, want).data
+		return examplesFirst(m, whole, want, false).data
 	}
 	want, near := at(1), at(1+1e-11)
 	if want == nil || near == nil {

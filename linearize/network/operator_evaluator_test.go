@@ -166,8 +166,8 @@ func evaluate(m *onnx.Model, x *tensor, theta map[string][]float64) (*tensor, er
 }
 
 // examplesFirst moves the axis of the examples of out, the output for the inputs x, to the front, where a Network has
-// it. The axis is the one that is longer for one example more.
-func examplesFirst(m *onnx.Model, x, out *tensor) *tensor {
+// it. The axis is the one that is longer for one example more; merged says that it may hold other axes too.
+func examplesFirst(m *onnx.Model, x, out *tensor, merged bool) *tensor {
 	more := &tensor{shape: slices.Clone(x.shape), isInt: x.isInt, data: slices.Concat(x.data, x.data[:len(x.data)/x.shape[0]])}
 	more.shape[0]++
 	_, longer, err := tryRun(m, more)
@@ -180,6 +180,9 @@ func examplesFirst(m *onnx.Model, x, out *tensor) *tensor {
 	}
 	for i, d := range out.shape {
 		if longer.shape[i] != d {
+			if d != x.shape[0] && !merged { // other axes are merged with it, which the case does not mean
+				return out
+			}
 			return transposed(out, slices.Insert(slices.Delete(perm, i, i+1), 0, i))
 		}
 	}
