@@ -10,15 +10,15 @@ import (
 
 // An Audited row is a training row with what the posterior without it says. Numbers that do not exist are NaN.
 type Audited struct {
-	Row        int     // number in the file of the data
+	Index      int     // number in the file of the data
 	ID, Label  string  // name of the row and its class or target
 	LogDensity float64 // log probability (density) of the label without the row, in nats, calibrated
 	// Of classes: the most probable one without the row, and the probabilities of it and of the label.
-	Suggested                   string
-	Probability, OwnProbability float64
-	Residual                    []float64 // of a regression, for each target: (y − E y)/sd y without the row
-	Leverage                    float64   // how many of its outputs the row fixes by itself, tr Λh, from 0 to C
-	Entropy                     float64   // of the class probabilities without the row, in nats
+	Suggested                              string
+	SuggestedProbability, LabelProbability float64
+	Residual                               []float64 // of a regression, for each target: (y − E y)/sd y without the row
+	Leverage                               float64   // how many of its outputs the row fixes by itself, tr Λh, from 0 to C
+	Entropy                                float64   // of the class probabilities without the row, in nats
 }
 
 // Audit predicts each training row by the posterior without it, as gpexplain audit does, and returns the top rows
@@ -51,8 +51,8 @@ func (p *Posterior) Audit(ctx context.Context, top int) ([]Audited, error) {
 			break
 		}
 		name := p.names.Named(x.Index)
-		a := Audited{Row: int(name.Index), ID: name.ID, Label: name.LabelName, LogDensity: x.LogDensity, Leverage: x.Leverage, Entropy: x.Entropy,
-			Probability: math.NaN(), OwnProbability: math.NaN(), Residual: x.Residual}
+		a := Audited{Index: int(name.Index), ID: name.ID, Label: name.LabelName, LogDensity: x.LogDensity, Leverage: x.Leverage, Entropy: x.Entropy,
+			SuggestedProbability: math.NaN(), LabelProbability: math.NaN(), Residual: x.Residual}
 		if a.Label == "" {
 			a.Label = number(float64(name.Label))
 		}
@@ -60,7 +60,7 @@ func (p *Posterior) Audit(ctx context.Context, top int) ([]Audited, error) {
 			if !x.Suspect() {
 				continue
 			}
-			a.Suggested, a.Probability, a.OwnProbability = classes[x.Suggested], x.Probability[x.Suggested], x.Probability[x.Label]
+			a.Suggested, a.SuggestedProbability, a.LabelProbability = classes[x.Suggested], x.Probability[x.Suggested], x.Probability[x.Label]
 		}
 		out = append(out, a)
 	}

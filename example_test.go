@@ -40,9 +40,9 @@ func Example() {
 	}
 	x := list[0]
 	fmt.Printf("%s with probability %.2f\n", x.Prediction.Class, x.Prediction.Probability[x.Prediction.ClassIndex])
-	fmt.Printf("%s against %s: %.2f = %.2f + %.2f + %.2f\n", x.For, x.Against, x.Mean, x.PriorMean, x.Sum, x.Remainder)
-	for _, t := range x.Terms {
-		fmt.Printf("training row %d, a %s: %+.2f\n", t.Row, t.Label, t.Value)
+	fmt.Printf("%s against %s: %.2f = %.2f + %.2f + %.2f\n", x.For, x.Against, x.Mean, x.PriorMean, x.ContributionSum, x.Remainder)
+	for _, c := range x.Contributions {
+		fmt.Printf("training row %d, a %s: %+.2f\n", c.Index, c.Label, c.Value)
 	}
 	// Output:
 	// 4 with probability 0.94
@@ -220,10 +220,10 @@ func ExamplePosterior_Explain() {
 		log.Fatal(err)
 	}
 	x := list[0]
-	fmt.Printf("%s against %s: %.2f = %.2f + %.2f + %.2f\n", x.For, x.Against, x.Mean, x.PriorMean, x.Sum, x.Remainder)
-	for _, t := range x.Terms {
+	fmt.Printf("%s against %s: %.2f = %.2f + %.2f + %.2f\n", x.For, x.Against, x.Mean, x.PriorMean, x.ContributionSum, x.Remainder)
+	for _, c := range x.Contributions {
 		fmt.Printf("training row %d, a %s: %+.2f ± %.2f; without it %+.2f; similarity %.2f\n",
-			t.Row, t.Label, t.Value, t.SD, t.Removal, t.Similarity)
+			c.Index, c.Label, c.Value, c.SD, c.Removal, c.Similarity)
 	}
 	// Output:
 	// 9 against 4: -5.45 = 21.51 + -25.22 + -1.74
@@ -237,8 +237,8 @@ func ExamplePosterior_Info() {
 	defer p.Close()
 	about := p.Info()
 	fmt.Printf("%s, %s, of %d rows of %v numbers; %d parameters, %d outputs\n",
-		about.Method, about.Likelihood, about.TrainingRows, about.InputShape, about.Parameters, about.Outputs)
-	fmt.Printf("classes %v; precision %.2f, log evidence %.1f\n", about.Classes, about.Precision, about.LogEvidence)
+		about.Method, about.Likelihood, about.Examples, about.InputShape, about.Parameters, about.Outputs)
+	fmt.Printf("classes %v; precision %.2f, log evidence %.1f\n", about.Classes, about.PriorPrecision, about.LogEvidence)
 	// Output:
 	// exact, bernoulli, of 60 rows of [1 28 28] numbers; 4587 parameters, 1 outputs
 	// classes [4 9]; precision 10.00, log evidence -51.7
@@ -262,7 +262,7 @@ func ExamplePosterior_Audit() {
 	p := digits(ctx)
 	defer p.Close()
 	for _, x := range must(p.Audit(ctx, 2)) {
-		fmt.Printf("row %d says %s, the others %s (%.3f)\n", x.Row, x.Label, x.Suggested, x.Probability)
+		fmt.Printf("row %d says %s, the others %s (%.3f)\n", x.Index, x.Label, x.Suggested, x.SuggestedProbability)
 	}
 	// Output:
 	// row 199 says 9, the others 4 (0.987)
@@ -359,7 +359,7 @@ func ExamplePosterior_Predict() {
 	for _, x := range list {
 		at := x.ClassIndex
 		fmt.Printf("row %d: %s with probability %.2f ± %.2f, by the network alone %.2f; novelty %.2f\n",
-			x.Row, x.Class, x.Probability[at], x.ProbabilitySD[at], x.MAPProbability[at], x.Novelty.Rank)
+			x.Index, x.Class, x.Probability[at], x.ProbabilitySD[at], x.MAPProbability[at], x.Novelty.Rank)
 	}
 	// Output:
 	// row 6: 4 with probability 0.74 ± 0.39, by the network alone 1.00; novelty 0.82
@@ -558,6 +558,6 @@ func ExampleRows_Slice() {
 	ctx := context.Background()
 	p := digits(ctx)
 	defer p.Close()
-	fmt.Println(must(p.Predict(ctx, must(p.TestRows(ctx)).Slice(0, 2)))[1].Row)
+	fmt.Println(must(p.Predict(ctx, must(p.TestRows(ctx)).Slice(0, 2)))[1].Index)
 	// Output: 7
 }

@@ -29,20 +29,20 @@ type Explanation struct {
 	Prediction Prediction
 	// For and Against are the classes or outputs whose difference is explained: log-odds of classes. Against
 	// is "" where one output is explained.
-	For, Against string
-	Mean         float64 // f(x;θ*), or the difference of two of its outputs
-	PriorMean    float64 // what the trained features say before any label is used
-	Sum          float64 // Σ Value over all training rows
-	Remainder    float64 // the rest, which no training row explains
-	// Residual says how far the sum adds up: the sum of the raw terms (E12), which equals Sum in exact arithmetic, less
-	// Sum. It is rounding while its size is at most Tolerance.
-	Residual, Tolerance float64
-	Terms               []Term // the largest by |Value|
+	For, Against    string
+	Mean            float64 // f(x;θ*), or the difference of two of its outputs
+	PriorMean       float64 // what the trained features say before any label is used
+	ContributionSum float64 // Σ Value over all training rows
+	Remainder       float64 // the rest, which no training row explains
+	// SumResidual says how far the sum adds up: the sum of the raw terms (E12), which equals ContributionSum in exact
+	// arithmetic, less ContributionSum. It is rounding while its size is at most SumTolerance.
+	SumResidual, SumTolerance float64
+	Contributions             []Contribution // the largest by |Value|
 }
 
-// A Term is what one training row has to do with a prediction, in the unit of Mean.
-type Term struct {
-	Row        int     // number in the file of the data
+// A Contribution is what one training row has to do with a prediction, in the unit of Mean.
+type Contribution struct {
+	Index      int     // number in the file of the data
 	ID, Label  string  // name of the row and its class or target
 	Value      float64 // C(x*,x_i) b_i (E14): positive raises Mean
 	SD         float64 // of Value, had the label been drawn anew; NaN by conjugate gradients
@@ -86,11 +86,11 @@ func (p *Posterior) Explain(ctx context.Context, rows *Rows, o *ExplainOptions) 
 			if o.For != "" && o.For != one.For {
 				// The opposite of one output for two classes.
 				one.For, one.Against = one.Against, one.For
-				for _, v := range []*float64{&one.Mean, &one.PriorMean, &one.Sum, &one.Remainder, &one.Residual} {
+				for _, v := range []*float64{&one.Mean, &one.PriorMean, &one.ContributionSum, &one.Remainder, &one.SumResidual} {
 					*v = -*v
 				}
-				for i := range one.Terms {
-					one.Terms[i].Value, one.Terms[i].Removal = -one.Terms[i].Value, -one.Terms[i].Removal
+				for i := range one.Contributions {
+					one.Contributions[i].Value, one.Contributions[i].Removal = -one.Contributions[i].Value, -one.Contributions[i].Removal
 				}
 			}
 			out = append(out, one)
@@ -124,7 +124,7 @@ func (p *Posterior) asked(o *ExplainOptions) (*explain.Target, error) {
 
 // explanation is what an explanation says of the mean.
 func (p *Posterior) explanation(x *explain.Explanation, mean float64) Explanation {
-	out := Explanation{Mean: mean, PriorMean: x.PriorMean, Sum: x.Sum, Remainder: mean - x.PriorMean - x.Sum, Residual: x.Residual(), Tolerance: x.Tolerance()}
+	out := Explanation{Mean: mean, PriorMean: x.PriorMean, ContributionSum: x.Sum, Remainder: mean - x.PriorMean - x.Sum, SumResidual: x.Residual(), SumTolerance: x.Tolerance()}
 	names := p.problem.Task.ClassNames()
 	if names == nil {
 		names = p.problem.OutputNames()
@@ -145,15 +145,15 @@ func (p *Posterior) explanation(x *explain.Explanation, mean float64) Explanatio
 		out.Against = name(x.Target.Minus())
 	}
 	for _, t := range p.names.Output(*x).Contributions {
-		one := Term{Row: int(t.Index), ID: t.ID, Label: t.LabelName, Value: float64(t.Value), Removal: float64(t.Removal), Similarity: float64(t.Similarity), SD: float64(result.Undefined())}
+		one := Contribution{Index: int(t.Index), ID: t.ID, Label: t.LabelName, Value: float64(t.Value), Removal: float64(t.Removal), Similarity: float64(t.Similarity), SD: float64(result.Undefined())}
 		if t.SD != nil {
 			one.SD = float64(*t.SD)
 		}
 		if one.Label == "" {
 			one.Label = number(float64(t.Label))
 		}
-		out.Terms = append(out.Terms, one)
+		out.Contributions = append(out.Contributions, one)
 	}
-	out.Terms = slices.Clip(out.Terms)
+	out.Contributions = slices.Clip(out.Contributions)
 	return out
 }

@@ -13,7 +13,7 @@ import (
 func (x Prediction) MarshalJSON() ([]byte, error) {
 	type numbers = []result.Float
 	out := struct {
-		Row             *int           `json:"index,omitempty"`
+		Index           *int           `json:"index,omitempty"`
 		ID              string         `json:"id,omitempty"`
 		Label           string         `json:"label,omitempty"`
 		Class           string         `json:"class,omitempty"`
@@ -29,8 +29,8 @@ func (x Prediction) MarshalJSON() ([]byte, error) {
 		Novelty         Novelty        `json:"novelty"`
 	}{nil, x.ID, x.Label, x.Class, result.Floats(x.Probability), result.Floats(x.ProbabilitySD), result.Floats(x.MAPProbability),
 		result.Floats(x.Mean), nil, x.Calibration, result.Floats(x.ObservationMean), result.Floats(x.ObservationSD), result.Floats(x.FunctionSD), x.Novelty}
-	if x.Row >= 0 {
-		out.Row = &x.Row
+	if x.Index >= 0 {
+		out.Index = &x.Index
 	}
 	if x.Covariance != nil {
 		for i := range x.Covariance.SymmetricDim() {
@@ -49,32 +49,32 @@ func (n Novelty) MarshalJSON() ([]byte, error) {
 // beside the prediction; but for and against are names in place of contrast, and mean is the output's network.
 func (x Explanation) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
-		Prediction Prediction   `json:"prediction"`
-		For        string       `json:"for"`
-		Against    string       `json:"against,omitempty"`
-		Mean       result.Float `json:"mean"`
-		PriorMean  result.Float `json:"prior_mean"`
-		Sum        result.Float `json:"contribution_sum"`
-		Remainder  result.Float `json:"remainder"`
-		Residual   result.Float `json:"sum_residual"`
-		Tolerance  result.Float `json:"sum_tolerance"`
-		Terms      []Term       `json:"contributions"`
-	}{x.Prediction, x.For, x.Against, result.Float(x.Mean), result.Float(x.PriorMean), result.Float(x.Sum), result.Float(x.Remainder), result.Float(x.Residual),
-		result.Float(x.Tolerance), append([]Term{}, x.Terms...)})
+		Prediction      Prediction     `json:"prediction"`
+		For             string         `json:"for"`
+		Against         string         `json:"against,omitempty"`
+		Mean            result.Float   `json:"mean"`
+		PriorMean       result.Float   `json:"prior_mean"`
+		ContributionSum result.Float   `json:"contribution_sum"`
+		Remainder       result.Float   `json:"remainder"`
+		SumResidual     result.Float   `json:"sum_residual"`
+		SumTolerance    result.Float   `json:"sum_tolerance"`
+		Contributions   []Contribution `json:"contributions"`
+	}{x.Prediction, x.For, x.Against, result.Float(x.Mean), result.Float(x.PriorMean), result.Float(x.ContributionSum), result.Float(x.Remainder), result.Float(x.SumResidual),
+		result.Float(x.SumTolerance), append([]Contribution{}, x.Contributions...)})
 }
 
 // MarshalJSON implements json.Marshaler: members as in gpexplain explain --json, with null for NaN, but label is
 // a name.
-func (t Term) MarshalJSON() ([]byte, error) {
+func (c Contribution) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
-		Row        int          `json:"index"`
+		Index      int          `json:"index"`
 		ID         string       `json:"id,omitempty"`
 		Label      string       `json:"label"`
 		Value      result.Float `json:"value"`
 		SD         result.Float `json:"sd"`
 		Removal    result.Float `json:"removal"`
 		Similarity result.Float `json:"similarity"`
-	}{t.Row, t.ID, t.Label, result.Float(t.Value), result.Float(t.SD), result.Float(t.Removal), result.Float(t.Similarity)})
+	}{c.Index, c.ID, c.Label, result.Float(c.Value), result.Float(c.SD), result.Float(c.Removal), result.Float(c.Similarity)})
 }
 
 // MarshalJSON implements json.Marshaler: interval or set as in the rows of gpexplain predict --coverage --json, with null
@@ -90,37 +90,37 @@ func (r Region) MarshalJSON() ([]byte, error) {
 // and suggested are names.
 func (x Audited) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
-		Row            int            `json:"index"`
-		ID             string         `json:"id,omitempty"`
-		Label          string         `json:"label"`
-		LogDensity     result.Float   `json:"log_density"`
-		Suggested      string         `json:"suggested,omitempty"`
-		Probability    result.Float   `json:"suggested_probability"`
-		OwnProbability result.Float   `json:"label_probability"`
-		Residual       []result.Float `json:"residual,omitempty"`
-		Leverage       result.Float   `json:"leverage"`
-		Entropy        result.Float   `json:"entropy"`
-	}{x.Row, x.ID, x.Label, result.Float(x.LogDensity), x.Suggested, result.Float(x.Probability), result.Float(x.OwnProbability), result.Floats(x.Residual),
+		Index                int            `json:"index"`
+		ID                   string         `json:"id,omitempty"`
+		Label                string         `json:"label"`
+		LogDensity           result.Float   `json:"log_density"`
+		Suggested            string         `json:"suggested,omitempty"`
+		SuggestedProbability result.Float   `json:"suggested_probability"`
+		LabelProbability     result.Float   `json:"label_probability"`
+		Residual             []result.Float `json:"residual,omitempty"`
+		Leverage             result.Float   `json:"leverage"`
+		Entropy              result.Float   `json:"entropy"`
+	}{x.Index, x.ID, x.Label, result.Float(x.LogDensity), x.Suggested, result.Float(x.SuggestedProbability), result.Float(x.LabelProbability), result.Floats(x.Residual),
 		result.Float(x.Leverage), result.Float(x.Entropy)})
 }
 
 // MarshalJSON implements json.Marshaler: names in small letters, and null for NaN.
 func (x Info) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
-		Method       string       `json:"method"`
-		Likelihood   string       `json:"likelihood"`
-		Precision    result.Float `json:"prior_precision"`
-		From         string       `json:"prior_precision_origin"`
-		Noise        result.Float `json:"noise_variance"`
-		LogEvidence  result.Float `json:"log_evidence"`
-		Bound        string       `json:"bound,omitempty"`
-		TrainingRows int          `json:"examples"`
-		Parameters   int          `json:"parameters"`
-		Outputs      int          `json:"outputs"`
-		InputShape   []int        `json:"input_shape"`
-		Columns      []string     `json:"columns,omitempty"`
-		Target       string       `json:"target,omitempty"`
-		Classes      []string     `json:"classes,omitempty"`
-	}{x.Method, x.Likelihood, result.Float(x.Precision), x.From, result.Float(x.Noise), result.Float(x.LogEvidence), x.Bound, x.TrainingRows, x.Parameters,
+		Method               string       `json:"method"`
+		Likelihood           string       `json:"likelihood"`
+		PriorPrecision       result.Float `json:"prior_precision"`
+		PriorPrecisionOrigin string       `json:"prior_precision_origin"`
+		NoiseVariance        result.Float `json:"noise_variance"`
+		LogEvidence          result.Float `json:"log_evidence"`
+		Bound                string       `json:"bound,omitempty"`
+		Examples             int          `json:"examples"`
+		Parameters           int          `json:"parameters"`
+		Outputs              int          `json:"outputs"`
+		InputShape           []int        `json:"input_shape"`
+		Columns              []string     `json:"columns,omitempty"`
+		Target               string       `json:"target,omitempty"`
+		Classes              []string     `json:"classes,omitempty"`
+	}{x.Method, x.Likelihood, result.Float(x.PriorPrecision), x.PriorPrecisionOrigin, result.Float(x.NoiseVariance), result.Float(x.LogEvidence), x.Bound, x.Examples, x.Parameters,
 		x.Outputs, x.InputShape, x.Columns, x.Target, x.Classes})
 }

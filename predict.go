@@ -19,7 +19,7 @@ import (
 // A Prediction is what a posterior says of one row. Numbers that do not exist are NaN, and lists that do not
 // are nil.
 type Prediction struct {
-	Row   int    // number in the file of the data; −1 of rows of one's own
+	Index int    // number in the file of the data; −1 of rows of one's own
 	ID    string // name of the row, "" for none
 	Label string // class or target in the data, "" where it is unknown
 
@@ -107,7 +107,7 @@ func (p *Posterior) owns(rows *Rows) error {
 func (p *Posterior) prediction(rows *problem.Asked, at int, pred *inference.Predictions, i int) Prediction {
 	task, c := p.problem.Task, p.problem.Model.Outputs
 	r := p.post.Prediction(task, pred, i)
-	out := Prediction{Row: -1, ID: problem.IDOf(rows.Subset, at), ClassIndex: -1,
+	out := Prediction{Index: -1, ID: problem.IDOf(rows.Subset, at), ClassIndex: -1,
 		Probability: row(pred.Prob, i), ProbabilitySD: row(pred.SD, i), MAPProbability: row(pred.MAPProb, i), Calibration: r.Calibration,
 		Mean: row(pred.Mean, i), Covariance: mat.NewSymDense(c, nil),
 		ObservationMean: row(pred.Response, i), ObservationSD: row(pred.ObservationSD, i), FunctionSD: row(pred.FunctionSD, i),
@@ -118,7 +118,7 @@ func (p *Posterior) prediction(rows *problem.Asked, at int, pred *inference.Pred
 		}
 	}
 	if rows.File == "" {
-		out.Row = rows.Rows[at]
+		out.Index = rows.Rows[at]
 	}
 	if rows.Set.Labelled() {
 		if out.Label = p.problem.LabelName(rows.Subset, at); out.Label == "" {

@@ -1,15 +1,18 @@
 package funcgp
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -63,4 +66,26 @@ func TestErrorsNameGo(t *testing.T) {
 	require.Equal(t, "a tensor was. Name what was learnt in Model.Learn (gpexplain inspect lists all).", inLibrary[0].Error())
 	require.Equal(t, "raise MaxMemory", list[0].Error())
 	require.Equal(t, "it is Method.Within. Give Tuned.", list[1].Error())
+}
+
+// A field of an answer and its member in JSON have one name.
+func TestFieldsAreMembers(t *testing.T) {
+	words := regexp.MustCompile(`([a-z])([A-Z])|(MAP)([A-Z])`)
+	for _, answer := range []any{Prediction{Index: 1, ID: "a", Label: "a", Class: "a", Probability: []float64{1}, ProbabilitySD: []float64{1}, MAPProbability: []float64{1},
+		ObservationMean: []float64{1}, ObservationSD: []float64{1}, FunctionSD: []float64{1}, Calibration: &result.Scales{}}, Novelty{}, Explanation{Against: "a"},
+		Contribution{ID: "a"}, Audited{ID: "a", Suggested: "a", Residual: []float64{1}}, Info{Bound: "lower", Columns: []string{"a"}, Target: "a", Classes: []string{"a"}}} {
+		text, err := json.Marshal(answer)
+		require.NoError(t, err)
+		var members map[string]json.RawMessage
+		require.NoError(t, json.Unmarshal(text, &members))
+		for _, f := range reflect.VisibleFields(reflect.TypeOf(answer)) {
+			if f.Name == "ClassIndex" {
+				continue // for programs in Go alone
+			}
+			name := strings.ToLower(words.ReplaceAllString(f.Name, "${1}${3}_${2}${4}"))
+			require.Contains(t, members, name, "%T.%s in %s", answer, f.Name, text)
+			delete(members, name)
+		}
+		require.Empty(t, members, "%T", answer)
+	}
 }

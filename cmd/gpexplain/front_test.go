@@ -150,10 +150,10 @@ func TestFrontDoorAudit(t *testing.T) {
 			require.Len(t, got, len(want))
 			for i, x := range got {
 				w := want[i]
-				require.Equal(t, int(w.Index), x.Row)
+				require.Equal(t, int(w.Index), x.Index)
 				require.Equal(t, asJSON(t, []any{w.LogDensity, w.Residual}), asJSON(t, []any{result.Float(x.LogDensity), result.Floats(x.Residual)}))
 				if w.Suggested != nil {
-					require.Equal(t, []result.Float{*w.SuggestedProbability, *w.LabelProbability}, result.Floats([]float64{x.Probability, x.OwnProbability}))
+					require.Equal(t, []result.Float{*w.SuggestedProbability, *w.LabelProbability}, result.Floats([]float64{x.SuggestedProbability, x.LabelProbability}))
 				}
 			}
 			require.ErrorContains(t, testref.Err(p.Audit(t.Context(), -1)), "0 for 20")
@@ -163,7 +163,7 @@ func TestFrontDoorAudit(t *testing.T) {
 
 func requireFront(t *testing.T, want prediction, got funcgp.Prediction) {
 	t.Helper()
-	require.EqualValues(t, want.Index, got.Row)
+	require.EqualValues(t, want.Index, got.Index)
 	require.Equal(t, asJSON(t, []any{want.Probability, want.MAPProbability, want.Mean, want.ObservationMean, want.ObservationSD, want.FunctionSD, want.Novelty.Score, want.Novelty.Rank, want.Novelty.Entropy}),
 		asJSON(t, []any{result.Floats(got.Probability), result.Floats(got.MAPProbability), result.Floats(got.Mean), result.Floats(got.ObservationMean), result.Floats(got.ObservationSD), result.Floats(got.FunctionSD),
 			result.Float(got.Novelty.Score), result.Float(got.Novelty.Rank), result.Float(got.Novelty.Entropy)}))
@@ -178,12 +178,12 @@ func requireFront(t *testing.T, want prediction, got funcgp.Prediction) {
 
 func requireFrontExplains(t *testing.T, want result.Output, got funcgp.Explanation) {
 	t.Helper()
-	require.Equal(t, []result.Float{want.PriorMean, want.ContributionSum, want.Remainder}, result.Floats([]float64{got.PriorMean, got.Sum, got.Remainder}))
-	require.InDelta(t, got.Mean, got.PriorMean+got.Sum+got.Remainder, 1e-9*(1+max(got.PriorMean, got.Sum, -got.PriorMean, -got.Sum)))
-	require.Len(t, got.Terms, len(want.Contributions))
-	for i, term := range got.Terms {
+	require.Equal(t, []result.Float{want.PriorMean, want.ContributionSum, want.Remainder}, result.Floats([]float64{got.PriorMean, got.ContributionSum, got.Remainder}))
+	require.InDelta(t, got.Mean, got.PriorMean+got.ContributionSum+got.Remainder, 1e-9*(1+max(got.PriorMean, got.ContributionSum, -got.PriorMean, -got.ContributionSum)))
+	require.Len(t, got.Contributions, len(want.Contributions))
+	for i, term := range got.Contributions {
 		w := want.Contributions[i]
-		require.Equal(t, int(w.Index), term.Row)
+		require.Equal(t, int(w.Index), term.Index)
 		require.Equal(t, asJSON(t, []any{w.Value, w.Removal, w.Similarity, w.SD}), asJSON(t, []any{result.Float(term.Value), result.Float(term.Removal), result.Float(term.Similarity), result.Float(term.SD)}))
 	}
 }
@@ -322,7 +322,7 @@ func TestFrontDoorInMemory(t *testing.T) {
 		list := testref.Must(q.Explain(t.Context(), rows, nil))(t)
 		_, err := q.Records(t.Context(), []map[string]float64{{"a": 1, "b": 2, "c": 3}})
 		require.ErrorContains(t, err, `"c", which is no column`)
-		got = append(got, fmt.Sprintf("%v %v %v", list[0].Prediction.Mean, list[0].Prediction.ObservationSD, list[0].Terms))
+		got = append(got, fmt.Sprintf("%v %v %v", list[0].Prediction.Mean, list[0].Prediction.ObservationSD, list[0].Contributions))
 	}
 	require.Equal(t, got[0], got[1])
 }
@@ -336,7 +336,7 @@ func TestFrontDoorReads(t *testing.T) {
 	defer f.Close()
 	rows := testref.Must(p.ReadCSV(t.Context(), f))(t)
 	list := testref.Must(p.Predict(t.Context(), rows))(t)
-	require.Equal(t, -1, list[0].Row)
+	require.Equal(t, -1, list[0].Index)
 	require.NotEmpty(t, list[0].Class)
 	_, err := p.Records(t.Context(), []map[string]float64{{"petal": 1}})
 	require.ErrorContains(t, err, "has no number for column")
@@ -372,10 +372,10 @@ func TestFrontDoorChanges(t *testing.T) {
 	}
 	info := p.Info()
 	require.Equal(t, "exact", info.Method)
-	require.Equal(t, 120, info.TrainingRows)
+	require.Equal(t, 120, info.Examples)
 	require.Equal(t, []int{1, 28, 28}, info.InputShape)
 	fit := said().Fit
-	require.Equal(t, []result.Float{fit.PriorPrecision, fit.LogEvidence}, result.Floats([]float64{info.Precision, info.LogEvidence}))
+	require.Equal(t, []result.Float{fit.PriorPrecision, fit.LogEvidence}, result.Floats([]float64{info.PriorPrecision, info.LogEvidence}))
 }
 
 // TestFrontDoorContrast checks that a program which asks why one class rather than the other gets the signs of that,
@@ -391,9 +391,9 @@ func TestFrontDoorContrast(t *testing.T) {
 	plain, nine, four := ask(funcgp.ExplainOptions{}), ask(funcgp.ExplainOptions{For: "9", Against: "4"}), ask(funcgp.ExplainOptions{For: "4", Against: "9"})
 	require.Equal(t, plain, nine)
 	require.Equal(t, []string{"9", "4", "4", "9"}, []string{nine.For, nine.Against, four.For, four.Against})
-	require.Equal(t, []float64{-nine.Mean, -nine.PriorMean, -nine.Sum, -nine.Remainder}, []float64{four.Mean, four.PriorMean, four.Sum, four.Remainder})
-	for i, x := range four.Terms {
-		y := nine.Terms[i]
+	require.Equal(t, []float64{-nine.Mean, -nine.PriorMean, -nine.ContributionSum, -nine.Remainder}, []float64{four.Mean, four.PriorMean, four.ContributionSum, four.Remainder})
+	for i, x := range four.Contributions {
+		y := nine.Contributions[i]
 		require.Equal(t, []float64{-y.Value, -y.Removal, y.SD, y.Similarity}, []float64{x.Value, x.Removal, x.SD, x.Similarity})
 	}
 	require.Equal(t, nine.Prediction, four.Prediction)

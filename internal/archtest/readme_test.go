@@ -41,9 +41,9 @@ func why(ctx context.Context, out io.Writer) error {
 	}
 	x := list[0]
 	fmt.Fprintf(out, "P(%s) = %.3f; %s against %s: %.2f = %.2f + %.2f + %.2f\n", x.Prediction.Class,
-		x.Prediction.Probability[x.Prediction.ClassIndex], x.For, x.Against, x.Mean, x.PriorMean, x.Sum, x.Remainder)
-	for _, t := range x.Terms {
-		fmt.Fprintf(out, "training row %d, a %s: %+.2f ± %.2f\n", t.Row, t.Label, t.Value, t.SD)
+		x.Prediction.Probability[x.Prediction.ClassIndex], x.For, x.Against, x.Mean, x.PriorMean, x.ContributionSum, x.Remainder)
+	for _, c := range x.Contributions {
+		fmt.Fprintf(out, "training row %d, a %s: %+.2f ± %.2f\n", c.Index, c.Label, c.Value, c.SD)
 	}
 	return nil
 }
