@@ -4,14 +4,17 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // tuned fits the reference with --tune-prior.
@@ -153,5 +156,67 @@ func TestJoinTune(t *testing.T) {
 		"fit --tune-prior=loo --json": "fit --tune-prior=loo --json",
 	} {
 		require.Equal(t, strings.Fields(want), flags.JoinTune(strings.Fields(in)), in)
+	}
+}
+
+// The match, ordered by its own number, has the answers of the default, and the noise variance of a regression too. At
+// another number σ² is the same (E21).
+func TestOrderedMatch(t *testing.T) {
+	cases := frontCases(t)
+	for _, method := range []string{"kept", "nystrom", "cg"} { // of a regression
+		c := cases[slices.IndexFunc(cases, func(c frontCase) bool { return c.name == "house-prices" })]
+		c.name, c.fit.Method.Name, c.args = method+" of a regression", method, slices.Concat(c.args, []string{"--method", method})
+		cases = append(cases, c)
+	}
+	for _, c := range cases {
+		if c.name == "precision" { // ordered already
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			predict := func(args ...string) ([]prediction, result.Fit) {
+				rows, summary := linesOf[prediction](t, succeed(t, slices.Concat([]string{"predict", "--json", "--quiet"}, c.args, args)...))
+				return rows, summary.Fit
+			}
+			want, byDefault := predict()
+			delta := float64(byDefault.PriorPrecision)
+			if byDefault.Match.Used == "match" {
+				require.Equal(t, byDefault.PriorPrecision, byDefault.Match.Precision)
+			}
+			typed := strconv.FormatFloat(delta, 'g', -1, 64)
+			near := func(want, got []result.Float, what string) {
+				require.Len(t, got, len(want))
+				for j, v := range want {
+					require.InDelta(t, float64(v), float64(got[j]), 1e-9*max(1, math.Abs(float64(v))), what)
+				}
+			}
+			for _, flag := range []string{"--at", "--prior-precision"} {
+				got, fit := predict(flag, typed)
+				require.Equal(t, "given", fit.Match.Used)
+				for i, x := range got {
+					near(want[i].Mean, x.Mean, "mean")
+					near(want[i].Probability, x.Probability, "probability")
+					near(want[i].ObservationSD, x.ObservationSD, "observation sd")
+					near(want[i].Covariance[0], x.Covariance[0], "covariance")
+				}
+				if byDefault.NoiseVariance != nil {
+					near([]result.Float{*byDefault.NoiseVariance}, []result.Float{*fit.NoiseVariance}, "noise variance")
+					_, fit := predict(flag, strconv.FormatFloat(8*delta, 'g', -1, 64))
+					near([]result.Float{*byDefault.NoiseVariance}, []result.Float{*fit.NoiseVariance}, "noise variance")
+					require.InEpsilon(t, 8*delta, float64(fit.PriorPrecision), 1e-12)
+					if byDefault.Match.Used == "match" {
+						require.InEpsilon(t, delta, float64(fit.Match.Precision), 1e-12)
+					}
+				}
+			}
+			c.fit.Prior = funcgp.Precision(delta)
+			p, err := funcgp.Fit(t.Context(), c.model, c.data, &c.fit)
+			require.NoError(t, err)
+			defer p.Close()
+			for i, x := range testref.Must(p.Predict(t.Context(), testref.Must(p.TestRows(t.Context()))(t)))(t) {
+				near(want[i].Mean, result.Floats(x.Mean), "mean")
+				near(want[i].Probability, result.Floats(x.Probability), "probability")
+				near(want[i].ObservationSD, result.Floats(x.ObservationSD), "observation sd")
+			}
+		})
 	}
 }

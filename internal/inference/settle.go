@@ -1,6 +1,7 @@
 package inference
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,10 +28,17 @@ import (
 // A settlement says at which prior precision the answers are, and why (E21).
 type settlement struct {
 	stated float64 // precision of the training
+	order  *order  // what to go to once the noise variance is settled; nil for nothing
 	match  result.Match
 	// projection is φ = ⟨f̂,f̂⟩/⟨f̂,f⟩ of the refit f̂ and the network f over the training rows (E24); 0 where it is not
 	// known.
 	projection float64
+}
+
+// An order is a precision that was given, and what gave it.
+type order struct {
+	precision float64
+	from      string
 }
 
 // begin decides which precision to start with, and whether the match is to be found from there.
@@ -42,7 +50,7 @@ func (f *fit) begin() error {
 	case f.flags.Tune != "":
 		s.match.Used, s.match.Why = "tuned", "--tune-prior says so"
 	case task.PrecisionGiven():
-		s.match.Used, s.match.Why = "given", string(task.PrecisionFrom)
+		return f.obey(&order{f.precision, string(task.PrecisionFrom)})
 	case f.flags.At == AtStated:
 		s.match.Used, s.match.Why = AtStated, "--at stated says so"
 	case f.flags.At != AtMatch && f.flags.At != "":
@@ -50,8 +58,7 @@ func (f *fit) begin() error {
 		if err != nil {
 			return err
 		}
-		s.match.Used, s.match.Why = "given", "from --at"
-		return f.setPrecision(v)
+		return f.obey(&order{v, "from --at"})
 	case f.problem.TrainedOnOthers():
 		s.match.Used, s.match.Why = AtStated, "the network records that it was trained on other rows"
 	case problem.HasLogVariances(task.Likelihood):
@@ -60,6 +67,35 @@ func (f *fit) begin() error {
 		s.match.Used = AtMatch
 	}
 	return nil
+}
+
+// obey goes to a precision that was given: at once, or where leave-one-out is to choose the noise variance after it has done so
+// as without the order. σ² is then the network's, whatever the δ that answers are asked at.
+func (f *fit) obey(o *order) error {
+	s, task := f.settled, f.problem.Task
+	s.match.Used, s.match.Why = "given", o.from
+	if o.precision == 0 || !problem.HasNoise(task.Likelihood) || task.NoiseGiven() || task.FoundPrior || f.problem.TrainedOnOthers() || f.flags.Method == weights || f.options.shards {
+		return f.setPrecision(o.precision)
+	}
+	s.match.Used, s.order = AtMatch, o
+	if task.PrecisionGiven() {
+		s.stated = cmp.Or(f.problem.Model.Meta.Precision, 1)
+	}
+	return f.setPrecision(s.stated)
+}
+
+// ordered goes to the precision that was given, and tells whether that is another one than the posterior has.
+func (f *fit) ordered() (moves bool, err error) {
+	s := f.settled
+	if s == nil || s.order == nil {
+		return false, nil
+	}
+	o := s.order
+	s.match.Used, s.match.Why, s.order = "given", o.from, nil
+	if o.precision == f.precision {
+		return false, nil
+	}
+	return true, f.setPrecision(o.precision)
 }
 
 // seeks tells whether the match is looked for: to answer at it, or to name it beside a precision that was given.
@@ -99,7 +135,24 @@ func (f *fit) mean() gp.Mean {
 // settleNoise chooses the noise variance by leave-one-out where it is open, and returns the posterior under it.
 func (f *fit) settleNoise(ctx context.Context, q *Posterior) (*Posterior, error) {
 	lik, ok := f.problem.Task.Likelihood.(*glm.Gaussian)
-	if !ok || solverOf(f.flags.Method).whole || !f.seeksNoise() {
+	if !ok || solverOf(f.flags.Method).whole {
+		return q, nil
+	}
+	q, err := f.openNoise(ctx, lik, q)
+	if err != nil {
+		return nil, err
+	}
+	moves, err := f.ordered()
+	if err != nil || !moves {
+		return q, err
+	}
+	f.mode, f.frozen = nil, false
+	return solverOf(f.flags.Method).fit(f, ctx)
+}
+
+// openNoise is settleNoise at the precision of the fit.
+func (f *fit) openNoise(ctx context.Context, lik *glm.Gaussian, q *Posterior) (*Posterior, error) {
+	if !f.seeksNoise() {
 		return q, nil
 	}
 	m, _, err := q.leaveOneOut(ctx, f.con, f.problem, q.leftOut(f.problem))
@@ -161,18 +214,26 @@ func (f *fit) matchExact(ctx context.Context, dual *gp.Exact) (*gp.Exact, error)
 			return nil, err
 		}
 	}
-	gaussian, ok := lik.(*glm.Gaussian)
-	if !ok || !f.seeksNoise() {
-		return dual, nil
+	start, factor := f.precision, 1.
+	if f.seeksNoise() {
+		train := dual.Data().(*linearize.Batch)
+		m := newMoments(y, train.Outputs())
+		if err := dual.LeaveOneOutTo(ctx, m.mean, m.cov, dense.Range(train.Len()), train); err != nil {
+			return nil, err
+		}
+		var err error
+		if factor, err = f.noiseBy(lik.(*glm.Gaussian), y, m.mean, m.cov); err != nil {
+			return nil, err
+		}
 	}
-	train := dual.Data().(*linearize.Batch)
-	var mean, cov mat.Dense
-	if err := dual.LeaveOneOutTo(ctx, &mean, &cov, dense.Range(train.Len()), train); err != nil {
-		return nil, err
-	}
-	factor, err := f.noiseBy(gaussian, y, &mean, &cov)
+	moves, err := f.ordered()
 	if err != nil {
 		return nil, err
+	}
+	if moves {
+		factor = start / f.precision
+	} else if factor == 1 {
+		return dual, nil
 	}
 	return dual.Rescale(ctx, f.kernel, factor, y, f.problem.Task.Likelihood)
 }
@@ -199,7 +260,7 @@ func (f *fit) found(ctx context.Context, m *gp.Match) error {
 	if m.End != gp.MatchNone {
 		s.match.Precision = result.Float(f.precision * m.Root)
 	}
-	if m.End == gp.MatchBelow {
+	if m.End == gp.MatchBelow || m.End == gp.MatchFound && s.match.Used == AtMatch {
 		s.match.Precision = result.Float(f.precision * m.Factor)
 	}
 	if s.match.Used != AtMatch {
@@ -225,7 +286,7 @@ func (f *fit) found(ctx context.Context, m *gp.Match) error {
 // matched, unless a flag says it, or it is known and the trained parameters are an optimum.
 func (f *fit) seeksNoise() bool {
 	s, t := f.settled, f.problem.Task
-	if s == nil || t.NoiseGiven() {
+	if s == nil || !problem.HasNoise(t.Likelihood) || t.NoiseGiven() {
 		return false
 	}
 	return s.match.Used == AtMatch || s.match.Used == AtStated && s.match.Network.Finite() && !t.NoiseRecorded()

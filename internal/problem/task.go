@@ -119,8 +119,12 @@ const (
 // training.
 func (t *Task) PrecisionGiven() bool { return t.PrecisionFrom == fromPrecisionFlag || t.FoundPrior }
 
-// NoiseGiven tells whether a flag says the noise variance, and NoiseRecorded whether the model does.
-func (t *Task) NoiseGiven() bool    { return t.NoiseFrom == fromNoiseFlag }
+// NoiseGiven tells whether a flag says the noise variance, by itself or by a file of the prior.
+func (t *Task) NoiseGiven() bool {
+	return t.NoiseFrom == fromNoiseFlag || t.FoundPrior && t.NoiseFrom == t.PrecisionFrom
+}
+
+// NoiseRecorded tells whether the model says the noise variance.
 func (t *Task) NoiseRecorded() bool { return t.NoiseFrom == fromMetadata }
 
 // chooseTask decides by the flags, then by the metadata of the model, then by the data.
